@@ -1,0 +1,129 @@
+# The front door. Every target sets up what it needs (tools/setup) and then
+# asks meson and ninja, which do the work in build/.
+#
+#   make            build the library and the tool
+#   make demo       train a small click model and print what it learns
+#   make test       all tests; T=name runs one
+#   make check      format, layers, headers, symbols, warnings, static analysis
+#   make bench      measure, into build/bench.tsv; B=area measures one area
+#   make golden     compare with recorded numbers; DIR=path says where they are
+#   make asan tsan  the tests under the sanitizers
+#   make soak       the long tests
+#   make install    PREFIX (/usr/local) and DESTDIR are honoured
+#   make format     let clang-format rewrite the sources
+#   make clean      remove build/
+
+ifeq ($(origin CC),default)
+CC = gcc
+endif
+export CC
+
+PREFIX ?= /usr/local
+MESON = tools/meson
+NINJA = ninja
+TEST = $(MESON) test --no-suite soak --print-errorlogs
+
+# The sanitizers of gcc 12 want the address layout they were made for.
+FIXED_LAYOUT = $$(setarch -R true 2>/dev/null && echo setarch -R)
+
+# $(call configure,DIR,OPTIONS): sets the build directory up, once.
+configure = test -f $(1)/build.ninja || $(MESON) setup $(1) $(2)
+
+.PHONY: all demo test check bench golden asan tsan soak install format clean
+.PHONY: build tests check-format check-layers check-words check-headers
+.PHONY: check-symbols check-gcc check-clang check-tidy check-tools
+
+all: build
+	$(NINJA) -C build
+
+build:
+	@tools/setup build
+	@$(call configure,build)
+
+# The same directory with the tests switched on.
+tests:
+	@tools/setup test
+	@$(call configure,build,-Dtests=enabled)
+	@test -f build/.tests || { \
+	    $(MESON) configure build -Dtests=enabled && touch build/.tests; }
+
+demo: build
+	@$(NINJA) -C build examples/ctr_demo
+	build/examples/ctr_demo
+
+test: tests
+	@test -z "$(T)" || $(MESON) test -C build --list $(T) >/dev/null || \
+	    { echo "make: no test is called $(T)" >&2; exit 1; }
+	$(TEST) -C build $(if $(T),-v $(T))
+
+soak: tests
+	$(MESON) test -C build --suite soak --print-errorlogs
+
+golden: tests
+	@test -n "$(DIR)" || { echo "usage: make golden DIR=path" >&2; exit 2; }
+	@$(NINJA) -C build tests/golden/golden
+	build/tests/golden/golden $(DIR)
+
+bench: build
+	@$(NINJA) -C build
+	bench/run $(B)
+
+asan:
+	@tools/setup test
+	@$(call configure,build/asan,-Dtests=enabled --buildtype=debug \
+	    -Doptimization=1 -Db_sanitize=address$(comma)undefined -Db_lundef=false)
+	$(FIXED_LAYOUT) $(TEST) -C build/asan -t 5 $(if $(T),-v $(T))
+
+tsan:
+	@tools/setup test
+	@$(call configure,build/tsan,-Dtests=enabled --buildtype=debug \
+	    -Doptimization=1 -Db_sanitize=thread -Db_lundef=false -Dgemm=plain)
+	$(FIXED_LAYOUT) $(TEST) -C build/tsan -t 10 $(if $(T),-v $(T))
+
+comma = ,
+
+# Cheap checks first: a wrong include is told before anything is compiled.
+check: check-format check-layers check-words check-headers check-gcc \
+       check-clang check-symbols check-tidy
+	@echo "check: all good"
+
+check-tools:
+	@tools/setup check
+
+check-format: check-tools
+	tools/sources | xargs clang-format --dry-run -Werror
+
+check-layers:
+	tools/check-layers
+
+check-words:
+	tools/check-words
+
+check-headers: check-tools
+	tools/check-headers
+
+check-gcc: check-tools
+	@CC=gcc; $(call configure,build/gcc,-Dtests=enabled -Dwerror=true)
+	$(NINJA) -C build/gcc --quiet
+
+check-clang: check-tools
+	@CC=clang; $(call configure,build/clang,-Dtests=enabled -Dwerror=true)
+	$(NINJA) -C build/clang --quiet
+
+check-symbols: check-gcc
+	tools/check-symbols build/gcc/src/libflotilla.so
+
+check-tidy: check-clang
+	tools/check-tidy build/clang
+
+install: build
+	@$(MESON) configure build -Dprefix=$(PREFIX)
+	@$(NINJA) -C build
+	DESTDIR=$(DESTDIR) $(MESON) install -C build --no-rebuild
+	@test -n "$(DESTDIR)" || /sbin/ldconfig 2>/dev/null || true
+
+format: check-tools
+	tools/sources | xargs clang-format -i
+
+clean:
+	rm -rf build
