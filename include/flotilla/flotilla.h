@@ -1,0 +1,12 @@
+/* flotilla.h - everything a program that trains needs. */
+#ifndef FLOTILLA_FLOTILLA_H
+#define FLOTILLA_FLOTILLA_H
+
+#include "flotilla/executor.h"
+#include "flotilla/layers.h"
+#include "flotilla/optimizer.h"
+#include "flotilla/program.h"
+#include "flotilla/status.h"
+#include "flotilla/tensor.h"
+
+#endif

@@ -1,0 +1,114 @@
+/* program.h - contexts and programs.
+ *
+ * A context holds what belongs to one model in one process: the default main
+ * and startup programs, the settings, and the scope with the values of
+ * parameters and other persistent variables. There is nothing global: two
+ * contexts know nothing of each other. One thread builds; see executor.h for
+ * who may run.
+ */
+#ifndef FLOTILLA_PROGRAM_H
+#define FLOTILLA_PROGRAM_H
+
+#include "flotilla/status.h"
+#include "flotilla/tensor.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct fl_ctx fl_ctx;
+typedef struct fl_program fl_program;
+typedef struct fl_var fl_var;
+
+/* --- context ---------------------------------------------------------------
+ */
+
+/* NULL when a variable of the environment has a value that is out of range.
+ */
+FL_API fl_ctx *fl_ctx_new(void);
+FL_API void fl_ctx_free(fl_ctx *c);
+
+/* Settings: names, ranges and meaning in docs/settings.md. Values start from
+   the environment (FLOTILLA_<NAME>, and CPU_NUM), else from the default. */
+FL_API FL_MUST_CHECK
+fl_status fl_ctx_set(fl_ctx *c, const char *name, const char *value);
+
+/* The value as text, NULL for an unknown name; valid until the next set. */
+FL_API const char *fl_ctx_get(fl_ctx *c, const char *name);
+
+/* The table of settings as Markdown or as plain help; free with fl_text_free.
+ */
+typedef enum fl_help_form { FL_HELP_PLAIN, FL_HELP_MARKDOWN } fl_help_form;
+FL_API char *fl_settings_help(fl_help_form form);
+
+/* Version, instruction set and libraries, one per line. */
+FL_API char *fl_version_text(void);
+
+/* The operators with slots, attributes and formula, one block of lines each;
+   name NULL means all of them. NULL when there is no such operator. */
+FL_API char *fl_operator_help(const char *name);
+
+FL_API void fl_text_free(char *text);
+
+/* --- scope ------------------------------------------------------------------
+ */
+
+/* A view of a persistent variable's value. */
+FL_API FL_MUST_CHECK
+fl_status fl_get_value(fl_ctx *c, const char *name, fl_tensor *out);
+
+/* Copies a value in; creates the variable if the scope does not have it. */
+FL_API FL_MUST_CHECK
+fl_status fl_set_value(fl_ctx *c, const char *name, const fl_tensor *value);
+
+/* The global step: how many training steps were made in this scope. */
+FL_API uint64_t fl_global_step(const fl_ctx *c);
+FL_API void fl_set_global_step(fl_ctx *c, uint64_t step);
+
+/* --- programs ----------------------------------------------------------------
+ */
+
+FL_API fl_program *fl_default_main_program(fl_ctx *c);
+FL_API fl_program *fl_default_startup_program(fl_ctx *c);
+
+/* The seed that random operators use when they have none of their own. */
+FL_API void fl_program_set_seed(fl_program *p, uint64_t seed);
+
+/* The text form is described in docs/formats/ir.md. The new program is the
+   caller's, freed with fl_program_release before its context. */
+FL_API FL_MUST_CHECK
+fl_status fl_program_from_text(fl_ctx *c, const char *text, fl_program **out);
+FL_API char *fl_program_to_text(const fl_program *p);
+FL_API char *fl_program_to_svg(const fl_program *p);
+
+/* A copy without backward, optimizer and schedule operators, with is_test
+   set where an operator knows it. */
+FL_API FL_MUST_CHECK
+fl_status fl_program_for_test(const fl_program *p, fl_program **out);
+
+/* A copy that keeps only what the targets need. */
+FL_API FL_MUST_CHECK
+fl_status fl_program_pruned(const fl_program *p, const char *const *targets,
+                            size_t n_targets, fl_program **out);
+
+FL_API void fl_program_release(fl_program *p);
+
+/* Adds one or more lines of the text form to the main block, for example
+   "op relu (X=x) -> (Out=y)". */
+FL_API FL_MUST_CHECK
+fl_status fl_program_add(fl_program *p, const char *lines);
+
+/* NULL when there is no such variable. */
+FL_API fl_var *fl_program_var(fl_program *p, const char *name);
+
+FL_API const char *fl_var_name(const fl_var *v);
+FL_API fl_dtype fl_var_dtype(const fl_var *v);
+FL_API fl_shape fl_var_shape(const fl_var *v);
+
+/* No gradient flows through it. */
+FL_API void fl_var_stop_gradient(fl_var *v);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,86 @@
+/* tensor.h - numbers with a type and a shape: what goes in and comes out.
+ *
+ * A tensor is a view: it points to memory and does not own it. Fed tensors
+ * point to the caller's memory for the time of the run; fetched ones point to
+ * the executor's, until its next run.
+ *
+ *   dense    shape [rows, ...]
+ *   ragged   n sequences of rows of different length: n + 1 offsets in lod[0];
+ *            with two levels lod[0] counts sequences of lod[1]
+ *   rows     a sparse gradient: values [n, ...] and the table row of each;
+ *            `merged` says that no row occurs twice
+ */
+#ifndef FLOTILLA_TENSOR_H
+#define FLOTILLA_TENSOR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "flotilla/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define FL_RANK_MAX 6
+#define FL_LOD_MAX 2
+
+/* Name, pinned number, C type, text, long text. */
+#define FL_DTYPE_MAP(X)                                                        \
+    X(F32, 0, float, "f32", "float32")                                         \
+    X(F64, 1, double, "f64", "float64")                                        \
+    X(I32, 2, int32_t, "i32", "int32")                                         \
+    X(I64, 3, int64_t, "i64", "int64")                                         \
+    X(U64, 4, uint64_t, "u64", "uint64")                                       \
+    X(U8, 5, uint8_t, "u8", "uint8")
+
+typedef enum fl_dtype {
+#define X(name, value, type, text, long_text) FL_DTYPE_##name = value,
+    FL_DTYPE_MAP(X)
+#undef X
+} fl_dtype;
+
+typedef enum fl_kind { FL_KIND_DENSE, FL_KIND_RAGGED, FL_KIND_ROWS } fl_kind;
+
+/* dim[0] is the batch; -1 stands for "not known before the run". */
+typedef struct fl_shape {
+    int rank;
+    int64_t dim[FL_RANK_MAX];
+} fl_shape;
+
+typedef struct fl_tensor {
+    fl_dtype dtype;
+    fl_kind kind;
+    fl_shape shape;
+    void *data;
+    int n_lod;
+    int64_t lod_len[FL_LOD_MAX]; /* number of offsets: sequences + 1 */
+    const int64_t *lod[FL_LOD_MAX];
+    uint64_t *rows; /* kind rows: shape.dim[0] table rows */
+    int64_t height; /* kind rows: rows of the table; 0 when it has no end */
+    bool merged;
+} fl_tensor;
+
+/* A dense view of `data`, for example
+   fl_tensor_of(FL_DTYPE_F32, p, 2, (int64_t[]){128, 32}). */
+FL_API fl_tensor fl_tensor_of(fl_dtype dtype, const void *data, int rank,
+                              const int64_t *dims);
+
+/* Ids or rows of n_seq sequences: offsets has n_seq + 1 entries. */
+FL_API fl_tensor fl_tensor_ragged(fl_dtype dtype, const void *data, int rank,
+                                  const int64_t *dims, const int64_t *offsets,
+                                  int64_t n_seq);
+
+/* Elements, and bytes of one element. */
+FL_API int64_t fl_tensor_numel(const fl_tensor *t);
+FL_API size_t fl_dtype_bytes(fl_dtype d);
+FL_API const char *fl_dtype_text(fl_dtype d);
+
+/* Accepts "f32" and "float32"; false when it is neither. */
+FL_API bool fl_dtype_parse(const char *text, fl_dtype *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

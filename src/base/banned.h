@@ -1,0 +1,15 @@
+/* banned.h - calls that have a better form here. Included by every .c file of
+ * src/ through the build (-include); base/alloc.c switches it off. */
+#ifndef FL_BASE_BANNED_H
+#define FL_BASE_BANNED_H
+
+#ifndef FL_ALLOW_RAW_ALLOC
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#undef alloca /* stdlib.h makes it a macro, which cannot be poisoned */
+#pragma GCC poison strcpy strcat sprintf vsprintf atoi atol atof strtok rand
+#pragma GCC poison srand gets alloca malloc calloc realloc
+#endif
+
+#endif

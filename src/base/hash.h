@@ -1,0 +1,28 @@
+/* hash.h - stable 64-bit hashes. Their values are part of formats and of the
+ * counter randomness: they never change. */
+#ifndef FL_BASE_HASH_H
+#define FL_BASE_HASH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* A bijection that spreads every input bit (splitmix64's finaliser). */
+static inline uint64_t fl_mix64(uint64_t x)
+{
+    x ^= x >> 30;
+    x *= 0xbf58476d1ce4e5b9u;
+    x ^= x >> 27;
+    x *= 0x94d049bb133111ebu;
+    return x ^ (x >> 31);
+}
+
+/* FNV-1a over bytes, then mixed. */
+uint64_t fl_hash_bytes(const void *bytes, size_t n);
+uint64_t fl_hash_str(const char *s);
+
+/* The nearest of n names to `word` by edit distance, for "did you mean";
+   NULL when none is near. */
+const char *fl_nearest_name(const char *word, const char *const *names,
+                            size_t n);
+
+#endif

@@ -1,0 +1,129 @@
+/* status.c - one error per thread: a code and a sentence.
+ *
+ * The sentence has a fixed room, so that reporting never needs memory. What
+ * does not fit is cut at a character, never inside one, and ends in "...".
+ * A code whose sentence was never set falls back to its general text: a stale
+ * sentence of an older failure must not explain a new one.
+ */
+#include "base/status.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* A context may take a quarter of the room; the cause keeps the rest. */
+#define CONTEXT_MAX (FL_ERR_TEXT_MAX / 4)
+
+static _Thread_local fl_err last;
+
+static bool is_error(fl_status st)
+{
+    return st != FL_OK && st != FL_PENDING;
+}
+
+/* Ends a full buffer in "...", before the UTF-8 character that would break. */
+static void mark_cut(char *text, size_t size)
+{
+    size_t end = size - sizeof("...");
+
+    while (end > 0 && ((unsigned char)text[end] & 0xc0) == 0x80)
+        end--;
+    memcpy(text + end, "...", sizeof("..."));
+}
+
+static void format(char *text, size_t size, const char *fmt, va_list ap)
+{
+    int n = vsnprintf(text, size, fmt, ap);
+
+    if (n < 0)
+        text[0] = '\0';
+    else if ((size_t)n >= size)
+        mark_cut(text, size);
+}
+
+/* Goes through a buffer of its own: an argument may be the old sentence. */
+static void set_last(fl_status st, const char *fmt, va_list ap)
+{
+    char text[FL_ERR_TEXT_MAX];
+
+    format(text, sizeof(text), fmt, ap);
+    last.status = st;
+    memcpy(last.text, text, sizeof(last.text));
+}
+
+/* The sentence that belongs to `st`. */
+static const char *cause_of(fl_status st)
+{
+    return last.status == st ? last.text : fl_status_text(st);
+}
+
+const char *fl_status_text(fl_status st)
+{
+    switch (st) {
+    case FL_OK:
+        return "no error";
+    case FL_PENDING:
+        return "not done yet";
+#define X(name, value, text)                                                   \
+    case FL_ERR_##name:                                                        \
+        return text;
+        FL_STATUS_MAP(X)
+#undef X
+    }
+    return "unknown status";
+}
+
+const char *fl_last_error(void)
+{
+    return last.text;
+}
+
+fl_status fl_err_set(fl_status st, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    set_last(st, fmt, ap);
+    va_end(ap);
+    return st;
+}
+
+fl_status fl_err_ctx(fl_status st, const char *fmt, ...)
+{
+    char context[CONTEXT_MAX];
+    va_list ap;
+
+    if (!is_error(st))
+        return st;
+    va_start(ap, fmt);
+    format(context, sizeof(context), fmt, ap);
+    va_end(ap);
+    return fl_err_set(st, "%s: %s", context, cause_of(st));
+}
+
+void fl_err_save(fl_err *out, fl_status st)
+{
+    out->status = st;
+    snprintf(out->text, sizeof(out->text), "%s",
+             is_error(st) ? cause_of(st) : "");
+}
+
+fl_status fl_err_restore(const fl_err *e)
+{
+    if (!is_error(e->status))
+        return e->status;
+    return fl_err_set(e->status, "%s", e->text);
+}
+
+void fl_die(const char *file, int line, const char *fmt, ...)
+{
+    char text[FL_ERR_TEXT_MAX];
+    va_list ap;
+
+    va_start(ap, fmt);
+    format(text, sizeof(text), fmt, ap);
+    va_end(ap);
+    dprintf(STDERR_FILENO, "flotilla: %s:%d: %s\n", file, line, text);
+    abort();
+}

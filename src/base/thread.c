@@ -1,0 +1,127 @@
+/* thread.c - threads, clocks and conditions on the monotonic clock. */
+#include "base/thread.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/alloc.h"
+
+#define NS_PER_S 1000000000u
+
+/* What the kernel shows of a thread's name, with the NUL. */
+#define NAME_MAX_BYTES 16
+
+/* Room for 16384 cores; a mask smaller than the kernel's is refused by it. */
+#define MASK_SETS 16
+
+struct fl_thread {
+    pthread_t id;
+    void (*fn)(void *);
+    void *arg;
+    char name[NAME_MAX_BYTES];
+};
+
+static void *thread_main(void *arg)
+{
+    fl_thread *t = arg;
+
+    pthread_setname_np(pthread_self(), t->name);
+    t->fn(t->arg);
+    return NULL;
+}
+
+fl_status fl_thread_start(fl_thread **out, const char *name, void (*fn)(void *),
+                          void *arg)
+{
+    fl_thread *t = fl_alloc(sizeof(*t));
+    int err;
+
+    t->fn = fn;
+    t->arg = arg;
+    memcpy(t->name, name, strnlen(name, NAME_MAX_BYTES - 1));
+    err = pthread_create(&t->id, NULL, thread_main, t);
+    if (err) {
+        fl_free(t);
+        FL_FAIL(FL_ERR_NOMEM,
+                "cannot start thread %s: %s; use fewer threads or raise the "
+                "limit on them (ulimit -u)",
+                name, strerror(err));
+    }
+    *out = t;
+    return FL_OK;
+}
+
+void fl_thread_join(fl_thread *t)
+{
+    if (!t)
+        return;
+    FL_ASSERT(pthread_join(t->id, NULL) == 0);
+    fl_free(t);
+}
+
+void fl_mutex_init(fl_mutex *m)
+{
+    FL_ASSERT(pthread_mutex_init(m, NULL) == 0);
+}
+
+void fl_mutex_release(fl_mutex *m)
+{
+    FL_ASSERT(pthread_mutex_destroy(m) == 0);
+}
+
+void fl_cond_init(fl_cond *c)
+{
+    pthread_condattr_t attr;
+
+    FL_ASSERT(pthread_condattr_init(&attr) == 0);
+    FL_ASSERT(pthread_condattr_setclock(&attr, CLOCK_MONOTONIC) == 0);
+    FL_ASSERT(pthread_cond_init(c, &attr) == 0);
+    pthread_condattr_destroy(&attr);
+}
+
+void fl_cond_release(fl_cond *c)
+{
+    FL_ASSERT(pthread_cond_destroy(c) == 0);
+}
+
+bool fl_cond_wait_until(fl_cond *c, fl_mutex *m, uint64_t deadline_ns)
+{
+    struct timespec ts = {
+        .tv_sec = (time_t)(deadline_ns / NS_PER_S),
+        .tv_nsec = (long)(deadline_ns % NS_PER_S),
+    };
+
+    return pthread_cond_timedwait(c, m, &ts) != ETIMEDOUT;
+}
+
+int fl_cpu_count(void)
+{
+    cpu_set_t mask[MASK_SETS];
+    int n;
+
+    if (sched_getaffinity(0, sizeof(mask), mask) != 0)
+        return 1;
+    n = CPU_COUNT_S(sizeof(mask), mask);
+    return n > 0 ? n : 1;
+}
+
+static uint64_t read_clock(clockid_t clock)
+{
+    struct timespec ts;
+
+    FL_ASSERT(clock_gettime(clock, &ts) == 0);
+    return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
+}
+
+uint64_t fl_now_ns(void)
+{
+    return read_clock(CLOCK_MONOTONIC);
+}
+
+uint64_t fl_thread_cpu_ns(void)
+{
+    return read_clock(CLOCK_THREAD_CPUTIME_ID);
+}

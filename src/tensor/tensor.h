@@ -1,0 +1,53 @@
+/* tensor.h - shapes, sizes and checks of tensors. All functions are pure. */
+#ifndef FL_TENSOR_TENSOR_H
+#define FL_TENSOR_TENSOR_H
+
+#include "base/status.h"
+#include "flotilla/tensor.h"
+
+#define FL_SHAPE_TEXT_MAX 160
+
+/* "[-1,13]", for messages and for the text form. */
+const char *fl_shape_text(const fl_shape *s, char buf[FL_SHAPE_TEXT_MAX]);
+
+fl_shape fl_shape_of(int rank, const int64_t *dims);
+
+/* The product of dims [lo, hi); -1 when one of them is not known. */
+int64_t fl_shape_count(const fl_shape *s, int lo, int hi);
+int64_t fl_shape_numel(const fl_shape *s);
+
+/* Equal, where -1 matches anything. */
+bool fl_shape_matches(const fl_shape *a, const fl_shape *b);
+bool fl_shape_equal(const fl_shape *a, const fl_shape *b);
+
+/* axis in [-rank, rank) to [0, rank); -1 when it is outside. */
+int fl_shape_axis(const fl_shape *s, int64_t axis);
+
+static inline bool fl_dtype_is_float(fl_dtype d)
+{
+    return d == FL_DTYPE_F32 || d == FL_DTYPE_F64;
+}
+
+static inline bool fl_dtype_is_id(fl_dtype d)
+{
+    return d == FL_DTYPE_I64 || d == FL_DTYPE_U64 || d == FL_DTYPE_I32;
+}
+
+/* Bytes of the values; fails with FL_ERR_INVAL on overflow. */
+FL_MUST_CHECK
+fl_status fl_tensor_bytes(const fl_tensor *t, size_t *out);
+
+/* Offsets ascend from 0, levels fit each other and the number of rows. */
+FL_MUST_CHECK
+fl_status fl_lod_check(const fl_tensor *t);
+
+/* Type, shape, lod and kind of `from`; data and rows stay as they are. */
+void fl_tensor_like(fl_tensor *to, const fl_tensor *from);
+
+/* The ids of a tensor as u64 are the same bytes for i64 and u64. */
+static inline const uint64_t *fl_tensor_ids(const fl_tensor *t)
+{
+    return (const uint64_t *)t->data;
+}
+
+#endif
