@@ -1,0 +1,67 @@
+/* isa.c - which instruction set this machine runs.
+ *
+ * Asked once and kept in an atomic: two threads that ask first at the same
+ * time find the same answer, so nothing needs to be locked.
+ */
+#include "kernel/isa.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/status.h"
+
+#define NAME(prefix, isa) #isa,
+static const char *const names[] = { FL_ISA_MAP(NAME, ) };
+#undef NAME
+
+const char *fl_isa_name(fl_isa_kind k)
+{
+    FL_ASSERT((size_t)k < FL_LEN(names));
+    return names[k];
+}
+
+/* The features that the build's flags for each set rely on. */
+static fl_isa_kind of_cpu(void)
+{
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") ||
+        !__builtin_cpu_supports("bmi2"))
+        return FL_ISA_BASE;
+    if (!__builtin_cpu_supports("avx512f") ||
+        !__builtin_cpu_supports("avx512bw") ||
+        !__builtin_cpu_supports("avx512cd") ||
+        !__builtin_cpu_supports("avx512dq") ||
+        !__builtin_cpu_supports("avx512vl"))
+        return FL_ISA_AVX2;
+    return FL_ISA_AVX512;
+#else
+    return FL_ISA_BASE;
+#endif
+}
+
+/* The environment can ask for less than the CPU has, never for more. */
+static fl_isa_kind lowered(fl_isa_kind kind)
+{
+    const char *want = getenv("FLOTILLA_ISA");
+
+    if (!want)
+        return kind;
+    for (size_t i = 0; i < (size_t)kind; i++)
+        if (strcmp(want, names[i]) == 0)
+            return (fl_isa_kind)i;
+    return kind;
+}
+
+fl_isa_kind fl_isa(void)
+{
+    static atomic_int known; /* 1 + kind; 0 is not asked yet */
+    int k = atomic_load_explicit(&known, memory_order_relaxed);
+
+    if (k == 0) {
+        k = 1 + (int)lowered(of_cpu());
+        atomic_store_explicit(&known, k, memory_order_relaxed);
+    }
+    return (fl_isa_kind)(k - 1);
+}

@@ -1,0 +1,226 @@
+/* vec_hot.c - the element-wise and column loops, compiled per instruction set.
+ *
+ * Outputs may be the inputs themselves (y = relu(y)) but may not overlap them
+ * otherwise, which IN_PLACE_OK tells the compiler. Sums run in LANES partial
+ * sums in double, lane l takes the elements l, l + LANES, ..., and the lanes
+ * are folded in a fixed order: the same bits for every vector width.
+ */
+#include "kernel/vec.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/thread.h"
+
+#if defined(__clang__)
+/* Under a sanitizer the loops stay scalar, which is no fault. */
+#pragma clang diagnostic ignored "-Wpass-failed"
+#define IN_PLACE_OK _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define IN_PLACE_OK _Pragma("GCC ivdep")
+#endif
+
+/* A loop over the elements whose body is the statement `body`. */
+#define FOR_EACH(i, n, body)                                                   \
+    IN_PLACE_OK                                                                \
+    for (size_t i = 0; i < (n); i++)                                           \
+    body
+
+/* How many elements find_not_finite tests before it looks at the outcome. */
+#define FINITE_BLOCK 256
+
+/* Folds the upper half onto the lower until one lane is left. */
+static double fold(double *lane, size_t n)
+{
+    for (size_t half = n / 2; half; half /= 2)
+        for (size_t l = 0; l < half; l++)
+            lane[l] += lane[l + half];
+    return lane[0];
+}
+
+#define ELEMENTWISE(T, t)                                                      \
+    static void axpy_##t(T *y, T a, const T *x, size_t n)                      \
+    {                                                                          \
+        FOR_EACH(i, n, y[i] += a * x[i];)                                      \
+    }                                                                          \
+    static void scale_##t(T *y, T a, const T *x, T b, size_t n)                \
+    {                                                                          \
+        FOR_EACH(i, n, y[i] = a * x[i] + b;)                                   \
+    }                                                                          \
+    static void add_##t(T *z, const T *x, const T *y, size_t n)                \
+    {                                                                          \
+        FOR_EACH(i, n, z[i] = x[i] + y[i];)                                    \
+    }                                                                          \
+    static void sub_##t(T *z, const T *x, const T *y, size_t n)                \
+    {                                                                          \
+        FOR_EACH(i, n, z[i] = x[i] - y[i];)                                    \
+    }                                                                          \
+    static void mul_##t(T *z, const T *x, const T *y, size_t n)                \
+    {                                                                          \
+        FOR_EACH(i, n, z[i] = x[i] * y[i];)                                    \
+    }                                                                          \
+    static void div_##t(T *z, const T *x, const T *y, size_t n)                \
+    {                                                                          \
+        FOR_EACH(i, n, z[i] = x[i] / y[i];)                                    \
+    }                                                                          \
+    /* NaN stays NaN: a comparison with it is false. */                        \
+    static void relu_##t(T *y, const T *x, size_t n)                           \
+    {                                                                          \
+        FOR_EACH(i, n, y[i] = x[i] < 0 ? 0 : x[i];)                            \
+    }                                                                          \
+    static void relu_grad_##t(T *dx, const T *y, const T *dy, size_t n)        \
+    {                                                                          \
+        FOR_EACH(i, n, {                                                       \
+            T g = dy[i];                                                       \
+                                                                               \
+            dx[i] = y[i] > 0 ? g : 0;                                          \
+        })                                                                     \
+    }
+
+#define REDUCTIONS(T, t, LANES)                                                \
+    static double sum_##t(const T *x, size_t n)                                \
+    {                                                                          \
+        double lane[LANES] = { 0 };                                            \
+        size_t i = 0;                                                          \
+                                                                               \
+        for (; i + LANES <= n; i += LANES)                                     \
+            for (size_t l = 0; l < LANES; l++)                                 \
+                lane[l] += (double)x[i + l];                                   \
+        for (size_t l = 0; i + l < n; l++)                                     \
+            lane[l] += (double)x[i + l];                                       \
+        return fold(lane, LANES);                                              \
+    }                                                                          \
+    static double dot_##t(const T *x, const T *y, size_t n)                    \
+    {                                                                          \
+        double lane[LANES] = { 0 };                                            \
+        size_t i = 0;                                                          \
+                                                                               \
+        for (; i + LANES <= n; i += LANES)                                     \
+            for (size_t l = 0; l < LANES; l++)                                 \
+                lane[l] += (double)x[i + l] * (double)y[i + l];                \
+        for (size_t l = 0; i + l < n; l++)                                     \
+            lane[l] += (double)x[i + l] * (double)y[i + l];                    \
+        return fold(lane, LANES);                                              \
+    }                                                                          \
+    /* Four rows per sweep: a quarter of the traffic on out, same order. */    \
+    static void col_sum_##t(T *out, const T *x, size_t rows, size_t cols,      \
+                            size_t ld)                                         \
+    {                                                                          \
+        size_t i = 0;                                                          \
+                                                                               \
+        FOR_EACH(j, cols, out[j] = 0;)                                         \
+        for (; i + 4 <= rows; i += 4) {                                        \
+            const T *r = x + i * ld;                                           \
+                                                                               \
+            FOR_EACH(j, cols,                                                  \
+                     out[j] =                                                  \
+                         (((out[j] + r[j]) + r[ld + j]) + r[2 * ld + j]) +     \
+                         r[3 * ld + j];)                                       \
+        }                                                                      \
+        for (; i < rows; i++) {                                                \
+            const T *r = x + i * ld;                                           \
+                                                                               \
+            FOR_EACH(j, cols, out[j] += r[j];)                                 \
+        }                                                                      \
+    }
+
+/* The biases are weights: other threads may be changing them. */
+#define ACTIVATIONS(T, t, EXP, TANH)                                           \
+    FL_RACY                                                                    \
+    static void bias_row_##t(T *y, const T *bias, size_t n, fl_act act)        \
+    {                                                                          \
+        if (act != FL_ACT_RELU) {                                              \
+            FOR_EACH(j, n, y[j] += bias[j];)                                   \
+            return;                                                            \
+        }                                                                      \
+        FOR_EACH(j, n, {                                                       \
+            T v = y[j] + bias[j];                                              \
+                                                                               \
+            y[j] = v < 0 ? 0 : v;                                              \
+        })                                                                     \
+    }                                                                          \
+    static void act_row_##t(T *y, size_t n, fl_act act)                        \
+    {                                                                          \
+        switch (act) {                                                         \
+        case FL_ACT_NONE:                                                      \
+            break;                                                             \
+        case FL_ACT_RELU:                                                      \
+            relu_##t(y, y, n);                                                 \
+            break;                                                             \
+        case FL_ACT_SIGMOID:                                                   \
+            for (size_t j = 0; j < n; j++)                                     \
+                y[j] = 1 / (1 + EXP(-y[j]));                                   \
+            break;                                                             \
+        case FL_ACT_TANH:                                                      \
+            for (size_t j = 0; j < n; j++)                                     \
+                y[j] = TANH(y[j]);                                             \
+            break;                                                             \
+        }                                                                      \
+    }                                                                          \
+    static void bias_act_##t(T *y, const T *bias, size_t rows, size_t cols,    \
+                             size_t ld, fl_act act)                            \
+    {                                                                          \
+        for (size_t i = 0; i < rows; i++) {                                    \
+            if (bias)                                                          \
+                bias_row_##t(y + i * ld, bias, cols, act);                     \
+            if (!bias || act != FL_ACT_RELU)                                   \
+                act_row_##t(y + i * ld, cols, act);                            \
+        }                                                                      \
+    }                                                                          \
+    static void act_grad_##t(T *dz, const T *dy, const T *y, size_t n,         \
+                             fl_act act)                                       \
+    {                                                                          \
+        switch (act) {                                                         \
+        case FL_ACT_NONE:                                                      \
+            if (n && dz != dy)                                                 \
+                memcpy(dz, dy, n * sizeof(T));                                 \
+            break;                                                             \
+        case FL_ACT_RELU:                                                      \
+            relu_grad_##t(dz, y, dy, n);                                       \
+            break;                                                             \
+        case FL_ACT_SIGMOID:                                                   \
+            FOR_EACH(i, n, dz[i] = dy[i] * y[i] * (1 - y[i]);)                 \
+            break;                                                             \
+        case FL_ACT_TANH:                                                      \
+            FOR_EACH(i, n, dz[i] = dy[i] * (1 - y[i] * y[i]);)                 \
+            break;                                                             \
+        }                                                                      \
+    }
+
+/* A block is tested as a whole first, without a branch per element. */
+#define FINITE(T, t, ABS, MAX)                                                 \
+    static size_t find_not_finite_##t(const T *x, size_t n)                    \
+    {                                                                          \
+        for (size_t lo = 0; lo < n; lo += FINITE_BLOCK) {                      \
+            size_t hi = n - lo < FINITE_BLOCK ? n : lo + FINITE_BLOCK;         \
+            unsigned bad = 0;                                                  \
+                                                                               \
+            for (size_t i = lo; i < hi; i++)                                   \
+                bad |= !(ABS(x[i]) <= MAX);                                    \
+            if (!bad)                                                          \
+                continue;                                                      \
+            while (ABS(x[lo]) <= MAX)                                          \
+                lo++;                                                          \
+            return lo;                                                         \
+        }                                                                      \
+        return n;                                                              \
+    }
+
+ELEMENTWISE(float, f32)
+ELEMENTWISE(double, f64)
+REDUCTIONS(float, f32, 16)
+REDUCTIONS(double, f64, 8)
+ACTIVATIONS(float, f32, expf, tanhf)
+ACTIVATIONS(double, f64, exp, tanh)
+FINITE(float, f32, fabsf, FLT_MAX)
+FINITE(double, f64, fabs, DBL_MAX)
+
+#define ENTRY_F32(ret, name, params) .name = name##_f32,
+#define ENTRY_F64(ret, name, params) .name = name##_f64,
+
+const fl_vec_f32_table
+    FL_ISA_NAME(fl_vec_f32_table_of) = { FL_VEC_FUNCTIONS(float, ENTRY_F32) };
+
+const fl_vec_f64_table
+    FL_ISA_NAME(fl_vec_f64_table_of) = { FL_VEC_FUNCTIONS(double, ENTRY_F64) };

@@ -1,0 +1,46 @@
+/* momentum_hot.c - gradient descent with a velocity, plain or Nesterov's. A
+ * weight without a gradient still moves by its velocity. */
+#include "base/thread.h"
+#include "optim/rule.h"
+
+enum { MU };
+enum { VELOCITY };
+
+#define UPDATE(T, t)                                                           \
+    FL_RACY                                                                    \
+    static void update_##t(T *restrict w, T *const *state,                     \
+                           const T *restrict g, size_t n, const fl_hyper *h)   \
+    {                                                                          \
+        const T lr = (T)h->lr, mu = (T)h->p[MU];                               \
+        T *restrict v = state[VELOCITY];                                       \
+                                                                               \
+        if (h->flag)                                                           \
+            for (size_t i = 0; i < n; i++) {                                   \
+                const T gi = g[i], vi = mu * v[i] + gi;                        \
+                                                                               \
+                v[i] = vi;                                                     \
+                w[i] -= lr * (gi + mu * vi);                                   \
+            }                                                                  \
+        else                                                                   \
+            for (size_t i = 0; i < n; i++) {                                   \
+                const T vi = mu * v[i] + g[i];                                 \
+                                                                               \
+                v[i] = vi;                                                     \
+                w[i] -= lr * vi;                                               \
+            }                                                                  \
+    }
+
+UPDATE(float, f32)
+UPDATE(double, f64)
+
+const fl_rule FL_ISA_NAME(fl_rule_momentum) = {
+    .name = "momentum",
+    .doc = "v = mu * v + g; w -= lr * v, or with Nesterov lr * (g + mu * v)",
+    .params = { [MU] = { "mu", 0.9 } },
+    .flag = "use_nesterov",
+    .states = { [VELOCITY] = { .slot = "Velocity",
+                               .out_slot = "VelocityOut",
+                               .suffix = "velocity" } },
+    .update_f32 = update_f32,
+    .update_f64 = update_f64,
+};
