@@ -1,0 +1,198 @@
+/* clone.c - copies of programs, whole or for test, and pruning to targets. */
+#include "ir/program.h"
+
+#include "ir/attr.h"
+
+/* Collects (slot, name) pairs of one side of a node. */
+typedef FL_VEC(fl_arg) arg_vec;
+
+static void collect_args(const fl_op_node *n, const fl_args *args, int n_slots,
+                         bool is_in, fl_arena *tmp, arg_vec *out)
+{
+    char buf[FL_SLOT_NAME_MAX];
+
+    for (int s = 0; s < n_slots; s++)
+        for (int i = 0; i < args[s].n; i++) {
+            const char *slot = is_in ? fl_node_in_name(n, s, buf)
+                                     : fl_node_out_name(n, s, buf);
+            const fl_var *v = args[s].vars[i];
+            fl_arg a = { fl_arena_strdup(tmp, slot),
+                         v ? v->name : FL_EMPTY_NAME };
+
+            fl_vec_push(out, a);
+        }
+}
+
+static fl_status copy_node(fl_block *to, const fl_op_node *n, bool for_test)
+{
+    fl_named_attr attrs[FL_ATTRS_MAX];
+    char type[FL_SLOT_NAME_MAX];
+    fl_op_spec spec = { .type = fl_node_type(n, type), .role = n->role };
+    arg_vec in = { 0 }, out = { 0 };
+    fl_arena tmp;
+    fl_status st;
+
+    fl_arena_init(&tmp, 4 << 10);
+    collect_args(n, n->in, fl_node_n_in(n), true, &tmp, &in);
+    collect_args(n, n->out, fl_node_n_out(n), false, &tmp, &out);
+    for (int i = 0; i < fl_op_n_attrs(n->def); i++) {
+        attrs[i].name = n->def->attrs[i].name;
+        attrs[i].value = n->attrs[i];
+        if (for_test && !strcmp(attrs[i].name, "is_test"))
+            attrs[i].value.b = true;
+    }
+    spec.in = in.data;
+    spec.n_in = in.len;
+    spec.out = out.data;
+    spec.n_out = out.len;
+    spec.attrs = attrs;
+    spec.n_attrs = (size_t)fl_op_n_attrs(n->def);
+    st = fl_block_append(to, &spec, NULL);
+    fl_vec_release(&in);
+    fl_vec_release(&out);
+    fl_arena_release(&tmp);
+    return st;
+}
+
+static const char *copy_text(fl_program *p, const char *s)
+{
+    return s ? fl_arena_strdup(&p->arena, s) : NULL;
+}
+
+static fl_status copy_var(fl_block *to, const fl_var *v)
+{
+    fl_program *p = to->program;
+    fl_var *w;
+
+    FL_TRY(fl_block_add_var(to, v->name, &v->meta, v->flags, &w));
+    w->lr = v->lr;
+    w->init = copy_text(p, v->init);
+    w->regularizer = copy_text(p, v->regularizer);
+    w->clip = copy_text(p, v->clip);
+    return FL_OK;
+}
+
+static bool is_training_role(fl_role r)
+{
+    return r == FL_ROLE_BACKWARD || r == FL_ROLE_OPTIMIZE || r == FL_ROLE_LR;
+}
+
+static bool skips_node(const fl_op_node *n, fl_clone_kind kind)
+{
+    return kind == FL_CLONE_FOR_TEST &&
+           (is_training_role(n->role) || (n->def->flags & FL_OP_TRAIN_ONLY));
+}
+
+/* In a clone for test, a temporary that only dropped operators touch goes. */
+static bool skips_var(const fl_block *b, const fl_var *v, fl_clone_kind kind)
+{
+    if (kind == FL_CLONE_ALL || (v->flags & (FL_VAR_DATA | FL_VAR_PARAM)))
+        return false;
+    for (const fl_op_node *n = b->first; n; n = n->next)
+        if (!skips_node(n, kind) &&
+            (fl_node_uses_var(n, v) || fl_node_writes_var(n, v)))
+            return false;
+    return true;
+}
+
+static fl_status copy_block(fl_block *to, const fl_block *from,
+                            fl_clone_kind kind)
+{
+    for (const fl_var *v = from->first_var; v; v = v->next)
+        if (!skips_var(from, v, kind))
+            FL_TRY(copy_var(to, v));
+    for (const fl_op_node *n = from->first; n; n = n->next)
+        if (!skips_node(n, kind))
+            FL_TRY(copy_node(to, n, kind == FL_CLONE_FOR_TEST));
+    return FL_OK;
+}
+
+fl_status fl_program_clone(const fl_program *p, fl_clone_kind kind,
+                           fl_program **out)
+{
+    fl_program *q = fl_program_new(p->ops);
+    fl_status st = FL_OK;
+
+    q->seed = p->seed;
+    q->owner = p->owner;
+    for (size_t i = 0; i < p->blocks.len && !st; i++) {
+        const fl_block *from = p->blocks.data[i];
+        fl_block *to = i ? fl_program_add_block(q, q->blocks.data[from->parent])
+                         : fl_program_main(q);
+
+        st = copy_block(to, from, kind);
+    }
+    for (size_t i = 0; i < p->fetches.len; i++)
+        if (fl_block_find_var(fl_program_main(q), p->fetches.data[i]))
+            fl_program_fetch(q, p->fetches.data[i]);
+    if (st) {
+        fl_program_free(q);
+        return fl_err_ctx(st, "cloning a program");
+    }
+    *out = q;
+    return FL_OK;
+}
+
+static void need_inputs(const fl_op_node *n, fl_map *needed)
+{
+    for (int s = 0; s < fl_node_n_in(n); s++)
+        for (int i = 0; i < n->in[s].n; i++)
+            if (n->in[s].vars[i])
+                fl_map_put(needed, n->in[s].vars[i]->name, n->in[s].vars[i]);
+}
+
+static bool writes_needed(const fl_op_node *n, const fl_map *needed)
+{
+    for (int s = 0; s < fl_node_n_out(n); s++)
+        for (int i = 0; i < n->out[s].n; i++)
+            if (n->out[s].vars[i] &&
+                fl_map_find(needed, n->out[s].vars[i]->name))
+                return true;
+    return false;
+}
+
+static void drop_unused_vars(fl_block *b, const fl_map *needed)
+{
+    fl_var *next;
+
+    for (fl_var *v = b->first_var; v; v = next) {
+        bool used = fl_map_find(needed, v->name) != NULL;
+
+        next = v->next;
+        for (fl_op_node *n = b->first; n && !used; n = n->next)
+            used = fl_node_uses_var(n, v) || fl_node_writes_var(n, v);
+        if (!used)
+            fl_block_remove_var(b, v);
+    }
+}
+
+fl_status fl_program_prune(fl_program *p, const char *const *targets, size_t n)
+{
+    fl_block *b = fl_program_main(p);
+    fl_map needed = { 0 };
+    fl_op_node *prev;
+
+    for (size_t i = 0; i < n; i++) {
+        fl_var *v = fl_block_find_var(b, targets[i]);
+
+        if (!v) {
+            fl_map_release(&needed);
+            FL_FAIL(FL_ERR_NOTFOUND, "target %s is not in the program",
+                    targets[i]);
+        }
+        fl_map_put(&needed, v->name, v);
+    }
+    for (fl_op_node *node = b->last; node; node = prev) {
+        prev = node->prev;
+        if (writes_needed(node, &needed))
+            need_inputs(node, &needed);
+        else
+            fl_block_remove(b, node);
+    }
+    drop_unused_vars(b, &needed);
+    p->fetches.len = 0;
+    for (size_t i = 0; i < n; i++)
+        fl_program_fetch(p, targets[i]);
+    fl_map_release(&needed);
+    return FL_OK;
+}

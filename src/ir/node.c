@@ -1,0 +1,643 @@
+/* node.c - operators in a block: making, checking, inferring, removing. */
+#include "ir/program.h"
+
+#include "base/hash.h"
+#include "ir/attr.h"
+
+#define GRAD_OP_SUFFIX "_grad"
+
+/* A node has at most 3 lists of slots on its input side. */
+#define NODE_SLOTS_MAX (3 * FL_SLOTS_MAX)
+
+int fl_node_n_in(const fl_op_node *n)
+{
+    int in = fl_op_n_in(n->def);
+
+    return n->is_grad ? in + 2 * fl_op_n_out(n->def) : in;
+}
+
+int fl_node_n_out(const fl_op_node *n)
+{
+    return n->is_grad ? fl_op_n_in(n->def) : fl_op_n_out(n->def);
+}
+
+const char *fl_node_type(const fl_op_node *n, char buf[FL_SLOT_NAME_MAX])
+{
+    if (!n->is_grad)
+        return n->def->name;
+    snprintf(buf, FL_SLOT_NAME_MAX, "%s" GRAD_OP_SUFFIX, n->def->name);
+    return buf;
+}
+
+static const char *grad_name(const char *name, char buf[FL_SLOT_NAME_MAX])
+{
+    snprintf(buf, FL_SLOT_NAME_MAX, "%s" FL_GRAD_SUFFIX, name);
+    return buf;
+}
+
+const char *fl_node_in_name(const fl_op_node *n, int slot,
+                            char buf[FL_SLOT_NAME_MAX])
+{
+    int in = fl_op_n_in(n->def);
+    int out = fl_op_n_out(n->def);
+
+    if (slot < in)
+        return n->def->in[slot].name;
+    if (slot < in + out)
+        return n->def->out[slot - in].name;
+    return grad_name(n->def->out[slot - in - out].name, buf);
+}
+
+const char *fl_node_out_name(const fl_op_node *n, int slot,
+                             char buf[FL_SLOT_NAME_MAX])
+{
+    if (!n->is_grad)
+        return n->def->out[slot].name;
+    return grad_name(n->def->in[slot].name, buf);
+}
+
+unsigned fl_node_in_flags(const fl_op_node *n, int slot)
+{
+    int in = fl_op_n_in(n->def);
+    int out = fl_op_n_out(n->def);
+
+    if (slot < in)
+        return n->def->in[slot].flags;
+    return n->def->out[(slot - in) % out].flags;
+}
+
+static unsigned out_flags(const fl_op_node *n, int slot)
+{
+    return n->is_grad ? n->def->in[slot].flags : n->def->out[slot].flags;
+}
+
+bool fl_node_reads(const fl_op_node *n, int slot)
+{
+    int in = fl_op_n_in(n->def);
+    int out = fl_op_n_out(n->def);
+
+    if (!n->is_grad || slot >= in + out)
+        return true;
+    if (slot < in)
+        return n->def->back_uses & FL_USES_IN(slot);
+    return n->def->back_uses & FL_USES_OUT(slot - in);
+}
+
+static bool args_have(const fl_args *a, const fl_var *v)
+{
+    for (int i = 0; i < a->n; i++)
+        if (a->vars[i] == v)
+            return true;
+    return false;
+}
+
+bool fl_node_writes_var(const fl_op_node *n, const fl_var *v)
+{
+    for (int s = 0; s < fl_node_n_out(n); s++)
+        if (args_have(&n->out[s], v))
+            return true;
+    return false;
+}
+
+bool fl_node_uses_var(const fl_op_node *n, const fl_var *v)
+{
+    for (int s = 0; s < fl_node_n_in(n); s++)
+        if (args_have(&n->in[s], v))
+            return true;
+    return false;
+}
+
+const char *fl_node_text(const fl_op_node *n, char buf[FL_NODE_TEXT_MAX])
+{
+    char type[FL_SLOT_NAME_MAX];
+    const char *var = NULL;
+
+    for (int s = 0; s < fl_node_n_out(n) && !var; s++)
+        for (int i = 0; i < n->out[s].n && !var; i++)
+            var = n->out[s].vars[i] ? n->out[s].vars[i]->name : NULL;
+    snprintf(buf, FL_NODE_TEXT_MAX, "op %s -> %s", fl_node_type(n, type),
+             var ? var : "nothing");
+    return buf;
+}
+
+/* --- making a node ---------------------------------------------------------*/
+
+static fl_status find_def(const fl_program *p, const char *type,
+                          const fl_op **def, bool *is_grad)
+{
+    size_t len = strlen(type);
+    size_t tail = strlen(GRAD_OP_SUFFIX);
+    char base[FL_SLOT_NAME_MAX];
+    const char *near;
+
+    *is_grad = false;
+    *def = p->ops->find(type);
+    if (*def)
+        return FL_OK;
+    if (len > tail && len < sizeof(base) &&
+        !strcmp(type + len - tail, GRAD_OP_SUFFIX)) {
+        snprintf(base, sizeof(base), "%.*s", (int)(len - tail), type);
+        *def = p->ops->find(base);
+        *is_grad = true;
+        if (*def && (*def)->back)
+            return FL_OK;
+        if (*def)
+            FL_FAIL(FL_ERR_NOTFOUND, "operator %s has no gradient", base);
+    }
+    near = p->ops->nearest(type);
+    FL_FAIL(FL_ERR_NOTFOUND, "no operator is called %s%s%s%s", type,
+            near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+}
+
+typedef const char *(*slot_name_fn)(const fl_op_node *n, int slot,
+                                    char buf[FL_SLOT_NAME_MAX]);
+
+static fl_status no_slot(const fl_op_node *n, slot_name_fn name_of, int n_slots,
+                         const char *name)
+{
+    char buf[FL_SLOT_NAME_MAX];
+    fl_str known = { 0 };
+
+    for (int s = 0; s < n_slots; s++)
+        fl_str_addf(&known, "%s%s", s ? ", " : "", name_of(n, s, buf));
+    (void)fl_err_set(FL_ERR_NOTFOUND, "op %s has no slot %s; it has %s",
+                     fl_node_type(n, buf), name, fl_str_text(&known));
+    fl_str_release(&known);
+    return FL_ERR_NOTFOUND;
+}
+
+static fl_status find_slot(const fl_op_node *n, slot_name_fn name_of,
+                           int n_slots, const char *name, int *slot)
+{
+    char buf[FL_SLOT_NAME_MAX];
+
+    for (*slot = 0; *slot < n_slots; ++*slot)
+        if (!strcmp(name_of(n, *slot, buf), name))
+            return FL_OK;
+    return no_slot(n, name_of, n_slots, name);
+}
+
+/* Sorts (slot, name) pairs into lists by slot; names are kept beside, since
+   output variables need not exist yet. */
+typedef struct slot_names {
+    const char **names;
+    int n;
+} slot_names;
+
+static fl_status sort_args(const fl_op_node *n, slot_name_fn name_of,
+                           int n_slots, const fl_arg *args, size_t n_args,
+                           fl_arena *arena, slot_names *out)
+{
+    int slot = 0;
+
+    for (int s = 0; s < n_slots; s++)
+        out[s].names = fl_arena_alloc(arena, sizeof(char *) * (n_args + 1));
+    for (size_t i = 0; i < n_args; i++) {
+        FL_TRY(find_slot(n, name_of, n_slots, args[i].slot, &slot));
+        out[slot].names[out[slot].n++] = args[i].var;
+    }
+    return FL_OK;
+}
+
+static fl_status check_count(const fl_op_node *n, const char *slot,
+                             unsigned flags, int count)
+{
+    char buf[FL_SLOT_NAME_MAX];
+    bool optional =
+        n->is_grad || (flags & (FL_SLOT_OPTIONAL | FL_SLOT_BYPRODUCT));
+
+    if (count == 0 && !optional)
+        FL_FAIL(FL_ERR_INVAL, "op %s: slot %s is missing", fl_node_type(n, buf),
+                slot);
+    if (count > 1 && !(flags & FL_SLOT_LIST))
+        FL_FAIL(FL_ERR_INVAL, "op %s: slot %s takes one variable, got %d",
+                fl_node_type(n, buf), slot, count);
+    return FL_OK;
+}
+
+static fl_status bind_inputs(fl_op_node *n, const slot_names *names)
+{
+    fl_arena *arena = &n->block->program->arena;
+    char buf[FL_SLOT_NAME_MAX], type[FL_SLOT_NAME_MAX];
+
+    for (int s = 0; s < fl_node_n_in(n); s++) {
+        const char *slot = fl_node_in_name(n, s, buf);
+
+        FL_TRY(check_count(n, slot, fl_node_in_flags(n, s), names[s].n));
+        n->in[s].n = names[s].n;
+        n->in[s].vars =
+            fl_arena_alloc(arena, sizeof(fl_var *) * ((size_t)names[s].n + 1));
+        for (int i = 0; i < names[s].n; i++) {
+            const char *name = names[s].names[i];
+
+            if (n->is_grad && !strcmp(name, FL_EMPTY_NAME))
+                continue;
+            n->in[s].vars[i] = fl_block_find_var(n->block, name);
+            if (!n->in[s].vars[i])
+                FL_FAIL(FL_ERR_NOTFOUND,
+                        "op %s: slot %s names variable %s, which does not "
+                        "exist",
+                        fl_node_type(n, type), slot, name);
+        }
+    }
+    return FL_OK;
+}
+
+static fl_status bind_attrs(fl_op_node *n, const fl_op_spec *spec)
+{
+    fl_arena *arena = &n->block->program->arena;
+    int n_attrs = fl_op_n_attrs(n->def);
+
+    n->attrs = fl_arena_alloc(arena, sizeof(fl_attr) * ((size_t)n_attrs + 1));
+    for (int i = 0; i < n_attrs; i++)
+        FL_TRY(fl_attr_parse(n->def->attrs[i].value, n->def->attrs[i].type,
+                             arena, &n->attrs[i]));
+    for (size_t k = 0; k < spec->n_attrs; k++) {
+        const fl_named_attr *a = &spec->attrs[k];
+        int i = fl_op_find_attr(n->def, a->name);
+
+        if (i < 0) {
+            const char *names[FL_ATTRS_MAX];
+            const char *near;
+
+            for (int j = 0; j < n_attrs; j++)
+                names[j] = n->def->attrs[j].name;
+            near = fl_nearest_name(a->name, names, (size_t)n_attrs);
+            FL_FAIL(FL_ERR_INVAL, "op %s has no attribute %s%s%s%s", spec->type,
+                    a->name, near ? "; did you mean " : "", near ? near : "",
+                    near ? "?" : "");
+        }
+        if (!fl_attr_convert(&a->value, n->def->attrs[i].type, arena,
+                             &n->attrs[i]))
+            FL_FAIL(FL_ERR_INVAL, "op %s: attribute %s is of type %s, not %s",
+                    spec->type, a->name,
+                    fl_attr_type_text(n->def->attrs[i].type),
+                    fl_attr_type_text(a->value.type));
+    }
+    return FL_OK;
+}
+
+/* --- inference -------------------------------------------------------------*/
+
+/* The tensors of a node's slots, for infer: metas of variables on the input
+   side, fresh ones on the output side. */
+typedef struct infer_frame {
+    fl_targs in[NODE_SLOTS_MAX], out[NODE_SLOTS_MAX];
+} infer_frame;
+
+static void frame_inputs(infer_frame *f, const fl_op_node *n, fl_arena *tmp)
+{
+    for (int s = 0; s < fl_node_n_in(n); s++) {
+        f->in[s].n = n->in[s].n;
+        f->in[s].t =
+            fl_arena_alloc(tmp, sizeof(fl_tensor *) * ((size_t)n->in[s].n + 1));
+        for (int i = 0; i < n->in[s].n; i++)
+            f->in[s].t[i] = n->in[s].vars[i] ? &n->in[s].vars[i]->meta : NULL;
+    }
+}
+
+static void frame_output(fl_targs *out, int n, const bool *present,
+                         fl_arena *tmp)
+{
+    out->n = n;
+    out->t = fl_arena_alloc(tmp, sizeof(fl_tensor *) * ((size_t)n + 1));
+    for (int i = 0; i < n; i++)
+        out->t[i] = present[i] ? fl_arena_alloc(tmp, sizeof(fl_tensor)) : NULL;
+}
+
+/* Gradients are like their variables; back_infer may say otherwise. */
+static void infer_grad_default(infer_frame *f, const fl_op_node *n)
+{
+    for (int s = 0; s < fl_node_n_out(n); s++)
+        for (int i = 0; i < f->out[s].n; i++)
+            if (f->out[s].t[i] && i < f->in[s].n && f->in[s].t[i])
+                fl_tensor_like(f->out[s].t[i], f->in[s].t[i]);
+}
+
+static fl_status check_rows_inputs(const fl_op_node *n)
+{
+    char buf[FL_SLOT_NAME_MAX], type[FL_SLOT_NAME_MAX];
+
+    for (int s = 0; s < fl_node_n_in(n); s++)
+        for (int i = 0; i < n->in[s].n; i++)
+            if (n->in[s].vars[i] &&
+                n->in[s].vars[i]->meta.kind == FL_KIND_ROWS &&
+                !(fl_node_in_flags(n, s) & FL_SLOT_ROWS))
+                FL_FAIL(FL_ERR_INVAL,
+                        "op %s: slot %s takes dense values, but %s holds rows "
+                        "+ values",
+                        fl_node_type(n, type), fl_node_in_name(n, s, buf),
+                        n->in[s].vars[i]->name);
+    return FL_OK;
+}
+
+static fl_status run_infer(infer_frame *f, const fl_op_node *n)
+{
+    fl_infer c = { .node = n, .in = f->in, .out = f->out };
+
+    FL_TRY(check_rows_inputs(n));
+    if (!n->is_grad)
+        return n->def->infer(&c);
+    FL_TRY(fl_node_check_grads(n, f->in, false));
+    infer_grad_default(f, n);
+    return n->def->back_infer ? n->def->back_infer(&c) : FL_OK;
+}
+
+/* An inferred output against the variable that is to hold it. */
+static fl_status check_meta(const fl_op_node *n, const fl_var *v,
+                            const fl_tensor *got)
+{
+    char a[FL_SHAPE_TEXT_MAX], b[FL_SHAPE_TEXT_MAX], type[FL_SLOT_NAME_MAX];
+
+    if (v->meta.dtype == got->dtype &&
+        fl_shape_matches(&v->meta.shape, &got->shape) &&
+        (v->meta.kind == FL_KIND_ROWS) == (got->kind == FL_KIND_ROWS))
+        return FL_OK;
+    FL_FAIL(FL_ERR_INVAL, "op %s gives %s%s%s, but variable %s is %s%s%s",
+            fl_node_type(n, type), fl_dtype_text(got->dtype),
+            fl_shape_text(&got->shape, a),
+            got->kind == FL_KIND_ROWS ? " rows" : "", v->name,
+            fl_dtype_text(v->meta.dtype), fl_shape_text(&v->meta.shape, b),
+            v->meta.kind == FL_KIND_ROWS ? " rows" : "");
+}
+
+/* --- gradients
+ * ---------------------------------------------------------------*/
+
+static bool any_var(const fl_args *a)
+{
+    for (int i = 0; i < a->n; i++)
+        if (a->vars[i])
+            return true;
+    return false;
+}
+
+/* A gradient operator has the forward inputs, the saved outputs that back
+   reads, and at least one gradient on either side. */
+static fl_status check_grad_slots(const fl_op_node *n)
+{
+    int n_in = fl_op_n_in(n->def), n_out = fl_op_n_out(n->def);
+    bool came = false, wanted = false;
+    char buf[FL_SLOT_NAME_MAX];
+
+    for (int s = 0; s < n_in + n_out; s++) {
+        bool saved = s >= n_in && fl_node_reads(n, s) &&
+                     !(fl_node_in_flags(n, s) & FL_SLOT_BYPRODUCT);
+        bool needed = s < n_in && !(fl_node_in_flags(n, s) & FL_SLOT_OPTIONAL);
+
+        if ((needed || saved) && !any_var(&n->in[s]))
+            FL_FAIL(FL_ERR_INVAL, "op %s_grad: slot %s is missing",
+                    n->def->name, fl_node_in_name(n, s, buf));
+    }
+    for (int s = 0; s < n_out; s++)
+        came |= any_var(&n->in[n_in + n_out + s]);
+    for (int s = 0; s < n_in; s++)
+        wanted |= any_var(&n->out[s]);
+    if (!came || !wanted)
+        FL_FAIL(FL_ERR_INVAL, "op %s_grad: no gradient of %s is %s",
+                n->def->name, came ? "an input" : "an output",
+                came ? "wanted" : "given");
+    return FL_OK;
+}
+
+static fl_status compare_grad(const fl_op_node *n, int slot,
+                              const fl_tensor *got, const fl_tensor *want,
+                              bool running)
+{
+    char a[FL_SHAPE_TEXT_MAX], b[FL_SHAPE_TEXT_MAX], name[FL_SLOT_NAME_MAX];
+    bool same = running ? fl_shape_equal(&got->shape, &want->shape)
+                        : fl_shape_matches(&got->shape, &want->shape);
+
+    if (got->kind == FL_KIND_ROWS || (same && got->dtype == want->dtype))
+        return FL_OK;
+    FL_FAIL(FL_ERR_INVAL,
+            "op %s_grad: %s is %s%s, but the output it belongs to is %s%s",
+            n->def->name, fl_node_in_name(n, slot, name),
+            fl_dtype_text(got->dtype), fl_shape_text(&got->shape, a),
+            fl_dtype_text(want->dtype), fl_shape_text(&want->shape, b));
+}
+
+fl_status fl_node_check_grads(const fl_op_node *n, const fl_targs *in,
+                              bool running)
+{
+    int n_out = fl_op_n_out(n->def);
+    int first = fl_op_n_in(n->def) + n_out;
+    fl_targs out[FL_SLOTS_MAX] = { 0 };
+    fl_infer c = { .node = n, .in = in, .out = out, .running = running };
+    fl_arena tmp;
+    fl_status st;
+
+    fl_arena_init(&tmp, 4 << 10);
+    for (int s = 0; s < n_out; s++) {
+        int len = in[first + s].n ? in[first + s].n : 1;
+
+        out[s].n = len;
+        out[s].t =
+            fl_arena_alloc(&tmp, sizeof(fl_tensor *) * ((size_t)len + 1));
+        for (int i = 0; i < len; i++)
+            out[s].t[i] = fl_arena_alloc(&tmp, sizeof(fl_tensor));
+    }
+    st = n->def->infer(&c);
+    for (int s = 0; s < n_out && !st; s++)
+        for (int i = 0; i < in[first + s].n && !st; i++)
+            if (in[first + s].t[i])
+                st = compare_grad(n, first + s, in[first + s].t[i], out[s].t[i],
+                                  running);
+    fl_arena_release(&tmp);
+    return st;
+}
+
+static fl_var *make_output(fl_op_node *n, const char *name,
+                           const fl_tensor *meta)
+{
+    fl_var *v = NULL;
+
+    if (fl_block_add_var(n->block, name, meta, 0, &v))
+        return NULL;
+    return v;
+}
+
+/* An operator writes a variable once. */
+static fl_status check_twice(const fl_op_node *n, const slot_names *names,
+                             const char *name)
+{
+    int seen = 0;
+
+    for (int s = 0; s < fl_node_n_out(n); s++)
+        for (int i = 0; i < names[s].n; i++)
+            seen += !strcmp(names[s].names[i], name);
+    if (seen > 1)
+        FL_FAIL(FL_ERR_INVAL, "op %s: variable %s is two of its outputs",
+                n->def->name, name);
+    return FL_OK;
+}
+
+static fl_status check_output_names(const fl_op_node *n,
+                                    const slot_names *names)
+{
+    char buf[FL_SLOT_NAME_MAX];
+
+    for (int s = 0; s < fl_node_n_out(n); s++) {
+        FL_TRY(check_count(n, fl_node_out_name(n, s, buf), out_flags(n, s),
+                           names[s].n));
+        if (n->is_grad && names[s].n && names[s].n != n->in[s].n)
+            FL_FAIL(FL_ERR_INVAL,
+                    "op %s_grad: slot %s has %d variables, %s has %d",
+                    n->def->name, fl_node_out_name(n, s, buf), names[s].n,
+                    n->def->in[s].name, n->in[s].n);
+        for (int i = 0; i < names[s].n; i++) {
+            if (!strcmp(names[s].names[i], FL_EMPTY_NAME))
+                continue;
+            FL_TRY(fl_check_name(names[s].names[i]));
+            FL_TRY(check_twice(n, names, names[s].names[i]));
+        }
+    }
+    return FL_OK;
+}
+
+/* Infers the outputs, checks them against variables that exist and creates
+   the others. Nothing is created before everything has been checked. */
+static fl_status bind_outputs(fl_op_node *n, const slot_names *names,
+                              fl_arena *tmp)
+{
+    fl_arena *arena = &n->block->program->arena;
+    infer_frame f = { 0 };
+
+    FL_TRY(check_output_names(n, names));
+    frame_inputs(&f, n, tmp);
+    for (int s = 0; s < fl_node_n_out(n); s++) {
+        bool *present = fl_arena_alloc(tmp, (size_t)names[s].n + 1);
+
+        for (int i = 0; i < names[s].n; i++)
+            present[i] = strcmp(names[s].names[i], FL_EMPTY_NAME) != 0;
+        frame_output(&f.out[s], names[s].n, present, tmp);
+    }
+    FL_TRY(run_infer(&f, n));
+    for (int s = 0; s < fl_node_n_out(n); s++)
+        for (int i = 0; i < names[s].n; i++) {
+            fl_var *v = fl_block_find_var(n->block, names[s].names[i]);
+
+            if (v && f.out[s].t[i])
+                FL_TRY(check_meta(n, v, f.out[s].t[i]));
+        }
+    for (int s = 0; s < fl_node_n_out(n); s++) {
+        n->out[s].n = names[s].n;
+        n->out[s].vars =
+            fl_arena_alloc(arena, sizeof(fl_var *) * ((size_t)names[s].n + 1));
+        for (int i = 0; i < names[s].n; i++) {
+            fl_var *v = fl_block_find_var(n->block, names[s].names[i]);
+
+            if (!v && f.out[s].t[i]) {
+                v = make_output(n, names[s].names[i], f.out[s].t[i]);
+                if (!v)
+                    return FL_ERR_INVAL;
+            }
+            n->out[s].vars[i] = v;
+        }
+    }
+    return FL_OK;
+}
+
+fl_status fl_node_infer(fl_op_node *n)
+{
+    infer_frame f = { 0 };
+    fl_arena tmp;
+    fl_status st;
+
+    fl_arena_init(&tmp, 4 << 10);
+    frame_inputs(&f, n, &tmp);
+    for (int s = 0; s < fl_node_n_out(n); s++) {
+        bool *present = fl_arena_alloc(&tmp, (size_t)n->out[s].n + 1);
+
+        for (int i = 0; i < n->out[s].n; i++)
+            present[i] = n->out[s].vars[i] != NULL;
+        frame_output(&f.out[s], n->out[s].n, present, &tmp);
+    }
+    st = run_infer(&f, n);
+    for (int s = 0; s < fl_node_n_out(n) && !st; s++)
+        for (int i = 0; i < n->out[s].n && !st; i++)
+            if (n->out[s].vars[i])
+                st = check_meta(n, n->out[s].vars[i], f.out[s].t[i]);
+    fl_arena_release(&tmp);
+    return st;
+}
+
+/* --- into and out of a block -----------------------------------------------*/
+
+static void link_node(fl_block *b, fl_op_node *before, fl_op_node *n)
+{
+    n->next = before;
+    n->prev = before ? before->prev : b->last;
+    if (n->prev)
+        n->prev->next = n;
+    else
+        b->first = n;
+    if (before)
+        before->prev = n;
+    else
+        b->last = n;
+    b->n_ops++;
+    b->program->version++;
+}
+
+static fl_status make_node(fl_block *b, const fl_op_spec *spec, fl_arena *tmp,
+                           fl_op_node **out)
+{
+    fl_arena *arena = &b->program->arena;
+    slot_names in[NODE_SLOTS_MAX] = { 0 }, outs[NODE_SLOTS_MAX] = { 0 };
+    fl_op_node *n = fl_arena_alloc(arena, sizeof(*n));
+
+    n->block = b;
+    n->role = spec->role;
+    FL_TRY(find_def(b->program, spec->type, &n->def, &n->is_grad));
+    n->in = fl_arena_alloc(arena, sizeof(fl_args) * NODE_SLOTS_MAX);
+    n->out = fl_arena_alloc(arena, sizeof(fl_args) * NODE_SLOTS_MAX);
+    FL_TRY(sort_args(n, fl_node_in_name, fl_node_n_in(n), spec->in, spec->n_in,
+                     tmp, in));
+    FL_TRY(sort_args(n, fl_node_out_name, fl_node_n_out(n), spec->out,
+                     spec->n_out, tmp, outs));
+    FL_TRY(bind_inputs(n, in));
+    FL_TRY(bind_attrs(n, spec));
+    FL_TRY(bind_outputs(n, outs, tmp));
+    if (n->is_grad)
+        FL_TRY(check_grad_slots(n));
+    *out = n;
+    return FL_OK;
+}
+
+fl_status fl_block_insert(fl_block *b, fl_op_node *before,
+                          const fl_op_spec *spec, fl_op_node **out)
+{
+    fl_op_node *n = NULL;
+    fl_arena tmp;
+    fl_status st;
+
+    fl_arena_init(&tmp, 4 << 10);
+    st = make_node(b, spec, &tmp, &n);
+    fl_arena_release(&tmp);
+    if (st)
+        return st;
+    link_node(b, before, n);
+    if (out)
+        *out = n;
+    return FL_OK;
+}
+
+fl_status fl_block_append(fl_block *b, const fl_op_spec *spec, fl_op_node **out)
+{
+    return fl_block_insert(b, NULL, spec, out);
+}
+
+void fl_block_remove(fl_block *b, fl_op_node *n)
+{
+    if (n->prev)
+        n->prev->next = n->next;
+    else
+        b->first = n->next;
+    if (n->next)
+        n->next->prev = n->prev;
+    else
+        b->last = n->prev;
+    b->n_ops--;
+    b->program->version++;
+}

@@ -1,0 +1,174 @@
+/* op.h - what an operator is: a const descriptor, and the two contexts its
+ * functions get.
+ *
+ * ir, pass and exec know operators through this descriptor only and name none.
+ * An operator's back function needs no descriptor of its own: `relu` with a
+ * back function gives `relu_grad`, whose slots follow from relu's:
+ *
+ *     relu       (X) -> (Out)
+ *     relu_grad  (X, Out, Out@GRAD) -> (X@GRAD)
+ *
+ * A gradient operator always lists the forward inputs, for their shapes; only
+ * those named in back_uses are read, and kept alive for it.
+ */
+#ifndef FL_IR_OP_H
+#define FL_IR_OP_H
+
+#include "base/arena.h"
+#include "base/status.h"
+#include "tensor/tensor.h"
+
+#define FL_SLOTS_MAX 10
+#define FL_ATTRS_MAX 10
+
+typedef struct fl_op fl_op;
+typedef struct fl_op_node fl_op_node;
+typedef struct fl_comm fl_comm;
+typedef struct fl_waker fl_waker;
+
+enum fl_slot_flag {
+    FL_SLOT_LIST = 1,      /* takes any number of variables */
+    FL_SLOT_OPTIONAL = 2,  /* may be left out */
+    FL_SLOT_STATE = 4,     /* an input that the operator changes in place */
+    FL_SLOT_ROWS = 8,      /* may carry rows + values */
+    FL_SLOT_NO_GRAD = 16,  /* labels, ids, state: no gradient flows back */
+    FL_SLOT_BYPRODUCT = 32 /* an output that may be left out */
+};
+
+typedef struct fl_slot {
+    const char *name;
+    unsigned flags;
+} fl_slot;
+
+typedef enum fl_attr_type {
+    FL_ATTR_BOOL,
+    FL_ATTR_INT,
+    FL_ATTR_FLOAT,
+    FL_ATTR_STRING,
+    FL_ATTR_INTS,
+    FL_ATTR_FLOATS,
+} fl_attr_type;
+
+/* Name, type and default in text form: "true", "-1", "0.5", "SUM", "[1,2]". */
+typedef struct fl_attr_def {
+    const char *name;
+    fl_attr_type type;
+    const char *value;
+} fl_attr_def;
+
+typedef struct fl_attr {
+    fl_attr_type type;
+    size_t n; /* lists: number of entries */
+    union {
+        bool b;
+        int64_t i;
+        double f;
+        const char *s;
+        const int64_t *ints;
+        const double *floats;
+    };
+} fl_attr;
+
+enum fl_op_flag {
+    FL_OP_INPLACE = 1,    /* output 0 may lie where input 0 lies */
+    FL_OP_SLICED = 2,     /* run and back may be split by fl_op_span */
+    FL_OP_EFFECT = 4,     /* does something besides its outputs */
+    FL_OP_TRAIN_ONLY = 8, /* left out of a clone for test */
+    FL_OP_WAITS = 16      /* may return FL_PENDING */
+};
+
+/* What back reads: bit i for input i, bit 16 + i for output i. */
+#define FL_USES_IN(i) (1u << (i))
+#define FL_USES_OUT(i) (1u << (16 + (i)))
+
+#define FL_CASE_ARGS_MAX 8
+
+/* One row of the sweep test: inputs by slot in text form ("f32[3,4]",
+   "i64[7,1] lod=[0,2,7] below=10", "f32[9,4] rows height=9"), separated by
+   ';' where a slot takes a list, and attributes ("{axis=1}"). Cases written in
+   f32 are run in f64 too; "f32[3] below=1" draws numbers in (0, 1). */
+typedef struct fl_op_case {
+    const char *in[FL_CASE_ARGS_MAX];
+    const char *attrs;
+    unsigned flags; /* enum fl_case_flag */
+} fl_op_case;
+
+enum fl_case_flag {
+    FL_CASE_POSITIVE = 1, /* draw inputs in [0.5, 2) */
+    FL_CASE_PROB = 2,     /* rows of input 0 are probabilities */
+    FL_CASE_BINARY = 4,   /* float inputs after the first are 0 or 1 */
+};
+
+typedef struct fl_infer fl_infer;
+typedef struct fl_op_ctx fl_op_ctx;
+
+struct fl_op {
+    const char *name, *doc;
+    fl_slot in[FL_SLOTS_MAX], out[FL_SLOTS_MAX];
+    fl_attr_def attrs[FL_ATTRS_MAX];
+    unsigned flags, back_uses;
+    /* Shapes and types of the outputs from those of the inputs; used while
+       building, with -1 for what is not known, and again before each run. */
+    fl_status (*infer)(fl_infer *c);
+    fl_status (*run)(fl_op_ctx *c);
+    fl_status (*back)(fl_op_ctx *c);
+    /* Gradients are like their variables unless this says otherwise. */
+    fl_status (*back_infer)(fl_infer *c);
+    const fl_op_case *cases;
+    size_t n_cases;
+};
+
+/* Tensors of one slot. A NULL entry stands for a variable left out. */
+typedef struct fl_targs {
+    fl_tensor **t;
+    int n;
+} fl_targs;
+
+/* Slots of the arrays below, for an operator with I inputs and O outputs:
+   forward: in [0, I), out [0, O);
+   gradient: in [0, I) inputs, [I, I+O) outputs, [I+O, I+2O) their gradients;
+             out [0, I) gradients of the inputs. */
+struct fl_infer {
+    const fl_op_node *node;
+    const fl_targs *in;
+    fl_targs *out;
+    bool running; /* dims and offsets are real ones */
+};
+
+struct fl_op_ctx {
+    const fl_op_node *node;
+    const fl_targs *in;
+    fl_targs *out;
+    int ith, nth;      /* this call's share of the work */
+    fl_arena *scratch; /* emptied after the operator */
+    fl_arena *step;    /* emptied after the step */
+    uint64_t step_no;  /* the global step, from 0 */
+    uint64_t seed;     /* of the program */
+    int replica;       /* index of the replica or hogwild thread */
+    void **keep;       /* this operator's own state between steps */
+    void (**keep_free)(void *keep);
+    fl_comm *comm;   /* the port to the tables; NULL without tables */
+    fl_waker *waker; /* call fl_wake after returning FL_PENDING */
+    bool resumed;    /* this call follows a wake-up */
+};
+
+/* Makes an operator that returned FL_PENDING runnable again. Any thread. */
+struct fl_waker {
+    void (*wake)(fl_waker *w);
+};
+
+static inline void fl_wake(fl_waker *w)
+{
+    w->wake(w);
+}
+
+int fl_op_n_in(const fl_op *op);
+int fl_op_n_out(const fl_op *op);
+int fl_op_n_attrs(const fl_op *op);
+
+/* Index of a slot or attribute by name; -1 when there is none. */
+int fl_op_find_in(const fl_op *op, const char *name);
+int fl_op_find_out(const fl_op *op, const char *name);
+int fl_op_find_attr(const fl_op *op, const char *name);
+
+#endif

@@ -1,0 +1,165 @@
+/* print.c - the text form of a program. docs/formats/ir.md describes it. */
+#include "ir/program.h"
+
+#include <inttypes.h>
+
+#include "ir/attr.h"
+
+static const char *const role_names[] = { "", " @backward", " @optimize",
+                                          " @lr", " @rpc" };
+
+static void print_type(const fl_tensor *t, fl_str *out)
+{
+    char buf[FL_SHAPE_TEXT_MAX];
+
+    fl_str_addf(out, "%s%s", fl_dtype_text(t->dtype),
+                fl_shape_text(&t->shape, buf));
+    if (t->n_lod)
+        fl_str_addf(out, " lod=%d", t->n_lod);
+    if (t->kind == FL_KIND_ROWS)
+        fl_str_add(out, " rows");
+}
+
+static void print_param_words(const fl_var *v, fl_str *out)
+{
+    char buf[FL_NUMBER_TEXT_MAX];
+
+    if (v->init)
+        fl_str_addf(out, " init=%s", v->init);
+    if (v->lr != 1)
+        fl_str_addf(out, " lr=%s", fl_number_text(v->lr, buf));
+    if (v->regularizer)
+        fl_str_addf(out, " regularizer=%s", v->regularizer);
+    if (v->clip)
+        fl_str_addf(out, " clip=%s", v->clip);
+    fl_str_add(out, v->flags & FL_VAR_FROZEN ? " frozen" : " trainable");
+}
+
+/* Temporaries follow from the operators and are not printed, unless they
+   carry something that does not. */
+static bool is_printed(const fl_var *v)
+{
+    return v->flags &
+           (FL_VAR_DATA | FL_VAR_PERSIST | FL_VAR_DECLARED | FL_VAR_STOP_GRAD);
+}
+
+static void print_var(const fl_var *v, const char *indent, fl_str *out)
+{
+    bool param = v->flags & FL_VAR_PARAM;
+
+    fl_str_addf(out, "%s%s %s : ", indent, param ? "param" : "var", v->name);
+    print_type(&v->meta, out);
+    if (param)
+        print_param_words(v, out);
+    else if (v->flags & FL_VAR_PERSIST)
+        fl_str_add(out, " persist");
+    if (v->flags & FL_VAR_DATA)
+        fl_str_add(out, " data");
+    if (v->flags & FL_VAR_STOP_GRAD)
+        fl_str_add(out, " stop_gradient");
+    if (v->flags & FL_VAR_DECLARED)
+        fl_str_add(out, " declared");
+    fl_str_add(out, "\n");
+}
+
+static void print_list(const fl_args *a, fl_str *out)
+{
+    if (a->n != 1)
+        fl_str_add(out, "[");
+    for (int i = 0; i < a->n; i++)
+        fl_str_addf(out, "%s%s", i ? "," : "",
+                    a->vars[i] ? a->vars[i]->name : FL_EMPTY_NAME);
+    if (a->n != 1)
+        fl_str_add(out, "]");
+}
+
+static void print_side(const fl_op_node *n, bool is_in, fl_str *out)
+{
+    int n_slots = is_in ? fl_node_n_in(n) : fl_node_n_out(n);
+    const fl_args *args = is_in ? n->in : n->out;
+    char buf[FL_SLOT_NAME_MAX];
+    bool first = true;
+
+    fl_str_add(out, "(");
+    for (int s = 0; s < n_slots; s++) {
+        if (!args[s].n)
+            continue;
+        fl_str_addf(out, "%s%s=", first ? "" : ", ",
+                    is_in ? fl_node_in_name(n, s, buf)
+                          : fl_node_out_name(n, s, buf));
+        print_list(&args[s], out);
+        first = false;
+    }
+    fl_str_add(out, ")");
+}
+
+static bool is_default(const fl_op_node *n, int i)
+{
+    fl_attr def;
+    fl_arena tmp;
+    bool same;
+
+    fl_arena_init(&tmp, 1 << 10);
+    same = !fl_attr_parse(n->def->attrs[i].value, n->def->attrs[i].type, &tmp,
+                          &def) &&
+           fl_attr_equal(&def, &n->attrs[i]);
+    fl_arena_release(&tmp);
+    return same;
+}
+
+static void print_attrs(const fl_op_node *n, fl_str *out)
+{
+    bool any = false;
+
+    for (int i = 0; i < fl_op_n_attrs(n->def); i++) {
+        if (is_default(n, i))
+            continue;
+        fl_str_addf(out, "%s%s=", any ? ", " : " {", n->def->attrs[i].name);
+        fl_attr_print(&n->attrs[i], out);
+        any = true;
+    }
+    if (any)
+        fl_str_add(out, "}");
+}
+
+static void print_node(const fl_op_node *n, const char *indent, fl_str *out)
+{
+    char buf[FL_SLOT_NAME_MAX];
+
+    fl_str_addf(out, "%sop %s ", indent, fl_node_type(n, buf));
+    print_side(n, true, out);
+    fl_str_add(out, " -> ");
+    print_side(n, false, out);
+    print_attrs(n, out);
+    fl_str_addf(out, "%s\n", role_names[n->role]);
+}
+
+static void print_block(const fl_block *b, const char *indent, fl_str *out)
+{
+    for (const fl_var *v = b->first_var; v; v = v->next)
+        if (is_printed(v))
+            print_var(v, indent, out);
+    for (const fl_op_node *n = b->first; n; n = n->next)
+        print_node(n, indent, out);
+}
+
+char *fl_program_print(const fl_program *p)
+{
+    fl_str out = { 0 };
+
+    if (p->seed)
+        fl_str_addf(&out, "seed %" PRIu64 "\n", p->seed);
+    print_block(fl_program_main(p), "", &out);
+    for (size_t i = 1; i < p->blocks.len; i++) {
+        const fl_block *b = p->blocks.data[i];
+
+        fl_str_addf(&out, "block %d parent %d\n", b->index, b->parent);
+        print_block(b, "  ", &out);
+        fl_str_add(&out, "end\n");
+    }
+    for (size_t i = 0; i < p->fetches.len; i++)
+        fl_str_addf(&out, "fetch %s\n", p->fetches.data[i]);
+    if (!out.data)
+        fl_str_add(&out, "");
+    return fl_str_take(&out);
+}

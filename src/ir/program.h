@@ -1,0 +1,214 @@
+/* program.h - programs: blocks of operators over named variables.
+ *
+ * A program owns everything in it (one arena); pointers into it live as long
+ * as it does. Owner thread only while it is built; read-only afterwards, by
+ * any thread. A failed append leaves the program as it was.
+ */
+#ifndef FL_IR_PROGRAM_H
+#define FL_IR_PROGRAM_H
+
+#include "base/map.h"
+#include "base/rng.h"
+#include "base/vec.h"
+#include "ir/op.h"
+
+typedef struct fl_program fl_program;
+typedef struct fl_block fl_block;
+typedef struct fl_var fl_var;
+
+/* Grad suffix and the mark of an empty place in a list of variables. */
+#define FL_GRAD_SUFFIX "@GRAD"
+#define FL_EMPTY_NAME "@EMPTY@"
+
+enum fl_var_flag {
+    FL_VAR_DATA = 1,       /* fed */
+    FL_VAR_PERSIST = 2,    /* lives in the scope, from run to run */
+    FL_VAR_PARAM = 4,      /* persistent and learned */
+    FL_VAR_FROZEN = 8,     /* a parameter that is not trained */
+    FL_VAR_STOP_GRAD = 16, /* no gradient flows through it */
+    FL_VAR_DECLARED = 32,  /* printed even though it is a temporary */
+};
+
+struct fl_var {
+    const char *name;
+    unsigned flags;
+    fl_tensor meta;          /* type, kind, shape, levels; data is NULL */
+    const char *init;        /* parameters: "uniform(-1,1)", see ir/init.h */
+    double lr;               /* parameters: multiplier of the learning rate */
+    const char *regularizer; /* parameters: "l2(0.1)", or NULL */
+    const char *clip;        /* parameters: "value(-1,1)", "norm(2)", or NULL */
+    fl_block *block;
+    fl_var *next;
+};
+
+typedef enum fl_role {
+    FL_ROLE_FORWARD,
+    FL_ROLE_BACKWARD,
+    FL_ROLE_OPTIMIZE,
+    FL_ROLE_LR,
+    FL_ROLE_RPC
+} fl_role;
+
+typedef struct fl_args {
+    fl_var **vars; /* entries of gradient lists may be NULL */
+    int n;
+} fl_args;
+
+struct fl_op_node {
+    const fl_op *def;
+    bool is_grad;
+    fl_role role;
+    fl_args *in, *out; /* by slot, see op.h */
+    fl_attr *attrs;    /* by index of def->attrs */
+    fl_block *block;
+    fl_op_node *prev, *next;
+};
+
+struct fl_block {
+    fl_program *program;
+    int index, parent; /* parent is -1 for block 0 */
+    fl_var *first_var, *last_var;
+    fl_map vars;
+    fl_op_node *first, *last;
+    size_t n_ops;
+};
+
+/* Where a program finds its operators. */
+typedef struct fl_op_set {
+    const fl_op *(*find)(const char *name);   /* NULL when unknown */
+    const char *(*nearest)(const char *name); /* for messages */
+} fl_op_set;
+
+struct fl_program {
+    fl_arena arena;
+    FL_VEC(fl_block *) blocks;
+    FL_VEC(const char *) fetches; /* targets, in order */
+    fl_map names;                 /* counters of generated names */
+    uint64_t seed;
+    uint64_t id, version; /* which program, and which state of it */
+    const fl_op_set *ops;
+    void *owner; /* the context that builds it, or NULL */
+};
+
+fl_program *fl_program_new(const fl_op_set *ops);
+void fl_program_free(fl_program *p);
+fl_block *fl_program_main(const fl_program *p); /* block 0 */
+fl_block *fl_program_add_block(fl_program *p, const fl_block *parent);
+void fl_program_fetch(fl_program *p, const char *name);
+bool fl_program_is_fetched(const fl_program *p, const char *name);
+
+/* "fc" gives "fc_0", "fc_1", ...; the counter belongs to the program. */
+const char *fl_program_name(fl_program *p, const char *prefix);
+
+/* Looks in the block and its parents. */
+fl_var *fl_block_find_var(const fl_block *b, const char *name);
+
+/* Fails unless it can be the name of a variable. */
+FL_MUST_CHECK
+fl_status fl_check_name(const char *name);
+
+/* A new variable; fails when the name is taken or not a name. */
+FL_MUST_CHECK
+fl_status fl_block_add_var(fl_block *b, const char *name, const fl_tensor *meta,
+                           unsigned flags, fl_var **out);
+void fl_block_remove_var(fl_block *b, fl_var *v);
+
+/* What an operator is made from. Arguments are (slot, variable name) pairs;
+   repeated slots make lists. Attributes are (name, value). */
+typedef struct fl_arg {
+    const char *slot, *var;
+} fl_arg;
+
+typedef struct fl_named_attr {
+    const char *name;
+    fl_attr value;
+} fl_named_attr;
+
+typedef struct fl_op_spec {
+    const char *type; /* "relu" or "relu_grad" */
+    const fl_arg *in, *out;
+    size_t n_in, n_out;
+    const fl_named_attr *attrs;
+    size_t n_attrs;
+    fl_role role;
+} fl_op_spec;
+
+/* Checks it, infers its outputs (creating those that do not exist) and appends
+   it, or inserts it before `before`. Errors name operator, variable, shapes. */
+FL_MUST_CHECK
+fl_status fl_block_append(fl_block *b, const fl_op_spec *spec,
+                          fl_op_node **out);
+FL_MUST_CHECK
+fl_status fl_block_insert(fl_block *b, fl_op_node *before,
+                          const fl_op_spec *spec, fl_op_node **out);
+void fl_block_remove(fl_block *b, fl_op_node *n);
+
+/* Number of input and output slots of a node (gradients have more). */
+int fl_node_n_in(const fl_op_node *n);
+int fl_node_n_out(const fl_op_node *n);
+
+/* "relu" or "relu_grad"; slot names such as "Out@GRAD". buf is used when the
+   name has to be made. */
+#define FL_SLOT_NAME_MAX 96
+const char *fl_node_type(const fl_op_node *n, char buf[FL_SLOT_NAME_MAX]);
+const char *fl_node_in_name(const fl_op_node *n, int slot,
+                            char buf[FL_SLOT_NAME_MAX]);
+const char *fl_node_out_name(const fl_op_node *n, int slot,
+                             char buf[FL_SLOT_NAME_MAX]);
+
+/* Flags of an input slot of a node; gradient slots of forward inputs keep
+   theirs. */
+unsigned fl_node_in_flags(const fl_op_node *n, int slot);
+
+/* False when the node takes input `slot` for its shape alone. */
+bool fl_node_reads(const fl_op_node *n, int slot);
+
+/* Does the node write (any slot) or read v? */
+bool fl_node_writes_var(const fl_op_node *n, const fl_var *v);
+bool fl_node_uses_var(const fl_op_node *n, const fl_var *v);
+
+/* "op mul (fc_0.tmp_0)": how messages name a node, by its first output. */
+#define FL_NODE_TEXT_MAX 256
+const char *fl_node_text(const fl_op_node *n, char buf[FL_NODE_TEXT_MAX]);
+
+/* Runs infer of a node over the metas of its variables. */
+FL_MUST_CHECK
+fl_status fl_node_infer(fl_op_node *n);
+
+/* Gradients given to a gradient operator have the shapes of the outputs they
+   belong to, as infer sees them from the tensors `in` of its slots. */
+FL_MUST_CHECK
+fl_status fl_node_check_grads(const fl_op_node *n, const fl_targs *in,
+                              bool running);
+
+/* A copy, or a copy for test: no backward, optimize and lr operators, is_test
+   set where an operator has it. */
+typedef enum fl_clone_kind { FL_CLONE_ALL, FL_CLONE_FOR_TEST } fl_clone_kind;
+FL_MUST_CHECK
+fl_status fl_program_clone(const fl_program *p, fl_clone_kind kind,
+                           fl_program **out);
+
+/* Keeps what the named targets need and makes them the fetches. */
+FL_MUST_CHECK
+fl_status fl_program_prune(fl_program *p, const char *const *targets, size_t n);
+
+/* Every variable exists, has a writer before its first read, slots and
+   attributes fit the descriptors, inferred shapes agree. */
+FL_MUST_CHECK
+fl_status fl_program_verify(const fl_program *p);
+
+/* The text form, docs/formats/ir.md. print then parse then print is the
+   identity. *text is freed with fl_free. */
+char *fl_program_print(const fl_program *p);
+FL_MUST_CHECK
+fl_status fl_program_parse(const char *text, const fl_op_set *ops,
+                           fl_program **out);
+
+/* Adds the lines of a text to a program. Lines before a bad one stay. */
+FL_MUST_CHECK
+fl_status fl_program_parse_into(fl_program *p, const char *text);
+
+/* A drawing of block 0: operators as boxes, variables as edges. */
+char *fl_program_svg(const fl_program *p);
+
+#endif
