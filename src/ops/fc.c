@@ -1,0 +1,301 @@
+/* fc.c - a fully connected layer: product, bias and activation in one.
+ *
+ * Nearly all the time of a training step is spent in the products here, so
+ * nothing else may cost anything: bias and activation follow each block of the
+ * product while it is in the cache, and the gradient of the activation and the
+ * column sums for Bias are one sweep before the two products of the backward
+ * run. Shares take blocks of rows of Out, of Input's gradient and of W's
+ * (kernel/gemm.h says why blocks). The sweep of the backward run is done by
+ * every share for itself: the gradient of W needs all of it.
+ */
+#include "kernel/gemm.h"
+#include "kernel/vec.h"
+#include "ops/helpers.h"
+#include "ops/kit.h"
+
+enum { INPUT, W, BIAS };
+enum { OUT };
+enum { COL_DIMS, ACTIVATION };
+
+/* Rows that go through the backward sweep together: those of a layer of some
+   hundred columns stay in the second-level cache between the two loops. */
+#define SWEEP_ROWS 64
+
+typedef struct fc_size {
+    int64_t m, n, k;
+    fl_act act;
+} fc_size;
+
+/* One block of rows: Out = Input W. */
+static void product_f32(const fc_size *z, int64_t rows, const float *x,
+                        const float *w, float *out)
+{
+    fl_gemm_weights ready;
+
+    fl_gemm_prepare(&ready, w, FL_NO_TRANS, z->k, z->n, z->n);
+    fl_gemm_prepared(rows, x, z->k, &ready, out, z->n);
+}
+
+static void product_f64(const fc_size *z, int64_t rows, const double *x,
+                        const double *w, double *out)
+{
+    fl_gemm_shape s = { .ta = FL_NO_TRANS,
+                        .tb = FL_NO_TRANS,
+                        .m = rows,
+                        .n = z->n,
+                        .k = z->k,
+                        .lda = z->k,
+                        .ldb = z->n,
+                        .ldc = z->n };
+
+    fl_gemm_f64(&s, 1, x, w, 0, out);
+}
+
+#define KERNELS(T, t)                                                          \
+    static void forward_##t(const fc_size *z, fl_span s, const T *x,           \
+                            const T *w, const T *bias, T *out)                 \
+    {                                                                          \
+        size_t n = (size_t)z->n, k = (size_t)z->k;                             \
+                                                                               \
+        for (size_t i = s.lo, rows; i < s.hi; i += rows) {                     \
+            rows = s.hi - i < FL_GEMM_BLOCK ? s.hi - i : FL_GEMM_BLOCK;        \
+            product_##t(z, (int64_t)rows, x + i * k, w, out + i * n);          \
+            fl_vec_##t()->bias_act(out + i * n, bias, rows, n, n, z->act);     \
+        }                                                                      \
+    }                                                                          \
+    /* Fills dz and db where they are wanted; part is room for one row. */     \
+    static void sweep_##t(const fc_size *z, const T *dout, const T *out,       \
+                          T *dz, T *db, T *part)                               \
+    {                                                                          \
+        const T *sum_of = dz ? dz : dout;                                      \
+        size_t n = (size_t)z->n;                                               \
+                                                                               \
+        for (size_t i = 0, rows; i < (size_t)z->m; i += rows) {                \
+            rows =                                                             \
+                (size_t)z->m - i < SWEEP_ROWS ? (size_t)z->m - i : SWEEP_ROWS; \
+            if (dz)                                                            \
+                fl_vec_##t()->act_grad(dz + i * n, dout + i * n, out + i * n,  \
+                                       rows * n, z->act);                      \
+            if (!db)                                                           \
+                continue;                                                      \
+            fl_vec_##t()->col_sum(part, sum_of + i * n, rows, n, n);           \
+            fl_vec_##t()->add(db, db, part, n);                                \
+        }                                                                      \
+    }                                                                          \
+    static void products_##t(const fl_op_ctx *c, const fc_size *z, const T *x, \
+                             const T *w, const T *dz, T *dx, T *dw)            \
+    {                                                                          \
+        fl_span in = fl_op_blocks(c, (size_t)z->m, FL_GEMM_BLOCK);             \
+        fl_span wt = fl_op_blocks(c, (size_t)z->k, FL_GEMM_BLOCK);             \
+        fl_gemm_shape for_x = { .ta = FL_NO_TRANS,                             \
+                                .tb = FL_TRANS,                                \
+                                .m = z->m,                                     \
+                                .n = z->k,                                     \
+                                .k = z->n,                                     \
+                                .lda = z->n,                                   \
+                                .ldb = z->n,                                   \
+                                .ldc = z->k };                                 \
+        fl_gemm_shape for_w = { .ta = FL_TRANS,                                \
+                                .tb = FL_NO_TRANS,                             \
+                                .m = z->k,                                     \
+                                .n = z->n,                                     \
+                                .k = z->m,                                     \
+                                .lda = z->k,                                   \
+                                .ldb = z->n,                                   \
+                                .ldc = z->n };                                 \
+                                                                               \
+        if (dw)                                                                \
+            fl_gemm_rows_##t(&for_w, (int64_t)wt.lo, (int64_t)wt.hi, x, dz,    \
+                             dw);                                              \
+        if (dx)                                                                \
+            fl_gemm_rows_##t(&for_x, (int64_t)in.lo, (int64_t)in.hi, dz, w,    \
+                             dx);                                              \
+    }                                                                          \
+    static void backward_##t(const fl_op_ctx *c, const fc_size *z, void *room) \
+    {                                                                          \
+        const T *dout = fl_dout(c, OUT);                                       \
+        T *dz = z->act == FL_ACT_NONE ? NULL : room;                           \
+        T *part = (T *)room + (dz ? z->m * z->n : 0);                          \
+        T *db = c->ith ? NULL : fl_din(c, BIAS);                               \
+                                                                               \
+        if (db)                                                                \
+            memset(db, 0, (size_t)z->n * sizeof(T));                           \
+        sweep_##t(z, dout, fl_saved_out(c, OUT), dz, db, part);                \
+        products_##t(c, z, fl_in(c, INPUT), fl_in(c, W), dz ? dz : dout,       \
+                     fl_din(c, INPUT), fl_din(c, W));                          \
+    }
+FL_FLOATS(KERNELS)
+
+static bool parse_act(const char *name, fl_act *out)
+{
+    static const struct {
+        const char *name;
+        fl_act act;
+    } all[] = { { "", FL_ACT_NONE },
+                { "relu", FL_ACT_RELU },
+                { "sigmoid", FL_ACT_SIGMOID },
+                { "tanh", FL_ACT_TANH } };
+
+    for (size_t i = 0; i < FL_LEN(all); i++)
+        if (!strcmp(all[i].name, name)) {
+            *out = all[i].act;
+            return true;
+        }
+    return false;
+}
+
+static fl_status check_attrs(const fl_infer *c)
+{
+    int64_t cols = fl_int(c, COL_DIMS);
+    char buf[FL_SLOT_TEXT_MAX];
+    fl_act act;
+
+    if (!parse_act(fl_str_attr(c, ACTIVATION), &act))
+        FL_FAIL(FL_ERR_INVAL,
+                "op fc: activation_type is \"%s\"; there are \"\", relu, "
+                "sigmoid and tanh",
+                fl_str_attr(c, ACTIVATION));
+    if (cols < 1 || cols >= fl_infer_in(c, INPUT)->shape.rank)
+        FL_FAIL(FL_ERR_INVAL,
+                "op fc: in_num_col_dims=%lld must leave %s at least one "
+                "dimension on either side",
+                (long long)cols, fl_infer_text(c, INPUT, buf));
+    return FL_OK;
+}
+
+static fl_status check_weights(const fl_infer *c)
+{
+    const fl_shape *x = &fl_infer_in(c, INPUT)->shape;
+    const fl_shape *w = &fl_infer_in(c, W)->shape;
+    int64_t k = fl_shape_count(x, (int)fl_int(c, COL_DIMS), x->rank);
+    char tx[FL_SLOT_TEXT_MAX], tw[FL_SLOT_TEXT_MAX];
+
+    if (w->rank != 2)
+        FL_FAIL(FL_ERR_INVAL, "op fc: %s must have two dimensions",
+                fl_infer_text(c, W, tw));
+    if (k >= 0 && w->dim[0] >= 0 && k != w->dim[0])
+        FL_FAIL(FL_ERR_INVAL,
+                "op fc: %s has %lld columns after in_num_col_dims=%lld, but "
+                "%s has %lld rows",
+                fl_infer_text(c, INPUT, tx), (long long)k,
+                (long long)fl_int(c, COL_DIMS), fl_infer_text(c, W, tw),
+                (long long)w->dim[0]);
+    return FL_OK;
+}
+
+/* [n] or [1,n] */
+static fl_status check_bias(const fl_infer *c)
+{
+    const fl_shape *w = &fl_infer_in(c, W)->shape;
+    char tb[FL_SLOT_TEXT_MAX], tw[FL_SLOT_TEXT_MAX];
+    const fl_shape *b;
+    int64_t n;
+
+    if (!fl_infer_in(c, BIAS))
+        return FL_OK;
+    b = &fl_infer_in(c, BIAS)->shape;
+    n = fl_shape_numel(b);
+    if (b->rank == 0 || b->rank > 2 || (b->rank == 2 && b->dim[0] != 1) ||
+        (n >= 0 && w->dim[1] >= 0 && n != w->dim[1]))
+        FL_FAIL(FL_ERR_INVAL, "op fc: %s must have one number per column of %s",
+                fl_infer_text(c, BIAS, tb), fl_infer_text(c, W, tw));
+    return FL_OK;
+}
+
+static fl_status fc_infer(fl_infer *c)
+{
+    fl_tensor *out = fl_infer_out(c, OUT);
+    int cols = (int)fl_int(c, COL_DIMS);
+
+    FL_TRY(fl_infer_float(c, INPUT));
+    FL_TRY(fl_infer_same_dtype(c, INPUT, W));
+    FL_TRY(fl_infer_same_dtype(c, INPUT, BIAS));
+    FL_TRY(check_attrs(c));
+    FL_TRY(check_weights(c));
+    FL_TRY(check_bias(c));
+    fl_tensor_like(out, fl_infer_in(c, INPUT));
+    out->shape.rank = cols + 1;
+    out->shape.dim[cols] = fl_infer_in(c, W)->shape.dim[1];
+    return FL_OK;
+}
+
+static fc_size size_of(const fl_op_ctx *c)
+{
+    const fl_shape *x = &fl_in_t(c, INPUT)->shape;
+    int cols = (int)fl_int(c, COL_DIMS);
+    fc_size z = { .m = fl_shape_count(x, 0, cols),
+                  .k = fl_shape_count(x, cols, x->rank),
+                  .n = fl_in_t(c, W)->shape.dim[1] };
+
+    FL_ASSERT(parse_act(fl_str_attr(c, ACTIVATION), &z.act));
+    return z;
+}
+
+static fl_status fc_run(fl_op_ctx *c)
+{
+    fc_size z = size_of(c);
+
+    FL_BY_FLOAT(c, INPUT, forward, &z,
+                fl_op_blocks(c, (size_t)z.m, FL_GEMM_BLOCK), fl_in(c, INPUT),
+                fl_in(c, W), fl_in(c, BIAS), fl_out(c, OUT));
+    return FL_OK;
+}
+
+static fl_status fc_back(fl_op_ctx *c)
+{
+    fc_size z = size_of(c);
+    int64_t rows = z.act == FL_ACT_NONE ? 1 : z.m + 1;
+    void *room;
+
+    if (!fl_dout_t(c, OUT)) {
+        fl_din_zero(c, INPUT);
+        fl_din_zero(c, W);
+        fl_din_zero(c, BIAS);
+        return FL_OK;
+    }
+    room = fl_scratch(c, (size_t)(rows * z.n) *
+                             fl_dtype_bytes(fl_in_t(c, INPUT)->dtype));
+    if (!room)
+        return FL_NOMEM(c);
+    FL_BY_FLOAT(c, INPUT, backward, c, &z, room);
+    return FL_OK;
+}
+
+static const fl_op_case fc_cases[] = {
+    { .in = { "f32[6,7]", "f32[7,5]", "f32[5]" } },
+    { .in = { "f32[6,7]", "f32[7,5]" } },
+    { .in = { "f32[0,7]", "f32[7,5]", "f32[5]" },
+      .attrs = "{activation_type=relu}" },
+    { .in = { "f32[33,7]", "f32[7,3]", "f32[1,3]" },
+      .attrs = "{activation_type=sigmoid}" },
+    { .in = { "f32[67,3]", "f32[3,2]", "f32[2]" },
+      .attrs = "{activation_type=tanh}" },
+    { .in = { "f32[5,3]", "f32[3,9]", "f32[9]" },
+      .attrs = "{activation_type=relu}" },
+    { .in = { "f32[5,3]", "f32[3,9]" }, .attrs = "{activation_type=relu}" },
+    { .in = { "f32[4,3,2]", "f32[6,5]", "f32[5]" } },
+    { .in = { "f32[2,3,4]", "f32[4,5]", "f32[5]" },
+      .attrs = "{in_num_col_dims=2, activation_type=tanh}" },
+    { .in = { "f32[4,3] lod=[0,1,1,4]", "f32[3,2]", "f32[2]" } },
+    /* more than one block of rows on every side */
+    { .in = { "f32[300,140]", "f32[140,9]", "f32[9]" },
+      .attrs = "{activation_type=tanh}" },
+};
+
+const fl_op fl_op_fc = {
+    .name = "fc",
+    .doc = "Out = act(Input W + Bias), Input seen as a matrix whose rows are "
+           "its first in_num_col_dims dimensions; activation_type is \"\", "
+           "relu, sigmoid or tanh; the gradient of relu at 0 is 0",
+    .in = { { "Input", 0 }, { "W", 0 }, { "Bias", FL_SLOT_OPTIONAL } },
+    .out = { { "Out", 0 } },
+    .attrs = { { "in_num_col_dims", FL_ATTR_INT, "1" },
+               { "activation_type", FL_ATTR_STRING, "" } },
+    .flags = FL_OP_SLICED,
+    .infer = fc_infer,
+    .run = fc_run,
+    .back = fc_back,
+    .back_uses = FL_USES_IN(INPUT) | FL_USES_IN(W) | FL_USES_OUT(OUT),
+    .cases = fc_cases,
+    .n_cases = FL_LEN(fc_cases),
+};

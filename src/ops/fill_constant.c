@@ -1,0 +1,227 @@
+/* fill_constant.c - tensors of one number: of a given shape, or with as many
+ * rows as another tensor. */
+#include <errno.h>
+#include <math.h>
+
+#include "ops/helpers.h"
+
+enum { INPUT };
+enum { OUT };
+enum { SHAPE, DTYPE, VALUE, STR_VALUE, INPUT_DIM_IDX, OUTPUT_DIM_IDX };
+
+/* One element, in the type of the output. */
+typedef union element {
+    float f32;
+    double f64;
+    int32_t i32;
+    int64_t i64;
+    uint64_t u64;
+    uint8_t u8;
+} element;
+
+/* The number as text; str_value wins when it is not empty. */
+static const char *number_of(const fl_op_node *n, char buf[FL_NUMBER_TEXT_MAX])
+{
+    const char *text = fl_attr_str(n, STR_VALUE);
+
+    return *text ? text : fl_number_text(fl_attr_float(n, VALUE), buf);
+}
+
+/* Whole numbers are read digit by digit, since a double holds 53 bits only;
+   others ("7.5", "1e3") lose their fraction. */
+static bool read_signed(const char *text, int64_t lo, int64_t hi, int64_t *out)
+{
+    char *end;
+    double v;
+
+    errno = 0;
+    *out = strtoll(text, &end, 10);
+    if (*end || end == text) {
+        v = trunc(strtod(text, &end));
+        if (*end || end == text || !(v >= -0x1p63 && v < 0x1p63))
+            return false;
+        *out = (int64_t)v;
+    }
+    return !errno && *out >= lo && *out <= hi;
+}
+
+static bool read_unsigned(const char *text, uint64_t *out)
+{
+    char *end;
+    double v;
+
+    errno = 0;
+    *out = strtoull(text, &end, 10);
+    if (*end || end == text || strchr(text, '-')) {
+        v = trunc(strtod(text, &end));
+        if (*end || end == text || !(v >= 0 && v < 0x1p64))
+            return false;
+        *out = (uint64_t)v;
+    }
+    return !errno;
+}
+
+static bool read_float(const char *text, double *out)
+{
+    char *end;
+
+    *out = strtod(text, &end);
+    return !*end && end != text;
+}
+
+static bool read_element(const char *text, fl_dtype dtype, element *out)
+{
+    int64_t i = 0;
+    double f = 0;
+    bool ok = false;
+
+    switch (dtype) {
+    case FL_DTYPE_F32:
+        ok = read_float(text, &f);
+        out->f32 = (float)f;
+        break;
+    case FL_DTYPE_F64:
+        ok = read_float(text, &out->f64);
+        break;
+    case FL_DTYPE_I32:
+        ok = read_signed(text, INT32_MIN, INT32_MAX, &i);
+        out->i32 = (int32_t)i;
+        break;
+    case FL_DTYPE_I64:
+        ok = read_signed(text, INT64_MIN, INT64_MAX, &out->i64);
+        break;
+    case FL_DTYPE_U64:
+        ok = read_unsigned(text, &out->u64);
+        break;
+    case FL_DTYPE_U8:
+        ok = read_signed(text, 0, UINT8_MAX, &i);
+        out->u8 = (uint8_t)i;
+        break;
+    }
+    return ok;
+}
+
+static fl_status infer_common(fl_infer *c, int64_t least, fl_shape *shape,
+                              fl_dtype *dtype)
+{
+    char buf[FL_NUMBER_TEXT_MAX];
+    element e;
+
+    FL_TRY(fl_infer_shape(c, SHAPE, least, shape));
+    FL_TRY(fl_infer_dtype(c, DTYPE, dtype));
+    if (!read_element(number_of(c->node, buf), *dtype, &e))
+        FL_FAIL(FL_ERR_INVAL, "op %s: '%s' is no number of type %s",
+                c->node->def->name, number_of(c->node, buf),
+                fl_dtype_text(*dtype));
+    return FL_OK;
+}
+
+static fl_status fill_constant_infer(fl_infer *c)
+{
+    fl_shape shape;
+    fl_dtype dtype;
+
+    FL_TRY(infer_common(c, 0, &shape, &dtype));
+    fl_infer_dense(c, OUT, dtype, shape.rank, shape.dim);
+    return FL_OK;
+}
+
+/* Sequences count where a ragged input is asked for its rows. */
+static int64_t batch_of(const fl_infer *c, const fl_tensor *in, int64_t dim)
+{
+    if (dim > 0 || in->n_lod == 0)
+        return in->shape.dim[dim];
+    return c->running ? in->lod_len[in->n_lod - 1] - 1 : -1;
+}
+
+static fl_status like_infer(fl_infer *c)
+{
+    const fl_tensor *in = fl_infer_in(c, INPUT);
+    int64_t from = fl_int(c, INPUT_DIM_IDX), to = fl_int(c, OUTPUT_DIM_IDX);
+    char buf[FL_SLOT_TEXT_MAX], text[FL_SHAPE_TEXT_MAX];
+    fl_shape shape;
+    fl_dtype dtype;
+
+    FL_TRY(infer_common(c, -1, &shape, &dtype));
+    if (from < 0 || from >= in->shape.rank || to < 0 || to >= shape.rank)
+        FL_FAIL(FL_ERR_INVAL,
+                "op %s: %s has no dimension input_dim_idx=%d, or shape %s "
+                "none at output_dim_idx=%d",
+                c->node->def->name, fl_infer_text(c, INPUT, buf), (int)from,
+                fl_shape_text(&shape, text), (int)to);
+    shape.dim[to] = batch_of(c, in, from);
+    for (int i = 0; i < shape.rank; i++)
+        if (i != to && shape.dim[i] < 0)
+            FL_FAIL(FL_ERR_INVAL,
+                    "op %s: shape %s leaves open more than dimension "
+                    "output_dim_idx=%d",
+                    c->node->def->name, fl_shape_text(&shape, text), (int)to);
+    fl_infer_dense(c, OUT, dtype, shape.rank, shape.dim);
+    return FL_OK;
+}
+
+static fl_status fill_run(fl_op_ctx *c)
+{
+    fl_tensor *out = fl_out_t(c, OUT);
+    fl_span s = fl_op_span(c, (size_t)fl_tensor_numel(out));
+    size_t size = fl_dtype_bytes(out->dtype);
+    char buf[FL_NUMBER_TEXT_MAX];
+    element e = { 0 };
+
+    FL_ASSERT(read_element(number_of(c->node, buf), out->dtype, &e));
+    for (size_t i = s.lo; i < s.hi; i++)
+        memcpy((char *)out->data + i * size, &e, size);
+    return FL_OK;
+}
+
+static const fl_op_case fill_constant_cases[] = {
+    { .attrs = "{shape=[6,7], value=0.37}" },
+    { .attrs = "{shape=[1], value=7, dtype=int64}" },
+    { .attrs = "{shape=[33], str_value=\"-9007199254740993\", dtype=i64}" },
+    { .attrs = "{shape=[0,8], value=1, dtype=float64}" },
+};
+
+static const fl_op_case like_cases[] = {
+    { .in = { "f32[33,7]" }, .attrs = "{shape=[-1,4], value=1.5}" },
+    { .in = { "f32[3,5]" },
+      .attrs = "{shape=[2,-1], input_dim_idx=1, output_dim_idx=1, "
+               "dtype=int64, value=2}" },
+    { .in = { "f32[7,3] lod=[0,2,2,7]" }, .attrs = "{shape=[-1,2], value=1}" },
+    { .in = { "f32[0,8]" }, .attrs = "{shape=[-1,4], value=1}" },
+};
+
+const fl_op fl_op_fill_constant = {
+    .name = "fill_constant",
+    .doc = "Out = value everywhere, of the given shape and type; str_value, "
+           "when not empty, stands for value: all 64 bits of an integer",
+    .out = { { "Out", 0 } },
+    .attrs = { { "shape", FL_ATTR_INTS, "[]" },
+               { "dtype", FL_ATTR_STRING, "float32" },
+               { "value", FL_ATTR_FLOAT, "0" },
+               { "str_value", FL_ATTR_STRING, "" } },
+    .flags = FL_OP_SLICED,
+    .infer = fill_constant_infer,
+    .run = fill_run,
+    .cases = fill_constant_cases,
+    .n_cases = FL_LEN(fill_constant_cases),
+};
+
+const fl_op fl_op_fill_constant_batch_size_like = {
+    .name = "fill_constant_batch_size_like",
+    .doc = "Out = value everywhere, of the given shape with dimension "
+           "output_dim_idx taken from dimension input_dim_idx of Input; for "
+           "dimension 0 of a ragged Input, the number of its sequences",
+    .in = { { "Input", FL_SLOT_NO_GRAD } },
+    .out = { { "Out", 0 } },
+    .attrs = { { "shape", FL_ATTR_INTS, "[]" },
+               { "dtype", FL_ATTR_STRING, "float32" },
+               { "value", FL_ATTR_FLOAT, "0" },
+               { "str_value", FL_ATTR_STRING, "" },
+               { "input_dim_idx", FL_ATTR_INT, "0" },
+               { "output_dim_idx", FL_ATTR_INT, "0" } },
+    .flags = FL_OP_SLICED,
+    .infer = like_infer,
+    .run = fill_run,
+    .cases = like_cases,
+    .n_cases = FL_LEN(like_cases),
+};

@@ -1,0 +1,27 @@
+/* labels.h - what the losses over classes share: shapes and classes of Label.
+ * Written in cross_entropy.c. */
+#ifndef FL_OPS_LABELS_H
+#define FL_OPS_LABELS_H
+
+#include "ops/kit.h"
+
+/* Label holds one class (soft: one weight per class) for each place of X that
+   is left when `axis`, the classes, is taken out. */
+FL_MUST_CHECK
+fl_status fl_infer_labels(const fl_infer *c, int x, int label, int axis,
+                          bool soft);
+
+/* The class at place i. */
+static inline int64_t fl_label_at(const fl_tensor *label, size_t i)
+{
+    return label->dtype == FL_DTYPE_I32 ? ((const int32_t *)label->data)[i]
+                                        : ((const int64_t *)label->data)[i];
+}
+
+/* Fails when a class of the places in `s` is not in [0, n_classes) and is not
+   the one to be ignored. */
+FL_MUST_CHECK
+fl_status fl_check_labels(const fl_tensor *label, fl_span s, int64_t n_classes,
+                          int64_t ignore);
+
+#endif

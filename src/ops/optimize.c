@@ -1,0 +1,609 @@
+/* optimize.c - the update rules of src/optim as operators.
+ *
+ * One run function serves all of them. Every slot but LearningRate is a list,
+ * so that many updates of one kind can be merged into one operator: entry i of
+ * each list belongs to parameter i. A descriptor keeps one order, and nothing
+ * else is looked up by name:
+ *
+ *     the inputs marked STATE are Param, then the rule's accumulators, then
+ *     its scalars, each in the rule's order; output k is the new value of the
+ *     k-th of them;
+ *     Grad is the list that is not state, LearningRate the slot that is none.
+ *
+ * A gradient of rows + values updates the rows it names; rows that are absent
+ * count as gradient zero. Where a zero gradient changes something (momentum
+ * keeps moving), every row is updated, unless lazy_mode asks for the rows that
+ * are present alone.
+ *
+ * The operators are not sliced: a scalar such as a power of beta is advanced
+ * once per step, after every weight has used it, and shares of one operator
+ * have no order among them.
+ *
+ * Hogwild threads run these on shared weights. All loops over weights are in
+ * functions marked FL_RACY here, in optim/ and in kernel/rows.
+ */
+#include <inttypes.h>
+
+#include "base/thread.h"
+#include "kernel/rows.h"
+#include "ops/kit.h"
+#include "ops/rows.h"
+#include "optim/rule.h"
+
+enum { PARAM }; /* first of the inputs and of the outputs */
+
+#define LAZY_MODE "lazy_mode"
+
+/* Rows that the loops over rows ask for ahead of their use, and how many bytes
+   of each. */
+#define AHEAD 8
+#define AHEAD_BYTES 256
+#define LINE_BYTES 64
+
+static bool is_state(const fl_op *op, int slot)
+{
+    return op->in[slot].flags & FL_SLOT_STATE;
+}
+
+/* The first input at or after `slot` that is state, or the number of inputs. */
+static int next_state(const fl_op *op, int slot)
+{
+    while (slot < fl_op_n_in(op) && !is_state(op, slot))
+        slot++;
+    return slot;
+}
+
+static int find_grad(const fl_op *op)
+{
+    int s = 0;
+
+    while (is_state(op, s) || !(op->in[s].flags & FL_SLOT_LIST))
+        s++;
+    return s;
+}
+
+static int find_rate(const fl_op *op)
+{
+    int s = 0;
+
+    while (op->in[s].flags & FL_SLOT_LIST)
+        s++;
+    return s;
+}
+
+/* --- shapes --------------------------------------------------------------- */
+
+/* Like fl_infer_text, for entry i of a list. */
+static const char *arg_text(const fl_infer *c, int slot, int i,
+                            char buf[FL_SLOT_TEXT_MAX])
+{
+    const fl_tensor *t = fl_infer_in_at(c, slot, i);
+    char shape[FL_SHAPE_TEXT_MAX];
+
+    snprintf(buf, FL_SLOT_TEXT_MAX, "%s (%.100s: %s%s%s)",
+             c->node->def->in[slot].name, c->node->in[slot].vars[i]->name,
+             fl_dtype_text(t->dtype), fl_shape_text(&t->shape, shape),
+             t->kind == FL_KIND_ROWS ? " rows" : "");
+    return buf;
+}
+
+static fl_status mismatch(const fl_infer *c, int slot, int i)
+{
+    char a[FL_SLOT_TEXT_MAX], b[FL_SLOT_TEXT_MAX];
+
+    FL_FAIL(FL_ERR_INVAL, "op %s: %s does not fit %s", c->node->def->name,
+            arg_text(c, slot, i, a), arg_text(c, PARAM, i, b));
+}
+
+/* Rows + values have the parameter's dimensions, except for the first. */
+static bool shapes_fit(const fl_tensor *param, const fl_tensor *t)
+{
+    fl_shape s = t->shape;
+
+    if (t->kind == FL_KIND_ROWS && s.rank > 0)
+        s.dim[0] = -1;
+    return fl_shape_matches(&param->shape, &s);
+}
+
+/* A scalar belongs to the parameter but has one element. */
+static fl_status check_arg(const fl_infer *c, int slot, int i, bool is_scalar)
+{
+    const fl_tensor *param = fl_infer_in_at(c, PARAM, i);
+    const fl_tensor *t = fl_infer_in_at(c, slot, i);
+    char buf[FL_SLOT_TEXT_MAX];
+
+    if (t->dtype != param->dtype)
+        return mismatch(c, slot, i);
+    if (!is_scalar)
+        return shapes_fit(param, t) ? FL_OK : mismatch(c, slot, i);
+    if (fl_shape_numel(&t->shape) != 1)
+        FL_FAIL(FL_ERR_INVAL, "op %s: %s must have one element",
+                c->node->def->name, arg_text(c, slot, i, buf));
+    return FL_OK;
+}
+
+static fl_status check_count(const fl_infer *c, const char *slot, int n)
+{
+    int n_params = fl_infer_n_in(c, PARAM);
+
+    if (n != n_params)
+        FL_FAIL(FL_ERR_INVAL, "op %s: slot %s has %d variables, Param has %d",
+                c->node->def->name, slot, n, n_params);
+    return FL_OK;
+}
+
+static fl_status check_params(const fl_infer *c)
+{
+    char buf[FL_SLOT_TEXT_MAX];
+
+    for (int i = 0; i < fl_infer_n_in(c, PARAM); i++)
+        if (!fl_dtype_is_float(fl_infer_in_at(c, PARAM, i)->dtype))
+            FL_FAIL(FL_ERR_INVAL, "op %s: %s must be f32 or f64",
+                    c->node->def->name, arg_text(c, PARAM, i, buf));
+    return FL_OK;
+}
+
+static fl_status check_rate(const fl_infer *c)
+{
+    int slot = find_rate(c->node->def);
+    char buf[FL_SLOT_TEXT_MAX];
+
+    FL_TRY(fl_infer_float(c, slot));
+    if (fl_shape_numel(&fl_infer_in(c, slot)->shape) != 1)
+        FL_FAIL(FL_ERR_INVAL, "op %s: %s must have one element",
+                c->node->def->name, fl_infer_text(c, slot, buf));
+    return FL_OK;
+}
+
+static fl_status update_infer(fl_infer *c)
+{
+    const fl_op *op = c->node->def;
+    const fl_rule *rule = fl_rule_find(op->name);
+    int first_scalar = 1 + fl_rule_n_states(rule);
+    int rate = find_rate(op);
+
+    FL_TRY(check_rate(c));
+    FL_TRY(check_params(c));
+    for (int s = 0, k = 0; s < fl_op_n_in(op); s++) {
+        if (s == rate)
+            continue;
+        FL_TRY(check_count(c, op->in[s].name, fl_infer_n_in(c, s)));
+        for (int i = 0; i < fl_infer_n_in(c, s); i++)
+            FL_TRY(check_arg(c, s, i, is_state(op, s) && k >= first_scalar));
+        if (!is_state(op, s))
+            continue;
+        FL_TRY(check_count(c, op->out[k].name, fl_infer_n_out(c, k)));
+        for (int i = 0; i < fl_infer_n_out(c, k); i++)
+            fl_tensor_like(fl_infer_out_at(c, k, i), fl_infer_in_at(c, s, i));
+        k++;
+    }
+    return FL_OK;
+}
+
+/* --- what stays the same from step to step -------------------------------- */
+
+typedef struct plan {
+    const fl_rule *rule;
+    fl_hyper hyper; /* settings filled in */
+    int n_states, n_scalars;
+    int grad, rate;    /* input slots */
+    bool present_only; /* absent rows are left alone */
+} plan;
+
+static void make_plan(plan *p, const fl_op_node *n)
+{
+    const fl_op *op = n->def;
+    int lazy = fl_op_find_attr(op, LAZY_MODE);
+
+    p->rule = fl_rule_find(op->name);
+    p->n_states = fl_rule_n_states(p->rule);
+    p->n_scalars = fl_rule_n_scalars(p->rule);
+    p->grad = find_grad(op);
+    p->rate = find_rate(op);
+    for (int i = 0; i < fl_rule_n_params(p->rule); i++)
+        p->hyper.p[i] =
+            fl_attr_float(n, fl_op_find_attr(op, p->rule->params[i].name));
+    if (p->rule->flag)
+        p->hyper.flag = fl_attr_bool(n, fl_op_find_attr(op, p->rule->flag));
+    p->present_only =
+        p->rule->zero_is_noop || (lazy >= 0 && fl_attr_bool(n, lazy));
+}
+
+static const plan *plan_of(fl_op_ctx *c)
+{
+    plan *p = fl_op_keep(c, sizeof(*p), NULL);
+
+    if (!p->rule)
+        make_plan(p, c->node);
+    return p;
+}
+
+/* --- one parameter -------------------------------------------------------- */
+
+/* What the update of one parameter touches. */
+typedef struct job {
+    const plan *plan;
+    fl_hyper h;
+    fl_dtype dtype;
+    void *w, *state[FL_RULE_STATE_MAX];
+    size_t dim; /* weights of one row */
+} job;
+
+/* The powers of a parameter are shared by hogwild threads, like its weights. */
+FL_RACY
+static double scalar_get(const fl_tensor *t)
+{
+    return t->dtype == FL_DTYPE_F64 ? *(const double *)t->data
+                                    : (double)*(const float *)t->data;
+}
+
+FL_RACY
+static void scalar_set(fl_tensor *t, double v)
+{
+    if (t->dtype == FL_DTYPE_F64)
+        *(double *)t->data = v;
+    else
+        *(float *)t->data = (float)v;
+}
+
+static void ask_ahead(const void *base, size_t row, size_t row_bytes)
+{
+    const char *p = (const char *)base + row * row_bytes;
+    size_t bytes = row_bytes < AHEAD_BYTES ? row_bytes : AHEAD_BYTES;
+
+    for (size_t b = 0; b < bytes; b += LINE_BYTES)
+        __builtin_prefetch(p + b, 1);
+}
+
+static void ask_row(const job *j, size_t row)
+{
+    size_t row_bytes = j->dim * fl_dtype_bytes(j->dtype);
+
+    ask_ahead(j->w, row, row_bytes);
+    for (int k = 0; k < j->plan->n_states; k++)
+        ask_ahead(j->state[k], row, row_bytes);
+}
+
+#define UPDATES(T, t)                                                          \
+    static void update_row_##t(const job *j, size_t row, const T *g)           \
+    {                                                                          \
+        T *state[FL_RULE_STATE_MAX] = { 0 };                                   \
+                                                                               \
+        for (int k = 0; k < j->plan->n_states; k++)                            \
+            state[k] = (T *)j->state[k] + row * j->dim;                        \
+        j->plan->rule->update_##t((T *)j->w + row * j->dim, state, g, j->dim,  \
+                                  &j->h);                                      \
+    }                                                                          \
+    static void update_present_##t(const job *j, const fl_tensor *g)           \
+    {                                                                          \
+        const T *values = g->data;                                             \
+        size_t n = (size_t)g->shape.dim[0];                                    \
+                                                                               \
+        for (size_t i = 0; i < n; i++) {                                       \
+            if (i + AHEAD < n)                                                 \
+                ask_row(j, g->rows[i + AHEAD]);                                \
+            update_row_##t(j, g->rows[i], values + i * j->dim);                \
+        }                                                                      \
+    }                                                                          \
+    /* place[row] is 1 + the place of that row in g, or 0 for zeros. */        \
+    static void update_every_##t(const job *j, const fl_tensor *g,             \
+                                 const uint32_t *place, size_t n_rows,         \
+                                 const T *zeros)                               \
+    {                                                                          \
+        const T *values = g->data;                                             \
+                                                                               \
+        for (size_t row = 0; row < n_rows; row++)                              \
+            update_row_##t(j, row,                                             \
+                           place[row] ? values + (place[row] - 1) * j->dim     \
+                                      : zeros);                                \
+    }                                                                          \
+    /* Without state the step is linear in the gradient: rows that occur twice \
+       need no merging. */                                                     \
+    static void scatter_##t(const job *j, const fl_tensor *g)                  \
+    {                                                                          \
+        fl_rows_##t()->scatter_axpy(j->w, g->rows, (size_t)g->shape.dim[0],    \
+                                    j->dim, -(T)j->h.lr, g->data, j->dim);     \
+    }                                                                          \
+    /* As one row of rows.h, whose loop may run beside writers. */             \
+    static void copy_##t(T *to, const T *from, size_t n)                       \
+    {                                                                          \
+        const uint64_t first = 0;                                              \
+                                                                               \
+        fl_rows_##t()->gather(to, n, from, &first, 1, n);                      \
+    }
+FL_FLOATS(UPDATES)
+
+/* The new value lies where the old one lay, unless they are different
+   variables. */
+static void carry_over(fl_tensor *to, const fl_tensor *from)
+{
+    size_t n = (size_t)fl_tensor_numel(from);
+
+    if (to->data != from->data && n)
+        FL_BY_DTYPE(to->dtype, copy, to->data, from->data, n);
+}
+
+static fl_status update_every_row(fl_op_ctx *c, const job *j,
+                                  const fl_tensor *g, size_t n_rows)
+{
+    size_t row_bytes = j->dim * fl_dtype_bytes(j->dtype);
+    uint32_t *place = fl_scratch(c, n_rows * sizeof(*place));
+    void *zeros = fl_scratch(c, row_bytes);
+
+    if (!place || !zeros)
+        return FL_NOMEM(c);
+    memset(place, 0, n_rows * sizeof(*place));
+    memset(zeros, 0, row_bytes);
+    for (uint32_t i = 0; i < (uint32_t)g->shape.dim[0]; i++)
+        place[g->rows[i]] = i + 1;
+    FL_BY_DTYPE(j->dtype, update_every, j, g, place, n_rows, zeros);
+    return FL_OK;
+}
+
+static fl_status update_rows(fl_op_ctx *c, const job *j, const fl_tensor *grad,
+                             size_t n_rows)
+{
+    fl_tensor g;
+
+    if (!j->plan->n_states) {
+        FL_BY_DTYPE(j->dtype, scatter, j, grad);
+        return FL_OK;
+    }
+    FL_TRY(fl_rows_merge(c, grad, &g));
+    if (!j->plan->present_only)
+        return update_every_row(c, j, &g, n_rows);
+    FL_BY_DTYPE(j->dtype, update_present, j, &g);
+    return FL_OK;
+}
+
+/* Output k, entry i, holding the value that the step starts from. */
+static fl_tensor *start_output(const fl_op_ctx *c, int in, int out, int i)
+{
+    fl_tensor *t = fl_out_at(c, out, i);
+
+    carry_over(t, fl_in_at(c, in, i));
+    return t;
+}
+
+static fl_status update_one(fl_op_ctx *c, const plan *p, int i, double lr)
+{
+    const fl_op *op = c->node->def;
+    const fl_tensor *grad = fl_in_at(c, p->grad, i);
+    fl_tensor *param = start_output(c, PARAM, 0, i);
+    fl_tensor *scalar[FL_RULE_SCALAR_MAX];
+    job j = { .plan = p, .h = p->hyper, .dtype = param->dtype };
+    fl_status st = FL_OK;
+    int slot = PARAM, out = 0, n_scalars = p->n_scalars;
+
+    j.h.lr = lr;
+    j.w = param->data;
+    for (int k = 0; k < p->n_states; k++) {
+        slot = next_state(op, slot + 1);
+        j.state[k] = start_output(c, slot, ++out, i)->data;
+    }
+    for (int k = 0; k < n_scalars; k++) {
+        slot = next_state(op, slot + 1);
+        scalar[k] = start_output(c, slot, ++out, i);
+        j.h.scalar[k] = scalar_get(scalar[k]);
+    }
+    if (p->rule->prepare)
+        p->rule->prepare(&j.h);
+    if (grad->kind == FL_KIND_ROWS) {
+        j.dim = (size_t)fl_rows_width(grad);
+        st = update_rows(c, &j, grad, (size_t)param->shape.dim[0]);
+    } else {
+        j.dim = (size_t)fl_tensor_numel(param);
+        if (j.dim)
+            FL_BY_DTYPE(j.dtype, update_row, &j, 0, grad->data);
+    }
+    if (st)
+        return st;
+    if (p->rule->advance)
+        p->rule->advance(&j.h);
+    for (int k = 0; k < n_scalars; k++)
+        scalar_set(scalar[k], j.h.scalar[k]);
+    return FL_OK;
+}
+
+/* All rows are checked before the first weight changes. */
+static fl_status check_rows(const fl_op_ctx *c, const plan *p)
+{
+    for (int i = 0; i < fl_n_in(c, p->grad); i++) {
+        const fl_tensor *g = fl_in_at(c, p->grad, i);
+        uint64_t height = (uint64_t)fl_in_at(c, PARAM, i)->shape.dim[0];
+
+        if (g->kind != FL_KIND_ROWS)
+            continue;
+        for (int64_t k = 0; k < g->shape.dim[0]; k++)
+            if (g->rows[k] >= height)
+                FL_FAIL(FL_ERR_INVAL,
+                        "Grad %d: row %" PRIu64 " at place %" PRId64
+                        " is not below %" PRIu64 ", the rows of the parameter",
+                        i, g->rows[k], k, height);
+    }
+    return FL_OK;
+}
+
+static fl_status update_run(fl_op_ctx *c)
+{
+    const plan *p = plan_of(c);
+    double lr = scalar_get(fl_in_t(c, p->rate));
+
+    FL_TRY(check_rows(c, p));
+    for (int i = 0; i < fl_n_in(c, PARAM); i++)
+        FL_TRY(update_one(c, p, i, lr));
+    return FL_OK;
+}
+
+/* --- the operators -------------------------------------------------------- */
+
+enum {
+    STATE = FL_SLOT_LIST | FL_SLOT_STATE | FL_SLOT_NO_GRAD,
+    GRAD = FL_SLOT_LIST | FL_SLOT_ROWS | FL_SLOT_NO_GRAD,
+    RATE = FL_SLOT_NO_GRAD,
+    NEW = FL_SLOT_LIST
+};
+
+/* What all of them share; the name is the rule's. */
+#define UPDATE_OP(rule)                                                        \
+    .name = #rule, .flags = FL_OP_TRAIN_ONLY, .infer = update_infer,           \
+    .run = update_run, .cases = rule##_cases, .n_cases = FL_LEN(rule##_cases)
+
+static const fl_op_case sgd_cases[] = {
+    { .in = { "f32[1]", "f32[1]", "f32[1]" } },
+    { .in = { "f32[0,3]", "f32[1]", "f32[0,3]" } },
+    { .in = { "f32[33,7];f32[5];f32[9,4]", "f32[1]",
+              "f32[33,7];f32[5];f32[12,4] rows height=9" } },
+    { .in = { "f32[6,1]", "f32[1]", "f32[0,1] rows height=6" } },
+};
+
+const fl_op fl_op_sgd = {
+    UPDATE_OP(sgd),
+    .doc = "ParamOut = Param - LearningRate * Grad. Rows + values change the "
+           "rows they name, each occurrence in turn",
+    .in = { { "Param", STATE }, { "LearningRate", RATE }, { "Grad", GRAD } },
+    .out = { { "ParamOut", NEW } },
+};
+
+static const fl_op_case momentum_cases[] = {
+    { .in = { "f32[1]", "f32[1]", "f32[1]", "f32[1]" } },
+    { .in = { "f32[0,3]", "f32[0,3]", "f32[0,3]", "f32[1]" } },
+    { .in = { "f32[33,7];f32[9,4]", "f32[33,7];f32[12,4] rows height=9",
+              "f32[33,7];f32[9,4]", "f32[1]" },
+      .attrs = "{mu=0.5}" },
+    { .in = { "f32[9,4]", "f32[5,4] rows height=9", "f32[9,4]", "f32[1]" },
+      .attrs = "{use_nesterov=true}" },
+    { .in = { "f32[40,3]", "f32[25,3] rows height=40", "f32[40,3]", "f32[1]" },
+      .attrs = "{lazy_mode=true}" },
+    { .in = { "f32[6,1]", "f32[0,1] rows height=6", "f32[6,1]", "f32[1]" } },
+};
+
+const fl_op fl_op_momentum = {
+    UPDATE_OP(momentum),
+    .doc = "VelocityOut = mu * Velocity + Grad; ParamOut = Param - "
+           "LearningRate * VelocityOut, or with use_nesterov Param - "
+           "LearningRate * (Grad + mu * VelocityOut). Rows of a sparse "
+           "gradient are added up first; absent rows count as gradient 0, so "
+           "their velocity keeps moving them, unless lazy_mode leaves them "
+           "alone",
+    .in = { { "Param", STATE },
+            { "Grad", GRAD },
+            { "Velocity", STATE },
+            { "LearningRate", RATE } },
+    .out = { { "ParamOut", NEW }, { "VelocityOut", NEW } },
+    .attrs = { { "mu", FL_ATTR_FLOAT, "0.9" },
+               { "use_nesterov", FL_ATTR_BOOL, "false" },
+               { LAZY_MODE, FL_ATTR_BOOL, "false" } },
+};
+
+static const fl_op_case adagrad_cases[] = {
+    { .in = { "f32[1]", "f32[1]", "f32[1] below=4", "f32[1]" } },
+    { .in = { "f32[0,3]", "f32[0,3]", "f32[0,3]", "f32[1]" } },
+    { .in = { "f32[33,7];f32[9,4]", "f32[33,7];f32[12,4] rows height=9",
+              "f32[33,7] below=4;f32[9,4] below=4", "f32[1]" },
+      .attrs = "{epsilon=0.001}" },
+    { .in = { "f32[40,3]", "f32[25,3] rows height=40", "f32[40,3] below=4",
+              "f32[1]" } },
+    { .in = { "f32[6,1]", "f32[0,1] rows height=6", "f32[6,1] below=4",
+              "f32[1]" } },
+};
+
+const fl_op fl_op_adagrad = {
+    UPDATE_OP(adagrad),
+    .doc = "MomentOut = Moment + Grad^2; ParamOut = Param - LearningRate * "
+           "Grad / (sqrt(MomentOut) + epsilon). Rows of a sparse gradient are "
+           "added up first; absent rows stay as they are",
+    .in = { { "Param", STATE },
+            { "Grad", GRAD },
+            { "Moment", STATE },
+            { "LearningRate", RATE } },
+    .out = { { "ParamOut", NEW }, { "MomentOut", NEW } },
+    .attrs = { { "epsilon", FL_ATTR_FLOAT, "1e-6" } },
+};
+
+static const fl_op_case adam_cases[] = {
+    { .in = { "f32[1]", "f32[1]", "f32[1]", "f32[1]", "f32[1] below=4",
+              "f32[1] below=1", "f32[1] below=1" } },
+    { .in = { "f32[0,3]", "f32[0,3]", "f32[1]", "f32[0,3]", "f32[0,3]",
+              "f32[1] below=1", "f32[1] below=1" } },
+    { .in = { "f32[33,7];f32[9,4]", "f32[33,7];f32[12,4] rows height=9",
+              "f32[1]", "f32[33,7];f32[9,4]",
+              "f32[33,7] below=4;f32[9,4] below=4",
+              "f32[1] below=1;f32[1] below=1",
+              "f32[1] below=1;f32[1] below=1" },
+      .attrs = "{beta1=0.8, beta2=0.99, epsilon=1e-4}" },
+    { .in = { "f32[40,3]", "f32[25,3] rows height=40", "f32[1]", "f32[40,3]",
+              "f32[40,3] below=4", "f32[1] below=1", "f32[1] below=1" },
+      .attrs = "{lazy_mode=true}" },
+    { .in = { "f32[6,1]", "f32[0,1] rows height=6", "f32[1]", "f32[6,1]",
+              "f32[6,1] below=4", "f32[1] below=1", "f32[1] below=1" } },
+};
+
+const fl_op fl_op_adam = {
+    UPDATE_OP(adam),
+    .doc = "Moment1Out = beta1 * Moment1 + (1 - beta1) * Grad; Moment2Out = "
+           "beta2 * Moment2 + (1 - beta2) * Grad^2; ParamOut = Param - "
+           "LearningRate * sqrt(1 - Beta2Pow) / (1 - Beta1Pow) * Moment1Out / "
+           "(sqrt(Moment2Out) + epsilon); then the powers are multiplied by "
+           "beta1 and beta2. Rows of a sparse gradient are added up first; "
+           "absent rows count as gradient 0, unless lazy_mode leaves them "
+           "alone. The powers are used before they are multiplied, for sparse "
+           "gradients too (PaddlePaddle 1.8.5 does it the other way round)",
+    .in = { { "Param", STATE },
+            { "Grad", GRAD },
+            { "LearningRate", RATE },
+            { "Moment1", STATE },
+            { "Moment2", STATE },
+            { "Beta1Pow", STATE },
+            { "Beta2Pow", STATE } },
+    .out = { { "ParamOut", NEW },
+             { "Moment1Out", NEW },
+             { "Moment2Out", NEW },
+             { "Beta1PowOut", NEW },
+             { "Beta2PowOut", NEW } },
+    .attrs = { { "beta1", FL_ATTR_FLOAT, "0.9" },
+               { "beta2", FL_ATTR_FLOAT, "0.999" },
+               { "epsilon", FL_ATTR_FLOAT, "1e-8" },
+               { LAZY_MODE, FL_ATTR_BOOL, "false" } },
+};
+
+static const fl_op_case ftrl_cases[] = {
+    { .in = { "f32[1]", "f32[1] below=4", "f32[1]", "f32[1]",
+              "f32[1] below=1" } },
+    { .in = { "f32[0,3]", "f32[0,3]", "f32[0,3]", "f32[0,3]",
+              "f32[1] below=1" } },
+    { .in = { "f32[33,7];f32[9,4]", "f32[33,7] below=4;f32[9,4] below=4",
+              "f32[33,7];f32[9,4]", "f32[33,7];f32[12,4] rows height=9",
+              "f32[1] below=1" },
+      .attrs = "{l1=0.1, l2=0.2}" },
+    { .in = { "f32[9,4]", "f32[9,4] below=4", "f32[9,4]",
+              "f32[5,4] rows height=9", "f32[1] below=1" },
+      .attrs = "{l1=0.1, l2=0.1, lr_power=-0.7}" },
+    { .in = { "f32[40,3]", "f32[40,3] below=4", "f32[40,3]",
+              "f32[25,3] rows height=40", "f32[1] below=1" },
+      .attrs = "{l1=0.1, lazy_mode=true}" },
+};
+
+const fl_op fl_op_ftrl = {
+    UPDATE_OP(ftrl),
+    .doc = "SquaredAccumOut = SquaredAccumulator + Grad^2; with S(s) = "
+           "s^-lr_power: LinearAccumOut = LinearAccumulator + Grad - "
+           "(S(SquaredAccumOut) - S(SquaredAccumulator)) / LearningRate * "
+           "Param; ParamOut = (sign(LinearAccumOut) * l1 - LinearAccumOut) / "
+           "(S(SquaredAccumOut) / LearningRate + 2 * l2), or 0 where "
+           "abs(LinearAccumOut) is within l1. Rows of a sparse gradient are "
+           "added up first; absent rows count as gradient 0, unless lazy_mode "
+           "leaves them alone",
+    .in = { { "Param", STATE },
+            { "SquaredAccumulator", STATE },
+            { "LinearAccumulator", STATE },
+            { "Grad", GRAD },
+            { "LearningRate", RATE } },
+    .out = { { "ParamOut", NEW },
+             { "SquaredAccumOut", NEW },
+             { "LinearAccumOut", NEW } },
+    .attrs = { { "l1", FL_ATTR_FLOAT, "0" },
+               { "l2", FL_ATTR_FLOAT, "0" },
+               { "lr_power", FL_ATTR_FLOAT, "-0.5" },
+               { LAZY_MODE, FL_ATTR_BOOL, "false" } },
+};

@@ -1,0 +1,106 @@
+/* random.c - tensors of random numbers. A number depends on the seed, the
+ * name of the variable, its row (the index along dimension 0) and its column
+ * (the place inside the row) alone, so any split gives the same tensor, and
+ * so does a table that makes its rows one by one. */
+#include "base/rng.h"
+#include "ops/helpers.h"
+
+enum { OUT };
+enum { SHAPE, A, B, SEED, DTYPE };
+
+static fl_status random_infer(fl_infer *c)
+{
+    fl_shape shape;
+    fl_dtype dtype;
+
+    FL_TRY(fl_infer_shape(c, SHAPE, 0, &shape));
+    FL_TRY(fl_infer_dtype(c, DTYPE, &dtype));
+    if (!fl_dtype_is_float(dtype))
+        FL_FAIL(FL_ERR_INVAL, "op %s: dtype %s is not float32 or float64",
+                c->node->def->name, fl_str_attr(c, DTYPE));
+    if (fl_shape_count(&shape, 1, shape.rank) > UINT32_MAX)
+        FL_FAIL(FL_ERR_INVAL, "op %s: a row holds more than %u numbers",
+                c->node->def->name, UINT32_MAX);
+    fl_infer_dense(c, OUT, dtype, shape.rank, shape.dim);
+    return FL_OK;
+}
+
+static fl_status uniform_infer(fl_infer *c)
+{
+    if (!(fl_float(c, A) <= fl_float(c, B)))
+        FL_FAIL(FL_ERR_INVAL, "op %s: min %g is above max %g",
+                c->node->def->name, fl_float(c, A), fl_float(c, B));
+    return random_infer(c);
+}
+
+static void fill_row(fl_tensor *t, const fl_init *init, size_t row, size_t n)
+{
+    if (t->dtype == FL_DTYPE_F32) {
+        fl_init_row(init, row, (float *)t->data + row * n, (uint32_t)n);
+        return;
+    }
+    for (size_t col = 0; col < n; col++)
+        ((double *)t->data)[row * n + col] = fl_init_value(init, row, col);
+}
+
+static fl_status draw(fl_op_ctx *c, fl_init_kind kind)
+{
+    fl_tensor *t = fl_out_t(c, OUT);
+    size_t n = (size_t)fl_shape_count(&t->shape, 1, t->shape.rank);
+    fl_span s = fl_op_span(c, n ? (size_t)t->shape.dim[0] : 0);
+    fl_init init = { kind, fl_float(c, A), fl_float(c, B),
+                     fl_op_stream(c, fl_int(c, SEED), FL_STREAM_FIXED) };
+
+    for (size_t row = s.lo; row < s.hi; row++)
+        fill_row(t, &init, row, n);
+    return FL_OK;
+}
+
+static fl_status uniform_run(fl_op_ctx *c)
+{
+    return draw(c, FL_INIT_UNIFORM);
+}
+
+static fl_status gaussian_run(fl_op_ctx *c)
+{
+    return draw(c, FL_INIT_GAUSSIAN);
+}
+
+static fl_status truncated_run(fl_op_ctx *c)
+{
+    return draw(c, FL_INIT_TRUNCATED);
+}
+
+static const fl_op_case random_cases[] = {
+    { .attrs = "{shape=[33,7]}" },
+    { .attrs = "{shape=[33,7], seed=5, dtype=float64}" },
+    { .attrs = "{shape=[5]}" },
+    { .attrs = "{shape=[2,3,4]}" },
+    { .attrs = "{shape=[0,8]}" },
+    { .attrs = "{shape=[8,0]}" },
+};
+
+#define RANDOM(op, text, infer_, run_, a, a_value, b)                          \
+    const fl_op fl_op_##op = {                                                 \
+        .name = #op,                                                           \
+        .doc = "Out = " text "; seed 0 is the seed of the program",            \
+        .out = { { "Out", 0 } },                                               \
+        .attrs = { { "shape", FL_ATTR_INTS, "[]" },                            \
+                   { a, FL_ATTR_FLOAT, a_value },                              \
+                   { b, FL_ATTR_FLOAT, "1" },                                  \
+                   { "seed", FL_ATTR_INT, "0" },                               \
+                   { "dtype", FL_ATTR_STRING, "float32" } },                   \
+        .flags = FL_OP_SLICED,                                                 \
+        .infer = infer_,                                                       \
+        .run = run_,                                                           \
+        .cases = random_cases,                                                 \
+        .n_cases = FL_LEN(random_cases),                                       \
+    };
+
+RANDOM(uniform_random, "random numbers in [min, max)", uniform_infer,
+       uniform_run, "min", "-1", "max")
+RANDOM(gaussian_random, "normal random numbers with mean and deviation std",
+       random_infer, gaussian_run, "mean", "0", "std")
+RANDOM(truncated_gaussian_random,
+       "normal random numbers within two deviations std of mean", random_infer,
+       truncated_run, "mean", "0", "std")

@@ -1,0 +1,50 @@
+/* reduce.h - a tensor X against a tensor Y that lacks some of its dimensions.
+ *
+ * Neighbouring dimensions of X that Y has, or that it lacks, are one run. Six
+ * dimensions make at most seven runs, written from the innermost outwards:
+ *
+ *     x[n6][n5][n4][n3][n2][n1][n0]      y[n5][n3][n1]
+ *
+ * Odd runs are Y's own. A tile is what one piece of y[..][..][lo, hi) meets in
+ * x[n2][n1][n0]; the tiles of different pieces never share an element of X, so
+ * calls that split Y split X too, and Y may be summed while X is overwritten.
+ */
+#ifndef FL_OPS_REDUCE_H
+#define FL_OPS_REDUCE_H
+
+#include "ops/kit.h"
+
+typedef struct fl_grid {
+    size_t n[7];
+} fl_grid;
+
+/* has[i]: Y has dimension i of X. X is not empty. */
+fl_grid fl_grid_of(const fl_shape *x, const bool has[FL_RANK_MAX]);
+
+/* Elements of Y, and how many of X meet in each. */
+size_t fl_grid_kept(const fl_grid *g);
+size_t fl_grid_dropped(const fl_grid *g);
+
+/* Element j of the piece meets x[r * ld + j * run + k], r < rows, k < run. */
+typedef struct fl_tile {
+    size_t x, y; /* where it begins in X and in Y */
+    size_t rows, ld, n, run;
+    bool first; /* no tile of this piece came before */
+} fl_tile;
+
+typedef struct fl_tiles {
+    const fl_grid *grid;
+    size_t y, hi, outer;
+} fl_tiles;
+
+/* The tiles of a share of Y's elements; those of one piece come in ascending
+   order of X. */
+fl_tiles fl_tiles_of(const fl_grid *g, fl_span s);
+bool fl_tiles_next(fl_tiles *it, fl_tile *out);
+
+/* y[j] (+)= the sum of what meets it, in ascending order of X; set by the
+   first tile of a piece. Both point to the beginning of their tensor. */
+void fl_tile_sum_f32(const fl_tile *t, float *y, const float *x);
+void fl_tile_sum_f64(const fl_tile *t, double *y, const double *x);
+
+#endif

@@ -1,0 +1,146 @@
+/* sum.c - the sum of a list of tensors, dense or rows + values. This is what
+ * adds up the gradients of a variable that is used more than once. */
+#include "kernel/vec.h"
+#include "ops/helpers.h"
+#include "ops/rows.h"
+
+enum { X };
+enum { OUT };
+
+static fl_status mismatch(const fl_infer *c, int i, int k)
+{
+    char a[FL_SLOT_TEXT_MAX], b[FL_SLOT_TEXT_MAX];
+
+    FL_FAIL(FL_ERR_INVAL, "op sum: %s and %s do not fit",
+            fl_infer_text_at(c, X, i, a), fl_infer_text_at(c, X, k, b));
+}
+
+/* Rows of the table that a tensor stands for; -1 when that is not known. */
+static int64_t height_of(const fl_tensor *t)
+{
+    if (t->kind != FL_KIND_ROWS)
+        return t->shape.dim[0];
+    return t->height ? t->height : -1;
+}
+
+/* May they be added? Rows + values count as the table they belong to. */
+static bool fits(const fl_tensor *a, const fl_tensor *b)
+{
+    fl_shape x = a->shape, y = b->shape;
+
+    x.dim[0] = height_of(a);
+    y.dim[0] = height_of(b);
+    return a->dtype == b->dtype && fl_shape_matches(&x, &y);
+}
+
+static int first_dense(const fl_infer *c)
+{
+    for (int i = 0; i < fl_infer_n_in(c, X); i++)
+        if (fl_infer_in_at(c, X, i)->kind != FL_KIND_ROWS)
+            return i;
+    return -1;
+}
+
+/* Room for all rows; how many are different is known after the run. */
+static int64_t count_rows(const fl_infer *c)
+{
+    int64_t n = 0;
+
+    for (int i = 0; i < fl_infer_n_in(c, X); i++) {
+        int64_t rows = fl_infer_in_at(c, X, i)->shape.dim[0];
+
+        if (rows < 0)
+            return -1;
+        n += rows;
+    }
+    return n;
+}
+
+static fl_status sum_infer(fl_infer *c)
+{
+    fl_tensor *out = fl_infer_out(c, OUT);
+    int dense = first_dense(c);
+    int model = dense < 0 ? 0 : dense;
+
+    FL_TRY(fl_infer_float(c, X));
+    for (int i = 0; i < fl_infer_n_in(c, X); i++)
+        if (!fits(fl_infer_in_at(c, X, i), fl_infer_in_at(c, X, model)))
+            return mismatch(c, i, model);
+    fl_tensor_like(out, fl_infer_in_at(c, X, model));
+    if (dense < 0)
+        out->shape.dim[0] = count_rows(c);
+    return FL_OK;
+}
+
+static void add_dense(fl_tensor *out, const fl_tensor *x)
+{
+    size_t n = (size_t)fl_tensor_numel(out);
+
+    if (out->dtype == FL_DTYPE_F64)
+        fl_vec_f64()->axpy(out->data, 1, x->data, n);
+    else
+        fl_vec_f32()->axpy(out->data, 1, x->data, n);
+}
+
+/* The first dense one is the beginning, the others follow as listed. */
+static fl_status sum_run(fl_op_ctx *c)
+{
+    fl_tensor *out = fl_out_t(c, OUT);
+    int first = 0;
+
+    if (out->kind == FL_KIND_ROWS)
+        return fl_rows_sum(c, &c->in[X], out);
+    while (fl_in_at(c, X, first)->kind == FL_KIND_ROWS)
+        first++;
+    fl_share_copy(c, out, fl_in_at(c, X, first));
+    for (int i = 0; i < fl_n_in(c, X); i++) {
+        const fl_tensor *x = fl_in_at(c, X, i);
+
+        if (i == first)
+            continue;
+        if (x->kind == FL_KIND_ROWS)
+            FL_TRY(fl_err_ctx(fl_rows_add_to(x, out), "X[%d]", i));
+        else
+            add_dense(out, x);
+    }
+    return FL_OK;
+}
+
+static fl_status sum_back(fl_op_ctx *c)
+{
+    for (int i = 0; i < fl_n_in(c, X); i++)
+        if (fl_din_at(c, X, i))
+            fl_share_copy(c, fl_din_at(c, X, i), fl_dout_t(c, OUT));
+    return FL_OK;
+}
+
+static fl_status sum_back_infer(fl_infer *c)
+{
+    return fl_rows_no_grad(c, X);
+}
+
+static const fl_op_case sum_cases[] = {
+    { .in = { "f32[1,7]" } },
+    { .in = { "f32[33,7];f32[33,7]" } },
+    { .in = { "f32[6,7];f32[6,7];f32[6,7]" } },
+    { .in = { "f32[5,4] rows height=9" } },
+    { .in = { "f32[5,4] rows height=9;f32[33,4] rows height=9;"
+              "f32[0,4] rows height=9" } },
+    { .in = { "f32[9,4];f32[5,4] rows height=9" } },
+    { .in = { "f32[5,4] rows height=9;f32[9,4];f32[9,4]" } },
+    { .in = { "f32[0,8];f32[0,8]" } },
+};
+
+const fl_op fl_op_sum = {
+    .name = "sum",
+    .doc = "Out = X[0] + X[1] + ...; of rows + values each row once, in "
+           "ascending order; of both kinds a dense tensor",
+    .in = { { "X", FL_SLOT_LIST | FL_SLOT_ROWS } },
+    .out = { { "Out", FL_SLOT_ROWS } },
+    .infer = sum_infer,
+    .run = sum_run,
+    .back = sum_back,
+    .back_infer = sum_back_infer,
+    .cases = sum_cases,
+    .n_cases = FL_LEN(sum_cases),
+};

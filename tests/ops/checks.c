@@ -1,0 +1,521 @@
+/* checks.c - what is asked of an operator in one of its cases. */
+#include "checks.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+#include "harness.h"
+
+/* Central differences in f64 with steps of 1e-5 are right to about 1e-9 where
+   the third derivative is moderate; an error is |a - n| / max(1, |n|). */
+#define NUMERIC_STEP 1e-5
+#define GRADIENT_ERROR 1e-6
+
+/* More elements than this are sampled evenly. */
+#define NUMERIC_MAX 300
+
+#define PRECISION_ERROR 1e-4
+
+typedef fl_status (*trial_fn)(trial *t);
+
+static fl_status with_trial(const fl_op *op, size_t index, fl_dtype real,
+                            trial_fn fn)
+{
+    trial t;
+    fl_status st;
+
+    FL_TRY(trial_init(&t, op, index, real, BUILD_KNOWN));
+    st = fn(&t);
+    trial_release(&t);
+    return st;
+}
+
+static fl_status in_both_types(const fl_op *op, size_t index, trial_fn fn)
+{
+    FL_TRY(fl_err_ctx(with_trial(op, index, FL_DTYPE_F32, fn), "f32"));
+    return fl_err_ctx(with_trial(op, index, FL_DTYPE_F64, fn), "f64");
+}
+
+static double error_of(double got, double want)
+{
+    double scale = fabs(want) > 1 ? fabs(want) : 1;
+
+    if (got == want || (isnan(got) && isnan(want)))
+        return 0;
+    return fabs(got - want) / scale;
+}
+
+/* Forward and, where there is one, backward; both are released by the caller
+   through pair_release. */
+typedef struct pair {
+    call forward, backward;
+    bool has_backward;
+} pair;
+
+static fl_status pair_run(trial *t, const how *fore, const how *aft, pair *p)
+{
+    fl_status st;
+
+    *p = (pair){ 0 };
+    FL_TRY(trial_forward(t, fore, &p->forward));
+    if (!t->grad_node)
+        return FL_OK;
+    st = trial_backward(t, &p->forward, aft, &p->backward);
+    p->has_backward = !st;
+    if (st)
+        call_release(&p->forward);
+    return fl_err_ctx(st, "gradient");
+}
+
+static void pair_release(pair *p)
+{
+    call_release(&p->forward);
+    if (p->has_backward)
+        call_release(&p->backward);
+}
+
+typedef fl_status (*compare_fn)(const fl_tensor *a, const fl_tensor *b);
+
+static fl_status compare_bits(const fl_tensor *a, const fl_tensor *b)
+{
+    if (!same_bits(a, b))
+        FL_FAIL(FL_ERR_INVAL, "the bits differ");
+    return FL_OK;
+}
+
+static fl_status compare_values(const fl_tensor *a, const fl_tensor *b)
+{
+    if (!fl_shape_equal(&a->shape, &b->shape) || a->kind != b->kind)
+        FL_FAIL(FL_ERR_INVAL, "the shapes differ");
+    for (int64_t i = 0; i < fl_tensor_numel(a); i++)
+        if (error_of(value_at(a, i), value_at(b, i)) > PRECISION_ERROR)
+            FL_FAIL(FL_ERR_INVAL, "element %" PRId64 " is %.9g, not %.9g", i,
+                    value_at(a, i), value_at(b, i));
+    return FL_OK;
+}
+
+/* Outputs of two calls of one node, those that both have. */
+static fl_status compare_calls(const fl_op_node *n, const call *a,
+                               const call *b, compare_fn compare)
+{
+    char buf[FL_SLOT_NAME_MAX];
+
+    for (int s = 0; s < fl_node_n_out(n); s++)
+        for (int i = 0; i < a->out[s].n; i++)
+            if (a->out[s].t[i] && b->out[s].t[i])
+                FL_TRY(fl_err_ctx(compare(a->out[s].t[i], b->out[s].t[i]),
+                                  "%s[%d]", fl_node_out_name(n, s, buf), i));
+    return FL_OK;
+}
+
+static fl_status compare_pairs(const trial *t, const pair *a, const pair *b,
+                               compare_fn compare)
+{
+    FL_TRY(compare_calls(t->node, &a->forward, &b->forward, compare));
+    if (a->has_backward && b->has_backward)
+        FL_TRY(
+            compare_calls(t->grad_node, &a->backward, &b->backward, compare));
+    return FL_OK;
+}
+
+/* Runs in two ways and wants the same bits. */
+static fl_status same_both_ways(trial *t, const how *one, const how *other)
+{
+    pair a, b;
+    fl_status st;
+
+    FL_TRY(pair_run(t, one, one, &a));
+    st = pair_run(t, other, other, &b);
+    if (!st) {
+        st = compare_pairs(t, &a, &b, compare_bits);
+        pair_release(&b);
+    }
+    pair_release(&a);
+    return st;
+}
+
+/* --- shapes --------------------------------------------------------------- */
+
+/* What the run gave against what the program promised. Run may lower the
+   number of rows of rows + values. */
+static fl_status keeps_promise(const fl_tensor *meta, const fl_tensor *got)
+{
+    fl_shape promised = meta->shape;
+    char a[FL_SHAPE_TEXT_MAX], b[FL_SHAPE_TEXT_MAX];
+
+    if (got->kind == FL_KIND_ROWS)
+        promised.dim[0] = -1;
+    if (meta->dtype == got->dtype && meta->n_lod == got->n_lod &&
+        (meta->kind == FL_KIND_ROWS) == (got->kind == FL_KIND_ROWS) &&
+        fl_shape_matches(&promised, &got->shape))
+        return FL_OK;
+    FL_FAIL(FL_ERR_INVAL, "built as %s%s lod=%d, but the run gives %s%s lod=%d",
+            fl_dtype_text(meta->dtype), fl_shape_text(&meta->shape, a),
+            meta->n_lod, fl_dtype_text(got->dtype),
+            fl_shape_text(&got->shape, b), got->n_lod);
+}
+
+static fl_status check_promises(const fl_op_node *n, const call *c)
+{
+    char buf[FL_SLOT_NAME_MAX];
+
+    for (int s = 0; s < fl_node_n_out(n); s++)
+        for (int i = 0; i < n->out[s].n; i++)
+            if (n->out[s].vars[i] && c->out[s].t[i])
+                FL_TRY(fl_err_ctx(
+                    keeps_promise(&n->out[s].vars[i]->meta, c->out[s].t[i]),
+                    "%s[%d]", fl_node_out_name(n, s, buf), i));
+    return FL_OK;
+}
+
+static fl_status check_shapes_of(trial *t)
+{
+    pair p;
+    fl_status st;
+
+    FL_TRY(pair_run(t, &(how){ 0 }, &(how){ 0 }, &p));
+    st = check_promises(t->node, &p.forward);
+    if (!st && p.has_backward)
+        st = check_promises(t->grad_node, &p.backward);
+    pair_release(&p);
+    return st;
+}
+
+fl_status check_shapes(const fl_op *op, size_t index)
+{
+    trial t;
+    fl_status st;
+
+    FL_TRY(in_both_types(op, index, check_shapes_of));
+    FL_TRY(fl_err_ctx(trial_init(&t, op, index, FL_DTYPE_F32, BUILD_UNKNOWN),
+                      "with a first dimension of -1"));
+    st = check_shapes_of(&t);
+    trial_release(&t);
+    return fl_err_ctx(st, "with a first dimension of -1");
+}
+
+/* --- numeric gradient ----------------------------------------------------- */
+
+/* The sum of all outputs, each weighted with its gradient. */
+static fl_status loss(trial *t, double *out)
+{
+    call c;
+
+    *out = 0;
+    FL_TRY(trial_forward(t, &(how){ 0 }, &c));
+    for (int s = 0; s < fl_op_n_out(t->op); s++)
+        for (int i = 0; i < c.out[s].n; i++) {
+            const fl_tensor *y = c.out[s].t[i];
+
+            if (!trial_gives(t, s, i))
+                continue;
+            for (int64_t k = 0; k < fl_tensor_numel(y); k++)
+                *out += value_at(y, k) * drawn_gradient(s, i, k);
+        }
+    call_release(&c);
+    return FL_OK;
+}
+
+static fl_status numeric(trial *t, fl_tensor *x, int64_t k, double *out)
+{
+    double at = value_at(x, k), up, down;
+    double step = NUMERIC_STEP * (fabs(at) > 1 ? fabs(at) : 1);
+
+    value_set(x, k, at + step);
+    FL_TRY(loss(t, &up));
+    value_set(x, k, at - step);
+    FL_TRY(loss(t, &down));
+    value_set(x, k, at);
+    *out = (up - down) / (2 * step);
+    return FL_OK;
+}
+
+static fl_status check_input(trial *t, fl_tensor *x, const fl_tensor *dx)
+{
+    int64_t n = fl_tensor_numel(x), stride = n / NUMERIC_MAX + 1;
+    double *got = densified(dx, &x->shape);
+    fl_status st = FL_OK;
+
+    for (int64_t k = 0; k < n && !st; k += stride) {
+        double want;
+
+        st = numeric(t, x, k, &want);
+        if (!st && !(error_of(got[k], want) <= GRADIENT_ERROR))
+            st = fl_err_set(FL_ERR_INVAL,
+                            "element %" PRId64
+                            " is %.9g, central differences give %.9g",
+                            k, got[k], want);
+    }
+    fl_free(got);
+    return st;
+}
+
+static fl_status check_gradient_of(trial *t)
+{
+    fl_status st = FL_OK;
+    pair p;
+
+    if (!t->grad_node)
+        return FL_OK;
+    FL_TRY(pair_run(t, &(how){ 0 }, &(how){ 0 }, &p));
+    for (int s = 0; s < fl_op_n_in(t->op); s++)
+        for (int i = 0; i < t->in[s].n && !st; i++)
+            if (trial_wants(t, s, i))
+                st = fl_err_ctx(
+                    check_input(t, t->in[s].t[i], p.backward.out[s].t[i]),
+                    "%s@GRAD[%d]", t->op->in[s].name, i);
+    pair_release(&p);
+    return st;
+}
+
+fl_status check_gradient(const fl_op *op, size_t index)
+{
+    return with_trial(op, index, FL_DTYPE_F64, check_gradient_of);
+}
+
+/* --- f32 against f64 ------------------------------------------------------ */
+
+static fl_status compare_types(trial *a, trial *b)
+{
+    pair pa, pb;
+    fl_status st;
+
+    FL_TRY(pair_run(a, &(how){ 0 }, &(how){ 0 }, &pa));
+    st = pair_run(b, &(how){ 0 }, &(how){ 0 }, &pb);
+    if (!st) {
+        st = compare_pairs(a, &pa, &pb, compare_values);
+        pair_release(&pb);
+    }
+    pair_release(&pa);
+    return st;
+}
+
+fl_status check_precision(const fl_op *op, size_t index)
+{
+    trial a, b;
+    fl_status st;
+
+    FL_TRY(trial_init(&a, op, index, FL_DTYPE_F32, BUILD_KNOWN));
+    st = trial_init(&b, op, index, FL_DTYPE_F64, BUILD_KNOWN);
+    if (!st) {
+        st = compare_types(&a, &b);
+        trial_release(&b);
+    }
+    trial_release(&a);
+    return st;
+}
+
+/* --- the same bits, whatever the way -------------------------------------- */
+
+static fl_status check_shares_of(trial *t)
+{
+    static const int counts[] = { 2, 3, 7 };
+
+    if (!(t->op->flags & FL_OP_SLICED))
+        return FL_OK;
+    for (size_t i = 0; i < FL_LEN(counts); i++)
+        FL_TRY(fl_err_ctx(
+            same_both_ways(t, &(how){ 0 }, &(how){ .nth = counts[i] }),
+            "%d shares", counts[i]));
+    return FL_OK;
+}
+
+fl_status check_shares(const fl_op *op, size_t index)
+{
+    return in_both_types(op, index, check_shares_of);
+}
+
+static fl_status check_in_place_of(trial *t)
+{
+    FL_TRY(fl_err_ctx(same_both_ways(t, &(how){ 0 }, &(how){ .apart = true }),
+                      "state in place or apart"));
+    if (!(t->op->flags & FL_OP_INPLACE))
+        return FL_OK;
+    return fl_err_ctx(
+        same_both_ways(t, &(how){ 0 }, &(how){ .in_place = true }),
+        "in place or not");
+}
+
+fl_status check_in_place(const fl_op *op, size_t index)
+{
+    return in_both_types(op, index, check_in_place_of);
+}
+
+static fl_status check_written_of(trial *t)
+{
+    return fl_err_ctx(
+        same_both_ways(t, &(how){ .dirt = 0 }, &(how){ .dirt = 0xff }),
+        "over zeros or over dirt");
+}
+
+fl_status check_written(const fl_op *op, size_t index)
+{
+    return in_both_types(op, index, check_written_of);
+}
+
+/* --- part of the gradients ------------------------------------------------ */
+
+/* Two backward runs after one forward run. */
+static fl_status compare_backward(trial *t, const how *one, const how *other,
+                                  compare_fn compare)
+{
+    call forward, a, b;
+    fl_status st;
+
+    FL_TRY(trial_forward(t, &(how){ 0 }, &forward));
+    st = trial_backward(t, &forward, one, &a);
+    if (!st) {
+        st = trial_backward(t, &forward, other, &b);
+        if (!st) {
+            st = compare_calls(t->grad_node, &a, &b, compare);
+            call_release(&b);
+        }
+        call_release(&a);
+    }
+    call_release(&forward);
+    return st;
+}
+
+static fl_status check_uses_of(trial *t)
+{
+    if (!t->grad_node)
+        return FL_OK;
+    return fl_err_ctx(
+        compare_backward(t, &(how){ 0 }, &(how){ .blind = true }, compare_bits),
+        "back reads what back_uses does not name");
+}
+
+fl_status check_uses(const fl_op *op, size_t index)
+{
+    return in_both_types(op, index, check_uses_of);
+}
+
+/* With one wanted input or one given output nothing can be left out: the
+   operator would not be there. */
+static fl_status check_parts_of(trial *t)
+{
+    int n_in = trial_n_wanted(t), n_out = trial_n_given(t);
+
+    for (int i = 1; t->grad_node && n_in > 1 && i <= n_in; i++)
+        FL_TRY(
+            fl_err_ctx(compare_backward(t, &(how){ 0 }, &(how){ .only_in = i },
+                                        compare_bits),
+                       "only gradient %d is wanted", i));
+    for (int i = 1; t->grad_node && n_out > 1 && i <= n_out; i++)
+        FL_TRY(fl_err_ctx(
+            compare_backward(t, &(how){ .only_out = i, .zero_other = true },
+                             &(how){ .only_out = i }, compare_values),
+            "only gradient %d came", i));
+    return FL_OK;
+}
+
+fl_status check_parts(const fl_op *op, size_t index)
+{
+    return in_both_types(op, index, check_parts_of);
+}
+
+/* --- without memory ------------------------------------------------------- */
+
+/* One run in which allocation `k` fails, if the run makes so many. */
+static fl_status run_failing(trial *t, const call *forward, uint64_t k)
+{
+    how h = { .fail = k };
+    fl_status st;
+    call c;
+
+    st =
+        forward ? trial_backward(t, forward, &h, &c) : trial_forward(t, &h, &c);
+    if (!st)
+        call_release(&c);
+    if (st && st != FL_ERR_NOMEM)
+        return fl_err_ctx(st, "allocation %" PRIu64 " fails, status %s", k,
+                          fl_status_text(st));
+    return FL_OK;
+}
+
+/* Each time the operator starts anew, with nothing kept from the run before. */
+static fl_status fail_one_by_one(trial *t, const call *forward)
+{
+    size_t bytes;
+    uint64_t k = 0;
+
+    trial_forget(t);
+    bytes = fl_data_bytes();
+    do {
+        FL_TRY(run_failing(t, forward, ++k));
+        trial_forget(t);
+        if (fl_data_bytes() != bytes)
+            FL_FAIL(FL_ERR_INVAL,
+                    "allocation %" PRIu64 " fails: %zu bytes are lost", k,
+                    fl_data_bytes() - bytes);
+    } while (k <= t->n_allocs);
+    return FL_OK;
+}
+
+static fl_status check_no_memory_of(trial *t)
+{
+    call forward;
+    fl_status st;
+
+    FL_TRY(fail_one_by_one(t, NULL));
+    if (!t->grad_node)
+        return FL_OK;
+    FL_TRY(trial_forward(t, &(how){ 0 }, &forward));
+    st = fail_one_by_one(t, &forward);
+    call_release(&forward);
+    return fl_err_ctx(st, "gradient");
+}
+
+fl_status check_no_memory(const fl_op *op, size_t index)
+{
+    return with_trial(op, index, FL_DTYPE_F32, check_no_memory_of);
+}
+
+/* --- the descriptor ------------------------------------------------------- */
+
+fl_status check_doc(const fl_op *op, size_t index)
+{
+    (void)index;
+    if (!op->doc || !*op->doc)
+        FL_FAIL(FL_ERR_INVAL, "there is no doc");
+    return FL_OK;
+}
+
+/* What the cases of an operator feed it. */
+typedef struct feed_kinds {
+    bool any_batch, any_empty, any_gradient;
+} feed_kinds;
+
+static void look_at(const trial *t, feed_kinds *k)
+{
+    k->any_gradient = k->any_gradient || t->grad_node;
+    for (int s = 0; s < fl_op_n_in(t->op); s++)
+        for (int i = 0; i < t->in[s].n; i++) {
+            int64_t n = fl_tensor_numel(t->in[s].t[i]);
+
+            k->any_batch = k->any_batch || n > 1;
+            k->any_empty = k->any_empty || n == 0;
+        }
+}
+
+/* An operator whose inputs are all single numbers has no batch. */
+fl_status check_cases(const fl_op *op, size_t index)
+{
+    feed_kinds k = { 0 };
+    trial t;
+
+    (void)index;
+    if (!op->n_cases)
+        FL_FAIL(FL_ERR_INVAL, "there are no cases");
+    for (size_t i = 0; i < op->n_cases; i++) {
+        FL_TRY(fl_err_ctx(trial_init(&t, op, i, FL_DTYPE_F32, BUILD_KNOWN),
+                          "case %zu", i));
+        look_at(&t, &k);
+        trial_release(&t);
+    }
+    if (k.any_batch && !k.any_empty)
+        FL_FAIL(FL_ERR_INVAL, "no case has an empty batch");
+    if (op->back && !k.any_gradient)
+        FL_FAIL(FL_ERR_INVAL, "no case asks for a gradient");
+    return FL_OK;
+}

@@ -1,0 +1,324 @@
+/* test_updates.c - the update operators beyond what the sweep sees: sparse
+ * against dense, which rows move, refused rows, hogwild. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <string.h>
+
+#include "base/team.h"
+#include "harness.h"
+#include "ops/ops.h"
+
+#define HEIGHT 9
+#define WIDTH 4
+#define N_WEIGHTS (HEIGHT * WIDTH)
+
+#define DENSE "f32[9,4]"
+#define ROWS "f32[7,4] rows height=9"
+#define ACC "f32[9,4] below=4"
+#define POWER "f32[1] below=1"
+#define RATE "f32[1] below=1"
+
+/* One case per rule; GRAD stands for the text of the gradient. */
+#define SGD_CASE(GRAD)                                                         \
+    {                                                                          \
+        .in = { DENSE, RATE, GRAD }                                            \
+    }
+#define MOMENTUM_CASE(GRAD)                                                    \
+    {                                                                          \
+        .in = { DENSE, GRAD, DENSE, RATE }                                     \
+    }
+#define ADAGRAD_CASE(GRAD)                                                     \
+    {                                                                          \
+        .in = { DENSE, GRAD, ACC, RATE }                                       \
+    }
+#define ADAM_CASE(GRAD)                                                        \
+    {                                                                          \
+        .in = { DENSE, GRAD, RATE, DENSE, ACC, POWER, POWER }                  \
+    }
+#define FTRL_CASE(GRAD)                                                        \
+    {                                                                          \
+        .in = { DENSE, ACC, DENSE, GRAD, RATE }, .attrs = "{l1=0.1}"           \
+    }
+
+#define BOTH(name, CASE)                                                       \
+    {                                                                          \
+        name, CASE(DENSE), CASE(ROWS)                                          \
+    }
+
+static const struct {
+    const char *name;
+    fl_op_case dense, rows;
+} rules[] = {
+    BOTH("sgd", SGD_CASE),         BOTH("momentum", MOMENTUM_CASE),
+    BOTH("adagrad", ADAGRAD_CASE), BOTH("adam", ADAM_CASE),
+    BOTH("ftrl", FTRL_CASE),
+};
+
+/* A trial of one case that stands in no list. The descriptor must outlive the
+   trial. */
+static void open_trial(trial *t, fl_op *op, const char *name,
+                       const fl_op_case *c)
+{
+    *op = *fl_ops.find(name);
+    op->cases = c;
+    op->n_cases = 1;
+    if (trial_init(t, op, 0, FL_DTYPE_F32, BUILD_KNOWN))
+        fail_msg("%s", fl_last_error());
+}
+
+static void run_once(trial *t, call *c)
+{
+    if (trial_forward(t, &(how){ 0 }, c))
+        fail_msg("%s: %s", t->op->name, fl_last_error());
+}
+
+static fl_tensor *grad_of(const trial *t)
+{
+    return t->in[fl_op_find_in(t->op, "Grad")].t[0];
+}
+
+/* Every weight and every state of two calls are the same bits. */
+static void assert_same_outputs(const trial *t, const call *a, const call *b)
+{
+    for (int s = 0; s < fl_op_n_out(t->op); s++)
+        if (!same_bits(a->out[s].t[0], b->out[s].t[0]))
+            fail_msg("%s: %s differs", t->op->name, t->op->out[s].name);
+}
+
+static void rows_without_repeats_do_what_a_dense_gradient_does(void **state)
+{
+    (void)state;
+    for (size_t r = 0; r < FL_LEN(rules); r++) {
+        fl_op dense_op, rows_op;
+        trial dense, rows;
+        call a, b;
+        float *g;
+
+        open_trial(&dense, &dense_op, rules[r].name, &rules[r].dense);
+        open_trial(&rows, &rows_op, rules[r].name, &rules[r].rows);
+        g = grad_of(&dense)->data;
+        memset(g, 0, N_WEIGHTS * sizeof(*g));
+        for (uint64_t i = 0; i < 7; i++) {
+            uint64_t row = (i * 4 + 1) % HEIGHT;
+
+            grad_of(&rows)->rows[i] = row;
+            memcpy(g + row * WIDTH, (float *)grad_of(&rows)->data + i * WIDTH,
+                   WIDTH * sizeof(*g));
+        }
+        run_once(&rows, &b);
+        run_once(&dense, &a);
+        assert_same_outputs(&dense, &a, &b);
+        call_release(&a);
+        call_release(&b);
+        trial_release(&dense);
+        trial_release(&rows);
+    }
+}
+
+static bool row_moved(const call *c, int out, const fl_tensor *before,
+                      size_t row)
+{
+    for (size_t k = row * WIDTH; k < (row + 1) * WIDTH; k++)
+        if (value_at(c->out[out].t[0], (int64_t)k) !=
+            value_at(before, (int64_t)k))
+            return true;
+    return false;
+}
+
+/* Only row 3 has a gradient. */
+static void count_moved(const char *name, const fl_op_case *c, int *n_moved)
+{
+    fl_op op;
+    trial t;
+    call after;
+
+    open_trial(&t, &op, name, c);
+    for (int i = 0; i < 7; i++)
+        grad_of(&t)->rows[i] = 3;
+    run_once(&t, &after);
+    *n_moved = 0;
+    for (size_t row = 0; row < HEIGHT; row++)
+        *n_moved += row_moved(&after, 0, t.in[0].t[0], row);
+    assert_true(row_moved(&after, 0, t.in[0].t[0], 3));
+    call_release(&after);
+    trial_release(&t);
+}
+
+static void absent_rows_move_unless_they_are_left_alone(void **state)
+{
+    static const char *const lazy_names[] = { "momentum", "adam", "ftrl" };
+    int n;
+
+    (void)state;
+    for (size_t r = 0; r < FL_LEN(rules); r++) {
+        bool can_be_lazy = false;
+        fl_op_case c = rules[r].rows;
+
+        for (size_t i = 0; i < FL_LEN(lazy_names); i++)
+            can_be_lazy = can_be_lazy || !strcmp(lazy_names[i], rules[r].name);
+        count_moved(rules[r].name, &c, &n);
+        assert_int_equal(n, can_be_lazy ? HEIGHT : 1);
+        if (!can_be_lazy)
+            continue;
+        c.attrs = "{lazy_mode=true}";
+        count_moved(rules[r].name, &c, &n);
+        assert_int_equal(n, 1);
+    }
+}
+
+static void powers_advance_once_for_each_parameter(void **state)
+{
+    static const fl_op_case c = {
+        .in = { DENSE ";f32[3]", ROWS ";f32[3]", RATE, DENSE ";f32[3]",
+                ACC ";f32[3] below=4", POWER ";" POWER, POWER ";" POWER },
+        .attrs = "{beta1=0.5, beta2=0.25}",
+    };
+    fl_op op;
+    trial t;
+    call after;
+    int in1, in2, out1, out2;
+
+    (void)state;
+    open_trial(&t, &op, "adam", &c);
+    run_once(&t, &after);
+    in1 = fl_op_find_in(&op, "Beta1Pow");
+    in2 = fl_op_find_in(&op, "Beta2Pow");
+    out1 = fl_op_find_out(&op, "Beta1PowOut");
+    out2 = fl_op_find_out(&op, "Beta2PowOut");
+    for (int i = 0; i < 2; i++) {
+        assert_float_equal(value_at(after.out[out1].t[i], 0),
+                           0.5 * value_at(t.in[in1].t[i], 0), 0);
+        assert_float_equal(value_at(after.out[out2].t[i], 0),
+                           0.25 * value_at(t.in[in2].t[i], 0), 0);
+    }
+    call_release(&after);
+    trial_release(&t);
+}
+
+static void a_row_beyond_the_parameter_is_named(void **state)
+{
+    (void)state;
+    for (size_t r = 0; r < FL_LEN(rules); r++) {
+        fl_op op;
+        trial t;
+        call c;
+
+        open_trial(&t, &op, rules[r].name, &rules[r].rows);
+        grad_of(&t)->rows[5] = HEIGHT;
+        assert_int_equal(trial_forward(&t, &(how){ 0 }, &c), FL_ERR_INVAL);
+        assert_non_null(strstr(fl_last_error(), "row 9 at place 5"));
+        trial_release(&t);
+    }
+}
+
+static void lists_of_different_length_are_refused(void **state)
+{
+    static const fl_op_case c = {
+        .in = { DENSE ";f32[3]", DENSE, DENSE ";f32[3]", RATE },
+    };
+    fl_op op = *fl_ops.find("momentum");
+    trial t;
+
+    (void)state;
+    op.cases = &c;
+    op.n_cases = 1;
+    assert_int_equal(trial_init(&t, &op, 0, FL_DTYPE_F32, BUILD_KNOWN),
+                     FL_ERR_INVAL);
+    assert_non_null(
+        strstr(fl_last_error(), "slot Grad has 1 variables, Param has 2"));
+}
+
+static void a_gradient_of_another_shape_is_refused_by_name(void **state)
+{
+    static const fl_op_case c = { .in = { DENSE, RATE, "f32[9,5]" } };
+    fl_op op = *fl_ops.find("sgd");
+    trial t;
+
+    (void)state;
+    op.cases = &c;
+    op.n_cases = 1;
+    assert_int_equal(trial_init(&t, &op, 0, FL_DTYPE_F32, BUILD_KNOWN),
+                     FL_ERR_INVAL);
+    assert_non_null(strstr(fl_last_error(), "Grad (in.Grad.0: f32[9,5])"));
+    assert_non_null(strstr(fl_last_error(), "Param (in.Param.0: f32[9,4])"));
+}
+
+/* --- hogwild -------------------------------------------------------------- */
+
+#define N_THREADS 3
+#define N_STEPS 50
+
+typedef struct hogwild {
+    const trial *t;
+    call *c; /* all threads use its tensors */
+} hogwild;
+
+static fl_status train(void *arg, int ith)
+{
+    const hogwild *h = arg;
+    void *keep = NULL;
+    void (*keep_free)(void *) = NULL;
+    fl_arena scratch;
+    fl_op_ctx ctx = { .node = h->t->node,
+                      .in = h->c->in,
+                      .out = h->c->out,
+                      .nth = 1,
+                      .scratch = &scratch,
+                      .replica = ith,
+                      .keep = &keep,
+                      .keep_free = &keep_free };
+    fl_status st = FL_OK;
+
+    fl_arena_init(&scratch, 4096);
+    for (int i = 0; i < N_STEPS && !st; i++) {
+        st = h->t->op->run(&ctx);
+        fl_arena_clear(&scratch);
+    }
+    fl_arena_release(&scratch);
+    fl_free(keep);
+    return st;
+}
+
+/* Races on weights are wanted; the thread sanitizer must see none others. */
+static void hogwild_threads_may_update_the_same_weights(void **state)
+{
+    fl_team *team;
+
+    (void)state;
+    assert_int_equal(fl_team_new(&team, N_THREADS, "hogwild"), FL_OK);
+    for (size_t r = 0; r < FL_LEN(rules); r++) {
+        const fl_op_case *kinds[] = { &rules[r].dense, &rules[r].rows };
+
+        for (size_t k = 0; k < FL_LEN(kinds); k++) {
+            fl_op op;
+            trial t;
+            call c;
+            hogwild h = { &t, &c };
+
+            open_trial(&t, &op, rules[r].name, kinds[k]);
+            run_once(&t, &c);
+            assert_int_equal(fl_team_run(team, train, &h), FL_OK);
+            call_release(&c);
+            trial_release(&t);
+        }
+    }
+    fl_team_free(team);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rows_without_repeats_do_what_a_dense_gradient_does),
+        cmocka_unit_test(absent_rows_move_unless_they_are_left_alone),
+        cmocka_unit_test(powers_advance_once_for_each_parameter),
+        cmocka_unit_test(a_row_beyond_the_parameter_is_named),
+        cmocka_unit_test(lists_of_different_length_are_refused),
+        cmocka_unit_test(a_gradient_of_another_shape_is_refused_by_name),
+        cmocka_unit_test(hogwild_threads_may_update_the_same_weights),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
