@@ -1,0 +1,431 @@
+/* match.c - finding groups of operators and putting one in their place. */
+#include "pass/match.h"
+
+#include "ir/attr.h"
+
+/* --- one operator --------------------------------------------------------- */
+
+bool fl_match_op(const fl_op_node *n, const char *name)
+{
+    return n && !n->is_grad && !strcmp(n->def->name, name);
+}
+
+fl_args fl_match_ins(const fl_op_node *n, const char *slot)
+{
+    char buf[FL_SLOT_NAME_MAX];
+
+    for (int s = 0; n && s < fl_node_n_in(n); s++)
+        if (!strcmp(fl_node_in_name(n, s, buf), slot))
+            return n->in[s];
+    return (fl_args){ 0 };
+}
+
+fl_args fl_match_outs(const fl_op_node *n, const char *slot)
+{
+    char buf[FL_SLOT_NAME_MAX];
+
+    for (int s = 0; n && s < fl_node_n_out(n); s++)
+        if (!strcmp(fl_node_out_name(n, s, buf), slot))
+            return n->out[s];
+    return (fl_args){ 0 };
+}
+
+fl_var *fl_match_in(const fl_op_node *n, const char *slot)
+{
+    fl_args a = fl_match_ins(n, slot);
+
+    return a.n == 1 ? a.vars[0] : NULL;
+}
+
+fl_var *fl_match_out(const fl_op_node *n, const char *slot)
+{
+    fl_args a = fl_match_outs(n, slot);
+
+    return a.n == 1 ? a.vars[0] : NULL;
+}
+
+const fl_attr *fl_match_attr(const fl_op_node *n, const char *name)
+{
+    int i = fl_op_find_attr(n->def, name);
+
+    return i < 0 ? NULL : &n->attrs[i];
+}
+
+bool fl_match_same_attrs(const fl_op_node *a, const fl_op_node *b)
+{
+    for (int i = 0; i < fl_op_n_attrs(a->def); i++)
+        if (!fl_attr_equal(&a->attrs[i], &b->attrs[i]))
+            return false;
+    return true;
+}
+
+/* --- variables ------------------------------------------------------------ */
+
+int fl_args_count(fl_args a, const fl_var *v)
+{
+    int count = 0;
+
+    for (int i = 0; i < a.n; i++)
+        count += a.vars[i] == v;
+    return count;
+}
+
+/* A gradient operator takes the state of its forward one to read it. */
+static bool changes_in(const fl_op_node *n, int slot)
+{
+    return !n->is_grad && (n->def->in[slot].flags & FL_SLOT_STATE);
+}
+
+bool fl_match_writes(const fl_op_node *n, const fl_var *v)
+{
+    if (fl_node_writes_var(n, v))
+        return true;
+    for (int s = 0; s < fl_node_n_in(n); s++)
+        if (changes_in(n, s) && fl_args_count(n->in[s], v))
+            return true;
+    return false;
+}
+
+fl_op_node *fl_match_writer(const fl_var *v)
+{
+    fl_op_node *found = NULL;
+
+    if (!v)
+        return NULL;
+    for (fl_op_node *n = fl_program_main(v->block->program)->first; n;
+         n = n->next) {
+        if (!fl_match_writes(n, v))
+            continue;
+        if (found)
+            return NULL;
+        found = n;
+    }
+    return found;
+}
+
+static bool same_args(const fl_args *a, const fl_args *b)
+{
+    if (a->n != b->n)
+        return false;
+    for (int i = 0; i < a->n; i++)
+        if (a->vars[i] != b->vars[i])
+            return false;
+    return true;
+}
+
+static bool is_grad_of(const fl_var *grad, const fl_var *v)
+{
+    size_t n = strlen(v->name);
+
+    return !strncmp(grad->name, v->name, n) &&
+           !strcmp(grad->name + n, FL_GRAD_SUFFIX);
+}
+
+/* Two operators may have all their inputs in common; what comes in from above
+   tells their gradients apart. */
+static bool gets_grads_of(const fl_args *grads, const fl_args *outs)
+{
+    if (grads->n && grads->n != outs->n)
+        return false;
+    for (int i = 0; i < grads->n; i++)
+        if (grads->vars[i] && !is_grad_of(grads->vars[i], outs->vars[i]))
+            return false;
+    return true;
+}
+
+/* Outputs that the gradient does not use may be left out of it. */
+static bool is_gradient(const fl_op_node *g, const fl_op_node *n)
+{
+    int n_in = fl_op_n_in(n->def);
+    int n_out = fl_op_n_out(n->def);
+
+    if (!g->is_grad || g->def != n->def)
+        return false;
+    for (int s = 0; s < n_in; s++)
+        if (!same_args(&g->in[s], &n->in[s]))
+            return false;
+    for (int s = 0; s < n_out; s++)
+        if ((g->in[n_in + s].n && !same_args(&g->in[n_in + s], &n->out[s])) ||
+            !gets_grads_of(&g->in[n_in + n_out + s], &n->out[s]))
+            return false;
+    return fl_match_same_attrs(g, n);
+}
+
+fl_op_node *fl_match_grad(const fl_op_node *n)
+{
+    for (fl_op_node *g = n ? n->next : NULL; g; g = g->next)
+        if (is_gradient(g, n))
+            return g;
+    return NULL;
+}
+
+/* --- groups --------------------------------------------------------------- */
+
+void fl_group_add(fl_group *g, fl_op_node *n)
+{
+    if (n)
+        fl_vec_push(g, n);
+}
+
+bool fl_group_has(const fl_group *g, const fl_op_node *n)
+{
+    for (size_t i = 0; i < g->len; i++)
+        if (g->data[i] == n)
+            return true;
+    return false;
+}
+
+static bool touches(const fl_op_node *n, const fl_var *v)
+{
+    return fl_node_uses_var(n, v) || fl_node_writes_var(n, v);
+}
+
+bool fl_group_owns(const fl_group *g, const fl_var *v)
+{
+    const fl_program *p;
+
+    if (!v)
+        return true;
+    p = v->block->program;
+    if (v->flags || fl_program_is_fetched(p, v->name) || !fl_match_writer(v))
+        return false;
+    for (size_t i = 0; i < p->blocks.len; i++)
+        for (fl_op_node *n = p->blocks.data[i]->first; n; n = n->next)
+            if (touches(n, v) && !fl_group_has(g, n))
+                return false;
+    return true;
+}
+
+/* What the members that a walk has met so far read and write. */
+typedef struct traffic {
+    fl_map read, written; /* by name */
+} traffic;
+
+static void note_args(fl_map *m, const fl_args *a)
+{
+    for (int i = 0; i < a->n; i++)
+        if (a->vars[i])
+            fl_map_put(m, a->vars[i]->name, a->vars[i]);
+}
+
+static void note_node(traffic *t, const fl_op_node *n)
+{
+    for (int s = 0; s < fl_node_n_in(n); s++)
+        note_args(changes_in(n, s) ? &t->written : &t->read, &n->in[s]);
+    for (int s = 0; s < fl_node_n_out(n); s++)
+        note_args(&t->written, &n->out[s]);
+}
+
+static bool any_in(const fl_map *m, const fl_args *a)
+{
+    for (int i = 0; i < a->n; i++)
+        if (a->vars[i] && fl_map_find(m, a->vars[i]->name))
+            return true;
+    return false;
+}
+
+/* Would the node notice if the members changed sides with it? */
+static bool notices(const traffic *t, const fl_op_node *n)
+{
+    for (int s = 0; s < fl_node_n_in(n); s++)
+        if (any_in(&t->written, &n->in[s]) ||
+            (changes_in(n, s) && any_in(&t->read, &n->in[s])))
+            return true;
+    for (int s = 0; s < fl_node_n_out(n); s++)
+        if (any_in(&t->written, &n->out[s]) || any_in(&t->read, &n->out[s]))
+            return true;
+    return false;
+}
+
+static fl_op_node *next_of(fl_op_node *n)
+{
+    return n->next;
+}
+
+static fl_op_node *prev_of(fl_op_node *n)
+{
+    return n->prev;
+}
+
+/* Can all members met on the way from `from` to `to` move to `to`? */
+static bool can_gather(const fl_group *g, fl_op_node *from,
+                       const fl_op_node *to, fl_op_node *(*step)(fl_op_node *))
+{
+    traffic t = { 0 };
+    bool ok = true;
+
+    for (fl_op_node *n = from; n != to && ok; n = step(n)) {
+        if (fl_group_has(g, n))
+            note_node(&t, n);
+        else
+            ok = !notices(&t, n);
+    }
+    fl_map_release(&t.read);
+    fl_map_release(&t.written);
+    return ok;
+}
+
+static bool is_of_one_role(const fl_group *g)
+{
+    for (size_t i = 1; i < g->len; i++)
+        if (g->data[i]->role != g->data[0]->role)
+            return false;
+    return true;
+}
+
+fl_op_node *fl_group_place(const fl_group *g)
+{
+    fl_op_node *first = NULL, *last = NULL;
+
+    if (!g->len || !is_of_one_role(g))
+        return NULL;
+    for (fl_op_node *n = g->data[0]->block->first; n; n = n->next) {
+        if (!fl_group_has(g, n))
+            continue;
+        first = first ? first : n;
+        last = n;
+    }
+    if (can_gather(g, first, last, next_of))
+        return last;
+    if (can_gather(g, last, first, prev_of))
+        return first;
+    return NULL;
+}
+
+static bool is_touched(const fl_program *p, const fl_var *v)
+{
+    for (size_t i = 0; i < p->blocks.len; i++)
+        for (fl_op_node *n = p->blocks.data[i]->first; n; n = n->next)
+            if (touches(n, v))
+                return true;
+    return false;
+}
+
+static void drop_temporaries(fl_block *b, const fl_args *args, int n_slots)
+{
+    for (int s = 0; s < n_slots; s++)
+        for (int i = 0; i < args[s].n; i++) {
+            fl_var *v = args[s].vars[i];
+
+            /* Two members may name it; the second time it is gone. */
+            if (v && !v->flags && fl_block_find_var(b, v->name) == v &&
+                !fl_program_is_fetched(b->program, v->name) &&
+                !is_touched(b->program, v))
+                fl_block_remove_var(b, v);
+        }
+}
+
+void fl_group_remove(const fl_group *g)
+{
+    for (size_t i = 0; i < g->len; i++)
+        fl_block_remove(g->data[i]->block, g->data[i]);
+    for (size_t i = 0; i < g->len; i++) {
+        const fl_op_node *n = g->data[i];
+
+        drop_temporaries(n->block, n->in, fl_node_n_in(n));
+        drop_temporaries(n->block, n->out, fl_node_n_out(n));
+    }
+}
+
+/* --- a new operator ------------------------------------------------------- */
+
+#define DRAFT_CHUNK_BYTES (4 << 10)
+
+void fl_draft_init(fl_draft *d, const char *type)
+{
+    *d = (fl_draft){ .type = type };
+    fl_arena_init(&d->tmp, DRAFT_CHUNK_BYTES);
+}
+
+void fl_draft_init_grad(fl_draft *d, const fl_op_node *n)
+{
+    char buf[FL_SLOT_NAME_MAX];
+
+    fl_draft_init(d, NULL);
+    d->type = fl_arena_printf(&d->tmp, "%s_grad", n->def->name);
+    for (int s = 0; s < fl_node_n_in(n); s++)
+        for (int i = 0; i < n->in[s].n; i++)
+            fl_draft_in(d, fl_node_in_name(n, s, buf), n->in[s].vars[i]);
+    for (int s = 0; s < fl_node_n_out(n); s++)
+        for (int i = 0; i < n->out[s].n; i++)
+            if (n->def->back_uses & FL_USES_OUT(s))
+                fl_draft_in(d, fl_node_out_name(n, s, buf), n->out[s].vars[i]);
+    for (int i = 0; i < fl_op_n_attrs(n->def); i++)
+        fl_draft_attr(d, n->def->attrs[i].name, &n->attrs[i]);
+}
+
+void fl_draft_release(fl_draft *d)
+{
+    fl_vec_release(&d->in);
+    fl_vec_release(&d->out);
+    fl_vec_release(&d->attrs);
+    fl_arena_release(&d->tmp);
+}
+
+static fl_arg make_arg(fl_draft *d, const char *slot, const fl_var *v)
+{
+    return (fl_arg){ fl_arena_strdup(&d->tmp, slot),
+                     v ? v->name : FL_EMPTY_NAME };
+}
+
+void fl_draft_in(fl_draft *d, const char *slot, const fl_var *v)
+{
+    if (v)
+        fl_vec_push(&d->in, make_arg(d, slot, v));
+}
+
+void fl_draft_out(fl_draft *d, const char *slot, const fl_var *v)
+{
+    if (v)
+        fl_vec_push(&d->out, make_arg(d, slot, v));
+}
+
+void fl_draft_out_grads(fl_draft *d, const char *slot, fl_args grads)
+{
+    if (fl_args_count(grads, NULL) == grads.n)
+        return;
+    for (int i = 0; i < grads.n; i++)
+        fl_vec_push(&d->out, make_arg(d, slot, grads.vars[i]));
+}
+
+void fl_draft_attr(fl_draft *d, const char *name, const fl_attr *value)
+{
+    fl_named_attr a = { .name = name };
+
+    if (!value)
+        return;
+    a.value = *value;
+    fl_vec_push(&d->attrs, a);
+}
+
+fl_status fl_draft_insert(const fl_draft *d, fl_op_node *place,
+                          fl_op_node **out)
+{
+    fl_op_spec spec = { .type = d->type,
+                        .in = d->in.data,
+                        .out = d->out.data,
+                        .n_in = d->in.len,
+                        .n_out = d->out.len,
+                        .attrs = d->attrs.data,
+                        .n_attrs = d->attrs.len,
+                        .role = place->role };
+
+    return fl_block_insert(place->block, place, &spec, out);
+}
+
+/* --- sweeps --------------------------------------------------------------- */
+
+fl_status fl_match_sweep(fl_program *p, fl_fuse_fn fuse, bool *changed)
+{
+    fl_op_node *n = fl_program_main(p)->first;
+
+    while (n) {
+        bool fused = false;
+
+        FL_TRY(fuse(n, &fused));
+        *changed |= fused;
+        /* A fusion may have removed what comes next. */
+        n = fused ? fl_program_main(p)->first : n->next;
+    }
+    return FL_OK;
+}

@@ -1,0 +1,111 @@
+/* match.h - what the passes share: reading operators by the names of their
+ * slots, following variables, asking who else touches them, and putting one
+ * operator in the place of a group.
+ *
+ * Nothing here fails on a shape of program it does not expect: it answers NULL
+ * or false, and the pass leaves the program alone. Owner thread only.
+ */
+#ifndef FL_PASS_MATCH_H
+#define FL_PASS_MATCH_H
+
+#include "ir/program.h"
+
+/* --- one operator --------------------------------------------------------- */
+
+/* Is it the forward operator of that name? */
+bool fl_match_op(const fl_op_node *n, const char *name);
+
+/* The variables of a slot, empty when there is no such slot. Gradient slots
+   have names such as "X@GRAD". */
+fl_args fl_match_ins(const fl_op_node *n, const char *slot);
+fl_args fl_match_outs(const fl_op_node *n, const char *slot);
+
+/* The only variable of a slot; NULL when it is left out, or one of several, or
+   when n is NULL. */
+fl_var *fl_match_in(const fl_op_node *n, const char *slot);
+fl_var *fl_match_out(const fl_op_node *n, const char *slot);
+
+/* An attribute by name; NULL when the operator has none of that name. */
+const fl_attr *fl_match_attr(const fl_op_node *n, const char *name);
+bool fl_match_same_attrs(const fl_op_node *a, const fl_op_node *b);
+
+/* --- variables ------------------------------------------------------------ */
+
+/* How often v stands in the list. */
+int fl_args_count(fl_args a, const fl_var *v);
+
+/* Does the node give v a new value, as an output or as state? */
+bool fl_match_writes(const fl_op_node *n, const fl_var *v);
+
+/* The only operator of block 0 that writes v; NULL when there are several or
+   none, or when v is NULL. */
+fl_op_node *fl_match_writer(const fl_var *v);
+
+/* The gradient operator of a forward one: same descriptor, attributes and
+   variables, and the gradients of its outputs come in. NULL when there is
+   none, or when n is NULL. */
+fl_op_node *fl_match_grad(const fl_op_node *n);
+
+/* --- groups --------------------------------------------------------------- */
+
+typedef FL_VEC(fl_op_node *) fl_group;
+
+/* NULL is left out. */
+void fl_group_add(fl_group *g, fl_op_node *n);
+bool fl_group_has(const fl_group *g, const fl_op_node *n);
+
+/* Is v a temporary of the group: one member writes it, nobody else touches it,
+   not even for its shape, and it is neither fetched nor declared? A variable
+   left out (NULL) is no obstacle. */
+bool fl_group_owns(const fl_group *g, const fl_var *v);
+
+/* The member before which one operator can stand for all of them, without
+   any operator in between noticing; NULL when there is none. */
+fl_op_node *fl_group_place(const fl_group *g);
+
+/* Removes the members, and the temporaries of theirs that nobody touches any
+   more. */
+void fl_group_remove(const fl_group *g);
+
+/* --- a new operator ------------------------------------------------------- */
+
+typedef struct fl_draft {
+    fl_arena tmp;
+    const char *type;
+    FL_VEC(fl_arg) in, out;
+    FL_VEC(fl_named_attr) attrs;
+} fl_draft;
+
+void fl_draft_init(fl_draft *d, const char *type);
+
+/* Begins the gradient operator of n: its type, attributes and forward
+   variables. */
+void fl_draft_init_grad(fl_draft *d, const fl_op_node *n);
+void fl_draft_release(fl_draft *d);
+
+/* NULL leaves the slot out. */
+void fl_draft_in(fl_draft *d, const char *slot, const fl_var *v);
+void fl_draft_out(fl_draft *d, const char *slot, const fl_var *v);
+
+/* A list of gradients, in which NULL keeps its place; without any gradient
+   the slot is left out. */
+void fl_draft_out_grads(fl_draft *d, const char *slot, fl_args grads);
+
+/* NULL leaves the attribute at its default. */
+void fl_draft_attr(fl_draft *d, const char *name, const fl_attr *value);
+
+/* Puts it before `place`, with the role of that one. */
+FL_MUST_CHECK
+fl_status fl_draft_insert(const fl_draft *d, fl_op_node *place,
+                          fl_op_node **out);
+
+/* --- sweeps --------------------------------------------------------------- */
+
+/* Tries to replace the group that n belongs to, and says whether it did. */
+typedef fl_status (*fl_fuse_fn)(fl_op_node *n, bool *fused);
+
+/* Calls `fuse` on every operator of block 0 until it finds nothing more. */
+FL_MUST_CHECK
+fl_status fl_match_sweep(fl_program *p, fl_fuse_fn fuse, bool *changed);
+
+#endif

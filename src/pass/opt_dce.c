@@ -1,0 +1,102 @@
+/* opt_dce.c - dead code elimination. Drops operators whose outputs nobody
+ * reads and that have no effect, and temporaries that nobody touches any more.
+ * Keeps feeds: their order is part of the program's signature. */
+#include "pass/pass.h"
+
+static void note_reads(const fl_op_node *n, fl_map *read)
+{
+    for (int s = 0; s < fl_node_n_in(n); s++)
+        for (int i = 0; i < n->in[s].n; i++)
+            if (n->in[s].vars[i])
+                fl_map_put(read, n->in[s].vars[i]->name, n->in[s].vars[i]);
+}
+
+/* Reads that do not show in block 0. */
+static void note_outside(const fl_program *p, fl_map *read)
+{
+    fl_block *b = fl_program_main(p);
+
+    for (size_t i = 0; i < p->fetches.len; i++)
+        fl_map_put(read, p->fetches.data[i], b);
+    for (size_t i = 1; i < p->blocks.len; i++)
+        for (const fl_op_node *n = p->blocks.data[i]->first; n; n = n->next)
+            note_reads(n, read);
+}
+
+static bool any_wanted(const fl_args *a, const fl_map *read)
+{
+    for (int i = 0; i < a->n; i++)
+        if (a->vars[i] && ((a->vars[i]->flags & FL_VAR_PERSIST) ||
+                           fl_map_find(read, a->vars[i]->name)))
+            return true;
+    return false;
+}
+
+static bool is_dead(const fl_op_node *n, const fl_map *read)
+{
+    if (n->def->flags & FL_OP_EFFECT)
+        return false;
+    for (int s = 0; s < fl_node_n_out(n); s++)
+        if (any_wanted(&n->out[s], read))
+            return false;
+    for (int s = 0; s < fl_node_n_in(n); s++)
+        if (!n->is_grad && (n->def->in[s].flags & FL_SLOT_STATE) &&
+            any_wanted(&n->in[s], read))
+            return false;
+    return true;
+}
+
+static bool is_touched(const fl_program *p, const fl_var *v, const fl_map *read)
+{
+    if (fl_map_find(read, v->name))
+        return true;
+    for (size_t i = 0; i < p->blocks.len; i++)
+        for (fl_op_node *n = p->blocks.data[i]->first; n; n = n->next)
+            if (fl_node_writes_var(n, v))
+                return true;
+    return false;
+}
+
+static bool drop_temporaries(fl_block *b, const fl_map *read)
+{
+    const unsigned kept = FL_VAR_DATA | FL_VAR_PERSIST | FL_VAR_DECLARED;
+    bool changed = false;
+    fl_var *next;
+
+    for (fl_var *v = b->first_var; v; v = next) {
+        next = v->next;
+        if ((v->flags & kept) || is_touched(b->program, v, read))
+            continue;
+        fl_block_remove_var(b, v);
+        changed = true;
+    }
+    return changed;
+}
+
+/* Walks backwards so that a dead chain disappears in one sweep. */
+static fl_status dce_run(fl_program *p, bool *changed)
+{
+    fl_block *b = fl_program_main(p);
+    fl_map read = { 0 };
+    fl_op_node *prev;
+
+    note_outside(p, &read);
+    for (fl_op_node *n = b->last; n; n = prev) {
+        prev = n->prev;
+        if (is_dead(n, &read)) {
+            fl_block_remove(b, n);
+            *changed = true;
+        } else {
+            note_reads(n, &read);
+        }
+    }
+    *changed |= drop_temporaries(b, &read);
+    fl_map_release(&read);
+    return FL_OK;
+}
+
+const fl_pass fl_pass_opt_dce = {
+    .name = "opt_dce",
+    .doc = "drop operators nobody reads",
+    .run = dce_run,
+};

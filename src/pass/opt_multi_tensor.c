@@ -1,0 +1,154 @@
+/* opt_multi_tensor.c - many updates of one kind become one operator.
+ *
+ * An update is known by its descriptor alone: role optimize, with the lists
+ * Param and Grad. Updates with equal attributes and the same variables in the
+ * slots that are no lists (the learning rate) move down to the last of them,
+ * if nothing on the way reads or writes what moves. Sparse gradients stay by
+ * themselves: their operators take longer, and beside others. */
+#include "pass/match.h"
+#include "pass/pass.h"
+
+static bool is_list(const fl_op *op, const char *slot)
+{
+    int i = fl_op_find_in(op, slot);
+
+    return i >= 0 && (op->in[i].flags & FL_SLOT_LIST);
+}
+
+static bool has_rows(const fl_op_node *n)
+{
+    fl_args grads = fl_match_ins(n, "Grad");
+
+    for (int i = 0; i < grads.n; i++)
+        if (grads.vars[i]->meta.kind == FL_KIND_ROWS)
+            return true;
+    return false;
+}
+
+static bool is_update(const fl_op_node *n)
+{
+    return n->role == FL_ROLE_OPTIMIZE && !n->is_grad &&
+           is_list(n->def, "Param") && is_list(n->def, "Grad") && !has_rows(n);
+}
+
+static bool shares_single_inputs(const fl_op_node *a, const fl_op_node *b)
+{
+    for (int s = 0; s < fl_node_n_in(a); s++) {
+        if (a->def->in[s].flags & FL_SLOT_LIST)
+            continue;
+        if (a->in[s].n != b->in[s].n ||
+            (a->in[s].n && a->in[s].vars[0] != b->in[s].vars[0]))
+            return false;
+    }
+    return true;
+}
+
+static bool is_alike(const fl_op_node *a, const fl_op_node *b)
+{
+    return a->def == b->def && is_update(b) && fl_match_same_attrs(a, b) &&
+           shares_single_inputs(a, b);
+}
+
+static bool writes_any(const fl_op_node *n, const fl_args *args, int n_slots)
+{
+    for (int s = 0; s < n_slots; s++)
+        for (int i = 0; i < args[s].n; i++)
+            if (args[s].vars[i] && fl_match_writes(n, args[s].vars[i]))
+                return true;
+    return false;
+}
+
+static bool conflicts(const fl_op_node *a, const fl_op_node *b)
+{
+    return writes_any(a, b->in, fl_node_n_in(b)) ||
+           writes_any(a, b->out, fl_node_n_out(b)) ||
+           writes_any(b, a->in, fl_node_n_in(a)) ||
+           writes_any(b, a->out, fl_node_n_out(a));
+}
+
+/* Members of a group count like anybody else: a merged operator updates its
+   parameters in any order. */
+static bool can_sink(const fl_op_node *n, const fl_op_node *at)
+{
+    for (const fl_op_node *m = n->next; m != at->next; m = m->next)
+        if (conflicts(n, m))
+            return false;
+    return true;
+}
+
+static void list_slot(fl_draft *d, const fl_group *g, const char *slot)
+{
+    for (size_t i = g->len; i-- > 0;) {
+        fl_args in = fl_match_ins(g->data[i], slot);
+
+        for (int k = 0; k < in.n; k++)
+            fl_draft_in(d, slot, in.vars[k]);
+    }
+}
+
+static void list_out_slot(fl_draft *d, const fl_group *g, const char *slot)
+{
+    for (size_t i = g->len; i-- > 0;) {
+        fl_args out = fl_match_outs(g->data[i], slot);
+
+        for (int k = 0; k < out.n; k++)
+            fl_draft_out(d, slot, out.vars[k]);
+    }
+}
+
+/* The group is in reverse order: the last update leads it. */
+static fl_status merge(const fl_group *g, fl_op_node **out)
+{
+    fl_op_node *at = g->data[0];
+    const fl_op *op = at->def;
+    fl_status st;
+    fl_draft d;
+
+    fl_draft_init(&d, op->name);
+    for (int s = 0; s < fl_op_n_in(op); s++) {
+        if (op->in[s].flags & FL_SLOT_LIST)
+            list_slot(&d, g, op->in[s].name);
+        else
+            fl_draft_in(&d, op->in[s].name, fl_match_in(at, op->in[s].name));
+    }
+    for (int s = 0; s < fl_op_n_out(op); s++)
+        list_out_slot(&d, g, op->out[s].name);
+    for (int i = 0; i < fl_op_n_attrs(op); i++)
+        fl_draft_attr(&d, op->attrs[i].name, &at->attrs[i]);
+    st = fl_draft_insert(&d, at, out);
+    fl_draft_release(&d);
+    if (!st)
+        fl_group_remove(g);
+    return st;
+}
+
+/* Walks backwards: what was left alone once stays left alone. */
+static fl_status multi_tensor_run(fl_program *p, bool *changed)
+{
+    fl_op_node *prev;
+
+    for (fl_op_node *at = fl_program_main(p)->last; at; at = prev) {
+        fl_op_node *merged = at;
+        fl_group g = { 0 };
+        fl_status st = FL_OK;
+
+        fl_group_add(&g, at);
+        for (fl_op_node *n = at->prev; n && is_update(at); n = n->prev)
+            if (is_alike(at, n) && can_sink(n, at))
+                fl_group_add(&g, n);
+        if (g.len > 1) {
+            st = merge(&g, &merged);
+            *changed = true;
+        }
+        fl_vec_release(&g);
+        FL_TRY(st);
+        prev = merged->prev;
+    }
+    return FL_OK;
+}
+
+const fl_pass fl_pass_opt_multi_tensor = {
+    .name = "opt_multi_tensor",
+    .doc = "join dense updates of one kind",
+    .run = multi_tensor_run,
+};

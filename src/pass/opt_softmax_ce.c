@@ -1,0 +1,137 @@
+/* opt_softmax_ce.c - softmax and the loss of its output become one operator.
+ *
+ *     softmax + cross_entropy | cross_entropy2  ->  softmax_with_cross_entropy
+ *
+ * and their gradients its gradient. The probabilities keep their name: others
+ * may read them, a metric or the user, but their gradient may come from the
+ * loss alone. */
+#include "pass/match.h"
+#include "pass/pass.h"
+
+typedef struct pair {
+    fl_op_node *softmax, *loss;
+    fl_op_node *softmax_grad, *loss_grad; /* both or none */
+} pair;
+
+static bool is_loss(const fl_op_node *n)
+{
+    return fl_match_op(n, "cross_entropy") || fl_match_op(n, "cross_entropy2");
+}
+
+/* The losses look along the last axis. */
+static bool is_over_last_axis(const fl_op_node *softmax)
+{
+    const fl_shape *s = &fl_match_in(softmax, "X")->meta.shape;
+
+    return fl_shape_axis(s, fl_match_attr(softmax, "axis")->i) == s->rank - 1;
+}
+
+static bool match_grads(pair *m)
+{
+    const fl_var *dp;
+
+    m->loss_grad = fl_match_grad(m->loss);
+    m->softmax_grad = fl_match_grad(m->softmax);
+    if (!m->loss_grad && !m->softmax_grad)
+        return true;
+    dp = fl_match_out(m->loss_grad, "X@GRAD");
+    return dp && dp == fl_match_in(m->softmax_grad, "Out@GRAD") &&
+           !fl_match_out(m->loss_grad, "Label@GRAD") &&
+           !fl_match_in(m->loss_grad, "MatchX@GRAD");
+}
+
+static bool owns_inner(const pair *m, const fl_group *all)
+{
+    return fl_group_owns(all, fl_match_out(m->loss, "MatchX")) &&
+           fl_group_owns(all, fl_match_out(m->loss, "XShape")) &&
+           fl_group_owns(all, fl_match_out(m->loss_grad, "X@GRAD"));
+}
+
+static fl_status insert_fused(const pair *m, fl_op_node *place,
+                              fl_op_node **out)
+{
+    fl_status st;
+    fl_draft d;
+
+    fl_draft_init(&d, "softmax_with_cross_entropy");
+    fl_draft_in(&d, "Logits", fl_match_in(m->softmax, "X"));
+    fl_draft_in(&d, "Label", fl_match_in(m->loss, "Label"));
+    fl_draft_out(&d, "Softmax", fl_match_out(m->softmax, "Out"));
+    fl_draft_out(&d, "Loss", fl_match_out(m->loss, "Y"));
+    fl_draft_attr(&d, "soft_label", fl_match_attr(m->loss, "soft_label"));
+    fl_draft_attr(&d, "ignore_index", fl_match_attr(m->loss, "ignore_index"));
+    st = fl_draft_insert(&d, place, out);
+    fl_draft_release(&d);
+    return st;
+}
+
+static fl_status insert_grad(const pair *m, const fl_op_node *fused,
+                             fl_op_node *place)
+{
+    fl_status st;
+    fl_draft d;
+
+    fl_draft_init_grad(&d, fused);
+    fl_draft_in(&d, "Loss@GRAD", fl_match_in(m->loss_grad, "Y@GRAD"));
+    fl_draft_out(&d, "Logits@GRAD", fl_match_out(m->softmax_grad, "X@GRAD"));
+    st = fl_draft_insert(&d, place, NULL);
+    fl_draft_release(&d);
+    return st;
+}
+
+static fl_status replace(const pair *m, bool *done)
+{
+    fl_group forward = { 0 }, backward = { 0 }, all = { 0 };
+    fl_op_node *fused, *place, *grad_place;
+    fl_status st = FL_OK;
+
+    fl_group_add(&forward, m->softmax);
+    fl_group_add(&forward, m->loss);
+    fl_group_add(&backward, m->loss_grad);
+    fl_group_add(&backward, m->softmax_grad);
+    fl_group_add(&all, m->softmax);
+    fl_group_add(&all, m->loss);
+    fl_group_add(&all, m->loss_grad);
+    fl_group_add(&all, m->softmax_grad);
+    place = fl_group_place(&forward);
+    grad_place = fl_group_place(&backward);
+    if (!place || (backward.len && !grad_place) || !owns_inner(m, &all))
+        goto out;
+    st = insert_fused(m, place, &fused);
+    if (!st && grad_place)
+        st = insert_grad(m, fused, grad_place);
+    if (!st) {
+        fl_group_remove(&all);
+        *done = true;
+    }
+out:
+    fl_vec_release(&forward);
+    fl_vec_release(&backward);
+    fl_vec_release(&all);
+    return st;
+}
+
+static fl_status fuse(fl_op_node *n, bool *fused)
+{
+    pair m = { .loss = n };
+
+    if (!is_loss(n))
+        return FL_OK;
+    m.softmax = fl_match_writer(fl_match_in(n, "X"));
+    if (!fl_match_op(m.softmax, "softmax") || !is_over_last_axis(m.softmax) ||
+        fl_match_out(m.softmax, "Out") == fl_match_in(m.softmax, "X") ||
+        !match_grads(&m))
+        return FL_OK;
+    return replace(&m, fused);
+}
+
+static fl_status softmax_ce_run(fl_program *p, bool *changed)
+{
+    return fl_match_sweep(p, fuse, changed);
+}
+
+const fl_pass fl_pass_opt_softmax_ce = {
+    .name = "opt_softmax_ce",
+    .doc = "join softmax and cross entropy",
+    .run = softmax_ce_run,
+};

@@ -1,0 +1,28 @@
+/* pass.h - program to program. A pass is a const descriptor in its own file
+ * plus one row in passes.def; it sees block 0 and the fetches. */
+#ifndef FL_PASS_PASS_H
+#define FL_PASS_PASS_H
+
+#include "ir/program.h"
+
+typedef struct fl_pass {
+    const char *name, *doc;
+    fl_status (*run)(fl_program *p, bool *changed);
+} fl_pass;
+
+typedef struct fl_pass_options {
+    bool optimize;        /* false: run none */
+    const char *skip;     /* comma-separated names to leave out, or NULL */
+    const char *dump_dir; /* gets the text after each pass that changed it */
+} fl_pass_options;
+
+/* All passes in the order of passes.def; the program is verified after each
+   one that changed it. */
+FL_MUST_CHECK
+fl_status fl_passes_run(fl_program *p, const fl_pass_options *o);
+
+const fl_pass *fl_pass_find(const char *name);
+size_t fl_pass_count(void);
+const fl_pass *fl_pass_at(size_t i);
+
+#endif

@@ -1,0 +1,144 @@
+/* passes.c - the only place that expands the list of passes, and their runner.
+ */
+#include "pass/pass.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+
+#include "base/file.h"
+#include "base/hash.h"
+
+#define FL_PASS(name) extern const fl_pass fl_pass_##name;
+#include "pass/passes.def"
+#undef FL_PASS
+
+static const fl_pass *const all[] = {
+#define FL_PASS(name) &fl_pass_##name,
+#include "pass/passes.def"
+#undef FL_PASS
+};
+
+#define DUMP_DIR_MODE 0777
+
+size_t fl_pass_count(void)
+{
+    return FL_LEN(all);
+}
+
+const fl_pass *fl_pass_at(size_t i)
+{
+    return all[i];
+}
+
+static const fl_pass *find(const char *name, size_t len)
+{
+    for (size_t i = 0; i < FL_LEN(all); i++)
+        if (strlen(all[i]->name) == len && !strncmp(all[i]->name, name, len))
+            return all[i];
+    return NULL;
+}
+
+const fl_pass *fl_pass_find(const char *name)
+{
+    return find(name, strlen(name));
+}
+
+static fl_status no_such_pass(const char *name, size_t len)
+{
+    const char *names[FL_LEN(all)];
+    char word[64];
+    const char *near;
+
+    snprintf(word, sizeof(word), "%.*s", (int)len, name);
+    for (size_t i = 0; i < FL_LEN(all); i++)
+        names[i] = all[i]->name;
+    near = fl_nearest_name(word, names, FL_LEN(all));
+    FL_FAIL(FL_ERR_NOTFOUND, "no pass is called '%s'%s%s%s", word,
+            near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+}
+
+/* The next name of a list such as "opt_fc, opt_dce"; false at its end. */
+static bool next_name(const char **at, const char **name, size_t *len)
+{
+    *at += strspn(*at, ", ");
+    *name = *at;
+    *len = strcspn(*at, ", ");
+    *at += *len;
+    return *len > 0;
+}
+
+static fl_status check_skip(const char *skip)
+{
+    const char *name;
+    size_t len;
+
+    while (next_name(&skip, &name, &len))
+        if (!find(name, len))
+            return no_such_pass(name, len);
+    return FL_OK;
+}
+
+static bool is_skipped(const fl_pass *pass, const char *skip)
+{
+    const char *name;
+    size_t len;
+
+    while (next_name(&skip, &name, &len))
+        if (find(name, len) == pass)
+            return true;
+    return false;
+}
+
+static fl_status make_dir(const char *path)
+{
+    if (mkdir(path, DUMP_DIR_MODE) && errno != EEXIST)
+        FL_FAIL(FL_ERR_IO, "directory %s: %s", path, strerror(errno));
+    return FL_OK;
+}
+
+static fl_status dump(const fl_program *p, const char *dir, int number,
+                      const char *name)
+{
+    fl_str path = { 0 };
+    char *text;
+    fl_status st;
+
+    if (!dir)
+        return FL_OK;
+    text = fl_program_print(p);
+    fl_str_addf(&path, "%s/%02d-%s.txt", dir, number, name);
+    st = fl_file_write(path.data, text, strlen(text));
+    fl_str_release(&path);
+    fl_free(text);
+    return st;
+}
+
+static fl_status run_one(fl_program *p, const fl_pass *pass, int number,
+                         const char *dump_dir)
+{
+    bool changed = false;
+    fl_status st = pass->run(p, &changed);
+
+    if (!st && changed)
+        st = fl_program_verify(p);
+    if (!st && changed)
+        st = dump(p, dump_dir, number, pass->name);
+    return fl_err_ctx(st, "pass %s", pass->name);
+}
+
+fl_status fl_passes_run(fl_program *p, const fl_pass_options *o)
+{
+    const char *skip = o->skip ? o->skip : "";
+    int number = 0;
+
+    if (!o->optimize)
+        return FL_OK;
+    FL_TRY(check_skip(skip));
+    if (o->dump_dir)
+        FL_TRY(make_dir(o->dump_dir));
+    FL_TRY(dump(p, o->dump_dir, 0, "input"));
+    for (size_t i = 0; i < FL_LEN(all); i++)
+        if (!is_skipped(all[i], skip))
+            FL_TRY(run_one(p, all[i], ++number, o->dump_dir));
+    return FL_OK;
+}

@@ -1,0 +1,181 @@
+/* test_grad.c - autodiff: which gradient operators appear, and in what order.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <string.h>
+
+#include "ops/ops.h"
+#include "pass/grad.h"
+
+#define LOSS "var loss@GRAD : f32[1] persist\n"
+
+static fl_program *parse(const char *text)
+{
+    fl_program *p = NULL;
+
+    if (fl_program_parse(text, &fl_ops, &p))
+        fail_msg("%s", fl_last_error());
+    return p;
+}
+
+static fl_status differentiate(fl_program *p, fl_grad_pairs *pairs)
+{
+    fl_block *b = fl_program_main(p);
+
+    return fl_grad_append(b, fl_block_find_var(b, "loss"), "sum", pairs);
+}
+
+/* `want` is what has to follow the text of the forward program. */
+static void expect_grads(const char *text, const char *want, size_t n_pairs)
+{
+    fl_grad_pairs pairs = { 0 };
+    fl_program *p = parse(text);
+    char *got;
+
+    if (differentiate(p, &pairs))
+        fail_msg("%s", fl_last_error());
+    assert_int_equal(fl_program_verify(p), FL_OK);
+    got = fl_program_print(p);
+    assert_memory_equal(got, text, strlen(text));
+    assert_string_equal(got + strlen(text), want);
+    assert_int_equal(pairs.len, n_pairs);
+    fl_free(got);
+    fl_vec_release(&pairs);
+    fl_program_free(p);
+}
+
+static void expect_refusal(const char *text, const char *why)
+{
+    fl_grad_pairs pairs = { 0 };
+    fl_program *p = parse(text);
+
+    assert_int_equal(differentiate(p, &pairs), FL_ERR_INVAL);
+    if (!strstr(fl_last_error(), why))
+        fail_msg("'%s' does not say '%s'", fl_last_error(), why);
+    fl_vec_release(&pairs);
+    fl_program_free(p);
+}
+
+static void gradients_come_in_reverse_order(void **state)
+{
+    (void)state;
+    expect_grads("var x : f32[-1,4] data\n"
+                 "param w : f32[4,2] init=xavier trainable\n" LOSS
+                 "op mul (X=x, Y=w) -> (Out=t)\n"
+                 "op relu (X=t) -> (Out=y)\n"
+                 "op mean (X=y) -> (Out=loss)\n",
+                 "op mean_grad (X=y, Out@GRAD=loss@GRAD) -> (X@GRAD=y@GRAD) "
+                 "@backward\n"
+                 "op relu_grad (X=t, Out=y, Out@GRAD=y@GRAD) -> "
+                 "(X@GRAD=t@GRAD) @backward\n"
+                 "op mul_grad (X=x, Y=w, Out@GRAD=t@GRAD) -> (Y@GRAD=w@GRAD) "
+                 "@backward\n",
+                 1);
+}
+
+static void a_parameter_used_twice_gets_a_sum(void **state)
+{
+    (void)state;
+    expect_grads("param w : f32[2] init=constant(1) trainable\n" LOSS
+                 "op elementwise_mul (X=w, Y=w) -> (Out=y)\n"
+                 "op mean (X=y) -> (Out=loss)\n",
+                 "op mean_grad (X=y, Out@GRAD=loss@GRAD) -> (X@GRAD=y@GRAD) "
+                 "@backward\n"
+                 "op elementwise_mul_grad (X=w, Y=w, Out@GRAD=y@GRAD) -> "
+                 "(X@GRAD=w@GRAD@RENAME@0, Y@GRAD=w@GRAD@RENAME@1) @backward\n"
+                 "op sum (X=[w@GRAD@RENAME@0,w@GRAD@RENAME@1]) -> (Out=w@GRAD) "
+                 "@backward\n",
+                 1);
+}
+
+static void what_does_not_reach_the_loss_gets_nothing(void **state)
+{
+    (void)state;
+    expect_grads("param w : f32[2] init=constant(1) trainable\n"
+                 "param v : f32[2] init=constant(1) trainable\n" LOSS
+                 "op relu (X=v) -> (Out=aside)\n"
+                 "op mean (X=w) -> (Out=loss)\n",
+                 "op mean_grad (X=w, Out@GRAD=loss@GRAD) -> (X@GRAD=w@GRAD) "
+                 "@backward\n",
+                 1);
+}
+
+static void frozen_parameters_get_nothing(void **state)
+{
+    (void)state;
+    expect_grads("param w : f32[2] init=constant(1) trainable\n"
+                 "param v : f32[2] init=constant(1) frozen\n" LOSS
+                 "op elementwise_mul (X=w, Y=v) -> (Out=y)\n"
+                 "op mean (X=y) -> (Out=loss)\n",
+                 "op mean_grad (X=y, Out@GRAD=loss@GRAD) -> (X@GRAD=y@GRAD) "
+                 "@backward\n"
+                 "op elementwise_mul_grad (X=w, Y=v, Out@GRAD=y@GRAD) -> "
+                 "(X@GRAD=w@GRAD) @backward\n",
+                 1);
+}
+
+static void no_gradient_flows_through_a_marked_variable(void **state)
+{
+    (void)state;
+    expect_grads("param w : f32[2] init=constant(1) trainable\n"
+                 "param v : f32[2] init=constant(1) trainable\n" LOSS
+                 "var h : f32[2] stop_gradient\n"
+                 "op relu (X=v) -> (Out=h)\n"
+                 "op elementwise_add (X=w, Y=h) -> (Out=y)\n"
+                 "op mean (X=y) -> (Out=loss)\n",
+                 "op mean_grad (X=y, Out@GRAD=loss@GRAD) -> (X@GRAD=y@GRAD) "
+                 "@backward\n"
+                 "op elementwise_add_grad (X=w, Y=h, Out@GRAD=y@GRAD) -> "
+                 "(X@GRAD=w@GRAD) @backward\n",
+                 1);
+}
+
+static void an_unwanted_entry_of_a_list_keeps_its_place(void **state)
+{
+    (void)state;
+    expect_grads("var x : f32[2,3] data\n"
+                 "param w : f32[2,3] init=constant(1) trainable\n" LOSS
+                 "op concat (X=[x,w]) -> (Out=y) {axis=1}\n"
+                 "op mean (X=y) -> (Out=loss)\n",
+                 "op mean_grad (X=y, Out@GRAD=loss@GRAD) -> (X@GRAD=y@GRAD) "
+                 "@backward\n"
+                 "op concat_grad (X=[x,w], Out@GRAD=y@GRAD) -> "
+                 "(X@GRAD=[@EMPTY@,w@GRAD]) {axis=1} @backward\n",
+                 1);
+}
+
+static void a_loss_without_parameters_is_refused(void **state)
+{
+    (void)state;
+    expect_refusal("var x : f32[2] data\n" LOSS "op mean (X=x) -> (Out=loss)\n",
+                   "does not depend on any trainable parameter");
+}
+
+static void a_variable_written_twice_is_refused(void **state)
+{
+    (void)state;
+    expect_refusal("param w : f32[2] init=constant(1) trainable\n" LOSS
+                   "op relu (X=w) -> (Out=y)\n"
+                   "op sigmoid (X=w) -> (Out=y)\n"
+                   "op mean (X=y) -> (Out=loss)\n",
+                   "written 2 times");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(gradients_come_in_reverse_order),
+        cmocka_unit_test(a_parameter_used_twice_gets_a_sum),
+        cmocka_unit_test(what_does_not_reach_the_loss_gets_nothing),
+        cmocka_unit_test(frozen_parameters_get_nothing),
+        cmocka_unit_test(no_gradient_flows_through_a_marked_variable),
+        cmocka_unit_test(an_unwanted_entry_of_a_list_keeps_its_place),
+        cmocka_unit_test(a_loss_without_parameters_is_refused),
+        cmocka_unit_test(a_variable_written_twice_is_refused),
+    };
+
+    return cmocka_run_group_tests_name("grad", tests, NULL, NULL);
+}
