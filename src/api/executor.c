@@ -1,0 +1,189 @@
+/* executor.c - running programs through the public API. */
+#include "flotilla/executor.h"
+
+#include "api/ctx.h"
+#include "base/file.h"
+
+/* Stands for the batch when places are chosen and nothing is fed. */
+#define NOMINAL_BATCH 64
+
+/* What is fed and fetched by nobody. */
+static const fl_run_args nothing;
+
+fl_executor *fl_executor_new(fl_ctx *c)
+{
+    fl_executor *e = fl_alloc(sizeof(*e));
+
+    e->owner = c;
+    fl_trace_init(&e->trace);
+    fl_ctx_exec_options(c, &e->trace, &e->options);
+    return e;
+}
+
+void fl_executor_free(fl_executor *e)
+{
+    if (!e)
+        return;
+    fl_executor_drop_units(e);
+    fl_trace_release(&e->trace);
+    fl_free(e);
+}
+
+/* --- one program
+ * ----------------------------------------------------------------*/
+
+static int64_t nominal_batch(const fl_feed *feeds, size_t n)
+{
+    int64_t most = 0;
+
+    for (size_t i = 0; i < n; i++)
+        if (feeds[i].value.shape.rank && feeds[i].value.shape.dim[0] > most)
+            most = feeds[i].value.shape.dim[0];
+    return most ? most : NOMINAL_BATCH;
+}
+
+/* The names of the feeds; a small array of the caller's, or memory to free. */
+static const char **feed_names(const fl_run_args *a, const char **room,
+                               size_t room_len)
+{
+    const char **names = room;
+
+    if (a->n_feeds > room_len)
+        names = fl_alloc(sizeof(char *) * a->n_feeds);
+    for (size_t i = 0; i < a->n_feeds; i++)
+        names[i] = a->feeds[i].name;
+    return names;
+}
+
+static fl_status check_args(const fl_run_args *a)
+{
+    if (a->n_fetches && !a->out)
+        FL_FAIL(FL_ERR_INVAL,
+                "%zu variables are fetched, but there is no "
+                "room for them (out)",
+                a->n_fetches);
+    for (size_t i = 0; i < a->n_feeds; i++)
+        for (size_t k = 0; k < i; k++)
+            if (!strcmp(a->feeds[i].name, a->feeds[k].name))
+                FL_FAIL(FL_ERR_INVAL, "%s is fed twice", a->feeds[i].name);
+    return FL_OK;
+}
+
+static fl_unit_spec spec_of(fl_executor *e, const fl_program *p,
+                            const fl_run_args *a, const char **names)
+{
+    fl_ctx *c = e->owner;
+    int threads = (int)c->conf.num_threads;
+
+    fl_ctx_exec_options(c, &e->trace, &e->options);
+    return (fl_unit_spec){
+        .program = p,
+        .kind = FL_UNIT_ALONE,
+        .n_runners = 1,
+        .n_threads = threads,
+        .feeds = names,
+        .n_feeds = a->n_feeds,
+        .fetches = a->fetches,
+        .n_fetches = a->n_fetches,
+        .nominal_batch = nominal_batch(a->feeds, a->n_feeds),
+        .passes = fl_ctx_pass_options(c),
+    };
+}
+
+static fl_status run_alone(fl_executor *e, fl_program *p, const fl_run_args *a,
+                           const char **names)
+{
+    fl_unit_spec spec = spec_of(e, p, a, names);
+    fl_unit *u;
+
+    FL_TRY(fl_executor_unit(e, &spec, &u));
+    FL_TRY(fl_unit_run_alone(e, u, a->feeds));
+    fl_unit_fetch(u, 0, a->out);
+    return FL_OK;
+}
+
+fl_status fl_run(fl_executor *e, fl_program *p, const fl_run_args *args)
+{
+    const fl_run_args *a = args ? args : &nothing;
+    const char *room[64];
+    const char **names;
+    fl_status st;
+
+    FL_TRY(check_args(a));
+    names = feed_names(a, room, FL_LEN(room));
+    st = run_alone(e, p, a, names);
+    if (names != room)
+        fl_free(names);
+    return st;
+}
+
+fl_status fl_executor_explain(fl_executor *e, fl_program *p,
+                              const fl_run_args *args, char **text)
+{
+    const fl_run_args *a = args ? args : &nothing;
+    const char *room[64];
+    const char **names = feed_names(a, room, FL_LEN(room));
+    fl_unit_spec spec = spec_of(e, p, a, names);
+    fl_program *q;
+    fl_status st = fl_unit_program(&spec, &q);
+
+    if (names != room)
+        fl_free(names);
+    if (st)
+        return st;
+    *text = fl_program_print(q);
+    fl_program_free(q);
+    return FL_OK;
+}
+
+/* --- hogwild
+ * ----------------------------------------------------------------------*/
+
+fl_status fl_run_hogwild(fl_executor *e, fl_program *p,
+                         const fl_hogwild_args *args)
+{
+    fl_run_args a = { .fetches = args->fetches, .n_fetches = args->n_fetches };
+    fl_unit_spec spec;
+    fl_unit *u;
+
+    if (args->num_threads < 1 || !args->next)
+        FL_FAIL(FL_ERR_INVAL, "hogwild needs at least one thread and a source "
+                              "of batches");
+    spec = spec_of(e, p, &a, NULL);
+    spec.kind = FL_UNIT_HOGWILD;
+    spec.n_runners = spec.n_threads = args->num_threads;
+    spec.feeds = args->feed_names;
+    spec.n_feeds = args->n_feeds;
+    FL_TRY(fl_executor_unit(e, &spec, &u));
+    return fl_unit_run_hogwild(e, u, args);
+}
+
+/* --- looking inside
+ * ----------------------------------------------------------------*/
+
+char *fl_executor_profile(const fl_executor *e)
+{
+    return fl_trace_profile(&((fl_executor *)(uintptr_t)e)->trace);
+}
+
+fl_status fl_executor_write_trace(const fl_executor *e, const char *path)
+{
+    char *json = fl_trace_json(&((fl_executor *)(uintptr_t)e)->trace);
+    fl_status st = fl_file_write(path, json, strlen(json));
+
+    fl_free(json);
+    return st;
+}
+
+fl_memory_use fl_executor_memory(const fl_executor *e)
+{
+    fl_memory_use use = { 0 };
+
+    for (const fl_unit *u = e->units; u; u = u->next)
+        for (int i = 0; i < u->spec.n_runners; i++) {
+            use.kept_bytes += fl_runner_kept_bytes(u->runners[i]);
+            if (u == e->units)
+                use.live_bytes += fl_runner_live_bytes(u->runners[i]);
+        }
+    return use;
+}

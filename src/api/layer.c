@@ -1,0 +1,220 @@
+/* layer.c - appending operators the way layers do. */
+#include "api/layer.h"
+
+#include "ir/init.h"
+
+void fl_layer_begin_in(fl_layer *l, fl_ctx *c, fl_block *b, const char *kind,
+                       const char *name)
+{
+    *l = (fl_layer){ .ctx = c, .block = b };
+    l->name = name ? name : fl_program_name(b->program, kind);
+}
+
+bool fl_layer_begin(fl_layer *l, const fl_var *x, const char *kind,
+                    const char *name)
+{
+    if (!x)
+        return false;
+    fl_layer_begin_in(l, fl_ctx_of(x), x->block, kind, name);
+    return true;
+}
+
+/* A missing variable is kept as an empty name, which emit turns into NULL
+   without touching the reason that is there already. */
+void fl_layer_in(fl_layer *l, const char *slot, const fl_var *v)
+{
+    fl_arg a = { slot, v ? v->name : NULL };
+
+    fl_vec_push(&l->in, a);
+}
+
+void fl_layer_out(fl_layer *l, const char *slot, const char *name)
+{
+    fl_arg a = { slot, name };
+
+    fl_vec_push(&l->out, a);
+}
+
+static fl_attr *add_attr(fl_layer *l, const char *name, fl_attr_type type)
+{
+    fl_named_attr *a = &l->attrs[l->n_attrs++];
+
+    FL_ASSERT(l->n_attrs <= FL_LAYER_ATTRS_MAX);
+    *a = (fl_named_attr){ name, { .type = type } };
+    return &a->value;
+}
+
+void fl_layer_int(fl_layer *l, const char *name, int64_t v)
+{
+    add_attr(l, name, FL_ATTR_INT)->i = v;
+}
+
+void fl_layer_float(fl_layer *l, const char *name, double v)
+{
+    add_attr(l, name, FL_ATTR_FLOAT)->f = v;
+}
+
+void fl_layer_bool(fl_layer *l, const char *name, bool v)
+{
+    add_attr(l, name, FL_ATTR_BOOL)->b = v;
+}
+
+void fl_layer_str(fl_layer *l, const char *name, const char *v)
+{
+    add_attr(l, name, FL_ATTR_STRING)->s = v;
+}
+
+void fl_layer_ints(fl_layer *l, const char *name, const int64_t *v, size_t n)
+{
+    fl_attr *a = add_attr(l, name, FL_ATTR_INTS);
+
+    a->ints = v;
+    a->n = n;
+}
+
+void fl_layer_floats(fl_layer *l, const char *name, const double *v, size_t n)
+{
+    fl_attr *a = add_attr(l, name, FL_ATTR_FLOATS);
+
+    a->floats = v;
+    a->n = n;
+}
+
+void fl_layer_shape(fl_layer *l, const char *name, const fl_shape *s)
+{
+    fl_layer_ints(l, name, s->dim, (size_t)s->rank);
+}
+
+const char *fl_layer_tmp(fl_layer *l)
+{
+    return fl_arena_printf(&l->block->program->arena, "%s.tmp_%d", l->name,
+                           l->n_tmp++);
+}
+
+fl_var *fl_layer_emit(fl_layer *l, const char *type, const char *out_slot)
+{
+    fl_op_spec spec = { .type = type, .role = l->role };
+    fl_op_node *n = NULL;
+    bool ok = true;
+    const char *out;
+    fl_var *v = NULL;
+
+    if (out_slot)
+        fl_layer_out(l, out_slot, fl_layer_tmp(l));
+    for (size_t i = 0; i < l->in.len; i++)
+        ok &= l->in.data[i].var != NULL;
+    spec.in = l->in.data;
+    spec.n_in = l->in.len;
+    spec.out = l->out.data;
+    spec.n_out = l->out.len;
+    spec.attrs = l->attrs;
+    spec.n_attrs = l->n_attrs;
+    out = l->out.len ? l->out.data[out_slot ? l->out.len - 1 : 0].var : NULL;
+    if (ok && !fl_block_append(l->block, &spec, &n))
+        v = out ? fl_block_find_var(l->block, out) : NULL;
+    fl_vec_release(&l->in);
+    fl_vec_release(&l->out);
+    l->n_attrs = 0;
+    return v;
+}
+
+/* --- first values
+ * -----------------------------------------------------------*/
+
+/* The startup operator that gives `name` its first value. */
+static fl_status emit_init(fl_ctx *c, const char *name, fl_dtype dtype,
+                           const fl_shape *shape, const fl_init *init)
+{
+    static const char *const types[] = { "fill_constant", "uniform_random",
+                                         "gaussian_random",
+                                         "truncated_gaussian_random" };
+    static const char *const first[] = { "value", "min", "mean", "mean" };
+    static const char *const second[] = { NULL, "max", "std", "std" };
+    fl_layer l;
+
+    fl_layer_begin_in(&l, c, fl_program_main(c->startup), NULL, name);
+    fl_layer_out(&l, "Out", name);
+    fl_layer_shape(&l, "shape", shape);
+    fl_layer_str(&l, "dtype", fl_dtype_text(dtype));
+    fl_layer_float(&l, first[init->kind], init->a);
+    if (second[init->kind])
+        fl_layer_float(&l, second[init->kind], init->b);
+    if (init->kind != FL_INIT_CONSTANT)
+        fl_layer_int(&l, "seed", (int64_t)init->stream);
+    return fl_layer_emit(&l, types[init->kind], NULL) ? FL_OK : FL_ERR_INVAL;
+}
+
+static fl_status add_to_startup(fl_ctx *c, const char *name, fl_dtype dtype,
+                                const fl_shape *shape, unsigned flags,
+                                const fl_init *init)
+{
+    fl_tensor meta = { .dtype = dtype, .shape = *shape };
+
+    FL_TRY(fl_block_add_var(fl_program_main(c->startup), name, &meta, flags,
+                            NULL));
+    return emit_init(c, name, dtype, shape, init);
+}
+
+fl_var *fl_layer_state(fl_ctx *c, fl_block *b, const char *name, fl_dtype dtype,
+                       const fl_shape *shape, double value)
+{
+    fl_tensor meta = { .dtype = dtype, .shape = *shape };
+    fl_init init = { FL_INIT_CONSTANT, value, 0, 0 };
+    fl_var *v;
+
+    if (fl_block_add_var(b, name, &meta, FL_VAR_PERSIST | FL_VAR_STOP_GRAD,
+                         &v) ||
+        add_to_startup(c, name, dtype, shape, FL_VAR_PERSIST, &init))
+        return NULL;
+    return v;
+}
+
+static fl_var *shared_param(fl_var *v, fl_dtype dtype, const fl_shape *shape)
+{
+    char a[FL_SHAPE_TEXT_MAX], b[FL_SHAPE_TEXT_MAX];
+
+    if (v->meta.dtype == dtype && fl_shape_equal(&v->meta.shape, shape))
+        return v;
+    (void)fl_err_set(
+        FL_ERR_INVAL, "parameter %s is %s%s, but this layer wants %s%s",
+        v->name, fl_dtype_text(v->meta.dtype), fl_shape_text(&v->meta.shape, a),
+        fl_dtype_text(dtype), fl_shape_text(shape, b));
+    return NULL;
+}
+
+static const char *keep_text(fl_block *b, const char *s)
+{
+    return s ? fl_arena_strdup(&b->program->arena, s) : NULL;
+}
+
+fl_var *fl_layer_param(fl_layer *l, const fl_param_attr *attr,
+                       const char *suffix, fl_dtype dtype,
+                       const fl_shape *shape, const char *default_init)
+{
+    const char *text = attr->init ? attr->init : default_init;
+    fl_tensor meta = { .dtype = dtype, .shape = *shape };
+    unsigned flags = FL_VAR_PARAM | (attr->frozen ? FL_VAR_FROZEN : 0);
+    const char *name = attr->name;
+    fl_init init;
+    fl_words words;
+    fl_var *v;
+
+    if (!name)
+        name = fl_program_name(l->block->program,
+                               fl_arena_printf(&l->block->program->arena,
+                                               "%s.%s", l->name, suffix));
+    v = fl_block_find_var(l->block, name);
+    if (v)
+        return shared_param(v, dtype, shape);
+    if (fl_init_parse(text, shape, &init) ||
+        (attr->regularizer && fl_decay_parse(attr->regularizer, &words)) ||
+        (attr->clip && fl_clip_parse(attr->clip, FL_CLIP_OF_PARAM, &words)) ||
+        fl_block_add_var(l->block, name, &meta, flags, &v) ||
+        add_to_startup(l->ctx, name, dtype, shape, flags, &init))
+        return NULL;
+    v->init = keep_text(l->block, text);
+    v->regularizer = keep_text(l->block, attr->regularizer);
+    v->clip = keep_text(l->block, attr->clip);
+    v->lr = attr->learning_rate ? attr->learning_rate : 1;
+    return v;
+}

@@ -1,0 +1,64 @@
+/* layer.h - appending operators the way layers do: names that users know,
+ * parameters with their startup operators.
+ *
+ *     fl_layer l;
+ *     if (!fl_layer_begin(&l, x, "scale", NULL)) return NULL;
+ *     fl_layer_in(&l, "X", x);
+ *     fl_layer_float(&l, "scale", 2);
+ *     return fl_layer_emit(&l, "scale", "Out");
+ *
+ * fl_layer_emit releases what was collected; begin, emit, emit, ... is fine.
+ */
+#ifndef FL_API_LAYER_H
+#define FL_API_LAYER_H
+
+#include "api/ctx.h"
+#include "ir/attr.h"
+
+#define FL_LAYER_ATTRS_MAX FL_ATTRS_MAX
+
+typedef struct fl_layer {
+    fl_ctx *ctx;
+    fl_block *block;
+    const char *name; /* "fc_0" */
+    fl_role role;
+    FL_VEC(fl_arg) in, out;
+    fl_named_attr attrs[FL_LAYER_ATTRS_MAX];
+    size_t n_attrs;
+    int n_tmp;
+} fl_layer;
+
+/* False when x is NULL: a layer above failed. name may be NULL. */
+bool fl_layer_begin(fl_layer *l, const fl_var *x, const char *kind,
+                    const char *name);
+void fl_layer_begin_in(fl_layer *l, fl_ctx *c, fl_block *b, const char *kind,
+                       const char *name);
+
+void fl_layer_in(fl_layer *l, const char *slot, const fl_var *v);
+void fl_layer_out(fl_layer *l, const char *slot, const char *name);
+void fl_layer_int(fl_layer *l, const char *name, int64_t v);
+void fl_layer_float(fl_layer *l, const char *name, double v);
+void fl_layer_bool(fl_layer *l, const char *name, bool v);
+void fl_layer_str(fl_layer *l, const char *name, const char *v);
+void fl_layer_ints(fl_layer *l, const char *name, const int64_t *v, size_t n);
+void fl_layer_floats(fl_layer *l, const char *name, const double *v, size_t n);
+void fl_layer_shape(fl_layer *l, const char *name, const fl_shape *s);
+
+/* "fc_0.tmp_0", "fc_0.tmp_1", ... */
+const char *fl_layer_tmp(fl_layer *l);
+
+/* Appends the operator with what was collected, plus a new temporary in
+   out_slot (NULL: no further output). Returns that variable, or the first
+   output; NULL on failure. */
+fl_var *fl_layer_emit(fl_layer *l, const char *type, const char *out_slot);
+
+/* A persistent variable with a constant first value, in both programs. */
+fl_var *fl_layer_state(fl_ctx *c, fl_block *b, const char *name, fl_dtype dtype,
+                       const fl_shape *shape, double value);
+
+/* A parameter, or the one of that name if it exists with the same shape. */
+fl_var *fl_layer_param(fl_layer *l, const fl_param_attr *attr,
+                       const char *suffix, fl_dtype dtype,
+                       const fl_shape *shape, const char *default_init);
+
+#endif

@@ -1,0 +1,513 @@
+/* layers.c - the layers of the public API. */
+#include "flotilla/layers.h"
+
+#include "api/layer.h"
+
+/* --- input
+ * --------------------------------------------------------------------*/
+
+fl_var *fl_data(fl_ctx *c, const char *name, fl_dtype dtype, int rank,
+                const int64_t *dims, int lod_level)
+{
+    fl_tensor meta = { .dtype = dtype, .n_lod = lod_level };
+    fl_var *v = NULL;
+
+    if (rank < 1 || rank > FL_RANK_MAX || lod_level < 0 ||
+        lod_level > FL_LOD_MAX) {
+        (void)fl_err_set(FL_ERR_INVAL,
+                         "data %s: rank %d is not in 1..%d, or lod_level %d "
+                         "not in 0..%d",
+                         name, rank, FL_RANK_MAX, lod_level, FL_LOD_MAX);
+        return NULL;
+    }
+    meta.kind = lod_level ? FL_KIND_RAGGED : FL_KIND_DENSE;
+    meta.shape = fl_shape_of(rank, dims);
+    if (fl_block_add_var(fl_program_main(c->main), name, &meta,
+                         FL_VAR_DATA | FL_VAR_STOP_GRAD, &v))
+        return NULL;
+    return v;
+}
+
+/* --- layers with parameters
+ * ------------------------------------------------------*/
+
+static fl_var *activate(fl_layer *l, fl_var *x, const char *act)
+{
+    if (!act || !x)
+        return x;
+    fl_layer_in(l, "X", x);
+    return fl_layer_emit(l, act, "Out");
+}
+
+static fl_var *fc_product(fl_layer *l, const fl_var *x, int64_t size, int cols,
+                          const fl_param_attr *attr)
+{
+    fl_shape shape = { .rank = 2, .dim = { 0, size } };
+    fl_var *w;
+
+    if (!x)
+        return NULL;
+    shape.dim[0] = fl_shape_count(&x->meta.shape, cols, x->meta.shape.rank);
+    if (cols >= x->meta.shape.rank || shape.dim[0] < 1) {
+        char buf[FL_SHAPE_TEXT_MAX];
+
+        (void)fl_err_set(FL_ERR_INVAL,
+                         "fc %s: input %s of shape %s has no known width "
+                         "after %d dimensions",
+                         l->name, x->name, fl_shape_text(&x->meta.shape, buf),
+                         cols);
+        return NULL;
+    }
+    w = fl_layer_param(l, attr, "w", x->meta.dtype, &shape, "xavier");
+    if (!w)
+        return NULL;
+    fl_layer_in(l, "X", x);
+    fl_layer_in(l, "Y", w);
+    fl_layer_int(l, "x_num_col_dims", cols);
+    fl_layer_int(l, "y_num_col_dims", 1);
+    return fl_layer_emit(l, "mul", "Out");
+}
+
+static fl_var *add_bias(fl_layer *l, fl_var *y, int64_t size, int cols,
+                        const fl_param_attr *attr)
+{
+    fl_shape shape = { .rank = 1, .dim = { size } };
+    fl_var *b;
+
+    if (!y)
+        return NULL;
+    b = fl_layer_param(l, attr, "b", y->meta.dtype, &shape, "constant(0)");
+    if (!b)
+        return NULL;
+    fl_layer_in(l, "X", y);
+    fl_layer_in(l, "Y", b);
+    fl_layer_int(l, "axis", cols);
+    return fl_layer_emit(l, "elementwise_add", "Out");
+}
+
+fl_var *fl_fc_with(fl_var *const *inputs, size_t n_inputs, int64_t size,
+                   const fl_fc_args *args)
+{
+    int cols = args->num_flatten_dims ? args->num_flatten_dims : 1;
+    FL_VEC(fl_var *) parts = { 0 };
+    fl_layer l;
+    fl_var *y;
+
+    if (!n_inputs || !fl_layer_begin(&l, inputs[0], "fc", args->name))
+        return NULL;
+    for (size_t i = 0; i < n_inputs; i++) {
+        fl_var *part = fc_product(&l, inputs[i], size, cols, &args->param);
+
+        fl_vec_push(&parts, part);
+    }
+    y = parts.data[0];
+    if (n_inputs > 1) {
+        for (size_t i = 0; i < n_inputs; i++)
+            fl_layer_in(&l, "X", parts.data[i]);
+        y = fl_layer_emit(&l, "sum", "Out");
+    }
+    fl_vec_release(&parts);
+    if (!args->no_bias)
+        y = add_bias(&l, y, size, cols, &args->bias);
+    return activate(&l, y, args->act);
+}
+
+fl_var *fl_embedding_with(fl_var *ids, int64_t height, int64_t width,
+                          const fl_embedding_args *args)
+{
+    fl_shape shape = { .rank = 2, .dim = { height, width } };
+    fl_layer l;
+    fl_var *w;
+
+    if (!fl_layer_begin(&l, ids, "embedding", args->name))
+        return NULL;
+    if (height < 1 || width < 1) {
+        (void)fl_err_set(FL_ERR_INVAL,
+                         "embedding %s: %lld rows of %lld values is no table",
+                         l.name, (long long)height, (long long)width);
+        return NULL;
+    }
+    w = fl_layer_param(&l, &args->param, "w", args->dtype, &shape, "xavier");
+    if (!w)
+        return NULL;
+    fl_layer_in(&l, "W", w);
+    fl_layer_in(&l, "Ids", ids);
+    fl_layer_bool(&l, "is_sparse", args->is_sparse);
+    fl_layer_int(&l, "padding_idx",
+                 args->padding_idx ? *args->padding_idx : -1);
+    return fl_layer_emit(&l, "lookup_table", "Out");
+}
+
+/* --- layers without
+ * ---------------------------------------------------------------*/
+
+/* Attributes in text form go through the parser, with everything else of the
+   line. */
+static fl_var *emit_text(fl_layer *l, const char *op, const char *args,
+                         const char *attrs)
+{
+    const char *out = fl_layer_tmp(l);
+    char *line =
+        fl_arena_printf(&l->block->program->arena, "op %s (%s) -> (Out=%s) %s",
+                        op, args, out, attrs ? attrs : "");
+
+    if (fl_program_parse_into(l->block->program, line))
+        return NULL;
+    return fl_block_find_var(l->block, out);
+}
+
+fl_var *fl_unary(const char *op, fl_var *x, const char *attrs)
+{
+    fl_layer l;
+
+    if (!fl_layer_begin(&l, x, op, NULL))
+        return NULL;
+    return emit_text(&l, op,
+                     fl_arena_printf(&l.block->program->arena, "X=%s", x->name),
+                     attrs);
+}
+
+fl_var *fl_binary(const char *op, fl_var *x, fl_var *y, const char *attrs)
+{
+    fl_layer l;
+
+    if (!y || !fl_layer_begin(&l, x, op, NULL))
+        return NULL;
+    return emit_text(&l, op,
+                     fl_arena_printf(&l.block->program->arena, "X=%s, Y=%s",
+                                     x->name, y->name),
+                     attrs);
+}
+
+fl_var *fl_relu(fl_var *x)
+{
+    return fl_unary("relu", x, NULL);
+}
+
+fl_var *fl_sigmoid(fl_var *x)
+{
+    return fl_unary("sigmoid", x, NULL);
+}
+
+fl_var *fl_tanh(fl_var *x)
+{
+    return fl_unary("tanh", x, NULL);
+}
+
+fl_var *fl_softmax(fl_var *x)
+{
+    return fl_unary("softmax", x, NULL);
+}
+
+fl_var *fl_mean(fl_var *x)
+{
+    return fl_unary("mean", x, NULL);
+}
+
+fl_var *fl_reduce_sum(fl_var *x)
+{
+    return fl_unary("reduce_sum", x, "{reduce_all=true}");
+}
+
+fl_var *fl_reduce_mean(fl_var *x)
+{
+    return fl_unary("reduce_mean", x, "{reduce_all=true}");
+}
+
+fl_var *fl_scale(fl_var *x, double scale, double bias)
+{
+    fl_layer l;
+
+    if (!fl_layer_begin(&l, x, "scale", NULL))
+        return NULL;
+    fl_layer_in(&l, "X", x);
+    fl_layer_float(&l, "scale", scale);
+    fl_layer_float(&l, "bias", bias);
+    return fl_layer_emit(&l, "scale", "Out");
+}
+
+fl_var *fl_square_error_cost(fl_var *input, fl_var *label)
+{
+    fl_layer l;
+    fl_var *minus;
+
+    if (!label || !fl_layer_begin(&l, input, "square_error_cost", NULL))
+        return NULL;
+    fl_layer_in(&l, "X", input);
+    fl_layer_in(&l, "Y", label);
+    minus = fl_layer_emit(&l, "elementwise_sub", "Out");
+    fl_layer_in(&l, "X", minus);
+    return fl_layer_emit(&l, "square", "Out");
+}
+
+static fl_var *join(const char *op, fl_var *const *inputs, size_t n,
+                    const int64_t *axis)
+{
+    fl_layer l;
+
+    if (!n || !fl_layer_begin(&l, inputs[0], op, NULL))
+        return NULL;
+    for (size_t i = 0; i < n; i++)
+        fl_layer_in(&l, "X", inputs[i]);
+    if (axis)
+        fl_layer_int(&l, "axis", *axis);
+    return fl_layer_emit(&l, op, "Out");
+}
+
+fl_var *fl_concat(fl_var *const *inputs, size_t n, int axis)
+{
+    int64_t a = axis;
+
+    return join("concat", inputs, n, &a);
+}
+
+fl_var *fl_sum(fl_var *const *inputs, size_t n)
+{
+    return join("sum", inputs, n, NULL);
+}
+
+fl_status fl_split(fl_var *x, int n, int axis, fl_var **out)
+{
+    fl_layer l;
+    const char **names;
+
+    if (n < 1)
+        FL_FAIL(FL_ERR_INVAL, "split into %d parts", n);
+    if (!fl_layer_begin(&l, x, "split", NULL))
+        return FL_ERR_INVAL;
+    names =
+        fl_arena_alloc(&l.block->program->arena, sizeof(char *) * (size_t)n);
+    fl_layer_in(&l, "X", x);
+    for (int i = 0; i < n; i++) {
+        names[i] = fl_layer_tmp(&l);
+        fl_layer_out(&l, "Out", names[i]);
+    }
+    fl_layer_int(&l, "axis", axis);
+    fl_layer_int(&l, "num", n);
+    if (!fl_layer_emit(&l, "split", NULL))
+        return FL_ERR_INVAL;
+    for (int i = 0; i < n; i++)
+        out[i] = fl_block_find_var(l.block, names[i]);
+    return FL_OK;
+}
+
+fl_var *fl_reshape(fl_var *x, int rank, const int64_t *dims)
+{
+    fl_layer l;
+
+    if (!fl_layer_begin(&l, x, "reshape2", NULL))
+        return NULL;
+    fl_layer_in(&l, "X", x);
+    fl_layer_ints(&l, "shape", dims, (size_t)rank);
+    return fl_layer_emit(&l, "reshape2", "Out");
+}
+
+fl_var *fl_cast(fl_var *x, fl_dtype dtype)
+{
+    fl_layer l;
+
+    if (!fl_layer_begin(&l, x, "cast", NULL))
+        return NULL;
+    fl_layer_in(&l, "X", x);
+    fl_layer_str(&l, "in_dtype", fl_dtype_text(x->meta.dtype));
+    fl_layer_str(&l, "out_dtype", fl_dtype_text(dtype));
+    return fl_layer_emit(&l, "cast", "Out");
+}
+
+fl_var *fl_dropout(fl_var *x, double dropout_prob)
+{
+    fl_layer l;
+    const char *out;
+
+    if (!fl_layer_begin(&l, x, "dropout", NULL))
+        return NULL;
+    out = fl_layer_tmp(&l);
+    fl_layer_in(&l, "X", x);
+    fl_layer_out(&l, "Out", out);
+    fl_layer_out(&l, "Mask", fl_layer_tmp(&l));
+    fl_layer_float(&l, "dropout_prob", dropout_prob);
+    return fl_layer_emit(&l, "dropout", NULL);
+}
+
+fl_var *fl_clip(fl_var *x, double min, double max)
+{
+    fl_layer l;
+
+    if (!fl_layer_begin(&l, x, "clip", NULL))
+        return NULL;
+    fl_layer_in(&l, "X", x);
+    fl_layer_float(&l, "min", min);
+    fl_layer_float(&l, "max", max);
+    return fl_layer_emit(&l, "clip", "Out");
+}
+
+fl_var *fl_clip_by_norm(fl_var *x, double max_norm)
+{
+    fl_layer l;
+
+    if (!fl_layer_begin(&l, x, "clip_by_norm", NULL))
+        return NULL;
+    fl_layer_in(&l, "X", x);
+    fl_layer_float(&l, "max_norm", max_norm);
+    return fl_layer_emit(&l, "clip_by_norm", "Out");
+}
+
+fl_var *fl_sequence_pool(fl_var *x, const char *pool_type)
+{
+    char upper[16] = "";
+    fl_layer l;
+
+    if (!fl_layer_begin(&l, x, "sequence_pool", NULL))
+        return NULL;
+    for (size_t i = 0; pool_type[i] && i + 1 < sizeof(upper); i++)
+        upper[i] = (char)(pool_type[i] & ~0x20); /* letters to upper case */
+    fl_layer_in(&l, "X", x);
+    fl_layer_out(&l, "Out", fl_layer_tmp(&l));
+    fl_layer_out(&l, "MaxIndex", fl_layer_tmp(&l));
+    fl_layer_str(&l, "pooltype", upper);
+    return fl_layer_emit(&l, "sequence_pool", NULL);
+}
+
+fl_var *fl_fill_constant(fl_ctx *c, fl_dtype dtype, int rank,
+                         const int64_t *dims, double value)
+{
+    fl_layer l;
+
+    fl_layer_begin_in(&l, c, fl_program_main(c->main), "fill_constant", NULL);
+    fl_layer_ints(&l, "shape", dims, (size_t)rank);
+    fl_layer_str(&l, "dtype", fl_dtype_text(dtype));
+    fl_layer_float(&l, "value", value);
+    return fl_layer_emit(&l, "fill_constant", "Out");
+}
+
+/* --- losses and metrics
+ * --------------------------------------------------------------*/
+
+fl_var *fl_cross_entropy(fl_var *input, fl_var *label)
+{
+    fl_layer l;
+
+    if (!label || !fl_layer_begin(&l, input, "cross_entropy2", NULL))
+        return NULL;
+    fl_layer_in(&l, "X", input);
+    fl_layer_in(&l, "Label", label);
+    fl_layer_out(&l, "Y", fl_layer_tmp(&l));
+    fl_layer_out(&l, "XShape", fl_layer_tmp(&l));
+    fl_layer_out(&l, "MatchX", fl_layer_tmp(&l));
+    return fl_layer_emit(&l, "cross_entropy2", NULL);
+}
+
+fl_var *fl_softmax_with_cross_entropy(fl_var *logits, fl_var *label,
+                                      fl_var **softmax)
+{
+    const char *prob;
+    fl_layer l;
+    fl_var *loss;
+
+    if (!label ||
+        !fl_layer_begin(&l, logits, "softmax_with_cross_entropy", NULL))
+        return NULL;
+    fl_layer_in(&l, "Logits", logits);
+    fl_layer_in(&l, "Label", label);
+    prob = fl_layer_tmp(&l);
+    fl_layer_out(&l, "Softmax", prob);
+    loss = fl_layer_emit(&l, "softmax_with_cross_entropy", "Loss");
+    if (softmax)
+        *softmax = loss ? fl_block_find_var(l.block, prob) : NULL;
+    return loss;
+}
+
+fl_var *fl_sigmoid_cross_entropy_with_logits(fl_var *x, fl_var *label)
+{
+    fl_layer l;
+
+    if (!label ||
+        !fl_layer_begin(&l, x, "sigmoid_cross_entropy_with_logits", NULL))
+        return NULL;
+    fl_layer_in(&l, "X", x);
+    fl_layer_in(&l, "Label", label);
+    return fl_layer_emit(&l, "sigmoid_cross_entropy_with_logits", "Out");
+}
+
+fl_var *fl_accuracy(fl_var *input, fl_var *label)
+{
+    fl_var *indices;
+    const char *top;
+    fl_layer l;
+
+    if (!label || !fl_layer_begin(&l, input, "accuracy", NULL))
+        return NULL;
+    top = fl_layer_tmp(&l);
+    fl_layer_in(&l, "X", input);
+    fl_layer_out(&l, "Out", top);
+    fl_layer_int(&l, "k", 1);
+    indices = fl_layer_emit(&l, "top_k", "Indices");
+    if (!indices)
+        return NULL;
+    fl_layer_in(&l, "Out", fl_block_find_var(l.block, top));
+    fl_layer_in(&l, "Indices", indices);
+    fl_layer_in(&l, "Label", label);
+    fl_layer_out(&l, "Accuracy", fl_layer_tmp(&l));
+    fl_layer_out(&l, "Correct", fl_layer_tmp(&l));
+    fl_layer_out(&l, "Total", fl_layer_tmp(&l));
+    return fl_layer_emit(&l, "accuracy", NULL);
+}
+
+/* One auc operator with its two histograms. */
+static fl_var *auc_op(fl_layer *l, const fl_var *input, const fl_var *label,
+                      const fl_auc_args *args, int slide, const char *out)
+{
+    int64_t n = args->num_thresholds ? args->num_thresholds : 4095;
+    fl_shape ring = { .rank = 1, .dim = { (slide + 1) * (n + 1) + 1 } };
+    fl_shape flat = { .rank = 2, .dim = { 1, n + 1 } };
+    const fl_shape *shape = slide ? &ring : &flat;
+    fl_var *stat[2];
+
+    for (int i = 0; i < 2; i++)
+        stat[i] =
+            fl_layer_state(l->ctx, l->block,
+                           fl_program_name(l->block->program, "_generated_var"),
+                           FL_DTYPE_I64, shape, 0);
+    fl_layer_in(l, "Predict", input);
+    fl_layer_in(l, "Label", label);
+    fl_layer_in(l, "StatPos", stat[0]);
+    fl_layer_in(l, "StatNeg", stat[1]);
+    fl_layer_out(l, "AUC", out);
+    if (stat[0] && stat[1]) {
+        fl_layer_out(l, "StatPosOut", stat[0]->name);
+        fl_layer_out(l, "StatNegOut", stat[1]->name);
+    }
+    fl_layer_str(l, "curve", args->curve ? args->curve : "ROC");
+    fl_layer_int(l, "num_thresholds", n);
+    fl_layer_int(l, "slide_steps", slide);
+    return fl_layer_emit(l, "auc", NULL);
+}
+
+fl_var *fl_auc_with(fl_var *input, fl_var *label, fl_var **batch_auc,
+                    const fl_auc_args *args)
+{
+    int slide = args->slide_steps ? args->slide_steps : 1;
+    const char *all, *batch;
+    fl_var *b;
+    fl_layer l;
+
+    if (!label || !fl_layer_begin(&l, input, "auc", NULL))
+        return NULL;
+    all = fl_layer_tmp(&l);
+    batch = fl_layer_tmp(&l);
+    b = auc_op(&l, input, label, args, slide < 0 ? 0 : slide, batch);
+    if (batch_auc)
+        *batch_auc = b;
+    return b ? auc_op(&l, input, label, args, 0, all) : NULL;
+}
+
+fl_var *fl_print(fl_var *x, const char *message)
+{
+    fl_layer l;
+
+    if (!fl_layer_begin(&l, x, "print", NULL))
+        return NULL;
+    fl_layer_in(&l, "In", x);
+    fl_layer_str(&l, "message", message ? message : "");
+    return fl_layer_emit(&l, "print", "Out");
+}

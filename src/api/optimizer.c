@@ -1,0 +1,529 @@
+/* optimizer.c - optimizers of the public API: words in, operators out.
+ *
+ * Order of a parameter's gradient: clip, then decay, then update. The decay
+ * and the clip of the parameter win over those of the optimizer.
+ */
+#include "flotilla/optimizer.h"
+
+#include <ctype.h>
+
+#include "api/layer.h"
+#include "base/hash.h"
+#include "ir/init.h"
+#include "optim/rule.h"
+#include "pass/grad.h"
+
+#define WORDS_MAX 512
+#define SETTINGS_MAX 8
+
+struct fl_optimizer {
+    fl_ctx *ctx;
+    const fl_rule *rule;
+    double lr;
+    fl_var *lr_var; /* made by the first use, or given */
+    bool lr_failed; /* given, but it could not be made */
+    double p[FL_RULE_PARAM_MAX];
+    bool flag, lazy;
+    double first_accumulator; /* when has_first */
+    bool has_first;
+    char *regularization, *clip; /* NULL: none */
+};
+
+/* --- settings
+ * -----------------------------------------------------------------*/
+
+/* The optimizer's word for a setting that its operator calls otherwise. */
+static const char *rule_word(const char *word)
+{
+    return !strcmp(word, "momentum") ? "mu" : word;
+}
+
+static fl_status parse_number(const char *word, const char *value, double *out)
+{
+    char *end;
+
+    *out = strtod(value, &end);
+    if (end == value || *end)
+        FL_FAIL(FL_ERR_INVAL, "%s=%s is no number", word, value);
+    return FL_OK;
+}
+
+static fl_status parse_bool(const char *word, const char *value, bool *out)
+{
+    *out = !strcmp(value, "true") || !strcmp(value, "1");
+    if (!*out && strcmp(value, "false") && strcmp(value, "0"))
+        FL_FAIL(FL_ERR_INVAL, "%s=%s is neither true nor false", word, value);
+    return FL_OK;
+}
+
+static fl_status unknown_word(const fl_optimizer *o, const char *word)
+{
+    const char *names[SETTINGS_MAX + FL_RULE_PARAM_MAX] = {
+        "learning_rate", "regularization", "grad_clip", "lazy_mode",
+        "initial_accumulator_value"
+    };
+    size_t n = 5;
+    const char *near;
+
+    for (int i = 0; i < fl_rule_n_params(o->rule); i++)
+        names[n++] = o->rule->params[i].name;
+    if (o->rule->flag)
+        names[n++] = o->rule->flag;
+    near = fl_nearest_name(word, names, n);
+    FL_FAIL(FL_ERR_INVAL, "optimizer %s has no setting %s%s%s%s", o->rule->name,
+            word, near ? "; did you mean " : "", near ? near : "",
+            near ? "?" : "");
+}
+
+static void keep_text(char **to, const char *value)
+{
+    fl_free(*to);
+    *to = fl_strdup(value);
+}
+
+static fl_status set_decay(fl_optimizer *o, const char *value)
+{
+    fl_words w;
+
+    FL_TRY(fl_decay_parse(value, &w));
+    keep_text(&o->regularization, value);
+    return FL_OK;
+}
+
+static fl_status set_clip(fl_optimizer *o, const char *value)
+{
+    fl_words w;
+
+    FL_TRY(fl_clip_parse(value, FL_CLIP_OF_ALL, &w));
+    keep_text(&o->clip, value);
+    return FL_OK;
+}
+
+static fl_status set_word(fl_optimizer *o, const char *word, const char *value)
+{
+    if (!strcmp(word, "learning_rate"))
+        return parse_number(word, value, &o->lr);
+    if (!strcmp(word, "regularization"))
+        return set_decay(o, value);
+    if (!strcmp(word, "grad_clip"))
+        return set_clip(o, value);
+    if (!strcmp(word, "lazy_mode"))
+        return parse_bool(word, value, &o->lazy);
+    if (o->rule->flag && !strcmp(word, o->rule->flag))
+        return parse_bool(word, value, &o->flag);
+    if (!strcmp(word, "initial_accumulator_value") &&
+        fl_rule_n_states(o->rule)) {
+        o->has_first = true;
+        return parse_number(word, value, &o->first_accumulator);
+    }
+    for (int i = 0; i < fl_rule_n_params(o->rule); i++)
+        if (!strcmp(rule_word(word), o->rule->params[i].name))
+            return parse_number(word, value, &o->p[i]);
+    return unknown_word(o, word);
+}
+
+/* One "word=value"; commas and spaces outside brackets separate them. */
+static const char *cut_word(const char *at, char buf[WORDS_MAX])
+{
+    size_t n = 0;
+    int depth = 0;
+
+    while (*at == ',' || isspace((unsigned char)*at))
+        at++;
+    for (; *at && (depth || (*at != ',' && !isspace((unsigned char)*at)));
+         at++) {
+        depth += (*at == '(') - (*at == ')');
+        if (!isspace((unsigned char)*at) && n + 1 < WORDS_MAX)
+            buf[n++] = *at;
+    }
+    buf[n] = '\0';
+    return at;
+}
+
+static fl_status parse_settings(fl_optimizer *o, const char *text)
+{
+    char word[WORDS_MAX];
+
+    while (*text) {
+        char *value;
+
+        text = cut_word(text, word);
+        if (!*word)
+            continue;
+        value = strchr(word, '=');
+        if (!value)
+            FL_FAIL(FL_ERR_INVAL, "'%s' is not of the form name=value", word);
+        *value++ = '\0';
+        FL_TRY(set_word(o, word, value));
+    }
+    return FL_OK;
+}
+
+static fl_status unknown_kind(const char *kind)
+{
+    fl_str known = { 0 };
+    fl_status st;
+
+    for (size_t i = 0; i < fl_rule_count(); i++)
+        fl_str_addf(&known, "%s%s", i ? ", " : "", fl_rule_at(i)->name);
+    st = fl_err_set(FL_ERR_NOTFOUND, "no optimizer is called %s; there are %s",
+                    kind, fl_str_text(&known));
+    fl_str_release(&known);
+    return st;
+}
+
+fl_optimizer *fl_optimizer_new(fl_ctx *c, const char *kind,
+                               const char *settings)
+{
+    const fl_rule *rule = fl_rule_find(kind);
+    fl_optimizer *o;
+
+    if (!rule) {
+        (void)unknown_kind(kind);
+        return NULL;
+    }
+    o = fl_alloc(sizeof(*o));
+    o->ctx = c;
+    o->rule = rule;
+    o->lr = 0.001;
+    o->lazy = true;
+    for (int i = 0; i < fl_rule_n_params(rule); i++)
+        o->p[i] = rule->params[i].value;
+    if (settings && parse_settings(o, settings)) {
+        fl_optimizer_free(o);
+        return NULL;
+    }
+    fl_vec_push(&c->optimizers, o);
+    return o;
+}
+
+void fl_optimizer_free(fl_optimizer *o)
+{
+    fl_free(o->regularization);
+    fl_free(o->clip);
+    fl_free(o);
+}
+
+void fl_optimizer_set_lr(fl_optimizer *o, fl_var *learning_rate)
+{
+    o->lr_var = learning_rate;
+    o->lr_failed = !learning_rate;
+}
+
+/* --- backward
+ * -----------------------------------------------------------------*/
+
+fl_status fl_append_backward(fl_var *loss, fl_param_grad **out, size_t *n)
+{
+    fl_grad_pairs pairs = { 0 };
+    fl_layer l;
+    fl_status st;
+    char buf[FL_SHAPE_TEXT_MAX];
+
+    if (!loss)
+        return FL_ERR_INVAL;
+    if (fl_shape_numel(&loss->meta.shape) != 1)
+        FL_FAIL(FL_ERR_INVAL,
+                "loss %s has shape %s; a loss is one number: take its mean",
+                loss->name, fl_shape_text(&loss->meta.shape, buf));
+    fl_layer_begin_in(&l, fl_ctx_of(loss), loss->block, NULL, loss->name);
+    l.role = FL_ROLE_BACKWARD;
+    fl_layer_out(&l, "Out",
+                 fl_arena_printf(&loss->block->program->arena,
+                                 "%s" FL_GRAD_SUFFIX, loss->name));
+    fl_layer_shape(&l, "shape", &loss->meta.shape);
+    fl_layer_str(&l, "dtype", fl_dtype_text(loss->meta.dtype));
+    fl_layer_float(&l, "value", 1);
+    if (!fl_layer_emit(&l, "fill_constant", NULL))
+        return FL_ERR_INVAL;
+    st = fl_grad_append(loss->block, loss, "sum", &pairs);
+    if (st) {
+        fl_vec_release(&pairs);
+        return st;
+    }
+    *out = fl_alloc(sizeof(**out) * (pairs.len + 1));
+    for (size_t i = 0; i < pairs.len; i++)
+        (*out)[i] = (fl_param_grad){ pairs.data[i].param, pairs.data[i].grad };
+    *n = pairs.len;
+    fl_vec_release(&pairs);
+    return FL_OK;
+}
+
+void fl_param_grads_free(fl_param_grad *pg)
+{
+    fl_free(pg);
+}
+
+/* --- clipping and decay
+ * ---------------------------------------------------------*/
+
+static void begin_update(fl_optimizer *o, fl_layer *l, const fl_var *param,
+                         const char *kind)
+{
+    fl_layer_begin_in(l, o->ctx, param->block, kind, NULL);
+    l->role = FL_ROLE_OPTIMIZE;
+}
+
+static fl_status clip_one(fl_optimizer *o, fl_param_grad *pg, const char *text)
+{
+    fl_words w;
+    fl_layer l;
+
+    FL_TRY(fl_words_parse(text, &w));
+    if (!strcmp(w.name, "value")) {
+        begin_update(o, &l, pg->param, "clip");
+        fl_layer_in(&l, "X", pg->grad);
+        fl_layer_float(&l, "min", w.v[0]);
+        fl_layer_float(&l, "max", w.v[1]);
+        pg->grad = fl_layer_emit(&l, "clip", "Out");
+    } else {
+        begin_update(o, &l, pg->param, "clip_by_norm");
+        fl_layer_in(&l, "X", pg->grad);
+        fl_layer_float(&l, "max_norm", w.v[0]);
+        pg->grad = fl_layer_emit(&l, "clip_by_norm", "Out");
+    }
+    return pg->grad ? FL_OK : FL_ERR_INVAL;
+}
+
+static fl_status clip_global(fl_optimizer *o, fl_param_grad *pg, size_t n,
+                             double max_norm)
+{
+    fl_arena *arena = &pg[0].param->block->program->arena;
+    const char **names = fl_arena_alloc(arena, sizeof(char *) * n);
+    fl_layer l;
+
+    begin_update(o, &l, pg[0].param, "clip_by_global_norm");
+    for (size_t i = 0; i < n; i++) {
+        names[i] = fl_layer_tmp(&l);
+        fl_layer_in(&l, "X", pg[i].grad);
+        fl_layer_out(&l, "Out", names[i]);
+    }
+    fl_layer_float(&l, "max_norm", max_norm);
+    if (!fl_layer_emit(&l, "clip_by_global_norm", NULL))
+        return FL_ERR_INVAL;
+    for (size_t i = 0; i < n; i++)
+        pg[i].grad = fl_block_find_var(l.block, names[i]);
+    return FL_OK;
+}
+
+static fl_status clip_all(fl_optimizer *o, fl_param_grad *pg, size_t n)
+{
+    fl_words w = { 0 };
+
+    if (o->clip)
+        FL_TRY(fl_words_parse(o->clip, &w));
+    if (!strcmp(w.name, "global_norm"))
+        return n ? clip_global(o, pg, n, w.v[0]) : FL_OK;
+    for (size_t i = 0; i < n; i++) {
+        const char *text = pg[i].param->clip ? pg[i].param->clip : o->clip;
+
+        if (text)
+            FL_TRY(clip_one(o, &pg[i], text));
+    }
+    return FL_OK;
+}
+
+static fl_status decay(fl_optimizer *o, fl_param_grad *pg)
+{
+    const char *text =
+        pg->param->regularizer ? pg->param->regularizer : o->regularization;
+    fl_words w;
+    fl_layer l;
+
+    if (!text)
+        return FL_OK;
+    FL_TRY(fl_words_parse(text, &w));
+    begin_update(o, &l, pg->param, "weight_decay");
+    fl_layer_in(&l, "Param", pg->param);
+    fl_layer_in(&l, "Grad", pg->grad);
+    fl_layer_float(&l, w.name, w.v[0]);
+    pg->grad = fl_layer_emit(&l, "weight_decay", "Out");
+    return pg->grad ? FL_OK : FL_ERR_INVAL;
+}
+
+/* --- update
+ * -------------------------------------------------------------------*/
+
+static fl_var *constant_lr(fl_ctx *c, fl_block *b, double rate)
+{
+    static const fl_shape one = { .rank = 1, .dim = { 1 } };
+
+    return fl_layer_state(c, b, fl_program_name(b->program, "learning_rate"),
+                          FL_DTYPE_F32, &one, rate);
+}
+
+static fl_var *learning_rate(fl_optimizer *o, const fl_var *param)
+{
+    fl_layer l;
+
+    if (!o->lr_var)
+        o->lr_var = constant_lr(o->ctx, param->block, o->lr);
+    if (!o->lr_var || param->lr == 1)
+        return o->lr_var;
+    fl_layer_begin_in(&l, o->ctx, param->block, "learning_rate_scale", NULL);
+    l.role = FL_ROLE_OPTIMIZE;
+    fl_layer_in(&l, "X", o->lr_var);
+    fl_layer_float(&l, "scale", param->lr);
+    return fl_layer_emit(&l, "scale", "Out");
+}
+
+static double first_value(const fl_optimizer *o, const fl_rule_state *s)
+{
+    for (int i = 0; s->first_from && i < fl_rule_n_params(o->rule); i++)
+        if (!strcmp(o->rule->params[i].name, s->first_from))
+            return o->p[i];
+    return o->has_first ? o->first_accumulator : s->first;
+}
+
+static fl_status add_state(fl_optimizer *o, fl_layer *l, const fl_var *param,
+                           const fl_rule_state *s, const fl_shape *shape)
+{
+    char name[FL_ERR_TEXT_MAX];
+    fl_var *v;
+
+    snprintf(name, sizeof(name), "%s_%s", param->name, s->suffix);
+    v = fl_layer_state(o->ctx, l->block,
+                       fl_program_name(l->block->program, name),
+                       param->meta.dtype, shape, first_value(o, s));
+    fl_layer_in(l, s->slot, v);
+    if (v)
+        fl_layer_out(l, s->out_slot, v->name);
+    return v ? FL_OK : FL_ERR_INVAL;
+}
+
+static bool has_lazy_mode(const fl_optimizer *o, const fl_layer *l)
+{
+    const fl_op *op = l->block->program->ops->find(o->rule->name);
+
+    return op && fl_op_find_attr(op, "lazy_mode") >= 0;
+}
+
+static fl_status update(fl_optimizer *o, const fl_param_grad *pg)
+{
+    static const fl_shape one = { .rank = 1, .dim = { 1 } };
+    fl_var *lr = learning_rate(o, pg->param);
+    fl_layer l;
+
+    if (!lr)
+        return FL_ERR_INVAL;
+    begin_update(o, &l, pg->param, o->rule->name);
+    fl_layer_in(&l, "Param", pg->param);
+    fl_layer_in(&l, "Grad", pg->grad);
+    fl_layer_in(&l, "LearningRate", lr);
+    fl_layer_out(&l, "ParamOut", pg->param->name);
+    for (int i = 0; i < fl_rule_n_states(o->rule); i++)
+        FL_TRY(add_state(o, &l, pg->param, &o->rule->states[i],
+                         &pg->param->meta.shape));
+    for (int i = 0; i < fl_rule_n_scalars(o->rule); i++)
+        FL_TRY(add_state(o, &l, pg->param, &o->rule->scalars[i], &one));
+    for (int i = 0; i < fl_rule_n_params(o->rule); i++)
+        fl_layer_float(&l, o->rule->params[i].name, o->p[i]);
+    if (o->rule->flag)
+        fl_layer_bool(&l, o->rule->flag, o->flag);
+    if (has_lazy_mode(o, &l))
+        fl_layer_bool(&l, "lazy_mode", o->lazy);
+    return fl_layer_emit(&l, o->rule->name, NULL) ? FL_OK : FL_ERR_INVAL;
+}
+
+fl_status fl_apply_gradients(fl_optimizer *o, const fl_param_grad *pg, size_t n)
+{
+    fl_param_grad *mine;
+    fl_status st;
+
+    if (!o)
+        return FL_ERR_INVAL;
+    if (!n)
+        FL_FAIL(FL_ERR_INVAL, "there is no gradient to apply");
+    if (o->lr_failed)
+        FL_FAIL(FL_ERR_INVAL,
+                "optimizer %s was given a learning rate that failed to build",
+                o->rule->name);
+    mine = fl_alloc(sizeof(*mine) * n);
+    memcpy(mine, pg, sizeof(*mine) * n);
+    st = clip_all(o, mine, n);
+    for (size_t i = 0; i < n && !st; i++)
+        st = decay(o, &mine[i]);
+    for (size_t i = 0; i < n && !st; i++)
+        st = update(o, &mine[i]);
+    fl_free(mine);
+    return fl_err_ctx(st, "optimizer %s", o->rule->name);
+}
+
+fl_status fl_minimize(fl_optimizer *o, fl_var *loss)
+{
+    fl_param_grad *pg;
+    fl_status st;
+    size_t n;
+
+    if (!o)
+        return FL_ERR_INVAL;
+    FL_TRY(fl_append_backward(loss, &pg, &n));
+    st = fl_apply_gradients(o, pg, n);
+    fl_param_grads_free(pg);
+    return st;
+}
+
+/* --- schedules
+ * ------------------------------------------------------------------*/
+
+static fl_var *begin_schedule(fl_layer *l, fl_ctx *c, const char *kind)
+{
+    fl_block *b = fl_program_main(c->main);
+    fl_var *step = fl_block_find_var(b, "@LR_DECAY_COUNTER@");
+    fl_layer counter;
+
+    if (!step) {
+        fl_layer_begin_in(&counter, c, b, "global_step", NULL);
+        counter.role = FL_ROLE_LR;
+        fl_layer_out(&counter, "Out", "@LR_DECAY_COUNTER@");
+        step = fl_layer_emit(&counter, "global_step", NULL);
+    }
+    fl_layer_begin_in(l, c, b, kind, NULL);
+    l->role = FL_ROLE_LR;
+    fl_layer_in(l, "Step", step);
+    return step;
+}
+
+fl_var *fl_exponential_decay(fl_ctx *c, double rate, int64_t decay_steps,
+                             double decay_rate, bool staircase)
+{
+    fl_layer l;
+
+    begin_schedule(&l, c, "lr_exponential_decay");
+    fl_layer_float(&l, "learning_rate", rate);
+    fl_layer_int(&l, "decay_steps", decay_steps);
+    fl_layer_float(&l, "decay_rate", decay_rate);
+    fl_layer_bool(&l, "staircase", staircase);
+    return fl_layer_emit(&l, "lr_exponential_decay", "Out");
+}
+
+fl_var *fl_piecewise_decay(fl_ctx *c, const int64_t *boundaries,
+                           const double *values, size_t n_boundaries)
+{
+    fl_layer l;
+
+    begin_schedule(&l, c, "lr_piecewise_decay");
+    fl_layer_ints(&l, "boundaries", boundaries, n_boundaries);
+    fl_layer_floats(&l, "values", values, n_boundaries + 1);
+    return fl_layer_emit(&l, "lr_piecewise_decay", "Out");
+}
+
+fl_var *fl_linear_lr_warmup(fl_var *inner, int64_t warmup_steps,
+                            double start_lr, double end_lr)
+{
+    fl_layer l;
+
+    if (!inner)
+        return NULL;
+    begin_schedule(&l, fl_ctx_of(inner), "lr_linear_warmup");
+    fl_layer_in(&l, "X", inner);
+    fl_layer_int(&l, "warmup_steps", warmup_steps);
+    fl_layer_float(&l, "start_lr", start_lr);
+    fl_layer_float(&l, "end_lr", end_lr);
+    return fl_layer_emit(&l, "lr_linear_warmup", "Out");
+}
+
+fl_var *fl_constant_lr(fl_ctx *c, double rate)
+{
+    return constant_lr(c, fl_program_main(c->main), rate);
+}

@@ -1,0 +1,334 @@
+/* executor.c - compiles programs into units and keeps them. */
+#include "exec/executor.h"
+
+/* --- making a unit
+ * -----------------------------------------------------------*/
+
+static fl_status check_names(const fl_unit_spec *s)
+{
+    const fl_block *b = fl_program_main(s->program);
+
+    for (size_t i = 0; i < s->n_feeds; i++)
+        if (!fl_block_find_var(b, s->feeds[i]))
+            FL_FAIL(FL_ERR_NOTFOUND, "feed %s is not in the program",
+                    s->feeds[i]);
+    for (size_t i = 0; i < s->n_fetches; i++)
+        if (!fl_block_find_var(b, s->fetches[i]))
+            FL_FAIL(FL_ERR_NOTFOUND, "fetch %s is not in the program",
+                    s->fetches[i]);
+    return FL_OK;
+}
+
+/* A gradient that the caller feeds is not computed. */
+static void drop_writer(fl_program *p, const char *name)
+{
+    fl_block *b = fl_program_main(p);
+    fl_var *v = fl_block_find_var(b, name);
+    fl_op_node *next;
+
+    for (fl_op_node *n = b->first; n; n = next) {
+        next = n->next;
+        if (fl_node_writes_var(n, v))
+            fl_block_remove(b, n);
+    }
+    v->flags |= FL_VAR_DATA;
+}
+
+fl_status fl_unit_program(const fl_unit_spec *spec, fl_program **out)
+{
+    fl_program *p;
+    fl_status st;
+
+    FL_TRY(check_names(spec));
+    FL_TRY(fl_program_clone(spec->program, FL_CLONE_ALL, &p));
+    p->fetches.len = 0;
+    for (size_t i = 0; i < spec->n_fetches; i++)
+        fl_program_fetch(p, spec->fetches[i]);
+    if (spec->fed_grad)
+        drop_writer(p, spec->fed_grad);
+    st = fl_program_verify(p);
+    if (!st)
+        st = fl_passes_run(p, &spec->passes);
+    if (st) {
+        fl_program_free(p);
+        return st;
+    }
+    *out = p;
+    return FL_OK;
+}
+
+static const char *const *copy_names(fl_arena *a, const char *const *names,
+                                     size_t n)
+{
+    const char **copy = fl_arena_alloc(a, sizeof(char *) * (n + 1));
+
+    for (size_t i = 0; i < n; i++)
+        copy[i] = fl_arena_strdup(a, names[i]);
+    return copy;
+}
+
+static void keep_spec(fl_unit *u, const fl_unit_spec *s)
+{
+    u->spec = *s;
+    u->spec.feeds = copy_names(&u->arena, s->feeds, s->n_feeds);
+    u->spec.fetches = copy_names(&u->arena, s->fetches, s->n_fetches);
+    if (s->fed_grad)
+        u->spec.fed_grad = fl_arena_strdup(&u->arena, s->fed_grad);
+    if (s->passes.skip)
+        u->spec.passes.skip = fl_arena_strdup(&u->arena, s->passes.skip);
+    u->program_id = s->program->id;
+    u->program_version = s->program->version;
+}
+
+static fl_status make_plan(fl_unit *u)
+{
+    fl_plan_options o = { .nominal_batch = u->spec.nominal_batch };
+    fl_map fed = { 0 };
+    fl_program *p;
+    fl_status st = fl_unit_program(&u->spec, &p);
+
+    if (st)
+        return st;
+    for (size_t i = 0; i < u->spec.n_feeds; i++)
+        fl_map_put(&fed, u->spec.feeds[i], u);
+    o.fed = &fed;
+    o.concurrent = u->spec.n_threads > u->spec.n_runners ||
+                   u->spec.kind == FL_UNIT_REPLICAS;
+    st = fl_plan_new(&u->plan, p, &o);
+    fl_map_release(&fed);
+    return st;
+}
+
+static fl_status make_runners(fl_unit *u, const fl_exec_options *o)
+{
+    int n = u->spec.n_runners;
+    int each = u->spec.n_threads / n;
+    int members = u->spec.n_threads > n ? u->spec.n_threads : n;
+
+    u->runners = fl_arena_alloc(&u->arena, sizeof(*u->runners) * (size_t)n);
+    u->teams = fl_arena_alloc(&u->arena, sizeof(*u->teams) * (size_t)n);
+    for (int i = 0; i < n; i++) {
+        if (each > 1)
+            FL_TRY(fl_team_new(&u->teams[i], each, "fl-op"));
+        u->runners[i] = fl_runner_new(u->plan, o, u->teams[i], members, i);
+    }
+    if (u->spec.kind == FL_UNIT_ALONE)
+        return FL_OK;
+    members = u->spec.n_threads < n ? u->spec.n_threads : n;
+    FL_TRY(fl_team_new(&u->team, members, "fl-run"));
+    if (u->spec.kind == FL_UNIT_REPLICAS)
+        u->replicas = fl_replicas_new(u->runners, n, u->team, u->spec.merge,
+                                      u->spec.coeff);
+    return FL_OK;
+}
+
+static void find_indices(fl_unit *u)
+{
+    const fl_unit_spec *s = &u->spec;
+
+    u->feed_index = fl_arena_alloc(&u->arena, sizeof(int) * (s->n_feeds + 1));
+    u->fetch_index =
+        fl_arena_alloc(&u->arena, sizeof(int) * (s->n_fetches + 1));
+    for (size_t i = 0; i < s->n_feeds; i++)
+        u->feed_index[i] = fl_plan_find(u->plan, s->feeds[i]);
+    for (size_t i = 0; i < s->n_fetches; i++)
+        u->fetch_index[i] = fl_plan_find(u->plan, s->fetches[i]);
+}
+
+static void unit_free(fl_unit *u)
+{
+    fl_replicas_free(u->replicas);
+    for (int i = 0; u->runners && i < u->spec.n_runners; i++) {
+        fl_runner_free(u->runners[i]);
+        fl_team_free(u->teams[i]);
+    }
+    fl_team_free(u->team);
+    fl_plan_free(u->plan);
+    fl_arena_release(&u->arena);
+    fl_free(u);
+}
+
+static fl_status unit_new(fl_executor *e, const fl_unit_spec *spec,
+                          fl_unit **out)
+{
+    fl_unit *u = fl_alloc(sizeof(*u));
+    fl_status st;
+
+    fl_arena_init(&u->arena, 8 << 10);
+    keep_spec(u, spec);
+    st = make_plan(u);
+    if (!st)
+        st = make_runners(u, &e->options);
+    if (st) {
+        unit_free(u);
+        return st;
+    }
+    find_indices(u);
+    *out = u;
+    return FL_OK;
+}
+
+/* --- keeping units
+ * -----------------------------------------------------------*/
+
+static bool same_names(const char *const *a, size_t n_a, const char *const *b,
+                       size_t n_b)
+{
+    if (n_a != n_b)
+        return false;
+    for (size_t i = 0; i < n_a; i++)
+        if (strcmp(a[i], b[i]))
+            return false;
+    return true;
+}
+
+static bool same_text(const char *a, const char *b)
+{
+    return a == b || (a && b && !strcmp(a, b));
+}
+
+static bool is_unit_of(const fl_unit *u, const fl_unit_spec *s)
+{
+    const fl_unit_spec *k = &u->spec;
+
+    return k->program == s->program && u->program_id == s->program->id &&
+           u->program_version == s->program->version && k->kind == s->kind &&
+           k->n_runners == s->n_runners && k->n_threads == s->n_threads &&
+           k->merge == s->merge && k->coeff == s->coeff &&
+           k->passes.optimize == s->passes.optimize &&
+           same_text(k->passes.skip, s->passes.skip) &&
+           same_text(k->fed_grad, s->fed_grad) &&
+           same_names(k->feeds, k->n_feeds, s->feeds, s->n_feeds) &&
+           same_names(k->fetches, k->n_fetches, s->fetches, s->n_fetches);
+}
+
+fl_status fl_executor_unit(fl_executor *e, const fl_unit_spec *spec,
+                           fl_unit **out)
+{
+    fl_unit **at = &e->units;
+    fl_unit *u;
+
+    while (*at && !is_unit_of(*at, spec))
+        at = &(*at)->next;
+    u = *at;
+    if (u)
+        *at = u->next;
+    else
+        FL_TRY(unit_new(e, spec, &u));
+    u->next = e->units;
+    e->units = u;
+    *out = u;
+    return FL_OK;
+}
+
+void fl_executor_drop_units(fl_executor *e)
+{
+    fl_unit *next;
+
+    for (fl_unit *u = e->units; u; u = next) {
+        next = u->next;
+        unit_free(u);
+    }
+    e->units = NULL;
+}
+
+/* --- running a unit
+ * ----------------------------------------------------------*/
+
+fl_status fl_unit_feed(fl_unit *u, int i, const fl_feed *feeds)
+{
+    for (size_t k = 0; k < u->spec.n_feeds; k++)
+        if (u->feed_index[k] >= 0)
+            FL_TRY(fl_runner_feed(u->runners[i], u->feed_index[k],
+                                  &feeds[k].value));
+    return FL_OK;
+}
+
+void fl_unit_fetch(const fl_unit *u, int i, fl_tensor *out)
+{
+    for (size_t k = 0; k < u->spec.n_fetches; k++)
+        out[k] = u->runners[i]->tensors[u->fetch_index[k]];
+}
+
+/* A run that trains is a step; others see the number of the next one. */
+static uint64_t next_step(fl_executor *e, const fl_unit *u)
+{
+    fl_scope *s = e->options.scope;
+
+    return u->plan->trains ? atomic_fetch_add(&s->step, 1)
+                           : atomic_load(&s->step);
+}
+
+fl_status fl_unit_run_alone(fl_executor *e, fl_unit *u, const fl_feed *feeds)
+{
+    FL_TRY(fl_unit_feed(u, 0, feeds));
+    FL_TRY(fl_runner_begin(u->runners[0], next_step(e, u)));
+    return fl_runner_run(u->runners[0], FL_PART_ALL, NULL);
+}
+
+fl_status fl_unit_run_replicas(fl_executor *e, fl_unit *u, const fl_feed *feeds)
+{
+    uint64_t step = next_step(e, u);
+
+    for (int i = 0; i < u->spec.n_runners; i++) {
+        FL_TRY(
+            fl_err_ctx(fl_unit_feed(u, i, feeds + (size_t)i * u->spec.n_feeds),
+                       "replica %d", i));
+        FL_TRY(fl_runner_begin(u->runners[i], step));
+    }
+    return fl_replicas_run(u->replicas);
+}
+
+typedef struct hogwild {
+    fl_executor *e;
+    fl_unit *u;
+    const fl_hogwild_args *args;
+    fl_feed *feeds;     /* n_feeds per thread */
+    fl_tensor *fetched; /* n_fetches per thread */
+    atomic_bool stop;   /* another thread failed */
+} hogwild;
+
+static fl_status hogwild_batch(hogwild *h, int i, const fl_feed *feeds)
+{
+    FL_TRY(fl_unit_feed(h->u, i, feeds));
+    FL_TRY(fl_runner_begin(h->u->runners[i], next_step(h->e, h->u)));
+    return fl_runner_run(h->u->runners[i], FL_PART_ALL, NULL);
+}
+
+static fl_status hogwild_thread(void *arg, int i)
+{
+    hogwild *h = arg;
+    const fl_hogwild_args *a = h->args;
+    fl_feed *feeds = h->feeds + (size_t)i * a->n_feeds;
+    fl_tensor *fetched = h->fetched + (size_t)i * a->n_fetches;
+    fl_status st = FL_OK;
+
+    while (!st && !atomic_load(&h->stop) && a->next(a->arg, i, feeds)) {
+        st = hogwild_batch(h, i, feeds);
+        if (!st && a->on_batch) {
+            fl_unit_fetch(h->u, i, fetched);
+            a->on_batch(a->arg, i, fetched);
+        }
+    }
+    if (st)
+        atomic_store(&h->stop, true);
+    return fl_err_ctx(st, "training thread %d", i);
+}
+
+fl_status fl_unit_run_hogwild(fl_executor *e, fl_unit *u,
+                              const fl_hogwild_args *args)
+{
+    size_t n = (size_t)args->num_threads;
+    hogwild h = { .e = e, .u = u, .args = args };
+    fl_status st;
+
+    h.feeds = fl_alloc(sizeof(fl_feed) * (n * args->n_feeds + 1));
+    h.fetched = fl_alloc(sizeof(fl_tensor) * (n * args->n_fetches + 1));
+    for (size_t i = 0; i < n * args->n_feeds; i++)
+        h.feeds[i].name = args->feed_names[i % args->n_feeds];
+    atomic_init(&h.stop, false);
+    st = fl_team_run(u->team, hogwild_thread, &h);
+    fl_free(h.feeds);
+    fl_free(h.fetched);
+    return st;
+}

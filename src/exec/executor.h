@@ -1,0 +1,82 @@
+/* executor.h - compiled programs and what runs them.
+ *
+ * A unit is one program compiled for one set of feeds and fetches and one way
+ * to run it: alone, as replicas, or as hogwild threads. An executor keeps its
+ * units. Owner thread only.
+ */
+#ifndef FL_EXEC_EXECUTOR_H
+#define FL_EXEC_EXECUTOR_H
+
+#include "exec/replicas.h"
+#include "exec/runner.h"
+#include "flotilla/executor.h"
+#include "pass/pass.h"
+
+typedef enum fl_unit_kind {
+    FL_UNIT_ALONE,
+    FL_UNIT_REPLICAS,
+    FL_UNIT_HOGWILD
+} fl_unit_kind;
+
+/* What a unit is made from; also its key. Names are borrowed for the call. */
+typedef struct fl_unit_spec {
+    const fl_program *program;
+    fl_unit_kind kind;
+    int n_runners, n_threads; /* n_threads in all */
+    const char *const *feeds;
+    const char *const *fetches;
+    size_t n_feeds, n_fetches;
+    fl_merge_kind merge;
+    double coeff;
+    const char *fed_grad; /* a variable that is fed instead of computed */
+    int64_t nominal_batch;
+    fl_pass_options passes;
+} fl_unit_spec;
+
+typedef struct fl_unit {
+    fl_unit_spec spec; /* with names of its own */
+    uint64_t program_id, program_version;
+    fl_arena arena;
+    fl_plan *plan;
+    fl_runner **runners;
+    fl_team **teams; /* by runner; entries may be NULL */
+    fl_team *team;   /* runs the runners */
+    fl_replicas *replicas;
+    int *feed_index, *fetch_index; /* plan variables; -1: not needed */
+    struct fl_unit *next;
+} fl_unit;
+
+struct fl_executor {
+    fl_exec_options options;
+    fl_unit *units; /* newest use first */
+    fl_trace trace;
+    void *owner; /* the context */
+};
+
+/* Finds or makes the unit. */
+FL_MUST_CHECK
+fl_status fl_executor_unit(fl_executor *e, const fl_unit_spec *spec,
+                           fl_unit **out);
+void fl_executor_drop_units(fl_executor *e);
+
+/* The program after the passes, for looking at it. */
+FL_MUST_CHECK
+fl_status fl_unit_program(const fl_unit_spec *spec, fl_program **out);
+
+/* Feeds runner i of a unit, in the order of spec.feeds. */
+FL_MUST_CHECK
+fl_status fl_unit_feed(fl_unit *u, int i, const fl_feed *feeds);
+
+/* Views of what runner i has for the fetches. */
+void fl_unit_fetch(const fl_unit *u, int i, fl_tensor *out);
+
+FL_MUST_CHECK
+fl_status fl_unit_run_alone(fl_executor *e, fl_unit *u, const fl_feed *feeds);
+FL_MUST_CHECK
+fl_status fl_unit_run_replicas(fl_executor *e, fl_unit *u,
+                               const fl_feed *feeds);
+FL_MUST_CHECK
+fl_status fl_unit_run_hogwild(fl_executor *e, fl_unit *u,
+                              const fl_hogwild_args *args);
+
+#endif

@@ -1,0 +1,315 @@
+/* plan.c - orders a program and finds what depends on what.
+ *
+ * Steps are the operators in program order. Step j depends on step i < j when
+ * j reads what i wrote, writes what i read, writes what i wrote, or when both
+ * have effects outside the program (these keep their order).
+ */
+#include "exec/plan.h"
+
+/* Accessors of one variable so far, while dependencies are collected. */
+typedef struct access {
+    int writer;          /* last step that wrote it, or -1 */
+    FL_VEC(int) readers; /* since then */
+} access;
+
+typedef struct builder {
+    fl_plan *plan;
+    fl_map index; /* variable name -> 1 + index, as a pointer */
+    access *accesses;
+    int *dep_mark; /* dep_mark[i] == j: i is already a dependency of j */
+    FL_VEC(int) edges_from, edges_to;
+    int last_effect;
+} builder;
+
+static int var_index(builder *b, const fl_var *v)
+{
+    uintptr_t i = (uintptr_t)fl_map_find(&b->index, v->name);
+
+    if (!i) {
+        i = (uintptr_t)b->plan->n_vars + 1;
+        b->plan->vars[b->plan->n_vars++] =
+            (fl_plan_var){ .var = v, .place = -1, .first = -1, .last = -1 };
+        fl_map_put(&b->index, v->name, (void *)i);
+    }
+    return (int)i - 1;
+}
+
+static size_t count_args(const fl_args *args, int n_slots)
+{
+    size_t n = 0;
+
+    for (int s = 0; s < n_slots; s++)
+        n += (size_t)args[s].n;
+    return n;
+}
+
+static void bind_side(builder *b, const fl_args *args, int n_slots, int **len,
+                      int **vars)
+{
+    fl_arena *arena = &b->plan->arena;
+    int at = 0;
+
+    *len = fl_arena_alloc(arena, sizeof(int) * ((size_t)n_slots + 1));
+    *vars =
+        fl_arena_alloc(arena, sizeof(int) * (count_args(args, n_slots) + 1));
+    for (int s = 0; s < n_slots; s++) {
+        (*len)[s] = args[s].n;
+        for (int i = 0; i < args[s].n; i++)
+            (*vars)[at++] =
+                args[s].vars[i] ? var_index(b, args[s].vars[i]) : -1;
+    }
+}
+
+static void add_dep(builder *b, int from, int to)
+{
+    if (from < 0 || from == to || b->dep_mark[from] == to)
+        return;
+    b->dep_mark[from] = to;
+    fl_vec_push(&b->edges_from, from);
+    fl_vec_push(&b->edges_to, to);
+    b->plan->steps[from].n_next++;
+    b->plan->steps[to].n_deps++;
+}
+
+static void note_read(builder *b, int step, int var, bool reads)
+{
+    fl_plan_var *v = &b->plan->vars[var];
+    access *a = &b->accesses[var];
+
+    add_dep(b, a->writer, step);
+    fl_vec_push(&a->readers, step);
+    if (!reads)
+        return; /* needs the shape only: no reason to keep the data */
+    if (a->writer < 0)
+        v->read_first = true;
+    v->last = step;
+}
+
+static void note_write(builder *b, int step, int var)
+{
+    fl_plan_var *v = &b->plan->vars[var];
+    access *a = &b->accesses[var];
+
+    add_dep(b, a->writer, step);
+    for (size_t i = 0; i < a->readers.len; i++)
+        add_dep(b, a->readers.data[i], step);
+    a->readers.len = 0;
+    a->writer = step;
+    v->written = true;
+    if (v->first < 0)
+        v->first = step;
+    v->last = step;
+}
+
+static void note_step(builder *b, int step)
+{
+    fl_plan_step *s = &b->plan->steps[step];
+    int at = 0;
+
+    for (int slot = 0; slot < s->n_in; slot++)
+        for (int i = 0; i < s->in_len[slot]; i++, at++)
+            if (s->in[at] >= 0)
+                note_read(b, step, s->in[at], fl_node_reads(s->node, slot));
+    at = 0;
+    for (int slot = 0; slot < s->n_out; slot++)
+        for (int i = 0; i < s->out_len[slot]; i++, at++)
+            if (s->out[at] >= 0)
+                note_write(b, step, s->out[at]);
+    if (s->node->def->flags & FL_OP_EFFECT) {
+        add_dep(b, b->last_effect, step);
+        b->last_effect = step;
+    }
+}
+
+static void make_steps(builder *b)
+{
+    const fl_block *block = fl_program_main(b->plan->program);
+    int i = 0;
+
+    for (const fl_op_node *n = block->first; n; n = n->next, i++) {
+        fl_plan_step *s = &b->plan->steps[i];
+
+        s->node = n;
+        s->n_in = fl_node_n_in(n);
+        s->n_out = fl_node_n_out(n);
+        bind_side(b, n->in, s->n_in, &s->in_len, &s->in);
+        bind_side(b, n->out, s->n_out, &s->out_len, &s->out);
+        b->plan->trains |= n->role == FL_ROLE_OPTIMIZE || n->role == FL_ROLE_LR;
+        b->plan->waits |= (n->def->flags & FL_OP_WAITS) != 0;
+    }
+}
+
+static void keep_edges(builder *b)
+{
+    fl_plan *p = b->plan;
+
+    for (int i = 0; i < p->n_steps; i++) {
+        p->steps[i].next = fl_arena_alloc(
+            &p->arena, sizeof(int) * ((size_t)p->steps[i].n_next + 1));
+        p->steps[i].n_next = 0;
+    }
+    for (size_t k = 0; k < b->edges_from.len; k++) {
+        fl_plan_step *s = &p->steps[b->edges_from.data[k]];
+
+        s->next[s->n_next++] = b->edges_to.data[k];
+    }
+}
+
+/* before[j]: the steps that are done before j starts in any schedule. */
+static uint64_t *all_before(const builder *b, size_t words)
+{
+    const fl_plan *p = b->plan;
+    uint64_t *before = fl_alloc((size_t)p->n_steps * words * sizeof(uint64_t) +
+                                sizeof(uint64_t));
+
+    for (int i = 0; i < p->n_steps; i++)
+        for (int k = 0; k < p->steps[i].n_next; k++) {
+            uint64_t *to = before + (size_t)p->steps[i].next[k] * words;
+
+            to[i / 64] |= 1ull << (i % 64);
+            for (size_t w = 0; w < words; w++)
+                to[w] |= before[(size_t)i * words + w];
+        }
+    return before;
+}
+
+static fl_status find_homes(fl_plan *p, const fl_map *fed)
+{
+    for (int i = 0; i < p->n_vars; i++) {
+        fl_plan_var *v = &p->vars[i];
+
+        v->fetched = fl_program_is_fetched(p->program, v->var->name);
+        if (fl_map_find(fed, v->var->name)) {
+            v->home = FL_HOME_FEED;
+        } else if (v->var->flags & FL_VAR_PERSIST) {
+            v->home = FL_HOME_SCOPE;
+        } else if (v->var->flags & FL_VAR_DATA) {
+            FL_FAIL(FL_ERR_INVAL,
+                    "variable %s is needed but not fed; feed it or leave out "
+                    "what reads it",
+                    v->var->name);
+        } else {
+            v->home = FL_HOME_PLACE;
+        }
+        if (v->home == FL_HOME_FEED && v->written)
+            FL_FAIL(FL_ERR_INVAL,
+                    "variable %s is fed, but the program writes "
+                    "it",
+                    v->var->name);
+    }
+    return FL_OK;
+}
+
+/* Gradients that operators made have the right shape; fed ones may not. */
+static void find_fed_grads(fl_plan *p)
+{
+    for (int j = 0; j < p->n_steps; j++) {
+        fl_plan_step *s = &p->steps[j];
+        const fl_op *def = s->node->def;
+        int first = fl_op_n_in(def) + fl_op_n_out(def);
+        int at = 0;
+
+        for (int slot = 0; slot < s->n_in; slot++)
+            for (int i = 0; i < s->in_len[slot]; i++, at++)
+                if (s->node->is_grad && slot >= first && s->in[at] >= 0 &&
+                    p->vars[s->in[at]].home == FL_HOME_FEED)
+                    s->fed_grad = true;
+    }
+}
+
+static void choose_places(builder *b, const fl_plan_options *o)
+{
+    size_t words = ((size_t)b->plan->n_steps + 63) / 64;
+    uint64_t *before = o->concurrent ? all_before(b, words) : NULL;
+
+    fl_plan_places(b->plan, before, words, o->nominal_batch);
+    fl_free(before);
+}
+
+static size_t count_vars(const fl_program *p)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < p->blocks.len; i++)
+        for (const fl_var *v = p->blocks.data[i]->first_var; v; v = v->next)
+            n++;
+    return n;
+}
+
+/* Fetched variables that no operator touches (data, parameters) need a place
+   in the list as well. */
+static void add_fetched(builder *b)
+{
+    const fl_program *p = b->plan->program;
+
+    for (size_t i = 0; i < p->fetches.len; i++)
+        var_index(b, fl_block_find_var(fl_program_main(p), p->fetches.data[i]));
+}
+
+static void builder_release(builder *b, size_t n_vars)
+{
+    for (size_t i = 0; i < n_vars; i++)
+        fl_vec_release(&b->accesses[i].readers);
+    fl_free(b->accesses);
+    fl_free(b->dep_mark);
+    fl_vec_release(&b->edges_from);
+    fl_vec_release(&b->edges_to);
+    fl_map_release(&b->index);
+}
+
+fl_status fl_plan_new(fl_plan **out, fl_program *program,
+                      const fl_plan_options *options)
+{
+    fl_plan *p = fl_alloc(sizeof(*p));
+    builder b = { .plan = p, .last_effect = -1 };
+    size_t n_vars = count_vars(program);
+    fl_status st;
+
+    p->program = program;
+    p->concurrent = options->concurrent;
+    p->n_steps = (int)fl_program_main(program)->n_ops;
+    fl_arena_init(&p->arena, 64 << 10);
+    p->vars = fl_arena_alloc(&p->arena, sizeof(*p->vars) * (n_vars + 1));
+    p->steps =
+        fl_arena_alloc(&p->arena, sizeof(*p->steps) * ((size_t)p->n_steps + 1));
+    b.accesses = fl_alloc(sizeof(access) * (n_vars + 1));
+    b.dep_mark = fl_alloc(sizeof(int) * ((size_t)p->n_steps + 1));
+    for (size_t i = 0; i < n_vars; i++)
+        b.accesses[i].writer = -1;
+    for (int i = 0; i < p->n_steps; i++)
+        b.dep_mark[i] = -1;
+    make_steps(&b);
+    add_fetched(&b);
+    for (int i = 0; i < p->n_steps; i++)
+        note_step(&b, i);
+    keep_edges(&b);
+    st = find_homes(p, options->fed);
+    if (!st) {
+        find_fed_grads(p);
+        choose_places(&b, options);
+    }
+    builder_release(&b, n_vars);
+    if (st) {
+        fl_plan_free(p);
+        return st;
+    }
+    *out = p;
+    return FL_OK;
+}
+
+void fl_plan_free(fl_plan *p)
+{
+    if (!p)
+        return;
+    fl_program_free(p->program);
+    fl_arena_release(&p->arena);
+    fl_free(p);
+}
+
+int fl_plan_find(const fl_plan *p, const char *name)
+{
+    for (int i = 0; i < p->n_vars; i++)
+        if (!strcmp(p->vars[i].var->name, name))
+            return i;
+    return -1;
+}

@@ -1,0 +1,70 @@
+/* plan.h - a program made ready to run: order, dependencies, memory places.
+ *
+ * A plan is built once and then only read; any number of runners use it at
+ * once. Every temporary has a place; temporaries whose lives do not overlap
+ * share one. Places are sizes-free: a runner keeps one growing buffer per
+ * place, so a batch larger than any before raises a mark, and a smaller one
+ * costs nothing.
+ */
+#ifndef FL_EXEC_PLAN_H
+#define FL_EXEC_PLAN_H
+
+#include "ir/program.h"
+
+/* Where the value of a variable lives. */
+typedef enum fl_home { FL_HOME_FEED, FL_HOME_SCOPE, FL_HOME_PLACE } fl_home;
+
+typedef struct fl_plan_var {
+    const fl_var *var;
+    fl_home home;
+    int place;       /* home place: index of the buffer */
+    int first, last; /* steps of its first write and last read */
+    bool written;    /* by some step */
+    bool read_first; /* read before any step writes it */
+    bool fetched;
+} fl_plan_var;
+
+/* One operator. */
+typedef struct fl_plan_step {
+    const fl_op_node *node;
+    int n_in, n_out;       /* slots */
+    int *in_len, *out_len; /* variables per slot */
+    int *in, *out;         /* indices into vars, slot after slot; -1: none */
+    int n_deps;
+    int *next, n_next; /* steps that wait for this one */
+    bool shares_place; /* output 0 lies where its input lay */
+    bool fed_grad;     /* a gradient is fed: its shape must be checked */
+} fl_plan_step;
+
+typedef struct fl_plan {
+    fl_program *program; /* owned */
+    fl_arena arena;
+    fl_plan_var *vars;
+    fl_plan_step *steps;
+    int n_vars, n_steps, n_places;
+    bool trains; /* has optimizer or schedule steps: a run is a step */
+    bool waits;  /* some operator may return FL_PENDING */
+    bool concurrent;
+} fl_plan;
+
+typedef struct fl_plan_options {
+    bool concurrent;       /* independent steps may run at the same time */
+    int64_t nominal_batch; /* stands for -1 when places are chosen */
+    fl_map *fed;           /* names that are fed */
+} fl_plan_options;
+
+/* Takes the program, also on failure. Its fetches are kept to the end. */
+FL_MUST_CHECK
+fl_status fl_plan_new(fl_plan **out, fl_program *program,
+                      const fl_plan_options *options);
+void fl_plan_free(fl_plan *p);
+
+/* Index of a variable by name; -1 when the plan has none. */
+int fl_plan_find(const fl_plan *p, const char *name);
+
+/* Chooses places; used by fl_plan_new. before[j] has bit i set when step i is
+   done before step j starts, whatever the schedule; NULL: program order. */
+void fl_plan_places(fl_plan *p, const uint64_t *before, size_t words,
+                    int64_t nominal_batch);
+
+#endif

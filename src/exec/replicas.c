@@ -1,0 +1,267 @@
+/* replicas.c - data-parallel runs.
+ *
+ * A step has three phases, each one fl_team_run:
+ *   compute  replica i runs forward and backward on its batch
+ *   merge    gradients that the update reads are summed over the replicas
+ *   update   schedules and optimizers run once, in replica 0's frame, spread
+ *            over the team by the scheduler
+ */
+#include "exec/replicas.h"
+
+#include "kernel/vec.h"
+
+struct fl_replicas {
+    fl_runner *const *runners;
+    int n;
+    fl_team *team;
+    fl_merge_kind kind;
+    double coeff;
+    int *grads, n_grads; /* plan variables that cross into the update */
+    int *owner;          /* by gradient */
+    fl_buffer *joined;   /* by gradient: room for joined rows */
+};
+
+static bool is_written_in(const fl_plan *p, fl_part part, int var)
+{
+    for (int i = 0; i < p->n_steps; i++) {
+        const fl_plan_step *s = &p->steps[i];
+        int n = 0;
+
+        if (!fl_part_has(part, s))
+            continue;
+        for (int slot = 0; slot < s->n_out; slot++)
+            n += s->out_len[slot];
+        for (int k = 0; k < n; k++)
+            if (s->out[k] == var)
+                return true;
+    }
+    return false;
+}
+
+static bool is_read_in(const fl_plan *p, fl_part part, int var)
+{
+    for (int i = 0; i < p->n_steps; i++) {
+        const fl_plan_step *s = &p->steps[i];
+        int n = 0;
+
+        if (!fl_part_has(part, s))
+            continue;
+        for (int slot = 0; slot < s->n_in; slot++)
+            n += s->in_len[slot];
+        for (int k = 0; k < n; k++)
+            if (s->in[k] == var)
+                return true;
+    }
+    return false;
+}
+
+static void find_grads(fl_replicas *r)
+{
+    const fl_plan *p = r->runners[0]->plan;
+
+    r->grads = fl_alloc(sizeof(int) * ((size_t)p->n_vars + 1));
+    for (int i = 0; i < p->n_vars; i++)
+        if (p->vars[i].home == FL_HOME_PLACE &&
+            fl_dtype_is_float(p->vars[i].var->meta.dtype) &&
+            is_written_in(p, FL_PART_COMPUTE, i) &&
+            is_read_in(p, FL_PART_UPDATE, i))
+            r->grads[r->n_grads++] = i;
+}
+
+/* Largest first to the replica that has least. */
+static void deal_owners(fl_replicas *r)
+{
+    const fl_plan *p = r->runners[0]->plan;
+    size_t *load = fl_alloc(sizeof(size_t) * (size_t)r->n);
+    bool *dealt = fl_alloc(sizeof(bool) * ((size_t)r->n_grads + 1));
+
+    r->owner = fl_alloc(sizeof(int) * ((size_t)r->n_grads + 1));
+    for (int k = 0; k < r->n_grads; k++) {
+        int64_t most = -1;
+        int pick = 0, to = 0;
+
+        for (int g = 0; g < r->n_grads; g++) {
+            int64_t n = fl_shape_numel(&p->vars[r->grads[g]].var->meta.shape);
+
+            if (!dealt[g] && n > most) {
+                most = n;
+                pick = g;
+            }
+        }
+        if (most < 0)
+            for (pick = 0; dealt[pick]; pick++)
+                ;
+        for (int i = 1; i < r->n; i++)
+            if (load[i] < load[to])
+                to = i;
+        dealt[pick] = true;
+        r->owner[pick] = to;
+        load[to] += most > 0 ? (size_t)most : 1;
+    }
+    fl_free(load);
+    fl_free(dealt);
+}
+
+fl_replicas *fl_replicas_new(fl_runner *const *runners, int n, fl_team *team,
+                             fl_merge_kind kind, double coeff)
+{
+    fl_replicas *r = fl_alloc(sizeof(*r));
+
+    r->runners = runners;
+    r->n = n;
+    r->team = team;
+    r->kind = kind;
+    r->coeff = coeff;
+    find_grads(r);
+    deal_owners(r);
+    r->joined = fl_alloc(sizeof(fl_buffer) * ((size_t)r->n_grads + 1));
+    return r;
+}
+
+void fl_replicas_free(fl_replicas *r)
+{
+    if (!r)
+        return;
+    for (int g = 0; g < r->n_grads; g++)
+        fl_data_free(r->joined[g].data, r->joined[g].bytes);
+    fl_free(r->joined);
+    fl_free(r->grads);
+    fl_free(r->owner);
+    fl_free(r);
+}
+
+static fl_tensor *grad_of(const fl_replicas *r, int replica, int g)
+{
+    return &r->runners[replica]->tensors[r->grads[g]];
+}
+
+/* Elements [lo, hi) of a dense gradient: sum over replicas, scaled, into
+   replica 0; AllReduce copies it to the others. */
+#define SUM_DENSE(T, t)                                                        \
+    static void sum_dense_##t(const fl_replicas *r, int g, size_t lo,          \
+                              size_t hi)                                       \
+    {                                                                          \
+        T *to = (T *)grad_of(r, 0, g)->data + lo;                              \
+        size_t n = hi - lo;                                                    \
+                                                                               \
+        for (int i = 1; i < r->n; i++)                                         \
+            fl_vec_##t()->add(to, to, (T *)grad_of(r, i, g)->data + lo, n);    \
+        fl_vec_##t()->scale(to, (T)r->coeff, to, 0, n);                        \
+        for (int i = 1; i < r->n && r->kind == FL_MERGE_ALL_REDUCE; i++)       \
+            memcpy((T *)grad_of(r, i, g)->data + lo, to, n * sizeof(T));       \
+    }
+SUM_DENSE(float, f32)
+SUM_DENSE(double, f64)
+
+static void sum_dense(const fl_replicas *r, int g, size_t lo, size_t hi)
+{
+    if (grad_of(r, 0, g)->dtype == FL_DTYPE_F64)
+        sum_dense_f64(r, g, lo, hi);
+    else
+        sum_dense_f32(r, g, lo, hi);
+}
+
+static void scale_values(fl_tensor *t, double coeff)
+{
+    size_t n = (size_t)fl_tensor_numel(t);
+
+    if (t->dtype == FL_DTYPE_F64)
+        fl_vec_f64()->scale(t->data, coeff, t->data, 0, n);
+    else
+        fl_vec_f32()->scale(t->data, (float)coeff, t->data, 0, n);
+}
+
+/* rows + values: one list after the other, in the order of the replicas. */
+static fl_status join_rows(fl_replicas *r, int g)
+{
+    fl_tensor *first = grad_of(r, 0, g);
+    fl_buffer *b = &r->joined[g];
+    size_t width = (size_t)fl_shape_count(&first->shape, 1, first->shape.rank) *
+                   fl_dtype_bytes(first->dtype);
+    size_t n = 0, at = 0, rows_bytes, bytes;
+
+    for (int i = 0; i < r->n; i++)
+        n += (size_t)grad_of(r, i, g)->shape.dim[0];
+    rows_bytes = (n * sizeof(uint64_t) + 63) / 64 * 64;
+    bytes = rows_bytes + n * width;
+    if (bytes > b->bytes) {
+        void *data = fl_try_alloc(bytes);
+
+        if (!data)
+            FL_FAIL(FL_ERR_NOMEM, "no memory to join %zu rows of replicas", n);
+        fl_data_free(b->data, b->bytes);
+        *b = (fl_buffer){ data, bytes };
+    }
+    for (int i = 0; i < r->n; i++) {
+        const fl_tensor *t = grad_of(r, i, g);
+        size_t k = (size_t)t->shape.dim[0];
+
+        memcpy((uint64_t *)b->data + at, t->rows, k * sizeof(uint64_t));
+        memcpy((char *)b->data + rows_bytes + at * width, t->data, k * width);
+        at += k;
+    }
+    first->rows = b->data;
+    first->data = (char *)b->data + rows_bytes;
+    first->shape.dim[0] = (int64_t)n;
+    first->merged = false;
+    scale_values(first, r->coeff);
+    return FL_OK;
+}
+
+/* Every replica of a gradient must look alike: a batch without rows still
+   gives gradients of full shape. */
+static fl_status merge_one(fl_replicas *r, int g, int i)
+{
+    const fl_tensor *t = grad_of(r, 0, g);
+    size_t n = (size_t)fl_tensor_numel(t);
+
+    if (t->kind == FL_KIND_ROWS)
+        return r->owner[g] == i ? join_rows(r, g) : FL_OK;
+    if (r->kind == FL_MERGE_ALL_REDUCE)
+        sum_dense(r, g, n * (size_t)i / (size_t)r->n,
+                  n * ((size_t)i + 1) / (size_t)r->n);
+    else if (r->owner[g] == i)
+        sum_dense(r, g, 0, n);
+    return FL_OK;
+}
+
+typedef fl_status (*replica_fn)(fl_replicas *r, int i);
+
+static fl_status compute(fl_replicas *r, int i)
+{
+    return fl_runner_run(r->runners[i], FL_PART_COMPUTE, NULL);
+}
+
+static fl_status merge(fl_replicas *r, int i)
+{
+    for (int g = 0; g < r->n_grads; g++)
+        FL_TRY(merge_one(r, g, i));
+    return FL_OK;
+}
+
+/* A team smaller than the number of replicas takes them in turn. */
+typedef struct phase {
+    fl_replicas *r;
+    replica_fn fn;
+} phase;
+
+static fl_status run_share(void *arg, int member)
+{
+    phase *p = arg;
+
+    for (int i = member; i < p->r->n; i += fl_team_size(p->r->team))
+        FL_TRY(p->fn(p->r, i));
+    return FL_OK;
+}
+
+fl_status fl_replicas_run(fl_replicas *r)
+{
+    phase p = { r, compute };
+
+    FL_TRY(fl_team_run(r->team, run_share, &p));
+    if (!r->runners[0]->plan->trains)
+        return FL_OK;
+    p.fn = merge;
+    FL_TRY(fl_team_run(r->team, run_share, &p));
+    return fl_runner_run(r->runners[0], FL_PART_UPDATE, r->team);
+}

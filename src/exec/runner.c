@@ -1,0 +1,424 @@
+/* runner.c - one frame of temporaries, and how one step runs in it.
+ *
+ * Before each step its outputs are inferred again from the real shapes and
+ * laid into their places. A place grows when a batch is larger than any
+ * before; otherwise a step asks the system for nothing.
+ */
+#include "exec/runner.h"
+
+#include <inttypes.h>
+
+#include "kernel/vec.h"
+
+#define ALIGN_BYTES 64
+#define SCRATCH_CHUNK_BYTES (256 << 10)
+#define STEP_CHUNK_BYTES (64 << 10)
+
+bool fl_part_has(fl_part part, const fl_plan_step *s)
+{
+    fl_role role = s->node->role;
+    bool update = role == FL_ROLE_OPTIMIZE || role == FL_ROLE_LR;
+
+    return part == FL_PART_ALL || update == (part == FL_PART_UPDATE);
+}
+
+/* --- making ----------------------------------------------------------------*/
+
+static fl_targs *bind_slots(fl_runner *r, int n_slots, const int *len,
+                            const int *vars)
+{
+    fl_targs *a = fl_arena_alloc(&r->arena, sizeof(*a) * ((size_t)n_slots + 1));
+    int at = 0;
+
+    for (int s = 0; s < n_slots; s++) {
+        a[s].n = len[s];
+        a[s].t = fl_arena_alloc(&r->arena,
+                                sizeof(fl_tensor *) * ((size_t)len[s] + 1));
+        for (int i = 0; i < len[s]; i++, at++)
+            a[s].t[i] = vars[at] >= 0 ? &r->tensors[vars[at]] : NULL;
+    }
+    return a;
+}
+
+fl_runner *fl_runner_new(const fl_plan *plan, const fl_exec_options *options,
+                         fl_team *team, int n_members, int replica)
+{
+    fl_runner *r = fl_alloc(sizeof(*r));
+    fl_arena *a = &r->arena;
+
+    r->plan = plan;
+    r->options = options;
+    r->team = team;
+    r->replica = replica;
+    fl_arena_init(a, 64 << 10);
+    r->tensors =
+        fl_arena_alloc(a, sizeof(fl_tensor) * ((size_t)plan->n_vars + 1));
+    r->buffers =
+        fl_arena_alloc(a, sizeof(fl_buffer) * ((size_t)plan->n_places + 1));
+    r->steps =
+        fl_arena_alloc(a, sizeof(fl_run_step) * ((size_t)plan->n_steps + 1));
+    r->n_members = n_members;
+    r->scratch = fl_arena_alloc(a, sizeof(fl_arena) * (size_t)n_members);
+    r->step = fl_arena_alloc(a, sizeof(fl_arena) * (size_t)n_members);
+    for (int i = 0; i < n_members; i++) {
+        fl_arena_init(&r->scratch[i], SCRATCH_CHUNK_BYTES);
+        fl_arena_init(&r->step[i], STEP_CHUNK_BYTES);
+    }
+    for (int i = 0; i < plan->n_vars; i++)
+        r->tensors[i] = plan->vars[i].var->meta;
+    for (int i = 0; i < plan->n_steps; i++) {
+        const fl_plan_step *s = &plan->steps[i];
+
+        r->steps[i].in = bind_slots(r, s->n_in, s->in_len, s->in);
+        r->steps[i].out = bind_slots(r, s->n_out, s->out_len, s->out);
+    }
+    return r;
+}
+
+void fl_runner_free(fl_runner *r)
+{
+    if (!r || !fl_sched_free(r->sched))
+        return;
+    for (int i = 0; i < r->plan->n_steps; i++) {
+        if (r->steps[i].keep && r->steps[i].keep_free)
+            r->steps[i].keep_free(r->steps[i].keep);
+        fl_free(r->steps[i].keep);
+    }
+    for (int i = 0; i < r->plan->n_places; i++)
+        fl_data_free(r->buffers[i].data, r->buffers[i].bytes);
+    for (int i = 0; i < r->n_members; i++) {
+        fl_arena_release(&r->scratch[i]);
+        fl_arena_release(&r->step[i]);
+    }
+    fl_arena_release(&r->arena);
+    fl_free(r);
+}
+
+/* --- inputs ----------------------------------------------------------------*/
+
+static fl_status check_feed(const fl_var *v, const fl_tensor *t)
+{
+    const fl_tensor *m = &v->meta;
+    char a[FL_SHAPE_TEXT_MAX], b[FL_SHAPE_TEXT_MAX];
+
+    if (t->dtype != m->dtype &&
+        !(fl_dtype_is_id(t->dtype) && fl_dtype_is_id(m->dtype) &&
+          fl_dtype_bytes(t->dtype) == fl_dtype_bytes(m->dtype)))
+        FL_FAIL(FL_ERR_INVAL, "feed %s: got %s values, the program wants %s",
+                v->name, fl_dtype_text(t->dtype), fl_dtype_text(m->dtype));
+    if (m->n_lod == 0 && t->n_lod > 0)
+        FL_FAIL(FL_ERR_INVAL,
+                "feed %s: got an id list (ragged), the program wants a dense "
+                "%s",
+                v->name, fl_shape_text(&m->shape, a));
+    if (m->n_lod != t->n_lod)
+        FL_FAIL(FL_ERR_INVAL,
+                "feed %s: got %d levels of offsets, the program wants %d",
+                v->name, t->n_lod, m->n_lod);
+    if ((m->kind == FL_KIND_ROWS) != (t->kind == FL_KIND_ROWS))
+        FL_FAIL(FL_ERR_INVAL, "feed %s: rows + values and dense do not fit",
+                v->name);
+    if (m->kind != FL_KIND_ROWS && !fl_shape_matches(&m->shape, &t->shape))
+        FL_FAIL(FL_ERR_INVAL, "feed %s: got shape %s, the program wants %s",
+                v->name, fl_shape_text(&t->shape, a),
+                fl_shape_text(&m->shape, b));
+    if (!t->data && fl_tensor_numel(t))
+        FL_FAIL(FL_ERR_INVAL, "feed %s: no data", v->name);
+    return fl_err_ctx(fl_lod_check(t), "feed %s", v->name);
+}
+
+fl_status fl_runner_feed(fl_runner *r, int index, const fl_tensor *value)
+{
+    FL_TRY(check_feed(r->plan->vars[index].var, value));
+    r->tensors[index] = *value;
+    return FL_OK;
+}
+
+/* A persistent variable as the scope has it now. */
+static fl_status take_from_scope(fl_runner *r, int i)
+{
+    const fl_plan_var *v = &r->plan->vars[i];
+    char a[FL_SHAPE_TEXT_MAX], b[FL_SHAPE_TEXT_MAX];
+    fl_tensor *t = &r->tensors[i];
+
+    if (!fl_scope_find(r->options->scope, v->var->name, t)) {
+        *t = v->var->meta;
+        if (v->read_first || (v->fetched && !v->written))
+            FL_FAIL(FL_ERR_NOTFOUND,
+                    "variable %s has no value yet; run the startup program or "
+                    "load a model first",
+                    v->var->name);
+        return FL_OK;
+    }
+    if (t->dtype != v->var->meta.dtype ||
+        !fl_shape_matches(&t->shape, &v->var->meta.shape))
+        FL_FAIL(FL_ERR_INVAL,
+                "variable %s is %s%s in the scope, but the program wants %s%s",
+                v->var->name, fl_dtype_text(t->dtype),
+                fl_shape_text(&t->shape, a), fl_dtype_text(v->var->meta.dtype),
+                fl_shape_text(&v->var->meta.shape, b));
+    return FL_OK;
+}
+
+fl_status fl_runner_begin(fl_runner *r, uint64_t step_no)
+{
+    for (int i = 0; i < r->n_members; i++)
+        if (r->step[i].used_bytes)
+            fl_arena_clear(&r->step[i]);
+    r->step_no = step_no;
+    for (int i = 0; i < r->plan->n_vars; i++)
+        if (r->plan->vars[i].home == FL_HOME_SCOPE)
+            FL_TRY(take_from_scope(r, i));
+    return FL_OK;
+}
+
+/* --- one step --------------------------------------------------------------*/
+
+static size_t align_up(size_t n)
+{
+    return (n + ALIGN_BYTES - 1) / ALIGN_BYTES * ALIGN_BYTES;
+}
+
+static fl_status grow_buffer(fl_buffer *b, size_t bytes, const char *name)
+{
+    void *data;
+
+    if (b->data && bytes <= b->bytes)
+        return FL_OK;
+    data = fl_try_alloc(bytes);
+    if (!data)
+        FL_FAIL(FL_ERR_NOMEM, "no memory for variable %s of %zu bytes", name,
+                bytes);
+    fl_data_free(b->data, b->bytes);
+    b->data = data;
+    b->bytes = bytes;
+    return FL_OK;
+}
+
+/* rows + values lie in one place: the row numbers first. */
+static fl_status lay_out(fl_runner *r, int var)
+{
+    const fl_plan_var *v = &r->plan->vars[var];
+    fl_tensor *t = &r->tensors[var];
+    fl_buffer *b = &r->buffers[v->place];
+    size_t bytes, rows_bytes = 0;
+
+    FL_TRY(fl_err_ctx(fl_tensor_bytes(t, &bytes), "variable %s", v->var->name));
+    if (t->kind == FL_KIND_ROWS)
+        rows_bytes = align_up((size_t)t->shape.dim[0] * sizeof(uint64_t));
+    FL_TRY(grow_buffer(b, rows_bytes + bytes, v->var->name));
+    t->rows = t->kind == FL_KIND_ROWS ? b->data : NULL;
+    t->data = (char *)b->data + rows_bytes;
+    return FL_OK;
+}
+
+static fl_status place_output(fl_runner *r, int var)
+{
+    const fl_plan_var *v = &r->plan->vars[var];
+    fl_tensor *t = &r->tensors[var];
+
+    if (v->home == FL_HOME_PLACE)
+        return lay_out(r, var);
+    if (t->data)
+        return FL_OK;
+    return fl_scope_reserve(r->options->scope, v->var->name, t, t);
+}
+
+static void infer_grad_default(const fl_plan_step *s, fl_run_step *rs)
+{
+    for (int slot = 0; slot < s->n_out; slot++)
+        for (int i = 0; i < rs->out[slot].n; i++)
+            if (rs->out[slot].t[i])
+                fl_tensor_like(rs->out[slot].t[i], rs->in[slot].t[i]);
+}
+
+static fl_status name_step(const fl_runner *r, int step, fl_status st)
+{
+    char text[FL_NODE_TEXT_MAX];
+
+    return fl_err_ctx(st, "%s", fl_node_text(r->plan->steps[step].node, text));
+}
+
+static fl_status prepare(fl_runner *r, int step)
+{
+    const fl_plan_step *s = &r->plan->steps[step];
+    fl_run_step *rs = &r->steps[step];
+    const fl_op *def = s->node->def;
+    fl_infer c = { s->node, rs->in, rs->out, true };
+    int at = 0;
+
+    if (s->node->is_grad) {
+        if (s->fed_grad)
+            FL_TRY(fl_node_check_grads(s->node, rs->in, true));
+        infer_grad_default(s, rs);
+        if (def->back_infer)
+            FL_TRY(def->back_infer(&c));
+    } else {
+        FL_TRY(def->infer(&c));
+    }
+    for (int slot = 0; slot < s->n_out; slot++)
+        for (int i = 0; i < s->out_len[slot]; i++, at++)
+            if (s->out[at] >= 0)
+                FL_TRY(place_output(r, s->out[at]));
+    return FL_OK;
+}
+
+fl_status fl_step_prepare(fl_runner *r, int step)
+{
+    fl_status st = prepare(r, step);
+
+    return st ? name_step(r, step, st) : FL_OK;
+}
+
+int fl_step_shares(const fl_runner *r, int step, int n)
+{
+    const fl_plan_step *s = &r->plan->steps[step];
+    const fl_run_step *rs = &r->steps[step];
+    int64_t most = 0;
+
+    if (n < 2 || !(s->node->def->flags & FL_OP_SLICED))
+        return 1;
+    for (int slot = 0; slot < s->n_out; slot++)
+        for (int i = 0; i < rs->out[slot].n; i++)
+            if (rs->out[slot].t[i] &&
+                fl_tensor_numel(rs->out[slot].t[i]) > most)
+                most = fl_tensor_numel(rs->out[slot].t[i]);
+    return most >= r->options->slice_min_elements ? n : 1;
+}
+
+static void trace_step(const fl_runner *r, int step, int member,
+                       uint64_t start_ns)
+{
+    const fl_op_node *n = r->plan->steps[step].node;
+    char type[FL_SLOT_NAME_MAX];
+    fl_trace_event e = { .thread = r->replica * 1000 + member,
+                         .start_ns = start_ns,
+                         .end_ns = fl_now_ns() };
+
+    snprintf(e.name, sizeof(e.name), "%s", fl_node_type(n, type));
+    if (fl_node_n_out(n) && n->out[0].n && n->out[0].vars[0])
+        snprintf(e.what, sizeof(e.what), "%s", n->out[0].vars[0]->name);
+    fl_trace_add(r->options->trace, &e);
+}
+
+fl_status fl_step_run(fl_runner *r, int step, int ith, int nth, int member,
+                      fl_waker *waker, bool resumed)
+{
+    const fl_plan_step *s = &r->plan->steps[step];
+    fl_run_step *rs = &r->steps[step];
+    const fl_op *def = s->node->def;
+    uint64_t start_ns = r->options->trace ? fl_now_ns() : 0;
+    fl_op_ctx c = {
+        .node = s->node,
+        .in = rs->in,
+        .out = rs->out,
+        .ith = ith,
+        .nth = nth,
+        .scratch = &r->scratch[member],
+        .step = &r->step[member],
+        .step_no = r->step_no,
+        .seed = r->plan->program->seed,
+        .replica = r->replica,
+        .keep = &rs->keep,
+        .keep_free = &rs->keep_free,
+        .comm = r->options->comm,
+        .waker = waker,
+        .resumed = resumed,
+    };
+    fl_status st = s->node->is_grad ? def->back(&c) : def->run(&c);
+
+    if (r->scratch[member].used_bytes)
+        fl_arena_clear(&r->scratch[member]);
+    if (start_ns)
+        trace_step(r, step, member, start_ns);
+    return st && st != FL_PENDING ? name_step(r, step, st) : st;
+}
+
+static fl_status check_finite(const fl_runner *r, int step, int var)
+{
+    const fl_tensor *t = &r->tensors[var];
+    size_t n = (size_t)fl_tensor_numel(t);
+    size_t at = n;
+    double value;
+    char text[FL_NODE_TEXT_MAX];
+
+    if (t->dtype == FL_DTYPE_F32)
+        at = fl_vec_f32()->find_not_finite(t->data, n);
+    else if (t->dtype == FL_DTYPE_F64)
+        at = fl_vec_f64()->find_not_finite(t->data, n);
+    if (at == n)
+        return FL_OK;
+    value = t->dtype == FL_DTYPE_F32 ? (double)((const float *)t->data)[at]
+                                     : ((const double *)t->data)[at];
+    FL_FAIL(FL_ERR_NUMERIC, "%s: variable %s has %f at element %zu",
+            fl_node_text(r->plan->steps[step].node, text),
+            r->plan->vars[var].var->name, value, at);
+}
+
+fl_status fl_step_finish(fl_runner *r, int step)
+{
+    const fl_plan_step *s = &r->plan->steps[step];
+    int n = 0;
+
+    if (!r->options->check_nan_inf)
+        return FL_OK;
+    for (int slot = 0; slot < s->n_out; slot++)
+        n += s->out_len[slot];
+    for (int i = 0; i < n; i++)
+        if (s->out[i] >= 0)
+            FL_TRY(check_finite(r, step, s->out[i]));
+    return FL_OK;
+}
+
+/* --- all steps -------------------------------------------------------------*/
+
+static fl_status run_in_order(fl_runner *r, fl_part part)
+{
+    for (int i = 0; i < r->plan->n_steps; i++) {
+        if (!fl_part_has(part, &r->plan->steps[i]))
+            continue;
+        FL_TRY(fl_step_prepare(r, i));
+        FL_TRY(fl_step_run(r, i, 0, 1, 0, NULL, false));
+        FL_TRY(fl_step_finish(r, i));
+    }
+    return FL_OK;
+}
+
+fl_status fl_runner_run(fl_runner *r, fl_part part, fl_team *team)
+{
+    team = team ? team : r->team;
+    if (!r->plan->waits && (!team || fl_team_size(team) == 1))
+        return run_in_order(r, part);
+    return fl_sched_run(r, part, team);
+}
+
+/* --- memory ----------------------------------------------------------------*/
+
+size_t fl_runner_kept_bytes(const fl_runner *r)
+{
+    size_t n = 0;
+
+    for (int i = 0; i < r->plan->n_places; i++)
+        n += r->buffers[i].bytes;
+    return n;
+}
+
+size_t fl_runner_live_bytes(const fl_runner *r)
+{
+    size_t most = 0;
+
+    for (int step = 0; step < r->plan->n_steps; step++) {
+        size_t now = 0, bytes;
+
+        for (int i = 0; i < r->plan->n_vars; i++) {
+            const fl_plan_var *v = &r->plan->vars[i];
+            int last = v->fetched ? r->plan->n_steps : v->last;
+
+            if (v->home == FL_HOME_PLACE && v->first <= step && step <= last &&
+                !fl_tensor_bytes(&r->tensors[i], &bytes))
+                now += bytes;
+        }
+        most = now > most ? now : most;
+    }
+    return most;
+}

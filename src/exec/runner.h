@@ -1,0 +1,109 @@
+/* runner.h - runs a plan: one frame of temporaries, and the loop over steps.
+ *
+ * A runner is used by one thread at a time; its team helps it when the plan is
+ * concurrent. Runners of one plan share the scope and nothing else.
+ */
+#ifndef FL_EXEC_RUNNER_H
+#define FL_EXEC_RUNNER_H
+
+#include "base/team.h"
+#include "exec/plan.h"
+#include "exec/scope.h"
+#include "exec/trace.h"
+
+/* What all runners of an executor have in common. */
+typedef struct fl_exec_options {
+    bool check_nan_inf;
+    int64_t slice_min_elements;
+    int64_t pending_timeout_ms;
+    fl_scope *scope;
+    fl_comm *comm;   /* may be NULL */
+    fl_trace *trace; /* NULL: no profile */
+} fl_exec_options;
+
+/* A growing buffer, the home of the temporaries of one place. */
+typedef struct fl_buffer {
+    void *data;
+    size_t bytes;
+} fl_buffer;
+
+typedef struct fl_sched fl_sched;
+
+/* One operator as this runner calls it. */
+typedef struct fl_run_step {
+    fl_targs *in, *out; /* tensors of the frame, by slot */
+    void *keep;
+    void (*keep_free)(void *);
+} fl_run_step;
+
+typedef struct fl_runner {
+    const fl_plan *plan;
+    const fl_exec_options *options;
+    fl_team *team; /* borrowed; NULL: the caller alone */
+    int replica;
+    fl_arena arena;     /* bindings */
+    fl_tensor *tensors; /* by plan variable */
+    fl_buffer *buffers; /* by place */
+    fl_run_step *steps;
+    int n_members;     /* the largest team that may run it */
+    fl_arena *scratch; /* one per member, emptied after each operator */
+    fl_arena *step;    /* one per member, emptied after each run */
+    fl_sched *sched;   /* made by the first run that needs it */
+    uint64_t step_no;
+} fl_runner;
+
+/* Which steps of a plan a run covers. */
+typedef enum fl_part {
+    FL_PART_ALL,
+    FL_PART_COMPUTE, /* forward and backward */
+    FL_PART_UPDATE   /* schedules and optimizers */
+} fl_part;
+
+bool fl_part_has(fl_part part, const fl_plan_step *s);
+
+/* team is the runner's own, or NULL; n_members is the size of the largest
+   team that fl_runner_run will be given. */
+fl_runner *fl_runner_new(const fl_plan *plan, const fl_exec_options *options,
+                         fl_team *team, int n_members, int replica);
+void fl_runner_free(fl_runner *r);
+
+/* Gives the plan variable at `index` its value for the coming run; the value
+   is borrowed. Checks type, shape and offsets against the program. */
+FL_MUST_CHECK
+fl_status fl_runner_feed(fl_runner *r, int index, const fl_tensor *value);
+
+/* Takes the values of the scope and starts a new step. */
+FL_MUST_CHECK
+fl_status fl_runner_begin(fl_runner *r, uint64_t step_no);
+
+/* Runs the part's steps, with `team` in place of the runner's own where it is
+   not NULL. */
+FL_MUST_CHECK
+fl_status fl_runner_run(fl_runner *r, fl_part part, fl_team *team);
+
+/* Runs one step's share; used by the two schedulers below. */
+FL_MUST_CHECK
+fl_status fl_step_prepare(fl_runner *r, int step);
+FL_MUST_CHECK
+fl_status fl_step_run(fl_runner *r, int step, int ith, int nth, int member,
+                      fl_waker *waker, bool resumed);
+FL_MUST_CHECK
+fl_status fl_step_finish(fl_runner *r, int step);
+
+/* How many shares a prepared step is cut into for a team of n. */
+int fl_step_shares(const fl_runner *r, int step, int n);
+
+/* The scheduler for teams and for operators that wait (sched.c). */
+FL_MUST_CHECK
+fl_status fl_sched_run(fl_runner *r, fl_part part, fl_team *team);
+
+/* False when an operator still waits for an answer, which may come at any
+   time and needs the runner's memory: then nothing is freed. */
+bool fl_sched_free(fl_sched *s);
+
+/* Bytes kept for temporaries, and the most that were alive at once in the
+   last run. */
+size_t fl_runner_kept_bytes(const fl_runner *r);
+size_t fl_runner_live_bytes(const fl_runner *r);
+
+#endif

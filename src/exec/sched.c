@@ -1,0 +1,284 @@
+/* sched.c - runs steps as their dependencies allow, on a team.
+ *
+ * A step whose dependencies are done is put in the queue; whoever is free
+ * takes it, prepares it, cuts it into shares if it is large and can be cut, and
+ * puts the other shares in the queue. An operator that waits for the world
+ * leaves the queue and comes back when it is woken; members with nothing to do
+ * sleep until work, a wake-up, an error or the end.
+ *
+ * Everything below is guarded by mu. The order in which steps run changes
+ * nothing: shares and steps that run at once touch different memory.
+ */
+#include "exec/runner.h"
+
+#include <inttypes.h>
+
+#include "ir/comm.h"
+
+typedef struct task {
+    int step, ith, nth; /* nth 0: not prepared yet */
+    bool resumed;
+} task;
+
+/* Wakes one step of one run. */
+typedef struct step_waker {
+    fl_waker port;
+    fl_sched *s;
+    int step;
+    bool waits; /* returned FL_PENDING, and not in the queue again yet */
+    bool woken; /* woken before it had returned */
+} step_waker;
+
+struct fl_sched {
+    fl_runner *r;
+    fl_part part;
+    int n_members;
+    fl_mutex mu;
+    fl_cond changed;
+    task *queue; /* a ring */
+    int head, len, cap;
+    int *deps_left, *shares_left;
+    step_waker *wakers;
+    int steps_left, running, waiting;
+    bool failed;
+};
+
+static void push(fl_sched *s, task t)
+{
+    s->queue[(s->head + s->len++) % s->cap] = t;
+    fl_cond_wake_one(&s->changed);
+}
+
+static task pop(fl_sched *s)
+{
+    task t = s->queue[s->head];
+
+    s->head = (s->head + 1) % s->cap;
+    s->len--;
+    return t;
+}
+
+static void wake_step(fl_waker *w)
+{
+    step_waker *sw = (step_waker *)w;
+    fl_sched *s = sw->s;
+
+    fl_lock(&s->mu);
+    if (sw->waits) {
+        sw->waits = false;
+        s->waiting--;
+        push(s, (task){ sw->step, 0, 1, true });
+    } else {
+        sw->woken = true;
+    }
+    fl_unlock(&s->mu);
+}
+
+static void step_done(fl_sched *s, int step)
+{
+    const fl_plan_step *p = &s->r->plan->steps[step];
+
+    s->steps_left--;
+    for (int i = 0; i < p->n_next; i++)
+        if (fl_part_has(s->part, &s->r->plan->steps[p->next[i]]) &&
+            --s->deps_left[p->next[i]] == 0)
+            push(s, (task){ p->next[i], 0, 0, false });
+    if (!s->steps_left)
+        fl_cond_wake_all(&s->changed);
+}
+
+static fl_status waited_too_long(const fl_sched *s)
+{
+    char text[FL_NODE_TEXT_MAX];
+
+    for (int i = 0; i < s->r->plan->n_steps; i++)
+        if (s->wakers[i].waits)
+            FL_FAIL(FL_ERR_TIMEOUT,
+                    "%s has waited %" PRId64 " ms for an answer from %s "
+                    "(setting pending_timeout_ms)",
+                    fl_node_text(s->r->plan->steps[i].node, text),
+                    s->r->options->pending_timeout_ms,
+                    s->r->options->comm ? s->r->options->comm->name
+                                        : "its source");
+    return FL_OK;
+}
+
+/* Sleeps until something changes; only a run in which every member waits for
+   the world has a deadline. */
+static fl_status sleep_a_while(fl_sched *s)
+{
+    uint64_t deadline;
+
+    if (s->running || !s->waiting) {
+        fl_cond_wait(&s->changed, &s->mu);
+        return FL_OK;
+    }
+    deadline =
+        fl_now_ns() + (uint64_t)s->r->options->pending_timeout_ms * 1000000u;
+    if (!fl_cond_wait_until(&s->changed, &s->mu, deadline) && !s->len &&
+        !s->running && s->waiting)
+        return waited_too_long(s);
+    return FL_OK;
+}
+
+/* Prepares a step and puts its other shares in the queue. */
+static fl_status start_step(fl_sched *s, task *t)
+{
+    FL_TRY(fl_step_prepare(s->r, t->step));
+    t->nth = fl_step_shares(s->r, t->step, s->n_members);
+    fl_lock(&s->mu);
+    s->shares_left[t->step] = t->nth;
+    for (int i = 1; i < t->nth; i++)
+        push(s, (task){ t->step, i, t->nth, false });
+    fl_unlock(&s->mu);
+    return FL_OK;
+}
+
+static fl_status run_task(fl_sched *s, task t, int member)
+{
+    fl_status st = t.nth ? FL_OK : start_step(s, &t);
+
+    if (st)
+        return st;
+    return fl_step_run(s->r, t.step, t.ith, t.nth, member,
+                       &s->wakers[t.step].port, t.resumed);
+}
+
+/* What follows from a task's result. Called with the lock held. */
+static fl_status account(fl_sched *s, task t, fl_status st)
+{
+    step_waker *w = &s->wakers[t.step];
+
+    if (st == FL_PENDING && w->woken) {
+        w->woken = false;
+        push(s, (task){ t.step, 0, 1, true });
+        return FL_OK;
+    }
+    if (st == FL_PENDING) {
+        w->waits = true;
+        s->waiting++;
+        return FL_OK;
+    }
+    if (!st && --s->shares_left[t.step] == 0) {
+        st = fl_step_finish(s->r, t.step);
+        if (!st)
+            step_done(s, t.step);
+    }
+    return st;
+}
+
+static fl_status member_loop(void *arg, int member)
+{
+    fl_sched *s = arg;
+    fl_status st = FL_OK;
+
+    fl_lock(&s->mu);
+    while (!st && !s->failed && s->steps_left) {
+        task t;
+
+        if (!s->len) {
+            st = sleep_a_while(s);
+            continue;
+        }
+        t = pop(s);
+        s->running++;
+        fl_unlock(&s->mu);
+        st = run_task(s, t, member);
+        fl_lock(&s->mu);
+        s->running--;
+        st = account(s, t, st);
+    }
+    if (st) {
+        s->failed = true;
+        fl_cond_wake_all(&s->changed);
+    }
+    fl_unlock(&s->mu);
+    return st;
+}
+
+static fl_sched *sched_new(fl_runner *r)
+{
+    fl_sched *s = fl_alloc(sizeof(*s));
+    size_t n = (size_t)r->plan->n_steps + 1;
+
+    s->r = r;
+    fl_mutex_init(&s->mu);
+    fl_cond_init(&s->changed);
+    s->cap = r->plan->n_steps * r->n_members + 1;
+    s->queue = fl_alloc(sizeof(task) * (size_t)s->cap);
+    s->deps_left = fl_alloc(sizeof(int) * n);
+    s->shares_left = fl_alloc(sizeof(int) * n);
+    s->wakers = fl_alloc(sizeof(step_waker) * n);
+    for (int i = 0; i < r->plan->n_steps; i++)
+        s->wakers[i] = (step_waker){ .port = { wake_step }, .s = s, .step = i };
+    return s;
+}
+
+bool fl_sched_free(fl_sched *s)
+{
+    if (!s)
+        return true;
+    if (s->waiting)
+        return false;
+    fl_mutex_release(&s->mu);
+    fl_cond_release(&s->changed);
+    fl_free(s->queue);
+    fl_free(s->deps_left);
+    fl_free(s->shares_left);
+    fl_free(s->wakers);
+    fl_free(s);
+    return true;
+}
+
+/* Counts what each step of the part waits for, within the part. */
+static void sched_begin(fl_sched *s, fl_part part, int n_members)
+{
+    const fl_plan *p = s->r->plan;
+
+    s->part = part;
+    s->n_members = n_members;
+    s->head = s->len = s->steps_left = s->running = 0;
+    s->failed = false;
+    memset(s->deps_left, 0, sizeof(int) * (size_t)p->n_steps);
+    for (int i = 0; i < p->n_steps; i++) {
+        if (!fl_part_has(part, &p->steps[i]))
+            continue;
+        s->wakers[i].woken = false;
+        s->steps_left++;
+        for (int k = 0; k < p->steps[i].n_next; k++)
+            s->deps_left[p->steps[i].next[k]]++;
+    }
+    for (int i = 0; i < p->n_steps; i++)
+        if (fl_part_has(part, &p->steps[i]) && !s->deps_left[i])
+            push(s, (task){ i, 0, 0, false });
+}
+
+/* After a failure, answers that are on their way still need the operators'
+   memory: wait for them as long as for any answer. */
+static void wait_for_answers(fl_sched *s)
+{
+    uint64_t deadline =
+        fl_now_ns() + (uint64_t)s->r->options->pending_timeout_ms * 1000000u;
+
+    fl_lock(&s->mu);
+    while (s->waiting && fl_cond_wait_until(&s->changed, &s->mu, deadline))
+        ;
+    fl_unlock(&s->mu);
+}
+
+fl_status fl_sched_run(fl_runner *r, fl_part part, fl_team *team)
+{
+    fl_status st;
+
+    if (!r->sched)
+        r->sched = sched_new(r);
+    if (r->sched->waiting)
+        FL_FAIL(FL_ERR_CLOSED, "an operator of an earlier run still waits for "
+                               "its answer; make a new executor");
+    sched_begin(r->sched, part, team ? fl_team_size(team) : 1);
+    st = team ? fl_team_run(team, member_loop, r->sched)
+              : member_loop(r->sched, 0);
+    if (st)
+        wait_for_answers(r->sched);
+    return st;
+}

@@ -1,0 +1,104 @@
+/* trace.c - profiles and timelines from events. */
+#include "exec/trace.h"
+
+#include <inttypes.h>
+
+/* About 120 MB; a run long enough to pass it has shown what it has to show. */
+#define EVENTS_MAX (1u << 20)
+
+typedef struct total {
+    const char *name;
+    uint64_t calls, ns;
+} total;
+
+void fl_trace_init(fl_trace *t)
+{
+    memset(t, 0, sizeof(*t));
+    fl_mutex_init(&t->mu);
+}
+
+void fl_trace_release(fl_trace *t)
+{
+    fl_vec_release(&t->events);
+    fl_mutex_release(&t->mu);
+}
+
+void fl_trace_add(fl_trace *t, const fl_trace_event *e)
+{
+    fl_lock(&t->mu);
+    if (t->events.len < EVENTS_MAX)
+        fl_vec_push(&t->events, *e);
+    else
+        t->dropped++;
+    fl_unlock(&t->mu);
+}
+
+static int by_time(const void *a, const void *b)
+{
+    uint64_t x = ((const total *)a)->ns, y = ((const total *)b)->ns;
+
+    return (x < y) - (x > y);
+}
+
+static total *find_total(total *totals, size_t *n, const char *name)
+{
+    for (size_t i = 0; i < *n; i++)
+        if (!strcmp(totals[i].name, name))
+            return &totals[i];
+    totals[*n] = (total){ .name = name };
+    return &totals[(*n)++];
+}
+
+char *fl_trace_profile(fl_trace *t)
+{
+    total *totals = fl_alloc(sizeof(total) * (t->events.len + 1));
+    uint64_t all = 0;
+    fl_str out = { 0 };
+    size_t n = 0;
+
+    for (size_t i = 0; i < t->events.len; i++) {
+        const fl_trace_event *e = &t->events.data[i];
+        total *to = find_total(totals, &n, e->name);
+
+        to->calls++;
+        to->ns += e->end_ns - e->start_ns;
+        all += e->end_ns - e->start_ns;
+    }
+    qsort(totals, n, sizeof(*totals), by_time);
+    fl_str_addf(&out, "%-36s %10s %12s %10s %7s\n", "operator", "calls",
+                "total ms", "mean us", "share");
+    for (size_t i = 0; i < n; i++)
+        fl_str_addf(&out, "%-36s %10" PRIu64 " %12.3f %10.1f %6.1f%%\n",
+                    totals[i].name, totals[i].calls, (double)totals[i].ns / 1e6,
+                    (double)totals[i].ns / 1e3 / (double)totals[i].calls,
+                    all ? 100.0 * (double)totals[i].ns / (double)all : 0);
+    if (t->dropped)
+        fl_str_addf(&out, "(%" PRIu64 " later calls were not recorded)\n",
+                    t->dropped);
+    fl_free(totals);
+    return fl_str_take(&out);
+}
+
+char *fl_trace_json(fl_trace *t)
+{
+    uint64_t zero = UINT64_MAX;
+    fl_str out = { 0 };
+
+    for (size_t i = 0; i < t->events.len; i++)
+        if (t->events.data[i].start_ns < zero)
+            zero = t->events.data[i].start_ns;
+    fl_str_add(&out, "{\"traceEvents\":[");
+    for (size_t i = 0; i < t->events.len; i++) {
+        const fl_trace_event *e = &t->events.data[i];
+
+        fl_str_addf(&out,
+                    "%s\n{\"name\":\"%s\",\"cat\":\"op\",\"ph\":\"X\",\"pid\":"
+                    "1,\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f,\"args\":{\"out\":"
+                    "\"%s\"}}",
+                    i ? "," : "", e->name, e->thread,
+                    (double)(e->start_ns - zero) / 1e3,
+                    (double)(e->end_ns - e->start_ns) / 1e3, e->what);
+    }
+    fl_str_add(&out, "\n]}\n");
+    return fl_str_take(&out);
+}

@@ -1,0 +1,201 @@
+/* test_layers.c - layers: the names users know, the operators they expect,
+ * and what is said when something does not fit. */
+#include "api.h"
+
+static void an_fc_has_the_names_users_know(void **state)
+{
+    fl_ctx *c = fl_ctx_new();
+    fl_var *y = fl_fc(data2(c, "x", 13), 400, .act = "relu");
+    char *text, *start;
+
+    (void)state;
+    assert_non_null(y);
+    assert_string_equal(fl_var_name(y), "fc_0.tmp_2");
+    text = fl_program_to_text(fl_default_main_program(c));
+    assert_text_has(text, "param fc_0.w_0 : f32[13,400] init=xavier trainable");
+    assert_text_has(text, "param fc_0.b_0 : f32[400] init=constant(0)");
+    assert_text_has(text, "op mul (X=x, Y=fc_0.w_0) -> (Out=fc_0.tmp_0)");
+    assert_text_has(text, "op elementwise_add (X=fc_0.tmp_0, Y=fc_0.b_0) -> "
+                          "(Out=fc_0.tmp_1) {axis=1}");
+    assert_text_has(text, "op relu (X=fc_0.tmp_1) -> (Out=fc_0.tmp_2)");
+    start = fl_program_to_text(fl_default_startup_program(c));
+    assert_text_has(start, "op uniform_random () -> (Out=fc_0.w_0)");
+    assert_text_has(start, "op fill_constant () -> (Out=fc_0.b_0)");
+    fl_text_free(text);
+    fl_text_free(start);
+    fl_ctx_free(c);
+}
+
+static void an_fc_of_several_inputs_adds_their_products(void **state)
+{
+    fl_ctx *c = fl_ctx_new();
+    fl_var *in[] = { data2(c, "a", 3), data2(c, "b", 4) };
+    fl_var *y = fl_fc_with(in, 2, 5, &(fl_fc_args){ .act = "tanh" });
+    char *text = fl_program_to_text(fl_default_main_program(c));
+
+    (void)state;
+    assert_non_null(y);
+    assert_text_has(text, "param fc_0.w_0 : f32[3,5]");
+    assert_text_has(text, "param fc_0.w_1 : f32[4,5]");
+    assert_text_has(text, "op sum (X=[fc_0.tmp_0,fc_0.tmp_1])");
+    fl_text_free(text);
+    fl_ctx_free(c);
+}
+
+static void embeddings_share_a_table_by_name(void **state)
+{
+    fl_ctx *c = fl_ctx_new();
+    fl_var *i = fl_data(c, "i", FL_DTYPE_I64, 2, (int64_t[]){ -1, 1 }, 1);
+    fl_var *k = fl_data(c, "k", FL_DTYPE_I64, 2, (int64_t[]){ -1, 1 }, 1);
+    fl_var *a =
+        fl_embedding(i, 100, 8, .is_sparse = true, .param = { .name = "emb" });
+    fl_var *b =
+        fl_embedding(k, 100, 8, .is_sparse = true, .param = { .name = "emb" });
+    char *start = fl_program_to_text(fl_default_startup_program(c));
+
+    (void)state;
+    assert_string_equal(fl_var_name(a), "embedding_0.tmp_0");
+    assert_string_equal(fl_var_name(b), "embedding_1.tmp_0");
+    assert_null(strstr(strstr(start, "Out=emb") + 1, "Out=emb"));
+    assert_null(fl_embedding(k, 200, 8, .param = { .name = "emb" }));
+    assert_said("parameter emb is f32[100,8], but this layer wants f32[200,8]");
+    fl_text_free(start);
+    fl_ctx_free(c);
+}
+
+static void a_failed_layer_makes_the_rest_fail_with_its_reason(void **state)
+{
+    fl_ctx *c = fl_ctx_new();
+    fl_var *x = data2(c, "x", 3);
+    fl_var *bad = fl_binary("elementwise_add", x, fl_fc(x, 4, ), NULL);
+
+    (void)state;
+    assert_null(bad);
+    assert_said("elementwise_add");
+    assert_null(fl_mean(fl_fc(fl_relu(bad), 2, .act = "softmax")));
+    assert_said("elementwise_add");
+    fl_ctx_free(c);
+}
+
+static void wrong_words_are_refused(void **state)
+{
+    fl_ctx *c = fl_ctx_new();
+    fl_var *x = data2(c, "x", 3);
+
+    (void)state;
+    assert_null(fl_fc(x, 4, .act = "rleu"));
+    assert_said("did you mean relu?");
+    assert_null(fl_fc(x, 4, .param = { .init = "unifrom(0,1)" }));
+    assert_said("unifrom");
+    assert_null(fl_unary("scale", x, "{scael=2}"));
+    assert_said("did you mean scale?");
+    assert_null(fl_sequence_pool(x, "median"));
+    assert_null(data2(c, "x", 3));
+    assert_said("variable x exists already");
+    assert_null(data2(c, "two words", 3));
+    assert_said("is not a name");
+    fl_ctx_free(c);
+}
+
+static void two_contexts_know_nothing_of_each_other(void **state)
+{
+    fl_ctx *a = fl_ctx_new();
+    fl_ctx *b = fl_ctx_new();
+    fl_var *ya = fl_fc(data2(a, "x", 3), 2, );
+    fl_var *yb = fl_fc(data2(b, "x", 3), 2, );
+
+    (void)state;
+    assert_string_equal(fl_var_name(ya), fl_var_name(yb));
+    fl_ctx_free(a);
+    assert_non_null(fl_relu(yb));
+    fl_ctx_free(b);
+}
+
+static void the_auc_keeps_its_histograms_in_the_scope(void **state)
+{
+    fl_ctx *c = fl_ctx_new();
+    fl_executor *e = fl_executor_new(c);
+    fl_var *p = data2(c, "p", 2);
+    fl_var *y = fl_data(c, "y", FL_DTYPE_I64, 2, (int64_t[]){ -1, 1 }, 0);
+    fl_var *batch, *auc = fl_auc(p, y, &batch, .num_thresholds = 100);
+    float prob[] = { .9f, .1f, .2f, .8f, .7f, .3f, .4f, .6f };
+    int64_t label[] = { 0, 1, 0, 1 };
+    fl_feed feeds[] = {
+        { "p", fl_tensor_of(FL_DTYPE_F32, prob, 2, (int64_t[]){ 4, 2 }) },
+        { "y", fl_tensor_of(FL_DTYPE_I64, label, 2, (int64_t[]){ 4, 1 }) },
+    };
+    const char *fetches[] = { fl_var_name(auc), fl_var_name(batch) };
+    fl_tensor out[2], stat;
+    fl_run_args a = { feeds, 2, fetches, 2, out };
+    int64_t sum = 0;
+
+    (void)state;
+    assert_ok(fl_run(e, fl_default_startup_program(c), NULL));
+    for (int i = 0; i < 3; i++)
+        assert_ok(fl_run(e, fl_default_main_program(c), &a));
+    assert_float_equal(*(double *)out[0].data, 1, 1e-12);
+    assert_float_equal(*(double *)out[1].data, 1, 1e-12);
+    assert_ok(fl_get_value(c, "_generated_var_2", &stat));
+    for (int i = 0; i <= 100; i++)
+        sum += ((int64_t *)stat.data)[i];
+    assert_int_equal(sum, 6);
+    fl_executor_free(e);
+    fl_ctx_free(c);
+}
+
+static void simple_layers_compute_what_they_say(void **state)
+{
+    fl_ctx *c = fl_ctx_new();
+    fl_executor *e = fl_executor_new(c);
+    fl_var *x = data2(c, "x", 4);
+    fl_var *half[2];
+    fl_var *outs[8];
+    const char *fetches[8];
+    float xs[] = { 1, -2, 3, -4, 5, 6, 7, 8 };
+    fl_feed feed = { "x",
+                     fl_tensor_of(FL_DTYPE_F32, xs, 2, (int64_t[]){ 2, 4 }) };
+    fl_tensor out[8];
+    fl_run_args a = { &feed, 1, fetches, 8, out };
+
+    (void)state;
+    assert_ok(fl_split(x, 2, 1, half));
+    outs[0] = half[1];
+    outs[1] = fl_sum((fl_var *[]){ half[0], half[1] }, 2);
+    outs[2] = fl_reduce_mean(fl_scale(x, 2, 1));
+    outs[3] = fl_cast(fl_reshape(x, 1, (int64_t[]){ -1 }), FL_DTYPE_I64);
+    outs[4] = fl_clip(x, -1, 1);
+    outs[5] = fl_square_error_cost(half[0], half[1]);
+    outs[6] = fl_fill_constant(c, FL_DTYPE_F32, 1, (int64_t[]){ 3 }, 7);
+    outs[7] = fl_clip_by_norm(x, 1);
+    for (int i = 0; i < 8; i++) {
+        assert_non_null(outs[i]);
+        fetches[i] = fl_var_name(outs[i]);
+    }
+    assert_ok(fl_run(e, fl_default_main_program(c), &a));
+    assert_float_equal(((float *)out[0].data)[1], -4, 0);
+    assert_float_equal(((float *)out[1].data)[0], 4, 0);
+    assert_float_equal(((float *)out[2].data)[0], 7, 1e-6);
+    assert_int_equal(((int64_t *)out[3].data)[3], -4);
+    assert_float_equal(((float *)out[4].data)[7], 1, 0);
+    assert_float_equal(((float *)out[5].data)[0], 4, 0);
+    assert_float_equal(((float *)out[6].data)[2], 7, 0);
+    assert_true(((float *)out[7].data)[7] < 1);
+    fl_executor_free(e);
+    fl_ctx_free(c);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_fc_has_the_names_users_know),
+        cmocka_unit_test(an_fc_of_several_inputs_adds_their_products),
+        cmocka_unit_test(embeddings_share_a_table_by_name),
+        cmocka_unit_test(a_failed_layer_makes_the_rest_fail_with_its_reason),
+        cmocka_unit_test(wrong_words_are_refused),
+        cmocka_unit_test(two_contexts_know_nothing_of_each_other),
+        cmocka_unit_test(the_auc_keeps_its_histograms_in_the_scope),
+        cmocka_unit_test(simple_layers_compute_what_they_say),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

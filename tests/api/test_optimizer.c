@@ -1,0 +1,210 @@
+/* test_optimizer.c - backward, clipping, decay, schedules, settings. */
+#include "api.h"
+
+static fl_var *small_loss(fl_ctx *c)
+{
+    fl_var *x = data2(c, "x", 3);
+    fl_var *h = fl_fc(x, 4, .act = "tanh");
+
+    /* h is used twice, so its gradient is a sum. */
+    return fl_mean(fl_binary("elementwise_mul", h, fl_fc(h, 4, ), NULL));
+}
+
+static void a_variable_used_twice_gets_the_sum_of_its_gradients(void **state)
+{
+    fl_ctx *c = fl_ctx_new();
+    fl_param_grad *pg;
+    char *text;
+    size_t n;
+
+    (void)state;
+    assert_ok(fl_append_backward(small_loss(c), &pg, &n));
+    assert_int_equal(n, 4);
+    assert_string_equal(fl_var_name(pg[0].param), "fc_0.w_0");
+    assert_string_equal(fl_var_name(pg[0].grad), "fc_0.w_0@GRAD");
+    text = fl_program_to_text(fl_default_main_program(c));
+    assert_text_has(text, "op sum (X=[fc_0.tmp_2@GRAD@RENAME@0,"
+                          "fc_0.tmp_2@GRAD@RENAME@1]) -> "
+                          "(Out=fc_0.tmp_2@GRAD) @backward");
+    assert_null(strstr(text, "x@GRAD ")); /* data gets none */
+    fl_text_free(text);
+    fl_param_grads_free(pg);
+    fl_ctx_free(c);
+}
+
+static void frozen_parameters_get_no_gradient(void **state)
+{
+    fl_ctx *c = fl_ctx_new();
+    fl_var *h = fl_fc(data2(c, "x", 3), 4, .param = { .frozen = true });
+    fl_param_grad *pg;
+    size_t n;
+
+    (void)state;
+    assert_ok(fl_append_backward(fl_mean(fl_fc(h, 2, )), &pg, &n));
+    assert_int_equal(n, 3);
+    for (size_t i = 0; i < n; i++)
+        assert_string_not_equal(fl_var_name(pg[i].param), "fc_0.w_0");
+    fl_param_grads_free(pg);
+    fl_ctx_free(c);
+}
+
+static void a_loss_that_is_no_number_is_refused(void **state)
+{
+    fl_ctx *c = fl_ctx_new();
+    fl_var *x = data2(c, "x", 3);
+    fl_optimizer *o = fl_optimizer_new(c, "sgd", NULL);
+
+    (void)state;
+    assert_int_equal(fl_minimize(o, fl_fc(x, 4, )), FL_ERR_INVAL);
+    assert_said("take its mean");
+    assert_int_equal(fl_minimize(o, fl_mean(x)), FL_ERR_INVAL);
+    assert_said("does not depend on any trainable parameter");
+    fl_ctx_free(c);
+}
+
+static void settings_are_words_and_wrong_ones_are_refused(void **state)
+{
+    fl_ctx *c = fl_ctx_new();
+
+    (void)state;
+    assert_non_null(
+        fl_optimizer_new(c, "adam",
+                         "learning_rate=0.1, beta1=0.8 lazy_mode=false,"
+                         "regularization=l2(0.1), grad_clip=value(-1, 1)"));
+    assert_null(fl_optimizer_new(c, "adma", NULL));
+    assert_said("there are sgd, momentum, adagrad, adam, ftrl");
+    assert_null(fl_optimizer_new(c, "adam", "beta_1=0.9"));
+    assert_said("did you mean beta1?");
+    assert_null(fl_optimizer_new(c, "sgd", "learning_rate=fast"));
+    assert_said("is no number");
+    assert_null(fl_optimizer_new(c, "sgd", "grad_clip=norm(1,2)"));
+    assert_said("norm(1,2)");
+    assert_null(fl_optimizer_new(c, "sgd", "regularization=l3(1)"));
+    assert_null(fl_optimizer_new(c, "sgd", "fast"));
+    assert_said("name=value");
+    fl_ctx_free(c);
+}
+
+static void accumulators_have_the_names_users_know(void **state)
+{
+    fl_ctx *c = fl_ctx_new();
+    char *text;
+
+    (void)state;
+    assert_ok(fl_minimize(fl_optimizer_new(c, "adam", NULL), small_loss(c)));
+    text = fl_program_to_text(fl_default_main_program(c));
+    assert_text_has(text, "var fc_0.w_0_moment1_0 : f32[3,4] persist");
+    assert_text_has(text, "var fc_0.w_0_beta2_pow_acc_0 : f32[1] persist");
+    assert_text_has(text, "var learning_rate_0 : f32[1] persist");
+    assert_text_has(text, "@optimize");
+    fl_text_free(text);
+    fl_ctx_free(c);
+}
+
+static void a_parameter_keeps_its_own_rate_decay_and_clip(void **state)
+{
+    fl_ctx *c = fl_ctx_new();
+    fl_var *y = fl_fc(data2(c, "x", 3), 4,
+                      .param = { .learning_rate = 0.5,
+                                 .regularizer = "l2(0.25)",
+                                 .clip = "norm(2)" });
+    char *text;
+
+    (void)state;
+    assert_ok(fl_minimize(fl_optimizer_new(c, "sgd", NULL), fl_mean(y)));
+    text = fl_program_to_text(fl_default_main_program(c));
+    assert_text_has(text, "lr=0.5 regularizer=l2(0.25) clip=norm(2)");
+    assert_text_has(text, "op clip_by_norm (X=fc_0.w_0@GRAD)");
+    assert_text_has(text, "op weight_decay (Param=fc_0.w_0, "
+                          "Grad=clip_by_norm_0.tmp_0)");
+    assert_text_has(text, "op scale (X=learning_rate_0)");
+    fl_text_free(text);
+    fl_ctx_free(c);
+}
+
+static void a_schedule_follows_the_global_step(void **state)
+{
+    fl_ctx *c = fl_ctx_new();
+    fl_executor *e = fl_executor_new(c);
+    int64_t bounds[] = { 2, 4 };
+    double values[] = { 1, 0.5, 0.25 };
+    fl_var *lr = fl_piecewise_decay(c, bounds, values, 2);
+    fl_var *loss = small_loss(c);
+    fl_optimizer *o = fl_optimizer_new(c, "sgd", NULL);
+    static const float want[] = { 1, 1, .5f, .5f, .25f };
+    float x[3] = { 1, 2, 3 };
+    fl_feed feed = { "x",
+                     fl_tensor_of(FL_DTYPE_F32, x, 2, (int64_t[]){ 1, 3 }) };
+    const char *fetch;
+    fl_tensor out;
+    fl_run_args a = { &feed, 1, &fetch, 1, &out };
+
+    (void)state;
+    fetch = fl_var_name(lr);
+    fl_optimizer_set_lr(o, lr);
+    assert_ok(fl_minimize(o, loss));
+    assert_ok(fl_run(e, fl_default_startup_program(c), NULL));
+    for (int i = 0; i < 5; i++) {
+        assert_ok(fl_run(e, fl_default_main_program(c), &a));
+        assert_float_equal(*(float *)out.data, want[i], 0);
+    }
+    fl_set_global_step(c, 0);
+    assert_ok(fl_run(e, fl_default_main_program(c), &a));
+    assert_float_equal(*(float *)out.data, 1, 0);
+    fl_executor_free(e);
+    fl_ctx_free(c);
+}
+
+/* The same table, once with a dense and once with a sparse gradient. */
+static void dense_and_sparse_gradients_of_a_table_agree(void **state)
+{
+    float value[2][40];
+
+    (void)state;
+    for (int sparse = 0; sparse < 2; sparse++) {
+        fl_ctx *c = fl_ctx_new();
+        fl_executor *e = fl_executor_new(c);
+        fl_var *i = fl_data(c, "i", FL_DTYPE_I64, 2, (int64_t[]){ -1, 1 }, 0);
+        fl_var *k = fl_data(c, "k", FL_DTYPE_I64, 2, (int64_t[]){ -1, 1 }, 0);
+        fl_param_attr p = { .name = "emb" };
+        fl_var *a = fl_embedding(i, 10, 4, .is_sparse = sparse, .param = p);
+        fl_var *b = fl_embedding(k, 10, 4, .is_sparse = sparse, .param = p);
+        fl_var *loss = fl_mean(fl_square_error_cost(a, b));
+        int64_t ids[] = { 1, 2, 2, 9, 0 }, other[] = { 2, 3, 1, 0, 0 };
+        fl_feed feeds[] = {
+            { "i", fl_tensor_of(FL_DTYPE_I64, ids, 2, (int64_t[]){ 5, 1 }) },
+            { "k", fl_tensor_of(FL_DTYPE_I64, other, 2, (int64_t[]){ 5, 1 }) },
+        };
+        fl_run_args args = { .feeds = feeds, .n_feeds = 2 };
+        fl_tensor t;
+
+        assert_ok(fl_minimize(
+            fl_optimizer_new(c, "adam", "learning_rate=0.1 lazy_mode=false"),
+            loss));
+        assert_ok(fl_run(e, fl_default_startup_program(c), NULL));
+        for (int s = 0; s < 5; s++)
+            assert_ok(fl_run(e, fl_default_main_program(c), &args));
+        assert_ok(fl_get_value(c, "emb", &t));
+        memcpy(value[sparse], t.data, sizeof(value[sparse]));
+        fl_executor_free(e);
+        fl_ctx_free(c);
+    }
+    for (int j = 0; j < 40; j++)
+        assert_float_equal(value[0][j], value[1][j], 1e-6);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_variable_used_twice_gets_the_sum_of_its_gradients),
+        cmocka_unit_test(frozen_parameters_get_no_gradient),
+        cmocka_unit_test(a_loss_that_is_no_number_is_refused),
+        cmocka_unit_test(settings_are_words_and_wrong_ones_are_refused),
+        cmocka_unit_test(accumulators_have_the_names_users_know),
+        cmocka_unit_test(a_parameter_keeps_its_own_rate_decay_and_clip),
+        cmocka_unit_test(a_schedule_follows_the_global_step),
+        cmocka_unit_test(dense_and_sparse_gradients_of_a_table_agree),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

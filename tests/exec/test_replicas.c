@@ -1,0 +1,205 @@
+/* test_replicas.c - data-parallel runs: equal to one run on the joined batch,
+ * the same bits each time, one fetched value per replica. */
+#include "net.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define STEPS 12
+
+typedef struct setup {
+    fl_reduce_strategy reduce;
+    fl_gradient_scale scale;
+    int replicas, threads;
+} setup;
+
+/* Trains and returns fc_0.w_0 and the table, one after the other. */
+static float *train(const setup *s, const char *kind, const char *settings,
+                    float *losses, size_t *n)
+{
+    fl_ctx *c = fl_ctx_new();
+    fl_executor *e = fl_executor_new(c);
+    const char *loss = fl_var_name(net_build(c, kind, settings));
+    fl_build_strategy build = { s->reduce, s->scale };
+    fl_exec_strategy exec = { s->threads, s->replicas };
+    fl_parallel_executor *pe;
+    fl_tensor out[4];
+    size_t n_w, n_e;
+    float *w, *table, *all;
+
+    net_start(c, e);
+    assert_ok(fl_parallel_executor_new(&pe, c, loss, NULL, &build, &exec));
+    assert_int_equal(fl_parallel_executor_replicas(pe), s->replicas);
+    for (int i = 0; i < STEPS; i++) {
+        net_batch b;
+        fl_run_args a = { b.feeds, 3, &loss, 1, out };
+        float mean = 0;
+
+        net_fill(&b, i, NET_BATCH);
+        assert_ok(fl_parallel_executor_run(pe, &a));
+        for (int r = 0; r < s->replicas; r++)
+            mean += *(float *)out[r].data / (float)s->replicas;
+        losses[i] = mean;
+    }
+    w = net_copy(c, "fc_0.w_0", &n_w);
+    table = net_copy(c, "embedding_0.w_0", &n_e);
+    *n = n_w + n_e;
+    all = malloc(*n * sizeof(float));
+    memcpy(all, w, n_w * sizeof(float));
+    memcpy(all + n_w, table, n_e * sizeof(float));
+    free(w);
+    free(table);
+    fl_parallel_executor_free(pe);
+    fl_executor_free(e);
+    fl_ctx_free(c);
+    return all;
+}
+
+static void replicas_equal_one_run_on_the_joined_batch(void **state)
+{
+    static const setup setups[] = {
+        { FL_REDUCE_REDUCE, FL_SCALE_COEFF_NUM_DEVICE, 2, 2 },
+        { FL_REDUCE_ALL_REDUCE, FL_SCALE_COEFF_NUM_DEVICE, 2, 2 },
+        { FL_REDUCE_REDUCE, FL_SCALE_COEFF_NUM_DEVICE, 3, 1 },
+        { FL_REDUCE_ALL_REDUCE, FL_SCALE_COEFF_NUM_DEVICE, 4, 8 },
+    };
+    static const char *const kinds[][2] = {
+        { "sgd", "learning_rate=0.2" },
+        { "adam", "learning_rate=0.02" },
+        { "sgd", "learning_rate=0.2, grad_clip=global_norm(0.5)" },
+    };
+    setup alone = { FL_REDUCE_REDUCE, FL_SCALE_COEFF_NUM_DEVICE, 1, 1 };
+
+    (void)state;
+    for (size_t k = 0; k < 3; k++) {
+        float want_loss[STEPS], loss[STEPS];
+        size_t n, m;
+        float *want = train(&alone, kinds[k][0], kinds[k][1], want_loss, &n);
+
+        for (size_t i = 0; i < sizeof(setups) / sizeof(setups[0]); i++) {
+            float *got = train(&setups[i], kinds[k][0], kinds[k][1], loss, &m);
+
+            assert_int_equal(n, m);
+            for (size_t j = 0; j < n; j++)
+                assert_float_equal(got[j], want[j], 2e-5);
+            for (int j = 0; j < STEPS; j++)
+                assert_float_equal(loss[j], want_loss[j], 2e-5);
+            free(got);
+        }
+        free(want);
+    }
+}
+
+static void a_repeated_run_gives_the_same_bits(void **state)
+{
+    setup s = { FL_REDUCE_REDUCE, FL_SCALE_COEFF_NUM_DEVICE, 3, 3 };
+    float la[STEPS], lb[STEPS];
+    size_t n, m;
+
+    (void)state;
+    for (int k = 0; k < 2; k++) {
+        float *a, *b;
+
+        s.reduce = k ? FL_REDUCE_REDUCE : FL_REDUCE_ALL_REDUCE;
+        a = train(&s, "adam", NULL, la, &n);
+        b = train(&s, "adam", NULL, lb, &m);
+        assert_int_equal(n, m);
+        assert_memory_equal(a, b, n * sizeof(float));
+        assert_memory_equal(la, lb, sizeof(la));
+        free(a);
+        free(b);
+    }
+}
+
+static void the_sum_is_the_mean_at_a_larger_rate(void **state)
+{
+    setup sum = { FL_REDUCE_REDUCE, FL_SCALE_ONE, 2, 2 };
+    setup mean = { FL_REDUCE_REDUCE, FL_SCALE_COEFF_NUM_DEVICE, 2, 2 };
+    float la[STEPS], lb[STEPS];
+    size_t n, m;
+    float *a = train(&sum, "sgd", "learning_rate=0.1", la, &n);
+    float *b = train(&mean, "sgd", "learning_rate=0.2", lb, &m);
+
+    (void)state;
+    for (size_t i = 0; i < n; i++)
+        assert_float_equal(a[i], b[i], 1e-5);
+    free(a);
+    free(b);
+}
+
+static void a_customised_scale_takes_the_fed_gradient(void **state)
+{
+    fl_ctx *c = fl_ctx_new();
+    fl_executor *e = fl_executor_new(c);
+    const char *loss = fl_var_name(net_build(c, "sgd", "learning_rate=0.2"));
+    fl_build_strategy build = { FL_REDUCE_REDUCE, FL_SCALE_CUSTOMIZED };
+    fl_exec_strategy exec = { 2, 2 };
+    fl_compiled_program *cp =
+        fl_compiled_program_new(fl_default_main_program(c));
+    float zero = 0;
+    net_batch b;
+    fl_feed feeds[4];
+    fl_tensor out[2];
+    fl_run_args a = { feeds, 4, &loss, 1, out };
+    size_t n;
+    float *before, *after;
+
+    (void)state;
+    net_start(c, e);
+    assert_ok(fl_compiled_program_with_data_parallel(cp, loss, &build, &exec));
+    net_fill(&b, 0, NET_BATCH);
+    memcpy(feeds, b.feeds, sizeof(b.feeds));
+    feeds[3] =
+        (fl_feed){ "mean_0.tmp_0@GRAD",
+                   fl_tensor_of(FL_DTYPE_F32, &zero, 1, (int64_t[]){ 1 }) };
+    before = net_copy(c, "fc_0.w_0", &n);
+    assert_ok(fl_run_compiled(e, cp, &a));
+    after = net_copy(c, "fc_0.w_0", &n);
+    assert_memory_equal(before, after, n * sizeof(float));
+    a.n_feeds = 3;
+    assert_error(fl_run_compiled(e, cp, &a), FL_ERR_INVAL,
+                 "mean_0.tmp_0@GRAD is needed");
+    free(before);
+    free(after);
+    fl_compiled_program_free(cp);
+    fl_executor_free(e);
+    fl_ctx_free(c);
+}
+
+static void misuse_is_refused_with_a_reason(void **state)
+{
+    fl_ctx *c = fl_ctx_new();
+    fl_executor *e = fl_executor_new(c);
+    const char *loss = fl_var_name(net_build(c, "sgd", NULL));
+    fl_exec_strategy exec = { 4, 4 };
+    fl_parallel_executor *pe;
+    net_batch b;
+    fl_tensor out[4];
+    fl_run_args a = { b.feeds, 3, &loss, 1, out };
+
+    (void)state;
+    net_start(c, e);
+    assert_error(fl_parallel_executor_new(&pe, c, "los", NULL, NULL, &exec),
+                 FL_ERR_NOTFOUND, "loss los");
+    assert_error(fl_parallel_executor_new(&pe, c, "x", NULL, NULL, &exec),
+                 FL_ERR_INVAL, "loss x has no gradient");
+    assert_ok(fl_parallel_executor_new(&pe, c, loss, NULL, NULL, &exec));
+    net_fill(&b, 0, 3);
+    assert_error(fl_parallel_executor_run(pe, &a), FL_ERR_INVAL, "3 samples");
+    fl_parallel_executor_free(pe);
+    fl_executor_free(e);
+    fl_ctx_free(c);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(replicas_equal_one_run_on_the_joined_batch),
+        cmocka_unit_test(a_repeated_run_gives_the_same_bits),
+        cmocka_unit_test(the_sum_is_the_mean_at_a_larger_rate),
+        cmocka_unit_test(a_customised_scale_takes_the_fed_gradient),
+        cmocka_unit_test(misuse_is_refused_with_a_reason),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
