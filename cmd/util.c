@@ -1,0 +1,178 @@
+/* util.c - what subcommands share: messages, output, opening a program. */
+#include "cmd.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A program text larger than this is no program text. */
+#define INPUT_MAX ((size_t)64 << 20)
+#define READ_BYTES ((size_t)64 << 10)
+
+/* Letters of a command's name that count when the nearest one is looked for.
+ */
+#define NAME_MAX_LEN 16
+
+static void say(const char *name, const char *fmt, va_list ap)
+{
+    fprintf(stderr, "flotilla %s: ", name);
+    vfprintf(stderr, fmt, ap);
+    fputc('\n', stderr);
+}
+
+int cmd_failed(const char *name, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    say(name, fmt, ap);
+    va_end(ap);
+    return CMD_FAILED;
+}
+
+int cmd_misused(const char *name, const char *fmt, ...)
+{
+    const cmd *c = cmd_find(name);
+    va_list ap;
+
+    va_start(ap, fmt);
+    say(name, fmt, ap);
+    va_end(ap);
+    fprintf(stderr, "usage: flotilla %s%s%s\n", name, *c->args ? " " : "",
+            c->args);
+    return CMD_USAGE;
+}
+
+static int min_int(int a, int b)
+{
+    return a < b ? a : b;
+}
+
+/* How many letters have to be added, dropped or changed. */
+static int distance(const char *a, const char *b)
+{
+    int row[NAME_MAX_LEN + 1];
+    int n = (int)strnlen(b, NAME_MAX_LEN);
+
+    for (int j = 0; j <= n; j++)
+        row[j] = j;
+    for (int i = 0; a[i]; i++) {
+        int diagonal = row[0]++;
+
+        for (int j = 0; j < n; j++) {
+            int replace = diagonal + (a[i] != b[j]);
+
+            diagonal = row[j + 1];
+            row[j + 1] = min_int(replace, min_int(row[j], diagonal) + 1);
+        }
+    }
+    return row[n];
+}
+
+int cmd_unknown(const char *name)
+{
+    const char *nearest = NULL;
+    int best = 3;
+
+    for (size_t i = 0; i < cmd_count; i++) {
+        int d = distance(name, cmd_all[i]->name);
+
+        if (d < best && d < (int)strlen(name)) {
+            best = d;
+            nearest = cmd_all[i]->name;
+        }
+    }
+    fprintf(stderr, "flotilla: there is no command '%s'; ", name);
+    if (nearest)
+        fprintf(stderr, "did you mean %s? ", nearest);
+    fputs("`flotilla help` lists them\n", stderr);
+    return CMD_USAGE;
+}
+
+int cmd_print(char *text)
+{
+    fputs(text, stdout);
+    fl_text_free(text);
+    return CMD_OK;
+}
+
+/* All of a stream, NUL-terminated and malloc'ed. NULL with a reason. */
+static char *read_all(FILE *f, const char **why)
+{
+    char *text = NULL;
+    size_t len = 0, got = 1;
+
+    while (got && len <= INPUT_MAX) {
+        char *more = realloc(text, len + READ_BYTES + 1);
+
+        if (!more)
+            break;
+        text = more;
+        got = fread(text + len, 1, READ_BYTES, f);
+        len += got;
+    }
+    if (got && len <= INPUT_MAX)
+        *why = "no memory for it";
+    else if (ferror(f))
+        *why = strerror(errno);
+    else if (len > INPUT_MAX)
+        *why = "it is larger than 64 MB";
+    else if (memchr(text, '\0', len))
+        *why = "it is no text: there is a zero byte in it";
+    if (!*why) {
+        text[len] = '\0';
+        return text;
+    }
+    free(text);
+    return NULL;
+}
+
+static char *read_path(const char *path, const char **why)
+{
+    FILE *f = strcmp(path, "-") ? fopen(path, "r") : stdin;
+    char *text;
+
+    if (!f) {
+        *why = strerror(errno);
+        return NULL;
+    }
+    text = read_all(f, why);
+    if (f != stdin)
+        fclose(f);
+    return text;
+}
+
+int cmd_open(const char *name, const char *path, cmd_program *out)
+{
+    const char *from = strcmp(path, "-") ? path : "stdin";
+    const char *why = NULL;
+    char *text = read_path(path, &why);
+    int code = CMD_OK;
+
+    *out = (cmd_program){ 0 };
+    if (!text)
+        return cmd_failed(name, "cannot read %s: %s; check the path", from,
+                          why);
+    out->ctx = fl_ctx_new();
+    if (!out->ctx)
+        code = cmd_failed(name, "%s", fl_last_error());
+    else if (fl_program_from_text(out->ctx, text, &out->program))
+        code = cmd_failed(name,
+                          "%s: %s\n"
+                          "docs/formats/ir.md describes the text form, "
+                          "`flotilla ops` the operators",
+                          from, fl_last_error());
+    free(text);
+    if (code)
+        cmd_close(out);
+    return code;
+}
+
+void cmd_close(cmd_program *p)
+{
+    fl_program_release(p->program);
+    fl_ctx_free(p->ctx);
+    *p = (cmd_program){ 0 };
+}
