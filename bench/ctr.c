@@ -1,0 +1,512 @@
+/* ctr.c - how fast the library trains the click network, against the floor.
+ *
+ * Floor and library train networks of their own on the same batches in the
+ * same order, in turn; a ratio is taken per pair. Both print their loss, and
+ * the program fails when the two do not learn alike: then it did not measure
+ * the same work.
+ */
+#include <math.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "ctr_data.h"
+#include "flotilla/flotilla.h"
+#include "floor_ctr.h"
+#include "harness.h"
+
+#define DATA_BATCHES 600
+#define DATA_SEED 1
+#define FLOOR_SEED 7
+
+#define PAIRS 15
+#define RUN_SECONDS 0.8
+#define WARM_BATCHES 8 /* per thread, also to find out how many fill a run */
+
+#define THREADS_MAX FLOOR_THREADS_MAX
+#define LOSS_TOLERANCE 0.05
+#define N_FEEDS (CTR_SLOTS + 2)
+enum { DENSE = CTR_SLOTS, LABEL };
+
+static const char *const feed_names[N_FEEDS] = {
+    "C1",  "C2",  "C3",  "C4",  "C5",  "C6",  "C7",    "C8",   "C9",  "C10",
+    "C11", "C12", "C13", "C14", "C15", "C16", "C17",   "C18",  "C19", "C20",
+    "C21", "C22", "C23", "C24", "C25", "C26", "dense", "label"
+};
+
+/* The optimizers that are measured, with equal settings on both sides. */
+typedef struct optimizer {
+    const char *name, *settings;
+    floor_rule rule;
+    double lr;
+} optimizer;
+
+static const optimizer optimizers[] = {
+    { "sgd", "learning_rate=0.3", FLOOR_SGD, 0.3 },
+    { "adam", "learning_rate=0.001, lazy_mode=true", FLOOR_ADAM, 0.001 },
+};
+
+/* A thread's batch: the ids turned so that each slot is one list. */
+typedef struct lane {
+    int64_t ids[CTR_SLOTS][CTR_BATCH];
+    double loss; /* sum over the batches of this run */
+} lane;
+
+/* The network built through the public interface. */
+typedef struct net {
+    fl_ctx *ctx;
+    fl_executor *exe;
+    fl_program *program;
+    const char *loss;
+    const ctr_data *data;
+    int64_t offsets[CTR_BATCH + 1]; /* one id per list */
+    lane *lanes[THREADS_MAX];
+    atomic_size_t next; /* batch to deal */
+    size_t end;
+} net;
+
+/* What one run works on. */
+typedef struct job {
+    net *net;
+    floor_ctr *floor;
+    fl_compiled_program *replicas;
+    int n_threads;
+    size_t n_batches;
+} job;
+
+/* --- the network ------------------------------------------------------------
+ */
+
+static fl_var *ids_of_slot(fl_ctx *c, int slot)
+{
+    char init[64];
+    fl_var *ids;
+
+    snprintf(init, sizeof init, "uniform(%g,%g)", -CTR_ROW_RANGE,
+             CTR_ROW_RANGE);
+    ids =
+        fl_data(c, feed_names[slot], FL_DTYPE_I64, 2, (int64_t[]){ -1, 1 }, 1);
+    ids = fl_embedding(ids, CTR_ROWS, CTR_DIM, .is_sparse = true,
+                       .param = { .name = "rows", .init = init });
+    return fl_sequence_pool(ids, "sum");
+}
+
+static fl_var *mean_loss(fl_ctx *c)
+{
+    fl_var *parts[CTR_SLOTS + 1], *label, *h;
+
+    for (int s = 0; s < CTR_SLOTS; s++)
+        parts[s] = ids_of_slot(c, s);
+    parts[CTR_SLOTS] = fl_data(c, feed_names[DENSE], FL_DTYPE_F32, 2,
+                               (int64_t[]){ -1, CTR_DENSE }, 0);
+    label =
+        fl_data(c, feed_names[LABEL], FL_DTYPE_I64, 2, (int64_t[]){ -1, 1 }, 0);
+    h = fl_concat(parts, CTR_SLOTS + 1, 1);
+    for (int l = 0; l < 3; l++)
+        h = fl_fc(h, CTR_HIDDEN, .act = "relu");
+    h = fl_fc(h, CTR_CLASSES, .act = "softmax");
+    return fl_mean(fl_cross_entropy(h, label));
+}
+
+static net *net_new(const ctr_data *d, const optimizer *o)
+{
+    net *n = bench_alloc(sizeof *n);
+    fl_var *loss;
+    fl_optimizer *opt;
+
+    n->ctx = fl_ctx_new();
+    n->data = d;
+    for (int i = 0; i <= CTR_BATCH; i++)
+        n->offsets[i] = i;
+    for (int t = 0; t < THREADS_MAX; t++)
+        n->lanes[t] = bench_alloc(sizeof *n->lanes[t]);
+    loss = mean_loss(n->ctx);
+    bench_check_new(loss, "building the network");
+    opt = fl_optimizer_new(n->ctx, o->name, o->settings);
+    bench_check_new(opt, "making the optimizer");
+    bench_check(fl_minimize(opt, loss), "minimize");
+    n->loss = fl_var_name(loss);
+    n->program = fl_default_main_program(n->ctx);
+    n->exe = fl_executor_new(n->ctx);
+    bench_check(fl_run(n->exe, fl_default_startup_program(n->ctx), NULL),
+                "running the startup program");
+    return n;
+}
+
+static void net_free(net *n)
+{
+    fl_executor_free(n->exe);
+    fl_ctx_free(n->ctx);
+    for (int t = 0; t < THREADS_MAX; t++)
+        free(n->lanes[t]);
+    free(n);
+}
+
+/* --- batches -----------------------------------------------------------------
+ */
+
+static void turn_ids(lane *to, const uint64_t *ids)
+{
+    for (size_t i = 0; i < CTR_BATCH; i++, ids += CTR_SLOTS)
+        for (int s = 0; s < CTR_SLOTS; s++)
+            to->ids[s][i] = (int64_t)ids[s];
+}
+
+/* Batch `at`, counted on and on over the data, into a lane and its feeds. */
+static void fill_feeds(const net *n, lane *to, size_t at, fl_feed *feeds)
+{
+    size_t lo = at % (n->data->n / CTR_BATCH) * CTR_BATCH;
+    const int64_t column[2] = { CTR_BATCH, 1 };
+
+    turn_ids(to, n->data->ids + lo * CTR_SLOTS);
+    for (int s = 0; s < CTR_SLOTS; s++)
+        feeds[s].value = fl_tensor_ragged(FL_DTYPE_I64, to->ids[s], 2, column,
+                                          n->offsets, CTR_BATCH);
+    feeds[DENSE].value =
+        fl_tensor_of(FL_DTYPE_F32, n->data->dense + lo * CTR_DENSE, 2,
+                     (int64_t[]){ CTR_BATCH, CTR_DENSE });
+    feeds[LABEL].value =
+        fl_tensor_of(FL_DTYPE_I64, n->data->labels + lo, 2, column);
+    for (int i = 0; i < N_FEEDS; i++)
+        feeds[i].name = feed_names[i];
+}
+
+static bool next_batch(void *arg, int thread, fl_feed *feeds)
+{
+    net *n = arg;
+    size_t at = atomic_fetch_add(&n->next, 1);
+
+    if (at >= n->end)
+        return false;
+    fill_feeds(n, n->lanes[thread], at, feeds);
+    return true;
+}
+
+static void add_loss(void *arg, int thread, const fl_tensor *fetched)
+{
+    net *n = arg;
+
+    n->lanes[thread]->loss += *(const float *)fetched->data;
+}
+
+/* --- runs: each trains on the next n_batches and returns their mean loss
+ * ----- */
+
+static double train_floor(void *arg)
+{
+    const job *j = arg;
+
+    return floor_ctr_train(j->floor, j->n_threads, j->n_batches);
+}
+
+/* Opens a run of n_batches, and closes it with their mean loss. */
+static void begin(net *n, size_t n_batches)
+{
+    n->end = n->next + n_batches;
+    for (int t = 0; t < THREADS_MAX; t++)
+        n->lanes[t]->loss = 0;
+}
+
+static double finish(net *n, size_t n_batches)
+{
+    double loss = 0;
+
+    n->next = n->end;
+    for (int t = 0; t < THREADS_MAX; t++)
+        loss += n->lanes[t]->loss;
+    return loss / (double)n_batches;
+}
+
+static double train_hogwild(void *arg)
+{
+    const job *j = arg;
+    net *n = j->net;
+
+    begin(n, j->n_batches);
+    bench_check(fl_run_hogwild(n->exe, n->program,
+                               &(fl_hogwild_args){ .num_threads = j->n_threads,
+                                                   .feed_names = feed_names,
+                                                   .n_feeds = N_FEEDS,
+                                                   .next = next_batch,
+                                                   .fetches = &n->loss,
+                                                   .n_fetches = 1,
+                                                   .on_batch = add_loss,
+                                                   .arg = n }),
+                "training with hogwild threads");
+    return finish(n, j->n_batches);
+}
+
+/* One batch per replica and step, until they are used up. */
+static double train_replicas(void *arg)
+{
+    const job *j = arg;
+    net *n = j->net;
+    fl_feed feeds[THREADS_MAX * N_FEEDS];
+    fl_tensor out[THREADS_MAX];
+    fl_run_args args = { .feeds = feeds,
+                         .n_feeds = N_FEEDS,
+                         .fetches = &n->loss,
+                         .n_fetches = 1,
+                         .out = out };
+
+    begin(n, j->n_batches);
+    for (size_t at = n->next; at < n->end; at += (size_t)j->n_threads) {
+        for (int r = 0; r < j->n_threads; r++)
+            fill_feeds(n, n->lanes[r], at + (size_t)r, feeds + r * N_FEEDS);
+        bench_check(fl_run_compiled_each(n->exe, j->replicas, &args),
+                    "training with replicas");
+        for (int r = 0; r < j->n_threads; r++)
+            add_loss(n, r, &out[r]);
+    }
+    return finish(n, j->n_batches);
+}
+
+/* --- figures
+ * ------------------------------------------------------------------- */
+
+/* One of two that take turns. */
+typedef struct party {
+    const char *name;
+    double (*train)(void *job);
+    job job;
+    double first_loss;
+    bench_sample *runs;
+} party;
+
+/* Pairs of runs; `b` is measured against `a`. */
+typedef struct pairs {
+    const char *prefix; /* of the names of its figures */
+    party a, b;
+    size_t n, n_samples; /* pairs, and samples per run */
+} pairs;
+
+static bench_side side_of(party *p)
+{
+    return (bench_side){ p->train, &p->job };
+}
+
+/* Trains a party on a few batches and returns the seconds it took. */
+static double warm_up(party *p)
+{
+    bench_side side = side_of(p);
+
+    p->job.n_batches = (size_t)(WARM_BATCHES * p->job.n_threads);
+    p->first_loss = bench_run(&side).value;
+    return bench_run(&side).seconds;
+}
+
+/* Batches that make a run, the same number for each thread. */
+static size_t batches_of_run(double seconds_warm, int n_threads)
+{
+    size_t n = (size_t)(RUN_SECONDS / seconds_warm * WARM_BATCHES);
+
+    return (n ? n : 1) * (size_t)n_threads;
+}
+
+static void run_pairs(pairs *p)
+{
+    bench_side a = side_of(&p->a), b = side_of(&p->b);
+    double seconds = warm_up(&p->a);
+    size_t n_batches = batches_of_run(seconds, p->a.job.n_threads);
+
+    warm_up(&p->b);
+    p->a.job.n_batches = p->b.job.n_batches = n_batches;
+    p->n = bench_repeats(PAIRS);
+    p->n_samples = n_batches * CTR_BATCH;
+    p->a.runs = bench_alloc(p->n * sizeof *p->a.runs);
+    p->b.runs = bench_alloc(p->n * sizeof *p->b.runs);
+    bench_pairs(&a, &b, p->n, p->a.runs, p->b.runs);
+}
+
+static void release_pairs(pairs *p)
+{
+    free(p->a.runs);
+    free(p->b.runs);
+}
+
+static void put(const char *prefix, const char *name, const double *x, size_t n,
+                const char *unit)
+{
+    bench_spread s = bench_spread_of(x, n);
+    char full[64];
+
+    snprintf(full, sizeof full, "%s.%s", prefix, name);
+    bench_row(full, &s, unit);
+}
+
+static void put_rate(const pairs *p, const char *name, const party *of)
+{
+    double *x = bench_alloc(p->n * sizeof *x);
+
+    for (size_t i = 0; i < p->n; i++)
+        x[i] = (double)p->n_samples / of->runs[i].seconds;
+    put(p->prefix, name, x, p->n, "samples/s");
+    free(x);
+}
+
+static void put_cpu(const pairs *p, const char *name, const party *of)
+{
+    double *x = bench_alloc(p->n * sizeof *x);
+
+    for (size_t i = 0; i < p->n; i++)
+        x[i] = 1e6 * of->runs[i].cpu_seconds / (double)p->n_samples;
+    put(p->prefix, name, x, p->n, "us/sample");
+    free(x);
+}
+
+static void put_ratio(const pairs *p, const char *name)
+{
+    double *x = bench_alloc(p->n * sizeof *x);
+
+    for (size_t i = 0; i < p->n; i++)
+        x[i] = p->a.runs[i].seconds / p->b.runs[i].seconds;
+    put(p->prefix, name, x, p->n, "ratio");
+    free(x);
+}
+
+/* The same by CPU time, which other programs on the machine disturb less. */
+static void put_cpu_ratio(const pairs *p, const char *name)
+{
+    double *x = bench_alloc(p->n * sizeof *x);
+
+    for (size_t i = 0; i < p->n; i++)
+        x[i] = p->a.runs[i].cpu_seconds / p->b.runs[i].cpu_seconds;
+    put(p->prefix, name, x, p->n, "ratio");
+    free(x);
+}
+
+static double last_loss(const pairs *p, const party *of)
+{
+    return of->runs[p->n - 1].value;
+}
+
+static void print_losses(const pairs *p)
+{
+    printf("# %s: loss of %s %.4f -> %.4f, of %s %.4f -> %.4f\n", p->prefix,
+           p->a.name, p->a.first_loss, last_loss(p, &p->a), p->b.name,
+           p->b.first_loss, last_loss(p, &p->b));
+}
+
+/* False, with a message, when the two did not do the same work. */
+static bool check_losses(const pairs *p)
+{
+    double a = last_loss(p, &p->a), b = last_loss(p, &p->b);
+
+    if (a < p->a.first_loss && b < p->b.first_loss &&
+        fabs(b / a - 1) <= LOSS_TOLERANCE)
+        return true;
+    fprintf(stderr, "bench: %s: the two do not learn alike\n", p->prefix);
+    return false;
+}
+
+static bool against_floor(const ctr_data *d, const optimizer *o, int n_threads)
+{
+    char prefix[32];
+    pairs p = {
+        .prefix = prefix,
+        .a = { .name = "floor",
+               .train = train_floor,
+               .job = { .floor = floor_ctr_new(d, o->rule, o->lr, FLOOR_SEED),
+                        .n_threads = n_threads } },
+        .b = { .name = "library",
+               .train = train_hogwild,
+               .job = { .net = net_new(d, o), .n_threads = n_threads } }
+    };
+    bool same;
+
+    snprintf(prefix, sizeof prefix, "ctr.%s.t%d", o->name, n_threads);
+    run_pairs(&p);
+    put_rate(&p, "rate", &p.b);
+    put_rate(&p, "floor_rate", &p.a);
+    put_ratio(&p, "of_floor");
+    put_cpu_ratio(&p, "cpu_of_floor");
+    put_cpu(&p, "cpu_us", &p.b);
+    put_cpu(&p, "floor_cpu_us", &p.a);
+    print_losses(&p);
+    same = check_losses(&p);
+    release_pairs(&p);
+    floor_ctr_free(p.a.job.floor);
+    net_free(p.b.job.net);
+    return same;
+}
+
+static fl_compiled_program *make_replicas(const net *n)
+{
+    fl_compiled_program *cp = fl_compiled_program_new(n->program);
+    fl_build_strategy build = { .reduce_strategy = FL_REDUCE_REDUCE };
+    fl_exec_strategy exec = { .num_replicas = THREADS_MAX };
+
+    bench_check(
+        fl_compiled_program_with_data_parallel(cp, n->loss, &build, &exec),
+        "making replicas");
+    return cp;
+}
+
+/* Replicas that add up their gradients at each step, against as many threads
+   that do not wait for each other. A step of the replicas is one update where
+   the threads make two, so their losses need not agree. */
+static void reduce_of_hogwild(const ctr_data *d, const optimizer *o)
+{
+    pairs p = {
+        .prefix = "ctr.sgd.reduce",
+        .a = { .name = "hogwild",
+               .train = train_hogwild,
+               .job = { .net = net_new(d, o), .n_threads = THREADS_MAX } },
+        .b = { .name = "replicas",
+               .train = train_replicas,
+               .job = { .net = net_new(d, o), .n_threads = THREADS_MAX } }
+    };
+
+    p.b.job.replicas = make_replicas(p.b.job.net);
+    run_pairs(&p);
+    put_rate(&p, "rate", &p.b);
+    put_ratio(&p, "of_hogwild");
+    put_cpu(&p, "cpu_us", &p.b);
+    print_losses(&p);
+    release_pairs(&p);
+    fl_compiled_program_free(p.b.job.replicas);
+    net_free(p.a.job.net);
+    net_free(p.b.job.net);
+}
+
+/* What one training step keeps for temporaries, against what it needs. */
+static void memory_of_live(const ctr_data *d, const optimizer *o)
+{
+    net *n = net_new(d, o);
+    fl_feed feeds[N_FEEDS];
+    fl_tensor out;
+    fl_run_args args = { .feeds = feeds,
+                         .n_feeds = N_FEEDS,
+                         .fetches = &n->loss,
+                         .n_fetches = 1,
+                         .out = &out };
+    fl_executor *exe = fl_executor_new(n->ctx);
+    fl_memory_use use;
+    double ratio;
+
+    fill_feeds(n, n->lanes[0], 0, feeds);
+    for (int i = 0; i < 3; i++)
+        bench_check(fl_run(exe, n->program, &args), "training step");
+    use = fl_executor_memory(exe);
+    printf("# ctr.memory: kept %zu bytes, live %zu bytes\n", use.kept_bytes,
+           use.live_bytes);
+    ratio = (double)use.kept_bytes / (double)use.live_bytes;
+    put("ctr.memory", "of_live", &ratio, 1, "ratio");
+    fl_executor_free(exe);
+    net_free(n);
+}
+
+int main(void)
+{
+    ctr_data data;
+    bool same = true;
+
+    ctr_data_init(&data, DATA_BATCHES, DATA_SEED);
+    for (size_t i = 0; i < sizeof optimizers / sizeof *optimizers; i++)
+        for (int t = 1; t <= THREADS_MAX; t++)
+            same = against_floor(&data, &optimizers[i], t) && same;
+    reduce_of_hogwild(&data, &optimizers[0]);
+    memory_of_live(&data, &optimizers[0]);
+    ctr_data_release(&data);
+    return same ? 0 : 1;
+}
