@@ -1,0 +1,11 @@
+#!/bin/sh
+# check_example.sh ROOT - the README's program compiles without a warning, with
+# nothing but the public headers in sight.
+here=$(cd "$(dirname "$0")" && pwd)
+program=$("$here/extract_c.sh" "$1/README.md") || {
+    echo "FAIL README.md has no C program"
+    exit 1
+}
+printf '%s\n' "$program" |
+    ${CC:-cc} -std=c17 -Wall -Wextra -Werror -fsyntax-only \
+        -I"$1/include" -x c -
