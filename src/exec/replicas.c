@@ -208,21 +208,31 @@ static fl_status join_rows(fl_replicas *r, int g)
     return FL_OK;
 }
 
-/* Every replica of a gradient must look alike: a batch without rows still
-   gives gradients of full shape. */
+/* Member i's part of one gradient. The shape of rows is its owner's to change,
+   so nobody else looks at it. */
 static fl_status merge_one(fl_replicas *r, int g, int i)
 {
     const fl_tensor *t = grad_of(r, 0, g);
-    size_t n = (size_t)fl_tensor_numel(t);
+    size_t n;
 
     if (t->kind == FL_KIND_ROWS)
         return r->owner[g] == i ? join_rows(r, g) : FL_OK;
+    n = (size_t)fl_tensor_numel(t);
     if (r->kind == FL_MERGE_ALL_REDUCE)
         sum_dense(r, g, n * (size_t)i / (size_t)r->n,
                   n * ((size_t)i + 1) / (size_t)r->n);
     else if (r->owner[g] == i)
         sum_dense(r, g, 0, n);
     return FL_OK;
+}
+
+/* AllReduce: every replica sees the joined rows. */
+static void show_rows(fl_replicas *r)
+{
+    for (int g = 0; g < r->n_grads; g++)
+        for (int i = 1; i < r->n; i++)
+            if (grad_of(r, 0, g)->kind == FL_KIND_ROWS)
+                *grad_of(r, i, g) = *grad_of(r, 0, g);
 }
 
 typedef fl_status (*replica_fn)(fl_replicas *r, int i);
@@ -263,5 +273,7 @@ fl_status fl_replicas_run(fl_replicas *r)
         return FL_OK;
     p.fn = merge;
     FL_TRY(fl_team_run(r->team, run_share, &p));
+    if (r->kind == FL_MERGE_ALL_REDUCE)
+        show_rows(r);
     return fl_runner_run(r->runners[0], FL_PART_UPDATE, r->team);
 }

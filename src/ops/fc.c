@@ -12,6 +12,7 @@
 #include "kernel/vec.h"
 #include "ops/helpers.h"
 #include "ops/kit.h"
+#include "ops/products.h"
 
 enum { INPUT, W, BIAS };
 enum { OUT };
@@ -21,41 +22,41 @@ enum { COL_DIMS, ACTIVATION };
    hundred columns stay in the second-level cache between the two loops. */
 #define SWEEP_ROWS 64
 
-typedef struct fc_size {
-    int64_t m, n, k;
+typedef struct fc_job {
+    fl_product size;
     fl_act act;
-} fc_size;
+} fc_job;
 
 /* One block of rows: Out = Input W. */
-static void product_f32(const fc_size *z, int64_t rows, const float *x,
+static void product_f32(const fc_job *z, int64_t rows, const float *x,
                         const float *w, float *out)
 {
     fl_gemm_weights ready;
 
-    fl_gemm_prepare(&ready, w, FL_NO_TRANS, z->k, z->n, z->n);
-    fl_gemm_prepared(rows, x, z->k, &ready, out, z->n);
+    fl_gemm_prepare(&ready, w, FL_NO_TRANS, z->size.k, z->size.n, z->size.n);
+    fl_gemm_prepared(rows, x, z->size.k, &ready, out, z->size.n);
 }
 
-static void product_f64(const fc_size *z, int64_t rows, const double *x,
+static void product_f64(const fc_job *z, int64_t rows, const double *x,
                         const double *w, double *out)
 {
     fl_gemm_shape s = { .ta = FL_NO_TRANS,
                         .tb = FL_NO_TRANS,
                         .m = rows,
-                        .n = z->n,
-                        .k = z->k,
-                        .lda = z->k,
-                        .ldb = z->n,
-                        .ldc = z->n };
+                        .n = z->size.n,
+                        .k = z->size.k,
+                        .lda = z->size.k,
+                        .ldb = z->size.n,
+                        .ldc = z->size.n };
 
     fl_gemm_f64(&s, 1, x, w, 0, out);
 }
 
 #define KERNELS(T, t)                                                          \
-    static void forward_##t(const fc_size *z, fl_span s, const T *x,           \
+    static void forward_##t(const fc_job *z, fl_span s, const T *x,            \
                             const T *w, const T *bias, T *out)                 \
     {                                                                          \
-        size_t n = (size_t)z->n, k = (size_t)z->k;                             \
+        size_t n = (size_t)z->size.n, k = (size_t)z->size.k;                   \
                                                                                \
         for (size_t i = s.lo, rows; i < s.hi; i += rows) {                     \
             rows = s.hi - i < FL_GEMM_BLOCK ? s.hi - i : FL_GEMM_BLOCK;        \
@@ -64,15 +65,15 @@ static void product_f64(const fc_size *z, int64_t rows, const double *x,
         }                                                                      \
     }                                                                          \
     /* Fills dz and db where they are wanted; part is room for one row. */     \
-    static void sweep_##t(const fc_size *z, const T *dout, const T *out,       \
-                          T *dz, T *db, T *part)                               \
+    static void sweep_##t(const fc_job *z, const T *dout, const T *out, T *dz, \
+                          T *db, T *part)                                      \
     {                                                                          \
         const T *sum_of = dz ? dz : dout;                                      \
-        size_t n = (size_t)z->n;                                               \
+        size_t n = (size_t)z->size.n;                                          \
                                                                                \
-        for (size_t i = 0, rows; i < (size_t)z->m; i += rows) {                \
-            rows =                                                             \
-                (size_t)z->m - i < SWEEP_ROWS ? (size_t)z->m - i : SWEEP_ROWS; \
+        for (size_t i = 0, rows; i < (size_t)z->size.m; i += rows) {           \
+            rows = (size_t)z->size.m - i < SWEEP_ROWS ? (size_t)z->size.m - i  \
+                                                      : SWEEP_ROWS;            \
             if (dz)                                                            \
                 fl_vec_##t()->act_grad(dz + i * n, dout + i * n, out + i * n,  \
                                        rows * n, z->act);                      \
@@ -82,47 +83,18 @@ static void product_f64(const fc_size *z, int64_t rows, const double *x,
             fl_vec_##t()->add(db, db, part, n);                                \
         }                                                                      \
     }                                                                          \
-    static void products_##t(const fl_op_ctx *c, const fc_size *z, const T *x, \
-                             const T *w, const T *dz, T *dx, T *dw)            \
-    {                                                                          \
-        fl_span in = fl_op_blocks(c, (size_t)z->m, FL_GEMM_BLOCK);             \
-        fl_span wt = fl_op_blocks(c, (size_t)z->k, FL_GEMM_BLOCK);             \
-        fl_gemm_shape for_x = { .ta = FL_NO_TRANS,                             \
-                                .tb = FL_TRANS,                                \
-                                .m = z->m,                                     \
-                                .n = z->k,                                     \
-                                .k = z->n,                                     \
-                                .lda = z->n,                                   \
-                                .ldb = z->n,                                   \
-                                .ldc = z->k };                                 \
-        fl_gemm_shape for_w = { .ta = FL_TRANS,                                \
-                                .tb = FL_NO_TRANS,                             \
-                                .m = z->k,                                     \
-                                .n = z->n,                                     \
-                                .k = z->m,                                     \
-                                .lda = z->k,                                   \
-                                .ldb = z->n,                                   \
-                                .ldc = z->n };                                 \
-                                                                               \
-        if (dw)                                                                \
-            fl_gemm_rows_##t(&for_w, (int64_t)wt.lo, (int64_t)wt.hi, x, dz,    \
-                             dw);                                              \
-        if (dx)                                                                \
-            fl_gemm_rows_##t(&for_x, (int64_t)in.lo, (int64_t)in.hi, dz, w,    \
-                             dx);                                              \
-    }                                                                          \
-    static void backward_##t(const fl_op_ctx *c, const fc_size *z, void *room) \
+    static void backward_##t(const fl_op_ctx *c, const fc_job *z, void *room)  \
     {                                                                          \
         const T *dout = fl_dout(c, OUT);                                       \
         T *dz = z->act == FL_ACT_NONE ? NULL : room;                           \
-        T *part = (T *)room + (dz ? z->m * z->n : 0);                          \
+        T *part = (T *)room + (dz ? z->size.m * z->size.n : 0);                \
         T *db = c->ith ? NULL : fl_din(c, BIAS);                               \
                                                                                \
         if (db)                                                                \
-            memset(db, 0, (size_t)z->n * sizeof(T));                           \
+            memset(db, 0, (size_t)z->size.n * sizeof(T));                      \
         sweep_##t(z, dout, fl_saved_out(c, OUT), dz, db, part);                \
-        products_##t(c, z, fl_in(c, INPUT), fl_in(c, W), dz ? dz : dout,       \
-                     fl_din(c, INPUT), fl_din(c, W));                          \
+        fl_product_back_##t(c, &z->size, fl_in(c, INPUT), fl_in(c, W),         \
+                            dz ? dz : dout, fl_din(c, INPUT), fl_din(c, W));   \
     }
 FL_FLOATS(KERNELS)
 
@@ -219,13 +191,13 @@ static fl_status fc_infer(fl_infer *c)
     return FL_OK;
 }
 
-static fc_size size_of(const fl_op_ctx *c)
+static fc_job job_of(const fl_op_ctx *c)
 {
     const fl_shape *x = &fl_in_t(c, INPUT)->shape;
     int cols = (int)fl_int(c, COL_DIMS);
-    fc_size z = { .m = fl_shape_count(x, 0, cols),
-                  .k = fl_shape_count(x, cols, x->rank),
-                  .n = fl_in_t(c, W)->shape.dim[1] };
+    fc_job z = { .size = { .m = fl_shape_count(x, 0, cols),
+                           .k = fl_shape_count(x, cols, x->rank),
+                           .n = fl_in_t(c, W)->shape.dim[1] } };
 
     FL_ASSERT(parse_act(fl_str_attr(c, ACTIVATION), &z.act));
     return z;
@@ -233,18 +205,18 @@ static fc_size size_of(const fl_op_ctx *c)
 
 static fl_status fc_run(fl_op_ctx *c)
 {
-    fc_size z = size_of(c);
+    fc_job z = job_of(c);
 
     FL_BY_FLOAT(c, INPUT, forward, &z,
-                fl_op_blocks(c, (size_t)z.m, FL_GEMM_BLOCK), fl_in(c, INPUT),
-                fl_in(c, W), fl_in(c, BIAS), fl_out(c, OUT));
+                fl_op_blocks(c, (size_t)z.size.m, FL_GEMM_BLOCK),
+                fl_in(c, INPUT), fl_in(c, W), fl_in(c, BIAS), fl_out(c, OUT));
     return FL_OK;
 }
 
 static fl_status fc_back(fl_op_ctx *c)
 {
-    fc_size z = size_of(c);
-    int64_t rows = z.act == FL_ACT_NONE ? 1 : z.m + 1;
+    fc_job z = job_of(c);
+    int64_t rows = z.act == FL_ACT_NONE ? 1 : z.size.m + 1;
     void *room;
 
     if (!fl_dout_t(c, OUT)) {
@@ -253,7 +225,7 @@ static fl_status fc_back(fl_op_ctx *c)
         fl_din_zero(c, BIAS);
         return FL_OK;
     }
-    room = fl_scratch(c, (size_t)(rows * z.n) *
+    room = fl_scratch(c, (size_t)(rows * z.size.n) *
                              fl_dtype_bytes(fl_in_t(c, INPUT)->dtype));
     if (!room)
         return FL_NOMEM(c);

@@ -7,18 +7,15 @@
 #include "kernel/gemm.h"
 #include "ops/helpers.h"
 #include "ops/kit.h"
+#include "ops/products.h"
 
 enum { X, Y };
 enum { OUT };
 enum { X_COL_DIMS, Y_COL_DIMS };
 
-typedef struct mul_size {
-    int64_t m, n, k;
-} mul_size;
-
 #define KERNELS(T, t)                                                          \
-    static void forward_##t(const fl_op_ctx *c, const mul_size *z, const T *x, \
-                            const T *y, T *out)                                \
+    static void forward_##t(const fl_op_ctx *c, const fl_product *z,           \
+                            const T *x, const T *y, T *out)                    \
     {                                                                          \
         fl_span r = fl_op_blocks(c, (size_t)z->m, FL_GEMM_BLOCK);              \
         fl_gemm_shape s = { .ta = FL_NO_TRANS,                                 \
@@ -31,36 +28,6 @@ typedef struct mul_size {
                             .ldc = z->n };                                     \
                                                                                \
         fl_gemm_rows_##t(&s, (int64_t)r.lo, (int64_t)r.hi, x, y, out);         \
-    }                                                                          \
-    static void backward_##t(const fl_op_ctx *c, const mul_size *z,            \
-                             const T *x, const T *y, const T *dout, T *dx,     \
-                             T *dy)                                            \
-    {                                                                          \
-        fl_span rx = fl_op_blocks(c, (size_t)z->m, FL_GEMM_BLOCK);             \
-        fl_span ry = fl_op_blocks(c, (size_t)z->k, FL_GEMM_BLOCK);             \
-        fl_gemm_shape for_x = { .ta = FL_NO_TRANS,                             \
-                                .tb = FL_TRANS,                                \
-                                .m = z->m,                                     \
-                                .n = z->k,                                     \
-                                .k = z->n,                                     \
-                                .lda = z->n,                                   \
-                                .ldb = z->n,                                   \
-                                .ldc = z->k };                                 \
-        fl_gemm_shape for_y = { .ta = FL_TRANS,                                \
-                                .tb = FL_NO_TRANS,                             \
-                                .m = z->k,                                     \
-                                .n = z->n,                                     \
-                                .k = z->m,                                     \
-                                .lda = z->k,                                   \
-                                .ldb = z->n,                                   \
-                                .ldc = z->n };                                 \
-                                                                               \
-        if (dx)                                                                \
-            fl_gemm_rows_##t(&for_x, (int64_t)rx.lo, (int64_t)rx.hi, dout, y,  \
-                             dx);                                              \
-        if (dy)                                                                \
-            fl_gemm_rows_##t(&for_y, (int64_t)ry.lo, (int64_t)ry.hi, x, dout,  \
-                             dy);                                              \
     }
 FL_FLOATS(KERNELS)
 
@@ -111,21 +78,21 @@ static fl_status mul_infer(fl_infer *c)
     return FL_OK;
 }
 
-static mul_size size_of(const fl_op_ctx *c)
+static fl_product size_of(const fl_op_ctx *c)
 {
     const fl_shape *x = &fl_in_t(c, X)->shape;
     const fl_shape *y = &fl_in_t(c, Y)->shape;
     int xc = (int)fl_int(c, X_COL_DIMS);
     int yc = (int)fl_int(c, Y_COL_DIMS);
 
-    return (mul_size){ .m = fl_shape_count(x, 0, xc),
-                       .k = fl_shape_count(x, xc, x->rank),
-                       .n = fl_shape_count(y, yc, y->rank) };
+    return (fl_product){ .m = fl_shape_count(x, 0, xc),
+                         .k = fl_shape_count(x, xc, x->rank),
+                         .n = fl_shape_count(y, yc, y->rank) };
 }
 
 static fl_status mul_run(fl_op_ctx *c)
 {
-    mul_size z = size_of(c);
+    fl_product z = size_of(c);
 
     FL_BY_FLOAT(c, X, forward, c, &z, fl_in(c, X), fl_in(c, Y), fl_out(c, OUT));
     return FL_OK;
@@ -133,14 +100,14 @@ static fl_status mul_run(fl_op_ctx *c)
 
 static fl_status mul_back(fl_op_ctx *c)
 {
-    mul_size z = size_of(c);
+    fl_product z = size_of(c);
 
     if (!fl_dout_t(c, OUT)) {
         fl_din_zero(c, X);
         fl_din_zero(c, Y);
         return FL_OK;
     }
-    FL_BY_FLOAT(c, X, backward, c, &z, fl_in(c, X), fl_in(c, Y),
+    FL_BY_FLOAT(c, X, fl_product_back, c, &z, fl_in(c, X), fl_in(c, Y),
                 fl_dout(c, OUT), fl_din(c, X), fl_din(c, Y));
     return FL_OK;
 }

@@ -415,6 +415,46 @@ fl_status fl_draft_insert(const fl_draft *d, fl_op_node *place,
 
 /* --- sweeps --------------------------------------------------------------- */
 
+/* --- fusions -------------------------------------------------------------- */
+
+static fl_status replace(const fl_fusion *f, const fl_group *forward,
+                         const fl_group *backward, const fl_group *all,
+                         bool *fused)
+{
+    fl_op_node *place = fl_group_place(forward);
+    fl_op_node *grad_place = fl_group_place(backward);
+    fl_op_node *n;
+
+    if (!place || (backward->len && !grad_place) || !f->owns(f->what, all))
+        return FL_OK;
+    FL_TRY(f->insert(f->what, place, &n));
+    if (grad_place)
+        FL_TRY(f->insert_grad(f->what, n, grad_place));
+    fl_group_remove(all);
+    *fused = true;
+    return FL_OK;
+}
+
+fl_status fl_fuse(const fl_fusion *f, bool *fused)
+{
+    fl_group forward = { 0 }, backward = { 0 }, all = { 0 };
+    fl_status st;
+
+    for (size_t i = 0; i < f->n_forward; i++) {
+        fl_group_add(&forward, f->forward[i]);
+        fl_group_add(&all, f->forward[i]);
+    }
+    for (size_t i = 0; i < f->n_backward; i++) {
+        fl_group_add(&backward, f->backward[i]);
+        fl_group_add(&all, f->backward[i]);
+    }
+    st = replace(f, &forward, &backward, &all, fused);
+    fl_vec_release(&forward);
+    fl_vec_release(&backward);
+    fl_vec_release(&all);
+    return st;
+}
+
 fl_status fl_match_sweep(fl_program *p, fl_fuse_fn fuse, bool *changed)
 {
     fl_op_node *n = fl_program_main(p)->first;

@@ -99,6 +99,25 @@ FL_MUST_CHECK
 fl_status fl_draft_insert(const fl_draft *d, fl_op_node *place,
                           fl_op_node **out);
 
+/* --- fusions -------------------------------------------------------------- */
+
+/* A forward group that one operator replaces, and the group of its gradients,
+   which may be empty; a NULL member is left out. `what` is the pass's own. */
+typedef struct fl_fusion {
+    fl_op_node *const *forward, *const *backward;
+    size_t n_forward, n_backward;
+    const void *what;
+    /* Are all variables that would go the group's own? */
+    bool (*owns)(const void *what, const fl_group *all);
+    fl_status (*insert)(const void *what, fl_op_node *place, fl_op_node **out);
+    fl_status (*insert_grad)(const void *what, const fl_op_node *fused,
+                             fl_op_node *place);
+} fl_fusion;
+
+/* Replaces both groups, or leaves everything as it is when no place fits. */
+FL_MUST_CHECK
+fl_status fl_fuse(const fl_fusion *f, bool *fused);
+
 /* --- sweeps --------------------------------------------------------------- */
 
 /* Tries to replace the group that n belongs to, and says whether it did. */

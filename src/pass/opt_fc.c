@@ -94,8 +94,10 @@ static bool match_grads(layer *l)
            (!l->act || (l->act_grad && is_linked(l->act_grad, l->add_grad)));
 }
 
-static bool owns_inner(const layer *l, const fl_group *all)
+static bool owns_inner(const void *what, const fl_group *all)
 {
+    const layer *l = what;
+
     return fl_group_owns(all, fl_match_out(l->mul, "Out")) &&
            fl_group_owns(all, fl_match_out(l->add_grad, "X@GRAD")) &&
            (!l->act ||
@@ -111,23 +113,10 @@ static bool overwrites_input(const layer *l)
            out == fl_match_in(l->add, "Y");
 }
 
-static void collect(const layer *l, fl_group *forward, fl_group *backward,
-                    fl_group *all)
+static fl_status insert_fc(const void *what, fl_op_node *place,
+                           fl_op_node **out)
 {
-    fl_group_add(forward, l->mul);
-    fl_group_add(forward, l->add);
-    fl_group_add(forward, l->act);
-    fl_group_add(backward, l->act_grad);
-    fl_group_add(backward, l->add_grad);
-    fl_group_add(backward, l->mul_grad);
-    for (size_t i = 0; i < forward->len; i++)
-        fl_group_add(all, forward->data[i]);
-    for (size_t i = 0; i < backward->len; i++)
-        fl_group_add(all, backward->data[i]);
-}
-
-static fl_status insert_fc(const layer *l, fl_op_node *place, fl_op_node **out)
-{
+    const layer *l = what;
     fl_attr cols = { .type = FL_ATTR_INT, .i = l->cols };
     fl_attr act = { .type = FL_ATTR_STRING,
                     .s = l->act ? l->act->def->name : "" };
@@ -146,9 +135,10 @@ static fl_status insert_fc(const layer *l, fl_op_node *place, fl_op_node **out)
     return st;
 }
 
-static fl_status insert_fc_grad(const layer *l, const fl_op_node *fc,
+static fl_status insert_fc_grad(const void *what, const fl_op_node *fc,
                                 fl_op_node *place)
 {
+    const layer *l = what;
     fl_status st;
     fl_draft d;
 
@@ -164,27 +154,12 @@ static fl_status insert_fc_grad(const layer *l, const fl_op_node *fc,
 
 static fl_status replace(const layer *l, bool *fused)
 {
-    fl_group forward = { 0 }, backward = { 0 }, all = { 0 };
-    fl_op_node *fc, *place, *grad_place;
-    fl_status st = FL_OK;
+    fl_op_node *const forward[] = { l->mul, l->add, l->act };
+    fl_op_node *const backward[] = { l->act_grad, l->add_grad, l->mul_grad };
+    fl_fusion f = { forward, backward,   FL_LEN(forward), FL_LEN(backward),
+                    l,       owns_inner, insert_fc,       insert_fc_grad };
 
-    collect(l, &forward, &backward, &all);
-    place = fl_group_place(&forward);
-    grad_place = fl_group_place(&backward);
-    if (!place || (backward.len && !grad_place) || !owns_inner(l, &all))
-        goto out;
-    st = insert_fc(l, place, &fc);
-    if (!st && grad_place)
-        st = insert_fc_grad(l, fc, grad_place);
-    if (!st) {
-        fl_group_remove(&all);
-        *fused = true;
-    }
-out:
-    fl_vec_release(&forward);
-    fl_vec_release(&backward);
-    fl_vec_release(&all);
-    return st;
+    return fl_fuse(&f, fused);
 }
 
 /* With the activation if it can be, else without. */

@@ -40,16 +40,19 @@ static bool match_grads(pair *m)
            !fl_match_in(m->loss_grad, "MatchX@GRAD");
 }
 
-static bool owns_inner(const pair *m, const fl_group *all)
+static bool owns_inner(const void *what, const fl_group *all)
 {
+    const pair *m = what;
+
     return fl_group_owns(all, fl_match_out(m->loss, "MatchX")) &&
            fl_group_owns(all, fl_match_out(m->loss, "XShape")) &&
            fl_group_owns(all, fl_match_out(m->loss_grad, "X@GRAD"));
 }
 
-static fl_status insert_fused(const pair *m, fl_op_node *place,
+static fl_status insert_fused(const void *what, fl_op_node *place,
                               fl_op_node **out)
 {
+    const pair *m = what;
     fl_status st;
     fl_draft d;
 
@@ -65,9 +68,10 @@ static fl_status insert_fused(const pair *m, fl_op_node *place,
     return st;
 }
 
-static fl_status insert_grad(const pair *m, const fl_op_node *fused,
+static fl_status insert_grad(const void *what, const fl_op_node *fused,
                              fl_op_node *place)
 {
+    const pair *m = what;
     fl_status st;
     fl_draft d;
 
@@ -79,36 +83,14 @@ static fl_status insert_grad(const pair *m, const fl_op_node *fused,
     return st;
 }
 
-static fl_status replace(const pair *m, bool *done)
+static fl_status replace(const pair *m, bool *fused)
 {
-    fl_group forward = { 0 }, backward = { 0 }, all = { 0 };
-    fl_op_node *fused, *place, *grad_place;
-    fl_status st = FL_OK;
+    fl_op_node *const forward[] = { m->softmax, m->loss };
+    fl_op_node *const backward[] = { m->loss_grad, m->softmax_grad };
+    fl_fusion f = { forward, backward,   FL_LEN(forward), FL_LEN(backward),
+                    m,       owns_inner, insert_fused,    insert_grad };
 
-    fl_group_add(&forward, m->softmax);
-    fl_group_add(&forward, m->loss);
-    fl_group_add(&backward, m->loss_grad);
-    fl_group_add(&backward, m->softmax_grad);
-    fl_group_add(&all, m->softmax);
-    fl_group_add(&all, m->loss);
-    fl_group_add(&all, m->loss_grad);
-    fl_group_add(&all, m->softmax_grad);
-    place = fl_group_place(&forward);
-    grad_place = fl_group_place(&backward);
-    if (!place || (backward.len && !grad_place) || !owns_inner(m, &all))
-        goto out;
-    st = insert_fused(m, place, &fused);
-    if (!st && grad_place)
-        st = insert_grad(m, fused, grad_place);
-    if (!st) {
-        fl_group_remove(&all);
-        *done = true;
-    }
-out:
-    fl_vec_release(&forward);
-    fl_vec_release(&backward);
-    fl_vec_release(&all);
-    return st;
+    return fl_fuse(&f, fused);
 }
 
 static fl_status fuse(fl_op_node *n, bool *fused)
