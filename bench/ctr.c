@@ -261,6 +261,29 @@ static double train_replicas(void *arg)
     return finish(n, j->n_batches);
 }
 
+/* One batch after the other, each with all threads: operators are cut over
+   them. */
+static double train_shared(void *arg)
+{
+    const job *j = arg;
+    net *n = j->net;
+    fl_feed feeds[N_FEEDS];
+    fl_tensor out;
+    fl_run_args args = { .feeds = feeds,
+                         .n_feeds = N_FEEDS,
+                         .fetches = &n->loss,
+                         .n_fetches = 1,
+                         .out = &out };
+
+    begin(n, j->n_batches);
+    for (size_t at = n->next; at < n->end; at++) {
+        fill_feeds(n, n->lanes[0], at, feeds);
+        bench_check(fl_run(n->exe, n->program, &args), "training step");
+        add_loss(n, 0, &out);
+    }
+    return finish(n, j->n_batches);
+}
+
 /* --- figures
  * ------------------------------------------------------------------- */
 
@@ -442,31 +465,58 @@ static fl_compiled_program *make_replicas(const net *n)
     return cp;
 }
 
-/* Replicas that add up their gradients at each step, against as many threads
-   that do not wait for each other. A step of the replicas is one update where
-   the threads make two, so their losses need not agree. */
-static void reduce_of_hogwild(const ctr_data *d, const optimizer *o)
+/* Another way to use all threads, against as many hogwild threads, which do
+   not wait for each other. A step of theirs is one update where the threads
+   make two, so the losses need not agree. */
+static void against_hogwild(pairs *p)
 {
-    pairs p = {
-        .prefix = "ctr.sgd.reduce",
+    run_pairs(p);
+    put_rate(p, "rate", &p->b);
+    put_ratio(p, "of_hogwild");
+    put_cpu(p, "cpu_us", &p->b);
+    print_losses(p);
+    release_pairs(p);
+    net_free(p->a.job.net);
+    net_free(p->b.job.net);
+}
+
+static pairs hogwild_and(const ctr_data *d, const optimizer *o)
+{
+    return (pairs){
         .a = { .name = "hogwild",
                .train = train_hogwild,
                .job = { .net = net_new(d, o), .n_threads = THREADS_MAX } },
-        .b = { .name = "replicas",
-               .train = train_replicas,
-               .job = { .net = net_new(d, o), .n_threads = THREADS_MAX } }
+        .b = { .job = { .net = net_new(d, o), .n_threads = THREADS_MAX } }
     };
+}
 
-    p.b.job.replicas = make_replicas(p.b.job.net);
-    run_pairs(&p);
-    put_rate(&p, "rate", &p.b);
-    put_ratio(&p, "of_hogwild");
-    put_cpu(&p, "cpu_us", &p.b);
-    print_losses(&p);
-    release_pairs(&p);
-    fl_compiled_program_free(p.b.job.replicas);
-    net_free(p.a.job.net);
-    net_free(p.b.job.net);
+/* Replicas that add up their gradients at each step. */
+static void reduce_of_hogwild(const ctr_data *d, const optimizer *o)
+{
+    pairs p = hogwild_and(d, o);
+    fl_compiled_program *cp = make_replicas(p.b.job.net);
+
+    p.prefix = "ctr.sgd.reduce";
+    p.b.name = "replicas";
+    p.b.train = train_replicas;
+    p.b.job.replicas = cp;
+    against_hogwild(&p);
+    fl_compiled_program_free(cp);
+}
+
+/* One run of the program whose operators are cut over the threads. */
+static void shared_of_hogwild(const ctr_data *d, const optimizer *o)
+{
+    pairs p = hogwild_and(d, o);
+    char threads[16];
+
+    snprintf(threads, sizeof threads, "%d", THREADS_MAX);
+    bench_check(fl_ctx_set(p.b.job.net->ctx, "num_threads", threads),
+                "setting num_threads");
+    p.prefix = "ctr.sgd.shared";
+    p.b.name = "shared batches";
+    p.b.train = train_shared;
+    against_hogwild(&p);
 }
 
 /* What one training step keeps for temporaries, against what it needs. */
@@ -506,6 +556,7 @@ int main(void)
         for (int t = 1; t <= THREADS_MAX; t++)
             same = against_floor(&data, &optimizers[i], t) && same;
     reduce_of_hogwild(&data, &optimizers[0]);
+    shared_of_hogwild(&data, &optimizers[0]);
     memory_of_live(&data, &optimizers[0]);
     ctr_data_release(&data);
     return same ? 0 : 1;
