@@ -64,7 +64,12 @@ golden: tests
 	@$(NINJA) -C build tests/golden/golden
 	build/tests/golden/golden $(DIR)
 
+# The peers that the benches need may have come after build/ was set up.
 bench: build
+	@tools/setup bench
+	@test -f build/.bench || { \
+	    $(MESON) setup --reconfigure build >build/bench-setup.log && \
+	    touch build/.bench; }
 	@$(NINJA) -C build
 	bench/run $(B)
 

@@ -1,9 +1,10 @@
 /* ctr.c - how fast the library trains the click network, against the floor.
  *
- * Floor and library train networks of their own on the same batches in the
- * same order, in turn; a ratio is taken per pair. Both print their loss, and
- * the program fails when the two do not learn alike: then it did not measure
- * the same work.
+ * The library keeps the rows of the ids in an array, as the floor does, or in
+ * the hashed table that grows as ids come by. Floor and library train networks
+ * of their own on the same batches in the same order, in turn; a ratio is taken
+ * per pair. Both print their loss, and the program fails when the two do not
+ * learn alike: then it did not measure the same work.
  */
 #include <math.h>
 #include <stdatomic.h>
@@ -46,6 +47,15 @@ static const optimizer optimizers[] = {
     { "adam", "learning_rate=0.001, lazy_mode=true", FLOOR_ADAM, 0.001 },
 };
 
+/* Where the rows of the ids are kept. */
+typedef struct storage {
+    const char *prefix; /* of the names of its figures */
+    bool is_distributed;
+} storage;
+
+static const storage in_array = { "ctr", false };
+static const storage in_table = { "ctr_table", true };
+
 /* A thread's batch: the ids turned so that each slot is one list. */
 typedef struct lane {
     int64_t ids[CTR_SLOTS][CTR_BATCH];
@@ -77,7 +87,7 @@ typedef struct job {
 /* --- the network ------------------------------------------------------------
  */
 
-static fl_var *ids_of_slot(fl_ctx *c, int slot)
+static fl_var *ids_of_slot(fl_ctx *c, const storage *rows, int slot)
 {
     char init[64];
     fl_var *ids;
@@ -87,16 +97,17 @@ static fl_var *ids_of_slot(fl_ctx *c, int slot)
     ids =
         fl_data(c, feed_names[slot], FL_DTYPE_I64, 2, (int64_t[]){ -1, 1 }, 1);
     ids = fl_embedding(ids, CTR_ROWS, CTR_DIM, .is_sparse = true,
+                       .is_distributed = rows->is_distributed,
                        .param = { .name = "rows", .init = init });
     return fl_sequence_pool(ids, "sum");
 }
 
-static fl_var *mean_loss(fl_ctx *c)
+static fl_var *mean_loss(fl_ctx *c, const storage *rows)
 {
     fl_var *parts[CTR_SLOTS + 1], *label, *h;
 
     for (int s = 0; s < CTR_SLOTS; s++)
-        parts[s] = ids_of_slot(c, s);
+        parts[s] = ids_of_slot(c, rows, s);
     parts[CTR_SLOTS] = fl_data(c, feed_names[DENSE], FL_DTYPE_F32, 2,
                                (int64_t[]){ -1, CTR_DENSE }, 0);
     label =
@@ -108,7 +119,7 @@ static fl_var *mean_loss(fl_ctx *c)
     return fl_mean(fl_cross_entropy(h, label));
 }
 
-static net *net_new(const ctr_data *d, const optimizer *o)
+static net *net_new(const ctr_data *d, const storage *rows, const optimizer *o)
 {
     net *n = bench_alloc(sizeof *n);
     fl_var *loss;
@@ -120,7 +131,7 @@ static net *net_new(const ctr_data *d, const optimizer *o)
         n->offsets[i] = i;
     for (int t = 0; t < THREADS_MAX; t++)
         n->lanes[t] = bench_alloc(sizeof *n->lanes[t]);
-    loss = mean_loss(n->ctx);
+    loss = mean_loss(n->ctx, rows);
     bench_check_new(loss, "building the network");
     opt = fl_optimizer_new(n->ctx, o->name, o->settings);
     bench_check_new(opt, "making the optimizer");
@@ -347,23 +358,13 @@ static void release_pairs(pairs *p)
     free(p->b.runs);
 }
 
-static void put(const char *prefix, const char *name, const double *x, size_t n,
-                const char *unit)
-{
-    bench_spread s = bench_spread_of(x, n);
-    char full[64];
-
-    snprintf(full, sizeof full, "%s.%s", prefix, name);
-    bench_row(full, &s, unit);
-}
-
 static void put_rate(const pairs *p, const char *name, const party *of)
 {
     double *x = bench_alloc(p->n * sizeof *x);
 
     for (size_t i = 0; i < p->n; i++)
         x[i] = (double)p->n_samples / of->runs[i].seconds;
-    put(p->prefix, name, x, p->n, "samples/s");
+    bench_figure(p->prefix, name, x, p->n, "samples/s");
     free(x);
 }
 
@@ -373,7 +374,7 @@ static void put_cpu(const pairs *p, const char *name, const party *of)
 
     for (size_t i = 0; i < p->n; i++)
         x[i] = 1e6 * of->runs[i].cpu_seconds / (double)p->n_samples;
-    put(p->prefix, name, x, p->n, "us/sample");
+    bench_figure(p->prefix, name, x, p->n, "us/sample");
     free(x);
 }
 
@@ -383,7 +384,7 @@ static void put_ratio(const pairs *p, const char *name)
 
     for (size_t i = 0; i < p->n; i++)
         x[i] = p->a.runs[i].seconds / p->b.runs[i].seconds;
-    put(p->prefix, name, x, p->n, "ratio");
+    bench_figure(p->prefix, name, x, p->n, "ratio");
     free(x);
 }
 
@@ -394,7 +395,7 @@ static void put_cpu_ratio(const pairs *p, const char *name)
 
     for (size_t i = 0; i < p->n; i++)
         x[i] = p->a.runs[i].cpu_seconds / p->b.runs[i].cpu_seconds;
-    put(p->prefix, name, x, p->n, "ratio");
+    bench_figure(p->prefix, name, x, p->n, "ratio");
     free(x);
 }
 
@@ -422,7 +423,8 @@ static bool check_losses(const pairs *p)
     return false;
 }
 
-static bool against_floor(const ctr_data *d, const optimizer *o, int n_threads)
+static bool against_floor(const ctr_data *d, const storage *rows,
+                          const optimizer *o, int n_threads)
 {
     char prefix[32];
     pairs p = {
@@ -433,11 +435,12 @@ static bool against_floor(const ctr_data *d, const optimizer *o, int n_threads)
                         .n_threads = n_threads } },
         .b = { .name = "library",
                .train = train_hogwild,
-               .job = { .net = net_new(d, o), .n_threads = n_threads } }
+               .job = { .net = net_new(d, rows, o), .n_threads = n_threads } }
     };
     bool same;
 
-    snprintf(prefix, sizeof prefix, "ctr.%s.t%d", o->name, n_threads);
+    snprintf(prefix, sizeof prefix, "%s.%s.t%d", rows->prefix, o->name,
+             n_threads);
     run_pairs(&p);
     put_rate(&p, "rate", &p.b);
     put_rate(&p, "floor_rate", &p.a);
@@ -482,12 +485,12 @@ static void against_hogwild(pairs *p)
 
 static pairs hogwild_and(const ctr_data *d, const optimizer *o)
 {
-    return (pairs){
-        .a = { .name = "hogwild",
-               .train = train_hogwild,
-               .job = { .net = net_new(d, o), .n_threads = THREADS_MAX } },
-        .b = { .job = { .net = net_new(d, o), .n_threads = THREADS_MAX } }
-    };
+    return (pairs){ .a = { .name = "hogwild",
+                           .train = train_hogwild,
+                           .job = { .net = net_new(d, &in_array, o),
+                                    .n_threads = THREADS_MAX } },
+                    .b = { .job = { .net = net_new(d, &in_array, o),
+                                    .n_threads = THREADS_MAX } } };
 }
 
 /* Replicas that add up their gradients at each step. */
@@ -522,7 +525,7 @@ static void shared_of_hogwild(const ctr_data *d, const optimizer *o)
 /* What one training step keeps for temporaries, against what it needs. */
 static void memory_of_live(const ctr_data *d, const optimizer *o)
 {
-    net *n = net_new(d, o);
+    net *n = net_new(d, &in_array, o);
     fl_feed feeds[N_FEEDS];
     fl_tensor out;
     fl_run_args args = { .feeds = feeds,
@@ -541,20 +544,29 @@ static void memory_of_live(const ctr_data *d, const optimizer *o)
     printf("# ctr.memory: kept %zu bytes, live %zu bytes\n", use.kept_bytes,
            use.live_bytes);
     ratio = (double)use.kept_bytes / (double)use.live_bytes;
-    put("ctr.memory", "of_live", &ratio, 1, "ratio");
+    bench_figure("ctr.memory", "of_live", &ratio, 1, "ratio");
     fl_executor_free(exe);
     net_free(n);
+}
+
+static bool all_against_floor(const ctr_data *d, const storage *rows)
+{
+    bool same = true;
+
+    for (size_t i = 0; i < sizeof optimizers / sizeof *optimizers; i++)
+        for (int t = 1; t <= THREADS_MAX; t++)
+            same = against_floor(d, rows, &optimizers[i], t) && same;
+    return same;
 }
 
 int main(void)
 {
     ctr_data data;
-    bool same = true;
+    bool same;
 
     ctr_data_init(&data, DATA_BATCHES, DATA_SEED);
-    for (size_t i = 0; i < sizeof optimizers / sizeof *optimizers; i++)
-        for (int t = 1; t <= THREADS_MAX; t++)
-            same = against_floor(&data, &optimizers[i], t) && same;
+    same = all_against_floor(&data, &in_array);
+    same = all_against_floor(&data, &in_table) && same;
     reduce_of_hogwild(&data, &optimizers[0]);
     shared_of_hogwild(&data, &optimizers[0]);
     memory_of_live(&data, &optimizers[0]);

@@ -103,11 +103,21 @@ void bench_row(const char *name, const bench_spread *s, const char *unit)
 {
     const char *path = getenv("BENCH_TSV");
 
-    printf("%-28s %10.5g %-10s %10.5g .. %-10.5g half in %.5g .. %.5g\n", name,
+    printf("%-34s %10.5g %-10s %10.5g .. %-10.5g half in %.5g .. %.5g\n", name,
            s->median, unit, s->low, s->high, s->q1, s->q3);
     fflush(stdout);
     if (path)
         append_row(path, name, s, unit);
+}
+
+void bench_figure(const char *prefix, const char *name, const double *x,
+                  size_t n, const char *unit)
+{
+    bench_spread s = bench_spread_of(x, n);
+    char full[64];
+
+    snprintf(full, sizeof full, "%s.%s", prefix, name);
+    bench_row(full, &s, unit);
 }
 
 void *bench_alloc(size_t bytes)

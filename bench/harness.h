@@ -43,6 +43,10 @@ size_t bench_repeats(size_t usual);
 /* Prints the figure and adds its row to the file of BENCH_TSV. */
 void bench_row(const char *name, const bench_spread *s, const char *unit);
 
+/* The same for n repeats x of what is called `prefix`.`name`. */
+void bench_figure(const char *prefix, const char *name, const double *x,
+                  size_t n, const char *unit);
+
 /* Zeroed memory, on huge pages where it is large; ends the program when there
    is none. Freed with free(). */
 void *bench_alloc(size_t bytes);

@@ -60,19 +60,38 @@ typedef struct fl_fc_args {
 FL_API fl_var *fl_fc_with(fl_var *const *inputs, size_t n_inputs, int64_t size,
                           const fl_fc_args *args);
 
+/* With is_distributed the rows are in a table (table.h): it grows with the ids
+   that are seen, any 64-bit id is one, and its optimizer state is its own.
+   Updates and decay act on the rows of the batch alone. Embeddings that share
+   a table say the same of it, or nothing. */
 typedef struct fl_embedding_args {
     int reserved;
     bool is_sparse;
+    bool is_distributed;
     const int64_t *padding_idx; /* the row that reads as zeros; NULL: none */
+    /* Of a table: when an id gets a row ("count_filter_entry:5",
+       "probability_entry:0.3", "show_click_entry:10"), what a row is made of
+       ("plain", "ctr"), and further words ("max_rows=1000000"). */
+    const char *entry, *accessor, *table;
+    /* Shows and clicks of the samples, one number each, for tables that count
+       them. NULL: one show and no click. */
+    fl_var *show, *click;
     fl_param_attr param;
     fl_dtype dtype;
     const char *name;
 } fl_embedding_args;
 
-/* ids [.., 1] gives [.., width] from a table of height x width. */
+/* ids [.., 1] gives [.., width] from a table of height x width. A table of
+   is_distributed may have height 0: no limit to its ids. */
 #define fl_embedding(ids, height, width, ...)                                  \
     fl_embedding_with(ids, height, width,                                      \
                       &(fl_embedding_args){ .reserved = 0, __VA_ARGS__ })
+
+/* The same with is_distributed and without a height. */
+#define fl_sparse_embedding(ids, width, ...)                                   \
+    fl_embedding_with(                                                         \
+        ids, 0, width,                                                         \
+        &(fl_embedding_args){ .is_distributed = true, __VA_ARGS__ })
 FL_API fl_var *fl_embedding_with(fl_var *ids, int64_t height, int64_t width,
                                  const fl_embedding_args *args);
 

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "kernel/gemm.h"
 #include "kernel/isa.h"
+#include "mode/mode_local.h"
 #include "ops/ops.h"
 
 #define VERSION "0.1.0"
@@ -38,6 +39,7 @@ fl_ctx *fl_ctx_new(void)
     fl_scope_init(&c->scope);
     c->main = new_program(c);
     c->startup = new_program(c);
+    c->comm = fl_mode_local_new();
     apply_log_level(c);
     return c;
 }
@@ -60,12 +62,6 @@ void fl_ctx_free(fl_ctx *c)
 fl_ctx *fl_ctx_of(const fl_var *v)
 {
     return v->block->program->owner;
-}
-
-void fl_ctx_set_comm(fl_ctx *c, fl_comm *comm)
-{
-    fl_comm_free(c->comm);
-    c->comm = comm;
 }
 
 fl_status fl_ctx_set(fl_ctx *c, const char *name, const char *value)

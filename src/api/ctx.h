@@ -11,15 +11,12 @@ struct fl_ctx {
     fl_conf conf;
     fl_program *main, *startup;
     fl_scope scope;
-    fl_comm *comm; /* NULL: no tables */
+    fl_comm *comm; /* the tables of this process, see mode/mode_local.h */
     FL_VEC(fl_optimizer *) optimizers;
 };
 
 /* The context a variable's program belongs to. */
 fl_ctx *fl_ctx_of(const fl_var *v);
-
-/* Gives the context a table backend; it becomes the context's. */
-void fl_ctx_set_comm(fl_ctx *c, fl_comm *comm);
 
 /* The settings as a run wants them. */
 void fl_ctx_exec_options(fl_ctx *c, fl_trace *trace, fl_exec_options *out);

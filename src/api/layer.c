@@ -1,7 +1,7 @@
 /* layer.c - appending operators the way layers do. */
 #include "api/layer.h"
 
-#include "ir/init.h"
+#include "optim/words.h"
 
 void fl_layer_begin_in(fl_layer *l, fl_ctx *c, fl_block *b, const char *kind,
                        const char *name)
@@ -173,6 +173,13 @@ static fl_var *shared_param(fl_var *v, fl_dtype dtype, const fl_shape *shape)
 {
     char a[FL_SHAPE_TEXT_MAX], b[FL_SHAPE_TEXT_MAX];
 
+    if (v->flags & FL_VAR_TABLE) {
+        (void)fl_err_set(FL_ERR_INVAL,
+                         "parameter %s is a table; layers that share it say "
+                         "is_distributed too",
+                         v->name);
+        return NULL;
+    }
     if (v->meta.dtype == dtype && fl_shape_equal(&v->meta.shape, shape))
         return v;
     (void)fl_err_set(
@@ -187,6 +194,37 @@ static const char *keep_text(fl_block *b, const char *s)
     return s ? fl_arena_strdup(&b->program->arena, s) : NULL;
 }
 
+const char *fl_layer_param_name(fl_layer *l, const fl_param_attr *attr,
+                                const char *suffix)
+{
+    fl_program *p = l->block->program;
+
+    if (attr->name)
+        return attr->name;
+    return fl_program_name(
+        p, fl_arena_printf(&p->arena, "%s.%s", l->name, suffix));
+}
+
+fl_status fl_layer_add_param(fl_layer *l, const fl_param_attr *attr,
+                             const char *name, const fl_tensor *meta,
+                             unsigned flags, const char *init, fl_var **out)
+{
+    fl_words words;
+    fl_var *v;
+
+    if (attr->regularizer)
+        FL_TRY(fl_decay_parse(attr->regularizer, &words));
+    if (attr->clip)
+        FL_TRY(fl_clip_parse(attr->clip, FL_CLIP_OF_PARAM, &words));
+    FL_TRY(fl_block_add_var(l->block, name, meta, flags, &v));
+    v->init = keep_text(l->block, init);
+    v->regularizer = keep_text(l->block, attr->regularizer);
+    v->clip = keep_text(l->block, attr->clip);
+    v->lr = attr->learning_rate ? attr->learning_rate : 1;
+    *out = v;
+    return FL_OK;
+}
+
 fl_var *fl_layer_param(fl_layer *l, const fl_param_attr *attr,
                        const char *suffix, fl_dtype dtype,
                        const fl_shape *shape, const char *default_init)
@@ -194,27 +232,15 @@ fl_var *fl_layer_param(fl_layer *l, const fl_param_attr *attr,
     const char *text = attr->init ? attr->init : default_init;
     fl_tensor meta = { .dtype = dtype, .shape = *shape };
     unsigned flags = FL_VAR_PARAM | (attr->frozen ? FL_VAR_FROZEN : 0);
-    const char *name = attr->name;
+    const char *name = fl_layer_param_name(l, attr, suffix);
+    fl_var *v = fl_block_find_var(l->block, name);
     fl_init init;
-    fl_words words;
-    fl_var *v;
 
-    if (!name)
-        name = fl_program_name(l->block->program,
-                               fl_arena_printf(&l->block->program->arena,
-                                               "%s.%s", l->name, suffix));
-    v = fl_block_find_var(l->block, name);
     if (v)
         return shared_param(v, dtype, shape);
     if (fl_init_parse(text, shape, &init) ||
-        (attr->regularizer && fl_decay_parse(attr->regularizer, &words)) ||
-        (attr->clip && fl_clip_parse(attr->clip, FL_CLIP_OF_PARAM, &words)) ||
-        fl_block_add_var(l->block, name, &meta, flags, &v) ||
+        fl_layer_add_param(l, attr, name, &meta, flags, text, &v) ||
         add_to_startup(l->ctx, name, dtype, shape, flags, &init))
         return NULL;
-    v->init = keep_text(l->block, text);
-    v->regularizer = keep_text(l->block, attr->regularizer);
-    v->clip = keep_text(l->block, attr->clip);
-    v->lr = attr->learning_rate ? attr->learning_rate : 1;
     return v;
 }

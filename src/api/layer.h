@@ -61,4 +61,40 @@ fl_var *fl_layer_param(fl_layer *l, const fl_param_attr *attr,
                        const char *suffix, fl_dtype dtype,
                        const fl_shape *shape, const char *default_init);
 
+/* --- parameters that are tables (table_param.c) ------------------------- */
+
+#define FL_TABLE_WORDS_MAX 8
+
+/* What a layer says of its table: "height=100", "entry=...", as
+   fl_ctx_make_table takes them. */
+typedef struct fl_table_words {
+    const char *word[FL_TABLE_WORDS_MAX];
+    size_t n;
+} fl_table_words;
+
+/* A parameter f32[height or -1, width] whose rows are in a table that the
+   startup program makes, or the one of that name if it has the same width and
+   was made with these words. */
+fl_var *fl_layer_table(fl_layer *l, const fl_param_attr *attr,
+                       const char *suffix, const fl_shape *shape,
+                       const fl_table_words *words);
+
+/* Gives the table of a parameter its update rule, in words; it must have none
+   yet. */
+FL_MUST_CHECK
+fl_status fl_layer_table_rule(fl_ctx *c, const fl_var *param,
+                              const char *words);
+
+/* --- shared by the two kinds of parameters ------------------------------ */
+
+/* The parameter's name, given or made. */
+const char *fl_layer_param_name(fl_layer *l, const fl_param_attr *attr,
+                                const char *suffix);
+
+/* Checks the words of `attr` and adds the parameter to the layer's program. */
+FL_MUST_CHECK
+fl_status fl_layer_add_param(fl_layer *l, const fl_param_attr *attr,
+                             const char *name, const fl_tensor *meta,
+                             unsigned flags, const char *init, fl_var **out);
+
 #endif

@@ -112,29 +112,88 @@ fl_var *fl_fc_with(fl_var *const *inputs, size_t n_inputs, int64_t size,
     return activate(&l, y, args->act);
 }
 
+static bool has_table_words(const fl_embedding_args *a)
+{
+    return a->entry || a->accessor || a->table || a->show || a->click;
+}
+
+static fl_status check_embedding(const char *name, int64_t height,
+                                 int64_t width, const fl_embedding_args *a)
+{
+    int64_t least = a->is_distributed ? 0 : 1;
+
+    if (height < least || width < 1)
+        FL_FAIL(FL_ERR_INVAL,
+                "embedding %s: %lld rows of %lld values is no table", name,
+                (long long)height, (long long)width);
+    if (!a->is_distributed && has_table_words(a))
+        FL_FAIL(FL_ERR_INVAL,
+                "embedding %s: entry, accessor, table, show and click are for "
+                "is_distributed alone",
+                name);
+    if (a->is_distributed && a->dtype != FL_DTYPE_F32)
+        FL_FAIL(FL_ERR_INVAL,
+                "embedding %s: the rows of a table are f32, not "
+                "%s",
+                name, fl_dtype_text(a->dtype));
+    return FL_OK;
+}
+
+static void add_word(fl_layer *l, fl_table_words *to, const char *name,
+                     const char *value)
+{
+    if (value)
+        to->word[to->n++] =
+            fl_arena_printf(&l->block->program->arena, "%s%s", name, value);
+}
+
+static fl_var *table_of(fl_layer *l, int64_t height, int64_t width,
+                        const fl_embedding_args *a)
+{
+    fl_shape shape = { .rank = 2, .dim = { height ? height : -1, width } };
+    fl_table_words words = { 0 };
+    char rows[24];
+
+    snprintf(rows, sizeof(rows), "%lld", (long long)height);
+    add_word(l, &words, "height=", height ? rows : NULL);
+    add_word(l, &words, "init=", a->param.init);
+    add_word(l, &words, "entry=", a->entry);
+    add_word(l, &words, "accessor=", a->accessor);
+    add_word(l, &words, "", a->table);
+    return fl_layer_table(l, &a->param, "w", &shape, &words);
+}
+
+static fl_var *array_of(fl_layer *l, int64_t height, int64_t width,
+                        const fl_embedding_args *a)
+{
+    fl_shape shape = { .rank = 2, .dim = { height, width } };
+
+    return fl_layer_param(l, &a->param, "w", a->dtype, &shape, "xavier");
+}
+
 fl_var *fl_embedding_with(fl_var *ids, int64_t height, int64_t width,
                           const fl_embedding_args *args)
 {
-    fl_shape shape = { .rank = 2, .dim = { height, width } };
     fl_layer l;
     fl_var *w;
 
-    if (!fl_layer_begin(&l, ids, "embedding", args->name))
+    if (!fl_layer_begin(&l, ids, "embedding", args->name) ||
+        check_embedding(l.name, height, width, args))
         return NULL;
-    if (height < 1 || width < 1) {
-        (void)fl_err_set(FL_ERR_INVAL,
-                         "embedding %s: %lld rows of %lld values is no table",
-                         l.name, (long long)height, (long long)width);
-        return NULL;
-    }
-    w = fl_layer_param(&l, &args->param, "w", args->dtype, &shape, "xavier");
+    w = args->is_distributed ? table_of(&l, height, width, args)
+                             : array_of(&l, height, width, args);
     if (!w)
         return NULL;
     fl_layer_in(&l, "W", w);
     fl_layer_in(&l, "Ids", ids);
-    fl_layer_bool(&l, "is_sparse", args->is_sparse);
+    fl_layer_bool(&l, "is_sparse", args->is_sparse || args->is_distributed);
+    fl_layer_bool(&l, "is_distributed", args->is_distributed);
     fl_layer_int(&l, "padding_idx",
                  args->padding_idx ? *args->padding_idx : -1);
+    if (args->show)
+        fl_layer_str(&l, "show", args->show->name);
+    if (args->click)
+        fl_layer_str(&l, "click", args->click->name);
     return fl_layer_emit(&l, "lookup_table", "Out");
 }
 

@@ -1,7 +1,8 @@
 /* optimizer.c - optimizers of the public API: words in, operators out.
  *
  * Order of a parameter's gradient: clip, then decay, then update. The decay
- * and the clip of the parameter win over those of the optimizer.
+ * and the clip of the parameter win over those of the optimizer. A parameter
+ * that is a table is decayed and updated by the table.
  */
 #include "flotilla/optimizer.h"
 
@@ -9,8 +10,8 @@
 
 #include "api/layer.h"
 #include "base/hash.h"
-#include "ir/init.h"
 #include "optim/rule.h"
+#include "optim/words.h"
 #include "pass/grad.h"
 
 #define WORDS_MAX 512
@@ -323,14 +324,19 @@ static fl_status clip_all(fl_optimizer *o, fl_param_grad *pg, size_t n)
     return FL_OK;
 }
 
+static const char *decay_of(const fl_optimizer *o, const fl_var *param)
+{
+    return param->regularizer ? param->regularizer : o->regularization;
+}
+
 static fl_status decay(fl_optimizer *o, fl_param_grad *pg)
 {
-    const char *text =
-        pg->param->regularizer ? pg->param->regularizer : o->regularization;
+    const char *text = decay_of(o, pg->param);
     fl_words w;
     fl_layer l;
 
-    if (!text)
+    /* A table decays its rows itself. */
+    if (!text || (pg->param->flags & FL_VAR_TABLE))
         return FL_OK;
     FL_TRY(fl_words_parse(text, &w));
     begin_update(o, &l, pg->param, "weight_decay");
@@ -352,13 +358,18 @@ static fl_var *constant_lr(fl_ctx *c, fl_block *b, double rate)
                           FL_DTYPE_F32, &one, rate);
 }
 
+static fl_var *common_rate(fl_optimizer *o, const fl_var *param)
+{
+    if (!o->lr_var)
+        o->lr_var = constant_lr(o->ctx, param->block, o->lr);
+    return o->lr_var;
+}
+
 static fl_var *learning_rate(fl_optimizer *o, const fl_var *param)
 {
     fl_layer l;
 
-    if (!o->lr_var)
-        o->lr_var = constant_lr(o->ctx, param->block, o->lr);
-    if (!o->lr_var || param->lr == 1)
+    if (!common_rate(o, param) || param->lr == 1)
         return o->lr_var;
     fl_layer_begin_in(&l, o->ctx, param->block, "learning_rate_scale", NULL);
     l.role = FL_ROLE_OPTIMIZE;
@@ -425,6 +436,68 @@ static fl_status update(fl_optimizer *o, const fl_param_grad *pg)
     return fl_layer_emit(&l, o->rule->name, NULL) ? FL_OK : FL_ERR_INVAL;
 }
 
+/* --- update of tables
+ * ---------------------------------------------------------*/
+
+/* What fl_ctx_make_table calls an optimizer. */
+static void add_rule_words(const fl_optimizer *o, const fl_var *param,
+                           fl_str *out)
+{
+    const char *decay_text = decay_of(o, param);
+    char buf[FL_NUMBER_TEXT_MAX];
+
+    fl_str_addf(out, "optimizer=%s", o->rule->name);
+    for (int i = 0; i < fl_rule_n_params(o->rule); i++)
+        fl_str_addf(out, " %s=%s", o->rule->params[i].name,
+                    fl_number_text(o->p[i], buf));
+    if (o->rule->flag)
+        fl_str_addf(out, " %s=%s", o->rule->flag, o->flag ? "true" : "false");
+    if (param->lr != 1)
+        fl_str_addf(out, " lr_scale=%s", fl_number_text(param->lr, buf));
+    if (decay_text)
+        fl_str_addf(out, " regularization=%s", decay_text);
+}
+
+static fl_status set_table_rule(fl_optimizer *o, const fl_var *param)
+{
+    fl_str words = { 0 };
+    fl_status st;
+
+    if (!o->lazy)
+        FL_FAIL(FL_ERR_INVAL,
+                "parameter %s is a table, and the rows of a table are updated "
+                "when they have a gradient: lazy_mode=false is not for it",
+                param->name);
+    if (o->has_first)
+        FL_FAIL(FL_ERR_INVAL,
+                "parameter %s is a table, whose state starts with the values "
+                "of its rule: initial_accumulator_value is not for it",
+                param->name);
+    add_rule_words(o, param, &words);
+    st = fl_layer_table_rule(o->ctx, param, fl_str_text(&words));
+    fl_str_release(&words);
+    return st;
+}
+
+/* The rule and its state are the table's. What stands in the program is the
+   mark of an update, and sgd serves as it for every rule, since it alone has
+   no accumulators; the gradient with its rate is pushed in its place. */
+static fl_status update_table(fl_optimizer *o, const fl_param_grad *pg)
+{
+    fl_var *lr = common_rate(o, pg->param);
+    fl_layer l;
+
+    if (!lr)
+        return FL_ERR_INVAL;
+    FL_TRY(set_table_rule(o, pg->param));
+    begin_update(o, &l, pg->param, "sgd");
+    fl_layer_in(&l, "Param", pg->param);
+    fl_layer_in(&l, "Grad", pg->grad);
+    fl_layer_in(&l, "LearningRate", lr);
+    fl_layer_out(&l, "ParamOut", pg->param->name);
+    return fl_layer_emit(&l, "sgd", NULL) ? FL_OK : FL_ERR_INVAL;
+}
+
 fl_status fl_apply_gradients(fl_optimizer *o, const fl_param_grad *pg, size_t n)
 {
     fl_param_grad *mine;
@@ -444,7 +517,8 @@ fl_status fl_apply_gradients(fl_optimizer *o, const fl_param_grad *pg, size_t n)
     for (size_t i = 0; i < n && !st; i++)
         st = decay(o, &mine[i]);
     for (size_t i = 0; i < n && !st; i++)
-        st = update(o, &mine[i]);
+        st = mine[i].param->flags & FL_VAR_TABLE ? update_table(o, &mine[i])
+                                                 : update(o, &mine[i]);
     fl_free(mine);
     return fl_err_ctx(st, "optimizer %s", o->rule->name);
 }

@@ -1,7 +1,8 @@
 /* alloc.c - the system allocator, counted.
  *
  * Blocks go through the C library, not through mmap, so that the address
- * sanitizer sees the end of every one of them.
+ * sanitizer sees the end of every one of them. Maps are for what has to start
+ * as zeros without being touched, and to be given back piece by piece.
  */
 #include "base/alloc.h"
 
@@ -91,6 +92,71 @@ void fl_data_free(void *p, size_t bytes)
         return;
     free(p);
     atomic_fetch_sub_explicit(&data_bytes, bytes, memory_order_relaxed);
+}
+
+/* Rounded to whole huge pages; one more is asked for and cut off again, since
+   the system aligns to small pages only. */
+static void *map_aligned(size_t bytes)
+{
+    char *p = mmap(NULL, bytes + HUGE_PAGE, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    size_t skip;
+
+    if (p == MAP_FAILED)
+        return NULL;
+    skip = (HUGE_PAGE - (uintptr_t)p % HUGE_PAGE) % HUGE_PAGE;
+    if (skip)
+        munmap(p, skip);
+    if (HUGE_PAGE - skip)
+        munmap(p + skip + bytes, HUGE_PAGE - skip);
+    madvise(p + skip, bytes, MADV_HUGEPAGE);
+    return p + skip;
+}
+
+static size_t map_size(size_t bytes)
+{
+    return (bytes + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+}
+
+void *fl_try_map(size_t bytes)
+{
+    int saved_errno = errno;
+    void *p;
+
+    if (bytes < HUGE_PAGE) {
+        p = fl_try_alloc(bytes);
+        return p ? memset(p, 0, bytes) : NULL;
+    }
+    atomic_fetch_add_explicit(&data_calls, 1, memory_order_relaxed);
+    if (must_fail() || bytes >= DATA_MAX)
+        return NULL;
+    p = map_aligned(map_size(bytes));
+    errno = saved_errno;
+    if (p)
+        atomic_fetch_add_explicit(&data_bytes, bytes, memory_order_relaxed);
+    return p;
+}
+
+void fl_unmap(void *p, size_t bytes)
+{
+    if (!p)
+        return;
+    if (bytes < HUGE_PAGE) {
+        fl_data_free(p, bytes);
+        return;
+    }
+    munmap(p, map_size(bytes));
+    atomic_fetch_sub_explicit(&data_bytes, bytes, memory_order_relaxed);
+}
+
+size_t fl_map_forget(void *p, size_t bytes, size_t done, size_t upto)
+{
+    size_t whole = upto / HUGE_PAGE * HUGE_PAGE;
+
+    if (bytes < HUGE_PAGE || whole <= done)
+        return done;
+    madvise((char *)p + done, whole - done, MADV_DONTNEED);
+    return whole;
 }
 
 size_t fl_data_bytes(void)

@@ -23,6 +23,15 @@ void fl_free(void *p);
 void *fl_try_alloc(size_t bytes);
 void fl_data_free(void *p, size_t bytes);
 
+/* Zeros that take memory only where they are touched, for arrays that fill up
+   over time; NULL when there is no room. Counted like fl_try_alloc. */
+void *fl_try_map(size_t bytes);
+void fl_unmap(void *p, size_t bytes);
+
+/* The bytes [done, upto) of a map are not needed any more: gives whole huge
+   pages back and returns how far it came, the next `done`. */
+size_t fl_map_forget(void *p, size_t bytes, size_t done, size_t upto);
+
 /* Bytes that fl_try_alloc has handed out and not got back, in this process. */
 size_t fl_data_bytes(void);
 

@@ -2,7 +2,9 @@
  *
  * Steps are the operators in program order. Step j depends on step i < j when
  * j reads what i wrote, writes what i read, writes what i wrote, or when both
- * have effects outside the program (these keep their order).
+ * touch the outside of the program and one of them changes it. An operator
+ * with an effect changes it; one that waits for the outside reads it (a pull
+ * from a table sees what was pushed before, and nothing that is pushed later).
  */
 #include "exec/plan.h"
 
@@ -18,7 +20,8 @@ typedef struct builder {
     access *accesses;
     int *dep_mark; /* dep_mark[i] == j: i is already a dependency of j */
     FL_VEC(int) edges_from, edges_to;
-    int last_effect;
+    int last_effect;           /* the last step that changed the outside */
+    FL_VEC(int) outside_reads; /* steps that have read it since */
 } builder;
 
 static int var_index(builder *b, const fl_var *v)
@@ -101,6 +104,23 @@ static void note_write(builder *b, int step, int var)
     v->last = step;
 }
 
+static void note_outside(builder *b, int step)
+{
+    unsigned flags = b->plan->steps[step].node->def->flags;
+
+    if (!(flags & (FL_OP_EFFECT | FL_OP_WAITS)))
+        return;
+    add_dep(b, b->last_effect, step);
+    if (!(flags & FL_OP_EFFECT)) {
+        fl_vec_push(&b->outside_reads, step);
+        return;
+    }
+    for (size_t i = 0; i < b->outside_reads.len; i++)
+        add_dep(b, b->outside_reads.data[i], step);
+    b->outside_reads.len = 0;
+    b->last_effect = step;
+}
+
 static void note_step(builder *b, int step)
 {
     fl_plan_step *s = &b->plan->steps[step];
@@ -115,10 +135,7 @@ static void note_step(builder *b, int step)
         for (int i = 0; i < s->out_len[slot]; i++, at++)
             if (s->out[at] >= 0)
                 note_write(b, step, s->out[at]);
-    if (s->node->def->flags & FL_OP_EFFECT) {
-        add_dep(b, b->last_effect, step);
-        b->last_effect = step;
-    }
+    note_outside(b, step);
 }
 
 static void make_steps(builder *b)
@@ -220,7 +237,7 @@ static void find_fed_grads(fl_plan *p)
 static void choose_places(builder *b, const fl_plan_options *o)
 {
     size_t words = ((size_t)b->plan->n_steps + 63) / 64;
-    uint64_t *before = o->concurrent ? all_before(b, words) : NULL;
+    uint64_t *before = b->plan->concurrent ? all_before(b, words) : NULL;
 
     fl_plan_places(b->plan, before, words, o->nominal_batch);
     fl_free(before);
@@ -254,6 +271,7 @@ static void builder_release(builder *b, size_t n_vars)
     fl_free(b->dep_mark);
     fl_vec_release(&b->edges_from);
     fl_vec_release(&b->edges_to);
+    fl_vec_release(&b->outside_reads);
     fl_map_release(&b->index);
 }
 
@@ -266,7 +284,6 @@ fl_status fl_plan_new(fl_plan **out, fl_program *program,
     fl_status st;
 
     p->program = program;
-    p->concurrent = options->concurrent;
     p->n_steps = (int)fl_program_main(program)->n_ops;
     fl_arena_init(&p->arena, 64 << 10);
     p->vars = fl_arena_alloc(&p->arena, sizeof(*p->vars) * (n_vars + 1));
@@ -279,6 +296,8 @@ fl_status fl_plan_new(fl_plan **out, fl_program *program,
     for (int i = 0; i < p->n_steps; i++)
         b.dep_mark[i] = -1;
     make_steps(&b);
+    /* While an operator waits, others overtake it, even on one thread. */
+    p->concurrent = options->concurrent || p->waits;
     add_fetched(&b);
     for (int i = 0; i < p->n_steps; i++)
         note_step(&b, i);

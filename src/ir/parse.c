@@ -9,7 +9,7 @@
 #include <ctype.h>
 
 #include "ir/attr.h"
-#include "ir/init.h"
+#include "optim/words.h"
 
 #define PARSE_TEXT_MAX (64u << 20)
 #define DIM_MAX (INT64_C(1) << 48)
@@ -144,6 +144,7 @@ static fl_status parse_var_words(parser *ps, fl_tensor *t, var_words *out)
         { "persist", FL_VAR_PERSIST },
         { "trainable", 0 },
         { "frozen", FL_VAR_FROZEN },
+        { "table", FL_VAR_TABLE },
         { "declared", FL_VAR_DECLARED },
         { "stop_gradient", FL_VAR_STOP_GRAD },
     };

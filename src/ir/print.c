@@ -33,6 +33,8 @@ static void print_param_words(const fl_var *v, fl_str *out)
     if (v->clip)
         fl_str_addf(out, " clip=%s", v->clip);
     fl_str_add(out, v->flags & FL_VAR_FROZEN ? " frozen" : " trainable");
+    if (v->flags & FL_VAR_TABLE)
+        fl_str_add(out, " table");
 }
 
 /* Temporaries follow from the operators and are not printed, unless they

@@ -27,14 +27,15 @@ enum fl_var_flag {
     FL_VAR_FROZEN = 8,     /* a parameter that is not trained */
     FL_VAR_STOP_GRAD = 16, /* no gradient flows through it */
     FL_VAR_DECLARED = 32,  /* printed even though it is a temporary */
+    FL_VAR_TABLE = 64,     /* a parameter whose rows are in a table of ids */
 };
 
 struct fl_var {
     const char *name;
     unsigned flags;
-    fl_tensor meta;          /* type, kind, shape, levels; data is NULL */
-    const char *init;        /* parameters: "uniform(-1,1)", see ir/init.h */
-    double lr;               /* parameters: multiplier of the learning rate */
+    fl_tensor meta;   /* type, kind, shape, levels; data is NULL */
+    const char *init; /* parameters: "uniform(-1,1)", see optim/words.h */
+    double lr;        /* parameters: multiplier of the learning rate */
     const char *regularizer; /* parameters: "l2(0.1)", or NULL */
     const char *clip;        /* parameters: "value(-1,1)", "norm(2)", or NULL */
     fl_block *block;

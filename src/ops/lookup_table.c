@@ -4,6 +4,9 @@
  * give one row of W per id. The gradient of W is rows + values in the order of
  * the ids (is_sparse), or dense. The padding id reads as zeros and is in
  * neither gradient.
+ *
+ * With is_distributed W stands for a table of ids and has no value here: the
+ * pass dist_pull makes of the lookup one in rows that were pulled.
  */
 #include <inttypes.h>
 
@@ -13,7 +16,7 @@
 
 enum { W, IDS };
 enum { OUT };
-enum { IS_SPARSE, IS_DISTRIBUTED, PADDING_IDX };
+enum { IS_SPARSE, IS_DISTRIBUTED, PADDING_IDX, SHOW, CLICK };
 
 typedef struct lookup {
     const uint64_t *ids;
@@ -65,10 +68,10 @@ static fl_status check_table(const fl_infer *c)
     int64_t padding = fl_int(c, PADDING_IDX);
     char buf[FL_SLOT_TEXT_MAX];
 
-    if (fl_bool(c, IS_DISTRIBUTED))
+    if (!fl_bool(c, IS_DISTRIBUTED) &&
+        (*fl_str_attr(c, SHOW) || *fl_str_attr(c, CLICK)))
         FL_FAIL(FL_ERR_INVAL,
-                "op %s: is_distributed is not for tables in a variable; "
-                "pull_sparse and push_sparse serve tables of a backend",
+                "op %s: show and click are for a table, with is_distributed",
                 c->node->def->name);
     if (w->rank != 2)
         FL_FAIL(FL_ERR_INVAL, "op %s: %s must have two dimensions",
@@ -123,6 +126,12 @@ static fl_status lookup_run(fl_op_ctx *c)
     const fl_tensor *w = fl_in_t(c, W);
     lookup l = lookup_of(c);
 
+    if (fl_bool(c, IS_DISTRIBUTED))
+        FL_FAIL(FL_ERR_INVAL,
+                "%s is in a table, not in memory: with is_distributed a "
+                "program runs after the pass dist_pull, and W is a parameter "
+                "with the word table",
+                c->node->in[W].vars[0]->name);
     if (l.n && w->shape.dim[0] == 0)
         FL_FAIL(FL_ERR_INVAL, "Ids: %zu ids for a table W without rows", l.n);
     /* 0 is a row: nothing is let through. */
@@ -206,14 +215,18 @@ static const fl_op_case lookup_table_v2_cases[] = {
 #define LOOKUP_DOC                                                             \
     "; ids are below the height of W; the id padding_idx (-1: none) gives "    \
     "zeros and, unlike in PaddlePaddle 1.8.5 with is_sparse, no gradient; "    \
-    "is_sparse makes the gradient of W rows + values"
+    "is_sparse makes the gradient of W rows + values. With is_distributed W "  \
+    "is a parameter in a table of ids, pulled and pushed by the batch; show "  \
+    "and click name the variables with the numbers of each sample"
 
 #define LOOKUP_ATTRS                                                           \
     {                                                                          \
         { "is_sparse", FL_ATTR_BOOL, "false" },                                \
             { "is_distributed", FL_ATTR_BOOL, "false" },                       \
+            { "padding_idx", FL_ATTR_INT, "-1" },                              \
+            { "show", FL_ATTR_STRING, "" },                                    \
         {                                                                      \
-            "padding_idx", FL_ATTR_INT, "-1"                                   \
+            "click", FL_ATTR_STRING, ""                                        \
         }                                                                      \
     }
 

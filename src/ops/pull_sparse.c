@@ -4,6 +4,9 @@
  * order of first appearance, and Index says for every id which of the rows is
  * its own. Rows and Index then serve any lookup as table and ids.
  *
+ * The padding id, if it occurs, is the last of Keys: its row is zeros, and the
+ * table is not asked for it.
+ *
  * The request uses memory that lives as long as it does: Keys and Rows are
  * outputs, the request itself is kept with the operator. A resumed call finds
  * everything done and only looks at the outcome.
@@ -14,11 +17,12 @@
 
 enum { IDS };
 enum { ROWS, INDEX, KEYS };
-enum { TABLE, DIM };
+enum { TABLE, DIM, CREATE, PADDING_IDX };
 
 typedef struct pull_state {
     fl_unique unique;
     fl_comm_request request;
+    size_t n_keys; /* the padding included */
 } pull_state;
 
 static void release_state(void *p)
@@ -34,6 +38,11 @@ static fl_status check_attrs(const fl_infer *c)
         FL_FAIL(FL_ERR_INVAL,
                 "op pull_sparse: dim=%lld of table %s is not positive",
                 (long long)fl_int(c, DIM), fl_str_attr(c, TABLE));
+    if (fl_int(c, PADDING_IDX) < -1)
+        FL_FAIL(FL_ERR_INVAL,
+                "op pull_sparse: padding_idx=%lld of table %s is neither -1 "
+                "nor an id",
+                (long long)fl_int(c, PADDING_IDX), fl_str_attr(c, TABLE));
     if (fl_infer_n_out(c, INDEX) != fl_infer_n_in(c, IDS))
         FL_FAIL(FL_ERR_INVAL,
                 "op pull_sparse: %d Ids and %d Index; each Ids has its Index",
@@ -111,17 +120,52 @@ static void spread_index(const fl_op_ctx *c, const uint32_t *index)
     }
 }
 
-/* Fills Keys and Index. */
-static fl_status number_ids(fl_op_ctx *c, pull_state *s, size_t *n_keys)
+/* The place of the padding id in the keys; n_keys when it does not occur. */
+static size_t find_padding(const fl_op_ctx *c, size_t n_keys)
+{
+    const uint64_t *keys = fl_out(c, KEYS);
+    int64_t padding = fl_int(c, PADDING_IDX);
+    size_t i = padding < 0 ? n_keys : 0;
+
+    while (i < n_keys && keys[i] != (uint64_t)padding)
+        i++;
+    return i;
+}
+
+/* Moves key `at` behind the others, which keep their order. */
+static void move_to_end(uint64_t *keys, size_t n_keys, size_t at,
+                        uint32_t *index, size_t n)
+{
+    uint32_t last = (uint32_t)n_keys - 1;
+    uint64_t key = keys[at];
+
+    memmove(keys + at, keys + at + 1, (last - at) * sizeof(*keys));
+    keys[last] = key;
+    for (size_t i = 0; i < n; i++)
+        if (index[i] == at)
+            index[i] = last;
+        else
+            index[i] -= index[i] > at;
+}
+
+/* Fills Keys and Index and counts the keys, those to ask for as well. */
+static fl_status number_ids(fl_op_ctx *c, pull_state *s)
 {
     size_t total = count_ids(c);
     const uint64_t *ids = join_ids(c, total);
     uint32_t *index = fl_scratch(c, total * sizeof(*index));
+    uint64_t *keys = fl_out(c, KEYS);
+    size_t padding;
 
     if (!ids || !index)
         return FL_NOMEM(c);
-    FL_TRY(
-        fl_unique_run(&s->unique, ids, total, fl_out(c, KEYS), index, n_keys));
+    FL_TRY(fl_unique_run(&s->unique, ids, total, keys, index, &s->n_keys));
+    padding = find_padding(c, s->n_keys);
+    s->request.n = s->n_keys;
+    if (padding < s->n_keys) {
+        move_to_end(keys, s->n_keys, padding, index, total);
+        s->request.n--;
+    }
     spread_index(c, index);
     return FL_OK;
 }
@@ -132,13 +176,23 @@ static void set_sizes(const fl_op_ctx *c, size_t n_keys)
     fl_out_t(c, KEYS)->shape.dim[0] = (int64_t)n_keys;
 }
 
+/* Rows that are not asked for are zeros. */
+static void clear_padding(const fl_op_ctx *c, const pull_state *s)
+{
+    size_t dim = (size_t)fl_int(c, DIM);
+    float *rows = fl_out(c, ROWS);
+
+    if (s->request.n < s->n_keys)
+        memset(rows + s->request.n * dim, 0, dim * sizeof(*rows));
+}
+
 static fl_status finish(const fl_op_ctx *c, pull_state *s)
 {
     if (!atomic_load(&s->request.finished))
         return FL_PENDING;
     if (s->request.error.status)
         return fl_err_restore(&s->request.error);
-    set_sizes(c, s->request.n);
+    set_sizes(c, s->n_keys);
     return FL_OK;
 }
 
@@ -146,7 +200,6 @@ static fl_status pull_run(fl_op_ctx *c)
 {
     pull_state *s = fl_op_keep(c, sizeof(*s), release_state);
     fl_comm_request *r = &s->request;
-    size_t n_keys = 0;
 
     if (c->resumed)
         return finish(c, s);
@@ -155,12 +208,13 @@ static fl_status pull_run(fl_op_ctx *c)
                 "table %s: pull_sparse needs a table backend, and there is "
                 "none",
                 fl_str_attr(c, TABLE));
-    FL_TRY(number_ids(c, s, &n_keys));
-    set_sizes(c, n_keys);
+    FL_TRY(number_ids(c, s));
+    set_sizes(c, s->n_keys);
+    clear_padding(c, s);
     r->table = fl_str_attr(c, TABLE);
     r->dim = (uint32_t)fl_int(c, DIM);
+    r->create = fl_bool(c, CREATE);
     r->keys = fl_out(c, KEYS);
-    r->n = n_keys;
     r->rows = fl_out(c, ROWS);
     r->waker = c->waker;
     r->error.status = FL_OK;
@@ -173,16 +227,25 @@ static const fl_op_case pull_cases[] = {
     { .in = { "i64[7,1] lod=[0,2,2,7] below=9;u64[33,1] below=9" },
       .attrs = "{table=t, dim=4}" },
     { .in = { "i64[0,1] below=9" }, .attrs = "{table=t, dim=4}" },
+    { .in = { "i64[33,1] below=9;u64[7] below=9" },
+      .attrs = "{table=t, dim=4, padding_idx=3}" },
+    { .in = { "i64[1] below=1" },
+      .attrs = "{table=t, dim=4, create=false, padding_idx=0}" },
 };
 
 const fl_op fl_op_pull_sparse = {
     .name = "pull_sparse",
     .doc = "Keys = the different ids of all Ids in order of appearance, "
            "Rows[i] = the row of Keys[i] in the table (dim numbers), and "
-           "Keys[Index[l][i]] = Ids[l][i] for every list l",
+           "Keys[Index[l][i]] = Ids[l][i] for every list l; the id "
+           "padding_idx (-1: none) is the last of Keys and its row zeros; "
+           "create makes rows for ids that have none",
     .in = { { "Ids", FL_SLOT_LIST | FL_SLOT_NO_GRAD } },
     .out = { { "Rows", 0 }, { "Index", FL_SLOT_LIST }, { "Keys", 0 } },
-    .attrs = { { "table", FL_ATTR_STRING, "" }, { "dim", FL_ATTR_INT, "0" } },
+    .attrs = { { "table", FL_ATTR_STRING, "" },
+               { "dim", FL_ATTR_INT, "0" },
+               { "create", FL_ATTR_BOOL, "true" },
+               { "padding_idx", FL_ATTR_INT, "-1" } },
     .flags = FL_OP_WAITS,
     .infer = pull_infer,
     .run = pull_run,

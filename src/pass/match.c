@@ -301,18 +301,19 @@ static bool is_touched(const fl_program *p, const fl_var *v)
     return false;
 }
 
+void fl_match_drop(fl_block *b, fl_var *v)
+{
+    if (v && !v->flags && fl_block_find_var(b, v->name) == v &&
+        !fl_program_is_fetched(b->program, v->name) &&
+        !is_touched(b->program, v))
+        fl_block_remove_var(b, v);
+}
+
 static void drop_temporaries(fl_block *b, const fl_args *args, int n_slots)
 {
     for (int s = 0; s < n_slots; s++)
-        for (int i = 0; i < args[s].n; i++) {
-            fl_var *v = args[s].vars[i];
-
-            /* Two members may name it; the second time it is gone. */
-            if (v && !v->flags && fl_block_find_var(b, v->name) == v &&
-                !fl_program_is_fetched(b->program, v->name) &&
-                !is_touched(b->program, v))
-                fl_block_remove_var(b, v);
-        }
+        for (int i = 0; i < args[s].n; i++)
+            fl_match_drop(b, args[s].vars[i]);
 }
 
 void fl_group_remove(const fl_group *g)
@@ -380,6 +381,14 @@ void fl_draft_out(fl_draft *d, const char *slot, const fl_var *v)
         fl_vec_push(&d->out, make_arg(d, slot, v));
 }
 
+void fl_draft_out_new(fl_draft *d, const char *slot, const char *name)
+{
+    fl_arg a = { fl_arena_strdup(&d->tmp, slot),
+                 fl_arena_strdup(&d->tmp, name) };
+
+    fl_vec_push(&d->out, a);
+}
+
 void fl_draft_out_grads(fl_draft *d, const char *slot, fl_args grads)
 {
     if (fl_args_count(grads, NULL) == grads.n)
@@ -412,8 +421,6 @@ fl_status fl_draft_insert(const fl_draft *d, fl_op_node *place,
 
     return fl_block_insert(place->block, place, &spec, out);
 }
-
-/* --- sweeps --------------------------------------------------------------- */
 
 /* --- fusions -------------------------------------------------------------- */
 
@@ -454,6 +461,8 @@ fl_status fl_fuse(const fl_fusion *f, bool *fused)
     fl_vec_release(&all);
     return st;
 }
+
+/* --- sweeps --------------------------------------------------------------- */
 
 fl_status fl_match_sweep(fl_program *p, fl_fuse_fn fuse, bool *changed)
 {

@@ -37,6 +37,10 @@ int fl_args_count(fl_args a, const fl_var *v);
 /* Does the node give v a new value, as an output or as state? */
 bool fl_match_writes(const fl_op_node *n, const fl_var *v);
 
+/* Removes v if it is a temporary that nobody touches any more. NULL and what
+   is gone already are left alone. */
+void fl_match_drop(fl_block *b, fl_var *v);
+
 /* The only operator of block 0 that writes v; NULL when there are several or
    none, or when v is NULL. */
 fl_op_node *fl_match_writer(const fl_var *v);
@@ -86,6 +90,9 @@ void fl_draft_release(fl_draft *d);
 /* NULL leaves the slot out. */
 void fl_draft_in(fl_draft *d, const char *slot, const fl_var *v);
 void fl_draft_out(fl_draft *d, const char *slot, const fl_var *v);
+
+/* An output that the operator makes. */
+void fl_draft_out_new(fl_draft *d, const char *slot, const char *name);
 
 /* A list of gradients, in which NULL keeps its place; without any gradient
    the slot is left out. */

@@ -39,9 +39,12 @@ typedef struct bundle {
 
 /* --- reading one input ---------------------------------------------------- */
 
+/* What is in a table of ids is not here to be fused. */
 static bool is_table_op(const fl_op_node *n)
 {
-    return fl_match_op(n, "lookup_table") || fl_match_op(n, "lookup_table_v2");
+    return (fl_match_op(n, "lookup_table") ||
+            fl_match_op(n, "lookup_table_v2")) &&
+           !fl_match_attr(n, "is_distributed")->b;
 }
 
 /* Pads are zeros then, as in a lookup without ids. */

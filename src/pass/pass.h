@@ -7,11 +7,12 @@
 
 typedef struct fl_pass {
     const char *name, *doc;
+    bool required; /* programs do not run without it: it cannot be left out */
     fl_status (*run)(fl_program *p, bool *changed);
 } fl_pass;
 
 typedef struct fl_pass_options {
-    bool optimize;        /* false: run none */
+    bool optimize;        /* false: run required ones only */
     const char *skip;     /* comma-separated names to leave out, or NULL */
     const char *dump_dir; /* gets the text after each pass that changed it */
 } fl_pass_options;

@@ -72,17 +72,26 @@ static fl_status check_skip(const char *skip)
     const char *name;
     size_t len;
 
-    while (next_name(&skip, &name, &len))
-        if (!find(name, len))
+    while (next_name(&skip, &name, &len)) {
+        const fl_pass *pass = find(name, len);
+
+        if (!pass)
             return no_such_pass(name, len);
+        if (pass->required)
+            FL_FAIL(FL_ERR_INVAL, "pass %s is required and cannot be left out",
+                    pass->name);
+    }
     return FL_OK;
 }
 
-static bool is_skipped(const fl_pass *pass, const char *skip)
+static bool is_left_out(const fl_pass *pass, const fl_pass_options *o)
 {
+    const char *skip = o->skip ? o->skip : "";
     const char *name;
     size_t len;
 
+    if (!o->optimize && !pass->required)
+        return true;
     while (next_name(&skip, &name, &len))
         if (find(name, len) == pass)
             return true;
@@ -128,17 +137,14 @@ static fl_status run_one(fl_program *p, const fl_pass *pass, int number,
 
 fl_status fl_passes_run(fl_program *p, const fl_pass_options *o)
 {
-    const char *skip = o->skip ? o->skip : "";
     int number = 0;
 
-    if (!o->optimize)
-        return FL_OK;
-    FL_TRY(check_skip(skip));
+    FL_TRY(check_skip(o->skip ? o->skip : ""));
     if (o->dump_dir)
         FL_TRY(make_dir(o->dump_dir));
     FL_TRY(dump(p, o->dump_dir, 0, "input"));
     for (size_t i = 0; i < FL_LEN(all); i++)
-        if (!is_skipped(all[i], skip))
+        if (!is_left_out(all[i], o))
             FL_TRY(run_one(p, all[i], ++number, o->dump_dir));
     return FL_OK;
 }

@@ -124,6 +124,33 @@ static void what_a_gradient_takes_for_its_shape_is_not_kept(void **state)
     fl_plan_free(p);
 }
 
+/* Nothing but their order in the program ties these to each other. */
+static void pulls_and_pushes_keep_their_order(void **state)
+{
+    fl_plan *p = plan_of("var x : f32[-1,1] data\n"
+                         "var keys : u64[-1] persist\n"
+                         "var g : f32[-1,4] persist\n"
+                         "var lr : f32[1] persist\n"
+                         "op cast (X=x) -> (Out=ids) {out_dtype=i64}\n"
+                         "op pull_sparse (Ids=ids) -> (Rows=r0, Index=i0, "
+                         "Keys=k0) {table=t, dim=4}\n"
+                         "op pull_sparse (Ids=ids) -> (Rows=r1, Index=i1, "
+                         "Keys=k1) {table=t, dim=4}\n"
+                         "op push_sparse (Keys=keys, Grad=g, LearningRate=lr) "
+                         "-> () {table=t} @optimize\n"
+                         "op pull_sparse (Ids=ids) -> (Rows=r2, Index=i2, "
+                         "Keys=k2) {table=t, dim=4}\n"
+                         "fetch r0\nfetch r1\nfetch r2\n",
+                         true);
+
+    (void)state;
+    assert_int_equal(p->steps[1].n_deps, 1); /* the ids */
+    assert_int_equal(p->steps[2].n_deps, 1);
+    assert_int_equal(p->steps[3].n_deps, 2); /* both pulls */
+    assert_int_equal(p->steps[4].n_deps, 2); /* the ids and the push */
+    fl_plan_free(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -132,6 +159,7 @@ int main(void)
         cmocka_unit_test(branches_share_places_only_in_program_order),
         cmocka_unit_test(an_update_waits_for_every_reader),
         cmocka_unit_test(what_a_gradient_takes_for_its_shape_is_not_kept),
+        cmocka_unit_test(pulls_and_pushes_keep_their_order),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -20,7 +20,9 @@ static const char *const programs[] = {
     "clip=value(-1,1) frozen\n"
     "param c : f32[2] trainable stop_gradient\n"
     "param d : f32[3,4] init=uniform(-0.5,0.5,seed=7) clip=norm(2) "
-    "trainable\n",
+    "trainable\n"
+    "param e : f32[-1,4] init=uniform(-0.5,0.5) trainable table\n"
+    "param f : f32[100,4] frozen table stop_gradient\n",
     "var x : f32[-1,4] data\n"
     "op relu (X=x) -> (Out=y)\n"
     "fetch y\n"

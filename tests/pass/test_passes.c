@@ -70,7 +70,8 @@ static void every_pass_has_a_name_and_a_sentence(void **state)
         assert_non_null(pass->run);
         assert_ptr_equal(fl_pass_find(pass->name), pass);
     }
-    assert_string_equal(fl_pass_at(0)->name, "opt_dce");
+    assert_string_equal(fl_pass_at(0)->name, "dist_pull");
+    assert_true(fl_pass_at(0)->required);
 }
 
 static void an_unknown_pass_is_not_found(void **state)
@@ -90,7 +91,7 @@ static void all_passes_run_in_order(void **state)
                  fused_text);
 }
 
-static void without_optimize_nothing_runs(void **state)
+static void without_optimize_nothing_is_optimized(void **state)
 {
     (void)state;
     expect_after(&(fl_pass_options){ .optimize = false }, layer_text);
@@ -107,6 +108,49 @@ static void skipped_passes_do_not_run(void **state)
     expect_after(
         &(fl_pass_options){ .optimize = true, .skip = " opt_dce , opt_fc, " },
         layer_text);
+}
+
+static const char table_text[] =
+    "var ids : i64[-1,1] data\n"
+    "param t : f32[-1,4] init=xavier trainable table\n"
+    "op lookup_table (W=t, Ids=ids) -> (Out=y) {is_distributed=true}\n"
+    "op relu (X=y) -> (Out=dead)\n"
+    "fetch y\n";
+
+static const char pulled_text[] =
+    "var ids : i64[-1,1] data\n"
+    "param t : f32[-1,4] init=xavier trainable table\n"
+    "op pull_sparse (Ids=ids) -> (Rows=t@ROWS, Index=ids@INDEX@t, "
+    "Keys=t@KEYS) {table=t, dim=4, create=false}\n"
+    "op lookup_table (W=t@ROWS, Ids=ids@INDEX@t) -> (Out=y)\n"
+    "op relu (X=y) -> (Out=dead)\n"
+    "fetch y\n";
+
+static void required_passes_run_without_optimize(void **state)
+{
+    fl_pass_options o = { .optimize = false, .skip = "opt_fc" };
+    fl_program *p = parse(table_text);
+    char *text;
+
+    (void)state;
+    assert_int_equal(fl_passes_run(p, &o), FL_OK);
+    text = fl_program_print(p);
+    assert_string_equal(text, pulled_text);
+    fl_free(text);
+    fl_program_free(p);
+}
+
+static void a_required_pass_cannot_be_skipped(void **state)
+{
+    fl_pass_options o = { .optimize = true, .skip = "opt_fc,dist_pull" };
+    fl_program *p = parse(table_text);
+
+    (void)state;
+    assert_int_equal(fl_passes_run(p, &o), FL_ERR_INVAL);
+    assert_non_null(strstr(fl_last_error(), "dist_pull is required"));
+    o.optimize = false;
+    assert_int_equal(fl_passes_run(p, &o), FL_ERR_INVAL);
+    fl_program_free(p);
 }
 
 static void an_unknown_name_in_skip_is_refused(void **state)
@@ -181,8 +225,8 @@ static void the_text_after_each_change_is_written(void **state)
     expect_after(&(fl_pass_options){ .optimize = true, .dump_dir = d.path },
                  fused_text);
     expect_file(&d, "00-input.txt", layer_text);
-    expect_file(&d, "01-opt_dce.txt", no_dead_text);
-    expect_file(&d, "02-opt_fc.txt", fused_text);
+    expect_file(&d, "02-opt_dce.txt", no_dead_text);
+    expect_file(&d, "03-opt_fc.txt", fused_text);
     remove_dir(&d);
 }
 
@@ -218,8 +262,10 @@ int main(void)
         cmocka_unit_test(every_pass_has_a_name_and_a_sentence),
         cmocka_unit_test(an_unknown_pass_is_not_found),
         cmocka_unit_test(all_passes_run_in_order),
-        cmocka_unit_test(without_optimize_nothing_runs),
+        cmocka_unit_test(without_optimize_nothing_is_optimized),
         cmocka_unit_test(skipped_passes_do_not_run),
+        cmocka_unit_test(required_passes_run_without_optimize),
+        cmocka_unit_test(a_required_pass_cannot_be_skipped),
         cmocka_unit_test(an_unknown_name_in_skip_is_refused),
         cmocka_unit_test(a_pass_that_fails_is_named),
         cmocka_unit_test(the_text_after_each_change_is_written),

@@ -1,9 +1,9 @@
-/* test_init.c - initialisers, regularizers and clips in words. */
-#include "kit.h"
+/* test_words.c - initialisers, regularizers and clips in words. */
+#include "../ir/kit.h"
 
 #include <math.h>
 
-#include "ir/init.h"
+#include "optim/words.h"
 
 #define NEAR 1e-12
 

@@ -1,5 +1,5 @@
-/* init.c - initialisers, regularizers and clips in words. */
-#include "ir/init.h"
+/* words.c - initialisers, regularizers and clips in words. */
+#include "optim/words.h"
 
 #include <ctype.h>
 #include <math.h>

@@ -1,4 +1,4 @@
-/* init.h - initialisers, regularizers and clips in words.
+/* words.h - initialisers, regularizers and clips in words.
  *
  * One notation serves the C API, the text form of programs and messages:
  *   init          constant(v) uniform(lo,hi) normal(mean,std)
@@ -9,8 +9,8 @@
  *   regularizer   l1(coeff) l2(coeff)
  *   clip          value(min,max) norm(max) global_norm(max)
  */
-#ifndef FL_IR_INIT_H
-#define FL_IR_INIT_H
+#ifndef FL_OPTIM_WORDS_H
+#define FL_OPTIM_WORDS_H
 
 #include "base/rng.h"
 #include "base/status.h"

@@ -1,0 +1,183 @@
+/* table_param.c - parameters whose rows are in a table.
+ *
+ * Such a parameter has no value in the scope. The startup program makes its
+ * table with one operator,
+ *
+ *     op init_table () -> () {table=emb, settings="dim=8 entry=..."}
+ *
+ * whose settings are the words of the layer, and after them, once an optimizer
+ * is applied, those of its update rule.
+ */
+#include "api/layer.h"
+
+#include "table/table.h"
+
+/* Where a table's rule starts in its settings. */
+#define RULE_WORD " optimizer="
+
+static fl_op_node *find_maker(const fl_ctx *c, const char *table)
+{
+    fl_op_node *n = fl_program_main(c->startup)->first;
+
+    for (; n; n = n->next)
+        if (!strcmp(n->def->name, "init_table") &&
+            !strcmp(fl_attr_str(n, fl_op_find_attr(n->def, "table")), table))
+            return n;
+    return NULL;
+}
+
+static const char *settings_of(const fl_op_node *maker)
+{
+    return fl_attr_str(maker, fl_op_find_attr(maker->def, "settings"));
+}
+
+/* Wrong words are told where they are written, not when the program runs. */
+static fl_status check_settings(const fl_ctx *c, const char *name,
+                                const char *settings, int64_t width)
+{
+    fl_table_config config;
+    uint32_t dim;
+
+    FL_TRY(fl_table_config_parse(&config, name, settings, c->startup->seed));
+    dim = config.dim;
+    fl_table_config_release(&config);
+    if (dim != width)
+        FL_FAIL(FL_ERR_INVAL, "table %s: dim=%u is not the width %lld", name,
+                dim, (long long)width);
+    return FL_OK;
+}
+
+/* --- sharing
+ * ------------------------------------------------------------------*/
+
+/* Is the text in the settings, with nothing but spaces around it? */
+static bool has_words(const char *settings, const char *text)
+{
+    size_t n = strlen(text);
+
+    for (const char *s = strstr(settings, text); s; s = strstr(s + 1, text))
+        if ((s == settings || s[-1] == ' ') && (!s[n] || s[n] == ' '))
+            return true;
+    return !n;
+}
+
+static fl_status check_shared(const fl_layer *l, const fl_var *v,
+                              const fl_shape *shape,
+                              const fl_table_words *words)
+{
+    const fl_op_node *maker = find_maker(l->ctx, v->name);
+
+    if (!(v->flags & FL_VAR_TABLE))
+        FL_FAIL(FL_ERR_INVAL,
+                "variable %s is no table; embeddings that share one all say "
+                "is_distributed",
+                v->name);
+    if (v->meta.shape.dim[1] != shape->dim[1])
+        FL_FAIL(FL_ERR_INVAL,
+                "table %s has rows of %lld, but this layer wants %lld", v->name,
+                (long long)v->meta.shape.dim[1], (long long)shape->dim[1]);
+    for (size_t i = 0; i < words->n; i++)
+        if (maker && !has_words(settings_of(maker), words->word[i]))
+            FL_FAIL(FL_ERR_INVAL,
+                    "table %s was made with the settings '%s'; a layer that "
+                    "shares it cannot add '%s'",
+                    v->name, settings_of(maker), words->word[i]);
+    return FL_OK;
+}
+
+/* --- making
+ * ------------------------------------------------------------------*/
+
+static fl_status append_maker(fl_ctx *c, const char *table,
+                              const char *settings)
+{
+    fl_named_attr attrs[] = {
+        { "table", { .type = FL_ATTR_STRING, .s = table } },
+        { "settings", { .type = FL_ATTR_STRING, .s = settings } },
+    };
+    fl_op_spec spec = { .type = "init_table",
+                        .attrs = attrs,
+                        .n_attrs = FL_LEN(attrs) };
+
+    return fl_block_append(fl_program_main(c->startup), &spec, NULL);
+}
+
+static fl_status make_param(fl_layer *l, const fl_param_attr *attr,
+                            const char *name, const fl_shape *shape,
+                            const char *settings, fl_var **out)
+{
+    fl_tensor meta = { .dtype = FL_DTYPE_F32, .shape = *shape };
+    unsigned flags = FL_VAR_PARAM | FL_VAR_TABLE;
+
+    if (find_maker(l->ctx, name))
+        FL_FAIL(FL_ERR_INVAL, "the startup program makes a table %s already",
+                name);
+    FL_TRY(check_settings(l->ctx, name, settings, shape->dim[1]));
+    FL_TRY(fl_layer_add_param(l, attr, name, &meta,
+                              flags | (attr->frozen ? FL_VAR_FROZEN : 0),
+                              attr->init, out));
+    return append_maker(l->ctx, name, settings);
+}
+
+fl_var *fl_layer_table(fl_layer *l, const fl_param_attr *attr,
+                       const char *suffix, const fl_shape *shape,
+                       const fl_table_words *words)
+{
+    const char *name = fl_layer_param_name(l, attr, suffix);
+    fl_var *v = fl_block_find_var(l->block, name);
+    fl_str settings = { 0 };
+    fl_status st;
+
+    if (v)
+        return check_shared(l, v, shape, words) ? NULL : v;
+    fl_str_addf(&settings, "dim=%lld", (long long)shape->dim[1]);
+    for (size_t i = 0; i < words->n; i++)
+        fl_str_addf(&settings, " %s", words->word[i]);
+    st = make_param(l, attr, name, shape, fl_str_text(&settings), &v);
+    fl_str_release(&settings);
+    return st ? NULL : v;
+}
+
+/* --- the update rule
+ * -------------------------------------------------------------*/
+
+/* The executor sees by its version that a program has changed. */
+static void set_text(fl_op_node *n, const char *attr, const char *value)
+{
+    fl_program *p = n->block->program;
+
+    n->attrs[fl_op_find_attr(n->def, attr)].s =
+        fl_arena_strdup(&p->arena, value);
+    p->version++;
+}
+
+static fl_status add_rule(const fl_ctx *c, const fl_var *param,
+                          fl_op_node *maker, const char *words)
+{
+    fl_str s = { 0 };
+    fl_status st;
+
+    fl_str_addf(&s, "%s %s", settings_of(maker), words);
+    st = check_settings(c, param->name, fl_str_text(&s),
+                        param->meta.shape.dim[1]);
+    if (!st)
+        set_text(maker, "settings", fl_str_text(&s));
+    fl_str_release(&s);
+    return st;
+}
+
+fl_status fl_layer_table_rule(fl_ctx *c, const fl_var *param, const char *words)
+{
+    fl_op_node *maker = find_maker(c, param->name);
+    const char *old;
+
+    if (!maker)
+        FL_FAIL(FL_ERR_NOTFOUND, "the startup program makes no table %s",
+                param->name);
+    old = strstr(settings_of(maker), RULE_WORD);
+    if (old)
+        FL_FAIL(FL_ERR_INVAL,
+                "table %s has the update rule '%s' already, and has one alone",
+                param->name, old + 1);
+    return add_rule(c, param, maker, words);
+}

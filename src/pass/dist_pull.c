@@ -1,0 +1,713 @@
+/* dist_pull.c - parameters that live in a table of ids are pulled and pushed.
+ *
+ *     lookup_table (W=emb, Ids=a) {is_distributed}      a, b: the ids
+ *     lookup_table (W=emb, Ids=b) {is_distributed}
+ *     ... their gradients and the sum of these ...
+ *     sgd (Param=emb, Grad=emb@GRAD)
+ *
+ * becomes
+ *
+ *     pull_sparse (Ids=[a,b]) -> (Rows=emb@ROWS, Index=[..], Keys=emb@KEYS)
+ *     lookup_table (W=emb@ROWS, Ids=a@INDEX@emb)
+ *     lookup_table (W=emb@ROWS, Ids=b@INDEX@emb)
+ *     ... their gradients, dense, and the sum of these ...
+ *     push_sparse (Keys=emb@KEYS, Grad=emb@ROWS@GRAD, Index=[..])
+ *
+ * The update itself is the table's, so of the optimizer only the rate is left;
+ * clipping in between stays and acts on the gradient of the rows.
+ *
+ * One pull serves all lookups of a table whose ids are there at the first one.
+ * Ids that are computed later get a pull, and a push, of their own; so do
+ * lookups without a gradient, whose rows must not be updated. Without any
+ * gradient (prediction) nothing is pushed and no rows are made.
+ *
+ * The pass is required: such a program runs in no other way. What it cannot
+ * translate is an error that names the operator. */
+#include <inttypes.h>
+
+#include "pass/match.h"
+#include "pass/pass.h"
+
+typedef struct use {
+    fl_op_node *lookup, *grad; /* grad: NULL without a gradient */
+    fl_var *old_grad;          /* what it gave before */
+    size_t pull;
+} use;
+
+typedef struct pulled {
+    fl_op_node *place; /* the first of its lookups, before which it goes */
+    fl_op_node *node;
+    fl_var *grad; /* of the rows, on its way to the push; NULL without */
+    bool trains;
+} pulled;
+
+/* One of the operators that clip the gradient, and which of its inputs is. */
+typedef struct clip {
+    fl_op_node *node;
+    int at;
+} clip;
+
+/* What the program does with one parameter. */
+typedef struct table {
+    fl_block *block;
+    fl_var *w;
+    fl_arena tmp;
+    FL_VEC(use) uses;
+    FL_VEC(pulled) pulls;
+    FL_VEC(clip) clips;
+    fl_op_node *sum;    /* of the gradients, when there are several */
+    fl_op_node *update; /* NULL without */
+    fl_var *show, *click;
+    size_t n_grads; /* uses with a gradient */
+} table;
+
+/* --- who uses it ---------------------------------------------------------- */
+
+static bool is_table_op(const fl_op_node *n)
+{
+    return (!strcmp(n->def->name, "lookup_table") ||
+            !strcmp(n->def->name, "lookup_table_v2")) &&
+           fl_match_attr(n, "is_distributed")->b;
+}
+
+static bool is_update(const fl_op_node *n, const fl_var *w)
+{
+    return !n->is_grad && fl_match_in(n, "Param") == w &&
+           fl_match_out(n, "ParamOut") == w;
+}
+
+static fl_status refuse_user(const table *t, const fl_op_node *n)
+{
+    char text[FL_NODE_TEXT_MAX];
+
+    if (fl_match_op(n, "weight_decay"))
+        FL_FAIL(FL_ERR_INVAL,
+                "%s: parameter %s is in a table, whose decay is a setting of "
+                "the table (regularization=...)",
+                fl_node_text(n, text), t->w->name);
+    FL_FAIL(FL_ERR_INVAL,
+            "%s: parameter %s is in a table; only lookup_table and "
+            "lookup_table_v2 with is_distributed=true in block 0, and one "
+            "optimizer, can use it",
+            fl_node_text(n, text), t->w->name);
+}
+
+static fl_status note_user(table *t, fl_op_node *n)
+{
+    use u = { .lookup = n };
+
+    if (n->block != t->block)
+        return refuse_user(t, n);
+    if (is_table_op(n) && !n->is_grad) {
+        u.grad = fl_match_grad(n);
+        u.old_grad = fl_match_out(u.grad, "W@GRAD");
+        t->n_grads += u.grad != NULL;
+        fl_vec_push(&t->uses, u);
+    } else if (is_update(n, t->w) && !t->update) {
+        t->update = n;
+    } else if (!is_table_op(n)) {
+        return refuse_user(t, n);
+    }
+    return FL_OK;
+}
+
+static bool has_grad(const table *t, const fl_op_node *n)
+{
+    for (size_t i = 0; i < t->uses.len; i++)
+        if (t->uses.data[i].grad == n)
+            return true;
+    return false;
+}
+
+static fl_status check_grads(const table *t)
+{
+    char text[FL_NODE_TEXT_MAX];
+
+    for (const fl_op_node *n = t->block->first; n; n = n->next)
+        if (n->is_grad && fl_node_uses_var(n, t->w) && !has_grad(t, n))
+            FL_FAIL(FL_ERR_INVAL,
+                    "%s: it is the gradient of no lookup of table parameter %s",
+                    fl_node_text(n, text), t->w->name);
+    return FL_OK;
+}
+
+static fl_status find_users(table *t)
+{
+    const fl_program *p = t->block->program;
+
+    for (size_t i = 0; i < p->blocks.len; i++)
+        for (fl_op_node *n = p->blocks.data[i]->first; n; n = n->next)
+            if (fl_node_uses_var(n, t->w) || fl_node_writes_var(n, t->w))
+                FL_TRY(note_user(t, n));
+    return check_grads(t);
+}
+
+/* --- what the lookups say ------------------------------------------------- */
+
+static int64_t padding_of(const fl_op_node *lookup)
+{
+    return fl_match_attr(lookup, "padding_idx")->i;
+}
+
+static fl_status check_padding(const table *t)
+{
+    const fl_op_node *first = t->uses.data[0].lookup;
+    char a[FL_NODE_TEXT_MAX], b[FL_NODE_TEXT_MAX];
+
+    for (size_t i = 1; i < t->uses.len; i++) {
+        const fl_op_node *n = t->uses.data[i].lookup;
+
+        if (padding_of(n) != padding_of(first))
+            FL_FAIL(FL_ERR_INVAL,
+                    "table parameter %s: %s has padding_idx=%" PRId64
+                    ", %s has %" PRId64 "; the lookups of a table have one",
+                    t->w->name, fl_node_text(first, a), padding_of(first),
+                    fl_node_text(n, b), padding_of(n));
+    }
+    return FL_OK;
+}
+
+/* Lookups that name no variable follow the others. */
+static fl_status find_named(const table *t, const char *attr, fl_var **out)
+{
+    const char *name = "";
+
+    for (size_t i = 0; i < t->uses.len; i++) {
+        const char *s = fl_match_attr(t->uses.data[i].lookup, attr)->s;
+
+        if (*name && *s && strcmp(name, s))
+            FL_FAIL(FL_ERR_INVAL,
+                    "table parameter %s: %s is %s in one lookup and %s in "
+                    "another; the lookups of a table have one",
+                    t->w->name, attr, name, s);
+        name = *s ? s : name;
+    }
+    if (!*name)
+        return FL_OK;
+    *out = fl_block_find_var(t->block, name);
+    if (!*out)
+        FL_FAIL(FL_ERR_NOTFOUND,
+                "table parameter %s: %s names variable %s, which does not "
+                "exist",
+                t->w->name, attr, name);
+    return FL_OK;
+}
+
+static fl_status read_lookups(table *t)
+{
+    FL_TRY(check_padding(t));
+    if (!t->update)
+        return FL_OK;
+    FL_TRY(find_named(t, "show", &t->show));
+    return find_named(t, "click", &t->click);
+}
+
+/* --- the way of the gradient ---------------------------------------------- */
+
+static fl_status check_not_fetched(const table *t, const fl_var *v)
+{
+    if (fl_program_is_fetched(t->block->program, v->name))
+        FL_FAIL(FL_ERR_INVAL,
+                "%s cannot be fetched: parameter %s is in a table, and only "
+                "the rows of a batch are here",
+                v->name, t->w->name);
+    return FL_OK;
+}
+
+/* The operator that reads v; NULL when there is none. */
+static fl_status find_reader(const table *t, const fl_var *v, fl_op_node **out)
+{
+    const fl_program *p = t->block->program;
+    char text[FL_NODE_TEXT_MAX];
+
+    *out = NULL;
+    FL_TRY(check_not_fetched(t, v));
+    for (size_t i = 0; i < p->blocks.len; i++)
+        for (fl_op_node *n = p->blocks.data[i]->first; n; n = n->next) {
+            if (!fl_node_uses_var(n, v))
+                continue;
+            if (*out)
+                FL_FAIL(FL_ERR_INVAL,
+                        "%s: gradient %s of table parameter %s has another "
+                        "reader already",
+                        fl_node_text(n, text), v->name, t->w->name);
+            *out = n;
+        }
+    return FL_OK;
+}
+
+static fl_status refuse_reader(const table *t, const fl_op_node *n)
+{
+    char text[FL_NODE_TEXT_MAX];
+
+    FL_FAIL(FL_ERR_INVAL,
+            "%s: it works on the gradient of table parameter %s; only clipping "
+            "and one optimizer can",
+            fl_node_text(n, text), t->w->name);
+}
+
+/* All gradients of the lookups go into one sum. */
+static fl_status find_sum(table *t)
+{
+    for (size_t i = 0; i < t->uses.len; i++) {
+        const fl_var *grad = t->uses.data[i].old_grad;
+        fl_op_node *n;
+
+        if (!grad)
+            continue;
+        FL_TRY(find_reader(t, grad, &n));
+        if (!fl_match_op(n, "sum") || (t->sum && n != t->sum) ||
+            (size_t)fl_match_ins(n, "X").n != t->n_grads)
+            return n ? refuse_reader(t, n)
+                     : fl_err_set(FL_ERR_INVAL,
+                                  "gradient %s of table parameter %s is not "
+                                  "added to the others",
+                                  grad->name, t->w->name);
+        t->sum = n;
+    }
+    return FL_OK;
+}
+
+static fl_var *only_grad(const table *t)
+{
+    size_t i = 0;
+
+    while (!t->uses.data[i].grad)
+        i++;
+    return t->uses.data[i].old_grad;
+}
+
+static bool is_clip(const fl_op_node *n)
+{
+    return fl_match_op(n, "clip") || fl_match_op(n, "clip_by_norm") ||
+           fl_match_op(n, "clip_by_global_norm");
+}
+
+/* Passes one clipping: v becomes what it gives for v. */
+static fl_status pass_clip(table *t, fl_op_node *n, fl_var **v)
+{
+    fl_args x = fl_match_ins(n, "X");
+    clip c = { .node = n };
+
+    if (fl_args_count(x, *v) != 1 || fl_node_writes_var(n, *v))
+        return refuse_reader(t, n);
+    while (x.vars[c.at] != *v)
+        c.at++;
+    fl_vec_push(&t->clips, c);
+    *v = fl_match_outs(n, "Out").vars[c.at];
+    return FL_OK;
+}
+
+static fl_status follow_gradient(table *t)
+{
+    fl_op_node *n = NULL;
+    fl_var *v;
+
+    if (t->n_grads > 1)
+        FL_TRY(find_sum(t));
+    v = t->sum ? fl_match_out(t->sum, "Out") : only_grad(t);
+    FL_TRY(find_reader(t, v, &n));
+    while (n && is_clip(n)) {
+        FL_TRY(pass_clip(t, n, &v));
+        FL_TRY(find_reader(t, v, &n));
+    }
+    if (n && (n != t->update || fl_match_in(n, "Grad") != v))
+        return refuse_reader(t, n);
+    if (!n)
+        t->update = NULL;
+    return FL_OK;
+}
+
+static fl_status read_gradient(table *t)
+{
+    fl_op_node *update = t->update;
+    char text[FL_NODE_TEXT_MAX];
+
+    if (t->n_grads)
+        FL_TRY(follow_gradient(t));
+    if (update && (!t->n_grads || !t->update))
+        FL_FAIL(FL_ERR_INVAL,
+                "%s: its gradient is not that of the lookups of table "
+                "parameter %s",
+                fl_node_text(update, text), t->w->name);
+    return FL_OK;
+}
+
+/* --- which lookups share a pull ------------------------------------------- */
+
+static bool is_ready(const fl_var *ids, fl_op_node *place,
+                     const fl_op_node *lookup)
+{
+    for (const fl_op_node *n = place; n != lookup; n = n->next)
+        if (fl_match_writes(n, ids))
+            return false;
+    return true;
+}
+
+static void choose_pull(table *t, use *u)
+{
+    pulled fresh = { .place = u->lookup, .trains = u->grad != NULL };
+
+    for (u->pull = 0; u->pull < t->pulls.len; u->pull++) {
+        const pulled *p = &t->pulls.data[u->pull];
+
+        if (p->trains == fresh.trains &&
+            is_ready(fl_match_in(u->lookup, "Ids"), p->place, u->lookup))
+            return;
+    }
+    fl_vec_push(&t->pulls, fresh);
+}
+
+static size_t count_pushes(const table *t)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < t->pulls.len; i++)
+        n += t->pulls.data[i].trains;
+    return n;
+}
+
+static fl_status choose_pulls(table *t)
+{
+    char text[FL_NODE_TEXT_MAX];
+
+    for (size_t i = 0; i < t->uses.len; i++)
+        choose_pull(t, &t->uses.data[i]);
+    if (t->clips.len && count_pushes(t) > 1)
+        FL_FAIL(FL_ERR_INVAL,
+                "%s: the gradient of table parameter %s comes in %zu parts, "
+                "since ids are computed between its lookups; it cannot be "
+                "clipped as a whole",
+                fl_node_text(t->clips.data[0].node, text), t->w->name,
+                count_pushes(t));
+    return FL_OK;
+}
+
+/* --- new names and variables ---------------------------------------------- */
+
+/* "emb@ROWS" for the first pull, "emb@ROWS@1" for the second. */
+static const char *name_of(table *t, const char *stem, const char *what,
+                           size_t pull)
+{
+    if (!pull)
+        return fl_arena_printf(&t->tmp, "%s@%s", stem, what);
+    return fl_arena_printf(&t->tmp, "%s@%s@%zu", stem, what, pull);
+}
+
+static fl_status check_free(const table *t, const char *name)
+{
+    if (fl_block_find_var(t->block, name))
+        FL_FAIL(FL_ERR_INVAL,
+                "variable %s has the name that table parameter %s needs", name,
+                t->w->name);
+    return FL_OK;
+}
+
+static void set_attr(const fl_op_node *n, const char *name, fl_attr value)
+{
+    n->attrs[fl_op_find_attr(n->def, name)] = value;
+}
+
+static void set_in(const fl_op_node *n, const char *slot, int at, fl_var *v)
+{
+    n->in[fl_op_find_in(n->def, slot)].vars[at] = v;
+}
+
+/* --- pulling -------------------------------------------------------------- */
+
+static bool has_ids(const fl_draft *d, const fl_var *ids)
+{
+    for (size_t i = 0; i < d->in.len; i++)
+        if (!strcmp(d->in.data[i].var, ids->name))
+            return true;
+    return false;
+}
+
+static fl_status draft_ids(table *t, size_t pull, fl_draft *d)
+{
+    const char *what = fl_arena_printf(&t->tmp, "INDEX@%s", t->w->name);
+
+    for (size_t i = 0; i < t->uses.len; i++) {
+        const use *u = &t->uses.data[i];
+        const fl_var *ids = fl_match_in(u->lookup, "Ids");
+        const char *index = name_of(t, ids->name, what, pull);
+
+        if (u->pull != pull || has_ids(d, ids))
+            continue;
+        FL_TRY(check_free(t, index));
+        fl_draft_in(d, "Ids", ids);
+        fl_draft_out_new(d, "Index", index);
+    }
+    return FL_OK;
+}
+
+static fl_status draft_pull(table *t, size_t pull, fl_draft *d)
+{
+    const fl_op_node *lookup = t->pulls.data[pull].place;
+    const char *rows = name_of(t, t->w->name, "ROWS", pull);
+    const char *keys = name_of(t, t->w->name, "KEYS", pull);
+    fl_attr name = { .type = FL_ATTR_STRING, .s = t->w->name };
+    fl_attr dim = { .type = FL_ATTR_INT, .i = t->w->meta.shape.dim[1] };
+    fl_attr create = { .type = FL_ATTR_BOOL, .b = t->n_grads > 0 };
+
+    FL_TRY(check_free(t, rows));
+    FL_TRY(check_free(t, keys));
+    FL_TRY(draft_ids(t, pull, d));
+    fl_draft_out_new(d, "Rows", rows);
+    fl_draft_out_new(d, "Keys", keys);
+    fl_draft_attr(d, "table", &name);
+    fl_draft_attr(d, "dim", &dim);
+    fl_draft_attr(d, "create", &create);
+    fl_draft_attr(d, "padding_idx", fl_match_attr(lookup, "padding_idx"));
+    return FL_OK;
+}
+
+static fl_status insert_pull(table *t, size_t pull)
+{
+    fl_status st;
+    fl_draft d;
+
+    fl_draft_init(&d, "pull_sparse");
+    st = draft_pull(t, pull, &d);
+    if (!st)
+        st = fl_draft_insert(&d, t->pulls.data[pull].place,
+                             &t->pulls.data[pull].node);
+    fl_draft_release(&d);
+    return st;
+}
+
+static fl_var *index_of(const fl_op_node *pull, const fl_var *ids)
+{
+    fl_args all = fl_match_ins(pull, "Ids");
+    int i = 0;
+
+    while (all.vars[i] != ids)
+        i++;
+    return fl_match_outs(pull, "Index").vars[i];
+}
+
+/* A lookup, or the gradient of one, in the rows of its pull. */
+static void redirect(const fl_op_node *n, const fl_op_node *pull)
+{
+    fl_attr no = { .type = FL_ATTR_BOOL, .b = false };
+    fl_attr none = { .type = FL_ATTR_INT, .i = -1 };
+    fl_attr nothing = { .type = FL_ATTR_STRING, .s = "" };
+
+    set_in(n, "W", 0, fl_match_out(pull, "Rows"));
+    set_in(n, "Ids", 0, index_of(pull, fl_match_in(n, "Ids")));
+    set_attr(n, "is_sparse", no);
+    set_attr(n, "is_distributed", no);
+    set_attr(n, "padding_idx", none);
+    set_attr(n, "show", nothing);
+    set_attr(n, "click", nothing);
+}
+
+static fl_status insert_pulls(table *t)
+{
+    for (size_t i = 0; i < t->pulls.len; i++)
+        FL_TRY(insert_pull(t, i));
+    for (size_t i = 0; i < t->uses.len; i++) {
+        const use *u = &t->uses.data[i];
+        const fl_op_node *node = t->pulls.data[u->pull].node;
+
+        redirect(u->lookup, node);
+        if (u->grad)
+            redirect(u->grad, node);
+    }
+    return FL_OK;
+}
+
+/* --- gradients ------------------------------------------------------------ */
+
+/* Gives the gradient of a lookup a variable like the rows. */
+static fl_status give_grad(const table *t, const use *u, const char *name,
+                           fl_var **out)
+{
+    const fl_var *rows = fl_match_in(u->grad, "W");
+
+    FL_TRY(fl_block_add_var(t->block, name, &rows->meta, 0, out));
+    u->grad->out[fl_op_find_in(u->grad->def, "W")].vars[0] = *out;
+    return FL_OK;
+}
+
+static const use *use_of(const table *t, const fl_var *old_grad)
+{
+    size_t i = 0;
+
+    while (t->uses.data[i].old_grad != old_grad)
+        i++;
+    return &t->uses.data[i];
+}
+
+/* Gradients of one pull, in the order of the old sum, which goes. */
+static fl_status draft_sum(table *t, size_t pull, const char *name, fl_draft *d)
+{
+    fl_args x = fl_match_ins(t->sum, "X");
+
+    for (int i = 0; i < x.n; i++) {
+        const use *u = use_of(t, x.vars[i]);
+        fl_var *v;
+
+        if (u->pull != pull)
+            continue;
+        FL_TRY(give_grad(
+            t, u, fl_arena_printf(&t->tmp, "%s@RENAME@%zu", name, d->in.len),
+            &v));
+        fl_draft_in(d, "X", v);
+    }
+    FL_TRY(check_free(t, name));
+    fl_draft_out_new(d, "Out", name);
+    return FL_OK;
+}
+
+static fl_status insert_sum(table *t, size_t pull, const char *name)
+{
+    fl_op_node *sum;
+    fl_status st;
+    fl_draft d;
+
+    fl_draft_init(&d, t->sum->def->name);
+    st = draft_sum(t, pull, name, &d);
+    if (!st)
+        st = fl_draft_insert(&d, t->sum, &sum);
+    if (!st)
+        t->pulls.data[pull].grad = fl_match_out(sum, "Out");
+    fl_draft_release(&d);
+    return st;
+}
+
+/* How many gradients a pull gets, and the use that gives the last of them. */
+static size_t count_grads(const table *t, size_t pull, const use **last)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < t->uses.len; i++)
+        if (t->uses.data[i].pull == pull && t->uses.data[i].grad) {
+            *last = &t->uses.data[i];
+            n++;
+        }
+    return n;
+}
+
+static fl_status join_grads(table *t, size_t pull)
+{
+    const char *name = fl_arena_printf(&t->tmp, "%s" FL_GRAD_SUFFIX,
+                                       name_of(t, t->w->name, "ROWS", pull));
+    const use *u = NULL;
+
+    if (count_grads(t, pull, &u) > 1)
+        return insert_sum(t, pull, name);
+    FL_ASSERT(u); /* a pull that trains has a gradient */
+    return give_grad(t, u, name, &t->pulls.data[pull].grad);
+}
+
+/* Clipping goes on with rows; one pull has them all then. */
+static void clip_rows(const table *t, pulled *p)
+{
+    for (size_t i = 0; i < t->clips.len; i++) {
+        const clip *c = &t->clips.data[i];
+        fl_var *out = fl_match_outs(c->node, "Out").vars[c->at];
+
+        set_in(c->node, "X", c->at, p->grad);
+        out->meta = p->grad->meta;
+        p->grad = out;
+    }
+}
+
+static fl_status insert_push(const table *t, const pulled *p)
+{
+    fl_args index = fl_match_outs(p->node, "Index");
+    fl_status st;
+    fl_draft d;
+
+    fl_draft_init(&d, "push_sparse");
+    fl_draft_in(&d, "Keys", fl_match_out(p->node, "Keys"));
+    fl_draft_in(&d, "Grad", p->grad);
+    fl_draft_in(&d, "LearningRate", fl_match_in(t->update, "LearningRate"));
+    for (int i = 0; i < index.n; i++)
+        fl_draft_in(&d, "Index", index.vars[i]);
+    fl_draft_in(&d, "Show", t->show);
+    fl_draft_in(&d, "Click", t->click);
+    fl_draft_attr(&d, "table", fl_match_attr(p->node, "table"));
+    fl_draft_attr(&d, "padding_idx", fl_match_attr(p->node, "padding_idx"));
+    st = fl_draft_insert(&d, t->update, NULL);
+    fl_draft_release(&d);
+    return st;
+}
+
+static fl_status insert_pushes(table *t)
+{
+    for (size_t i = 0; i < t->pulls.len; i++) {
+        pulled *p = &t->pulls.data[i];
+
+        if (!p->trains)
+            continue;
+        FL_TRY(join_grads(t, i));
+        clip_rows(t, p);
+        if (t->update)
+            FL_TRY(insert_push(t, p));
+    }
+    return FL_OK;
+}
+
+static void remove_old(const table *t)
+{
+    fl_group old = { 0 };
+
+    fl_group_add(&old, t->sum);
+    fl_group_add(&old, t->update);
+    fl_group_remove(&old);
+    fl_vec_release(&old);
+    for (size_t i = 0; i < t->uses.len; i++)
+        fl_match_drop(t->block, t->uses.data[i].old_grad);
+}
+
+/* --- all tables ----------------------------------------------------------- */
+
+static fl_status translate(table *t, bool *changed)
+{
+    FL_TRY(check_not_fetched(t, t->w));
+    FL_TRY(find_users(t));
+    if (!t->uses.len && !t->update)
+        return FL_OK;
+    FL_TRY(read_gradient(t));
+    FL_TRY(read_lookups(t));
+    FL_TRY(choose_pulls(t));
+    *changed = true;
+    FL_TRY(insert_pulls(t));
+    FL_TRY(insert_pushes(t));
+    remove_old(t);
+    return FL_OK;
+}
+
+static fl_status translate_table(fl_block *b, fl_var *w, bool *changed)
+{
+    table t = { .block = b, .w = w };
+    fl_status st;
+
+    fl_arena_init(&t.tmp, 4 << 10);
+    st = translate(&t, changed);
+    fl_vec_release(&t.uses);
+    fl_vec_release(&t.pulls);
+    fl_vec_release(&t.clips);
+    fl_arena_release(&t.tmp);
+    return st;
+}
+
+static fl_status pull_run(fl_program *p, bool *changed)
+{
+    const unsigned flags = FL_VAR_PARAM | FL_VAR_TABLE;
+    fl_block *b = fl_program_main(p);
+
+    for (fl_var *v = b->first_var; v; v = v->next)
+        if ((v->flags & flags) == flags)
+            FL_TRY(translate_table(b, v, changed));
+    return FL_OK;
+}
+
+const fl_pass fl_pass_dist_pull = {
+    .name = "dist_pull",
+    .doc = "pull rows of tables before their lookups, push their gradients",
+    .required = true,
+    .run = pull_run,
+};

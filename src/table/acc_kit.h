@@ -1,0 +1,39 @@
+/* acc_kit.h - what the accessors share.
+ *
+ * A field of weights is followed in the layout by one field per state of the
+ * rule, each as long as the weights; a function that takes the index of such a
+ * field takes its state along.
+ */
+#ifndef FL_TABLE_ACC_KIT_H
+#define FL_TABLE_ACC_KIT_H
+
+#include "table/accessor.h"
+
+static inline float *fl_acc_at(const fl_acc_ctx *c, void *row, int field)
+{
+    return (float *)((char *)row + c->layout.fields[field].offset);
+}
+
+static inline const float *fl_acc_in(const fl_acc_ctx *c, const void *row,
+                                     int field)
+{
+    return (const float *)((const char *)row + c->layout.fields[field].offset);
+}
+
+/* An empty row: the header alone. */
+void fl_acc_layout_begin(fl_row_layout *l);
+
+/* A field of `len` floats at the end of the row. */
+void fl_acc_layout_add(fl_row_layout *l, const char *name, uint32_t len);
+
+/* Rounds the size so that rows do not straddle cache lines for a few bytes. */
+void fl_acc_layout_end(fl_row_layout *l);
+
+/* The first values of the state of a field of weights. */
+void fl_acc_start_state(const fl_acc_ctx *c, void *row, int weights);
+
+/* fl_acc_update on a field of weights. */
+void fl_acc_push(const fl_acc_ctx *c, void *row, int weights, const float *grad,
+                 const fl_hyper *h);
+
+#endif

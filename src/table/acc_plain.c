@@ -1,0 +1,74 @@
+/* acc_plain.c - a value and the state of its rule, nothing else.
+ *
+ *     header | value[dim] | state 0 [dim] | state 1 [dim] | padding
+ *
+ * A key without a row has the value that its row would be born with.
+ */
+#include "table/acc_kit.h"
+
+#include <string.h>
+
+enum { VALUE }; /* index into the fields; the state follows */
+
+static void layout(const fl_acc_ctx *c, fl_row_layout *out)
+{
+    fl_acc_layout_begin(out);
+    fl_acc_layout_add(out, "value", c->config->dim);
+    for (int s = 0; s < fl_rule_n_states(c->rule); s++)
+        fl_acc_layout_add(out, c->rule->states[s].suffix, c->config->dim);
+    out->value = out->fields[VALUE].offset;
+    fl_acc_layout_end(out);
+}
+
+static void create(const fl_acc_ctx *c, uint64_t key, void *row)
+{
+    fl_init_row(&c->config->init, key, fl_acc_at(c, row, VALUE),
+                c->config->dim);
+    fl_acc_start_state(c, row, VALUE);
+}
+
+static void pull(const fl_acc_ctx *c, uint64_t key, const void *row,
+                 bool is_short, float *out)
+{
+    (void)is_short;
+    if (!row)
+        fl_init_row(&c->config->init, key, out, c->config->dim);
+    else
+        memcpy(out, fl_acc_in(c, row, VALUE), c->config->dim * sizeof(*out));
+}
+
+static bool push(const fl_acc_ctx *c, void *row, bool is_short,
+                 const fl_push_item *item, const fl_hyper *h)
+{
+    (void)is_short;
+    fl_acc_push(c, row, VALUE, item->grad, h);
+    return false;
+}
+
+static void assign(const fl_acc_ctx *c, uint64_t key, void *row,
+                   const float *value)
+{
+    (void)key;
+    memcpy(fl_acc_at(c, row, VALUE), value, c->config->dim * sizeof(*value));
+    fl_acc_start_state(c, row, VALUE);
+}
+
+static bool keep(const fl_acc_ctx *c, void *row, bool is_short, int unseen_days,
+                 int limit_days)
+{
+    (void)c;
+    (void)row;
+    (void)is_short;
+    return limit_days == 0 || unseen_days < limit_days;
+}
+
+const fl_accessor fl_accessor_plain = {
+    .name = "plain",
+    .doc = "a value and the state of its rule",
+    .layout = layout,
+    .create = create,
+    .pull = pull,
+    .push = push,
+    .assign = assign,
+    .keep = keep,
+};

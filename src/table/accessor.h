@@ -1,0 +1,79 @@
+/* accessor.h - what the bytes of a row mean.
+ *
+ * An accessor is a const descriptor in its own file plus one row in
+ * accessors.def. It lays a row out, gives it its first values, reads the value
+ * out of it, applies a gradient and says when a row is no longer worth its
+ * memory. Rows are 4-byte aligned flat memory; the first four bytes are the
+ * header (table/row.h). All functions run under the lock of the row's
+ * partition and touch nothing but the row.
+ *
+ * A row may have a short form: its first short_bytes bytes. It is what a new
+ * row gets, and it grows into the full form when push says so.
+ */
+#ifndef FL_TABLE_ACCESSOR_H
+#define FL_TABLE_ACCESSOR_H
+
+#include "table/table.h"
+
+#define FL_ROW_FIELDS_MAX 12
+
+/* One run of floats in a row, for text dumps and for saving. */
+typedef struct fl_row_field {
+    const char *name;
+    uint32_t offset, len; /* bytes, floats */
+} fl_row_field;
+
+typedef struct fl_row_layout {
+    uint32_t bytes;                         /* of a full row, a multiple of 4 */
+    uint32_t short_bytes;                   /* 0: there is no short form */
+    fl_row_field fields[FL_ROW_FIELDS_MAX]; /* all of the row but the header */
+    int n_fields;
+    uint32_t value; /* offset of what a pull copies; 0: several runs */
+} fl_row_layout;
+
+/* What the functions below need of a table. */
+typedef struct fl_acc_ctx {
+    const fl_table_config *config;
+    const fl_rule *rule;
+    fl_row_layout layout;
+} fl_acc_ctx;
+
+/* What is pushed to one row. */
+typedef struct fl_push_item {
+    const float *grad; /* dim */
+    float show, click;
+} fl_push_item;
+
+typedef struct fl_accessor {
+    const char *name, *doc;
+    void (*layout)(const fl_acc_ctx *c, fl_row_layout *out);
+    /* First values of a new row: short when the layout has a short form. */
+    void (*create)(const fl_acc_ctx *c, uint64_t key, void *row);
+    /* The value as the user sees it. row NULL: of a key without a row. */
+    void (*pull)(const fl_acc_ctx *c, uint64_t key, const void *row,
+                 bool is_short, float *out);
+    /* Applies a gradient. True when a short row is to grow now; it is then
+       grown, and push is not called again for it. */
+    bool (*push)(const fl_acc_ctx *c, void *row, bool is_short,
+                 const fl_push_item *item, const fl_hyper *h);
+    /* Fills what the full row has beyond the short one, which was copied. */
+    void (*grow)(const fl_acc_ctx *c, uint64_t key, void *row);
+    /* Overwrites the value; state and statistics start anew. The row is full.
+     */
+    void (*assign)(const fl_acc_ctx *c, uint64_t key, void *row,
+                   const float *value);
+    /* Ages a row and says whether to keep it. */
+    bool (*keep)(const fl_acc_ctx *c, void *row, bool is_short, int unseen_days,
+                 int limit_days);
+} fl_accessor;
+
+const fl_accessor *fl_accessor_find(const char *name);
+size_t fl_accessor_count(void);
+const fl_accessor *fl_accessor_at(size_t i);
+
+/* l1 and l2 decay of the pushed row, then the rule: w -= ... on n weights with
+   their state; used by the accessors. grad is not changed. */
+void fl_acc_update(const fl_acc_ctx *c, float *w, float *const *state,
+                   const float *grad, uint32_t n, const fl_hyper *h);
+
+#endif

@@ -1,0 +1,34 @@
+/* row.h - the header of a row: 30 bits of epoch and two spare bits.
+ *
+ *     bits 0..29   epoch of the last change
+ *     bits 30..31  spare, 0
+ *
+ * An epoch is one save or exchange, not one step, so 30 bits last.
+ */
+#ifndef FL_TABLE_ROW_H
+#define FL_TABLE_ROW_H
+
+#include <stdint.h>
+#include <string.h>
+
+#define FL_ROW_HEADER_BYTES 4
+#define FL_ROW_EPOCH_MASK ((UINT32_C(1) << 30) - 1)
+
+static inline uint32_t fl_row_epoch(const void *row)
+{
+    uint32_t h;
+
+    memcpy(&h, row, sizeof(h));
+    return h & FL_ROW_EPOCH_MASK;
+}
+
+static inline void fl_row_set_epoch(void *row, uint32_t epoch)
+{
+    uint32_t h;
+
+    memcpy(&h, row, sizeof(h));
+    h = (h & ~FL_ROW_EPOCH_MASK) | (epoch & FL_ROW_EPOCH_MASK);
+    memcpy(row, &h, sizeof(h));
+}
+
+#endif

@@ -1,0 +1,74 @@
+/* table.h - sparse rows by 64-bit id: a hashed table that grows with its data.
+ *
+ * A row is one flat unit: a small header, the value, the optimizer's state and,
+ * by accessor, statistics. Rows are born when first seen, with values that
+ * depend on seed, table and key alone. Any id is a key, 0 and 2^64-1 included.
+ *
+ * A table is cut into a few partitions by the top bits of the key's hash; a
+ * request holds the lock of one partition for its part of the batch. A virtual
+ * shard (of FL_TABLE_SHARDS) is a contiguous range of the hash order, so it can
+ * be scanned, saved and moved alone. Any thread may call any function, except
+ * that fl_table_free waits for nobody.
+ */
+#ifndef FL_TABLE_TABLE_H
+#define FL_TABLE_TABLE_H
+
+#include "base/rng.h"
+#include "base/status.h"
+#include "flotilla/table.h"
+#include "optim/rule.h"
+
+#define FL_TABLE_DIM_MAX 4096
+
+/* When a key that is pushed gets a row. A key without one answers with its
+   first value. */
+typedef enum fl_entry_kind {
+    FL_ENTRY_NONE,        /* at the first pull or push */
+    FL_ENTRY_COUNT,       /* at the n-th push */
+    FL_ENTRY_PROBABILITY, /* with probability p, decided once per key */
+    FL_ENTRY_SHOW_CLICK   /* when the score of its shows and clicks reaches n */
+} fl_entry_kind;
+
+typedef struct fl_entry {
+    fl_entry_kind kind;
+    double limit; /* n or p */
+} fl_entry;
+
+/* What a table is. Names are borrowed for the call of fl_table_new. */
+typedef struct fl_table_config {
+    char *text; /* what fl_table_config_parse keeps; NULL otherwise */
+    const char *name;
+    uint32_t dim;    /* width of the value, as the user sees it */
+    uint64_t height; /* 0: any id; else ids are below it */
+    fl_init init;    /* stream included: it makes the table's values its own */
+    const char *accessor;        /* NULL: plain */
+    const char *rule;            /* NULL: sgd */
+    double p[FL_RULE_PARAM_MAX]; /* settings of the rule, all of them */
+    bool flag;
+    double l1, l2;   /* decay, of the rows that are pushed */
+    double lr_scale; /* 0 stands for 1 */
+    fl_entry entry;
+    uint64_t max_rows; /* 0: no limit; keys beyond it get no row */
+    int n_partitions;  /* 0: about one per core; rounded to a power of two */
+    /* Accessor ctr, defaults of fl_table_config_ctr. */
+    double nonclk_coeff, click_coeff, embedx_threshold;
+    double show_click_decay_rate, delete_threshold;
+    int delete_after_unseen_days;
+} fl_table_config;
+
+/* Fills the settings of the accessor ctr with their defaults. */
+void fl_table_config_ctr(fl_table_config *c);
+
+/* Reads the words of fl_ctx_make_table; seed 0 and up makes the stream of the
+   first values together with the name. Borrows name and parts of a copy of the
+   settings that fl_table_config_release frees. */
+FL_MUST_CHECK
+fl_status fl_table_config_parse(fl_table_config *out, const char *name,
+                                const char *settings, uint64_t seed);
+void fl_table_config_release(fl_table_config *c);
+
+FL_MUST_CHECK
+fl_status fl_table_new(fl_table **out, const fl_table_config *config);
+void fl_table_free(fl_table *t);
+
+#endif
