@@ -84,8 +84,7 @@ typedef struct job {
     size_t n_batches;
 } job;
 
-/* --- the network ------------------------------------------------------------
- */
+/* --- the network --------------------------------------------------------- */
 
 static fl_var *ids_of_slot(fl_ctx *c, const storage *rows, int slot)
 {
@@ -153,8 +152,7 @@ static void net_free(net *n)
     free(n);
 }
 
-/* --- batches -----------------------------------------------------------------
- */
+/* --- batches ------------------------------------------------------------- */
 
 static void turn_ids(lane *to, const uint64_t *ids)
 {
@@ -200,8 +198,7 @@ static void add_loss(void *arg, int thread, const fl_tensor *fetched)
     n->lanes[thread]->loss += *(const float *)fetched->data;
 }
 
-/* --- runs: each trains on the next n_batches and returns their mean loss
- * ----- */
+/* --- runs: each trains on the next n_batches and returns their mean loss - */
 
 static double train_floor(void *arg)
 {
@@ -295,8 +292,7 @@ static double train_shared(void *arg)
     return finish(n, j->n_batches);
 }
 
-/* --- figures
- * ------------------------------------------------------------------- */
+/* --- figures ------------------------------------------------------------- */
 
 /* One of two that take turns. */
 typedef struct party {

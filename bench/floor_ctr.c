@@ -91,8 +91,7 @@ static void gemm(char ta, char tb, size_t m, size_t n, size_t k, const float *a,
     exit(1);
 }
 
-/* --- rows ------------------------------------------------------------------
- */
+/* --- rows ---------------------------------------------------------------- */
 
 static float *row_of(const floor_ctr *f, uint64_t id)
 {
@@ -178,8 +177,7 @@ static uint32_t merge(worker *w, size_t lo)
     return n;
 }
 
-/* --- updates -----------------------------------------------------------------
- */
+/* --- updates ------------------------------------------------------------- */
 
 /* The rate with the corrections for moments that start at zero. */
 static float adam_rate(const floor_ctr *f)
@@ -238,8 +236,7 @@ static void update(worker *w, size_t lo)
     f->beta2_pow *= BETA2;
 }
 
-/* --- the network
- * -------------------------------------------------------------- */
+/* --- the network --------------------------------------------------------- */
 
 /* The hidden layers: y = max(x w + b, 0). */
 static void forward(worker *w)
@@ -395,8 +392,7 @@ double floor_ctr_train(floor_ctr *f, int n_threads, size_t n_batches)
     return loss / (double)n_batches;
 }
 
-/* --- making one
- * --------------------------------------------------------------- */
+/* --- making one ---------------------------------------------------------- */
 
 static float *floats(size_t n)
 {

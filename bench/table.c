@@ -61,8 +61,7 @@ typedef struct contest {
     uint64_t random;
 } contest;
 
-/* --- keys -------------------------------------------------------------------
- */
+/* --- keys ---------------------------------------------------------------- */
 
 /* The i-th key: any two differ, and they follow no order. */
 static uint64_t key_of(uint64_t i)
@@ -133,8 +132,7 @@ static table_batch batch_of(const contest *c, size_t b)
                           .n = BATCH };
 }
 
-/* --- the library ------------------------------------------------------------
- */
+/* --- the library --------------------------------------------------------- */
 
 typedef struct library {
     const table_case *what;
@@ -207,8 +205,7 @@ static const table_kind table_library = { .name = "library",
                                           .push = library_push,
                                           .close = library_close };
 
-/* --- who takes part ---------------------------------------------------------
- */
+/* --- who takes part ------------------------------------------------------ */
 
 /* The others get the values that the library's rows were born with. */
 static void copy_rows(contest *c, const table_kind *kind, void *to)
@@ -284,8 +281,7 @@ static void contest_release(contest *c)
     free(c->out);
 }
 
-/* --- rounds -----------------------------------------------------------------
- */
+/* --- rounds -------------------------------------------------------------- */
 
 /* One kind's turn: all batches of the round. */
 typedef struct turn {
@@ -342,8 +338,7 @@ static void run_round(contest *c, const action *a, size_t round,
     }
 }
 
-/* --- figures ----------------------------------------------------------------
- */
+/* --- figures ------------------------------------------------------------- */
 
 /* Samples of all rounds, those of one round together. */
 typedef struct rounds {
@@ -440,8 +435,7 @@ static bool all_hold_the_same(contest *c)
     return same;
 }
 
-/* --- building ---------------------------------------------------------------
- */
+/* --- building ------------------------------------------------------------ */
 
 /* Bytes that a row costs beyond its value and state. */
 static void put_overhead(const library *l)

@@ -39,8 +39,7 @@ FL_API void fl_executor_free(fl_executor *e);
 FL_API FL_MUST_CHECK
 fl_status fl_run(fl_executor *e, fl_program *p, const fl_run_args *args);
 
-/* --- replicas
- * ------------------------------------------------------------------ */
+/* --- replicas ------------------------------------------------------------ */
 
 typedef enum fl_reduce_strategy {
     FL_REDUCE_ALL_REDUCE, /* every replica gets every summed gradient */
@@ -100,8 +99,7 @@ fl_status fl_parallel_executor_run(fl_parallel_executor *pe,
 FL_API int fl_parallel_executor_replicas(const fl_parallel_executor *pe);
 FL_API void fl_parallel_executor_free(fl_parallel_executor *pe);
 
-/* --- hogwild
- * --------------------------------------------------------------------- */
+/* --- hogwild ------------------------------------------------------------- */
 
 /* Called by training thread `thread` for its next batch: fills feeds[0,
    n_feeds) and returns true, or returns false at the end of data. The memory
@@ -128,8 +126,7 @@ FL_API FL_MUST_CHECK
 fl_status fl_run_hogwild(fl_executor *e, fl_program *p,
                          const fl_hogwild_args *args);
 
-/* --- looking inside
- * ---------------------------------------------------------------- */
+/* --- looking inside ------------------------------------------------------ */
 
 /* Per operator: time, calls, share, for all runs made while the setting
    "profile" was on. Text is freed with fl_text_free. */

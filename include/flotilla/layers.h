@@ -32,16 +32,14 @@ typedef struct fl_param_attr {
     bool frozen;          /* not trained */
 } fl_param_attr;
 
-/* --- input ------------------------------------------------------------------
- */
+/* --- input --------------------------------------------------------------- */
 
 /* A fed variable; dims[0] is the batch, usually -1. lod_level 1 makes it an
    id list or a sequence per sample. */
 FL_API fl_var *fl_data(fl_ctx *c, const char *name, fl_dtype dtype, int rank,
                        const int64_t *dims, int lod_level);
 
-/* --- layers with parameters --------------------------------------------------
- */
+/* --- layers with parameters ---------------------------------------------- */
 
 typedef struct fl_fc_args {
     int reserved;
@@ -95,8 +93,7 @@ typedef struct fl_embedding_args {
 FL_API fl_var *fl_embedding_with(fl_var *ids, int64_t height, int64_t width,
                                  const fl_embedding_args *args);
 
-/* --- layers without
- * ----------------------------------------------------------- */
+/* --- layers without ------------------------------------------------------ */
 
 /* relu sigmoid tanh square sqrt softmax ... : any operator X -> Out without
    required attributes. attrs is in text form, "{axis=1}", or NULL. */
@@ -131,8 +128,7 @@ FL_API fl_var *fl_sequence_pool(fl_var *x, const char *pool_type);
 FL_API fl_var *fl_fill_constant(fl_ctx *c, fl_dtype dtype, int rank,
                                 const int64_t *dims, double value);
 
-/* --- losses and metrics
- * --------------------------------------------------------- */
+/* --- losses and metrics -------------------------------------------------- */
 
 /* Of probabilities, with hard labels (class numbers). */
 FL_API fl_var *fl_cross_entropy(fl_var *input, fl_var *label);

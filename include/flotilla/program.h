@@ -20,8 +20,7 @@ typedef struct fl_ctx fl_ctx;
 typedef struct fl_program fl_program;
 typedef struct fl_var fl_var;
 
-/* --- context ---------------------------------------------------------------
- */
+/* --- context ------------------------------------------------------------- */
 
 /* NULL when a variable of the environment has a value that is out of range.
  */
@@ -50,8 +49,7 @@ FL_API char *fl_operator_help(const char *name);
 
 FL_API void fl_text_free(char *text);
 
-/* --- scope ------------------------------------------------------------------
- */
+/* --- scope --------------------------------------------------------------- */
 
 /* A view of a persistent variable's value. */
 FL_API FL_MUST_CHECK
@@ -65,8 +63,7 @@ fl_status fl_set_value(fl_ctx *c, const char *name, const fl_tensor *value);
 FL_API uint64_t fl_global_step(const fl_ctx *c);
 FL_API void fl_set_global_step(fl_ctx *c, uint64_t step);
 
-/* --- programs ----------------------------------------------------------------
- */
+/* --- programs ------------------------------------------------------------ */
 
 FL_API fl_program *fl_default_main_program(fl_ctx *c);
 FL_API fl_program *fl_default_startup_program(fl_ctx *c);

@@ -46,8 +46,7 @@ fl_status fl_ctx_table(fl_ctx *c, const char *name, fl_table **out);
 FL_API const char *fl_table_name(const fl_table *t);
 FL_API uint32_t fl_table_dim(const fl_table *t);
 
-/* --- rows by key ------------------------------------------------------------
- */
+/* --- rows by key --------------------------------------------------------- */
 
 typedef enum fl_pull_kind { FL_PULL_CREATE, FL_PULL_ONLY } fl_pull_kind;
 
@@ -85,8 +84,7 @@ FL_API void fl_table_remove(fl_table *t, const uint64_t *keys, size_t n,
 /* Drops all rows and gives their memory back. */
 FL_API void fl_table_clear(fl_table *t);
 
-/* --- looking through
- * ---------------------------------------------------------- */
+/* --- looking through ----------------------------------------------------- */
 
 /* The epoch that pushes stamp on rows, from 1; advancing it starts a new one.
  */
@@ -112,8 +110,7 @@ fl_status fl_table_scan(fl_table *t, uint32_t shard, uint32_t since,
 
 FL_API uint32_t fl_table_shard_of(uint64_t key);
 
-/* --- forgetting
- * ----------------------------------------------------------------- */
+/* --- forgetting ---------------------------------------------------------- */
 
 /* A day is over: rows not pushed since count one unseen day more. */
 FL_API void fl_table_end_day(fl_table *t);
@@ -125,8 +122,7 @@ FL_API void fl_table_end_day(fl_table *t);
 FL_API FL_MUST_CHECK
 fl_status fl_table_shrink(fl_table *t, int unseen_days, uint64_t *n_removed);
 
-/* --- accounting
- * ------------------------------------------------------------------- */
+/* --- accounting ---------------------------------------------------------- */
 
 typedef struct fl_table_stats {
     uint64_t rows, short_rows; /* short ones are among the rows */
@@ -144,8 +140,7 @@ FL_API void fl_table_stats_get(fl_table *t, fl_table_stats *out);
 #define FL_TABLE_MOVES_PER_KEY 10
 #define FL_TABLE_RUN_MAX 1024
 
-/* --- text, for debugging
- * ------------------------------------------------------------ */
+/* --- text, for debugging ------------------------------------------------- */
 
 /* One line per row: key, epoch, the fields of the accessor by name. Load reads
    what dump wrote into a table with the same configuration; the rows of lines

@@ -120,8 +120,7 @@ void fl_text_free(char *text)
     fl_free(text);
 }
 
-/* --- scope
- * --------------------------------------------------------------------*/
+/* --- scope --------------------------------------------------------------- */
 
 fl_status fl_get_value(fl_ctx *c, const char *name, fl_tensor *out)
 {

@@ -29,8 +29,7 @@ void fl_executor_free(fl_executor *e)
     fl_free(e);
 }
 
-/* --- one program
- * ----------------------------------------------------------------*/
+/* --- one program --------------------------------------------------------- */
 
 static int64_t nominal_batch(const fl_feed *feeds, size_t n)
 {
@@ -136,8 +135,7 @@ fl_status fl_executor_explain(fl_executor *e, fl_program *p,
     return FL_OK;
 }
 
-/* --- hogwild
- * ----------------------------------------------------------------------*/
+/* --- hogwild ------------------------------------------------------------- */
 
 fl_status fl_run_hogwild(fl_executor *e, fl_program *p,
                          const fl_hogwild_args *args)
@@ -158,8 +156,7 @@ fl_status fl_run_hogwild(fl_executor *e, fl_program *p,
     return fl_unit_run_hogwild(e, u, args);
 }
 
-/* --- looking inside
- * ----------------------------------------------------------------*/
+/* --- looking inside ------------------------------------------------------ */
 
 char *fl_executor_profile(const fl_executor *e)
 {

@@ -118,8 +118,7 @@ fl_var *fl_layer_emit(fl_layer *l, const char *type, const char *out_slot)
     return v;
 }
 
-/* --- first values
- * -----------------------------------------------------------*/
+/* --- first values -------------------------------------------------------- */
 
 /* The startup operator that gives `name` its first value. */
 static fl_status emit_init(fl_ctx *c, const char *name, fl_dtype dtype,

@@ -3,8 +3,7 @@
 
 #include "api/layer.h"
 
-/* --- input
- * --------------------------------------------------------------------*/
+/* --- input --------------------------------------------------------------- */
 
 fl_var *fl_data(fl_ctx *c, const char *name, fl_dtype dtype, int rank,
                 const int64_t *dims, int lod_level)
@@ -28,8 +27,7 @@ fl_var *fl_data(fl_ctx *c, const char *name, fl_dtype dtype, int rank,
     return v;
 }
 
-/* --- layers with parameters
- * ------------------------------------------------------*/
+/* --- layers with parameters ---------------------------------------------- */
 
 static fl_var *activate(fl_layer *l, fl_var *x, const char *act)
 {
@@ -197,8 +195,7 @@ fl_var *fl_embedding_with(fl_var *ids, int64_t height, int64_t width,
     return fl_layer_emit(&l, "lookup_table", "Out");
 }
 
-/* --- layers without
- * ---------------------------------------------------------------*/
+/* --- layers without ------------------------------------------------------ */
 
 /* Attributes in text form go through the parser, with everything else of the
    line. */
@@ -439,8 +436,7 @@ fl_var *fl_fill_constant(fl_ctx *c, fl_dtype dtype, int rank,
     return fl_layer_emit(&l, "fill_constant", "Out");
 }
 
-/* --- losses and metrics
- * --------------------------------------------------------------*/
+/* --- losses and metrics -------------------------------------------------- */
 
 fl_var *fl_cross_entropy(fl_var *input, fl_var *label)
 {

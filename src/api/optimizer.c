@@ -30,8 +30,7 @@ struct fl_optimizer {
     char *regularization, *clip; /* NULL: none */
 };
 
-/* --- settings
- * -----------------------------------------------------------------*/
+/* --- settings ------------------------------------------------------------ */
 
 /* The optimizer's word for a setting that its operator calls otherwise. */
 static const char *rule_word(const char *word)
@@ -211,8 +210,7 @@ void fl_optimizer_set_lr(fl_optimizer *o, fl_var *learning_rate)
     o->lr_failed = !learning_rate;
 }
 
-/* --- backward
- * -----------------------------------------------------------------*/
+/* --- backward ------------------------------------------------------------ */
 
 fl_status fl_append_backward(fl_var *loss, fl_param_grad **out, size_t *n)
 {
@@ -255,8 +253,7 @@ void fl_param_grads_free(fl_param_grad *pg)
     fl_free(pg);
 }
 
-/* --- clipping and decay
- * ---------------------------------------------------------*/
+/* --- clipping and decay -------------------------------------------------- */
 
 static void begin_update(fl_optimizer *o, fl_layer *l, const fl_var *param,
                          const char *kind)
@@ -347,8 +344,7 @@ static fl_status decay(fl_optimizer *o, fl_param_grad *pg)
     return pg->grad ? FL_OK : FL_ERR_INVAL;
 }
 
-/* --- update
- * -------------------------------------------------------------------*/
+/* --- update -------------------------------------------------------------- */
 
 static fl_var *constant_lr(fl_ctx *c, fl_block *b, double rate)
 {
@@ -436,8 +432,7 @@ static fl_status update(fl_optimizer *o, const fl_param_grad *pg)
     return fl_layer_emit(&l, o->rule->name, NULL) ? FL_OK : FL_ERR_INVAL;
 }
 
-/* --- update of tables
- * ---------------------------------------------------------*/
+/* --- update of tables ---------------------------------------------------- */
 
 /* What fl_ctx_make_table calls an optimizer. */
 static void add_rule_words(const fl_optimizer *o, const fl_var *param,
@@ -537,8 +532,7 @@ fl_status fl_minimize(fl_optimizer *o, fl_var *loss)
     return st;
 }
 
-/* --- schedules
- * ------------------------------------------------------------------*/
+/* --- schedules ----------------------------------------------------------- */
 
 static fl_var *begin_schedule(fl_layer *l, fl_ctx *c, const char *kind)
 {

@@ -115,8 +115,7 @@ fl_status fl_compiled_program_with_data_parallel(fl_compiled_program *cp,
     return FL_OK;
 }
 
-/* --- splitting a batch
- * ------------------------------------------------------------*/
+/* --- splitting a batch --------------------------------------------------- */
 
 static int64_t n_samples(const fl_tensor *t)
 {
@@ -181,8 +180,7 @@ static fl_status split_feeds(fl_compiled_program *cp, const fl_run_args *a,
     return FL_OK;
 }
 
-/* --- running
- * ----------------------------------------------------------------------*/
+/* --- running ------------------------------------------------------------- */
 
 static fl_status run_replicas(fl_executor *e, fl_compiled_program *cp,
                               const fl_run_args *a, const fl_feed *feeds,
@@ -266,8 +264,7 @@ fl_status fl_run_compiled(fl_executor *e, fl_compiled_program *cp,
     return st;
 }
 
-/* --- ParallelExecutor
- * ----------------------------------------------------------------*/
+/* --- ParallelExecutor ---------------------------------------------------- */
 
 struct fl_parallel_executor {
     fl_executor *executor;

@@ -47,8 +47,7 @@ static fl_status check_settings(const fl_ctx *c, const char *name,
     return FL_OK;
 }
 
-/* --- sharing
- * ------------------------------------------------------------------*/
+/* --- sharing ------------------------------------------------------------- */
 
 /* Is the text in the settings, with nothing but spaces around it? */
 static bool has_words(const char *settings, const char *text)
@@ -85,8 +84,7 @@ static fl_status check_shared(const fl_layer *l, const fl_var *v,
     return FL_OK;
 }
 
-/* --- making
- * ------------------------------------------------------------------*/
+/* --- making -------------------------------------------------------------- */
 
 static fl_status append_maker(fl_ctx *c, const char *table,
                               const char *settings)
@@ -138,8 +136,7 @@ fl_var *fl_layer_table(fl_layer *l, const fl_param_attr *attr,
     return st ? NULL : v;
 }
 
-/* --- the update rule
- * -------------------------------------------------------------*/
+/* --- the update rule ----------------------------------------------------- */
 
 /* The executor sees by its version that a program has changed. */
 static void set_text(fl_op_node *n, const char *attr, const char *value)

@@ -16,6 +16,7 @@
 
 #define DATA_ALIGN ((size_t)64)
 #define HUGE_PAGE ((size_t)2 << 20)
+#define SMALL_PAGE ((size_t)4 << 10)
 
 /* No block reaches half a terabyte: such a size comes from damaged bytes. It
    is refused here because a sanitizer's allocator aborts where the plain one
@@ -94,8 +95,8 @@ void fl_data_free(void *p, size_t bytes)
     atomic_fetch_sub_explicit(&data_bytes, bytes, memory_order_relaxed);
 }
 
-/* Rounded to whole huge pages; one more is asked for and cut off again, since
-   the system aligns to small pages only. */
+/* One huge page more is asked for and cut off again, since the system aligns
+   to small pages only. */
 static void *map_aligned(size_t bytes)
 {
     char *p = mmap(NULL, bytes + HUGE_PAGE, PROT_READ | PROT_WRITE,
@@ -115,7 +116,7 @@ static void *map_aligned(size_t bytes)
 
 static size_t map_size(size_t bytes)
 {
-    return (bytes + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+    return (bytes + SMALL_PAGE - 1) / SMALL_PAGE * SMALL_PAGE;
 }
 
 void *fl_try_map(size_t bytes)

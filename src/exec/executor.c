@@ -1,8 +1,7 @@
 /* executor.c - compiles programs into units and keeps them. */
 #include "exec/executor.h"
 
-/* --- making a unit
- * -----------------------------------------------------------*/
+/* --- making a unit ------------------------------------------------------- */
 
 static fl_status check_names(const fl_unit_spec *s)
 {
@@ -168,8 +167,7 @@ static fl_status unit_new(fl_executor *e, const fl_unit_spec *spec,
     return FL_OK;
 }
 
-/* --- keeping units
- * -----------------------------------------------------------*/
+/* --- keeping units ------------------------------------------------------- */
 
 static bool same_names(const char *const *a, size_t n_a, const char *const *b,
                        size_t n_b)
@@ -232,8 +230,7 @@ void fl_executor_drop_units(fl_executor *e)
     e->units = NULL;
 }
 
-/* --- running a unit
- * ----------------------------------------------------------*/
+/* --- running a unit ------------------------------------------------------ */
 
 fl_status fl_unit_feed(fl_unit *u, int i, const fl_feed *feeds)
 {

@@ -361,8 +361,7 @@ static fl_status check_meta(const fl_op_node *n, const fl_var *v,
             v->meta.kind == FL_KIND_ROWS ? " rows" : "");
 }
 
-/* --- gradients
- * ---------------------------------------------------------------*/
+/* --- gradients ----------------------------------------------------------- */
 
 static bool any_var(const fl_args *a)
 {
@@ -372,12 +371,19 @@ static bool any_var(const fl_args *a)
     return false;
 }
 
-/* A gradient operator has the forward inputs, the saved outputs that back
-   reads, and at least one gradient on either side. */
-static fl_status check_grad_slots(const fl_op_node *n)
+static bool all_vars(const fl_args *a)
+{
+    for (int i = 0; i < a->n; i++)
+        if (!a->vars[i])
+            return false;
+    return true;
+}
+
+/* A gradient operator has the forward inputs and the saved outputs that back
+   reads; infer takes them for granted. */
+static fl_status check_grad_inputs(const fl_op_node *n)
 {
     int n_in = fl_op_n_in(n->def), n_out = fl_op_n_out(n->def);
-    bool came = false, wanted = false;
     char buf[FL_SLOT_NAME_MAX];
 
     for (int s = 0; s < n_in + n_out; s++) {
@@ -385,10 +391,20 @@ static fl_status check_grad_slots(const fl_op_node *n)
                      !(fl_node_in_flags(n, s) & FL_SLOT_BYPRODUCT);
         bool needed = s < n_in && !(fl_node_in_flags(n, s) & FL_SLOT_OPTIONAL);
 
-        if ((needed || saved) && !any_var(&n->in[s]))
+        if (((needed || saved) && !any_var(&n->in[s])) ||
+            (s < n_in && !all_vars(&n->in[s])))
             FL_FAIL(FL_ERR_INVAL, "op %s_grad: slot %s is missing",
                     n->def->name, fl_node_in_name(n, s, buf));
     }
+    return FL_OK;
+}
+
+/* It has at least one gradient on either side. */
+static fl_status check_grad_slots(const fl_op_node *n)
+{
+    int n_in = fl_op_n_in(n->def), n_out = fl_op_n_out(n->def);
+    bool came = false, wanted = false;
+
     for (int s = 0; s < n_out; s++)
         came |= any_var(&n->in[n_in + n_out + s]);
     for (int s = 0; s < n_in; s++)
@@ -486,7 +502,7 @@ static fl_status check_output_names(const fl_op_node *n,
                     n->def->name, fl_node_out_name(n, s, buf), names[s].n,
                     n->def->in[s].name, n->in[s].n);
         for (int i = 0; i < names[s].n; i++) {
-            if (!strcmp(names[s].names[i], FL_EMPTY_NAME))
+            if (n->is_grad && !strcmp(names[s].names[i], FL_EMPTY_NAME))
                 continue;
             FL_TRY(fl_check_name(names[s].names[i]));
             FL_TRY(check_twice(n, names, names[s].names[i]));
@@ -598,6 +614,8 @@ static fl_status make_node(fl_block *b, const fl_op_spec *spec, fl_arena *tmp,
                      spec->n_out, tmp, outs));
     FL_TRY(bind_inputs(n, in));
     FL_TRY(bind_attrs(n, spec));
+    if (n->is_grad)
+        FL_TRY(check_grad_inputs(n));
     FL_TRY(bind_outputs(n, outs, tmp));
     if (n->is_grad)
         FL_TRY(check_grad_slots(n));

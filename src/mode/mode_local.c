@@ -32,8 +32,7 @@ static const local_table *look_up(const local_comm *lc, const char *name)
     return e;
 }
 
-/* --- tables
- * -------------------------------------------------------------------*/
+/* --- tables -------------------------------------------------------------- */
 
 /* Under mu. */
 static fl_status add_table(local_comm *lc, const char *name,
@@ -117,8 +116,7 @@ fl_status fl_mode_local_find(fl_comm *c, const char *name, fl_table **out)
     return FL_OK;
 }
 
-/* --- requests
- * -----------------------------------------------------------------*/
+/* --- requests ------------------------------------------------------------ */
 
 static fl_status table_for(fl_comm *c, const fl_comm_request *r, fl_table **out)
 {

@@ -144,8 +144,7 @@ uint64_t fl_op_stream(const fl_op_ctx *c, int64_t seed, fl_stream_kind kind)
     return stream;
 }
 
-/* --- infer
- * ------------------------------------------------------------------*/
+/* --- infer --------------------------------------------------------------- */
 
 const fl_tensor *fl_infer_in_at(const fl_infer *c, int slot, int i)
 {
@@ -251,8 +250,7 @@ void fl_infer_dense(const fl_infer *c, int slot, fl_dtype dtype, int rank,
     t->n_lod = 0;
 }
 
-/* --- checks
- * -----------------------------------------------------------------*/
+/* --- checks -------------------------------------------------------------- */
 
 static int64_t id_at(const fl_tensor *t, int64_t i)
 {

@@ -116,16 +116,14 @@ fl_status fl_infer_same_dtype(const fl_infer *c, int a, int b);
 const char *fl_infer_text(const fl_infer *c, int slot,
                           char buf[FL_SLOT_TEXT_MAX]);
 
-/* --- attributes ------------------------------------------------------------
- */
+/* --- attributes ---------------------------------------------------------- */
 
 #define fl_bool(c, i) fl_attr_bool((c)->node, i)
 #define fl_int(c, i) fl_attr_int((c)->node, i)
 #define fl_float(c, i) fl_attr_float((c)->node, i)
 #define fl_str_attr(c, i) fl_attr_str((c)->node, i)
 
-/* --- common checks ---------------------------------------------------------
- */
+/* --- common checks ------------------------------------------------------- */
 
 /* Fails naming the slot, the place and the id when one is not in [0, limit).
    limit 0 means any. skip: an id that is let through (padding, ignore). */

@@ -4,43 +4,39 @@
 #include "base/alloc.h"
 #include "flotilla/table.h"
 
-#define SLOT FL_INDEX_SLOT_BYTES
-#define FIRST_CAP 64
+#define SLOTS FL_BUCKET_SLOTS
+#define FIRST_CAP 16
 
-/* Growing starts when 7 of 10 slots are full. While slots move, new keys fill
+/* Buckets behind the last home: room for one run. */
+#define TAIL_MAX ((FL_TABLE_RUN_MAX + SLOTS - 1) / SLOTS)
+
+/* Growing starts when 3 of 4 slots are full. While slots move, new keys fill
    the part that has not moved yet: with 10 slots moved for each of them it is
-   at most 0.7 + 1/10 full when its turn comes, so runs stay short. Growing by
-   1.15 leaves the index 0.61 full: it costs 17 to 20 bytes a row. Moving ends
-   (after 0.1 of the old capacity) just before growing starts again (0.105), so
+   at most 0.75 + 1/10 full when its turn comes, so runs stay short. Growing by
+   1.15 leaves the index 0.65 full: it costs 17 to 20 bytes a row. Moving ends
+   (after 0.1 of the old capacity) just before growing starts again (0.11), so
    a growing table does the same work in every call. */
-#define LOAD_NUM 7
-#define LOAD_DEN 10
+#define LOAD_NUM 3
+#define LOAD_DEN 4
 #define GROW_NUM 23
 #define GROW_DEN 20
 
-/* A small array doubles: the slots behind its last home count for much. */
-#define SMALL_CAP 32768
+/* A small array doubles: the buckets behind its last home count for much. */
+#define SMALL_CAP 8192
 
-/* place / 2^64 of the capacity: monotone in the place. */
-static uint64_t home_of(uint64_t cap, uint64_t place)
+static uint64_t place_of(const fl_index *x, uint64_t key)
 {
-    return (uint64_t)((unsigned __int128)place * cap >> 64);
+    return fl_index_place(x, fl_index_hash(key));
 }
 
-static uint64_t place_of(const fl_index *x, const unsigned char *slot)
+static uint64_t n_buckets(uint64_t cap)
 {
-    return fl_index_place(x, fl_index_hash(fl_index_key(slot)));
-}
-
-/* Homes, and the slots behind the last one. */
-static uint64_t slots_of(uint64_t cap)
-{
-    return cap + (cap < FL_TABLE_RUN_MAX ? cap : FL_TABLE_RUN_MAX);
+    return cap + (cap < TAIL_MAX ? cap : TAIL_MAX);
 }
 
 static size_t array_bytes(uint64_t cap)
 {
-    return (size_t)slots_of(cap) * SLOT;
+    return (size_t)n_buckets(cap) * sizeof(fl_bucket);
 }
 
 static uint64_t larger(uint64_t cap)
@@ -50,98 +46,78 @@ static uint64_t larger(uint64_t cap)
     return cap < SMALL_CAP ? cap * 2 : cap * GROW_NUM / GROW_DEN;
 }
 
-static unsigned char *end_of(const fl_index_array *a)
+static bool is_full(const fl_bucket *b)
 {
-    return a->slots + array_bytes(a->cap);
+    return b->ref[SLOTS - 1] != 0;
 }
 
-static const fl_index_array *array_for(const fl_index *x, uint64_t place)
+static int count(const fl_bucket *b)
 {
-    if (x->old.slots && home_of(x->old.cap, place) >= x->moved)
-        return &x->old;
-    return &x->now;
-}
+    int n = 0;
 
-static unsigned char *home_slot(const fl_index *x, uint64_t place)
-{
-    const fl_index_array *a = array_for(x, place);
-
-    return a->slots + home_of(a->cap, place) * SLOT;
-}
-
-/* A run of a few slots often reaches into the next line. */
-void fl_index_prefetch(const fl_index *x, uint64_t place)
-{
-    const unsigned char *slot = x->now.slots ? home_slot(x, place) : NULL;
-
-    if (!slot)
-        return;
-    __builtin_prefetch(slot);
-    __builtin_prefetch(slot + 4 * SLOT);
-}
-
-unsigned char *fl_index_find(const fl_index *x, uint64_t key, uint64_t place)
-{
-    unsigned char *slot;
-
-    if (!x->now.slots)
-        return NULL;
-    /* The slots behind the last home end every run. */
-    for (slot = home_slot(x, place); fl_index_ref(slot); slot += SLOT)
-        if (fl_index_key(slot) == key)
-            return slot;
-    return NULL;
+    while (n < SLOTS && b->ref[n])
+        n++;
+    return n;
 }
 
 /* --- adding ----------------------------------------------------------------
  */
 
-/* False when the run has reached the last slot, which stays free. */
+static void append(fl_bucket *b, uint64_t key, uint32_t ref)
+{
+    int n = count(b);
+
+    b->key[n] = key;
+    b->ref[n] = ref;
+}
+
+/* False when only the last slot of the last bucket is left: it stays free. */
 static bool put(const fl_index_array *a, uint64_t key, uint64_t place,
                 uint32_t ref)
 {
-    unsigned char *slot = a->slots + home_of(a->cap, place) * SLOT;
-    unsigned char *last = end_of(a) - SLOT;
+    fl_bucket *b = a->buckets + fl_index_home(a->cap, place);
+    const fl_bucket *last = a->buckets + n_buckets(a->cap) - 1;
 
-    while (fl_index_ref(slot))
-        slot += SLOT;
-    if (slot == last)
+    while (is_full(b))
+        b++;
+    if (b == last && count(b) == SLOTS - 1)
         return false;
-    memcpy(slot, &key, sizeof(key));
-    fl_index_set_ref(slot, ref);
+    append(b, key, ref);
     return true;
 }
 
 static void end_move(fl_index *x)
 {
-    fl_unmap(x->old.slots, array_bytes(x->old.cap));
+    fl_unmap(x->old.buckets, array_bytes(x->old.cap));
     x->old = (fl_index_array){ 0 };
     x->moved = 0;
     x->forgotten = 0;
     x->credit = 0;
 }
 
-/* Moves at least n slots, or all that are left, and stops behind a free one.
-   The new array has room for them by its load. */
+static void move_bucket(fl_index *x, const fl_bucket *b)
+{
+    for (int i = 0; i < SLOTS && b->ref[i]; i++)
+        FL_ASSERT(put(&x->now, b->key[i], place_of(x, b->key[i]), b->ref[i]));
+    x->slots_moved += SLOTS;
+}
+
+/* Moves at least n slots, or all that are left, and stops behind a bucket that
+   is not full. The new array has room for them by its load. */
 static void move_some(fl_index *x, uint64_t n)
 {
-    uint64_t all = slots_of(x->old.cap);
+    uint64_t all = n_buckets(x->old.cap);
     uint64_t at = x->moved;
     bool full = true;
 
     for (; at < all && (n || full); at++) {
-        unsigned char *slot = x->old.slots + at * SLOT;
-        uint32_t ref = fl_index_ref(slot);
-
-        full = ref != 0;
-        if (full)
-            FL_ASSERT(put(&x->now, fl_index_key(slot), place_of(x, slot), ref));
-        n -= n > 0;
-        x->slots_moved++;
+        move_bucket(x, &x->old.buckets[at]);
+        full = is_full(&x->old.buckets[at]);
+        n -= n < SLOTS ? n : SLOTS;
     }
     x->moved = at;
-    x->forgotten = fl_map_forget(x->old.slots, array_bytes(x->old.cap),
-                                 x->forgotten, (size_t)at * SLOT);
+    x->forgotten = fl_map_forget(x->old.buckets, array_bytes(x->old.cap),
+                                 x->forgotten, (size_t)at * sizeof(fl_bucket));
     if (at == all)
         end_move(x);
 }
@@ -152,49 +128,57 @@ static void move_on(fl_index *x)
 {
     uint64_t before = x->slots_moved;
 
-    if (!x->old.slots)
+    if (!x->old.buckets)
         return;
     x->credit += FL_TABLE_MOVES_PER_KEY;
     if (x->credit <= 0)
         return;
     move_some(x, (uint64_t)x->credit);
-    if (x->old.slots)
+    if (x->old.buckets)
         x->credit -= (int64_t)(x->slots_moved - before);
 }
 
 /* A new array; what is there starts to move. */
 static fl_status begin_move(fl_index *x, uint64_t cap)
 {
-    unsigned char *slots = fl_try_map(array_bytes(cap));
+    fl_bucket *buckets = fl_try_map(array_bytes(cap));
 
-    if (!slots)
+    if (!buckets)
         FL_FAIL(FL_ERR_NOMEM, "no memory for an index of %zu bytes",
                 array_bytes(cap));
-    if (x->old.slots)
+    if (x->old.buckets)
         move_some(x, UINT64_MAX);
     x->old = x->now;
-    x->now = (fl_index_array){ slots, cap };
+    x->now = (fl_index_array){ buckets, cap };
     return FL_OK;
 }
 
 /* Without memory the index fills up beyond its load; only a full one fails. */
 static fl_status make_room(fl_index *x)
 {
+    uint64_t slots = x->now.cap * SLOTS;
     fl_status st;
 
-    if ((x->len + 1) * LOAD_DEN <= x->now.cap * LOAD_NUM)
+    if ((x->len + 1) * LOAD_DEN <= slots * LOAD_NUM)
         return FL_OK;
     st = begin_move(x, larger(x->now.cap));
-    if (st && x->now.slots && (x->len + 1) * 20 <= x->now.cap * 19)
+    if (st && x->now.buckets && (x->len + 1) * 20 <= slots * 19)
         return FL_OK;
     return st;
+}
+
+static const fl_index_array *array_for(const fl_index *x, uint64_t place)
+{
+    if (x->old.buckets && fl_index_home(x->old.cap, place) >= x->moved)
+        return &x->old;
+    return &x->now;
 }
 
 fl_status fl_index_add(fl_index *x, uint64_t key, uint64_t place, uint32_t ref)
 {
     FL_TRY(make_room(x));
     move_on(x);
-    /* A run that fills the slots behind the last home is a freak of hashing;
+    /* A run that fills the buckets behind the last home is a freak of hashing;
        a larger array breaks it up. */
     while (!put(array_for(x, place), key, place, ref)) {
         FL_TRY(begin_move(x, larger(x->now.cap)));
@@ -207,38 +191,72 @@ fl_status fl_index_add(fl_index *x, uint64_t key, uint64_t place, uint32_t ref)
 /* --- removing ---------------------------------------------------------------
  */
 
-static const fl_index_array *array_of(const fl_index *x,
-                                      const unsigned char *slot)
+static const fl_index_array *array_of(const fl_index *x, const fl_bucket *b)
 {
-    if (x->old.slots && slot >= x->old.slots && slot < end_of(&x->old))
-        return &x->old;
+    const fl_index_array *a = &x->old;
+
+    if (a->buckets && b >= a->buckets && b < a->buckets + n_buckets(a->cap))
+        return a;
     return &x->now;
 }
 
-/* Slots behind the gap move up unless they are at home there or nearer. */
-void fl_index_remove(fl_index *x, unsigned char *slot)
+/* The last key of the bucket takes the place of number i. */
+static void take_out(fl_bucket *b, int i)
 {
-    const fl_index_array *a = array_of(x, slot);
-    unsigned char *gap = slot;
+    int last = count(b) - 1;
 
-    for (slot += SLOT; fl_index_ref(slot); slot += SLOT) {
-        unsigned char *home =
-            a->slots + home_of(a->cap, place_of(x, slot)) * SLOT;
+    b->key[i] = b->key[last];
+    b->ref[i] = b->ref[last];
+    b->ref[last] = 0;
+}
 
-        if (home > gap)
-            continue;
-        memcpy(gap, slot, SLOT);
-        gap = slot;
+/* A key of bucket c that would rather be in b or before; -1: none. */
+static int find_guest(const fl_index *x, const fl_index_array *a,
+                      const fl_bucket *b, const fl_bucket *c)
+{
+    for (int i = 0; i < SLOTS && c->ref[i]; i++)
+        if (a->buckets + fl_index_home(a->cap, place_of(x, c->key[i])) <= b)
+            return i;
+    return -1;
+}
+
+/* A bucket that was full has room now: a key behind it that passed it by comes
+   back, and so on until the end of the run. */
+static void close_run(const fl_index *x, fl_bucket *b)
+{
+    const fl_index_array *a = array_of(x, b);
+
+    for (fl_bucket *c = b + 1;; c++) {
+        int i = find_guest(x, a, b, c);
+        bool was_full = is_full(c);
+
+        if (i >= 0) {
+            append(b, c->key[i], c->ref[i]);
+            take_out(c, i);
+            b = c;
+        }
+        if (!was_full)
+            return;
     }
-    fl_index_set_ref(gap, 0);
+}
+
+void fl_index_remove(fl_index *x, uint32_t *ref)
+{
+    fl_bucket *b =
+        (fl_bucket *)((uintptr_t)ref / sizeof(fl_bucket) * sizeof(fl_bucket));
+    bool was_full = is_full(b);
+
+    take_out(b, (int)(ref - b->ref));
     x->len--;
+    if (was_full)
+        close_run(x, b);
 }
 
 void fl_index_fit(fl_index *x)
 {
-    uint64_t cap = x->len * LOAD_DEN / LOAD_NUM * GROW_NUM / GROW_DEN;
+    uint64_t cap = x->len * LOAD_DEN / LOAD_NUM * GROW_NUM / GROW_DEN / SLOTS;
 
-    if (x->old.slots)
+    if (x->old.buckets)
         move_some(x, UINT64_MAX);
     cap = cap < FIRST_CAP ? FIRST_CAP : cap;
     if (cap < x->now.cap / 2 && !begin_move(x, cap))
@@ -248,16 +266,17 @@ void fl_index_fit(fl_index *x)
 /* --- looking through
  * ---------------------------------------------------------- */
 
-/* From the home of lo to the first free slot behind the home of hi. */
+/* From the home of lo to behind the first bucket from the home of hi on that
+   is not full. */
 static void add_range(const fl_index_array *a, uint64_t lo, uint64_t hi,
                       fl_index_range *out)
 {
-    unsigned char *to = a->slots + home_of(a->cap, hi) * SLOT;
+    fl_bucket *to = a->buckets + fl_index_home(a->cap, hi);
 
-    while (fl_index_ref(to))
-        to += SLOT;
-    out->from[out->n] = a->slots + home_of(a->cap, lo) * SLOT;
-    out->to[out->n++] = to;
+    while (is_full(to))
+        to++;
+    out->from[out->n] = a->buckets + fl_index_home(a->cap, lo);
+    out->to[out->n++] = to + 1;
 }
 
 /* Pages of the old array that were given back read as free slots. */
@@ -265,10 +284,10 @@ void fl_index_range_of(const fl_index *x, uint64_t lo, uint64_t hi,
                        fl_index_range *out)
 {
     out->n = 0;
-    if (x->now.slots)
+    if (x->now.buckets)
         add_range(&x->now, lo, hi, out);
-    if (x->old.slots) {
-        unsigned char *first = x->old.slots + x->moved * SLOT;
+    if (x->old.buckets) {
+        fl_bucket *first = x->old.buckets + x->moved;
 
         add_range(&x->old, lo, hi, out);
         if (out->from[1] < first)
@@ -282,12 +301,12 @@ void fl_index_range_of(const fl_index *x, uint64_t lo, uint64_t hi,
    takes no memory yet. */
 size_t fl_index_bytes(const fl_index *x)
 {
-    size_t now = x->now.slots ? array_bytes(x->now.cap) : 0;
+    size_t now = x->now.buckets ? array_bytes(x->now.cap) : 0;
 
-    if (!x->old.slots)
+    if (!x->old.buckets)
         return now;
     return (size_t)((double)now * (double)x->moved /
-                    (double)slots_of(x->old.cap)) +
+                    (double)n_buckets(x->old.cap)) +
            array_bytes(x->old.cap) - x->forgotten;
 }
 
@@ -295,8 +314,8 @@ void fl_index_release(fl_index *x)
 {
     int bits = x->bits;
 
-    if (x->old.slots)
+    if (x->old.buckets)
         end_move(x);
-    fl_unmap(x->now.slots, array_bytes(x->now.cap));
+    fl_unmap(x->now.buckets, array_bytes(x->now.cap));
     *x = (fl_index){ .bits = bits };
 }

@@ -1,20 +1,21 @@
 /* index.h - from key to row: open addressing in the order of the hash.
  *
- * A slot is 12 bytes, {u64 key, u32 ref}, ref 0 meaning free. A key's home is
- * its hash scaled to the capacity, so slots lie in the order of the hash: a
- * range of hashes is a range of slots, and capacities need not be powers of
- * two. Linear probing never wraps: up to FL_TABLE_RUN_MAX slots stand behind
- * the last home.
+ * A bucket is one cache line of five slots, {u64 key, u32 ref} each, ref 0
+ * meaning free; a bucket's keys stand together at its start. A key's home is
+ * its hash scaled to the number of buckets, so buckets lie in the order of the
+ * hash: a range of hashes is a range of buckets, and capacities need not be
+ * powers of two. A key whose home is full goes to the next bucket that is not.
+ * Probing never wraps: some buckets stand behind the last home.
  *
- * Growing (and shrinking) moves slots a few at a time:
+ * Growing (and shrinking) moves buckets a few at a time:
  *
  *     old   [ moved, given back | not moved yet ...................... ]
  *     new   [ filled ........................ | still zeros .......... ]
  *
- * `moved` only ever stands behind a free slot of the old array, so no run of
- * full slots crosses it: a key whose old home is below it is in the new array,
- * any other in the old one. Both arrays are filled and read in order, and pages
- * of the old one are given back as they are done with.
+ * `moved` only ever stands behind a bucket that is not full, so no run of full
+ * buckets crosses it: a key whose old home is below it is in the new array, any
+ * other in the old one. Both arrays are filled and read in order, and pages of
+ * the old one are given back as they are done with.
  *
  * Owner: the partition, under its lock.
  */
@@ -24,23 +25,31 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <string.h>
 
 #include "base/hash.h"
 #include "base/status.h"
 
+#define FL_BUCKET_SLOTS 5
+
+typedef struct fl_bucket {
+    uint64_t key[FL_BUCKET_SLOTS];
+    uint32_t ref[FL_BUCKET_SLOTS];
+    uint32_t spare;
+} fl_bucket;
+_Static_assert(sizeof(fl_bucket) == 64, "a bucket is one cache line");
+
 typedef struct fl_index_array {
-    unsigned char *slots;
-    uint64_t cap; /* homes */
+    fl_bucket *buckets;
+    uint64_t cap; /* home buckets; more are allocated behind them */
 } fl_index_array;
 
 typedef struct fl_index {
-    fl_index_array now, old; /* old.slots NULL: not moving */
-    uint64_t len, moved;
-    size_t forgotten;     /* bytes of old given back */
-    int64_t credit;       /* slots that may be moved now; a run overdraws it */
-    uint64_t slots_moved; /* in all */
-    int bits;             /* of the hash that chose the partition */
+    fl_index_array now, old; /* old.buckets NULL: not moving */
+    uint64_t len, moved;     /* keys; buckets of old that have moved */
+    size_t forgotten;        /* bytes of old given back */
+    int64_t credit;          /* slots that may be moved now; runs overdraw it */
+    uint64_t slots_moved;    /* in all */
+    int bits;                /* of the hash that chose the partition */
 } fl_index;
 
 void fl_index_release(fl_index *x);
@@ -57,29 +66,43 @@ static inline uint64_t fl_index_place(const fl_index *x, uint64_t hash)
     return hash << x->bits;
 }
 
-/* The slot that holds the key, or NULL. */
-unsigned char *fl_index_find(const fl_index *x, uint64_t key, uint64_t place);
-void fl_index_prefetch(const fl_index *x, uint64_t place);
-
-static inline uint32_t fl_index_ref(const unsigned char *slot)
+/* place / 2^64 of the capacity: monotone in the place. */
+static inline uint64_t fl_index_home(uint64_t cap, uint64_t place)
 {
-    uint32_t ref;
-
-    memcpy(&ref, slot + 8, sizeof(ref));
-    return ref;
+    return (uint64_t)((unsigned __int128)place * cap >> 64);
 }
 
-static inline void fl_index_set_ref(unsigned char *slot, uint32_t ref)
+/* The bucket where the search for a place begins; NULL in an empty index. */
+static inline fl_bucket *fl_index_start(const fl_index *x, uint64_t place)
 {
-    memcpy(slot + 8, &ref, sizeof(ref));
+    if (x->old.buckets) {
+        uint64_t home = fl_index_home(x->old.cap, place);
+
+        if (home >= x->moved)
+            return x->old.buckets + home;
+    }
+    return x->now.buckets ? x->now.buckets + fl_index_home(x->now.cap, place)
+                          : NULL;
 }
 
-static inline uint64_t fl_index_key(const unsigned char *slot)
+/* The key's ref from its start on, or NULL. The last bucket of an array is
+   never full, so every search ends. */
+static inline uint32_t *fl_index_search(fl_bucket *b, uint64_t key)
 {
-    uint64_t key;
+    for (; b; b++) {
+        for (int i = 0; i < FL_BUCKET_SLOTS; i++)
+            if (b->key[i] == key && b->ref[i])
+                return &b->ref[i];
+        if (!b->ref[FL_BUCKET_SLOTS - 1])
+            return NULL;
+    }
+    return NULL;
+}
 
-    memcpy(&key, slot, sizeof(key));
-    return key;
+static inline uint32_t *fl_index_find(const fl_index *x, uint64_t key,
+                                      uint64_t place)
+{
+    return fl_index_search(fl_index_start(x, place), key);
 }
 
 /* Adds a key that is not there, with a ref above 0, and moves a few slots if
@@ -87,23 +110,20 @@ static inline uint64_t fl_index_key(const unsigned char *slot)
 FL_MUST_CHECK
 fl_status fl_index_add(fl_index *x, uint64_t key, uint64_t place, uint32_t ref);
 
-/* Frees the slot; the run behind it closes up. */
-void fl_index_remove(fl_index *x, unsigned char *slot);
+/* Frees the slot of a ref that was found; others may move into it. */
+void fl_index_remove(fl_index *x, uint32_t *ref);
 
 /* Moves to a capacity that fits what is left, now; without memory it stays. */
 void fl_index_fit(fl_index *x);
 
-/* Slots that may hold places in [lo, hi], as up to two runs [from, to) of
-   slot pointers. */
+/* Buckets that may hold places in [lo, hi], as up to two runs [from, to). */
 typedef struct fl_index_range {
-    unsigned char *from[2], *to[2];
+    fl_bucket *from[2], *to[2];
     int n;
 } fl_index_range;
 void fl_index_range_of(const fl_index *x, uint64_t lo, uint64_t hi,
                        fl_index_range *out);
 
 size_t fl_index_bytes(const fl_index *x);
-
-#define FL_INDEX_SLOT_BYTES 12
 
 #endif

@@ -67,6 +67,6 @@ static inline fl_partition *fl_table_part(const fl_table *t, uint64_t hash)
 void fl_partition_compact(fl_partition *p);
 
 /* Frees a row and its slot. Under the lock. */
-void fl_partition_drop(fl_table *t, fl_partition *p, unsigned char *slot);
+void fl_partition_drop(fl_table *t, fl_partition *p, uint32_t *slot);
 
 #endif

@@ -7,8 +7,7 @@
 /* Rows are moved together when more than half of a pool's are free. */
 #define WORTH_COMPACTING 1024
 
-/* --- scan --------------------------------------------------------------------
- */
+/* --- scan ---------------------------------------------------------------- */
 
 typedef struct scan {
     fl_partition *p;
@@ -17,21 +16,24 @@ typedef struct scan {
     void *arg;
 } scan;
 
-static bool scan_run(const scan *s, unsigned char *from,
-                     const unsigned char *to)
+static bool scan_slot(const scan *s, uint64_t key, uint32_t ref)
 {
-    for (unsigned char *slot = from; slot < to; slot += FL_INDEX_SLOT_BYTES) {
-        uint32_t ref = fl_index_ref(slot);
-        fl_row_view view = { .key = fl_index_key(slot) };
+    fl_row_view view = { .key = key };
 
-        if (!ref || fl_table_shard_of(view.key) != s->shard)
-            continue;
-        view.row = fl_partition_row(s->p, ref);
-        view.epoch = fl_row_epoch(view.row);
-        view.is_short = fl_ref_is_short(ref);
-        if (view.epoch >= s->since && !s->fn(s->arg, &view))
-            return false;
-    }
+    if (!ref || fl_table_shard_of(key) != s->shard)
+        return true;
+    view.row = fl_partition_row(s->p, ref);
+    view.epoch = fl_row_epoch(view.row);
+    view.is_short = fl_ref_is_short(ref);
+    return view.epoch < s->since || s->fn(s->arg, &view);
+}
+
+static bool scan_run(const scan *s, const fl_bucket *b, const fl_bucket *to)
+{
+    for (; b < to; b++)
+        for (int i = 0; i < FL_BUCKET_SLOTS; i++)
+            if (!scan_slot(s, b->key[i], b->ref[i]))
+                return false;
     return true;
 }
 
@@ -57,30 +59,32 @@ fl_status fl_table_scan(fl_table *t, uint32_t shard, uint32_t since,
     return FL_OK;
 }
 
-/* --- memory
- * ------------------------------------------------------------------- */
+/* --- memory -------------------------------------------------------------- */
 
-/* Moves the rows of one pool that lie behind its length into its holes. */
+/* The row of a slot, if it lies behind the pool's length, moves into a hole. */
+static void move_row(fl_pool *pool, uint32_t *slot, bool is_short, uint32_t len)
+{
+    uint32_t ref = *slot, hole;
+
+    if (!ref || fl_ref_is_short(ref) != is_short || fl_ref_row(ref) < len ||
+        !fl_pool_next_hole(pool, &hole))
+        return;
+    memcpy(fl_pool_row(pool, hole), fl_pool_row(pool, fl_ref_row(ref)),
+           pool->stride);
+    *slot = fl_ref_of(hole, is_short);
+}
+
 static void close_up(fl_partition *p, int which)
 {
     fl_pool *pool = &p->pools[which];
     uint32_t len = fl_pool_len(pool);
     fl_index_range r;
-    uint32_t hole;
 
     fl_index_range_of(&p->index, 0, UINT64_MAX, &r);
     for (int i = 0; i < r.n; i++)
-        for (unsigned char *slot = r.from[i]; slot < r.to[i];
-             slot += FL_INDEX_SLOT_BYTES) {
-            uint32_t ref = fl_index_ref(slot);
-
-            if (!ref || fl_ref_is_short(ref) != (which == 1) ||
-                fl_ref_row(ref) < len || !fl_pool_next_hole(pool, &hole))
-                continue;
-            memcpy(fl_pool_row(pool, hole), fl_pool_row(pool, fl_ref_row(ref)),
-                   pool->stride);
-            fl_index_set_ref(slot, fl_ref_of(hole, which == 1));
-        }
+        for (fl_bucket *b = r.from[i]; b < r.to[i]; b++)
+            for (int k = 0; k < FL_BUCKET_SLOTS; k++)
+                move_row(pool, &b->ref[k], which == 1, len);
     fl_pool_trim(pool);
 }
 
@@ -94,14 +98,14 @@ void fl_partition_compact(fl_partition *p)
     fl_index_fit(&p->waiting);
 }
 
-/* --- days and shrinking
- * ----------------------------------------------------------- */
+/* --- days and shrinking -------------------------------------------------- */
 
 void fl_table_end_day(fl_table *t)
 {
-    uint32_t epoch = fl_table_advance_epoch(t);
+    uint32_t epoch;
 
-    fl_lock(&t->mu);
+    fl_lock(&t->mu); /* days are in order */
+    epoch = fl_table_advance_epoch(t);
     fl_vec_push(&t->days, epoch);
     fl_unlock(&t->mu);
 }
@@ -130,25 +134,29 @@ typedef struct shrinking {
     uint64_t n_removed;
 } shrinking;
 
-/* Removing closes the run up behind the slot, so it is looked at again. A slot
-   that moved up from beyond `to` was in the same run and is met here. */
-static void shrink_run(shrinking *s, fl_partition *p, unsigned char *from,
-                       const unsigned char *to)
+static bool is_kept(const shrinking *s, fl_partition *p, uint32_t ref)
 {
-    for (unsigned char *slot = from; slot < to;) {
-        uint32_t ref = fl_index_ref(slot);
-        void *row = ref ? fl_partition_row(p, ref) : NULL;
+    void *row = fl_partition_row(p, ref);
 
-        if (row &&
-            !fl_table_accessor(s->t)->keep(
-                fl_table_acc(s->t), row, fl_ref_is_short(ref),
-                unseen_days(s->days, s->n_days, fl_row_epoch(row)), s->limit)) {
-            fl_partition_drop(s->t, p, slot);
+    return fl_table_accessor(s->t)->keep(
+        fl_table_acc(s->t), row, fl_ref_is_short(ref),
+        unseen_days(s->days, s->n_days, fl_row_epoch(row)), s->limit);
+}
+
+/* What takes the place of a removed slot comes from behind it and has not been
+   looked at, so the same slot is looked at again. */
+static void shrink_run(shrinking *s, fl_partition *p, fl_bucket *b,
+                       const fl_bucket *to)
+{
+    for (; b < to; b++)
+        for (int i = 0; i < FL_BUCKET_SLOTS && b->ref[i];) {
+            if (is_kept(s, p, b->ref[i])) {
+                i++;
+                continue;
+            }
+            fl_partition_drop(s->t, p, &b->ref[i]);
             s->n_removed++;
-            continue;
         }
-        slot += FL_INDEX_SLOT_BYTES;
-    }
 }
 
 static void shrink_part(shrinking *s, fl_partition *p)

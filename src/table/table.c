@@ -3,9 +3,10 @@
  * A batch is taken in blocks. Keys of a block are dealt to their partitions
  * first (a counting sort of their numbers on the stack), then each partition's
  * share is worked off under its lock in groups of GROUP keys, in three sweeps
- * over the group, so that the misses of a group overlap:
+ * over the group, so that the misses of a group overlap; three groups are under
+ * way at a time:
  *
- *     1  hash is known: ask for the slot
+ *     1  hash is known: ask for the bucket
  *     2  find the slot (or make the row): ask for the row
  *     3  copy the value, or apply the gradient
  *
@@ -27,8 +28,7 @@
 #define LINE 64
 #define PARTITIONS_MAX 1024
 
-/* --- making ------------------------------------------------------------------
- */
+/* --- making -------------------------------------------------------------- */
 
 static int choose_bits(int wanted)
 {
@@ -165,8 +165,7 @@ uint32_t fl_table_advance_epoch(fl_table *t)
     return atomic_fetch_add(&t->epoch, 1) + 1;
 }
 
-/* --- rows
- * ---------------------------------------------------------------------- */
+/* --- rows ---------------------------------------------------------------- */
 
 /* A room for one row more is taken before the row is made, so that several
    threads cannot pass the limit together. */
@@ -221,17 +220,14 @@ static fl_status create_row(fl_table *t, fl_partition *p, uint64_t key,
     return FL_OK;
 }
 
-void fl_partition_drop(fl_table *t, fl_partition *p, unsigned char *slot)
+void fl_partition_drop(fl_table *t, fl_partition *p, uint32_t *slot)
 {
-    uint32_t ref = fl_index_ref(slot);
-
-    fl_pool_give(&p->pools[fl_ref_is_short(ref)], fl_ref_row(ref));
+    fl_pool_give(&p->pools[fl_ref_is_short(*slot)], fl_ref_row(*slot));
     fl_index_remove(&p->index, slot);
     atomic_fetch_sub(&t->n_rows, 1);
 }
 
-/* --- blocks of keys
- * --------------------------------------------------------------- */
+/* --- blocks of keys ------------------------------------------------------ */
 
 /* Keys of one block, dealt to partitions: order[first[p] .. first[p+1]) are the
    numbers of the keys of partition p. */
@@ -270,30 +266,73 @@ typedef struct group {
     const deal *d;
     const uint16_t *order;
     int n;
+    /* Where the search for each key begins, as long as the index has not
+       moved since. */
+    fl_bucket *start[GROUP];
+    const fl_bucket *seen_now;
+    uint64_t seen_moved;
     uint32_t ref[GROUP]; /* 0: no row */
 } group;
 
+/* Sweeps 2 and 3; find may be NULL. */
 typedef fl_status (*group_fn)(group *g, void *arg);
 
-/* *moved grows by the index slots that were moved. */
-static fl_status work_part(fl_table *t, int part, const deal *d, group_fn fn,
-                           void *arg, uint64_t *moved)
-{
-    group g = { .t = t, .p = &t->parts[part], .d = d };
-    fl_status st = FL_OK;
+typedef struct sweeps {
+    group_fn find, use;
+} sweeps;
 
-    fl_lock(&g.p->mu);
-    *moved -= g.p->index.slots_moved;
-    for (int i = d->first[part]; i < d->first[part + 1] && !st; i += GROUP) {
-        g.order = d->order + i;
-        g.n = d->first[part + 1] - i < GROUP ? d->first[part + 1] - i : GROUP;
-        for (int k = 0; k < g.n; k++)
-            fl_index_prefetch(&g.p->index,
-                              fl_index_place(&g.p->index, d->hash[g.order[k]]));
-        st = fn(&g, arg);
+/* Sweep 1: asks for the buckets of up to GROUP keys from number `at` on. */
+static void ask(group *g, fl_table *t, int part, const deal *d, int at)
+{
+    const fl_index *x = &t->parts[part].index;
+    int left = d->first[part + 1] - at;
+
+    g->t = t;
+    g->p = &t->parts[part];
+    g->d = d;
+    g->order = d->order + at;
+    g->n = left < GROUP ? left : GROUP;
+    g->seen_now = x->now.buckets;
+    g->seen_moved = x->moved;
+    for (int k = 0; k < g->n; k++) {
+        g->start[k] =
+            fl_index_start(x, fl_index_place(x, d->hash[g->order[k]]));
+        __builtin_prefetch(g->start[k]);
     }
-    *moved += g.p->index.slots_moved;
-    fl_unlock(&g.p->mu);
+}
+
+/* Three groups are under way at a time, each one sweep behind the next, so
+   that what a sweep asked for has the time of another to arrive. */
+static fl_status sweep_part(fl_table *t, int part, const deal *d,
+                            const sweeps *w, void *arg)
+{
+    int lo = d->first[part], hi = d->first[part + 1];
+    int n = (hi - lo + GROUP - 1) / GROUP;
+    group g[3];
+
+    for (int i = 0; i < n + 2; i++) {
+        if (i < n)
+            ask(&g[i % 3], t, part, d, lo + i * GROUP);
+        if (w->find && i >= 1 && i <= n)
+            FL_TRY(w->find(&g[(i - 1) % 3], arg));
+        if (i >= 2)
+            FL_TRY(w->use(&g[(i - 2) % 3], arg));
+    }
+    return FL_OK;
+}
+
+/* *moved grows by the index slots that were moved. */
+static fl_status work_part(fl_table *t, int part, const deal *d,
+                           const sweeps *w, void *arg, uint64_t *moved)
+{
+    fl_partition *p = &t->parts[part];
+    fl_status st;
+
+    fl_lock(&p->mu);
+    *moved -= p->index.slots_moved;
+    st = sweep_part(t, part, d, w, arg);
+    *moved += p->index.slots_moved;
+    fl_unlock(&p->mu);
     return st;
 }
 
@@ -318,7 +357,7 @@ static fl_status check_keys(const fl_table *t, const uint64_t *keys, size_t n)
 }
 
 static fl_status work_blocks(fl_table *t, const uint64_t *keys, size_t n,
-                             group_fn fn, void *arg)
+                             const sweeps *w, void *arg)
 {
     fl_status st = FL_OK;
     uint64_t moved = 0;
@@ -328,17 +367,17 @@ static fl_status work_blocks(fl_table *t, const uint64_t *keys, size_t n,
         deal_keys(t, keys + d.at, n - d.at < BLOCK ? n - d.at : BLOCK, &d);
         for (int p = 0; p < t->n_parts && !st; p++)
             if (d.first[p] < d.first[p + 1])
-                st = work_part(t, p, &d, fn, arg, &moved);
+                st = work_part(t, p, &d, w, arg, &moved);
     }
     note_moved(t, moved);
     return st;
 }
 
 static fl_status work_all(fl_table *t, const uint64_t *keys, size_t n,
-                          group_fn fn, void *arg)
+                          const sweeps *w, void *arg)
 {
     FL_TRY(check_keys(t, keys, n));
-    return work_blocks(t, keys, n, fn, arg);
+    return work_blocks(t, keys, n, w, arg);
 }
 
 static uint64_t key_of(const group *g, int k)
@@ -352,68 +391,105 @@ static size_t number_of(const group *g, int k)
     return g->d->at + g->order[k];
 }
 
-static unsigned char *slot_of(const group *g, int k)
+static uint64_t hash_of(const group *g, int k)
 {
-    return fl_index_find(&g->p->index, key_of(g, k),
-                         fl_index_place(&g->p->index, g->d->hash[g->order[k]]));
+    return g->d->hash[g->order[k]];
 }
 
-static void prefetch_row(const group *g, uint32_t ref, uint32_t bytes)
+static inline uint32_t *slot_of(const group *g, int k)
 {
-    const char *row = ref ? fl_partition_row(g->p, ref) : NULL;
+    const fl_index *x = &g->p->index;
 
-    for (uint32_t at = 0; row && at < bytes + LINE - 1; at += LINE)
-        __builtin_prefetch(row + (at < bytes ? at : bytes - 1), 1);
+    if (g->seen_now == x->now.buckets && g->seen_moved == x->moved)
+        return fl_index_search(g->start[k], key_of(g, k));
+    return fl_index_find(x, key_of(g, k), fl_index_place(x, hash_of(g, k)));
 }
 
-/* --- pull
- * ------------------------------------------------------------------------ */
+/* Sweep 2 ends with this: the lines of the first `bytes` bytes of a row. It is
+   inlined always: a call of a function that only prefetches has no effect in a
+   compiler's eyes and is dropped. */
+static inline __attribute__((always_inline)) void
+prefetch_row(const group *g, uint32_t ref, uint32_t bytes)
+{
+    const char *row, *end;
+
+    if (!ref)
+        return;
+    row = fl_partition_row(g->p, ref);
+    end = row + bytes;
+    for (row -= (uintptr_t)row % LINE; row < end; row += LINE)
+        __builtin_prefetch(row, 1);
+}
+
+/* --- pull ---------------------------------------------------------------- */
 
 typedef struct pull_args {
     bool create;
     float *out;
 } pull_args;
 
-static fl_status pull_group(group *g, void *arg)
+/* A memcpy of so few bytes would mostly be the call. */
+static inline void copy_floats(float *to, const char *from, uint32_t n)
+{
+    for (; n >= 4; n -= 4, to += 4, from += 4 * sizeof(float))
+        memcpy(to, from, 4 * sizeof(float));
+    for (; n; n--, to++, from += sizeof(float))
+        memcpy(to, from, sizeof(float));
+}
+
+static void pull_row(const group *g, int k, float *out)
+{
+    const fl_acc_ctx *acc = &g->t->acc;
+    const char *row = g->ref[k] ? fl_partition_row(g->p, g->ref[k]) : NULL;
+
+    if (row && acc->layout.value)
+        copy_floats(out, row + acc->layout.value, acc->config->dim);
+    else
+        g->t->accessor->pull(acc, key_of(g, k), row,
+                             row && fl_ref_is_short(g->ref[k]), out);
+}
+
+static fl_status find_pulled(group *g, void *arg)
 {
     const pull_args *a = arg;
-    const fl_acc_ctx *acc = &g->t->acc;
-    uint32_t dim = acc->config->dim;
-    uint32_t bytes = acc->layout.value
-                         ? acc->layout.value + dim * (uint32_t)sizeof(float)
-                         : acc->layout.bytes;
+    const fl_row_layout *l = &g->t->acc.layout;
+    uint32_t bytes = l->bytes;
 
+    if (l->value)
+        bytes = l->value + g->t->config.dim * (uint32_t)sizeof(float);
     for (int k = 0; k < g->n; k++) {
-        const unsigned char *slot = slot_of(g, k);
+        const uint32_t *slot = slot_of(g, k);
 
-        g->ref[k] = slot ? fl_index_ref(slot) : 0;
+        g->ref[k] = slot ? *slot : 0;
         if (!slot && a->create)
-            FL_TRY(create_row(g->t, g->p, key_of(g, k), g->d->hash[g->order[k]],
+            FL_TRY(create_row(g->t, g->p, key_of(g, k), hash_of(g, k),
                               &g->ref[k]));
         prefetch_row(g, g->ref[k], bytes);
     }
-    for (int k = 0; k < g->n; k++) {
-        const void *row = g->ref[k] ? fl_partition_row(g->p, g->ref[k]) : NULL;
+    return FL_OK;
+}
 
-        g->t->accessor->pull(acc, key_of(g, k), row,
-                             row && fl_ref_is_short(g->ref[k]),
-                             a->out + number_of(g, k) * dim);
-    }
+static fl_status copy_pulled(group *g, void *arg)
+{
+    const pull_args *a = arg;
+    uint32_t dim = g->t->config.dim;
+
+    for (int k = 0; k < g->n; k++)
+        pull_row(g, k, a->out + number_of(g, k) * dim);
     return FL_OK;
 }
 
 fl_status fl_table_pull(fl_table *t, const uint64_t *keys, size_t n,
                         fl_pull_kind kind, float *out)
 {
-    pull_args a = {
-        kind == FL_PULL_CREATE && t->config.entry.kind == FL_ENTRY_NONE, out
-    };
+    static const sweeps pull = { find_pulled, copy_pulled };
+    pull_args a = { .out = out };
 
-    return work_all(t, keys, n, pull_group, &a);
+    a.create = kind == FL_PULL_CREATE && t->config.entry.kind == FL_ENTRY_NONE;
+    return work_all(t, keys, n, &pull, &a);
 }
 
-/* --- entry
- * ------------------------------------------------------------------------ */
+/* --- entry --------------------------------------------------------------- */
 
 /* What the pushes of one key add. */
 typedef struct push_args {
@@ -444,13 +520,13 @@ static fl_status count_candidate(fl_table *t, fl_partition *p, uint64_t key,
                                  fl_candidate *total)
 {
     uint64_t place = fl_index_place(&p->waiting, hash);
-    unsigned char *slot = fl_index_find(&p->waiting, key, place);
+    uint32_t *slot = fl_index_find(&p->waiting, key, place);
     fl_candidate c = { 0 };
     uint32_t row = 0;
     fl_status st;
 
     if (slot) {
-        row = fl_index_ref(slot) - 1;
+        row = *slot - 1;
         memcpy(&c, fl_pool_row(&p->candidates, row), sizeof(c));
     } else {
         st = fl_pool_take(&p->candidates, &row);
@@ -471,11 +547,11 @@ static fl_status count_candidate(fl_table *t, fl_partition *p, uint64_t key,
 
 static void forget_candidate(fl_partition *p, uint64_t key, uint64_t hash)
 {
-    unsigned char *slot =
+    uint32_t *slot =
         fl_index_find(&p->waiting, key, fl_index_place(&p->waiting, hash));
 
     if (slot) {
-        fl_pool_give(&p->candidates, fl_index_ref(slot) - 1);
+        fl_pool_give(&p->candidates, *slot - 1);
         fl_index_remove(&p->waiting, slot);
     }
 }
@@ -513,8 +589,7 @@ static fl_status is_admitted(fl_table *t, fl_partition *p, uint64_t key,
     return FL_OK;
 }
 
-/* --- push
- * ------------------------------------------------------------------------- */
+/* --- push ---------------------------------------------------------------- */
 
 /* A short row becomes a full one; its slot learns the new ref. Without memory
    the row stays short and grows at a later push. */
@@ -529,18 +604,18 @@ static void grow_row(group *g, int k)
     memcpy(fl_partition_row(p, to), fl_partition_row(p, from),
            g->t->acc.layout.short_bytes);
     g->t->accessor->grow(&g->t->acc, key_of(g, k), fl_partition_row(p, to));
-    fl_index_set_ref(slot_of(g, k), to);
+    *slot_of(g, k) = to;
     fl_pool_give(&p->pools[1], fl_ref_row(from));
     g->ref[k] = to;
 }
 
 static fl_status find_or_admit(group *g, int k, const push_args *a)
 {
-    const unsigned char *slot = slot_of(g, k);
-    uint64_t hash = g->d->hash[g->order[k]];
+    const uint32_t *slot = slot_of(g, k);
+    uint64_t hash = hash_of(g, k);
     bool yes;
 
-    g->ref[k] = slot ? fl_index_ref(slot) : 0;
+    g->ref[k] = slot ? *slot : 0;
     if (slot)
         return FL_OK;
     FL_TRY(is_admitted(g->t, g->p, key_of(g, k), hash, a->a, number_of(g, k),
@@ -548,18 +623,24 @@ static fl_status find_or_admit(group *g, int k, const push_args *a)
     return yes ? create_row(g->t, g->p, key_of(g, k), hash, &g->ref[k]) : FL_OK;
 }
 
-static fl_status push_group(group *g, void *arg)
+static fl_status find_pushed(group *g, void *arg)
+{
+    const fl_row_layout *l = &g->t->acc.layout;
+
+    for (int k = 0; k < g->n; k++) {
+        FL_TRY(find_or_admit(g, k, arg));
+        prefetch_row(g, g->ref[k],
+                     g->ref[k] && fl_ref_is_short(g->ref[k]) ? l->short_bytes
+                                                             : l->bytes);
+    }
+    return FL_OK;
+}
+
+static fl_status apply_pushed(group *g, void *arg)
 {
     const push_args *a = arg;
     const fl_acc_ctx *acc = &g->t->acc;
 
-    for (int k = 0; k < g->n; k++) {
-        FL_TRY(find_or_admit(g, k, a));
-        prefetch_row(g, g->ref[k],
-                     g->ref[k] && fl_ref_is_short(g->ref[k])
-                         ? acc->layout.short_bytes
-                         : acc->layout.bytes);
-    }
     for (int k = 0; k < g->n; k++) {
         size_t i = number_of(g, k);
         fl_push_item item = { a->a->grads + i * acc->config->dim,
@@ -593,10 +674,11 @@ static void take_hyper(fl_table *t, double lr, fl_hyper *out)
 
 static fl_status push_merged(fl_table *t, const fl_table_push_args *a)
 {
+    static const sweeps push = { find_pushed, apply_pushed };
     push_args p = { .a = a, .epoch = fl_table_epoch(t) };
 
     take_hyper(t, a->lr, &p.hyper);
-    return work_all(t, a->keys, a->n, push_group, &p);
+    return work_all(t, a->keys, a->n, &push, &p);
 }
 
 /* Room for a push whose equal keys are added up. */
@@ -677,20 +759,19 @@ fl_status fl_table_push(fl_table *t, const fl_table_push_args *a)
     return a->merged ? push_merged(t, a) : push_unmerged(t, a);
 }
 
-/* --- assign, restore, remove, clear
- * ------------------------------------------------- */
+/* --- assign, restore, remove, clear -------------------------------------- */
 
 /* The row of key k as a full one, made or grown as needed; NULL by max_rows. */
 static fl_status full_row(group *g, int k, void **row)
 {
-    const unsigned char *slot = slot_of(g, k);
+    const uint32_t *slot = slot_of(g, k);
 
     *row = NULL;
-    g->ref[k] = slot ? fl_index_ref(slot) : 0;
+    g->ref[k] = slot ? *slot : 0;
     if (!slot) {
-        FL_TRY(add_row(g->t, g->p, key_of(g, k), g->d->hash[g->order[k]], false,
+        FL_TRY(add_row(g->t, g->p, key_of(g, k), hash_of(g, k), false,
                        &g->ref[k]));
-        forget_candidate(g->p, key_of(g, k), g->d->hash[g->order[k]]);
+        forget_candidate(g->p, key_of(g, k), hash_of(g, k));
     } else if (fl_ref_is_short(g->ref[k])) {
         grow_row(g, k);
         if (fl_ref_is_short(g->ref[k]))
@@ -720,7 +801,9 @@ static fl_status assign_group(group *g, void *arg)
 fl_status fl_table_assign(fl_table *t, const uint64_t *keys, size_t n,
                           const float *values)
 {
-    return work_all(t, keys, n, assign_group, (void *)(uintptr_t)values);
+    static const sweeps assign = { NULL, assign_group };
+
+    return work_all(t, keys, n, &assign, (void *)(uintptr_t)values);
 }
 
 static fl_status remove_group(group *g, void *arg)
@@ -728,13 +811,13 @@ static fl_status remove_group(group *g, void *arg)
     size_t *n_removed = arg;
 
     for (int k = 0; k < g->n; k++) {
-        unsigned char *slot = slot_of(g, k);
+        uint32_t *slot = slot_of(g, k);
 
         if (slot) {
             fl_partition_drop(g->t, g->p, slot);
             ++*n_removed;
         }
-        forget_candidate(g->p, key_of(g, k), g->d->hash[g->order[k]]);
+        forget_candidate(g->p, key_of(g, k), hash_of(g, k));
     }
     return FL_OK;
 }
@@ -742,10 +825,11 @@ static fl_status remove_group(group *g, void *arg)
 void fl_table_remove(fl_table *t, const uint64_t *keys, size_t n,
                      size_t *n_removed)
 {
+    static const sweeps removal = { NULL, remove_group };
     size_t count = 0;
 
     /* Nothing in it can fail. */
-    FL_ASSERT(work_blocks(t, keys, n, remove_group, &count) == FL_OK);
+    FL_ASSERT(work_blocks(t, keys, n, &removal, &count) == FL_OK);
     for (int i = 0; i < t->n_parts && count; i++) {
         fl_lock(&t->parts[i].mu);
         fl_partition_compact(&t->parts[i]);
@@ -788,9 +872,9 @@ static fl_status restore_ref(fl_table *t, fl_partition *p, uint64_t key,
 {
     uint64_t hash = fl_index_hash(key);
     uint64_t place = fl_index_place(&p->index, hash);
-    unsigned char *slot = fl_index_find(&p->index, key, place);
+    uint32_t *slot = fl_index_find(&p->index, key, place);
 
-    *ref = slot ? fl_index_ref(slot) : 0;
+    *ref = slot ? *slot : 0;
     if (slot && fl_ref_is_short(*ref) == is_short)
         return FL_OK;
     if (slot)
@@ -827,8 +911,7 @@ fl_status fl_table_restore(fl_table *t, uint64_t key, bool is_short,
     return st;
 }
 
-/* --- accounting
- * ----------------------------------------------------------------------- */
+/* --- accounting ---------------------------------------------------------- */
 
 void fl_table_stats_get(fl_table *t, fl_table_stats *out)
 {

@@ -11,8 +11,7 @@
 #define WIDTH 8
 #define STEPS 30
 
-/* --- a small click model
- * ------------------------------------------------------------*/
+/* --- a small click model ------------------------------------------------- */
 
 typedef struct net {
     fl_ctx *c;
@@ -241,8 +240,7 @@ static void the_table_keeps_its_state_to_itself(void **state)
     free_net(&n);
 }
 
-/* --- one lookup
- * -----------------------------------------------------------------*/
+/* --- one lookup ---------------------------------------------------------- */
 
 /* The mean of the rows of `ids`, trained. */
 typedef struct lookup {
@@ -440,8 +438,7 @@ static void a_height_is_a_limit_to_the_ids(void **state)
     fl_ctx_free(c);
 }
 
-/* --- several tables
- * -------------------------------------------------------------*/
+/* --- several tables ------------------------------------------------------ */
 
 static void tables_of_different_width_live_side_by_side(void **state)
 {
@@ -489,8 +486,7 @@ static void a_table_can_be_made_without_a_program(void **state)
     fl_ctx_free(c);
 }
 
-/* --- shows and clicks
- * -----------------------------------------------------------*/
+/* --- shows and clicks ---------------------------------------------------- */
 
 static void shows_and_clicks_reach_the_table(void **state)
 {
@@ -527,8 +523,7 @@ static void shows_and_clicks_reach_the_table(void **state)
     fl_ctx_free(c);
 }
 
-/* --- threads and replicas
- * ---------------------------------------------------------*/
+/* --- threads and replicas ------------------------------------------------ */
 
 #define THREADS 4
 #define BATCHES 40
@@ -629,8 +624,7 @@ static void replicas_read_tables(void **state)
     free_net(&n);
 }
 
-/* --- what is refused
- * --------------------------------------------------------------*/
+/* --- what is refused ----------------------------------------------------- */
 
 static void wrong_words_are_refused_where_they_are_written(void **state)
 {

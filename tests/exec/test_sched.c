@@ -9,8 +9,7 @@
 #include "ops/kit.h"
 #include "ops/ops.h"
 
-/* --- two branches
- * ------------------------------------------------------------*/
+/* --- two branches -------------------------------------------------------- */
 
 #define SIDE 512
 
@@ -109,8 +108,7 @@ static void the_profile_and_the_timeline_name_the_operators(void **state)
     fl_ctx_free(c);
 }
 
-/* --- an operator that waits
- * ------------------------------------------------------*/
+/* --- an operator that waits ---------------------------------------------- */
 
 /* Copies X to Out when somebody says so; it is a stand-in for a pull. */
 static struct {

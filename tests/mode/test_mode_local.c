@@ -49,8 +49,7 @@ static fl_comm_request request(const uint64_t *keys, size_t n, float *rows)
     };
 }
 
-/* --- tables
- * -----------------------------------------------------------------*/
+/* --- tables -------------------------------------------------------------- */
 
 static void a_declared_table_is_found_by_its_name(void **state)
 {
@@ -131,8 +130,7 @@ static void a_table_is_made_once(void **state)
     fl_comm_free(c);
 }
 
-/* --- requests
- * -----------------------------------------------------------------*/
+/* --- requests ------------------------------------------------------------ */
 
 static void only_a_pull_that_creates_makes_rows(void **state)
 {
@@ -222,8 +220,7 @@ static void requests_that_do_not_fit_are_refused(void **state)
     fl_comm_free(c);
 }
 
-/* --- threads
- * -----------------------------------------------------------------*/
+/* --- threads ------------------------------------------------------------- */
 
 #define N_TABLES 50
 

@@ -81,8 +81,7 @@ static const char *const words[] = {
     "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
 };
 
-/* --- texts to start from ---------------------------------------------------
- */
+/* --- texts to start from ------------------------------------------------- */
 
 static void build_net(fl_ctx *c, const char *optimizer, const char *settings)
 {
@@ -126,8 +125,7 @@ static size_t make_texts(char **texts)
     return n;
 }
 
-/* --- damage ----------------------------------------------------------------
- */
+/* --- damage -------------------------------------------------------------- */
 
 typedef struct damaged {
     char text[TEXT_MAX + 1];
@@ -213,8 +211,7 @@ static void damage(damaged *d, const char *other, uint64_t *s)
     }
 }
 
-/* --- reading ---------------------------------------------------------------
- */
+/* --- reading ------------------------------------------------------------- */
 
 static void check_taken(fl_ctx *c, fl_program *p)
 {

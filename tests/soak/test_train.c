@@ -39,8 +39,7 @@ static const char *const feed_names[N_FEEDS] = { "C0",    "C1",   "C2", "C3",
                                                  "C4",    "C5",   "C6", "C7",
                                                  "dense", "click" };
 
-/* --- data ------------------------------------------------------------------
- */
+/* --- data ---------------------------------------------------------------- */
 
 /* The batch of one thread. Each sample has up to IDS_MAX ids in a slot. The
    first batch of a session is as large as they come, with all its ids
@@ -140,8 +139,7 @@ static void on_batch(void *arg, int thread, const fl_tensor *fetched)
     fl_unlock(&s->mu);
 }
 
-/* --- the network -------------------------------------------------------------
- */
+/* --- the network --------------------------------------------------------- */
 
 static fl_var *build(fl_ctx *c, bool is_distributed)
 {
@@ -172,8 +170,7 @@ static fl_var *build(fl_ctx *c, bool is_distributed)
     return loss;
 }
 
-/* --- sessions ----------------------------------------------------------------
- */
+/* --- sessions ------------------------------------------------------------ */
 
 typedef struct measure {
     double loss;

@@ -65,8 +65,7 @@ static const fl_table_config kinds[] = {
     { .accessor = "ctr", .rule = "sgd", .dim = 1, .n_partitions = 1 },
 };
 
-/* --- the model -------------------------------------------------------------
- */
+/* --- the model ----------------------------------------------------------- */
 
 typedef struct model_row {
     struct model_row *next;
@@ -290,8 +289,7 @@ static void model_end_day(model *m)
             r->unseen_days++;
 }
 
-/* --- a run ------------------------------------------------------------------
- */
+/* --- a run --------------------------------------------------------------- */
 
 typedef struct run {
     fl_table *t;
@@ -367,8 +365,7 @@ static void draw_values(run *r)
     }
 }
 
-/* --- who got a row
- * ------------------------------------------------------------ */
+/* --- who got a row ------------------------------------------------------- */
 
 typedef struct search {
     uint64_t key;
@@ -413,8 +410,7 @@ static void check_limit(run *r)
     assert_true(!max || r->m.n_rows <= max);
 }
 
-/* --- calls
- * -------------------------------------------------------------------- */
+/* --- calls --------------------------------------------------------------- */
 
 static void check_value(const model *m, uint64_t key, const float *got)
 {
@@ -607,8 +603,7 @@ static void call_shrink(run *r)
     assert_int_equal(n_removed, model_shrink(&r->m, limit));
 }
 
-/* --- scans
- * --------------------------------------------------------------------- */
+/* --- scans --------------------------------------------------------------- */
 
 typedef struct scan {
     const run *r;
@@ -688,8 +683,7 @@ static void call_clear(run *r)
     check_all(r);
 }
 
-/* --- the test
- * ------------------------------------------------------------------ */
+/* --- the test ------------------------------------------------------------ */
 
 static const struct {
     void (*call)(run *r);

@@ -126,8 +126,7 @@ threads_on_different_partitions_do_not_disturb_each_other(void **state)
     free(w);
 }
 
-/* --- the same keys ---------------------------------------------------------
- */
+/* --- the same keys ------------------------------------------------------- */
 
 static void count_together(int n_partitions, void (*beside)(fl_table *t))
 {
@@ -159,8 +158,7 @@ static void threads_on_the_same_keys_lose_no_update(void **state)
     count_together(2, NULL);
 }
 
-/* --- looking on meanwhile ---------------------------------------------------
- */
+/* --- looking on meanwhile ------------------------------------------------ */
 
 typedef struct look {
     uint32_t shard, offset;
