@@ -85,14 +85,28 @@ static inline fl_bucket *fl_index_start(const fl_index *x, uint64_t place)
                           : NULL;
 }
 
-/* The key's ref from its start on, or NULL. The last bucket of an array is
-   never full, so every search ends. */
+/* Bit i: slot i has the key. All slots are compared, for where the key stands
+   cannot be predicted. */
+static inline unsigned fl_bucket_match(const fl_bucket *b, uint64_t key)
+{
+    unsigned m = 0;
+
+    for (int i = 0; i < FL_BUCKET_SLOTS; i++)
+        m |= (unsigned)(b->key[i] == key) << i;
+    return m;
+}
+
+/* The key's ref from its start on, or NULL. A free slot may still show a key
+   that stood there, but behind the ones that are in use. The last bucket of an
+   array is never full, so every search ends. */
 static inline uint32_t *fl_index_search(fl_bucket *b, uint64_t key)
 {
     for (; b; b++) {
-        for (int i = 0; i < FL_BUCKET_SLOTS; i++)
-            if (b->key[i] == key && b->ref[i])
-                return &b->ref[i];
+        unsigned m = fl_bucket_match(b, key);
+        int i = m ? __builtin_ctz(m) : 0;
+
+        if (m && b->ref[i])
+            return &b->ref[i];
         if (!b->ref[FL_BUCKET_SLOTS - 1])
             return NULL;
     }

@@ -24,7 +24,7 @@
 #include "table/row.h"
 
 #define BLOCK 4096
-#define GROUP 32
+#define GROUP 16
 #define LINE 64
 #define PARTITIONS_MAX 1024
 
