@@ -28,6 +28,8 @@ static const struct {
     { "truncated_normal", "truncated_normal", { "mean", "std" } },
     { "xavier_uniform", "xavier", { NULL, NULL } },
     { "xavier_normal", "xavier_normal", { NULL, NULL } },
+    /* The case was recorded with fans that add up to 60. */
+    { "xavier_fans", "xavier(20,40)", { NULL, NULL } },
     { "msra_uniform", "msra", { NULL, NULL } },
     { "msra_normal", "msra_normal", { NULL, NULL } },
 };
