@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 typedef struct draw_args {
     const char *path, *out; /* out NULL: stdout */
@@ -29,7 +30,16 @@ static int read_args(int argc, char **argv, draw_args *a)
     return CMD_OK;
 }
 
-/* A drawing that could not be written whole is removed. */
+/* A drawing that could not be written whole is removed, unless it went to a
+   device or a pipe, which is not ours to remove. */
+static void remove_half(const char *path)
+{
+    struct stat st;
+
+    if (!stat(path, &st) && S_ISREG(st.st_mode))
+        remove(path);
+}
+
 static int write_file(const char *name, const char *path, char *svg)
 {
     FILE *f = fopen(path, "w");
@@ -43,7 +53,7 @@ static int write_file(const char *name, const char *path, char *svg)
     if (!err)
         return CMD_OK;
     if (f)
-        remove(path);
+        remove_half(path);
     return cmd_failed(name, "cannot write %s: %s; name another file with -o",
                       path, strerror(err));
 }

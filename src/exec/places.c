@@ -106,7 +106,7 @@ static int count_uses(const fl_plan_step *s, int var)
 
 static bool take_over(chooser *c, int j, int out)
 {
-    fl_plan_step *s = &c->plan->steps[j];
+    const fl_plan_step *s = &c->plan->steps[j];
     fl_plan_var *to = &c->plan->vars[out];
     int from = donor(s);
 
@@ -120,7 +120,6 @@ static bool take_over(chooser *c, int j, int out)
         return false;
     to->place = c->plan->vars[from].place;
     c->places[to->place].tenant = out;
-    s->shares_place = true;
     return true;
 }
 

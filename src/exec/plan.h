@@ -32,7 +32,6 @@ typedef struct fl_plan_step {
     int *in, *out;         /* indices into vars, slot after slot; -1: none */
     int n_deps;
     int *next, n_next; /* steps that wait for this one */
-    bool shares_place; /* output 0 lies where its input lay */
     bool fed_grad;     /* a gradient is fed: its shape must be checked */
 } fl_plan_step;
 
