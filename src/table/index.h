@@ -75,14 +75,14 @@ static inline uint64_t fl_index_home(uint64_t cap, uint64_t place)
 /* The bucket where the search for a place begins; NULL in an empty index. */
 static inline fl_bucket *fl_index_start(const fl_index *x, uint64_t place)
 {
-    if (x->old.buckets) {
-        uint64_t home = fl_index_home(x->old.cap, place);
+    fl_bucket *now;
+    uint64_t home = fl_index_home(x->old.cap, place);
 
-        if (home >= x->moved)
-            return x->old.buckets + home;
-    }
-    return x->now.buckets ? x->now.buckets + fl_index_home(x->now.cap, place)
-                          : NULL;
+    if (!x->now.buckets)
+        return NULL;
+    now = x->now.buckets + fl_index_home(x->now.cap, place);
+    /* Without a jump: while slots move, which way it goes is a coin's toss. */
+    return x->old.buckets && home >= x->moved ? x->old.buckets + home : now;
 }
 
 /* Bit i: slot i has the key. All slots are compared, for where the key stands
@@ -91,6 +91,7 @@ static inline unsigned fl_bucket_match(const fl_bucket *b, uint64_t key)
 {
     unsigned m = 0;
 
+#pragma GCC unroll 5
     for (int i = 0; i < FL_BUCKET_SLOTS; i++)
         m |= (unsigned)(b->key[i] == key) << i;
     return m;

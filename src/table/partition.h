@@ -63,6 +63,17 @@ static inline fl_partition *fl_table_part(const fl_table *t, uint64_t hash)
     return &t->parts[t->bits ? hash >> (64 - t->bits) : 0];
 }
 
+/* A row without values and its slot; *ref stays 0 when there is no room by
+   max_rows. Under the lock. */
+FL_MUST_CHECK
+fl_status fl_partition_add(fl_table *t, fl_partition *p, uint64_t key,
+                           uint64_t hash, bool is_short, uint32_t *ref);
+
+/* The same with the values that it is born with. */
+FL_MUST_CHECK
+fl_status fl_partition_create(fl_table *t, fl_partition *p, uint64_t key,
+                              uint64_t hash, uint32_t *ref);
+
 /* Gives memory back when much of it is free. Under the lock. */
 void fl_partition_compact(fl_partition *p);
 

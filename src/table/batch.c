@@ -1,0 +1,164 @@
+/* batch.c - a batch of keys, dealt to partitions. batch.h has the picture. */
+#include "table/batch.h"
+
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "base/hash.h"
+
+static void hash_keys(const uint64_t *keys, size_t n, fl_deal *d)
+{
+    for (size_t i = 0; i < n; i++)
+        d->hash[i] = fl_index_hash(keys[i]);
+}
+
+static void deal_keys(const fl_table *t, const uint64_t *keys, size_t n,
+                      fl_deal *d)
+{
+    int shift = 64 - t->bits;
+    uint16_t fill[FL_PARTITIONS_MAX];
+
+    d->keys = keys;
+    memset(d->first, 0, sizeof(*d->first) * ((size_t)t->n_parts + 1));
+    hash_keys(keys, n, d);
+    for (size_t i = 0; i < n; i++)
+        d->first[1 + (t->bits ? d->hash[i] >> shift : 0)]++;
+    for (int p = 0; p < t->n_parts; p++) {
+        d->first[p + 1] = (uint16_t)(d->first[p + 1] + d->first[p]);
+        fill[p] = d->first[p];
+    }
+    for (size_t i = 0; i < n; i++)
+        d->order[fill[t->bits ? d->hash[i] >> shift : 0]++] = (uint16_t)i;
+}
+
+/* Sweep 1: asks for the buckets of the keys order[lo, hi). */
+static void ask(fl_group *g, fl_table *t, int part, const fl_deal *d, int lo,
+                int hi)
+{
+    const fl_index *x = &t->parts[part].index;
+
+    g->t = t;
+    g->p = &t->parts[part];
+    g->d = d;
+    g->order = d->order + lo;
+    g->n = hi - lo < FL_BATCH_GROUP ? hi - lo : FL_BATCH_GROUP;
+    g->seen_now = x->now.buckets;
+    g->seen_moved = x->moved;
+    for (int k = 0; k < g->n; k++) {
+        g->start[k] = fl_index_start(x, fl_index_place(x, fl_group_hash(g, k)));
+        __builtin_prefetch(g->start[k]);
+    }
+}
+
+/* Three groups are under way at a time, each one sweep behind the next, so
+   that what a sweep asked for has the time of another to arrive. */
+fl_status fl_sweep(fl_table *t, int part, const fl_deal *d, int lo, int hi,
+                   const fl_sweeps *w, void *arg)
+{
+    int n = (hi - lo + FL_BATCH_GROUP - 1) / FL_BATCH_GROUP;
+    fl_group g[3];
+
+    for (int i = 0; i < n + 2; i++) {
+        if (i < n)
+            ask(&g[i % 3], t, part, d, lo + i * FL_BATCH_GROUP, hi);
+        if (w->find && i >= 1 && i <= n)
+            FL_TRY(w->find(&g[(i - 1) % 3], arg));
+        if (i >= 2)
+            FL_TRY(w->use(&g[(i - 2) % 3], arg));
+    }
+    return FL_OK;
+}
+
+/* *moved grows by the index slots that were moved. */
+static fl_status work_share(fl_table *t, int part, fl_deal *d, fl_share_fn fn,
+                            void *arg, uint64_t *moved)
+{
+    fl_partition *p = &t->parts[part];
+    fl_status st;
+
+    fl_lock(&p->mu);
+    *moved -= p->index.slots_moved;
+    st = fn(t, part, d, arg);
+    *moved += p->index.slots_moved;
+    fl_unlock(&p->mu);
+    return st;
+}
+
+static void note_moved(fl_table *t, uint64_t moved)
+{
+    uint64_t most = atomic_load(&t->most_moved);
+
+    while (moved > most &&
+           !atomic_compare_exchange_weak(&t->most_moved, &most, moved))
+        ;
+}
+
+fl_status fl_batch_deal(fl_table *t, const uint64_t *keys, size_t n,
+                        fl_share_fn fn, void *arg)
+{
+    fl_status st = FL_OK;
+    uint64_t moved = 0;
+    fl_deal d;
+
+    for (d.at = 0; d.at < n && !st; d.at += FL_BATCH_BLOCK) {
+        size_t left = n - d.at;
+
+        deal_keys(t, keys + d.at, left < FL_BATCH_BLOCK ? left : FL_BATCH_BLOCK,
+                  &d);
+        for (int p = 0; p < t->n_parts && !st; p++)
+            if (d.first[p] < d.first[p + 1])
+                st = work_share(t, p, &d, fn, arg, &moved);
+    }
+    note_moved(t, moved);
+    return st;
+}
+
+typedef struct sweep_args {
+    const fl_sweeps *w;
+    void *arg;
+} sweep_args;
+
+static fl_status sweep_share(fl_table *t, int part, fl_deal *d, void *arg)
+{
+    const sweep_args *a = arg;
+
+    return fl_sweep(t, part, d, d->first[part], d->first[part + 1], a->w,
+                    a->arg);
+}
+
+fl_status fl_batch_sweep(fl_table *t, const uint64_t *keys, size_t n,
+                         const fl_sweeps *w, void *arg)
+{
+    sweep_args a = { w, arg };
+
+    return fl_batch_deal(t, keys, n, sweep_share, &a);
+}
+
+fl_status fl_batch_check(const fl_table *t, const uint64_t *keys, size_t n)
+{
+    for (size_t i = 0; t->config.height && i < n; i++)
+        if (keys[i] >= t->config.height)
+            FL_FAIL(FL_ERR_INVAL,
+                    "table %s: id %" PRIu64 " at place %zu is not below its "
+                    "height %" PRIu64,
+                    t->name, keys[i], i, t->config.height);
+    return FL_OK;
+}
+
+void fl_group_grow(fl_group *g, int k)
+{
+    fl_partition *p = g->p;
+    uint32_t from = g->ref[k], row, to;
+
+    if (fl_pool_take(&p->pools[0], &row))
+        return;
+    to = fl_ref_of(row, false);
+    memcpy(fl_partition_row(p, to), fl_partition_row(p, from),
+           g->t->acc.layout.short_bytes);
+    g->t->accessor->grow(&g->t->acc, fl_group_key(g, k),
+                         fl_partition_row(p, to));
+    *fl_group_slot(g, k) = to;
+    fl_pool_give(&p->pools[1], fl_ref_row(from));
+    g->ref[k] = to;
+}

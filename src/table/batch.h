@@ -1,0 +1,122 @@
+/* batch.h - a batch of keys, dealt to partitions and worked off under their
+ * locks.
+ *
+ * A batch is taken in blocks. Keys of a block are dealt to their partitions
+ * first (a counting sort of their numbers), then each partition's share is
+ * worked off in groups, in three sweeps over the group, so that the misses of a
+ * group overlap; three groups are under way at a time:
+ *
+ *     1  hash is known: ask for the bucket
+ *     2  find the slot (or make the row): ask for the row
+ *     3  use the row
+ *
+ * Sweeps pass refs, not addresses: making a row may move slab 0 of a pool.
+ * Lock order: a partition's lock, then the table's.
+ */
+#ifndef FL_TABLE_BATCH_H
+#define FL_TABLE_BATCH_H
+
+#include "table/partition.h"
+
+#define FL_BATCH_BLOCK 4096
+#define FL_BATCH_GROUP 16
+#define FL_PARTITIONS_MAX 1024
+
+/* Keys of one block, dealt to partitions: order[first[p] .. first[p+1]) are the
+   numbers of the keys of partition p. */
+typedef struct fl_deal {
+    const uint64_t *keys;
+    size_t at; /* number of the block's first key in the batch */
+    uint64_t hash[FL_BATCH_BLOCK];
+    uint16_t order[FL_BATCH_BLOCK];
+    uint16_t first[FL_PARTITIONS_MAX + 1];
+} fl_deal;
+
+/* At most FL_BATCH_GROUP keys of one partition. */
+typedef struct fl_group {
+    fl_table *t;
+    fl_partition *p;
+    const fl_deal *d;
+    const uint16_t *order;
+    int n;
+    /* Where the search for each key begins, as long as the index has not
+       moved since. */
+    fl_bucket *start[FL_BATCH_GROUP];
+    const fl_bucket *seen_now;
+    uint64_t seen_moved;
+    uint32_t ref[FL_BATCH_GROUP]; /* 0: no row */
+} fl_group;
+
+/* Sweeps 2 and 3; find may be NULL. */
+typedef fl_status (*fl_group_fn)(fl_group *g, void *arg);
+typedef struct fl_sweeps {
+    fl_group_fn find, use;
+} fl_sweeps;
+
+/* Works on the keys order[lo, hi) of a deal, all of one partition, under its
+   lock. */
+FL_MUST_CHECK
+fl_status fl_sweep(fl_table *t, int part, const fl_deal *d, int lo, int hi,
+                   const fl_sweeps *w, void *arg);
+
+/* One partition's share of a block, under its lock. */
+typedef fl_status (*fl_share_fn)(fl_table *t, int part, fl_deal *d, void *arg);
+
+/* Deals all keys and calls fn for each share, locked. */
+FL_MUST_CHECK
+fl_status fl_batch_deal(fl_table *t, const uint64_t *keys, size_t n,
+                        fl_share_fn fn, void *arg);
+
+/* The same with sweeps over each share. */
+FL_MUST_CHECK
+fl_status fl_batch_sweep(fl_table *t, const uint64_t *keys, size_t n,
+                         const fl_sweeps *w, void *arg);
+
+/* The short row of key k becomes a full one; its slot learns the new ref.
+   Without memory the row stays short and grows at a later push. */
+void fl_group_grow(fl_group *g, int k);
+
+/* Keys are below the table's height. */
+FL_MUST_CHECK
+fl_status fl_batch_check(const fl_table *t, const uint64_t *keys, size_t n);
+
+static inline uint64_t fl_group_key(const fl_group *g, int k)
+{
+    return g->d->keys[g->order[k]];
+}
+
+/* The number of key k in the whole batch. */
+static inline size_t fl_group_number(const fl_group *g, int k)
+{
+    return g->d->at + g->order[k];
+}
+
+static inline uint64_t fl_group_hash(const fl_group *g, int k)
+{
+    return g->d->hash[g->order[k]];
+}
+
+static inline uint32_t *fl_group_slot(const fl_group *g, int k)
+{
+    const fl_index *x = &g->p->index;
+
+    if (g->seen_now == x->now.buckets && g->seen_moved == x->moved)
+        return fl_index_search(g->start[k], fl_group_key(g, k));
+    return fl_index_find(x, fl_group_key(g, k),
+                         fl_index_place(x, fl_group_hash(g, k)));
+}
+
+/* Asks for the lines of bytes [lo, hi) of a row. It is inlined always: a call
+   of a function that only prefetches has no effect in a compiler's eyes and is
+   dropped. */
+static inline __attribute__((always_inline)) void
+fl_prefetch_row(const char *row, uint32_t lo, uint32_t hi)
+{
+    const char *end = row + hi;
+
+    row += lo;
+    for (row -= (uintptr_t)row % 64; row < end; row += 64)
+        __builtin_prefetch(row, 1);
+}
+
+#endif

@@ -1,0 +1,200 @@
+/* pull.c - values by key.
+ *
+ * Most keys of a pull have a row, so the first pass only looks: it changes
+ * nothing, and what it holds stays valid. Keys pass through two queues, one
+ * key at a time, so that requests to memory flow evenly and the wait for one
+ * line is filled with work on others:
+ *
+ *     key -> [asked for its bucket] -> found -> [asked for its row] -> copied
+ *                    ^________ full, not there: the next bucket
+ *
+ * Keys without a row are left over; a second pass makes their rows, or gives
+ * the values that they would be born with.
+ */
+#include <string.h>
+
+#include "table/batch.h"
+
+/* How many keys wait in each queue; 16 to 32 are equally good. A queue is a
+   ring, and one place more than AHEAD is used for a moment. */
+#define AHEAD 24
+#define RING 64
+
+typedef struct pull_args {
+    bool create;
+    float *out;
+} pull_args;
+
+/* A memcpy of so few bytes would mostly be the call. */
+static inline void copy_floats(float *to, const char *from, uint32_t n)
+{
+    for (; n >= 4; n -= 4, to += 4, from += 4 * sizeof(float))
+        memcpy(to, from, 4 * sizeof(float));
+    for (; n; n--, to++, from += sizeof(float))
+        memcpy(to, from, sizeof(float));
+}
+
+/* --- rows that are there ------------------------------------------------- */
+
+typedef struct probe {
+    const fl_bucket *bucket;
+    uint32_t key; /* number in the block */
+} probe;
+
+typedef struct hit {
+    const char *row;
+    uint32_t key;
+    bool is_short;
+} hit;
+
+typedef struct lookup {
+    const fl_table *t;
+    const fl_partition *p;
+    const fl_deal *d;
+    float *out;        /* of the block */
+    uint32_t from, to; /* bytes of a row that are read */
+    unsigned probes_head, probes_tail, hits_head, hits_tail;
+    probe probes[RING];
+    hit hits[RING];
+} lookup;
+
+static inline void push_probe(lookup *l, const fl_bucket *b, uint32_t key)
+{
+    __builtin_prefetch(b);
+    l->probes[l->probes_tail++ % RING] = (probe){ b, key };
+}
+
+static inline void push_hit(lookup *l, uint32_t ref, uint32_t key)
+{
+    const char *row = fl_partition_row(l->p, ref);
+
+    fl_prefetch_row(row, l->from, l->to);
+    l->hits[l->hits_tail++ % RING] = (hit){ row, key, fl_ref_is_short(ref) };
+}
+
+/* Looks into the oldest bucket. False when the key has no row. */
+static inline bool look(lookup *l, uint32_t *key)
+{
+    probe q = l->probes[l->probes_head++ % RING];
+    unsigned m = fl_bucket_match(q.bucket, l->d->keys[q.key]);
+    uint32_t ref = m ? q.bucket->ref[__builtin_ctz(m)] : 0;
+
+    *key = q.key;
+    if (ref)
+        push_hit(l, ref, q.key);
+    else if (q.bucket->ref[FL_BUCKET_SLOTS - 1])
+        push_probe(l, q.bucket + 1, q.key);
+    else
+        return false;
+    return true;
+}
+
+static inline void copy_hit(lookup *l)
+{
+    const hit *h = &l->hits[l->hits_head++ % RING];
+    const fl_acc_ctx *acc = &l->t->acc;
+    float *out = l->out + (size_t)h->key * acc->config->dim;
+
+    if (acc->layout.value)
+        copy_floats(out, h->row + acc->layout.value, acc->config->dim);
+    else
+        l->t->accessor->pull(acc, l->d->keys[h->key], h->row, h->is_short, out);
+}
+
+/* Copies the values of keys that have a row. The others' numbers are put to the
+   front of `order`; returns how many. */
+static int pull_there(lookup *l, uint16_t *order, int n)
+{
+    const fl_index *x = &l->p->index;
+    int next = 0, n_left = 0;
+    uint32_t key;
+
+    for (;;) {
+        for (; next < n && l->probes_tail - l->probes_head < AHEAD; next++)
+            push_probe(
+                l,
+                fl_index_start(x, fl_index_place(x, l->d->hash[order[next]])),
+                order[next]);
+        if (l->probes_head == l->probes_tail)
+            break;
+        if (!look(l, &key))
+            order[n_left++] = (uint16_t)key;
+        if (l->hits_tail - l->hits_head > AHEAD)
+            copy_hit(l);
+    }
+    while (l->hits_head != l->hits_tail)
+        copy_hit(l);
+    return n_left;
+}
+
+/* --- rows that are not --------------------------------------------------- */
+
+static fl_status make_rows(fl_group *g, void *arg)
+{
+    (void)arg;
+    for (int k = 0; k < g->n; k++) {
+        const uint32_t *slot = fl_group_slot(g, k);
+
+        g->ref[k] = slot ? *slot : 0;
+        if (!slot)
+            FL_TRY(fl_partition_create(g->t, g->p, fl_group_key(g, k),
+                                       fl_group_hash(g, k), &g->ref[k]));
+    }
+    return FL_OK;
+}
+
+static fl_status give_no_rows(fl_group *g, void *arg)
+{
+    (void)arg;
+    memset(g->ref, 0, sizeof(g->ref));
+    return FL_OK;
+}
+
+static fl_status copy_new(fl_group *g, void *arg)
+{
+    const pull_args *a = arg;
+    const fl_acc_ctx *acc = &g->t->acc;
+
+    for (int k = 0; k < g->n; k++) {
+        uint32_t ref = g->ref[k];
+
+        g->t->accessor->pull(acc, fl_group_key(g, k),
+                             ref ? fl_partition_row(g->p, ref) : NULL,
+                             ref && fl_ref_is_short(ref),
+                             a->out + fl_group_number(g, k) * acc->config->dim);
+    }
+    return FL_OK;
+}
+
+/* --- both ---------------------------------------------------------------- */
+
+static fl_status pull_share(fl_table *t, int part, fl_deal *d, void *arg)
+{
+    static const fl_sweeps creating = { make_rows, copy_new };
+    static const fl_sweeps only = { give_no_rows, copy_new };
+    const pull_args *a = arg;
+    const fl_row_layout *layout = &t->acc.layout;
+    int lo = d->first[part];
+    int n_left = d->first[part + 1] - lo;
+    lookup l = { .t = t, .p = &t->parts[part], .d = d };
+
+    l.out = a->out + d->at * t->config.dim;
+    l.from = layout->value;
+    l.to = layout->value
+               ? layout->value + t->config.dim * (uint32_t)sizeof(float)
+               : layout->bytes;
+    if (l.p->index.len)
+        n_left = pull_there(&l, d->order + lo, n_left);
+    return fl_sweep(t, part, d, lo, lo + n_left, a->create ? &creating : &only,
+                    arg);
+}
+
+fl_status fl_table_pull(fl_table *t, const uint64_t *keys, size_t n,
+                        fl_pull_kind kind, float *out)
+{
+    pull_args a = { .out = out };
+
+    a.create = kind == FL_PULL_CREATE && t->config.entry.kind == FL_ENTRY_NONE;
+    FL_TRY(fl_batch_check(t, keys, n));
+    return fl_batch_deal(t, keys, n, pull_share, &a);
+}
