@@ -2,6 +2,7 @@
 #ifndef FLOTILLA_FLOTILLA_H
 #define FLOTILLA_FLOTILLA_H
 
+#include "flotilla/data.h"
 #include "flotilla/executor.h"
 #include "flotilla/layers.h"
 #include "flotilla/optimizer.h"

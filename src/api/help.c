@@ -3,7 +3,7 @@
 #include "ir/attr.h"
 #include "ops/ops.h"
 
-static void print_slots(const char *title, const fl_slot *slots, int n,
+static void print_slots(const char *title, const fl_op_slot *slots, int n,
                         fl_str *out)
 {
     if (!n)

@@ -8,8 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 #undef alloca /* stdlib.h makes it a macro, which cannot be poisoned */
-#pragma GCC poison strcpy strcat sprintf vsprintf atoi atol atof strtok rand
+#pragma GCC poison strcpy strcat sprintf vsprintf atoi atol atof strtok
 #pragma GCC poison srand gets alloca malloc calloc realloc
+/* Headers of others have parameters of this name, so it is only warned of. */
+int rand(void) __attribute__((deprecated("use base/rng.h")));
 #endif
 
 #endif

@@ -8,7 +8,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -156,7 +158,7 @@ static int write_all(int fd, const char *bytes, size_t len)
         bytes += put;
         len -= (size_t)put;
     }
-    return fsync(fd) == 0 ? 0 : errno;
+    return 0;
 }
 
 /* 0, or errno. A file system that cannot sync folders is no failure. */
@@ -180,7 +182,29 @@ static int sync_folder(const char *path)
     return err;
 }
 
-fl_status fl_file_write(const char *path, const void *bytes, size_t len)
+/* A terminal, a pipe or a device: there is nothing to keep whole, and a rename
+   would put a file in its place. */
+static bool is_special(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode);
+}
+
+static fl_status write_through(const char *path, const void *bytes, size_t len)
+{
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    int err;
+
+    if (fd < 0)
+        return fail("open", path, errno);
+    err = write_all(fd, bytes, len);
+    if (close(fd) != 0 && !err)
+        err = errno;
+    return err ? fail("write", path, err) : FL_OK;
+}
+
+static fl_status write_beside(const char *path, const void *bytes, size_t len)
 {
     fl_str temp = { 0 };
     fl_status st = FL_OK;
@@ -192,6 +216,8 @@ fl_status fl_file_write(const char *path, const void *bytes, size_t len)
         goto out;
     }
     err = write_all(fd, bytes, len);
+    if (!err && fsync(fd) != 0)
+        err = errno;
     if (close(fd) != 0 && !err)
         err = errno;
     if (!err && rename(temp.data, path) != 0)
@@ -205,4 +231,14 @@ fl_status fl_file_write(const char *path, const void *bytes, size_t len)
 out:
     fl_str_release(&temp);
     return st;
+}
+
+/* A link keeps its place: the file that it leads to is written. */
+fl_status fl_file_write(const char *path, const void *bytes, size_t len)
+{
+    char real[PATH_MAX];
+
+    if (is_special(path))
+        return write_through(path, bytes, len);
+    return write_beside(realpath(path, real) ? real : path, bytes, len);
 }

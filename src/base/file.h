@@ -13,7 +13,8 @@ fl_status fl_file_read(const char *path, size_t max_bytes, char **text,
                        size_t *len);
 
 /* Writes to a temporary name beside it and renames, so that the file is the
-   old or the new, never half. */
+   old or the new, never half. A pipe or a device is written to as it is,
+   a link leads to the file that is written. */
 FL_MUST_CHECK
 fl_status fl_file_write(const char *path, const void *bytes, size_t len);
 

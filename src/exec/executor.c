@@ -219,6 +219,20 @@ fl_status fl_executor_unit(fl_executor *e, const fl_unit_spec *spec,
     return FL_OK;
 }
 
+void fl_executor_drop_program(fl_executor *e, const fl_program *p)
+{
+    for (fl_unit **at = &e->units; *at;) {
+        fl_unit *u = *at;
+
+        if (u->spec.program == p) {
+            *at = u->next;
+            unit_free(u);
+        } else {
+            at = &u->next;
+        }
+    }
+}
+
 void fl_executor_drop_units(fl_executor *e)
 {
     fl_unit *next;

@@ -59,6 +59,9 @@ fl_status fl_executor_unit(fl_executor *e, const fl_unit_spec *spec,
                            fl_unit **out);
 void fl_executor_drop_units(fl_executor *e);
 
+/* The same for those of one program, which will not be run again. */
+void fl_executor_drop_program(fl_executor *e, const fl_program *p);
+
 /* The program after the passes, for looking at it. */
 FL_MUST_CHECK
 fl_status fl_unit_program(const fl_unit_spec *spec, fl_program **out);

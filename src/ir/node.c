@@ -7,7 +7,7 @@
 #define GRAD_OP_SUFFIX "_grad"
 
 /* A node has at most 3 lists of slots on its input side. */
-#define NODE_SLOTS_MAX (3 * FL_SLOTS_MAX)
+#define NODE_SLOTS_MAX (3 * FL_OP_SLOTS_MAX)
 
 int fl_node_n_in(const fl_op_node *n)
 {
@@ -438,7 +438,7 @@ fl_status fl_node_check_grads(const fl_op_node *n, const fl_targs *in,
 {
     int n_out = fl_op_n_out(n->def);
     int first = fl_op_n_in(n->def) + n_out;
-    fl_targs out[FL_SLOTS_MAX] = { 0 };
+    fl_targs out[FL_OP_SLOTS_MAX] = { 0 };
     fl_infer c = { .node = n, .in = in, .out = out, .running = running };
     fl_arena tmp;
     fl_status st;

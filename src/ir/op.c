@@ -1,11 +1,11 @@
 /* op.c - looking things up in operator descriptors. */
 #include "ir/op.h"
 
-static int count_slots(const fl_slot *slots)
+static int count_slots(const fl_op_slot *slots)
 {
     int n = 0;
 
-    while (n < FL_SLOTS_MAX && slots[n].name)
+    while (n < FL_OP_SLOTS_MAX && slots[n].name)
         n++;
     return n;
 }
@@ -29,9 +29,9 @@ int fl_op_n_attrs(const fl_op *op)
     return n;
 }
 
-static int find_slot(const fl_slot *slots, const char *name)
+static int find_slot(const fl_op_slot *slots, const char *name)
 {
-    for (int i = 0; i < FL_SLOTS_MAX && slots[i].name; i++)
+    for (int i = 0; i < FL_OP_SLOTS_MAX && slots[i].name; i++)
         if (!strcmp(slots[i].name, name))
             return i;
     return -1;

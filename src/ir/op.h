@@ -18,7 +18,7 @@
 #include "base/status.h"
 #include "tensor/tensor.h"
 
-#define FL_SLOTS_MAX 10
+#define FL_OP_SLOTS_MAX 10
 #define FL_ATTRS_MAX 10
 
 typedef struct fl_op fl_op;
@@ -35,10 +35,10 @@ enum fl_slot_flag {
     FL_SLOT_BYPRODUCT = 32 /* an output that may be left out */
 };
 
-typedef struct fl_slot {
+typedef struct fl_op_slot {
     const char *name;
     unsigned flags;
-} fl_slot;
+} fl_op_slot;
 
 typedef enum fl_attr_type {
     FL_ATTR_BOOL,
@@ -104,7 +104,7 @@ typedef struct fl_op_ctx fl_op_ctx;
 
 struct fl_op {
     const char *name, *doc;
-    fl_slot in[FL_SLOTS_MAX], out[FL_SLOTS_MAX];
+    fl_op_slot in[FL_OP_SLOTS_MAX], out[FL_OP_SLOTS_MAX];
     fl_attr_def attrs[FL_ATTRS_MAX];
     unsigned flags, back_uses;
     /* Shapes and types of the outputs from those of the inputs; used while

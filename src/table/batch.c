@@ -17,7 +17,7 @@ static void deal_keys(const fl_table *t, const uint64_t *keys, size_t n,
                       fl_deal *d)
 {
     int shift = 64 - t->bits;
-    uint16_t fill[FL_PARTITIONS_MAX];
+    uint16_t fill[FL_PARTITIONS_MAX] = { 0 };
 
     d->keys = keys;
     memset(d->first, 0, sizeof(*d->first) * ((size_t)t->n_parts + 1));

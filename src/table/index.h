@@ -72,17 +72,20 @@ static inline uint64_t fl_index_home(uint64_t cap, uint64_t place)
     return (uint64_t)((unsigned __int128)place * cap >> 64);
 }
 
-/* The bucket where the search for a place begins; NULL in an empty index. */
-static inline fl_bucket *fl_index_start(const fl_index *x, uint64_t place)
+/* The bucket where the search for a place begins; the index is not empty. */
+static inline fl_bucket *fl_index_begin(const fl_index *x, uint64_t place)
 {
-    fl_bucket *now;
+    fl_bucket *now = x->now.buckets + fl_index_home(x->now.cap, place);
     uint64_t home = fl_index_home(x->old.cap, place);
 
-    if (!x->now.buckets)
-        return NULL;
-    now = x->now.buckets + fl_index_home(x->now.cap, place);
     /* Without a jump: while slots move, which way it goes is a coin's toss. */
     return x->old.buckets && home >= x->moved ? x->old.buckets + home : now;
+}
+
+/* The same; NULL in an empty index. */
+static inline fl_bucket *fl_index_start(const fl_index *x, uint64_t place)
+{
+    return x->now.buckets ? fl_index_begin(x, place) : NULL;
 }
 
 /* Bit i: slot i has the key. All slots are compared, for where the key stands

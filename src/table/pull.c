@@ -113,7 +113,7 @@ static int pull_there(lookup *l, uint16_t *order, int n)
         for (; next < n && l->probes_tail - l->probes_head < AHEAD; next++)
             push_probe(
                 l,
-                fl_index_start(x, fl_index_place(x, l->d->hash[order[next]])),
+                fl_index_begin(x, fl_index_place(x, l->d->hash[order[next]])),
                 order[next]);
         if (l->probes_head == l->probes_tail)
             break;

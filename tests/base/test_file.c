@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <dirent.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -226,6 +227,46 @@ static void a_reader_sees_one_writer_or_the_other(void **state)
     assert_int_equal(count_files(), 1);
 }
 
+static void a_device_is_written_to_and_stays_one(void **state)
+{
+    char pipe_path[256];
+    struct stat st;
+    char got[8] = { 0 };
+    int fd;
+
+    (void)state;
+    snprintf(pipe_path, sizeof(pipe_path), "%s.fifo", path);
+    assert_int_equal(mkfifo(pipe_path, 0600), 0);
+    fd = open(pipe_path, O_RDWR);
+    assert_int_equal(fl_file_write(pipe_path, "hello", 5), FL_OK);
+    assert_int_equal(read(fd, got, sizeof(got)), 5);
+    assert_string_equal(got, "hello");
+    assert_int_equal(stat(pipe_path, &st), 0);
+    assert_true(S_ISFIFO(st.st_mode));
+    close(fd);
+    unlink(pipe_path);
+}
+
+static void a_link_leads_to_the_file_that_is_written(void **state)
+{
+    char link_path[256];
+    struct stat st;
+    char *text = NULL;
+    size_t len = 0;
+
+    (void)state;
+    snprintf(link_path, sizeof(link_path), "%s.link", path);
+    assert_int_equal(fl_file_write(path, "old", 3), FL_OK);
+    assert_int_equal(symlink(path, link_path), 0);
+    assert_int_equal(fl_file_write(link_path, "new!", 4), FL_OK);
+    assert_int_equal(lstat(link_path, &st), 0);
+    assert_true(S_ISLNK(st.st_mode));
+    assert_int_equal(fl_file_read(path, 100, &text, &len), FL_OK);
+    assert_string_equal(text, "new!");
+    fl_free(text);
+    unlink(link_path);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -238,6 +279,8 @@ int main(void)
         cmocka_unit_test(a_new_file_follows_the_umask),
         cmocka_unit_test(a_name_without_a_folder_is_in_this_one),
         cmocka_unit_test(a_reader_sees_one_writer_or_the_other),
+        cmocka_unit_test(a_device_is_written_to_and_stays_one),
+        cmocka_unit_test(a_link_leads_to_the_file_that_is_written),
     };
 
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -60,7 +60,7 @@ static void add_vars(fl_str *s, const trial *t, build_kind kind)
         }
 }
 
-static void add_args(fl_str *s, const char *side, const fl_slot *slot, int n,
+static void add_args(fl_str *s, const char *side, const fl_op_slot *slot, int n,
                      bool first)
 {
     fl_str_addf(s, "%s%s=[", first ? "" : ", ", slot->name);
@@ -157,7 +157,7 @@ int trial_n_given(const trial *t)
 
 typedef FL_VEC(fl_arg) arg_vec;
 
-static const char *slot_grad(trial *t, const fl_slot *slot)
+static const char *slot_grad(trial *t, const fl_op_slot *slot)
 {
     return fl_arena_printf(&t->mem, "%s" FL_GRAD_SUFFIX, slot->name);
 }
@@ -167,7 +167,7 @@ static const char *var_grad(trial *t, const fl_var *v)
     return fl_arena_printf(&t->mem, "%s" FL_GRAD_SUFFIX, v->name);
 }
 
-static void push_vars(arg_vec *out, const fl_slot *slot, const fl_args *args)
+static void push_vars(arg_vec *out, const fl_op_slot *slot, const fl_args *args)
 {
     for (int i = 0; i < args->n; i++)
         fl_vec_push(out, ((fl_arg){ slot->name, args->vars[i]->name }));

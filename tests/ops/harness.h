@@ -11,7 +11,7 @@
 #include "base/vec.h"
 #include "ir/program.h"
 
-#define CALL_SLOTS_MAX (3 * FL_SLOTS_MAX)
+#define CALL_SLOTS_MAX (3 * FL_OP_SLOTS_MAX)
 
 typedef struct trial {
     const fl_op *op;
@@ -20,7 +20,7 @@ typedef struct trial {
     fl_program *program;
     fl_op_node *node, *grad_node; /* grad_node: NULL without a gradient */
     fl_arena mem;
-    fl_targs in[FL_SLOTS_MAX]; /* as drawn; no call changes them */
+    fl_targs in[FL_OP_SLOTS_MAX]; /* as drawn; no call changes them */
     void *keep;
     void (*keep_free)(void *keep);
     fl_comm *comm;

@@ -1,0 +1,319 @@
+/* data.h - ways for data to come in: feeder, reader, dataset.
+ *
+ *   feeder    the caller hands over samples or arrays for each step
+ *   reader    generators run in threads or processes of their own and stay
+ *             ahead of the training
+ *   dataset   files of a format are read, parsed and cut into batches by
+ *             threads that belong to no file and to no training thread
+ *
+ * All three give the same thing, an array of fl_feed that any run takes
+ * (executor.h). What they feed is described by slots.
+ */
+#ifndef FLOTILLA_DATA_H
+#define FLOTILLA_DATA_H
+
+#include <stdio.h>
+
+#include "flotilla/executor.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* --- slots --------------------------------------------------------------- */
+
+typedef enum fl_slot_kind { FL_SLOT_IDS, FL_SLOT_FLOATS } fl_slot_kind;
+
+/* One column of the data. Ids are 64-bit and are fed as int64, bit by bit. */
+typedef struct fl_slot {
+    const char *name;
+    fl_slot_kind kind;
+    uint32_t width;  /* values that every record has; 0: any number (ragged) */
+    uint64_t height; /* ids are below it; 0: any id */
+} fl_slot;
+
+/* --- feeder -------------------------------------------------------------- */
+
+typedef struct fl_feeder fl_feeder;
+
+/* For variables of a program made by fl_data: int64 or float32, ragged with
+   lod_level 1. Owner thread only. */
+FL_API FL_MUST_CHECK
+fl_status fl_feeder_new(fl_feeder **out, fl_program *p,
+                        const char *const *names, size_t n_names);
+FL_API void fl_feeder_free(fl_feeder *f);
+
+/* Starts a batch; what the last one gave is no longer valid. */
+FL_API void fl_feeder_begin(fl_feeder *f);
+
+/* Sample by sample: each variable once, in any order, then the end. A dense
+   variable takes exactly its number of values. */
+FL_API FL_MUST_CHECK
+fl_status fl_feeder_ids(fl_feeder *f, const char *name, const uint64_t *ids,
+                        size_t n);
+FL_API FL_MUST_CHECK
+fl_status fl_feeder_floats(fl_feeder *f, const char *name, const float *x,
+                           size_t n);
+FL_API FL_MUST_CHECK
+fl_status fl_feeder_end_sample(fl_feeder *f);
+
+/* Or a whole column at a time. Any number type: it is converted when every
+   value fits, and an error names the first that does not. Values of a dense
+   array [rows, ...]; of a ragged one n_rows lists behind one another. */
+FL_API FL_MUST_CHECK
+fl_status fl_feeder_dense(fl_feeder *f, const char *name, fl_dtype dtype,
+                          const void *data, size_t n_rows);
+FL_API FL_MUST_CHECK
+fl_status fl_feeder_ragged(fl_feeder *f, const char *name, fl_dtype dtype,
+                           const void *data, const size_t *lens, size_t n_rows);
+
+/* The batch: one feed per name, in the order of the names, borrowed until the
+   next begin. Fails when columns are missing or differ in their rows. */
+FL_API FL_MUST_CHECK
+fl_status fl_feeder_feeds(fl_feeder *f, const fl_feed **feeds, size_t *n_rows);
+
+/* --- reader -------------------------------------------------------------- */
+
+typedef struct fl_reader fl_reader;
+
+/* Puts one sample (or, as a batch generator, one whole batch) into the feeder
+   and returns FL_OK; sets *end when there is none. `worker` is the number of
+   the thread or process that asks, from 0; each produces a share of its own. */
+typedef fl_status (*fl_generator)(void *arg, int worker, fl_feeder *into,
+                                  bool *end);
+
+typedef enum fl_reader_workers {
+    FL_READER_THREADS,
+    FL_READER_PROCESSES /* forked at start; batches come by shared memory */
+} fl_reader_workers;
+
+typedef struct fl_reader_args {
+    int reserved;
+    size_t capacity;           /* batches that may wait; 0: 4 per worker */
+    fl_reader_workers workers; /* default threads */
+    int n_workers;             /* 0: 1 */
+    bool ordered; /* batch i comes from worker i % n; else as they are done */
+    size_t batch_bytes_max; /* of a process's batch; 0: 64 MB */
+} fl_reader_args;
+
+#define fl_reader_new(out, program, names, n_names, ...)                       \
+    fl_reader_new_with(out, program, names, n_names,                           \
+                       &(fl_reader_args){ .reserved = 0, __VA_ARGS__ })
+FL_API FL_MUST_CHECK
+fl_status fl_reader_new_with(fl_reader **out, fl_program *p,
+                             const char *const *names, size_t n_names,
+                             const fl_reader_args *args);
+
+/* Stops the workers if they run. */
+FL_API void fl_reader_free(fl_reader *r);
+
+/* Where samples come from: one at a time, cut into batches of batch_size
+   (drop_last leaves out a last short one), or batch by batch. */
+FL_API void fl_reader_decorate_sample_generator(fl_reader *r, fl_generator fn,
+                                                void *arg, size_t batch_size,
+                                                bool drop_last);
+FL_API void fl_reader_decorate_batch_generator(fl_reader *r, fl_generator fn,
+                                               void *arg);
+
+/* Begins an epoch; reset ends it early or after its end, so that it can be
+   started again. */
+FL_API FL_MUST_CHECK
+fl_status fl_reader_start(fl_reader *r);
+FL_API void fl_reader_reset(fl_reader *r);
+
+/* The next batch, or *feeds NULL at the end of the data. Several threads may
+   ask, each with a consumer number of its own below 1024; a batch is borrowed
+   until that consumer asks again. A failed generator or a dead process is an
+   error that names the worker. */
+FL_API FL_MUST_CHECK
+fl_status fl_reader_next(fl_reader *r, int consumer, const fl_feed **feeds,
+                         size_t *n_rows);
+
+/* --- dataset ------------------------------------------------------------- */
+
+typedef struct fl_dataset fl_dataset;
+
+/* kind: "QueueDataset" (files stream through) or "InMemoryDataset". Belongs to
+   the caller; freed before its context. One thread sets it up. */
+FL_API FL_MUST_CHECK
+fl_status fl_dataset_new(fl_dataset **out, fl_ctx *c, const char *kind);
+FL_API void fl_dataset_free(fl_dataset *d);
+
+/* Files, directories (all files in them, by name) and globs. */
+FL_API FL_MUST_CHECK
+fl_status fl_dataset_set_filelist(fl_dataset *d, const char *const *paths,
+                                  size_t n_paths);
+FL_API void fl_dataset_set_batch_size(fl_dataset *d, size_t n); /* 32 */
+FL_API void fl_dataset_set_thread(fl_dataset *d, int n);        /* reading, 1 */
+
+/* Variables of the program in the order of the slots of a line; ids are checked
+   against the height of the tables that look them up. */
+FL_API FL_MUST_CHECK
+fl_status fl_dataset_set_use_var(fl_dataset *d, fl_program *p,
+                                 const char *const *names, size_t n_names);
+
+/* The same without a program. */
+FL_API FL_MUST_CHECK
+fl_status fl_dataset_set_slots(fl_dataset *d, const fl_slot *slots,
+                               size_t n_slots);
+
+/* NAME or NAME:key=value,key=value; fl_format_help lists them. The default is
+   "multislot". A format that describes itself (a header, a column description)
+   needs no slots; they are there once files are set. */
+FL_API FL_MUST_CHECK
+fl_status fl_dataset_set_format(fl_dataset *d, const char *spec);
+
+/* A shell command that gets the bytes of each file on its standard input and
+   gives the text on its output; "cat", "" and NULL mean none. */
+FL_API void fl_dataset_set_pipe_command(fl_dataset *d, const char *command);
+
+/* A directory for binary columns: written on the first pass over a file, read
+   instead of it afterwards as long as file and settings are the same. NULL:
+   none. */
+FL_API void fl_dataset_set_cache(fl_dataset *d, const char *directory);
+FL_API void fl_dataset_set_seed(fl_dataset *d, uint64_t seed);
+
+/* InMemoryDataset. preload starts to load and returns; wait_preload_done
+   ends it and gives its error. */
+FL_API FL_MUST_CHECK
+fl_status fl_dataset_load_into_memory(fl_dataset *d);
+FL_API FL_MUST_CHECK
+fl_status fl_dataset_preload_into_memory(fl_dataset *d, int n_threads);
+FL_API FL_MUST_CHECK
+fl_status fl_dataset_wait_preload_done(fl_dataset *d);
+FL_API FL_MUST_CHECK
+fl_status fl_dataset_local_shuffle(fl_dataset *d);
+/* In one process this is the local shuffle. */
+FL_API FL_MUST_CHECK
+fl_status fl_dataset_global_shuffle(fl_dataset *d, int n_threads);
+/* Deals the values of these slots anew among the records, each slot apart. */
+FL_API FL_MUST_CHECK
+fl_status fl_dataset_slots_shuffle(fl_dataset *d, const char *const *slots,
+                                   size_t n_slots);
+FL_API void fl_dataset_release_memory(fl_dataset *d);
+FL_API uint64_t fl_dataset_get_memory_data_size(const fl_dataset *d);
+FL_API uint64_t fl_dataset_get_shuffle_data_size(const fl_dataset *d);
+/* Bytes that the loaded records take, all told. */
+FL_API uint64_t fl_dataset_memory_bytes(const fl_dataset *d);
+
+/* What the last pass saw. */
+typedef struct fl_dataset_stats {
+    uint64_t files, empty_files, lines, records, bad_lines;
+    uint64_t bytes;        /* of text after decompression, or of the cache */
+    uint64_t cached_files; /* read from the cache */
+    double wait_seconds;   /* all consumers together, for input */
+} fl_dataset_stats;
+FL_API fl_dataset_stats fl_dataset_stats_get(const fl_dataset *d);
+
+/* Batches by hand: begin a pass, ask until *feeds is NULL, end it. Several
+   threads may ask, each with its own consumer number below n_consumers; a batch
+   is borrowed until that consumer asks again. */
+FL_API FL_MUST_CHECK
+fl_status fl_dataset_begin(fl_dataset *d, int n_consumers);
+FL_API FL_MUST_CHECK
+fl_status fl_dataset_next(fl_dataset *d, int consumer, const fl_feed **feeds,
+                          size_t *n_rows);
+FL_API void fl_dataset_end(fl_dataset *d);
+
+/* The slots in their order, borrowed. */
+FL_API const fl_slot *fl_dataset_slots(const fl_dataset *d, size_t *n_slots);
+
+/* The formats with their options, or one of them; NULL when there is no such
+   one. Free with fl_text_free. */
+FL_API char *fl_format_help(const char *name);
+
+/* --- vocabulary ---------------------------------------------------------- */
+
+/* Counts the words of text files and writes those seen more than min_count
+   times, most frequent first, as lines "word count": what the format word2vec
+   numbers words by. */
+typedef struct fl_vocabulary_args {
+    int reserved;
+    uint64_t min_count;
+    bool keep_case; /* else A-Z become a-z, and only those are kept */
+    bool unknown;   /* rare words count as <UNK>, else they are dropped */
+    const char *pipe_command; /* as fl_dataset_set_pipe_command */
+} fl_vocabulary_args;
+#define fl_vocabulary_build(paths, n_paths, out_path, n_words, ...)            \
+    fl_vocabulary_build_with(                                                  \
+        paths, n_paths, out_path, n_words,                                     \
+        &(fl_vocabulary_args){ .reserved = 0, __VA_ARGS__ })
+FL_API FL_MUST_CHECK
+fl_status fl_vocabulary_build_with(const char *const *paths, size_t n_paths,
+                                   const char *out_path, uint64_t *n_words,
+                                   const fl_vocabulary_args *args);
+
+/* --- records as text ----------------------------------------------------- */
+
+/* Writes records in a format, for conversion and printing. Formats that cannot
+   be written refuse. */
+typedef struct fl_record_printer fl_record_printer;
+FL_API FL_MUST_CHECK
+fl_status fl_record_printer_new(fl_record_printer **out, const fl_slot *slots,
+                                size_t n_slots, const char *format_spec);
+FL_API void fl_record_printer_free(fl_record_printer *p);
+/* Lines that come before the records, "" for most formats; borrowed. */
+FL_API const char *fl_record_printer_head(fl_record_printer *p);
+/* Record i of a batch as one line, newline included; borrowed until the next
+   call. */
+FL_API FL_MUST_CHECK
+fl_status fl_record_printer_line(fl_record_printer *p, const fl_feed *feeds,
+                                 size_t i, const char **text);
+
+/* --- training ------------------------------------------------------------ */
+
+/* Called every period_secs by a thread of its own with the fetched values of
+   the newest batch; views, valid for the call. */
+typedef void (*fl_fetch_handler)(void *arg, const fl_tensor *fetched,
+                                 size_t n_fetches);
+
+typedef struct fl_dataset_run_args {
+    int reserved;
+    int thread; /* training threads; 0: as many as the dataset reads with */
+    const char *const *fetch_list;
+    const char *const *fetch_info; /* what they are called; NULL: their names */
+    size_t n_fetches;
+    int print_period; /* batches of thread 0 between lines; 0: 100, -1: never */
+    fl_fetch_handler fetch_handler;
+    void *fetch_arg;
+    double period_secs; /* 0: 60 */
+    /* Shown in the progress when given: a loss and an AUC among the program's
+       variables (the AUC is counted anew, from the pass's first batch), and how
+       many records there are (0: not known, no time left is shown). */
+    const char *loss, *auc;
+    uint64_t total_records;
+    FILE *progress; /* where it is shown; NULL: nowhere */
+    bool debug;     /* time per operator on the progress stream at the end */
+} fl_dataset_run_args;
+
+typedef struct fl_dataset_report {
+    uint64_t samples, batches;
+    double seconds;
+    double wait_seconds; /* waiting for input, per thread on average */
+    double loss;         /* mean over the samples; NaN without a loss */
+    double auc;          /* the last value; NaN without one */
+} fl_dataset_report;
+
+/* One pass over the data with hogwild threads. infer runs the program without
+   updating anything. report may be NULL. */
+#define fl_train_from_dataset(e, program, dataset, report, ...)                \
+    fl_train_from_dataset_with(                                                \
+        e, program, dataset, report,                                           \
+        &(fl_dataset_run_args){ .reserved = 0, __VA_ARGS__ })
+FL_API FL_MUST_CHECK
+fl_status fl_train_from_dataset_with(fl_executor *e, fl_program *p,
+                                     fl_dataset *d, fl_dataset_report *report,
+                                     const fl_dataset_run_args *args);
+#define fl_infer_from_dataset(e, program, dataset, report, ...)                \
+    fl_infer_from_dataset_with(                                                \
+        e, program, dataset, report,                                           \
+        &(fl_dataset_run_args){ .reserved = 0, __VA_ARGS__ })
+FL_API FL_MUST_CHECK
+fl_status fl_infer_from_dataset_with(fl_executor *e, fl_program *p,
+                                     fl_dataset *d, fl_dataset_report *report,
+                                     const fl_dataset_run_args *args);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,88 @@
+/* dataset.c - datasets for the variables of a program. */
+#include "api/ctx.h"
+#include "api/slots.h"
+#include "data/dataset.h"
+
+fl_status fl_dataset_new(fl_dataset **out, fl_ctx *c, const char *kind)
+{
+    return fl_dataset_make(out, &c->conf, kind);
+}
+
+/* --- heights ------------------------------------------------------------- */
+
+static bool has_var(const fl_args *args, const fl_var *v)
+{
+    for (int i = 0; i < args->n; i++)
+        if (args->vars[i] == v)
+            return true;
+    return false;
+}
+
+/* Rows of the table in which the operator looks the variable up; 0 when it
+   looks up nothing there, or when the table has any row. */
+static uint64_t height_in(const fl_op_node *n, const fl_var *v)
+{
+    int64_t rows = 0;
+    bool is_looked_up = false;
+    char buf[FL_SLOT_NAME_MAX];
+
+    for (int i = 0; i < fl_node_n_in(n); i++) {
+        const char *slot = fl_node_in_name(n, i, buf);
+
+        if (!strcmp(slot, "Ids"))
+            is_looked_up = has_var(&n->in[i], v);
+        if (!strcmp(slot, "W") && n->in[i].n)
+            rows = n->in[i].vars[0]->meta.shape.dim[0];
+    }
+    return is_looked_up && rows > 0 ? (uint64_t)rows : 0;
+}
+
+/* An id has to be in all the tables that are asked for it. */
+static uint64_t height_of(const fl_program *p, const fl_var *v)
+{
+    uint64_t least = 0;
+
+    for (size_t b = 0; b < p->blocks.len; b++)
+        for (const fl_op_node *n = p->blocks.data[b]->first; n; n = n->next) {
+            uint64_t height = height_in(n, v);
+
+            if (height && (!least || height < least))
+                least = height;
+        }
+    return least;
+}
+
+/* --- variables ----------------------------------------------------------- */
+
+static fl_status resolve(fl_program *p, const char *const *names, size_t n,
+                         fl_slot *slots, fl_shape *shapes)
+{
+    FL_TRY(fl_slots_of_vars(p, names, n, slots));
+    for (size_t i = 0; i < n; i++) {
+        const fl_var *v = fl_program_var(p, names[i]);
+
+        if (!(v->flags & FL_VAR_DATA))
+            FL_FAIL(FL_ERR_INVAL,
+                    "variable %s is computed or learned, not fed; a dataset "
+                    "feeds variables that fl_data made",
+                    names[i]);
+        shapes[i] = v->meta.shape;
+        if (slots[i].kind == FL_SLOT_IDS)
+            slots[i].height = height_of(p, v);
+    }
+    return FL_OK;
+}
+
+fl_status fl_dataset_set_use_var(fl_dataset *d, fl_program *p,
+                                 const char *const *names, size_t n_names)
+{
+    fl_slot *slots = fl_alloc(n_names * sizeof(*slots));
+    fl_shape *shapes = fl_alloc(n_names * sizeof(*shapes));
+    fl_status st = resolve(p, names, n_names, slots, shapes);
+
+    if (!st)
+        st = fl_dataset_set_shaped_slots(d, slots, shapes, n_names);
+    fl_free(slots);
+    fl_free(shapes);
+    return fl_err_ctx(st, "fl_dataset_set_use_var");
+}

@@ -1,0 +1,56 @@
+/* feeder.c - feeders and readers for the variables of a program. */
+#include "api/slots.h"
+#include "base/alloc.h"
+#include "data/feeder.h"
+#include "data/reader.h"
+
+/* The variables as the data layer takes them. */
+typedef struct feed_vars {
+    fl_slot *slots;
+    fl_shape *shapes;
+} feed_vars;
+
+static void release_vars(feed_vars *v)
+{
+    fl_free(v->slots);
+    fl_free(v->shapes);
+}
+
+static fl_status find_vars(feed_vars *v, fl_program *p,
+                           const char *const *names, size_t n)
+{
+    if (!n || n > FL_SLOTS_MAX)
+        FL_FAIL(FL_ERR_INVAL, "%zu variables to feed: give 1 to %d", n,
+                FL_SLOTS_MAX);
+    v->slots = fl_alloc(n * sizeof(*v->slots));
+    v->shapes = fl_alloc(n * sizeof(*v->shapes));
+    FL_TRY(fl_slots_of_vars(p, names, n, v->slots));
+    for (size_t i = 0; i < n; i++)
+        v->shapes[i] = fl_var_shape(fl_program_var(p, names[i]));
+    return FL_OK;
+}
+
+fl_status fl_feeder_new(fl_feeder **out, fl_program *p,
+                        const char *const *names, size_t n_names)
+{
+    feed_vars v = { 0 };
+    fl_status st = find_vars(&v, p, names, n_names);
+
+    if (!st)
+        st = fl_feeder_make(out, v.slots, v.shapes, n_names);
+    release_vars(&v);
+    return fl_err_ctx(st, "feeder");
+}
+
+fl_status fl_reader_new_with(fl_reader **out, fl_program *p,
+                             const char *const *names, size_t n_names,
+                             const fl_reader_args *args)
+{
+    feed_vars v = { 0 };
+    fl_status st = find_vars(&v, p, names, n_names);
+
+    if (!st)
+        st = fl_reader_make(out, v.slots, v.shapes, n_names, args);
+    release_vars(&v);
+    return fl_err_ctx(st, "reader");
+}

@@ -1,0 +1,181 @@
+/* scan_fast.h - the numbers of scan.h for loops that cannot afford a call.
+ *
+ * Only the common forms are read here, the rest is left to scan.c: decimals of
+ * up to seven digits, floats of up to 18 digits without an exponent. For these
+ * functions a byte that is no part of a number must stand behind it, and ten
+ * bytes must be readable wherever a number begins; the text of a line is so
+ * (format.h). False leaves *at as it is.
+ *
+ * Eight bytes are looked at as one word, their first byte lowest. A byte that
+ * is no digit leaves a mark in the highest bit of its place, so the number of
+ * leading digits is a count of zeros, and three products make their value.
+ *
+ * A place in the text stays in a register as long as no call gets its address;
+ * so calls get that of a copy.
+ */
+#ifndef FL_DATA_SCAN_FAST_H
+#define FL_DATA_SCAN_FAST_H
+
+#include <stddef.h>
+#include <string.h>
+
+#include "data/scan.h"
+
+#define FL_EVERY_BYTE UINT64_C(0x0101010101010101)
+#define FL_LIKELY(x) __builtin_expect(!!(x), 1)
+#define FL_UNLIKELY(x) __builtin_expect(!!(x), 0)
+#define FL_HOT static inline __attribute__((always_inline))
+
+/* Digits that fit into an int64, whatever they are. */
+#define FL_DIGITS_I64 18
+
+/* 10^0 and so on as the nearest doubles; up to 10^22 they are exact. */
+#define FL_TENS 65
+extern const double fl_tens[FL_TENS];
+
+/* 10^0, 10^-1 and so on as the nearest doubles. */
+extern const double fl_tenths[FL_DIGITS_I64 + 1];
+
+static inline uint64_t fl_load8(const char *s)
+{
+    uint64_t w;
+
+    memcpy(&w, s, sizeof(w));
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    w = __builtin_bswap64(w);
+#endif
+    return w;
+}
+
+/* Above 9: no digit. */
+static inline unsigned fl_digit(const char *s)
+{
+    return (unsigned)(unsigned char)*s - '0';
+}
+
+/* A mark in the first byte of w that is no digit; those behind it may have one
+   without reason. */
+static inline uint64_t fl_no_digits(uint64_t w)
+{
+    uint64_t t = w ^ 0x30 * FL_EVERY_BYTE;
+
+    return ((t + 0x76 * FL_EVERY_BYTE) | t) & 0x80 * FL_EVERY_BYTE;
+}
+
+/* Number of the first byte that has a mark. */
+static inline uint64_t fl_first_byte(uint64_t marks)
+{
+    return (unsigned)__builtin_ctzll(marks) / 8;
+}
+
+/* Value of eight digits; bytes of zero may stand for the first ones. */
+static inline uint64_t fl_eight_digits(uint64_t w)
+{
+    w = (w & 0x0f * FL_EVERY_BYTE) * 2561 >> 8;
+    w = (w & UINT64_C(0x00ff00ff00ff00ff)) * 6553601 >> 16;
+    return (w & UINT64_C(0x0000ffff0000ffff)) * UINT64_C(42949672960001) >> 32;
+}
+
+/* The first one to seven digits as a number; false for anything else. Where a
+   number ends is what the next one waits for, so it is told by the one bit that
+   digits have and blanks, tabs and ends of lines lack; that all bytes before it
+   are digits is found out aside. */
+FL_HOT bool fl_short_u64(const char **at, uint64_t *out)
+{
+    uint64_t w = fl_load8(*at), stop = ~w & 0x10 * FL_EVERY_BYTE;
+    uint64_t no_digits = fl_no_digits(w);
+    uint64_t n;
+
+    if (FL_UNLIKELY(!stop))
+        return false;
+    n = fl_first_byte(stop);
+    if (FL_UNLIKELY(!n || fl_first_byte(no_digits) != n))
+        return false;
+    *out = fl_eight_digits(w << (64 - 8 * n));
+    *at += n;
+    return true;
+}
+
+/* As fl_scan_u64. */
+FL_HOT bool fl_fast_u64(const char **at, const char *end, uint64_t *out)
+{
+    const char *copy;
+    uint64_t id;
+
+    if (FL_LIKELY(fl_short_u64(at, out)))
+        return true;
+    copy = *at;
+    if (!fl_scan_u64(&copy, end, &id))
+        return false;
+    *at = copy;
+    *out = id;
+    return true;
+}
+
+/* True when x, which is off by less than four units in the last place of a
+   double, has the nearest float of the true value as its own nearest: halfway
+   between two floats is not that near. x is in the range of normal floats. */
+static inline bool fl_rounds_alike(double x)
+{
+    uint64_t bits;
+
+    memcpy(&bits, &x, sizeof(bits));
+    return (bits & 0x1fffffff) - (0x10000000 - 4) > 8;
+}
+
+/* One digit, and a point with up to seven more or none: what scaled values look
+   like. No branch depends on how many there are, since that differs from value
+   to value. False for anything else.
+   A number m / 10^n with n <= 7 that is below 10 is never the middle of two
+   floats, and is away from it by 1 / (10^7 2^25) of itself or more; the product
+   is wrong by 2^-52 at most. So its nearest float is always the right one. */
+FL_HOT bool fl_unit_f32(const char **at, float *out)
+{
+    static const uint32_t tens[] = { 1,     10,     100,     1000,
+                                     10000, 100000, 1000000, 10000000 };
+    const char *s = *at;
+    uint64_t point = s[1] == '.';
+    uint64_t w = fl_load8(s + 2), stop = ~w & 0x10 * FL_EVERY_BYTE;
+    uint64_t n, digits;
+    uint32_t m;
+
+    if (FL_UNLIKELY(!stop))
+        return false;
+    n = fl_first_byte(stop) & (0 - point);
+    digits = w << (56 - 8 * n) << 8 | (0x30 * FL_EVERY_BYTE >> 8 * n);
+    if (FL_UNLIKELY(fl_digit(s) > 9 || n < point || fl_no_digits(digits)))
+        return false;
+    m = fl_digit(s) * tens[n] + (uint32_t)fl_eight_digits(digits);
+    *at = s + 1 + point + n;
+    *out = (float)((double)m * fl_tenths[n]);
+    return true;
+}
+
+/* A float of up to 18 digits. Neither sees an exponent: the caller looks at the
+   byte behind. */
+FL_HOT bool fl_short_f32(const char **at, float *out)
+{
+    bool minus = **at == '-';
+    const char *s = *at + minus, *first = s, *point;
+    uint64_t m = 0; /* wraps where there are too many digits */
+    unsigned d;
+    double x;
+
+    for (; (d = fl_digit(s)) <= 9; s++)
+        m = m * 10 + d;
+    point = s;
+    if (*s == '.')
+        for (s++; (d = fl_digit(s)) <= 9; s++)
+            m = m * 10 + d;
+    if (FL_UNLIKELY(s - first > FL_DIGITS_I64 || point == first ||
+                    s == point + 1))
+        return false;
+    x = (double)(int64_t)m * fl_tenths[s - point - (s != point)];
+    if (FL_UNLIKELY(!fl_rounds_alike(x)))
+        return false;
+    *at = s;
+    *out = (float)(minus ? -x : x);
+    return true;
+}
+
+#endif

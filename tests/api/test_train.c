@@ -1,0 +1,362 @@
+/* test_train.c - passes over datasets: training, inference, what is told. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "api/progress.h"
+#include "api.h"
+#include "flotilla/flotilla.h"
+
+#define ROWS 3000
+
+#define assert_fails(expr, words)                                              \
+    do {                                                                       \
+        assert_true(expr);                                                     \
+        assert_said(words);                                                    \
+    } while (0)
+
+/* A regression that a line of the data makes exact: y = 2 a - b. */
+typedef struct fixture {
+    char dir[64], path[96];
+    fl_ctx *ctx;
+    fl_executor *exe;
+    fl_var *loss;
+    fl_dataset *data;
+} fixture;
+
+static const char *const names[] = { "x", "y" };
+
+static void write_lines(const char *path, int n)
+{
+    FILE *f = fopen(path, "w");
+
+    assert_non_null(f);
+    for (int i = 0; i < n; i++) {
+        double a = (i * 7 % 101) / 101.0, b = (i * 13 % 97) / 97.0;
+
+        fprintf(f, "2 %.6f %.6f 1 %.6f\n", a, b, 2 * a - b);
+    }
+    assert_int_equal(fclose(f), 0);
+}
+
+static void build_net(fixture *f)
+{
+    const int64_t two[] = { -1, 2 }, one[] = { -1, 1 };
+    fl_var *x, *y;
+
+    f->ctx = fl_ctx_new();
+    assert_non_null(f->ctx);
+    x = fl_data(f->ctx, "x", FL_DTYPE_F32, 2, two, 0);
+    y = fl_data(f->ctx, "y", FL_DTYPE_F32, 2, one, 0);
+    f->loss = fl_mean(fl_square_error_cost(fl_fc(x, 1), y));
+    assert_non_null(f->loss);
+    assert_ok(fl_minimize(fl_optimizer_new(f->ctx, "sgd", "learning_rate=0.1"),
+                          f->loss));
+    f->exe = fl_executor_new(f->ctx);
+    assert_ok(fl_run(f->exe, fl_default_startup_program(f->ctx), NULL));
+}
+
+static void open_data(fixture *f, const char *kind)
+{
+    const char *path = f->path;
+
+    assert_ok(fl_dataset_new(&f->data, f->ctx, kind));
+    assert_ok(fl_dataset_set_use_var(f->data, fl_default_main_program(f->ctx),
+                                     names, 2));
+    assert_ok(fl_dataset_set_filelist(f->data, &path, 1));
+    fl_dataset_set_batch_size(f->data, 10);
+}
+
+static int set_up(void **state)
+{
+    fixture *f = calloc(1, sizeof(*f));
+
+    strcpy(f->dir, "/tmp/flotilla-train-XXXXXX");
+    assert_non_null(mkdtemp(f->dir));
+    snprintf(f->path, sizeof(f->path), "%s/data", f->dir);
+    write_lines(f->path, ROWS);
+    build_net(f);
+    open_data(f, "QueueDataset");
+    *state = f;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    fixture *f = *state;
+
+    fl_dataset_free(f->data);
+    fl_executor_free(f->exe);
+    fl_ctx_free(f->ctx);
+    unlink(f->path);
+    rmdir(f->dir);
+    free(f);
+    return 0;
+}
+
+static float first_weight(const fixture *f)
+{
+    fl_tensor w;
+
+    assert_ok(fl_get_value(f->ctx, "fc_0.w_0", &w));
+    return *(const float *)w.data;
+}
+
+static fl_program *main_of(const fixture *f)
+{
+    return fl_default_main_program(f->ctx);
+}
+
+/* --- training ------------------------------------------------------------ */
+
+static void a_pass_trains_on_every_record(void **state)
+{
+    fixture *f = *state;
+    fl_dataset_report first, last;
+
+    assert_ok(fl_train_from_dataset(f->exe, main_of(f), f->data, &first,
+                                    .loss = fl_var_name(f->loss)));
+    assert_ok(fl_train_from_dataset(f->exe, main_of(f), f->data, &last,
+                                    .loss = fl_var_name(f->loss)));
+    assert_int_equal(first.samples, ROWS);
+    assert_int_equal(first.batches, ROWS / 10);
+    assert_true(last.loss < first.loss && last.loss < 1e-3);
+    assert_true(first.seconds > 0 && isnan(first.auc));
+    assert_true(first.wait_seconds >= 0);
+    assert_int_equal(fl_global_step(f->ctx), 2 * ROWS / 10);
+}
+
+static void threads_share_the_records(void **state)
+{
+    fixture *f = *state;
+    fl_dataset_report r;
+
+    fl_dataset_set_thread(f->data, 3);
+    assert_ok(fl_train_from_dataset(f->exe, main_of(f), f->data, &r,
+                                    .thread = 4, .loss = fl_var_name(f->loss)));
+    assert_int_equal(r.samples, ROWS);
+    assert_int_equal(fl_global_step(f->ctx), r.batches);
+}
+
+static void records_in_memory_train_like_a_queue(void **state)
+{
+    fixture *f = *state;
+    fl_dataset_report r;
+
+    fl_dataset_free(f->data);
+    open_data(f, "InMemoryDataset");
+    assert_ok(fl_dataset_load_into_memory(f->data));
+    assert_ok(fl_dataset_local_shuffle(f->data));
+    for (int pass = 0; pass < 2; pass++)
+        assert_ok(fl_train_from_dataset(f->exe, main_of(f), f->data, &r,
+                                        .thread = 2,
+                                        .loss = fl_var_name(f->loss)));
+    assert_int_equal(r.samples, ROWS);
+    assert_true(r.loss < 1e-2);
+}
+
+static void inference_changes_nothing(void **state)
+{
+    fixture *f = *state;
+    float before = first_weight(f);
+    fl_dataset_report r;
+
+    assert_ok(fl_infer_from_dataset(f->exe, main_of(f), f->data, &r,
+                                    .thread = 2, .loss = fl_var_name(f->loss)));
+    assert_int_equal(r.samples, ROWS);
+    assert_false(isnan(r.loss));
+    assert_float_equal(first_weight(f), before, 0);
+    assert_int_equal(fl_global_step(f->ctx), 0);
+}
+
+/* --- what is told -------------------------------------------------------- */
+
+static char *text_of(FILE *stream)
+{
+    char *text = calloc(1, 1 << 16);
+
+    rewind(stream);
+    assert_true(fread(text, 1, (1 << 16) - 1, stream) > 0);
+    return text;
+}
+
+static void fetches_are_printed_by_period(void **state)
+{
+    fixture *f = *state;
+    FILE *out = tmpfile();
+    const char *fetch[] = { fl_var_name(f->loss) };
+    const char *info[] = { "cost" };
+    char *text;
+
+    assert_ok(fl_train_from_dataset(f->exe, main_of(f), f->data, NULL,
+                                    .fetch_list = fetch, .fetch_info = info,
+                                    .n_fetches = 1, .print_period = 150,
+                                    .progress = out));
+    text = text_of(out);
+    assert_non_null(strstr(text, "batch 150: cost "));
+    assert_non_null(strstr(text, "batch 300: cost "));
+    assert_null(strstr(text, "batch 100:"));
+    assert_non_null(strstr(text, "3.00k samples, "));
+    assert_null(strchr(text, '\r'));
+    free(text);
+    fclose(out);
+}
+
+static void the_profile_comes_with_debug(void **state)
+{
+    fixture *f = *state;
+    FILE *out = tmpfile();
+    char *text;
+
+    assert_ok(fl_train_from_dataset(f->exe, main_of(f), f->data, NULL,
+                                    .debug = true, .progress = out));
+    text = text_of(out);
+    assert_non_null(strstr(text, "sgd"));
+    assert_string_equal(fl_ctx_get(f->ctx, "profile"), "false");
+    free(text);
+    fclose(out);
+}
+
+typedef struct handled {
+    int calls;
+    float last;
+} handled;
+
+static void handle(void *arg, const fl_tensor *fetched, size_t n)
+{
+    handled *h = arg;
+
+    assert_int_equal(n, 1);
+    h->calls++;
+    h->last = *(const float *)fetched[0].data;
+}
+
+/* A pipe that is slow enough for the watcher to wake up several times. */
+static void a_fetch_handler_is_called_by_period(void **state)
+{
+    fixture *f = *state;
+    const char *fetch[] = { fl_var_name(f->loss) };
+    handled h = { .last = -1 };
+
+    fl_dataset_set_pipe_command(f->data, "head -n 500; sleep 1; cat; sleep 1");
+    assert_ok(fl_train_from_dataset(f->exe, main_of(f), f->data, NULL,
+                                    .fetch_list = fetch, .n_fetches = 1,
+                                    .print_period = -1, .fetch_handler = handle,
+                                    .fetch_arg = &h, .period_secs = 0.1));
+    assert_true(h.calls >= 1);
+    assert_true(h.last >= 0);
+}
+
+static void progress_lines_are_for_people(void **state)
+{
+    fl_progress_state s = { .samples = 1204000,
+                            .total = 2800000,
+                            .seconds = 20.7,
+                            .wait_share = 0.03,
+                            .loss = 0.45123,
+                            .auc = 0.78111 };
+    char line[256];
+
+    (void)state;
+    fl_progress_line(&s, false, line, sizeof(line));
+    assert_string_equal(line,
+                        "1.20M samples, 58.2k/s, loss 0.4512, AUC 0.7811, 3 % "
+                        "of the time waiting for input, 43 %, 0:27 left");
+    s = (fl_progress_state){
+        .samples = 999, .seconds = 3700, .loss = NAN, .auc = NAN
+    };
+    fl_progress_line(&s, true, line, sizeof(line));
+    assert_string_equal(line, "999 samples, 0/s, 1:01:40 in all");
+    fl_progress_line(&s, true, line, 12);
+    assert_string_equal(line, "999 samples");
+}
+
+/* --- what goes wrong ----------------------------------------------------- */
+
+static void a_failing_pipe_ends_the_pass_by_name(void **state)
+{
+    fixture *f = *state;
+
+    fl_dataset_set_pipe_command(f->data, "head -n 100; exit 3");
+    assert_fails(
+        fl_train_from_dataset(f->exe, main_of(f), f->data, NULL, .thread = 2),
+        "exit 3");
+}
+
+static void unknown_names_are_refused(void **state)
+{
+    fixture *f = *state;
+    const char *fetch[] = { "nothing" };
+
+    assert_fails(fl_train_from_dataset(f->exe, main_of(f), f->data, NULL,
+                                       .fetch_list = fetch, .n_fetches = 1),
+                 "nothing");
+    assert_fails(fl_train_from_dataset(f->exe, main_of(f), f->data, NULL,
+                                       .auc = "nothing"),
+                 "nothing");
+    assert_fails(
+        fl_train_from_dataset(f->exe, main_of(f), f->data, NULL, .thread = -1),
+        "-1");
+    assert_fails(fl_train_from_dataset(f->exe, main_of(f), f->data, NULL,
+                                       .n_fetches = 1),
+                 "fetch_list");
+}
+
+/* The AUC of a pass does not remember the pass before. */
+static void the_auc_of_a_pass_starts_anew(void **state)
+{
+    fixture *f = *state;
+    const int64_t two[] = { -1, 2 }, one[] = { -1, 1 };
+    const char *const vars[] = { "p", "label" };
+    const char *path = f->path;
+    FILE *file = fopen(path, "w");
+    fl_var *auc, *batch;
+    fl_dataset_report r;
+    fl_dataset *d;
+
+    for (int i = 0; i < 100; i++)
+        fprintf(file, "2 %g %g 1 %d\n", 1 - i / 100.0, i / 100.0, i % 3 == 0);
+    fclose(file);
+    auc = fl_auc(fl_data(f->ctx, "p", FL_DTYPE_F32, 2, two, 0),
+                 fl_data(f->ctx, "label", FL_DTYPE_I64, 2, one, 0), &batch);
+    assert_non_null(auc);
+    assert_ok(fl_run(f->exe, fl_default_startup_program(f->ctx), NULL));
+    assert_ok(fl_dataset_new(&d, f->ctx, "QueueDataset"));
+    assert_ok(fl_dataset_set_use_var(d, main_of(f), vars, 2));
+    assert_ok(fl_dataset_set_filelist(d, &path, 1));
+    assert_ok(fl_infer_from_dataset(f->exe, main_of(f), d, &r,
+                                    .auc = fl_var_name(auc)));
+    assert_true(r.auc > 0.4 && r.auc < 0.6);
+
+    file = fopen(path, "w");
+    for (int i = 0; i < 100; i++)
+        fprintf(file, "2 %g %g 1 %d\n", 1 - i / 100.0, i / 100.0, i >= 50);
+    fclose(file);
+    assert_ok(fl_infer_from_dataset(f->exe, main_of(f), d, &r,
+                                    .auc = fl_var_name(auc)));
+    assert_true(r.auc > 0.999);
+    fl_dataset_free(d);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(a_pass_trains_on_every_record),
+        TEST(threads_share_the_records),
+        TEST(records_in_memory_train_like_a_queue),
+        TEST(inference_changes_nothing),
+        TEST(fetches_are_printed_by_period),
+        TEST(the_profile_comes_with_debug),
+        TEST(a_fetch_handler_is_called_by_period),
+        cmocka_unit_test(progress_lines_are_for_people),
+        TEST(a_failing_pipe_ends_the_pass_by_name),
+        TEST(unknown_names_are_refused),
+        TEST(the_auc_of_a_pass_starts_anew),
+    };
+#undef TEST
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
