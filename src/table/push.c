@@ -43,6 +43,18 @@ static fl_status find_pushed(fl_group *g, void *arg)
     return FL_OK;
 }
 
+/* A short row may have grown since it was found, when its key comes twice in
+   spite of what the caller says. */
+static uint32_t ref_now(const fl_group *g, int k)
+{
+    const uint32_t *slot;
+
+    if (!g->ref[k] || !fl_ref_is_short(g->ref[k]))
+        return g->ref[k];
+    slot = fl_group_slot(g, k);
+    return slot ? *slot : 0;
+}
+
 static fl_status apply_pushed(fl_group *g, void *arg)
 {
     const push_args *a = arg;
@@ -54,6 +66,7 @@ static fl_status apply_pushed(fl_group *g, void *arg)
                               fl_push_show(a->a, i), fl_push_click(a->a, i) };
         void *row;
 
+        g->ref[k] = ref_now(g, k);
         if (!g->ref[k])
             continue;
         row = fl_partition_row(g->p, g->ref[k]);
@@ -160,9 +173,9 @@ static fl_status push_unmerged(fl_table *t, const fl_table_push_args *a)
     return st;
 }
 
+/* A push without keys is a step all the same: the rule's scalars go on, so that
+   parts of one table on several servers stay in step. */
 fl_status fl_table_push(fl_table *t, const fl_table_push_args *a)
 {
-    if (!a->n)
-        return FL_OK;
-    return a->merged ? push_merged(t, a) : push_unmerged(t, a);
+    return a->merged || !a->n ? push_merged(t, a) : push_unmerged(t, a);
 }

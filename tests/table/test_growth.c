@@ -236,12 +236,83 @@ static void wide_rows_close_up_over_many_slabs(void **state)
     free(value);
 }
 
+/* Rows of the accessor ctr grow on the way; a key that comes twice although the
+   caller says that none does must find the grown row, not the freed one. */
+static void a_key_that_comes_twice_harms_no_row(void **state)
+{
+    enum { KEYS = 100, N = 2 * KEYS, WIDTH = 4 };
+    fl_table_config c = adding_config(WIDTH, 1);
+    uint64_t keys[N];
+    float grads[N * WIDTH] = { 0 }, shows[N], out[KEYS * WIDTH];
+    fl_table_stats s;
+    fl_table *t;
+
+    (void)state;
+    c.accessor = "ctr";
+    fl_table_config_ctr(&c);
+    c.embedx_threshold = 0;
+    assert_ok(fl_table_new(&t, &c));
+    for (size_t i = 0; i < N; i++) {
+        keys[i] = i / 2;
+        shows[i] = 100;
+    }
+    for (int round = 0; round < 3; round++)
+        assert_ok(fl_table_push(t, &(fl_table_push_args){ .keys = keys,
+                                                          .grads = grads,
+                                                          .shows = shows,
+                                                          .n = N,
+                                                          .lr = 1,
+                                                          .merged = true }));
+    s = stats_of(t);
+    assert_int_equal(s.rows, KEYS);
+    assert_int_equal(s.short_rows, 0);
+    for (size_t i = 0; i < KEYS; i++)
+        keys[i] = i;
+    assert_ok(fl_table_pull(t, keys, KEYS, FL_PULL_ONLY, out));
+    for (size_t i = 0; i < KEYS * WIDTH; i++)
+        assert_true(out[i] == out[i % WIDTH]);
+    fl_table_free(t);
+}
+
+/* A part of a table that gets no key of a push stays in step with the others.
+ */
+static void a_push_without_keys_is_a_step(void **state)
+{
+    const float grads[2] = { 1, 2 };
+    const uint64_t key = 7;
+    float a[2], b[2];
+
+    (void)state;
+    for (int empty = 0; empty < 2; empty++) {
+        fl_table_config c = adding_config(2, 1);
+        fl_table_push_args push = { .lr = 0.1, .merged = true };
+        const fl_rule *adam = fl_rule_find("adam");
+        fl_table *t;
+
+        c.rule = "adam";
+        for (int i = 0; i < fl_rule_n_params(adam); i++)
+            c.p[i] = adam->params[i].value;
+        assert_ok(fl_table_new(&t, &c));
+        if (empty)
+            assert_ok(fl_table_push(t, &push));
+        push.keys = &key;
+        push.grads = grads;
+        push.n = 1;
+        assert_ok(fl_table_push(t, &push));
+        assert_ok(fl_table_pull(t, &key, 1, FL_PULL_ONLY, empty ? b : a));
+        fl_table_free(t);
+    }
+    assert_true(a[0] != b[0] && a[1] != b[1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_table_grows_step_by_step_and_shrinks_with_its_rows),
         cmocka_unit_test(a_table_that_is_replaced_over_and_over_keeps_its_size),
         cmocka_unit_test(wide_rows_close_up_over_many_slabs),
+        cmocka_unit_test(a_key_that_comes_twice_harms_no_row),
+        cmocka_unit_test(a_push_without_keys_is_a_step),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
