@@ -73,7 +73,7 @@ static inline fl_status fl_row_open(fl_row_writer *w, size_t n_values)
     fl_rows *r = w->rows;
     size_t words = s->count_words + 2 * n_values + s->n_ragged;
 
-    if (words > r->cap - r->len || r->n == r->starts_cap)
+    if (!r->words || words > r->cap - r->len || r->n == r->starts_cap)
         FL_TRY(fl_rows_reserve(r, words, 1));
     w->at = r->words + r->len;
     w->counts = (uint8_t *)w->at;
