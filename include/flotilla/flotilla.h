@@ -7,6 +7,7 @@
 #include "flotilla/layers.h"
 #include "flotilla/optimizer.h"
 #include "flotilla/program.h"
+#include "flotilla/ps.h"
 #include "flotilla/status.h"
 #include "flotilla/table.h"
 #include "flotilla/tensor.h"

@@ -486,8 +486,6 @@ static void model_push(run *r, const fl_table_push_args *a)
     model *m = &r->m;
     fl_hyper h;
 
-    if (!r->n)
-        return;
     m->hyper.lr = a->lr * m->config.lr_scale;
     if (m->rule->prepare)
         m->rule->prepare(&m->hyper);

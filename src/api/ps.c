@@ -1,0 +1,705 @@
+/* ps.c - parameter servers of the public API: calls that wait, over a client
+ * that does not (ps/client.h).
+ *
+ * A call begins a request and waits for its end on a condition of its own. It
+ * has no deadline: a link gives up a server that is lost in its own time, and
+ * the coordinator a member, and both end the request with the reason.
+ */
+#include "flotilla/ps.h"
+
+#include <inttypes.h>
+
+#include "api/ps_job.h"
+#include "base/hash.h"
+#include "base/thread.h"
+#include "ps/client.h"
+#include "ps/declare.h"
+#include "table/table.h"
+
+typedef struct declared_table {
+    char *name;
+    uint32_t dim;
+} declared_table;
+
+struct fl_ps {
+    fl_ctx *ctx;
+    fl_job job;
+    fl_client *client;
+    _Atomic uint64_t generation; /* of the next barrier */
+    atomic_bool is_started;
+
+    fl_mutex mu;
+    fl_cond idle;
+    size_t n_open; /* requests under way; guarded by mu */
+    /* Guarded by mu until the start; afterwards they do not change. */
+    fl_str text;
+    FL_VEC(declared_table) tables;
+    FL_VEC(fl_client_block) blocks;
+};
+
+struct fl_ps_request {
+    fl_ps *p;
+    fl_mutex mu;
+    fl_cond cond;
+    bool is_over; /* guarded by mu */
+    fl_err err;   /* guarded by mu */
+};
+
+/* --- waiting ---------------------------------------------------------------
+ */
+
+static void request_init(fl_ps_request *r, fl_ps *p)
+{
+    *r = (fl_ps_request){ .p = p };
+    fl_mutex_init(&r->mu);
+    fl_cond_init(&r->cond);
+    fl_lock(&p->mu);
+    p->n_open++;
+    fl_unlock(&p->mu);
+}
+
+static void request_release(fl_ps_request *r)
+{
+    fl_cond_release(&r->cond);
+    fl_mutex_release(&r->mu);
+}
+
+static void close_request(fl_ps *p)
+{
+    fl_lock(&p->mu);
+    if (--p->n_open == 0)
+        fl_cond_wake_all(&p->idle);
+    fl_unlock(&p->mu);
+}
+
+/* For fl_client_done. Whoever waits may free the request from the unlock on. */
+static void on_done(void *arg, fl_status st)
+{
+    fl_ps_request *r = arg;
+    fl_ps *p = r->p;
+
+    fl_lock(&r->mu);
+    fl_err_save(&r->err, st);
+    r->is_over = true;
+    fl_cond_wake_all(&r->cond);
+    fl_unlock(&r->mu);
+    close_request(p);
+}
+
+/* st is what the call that began the request gave: after an error nobody will
+   call on_done. */
+static fl_status wait_for(fl_ps_request *r, fl_status st)
+{
+    if (st) {
+        close_request(r->p);
+        request_release(r);
+        return st;
+    }
+    fl_lock(&r->mu);
+    while (!r->is_over)
+        fl_cond_wait(&r->cond, &r->mu);
+    fl_unlock(&r->mu);
+    request_release(r);
+    return r->err.status ? fl_err_restore(&r->err) : FL_OK;
+}
+
+/* --- connecting ------------------------------------------------------------
+ */
+
+static fl_status check_args(const fl_ps_args *a)
+{
+    int n = a->n_trainers ? a->n_trainers : 1;
+
+    if (a->listen)
+        FL_FAIL(FL_ERR_INVAL,
+                "trainer %d: listen=%s is for servers, a trainer does not "
+                "listen",
+                a->rank, a->listen);
+    if (a->rank < 0 || a->rank >= n)
+        FL_FAIL(FL_ERR_INVAL,
+                "trainer %d: the job has %d trainers, with ranks from 0 to %d",
+                a->rank, n, n - 1);
+    return FL_OK;
+}
+
+static fl_status connect_client(fl_ps *p, const fl_ps_args *a)
+{
+    const fl_conf *conf = &p->ctx->conf;
+    fl_client_options o = {
+        .servers = (const char *const *)p->job.servers.data,
+        .n_servers = (int)p->job.servers.len,
+        .n_trainers = a->n_trainers ? a->n_trainers : 1,
+        .rank = a->rank,
+        .job = conf->job,
+        .token = conf->join_token,
+        .connect_timeout_ms = (uint64_t)conf->connect_timeout_ms,
+        .restart_timeout_ms = (uint64_t)conf->restart_timeout_ms,
+        .ping_ms = (uint64_t)conf->ping_ms,
+        .suspect_ms = (uint64_t)conf->suspect_ms,
+        .max_message_bytes = (uint64_t)conf->max_message_bytes,
+        .arena_bytes = (uint64_t)conf->arena_bytes,
+    };
+
+    return fl_err_ctx(fl_client_new(&p->client, p->job.net, NULL, &o),
+                      "trainer %d", a->rank);
+}
+
+static void free_ps(fl_ps *p)
+{
+    fl_client_free(p->client);
+    fl_job_close(&p->job);
+    for (size_t i = 0; i < p->tables.len; i++)
+        fl_free(p->tables.data[i].name);
+    for (size_t i = 0; i < p->blocks.len; i++)
+        fl_free((char *)(uintptr_t)p->blocks.data[i].name);
+    fl_vec_release(&p->tables);
+    fl_vec_release(&p->blocks);
+    fl_str_release(&p->text);
+    fl_cond_release(&p->idle);
+    fl_mutex_release(&p->mu);
+    fl_free(p);
+}
+
+fl_status fl_ps_connect_with(fl_ps **out, fl_ctx *c, const fl_ps_args *args)
+{
+    fl_ps *p;
+    fl_err why;
+    fl_status st;
+
+    FL_TRY(check_args(args));
+    p = fl_alloc(sizeof(*p));
+    p->ctx = c;
+    fl_mutex_init(&p->mu);
+    fl_cond_init(&p->idle);
+    fl_str_addf(&p->text, "seed %" PRIu64 "\n", c->startup->seed);
+    st = fl_job_open(&p->job, c, args->servers);
+    if (!st)
+        st = connect_client(p, args);
+    if (st) {
+        fl_err_save(&why, st);
+        free_ps(p);
+        return fl_err_restore(&why);
+    }
+    *out = p;
+    return FL_OK;
+}
+
+static fl_status leave(fl_ps *p)
+{
+    fl_ps_request r;
+
+    request_init(&r, p);
+    return wait_for(&r, fl_client_leave(p->client, on_done, &r));
+}
+
+fl_status fl_ps_close(fl_ps *p)
+{
+    fl_status st;
+    fl_err why;
+
+    if (!p)
+        return FL_OK;
+    fl_lock(&p->mu);
+    while (p->n_open)
+        fl_cond_wait(&p->idle, &p->mu);
+    fl_unlock(&p->mu);
+    st = leave(p);
+    fl_err_save(&why, st);
+    free_ps(p);
+    return st ? fl_err_restore(&why) : FL_OK;
+}
+
+/* --- declaring -------------------------------------------------------------
+ */
+
+static fl_status check_declare(const fl_ps *p, const char *what,
+                               const char *name)
+{
+    if (atomic_load(&p->is_started))
+        FL_FAIL(FL_ERR_INVAL, "%s %s: it is declared after fl_ps_start", what,
+                name);
+    return fl_err_ctx(fl_check_name(name), "%s", what);
+}
+
+/* Spaces of any kind separate settings; in a declaration a line is a line. */
+static void add_words(fl_str *out, const char *words)
+{
+    for (; *words; words++)
+        fl_str_addf(
+            out, "%c",
+            *words == '\n' || *words == '\t' || *words == '\r' ? ' ' : *words);
+}
+
+static fl_status add_table(fl_ps *p, const char *name, const char *settings,
+                           int *table)
+{
+    declared_table t = { 0 };
+    fl_table_config config;
+
+    FL_TRY(check_declare(p, "table", name));
+    for (size_t i = 0; i < p->tables.len; i++)
+        if (!strcmp(p->tables.data[i].name, name))
+            FL_FAIL(FL_ERR_INVAL, "table %s is declared twice", name);
+    if (p->tables.len >= FL_DECLARED_MAX)
+        FL_FAIL(FL_ERR_INVAL, "table %s is one too many: %d can be declared",
+                name, FL_DECLARED_MAX);
+    FL_TRY(
+        fl_table_config_parse(&config, name, settings, p->ctx->startup->seed));
+    t.dim = config.dim;
+    fl_table_config_release(&config);
+    t.name = fl_strdup(name);
+    fl_vec_push(&p->tables, t);
+    fl_str_addf(&p->text, "table %s ", name);
+    add_words(&p->text, settings);
+    fl_str_add(&p->text, "\n");
+    *table = (int)p->tables.len - 1;
+    return FL_OK;
+}
+
+fl_status fl_ps_declare_table(fl_ps *p, const char *name, const char *settings,
+                              int *table)
+{
+    fl_status st;
+
+    fl_lock(&p->mu);
+    st = add_table(p, name, settings, table);
+    fl_unlock(&p->mu);
+    return st;
+}
+
+static fl_status check_block(const fl_ps *p, const char *name, size_t n)
+{
+    uint64_t most = (uint64_t)p->ctx->conf.max_message_bytes / sizeof(float);
+
+    FL_TRY(check_declare(p, "block", name));
+    for (size_t i = 0; i < p->blocks.len; i++)
+        if (!strcmp(p->blocks.data[i].name, name))
+            FL_FAIL(FL_ERR_INVAL, "block %s is declared twice", name);
+    if (p->blocks.len >= FL_DECLARED_MAX)
+        FL_FAIL(FL_ERR_INVAL, "block %s is one too many: %d can be declared",
+                name, FL_DECLARED_MAX);
+    /* A message has a head as well. */
+    if (n < 1 || n > most - 16)
+        FL_FAIL(FL_ERR_INVAL,
+                "block %s of %zu floats: it has at least one, and fits into a "
+                "message (max_message_bytes is %" PRId64 ")",
+                name, n, p->ctx->conf.max_message_bytes);
+    return FL_OK;
+}
+
+static fl_status add_block(fl_ps *p, const char *name, size_t n,
+                           const char *optimizer, const char *settings,
+                           int *block)
+{
+    fl_client_block b = { .number = (uint32_t)p->blocks.len, .n = n };
+
+    FL_TRY(check_block(p, name, n));
+    FL_TRY(fl_err_ctx(
+        fl_job_block_text(p->ctx, name, n, optimizer, settings, &p->text),
+        "block %s", name));
+    b.name = fl_strdup(name);
+    fl_vec_push(&p->blocks, b);
+    *block = (int)b.number;
+    return FL_OK;
+}
+
+fl_status fl_ps_declare_dense(fl_ps *p, const char *name, size_t n,
+                              const char *optimizer, const char *settings,
+                              int *block)
+{
+    fl_status st;
+
+    fl_lock(&p->mu);
+    st = add_block(p, name, n, optimizer, settings, block);
+    fl_unlock(&p->mu);
+    return st;
+}
+
+static fl_status meet(fl_ps *p, const char *name, uint64_t generation)
+{
+    fl_pack payload = { 0 };
+    fl_ps_request r;
+    fl_status st;
+
+    fl_pack_text(&payload, name);
+    fl_pack_u64(&payload, generation);
+    request_init(&r, p);
+    st = fl_client_ask(p->client, 0, FL_TYPE_BARRIER, false, payload.data,
+                       payload.len, NULL, on_done, &r);
+    fl_pack_release(&payload);
+    return wait_for(&r, st);
+}
+
+/* Of two trainers that disagree one is told by server 0: only then the others
+   are asked, so that they all hold what one trainer has declared. */
+static fl_status declare_at(fl_ps *p, int server)
+{
+    const char *text = fl_str_text(&p->text);
+    fl_ps_request r;
+
+    request_init(&r, p);
+    return wait_for(&r, fl_client_ask(p->client, server, FL_TYPE_DECLARE, false,
+                                      text, strlen(text), NULL, on_done, &r));
+}
+
+fl_status fl_ps_start(fl_ps *p)
+{
+    if (atomic_exchange(&p->is_started, true))
+        FL_FAIL(FL_ERR_INVAL, "fl_ps_start was called before");
+    FL_TRY(declare_at(p, 0));
+    FL_TRY(declare_at(p, -1));
+    return meet(p, "start", 1);
+}
+
+/* --- rows ------------------------------------------------------------------
+ */
+
+static fl_status check_started(const fl_ps *p)
+{
+    if (!atomic_load(&p->is_started))
+        FL_FAIL(FL_ERR_INVAL, "call fl_ps_start first");
+    return FL_OK;
+}
+
+static fl_status find_dim(const fl_ps *p, int table, uint32_t *dim)
+{
+    FL_TRY(check_started(p));
+    if (table < 0 || (size_t)table >= p->tables.len)
+        FL_FAIL(FL_ERR_NOTFOUND,
+                "table %d was not declared; there are %zu, counted from 0",
+                table, p->tables.len);
+    *dim = p->tables.data[table].dim;
+    return FL_OK;
+}
+
+static fl_status begin_pull(fl_ps_request *r, const fl_ps_pull_item *items,
+                            size_t n)
+{
+    uint32_t *dims = fl_alloc(n * sizeof(*dims));
+    fl_status st = check_started(r->p);
+
+    for (size_t i = 0; !st && i < n; i++)
+        st = find_dim(r->p, items[i].table, &dims[i]);
+    if (!st)
+        st = fl_client_pull(r->p->client, items, dims, n, on_done, r);
+    fl_free(dims);
+    return st;
+}
+
+static fl_status begin_push(fl_ps_request *r, const fl_ps_push_item *items,
+                            size_t n)
+{
+    uint32_t *dims = fl_alloc(n * sizeof(*dims));
+    fl_status st = check_started(r->p);
+
+    for (size_t i = 0; !st && i < n; i++)
+        st = find_dim(r->p, items[i].table, &dims[i]);
+    if (!st)
+        st = fl_client_push(r->p->client, items, dims, n, on_done, r);
+    fl_free(dims);
+    return st;
+}
+
+fl_status fl_ps_pull_many(fl_ps *p, const fl_ps_pull_item *items, size_t n)
+{
+    fl_ps_request r;
+
+    request_init(&r, p);
+    return wait_for(&r, begin_pull(&r, items, n));
+}
+
+fl_status fl_ps_push_many(fl_ps *p, const fl_ps_push_item *items, size_t n)
+{
+    fl_ps_request r;
+
+    request_init(&r, p);
+    return wait_for(&r, begin_push(&r, items, n));
+}
+
+fl_status fl_ps_pull(fl_ps *p, int table, const uint64_t *keys, size_t n,
+                     fl_pull_kind kind, float *out)
+{
+    return fl_ps_pull_many(p, &(fl_ps_pull_item){ table, keys, n, kind, out },
+                           1);
+}
+
+fl_status fl_ps_push(fl_ps *p, int table, const fl_table_push_args *args)
+{
+    return fl_ps_push_many(p, &(fl_ps_push_item){ table, *args }, 1);
+}
+
+/* Keeps a request that has begun; frees one that has not. */
+static fl_status hand_out(fl_ps_request *r, fl_status st, fl_ps_request **out)
+{
+    if (st) {
+        close_request(r->p);
+        request_release(r);
+        fl_free(r);
+        return st;
+    }
+    *out = r;
+    return FL_OK;
+}
+
+fl_status fl_ps_pull_begin(fl_ps *p, const fl_ps_pull_item *items, size_t n,
+                           fl_ps_request **out)
+{
+    fl_ps_request *r = fl_alloc(sizeof(*r));
+
+    request_init(r, p);
+    return hand_out(r, begin_pull(r, items, n), out);
+}
+
+fl_status fl_ps_push_begin(fl_ps *p, const fl_ps_push_item *items, size_t n,
+                           fl_ps_request **out)
+{
+    fl_ps_request *r = fl_alloc(sizeof(*r));
+
+    request_init(r, p);
+    return hand_out(r, begin_push(r, items, n), out);
+}
+
+fl_status fl_ps_wait(fl_ps_request *r)
+{
+    fl_status st = wait_for(r, FL_OK);
+
+    fl_free(r);
+    return st;
+}
+
+fl_status fl_ps_assign(fl_ps *p, int table, const uint64_t *keys, size_t n,
+                       const float *values)
+{
+    fl_ps_request r;
+    uint32_t dim;
+
+    FL_TRY(find_dim(p, table, &dim));
+    request_init(&r, p);
+    return wait_for(&r, fl_client_assign(p->client, table, dim, keys, n, values,
+                                         on_done, &r));
+}
+
+/* --- dense blocks ----------------------------------------------------------
+ */
+
+static fl_status find_block(const fl_ps *p, int block,
+                            const fl_client_block **out)
+{
+    FL_TRY(check_started(p));
+    if (block < 0 || (size_t)block >= p->blocks.len)
+        FL_FAIL(FL_ERR_NOTFOUND,
+                "block %d was not declared; there are %zu, counted from 0",
+                block, p->blocks.len);
+    *out = &p->blocks.data[block];
+    return FL_OK;
+}
+
+fl_status fl_ps_pull_dense(fl_ps *p, int block, float *out)
+{
+    const fl_client_block *b;
+    fl_ps_request r;
+
+    FL_TRY(find_block(p, block, &b));
+    request_init(&r, p);
+    return wait_for(&r, fl_client_pull_dense(p->client, b, out, on_done, &r));
+}
+
+static fl_status send_block(fl_ps *p, uint16_t type, int block,
+                            const float *values)
+{
+    const fl_client_block *b;
+    fl_ps_request r;
+
+    FL_TRY(find_block(p, block, &b));
+    request_init(&r, p);
+    return wait_for(
+        &r, fl_client_send_dense(p->client, type, b, values, on_done, &r));
+}
+
+fl_status fl_ps_push_dense(fl_ps *p, int block, const float *grad)
+{
+    return send_block(p, FL_TYPE_PUSH_DENSE, block, grad);
+}
+
+fl_status fl_ps_assign_dense(fl_ps *p, int block, const float *values)
+{
+    return send_block(p, FL_TYPE_ASSIGN_DENSE, block, values);
+}
+
+/* --- questions with answers ------------------------------------------------
+ */
+
+/* What the answers of the servers are made into. */
+typedef struct question {
+    fl_ps_request r;
+    uint64_t *sums; /* numbers that are added up, */
+    size_t n_sums;  /* as many in every answer */
+    fl_str text;    /* or text, one behind the other */
+    bool is_bad;    /* an answer has another size */
+} question;
+
+static void add_numbers(void *arg, int server, const void *payload,
+                        uint64_t len)
+{
+    question *q = arg;
+    fl_unpack u = { 0 };
+
+    (void)server;
+    if (len != q->n_sums * sizeof(uint64_t)) {
+        q->is_bad = true;
+        return;
+    }
+    if (!len)
+        return;
+    u.at = payload;
+    u.end = u.at + len;
+    for (size_t i = 0; i < q->n_sums; i++)
+        q->sums[i] += fl_unpack_u64(&u);
+}
+
+static void add_text(void *arg, int server, const void *payload, uint64_t len)
+{
+    question *q = arg;
+
+    fl_str_addf(&q->text, "server %d\n%.*s", server, (int)len,
+                payload ? (const char *)payload : "");
+}
+
+/* Callbacks get the question through its request, which is its first member. */
+_Static_assert(offsetof(question, r) == 0, "a question starts as a request");
+
+static fl_status ask(fl_ps *p, question *q, int server, uint16_t type,
+                     bool once, const fl_pack *payload, fl_client_reply reply)
+{
+    fl_status st = check_started(p);
+
+    if (st)
+        return st;
+    request_init(&q->r, p);
+    st = fl_client_ask(p->client, server, type, once, payload->data,
+                       payload->len, reply, on_done, q);
+    FL_TRY(wait_for(&q->r, st));
+    if (q->is_bad)
+        FL_FAIL(FL_ERR_CORRUPT,
+                "servers answer a request (%s) with something else than %zu "
+                "numbers",
+                fl_frame_type_name(type), q->n_sums);
+    return FL_OK;
+}
+
+/* --- whole tables ----------------------------------------------------------
+ */
+
+fl_status fl_ps_clear(fl_ps *p, int table)
+{
+    fl_pack payload = { 0 };
+    question q = { 0 };
+    uint32_t dim;
+    fl_status st;
+
+    FL_TRY(find_dim(p, table, &dim));
+    fl_pack_u32(&payload, (uint32_t)table);
+    st = ask(p, &q, -1, FL_TYPE_CLEAR, true, &payload, NULL);
+    fl_pack_release(&payload);
+    return st;
+}
+
+fl_status fl_ps_shrink(fl_ps *p, int table, int unseen_days,
+                       uint64_t *n_removed)
+{
+    fl_pack payload = { 0 };
+    uint64_t sum = 0;
+    question q = { .sums = &sum, .n_sums = 1 };
+    uint32_t dim;
+    fl_status st;
+
+    FL_TRY(find_dim(p, table, &dim));
+    if (unseen_days < 0)
+        FL_FAIL(FL_ERR_INVAL, "table %s: %d unseen days are below 0",
+                p->tables.data[table].name, unseen_days);
+    fl_pack_u32(&payload, (uint32_t)table);
+    fl_pack_u32(&payload, (uint32_t)unseen_days);
+    st = ask(p, &q, -1, FL_TYPE_SHRINK, true, &payload, add_numbers);
+    fl_pack_release(&payload);
+    if (!st && n_removed)
+        *n_removed = sum;
+    return st;
+}
+
+fl_status fl_ps_stats(fl_ps *p, char **text)
+{
+    question q = { 0 };
+    fl_status st =
+        ask(p, &q, -1, FL_TYPE_STATS, false, &(fl_pack){ 0 }, add_text);
+
+    if (st)
+        fl_str_release(&q.text);
+    else
+        *text = fl_str_take(&q.text);
+    return st;
+}
+
+/* Sums over servers, then one number of all in their order. */
+fl_status fl_ps_hash(fl_ps *p, uint64_t *hash)
+{
+    question q = { 0 };
+    uint64_t h = 0, *sums;
+    fl_status st;
+    size_t n;
+
+    FL_TRY(check_started(p));
+    n = p->tables.len + p->blocks.len;
+    sums = fl_alloc(n * sizeof(*sums));
+    q.sums = sums;
+    q.n_sums = n;
+    st = ask(p, &q, -1, FL_TYPE_HASH, false, &(fl_pack){ 0 }, add_numbers);
+    for (size_t i = 0; i < n; i++)
+        h = fl_mix64(h + sums[i] + i + 1);
+    fl_free(sums);
+    if (!st)
+        *hash = h;
+    return st;
+}
+
+/* --- together --------------------------------------------------------------
+ */
+
+fl_status fl_ps_barrier(fl_ps *p)
+{
+    FL_TRY(check_started(p));
+    return meet(p, "barrier", atomic_fetch_add(&p->generation, 1) + 1);
+}
+
+fl_status fl_ps_step(fl_ps *p, uint64_t add, uint64_t *step)
+{
+    fl_pack payload = { 0 };
+    uint64_t now = 0;
+    question q = { .sums = &now, .n_sums = 1 };
+    fl_status st;
+
+    fl_pack_u64(&payload, add);
+    st = ask(p, &q, 0, FL_TYPE_STEP, true, &payload, add_numbers);
+    fl_pack_release(&payload);
+    if (st)
+        return st;
+    fl_client_set_step(p->client, now);
+    if (step)
+        *step = now;
+    return FL_OK;
+}
+
+fl_status fl_ps_report(fl_ps *p, const char *phase, uint64_t samples,
+                       double loss, double auc)
+{
+    fl_pack payload = { 0 };
+    question q = { 0 };
+    fl_status st;
+
+    fl_pack_text(&payload, phase);
+    fl_pack_u64(&payload, samples);
+    fl_pack_f64(&payload, loss);
+    fl_pack_f64(&payload, auc);
+    st = ask(p, &q, 0, FL_TYPE_REPORT, false, &payload, NULL);
+    fl_pack_release(&payload);
+    return st;
+}

@@ -1,0 +1,127 @@
+/* client_inside.h - what the files of the client share: client.c has the links
+ * and what is told of them, client_request.c requests and their parts,
+ * client_rows.c the dealing of keys.
+ */
+#ifndef FL_PS_CLIENT_INSIDE_H
+#define FL_PS_CLIENT_INSIDE_H
+
+#include <stdatomic.h>
+
+#include "base/thread.h"
+#include "base/vec.h"
+#include "ps/client.h"
+
+/* Types of types.def are below it. */
+#define FL_CLIENT_TYPES 64
+
+/* Requests that are kept to be used again, with their memory. */
+#define FL_CLIENT_SPARE 8
+
+/* --- requests ------------------------------------------------------------- */
+
+typedef struct fl_request fl_request;
+
+/* What one server is asked. */
+typedef struct fl_part {
+    fl_request *request;
+    int server;
+    bool is_used;
+    fl_pack head;
+    FL_VEC(struct iovec) pieces; /* of the payload, the head first */
+    uint64_t reply_bytes;        /* wanted, when values are */
+    fl_payload *payload;         /* the answer, until all have answered */
+} fl_part;
+
+/* The keys of one item that go to one server, and what belongs to them. */
+typedef struct fl_cell {
+    uint64_t n, filled;
+    uint64_t *keys;
+    float *values, *shows, *clicks; /* of a push or an assign */
+    uint32_t *counts;
+    uint32_t *places; /* of a pull: the rows of the caller; NULL: in order */
+} fl_cell;
+
+/* Made by the caller's thread; the loop's once it is sent. */
+struct fl_request {
+    fl_request *next; /* among the spare ones */
+    fl_client *client;
+    uint16_t type;
+    bool once;
+    int n_open; /* parts without an answer */
+    fl_err err; /* the first one */
+    fl_client_reply on_reply;
+    fl_client_done done;
+    void *arg;
+    fl_part *parts; /* by server */
+
+    /* Rows, by item; cells by server and item. */
+    FL_VEC(fl_rows_item) rows;
+    FL_VEC(uint32_t) dims;
+    FL_VEC(float *) outs;
+    FL_VEC(fl_cell) cells;
+    FL_VEC(fl_rows_item) heads;
+    void *body; /* what is gathered */
+    size_t body_bytes;
+
+    float *out; /* of a pulled block */
+};
+
+/* A request to be filled; an error when the client is not connected. */
+FL_MUST_CHECK
+fl_status fl_request_new(fl_client *c, uint16_t type, bool once,
+                         fl_client_done done, void *arg, fl_request **out);
+/* Gives it up before it is sent, or when it is over. */
+void fl_request_free(fl_request *r);
+/* Frees the memory of a spare one. */
+void fl_request_destroy(fl_request *r);
+
+/* Adds a piece to the payload for a server; the first is the part's head. */
+void fl_part_add(fl_part *p, const void *bytes, uint64_t len);
+
+/* Sends the parts that are used; when there are none it is done. After an
+   error (a message would be too large) it is freed. */
+FL_MUST_CHECK
+fl_status fl_request_send(fl_request *r);
+
+/* --- rows (client_rows.c) ------------------------------------------------- */
+
+/* Puts the values of an answer where they belong. */
+void fl_request_scatter(fl_request *r, const fl_part *p, const float *values);
+
+/* --- the client ----------------------------------------------------------- */
+
+typedef struct fl_client_link {
+    fl_client *client;
+    int server;
+    fl_link *link;
+    bool was_up, is_away;
+    uint64_t away_ms; /* since when */
+    _Atomic uint64_t requests[FL_CLIENT_TYPES];
+} fl_client_link;
+
+struct fl_client {
+    fl_client_options o; /* with texts of its own */
+    char **servers;
+    char *job, *token;
+    fl_net *net;
+    fl_loop *loop;
+    bool has_loop; /* of its own */
+    _Atomic uint64_t step, n_requests;
+    atomic_bool is_leaving;
+
+    /* Loop only. */
+    fl_link *joiner; /* until server 0 knows the incarnation */
+    uint64_t timer, start_ms;
+    int n_up;
+
+    fl_client_link *links; /* by server; complete when the state is FL_OK */
+
+    fl_mutex mu;
+    fl_cond cond;
+    fl_status state;   /* guarded by mu */
+    fl_err why;        /* guarded by mu */
+    fl_request *spare; /* guarded by mu */
+    int n_spare;       /* guarded by mu */
+};
+
+#endif

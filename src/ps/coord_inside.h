@@ -1,0 +1,128 @@
+/* coord_inside.h - what the files of the coordinator share; for coord*.c only.
+ */
+#ifndef FL_PS_COORD_INSIDE_H
+#define FL_PS_COORD_INSIDE_H
+
+#include "base/vec.h"
+#include "ps/coord.h"
+#include "rpc/stream.h"
+
+/* A wait is told after the first and then again and again. */
+#define FL_COORD_SAY_FIRST_MS 3000
+#define FL_COORD_SAY_AGAIN_MS 10000
+
+/* Names come from peers, so that all of this has a limit. */
+#define FL_BARRIER_NAME_MAX 63
+#define FL_BARRIERS_MAX 1024 /* open ones, and names in all */
+#define FL_PHASE_MAX 24
+
+typedef enum fl_member_state {
+    FL_MEMBER_ABSENT, /* never joined */
+    FL_MEMBER_HERE,   /* counts, even when it is down or silent */
+    FL_MEMBER_LEFT,   /* in order */
+    FL_MEMBER_LOST    /* by force */
+} fl_member_state;
+
+/* What a trainer said last about its work. */
+typedef struct fl_progress {
+    bool is_known;
+    char phase[FL_PHASE_MAX + 1];
+    uint64_t samples, at_ms;
+    uint64_t from_samples, from_ms; /* where the rate is measured from */
+    double rate;                    /* samples per second; NaN: not known yet */
+    double loss, auc;
+} fl_progress;
+
+typedef struct fl_member {
+    fl_identity id;
+    char peer[FL_ADDRESS_MAX];
+    fl_member_state state;
+    uint32_t incarnation;
+    bool uses_incarnation; /* it has got the answer to its join */
+    bool is_down, is_silent;
+    uint64_t away_ms; /* since when it is either */
+    uint64_t step;    /* the job's step that it was last seen at */
+    fl_progress progress;
+} fl_member;
+
+typedef struct fl_asked {
+    bool came;
+    void *question;
+} fl_asked;
+
+typedef struct fl_barrier {
+    char name[FL_BARRIER_NAME_MAX + 1];
+    uint64_t generation;
+    uint64_t since_ms, say_ms;
+    uint32_t n_came;
+    fl_asked by_rank[];
+} fl_barrier;
+
+/* All generations up to this one are over. */
+typedef struct fl_passed {
+    char name[FL_BARRIER_NAME_MAX + 1];
+    uint64_t generation;
+} fl_passed;
+
+struct fl_coord {
+    fl_coord_options o;
+    fl_coord_events e;
+    void *arg;
+    uint64_t start_ms, say_ms;
+    fl_member *members; /* trainers by rank, then servers by rank */
+    uint32_t n_trainers, n_members;
+    uint32_t n_joined; /* that joined at least once */
+    uint32_t n_live;   /* trainers that count */
+    bool is_complete, is_over;
+    fl_err why; /* it is over */
+    uint64_t epoch, step;
+    FL_VEC(fl_barrier *) open; /* in the order of their first question */
+    FL_VEC(fl_passed) passed;
+};
+
+/* Time between two moments; threads may tell them in the wrong order. */
+static inline uint64_t fl_coord_between(uint64_t from_ms, uint64_t to_ms)
+{
+    return to_ms > from_ms ? to_ms - from_ms : 0;
+}
+
+/* Moves *say_ms on and returns true when it is time to speak. */
+bool fl_coord_is_due(uint64_t *say_ms, uint64_t now_ms);
+void fl_coord_say(fl_coord *c, fl_str *line); /* takes the line */
+/* FL_ERR_CLOSED, with the reason why the job is over. */
+fl_status fl_coord_fail_over(const fl_coord *c);
+
+/* --- barriers (coord_barrier.c) ------------------------------------------ */
+
+/* Answers those for which nobody is missing any more. */
+void fl_coord_check_barriers(fl_coord *c);
+/* Answers one trainer's questions with this thread's last error. */
+void fl_coord_withdraw(fl_coord *c, uint32_t rank, fl_status st);
+/* Answers all questions with this thread's last error. */
+void fl_coord_drop_barriers(fl_coord *c, fl_status st);
+void fl_coord_tick_barriers(fl_coord *c, uint64_t now_ms);
+/* One that this trainer waits at, or NULL. */
+const fl_barrier *fl_coord_waits_at(const fl_coord *c, uint32_t rank);
+
+/* --- sentences (coord_text.c) -------------------------------------------- */
+
+typedef struct fl_text64 {
+    char s[64];
+} fl_text64;
+
+fl_text64 fl_text_of_ms(uint64_t ms);          /* "2.1 s", "3 min 5 s" */
+fl_text64 fl_text_of_rank(const fl_member *m); /* "trainer 3" */
+
+/* "trainer 3 (10.0.0.7:4321, process 77)". */
+void fl_text_add_member(fl_str *s, const fl_member *m);
+/* "trainer 1 and server 2": those that never joined. */
+void fl_text_add_absent(fl_str *s, const fl_coord *c);
+/* "trainer 1 and 3 others", of those that came. */
+void fl_text_add_came(fl_str *s, const fl_coord *c, const fl_barrier *b);
+/* "trainer 1 and trainer 4", of those that a barrier waits for. */
+void fl_text_add_missing(fl_str *s, const fl_coord *c, const fl_barrier *b);
+/* The same with what is known about each: "trainer 1 (down for 4 s, ...)". */
+void fl_text_add_missing_why(fl_str *s, const fl_coord *c, const fl_barrier *b,
+                             uint64_t now_ms);
+
+#endif

@@ -1,0 +1,27 @@
+/* sum.h - hashes of contents that are to be added up, so that neither order
+ * nor partitioning matters. */
+#ifndef FL_PS_SUM_H
+#define FL_PS_SUM_H
+
+#include <string.h>
+
+#include "base/hash.h"
+
+/* Eight bytes at a time: contents are large, and the hash is kept nowhere. */
+static inline uint64_t fl_sum_bytes(uint64_t key, const void *bytes, size_t n)
+{
+    const uint8_t *at = bytes;
+    uint64_t h = fl_mix64(key + UINT64_C(0x9e3779b97f4a7c15));
+    uint64_t word;
+
+    h = fl_mix64(h ^ n);
+    for (; n >= sizeof(word); n -= sizeof(word), at += sizeof(word)) {
+        memcpy(&word, at, sizeof(word));
+        h = fl_mix64(h + word) ^ key;
+    }
+    word = 0;
+    memcpy(&word, at, n);
+    return fl_mix64(h + word);
+}
+
+#endif

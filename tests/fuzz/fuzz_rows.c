@@ -1,0 +1,100 @@
+/* fuzz_rows.c - bytes as a request to a store: it is refused or done, and a
+ * pull gives as many bytes as its keys ask for.
+ *
+ * The first byte chooses the type, from PULL to HASH; the rest is the payload.
+ */
+#include "kit.h"
+
+#include "ops/ops.h"
+#include "ps/store.h"
+
+#define REPLY_MAX (1u << 20)
+#define N_TYPES (FL_TYPE_HASH - FL_TYPE_PULL + 1)
+
+static const char declared[] =
+    "table a dim=1 partitions=1\n"
+    "table b dim=3 height=1000 optimizer=adam partitions=2\n"
+    "table c dim=4 accessor=ctr embedx_threshold=1 partitions=1\n"
+    "program w 3\n"
+    "| var lr : f32[1] persist\n"
+    "| op fill_constant () -> (Out=lr) {shape=[1], value=0.5}\n"
+    "|---\n"
+    "| var w : f32[3] persist\n"
+    "| var w@GRAD : f32[3] data\n"
+    "| var lr : f32[1] persist\n"
+    "| op sgd (Param=w, Grad=w@GRAD, LearningRate=lr) -> (ParamOut=w) "
+    "@optimize\n";
+
+typedef struct answer {
+    void *data;
+    uint64_t len;
+} answer;
+
+static void *room(void *arg, uint64_t len)
+{
+    answer *a = arg;
+
+    MUST(!a->data && len);
+    if (len > REPLY_MAX)
+        return NULL;
+    a->len = len;
+    a->data = fl_alloc(len);
+    return a->data;
+}
+
+static uint32_t dim_of(void *arg, uint32_t table)
+{
+    static const uint32_t dims[] = { 1, 3, 4 };
+
+    (void)arg;
+    return table < FL_LEN(dims) ? dims[table] : 0;
+}
+
+static void check_pull(const void *payload, uint64_t len, uint64_t got)
+{
+    fl_rows_item *items;
+    uint64_t floats = 0;
+    uint32_t n;
+
+    MUST(!fl_rows_unpack(FL_TYPE_PULL, payload, len, dim_of, NULL, &items, &n));
+    for (uint32_t i = 0; i < n; i++)
+        floats += items[i].n * dim_of(NULL, items[i].table);
+    MUST(got == floats * sizeof(float));
+    fl_free(items);
+}
+
+static void request(fl_store *s, uint16_t type, const void *payload,
+                    uint64_t len)
+{
+    answer a = { 0 };
+    fl_store_reply reply = { room, &a };
+    fl_status st = fl_store_request(s, type, payload, len, 1, 0, &reply);
+
+    if (!st && type == FL_TYPE_PULL)
+        check_pull(payload, len, a.len);
+    fl_free(a.data);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    fl_store *s;
+    fl_conf conf;
+    void *payload;
+
+    if (size < 1)
+        return 0;
+    MUST(!fl_conf_init(&conf));
+    s = fl_store_new(&fl_ops, &conf);
+    MUST(!fl_store_declare(s, declared, strlen(declared)));
+    payload = fl_try_alloc(size - 1);
+    MUST(payload);
+    memcpy(payload, data + 1, size - 1);
+    request(s, (uint16_t)(FL_TYPE_PULL + data[0] % N_TYPES), payload, size - 1);
+    /* Whatever it was, the store still works. */
+    request(s, FL_TYPE_HASH, NULL, 0);
+    request(s, FL_TYPE_STATS, NULL, 0);
+    fl_data_free(payload, size - 1);
+    fl_store_free(s);
+    fl_conf_release(&conf);
+    return 0;
+}

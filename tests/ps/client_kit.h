@@ -1,0 +1,249 @@
+/* client_kit.h - a job in a simulation: servers, clients, and what they say. */
+#ifndef FL_TESTS_PS_CLIENT_KIT_H
+#define FL_TESTS_PS_CLIENT_KIT_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "ops/ops.h"
+#include "ps/client.h"
+#include "ps/server.h"
+#include "ps/store_inside.h"
+#include "rpc/sim.h"
+#include "table/inside.h"
+
+#define SERVERS_MAX 3
+#define TRAINERS_MAX 3
+#define LONG_MS 200000 /* of simulated time: longer than every limit */
+#define DIM 4
+
+#define assert_ok(expr)                                                        \
+    do {                                                                       \
+        if (expr)                                                              \
+            fail_msg("%s", fl_last_error());                                   \
+    } while (0)
+
+#define assert_has(text, words)                                                \
+    do {                                                                       \
+        if (!strstr(text, words))                                              \
+            fail_msg("expected '%s' in '%s'", words, text);                    \
+    } while (0)
+
+static const char *const addresses[SERVERS_MAX] = { "s0:1", "s1:1", "s2:1" };
+
+/* --- what is said ----------------------------------------------------------
+ */
+
+static char said[1 << 16];
+
+static inline void keep_line(void *arg, fl_log_level level, const char *area,
+                             const char *text)
+{
+    size_t len = strlen(said);
+
+    (void)arg;
+    (void)level;
+    (void)area;
+    snprintf(said + len, sizeof(said) - len, "%s\n", text);
+}
+
+/* --- the job ---------------------------------------------------------------
+ */
+
+typedef struct job {
+    fl_sim *sim;
+    fl_conf conf;
+    int n_servers, n_trainers;
+    fl_server *servers[SERVERS_MAX];
+    fl_client *clients[TRAINERS_MAX];
+} job;
+
+static inline fl_server *job_serve(job *j, int rank)
+{
+    fl_server_options o = {
+        .servers = addresses,
+        .n_servers = j->n_servers,
+        .n_trainers = j->n_trainers,
+        .rank = rank,
+        .job = "test",
+        .connect_timeout_ms = 30000,
+        .restart_timeout_ms = 20000,
+        .ping_ms = 500,
+        .suspect_ms = 2000,
+        .max_message_bytes = 1 << 20,
+        .max_connections = 100,
+        .ops = &fl_ops,
+        .conf = &j->conf,
+    };
+    fl_server *s = NULL;
+
+    assert_ok(fl_server_new(&s, fl_sim_net(j->sim), fl_sim_loop(j->sim), &o));
+    return s;
+}
+
+static inline fl_client *job_connect(job *j, int rank)
+{
+    fl_client_options o = {
+        .servers = addresses,
+        .n_servers = j->n_servers,
+        .n_trainers = j->n_trainers,
+        .rank = rank,
+        .job = "test",
+        .connect_timeout_ms = 30000,
+        .restart_timeout_ms = 20000,
+        .ping_ms = 500,
+        .suspect_ms = 2000,
+        .max_message_bytes = 1 << 20,
+    };
+    fl_client *c = NULL;
+
+    assert_ok(fl_client_new(&c, fl_sim_net(j->sim), fl_sim_loop(j->sim), &o));
+    return c;
+}
+
+static inline void job_run(job *j, uint64_t ms)
+{
+    fl_sim_run(j->sim, fl_sim_now_ms(j->sim) + ms, NULL);
+}
+
+static inline void job_init(job *j, int n_servers, int n_trainers,
+                            const fl_sim_faults *faults)
+{
+    *j = (job){ .n_servers = n_servers, .n_trainers = n_trainers };
+    said[0] = '\0';
+    fl_log_set(keep_line, NULL, FL_LOG_INFO);
+    assert_ok(fl_conf_init(&j->conf));
+    j->sim = fl_sim_new(faults);
+    for (int i = 0; i < n_servers; i++)
+        j->servers[i] = job_serve(j, i);
+    for (int i = 0; i < n_trainers; i++)
+        j->clients[i] = job_connect(j, i);
+}
+
+/* All clients are connected. */
+static inline void job_wait(job *j)
+{
+    for (int i = 0; i < j->n_trainers; i++) {
+        for (int n = 0;
+             n < 1000 && fl_client_state(j->clients[i]) == FL_PENDING; n++)
+            job_run(j, 10);
+        assert_ok(fl_client_state(j->clients[i]));
+    }
+}
+
+static inline void job_release(job *j)
+{
+    for (int i = 0; i < TRAINERS_MAX; i++)
+        fl_client_free(j->clients[i]);
+    for (int i = 0; i < SERVERS_MAX; i++)
+        fl_server_free(j->servers[i]);
+    fl_sim_free(j->sim);
+    fl_conf_release(&j->conf);
+    fl_log_set(NULL, NULL, FL_LOG_INFO);
+}
+
+/* --- requests --------------------------------------------------------------
+ */
+
+/* The end of a request. */
+typedef struct outcome {
+    bool is_over;
+    int n_calls;
+    fl_err err;
+    uint64_t sums[8]; /* of numbers in replies */
+} outcome;
+
+static inline void on_outcome(void *arg, fl_status st)
+{
+    outcome *o = arg;
+
+    o->is_over = true;
+    o->n_calls++;
+    fl_err_save(&o->err, st);
+}
+
+static inline void on_numbers(void *arg, int server, const void *payload,
+                              uint64_t len)
+{
+    outcome *o = arg;
+    fl_unpack u = { .at = payload };
+
+    (void)server;
+    assert_in_range(len, 0, sizeof(o->sums));
+    u.end = len ? u.at + len : u.at;
+    for (size_t i = 0; i < len / sizeof(uint64_t); i++)
+        o->sums[i] += fl_unpack_u64(&u);
+}
+
+static inline fl_status job_end(job *j, outcome *o)
+{
+    fl_sim_run(j->sim, fl_sim_now_ms(j->sim) + LONG_MS, &o->is_over);
+    assert_true(o->is_over);
+    assert_int_equal(o->n_calls, 1);
+    return o->err.status ? fl_err_restore(&o->err) : FL_OK;
+}
+
+static inline fl_status job_ask(job *j, int trainer, int server, uint16_t type,
+                                bool once, const fl_pack *payload, outcome *o)
+{
+    *o = (outcome){ 0 };
+    FL_TRY(fl_client_ask(j->clients[trainer], server, type, once, payload->data,
+                         payload->len, on_numbers, on_outcome, o));
+    return job_end(j, o);
+}
+
+static inline fl_status job_declare(job *j, int trainer, const char *text)
+{
+    fl_pack p = { 0 };
+    outcome o;
+    fl_status st;
+
+    fl_pack_bytes(&p, text, strlen(text));
+    st = job_ask(j, trainer, -1, FL_TYPE_DECLARE, false, &p, &o);
+    fl_pack_release(&p);
+    return st;
+}
+
+static inline uint64_t job_hash(job *j, int table)
+{
+    outcome o;
+
+    assert_ok(job_ask(j, 0, -1, FL_TYPE_HASH, false, &(fl_pack){ 0 }, &o));
+    return o.sums[table];
+}
+
+/* --- a table of one's own --------------------------------------------------
+ */
+
+static inline fl_table *lone_table(const char *name, const char *settings,
+                                   uint64_t seed)
+{
+    fl_table_config config;
+    fl_table *t = NULL;
+
+    assert_ok(fl_table_config_parse(&config, name, settings, seed));
+    assert_ok(fl_table_new(&t, &config));
+    fl_table_config_release(&config);
+    return t;
+}
+
+static inline uint64_t lone_hash(fl_table *t)
+{
+    fl_store_table view = {
+        .table = t,
+        .row_bytes = fl_table_acc(t)->layout.bytes,
+        .short_bytes = fl_table_acc(t)->layout.short_bytes,
+    };
+    uint64_t hash = 0;
+
+    assert_ok(fl_store_hash_table(&view, &hash));
+    return hash;
+}
+
+#endif

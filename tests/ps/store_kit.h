@@ -1,0 +1,106 @@
+/* store_kit.h - what the tests of a server's contents share. */
+#ifndef FL_TESTS_PS_STORE_KIT_H
+#define FL_TESTS_PS_STORE_KIT_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "ops/ops.h"
+#include "ps/store.h"
+
+/* Fails the test with the library's own sentence. */
+#define assert_ok(expr)                                                        \
+    do {                                                                       \
+        if (expr)                                                              \
+            fail_msg("%s", fl_last_error());                                   \
+    } while (0)
+
+#define assert_error(expr, code, words)                                        \
+    do {                                                                       \
+        assert_int_equal(expr, code);                                          \
+        if (!strstr(fl_last_error(), words))                                   \
+            fail_msg("'%s' does not say '%s'", fl_last_error(), words);        \
+    } while (0)
+
+/* A copy of a payload as it would be received: 64-byte aligned, and nothing
+   behind its end, for the sanitizer to see. */
+typedef struct received {
+    void *data;
+    size_t len;
+} received;
+
+static inline received receive(const void *bytes, size_t len)
+{
+    received r = { fl_try_alloc(len), len };
+
+    assert_non_null(r.data);
+    if (len)
+        memcpy(r.data, bytes, len);
+    return r;
+}
+
+static inline void received_free(received *r)
+{
+    fl_data_free(r->data, r->len);
+}
+
+/* A reply's room, and how often it was asked for. */
+typedef struct answer {
+    void *data;
+    uint64_t len;
+    int n_calls;
+    bool refuse;
+} answer;
+
+static inline void *answer_room(void *arg, uint64_t len)
+{
+    answer *a = arg;
+
+    a->n_calls++;
+    if (a->refuse)
+        return NULL;
+    a->len = len;
+    a->data = fl_alloc(len);
+    return a->data;
+}
+
+static inline void answer_release(answer *a)
+{
+    fl_free(a->data);
+    *a = (answer){ 0 };
+}
+
+/* Sends what was packed, as rank 0 at step 0. Releases the pack. */
+static inline fl_status ask(fl_store *s, uint16_t type, fl_pack *p, answer *a)
+{
+    received r = receive(p->data, p->len);
+    fl_store_reply reply = { answer_room, a };
+    fl_status st = fl_store_request(s, type, r.data, r.len, 0, 0, &reply);
+
+    received_free(&r);
+    fl_pack_release(p);
+    return st;
+}
+
+/* The update of one block by plain SGD with a rate of 0.5. */
+#define SGD_PROGRAM(name, n)                                                   \
+    "program " name " " n "\n"                                                 \
+    "| var " name "_lr : f32[1] persist\n"                                     \
+    "| op fill_constant () -> (Out=" name "_lr) {shape=[1], value=0.5}\n"      \
+    "|---\n"                                                                   \
+    "| var " name " : f32[" n "] persist\n"                                    \
+    "| var " name "@GRAD : f32[" n "] data\n"                                  \
+    "| var " name "_lr : f32[1] persist\n"                                     \
+    "| op sgd (Param=" name ", Grad=" name "@GRAD, LearningRate=" name         \
+    "_lr) -> (ParamOut=" name ") @optimize\n"
+
+#endif

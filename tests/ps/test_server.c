@@ -1,0 +1,692 @@
+/* test_server.c - servers and trainers of one job, in a simulated network: how
+ * it begins, goes wrong, goes on and ends. */
+#include "server_kit.h"
+
+#include "ps/buffers.h"
+
+#define TRAINERS 3
+
+static const fl_sim_faults calm = { .seed = 1, .delay_hi_ms = 2 };
+
+/* Two servers, and so many trainers that have joined. */
+typedef struct job {
+    city c;
+    trainer t[TRAINERS];
+} job;
+
+static void job_begin(job *j, bool go_on_without)
+{
+    city_simulate(&j->c, &calm, 2, TRAINERS);
+    j->c.o.go_on_without = go_on_without;
+    serve_all(&j->c);
+    for (uint32_t i = 0; i < TRAINERS; i++)
+        trainer_join(&j->c, &j->t[i], i, 100 + i);
+    assert_said(&j->c, "all 5 members are here");
+}
+
+static void job_end(job *j)
+{
+    for (int i = 0; i < TRAINERS; i++)
+        trainer_die(&j->c, &j->t[i]);
+    city_release(&j->c);
+}
+
+static void meet(job *j, const char *name, uint64_t generation)
+{
+    answer a[TRAINERS];
+
+    for (int i = 0; i < TRAINERS; i++)
+        send_barrier(&j->t[i], name, generation, &a[i]);
+    for (int i = 0; i < TRAINERS; i++)
+        expect_answer(&j->c, &a[i], FL_OK, "");
+}
+
+static void leave_all(job *j)
+{
+    for (int i = 0; i < TRAINERS; i++)
+        trainer_leave(&j->c, &j->t[i]);
+    run(&j->c, 1000);
+}
+
+/* --- a job as it should be ------------------------------------------------ */
+
+static void expect_rows(city *c, trainer *t, float want)
+{
+    for (int i = 0; i < c->o.n_servers; i++) {
+        fl_pack p = pack_pull(1, 1000);
+        const float *row;
+        answer a;
+
+        ask(c, t->links[i], FL_TYPE_PULL, REPEATED, &p, &a);
+        assert_int_equal(a.st, FL_OK);
+        assert_int_equal(a.len, 1000 * KIT_DIM * sizeof(float));
+        row = (const float *)a.bytes;
+        for (size_t k = 0; k < 1000 * KIT_DIM; k++)
+            assert_true(row[k] == want);
+        answer_release(&a);
+    }
+}
+
+static uint64_t add_step(city *c, trainer *t, uint64_t add)
+{
+    fl_pack p = { 0 };
+    uint64_t step;
+    answer a;
+
+    fl_pack_u64(&p, add);
+    ask(c, t->links[0], FL_TYPE_STEP, ONCE, &p, &a);
+    assert_int_equal(a.st, FL_OK);
+    assert_int_equal(a.len, sizeof(step));
+    memcpy(&step, a.bytes, sizeof(step));
+    answer_release(&a);
+    return step;
+}
+
+static void report(city *c, trainer *t, const char *phase)
+{
+    fl_pack p = { 0 };
+
+    fl_pack_text(&p, phase);
+    fl_pack_u64(&p, 4096);
+    fl_pack_f64(&p, 0.25);
+    fl_pack_f64(&p, 0.75);
+    ask_ok(c, t->links[0], FL_TYPE_REPORT, REPEATED, &p);
+}
+
+static void a_job_runs_from_joining_to_leaving(void **state)
+{
+    answer a;
+    fl_link *tool;
+    job j;
+
+    (void)state;
+    job_begin(&j, false);
+    for (int i = 0; i < TRAINERS; i++)
+        declare(&j.c, &j.t[i], KIT_TABLE);
+    meet(&j, "start", 0);
+    expect_rows(&j.c, &j.t[0], 1);
+    for (int i = 0; i < TRAINERS; i++) {
+        fl_pack p = pack_push(1, 1000, 7);
+
+        ask_ok(&j.c, j.t[i].links[1], FL_TYPE_PUSH, ONCE, &p);
+        assert_int_equal(add_step(&j.c, &j.t[i], 2), 2 * i + 2);
+    }
+    report(&j.c, &j.t[1], "train");
+    tool = open_tool(&j.c, 0);
+    ask(&j.c, tool, FL_TYPE_STATUS, REPEATED, NULL, &a);
+    assert_int_equal(a.st, FL_OK);
+    assert_non_null(memmem(a.bytes, a.len, "train", 5));
+    assert_non_null(memmem(a.bytes, a.len, "server1:1", 9));
+    answer_release(&a);
+    close_link(&j.c, tool);
+    meet(&j, "done", 0);
+    assert_false(fl_server_is_over(j.c.servers[0]));
+    leave_all(&j);
+    assert_said(&j.c, "all 3 trainers are done");
+    assert_said(&j.c, "server 1 ends: the job is over");
+    expect_over(&j.c, FL_OK, "");
+    job_end(&j);
+}
+
+/* The last trainer's connection is kept for as long as it needs to hear that
+   it has left, and not for ever. */
+static void an_end_is_put_off_for_two_seconds_at_most(void **state)
+{
+    city c;
+    trainer t;
+
+    (void)state;
+    city_simulate(&c, &calm, 1, 1);
+    serve_all(&c);
+    trainer_join(&c, &t, 0, 100);
+    ask_ok(&c, t.links[0], FL_TYPE_LEAVE, REPEATED, NULL);
+    run(&c, 1500);
+    assert_false(fl_server_is_over(c.servers[0]));
+    run(&c, 700);
+    assert_true(fl_server_is_over(c.servers[0]));
+    assert_int_equal(fl_server_wait(c.servers[0]), FL_OK);
+    trainer_die(&c, &t);
+    city_release(&c);
+}
+
+static void trainers_that_disagree_are_told_the_line(void **state)
+{
+    fl_pack p = pack_text("table emb dim=3 optimizer=sgd\n");
+    job j;
+
+    (void)state;
+    job_begin(&j, false);
+    declare(&j.c, &j.t[0], KIT_TABLE);
+    ask_bad(&j.c, j.t[1].links[0], FL_TYPE_DECLARE, REPEATED, &p, "dim=3");
+    run(&j.c, 3000);
+    expect_over(&j.c, FL_ERR_INVAL, "the declarations differ in line 1");
+    job_end(&j);
+}
+
+/* --- members that are missing, or go -------------------------------------- */
+
+static void a_job_without_its_trainers_ends(void **state)
+{
+    trainer t;
+    city c;
+
+    (void)state;
+    city_simulate(&c, &calm, 2, 2);
+    serve_all(&c);
+    trainer_join(&c, &t, 1, 100);
+    run(&c, 4000);
+    assert_said(&c, "waiting for trainer 0 (3 of 4 members are here)");
+    run(&c, 4000);
+    expect_over(&c, FL_ERR_TIMEOUT, "trainer 0 did not come");
+    trainer_die(&c, &t);
+    city_release(&c);
+}
+
+static void a_trainer_that_disappears_ends_the_job(void **state)
+{
+    answer a[2];
+    job j;
+
+    (void)state;
+    job_begin(&j, false);
+    send_barrier(&j.t[0], "x", 0, &a[0]);
+    send_barrier(&j.t[1], "x", 0, &a[1]);
+    run(&j.c, 500);
+    trainer_die(&j.c, &j.t[2]);
+    run(&j.c, 1000);
+    assert_said(&j.c, "trainer 2");
+    assert_said(&j.c, "is down (it closed its connection)");
+    assert_false(a[0].is_done);
+    expect_answer(&j.c, &a[0], FL_ERR_CLOSED, "trainer 2");
+    expect_answer(&j.c, &a[1], FL_ERR_CLOSED, "trainer 2");
+    run(&j.c, 3000);
+    expect_over(&j.c, FL_ERR_CLOSED, "trainer 2");
+    job_end(&j);
+}
+
+static void the_others_go_on_without_it_when_they_may(void **state)
+{
+    answer a[2];
+    job j;
+
+    (void)state;
+    job_begin(&j, true);
+    send_barrier(&j.t[0], "x", 0, &a[0]);
+    send_barrier(&j.t[1], "x", 0, &a[1]);
+    trainer_die(&j.c, &j.t[2]);
+    expect_answer(&j.c, &a[0], FL_OK, "");
+    expect_answer(&j.c, &a[1], FL_OK, "");
+    assert_said(&j.c, "going on without it");
+    trainer_leave(&j.c, &j.t[0]);
+    trainer_leave(&j.c, &j.t[1]);
+    run(&j.c, 1000);
+    expect_over(&j.c, FL_OK, "");
+    job_end(&j);
+}
+
+static void a_connection_that_breaks_and_comes_back_is_told_twice(void **state)
+{
+    job j;
+
+    (void)state;
+    job_begin(&j, false);
+    run(&j.c, 1000);
+    fl_sim_cut_all(j.c.sim);
+    run(&j.c, 1000);
+    assert_said(&j.c, "trainer 1");
+    assert_said(&j.c, "is down at server 1");
+    assert_said(&j.c, "is back at server 1");
+    assert_said(&j.c, "server 0 (server0:1) is back after");
+    meet(&j, "x", 0);
+    leave_all(&j);
+    expect_over(&j.c, FL_OK, "");
+    job_end(&j);
+}
+
+static void a_trainer_that_starts_again_is_a_new_incarnation(void **state)
+{
+    answer a[2];
+    trainer old;
+    job j;
+
+    (void)state;
+    job_begin(&j, false);
+    declare(&j.c, &j.t[2], KIT_TABLE);
+    send_barrier(&j.t[0], "x", 0, &a[0]);
+    send_barrier(&j.t[1], "x", 0, &a[1]);
+    run(&j.c, 100);
+    trainer_die(&j.c, &j.t[2]);
+    run(&j.c, 1000);
+    old = j.t[2];
+    trainer_join(&j.c, &j.t[2], 2, 200);
+    assert_int_equal(j.t[2].me.incarnation, 2);
+    assert_said(&j.c, "trainer 2 is back as incarnation 2");
+    declare(&j.c, &j.t[2], KIT_TABLE);
+    run(&j.c, 5000);
+    assert_false(a[0].is_done);
+
+    /* The one it was is not let in any more. */
+    old.links[0] = open_link(&j.c, 0, &old.me);
+    ask_bad(&j.c, old.links[0], FL_TYPE_LEAVE, REPEATED, NULL,
+            "incarnation 1 of trainer 2 is over");
+    close_link(&j.c, old.links[0]);
+
+    meet(&j, "y", 0);
+    leave_all(&j);
+    expect_answer(&j.c, &a[0], FL_ERR_CLOSED, "");
+    expect_answer(&j.c, &a[1], FL_ERR_CLOSED, "");
+    expect_over(&j.c, FL_OK, "");
+    job_end(&j);
+}
+
+/* Nobody waits for it at a barrier for ever. */
+static void a_trainer_that_joins_and_never_connects_is_lost(void **state)
+{
+    answer a;
+    trainer t[2];
+    city c;
+
+    (void)state;
+    city_simulate(&c, &calm, 1, 2);
+    serve_all(&c);
+    trainer_join(&c, &t[0], 0, 100);
+    trainer_ask(&c, &t[1], 1, 101, &a);
+    trainer_take(&c, &t[1], &a);
+    run(&c, 10000);
+    assert_false(has_said(&c, "is down"));
+    trainer_die(&c, &t[1]);
+    run(&c, 1500);
+    assert_false(has_said(&c, "is down"));
+    run(&c, 1000);
+    assert_said(&c, "is down (it joined and did not connect again)");
+    run(&c, 6500);
+    expect_over(&c, FL_ERR_CLOSED, "trainer 1");
+    trainer_die(&c, &t[0]);
+    city_release(&c);
+}
+
+/* --- servers that go ------------------------------------------------------ */
+
+static void a_server_that_dies_ends_the_job(void **state)
+{
+    answer a;
+    job j;
+
+    (void)state;
+    job_begin(&j, true);
+    send_barrier(&j.t[0], "x", 0, &a);
+    run(&j.c, 500);
+    close_server(&j.c, 1);
+    run(&j.c, 1000);
+    assert_said(&j.c, "server 1 (server1:1");
+    expect_answer(&j.c, &a, FL_ERR_CLOSED, "server 1");
+    run(&j.c, 3000);
+    expect_over(&j.c, FL_ERR_CLOSED, "the rows that it held");
+    job_end(&j);
+}
+
+static void a_server_that_comes_back_empty_ends_the_job(void **state)
+{
+    job j;
+
+    (void)state;
+    job_begin(&j, false);
+    close_server(&j.c, 1);
+    run(&j.c, 500);
+    serve(&j.c, 1);
+    run(&j.c, 4000);
+    expect_over(&j.c, FL_ERR_CLOSED, "came back without the rows");
+    job_end(&j);
+}
+
+static void without_server_0_the_others_end_and_name_it(void **state)
+{
+    city c;
+
+    (void)state;
+    city_simulate(&c, &calm, 2, 1);
+    serve(&c, 1);
+    run(&c, 3500);
+    assert_said(&c, "server 1 is waiting for server 0 (server0:1)");
+    run(&c, 2500);
+    expect_over(&c, FL_ERR_TIMEOUT, "server 0 at server0:1: could not be");
+    city_release(&c);
+}
+
+static void a_server_0_that_dies_takes_the_others_with_it(void **state)
+{
+    job j;
+
+    (void)state;
+    job_begin(&j, false);
+    /* Its machine is gone: nobody hears a last word. */
+    fl_sim_freeze(j.c.sim, "server0:1", true);
+    run(&j.c, 2500);
+    assert_said(&j.c, "server 0 (server0:1) has been silent for");
+    run(&j.c, 4000);
+    assert_true(fl_server_is_over(j.c.servers[1]));
+    assert_int_equal(fl_server_wait(j.c.servers[1]), FL_ERR_TIMEOUT);
+    assert_text(fl_last_error(), "server 0 at server0:1: said nothing");
+    job_end(&j);
+}
+
+static void a_second_server_of_a_rank_does_not_harm_the_first(void **state)
+{
+    fl_server *second = NULL;
+    job j;
+
+    (void)state;
+    job_begin(&j, false);
+    (void)snprintf(j.c.names[1], sizeof(j.c.names[1]), "elsewhere:1");
+    assert_ok(try_serve(&j.c, 1, &second));
+    run(&j.c, 1000);
+    assert_true(fl_server_is_over(second));
+    assert_int_equal(fl_server_wait(second), FL_ERR_INVAL);
+    assert_text(fl_last_error(), "server 1 is here already");
+    fl_server_free(second);
+    leave_all(&j);
+    expect_over(&j.c, FL_OK, "");
+    job_end(&j);
+}
+
+/* --- an end that is asked for --------------------------------------------- */
+
+static void a_tool_ends_all_servers_through_server_0(void **state)
+{
+    fl_link *tool;
+    answer a;
+    job j;
+
+    (void)state;
+    job_begin(&j, false);
+    send_barrier(&j.t[0], "x", 0, &a);
+    tool = open_tool(&j.c, 0);
+    ask_bad(&j.c, j.t[0].links[0], FL_TYPE_SHUTDOWN, REPEATED, NULL,
+            "a trainer must not send a request (shutdown)");
+    assert_false(fl_server_is_over(j.c.servers[0]));
+    ask_ok(&j.c, tool, FL_TYPE_SHUTDOWN, REPEATED, NULL);
+    close_link(&j.c, tool);
+    expect_answer(&j.c, &a, FL_ERR_CLOSED, "asked server 0 to end");
+    run(&j.c, 3000);
+    expect_over(&j.c, FL_OK, "");
+    job_end(&j);
+}
+
+static void a_server_that_is_asked_to_end_says_so_to_server_0(void **state)
+{
+    fl_link *tool;
+    job j;
+
+    (void)state;
+    job_begin(&j, false);
+    tool = open_tool(&j.c, 1);
+    ask_ok(&j.c, tool, FL_TYPE_SHUTDOWN, REPEATED, NULL);
+    close_link(&j.c, tool);
+    run(&j.c, 3000);
+    assert_true(fl_server_is_over(j.c.servers[1]));
+    assert_int_equal(fl_server_wait(j.c.servers[1]), FL_OK);
+    close_server(&j.c, 1);
+    expect_over(&j.c, FL_ERR_CLOSED, "left before the trainers were done");
+    job_end(&j);
+}
+
+static void an_owner_may_stop_or_free_its_server_at_any_moment(void **state)
+{
+    answer a;
+    job j;
+
+    (void)state;
+    job_begin(&j, false);
+    send_barrier(&j.t[0], "x", 0, &a);
+    run(&j.c, 100);
+    fl_server_stop(j.c.servers[0]);
+    fl_server_stop(j.c.servers[0]);
+    expect_answer(&j.c, &a, FL_ERR_CLOSED, "its owner asked");
+    send_barrier(&j.t[1], "x", 0, &a);
+    close_server(&j.c, 0);
+    close_server(&j.c, 1);
+    trainer_die(&j.c, &j.t[1]);
+    expect_answer(&j.c, &a, FL_ERR_CLOSED, "");
+    job_end(&j);
+}
+
+/* --- requests that are refused -------------------------------------------- */
+
+static void only_server_0_is_the_coordinator(void **state)
+{
+    fl_pack p = pack_barrier("x", 0);
+    job j;
+
+    (void)state;
+    job_begin(&j, false);
+    ask_bad(&j.c, j.t[0].links[1], FL_TYPE_BARRIER, REPEATED, &p,
+            "is for the coordinator, which is server 0 (server0:1)");
+    ask_bad(&j.c, j.t[0].links[1], FL_TYPE_JOIN, REPEATED, NULL, "server 0");
+    ask_bad(&j.c, j.t[0].links[1], FL_TYPE_STATUS, REPEATED, NULL, "server 0");
+    job_end(&j);
+}
+
+static void requests_against_the_rules_change_nothing(void **state)
+{
+    fl_pack push = pack_push(1, 10, 1), again = pack_push(1, 10, 1),
+            pull = pack_pull(1, 10), end = pack_barrier("end", 0),
+            text = pack_text("abc"), more = pack_text("abc"),
+            three = pack_text("abc"), early = pack_push(1, 10, 1);
+    fl_link *tool, *newcomer;
+    uint64_t hash;
+    job j;
+
+    (void)state;
+    job_begin(&j, false);
+    declare(&j.c, &j.t[0], KIT_TABLE);
+    hash = hash_of(&j.c, 0);
+    tool = open_tool(&j.c, 0);
+    newcomer = open_link(
+        &j.c, 0, &(fl_identity){ .role = FL_MEMBER_TRAINER, .rank = 1 });
+    ask_bad(&j.c, j.t[0].links[0], FL_TYPE_PUSH, REPEATED, &push,
+            "has no sequence number");
+    ask_bad(&j.c, j.t[0].links[0], FL_TYPE_PULL, ONCE, &pull,
+            "has a sequence number");
+    ask_bad(&j.c, tool, FL_TYPE_PUSH, ONCE, &again, "a tool must not");
+    ask_bad(&j.c, newcomer, FL_TYPE_PUSH, ONCE, &early, "no incarnation");
+    ask_bad(&j.c, j.t[0].links[0], FL_TYPE_BARRIER, REPEATED, &end,
+            "choose another name");
+    ask_bad(&j.c, j.t[0].links[0], FL_TYPE_JOIN, REPEATED, &text,
+            "has 3 bytes and should have none");
+    ask_bad(&j.c, j.t[0].links[0], FL_TYPE_BARRIER, REPEATED, &more,
+            "does not parse");
+    ask_bad(&j.c, j.t[0].links[0], FL_TYPE_STEP, ONCE, &three,
+            "does not parse");
+    assert_true(hash_of(&j.c, 0) == hash);
+    assert_int_equal(add_step(&j.c, &j.t[0], 1), 1);
+    close_link(&j.c, tool);
+    close_link(&j.c, newcomer);
+    meet(&j, "x", 0);
+    job_end(&j);
+}
+
+static void ranks_beyond_the_job_are_not_let_in(void **state)
+{
+    fl_identity far = { .role = FL_MEMBER_TRAINER, .rank = 3 };
+    fl_identity server = { .role = FL_MEMBER_SERVER, .rank = 1, .life = 9 };
+    fl_identity later = { .role = FL_MEMBER_TRAINER, .incarnation = 5 };
+    fl_link *l;
+    job j;
+
+    (void)state;
+    job_begin(&j, false);
+    l = open_link(&j.c, 0, &far);
+    ask_bad(&j.c, l, FL_TYPE_JOIN, REPEATED, NULL,
+            "the job has 3 trainers, with ranks from 0 to 2");
+    close_link(&j.c, l);
+    l = open_link(&j.c, 1, &server);
+    ask_bad(&j.c, l, FL_TYPE_JOIN, REPEATED, NULL, "servers meet at server 0");
+    close_link(&j.c, l);
+    l = open_link(&j.c, 0, &later);
+    ask_bad(&j.c, l, FL_TYPE_LEAVE, REPEATED, NULL, "was never given");
+    close_link(&j.c, l);
+    meet(&j, "x", 0);
+    job_end(&j);
+}
+
+static void a_reply_that_would_be_too_large_is_refused(void **state)
+{
+    /* A table of many floats per key: the reply is larger than the request. */
+    const char *wide = "table emb dim=64 init=constant(1) optimizer=sgd\n";
+    fl_pack p = pack_pull(1, 5000);
+    job j;
+
+    (void)state;
+    job_begin(&j, false);
+    declare(&j.c, &j.t[0], wide);
+    ask_bad(&j.c, j.t[0].links[0], FL_TYPE_PULL, REPEATED, &p,
+            "larger than max_message_bytes (1048576)");
+    p = pack_pull(1, 4096);
+    ask_ok(&j.c, j.t[0].links[0], FL_TYPE_PULL, REPEATED, &p);
+    job_end(&j);
+}
+
+static void options_that_do_not_fit_are_refused(void **state)
+{
+    fl_server *s = NULL;
+    city c;
+
+    (void)state;
+    city_simulate(&c, &calm, 1, 1);
+    assert_int_equal(try_serve(&c, 1, &s), FL_ERR_INVAL);
+    assert_text(fl_last_error(), "server 1: the job has 1 server");
+    c.o.n_trainers = 0;
+    assert_int_equal(try_serve(&c, 0, &s), FL_ERR_INVAL);
+    c.o.n_trainers = 1;
+    serve(&c, 0);
+    assert_int_equal(try_serve(&c, 0, &s), FL_ERR_IO);
+    assert_text(fl_last_error(), "server 0: cannot listen on server0:1");
+    assert_null(s);
+    city_release(&c);
+}
+
+/* --- memory of replies ---------------------------------------------------- */
+
+static void buffers_are_used_again(void **state)
+{
+    fl_buffers b;
+    fl_buffer *first, *second;
+
+    (void)state;
+    fl_buffers_init(&b);
+    first = fl_buffers_take(&b, 5000);
+    assert_non_null(first);
+    assert_int_equal((uintptr_t)fl_buffer_data(first) % 64, 0);
+    memset(fl_buffer_data(first), 1, 5000);
+    second = fl_buffers_take(&b, 5000);
+    assert_true(second != first);
+    fl_buffer_put(first);
+    fl_buffer_put(second);
+    assert_true(fl_buffers_take(&b, 8192) == second);
+    assert_true(fl_buffers_take(&b, 4097) == first);
+    fl_buffer_put(first);
+    fl_buffer_put(second);
+    fl_buffer_put(NULL);
+    assert_null(fl_buffers_take(&b, UINT64_MAX));
+    /* What is larger than all that may lie idle is given back. */
+    first = fl_buffers_take(&b, (uint64_t)65 << 20);
+    assert_non_null(first);
+    fl_buffer_put(first);
+    assert_true(b.idle_bytes < 1 << 20);
+    fl_buffers_release(&b);
+}
+
+/* --- exactly once --------------------------------------------------------- */
+
+#define PUSHES 500
+#define ROWS 40
+
+static uint32_t dice_of(int trainer_no, int push_no)
+{
+    return (uint32_t)(trainer_no * PUSHES + push_no);
+}
+
+/* Every trainer pushes to both servers by turns; gives the sum of hashes. */
+static uint64_t push_all(const fl_sim_faults *f, uint64_t *cuts)
+{
+    answer *a = fl_alloc(sizeof(*a) * TRAINERS * PUSHES);
+    uint64_t hash, n_applied = 0;
+    job j;
+
+    job_begin(&j, false);
+    for (int i = 0; i < TRAINERS; i++)
+        declare(&j.c, &j.t[i], KIT_TABLE);
+    fl_sim_set_faults(j.c.sim, f);
+    for (int i = 0; i < PUSHES; i++) {
+        for (int t = 0; t < TRAINERS; t++) {
+            fl_pack p = pack_push((uint64_t)i % 97, ROWS, dice_of(t, i));
+
+            send_to(j.t[t].links[i % 2], FL_TYPE_PUSH, ONCE, &p,
+                    &a[t * PUSHES + i]);
+        }
+    }
+    for (int i = 0; i < TRAINERS * PUSHES; i++)
+        expect_answer(&j.c, &a[i], FL_OK, "");
+    for (int i = 0; i < 2; i++)
+        n_applied +=
+            fl_store_count(fl_server_store(j.c.servers[i]), FL_TYPE_PUSH)
+                .requests;
+    assert_int_equal(n_applied, TRAINERS * PUSHES);
+    *cuts = fl_sim_cuts(j.c.sim);
+    fl_sim_set_faults(j.c.sim, &calm);
+    run(&j.c, 3000);
+    hash = hash_of(&j.c, 0) ^ fl_mix64(hash_of(&j.c, 1));
+    leave_all(&j);
+    expect_over(&j.c, FL_OK, "");
+    job_end(&j);
+    fl_free(a);
+    return hash;
+}
+
+static void pushes_are_applied_once_through_fifty_cuts(void **state)
+{
+    fl_sim_faults rough = { .seed = 5,
+                            .delay_hi_ms = 3,
+                            .cut_after_bytes = 20000 };
+    uint64_t no_cuts, cuts, hash;
+
+    (void)state;
+    hash = push_all(&calm, &no_cuts);
+    assert_int_equal(no_cuts, 0);
+    for (rough.seed = 5; rough.seed < 8; rough.seed++) {
+        assert_true(push_all(&rough, &cuts) == hash);
+        assert_true(cuts >= 50);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_job_runs_from_joining_to_leaving),
+        cmocka_unit_test(an_end_is_put_off_for_two_seconds_at_most),
+        cmocka_unit_test(trainers_that_disagree_are_told_the_line),
+        cmocka_unit_test(a_job_without_its_trainers_ends),
+        cmocka_unit_test(a_trainer_that_disappears_ends_the_job),
+        cmocka_unit_test(the_others_go_on_without_it_when_they_may),
+        cmocka_unit_test(a_connection_that_breaks_and_comes_back_is_told_twice),
+        cmocka_unit_test(a_trainer_that_starts_again_is_a_new_incarnation),
+        cmocka_unit_test(a_trainer_that_joins_and_never_connects_is_lost),
+        cmocka_unit_test(a_server_that_dies_ends_the_job),
+        cmocka_unit_test(a_server_that_comes_back_empty_ends_the_job),
+        cmocka_unit_test(without_server_0_the_others_end_and_name_it),
+        cmocka_unit_test(a_server_0_that_dies_takes_the_others_with_it),
+        cmocka_unit_test(a_second_server_of_a_rank_does_not_harm_the_first),
+        cmocka_unit_test(a_tool_ends_all_servers_through_server_0),
+        cmocka_unit_test(a_server_that_is_asked_to_end_says_so_to_server_0),
+        cmocka_unit_test(an_owner_may_stop_or_free_its_server_at_any_moment),
+        cmocka_unit_test(only_server_0_is_the_coordinator),
+        cmocka_unit_test(requests_against_the_rules_change_nothing),
+        cmocka_unit_test(ranks_beyond_the_job_are_not_let_in),
+        cmocka_unit_test(a_reply_that_would_be_too_large_is_refused),
+        cmocka_unit_test(options_that_do_not_fit_are_refused),
+        cmocka_unit_test(buffers_are_used_again),
+        cmocka_unit_test(pushes_are_applied_once_through_fifty_cuts),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,144 @@
+/* net_kit.h - two ends that talk by sockets, each in a loop of its own. */
+#ifndef FL_TESTS_RPC_NET_KIT_H
+#define FL_TESTS_RPC_NET_KIT_H
+
+#include "loop_kit.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "rpc/socket.h"
+
+#define KIT_TIMEOUT_MS 30000
+#define KIT_STREAMS 64
+
+/* A net, a loop that listens and one that dials, and what came of it. */
+typedef struct town {
+    fl_net *net;
+    fl_loop *loops[2]; /* the first one accepts, the second one dials */
+    fl_listener *door;
+    char address[FL_ADDRESS_MAX];
+    fl_stream *accepted[KIT_STREAMS]; /* by the first loop, until `came` */
+    bool accepted_elsewhere;          /* not in the first loop */
+    gate came;
+    fl_stream *dialled; /* by the second loop, until `done` */
+    fl_err failed;
+    gate done;
+    void *handle;
+    /* what the next dial does */
+    const char *to;
+    uint64_t timeout_ms;
+    fl_status dial_st;
+} town;
+
+static inline void town_accept(void *arg, fl_stream *s)
+{
+    town *t = arg;
+    size_t n = gate_count(&t->came);
+
+    FL_ASSERT(n < KIT_STREAMS);
+    t->accepted[n] = s;
+    if (!fl_loop_is_mine(t->loops[0]))
+        t->accepted_elsewhere = true;
+    gate_add(&t->came);
+}
+
+static inline void town_init(town *t, const fl_socket_options *o)
+{
+    *t = (town){ .timeout_ms = KIT_TIMEOUT_MS };
+    gate_init(&t->came);
+    gate_init(&t->done);
+    assert_ok(fl_net_sockets(&t->net, o));
+    assert_ok(fl_loop_new(&t->loops[0], "accepts"));
+    assert_ok(fl_loop_new(&t->loops[1], "dials"));
+}
+
+static inline void kit_close(void *arg)
+{
+    fl_stream *s = arg;
+
+    s->ops->close(s);
+}
+
+/* NULL is fine. */
+static inline void town_close(fl_stream *s)
+{
+    if (s)
+        in_loop(s->loop, kit_close, s);
+}
+
+static inline void town_release(town *t)
+{
+    t->net->ops->unlisten(t->door);
+    town_close(t->dialled);
+    for (size_t i = 0; i < KIT_STREAMS; i++)
+        town_close(t->accepted[i]);
+    fl_loop_free(t->loops[1]);
+    fl_loop_free(t->loops[0]);
+    fl_net_free_sockets(t->net);
+    gate_release(&t->came);
+    gate_release(&t->done);
+}
+
+/* Accepts for the first loop alone. */
+static inline void town_listen(town *t, const char *address)
+{
+    assert_ok(t->net->ops->listen(t->net, address, t->loops, 1, town_accept, t,
+                                  &t->door, t->address));
+}
+
+static inline void town_dialled(void *arg, fl_stream *s)
+{
+    town *t = arg;
+
+    t->dialled = s;
+    t->failed.status = FL_OK;
+    if (!s)
+        snprintf(t->failed.text, sizeof(t->failed.text), "%s", fl_last_error());
+    gate_add(&t->done);
+}
+
+static inline void town_dial_inside(void *arg)
+{
+    town *t = arg;
+
+    t->dial_st = t->net->ops->dial(t->net, t->loops[1], t->to, t->timeout_ms,
+                                   town_dialled, t, &t->handle);
+    if (t->dial_st)
+        fl_err_save(&t->failed, t->dial_st);
+}
+
+/* Dials and waits for what comes of it. */
+static inline void town_dial(town *t, const char *address)
+{
+    size_t before = gate_count(&t->done);
+
+    t->to = address;
+    in_loop(t->loops[1], town_dial_inside, t);
+    if (t->dial_st)
+        fail_msg("%s", t->failed.text);
+    gate_wait(&t->done, before + 1);
+}
+
+/* Both ends are there. */
+static inline void town_connect(town *t, const char *address)
+{
+    size_t before = gate_count(&t->came);
+
+    town_dial(t, address);
+    if (!t->dialled)
+        fail_msg("%s", t->failed.text);
+    gate_wait(&t->came, before + 1);
+}
+
+static inline void town_fails(town *t, const char *address, const char *said)
+{
+    town_dial(t, address);
+    assert_null(t->dialled);
+    if (!strstr(t->failed.text, said))
+        fail_msg("'%s' does not say '%s'", t->failed.text, said);
+}
+
+#endif
