@@ -91,10 +91,9 @@ int main(int argc, char **argv)
     args.rank = (int)strtol(argv[2], NULL, 10);
     args.servers = argv[3];
     args.n_trainers = (int)strtol(argv[4], NULL, 10);
-    if (!strcmp(argv[1], "server"))
-        check(fl_ps_serve_with(c, &args));
-    else
+    if (strcmp(argv[1], "server"))
         train(c, &args);
+    else
+        check(fl_ps_serve_with(c, &args));
     fl_ctx_free(c);
-    return 0;
 }
