@@ -128,6 +128,7 @@ typedef struct fl_table_stats {
     uint64_t rows, short_rows; /* short ones are among the rows */
     uint64_t candidates;       /* keys seen but not admitted yet */
     uint64_t refused;          /* keys that got no row for max_rows */
+    uint64_t waited;           /* parts of batches that another one held up */
     uint64_t index_bytes, row_bytes, candidate_bytes;
     uint64_t slots_moved;          /* by growing and shrinking, in all */
     uint64_t most_moved_in_a_call; /* by one pull or push */

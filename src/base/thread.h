@@ -42,6 +42,12 @@ static inline void fl_lock(fl_mutex *m)
     pthread_mutex_lock(m);
 }
 
+/* False when somebody else has it. */
+static inline bool fl_try_lock(fl_mutex *m)
+{
+    return pthread_mutex_trylock(m) == 0;
+}
+
 static inline void fl_unlock(fl_mutex *m)
 {
     pthread_mutex_unlock(m);

@@ -91,7 +91,8 @@ static void visit_loop_0(fl_server *s, fl_loop_fn fn)
 
 void fl_server_check_end(fl_server *s)
 {
-    bool all_went = !s->n_sessions && !s->way.is_leaving;
+    bool all_went =
+        !s->n_sessions && !s->way.is_leaving && fl_server_told_all(s);
 
     if (s->phase != FL_SERVER_ENDING ||
         (!all_went && fl_server_now_ms(s) < s->end_by_ms))

@@ -103,6 +103,20 @@ static const char *place_of(const fl_ask *a)
                                          : fl_session_peer(a->session);
 }
 
+/* A server that comes after the end hears what became of the job: of a good end
+   by the answer to its question for it. */
+static void join_after_end(fl_server *s, const fl_ask *a)
+{
+    const fl_identity *who = fl_session_who(a->session);
+
+    if (s->why.status) {
+        fl_server_seat(s, who->role, who->rank)->is_told = true;
+        fl_reply_error(a->reply, fl_err_restore(&s->why));
+    } else {
+        fl_reply_send(a->reply, NULL, 0);
+    }
+}
+
 void fl_server_join(fl_server *s, const fl_ask *a)
 {
     const fl_identity *who = fl_session_who(a->session);
@@ -110,6 +124,10 @@ void fl_server_join(fl_server *s, const fl_ask *a)
     uint32_t incarnation;
     fl_status st;
 
+    if (who->role == FL_MEMBER_SERVER && s->phase != FL_SERVER_SERVING) {
+        join_after_end(s, a);
+        return;
+    }
     s->level = FL_LOG_INFO;
     st = fl_coord_join(s->coord, who, place_of(a), fl_server_now_ms(s),
                        &incarnation);
@@ -167,7 +185,8 @@ static fl_status check_barrier(fl_server *s, const fl_ask *a, const char *name)
         FL_FAIL(FL_ERR_INVAL,
                 "barrier \"" FL_SERVER_END "\" is the one of the servers: "
                 "choose another name");
-    return is_server ? check_member(s, a) : FL_OK;
+    return is_server && s->phase == FL_SERVER_SERVING ? check_member(s, a)
+                                                      : FL_OK;
 }
 
 void fl_server_barrier(fl_server *s, const fl_ask *a)

@@ -44,6 +44,7 @@ typedef struct fl_seat {
     bool is_joining;    /* a connection without an incarnation is there */
     uint64_t vacant_ms; /* since when there is no connection at all */
     fl_reply *watch;    /* a server's question for the end */
+    bool is_told;       /* of the end, a server */
 } fl_seat;
 
 /* Of the link to server 0. Loop 0 only, but for what is noted. */
@@ -135,6 +136,8 @@ void fl_server_take_seat(fl_server *s, fl_session *session,
 void fl_server_tick_members(fl_server *s, uint64_t now_ms);
 /* Under mu. Gives all servers the result that they wait for. */
 void fl_server_answer_watches(fl_server *s);
+/* Under mu, on server 0: every other server knows that the job is over. */
+bool fl_server_told_all(fl_server *s);
 
 /* --- server_link.c -------------------------------------------------------- */
 

@@ -213,11 +213,20 @@ void fl_server_answer_watches(fl_server *s)
         fl_reply *r = seat->watch;
 
         seat->watch = NULL;
+        seat->is_told |= r != NULL;
         if (r && s->why.status)
             fl_reply_error(r, fl_err_restore(&s->why));
         else if (r)
             fl_reply_send(r, NULL, 0);
     }
+}
+
+bool fl_server_told_all(fl_server *s)
+{
+    for (int rank = 1; s->coord && rank < s->o.n_servers; rank++)
+        if (!fl_server_seat(s, FL_MEMBER_SERVER, (uint32_t)rank)->is_told)
+            return false;
+    return true;
 }
 
 /* --- on the others; under mu ---------------------------------------------- */

@@ -95,9 +95,10 @@ static void print_table(fl_store *s, const fl_store_table *t, fl_str *out)
                 "table %s rows=%" PRIu64 " short_rows=%" PRIu64
                 " candidates=%" PRIu64 " refused=%" PRIu64
                 " index_bytes=%" PRIu64 " row_bytes=%" PRIu64
-                " candidate_bytes=%" PRIu64,
+                " candidate_bytes=%" PRIu64 " waited=%" PRIu64,
                 fl_table_name(t->table), st.rows, st.short_rows, st.candidates,
-                st.refused, st.index_bytes, st.row_bytes, st.candidate_bytes);
+                st.refused, st.index_bytes, st.row_bytes, st.candidate_bytes,
+                st.waited);
     fl_lock(&s->counts_mu);
     fl_str_addf(out,
                 " pulls=%" PRIu64 " pulled_rows=%" PRIu64 " pushes=%" PRIu64

@@ -75,9 +75,12 @@ static fl_status work_share(fl_table *t, int part, fl_deal *d, fl_share_fn fn,
                             void *arg, uint64_t *moved)
 {
     fl_partition *p = &t->parts[part];
+    bool waits = !fl_try_lock(&p->mu);
     fl_status st;
 
-    fl_lock(&p->mu);
+    if (waits)
+        fl_lock(&p->mu);
+    p->waited += waits;
     *moved -= p->index.slots_moved;
     st = fn(t, part, d, arg);
     *moved += p->index.slots_moved;

@@ -36,6 +36,7 @@ typedef struct fl_partition {
     fl_index waiting; /* keys that are not admitted yet */
     fl_pool candidates;
     uint64_t refused;
+    uint64_t waited; /* batches that found the lock taken */
 } fl_partition;
 
 static inline void *fl_partition_row(const fl_partition *p, uint32_t ref)

@@ -377,6 +377,7 @@ void fl_table_stats_get(fl_table *t, fl_table_stats *out)
         out->short_rows += fl_pool_len(&p->pools[1]);
         out->candidates += p->waiting.len;
         out->refused += p->refused;
+        out->waited += p->waited;
         out->index_bytes += fl_index_bytes(&p->index);
         out->row_bytes +=
             fl_pool_bytes(&p->pools[0]) + fl_pool_bytes(&p->pools[1]);
