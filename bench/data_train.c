@@ -4,7 +4,9 @@
  * One click network is trained by two hogwild threads on the same records, by
  * each way in turn; the yardstick are batches that lie ready in memory, so that
  * a step costs nothing but itself. The text is one file of about 1 GB. Readers
- * and feeders get their records one by one, value list by value list.
+ * and feeders get their records one by one, value list by value list. A run
+ * takes a few seconds: the start of a worker process, after which training
+ * copies the pages that it writes to, is part of it, as of an epoch.
  */
 #include "data_train.h"
 
@@ -21,9 +23,9 @@
 
 #define THREADS 2
 #define DATA_BATCHES 300
-#define RUN_BATCHES 60
+#define RUN_BATCHES 240
 #define WARM_BATCHES 8
-#define ROUNDS 9
+#define ROUNDS 5
 #define FILE_BYTES (1ull << 30)
 #define N_FEEDS (CTR_SLOTS + 2)
 enum { DENSE = CTR_SLOTS, LABEL };
