@@ -116,7 +116,8 @@ FL_API void fl_reader_decorate_batch_generator(fl_reader *r, fl_generator fn,
                                                void *arg);
 
 /* Begins an epoch; reset ends it early or after its end, so that it can be
-   started again. */
+   started again. It takes all batches back: other consumers may wait in
+   fl_reader_next then (and are told), but not look into a batch. */
 FL_API FL_MUST_CHECK
 fl_status fl_reader_start(fl_reader *r);
 FL_API void fl_reader_reset(fl_reader *r);

@@ -621,10 +621,10 @@ fl_status fl_reader_next(fl_reader *r, int consumer, const fl_feed **feeds,
                 FL_CONSUMERS_MAX - 1);
     fl_lock(&r->mu);
     st = ask(r, consumer, &p);
+    if (!st) {
+        *feeds = p ? p->feeds : NULL;
+        *n_rows = p ? p->n_rows : 0;
+    }
     fl_unlock(&r->mu);
-    if (st)
-        return st;
-    *feeds = p ? p->feeds : NULL;
-    *n_rows = p ? p->n_rows : 0;
-    return FL_OK;
+    return st;
 }

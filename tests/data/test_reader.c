@@ -230,11 +230,24 @@ static void consume(void *arg)
             c->sum += ((const uint64_t *)feeds[KEY].value.data)[i];
 }
 
-static void start_consumers(fl_reader *r, consumer *all, fl_thread **threads)
+/* A reset takes batches back: who may meet one does not look into them. */
+static void only_ask(void *arg)
+{
+    consumer *c = arg;
+    const fl_feed *feeds;
+    size_t n;
+
+    do
+        c->st = fl_reader_next(c->reader, c->number, &feeds, &n);
+    while (!c->st && feeds);
+}
+
+static void start_consumers(fl_reader *r, consumer *all, fl_thread **threads,
+                            void (*fn)(void *))
 {
     for (int i = 0; i < CONSUMERS; i++) {
         all[i] = (consumer){ .reader = r, .number = i };
-        assert_ok(fl_thread_start(&threads[i], "consumer", consume, &all[i]));
+        assert_ok(fl_thread_start(&threads[i], "consumer", fn, &all[i]));
     }
 }
 
@@ -260,7 +273,7 @@ static void several_consumers_share_the_batches(void **state)
         }
         fl_reader_decorate_batch_generator(r, count_batches, &c);
         assert_ok(fl_reader_start(r));
-        start_consumers(r, all, threads);
+        start_consumers(r, all, threads, consume);
         for (int i = 0; i < CONSUMERS; i++) {
             fl_thread_join(threads[i]);
             assert_int_equal(all[i].st, FL_OK);
@@ -291,7 +304,7 @@ static void a_reset_ends_the_waits_of_other_consumers(void **state)
             c.n[0] = c.n[1] = UINT64_MAX;
             fl_reader_decorate_batch_generator(r, count_batches, &c);
             assert_ok(fl_reader_start(r));
-            start_consumers(r, all, threads);
+            start_consumers(r, all, threads, only_ask);
             for (int i = 0; i < 10 * round; i++)
                 assert_ok(fl_reader_next(r, CONSUMERS, &feeds, &n));
             fl_reader_reset(r);
