@@ -7,6 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef __x86_64__
+#include <mm_malloc.h> /* what the headers of vector instructions include */
+#endif
 #undef alloca /* stdlib.h makes it a macro, which cannot be poisoned */
 #pragma GCC poison strcpy strcat sprintf vsprintf atoi atol atof strtok
 #pragma GCC poison srand gets alloca malloc calloc realloc

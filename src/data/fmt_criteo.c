@@ -172,17 +172,17 @@ __attribute__((noinline)) static bool read_int(const char **at, const char *end,
    chance, so no branch depends on that. *some is whether there is a number. */
 FL_HOT bool read_short_int(const char **at, uint32_t *out, bool *some)
 {
-    uint64_t w = fl_load8(*at), stop = ~w & 0x10 * FL_EVERY_BYTE;
-    uint64_t n, digits;
+    uint64_t t = fl_load_digits(*at), stops = fl_stops(t);
+    unsigned n;
 
-    if (FL_UNLIKELY(!stop))
+    if (FL_UNLIKELY(!stops))
         return false;
-    n = fl_first_byte(stop);
-    digits = w << (56 - 8 * n) << 8 | (0x30 * FL_EVERY_BYTE >> 8 * n);
-    *out = (uint32_t)fl_eight_digits(digits);
+    n = (unsigned)__builtin_ctzll(stops) / 8;
+    t = t << (56 - 8 * n) << 8;
+    *out = (uint32_t)fl_eight_digits(t);
     *some = n > 0;
     *at += n;
-    return **at == '\t' && !fl_no_digits(digits);
+    return **at == '\t' && !fl_no_digits(t);
 }
 
 static inline const char *read_ints(const criteo *c, const fl_line *l,

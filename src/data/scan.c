@@ -54,12 +54,13 @@ static bool scan_decimal(const char **at, const char *end, uint64_t most,
                          uint64_t *out)
 {
     const char *s = *at;
-    uint64_t v = 0, w;
+    uint64_t v = 0, t;
 
     if (!is_digit(s, end))
         return false;
-    while (end - s >= 8 && v < 100000000 && !fl_no_digits(w = fl_load8(s))) {
-        v = v * 100000000 + fl_eight_digits(w);
+    while (end - s >= 8 && v < 100000000 &&
+           !fl_no_digits(t = fl_load_digits(s))) {
+        v = v * 100000000 + fl_eight_digits(t);
         s += 8;
     }
     for (; is_digit(s, end); s++) {

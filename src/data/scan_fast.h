@@ -6,9 +6,10 @@
  * bytes must be readable wherever a number begins; the text of a line is so
  * (format.h). False leaves *at as it is.
  *
- * Eight bytes are looked at as one word, their first byte lowest. A byte that
- * is no digit leaves a mark in the highest bit of its place, so the number of
- * leading digits is a count of zeros, and three products make their value.
+ * Eight bytes are looked at as one word, their first byte lowest. What ends a
+ * number leaves a mark in its place, so the number of leading digits is a count
+ * of zeros; a shift drops what is behind them, and products of neighbours make
+ * their value.
  *
  * A place in the text stays in a register as long as no call gets its address;
  * so calls get that of a copy.
@@ -18,6 +19,9 @@
 
 #include <stddef.h>
 #include <string.h>
+#ifdef __x86_64__
+#include <emmintrin.h>
+#endif
 
 #include "data/scan.h"
 
@@ -53,46 +57,63 @@ static inline unsigned fl_digit(const char *s)
     return (unsigned)(unsigned char)*s - '0';
 }
 
-/* A mark in the first byte of w that is no digit; those behind it may have one
-   without reason. */
-static inline uint64_t fl_no_digits(uint64_t w)
+/* Eight bytes with digits as their values: what is above 9 was none. */
+static inline uint64_t fl_load_digits(const char *s)
 {
-    uint64_t t = w ^ 0x30 * FL_EVERY_BYTE;
+    return fl_load8(s) ^ 0x30 * FL_EVERY_BYTE;
+}
 
+/* Not zero when one of the eight is no digit. */
+static inline uint64_t fl_no_digits(uint64_t t)
+{
     return ((t + 0x76 * FL_EVERY_BYTE) | t) & 0x80 * FL_EVERY_BYTE;
 }
 
-/* Number of the first byte that has a mark. */
-static inline uint64_t fl_first_byte(uint64_t marks)
+/* A mark for each byte that may be what stands behind a number: digits have one
+   bit that blanks, tabs, points and ends of lines lack. The mark of byte n is
+   bit 8 n + 4. */
+static inline uint64_t fl_stops(uint64_t t)
 {
-    return (unsigned)__builtin_ctzll(marks) / 8;
+    return t & 0x10 * FL_EVERY_BYTE;
 }
 
-/* Value of eight digits; bytes of zero may stand for the first ones. */
-static inline uint64_t fl_eight_digits(uint64_t w)
+/* Value of eight digits, the first one lowest in t. Vectors do that aside: the
+   search for the next number, which takes longest, then has the other units for
+   itself. */
+static inline uint64_t fl_eight_digits(uint64_t t)
 {
-    w = (w & 0x0f * FL_EVERY_BYTE) * 2561 >> 8;
-    w = (w & UINT64_C(0x00ff00ff00ff00ff)) * 6553601 >> 16;
-    return (w & UINT64_C(0x0000ffff0000ffff)) * UINT64_C(42949672960001) >> 32;
+#ifdef __x86_64__
+    __m128i x = _mm_cvtsi64_si128((int64_t)t), odd = _mm_srli_epi16(x, 8);
+
+    x = _mm_madd_epi16(_mm_and_si128(x, _mm_set1_epi16(0xff)),
+                       _mm_set1_epi32(10 << 16 | 1000));
+    x = _mm_add_epi32(x, _mm_madd_epi16(odd, _mm_set1_epi32(1 << 16 | 100)));
+    x = _mm_madd_epi16(_mm_packs_epi32(x, x), _mm_set1_epi32(1 << 16 | 10000));
+    return (uint32_t)_mm_cvtsi128_si32(x);
+#else
+    t = t * 2561 >> 8;
+    t = (t & UINT64_C(0x00ff00ff00ff00ff)) * 6553601 >> 16;
+    return (t & UINT64_C(0x0000ffff0000ffff)) * UINT64_C(42949672960001) >> 32;
+#endif
 }
 
 /* The first one to seven digits as a number; false for anything else. Where a
-   number ends is what the next one waits for, so it is told by the one bit that
-   digits have and blanks, tabs and ends of lines lack; that all bytes before it
-   are digits is found out aside. */
+   number ends is what the next one waits for, so that is told by one bit, and
+   that all bytes before it are digits is found out aside. Without any byte
+   before the stop nothing is shifted out, and the stop is no digit. */
 FL_HOT bool fl_short_u64(const char **at, uint64_t *out)
 {
-    uint64_t w = fl_load8(*at), stop = ~w & 0x10 * FL_EVERY_BYTE;
-    uint64_t no_digits = fl_no_digits(w);
-    uint64_t n;
+    uint64_t t = fl_load_digits(*at), stops = fl_stops(t);
+    unsigned mark;
 
-    if (FL_UNLIKELY(!stop))
+    if (FL_UNLIKELY(!stops))
         return false;
-    n = fl_first_byte(stop);
-    if (FL_UNLIKELY(!n || fl_first_byte(no_digits) != n))
+    mark = (unsigned)__builtin_ctzll(stops);
+    t <<= (68 - mark) & 63;
+    if (FL_UNLIKELY(fl_no_digits(t)))
         return false;
-    *out = fl_eight_digits(w << (64 - 8 * n));
-    *at += n;
+    *out = fl_eight_digits(t);
+    *at += mark / 8;
     return true;
 }
 
@@ -131,23 +152,18 @@ static inline bool fl_rounds_alike(double x)
    is wrong by 2^-52 at most. So its nearest float is always the right one. */
 FL_HOT bool fl_unit_f32(const char **at, float *out)
 {
-    static const uint32_t tens[] = { 1,     10,     100,     1000,
-                                     10000, 100000, 1000000, 10000000 };
     const char *s = *at;
-    uint64_t point = s[1] == '.';
-    uint64_t w = fl_load8(s + 2), stop = ~w & 0x10 * FL_EVERY_BYTE;
-    uint64_t n, digits;
-    uint32_t m;
+    uint64_t t = fl_load_digits(s + 2), stops = fl_stops(t);
+    uint64_t point = s[1] == '.', n;
 
-    if (FL_UNLIKELY(!stop))
+    if (FL_UNLIKELY(!stops))
         return false;
-    n = fl_first_byte(stop) & (0 - point);
-    digits = w << (56 - 8 * n) << 8 | (0x30 * FL_EVERY_BYTE >> 8 * n);
-    if (FL_UNLIKELY(fl_digit(s) > 9 || n < point || fl_no_digits(digits)))
+    n = (uint64_t)__builtin_ctzll(stops) / 8 & (0 - point);
+    t = (t << 8 | (unsigned char)(*s ^ 0x30)) << (56 - 8 * n);
+    if (FL_UNLIKELY(n < point || fl_no_digits(t)))
         return false;
-    m = fl_digit(s) * tens[n] + (uint32_t)fl_eight_digits(digits);
     *at = s + 1 + point + n;
-    *out = (float)((double)m * fl_tenths[n]);
+    *out = (float)((double)(int64_t)fl_eight_digits(t) * fl_tenths[n]);
     return true;
 }
 
