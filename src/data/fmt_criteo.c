@@ -22,7 +22,7 @@
 #define HASH_SIZE_MAX (INT64_C(1) << 62)
 
 /* Values of the integer columns become (x - low) / span. */
-static const double lows[N_INTS] = { 0, -3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 };
+static const int32_t lows[N_INTS] = { 0, -3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 };
 static const double spans[N_INTS] = { 20, 603, 100, 50, 64000, 500, 100,
                                       50, 500, 10,  10, 10,    50 };
 
@@ -33,13 +33,14 @@ typedef struct target {
 } target;
 
 typedef struct wanted_category {
+    uint64_t column; /* what is mixed into its ids */
     uint32_t category, word;
 } wanted_category;
 
 typedef struct criteo {
-    bool has_label;
-    uint64_t hash_size;  /* 0: ids are whole hashes */
-    uint64_t reciprocal; /* 2^64 / hash_size, rounded down */
+    bool has_label, skips; /* skips: label or integers are not wanted */
+    uint64_t hash_size;    /* 0: ids are whole hashes */
+    uint64_t reciprocal;   /* 2^64 / hash_size, rounded down */
     target label, ints;
     wanted_category wanted[N_CATEGORIES];
     uint32_t n_wanted;
@@ -62,18 +63,37 @@ static inline uint64_t id_of_hash(uint64_t hash, uint64_t size,
 
 /* What is mixed into the id of a value: the column from bit 32 on, above it
    whether the value is a number, missing or other text, below it the number. */
-static inline uint64_t key_of_column(unsigned column)
-{
-    return (uint64_t)column << 32;
-}
 #define MISSING (UINT64_C(1) << 40)
 #define TEXT (UINT64_C(2) << 40)
 
-/* Value of eight hexadecimal digits, the first one highest; false when they are
-   none. They are when their values, written as digits again, give the same
-   bytes: '0' and the value, and 39 more from 'a' on. */
-static inline bool read_hex(uint64_t w, uint32_t *out)
+/* Value of eight hexadecimal digits of either case, the first one highest;
+   false when they are none. */
+#ifdef __x86_64__
+static inline bool read_hex(const char *s, uint32_t *out)
 {
+    __m128i w = _mm_loadl_epi64((const __m128i *)(const void *)s);
+    __m128i letters = _mm_cmpgt_epi8(w, _mm_set1_epi8('9'));
+    __m128i lower = _mm_or_si128(w, _mm_set1_epi8(0x20));
+    /* Digits become the ten largest bytes, letters the six largest ones. */
+    __m128i digits_top = _mm_sub_epi8(w, _mm_set1_epi8('9' + 1));
+    __m128i letters_top = _mm_sub_epi8(lower, _mm_set1_epi8('f' + 1));
+    __m128i top =
+        _mm_max_epu8(digits_top, _mm_subs_epu8(letters_top, _mm_set1_epi8(4)));
+    __m128i odd = _mm_subs_epu8(_mm_set1_epi8(-10), top);
+    __m128i x = _mm_add_epi8(_mm_and_si128(w, _mm_set1_epi8(0x0f)),
+                             _mm_and_si128(letters, _mm_set1_epi8(9)));
+
+    x = _mm_srli_epi16(_mm_mullo_epi16(x, _mm_set1_epi16(0x1001)), 8);
+    x = _mm_packus_epi16(x, x);
+    *out = __builtin_bswap32((uint32_t)_mm_cvtsi128_si32(x));
+    return _mm_cvtsi128_si64(odd) == 0;
+}
+#else
+/* They are when their values, written as digits again, give the same bytes: '0'
+   and the value, and 39 more from 'a' on. */
+static inline bool read_hex(const char *s, uint32_t *out)
+{
+    uint64_t w = fl_load8(s);
     uint64_t x = (w & 0x0f * FL_EVERY_BYTE) + (w >> 6 & FL_EVERY_BYTE) * 9;
     uint64_t letter = (x + 6 * FL_EVERY_BYTE) >> 4 & FL_EVERY_BYTE;
     uint64_t again = x + 0x30 * FL_EVERY_BYTE + 39 * letter;
@@ -84,6 +104,7 @@ static inline bool read_hex(uint64_t w, uint32_t *out)
     *out = (uint32_t)(x << 16 | x >> 32);
     return odd == 0;
 }
+#endif
 
 /* --- what is wrong ------------------------------------------------------- */
 
@@ -105,26 +126,32 @@ static unsigned expected_columns(const criteo *c)
     return (unsigned)c->has_label + N_INTS + N_CATEGORIES;
 }
 
-static bool blame_columns(const criteo *c, const fl_line *l, fl_bad *bad)
+/* Blames the number of columns, if somebody asks why; there is no place to go
+   on from. */
+static const char *no_columns(const criteo *c, const fl_line *l, fl_bad *bad)
 {
+    if (!bad)
+        return NULL;
     if (l->at == l->end)
-        return fl_help_bad(bad, FL_NO_SLOT, "the line is empty");
-    return fl_help_bad(bad, FL_NO_SLOT,
-                       "%u columns apart by tabs, but a line has %u",
-                       count_columns(l), expected_columns(c));
+        fl_help_bad(bad, FL_NO_SLOT, "the line is empty");
+    else
+        fl_help_bad(bad, FL_NO_SLOT,
+                    "%u columns apart by tabs, but a line has %u",
+                    count_columns(l), expected_columns(c));
+    return NULL;
 }
 
-/* Blames the field at `at`, unless the number of columns is the better reason;
-   there is no place to go on from. */
+/* The same for the field at `at`, unless the number of columns is the better
+   reason. */
 static const char *no_field(const criteo *c, const fl_line *l, const char *at,
                             int slot, const char *what, fl_bad *bad)
 {
     int n = 0;
 
-    if (count_columns(l) != expected_columns(c)) {
-        blame_columns(c, l, bad);
+    if (!bad)
         return NULL;
-    }
+    if (count_columns(l) != expected_columns(c))
+        return no_columns(c, l, bad);
     while (at + n < l->end && at[n] != '\t' && n < SHOWN_MAX)
         n++;
     fl_help_bad(bad, slot, "'%.*s' is no %s", n, at, what);
@@ -168,21 +195,22 @@ __attribute__((noinline)) static bool read_int(const char **at, const char *end,
     return fl_scan_i64(at, end, out) && **at == '\t';
 }
 
-/* Nothing, or up to seven digits, before a tab. Columns are missing and long by
-   chance, so no branch depends on that. *some is whether there is a number. */
-FL_HOT bool read_short_int(const char **at, uint32_t *out, bool *some)
+/* Nothing, or up to seven digits, before a tab, behind which *at moves; *above
+   is by how much they are above `low`, 0 for nothing. Columns are missing and
+   long by chance, so no branch depends on that. */
+FL_HOT bool read_short_int(const char **at, int32_t low, int32_t *above)
 {
-    uint64_t t = fl_load_digits(*at), stops = fl_stops(t);
+    const char *s = *at;
+    uint64_t t = fl_load_digits(s), stops = fl_stops(t);
     unsigned n;
 
     if (FL_UNLIKELY(!stops))
         return false;
     n = (unsigned)__builtin_ctzll(stops) / 8;
     t = t << (56 - 8 * n) << 8;
-    *out = (uint32_t)fl_eight_digits(t);
-    *some = n > 0;
-    *at += n;
-    return **at == '\t' && !fl_no_digits(t);
+    *above = ((int32_t)fl_eight_digits(t) - low) & -(n > 0);
+    *at = s + 1 + n;
+    return s[n] == '\t' && !fl_no_digits(t);
 }
 
 static inline const char *read_ints(const criteo *c, const fl_line *l,
@@ -192,27 +220,24 @@ static inline const char *read_ints(const criteo *c, const fl_line *l,
 
     for (int i = 0; i < N_INTS; i++) {
         const char *s = at;
-        uint32_t number, bits;
+        int32_t above;
         double x;
         float value;
-        bool some;
 
-        if (FL_LIKELY(read_short_int(&s, &number, &some))) {
-            x = number;
+        if (FL_LIKELY(read_short_int(&s, lows[i], &above))) {
+            x = above;
         } else {
             const char *word = at;
             int64_t rare;
 
             if (!read_int(&word, l->end, &rare))
                 return no_field(c, l, at, c->ints.slot, "whole number", bad);
-            s = word;
-            x = (double)rare;
-            some = true;
+            s = word + 1;
+            x = (double)rare - lows[i];
         }
-        value = (float)((x - lows[i]) / spans[i]);
-        memcpy(&bits, &value, sizeof(bits));
-        out[i] = bits & (0 - (uint32_t)some);
-        at = s + 1;
+        value = (float)(x / spans[i]);
+        memcpy(&out[i], &value, sizeof(value));
+        at = s;
     }
     return at;
 }
@@ -222,76 +247,101 @@ static const char *skip_columns(const criteo *c, const fl_line *l,
 {
     while (n-- > 0 && at)
         at = skip_column(at, l->end);
-    if (!at)
-        blame_columns(c, l, bad);
-    return at;
+    return at ? at : no_columns(c, l, bad);
+}
+
+static inline bool ends_field(const char *at, const char *end)
+{
+    return *at == '\t' || fl_help_ends_line(at, end);
 }
 
 /* What is mixed for a category that is neither a number nor missing. */
 __attribute__((noinline)) static uint64_t key_of_text(const char **at,
                                                       const char *end)
 {
-    const char *tab = memchr(*at, '\t', (size_t)(end - *at));
-    const char *stop = tab ? tab : end;
-    uint64_t hash = fl_hash_bytes(*at, (size_t)(stop - *at));
+    const char *stop = *at;
+    uint64_t hash;
 
+    while (!ends_field(stop, end))
+        stop++;
+    hash = fl_hash_bytes(*at, (size_t)(stop - *at));
     *at = stop;
     return hash ^ TEXT;
 }
 
-/* What is mixed for the category at *at, which moves to the tab or the end. */
-FL_HOT uint64_t key_of_category(const char **at, const char *end)
+/* What is mixed for the category at *at, which moves to its end. */
+__attribute__((noinline)) static uint64_t rare_key(const char **at,
+                                                   const char *end)
 {
-    const char *s = *at, *text = s;
+    const char *s = *at;
     uint32_t number;
-    uint64_t key;
 
-    if (*s == '\t' || s == end)
+    if (ends_field(s, end))
         return MISSING;
-    if (FL_LIKELY(read_hex(fl_load8(s), &number) &&
-                  (s[HEX_DIGITS] == '\t' || s + HEX_DIGITS == end))) {
-        *at = s + HEX_DIGITS;
-        return number;
+    if (!read_hex(s, &number) || !ends_field(s + HEX_DIGITS, end))
+        return key_of_text(at, end);
+    *at = s + HEX_DIGITS;
+    return number;
+}
+
+/* The same for one before a tab, behind which *at moves; false when there is
+   none. */
+FL_HOT bool read_category(const char **at, const char *end, uint64_t *key)
+{
+    const char *s = *at;
+    uint32_t number;
+
+    if (*s == '\t') {
+        *key = MISSING;
+    } else if (FL_LIKELY(read_hex(s, &number) && s[HEX_DIGITS] == '\t')) {
+        *key = number;
+        s += HEX_DIGITS;
+    } else {
+        const char *copy = s; /* so that s stays in a register */
+
+        *key = rare_key(&copy, end);
+        s = copy;
+        if (*s != '\t')
+            return false;
     }
-    key = key_of_text(&text, end);
-    *at = text;
-    return key;
+    *at = s + 1;
+    return true;
 }
 
 /* First the keys, where branches cannot be foretold, then the ids, where there
    are none. */
-static inline bool read_categories(const criteo *c, const fl_line *l,
-                                   const char *at, uint32_t *row, fl_bad *bad)
+static inline const char *read_categories(const criteo *c, const fl_line *l,
+                                          const char *at, uint32_t *row,
+                                          fl_bad *bad)
 {
     uint64_t size = c->hash_size, reciprocal = c->reciprocal;
     uint64_t keys[N_CATEGORIES];
-    const char *end = l->end;
+    const char *stop;
 
-    for (unsigned i = 0; i < N_CATEGORIES; i++) {
-        keys[i] = key_of_category(&at, end) ^ key_of_column(FIRST_CATEGORY + i);
-        if (i + 1 < N_CATEGORIES && *at++ != '\t')
-            return blame_columns(c, l, bad);
-    }
-    if (at != end)
-        return blame_columns(c, l, bad);
-    for (unsigned i = 0; i < c->n_wanted; i++) {
-        uint64_t hash = fl_mix64(keys[c->wanted[i].category]);
+    for (int i = 0; i < N_CATEGORIES - 1; i++)
+        if (FL_UNLIKELY(!read_category(&at, l->end, &keys[i])))
+            return no_columns(c, l, bad);
+    stop = at;
+    keys[N_CATEGORIES - 1] = rare_key(&stop, l->end);
+    if (FL_UNLIKELY(!fl_help_ends_line(stop, l->end)))
+        return no_columns(c, l, bad);
+    for (uint32_t i = 0, n = c->n_wanted; i < n; i++) {
+        const wanted_category *to = &c->wanted[i];
+        uint64_t hash = fl_mix64(keys[to->category] ^ to->column);
         uint64_t id = id_of_hash(hash, size, reciprocal);
 
-        memcpy(row + c->wanted[i].word, &id, sizeof(id));
+        memcpy(row + to->word, &id, sizeof(id));
     }
-    return true;
+    return stop;
 }
 
-static bool criteo_line(const fl_parser *p, const fl_line *l, fl_row_writer *w,
-                        fl_bad *bad, fl_status *st)
+/* Into the open record. Where the line ends, or NULL when it is bad. */
+static inline const char *read_columns(const fl_parser *p, const fl_line *l,
+                                       fl_row_writer *w, fl_bad *bad)
 {
     const criteo *c = p->state;
     const char *at = l->at;
 
-    *st = fl_row_open(w, N_VALUES);
-    if (*st)
-        return false;
     if (p->schema.n_ragged)
         memset(w->counts, 1, p->schema.n_ragged);
     if (c->label.slot != FL_NO_SLOT)
@@ -299,14 +349,44 @@ static bool criteo_line(const fl_parser *p, const fl_line *l, fl_row_writer *w,
     else if (c->has_label)
         at = skip_columns(c, l, at, 1, bad);
     if (!at)
-        return false;
+        return NULL;
     if (c->ints.slot != FL_NO_SLOT)
         at = read_ints(c, l, at, w->at, bad);
     else
         at = skip_columns(c, l, at, N_INTS, bad);
-    if (!at || !read_categories(c, l, at, w->at, bad))
-        return false;
+    if (!at)
+        return NULL;
+    at = read_categories(c, l, at, w->at, bad);
     w->at += c->n_words;
+    return at;
+}
+
+/* Columns that nobody wants are passed over by their tabs, which needs the end
+   of the line. */
+static const char *criteo_take(const fl_parser *p, const fl_line *l,
+                               fl_row_writer *w, fl_status *st)
+{
+    const criteo *c = p->state;
+    const char *at;
+
+    if (c->skips)
+        return NULL;
+    *st = fl_row_open(w, N_VALUES);
+    if (*st)
+        return NULL;
+    at = read_columns(p, l, w, NULL);
+    if (!at)
+        return NULL;
+    fl_row_close(w);
+    return fl_help_next_line(at, l->end);
+}
+
+static bool criteo_line(const fl_parser *p, const fl_line *l, fl_row_writer *w,
+                        fl_bad *bad, fl_status *st)
+{
+    *st = fl_row_open(w, N_VALUES);
+    if (*st || !read_columns(p, l, w, bad))
+        return false;
     fl_row_close(w);
     return true;
 }
@@ -382,8 +462,11 @@ static fl_status place_slot(criteo *c, const fl_slot *slot, int i)
 
     if (category >= 0) {
         FL_TRY(check_category(c, slot));
-        c->wanted[c->n_wanted++] =
-            (wanted_category){ (uint32_t)category, c->n_words };
+        c->wanted[c->n_wanted++] = (wanted_category){
+            .column = (uint64_t)(FIRST_CATEGORY + category) << 32,
+            .category = (uint32_t)category,
+            .word = c->n_words,
+        };
     } else if (slot->kind == FL_SLOT_FLOATS) {
         FL_TRY(check_ints(c, slot));
         c->ints = here;
@@ -399,6 +482,8 @@ static fl_status place_slots(const fl_parser *p, criteo *c)
 {
     for (uint32_t i = 0; i < p->schema.n_slots; i++)
         FL_TRY(place_slot(c, &p->schema.slots[i], (int)i));
+    c->skips = (c->has_label && c->label.slot == FL_NO_SLOT) ||
+               c->ints.slot == FL_NO_SLOT;
     return FL_OK;
 }
 
@@ -457,5 +542,6 @@ const fl_format fl_format_criteo = {
     },
     .open = criteo_open,
     .close = criteo_close,
+    .take = criteo_take,
     .line = criteo_line,
 };

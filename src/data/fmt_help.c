@@ -14,6 +14,8 @@ bool fl_help_bad(fl_bad *bad, int slot, const char *fmt, ...)
 {
     va_list ap;
 
+    if (!bad)
+        return false;
     bad->slot = slot;
     va_start(ap, fmt);
     vsnprintf(bad->reason, sizeof(bad->reason), fmt, ap);
@@ -119,9 +121,9 @@ uint32_t fl_help_count_words(const char *at, const char *end)
 
 int fl_help_shown(const char *at, const char *end)
 {
-    ptrdiff_t n = fl_help_skip_word(at, end) - at;
-
-    return n < SHOWN_MAX ? (int)n : SHOWN_MAX;
+    if (end - at > SHOWN_MAX)
+        end = at + SHOWN_MAX;
+    return (int)(fl_help_skip_word(at, end) - at);
 }
 
 static bool word_ends(const char *at, const char *end)

@@ -10,7 +10,8 @@
 
 #include "data/format.h"
 
-/* Fills *bad; always false. Bytes that are no printable ASCII become '?'. */
+/* Fills *bad, unless it is NULL because nobody asks why; always false. Bytes
+   that are no printable ASCII become '?'. */
 bool fl_help_bad(fl_bad *bad, int slot, const char *fmt, ...) FL_PRINTF(3, 4);
 
 /* Makes p->schema: all slots that the format offers, or the wanted ones among
@@ -39,6 +40,20 @@ static inline const char *fl_help_skip_word(const char *at, const char *end)
     while (at < end && !fl_help_is_blank(*at))
         at++;
     return at;
+}
+
+/* Does the line end here? `end` is its own or that of the text. */
+static inline bool fl_help_ends_line(const char *at, const char *end)
+{
+    return *at == '\n' || at == end || (*at == '\r' && at[1] == '\n');
+}
+
+/* From the end of a line to the begin of the next one, or to the end of the
+   text. */
+static inline const char *fl_help_next_line(const char *at, const char *end)
+{
+    at += *at == '\r';
+    return at < end ? at + 1 : end;
 }
 
 /* Bytes of the word at `at` that a reason shows. */

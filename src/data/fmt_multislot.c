@@ -4,7 +4,8 @@
  * The loops take a number and one blank behind it at a time. Whatever is rare
  * (more blanks, tabs, the end of the line, an error) goes through functions of
  * its own, which read the number once more and know what to say. A number at
- * the end of the line stops there by itself, since no digit follows.
+ * the end of the line stops there by itself, since no digit follows; so `end`
+ * may be that of the text as well, as long as nobody asks what is wrong.
  */
 #include "data/fmt_multislot.h"
 
@@ -22,7 +23,7 @@ static inline bool step_over(const char **at, const char *end)
         ++*at;
         return true;
     }
-    return *at == end;
+    return fl_help_ends_line(*at, end);
 }
 
 /* --- the rare cases ------------------------------------------------------ */
@@ -104,6 +105,7 @@ RARE static bool blame_count(const fl_slot *slot, int i, uint64_t n,
 typedef struct place {
     const char *at, *end;
     uint32_t *out;
+    const uint32_t *out_end; /* behind it is room for one value of each slot */
 } place;
 
 FL_HOT bool read_ids(const fl_parser *p, uint32_t i, uint32_t n, place *c,
@@ -178,15 +180,17 @@ FL_HOT bool read_count(const char **at, const char *end, int slot, uint64_t *n,
     return true;
 }
 
-/* `left` bytes follow, which have room for so many values only. */
+/* The bytes that follow have so many values only. Where they are not those of
+   the line alone, the room of the record may be too small for them. */
 FL_HOT bool count_fits(const fl_parser *p, const fl_slot *slot, uint64_t n,
-                       size_t left)
+                       const place *c)
 {
     if (FL_LIKELY(n == 1))
         return slot->width <= 1;
     if (slot->width ? n != slot->width : n == 0 && !p->empty_slots)
         return false;
-    return n <= left / 2 + 1 && n <= UINT32_MAX;
+    return n <= (size_t)(c->end - c->at) / 2 + 1 && n <= UINT32_MAX &&
+           (ptrdiff_t)(2 * n + 1) <= c->out_end - c->out;
 }
 
 /* `count` is where the count of the slot goes if it is ragged. Not inlined, so
@@ -202,7 +206,7 @@ __attribute__((noinline)) static bool read_slot(const fl_parser *p, uint32_t i,
 
     if (!read_count(&c.at, c.end, (int)i, &n, bad))
         return false;
-    if (FL_UNLIKELY(!count_fits(p, slot, n, (size_t)(c.end - c.at))))
+    if (FL_UNLIKELY(!count_fits(p, slot, n, &c)))
         return blame_count(slot, (int)i, n, (size_t)(c.end - c.at), bad);
     if (!slot->width) {
         *count = (uint8_t)(n < FL_ROW_LONG ? n : FL_ROW_LONG);
@@ -223,22 +227,29 @@ FL_HOT bool read_one_id(const fl_slot *slot, uint8_t *count, place *c)
     uint64_t id;
 
     if (slot->kind != FL_SLOT_IDS || slot->width > 1 || c->at[0] != '1' ||
-        c->at[1] != ' ' || !fl_short_u64(&s, &id) || *s != ' ' ||
+        c->at[1] != ' ' || !fl_short_u64(&s, &id) || !step_over(&s, c->end) ||
         id > slot->height - 1)
         return false;
     if (!slot->width)
         *count = 1;
     memcpy(c->out, &id, sizeof(id));
     c->out += 2;
-    c->at = s + 1;
+    c->at = s;
     return true;
+}
+
+static const uint32_t *place_end(const fl_row_writer *w)
+{
+    const fl_schema *s = w->schema;
+
+    return w->rows->words + w->rows->cap - 2 * (size_t)s->n_slots - s->n_ragged;
 }
 
 bool fl_multislot_slot(const fl_parser *p, uint32_t i, uint32_t ragged,
                        const char *at, const char *end, fl_row_writer *w,
                        fl_bad *bad)
 {
-    place c = { at, end, w->at };
+    place c = { at, end, w->at, place_end(w) };
     bool good = read_slot(p, i, w->counts + ragged, &c, bad);
 
     w->at = c.out;
@@ -272,40 +283,70 @@ bool fl_multislot_end(const char *at, const char *end, fl_bad *bad)
                        fl_help_shown(at, end), at);
 }
 
-/* A value takes two bytes, the last one of a line one. */
+/* A value takes two bytes, the last one of a line one; a count may promise one
+   value more than there are. */
 fl_status fl_multislot_open(fl_row_writer *w, const fl_line *l)
 {
-    return fl_row_open(w, (size_t)(l->end - l->at + 1) / 2);
+    size_t most = (size_t)(l->end - l->at) / 2 + 2;
+
+    return fl_row_open(w, most + w->schema->n_slots);
+}
+
+/* Reads all slots into the open record. Where the last one ends; NULL when it
+   is bad. */
+FL_HOT const char *read_slots(const fl_parser *p, const fl_line *l,
+                              fl_row_writer *w, fl_bad *bad)
+{
+    const fl_slot *slots = p->schema.slots;
+    uint32_t n_slots = p->schema.n_slots;
+    place c = { l->at, l->end, w->at, place_end(w) };
+    uint8_t *count = w->counts;
+
+    for (uint32_t i = 0; i < n_slots; i++) {
+        if (FL_UNLIKELY(!read_one_id(&slots[i], count, &c))) {
+            place copy = c;
+
+            if (!read_slot(p, i, count, &copy, bad))
+                return NULL;
+            c = copy;
+        }
+        count += slots[i].width == 0;
+    }
+    w->at = c.out;
+    return c.at;
+}
+
+const char *fl_multislot_take(const fl_parser *p, const fl_line *l,
+                              fl_row_writer *w, fl_status *st)
+{
+    const char *at;
+
+    *st = fl_row_open(w, p->schema.n_slots);
+    if (*st)
+        return NULL;
+    at = read_slots(p, l, w, NULL);
+    if (!at)
+        return NULL;
+    at = fl_help_skip_blanks(at, l->end);
+    if (!fl_help_ends_line(at, l->end))
+        return NULL;
+    fl_row_close(w);
+    return fl_help_next_line(at, l->end);
 }
 
 bool fl_multislot_line(const fl_parser *p, const fl_line *l, fl_row_writer *w,
                        fl_bad *bad, fl_status *st)
 {
-    const fl_slot *slots = p->schema.slots;
-    uint32_t n_slots = p->schema.n_slots;
-    place c = { .at = l->at, .end = l->end };
-    uint8_t *count;
+    const char *at;
 
     if (fl_help_skip_blanks(l->at, l->end) == l->end)
         return fl_help_bad(bad, FL_NO_SLOT, "the line is empty");
     *st = fl_multislot_open(w, l);
     if (*st)
         return false;
-    c.out = w->at;
-    count = w->counts;
-    for (uint32_t i = 0; i < n_slots; i++) {
-        if (!read_one_id(&slots[i], count, &c)) {
-            place copy = c;
-
-            if (!read_slot(p, i, count, &copy, bad))
-                return false;
-            c = copy;
-        }
-        count += slots[i].width == 0;
-    }
-    if (FL_UNLIKELY(c.at != c.end) && !fl_multislot_end(c.at, c.end, bad))
+    at = read_slots(p, l, w, bad);
+    if (!at || !fl_multislot_end(at, l->end, bad))
         return false;
-    w->at = c.out;
     fl_row_close(w);
     return true;
 }
@@ -342,6 +383,7 @@ const fl_format fl_format_multislot = {
     .name = "multislot",
     .doc = "per slot a count and that many ids or floats, apart by blanks",
     .open = multislot_open,
+    .take = fl_multislot_take,
     .line = fl_multislot_line,
     .print = fl_multislot_print,
 };

@@ -6,6 +6,8 @@
 #include "data/format.h"
 
 /* A whole line whose slots stand in the order of the schema. */
+const char *fl_multislot_take(const fl_parser *p, const fl_line *l,
+                              fl_row_writer *w, fl_status *st);
 bool fl_multislot_line(const fl_parser *p, const fl_line *l, fl_row_writer *w,
                        fl_bad *bad, fl_status *st);
 

@@ -227,6 +227,15 @@ static bool header_line(const fl_parser *p, const fl_line *l, fl_row_writer *w,
     return read_in_schema_order(p, l, w, bad, st);
 }
 
+/* Only a file in the wanted order is read in one go. */
+static const char *header_take(const fl_parser *p, const fl_line *l,
+                               fl_row_writer *w, fl_status *st)
+{
+    const file_head *head = l->head;
+
+    return head && head->in_order ? fl_multislot_take(p, l, w, st) : NULL;
+}
+
 /* --- opening and printing ------------------------------------------------ */
 
 /* The slots of the first file. */
@@ -289,6 +298,7 @@ const fl_format fl_format_multislot_header = {
            "#slots label:u64:1 dense:float:13 C1:u64",
     .open = header_open,
     .head = header_head,
+    .take = header_take,
     .line = header_line,
     .print = fl_multislot_print,
     .print_head = header_print_head,

@@ -257,6 +257,28 @@ static fl_status parse_line(const fl_parser *p, const fl_line *l,
     return st ? st : on_bad(arg, l, &bad);
 }
 
+/* Where the line behind this one begins; NULL when it was not taken. */
+static const char *take_line(const fl_parser *p, const fl_line *l,
+                             fl_row_writer *w, fl_status *st)
+{
+    const char *next = p->format->take ? p->format->take(p, l, w, st) : NULL;
+
+    if (!next)
+        fl_row_drop(w);
+    return next;
+}
+
+/* One line of a text that ends at l->end, which becomes its own. */
+static const char *cut_line(fl_line *l)
+{
+    const char *stop = memchr(l->at, '\n', (size_t)(l->end - l->at));
+    const char *next = stop ? stop + 1 : l->end;
+
+    stop = stop ? stop : l->end;
+    l->end = stop > l->at && stop[-1] == '\r' ? stop - 1 : stop;
+    return next;
+}
+
 fl_status fl_parse_lines(const fl_parser *p, const char *text, size_t len,
                          fl_line first, fl_rows *to, fl_on_bad on_bad,
                          void *arg)
@@ -265,16 +287,21 @@ fl_status fl_parse_lines(const fl_parser *p, const char *text, size_t len,
     const char *end = text + len;
     fl_line l = first;
 
-    for (const char *next; text < end; text = next, l.number++) {
-        const char *stop = memchr(text, '\n', (size_t)(end - text));
+    for (l.at = text; l.at < end; l.number++) {
+        bool is_head = l.number == 1 && l.head;
+        const char *next;
+        fl_status st = FL_OK;
 
-        next = stop ? stop + 1 : end;
-        stop = stop ? stop : end;
-        if (l.number == 1 && l.head)
-            continue;
-        l.at = text;
-        l.end = stop > text && stop[-1] == '\r' ? stop - 1 : stop;
-        FL_TRY(parse_line(p, &l, &w, on_bad, arg));
+        l.end = end;
+        next = is_head ? NULL : take_line(p, &l, &w, &st);
+        if (st)
+            return st;
+        if (!next) {
+            next = cut_line(&l);
+            if (!is_head)
+                FL_TRY(parse_line(p, &l, &w, on_bad, arg));
+        }
+        l.at = next;
     }
     return FL_OK;
 }

@@ -65,6 +65,13 @@ typedef struct fl_format {
     bool (*line)(const fl_parser *p, const fl_line *l, fl_row_writer *w,
                  fl_bad *bad, fl_status *st);
 
+    /* For formats that see where a line ends as they read it, else NULL. Writes
+       one record as `line` does, but l->end is the end of the text. Returns
+       where the next line begins, or NULL when `line` should be asked: nothing
+       is kept then, and nobody was told why. Memory failure goes to *st. */
+    const char *(*take)(const fl_parser *p, const fl_line *l, fl_row_writer *w,
+                        fl_status *st);
+
     /* The way back: a record as a line without newline; NULL when the format
        cannot be written. print_head gives the lines before it, or is NULL. */
     void (*print)(const fl_parser *p, const uint32_t *row, fl_str *out);

@@ -172,6 +172,64 @@ static void no_memory_ends_the_job(void **state)
     }
 }
 
+/* The same text through `line` alone. */
+static parsed parse_by_lines(const fl_parser_args *args, const char *text)
+{
+    parsed f = open_format(args);
+    const fl_format *format = f.parser->format;
+    fl_format slow = *format;
+
+    slow.take = NULL;
+    f.parser->format = &slow;
+    assert_ok(feed_file(&f, text));
+    f.parser->format = format;
+    return f;
+}
+
+static void expect_same_as_by_lines(const fl_parser_args *args,
+                                    const char *text)
+{
+    parsed a = open_format(args), b = parse_by_lines(args, text);
+
+    assert_ok(feed_file(&a, text));
+    if (a.rows.n != b.rows.n || a.rows.len != b.rows.len || a.n_bad != b.n_bad)
+        fail_msg("taking lines differs from reading them: '%s'", text);
+    if (a.rows.n)
+        assert_memory_equal(a.rows.words, b.rows.words, 4 * a.rows.len);
+    for (size_t i = 0; i < a.rows.n; i++)
+        assert_int_equal(a.rows.starts[i], b.rows.starts[i]);
+    if (a.n_bad) {
+        assert_int_equal(a.bad_line, b.bad_line);
+        assert_int_equal(a.bad.slot, b.bad.slot);
+        assert_string_equal(a.bad.reason, b.bad.reason);
+    }
+    close_format(&a);
+    close_format(&b);
+}
+
+/* Some bytes of a good text become others, but not those of its header. */
+static void expect_same_when_damaged(const fl_parser_args *args,
+                                     const char *good)
+{
+    static const char bytes[] = "0123456789abAB :.-\t\r\n";
+    size_t len = strlen(good),
+           head = *good == '#' ? strcspn(good, "\n") + 1 : 0;
+    char *text = fl_alloc(len + 1);
+    uint64_t seed = 1;
+
+    expect_same_as_by_lines(args, good);
+    for (int round = 0; round < 5000; round++) {
+        memcpy(text, good, len + 1);
+        for (int i = 0; i <= round % 3; i++) {
+            char *at = text + head + draw(&seed) % (len - head);
+
+            *at = bytes[draw(&seed) % strlen(bytes)];
+        }
+        expect_same_as_by_lines(args, text);
+    }
+    fl_free(text);
+}
+
 /* Every line at the end of what can be read: the padding, then a page that
    faults. */
 static void expect_within_padding(const fl_parser_args *args, const char *text)
@@ -203,6 +261,43 @@ static void expect_within_padding(const fl_parser_args *args, const char *text)
     "\t2824a5f6\t1adce6ef\t8ba8b39a\t891b62e7\te5ba7672\tf54016b9"             \
     "\t21ddcdc9\tb1252a9d\t07b5194c\t\t3a171ecb\tc5c50484\te8b83407"           \
     "\t9727dd16"
+
+static void a_line_is_taken_as_it_is_read(void **state)
+{
+    static const fl_slot some[] = { { .name = "C3" },
+                                    { .name = "label", .width = 1 } };
+
+    (void)state;
+    expect_same_when_damaged(
+        &(fl_parser_args){ .spec = "multislot", THREE },
+        "1 1 2 0.123456 -3.25e-3 4 1 22 333 999\r\n"
+        "1 0 2 1 0.25 1 12345678901234567890 \n1 1 2 1 12.5 2 7 8");
+    expect_same_when_damaged(
+        &(fl_parser_args){ .spec = "multislot_header", THREE },
+        "#slots label:u64 x:float ids:u64\n1 1 2 0.5 1 1 7\n"
+        "1 0 2 1 -2 3 1 2 3\n1 0 2 1 2 1 5\n");
+    expect_same_when_damaged(&(fl_parser_args){ .spec = "criteo" },
+                             CRITEO_LINE "\r\n" CRITEO_LINE "\n" CRITEO_LINE);
+    expect_same_when_damaged(
+        &(fl_parser_args){ .spec = "criteo", .wanted = some, .n_wanted = 2 },
+        CRITEO_LINE "\n" CRITEO_LINE "\n");
+}
+
+static void a_slot_of_many_values_is_taken_as_it_is_read(void **state)
+{
+    fl_str text = { 0 };
+
+    (void)state;
+    for (int n = 250; n < 2000; n += 250) {
+        fl_str_addf(&text, "1 0 2 1 2 %d", n);
+        for (int i = 0; i < n; i++)
+            fl_str_addf(&text, " %d", i);
+        fl_str_add(&text, "\n");
+    }
+    expect_same_as_by_lines(&(fl_parser_args){ .spec = "multislot", THREE },
+                            fl_str_text(&text));
+    fl_str_release(&text);
+}
 
 static void a_line_that_is_cut_anywhere_reads_within_the_padding(void **state)
 {
@@ -609,6 +704,8 @@ int main(void)
         cmocka_unit_test(a_bad_line_is_told_by_number_and_leaves_nothing),
         cmocka_unit_test(the_job_ends_when_a_bad_line_ends_it),
         cmocka_unit_test(no_memory_ends_the_job),
+        cmocka_unit_test(a_line_is_taken_as_it_is_read),
+        cmocka_unit_test(a_slot_of_many_values_is_taken_as_it_is_read),
         cmocka_unit_test(a_line_that_is_cut_anywhere_reads_within_the_padding),
         cmocka_unit_test(multislot_lines_are_counts_and_values),
         cmocka_unit_test(blanks_and_tabs_may_be_many_and_trail),
