@@ -161,13 +161,16 @@ FL_HOT bool read_count(const char **at, const char *end, int slot, uint64_t *n,
                        fl_bad *bad)
 {
     const char *s = *at;
+    uint64_t n_digits;
 
     if (FL_LIKELY(fl_digit(s) <= 9 && s[1] == ' ')) {
         *n = fl_digit(s);
         *at = s + 2;
         return true;
     }
-    if (FL_UNLIKELY(!fl_short_u64(&s, n) || !step_over(&s, end))) {
+    n_digits = fl_short_u64(s, n);
+    s += n_digits;
+    if (FL_UNLIKELY(!n_digits || !step_over(&s, end))) {
         const char *word = *at;
         uint64_t rare;
 
@@ -223,18 +226,23 @@ __attribute__((noinline)) static bool read_slot(const fl_parser *p, uint32_t i,
    changed and the answer is false. */
 FL_HOT bool read_one_id(const fl_slot *slot, uint8_t *count, place *c)
 {
-    const char *s = c->at + 2;
-    uint64_t id;
+    const char *next;
+    uint64_t id, n;
 
-    if (slot->kind != FL_SLOT_IDS || slot->width > 1 || c->at[0] != '1' ||
-        c->at[1] != ' ' || !fl_short_u64(&s, &id) || !step_over(&s, c->end) ||
-        id > slot->height - 1)
+    if (slot->kind != FL_SLOT_IDS || slot->width > 1 ||
+        memcmp(c->at, "1 ", 2) != 0)
+        return false;
+    n = fl_short_u64(c->at + 2, &id);
+    next = c->at + 3 + n;
+    if (!n || id > slot->height - 1)
+        return false;
+    if (FL_UNLIKELY(next[-1] != ' ') && !fl_help_ends_line(--next, c->end))
         return false;
     if (!slot->width)
         *count = 1;
     memcpy(c->out, &id, sizeof(id));
     c->out += 2;
-    c->at = s;
+    c->at = next;
     return true;
 }
 

@@ -97,35 +97,35 @@ static inline uint64_t fl_eight_digits(uint64_t t)
 #endif
 }
 
-/* The first one to seven digits as a number; false for anything else. Where a
-   number ends is what the next one waits for, so that is told by one bit, and
-   that all bytes before it are digits is found out aside. Without any byte
-   before the stop nothing is shifted out, and the stop is no digit. */
-FL_HOT bool fl_short_u64(const char **at, uint64_t *out)
+/* The first one to seven digits as a number; how many there are, 0 for anything
+   else. Where a number ends is what the next one waits for, so that is told by
+   one bit, and that all bytes before it are digits is found out aside. Without
+   any byte before the stop nothing is shifted out, and the stop is no digit. */
+FL_HOT uint64_t fl_short_u64(const char *s, uint64_t *out)
 {
-    uint64_t t = fl_load_digits(*at), stops = fl_stops(t);
+    uint64_t t = fl_load_digits(s), stops = fl_stops(t);
     unsigned mark;
 
     if (FL_UNLIKELY(!stops))
-        return false;
+        return 0;
     mark = (unsigned)__builtin_ctzll(stops);
     t <<= (68 - mark) & 63;
     if (FL_UNLIKELY(fl_no_digits(t)))
-        return false;
+        return 0;
     *out = fl_eight_digits(t);
-    *at += mark / 8;
-    return true;
+    return mark / 8;
 }
 
 /* As fl_scan_u64. */
 FL_HOT bool fl_fast_u64(const char **at, const char *end, uint64_t *out)
 {
-    const char *copy;
-    uint64_t id;
+    uint64_t n = fl_short_u64(*at, out), id;
+    const char *copy = *at;
 
-    if (FL_LIKELY(fl_short_u64(at, out)))
+    if (FL_LIKELY(n)) {
+        *at += n;
         return true;
-    copy = *at;
+    }
     if (!fl_scan_u64(&copy, end, &id))
         return false;
     *at = copy;
