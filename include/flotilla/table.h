@@ -77,6 +77,13 @@ FL_API FL_MUST_CHECK
 fl_status fl_table_assign(fl_table *t, const uint64_t *keys, size_t n,
                           const float *values);
 
+/* Adds to values; makes rows as needed, whatever the entry policy, with their
+   first value and what is added. State, statistics and epochs stay. Keys may
+   repeat. */
+FL_API FL_MUST_CHECK
+fl_status fl_table_add(fl_table *t, const uint64_t *keys, size_t n,
+                       const float *deltas);
+
 /* Keys without a row are no error. *n_removed may be NULL. */
 FL_API void fl_table_remove(fl_table *t, const uint64_t *keys, size_t n,
                             size_t *n_removed);

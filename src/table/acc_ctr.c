@@ -143,6 +143,33 @@ static void assign(const fl_acc_ctx *c, uint64_t key, void *row,
     fl_acc_start_state(c, row, embedx_w(c));
 }
 
+static bool is_zero(const float *x, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (x[i] != 0)
+            return false;
+    return true;
+}
+
+/* The wide part of a short row reads as 0: nothing to be added there leaves it
+   so. */
+static bool add(const fl_acc_ctx *c, void *row, bool is_short,
+                const float *delta)
+{
+    uint32_t n_wide = c->config->dim - 1;
+    float *wide;
+
+    if (is_short && !is_zero(delta + 1, n_wide))
+        return false;
+    *fl_acc_at(c, row, EMBED_W) += delta[0];
+    if (is_short || !has_wide(c))
+        return true;
+    wide = fl_acc_at(c, row, embedx_w(c));
+    for (uint32_t i = 0; i < n_wide; i++)
+        wide[i] += delta[1 + i];
+    return true;
+}
+
 static bool keep(const fl_acc_ctx *c, void *row, bool is_short, int unseen_days,
                  int limit_days)
 {
@@ -165,5 +192,6 @@ const fl_accessor fl_accessor_ctr = {
     .push = push,
     .grow = grow,
     .assign = assign,
+    .add = add,
     .keep = keep,
 };

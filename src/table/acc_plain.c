@@ -53,6 +53,17 @@ static void assign(const fl_acc_ctx *c, uint64_t key, void *row,
     fl_acc_start_state(c, row, VALUE);
 }
 
+static bool add(const fl_acc_ctx *c, void *row, bool is_short,
+                const float *delta)
+{
+    float *value = fl_acc_at(c, row, VALUE);
+
+    (void)is_short;
+    for (uint32_t i = 0; i < c->config->dim; i++)
+        value[i] += delta[i];
+    return true;
+}
+
 static bool keep(const fl_acc_ctx *c, void *row, bool is_short, int unseen_days,
                  int limit_days)
 {
@@ -70,5 +81,6 @@ const fl_accessor fl_accessor_plain = {
     .pull = pull,
     .push = push,
     .assign = assign,
+    .add = add,
     .keep = keep,
 };

@@ -62,6 +62,10 @@ typedef struct fl_accessor {
      */
     void (*assign)(const fl_acc_ctx *c, uint64_t key, void *row,
                    const float *value);
+    /* Adds to the value; state and statistics stay. False, and nothing is done,
+       when a short row has to grow for it first. */
+    bool (*add)(const fl_acc_ctx *c, void *row, bool is_short,
+                const float *delta);
     /* Ages a row and says whether to keep it. */
     bool (*keep)(const fl_acc_ctx *c, void *row, bool is_short, int unseen_days,
                  int limit_days);

@@ -7,29 +7,38 @@
 
 #include "base/hash.h"
 
-static void hash_keys(const uint64_t *keys, size_t n, fl_deal *d)
-{
-    for (size_t i = 0; i < n; i++)
-        d->hash[i] = fl_index_hash(keys[i]);
-}
-
+/* Counters that were written a moment ago are slow to read: keys are counted
+   while they are hashed, which takes as long, and put in order in two halves at
+   a time, each with counters of its own. */
 static void deal_keys(const fl_table *t, const uint64_t *keys, size_t n,
                       fl_deal *d)
 {
-    int shift = 64 - t->bits;
-    uint16_t fill[FL_PARTITIONS_MAX] = { 0 };
+    size_t half = n / 2;
+    int shift = 63 - t->bits; /* of half the hash: bits may be 0 */
+    uint16_t lo[FL_PARTITIONS_MAX], hi[FL_PARTITIONS_MAX];
+    uint16_t sum = 0;
 
     d->keys = keys;
-    memset(d->first, 0, sizeof(*d->first) * ((size_t)t->n_parts + 1));
-    hash_keys(keys, n, d);
-    for (size_t i = 0; i < n; i++)
-        d->first[1 + (t->bits ? d->hash[i] >> shift : 0)]++;
-    for (int p = 0; p < t->n_parts; p++) {
-        d->first[p + 1] = (uint16_t)(d->first[p + 1] + d->first[p]);
-        fill[p] = d->first[p];
+    memset(lo, 0, sizeof(*lo) * (size_t)t->n_parts);
+    memset(hi, 0, sizeof(*hi) * (size_t)t->n_parts);
+    for (size_t i = 0; i < n; i++) {
+        d->hash[i] = fl_index_hash(keys[i]);
+        (i < half ? lo : hi)[d->hash[i] >> 1 >> shift]++;
     }
-    for (size_t i = 0; i < n; i++)
-        d->order[fill[t->bits ? d->hash[i] >> shift : 0]++] = (uint16_t)i;
+    for (int p = 0; p < t->n_parts; p++) {
+        uint16_t n_lo = lo[p], n_hi = hi[p];
+
+        d->first[p] = lo[p] = sum;
+        hi[p] = (uint16_t)(sum + n_lo);
+        sum = (uint16_t)(sum + n_lo + n_hi);
+    }
+    d->first[t->n_parts] = sum;
+    for (size_t i = 0; i < half; i++) {
+        d->order[lo[d->hash[i] >> 1 >> shift]++] = (uint16_t)i;
+        d->order[hi[d->hash[half + i] >> 1 >> shift]++] = (uint16_t)(half + i);
+    }
+    if (n % 2)
+        d->order[hi[d->hash[n - 1] >> 1 >> shift]++] = (uint16_t)(n - 1);
 }
 
 /* Sweep 1: asks for the buckets of the keys order[lo, hi). */

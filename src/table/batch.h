@@ -112,11 +112,12 @@ static inline uint32_t *fl_group_slot(const fl_group *g, int k)
 static inline __attribute__((always_inline)) void
 fl_prefetch_row(const char *row, uint32_t lo, uint32_t hi)
 {
-    const char *end = row + hi;
+    const char *at = row + lo;
 
-    row += lo;
-    for (row -= (uintptr_t)row % 64; row < end; row += 64)
-        __builtin_prefetch(row, 1);
+    do {
+        __builtin_prefetch(at, 1);
+        at += 64 - (uintptr_t)at % 64;
+    } while (at < row + hi);
 }
 
 #endif

@@ -33,8 +33,7 @@
 
 typedef struct fl_bucket {
     uint64_t key[FL_BUCKET_SLOTS];
-    uint32_t ref[FL_BUCKET_SLOTS];
-    uint32_t spare;
+    uint32_t ref[FL_BUCKET_SLOTS + 1]; /* the last is 0: of no slot */
 } fl_bucket;
 _Static_assert(sizeof(fl_bucket) == 64, "a bucket is one cache line");
 
@@ -58,7 +57,7 @@ void fl_index_release(fl_index *x);
    it is the key's place in the partition. */
 static inline uint64_t fl_index_hash(uint64_t key)
 {
-    return fl_mix64(key + 0x9e3779b97f4a7c15u);
+    return fl_hash_key(key);
 }
 
 static inline uint64_t fl_index_place(const fl_index *x, uint64_t hash)
@@ -72,14 +71,21 @@ static inline uint64_t fl_index_home(uint64_t cap, uint64_t place)
     return (uint64_t)((unsigned __int128)place * cap >> 64);
 }
 
-/* The bucket where the search for a place begins; the index is not empty. */
+/* The bucket where the search for a place begins; the index is not empty. While
+   slots move, which array it is in is a coin's toss, so it is chosen without a
+   jump: by a mask, for a compiler is free to make a jump of `?:`. */
 static inline fl_bucket *fl_index_begin(const fl_index *x, uint64_t place)
 {
     fl_bucket *now = x->now.buckets + fl_index_home(x->now.cap, place);
-    uint64_t home = fl_index_home(x->old.cap, place);
+    uint64_t home;
+    uintptr_t is_old;
 
-    /* Without a jump: while slots move, which way it goes is a coin's toss. */
-    return x->old.buckets && home >= x->moved ? x->old.buckets + home : now;
+    if (!x->old.buckets)
+        return now;
+    home = fl_index_home(x->old.cap, place);
+    is_old = -(uintptr_t)(home >= x->moved);
+    return (fl_bucket *)(((uintptr_t)(x->old.buckets + home) & is_old) |
+                         ((uintptr_t)now & ~is_old));
 }
 
 /* The same; NULL in an empty index. */
@@ -88,29 +94,29 @@ static inline fl_bucket *fl_index_start(const fl_index *x, uint64_t place)
     return x->now.buckets ? fl_index_begin(x, place) : NULL;
 }
 
-/* Bit i: slot i has the key. All slots are compared, for where the key stands
+/* The slot that shows the key; FL_BUCKET_SLOTS, whose ref is 0: none does. A
+   free slot may still show a key that stood there, but behind the ones that
+   are in use. All slots are compared, without a jump, for where the key stands
    cannot be predicted. */
-static inline unsigned fl_bucket_match(const fl_bucket *b, uint64_t key)
+static inline unsigned fl_bucket_slot(const fl_bucket *b, uint64_t key)
 {
-    unsigned m = 0;
+    unsigned slot = FL_BUCKET_SLOTS;
 
 #pragma GCC unroll 5
-    for (int i = 0; i < FL_BUCKET_SLOTS; i++)
-        m |= (unsigned)(b->key[i] == key) << i;
-    return m;
+    for (unsigned i = FL_BUCKET_SLOTS; i-- > 0;)
+        slot = b->key[i] == key ? i : slot;
+    return slot;
 }
 
-/* The key's ref from its start on, or NULL. A free slot may still show a key
-   that stood there, but behind the ones that are in use. The last bucket of an
-   array is never full, so every search ends. */
+/* The key's ref from its start on, or NULL. The last bucket of an array is
+   never full, so every search ends. */
 static inline uint32_t *fl_index_search(fl_bucket *b, uint64_t key)
 {
     for (; b; b++) {
-        unsigned m = fl_bucket_match(b, key);
-        int i = m ? __builtin_ctz(m) : 0;
+        uint32_t *ref = &b->ref[fl_bucket_slot(b, key)];
 
-        if (m && b->ref[i])
-            return &b->ref[i];
+        if (*ref)
+            return ref;
         if (!b->ref[FL_BUCKET_SLOTS - 1])
             return NULL;
     }

@@ -16,6 +16,7 @@ void fl_pool_init(fl_pool *p, uint32_t stride)
     *p = (fl_pool){ .stride = stride };
     while (((size_t)stride << (p->shift + 1)) <= SLAB_BYTES_MAX)
         p->shift++;
+    p->mask = (UINT32_C(1) << p->shift) - 1;
 }
 
 static size_t bytes_of(const fl_pool *p, size_t slab)

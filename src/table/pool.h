@@ -19,6 +19,7 @@
 
 typedef struct fl_pool {
     uint32_t stride; /* bytes of a row, a multiple of 4 */
+    uint32_t mask;   /* of a row's number in its slab: 2^shift - 1 */
     int shift;       /* 2^shift rows are a slab */
     FL_VEC(char *) slabs;
     size_t first_bytes; /* of slab 0; the others are whole */
@@ -39,9 +40,7 @@ void fl_pool_give(fl_pool *p, uint32_t row);
 
 static inline void *fl_pool_row(const fl_pool *p, uint32_t row)
 {
-    uint32_t in_slab = row & ((UINT32_C(1) << p->shift) - 1);
-
-    return p->slabs.data[row >> p->shift] + (size_t)in_slab * p->stride;
+    return p->slabs.data[row >> p->shift] + (size_t)(row & p->mask) * p->stride;
 }
 
 /* Rows taken and not given back. */

@@ -133,7 +133,8 @@ const fl_accessor *fl_table_accessor(const fl_table *t)
 
 uint32_t fl_table_shard_of(uint64_t key)
 {
-    return (uint32_t)(fl_index_hash(key) / (UINT64_MAX / FL_TABLE_SHARDS + 1));
+    _Static_assert(FL_TABLE_SHARDS == FL_SHARDS, "one number of shards");
+    return fl_shard_of(key);
 }
 
 uint32_t fl_table_epoch(const fl_table *t)
@@ -209,7 +210,7 @@ void fl_partition_drop(fl_table *t, fl_partition *p, uint32_t *slot)
     atomic_fetch_sub(&t->n_rows, 1);
 }
 
-/* --- assign, restore, remove, clear -------------------------------------- */
+/* --- assign, add, restore, remove, clear --------------------------------- */
 
 /* The row of key k as a full one, made or grown as needed; NULL by max_rows. */
 static fl_status full_row(fl_group *g, int k, void **row)
@@ -256,6 +257,51 @@ fl_status fl_table_assign(fl_table *t, const uint64_t *keys, size_t n,
 
     FL_TRY(fl_batch_check(t, keys, n));
     return fl_batch_sweep(t, keys, n, &assign, (void *)(uintptr_t)values);
+}
+
+/* The row of key k, made as needed whatever the entry policy; no row by
+   max_rows. */
+static fl_status find_or_make(fl_group *g, int k)
+{
+    const uint32_t *slot = fl_group_slot(g, k);
+
+    g->ref[k] = slot ? *slot : 0;
+    if (slot)
+        return FL_OK;
+    FL_TRY(fl_partition_create(g->t, g->p, fl_group_key(g, k),
+                               fl_group_hash(g, k), &g->ref[k]));
+    fl_entry_forget(g->p, fl_group_key(g, k), fl_group_hash(g, k));
+    return FL_OK;
+}
+
+static fl_status add_group(fl_group *g, void *arg)
+{
+    const float *deltas = arg;
+    const fl_acc_ctx *acc = &g->t->acc;
+
+    for (int k = 0; k < g->n; k++) {
+        const float *delta = deltas + fl_group_number(g, k) * acc->config->dim;
+        void *row;
+
+        FL_TRY(find_or_make(g, k));
+        if (!g->ref[k])
+            continue;
+        row = fl_partition_row(g->p, g->ref[k]);
+        if (g->t->accessor->add(acc, row, fl_ref_is_short(g->ref[k]), delta))
+            continue;
+        FL_TRY(full_row(g, k, &row));
+        (void)g->t->accessor->add(acc, row, false, delta);
+    }
+    return FL_OK;
+}
+
+fl_status fl_table_add(fl_table *t, const uint64_t *keys, size_t n,
+                       const float *deltas)
+{
+    static const fl_sweeps add = { NULL, add_group };
+
+    FL_TRY(fl_batch_check(t, keys, n));
+    return fl_batch_sweep(t, keys, n, &add, (void *)(uintptr_t)deltas);
 }
 
 static fl_status remove_group(fl_group *g, void *arg)
