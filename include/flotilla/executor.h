@@ -103,7 +103,8 @@ FL_API void fl_parallel_executor_free(fl_parallel_executor *pe);
 
 /* Called by training thread `thread` for its next batch: fills feeds[0,
    n_feeds) and returns true, or returns false at the end of data. The memory
-   is borrowed until the thread's next call. */
+   is borrowed until the thread's next call, or, with keeps_two, until the one
+   after it. */
 typedef bool (*fl_next_batch)(void *arg, int thread, fl_feed *feeds);
 
 /* Called after each batch of a thread with what was fetched. */
@@ -118,6 +119,10 @@ typedef struct fl_hogwild_args {
     size_t n_fetches;
     fl_on_batch on_batch; /* may be NULL */
     void *arg;
+    /* A batch stays valid until the second next call. Then the next batch may
+       be asked for before one is trained, where rows of tables come from
+       servers, and they are on their way while the one is computed. */
+    bool keeps_two;
 } fl_hogwild_args;
 
 /* Threads train on batches of their own with shared parameters, without

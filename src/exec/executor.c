@@ -1,6 +1,8 @@
 /* executor.c - compiles programs into units and keeps them. */
 #include "exec/executor.h"
 
+#include "ir/comm.h"
+
 /* --- making a unit ------------------------------------------------------- */
 
 static fl_status check_names(const fl_unit_spec *s)
@@ -98,26 +100,48 @@ static fl_status make_plan(fl_unit *u)
     return st;
 }
 
-static fl_status make_runners(fl_unit *u, const fl_exec_options *o)
+/* A second frame is of use only to what can begin ahead. */
+static int count_frames(const fl_unit *u)
 {
-    int n = u->spec.n_runners;
+    bool two = u->spec.looks_ahead && u->plan->n_ahead;
+
+    return two ? 2 * u->spec.n_runners : u->spec.n_runners;
+}
+
+static fl_status make_frames(fl_unit *u, const fl_exec_options *o)
+{
+    int n = u->spec.n_runners, n_frames = count_frames(u);
     int each = u->spec.n_threads / n;
     int members = u->spec.n_threads > n ? u->spec.n_threads : n;
 
-    u->runners = fl_arena_alloc(&u->arena, sizeof(*u->runners) * (size_t)n);
+    u->runners =
+        fl_arena_alloc(&u->arena, sizeof(*u->runners) * (size_t)n_frames);
     u->teams = fl_arena_alloc(&u->arena, sizeof(*u->teams) * (size_t)n);
-    for (int i = 0; i < n; i++) {
-        if (each > 1)
-            FL_TRY(fl_team_new(&u->teams[i], each, "fl-op"));
-        u->runners[i] = fl_runner_new(u->plan, o, u->teams[i], members, i);
+    for (int i = 0; i < n && each > 1; i++)
+        FL_TRY(fl_team_new(&u->teams[i], each, "fl-op"));
+    for (; u->n_frames < n_frames; u->n_frames++) {
+        int i = u->n_frames % n;
+        fl_runner *r = fl_runner_new(u->plan, o, u->teams[i], members, i);
+
+        if (u->spec.kind == FL_UNIT_HOGWILD)
+            r->seat.thread = i;
+        u->runners[u->n_frames] = r;
     }
+    return FL_OK;
+}
+
+static fl_status make_runners(fl_unit *u, const fl_exec_options *o)
+{
+    int n = u->spec.n_runners;
+    int members = u->spec.n_threads < n ? u->spec.n_threads : n;
+
+    FL_TRY(make_frames(u, o));
     if (u->spec.kind == FL_UNIT_ALONE)
         return FL_OK;
-    members = u->spec.n_threads < n ? u->spec.n_threads : n;
     FL_TRY(fl_team_new(&u->team, members, "fl-run"));
     if (u->spec.kind == FL_UNIT_REPLICAS)
-        u->replicas = fl_replicas_new(u->runners, n, u->team, u->spec.merge,
-                                      u->spec.coeff);
+        FL_TRY(fl_replicas_new(&u->replicas, u->runners, n, u->team,
+                               u->spec.merge, u->spec.coeff));
     return FL_OK;
 }
 
@@ -137,10 +161,10 @@ static void find_indices(fl_unit *u)
 static void unit_free(fl_unit *u)
 {
     fl_replicas_free(u->replicas);
-    for (int i = 0; u->runners && i < u->spec.n_runners; i++) {
+    for (int i = 0; i < u->n_frames; i++)
         fl_runner_free(u->runners[i]);
+    for (int i = 0; u->teams && i < u->spec.n_runners; i++)
         fl_team_free(u->teams[i]);
-    }
     fl_team_free(u->team);
     fl_plan_free(u->plan);
     fl_arena_release(&u->arena);
@@ -193,6 +217,7 @@ static bool is_unit_of(const fl_unit *u, const fl_unit_spec *s)
            u->program_version == s->program->version && k->kind == s->kind &&
            k->n_runners == s->n_runners && k->n_threads == s->n_threads &&
            k->merge == s->merge && k->coeff == s->coeff &&
+           k->looks_ahead == s->looks_ahead &&
            k->passes.optimize == s->passes.optimize &&
            same_text(k->passes.skip, s->passes.skip) &&
            same_text(k->fed_grad, s->fed_grad) &&
@@ -261,85 +286,71 @@ void fl_unit_fetch(const fl_unit *u, int i, fl_tensor *out)
         out[k] = u->runners[i]->tensors[u->fetch_index[k]];
 }
 
+uint64_t fl_unit_samples(const fl_unit *u, const fl_feed *feeds)
+{
+    const fl_tensor *t = u->spec.n_feeds ? &feeds[0].value : NULL;
+    int64_t n = 1;
+
+    if (!t)
+        return 0;
+    if (t->n_lod)
+        n = t->lod_len[0] - 1;
+    else if (t->shape.rank)
+        n = t->shape.dim[0];
+    return n > 0 ? (uint64_t)n : 0;
+}
+
+/* Steps that a backend counts: the scope follows and does not go back, whoever
+   of several threads is late. */
+static uint64_t counted_step(fl_comm *comm, fl_scope *s)
+{
+    uint64_t step = comm->step(comm);
+    uint_fast64_t seen = atomic_load(&s->step);
+
+    while (seen < step + 1 &&
+           !atomic_compare_exchange_weak(&s->step, &seen, step + 1))
+        ;
+    return step;
+}
+
 /* A run that trains is a step; others see the number of the next one. */
 static uint64_t next_step(fl_executor *e, const fl_unit *u)
 {
+    fl_comm *comm = e->options.comm;
     fl_scope *s = e->options.scope;
 
-    return u->plan->trains ? atomic_fetch_add(&s->step, 1)
-                           : atomic_load(&s->step);
+    if (!u->plan->trains)
+        return atomic_load(&s->step);
+    if (comm && comm->step)
+        return counted_step(comm, s);
+    return atomic_fetch_add(&s->step, 1);
+}
+
+fl_status fl_unit_begin(fl_executor *e, fl_unit *u, int i, uint64_t samples)
+{
+    return fl_runner_begin(u->runners[i], next_step(e, u), samples);
 }
 
 fl_status fl_unit_run_alone(fl_executor *e, fl_unit *u, const fl_feed *feeds)
 {
     FL_TRY(fl_unit_feed(u, 0, feeds));
-    FL_TRY(fl_runner_begin(u->runners[0], next_step(e, u)));
+    FL_TRY(fl_unit_begin(e, u, 0, fl_unit_samples(u, feeds)));
     return fl_runner_run(u->runners[0], FL_PART_ALL, NULL);
 }
 
 fl_status fl_unit_run_replicas(fl_executor *e, fl_unit *u, const fl_feed *feeds)
 {
-    uint64_t step = next_step(e, u);
+    int n = u->spec.n_runners;
+    uint64_t samples = 0, step;
 
-    for (int i = 0; i < u->spec.n_runners; i++) {
-        FL_TRY(
-            fl_err_ctx(fl_unit_feed(u, i, feeds + (size_t)i * u->spec.n_feeds),
-                       "replica %d", i));
-        FL_TRY(fl_runner_begin(u->runners[i], step));
+    for (int i = 0; i < n; i++) {
+        const fl_feed *mine = feeds + (size_t)i * u->spec.n_feeds;
+
+        FL_TRY(fl_err_ctx(fl_unit_feed(u, i, mine), "replica %d", i));
+        samples += fl_unit_samples(u, mine);
     }
+    step = next_step(e, u);
+    for (int i = 0; i < n; i++)
+        FL_TRY(fl_runner_begin(u->runners[i], step, samples));
     return fl_replicas_run(u->replicas);
-}
-
-typedef struct hogwild {
-    fl_executor *e;
-    fl_unit *u;
-    const fl_hogwild_args *args;
-    fl_feed *feeds;     /* n_feeds per thread */
-    fl_tensor *fetched; /* n_fetches per thread */
-    atomic_bool stop;   /* another thread failed */
-} hogwild;
-
-static fl_status hogwild_batch(hogwild *h, int i, const fl_feed *feeds)
-{
-    FL_TRY(fl_unit_feed(h->u, i, feeds));
-    FL_TRY(fl_runner_begin(h->u->runners[i], next_step(h->e, h->u)));
-    return fl_runner_run(h->u->runners[i], FL_PART_ALL, NULL);
-}
-
-static fl_status hogwild_thread(void *arg, int i)
-{
-    hogwild *h = arg;
-    const fl_hogwild_args *a = h->args;
-    fl_feed *feeds = h->feeds + (size_t)i * a->n_feeds;
-    fl_tensor *fetched = h->fetched + (size_t)i * a->n_fetches;
-    fl_status st = FL_OK;
-
-    while (!st && !atomic_load(&h->stop) && a->next(a->arg, i, feeds)) {
-        st = hogwild_batch(h, i, feeds);
-        if (!st && a->on_batch) {
-            fl_unit_fetch(h->u, i, fetched);
-            a->on_batch(a->arg, i, fetched);
-        }
-    }
-    if (st)
-        atomic_store(&h->stop, true);
-    return fl_err_ctx(st, "training thread %d", i);
-}
-
-fl_status fl_unit_run_hogwild(fl_executor *e, fl_unit *u,
-                              const fl_hogwild_args *args)
-{
-    size_t n = (size_t)args->num_threads;
-    hogwild h = { .e = e, .u = u, .args = args };
-    fl_status st;
-
-    h.feeds = fl_alloc(sizeof(fl_feed) * (n * args->n_feeds + 1));
-    h.fetched = fl_alloc(sizeof(fl_tensor) * (n * args->n_fetches + 1));
-    for (size_t i = 0; i < n * args->n_feeds; i++)
-        h.feeds[i].name = args->feed_names[i % args->n_feeds];
-    atomic_init(&h.stop, false);
-    st = fl_team_run(u->team, hogwild_thread, &h);
-    fl_free(h.feeds);
-    fl_free(h.fetched);
-    return st;
 }

@@ -28,6 +28,7 @@ typedef struct fl_unit_spec {
     size_t n_feeds, n_fetches;
     fl_merge_kind merge;
     double coeff;
+    bool looks_ahead;     /* hogwild: two frames per thread, used in turn */
     const char *fed_grad; /* a variable that is fed instead of computed */
     int64_t nominal_batch;
     fl_pass_options passes;
@@ -38,9 +39,10 @@ typedef struct fl_unit {
     uint64_t program_id, program_version;
     fl_arena arena;
     fl_plan *plan;
-    fl_runner **runners;
-    fl_team **teams; /* by runner; entries may be NULL */
-    fl_team *team;   /* runs the runners */
+    fl_runner **runners; /* behind them, the second frames of threads */
+    int n_frames;        /* runners in all */
+    fl_team **teams;     /* by runner; entries may be NULL */
+    fl_team *team;       /* runs the runners */
     fl_replicas *replicas;
     int *feed_index, *fetch_index; /* plan variables; -1: not needed */
     struct fl_unit *next;
@@ -66,12 +68,19 @@ void fl_executor_drop_program(fl_executor *e, const fl_program *p);
 FL_MUST_CHECK
 fl_status fl_unit_program(const fl_unit_spec *spec, fl_program **out);
 
-/* Feeds runner i of a unit, in the order of spec.feeds. */
+/* Feeds frame i of a unit, in the order of spec.feeds. */
 FL_MUST_CHECK
 fl_status fl_unit_feed(fl_unit *u, int i, const fl_feed *feeds);
 
-/* Views of what runner i has for the fetches. */
+/* Views of what frame i has for the fetches. */
 void fl_unit_fetch(const fl_unit *u, int i, fl_tensor *out);
+
+/* Starts the next step in frame i, whose batch has so many samples. */
+FL_MUST_CHECK
+fl_status fl_unit_begin(fl_executor *e, fl_unit *u, int i, uint64_t samples);
+
+/* The samples of one batch by its first feed: rows, or sequences. */
+uint64_t fl_unit_samples(const fl_unit *u, const fl_feed *feeds);
 
 FL_MUST_CHECK
 fl_status fl_unit_run_alone(fl_executor *e, fl_unit *u, const fl_feed *feeds);

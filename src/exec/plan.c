@@ -20,7 +20,9 @@ typedef struct builder {
     access *accesses;
     int *dep_mark; /* dep_mark[i] == j: i is already a dependency of j */
     FL_VEC(int) edges_from, edges_to;
-    int last_effect;           /* the last step that changed the outside */
+    FL_VEC(int)
+    effects; /* steps that change the outside; all of them, so that
+                any part of the plan keeps their order */
     FL_VEC(int) outside_reads; /* steps that have read it since */
 } builder;
 
@@ -110,7 +112,8 @@ static void note_outside(builder *b, int step)
 
     if (!(flags & (FL_OP_EFFECT | FL_OP_WAITS)))
         return;
-    add_dep(b, b->last_effect, step);
+    for (size_t i = 0; i < b->effects.len; i++)
+        add_dep(b, b->effects.data[i], step);
     if (!(flags & FL_OP_EFFECT)) {
         fl_vec_push(&b->outside_reads, step);
         return;
@@ -118,7 +121,7 @@ static void note_outside(builder *b, int step)
     for (size_t i = 0; i < b->outside_reads.len; i++)
         add_dep(b, b->outside_reads.data[i], step);
     b->outside_reads.len = 0;
-    b->last_effect = step;
+    fl_vec_push(&b->effects, step);
 }
 
 static void note_step(builder *b, int step)
@@ -138,6 +141,15 @@ static void note_step(builder *b, int step)
     note_outside(b, step);
 }
 
+/* Updates, schedules, and what gives gradients to somebody else. */
+static bool is_training(const fl_op_node *n)
+{
+    const unsigned gives = FL_OP_EFFECT | FL_OP_TRAIN_ONLY;
+
+    return n->role == FL_ROLE_OPTIMIZE || n->role == FL_ROLE_LR ||
+           (n->def->flags & gives) == gives;
+}
+
 static void make_steps(builder *b)
 {
     const fl_block *block = fl_program_main(b->plan->program);
@@ -151,7 +163,7 @@ static void make_steps(builder *b)
         s->n_out = fl_node_n_out(n);
         bind_side(b, n->in, s->n_in, &s->in_len, &s->in);
         bind_side(b, n->out, s->n_out, &s->out_len, &s->out);
-        b->plan->trains |= n->role == FL_ROLE_OPTIMIZE || n->role == FL_ROLE_LR;
+        b->plan->trains |= is_training(n);
         b->plan->waits |= (n->def->flags & FL_OP_WAITS) != 0;
     }
 }
@@ -172,7 +184,9 @@ static void keep_edges(builder *b)
     }
 }
 
-/* before[j]: the steps that are done before j starts in any schedule. */
+/* before[j]: the steps that are done before j starts in any schedule. Replicas
+   run all steps of a part before those of the next one, whatever stood where in
+   the program. */
 static uint64_t *all_before(const builder *b, size_t words)
 {
     const fl_plan *p = b->plan;
@@ -181,8 +195,11 @@ static uint64_t *all_before(const builder *b, size_t words)
 
     for (int i = 0; i < p->n_steps; i++)
         for (int k = 0; k < p->steps[i].n_next; k++) {
-            uint64_t *to = before + (size_t)p->steps[i].next[k] * words;
+            int j = p->steps[i].next[k];
+            uint64_t *to = before + (size_t)j * words;
 
+            if (p->steps[i].part > p->steps[j].part)
+                continue;
             to[i / 64] |= 1ull << (i % 64);
             for (size_t w = 0; w < words; w++)
                 to[w] |= before[(size_t)i * words + w];
@@ -234,6 +251,33 @@ static void find_fed_grads(fl_plan *p)
     }
 }
 
+static bool is_fed(const fl_plan *p, const fl_plan_step *s)
+{
+    int n = 0;
+
+    for (int slot = 0; slot < s->n_in; slot++)
+        n += s->in_len[slot];
+    for (int i = 0; i < n; i++)
+        if (s->in[i] < 0 || p->vars[s->in[i]].home != FL_HOME_FEED)
+            return false;
+    return n > 0;
+}
+
+/* Without a dependency nothing in front of the step matters to it. */
+static void find_ahead(fl_plan *p)
+{
+    p->ahead =
+        fl_arena_alloc(&p->arena, sizeof(int) * ((size_t)p->n_steps + 1));
+    for (int i = 0; i < p->n_steps; i++) {
+        const fl_plan_step *s = &p->steps[i];
+        unsigned flags = s->node->def->flags;
+
+        if ((flags & FL_OP_WAITS) && !(flags & FL_OP_EFFECT) && !s->n_deps &&
+            is_fed(p, s))
+            p->ahead[p->n_ahead++] = i;
+    }
+}
+
 static void choose_places(builder *b, const fl_plan_options *o)
 {
     size_t words = ((size_t)b->plan->n_steps + 63) / 64;
@@ -271,6 +315,7 @@ static void builder_release(builder *b, size_t n_vars)
     fl_free(b->dep_mark);
     fl_vec_release(&b->edges_from);
     fl_vec_release(&b->edges_to);
+    fl_vec_release(&b->effects);
     fl_vec_release(&b->outside_reads);
     fl_map_release(&b->index);
 }
@@ -279,7 +324,7 @@ fl_status fl_plan_new(fl_plan **out, fl_program *program,
                       const fl_plan_options *options)
 {
     fl_plan *p = fl_alloc(sizeof(*p));
-    builder b = { .plan = p, .last_effect = -1 };
+    builder b = { .plan = p };
     size_t n_vars = count_vars(program);
     fl_status st;
 
@@ -305,6 +350,8 @@ fl_status fl_plan_new(fl_plan **out, fl_program *program,
     st = find_homes(p, options->fed);
     if (!st) {
         find_fed_grads(p);
+        find_ahead(p);
+        fl_plan_parts(p);
         choose_places(&b, options);
     }
     builder_release(&b, n_vars);

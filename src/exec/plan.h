@@ -24,9 +24,19 @@ typedef struct fl_plan_var {
     bool fetched;
 } fl_plan_var;
 
+/* Which steps of a plan a run covers. Replicas run the parts one by one, in
+   this order. */
+typedef enum fl_part {
+    FL_PART_ALL,
+    FL_PART_COMPUTE, /* forward, backward and schedules */
+    FL_PART_EACH,    /* updates that every replica makes for its own part */
+    FL_PART_UPDATE   /* updates with the gradients of all replicas */
+} fl_part;
+
 /* One operator. */
 typedef struct fl_plan_step {
     const fl_op_node *node;
+    fl_part part;
     int n_in, n_out;       /* slots */
     int *in_len, *out_len; /* variables per slot */
     int *in, *out;         /* indices into vars, slot after slot; -1: none */
@@ -41,7 +51,10 @@ typedef struct fl_plan {
     fl_plan_var *vars;
     fl_plan_step *steps;
     int n_vars, n_steps, n_places;
-    bool trains; /* has optimizer or schedule steps: a run is a step */
+    int *ahead, n_ahead; /* steps that can begin before their run: they wait
+                            for the outside and need nothing but feeds */
+    int mixed;   /* a step that serves both kinds of updates; -1: none */
+    bool trains; /* changes what is trained: a run is a step */
     bool waits;  /* some operator may return FL_PENDING */
     bool concurrent;
 } fl_plan;
@@ -58,8 +71,17 @@ fl_status fl_plan_new(fl_plan **out, fl_program *program,
                       const fl_plan_options *options);
 void fl_plan_free(fl_plan *p);
 
+static inline bool fl_part_has(fl_part part, const fl_plan_step *s)
+{
+    return part == FL_PART_ALL || s->part == part;
+}
+
 /* Index of a variable by name; -1 when the plan has none. */
 int fl_plan_find(const fl_plan *p, const char *name);
+
+/* Finds the parts of replicas, fills steps[].part and mixed; used by
+   fl_plan_new. */
+void fl_plan_parts(fl_plan *p);
 
 /* Chooses places; used by fl_plan_new. before[j] has bit i set when step i is
    done before step j starts, whatever the schedule; NULL: program order. */

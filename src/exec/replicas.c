@@ -1,10 +1,11 @@
 /* replicas.c - data-parallel runs.
  *
- * A step has three phases, each one fl_team_run:
- *   compute  replica i runs forward and backward on its batch
+ * A step has four phases, each one fl_team_run:
+ *   compute  replica i runs schedules, forward and backward on its batch
+ *   each     replica i pushes its part of the gradients of tables
  *   merge    gradients that the update reads are summed over the replicas
- *   update   schedules and optimizers run once, in replica 0's frame, spread
- *            over the team by the scheduler
+ *   update   optimizers and what talks to servers run once, in replica 0's
+ *            frame, spread over the team by the scheduler
  */
 #include "exec/replicas.h"
 
@@ -19,15 +20,17 @@ struct fl_replicas {
     int *grads, n_grads; /* plan variables that cross into the update */
     int *owner;          /* by gradient */
     fl_buffer *joined;   /* by gradient: room for joined rows */
+    bool has_each, has_update;
 };
 
-static bool is_written_in(const fl_plan *p, fl_part part, int var)
+/* Schedules give every replica the same. */
+static bool is_computed(const fl_plan *p, int var)
 {
     for (int i = 0; i < p->n_steps; i++) {
         const fl_plan_step *s = &p->steps[i];
         int n = 0;
 
-        if (!fl_part_has(part, s))
+        if (s->part != FL_PART_COMPUTE || s->node->role == FL_ROLE_LR)
             continue;
         for (int slot = 0; slot < s->n_out; slot++)
             n += s->out_len[slot];
@@ -38,20 +41,23 @@ static bool is_written_in(const fl_plan *p, fl_part part, int var)
     return false;
 }
 
-static bool is_read_in(const fl_plan *p, fl_part part, int var)
+static bool step_reads(const fl_plan_step *s, int var)
 {
-    for (int i = 0; i < p->n_steps; i++) {
-        const fl_plan_step *s = &p->steps[i];
-        int n = 0;
+    int at = 0;
 
-        if (!fl_part_has(part, s))
-            continue;
-        for (int slot = 0; slot < s->n_in; slot++)
-            n += s->in_len[slot];
-        for (int k = 0; k < n; k++)
-            if (s->in[k] == var)
+    for (int slot = 0; slot < s->n_in; slot++)
+        for (int k = 0; k < s->in_len[slot]; k++, at++)
+            if (s->in[at] == var &&
+                !(fl_node_in_flags(s->node, slot) & FL_SLOT_KEPT))
                 return true;
-    }
+    return false;
+}
+
+static bool is_for_update(const fl_plan *p, int var)
+{
+    for (int i = 0; i < p->n_steps; i++)
+        if (p->steps[i].part == FL_PART_UPDATE && step_reads(&p->steps[i], var))
+            return true;
     return false;
 }
 
@@ -63,8 +69,7 @@ static void find_grads(fl_replicas *r)
     for (int i = 0; i < p->n_vars; i++)
         if (p->vars[i].home == FL_HOME_PLACE &&
             fl_dtype_is_float(p->vars[i].var->meta.dtype) &&
-            is_written_in(p, FL_PART_COMPUTE, i) &&
-            is_read_in(p, FL_PART_UPDATE, i))
+            is_computed(p, i) && is_for_update(p, i))
             r->grads[r->n_grads++] = i;
 }
 
@@ -102,20 +107,48 @@ static void deal_owners(fl_replicas *r)
     fl_free(dealt);
 }
 
-fl_replicas *fl_replicas_new(fl_runner *const *runners, int n, fl_team *team,
-                             fl_merge_kind kind, double coeff)
+static fl_status refuse_mixed(const fl_plan *p)
 {
-    fl_replicas *r = fl_alloc(sizeof(*r));
+    char text[FL_NODE_TEXT_MAX];
 
+    if (p->mixed >= 0)
+        FL_FAIL(FL_ERR_INVAL,
+                "%s works on the gradients of tables and of other parameters "
+                "at once, which replicas have in different places; train with "
+                "hogwild threads instead",
+                fl_node_text(p->steps[p->mixed].node, text));
+    return FL_OK;
+}
+
+static void find_parts(fl_replicas *r)
+{
+    const fl_plan *p = r->runners[0]->plan;
+
+    for (int i = 0; i < p->n_steps; i++) {
+        r->has_each |= p->steps[i].part == FL_PART_EACH;
+        r->has_update |= p->steps[i].part == FL_PART_UPDATE;
+    }
+}
+
+fl_status fl_replicas_new(fl_replicas **out, fl_runner *const *runners, int n,
+                          fl_team *team, fl_merge_kind kind, double coeff)
+{
+    fl_replicas *r;
+
+    if (n > 1)
+        FL_TRY(refuse_mixed(runners[0]->plan));
+    r = fl_alloc(sizeof(*r));
     r->runners = runners;
     r->n = n;
     r->team = team;
     r->kind = kind;
     r->coeff = coeff;
+    find_parts(r);
     find_grads(r);
     deal_owners(r);
     r->joined = fl_alloc(sizeof(fl_buffer) * ((size_t)r->n_grads + 1));
-    return r;
+    *out = r;
+    return FL_OK;
 }
 
 void fl_replicas_free(fl_replicas *r)
@@ -242,6 +275,11 @@ static fl_status compute(fl_replicas *r, int i)
     return fl_runner_run(r->runners[i], FL_PART_COMPUTE, NULL);
 }
 
+static fl_status update_own(fl_replicas *r, int i)
+{
+    return fl_runner_run(r->runners[i], FL_PART_EACH, NULL);
+}
+
 static fl_status merge(fl_replicas *r, int i)
 {
     for (int g = 0; g < r->n_grads; g++)
@@ -264,16 +302,35 @@ static fl_status run_share(void *arg, int member)
     return FL_OK;
 }
 
+static fl_status run_phase(fl_replicas *r, replica_fn fn)
+{
+    phase p = { r, fn };
+
+    return fl_team_run(r->team, run_share, &p);
+}
+
+/* While replicas run, each is a part of the step. */
+static void take_seats(fl_replicas *r)
+{
+    for (int i = 0; i < r->n; i++)
+        r->runners[i]->seat =
+            (fl_seat){ .part = i, .n_parts = r->n, .scale = r->coeff };
+}
+
 fl_status fl_replicas_run(fl_replicas *r)
 {
-    phase p = { r, compute };
-
-    FL_TRY(fl_team_run(r->team, run_share, &p));
-    if (!r->runners[0]->plan->trains)
+    if (r->n == 1)
+        return fl_runner_run(r->runners[0], FL_PART_ALL, NULL);
+    take_seats(r);
+    FL_TRY(run_phase(r, compute));
+    if (r->has_each)
+        FL_TRY(run_phase(r, update_own));
+    if (!r->has_update)
         return FL_OK;
-    p.fn = merge;
-    FL_TRY(fl_team_run(r->team, run_share, &p));
+    FL_TRY(run_phase(r, merge));
     if (r->kind == FL_MERGE_ALL_REDUCE)
         show_rows(r);
+    /* What runs once runs for the whole step. */
+    r->runners[0]->seat = (fl_seat){ .n_parts = 1, .scale = 1 };
     return fl_runner_run(r->runners[0], FL_PART_UPDATE, r->team);
 }

@@ -14,14 +14,6 @@
 #define SCRATCH_CHUNK_BYTES (256 << 10)
 #define STEP_CHUNK_BYTES (64 << 10)
 
-bool fl_part_has(fl_part part, const fl_plan_step *s)
-{
-    fl_role role = s->node->role;
-    bool update = role == FL_ROLE_OPTIMIZE || role == FL_ROLE_LR;
-
-    return part == FL_PART_ALL || update == (part == FL_PART_UPDATE);
-}
-
 /* --- making ----------------------------------------------------------------*/
 
 static fl_targs *bind_slots(fl_runner *r, int n_slots, const int *len,
@@ -50,6 +42,7 @@ fl_runner *fl_runner_new(const fl_plan *plan, const fl_exec_options *options,
     r->options = options;
     r->team = team;
     r->replica = replica;
+    r->seat = (fl_seat){ .n_parts = 1, .scale = 1 };
     fl_arena_init(a, 64 << 10);
     r->tensors =
         fl_arena_alloc(a, sizeof(fl_tensor) * ((size_t)plan->n_vars + 1));
@@ -160,12 +153,34 @@ static fl_status take_from_scope(fl_runner *r, int i)
     return FL_OK;
 }
 
-fl_status fl_runner_begin(fl_runner *r, uint64_t step_no)
+static void clear_step(fl_runner *r)
 {
     for (int i = 0; i < r->n_members; i++)
         if (r->step[i].used_bytes)
             fl_arena_clear(&r->step[i]);
+}
+
+void fl_runner_start_ahead(fl_runner *r)
+{
+    clear_step(r);
+    r->is_ahead = true;
+    fl_sched_start_ahead(r);
+}
+
+void fl_runner_drop_ahead(fl_runner *r)
+{
+    fl_sched_drop_ahead(r->sched);
+    r->is_ahead = false;
+}
+
+fl_status fl_runner_begin(fl_runner *r, uint64_t step_no, uint64_t samples)
+{
+    /* What began ahead uses the step's memory already. */
+    if (!r->is_ahead)
+        clear_step(r);
+    r->is_ahead = false;
     r->step_no = step_no;
+    r->samples = samples;
     for (int i = 0; i < r->plan->n_vars; i++)
         if (r->plan->vars[i].home == FL_HOME_SCOPE)
             FL_TRY(take_from_scope(r, i));
@@ -319,6 +334,8 @@ fl_status fl_step_run(fl_runner *r, int step, int ith, int nth, int member,
         .step_no = r->step_no,
         .seed = r->plan->program->seed,
         .replica = r->replica,
+        .seat = r->seat,
+        .samples = r->samples,
         .keep = &rs->keep,
         .keep_free = &rs->keep_free,
         .comm = r->options->comm,

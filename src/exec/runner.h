@@ -41,6 +41,7 @@ typedef struct fl_runner {
     const fl_exec_options *options;
     fl_team *team; /* borrowed; NULL: the caller alone */
     int replica;
+    fl_seat seat;       /* what operators are told of who runs */
     fl_arena arena;     /* bindings */
     fl_tensor *tensors; /* by plan variable */
     fl_buffer *buffers; /* by place */
@@ -50,19 +51,13 @@ typedef struct fl_runner {
     fl_arena *step;    /* one per member, emptied after each run */
     fl_sched *sched;   /* made by the first run that needs it */
     uint64_t step_no;
+    uint64_t samples; /* of the step, over all replicas */
+    bool is_ahead;    /* steps of the coming run have begun */
 } fl_runner;
 
-/* Which steps of a plan a run covers. */
-typedef enum fl_part {
-    FL_PART_ALL,
-    FL_PART_COMPUTE, /* forward and backward */
-    FL_PART_UPDATE   /* schedules and optimizers */
-} fl_part;
-
-bool fl_part_has(fl_part part, const fl_plan_step *s);
-
-/* team is the runner's own, or NULL; n_members is the size of the largest
-   team that fl_runner_run will be given. */
+/* The seat is that of a run alone; others set theirs. team is the runner's own,
+   or NULL; n_members is the size of the largest team that fl_runner_run will be
+   given. */
 fl_runner *fl_runner_new(const fl_plan *plan, const fl_exec_options *options,
                          fl_team *team, int n_members, int replica);
 void fl_runner_free(fl_runner *r);
@@ -72,9 +67,17 @@ void fl_runner_free(fl_runner *r);
 FL_MUST_CHECK
 fl_status fl_runner_feed(fl_runner *r, int index, const fl_tensor *value);
 
-/* Takes the values of the scope and starts a new step. */
+/* Takes the values of the scope and starts a new step with so many samples. */
 FL_MUST_CHECK
-fl_status fl_runner_begin(fl_runner *r, uint64_t step_no);
+fl_status fl_runner_begin(fl_runner *r, uint64_t step_no, uint64_t samples);
+
+/* Between feeding and fl_runner_begin: begins plan->ahead, which asks the
+   outside for what the coming run of all parts will need. A step that fails now
+   is left to that run, which tells the error. */
+void fl_runner_start_ahead(fl_runner *r);
+
+/* The coming run is not made: waits for what has begun and forgets it. */
+void fl_runner_drop_ahead(fl_runner *r);
 
 /* Runs the part's steps, with `team` in place of the runner's own where it is
    not NULL. */
@@ -96,6 +99,10 @@ int fl_step_shares(const fl_runner *r, int step, int n);
 /* The scheduler for teams and for operators that wait (sched.c). */
 FL_MUST_CHECK
 fl_status fl_sched_run(fl_runner *r, fl_part part, fl_team *team);
+
+/* What stands behind fl_runner_start_ahead and fl_runner_drop_ahead. */
+void fl_sched_start_ahead(fl_runner *r);
+void fl_sched_drop_ahead(fl_sched *s); /* NULL is fine */
 
 /* False when an operator still waits for an answer, which may come at any
    time and needs the runner's memory: then nothing is freed. */

@@ -6,6 +6,9 @@
  * leaves the queue and comes back when it is woken; members with nothing to do
  * sleep until work, a wake-up, an error or the end.
  *
+ * Steps may have begun before the run: they wait then like others, but nobody
+ * is there to take them from the queue until the run starts.
+ *
  * Everything below is guarded by mu. The order in which steps run changes
  * nothing: shares and steps that run at once touch different memory.
  */
@@ -20,13 +23,17 @@ typedef struct task {
     bool resumed;
 } task;
 
+/* How far a step came before its run. */
+typedef enum ahead { NOT_AHEAD, BEGUN_AHEAD, DONE_AHEAD } ahead;
+
 /* Wakes one step of one run. */
 typedef struct step_waker {
     fl_waker port;
     fl_sched *s;
     int step;
     bool waits; /* returned FL_PENDING, and not in the queue again yet */
-    bool woken; /* woken before it had returned */
+    bool woken; /* woken before it had returned, or before its run */
+    ahead ahead;
 } step_waker;
 
 struct fl_sched {
@@ -40,7 +47,9 @@ struct fl_sched {
     int *deps_left, *shares_left;
     step_waker *wakers;
     int steps_left, running, waiting;
+    bool is_on; /* a run is under way */
     bool failed;
+    bool is_stuck; /* a run has ended without all of its answers */
 };
 
 static void push(fl_sched *s, task t)
@@ -62,14 +71,19 @@ static void wake_step(fl_waker *w)
 {
     step_waker *sw = (step_waker *)w;
     fl_sched *s = sw->s;
+    bool was_waiting;
 
     fl_lock(&s->mu);
-    if (sw->waits) {
+    was_waiting = sw->waits;
+    if (was_waiting) {
         sw->waits = false;
         s->waiting--;
+    }
+    if (was_waiting && s->is_on) {
         push(s, (task){ sw->step, 0, 1, true });
     } else {
         sw->woken = true;
+        fl_cond_wake_all(&s->changed);
     }
     fl_unlock(&s->mu);
 }
@@ -103,18 +117,28 @@ static fl_status waited_too_long(const fl_sched *s)
     return FL_OK;
 }
 
+/* A backend that keeps the time ends every wait by itself. */
+static bool has_deadline(const fl_sched *s)
+{
+    return !s->r->options->comm || !s->r->options->comm->keeps_time;
+}
+
+static uint64_t deadline_of(const fl_sched *s)
+{
+    return fl_now_ns() + (uint64_t)s->r->options->pending_timeout_ms * 1000000u;
+}
+
 /* Sleeps until something changes; only a run in which every member waits for
    the world has a deadline. */
 static fl_status sleep_a_while(fl_sched *s)
 {
     uint64_t deadline;
 
-    if (s->running || !s->waiting) {
+    if (s->running || !s->waiting || !has_deadline(s)) {
         fl_cond_wait(&s->changed, &s->mu);
         return FL_OK;
     }
-    deadline =
-        fl_now_ns() + (uint64_t)s->r->options->pending_timeout_ms * 1000000u;
+    deadline = deadline_of(s);
     if (!fl_cond_wait_until(&s->changed, &s->mu, deadline) && !s->len &&
         !s->running && s->waiting)
         return waited_too_long(s);
@@ -216,9 +240,14 @@ static fl_sched *sched_new(fl_runner *r)
 
 bool fl_sched_free(fl_sched *s)
 {
+    int waiting;
+
     if (!s)
         return true;
-    if (s->waiting)
+    fl_lock(&s->mu);
+    waiting = s->waiting;
+    fl_unlock(&s->mu);
+    if (waiting)
         return false;
     fl_mutex_release(&s->mu);
     fl_cond_release(&s->changed);
@@ -230,39 +259,83 @@ bool fl_sched_free(fl_sched *s)
     return true;
 }
 
+/* Puts a step that began before the run among those of the run. */
+static void take_over(fl_sched *s, int step)
+{
+    step_waker *w = &s->wakers[step];
+    bool done = w->ahead == DONE_AHEAD;
+
+    w->ahead = NOT_AHEAD;
+    if (done) {
+        step_done(s, step);
+        return;
+    }
+    s->shares_left[step] = 1;
+    if (w->woken)
+        push(s, (task){ step, 0, 1, true });
+    w->woken = false;
+}
+
 /* Counts what each step of the part waits for, within the part. */
-static void sched_begin(fl_sched *s, fl_part part, int n_members)
+static void count_steps(fl_sched *s)
 {
     const fl_plan *p = s->r->plan;
 
-    s->part = part;
-    s->n_members = n_members;
-    s->head = s->len = s->steps_left = s->running = 0;
-    s->failed = false;
     memset(s->deps_left, 0, sizeof(int) * (size_t)p->n_steps);
     for (int i = 0; i < p->n_steps; i++) {
-        if (!fl_part_has(part, &p->steps[i]))
+        if (!fl_part_has(s->part, &p->steps[i]))
             continue;
-        s->wakers[i].woken = false;
+        if (s->wakers[i].ahead == NOT_AHEAD)
+            s->wakers[i].woken = false;
         s->steps_left++;
         for (int k = 0; k < p->steps[i].n_next; k++)
             s->deps_left[p->steps[i].next[k]]++;
     }
-    for (int i = 0; i < p->n_steps; i++)
-        if (fl_part_has(part, &p->steps[i]) && !s->deps_left[i])
-            push(s, (task){ i, 0, 0, false });
 }
 
-/* After a failure, answers that are on their way still need the operators'
-   memory: wait for them as long as for any answer. */
+static fl_status sched_begin(fl_sched *s, fl_part part, int n_members)
+{
+    const fl_plan *p = s->r->plan;
+
+    if (s->is_stuck && s->waiting)
+        FL_FAIL(FL_ERR_CLOSED, "an operator of an earlier run still waits for "
+                               "its answer; make a new executor");
+    s->part = part;
+    s->n_members = n_members;
+    s->head = s->len = s->steps_left = s->running = 0;
+    s->failed = s->is_stuck = false;
+    s->is_on = true;
+    count_steps(s);
+    for (int i = 0; i < p->n_steps; i++)
+        if (fl_part_has(part, &p->steps[i]) && !s->deps_left[i] &&
+            s->wakers[i].ahead == NOT_AHEAD)
+            push(s, (task){ i, 0, 0, false });
+    /* Steps that follow from these are put in the queue by them alone. */
+    for (int i = 0; i < p->n_ahead && part == FL_PART_ALL; i++)
+        if (s->wakers[p->ahead[i]].ahead != NOT_AHEAD)
+            take_over(s, p->ahead[i]);
+    return FL_OK;
+}
+
+/* Answers that are on their way still need the operators' memory: waits for
+   them as long as for any answer. */
 static void wait_for_answers(fl_sched *s)
 {
-    uint64_t deadline =
-        fl_now_ns() + (uint64_t)s->r->options->pending_timeout_ms * 1000000u;
+    uint64_t deadline = deadline_of(s);
 
-    fl_lock(&s->mu);
+    while (s->waiting && !has_deadline(s))
+        fl_cond_wait(&s->changed, &s->mu);
     while (s->waiting && fl_cond_wait_until(&s->changed, &s->mu, deadline))
         ;
+    s->is_stuck = s->waiting > 0;
+}
+
+static void sched_end(fl_sched *s, fl_status st)
+{
+    fl_lock(&s->mu);
+    s->is_on = false;
+    if (st)
+        wait_for_answers(s);
     fl_unlock(&s->mu);
 }
 
@@ -272,13 +345,65 @@ fl_status fl_sched_run(fl_runner *r, fl_part part, fl_team *team)
 
     if (!r->sched)
         r->sched = sched_new(r);
-    if (r->sched->waiting)
-        FL_FAIL(FL_ERR_CLOSED, "an operator of an earlier run still waits for "
-                               "its answer; make a new executor");
-    sched_begin(r->sched, part, team ? fl_team_size(team) : 1);
+    fl_lock(&r->sched->mu);
+    st = sched_begin(r->sched, part, team ? fl_team_size(team) : 1);
+    fl_unlock(&r->sched->mu);
+    if (st)
+        return st;
     st = team ? fl_team_run(team, member_loop, r->sched)
               : member_loop(r->sched, 0);
-    if (st)
-        wait_for_answers(r->sched);
+    sched_end(r->sched, st);
     return st;
+}
+
+/* --- before a run ----------------------------------------------------------
+ */
+
+static void start_one(fl_sched *s, int step)
+{
+    step_waker *w = &s->wakers[step];
+    fl_status st = fl_step_prepare(s->r, step);
+
+    if (!st)
+        st = fl_step_run(s->r, step, 0, 1, 0, &w->port, false);
+    if (!st)
+        st = fl_step_finish(s->r, step);
+    fl_lock(&s->mu);
+    if (!st)
+        w->ahead = DONE_AHEAD;
+    if (st == FL_PENDING) {
+        w->ahead = BEGUN_AHEAD;
+        w->waits = !w->woken;
+        s->waiting += w->waits;
+    }
+    fl_unlock(&s->mu);
+}
+
+void fl_sched_start_ahead(fl_runner *r)
+{
+    const fl_plan *p = r->plan;
+    bool is_free;
+    fl_sched *s;
+
+    if (!r->sched)
+        r->sched = sched_new(r);
+    s = r->sched;
+    fl_lock(&s->mu);
+    is_free = s->waiting == 0;
+    for (int i = 0; i < p->n_ahead; i++)
+        s->wakers[p->ahead[i]].woken = false;
+    fl_unlock(&s->mu);
+    for (int i = 0; i < p->n_ahead && is_free; i++)
+        start_one(s, p->ahead[i]);
+}
+
+void fl_sched_drop_ahead(fl_sched *s)
+{
+    if (!s)
+        return;
+    fl_lock(&s->mu);
+    wait_for_answers(s);
+    for (int i = 0; i < s->r->plan->n_steps; i++)
+        s->wakers[i].ahead = NOT_AHEAD;
+    fl_unlock(&s->mu);
 }

@@ -74,7 +74,8 @@ static fl_status copy_var(fl_block *to, const fl_var *v)
 
 static bool is_training_role(fl_role r)
 {
-    return r == FL_ROLE_BACKWARD || r == FL_ROLE_OPTIMIZE || r == FL_ROLE_LR;
+    return r == FL_ROLE_BACKWARD || r == FL_ROLE_OPTIMIZE || r == FL_ROLE_LR ||
+           r == FL_ROLE_RPC;
 }
 
 static bool skips_node(const fl_op_node *n, fl_clone_kind kind)

@@ -1,8 +1,8 @@
-/* comm.h - the port between operators and the tables of sparse rows.
+/* comm.h - the port between operators and what keeps parameters elsewhere.
  *
- * Operators know no network: init_table, pull_sparse and push_sparse see this
- * port, and behind it stands a table of this process, a cluster or a frozen
- * model. A backend is a table of functions with a struct of its own behind it.
+ * Operators know no network: they see this port, and behind it stand tables of
+ * this process, a cluster or a frozen model. A backend is a table of functions
+ * with a struct of its own behind it. Any thread may call.
  *
  * A request is the operator's memory from the call until its completion. A
  * backend that answers at once returns FL_OK; one that needs time returns
@@ -17,8 +17,16 @@
 #include "base/status.h"
 #include "ir/op.h"
 
+/* The way back to an operator that waits. */
+typedef struct fl_comm_answer {
+    fl_waker *waker;
+    fl_err error; /* set by fl_comm_finish */
+    atomic_bool finished;
+} fl_comm_answer;
+
 /* Rows [0, n) of one table. A backend checks dim against the table's. */
 typedef struct fl_comm_request {
+    fl_comm_answer answer; /* the first member: see fl_comm_begin */
     const char *table;
     const uint64_t *keys; /* all different */
     size_t n;
@@ -28,26 +36,81 @@ typedef struct fl_comm_request {
     double lr;                   /* push: the rate of this step */
     const float *shows, *clicks; /* push: by key; NULL: one and none each */
     const uint32_t *counts;      /* push: how often; NULL: once each */
-    fl_waker *waker;
-    fl_err error; /* set by fl_comm_finish */
-    atomic_bool finished;
+    fl_seat seat;
+    uint64_t step; /* push: parts of one step have one number */
 } fl_comm_request;
+
+/* A dense parameter by name, and its value or gradient here. */
+typedef struct fl_comm_values {
+    const char *param;
+    float *data;
+    size_t n;
+} fl_comm_values;
+
+/* What send, recv and meet take. */
+typedef struct fl_comm_call {
+    fl_comm_answer answer; /* the first member */
+    fl_comm_values *values;
+    size_t n;
+    fl_seat seat;
+    uint64_t samples; /* of the batch, over all parts */
+} fl_comm_call;
 
 struct fl_comm {
     const char *name; /* for messages: "local" */
+    /* Waits end by themselves, with the reason: the executor sets no limit. */
+    bool keeps_time;
+    /* Rows of the next batch may be pulled while this one computes. */
+    bool looks_ahead;
+
     /* Makes the table, or empties it when one of that name and the same
        settings exists; other settings are an error. The notation of the
        settings is that of fl_ctx_make_table. */
     fl_status (*declare)(fl_comm *c, const char *table, const char *settings,
                          uint64_t seed);
+    /* Memory is borrowed until the answer; but what push and send hand over
+       may be kept until the answer to the next meet of that thread, in programs
+       that have one (it lists what must live so long). Of several parts that
+       make one step (seat.n_parts > 1) all but the last to come are answered
+       at once. */
     fl_status (*pull)(fl_comm *c, fl_comm_request *r);
     fl_status (*push)(fl_comm *c, fl_comm_request *r);
+
+    /* The rest may be NULL, where a backend has no use for it. */
+
+    /* The gradient of a parameter; where the update is made here (geo), the
+       parameter itself. */
+    fl_status (*send)(fl_comm *c, fl_comm_call *r);
+    /* Fresh values of parameters, before the next batch. */
+    fl_status (*recv)(fl_comm *c, fl_comm_call *r);
+    /* All of this batch has been pushed and sent: answered when the mode lets
+       this thread go on. */
+    fl_status (*meet)(fl_comm *c, fl_comm_call *r);
+    /* Serves at that address until the job is over. */
+    fl_status (*serve)(fl_comm *c, const char *endpoint);
+    /* The number of the training step that a thread begins; NULL: steps are
+       counted in the scope. */
+    uint64_t (*step)(fl_comm *c);
+    /* n_threads are going to train, each with batches of its own; later each
+       of them, once, has no more data or has failed. Without: one thread. */
+    void (*enter)(fl_comm *c, int n_threads);
+    void (*leave)(fl_comm *c, int thread);
+    /* Everything is on its way and applied, and this process leaves the job.
+       Done twice is fine. */
+    fl_status (*stop)(fl_comm *c);
+
     void (*free)(fl_comm *c);
 };
 
+/* Makes an answer ready for a call. */
+void fl_comm_begin(fl_comm_answer *a, fl_waker *waker);
+
+/* What a call gave: FL_PENDING, FL_OK or the error, as this thread's last. */
+fl_status fl_comm_result(const fl_comm_answer *a);
+
 /* Ends a pending request: stores the error of this thread for `st` and wakes
    the operator. */
-void fl_comm_finish(fl_comm_request *r, fl_status st);
+void fl_comm_finish(fl_comm_answer *a, fl_status st);
 
 /* NULL is fine. */
 void fl_comm_free(fl_comm *c);

@@ -511,15 +511,29 @@ static fl_status check_output_names(const fl_op_node *n,
     return FL_OK;
 }
 
+/* Outputs that exist, for an infer that goes by their declarations. */
+static void bind_declared(fl_op_node *n, const slot_names *names)
+{
+    fl_arena *arena = &n->block->program->arena;
+
+    for (int s = 0; s < fl_node_n_out(n); s++) {
+        n->out[s].n = names[s].n;
+        n->out[s].vars =
+            fl_arena_alloc(arena, sizeof(fl_var *) * ((size_t)names[s].n + 1));
+        for (int i = 0; i < names[s].n; i++)
+            n->out[s].vars[i] = fl_block_find_var(n->block, names[s].names[i]);
+    }
+}
+
 /* Infers the outputs, checks them against variables that exist and creates
    the others. Nothing is created before everything has been checked. */
 static fl_status bind_outputs(fl_op_node *n, const slot_names *names,
                               fl_arena *tmp)
 {
-    fl_arena *arena = &n->block->program->arena;
     infer_frame f = { 0 };
 
     FL_TRY(check_output_names(n, names));
+    bind_declared(n, names);
     frame_inputs(&f, n, tmp);
     for (int s = 0; s < fl_node_n_out(n); s++) {
         bool *present = fl_arena_alloc(tmp, (size_t)names[s].n + 1);
@@ -530,27 +544,19 @@ static fl_status bind_outputs(fl_op_node *n, const slot_names *names,
     }
     FL_TRY(run_infer(&f, n));
     for (int s = 0; s < fl_node_n_out(n); s++)
+        for (int i = 0; i < names[s].n; i++)
+            if (n->out[s].vars[i] && f.out[s].t[i])
+                FL_TRY(check_meta(n, n->out[s].vars[i], f.out[s].t[i]));
+    for (int s = 0; s < fl_node_n_out(n); s++)
         for (int i = 0; i < names[s].n; i++) {
-            fl_var *v = fl_block_find_var(n->block, names[s].names[i]);
+            fl_var **v = &n->out[s].vars[i];
 
-            if (v && f.out[s].t[i])
-                FL_TRY(check_meta(n, v, f.out[s].t[i]));
+            if (*v || !f.out[s].t[i])
+                continue;
+            *v = make_output(n, names[s].names[i], f.out[s].t[i]);
+            if (!*v)
+                return FL_ERR_INVAL;
         }
-    for (int s = 0; s < fl_node_n_out(n); s++) {
-        n->out[s].n = names[s].n;
-        n->out[s].vars =
-            fl_arena_alloc(arena, sizeof(fl_var *) * ((size_t)names[s].n + 1));
-        for (int i = 0; i < names[s].n; i++) {
-            fl_var *v = fl_block_find_var(n->block, names[s].names[i]);
-
-            if (!v && f.out[s].t[i]) {
-                v = make_output(n, names[s].names[i], f.out[s].t[i]);
-                if (!v)
-                    return FL_ERR_INVAL;
-            }
-            n->out[s].vars[i] = v;
-        }
-    }
     return FL_OK;
 }
 

@@ -27,12 +27,13 @@ typedef struct fl_comm fl_comm;
 typedef struct fl_waker fl_waker;
 
 enum fl_slot_flag {
-    FL_SLOT_LIST = 1,      /* takes any number of variables */
-    FL_SLOT_OPTIONAL = 2,  /* may be left out */
-    FL_SLOT_STATE = 4,     /* an input that the operator changes in place */
-    FL_SLOT_ROWS = 8,      /* may carry rows + values */
-    FL_SLOT_NO_GRAD = 16,  /* labels, ids, state: no gradient flows back */
-    FL_SLOT_BYPRODUCT = 32 /* an output that may be left out */
+    FL_SLOT_LIST = 1,       /* takes any number of variables */
+    FL_SLOT_OPTIONAL = 2,   /* may be left out */
+    FL_SLOT_STATE = 4,      /* an input that the operator changes in place */
+    FL_SLOT_ROWS = 8,       /* may carry rows + values */
+    FL_SLOT_NO_GRAD = 16,   /* labels, ids, state: no gradient flows back */
+    FL_SLOT_BYPRODUCT = 32, /* an output that may be left out */
+    FL_SLOT_KEPT = 64 /* an input that is not read, but must live until then */
 };
 
 typedef struct fl_op_slot {
@@ -74,7 +75,9 @@ enum fl_op_flag {
     FL_OP_SLICED = 2,     /* run and back may be split by fl_op_span */
     FL_OP_EFFECT = 4,     /* does something besides its outputs */
     FL_OP_TRAIN_ONLY = 8, /* left out of a clone for test */
-    FL_OP_WAITS = 16      /* may return FL_PENDING */
+    FL_OP_WAITS = 16,     /* may return FL_PENDING */
+    FL_OP_EACH = 32,      /* an update that each replica makes for its part */
+    FL_OP_WHOLE = 64      /* an update that needs all of a parameter (a norm) */
 };
 
 /* What back reads: bit i for input i, bit 16 + i for output i. */
@@ -86,7 +89,9 @@ enum fl_op_flag {
 /* One row of the sweep test: inputs by slot in text form ("f32[3,4]",
    "i64[7,1] lod=[0,2,7] below=10", "f32[9,4] rows height=9"), separated by
    ';' where a slot takes a list, and attributes ("{axis=1}"). Cases written in
-   f32 are run in f64 too; "f32[3] below=1" draws numbers in (0, 1). */
+   f32 are run in f64 too; "f32[3] below=1" draws numbers in (0, 1). Texts
+   behind those of the inputs declare outputs, for an operator that takes their
+   shapes from the declaration. */
 typedef struct fl_op_case {
     const char *in[FL_CASE_ARGS_MAX];
     const char *attrs;
@@ -135,6 +140,13 @@ struct fl_infer {
     bool running; /* dims and offsets are real ones */
 };
 
+/* Who runs: which hogwild thread, and of replicas which part of one step. */
+typedef struct fl_seat {
+    int thread;
+    int part, n_parts;
+    double scale; /* of this part's gradients in the step's */
+} fl_seat;
+
 struct fl_op_ctx {
     const fl_op_node *node;
     const fl_targs *in;
@@ -145,7 +157,9 @@ struct fl_op_ctx {
     uint64_t step_no;  /* the global step, from 0 */
     uint64_t seed;     /* of the program */
     int replica;       /* index of the replica or hogwild thread */
-    void **keep;       /* this operator's own state between steps */
+    fl_seat seat;
+    uint64_t samples; /* of this step's batch, over all parts */
+    void **keep;      /* this operator's own state between steps */
     void (**keep_free)(void *keep);
     fl_comm *comm;   /* the port to the tables; NULL without tables */
     fl_waker *waker; /* call fl_wake after returning FL_PENDING */

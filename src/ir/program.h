@@ -182,8 +182,8 @@ FL_MUST_CHECK
 fl_status fl_node_check_grads(const fl_op_node *n, const fl_targs *in,
                               bool running);
 
-/* A copy, or a copy for test: no backward, optimize and lr operators, is_test
-   set where an operator has it. */
+/* A copy, or a copy for test: no backward, optimize, lr and rpc operators,
+   is_test set where an operator has it. */
 typedef enum fl_clone_kind { FL_CLONE_ALL, FL_CLONE_FOR_TEST } fl_clone_kind;
 FL_MUST_CHECK
 fl_status fl_program_clone(const fl_program *p, fl_clone_kind kind,

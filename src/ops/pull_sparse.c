@@ -188,10 +188,7 @@ static void clear_padding(const fl_op_ctx *c, const pull_state *s)
 
 static fl_status finish(const fl_op_ctx *c, pull_state *s)
 {
-    if (!atomic_load(&s->request.finished))
-        return FL_PENDING;
-    if (s->request.error.status)
-        return fl_err_restore(&s->request.error);
+    FL_TRY(fl_comm_result(&s->request.answer));
     set_sizes(c, s->n_keys);
     return FL_OK;
 }
@@ -216,9 +213,8 @@ static fl_status pull_run(fl_op_ctx *c)
     r->create = fl_bool(c, CREATE);
     r->keys = fl_out(c, KEYS);
     r->rows = fl_out(c, ROWS);
-    r->waker = c->waker;
-    r->error.status = FL_OK;
-    atomic_store(&r->finished, false);
+    r->seat = c->seat;
+    fl_comm_begin(&r->answer, c->waker);
     return c->comm->pull(c->comm, r);
 }
 

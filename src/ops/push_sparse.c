@@ -396,9 +396,9 @@ static fl_status fill_request(fl_op_ctx *c, push_state *s)
     r->dim = (uint32_t)grad->shape.dim[1];
     r->lr = lr->dtype == FL_DTYPE_F64 ? *(const double *)lr->data
                                       : (double)*(const float *)lr->data;
-    r->waker = c->waker;
-    r->error.status = FL_OK;
-    atomic_store(&r->finished, false);
+    r->seat = c->seat;
+    r->step = c->step_no;
+    fl_comm_begin(&r->answer, c->waker);
     r->keys = fl_in(c, KEYS);
     r->n = (size_t)grad->shape.dim[0];
     r->rows = grad->data;
@@ -413,12 +413,8 @@ static fl_status push_run(fl_op_ctx *c)
 {
     push_state *s = fl_op_keep(c, sizeof(*s), release_state);
 
-    if (c->resumed) {
-        if (!atomic_load(&s->request.finished))
-            return FL_PENDING;
-        return s->request.error.status ? fl_err_restore(&s->request.error)
-                                       : FL_OK;
-    }
+    if (c->resumed)
+        return fl_comm_result(&s->request.answer);
     if (!c->comm)
         FL_FAIL(FL_ERR_INVAL,
                 "table %s: push_sparse needs a table backend, and there is "
@@ -460,7 +456,7 @@ const fl_op fl_op_push_sparse = {
             { "Click", FL_SLOT_OPTIONAL | FL_SLOT_NO_GRAD } },
     .attrs = { { "table", FL_ATTR_STRING, "" },
                { "padding_idx", FL_ATTR_INT, "-1" } },
-    .flags = FL_OP_EFFECT | FL_OP_TRAIN_ONLY | FL_OP_WAITS,
+    .flags = FL_OP_EFFECT | FL_OP_TRAIN_ONLY | FL_OP_WAITS | FL_OP_EACH,
     .infer = push_infer,
     .run = push_run,
     .cases = push_cases,

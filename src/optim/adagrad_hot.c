@@ -35,6 +35,7 @@ const fl_rule FL_ISA_NAME(fl_rule_adagrad) = {
                              .out_slot = "MomentOut",
                              .suffix = "moment" } },
     .zero_is_noop = true,
+    .geo_safe = true,
     .update_f32 = update_f32,
     .update_f64 = update_f64,
 };

@@ -55,6 +55,11 @@ typedef struct fl_rule {
     /* True: a zero gradient leaves weight and state as they are, so the lazy
        rule for sparse rows and the dense rule agree. */
     bool zero_is_noop;
+    /* True: weights may change by others' doing between two updates (mode geo).
+       Not where state has a direction (momentum, adam) or determines the
+       weights (ftrl): it belongs to the gradients of one trainer, and the next
+       update would carry it on from, or undo, what the others have changed. */
+    bool geo_safe;
     /* Fills h->c from lr, p and scalar; may be NULL. */
     void (*prepare)(fl_hyper *h);
     /* The scalars after the step; may be NULL. */

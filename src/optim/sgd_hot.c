@@ -21,6 +21,7 @@ const fl_rule FL_ISA_NAME(fl_rule_sgd) = {
     .name = "sgd",
     .doc = "w -= lr * g",
     .zero_is_noop = true,
+    .geo_safe = true,
     .update_f32 = update_f32,
     .update_f64 = update_f64,
 };

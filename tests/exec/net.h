@@ -13,6 +13,7 @@
 #define NET_WIDTH 6
 #define NET_BATCH 12
 #define NET_ROWS 50
+#define NET_DIM 4
 
 /* Fails the test with the library's own sentence. */
 #define assert_ok(expr)                                                        \
@@ -42,6 +43,9 @@ void net_fill(net_batch *b, int no, int n);
 /* embedding (sparse) + pool, concat with x, fc relu, fc softmax, cross
    entropy, mean, minimised by `kind`. Returns the loss. */
 fl_var *net_build(fl_ctx *c, const char *kind, const char *settings);
+
+/* The same without an optimizer, and with an embedding as the caller says. */
+fl_var *net_forward(fl_ctx *c, const fl_embedding_args *args);
 
 /* Runs the default startup program. */
 void net_start(fl_ctx *c, fl_executor *e);

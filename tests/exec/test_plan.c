@@ -151,6 +151,103 @@ static void pulls_and_pushes_keep_their_order(void **state)
     fl_plan_free(p);
 }
 
+/* --- parts ---------------------------------------------------------------- */
+
+#define TABLE_UPDATE                                                           \
+    "var x : i64[-1,1] data\n"                                                 \
+    "param w : f32[4,4] trainable\n"                                           \
+    "var lr : f32[1] persist\n"                                                \
+    "op pull_sparse (Ids=x) -> (Rows=r, Index=i, Keys=k) {table=t, dim=4}\n"
+
+static void what_serves_a_push_alone_is_done_by_each_replica(void **state)
+{
+    static const fl_part want[] = { FL_PART_COMPUTE, FL_PART_EACH,
+                                    FL_PART_EACH,    FL_PART_UPDATE,
+                                    FL_PART_UPDATE,  FL_PART_UPDATE };
+    fl_plan *p = plan_of(
+        TABLE_UPDATE
+        "op clip (X=r) -> (Out=c) {min=-1, max=1} @optimize\n"
+        "op push_sparse (Keys=k, Grad=c, LearningRate=lr) -> () {table=t} "
+        "@optimize\n"
+        "op clip (X=w) -> (Out=g) {min=-1, max=1} @optimize\n"
+        "op sgd (Param=w, Grad=g, LearningRate=lr) -> (ParamOut=w) @optimize\n"
+        "op send_barrier (X=[c,k,g]) -> () @rpc\n",
+        true);
+
+    (void)state;
+    for (int i = 0; i < p->n_steps; i++)
+        assert_int_equal(p->steps[i].part, want[i]);
+    assert_int_equal(p->mixed, -1);
+    assert_true(p->trains);
+    fl_plan_free(p);
+}
+
+static void a_step_for_both_kinds_of_updates_is_found(void **state)
+{
+    fl_plan *p = plan_of(
+        TABLE_UPDATE
+        "op clip_by_global_norm (X=[r,w]) -> (Out=[c,g]) @optimize\n"
+        "op push_sparse (Keys=k, Grad=c, LearningRate=lr) -> () {table=t} "
+        "@optimize\n"
+        "op sgd (Param=w, Grad=g, LearningRate=lr) -> (ParamOut=w) "
+        "@optimize\n",
+        true);
+
+    (void)state;
+    assert_int_equal(p->mixed, 1);
+    fl_plan_free(p);
+}
+
+/* In replicas the send comes after all that is computed. */
+static void what_is_sent_is_not_written_over_by_what_is_computed(void **state)
+{
+    fl_plan *p = plan_of("var x : f32[4,4] data\n"
+                         "param w : f32[4,4] trainable\n"
+                         "op square (X=x) -> (Out=g) @backward\n"
+                         "op send (Param=w, X=g) -> () @rpc\n"
+                         "op print (In=x) -> (Out=p) @backward\n"
+                         "op square (X=p) -> (Out=q) @backward\n"
+                         "fetch q\n",
+                         true);
+
+    (void)state;
+    assert_int_equal(p->steps[2].n_deps, 1); /* effects keep their order */
+    assert_int_not_equal(place_of(p, "g"), place_of(p, "p"));
+    assert_int_not_equal(place_of(p, "g"), place_of(p, "q"));
+    assert_true(p->trains);
+    fl_plan_free(p);
+}
+
+static void a_recv_alone_does_not_train(void **state)
+{
+    fl_plan *p = plan_of("param w : f32[4,4] trainable\n"
+                         "op recv () -> (Out=w) @rpc\n",
+                         true);
+
+    (void)state;
+    assert_false(p->trains);
+    fl_plan_free(p);
+}
+
+static void only_what_is_fed_can_be_asked_for_ahead(void **state)
+{
+    fl_plan *p = plan_of("var x : i64[-1,1] data\n"
+                         "op pull_sparse (Ids=x) -> (Rows=r, Index=i, Keys=k) "
+                         "{table=t, dim=4}\n"
+                         "op pull_sparse (Ids=i) -> (Rows=s, Index=j, Keys=l) "
+                         "{table=t, dim=4}\n"
+                         "op print (In=x) -> (Out=p)\n"
+                         "op pull_sparse (Ids=x) -> (Rows=u, Index=m, Keys=n) "
+                         "{table=t, dim=4}\n"
+                         "fetch r\nfetch s\nfetch u\n",
+                         false);
+
+    (void)state;
+    assert_int_equal(p->n_ahead, 1);
+    assert_int_equal(p->ahead[0], 0);
+    fl_plan_free(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -160,6 +257,11 @@ int main(void)
         cmocka_unit_test(an_update_waits_for_every_reader),
         cmocka_unit_test(what_a_gradient_takes_for_its_shape_is_not_kept),
         cmocka_unit_test(pulls_and_pushes_keep_their_order),
+        cmocka_unit_test(what_serves_a_push_alone_is_done_by_each_replica),
+        cmocka_unit_test(a_step_for_both_kinds_of_updates_is_found),
+        cmocka_unit_test(what_is_sent_is_not_written_over_by_what_is_computed),
+        cmocka_unit_test(a_recv_alone_does_not_train),
+        cmocka_unit_test(only_what_is_fed_can_be_asked_for_ahead),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

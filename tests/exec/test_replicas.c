@@ -1,5 +1,5 @@
 /* test_replicas.c - data-parallel runs: equal to one run on the joined batch,
- * the same bits each time, one fetched value per replica. */
+ * the same bits each time, one fetched value per replica; also with a table. */
 #include "net.h"
 
 #include <stdlib.h>
@@ -191,6 +191,195 @@ static void misuse_is_refused_with_a_reason(void **state)
     fl_ctx_free(c);
 }
 
+/* --- tables -------------------------------------------------------------- */
+
+/* A net whose embedding is the table emb. */
+typedef struct table_net {
+    fl_ctx *c;
+    fl_executor *e;
+    const char *loss;
+} table_net;
+
+static table_net new_table_net(const char *kind, const char *settings,
+                               const char *clip)
+{
+    table_net n = { .c = fl_ctx_new() };
+    fl_embedding_args args = {
+        .is_distributed = true,
+        .param = { .name = "emb", .clip = clip },
+    };
+    fl_optimizer *o;
+    fl_var *loss;
+
+    n.e = fl_executor_new(n.c);
+    loss = net_forward(n.c, &args);
+    n.loss = fl_var_name(loss);
+    o = fl_optimizer_new(n.c, kind, settings);
+    if (!settings)
+        fl_optimizer_set_lr(o, fl_exponential_decay(n.c, 0.2, 3, 0.5, true));
+    assert_ok(fl_minimize(o, loss));
+    net_start(n.c, n.e);
+    return n;
+}
+
+static void free_table_net(table_net *n)
+{
+    fl_executor_free(n->e);
+    fl_ctx_free(n->c);
+}
+
+static float *table_rows(const table_net *n, size_t *len)
+{
+    float *rows = malloc(NET_ROWS * NET_DIM * sizeof(float));
+    uint64_t keys[NET_ROWS];
+    fl_table *t;
+
+    for (uint64_t i = 0; i < NET_ROWS; i++)
+        keys[i] = i;
+    assert_ok(fl_ctx_table(n->c, "emb", &t));
+    assert_ok(fl_table_pull(t, keys, NET_ROWS, FL_PULL_ONLY, rows));
+    *len = NET_ROWS * NET_DIM;
+    return rows;
+}
+
+static fl_status run_split(const table_net *n, const setup *s, int steps)
+{
+    fl_compiled_program *cp =
+        fl_compiled_program_new(fl_default_main_program(n->c));
+    fl_build_strategy build = { s->reduce, s->scale };
+    fl_exec_strategy exec = { s->threads, s->replicas };
+    fl_tensor out[4];
+    fl_status st = FL_OK;
+    net_batch b;
+
+    assert_ok(
+        fl_compiled_program_with_data_parallel(cp, n->loss, &build, &exec));
+    for (int i = 0; i < steps && !st; i++) {
+        fl_run_args a = { b.feeds, 3, &n->loss, 1, out };
+
+        net_fill(&b, i, NET_BATCH);
+        st = fl_run_compiled(n->e, cp, &a);
+    }
+    fl_compiled_program_free(cp);
+    return st;
+}
+
+static void expect_near(float *got, float *want, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        assert_float_equal(got[i], want[i], 1e-6);
+    free(got);
+    free(want);
+}
+
+static void expect_same_model(const table_net *a, const table_net *b)
+{
+    size_t n, m;
+    float *got = table_rows(a, &n), *want = table_rows(b, &m);
+
+    expect_near(got, want, n);
+    got = net_copy(a->c, "fc_0.w_0", &n);
+    want = net_copy(b->c, "fc_0.w_0", &m);
+    expect_near(got, want, n);
+}
+
+static void replicas_train_a_table_like_one_run(void **state)
+{
+    static const setup setups[] = {
+        { FL_REDUCE_REDUCE, FL_SCALE_COEFF_NUM_DEVICE, 2, 2 },
+        { FL_REDUCE_ALL_REDUCE, FL_SCALE_COEFF_NUM_DEVICE, 3, 1 },
+        { FL_REDUCE_ALL_REDUCE, FL_SCALE_COEFF_NUM_DEVICE, 4, 8 },
+    };
+    static const char *const kinds[][2] = { { "sgd", "learning_rate=0.2" },
+                                            { "adagrad", "learning_rate=0.02" },
+                                            { "sgd", NULL } };
+    setup alone = { FL_REDUCE_REDUCE, FL_SCALE_COEFF_NUM_DEVICE, 1, 1 };
+
+    (void)state;
+    for (size_t k = 0; k < 3; k++)
+        for (size_t i = 0; i < 3; i++) {
+            table_net a = new_table_net(kinds[k][0], kinds[k][1], NULL);
+            table_net b = new_table_net(kinds[k][0], kinds[k][1], NULL);
+
+            assert_ok(run_split(&a, &setups[i], STEPS));
+            assert_ok(run_split(&b, &alone, STEPS));
+            expect_same_model(&a, &b);
+            assert_int_equal(fl_global_step(a.c), STEPS);
+            free_table_net(&a);
+            free_table_net(&b);
+        }
+}
+
+/* What one half of batch 0 alone changes in the table. */
+static float *change_by_half(int half, const char *clip, size_t *n)
+{
+    table_net net = new_table_net("sgd", "learning_rate=1", clip);
+    float *before = table_rows(&net, n), *after;
+    int64_t offsets[NET_BATCH / 2 + 1];
+    int from = half * NET_BATCH / 2;
+    fl_run_args a = { .n_feeds = 3 };
+    net_batch b;
+
+    net_fill(&b, 0, NET_BATCH);
+    for (int i = 0; i <= NET_BATCH / 2; i++)
+        offsets[i] = b.offsets[from + i] - b.offsets[from];
+    b.feeds[0].value.data = b.x + from * NET_WIDTH;
+    b.feeds[0].value.shape.dim[0] = NET_BATCH / 2;
+    b.feeds[1].value = fl_tensor_ragged(
+        FL_DTYPE_I64, b.ids + b.offsets[from], 2,
+        (int64_t[]){ offsets[NET_BATCH / 2], 1 }, offsets, NET_BATCH / 2);
+    b.feeds[2].value.data = b.label + from;
+    b.feeds[2].value.shape.dim[0] = NET_BATCH / 2;
+    a.feeds = b.feeds;
+    assert_ok(fl_run(net.e, fl_default_main_program(net.c), &a));
+    after = table_rows(&net, n);
+    for (size_t i = 0; i < *n; i++)
+        after[i] -= before[i];
+    free(before);
+    free_table_net(&net);
+    return after;
+}
+
+static void each_replica_clips_its_part_of_a_table(void **state)
+{
+    static const char *const clip = "value(-0.001,0.001)";
+    setup two = { FL_REDUCE_REDUCE, FL_SCALE_COEFF_NUM_DEVICE, 2, 2 };
+    table_net net = new_table_net("sgd", "learning_rate=1", clip);
+    size_t n;
+    float *want = table_rows(&net, &n);
+    float *first = change_by_half(0, clip, &n);
+    float *second = change_by_half(1, clip, &n);
+    float most = 0;
+
+    (void)state;
+    for (size_t i = 0; i < n; i++) {
+        want[i] += (first[i] + second[i]) / 2;
+        most = first[i] > most ? first[i] : most;
+    }
+    assert_float_equal(most, 0.001, 1e-6); /* it did clip */
+    assert_ok(run_split(&net, &two, 1));
+    expect_near(table_rows(&net, &n), want, n);
+    free(first);
+    free(second);
+    free_table_net(&net);
+}
+
+static void a_norm_over_tables_and_parameters_is_refused(void **state)
+{
+    setup two = { FL_REDUCE_REDUCE, FL_SCALE_COEFF_NUM_DEVICE, 2, 2 };
+    setup one = { FL_REDUCE_REDUCE, FL_SCALE_COEFF_NUM_DEVICE, 1, 1 };
+    table_net net = new_table_net(
+        "sgd", "learning_rate=0.2, grad_clip=global_norm(0.5)", NULL);
+
+    (void)state;
+    assert_error(run_split(&net, &two, 1), FL_ERR_INVAL,
+                 "op clip_by_global_norm");
+    assert_error(run_split(&net, &two, 1), FL_ERR_INVAL,
+                 "train with hogwild threads instead");
+    assert_ok(run_split(&net, &one, 1));
+    free_table_net(&net);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -199,6 +388,9 @@ int main(void)
         cmocka_unit_test(the_sum_is_the_mean_at_a_larger_rate),
         cmocka_unit_test(a_customised_scale_takes_the_fed_gradient),
         cmocka_unit_test(misuse_is_refused_with_a_reason),
+        cmocka_unit_test(replicas_train_a_table_like_one_run),
+        cmocka_unit_test(each_replica_clips_its_part_of_a_table),
+        cmocka_unit_test(a_norm_over_tables_and_parameters_is_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

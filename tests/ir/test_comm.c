@@ -14,29 +14,29 @@ static void count_wake(fl_waker *w)
 static void finishing_wakes_and_carries_the_error(void **state)
 {
     fl_waker waker = { .wake = count_wake };
-    fl_comm_request r = { .waker = &waker };
+    fl_comm_request r = { .answer = { .waker = &waker } };
 
     (void)state;
     wakes = 0;
-    fl_comm_finish(&r, fl_err_set(FL_ERR_IO, "the wire is cut"));
-    assert_true(atomic_load(&r.finished));
+    fl_comm_finish(&r.answer, fl_err_set(FL_ERR_IO, "the wire is cut"));
+    assert_true(atomic_load(&r.answer.finished));
     assert_int_equal(wakes, 1);
-    assert_int_equal(fl_err_restore(&r.error), FL_ERR_IO);
+    assert_int_equal(fl_err_restore(&r.answer.error), FL_ERR_IO);
     expect_said("the wire is cut");
 }
 
 static void finishing_well_carries_none(void **state)
 {
     fl_waker waker = { .wake = count_wake };
-    fl_comm_request r = { .waker = &waker };
+    fl_comm_request r = { .answer = { .waker = &waker } };
 
     (void)state;
     wakes = 0;
     (void)fl_err_set(FL_ERR_IO, "of something else");
-    fl_comm_finish(&r, FL_OK);
-    assert_true(atomic_load(&r.finished));
+    fl_comm_finish(&r.answer, FL_OK);
+    assert_true(atomic_load(&r.answer.finished));
     assert_int_equal(wakes, 1);
-    assert_int_equal(r.error.status, FL_OK);
+    assert_int_equal(r.answer.error.status, FL_OK);
 }
 
 static int freed;

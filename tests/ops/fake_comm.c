@@ -1,4 +1,4 @@
-/* fake_comm.c - a table backend for tests. */
+/* fake_comm.c - a backend for tests. */
 #include "fake_comm.h"
 
 #include <stdio.h>
@@ -151,12 +151,100 @@ static fl_status fake_push_rows(fl_comm *port, fl_comm_request *r)
     return serve(port, r, push_now);
 }
 
+/* --- dense parameters ----------------------------------------------------- */
+
+float fake_value(size_t i)
+{
+    return (float)i + 0.5f;
+}
+
+static void note_call(fake_call *to, const fl_comm_call *r)
+{
+    size_t n = r->n < FAKE_PARAMS_MAX ? r->n : FAKE_PARAMS_MAX;
+
+    *to = (fake_call){ .n = r->n, .seat = r->seat, .samples = r->samples };
+    for (size_t i = 0; i < n; i++) {
+        const fl_comm_values *v = &r->values[i];
+
+        snprintf(to->params[i], FAKE_NAME_MAX, "%s", v->param);
+        to->lens[i] = v->n;
+        to->firsts[i] = v->n ? v->data[0] : 0;
+    }
+}
+
+static fl_status send_now(fake_comm *c, fl_comm_call *r)
+{
+    note_call(&c->last_call, r);
+    c->n_sends++;
+    return FL_OK;
+}
+
+static fl_status recv_now(fake_comm *c, fl_comm_call *r)
+{
+    for (size_t i = 0; i < r->n; i++)
+        for (size_t k = 0; k < r->values[i].n; k++)
+            r->values[i].data[k] = fake_value(k);
+    note_call(&c->last_call, r);
+    c->n_recvs++;
+    return FL_OK;
+}
+
+static fl_status meet_now(fake_comm *c, fl_comm_call *r)
+{
+    note_call(&c->last_call, r);
+    c->n_meets++;
+    return FL_OK;
+}
+
+typedef fl_status (*call_fn)(fake_comm *c, fl_comm_call *r);
+
+static fl_status serve_call(fl_comm *port, fl_comm_call *r, call_fn now)
+{
+    fake_comm *c = (fake_comm *)port;
+
+    if (!c->slow)
+        return now(c, r);
+    c->waiting_call = r;
+    c->answer_call = now;
+    return FL_PENDING;
+}
+
+static fl_status fake_send(fl_comm *port, fl_comm_call *r)
+{
+    return serve_call(port, r, send_now);
+}
+
+static fl_status fake_recv(fl_comm *port, fl_comm_call *r)
+{
+    return serve_call(port, r, recv_now);
+}
+
+static fl_status fake_meet(fl_comm *port, fl_comm_call *r)
+{
+    return serve_call(port, r, meet_now);
+}
+
+static fl_status fake_serve(fl_comm *port, const char *endpoint)
+{
+    fake_comm *c = (fake_comm *)port;
+
+    snprintf(c->served, sizeof(c->served), "%s", endpoint);
+    return FL_OK;
+}
+
+/* --- the backend ---------------------------------------------------------- */
+
 void fake_answer(fake_comm *c)
 {
     fl_comm_request *r = c->waiting;
+    fl_comm_call *call = c->waiting_call;
 
     c->waiting = NULL;
-    fl_comm_finish(r, c->answer(c, r));
+    c->waiting_call = NULL;
+    if (r)
+        fl_comm_finish(&r->answer, c->answer(c, r));
+    if (call)
+        fl_comm_finish(&call->answer, c->answer_call(c, call));
 }
 
 static void fake_free(fl_comm *port)
@@ -180,6 +268,10 @@ fake_comm *fake_comm_new(void)
                          .declare = fake_declare,
                          .pull = fake_pull,
                          .push = fake_push_rows,
+                         .send = fake_send,
+                         .recv = fake_recv,
+                         .meet = fake_meet,
+                         .serve = fake_serve,
                          .free = fake_free };
     return c;
 }

@@ -1,4 +1,5 @@
-/* fake_comm.h - a table backend for tests: rows in a list, plain descent.
+/* fake_comm.h - a backend for tests: rows in a list, plain descent; of dense
+ * parameters it remembers what was asked.
  *
  * A new row of key k is k/2, k/2 + 1, k/2 + 2, ... It answers at once, or,
  * when slow, keeps the request until fake_answer. Owner thread only.
@@ -11,6 +12,8 @@
 
 #define FAKE_DIM_MAX 8
 #define FAKE_KEYS_MAX 16
+#define FAKE_PARAMS_MAX 4
+#define FAKE_NAME_MAX 32
 
 typedef struct fake_row {
     uint64_t key;
@@ -33,6 +36,16 @@ typedef struct fake_push {
     float shows[FAKE_KEYS_MAX], clicks[FAKE_KEYS_MAX];
 } fake_push;
 
+/* What the last send, recv or meet said. */
+typedef struct fake_call {
+    size_t n;
+    char params[FAKE_PARAMS_MAX][FAKE_NAME_MAX];
+    size_t lens[FAKE_PARAMS_MAX];
+    float firsts[FAKE_PARAMS_MAX]; /* the first value of each, as it came */
+    fl_seat seat;
+    uint64_t samples;
+} fake_call;
+
 typedef struct fake_comm {
     fl_comm port;
     FL_VEC(fake_table) tables;
@@ -41,6 +54,11 @@ typedef struct fake_comm {
     fl_status (*answer)(struct fake_comm *c, fl_comm_request *r);
     size_t n_asked; /* keys of the last pull */
     fake_push last;
+    fl_comm_call *waiting_call; /* slow: the call to answer */
+    fl_status (*answer_call)(struct fake_comm *c, fl_comm_call *r);
+    fake_call last_call;
+    int n_sends, n_recvs, n_meets;
+    char served[FAKE_NAME_MAX]; /* the endpoint */
 } fake_comm;
 
 /* Freed with fl_comm_free(&c->port). */
@@ -53,5 +71,8 @@ void fake_answer(fake_comm *c);
 fake_table *fake_find(fake_comm *c, const char *name);
 
 float fake_first(uint64_t key, uint32_t i);
+
+/* Element i of every parameter that is received. */
+float fake_value(size_t i);
 
 #endif

@@ -60,6 +60,40 @@ static void add_vars(fl_str *s, const trial *t, build_kind kind)
         }
 }
 
+/* The declarations of an output slot: the text behind those of the inputs. */
+static const char *declared(const trial *t, int slot)
+{
+    int at = fl_op_n_in(t->op) + slot;
+    const char *text = at < FL_CASE_ARGS_MAX ? t->test_case->in[at] : NULL;
+
+    return text ? text : "";
+}
+
+static int count_declared(const trial *t, int slot)
+{
+    const char *text = declared(t, slot);
+    int n = *text != '\0';
+
+    for (; *text; text++)
+        n += *text == ';';
+    return n;
+}
+
+static void add_declared(fl_str *s, const trial *t)
+{
+    for (int slot = 0; slot < fl_op_n_out(t->op); slot++) {
+        const char *text = declared(t, slot);
+
+        for (int i = 0; i < count_declared(t, slot); i++) {
+            int len = (int)strcspn(text, ";");
+
+            fl_str_addf(s, "param out.%s.%d : %.*s\n", t->op->out[slot].name, i,
+                        len, text);
+            text += len + 1;
+        }
+    }
+}
+
 static void add_args(fl_str *s, const char *side, const fl_op_slot *slot, int n,
                      bool first)
 {
@@ -76,6 +110,7 @@ static char *program_text(const trial *t, build_kind kind, int n_list)
 
     fl_str_addf(&s, "seed %d\n", SEED);
     add_vars(&s, t, kind);
+    add_declared(&s, t);
     fl_str_addf(&s, "op %s (", op->name);
     for (int i = 0, first = 1; i < fl_op_n_in(op); i++) {
         if (!t->in[i].n)
@@ -84,9 +119,13 @@ static char *program_text(const trial *t, build_kind kind, int n_list)
         first = 0;
     }
     fl_str_add(&s, ") -> (");
-    for (int i = 0; i < fl_op_n_out(op); i++)
-        add_args(&s, "out", &op->out[i],
-                 op->out[i].flags & FL_SLOT_LIST ? n_list : 1, i == 0);
+    for (int i = 0; i < fl_op_n_out(op); i++) {
+        int n = op->out[i].flags & FL_SLOT_LIST ? n_list : 1;
+
+        if (count_declared(t, i))
+            n = count_declared(t, i);
+        add_args(&s, "out", &op->out[i], n, i == 0);
+    }
     fl_str_addf(&s, ") %s\n", t->test_case->attrs ? t->test_case->attrs : "");
     return fl_str_take(&s);
 }
@@ -240,8 +279,8 @@ static fl_status build_gradient(trial *t)
 
 static fl_status build(trial *t, build_kind kind)
 {
-    /* Rows of tables are f32 and nothing else. */
-    if (fl_op_find_attr(t->op, "table") >= 0)
+    /* Tables and servers hold f32 and nothing else. */
+    if (fl_op_find_attr(t->op, "table") >= 0 || (t->op->flags & FL_OP_WAITS))
         t->real = FL_DTYPE_F32;
     FL_TRY(t->comm->declare(t->comm, TABLE_NAME, TABLE_SETTINGS, SEED));
     FL_TRY(case_draw(t->op, t->test_case, t->real, &t->mem, t->in));
@@ -367,6 +406,7 @@ static fl_status run_share(void *arg, int ith)
         .step = &step,
         .step_no = STEP_NO,
         .seed = SEED,
+        .seat = { .n_parts = 1, .scale = 1 },
         .keep = &s->t->keep,
         .keep_free = &s->t->keep_free,
         .comm = s->t->comm,

@@ -389,7 +389,7 @@ static void a_pending_pull_gives_its_error_to_the_operator(void **state)
     begin_pull(f, "");
     f->fake->slow = true;
     assert_int_equal(run(f), FL_PENDING);
-    fl_comm_finish(f->fake->waiting,
+    fl_comm_finish(&f->fake->waiting->answer,
                    fl_err_set(FL_ERR_TIMEOUT, "server 3 sleeps"));
     (void)fl_err_set(FL_ERR_INVAL, "something else");
     assert_int_equal(call(f, true), FL_ERR_TIMEOUT);

@@ -1,0 +1,132 @@
+/* hogwild.c - threads that train on batches of their own with shared weights.
+ *
+ * With two frames a thread looks ahead: while one batch computes, what the next
+ * one needs from outside is on its way.
+ *
+ *     frame 0   | ask | compute 0 |      ask 2 | compute 2 | ...
+ *     frame 1         | ask 1 ............     | compute 1 | ...
+ *
+ * The frames are used in turn, so a batch is taken from the source one call
+ * before it is trained.
+ */
+#include "exec/executor.h"
+#include "ir/comm.h"
+
+typedef struct hogwild {
+    fl_executor *e;
+    fl_unit *u;
+    const fl_hogwild_args *args;
+    fl_feed *feeds;     /* n_feeds per frame */
+    fl_tensor *fetched; /* n_fetches per thread */
+    atomic_bool stop;   /* another thread failed */
+} hogwild;
+
+static fl_feed *feeds_of(const hogwild *h, int frame)
+{
+    return h->feeds + (size_t)frame * h->args->n_feeds;
+}
+
+/* The next batch of a thread, into the memory of a frame. */
+static bool take_batch(const hogwild *h, int thread, int frame)
+{
+    return !atomic_load(&h->stop) &&
+           h->args->next(h->args->arg, thread, feeds_of(h, frame));
+}
+
+/* A batch that cannot be fed is refused when it is its turn. */
+static bool start_ahead(hogwild *h, int frame)
+{
+    if (fl_unit_feed(h->u, frame, feeds_of(h, frame)))
+        return false;
+    fl_runner_start_ahead(h->u->runners[frame]);
+    return true;
+}
+
+static fl_status run_batch(hogwild *h, int frame)
+{
+    uint64_t samples = fl_unit_samples(h->u, feeds_of(h, frame));
+
+    FL_TRY(fl_unit_begin(h->e, h->u, frame, samples));
+    return fl_runner_run(h->u->runners[frame], FL_PART_ALL, NULL);
+}
+
+static void tell_batch(hogwild *h, int thread, int frame)
+{
+    const fl_hogwild_args *a = h->args;
+    fl_tensor *fetched = h->fetched + (size_t)thread * a->n_fetches;
+
+    if (!a->on_batch)
+        return;
+    fl_unit_fetch(h->u, frame, fetched);
+    a->on_batch(a->arg, thread, fetched);
+}
+
+/* Frames of thread i are i and, if there are two, i + n_runners. */
+static fl_status train(hogwild *h, int i)
+{
+    int n = h->u->spec.n_runners;
+    bool two = h->u->n_frames > n;
+    int frames[2] = { i, two ? i + n : i };
+    bool more = take_batch(h, i, i);
+    bool is_fed = two && more && start_ahead(h, i);
+    fl_status st = FL_OK;
+
+    for (int k = 0; more && !st && !atomic_load(&h->stop); k = !k) {
+        bool next_is_fed = false;
+
+        if (two) {
+            more = take_batch(h, i, frames[!k]);
+            next_is_fed = more && start_ahead(h, frames[!k]);
+        }
+        if (!is_fed)
+            st = fl_unit_feed(h->u, frames[k], feeds_of(h, frames[k]));
+        if (!st)
+            st = run_batch(h, frames[k]);
+        if (!st)
+            tell_batch(h, i, frames[k]);
+        if (!st && !two)
+            more = take_batch(h, i, i);
+        is_fed = next_is_fed;
+    }
+    /* After an error there may be a batch that has been asked for. */
+    for (int k = 0; k < 2; k++)
+        fl_runner_drop_ahead(h->u->runners[frames[k]]);
+    return st;
+}
+
+static fl_status run_thread(void *arg, int i)
+{
+    hogwild *h = arg;
+    fl_comm *comm = h->e->options.comm;
+    fl_err err;
+
+    fl_err_save(&err, train(h, i));
+    if (err.status)
+        atomic_store(&h->stop, true);
+    /* Threads that meet this one must not wait for it any more. */
+    if (h->u->plan->trains && comm && comm->leave)
+        comm->leave(comm, i);
+    return fl_err_ctx(fl_err_restore(&err), "training thread %d", i);
+}
+
+fl_status fl_unit_run_hogwild(fl_executor *e, fl_unit *u,
+                              const fl_hogwild_args *args)
+{
+    size_t n_feeds = (size_t)u->n_frames * args->n_feeds;
+    size_t n_fetched = (size_t)args->num_threads * args->n_fetches;
+    hogwild h = { .e = e, .u = u, .args = args };
+    fl_comm *comm = e->options.comm;
+    fl_status st;
+
+    h.feeds = fl_alloc(sizeof(fl_feed) * (n_feeds + 1));
+    h.fetched = fl_alloc(sizeof(fl_tensor) * (n_fetched + 1));
+    for (size_t i = 0; i < n_feeds; i++)
+        h.feeds[i].name = args->feed_names[i % args->n_feeds];
+    atomic_init(&h.stop, false);
+    if (u->plan->trains && comm && comm->enter)
+        comm->enter(comm, args->num_threads);
+    st = fl_team_run(u->team, run_thread, &h);
+    fl_free(h.feeds);
+    fl_free(h.fetched);
+    return st;
+}

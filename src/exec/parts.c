@@ -1,0 +1,104 @@
+/* parts.c - which steps replicas run together and which each for itself.
+ *
+ * Each replica computes, and schedules too are computed by each. An update with
+ * FL_OP_EACH (a push to a table) is made by every replica with its own
+ * gradient; so is what stands between backward and such an update, if nothing
+ * else needs it. The rest of the update runs once.
+ *
+ * Walks backwards: when a step is looked at, its readers are known.
+ */
+#include "exec/plan.h"
+
+/* Who reads a variable, among the updates behind the step at hand. */
+typedef struct readers {
+    bool each, rest;
+} readers;
+
+static int count_out(const fl_plan_step *s)
+{
+    int n = 0;
+
+    for (int slot = 0; slot < s->n_out; slot++)
+        n += s->out_len[slot];
+    return n;
+}
+
+static bool writes_scope(const fl_plan *p, const fl_plan_step *s)
+{
+    for (int i = count_out(s) - 1; i >= 0; i--)
+        if (s->out[i] >= 0 && p->vars[s->out[i]].home == FL_HOME_SCOPE)
+            return true;
+    return false;
+}
+
+/* A schedule that writes into the scope is no business of each replica. */
+static bool is_update(const fl_plan *p, const fl_plan_step *s)
+{
+    fl_role role = s->node->role;
+
+    return role == FL_ROLE_OPTIMIZE || role == FL_ROLE_RPC ||
+           (role == FL_ROLE_LR && writes_scope(p, s));
+}
+
+/* Who reads what the step gives. Readers of an earlier value of the variable
+   are others. */
+static readers take_readers(const fl_plan_step *s, readers *by_var)
+{
+    readers found = { 0 };
+
+    for (int i = count_out(s) - 1; i >= 0; i--) {
+        int v = s->out[i];
+
+        if (v < 0)
+            continue;
+        found.each |= by_var[v].each;
+        found.rest |= by_var[v].rest;
+        by_var[v] = (readers){ 0 };
+    }
+    return found;
+}
+
+/* An input that is only kept alive asks nothing of who made it. */
+static void note_readers(const fl_plan_step *s, readers *by_var)
+{
+    int at = 0;
+
+    for (int slot = 0; slot < s->n_in; slot++)
+        for (int i = 0; i < s->in_len[slot]; i++, at++) {
+            if (s->in[at] < 0 ||
+                (fl_node_in_flags(s->node, slot) & FL_SLOT_KEPT))
+                continue;
+            by_var[s->in[at]].each |= s->part == FL_PART_EACH;
+            by_var[s->in[at]].rest |= s->part == FL_PART_UPDATE;
+        }
+}
+
+/* Returns false when the step serves both kinds of updates. */
+static bool choose_part(const fl_plan *p, fl_plan_step *s, readers r)
+{
+    unsigned flags = s->node->def->flags;
+    bool update = is_update(p, s);
+
+    s->part = update ? FL_PART_UPDATE : FL_PART_COMPUTE;
+    if ((flags & FL_OP_EACH) || (update && r.each))
+        s->part = FL_PART_EACH;
+    if (flags & FL_OP_EACH)
+        return true;
+    return !(update && r.each &&
+             (r.rest || (flags & FL_OP_EFFECT) || writes_scope(p, s)));
+}
+
+void fl_plan_parts(fl_plan *p)
+{
+    readers *by_var = fl_alloc(sizeof(*by_var) * ((size_t)p->n_vars + 1));
+
+    p->mixed = -1;
+    for (int i = p->n_steps - 1; i >= 0; i--) {
+        fl_plan_step *s = &p->steps[i];
+
+        if (!choose_part(p, s, take_readers(s, by_var)))
+            p->mixed = i;
+        note_readers(s, by_var);
+    }
+    fl_free(by_var);
+}

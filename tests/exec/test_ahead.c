@@ -1,0 +1,348 @@
+/* test_ahead.c - rows of the next batch are asked for while one computes. */
+#include "net.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "api/ctx.h"
+#include "late_comm.h"
+
+#define BATCH 4
+#define BATCHES 6
+#define THREADS 2
+
+/* The loss of a batch is the mean of its keys. */
+static const char training[] =
+    "var ids : i64[-1,1] data\n"
+    "op pull_sparse (Ids=ids) -> (Rows=rows, Index=index, Keys=keys) "
+    "{table=t, dim=2}\n"
+    "op mean (X=rows) -> (Out=m)\n"
+    "op fill_constant () -> (Out=lr) {shape=[1], value=0.5} @lr\n"
+    "op push_sparse (Keys=keys, Grad=rows, LearningRate=lr) -> () {table=t} "
+    "@rpc\n"
+    "fetch m\n";
+
+typedef struct fixture {
+    fl_ctx *c;
+    fl_executor *e;
+    late_comm *late;
+    fl_program *train;
+    int n_threads, n_batches;
+    int bad_batch; /* -1: none */
+    /* By thread; two batches live at once. */
+    int given[THREADS], done[THREADS];
+    int64_t ids[THREADS][2][BATCH];
+    float losses[THREADS][BATCHES];
+} fixture;
+
+static int set_up(void **state)
+{
+    fixture *f = fl_alloc(sizeof(*f));
+
+    f->c = fl_ctx_new();
+    f->late = late_comm_use(f->c);
+    f->late->holds = true;
+    f->e = fl_executor_new(f->c);
+    f->n_threads = 1;
+    f->n_batches = BATCHES;
+    f->bad_batch = -1;
+    *state = f;
+    return fl_program_from_text(f->c, training, &f->train) ? -1 : 0;
+}
+
+static int tear_down(void **state)
+{
+    fixture *f = *state;
+
+    fl_executor_free(f->e);
+    fl_program_release(f->train);
+    fl_ctx_free(f->c);
+    fl_free(f);
+    return 0;
+}
+
+static uint64_t first_key(int thread, int batch)
+{
+    return (uint64_t)(thread * 1000 + batch * 10);
+}
+
+/* Overwrites the batch before the last one: it is over. */
+static bool next_batch(void *arg, int thread, fl_feed *feeds)
+{
+    fixture *f = arg;
+    int no = f->given[thread];
+    int64_t *ids = f->ids[thread][no % 2];
+
+    if (no == f->n_batches)
+        return false;
+    f->given[thread]++;
+    for (int i = 0; i < BATCH; i++)
+        ids[i] = (int64_t)first_key(thread, no) + i;
+    feeds[0].value =
+        fl_tensor_of(no == f->bad_batch ? FL_DTYPE_F64 : FL_DTYPE_I64, ids, 2,
+                     (int64_t[]){ BATCH, 1 });
+    return true;
+}
+
+static void take_loss(void *arg, int thread, const fl_tensor *fetched)
+{
+    fixture *f = arg;
+
+    f->losses[thread][f->done[thread]++] = *(float *)fetched->data;
+}
+
+static fl_status run(fixture *f, bool keeps_two)
+{
+    static const char *const names[] = { "ids" }, *const fetches[] = { "m" };
+    fl_hogwild_args h = { .num_threads = f->n_threads,
+                          .feed_names = names,
+                          .n_feeds = 1,
+                          .next = next_batch,
+                          .fetches = fetches,
+                          .n_fetches = 1,
+                          .on_batch = take_loss,
+                          .arg = f,
+                          .keeps_two = keeps_two };
+
+    return fl_run_hogwild(f->e, f->train, &h);
+}
+
+static void expect_all_losses(const fixture *f)
+{
+    for (int t = 0; t < f->n_threads; t++) {
+        assert_int_equal(f->done[t], f->n_batches);
+        for (int i = 0; i < f->n_batches; i++)
+            assert_float_equal(f->losses[t][i],
+                               (float)first_key(t, i) + (BATCH - 1) / 2.0f, 0);
+    }
+}
+
+/* Where in the list of events a thread asked for, or pushed, a batch. */
+static size_t place_of(const fixture *f, late_kind kind, int thread, int batch)
+{
+    for (size_t i = 0; i < f->late->events.len; i++) {
+        const late_event *e = &f->late->events.data[i];
+
+        if (e->kind == kind && e->key == first_key(thread, batch))
+            return i;
+    }
+    fail_msg("thread %d: batch %d is missing", thread, batch);
+    return 0;
+}
+
+static void rows_are_asked_for_while_the_batch_before_computes(void **state)
+{
+    fixture *f = *state;
+
+    f->n_threads = THREADS;
+    assert_ok(run(f, true));
+    expect_all_losses(f);
+    for (int t = 0; t < THREADS; t++)
+        for (int i = 0; i + 1 < BATCHES; i++) {
+            assert_true(place_of(f, LATE_PULL, t, i + 1) <
+                        place_of(f, LATE_PUSH, t, i));
+            assert_true(place_of(f, LATE_PUSH, t, i) <
+                        place_of(f, LATE_PUSH, t, i + 1));
+        }
+    assert_int_equal(late_count(f->late, LATE_PULL), THREADS * BATCHES);
+}
+
+static void batches_that_do_not_stay_are_taken_one_by_one(void **state)
+{
+    fixture *f = *state;
+
+    assert_ok(run(f, false));
+    expect_all_losses(f);
+    for (int i = 0; i + 1 < BATCHES; i++)
+        assert_true(place_of(f, LATE_PUSH, 0, i) <
+                    place_of(f, LATE_PULL, 0, i + 1));
+}
+
+static void a_backend_that_does_not_look_ahead_is_not_asked_early(void **state)
+{
+    fixture *f = *state;
+
+    f->late->port.looks_ahead = false;
+    assert_ok(run(f, true));
+    expect_all_losses(f);
+    for (int i = 0; i + 1 < BATCHES; i++)
+        assert_true(place_of(f, LATE_PUSH, 0, i) <
+                    place_of(f, LATE_PULL, 0, i + 1));
+}
+
+static void any_number_of_batches_ends_well(void **state)
+{
+    fixture *f = *state;
+
+    for (f->n_batches = 0; f->n_batches <= 3; f->n_batches++) {
+        memset(f->given, 0, sizeof(f->given));
+        memset(f->done, 0, sizeof(f->done));
+        memset(f->late->n_pulls, 0, sizeof(f->late->n_pulls));
+        memset(f->late->n_pushes, 0, sizeof(f->late->n_pushes));
+        assert_ok(run(f, true));
+        expect_all_losses(f);
+    }
+}
+
+static void a_bad_batch_is_told_when_it_is_its_turn(void **state)
+{
+    fixture *f = *state;
+
+    f->bad_batch = 3;
+    assert_error(run(f, true), FL_ERR_INVAL,
+                 "training thread 0: feed ids: got f64 values");
+    assert_int_equal(f->done[0], 3);
+    assert_int_equal(late_count(f->late, LATE_PUSH), 3);
+}
+
+/* The pull of batch 3 is on its way when the push of batch 2 fails. */
+static void an_error_waits_for_what_was_asked_for(void **state)
+{
+    fixture *f = *state;
+
+    f->late->fails_at = 2;
+    f->late->delay_ns = 5000000;
+    assert_error(run(f, true), FL_ERR_IO, "the wire is cut");
+    assert_int_equal(f->done[0], 2);
+    assert_int_equal(late_count(f->late, LATE_PULL), 4);
+    assert_int_equal(f->late->waits.len, 0);
+    /* The frames are free again. */
+    f->late->fails_at = -1;
+    f->late->holds = false;
+    memset(f->given, 0, sizeof(f->given));
+    memset(f->done, 0, sizeof(f->done));
+    assert_ok(run(f, true));
+    expect_all_losses(f);
+}
+
+static void an_error_of_one_thread_ends_the_others(void **state)
+{
+    fixture *f = *state;
+
+    f->n_threads = THREADS;
+    f->late->fails_at = 1;
+    assert_error(run(f, true), FL_ERR_IO, "the wire is cut");
+    assert_int_equal(f->late->n_left[0], 1);
+    assert_int_equal(f->late->n_left[1], 1);
+    assert_int_equal(f->late->waits.len, 0);
+}
+
+/* --- from a dataset --------------------------------------------------------
+ */
+
+#define RECORDS 101
+
+typedef struct file {
+    char path[64];
+} file;
+
+static void write_ids(file *f, const char *last_line)
+{
+    FILE *out;
+    int fd;
+
+    strcpy(f->path, "/tmp/flotilla-ahead-XXXXXX");
+    fd = mkstemp(f->path);
+    assert_true(fd >= 0);
+    out = fdopen(fd, "w");
+    for (int i = 0; i < RECORDS; i++)
+        fprintf(out, "1 %d\n", i);
+    fputs(last_line, out);
+    assert_int_equal(fclose(out), 0);
+}
+
+static fl_dataset *open_dataset(fixture *f, const char *kind, const file *from)
+{
+    static const char *const names[] = { "ids" };
+    const char *path = from->path;
+    fl_dataset *d;
+
+    assert_ok(fl_dataset_new(&d, f->c, kind));
+    assert_ok(fl_dataset_set_use_var(d, f->train, names, 1));
+    assert_ok(fl_dataset_set_filelist(d, &path, 1));
+    fl_dataset_set_batch_size(d, BATCH);
+    return d;
+}
+
+/* Every record was pushed once; keys of a batch follow each other here. */
+static size_t count_pushed(const fixture *f)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < f->late->events.len; i++)
+        if (f->late->events.data[i].kind == LATE_PUSH)
+            n += f->late->events.data[i].n;
+    return n;
+}
+
+static void check_every_record_once(fixture *f, const char *kind, int threads)
+{
+    fl_dataset_report r;
+    fl_dataset *d;
+    file from;
+
+    write_ids(&from, "");
+    d = open_dataset(f, kind, &from);
+    if (!strcmp(kind, "InMemoryDataset"))
+        assert_ok(fl_dataset_load_into_memory(d));
+    f->late->events.len = 0;
+    memset(f->late->n_pulls, 0, sizeof(f->late->n_pulls));
+    memset(f->late->n_pushes, 0, sizeof(f->late->n_pushes));
+    assert_ok(fl_train_from_dataset(f->e, f->train, d, &r, .thread = threads,
+                                    .loss = "m"));
+    assert_int_equal(r.samples, RECORDS);
+    assert_int_equal(r.batches, (RECORDS + BATCH - 1) / BATCH);
+    assert_float_equal(r.loss, (RECORDS - 1) / 2.0, 1e-3);
+    assert_int_equal(count_pushed(f), RECORDS);
+    fl_dataset_free(d);
+    unlink(from.path);
+}
+
+static void every_record_of_a_dataset_is_trained_once(void **state)
+{
+    static const char *const kinds[] = { "QueueDataset", "InMemoryDataset" };
+    fixture *f = *state;
+
+    for (size_t k = 0; k < FL_LEN(kinds); k++)
+        for (int threads = 1; threads <= THREADS; threads++)
+            check_every_record_once(f, kinds[k], threads);
+}
+
+static void an_error_of_the_data_is_told(void **state)
+{
+    fixture *f = *state;
+    fl_dataset *d;
+    file from;
+
+    write_ids(&from, "this is no record\n");
+    d = open_dataset(f, "QueueDataset", &from);
+    assert_ok(fl_ctx_set(f->c, "max_bad_lines", "0"));
+    assert_ok(fl_ctx_set(f->c, "quarantine", "/dev/null"));
+    assert_int_not_equal(
+        fl_train_from_dataset(f->e, f->train, d, NULL, .thread = THREADS),
+        FL_OK);
+    assert_non_null(strstr(fl_last_error(), "max_bad_lines"));
+    fl_dataset_free(d);
+    unlink(from.path);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(rows_are_asked_for_while_the_batch_before_computes),
+        TEST(batches_that_do_not_stay_are_taken_one_by_one),
+        TEST(a_backend_that_does_not_look_ahead_is_not_asked_early),
+        TEST(any_number_of_batches_ends_well),
+        TEST(a_bad_batch_is_told_when_it_is_its_turn),
+        TEST(an_error_waits_for_what_was_asked_for),
+        TEST(an_error_of_one_thread_ends_the_others),
+        TEST(every_record_of_a_dataset_is_trained_once),
+        TEST(an_error_of_the_data_is_told),
+    };
+#undef TEST
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
