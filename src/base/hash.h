@@ -20,6 +20,26 @@ static inline uint64_t fl_mix64(uint64_t x)
 uint64_t fl_hash_bytes(const void *bytes, size_t n);
 uint64_t fl_hash_str(const char *s);
 
+/* The hash of a key of a table; its top bits are the key's virtual shard. */
+static inline uint64_t fl_hash_key(uint64_t key)
+{
+    return fl_mix64(key + 0x9e3779b97f4a7c15u);
+}
+
+/* Placement: keys, and names by their hash, belong to virtual shards, and each
+   server holds a contiguous range of these. */
+#define FL_SHARDS 1024
+
+static inline uint32_t fl_shard_of(uint64_t key)
+{
+    return (uint32_t)(fl_hash_key(key) / (UINT64_MAX / FL_SHARDS + 1));
+}
+
+static inline int fl_server_of(uint64_t key, int n_servers)
+{
+    return (int)(fl_shard_of(key) * (uint32_t)n_servers / FL_SHARDS);
+}
+
 /* The nearest of n names to `word` by edit distance, for "did you mean";
    NULL when none is near. */
 const char *fl_nearest_name(const char *word, const char *const *names,

@@ -28,8 +28,7 @@
 
 int fl_client_server_of(int n_servers, uint64_t key)
 {
-    return (int)(fl_table_shard_of(key) * (uint32_t)n_servers /
-                 FL_TABLE_SHARDS);
+    return fl_server_of(key, n_servers);
 }
 
 int fl_client_server_of_block(int n_servers, const char *name)
@@ -46,6 +45,12 @@ uint64_t fl_client_requests(const fl_client *c, int server, uint16_t type)
 {
     FL_ASSERT(server >= 0 && server < c->o.n_servers && type < FL_CLIENT_TYPES);
     return atomic_load(&c->links[server].requests[type]);
+}
+
+fl_client_traffic fl_client_traffic_of(const fl_client *c)
+{
+    return (fl_client_traffic){ atomic_load(&c->sent_bytes),
+                                atomic_load(&c->received_bytes) };
 }
 
 /* --- states --------------------------------------------------------------- */
@@ -174,8 +179,20 @@ static void on_heard(void *arg, fl_link *l, uint8_t level, const char *line)
                "server 0 says: %s", line);
 }
 
+/* A trainer that has lost a server is not done, and must not look like it: a
+   job whose trainers all left has ended well. */
+static fl_status check_links(fl_client *c)
+{
+    fl_status st = fl_client_state(c);
+
+    for (int i = 0; !st && i < c->o.n_servers; i++)
+        st = fl_link_why(c->links[i].link);
+    return st == FL_PENDING ? FL_OK : st;
+}
+
 fl_status fl_client_leave(fl_client *c, fl_client_done done, void *arg)
 {
+    FL_TRY(check_links(c));
     atomic_store(&c->is_leaving, true);
     return fl_client_ask(c, 0, FL_TYPE_LEAVE, false, NULL, 0, NULL, done, arg);
 }

@@ -78,7 +78,8 @@ fl_status fl_client_ask(fl_client *c, int server, uint16_t type, bool once,
                         fl_client_reply on_reply, fl_client_done done,
                         void *arg);
 
-/* Leaves the job. That servers end afterwards is not told any more. */
+/* Leaves the job. That servers end afterwards is not told any more. Refused
+   when a server was lost: its reason. */
 FL_MUST_CHECK
 fl_status fl_client_leave(fl_client *c, fl_client_done done, void *arg);
 
@@ -89,19 +90,96 @@ int fl_client_server_of_block(int n_servers, const char *name);
 
 typedef struct fl_client_block {
     uint32_t number;
-    const char *name;
+    int server;
     uint64_t n; /* floats */
 } fl_client_block;
+
+/* One request per server that has some of them; out[i] and values[i] belong to
+   blocks[i]. The lists are borrowed for the call, the memory until done. */
 FL_MUST_CHECK
-fl_status fl_client_pull_dense(fl_client *c, const fl_client_block *b,
-                               float *out, fl_client_done done, void *arg);
+fl_status fl_client_pull_blocks(fl_client *c, const fl_client_block *blocks,
+                                float *const *out, size_t n,
+                                fl_client_done done, void *arg);
 /* PUSH_DENSE or ASSIGN_DENSE. */
 FL_MUST_CHECK
-fl_status fl_client_send_dense(fl_client *c, uint16_t type,
-                               const fl_client_block *b, const float *values,
-                               fl_client_done done, void *arg);
+fl_status fl_client_send_blocks(fl_client *c, uint16_t type,
+                                const fl_client_block *blocks,
+                                const float *const *values, size_t n,
+                                fl_client_done done, void *arg);
 
-/* Requests of a type that a server was sent, for tests. */
+/* --- rounds (proto.h) ------------------------------------------------------
+ *
+ * Rows go to every server, blocks to theirs; applying asks every server. */
+typedef struct fl_client_member {
+    uint32_t rank;
+    double weight;
+} fl_client_member;
+
+FL_MUST_CHECK
+fl_status fl_client_round_push(fl_client *c, uint64_t round,
+                               const fl_ps_push_item *items,
+                               const uint32_t *dims, size_t n,
+                               fl_client_done done, void *arg);
+FL_MUST_CHECK
+fl_status fl_client_round_blocks(fl_client *c, uint64_t round,
+                                 const fl_client_block *blocks,
+                                 const float *const *values, size_t n,
+                                 fl_client_done done, void *arg);
+/* The values of the blocks afterwards go to out. */
+FL_MUST_CHECK
+fl_status fl_client_apply(fl_client *c, uint64_t round,
+                          const fl_client_member *members, size_t n_members,
+                          const fl_client_block *blocks, float *const *out,
+                          size_t n, fl_client_done done, void *arg);
+
+/* --- what others changed ---------------------------------------------------
+ *
+ * cursors[by server] are 0 at first, and moved when all servers have answered.
+ * on_rows is called per server, before done; the memory is lent for the call.
+ */
+typedef void (*fl_client_rows)(void *arg, const uint64_t *keys, size_t n,
+                               const float *values);
+FL_MUST_CHECK
+fl_status fl_client_changed(fl_client *c, int table, uint32_t dim,
+                            uint64_t *cursors, fl_client_rows on_rows,
+                            fl_client_done done, void *arg);
+
+/* --- mail (proto.h) --------------------------------------------------------
+ */
+
+typedef struct fl_client_letter {
+    uint32_t to; /* rank of a trainer */
+    uint64_t generation;
+    const void *bytes;
+    uint64_t len;
+} fl_client_letter;
+
+/* By way of one server; the bytes are borrowed until done. *is_full then says
+   that it was not taken and must be sent again. */
+FL_MUST_CHECK
+fl_status fl_client_mail(fl_client *c, int server, const fl_client_letter *l,
+                         bool *is_full, fl_client_done done, void *arg);
+
+/* Mails for this trainer at all servers, a few MB of each. seen[by server] are
+   0 at first in every generation, and are moved. on_mail is called in the loop
+   before done, the bytes are lent for the call; after an error of it no more
+   can be taken. */
+typedef fl_status (*fl_client_mails)(void *arg, const void *bytes,
+                                     uint64_t len);
+FL_MUST_CHECK
+fl_status fl_client_take(fl_client *c, uint64_t generation, uint64_t *seen,
+                         fl_client_mails on_mail, fl_client_done done,
+                         void *arg);
+
+/* --- counters ------------------------------------------------------------- */
+
+/* Requests of a type that a server was sent. */
 uint64_t fl_client_requests(const fl_client *c, int server, uint16_t type);
+
+/* Payloads of all requests and replies. */
+typedef struct fl_client_traffic {
+    uint64_t sent_bytes, received_bytes;
+} fl_client_traffic;
+fl_client_traffic fl_client_traffic_of(const fl_client *c);
 
 #endif

@@ -1,6 +1,11 @@
-/* client_inside.h - what the files of the client share: client.c has the links
- * and what is told of them, client_request.c requests and their parts,
- * client_rows.c the dealing of keys.
+/* client_inside.h - what the files of the client share:
+ *
+ *     client.c           the links, and what is told of them
+ *     client_request.c   requests and their parts
+ *     client_rows.c      the dealing of keys
+ *     client_blocks.c    dense blocks, and the end of a round
+ *     client_changed.c   what others changed
+ *     client_mail.c      from trainer to trainer
  */
 #ifndef FL_PS_CLIENT_INSIDE_H
 #define FL_PS_CLIENT_INSIDE_H
@@ -41,6 +46,13 @@ typedef struct fl_cell {
     uint32_t *places; /* of a pull: the rows of the caller; NULL: in order */
 } fl_cell;
 
+/* Where the values of a block go when its server has answered. */
+typedef struct fl_block_out {
+    int server;
+    float *out;
+    uint64_t n;
+} fl_block_out;
+
 /* Made by the caller's thread; the loop's once it is sent. */
 struct fl_request {
     fl_request *next; /* among the spare ones */
@@ -63,7 +75,17 @@ struct fl_request {
     void *body; /* what is gathered */
     size_t body_bytes;
 
-    float *out; /* of a pulled block */
+    uint64_t round; /* of a push for a round */
+
+    FL_VEC(fl_block_out) blocks; /* that are pulled, in the order of replies */
+    FL_VEC(uint32_t) numbers;    /* of the blocks of one server */
+
+    /* Of a question for what others changed, or for mails. */
+    uint64_t *cursors;
+    uint32_t dim;
+    fl_client_rows on_rows;
+    fl_client_mails on_mail;
+    bool *is_full; /* of a mail that is sent */
 };
 
 /* A request to be filled; an error when the client is not connected. */
@@ -83,10 +105,24 @@ void fl_part_add(fl_part *p, const void *bytes, uint64_t len);
 FL_MUST_CHECK
 fl_status fl_request_send(fl_request *r);
 
-/* --- rows (client_rows.c) ------------------------------------------------- */
+/* --- answers that belong to the caller's memory ----------------------------
+ */
 
-/* Puts the values of an answer where they belong. */
+/* Puts the values of an answer where they belong: rows (client_rows.c), and
+   blocks (client_blocks.c). */
 void fl_request_scatter(fl_request *r, const fl_part *p, const float *values);
+void fl_request_fill_blocks(const fl_request *r, const fl_part *p,
+                            const float *values);
+
+/* Whether an answer holds rows of that width (client_changed.c). */
+FL_MUST_CHECK
+fl_status fl_request_check_rows(const fl_request *r, const fl_part *p);
+/* Lends the rows of all answers, which are good, and moves the cursors. */
+void fl_request_give_rows(const fl_request *r);
+
+/* Takes the answer to a MAIL or a TAKE (client_mail.c). */
+FL_MUST_CHECK
+fl_status fl_request_read_mail(const fl_request *r, const fl_part *p);
 
 /* --- the client ----------------------------------------------------------- */
 
@@ -107,6 +143,7 @@ struct fl_client {
     fl_loop *loop;
     bool has_loop; /* of its own */
     _Atomic uint64_t step, n_requests;
+    _Atomic uint64_t sent_bytes, received_bytes; /* of payloads */
     atomic_bool is_leaving;
 
     /* Loop only. */

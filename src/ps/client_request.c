@@ -66,6 +66,8 @@ void fl_request_destroy(fl_request *r)
     fl_vec_release(&r->outs);
     fl_vec_release(&r->cells);
     fl_vec_release(&r->heads);
+    fl_vec_release(&r->blocks);
+    fl_vec_release(&r->numbers);
     fl_data_free(r->body, r->body_bytes);
     fl_free(r);
 }
@@ -82,8 +84,11 @@ static void clear(fl_request *r)
     }
     r->rows.len = r->dims.len = r->outs.len = 0;
     r->cells.len = r->heads.len = 0;
+    r->blocks.len = r->numbers.len = 0;
     r->on_reply = NULL;
-    r->out = NULL;
+    r->on_rows = NULL;
+    r->on_mail = NULL;
+    r->is_full = NULL;
     r->err.status = FL_OK;
 }
 
@@ -109,7 +114,8 @@ void fl_request_free(fl_request *r)
 
 static bool has_values(const fl_request *r)
 {
-    return r->type == FL_TYPE_PULL || r->type == FL_TYPE_PULL_DENSE;
+    return r->type == FL_TYPE_PULL || r->type == FL_TYPE_PULL_DENSE ||
+           r->type == FL_TYPE_APPLY;
 }
 
 static uint64_t payload_len(const fl_payload *p)
@@ -131,7 +137,8 @@ static fl_status take_values(fl_request *r, const fl_part *p)
     if (r->type == FL_TYPE_PULL)
         fl_request_scatter(r, p, (const float *)fl_payload_data(p->payload));
     else
-        memcpy(r->out, fl_payload_data(p->payload), (size_t)len);
+        fl_request_fill_blocks(r, p,
+                               (const float *)fl_payload_data(p->payload));
     return FL_OK;
 }
 
@@ -155,6 +162,8 @@ static void finish(fl_request *r)
 
     if (!err.status && r->on_reply)
         give_replies(r);
+    if (!err.status && r->on_rows)
+        fl_request_give_rows(r);
     for (int i = 0; i < r->client->o.n_servers; i++) {
         fl_payload_free(r->parts[i].payload);
         r->parts[i].payload = NULL;
@@ -171,10 +180,15 @@ static void on_answer(void *arg, fl_status st, const fl_frame *f,
 
     (void)f;
     p->payload = payload;
+    atomic_fetch_add(&r->client->received_bytes, payload_len(payload));
     if (!st && has_values(r)) {
         st = take_values(r, p);
         fl_payload_free(p->payload);
         p->payload = NULL;
+    } else if (!st && r->on_rows) {
+        st = fl_request_check_rows(r, p);
+    } else if (!st && (r->is_full || r->on_mail)) {
+        st = fl_request_read_mail(r, p);
     }
     /* A link that has failed names the server itself. */
     if (st && !fl_link_why(r->client->links[p->server].link))
@@ -235,6 +249,7 @@ static void send_part(fl_part *p, uint64_t trace)
     };
 
     atomic_fetch_add(&k->requests[r->type], 1);
+    atomic_fetch_add(&r->client->sent_bytes, part_bytes(p));
     fl_link_call(k->link, &call);
 }
 
@@ -276,7 +291,7 @@ fl_status fl_request_send(fl_request *r)
     return FL_OK;
 }
 
-/* --- requests other than rows --------------------------------------------- */
+/* --- any other request ---------------------------------------------------- */
 
 fl_status fl_client_ask(fl_client *c, int server, uint16_t type, bool once,
                         const void *payload, size_t len,
@@ -298,43 +313,4 @@ fl_status fl_client_ask(fl_client *c, int server, uint16_t type, bool once,
         fl_part_add(p, p->head.data, len);
     }
     return fl_request_send(r);
-}
-
-/* A request about one block, up to its head. */
-static fl_status begin_block(fl_client *c, uint16_t type, bool once,
-                             const fl_client_block *b, fl_client_done done,
-                             void *arg, fl_part **out)
-{
-    int server = fl_client_server_of_block(c->o.n_servers, b->name);
-    fl_request *r;
-    fl_part *p;
-
-    FL_TRY(fl_request_new(c, type, once, done, arg, &r));
-    p = &r->parts[server];
-    fl_blocks_pack_head(&p->head, type, &b->number, 1);
-    fl_part_add(p, p->head.data, p->head.len);
-    *out = p;
-    return FL_OK;
-}
-
-fl_status fl_client_pull_dense(fl_client *c, const fl_client_block *b,
-                               float *out, fl_client_done done, void *arg)
-{
-    fl_part *p;
-
-    FL_TRY(begin_block(c, FL_TYPE_PULL_DENSE, false, b, done, arg, &p));
-    p->reply_bytes = b->n * sizeof(float);
-    p->request->out = out;
-    return fl_request_send(p->request);
-}
-
-fl_status fl_client_send_dense(fl_client *c, uint16_t type,
-                               const fl_client_block *b, const float *values,
-                               fl_client_done done, void *arg)
-{
-    fl_part *p;
-
-    FL_TRY(begin_block(c, type, true, b, done, arg, &p));
-    fl_part_add(p, values, b->n * sizeof(float));
-    return fl_request_send(p->request);
 }

@@ -31,7 +31,16 @@ static bool is_pull(const fl_request *r)
    table's rule, and all parts of a table go through the same steps. */
 static bool is_push(const fl_request *r)
 {
-    return r->type == FL_TYPE_PUSH;
+    return r->type == FL_TYPE_PUSH || r->type == FL_TYPE_ROUND_PUSH;
+}
+
+static void pack_head(const fl_request *r, fl_part *p,
+                      const fl_rows_item *items, size_t n)
+{
+    if (r->type == FL_TYPE_ROUND_PUSH)
+        fl_pack_u64(&p->head, r->round);
+    fl_rows_pack_head(&p->head, r->type, items, (uint32_t)n);
+    fl_part_add(p, p->head.data, p->head.len);
 }
 
 /* --- what is asked for ---------------------------------------------------- */
@@ -95,8 +104,7 @@ static void deal_to_one(fl_request *r)
 
     if (!n)
         return;
-    fl_rows_pack_head(&p->head, r->type, r->rows.data, (uint32_t)n);
-    fl_part_add(p, p->head.data, p->head.len);
+    pack_head(r, p, r->rows.data, n);
     for (size_t i = 0; i < n; i++) {
         fl_cell cell = { .n = r->rows.data[i].n };
 
@@ -208,8 +216,7 @@ static void pack_heads(fl_request *r, int server)
     }
     if (!r->heads.len)
         return;
-    fl_rows_pack_head(&p->head, r->type, r->heads.data, (uint32_t)r->heads.len);
-    fl_part_add(p, p->head.data, p->head.len);
+    pack_head(r, p, r->heads.data, r->heads.len);
 }
 
 static fl_status grow_body(fl_request *r, uint64_t bytes)
@@ -372,15 +379,12 @@ static uint32_t push_flags(const fl_table_push_args *a)
                       (a->counts ? FL_PUSH_COUNTS : 0));
 }
 
-fl_status fl_client_push(fl_client *c, const fl_ps_push_item *items,
-                         const uint32_t *dims, size_t n, fl_client_done done,
-                         void *arg)
+/* Of a PUSH and of a ROUND_PUSH, from the request to its way. */
+static fl_status send_push(fl_request *r, const fl_ps_push_item *items,
+                           const uint32_t *dims, size_t n)
 {
-    fl_request *r;
     fl_status st;
 
-    FL_TRY(check_count(FL_TYPE_PUSH, n));
-    FL_TRY(fl_request_new(c, FL_TYPE_PUSH, true, done, arg, &r));
     for (size_t i = 0; i < n; i++) {
         const fl_table_push_args *a = &items[i].args;
         fl_rows_item row = {
@@ -402,6 +406,30 @@ fl_status fl_client_push(fl_client *c, const fl_ps_push_item *items,
         }
     }
     return deal(r);
+}
+
+fl_status fl_client_push(fl_client *c, const fl_ps_push_item *items,
+                         const uint32_t *dims, size_t n, fl_client_done done,
+                         void *arg)
+{
+    fl_request *r;
+
+    FL_TRY(check_count(FL_TYPE_PUSH, n));
+    FL_TRY(fl_request_new(c, FL_TYPE_PUSH, true, done, arg, &r));
+    return send_push(r, items, dims, n);
+}
+
+fl_status fl_client_round_push(fl_client *c, uint64_t round,
+                               const fl_ps_push_item *items,
+                               const uint32_t *dims, size_t n,
+                               fl_client_done done, void *arg)
+{
+    fl_request *r;
+
+    FL_TRY(check_count(FL_TYPE_ROUND_PUSH, n));
+    FL_TRY(fl_request_new(c, FL_TYPE_ROUND_PUSH, true, done, arg, &r));
+    r->round = round;
+    return send_push(r, items, dims, n);
 }
 
 fl_status fl_client_assign(fl_client *c, int table, uint32_t dim,

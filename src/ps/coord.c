@@ -88,6 +88,8 @@ static void end_job(fl_coord *c, fl_status why)
     c->is_over = true;
     c->epoch++;
     fl_coord_drop_barriers(c, why ? why : fl_coord_fail_over(c));
+    fl_coord_drop_deals(c,
+                        why ? fl_err_restore(&c->why) : fl_coord_fail_over(c));
     (void)fl_err_restore(&c->why);
     c->e.over(c->arg, why);
 }
@@ -97,6 +99,18 @@ void fl_coord_end(fl_coord *c, fl_status why)
     FL_ASSERT(why);
     if (!c->is_over)
         end_job(c, why);
+}
+
+/* Answers all of a trainer's questions with this thread's last error, and gives
+   its work to others. */
+static void withdraw(fl_coord *c, uint32_t rank)
+{
+    fl_err why;
+
+    fl_err_save(&why, FL_ERR_CLOSED);
+    fl_coord_withdraw(c, rank, FL_ERR_CLOSED);
+    (void)fl_err_restore(&why);
+    fl_coord_withdraw_deals(c, rank, FL_ERR_CLOSED);
 }
 
 static uint32_t count_trainers(const fl_coord *c, fl_member_state state)
@@ -209,7 +223,7 @@ static void go_on_without(fl_coord *c, fl_member *m, uint64_t now_ms)
                "trainer %" PRIu32 " was away for too long, and the job goes on "
                "without it",
                m->id.rank);
-    fl_coord_withdraw(c, m->id.rank, FL_ERR_CLOSED);
+    withdraw(c, m->id.rank);
     fl_coord_check_barriers(c);
     check_trainers(c, now_ms);
 }
@@ -430,7 +444,7 @@ static void join_instead(fl_coord *c, fl_member *m, const fl_identity *who,
                "trainer %" PRIu32 " was replaced by process %" PRIu32
                " as incarnation %" PRIu32,
                m->id.rank, m->id.process, m->incarnation);
-    fl_coord_withdraw(c, m->id.rank, FL_ERR_CLOSED);
+    withdraw(c, m->id.rank);
 }
 
 static fl_status refuse_rank(const fl_coord *c, const fl_identity *who)
@@ -565,7 +579,7 @@ void fl_coord_leave(fl_coord *c, fl_member_role role, uint32_t rank,
     m->is_down = m->is_silent = false;
     c->epoch++;
     fl_err_set(FL_ERR_CLOSED, "trainer %" PRIu32 " has left the job", rank);
-    fl_coord_withdraw(c, rank, FL_ERR_CLOSED);
+    withdraw(c, rank);
     fl_coord_check_barriers(c);
     check_trainers(c, now_ms);
 }
@@ -609,6 +623,8 @@ void fl_coord_tick(fl_coord *c, uint64_t now_ms)
         lose_if_late(c, &c->members[i], now_ms);
     if (!c->is_over && c->is_complete)
         fl_coord_tick_barriers(c, now_ms);
+    if (!c->is_over)
+        fl_coord_tick_deals(c, now_ms);
 }
 
 /* --- steps and reports --------------------------------------------------- */
@@ -697,10 +713,8 @@ void fl_coord_free(fl_coord *c)
 {
     if (!c)
         return;
-    for (size_t i = 0; i < c->open.len; i++)
-        fl_free(c->open.data[i]);
-    fl_vec_release(&c->open);
-    fl_vec_release(&c->passed);
+    fl_coord_release_barriers(c);
+    fl_coord_release_deals(c);
     fl_free(c->members);
     fl_free(c);
 }

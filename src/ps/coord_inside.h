@@ -14,6 +14,7 @@
 /* Names come from peers, so that all of this has a limit. */
 #define FL_BARRIER_NAME_MAX 63
 #define FL_BARRIERS_MAX 1024 /* open ones, and names in all */
+#define FL_GATHERS_MAX 16    /* names, as each has bytes that are kept */
 #define FL_PHASE_MAX 24
 
 typedef enum fl_member_state {
@@ -47,22 +48,48 @@ typedef struct fl_member {
 
 typedef struct fl_asked {
     bool came;
+    uint64_t share;      /* to a barrier */
+    fl_gather_part part; /* to a gather */
     void *question;
 } fl_asked;
 
+typedef FL_VEC(fl_coord_came) fl_came_list;
+
+/* A gather is a barrier that bytes are brought to. */
+typedef enum fl_barrier_kind {
+    FL_BARRIER_PLAIN,
+    FL_BARRIER_GATHER
+} fl_barrier_kind;
+
+typedef struct fl_barrier_id {
+    fl_barrier_kind kind;
+    const char *name;
+    uint64_t generation;
+} fl_barrier_id;
+
 typedef struct fl_barrier {
+    fl_barrier_kind kind;
     char name[FL_BARRIER_NAME_MAX + 1];
     uint64_t generation;
     uint64_t since_ms, say_ms;
+    uint64_t bytes;    /* of a gather's reply */
+    bool is_too_large; /* those are more than are sent, and are not kept */
     uint32_t n_came;
     fl_asked by_rank[];
 } fl_barrier;
 
-/* All generations up to this one are over. */
+/* All generations up to this one are over. Who came to it, and what they have
+   brought, is remembered for those whose answer is lost. */
 typedef struct fl_passed {
+    fl_barrier_kind kind;
     char name[FL_BARRIER_NAME_MAX + 1];
     uint64_t generation;
+    fl_came_list came;
+    fl_gathered *gathered; /* NULL: it was too large */
+    uint64_t bytes;        /* of its reply */
 } fl_passed;
+
+typedef struct fl_deal_pass fl_deal_pass;
 
 struct fl_coord {
     fl_coord_options o;
@@ -78,6 +105,7 @@ struct fl_coord {
     uint64_t epoch, step;
     FL_VEC(fl_barrier *) open; /* in the order of their first question */
     FL_VEC(fl_passed) passed;
+    FL_VEC(fl_deal_pass *) passes; /* in the order of their first question */
 };
 
 /* Time between two moments; threads may tell them in the wrong order. */
@@ -96,13 +124,52 @@ fl_status fl_coord_fail_over(const fl_coord *c);
 
 /* Answers those for which nobody is missing any more. */
 void fl_coord_check_barriers(fl_coord *c);
-/* Answers one trainer's questions with this thread's last error. */
+/* Answers one trainer's questions for barriers with this thread's last error.
+ */
 void fl_coord_withdraw(fl_coord *c, uint32_t rank, fl_status st);
 /* Answers all questions with this thread's last error. */
 void fl_coord_drop_barriers(fl_coord *c, fl_status st);
 void fl_coord_tick_barriers(fl_coord *c, uint64_t now_ms);
 /* One that this trainer waits at, or NULL. */
 const fl_barrier *fl_coord_waits_at(const fl_coord *c, uint32_t rank);
+/* Whether a barrier waits for this trainer. */
+bool fl_coord_is_missing(const fl_coord *c, const fl_barrier *b, uint32_t rank);
+void fl_coord_release_barriers(fl_coord *c);
+const char *fl_barrier_kind_name(const fl_barrier *b); /* "barrier" */
+
+FL_MUST_CHECK
+fl_status fl_coord_check_name(const char *what, const char *name);
+
+/* A question for either kind; what was brought is taken over. */
+void fl_coord_meet(fl_coord *c, uint32_t rank, uint32_t incarnation,
+                   const fl_barrier_id *id, fl_asked *asked, uint64_t now_ms);
+/* One that this trainer waits at, of that kind and name; NULL: none. */
+const fl_barrier *fl_coord_waits_by_name(const fl_coord *c, uint32_t rank,
+                                         const fl_barrier_id *id);
+
+/* --- gathers (coord_gather.c) --------------------------------------------- */
+
+/* Bytes come to an open gather, or are taken back. */
+void fl_coord_keep_part(const fl_coord *c, fl_barrier *b, fl_asked *asked);
+void fl_coord_drop_part(fl_barrier *b, fl_asked *asked);
+/* Moves what was brought to where it is remembered. */
+void fl_coord_remember_parts(const fl_coord *c, fl_barrier *b, fl_passed *p);
+/* The answer of one that is over. */
+void fl_coord_answer_gather(const fl_coord *c, const fl_passed *p,
+                            uint64_t generation, void *question);
+FL_MUST_CHECK
+fl_status fl_coord_check_gather(const fl_coord *c, uint32_t rank,
+                                const fl_barrier_id *id);
+
+/* --- work (coord_deal.c) -------------------------------------------------- */
+
+/* What a trainer has not finished goes to others; its open question is answered
+   with this thread's last error. */
+void fl_coord_withdraw_deals(fl_coord *c, uint32_t rank, fl_status st);
+/* Answers all questions with this thread's last error. */
+void fl_coord_drop_deals(fl_coord *c, fl_status st);
+void fl_coord_tick_deals(fl_coord *c, uint64_t now_ms);
+void fl_coord_release_deals(fl_coord *c);
 
 /* --- sentences (coord_text.c) -------------------------------------------- */
 

@@ -223,7 +223,8 @@ static void add_table(fl_str *s, const fl_coord *c, uint64_t now_ms)
 static void add_barrier(fl_str *s, const fl_coord *c, const fl_barrier *b,
                         uint64_t now_ms)
 {
-    fl_str_addf(s, "barrier \"%s\": open for %s, waits for ", b->name,
+    fl_str_addf(s, "%s \"%s\": open for %s, waits for ",
+                fl_barrier_kind_name(b), b->name,
                 fl_text_of_ms(fl_coord_between(b->since_ms, now_ms)).s);
     if (c->is_complete)
         fl_text_add_missing_why(s, c, b, now_ms);

@@ -80,8 +80,7 @@ static bool came(const about *a, uint32_t i)
 
 static bool is_missing(const about *a, uint32_t i)
 {
-    return i < a->c->n_trainers && !a->b->by_rank[i].came &&
-           a->c->members[i].state == FL_MEMBER_HERE;
+    return i < a->c->n_trainers && fl_coord_is_missing(a->c, a->b, i);
 }
 
 static void add_rank(fl_str *s, const about *a, const fl_member *m)
@@ -103,7 +102,8 @@ static void add_why(fl_str *s, const about *a, const fl_member *m)
     else if (m->is_silent)
         fl_str_addf(s, "silent for %s, ", fl_text_of_ms(away_ms).s);
     else if (other)
-        fl_str_addf(s, "waits at barrier \"%s\" instead, ", other->name);
+        fl_str_addf(s, "waits at %s \"%s\" instead, ",
+                    fl_barrier_kind_name(other), other->name);
     fl_str_addf(s, "last seen at step %" PRIu64 ")", m->step);
 }
 

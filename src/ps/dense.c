@@ -291,6 +291,45 @@ fl_status fl_dense_assign(fl_dense *d, const float *values)
     return fl_err_ctx(st, "block %s", d->name);
 }
 
+/* The value that the scope has for a variable, when it is of the same size. */
+static const void *find_like(fl_scope *scope, const char *name,
+                             const fl_tensor *like)
+{
+    size_t bytes, wanted;
+    fl_tensor t;
+
+    if (!fl_scope_find(scope, name, &t) || t.dtype != like->dtype ||
+        fl_tensor_bytes(&t, &bytes) || fl_tensor_bytes(like, &wanted) ||
+        bytes != wanted)
+        return NULL;
+    return t.data;
+}
+
+static void take_values(fl_dense *d, fl_scope *from)
+{
+    for (size_t i = 0; i < d->scope.vars.len; i++) {
+        const fl_scope_var *v = d->scope.vars.data[i];
+        const void *data = find_like(from, v->name, &v->value);
+
+        if (data)
+            memcpy(v->value.data, data, v->cap_bytes);
+    }
+}
+
+fl_status fl_dense_take(fl_dense *d, fl_scope *scope)
+{
+    fl_status st = FL_OK;
+
+    fl_lock(&d->mu);
+    if (find_like(scope, d->name, &d->values)) {
+        st = start(d);
+        if (!st)
+            take_values(d, scope);
+    }
+    fl_unlock(&d->mu);
+    return fl_err_ctx(st, "block %s", d->name);
+}
+
 uint64_t fl_dense_bytes(fl_dense *d)
 {
     uint64_t bytes = 0;

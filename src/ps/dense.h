@@ -11,6 +11,7 @@
 #define FL_PS_DENSE_H
 
 #include "conf/conf.h"
+#include "exec/scope.h"
 #include "ir/program.h"
 #include "ps/declare.h"
 
@@ -36,6 +37,13 @@ FL_MUST_CHECK
 fl_status fl_dense_pull(fl_dense *d, float *out);
 FL_MUST_CHECK
 fl_status fl_dense_assign(fl_dense *d, const float *values);
+
+/* Where the scope has a variable of the block's name and size: the block starts
+   now, with the values of the scope for it and for those of its other
+   persistent variables that the scope has in the same size. Else it is left as
+   it is. */
+FL_MUST_CHECK
+fl_status fl_dense_take(fl_dense *d, fl_scope *scope);
 
 /* Of values and state, less that of their first values: 0 for a block that is
    as it was born, so that a server that does not use it adds nothing. */

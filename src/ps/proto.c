@@ -25,6 +25,12 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
 #define PUSH_ITEM_BYTES 24
 #define BLOCK_BYTES 8
 
+/* The same behind the number of the round. */
+static bool is_push(uint16_t type)
+{
+    return type == FL_TYPE_PUSH || type == FL_TYPE_ROUND_PUSH;
+}
+
 /* --- reading ---------------------------------------------------------------
  */
 
@@ -107,16 +113,16 @@ static fl_status skip_padding(fl_unpack *u, const void *base, uint16_t type)
 
 static fl_status check_flags(uint16_t type, const fl_rows_item *it)
 {
-    bool good = type == FL_TYPE_PULL   ? it->flags <= FL_PULL_ONLY
-                : type == FL_TYPE_PUSH ? !(it->flags & ~(uint32_t)PUSH_FLAGS)
-                                       : !it->flags;
+    bool good = type == FL_TYPE_PULL ? it->flags <= FL_PULL_ONLY
+                : is_push(type)      ? !(it->flags & ~(uint32_t)PUSH_FLAGS)
+                                     : !it->flags;
 
     if (!good)
         FL_FAIL(FL_ERR_CORRUPT,
                 "a request (%s) has the unknown %s %" PRIu32 " for table "
                 "%" PRIu32,
-                fl_frame_type_name(type),
-                type == FL_TYPE_PUSH ? "flags" : "kind", it->flags, it->table);
+                fl_frame_type_name(type), is_push(type) ? "flags" : "kind",
+                it->flags, it->table);
     return FL_OK;
 }
 
@@ -127,7 +133,7 @@ static fl_status read_heads(fl_unpack *u, uint16_t type, fl_rows_item *items,
         items[i].table = fl_unpack_u32(u);
         items[i].flags = fl_unpack_u32(u);
         items[i].n = fl_unpack_u64(u);
-        if (type == FL_TYPE_PUSH)
+        if (is_push(type))
             items[i].lr = fl_unpack_f64(u);
         FL_TRY(check_flags(type, &items[i]));
     }
@@ -135,8 +141,8 @@ static fl_status read_heads(fl_unpack *u, uint16_t type, fl_rows_item *items,
 }
 
 /* Where the parts of one pushed item are. */
-static fl_status read_pushed(fl_unpack *u, fl_rows_item *it, uint32_t i,
-                             uint32_t dim)
+static fl_status read_pushed(fl_unpack *u, uint16_t type, fl_rows_item *it,
+                             uint32_t i, uint32_t dim)
 {
     it->keys = take(u, it->n, sizeof(uint64_t));
     it->values = take(u, it->n, dim * sizeof(float));
@@ -146,17 +152,17 @@ static fl_status read_pushed(fl_unpack *u, fl_rows_item *it, uint32_t i,
         it->clicks = take(u, it->n, sizeof(float));
     if (it->flags & FL_PUSH_COUNTS)
         it->counts = take(u, it->n, sizeof(uint32_t));
-    return u->bad ? too_short(FL_TYPE_PUSH, "rows", i, "table", it->table)
-                  : FL_OK;
+    return u->bad ? too_short(type, "rows", i, "table", it->table) : FL_OK;
 }
 
-static fl_status read_push(fl_unpack *u, const void *base, fl_rows_item *items,
-                           const uint32_t *dims, uint32_t n)
+static fl_status read_push(fl_unpack *u, uint16_t type, const void *base,
+                           fl_rows_item *items, const uint32_t *dims,
+                           uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
-        FL_TRY(read_pushed(u, &items[i], i, dims[i]));
+        FL_TRY(read_pushed(u, type, &items[i], i, dims[i]));
         if (i + 1 < n || u->at != u->end)
-            FL_TRY(skip_padding(u, base, FL_TYPE_PUSH));
+            FL_TRY(skip_padding(u, base, type));
     }
     return FL_OK;
 }
@@ -202,8 +208,8 @@ static fl_status read_rows(fl_unpack *u, uint16_t type, const void *base,
     if (!st)
         st = find_dims(type, items, n, dim_of, arg, dims);
     if (!st)
-        st = type == FL_TYPE_PUSH ? read_push(u, base, items, dims, n)
-                                  : read_columns(u, type, items, dims, n);
+        st = is_push(type) ? read_push(u, type, base, items, dims, n)
+                           : read_columns(u, type, items, dims, n);
     fl_free(dims);
     return st ? st : check_end(u, type);
 }
@@ -218,9 +224,8 @@ fl_status fl_rows_unpack(uint16_t type, const void *payload, uint64_t len,
     uint32_t n;
 
     u.end = len ? u.at + len : u.at;
-    FL_TRY(read_count(&u, type,
-                      type == FL_TYPE_PUSH ? PUSH_ITEM_BYTES : ITEM_BYTES, true,
-                      &n));
+    FL_TRY(read_count(&u, type, is_push(type) ? PUSH_ITEM_BYTES : ITEM_BYTES,
+                      true, &n));
     list = fl_alloc(sizeof(*list) * n);
     st = read_rows(&u, type, payload, dim_of, arg, list, n);
     if (st) {
@@ -244,7 +249,7 @@ void fl_rows_pack_head(fl_pack *p, uint16_t type, const fl_rows_item *items,
         fl_pack_u32(p, items[i].table);
         fl_pack_u32(p, items[i].flags);
         fl_pack_u64(p, items[i].n);
-        if (type == FL_TYPE_PUSH)
+        if (is_push(type))
             fl_pack_f64(p, items[i].lr);
     }
 }

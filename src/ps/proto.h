@@ -28,24 +28,65 @@
  * STATS     empty. Reply: text.
  * HASH      empty. Reply: u64 per table, then u64 per block, to be added up
  *           over servers.
+ *
+ * Rounds (rounds.h): what the members of a round send is kept, and applied as
+ * one gradient when one of them asks for it.
+ *
+ * ROUND_PUSH    u64 round, then as PUSH. Reply: empty.
+ * ROUND_DENSE   u64 round, then as PUSH_DENSE. Reply: empty.
+ * APPLY         u64 round, u32 n members, u32 n blocks, then per member in the
+ *               order of ranks: u32 rank, u32 0, f64 weight; then u32 per
+ *               block. The first one applies the round, which must be the next;
+ *               one for the round that was applied last changes nothing. Reply:
+ *               values f32 of the blocks.
+ *
+ * CHANGED   u32 table, u32 0, u64 cursor. Rows that other ranks have pushed
+ *           since the cursor (0: since the beginning; else what the last reply
+ *           gave), each once. Reply: u64 cursor, u64 n, then n keys u64, then
+ *           values f32 [n, dim].
+ *
+ * Mail (mail.h):
+ *
+ * MAIL      u32 rank of the receiver, u32 0, u64 generation, then any bytes.
+ *           Reply: u32, 0 taken, 1 not taken because the box is full.
+ * TAKE      u64 generation, u64 number of its mails that were received so far
+ *           from this server, which lets go of them. Reply: the next ones, each
+ *           with its length (u64) before it; empty when there are none.
+ *
  * SHUTDOWN  empty. Reply: empty, and the server ends.
  *
  * With the coordinator (server 0):
  *
  * JOIN      empty (the sender is known by its handshake; its incarnation may be
  *           0). Reply: u32 incarnation, at once.
- * BARRIER   text name, u64 generation. Answered when every live trainer has
- *           come to the same one. The reply is empty, or an error that names
- *           who left. The name "end" is reserved: the other servers ask for it
+ * BARRIER   text name, u64 generation, u64 share (any number). Answered when
+ *           every live trainer has come to the same one; in one whose name
+ *           begins with "round" those are left out that wait in another. The
+ *           reply has who came, in the order of ranks: u32 n, u32 0, then per
+ *           member u32 rank, u32 0, u64 share; or it is an error that names who
+ *           left. The name "end" is reserved: the other servers ask for it
  *           (generation 0), and the reply comes when the job is over, empty or
  *           with the reason why it failed.
+ * GATHER    text name, u64 generation, u64 len, then so many bytes. Answered as
+ *           a barrier is; gathers have names of their own. The reply has what
+ *           was brought, in the order of ranks: u32 n, u32 0, then per member
+ *           u32 rank, u32 0, u64 len, the bytes, zeros up to a multiple of 8.
+ *           A member brings at most 64 MB. Only the last generation of a name
+ *           is remembered, and an older one is an error.
  * LEAVE     empty. Reply: empty.
  * STEP      u64 add. Reply: u64 step.
  * REPORT    text phase, u64 samples, f64 loss, f64 auc. Reply: empty.
  * STATUS    empty. Reply: text.
+ * DEAL      text name of the pass, u64 its number, u64 n items, u64 number of
+ *           the question (from 1 on, per trainer and pass; 0: no item is asked
+ *           for), u64 item that is finished (2^64-1: none), u32 1 when the
+ *           trainer does not wait for items that others have, else 0. Reply:
+ *           u64 item; 2^64-1 when there is none left and none can come back;
+ * 2^64-2 when that is not known yet, after a while: ask again. The last
+ * question may be repeated and has the same answer.
  *
- * What changes state (PUSH, ASSIGN, *_DENSE but the pull, CLEAR, SHRINK, STEP)
- * is sent once (rpc/link.h); the rest may be repeated.
+ * What changes state (PUSH, ASSIGN, ROUND_PUSH, *_DENSE but the pull, CLEAR,
+ * SHRINK, MAIL, STEP) is sent once (rpc/link.h); the rest may be repeated.
  */
 #ifndef FL_PS_PROTO_H
 #define FL_PS_PROTO_H
@@ -61,9 +102,16 @@ enum fl_push_flag {
 
 #define FL_ITEMS_MAX 4096
 
-/* One item of a PULL, PUSH or ASSIGN as it lies in a payload. What the pointers
-   lead to may change meanwhile when a hostile peer shares the memory: it is
-   read once, or does no harm whatever it is. */
+/* Answers to DEAL that are no item. */
+#define FL_DEAL_NONE UINT64_MAX
+#define FL_DEAL_LATER (UINT64_MAX - 1)
+
+/* Members of a round. */
+#define FL_MEMBERS_MAX 65536
+
+/* One item of a PULL, PUSH, ROUND_PUSH or ASSIGN as it lies in a payload. What
+   the pointers lead to may change meanwhile when a hostile peer shares the
+   memory: it is read once, or does no harm whatever it is. */
 typedef struct fl_rows_item {
     uint32_t table, flags; /* kind of a pull */
     uint64_t n;
@@ -74,10 +122,11 @@ typedef struct fl_rows_item {
     const uint32_t *counts;
 } fl_rows_item;
 
-/* Reads the items of a request, whose payload is 8-byte aligned. dim_of gives
-   the width of a table, 0 when there is none. FL_ERR_CORRUPT when it does not
-   add up, FL_ERR_NOTFOUND for an unknown table. *items is freed with fl_free.
- */
+/* Reads the items of a request, whose payload is 8-byte aligned; of a
+   ROUND_PUSH only what follows the round is given, and its head is that of a
+   PUSH. dim_of gives the width of a table, 0 when there is none. FL_ERR_CORRUPT
+   when it does not add up, FL_ERR_NOTFOUND for an unknown table. *items is
+   freed with fl_free. */
 typedef uint32_t (*fl_dim_of)(void *arg, uint32_t table);
 FL_MUST_CHECK
 fl_status fl_rows_unpack(uint16_t type, const void *payload, uint64_t len,
@@ -89,7 +138,7 @@ fl_status fl_rows_unpack(uint16_t type, const void *payload, uint64_t len,
 void fl_rows_pack_head(fl_pack *p, uint16_t type, const fl_rows_item *items,
                        uint32_t n_items);
 
-/* One item of a PULL_DENSE, PUSH_DENSE or ASSIGN_DENSE. */
+/* One item of a PULL_DENSE, PUSH_DENSE, ASSIGN_DENSE or ROUND_DENSE. */
 typedef struct fl_block_item {
     uint32_t block;
     uint64_t n;

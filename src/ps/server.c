@@ -242,6 +242,8 @@ static fl_server *make(fl_net *net, const fl_server_options *o)
     fl_cond_init(&s->changed);
     fl_buffers_init(&s->buffers);
     s->store = fl_store_new(o->ops, o->conf);
+    fl_store_set_scope(s->store, o->scope);
+    s->mail = fl_mail_new((uint32_t)o->n_trainers);
     s->seats = fl_alloc(n_seats * sizeof(*s->seats));
     return s;
 }
@@ -376,6 +378,7 @@ void fl_server_free(fl_server *s)
         fl_loop_free(s->loops[i]);
     fl_coord_free(s->coord);
     fl_store_free(s->store);
+    fl_mail_free(s->mail);
     fl_buffers_release(&s->buffers);
     fl_pack_release(&s->way.end);
     fl_cond_release(&s->changed);

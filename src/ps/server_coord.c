@@ -1,5 +1,5 @@
-/* server_coord.c - requests for the coordinator, and its answers. All under
- * mu. */
+/* server_coord.c - requests for the coordinator, and its answers. All under mu,
+ * unless it is noted. */
 #include "ps/server_inside.h"
 
 #include <inttypes.h>
@@ -13,13 +13,54 @@
 
 /* --- what it tells -------------------------------------------------------- */
 
-static void on_answer(void *arg, void *question, fl_status st)
+static void on_answer(void *arg, void *question, fl_status st,
+                      const fl_coord_came *came, size_t n_came)
 {
+    fl_pack p = { 0 };
+
     (void)arg;
-    if (st)
+    if (st) {
         fl_reply_error(question, st);
-    else
-        fl_reply_send(question, NULL, 0);
+        return;
+    }
+    fl_pack_u32(&p, (uint32_t)n_came);
+    fl_pack_u32(&p, 0);
+    for (size_t i = 0; i < n_came; i++) {
+        fl_pack_u32(&p, came[i].rank);
+        fl_pack_u32(&p, 0);
+        fl_pack_u64(&p, came[i].share);
+    }
+    fl_reply_send(question, p.data, p.len);
+    fl_pack_release(&p);
+}
+
+static void on_dealt(void *arg, void *question, fl_status st, uint64_t item)
+{
+    fl_pack p = { 0 };
+
+    (void)arg;
+    if (st) {
+        fl_reply_error(question, st);
+        return;
+    }
+    fl_pack_u64(&p, item);
+    fl_reply_send(question, p.data, p.len);
+    fl_pack_release(&p);
+}
+
+static void on_gathered(void *arg, void *question, fl_status st, fl_gathered *g)
+{
+    const struct iovec *pieces;
+    int n;
+
+    (void)arg;
+    if (st) {
+        fl_reply_error(question, st);
+        return;
+    }
+    pieces = fl_gathered_pieces(g, &n);
+    fl_gathered_ref(g);
+    fl_reply_send_pieces(question, pieces, n, fl_gathered_unref, g);
 }
 
 static void on_say(void *arg, const char *line)
@@ -44,6 +85,8 @@ fl_coord *fl_server_make_coord(fl_server *s)
 {
     static const fl_coord_events events = {
         .answer = on_answer,
+        .dealt = on_dealt,
+        .gathered = on_gathered,
         .say = on_say,
         .over = on_over,
     };
@@ -53,6 +96,7 @@ fl_coord *fl_server_make_coord(fl_server *s)
         .connect_timeout_ms = s->o.connect_timeout_ms,
         .restart_timeout_ms = s->o.restart_timeout_ms,
         .go_on_without = s->o.go_on_without,
+        .max_gathered_bytes = s->o.max_message_bytes,
     };
 
     s->level = FL_LOG_INFO;
@@ -75,7 +119,7 @@ static fl_status check_read(const fl_unpack *u, const fl_ask *a)
 static fl_status check_member(fl_server *s, const fl_ask *a)
 {
     const fl_identity *who = fl_session_who(a->session);
-    const fl_seat *seat = fl_server_seat(s, who->role, who->rank);
+    const fl_member_seat *seat = fl_server_seat(s, who->role, who->rank);
     uint32_t now = fl_coord_incarnation(s->coord, who->role, who->rank);
 
     if (!now)
@@ -159,7 +203,7 @@ void fl_server_leave(fl_server *s, const fl_ask *a)
 static void watch(fl_server *s, const fl_ask *a)
 {
     const fl_identity *who = fl_session_who(a->session);
-    fl_seat *seat = fl_server_seat(s, who->role, who->rank);
+    fl_member_seat *seat = fl_server_seat(s, who->role, who->rank);
 
     if (seat->watch)
         fl_reply_error(seat->watch,
@@ -194,11 +238,12 @@ void fl_server_barrier(fl_server *s, const fl_ask *a)
     const fl_identity *who = fl_session_who(a->session);
     fl_unpack u = fl_unpack_of(a->payload);
     char name[NAME_ROOM];
-    uint64_t generation;
+    uint64_t generation, share;
     fl_status st;
 
     fl_unpack_text(&u, name, sizeof(name));
     generation = fl_unpack_u64(&u);
+    share = fl_unpack_u64(&u);
     st = check_read(&u, a);
     if (!st)
         st = check_barrier(s, a, name);
@@ -209,7 +254,7 @@ void fl_server_barrier(fl_server *s, const fl_ask *a)
     } else {
         s->level = FL_LOG_INFO;
         fl_coord_barrier(s->coord, who->rank, who->incarnation, name,
-                         generation, a->reply, fl_server_now_ms(s));
+                         generation, share, a->reply, fl_server_now_ms(s));
     }
 }
 
@@ -222,6 +267,10 @@ void fl_server_step(fl_server *s, const fl_ask *a)
 
     if (!st)
         st = check_member(s, a);
+    if (!st)
+        st = fl_coord_check_asker(s->coord, a->frame->rank,
+                                  fl_session_who(a->session)->incarnation,
+                                  "the step");
     if (st) {
         fl_reply_error(a->reply, st);
         return;
@@ -263,4 +312,62 @@ void fl_server_status(fl_server *s, const fl_ask *a)
 
     fl_reply_send(a->reply, text, strlen(text));
     fl_free(text);
+}
+
+void fl_server_deal(fl_server *s, const fl_ask *a)
+{
+    const fl_identity *who = fl_session_who(a->session);
+    fl_unpack u = fl_unpack_of(a->payload);
+    char name[NAME_ROOM];
+    fl_coord_work w = { .name = name };
+    fl_status st;
+
+    fl_unpack_text(&u, name, sizeof(name));
+    w.number = fl_unpack_u64(&u);
+    w.n = fl_unpack_u64(&u);
+    w.question = fl_unpack_u64(&u);
+    w.finished = fl_unpack_u64(&u);
+    w.is_hasty = fl_unpack_u32(&u) != 0;
+    st = check_read(&u, a);
+    if (st)
+        fl_reply_error(a->reply, st);
+    else
+        fl_coord_deal(s->coord, who->rank, who->incarnation, &w, a->reply,
+                      fl_server_now_ms(s));
+}
+
+static void gather(fl_server *s, const fl_ask *a, const char *name,
+                   uint64_t generation, fl_gather_part *part)
+{
+    const fl_identity *who = fl_session_who(a->session);
+
+    fl_lock(&s->mu);
+    s->level = FL_LOG_INFO;
+    fl_coord_gather(s->coord, who->rank, who->incarnation, name, generation,
+                    part, a->reply, fl_server_now_ms(s));
+    fl_unlock(&s->mu);
+}
+
+/* Bytes are copied without mu: they may be many. */
+void fl_server_gather(fl_server *s, const fl_ask *a)
+{
+    fl_unpack u = fl_unpack_of(a->payload);
+    fl_gather_part part = { 0 };
+    uint64_t generation, len;
+    char name[NAME_ROOM];
+    const void *bytes;
+    fl_status st;
+
+    fl_unpack_text(&u, name, sizeof(name));
+    generation = fl_unpack_u64(&u);
+    len = fl_unpack_u64(&u);
+    bytes = fl_unpack_bytes(&u, len);
+    st = check_read(&u, a);
+    if (!st)
+        st = fl_gather_part_make(&part, fl_session_who(a->session)->rank, bytes,
+                                 len);
+    if (st)
+        fl_reply_error(a->reply, st);
+    else
+        gather(s, a, name, generation, &part);
 }

@@ -1,15 +1,15 @@
 /* server_inside.h - what the files of a server share; for server*.c only.
  *
  *     server.c           beginning, ticks, and the end
- *     server_requests.c  who may ask for what; requests for the store
+ *     server_requests.c  who may ask for what; requests for the store and mail
  *     server_coord.c     requests for the coordinator, and its answers
  *     server_members.c   connections that come, go and fall silent
  *     server_link.c      the way of the other servers to server 0
  *
- * Requests for the store run in the loop of their connection and take no lock
- * of the server. All that concerns members and the end is guarded by mu, under
- * which the coordinator runs, and its answers leave. Under mu those of the host
- * and of the link may be taken; both call back without their own.
+ * Requests for the store and mail run in the loop of their connection and take
+ * no lock of the server. All that concerns members and the end is guarded by
+ * mu, under which the coordinator runs, and its answers leave. Under mu those
+ * of the host and of the link may be taken; both call back without their own.
  */
 #ifndef FL_PS_SERVER_INSIDE_H
 #define FL_PS_SERVER_INSIDE_H
@@ -19,6 +19,7 @@
 #include "base/log.h"
 #include "ps/buffers.h"
 #include "ps/coord.h"
+#include "ps/mail.h"
 #include "ps/server.h"
 #include "rpc/host.h"
 #include "rpc/link.h"
@@ -36,7 +37,7 @@ typedef enum fl_server_phase {
 /* A trainer's or a server's place. `session` is the connection whose end says
    something about the member: that of the incarnation (of a server: the life)
    which joined last. */
-typedef struct fl_seat {
+typedef struct fl_member_seat {
     fl_session *session; /* borrowed while it is up; NULL: none */
     uint32_t incarnation;
     uint64_t life;
@@ -45,7 +46,7 @@ typedef struct fl_seat {
     uint64_t vacant_ms; /* since when there is no connection at all */
     fl_reply *watch;    /* a server's question for the end */
     bool is_told;       /* of the end, a server */
-} fl_seat;
+} fl_member_seat;
 
 /* Of the link to server 0. Loop 0 only, but for what is noted. */
 typedef struct fl_server_way {
@@ -69,6 +70,7 @@ struct fl_server {
     uint64_t tick;    /* timer; loop 0 only */
     fl_host *host;
     fl_store *store;
+    fl_mail *mail;
     fl_buffers buffers;
     _Atomic uint64_t step; /* the largest that was seen */
     fl_server_way way;
@@ -77,7 +79,7 @@ struct fl_server {
     fl_cond changed;
     fl_coord *coord;       /* guarded by mu; NULL but on server 0 */
     fl_log_level level;    /* of what the coordinator says; guarded by mu */
-    fl_seat *seats;        /* trainers, then servers; guarded by mu */
+    fl_member_seat *seats; /* trainers, then servers; guarded by mu */
     size_t n_sessions;     /* that are up; guarded by mu */
     fl_server_phase phase; /* guarded by mu */
     bool is_asked;         /* to end, by somebody; guarded by mu */
@@ -118,6 +120,8 @@ void fl_server_barrier(fl_server *s, const fl_ask *a);
 void fl_server_step(fl_server *s, const fl_ask *a);
 void fl_server_report(fl_server *s, const fl_ask *a);
 void fl_server_status(fl_server *s, const fl_ask *a);
+void fl_server_deal(fl_server *s, const fl_ask *a);
+void fl_server_gather(fl_server *s, const fl_ask *a); /* this one without mu */
 
 /* --- server_members.c ----------------------------------------------------- */
 
@@ -128,7 +132,8 @@ void fl_server_silent(void *server, fl_session *session, bool silent);
 fl_status fl_server_admit(void *server, const fl_identity *id);
 
 /* Under mu. NULL for a tool, and beyond the ranks of the job. */
-fl_seat *fl_server_seat(fl_server *s, fl_member_role role, uint32_t rank);
+fl_member_seat *fl_server_seat(fl_server *s, fl_member_role role,
+                               uint32_t rank);
 /* Under mu. This one has joined. */
 void fl_server_take_seat(fl_server *s, fl_session *session,
                          uint32_t incarnation);

@@ -174,7 +174,8 @@ fl_status fl_server_open_way(fl_server *s)
         s->way.link,
         &(fl_call){ .type = FL_TYPE_JOIN, .on_reply = on_joined, .arg = s });
     fl_pack_text(&s->way.end, FL_SERVER_END);
-    fl_pack_u64(&s->way.end, 0);
+    fl_pack_u64(&s->way.end, 0); /* generation */
+    fl_pack_u64(&s->way.end, 0); /* share */
     s->way.end_piece = (struct iovec){ s->way.end.data, s->way.end.len };
     fl_link_call(s->way.link, &(fl_call){ .type = FL_TYPE_BARRIER,
                                           .pieces = &s->way.end_piece,

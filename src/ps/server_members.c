@@ -17,7 +17,7 @@
 
 #define WHO_MAX (FL_ADDRESS_MAX + 64)
 
-fl_seat *fl_server_seat(fl_server *s, fl_member_role role, uint32_t rank)
+fl_member_seat *fl_server_seat(fl_server *s, fl_member_role role, uint32_t rank)
 {
     if (role == FL_MEMBER_TRAINER && rank < (uint32_t)s->o.n_trainers)
         return &s->seats[rank];
@@ -47,7 +47,7 @@ static fl_status refuse_rank(const fl_server *s, const fl_identity *id)
 
 /* A second process would take the connection over from the first, which would
    end for no fault of its own. */
-static fl_status admit_server(const fl_server *s, const fl_seat *seat,
+static fl_status admit_server(const fl_server *s, const fl_member_seat *seat,
                               const fl_identity *id)
 {
     if (s->o.rank != 0)
@@ -82,7 +82,7 @@ static fl_status admit_trainer(const fl_server *s, const fl_identity *id)
 fl_status fl_server_admit(void *server, const fl_identity *id)
 {
     fl_server *s = server;
-    const fl_seat *seat = fl_server_seat(s, id->role, id->rank);
+    const fl_member_seat *seat = fl_server_seat(s, id->role, id->rank);
     fl_status st;
 
     if (id->role == FL_MEMBER_TOOL)
@@ -102,7 +102,7 @@ void fl_server_take_seat(fl_server *s, fl_session *session,
                          uint32_t incarnation)
 {
     const fl_identity *who = fl_session_who(session);
-    fl_seat *seat = fl_server_seat(s, who->role, who->rank);
+    fl_member_seat *seat = fl_server_seat(s, who->role, who->rank);
 
     if (who->role == FL_MEMBER_SERVER) {
         seat->session = session;
@@ -116,7 +116,7 @@ void fl_server_take_seat(fl_server *s, fl_session *session,
 }
 
 /* The connection says something about the member. */
-static bool counts(const fl_seat *seat, const fl_identity *who)
+static bool counts(const fl_member_seat *seat, const fl_identity *who)
 {
     return who->role == FL_MEMBER_TRAINER
                ? who->incarnation && who->incarnation == seat->incarnation
@@ -128,7 +128,7 @@ static bool is_newcomer(const fl_identity *who)
     return who->role == FL_MEMBER_TRAINER && !who->incarnation;
 }
 
-static void tell_up(fl_server *s, fl_seat *seat, fl_session *session)
+static void tell_up(fl_server *s, fl_member_seat *seat, fl_session *session)
 {
     const fl_identity *who = fl_session_who(session);
 
@@ -142,15 +142,15 @@ static void tell_up(fl_server *s, fl_seat *seat, fl_session *session)
     fl_coord_up(s->coord, who->role, who->rank, fl_server_now_ms(s));
 }
 
-static void tell_step(fl_server *s, const fl_seat *seat, fl_member_role role,
-                      uint32_t rank)
+static void tell_step(fl_server *s, const fl_member_seat *seat,
+                      fl_member_role role, uint32_t rank)
 {
     fl_coord_silent(s->coord, role, rank, seat->is_silent,
                     fl_session_heard_ms_ago(seat->session),
                     fl_session_step(seat->session), fl_server_now_ms(s));
 }
 
-static void tell_down(fl_server *s, fl_seat *seat, fl_session *session,
+static void tell_down(fl_server *s, fl_member_seat *seat, fl_session *session,
                       const char *why)
 {
     const fl_identity *who = fl_session_who(session);
@@ -169,7 +169,7 @@ static void tell_down(fl_server *s, fl_seat *seat, fl_session *session,
     fl_coord_down(s->coord, who->role, who->rank, why, now);
 }
 
-static void tell_silent(fl_server *s, fl_seat *seat, fl_session *session,
+static void tell_silent(fl_server *s, fl_member_seat *seat, fl_session *session,
                         bool silent)
 {
     const fl_identity *who = fl_session_who(session);
@@ -188,7 +188,7 @@ static void tell_silent(fl_server *s, fl_seat *seat, fl_session *session,
 /* One that joined and has not come back. */
 static void tick_trainer(fl_server *s, uint32_t rank, uint64_t now_ms)
 {
-    const fl_seat *seat = fl_server_seat(s, FL_MEMBER_TRAINER, rank);
+    const fl_member_seat *seat = fl_server_seat(s, FL_MEMBER_TRAINER, rank);
 
     if (seat->session)
         tell_step(s, seat, FL_MEMBER_TRAINER, rank);
@@ -209,7 +209,8 @@ void fl_server_tick_members(fl_server *s, uint64_t now_ms)
 void fl_server_answer_watches(fl_server *s)
 {
     for (int rank = 0; rank < s->o.n_servers; rank++) {
-        fl_seat *seat = fl_server_seat(s, FL_MEMBER_SERVER, (uint32_t)rank);
+        fl_member_seat *seat =
+            fl_server_seat(s, FL_MEMBER_SERVER, (uint32_t)rank);
         fl_reply *r = seat->watch;
 
         seat->watch = NULL;
@@ -231,7 +232,7 @@ bool fl_server_told_all(fl_server *s)
 
 /* --- on the others; under mu ---------------------------------------------- */
 
-static void see_up(fl_server *s, fl_seat *seat, fl_session *session)
+static void see_up(fl_server *s, fl_member_seat *seat, fl_session *session)
 {
     char who[WHO_MAX];
 
@@ -246,7 +247,7 @@ static void see_up(fl_server *s, fl_seat *seat, fl_session *session)
     seat->vacant_ms = 0;
 }
 
-static void see_down(fl_server *s, fl_seat *seat, fl_session *session,
+static void see_down(fl_server *s, fl_member_seat *seat, fl_session *session,
                      fl_status st, const char *why)
 {
     char who[WHO_MAX];
@@ -266,7 +267,7 @@ static void see_down(fl_server *s, fl_seat *seat, fl_session *session,
             fl_session_step(session));
 }
 
-static void see_silent(fl_server *s, fl_seat *seat, fl_session *session,
+static void see_silent(fl_server *s, fl_member_seat *seat, fl_session *session,
                        bool silent)
 {
     char who[WHO_MAX];
@@ -289,7 +290,7 @@ static void see_silent(fl_server *s, fl_seat *seat, fl_session *session,
 /* --- the host's events ---------------------------------------------------- */
 
 /* Under mu; NULL for a tool. */
-static fl_seat *seat_of(fl_server *s, fl_session *session)
+static fl_member_seat *seat_of(fl_server *s, fl_session *session)
 {
     const fl_identity *who = fl_session_who(session);
 
@@ -299,7 +300,7 @@ static fl_seat *seat_of(fl_server *s, fl_session *session)
 void fl_server_up(void *server, fl_session *session)
 {
     fl_server *s = server;
-    fl_seat *seat;
+    fl_member_seat *seat;
 
     fl_lock(&s->mu);
     s->n_sessions++;
@@ -315,7 +316,7 @@ void fl_server_down(void *server, fl_session *session, fl_status why)
 {
     fl_server *s = server;
     char text[FL_ERR_TEXT_MAX];
-    fl_seat *seat;
+    fl_member_seat *seat;
 
     (void)snprintf(text, sizeof(text), "%s",
                    why ? fl_last_error() : "it closed its connection");
@@ -333,7 +334,7 @@ void fl_server_down(void *server, fl_session *session, fl_status why)
 void fl_server_silent(void *server, fl_session *session, bool silent)
 {
     fl_server *s = server;
-    fl_seat *seat;
+    fl_member_seat *seat;
 
     fl_lock(&s->mu);
     seat = seat_of(s, session);

@@ -1,7 +1,9 @@
-/* server_requests.c - who may ask for what, and requests for the store.
+/* server_requests.c - who may ask for what, and requests for the store and
+ * mail.
  *
- * A reply of the store is written once: into the arena that is shared with the
- * peer when there is room, else into a buffer that the connection sends from.
+ * A reply with rows or mails is written once: into the arena that is shared
+ * with the peer when there is room, else into a buffer that the connection
+ * sends from.
  */
 #include "ps/server_inside.h"
 
@@ -18,7 +20,9 @@ typedef enum trait {
     REPEATED = 0,
     ONCE = 1,  /* changes something: has a sequence number */
     EMPTY = 2, /* has no payload */
-    COORD = 4  /* for server 0, under mu */
+    FIRST = 4, /* for server 0 */
+    LOCKED = 8,
+    COORD = FIRST | LOCKED /* for server 0, under mu */
 } trait;
 
 typedef struct rule {
@@ -69,6 +73,37 @@ static void send_room(room *r)
     }
 }
 
+/* With this thread's last error, or with what the reply was too large for. */
+static void refuse_room(room *r, const fl_ask *a, fl_status st)
+{
+    fl_buffer_put(r->buffer);
+    if (r->is_too_large)
+        st = fl_err_set(FL_ERR_INVAL,
+                        "a reply (%s) of %" PRIu64 " bytes is larger than "
+                        "max_message_bytes (%" PRIu64
+                        "): ask for fewer rows at a time",
+                        fl_frame_type_name(a->frame->type), r->len,
+                        r->s->o.max_message_bytes);
+    fl_reply_error(a->reply, st);
+}
+
+/* A round was applied: the step of the job is the one behind it, on server 0
+   for people as well. */
+static void pass_round(fl_server *s, const fl_ask *a)
+{
+    fl_unpack u = fl_unpack_of(a->payload);
+    uint64_t step = fl_unpack_u64(&u) + 1, now;
+
+    fl_server_raise_step(s, step);
+    if (s->o.rank != 0)
+        return;
+    fl_lock(&s->mu);
+    now = fl_coord_step(s->coord, 0);
+    if (step > now)
+        (void)fl_coord_step(s->coord, step - now);
+    fl_unlock(&s->mu);
+}
+
 static void ask_store(fl_server *s, const fl_ask *a)
 {
     bool is_tool = fl_session_who(a->session)->role == FL_MEMBER_TOOL;
@@ -78,20 +113,16 @@ static void ask_store(fl_server *s, const fl_ask *a)
         s->store, a->frame->type,
         a->payload ? fl_payload_data(a->payload) : NULL,
         a->payload ? fl_payload_len(a->payload) : 0, atomic_load(&s->step),
-        is_tool ? RANK_OF_TOOLS : a->frame->rank, &reply);
+        is_tool ? RANK_OF_TOOLS : a->frame->rank, a->frame->incarnation,
+        &reply);
 
     if (!st) {
+        if (a->frame->type == FL_TYPE_APPLY)
+            pass_round(s, a);
         send_room(&r);
         return;
     }
-    fl_buffer_put(r.buffer);
-    if (r.is_too_large)
-        st = fl_err_set(
-            FL_ERR_INVAL,
-            "a reply (%s) of %" PRIu64 " bytes is larger than "
-            "max_message_bytes (%" PRIu64 "): ask for fewer rows at a time",
-            fl_frame_type_name(a->frame->type), r.len, s->o.max_message_bytes);
-    fl_reply_error(a->reply, st);
+    refuse_room(&r, a, st);
 }
 
 /* Trainers that are here for the first time wait for one another before they
@@ -133,6 +164,40 @@ static void shut_down(fl_server *s, const fl_ask *a)
     fl_unlock(&s->mu);
 }
 
+/* --- mail ----------------------------------------------------------------- */
+
+static void put_mail(fl_server *s, const fl_ask *a)
+{
+    bool is_full;
+    fl_status st =
+        fl_mail_put(s->mail, a->payload ? fl_payload_data(a->payload) : NULL,
+                    a->payload ? fl_payload_len(a->payload) : 0, &is_full);
+    fl_pack p = { 0 };
+
+    if (st) {
+        fl_reply_error(a->reply, st);
+        return;
+    }
+    fl_pack_u32(&p, is_full);
+    fl_reply_send(a->reply, p.data, p.len);
+    fl_pack_release(&p);
+}
+
+static void take_mail(fl_server *s, const fl_ask *a)
+{
+    room r = { .s = s, .reply = a->reply };
+    fl_store_reply reply = { .room = give_room, .arg = &r };
+    fl_status st = fl_mail_take(s->mail, a->frame->rank,
+                                a->payload ? fl_payload_data(a->payload) : NULL,
+                                a->payload ? fl_payload_len(a->payload) : 0,
+                                s->o.max_message_bytes, &reply);
+
+    if (st)
+        refuse_room(&r, a, st);
+    else
+        send_room(&r);
+}
+
 /* --- rules ---------------------------------------------------------------- */
 
 static const rule *find_rule(uint16_t type)
@@ -150,6 +215,12 @@ static const rule *find_rule(uint16_t type)
         [FL_TYPE_STATS] = { TRAINERS | TOOLS, REPEATED, ask_store },
         [FL_TYPE_HASH] = { TRAINERS | TOOLS, REPEATED, ask_store },
         [FL_TYPE_SHUTDOWN] = { TOOLS, EMPTY, shut_down },
+        [FL_TYPE_ROUND_PUSH] = { TRAINERS, ONCE, ask_store },
+        [FL_TYPE_ROUND_DENSE] = { TRAINERS, ONCE, ask_store },
+        [FL_TYPE_APPLY] = { TRAINERS, REPEATED, ask_store },
+        [FL_TYPE_CHANGED] = { TRAINERS, REPEATED, ask_store },
+        [FL_TYPE_MAIL] = { TRAINERS, ONCE, put_mail },
+        [FL_TYPE_TAKE] = { TRAINERS, REPEATED, take_mail },
         [FL_TYPE_JOIN] = { TRAINERS | SERVERS, COORD | EMPTY, fl_server_join },
         [FL_TYPE_LEAVE] = { TRAINERS | SERVERS, COORD | EMPTY,
                             fl_server_leave },
@@ -158,6 +229,8 @@ static const rule *find_rule(uint16_t type)
         [FL_TYPE_REPORT] = { TRAINERS, COORD, fl_server_report },
         [FL_TYPE_STATUS] = { TRAINERS | TOOLS, COORD | EMPTY,
                              fl_server_status },
+        [FL_TYPE_DEAL] = { TRAINERS, COORD, fl_server_deal },
+        [FL_TYPE_GATHER] = { TRAINERS, FIRST, fl_server_gather },
     };
 
     return type < FL_LEN(rules) && rules[type].run ? &rules[type] : NULL;
@@ -206,7 +279,7 @@ static fl_status check_ask(const fl_server *s, const rule *r, const fl_ask *a)
     if (!may_ask(r, who->role))
         FL_FAIL(FL_ERR_INVAL, "a %s must not send a request (%s)",
                 fl_member_role_name(who->role), name);
-    if (r->kind & COORD && s->o.rank != 0)
+    if (r->kind & FIRST && s->o.rank != 0)
         FL_FAIL(FL_ERR_INVAL,
                 "a request (%s) is for the coordinator, which is server 0 "
                 "(%s), and this is server %d",
@@ -229,7 +302,7 @@ void fl_server_request(void *server, fl_session *session, const fl_frame *f,
     fl_server_raise_step(s, f->step);
     if (st) {
         fl_reply_error(r, st);
-    } else if (how->kind & COORD) {
+    } else if (how->kind & LOCKED) {
         fl_lock(&s->mu);
         how->run(s, &a);
         fl_unlock(&s->mu);

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <limits.h>
 
+#include "ps/rounds.h"
 #include "table/inside.h"
 
 /* --- making ----------------------------------------------------------------
@@ -13,12 +14,16 @@ static void world_free(fl_world *w)
 {
     if (!w)
         return;
-    for (size_t i = 0; i < w->tables.len; i++)
+    for (size_t i = 0; i < w->tables.len; i++) {
         fl_table_free(w->tables.data[i].table);
+        if (w->changes)
+            fl_changes_free(atomic_load(&w->changes[i]));
+    }
     for (size_t i = 0; i < w->blocks.len; i++)
         fl_dense_free(w->blocks.data[i].dense);
     fl_vec_release(&w->tables);
     fl_vec_release(&w->blocks);
+    fl_free(w->changes);
     fl_free(w->text);
     fl_free(w);
 }
@@ -47,7 +52,7 @@ static fl_status add_block(fl_world *w, const fl_declared *d, const fl_store *s)
 
     FL_TRY(fl_dense_new(&b.dense, d, s->ops, s->conf));
     fl_vec_push(&w->blocks, b);
-    return FL_OK;
+    return s->scope ? fl_dense_take(b.dense, s->scope) : FL_OK;
 }
 
 static fl_status fill_world(fl_world *w, const fl_declaration *d,
@@ -62,6 +67,7 @@ static fl_status fill_world(fl_world *w, const fl_declaration *d,
         if (st)
             return fl_err_ctx(st, "declaration: line %zu", item->line);
     }
+    w->changes = fl_alloc(w->tables.len * sizeof(*w->changes));
     return FL_OK;
 }
 
@@ -90,6 +96,7 @@ fl_store *fl_store_new(const fl_op_set *ops, const fl_conf *conf)
 
     s->ops = ops;
     s->conf = conf;
+    s->rounds = fl_rounds_new();
     fl_mutex_init(&s->mu);
     fl_mutex_init(&s->counts_mu);
     atomic_init(&s->world, NULL);
@@ -101,10 +108,16 @@ void fl_store_free(fl_store *s)
     if (!s)
         return;
     world_free(atomic_load(&s->world));
+    fl_rounds_free(s->rounds);
     fl_vec_release(&s->by_rank);
     fl_mutex_release(&s->mu);
     fl_mutex_release(&s->counts_mu);
     fl_free(s);
+}
+
+void fl_store_set_scope(fl_store *s, fl_scope *scope)
+{
+    s->scope = scope;
 }
 
 /* --- declaring -------------------------------------------------------------
@@ -180,73 +193,23 @@ static fl_status reply_bytes(fl_store_ctx *c, const void *bytes, uint64_t len)
     return FL_OK;
 }
 
-/* --- blocks ----------------------------------------------------------------
+/* --- rounds ----------------------------------------------------------------
  */
 
-static uint64_t len_of(void *arg, uint32_t block)
+fl_status fl_store_take_round(const fl_store_ctx *c, uint64_t *round,
+                              const void **rest, uint64_t *rest_len)
 {
-    const fl_world *w = arg;
+    fl_unpack u = { .at = c->payload };
 
-    return block < w->blocks.len ? fl_dense_len(w->blocks.data[block].dense)
-                                 : 0;
-}
-
-static fl_dense *dense_of(const fl_store_ctx *c, uint32_t item)
-{
-    return c->world->blocks.data[c->blocks[item].block].dense;
-}
-
-static fl_status read_blocks(fl_store_ctx *c)
-{
-    return fl_blocks_unpack(c->type, c->payload, c->len, len_of, c->world,
-                            &c->blocks, &c->n_blocks);
-}
-
-/* Lengths were declared by peers: their sum may be anything. */
-static fl_status sum_blocks(const fl_store_ctx *c, uint64_t *bytes)
-{
-    uint64_t n = 0;
-
-    for (uint32_t i = 0; i < c->n_blocks; i++)
-        if (__builtin_add_overflow(n, c->blocks[i].n, &n))
-            n = UINT64_MAX;
-    if (__builtin_mul_overflow(n, sizeof(float), bytes))
-        FL_FAIL(FL_ERR_NOMEM,
-                "no memory for a reply (%s) of %" PRIu64 " floats",
-                fl_frame_type_name(c->type), n);
-    return FL_OK;
-}
-
-static fl_status pull_dense(fl_store_ctx *c)
-{
-    uint64_t bytes;
-    void *room;
-    float *out;
-
-    FL_TRY(read_blocks(c));
-    FL_TRY(sum_blocks(c, &bytes));
-    FL_TRY(fl_store_room(c, bytes, &room));
-    out = room;
-    for (uint32_t i = 0; i < c->n_blocks; i++) {
-        FL_TRY(fl_dense_pull(dense_of(c, i), out));
-        out += c->blocks[i].n;
-    }
-    return FL_OK;
-}
-
-static fl_status push_dense(fl_store_ctx *c)
-{
-    FL_TRY(read_blocks(c));
-    for (uint32_t i = 0; i < c->n_blocks; i++)
-        FL_TRY(fl_dense_push(dense_of(c, i), c->blocks[i].values, c->step));
-    return FL_OK;
-}
-
-static fl_status assign_dense(fl_store_ctx *c)
-{
-    FL_TRY(read_blocks(c));
-    for (uint32_t i = 0; i < c->n_blocks; i++)
-        FL_TRY(fl_dense_assign(dense_of(c, i), c->blocks[i].values));
+    u.end = c->len ? u.at + c->len : u.at;
+    *round = fl_unpack_u64(&u);
+    if (u.bad)
+        FL_FAIL(FL_ERR_CORRUPT,
+                "a request (%s) of %" PRIu64 " bytes ends within the number of "
+                "its round",
+                fl_frame_type_name(c->type), c->len);
+    *rest = u.at;
+    *rest_len = (uint64_t)(u.end - u.at);
     return FL_OK;
 }
 
@@ -330,12 +293,16 @@ static fl_status run(fl_store_ctx *c)
         [FL_TYPE_PULL] = fl_store_pull,
         [FL_TYPE_PUSH] = fl_store_push,
         [FL_TYPE_ASSIGN] = fl_store_assign,
-        [FL_TYPE_PULL_DENSE] = pull_dense,
-        [FL_TYPE_PUSH_DENSE] = push_dense,
-        [FL_TYPE_ASSIGN_DENSE] = assign_dense,
+        [FL_TYPE_PULL_DENSE] = fl_store_pull_dense,
+        [FL_TYPE_PUSH_DENSE] = fl_store_push_dense,
+        [FL_TYPE_ASSIGN_DENSE] = fl_store_assign_dense,
         [FL_TYPE_CLEAR] = clear,
         [FL_TYPE_SHRINK] = shrink,
         [FL_TYPE_HASH] = hash,
+        [FL_TYPE_ROUND_PUSH] = fl_store_round_push,
+        [FL_TYPE_ROUND_DENSE] = fl_store_round_dense,
+        [FL_TYPE_APPLY] = fl_store_apply,
+        [FL_TYPE_CHANGED] = fl_store_changed,
     };
 
     if (!c->world)
@@ -360,20 +327,23 @@ static fl_status stats(fl_store *s, fl_store_ctx *c)
 
 fl_status fl_store_request(fl_store *s, uint16_t type, const void *payload,
                            uint64_t len, uint64_t step, uint32_t rank,
-                           fl_store_reply *reply)
+                           uint32_t incarnation, fl_store_reply *reply)
 {
     fl_store_ctx c = {
         .world = atomic_load(&s->world),
+        .rounds = s->rounds,
         .type = type,
         .payload = payload,
         .len = len,
         .step = step,
         .rank = rank,
+        .incarnation = incarnation,
         .reply = reply,
     };
     fl_status st;
 
-    if (type < FL_TYPE_PULL || type > FL_TYPE_HASH)
+    if (type < FL_TYPE_PULL || type > FL_TYPE_CHANGED ||
+        type == FL_TYPE_SHUTDOWN)
         FL_FAIL(FL_ERR_INVAL, "a request (%s) is not for the store",
                 fl_frame_type_name(type));
     st = type == FL_TYPE_STATS ? stats(s, &c) : run(&c);

@@ -17,6 +17,10 @@ typedef struct fl_store fl_store;
 fl_store *fl_store_new(const fl_op_set *ops, const fl_conf *conf);
 void fl_store_free(fl_store *s);
 
+/* Blocks take over what this scope has for them (fl_dense_take) when they are
+   declared, which comes later. The scope is borrowed for the store's life. */
+void fl_store_set_scope(fl_store *s, fl_scope *scope);
+
 /* The first declaration makes everything; a later one must be the same. After
    an error everything is as it was. The text may change meanwhile. */
 FL_MUST_CHECK
@@ -32,13 +36,14 @@ typedef struct fl_store_reply {
     void *arg;
 } fl_store_reply;
 
-/* Every type from PULL to HASH of types.def. The payload is 8-byte aligned and
-   may change meanwhile. `step` is the job's step as the server knows it. A push
-   or an assign whose keys or rates are refused changes nothing. */
+/* Every type from PULL to CHANGED of types.def but SHUTDOWN. The payload is
+   8-byte aligned and may change meanwhile. `step` is the job's step as the
+   server knows it; rank and incarnation are the sender's. A push or an assign
+   whose keys or rates are refused changes nothing. */
 FL_MUST_CHECK
 fl_status fl_store_request(fl_store *s, uint16_t type, const void *payload,
                            uint64_t len, uint64_t step, uint32_t rank,
-                           fl_store_reply *reply);
+                           uint32_t incarnation, fl_store_reply *reply);
 
 /* Counters by table, block and rank, and memory, as text; tests read single
    numbers. Freed with fl_free. */

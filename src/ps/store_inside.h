@@ -10,10 +10,11 @@
 #include <stdatomic.h>
 
 #include "base/thread.h"
+#include "ps/changes.h"
 #include "ps/store.h"
 
-/* Types are FL_TYPE_PULL to FL_TYPE_HASH. */
-#define FL_STORE_TYPES (FL_TYPE_HASH + 1)
+/* Types are FL_TYPE_PULL to FL_TYPE_CHANGED. */
+#define FL_STORE_TYPES (FL_TYPE_CHANGED + 1)
 
 typedef struct fl_store_table {
     fl_table *table;
@@ -32,6 +33,8 @@ typedef struct fl_world {
     char *text;
     FL_VEC(fl_store_table) tables;
     FL_VEC(fl_store_block) blocks;
+    /* By table: its log, once somebody has asked what was changed. */
+    _Atomic(fl_changes *) *changes;
 } fl_world;
 
 typedef struct fl_rank_counts {
@@ -42,6 +45,8 @@ typedef struct fl_rank_counts {
 struct fl_store {
     const fl_op_set *ops;
     const fl_conf *conf;
+    fl_scope *scope; /* NULL: none */
+    struct fl_rounds *rounds;
     fl_mutex mu; /* held while declaring */
     _Atomic(fl_world *) world;
     fl_mutex counts_mu;
@@ -52,12 +57,13 @@ struct fl_store {
 /* A request under way. */
 typedef struct fl_store_ctx {
     fl_world *world;
+    struct fl_rounds *rounds;
     uint16_t type;
     const void *payload;
     uint64_t len, step, out_bytes;
-    uint32_t rank;
+    uint32_t rank, incarnation;
     fl_store_reply *reply;
-    fl_rows_item *rows; /* of PULL, PUSH, ASSIGN */
+    fl_rows_item *rows; /* of PULL, PUSH, ASSIGN, ROUND_PUSH; of CHANGED one */
     fl_block_item *blocks;
     uint32_t n_rows, n_blocks;
 } fl_store_ctx;
@@ -65,6 +71,11 @@ typedef struct fl_store_ctx {
 /* Room for the reply; it is noted how large it is. */
 FL_MUST_CHECK
 fl_status fl_store_room(fl_store_ctx *c, uint64_t len, void **out);
+
+/* The number of the round at the front of a payload, and what follows it. */
+FL_MUST_CHECK
+fl_status fl_store_take_round(const fl_store_ctx *c, uint64_t *round,
+                              const void **rest, uint64_t *rest_len);
 
 /* --- store_rows.c ----------------------------------------------------------
  */
@@ -75,6 +86,30 @@ FL_MUST_CHECK
 fl_status fl_store_push(fl_store_ctx *c);
 FL_MUST_CHECK
 fl_status fl_store_assign(fl_store_ctx *c);
+FL_MUST_CHECK
+fl_status fl_store_round_push(fl_store_ctx *c);
+
+/* --- store_blocks.c --------------------------------------------------------
+ */
+
+FL_MUST_CHECK
+fl_status fl_store_pull_dense(fl_store_ctx *c);
+FL_MUST_CHECK
+fl_status fl_store_push_dense(fl_store_ctx *c);
+FL_MUST_CHECK
+fl_status fl_store_assign_dense(fl_store_ctx *c);
+FL_MUST_CHECK
+fl_status fl_store_round_dense(fl_store_ctx *c);
+FL_MUST_CHECK
+fl_status fl_store_apply(fl_store_ctx *c);
+
+/* --- store_changes.c -------------------------------------------------------
+ */
+
+FL_MUST_CHECK
+fl_status fl_store_changed(fl_store_ctx *c);
+/* Rows of a table were pushed: notes them where somebody wants to know. */
+void fl_store_note_push(const fl_store_ctx *c, const fl_rows_item *it);
 
 /* --- store_stats.c ---------------------------------------------------------
  */

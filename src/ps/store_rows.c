@@ -1,4 +1,4 @@
-/* store_rows.c - rows of tables: pull, push, assign.
+/* store_rows.c - rows of tables: pull, push, assign, and pushes of a round.
  *
  * Gradients and values are used where they lie in the payload; keys are copied
  * out first. A table reads a key several times (for its partition, its bucket,
@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "kernel/unique.h"
-#include "ps/store_inside.h"
+#include "ps/rounds.h"
 
 /* A pull copies this many keys at a time, on its stack. Tables work in such
    blocks, too. */
@@ -212,8 +212,17 @@ static fl_status push_copied(const fl_store_ctx *c)
 {
     for (uint32_t i = 0; i < c->n_rows; i++)
         FL_TRY(check_merged(table_of(c, i), &c->rows[i]));
-    for (uint32_t i = 0; i < c->n_rows; i++)
+    for (uint32_t i = 0; i < c->n_rows; i++) {
         FL_TRY(push_item(table_of(c, i), &c->rows[i]));
+        fl_store_note_push(c, &c->rows[i]);
+    }
+    return FL_OK;
+}
+
+static fl_status check_rates(const fl_store_ctx *c)
+{
+    for (uint32_t i = 0; i < c->n_rows; i++)
+        FL_TRY(check_rate(table_of(c, i), c->rows[i].lr));
     return FL_OK;
 }
 
@@ -223,11 +232,31 @@ fl_status fl_store_push(fl_store_ctx *c)
     fl_status st;
 
     FL_TRY(read_rows(c));
-    for (uint32_t i = 0; i < c->n_rows; i++)
-        FL_TRY(check_rate(table_of(c, i), c->rows[i].lr));
+    FL_TRY(check_rates(c));
     st = copy_keys(c, &k);
     if (!st)
         st = push_copied(c);
+    release_keys(&k);
+    return st;
+}
+
+/* Keys are added up when the round is applied, whatever the sender says of
+   them. */
+fl_status fl_store_round_push(fl_store_ctx *c)
+{
+    key_copies k = { 0 };
+    uint64_t round, len;
+    const void *rest;
+    fl_status st;
+
+    FL_TRY(fl_store_take_round(c, &round, &rest, &len));
+    FL_TRY(fl_rows_unpack(c->type, rest, len, dim_of, c->world, &c->rows,
+                          &c->n_rows));
+    FL_TRY(check_rates(c));
+    st = copy_keys(c, &k);
+    if (!st)
+        st = fl_rounds_keep_rows(c->rounds, round, c->rank, c->incarnation,
+                                 c->rows, c->n_rows, c->world);
     release_keys(&k);
     return st;
 }

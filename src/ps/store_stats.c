@@ -34,11 +34,11 @@ static void note_rows(const fl_store_ctx *c, const fl_rows_item *it,
     fl_store_table *t = &c->world->tables.data[it->table];
     uint64_t merged = it->flags & FL_PUSH_MERGED ? it->n : 0;
 
-    if (c->type == FL_TYPE_PULL) {
+    if (c->type == FL_TYPE_PULL || c->type == FL_TYPE_CHANGED) {
         t->pulls++;
         t->pulled_rows += it->n;
         sum->pulled_rows += it->n;
-    } else if (c->type == FL_TYPE_PUSH) {
+    } else if (c->type == FL_TYPE_PUSH || c->type == FL_TYPE_ROUND_PUSH) {
         t->pushes++;
         t->pushed_rows += it->n;
         t->merged_rows += merged;
@@ -51,8 +51,9 @@ static void note_block(const fl_store_ctx *c, const fl_block_item *it)
 {
     fl_store_block *b = &c->world->blocks.data[it->block];
 
-    b->pulls += c->type == FL_TYPE_PULL_DENSE;
-    b->pushes += c->type == FL_TYPE_PUSH_DENSE;
+    b->pulls += c->type == FL_TYPE_PULL_DENSE || c->type == FL_TYPE_APPLY;
+    b->pushes +=
+        c->type == FL_TYPE_PUSH_DENSE || c->type == FL_TYPE_ROUND_DENSE;
 }
 
 void fl_store_note(fl_store *s, const fl_store_ctx *c, fl_status st)

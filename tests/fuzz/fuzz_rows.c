@@ -1,7 +1,8 @@
 /* fuzz_rows.c - bytes as a request to a store: it is refused or done, and a
  * pull gives as many bytes as its keys ask for.
  *
- * The first byte chooses the type, from PULL to HASH; the rest is the payload.
+ * The first byte chooses the type, from PULL to CHANGED; the rest is the
+ * payload. What a round keeps is applied afterwards.
  */
 #include "kit.h"
 
@@ -9,7 +10,7 @@
 #include "ps/store.h"
 
 #define REPLY_MAX (1u << 20)
-#define N_TYPES (FL_TYPE_HASH - FL_TYPE_PULL + 1)
+#define N_TYPES (FL_TYPE_CHANGED - FL_TYPE_PULL + 1)
 
 static const char declared[] =
     "table a dim=1 partitions=1\n"
@@ -68,11 +69,27 @@ static void request(fl_store *s, uint16_t type, const void *payload,
 {
     answer a = { 0 };
     fl_store_reply reply = { room, &a };
-    fl_status st = fl_store_request(s, type, payload, len, 1, 0, &reply);
+    fl_status st = fl_store_request(s, type, payload, len, 1, 0, 1, &reply);
 
     if (!st && type == FL_TYPE_PULL)
         check_pull(payload, len, a.len);
     fl_free(a.data);
+}
+
+/* Applies what was kept, if it is something to be kept. */
+static void apply_round(fl_store *s, const void *payload, size_t len)
+{
+    const uint8_t *in = payload;
+    uint8_t *apply = fl_try_alloc(36);
+    double weight = 0.5;
+
+    MUST(apply);
+    memset(apply, 0, 36);
+    memcpy(apply, in, len < 8 ? len : 8);
+    apply[8] = apply[12] = 1; /* one member, rank 0; one block, 0 */
+    memcpy(apply + 24, &weight, sizeof(weight));
+    request(s, FL_TYPE_APPLY, apply, 36);
+    fl_data_free(apply, 36);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -91,6 +108,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memcpy(payload, data + 1, size - 1);
     request(s, (uint16_t)(FL_TYPE_PULL + data[0] % N_TYPES), payload, size - 1);
     /* Whatever it was, the store still works. */
+    apply_round(s, payload, size - 1);
     request(s, FL_TYPE_HASH, NULL, 0);
     request(s, FL_TYPE_STATS, NULL, 0);
     fl_data_free(payload, size - 1);

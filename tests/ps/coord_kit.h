@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -34,22 +35,63 @@ typedef struct world {
     uint8_t n_answers[N_QUESTIONS];
     fl_status answers[N_QUESTIONS];
     char reason[FL_ERR_TEXT_MAX]; /* of the last answer that was an error */
+    /* Who came to the barrier of the last good answer: "0:10 2:30". */
+    char came[256];
+    uint64_t items[N_QUESTIONS]; /* of questions for work */
+    uint8_t gathered[4096];      /* the last answer to a gather */
+    size_t gathered_bytes;
     size_t n_asked;
     int n_over;
     fl_err over;
 } world;
 
 /* A question is known by its place in n_answers. */
-static void on_answer(void *arg, void *question, fl_status st)
+static void on_answer(void *arg, void *question, fl_status st,
+                      const fl_coord_came *came, size_t n_came)
 {
     world *w = arg;
     size_t i = (size_t)((uint8_t *)question - w->n_answers);
+    int at = 0;
 
     assert_true(i < w->n_asked);
     w->n_answers[i]++;
     w->answers[i] = st;
     if (st)
         (void)snprintf(w->reason, sizeof(w->reason), "%s", fl_last_error());
+    else
+        w->came[0] = '\0';
+    for (size_t k = 0; k < n_came; k++) {
+        assert_true(!st && (!k || came[k - 1].rank < came[k].rank));
+        if (at < (int)sizeof(w->came))
+            at += snprintf(w->came + at, sizeof(w->came) - (size_t)at,
+                           "%s%" PRIu32 ":%" PRIu64, k ? " " : "", came[k].rank,
+                           came[k].share);
+    }
+}
+
+static void on_dealt(void *arg, void *question, fl_status st, uint64_t item)
+{
+    world *w = arg;
+
+    w->items[(uint8_t *)question - w->n_answers] = item;
+    on_answer(arg, question, st, NULL, 0);
+}
+
+static void on_gathered(void *arg, void *question, fl_status st, fl_gathered *g)
+{
+    world *w = arg;
+    const struct iovec *pieces;
+    size_t at = 0;
+    int n = 0;
+
+    on_answer(arg, question, st, NULL, 0);
+    assert_true(!st == (g != NULL));
+    pieces = g ? fl_gathered_pieces(g, &n) : NULL;
+    for (int i = 0; i < n; at += pieces[i++].iov_len) {
+        assert_true(at + pieces[i].iov_len <= sizeof(w->gathered));
+        memcpy(w->gathered + at, pieces[i].iov_base, pieces[i].iov_len);
+    }
+    w->gathered_bytes = at;
 }
 
 static void on_say(void *arg, const char *line)
@@ -70,7 +112,8 @@ static void on_over(void *arg, fl_status why)
 
 static inline world *world_new(const fl_coord_options *o)
 {
-    static const fl_coord_events events = { on_answer, on_say, on_over };
+    static const fl_coord_events events = { on_answer, on_dealt, on_gathered,
+                                            on_say, on_over };
     world *w = fl_alloc(sizeof(*w));
 
     w->now_ms = START_MS;
@@ -125,7 +168,8 @@ static inline uint32_t join(world *w, fl_member_role role, uint32_t rank,
     return incarnation;
 }
 
-/* The number of the question, for has_answer. */
+/* The number of the question, for has_answer. Its share is 10 times the rank
+   plus 1. */
 static inline size_t ask_as(world *w, uint32_t rank, uint32_t incarnation,
                             const char *name, uint64_t generation)
 {
@@ -133,7 +177,7 @@ static inline size_t ask_as(world *w, uint32_t rank, uint32_t incarnation,
 
     assert_true(i < N_QUESTIONS);
     fl_coord_barrier(w->c, rank, incarnation, name, generation,
-                     &w->n_answers[i], w->now_ms);
+                     10 * (uint64_t)rank + 1, &w->n_answers[i], w->now_ms);
     return i;
 }
 

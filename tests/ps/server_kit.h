@@ -396,13 +396,20 @@ static inline void trainer_leave(city *c, trainer *t)
     trainer_die(c, t);
 }
 
-static inline fl_pack pack_barrier(const char *name, uint64_t generation)
+static inline fl_pack pack_share(const char *name, uint64_t generation,
+                                 uint64_t share)
 {
     fl_pack p = { 0 };
 
     fl_pack_text(&p, name);
     fl_pack_u64(&p, generation);
+    fl_pack_u64(&p, share);
     return p;
+}
+
+static inline fl_pack pack_barrier(const char *name, uint64_t generation)
+{
+    return pack_share(name, generation, 0);
 }
 
 static inline void send_barrier(trainer *t, const char *name,

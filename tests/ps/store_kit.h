@@ -84,7 +84,7 @@ static inline fl_status ask(fl_store *s, uint16_t type, fl_pack *p, answer *a)
 {
     received r = receive(p->data, p->len);
     fl_store_reply reply = { answer_room, a };
-    fl_status st = fl_store_request(s, type, r.data, r.len, 0, 0, &reply);
+    fl_status st = fl_store_request(s, type, r.data, r.len, 0, 0, 1, &reply);
 
     received_free(&r);
     fl_pack_release(p);

@@ -585,9 +585,10 @@ static void nothing_is_told_after_leaving(void **state)
 static void a_block_lives_on_one_server(void **state)
 {
     enum { N = 100000 };
-    fl_client_block b = { .number = 0, .name = "w", .n = N };
     int server = fl_client_server_of_block(3, "w");
+    fl_client_block b = { .number = 0, .server = server, .n = N };
     float *values = calloc(N, sizeof(float)), *got = calloc(N, sizeof(float));
+    const float *sent = values;
     outcome o[3] = { 0 };
     job j;
 
@@ -597,13 +598,14 @@ static void a_block_lives_on_one_server(void **state)
     job_init(&j, 3, 1, &calm);
     job_wait(&j);
     assert_ok(job_declare(&j, 0, BLOCKS));
-    assert_ok(fl_client_send_dense(j.clients[0], FL_TYPE_ASSIGN_DENSE, &b,
-                                   values, on_outcome, &o[0]));
+    assert_ok(fl_client_send_blocks(j.clients[0], FL_TYPE_ASSIGN_DENSE, &b,
+                                    &sent, 1, on_outcome, &o[0]));
     assert_ok(job_end(&j, &o[0]));
-    assert_ok(fl_client_send_dense(j.clients[0], FL_TYPE_PUSH_DENSE, &b, values,
-                                   on_outcome, &o[1]));
+    assert_ok(fl_client_send_blocks(j.clients[0], FL_TYPE_PUSH_DENSE, &b, &sent,
+                                    1, on_outcome, &o[1]));
     assert_ok(job_end(&j, &o[1]));
-    assert_ok(fl_client_pull_dense(j.clients[0], &b, got, on_outcome, &o[2]));
+    assert_ok(
+        fl_client_pull_blocks(j.clients[0], &b, &got, 1, on_outcome, &o[2]));
     assert_ok(job_end(&j, &o[2]));
     for (int i = 0; i < N; i++)
         assert_true(got[i] == values[i] * 0.5f);
@@ -614,6 +616,63 @@ static void a_block_lives_on_one_server(void **state)
     job_release(&j);
     free(values);
     free(got);
+}
+
+static void blocks_of_many_servers_travel_in_one_request_each(void **state)
+{
+    enum { N = 4 };
+    fl_client_block b[N] = {
+        { .number = 0, .server = 2, .n = 2 },
+        { .number = 1, .server = 0, .n = 3 },
+        { .number = 2, .server = 2, .n = 4 },
+        { .number = 3, .server = 0, .n = 5 },
+    };
+    float values[N][5], got[N][5] = { { 0 } }, *out[N];
+    const float *sent[N];
+    fl_str text = { 0 };
+    outcome o[3] = { 0 };
+    job j;
+
+    (void)state;
+    for (int i = 0; i < N; i++) {
+        unsigned n = (unsigned)b[i].n;
+
+        for (unsigned k = 0; k < n; k++)
+            values[i][k] = (float)(10 * i) + (float)k;
+        out[i] = got[i];
+        sent[i] = values[i];
+        fl_str_addf(&text,
+                    "program b%d %u\n"
+                    "| var b%d : f32[%u] persist\n"
+                    "| var b%d@GRAD : f32[%u] data\n"
+                    "| op elementwise_add (X=b%d, Y=b%d@GRAD) -> (Out=b%d)\n",
+                    i, n, i, n, i, n, i, i, i);
+    }
+    job_init(&j, 3, 1, &calm);
+    job_wait(&j);
+    assert_ok(job_declare(&j, 0, fl_str_text(&text)));
+    fl_str_release(&text);
+    assert_ok(fl_client_send_blocks(j.clients[0], FL_TYPE_ASSIGN_DENSE, b, sent,
+                                    N, on_outcome, &o[0]));
+    assert_ok(job_end(&j, &o[0]));
+    assert_ok(fl_client_send_blocks(j.clients[0], FL_TYPE_PUSH_DENSE, b, sent,
+                                    N, on_outcome, &o[1]));
+    assert_ok(job_end(&j, &o[1]));
+    assert_ok(
+        fl_client_pull_blocks(j.clients[0], b, out, N, on_outcome, &o[2]));
+    assert_ok(job_end(&j, &o[2]));
+    for (int i = 0; i < N; i++)
+        for (unsigned k = 0; k < b[i].n; k++)
+            assert_true(got[i][k] == 2 * values[i][k]);
+    for (int s = 0; s < 3; s++)
+        assert_int_equal(
+            fl_client_requests(j.clients[0], s, FL_TYPE_PULL_DENSE), s != 1);
+    /* Without blocks there is nothing to wait for. */
+    o[0] = (outcome){ 0 };
+    assert_ok(
+        fl_client_pull_blocks(j.clients[0], b, out, 0, on_outcome, &o[0]));
+    assert_true(o[0].is_over);
+    job_release(&j);
 }
 
 int main(void)
@@ -641,6 +700,7 @@ int main(void)
         cmocka_unit_test(a_client_that_is_freed_answers_what_is_under_way),
         cmocka_unit_test(nothing_is_told_after_leaving),
         cmocka_unit_test(a_block_lives_on_one_server),
+        cmocka_unit_test(blocks_of_many_servers_travel_in_one_request_each),
     };
 
     return cmocka_run_group_tests(tests, make_data, NULL);

@@ -85,6 +85,93 @@ static void a_trainer_that_asks_again_replaces_its_question(void **state)
     world_free(w);
 }
 
+static void who_came_is_told_with_the_share_of_each(void **state)
+{
+    world *w = make_full(3);
+    size_t q;
+
+    (void)state;
+    (void)ask(w, 2, "epoch", 4);
+    (void)ask(w, 0, "epoch", 4);
+    assert_string_equal(w->came, "");
+    (void)ask(w, 1, "epoch", 4);
+    assert_string_equal(w->came, "0:1 1:11 2:21");
+    /* The same for one whose answer was lost, as long as it is the last. */
+    w->came[0] = '\0';
+    q = ask(w, 1, "epoch", 4);
+    assert_true(has_answer(w, q, FL_OK));
+    assert_string_equal(w->came, "0:1 1:11 2:21");
+    q = ask(w, 1, "epoch", 3);
+    assert_true(has_answer(w, q, FL_OK));
+    assert_string_equal(w->came, "");
+    fl_coord_leave(w->c, TRAINER, 0, w->now_ms);
+    (void)ask(w, 2, "epoch", 5);
+    (void)ask(w, 1, "epoch", 5);
+    assert_string_equal(w->came, "1:11 2:21");
+    world_free(w);
+}
+
+static void a_round_goes_on_without_those_who_wait_elsewhere(void **state)
+{
+    world *w = make_full(3);
+    size_t done = ask(w, 1, "epoch", 1), q0 = ask(w, 0, "round", 8), q2;
+
+    (void)state;
+    /* Trainer 2 still computes. */
+    assert_true(is_open(w, q0));
+    pass_ms(w, 3100);
+    forget_lines(w);
+    q2 = ask(w, 2, "round", 8);
+    assert_true(has_answer(w, q0, FL_OK) && has_answer(w, q2, FL_OK));
+    assert_string_equal(w->came, "0:1 2:21");
+    /* The last one that trains goes on alone as soon as the other waits. */
+    q2 = ask(w, 2, "round", 9);
+    assert_true(is_open(w, q2));
+    q0 = ask(w, 0, "epoch", 1);
+    assert_true(has_answer(w, q2, FL_OK));
+    assert_string_equal(w->came, "2:21");
+    assert_true(is_open(w, q0) && is_open(w, done));
+    assert_true(has_answer(w, ask(w, 2, "epoch", 1), FL_OK));
+    assert_true(has_answer(w, q0, FL_OK) && has_answer(w, done, FL_OK));
+    assert_string_equal(w->came, "0:1 1:11 2:21");
+    world_free(w);
+}
+
+static void a_round_that_waits_names_only_those_who_train(void **state)
+{
+    world *w = make_full(4);
+
+    (void)state;
+    (void)ask(w, 1, "epoch", 1);
+    (void)ask(w, 2, "round", 3);
+    fl_coord_silent(w->c, TRAINER, 0, false, 0, 9, w->now_ms);
+    pass_ms(w, 2900);
+    expect_quiet(w);
+    fl_coord_down(w->c, TRAINER, 3, "killed", w->now_ms);
+    forget_lines(w);
+    pass_ms(w, 100);
+    assert_int_equal(w->lines.len, 2);
+    assert_string_equal(w->lines.data[1],
+                        "trainer 2 has been waiting at barrier \"round\" for "
+                        "3 s; missing are trainer 0 (last seen at step 9) "
+                        "and trainer 3 (down for 0.1 s, last seen at step 0)");
+    world_free(w);
+}
+
+static void a_trainer_in_an_older_round_is_waited_for(void **state)
+{
+    world *w = make_full(2);
+    size_t ahead = ask(w, 0, "round", 6), behind = ask(w, 1, "round", 5);
+
+    (void)state;
+    assert_true(is_open(w, ahead) && has_answer(w, behind, FL_OK));
+    assert_string_equal(w->came, "1:11");
+    behind = ask(w, 1, "round", 6);
+    assert_true(has_answer(w, ahead, FL_OK) && has_answer(w, behind, FL_OK));
+    assert_string_equal(w->came, "0:1 1:11");
+    world_free(w);
+}
+
 static void a_leave_lets_the_others_go_on(void **state)
 {
     world *w = make_full(3);
@@ -443,6 +530,10 @@ int main(void)
         cmocka_unit_test(a_barrier_opens_when_the_last_trainer_comes),
         cmocka_unit_test(names_and_generations_are_barriers_of_their_own),
         cmocka_unit_test(a_trainer_that_asks_again_replaces_its_question),
+        cmocka_unit_test(who_came_is_told_with_the_share_of_each),
+        cmocka_unit_test(a_round_goes_on_without_those_who_wait_elsewhere),
+        cmocka_unit_test(a_round_that_waits_names_only_those_who_train),
+        cmocka_unit_test(a_trainer_in_an_older_round_is_waited_for),
         cmocka_unit_test(a_leave_lets_the_others_go_on),
         cmocka_unit_test(a_long_wait_is_told_with_those_who_are_missing),
         cmocka_unit_test(a_line_about_many_trainers_stays_a_line),

@@ -312,6 +312,86 @@ static void threads_take_turns_on_a_block(void **state)
     fl_dense_free(d);
 }
 
+/* --- values of a scope ------------------------------------------------------
+ */
+
+static void put(fl_scope *s, const char *name, int64_t n, const float *values)
+{
+    fl_tensor meta = { .dtype = FL_DTYPE_F32,
+                       .shape = { .rank = 1, .dim = { n } } };
+    fl_tensor t;
+
+    assert_ok(fl_scope_reserve(s, name, &meta, &t));
+    memcpy(t.data, values, (size_t)n * sizeof(float));
+}
+
+static void a_block_takes_over_what_a_scope_has_for_it(void **state)
+{
+    float w[N], g[N], right[N], state_of_w[N];
+    fl_dense *taken, *trained;
+    fl_scope scope;
+
+    (void)state;
+    draw(w, 1);
+    draw(g, 2);
+    draw(state_of_w, 3);
+    for (size_t i = 0; i < N; i++)
+        state_of_w[i] = fabsf(state_of_w[i]);
+    fl_scope_init(&scope);
+    assert_ok(make(&taken, adam_program));
+    assert_ok(make(&trained, adam_program));
+    /* Without the block itself nothing is taken, and nothing started. */
+    put(&scope, "m2", N, state_of_w);
+    assert_ok(fl_dense_take(taken, &scope));
+    assert_int_equal(fl_dense_bytes(taken), 0);
+    /* Nor of another size. */
+    put(&scope, "w", N - 1, w);
+    assert_ok(fl_dense_take(taken, &scope));
+    assert_int_equal(fl_dense_bytes(taken), 0);
+    put(&scope, "w", N, w);
+    put(&scope, "m1", N + 1, (float[N + 1]){ 5 });
+    put(&scope, "b1", 1, (float[1]){ 0.5f });
+    assert_ok(fl_dense_take(taken, &scope));
+    expect_values(taken, w);
+    assert_true(fl_dense_hash(taken) != 0);
+    /* The state came along: the next update is another than that of a block
+       that only has the values. */
+    assert_ok(fl_dense_assign(trained, w));
+    assert_ok(fl_dense_push(trained, g, 0));
+    assert_ok(fl_dense_push(taken, g, 0));
+    assert_ok(fl_dense_pull(trained, right));
+    assert_ok(fl_dense_pull(taken, w));
+    assert_memory_not_equal(w, right, sizeof(w));
+    fl_scope_release(&scope);
+    fl_dense_free(taken);
+    fl_dense_free(trained);
+}
+
+static void a_store_gives_its_blocks_what_the_scope_has(void **state)
+{
+    static const char text[] = SGD_PROGRAM("w", "37") SGD_PROGRAM("v", "37");
+    fl_store *s = fl_store_new(&fl_ops, &conf);
+    answer a = { 0 };
+    fl_pack p = { 0 };
+    fl_scope scope;
+    float v[N];
+
+    (void)state;
+    draw(v, 4);
+    fl_scope_init(&scope);
+    put(&scope, "v", N, v);
+    fl_store_set_scope(s, &scope);
+    assert_ok(fl_store_declare(s, text, strlen(text)));
+    fl_blocks_pack_head(&p, FL_TYPE_PULL_DENSE, (uint32_t[]){ 1, 0 }, 2);
+    assert_ok(ask(s, FL_TYPE_PULL_DENSE, &p, &a));
+    assert_memory_equal(a.data, v, sizeof(v));
+    memset(v, 0, sizeof(v));
+    assert_memory_equal((char *)a.data + sizeof(v), v, sizeof(v));
+    answer_release(&a);
+    fl_store_free(s);
+    fl_scope_release(&scope);
+}
+
 static int set_up(void **state)
 {
     (void)state;
@@ -336,6 +416,8 @@ int main(void)
         cmocka_unit_test(programs_that_do_not_fit_are_refused),
         cmocka_unit_test(a_block_survives_a_failed_first_use),
         cmocka_unit_test(threads_take_turns_on_a_block),
+        cmocka_unit_test(a_block_takes_over_what_a_scope_has_for_it),
+        cmocka_unit_test(a_store_gives_its_blocks_what_the_scope_has),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);

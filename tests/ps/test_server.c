@@ -163,6 +163,102 @@ static void trainers_that_disagree_are_told_the_line(void **state)
     job_end(&j);
 }
 
+/* --- rounds --------------------------------------------------------------- */
+
+static void expect_came(city *c, answer *a, const uint64_t *shares,
+                        const uint32_t *ranks, uint32_t n)
+{
+    fl_unpack u;
+
+    await(c, a);
+    assert_int_equal(a->st, FL_OK);
+    u = (fl_unpack){ .at = a->bytes, .end = a->bytes + a->len };
+    assert_int_equal(fl_unpack_u32(&u), n);
+    assert_int_equal(fl_unpack_u32(&u), 0);
+    for (uint32_t i = 0; i < n; i++) {
+        assert_int_equal(fl_unpack_u32(&u), ranks[i]);
+        assert_int_equal(fl_unpack_u32(&u), 0);
+        assert_int_equal(fl_unpack_u64(&u), shares[i]);
+    }
+    assert_true(!u.bad && u.at == u.end);
+    answer_release(a);
+}
+
+/* A push with a round before it. */
+static fl_pack pack_round(uint64_t round)
+{
+    fl_pack push = pack_push(1, 10, 0), p = { 0 };
+
+    fl_pack_u64(&p, round);
+    fl_pack_bytes(&p, push.data, push.len);
+    fl_pack_release(&push);
+    return p;
+}
+
+static fl_pack pack_apply(uint64_t round, uint32_t n_members)
+{
+    fl_pack p = { 0 };
+
+    fl_pack_u64(&p, round);
+    fl_pack_u32(&p, n_members);
+    fl_pack_u32(&p, 0);
+    for (uint32_t i = 0; i < n_members; i++) {
+        fl_pack_u32(&p, i);
+        fl_pack_u32(&p, 0);
+        fl_pack_f64(&p, 0.5);
+    }
+    return p;
+}
+
+static void a_round_is_met_for_and_applied(void **state)
+{
+    fl_pack third = pack_barrier("epoch", 1), p;
+    answer a[TRAINERS];
+    uint64_t hash;
+    job j;
+
+    (void)state;
+    job_begin(&j, false);
+    declare(&j.c, &j.t[0], KIT_TABLE);
+    hash = hash_of(&j.c, 1);
+    /* Trainer 2 is out of data, and waits for the end of the others'. */
+    send_to(j.t[2].links[0], FL_TYPE_BARRIER, REPEATED, &third, &a[2]);
+    for (int i = 0; i < 2; i++) {
+        p = pack_round(7);
+        ask_ok(&j.c, j.t[i].links[1], FL_TYPE_ROUND_PUSH, ONCE, &p);
+        p = pack_share("round", 7, 100 + (uint64_t)i);
+        send_to(j.t[i].links[0], FL_TYPE_BARRIER, REPEATED, &p, &a[i]);
+    }
+    for (int i = 0; i < 2; i++)
+        expect_came(&j.c, &a[i], (uint64_t[]){ 100, 101 }, (uint32_t[]){ 0, 1 },
+                    2);
+    assert_true(hash_of(&j.c, 1) == hash);
+    for (int i = 0; i < 2; i++)
+        for (int s = 0; s < 2; s++) {
+            p = pack_apply(7, 2);
+            ask_ok(&j.c, j.t[i].links[s], FL_TYPE_APPLY, REPEATED, &p);
+        }
+    assert_true(hash_of(&j.c, 1) != hash);
+    hash = hash_of(&j.c, 1);
+    /* The step is the number of the next round. */
+    assert_int_equal(add_step(&j.c, &j.t[0], 0), 8);
+    p = pack_apply(7, 2);
+    ask_bad(&j.c, j.t[0].links[1], FL_TYPE_APPLY, ONCE, &p,
+            "has a sequence number");
+    p = pack_apply(6, 2);
+    ask_bad(&j.c, j.t[0].links[1], FL_TYPE_APPLY, REPEATED, &p,
+            "the next one is 8");
+    p = pack_round(8);
+    ask_bad(&j.c, j.t[0].links[1], FL_TYPE_ROUND_PUSH, REPEATED, &p,
+            "has no sequence number");
+    assert_true(hash_of(&j.c, 1) == hash);
+    for (int i = 0; i < 2; i++)
+        send_barrier(&j.t[i], "epoch", 1, &a[i]);
+    for (int i = 0; i < TRAINERS; i++)
+        expect_answer(&j.c, &a[i], FL_OK, "");
+    job_end(&j);
+}
+
 /* --- members that are missing, or go -------------------------------------- */
 
 static void a_job_without_its_trainers_ends(void **state)
@@ -662,6 +758,7 @@ static void pushes_are_applied_once_through_fifty_cuts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_round_is_met_for_and_applied),
         cmocka_unit_test(a_job_runs_from_joining_to_leaving),
         cmocka_unit_test(an_end_is_put_off_for_two_seconds_at_most),
         cmocka_unit_test(trainers_that_disagree_are_told_the_line),

@@ -183,17 +183,20 @@ static inline fl_status begin_push(pusher *p, struct slot *s)
 {
     static const uint32_t dims[2] = { CUT_DIM, CUT_DIM };
     fl_client_block block = { .number = (uint32_t)p->rank,
-                              .name = p->block,
+                              .server = fl_client_server_of_block(CUT_SERVERS,
+                                                                  p->block),
                               .n = CUT_FLOATS };
     uint64_t number = p->n_begun++;
+    const float *dense;
 
     s->pusher = p;
     s->is_used = true;
     p->n_open++;
     cut_push_fill(&s->push, p->rank, number);
+    dense = s->push.dense;
     return is_dense(number)
-               ? fl_client_send_dense(p->client, FL_TYPE_PUSH_DENSE, &block,
-                                      s->push.dense, on_pushed, s)
+               ? fl_client_send_blocks(p->client, FL_TYPE_PUSH_DENSE, &block,
+                                       &dense, 1, on_pushed, s)
                : fl_client_push(p->client, s->push.items, dims, 2, on_pushed,
                                 s);
 }

@@ -1,0 +1,716 @@
+/* test_rounds.c - rounds: what members send is applied as one gradient, once,
+ * with the same bits whatever came first and however many servers there are. */
+#include "client_kit.h"
+
+#include "base/alloc.h"
+#include "base/hash.h"
+#include "base/rng.h"
+#include "base/thread.h"
+#include "ps/rounds.h"
+
+#define N_RANKS 3
+#define N_KEYS 40 /* of a rank's push; some are those of other ranks, too */
+#define FLOATS 6
+
+#define BLOCK(name)                                                            \
+    "program " name " 6\n"                                                     \
+    "| var " name "_lr : f32[1] persist\n"                                     \
+    "| op fill_constant () -> (Out=" name "_lr) {shape=[1], value=0.5}\n"      \
+    "|---\n"                                                                   \
+    "| var " name " : f32[6] persist\n"                                        \
+    "| var " name "@GRAD : f32[6] data\n"                                      \
+    "| var " name "_lr : f32[1] persist\n"                                     \
+    "| op sgd (Param=" name ", Grad=" name "@GRAD, LearningRate=" name         \
+    "_lr) -> (ParamOut=" name ") @optimize\n"
+
+#define EMB "dim=4 init=uniform(-1,1) optimizer=adam"
+#define CTR "dim=4 init=uniform(-1,1) accessor=ctr embedx_threshold=2"
+#define DECLARED                                                               \
+    "seed 7\n"                                                                 \
+    "table emb " EMB "\n"                                                      \
+    "table ctr " CTR "\n"                                                      \
+    "table idle " EMB "\n" BLOCK("u") BLOCK("v") BLOCK("w") BLOCK("x")
+
+enum { TABLE_EMB, TABLE_CTR, TABLE_IDLE };
+enum { N_BLOCKS = 4 };
+
+static const fl_client_member members[N_RANKS] = { { 0, 0.5 },
+                                                   { 1, 0.3 },
+                                                   { 2, 0.2 } };
+
+/* What a rank sends for a round. */
+typedef struct gift {
+    uint64_t keys[2][N_KEYS];
+    float grads[2][N_KEYS * DIM], shows[N_KEYS], clicks[N_KEYS];
+    uint32_t counts[N_KEYS];
+    float dense[N_BLOCKS][FLOATS];
+} gift;
+
+static void fill(gift *g, uint32_t rank, uint64_t round)
+{
+    uint64_t no = round * 100 + rank;
+
+    for (size_t t = 0; t < 2; t++)
+        for (size_t i = 0; i < N_KEYS; i++)
+            g->keys[t][i] = (rank * 15 + i) * (t + 3) + round % 3;
+    for (size_t t = 0; t < 2; t++)
+        for (size_t i = 0; i < N_KEYS * DIM; i++)
+            g->grads[t][i] = (float)fl_rng_normal(no, t, i);
+    for (size_t i = 0; i < N_KEYS; i++) {
+        g->shows[i] = (float)(1 + i % 2);
+        g->clicks[i] = (float)(i % 2);
+        g->counts[i] = 1 + (uint32_t)i % 4;
+    }
+    for (size_t b = 0; b < N_BLOCKS; b++)
+        for (size_t i = 0; i < FLOATS; i++)
+            g->dense[b][i] = (float)fl_rng_normal(no, 10 + b, i);
+}
+
+static void rows_of(const gift *g, uint32_t rank, fl_ps_push_item items[2])
+{
+    items[0] = (fl_ps_push_item){
+        .table = TABLE_EMB,
+        .args = { .keys = g->keys[0],
+                  .grads = g->grads[0],
+                  .n = N_KEYS,
+                  .lr = 0.25 + rank,
+                  .merged = true },
+    };
+    items[1] = (fl_ps_push_item){
+        .table = TABLE_CTR,
+        .args = { .keys = g->keys[1],
+                  .grads = g->grads[1],
+                  .shows = g->shows,
+                  .clicks = g->clicks,
+                  .counts = g->counts,
+                  .n = N_KEYS,
+                  .lr = 0.125 },
+    };
+}
+
+/* --- rounds alone ----------------------------------------------------------
+ */
+
+typedef struct kit {
+    fl_conf conf;
+    fl_store *store;
+    fl_world *world;
+    fl_rounds *rounds;
+} kit;
+
+static void kit_init(kit *k, const char *declared)
+{
+    assert_ok(fl_conf_init(&k->conf));
+    k->store = fl_store_new(&fl_ops, &k->conf);
+    assert_ok(fl_store_declare(k->store, declared, strlen(declared)));
+    k->world = atomic_load(&k->store->world);
+    k->rounds = fl_rounds_new();
+}
+
+static void kit_release(kit *k)
+{
+    fl_rounds_free(k->rounds);
+    fl_store_free(k->store);
+    fl_conf_release(&k->conf);
+}
+
+static uint64_t kit_hash(const kit *k)
+{
+    uint64_t sum = 0, h;
+
+    for (size_t i = 0; i < k->world->tables.len; i++) {
+        assert_ok(fl_store_hash_table(&k->world->tables.data[i], &h));
+        sum = fl_mix64(sum + h);
+    }
+    for (size_t i = 0; i < k->world->blocks.len; i++)
+        sum = fl_mix64(sum + fl_dense_hash(k->world->blocks.data[i].dense));
+    return sum;
+}
+
+static fl_status keep_as(const kit *k, uint64_t round, uint32_t rank,
+                         uint32_t incarnation)
+{
+    fl_ps_push_item from[2];
+    fl_rows_item items[2];
+    fl_block_item blocks[N_BLOCKS];
+    gift g;
+
+    fill(&g, rank, round);
+    rows_of(&g, rank, from);
+    for (int i = 0; i < 2; i++)
+        items[i] = (fl_rows_item){ .table = (uint32_t)from[i].table,
+                                   .n = from[i].args.n,
+                                   .lr = from[i].args.lr,
+                                   .keys = from[i].args.keys,
+                                   .values = from[i].args.grads,
+                                   .shows = from[i].args.shows,
+                                   .clicks = from[i].args.clicks,
+                                   .counts = from[i].args.counts };
+    for (uint32_t b = 0; b < N_BLOCKS; b++)
+        blocks[b] = (fl_block_item){ b, FLOATS, g.dense[b] };
+    FL_TRY(fl_rounds_keep_rows(k->rounds, round, rank, incarnation, items, 2,
+                               k->world));
+    FL_TRY(fl_rounds_keep_blocks(k->rounds, round, rank, incarnation, blocks,
+                                 N_BLOCKS));
+    /* What was sent is the sender's again. */
+    memset(&g, 0xee, sizeof(g));
+    return FL_OK;
+}
+
+static fl_status keep(const kit *k, uint64_t round, uint32_t rank)
+{
+    return keep_as(k, round, rank, 1);
+}
+
+static void apply(const kit *k, uint64_t round, size_t n_members, bool expected)
+{
+    bool applied = !expected;
+
+    assert_ok(fl_rounds_apply(k->rounds, round, members, n_members, k->world,
+                              &applied));
+    assert_true(applied == expected);
+}
+
+/* The same by hand: tables of one's own get the sums of one round. */
+typedef struct pot {
+    uint64_t keys[N_RANKS * N_KEYS];
+    float grads[N_RANKS * N_KEYS * DIM];
+    float shows[N_RANKS * N_KEYS], clicks[N_RANKS * N_KEYS];
+    uint32_t counts[N_RANKS * N_KEYS];
+    size_t n;
+} pot;
+
+static size_t place_of(pot *p, uint64_t key)
+{
+    size_t i = 0;
+
+    while (i < p->n && p->keys[i] != key)
+        i++;
+    if (i == p->n)
+        p->keys[p->n++] = key;
+    return i;
+}
+
+static void add_gift(pot *p, const fl_table_push_args *a, float weight)
+{
+    for (size_t i = 0; i < a->n; i++) {
+        size_t at = place_of(p, a->keys[i]);
+
+        for (size_t d = 0; d < DIM; d++) {
+            float x = weight * a->grads[i * DIM + d];
+
+            p->grads[at * DIM + d] += x;
+        }
+        p->shows[at] += a->shows ? a->shows[i] : 1;
+        p->clicks[at] += a->clicks ? a->clicks[i] : 0;
+        p->counts[at] += a->counts ? a->counts[i] : 1;
+    }
+}
+
+static void push_by_hand(fl_table *t, int item, uint64_t round)
+{
+    static pot p;
+    static gift g;
+    fl_ps_push_item items[2];
+    fl_table_push_args a = { .merged = true };
+
+    memset(&p, 0, sizeof(p));
+    for (uint32_t rank = 0; rank < N_RANKS; rank++) {
+        fill(&g, rank, round);
+        rows_of(&g, rank, items);
+        add_gift(&p, &items[item].args, (float)members[rank].weight);
+        if (!rank)
+            a.lr = items[item].args.lr;
+    }
+    a.keys = p.keys;
+    a.grads = p.grads;
+    a.shows = p.shows;
+    a.clicks = p.clicks;
+    a.counts = p.counts;
+    a.n = p.n;
+    assert_ok(fl_table_push(t, &a));
+}
+
+static void a_round_is_the_sum_of_weighted_gradients(void **state)
+{
+    fl_table *emb = lone_table("emb", EMB, 7), *ctr = lone_table("ctr", CTR, 7);
+    float w[N_BLOCKS][FLOATS] = { { 0 } }, got[FLOATS];
+    uint64_t h;
+    kit k;
+
+    (void)state;
+    kit_init(&k, DECLARED);
+    for (uint64_t round = 5; round < 9; round++) {
+        for (uint32_t rank = 0; rank < N_RANKS; rank++)
+            assert_ok(keep(&k, round, rank));
+        apply(&k, round, N_RANKS, true);
+        push_by_hand(emb, 0, round);
+        push_by_hand(ctr, 1, round);
+        for (size_t b = 0; b < N_BLOCKS; b++) {
+            float sum[FLOATS] = { 0 };
+            gift g;
+
+            for (uint32_t rank = 0; rank < N_RANKS; rank++) {
+                fill(&g, rank, round);
+                for (size_t i = 0; i < FLOATS; i++) {
+                    float x = (float)members[rank].weight * g.dense[b][i];
+
+                    sum[i] += x;
+                }
+            }
+            for (size_t i = 0; i < FLOATS; i++)
+                w[b][i] -= 0.5f * sum[i];
+        }
+    }
+    assert_ok(fl_store_hash_table(&k.world->tables.data[TABLE_EMB], &h));
+    assert_true(h == lone_hash(emb));
+    assert_ok(fl_store_hash_table(&k.world->tables.data[TABLE_CTR], &h));
+    assert_true(h == lone_hash(ctr));
+    for (size_t b = 0; b < N_BLOCKS; b++) {
+        assert_ok(fl_dense_pull(k.world->blocks.data[b].dense, got));
+        assert_memory_equal(got, w[b], sizeof(got));
+    }
+    fl_table_free(emb);
+    fl_table_free(ctr);
+    kit_release(&k);
+}
+
+static void who_comes_first_does_not_matter(void **state)
+{
+    static const uint32_t orders[][N_RANKS] = { { 0, 1, 2 },
+                                                { 2, 1, 0 },
+                                                { 1, 2, 0 } };
+    uint64_t first = 0;
+
+    (void)state;
+    for (size_t o = 0; o < FL_LEN(orders); o++) {
+        kit k;
+
+        kit_init(&k, DECLARED);
+        for (uint64_t round = 0; round < 3; round++) {
+            for (size_t i = 0; i < N_RANKS; i++)
+                assert_ok(keep(&k, round, orders[o][i]));
+            apply(&k, round, N_RANKS, true);
+        }
+        if (!o)
+            first = kit_hash(&k);
+        assert_true(kit_hash(&k) == first);
+        kit_release(&k);
+    }
+}
+
+static void a_round_is_applied_once_and_in_turn(void **state)
+{
+    bool applied;
+    uint64_t hash;
+    kit k;
+
+    (void)state;
+    kit_init(&k, DECLARED);
+    for (uint32_t rank = 0; rank < N_RANKS; rank++)
+        assert_ok(keep(&k, 10, rank));
+    apply(&k, 10, N_RANKS, true);
+    hash = kit_hash(&k);
+    apply(&k, 10, N_RANKS, false);
+    apply(&k, 10, 1, false);
+    assert_int_equal(
+        fl_rounds_apply(k.rounds, 9, members, N_RANKS, k.world, &applied),
+        FL_ERR_INVAL);
+    assert_has(fl_last_error(),
+               "round 9 is to be applied, but the next one is 11");
+    assert_int_equal(
+        fl_rounds_apply(k.rounds, 12, members, N_RANKS, k.world, &applied),
+        FL_ERR_INVAL);
+    assert_int_equal(keep(&k, 10, 1), FL_ERR_INVAL);
+    assert_has(fl_last_error(), "trainer 1 sends gradients of round 10, which "
+                                "was applied already");
+    assert_int_equal(keep(&k, UINT64_MAX, 1), FL_ERR_INVAL);
+    assert_ok(keep(&k, 13, 2));
+    assert_int_equal(keep(&k, 12, 2), FL_ERR_INVAL);
+    assert_has(fl_last_error(), "after those of round 13");
+    assert_true(kit_hash(&k) == hash);
+    kit_release(&k);
+}
+
+static void who_is_no_member_leaves_no_trace(void **state)
+{
+    uint64_t with, without;
+    size_t before;
+    kit k;
+
+    (void)state;
+    kit_init(&k, DECLARED);
+    assert_ok(keep(&k, 0, 0));
+    assert_ok(keep(&k, 0, 1));
+    apply(&k, 0, 2, true);
+    without = kit_hash(&k);
+    kit_release(&k);
+    kit_init(&k, DECLARED);
+    before = fl_data_bytes();
+    assert_ok(keep(&k, 0, 2));
+    assert_true(fl_data_bytes() > before);
+    assert_ok(keep(&k, 0, 1));
+    assert_ok(keep(&k, 0, 0));
+    apply(&k, 0, 2, true);
+    with = kit_hash(&k);
+    assert_true(with == without);
+    /* What it had sent is gone: it takes no part in the next round either. */
+    apply(&k, 1, N_RANKS, true);
+    assert_true(kit_hash(&k) == without);
+    kit_release(&k);
+}
+
+static void of_a_rank_one_round_is_kept(void **state)
+{
+    size_t before;
+    uint64_t hash;
+    kit k;
+
+    (void)state;
+    kit_init(&k, DECLARED);
+    assert_ok(keep(&k, 4, 0));
+    before = fl_data_bytes();
+    for (uint64_t round = 5; round < 50; round++)
+        assert_ok(keep(&k, round, 0));
+    assert_true(fl_data_bytes() == before);
+    apply(&k, 49, 1, true);
+    hash = kit_hash(&k);
+    kit_release(&k);
+    kit_init(&k, DECLARED);
+    assert_ok(keep(&k, 49, 0));
+    apply(&k, 49, 1, true);
+    assert_true(kit_hash(&k) == hash);
+    kit_release(&k);
+}
+
+static void a_newer_incarnation_replaces_an_older_one(void **state)
+{
+    uint64_t hash;
+    kit k;
+
+    (void)state;
+    kit_init(&k, DECLARED);
+    assert_ok(keep_as(&k, 0, 0, 2));
+    apply(&k, 0, 1, true);
+    hash = kit_hash(&k);
+    kit_release(&k);
+    kit_init(&k, DECLARED);
+    assert_ok(keep_as(&k, 0, 0, 1));
+    assert_ok(keep_as(&k, 0, 0, 2));
+    assert_int_equal(keep_as(&k, 0, 0, 1), FL_ERR_CLOSED);
+    assert_has(fl_last_error(), "was replaced by incarnation 2");
+    apply(&k, 0, 1, true);
+    assert_true(kit_hash(&k) == hash);
+    kit_release(&k);
+}
+
+static void a_table_without_keys_goes_one_step_on_and_no_other(void **state)
+{
+    fl_table *emb = lone_table("emb", EMB, 7),
+             *idle = lone_table("idle", EMB, 7);
+    fl_rows_item nothing = { .table = TABLE_EMB, .lr = 0.5 };
+    const float grad[DIM] = { 1, 2, 3, 4 };
+    const uint64_t key = 3;
+    fl_table_push_args one = { .keys = &key, .grads = grad, .n = 1 };
+    fl_table_push_args none = { .lr = 0.5, .merged = true };
+    uint64_t h;
+    kit k;
+
+    (void)state;
+    one.lr = 1;
+    kit_init(&k, DECLARED);
+    assert_ok(fl_rounds_keep_rows(k.rounds, 0, 0, 1, &nothing, 1, k.world));
+    apply(&k, 0, 1, true);
+    /* Adam's powers of beta show how many steps there were. */
+    for (int t = TABLE_EMB; t <= TABLE_IDLE; t += TABLE_IDLE)
+        assert_ok(fl_table_push(k.world->tables.data[t].table, &one));
+    assert_ok(fl_table_push(emb, &none));
+    assert_ok(fl_table_push(emb, &one));
+    assert_ok(fl_table_push(idle, &one));
+    assert_ok(fl_store_hash_table(&k.world->tables.data[TABLE_EMB], &h));
+    assert_true(h == lone_hash(emb));
+    assert_ok(fl_store_hash_table(&k.world->tables.data[TABLE_IDLE], &h));
+    assert_true(h == lone_hash(idle));
+    fl_table_free(emb);
+    fl_table_free(idle);
+    kit_release(&k);
+}
+
+static void schedules_see_the_round_as_the_step(void **state)
+{
+    static const char decaying[] =
+        "program w 1\n"
+        "| var w : f32[1] persist\n"
+        "| var w@GRAD : f32[1] data\n"
+        "| op global_step () -> (Out=step) @lr\n"
+        "| op lr_exponential_decay (Step=step) -> (Out=lr) {learning_rate=1, "
+        "decay_steps=1, decay_rate=0.5} @lr\n"
+        "| op sgd (Param=w, Grad=w@GRAD, LearningRate=lr) -> (ParamOut=w) "
+        "@optimize\n";
+    const float grad = -1;
+    fl_block_item it = { 0, 1, &grad };
+    const fl_client_member one = { 0, 1 };
+    float got, right = 0;
+    bool applied;
+    kit k;
+
+    (void)state;
+    kit_init(&k, decaying);
+    for (uint64_t round = 2; round < 5; round++) {
+        right += 1.0f / (float)(1 << round);
+        assert_ok(fl_rounds_keep_blocks(k.rounds, round, 0, 1, &it, 1));
+        assert_ok(fl_rounds_apply(k.rounds, round, &one, 1, k.world, &applied));
+        assert_ok(fl_dense_pull(k.world->blocks.data[0].dense, &got));
+        assert_true(got == right);
+    }
+    kit_release(&k);
+}
+
+static fl_status send_and_apply(const kit *k)
+{
+    bool applied;
+
+    for (uint32_t rank = 0; rank < N_RANKS; rank++)
+        FL_TRY(keep(k, 0, rank));
+    return fl_rounds_apply(k->rounds, 0, members, N_RANKS, k->world, &applied);
+}
+
+static uint64_t hash_of_emb(const kit *k)
+{
+    uint64_t h;
+
+    assert_ok(fl_store_hash_table(&k->world->tables.data[TABLE_EMB], &h));
+    return h;
+}
+
+/* Fails the n-th allocation. The table ctr makes do without the memory that its
+   rows would grow into, so that it is not compared. */
+static void fail_and_look(uint64_t n, uint64_t right)
+{
+    fl_status st;
+    bool applied;
+    kit k;
+
+    kit_init(&k, DECLARED);
+    fl_alloc_fail_after(n);
+    st = send_and_apply(&k);
+    fl_alloc_fail_after(0);
+    if (st)
+        assert_int_equal(st, FL_ERR_NOMEM);
+    else
+        assert_true(hash_of_emb(&k) == right);
+    /* Nothing was changed and it can be asked for again, or it says so. */
+    if (fl_rounds_apply(k.rounds, 0, members, N_RANKS, k.world, &applied)) {
+        assert_has(fl_last_error(), "round 0 was applied in part only");
+        assert_int_equal(keep(&k, 1, 0), FL_ERR_NOMEM);
+    }
+    kit_release(&k);
+}
+
+static void without_memory_a_round_fails_and_says_so(void **state)
+{
+    uint64_t right, n_calls;
+    kit k;
+
+    (void)state;
+    kit_init(&k, DECLARED);
+    n_calls = fl_data_calls();
+    assert_ok(send_and_apply(&k));
+    n_calls = fl_data_calls() - n_calls;
+    right = hash_of_emb(&k);
+    kit_release(&k);
+    assert_true(n_calls > 10);
+    for (uint64_t n = 1; n <= n_calls; n++)
+        fail_and_look(n, right);
+}
+
+/* --- threads ---------------------------------------------------------------
+ */
+
+#define N_ROUNDS 20
+
+typedef struct meeting {
+    fl_mutex mu;
+    fl_cond cond;
+    uint64_t n_came;
+} meeting;
+
+typedef struct worker {
+    const kit *k;
+    meeting *m;
+    uint32_t rank;
+    int n_applied;
+    fl_thread *thread;
+} worker;
+
+static void must(fl_status st)
+{
+    if (st)
+        fl_die(__FILE__, __LINE__, "%s", fl_last_error());
+}
+
+static void meet(meeting *m, uint64_t n)
+{
+    fl_lock(&m->mu);
+    m->n_came++;
+    fl_cond_wake_all(&m->cond);
+    while (m->n_came < n)
+        fl_cond_wait(&m->cond, &m->mu);
+    fl_unlock(&m->mu);
+}
+
+static void work(void *arg)
+{
+    worker *w = arg;
+    bool applied;
+
+    for (uint64_t round = 0; round < N_ROUNDS; round++) {
+        must(keep(w->k, round, w->rank));
+        meet(w->m, (round + 1) * N_RANKS);
+        must(fl_rounds_apply(w->k->rounds, round, members, N_RANKS, w->k->world,
+                             &applied));
+        w->n_applied += applied;
+    }
+}
+
+static void threads_send_and_apply_at_once(void **state)
+{
+    worker w[N_RANKS];
+    meeting m = { 0 };
+    int n_applied = 0;
+    uint64_t right;
+    kit k;
+
+    (void)state;
+    kit_init(&k, DECLARED);
+    for (uint64_t round = 0; round < N_ROUNDS; round++) {
+        for (uint32_t rank = 0; rank < N_RANKS; rank++)
+            assert_ok(keep(&k, round, rank));
+        apply(&k, round, N_RANKS, true);
+    }
+    right = kit_hash(&k);
+    kit_release(&k);
+    kit_init(&k, DECLARED);
+    fl_mutex_init(&m.mu);
+    fl_cond_init(&m.cond);
+    for (uint32_t i = 0; i < N_RANKS; i++) {
+        w[i] = (worker){ .k = &k, .m = &m, .rank = i };
+        assert_ok(fl_thread_start(&w[i].thread, "worker", work, &w[i]));
+    }
+    for (uint32_t i = 0; i < N_RANKS; i++) {
+        fl_thread_join(w[i].thread);
+        n_applied += w[i].n_applied;
+    }
+    assert_int_equal(n_applied, N_ROUNDS);
+    assert_true(kit_hash(&k) == right);
+    fl_cond_release(&m.cond);
+    fl_mutex_release(&m.mu);
+    kit_release(&k);
+}
+
+/* --- over clients and servers ----------------------------------------------
+ */
+
+static void send_round(job *j, uint64_t round, int trainer,
+                       const fl_client_block *blocks)
+{
+    static const uint32_t dims[2] = { DIM, DIM };
+    const float *values[N_BLOCKS];
+    fl_ps_push_item items[2];
+    outcome o[2] = { 0 };
+    gift g;
+
+    fill(&g, (uint32_t)trainer, round);
+    rows_of(&g, (uint32_t)trainer, items);
+    for (int i = 0; i < N_BLOCKS; i++)
+        values[i] = g.dense[i];
+    assert_ok(fl_client_round_push(j->clients[trainer], round, items, dims, 2,
+                                   on_outcome, &o[0]));
+    assert_ok(fl_client_round_blocks(j->clients[trainer], round, blocks, values,
+                                     N_BLOCKS, on_outcome, &o[1]));
+    assert_ok(job_end(j, &o[0]));
+    assert_ok(job_end(j, &o[1]));
+}
+
+static uint64_t train(int n_servers, const fl_sim_faults *faults, bool backward)
+{
+    fl_client_block blocks[N_BLOCKS];
+    uint64_t sum;
+    outcome o;
+    job j;
+
+    job_init(&j, n_servers, N_RANKS, faults);
+    job_wait(&j);
+    assert_ok(job_declare(&j, 0, DECLARED));
+    for (int i = 0; i < N_BLOCKS; i++)
+        blocks[i] = (fl_client_block){ (uint32_t)i, i % n_servers, FLOATS };
+    for (uint64_t round = 0; round < 5; round++) {
+        float got[N_RANKS][N_BLOCKS][FLOATS];
+
+        for (int i = 0; i < N_RANKS; i++)
+            send_round(&j, round, backward ? N_RANKS - 1 - i : i, blocks);
+        for (int i = 0; i < N_RANKS; i++) {
+            float *out[N_BLOCKS];
+
+            for (int b = 0; b < N_BLOCKS; b++)
+                out[b] = got[i][b];
+            o = (outcome){ 0 };
+            assert_ok(fl_client_apply(j.clients[i], round, members, N_RANKS,
+                                      blocks, out, N_BLOCKS, on_outcome, &o));
+            assert_ok(job_end(&j, &o));
+            assert_memory_equal(got[i], got[0], sizeof(got[0]));
+        }
+    }
+    sum = 0;
+    assert_ok(job_ask(&j, 0, -1, FL_TYPE_HASH, false, &(fl_pack){ 0 }, &o));
+    for (int i = 0; i < 3 + N_BLOCKS; i++)
+        sum = fl_mix64(sum + o.sums[i]);
+    job_release(&j);
+    return sum;
+}
+
+static void any_number_of_servers_gives_the_same_bits(void **state)
+{
+    static const fl_sim_faults calm = { .seed = 1 };
+    uint64_t one = train(1, &calm, false);
+
+    (void)state;
+    for (int n = 1; n <= SERVERS_MAX; n++) {
+        assert_true(train(n, &calm, false) == one);
+        assert_true(train(n, &calm, true) == one);
+    }
+}
+
+static void rounds_are_applied_once_whatever_breaks(void **state)
+{
+    static const fl_sim_faults calm = { .seed = 1 };
+    fl_sim_faults bad = { .seed = 5,
+                          .delay_hi_ms = 8,
+                          .cut_after_bytes = 10000,
+                          .refuse_share = 0.2 };
+    uint64_t one = train(1, &calm, false);
+
+    (void)state;
+    for (; bad.seed < 9; bad.seed++)
+        assert_true(train(2, &bad, false) == one);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_round_is_the_sum_of_weighted_gradients),
+        cmocka_unit_test(who_comes_first_does_not_matter),
+        cmocka_unit_test(a_round_is_applied_once_and_in_turn),
+        cmocka_unit_test(who_is_no_member_leaves_no_trace),
+        cmocka_unit_test(of_a_rank_one_round_is_kept),
+        cmocka_unit_test(a_newer_incarnation_replaces_an_older_one),
+        cmocka_unit_test(a_table_without_keys_goes_one_step_on_and_no_other),
+        cmocka_unit_test(schedules_see_the_round_as_the_step),
+        cmocka_unit_test(without_memory_a_round_fails_and_says_so),
+        cmocka_unit_test(threads_send_and_apply_at_once),
+        cmocka_unit_test(any_number_of_servers_gives_the_same_bits),
+        cmocka_unit_test(rounds_are_applied_once_whatever_breaks),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
