@@ -25,8 +25,8 @@
  * translate is an error that names the operator. */
 #include <inttypes.h>
 
+#include "pass/dist.h"
 #include "pass/match.h"
-#include "pass/pass.h"
 
 typedef struct use {
     fl_op_node *lookup, *grad; /* grad: NULL without a gradient */
@@ -705,9 +705,15 @@ static fl_status pull_run(fl_program *p, bool *changed)
     return FL_OK;
 }
 
+static fl_status pull_spread(fl_dist *d, bool *changed)
+{
+    return pull_run(d->main, changed);
+}
+
 const fl_pass fl_pass_dist_pull = {
     .name = "dist_pull",
     .doc = "pull rows of tables before their lookups, push their gradients",
     .required = true,
     .run = pull_run,
+    .spread = pull_spread,
 };

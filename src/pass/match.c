@@ -292,7 +292,7 @@ fl_op_node *fl_group_place(const fl_group *g)
     return NULL;
 }
 
-static bool is_touched(const fl_program *p, const fl_var *v)
+bool fl_match_touched(const fl_program *p, const fl_var *v)
 {
     for (size_t i = 0; i < p->blocks.len; i++)
         for (fl_op_node *n = p->blocks.data[i]->first; n; n = n->next)
@@ -301,11 +301,20 @@ static bool is_touched(const fl_program *p, const fl_var *v)
     return false;
 }
 
+bool fl_match_wanted(const fl_program *p, const fl_var *v)
+{
+    for (size_t i = 0; i < p->blocks.len; i++)
+        for (fl_op_node *n = p->blocks.data[i]->first; n; n = n->next)
+            if (fl_node_uses_var(n, v))
+                return true;
+    return fl_program_is_fetched(p, v->name);
+}
+
 void fl_match_drop(fl_block *b, fl_var *v)
 {
     if (v && !v->flags && fl_block_find_var(b, v->name) == v &&
         !fl_program_is_fetched(b->program, v->name) &&
-        !is_touched(b->program, v))
+        !fl_match_touched(b->program, v))
         fl_block_remove_var(b, v);
 }
 
@@ -410,6 +419,12 @@ void fl_draft_attr(fl_draft *d, const char *name, const fl_attr *value)
 fl_status fl_draft_insert(const fl_draft *d, fl_op_node *place,
                           fl_op_node **out)
 {
+    return fl_draft_put(d, place->block, place, place->role, out);
+}
+
+fl_status fl_draft_put(const fl_draft *d, fl_block *b, fl_op_node *before,
+                       fl_role role, fl_op_node **out)
+{
     fl_op_spec spec = { .type = d->type,
                         .in = d->in.data,
                         .out = d->out.data,
@@ -417,9 +432,9 @@ fl_status fl_draft_insert(const fl_draft *d, fl_op_node *place,
                         .n_out = d->out.len,
                         .attrs = d->attrs.data,
                         .n_attrs = d->attrs.len,
-                        .role = place->role };
+                        .role = role };
 
-    return fl_block_insert(place->block, place, &spec, out);
+    return fl_block_insert(b, before, &spec, out);
 }
 
 /* --- fusions -------------------------------------------------------------- */

@@ -37,6 +37,12 @@ int fl_args_count(fl_args a, const fl_var *v);
 /* Does the node give v a new value, as an output or as state? */
 bool fl_match_writes(const fl_op_node *n, const fl_var *v);
 
+/* Does any operator of the program read or write v? */
+bool fl_match_touched(const fl_program *p, const fl_var *v);
+
+/* Does any operator read v, or is it fetched? */
+bool fl_match_wanted(const fl_program *p, const fl_var *v);
+
 /* Removes v if it is a temporary that nobody touches any more. NULL and what
    is gone already are left alone. */
 void fl_match_drop(fl_block *b, fl_var *v);
@@ -105,6 +111,11 @@ void fl_draft_attr(fl_draft *d, const char *name, const fl_attr *value);
 FL_MUST_CHECK
 fl_status fl_draft_insert(const fl_draft *d, fl_op_node *place,
                           fl_op_node **out);
+
+/* Puts it before an operator of the block, or at its end (NULL). */
+FL_MUST_CHECK
+fl_status fl_draft_put(const fl_draft *d, fl_block *b, fl_op_node *before,
+                       fl_role role, fl_op_node **out);
 
 /* --- fusions -------------------------------------------------------------- */
 

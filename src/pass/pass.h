@@ -1,14 +1,19 @@
 /* pass.h - program to program. A pass is a const descriptor in its own file
- * plus one row in passes.def; it sees block 0 and the fetches. */
+ * plus one row in passes.def. One with `run` sees block 0 and the fetches; one
+ * with `spread` works on the programs of a cluster (dist.h) and runs where a
+ * mode names it. */
 #ifndef FL_PASS_PASS_H
 #define FL_PASS_PASS_H
 
 #include "ir/program.h"
 
+typedef struct fl_dist fl_dist;
+
 typedef struct fl_pass {
     const char *name, *doc;
     bool required; /* programs do not run without it: it cannot be left out */
-    fl_status (*run)(fl_program *p, bool *changed);
+    fl_status (*run)(fl_program *p, bool *changed); /* NULL: only spread */
+    fl_status (*spread)(fl_dist *d, bool *changed); /* NULL: only run */
 } fl_pass;
 
 typedef struct fl_pass_options {
@@ -17,8 +22,8 @@ typedef struct fl_pass_options {
     const char *dump_dir; /* gets the text after each pass that changed it */
 } fl_pass_options;
 
-/* All passes in the order of passes.def; the program is verified after each
-   one that changed it. */
+/* All passes with `run` in the order of passes.def; the program is verified
+   after each one that changed it. */
 FL_MUST_CHECK
 fl_status fl_passes_run(fl_program *p, const fl_pass_options *o);
 

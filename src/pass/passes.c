@@ -1,6 +1,6 @@
-/* passes.c - the only place that expands the list of passes, and their runner.
- */
-#include "pass/pass.h"
+/* passes.c - the only place that expands the list of passes, and the runner of
+ * those that a single program takes. */
+#include "pass/runner.h"
 
 #include <errno.h>
 #include <sys/stat.h>
@@ -30,7 +30,7 @@ const fl_pass *fl_pass_at(size_t i)
     return all[i];
 }
 
-static const fl_pass *find(const char *name, size_t len)
+const fl_pass *fl_pass_find_part(const char *name, size_t len)
 {
     for (size_t i = 0; i < FL_LEN(all); i++)
         if (strlen(all[i]->name) == len && !strncmp(all[i]->name, name, len))
@@ -40,10 +40,10 @@ static const fl_pass *find(const char *name, size_t len)
 
 const fl_pass *fl_pass_find(const char *name)
 {
-    return find(name, strlen(name));
+    return fl_pass_find_part(name, strlen(name));
 }
 
-static fl_status no_such_pass(const char *name, size_t len)
+fl_status fl_pass_no_such(const char *name, size_t len)
 {
     const char *names[FL_LEN(all)];
     char word[64];
@@ -57,8 +57,7 @@ static fl_status no_such_pass(const char *name, size_t len)
             near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
 }
 
-/* The next name of a list such as "opt_fc, opt_dce"; false at its end. */
-static bool next_name(const char **at, const char **name, size_t *len)
+bool fl_pass_next_name(const char **at, const char **name, size_t *len)
 {
     *at += strspn(*at, ", ");
     *name = *at;
@@ -72,11 +71,15 @@ static fl_status check_skip(const char *skip)
     const char *name;
     size_t len;
 
-    while (next_name(&skip, &name, &len)) {
-        const fl_pass *pass = find(name, len);
+    while (fl_pass_next_name(&skip, &name, &len)) {
+        const fl_pass *pass = fl_pass_find_part(name, len);
 
         if (!pass)
-            return no_such_pass(name, len);
+            return fl_pass_no_such(name, len);
+        if (!pass->run)
+            FL_FAIL(FL_ERR_INVAL,
+                    "pass %s is part of a training mode and cannot be left out",
+                    pass->name);
         if (pass->required)
             FL_FAIL(FL_ERR_INVAL, "pass %s is required and cannot be left out",
                     pass->name);
@@ -90,34 +93,41 @@ static bool is_left_out(const fl_pass *pass, const fl_pass_options *o)
     const char *name;
     size_t len;
 
-    if (!o->optimize && !pass->required)
+    if (!pass->run || (!o->optimize && !pass->required))
         return true;
-    while (next_name(&skip, &name, &len))
-        if (find(name, len) == pass)
+    while (fl_pass_next_name(&skip, &name, &len))
+        if (fl_pass_find_part(name, len) == pass)
             return true;
     return false;
 }
 
-static fl_status make_dir(const char *path)
+fl_status fl_pass_dump_begin(const char *path)
 {
-    if (mkdir(path, DUMP_DIR_MODE) && errno != EEXIST)
+    if (path && mkdir(path, DUMP_DIR_MODE) && errno != EEXIST)
         FL_FAIL(FL_ERR_IO, "directory %s: %s", path, strerror(errno));
     return FL_OK;
 }
 
-static fl_status dump(const fl_program *p, const char *dir, int number,
-                      const char *name)
+fl_status fl_pass_dump_text(const char *text, const char *dir, int number,
+                            const char *name)
 {
     fl_str path = { 0 };
-    char *text;
     fl_status st;
 
     if (!dir)
         return FL_OK;
-    text = fl_program_print(p);
     fl_str_addf(&path, "%s/%02d-%s.txt", dir, number, name);
     st = fl_file_write(path.data, text, strlen(text));
     fl_str_release(&path);
+    return st;
+}
+
+fl_status fl_pass_dump(const fl_program *p, const char *dir, int number,
+                       const char *name)
+{
+    char *text = dir ? fl_program_print(p) : NULL;
+    fl_status st = fl_pass_dump_text(text, dir, number, name);
+
     fl_free(text);
     return st;
 }
@@ -131,7 +141,7 @@ static fl_status run_one(fl_program *p, const fl_pass *pass, int number,
     if (!st && changed)
         st = fl_program_verify(p);
     if (!st && changed)
-        st = dump(p, dump_dir, number, pass->name);
+        st = fl_pass_dump(p, dump_dir, number, pass->name);
     return fl_err_ctx(st, "pass %s", pass->name);
 }
 
@@ -140,9 +150,8 @@ fl_status fl_passes_run(fl_program *p, const fl_pass_options *o)
     int number = 0;
 
     FL_TRY(check_skip(o->skip ? o->skip : ""));
-    if (o->dump_dir)
-        FL_TRY(make_dir(o->dump_dir));
-    FL_TRY(dump(p, o->dump_dir, 0, "input"));
+    FL_TRY(fl_pass_dump_begin(o->dump_dir));
+    FL_TRY(fl_pass_dump(p, o->dump_dir, 0, "input"));
     for (size_t i = 0; i < FL_LEN(all); i++)
         if (!is_left_out(all[i], o))
             FL_TRY(run_one(p, all[i], ++number, o->dump_dir));

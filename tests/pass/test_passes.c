@@ -67,7 +67,7 @@ static void every_pass_has_a_name_and_a_sentence(void **state)
         const fl_pass *pass = fl_pass_at(i);
 
         assert_true(*pass->name && *pass->doc);
-        assert_non_null(pass->run);
+        assert_true(pass->run || pass->spread);
         assert_ptr_equal(fl_pass_find(pass->name), pass);
     }
     assert_string_equal(fl_pass_at(0)->name, "dist_pull");
@@ -150,6 +150,17 @@ static void a_required_pass_cannot_be_skipped(void **state)
     assert_non_null(strstr(fl_last_error(), "dist_pull is required"));
     o.optimize = false;
     assert_int_equal(fl_passes_run(p, &o), FL_ERR_INVAL);
+    fl_program_free(p);
+}
+
+static void a_pass_of_a_training_mode_cannot_be_skipped(void **state)
+{
+    fl_pass_options o = { .optimize = true, .skip = "dist_send" };
+    fl_program *p = parse(layer_text);
+
+    (void)state;
+    assert_int_equal(fl_passes_run(p, &o), FL_ERR_INVAL);
+    assert_non_null(strstr(fl_last_error(), "part of a training mode"));
     fl_program_free(p);
 }
 
@@ -266,6 +277,7 @@ int main(void)
         cmocka_unit_test(skipped_passes_do_not_run),
         cmocka_unit_test(required_passes_run_without_optimize),
         cmocka_unit_test(a_required_pass_cannot_be_skipped),
+        cmocka_unit_test(a_pass_of_a_training_mode_cannot_be_skipped),
         cmocka_unit_test(an_unknown_name_in_skip_is_refused),
         cmocka_unit_test(a_pass_that_fails_is_named),
         cmocka_unit_test(the_text_after_each_change_is_written),

@@ -1,0 +1,90 @@
+/* dist.h - one program made into those of trainers and servers.
+ *
+ * A mode names the passes that do it, in order; that list is the transpiler.
+ * They work on an fl_dist: the trainer's two programs, which start as copies of
+ * the user's, and what the servers are going to hold, which the passes fill in.
+ *
+ *     dist_sparse    lookups with is_sparse become lookups of tables
+ *     dist_pull      one pull and one push per table and batch (also alone)
+ *     dist_place     dense parameters cut into blocks, blocks dealt to servers
+ *     dist_server    the program of every block, and the declaration
+ *     dist_send      gradients are sent, the update leaves the trainer
+ *     dist_recv      a barrier behind the sends, and fresh parameters
+ *     dist_geo       parameters are handed over at the end of a batch
+ *     dist_startup   first values come from the servers
+ *
+ * Owner thread only.
+ */
+#ifndef FL_PASS_DIST_H
+#define FL_PASS_DIST_H
+
+#include "pass/pass.h"
+
+/* A dense parameter is cut along its rows into contiguous ranges. */
+typedef struct fl_dist_block {
+    const char *name;  /* "w" when it is the only one, else "w.block0" */
+    uint64_t from_row; /* rows of a parameter of one dimension are single */
+    uint64_t n_rows;   /* numbers */
+    uint64_t from, n;  /* in floats */
+    int server;
+    uint32_t number; /* in the declaration */
+} fl_dist_block;
+
+typedef struct fl_dist_param {
+    const char *name;
+    fl_shape shape;
+    uint64_t n; /* floats */
+    size_t first_block, n_blocks;
+} fl_dist_param;
+
+typedef struct fl_dist_table {
+    const char *name;
+    const char *settings; /* on the servers */
+    uint32_t dim;         /* its number is its place in the list */
+} fl_dist_table;
+
+typedef struct fl_dist_config {
+    const char *mode;           /* for messages */
+    const char *const *servers; /* their addresses */
+    int n_servers, n_trainers, rank;
+    uint64_t min_block_size; /* floats */
+    bool slice_var_up;       /* false: one block per parameter */
+    bool round_robin;        /* else blocks are dealt by a hash of their name */
+    bool adds_deltas;        /* servers add up what comes instead of updating */
+} fl_dist_config;
+
+struct fl_dist {
+    fl_dist_config config; /* with texts of its own, in the arena */
+    fl_arena arena;
+    fl_program *main, *startup; /* of a trainer; owned */
+    FL_VEC(fl_dist_param) params;
+    FL_VEC(fl_dist_block) blocks;
+    FL_VEC(fl_dist_table) tables;
+    fl_str declaration; /* what all servers hold, ps/declare.h; one for all */
+};
+
+/* Copies the programs and runs the named passes (apart by spaces) over them,
+   with the verifier after each and texts for dump_dir (NULL: none). */
+FL_MUST_CHECK
+fl_status fl_dist_new(fl_dist **out, const fl_dist_config *config,
+                      const fl_program *main, const fl_program *startup,
+                      const char *passes, const char *dump_dir);
+void fl_dist_free(fl_dist *d);
+
+/* The programs of one server: block 0 is the operator listen_and_serv, the
+   other blocks are the updates of the dense blocks that it holds; the startup
+   program gives those their first values. The caller frees them. */
+FL_MUST_CHECK
+fl_status fl_dist_server_program(const fl_dist *d, int server,
+                                 fl_program **out);
+FL_MUST_CHECK
+fl_status fl_dist_server_startup(const fl_dist *d, int server,
+                                 fl_program **out);
+
+/* NULL when there is none of that name. */
+const fl_dist_param *fl_dist_find_param(const fl_dist *d, const char *name);
+
+/* The table's place in the list; -1 when there is none of that name. */
+int fl_dist_find_table(const fl_dist *d, const char *name);
+
+#endif

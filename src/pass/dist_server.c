@@ -1,0 +1,388 @@
+/* dist_server.c - what the servers hold, as one text for all of them: the
+ * tables, and for every dense block the program that updates it.
+ *
+ * The program of a block is the chain of its parameter (dist_kit.h), with
+ *
+ *     the parameter             as NAME, the block's rows of it
+ *     the trainers' gradient    as NAME@GRAD, fed
+ *     state of the same shape   the block's rows of it; like other state, it
+ *                               is called ....blockI where there are several
+ *     the rest                  as it is
+ *
+ * and its startup program has the first values of these, cut in the same way: a
+ * random number is a matter of its row, so a block starts with those that the
+ * whole parameter would have. Where servers only add up, the program is
+ * NAME = NAME + NAME@GRAD.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "pass/dist_kit.h"
+
+typedef struct builder {
+    const fl_dist *d;
+    const fl_dist_param *param;
+    const fl_dist_block *block;
+    const fl_dist_chain *chain;
+    fl_program *main, *startup; /* of the block */
+    fl_arena tmp;
+} builder;
+
+/* --- variables of a block ------------------------------------------------- */
+
+static bool is_cut(const builder *b, const fl_var *v)
+{
+    return b->param->n_blocks > 1 && fl_dist_chain_is_like(b->chain, v);
+}
+
+static const char *name_of(builder *b, const fl_var *v)
+{
+    size_t i =
+        b->block->number - b->d->blocks.data[b->param->first_block].number;
+
+    if (v == b->chain->param)
+        return b->block->name;
+    if (v == b->chain->grad)
+        return fl_arena_printf(&b->tmp, "%s" FL_GRAD_SUFFIX, b->block->name);
+    if (b->param->n_blocks > 1 && (v->flags & FL_VAR_PERSIST) &&
+        (is_cut(b, v) || fl_dist_chain_writes(b->chain, v)))
+        return fl_arena_printf(&b->tmp, "%s.block%zu", v->name, i);
+    return v->name;
+}
+
+static fl_tensor meta_of(const builder *b, const fl_var *v)
+{
+    fl_tensor meta = { .dtype = v->meta.dtype, .shape = v->meta.shape };
+
+    if (is_cut(b, v))
+        meta.shape.dim[0] = (int64_t)b->block->n_rows;
+    return meta;
+}
+
+static fl_status add_var(builder *b, fl_program *to, const fl_var *v)
+{
+    fl_tensor meta = meta_of(b, v);
+    unsigned flag =
+        v == b->chain->param ? FL_VAR_PARAM : (unsigned)FL_VAR_PERSIST;
+
+    return fl_block_add_var(fl_program_main(to), name_of(b, v), &meta, flag,
+                            NULL);
+}
+
+static fl_status add_grad(builder *b)
+{
+    const char *name =
+        fl_arena_printf(&b->tmp, "%s" FL_GRAD_SUFFIX, b->block->name);
+    fl_tensor meta = meta_of(b, b->chain->param);
+
+    return fl_block_add_var(fl_program_main(b->main), name, &meta, FL_VAR_DATA,
+                            NULL);
+}
+
+/* --- operators of a block ------------------------------------------------- */
+
+static void draft_node(builder *b, const fl_op_node *n, fl_draft *to)
+{
+    fl_draft_init(to, n->def->name);
+    for (int s = 0; s < fl_node_n_in(n); s++)
+        for (int i = 0; i < n->in[s].n; i++)
+            fl_vec_push(&to->in, ((fl_arg){ n->def->in[s].name,
+                                            name_of(b, n->in[s].vars[i]) }));
+    for (int s = 0; s < fl_node_n_out(n); s++)
+        for (int i = 0; i < n->out[s].n; i++)
+            fl_draft_out_new(to, n->def->out[s].name,
+                             name_of(b, n->out[s].vars[i]));
+    for (int i = 0; i < fl_op_n_attrs(n->def); i++)
+        fl_draft_attr(to, n->def->attrs[i].name, &n->attrs[i]);
+}
+
+static fl_status copy_node(builder *b, const fl_op_node *n)
+{
+    fl_draft draft;
+    fl_status st;
+
+    draft_node(b, n, &draft);
+    st = fl_draft_put(&draft, fl_program_main(b->main), NULL, n->role, NULL);
+    fl_draft_release(&draft);
+    return st;
+}
+
+static fl_status add_sum(builder *b)
+{
+    fl_block *to = fl_program_main(b->main);
+    const fl_var *w = fl_block_find_var(to, b->block->name);
+    fl_draft draft;
+    fl_status st;
+
+    fl_draft_init(&draft, "elementwise_add");
+    fl_draft_in(&draft, "X", w);
+    fl_draft_in(
+        &draft, "Y",
+        fl_block_find_var(
+            to, fl_arena_printf(&b->tmp, "%s" FL_GRAD_SUFFIX, w->name)));
+    fl_draft_out(&draft, "Out", w);
+    st = fl_draft_put(&draft, to, NULL, FL_ROLE_OPTIMIZE, NULL);
+    fl_draft_release(&draft);
+    return st;
+}
+
+static fl_status build_main(builder *b)
+{
+    const fl_dist_chain *c = b->chain;
+
+    for (size_t i = 0; i < c->kept.len; i++) {
+        FL_TRY(add_var(b, b->main, c->kept.data[i]));
+        if (!i)
+            FL_TRY(add_grad(b));
+    }
+    for (size_t i = 0; i < c->nodes.len; i++)
+        FL_TRY(copy_node(b, c->nodes.data[i]));
+    return c->nodes.len ? FL_OK : add_sum(b);
+}
+
+/* --- first values --------------------------------------------------------- */
+
+/* A first value that needs nothing but its operator. */
+static fl_status check_maker(const builder *b, const fl_var *v,
+                             const fl_op_node *maker)
+{
+    char text[FL_NODE_TEXT_MAX];
+    int n_outs = 0;
+
+    if (!maker)
+        FL_FAIL(FL_ERR_INVAL,
+                "variable %s, which the servers keep for parameter %s, has no "
+                "first value, or more than one; let one operator of the "
+                "startup program write it",
+                v->name, b->param->name);
+    for (int s = 0; s < fl_node_n_out(maker); s++)
+        n_outs += maker->out[s].n;
+    for (int s = 0; s < fl_node_n_in(maker); s++)
+        n_outs += maker->in[s].n;
+    if (n_outs != 1 || (maker->def->flags & (FL_OP_EFFECT | FL_OP_WAITS)))
+        FL_FAIL(FL_ERR_INVAL,
+                "%s of the startup program cannot run on a server, where "
+                "variable %s of parameter %s gets its first value; use an "
+                "operator without inputs",
+                fl_node_text(maker, text), v->name, b->param->name);
+    return FL_OK;
+}
+
+static fl_attr *attr_of(fl_draft *d, const char *name)
+{
+    for (size_t i = 0; i < d->attrs.len; i++)
+        if (!strcmp(d->attrs.data[i].name, name))
+            return &d->attrs.data[i].value;
+    return NULL;
+}
+
+/* The rows of the block alone. */
+static void cut_maker(builder *b, const fl_op_node *maker, fl_draft *d)
+{
+    fl_attr *shape = attr_of(d, "shape"), *of = attr_of(d, "of");
+    fl_attr *from_row = attr_of(d, "from_row");
+    int64_t *dims = fl_arena_alloc(&b->tmp, sizeof(*dims) * (shape->n + 1));
+
+    memcpy(dims, shape->ints, sizeof(*dims) * shape->n);
+    dims[0] = (int64_t)b->block->n_rows;
+    shape->ints = dims;
+    if (!from_row)
+        return;
+    if (!*of->s)
+        of->s = maker->out[0].vars[0]->name;
+    from_row->i += (int64_t)b->block->from_row;
+}
+
+static fl_status make_first(builder *b, const fl_var *v)
+{
+    const fl_op_node *maker = fl_dist_find_maker(b->d, v->name);
+    fl_draft draft;
+    fl_status st;
+
+    FL_TRY(check_maker(b, v, maker));
+    FL_TRY(add_var(b, b->startup, v));
+    fl_draft_init(&draft, maker->def->name);
+    for (int i = 0; i < fl_op_n_attrs(maker->def); i++)
+        fl_draft_attr(&draft, maker->def->attrs[i].name, &maker->attrs[i]);
+    fl_draft_out_new(&draft, maker->def->out[0].name, name_of(b, v));
+    if (is_cut(b, v))
+        cut_maker(b, maker, &draft);
+    st = fl_draft_put(&draft, fl_program_main(b->startup), NULL, maker->role,
+                      NULL);
+    fl_draft_release(&draft);
+    return st;
+}
+
+static fl_status build_startup(builder *b)
+{
+    b->startup->seed = b->d->startup->seed;
+    for (size_t i = 0; i < b->chain->kept.len; i++)
+        FL_TRY(make_first(b, b->chain->kept.data[i]));
+    return FL_OK;
+}
+
+/* --- text of a block ------------------------------------------------------ */
+
+/* Each line behind a bar. */
+static void add_lines(fl_str *out, const fl_program *p)
+{
+    char *text = fl_program_print(p);
+
+    for (const char *at = text; *at;) {
+        int len = (int)strcspn(at, "\n");
+
+        fl_str_addf(out, "| %.*s\n", len, at);
+        at += len + (at[len] == '\n');
+    }
+    fl_free(text);
+}
+
+static fl_status declare_block(fl_dist *d, const fl_dist_param *p,
+                               const fl_dist_block *block,
+                               const fl_dist_chain *chain)
+{
+    builder b = { .d = d, .param = p, .block = block, .chain = chain };
+    fl_status st;
+
+    b.main = fl_program_new(d->main->ops);
+    b.startup = fl_program_new(d->main->ops);
+    fl_arena_init(&b.tmp, 4 << 10);
+    st = build_main(&b);
+    if (!st)
+        st = build_startup(&b);
+    if (!st) {
+        fl_str_addf(&d->declaration, "program %s %" PRIu64 "\n", block->name,
+                    block->n);
+        add_lines(&d->declaration, b.startup);
+        fl_str_add(&d->declaration, "|---\n");
+        add_lines(&d->declaration, b.main);
+    }
+    fl_arena_release(&b.tmp);
+    fl_program_free(b.main);
+    fl_program_free(b.startup);
+    return fl_err_ctx(st, "block %s", block->name);
+}
+
+static fl_status declare_param(fl_dist *d, const fl_dist_param *p)
+{
+    fl_var *w = fl_block_find_var(fl_program_main(d->main), p->name);
+    fl_op_node *update = NULL;
+    fl_status st = FL_OK;
+    fl_dist_chain c;
+
+    FL_TRY(fl_dist_find_update(d, w, &update));
+    FL_ASSERT(update); /* it would not have been placed */
+    FL_TRY(fl_dist_chain_find(&c, d, w, update));
+    for (size_t i = 0; i < p->n_blocks && !st; i++)
+        st = declare_block(d, p, &d->blocks.data[p->first_block + i], &c);
+    fl_dist_chain_release(&c);
+    return st;
+}
+
+/* --- tables --------------------------------------------------------------- */
+
+/* One "name=value" of a table's settings; commas and spaces outside brackets
+   separate them. Returns what follows. */
+static const char *cut_word(const char *at, const char **word, size_t *len)
+{
+    int depth = 0;
+
+    at += strspn(at, ", \t");
+    *word = at;
+    for (; *at && (depth > 0 || !strchr(", \t", *at)); at++)
+        depth += (*at == '(') - (*at == ')');
+    *len = (size_t)(at - *word);
+    return at;
+}
+
+static bool has_name(const char *word, size_t len, const char *name)
+{
+    size_t n = strlen(name);
+
+    return len > n && !strncmp(word, name, n) && word[n] == '=';
+}
+
+/* What a table that adds up keeps of its settings. */
+static bool survives(const char *word, size_t len)
+{
+    static const char *const names[] = { "dim", "height", "init", "partitions",
+                                         "entry" };
+
+    for (size_t i = 0; i < FL_LEN(names); i++)
+        if (has_name(word, len, names[i]))
+            return true;
+    return false;
+}
+
+/* Pushed with a rate of -1, a difference is added by sgd. */
+static const char *adding_settings(fl_dist *d, const char *settings)
+{
+    fl_str s = { 0 };
+    const char *word, *kept;
+    size_t len;
+
+    while (settings = cut_word(settings, &word, &len), len)
+        if (survives(word, len))
+            fl_str_addf(&s, "%.*s ", (int)len, word);
+    fl_str_add(&s, "optimizer=sgd");
+    kept = fl_arena_strdup(&d->arena, fl_str_text(&s));
+    fl_str_release(&s);
+    return kept;
+}
+
+/* Later words win. */
+static uint32_t dim_of(const char *settings)
+{
+    unsigned long dim = 0;
+    const char *word;
+    size_t len;
+
+    while (settings = cut_word(settings, &word, &len), len)
+        if (has_name(word, len, "dim"))
+            dim = strtoul(word + strlen("dim="), NULL, 10);
+    return (uint32_t)dim;
+}
+
+static fl_status declare_table(fl_dist *d, const fl_op_node *maker)
+{
+    const char *name = fl_match_attr(maker, "table")->s;
+    const char *settings = fl_match_attr(maker, "settings")->s;
+    fl_dist_table t = { .dim = dim_of(settings) };
+
+    if (!t.dim)
+        FL_FAIL(FL_ERR_INVAL,
+                "table %s: the width is missing in '%s'; say dim=N", name,
+                settings);
+    if (fl_dist_find_table(d, name) >= 0)
+        FL_FAIL(FL_ERR_INVAL, "the startup program makes table %s twice", name);
+    t.name = fl_arena_strdup(&d->arena, name);
+    t.settings = d->config.adds_deltas ? adding_settings(d, settings)
+                                       : fl_arena_strdup(&d->arena, settings);
+    fl_vec_push(&d->tables, t);
+    fl_str_addf(&d->declaration, "table %s %s\n", t.name, t.settings);
+    return FL_OK;
+}
+
+/* --- all ------------------------------------------------------------------ */
+
+static fl_status server_spread(fl_dist *d, bool *changed)
+{
+    if (d->declaration.len)
+        return FL_OK;
+    if (d->startup->seed)
+        fl_str_addf(&d->declaration, "seed %" PRIu64 "\n", d->startup->seed);
+    for (const fl_op_node *n = fl_program_main(d->startup)->first; n;
+         n = n->next)
+        if (fl_match_op(n, "init_table"))
+            FL_TRY(declare_table(d, n));
+    for (size_t i = 0; i < d->params.len; i++)
+        FL_TRY(declare_param(d, &d->params.data[i]));
+    *changed = d->declaration.len > 0;
+    return FL_OK;
+}
+
+const fl_pass fl_pass_dist_server = {
+    .name = "dist_server",
+    .doc = "write down the tables and the programs that servers hold",
+    .spread = server_spread,
+};

@@ -1,0 +1,29 @@
+/* runner.h - what the runners of passes share: names in lists, and the texts
+ * that show what each pass did. Owner thread only. */
+#ifndef FL_PASS_RUNNER_H
+#define FL_PASS_RUNNER_H
+
+#include "pass/pass.h"
+
+/* The next name of a list such as "opt_fc, opt_dce"; false at its end. */
+bool fl_pass_next_name(const char **at, const char **name, size_t *len);
+
+/* The pass whose name is those bytes, or NULL. */
+const fl_pass *fl_pass_find_part(const char *name, size_t len);
+
+/* The error for one that is not there, with the nearest that is. */
+fl_status fl_pass_no_such(const char *name, size_t len);
+
+/* Makes the directory for texts; NULL, here and below: none are wanted. */
+FL_MUST_CHECK
+fl_status fl_pass_dump_begin(const char *dir);
+
+/* Writes DIR/NUMBER-NAME.txt. */
+FL_MUST_CHECK
+fl_status fl_pass_dump(const fl_program *p, const char *dir, int number,
+                       const char *name);
+FL_MUST_CHECK
+fl_status fl_pass_dump_text(const char *text, const char *dir, int number,
+                            const char *name);
+
+#endif
