@@ -54,12 +54,13 @@ static fl_key_value load(const fl_conf *conf, const fl_key *k)
 }
 
 static fl_status parse_and_store(fl_conf *conf, const fl_key *k,
-                                 const char *text)
+                                 const char *text, fl_conf_from from)
 {
     fl_key_value v;
 
     FL_TRY(fl_key_parse(k, text, &v));
     store(conf, k, &v);
+    conf->from[k - fl_keys] = (uint8_t)from;
     return FL_OK;
 }
 
@@ -79,8 +80,9 @@ static fl_status read_env(fl_conf *conf, const fl_key *k)
         env = fl_key_alias(k);
     if (!find_env(env))
         return FL_OK;
-    return fl_err_ctx(parse_and_store(conf, k, find_env(env)),
-                      "environment variable %s", env);
+    return fl_err_ctx(
+        parse_and_store(conf, k, find_env(env), FL_FROM_ENVIRONMENT),
+        "environment variable %s", env);
 }
 
 fl_status fl_conf_init(fl_conf *conf)
@@ -127,13 +129,35 @@ static fl_status refuse_name(const char *name)
             nearest ? "? " : "");
 }
 
-fl_status fl_conf_set(fl_conf *conf, const char *name, const char *value)
+fl_status fl_conf_set_from(fl_conf *conf, const char *name, const char *value,
+                           fl_conf_from from)
 {
     const fl_key *k = fl_key_find(name);
 
     if (!k)
         return refuse_name(name);
-    return fl_err_ctx(parse_and_store(conf, k, value), "setting %s", name);
+    return fl_err_ctx(parse_and_store(conf, k, value, from), "setting %s",
+                      name);
+}
+
+fl_status fl_conf_set(fl_conf *conf, const char *name, const char *value)
+{
+    return fl_conf_set_from(conf, name, value, FL_FROM_CALL);
+}
+
+fl_conf_from fl_conf_from_of(const fl_conf *conf, const char *name)
+{
+    const fl_key *k = fl_key_find(name);
+
+    FL_ASSERT(k);
+    return (fl_conf_from)conf->from[k - fl_keys];
+}
+
+const char *fl_conf_from_text(fl_conf_from from)
+{
+    static const char *const texts[] = { "default", "environment", "call" };
+
+    return texts[from];
 }
 
 const char *fl_conf_get(fl_conf *conf, const char *name)

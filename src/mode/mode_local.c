@@ -9,11 +9,13 @@
 
 #include "base/alloc.h"
 #include "base/thread.h"
+#include "mode/gather.h"
 
 typedef struct local_table {
     fl_table *table; /* has the name */
     char *settings;  /* as given */
     uint64_t seed;
+    fl_gather *gather; /* pushes that replicas make in parts */
     const struct local_table *next;
 } local_table;
 
@@ -49,7 +51,11 @@ static fl_status add_table(local_comm *lc, const char *name,
     if (st)
         return st;
     e = fl_alloc(sizeof(*e));
-    *e = (local_table){ t, fl_strdup(settings), seed, atomic_load(&lc->first) };
+    *e = (local_table){ .table = t,
+                        .settings = fl_strdup(settings),
+                        .seed = seed,
+                        .gather = fl_gather_new(),
+                        .next = atomic_load(&lc->first) };
     atomic_store(&lc->first, e);
     *out = t;
     return FL_OK;
@@ -105,34 +111,43 @@ fl_status fl_mode_local_make(fl_comm *c, const char *name, const char *settings,
     return st;
 }
 
-fl_status fl_mode_local_find(fl_comm *c, const char *name, fl_table **out)
+static fl_status get_entry(fl_comm *c, const char *name,
+                           const local_table **out)
 {
-    const local_table *e = look_up((local_comm *)c, name);
-
-    if (!e)
+    *out = look_up((local_comm *)c, name);
+    if (!*out)
         FL_FAIL(FL_ERR_NOTFOUND,
                 "there is no table %s; run the startup program first", name);
+    return FL_OK;
+}
+
+fl_status fl_mode_local_find(fl_comm *c, const char *name, fl_table **out)
+{
+    const local_table *e;
+
+    FL_TRY(get_entry(c, name, &e));
     *out = e->table;
     return FL_OK;
 }
 
 /* --- requests ------------------------------------------------------------ */
 
-static fl_status table_for(fl_comm *c, const fl_comm_request *r, fl_table **out)
+static fl_status entry_for(fl_comm *c, const fl_comm_request *r,
+                           const local_table **out)
 {
-    FL_TRY(fl_mode_local_find(c, r->table, out));
-    if (fl_table_dim(*out) != r->dim)
+    FL_TRY(get_entry(c, r->table, out));
+    if (fl_table_dim((*out)->table) != r->dim)
         FL_FAIL(FL_ERR_INVAL, "table %s has rows of %u, not of %u", r->table,
-                fl_table_dim(*out), r->dim);
+                fl_table_dim((*out)->table), r->dim);
     return FL_OK;
 }
 
 static fl_status local_pull(fl_comm *c, fl_comm_request *r)
 {
-    fl_table *t;
+    const local_table *e;
 
-    FL_TRY(table_for(c, r, &t));
-    return fl_table_pull(t, r->keys, r->n,
+    FL_TRY(entry_for(c, r, &e));
+    return fl_table_pull(e->table, r->keys, r->n,
                          r->create ? FL_PULL_CREATE : FL_PULL_ONLY, r->rows);
 }
 
@@ -148,10 +163,12 @@ static fl_status local_push(fl_comm *c, fl_comm_request *r)
         .lr = r->lr,
         .merged = true,
     };
-    fl_table *t;
+    const local_table *e;
 
-    FL_TRY(table_for(c, r, &t));
-    return fl_table_push(t, &a);
+    FL_TRY(entry_for(c, r, &e));
+    if (r->seat.n_parts > 1)
+        return fl_gather_push(e->gather, e->table, r);
+    return fl_table_push(e->table, &a);
 }
 
 static void local_free(fl_comm *c)
@@ -163,6 +180,7 @@ static void local_free(fl_comm *c)
         next = e->next;
         fl_table_free(e->table);
         fl_free(e->settings);
+        fl_gather_free(e->gather);
         fl_free((void *)(uintptr_t)e);
     }
     fl_mutex_release(&lc->mu);

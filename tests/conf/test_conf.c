@@ -274,6 +274,26 @@ static void a_bad_variable_is_named_with_value_and_range(void **state)
     fl_conf_release(&c);
 }
 
+static void a_value_knows_where_it_came_from(void **state)
+{
+    fl_conf c;
+
+    (void)state;
+    setenv("CPU_NUM", "3", 1);
+    assert_int_equal(fl_conf_init(&c), FL_OK);
+    assert_int_equal(fl_conf_from_of(&c, "cpu_num"), FL_FROM_ENVIRONMENT);
+    assert_int_equal(fl_conf_from_of(&c, "num_threads"), FL_FROM_DEFAULT);
+    assert_int_equal(fl_conf_set(&c, "num_threads", "0"), FL_ERR_INVAL);
+    assert_int_equal(fl_conf_from_of(&c, "num_threads"), FL_FROM_DEFAULT);
+    assert_int_equal(fl_conf_set(&c, "num_threads", "2"), FL_OK);
+    assert_int_equal(fl_conf_from_of(&c, "num_threads"), FL_FROM_CALL);
+    assert_int_equal(fl_conf_set_from(&c, "seed", "5", FL_FROM_DEFAULT), FL_OK);
+    assert_int_equal(fl_conf_from_of(&c, "seed"), FL_FROM_DEFAULT);
+    assert_int_equal(c.seed, 5);
+    assert_string_equal(fl_conf_from_text(FL_FROM_CALL), "call");
+    fl_conf_release(&c);
+}
+
 static void help_names_every_setting(void **state)
 {
     char *plain = fl_conf_help(FL_HELP_PLAIN);
@@ -320,6 +340,7 @@ int main(int argc, char **argv)
         CASE(the_environment_comes_before_the_default),
         CASE(the_long_variable_comes_before_cpu_num),
         CASE(a_bad_variable_is_named_with_value_and_range),
+        CASE(a_value_knows_where_it_came_from),
         CASE(help_names_every_setting),
         CASE(the_settings_page_is_what_the_rows_say),
     };

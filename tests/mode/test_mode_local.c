@@ -200,6 +200,96 @@ static void a_push_takes_its_shows_and_clicks(void **state)
     fl_comm_free(c);
 }
 
+/* --- pushes in parts ----------------------------------------------------- */
+
+static void push_part(fl_comm *c, uint64_t step, int part, const uint64_t *keys,
+                      size_t n, float grad)
+{
+    float grads[] = { grad, grad, grad, grad };
+    fl_comm_request r = request(keys, n, grads);
+
+    r.step = step;
+    r.seat = (fl_seat){ .part = part, .n_parts = 2, .scale = 0.5 };
+    assert_ok(c->push(c, &r));
+    memset(grads, 0xff, sizeof(grads)); /* the memory was borrowed */
+}
+
+static float value_of(fl_comm *c, uint64_t key)
+{
+    float row[2];
+    fl_comm_request r = request(&key, 1, row);
+
+    assert_ok(c->pull(c, &r));
+    return row[1];
+}
+
+static void parts_of_a_step_are_pushed_when_the_last_has_come(void **state)
+{
+    static const uint64_t a[] = { 7, 9 }, b[] = { 9 };
+    fl_comm *c = one_table("dim=2 init=constant(0) optimizer=sgd "
+                           "entry=count_filter_entry:2");
+
+    (void)state;
+    push_part(c, 0, 1, b, 1, 8);
+    assert_int_equal(rows_of(c, "emb"), 0);
+    push_part(c, 0, 0, a, 2, 4);
+    /* Key 9 was seen twice, key 7 once. */
+    assert_int_equal(rows_of(c, "emb"), 1);
+    push_part(c, 1, 0, a, 2, 4);
+    push_part(c, 1, 1, b, 1, 8);
+    assert_int_equal(rows_of(c, "emb"), 2);
+    fl_comm_free(c);
+}
+
+static void parts_are_scaled_and_added_up(void **state)
+{
+    static const uint64_t a[] = { 7, 9 }, b[] = { 9 };
+    fl_comm *c = one_table("dim=2 init=constant(0) optimizer=sgd");
+
+    (void)state;
+    push_part(c, 0, 0, a, 2, 4);
+    assert_float_equal(value_of(c, 9), 0, 0);
+    push_part(c, 0, 1, b, 1, 8);
+    assert_float_equal(value_of(c, 7), -2, 0);
+    assert_float_equal(value_of(c, 9), -6, 0);
+    fl_comm_free(c);
+}
+
+static void several_pushes_of_a_step_do_not_mix(void **state)
+{
+    static const uint64_t a[] = { 7 }, b[] = { 9 };
+    fl_comm *c = one_table("dim=2 init=constant(0) optimizer=sgd");
+
+    (void)state;
+    for (int step = 0; step < 3; step++) {
+        float want = -4 * ((float)step + 1);
+
+        /* Part 0 is through before part 1 begins. */
+        push_part(c, (uint64_t)step, 0, a, 1, 4);
+        push_part(c, (uint64_t)step, 0, b, 1, 4);
+        push_part(c, (uint64_t)step, 1, a, 1, 4);
+        assert_float_equal(value_of(c, 7), want, 0);
+        assert_float_equal(value_of(c, 9), want + 4, 0);
+        push_part(c, (uint64_t)step, 1, b, 1, 4);
+        assert_float_equal(value_of(c, 9), want, 0);
+    }
+    fl_comm_free(c);
+}
+
+static void parts_of_a_step_that_failed_are_dropped(void **state)
+{
+    static const uint64_t a[] = { 7 }, b[] = { 9 };
+    fl_comm *c = one_table("dim=2 init=constant(0) optimizer=sgd");
+
+    (void)state;
+    push_part(c, 5, 0, a, 1, 100);
+    push_part(c, 6, 1, b, 1, 8);
+    push_part(c, 6, 0, b, 1, 4);
+    assert_float_equal(value_of(c, 7), 0, 0);
+    assert_float_equal(value_of(c, 9), -6, 0);
+    fl_comm_free(c);
+}
+
 static void requests_that_do_not_fit_are_refused(void **state)
 {
     fl_comm *c = one_table(SETTINGS);
@@ -275,6 +365,10 @@ int main(void)
         cmocka_unit_test(a_push_takes_its_rate_and_gradient),
         cmocka_unit_test(a_push_takes_its_counts),
         cmocka_unit_test(a_push_takes_its_shows_and_clicks),
+        cmocka_unit_test(parts_of_a_step_are_pushed_when_the_last_has_come),
+        cmocka_unit_test(parts_are_scaled_and_added_up),
+        cmocka_unit_test(several_pushes_of_a_step_do_not_mix),
+        cmocka_unit_test(parts_of_a_step_that_failed_are_dropped),
         cmocka_unit_test(requests_that_do_not_fit_are_refused),
         cmocka_unit_test(tables_are_found_while_others_are_declared),
     };

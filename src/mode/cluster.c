@@ -1,0 +1,632 @@
+/* cluster.c - what the modes share. */
+#include "mode/cluster.h"
+
+#include <inttypes.h>
+
+#include "base/alloc.h"
+#include "ps/options.h"
+
+typedef enum phase { APART, CONNECTING, TOGETHER, GONE } phase;
+
+struct fl_cluster {
+    fl_cluster_args a;
+    fl_cluster_counts counts;
+    _Atomic uint64_t step;
+    _Atomic uint64_t n_begun;    /* batches of this process */
+    _Atomic(fl_client *) client; /* NULL until it is connected */
+
+    fl_mutex mu;
+    fl_cond cond;
+    phase phase; /* guarded by mu */
+    fl_err why;  /* of a way to the servers that failed; guarded by mu */
+};
+
+fl_cluster *fl_cluster_new(const fl_cluster_args *a)
+{
+    fl_cluster *c = fl_alloc(sizeof(*c));
+
+    c->a = *a;
+    fl_mutex_init(&c->mu);
+    fl_cond_init(&c->cond);
+    return c;
+}
+
+void fl_cluster_free(fl_cluster *c)
+{
+    if (!c)
+        return;
+    fl_client_free(atomic_load(&c->client));
+    fl_cond_release(&c->cond);
+    fl_mutex_release(&c->mu);
+    fl_free(c);
+}
+
+const fl_dist *fl_cluster_dist(const fl_cluster *c)
+{
+    return c->a.dist;
+}
+
+const fl_conf *fl_cluster_conf(const fl_cluster *c)
+{
+    return c->a.conf;
+}
+
+fl_scope *fl_cluster_scope(const fl_cluster *c)
+{
+    return c->a.scope;
+}
+
+fl_cluster_counts *fl_cluster_counts_of(fl_cluster *c)
+{
+    return &c->counts;
+}
+
+fl_client *fl_cluster_client(fl_cluster *c)
+{
+    return atomic_load(&c->client);
+}
+
+/* --- waiting -------------------------------------------------------------- */
+
+void fl_cluster_wait_init(fl_cluster_wait *w)
+{
+    *w = (fl_cluster_wait){ 0 };
+    fl_mutex_init(&w->mu);
+    fl_cond_init(&w->cond);
+}
+
+void fl_cluster_wait_release(fl_cluster_wait *w)
+{
+    fl_cond_release(&w->cond);
+    fl_mutex_release(&w->mu);
+}
+
+void fl_cluster_wait_begin(fl_cluster_wait *w)
+{
+    fl_lock(&w->mu);
+    w->n_open++;
+    fl_unlock(&w->mu);
+}
+
+/* Whoever waits may free it from the unlock on. */
+static void end_one(fl_cluster_wait *w, fl_status st)
+{
+    fl_lock(&w->mu);
+    if (st && !w->err.status)
+        fl_err_save(&w->err, st);
+    if (--w->n_open == 0)
+        fl_cond_wake_all(&w->cond);
+    fl_unlock(&w->mu);
+}
+
+void fl_cluster_wait_failed(fl_cluster_wait *w)
+{
+    end_one(w, FL_OK);
+}
+
+void fl_cluster_wait_done(void *wait, fl_status st)
+{
+    end_one(wait, st);
+}
+
+fl_status fl_cluster_wait_for(fl_cluster_wait *w)
+{
+    fl_lock(&w->mu);
+    while (w->n_open)
+        fl_cond_wait(&w->cond, &w->mu);
+    fl_unlock(&w->mu);
+    return w->err.status ? fl_err_restore(&w->err) : FL_OK;
+}
+
+/* A question that is waited for. The wait comes first: both callbacks get the
+   same argument. */
+typedef struct question {
+    fl_cluster_wait wait;
+    fl_client_reply on_reply;
+    void *arg;
+} question;
+
+static void pass_on(void *arg, int server, const void *payload, uint64_t len)
+{
+    const question *q = arg;
+
+    if (q->on_reply)
+        q->on_reply(q->arg, server, payload, len);
+}
+
+static fl_status ask(fl_client *client, int server, uint16_t type, bool once,
+                     const void *payload, size_t len, question *q)
+{
+    fl_status st;
+
+    fl_cluster_wait_init(&q->wait);
+    fl_cluster_wait_begin(&q->wait);
+    st = fl_client_ask(client, server, type, once, payload, len, pass_on,
+                       fl_cluster_wait_done, q);
+    if (!st)
+        st = fl_cluster_wait_for(&q->wait);
+    fl_cluster_wait_release(&q->wait);
+    return st;
+}
+
+fl_status fl_cluster_ask(fl_cluster *c, int server, uint16_t type, bool once,
+                         const void *payload, size_t len,
+                         fl_client_reply on_reply, void *arg)
+{
+    question q = { .on_reply = on_reply, .arg = arg };
+
+    FL_TRY(fl_cluster_ready(c));
+    return ask(fl_cluster_client(c), server, type, once, payload, len, &q);
+}
+
+static fl_status meet(fl_client *client, const char *name, uint64_t generation)
+{
+    fl_pack payload = { 0 };
+    question q = { 0 };
+    fl_status st;
+
+    fl_pack_text(&payload, name);
+    fl_pack_u64(&payload, generation);
+    fl_pack_u64(&payload, 0);
+    st = ask(client, 0, FL_TYPE_BARRIER, false, payload.data, payload.len, &q);
+    fl_pack_release(&payload);
+    return st;
+}
+
+/* --- the global step ------------------------------------------------------ */
+
+uint64_t fl_cluster_step(const fl_cluster *c)
+{
+    return atomic_load(&c->step);
+}
+
+void fl_cluster_set_step(fl_cluster *c, uint64_t step)
+{
+    uint64_t known = atomic_load(&c->step);
+
+    while (known < step &&
+           !atomic_compare_exchange_weak(&c->step, &known, step))
+        ;
+    if (fl_cluster_client(c))
+        fl_client_set_step(fl_cluster_client(c), atomic_load(&c->step));
+}
+
+static void learn_step(void *cluster, int server, const void *payload,
+                       uint64_t len)
+{
+    uint64_t step;
+
+    (void)server;
+    if (len != sizeof(step))
+        return;
+    memcpy(&step, payload, sizeof(step));
+    fl_cluster_set_step(cluster, step);
+}
+
+/* A trainer that was given up while it slept is told so here; from then on it
+   is not ready. What else can fail is told by other requests as well. */
+static void hear_of_step(void *cluster, fl_status st)
+{
+    fl_cluster *c = cluster;
+
+    if (st != FL_ERR_CLOSED)
+        return;
+    fl_lock(&c->mu);
+    if (!c->why.status)
+        fl_err_save(&c->why, st);
+    fl_unlock(&c->mu);
+}
+
+/* One batch of this process is over. */
+static void tell_step(fl_cluster *c)
+{
+    fl_client *client = fl_cluster_client(c);
+    fl_status st = FL_OK;
+    fl_pack p = { 0 };
+
+    fl_pack_u64(&p, 1);
+    if (client)
+        st = fl_client_ask(client, 0, FL_TYPE_STEP, true, p.data, p.len,
+                           learn_step, hear_of_step, c);
+    hear_of_step(c, st);
+    fl_pack_release(&p);
+}
+
+/* Servers other than 0 hear of the step by the requests of its batch. */
+uint64_t fl_cluster_count_step(fl_cluster *c)
+{
+    uint64_t step = atomic_load(&c->step);
+
+    if (atomic_fetch_add(&c->n_begun, 1)) {
+        step = atomic_fetch_add(&c->step, 1) + 1;
+        tell_step(c);
+    }
+    fl_cluster_set_step(c, step);
+    return step;
+}
+
+/* --- coming and going ----------------------------------------------------- */
+
+/* Of two trainers that disagree one is told by server 0: only then the others
+   are asked, so that they all hold what one trainer has declared. */
+static fl_status declare_all(fl_cluster *c, fl_client *client)
+{
+    const char *text = fl_str_text(&c->a.dist->declaration);
+
+    for (int server = 0; server >= -1; server--) {
+        question q = { 0 };
+
+        FL_TRY(ask(client, server, FL_TYPE_DECLARE, false, text, strlen(text),
+                   &q));
+    }
+    return FL_OK;
+}
+
+/* A trainer that comes back goes on with the step of the others. */
+static fl_status ask_step(fl_cluster *c, fl_client *client)
+{
+    question q = { .on_reply = learn_step, .arg = c };
+    fl_pack p = { 0 };
+    fl_status st;
+
+    fl_pack_u64(&p, 0);
+    st = ask(client, 0, FL_TYPE_STEP, true, p.data, p.len, &q);
+    fl_pack_release(&p);
+    return st;
+}
+
+/* While this trainer waited, others may have made rounds without it. */
+fl_status fl_cluster_barrier(fl_cluster *c, const char *name,
+                             uint64_t generation)
+{
+    fl_client *client;
+
+    FL_TRY(fl_cluster_ready(c));
+    client = fl_cluster_client(c);
+    FL_TRY(meet(client, name, generation));
+    return ask_step(c, client);
+}
+
+static fl_status connect(fl_cluster *c)
+{
+    const fl_dist_config *d = &c->a.dist->config;
+    fl_client_options o = fl_client_options_of(c->a.conf);
+    fl_client *client = NULL;
+    fl_status st;
+
+    o.servers = d->servers;
+    o.n_servers = d->n_servers;
+    o.n_trainers = d->n_trainers;
+    o.rank = d->rank;
+    st = fl_client_new(&client, c->a.net, NULL, &o);
+    if (!st)
+        st = declare_all(c, client);
+    if (!st)
+        st = meet(client, "start", 1);
+    if (!st)
+        st = ask_step(c, client);
+    /* It stays until the cluster goes: requests may be under way. */
+    atomic_store(&c->client, client);
+    if (!st)
+        fl_cluster_set_step(c, fl_cluster_step(c));
+    return fl_err_ctx(st, "trainer %d", d->rank);
+}
+
+static fl_status result(fl_cluster *c)
+{
+    if (c->phase == GONE)
+        FL_FAIL(FL_ERR_CLOSED,
+                "trainer %d has left the job; transpile again to come back",
+                c->a.dist->config.rank);
+    return c->why.status ? fl_err_restore(&c->why) : FL_OK;
+}
+
+fl_status fl_cluster_ready(fl_cluster *c)
+{
+    fl_status st;
+
+    fl_lock(&c->mu);
+    while (c->phase == CONNECTING)
+        fl_cond_wait(&c->cond, &c->mu);
+    if (c->phase == APART) {
+        c->phase = CONNECTING;
+        fl_unlock(&c->mu);
+        st = connect(c);
+        fl_lock(&c->mu);
+        fl_err_save(&c->why, st);
+        c->phase = TOGETHER;
+        fl_cond_wake_all(&c->cond);
+    }
+    st = result(c);
+    fl_unlock(&c->mu);
+    return st;
+}
+
+static fl_status leave(fl_cluster *c)
+{
+    fl_cluster_wait w;
+    fl_status st;
+
+    if (atomic_load(&c->n_begun))
+        tell_step(c);
+    fl_cluster_wait_init(&w);
+    fl_cluster_wait_begin(&w);
+    st = fl_client_leave(fl_cluster_client(c), fl_cluster_wait_done, &w);
+    if (!st)
+        st = fl_cluster_wait_for(&w);
+    fl_cluster_wait_release(&w);
+    return st;
+}
+
+fl_status fl_cluster_leave(fl_cluster *c)
+{
+    bool is_here;
+
+    fl_lock(&c->mu);
+    is_here = c->phase == TOGETHER && !c->why.status;
+    if (is_here)
+        c->phase = GONE;
+    fl_unlock(&c->mu);
+    return is_here ? leave(c) : FL_OK;
+}
+
+/* --- gathering ------------------------------------------------------------ */
+
+static void keep_reply(void *gathered, int server, const void *payload,
+                       uint64_t len)
+{
+    fl_cluster_gathered *g = gathered;
+
+    (void)server;
+    g->data_bytes = len;
+    g->data = len ? fl_try_alloc((size_t)len) : NULL;
+    if (g->data)
+        memcpy(g->data, payload, (size_t)len);
+}
+
+static fl_status read_parts(fl_cluster_gathered *g)
+{
+    fl_unpack u = { .at = g->data };
+    uint32_t n;
+
+    if (!g->data && g->data_bytes)
+        FL_FAIL(FL_ERR_NOMEM,
+                "no memory for the %" PRIu64 " bytes that trainers have "
+                "brought to a gather",
+                g->data_bytes);
+    u.end = g->data ? u.at + g->data_bytes : u.at;
+    n = fl_unpack_u32(&u);
+    (void)fl_unpack_u32(&u);
+    for (uint32_t i = 0; i < n && !u.bad; i++) {
+        fl_cluster_part p = { .rank = fl_unpack_u32(&u) };
+
+        (void)fl_unpack_u32(&u);
+        p.len = fl_unpack_u64(&u);
+        p.bytes = fl_unpack_bytes(&u, p.len);
+        fl_unpack_align(&u, g->data);
+        fl_vec_push(&g->parts, p);
+    }
+    if (u.bad || u.at != u.end)
+        FL_FAIL(FL_ERR_CORRUPT,
+                "server 0 answers a request (gather) with %" PRIu64
+                " bytes that do not parse",
+                g->data_bytes);
+    return FL_OK;
+}
+
+void fl_cluster_gathered_release(fl_cluster_gathered *g)
+{
+    fl_data_free(g->data, (size_t)g->data_bytes);
+    fl_vec_release(&g->parts);
+    *g = (fl_cluster_gathered){ 0 };
+}
+
+static fl_status ask_gather(fl_client *client, const fl_pack *payload,
+                            fl_cluster_gathered *g)
+{
+    question q = { .on_reply = keep_reply, .arg = g };
+
+    FL_TRY(
+        ask(client, 0, FL_TYPE_GATHER, false, payload->data, payload->len, &q));
+    return read_parts(g);
+}
+
+/* As after a barrier, the step of the others may have moved on. */
+fl_status fl_cluster_gather(fl_cluster *c, const char *name,
+                            uint64_t generation, const void *bytes, size_t len,
+                            fl_cluster_gathered *out)
+{
+    fl_cluster_gathered g = { 0 };
+    fl_pack payload = { 0 };
+    fl_client *client;
+    fl_status st;
+
+    FL_TRY(fl_cluster_ready(c));
+    client = fl_cluster_client(c);
+    fl_pack_text(&payload, name);
+    fl_pack_u64(&payload, generation);
+    fl_pack_u64(&payload, len);
+    if (len)
+        fl_pack_bytes(&payload, bytes, len);
+    st = ask_gather(client, &payload, &g);
+    fl_pack_release(&payload);
+    if (!st)
+        st = ask_step(c, client);
+    if (st)
+        fl_cluster_gathered_release(&g);
+    else
+        *out = g;
+    return st;
+}
+
+/* --- serving -------------------------------------------------------------- */
+
+static fl_status find_server(const fl_cluster *c, const char *endpoint,
+                             int *server)
+{
+    const fl_dist_config *d = &c->a.dist->config;
+
+    for (*server = 0; *server < d->n_servers; (*server)++)
+        if (!strcmp(d->servers[*server], endpoint))
+            return FL_OK;
+    FL_FAIL(FL_ERR_NOTFOUND,
+            "%s is none of the %d servers of the job (%s, ...)", endpoint,
+            d->n_servers, d->servers[0]);
+}
+
+static fl_status serve(const fl_cluster *c, int rank)
+{
+    const fl_dist *d = c->a.dist;
+    fl_server_options o = fl_server_options_of(c->a.conf);
+    const char *text = fl_str_text(&d->declaration);
+    fl_server *s;
+    fl_status st;
+    fl_err why;
+
+    o.servers = d->config.servers;
+    o.n_servers = d->config.n_servers;
+    o.n_trainers = d->config.n_trainers;
+    o.rank = rank;
+    o.ops = d->main->ops;
+    o.scope = c->a.scope;
+    FL_TRY(fl_server_new(&s, c->a.net, NULL, &o));
+    st = fl_store_declare(fl_server_store(s), text, strlen(text));
+    if (!st)
+        st = fl_server_wait(s);
+    fl_err_save(&why, fl_err_ctx(st, "server %d", rank));
+    fl_server_free(s);
+    return st ? fl_err_restore(&why) : FL_OK;
+}
+
+fl_status fl_cluster_serve(fl_cluster *c, const char *endpoint)
+{
+    int rank;
+
+    FL_TRY(find_server(c, endpoint, &rank));
+    return serve(c, rank);
+}
+
+/* --- names ---------------------------------------------------------------- */
+
+fl_status fl_cluster_table(const fl_cluster *c, const char *name, uint32_t dim,
+                           int *number)
+{
+    const fl_dist *d = c->a.dist;
+    uint32_t width;
+
+    *number = fl_dist_find_table(d, name);
+    if (*number < 0)
+        FL_FAIL(FL_ERR_NOTFOUND,
+                "the job has no table %s; is it in the program that was "
+                "transpiled?",
+                name);
+    width = d->tables.data[*number].dim;
+    if (width != dim)
+        FL_FAIL(FL_ERR_INVAL,
+                "table %s has rows of %" PRIu32 ", not of %" PRIu32, name,
+                width, dim);
+    return FL_OK;
+}
+
+fl_status fl_cluster_param(const fl_cluster *c, const char *name, uint64_t n,
+                           const fl_dist_param **out)
+{
+    *out = fl_dist_find_param(c->a.dist, name);
+    if (!*out)
+        FL_FAIL(FL_ERR_NOTFOUND,
+                "the job has no dense parameter %s; is it trained by the "
+                "program that was transpiled?",
+                name);
+    if ((*out)->n != n)
+        FL_FAIL(FL_ERR_INVAL,
+                "parameter %s has %" PRIu64 " numbers, not %" PRIu64, name,
+                (*out)->n, n);
+    return FL_OK;
+}
+
+void fl_cluster_blocks_clear(fl_cluster_blocks *b)
+{
+    b->blocks.len = 0;
+    b->data.len = 0;
+}
+
+void fl_cluster_blocks_add(fl_cluster_blocks *b, const fl_cluster *c,
+                           const fl_dist_param *p, float *data)
+{
+    const fl_dist_block *from = c->a.dist->blocks.data + p->first_block;
+
+    for (size_t i = 0; i < p->n_blocks; i++) {
+        fl_client_block block = { from[i].number, from[i].server, from[i].n };
+
+        fl_vec_push(&b->blocks, block);
+        fl_vec_push(&b->data, data + from[i].from);
+    }
+}
+
+void fl_cluster_blocks_release(fl_cluster_blocks *b)
+{
+    fl_vec_release(&b->blocks);
+    fl_vec_release(&b->data);
+}
+
+/* --- functions of fl_comm ------------------------------------------------- */
+
+static void finish(void *answer, fl_status st)
+{
+    fl_comm_finish(answer, st);
+}
+
+fl_status fl_cluster_pull(fl_cluster *c, fl_comm_request *r)
+{
+    fl_ps_pull_item item = { .keys = r->keys,
+                             .n = r->n,
+                             .kind = r->create ? FL_PULL_CREATE : FL_PULL_ONLY,
+                             .out = r->rows };
+
+    FL_TRY(fl_cluster_ready(c));
+    FL_TRY(fl_cluster_table(c, r->table, r->dim, &item.table));
+    FL_TRY(fl_client_pull(fl_cluster_client(c), &item, &r->dim, 1, finish,
+                          &r->answer));
+    return FL_PENDING;
+}
+
+fl_status fl_cluster_recv(fl_cluster *c, fl_comm_call *r)
+{
+    fl_cluster_blocks b = { 0 };
+    const fl_dist_param *p;
+    fl_status st = fl_cluster_ready(c);
+
+    for (size_t i = 0; !st && i < r->n; i++) {
+        st = fl_cluster_param(c, r->values[i].param, r->values[i].n, &p);
+        if (!st)
+            fl_cluster_blocks_add(&b, c, p, r->values[i].data);
+    }
+    if (!st)
+        st = fl_client_pull_blocks(fl_cluster_client(c), b.blocks.data,
+                                   b.data.data, b.blocks.len, finish,
+                                   &r->answer);
+    fl_cluster_blocks_release(&b);
+    return st ? st : FL_PENDING;
+}
+
+fl_status fl_cluster_declare(fl_cluster *c, const char *table,
+                             const char *settings, uint64_t seed)
+{
+    const fl_dist *d = c->a.dist;
+    int number = fl_dist_find_table(d, table);
+
+    if (number < 0)
+        FL_FAIL(FL_ERR_NOTFOUND,
+                "the job has no table %s; is it in the program that was "
+                "transpiled?",
+                table);
+    if (strcmp(d->tables.data[number].settings, settings) ||
+        seed != d->startup->seed)
+        FL_FAIL(FL_ERR_INVAL,
+                "table %s was transpiled with the settings '%s' and seed "
+                "%" PRIu64 ", not with '%s' and %" PRIu64
+                ": transpile again after a change",
+                table, d->tables.data[number].settings, d->startup->seed,
+                settings, seed);
+    return fl_cluster_ready(c);
+}

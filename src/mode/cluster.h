@@ -1,0 +1,157 @@
+/* cluster.h - what the modes share: the way to the servers, what was declared
+ * there, the global step, and the requests that are the same in all modes.
+ *
+ * Nothing is connected before fl_cluster_ready; every function that needs the
+ * servers calls it. Any thread.
+ */
+#ifndef FL_MODE_CLUSTER_H
+#define FL_MODE_CLUSTER_H
+
+#include "base/thread.h"
+#include "conf/conf.h"
+#include "exec/scope.h"
+#include "ir/comm.h"
+#include "pass/dist.h"
+#include "ps/client.h"
+#include "rpc/stream.h"
+
+typedef struct fl_cluster fl_cluster;
+
+typedef struct fl_cluster_args {
+    fl_dist *dist; /* borrowed for its life, as are net, conf, scope */
+    fl_net *net;
+    const fl_conf *conf; /* the settings of the context */
+    fl_scope *scope;     /* parameters of this process */
+} fl_cluster_args;
+
+fl_cluster *fl_cluster_new(const fl_cluster_args *a);
+/* What is under way fails first. NULL is fine. */
+void fl_cluster_free(fl_cluster *c);
+
+const fl_dist *fl_cluster_dist(const fl_cluster *c);
+const fl_conf *fl_cluster_conf(const fl_cluster *c);
+fl_scope *fl_cluster_scope(const fl_cluster *c);
+
+/* Connects, declares and waits until all members are there; the first call
+   does it, others wait for that and get its result. */
+FL_MUST_CHECK
+fl_status fl_cluster_ready(fl_cluster *c);
+/* After fl_cluster_ready. */
+fl_client *fl_cluster_client(fl_cluster *c);
+
+/* Leaves the job; done twice, or never connected, is fine. What was begun must
+   have ended. */
+FL_MUST_CHECK
+fl_status fl_cluster_leave(fl_cluster *c);
+
+/* Serves at that address, which is one of the servers', until the job ends. */
+FL_MUST_CHECK
+fl_status fl_cluster_serve(fl_cluster *c, const char *endpoint);
+
+/* --- names ---------------------------------------------------------------- */
+
+/* The number of a table whose rows have that width. */
+FL_MUST_CHECK
+fl_status fl_cluster_table(const fl_cluster *c, const char *name, uint32_t dim,
+                           int *number);
+/* A parameter of n floats. */
+FL_MUST_CHECK
+fl_status fl_cluster_param(const fl_cluster *c, const char *name, uint64_t n,
+                           const fl_dist_param **out);
+
+/* Blocks of parameters with the memory of each: what fl_client_pull_blocks and
+   its kin take. values[i] belongs to a parameter found with the above. */
+typedef struct fl_cluster_blocks {
+    FL_VEC(fl_client_block) blocks;
+    FL_VEC(float *) data;
+} fl_cluster_blocks;
+void fl_cluster_blocks_clear(fl_cluster_blocks *b);
+void fl_cluster_blocks_add(fl_cluster_blocks *b, const fl_cluster *c,
+                           const fl_dist_param *p, float *data);
+void fl_cluster_blocks_release(fl_cluster_blocks *b);
+
+/* --- waiting for a request of the client ---------------------------------- */
+
+typedef struct fl_cluster_wait {
+    fl_mutex mu;
+    fl_cond cond;
+    int n_open; /* guarded by mu */
+    fl_err err; /* the first one; guarded by mu */
+} fl_cluster_wait;
+
+void fl_cluster_wait_init(fl_cluster_wait *w);
+void fl_cluster_wait_release(fl_cluster_wait *w);
+/* Before a request with fl_cluster_wait_done and this as its argument begins;
+   and after its call failed, so that it will not be done. */
+void fl_cluster_wait_begin(fl_cluster_wait *w);
+void fl_cluster_wait_failed(fl_cluster_wait *w);
+void fl_cluster_wait_done(void *wait, fl_status st); /* an fl_client_done */
+/* Until all have ended; the first error. The client ends every request. */
+FL_MUST_CHECK
+fl_status fl_cluster_wait_for(fl_cluster_wait *w);
+
+/* One request to one server or to all (-1), and its end. */
+FL_MUST_CHECK
+fl_status fl_cluster_ask(fl_cluster *c, int server, uint16_t type, bool once,
+                         const void *payload, size_t len,
+                         fl_client_reply on_reply, void *arg);
+
+/* Waits for all live trainers at a barrier of that name. */
+FL_MUST_CHECK
+fl_status fl_cluster_barrier(fl_cluster *c, const char *name,
+                             uint64_t generation);
+
+/* --- bytes of all trainers ------------------------------------------------ */
+
+typedef struct fl_cluster_part {
+    uint32_t rank;
+    const void *bytes; /* 8-byte aligned */
+    uint64_t len;
+} fl_cluster_part;
+
+/* In the order of ranks; who has left is left out. */
+typedef struct fl_cluster_gathered {
+    void *data; /* what the parts lie in */
+    uint64_t data_bytes;
+    FL_VEC(fl_cluster_part) parts;
+} fl_cluster_gathered;
+
+/* Waits for all live trainers at a gather of that name, which everybody brings
+   some bytes to. The same result for all of them. *out is only made when it is
+   FL_OK. */
+FL_MUST_CHECK
+fl_status fl_cluster_gather(fl_cluster *c, const char *name,
+                            uint64_t generation, const void *bytes, size_t len,
+                            fl_cluster_gathered *out);
+void fl_cluster_gathered_release(fl_cluster_gathered *g);
+
+/* --- the global step ------------------------------------------------------ */
+
+/* As far as this process knows. */
+uint64_t fl_cluster_step(const fl_cluster *c);
+void fl_cluster_set_step(fl_cluster *c, uint64_t step);
+/* A batch of this process begins: gives its number. That the one before is over
+   is told server 0 without waiting; its answer raises the step that is known
+   here. So a server sees gradients under the number of their batch. */
+uint64_t fl_cluster_count_step(fl_cluster *c);
+
+/* --- counters ------------------------------------------------------------- */
+
+typedef struct fl_cluster_counts {
+    _Atomic uint64_t made, applied; /* gradients, per variable and step */
+    _Atomic uint64_t wait_ns;       /* of training threads, for the mode */
+} fl_cluster_counts;
+
+fl_cluster_counts *fl_cluster_counts_of(fl_cluster *c);
+
+/* --- functions of fl_comm that modes take as they are --------------------- */
+
+/* Pulls rows from the servers; answered when they are there. */
+fl_status fl_cluster_pull(fl_cluster *c, fl_comm_request *r);
+/* Pulls parameters from the servers; answered when they are there. */
+fl_status fl_cluster_recv(fl_cluster *c, fl_comm_call *r);
+/* Tables are declared with the job: checks that this one was. */
+fl_status fl_cluster_declare(fl_cluster *c, const char *table,
+                             const char *settings, uint64_t seed);
+
+#endif

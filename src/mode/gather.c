@@ -1,0 +1,225 @@
+/* gather.c - the parts of one push, until the last of them has come.
+ *
+ * Pushes stand in a list, those that have parts before those that have none. A
+ * part goes to the first push that lacks it: parts make their pushes in one
+ * order, so the first of the list is complete first. It then goes to the end,
+ * to be used again with its memory.
+ */
+#include "mode/gather.h"
+
+#include "base/alloc.h"
+#include "base/thread.h"
+#include "base/vec.h"
+#include "mode/merge.h"
+
+/* One part, in memory of its own. */
+typedef struct part {
+    bool is_here;
+    fl_piece piece;
+    void *data;
+    size_t bytes;
+} part;
+
+typedef struct joint {
+    uint64_t step;
+    part *parts;
+    fl_piece *pieces; /* for the merge */
+    int n_parts, n_here;
+} joint;
+
+struct fl_gather {
+    fl_mutex mu;
+    FL_VEC(joint *) joints; /* guarded by mu */
+    fl_merger merger;       /* guarded by mu */
+};
+
+fl_gather *fl_gather_new(void)
+{
+    fl_gather *g = fl_alloc(sizeof(*g));
+
+    fl_mutex_init(&g->mu);
+    return g;
+}
+
+/* --- pushes that are under way ------------------------------------------- */
+
+static void joint_release(joint *j)
+{
+    for (int i = 0; i < j->n_parts; i++)
+        fl_data_free(j->parts[i].data, j->parts[i].bytes);
+    fl_free(j->parts);
+    fl_free(j->pieces);
+    *j = (joint){ 0 };
+}
+
+static void joint_clear(joint *j)
+{
+    for (int i = 0; i < j->n_parts; i++)
+        j->parts[i].is_here = false;
+    j->n_here = 0;
+}
+
+static void joint_begin(joint *j, const fl_comm_request *r)
+{
+    size_t n = (size_t)r->seat.n_parts;
+
+    if (j->n_parts != r->seat.n_parts) {
+        joint_release(j);
+        j->parts = fl_alloc(n * sizeof(*j->parts));
+        j->pieces = fl_alloc(n * sizeof(*j->pieces));
+        j->n_parts = r->seat.n_parts;
+    }
+    j->step = r->step;
+}
+
+/* A step that failed half-way leaves parts behind. */
+static void drop_others(fl_gather *g, const fl_comm_request *r)
+{
+    for (size_t i = 0; i < g->joints.len; i++) {
+        joint *j = g->joints.data[i];
+
+        if (j->step != r->step || j->n_parts != r->seat.n_parts)
+            joint_clear(j);
+    }
+}
+
+static size_t find_joint(fl_gather *g, const fl_comm_request *r)
+{
+    size_t i = 0;
+
+    drop_others(g, r);
+    while (i < g->joints.len && g->joints.data[i]->n_here &&
+           g->joints.data[i]->parts[r->seat.part].is_here)
+        i++;
+    if (i == g->joints.len)
+        fl_vec_push(&g->joints, fl_alloc(sizeof(joint)));
+    if (!g->joints.data[i]->n_here)
+        joint_begin(g->joints.data[i], r);
+    return i;
+}
+
+static void move_to_end(fl_gather *g, size_t i)
+{
+    joint *j = g->joints.data[i];
+
+    joint_clear(j);
+    for (; i + 1 < g->joints.len; i++)
+        g->joints.data[i] = g->joints.data[i + 1];
+    g->joints.data[i] = j;
+}
+
+/* --- one part ------------------------------------------------------------ */
+
+static fl_piece piece_of(const fl_comm_request *r)
+{
+    return (fl_piece){ .keys = r->keys,
+                       .rows = r->rows,
+                       .shows = r->shows,
+                       .clicks = r->clicks,
+                       .counts = r->counts,
+                       .n = r->n,
+                       .scale = r->seat.scale };
+}
+
+static fl_status part_reserve(part *p, size_t bytes, const char *table)
+{
+    void *data;
+
+    if (bytes <= p->bytes)
+        return FL_OK;
+    data = fl_try_alloc(bytes);
+    if (!data)
+        FL_FAIL(FL_ERR_NOMEM,
+                "table %s: no memory for %zu bytes of gradients of a replica",
+                table, bytes);
+    fl_data_free(p->data, p->bytes);
+    p->data = data;
+    p->bytes = bytes;
+    return FL_OK;
+}
+
+/* Copies n bytes to *at, which moves on; NULL stays NULL. */
+static const void *copy_in(char **at, const void *from, size_t n)
+{
+    char *to = *at;
+
+    if (!from)
+        return NULL;
+    if (n)
+        memcpy(to, from, n);
+    *at += n;
+    return to;
+}
+
+/* Keys lie first, since their alignment is the widest. */
+static fl_status part_keep(part *p, const fl_comm_request *r)
+{
+    size_t n = r->n, row_bytes = r->dim * sizeof(float), bytes;
+    fl_piece *to = &p->piece;
+    char *at;
+
+    if (fl_mul_overflow(n,
+                        sizeof(*r->keys) + row_bytes + 2 * sizeof(float) +
+                            sizeof(*r->counts),
+                        &bytes))
+        FL_FAIL(FL_ERR_NOMEM, "table %s: %zu rows are too many", r->table, n);
+    FL_TRY(part_reserve(p, bytes + 1, r->table));
+    *to = piece_of(r);
+    at = p->data;
+    to->keys = copy_in(&at, r->keys, n * sizeof(*r->keys));
+    to->rows = copy_in(&at, r->rows, n * row_bytes);
+    to->shows = copy_in(&at, r->shows, n * sizeof(*r->shows));
+    to->clicks = copy_in(&at, r->clicks, n * sizeof(*r->clicks));
+    to->counts = copy_in(&at, r->counts, n * sizeof(*r->counts));
+    p->is_here = true;
+    return FL_OK;
+}
+
+/* --- pushing ------------------------------------------------------------- */
+
+static fl_status push_all(fl_gather *g, const joint *j, fl_table *t,
+                          const fl_comm_request *r)
+{
+    fl_table_push_args a;
+
+    for (int i = 0; i < j->n_parts; i++)
+        j->pieces[i] = i == r->seat.part ? piece_of(r) : j->parts[i].piece;
+    FL_TRY(
+        fl_merge_rows(&g->merger, j->pieces, (size_t)j->n_parts, r->dim, &a));
+    a.lr = r->lr;
+    return fl_table_push(t, &a);
+}
+
+fl_status fl_gather_push(fl_gather *g, fl_table *t, const fl_comm_request *r)
+{
+    fl_status st;
+    size_t at;
+    joint *j;
+
+    fl_lock(&g->mu);
+    at = find_joint(g, r);
+    j = g->joints.data[at];
+    if (j->n_here + 1 < j->n_parts) {
+        st = part_keep(&j->parts[r->seat.part], r);
+        j->n_here += !st;
+    } else {
+        st = push_all(g, j, t, r);
+        move_to_end(g, at);
+    }
+    fl_unlock(&g->mu);
+    return st;
+}
+
+void fl_gather_free(fl_gather *g)
+{
+    if (!g)
+        return;
+    for (size_t i = 0; i < g->joints.len; i++) {
+        joint_release(g->joints.data[i]);
+        fl_free(g->joints.data[i]);
+    }
+    fl_vec_release(&g->joints);
+    fl_merger_release(&g->merger);
+    fl_mutex_release(&g->mu);
+    fl_free(g);
+}

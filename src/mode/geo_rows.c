@@ -1,0 +1,301 @@
+/* geo_rows.c - a table of a trainer and of the servers, kept together.
+ *
+ * The servers' rule is sgd, so a delta is pushed as the gradient -d with the
+ * rate 1: their w - 1 * -d is the same float operation as y + d here. With one
+ * trainer, therefore, Y is S to the bit, and X is never changed from outside.
+ */
+#include "mode/geo_rows.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+
+/* Rows that are worked on at a time; they should stay in the cache. */
+#define CHUNK_ROWS ((size_t)4096)
+
+static size_t min_size(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* --- life ----------------------------------------------------------------- */
+
+/* The same first values, and nothing but values: no state, no decay, no limit
+   that would make a row be missing here. */
+static fl_status make_old(fl_table **out, const char *name,
+                          const char *settings, uint64_t seed)
+{
+    fl_table_config config, plain;
+    fl_status st;
+
+    FL_TRY(fl_table_config_parse(&config, name, settings, seed));
+    plain = (fl_table_config){
+        .name = config.name,
+        .dim = config.dim,
+        .height = config.height,
+        .init = config.init,
+        .n_partitions = config.n_partitions,
+    };
+    st = fl_table_new(out, &plain);
+    fl_table_config_release(&config);
+    return st;
+}
+
+fl_status fl_geo_table_new(fl_geo_table **out, const fl_geo_line *line,
+                           fl_table *here, int number, const char *settings,
+                           uint64_t seed)
+{
+    fl_geo_table *t = fl_alloc(sizeof(*t));
+    fl_status st = make_old(&t->old, fl_table_name(here), settings, seed);
+
+    if (st) {
+        fl_free(t);
+        return st;
+    }
+    t->here = here;
+    t->number = number;
+    t->dim = fl_table_dim(here);
+    t->n_servers = (size_t)fl_cluster_dist(line->cluster)->config.n_servers;
+    t->cursors = fl_alloc(t->n_servers * sizeof(*t->cursors));
+    fl_geo_touched_init(&t->touched);
+    *out = t;
+    return FL_OK;
+}
+
+void fl_geo_table_free(fl_geo_table *t)
+{
+    if (!t)
+        return;
+    fl_geo_table_end(t);
+    fl_geo_uniter_release(&t->uniter);
+    fl_data_free(t->deltas, t->deltas_bytes);
+    fl_data_free(t->scratch, t->scratch_bytes);
+    for (size_t i = 0; i < t->news.len; i++)
+        fl_data_free(t->news.data[i].keys, t->news.data[i].bytes);
+    fl_vec_release(&t->news);
+    fl_geo_touched_release(&t->touched);
+    fl_table_free(t->old);
+    fl_free(t->cursors);
+    fl_free(t);
+}
+
+void fl_geo_table_cut(fl_geo_table *t)
+{
+    fl_geo_touched_give_back(&t->touched, &t->keys);
+    t->keys = fl_geo_touched_cut(&t->touched);
+}
+
+void fl_geo_table_end(fl_geo_table *t)
+{
+    fl_geo_touched_give_back(&t->touched, &t->keys);
+    t->n_news = 0;
+    t->news_err.status = FL_OK;
+}
+
+/* A cursor of 0 asks for every row that others have changed. */
+void fl_geo_table_clear(fl_geo_table *t)
+{
+    fl_geo_table_cut(t);
+    fl_geo_table_end(t);
+    fl_table_clear(t->old);
+    memset(t->cursors, 0, t->n_servers * sizeof(*t->cursors));
+}
+
+static fl_status no_memory(const fl_geo_table *t, size_t n)
+{
+    FL_FAIL(FL_ERR_NOMEM,
+            "table %s: no memory to exchange %zu rows; a smaller "
+            "geo_need_push_nums makes exchanges smaller",
+            fl_table_name(t->here), n);
+}
+
+/* Room for so many rows; what was there is not kept. */
+static fl_status reserve(const fl_geo_table *t, float **out, size_t *bytes,
+                         size_t n_rows)
+{
+    size_t wanted;
+    float *room;
+
+    if (fl_mul_overflow(n_rows, t->dim * sizeof(**out), &wanted))
+        return no_memory(t, n_rows);
+    if (wanted <= *bytes)
+        return FL_OK;
+    room = fl_try_alloc(wanted);
+    if (!room)
+        return no_memory(t, n_rows);
+    fl_data_free(*out, *bytes);
+    *out = room;
+    *bytes = wanted;
+    return FL_OK;
+}
+
+static fl_status reserve_scratch(fl_geo_table *t)
+{
+    return reserve(t, &t->scratch, &t->scratch_bytes, CHUNK_ROWS);
+}
+
+/* --- what was trained here ------------------------------------------------ */
+
+static void split(float *x, float *y, size_t n, float n_trainers)
+{
+    for (size_t i = 0; i < n; i++) {
+        float d = (x[i] - y[i]) / n_trainers;
+
+        y[i] += d;
+        x[i] = -d;
+    }
+}
+
+static fl_status take_deltas(fl_geo_table *t, size_t lo, size_t n,
+                             float n_trainers)
+{
+    const uint64_t *keys = t->keys.data + lo;
+    float *x = t->deltas + lo * t->dim;
+
+    FL_TRY(fl_table_pull(t->here, keys, n, FL_PULL_ONLY, x));
+    FL_TRY(fl_table_pull(t->old, keys, n, FL_PULL_ONLY, t->scratch));
+    split(x, t->scratch, n * t->dim, n_trainers);
+    return fl_table_assign(t->old, keys, n, t->scratch);
+}
+
+static fl_status push_rows(fl_geo_table *t, const fl_geo_line *line, size_t lo,
+                           size_t n, fl_cluster_wait *w)
+{
+    fl_ps_push_item item = { t->number,
+                             { .keys = t->keys.data + lo,
+                               .grads = t->deltas + lo * t->dim,
+                               .n = n,
+                               .lr = 1,
+                               .merged = true } };
+    fl_status st;
+
+    fl_cluster_wait_begin(w);
+    st = fl_client_push(fl_cluster_client(line->cluster), &item, &t->dim, 1,
+                        fl_cluster_wait_done, w);
+    if (st)
+        fl_cluster_wait_failed(w);
+    return st;
+}
+
+static size_t rows_per_message(const fl_geo_table *t, const fl_geo_line *line)
+{
+    size_t row = sizeof(uint64_t) + t->dim * sizeof(float);
+    size_t n = (size_t)line->message_bytes / row;
+
+    return n ? n : 1;
+}
+
+fl_status fl_geo_table_begin_push(fl_geo_table *t, const fl_geo_line *line,
+                                  fl_cluster_wait *w)
+{
+    size_t step = rows_per_message(t, line), n;
+
+    FL_TRY(fl_geo_keys_unite(&t->keys, &t->uniter));
+    n = t->keys.n;
+    if (!n)
+        return FL_OK;
+    FL_TRY(reserve(t, &t->deltas, &t->deltas_bytes, n));
+    FL_TRY(reserve_scratch(t));
+    for (size_t lo = 0; lo < n; lo += CHUNK_ROWS)
+        FL_TRY(
+            take_deltas(t, lo, min_size(CHUNK_ROWS, n - lo), line->n_trainers));
+    for (size_t lo = 0; lo < n; lo += step)
+        FL_TRY(push_rows(t, line, lo, min_size(step, n - lo), w));
+    return FL_OK;
+}
+
+/* --- what others have changed --------------------------------------------- */
+
+/* Room of the next list of news; NULL without memory. */
+static fl_geo_news *next_news(fl_geo_table *t, size_t bytes)
+{
+    static const fl_geo_news none;
+    fl_geo_news *news;
+
+    if (t->n_news == t->news.len)
+        fl_vec_push(&t->news, none);
+    news = &t->news.data[t->n_news];
+    if (news->bytes < bytes) {
+        fl_data_free(news->keys, news->bytes);
+        news->keys = fl_try_alloc(bytes);
+        news->bytes = news->keys ? bytes : 0;
+    }
+    if (!news->keys)
+        return NULL;
+    t->n_news++;
+    return news;
+}
+
+/* In the client's loop, which has others to serve: a copy, no more. */
+static void keep_news(void *arg, const uint64_t *keys, size_t n,
+                      const float *values)
+{
+    fl_geo_table *t = arg;
+    size_t key_bytes = n * sizeof(*keys);
+    size_t value_bytes = n * t->dim * sizeof(*values);
+    fl_geo_news *news;
+    float *to;
+
+    if (!n || t->news_err.status)
+        return;
+    news = next_news(t, key_bytes + value_bytes);
+    if (!news) {
+        fl_err_save(&t->news_err, no_memory(t, n));
+        return;
+    }
+    to = (float *)(news->keys + n);
+    memcpy(news->keys, keys, key_bytes);
+    memcpy(to, values, value_bytes);
+    news->values = to;
+    news->n = n;
+}
+
+/* Whoever waits may use the table from here on. */
+static void end_pull(void *arg, fl_status st)
+{
+    const fl_geo_table *t = arg;
+
+    fl_cluster_wait_done(t->wait, st);
+}
+
+fl_status fl_geo_table_begin_pull(fl_geo_table *t, const fl_geo_line *line,
+                                  fl_cluster_wait *w)
+{
+    fl_status st;
+
+    t->wait = w;
+    fl_cluster_wait_begin(w);
+    st = fl_client_changed(fl_cluster_client(line->cluster), t->number, t->dim,
+                           t->cursors, keep_news, end_pull, t);
+    if (st)
+        fl_cluster_wait_failed(w);
+    return st;
+}
+
+static fl_status take_rows(fl_geo_table *t, const uint64_t *keys, size_t n,
+                           const float *s)
+{
+    float *y = t->scratch;
+
+    FL_TRY(fl_table_pull(t->old, keys, n, FL_PULL_ONLY, y));
+    for (size_t i = 0; i < n * t->dim; i++)
+        y[i] = s[i] - y[i];
+    FL_TRY(fl_table_add(t->here, keys, n, y));
+    return fl_table_assign(t->old, keys, n, s);
+}
+
+fl_status fl_geo_table_take_news(fl_geo_table *t)
+{
+    if (t->news_err.status)
+        return fl_err_restore(&t->news_err);
+    for (size_t i = 0; i < t->n_news; i++) {
+        const fl_geo_news *news = &t->news.data[i];
+
+        FL_TRY(reserve_scratch(t));
+        for (size_t lo = 0; lo < news->n; lo += CHUNK_ROWS)
+            FL_TRY(take_rows(t, news->keys + lo,
+                             min_size(CHUNK_ROWS, news->n - lo),
+                             news->values + lo * t->dim));
+    }
+    return FL_OK;
+}

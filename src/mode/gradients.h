@@ -1,0 +1,55 @@
+/* gradients.h - copies of gradients that wait to be sent.
+ *
+ * A stock belongs to one variable. Gradients come from it and go back to it, so
+ * that a steady stream of them allocates nothing. Any thread.
+ */
+#ifndef FL_MODE_GRADIENTS_H
+#define FL_MODE_GRADIENTS_H
+
+#include "base/thread.h"
+#include "base/vec.h"
+#include "mode/merge.h"
+#include "mode/queues.h"
+
+typedef struct fl_gradient {
+    fl_queue_entry entry;          /* the first member */
+    struct fl_gradient *next_part; /* of the same step, in the order of parts */
+    fl_piece piece; /* of a dense parameter: rows are its n numbers */
+    double lr;
+    void *data; /* what the piece points to */
+    size_t bytes;
+} fl_gradient;
+
+/* Parts of a step that have come; one step per thread is under way. */
+typedef struct fl_gradient_step {
+    int thread, n_parts, n_here;
+    fl_gradient **parts;
+} fl_gradient_step;
+
+typedef struct fl_stock {
+    fl_mutex mu;
+    fl_gradient *spare;             /* guarded by mu; linked as parts are */
+    FL_VEC(fl_gradient_step) steps; /* guarded by mu */
+} fl_stock;
+
+void fl_stock_init(fl_stock *s);
+void fl_stock_release(fl_stock *s);
+
+/* A copy of a push, as one part of its step or as all of it. */
+FL_MUST_CHECK
+fl_status fl_gradient_of_rows(fl_stock *s, const fl_comm_request *r,
+                              fl_gradient **out);
+FL_MUST_CHECK
+fl_status fl_gradient_of_param(fl_stock *s, const fl_comm_values *v,
+                               fl_gradient **out);
+
+/* Puts a part beside the others of its step. NULL while some are missing, else
+   part 0 with the others behind it. A part that comes again begins a new step:
+   that of the one before has failed, and its parts are dropped. */
+fl_gradient *fl_gradient_collect(fl_stock *s, const fl_seat *seat,
+                                 fl_gradient *part);
+
+/* A list of queue entries, each with its parts, goes back to the stock. */
+void fl_gradients_give_back(fl_stock *s, fl_queue_entry *list);
+
+#endif

@@ -1,0 +1,679 @@
+/* lockstep.c - threads of one trainer that meet after every batch.
+ *
+ *     push, send    noted, under the seat of who called
+ *     meet          noted; the last one sets is_busy and merges
+ *     leave         may be what the others waited for: then it merges
+ *     end           fresh values are there, all meets are answered
+ *
+ * The notes point into the frames of the threads. Those stay as they are while
+ * their owners wait in meet, so that the merge works on them without the lock:
+ * from is_busy on nobody adds, drops or reads a note but who merges. Notes of a
+ * thread that fails go with it (leave); one that trains alone says nothing when
+ * it fails, but its next batch begins with a step, and old notes end there.
+ *
+ * Values that came from the servers are copied into the parameters by the first
+ * thread that asks: until all have met again nobody writes them, and who comes
+ * later finds them copied.
+ *
+ * Lock order: mu alone.
+ */
+#include "mode/lockstep.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "mode/merge.h"
+
+/* Gradients of rows, as a thread handed them over. */
+typedef struct rows_note {
+    int table, thread, part;
+    size_t place; /* in the order of coming */
+    uint32_t dim;
+    double lr;
+    fl_piece piece; /* with the scale of its part */
+} rows_note;
+
+typedef struct dense_note {
+    size_t param; /* in the list of the job */
+    int thread;
+    size_t place;
+    const float *data;
+} dense_note;
+
+/* What is known of a thread. */
+typedef struct post {
+    fl_comm_call *call; /* it waits */
+    uint64_t since_ns;
+    uint64_t samples;
+    bool is_fresh; /* it has met, and not yet asked for the values */
+} post;
+
+typedef FL_VEC(fl_comm_call *) call_list;
+
+struct fl_lockstep {
+    fl_comm port; /* the first member */
+    fl_cluster *cluster;
+    const fl_lockstep_way *way;
+    void *mode;
+    fl_weighing how; /* threads */
+
+    fl_mutex mu;
+    bool is_busy;           /* guarded by mu, as is all of this */
+    int n_entered, n_came;  /* threads; nobody entered: one trains */
+    uint64_t samples;       /* of those that came */
+    uint64_t round;         /* exchanges so far */
+    uint64_t *shown;        /* by parameter: the round that was copied last */
+    fl_err err;             /* the first one */
+    FL_VEC(post) posts;     /* by thread */
+    FL_VEC(rows_note) rows; /* these two are lent to the merge */
+    FL_VEC(dense_note) dense;
+
+    /* Of who merges, and of the exchange. */
+    size_t *starts; /* of parameters in values and sums; one more for the end */
+    float *values, *sums; /* NULL until they are needed */
+    fl_merger *mergers;   /* by table */
+    fl_cluster_blocks params, grads;
+    FL_VEC(fl_piece) pieces;
+    FL_VEC(fl_ps_push_item) items;
+    FL_VEC(uint32_t) dims;
+    FL_VEC(const float *) from;
+    FL_VEC(double) scales;
+};
+
+/* --- memory ------------------------------------------------------------- */
+
+static size_t n_params(const fl_lockstep *l)
+{
+    return fl_cluster_dist(l->cluster)->params.len;
+}
+
+static size_t n_tables(const fl_lockstep *l)
+{
+    return fl_cluster_dist(l->cluster)->tables.len;
+}
+
+static const fl_dist_param *param_at(const fl_lockstep *l, size_t i)
+{
+    return &fl_cluster_dist(l->cluster)->params.data[i];
+}
+
+static size_t n_floats(const fl_lockstep *l)
+{
+    return l->starts[n_params(l)];
+}
+
+static size_t dense_bytes(const fl_lockstep *l)
+{
+    return (n_floats(l) + 1) * sizeof(float);
+}
+
+static fl_status make_room(fl_lockstep *l, float **room)
+{
+    if (*room)
+        return FL_OK;
+    *room = fl_try_alloc(dense_bytes(l));
+    if (!*room)
+        FL_FAIL(FL_ERR_NOMEM,
+                "mode %s: no memory for the %zu numbers of all dense "
+                "parameters",
+                l->way->name, n_floats(l));
+    return FL_OK;
+}
+
+static fl_status make_values(fl_lockstep *l)
+{
+    if (l->values)
+        return FL_OK;
+    FL_TRY(make_room(l, &l->values));
+    for (size_t i = 0; i < n_params(l); i++)
+        fl_cluster_blocks_add(&l->params, l->cluster, param_at(l, i),
+                              l->values + l->starts[i]);
+    return FL_OK;
+}
+
+/* --- merging ------------------------------------------------------------ */
+
+static int compare(size_t a, size_t b)
+{
+    return (a > b) - (a < b);
+}
+
+/* By table, thread and part, then as they came. */
+static int by_rows(const void *a, const void *b)
+{
+    const rows_note *x = a, *y = b;
+
+    if (x->table != y->table)
+        return x->table - y->table;
+    if (x->thread != y->thread)
+        return x->thread - y->thread;
+    if (x->part != y->part)
+        return x->part - y->part;
+    return compare(x->place, y->place);
+}
+
+static int by_param(const void *a, const void *b)
+{
+    const dense_note *x = a, *y = b;
+
+    if (x->param != y->param)
+        return compare(x->param, y->param);
+    if (x->thread != y->thread)
+        return x->thread - y->thread;
+    return compare(x->place, y->place);
+}
+
+double fl_weight(fl_weighing how, double samples, double all, size_t n)
+{
+    if (how == FL_WEIGH_SUM)
+        return 1;
+    if (how == FL_WEIGH_BY_SAMPLES && all > 0)
+        return samples / all;
+    return 1.0 / (double)n;
+}
+
+static double thread_weight(const fl_lockstep *l, int thread)
+{
+    return fl_weight(l->how, (double)l->posts.data[thread].samples,
+                     (double)l->samples, (size_t)l->n_came);
+}
+
+/* Notes [lo, hi) are all those of one table. */
+static fl_status merge_table(fl_lockstep *l, size_t lo, size_t hi)
+{
+    const rows_note *first = &l->rows.data[lo];
+    fl_ps_push_item item = { .table = first->table };
+
+    l->pieces.len = 0;
+    for (size_t i = lo; i < hi; i++) {
+        fl_piece piece = l->rows.data[i].piece;
+
+        piece.scale *= thread_weight(l, l->rows.data[i].thread);
+        fl_vec_push(&l->pieces, piece);
+    }
+    FL_TRY(fl_merge_rows(&l->mergers[item.table], l->pieces.data, hi - lo,
+                         first->dim, &item.args));
+    item.args.lr = first->lr;
+    fl_vec_push(&l->items, item);
+    fl_vec_push(&l->dims, first->dim);
+    return FL_OK;
+}
+
+static fl_status merge_tables(fl_lockstep *l)
+{
+    size_t n = l->rows.len, hi;
+
+    l->items.len = l->dims.len = 0;
+    if (n)
+        qsort(l->rows.data, n, sizeof(*l->rows.data), by_rows);
+    for (size_t lo = 0; lo < n; lo = hi) {
+        for (hi = lo + 1; hi < n; hi++)
+            if (l->rows.data[hi].table != l->rows.data[lo].table)
+                break;
+        FL_TRY(merge_table(l, lo, hi));
+    }
+    return FL_OK;
+}
+
+/* A gradient that is the only one is sent from where it is. */
+static fl_status merge_param(fl_lockstep *l, size_t lo, size_t hi)
+{
+    size_t number = l->dense.data[lo].param;
+    const fl_dist_param *p = param_at(l, number);
+    /* The client reads what it is given to send. */
+    float *to = (float *)(uintptr_t)l->dense.data[lo].data;
+
+    if (l->n_came > 1 || hi - lo > 1) {
+        FL_TRY(make_room(l, &l->sums));
+        to = l->sums + l->starts[number];
+        l->from.len = l->scales.len = 0;
+        for (size_t i = lo; i < hi; i++) {
+            fl_vec_push(&l->from, l->dense.data[i].data);
+            fl_vec_push(&l->scales, thread_weight(l, l->dense.data[i].thread));
+        }
+        fl_merge_dense(to, l->from.data, l->scales.data, hi - lo, p->n);
+    }
+    fl_cluster_blocks_add(&l->grads, l->cluster, p, to);
+    return FL_OK;
+}
+
+static fl_status merge_params(fl_lockstep *l)
+{
+    size_t n = l->dense.len, hi;
+
+    fl_cluster_blocks_clear(&l->grads);
+    if (n)
+        qsort(l->dense.data, n, sizeof(*l->dense.data), by_param);
+    for (size_t lo = 0; lo < n; lo = hi) {
+        for (hi = lo + 1; hi < n; hi++)
+            if (l->dense.data[hi].param != l->dense.data[lo].param)
+                break;
+        FL_TRY(merge_param(l, lo, hi));
+    }
+    return FL_OK;
+}
+
+static fl_status merge(fl_lockstep *l, fl_merged *out)
+{
+    FL_TRY(make_values(l));
+    FL_TRY(merge_tables(l));
+    FL_TRY(merge_params(l));
+    *out = (fl_merged){ .items = l->items.data,
+                        .dims = l->dims.data,
+                        .n_items = l->items.len,
+                        .grads = &l->grads,
+                        .samples = l->samples };
+    return FL_OK;
+}
+
+/* By whoever has set is_busy. */
+static void merge_and_exchange(fl_lockstep *l)
+{
+    fl_merged merged;
+    fl_status st = merge(l, &merged);
+
+    if (st)
+        fl_lockstep_end(l, st);
+    else
+        l->way->exchange(l->mode, &merged);
+}
+
+/* --- the end of an exchange --------------------------------------------- */
+
+/* The parts of a push are one gradient. */
+static uint64_t count_gradients(const fl_lockstep *l)
+{
+    uint64_t n = l->dense.len;
+
+    for (size_t i = 0; i < l->rows.len; i++)
+        n += l->rows.data[i].part == 0;
+    return n;
+}
+
+static void take_calls(fl_lockstep *l, call_list *calls)
+{
+    fl_cluster_counts *counts = fl_cluster_counts_of(l->cluster);
+    uint64_t now = fl_now_ns();
+
+    for (size_t i = 0; i < l->posts.len; i++) {
+        post *p = &l->posts.data[i];
+
+        if (!p->call)
+            continue;
+        fl_vec_push(calls, p->call);
+        p->call = NULL;
+        p->is_fresh = true;
+        atomic_fetch_add(&counts->wait_ns, now - p->since_ns);
+    }
+}
+
+/* With the last answer others may free the backend: from here on it is not
+   looked at. */
+static void answer_all(call_list *calls, const fl_err *err)
+{
+    for (size_t i = 0; i < calls->len; i++)
+        fl_comm_finish(&calls->data[i]->answer,
+                       err->status ? fl_err_restore(err) : FL_OK);
+    fl_vec_release(calls);
+}
+
+void fl_lockstep_end(fl_lockstep *l, fl_status st)
+{
+    call_list calls = { 0 };
+    fl_err err;
+
+    fl_lock(&l->mu);
+    if (st) {
+        fl_err_save(&l->err, st);
+    } else {
+        l->round++;
+        atomic_fetch_add(&fl_cluster_counts_of(l->cluster)->applied,
+                         count_gradients(l));
+    }
+    err = l->err;
+    take_calls(l, &calls);
+    l->rows.len = l->dense.len = 0;
+    l->samples = 0;
+    l->n_came = 0;
+    l->is_busy = false;
+    fl_unlock(&l->mu);
+    answer_all(&calls, &err);
+}
+
+/* --- handing over ------------------------------------------------------- */
+
+/* Under mu, as all that follows. */
+static post *post_of(fl_lockstep *l, int thread)
+{
+    FL_ASSERT(thread >= 0);
+    while (l->posts.len <= (size_t)thread)
+        fl_vec_push(&l->posts, (post){ 0 });
+    return &l->posts.data[thread];
+}
+
+static fl_status check_open(fl_lockstep *l, int thread)
+{
+    if (l->err.status)
+        return fl_err_restore(&l->err);
+    if (l->is_busy || post_of(l, thread)->call)
+        FL_FAIL(FL_ERR_INVAL,
+                "mode %s: thread %d hands over gradients while it waits for "
+                "those of its last batch; runs that train at the same time "
+                "must be threads of one run",
+                l->way->name, thread);
+    return FL_OK;
+}
+
+static void count_made(fl_lockstep *l)
+{
+    atomic_fetch_add(&fl_cluster_counts_of(l->cluster)->made, 1);
+}
+
+static fl_status note_rows(fl_lockstep *l, const fl_comm_request *r, int table)
+{
+    rows_note note = {
+        .table = table,
+        .thread = r->seat.thread,
+        .part = r->seat.part,
+        .place = l->rows.len,
+        .dim = r->dim,
+        .lr = r->lr,
+        .piece = { .keys = r->keys,
+                   .rows = r->rows,
+                   .shows = r->shows,
+                   .clicks = r->clicks,
+                   .counts = r->counts,
+                   .n = r->n,
+                   .scale = r->seat.scale },
+    };
+
+    FL_TRY(check_open(l, note.thread));
+    fl_vec_push(&l->rows, note);
+    if (note.part == 0)
+        count_made(l);
+    return FL_OK;
+}
+
+static fl_status port_push(fl_comm *c, fl_comm_request *r)
+{
+    fl_lockstep *l = (fl_lockstep *)c;
+    fl_status st;
+    int table;
+
+    FL_TRY(fl_cluster_table(l->cluster, r->table, r->dim, &table));
+    fl_lock(&l->mu);
+    st = note_rows(l, r, table);
+    fl_unlock(&l->mu);
+    return st;
+}
+
+static fl_status note_dense(fl_lockstep *l, const fl_comm_call *r,
+                            const fl_comm_values *v)
+{
+    dense_note note = { .thread = r->seat.thread,
+                        .place = l->dense.len,
+                        .data = v->data };
+    const fl_dist_param *p;
+
+    FL_TRY(fl_cluster_param(l->cluster, v->param, v->n, &p));
+    note.param = (size_t)(p - param_at(l, 0));
+    fl_vec_push(&l->dense, note);
+    count_made(l);
+    return FL_OK;
+}
+
+static fl_status port_send(fl_comm *c, fl_comm_call *r)
+{
+    fl_lockstep *l = (fl_lockstep *)c;
+    fl_status st;
+
+    fl_lock(&l->mu);
+    st = check_open(l, r->seat.thread);
+    for (size_t i = 0; !st && i < r->n; i++)
+        st = note_dense(l, r, &r->values[i]);
+    fl_unlock(&l->mu);
+    return st;
+}
+
+/* --- meeting ------------------------------------------------------------ */
+
+/* Whether all who train have come; then it is the caller's to merge. */
+static bool begin_if_all_came(fl_lockstep *l)
+{
+    if (l->is_busy || !l->n_came || l->n_came < l->n_entered)
+        return false;
+    l->is_busy = true;
+    return true;
+}
+
+static fl_status come(fl_lockstep *l, fl_comm_call *r, bool *is_last)
+{
+    post *p;
+
+    FL_TRY(check_open(l, r->seat.thread));
+    p = post_of(l, r->seat.thread);
+    p->call = r;
+    p->since_ns = fl_now_ns();
+    p->samples = r->samples;
+    l->samples += r->samples;
+    l->n_came++;
+    *is_last = begin_if_all_came(l);
+    return FL_OK;
+}
+
+static fl_status port_meet(fl_comm *c, fl_comm_call *r)
+{
+    fl_lockstep *l = (fl_lockstep *)c;
+    bool is_last = false;
+    fl_status st;
+
+    fl_lock(&l->mu);
+    st = come(l, r, &is_last);
+    fl_unlock(&l->mu);
+    if (st)
+        return st;
+    if (is_last)
+        merge_and_exchange(l);
+    return FL_PENDING;
+}
+
+static void port_enter(fl_comm *c, int n_threads)
+{
+    fl_lockstep *l = (fl_lockstep *)c;
+
+    fl_lock(&l->mu);
+    l->n_entered = n_threads;
+    fl_unlock(&l->mu);
+}
+
+/* What a thread handed over and did not bring to a meeting goes with it. */
+static void drop_notes(fl_lockstep *l, int thread)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < l->rows.len; i++)
+        if (l->rows.data[i].thread != thread)
+            l->rows.data[n++] = l->rows.data[i];
+    l->rows.len = n;
+    n = 0;
+    for (size_t i = 0; i < l->dense.len; i++)
+        if (l->dense.data[i].thread != thread)
+            l->dense.data[n++] = l->dense.data[i];
+    l->dense.len = n;
+}
+
+static void port_leave(fl_comm *c, int thread)
+{
+    fl_lockstep *l = (fl_lockstep *)c;
+    bool is_last = false;
+
+    fl_lock(&l->mu);
+    if (l->n_entered)
+        l->n_entered--;
+    post_of(l, thread)->is_fresh = false;
+    if (!l->is_busy) {
+        drop_notes(l, thread);
+        is_last = begin_if_all_came(l);
+    }
+    fl_unlock(&l->mu);
+    if (is_last)
+        merge_and_exchange(l);
+}
+
+static uint64_t port_step(fl_comm *c)
+{
+    fl_lockstep *l = (fl_lockstep *)c;
+
+    fl_lock(&l->mu);
+    if (!l->n_entered && !l->is_busy)
+        l->rows.len = l->dense.len = 0;
+    fl_unlock(&l->mu);
+    return l->way->step(l->mode);
+}
+
+/* --- fresh values ------------------------------------------------------- */
+
+static fl_status show_values(fl_lockstep *l, const fl_comm_call *r)
+{
+    const fl_dist_param *p;
+
+    for (size_t i = 0; i < r->n; i++) {
+        const fl_comm_values *v = &r->values[i];
+        size_t number;
+
+        FL_TRY(fl_cluster_param(l->cluster, v->param, v->n, &p));
+        number = (size_t)(p - param_at(l, 0));
+        if (l->shown[number] == l->round)
+            continue;
+        memcpy(v->data, l->values + l->starts[number], v->n * sizeof(float));
+        l->shown[number] = l->round;
+    }
+    return FL_OK;
+}
+
+/* A thread that has not met just now (a startup program's) wants what the
+   servers have. */
+static fl_status port_recv(fl_comm *c, fl_comm_call *r)
+{
+    fl_lockstep *l = (fl_lockstep *)c;
+    fl_status st = FL_OK;
+    bool is_fresh;
+    post *p;
+
+    fl_lock(&l->mu);
+    p = post_of(l, r->seat.thread);
+    is_fresh = p->is_fresh;
+    p->is_fresh = false;
+    if (l->err.status)
+        st = fl_err_restore(&l->err);
+    else if (is_fresh)
+        st = show_values(l, r);
+    fl_unlock(&l->mu);
+    return st || is_fresh ? st : fl_cluster_recv(l->cluster, r);
+}
+
+/* --- the rest of the port ----------------------------------------------- */
+
+static fl_status port_declare(fl_comm *c, const char *table,
+                              const char *settings, uint64_t seed)
+{
+    return fl_cluster_declare(((fl_lockstep *)c)->cluster, table, settings,
+                              seed);
+}
+
+static fl_status port_pull(fl_comm *c, fl_comm_request *r)
+{
+    return fl_cluster_pull(((fl_lockstep *)c)->cluster, r);
+}
+
+static fl_status port_serve(fl_comm *c, const char *endpoint)
+{
+    return fl_cluster_serve(((fl_lockstep *)c)->cluster, endpoint);
+}
+
+/* All that was handed over has been applied, as nobody waits any more. A
+   trainer that has failed does not leave as if it were done: its end is for the
+   others to hear of. */
+static fl_status port_stop(fl_comm *c)
+{
+    fl_lockstep *l = (fl_lockstep *)c;
+    fl_err err;
+
+    fl_lock(&l->mu);
+    err = l->err;
+    fl_unlock(&l->mu);
+    return err.status ? fl_err_restore(&err) : fl_cluster_leave(l->cluster);
+}
+
+/* Requests under way end with the cluster, and their ends still find the mode
+   and this. */
+static void port_free(fl_comm *c)
+{
+    fl_lockstep *l = (fl_lockstep *)c;
+    size_t bytes = dense_bytes(l), tables = n_tables(l);
+
+    fl_cluster_free(l->cluster);
+    l->way->free(l->mode);
+    for (size_t i = 0; i < tables; i++)
+        fl_merger_release(&l->mergers[i]);
+    fl_free(l->mergers);
+    fl_free(l->starts);
+    fl_free(l->shown);
+    fl_data_free(l->values, bytes);
+    fl_data_free(l->sums, bytes);
+    fl_cluster_blocks_release(&l->params);
+    fl_cluster_blocks_release(&l->grads);
+    fl_vec_release(&l->posts);
+    fl_vec_release(&l->rows);
+    fl_vec_release(&l->dense);
+    fl_vec_release(&l->pieces);
+    fl_vec_release(&l->items);
+    fl_vec_release(&l->dims);
+    fl_vec_release(&l->from);
+    fl_vec_release(&l->scales);
+    fl_mutex_release(&l->mu);
+    fl_free(l);
+}
+
+fl_lockstep *fl_lockstep_new(fl_cluster *cluster, const fl_lockstep_way *way,
+                             void *mode, fl_weighing how)
+{
+    fl_lockstep *l = fl_alloc(sizeof(*l));
+
+    l->port = (fl_comm){ .name = way->name,
+                         .keeps_time = true,
+                         .declare = port_declare,
+                         .pull = port_pull,
+                         .push = port_push,
+                         .send = port_send,
+                         .recv = port_recv,
+                         .meet = port_meet,
+                         .serve = port_serve,
+                         .step = port_step,
+                         .enter = port_enter,
+                         .leave = port_leave,
+                         .stop = port_stop,
+                         .free = port_free };
+    l->cluster = cluster;
+    l->way = way;
+    l->mode = mode;
+    l->how = how;
+    fl_mutex_init(&l->mu);
+    l->mergers = fl_alloc((n_tables(l) + 1) * sizeof(*l->mergers));
+    l->shown = fl_alloc((n_params(l) + 1) * sizeof(*l->shown));
+    l->starts = fl_alloc((n_params(l) + 1) * sizeof(*l->starts));
+    for (size_t i = 0; i < n_params(l); i++)
+        l->starts[i + 1] = l->starts[i] + (size_t)param_at(l, i)->n;
+    return l;
+}
+
+fl_comm *fl_lockstep_port(fl_lockstep *l)
+{
+    return &l->port;
+}
+
+const fl_cluster_blocks *fl_lockstep_params(const fl_lockstep *l)
+{
+    return &l->params;
+}

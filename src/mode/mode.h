@@ -1,0 +1,28 @@
+/* mode.h - how a job trains: the passes that distribute a program, and the
+ * backend that its operators talk to. A mode is a const descriptor in its own
+ * file plus one row in modes.def. */
+#ifndef FL_MODE_MODE_H
+#define FL_MODE_MODE_H
+
+#include "mode/cluster.h"
+
+typedef struct fl_mode fl_mode;
+
+struct fl_mode {
+    const char *name, *doc;
+    const char *passes; /* names of pass/passes.def, apart by spaces */
+    bool adds_deltas;   /* see fl_dist_config */
+    /* Refuses programs that the mode cannot train, with the reason; looks at
+       the user's programs before the passes. May be NULL. */
+    fl_status (*check)(const fl_conf *conf, const fl_program *main,
+                       const fl_program *startup);
+    /* The backend of a trainer, which takes the cluster. */
+    fl_comm *(*open)(fl_cluster *cluster);
+    const struct fl_mode_def *own; /* a user's, instead of open; else NULL */
+};
+
+const fl_mode *fl_mode_find(const char *name); /* NULL when there is none */
+size_t fl_mode_count(void);
+const fl_mode *fl_mode_at(size_t i);
+
+#endif

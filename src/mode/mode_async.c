@@ -1,0 +1,658 @@
+/* mode_async.c - nobody waits for anybody.
+ *
+ *     training threads        push, send: a copy into the queue of its variable
+ *         |                   (a table, or a dense parameter)
+ *     threads of the queues   several gradients of a variable become one, and
+ *         |                   are sent; the answer comes in the client's loop
+ *     servers                 apply on arrival
+ *         |
+ *     thread that receives    dense parameters, into the scope, while training
+ *                             goes on; rows are pulled by the programs
+ *
+ * Threads never wait for the network: what is under way ends in the client's
+ * loop. So they end at once when training is given up, then the cluster ends
+ * what is under way, and then nothing points here any more.
+ *
+ * Lock order: the queues', then a stock's or a scheduler's. The receiver's lock
+ * is held alone.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "mode/gradients.h"
+#include "mode/mode.h"
+
+#define NAP_NS UINT64_C(10000000)
+
+typedef struct async_comm async_comm;
+
+/* Its stock is for any thread. The rest is for who works on its queue, handed
+   on from a thread of the queues to the loop and back. */
+typedef struct variable {
+    async_comm *owner;
+    fl_stock stock;
+    const fl_dist_param *param; /* NULL for a table */
+    const fl_dist_table *table; /* NULL for a parameter */
+    fl_queue_entry *taken;      /* what is under way */
+    size_t n_taken;
+    fl_merger merger;
+    FL_VEC(fl_piece) pieces;
+    FL_VEC(const float *) from;
+    FL_VEC(double) scales;
+    fl_cluster_blocks blocks;
+} variable;
+
+/* Pulls all dense parameters into memory of its own, from where they are copied
+   when all are there. */
+typedef struct receiver {
+    float *values; /* of the request while one is under way */
+    size_t n_values;
+    fl_cluster_blocks blocks;
+    uint64_t n_before; /* a pull follows so many merged gradients */
+    fl_mutex mu;
+    fl_cond cond;
+    uint64_t n_sent;                           /* guarded by mu */
+    bool is_under_way, has_arrived, is_ending; /* guarded by mu */
+    fl_thread *thread;                         /* guarded by mu */
+} receiver;
+
+struct async_comm {
+    fl_comm port;
+    fl_cluster *cluster;
+    fl_cluster_counts *counts;
+    const fl_dist *dist;
+    bool is_sum, has_receiver;
+    variable *variables; /* tables, then parameters */
+    size_t n_variables;
+    fl_queues *queues;
+    receiver receiver;
+    atomic_bool is_connected;
+    fl_mutex stopping; /* one at a time */
+};
+
+/* --- parameters into the scope -------------------------------------------- */
+
+/* Training threads read these numbers meanwhile. The destination is volatile
+   lest the loop becomes a memcpy, which ThreadSanitizer looks into. */
+FL_RACY
+static void overwrite(volatile float *to, const float *from, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        to[i] = from[i];
+}
+
+/* A parameter that the scope does not have is read by nobody here. */
+static fl_status store_param(async_comm *a, const fl_dist_param *p,
+                             const float *values)
+{
+    fl_tensor t;
+
+    if (!fl_scope_find(fl_cluster_scope(a->cluster), p->name, &t))
+        return FL_OK;
+    if (t.dtype != FL_DTYPE_F32 || (uint64_t)fl_shape_numel(&t.shape) != p->n)
+        FL_FAIL(FL_ERR_INVAL,
+                "parameter %s: the job has %" PRIu64
+                " numbers of type f32, and here it has another size or type; "
+                "run the trainer's startup program",
+                p->name, p->n);
+    overwrite(t.data, values, (size_t)p->n);
+    return FL_OK;
+}
+
+static fl_status store_all(async_comm *a)
+{
+    const float *at = a->receiver.values;
+
+    for (size_t i = 0; i < a->dist->params.len; i++) {
+        const fl_dist_param *p = &a->dist->params.data[i];
+
+        FL_TRY(store_param(a, p, at));
+        at += p->n;
+    }
+    return FL_OK;
+}
+
+/* --- the receiver --------------------------------------------------------- */
+
+static fl_status begin_pull_all(async_comm *a, fl_client_done done, void *arg)
+{
+    const fl_cluster_blocks *b = &a->receiver.blocks;
+
+    return fl_client_pull_blocks(fl_cluster_client(a->cluster), b->blocks.data,
+                                 b->data.data, b->blocks.len, done, arg);
+}
+
+/* In the loop. Whoever waits may free the backend from the unlock on. */
+static void on_received(void *arg, fl_status st)
+{
+    async_comm *a = arg;
+    receiver *r = &a->receiver;
+
+    if (st)
+        fl_queues_fail(a->queues, fl_err_ctx(st, "pulling parameters"));
+    fl_lock(&r->mu);
+    r->is_under_way = false;
+    r->has_arrived = !st;
+    fl_cond_wake_all(&r->cond);
+    fl_unlock(&r->mu);
+}
+
+static bool is_due(const receiver *r)
+{
+    return !r->is_under_way && r->n_sent >= r->n_before;
+}
+
+static void receive(async_comm *a)
+{
+    fl_status st = begin_pull_all(a, on_received, a);
+
+    if (st)
+        on_received(a, st);
+}
+
+static void store_received(async_comm *a)
+{
+    fl_status st = store_all(a);
+
+    if (st)
+        fl_queues_fail(a->queues, st);
+}
+
+static void receive_loop(void *arg)
+{
+    async_comm *a = arg;
+    receiver *r = &a->receiver;
+
+    fl_lock(&r->mu);
+    while (!r->is_ending) {
+        if (r->has_arrived) {
+            r->has_arrived = false;
+            fl_unlock(&r->mu);
+            store_received(a);
+            fl_lock(&r->mu);
+        } else if (is_due(r)) {
+            r->n_sent = 0;
+            r->is_under_way = true;
+            fl_unlock(&r->mu);
+            receive(a);
+            fl_lock(&r->mu);
+        } else {
+            fl_cond_wait(&r->cond, &r->mu);
+        }
+    }
+    fl_unlock(&r->mu);
+}
+
+/* A merged gradient of a parameter was applied. */
+static void note_sent(receiver *r)
+{
+    fl_lock(&r->mu);
+    r->n_sent++;
+    if (is_due(r))
+        fl_cond_wake_all(&r->cond);
+    fl_unlock(&r->mu);
+}
+
+/* Memory for all parameters, made by the first that needs it. Under mu, or when
+   the thread has ended. */
+static fl_status prepare_receiver(async_comm *a)
+{
+    receiver *r = &a->receiver;
+    float *at;
+
+    if (r->values || !r->n_values)
+        return FL_OK;
+    r->values = fl_try_alloc(r->n_values * sizeof(float));
+    if (!r->values)
+        FL_FAIL(FL_ERR_NOMEM,
+                "no memory to receive dense parameters of %zu numbers",
+                r->n_values);
+    at = r->values;
+    for (size_t i = 0; i < a->dist->params.len; i++) {
+        const fl_dist_param *p = &a->dist->params.data[i];
+
+        fl_cluster_blocks_add(&r->blocks, a->cluster, p, at);
+        at += p->n;
+    }
+    return FL_OK;
+}
+
+static fl_status start_receiver(async_comm *a)
+{
+    receiver *r = &a->receiver;
+    fl_status st = FL_OK;
+
+    if (!a->has_receiver)
+        return FL_OK;
+    fl_lock(&r->mu);
+    if (!r->thread && !r->is_ending) {
+        st = prepare_receiver(a);
+        if (!st)
+            st = fl_thread_start(&r->thread, "recv", receive_loop, a);
+    }
+    fl_unlock(&r->mu);
+    return st;
+}
+
+static void end_receiver(receiver *r)
+{
+    fl_thread *thread;
+
+    fl_lock(&r->mu);
+    r->is_ending = true;
+    thread = r->thread;
+    r->thread = NULL;
+    fl_cond_wake_all(&r->cond);
+    fl_unlock(&r->mu);
+    fl_thread_join(thread);
+}
+
+/* The client ends what is under way. */
+static void settle_receiver(receiver *r)
+{
+    fl_lock(&r->mu);
+    while (r->is_under_way)
+        fl_cond_wait(&r->cond, &r->mu);
+    fl_unlock(&r->mu);
+}
+
+/* What the servers have in the end. Nothing else is under way. */
+static fl_status receive_last(async_comm *a)
+{
+    fl_cluster_wait w;
+    fl_status st;
+
+    if (!a->dist->params.len || !atomic_load(&a->is_connected))
+        return FL_OK;
+    FL_TRY(prepare_receiver(a));
+    fl_cluster_wait_init(&w);
+    fl_cluster_wait_begin(&w);
+    st = begin_pull_all(a, fl_cluster_wait_done, &w);
+    if (!st)
+        st = fl_cluster_wait_for(&w);
+    fl_cluster_wait_release(&w);
+    return st ? st : store_all(a);
+}
+
+/* --- sending -------------------------------------------------------------- */
+
+static const char *kind_of(const variable *v)
+{
+    return v->table ? "table" : "parameter";
+}
+
+static const char *name_of(const variable *v)
+{
+    return v->table ? v->table->name : v->param->name;
+}
+
+/* What was taken is over, for better or worse. */
+static void finish(variable *v, fl_status st)
+{
+    async_comm *a = v->owner;
+
+    fl_gradients_give_back(&v->stock, v->taken);
+    v->taken = NULL;
+    fl_queues_done(a->queues, (size_t)(v - a->variables),
+                   fl_err_ctx(st, "%s %s", kind_of(v), name_of(v)));
+}
+
+/* The values lie where the gradient was. */
+static void on_pulled(void *arg, fl_status st)
+{
+    variable *v = arg;
+
+    if (!st)
+        st = store_param(v->owner, v->param, ((fl_gradient *)v->taken)->data);
+    finish(v, st);
+}
+
+/* Fresh values of a parameter whose gradient was applied. */
+static void pull_param(variable *v)
+{
+    fl_status st = fl_client_pull_blocks(
+        fl_cluster_client(v->owner->cluster), v->blocks.blocks.data,
+        v->blocks.data.data, v->blocks.blocks.len, on_pulled, v);
+
+    if (st)
+        finish(v, st);
+}
+
+static void on_sent(void *arg, fl_status st)
+{
+    variable *v = arg;
+    async_comm *a = v->owner;
+
+    if (!st)
+        atomic_fetch_add(&a->counts->applied, v->n_taken);
+    if (st || v->table) {
+        finish(v, st);
+        return;
+    }
+    if (!a->has_receiver) {
+        pull_param(v);
+        return;
+    }
+    note_sent(&a->receiver);
+    finish(v, FL_OK);
+}
+
+/* How much one of the gradients that were taken counts. */
+static double weight(const variable *v)
+{
+    return v->owner->is_sum ? 1 : 1 / (double)v->n_taken;
+}
+
+static fl_status send_rows(variable *v)
+{
+    fl_ps_push_item item = { .table = (int)(v - v->owner->variables) };
+    double lr = 0;
+
+    v->pieces.len = 0;
+    for (fl_queue_entry *e = v->taken; e; e = e->next) {
+        const fl_gradient *g = (const fl_gradient *)e;
+
+        lr = g->lr;
+        for (; g; g = g->next_part) {
+            fl_vec_push(&v->pieces, g->piece);
+            v->pieces.data[v->pieces.len - 1].scale *= weight(v);
+        }
+    }
+    FL_TRY(fl_merge_rows(&v->merger, v->pieces.data, v->pieces.len,
+                         v->table->dim, &item.args));
+    item.args.lr = lr;
+    return fl_client_push(fl_cluster_client(v->owner->cluster), &item,
+                          &v->table->dim, 1, on_sent, v);
+}
+
+/* Gradients are added up where the first of them is. */
+static fl_status send_param(variable *v)
+{
+    float *sum = ((fl_gradient *)v->taken)->data;
+
+    v->from.len = v->scales.len = 0;
+    for (fl_queue_entry *e = v->taken; e; e = e->next) {
+        fl_vec_push(&v->from, ((const fl_gradient *)e)->piece.rows);
+        fl_vec_push(&v->scales, weight(v));
+    }
+    fl_merge_dense(sum, v->from.data, v->scales.data, v->n_taken,
+                   (size_t)v->param->n);
+    fl_cluster_blocks_clear(&v->blocks);
+    fl_cluster_blocks_add(&v->blocks, v->owner->cluster, v->param, sum);
+    return fl_client_send_blocks(fl_cluster_client(v->owner->cluster),
+                                 FL_TYPE_PUSH_DENSE, v->blocks.blocks.data,
+                                 (const float *const *)v->blocks.data.data,
+                                 v->blocks.blocks.len, on_sent, v);
+}
+
+/* For the queues. */
+static void work(void *arg, size_t queue, fl_queue_entry *list, size_t n)
+{
+    async_comm *a = arg;
+    variable *v = &a->variables[queue];
+    fl_status st;
+
+    v->taken = list;
+    v->n_taken = n;
+    st = v->table ? send_rows(v) : send_param(v);
+    if (st)
+        finish(v, st);
+}
+
+static void drop(void *arg, size_t queue, fl_queue_entry *list)
+{
+    async_comm *a = arg;
+
+    fl_gradients_give_back(&a->variables[queue].stock, list);
+}
+
+/* --- the port ------------------------------------------------------------- */
+
+static fl_status connect(async_comm *a)
+{
+    FL_TRY(fl_cluster_ready(a->cluster));
+    atomic_store(&a->is_connected, true);
+    return FL_OK;
+}
+
+static fl_status hand_over(variable *v, fl_gradient *g, fl_comm_answer *answer)
+{
+    async_comm *a = v->owner;
+    fl_status st;
+
+    atomic_fetch_add(&a->counts->made, 1);
+    st =
+        fl_queues_put(a->queues, (size_t)(v - a->variables), &g->entry, answer);
+    if (st && st != FL_PENDING) {
+        atomic_fetch_sub(&a->counts->made, 1);
+        fl_gradients_give_back(&v->stock, &g->entry);
+    }
+    return st;
+}
+
+static fl_status async_push(fl_comm *c, fl_comm_request *r)
+{
+    async_comm *a = (async_comm *)c;
+    fl_gradient *g;
+    variable *v;
+    int table;
+
+    FL_TRY(connect(a));
+    FL_TRY(fl_cluster_table(a->cluster, r->table, r->dim, &table));
+    v = &a->variables[table];
+    FL_TRY(fl_gradient_of_rows(&v->stock, r, &g));
+    if (r->seat.n_parts > 1)
+        g = fl_gradient_collect(&v->stock, &r->seat, g);
+    return g ? hand_over(v, g, &r->answer) : FL_OK;
+}
+
+static fl_status async_send(fl_comm *c, fl_comm_call *r)
+{
+    async_comm *a = (async_comm *)c;
+    const fl_dist_param *p;
+    fl_gradient *g;
+    variable *v;
+
+    if (r->n != 1)
+        FL_FAIL(FL_ERR_INVAL,
+                "mode async: an operator sends %zu gradients; each parameter "
+                "needs a send of its own",
+                r->n);
+    FL_TRY(connect(a));
+    FL_TRY(fl_cluster_param(a->cluster, r->values->param, r->values->n, &p));
+    FL_TRY(start_receiver(a));
+    v = &a->variables[a->dist->tables.len + (size_t)(p - a->dist->params.data)];
+    FL_TRY(fl_gradient_of_param(&v->stock, r->values, &g));
+    return hand_over(v, g, &r->answer);
+}
+
+static fl_status async_recv(fl_comm *c, fl_comm_call *r)
+{
+    async_comm *a = (async_comm *)c;
+
+    FL_TRY(connect(a));
+    return fl_cluster_recv(a->cluster, r);
+}
+
+static fl_status async_pull(fl_comm *c, fl_comm_request *r)
+{
+    return fl_cluster_pull(((async_comm *)c)->cluster, r);
+}
+
+static fl_status async_declare(fl_comm *c, const char *table,
+                               const char *settings, uint64_t seed)
+{
+    return fl_cluster_declare(((async_comm *)c)->cluster, table, settings,
+                              seed);
+}
+
+static fl_status async_serve(fl_comm *c, const char *endpoint)
+{
+    return fl_cluster_serve(((async_comm *)c)->cluster, endpoint);
+}
+
+static uint64_t async_step(fl_comm *c)
+{
+    return fl_cluster_count_step(((async_comm *)c)->cluster);
+}
+
+/* A trainer that failed leaves, too: the others do not wait for it. */
+static fl_status stop_all(async_comm *a)
+{
+    fl_status st = fl_queues_close(a->queues), left;
+    fl_err why;
+
+    end_receiver(&a->receiver);
+    settle_receiver(&a->receiver);
+    if (!st)
+        st = receive_last(a);
+    atomic_store(&a->is_connected, false);
+    fl_err_save(&why, st);
+    left = fl_cluster_leave(a->cluster);
+    return st ? fl_err_restore(&why) : left;
+}
+
+static fl_status async_stop(fl_comm *c)
+{
+    async_comm *a = (async_comm *)c;
+    fl_status st;
+
+    fl_lock(&a->stopping);
+    st = stop_all(a);
+    fl_unlock(&a->stopping);
+    return st;
+}
+
+/* --- life ----------------------------------------------------------------- */
+
+static void release_variable(variable *v)
+{
+    fl_stock_release(&v->stock);
+    fl_merger_release(&v->merger);
+    fl_vec_release(&v->pieces);
+    fl_vec_release(&v->from);
+    fl_vec_release(&v->scales);
+    fl_cluster_blocks_release(&v->blocks);
+}
+
+static void release_receiver(receiver *r)
+{
+    fl_data_free(r->values, r->n_values * sizeof(float));
+    fl_cluster_blocks_release(&r->blocks);
+    fl_cond_release(&r->cond);
+    fl_mutex_release(&r->mu);
+}
+
+static void async_free(fl_comm *c)
+{
+    async_comm *a = (async_comm *)c;
+
+    fl_queues_cancel(a->queues);
+    end_receiver(&a->receiver);
+    fl_cluster_free(a->cluster);
+    fl_queues_free(a->queues);
+    for (size_t i = 0; i < a->n_variables; i++)
+        release_variable(&a->variables[i]);
+    fl_free(a->variables);
+    release_receiver(&a->receiver);
+    fl_mutex_release(&a->stopping);
+    fl_free(a);
+}
+
+/* A setting of 0 stands for cpu_num. */
+static uint64_t or_cpu_num(const fl_conf *conf, fl_conf_int value)
+{
+    return (uint64_t)(value ? value : conf->cpu_num);
+}
+
+static void init_variables(async_comm *a)
+{
+    size_t n_tables = a->dist->tables.len;
+
+    a->n_variables = n_tables + a->dist->params.len;
+    a->variables = fl_alloc((a->n_variables + 1) * sizeof(*a->variables));
+    for (size_t i = 0; i < a->n_variables; i++) {
+        variable *v = &a->variables[i];
+
+        v->owner = a;
+        fl_stock_init(&v->stock);
+        if (i < n_tables)
+            v->table = &a->dist->tables.data[i];
+        else
+            v->param = &a->dist->params.data[i - n_tables];
+    }
+}
+
+static void init_receiver(async_comm *a, const fl_conf *conf)
+{
+    receiver *r = &a->receiver;
+
+    fl_mutex_init(&r->mu);
+    fl_cond_init(&r->cond);
+    for (size_t i = 0; i < a->dist->params.len; i++)
+        r->n_values += (size_t)a->dist->params.data[i].n;
+    r->n_before =
+        or_cpu_num(conf, conf->communicator_min_send_grad_num_before_recv) *
+        a->dist->params.len;
+}
+
+static fl_queues *make_queues(async_comm *a, const fl_conf *conf)
+{
+    fl_queues_config o = {
+        .n_queues = a->n_variables,
+        .capacity =
+            (size_t)or_cpu_num(conf, conf->communicator_send_queue_size),
+        .max_take =
+            (size_t)or_cpu_num(conf, conf->communicator_max_merge_var_num),
+        .linger_ns = (uint64_t)conf->communicator_send_wait_times * NAP_NS,
+        .n_threads = (int)conf->communicator_thread_pool_size,
+        .wait_ns = &a->counts->wait_ns,
+        .arg = a,
+        .work = work,
+        .drop = drop,
+    };
+
+    return fl_queues_new(&o);
+}
+
+static const fl_comm port = {
+    .name = "async",
+    .keeps_time = true,
+    .declare = async_declare,
+    .pull = async_pull,
+    .push = async_push,
+    .send = async_send,
+    .recv = async_recv,
+    .serve = async_serve,
+    .step = async_step,
+    .stop = async_stop,
+    .free = async_free,
+};
+
+static fl_comm *async_open(fl_cluster *cluster)
+{
+    const fl_conf *conf = fl_cluster_conf(cluster);
+    async_comm *a = fl_alloc(sizeof(*a));
+
+    a->port = port;
+    a->port.looks_ahead = conf->prefetch;
+    a->cluster = cluster;
+    a->counts = fl_cluster_counts_of(cluster);
+    a->dist = fl_cluster_dist(cluster);
+    a->is_sum = conf->communicator_is_sgd_optimizer;
+    a->has_receiver = conf->communicator_independent_recv_thread;
+    fl_mutex_init(&a->stopping);
+    init_variables(a);
+    init_receiver(a, conf);
+    a->queues = make_queues(a, conf);
+    return &a->port;
+}
+
+const fl_mode fl_mode_async = {
+    .name = "async",
+    .doc = "gradients go through queues, nobody waits",
+    .passes = "dist_sparse dist_pull dist_place dist_server dist_send "
+              "dist_startup",
+    .open = async_open,
+};

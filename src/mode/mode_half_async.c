@@ -1,0 +1,125 @@
+/* mode_half_async.c - threads of a trainer meet, trainers do not.
+ *
+ *     PUSH, PUSH_DENSE   the mean of the threads, applied when it arrives
+ *     PULL_DENSE         dense parameters, with what others did meanwhile
+ *
+ * Each once per meeting, and rows are pulled by the batches themselves.
+ */
+#include "base/alloc.h"
+#include "mode/lockstep.h"
+#include "mode/mode.h"
+#include "mode/stage.h"
+
+typedef struct half_mode {
+    fl_lockstep *core;
+    fl_cluster *cluster;
+    fl_stage stage;
+} half_mode;
+
+static void on_pulled(void *arg, fl_status st)
+{
+    half_mode *m = arg;
+
+    fl_lockstep_end(m->core, st);
+}
+
+static void on_pushed(void *arg, fl_status st)
+{
+    half_mode *m = arg;
+    const fl_cluster_blocks *p = fl_lockstep_params(m->core);
+
+    if (!st)
+        st =
+            fl_client_pull_blocks(fl_cluster_client(m->cluster), p->blocks.data,
+                                  p->data.data, p->blocks.len, on_pulled, m);
+    if (st)
+        fl_lockstep_end(m->core, st);
+}
+
+static void push_rows(half_mode *m, const fl_merged *g)
+{
+    fl_status st;
+
+    if (!g->n_items)
+        return;
+    fl_stage_add(&m->stage);
+    st = fl_client_push(fl_cluster_client(m->cluster), g->items, g->dims,
+                        g->n_items, fl_stage_done, &m->stage);
+    if (st)
+        fl_stage_done(&m->stage, st);
+}
+
+static void push_blocks(half_mode *m, const fl_merged *g)
+{
+    fl_status st;
+
+    if (!g->grads->blocks.len)
+        return;
+    fl_stage_add(&m->stage);
+    st = fl_client_send_blocks(fl_cluster_client(m->cluster),
+                               FL_TYPE_PUSH_DENSE, g->grads->blocks.data,
+                               (const float *const *)g->grads->data.data,
+                               g->grads->blocks.len, fl_stage_done, &m->stage);
+    if (st)
+        fl_stage_done(&m->stage, st);
+}
+
+static void half_exchange(void *mode, const fl_merged *g)
+{
+    half_mode *m = mode;
+    fl_status st = fl_cluster_ready(m->cluster);
+
+    if (st) {
+        fl_lockstep_end(m->core, st);
+        return;
+    }
+    fl_stage_open(&m->stage, on_pushed, m);
+    push_rows(m, g);
+    push_blocks(m, g);
+    fl_stage_done(&m->stage, FL_OK);
+}
+
+/* Steps are counted by server 0, so the way there comes first; if there is
+   none, the requests of this step say why. */
+static uint64_t half_step(void *mode)
+{
+    const half_mode *m = mode;
+
+    if (fl_cluster_ready(m->cluster))
+        return 0;
+    return fl_cluster_count_step(m->cluster);
+}
+
+static void half_free(void *mode)
+{
+    half_mode *m = mode;
+
+    fl_stage_release(&m->stage);
+    fl_free(m);
+}
+
+static fl_comm *half_open(fl_cluster *cluster)
+{
+    static const fl_lockstep_way way = { .name = "half_async",
+                                         .exchange = half_exchange,
+                                         .step = half_step,
+                                         .free = half_free };
+    half_mode *m = fl_alloc(sizeof(*m));
+    fl_comm *port;
+
+    m->cluster = cluster;
+    fl_stage_init(&m->stage);
+    m->core = fl_lockstep_new(cluster, &way, m, FL_WEIGH_EQUALLY);
+    port = fl_lockstep_port(m->core);
+    port->looks_ahead = fl_cluster_conf(cluster)->prefetch;
+    return port;
+}
+
+const fl_mode fl_mode_half_async = {
+    .name = "half_async",
+    .doc = "threads of a trainer meet after every batch, trainers do not wait "
+           "for one another: gradients are applied when they arrive",
+    .passes = "dist_sparse dist_pull dist_place dist_server dist_send "
+              "dist_recv dist_startup",
+    .open = half_open,
+};

@@ -1,0 +1,345 @@
+/* mode_own.c - modes that users define.
+ *
+ * Their functions may wait, so an operator has its answer when the call
+ * returns. What the definition leaves out is done here, with the servers.
+ */
+#include "mode/mode_own.h"
+
+#include "base/alloc.h"
+#include "kernel/vec.h"
+
+/* The passes of async: gradients are sent, nothing is waited for. */
+#define PASSES                                                                 \
+    "dist_sparse dist_pull dist_place dist_server dist_send dist_startup"
+
+struct fl_mode_job {
+    fl_comm port; /* the first member */
+    const fl_mode_def *def;
+    fl_cluster *cluster;
+    fl_ctx *ctx;
+    void *mode;
+};
+
+/* --- what a mode can ask for ---------------------------------------------- */
+
+int fl_mode_job_rank(const fl_mode_job *j)
+{
+    return fl_cluster_dist(j->cluster)->config.rank;
+}
+
+int fl_mode_job_trainers(const fl_mode_job *j)
+{
+    return fl_cluster_dist(j->cluster)->config.n_trainers;
+}
+
+fl_ctx *fl_mode_job_ctx(const fl_mode_job *j)
+{
+    return j->ctx;
+}
+
+/* Begins one request; the wait is its argument. */
+typedef struct asking {
+    fl_mode_job *job;
+    const fl_mode_rows *rows;
+    const fl_mode_values *values;
+    size_t n;
+    const float *grads; /* of the rows, scaled */
+    fl_cluster_wait wait;
+} asking;
+
+typedef fl_status (*begin_fn)(asking *a);
+
+static fl_status ask(asking *a, begin_fn begin)
+{
+    fl_status st;
+
+    FL_TRY(fl_cluster_ready(a->job->cluster));
+    fl_cluster_wait_init(&a->wait);
+    fl_cluster_wait_begin(&a->wait);
+    st = begin(a);
+    if (!st)
+        st = fl_cluster_wait_for(&a->wait);
+    fl_cluster_wait_release(&a->wait);
+    return st;
+}
+
+static fl_status begin_pull(asking *a)
+{
+    const fl_mode_rows *r = a->rows;
+    fl_ps_pull_item item = { .keys = r->keys,
+                             .n = r->n,
+                             .kind = r->create ? FL_PULL_CREATE : FL_PULL_ONLY,
+                             .out = r->rows };
+
+    FL_TRY(fl_cluster_table(a->job->cluster, r->table, r->dim, &item.table));
+    return fl_client_pull(fl_cluster_client(a->job->cluster), &item, &r->dim, 1,
+                          fl_cluster_wait_done, &a->wait);
+}
+
+fl_status fl_mode_job_pull(fl_mode_job *j, fl_mode_rows *rows)
+{
+    asking a = { .job = j, .rows = rows };
+
+    return ask(&a, begin_pull);
+}
+
+static fl_status begin_push(asking *a)
+{
+    const fl_mode_rows *r = a->rows;
+    fl_ps_push_item item = { .args = { .keys = r->keys,
+                                       .grads = a->grads,
+                                       .shows = r->shows,
+                                       .clicks = r->clicks,
+                                       .counts = r->counts,
+                                       .n = r->n,
+                                       .lr = r->lr,
+                                       .merged = true } };
+
+    FL_TRY(fl_cluster_table(a->job->cluster, r->table, r->dim, &item.table));
+    return fl_client_push(fl_cluster_client(a->job->cluster), &item, &r->dim, 1,
+                          fl_cluster_wait_done, &a->wait);
+}
+
+fl_status fl_mode_job_push(fl_mode_job *j, const fl_mode_rows *rows)
+{
+    asking a = { .job = j, .rows = rows, .grads = rows->rows };
+    size_t n = rows->n * rows->dim, bytes = (n + 1) * sizeof(float);
+    float *scaled;
+    fl_status st;
+
+    if (rows->scale == 1)
+        return ask(&a, begin_push);
+    scaled = fl_try_alloc(bytes);
+    if (!scaled)
+        FL_FAIL(FL_ERR_NOMEM, "table %s: no memory for %zu gradients",
+                rows->table, rows->n);
+    fl_vec_f32()->scale(scaled, (float)rows->scale, rows->rows, 0, n);
+    a.grads = scaled;
+    st = ask(&a, begin_push);
+    fl_data_free(scaled, bytes);
+    return st;
+}
+
+static fl_status list_blocks(const asking *a, fl_cluster_blocks *b)
+{
+    for (size_t i = 0; i < a->n; i++) {
+        const fl_mode_values *v = &a->values[i];
+        const fl_dist_param *p;
+
+        FL_TRY(fl_cluster_param(a->job->cluster, v->param, v->n, &p));
+        fl_cluster_blocks_add(b, a->job->cluster, p, v->data);
+    }
+    return FL_OK;
+}
+
+static fl_status begin_send(asking *a)
+{
+    fl_cluster_blocks b = { 0 };
+    fl_status st = list_blocks(a, &b);
+
+    if (!st)
+        st = fl_client_send_blocks(
+            fl_cluster_client(a->job->cluster), FL_TYPE_PUSH_DENSE,
+            b.blocks.data, (const float *const *)b.data.data, b.blocks.len,
+            fl_cluster_wait_done, &a->wait);
+    fl_cluster_blocks_release(&b);
+    return st;
+}
+
+fl_status fl_mode_job_send(fl_mode_job *j, const fl_mode_values *v)
+{
+    asking a = { .job = j, .values = v, .n = 1 };
+
+    return ask(&a, begin_send);
+}
+
+static fl_status begin_recv(asking *a)
+{
+    fl_cluster_blocks b = { 0 };
+    fl_status st = list_blocks(a, &b);
+
+    if (!st)
+        st = fl_client_pull_blocks(fl_cluster_client(a->job->cluster),
+                                   b.blocks.data, b.data.data, b.blocks.len,
+                                   fl_cluster_wait_done, &a->wait);
+    fl_cluster_blocks_release(&b);
+    return st;
+}
+
+fl_status fl_mode_job_recv(fl_mode_job *j, const fl_mode_values *v, size_t n)
+{
+    asking a = { .job = j, .values = v, .n = n };
+
+    return ask(&a, begin_recv);
+}
+
+fl_status fl_mode_job_recv_all(fl_mode_job *j)
+{
+    const fl_dist *d = fl_cluster_dist(j->cluster);
+    FL_VEC(fl_mode_values) all = { 0 };
+    fl_status st;
+
+    for (size_t i = 0; i < d->params.len; i++) {
+        const fl_dist_param *p = &d->params.data[i];
+        fl_tensor t;
+
+        if (fl_scope_find(fl_cluster_scope(j->cluster), p->name, &t))
+            fl_vec_push(&all, ((fl_mode_values){ p->name, t.data, p->n }));
+    }
+    st = fl_mode_job_recv(j, all.data, all.len);
+    fl_vec_release(&all);
+    return st;
+}
+
+fl_status fl_mode_job_barrier(fl_mode_job *j, const char *name,
+                              uint64_t generation)
+{
+    return fl_cluster_barrier(j->cluster, name, generation);
+}
+
+/* --- the port --------------------------------------------------------------
+ */
+
+static fl_mode_rows rows_of(const fl_comm_request *r)
+{
+    return (fl_mode_rows){ .table = r->table,
+                           .keys = r->keys,
+                           .n = r->n,
+                           .dim = r->dim,
+                           .rows = r->rows,
+                           .create = r->create,
+                           .lr = r->lr,
+                           .counts = r->counts,
+                           .shows = r->shows,
+                           .clicks = r->clicks,
+                           .scale = r->seat.scale };
+}
+
+static fl_status own_declare(fl_comm *c, const char *table,
+                             const char *settings, uint64_t seed)
+{
+    return fl_cluster_declare(((fl_mode_job *)c)->cluster, table, settings,
+                              seed);
+}
+
+static fl_status own_pull(fl_comm *c, fl_comm_request *r)
+{
+    fl_mode_job *j = (fl_mode_job *)c;
+    fl_mode_rows rows = rows_of(r);
+
+    return j->def->pull ? j->def->pull(j->mode, &rows)
+                        : fl_mode_job_pull(j, &rows);
+}
+
+static fl_status own_push(fl_comm *c, fl_comm_request *r)
+{
+    fl_mode_job *j = (fl_mode_job *)c;
+    fl_cluster_counts *counts = fl_cluster_counts_of(j->cluster);
+    fl_mode_rows rows = rows_of(r);
+
+    atomic_fetch_add(&counts->made, r->seat.part == 0);
+    FL_TRY(j->def->push ? j->def->push(j->mode, &rows)
+                        : fl_mode_job_push(j, &rows));
+    atomic_fetch_add(&counts->applied, r->seat.part == 0);
+    return FL_OK;
+}
+
+static fl_status own_send(fl_comm *c, fl_comm_call *r)
+{
+    fl_mode_job *j = (fl_mode_job *)c;
+    fl_cluster_counts *counts = fl_cluster_counts_of(j->cluster);
+
+    for (size_t i = 0; i < r->n; i++) {
+        fl_mode_values v = { r->values[i].param, r->values[i].data,
+                             r->values[i].n };
+
+        atomic_fetch_add(&counts->made, 1);
+        FL_TRY(j->def->send ? j->def->send(j->mode, &v)
+                            : fl_mode_job_send(j, &v));
+        atomic_fetch_add(&counts->applied, 1);
+    }
+    return FL_OK;
+}
+
+/* The startup program's comes before any state of the mode is of use. */
+static fl_status own_recv(fl_comm *c, fl_comm_call *r)
+{
+    fl_mode_job *j = (fl_mode_job *)c;
+    FL_VEC(fl_mode_values) all = { 0 };
+    fl_status st;
+
+    for (size_t i = 0; i < r->n; i++)
+        fl_vec_push(&all,
+                    ((fl_mode_values){ r->values[i].param, r->values[i].data,
+                                       r->values[i].n }));
+    st = j->def->recv ? j->def->recv(j->mode, all.data, all.len)
+                      : fl_mode_job_recv(j, all.data, all.len);
+    fl_vec_release(&all);
+    return st;
+}
+
+static fl_status own_meet(fl_comm *c, fl_comm_call *r)
+{
+    fl_mode_job *j = (fl_mode_job *)c;
+
+    return j->def->meet ? j->def->meet(j->mode, r->samples) : FL_OK;
+}
+
+static uint64_t own_step(fl_comm *c)
+{
+    return fl_cluster_count_step(((fl_mode_job *)c)->cluster);
+}
+
+static fl_status own_stop(fl_comm *c)
+{
+    fl_mode_job *j = (fl_mode_job *)c;
+
+    if (j->def->stop)
+        FL_TRY(j->def->stop(j->mode));
+    return fl_cluster_leave(j->cluster);
+}
+
+static void own_free(fl_comm *c)
+{
+    fl_mode_job *j = (fl_mode_job *)c;
+
+    if (j->def->close)
+        j->def->close(j->mode);
+    fl_cluster_free(j->cluster);
+    fl_free(j);
+}
+
+fl_comm *fl_mode_own_open(const fl_mode_def *def, fl_cluster *cluster,
+                          fl_ctx *ctx)
+{
+    fl_mode_job *j = fl_alloc(sizeof(*j));
+
+    j->port = (fl_comm){ .name = def->name,
+                         .keeps_time = true,
+                         .declare = own_declare,
+                         .pull = own_pull,
+                         .push = own_push,
+                         .send = own_send,
+                         .recv = own_recv,
+                         .meet = own_meet,
+                         .step = own_step,
+                         .stop = own_stop,
+                         .free = own_free };
+    j->def = def;
+    j->cluster = cluster;
+    j->ctx = ctx;
+    j->mode = def->open ? def->open(j) : NULL;
+    return &j->port;
+}
+
+fl_mode *fl_mode_own_new(const fl_mode_def *def)
+{
+    fl_mode *m = fl_alloc(sizeof(*m));
+
+    *m = (fl_mode){ .name = def->name,
+                    .doc = def->doc,
+                    .passes = def->passes ? def->passes : PASSES,
+                    .adds_deltas = def->adds_deltas,
+                    .own = def };
+    return m;
+}

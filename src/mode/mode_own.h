@@ -1,0 +1,16 @@
+/* mode_own.h - modes that users define: the port of ir/comm.h over the
+ * functions of flotilla/mode.h. */
+#ifndef FL_MODE_OWN_H
+#define FL_MODE_OWN_H
+
+#include "flotilla/mode.h"
+#include "mode/mode.h"
+
+/* A mode made from a definition, which is borrowed. Freed with fl_free. */
+fl_mode *fl_mode_own_new(const fl_mode_def *def);
+
+/* The backend of a trainer; takes the cluster. */
+fl_comm *fl_mode_own_open(const fl_mode_def *def, fl_cluster *cluster,
+                          fl_ctx *ctx);
+
+#endif

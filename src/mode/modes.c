@@ -1,0 +1,32 @@
+/* modes.c - the only place that expands the list of modes. */
+#include <string.h>
+
+#include "mode/mode.h"
+
+#define FL_MODE(name) extern const fl_mode fl_mode_##name;
+#include "mode/modes.def"
+#undef FL_MODE
+
+static const fl_mode *const all[] = {
+#define FL_MODE(name) &fl_mode_##name,
+#include "mode/modes.def"
+#undef FL_MODE
+};
+
+size_t fl_mode_count(void)
+{
+    return FL_LEN(all);
+}
+
+const fl_mode *fl_mode_at(size_t i)
+{
+    return all[i];
+}
+
+const fl_mode *fl_mode_find(const char *name)
+{
+    for (size_t i = 0; i < FL_LEN(all); i++)
+        if (!strcmp(all[i]->name, name))
+            return all[i];
+    return NULL;
+}

@@ -1,0 +1,68 @@
+/* queues.h - bounded queues, one per variable, and the threads that empty them.
+ *
+ * What was put into a queue comes out in the same order, several entries at a
+ * time. A queue is worked on by one thread, and nothing more is taken from it
+ * before what was taken is done; meanwhile the threads serve other queues, so
+ * that a slow one delays nobody else.
+ *
+ *     put -> [ room for `capacity` | owners wait, in turn ] -> work -> done
+ *
+ * Entries are the caller's memory, linked by their first member. Any thread may
+ * put and say that something is done; the rest is for the owner.
+ */
+#ifndef FL_MODE_QUEUES_H
+#define FL_MODE_QUEUES_H
+
+#include "ir/comm.h"
+
+typedef struct fl_queues fl_queues;
+
+typedef struct fl_queue_entry {
+    struct fl_queue_entry *next;
+    fl_comm_answer *waits; /* of who put it, while there is no room */
+    uint64_t since_ns;     /* when it began to wait */
+} fl_queue_entry;
+
+typedef struct fl_queues_config {
+    size_t n_queues, capacity;
+    size_t max_take;    /* entries that are worked on as one */
+    uint64_t linger_ns; /* how long fewer of them wait for more */
+    int n_threads;
+    _Atomic uint64_t *wait_ns; /* is told how long owners waited */
+    void *arg;
+    /* A list of n entries, now the callee's. fl_queues_done follows exactly
+       once, from any thread, also before this returns. */
+    void (*work)(void *arg, size_t queue, fl_queue_entry *list, size_t n);
+    /* A list that will not be worked on. Must not call back. */
+    void (*drop)(void *arg, size_t queue, fl_queue_entry *list);
+} fl_queues_config;
+
+fl_queues *fl_queues_new(const fl_queues_config *config);
+/* After fl_queues_cancel or _close, when all that was begun is done. NULL is
+   fine. */
+void fl_queues_free(fl_queues *q);
+
+/* FL_OK when there was room, FL_PENDING when the answer comes once there is
+   some. After an error, which is the first one of any work or that the queues
+   are closed, the entry stays the caller's. The first call starts the threads.
+ */
+fl_status fl_queues_put(fl_queues *q, size_t queue, fl_queue_entry *entry,
+                        fl_comm_answer *answer);
+
+/* What was taken from that queue is done. The first error is kept: nothing more
+   is begun, what is queued is dropped, and everybody gets it. */
+void fl_queues_done(fl_queues *q, size_t queue, fl_status st);
+/* The same for an error that came from elsewhere. */
+void fl_queues_fail(fl_queues *q, fl_status st);
+
+/* Takes nothing more in, waits until everything is worked on and done, without
+   lingering, and ends the threads. Gives the first error; done twice is fine.
+ */
+FL_MUST_CHECK
+fl_status fl_queues_close(fl_queues *q);
+
+/* Drops what is queued and ends the threads, without waiting for what is under
+   way. */
+void fl_queues_cancel(fl_queues *q);
+
+#endif

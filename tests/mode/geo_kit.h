@@ -1,0 +1,393 @@
+/* geo_kit.h - jobs of mode geo: servers over real sockets, and trainers whose
+ * backend a test drives by hand, as operators would.
+ *
+ * What servers hold is written down here: a table `emb`, and a dense parameter
+ * `w` in two blocks. Nothing outlives a test: its alarm clock ends it.
+ */
+#ifndef FL_TESTS_MODE_GEO_KIT_H
+#define FL_TESTS_MODE_GEO_KIT_H
+
+#include "../ps/job_kit.h"
+
+#include "api/ps_job.h"
+#include "base/alloc.h"
+#include "mode/mode.h"
+#include "mode/mode_local.h"
+#include "ops/ops.h"
+#include "ps/options.h"
+
+#define GEO_DIM 3
+#define GEO_HALF 40
+#define GEO_FLOATS (2 * GEO_HALF)
+#define GEO_SEED 11
+#define GEO_INIT "dim=3 init=uniform(-1,1)"
+
+extern const fl_mode fl_mode_geo;
+
+/* --- servers ------------------------------------------------------------ */
+
+typedef struct town {
+    fl_ctx *ctx; /* has the settings */
+    fl_job job;
+    int n_trainers;
+    fl_server *servers[JOB_SERVERS];
+} town;
+
+static inline void town_init(town *t, int n_servers, int n_trainers,
+                             const char *settings)
+{
+    char addresses[JOB_ADDRESSES];
+
+    alarm(JOB_HANGS_S);
+    *t = (town){ .ctx = fl_ctx_new(), .n_trainers = n_trainers };
+    assert_ok(set_all(t->ctx, "server_threads=1"));
+    assert_ok(set_all(t->ctx, settings));
+    free_addresses(addresses, n_servers);
+    assert_ok(fl_job_open(&t->job, t->ctx, addresses));
+    for (int i = 0; i < n_servers; i++) {
+        fl_server_options o = fl_server_options_of(&t->ctx->conf);
+
+        o.servers = (const char *const *)t->job.servers.data;
+        o.n_servers = n_servers;
+        o.n_trainers = n_trainers;
+        o.rank = i;
+        o.ops = &fl_ops;
+        assert_ok(fl_server_new(&t->servers[i], t->job.net, NULL, &o));
+    }
+}
+
+static inline void town_close_servers(town *t)
+{
+    for (size_t i = 0; i < t->job.servers.len; i++) {
+        fl_server_free(t->servers[i]);
+        t->servers[i] = NULL;
+    }
+}
+
+/* All trainers have left, and the servers have come to a good end. */
+static inline void town_expect_over(town *t)
+{
+    for (size_t i = 0; i < t->job.servers.len; i++)
+        assert_ok(fl_server_wait(t->servers[i]));
+}
+
+static inline void town_release(town *t)
+{
+    town_close_servers(t);
+    fl_job_close(&t->job);
+    fl_ctx_free(t->ctx);
+    alarm(0);
+}
+
+/* Over all servers. */
+static inline fl_store_counts town_count(const town *t, uint16_t type)
+{
+    fl_store_counts sum = { 0 };
+
+    for (size_t i = 0; i < t->job.servers.len; i++) {
+        fl_store_counts c =
+            fl_store_count(fl_server_store(t->servers[i]), type);
+
+        sum.requests += c.requests;
+        sum.pushed_rows += c.pushed_rows;
+    }
+    return sum;
+}
+
+/* --- what the passes would have written --------------------------------- */
+
+static inline fl_program *program_of(const char *text)
+{
+    fl_program *p;
+
+    assert_ok(fl_program_parse(text, &fl_ops, &p));
+    p->seed = GEO_SEED;
+    return p;
+}
+
+static inline void add_block(fl_dist *d, const char *name, int number)
+{
+    fl_dist_block b = { .name = name,
+                        .from_row = (uint64_t)number * GEO_HALF,
+                        .n_rows = GEO_HALF,
+                        .from = (uint64_t)number * GEO_HALF,
+                        .n = GEO_HALF,
+                        .server = number % d->config.n_servers,
+                        .number = (uint32_t)number };
+
+    fl_vec_push(&d->blocks, b);
+    fl_str_addf(&d->declaration,
+                "program %s %d\n"
+                "| var %s : f32[%d] persist\n"
+                "| op fill_constant () -> (Out=%s) {shape=[%d], value=0.3}\n"
+                "|---\n"
+                "| var %s : f32[%d] persist\n"
+                "| var %s@GRAD : f32[%d] data\n"
+                "| op elementwise_add (X=%s, Y=%s@GRAD) -> (Out=%s) "
+                "@optimize\n",
+                name, GEO_HALF, name, GEO_HALF, name, GEO_HALF, name, GEO_HALF,
+                name, GEO_HALF, name, name, name);
+}
+
+/* settings NULL: no table. */
+static inline void dist_init(fl_dist *d, const town *t, int rank,
+                             const char *settings)
+{
+    fl_str startup = { 0 };
+
+    *d = (fl_dist){ .config = { .mode = "geo",
+                                .servers =
+                                    (const char *const *)t->job.servers.data,
+                                .n_servers = (int)t->job.servers.len,
+                                .n_trainers = t->n_trainers,
+                                .rank = rank,
+                                .adds_deltas = true } };
+    fl_str_addf(&d->declaration, "seed %d\n", GEO_SEED);
+    if (settings) {
+        fl_dist_table table = { "emb", GEO_INIT " optimizer=sgd", GEO_DIM };
+
+        fl_vec_push(&d->tables, table);
+        fl_str_addf(&d->declaration, "table emb %s\n", table.settings);
+        fl_str_addf(&startup,
+                    "op init_table () -> () {table=emb, settings=\"%s\"}\n",
+                    settings);
+    }
+    fl_vec_push(&d->params,
+                ((fl_dist_param){ .name = "w",
+                                  .shape = { .rank = 1, .dim = { GEO_FLOATS } },
+                                  .n = GEO_FLOATS,
+                                  .n_blocks = 2 }));
+    add_block(d, "w.block0", 0);
+    add_block(d, "w.block1", 1);
+    d->main = program_of("");
+    d->startup = program_of(fl_str_text(&startup));
+    fl_str_release(&startup);
+}
+
+static inline void dist_release(fl_dist *d)
+{
+    fl_vec_release(&d->params);
+    fl_vec_release(&d->blocks);
+    fl_vec_release(&d->tables);
+    fl_str_release(&d->declaration);
+    fl_program_free(d->main);
+    fl_program_free(d->startup);
+}
+
+/* --- trainers ----------------------------------------------------------- */
+
+typedef struct trainer {
+    fl_dist dist;
+    fl_scope scope;
+    const char *settings; /* of its table; NULL: it has none */
+    fl_cluster *cluster;  /* the backend's */
+    fl_comm *comm;
+    float w[GEO_FLOATS];
+} trainer;
+
+static inline void trainer_init(trainer *r, town *t, int rank,
+                                const char *settings)
+{
+    *r = (trainer){ .settings = settings };
+    dist_init(&r->dist, t, rank, settings);
+    fl_scope_init(&r->scope);
+    r->cluster = fl_cluster_new(&(fl_cluster_args){ .dist = &r->dist,
+                                                    .net = t->job.net,
+                                                    .conf = &t->ctx->conf,
+                                                    .scope = &r->scope });
+    r->comm = fl_mode_geo.open(r->cluster);
+}
+
+static inline void trainer_release(trainer *r)
+{
+    fl_comm_free(r->comm);
+    fl_scope_release(&r->scope);
+    dist_release(&r->dist);
+}
+
+/* The way back of a request that waits. */
+typedef struct bell {
+    fl_waker waker;
+    fl_mutex mu;
+    fl_cond cond;
+    bool has_rung;
+} bell;
+
+static inline void ring(fl_waker *w)
+{
+    bell *b = (bell *)w;
+
+    fl_lock(&b->mu);
+    b->has_rung = true;
+    fl_cond_wake_all(&b->cond);
+    fl_unlock(&b->mu);
+}
+
+static inline fl_status await(bell *b, const fl_comm_answer *a)
+{
+    fl_lock(&b->mu);
+    while (!b->has_rung)
+        fl_cond_wait(&b->cond, &b->mu);
+    fl_unlock(&b->mu);
+    return fl_comm_result(a);
+}
+
+typedef fl_status (*call_fn)(fl_comm *c, fl_comm_call *r);
+
+static inline fl_status call(trainer *r, call_fn fn, fl_comm_values *v,
+                             size_t n)
+{
+    fl_comm_call q = { .values = v, .n = n, .samples = 1 };
+    bell b = { .waker = { ring } };
+    fl_status st;
+
+    fl_mutex_init(&b.mu);
+    fl_cond_init(&b.cond);
+    fl_comm_begin(&q.answer, &b.waker);
+    st = fn(r->comm, &q);
+    if (st == FL_PENDING)
+        st = await(&b, &q.answer);
+    fl_cond_release(&b.cond);
+    fl_mutex_release(&b.mu);
+    return st;
+}
+
+/* The startup program. */
+static inline fl_status trainer_start(trainer *r)
+{
+    fl_comm_values v = { "w", r->w, GEO_FLOATS };
+
+    if (r->settings)
+        FL_TRY(r->comm->declare(r->comm, "emb", r->settings, GEO_SEED));
+    return call(r, r->comm->recv, &v, 1);
+}
+
+static inline fl_comm_request rows_request(const uint64_t *keys, size_t n,
+                                           float *rows)
+{
+    return (fl_comm_request){ .table = "emb",
+                              .keys = keys,
+                              .n = n,
+                              .dim = GEO_DIM,
+                              .rows = rows,
+                              .lr = 0.5,
+                              .seat = { .n_parts = 1, .scale = 1 } };
+}
+
+static inline fl_status push(fl_comm *c, const uint64_t *keys, size_t n,
+                             float *grads)
+{
+    fl_comm_request q = rows_request(keys, n, grads);
+
+    return c->push(c, &q);
+}
+
+static inline fl_status pull(fl_comm *c, const uint64_t *keys, size_t n,
+                             float *out)
+{
+    fl_comm_request q = rows_request(keys, n, out);
+
+    return c->pull(c, &q);
+}
+
+/* The end of a batch. */
+static inline fl_status meet(trainer *r)
+{
+    fl_comm_values v = { "w", r->w, GEO_FLOATS };
+
+    FL_TRY(call(r, r->comm->send, &v, 1));
+    return call(r, r->comm->meet, NULL, 0);
+}
+
+static inline fl_status stop(trainer *r)
+{
+    return r->comm->stop(r->comm);
+}
+
+/* --- members in threads ------------------------------------------------- */
+
+typedef struct task {
+    fl_status (*fn)(trainer *r);
+    trainer *trainer;
+    fl_err err;
+} task;
+
+static inline void run_task(void *arg)
+{
+    task *k = arg;
+
+    fl_err_save(&k->err, k->fn(k->trainer));
+}
+
+/* What waits for other trainers is done by all of them at once. */
+static inline void at_once(trainer *r, int n, fl_status (*fn)(trainer *r))
+{
+    fl_thread *threads[JOB_TRAINERS];
+    task tasks[JOB_TRAINERS];
+
+    for (int i = 0; i < n; i++) {
+        tasks[i] = (task){ .fn = fn, .trainer = &r[i] };
+        assert_ok(fl_thread_start(&threads[i], "trainer", run_task, &tasks[i]));
+    }
+    for (int i = 0; i < n; i++)
+        fl_thread_join(threads[i]);
+    for (int i = 0; i < n; i++)
+        if (tasks[i].err.status)
+            fail_msg("trainer %d: %s", i, tasks[i].err.text);
+}
+
+static inline void end_job(town *t, trainer *r, int n)
+{
+    at_once(r, n, stop);
+    town_expect_over(t);
+    for (int i = 0; i < n; i++)
+        trainer_release(&r[i]);
+    town_release(t);
+}
+
+/* --- what the servers have, also when the job is over ----------------------
+ */
+
+static inline void *room_at(void *arg, uint64_t len)
+{
+    (void)len;
+    return arg;
+}
+
+/* The values that a request asks for, which its sender knows the number of. */
+static inline void ask_store(const town *t, int server, uint16_t type,
+                             fl_pack *p, float *out)
+{
+    fl_store_reply reply = { room_at, out };
+
+    assert_ok(fl_store_request(fl_server_store(t->servers[server]), type,
+                               p->data, p->len, 0, 0, 0, &reply));
+    fl_pack_release(p);
+}
+
+static inline void server_rows(const town *t, const uint64_t *keys, size_t n,
+                               float *out)
+{
+    for (size_t i = 0; i < n; i++) {
+        fl_rows_item it = { .flags = FL_PULL_ONLY, .n = 1 };
+        fl_pack p = { 0 };
+
+        fl_rows_pack_head(&p, FL_TYPE_PULL, &it, 1);
+        fl_pack_u64(&p, keys[i]);
+        ask_store(t, fl_client_server_of((int)t->job.servers.len, keys[i]),
+                  FL_TYPE_PULL, &p, out + i * GEO_DIM);
+    }
+}
+
+static inline void server_dense(const town *t, float *out)
+{
+    for (uint32_t i = 0; i < 2; i++) {
+        fl_pack p = { 0 };
+
+        fl_blocks_pack_head(&p, FL_TYPE_PULL_DENSE, &i, 1);
+        ask_store(t, (int)(i % t->job.servers.len), FL_TYPE_PULL_DENSE, &p,
+                  out + i * GEO_HALF);
+    }
+}
+
+#endif

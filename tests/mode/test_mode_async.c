@@ -1,0 +1,723 @@
+/* test_mode_async.c - queues, merging and receiving against real servers, which
+ * are threads of this process.
+ *
+ * What the passes would make of a program is written by hand: a table emb of
+ * rows of 2, a parameter w in two blocks and a parameter b, all of them under
+ * sgd. Gradients and rates are such that every sum is exact, so that the result
+ * does not depend on who is faster.
+ */
+#include "../ps/job_kit.h"
+
+#include "wait_kit.h"
+
+#include "mode/mode.h"
+#include "ops/ops.h"
+#include "rpc/socket.h"
+
+#define N_W 4
+#define N_B 1
+#define DIM 2
+
+#define BLOCK(name, n)                                                         \
+    "program " name " " n "\n"                                                 \
+    "| var lr : f32[1] persist\n"                                              \
+    "| op fill_constant () -> (Out=lr) {shape=[1], value=0.5}\n"               \
+    "|---\n"                                                                   \
+    "| var " name " : f32[" n "] persist\n"                                    \
+    "| var " name "@GRAD : f32[" n "] data\n"                                  \
+    "| var lr : f32[1] persist\n"                                              \
+    "| op sgd (Param=" name ", Grad=" name                                     \
+    "@GRAD, LearningRate=lr) -> (ParamOut=" name ")\n"
+
+#define EMB "dim=2 init=constant(1) optimizer=sgd"
+
+/* Merges wait for more until they are full or training stops. */
+#define PATIENT "communicator_send_wait_times=100000 "
+#define QUICK "communicator_send_wait_times=0 "
+
+/* --- servers -------------------------------------------------------------- */
+
+static void start_servers(job *j, int n_servers, int n_trainers,
+                          const char *settings)
+{
+    job_init(j, n_servers, n_trainers, settings, NULL);
+    for (int i = 0; i < n_servers; i++)
+        assert_ok(fl_thread_start(&j->members[i].thread, "server", run_member,
+                                  &j->members[i]));
+}
+
+static void join_servers(job *j)
+{
+    for (int i = 0; i < j->n_servers; i++)
+        fl_thread_join(j->members[i].thread);
+}
+
+/* They end well when all trainers have left. */
+static void end_servers(job *j)
+{
+    join_servers(j);
+    for (int i = 0; i < j->n_servers; i++)
+        if (j->told[i].st)
+            fail_msg("server %d: %s", i, j->told[i].text);
+    job_release(j);
+}
+
+/* --- trainers ------------------------------------------------------------- */
+
+typedef struct trainer {
+    fl_dist dist;
+    char text[JOB_ADDRESSES]; /* addresses, apart by zeros */
+    const char *servers[JOB_SERVERS];
+    fl_conf conf;
+    fl_net *net;
+    fl_scope scope;
+    fl_cluster *cluster;
+    fl_comm *comm;
+    fl_cluster_counts *counts;
+    float *w, *b; /* in the scope */
+} trainer;
+
+static void add_block(fl_dist *d, const char *name, uint64_t from, uint64_t n)
+{
+    fl_dist_block b = {
+        .name = name,
+        .from_row = from,
+        .n_rows = n,
+        .from = from,
+        .n = n,
+        .server = fl_client_server_of_block(d->config.n_servers, name),
+        .number = (uint32_t)d->blocks.len,
+    };
+
+    fl_vec_push(&d->blocks, b);
+}
+
+static void add_param(fl_dist *d, const char *name, uint64_t n, size_t n_blocks)
+{
+    fl_dist_param p = { .name = name,
+                        .shape = { .rank = 1, .dim = { (int64_t)n } },
+                        .n = n,
+                        .first_block = d->blocks.len,
+                        .n_blocks = n_blocks };
+
+    fl_vec_push(&d->params, p);
+}
+
+static void make_dist(trainer *t, const job *j, int rank)
+{
+    fl_dist_table emb = { "emb", EMB, DIM };
+    fl_dist *d = &t->dist;
+    char *at = t->text;
+
+    memcpy(t->text, j->servers, sizeof(t->text));
+    for (int i = 0; i < j->n_servers; i++) {
+        t->servers[i] = at;
+        at += strcspn(at, ",");
+        *at++ = '\0';
+    }
+    *d = (fl_dist){ .config = { .mode = "async",
+                                .servers = t->servers,
+                                .n_servers = j->n_servers,
+                                .n_trainers = j->n_trainers,
+                                .rank = rank } };
+    d->startup = fl_program_new(&fl_ops);
+    fl_vec_push(&d->tables, emb);
+    add_param(d, "w", N_W, 2);
+    add_block(d, "w.block0", 0, 3);
+    add_block(d, "w.block1", 3, 1);
+    add_param(d, "b", N_B, 1);
+    add_block(d, "b", 0, N_B);
+    fl_str_add(&d->declaration, "table emb " EMB "\n" BLOCK("w.block0", "3")
+                                    BLOCK("w.block1", "1") BLOCK("b", "1"));
+}
+
+static void read_settings(fl_conf *conf, const char *settings)
+{
+    char word[256];
+    int len;
+
+    assert_ok(fl_conf_init(conf));
+    for (; sscanf(settings, " %255s%n", word, &len) == 1; settings += len) {
+        char *value = strchr(word, '=');
+
+        *value++ = '\0';
+        assert_ok(fl_conf_set(conf, word, value));
+    }
+}
+
+static float *reserve(fl_scope *s, const char *name, int64_t n)
+{
+    fl_tensor like = { .dtype = FL_DTYPE_F32,
+                       .shape = { .rank = 1, .dim = { n } } };
+    fl_tensor t;
+
+    assert_ok(fl_scope_reserve(s, name, &like, &t));
+    for (int64_t i = 0; i < n; i++)
+        ((float *)t.data)[i] = 100;
+    return t.data;
+}
+
+static void trainer_open(trainer *t, const job *j, int rank,
+                         const char *settings)
+{
+    *t = (trainer){ 0 };
+    make_dist(t, j, rank);
+    read_settings(&t->conf, settings);
+    assert_ok(fl_net_sockets(
+        &t->net, &(fl_socket_options){ .job = fl_hash_str(t->conf.job) }));
+    fl_scope_init(&t->scope);
+    t->w = reserve(&t->scope, "w", N_W);
+    t->b = reserve(&t->scope, "b", N_B);
+    t->cluster = fl_cluster_new(&(fl_cluster_args){ .dist = &t->dist,
+                                                    .net = t->net,
+                                                    .conf = &t->conf,
+                                                    .scope = &t->scope });
+    t->counts = fl_cluster_counts_of(t->cluster);
+    t->comm = fl_mode_find("async")->open(t->cluster);
+}
+
+static void trainer_free(trainer *t)
+{
+    fl_comm_free(t->comm);
+    fl_scope_release(&t->scope);
+    fl_net_free_sockets(t->net);
+    fl_conf_release(&t->conf);
+    fl_program_free(t->dist.startup);
+    fl_vec_release(&t->dist.tables);
+    fl_vec_release(&t->dist.params);
+    fl_vec_release(&t->dist.blocks);
+    fl_str_release(&t->dist.declaration);
+}
+
+/* --- calls of the port ---------------------------------------------------- */
+
+/* Sends a gradient of equal numbers, which is no longer there afterwards.
+   FL_PENDING where the answer had to be waited for and was good. */
+static fl_status send_to(trainer *t, const char *name, size_t n, float value)
+{
+    float grad[N_W];
+    fl_comm_values v = { name, grad, n };
+    fl_comm_call r = { .values = &v, .n = 1 };
+    fl_status first, st;
+    sleeper sl;
+
+    for (size_t i = 0; i < n; i++)
+        grad[i] = value;
+    sleeper_init(&sl);
+    fl_comm_begin(&r.answer, &sl.port);
+    first = t->comm->send(t->comm, &r);
+    st = sleeper_result(&sl, &r.answer, first);
+    sleeper_release(&sl);
+    memset(grad, 0x7f, sizeof(grad));
+    return st ? st : first;
+}
+
+static fl_status send_w(trainer *t, float value)
+{
+    return send_to(t, "w", N_W, value);
+}
+
+static fl_status send_b(trainer *t, float value)
+{
+    return send_to(t, "b", N_B, value);
+}
+
+/* Pushes the same gradient for both keys. */
+static fl_status push_rows(trainer *t, const uint64_t keys[2], float value,
+                           double lr, fl_seat seat)
+{
+    float rows[] = { value, value, value, value };
+    fl_comm_request r = { .table = "emb",
+                          .keys = keys,
+                          .n = 2,
+                          .dim = DIM,
+                          .rows = rows,
+                          .lr = lr,
+                          .seat = seat };
+    fl_status first, st;
+    sleeper sl;
+
+    sleeper_init(&sl);
+    fl_comm_begin(&r.answer, &sl.port);
+    first = t->comm->push(t->comm, &r);
+    st = sleeper_result(&sl, &r.answer, first);
+    sleeper_release(&sl);
+    memset(rows, 0x7f, sizeof(rows));
+    return st ? st : first;
+}
+
+/* Whether it had to wait is of no interest. */
+static fl_status good(fl_status st)
+{
+    return st == FL_PENDING ? FL_OK : st;
+}
+
+static float pull_row(trainer *t, uint64_t key)
+{
+    float row[DIM] = { 0 };
+    fl_comm_request r = {
+        .table = "emb", .keys = &key, .n = 1, .dim = DIM, .rows = row
+    };
+    sleeper sl;
+
+    sleeper_init(&sl);
+    fl_comm_begin(&r.answer, &sl.port);
+    assert_ok(sleeper_result(&sl, &r.answer, t->comm->pull(t->comm, &r)));
+    sleeper_release(&sl);
+    assert_true(row[0] == row[1]);
+    return row[0];
+}
+
+/* Everything that was handed over is applied, or nothing moves any more. */
+static void wait_until_applied(const trainer *t)
+{
+    uint64_t deadline = fl_now_ns() + KIT_HANGS_NS;
+
+    while (t->counts->applied < t->counts->made && fl_now_ns() < deadline)
+        sched_yield();
+    assert_true(t->counts->applied == t->counts->made);
+}
+
+static void stop_and_free(trainer *t)
+{
+    assert_ok(t->comm->stop(t->comm));
+    assert_true(t->counts->applied == t->counts->made);
+    trainer_free(t);
+}
+
+static uint64_t n_requests(const trainer *t, uint16_t type)
+{
+    const fl_client *c = fl_cluster_client(t->cluster);
+    uint64_t n = 0;
+
+    for (int i = 0; i < t->dist.config.n_servers; i++)
+        n += fl_client_requests(c, i, type);
+    return n;
+}
+
+/* Values in the scope change under the reader's feet, as in training. */
+FL_RACY
+static float look(const float *value)
+{
+    return *(const volatile float *)value;
+}
+
+static void wait_for_value(const float *at, float value)
+{
+    uint64_t deadline = fl_now_ns() + KIT_HANGS_NS;
+
+    while (look(at) != value && fl_now_ns() < deadline)
+        sched_yield();
+    assert_true(look(at) == value);
+}
+
+static const fl_seat alone = { .n_parts = 1, .scale = 1 };
+
+/* --- merging -------------------------------------------------------------- */
+
+static void merged_gradients_are_added_up(void **state)
+{
+    const uint64_t left[] = { 1, 2 }, right[] = { 2, 3 };
+    trainer t;
+    job j;
+
+    (void)state;
+    start_servers(&j, 1, 1, "");
+    trainer_open(&t, &j, 0, PATIENT "cpu_num=2");
+    for (float g = 1; g < 8; g *= 2)
+        assert_ok(good(send_w(&t, g)));
+    assert_ok(good(send_w(&t, 16)));
+    assert_ok(push_rows(&t, left, 1, 0.5, alone));
+    assert_ok(push_rows(&t, right, 4, 0.25, alone));
+    wait_until_applied(&t);
+    assert_int_equal(n_requests(&t, FL_TYPE_PUSH_DENSE), 2);
+    assert_int_equal(n_requests(&t, FL_TYPE_PUSH), 1);
+    /* The rate is that of the newest. */
+    assert_true(pull_row(&t, 1) == 1 - 1 * 0.25f);
+    assert_true(pull_row(&t, 2) == 1 - 5 * 0.25f);
+    assert_true(pull_row(&t, 3) == 1 - 4 * 0.25f);
+    assert_ok(t.comm->stop(t.comm));
+    for (int i = 0; i < N_W; i++)
+        assert_true(t.w[i] == -0.5f * 23);
+    assert_true(t.b[0] == 0);
+    stop_and_free(&t);
+    end_servers(&j);
+}
+
+static void merged_gradients_are_averaged_when_that_is_set(void **state)
+{
+    const uint64_t left[] = { 1, 2 }, right[] = { 2, 3 };
+    trainer t;
+    job j;
+
+    (void)state;
+    start_servers(&j, 2, 1, "");
+    trainer_open(&t, &j, 0,
+                 PATIENT "communicator_is_sgd_optimizer=0 "
+                         "communicator_max_merge_var_num=2 "
+                         "communicator_send_queue_size=2");
+    assert_ok(send_w(&t, 2));
+    assert_ok(send_w(&t, 6));
+    assert_ok(push_rows(&t, left, 1, 0.5, alone));
+    assert_ok(push_rows(&t, right, 4, 0.5, alone));
+    wait_until_applied(&t);
+    assert_true(pull_row(&t, 1) == 1 - 0.5f * 0.5f);
+    assert_true(pull_row(&t, 2) == 1 - 2.5f * 0.5f);
+    assert_true(pull_row(&t, 3) == 1 - 2.0f * 0.5f);
+    assert_ok(t.comm->stop(t.comm));
+    assert_true(t.w[0] == -0.5f * 4 && t.w[3] == -0.5f * 4);
+    stop_and_free(&t);
+    end_servers(&j);
+}
+
+static void a_short_merge_is_sent_without_more_to_come(void **state)
+{
+    trainer t;
+    job j;
+
+    (void)state;
+    start_servers(&j, 1, 1, "");
+    trainer_open(&t, &j, 0,
+                 QUICK "communicator_max_merge_var_num=1000 "
+                       "communicator_thread_pool_size=1");
+    assert_ok(send_w(&t, 1));
+    wait_until_applied(&t);
+    stop_and_free(&t);
+    end_servers(&j);
+}
+
+static void a_full_queue_holds_the_training_thread(void **state)
+{
+    trainer t;
+    job j;
+
+    (void)state;
+    start_servers(&j, 1, 1, "");
+    trainer_open(&t, &j, 0,
+                 PATIENT "communicator_max_merge_var_num=10 "
+                         "communicator_send_queue_size=2");
+    assert_ok(send_w(&t, 1));
+    assert_ok(send_w(&t, 1));
+    assert_int_equal(send_w(&t, 1), FL_PENDING);
+    assert_true(t.counts->wait_ns > 0);
+    wait_until_applied(&t);
+    assert_int_equal(n_requests(&t, FL_TYPE_PUSH_DENSE), 1);
+    stop_and_free(&t);
+    end_servers(&j);
+}
+
+static void parts_of_a_step_are_one_gradient(void **state)
+{
+    const uint64_t left[] = { 1, 2 }, right[] = { 2, 3 };
+    fl_seat seat = { .part = 1, .n_parts = 2, .scale = 0.5 };
+    trainer t;
+    job j;
+
+    (void)state;
+    start_servers(&j, 1, 1, "");
+    trainer_open(&t, &j, 0, QUICK "cpu_num=1");
+    assert_ok(push_rows(&t, left, 2, 0.5, seat));
+    assert_int_equal(t.counts->made, 0);
+    seat.part = 0;
+    assert_ok(push_rows(&t, right, 6, 0.5, seat));
+    assert_int_equal(t.counts->made, 1);
+    wait_until_applied(&t);
+    assert_int_equal(n_requests(&t, FL_TYPE_PUSH), 1);
+    assert_true(pull_row(&t, 1) == 1 - 1 * 0.5f);
+    assert_true(pull_row(&t, 2) == 1 - 4 * 0.5f);
+    assert_true(pull_row(&t, 3) == 1 - 3 * 0.5f);
+    stop_and_free(&t);
+    end_servers(&j);
+}
+
+/* --- parameters come back ------------------------------------------------- */
+
+static void parameters_come_back_after_enough_gradients(void **state)
+{
+    trainer t;
+    job j;
+
+    (void)state;
+    start_servers(&j, 2, 1, "");
+    trainer_open(&t, &j, 0,
+                 QUICK "communicator_min_send_grad_num_before_recv=2");
+    assert_ok(good(send_w(&t, 1)));
+    assert_ok(good(send_b(&t, 2)));
+    assert_ok(good(send_w(&t, 1)));
+    wait_until_applied(&t);
+    assert_int_equal(n_requests(&t, FL_TYPE_PULL_DENSE), 0);
+    assert_ok(good(send_b(&t, 2)));
+    wait_for_value(&t.w[0], -1);
+    wait_for_value(&t.b[0], -2);
+    stop_and_free(&t);
+    end_servers(&j);
+}
+
+static void without_the_thread_a_parameter_follows_its_gradient(void **state)
+{
+    trainer t;
+    job j;
+
+    (void)state;
+    start_servers(&j, 2, 1, "");
+    trainer_open(&t, &j, 0, QUICK "communicator_independent_recv_thread=0");
+    assert_ok(send_w(&t, 1));
+    wait_for_value(&t.w[0], -0.5f);
+    wait_for_value(&t.w[3], -0.5f);
+    assert_true(look(&t.b[0]) == 100);
+    assert_ok(good(send_w(&t, 1)));
+    wait_for_value(&t.w[1], -1);
+    stop_and_free(&t);
+    end_servers(&j);
+}
+
+static void the_startup_program_gets_what_the_servers_have(void **state)
+{
+    float w[N_W] = { 5, 5, 5, 5 };
+    fl_comm_values v = { "w", w, N_W };
+    fl_comm_call r = { .values = &v, .n = 1 };
+    sleeper sl;
+    trainer t;
+    job j;
+
+    (void)state;
+    start_servers(&j, 1, 1, "");
+    trainer_open(&t, &j, 0, "");
+    sleeper_init(&sl);
+    fl_comm_begin(&r.answer, &sl.port);
+    assert_ok(sleeper_result(&sl, &r.answer, t.comm->recv(t.comm, &r)));
+    sleeper_release(&sl);
+    assert_true(w[0] == 0 && w[N_W - 1] == 0);
+    assert_ok(t.comm->declare(t.comm, "emb", EMB, 0));
+    assert_int_equal(t.comm->step(t.comm), 0);
+    assert_int_equal(t.comm->step(t.comm), 1);
+    stop_and_free(&t);
+    end_servers(&j);
+}
+
+/* --- many at once --------------------------------------------------------- */
+
+#define N_THREADS 3
+#define N_STEPS 200
+
+typedef struct worker {
+    trainer *trainer;
+    int number;
+    fl_err err;
+} worker;
+
+static fl_status train_some(const worker *w)
+{
+    for (int i = 0; i < N_STEPS; i++) {
+        uint64_t keys[] = { (uint64_t)i % 10, 10 + (uint64_t)w->number };
+
+        FL_TRY(good(push_rows(w->trainer, keys, 1, 0.5, alone)));
+        FL_TRY(good(send_w(w->trainer, 1)));
+        FL_TRY(good(send_b(w->trainer, 2)));
+        (void)w->trainer->comm->step(w->trainer->comm);
+    }
+    return FL_OK;
+}
+
+static void run_worker(void *arg)
+{
+    worker *w = arg;
+
+    fl_err_save(&w->err, train_some(w));
+}
+
+static void check_worker(const worker *w)
+{
+    if (w->err.status)
+        fail_msg("thread %d: %s", w->number, w->err.text);
+}
+
+static void run_workers(trainer *trainers, int n)
+{
+    worker workers[2 * N_THREADS];
+    fl_thread *threads[2 * N_THREADS];
+
+    for (int i = 0; i < n * N_THREADS; i++) {
+        workers[i] =
+            (worker){ .trainer = &trainers[i / N_THREADS], .number = i };
+        assert_ok(
+            fl_thread_start(&threads[i], "worker", run_worker, &workers[i]));
+    }
+    for (int i = 0; i < n * N_THREADS; i++) {
+        fl_thread_join(threads[i]);
+        check_worker(&workers[i]);
+    }
+}
+
+static void check_result(trainer *t, int n_trainers)
+{
+    float n_steps = (float)(n_trainers * N_THREADS * N_STEPS);
+
+    assert_int_equal(t->counts->made, 3 * N_THREADS * N_STEPS);
+    for (uint64_t key = 0; key < 10; key++)
+        assert_true(pull_row(t, key) == 1 - 0.5f * n_steps / 10);
+    assert_ok(t->comm->stop(t->comm));
+    for (int i = 0; i < N_W; i++)
+        assert_true(t->w[i] == -0.5f * n_steps);
+    assert_true(t->b[0] == -n_steps);
+}
+
+static void train_all(int n_trainers, const char *settings)
+{
+    trainer t[2];
+    job j;
+
+    start_servers(&j, 2, n_trainers, "");
+    for (int i = 0; i < n_trainers; i++)
+        trainer_open(&t[i], &j, i, settings);
+    run_workers(t, n_trainers);
+    for (int i = 0; i < n_trainers; i++)
+        wait_until_applied(&t[i]);
+    for (int i = 0; i < n_trainers; i++) {
+        check_result(&t[i], n_trainers);
+        stop_and_free(&t[i]);
+    }
+    end_servers(&j);
+}
+
+static void what_many_threads_made_is_applied_once_each(void **state)
+{
+    (void)state;
+    train_all(1, "cpu_num=3 communicator_send_wait_times=1");
+    train_all(1, "cpu_num=3 communicator_thread_pool_size=1 "
+                 "communicator_independent_recv_thread=0");
+}
+
+static void trainers_do_not_wait_for_each_other(void **state)
+{
+    (void)state;
+    train_all(2, "cpu_num=2 communicator_send_wait_times=1 "
+                 "communicator_send_queue_size=7");
+}
+
+/* --- the end -------------------------------------------------------------- */
+
+static void stopping_applies_what_is_queued(void **state)
+{
+    trainer t;
+    job j;
+
+    (void)state;
+    start_servers(&j, 1, 1, "");
+    trainer_open(&t, &j, 0, PATIENT "cpu_num=100");
+    for (int i = 0; i < 50; i++)
+        assert_ok(send_w(&t, 1));
+    assert_int_equal(t.counts->made, 50);
+    assert_int_equal(t.counts->applied, 0);
+    assert_ok(t.comm->stop(t.comm));
+    assert_int_equal(t.counts->applied, 50);
+    assert_true(t.w[0] == -25);
+    assert_int_equal(send_w(&t, 1), FL_ERR_CLOSED);
+    stop_and_free(&t);
+    end_servers(&j);
+}
+
+static void a_trainer_that_never_trained_stops(void **state)
+{
+    job j = { .n_servers = 1, .n_trainers = 1, .servers = "127.0.0.1:1" };
+    trainer t;
+
+    (void)state;
+    trainer_open(&t, &j, 0, "prefetch=0");
+    assert_false(t.comm->looks_ahead);
+    assert_true(t.comm->keeps_time);
+    stop_and_free(&t);
+}
+
+/* With a server that goes while gradients are on their way. */
+static void a_lost_server_is_told_to_everybody(void **state)
+{
+    const char *settings = "restart_timeout_ms=300";
+    fl_ctx *c = fl_ctx_new();
+    fl_status st = FL_OK;
+    trainer t;
+    job j;
+
+    (void)state;
+    start_servers(&j, 1, 1, settings);
+    trainer_open(&t, &j, 0, "restart_timeout_ms=300 " QUICK);
+    assert_ok(send_w(&t, 1));
+    wait_until_applied(&t);
+    assert_ok(fl_ps_shutdown(c, j.servers));
+    join_servers(&j);
+    for (int i = 0; !st && i < 1000000; i++)
+        st = good(send_w(&t, 1));
+    assert_true(st != FL_OK);
+    assert_says("server 0");
+    assert_int_equal(send_b(&t, 1), st);
+    assert_int_equal(t.comm->stop(t.comm), st);
+    assert_true(t.counts->applied < t.counts->made);
+    trainer_free(&t);
+    fl_ctx_free(c);
+    job_release(&j);
+}
+
+static void giving_up_does_not_wait_for_the_servers(void **state)
+{
+    fl_ctx *c = fl_ctx_new();
+    trainer t;
+    job j;
+
+    (void)state;
+    start_servers(&j, 1, 1, "");
+    trainer_open(&t, &j, 0, "cpu_num=4");
+    for (int i = 0; i < 20; i++) {
+        assert_ok(good(send_w(&t, 1)));
+        assert_ok(good(send_b(&t, 1)));
+    }
+    trainer_free(&t);
+    assert_ok(fl_ps_shutdown(c, j.servers));
+    join_servers(&j);
+    fl_ctx_free(c);
+    job_release(&j);
+}
+
+static void what_the_job_does_not_have_is_refused(void **state)
+{
+    const uint64_t keys[] = { 1, 2 };
+    fl_comm_request r = { .table = "emb", .keys = keys, .n = 1, .dim = 5 };
+    fl_comm_call two = { .n = 2 };
+    trainer t;
+    job j;
+
+    (void)state;
+    start_servers(&j, 1, 1, "");
+    trainer_open(&t, &j, 0, "");
+    assert_int_equal(send_to(&t, "w", 3, 1), FL_ERR_INVAL);
+    assert_int_equal(send_to(&t, "other", 1, 1), FL_ERR_NOTFOUND);
+    assert_int_equal(t.comm->push(t.comm, &r), FL_ERR_INVAL);
+    assert_int_equal(t.comm->send(t.comm, &two), FL_ERR_INVAL);
+    assert_says("a send of its own");
+    assert_int_equal(t.counts->made, 0);
+    stop_and_free(&t);
+    end_servers(&j);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(merged_gradients_are_added_up),
+        cmocka_unit_test(merged_gradients_are_averaged_when_that_is_set),
+        cmocka_unit_test(a_short_merge_is_sent_without_more_to_come),
+        cmocka_unit_test(a_full_queue_holds_the_training_thread),
+        cmocka_unit_test(parts_of_a_step_are_one_gradient),
+        cmocka_unit_test(parameters_come_back_after_enough_gradients),
+        cmocka_unit_test(without_the_thread_a_parameter_follows_its_gradient),
+        cmocka_unit_test(the_startup_program_gets_what_the_servers_have),
+        cmocka_unit_test(what_many_threads_made_is_applied_once_each),
+        cmocka_unit_test(trainers_do_not_wait_for_each_other),
+        cmocka_unit_test(stopping_applies_what_is_queued),
+        cmocka_unit_test(a_trainer_that_never_trained_stops),
+        cmocka_unit_test(a_lost_server_is_told_to_everybody),
+        cmocka_unit_test(giving_up_does_not_wait_for_the_servers),
+        cmocka_unit_test(what_the_job_does_not_have_is_refused),
+    };
+
+    be_quiet();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

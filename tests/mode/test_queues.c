@@ -1,0 +1,452 @@
+/* test_queues.c - bounded queues with a sender that the test holds in its
+ * hands. */
+#include "wait_kit.h"
+
+#include "base/alloc.h"
+#include "base/vec.h"
+#include "mode/queues.h"
+
+#define N_QUEUES 3
+#define FOR_EVER (UINT64_C(3600) * 1000000000)
+
+typedef struct item {
+    fl_queue_entry entry;
+    int who, number;
+    fl_comm_answer answer;
+} item;
+
+/* What was worked on, one after the other. */
+typedef struct sent {
+    size_t queue, n;
+    int who[8], number[8];
+} sent;
+
+typedef struct shop {
+    fl_queues *q;
+    _Atomic uint64_t wait_ns;
+    fl_mutex mu;
+    fl_cond cond;
+    FL_VEC(sent) log;              /* guarded by mu */
+    atomic_bool is_slow[N_QUEUES]; /* not done before the test says so */
+    bool is_broken[N_QUEUES];      /* every work fails */
+    size_t n_dropped;              /* guarded by mu */
+} shop;
+
+static void record(shop *s, size_t queue, fl_queue_entry *list, size_t n)
+{
+    sent e = { .queue = queue, .n = n };
+    size_t i = 0;
+
+    for (; list; list = list->next, i++) {
+        e.who[i] = ((item *)list)->who;
+        e.number[i] = ((item *)list)->number;
+    }
+    FL_ASSERT(i == n);
+    fl_lock(&s->mu);
+    fl_vec_push(&s->log, e);
+    fl_cond_wake_all(&s->cond);
+    fl_unlock(&s->mu);
+}
+
+static void work(void *arg, size_t queue, fl_queue_entry *list, size_t n)
+{
+    shop *s = arg;
+    bool is_slow = s->is_slow[queue];
+
+    record(s, queue, list, n);
+    if (s->is_broken[queue])
+        fl_queues_done(s->q, queue, fl_err_set(FL_ERR_IO, "the van broke"));
+    else if (!is_slow)
+        fl_queues_done(s->q, queue, FL_OK);
+}
+
+static void drop(void *arg, size_t queue, fl_queue_entry *list)
+{
+    shop *s = arg;
+
+    (void)queue;
+    fl_lock(&s->mu);
+    for (; list; list = list->next)
+        s->n_dropped++;
+    fl_unlock(&s->mu);
+}
+
+static void shop_open(shop *s, fl_queues_config o)
+{
+    *s = (shop){ 0 };
+    fl_mutex_init(&s->mu);
+    fl_cond_init(&s->cond);
+    o.n_queues = N_QUEUES;
+    o.wait_ns = &s->wait_ns;
+    o.arg = s;
+    o.work = work;
+    o.drop = drop;
+    s->q = fl_queues_new(&o);
+}
+
+static void shop_free(shop *s)
+{
+    fl_queues_free(s->q);
+    fl_vec_release(&s->log);
+    fl_cond_release(&s->cond);
+    fl_mutex_release(&s->mu);
+}
+
+/* Until so many were worked on. */
+static void wait_for_sent(shop *s, size_t n)
+{
+    uint64_t deadline = fl_now_ns() + KIT_HANGS_NS;
+    bool is_sent;
+
+    fl_lock(&s->mu);
+    while (s->log.len < n && fl_cond_wait_until(&s->cond, &s->mu, deadline))
+        ;
+    is_sent = s->log.len >= n;
+    fl_unlock(&s->mu);
+    assert_true(is_sent);
+}
+
+static size_t n_sent(shop *s)
+{
+    size_t n;
+
+    fl_lock(&s->mu);
+    n = s->log.len;
+    fl_unlock(&s->mu);
+    return n;
+}
+
+static fl_status put(shop *s, size_t queue, item *it, sleeper *sl)
+{
+    fl_comm_begin(&it->answer, &sl->port);
+    return fl_queues_put(s->q, queue, &it->entry, &it->answer);
+}
+
+static bool is_answered(const item *it)
+{
+    return fl_comm_result(&it->answer) != FL_PENDING;
+}
+
+/* --- room ----------------------------------------------------------------- */
+
+static void a_full_queue_makes_its_owners_wait_in_turn(void **state)
+{
+    item it[6] = { 0 };
+    sleeper sl;
+    shop s;
+
+    (void)state;
+    sleeper_init(&sl);
+    shop_open(
+        &s, (fl_queues_config){ .capacity = 2, .max_take = 1, .n_threads = 2 });
+    s.is_slow[0] = true;
+    assert_ok(put(&s, 0, &it[0], &sl));
+    wait_for_sent(&s, 1);
+    assert_ok(put(&s, 0, &it[1], &sl));
+    assert_ok(put(&s, 0, &it[2], &sl));
+    assert_int_equal(put(&s, 0, &it[3], &sl), FL_PENDING);
+    assert_int_equal(put(&s, 0, &it[4], &sl), FL_PENDING);
+    assert_false(is_answered(&it[3]));
+    fl_queues_done(s.q, 0, FL_OK);
+    assert_ok(sleeper_result(&sl, &it[3].answer, FL_PENDING));
+    assert_false(is_answered(&it[4]));
+    wait_for_sent(&s, 2);
+    fl_queues_done(s.q, 0, FL_OK);
+    assert_ok(sleeper_result(&sl, &it[4].answer, FL_PENDING));
+    wait_for_sent(&s, 3);
+    s.is_slow[0] = false;
+    fl_queues_done(s.q, 0, FL_OK);
+    assert_ok(fl_queues_close(s.q));
+    assert_int_equal(n_sent(&s), 5);
+    assert_true(s.wait_ns > 0);
+    shop_free(&s);
+    sleeper_release(&sl);
+}
+
+static void a_slow_queue_delays_no_other(void **state)
+{
+    item slow = { 0 }, quick[20] = { 0 };
+    sleeper sl;
+    shop s;
+
+    (void)state;
+    sleeper_init(&sl);
+    shop_open(
+        &s, (fl_queues_config){ .capacity = 1, .max_take = 1, .n_threads = 1 });
+    s.is_slow[0] = true;
+    assert_ok(put(&s, 0, &slow, &sl));
+    for (size_t i = 0; i < FL_LEN(quick); i++)
+        assert_ok(sleeper_result(&sl, &quick[i].answer,
+                                 put(&s, 1 + i % 2, &quick[i], &sl)));
+    wait_for_sent(&s, 1 + FL_LEN(quick));
+    fl_queues_done(s.q, 0, FL_OK);
+    assert_ok(fl_queues_close(s.q));
+    shop_free(&s);
+    sleeper_release(&sl);
+}
+
+/* --- merging -------------------------------------------------------------- */
+
+static void a_full_merge_goes_at_once(void **state)
+{
+    item it[5] = { 0 };
+    sleeper sl;
+    shop s;
+
+    (void)state;
+    sleeper_init(&sl);
+    shop_open(&s, (fl_queues_config){ .capacity = 9,
+                                      .max_take = 3,
+                                      .linger_ns = FOR_EVER,
+                                      .n_threads = 2 });
+    for (int i = 0; i < 5; i++) {
+        it[i].number = i;
+        assert_ok(put(&s, 0, &it[i], &sl));
+    }
+    wait_for_sent(&s, 1);
+    assert_int_equal(s.log.data[0].n, 3);
+    assert_ok(fl_queues_close(s.q));
+    assert_int_equal(s.log.len, 2);
+    assert_int_equal(s.log.data[1].n, 2);
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(s.log.data[i / 3].number[i % 3], i);
+    shop_free(&s);
+    sleeper_release(&sl);
+}
+
+static void a_short_merge_goes_when_its_time_is_up(void **state)
+{
+    item it[N_QUEUES] = { 0 };
+    sleeper sl;
+    shop s;
+
+    (void)state;
+    sleeper_init(&sl);
+    shop_open(&s, (fl_queues_config){ .capacity = 9,
+                                      .max_take = 3,
+                                      .linger_ns = 1000000,
+                                      .n_threads = 2 });
+    for (size_t i = 0; i < N_QUEUES; i++)
+        assert_ok(put(&s, i, &it[i], &sl));
+    wait_for_sent(&s, N_QUEUES);
+    for (size_t i = 0; i < N_QUEUES; i++)
+        assert_int_equal(s.log.data[i].n, 1);
+    assert_ok(fl_queues_close(s.q));
+    shop_free(&s);
+    sleeper_release(&sl);
+}
+
+/* More would not come in: whoever has some is kept out. */
+static void a_queue_whose_owners_wait_does_not_linger(void **state)
+{
+    item it[2] = { 0 };
+    sleeper sl;
+    shop s;
+
+    (void)state;
+    sleeper_init(&sl);
+    shop_open(&s, (fl_queues_config){ .capacity = 1,
+                                      .max_take = 8,
+                                      .linger_ns = FOR_EVER,
+                                      .n_threads = 1 });
+    assert_ok(put(&s, 2, &it[0], &sl));
+    assert_ok(sleeper_result(&sl, &it[1].answer, put(&s, 2, &it[1], &sl)));
+    wait_for_sent(&s, 1);
+    assert_int_equal(s.log.data[0].n, 2);
+    assert_ok(fl_queues_close(s.q));
+    shop_free(&s);
+    sleeper_release(&sl);
+}
+
+/* --- many at once --------------------------------------------------------- */
+
+#define N_MAKERS 4
+#define N_MADE 3000
+
+typedef struct maker {
+    shop *shop;
+    int who;
+    fl_err err;
+} maker;
+
+static fl_status make_all(const maker *m, item *items, sleeper *sl)
+{
+    for (int i = 0; i < N_MADE; i++) {
+        item *it = &items[i];
+
+        it->who = m->who;
+        it->number = i;
+        FL_TRY(sleeper_result(sl, &it->answer,
+                              put(m->shop, (size_t)i % N_QUEUES, it, sl)));
+    }
+    return FL_OK;
+}
+
+/* The entries stay until the queues are closed. */
+static item made[N_MAKERS][N_MADE];
+
+static void make(void *arg)
+{
+    maker *m = arg;
+    sleeper sl;
+
+    sleeper_init(&sl);
+    fl_err_save(&m->err, make_all(m, made[m->who], &sl));
+    sleeper_release(&sl);
+}
+
+static void check_order(const shop *s)
+{
+    int next[N_QUEUES][N_MAKERS];
+    size_t n = 0;
+
+    for (int i = 0; i < N_QUEUES * N_MAKERS; i++)
+        next[i / N_MAKERS][i % N_MAKERS] = i / N_MAKERS;
+    for (size_t i = 0; i < s->log.len; i++) {
+        const sent *e = &s->log.data[i];
+
+        n += e->n;
+        for (size_t k = 0; k < e->n; k++) {
+            assert_int_equal(e->number[k], next[e->queue][e->who[k]]);
+            next[e->queue][e->who[k]] += N_QUEUES;
+        }
+    }
+    assert_int_equal(n, N_MAKERS * N_MADE);
+}
+
+static void order_is_kept_and_nothing_is_lost_among_many_threads(void **state)
+{
+    fl_thread *threads[N_MAKERS];
+    maker makers[N_MAKERS];
+    shop s;
+
+    (void)state;
+    memset(made, 0, sizeof(made));
+    shop_open(&s, (fl_queues_config){ .capacity = 3,
+                                      .max_take = 4,
+                                      .linger_ns = 20000,
+                                      .n_threads = 3 });
+    for (int i = 0; i < N_MAKERS; i++) {
+        makers[i] = (maker){ .shop = &s, .who = i };
+        assert_ok(fl_thread_start(&threads[i], "maker", make, &makers[i]));
+    }
+    for (int i = 0; i < N_MAKERS; i++) {
+        fl_thread_join(threads[i]);
+        assert_int_equal(makers[i].err.status, FL_OK);
+    }
+    assert_ok(fl_queues_close(s.q));
+    check_order(&s);
+    assert_int_equal(s.n_dropped, 0);
+    shop_free(&s);
+}
+
+/* --- the end -------------------------------------------------------------- */
+
+static void closing_waits_for_everything_without_lingering(void **state)
+{
+    item it[4] = { 0 };
+    sleeper sl;
+    shop s;
+
+    (void)state;
+    sleeper_init(&sl);
+    shop_open(&s, (fl_queues_config){ .capacity = 4,
+                                      .max_take = 3,
+                                      .linger_ns = FOR_EVER,
+                                      .n_threads = 2 });
+    assert_ok(put(&s, 0, &it[0], &sl));
+    assert_ok(put(&s, 1, &it[1], &sl));
+    assert_ok(put(&s, 1, &it[2], &sl));
+    assert_int_equal(n_sent(&s), 0);
+    assert_ok(fl_queues_close(s.q));
+    assert_int_equal(n_sent(&s), 2);
+    assert_int_equal(put(&s, 0, &it[3], &sl), FL_ERR_CLOSED);
+    assert_says("no gradients are taken any more");
+    assert_ok(fl_queues_close(s.q));
+    shop_free(&s);
+    sleeper_release(&sl);
+}
+
+static void closing_without_anything_put_is_fine(void **state)
+{
+    shop s;
+
+    (void)state;
+    shop_open(
+        &s, (fl_queues_config){ .capacity = 1, .max_take = 1, .n_threads = 1 });
+    assert_ok(fl_queues_close(s.q));
+    fl_queues_cancel(s.q);
+    shop_free(&s);
+}
+
+static void an_error_is_given_to_everybody_from_then_on(void **state)
+{
+    item it[6] = { 0 };
+    sleeper sl;
+    shop s;
+
+    (void)state;
+    sleeper_init(&sl);
+    shop_open(
+        &s, (fl_queues_config){ .capacity = 2, .max_take = 1, .n_threads = 2 });
+    s.is_slow[0] = true;
+    s.is_broken[1] = true;
+    assert_ok(put(&s, 0, &it[0], &sl));
+    wait_for_sent(&s, 1);
+    assert_ok(put(&s, 0, &it[1], &sl));
+    assert_ok(put(&s, 0, &it[2], &sl));
+    assert_int_equal(put(&s, 0, &it[3], &sl), FL_PENDING);
+    assert_ok(put(&s, 1, &it[4], &sl));
+    assert_int_equal(sleeper_result(&sl, &it[3].answer, FL_PENDING), FL_ERR_IO);
+    assert_says("the van broke");
+    assert_int_equal(put(&s, 2, &it[5], &sl), FL_ERR_IO);
+    fl_queues_done(s.q, 0, FL_OK);
+    assert_int_equal(fl_queues_close(s.q), FL_ERR_IO);
+    assert_says("the van broke");
+    assert_int_equal(s.n_dropped, 3);
+    assert_int_equal(s.log.len, 2);
+    shop_free(&s);
+    sleeper_release(&sl);
+}
+
+static void giving_up_waits_for_nothing_and_answers_all(void **state)
+{
+    item it[4] = { 0 };
+    sleeper sl;
+    shop s;
+
+    (void)state;
+    sleeper_init(&sl);
+    shop_open(
+        &s, (fl_queues_config){ .capacity = 1, .max_take = 1, .n_threads = 2 });
+    s.is_slow[0] = true;
+    assert_ok(put(&s, 0, &it[0], &sl));
+    wait_for_sent(&s, 1);
+    assert_ok(put(&s, 0, &it[1], &sl));
+    assert_int_equal(put(&s, 0, &it[2], &sl), FL_PENDING);
+    fl_queues_cancel(s.q);
+    assert_int_equal(sleeper_result(&sl, &it[2].answer, FL_PENDING),
+                     FL_ERR_CLOSED);
+    assert_int_equal(s.n_dropped, 2);
+    fl_queues_done(s.q, 0, FL_OK);
+    shop_free(&s);
+    sleeper_release(&sl);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_full_queue_makes_its_owners_wait_in_turn),
+        cmocka_unit_test(a_slow_queue_delays_no_other),
+        cmocka_unit_test(a_full_merge_goes_at_once),
+        cmocka_unit_test(a_short_merge_goes_when_its_time_is_up),
+        cmocka_unit_test(a_queue_whose_owners_wait_does_not_linger),
+        cmocka_unit_test(order_is_kept_and_nothing_is_lost_among_many_threads),
+        cmocka_unit_test(closing_waits_for_everything_without_lingering),
+        cmocka_unit_test(closing_without_anything_put_is_fine),
+        cmocka_unit_test(an_error_is_given_to_everybody_from_then_on),
+        cmocka_unit_test(giving_up_waits_for_nothing_and_answers_all),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
