@@ -64,6 +64,12 @@ fl_status fl_dataset_make(fl_dataset **out, const fl_conf *conf,
     return FL_OK;
 }
 
+static void free_dealer(const fl_dealer *dealer)
+{
+    if (dealer->free)
+        dealer->free(dealer->arg);
+}
+
 void fl_dataset_free(fl_dataset *d)
 {
     if (!d)
@@ -72,6 +78,7 @@ void fl_dataset_free(fl_dataset *d)
     fl_preload_cancel(d->preload);
     fl_loaded_free(d->loaded);
     free_input(d->input);
+    free_dealer(&d->dealer);
     fl_cond_release(&d->left);
     fl_mutex_release(&d->mu);
     fl_free(d);
@@ -116,6 +123,20 @@ fl_status fl_dataset_set_filelist(fl_dataset *d, const char *const *paths,
     fl_paths_release(&d->input->paths);
     d->input->paths = found;
     d->input->is_stale = true;
+    return FL_OK;
+}
+
+fl_status fl_dataset_set_dealer(fl_dataset *d, const fl_dealer *dealer)
+{
+    fl_status st = fl_dataset_check_idle(d, "deal_files");
+
+    if (st) {
+        free_dealer(dealer);
+        return st;
+    }
+    free_dealer(&d->dealer);
+    d->dealer = *dealer;
+    d->dealt_from = d->epoch;
     return FL_OK;
 }
 

@@ -9,6 +9,7 @@
 #define FL_DATA_DATASET_H
 
 #include "conf/conf.h"
+#include "data/dealer.h"
 #include "flotilla/data.h"
 
 /* Limits come from the settings of conf, which must outlive it. */
@@ -24,5 +25,10 @@ fl_status fl_dataset_set_shaped_slots(fl_dataset *d, const fl_slot *slots,
                                       const fl_shape *shapes, size_t n_slots);
 
 int fl_dataset_threads(const fl_dataset *d);
+
+/* From now on files are read as the dealer says. It becomes the dataset's, also
+   on failure; numbers of passes begin anew. */
+FL_MUST_CHECK
+fl_status fl_dataset_set_dealer(fl_dataset *d, const fl_dealer *dealer);
 
 #endif

@@ -47,6 +47,8 @@ struct fl_dataset {
     size_t batch_size;
     int n_threads;
     uint64_t epoch;      /* passes over the files so far */
+    fl_dealer dealer;    /* all zeros: none */
+    uint64_t dealt_from; /* the epoch when it came */
     fl_pump_stats stats; /* of the last one */
     atomic_uint_fast64_t waited_ns;
 
@@ -72,6 +74,14 @@ fl_status fl_dataset_check_idle(const fl_dataset *d, const char *what);
    stale. Nothing may be under way. */
 FL_MUST_CHECK
 fl_status fl_dataset_open_input(fl_dataset *d, const char *what, int n_threads);
+
+/* Records are there, and nothing is under way. */
+FL_MUST_CHECK
+fl_status fl_dataset_check_loaded(const fl_dataset *d, const char *what);
+/* Sorts them, unless their order is known by the calls so far. */
+FL_MUST_CHECK
+fl_status fl_dataset_make_canonical(fl_dataset *d);
+void fl_dataset_shuffle_loaded(fl_dataset *d, uint64_t seed);
 
 /* Gives the feeds of a batch the shapes of their variables. */
 void fl_input_shape_feeds(const fl_input *in, fl_columns *c);

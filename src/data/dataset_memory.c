@@ -199,7 +199,7 @@ uint64_t fl_dataset_memory_bytes(const fl_dataset *d)
 
 /* --- shuffling ----------------------------------------------------------- */
 
-static fl_status check_loaded(const fl_dataset *d, const char *what)
+fl_status fl_dataset_check_loaded(const fl_dataset *d, const char *what)
 {
     FL_TRY(check_in_memory(d, what));
     FL_TRY(fl_dataset_check_idle(d, what));
@@ -211,7 +211,7 @@ static fl_status check_loaded(const fl_dataset *d, const char *what)
     return FL_OK;
 }
 
-static fl_status make_canonical(fl_dataset *d)
+fl_status fl_dataset_make_canonical(fl_dataset *d)
 {
     if (!d->is_canonical)
         FL_TRY(fl_memory_sort(d->loaded->memory));
@@ -225,12 +225,17 @@ static uint64_t next_seed(fl_dataset *d)
     return fl_mix64(d->input->seed) + fl_mix64(++d->n_shuffles);
 }
 
+void fl_dataset_shuffle_loaded(fl_dataset *d, uint64_t seed)
+{
+    fl_memory_shuffle(d->loaded->memory, seed);
+    d->n_shuffled = fl_memory_len(d->loaded->memory);
+}
+
 static fl_status shuffle(fl_dataset *d, const char *what)
 {
-    FL_TRY(check_loaded(d, what));
-    FL_TRY(make_canonical(d));
-    fl_memory_shuffle(d->loaded->memory, next_seed(d));
-    d->n_shuffled = fl_memory_len(d->loaded->memory);
+    FL_TRY(fl_dataset_check_loaded(d, what));
+    FL_TRY(fl_dataset_make_canonical(d));
+    fl_dataset_shuffle_loaded(d, next_seed(d));
     return FL_OK;
 }
 
@@ -260,9 +265,9 @@ static fl_status check_slot_names(const fl_dataset *d, const char *const *slots,
 fl_status fl_dataset_slots_shuffle(fl_dataset *d, const char *const *slots,
                                    size_t n_slots)
 {
-    FL_TRY(check_loaded(d, "slots_shuffle"));
+    FL_TRY(fl_dataset_check_loaded(d, "slots_shuffle"));
     FL_TRY(check_slot_names(d, slots, n_slots));
-    FL_TRY(make_canonical(d));
+    FL_TRY(fl_dataset_make_canonical(d));
     for (size_t i = 0; i < n_slots; i++) {
         int slot = fl_schema_find(&d->loaded->schema, slots[i]);
 
@@ -280,7 +285,7 @@ fl_status fl_memory_pass_begin(fl_memory_pass **out, fl_dataset *d,
 {
     fl_memory_pass *w;
 
-    FL_TRY(check_loaded(d, "begin"));
+    FL_TRY(fl_dataset_check_loaded(d, "begin"));
     w = fl_alloc(sizeof(*w));
     w->dataset = d;
     w->len = fl_memory_len(d->loaded->memory);

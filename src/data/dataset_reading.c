@@ -53,6 +53,8 @@ fl_status fl_reading_start(fl_reading **out, fl_dataset *d, int n_threads,
         .cache = r->cache,
         .n_threads = n_threads,
         .epoch = d->epoch,
+        .dealer = d->dealer.next ? &d->dealer : NULL,
+        .pass = d->epoch - d->dealt_from + 1,
         .take = take,
         .arg = arg,
     };

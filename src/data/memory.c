@@ -13,6 +13,8 @@
  */
 #include "data/memory.h"
 
+#include <stdlib.h>
+
 #include "base/hash.h"
 #include "base/rng.h"
 #include "base/thread.h"
@@ -494,6 +496,114 @@ fl_status fl_memory_shuffle_slot(fl_memory *m, uint32_t slot, uint64_t seed)
         return shuffle_ragged(m, p, seed);
     shuffle_dense(m, p, seed);
     return FL_OK;
+}
+
+/* --- draining ------------------------------------------------------------ */
+
+/* A key is where a record is, and its tag, which is all that the order is still
+   needed for:  | block: 28 bits | word of the block: 20 | tag: 16 |  */
+#define TAG_BITS 16
+#define BLOCK_SHIFT (20 + TAG_BITS)
+
+_Static_assert(BLOCK_WORDS == (size_t)1 << (BLOCK_SHIFT - TAG_BITS),
+               "a key has bits for every word of a block");
+
+struct fl_drain {
+    store from; /* its order is gone */
+    uint64_t *keys;
+    uint64_t n, next;
+    size_t block; /* those before it are freed */
+};
+
+static int compare_blocks(const void *a, const void *b)
+{
+    const block *x = a, *y = b;
+
+    return x->words < y->words ? -1 : x->words > y->words;
+}
+
+/* The last block that begins at or before the record. */
+static size_t block_of(const store *s, const uint32_t *record)
+{
+    size_t lo = 0, hi = s->blocks.len;
+
+    while (hi - lo > 1) {
+        size_t mid = lo + (hi - lo) / 2;
+
+        if (s->blocks.data[mid].words <= record)
+            lo = mid;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+static void make_keys(const store *s, fl_tag_of tag_of, void *arg,
+                      uint64_t *keys)
+{
+    for (uint64_t i = 0; i < s->len; i++) {
+        size_t b = block_of(s, s->order[i]);
+        size_t word = (size_t)(s->order[i] - s->blocks.data[b].words);
+
+        keys[i] = (uint64_t)b << BLOCK_SHIFT | (uint64_t)word << TAG_BITS |
+                  tag_of(arg, i);
+    }
+}
+
+fl_status fl_memory_drain(fl_memory *m, fl_tag_of tag_of, void *arg,
+                          fl_drain **out)
+{
+    store *s = &m->kept;
+    fl_drain *d = fl_alloc(sizeof(*d));
+
+    d->n = s->len;
+    d->keys = d->n ? fl_try_alloc(d->n * sizeof(*d->keys)) : NULL;
+    if (d->n && !d->keys) {
+        fl_free(d);
+        FL_FAIL(FL_ERR_NOMEM, "no memory to deal out %llu records",
+                (unsigned long long)s->len);
+    }
+    if (s->blocks.len)
+        qsort(s->blocks.data, s->blocks.len, sizeof(block), compare_blocks);
+    make_keys(s, tag_of, arg, d->keys);
+    radix_sort(&(sorting){ m->schema, d->keys, s->order }, 0, d->n, TOP_SHIFT);
+    fl_data_free(s->order, s->cap * sizeof(*s->order));
+    d->from = *s;
+    d->from.order = NULL;
+    d->from.cap = 0;
+    *s = (store){ 0 };
+    *out = d;
+    return FL_OK;
+}
+
+static void free_block(block *b)
+{
+    fl_data_free(b->words, b->cap * sizeof(*b->words));
+    *b = (block){ 0 };
+}
+
+const uint32_t *fl_drain_next(fl_drain *d, uint16_t *tag)
+{
+    uint64_t key;
+    size_t b;
+
+    if (d->next == d->n)
+        return NULL;
+    key = d->keys[d->next++];
+    b = (size_t)(key >> BLOCK_SHIFT);
+    while (d->block < b)
+        free_block(&d->from.blocks.data[d->block++]);
+    *tag = (uint16_t)key;
+    return d->from.blocks.data[b].words + (key >> TAG_BITS & (BLOCK_WORDS - 1));
+}
+
+void fl_drain_free(fl_drain *d)
+{
+    if (!d)
+        return;
+    release_store(&d->from);
+    fl_data_free(d->keys, d->n * sizeof(*d->keys));
+    fl_free(d);
 }
 
 /* --- batches ------------------------------------------------------------- */

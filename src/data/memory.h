@@ -34,6 +34,20 @@ void fl_memory_shuffle(fl_memory *m, uint64_t seed);
 FL_MUST_CHECK
 fl_status fl_memory_shuffle_slot(fl_memory *m, uint32_t slot, uint64_t seed);
 
+/* Records on their way out of a memory, each with a tag that was given by its
+   place in the order. They come in the order in which they lie there, so that
+   memory is freed as they go. Owner thread only. */
+typedef struct fl_drain fl_drain;
+typedef uint16_t (*fl_tag_of)(void *arg, uint64_t place);
+
+/* Takes all records out; the memory is empty then, and ready for others. */
+FL_MUST_CHECK
+fl_status fl_memory_drain(fl_memory *m, fl_tag_of tag_of, void *arg,
+                          fl_drain **out);
+/* The next record, until the call after; NULL at the end. */
+const uint32_t *fl_drain_next(fl_drain *d, uint16_t *tag);
+void fl_drain_free(fl_drain *d); /* with what is left; NULL is fine */
+
 /* Records [lo, hi) of the order as a batch. Any thread, while nothing moves. */
 FL_MUST_CHECK
 fl_status fl_memory_batch(const fl_memory *m, uint64_t lo, uint64_t hi,

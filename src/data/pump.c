@@ -20,6 +20,11 @@
  *
  * A file is finished by whoever is the last with a unit of it. Every wait has a
  * time limit, so a stop is seen by all.
+ *
+ * A dealer is asked by one thread at a time, without the mutex; the others go
+ * on meanwhile. It may name a file twice, when this process was taken for lost:
+ * that file is not read again. Whoever leaves last tells it of the files that
+ * the end of the pass has cut short, so that nobody waits for them.
  */
 #include "data/pump.h"
 
@@ -55,6 +60,7 @@ typedef struct file {
     uint64_t wait_ns; /* since when it has been waiting */
     size_t n_units;   /* that threads are reading or parsing */
     bool broken;      /* a unit failed: its cache would lack records */
+    bool is_told;     /* the dealer knows that it is finished */
 } file;
 
 typedef struct worker {
@@ -74,8 +80,11 @@ struct fl_pump {
     fl_mutex mu; /* guards what follows, and what the files say */
     fl_cond changed;
     bool is_started; /* all threads are there */
-    int n_running;
-    size_t next_file;    /* the first that is not open */
+    int n_running, n_leaving;
+    bool is_asking;      /* a thread is with the dealer */
+    bool is_dealt_out;   /* there is no other file to open */
+    size_t next_file;    /* the first that is not open, without a dealer */
+    size_t n_begun;      /* files that were opened */
     FL_VEC(file *) open; /* busy, idle and waiting ones */
     size_t turn;         /* where in `open` the next search begins */
     size_t n_busy, n_waiting;
@@ -128,17 +137,98 @@ static bool may_open(const fl_pump *p)
 {
     size_t most = OPEN_PER_THREAD * (size_t)p->job.args.n_threads + OPEN_MORE;
 
-    if (p->next_file == p->n_files)
+    if (p->is_dealt_out || p->is_asking)
         return false;
     return p->open.len < most || p->open.len - count_silent(p) < most;
 }
 
-static file *open_next(fl_pump *p)
+static file *open_file(fl_pump *p, size_t i)
 {
-    file *f = &p->files[p->next_file++];
+    file *f = &p->files[i];
 
     fl_vec_push(&p->open, f);
+    p->n_begun++;
     return f;
+}
+
+/* --- the dealer ----------------------------------------------------------- */
+
+/* Unlike what who takes the rows says, closed is an error here. */
+static void fail_deal(fl_pump *p, fl_status st)
+{
+    if (!p->err.status)
+        fl_err_save(&p->err, st);
+    atomic_store(&p->stop, true);
+    fl_cond_wake_all(&p->changed);
+}
+
+static fl_status ask_dealer(const fl_pump *p, uint64_t *item)
+{
+    const fl_pump_args *a = &p->job.args;
+
+    FL_TRY(a->dealer->next(a->dealer->arg, a->pass, p->n_files, item));
+    if (*item >= p->n_files && *item < FL_DEALER_LATER)
+        FL_FAIL(FL_ERR_CORRUPT,
+                "file %llu was dealt, and there are only %zu: give all "
+                "processes the same list",
+                (unsigned long long)*item, p->n_files);
+    return FL_OK;
+}
+
+/* The file that the dealer names, or NULL. Lets go of the mutex. */
+static file *open_dealt(fl_pump *p)
+{
+    uint64_t item = FL_DEALER_NONE;
+    fl_status st;
+
+    p->is_asking = true;
+    fl_unlock(&p->mu);
+    st = ask_dealer(p, &item);
+    fl_lock(&p->mu);
+    p->is_asking = false;
+    if (st)
+        fail_deal(p, st);
+    p->is_dealt_out = st || item == FL_DEALER_NONE;
+    fl_cond_wake_all(&p->changed);
+    if (st || item >= p->n_files)
+        return NULL;
+    /* One that is named again has to be told of again. */
+    p->files[item].is_told = false;
+    return p->files[item].state == NOT_OPEN ? open_file(p, (size_t)item) : NULL;
+}
+
+static file *open_next(fl_pump *p)
+{
+    if (p->job.args.dealer)
+        return open_dealt(p);
+    p->is_dealt_out = p->next_file + 1 == p->n_files;
+    return open_file(p, p->next_file++);
+}
+
+static fl_status tell_dealer(fl_pump *p, file *f)
+{
+    const fl_pump_args *a = &p->job.args;
+    bool was_told;
+
+    if (!a->dealer)
+        return FL_OK;
+    fl_lock(&p->mu);
+    was_told = f->is_told;
+    f->is_told = true;
+    fl_unlock(&p->mu);
+    if (was_told)
+        return FL_OK;
+    return a->dealer->finished(a->dealer->arg, a->pass, p->n_files,
+                               (uint64_t)(f - p->files));
+}
+
+/* By the last thread: no other changes the files any more. */
+static fl_status tell_dealer_of_rest(fl_pump *p)
+{
+    for (size_t i = 0; p->job.args.dealer && i < p->n_files; i++)
+        if (p->files[i].state != NOT_OPEN)
+            FL_TRY(tell_dealer(p, &p->files[i]));
+    return FL_OK;
 }
 
 /* The order of the others stays, so that each gets its turn. */
@@ -208,7 +298,7 @@ static file *take_file(fl_pump *p)
         f = next_idle(p);
         if (!f && may_open(p))
             f = open_next(p);
-        if (f || (p->open.len == 0 && p->next_file == p->n_files))
+        if (f || (p->open.len == 0 && p->is_dealt_out))
             break;
         wait_for_work(p);
     }
@@ -277,6 +367,17 @@ static fl_status hand_on(worker *w, file *f)
     return p->job.args.take(p->job.args.arg, w->index, rows);
 }
 
+static void tell_finished(fl_pump *p, file *f)
+{
+    fl_status st = tell_dealer(p, f);
+
+    if (!st)
+        return;
+    fl_lock(&p->mu);
+    fail_deal(p, st);
+    fl_unlock(&p->mu);
+}
+
 static fl_status run_unit(worker *w, file *f)
 {
     fl_pump *p = w->pump;
@@ -286,8 +387,11 @@ static fl_status run_unit(worker *w, file *f)
     give_back(p, f, st ? FL_SOURCE_END : got);
     if (!st && got == FL_SOURCE_TEXT)
         st = hand_on(w, f);
-    if (count_unit(p, f, &w->unit, st))
+    if (count_unit(p, f, &w->unit, st)) {
         st = fl_pump_file_finish(&f->f);
+        if (!st)
+            tell_finished(p, f);
+    }
     return st;
 }
 
@@ -311,6 +415,24 @@ static void wait_for_start(fl_pump *p)
     fl_unlock(&p->mu);
 }
 
+static void leave(fl_pump *p)
+{
+    fl_status st = FL_OK;
+    bool is_last;
+
+    fl_lock(&p->mu);
+    is_last = ++p->n_leaving == p->job.args.n_threads;
+    fl_unlock(&p->mu);
+    if (is_last)
+        st = tell_dealer_of_rest(p);
+    fl_lock(&p->mu);
+    if (st)
+        fail_deal(p, st);
+    p->n_running--;
+    fl_cond_wake_all(&p->changed);
+    fl_unlock(&p->mu);
+}
+
 static void run_worker(void *arg)
 {
     worker *w = arg;
@@ -326,10 +448,7 @@ static void run_worker(void *arg)
     }
     fl_text_release(&w->unit.text);
     fl_rows_release(&w->unit.rows);
-    fl_lock(&p->mu);
-    p->n_running--;
-    fl_cond_wake_all(&p->changed);
-    fl_unlock(&p->mu);
+    leave(p);
 }
 
 /* --- the pump ------------------------------------------------------------- */
@@ -356,6 +475,7 @@ static fl_pump *make_pump(const fl_pump_args *args)
     p->job.bad = fl_bad_log_new(&args->limits, &args->parser->schema);
     p->n_files = args->paths->len;
     p->files = fl_alloc(p->n_files * sizeof(*p->files));
+    p->is_dealt_out = p->n_files == 0 && !args->dealer;
     for (size_t i = 0; i < p->n_files; i++)
         p->files[i].f.path = args->paths->data[i];
     p->workers = fl_alloc((size_t)args->n_threads * sizeof(*p->workers));
@@ -462,7 +582,7 @@ fl_status fl_pump_join(fl_pump *p, fl_pump_stats *stats)
     if (stats)
         *stats = fl_pump_progress(p);
     st = fl_err_restore(&p->err);
-    if (st || p->stats.files < p->n_files)
+    if (st || !p->is_dealt_out || p->stats.files < p->n_begun)
         fl_bad_log_report(p->job.bad);
     else
         st = fl_bad_log_end(p->job.bad);

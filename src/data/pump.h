@@ -10,11 +10,14 @@
  * Files of a cache directory are read instead of the text when they fit
  * (cache.h), and are written on the way when they do not. A file that is not
  * a regular one (a FIFO) is always read.
+ *
+ * With a dealer (dealer.h) the next file to open is the one that it names.
  */
 #ifndef FL_DATA_PUMP_H
 #define FL_DATA_PUMP_H
 
 #include "data/bad.h"
+#include "data/dealer.h"
 #include "data/source.h"
 
 #define FL_PUMP_THREADS_MAX 1024
@@ -32,6 +35,8 @@ typedef struct fl_pump_args {
     const char *cache; /* directory; NULL: none */
     int n_threads;
     uint64_t epoch;
+    const fl_dealer *dealer; /* NULL: all files, in their order */
+    uint64_t pass;           /* number that the dealer knows this pass by */
     fl_take_rows take;
     void *arg;
 } fl_pump_args;
