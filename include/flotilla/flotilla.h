@@ -3,8 +3,11 @@
 #define FLOTILLA_FLOTILLA_H
 
 #include "flotilla/data.h"
+#include "flotilla/dist.h"
 #include "flotilla/executor.h"
+#include "flotilla/fleet.h"
 #include "flotilla/layers.h"
+#include "flotilla/mode.h"
 #include "flotilla/optimizer.h"
 #include "flotilla/program.h"
 #include "flotilla/ps.h"

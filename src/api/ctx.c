@@ -51,6 +51,9 @@ void fl_ctx_free(fl_ctx *c)
     for (size_t i = 0; i < c->optimizers.len; i++)
         fl_optimizer_free(c->optimizers.data[i]);
     fl_vec_release(&c->optimizers);
+    for (size_t i = 0; i < c->modes.len; i++)
+        fl_free(c->modes.data[i]);
+    fl_vec_release(&c->modes);
     fl_program_free(c->main);
     fl_program_free(c->startup);
     fl_scope_release(&c->scope);
@@ -98,6 +101,12 @@ fl_pass_options fl_ctx_pass_options(const fl_ctx *c)
         .skip = c->conf.passes,
         .dump_dir = *c->conf.dump_ir ? c->conf.dump_ir : NULL,
     };
+}
+
+fl_status fl_ctx_ran(fl_ctx *c, fl_status st)
+{
+    c->run_failed = st != FL_OK;
+    return st;
 }
 
 char *fl_settings_help(fl_help_form form)

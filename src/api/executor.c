@@ -113,7 +113,7 @@ fl_status fl_run(fl_executor *e, fl_program *p, const fl_run_args *args)
     st = run_alone(e, p, a, names);
     if (names != room)
         fl_free(names);
-    return st;
+    return fl_ctx_ran(e->owner, st);
 }
 
 fl_status fl_executor_explain(fl_executor *e, fl_program *p,
@@ -152,8 +152,10 @@ fl_status fl_run_hogwild(fl_executor *e, fl_program *p,
     spec.n_runners = spec.n_threads = args->num_threads;
     spec.feeds = args->feed_names;
     spec.n_feeds = args->n_feeds;
+    spec.looks_ahead =
+        args->keeps_two && e->options.comm && e->options.comm->looks_ahead;
     FL_TRY(fl_executor_unit(e, &spec, &u));
-    return fl_unit_run_hogwild(e, u, args);
+    return fl_ctx_ran(e->owner, fl_unit_run_hogwild(e, u, args));
 }
 
 /* --- looking inside ------------------------------------------------------ */
@@ -177,7 +179,7 @@ fl_memory_use fl_executor_memory(const fl_executor *e)
     fl_memory_use use = { 0 };
 
     for (const fl_unit *u = e->units; u; u = u->next)
-        for (int i = 0; i < u->spec.n_runners; i++) {
+        for (int i = 0; i < u->n_frames; i++) {
             use.kept_bytes += fl_runner_kept_bytes(u->runners[i]);
             if (u == e->units)
                 use.live_bytes += fl_runner_live_bytes(u->runners[i]);

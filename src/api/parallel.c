@@ -55,32 +55,6 @@ static fl_status check_loss(const fl_compiled_program *cp, const char *loss)
     return FL_OK;
 }
 
-static const fl_var *updated_table(const fl_program *p)
-{
-    for (const fl_op_node *n = fl_program_main(p)->first; n; n = n->next)
-        for (int s = 0; n->role == FL_ROLE_OPTIMIZE && s < fl_node_n_out(n);
-             s++)
-            for (int i = 0; i < n->out[s].n; i++)
-                if (n->out[s].vars[i] &&
-                    (n->out[s].vars[i]->flags & FL_VAR_TABLE))
-                    return n->out[s].vars[i];
-    return NULL;
-}
-
-/* Rows of a table have numbers that each replica's batch gives them, so the
-   gradients of replicas cannot be added up by row. */
-static fl_status refuse_tables(const fl_program *p)
-{
-    const fl_var *v = updated_table(p);
-
-    if (v)
-        FL_FAIL(FL_ERR_INVAL,
-                "parameter %s is a table; tables train with hogwild threads "
-                "or one run; replicas do not support them",
-                v->name);
-    return FL_OK;
-}
-
 fl_status fl_compiled_program_with_data_parallel(fl_compiled_program *cp,
                                                  const char *loss_name,
                                                  const fl_build_strategy *build,
@@ -96,7 +70,6 @@ fl_status fl_compiled_program_with_data_parallel(fl_compiled_program *cp,
                 threads);
     if (loss_name)
         FL_TRY(check_loss(cp, loss_name));
-    FL_TRY(refuse_tables(cp->program));
     cp->build = build ? *build : (fl_build_strategy){ 0 };
     cp->n_replicas = n;
     cp->n_threads = threads;
@@ -235,7 +208,7 @@ static fl_status run_each(fl_executor *e, fl_compiled_program *cp,
         names[i] = a->feeds[i].name;
     st = run_replicas(e, cp, a, feeds, names);
     fl_free(names);
-    return st;
+    return fl_ctx_ran(e->owner, st);
 }
 
 fl_status fl_run_compiled_each(fl_executor *e, fl_compiled_program *cp,
@@ -281,8 +254,8 @@ fl_status fl_parallel_executor_new(fl_parallel_executor **out, fl_ctx *c,
     fl_status st;
 
     pe->executor = fl_executor_new(c);
-    pe->compiled =
-        fl_compiled_program_new(main_program ? main_program : c->main);
+    pe->compiled = fl_compiled_program_new(
+        main_program ? main_program : fl_default_main_program(c));
     st = fl_compiled_program_with_data_parallel(pe->compiled, loss_name, build,
                                                 exec);
     if (st) {

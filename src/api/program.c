@@ -4,12 +4,12 @@
 
 fl_program *fl_default_main_program(fl_ctx *c)
 {
-    return c->main;
+    return c->fleet_main ? c->fleet_main : c->main;
 }
 
 fl_program *fl_default_startup_program(fl_ctx *c)
 {
-    return c->startup;
+    return c->fleet_startup ? c->fleet_startup : c->startup;
 }
 
 void fl_program_set_seed(fl_program *p, uint64_t seed)
@@ -66,7 +66,8 @@ void fl_program_release(fl_program *p)
     const fl_ctx *c = p ? p->owner : NULL;
 
     /* The default programs go with their context. */
-    if (c && (c->main == p || c->startup == p))
+    if (c && (c->main == p || c->startup == p || c->fleet_main == p ||
+              c->fleet_startup == p))
         return;
     fl_program_free(p);
 }

@@ -12,9 +12,14 @@
 #include "api/ps_job.h"
 #include "base/hash.h"
 #include "base/thread.h"
-#include "ps/client.h"
 #include "ps/declare.h"
+#include "ps/options.h"
 #include "table/table.h"
+
+typedef struct declared_block {
+    char *name;
+    fl_client_block b;
+} declared_block;
 
 typedef struct declared_table {
     char *name;
@@ -34,7 +39,7 @@ struct fl_ps {
     /* Guarded by mu until the start; afterwards they do not change. */
     fl_str text;
     FL_VEC(declared_table) tables;
-    FL_VEC(fl_client_block) blocks;
+    FL_VEC(declared_block) blocks;
 };
 
 struct fl_ps_request {
@@ -124,22 +129,12 @@ static fl_status check_args(const fl_ps_args *a)
 
 static fl_status connect_client(fl_ps *p, const fl_ps_args *a)
 {
-    const fl_conf *conf = &p->ctx->conf;
-    fl_client_options o = {
-        .servers = (const char *const *)p->job.servers.data,
-        .n_servers = (int)p->job.servers.len,
-        .n_trainers = a->n_trainers ? a->n_trainers : 1,
-        .rank = a->rank,
-        .job = conf->job,
-        .token = conf->join_token,
-        .connect_timeout_ms = (uint64_t)conf->connect_timeout_ms,
-        .restart_timeout_ms = (uint64_t)conf->restart_timeout_ms,
-        .ping_ms = (uint64_t)conf->ping_ms,
-        .suspect_ms = (uint64_t)conf->suspect_ms,
-        .max_message_bytes = (uint64_t)conf->max_message_bytes,
-        .arena_bytes = (uint64_t)conf->arena_bytes,
-    };
+    fl_client_options o = fl_client_options_of(&p->ctx->conf);
 
+    o.servers = (const char *const *)p->job.servers.data;
+    o.n_servers = (int)p->job.servers.len;
+    o.n_trainers = a->n_trainers ? a->n_trainers : 1;
+    o.rank = a->rank;
     return fl_err_ctx(fl_client_new(&p->client, p->job.net, NULL, &o),
                       "trainer %d", a->rank);
 }
@@ -151,7 +146,7 @@ static void free_ps(fl_ps *p)
     for (size_t i = 0; i < p->tables.len; i++)
         fl_free(p->tables.data[i].name);
     for (size_t i = 0; i < p->blocks.len; i++)
-        fl_free((char *)(uintptr_t)p->blocks.data[i].name);
+        fl_free(p->blocks.data[i].name);
     fl_vec_release(&p->tables);
     fl_vec_release(&p->blocks);
     fl_str_release(&p->text);
@@ -291,15 +286,20 @@ static fl_status add_block(fl_ps *p, const char *name, size_t n,
                            const char *optimizer, const char *settings,
                            int *block)
 {
-    fl_client_block b = { .number = (uint32_t)p->blocks.len, .n = n };
+    declared_block d = {
+        .b = { .number = (uint32_t)p->blocks.len,
+               .server =
+                   fl_client_server_of_block((int)p->job.servers.len, name),
+               .n = n },
+    };
 
     FL_TRY(check_block(p, name, n));
     FL_TRY(fl_err_ctx(
         fl_job_block_text(p->ctx, name, n, optimizer, settings, &p->text),
         "block %s", name));
-    b.name = fl_strdup(name);
-    fl_vec_push(&p->blocks, b);
-    *block = (int)b.number;
+    d.name = fl_strdup(name);
+    fl_vec_push(&p->blocks, d);
+    *block = (int)d.b.number;
     return FL_OK;
 }
 
@@ -323,6 +323,7 @@ static fl_status meet(fl_ps *p, const char *name, uint64_t generation)
 
     fl_pack_text(&payload, name);
     fl_pack_u64(&payload, generation);
+    fl_pack_u64(&payload, 0); /* no share in anything */
     request_init(&r, p);
     st = fl_client_ask(p->client, 0, FL_TYPE_BARRIER, false, payload.data,
                        payload.len, NULL, on_done, &r);
@@ -490,7 +491,7 @@ static fl_status find_block(const fl_ps *p, int block,
         FL_FAIL(FL_ERR_NOTFOUND,
                 "block %d was not declared; there are %zu, counted from 0",
                 block, p->blocks.len);
-    *out = &p->blocks.data[block];
+    *out = &p->blocks.data[block].b;
     return FL_OK;
 }
 
@@ -501,7 +502,8 @@ fl_status fl_ps_pull_dense(fl_ps *p, int block, float *out)
 
     FL_TRY(find_block(p, block, &b));
     request_init(&r, p);
-    return wait_for(&r, fl_client_pull_dense(p->client, b, out, on_done, &r));
+    return wait_for(&r,
+                    fl_client_pull_blocks(p->client, b, &out, 1, on_done, &r));
 }
 
 static fl_status send_block(fl_ps *p, uint16_t type, int block,
@@ -513,7 +515,7 @@ static fl_status send_block(fl_ps *p, uint16_t type, int block,
     FL_TRY(find_block(p, block, &b));
     request_init(&r, p);
     return wait_for(
-        &r, fl_client_send_dense(p->client, type, b, values, on_done, &r));
+        &r, fl_client_send_blocks(p->client, type, b, &values, 1, on_done, &r));
 }
 
 fl_status fl_ps_push_dense(fl_ps *p, int block, const float *grad)

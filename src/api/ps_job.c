@@ -7,7 +7,7 @@
 #include "base/hash.h"
 #include "base/thread.h"
 #include "ops/ops.h"
-#include "ps/server.h"
+#include "ps/options.h"
 #include "rpc/link.h"
 
 /* A tool is used by somebody who looks at the screen. */
@@ -122,31 +122,17 @@ void fl_job_close(fl_job *j)
 
 static fl_status serve(const fl_ctx *c, const fl_job *j, const fl_ps_args *a)
 {
-    const fl_conf *conf = &c->conf;
-    fl_server_options o = {
-        .servers = (const char *const *)j->servers.data,
-        .n_servers = (int)j->servers.len,
-        .n_trainers = a->n_trainers ? a->n_trainers : 1,
-        .rank = a->rank,
-        .listen = a->listen,
-        .job = conf->job,
-        .token = conf->join_token,
-        .n_loops = (int)conf->server_threads,
-        .connect_timeout_ms = (uint64_t)conf->connect_timeout_ms,
-        .restart_timeout_ms = (uint64_t)conf->restart_timeout_ms,
-        .ping_ms = (uint64_t)conf->ping_ms,
-        .suspect_ms = (uint64_t)conf->suspect_ms,
-        .go_on_without = conf->go_on_without_lost_trainers,
-        .max_message_bytes = (uint64_t)conf->max_message_bytes,
-        .arena_bytes = (uint64_t)conf->arena_bytes,
-        .max_connections = (int)conf->max_connections,
-        .ops = &fl_ops,
-        .conf = conf,
-    };
+    fl_server_options o = fl_server_options_of(&c->conf);
     fl_server *s;
     fl_status st;
     fl_err why;
 
+    o.servers = (const char *const *)j->servers.data;
+    o.n_servers = (int)j->servers.len;
+    o.n_trainers = a->n_trainers ? a->n_trainers : 1;
+    o.rank = a->rank;
+    o.listen = a->listen;
+    o.ops = &fl_ops;
     FL_TRY(fl_server_new(&s, j->net, NULL, &o));
     st = fl_err_ctx(fl_server_wait(s), "server %d", a->rank);
     fl_err_save(&why, st);

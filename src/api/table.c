@@ -5,13 +5,27 @@
 #include "api/ctx.h"
 #include "mode/mode_local.h"
 
+/* In a job rows are on its servers. */
+static fl_status check_local(const fl_ctx *c, const char *name)
+{
+    if (strcmp(c->comm->name, "local"))
+        FL_FAIL(FL_ERR_INVAL,
+                "table %s: this context has been transpiled for a job, whose "
+                "tables are on its servers; look at rows with "
+                "fl_transpiler_fetch",
+                name);
+    return FL_OK;
+}
+
 fl_status fl_ctx_make_table(fl_ctx *c, const char *name, const char *settings,
                             fl_table **out)
 {
+    FL_TRY(check_local(c, name));
     return fl_mode_local_make(c->comm, name, settings, c->startup->seed, out);
 }
 
 fl_status fl_ctx_table(fl_ctx *c, const char *name, fl_table **out)
 {
+    FL_TRY(check_local(c, name));
     return fl_mode_local_find(c->comm, name, out);
 }

@@ -6,6 +6,10 @@
  *
  * Training threads share nothing with the watcher but a few counters; thread 0
  * alone prints, and copies what it fetched when the watcher has asked for it.
+ *
+ * Where rows come from servers, a thread takes its next batch before it trains
+ * on one. It is two consumers of the dataset then, in turn, so that both
+ * batches are there.
  */
 #include <math.h>
 #include <stdatomic.h>
@@ -13,22 +17,25 @@
 
 #include "api/ctx.h"
 #include "api/progress.h"
+#include "api/transpile.h"
 #include "base/log.h"
 #include "base/thread.h"
 #include "data/dataset.h"
 #include "flotilla/data.h"
 
 #define WATCH_MS 100
+#define REPORT_NS UINT64_C(1000000000)
 #define PRINT_PERIOD 100
 #define HANDLER_SECONDS 60.0
+#define BATCHES_MAX 2 /* that a thread has at once */
 
 /* What one training thread counts. */
 typedef struct tally {
     _Atomic uint64_t samples;
-    uint64_t batches;
-    double loss_sum; /* over samples */
-    size_t n_rows;   /* of the batch under way */
-    char apart[64];  /* threads do not share a line */
+    uint64_t taken, batches;    /* batches that came, and that are done */
+    double loss_sum;            /* over samples */
+    size_t n_rows[BATCHES_MAX]; /* of the batches at hand, in turn */
+    char apart[64];             /* threads do not share a line */
 } tally;
 
 typedef struct pass {
@@ -40,6 +47,10 @@ typedef struct pass {
     const char **feed_names;
     size_t n_feeds;
     int n_threads;
+    int at_once;        /* batches that a thread has, 1 or 2 */
+    fl_transpiler *job; /* that hears how far it is; NULL: none */
+    const char *phase;  /* as it is told */
+    uint64_t report_ns; /* when it is told next */
     tally *tallies;
     uint64_t began_ns;
     _Atomic double loss, auc; /* of the newest batch */
@@ -257,6 +268,31 @@ static void call_handler(pass *p, uint64_t *next_ns)
     }
 }
 
+static void tell_job(pass *p, const char *phase)
+{
+    fl_progress_state s = state_of(p);
+
+    fl_transpiler_report(p->job, phase, p->job->n_samples + s.samples, s.loss,
+                         s.auc);
+}
+
+/* About once a second; a pass that is shorter is not worth a word. */
+static void report_in_time(pass *p)
+{
+    if (fl_now_ns() < p->report_ns)
+        return;
+    p->report_ns = fl_now_ns() + REPORT_NS;
+    tell_job(p, p->phase);
+}
+
+/* After the watcher. */
+static void end_report(pass *p)
+{
+    if (p->report_ns > p->began_ns + REPORT_NS)
+        tell_job(p, "idle");
+    p->job->n_samples += state_of(p).samples;
+}
+
 static void watch(void *arg)
 {
     pass *p = arg;
@@ -273,6 +309,8 @@ static void watch(void *arg)
 
             fl_progress_show(&p->progress, &s);
         }
+        if (p->job)
+            report_in_time(p);
     }
     fl_unlock(&p->mu);
 }
@@ -286,7 +324,8 @@ static fl_status start_watcher(pass *p)
     fl_progress_init(&p->progress, p->args->progress);
     p->copies = fl_alloc((n + 1) * sizeof(*p->copies));
     p->copied = fl_alloc((n + 1) * sizeof(*p->copied));
-    if (!p->args->progress && !p->args->fetch_handler)
+    p->report_ns = p->began_ns + REPORT_NS;
+    if (!p->args->progress && !p->args->fetch_handler && !p->job)
         return FL_OK;
     return fl_thread_start(&p->watcher, "fl-watch", watch, p);
 }
@@ -311,9 +350,11 @@ static void stop_watcher(pass *p)
 static bool next_batch(void *arg, int thread, fl_feed *feeds)
 {
     pass *p = arg;
+    tally *t = &p->tallies[thread];
+    int turn = (int)(t->taken % (uint64_t)p->at_once);
     const fl_feed *got;
-    fl_status st =
-        fl_dataset_next(p->data, thread, &got, &p->tallies[thread].n_rows);
+    fl_status st = fl_dataset_next(p->data, thread + turn * p->n_threads, &got,
+                                   &t->n_rows[turn]);
 
     if (st) {
         fl_lock(&p->mu);
@@ -324,6 +365,7 @@ static bool next_batch(void *arg, int thread, fl_feed *feeds)
     }
     if (!got)
         return false;
+    t->taken++;
     memcpy(feeds, got, p->n_feeds * sizeof(*feeds));
     return true;
 }
@@ -332,17 +374,18 @@ static void count_batch(void *arg, int thread, const fl_tensor *fetched)
 {
     pass *p = arg;
     tally *t = &p->tallies[thread];
+    size_t n_rows = t->n_rows[t->batches % (uint64_t)p->at_once];
 
     t->batches++;
     if (p->loss_at >= 0) {
         double loss = mean_of(&fetched[p->loss_at]);
 
-        t->loss_sum += loss * (double)t->n_rows;
+        t->loss_sum += loss * (double)n_rows;
         atomic_store(&p->loss, loss);
     }
     if (p->auc_at >= 0)
         atomic_store(&p->auc, mean_of(&fetched[p->auc_at]));
-    atomic_fetch_add(&t->samples, t->n_rows);
+    atomic_fetch_add(&t->samples, n_rows);
     if (thread == 0 && is_time_to_print(p, t->batches))
         print_fetched(p, t->batches, fetched);
     if (thread == 0 && atomic_load(&p->wants_copies))
@@ -387,7 +430,8 @@ static fl_status run_threads(pass *p, fl_executor *e, fl_program *program)
                           .fetches = p->fetches,
                           .n_fetches = p->n_fetches,
                           .on_batch = count_batch,
-                          .arg = p };
+                          .arg = p,
+                          .keeps_two = p->at_once > 1 };
     fl_status st = fl_run_hogwild(e, program, &h);
 
     return st ? st : fl_err_restore(&p->error);
@@ -400,13 +444,15 @@ static fl_status run_pass(pass *p, fl_executor *e, fl_program *program,
 
     FL_TRY(check_handled(p, program));
     FL_TRY(clear_counts(e->owner, program, p->args->auc));
-    FL_TRY(fl_dataset_begin(p->data, p->n_threads));
+    FL_TRY(fl_dataset_begin(p->data, p->n_threads * p->at_once));
     name_feeds(p);
     p->began_ns = fl_now_ns();
     st = start_watcher(p);
     if (!st)
         st = run_threads(p, e, program);
     stop_watcher(p);
+    if (p->job)
+        end_report(p);
     if (!st) {
         fl_dataset_report r = report_of(p);
 
@@ -441,13 +487,21 @@ static fl_status run_profiled(pass *p, fl_executor *e, fl_program *program,
     return st;
 }
 
-fl_status fl_train_from_dataset_with(fl_executor *e, fl_program *program,
-                                     fl_dataset *d, fl_dataset_report *report,
-                                     const fl_dataset_run_args *args)
+static fl_status run_from_dataset(fl_executor *e, fl_program *program,
+                                  fl_dataset *d, const char *phase,
+                                  fl_dataset_report *report,
+                                  const fl_dataset_run_args *args)
 {
-    pass p = { .args = args, .data = d, .loss = NAN, .auc = NAN };
+    const fl_ctx *c = e->owner;
+    pass p = { .args = args,
+               .data = d,
+               .job = c->transpiler,
+               .phase = phase,
+               .loss = NAN,
+               .auc = NAN };
     fl_status st;
 
+    p.at_once = c->comm && c->comm->looks_ahead ? BATCHES_MAX : 1;
     p.n_threads = args->thread ? args->thread : fl_dataset_threads(d);
     if (p.n_threads < 1)
         FL_FAIL(FL_ERR_INVAL, "%d training threads: give at least one",
@@ -463,6 +517,13 @@ fl_status fl_train_from_dataset_with(fl_executor *e, fl_program *program,
     return st;
 }
 
+fl_status fl_train_from_dataset_with(fl_executor *e, fl_program *program,
+                                     fl_dataset *d, fl_dataset_report *report,
+                                     const fl_dataset_run_args *args)
+{
+    return run_from_dataset(e, program, d, "train", report, args);
+}
+
 fl_status fl_infer_from_dataset_with(fl_executor *e, fl_program *program,
                                      fl_dataset *d, fl_dataset_report *report,
                                      const fl_dataset_run_args *args)
@@ -471,7 +532,7 @@ fl_status fl_infer_from_dataset_with(fl_executor *e, fl_program *program,
     fl_status st;
 
     FL_TRY(fl_program_for_test(program, &test));
-    st = fl_train_from_dataset_with(e, test, d, report, args);
+    st = run_from_dataset(e, test, d, "infer", report, args);
     fl_executor_drop_program(e, test);
     fl_program_release(test);
     return st;

@@ -574,22 +574,34 @@ static void hogwild_threads_lose_no_row_and_no_push(void **state)
     free_lookup(&l);
 }
 
-static void replicas_do_not_train_tables(void **state)
+static void replicas_train_tables(void **state)
 {
-    net n = adam_net();
+    net n = adam_net(), alone = adam_net();
     fl_compiled_program *cp =
         fl_compiled_program_new(fl_default_main_program(n.c));
     fl_build_strategy reduce = { .reduce_strategy = FL_REDUCE_REDUCE };
     fl_exec_strategy two = { .num_replicas = 2 };
+    const char *fetch = fl_var_name(n.loss);
+    float losses[STEPS];
+    fl_tensor out[2];
+    batch b;
 
     (void)state;
-    assert_int_equal(fl_compiled_program_with_data_parallel(
-                         cp, fl_var_name(n.loss), &reduce, &two),
-                     FL_ERR_INVAL);
-    assert_said("parameter emb is a table; tables train with hogwild threads "
-                "or one run; replicas do not support them");
+    assert_ok(fl_run(n.e, fl_default_startup_program(n.c), NULL));
+    assert_ok(fl_run(alone.e, fl_default_startup_program(alone.c), NULL));
+    train(&alone, STEPS, losses);
+    assert_ok(fl_compiled_program_with_data_parallel(cp, fetch, &reduce, &two));
+    for (int i = 0; i < STEPS; i++) {
+        fl_run_args a = { b.feeds, 3, &fetch, 1, out };
+
+        draw_batch(&b, (uint32_t)i);
+        assert_ok(fl_run_compiled(n.e, cp, &a));
+        assert_float_equal((*(float *)out[0].data + *(float *)out[1].data) / 2,
+                           losses[i], 1e-4);
+    }
     fl_compiled_program_free(cp);
     free_net(&n);
+    free_net(&alone);
 }
 
 static void replicas_read_tables(void **state)
@@ -727,7 +739,7 @@ int main(void)
         cmocka_unit_test(a_table_can_be_made_without_a_program),
         cmocka_unit_test(shows_and_clicks_reach_the_table),
         cmocka_unit_test(hogwild_threads_lose_no_row_and_no_push),
-        cmocka_unit_test(replicas_do_not_train_tables),
+        cmocka_unit_test(replicas_train_tables),
         cmocka_unit_test(replicas_read_tables),
         cmocka_unit_test(wrong_words_are_refused_where_they_are_written),
         cmocka_unit_test(embeddings_that_share_a_table_agree_on_it),

@@ -83,6 +83,8 @@ static run_fn kind_of(const st_file *f)
         return run_init;
     if (st_find(f, "loss"))
         return run_train;
+    if (st_find(f, "fleet_sync.trainer0.loss"))
+        return run_dist;
     return NULL;
 }
 
@@ -182,10 +184,10 @@ static bool is_wanted(const runner *r, const char *below)
     return wanted;
 }
 
-/* Models and jobs of several processes are no cases. */
+/* Models are no cases. */
 static bool is_entered(const char *name)
 {
-    return name[0] != '.' && strcmp(name, "models") && strcmp(name, "dist");
+    return name[0] != '.' && strcmp(name, "models");
 }
 
 static int by_name(const struct dirent **a, const struct dirent **b)

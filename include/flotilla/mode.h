@@ -1,0 +1,100 @@
+/* mode.h - a way of your own to train with parameter servers.
+ *
+ * A mode is the passes that distribute a program, and a few functions that are
+ * called in its place: where a program pulls rows, pushes gradients, sends and
+ * receives dense parameters, and ends a batch. A function that is left out does
+ * the plain thing, at once, with the servers. So a mode may change one of them
+ * and leave the rest (examples/own_mode.c).
+ *
+ * Functions run in training threads, several at a time, and may wait. Memory is
+ * lent for the call.
+ */
+#ifndef FLOTILLA_MODE_H
+#define FLOTILLA_MODE_H
+
+#include "flotilla/dist.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What a mode can ask of its job. */
+typedef struct fl_mode_job fl_mode_job;
+
+/* Rows of one table: all keys are different. */
+typedef struct fl_mode_rows {
+    const char *table;
+    const uint64_t *keys;
+    size_t n;
+    uint32_t dim;
+    float *rows; /* pull: to be filled; push: the gradients */
+    bool create; /* pull: make rows for new keys */
+    double lr;   /* push: the rate of this step */
+    /* push: how often each key occurs, and its shows and clicks, or NULL. */
+    const uint32_t *counts;
+    const float *shows, *clicks;
+    double scale; /* push: of these gradients in the step's (replicas) */
+} fl_mode_rows;
+
+/* A dense parameter, and its value or gradient here. */
+typedef struct fl_mode_values {
+    const char *param;
+    float *data;
+    size_t n;
+} fl_mode_values;
+
+/* Texts and functions must live as long as the context. */
+typedef struct fl_mode_def {
+    const char *name, *doc;
+    /* Apart by spaces, NULL: those of async. docs/modes.md has the passes of
+       every mode and what they do. */
+    const char *passes;
+    /* The servers add up what is pushed instead of updating. */
+    bool adds_deltas;
+
+    /* The state of a trainer, which the others get; NULL is fine. */
+    void *(*open)(fl_mode_job *job);
+    void (*close)(void *mode);
+
+    fl_status (*pull)(void *mode, fl_mode_rows *rows);
+    fl_status (*push)(void *mode, const fl_mode_rows *rows);
+    /* The gradient of a parameter; with adds_deltas the parameter itself. */
+    fl_status (*send)(void *mode, const fl_mode_values *v);
+    /* Fresh values, where the program has a recv. */
+    fl_status (*recv)(void *mode, const fl_mode_values *v, size_t n);
+    /* The end of a batch, where the program has a send_barrier. */
+    fl_status (*meet)(void *mode, uint64_t samples);
+    /* Everything is to be applied when it returns; then the trainer leaves. */
+    fl_status (*stop)(void *mode);
+} fl_mode_def;
+
+/* For fl_transpile(.mode = name) and fl_fleet_use_mode in this context. A name
+   that exists is refused. */
+FL_API FL_MUST_CHECK
+fl_status fl_ctx_add_mode(fl_ctx *c, const fl_mode_def *def);
+
+/* --- what a mode does with its job; all of them wait ---------------------- */
+
+FL_API int fl_mode_job_rank(const fl_mode_job *j);
+FL_API int fl_mode_job_trainers(const fl_mode_job *j);
+FL_API fl_ctx *fl_mode_job_ctx(const fl_mode_job *j);
+
+FL_API FL_MUST_CHECK
+fl_status fl_mode_job_pull(fl_mode_job *j, fl_mode_rows *rows);
+FL_API FL_MUST_CHECK
+fl_status fl_mode_job_push(fl_mode_job *j, const fl_mode_rows *rows);
+FL_API FL_MUST_CHECK
+fl_status fl_mode_job_send(fl_mode_job *j, const fl_mode_values *v);
+FL_API FL_MUST_CHECK
+fl_status fl_mode_job_recv(fl_mode_job *j, const fl_mode_values *v, size_t n);
+/* All dense parameters of the job, into the scope of this trainer. */
+FL_API FL_MUST_CHECK
+fl_status fl_mode_job_recv_all(fl_mode_job *j);
+FL_API FL_MUST_CHECK
+fl_status fl_mode_job_barrier(fl_mode_job *j, const char *name,
+                              uint64_t generation);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

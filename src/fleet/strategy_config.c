@@ -1,0 +1,195 @@
+/* strategy_config.c - the groups of a strategy as structs.
+ *
+ * A struct is written as words and set by them, so that the two ways cannot
+ * come apart. */
+#include <inttypes.h>
+
+#include "fleet/strategy.h"
+
+static const char *const reduce_names[] = { "all_reduce", "reduce" };
+static const char *const scale_names[] = { "coeff_num_device", "one",
+                                           "customized" };
+static const char *const split_names[] = { "hash", "round_robin" };
+static const char *const weight_names[] = { "mean", "samples", "sum" };
+
+static size_t choice(const char *text, const char *const *names, size_t n)
+{
+    size_t i = 0;
+
+    while (i < n && strcmp(names[i], text))
+        i++;
+    FL_ASSERT(i < n);
+    return i;
+}
+
+#define CHOICE(s, name, names)                                                 \
+    choice(fl_strategy_value_of(s, name).s, names, FL_LEN(names))
+
+static int int_of(fl_strategy *s, const char *name)
+{
+    return (int)fl_strategy_value_of(s, name).i;
+}
+
+static bool bool_of(fl_strategy *s, const char *name)
+{
+    return fl_strategy_value_of(s, name).b;
+}
+
+static const char *yes_no(bool b)
+{
+    return b ? "true" : "false";
+}
+
+static fl_status set_and_free(fl_strategy *s, fl_str *words)
+{
+    fl_status st = fl_strategy_set_fields(s, fl_str_text(words));
+
+    fl_str_release(words);
+    return st;
+}
+
+/* --- program_config ------------------------------------------------------- */
+
+/* Strategies of kind a_sync have k_steps for it, which is 0 when they exchange
+   nothing. */
+static const char *push_nums_name(const fl_strategy *s)
+{
+    return s->kinds == FL_STRATEGY_A_SYNC ? "k_steps"
+                                          : "geo_sgd_need_push_nums";
+}
+
+void fl_strategy_get_program_config(fl_strategy *s, fl_program_config *out)
+{
+    *out = (fl_program_config){
+        .min_block_size = fl_strategy_value_of(s, "min_block_size").i,
+        .slice_var_up = bool_of(s, "slice_var_up"),
+        .split_method = split_names[CHOICE(s, "split_method", split_names)],
+        .geo_sgd_need_push_nums = fl_strategy_value_of(s, push_nums_name(s)).i,
+        .gradient_weight =
+            weight_names[CHOICE(s, "gradient_weight", weight_names)],
+    };
+}
+
+fl_status fl_strategy_set_program_config(fl_strategy *s,
+                                         const fl_program_config *c)
+{
+    fl_str words = { 0 };
+
+    fl_str_addf(&words,
+                "min_block_size=%" PRId64 " slice_var_up=%s %s=%" PRId64,
+                c->min_block_size, yes_no(c->slice_var_up), push_nums_name(s),
+                c->geo_sgd_need_push_nums);
+    if (c->split_method)
+        fl_str_addf(&words, " split_method=%s", c->split_method);
+    if (c->gradient_weight)
+        fl_str_addf(&words, " gradient_weight=%s", c->gradient_weight);
+    return set_and_free(s, &words);
+}
+
+/* --- runtime configs ------------------------------------------------------ */
+
+void fl_strategy_get_trainer_runtime_config(fl_strategy *s,
+                                            fl_trainer_runtime_config *out)
+{
+    *out = (fl_trainer_runtime_config){
+        .communicator_max_merge_var_num =
+            int_of(s, "communicator_max_merge_var_num"),
+        .communicator_send_queue_size =
+            int_of(s, "communicator_send_queue_size"),
+        .communicator_independent_recv_thread =
+            bool_of(s, "communicator_independent_recv_thread"),
+        .communicator_min_send_grad_num_before_recv =
+            int_of(s, "communicator_min_send_grad_num_before_recv"),
+        .communicator_thread_pool_size =
+            int_of(s, "communicator_thread_pool_size"),
+        .communicator_send_wait_times =
+            int_of(s, "communicator_send_wait_times"),
+        .communicator_is_sgd_optimizer =
+            bool_of(s, "communicator_is_sgd_optimizer"),
+        .prefetch = bool_of(s, "prefetch"),
+    };
+}
+
+fl_status
+fl_strategy_set_trainer_runtime_config(fl_strategy *s,
+                                       const fl_trainer_runtime_config *c)
+{
+    fl_str words = { 0 };
+
+    fl_str_addf(&words,
+                "communicator_max_merge_var_num=%d "
+                "communicator_send_queue_size=%d "
+                "communicator_independent_recv_thread=%s "
+                "communicator_min_send_grad_num_before_recv=%d ",
+                c->communicator_max_merge_var_num,
+                c->communicator_send_queue_size,
+                yes_no(c->communicator_independent_recv_thread),
+                c->communicator_min_send_grad_num_before_recv);
+    fl_str_addf(&words,
+                "communicator_thread_pool_size=%d "
+                "communicator_send_wait_times=%d "
+                "communicator_is_sgd_optimizer=%s prefetch=%s",
+                c->communicator_thread_pool_size,
+                c->communicator_send_wait_times,
+                yes_no(c->communicator_is_sgd_optimizer), yes_no(c->prefetch));
+    return set_and_free(s, &words);
+}
+
+void fl_strategy_get_server_runtime_config(fl_strategy *s,
+                                           fl_server_runtime_config *out)
+{
+    out->server_threads = int_of(s, "server_threads");
+}
+
+fl_status
+fl_strategy_set_server_runtime_config(fl_strategy *s,
+                                      const fl_server_runtime_config *c)
+{
+    fl_str words = { 0 };
+
+    fl_str_addf(&words, "server_threads=%d", c->server_threads);
+    return set_and_free(s, &words);
+}
+
+/* --- build and execute strategies ----------------------------------------- */
+
+void fl_strategy_get_build_strategy(fl_strategy *s, fl_build_strategy *out)
+{
+    out->reduce_strategy = (fl_reduce_strategy)CHOICE(
+        s, "build_strategy.reduce_strategy", reduce_names);
+    out->gradient_scale_strategy = (fl_gradient_scale)CHOICE(
+        s, "build_strategy.gradient_scale_strategy", scale_names);
+}
+
+fl_status fl_strategy_set_build_strategy(fl_strategy *s,
+                                         const fl_build_strategy *b)
+{
+    size_t reduce = (size_t)b->reduce_strategy;
+    size_t scale = (size_t)b->gradient_scale_strategy;
+    fl_str words = { 0 };
+
+    if (reduce >= FL_LEN(reduce_names) || scale >= FL_LEN(scale_names))
+        FL_FAIL(FL_ERR_INVAL,
+                "strategy %s: reduce_strategy %zu and gradient_scale_strategy "
+                "%zu are not both constants of executor.h",
+                s->kind, reduce, scale);
+    fl_str_addf(&words, "reduce_strategy=%s gradient_scale_strategy=%s",
+                reduce_names[reduce], scale_names[scale]);
+    return set_and_free(s, &words);
+}
+
+void fl_strategy_get_execute_strategy(fl_strategy *s, fl_exec_strategy *out)
+{
+    out->num_threads = int_of(s, "execute_strategy.num_threads");
+    out->num_replicas = int_of(s, "execute_strategy.num_replicas");
+}
+
+fl_status fl_strategy_set_execute_strategy(fl_strategy *s,
+                                           const fl_exec_strategy *e)
+{
+    fl_str words = { 0 };
+
+    fl_str_addf(&words, "num_threads=%d num_replicas=%d", e->num_threads,
+                e->num_replicas);
+    return set_and_free(s, &words);
+}

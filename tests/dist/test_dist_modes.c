@@ -1,0 +1,362 @@
+/* test_dist_modes.c - what half_async, async and geo promise, and what all
+ * modes do with clipping, schedules and bad numbers. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dist_kit.h"
+
+static const char *const modes[] = { "sync", "half_async", "async", "geo" };
+#define N_MODES (sizeof(modes) / sizeof(*modes))
+
+static void expect_equal(const kit_job *j, const kit_job *alone,
+                         double tolerance)
+{
+    kit_model model;
+    kit_end end;
+    double error;
+
+    kit_train_alone(alone, &model);
+    kit_train(j, &end);
+    error = kit_error(&end.model, &model);
+    if (!(error <= tolerance))
+        fail_msg("%s: error %g is above %g", j->mode, error, tolerance);
+}
+
+/* --- half_async ----------------------------------------------------------- */
+
+static void half_async_averages_the_threads_of_a_trainer(void **state)
+{
+    kit_job alone = { .n_trainers = 2,
+                      .n_steps = 60,
+                      .optimizer = "adagrad",
+                      .words = "learning_rate=0.05" };
+    kit_job j = { .mode = "half_async",
+                  .n_servers = 2,
+                  .n_steps = 60,
+                  .n_threads = 2,
+                  .optimizer = "adagrad",
+                  .words = "learning_rate=0.05",
+                  .settings = { { "prefetch", "false" } } };
+
+    (void)state;
+    expect_equal(&j, &alone, 1e-4);
+}
+
+static void half_async_threads_may_have_unequal_data(void **state)
+{
+    kit_job j = { .mode = "half_async",
+                  .n_trainers = 2,
+                  .n_threads = 2,
+                  .n_steps = 30,
+                  .steps = { 30, 7, 12, 30 } };
+    kit_end end;
+
+    (void)state;
+    kit_train(&j, &end);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(end.stats[i].gradients_made,
+                         end.stats[i].gradients_applied);
+}
+
+/* --- async
+ * ---------------------------------------------------------------------- */
+
+static void async_applies_every_gradient_that_was_made(void **state)
+{
+    kit_job j = { .mode = "async",
+                  .n_servers = 2,
+                  .n_trainers = 2,
+                  .n_threads = 2,
+                  .n_steps = 50,
+                  .words = "learning_rate=0.02",
+                  .settings = { { "communicator_send_queue_size", "3" },
+                                { "communicator_max_merge_var_num", "2" } } };
+    kit_end end;
+
+    (void)state;
+    kit_train(&j, &end);
+    for (int i = 0; i < 2; i++) {
+        /* 4 dense parameters and one table, 2 threads, 50 batches. */
+        assert_int_equal(end.stats[i].gradients_made, 5 * 2 * 50);
+        assert_int_equal(end.stats[i].gradients_applied, 5 * 2 * 50);
+    }
+}
+
+static fl_status train_and_stop(kit_trainer *t, void *arg)
+{
+    fl_dist_stats *stats = arg;
+    fl_status st = FL_OK;
+
+    for (int step = 0; !st && step < t->job->n_steps; step++)
+        st = kit_step(t, step);
+    if (!st)
+        st = fl_transpiler_barrier(t->transpiler);
+    if (!st)
+        st = fl_transpiler_stop(t->transpiler);
+    fl_transpiler_stats(t->transpiler, &stats[t->rank]);
+    return st;
+}
+
+static void queues_are_drained_at_the_end_in_every_mode(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < N_MODES; i++) {
+        kit_job j = { .mode = modes[i],
+                      .n_servers = 2,
+                      .n_trainers = 2,
+                      .n_steps = 23,
+                      .words = "learning_rate=0.02",
+                      .settings = { { "geo_need_push_nums", "5" } } };
+        fl_dist_stats stats[2] = { 0 };
+        kit_text texts[KIT_MEMBERS] = { 0 };
+
+        kit_run(&j, train_and_stop, stats, NULL, texts);
+        for (int k = 0; k < 2; k++) {
+            assert_true(stats[k].gradients_made > 0);
+            assert_int_equal(stats[k].gradients_made,
+                             stats[k].gradients_applied);
+        }
+    }
+}
+
+static void async_learns(void **state)
+{
+    kit_job j = { .mode = "async",
+                  .n_servers = 1,
+                  .n_trainers = 2,
+                  .n_steps = 150,
+                  .words = "learning_rate=0.05" };
+    kit_end end;
+
+    (void)state;
+    kit_train(&j, &end);
+    assert_true(isfinite(end.last_loss));
+    assert_true(end.last_loss < 1.5);
+}
+
+static void async_replicas_end(void **state)
+{
+    kit_job j = { .mode = "async",
+                  .n_servers = 1,
+                  .n_trainers = 2,
+                  .n_replicas = 2,
+                  .n_steps = 40,
+                  .words = "learning_rate=0.05" };
+    kit_end end;
+
+    (void)state;
+    kit_train(&j, &end);
+    assert_true(isfinite(end.last_loss) && end.last_loss < 3);
+}
+
+static void async_without_its_recv_thread_works(void **state)
+{
+    kit_job j = { .mode = "async",
+                  .n_servers = 2,
+                  .n_trainers = 2,
+                  .n_steps = 40,
+                  .words = "learning_rate=0.05",
+                  .settings = {
+                      { "communicator_independent_recv_thread", "false" },
+                      { "communicator_is_sgd_optimizer", "false" },
+                      { "communicator_thread_pool_size", "1" } } };
+    kit_end end;
+
+    (void)state;
+    kit_train(&j, &end);
+    assert_true(isfinite(end.last_loss) && end.last_loss < 3);
+}
+
+/* --- geo
+ * ------------------------------------------------------------------------- */
+
+static void geo_with_one_trainer_and_every_step_is_local_training(void **state)
+{
+    kit_job j = { .mode = "geo",
+                  .n_servers = 2,
+                  .n_steps = 60,
+                  .settings = { { "geo_need_push_nums", "1" } } };
+
+    (void)state;
+    expect_equal(&j, &j, 1e-6);
+    j.optimizer = "adagrad";
+    expect_equal(&j, &j, 1e-6);
+}
+
+static void geo_without_a_table_exchanges_dense_parameters(void **state)
+{
+    kit_job j = { .mode = "geo",
+                  .n_servers = 1,
+                  .n_trainers = 2,
+                  .n_steps = 60,
+                  .is_dense = true,
+                  .settings = { { "geo_need_push_nums", "4" } } };
+    kit_model first;
+    kit_end end;
+
+    (void)state;
+    j.n_steps = 0;
+    kit_train_alone(&j, &first);
+    j.n_steps = 60;
+    kit_train(&j, &end);
+    assert_true(kit_error(&end.model, &first) > 0.01);
+}
+
+static void geo_refuses_what_is_not_safe(void **state)
+{
+    kit_job j = { .mode = "geo", .n_steps = 1, .optimizer = "adam" };
+    fl_ctx *c = fl_ctx_new();
+    fl_transpiler *t;
+
+    (void)state;
+    assert_non_null(kit_build(c, &j));
+    assert_int_not_equal(
+        fl_transpile(&t, c, .pservers = "127.0.0.1:7000", .mode = "geo"),
+        FL_OK);
+    assert_non_null(strstr(fl_last_error(), "adam"));
+    assert_non_null(strstr(fl_last_error(), "adagrad"));
+    fl_ctx_free(c);
+}
+
+/* --- all modes
+ * --------------------------------------------------------------------- */
+
+static void clipping_works_in_every_mode(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < N_MODES; i++) {
+        kit_job j = { .mode = modes[i],
+                      .n_servers = 2,
+                      .n_steps = 30,
+                      .words = "learning_rate=0.1, grad_clip=global_norm(0.1)",
+                      .settings = { { "prefetch", "false" },
+                                    { "geo_need_push_nums", "1" } } };
+
+        if (strcmp(modes[i], "async"))
+            expect_equal(&j, &j, 1e-6);
+        else
+            kit_train(&j, &(kit_end){ 0 });
+    }
+}
+
+static void schedules_follow_the_global_step(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < N_MODES; i++) {
+        kit_job j = { .mode = modes[i],
+                      .n_servers = 2,
+                      .n_steps = 30,
+                      .decays = true,
+                      .settings = { { "prefetch", "false" },
+                                    { "geo_need_push_nums", "1" } } };
+
+        if (strcmp(modes[i], "async"))
+            expect_equal(&j, &j, 1e-6);
+        else
+            kit_train(&j, &(kit_end){ 0 });
+    }
+}
+
+static fl_status train_side_by_side(kit_trainer *t, void *arg)
+{
+    fl_status st = FL_OK;
+
+    (void)arg;
+    for (int step = 0; !st && step < t->job->n_steps; step++) {
+        st = kit_step(t, step);
+        if (!st)
+            st = fl_transpiler_barrier(t->transpiler);
+    }
+    return st;
+}
+
+static void the_global_step_is_the_sum_of_the_trainers(void **state)
+{
+    kit_job j = { .mode = "half_async", .n_trainers = 2, .n_steps = 25 };
+    kit_text texts[KIT_MEMBERS] = { 0 };
+    kit_end end;
+
+    (void)state;
+    kit_run(&j, train_side_by_side, NULL, &end, texts);
+    for (int i = 0; i < KIT_MEMBERS; i++)
+        assert_string_equal(texts[i], "");
+    /* Both have told of at least 22 batches when trainer 0 last heard of it,
+       and it has begun two of its own since. */
+    assert_in_range(end.step, 2 * 22 + 2, 2 * 25);
+}
+
+static fl_status feed_nan(kit_trainer *t, void *arg)
+{
+    kit_batch *b = kit_batch_make(t->job, t->rank, t->rank + 1, 0);
+    const fl_feed *feeds = kit_batch_feeds(b);
+    fl_run_args args = { .feeds = feeds, .n_feeds = KIT_FEEDS };
+    fl_status st;
+
+    (void)arg;
+    ((float *)feeds[KIT_SLOTS].value.data)[0] = NAN;
+    st = fl_run(t->exe, fl_transpiler_trainer(t->transpiler), &args);
+    kit_batch_free(b);
+    return st;
+}
+
+static void a_number_that_is_none_is_named_in_every_mode(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < N_MODES; i++) {
+        kit_job j = { .mode = modes[i],
+                      .n_steps = 1,
+                      .settings = { { "check_nan_inf", "true" },
+                                    { "restart_timeout_ms", "500" } } };
+        kit_text texts[KIT_MEMBERS] = { 0 };
+
+        kit_run(&j, feed_nan, NULL, NULL, texts);
+        if (!strstr(texts[1], "nan"))
+            fail_msg("%s: '%s' does not name the NaN", modes[i], texts[1]);
+    }
+}
+
+static void a_program_that_was_not_started_says_so(void **state)
+{
+    kit_job j = { .n_steps = 1 };
+    fl_ctx *c = fl_ctx_new();
+    fl_executor *e = fl_executor_new(c);
+    kit_batch *b = kit_batch_make(&j, 0, 1, 0);
+    fl_run_args args = { .feeds = kit_batch_feeds(b), .n_feeds = KIT_FEEDS };
+    fl_transpiler *t;
+
+    (void)state;
+    assert_ok(fl_ctx_set(c, "connect_timeout_ms", "100"));
+    assert_non_null(kit_build(c, &j));
+    assert_ok(fl_transpile(&t, c, .pservers = "127.0.0.1:7001"));
+    assert_int_not_equal(fl_run(e, fl_transpiler_trainer(t), &args), FL_OK);
+    assert_non_null(strstr(fl_last_error(), "startup"));
+    fl_transpiler_free(t);
+    kit_batch_free(b);
+    fl_executor_free(e);
+    fl_ctx_free(c);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(half_async_averages_the_threads_of_a_trainer),
+        cmocka_unit_test(half_async_threads_may_have_unequal_data),
+        cmocka_unit_test(async_applies_every_gradient_that_was_made),
+        cmocka_unit_test(queues_are_drained_at_the_end_in_every_mode),
+        cmocka_unit_test(async_learns),
+        cmocka_unit_test(async_replicas_end),
+        cmocka_unit_test(async_without_its_recv_thread_works),
+        cmocka_unit_test(geo_with_one_trainer_and_every_step_is_local_training),
+        cmocka_unit_test(geo_without_a_table_exchanges_dense_parameters),
+        cmocka_unit_test(geo_refuses_what_is_not_safe),
+        cmocka_unit_test(clipping_works_in_every_mode),
+        cmocka_unit_test(schedules_follow_the_global_step),
+        cmocka_unit_test(the_global_step_is_the_sum_of_the_trainers),
+        cmocka_unit_test(a_number_that_is_none_is_named_in_every_mode),
+        cmocka_unit_test(a_program_that_was_not_started_says_so),
+    };
+
+    return cmocka_run_group_tests_name("dist modes", tests, NULL, NULL);
+}

@@ -1,0 +1,295 @@
+/* test_dist_sync.c - sync training on servers equals training alone on the
+ * joined batches. */
+#include <stdio.h>
+#include <string.h>
+
+#include "dist_kit.h"
+
+#define STEPS 200
+
+static void expect_equal(const kit_job *j, double tolerance)
+{
+    kit_model alone;
+    kit_end end;
+    double error;
+
+    kit_train_alone(j, &alone);
+    kit_train(j, &end);
+    error = kit_error(&end.model, &alone);
+    if (!(error <= tolerance))
+        fail_msg("%s: error %g is above %g", j->optimizer, error, tolerance);
+    assert_int_equal(end.step, j->n_steps);
+}
+
+/* --- every optimizer ------------------------------------------------------ */
+
+static void sgd_equals_one_process_on_the_joined_batch(void **state)
+{
+    kit_job j = { .n_servers = 2,
+                  .n_trainers = 2,
+                  .n_steps = STEPS,
+                  .optimizer = "sgd",
+                  .words = "learning_rate=0.1" };
+
+    (void)state;
+    expect_equal(&j, 1e-6);
+}
+
+static void momentum_equals_one_process_on_the_joined_batch(void **state)
+{
+    kit_job j = { .n_servers = 2,
+                  .n_trainers = 2,
+                  .n_steps = STEPS,
+                  .optimizer = "momentum",
+                  .words = "learning_rate=0.02, momentum=0.9" };
+
+    (void)state;
+    expect_equal(&j, 1e-6);
+}
+
+static void adagrad_equals_one_process_on_the_joined_batch(void **state)
+{
+    kit_job j = { .n_servers = 2,
+                  .n_trainers = 2,
+                  .n_steps = STEPS,
+                  .optimizer = "adagrad",
+                  .words = "learning_rate=0.05" };
+
+    (void)state;
+    expect_equal(&j, 1e-4);
+}
+
+static void adam_equals_one_process_on_the_joined_batch(void **state)
+{
+    kit_job j = { .n_servers = 2,
+                  .n_trainers = 2,
+                  .n_steps = STEPS,
+                  .optimizer = "adam",
+                  .words = "learning_rate=0.01" };
+
+    (void)state;
+    expect_equal(&j, 1e-4);
+}
+
+static void ftrl_equals_one_process_on_the_joined_batch(void **state)
+{
+    kit_job j = { .n_servers = 2,
+                  .n_trainers = 2,
+                  .n_steps = STEPS,
+                  .optimizer = "ftrl",
+                  .words = "learning_rate=0.05" };
+
+    (void)state;
+    expect_equal(&j, 1e-4);
+}
+
+/* --- variations ----------------------------------------------------------- */
+
+static void a_dense_embedding_is_sent_whole(void **state)
+{
+    kit_job j = { .n_servers = 2,
+                  .n_trainers = 2,
+                  .n_steps = 50,
+                  .optimizer = "sgd",
+                  .is_dense = true };
+
+    (void)state;
+    expect_equal(&j, 1e-6);
+}
+
+static void one_trainer_works(void **state)
+{
+    kit_job j = {
+        .n_servers = 1, .n_trainers = 1, .n_steps = 50, .optimizer = "sgd"
+    };
+
+    (void)state;
+    expect_equal(&j, 1e-6);
+}
+
+static void schedules_follow_the_rounds(void **state)
+{
+    kit_job j = { .n_servers = 2,
+                  .n_trainers = 2,
+                  .n_steps = 50,
+                  .optimizer = "sgd",
+                  .decays = true };
+
+    (void)state;
+    expect_equal(&j, 1e-6);
+}
+
+static void regularizers_work_on_the_servers(void **state)
+{
+    kit_job j = { .n_servers = 2,
+                  .n_trainers = 2,
+                  .n_steps = 50,
+                  .optimizer = "sgd",
+                  .words = "learning_rate=0.1, regularization=l2(0.01)",
+                  .is_dense = true };
+
+    (void)state;
+    expect_equal(&j, 1e-6);
+}
+
+static void sliced_parameters_are_put_together_again(void **state)
+{
+    kit_job j = { .n_servers = 3,
+                  .n_trainers = 2,
+                  .n_steps = 50,
+                  .optimizer = "adam",
+                  .words = "learning_rate=0.01",
+                  .settings = { { "min_block_size", "16" },
+                                { "split_method", "round_robin" } } };
+
+    (void)state;
+    expect_equal(&j, 1e-4);
+}
+
+static void a_sum_of_losses_wants_the_sum_of_gradients(void **state)
+{
+    kit_job j = { .n_servers = 1,
+                  .n_trainers = 2,
+                  .n_steps = 50,
+                  .optimizer = "sgd",
+                  .words = "learning_rate=0.01",
+                  .is_sum = true,
+                  .settings = { { "gradient_weight", "sum" } } };
+
+    (void)state;
+    expect_equal(&j, 1e-6);
+}
+
+static void unequal_batches_want_weights_by_samples(void **state)
+{
+    kit_job j = { .n_servers = 1,
+                  .n_trainers = 2,
+                  .n_steps = 50,
+                  .optimizer = "sgd",
+                  .rows = { 12, 4 },
+                  .settings = { { "gradient_weight", "samples" } } };
+
+    (void)state;
+    expect_equal(&j, 1e-6);
+}
+
+static void unequal_batches_differ_with_equal_weights(void **state)
+{
+    kit_job j = { .n_servers = 1,
+                  .n_trainers = 2,
+                  .n_steps = 50,
+                  .optimizer = "sgd",
+                  .rows = { 12, 4 } };
+    kit_model alone;
+    kit_end end;
+
+    (void)state;
+    kit_train_alone(&j, &alone);
+    kit_train(&j, &end);
+    assert_true(kit_error(&end.model, &alone) > 1e-4);
+}
+
+/* --- the same bits
+ * ------------------------------------------------------------ */
+
+static void any_number_of_servers_gives_the_same_bits(void **state)
+{
+    kit_job j = { .n_trainers = 3,
+                  .n_steps = 30,
+                  .optimizer = "adam",
+                  .words = "learning_rate=0.01",
+                  .settings = { { "min_block_size", "16" },
+                                { "slice_var_up", "false" } } };
+    uint64_t first = 0;
+
+    (void)state;
+    for (int i = 0; i < 6; i++) {
+        kit_end end;
+
+        j.n_servers = 1 + i % 3;
+        kit_train(&j, &end);
+        if (!i)
+            first = end.hash;
+        assert_true(end.hash == first);
+    }
+}
+
+/* --- leaving
+ * ------------------------------------------------------------------- */
+
+static void a_trainer_without_data_leaves_and_the_rest_goes_on(void **state)
+{
+    kit_job j = { .n_servers = 2,
+                  .n_trainers = 3,
+                  .n_steps = 40,
+                  .optimizer = "sgd",
+                  .steps = { 40, 10, 25 } };
+    kit_end end;
+
+    (void)state;
+    kit_train(&j, &end);
+    assert_int_equal(end.step, 40);
+}
+
+/* --- threads and replicas
+ * ------------------------------------------------------- */
+
+static void threads_of_a_trainer_share_a_round(void **state)
+{
+    kit_job alone = { .n_trainers = 4, .n_steps = 40, .optimizer = "sgd" };
+    kit_job j = { .n_servers = 2,
+                  .n_trainers = 2,
+                  .n_steps = 40,
+                  .optimizer = "sgd",
+                  .n_threads = 2 };
+    kit_model model;
+    kit_end end;
+
+    (void)state;
+    kit_train_alone(&alone, &model);
+    kit_train(&j, &end);
+    assert_true(kit_error(&end.model, &model) <= 1e-6);
+    assert_int_equal(end.step, 40);
+}
+
+static void replicas_of_a_trainer_share_a_round(void **state)
+{
+    kit_job alone = { .n_trainers = 4, .n_steps = 40, .optimizer = "sgd" };
+    kit_job j = { .n_servers = 2,
+                  .n_trainers = 2,
+                  .n_steps = 40,
+                  .optimizer = "sgd",
+                  .n_replicas = 2 };
+    kit_model model;
+    kit_end end;
+
+    (void)state;
+    kit_train_alone(&alone, &model);
+    kit_train(&j, &end);
+    assert_true(kit_error(&end.model, &model) <= 1e-6);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sgd_equals_one_process_on_the_joined_batch),
+        cmocka_unit_test(momentum_equals_one_process_on_the_joined_batch),
+        cmocka_unit_test(adagrad_equals_one_process_on_the_joined_batch),
+        cmocka_unit_test(adam_equals_one_process_on_the_joined_batch),
+        cmocka_unit_test(ftrl_equals_one_process_on_the_joined_batch),
+        cmocka_unit_test(a_dense_embedding_is_sent_whole),
+        cmocka_unit_test(one_trainer_works),
+        cmocka_unit_test(schedules_follow_the_rounds),
+        cmocka_unit_test(regularizers_work_on_the_servers),
+        cmocka_unit_test(sliced_parameters_are_put_together_again),
+        cmocka_unit_test(a_sum_of_losses_wants_the_sum_of_gradients),
+        cmocka_unit_test(unequal_batches_want_weights_by_samples),
+        cmocka_unit_test(unequal_batches_differ_with_equal_weights),
+        cmocka_unit_test(any_number_of_servers_gives_the_same_bits),
+        cmocka_unit_test(a_trainer_without_data_leaves_and_the_rest_goes_on),
+        cmocka_unit_test(threads_of_a_trainer_share_a_round),
+        cmocka_unit_test(replicas_of_a_trainer_share_a_round),
+    };
+
+    return cmocka_run_group_tests_name("dist sync", tests, NULL, NULL);
+}

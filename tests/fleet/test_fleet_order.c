@@ -1,0 +1,222 @@
+/* test_fleet_order.c - default programs, and every order of calls that cannot
+ * be: what should have come first is told. Nobody connects here. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <string.h>
+
+#include "flotilla/fleet.h"
+#include "flotilla/flotilla.h"
+
+#define assert_ok(expr)                                                        \
+    do {                                                                       \
+        if (expr)                                                              \
+            fail_msg("%s", fl_last_error());                                   \
+    } while (0)
+
+static fl_var *mlp(fl_ctx *c)
+{
+    fl_var *x = fl_data(c, "x", FL_DTYPE_F32, 2, (int64_t[]){ -1, 32 }, 0);
+    fl_var *y = fl_data(c, "y", FL_DTYPE_I64, 2, (int64_t[]){ -1, 1 }, 0);
+    fl_var *h = fl_fc(fl_fc(x, 16, .act = "tanh"), 16, .act = "tanh");
+
+    return fl_mean(fl_cross_entropy(fl_fc(h, 2, .act = "softmax"), y));
+}
+
+typedef struct solo {
+    fl_ctx *ctx;
+    fl_fleet *fleet;
+    fl_var *cost;
+    fl_optimizer *optimizer;
+} solo;
+
+/* A member of a job that nobody else comes to; nothing connects before it
+   runs. */
+static solo open_solo(fl_role_kind kind)
+{
+    solo s = { .ctx = fl_ctx_new() };
+    fl_role_args role = { .role = kind,
+                          .worker_num = 1,
+                          .server_endpoints = kind ? "127.0.0.1:6170" : "" };
+
+    assert_ok(fl_fleet_init(&s.fleet, s.ctx, &role));
+    s.cost = mlp(s.ctx);
+    s.optimizer = fl_optimizer_new(s.ctx, "sgd", "learning_rate=0.1");
+    return s;
+}
+
+static void minimize(solo *s)
+{
+    assert_ok(fl_fleet_distributed_optimizer(s->fleet, s->optimizer, NULL));
+    assert_ok(fl_fleet_minimize(s->fleet, s->cost));
+}
+
+static void close_solo(solo *s)
+{
+    fl_fleet_free(s->fleet);
+    fl_ctx_free(s->ctx);
+}
+
+static void default_programs_are_the_fleets_while_it_lives(void **state)
+{
+    solo s = open_solo(FL_ROLE_WORKER);
+    fl_program *own = fl_default_main_program(s.ctx);
+    fl_program *own_startup = fl_default_startup_program(s.ctx);
+    fl_program *p;
+
+    (void)state;
+    minimize(&s);
+    p = fl_fleet_main_program(s.fleet);
+    assert_ptr_not_equal(p, own);
+    assert_ptr_equal(p, fl_default_main_program(s.ctx));
+    assert_ptr_equal(fl_fleet_startup_program(s.fleet),
+                     fl_default_startup_program(s.ctx));
+    assert_ptr_equal(p, fl_transpiler_trainer(fl_fleet_transpiler(s.fleet)));
+    fl_program_release(p); /* as of any default program: nothing happens */
+    assert_non_null(
+        fl_data(s.ctx, "later", FL_DTYPE_F32, 2, (int64_t[]){ -1, 1 }, 0));
+    assert_non_null(fl_program_var(own, "later"));
+    assert_null(fl_program_var(p, "later"));
+    fl_fleet_free(s.fleet);
+    assert_ptr_equal(fl_default_main_program(s.ctx), own);
+    assert_ptr_equal(fl_default_startup_program(s.ctx), own_startup);
+    fl_ctx_free(s.ctx);
+}
+
+static void default_programs_of_a_single_process_are_its_own(void **state)
+{
+    solo s = open_solo(0);
+    fl_program *own = fl_default_main_program(s.ctx);
+
+    (void)state;
+    minimize(&s);
+    assert_ptr_equal(fl_fleet_main_program(s.fleet), own);
+    assert_ptr_equal(fl_default_main_program(s.ctx), own);
+    close_solo(&s);
+}
+
+/* --- orders that cannot be ------------------------------------------------ */
+
+static void refused(fl_status st, const char *part)
+{
+    assert_int_not_equal(st, FL_OK);
+    if (!strstr(fl_last_error(), part))
+        fail_msg("'%s' does not say '%s'", fl_last_error(), part);
+}
+
+static void a_worker_is_told_what_comes_first(void **state)
+{
+    solo s = open_solo(FL_ROLE_WORKER);
+    fl_fleet *again = NULL;
+
+    (void)state;
+    refused(fl_fleet_init(&again, s.ctx, NULL), "has a fleet already");
+    refused(fl_fleet_init_worker(s.fleet), "fl_fleet_minimize first");
+    refused(fl_fleet_stop_worker(s.fleet), "fl_fleet_minimize first");
+    refused(fl_fleet_barrier_worker(s.fleet), "fl_fleet_minimize first");
+    assert_null(fl_fleet_main_program(s.fleet));
+    refused(FL_ERR_INVAL, "fl_fleet_minimize first");
+    assert_null(fl_fleet_startup_program(s.fleet));
+    refused(fl_fleet_minimize(s.fleet, s.cost),
+            "fl_fleet_distributed_optimizer first");
+    refused(fl_fleet_distributed_optimizer(s.fleet, NULL, NULL),
+            "fl_optimizer_new first");
+    minimize(&s);
+    refused(fl_fleet_minimize(s.fleet, s.cost), "made already");
+    refused(fl_fleet_distributed_optimizer(s.fleet, s.optimizer, NULL),
+            "before that");
+    refused(fl_fleet_init_server(s.fleet, NULL), "fl_fleet_is_server is true");
+    refused(fl_fleet_run_server(s.fleet), "this process is worker 0");
+    close_solo(&s);
+}
+
+static void a_server_is_told_what_comes_first(void **state)
+{
+    solo s = open_solo(FL_ROLE_SERVER);
+
+    (void)state;
+    assert_int_equal(fl_fleet_worker_index(s.fleet), -1);
+    assert_int_equal(fl_fleet_server_index(s.fleet), 0);
+    assert_string_equal(fl_fleet_server_endpoints(s.fleet), "127.0.0.1:6170");
+    refused(fl_fleet_init_server(s.fleet, NULL), "fl_fleet_minimize first");
+    minimize(&s);
+    refused(fl_fleet_run_server(s.fleet), "fl_fleet_init_server first");
+    refused(fl_fleet_init_worker(s.fleet), "fl_fleet_is_worker is true");
+    refused(fl_fleet_stop_worker(s.fleet), "this process is server 0");
+    refused(fl_fleet_barrier_worker(s.fleet), "this process is server 0");
+    refused(fl_fleet_init_server(s.fleet, "model"), "yet");
+    assert_ok(fl_fleet_init_server(s.fleet, NULL));
+    refused(fl_fleet_init_server(s.fleet, NULL), "fl_fleet_run_server now");
+    close_solo(&s);
+}
+
+static void a_single_process_is_told_how_to_get_servers(void **state)
+{
+    solo s = open_solo(0);
+
+    (void)state;
+    refused(fl_fleet_init_worker(s.fleet), "fl_fleet_minimize first");
+    minimize(&s);
+    refused(fl_fleet_init_server(s.fleet, NULL), "fleetrun --server_num=1");
+    refused(fl_fleet_run_server(s.fleet), "PADDLE_PSERVERS_IP_PORT_LIST");
+    close_solo(&s);
+}
+
+static void strangers_are_refused(void **state)
+{
+    solo a = open_solo(FL_ROLE_WORKER), b = open_solo(FL_ROLE_WORKER);
+    fl_strategy *s = fl_strategy_new(b.fleet, "sync");
+
+    (void)state;
+    refused(fl_fleet_distributed_optimizer(a.fleet, a.optimizer, s),
+            "another fleet");
+    assert_ok(fl_fleet_distributed_optimizer(a.fleet, a.optimizer, NULL));
+    refused(fl_fleet_minimize(a.fleet, NULL), "build the network first");
+    refused(fl_fleet_minimize(a.fleet, b.cost), "another context");
+    close_solo(&a);
+    close_solo(&b);
+}
+
+static void a_mode_that_cannot_train_the_program_says_so(void **state)
+{
+    solo s = open_solo(FL_ROLE_WORKER);
+    fl_optimizer *adam = fl_optimizer_new(s.ctx, "adam", NULL);
+    fl_strategy *geo = fl_strategy_new(s.fleet, "geo");
+
+    (void)state;
+    assert_ok(fl_fleet_distributed_optimizer(s.fleet, adam, geo));
+    refused(fl_fleet_minimize(s.fleet, s.cost), "adam");
+    refused(fl_fleet_init_worker(s.fleet), "fl_fleet_minimize has failed");
+    close_solo(&s);
+}
+
+static void models_come_later_and_say_so(void **state)
+{
+    solo s = open_solo(0);
+
+    (void)state;
+    minimize(&s);
+    refused(fl_fleet_save_persistables(s.fleet, "d"), "cannot be saved");
+    refused(fl_fleet_save_inference_model(s.fleet, "d", NULL, 0, NULL, 0),
+            "cannot be saved");
+    refused(fl_fleet_load_model(s.fleet, "d"), "cannot be saved and loaded");
+    close_solo(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(default_programs_are_the_fleets_while_it_lives),
+        cmocka_unit_test(default_programs_of_a_single_process_are_its_own),
+        cmocka_unit_test(a_worker_is_told_what_comes_first),
+        cmocka_unit_test(a_server_is_told_what_comes_first),
+        cmocka_unit_test(a_single_process_is_told_how_to_get_servers),
+        cmocka_unit_test(strangers_are_refused),
+        cmocka_unit_test(a_mode_that_cannot_train_the_program_says_so),
+        cmocka_unit_test(models_come_later_and_say_so),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
