@@ -2,7 +2,7 @@
 # asks meson and ninja, which do the work in build/.
 #
 #   make            build the library and the tool
-#   make demo       train a small click model and print what it learns
+#   make demo       train a click model with a server and two workers
 #   make test       all tests; T=name runs one
 #   make check      format, layers, headers, symbols, warnings, static analysis
 #   make bench      measure, into build/bench.tsv; B=area measures one area
@@ -48,8 +48,8 @@ tests:
 	    $(MESON) configure build -Dtests=enabled && touch build/.tests; }
 
 demo: build
-	@$(NINJA) -C build examples/ctr_demo
-	build/examples/ctr_demo
+	@$(NINJA) -C build --quiet cmd/flotilla cmd/fleetrun examples/ctr_dnn
+	@examples/demo.sh build
 
 test: tests
 	@test -z "$(T)" || $(MESON) test -C build --list $(T) >/dev/null || \

@@ -2,11 +2,13 @@
 #include "options.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cmd.h"
+#include "nearest.h"
 
 /* Digits alone: no sign, no blanks. False as well when it does not fit. */
 static bool read_digits(const char **at, uint64_t *out)
@@ -98,6 +100,27 @@ static const option *find(const options *o, const char *word)
     return NULL;
 }
 
+/* Names the nearest option that the action takes, if one is near. */
+static int no_option(const options *o, const char *word)
+{
+    const char *nearest = NULL;
+    int best = INT_MAX;
+
+    for (size_t i = 0; i < o->n; i++) {
+        int d = nearest_distance(word, o->all[i].name);
+        bool is_taken = !o->all[i].users || (o->all[i].users & o->user);
+
+        if (is_taken && d < best && cmd_is_near(word, d)) {
+            best = d;
+            nearest = o->all[i].name;
+        }
+    }
+    if (nearest)
+        return cmd_misused(o->self, "there is no option '%s'; did you mean %s?",
+                           word, nearest);
+    return cmd_misused(o->self, "there is no option '%s'", word);
+}
+
 /* The option word at argv[*i], and its value behind it. */
 static int read_option(const options *o, int argc, char **argv, int *i,
                        uint64_t *given)
@@ -106,7 +129,7 @@ static int read_option(const options *o, int argc, char **argv, int *i,
     uint64_t bit;
 
     if (!found)
-        return cmd_misused(o->self, "there is no option '%s'", argv[*i]);
+        return no_option(o, argv[*i]);
     if (found->users && !(found->users & o->user))
         return cmd_misused(o->self, "%s has no use for %s; leave it out",
                            o->action, found->name);

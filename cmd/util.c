@@ -2,18 +2,19 @@
 #include "cmd.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "nearest.h"
+
 /* A program text larger than this is no program text. */
 #define INPUT_MAX ((size_t)64 << 20)
 #define READ_BYTES ((size_t)64 << 10)
 
-/* Letters of a command's name that count when the nearest one is looked for.
- */
-#define NAME_MAX_LEN 16
+#define SLIPS_MAX 2
 
 static void say(const char *name, const char *fmt, va_list ap)
 {
@@ -45,41 +46,20 @@ int cmd_misused(const char *name, const char *fmt, ...)
     return CMD_USAGE;
 }
 
-static int min_int(int a, int b)
+bool cmd_is_near(const char *word, int distance)
 {
-    return a < b ? a : b;
-}
-
-/* How many letters have to be added, dropped or changed. */
-static int distance(const char *a, const char *b)
-{
-    int row[NAME_MAX_LEN + 1];
-    int n = (int)strnlen(b, NAME_MAX_LEN);
-
-    for (int j = 0; j <= n; j++)
-        row[j] = j;
-    for (int i = 0; a[i]; i++) {
-        int diagonal = row[0]++;
-
-        for (int j = 0; j < n; j++) {
-            int replace = diagonal + (a[i] != b[j]);
-
-            diagonal = row[j + 1];
-            row[j + 1] = min_int(replace, min_int(row[j], diagonal) + 1);
-        }
-    }
-    return row[n];
+    return distance <= SLIPS_MAX && distance < (int)strlen(word);
 }
 
 int cmd_unknown(const char *name)
 {
     const char *nearest = NULL;
-    int best = 3;
+    int best = INT_MAX;
 
     for (size_t i = 0; i < cmd_count; i++) {
-        int d = distance(name, cmd_all[i]->name);
+        int d = nearest_distance(name, cmd_all[i]->name);
 
-        if (d < best && d < (int)strlen(name)) {
+        if (d < best && cmd_is_near(name, d)) {
             best = d;
             nearest = cmd_all[i]->name;
         }

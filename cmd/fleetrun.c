@@ -1,0 +1,48 @@
+/* fleetrun.c - starts a training job: servers and workers of one program.
+ *
+ * The same program is installed as fleetrun, launch and launch_ps.
+ */
+#include "fleetrun.h"
+
+#include "fleetrun_watch.h"
+
+static int run_task(room *r, const run_options *o, const task *t)
+{
+    job j;
+    int code = plan_task(&j, r, o, t);
+
+    if (code)
+        return code;
+    if (o->print_config)
+        plan_print(&j);
+    return spawn_become(&j, &j.procs[t->rank]);
+}
+
+static int run_here(room *r, const run_options *o)
+{
+    job j;
+    int code = plan_here(&j, r, o);
+
+    if (code)
+        return code;
+    if (o->print_config)
+        plan_print(&j);
+    return watch(&j);
+}
+
+int main(int argc, char **argv)
+{
+    room r = { 0 };
+    run_options o;
+    task t;
+    bool is_over;
+    int code = options_read(&o, argc, argv, &is_over);
+
+    if (!code && !is_over) {
+        code = task_find(&t, &r);
+        if (!code)
+            code = t.system ? run_task(&r, &o, &t) : run_here(&r, &o);
+    }
+    room_release(&r);
+    return code;
+}

@@ -1,0 +1,141 @@
+/* fleetrun.h - what the launcher knows before it starts anything.
+ *
+ *     options --> a task of a cluster?  yes --> plan --> becomes the program
+ *                                       no  --> plan --> spawn and watch
+ *
+ * Everything here is made once, by one thread, out of one room that is released
+ * at the end. Functions that return an int return 0, or the exit code of the
+ * launcher after saying what is wrong.
+ */
+#ifndef FL_CMD_FLEETRUN_H
+#define FL_CMD_FLEETRUN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+enum { RUN_OK = 0, RUN_FAILED = 1, RUN_USAGE = 2 };
+
+/* --- memory and messages -------------------------------------------------- */
+
+typedef struct room_block room_block;
+typedef struct room {
+    room_block *first;
+} room;
+
+/* Zeroed. They end the process when there is no memory: nothing runs yet. */
+void *room_take(room *r, size_t bytes);
+char *room_text(room *r, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+void room_release(room *r);
+
+/* "NAME: message" on stderr, NAME as the launcher was called. */
+void run_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+int run_failed(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+int run_misused(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* --- options (fleetrun_options.c) ----------------------------------------- */
+
+typedef enum status_use {
+    STATUS_AUTO, /* on a terminal */
+    STATUS_YES,
+    STATUS_NO
+} status_use;
+
+typedef struct run_options {
+    int server_num, worker_num; /* 0: not given */
+    const char *servers, *workers, *endpoints, *cluster_node_ips, *node_ip;
+    const char *log_dir;
+    bool has_log_dir; /* it was given */
+    int start_port;   /* 0: not given */
+    int max_restart;
+    const char *run_mode;
+    status_use status;
+    bool print_config;
+    char **program; /* its words; NULL behind them */
+} run_options;
+
+/* *is_over: there was --help, and nothing is left to do. */
+int options_read(run_options *o, int argc, char **argv, bool *is_over);
+
+/* --- hosts and ports (fleetrun_hosts.c, fleetrun_ports.c) ----------------- */
+
+typedef struct place {
+    char *host;
+    int port; /* 0: not given */
+} place;
+
+/* "host:port,host,[::1]:6170"; `what` is the option, for messages. */
+int places_read(room *r, const char *what, const char *list, place **out,
+                int *n);
+/* Whether it is a name or address of this machine. */
+bool host_is_here(const char *host);
+/* "node[01-03,7],login" as Slurm writes it; NULL when it is no such list. */
+char **hosts_expand(room *r, const char *list, int *n);
+
+#define PORT_FIRST 6170
+bool port_is_free(int port);
+/* A port that nobody listens at and that the system gives to no connection;
+   0 when there is none. taken[n] are used already. */
+int port_find(const int *taken, int n);
+
+/* --- clusters (fleetrun_cluster.c) ---------------------------------------- */
+
+/* One task out of several that a scheduler has started. */
+typedef struct task {
+    const char *system;  /* "Slurm"; NULL: this is no such task */
+    int rank, size;      /* size 0: not told */
+    char **hosts;        /* of every rank, `size` of them; NULL: not known */
+    const char *pattern; /* of the hosts, "job-{}.service", or NULL */
+    const char *job;     /* a name that the tasks share, or NULL */
+} task;
+
+int task_find(task *t, room *r);
+/* The host of a rank; NULL: not known. */
+const char *task_host(const task *t, room *r, int rank);
+
+/* --- the plan (fleetrun_plan.c) ------------------------------------------- */
+
+typedef enum run_role { RUN_SERVER, RUN_WORKER } run_role;
+
+typedef struct proc {
+    run_role role;
+    int index; /* among those of its role */
+    place at;
+    bool is_here;
+    char *name; /* "worker 0" */
+    char *log_path;
+    char **env;
+    /* While it is watched. */
+    pid_t pid;  /* 0: it does not run */
+    int status; /* of waitpid, when it has ended */
+    int n_restarts;
+    uint64_t began_ms;
+} proc;
+
+typedef struct job {
+    room *room;
+    const run_options *o;
+    int n_servers, n_workers;
+    proc *procs;                     /* the servers, then the workers */
+    char *name;                      /* FLOTILLA_JOB */
+    char *server_list, *worker_list; /* worker_list NULL: not known */
+    char **words;                    /* what is started, a path first */
+} job;
+
+int plan_here(job *j, room *r, const run_options *o);
+int plan_task(job *j, room *r, const run_options *o, const task *t);
+void plan_print(const job *j);
+/* Where the plan keeps the process of a rank. */
+static inline proc *plan_proc(const job *j, run_role role, int index)
+{
+    return &j->procs[role == RUN_SERVER ? index : j->n_servers + index];
+}
+
+/* --- the environment and the program (fleetrun_env.c) --------------------- */
+
+/* Fills words of the job, and env and log_path of its processes. */
+int env_fill(job *j);
+
+#endif

@@ -1,0 +1,179 @@
+/* fleetrun_env.c - the program that is started, and what each process of it
+ * finds in its environment. */
+#include "fleetrun.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* --- the program ---------------------------------------------------------- */
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t n = strlen(text), m = strlen(end);
+
+    return n >= m && !strcmp(text + n - m, end);
+}
+
+static bool is_file(const char *path)
+{
+    struct stat s;
+
+    return !stat(path, &s) && S_ISREG(s.st_mode);
+}
+
+/* In the folders of PATH; NULL when it is in none of them. */
+static char *find_in_path(room *r, const char *name)
+{
+    const char *path = getenv("PATH");
+    char *folders = room_text(r, "%s", path ? path : "/usr/bin:/bin");
+    char *folder;
+
+    while ((folder = strsep(&folders, ":"))) {
+        char *at = room_text(r, "%s/%s", *folder ? folder : ".", name);
+
+        if (is_file(at) && !access(at, X_OK))
+            return at;
+    }
+    return NULL;
+}
+
+static int no_such_program(const char *name)
+{
+    if (!strchr(name, '/') && is_file(name))
+        return run_failed("%s is in no folder of PATH; did you mean ./%s?",
+                          name, name);
+    if (!strchr(name, '/'))
+        return run_failed("%s is in no folder of PATH; check its name", name);
+    return run_failed("cannot start %s: %s; check the path", name,
+                      strerror(ENOENT));
+}
+
+/* A script of Python is run by python3, with its output unbuffered. */
+static int find_program(job *j)
+{
+    char **given = j->o->program;
+    const char *name = given[0];
+    size_t n = 0, n_before = 0;
+    char *path;
+
+    while (given[n])
+        n++;
+    j->words = room_take(j->room, (n + 3) * sizeof(*j->words));
+    if (ends_with(name, ".py")) {
+        if (!is_file(name))
+            return no_such_program(name);
+        path = find_in_path(j->room, "python3");
+        if (!path)
+            return run_failed("%s needs python3, which is in no folder of PATH",
+                              name);
+        j->words[n_before++] = path;
+        j->words[n_before++] = room_text(j->room, "-u");
+    }
+    memcpy(j->words + n_before, given, n * sizeof(*given));
+    if (n_before)
+        return RUN_OK;
+    path = strchr(name, '/') ? room_text(j->room, "%s", name)
+                             : find_in_path(j->room, name);
+    if (!path || !is_file(path))
+        return no_such_program(name);
+    if (access(path, X_OK))
+        return run_failed("cannot start %s: %s; try chmod +x, or put the "
+                          "program that runs it in front",
+                          name, strerror(errno));
+    j->words[0] = path;
+    return RUN_OK;
+}
+
+/* --- the environment ------------------------------------------------------ */
+
+/* Gone from what processes inherit: what is set anew, what would contradict it,
+   and proxies, which have no place between members of a job. */
+static const char *const dropped[] = {
+    "TRAINING_ROLE",
+    "PADDLE_PSERVERS_IP_PORT_LIST",
+    "PADDLE_TRAINERS_NUM",
+    "PADDLE_TRAINER_ID",
+    "PADDLE_TRAINER_ENDPOINTS",
+    "PADDLE_PSERVER_ID",
+    "PADDLE_PORT",
+    "POD_IP",
+    "PADDLE_TRAINING_ROLE",
+    "PADDLE_CURRENT_ENDPOINT",
+    "FLOTILLA_JOB",
+    "http_proxy",
+    "https_proxy",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+};
+#define N_SET_MAX 10
+
+static bool is_dropped(const char *line)
+{
+    size_t len = strcspn(line, "=");
+
+    for (size_t i = 0; i < sizeof(dropped) / sizeof(dropped[0]); i++)
+        if (strlen(dropped[i]) == len && !strncmp(dropped[i], line, len))
+            return true;
+    return false;
+}
+
+/* How other machines reach this task when nobody has said it. */
+static const char *own_host(const proc *p, char *room_for_it, size_t cap)
+{
+    if (p->at.host)
+        return p->at.host;
+    if (gethostname(room_for_it, cap))
+        return "127.0.0.1";
+    room_for_it[cap - 1] = '\0';
+    return room_for_it;
+}
+
+static char **make_env(const job *j, const proc *p)
+{
+    room *r = j->room;
+    bool serves = p->role == RUN_SERVER;
+    char host[256];
+    size_t n = 0;
+    char **env;
+
+    while (environ[n])
+        n++;
+    env = room_take(r, (n + N_SET_MAX + 1) * sizeof(*env));
+    n = 0;
+    for (char **e = environ; *e; e++)
+        if (!is_dropped(*e))
+            env[n++] = *e;
+    env[n++] = room_text(r, "TRAINING_ROLE=%s", serves ? "PSERVER" : "TRAINER");
+    env[n++] = room_text(r, "PADDLE_PSERVERS_IP_PORT_LIST=%s", j->server_list);
+    env[n++] = room_text(r, "PADDLE_TRAINERS_NUM=%d", j->n_workers);
+    if (j->worker_list)
+        env[n++] = room_text(r, "PADDLE_TRAINER_ENDPOINTS=%s", j->worker_list);
+    env[n++] = room_text(r, "POD_IP=%s", own_host(p, host, sizeof(host)));
+    env[n++] = room_text(r, "PADDLE_PORT=%d", p->at.port);
+    env[n++] =
+        room_text(r, "%s=%d",
+                  serves ? "PADDLE_PSERVER_ID" : "PADDLE_TRAINER_ID", p->index);
+    env[n] = room_text(r, "FLOTILLA_JOB=%s", j->name);
+    return env;
+}
+
+int env_fill(job *j)
+{
+    int code = find_program(j);
+
+    if (code)
+        return code;
+    for (int i = 0; i < j->n_servers + j->n_workers; i++) {
+        proc *p = &j->procs[i];
+
+        p->log_path = room_text(
+            j->room, "%s/%s.%d", j->o->log_dir,
+            p->role == RUN_SERVER ? "serverlog" : "workerlog", p->index);
+        if (p->is_here)
+            p->env = make_env(j, p);
+    }
+    return RUN_OK;
+}

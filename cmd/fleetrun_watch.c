@@ -1,0 +1,412 @@
+/* fleetrun_watch.c - from the first process to the last.
+ *
+ *     RUN ---- all workers ended well ----> LEAVE ---- too slow ----+
+ *      |                                      |                      |
+ *      +--- a failure, or a signal ---+       |                      |
+ *                                     v       v                      v
+ *                              END_WORKERS -------------------> END_SERVERS
+ *
+ * The ends of processes come as signals through a file, so that one poll waits
+ * for everything. A process that has ended is looked at before it is taken away
+ * (WNOWAIT): until then its number, which is that of its group, cannot be
+ * anybody else's, and what it has left in the group can be killed.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "fleetrun_watch.h"
+
+#define TICK_MS 100
+/* From SIGTERM to SIGKILL, and for servers to end after the last worker. */
+#define GRACE_MS 5000
+
+typedef enum stage { RUN, LEAVE, END_WORKERS, END_SERVERS } stage;
+
+typedef struct watcher {
+    job *j;
+    stage stage;
+    uint64_t until_ms; /* the end of the stage, except RUN */
+    bool is_killed;    /* SIGKILL was sent in this stage */
+    int code;          /* of the launcher */
+    int n_signals;     /* from outside */
+    int signals;       /* where they come from */
+    keeper keeper;
+    screen screen;
+    asker asker;
+    tail tail; /* the log of worker 0 */
+} watcher;
+
+uint64_t clock_ms(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+/* --- words ---------------------------------------------------------------- */
+
+static const char *signal_name(int signal)
+{
+    static const struct {
+        int signal;
+        const char *name;
+    } all[] = {
+        { SIGABRT, "SIGABRT" }, { SIGBUS, "SIGBUS" },   { SIGFPE, "SIGFPE" },
+        { SIGHUP, "SIGHUP" },   { SIGILL, "SIGILL" },   { SIGINT, "SIGINT" },
+        { SIGKILL, "SIGKILL" }, { SIGPIPE, "SIGPIPE" }, { SIGQUIT, "SIGQUIT" },
+        { SIGSEGV, "SIGSEGV" }, { SIGSYS, "SIGSYS" },   { SIGTERM, "SIGTERM" },
+        { SIGTRAP, "SIGTRAP" }, { SIGXCPU, "SIGXCPU" },
+    };
+
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+        if (all[i].signal == signal)
+            return all[i].name;
+    return "a signal";
+}
+
+void end_text(int status, char *out, size_t cap)
+{
+    if (WIFEXITED(status))
+        (void)snprintf(out, cap, "ended with exit status %d",
+                       WEXITSTATUS(status));
+    else
+        (void)snprintf(
+            out, cap, "was ended by %s (%s%s)", signal_name(WTERMSIG(status)),
+            strsignal(WTERMSIG(status)),
+            WTERMSIG(status) == SIGKILL ? "; was there too little memory?"
+                                        : "");
+}
+
+static int code_of(int status)
+{
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+/* --- those that run ------------------------------------------------------- */
+
+static int n_procs(const job *j)
+{
+    return j->n_servers + j->n_workers;
+}
+
+static int n_running(const job *j, run_role role)
+{
+    int n = 0;
+
+    for (int i = 0; i < n_procs(j); i++)
+        n += j->procs[i].role == role && j->procs[i].pid > 0;
+    return n;
+}
+
+static bool has_workers_elsewhere(const job *j)
+{
+    for (int i = j->n_servers; i < n_procs(j); i++)
+        if (!j->procs[i].is_here)
+            return true;
+    return false;
+}
+
+static bool has_workers_here(const job *j)
+{
+    for (int i = j->n_servers; i < n_procs(j); i++)
+        if (j->procs[i].is_here)
+            return true;
+    return false;
+}
+
+static void send(const job *j, run_role role, int signal)
+{
+    for (int i = 0; i < n_procs(j); i++)
+        if (j->procs[i].role == role && j->procs[i].pid > 0)
+            (void)kill(-j->procs[i].pid, signal);
+}
+
+/* --- stages --------------------------------------------------------------- */
+
+static void enter(watcher *w, stage s)
+{
+    w->stage = s;
+    w->until_ms = clock_ms() + GRACE_MS;
+    w->is_killed = false;
+    if (s == END_WORKERS)
+        send(w->j, RUN_WORKER, SIGTERM);
+    else if (s == END_SERVERS)
+        send(w->j, RUN_SERVER, SIGTERM);
+}
+
+static void warn_of_servers(watcher *w)
+{
+    for (int i = 0; i < w->j->n_servers; i++)
+        if (w->j->procs[i].pid > 0)
+            screen_say(&w->screen,
+                       "%s still runs %d s after the last worker has ended; "
+                       "it is ended now",
+                       w->j->procs[i].name, GRACE_MS / 1000);
+}
+
+static void kill_slow(watcher *w, run_role role)
+{
+    if (w->is_killed)
+        return;
+    w->is_killed = true;
+    for (int i = 0; i < n_procs(w->j); i++)
+        if (w->j->procs[i].role == role && w->j->procs[i].pid > 0)
+            screen_say(&w->screen,
+                       "%s does not end within %d s of SIGTERM; it "
+                       "gets SIGKILL",
+                       w->j->procs[i].name, GRACE_MS / 1000);
+    send(w->j, role, SIGKILL);
+}
+
+static void advance(watcher *w)
+{
+    bool is_late = clock_ms() >= w->until_ms;
+
+    switch (w->stage) {
+    case RUN:
+        /* Workers on other machines may still need these servers. */
+        if (!n_running(w->j, RUN_WORKER) && has_workers_here(w->j) &&
+            !has_workers_elsewhere(w->j))
+            enter(w, LEAVE);
+        break;
+    case LEAVE:
+        if (is_late) {
+            warn_of_servers(w);
+            enter(w, END_SERVERS);
+        }
+        break;
+    case END_WORKERS:
+        if (!n_running(w->j, RUN_WORKER))
+            enter(w, END_SERVERS);
+        else if (is_late)
+            kill_slow(w, RUN_WORKER);
+        break;
+    case END_SERVERS:
+        if (is_late)
+            kill_slow(w, RUN_SERVER);
+        break;
+    }
+}
+
+/* --- a process has ended -------------------------------------------------- */
+
+static void show_output(watcher *w)
+{
+    char bytes[4096];
+    size_t n;
+
+    while ((n = tail_read(&w->tail, bytes, sizeof(bytes))))
+        screen_pass(&w->screen, bytes, n);
+}
+
+static void tell_failure(watcher *w, const proc *p)
+{
+    char how[128];
+
+    show_output(w);
+    end_text(p->status, how, sizeof(how));
+    screen_say(&w->screen, "%s %s after %.1f s; the end of %s:", p->name, how,
+               1e-3 * (double)(clock_ms() - p->began_ms), p->log_path);
+    log_print_end(stderr, p->log_path, "    ");
+}
+
+static void tell_others(watcher *w, const proc *p)
+{
+    int servers = n_running(w->j, RUN_SERVER);
+    int workers = n_running(w->j, RUN_WORKER);
+
+    if (p->role == RUN_SERVER && w->j->o->max_restart)
+        screen_say(&w->screen,
+                   "a server is not started again: the rows that it held are "
+                   "gone");
+    if (servers + workers)
+        screen_say(&w->screen, "ending the others: %d server%s, %d worker%s",
+                   servers, servers == 1 ? "" : "s", workers,
+                   workers == 1 ? "" : "s");
+}
+
+static int start_again(watcher *w, proc *p)
+{
+    p->n_restarts++;
+    screen_say(&w->screen, "%s is started again (%d of %d)", p->name,
+               p->n_restarts, w->j->o->max_restart);
+    if (spawn(w->j, p, true))
+        return RUN_FAILED;
+    keeper_add(&w->keeper, p->pid);
+    return RUN_OK;
+}
+
+static void on_end(watcher *w, proc *p)
+{
+    bool is_well = WIFEXITED(p->status) && !WEXITSTATUS(p->status);
+
+    if (is_well || w->stage > LEAVE)
+        return;
+    tell_failure(w, p);
+    if (p->role == RUN_WORKER && w->stage == RUN &&
+        p->n_restarts < w->j->o->max_restart && !start_again(w, p))
+        return;
+    w->code = code_of(p->status);
+    tell_others(w, p);
+    enter(w, END_WORKERS);
+}
+
+/* Takes it away, with what is left of its group. */
+static bool has_ended(watcher *w, proc *p)
+{
+    siginfo_t is = { 0 };
+    pid_t pid = p->pid;
+
+    if (pid <= 0 ||
+        waitid(P_PID, (id_t)pid, &is, WEXITED | WNOHANG | WNOWAIT) ||
+        !is.si_pid)
+        return false;
+    (void)kill(-pid, SIGKILL);
+    while (waitpid(pid, &p->status, 0) < 0 && errno == EINTR)
+        ;
+    keeper_drop(&w->keeper, pid);
+    p->pid = 0;
+    return true;
+}
+
+static void reap(watcher *w)
+{
+    for (int i = 0; i < n_procs(w->j); i++)
+        if (has_ended(w, &w->j->procs[i]))
+            on_end(w, &w->j->procs[i]);
+}
+
+/* --- signals -------------------------------------------------------------- */
+
+static void on_signal(watcher *w, int signal)
+{
+    if (w->n_signals++) {
+        screen_say(&w->screen, "%s again: everything gets SIGKILL",
+                   signal_name(signal));
+        send(w->j, RUN_WORKER, SIGKILL);
+        send(w->j, RUN_SERVER, SIGKILL);
+        return;
+    }
+    screen_say(&w->screen,
+               "%s: ending the workers, then the servers; once "
+               "more ends all at once",
+               signal_name(signal));
+    w->code = 128 + signal;
+    if (w->stage < END_WORKERS)
+        enter(w, END_WORKERS);
+}
+
+static void read_signals(watcher *w)
+{
+    struct signalfd_siginfo s;
+
+    while (read(w->signals, &s, sizeof(s)) == (ssize_t)sizeof(s))
+        if (s.ssi_signo != SIGCHLD)
+            on_signal(w, (int)s.ssi_signo);
+    reap(w);
+}
+
+/* Those that the caller wants to be ignored, as nohup does, stay so. */
+static int open_signals(watcher *w)
+{
+    static const int all[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
+    struct sigaction was;
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, SIGCHLD);
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+        if (!sigaction(all[i], NULL, &was) && was.sa_handler != SIG_IGN)
+            sigaddset(&set, all[i]);
+    (void)signal(SIGCHLD, SIG_DFL);
+    (void)signal(SIGPIPE, SIG_IGN);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    w->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (w->signals < 0)
+        return run_failed("cannot watch signals: %s", strerror(errno));
+    return RUN_OK;
+}
+
+/* --- from the first to the last ------------------------------------------- */
+
+static void wait_and_look(watcher *w)
+{
+    struct pollfd fds[] = { { .fd = w->signals, .events = POLLIN },
+                            { .fd = w->asker.fd, .events = POLLIN } };
+    char line[256];
+
+    (void)poll(fds, 2, TICK_MS);
+    show_output(w);
+    read_signals(w);
+    advance(w);
+    if (asker_read(&w->asker, line, sizeof(line)))
+        screen_set_status(&w->screen, line);
+    screen_tick(&w->screen);
+}
+
+static int start_all(watcher *w)
+{
+    job *j = w->j;
+
+    for (int i = 0; i < n_procs(j); i++) {
+        proc *p = &j->procs[i];
+
+        if (!p->is_here)
+            continue;
+        if (spawn(j, p, false))
+            return RUN_FAILED;
+        keeper_add(&w->keeper, p->pid);
+        if (p->role == RUN_WORKER && p->index == 0)
+            tail_open(&w->tail, p->log_path);
+    }
+    return RUN_OK;
+}
+
+static void run_job(watcher *w)
+{
+    job *j = w->j;
+
+    if (start_all(w)) {
+        w->code = RUN_FAILED;
+        enter(w, END_WORKERS);
+    } else {
+        run_say("%d server%s and %d worker%s; logs in %s", j->n_servers,
+                j->n_servers == 1 ? "" : "s", j->n_workers,
+                j->n_workers == 1 ? "" : "s", j->o->log_dir);
+        if (w->screen.shows)
+            asker_start(&w->asker, j);
+    }
+    while (n_running(j, RUN_SERVER) + n_running(j, RUN_WORKER))
+        wait_and_look(w);
+    show_output(w);
+    screen_clear(&w->screen);
+}
+
+int watch(job *j)
+{
+    watcher w = { .j = j, .asker.fd = -1, .tail.fd = -1 };
+    int code = spawn_prepare(j);
+
+    if (!code)
+        code = keeper_start(&w.keeper);
+    if (code)
+        return code;
+    screen_open(&w.screen, j->o->status);
+    code = open_signals(&w);
+    if (!code) {
+        run_job(&w);
+        code = w.code;
+        asker_end(&w.asker);
+        tail_close(&w.tail);
+        close(w.signals);
+    }
+    keeper_end(&w.keeper);
+    return code;
+}

@@ -1,0 +1,190 @@
+/* train.c - flotilla train: a built-in model, on one machine or as a job. */
+#include "train.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "nearest.h"
+#include "options.h"
+#include "ps.h"
+
+enum {
+    OPT_DATA,
+    OPT_TEST,
+    OPT_MODE,
+    OPT_STRATEGY,
+    OPT_EPOCHS,
+    OPT_BATCH,
+    OPT_THREADS,
+    OPT_SEED,
+    OPT_FORMAT,
+    OPT_VOCAB,
+    OPT_OPTIMIZER,
+    OPT_RATE,
+    OPT_DECAY,
+    OPT_DECAY_STEPS,
+    OPT_WIDTH,
+    OPT_COUNT
+};
+
+#define THREADS_MAX 256
+#define BATCH_MAX 1000000
+#define COUNT_MAX ((uint64_t)1 << 40)
+
+static int no_model(const char *self, const char *name)
+{
+    const char *nearest = model_all[0]->name;
+    int best = INT_MAX;
+
+    for (size_t i = 0; i < model_count; i++) {
+        int d = nearest_distance(name, model_all[i]->name);
+
+        if (d < best) {
+            best = d;
+            nearest = model_all[i]->name;
+        }
+    }
+    return cmd_misused(self, "there is no model '%s'; the nearest is %s", name,
+                       nearest);
+}
+
+static int check(const char *self, const char *const *rest, size_t n,
+                 train_args *a)
+{
+    if (!n)
+        return cmd_misused(self, "which model? ctr_dnn, for example");
+    if (n > 1)
+        return cmd_misused(self, "'%s' is too much", rest[1]);
+    a->model = model_find(rest[0]);
+    if (!a->model)
+        return no_model(self, rest[0]);
+    if (!a->data)
+        return cmd_misused(self, "where is the data? --data DIR says it");
+    if (!strcmp(rest[0], "word2vec") && !a->net.vocab == !a->net.format)
+        return cmd_misused(self,
+                           "word2vec needs --vocab FILE (`flotilla data vocab` "
+                           "makes one), or --format that names it");
+    if (strcmp(rest[0], "word2vec") != 0 && a->net.vocab)
+        return cmd_misused(self, "%s has no use for --vocab; leave it out",
+                           rest[0]);
+    if (!a->batch)
+        a->batch = a->model->batch_size;
+    return CMD_OK;
+}
+
+static int read_args(int argc, char **argv, const char **rest, train_args *a)
+{
+    model_args *m = &a->net;
+    const option all[OPT_COUNT] = {
+        [OPT_DATA] = { "--data", OPTION_TEXT, &a->data, 0, 0, 0 },
+        [OPT_TEST] = { "--test", OPTION_TEXT, &a->test, 0, 0, 0 },
+        [OPT_MODE] = { "--mode", OPTION_TEXT, &a->mode, 0, 0, 0 },
+        [OPT_STRATEGY] = { "--strategy", OPTION_TEXT, &a->strategy, 0, 0, 0 },
+        [OPT_EPOCHS] = { "--epochs", OPTION_COUNT, &a->epochs, 1, COUNT_MAX,
+                         0 },
+        [OPT_BATCH] = { "--batch", OPTION_COUNT, &a->batch, 1, BATCH_MAX, 0 },
+        [OPT_THREADS] = { "--threads", OPTION_COUNT, &a->threads, 1,
+                          THREADS_MAX, 0 },
+        [OPT_SEED] = { "--seed", OPTION_COUNT, &a->seed, 0, COUNT_MAX, 0 },
+        [OPT_FORMAT] = { "--format", OPTION_TEXT, &m->format, 0, 0, 0 },
+        [OPT_VOCAB] = { "--vocab", OPTION_TEXT, &m->vocab, 0, 0, 0 },
+        [OPT_OPTIMIZER] = { "--optimizer", OPTION_TEXT, &m->optimizer, 0, 0,
+                            0 },
+        [OPT_RATE] = { "--learning-rate", OPTION_TEXT, &m->learning_rate, 0, 0,
+                       0 },
+        [OPT_DECAY] = { "--decay", OPTION_SHARE, &m->decay, 0, 0, 0 },
+        [OPT_DECAY_STEPS] = { "--decay-steps", OPTION_COUNT, &m->decay_steps, 1,
+                              COUNT_MAX, 0 },
+        [OPT_WIDTH] = { "--width", OPTION_COUNT, &m->width, 1, 4096, 0 },
+    };
+    const options o = { .all = all, .n = OPT_COUNT, .self = argv[0] };
+    size_t n = 0;
+    int code = options_read(&o, argc, argv, rest, &n, NULL);
+
+    return code ? code : check(argv[0], rest, n, a);
+}
+
+static int train(int argc, char **argv, char **room, const char **rest)
+{
+    train_args a = { .mode = "sync", .epochs = 1, .threads = 1 };
+    ps_sets sets;
+    fl_ctx *c;
+    int code = ps_take_sets(&argc, argv, room, &sets);
+
+    if (!code)
+        code = read_args(argc, argv, rest, &a);
+    if (code)
+        return code;
+    c = ps_open(argv[0], &sets);
+    if (!c)
+        return CMD_FAILED;
+    code = train_run(argv[0], c, &a);
+    fl_ctx_free(c);
+    return code;
+}
+
+static int run(int argc, char **argv)
+{
+    char **room = calloc((size_t)argc, sizeof(*room));
+    const char **rest = calloc((size_t)argc, sizeof(*rest));
+    int code = CMD_FAILED;
+
+    if (room && rest)
+        code = train(argc, argv, room, rest);
+    else
+        (void)cmd_failed(argv[0], "no memory for the arguments");
+    free(rest);
+    free(room);
+    return code;
+}
+
+const cmd cmd_train = {
+    .name = "train",
+    .args = "MODEL --data DIR [--test DIR] [--mode MODE] [OPTION VALUE]..."
+            " [--set NAME=VALUE]...",
+    .doc = "train a built-in model, alone or as a job of many processes",
+    .more =
+        "Models:\n"
+        "  ctr_dnn    clicks from 26 categories and 13 numbers (Criteo logs)\n"
+        "  word2vec   word vectors from plain text: skip-gram, 5 negatives\n"
+        "\n"
+        "Started alone it trains in one process. Started by fleetrun, or with"
+        " the variables\n"
+        "of docs/fleet.md in the environment, it is a server or a worker of a"
+        " job:\n"
+        "\n"
+        "  fleetrun --server_num=1 --worker_num=2 \\\n"
+        "      flotilla train ctr_dnn --mode async --data logs\n"
+        "\n"
+        "--data is a directory, a file or a pattern; a job deals the files to"
+        " its workers.\n"
+        "What is printed counts all of them.\n"
+        "\n"
+        "  --test DIR          what is not trained on, examined at the end\n"
+        "  --mode MODE         of a job: sync, half_async, async or geo"
+        " (sync)\n"
+        "  --strategy WORDS    settings of the mode, e.g."
+        " min_block_size=81920\n"
+        "  --epochs N          passes over the data (1)\n"
+        "  --batch N           records of a batch (ctr_dnn 500, word2vec"
+        " 100)\n"
+        "  --threads N         that train in each process (1)\n"
+        "  --seed N            of the first values (0)\n"
+        "  --format SPEC       of the data (criteo, word2vec)\n"
+        "  --vocab FILE        word2vec: words, as `flotilla data vocab`"
+        " writes them\n"
+        "  --optimizer NAME    sgd, momentum, adagrad, adam, ftrl (ctr_dnn"
+        " adam, word2vec\n"
+        "                      sgd)\n"
+        "  --learning-rate X   (ctr_dnn 0.001, word2vec 1.0)\n"
+        "  --decay X           the rate is multiplied by it every"
+        " --decay-steps steps\n"
+        "                      (word2vec 0.999)\n"
+        "  --decay-steps N     (100000)\n"
+        "  --width N           of a row of the tables (ctr_dnn 10, word2vec"
+        " 64)\n"
+        "  --set NAME=VALUE    a setting (`flotilla settings` lists them)",
+    .run = run,
+};

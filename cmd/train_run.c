@@ -1,0 +1,258 @@
+/* train_run.c - one process of `flotilla train`.
+ *
+ * What is printed counts all workers: samples and losses are added up, the
+ * time is that of the slowest, and the AUC comes from the histograms of all.
+ */
+#include "train.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+typedef struct job {
+    const char *self;
+    const train_args *args;
+    fl_ctx *ctx;
+    fl_fleet *fleet;
+    fl_executor *exe;
+    model_net net;
+} job;
+
+/* Of all workers. */
+typedef struct total {
+    double samples, loss, seconds;
+    double auc; /* NaN: the model has none */
+} total;
+
+/* --- the parts of a job --------------------------------------------------- */
+
+static fl_status build(job *j)
+{
+    const train_args *a = j->args;
+    fl_optimizer *o;
+    fl_strategy *s;
+    fl_status st;
+
+    fl_program_set_seed(fl_default_startup_program(j->ctx), a->seed);
+    st = a->model->build(j->ctx, &a->net, &j->net);
+    if (st)
+        return st;
+    o = model_optimizer(j->ctx, a->model, &a->net);
+    s = o ? fl_strategy_new(j->fleet, a->mode) : NULL;
+    if (!s)
+        return FL_ERR_INVAL;
+    if (a->strategy)
+        st = fl_strategy_set(s, a->strategy);
+    if (!st)
+        st = fl_fleet_distributed_optimizer(j->fleet, o, s);
+    return st ? st : fl_fleet_minimize(j->fleet, j->net.loss);
+}
+
+static fl_status serve(job *j)
+{
+    fl_status st = fl_fleet_init_server(j->fleet, NULL);
+
+    return st ? st : fl_fleet_run_server(j->fleet);
+}
+
+static fl_status open_data(job *j, const char *path, const char *pass,
+                           fl_dataset **out)
+{
+    fl_status st = model_dataset(out, j->ctx, j->fleet, &j->net, path, pass);
+
+    if (st)
+        return st;
+    fl_dataset_set_batch_size(*out, j->args->batch);
+    fl_dataset_set_thread(*out, (int)j->args->threads);
+    fl_dataset_set_seed(*out, j->args->seed);
+    return FL_OK;
+}
+
+/* --- counting over all workers -------------------------------------------- */
+
+/* Nothing was counted when this worker had no data. */
+static void copy_counts(const fl_tensor *t, bool is_counted, double *out)
+{
+    const int64_t *counts = t->data;
+
+    for (int64_t i = 0; is_counted && i < fl_tensor_numel(t); i++)
+        out[i] = (double)counts[i];
+}
+
+static fl_status add_up_auc(job *j, bool is_counted, double *out)
+{
+    fl_tensor pos, neg;
+    double *counts;
+    fl_status st;
+    size_t n;
+
+    if (!j->net.auc)
+        return FL_OK;
+    st = fl_get_value(j->ctx, j->net.stat_pos, &pos);
+    if (!st)
+        st = fl_get_value(j->ctx, j->net.stat_neg, &neg);
+    if (st)
+        return st;
+    n = (size_t)fl_tensor_numel(&pos);
+    counts = calloc(2 * n, sizeof(*counts));
+    if (!counts)
+        return FL_ERR_NOMEM;
+    copy_counts(&pos, is_counted, counts);
+    copy_counts(&neg, is_counted, counts + n);
+    st = fl_fleet_metrics_auc(j->fleet, counts, counts + n, n, out);
+    free(counts);
+    return st;
+}
+
+static fl_status add_up(job *j, const fl_dataset_report *r, total *out)
+{
+    double n = (double)r->samples, sums[] = { n, n > 0 ? n * r->loss : 0 };
+    fl_status st = fl_fleet_util_all_reduce(j->fleet, FL_REDUCE_SUM, sums, 2);
+
+    *out = (total){ .samples = sums[0], .seconds = r->seconds, .auc = NAN };
+    out->loss = sums[0] > 0 ? sums[1] / sums[0] : NAN;
+    if (!st)
+        st =
+            fl_fleet_util_all_reduce(j->fleet, FL_REDUCE_MAX, &out->seconds, 1);
+    return st ? st : add_up_auc(j, n > 0, &out->auc);
+}
+
+static void print(job *j, const char *what, const total *t)
+{
+    char line[256], auc[32] = "";
+
+    if (!isnan(t->auc))
+        snprintf(auc, sizeof(auc), ", AUC %.4f", t->auc);
+    snprintf(line, sizeof(line),
+             "%s: %.0f samples, %.0f samples/s, loss %.4f%s", what, t->samples,
+             t->samples / (t->seconds > 1e-9 ? t->seconds : 1e-9), t->loss,
+             auc);
+    fl_fleet_util_print_on_rank(j->fleet, 0, line);
+    fflush(stdout);
+}
+
+/* --- training ------------------------------------------------------------- */
+
+static int fail(const job *j, const char *what)
+{
+    return cmd_failed(j->self, "%s: %s", what, fl_last_error());
+}
+
+/* The run of one pass over this worker's data. */
+static fl_dataset_run_args run_args(const job *j)
+{
+    return (fl_dataset_run_args){
+        .thread = (int)j->args->threads,
+        .loss = fl_var_name(j->net.loss),
+        .auc = j->net.auc ? fl_var_name(j->net.auc) : NULL,
+        .progress = stdout,
+    };
+}
+
+static int train_epochs(job *j, fl_dataset *d)
+{
+    fl_dataset_run_args args = run_args(j);
+    fl_dataset_report r;
+    char what[64];
+    total t;
+
+    for (uint64_t e = 1; e <= j->args->epochs; e++) {
+        if (fl_train_from_dataset_with(j->exe, fl_fleet_main_program(j->fleet),
+                                       d, &r, &args))
+            return fail(j, "training");
+        if (add_up(j, &r, &t))
+            return fail(j, "adding up over all workers");
+        snprintf(what, sizeof(what), "epoch %" PRIu64 " of %" PRIu64, e,
+                 j->args->epochs);
+        print(j, what, &t);
+    }
+    return CMD_OK;
+}
+
+static int examine(job *j, fl_dataset *d)
+{
+    fl_dataset_run_args args = run_args(j);
+    fl_dataset_report r;
+    total t;
+
+    args.progress = NULL;
+    /* What the others have learnt is to be there. */
+    if (fl_fleet_util_barrier(j->fleet))
+        return fail(j, "waiting for the other workers");
+    if (fl_infer_from_dataset_with(j->exe, fl_fleet_main_program(j->fleet), d,
+                                   &r, &args))
+        return fail(j, "examining");
+    if (add_up(j, &r, &t))
+        return fail(j, "adding up over all workers");
+    print(j, "held out", &t);
+    return CMD_OK;
+}
+
+static void say_what(job *j)
+{
+    const train_args *a = j->args;
+    char line[256], job_text[96] = "in one process";
+
+    if (fl_fleet_server_num(j->fleet))
+        snprintf(job_text, sizeof(job_text),
+                 "in mode %s, servers %d, workers %d", a->mode,
+                 fl_fleet_server_num(j->fleet), fl_fleet_worker_num(j->fleet));
+    snprintf(line, sizeof(line),
+             "training %s %s: batch %" PRIu64 ", threads %" PRIu64,
+             a->model->name, job_text, a->batch, a->threads);
+    fl_fleet_util_print_on_rank(j->fleet, 0, line);
+    fflush(stdout);
+}
+
+/* Data is looked at before the job is joined: a wrong path is told at once. */
+static int train_and_examine(job *j, fl_dataset **data, fl_dataset **test)
+{
+    int code;
+
+    if (open_data(j, j->args->data, "train", data))
+        return fail(j, "--data");
+    if (j->args->test && open_data(j, j->args->test, "test", test))
+        return fail(j, "--test");
+    if (fl_fleet_init_worker(j->fleet))
+        return fail(j, "joining the job");
+    if (fl_run(j->exe, fl_fleet_startup_program(j->fleet), NULL))
+        return fail(j, "giving the parameters their first values");
+    say_what(j);
+    code = train_epochs(j, *data);
+    if (!code && *test)
+        code = examine(j, *test);
+    if (!code && fl_fleet_stop_worker(j->fleet))
+        code = fail(j, "leaving the job");
+    return code;
+}
+
+static int work(job *j)
+{
+    fl_dataset *data = NULL, *test = NULL;
+    int code;
+
+    j->exe = fl_executor_new(j->ctx);
+    code = train_and_examine(j, &data, &test);
+    fl_dataset_free(test);
+    fl_dataset_free(data);
+    fl_executor_free(j->exe);
+    return code;
+}
+
+int train_run(const char *self, fl_ctx *c, const train_args *a)
+{
+    job j = { .self = self, .args = a, .ctx = c };
+    int code = CMD_OK;
+
+    if (fl_fleet_init(&j.fleet, c, NULL))
+        return fail(&j, "finding this process's role");
+    if (build(&j))
+        code = fail(&j, "building the model");
+    else if (!fl_fleet_is_server(j.fleet))
+        code = work(&j);
+    else if (serve(&j))
+        code = fail(&j, "serving");
+    fl_fleet_free(j.fleet);
+    return code;
+}

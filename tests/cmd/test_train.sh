@@ -1,0 +1,121 @@
+#!/bin/sh
+# test_train.sh FLOTILLA FLEETRUN - the built-in models train, alone and as a
+# job; what is printed counts all workers; refusals say why.
+set -u
+flotilla=$(realpath "$1")
+fleetrun=$(realpath "$2")
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf "$dir"' EXIT
+cd "$dir" || exit 1
+failed=0
+
+fail()
+{
+    echo "FAIL $*"
+    failed=1
+}
+
+# refuse CODE TEXT ARGUMENTS: it ends with the code and says the text.
+refuse()
+{
+    code=$1 text=$2
+    shift 2
+    "$flotilla" train "$@" >refused 2>&1
+    got=$?
+    [ $got -eq "$code" ] || fail "train $*: exit code $got, not $code"
+    grep -qF -e "$text" refused || fail "train $*: '$text' is not in: $(cat refused)"
+}
+
+# job LOGS ARGUMENTS: one server, two workers.
+job()
+{
+    logs=$1
+    shift
+    "$fleetrun" --server_num=1 --worker_num=2 --log_dir="$logs" \
+        "$flotilla" train "$@" >"$logs.txt" 2>&1 || {
+        fail "train $* as a job ends with $?"
+        tail -n 20 "$logs.txt" "$logs"/*
+    }
+}
+
+# total FILE LINE SAMPLES LO HI: the line of the file has so many samples and,
+# unless LO is "", an AUC between the two.
+total()
+{
+    awk -v line="$2" -v samples="$3" -v lo="$4" -v hi="$5" '
+index($0, line ": ") == 1 {
+    found = 1
+    if (samples && index($0, line ": " samples " samples, ") != 1)
+        exit bad = 1
+    if (lo != "" && !($NF > lo && $NF < hi && $(NF - 1) == "AUC"))
+        exit bad = 1
+}
+END { exit bad || !found }' "$1" || {
+        fail "$1 has no good line '$2'"
+        cat "$1"
+    }
+}
+
+mkdir train test
+"$flotilla" datagen --lines 40000 --out log 2>/dev/null || fail "no data"
+split -n l/8 log train/part-
+"$flotilla" datagen --lines 4000 --first 40000 --out test/part-0 2>/dev/null
+
+# ctr_dnn_alone
+"$flotilla" train ctr_dnn --data train --test test --epochs 2 --batch 250 \
+    --threads 2 >alone.txt 2>&1 || { fail "alone it ends with $?"; cat alone.txt; }
+total alone.txt "epoch 1 of 2" 40000 0.55 0.8
+total alone.txt "epoch 2 of 2" 40000 0.6 0.95
+total alone.txt "held out" 4000 0.6 0.8
+
+# ctr_dnn_as_a_job
+for mode in async sync; do
+    job $mode ctr_dnn --mode $mode --data train --test test --batch 200
+    total $mode/workerlog.0 "epoch 1 of 1" 40000 0.5 0.8
+    total $mode/workerlog.0 "held out" 4000 0.6 0.8
+    grep -q "^held out" $mode/workerlog.1 && fail "both workers tell the end"
+done
+job geo ctr_dnn --mode geo --optimizer adagrad --data train \
+    --strategy geo_sgd_need_push_nums=20
+total geo/workerlog.0 "epoch 1 of 1" 40000 0.5 0.8
+
+# ctr_dnn_from_another_format
+"$flotilla" datagen --lines 4000 --format multislot --out slots 2>/dev/null
+"$flotilla" train ctr_dnn --data slots --format multislot >slots.txt 2>&1 ||
+    fail "multislot ends with $?: $(cat slots.txt)"
+total slots.txt "epoch 1 of 1" 4000 0.4 0.8
+
+# word2vec
+awk 'BEGIN {
+    for (i = 0; i < 2000; i++)
+        print "the king and the queen live in a castle number " i % 7 \
+            " while a man and a woman work in the field"
+}' >words
+split -n l/4 words text-
+"$flotilla" data vocab -o vocab 'text-*' 2>/dev/null || fail "no vocabulary"
+"$flotilla" train word2vec --data 'text-*' --vocab vocab --epochs 2 \
+    --width 16 --learning-rate 0.5 >w2v.txt 2>&1 || fail "word2vec: $(cat w2v.txt)"
+awk '/^epoch/ { sub(/.*loss /, ""); loss[++n] = $0 }
+END { exit !(n == 2 && loss[2] < loss[1] && loss[1] < 4.2) }' w2v.txt ||
+    fail "word2vec does not learn: $(cat w2v.txt)"
+job text word2vec --mode async --data 'text-*' --vocab vocab --width 16
+total text/workerlog.0 "epoch 1 of 1" "" "" ""
+
+# wrong_usage_and_failures_say_why
+refuse 2 "which model?"
+refuse 2 "the nearest is ctr_dnn" ctr_dn --data train
+refuse 2 "where is the data?" ctr_dnn
+refuse 2 "did you mean --data?" ctr_dnn --dada train
+refuse 2 "did you mean --learning-rate?" ctr_dnn --learning_rate 1
+refuse 2 "'b' is too much" ctr_dnn b --data train
+refuse 2 "needs --vocab FILE" word2vec --data train
+refuse 2 "no use for --vocab" ctr_dnn --data train --vocab vocab
+refuse 2 "--epochs needs a whole number" ctr_dnn --data train --epochs 0
+refuse 1 "nowhere" ctr_dnn --data nowhere
+refuse 1 "fast" ctr_dnn --data train --mode fast
+refuse 1 "sdg" ctr_dnn --data train --optimizer sdg
+refuse 1 "min_block_size" ctr_dnn --data train --strategy min_block_sise=3
+refuse 1 "cpu_num" ctr_dnn --data train --set cpu_num=many
+TRAINING_ROLE=TRAINER PADDLE_PSERVERS_IP_PORT_LIST=127.0.0.1:6189 \
+    refuse 1 "PADDLE_TRAINERS_NUM" ctr_dnn --data train
+exit $failed

@@ -1,0 +1,145 @@
+/* test_launch_report.c - a trainer that goes over data tells server 0 how far
+ * it is, so that somebody can look at it from outside. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "api/transpile.h"
+#include "base/thread.h"
+#include "dist_kit.h"
+
+#define SAMPLES 32
+#define WAIT_NS (UINT64_C(60) * 1000000000u)
+
+/* Somebody outside, with a context of its own. */
+typedef struct onlooker {
+    char address[64];
+    char folder[64], data[96], go[96]; /* the data waits for the file `go` */
+    bool saw_train, saw_idle;
+} onlooker;
+
+/* Whether a line of the page begins with `member` and has `word` in it. */
+static bool shows(const char *page, const char *member, const char *word)
+{
+    const char *line = strstr(page, member);
+    const char *end = line ? strchr(line, '\n') : NULL;
+    const char *at = line ? strstr(line, word) : NULL;
+
+    return at && (!end || at < end);
+}
+
+static bool wait_for_word(const onlooker *o, const char *word)
+{
+    const struct timespec pause = { .tv_nsec = 20 * 1000 * 1000 };
+    uint64_t until = fl_now_ns() + WAIT_NS;
+    fl_ctx *c = fl_ctx_new();
+    bool is_there = false;
+
+    while (c && !is_there && fl_now_ns() < until) {
+        char *page = NULL;
+
+        if (!fl_ps_status(c, o->address, &page)) {
+            is_there = shows(page, "trainer 0", word);
+            fl_text_free(page);
+        }
+        nanosleep(&pause, NULL);
+    }
+    fl_ctx_free(c);
+    return is_there;
+}
+
+static void look(void *arg)
+{
+    onlooker *o = arg;
+    FILE *f;
+
+    o->saw_train = wait_for_word(o, "  train  ");
+    f = fopen(o->go, "w");
+    if (f)
+        fclose(f);
+}
+
+static fl_status open_data(fl_dataset **out, kit_trainer *t, const onlooker *o)
+{
+    static const char *const names[] = { "s0", "s1", "s2", "dense", "label" };
+    const char *path = o->data;
+    char command[256];
+
+    (void)snprintf(command, sizeof(command),
+                   "n=0; until [ -e %s ] || [ $n -gt 1200 ]; do sleep 0.1; "
+                   "n=$((n + 1)); done; cat",
+                   o->go);
+    FL_TRY(fl_dataset_new(out, t->ctx, "QueueDataset"));
+    fl_dataset_set_pipe_command(*out, command);
+    fl_dataset_set_batch_size(*out, 8);
+    FL_TRY(fl_dataset_set_filelist(*out, &path, 1));
+    return fl_dataset_set_use_var(*out, fl_transpiler_trainer(t->transpiler),
+                                  names, FL_LEN(names));
+}
+
+static fl_status train(kit_trainer *t, void *arg)
+{
+    onlooker *o = arg;
+    fl_thread *thread = NULL;
+    fl_dataset *d = NULL;
+    fl_status st = open_data(&d, t, o);
+
+    (void)snprintf(o->address, sizeof(o->address), "%s",
+                   t->transpiler->job.servers.data[0]);
+    if (!st)
+        st = fl_thread_start(&thread, "onlooker", look, o);
+    if (!st)
+        st = fl_train_from_dataset(t->exe, fl_transpiler_trainer(t->transpiler),
+                                   d, NULL, .thread = 1, .print_period = -1);
+    fl_thread_join(thread);
+    if (!st)
+        o->saw_idle = wait_for_word(o, "  idle  ");
+    fl_dataset_free(d);
+    return st;
+}
+
+static void make_data(onlooker *o)
+{
+    FILE *f;
+
+    (void)snprintf(o->folder, sizeof(o->folder), "/tmp/flotilla_look_XXXXXX");
+    assert_non_null(mkdtemp(o->folder));
+    (void)snprintf(o->data, sizeof(o->data), "%s/data", o->folder);
+    (void)snprintf(o->go, sizeof(o->go), "%s/go", o->folder);
+    f = fopen(o->data, "w");
+    assert_non_null(f);
+    for (int i = 0; i < SAMPLES; i++)
+        fprintf(f, "1 %d 1 %d 1 %d 4 0.1 0.2 0.3 0.4 1 %d\n", i % 50, i % 7,
+                i % 13, i % 2);
+    fclose(f);
+}
+
+static void a_pass_over_data_is_seen_from_outside(void **state)
+{
+    kit_job j = { .mode = "async", .n_servers = 1, .n_trainers = 1 };
+    kit_text texts[KIT_MEMBERS] = { "" };
+    onlooker o = { .saw_train = false };
+
+    (void)state;
+    make_data(&o);
+    kit_run(&j, train, &o, NULL, texts);
+    unlink(o.data);
+    unlink(o.go);
+    rmdir(o.folder);
+    for (int i = 0; i < KIT_MEMBERS; i++)
+        if (texts[i][0])
+            fail_msg("member %d: %s", i, texts[i]);
+    assert_true(o.saw_train);
+    assert_true(o.saw_idle);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_pass_over_data_is_seen_from_outside),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
