@@ -11,8 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "ctr_data.h"
-#include "flotilla/flotilla.h"
+#include "ctr_net.h"
 #include "floor_ctr.h"
 #include "harness.h"
 
@@ -26,14 +25,6 @@
 
 #define THREADS_MAX FLOOR_THREADS_MAX
 #define LOSS_TOLERANCE 0.05
-#define N_FEEDS (CTR_SLOTS + 2)
-enum { DENSE = CTR_SLOTS, LABEL };
-
-static const char *const feed_names[N_FEEDS] = {
-    "C1",  "C2",  "C3",  "C4",  "C5",  "C6",  "C7",    "C8",   "C9",  "C10",
-    "C11", "C12", "C13", "C14", "C15", "C16", "C17",   "C18",  "C19", "C20",
-    "C21", "C22", "C23", "C24", "C25", "C26", "dense", "label"
-};
 
 /* The optimizers that are measured, with equal settings on both sides. */
 typedef struct optimizer {
@@ -56,9 +47,9 @@ typedef struct storage {
 static const storage in_array = { "ctr", false };
 static const storage in_table = { "ctr_table", true };
 
-/* A thread's batch: the ids turned so that each slot is one list. */
+/* A thread's batch. */
 typedef struct lane {
-    int64_t ids[CTR_SLOTS][CTR_BATCH];
+    ctr_lane *batch;
     double loss; /* sum over the batches of this run */
 } lane;
 
@@ -69,8 +60,7 @@ typedef struct net {
     fl_program *program;
     const char *loss;
     const ctr_data *data;
-    int64_t offsets[CTR_BATCH + 1]; /* one id per list */
-    lane *lanes[THREADS_MAX];
+    lane lanes[THREADS_MAX];
     atomic_size_t next; /* batch to deal */
     size_t end;
 } net;
@@ -86,56 +76,19 @@ typedef struct job {
 
 /* --- the network --------------------------------------------------------- */
 
-static fl_var *ids_of_slot(fl_ctx *c, const storage *rows, int slot)
-{
-    char init[64];
-    fl_var *ids;
-
-    snprintf(init, sizeof init, "uniform(%g,%g)", -CTR_ROW_RANGE,
-             CTR_ROW_RANGE);
-    ids =
-        fl_data(c, feed_names[slot], FL_DTYPE_I64, 2, (int64_t[]){ -1, 1 }, 1);
-    ids = fl_embedding(ids, CTR_ROWS, CTR_DIM, .is_sparse = true,
-                       .is_distributed = rows->is_distributed,
-                       .param = { .name = "rows", .init = init });
-    return fl_sequence_pool(ids, "sum");
-}
-
-static fl_var *mean_loss(fl_ctx *c, const storage *rows)
-{
-    fl_var *parts[CTR_SLOTS + 1], *label, *h;
-
-    for (int s = 0; s < CTR_SLOTS; s++)
-        parts[s] = ids_of_slot(c, rows, s);
-    parts[CTR_SLOTS] = fl_data(c, feed_names[DENSE], FL_DTYPE_F32, 2,
-                               (int64_t[]){ -1, CTR_DENSE }, 0);
-    label =
-        fl_data(c, feed_names[LABEL], FL_DTYPE_I64, 2, (int64_t[]){ -1, 1 }, 0);
-    h = fl_concat(parts, CTR_SLOTS + 1, 1);
-    for (int l = 0; l < 3; l++)
-        h = fl_fc(h, CTR_HIDDEN, .act = "relu");
-    h = fl_fc(h, CTR_CLASSES, .act = "softmax");
-    return fl_mean(fl_cross_entropy(h, label));
-}
-
 static net *net_new(const ctr_data *d, const storage *rows, const optimizer *o)
 {
     net *n = bench_alloc(sizeof *n);
-    fl_var *loss;
-    fl_optimizer *opt;
 
     n->ctx = fl_ctx_new();
     n->data = d;
-    for (int i = 0; i <= CTR_BATCH; i++)
-        n->offsets[i] = i;
     for (int t = 0; t < THREADS_MAX; t++)
-        n->lanes[t] = bench_alloc(sizeof *n->lanes[t]);
-    loss = mean_loss(n->ctx, rows);
-    bench_check_new(loss, "building the network");
-    opt = fl_optimizer_new(n->ctx, o->name, o->settings);
-    bench_check_new(opt, "making the optimizer");
-    bench_check(fl_minimize(opt, loss), "minimize");
-    n->loss = fl_var_name(loss);
+        n->lanes[t].batch = ctr_lane_new();
+    n->loss = ctr_net_build(n->ctx, &(ctr_net_spec){ .is_distributed =
+                                                         rows->is_distributed,
+                                                     .optimizer = o->name,
+                                                     .settings = o->settings })
+                  .loss;
     n->program = fl_default_main_program(n->ctx);
     n->exe = fl_executor_new(n->ctx);
     bench_check(fl_run(n->exe, fl_default_startup_program(n->ctx), NULL),
@@ -148,37 +101,11 @@ static void net_free(net *n)
     fl_executor_free(n->exe);
     fl_ctx_free(n->ctx);
     for (int t = 0; t < THREADS_MAX; t++)
-        free(n->lanes[t]);
+        free(n->lanes[t].batch);
     free(n);
 }
 
 /* --- batches ------------------------------------------------------------- */
-
-static void turn_ids(lane *to, const uint64_t *ids)
-{
-    for (size_t i = 0; i < CTR_BATCH; i++, ids += CTR_SLOTS)
-        for (int s = 0; s < CTR_SLOTS; s++)
-            to->ids[s][i] = (int64_t)ids[s];
-}
-
-/* Batch `at`, counted on and on over the data, into a lane and its feeds. */
-static void fill_feeds(const net *n, lane *to, size_t at, fl_feed *feeds)
-{
-    size_t lo = at % (n->data->n / CTR_BATCH) * CTR_BATCH;
-    const int64_t column[2] = { CTR_BATCH, 1 };
-
-    turn_ids(to, n->data->ids + lo * CTR_SLOTS);
-    for (int s = 0; s < CTR_SLOTS; s++)
-        feeds[s].value = fl_tensor_ragged(FL_DTYPE_I64, to->ids[s], 2, column,
-                                          n->offsets, CTR_BATCH);
-    feeds[DENSE].value =
-        fl_tensor_of(FL_DTYPE_F32, n->data->dense + lo * CTR_DENSE, 2,
-                     (int64_t[]){ CTR_BATCH, CTR_DENSE });
-    feeds[LABEL].value =
-        fl_tensor_of(FL_DTYPE_I64, n->data->labels + lo, 2, column);
-    for (int i = 0; i < N_FEEDS; i++)
-        feeds[i].name = feed_names[i];
-}
 
 static bool next_batch(void *arg, int thread, fl_feed *feeds)
 {
@@ -187,7 +114,7 @@ static bool next_batch(void *arg, int thread, fl_feed *feeds)
 
     if (at >= n->end)
         return false;
-    fill_feeds(n, n->lanes[thread], at, feeds);
+    ctr_lane_fill(n->lanes[thread].batch, n->data, at, 1, feeds);
     return true;
 }
 
@@ -195,7 +122,7 @@ static void add_loss(void *arg, int thread, const fl_tensor *fetched)
 {
     net *n = arg;
 
-    n->lanes[thread]->loss += *(const float *)fetched->data;
+    n->lanes[thread].loss += *(const float *)fetched->data;
 }
 
 /* --- runs: each trains on the next n_batches and returns their mean loss - */
@@ -212,7 +139,7 @@ static void begin(net *n, size_t n_batches)
 {
     n->end = n->next + n_batches;
     for (int t = 0; t < THREADS_MAX; t++)
-        n->lanes[t]->loss = 0;
+        n->lanes[t].loss = 0;
 }
 
 static double finish(net *n, size_t n_batches)
@@ -221,7 +148,7 @@ static double finish(net *n, size_t n_batches)
 
     n->next = n->end;
     for (int t = 0; t < THREADS_MAX; t++)
-        loss += n->lanes[t]->loss;
+        loss += n->lanes[t].loss;
     return loss / (double)n_batches;
 }
 
@@ -233,8 +160,8 @@ static double train_hogwild(void *arg)
     begin(n, j->n_batches);
     bench_check(fl_run_hogwild(n->exe, n->program,
                                &(fl_hogwild_args){ .num_threads = j->n_threads,
-                                                   .feed_names = feed_names,
-                                                   .n_feeds = N_FEEDS,
+                                                   .feed_names = ctr_feed_names,
+                                                   .n_feeds = CTR_FEEDS,
                                                    .next = next_batch,
                                                    .fetches = &n->loss,
                                                    .n_fetches = 1,
@@ -249,10 +176,10 @@ static double train_replicas(void *arg)
 {
     const job *j = arg;
     net *n = j->net;
-    fl_feed feeds[THREADS_MAX * N_FEEDS];
+    fl_feed feeds[THREADS_MAX * CTR_FEEDS];
     fl_tensor out[THREADS_MAX];
     fl_run_args args = { .feeds = feeds,
-                         .n_feeds = N_FEEDS,
+                         .n_feeds = CTR_FEEDS,
                          .fetches = &n->loss,
                          .n_fetches = 1,
                          .out = out };
@@ -260,7 +187,8 @@ static double train_replicas(void *arg)
     begin(n, j->n_batches);
     for (size_t at = n->next; at < n->end; at += (size_t)j->n_threads) {
         for (int r = 0; r < j->n_threads; r++)
-            fill_feeds(n, n->lanes[r], at + (size_t)r, feeds + r * N_FEEDS);
+            ctr_lane_fill(n->lanes[r].batch, n->data, at + (size_t)r, 1,
+                          feeds + r * CTR_FEEDS);
         bench_check(fl_run_compiled_each(n->exe, j->replicas, &args),
                     "training with replicas");
         for (int r = 0; r < j->n_threads; r++)
@@ -275,17 +203,17 @@ static double train_shared(void *arg)
 {
     const job *j = arg;
     net *n = j->net;
-    fl_feed feeds[N_FEEDS];
+    fl_feed feeds[CTR_FEEDS];
     fl_tensor out;
     fl_run_args args = { .feeds = feeds,
-                         .n_feeds = N_FEEDS,
+                         .n_feeds = CTR_FEEDS,
                          .fetches = &n->loss,
                          .n_fetches = 1,
                          .out = &out };
 
     begin(n, j->n_batches);
     for (size_t at = n->next; at < n->end; at++) {
-        fill_feeds(n, n->lanes[0], at, feeds);
+        ctr_lane_fill(n->lanes[0].batch, n->data, at, 1, feeds);
         bench_check(fl_run(n->exe, n->program, &args), "training step");
         add_loss(n, 0, &out);
     }
@@ -522,10 +450,10 @@ static void shared_of_hogwild(const ctr_data *d, const optimizer *o)
 static void memory_of_live(const ctr_data *d, const optimizer *o)
 {
     net *n = net_new(d, &in_array, o);
-    fl_feed feeds[N_FEEDS];
+    fl_feed feeds[CTR_FEEDS];
     fl_tensor out;
     fl_run_args args = { .feeds = feeds,
-                         .n_feeds = N_FEEDS,
+                         .n_feeds = CTR_FEEDS,
                          .fetches = &n->loss,
                          .n_fetches = 1,
                          .out = &out };
@@ -533,7 +461,7 @@ static void memory_of_live(const ctr_data *d, const optimizer *o)
     fl_memory_use use;
     double ratio;
 
-    fill_feeds(n, n->lanes[0], 0, feeds);
+    ctr_lane_fill(n->lanes[0].batch, n->data, 0, 1, feeds);
     for (int i = 0; i < 3; i++)
         bench_check(fl_run(exe, n->program, &args), "training step");
     use = fl_executor_memory(exe);

@@ -96,12 +96,14 @@ void ctr_data_init(ctr_data *d, size_t n_batches, uint64_t seed)
     *d = (ctr_data){ .n = n,
                      .ids = bench_alloc(n * CTR_SLOTS * sizeof *d->ids),
                      .dense = bench_alloc(n * CTR_DENSE * sizeof *d->dense),
-                     .labels = bench_alloc(n * sizeof *d->labels) };
+                     .labels = bench_alloc(n * sizeof *d->labels),
+                     .odds = bench_alloc(n * sizeof *d->odds) };
     for (size_t i = 0; i < n; i++) {
         double odds = draw_sample(d->ids + i * CTR_SLOTS,
                                   d->dense + i * CTR_DENSE, &state);
 
         d->labels[i] = ctr_uniform(&state) < 1 / (1 + exp(-odds));
+        d->odds[i] = (float)odds;
     }
 }
 
@@ -110,5 +112,6 @@ void ctr_data_release(ctr_data *d)
     free(d->ids);
     free(d->dense);
     free(d->labels);
+    free(d->odds);
     *d = (ctr_data){ 0 };
 }

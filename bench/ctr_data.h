@@ -5,7 +5,8 @@
  * power law inside the vocabulary of their slot, whose sizes are Criteo's up
  * to a limit, and are hashed into one table. A click is drawn from a model
  * that the ids and the numbers decide, so there is something to learn. The
- * same seed gives the same data.
+ * same seed gives the same data; another one gives other samples of the same
+ * model.
  */
 #ifndef BENCH_CTR_DATA_H
 #define BENCH_CTR_DATA_H
@@ -28,6 +29,7 @@ typedef struct ctr_data {
     uint64_t *ids;   /* [n][CTR_SLOTS], below CTR_ROWS */
     float *dense;    /* [n][CTR_DENSE], in [0, 1) */
     int64_t *labels; /* [n], 0 or 1 */
+    float *odds;     /* [n], the log odds that the label was drawn with */
 } ctr_data;
 
 /* Makes n_batches batches; ends the program when there is no memory. */

@@ -1,0 +1,245 @@
+/* modes_job.c - servers and trainers, each a process of its own. */
+#include "modes_job.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "harness.h"
+
+#define SETTLE_MS 20000
+
+/* --- in the processes ----------------------------------------------------- */
+
+fl_ctx *job_ctx(uint64_t seed)
+{
+    fl_ctx *c = fl_ctx_new();
+    char text[24];
+
+    snprintf(text, sizeof text, "%" PRIu64, seed);
+    bench_check(fl_ctx_set(c, "seed", text), "settings");
+    bench_check(fl_ctx_set(c, "log_level", "warn"), "settings");
+    return c;
+}
+
+static fl_ctx *make_ctx(const job_spec *s)
+{
+    fl_ctx *c = job_ctx(s->seed);
+    char period[24];
+
+    snprintf(period, sizeof period, "%d", s->geo_period);
+    bench_check(fl_ctx_set(c, "geo_need_push_nums", period), "settings");
+    bench_check(fl_ctx_set(c, "server_threads", "1"), "settings");
+    bench_check(fl_ctx_set(c, "local_transport", s->is_tcp ? "off" : "auto"),
+                "settings");
+    return c;
+}
+
+static fl_transpiler *transpile(fl_ctx *c, const job_seat *s)
+{
+    fl_transpiler *t = NULL;
+
+    bench_check(
+        fl_transpile(&t, c, .trainer_id = s->rank, .pservers = s->servers,
+                     .trainers = s->job.n_trainers, .mode = s->job.mode),
+        "making the programs of a job");
+    return t;
+}
+
+static void serve(const void *spec)
+{
+    const job_seat *s = spec;
+    fl_ctx *c = make_ctx(&s->job);
+    fl_executor *e = fl_executor_new(c);
+    fl_transpiler *t;
+
+    s->job.work->build(c, &s->job);
+    t = transpile(c, s);
+    bench_check(fl_run(e, fl_transpiler_startup(t, s->address), NULL),
+                "a server's start");
+    bench_check(fl_run(e, fl_transpiler_server(t, s->address), NULL),
+                "serving");
+    fl_transpiler_free(t);
+    fl_executor_free(e);
+    fl_ctx_free(c);
+}
+
+typedef struct trainer {
+    const job_seat *seat;
+    fl_ctx *ctx;
+    fl_executor *exe;
+    fl_transpiler *transpiler;
+    void *state; /* of the work */
+} trainer;
+
+static void *begin_trainer(const void *spec)
+{
+    const job_seat *s = spec;
+    trainer *t = bench_alloc(sizeof *t);
+
+    t->seat = s;
+    t->ctx = make_ctx(&s->job);
+    t->exe = fl_executor_new(t->ctx);
+    t->state = s->job.work->begin(t->ctx, &s->job, s->rank);
+    t->transpiler = transpile(t->ctx, s);
+    bench_check(
+        fl_run(t->exe, fl_transpiler_trainer_startup(t->transpiler), NULL),
+        "a trainer's start");
+    return t;
+}
+
+/* Gradients may wait in queues; those of geo count when they are exchanged. */
+static void settle(trainer *t)
+{
+    fl_dist_stats s;
+
+    if (strcmp(t->seat->job.mode, "async"))
+        return;
+    for (int ms = 0; ms < SETTLE_MS; ms++) {
+        fl_transpiler_stats(t->transpiler, &s);
+        if (s.gradients_applied >= s.gradients_made)
+            return;
+        nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+    }
+    fprintf(stderr, "bench: gradients are not applied\n");
+    exit(1);
+}
+
+static void end_trainer(trainer *t)
+{
+    bench_check(fl_transpiler_stop(t->transpiler), "leaving the job");
+    fl_transpiler_free(t->transpiler);
+    fl_executor_free(t->exe);
+    fl_ctx_free(t->ctx);
+    t->seat->job.work->end(t->state);
+    free(t);
+}
+
+static void be_trainer(void *state, const crew_order *o, crew_answer *out)
+{
+    trainer *t = state;
+    const job_work *work = t->seat->job.work;
+
+    switch (o->what) {
+    case CREW_TRAIN:
+        out->loss = work->train(t->state, t->exe,
+                                fl_transpiler_trainer(t->transpiler), o);
+        break;
+    case CREW_SETTLE:
+        settle(t);
+        break;
+    case CREW_JUDGE:
+        out->auc = work->judge(t->state, t->transpiler, o);
+        break;
+    case CREW_END:
+        end_trainer(t);
+        return;
+    }
+    fl_transpiler_stats(t->transpiler, &out->stats);
+}
+
+/* --- in the bench --------------------------------------------------------- */
+
+static void take_seats(job *j)
+{
+    const job_spec *s = &j->spec;
+    char all[JOB_SERVERS_MAX * ADDRESS_MAX] = "";
+    size_t len = 0;
+
+    for (int i = 0; i < s->n_servers; i++) {
+        process_free_address(j->seats[i].address);
+        len += (size_t)snprintf(all + len, sizeof all - len, "%s%s",
+                                i ? "," : "", j->seats[i].address);
+    }
+    for (int i = 0; i < s->n_servers + s->n_trainers; i++) {
+        job_seat *seat = &j->seats[i];
+
+        seat->job = *s;
+        seat->rank = i < s->n_servers ? 0 : i - s->n_servers;
+        snprintf(seat->servers, sizeof seat->servers, "%s", all);
+    }
+}
+
+void job_start(job *j, const job_spec *spec)
+{
+    *j = (job){ .spec = *spec };
+    snprintf(j->name, sizeof j->name, "%s.%ds%dt%s", spec->mode,
+             spec->n_servers, spec->n_trainers, spec->is_tcp ? ".tcp" : "");
+    take_seats(j);
+    for (int i = 0; i < spec->n_servers; i++)
+        j->servers[i] = crew_start_alone(j->name, serve, &j->seats[i]);
+    for (int i = 0; i < spec->n_trainers; i++)
+        j->trainers[i] = crew_start(j->name, begin_trainer, be_trainer,
+                                    &j->seats[spec->n_servers + i]);
+    for (int i = 0; i < spec->n_trainers; i++)
+        (void)crew_hear(&j->trainers[i]);
+}
+
+/* Trainers leave together: in no mode does one wait for another then. */
+void job_end(job *j)
+{
+    for (int i = 0; i < j->spec.n_trainers; i++)
+        crew_end(&j->trainers[i]);
+    for (int i = 0; i < j->spec.n_servers; i++)
+        crew_end(&j->servers[i]);
+}
+
+static void order_all(job *j, crew_order o,
+                      crew_answer answers[JOB_TRAINERS_MAX])
+{
+    for (int i = 0; i < j->spec.n_trainers; i++)
+        crew_tell(&j->trainers[i], o);
+    for (int i = 0; i < j->spec.n_trainers; i++)
+        answers[i] = crew_hear(&j->trainers[i]);
+}
+
+/* Adds `sign` times what the processes have used so far. */
+static void add_cpu(const job *j, double sign, job_run *r)
+{
+    for (int i = 0; i < j->spec.n_trainers; i++)
+        r->trainer_cpu[i] += sign * crew_cpu_seconds(&j->trainers[i]);
+    for (int i = 0; i < j->spec.n_servers; i++)
+        r->server_cpu[i] += sign * crew_cpu_seconds(&j->servers[i]);
+}
+
+static void add_stats(const fl_dist_stats *s, double sign, job_run *r)
+{
+    r->bytes += sign * (double)(s->sent_bytes + s->received_bytes);
+    r->n_requests += sign * (double)(s->pulls + s->pushes + s->dense_requests);
+    r->wait_seconds += sign * s->wait_seconds;
+}
+
+job_run job_train(job *j, size_t n_each)
+{
+    const int n = j->spec.n_trainers;
+    crew_answer before[JOB_TRAINERS_MAX], after[JOB_TRAINERS_MAX];
+    job_run r = { 0 };
+
+    order_all(j, (crew_order){ .what = CREW_SETTLE }, before);
+    add_cpu(j, -1, &r);
+    r.seconds = -crew_now();
+    order_all(j, (crew_order){ CREW_TRAIN, j->next, n_each }, after);
+    r.seconds += crew_now();
+    for (int i = 0; i < n; i++)
+        r.loss += after[i].loss / n;
+    order_all(j, (crew_order){ .what = CREW_SETTLE }, after);
+    add_cpu(j, 1, &r);
+    for (int i = 0; i < n; i++) {
+        add_stats(&before[i].stats, -1, &r);
+        add_stats(&after[i].stats, 1, &r);
+        r.cpu_seconds += r.trainer_cpu[i];
+    }
+    for (int i = 0; i < j->spec.n_servers; i++)
+        r.server_cpu_seconds += r.server_cpu[i];
+    r.cpu_seconds += r.server_cpu_seconds;
+    j->next += n_each * (size_t)n;
+    return r;
+}
+
+double job_judge(job *j, size_t which)
+{
+    crew_tell(&j->trainers[0], (crew_order){ .what = CREW_JUDGE, .n = which });
+    return crew_hear(&j->trainers[0]).auc;
+}
