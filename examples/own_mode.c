@@ -59,7 +59,7 @@ static fl_var *build(fl_ctx *ctx)
 
 static void train(fl_executor *exe, fl_fleet *fleet, const char *loss)
 {
-    int64_t id[BATCH], odd[BATCH], dims[] = { BATCH, 1 };
+    int64_t id[BATCH] = { 0 }, odd[BATCH] = { 0 }, dims[] = { BATCH, 1 };
     fl_feed feeds[] = { { "id", fl_tensor_of(FL_DTYPE_I64, id, 2, dims) },
                         { "odd", fl_tensor_of(FL_DTYPE_I64, odd, 2, dims) } };
     unsigned seed = (unsigned)fl_fleet_worker_index(fleet) + 1;

@@ -7,9 +7,9 @@
 #     ./mpirun.sh
 #     ./mpirun.sh node1 node2 node3 node4
 if [ $# -eq 0 ]; then
-    exec mpirun -n 4 fleetrun --server_num=1 --worker_num=3 ./ctr_dnn data/
+    exec mpirun -n 4 fleetrun --server_num=1 --worker_num=3 ./ctr_dnn train/ test/ 1
 fi
 first=$1
 hosts=$(echo "$*" | tr ' ' ,)
 exec mpirun -n $# --host "$hosts" \
-    fleetrun --servers="$first:6170" --worker_num=$(($# - 1)) ./ctr_dnn data/
+    fleetrun --servers="$first:6170" --worker_num=$(($# - 1)) ./ctr_dnn train/ test/ 1
