@@ -9,6 +9,7 @@
 #   make golden     compare with recorded numbers; DIR=path says where they are
 #   make asan tsan  the tests under the sanitizers
 #   make soak       the long tests
+#   make cluster    jobs over several hosts, under Slurm and mpirun; as root
 #   make install    PREFIX (/usr/local) and DESTDIR are honoured
 #   make format     let clang-format rewrite the sources
 #   make clean      remove build/
@@ -21,7 +22,7 @@ export CC
 PREFIX ?= /usr/local
 MESON = tools/meson
 NINJA = ninja
-TEST = $(MESON) test --no-suite soak --print-errorlogs
+TEST = $(MESON) test --no-suite soak --no-suite cluster --print-errorlogs
 
 # The sanitizers of gcc 12 want the address layout they were made for.
 FIXED_LAYOUT = $$(setarch -R true 2>/dev/null && echo setarch -R)
@@ -30,7 +31,7 @@ FIXED_LAYOUT = $$(setarch -R true 2>/dev/null && echo setarch -R)
 configure = test -f $(1)/build.ninja || $(MESON) setup $(1) $(2)
 
 .PHONY: all demo test check bench golden asan tsan soak install format clean
-.PHONY: build tests check-format check-layers check-words check-headers
+.PHONY: cluster build tests check-format check-layers check-words check-headers
 .PHONY: check-symbols check-gcc check-clang check-tidy check-tools
 
 all: build
@@ -58,6 +59,10 @@ test: tests
 
 soak: tests
 	$(MESON) test -C build --suite soak --print-errorlogs
+
+cluster: tests
+	@tools/setup cluster
+	$(MESON) test -C build --suite cluster --print-errorlogs
 
 golden: tests
 	@test -n "$(DIR)" || { echo "usage: make golden DIR=path" >&2; exit 2; }

@@ -29,8 +29,10 @@
 #define N_TRAINERS 2
 #define GEO_PERIOD 20
 #define DENSE_BATCHES 3
-#define TURN_BATCHES GEO_PERIOD       /* of a trainer */
-#define WARM_BATCHES (GEO_PERIOD / 2) /* of a trainer */
+#define TURN_BATCHES GEO_PERIOD /* of a trainer */
+/* Of a trainer, before its first turn: memory for an exchange has been touched,
+   and exchanges lie in the middle of turns. */
+#define WARM_BATCHES (GEO_PERIOD * 5 / 2)
 #define TURN_SAMPLES ((double)TURN_BATCHES * N_TRAINERS * CTR_BATCH)
 
 static const char *const modes[] = { "sync", "half_async", "async", "geo" };

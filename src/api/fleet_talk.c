@@ -163,9 +163,11 @@ static fl_status take_round(fl_talk *t)
     }
     for (size_t i = 1; i < t->parts.len; i++)
         FL_TRY(compare_cards(&t->parts.data[0], &t->parts.data[i]));
-    if (t->ranks.len)
+    if (t->ranks.len) {
         t->is_changed = !has_same_ranks(t);
-    for (size_t i = 0; !t->ranks.len && i < t->parts.len; i++)
+        return FL_OK;
+    }
+    for (size_t i = 0; i < t->parts.len; i++)
         fl_vec_push(&t->ranks, t->parts.data[i].rank);
     return FL_OK;
 }

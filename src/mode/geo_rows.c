@@ -109,6 +109,13 @@ static fl_status no_memory(const fl_geo_table *t, size_t n)
             fl_table_name(t->here), n);
 }
 
+/* A little more than is asked for: exchanges are about equally large, and fresh
+   pages cost more than the work on them. */
+static size_t with_slack(size_t bytes)
+{
+    return bytes + bytes / 2;
+}
+
 /* Room for so many rows; what was there is not kept. */
 static fl_status reserve(const fl_geo_table *t, float **out, size_t *bytes,
                          size_t n_rows)
@@ -120,6 +127,7 @@ static fl_status reserve(const fl_geo_table *t, float **out, size_t *bytes,
         return no_memory(t, n_rows);
     if (wanted <= *bytes)
         return FL_OK;
+    wanted = with_slack(wanted);
     room = fl_try_alloc(wanted);
     if (!room)
         return no_memory(t, n_rows);
@@ -216,6 +224,7 @@ static fl_geo_news *next_news(fl_geo_table *t, size_t bytes)
         fl_vec_push(&t->news, none);
     news = &t->news.data[t->n_news];
     if (news->bytes < bytes) {
+        bytes = with_slack(bytes);
         fl_data_free(news->keys, news->bytes);
         news->keys = fl_try_alloc(bytes);
         news->bytes = news->keys ? bytes : 0;

@@ -2,7 +2,7 @@
  * and what they are told when they do not do the same. */
 #include "worker_kit.h"
 
-#include "ps/gathered.h"
+#include "api/fleet_talk.h"
 
 /* Different for every worker and place, and sums of it depend on the order. */
 static double value_of(int rank, size_t i)
@@ -76,8 +76,8 @@ static fl_status reduce_many(worker *w)
 static void small_messages_take_more_rounds(void **state)
 {
     (void)state;
-    crew_run(&(crew){
-        .n = 3, .work = reduce_many, .max_message_bytes = "65536" });
+    crew_run(
+        &(crew){ .n = 3, .work = reduce_many, .max_message_bytes = "65536" });
 }
 
 static fl_status reduce_nan(worker *w)
@@ -85,8 +85,8 @@ static fl_status reduce_nan(worker *w)
     for (int kind = FL_REDUCE_SUM; kind <= FL_REDUCE_MAX; kind++) {
         double values[] = { w->rank == w->n - 1 ? (double)NAN : 1,
                             w->rank == 0 ? (double)NAN : 1, 1 };
-        fl_status st = fl_fleet_util_all_reduce(w->fleet, (fl_reduce_kind)kind,
-                                                values, 3);
+        fl_status st =
+            fl_fleet_util_all_reduce(w->fleet, (fl_reduce_kind)kind, values, 3);
 
         if (st)
             return st;
@@ -177,32 +177,49 @@ static void a_worker_that_left_is_left_out(void **state)
     crew_run(&(crew){ .n = 3, .work = go_on });
 }
 
-/* Worker 1 takes part in one round of many, by a gather of its own, and
-   leaves: the sums are those of the others, in all places. */
-static fl_status leave_in_the_middle(worker *w)
+/* Worker 1 leaves after the first round of a fold that has several. */
+static fl_status leave_in_the_middle(worker *w, size_t n)
 {
-    size_t n = 3000;
-    double *values = calloc(n, sizeof(*values));
+    fl_talk t;
+    fl_status st = fl_talk_begin(&t, w->fleet, FL_CALL_REDUCE_SUM);
+    double *values = fl_talk_words(&t);
+
+    if (!st && t.cap >= n)
+        st = fl_err_set(FL_ERR_INVAL, "%zu values are one round", n);
+    for (size_t i = 0; !st && i < t.cap; i++)
+        values[i] = 100;
+    if (!st)
+        st = fl_talk_round(&t, t.cap, n);
+    fl_talk_end(&t);
+    return st ? st : fl_fleet_stop_worker(w->fleet);
+}
+
+static fl_status fold_without_one(worker *w)
+{
+    enum { N = 10000 };
+    double *values;
     bool is_right = true;
     fl_status st;
 
-    for (size_t i = 0; i < n; i++)
+    if (w->rank == 1)
+        return leave_in_the_middle(w, N);
+    values = calloc(N, sizeof(*values));
+    for (size_t i = 0; i < N; i++)
         values[i] = w->rank + 1;
-    /* It fails when its values come to an end, after the first rounds. */
-    st = fl_fleet_util_all_reduce(w->fleet, FL_REDUCE_SUM, values, n);
-    for (size_t i = 0; !st && i < n; i++)
-        is_right &= values[i] == (w->n == 3 ? 6 : 1);
+    st = fl_fleet_util_all_reduce(w->fleet, FL_REDUCE_SUM, values, N);
+    for (size_t i = 0; !st && i < N; i++)
+        is_right &= values[i] == 1 + 3;
     free(values);
     if (!st)
         need(is_right);
     return st;
 }
 
-static void long_folds_are_whole(void **state)
+static void a_fold_begins_anew_without_who_leaves_in_it(void **state)
 {
     (void)state;
     crew_run(&(crew){
-        .n = 3, .work = leave_in_the_middle, .max_message_bytes = "65536" });
+        .n = 3, .work = fold_without_one, .max_message_bytes = "65536" });
 }
 
 /* --- workers that disagree ------------------------------------------------ */
@@ -217,14 +234,12 @@ static fl_status disagree(worker *w)
                "fl_fleet_util_all_reduce (sum): worker 0 brings 4 values and "
                "worker 1 brings 3; all workers bring the same number");
     need(values[0] == 1 && values[3] == 4);
-    need_error(fl_fleet_util_all_gather(w->fleet, values, n, out),
-               FL_ERR_INVAL,
+    need_error(fl_fleet_util_all_gather(w->fleet, values, n, out), FL_ERR_INVAL,
                "fl_fleet_util_all_gather: worker 0 brings 4 values and worker "
                "1 brings 3");
-    need_error(w->rank == 2
-                   ? fl_fleet_util_all_reduce(w->fleet, FL_REDUCE_MIN, values,
-                                              4)
-                   : fl_fleet_metrics_sum(w->fleet, 1, values),
+    need_error(w->rank == 2 ? fl_fleet_util_all_reduce(w->fleet, FL_REDUCE_MIN,
+                                                       values, 4)
+                            : fl_fleet_metrics_sum(w->fleet, 1, values),
                FL_ERR_INVAL,
                "worker 0 in fl_fleet_metrics_sum, worker 2 in "
                "fl_fleet_util_all_reduce (min); all workers make the same "
@@ -367,13 +382,13 @@ static void files_are_dealt_in_blocks_that_cover_all(void **state)
                 const char *const *some;
                 size_t n_some;
 
-                assert_ok(fl_fleet_util_get_file_shard(f, files, n, &some,
-                                                       &n_some));
+                assert_ok(
+                    fl_fleet_util_get_file_shard(f, files, n, &some, &n_some));
                 assert_ptr_equal(some, files + next);
                 /* The first ones have one more. */
-                assert_int_equal(n_some, n / (size_t)n_workers +
-                                             ((size_t)i <
-                                              n % (size_t)n_workers));
+                assert_int_equal(n_some,
+                                 n / (size_t)n_workers +
+                                     ((size_t)i < n % (size_t)n_workers));
                 next += n_some;
                 fl_fleet_free(f);
             }
@@ -449,7 +464,7 @@ int main(void)
         cmocka_unit_test(a_value_that_is_none_is_seen_by_all),
         cmocka_unit_test(values_are_gathered_by_rank),
         cmocka_unit_test(a_worker_that_left_is_left_out),
-        cmocka_unit_test(long_folds_are_whole),
+        cmocka_unit_test(a_fold_begins_anew_without_who_leaves_in_it),
         cmocka_unit_test(workers_that_disagree_are_all_told),
         cmocka_unit_test(workers_have_messages_of_the_same_size),
         cmocka_unit_test(an_unknown_kind_is_refused),

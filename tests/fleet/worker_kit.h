@@ -73,8 +73,8 @@ static inline fl_status worker_init(worker *w)
     const char *max = w->rank == 1 && !w->is_server && c->their_max_bytes
                           ? c->their_max_bytes
                           : c->max_message_bytes;
-    fl_role_args role = { .role = w->is_server ? FL_ROLE_SERVER
-                                               : FL_ROLE_WORKER,
+    fl_role_args role = { .role =
+                              w->is_server ? FL_ROLE_SERVER : FL_ROLE_WORKER,
                           .current_id = w->rank,
                           .worker_num = w->n,
                           .server_endpoints = c->addresses };
@@ -91,8 +91,8 @@ static inline fl_status worker_distribute(worker *w)
     fl_var *x = fl_data(w->ctx, "x", FL_DTYPE_F32, 2, (int64_t[]){ -1, 4 }, 0);
     fl_var *loss = fl_mean(fl_fc(x, 1));
     fl_optimizer *o = fl_optimizer_new(w->ctx, "sgd", "learning_rate=0.1");
-    fl_strategy *s = fl_strategy_new(
-        w->fleet, w->crew->mode ? w->crew->mode : "async");
+    fl_strategy *s =
+        fl_strategy_new(w->fleet, w->crew->mode ? w->crew->mode : "async");
 
     if (!loss || !o || !s || fl_fleet_distributed_optimizer(w->fleet, o, s))
         return FL_ERR_INVAL;
@@ -141,8 +141,7 @@ static inline void hear_nothing(void *arg, fl_log_level level, const char *area,
 static inline void crew_run(crew *c)
 {
     int n_servers = c->n ? SERVERS : 0, n_workers = c->n ? c->n : 1;
-    worker *all =
-        calloc((size_t)(n_servers + n_workers), sizeof(*all));
+    worker *all = calloc((size_t)(n_servers + n_workers), sizeof(*all));
     kit_text text = "";
 
     alarm(HANGS_S);
