@@ -144,13 +144,22 @@ static fl_status reserve_scratch(fl_geo_table *t)
 
 /* --- what was trained here ------------------------------------------------ */
 
-static void split(float *x, float *y, size_t n, float n_trainers)
-{
-    for (size_t i = 0; i < n; i++) {
-        float d = (x[i] - y[i]) / n_trainers;
+typedef struct splitting {
+    float *x; /* rows; they become gradients */
+    uint32_t dim;
+    float n_trainers;
+} splitting;
 
-        y[i] += d;
-        x[i] = -d;
+static void split(void *arg, size_t i, float *y)
+{
+    const splitting *s = arg;
+    float *x = s->x + i * s->dim;
+
+    for (uint32_t k = 0; k < s->dim; k++) {
+        float d = (x[k] - y[k]) / s->n_trainers;
+
+        y[k] += d;
+        x[k] = -d;
     }
 }
 
@@ -158,12 +167,10 @@ static fl_status take_deltas(fl_geo_table *t, size_t lo, size_t n,
                              float n_trainers)
 {
     const uint64_t *keys = t->keys.data + lo;
-    float *x = t->deltas + lo * t->dim;
+    splitting s = { t->deltas + lo * t->dim, t->dim, n_trainers };
 
-    FL_TRY(fl_table_pull(t->here, keys, n, FL_PULL_ONLY, x));
-    FL_TRY(fl_table_pull(t->old, keys, n, FL_PULL_ONLY, t->scratch));
-    split(x, t->scratch, n * t->dim, n_trainers);
-    return fl_table_assign(t->old, keys, n, t->scratch);
+    FL_TRY(fl_table_pull(t->here, keys, n, FL_PULL_ONLY, s.x));
+    return fl_table_change(t->old, keys, n, split, &s);
 }
 
 static fl_status push_rows(fl_geo_table *t, const fl_geo_line *line, size_t lo,
@@ -203,7 +210,6 @@ fl_status fl_geo_table_begin_push(fl_geo_table *t, const fl_geo_line *line,
     if (!n)
         return FL_OK;
     FL_TRY(reserve(t, &t->deltas, &t->deltas_bytes, n));
-    FL_TRY(reserve_scratch(t));
     for (size_t lo = 0; lo < n; lo += CHUNK_ROWS)
         FL_TRY(
             take_deltas(t, lo, min_size(CHUNK_ROWS, n - lo), line->n_trainers));
@@ -281,16 +287,31 @@ fl_status fl_geo_table_begin_pull(fl_geo_table *t, const fl_geo_line *line,
     return st;
 }
 
+typedef struct renewing {
+    const float *s; /* rows */
+    float *change;  /* of each */
+    uint32_t dim;
+} renewing;
+
+static void renew(void *arg, size_t i, float *y)
+{
+    const renewing *r = arg;
+    const float *s = r->s + i * r->dim;
+    float *change = r->change + i * r->dim;
+
+    for (uint32_t k = 0; k < r->dim; k++) {
+        change[k] = s[k] - y[k];
+        y[k] = s[k];
+    }
+}
+
 static fl_status take_rows(fl_geo_table *t, const uint64_t *keys, size_t n,
                            const float *s)
 {
-    float *y = t->scratch;
+    renewing r = { s, t->scratch, t->dim };
 
-    FL_TRY(fl_table_pull(t->old, keys, n, FL_PULL_ONLY, y));
-    for (size_t i = 0; i < n * t->dim; i++)
-        y[i] = s[i] - y[i];
-    FL_TRY(fl_table_add(t->here, keys, n, y));
-    return fl_table_assign(t->old, keys, n, s);
+    FL_TRY(fl_table_change(t->old, keys, n, renew, &r));
+    return fl_table_add(t->here, keys, n, r.change);
 }
 
 fl_status fl_geo_table_take_news(fl_geo_table *t)

@@ -274,6 +274,24 @@ static fl_status find_or_make(fl_group *g, int k)
     return FL_OK;
 }
 
+/* Rows come into the cache while others are looked for. */
+static fl_status find_or_make_all(fl_group *g, void *arg)
+{
+    const fl_row_layout *l = &g->t->acc.layout;
+
+    (void)arg;
+    for (int k = 0; k < g->n; k++) {
+        FL_TRY(find_or_make(g, k));
+        if (g->ref[k])
+            fl_prefetch_row(fl_partition_row(g->p, g->ref[k]), 0,
+                            l->value ? l->value + g->t->config.dim *
+                                                      (uint32_t)sizeof(float)
+                            : fl_ref_is_short(g->ref[k]) ? l->short_bytes
+                                                         : l->bytes);
+    }
+    return FL_OK;
+}
+
 static fl_status add_group(fl_group *g, void *arg)
 {
     const float *deltas = arg;
@@ -283,7 +301,9 @@ static fl_status add_group(fl_group *g, void *arg)
         const float *delta = deltas + fl_group_number(g, k) * acc->config->dim;
         void *row;
 
-        FL_TRY(find_or_make(g, k));
+        /* A short row may have grown, when its key comes twice. */
+        if (g->ref[k] && fl_ref_is_short(g->ref[k]))
+            FL_TRY(find_or_make(g, k));
         if (!g->ref[k])
             continue;
         row = fl_partition_row(g->p, g->ref[k]);
@@ -298,10 +318,38 @@ static fl_status add_group(fl_group *g, void *arg)
 fl_status fl_table_add(fl_table *t, const uint64_t *keys, size_t n,
                        const float *deltas)
 {
-    static const fl_sweeps add = { NULL, add_group };
+    static const fl_sweeps add = { find_or_make_all, add_group };
 
     FL_TRY(fl_batch_check(t, keys, n));
     return fl_batch_sweep(t, keys, n, &add, (void *)(uintptr_t)deltas);
+}
+
+typedef struct change {
+    fl_value_fn fn;
+    void *arg;
+} change;
+
+static fl_status change_group(fl_group *g, void *arg)
+{
+    const change *c = arg;
+
+    for (int k = 0; k < g->n; k++)
+        if (g->ref[k])
+            c->fn(c->arg, fl_group_number(g, k),
+                  (float *)((char *)fl_partition_row(g->p, g->ref[k]) +
+                            g->t->acc.layout.value));
+    return FL_OK;
+}
+
+fl_status fl_table_change(fl_table *t, const uint64_t *keys, size_t n,
+                          fl_value_fn fn, void *arg)
+{
+    static const fl_sweeps sweeps = { find_or_make_all, change_group };
+    change c = { fn, arg };
+
+    FL_ASSERT(t->acc.layout.value);
+    FL_TRY(fl_batch_check(t, keys, n));
+    return fl_batch_sweep(t, keys, n, &sweeps, &c);
 }
 
 static fl_status remove_group(fl_group *g, void *arg)

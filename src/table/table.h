@@ -71,4 +71,12 @@ FL_MUST_CHECK
 fl_status fl_table_new(fl_table **out, const fl_table_config *config);
 void fl_table_free(fl_table *t);
 
+/* Hands the value of every key's row to fn, which may change it: i is the place
+   of the key. Rows are made as needed, state and epoch stay. For values that
+   are one run of floats (accessor plain); fn must not call the table. */
+typedef void (*fl_value_fn)(void *arg, size_t i, float *value);
+FL_MUST_CHECK
+fl_status fl_table_change(fl_table *t, const uint64_t *keys, size_t n,
+                          fl_value_fn fn, void *arg);
+
 #endif
