@@ -341,15 +341,15 @@ static bool wants(const char *what)
 
 int main(void)
 {
-    ctr_data data, test, speed;
+    ctr_data data, test, first;
 
     ctr_data_init(&data, DATA_BATCHES, DATA_SEED);
     ctr_data_init(&test, TEST_BATCHES, TEST_SEED);
-    speed = data;
-    speed.n = (size_t)SPEED_BATCHES * CTR_BATCH;
+    first = data;
+    first.n = (size_t)SPEED_BATCHES * CTR_BATCH;
     if (wants("quick")) {
-        measure_speed(&speed);
-        measure_dense_rows(&speed);
+        measure_speed(&first);
+        measure_dense_rows(&first);
     }
     if (wants("auc"))
         modes_measure_auc(&data, &test);

@@ -6,6 +6,9 @@
 #include "base/alloc.h"
 #include "ps/options.h"
 
+/* A pause between messages about the step. */
+#define TELL_NS UINT64_C(1000000)
+
 typedef enum phase { APART, CONNECTING, TOGETHER, GONE } phase;
 
 struct fl_cluster {
@@ -13,6 +16,8 @@ struct fl_cluster {
     fl_cluster_counts counts;
     _Atomic uint64_t step;
     _Atomic uint64_t n_begun;    /* batches of this process */
+    _Atomic uint64_t n_untold;   /* batches that server 0 has not heard of */
+    _Atomic uint64_t told_ns;    /* when it last heard of some */
     _Atomic(fl_client *) client; /* NULL until it is connected */
 
     fl_mutex mu;
@@ -217,14 +222,16 @@ static void hear_of_step(void *cluster, fl_status st)
     fl_unlock(&c->mu);
 }
 
-/* One batch of this process is over. */
-static void tell_step(fl_cluster *c)
+/* Batches of this process are over. Small ones come by the thousand, so they
+   are told at most once in TELL_NS. */
+static void tell_steps(fl_cluster *c)
 {
     fl_client *client = fl_cluster_client(c);
     fl_status st = FL_OK;
     fl_pack p = { 0 };
 
-    fl_pack_u64(&p, 1);
+    atomic_store(&c->told_ns, fl_now_ns());
+    fl_pack_u64(&p, atomic_exchange(&c->n_untold, 0));
     if (client)
         st = fl_client_ask(client, 0, FL_TYPE_STEP, true, p.data, p.len,
                            learn_step, hear_of_step, c);
@@ -239,7 +246,9 @@ uint64_t fl_cluster_count_step(fl_cluster *c)
 
     if (atomic_fetch_add(&c->n_begun, 1)) {
         step = atomic_fetch_add(&c->step, 1) + 1;
-        tell_step(c);
+        atomic_fetch_add(&c->n_untold, 1);
+        if (fl_now_ns() - atomic_load(&c->told_ns) >= TELL_NS)
+            tell_steps(c);
     }
     fl_cluster_set_step(c, step);
     return step;
@@ -283,6 +292,8 @@ fl_status fl_cluster_barrier(fl_cluster *c, const char *name,
 
     FL_TRY(fl_cluster_ready(c));
     client = fl_cluster_client(c);
+    if (atomic_load(&c->n_untold))
+        tell_steps(c);
     FL_TRY(meet(client, name, generation));
     return ask_step(c, client);
 }
@@ -347,8 +358,10 @@ static fl_status leave(fl_cluster *c)
     fl_cluster_wait w;
     fl_status st;
 
-    if (atomic_load(&c->n_begun))
-        tell_step(c);
+    if (atomic_load(&c->n_begun)) {
+        atomic_fetch_add(&c->n_untold, 1);
+        tell_steps(c);
+    }
     fl_cluster_wait_init(&w);
     fl_cluster_wait_begin(&w);
     st = fl_client_leave(fl_cluster_client(c), fl_cluster_wait_done, &w);

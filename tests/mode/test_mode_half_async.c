@@ -137,8 +137,8 @@ static void batches_are_counted_as_steps(void **state)
     crew_run(&c);
     crew_check(&c);
     assert_int_equal(c.trainers[0].last_step, BATCHES - 1);
-    /* The last one is told when it is over, as the trainer leaves. */
-    assert_int_equal(steps_at_the_end, BATCHES - 1);
+    /* They are told now and then, the rest as the trainer leaves. */
+    assert_true(steps_at_the_end <= BATCHES - 1);
     crew_release(&c);
 }
 
