@@ -85,7 +85,8 @@ static fl_status find_mode(const fl_ctx *c, const char *name,
     fl_str known = { 0 };
     fl_status st;
 
-    *out = fl_mode_find(name ? name : "sync");
+    name = name ? name : "sync";
+    *out = fl_mode_find(name);
     if (!*out)
         *out = find_own(c, name);
     if (*out)
