@@ -56,7 +56,7 @@ static int find_program(job *j)
 {
     char **given = j->o->program;
     const char *name = given[0];
-    size_t n = 0, n_before = 0;
+    size_t n = 1, n_before = 0; /* there is a program, or it is no job */
     char *path;
 
     while (given[n])

@@ -203,11 +203,11 @@ static int mark_here(job *j)
         self = j->procs[0].at.host;
     for (int i = 0; i < n_procs(j); i++) {
         proc *p = &j->procs[i];
-        const proc *before = i ? &j->procs[i - 1] : NULL;
+        const char *last = i ? j->procs[i - 1].at.host : NULL;
 
         /* Looking a name up may take its time. */
-        if (before && !strcmp(before->at.host, p->at.host))
-            p->is_here = before->is_here;
+        if (last && !strcmp(last, p->at.host))
+            p->is_here = j->procs[i - 1].is_here;
         else if (self && *self)
             p->is_here = !strcmp(self, p->at.host);
         else

@@ -78,6 +78,7 @@ struct async_comm {
 FL_RACY
 static void overwrite(volatile float *to, const float *from, size_t n)
 {
+    FL_ASSERT(from);
     for (size_t i = 0; i < n; i++)
         to[i] = from[i];
 }
