@@ -33,6 +33,17 @@ enum {
 #define BATCH_MAX 1000000
 #define COUNT_MAX ((uint64_t)1 << 40)
 
+/* Mode geo exchanges values, which the state of adam would not fit. */
+static void fit_mode(train_args *a)
+{
+    if (strcmp(a->mode, "geo") != 0 || a->net.optimizer ||
+        strcmp(a->model->optimizer, "adam") != 0)
+        return;
+    a->net.optimizer = "adagrad";
+    if (!a->net.learning_rate)
+        a->net.learning_rate = "0.01";
+}
+
 static int no_model(const char *self, const char *name)
 {
     const char *nearest = model_all[0]->name;
@@ -71,6 +82,7 @@ static int check(const char *self, const char *const *rest, size_t n,
                            rest[0]);
     if (!a->batch)
         a->batch = a->model->batch_size;
+    fit_mode(a);
     return CMD_OK;
 }
 
@@ -176,9 +188,10 @@ const cmd cmd_train = {
         "  --vocab FILE        word2vec: words, as `flotilla data vocab`"
         " writes them\n"
         "  --optimizer NAME    sgd, momentum, adagrad, adam, ftrl (ctr_dnn"
-        " adam, word2vec\n"
-        "                      sgd)\n"
-        "  --learning-rate X   (ctr_dnn 0.001, word2vec 1.0)\n"
+        " adam, in mode\n"
+        "                      geo adagrad; word2vec sgd)\n"
+        "  --learning-rate X   (ctr_dnn 0.001, in mode geo 0.01;"
+        " word2vec 1.0)\n"
         "  --decay X           the rate is multiplied by it every"
         " --decay-steps steps\n"
         "                      (word2vec 0.999)\n"

@@ -58,7 +58,7 @@ static fl_status refuse_rule(const char *kind, const char *name,
                         fl_rule_at(i)->name);
     (void)fl_err_set(
         FL_ERR_INVAL,
-        "mode geo: %s %s is trained with %s, whose state belongs to the "
+        "%s %s is trained with %s, whose state belongs to the "
         "gradients of one trainer, while its values also change with those of "
         "the others; take one of %s, or another mode",
         kind, name, rule->name, fl_str_text(&safe));
@@ -86,13 +86,13 @@ static fl_status check_table(void *arg, const fl_table_config *c)
     (void)arg;
     if (c->entry.kind != FL_ENTRY_NONE)
         FL_FAIL(FL_ERR_INVAL,
-                "mode geo: table %s has an entry policy, which counts how "
+                "table %s has an entry policy, which counts how "
                 "often a key occurs, and no trainer knows that of the others; "
                 "leave entry out, or take another mode",
                 c->name);
     if (c->accessor && strcmp(c->accessor, "plain"))
         FL_FAIL(FL_ERR_INVAL,
-                "mode geo: table %s has the accessor %s, whose statistics "
+                "table %s has the accessor %s, whose statistics "
                 "would be those of one trainer alone; take accessor=plain, or "
                 "another mode",
                 c->name, c->accessor);

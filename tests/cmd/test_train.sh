@@ -75,7 +75,7 @@ for mode in async sync; do
     total $mode/workerlog.0 "held out" 4000 0.6 0.8
     grep -q "^held out" $mode/workerlog.1 && fail "both workers tell the end"
 done
-job geo ctr_dnn --mode geo --optimizer adagrad --data train \
+job geo ctr_dnn --mode geo --data train \
     --strategy geo_sgd_need_push_nums=20
 total geo/workerlog.0 "epoch 1 of 1" 40000 0.5 0.8
 
