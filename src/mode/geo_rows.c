@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "kernel/vec.h"
 
 /* Rows that are worked on at a time; they should stay in the cache. */
 #define CHUNK_ROWS ((size_t)4096)
@@ -145,29 +146,29 @@ static fl_status reserve_scratch(fl_geo_table *t)
 /* --- what was trained here ------------------------------------------------ */
 
 typedef struct splitting {
+    const fl_vec_f32_table *v;
     float *x; /* rows; they become gradients */
     uint32_t dim;
-    float n_trainers;
+    float share; /* 1 / N */
 } splitting;
 
+/* d = (x - y) / N; y += d; x = -d */
 static void split(void *arg, size_t i, float *y)
 {
     const splitting *s = arg;
     float *x = s->x + i * s->dim;
 
-    for (uint32_t k = 0; k < s->dim; k++) {
-        float d = (x[k] - y[k]) / s->n_trainers;
-
-        y[k] += d;
-        x[k] = -d;
-    }
+    s->v->sub(x, y, x, s->dim);
+    s->v->scale(x, s->share, x, 0, s->dim);
+    s->v->sub(y, y, x, s->dim);
 }
 
 static fl_status take_deltas(fl_geo_table *t, size_t lo, size_t n,
                              float n_trainers)
 {
     const uint64_t *keys = t->keys.data + lo;
-    splitting s = { t->deltas + lo * t->dim, t->dim, n_trainers };
+    splitting s = { fl_vec_f32(), t->deltas + lo * t->dim, t->dim,
+                    1 / n_trainers };
 
     FL_TRY(fl_table_pull(t->here, keys, n, FL_PULL_ONLY, s.x));
     return fl_table_change(t->old, keys, n, split, &s);
@@ -288,6 +289,7 @@ fl_status fl_geo_table_begin_pull(fl_geo_table *t, const fl_geo_line *line,
 }
 
 typedef struct renewing {
+    const fl_vec_f32_table *v;
     const float *s; /* rows */
     float *change;  /* of each */
     uint32_t dim;
@@ -297,18 +299,15 @@ static void renew(void *arg, size_t i, float *y)
 {
     const renewing *r = arg;
     const float *s = r->s + i * r->dim;
-    float *change = r->change + i * r->dim;
 
-    for (uint32_t k = 0; k < r->dim; k++) {
-        change[k] = s[k] - y[k];
-        y[k] = s[k];
-    }
+    r->v->sub(r->change + i * r->dim, s, y, r->dim);
+    memcpy(y, s, r->dim * sizeof(*y));
 }
 
 static fl_status take_rows(fl_geo_table *t, const uint64_t *keys, size_t n,
                            const float *s)
 {
-    renewing r = { s, t->scratch, t->dim };
+    renewing r = { fl_vec_f32(), s, t->scratch, t->dim };
 
     FL_TRY(fl_table_change(t->old, keys, n, renew, &r));
     return fl_table_add(t->here, keys, n, r.change);

@@ -8,6 +8,8 @@
 
 #include <string.h>
 
+#include "kernel/vec.h"
+
 enum { VALUE }; /* index into the fields; the state follows */
 
 static void layout(const fl_acc_ctx *c, fl_row_layout *out)
@@ -59,8 +61,7 @@ static bool add(const fl_acc_ctx *c, void *row, bool is_short,
     float *value = fl_acc_at(c, row, VALUE);
 
     (void)is_short;
-    for (uint32_t i = 0; i < c->config->dim; i++)
-        value[i] += delta[i];
+    fl_vec_f32()->add(value, value, delta, c->config->dim);
     return true;
 }
 
