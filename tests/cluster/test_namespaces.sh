@@ -29,6 +29,8 @@ start()
 # job STEPS PAUSE_MS: members are told their roles.
 job()
 {
+    # What the job before has said is no sign of this one.
+    rm -f s0.txt s1.txt w0.txt w1.txt
     start serving s0 "$member" "$1" "$2" server 0 2 $servers
     start serving s1 "$member" "$1" "$2" server 1 2 $servers
     start first w0 "$member" "$1" "$2" worker 0 2 $servers
