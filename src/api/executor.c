@@ -108,6 +108,9 @@ fl_status fl_run(fl_executor *e, fl_program *p, const fl_run_args *args)
     const char **names;
     fl_status st;
 
+    if (!p)
+        FL_FAIL(FL_ERR_INVAL, "there is no program to run: the call that "
+                              "should have given it has failed");
     FL_TRY(check_args(a));
     names = feed_names(a, room, FL_LEN(room));
     st = run_alone(e, p, a, names);

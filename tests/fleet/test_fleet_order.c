@@ -110,6 +110,7 @@ static void a_worker_is_told_what_comes_first(void **state)
 {
     solo s = open_solo(FL_ROLE_WORKER);
     fl_fleet *again = NULL;
+    fl_executor *exe;
 
     (void)state;
     refused(fl_fleet_init(&again, s.ctx, NULL), "has a fleet already");
@@ -119,6 +120,10 @@ static void a_worker_is_told_what_comes_first(void **state)
     assert_null(fl_fleet_main_program(s.fleet));
     refused(FL_ERR_INVAL, "fl_fleet_minimize first");
     assert_null(fl_fleet_startup_program(s.fleet));
+    exe = fl_executor_new(s.ctx);
+    refused(fl_run(exe, fl_fleet_startup_program(s.fleet), NULL),
+            "no program to run");
+    fl_executor_free(exe);
     refused(fl_fleet_minimize(s.fleet, s.cost),
             "fl_fleet_distributed_optimizer first");
     refused(fl_fleet_distributed_optimizer(s.fleet, NULL, NULL),
