@@ -86,7 +86,6 @@ fl_status fl_host_new(fl_host **out, fl_net *net, fl_loop **loops, int n_loops,
 /* Closes everything; no callback comes afterwards. Not from a callback. */
 void fl_host_free(fl_host *h);
 
-/* In callbacks about this session, as of its last handshake. */
 /* A line for people at every member that is connected, tools left out; level is
    that of base/log.h. Any thread. */
 void fl_host_say(fl_host *h, uint8_t level, const char *line);
@@ -95,17 +94,14 @@ void fl_host_say(fl_host *h, uint8_t level, const char *line);
    their links give up. Any thread. */
 void fl_host_dismiss(fl_host *h, fl_member_role role, fl_status why);
 
+/* In callbacks about this session, as of its last handshake. */
 const fl_identity *fl_session_who(const fl_session *s);
 const char *fl_session_peer(const fl_session *s);
 /* Any thread, while the session lives. */
 uint64_t fl_session_step(const fl_session *s); /* last one seen */
 uint64_t fl_session_heard_ms_ago(const fl_session *s);
-/* What the owner keeps with a session; NULL at first. */
+/* What the owner keeps with a session, until its release. */
 void fl_session_set(fl_session *s, void *data, void (*release)(void *data));
-void *fl_session_data(const fl_session *s);
-
-/* A number of applied requests, for tests and statistics. */
-uint64_t fl_session_applied(const fl_session *s);
 
 /* How many there are; at most `cap` are stored. */
 size_t fl_host_marks(fl_host *h, fl_session_mark *out, size_t cap);

@@ -380,8 +380,6 @@ static void take_request(fl_peer *p, const fl_frame *f, fl_payload *payload)
     if (f->sequence)
         what = fl_session_take(p->session, p, f, &known);
     if (what == FL_ONCE_NEW && f->type != FL_TYPE_PING) {
-        if (f->sequence)
-            atomic_fetch_add(&p->session->applied, 1);
         h->e.on_request(h->arg, p->session, f, payload, fl_reply_new(p, f));
         return;
     }

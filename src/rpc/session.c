@@ -200,13 +200,3 @@ void fl_session_set(fl_session *s, void *data, void (*release)(void *data))
     s->data = data;
     s->release = release;
 }
-
-void *fl_session_data(const fl_session *s)
-{
-    return s->data;
-}
-
-uint64_t fl_session_applied(const fl_session *s)
-{
-    return atomic_load(&s->applied);
-}

@@ -40,7 +40,7 @@ struct fl_session {
     char peer[FL_ADDRESS_MAX]; /* the same */
     void *data;
     void (*release)(void *data);
-    _Atomic uint64_t step, heard_ms, applied;
+    _Atomic uint64_t step, heard_ms;
 
     fl_mutex mu;
     uint64_t last, restored; /* guarded by mu */
