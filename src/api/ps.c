@@ -10,10 +10,10 @@
 #include <inttypes.h>
 
 #include "api/ps_job.h"
-#include "base/hash.h"
 #include "base/thread.h"
 #include "ps/declare.h"
 #include "ps/options.h"
+#include "ps/sum.h"
 #include "table/table.h"
 
 typedef struct declared_block {
@@ -534,29 +534,38 @@ fl_status fl_ps_assign_dense(fl_ps *p, int block, const float *values)
 /* What the answers of the servers are made into. */
 typedef struct question {
     fl_ps_request r;
-    uint64_t *sums; /* numbers that are added up, */
-    size_t n_sums;  /* as many in every answer */
-    fl_str text;    /* or text, one behind the other */
-    bool is_bad;    /* an answer has another size */
+    uint64_t sum;     /* of numbers, */
+    size_t n_numbers; /* as many in every answer */
+    fl_str text;      /* or text, one behind the other */
+    bool is_bad;      /* an answer has another size */
 } question;
 
-static void add_numbers(void *arg, int server, const void *payload,
-                        uint64_t len)
+static bool is_good(question *q, uint64_t len)
+{
+    if (len != q->n_numbers * sizeof(uint64_t))
+        q->is_bad = true;
+    return !q->is_bad;
+}
+
+static void add_number(void *arg, int server, const void *payload, uint64_t len)
 {
     question *q = arg;
-    fl_unpack u = { 0 };
+    fl_unpack u = { .at = payload };
 
     (void)server;
-    if (len != q->n_sums * sizeof(uint64_t)) {
-        q->is_bad = true;
+    if (!is_good(q, len))
         return;
-    }
-    if (!len)
-        return;
-    u.at = payload;
     u.end = u.at + len;
-    for (size_t i = 0; i < q->n_sums; i++)
-        q->sums[i] += fl_unpack_u64(&u);
+    q->sum += fl_unpack_u64(&u);
+}
+
+static void add_hashes(void *arg, int server, const void *payload, uint64_t len)
+{
+    question *q = arg;
+
+    (void)server;
+    if (is_good(q, len))
+        fl_sum_model(&q->sum, payload, len);
 }
 
 static void add_text(void *arg, int server, const void *payload, uint64_t len)
@@ -585,7 +594,7 @@ static fl_status ask(fl_ps *p, question *q, int server, uint16_t type,
         FL_FAIL(FL_ERR_CORRUPT,
                 "servers answer a request (%s) with something else than %zu "
                 "numbers",
-                fl_frame_type_name(type), q->n_sums);
+                fl_frame_type_name(type), q->n_numbers);
     return FL_OK;
 }
 
@@ -610,8 +619,7 @@ fl_status fl_ps_shrink(fl_ps *p, int table, int unseen_days,
                        uint64_t *n_removed)
 {
     fl_pack payload = { 0 };
-    uint64_t sum = 0;
-    question q = { .sums = &sum, .n_sums = 1 };
+    question q = { .n_numbers = 1 };
     uint32_t dim;
     fl_status st;
 
@@ -621,10 +629,10 @@ fl_status fl_ps_shrink(fl_ps *p, int table, int unseen_days,
                 p->tables.data[table].name, unseen_days);
     fl_pack_u32(&payload, (uint32_t)table);
     fl_pack_u32(&payload, (uint32_t)unseen_days);
-    st = ask(p, &q, -1, FL_TYPE_SHRINK, true, &payload, add_numbers);
+    st = ask(p, &q, -1, FL_TYPE_SHRINK, true, &payload, add_number);
     fl_pack_release(&payload);
     if (!st && n_removed)
-        *n_removed = sum;
+        *n_removed = q.sum;
     return st;
 }
 
@@ -641,26 +649,15 @@ fl_status fl_ps_stats(fl_ps *p, char **text)
     return st;
 }
 
-/* Sums over servers, then one number of all in their order. */
 fl_status fl_ps_hash(fl_ps *p, uint64_t *hash)
 {
     question q = { 0 };
-    uint64_t h = 0, *sums;
-    fl_status st;
-    size_t n;
 
     FL_TRY(check_started(p));
-    n = p->tables.len + p->blocks.len;
-    sums = fl_alloc(n * sizeof(*sums));
-    q.sums = sums;
-    q.n_sums = n;
-    st = ask(p, &q, -1, FL_TYPE_HASH, false, &(fl_pack){ 0 }, add_numbers);
-    for (size_t i = 0; i < n; i++)
-        h = fl_mix64(h + sums[i] + i + 1);
-    fl_free(sums);
-    if (!st)
-        *hash = h;
-    return st;
+    q.n_numbers = p->tables.len + p->blocks.len;
+    FL_TRY(ask(p, &q, -1, FL_TYPE_HASH, false, &(fl_pack){ 0 }, add_hashes));
+    *hash = q.sum;
+    return FL_OK;
 }
 
 /* --- together --------------------------------------------------------------
@@ -675,18 +672,17 @@ fl_status fl_ps_barrier(fl_ps *p)
 fl_status fl_ps_step(fl_ps *p, uint64_t add, uint64_t *step)
 {
     fl_pack payload = { 0 };
-    uint64_t now = 0;
-    question q = { .sums = &now, .n_sums = 1 };
+    question q = { .n_numbers = 1 };
     fl_status st;
 
     fl_pack_u64(&payload, add);
-    st = ask(p, &q, 0, FL_TYPE_STEP, true, &payload, add_numbers);
+    st = ask(p, &q, 0, FL_TYPE_STEP, true, &payload, add_number);
     fl_pack_release(&payload);
     if (st)
         return st;
-    fl_client_set_step(p->client, now);
+    fl_client_set_step(p->client, q.sum);
     if (step)
-        *step = now;
+        *step = q.sum;
     return FL_OK;
 }
 

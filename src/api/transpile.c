@@ -7,9 +7,9 @@
 #include <inttypes.h>
 
 #include "api/transpile.h"
-#include "base/hash.h"
 #include "base/log.h"
 #include "mode/mode_own.h"
+#include "ps/sum.h"
 
 /* --- the port of a process that serves ------------------------------------ */
 
@@ -429,22 +429,19 @@ void fl_transpiler_report(fl_transpiler *t, const char *phase, uint64_t samples,
 
 static void add_hashes(void *sum, int server, const void *payload, uint64_t len)
 {
-    uint64_t *to = sum, h;
-
     (void)server;
-    /* One number per table and block; their places keep them apart. */
-    for (uint64_t i = 0; i + 1 <= len / sizeof(h); i++) {
-        memcpy(&h, (const char *)payload + i * sizeof(h), sizeof(h));
-        *to += fl_mix64(i + 1) * h;
-    }
+    fl_sum_model(sum, payload, len);
 }
 
 fl_status fl_transpiler_hash(fl_transpiler *t, uint64_t *hash)
 {
+    uint64_t sum = 0;
+
     become_trainer(t);
-    *hash = 0;
-    return fl_cluster_ask(t->cluster, -1, FL_TYPE_HASH, false, NULL, 0,
-                          add_hashes, hash);
+    FL_TRY(fl_cluster_ask(t->cluster, -1, FL_TYPE_HASH, false, NULL, 0,
+                          add_hashes, &sum));
+    *hash = sum;
+    return FL_OK;
 }
 
 /* Over all servers. */

@@ -7,6 +7,7 @@
 #include "base/hash.h"
 #include "base/rng.h"
 #include "base/thread.h"
+#include "ps/sum.h"
 #include "table/table.h"
 
 #define EMB "dim=5 init=uniform(-1,1) optimizer=adam"
@@ -617,6 +618,24 @@ static void hashes_add_up_over_servers_whatever_the_order(void **state)
     fl_store_free(all);
 }
 
+/* It is a sum, so that answers of servers can be added one by one. */
+static void the_hash_of_a_model_keeps_its_parts_apart(void **state)
+{
+    static const uint64_t a[] = { 3, 0, 8 }, b[] = { 1, 9 },
+                          all[] = { 4, 9, 8 };
+    static const uint64_t moved[] = { 9, 4, 8 };
+    uint64_t parts = 0, whole = 0, other = 0;
+
+    (void)state;
+    fl_sum_model(&parts, b, sizeof(b));
+    fl_sum_model(&parts, a, sizeof(a));
+    fl_sum_model(&parts, NULL, 0);
+    fl_sum_model(&whole, all, sizeof(all));
+    fl_sum_model(&other, moved, sizeof(moved));
+    assert_true(parts == whole);
+    assert_false(other == whole);
+}
+
 /* --- counters --------------------------------------------------------------
  */
 
@@ -815,6 +834,7 @@ int main(void)
         cmocka_unit_test(without_memory_a_request_fails_and_the_store_lives_on),
         cmocka_unit_test(clearing_and_shrinking_remove_rows),
         cmocka_unit_test(hashes_add_up_over_servers_whatever_the_order),
+        cmocka_unit_test(the_hash_of_a_model_keeps_its_parts_apart),
         cmocka_unit_test(counters_tell_what_was_done),
         cmocka_unit_test(threads_push_and_pull_at_once),
     };
