@@ -251,41 +251,32 @@ fl_program *fl_transpiler_trainer_startup(fl_transpiler *t)
     return t->dist->startup;
 }
 
-static fl_server_programs *find_server(fl_transpiler *t, const char *endpoint)
-{
-    for (size_t i = 0; i < t->job.servers.len; i++)
-        if (!strcmp(t->job.servers.data[i], endpoint))
-            return &t->servers[i];
-    (void)fl_err_set(FL_ERR_NOTFOUND,
-                     "%s is no server of this job, whose first one is %s",
-                     endpoint, t->job.servers.data[0]);
-    return NULL;
-}
-
 fl_program *fl_transpiler_server(fl_transpiler *t, const char *endpoint)
 {
-    fl_server_programs *s = find_server(t, endpoint);
+    fl_program **p;
+    int i;
 
-    if (!s)
+    if (fl_dist_find_server(t->dist, endpoint, &i))
         return NULL;
-    if (!s->program &&
-        fl_dist_server_program(t->dist, (int)(s - t->servers), &s->program))
+    p = &t->servers[i].program;
+    if (!*p && fl_dist_server_program(t->dist, i, p))
         return NULL;
-    s->program->owner = t->ctx;
-    return s->program;
+    (*p)->owner = t->ctx;
+    return *p;
 }
 
 fl_program *fl_transpiler_startup(fl_transpiler *t, const char *endpoint)
 {
-    fl_server_programs *s = find_server(t, endpoint);
+    fl_program **p;
+    int i;
 
-    if (!s)
+    if (fl_dist_find_server(t->dist, endpoint, &i))
         return NULL;
-    if (!s->startup &&
-        fl_dist_server_startup(t->dist, (int)(s - t->servers), &s->startup))
+    p = &t->servers[i].startup;
+    if (!*p && fl_dist_server_startup(t->dist, i, p))
         return NULL;
-    s->startup->owner = t->ctx;
-    return s->startup;
+    (*p)->owner = t->ctx;
+    return *p;
 }
 
 /* --- a trainer ------------------------------------------------------------ */

@@ -474,19 +474,6 @@ fl_status fl_cluster_gather(fl_cluster *c, const char *name,
 
 /* --- serving -------------------------------------------------------------- */
 
-static fl_status find_server(const fl_cluster *c, const char *endpoint,
-                             int *server)
-{
-    const fl_dist_config *d = &c->a.dist->config;
-
-    for (*server = 0; *server < d->n_servers; (*server)++)
-        if (!strcmp(d->servers[*server], endpoint))
-            return FL_OK;
-    FL_FAIL(FL_ERR_NOTFOUND,
-            "%s is none of the %d servers of the job (%s, ...)", endpoint,
-            d->n_servers, d->servers[0]);
-}
-
 static fl_status serve(const fl_cluster *c, int rank)
 {
     const fl_dist *d = c->a.dist;
@@ -515,7 +502,7 @@ fl_status fl_cluster_serve(fl_cluster *c, const char *endpoint)
 {
     int rank;
 
-    FL_TRY(find_server(c, endpoint, &rank));
+    FL_TRY(fl_dist_find_server(c->a.dist, endpoint, &rank));
     return serve(c, rank);
 }
 

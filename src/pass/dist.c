@@ -130,6 +130,19 @@ int fl_dist_find_table(const fl_dist *d, const char *name)
     return -1;
 }
 
+fl_status fl_dist_find_server(const fl_dist *d, const char *endpoint,
+                              int *server)
+{
+    for (int i = 0; i < d->config.n_servers; i++)
+        if (!strcmp(d->config.servers[i], endpoint)) {
+            *server = i;
+            return FL_OK;
+        }
+    FL_FAIL(FL_ERR_NOTFOUND,
+            "%s is none of the %d servers of the job, the first of which is %s",
+            endpoint, d->config.n_servers, d->config.servers[0]);
+}
+
 /* --- programs of servers -------------------------------------------------- */
 
 /* What stands for one block in the declaration: lines behind bars, those of

@@ -87,4 +87,9 @@ const fl_dist_param *fl_dist_find_param(const fl_dist *d, const char *name);
 /* The table's place in the list; -1 when there is none of that name. */
 int fl_dist_find_table(const fl_dist *d, const char *name);
 
+/* The place of an address in the list of servers. */
+FL_MUST_CHECK
+fl_status fl_dist_find_server(const fl_dist *d, const char *endpoint,
+                              int *server);
+
 #endif

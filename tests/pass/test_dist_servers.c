@@ -252,6 +252,26 @@ static void a_table_starts_with_the_numbers_of_the_array(void **state)
     fl_dist_free(d);
 }
 
+/* --- names ---------------------------------------------------------------- */
+
+static void a_server_is_found_by_its_address(void **state)
+{
+    fl_dist_config c = config();
+    fl_dist *d = distribute(&c, ALL);
+    int server = -1;
+
+    (void)state;
+    for (int i = 0; i < c.n_servers; i++) {
+        assert_int_equal(fl_dist_find_server(d, c.servers[i], &server), FL_OK);
+        assert_int_equal(server, i);
+    }
+    assert_int_equal(fl_dist_find_server(d, "elsewhere:1", &server),
+                     FL_ERR_NOTFOUND);
+    assert_non_null(strstr(fl_last_error(), "elsewhere:1 is none of the"));
+    assert_int_equal(server, c.n_servers - 1);
+    fl_dist_free(d);
+}
+
 /* --- placement ------------------------------------------------------------ */
 
 /* An update that looks at the whole parameter. */
@@ -461,6 +481,7 @@ int main(void)
         cmocka_unit_test(a_server_without_blocks_serves_tables),
         cmocka_unit_test(blocks_start_with_the_numbers_of_the_whole),
         cmocka_unit_test(a_table_starts_with_the_numbers_of_the_array),
+        cmocka_unit_test(a_server_is_found_by_its_address),
         cmocka_unit_test(an_update_of_the_whole_keeps_a_parameter_in_one_block),
         cmocka_unit_test(no_table_has_an_update_without_a_rule),
         cmocka_unit_test(a_hash_of_the_name_chooses_the_first_server),
