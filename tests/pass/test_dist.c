@@ -19,22 +19,13 @@
  * ---- error stand pieces of the message, one per line. Besides the texts,
  * every case checks that both programs verify and read back as themselves, and
  * that a second run leaves everything alone. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-#include <inttypes.h>
-#include <libgen.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "case_kit.h"
 
-#include "base/file.h"
+#include <inttypes.h>
+#include <stdlib.h>
+
 #include "ops/ops.h"
 #include "pass/dist.h"
-
-#define FILE_MAX_BYTES (1 << 20)
 
 /* Parts of a case, in the order in which they may stand. */
 typedef enum part {
@@ -51,15 +42,13 @@ typedef enum part {
 typedef enum verdict { NONE, CHANGED, SAME, ERROR } verdict;
 
 typedef struct dist_case {
-    const char *pass;
-    char *name, *with;
+    text_case head;
+    char *with;
     fl_str text[N_PARTS];
     bool has[N_PARTS];
     part at;
     verdict verdict;
 } dist_case;
-
-typedef FL_VEC(dist_case) case_vec;
 
 /* What a pass builds on; transpile.test has modes instead. */
 static const struct {
@@ -87,13 +76,6 @@ static const struct {
 
 /* --- reading the file ----------------------------------------------------- */
 
-static const char *after_prefix(const char *line, const char *prefix)
-{
-    size_t n = strlen(prefix);
-
-    return strncmp(line, prefix, n) ? NULL : line + n;
-}
-
 static void go_to(dist_case *c, part at)
 {
     c->at = at;
@@ -120,47 +102,26 @@ static void read_bar(dist_case *c, const char *what)
         fail_msg("---- %s means nothing", what);
 }
 
-/* Comments may stand before the first case, empty lines anywhere. */
-static void read_line(case_vec *cases, const char *pass, const char *line)
+static void read_line(void *arg, const char *line)
 {
-    dist_case *c = cases->len ? &cases->data[cases->len - 1] : NULL;
+    dist_case *c = arg;
     const char *rest;
 
-    if ((rest = after_prefix(line, "case: "))) {
-        dist_case fresh = { .pass = pass, .name = fl_strdup(rest) };
-
-        fl_vec_push(cases, fresh);
-    } else if (!*line) {
-        return;
-    } else if (!c) {
-        if (*line != '#')
-            fail_msg("'%s' stands before the first case", line);
-    } else if ((rest = after_prefix(line, "with: "))) {
+    if ((rest = after_prefix(line, "with: ")))
         c->with = fl_strdup(rest);
-    } else if ((rest = after_prefix(line, "---- "))) {
+    else if ((rest = after_prefix(line, "---- ")))
         read_bar(c, rest);
-    } else {
+    else
         fl_str_addf(&c->text[c->at], "%s\n", line);
-    }
 }
 
-static void read_cases(case_vec *cases, const char *pass, char *text)
+static void release(void *arg)
 {
-    char *line;
+    dist_case *c = arg;
 
-    while ((line = strsep(&text, "\n")))
-        read_line(cases, pass, line);
-}
-
-static void release_cases(case_vec *cases)
-{
-    for (size_t i = 0; i < cases->len; i++) {
-        fl_free(cases->data[i].name);
-        fl_free(cases->data[i].with);
-        for (int k = 0; k < N_PARTS; k++)
-            fl_str_release(&cases->data[i].text[k]);
-    }
-    fl_vec_release(cases);
+    fl_free(c->with);
+    for (int k = 0; k < N_PARTS; k++)
+        fl_str_release(&c->text[k]);
 }
 
 /* --- the settings of a case ----------------------------------------------- */
@@ -218,7 +179,7 @@ static setting read_words(const dist_case *c)
         read_word(&s, word);
     fl_free(words);
     for (size_t i = 0; i < FL_LEN(order) && !s.passes; i++)
-        if (!strcmp(order[i].pass, c->pass))
+        if (!strcmp(order[i].pass, c->head.pass))
             s.passes = order[i].before;
     assert_non_null(s.passes);
     return s;
@@ -240,7 +201,7 @@ static fl_status run(const dist_case *c, const setting *s, fl_dist **out,
 {
     fl_program *main = parse(fl_str_text(&c->text[MAIN]));
     fl_program *startup = parse(fl_str_text(&c->text[STARTUP]));
-    const fl_pass *pass = fl_pass_find(c->pass);
+    const fl_pass *pass = fl_pass_find(c->head.pass);
     fl_status st = fl_dist_new(out, &s->config, main, startup, s->passes, NULL);
 
     *changed = true;
@@ -379,49 +340,14 @@ static void runs_as_written(void **state)
     expect_rest(c, d);
     is_sound(d->main);
     is_sound(d->startup);
-    stays_the_same(fl_pass_find(c->pass) ? c->pass : s.passes, d);
+    stays_the_same(fl_pass_find(c->head.pass) ? c->head.pass : s.passes, d);
     fl_dist_free(d);
-}
-
-static int run_cases(const char *pass, const case_vec *cases)
-{
-    FL_VEC(struct CMUnitTest) tests = { 0 };
-    int failed;
-
-    for (size_t i = 0; i < cases->len; i++) {
-        struct CMUnitTest t = { .name = cases->data[i].name,
-                                .test_func = runs_as_written,
-                                .initial_state = &cases->data[i] };
-
-        fl_vec_push(&tests, t);
-    }
-    failed = _cmocka_run_group_tests(pass, tests.data, tests.len, NULL, NULL);
-    fl_vec_release(&tests);
-    return failed;
 }
 
 int main(int argc, char **argv)
 {
-    case_vec cases = { 0 };
-    char *text, *pass, *path;
-    size_t len;
-    int failed;
+    static const case_kind kind = { sizeof(dist_case), read_line, release,
+                                    runs_as_written };
 
-    if (argc != 2) {
-        fprintf(stderr, "usage: test_dist FILE.test\n");
-        return 2;
-    }
-    if (fl_file_read(argv[1], FILE_MAX_BYTES, &text, &len)) {
-        fprintf(stderr, "test_dist: %s\n", fl_last_error());
-        return 1;
-    }
-    path = fl_strdup(argv[1]);
-    pass = basename(path);
-    pass[strcspn(pass, ".")] = '\0';
-    read_cases(&cases, pass, text);
-    failed = cases.len ? run_cases(pass, &cases) : 1;
-    release_cases(&cases);
-    fl_free(path);
-    fl_free(text);
-    return failed;
+    return cases_main(&kind, argc, argv);
 }

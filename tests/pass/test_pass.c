@@ -8,57 +8,24 @@
  * The name of the file is that of the pass; pipeline.test runs all of them.
  * Besides the text, every case checks that the result verifies, that it reads
  * back as the same text, and that a second run leaves it alone. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-#include <libgen.h>
-#include <stdio.h>
-#include <string.h>
+#include "case_kit.h"
 
-#include "base/file.h"
-#include "base/vec.h"
 #include "ops/ops.h"
 #include "pass/pass.h"
 
-#define FILE_MAX_BYTES (1 << 20)
 #define PIPELINE "pipeline"
 
 typedef struct pass_case {
-    const char *pass; /* its name, or PIPELINE */
-    char *name;
+    text_case head; /* its pass may be PIPELINE */
     fl_str before, after;
     bool changes, has_verdict;
 } pass_case;
 
-typedef FL_VEC(pass_case) case_vec;
-
-/* --- reading the file ----------------------------------------------------- */
-
-static const char *after_prefix(const char *line, const char *prefix)
+static void read_line(void *arg, const char *line)
 {
-    size_t n = strlen(prefix);
+    pass_case *c = arg;
 
-    return strncmp(line, prefix, n) ? NULL : line + n;
-}
-
-/* Comments may stand before the first case, empty lines anywhere. */
-static void read_line(case_vec *cases, const char *pass, const char *line)
-{
-    pass_case *c = cases->len ? &cases->data[cases->len - 1] : NULL;
-    const char *name = after_prefix(line, "case: ");
-
-    if (name) {
-        pass_case fresh = { .pass = pass, .name = fl_strdup(name) };
-
-        fl_vec_push(cases, fresh);
-    } else if (!*line) {
-        return;
-    } else if (!c) {
-        if (*line != '#')
-            fail_msg("'%s' stands before the first case", line);
-    } else if (!strcmp(line, "---- changed") || !strcmp(line, "---- same")) {
+    if (!strcmp(line, "---- changed") || !strcmp(line, "---- same")) {
         c->has_verdict = true;
         c->changes = !strcmp(line, "---- changed");
     } else {
@@ -66,22 +33,12 @@ static void read_line(case_vec *cases, const char *pass, const char *line)
     }
 }
 
-static void read_cases(case_vec *cases, const char *pass, char *text)
+static void release(void *arg)
 {
-    char *line;
+    pass_case *c = arg;
 
-    while ((line = strsep(&text, "\n")))
-        read_line(cases, pass, line);
-}
-
-static void release_cases(case_vec *cases)
-{
-    for (size_t i = 0; i < cases->len; i++) {
-        fl_free(cases->data[i].name);
-        fl_str_release(&cases->data[i].before);
-        fl_str_release(&cases->data[i].after);
-    }
-    fl_vec_release(cases);
+    fl_str_release(&c->before);
+    fl_str_release(&c->after);
 }
 
 /* --- running one case ----------------------------------------------------- */
@@ -154,56 +111,21 @@ static void runs_as_written(void **state)
     assert_int_equal(c->changes, c->after.len > 0);
     p = parse(fl_str_text(&c->before));
     before = fl_program_print(p);
-    run_pass(c->pass, p, &changed);
+    run_pass(c->head.pass, p, &changed);
     expect_text(p, c->changes ? fl_str_text(&c->after) : before);
     assert_int_equal(changed, c->changes);
     if (fl_program_verify(p))
         fail_msg("%s", fl_last_error());
     reads_back_as_itself(p);
-    stays_the_same(c->pass, p);
+    stays_the_same(c->head.pass, p);
     fl_free(before);
     fl_program_free(p);
 }
 
-static int run_cases(const char *pass, const case_vec *cases)
-{
-    FL_VEC(struct CMUnitTest) tests = { 0 };
-    int failed;
-
-    for (size_t i = 0; i < cases->len; i++) {
-        struct CMUnitTest t = { .name = cases->data[i].name,
-                                .test_func = runs_as_written,
-                                .initial_state = &cases->data[i] };
-
-        fl_vec_push(&tests, t);
-    }
-    failed = _cmocka_run_group_tests(pass, tests.data, tests.len, NULL, NULL);
-    fl_vec_release(&tests);
-    return failed;
-}
-
 int main(int argc, char **argv)
 {
-    case_vec cases = { 0 };
-    char *text, *pass, *path;
-    size_t len;
-    int failed;
+    static const case_kind kind = { sizeof(pass_case), read_line, release,
+                                    runs_as_written };
 
-    if (argc != 2) {
-        fprintf(stderr, "usage: test_pass FILE.test\n");
-        return 2;
-    }
-    if (fl_file_read(argv[1], FILE_MAX_BYTES, &text, &len)) {
-        fprintf(stderr, "test_pass: %s\n", fl_last_error());
-        return 1;
-    }
-    path = fl_strdup(argv[1]);
-    pass = basename(path);
-    pass[strcspn(pass, ".")] = '\0';
-    read_cases(&cases, pass, text);
-    failed = cases.len ? run_cases(pass, &cases) : 1;
-    release_cases(&cases);
-    fl_free(path);
-    fl_free(text);
-    return failed;
+    return cases_main(&kind, argc, argv);
 }
