@@ -91,6 +91,18 @@ static inline fl_status ask(fl_store *s, uint16_t type, fl_pack *p, answer *a)
     return st;
 }
 
+/* What is pulled goes to the answer. */
+static inline void pull_into(fl_store *s, uint32_t table, fl_pull_kind kind,
+                             const uint64_t *keys, uint64_t n, answer *a)
+{
+    fl_rows_item it = { .table = table, .flags = kind, .n = n };
+    fl_pack p = { 0 };
+
+    fl_rows_pack_head(&p, FL_TYPE_PULL, &it, 1);
+    fl_pack_bytes(&p, keys, n * sizeof(*keys));
+    assert_ok(ask(s, FL_TYPE_PULL, &p, a));
+}
+
 /* The update of one block by plain SGD with a rate of 0.5. */
 #define SGD_PROGRAM(name, n)                                                   \
     "program " name " " n "\n"                                                 \
