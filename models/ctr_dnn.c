@@ -53,10 +53,8 @@ static fl_status build(fl_ctx *c, const model_args *args, model_net *net)
         h = layer(h, n_in, HIDDEN, "relu");
     net->prediction = layer(h, n_in, 2, "softmax");
     net->loss = fl_mean(fl_cross_entropy(net->prediction, label));
-    net->auc = fl_auc(net->prediction, label, NULL);
-    /* The operator keeps two histograms for the batch and two for all. */
-    net->stat_pos = "_generated_var_2";
-    net->stat_neg = "_generated_var_3";
+    net->auc = fl_auc(net->prediction, label, NULL, .stat_pos = &net->stat_pos,
+                      .stat_neg = &net->stat_neg);
     memcpy(net->feeds, names, sizeof(names));
     net->n_feeds = N_SLOTS + 2;
     snprintf(net->format, sizeof(net->format), "%s",

@@ -34,7 +34,7 @@ typedef struct model_net {
     fl_var *prediction; /* [n, 2]: chances of no click and of one, or NULL */
     fl_var *auc;        /* over all batches, or NULL */
     /* The histograms behind the AUC, for fl_fleet_metrics_auc; or NULL. */
-    const char *stat_pos, *stat_neg;
+    fl_var *stat_pos, *stat_neg;
 } model_net;
 
 typedef struct model {

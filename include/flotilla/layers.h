@@ -146,6 +146,9 @@ typedef struct fl_auc_args {
     const char *curve;  /* "ROC" (default) or "PR" */
     int num_thresholds; /* 0 stands for 4095 */
     int slide_steps;    /* 0 stands for 1; -1: the batch AUC is the global */
+    /* Where they are wanted, these get the histograms of positive and negative
+       labels: those over all batches, and those behind batch_auc. */
+    fl_var **stat_pos, **stat_neg, **batch_stat_pos, **batch_stat_neg;
 } fl_auc_args;
 
 /* The AUC over all batches; *batch_auc, where it is wanted, gets the one over

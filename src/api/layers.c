@@ -508,15 +508,15 @@ fl_var *fl_accuracy(fl_var *input, fl_var *label)
     return fl_layer_emit(&l, "accuracy", NULL);
 }
 
-/* One auc operator with its two histograms. */
+/* An auc operator with its two histograms, which are given out. */
 static fl_var *auc_op(fl_layer *l, const fl_var *input, const fl_var *label,
-                      const fl_auc_args *args, int slide, const char *out)
+                      const fl_auc_args *args, int slide, const char *out,
+                      fl_var *stat[2])
 {
     int64_t n = args->num_thresholds ? args->num_thresholds : 4095;
     fl_shape ring = { .rank = 1, .dim = { (slide + 1) * (n + 1) + 1 } };
     fl_shape flat = { .rank = 2, .dim = { 1, n + 1 } };
     const fl_shape *shape = slide ? &ring : &flat;
-    fl_var *stat[2];
 
     for (int i = 0; i < 2; i++)
         stat[i] =
@@ -538,22 +538,35 @@ static fl_var *auc_op(fl_layer *l, const fl_var *input, const fl_var *label,
     return fl_layer_emit(l, "auc", NULL);
 }
 
+/* To who wants it. */
+static void give(fl_var **to, fl_var *v)
+{
+    if (to)
+        *to = v;
+}
+
 fl_var *fl_auc_with(fl_var *input, fl_var *label, fl_var **batch_auc,
                     const fl_auc_args *args)
 {
     int slide = args->slide_steps ? args->slide_steps : 1;
     const char *all, *batch;
-    fl_var *b;
+    fl_var *b, *a, *stats[4];
     fl_layer l;
 
     if (!label || !fl_layer_begin(&l, input, "auc", NULL))
         return NULL;
     all = fl_layer_tmp(&l);
     batch = fl_layer_tmp(&l);
-    b = auc_op(&l, input, label, args, slide < 0 ? 0 : slide, batch);
-    if (batch_auc)
-        *batch_auc = b;
-    return b ? auc_op(&l, input, label, args, 0, all) : NULL;
+    b = auc_op(&l, input, label, args, slide < 0 ? 0 : slide, batch, stats);
+    give(batch_auc, b);
+    if (!b)
+        return NULL;
+    a = auc_op(&l, input, label, args, 0, all, stats + 2);
+    give(args->batch_stat_pos, stats[0]);
+    give(args->batch_stat_neg, stats[1]);
+    give(args->stat_pos, stats[2]);
+    give(args->stat_neg, stats[3]);
+    return a;
 }
 
 fl_var *fl_print(fl_var *x, const char *message)

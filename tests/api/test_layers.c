@@ -117,7 +117,11 @@ static void the_auc_keeps_its_histograms_in_the_scope(void **state)
     fl_executor *e = fl_executor_new(c);
     fl_var *p = data2(c, "p", 2);
     fl_var *y = fl_data(c, "y", FL_DTYPE_I64, 2, (int64_t[]){ -1, 1 }, 0);
-    fl_var *batch, *auc = fl_auc(p, y, &batch, .num_thresholds = 100);
+    fl_var *batch, *stats[4] = { 0 };
+    fl_var *auc =
+        fl_auc(p, y, &batch, .num_thresholds = 100, .stat_pos = &stats[0],
+               .stat_neg = &stats[1], .batch_stat_pos = &stats[2],
+               .batch_stat_neg = &stats[3]);
     float prob[] = { .9f, .1f, .2f, .8f, .7f, .3f, .4f, .6f };
     int64_t label[] = { 0, 1, 0, 1 };
     fl_feed feeds[] = {
@@ -127,7 +131,6 @@ static void the_auc_keeps_its_histograms_in_the_scope(void **state)
     const char *fetches[] = { fl_var_name(auc), fl_var_name(batch) };
     fl_tensor out[2], stat;
     fl_run_args a = { feeds, 2, fetches, 2, out };
-    int64_t sum = 0;
 
     (void)state;
     assert_ok(fl_run(e, fl_default_startup_program(c), NULL));
@@ -135,10 +138,19 @@ static void the_auc_keeps_its_histograms_in_the_scope(void **state)
         assert_ok(fl_run(e, fl_default_main_program(c), &a));
     assert_float_equal(*(double *)out[0].data, 1, 1e-12);
     assert_float_equal(*(double *)out[1].data, 1, 1e-12);
-    assert_ok(fl_get_value(c, "_generated_var_2", &stat));
-    for (int i = 0; i <= 100; i++)
-        sum += ((int64_t *)stat.data)[i];
-    assert_int_equal(sum, 6);
+    for (int k = 0; k < 4; k++) {
+        int64_t sum = 0;
+
+        assert_non_null(stats[k]);
+        assert_ok(fl_get_value(c, fl_var_name(stats[k]), &stat));
+        for (int i = 0; i <= 100; i++)
+            sum += ((int64_t *)stat.data)[i];
+        /* Two labels of each kind in each of three batches, or in the last. */
+        assert_int_equal(sum, k < 2 ? 3 * 2 : 2);
+    }
+    /* The lowest prediction is .1, of a negative label. */
+    assert_ok(fl_get_value(c, fl_var_name(stats[1]), &stat));
+    assert_int_equal(((int64_t *)stat.data)[10], 3);
     fl_executor_free(e);
     fl_ctx_free(c);
 }
