@@ -108,8 +108,11 @@ typedef struct proc {
     char *log_path;
     char **env;
     /* While it is watched. */
-    pid_t pid;  /* 0: it does not run */
-    int status; /* of waitpid, when it has ended */
+    pid_t pid;       /* 0: it does not run, and has no files here */
+    int out, log;    /* what it writes comes from there (-1: no more), and
+                        goes there */
+    bool is_log_cut; /* some of it did not, which was told */
+    int status;      /* of waitpid, when it has ended */
     int n_restarts;
     uint64_t began_ms;
 } proc;

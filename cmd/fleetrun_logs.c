@@ -1,4 +1,11 @@
-/* fleetrun_logs.c - reading what processes write into their logs. */
+/* fleetrun_logs.c - what processes write, on its way to their logs and out of
+ * them.
+ *
+ *     process --pipe--> launcher --> log --tail--> terminal, for worker 0
+ *
+ * A log that cannot be written (the disk is full) stops nobody: what does not
+ * get there is shown, for worker 0, and dropped for the others.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -11,9 +18,59 @@
 #define END_LINES 20
 #define END_BYTES ((off_t)64 << 10)
 
+int log_open(const proc *p, bool is_again)
+{
+    int fd = open(p->log_path,
+                  O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC |
+                      (is_again ? 0 : O_TRUNC),
+                  0666);
+
+    if (fd < 0)
+        (void)run_failed("cannot write %s: %s; choose another --log_dir",
+                         p->log_path, strerror(errno));
+    return fd;
+}
+
+size_t log_take(const proc *p, char *out, size_t cap)
+{
+    ssize_t n;
+
+    do
+        n = read(p->out, out, cap);
+    while (n < 0 && errno == EINTR);
+    return n > 0 ? (size_t)n : 0;
+}
+
+size_t log_add(const proc *p, const char *bytes, size_t n)
+{
+    size_t done = 0;
+
+    while (done < n) {
+        ssize_t written = write(p->log, bytes + done, n - done);
+
+        if (written < 0 && errno == EINTR)
+            continue;
+        if (written < 0)
+            break;
+        done += (size_t)written;
+    }
+    return done;
+}
+
+void log_close(const proc *p)
+{
+    if (p->out >= 0)
+        close(p->out);
+    close(p->log);
+}
+
 void tail_open(tail *t, const char *path)
 {
-    *t = (tail){ .fd = open(path, O_RDONLY | O_CLOEXEC) };
+    struct stat s;
+
+    *t = (tail){ .fd = -1 };
+    if (!stat(path, &s) && S_ISREG(s.st_mode))
+        t->fd = open(path, O_RDONLY | O_CLOEXEC);
 }
 
 size_t tail_read(tail *t, char *out, size_t cap)

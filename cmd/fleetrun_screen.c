@@ -2,6 +2,7 @@
  * that is written over. Without a terminal the line appears every ten seconds,
  * and only for those who asked. */
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -58,6 +59,13 @@ void screen_pass(screen *s, const char *bytes, size_t n)
         bytes += written;
         n -= (size_t)written;
     }
+}
+
+bool screen_is_ready(void)
+{
+    struct pollfd out = { .fd = STDOUT_FILENO, .events = POLLOUT };
+
+    return poll(&out, 1, 0) != 0;
 }
 
 void screen_set_status(screen *s, const char *line)

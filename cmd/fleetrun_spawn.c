@@ -10,6 +10,8 @@
 
 #include "fleetrun_watch.h"
 
+#define OUTPUT_BYTES (1 << 20)
+
 /* --- logs ----------------------------------------------------------------- */
 
 /* Like mkdir -p. */
@@ -38,24 +40,11 @@ int spawn_prepare(const job *j)
     return make_folder(j->room, j->o->log_dir);
 }
 
-static int open_log(const proc *p, bool is_again)
-{
-    int fd = open(p->log_path,
-                  O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC |
-                      (is_again ? 0 : O_TRUNC),
-                  0666);
-
-    if (fd < 0)
-        (void)run_failed("cannot write %s: %s; choose another --log_dir",
-                         p->log_path, strerror(errno));
-    return fd;
-}
-
 /* --- the child ------------------------------------------------------------ */
 
 static void undo_signals(void)
 {
-    static const int changed[] = { SIGPIPE, SIGINT,  SIGTERM,
+    static const int changed[] = { SIGPIPE, SIGXFSZ, SIGINT, SIGTERM,
                                    SIGHUP,  SIGQUIT, SIGCHLD };
     sigset_t none;
 
@@ -66,14 +55,14 @@ static void undo_signals(void)
 }
 
 /* Everything up to the program itself; what is wrong goes through the pipe. */
-static void begin(const job *j, const proc *p, int log, int why)
+static void begin(const job *j, const proc *p, int out, int why)
 {
     int null = open("/dev/null", O_RDONLY | O_CLOEXEC), code;
 
     (void)setpgid(0, 0);
     undo_signals();
     if (null < 0 || dup2(null, STDIN_FILENO) < 0 ||
-        dup2(log, STDOUT_FILENO) < 0 || dup2(log, STDERR_FILENO) < 0)
+        dup2(out, STDOUT_FILENO) < 0 || dup2(out, STDERR_FILENO) < 0)
         goto failed;
     execvpe(j->words[0], j->words, p->env);
 failed:
@@ -83,7 +72,7 @@ failed:
     _exit(RUN_FAILED);
 }
 
-static pid_t fork_child(const job *j, const proc *p, int log, int why)
+static pid_t fork_child(const job *j, const proc *p, int out, int why)
 {
     pid_t launcher = getpid(), pid = fork();
 
@@ -93,7 +82,7 @@ static pid_t fork_child(const job *j, const proc *p, int log, int why)
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != launcher)
         _exit(RUN_FAILED);
-    begin(j, p, log, why);
+    begin(j, p, out, why);
     return 0;
 }
 
@@ -109,22 +98,29 @@ static int wait_for_begin(int fd)
     return n == (ssize_t)sizeof(code) ? code : 0;
 }
 
-int spawn(const job *j, proc *p, bool is_again)
+/* What the process writes; a launcher that is held up has some time before the
+   process is. */
+static int open_output(int fds[2])
 {
-    int log = open_log(p, is_again), fds[2], code = 0;
+    if (pipe2(fds, O_CLOEXEC))
+        return run_failed("cannot make a pipe: %s", strerror(errno));
+    (void)fcntl(fds[0], F_SETFL, O_NONBLOCK);
+    (void)fcntl(fds[0], F_SETPIPE_SZ, OUTPUT_BYTES);
+    return RUN_OK;
+}
+
+/* The program has begun, or it is said why it has not. */
+static int start(const job *j, proc *p, int out)
+{
+    int fds[2], code = 0;
     pid_t pid;
 
-    if (log < 0)
-        return RUN_FAILED;
-    if (pipe2(fds, O_CLOEXEC)) {
-        close(log);
+    if (pipe2(fds, O_CLOEXEC))
         return run_failed("cannot make a pipe: %s", strerror(errno));
-    }
-    pid = fork_child(j, p, log, fds[1]);
+    pid = fork_child(j, p, out, fds[1]);
     if (pid < 0)
         code = errno;
     close(fds[1]);
-    close(log);
     if (pid > 0)
         code = wait_for_begin(fds[0]);
     close(fds[0]);
@@ -141,6 +137,25 @@ int spawn(const job *j, proc *p, bool is_again)
     return RUN_OK;
 }
 
+int spawn(const job *j, proc *p, bool is_again)
+{
+    int fds[2], code;
+
+    p->log = log_open(p, is_again);
+    if (p->log < 0)
+        return RUN_FAILED;
+    if (open_output(fds)) {
+        close(p->log);
+        return RUN_FAILED;
+    }
+    p->out = fds[0];
+    code = start(j, p, fds[1]);
+    close(fds[1]);
+    if (code)
+        log_close(p);
+    return code;
+}
+
 /* --- a task of a cluster -------------------------------------------------- */
 
 int spawn_become(const job *j, const proc *p)
@@ -151,7 +166,7 @@ int spawn_become(const job *j, const proc *p)
         code = spawn_prepare(j);
         if (code)
             return code;
-        log = open_log(p, false);
+        log = log_open(p, false);
         if (log < 0)
             return RUN_FAILED;
         (void)dup2(log, STDOUT_FILENO);

@@ -39,7 +39,8 @@ typedef struct watcher {
     keeper keeper;
     screen screen;
     asker asker;
-    tail tail; /* the log of worker 0 */
+    tail tail;          /* the log of worker 0 */
+    struct pollfd *fds; /* room for all files that are waited for */
 } watcher;
 
 uint64_t clock_ms(void)
@@ -195,22 +196,90 @@ static void advance(watcher *w)
     }
 }
 
-/* --- a process has ended -------------------------------------------------- */
+/* --- what processes write ------------------------------------------------- */
 
+/* Small enough for a terminal that is ready, and for a pipe. */
+#define SHOWN_BYTES 4096
+#define TAKEN_BYTES (64 << 10)
+/* A process that has ended has left no more than its pipe holds, unless
+   somebody else goes on to write. */
+#define TAKES_AT_END 64
+
+static bool show_some(watcher *w)
+{
+    char bytes[SHOWN_BYTES];
+    size_t n = tail_read(&w->tail, bytes, sizeof(bytes));
+
+    screen_pass(&w->screen, bytes, n);
+    return n > 0;
+}
+
+/* While processes write nobody waits for the terminal: the log has it all. */
 static void show_output(watcher *w)
 {
-    char bytes[4096];
-    size_t n;
-
-    while ((n = tail_read(&w->tail, bytes, sizeof(bytes))))
-        screen_pass(&w->screen, bytes, n);
+    while (screen_is_ready() && show_some(w))
+        ;
 }
+
+static void show_all_output(watcher *w)
+{
+    while (show_some(w))
+        ;
+}
+
+static void tell_cut(watcher *w, proc *p, int why)
+{
+    if (p->is_log_cut)
+        return;
+    p->is_log_cut = true;
+    screen_say(&w->screen,
+               "cannot write %s: %s; some of what %s writes is missing there",
+               p->log_path, strerror(why), p->name);
+}
+
+/* What the log does not have the terminal gets at once. */
+static bool take_output(watcher *w, proc *p)
+{
+    char bytes[TAKEN_BYTES];
+    size_t n = log_take(p, bytes, sizeof(bytes)), kept = log_add(p, bytes, n);
+    bool is_shown = p->role == RUN_WORKER && p->index == 0;
+
+    if (kept < n)
+        tell_cut(w, p, errno);
+    if (is_shown && w->tail.fd < 0)
+        kept = 0;
+    if (is_shown && kept < n) {
+        show_all_output(w);
+        screen_pass(&w->screen, bytes + kept, n - kept);
+    }
+    return n > 0;
+}
+
+/* One that has closed its output may run on. */
+static void look_at_output(watcher *w, proc *p, short events)
+{
+    if (events & POLLIN) {
+        (void)take_output(w, p);
+    } else if (events & POLLHUP) {
+        close(p->out);
+        p->out = -1;
+    }
+}
+
+static void take_last_output(watcher *w, proc *p)
+{
+    for (int i = 0; i < TAKES_AT_END && take_output(w, p); i++)
+        ;
+    log_close(p);
+}
+
+/* --- a process has ended -------------------------------------------------- */
 
 static void tell_failure(watcher *w, const proc *p)
 {
     char how[128];
 
-    show_output(w);
+    show_all_output(w);
     end_text(p->status, how, sizeof(how));
     screen_say(&w->screen, "%s %s after %.1f s; the end of %s:", p->name, how,
                1e-3 * (double)(clock_ms() - p->began_ms), p->log_path);
@@ -279,8 +348,10 @@ static bool has_ended(watcher *w, proc *p)
 static void reap(watcher *w)
 {
     for (int i = 0; i < n_procs(w->j); i++)
-        if (has_ended(w, &w->j->procs[i]))
+        if (has_ended(w, &w->j->procs[i])) {
+            take_last_output(w, &w->j->procs[i]);
             on_end(w, &w->j->procs[i]);
+        }
 }
 
 /* --- signals -------------------------------------------------------------- */
@@ -327,6 +398,7 @@ static int open_signals(watcher *w)
             sigaddset(&set, all[i]);
     (void)signal(SIGCHLD, SIG_DFL);
     (void)signal(SIGPIPE, SIG_IGN);
+    (void)signal(SIGXFSZ, SIG_IGN);
     sigprocmask(SIG_BLOCK, &set, NULL);
     w->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     if (w->signals < 0)
@@ -338,11 +410,20 @@ static int open_signals(watcher *w)
 
 static void wait_and_look(watcher *w)
 {
-    struct pollfd fds[] = { { .fd = w->signals, .events = POLLIN },
-                            { .fd = w->asker.fd, .events = POLLIN } };
+    int n = n_procs(w->j);
     char line[256];
 
-    (void)poll(fds, 2, TICK_MS);
+    for (int i = 0; i < n; i++) {
+        const proc *p = &w->j->procs[i];
+
+        w->fds[i] =
+            (struct pollfd){ .fd = p->pid > 0 ? p->out : -1, .events = POLLIN };
+    }
+    w->fds[n] = (struct pollfd){ .fd = w->signals, .events = POLLIN };
+    w->fds[n + 1] = (struct pollfd){ .fd = w->asker.fd, .events = POLLIN };
+    (void)poll(w->fds, (nfds_t)n + 2, TICK_MS);
+    for (int i = 0; i < n; i++)
+        look_at_output(w, &w->j->procs[i], w->fds[i].revents);
     show_output(w);
     read_signals(w);
     advance(w);
@@ -385,7 +466,7 @@ static void run_job(watcher *w)
     }
     while (n_running(j, RUN_SERVER) + n_running(j, RUN_WORKER))
         wait_and_look(w);
-    show_output(w);
+    show_all_output(w);
     screen_clear(&w->screen);
 }
 
@@ -398,6 +479,7 @@ int watch(job *j)
         code = keeper_start(&w.keeper);
     if (code)
         return code;
+    w.fds = room_take(j->room, ((size_t)n_procs(j) + 2) * sizeof(*w.fds));
     screen_open(&w.screen, j->o->status);
     code = open_signals(&w);
     if (!code) {

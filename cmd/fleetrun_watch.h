@@ -30,19 +30,29 @@ void keeper_end(keeper *k);
 
 /* Makes the folder of the logs. */
 int spawn_prepare(const job *j);
-/* A process in a group of its own, its output in its log; `is_again`: the log
-   goes on. */
+/* A process in a group of its own, its output on the way to its log;
+   `is_again`: the log goes on. */
 int spawn(const job *j, proc *p, bool is_again);
 /* Becomes the program; comes back only when that fails. */
 int spawn_become(const job *j, const proc *p);
 
 /* --- logs (fleetrun_logs.c) ----------------------------------------------- */
 
+/* Opens the log of a process; -1 after saying why not. */
+int log_open(const proc *p, bool is_again);
+/* What a process has written since; at most cap bytes, 0 when there is none. */
+size_t log_take(const proc *p, char *out, size_t cap);
+/* How much of it is in the log now; errno says why it is not all. */
+size_t log_add(const proc *p, const char *bytes, size_t n);
+/* Of a process that has ended. */
+void log_close(const proc *p);
+
 /* Follows a file as it grows. */
 typedef struct tail {
     int fd; /* -1: none */
 } tail;
 
+/* None when it is no ordinary file. */
 void tail_open(tail *t, const char *path);
 /* What has come since; 0 when there is nothing. */
 size_t tail_read(tail *t, char *out, size_t cap);
@@ -69,6 +79,8 @@ void screen_clear(screen *s);
 void screen_say(screen *s, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 void screen_pass(screen *s, const char *bytes, size_t n);
+/* Whether that would not wait: somebody may have stopped the terminal. */
+bool screen_is_ready(void);
 /* "" shows nothing. */
 void screen_set_status(screen *s, const char *line);
 /* Draws the status if it is time to. */
