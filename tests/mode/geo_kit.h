@@ -336,12 +336,13 @@ static inline void at_once(trainer *r, int n, fl_status (*fn)(trainer *r))
             fail_msg("trainer %d: %s", i, tasks[i].err.text);
 }
 
+/* Servers wait a while for trainers that have left and stay connected. */
 static inline void end_job(town *t, trainer *r, int n)
 {
     at_once(r, n, stop);
-    town_expect_over(t);
     for (int i = 0; i < n; i++)
         trainer_release(&r[i]);
+    town_expect_over(t);
     town_release(t);
 }
 
