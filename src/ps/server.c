@@ -4,9 +4,10 @@
  *
  * Between the result and the end the server goes on to answer: trainers wait
  * for the replies to their last requests, other servers for the result. Each
- * closes its connection when it has what it needs, and when the last one has
- * gone everything was heard. Who stays is not waited for longer than
- * FLUSH_MS.
+ * says goodbye when it has what it needs, and when the last one has gone
+ * everything was heard. One whose connection broke may have to ask again. Who
+ * stays, or does not come back, is not waited for longer than
+ * FL_SERVER_FLUSH_MS.
  */
 #include "ps/server_inside.h"
 
@@ -18,7 +19,6 @@
 #include "base/alloc.h"
 
 #define TICK_MS 100
-#define FLUSH_MS 2000
 #define HANDSHAKE_MS 5000
 #define WINDOW_BYTES ((uint64_t)4 << 20)
 #define LOOPS_MAX 1024
@@ -91,8 +91,8 @@ static void visit_loop_0(fl_server *s, fl_loop_fn fn)
 
 void fl_server_check_end(fl_server *s)
 {
-    bool all_went =
-        !s->n_sessions && !s->way.is_leaving && fl_server_told_all(s);
+    bool all_went = !s->n_sessions && !s->way.is_leaving &&
+                    fl_server_told_all(s) && !fl_server_awaits_return(s);
 
     if (s->phase != FL_SERVER_ENDING ||
         (!all_went && fl_server_now_ms(s) < s->end_by_ms))
@@ -110,7 +110,7 @@ void fl_server_end(fl_server *s, fl_status why)
     /* Who computes and asks for nothing would otherwise learn it too late. */
     if (why && s->host)
         fl_host_dismiss(s->host, FL_MEMBER_TRAINER, fl_err_restore(&s->why));
-    s->end_by_ms = fl_server_now_ms(s) + FLUSH_MS;
+    s->end_by_ms = fl_server_now_ms(s) + FL_SERVER_FLUSH_MS;
     fl_server_answer_watches(s);
     fl_server_check_end(s);
 }

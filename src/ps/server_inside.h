@@ -25,6 +25,9 @@
 #include "rpc/link.h"
 #include "rpc/shake.h"
 
+/* How long last words may take. */
+#define FL_SERVER_FLUSH_MS 2000
+
 /* The barrier at which the other servers wait for the end of the job. */
 #define FL_SERVER_END "end"
 
@@ -45,7 +48,10 @@ typedef struct fl_member_seat {
     bool is_joining;    /* a connection without an incarnation is there */
     uint64_t vacant_ms; /* since when there is no connection at all */
     fl_reply *watch;    /* a server's question for the end */
-    bool is_told;       /* of the end, a server */
+    bool is_told;       /* of the end, a server; that it has left, a trainer */
+    /* Its connection broke after that, and until then it may come back to ask
+       again; 0: no. */
+    uint64_t back_by_ms;
 } fl_member_seat;
 
 /* Of the link to server 0. Loop 0 only, but for what is noted. */
@@ -143,6 +149,9 @@ void fl_server_tick_members(fl_server *s, uint64_t now_ms);
 void fl_server_answer_watches(fl_server *s);
 /* Under mu, on server 0: every other server knows that the job is over. */
 bool fl_server_told_all(fl_server *s);
+/* Under mu, on server 0: what a member was told last was lost with its
+   connection, maybe, and it comes back. */
+bool fl_server_awaits_return(fl_server *s);
 
 /* --- server_link.c -------------------------------------------------------- */
 

@@ -111,6 +111,7 @@ void fl_server_take_seat(fl_server *s, fl_session *session,
     } else if (seat->incarnation != incarnation) {
         seat->session = NULL;
         seat->incarnation = incarnation;
+        seat->is_told = false;
         seat->vacant_ms = fl_server_now_ms(s);
     }
 }
@@ -230,6 +231,17 @@ bool fl_server_told_all(fl_server *s)
     return true;
 }
 
+/* After a failure nothing is owed to a member: it fails as well. */
+bool fl_server_awaits_return(fl_server *s)
+{
+    size_t n = (size_t)s->o.n_trainers + (size_t)s->o.n_servers;
+
+    for (size_t i = 0; s->coord && !s->why.status && i < n; i++)
+        if (fl_server_now_ms(s) < s->seats[i].back_by_ms)
+            return true;
+    return false;
+}
+
 /* --- on the others; under mu ---------------------------------------------- */
 
 static void see_up(fl_server *s, fl_member_seat *seat, fl_session *session)
@@ -305,6 +317,8 @@ void fl_server_up(void *server, fl_session *session)
     fl_lock(&s->mu);
     s->n_sessions++;
     seat = seat_of(s, session);
+    if (seat)
+        seat->back_by_ms = 0;
     if (seat && s->coord)
         tell_up(s, seat, session);
     else if (seat)
@@ -323,6 +337,8 @@ void fl_server_down(void *server, fl_session *session, fl_status why)
     fl_lock(&s->mu);
     s->n_sessions--;
     seat = seat_of(s, session);
+    if (seat && seat->is_told && why)
+        seat->back_by_ms = fl_server_now_ms(s) + FL_SERVER_FLUSH_MS;
     if (seat && s->coord)
         tell_down(s, seat, session, text);
     else if (seat)

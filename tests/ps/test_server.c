@@ -41,11 +41,14 @@ static void meet(job *j, const char *name, uint64_t generation)
         expect_answer(&j->c, &a[i], FL_OK, "");
 }
 
+/* Time for servers to end, also when a goodbye was lost. */
+#define END_MS 3000
+
 static void leave_all(job *j)
 {
     for (int i = 0; i < TRAINERS; i++)
         trainer_leave(&j->c, &j->t[i]);
-    run(&j->c, 1000);
+    run(&j->c, END_MS);
 }
 
 /* --- a job as it should be ------------------------------------------------ */
@@ -126,6 +129,45 @@ static void a_job_runs_from_joining_to_leaving(void **state)
     assert_said(&j.c, "server 1 ends: the job is over");
     expect_over(&j.c, FL_OK, "");
     job_end(&j);
+}
+
+/* Last answers are on their way when all connections break: to the trainer
+   that has left, and to the other server that waits for the end. */
+static void lose_last_answers(int n_servers)
+{
+    static const fl_sim_faults slow = { .delay_lo_ms = 20, .delay_hi_ms = 20 };
+    bool has_heard = n_servers == 1;
+    answer a;
+    trainer t;
+    city c;
+
+    city_simulate(&c, &calm, n_servers, 1);
+    serve_all(&c);
+    trainer_join(&c, &t, 0, 100);
+    fl_sim_set_faults(c.sim, &slow);
+    send_to(t.links[0], FL_TYPE_LEAVE, REPEATED, NULL, &a);
+    for (int ms = 0; ms < 100 && !has_said(&c, "trainer is done"); ms++)
+        run(&c, 1);
+    assert_said(&c, "trainer is done");
+    assert_false(a.is_done);
+    fl_sim_cut_all(c.sim);
+    while (!a.is_done || !has_heard) {
+        assert_false(fl_server_is_over(c.servers[0]));
+        run(&c, 1);
+        has_heard |= has_said(&c, "server 1 ends: the job is over");
+    }
+    expect_answer(&c, &a, FL_OK, "");
+    trainer_die(&c, &t);
+    run(&c, END_MS);
+    expect_over(&c, FL_OK, "");
+    city_release(&c);
+}
+
+static void who_did_not_hear_the_last_word_can_ask_again(void **state)
+{
+    (void)state;
+    lose_last_answers(1);
+    lose_last_answers(2);
 }
 
 /* The last trainer's connection is kept for as long as it needs to hear that
@@ -315,7 +357,7 @@ static void the_others_go_on_without_it_when_they_may(void **state)
     assert_said(&j.c, "going on without it");
     trainer_leave(&j.c, &j.t[0]);
     trainer_leave(&j.c, &j.t[1]);
-    run(&j.c, 1000);
+    run(&j.c, END_MS);
     expect_over(&j.c, FL_OK, "");
     job_end(&j);
 }
@@ -760,6 +802,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_round_is_met_for_and_applied),
         cmocka_unit_test(a_job_runs_from_joining_to_leaving),
+        cmocka_unit_test(who_did_not_hear_the_last_word_can_ask_again),
         cmocka_unit_test(an_end_is_put_off_for_two_seconds_at_most),
         cmocka_unit_test(trainers_that_disagree_are_told_the_line),
         cmocka_unit_test(a_job_without_its_trainers_ends),
