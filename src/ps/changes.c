@@ -204,6 +204,25 @@ static size_t copy_keys(const fl_changes *c, uint32_t rank, uint64_t cursor,
     return n;
 }
 
+static fl_status check_cursor(const fl_changes *c, uint32_t rank,
+                              uint64_t cursor)
+{
+    if (cursor > c->next)
+        FL_FAIL(FL_ERR_INVAL,
+                "trainer %" PRIu32 " asks for changes from %" PRIu64
+                " on, but the next one has the number %" PRIu64
+                ": begin with 0",
+                rank, cursor, c->next);
+    return FL_OK;
+}
+
+/* Of all rows it gets those of today; earlier pushes are of no use. */
+static void move_reader(fl_changes *c, uint32_t rank, uint64_t cursor)
+{
+    note_reader(c, rank, cursor < c->first ? c->next : cursor);
+    forget_seen(c);
+}
+
 /* What a reader gets, before equal keys are put together. */
 typedef struct found {
     uint64_t *ids;
@@ -212,19 +231,11 @@ typedef struct found {
     uint64_t next;
 } found;
 
-static fl_status look(fl_changes *c, uint32_t rank, uint64_t cursor, found *out)
+static fl_status look(const fl_changes *c, uint32_t rank, uint64_t cursor,
+                      found *out)
 {
-    if (cursor > c->next)
-        FL_FAIL(FL_ERR_INVAL,
-                "trainer %" PRIu32 " asks for changes from %" PRIu64
-                " on, but the next one has the number %" PRIu64
-                ": begin with 0",
-                rank, cursor, c->next);
     out->next = c->next;
     out->is_all = cursor < c->first;
-    /* Of all rows it gets those of today; earlier pushes are of no use. */
-    note_reader(c, rank, out->is_all ? c->next : cursor);
-    forget_seen(c);
     if (out->is_all)
         return FL_OK;
     out->n = copy_keys(c, rank, cursor, NULL);
@@ -260,25 +271,45 @@ static fl_status unite(const found *f, uint64_t **keys, size_t *n)
     return st;
 }
 
+static fl_status give(found *f, fl_changed *out)
+{
+    fl_changed changed = { .bytes = f->n * sizeof(*f->ids),
+                           .is_all = f->is_all,
+                           .next = f->next };
+    fl_status st = f->n ? unite(f, &changed.keys, &changed.n) : FL_OK;
+
+    fl_data_free(f->ids, changed.bytes);
+    if (!st)
+        *out = changed;
+    return st;
+}
+
 fl_status fl_changes_since(fl_changes *c, uint32_t rank, uint64_t cursor,
-                           uint64_t **keys, size_t *n, size_t *bytes,
-                           bool *is_all, uint64_t *next)
+                           fl_changed *out)
 {
     found f = { 0 };
     fl_status st;
 
     fl_lock(&c->mu);
-    st = look(c, rank, cursor, &f);
+    st = check_cursor(c, rank, cursor);
+    if (!st) {
+        st = look(c, rank, cursor, &f);
+        move_reader(c, rank, cursor);
+    }
     fl_unlock(&c->mu);
-    if (st)
-        return st;
-    *keys = NULL;
-    *n = 0;
-    if (f.n)
-        st = unite(&f, keys, n);
-    *bytes = f.n * sizeof(**keys);
-    *is_all = f.is_all;
-    *next = f.next;
-    fl_data_free(f.ids, f.n * sizeof(*f.ids));
-    return st;
+    return st ? st : give(&f, out);
+}
+
+fl_status fl_changes_again(fl_changes *c, uint32_t rank, uint64_t cursor,
+                           fl_changed *out)
+{
+    found f = { 0 };
+    fl_status st;
+
+    fl_lock(&c->mu);
+    st = check_cursor(c, rank, cursor);
+    if (!st)
+        st = look(c, rank, cursor, &f);
+    fl_unlock(&c->mu);
+    return st ? st : give(&f, out);
 }

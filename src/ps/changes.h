@@ -30,14 +30,24 @@ void fl_changes_free(fl_changes *c); /* NULL is fine */
 void fl_changes_note(fl_changes *c, uint32_t rank, const uint64_t *keys,
                      size_t n, uint64_t n_rows);
 
+/* Freed with fl_data_free(keys, bytes). */
+typedef struct fl_changed {
+    uint64_t *keys;
+    size_t n, bytes;
+    bool is_all;   /* every row counts as changed, and there are no keys */
+    uint64_t next; /* the cursor for the next time */
+} fl_changed;
+
 /* Keys that ranks other than this one have pushed since the cursor, each once,
-   in order of first appearance; *keys is freed with fl_data_free(*keys,
-   *bytes). *is_all: the log does not reach back so far, every row counts as
-   changed, and there are no keys; so it is for the cursor 0. *next is the
-   cursor for the next time. */
+   in order of first appearance. It is all rows when the log does not reach back
+   so far, as for the cursor 0. */
 FL_MUST_CHECK
 fl_status fl_changes_since(fl_changes *c, uint32_t rank, uint64_t cursor,
-                           uint64_t **keys, size_t *n, size_t *bytes,
-                           bool *is_all, uint64_t *next);
+                           fl_changed *out);
+/* The same once more, by a reader that had no room for all of it: what it has
+   seen stays as it was. */
+FL_MUST_CHECK
+fl_status fl_changes_again(fl_changes *c, uint32_t rank, uint64_t cursor,
+                           fl_changed *out);
 
 #endif

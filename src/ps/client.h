@@ -135,7 +135,8 @@ fl_status fl_client_apply(fl_client *c, uint64_t round,
 /* --- what others changed ---------------------------------------------------
  *
  * cursors[by server] are 0 at first, and moved when all servers have answered.
- * on_rows is called per server, before done; the memory is lent for the call.
+ * on_rows is called once per server, and more often for one whose rows do not
+ * fit into a message, before done; the memory is lent for the call.
  */
 typedef void (*fl_client_rows)(void *arg, const uint64_t *keys, size_t n,
                                const float *values);

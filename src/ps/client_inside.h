@@ -80,10 +80,12 @@ struct fl_request {
     FL_VEC(fl_block_out) blocks; /* that are pulled, in the order of replies */
     FL_VEC(uint32_t) numbers;    /* of the blocks of one server */
 
-    /* Of a question for what others changed, or for mails. */
-    uint64_t *cursors;
+    /* Of a question for what others changed. */
     uint32_t dim;
     fl_client_rows on_rows;
+
+    /* Of one for mails. */
+    uint64_t *cursors;
     fl_client_mails on_mail;
     bool *is_full; /* of a mail that is sent */
 };
@@ -117,7 +119,7 @@ void fl_request_fill_blocks(const fl_request *r, const fl_part *p,
 /* Whether an answer holds rows of that width (client_changed.c). */
 FL_MUST_CHECK
 fl_status fl_request_check_rows(const fl_request *r, const fl_part *p);
-/* Lends the rows of all answers, which are good, and moves the cursors. */
+/* Lends the rows of all answers, which are good. */
 void fl_request_give_rows(const fl_request *r);
 
 /* Takes the answer to a MAIL or a TAKE (client_mail.c). */

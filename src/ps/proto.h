@@ -40,10 +40,13 @@
  *               one for the round that was applied last changes nothing. Reply:
  *               values f32 of the blocks.
  *
- * CHANGED   u32 table, u32 0, u64 cursor. Rows that other ranks have pushed
- *           since the cursor (0: since the beginning; else what the last reply
- *           gave), each once. Reply: u64 cursor, u64 n, then n keys u64, then
- *           values f32 [n, dim].
+ * CHANGED   u32 table, u32 0, u64 cursor, u64 place. Rows that other ranks have
+ *           pushed since the cursor (0: since the beginning; else what an
+ *           earlier reply gave), each once. Reply: u64 cursor for the next
+ *           time, u64 place, u64 n, then n keys u64, then values f32 [n, dim].
+ *           Place 0 in a request asks for the first page. A reply with a place
+ *           other than 0 is not the last one: the next page is asked for with
+ *           that place and the cursor of the first request.
  *
  * Mail (mail.h):
  *

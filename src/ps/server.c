@@ -243,6 +243,7 @@ static fl_server *make(fl_net *net, const fl_server_options *o)
     fl_buffers_init(&s->buffers);
     s->store = fl_store_new(o->ops, o->conf);
     fl_store_set_scope(s->store, o->scope);
+    fl_store_set_page(s->store, o->max_message_bytes);
     s->mail = fl_mail_new((uint32_t)o->n_trainers);
     s->seats = fl_alloc(n_seats * sizeof(*s->seats));
     return s;

@@ -97,6 +97,7 @@ fl_store *fl_store_new(const fl_op_set *ops, const fl_conf *conf)
     s->ops = ops;
     s->conf = conf;
     s->rounds = fl_rounds_new();
+    s->page_bytes = UINT64_MAX;
     fl_mutex_init(&s->mu);
     fl_mutex_init(&s->counts_mu);
     atomic_init(&s->world, NULL);
@@ -118,6 +119,11 @@ void fl_store_free(fl_store *s)
 void fl_store_set_scope(fl_store *s, fl_scope *scope)
 {
     s->scope = scope;
+}
+
+void fl_store_set_page(fl_store *s, uint64_t bytes)
+{
+    s->page_bytes = bytes;
 }
 
 /* --- declaring -------------------------------------------------------------
@@ -332,6 +338,7 @@ fl_status fl_store_request(fl_store *s, uint16_t type, const void *payload,
     fl_store_ctx c = {
         .world = atomic_load(&s->world),
         .rounds = s->rounds,
+        .page_bytes = s->page_bytes,
         .type = type,
         .payload = payload,
         .len = len,

@@ -21,6 +21,10 @@ void fl_store_free(fl_store *s);
    declared, which comes later. The scope is borrowed for the store's life. */
 void fl_store_set_scope(fl_store *s, fl_scope *scope);
 
+/* Replies that can come in pages (CHANGED) have at most so many bytes; without
+   it, any number. Before the first request. */
+void fl_store_set_page(fl_store *s, uint64_t bytes);
+
 /* The first declaration makes everything; a later one must be the same. After
    an error everything is as it was. The text may change meanwhile. */
 FL_MUST_CHECK

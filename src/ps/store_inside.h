@@ -46,6 +46,7 @@ struct fl_store {
     const fl_op_set *ops;
     const fl_conf *conf;
     fl_scope *scope; /* NULL: none */
+    uint64_t page_bytes;
     struct fl_rounds *rounds;
     fl_mutex mu; /* held while declaring */
     _Atomic(fl_world *) world;
@@ -61,6 +62,7 @@ typedef struct fl_store_ctx {
     uint16_t type;
     const void *payload;
     uint64_t len, step, out_bytes;
+    uint64_t page_bytes; /* that a reply in pages has at most */
     uint32_t rank, incarnation;
     fl_store_reply *reply;
     fl_rows_item *rows; /* of PULL, PUSH, ASSIGN, ROUND_PUSH; of CHANGED one */

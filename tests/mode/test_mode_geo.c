@@ -410,6 +410,42 @@ static void a_trainer_that_comes_late_starts_with_what_was_learned(void **state)
     end_job(&t, r, 2);
 }
 
+/* More rows than a message holds, in the first exchange and in a later one. */
+static void a_large_table_comes_late_and_in_pages(void **state)
+{
+    enum { MANY = 9000 };
+    uint64_t *keys = fl_alloc(MANY * sizeof(*keys));
+    size_t floats = (size_t)MANY * GEO_DIM, bytes = floats * sizeof(float);
+    float *theirs = fl_alloc(bytes), *mine = fl_alloc(bytes);
+    trainer r[2];
+    town t;
+
+    (void)state;
+    town_init(&t, 2, 2, "geo_need_push_nums=1 max_message_bytes=65536");
+    for (int i = 0; i < 2; i++)
+        trainer_init(&r[i], &t, i, SGD);
+    at_once(r, 2, connect_only);
+    assert_ok(trainer_start(&r[0]));
+    draw_keys(keys, MANY, 3);
+    for (uint64_t round = 0; round < 2; round++) {
+        draw(mine, floats, round);
+        assert_ok(push(r[0].comm, keys, MANY, mine));
+        for (int i = 0; i < 3; i++)
+            assert_ok(meet(&r[0]));
+        if (!round)
+            assert_ok(trainer_start(&r[1]));
+        for (int i = 0; i < 3; i++)
+            assert_ok(meet(&r[1]));
+        server_rows(&t, keys, MANY, theirs);
+        assert_ok(pull(r[1].comm, keys, MANY, mine));
+        expect_near(mine, theirs, floats);
+    }
+    end_job(&t, r, 2);
+    fl_free(keys);
+    fl_free(theirs);
+    fl_free(mine);
+}
+
 static void a_model_without_tables_exchanges_its_parameters(void **state)
 {
     float w[GEO_FLOATS];
@@ -515,6 +551,7 @@ int main(void)
         cmocka_unit_test(a_trainer_gets_rows_that_it_has_never_seen),
         cmocka_unit_test(
             a_trainer_that_comes_late_starts_with_what_was_learned),
+        cmocka_unit_test(a_large_table_comes_late_and_in_pages),
         cmocka_unit_test(a_model_without_tables_exchanges_its_parameters),
         cmocka_unit_test(
             servers_that_are_gone_are_told_at_every_batch_and_stop),

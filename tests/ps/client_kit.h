@@ -60,6 +60,7 @@ typedef struct job {
     fl_sim *sim;
     fl_conf conf;
     int n_servers, n_trainers;
+    uint64_t message_bytes; /* at most; 0: 1 MB */
     fl_server *servers[SERVERS_MAX];
     fl_client *clients[TRAINERS_MAX];
 } job;
@@ -76,7 +77,7 @@ static inline fl_server *job_serve(job *j, int rank)
         .restart_timeout_ms = 20000,
         .ping_ms = 500,
         .suspect_ms = 2000,
-        .max_message_bytes = 1 << 20,
+        .max_message_bytes = j->message_bytes ? j->message_bytes : 1 << 20,
         .max_connections = 100,
         .ops = &fl_ops,
         .conf = &j->conf,
@@ -99,7 +100,7 @@ static inline fl_client *job_connect(job *j, int rank)
         .restart_timeout_ms = 20000,
         .ping_ms = 500,
         .suspect_ms = 2000,
-        .max_message_bytes = 1 << 20,
+        .max_message_bytes = j->message_bytes ? j->message_bytes : 1 << 20,
     };
     fl_client *c = NULL;
 
@@ -112,10 +113,13 @@ static inline void job_run(job *j, uint64_t ms)
     fl_sim_run(j->sim, fl_sim_now_ms(j->sim) + ms, NULL);
 }
 
-static inline void job_init(job *j, int n_servers, int n_trainers,
-                            const fl_sim_faults *faults)
+static inline void job_init_small(job *j, int n_servers, int n_trainers,
+                                  const fl_sim_faults *faults,
+                                  uint64_t message_bytes)
 {
-    *j = (job){ .n_servers = n_servers, .n_trainers = n_trainers };
+    *j = (job){ .n_servers = n_servers,
+                .n_trainers = n_trainers,
+                .message_bytes = message_bytes };
     said[0] = '\0';
     fl_log_set(keep_line, NULL, FL_LOG_INFO);
     assert_ok(fl_conf_init(&j->conf));
@@ -124,6 +128,12 @@ static inline void job_init(job *j, int n_servers, int n_trainers,
         j->servers[i] = job_serve(j, i);
     for (int i = 0; i < n_trainers; i++)
         j->clients[i] = job_connect(j, i);
+}
+
+static inline void job_init(job *j, int n_servers, int n_trainers,
+                            const fl_sim_faults *faults)
+{
+    job_init_small(j, n_servers, n_trainers, faults, 0);
 }
 
 /* All clients are connected. */

@@ -48,6 +48,7 @@ static fl_pack pack_changed(uint32_t table, uint64_t cursor)
     fl_pack_u32(&p, table);
     fl_pack_u32(&p, 0);
     fl_pack_u64(&p, cursor);
+    fl_pack_u64(&p, 0); /* place */
     return p;
 }
 
@@ -126,7 +127,7 @@ static void a_push_for_a_round_is_checked_before_it_is_kept(void **state)
     answer_release(&a);
     p = pack_changed(1, 0);
     assert_ok(ask(s, FL_TYPE_CHANGED, &p, &a));
-    assert_int_equal(((uint64_t *)a.data)[1], 0);
+    assert_int_equal(((uint64_t *)a.data)[2], 0);
     answer_release(&a);
     fl_store_free(s);
 }
@@ -150,7 +151,7 @@ static void rounds_and_changes_are_counted(void **state)
     answer_release(&a);
     p = pack_changed(0, 0);
     assert_ok(ask(s, FL_TYPE_CHANGED, &p, &a));
-    assert_int_equal(a.len, 16 + 3 * (8 + 2 * 4));
+    assert_int_equal(a.len, 24 + 3 * (8 + 2 * 4));
     answer_release(&a);
     assert_int_equal(fl_store_count(s, FL_TYPE_ROUND_PUSH).pushed_rows, 3);
     assert_int_equal(fl_store_count(s, FL_TYPE_CHANGED).pulled_rows, 3);
@@ -224,6 +225,10 @@ static void without_memory_requests_fail_and_the_store_lives_on(void **state)
     expect_survival(s, FL_TYPE_CHANGED, pack_a_change);
     assert_ok(
         fl_store_request(s, FL_TYPE_PUSH, r.data, r.len, 0, 1, 1, &reply));
+    expect_survival(s, FL_TYPE_CHANGED, pack_the_next_change);
+    /* A page of one row. */
+    fl_store_set_page(s, 48);
+    expect_survival(s, FL_TYPE_CHANGED, pack_a_change);
     expect_survival(s, FL_TYPE_CHANGED, pack_the_next_change);
     received_free(&r);
     fl_pack_release(&p);
