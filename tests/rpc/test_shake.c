@@ -243,21 +243,32 @@ static void rude_release(rude *r)
     fl_pack_release(&r->hello_bytes);
 }
 
-static void a_wrong_version_is_named(void **state)
+static void expect_version_refused(uint32_t version)
 {
-    rude r = { .hello.version = 2 };
+    rude r = { .hello.version = version };
+    char words[128];
     stage s;
 
-    (void)state;
     stage_init(&s, &near_by);
     be_rude(&r, &s);
-    assert_text(r.text, "protocol version 2 does not fit version 1");
-    assert_text(said, "protocol version 2");
+    (void)snprintf(words, sizeof(words),
+                   "protocol version %u does not fit version %d here: run the "
+                   "same release on all machines",
+                   version, FL_PROTOCOL_VERSION);
+    assert_text(r.text, words);
+    assert_text(said, words);
     assert_false(r.is_closed); /* it may read why, and is closed then */
     stage_run(&s, 6000);
     assert_true(r.is_closed);
     rude_release(&r);
     stage_release(&s);
+}
+
+static void a_wrong_version_is_named(void **state)
+{
+    (void)state;
+    expect_version_refused(FL_PROTOCOL_VERSION - 1);
+    expect_version_refused(FL_PROTOCOL_VERSION + 1);
 }
 
 static void a_gap_in_the_numbers_ends_the_connection(void **state)
