@@ -1,9 +1,5 @@
-/* ps.c - parameter servers of the public API: calls that wait, over a client
- * that does not (ps/client.h).
- *
- * A call begins a request and waits for its end on a condition of its own. It
- * has no deadline: a link gives up a server that is lost in its own time, and
- * the coordinator a member, and both end the request with the reason.
+/* ps.c - parameter servers of the public API: calls that wait (ps/talk.h), over
+ * a client that does not (ps/client.h).
  */
 #include "flotilla/ps.h"
 
@@ -14,6 +10,7 @@
 #include "ps/declare.h"
 #include "ps/options.h"
 #include "ps/sum.h"
+#include "ps/talk.h"
 #include "table/table.h"
 
 typedef struct declared_block {
@@ -44,29 +41,17 @@ struct fl_ps {
 
 struct fl_ps_request {
     fl_ps *p;
-    fl_mutex mu;
-    fl_cond cond;
-    bool is_over; /* guarded by mu */
-    fl_err err;   /* guarded by mu */
+    fl_wait wait;
 };
 
 /* --- waiting ---------------------------------------------------------------
  */
 
-static void request_init(fl_ps_request *r, fl_ps *p)
+static void open_request(fl_ps *p)
 {
-    *r = (fl_ps_request){ .p = p };
-    fl_mutex_init(&r->mu);
-    fl_cond_init(&r->cond);
     fl_lock(&p->mu);
     p->n_open++;
     fl_unlock(&p->mu);
-}
-
-static void request_release(fl_ps_request *r)
-{
-    fl_cond_release(&r->cond);
-    fl_mutex_release(&r->mu);
 }
 
 static void close_request(fl_ps *p)
@@ -77,17 +62,21 @@ static void close_request(fl_ps *p)
     fl_unlock(&p->mu);
 }
 
-/* For fl_client_done. Whoever waits may free the request from the unlock on. */
+static void request_init(fl_ps_request *r, fl_ps *p)
+{
+    r->p = p;
+    fl_wait_init(&r->wait);
+    fl_wait_begin(&r->wait);
+    open_request(p);
+}
+
+/* For fl_client_done. Whoever waits may free the request meanwhile. */
 static void on_done(void *arg, fl_status st)
 {
     fl_ps_request *r = arg;
     fl_ps *p = r->p;
 
-    fl_lock(&r->mu);
-    fl_err_save(&r->err, st);
-    r->is_over = true;
-    fl_cond_wake_all(&r->cond);
-    fl_unlock(&r->mu);
+    fl_wait_done(&r->wait, st);
     close_request(p);
 }
 
@@ -95,17 +84,12 @@ static void on_done(void *arg, fl_status st)
    call on_done. */
 static fl_status wait_for(fl_ps_request *r, fl_status st)
 {
-    if (st) {
+    if (st)
         close_request(r->p);
-        request_release(r);
-        return st;
-    }
-    fl_lock(&r->mu);
-    while (!r->is_over)
-        fl_cond_wait(&r->cond, &r->mu);
-    fl_unlock(&r->mu);
-    request_release(r);
-    return r->err.status ? fl_err_restore(&r->err) : FL_OK;
+    else
+        st = fl_wait_for(&r->wait);
+    fl_wait_release(&r->wait);
+    return st;
 }
 
 /* --- connecting ------------------------------------------------------------
@@ -179,14 +163,6 @@ fl_status fl_ps_connect_with(fl_ps **out, fl_ctx *c, const fl_ps_args *args)
     return FL_OK;
 }
 
-static fl_status leave(fl_ps *p)
-{
-    fl_ps_request r;
-
-    request_init(&r, p);
-    return wait_for(&r, fl_client_leave(p->client, on_done, &r));
-}
-
 fl_status fl_ps_close(fl_ps *p)
 {
     fl_status st;
@@ -198,7 +174,7 @@ fl_status fl_ps_close(fl_ps *p)
     while (p->n_open)
         fl_cond_wait(&p->idle, &p->mu);
     fl_unlock(&p->mu);
-    st = leave(p);
+    st = fl_talk_leave(p->client);
     fl_err_save(&why, st);
     free_ps(p);
     return st ? fl_err_restore(&why) : FL_OK;
@@ -317,38 +293,29 @@ fl_status fl_ps_declare_dense(fl_ps *p, const char *name, size_t n,
 
 static fl_status meet(fl_ps *p, const char *name, uint64_t generation)
 {
-    fl_pack payload = { 0 };
-    fl_ps_request r;
     fl_status st;
 
-    fl_pack_text(&payload, name);
-    fl_pack_u64(&payload, generation);
-    fl_pack_u64(&payload, 0); /* no share in anything */
-    request_init(&r, p);
-    st = fl_client_ask(p->client, 0, FL_TYPE_BARRIER, false, payload.data,
-                       payload.len, NULL, on_done, &r);
-    fl_pack_release(&payload);
-    return wait_for(&r, st);
+    open_request(p);
+    st = fl_talk_meet(p->client, name, generation);
+    close_request(p);
+    return st;
 }
 
-/* Of two trainers that disagree one is told by server 0: only then the others
-   are asked, so that they all hold what one trainer has declared. */
-static fl_status declare_at(fl_ps *p, int server)
+static fl_status declare(fl_ps *p)
 {
-    const char *text = fl_str_text(&p->text);
-    fl_ps_request r;
+    fl_status st;
 
-    request_init(&r, p);
-    return wait_for(&r, fl_client_ask(p->client, server, FL_TYPE_DECLARE, false,
-                                      text, strlen(text), NULL, on_done, &r));
+    open_request(p);
+    st = fl_talk_declare(p->client, fl_str_text(&p->text));
+    close_request(p);
+    return st;
 }
 
 fl_status fl_ps_start(fl_ps *p)
 {
     if (atomic_exchange(&p->is_started, true))
         FL_FAIL(FL_ERR_INVAL, "fl_ps_start was called before");
-    FL_TRY(declare_at(p, 0));
-    FL_TRY(declare_at(p, -1));
+    FL_TRY(declare(p));
     return meet(p, "start", 1);
 }
 
@@ -432,14 +399,13 @@ fl_status fl_ps_push(fl_ps *p, int table, const fl_table_push_args *args)
 /* Keeps a request that has begun; frees one that has not. */
 static fl_status hand_out(fl_ps_request *r, fl_status st, fl_ps_request **out)
 {
-    if (st) {
-        close_request(r->p);
-        request_release(r);
-        fl_free(r);
-        return st;
+    if (!st) {
+        *out = r;
+        return FL_OK;
     }
-    *out = r;
-    return FL_OK;
+    st = wait_for(r, st);
+    fl_free(r);
+    return st;
 }
 
 fl_status fl_ps_pull_begin(fl_ps *p, const fl_ps_pull_item *items, size_t n,
@@ -533,7 +499,6 @@ fl_status fl_ps_assign_dense(fl_ps *p, int block, const float *values)
 
 /* What the answers of the servers are made into. */
 typedef struct question {
-    fl_ps_request r;
     uint64_t sum;     /* of numbers, */
     size_t n_numbers; /* as many in every answer */
     fl_str text;      /* or text, one behind the other */
@@ -576,20 +541,17 @@ static void add_text(void *arg, int server, const void *payload, uint64_t len)
                 payload ? (const char *)payload : "");
 }
 
-/* Callbacks get the question through its request, which is its first member. */
-_Static_assert(offsetof(question, r) == 0, "a question starts as a request");
-
 static fl_status ask(fl_ps *p, question *q, int server, uint16_t type,
                      bool once, const fl_pack *payload, fl_client_reply reply)
 {
-    fl_status st = check_started(p);
+    fl_status st;
 
-    if (st)
-        return st;
-    request_init(&q->r, p);
-    st = fl_client_ask(p->client, server, type, once, payload->data,
-                       payload->len, reply, on_done, q);
-    FL_TRY(wait_for(&q->r, st));
+    FL_TRY(check_started(p));
+    open_request(p);
+    st = fl_talk_ask(p->client, server, type, once, payload->data, payload->len,
+                     reply, q);
+    close_request(p);
+    FL_TRY(st);
     if (q->is_bad)
         FL_FAIL(FL_ERR_CORRUPT,
                 "servers answer a request (%s) with something else than %zu "

@@ -326,46 +326,42 @@ static fl_status find_what(const fl_transpiler *t, const char *name, what *w)
     return FL_OK;
 }
 
-typedef fl_status (*begin_fn)(fl_client *client, const what *w,
-                              fl_cluster_wait *wait);
+typedef fl_status (*begin_fn)(fl_client *client, const what *w, fl_wait *wait);
 
-static fl_status begin_fetch(fl_client *client, const what *w,
-                             fl_cluster_wait *wait)
+static fl_status begin_fetch(fl_client *client, const what *w, fl_wait *wait)
 {
     fl_ps_pull_item item = { w->table, w->keys, w->n, FL_PULL_ONLY, w->values };
 
     if (w->keys)
-        return fl_client_pull(client, &item, &w->dim, 1, fl_cluster_wait_done,
-                              wait);
+        return fl_client_pull(client, &item, &w->dim, 1, fl_wait_done, wait);
     return fl_client_pull_blocks(client, w->b.blocks.data, w->b.data.data,
-                                 w->b.blocks.len, fl_cluster_wait_done, wait);
+                                 w->b.blocks.len, fl_wait_done, wait);
 }
 
-static fl_status begin_assign(fl_client *client, const what *w,
-                              fl_cluster_wait *wait)
+static fl_status begin_assign(fl_client *client, const what *w, fl_wait *wait)
 {
     if (w->keys)
         return fl_client_assign(client, w->table, w->dim, w->keys, w->n,
-                                w->values, fl_cluster_wait_done, wait);
+                                w->values, fl_wait_done, wait);
     return fl_client_send_blocks(client, FL_TYPE_ASSIGN_DENSE, w->b.blocks.data,
                                  (const float *const *)w->b.data.data,
-                                 w->b.blocks.len, fl_cluster_wait_done, wait);
+                                 w->b.blocks.len, fl_wait_done, wait);
 }
 
 static fl_status ask_and_wait(fl_transpiler *t, const char *name, what *w,
                               begin_fn begin)
 {
-    fl_cluster_wait wait;
+    fl_wait wait;
     fl_status st;
 
     FL_TRY(fl_transpiler_start(t));
     FL_TRY(find_what(t, name, w));
-    fl_cluster_wait_init(&wait);
-    fl_cluster_wait_begin(&wait);
+    fl_wait_init(&wait);
+    fl_wait_begin(&wait);
     st = begin(fl_cluster_client(t->cluster), w, &wait);
     if (!st)
-        st = fl_cluster_wait_for(&wait);
-    fl_cluster_wait_release(&wait);
+        st = fl_wait_for(&wait);
+    fl_wait_release(&wait);
     fl_cluster_blocks_release(&w->b);
     return st;
 }

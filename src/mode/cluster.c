@@ -71,111 +71,15 @@ fl_client *fl_cluster_client(fl_cluster *c)
     return atomic_load(&c->client);
 }
 
-/* --- waiting -------------------------------------------------------------- */
-
-void fl_cluster_wait_init(fl_cluster_wait *w)
-{
-    *w = (fl_cluster_wait){ 0 };
-    fl_mutex_init(&w->mu);
-    fl_cond_init(&w->cond);
-}
-
-void fl_cluster_wait_release(fl_cluster_wait *w)
-{
-    fl_cond_release(&w->cond);
-    fl_mutex_release(&w->mu);
-}
-
-void fl_cluster_wait_begin(fl_cluster_wait *w)
-{
-    fl_lock(&w->mu);
-    w->n_open++;
-    fl_unlock(&w->mu);
-}
-
-/* Whoever waits may free it from the unlock on. */
-static void end_one(fl_cluster_wait *w, fl_status st)
-{
-    fl_lock(&w->mu);
-    if (st && !w->err.status)
-        fl_err_save(&w->err, st);
-    if (--w->n_open == 0)
-        fl_cond_wake_all(&w->cond);
-    fl_unlock(&w->mu);
-}
-
-void fl_cluster_wait_failed(fl_cluster_wait *w)
-{
-    end_one(w, FL_OK);
-}
-
-void fl_cluster_wait_done(void *wait, fl_status st)
-{
-    end_one(wait, st);
-}
-
-fl_status fl_cluster_wait_for(fl_cluster_wait *w)
-{
-    fl_lock(&w->mu);
-    while (w->n_open)
-        fl_cond_wait(&w->cond, &w->mu);
-    fl_unlock(&w->mu);
-    return w->err.status ? fl_err_restore(&w->err) : FL_OK;
-}
-
-/* A question that is waited for. The wait comes first: both callbacks get the
-   same argument. */
-typedef struct question {
-    fl_cluster_wait wait;
-    fl_client_reply on_reply;
-    void *arg;
-} question;
-
-static void pass_on(void *arg, int server, const void *payload, uint64_t len)
-{
-    const question *q = arg;
-
-    if (q->on_reply)
-        q->on_reply(q->arg, server, payload, len);
-}
-
-static fl_status ask(fl_client *client, int server, uint16_t type, bool once,
-                     const void *payload, size_t len, question *q)
-{
-    fl_status st;
-
-    fl_cluster_wait_init(&q->wait);
-    fl_cluster_wait_begin(&q->wait);
-    st = fl_client_ask(client, server, type, once, payload, len, pass_on,
-                       fl_cluster_wait_done, q);
-    if (!st)
-        st = fl_cluster_wait_for(&q->wait);
-    fl_cluster_wait_release(&q->wait);
-    return st;
-}
+/* --- asking --------------------------------------------------------------- */
 
 fl_status fl_cluster_ask(fl_cluster *c, int server, uint16_t type, bool once,
                          const void *payload, size_t len,
                          fl_client_reply on_reply, void *arg)
 {
-    question q = { .on_reply = on_reply, .arg = arg };
-
     FL_TRY(fl_cluster_ready(c));
-    return ask(fl_cluster_client(c), server, type, once, payload, len, &q);
-}
-
-static fl_status meet(fl_client *client, const char *name, uint64_t generation)
-{
-    fl_pack payload = { 0 };
-    question q = { 0 };
-    fl_status st;
-
-    fl_pack_text(&payload, name);
-    fl_pack_u64(&payload, generation);
-    fl_pack_u64(&payload, 0);
-    st = ask(client, 0, FL_TYPE_BARRIER, false, payload.data, payload.len, &q);
-    fl_pack_release(&payload);
-    return st;
+    return fl_talk_ask(fl_cluster_client(c), server, type, once, payload, len,
+                       on_reply, arg);
 }
 
 /* --- the global step ------------------------------------------------------ */
@@ -256,30 +160,15 @@ uint64_t fl_cluster_count_step(fl_cluster *c)
 
 /* --- coming and going ----------------------------------------------------- */
 
-/* Of two trainers that disagree one is told by server 0: only then the others
-   are asked, so that they all hold what one trainer has declared. */
-static fl_status declare_all(fl_cluster *c, fl_client *client)
-{
-    const char *text = fl_str_text(&c->a.dist->declaration);
-
-    for (int server = 0; server >= -1; server--) {
-        question q = { 0 };
-
-        FL_TRY(ask(client, server, FL_TYPE_DECLARE, false, text, strlen(text),
-                   &q));
-    }
-    return FL_OK;
-}
-
 /* A trainer that comes back goes on with the step of the others. */
 static fl_status ask_step(fl_cluster *c, fl_client *client)
 {
-    question q = { .on_reply = learn_step, .arg = c };
     fl_pack p = { 0 };
     fl_status st;
 
     fl_pack_u64(&p, 0);
-    st = ask(client, 0, FL_TYPE_STEP, true, p.data, p.len, &q);
+    st = fl_talk_ask(client, 0, FL_TYPE_STEP, true, p.data, p.len, learn_step,
+                     c);
     fl_pack_release(&p);
     return st;
 }
@@ -294,7 +183,7 @@ fl_status fl_cluster_barrier(fl_cluster *c, const char *name,
     client = fl_cluster_client(c);
     if (atomic_load(&c->n_untold))
         tell_steps(c);
-    FL_TRY(meet(client, name, generation));
+    FL_TRY(fl_talk_meet(client, name, generation));
     return ask_step(c, client);
 }
 
@@ -311,9 +200,9 @@ static fl_status connect(fl_cluster *c)
     o.rank = d->rank;
     st = fl_client_new(&client, c->a.net, NULL, &o);
     if (!st)
-        st = declare_all(c, client);
+        st = fl_talk_declare(client, fl_str_text(&c->a.dist->declaration));
     if (!st)
-        st = meet(client, "start", 1);
+        st = fl_talk_meet(client, "start", 1);
     if (!st)
         st = ask_step(c, client);
     /* It stays until the cluster goes: requests may be under way. */
@@ -355,20 +244,11 @@ fl_status fl_cluster_ready(fl_cluster *c)
 
 static fl_status leave(fl_cluster *c)
 {
-    fl_cluster_wait w;
-    fl_status st;
-
     if (atomic_load(&c->n_begun)) {
         atomic_fetch_add(&c->n_untold, 1);
         tell_steps(c);
     }
-    fl_cluster_wait_init(&w);
-    fl_cluster_wait_begin(&w);
-    st = fl_client_leave(fl_cluster_client(c), fl_cluster_wait_done, &w);
-    if (!st)
-        st = fl_cluster_wait_for(&w);
-    fl_cluster_wait_release(&w);
-    return st;
+    return fl_talk_leave(fl_cluster_client(c));
 }
 
 fl_status fl_cluster_leave(fl_cluster *c)
@@ -437,10 +317,8 @@ void fl_cluster_gathered_release(fl_cluster_gathered *g)
 static fl_status ask_gather(fl_client *client, const fl_pack *payload,
                             fl_cluster_gathered *g)
 {
-    question q = { .on_reply = keep_reply, .arg = g };
-
-    FL_TRY(
-        ask(client, 0, FL_TYPE_GATHER, false, payload->data, payload->len, &q));
+    FL_TRY(fl_talk_ask(client, 0, FL_TYPE_GATHER, false, payload->data,
+                       payload->len, keep_reply, g));
     return read_parts(g);
 }
 

@@ -12,7 +12,7 @@
 #include "exec/scope.h"
 #include "ir/comm.h"
 #include "pass/dist.h"
-#include "ps/client.h"
+#include "ps/talk.h"
 #include "rpc/stream.h"
 
 typedef struct fl_cluster fl_cluster;
@@ -70,25 +70,16 @@ void fl_cluster_blocks_add(fl_cluster_blocks *b, const fl_cluster *c,
                            const fl_dist_param *p, float *data);
 void fl_cluster_blocks_release(fl_cluster_blocks *b);
 
-/* --- waiting for a request of the client ---------------------------------- */
+/* --- waiting -------------------------------------------------------------- */
 
-typedef struct fl_cluster_wait {
-    fl_mutex mu;
-    fl_cond cond;
-    int n_open; /* guarded by mu */
-    fl_err err; /* the first one; guarded by mu */
-} fl_cluster_wait;
-
-void fl_cluster_wait_init(fl_cluster_wait *w);
-void fl_cluster_wait_release(fl_cluster_wait *w);
-/* Before a request with fl_cluster_wait_done and this as its argument begins;
-   and after its call failed, so that it will not be done. */
-void fl_cluster_wait_begin(fl_cluster_wait *w);
-void fl_cluster_wait_failed(fl_cluster_wait *w);
-void fl_cluster_wait_done(void *wait, fl_status st); /* an fl_client_done */
-/* Until all have ended; the first error. The client ends every request. */
-FL_MUST_CHECK
-fl_status fl_cluster_wait_for(fl_cluster_wait *w);
+/* The waits of ps/talk.h by the name that modes have for them. */
+typedef fl_wait fl_cluster_wait;
+#define fl_cluster_wait_init fl_wait_init
+#define fl_cluster_wait_release fl_wait_release
+#define fl_cluster_wait_begin fl_wait_begin
+#define fl_cluster_wait_failed fl_wait_failed
+#define fl_cluster_wait_done fl_wait_done
+#define fl_cluster_wait_for fl_wait_for
 
 /* One request to one server or to all (-1), and its end. */
 FL_MUST_CHECK

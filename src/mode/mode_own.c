@@ -44,7 +44,7 @@ typedef struct asking {
     const fl_mode_values *values;
     size_t n;
     const float *grads; /* of the rows, scaled */
-    fl_cluster_wait wait;
+    fl_wait wait;
 } asking;
 
 typedef fl_status (*begin_fn)(asking *a);
@@ -54,12 +54,12 @@ static fl_status ask(asking *a, begin_fn begin)
     fl_status st;
 
     FL_TRY(fl_cluster_ready(a->job->cluster));
-    fl_cluster_wait_init(&a->wait);
-    fl_cluster_wait_begin(&a->wait);
+    fl_wait_init(&a->wait);
+    fl_wait_begin(&a->wait);
     st = begin(a);
     if (!st)
-        st = fl_cluster_wait_for(&a->wait);
-    fl_cluster_wait_release(&a->wait);
+        st = fl_wait_for(&a->wait);
+    fl_wait_release(&a->wait);
     return st;
 }
 
@@ -73,7 +73,7 @@ static fl_status begin_pull(asking *a)
 
     FL_TRY(fl_cluster_table(a->job->cluster, r->table, r->dim, &item.table));
     return fl_client_pull(fl_cluster_client(a->job->cluster), &item, &r->dim, 1,
-                          fl_cluster_wait_done, &a->wait);
+                          fl_wait_done, &a->wait);
 }
 
 fl_status fl_mode_job_pull(fl_mode_job *j, fl_mode_rows *rows)
@@ -97,7 +97,7 @@ static fl_status begin_push(asking *a)
 
     FL_TRY(fl_cluster_table(a->job->cluster, r->table, r->dim, &item.table));
     return fl_client_push(fl_cluster_client(a->job->cluster), &item, &r->dim, 1,
-                          fl_cluster_wait_done, &a->wait);
+                          fl_wait_done, &a->wait);
 }
 
 fl_status fl_mode_job_push(fl_mode_job *j, const fl_mode_rows *rows)
@@ -138,10 +138,10 @@ static fl_status begin_send(asking *a)
     fl_status st = list_blocks(a, &b);
 
     if (!st)
-        st = fl_client_send_blocks(
-            fl_cluster_client(a->job->cluster), FL_TYPE_PUSH_DENSE,
-            b.blocks.data, (const float *const *)b.data.data, b.blocks.len,
-            fl_cluster_wait_done, &a->wait);
+        st = fl_client_send_blocks(fl_cluster_client(a->job->cluster),
+                                   FL_TYPE_PUSH_DENSE, b.blocks.data,
+                                   (const float *const *)b.data.data,
+                                   b.blocks.len, fl_wait_done, &a->wait);
     fl_cluster_blocks_release(&b);
     return st;
 }
@@ -161,7 +161,7 @@ static fl_status begin_recv(asking *a)
     if (!st)
         st = fl_client_pull_blocks(fl_cluster_client(a->job->cluster),
                                    b.blocks.data, b.data.data, b.blocks.len,
-                                   fl_cluster_wait_done, &a->wait);
+                                   fl_wait_done, &a->wait);
     fl_cluster_blocks_release(&b);
     return st;
 }
