@@ -16,12 +16,12 @@
 
 #include "table/batch.h"
 
-/* First pass: keys that wait for their bucket, and as many for their row. With
-   one request for a line, its use 32 keys later still waited at times, as if
-   the request had been lost; so each line is asked for once more, a few keys
-   on. The pass is no faster than the second one without that. */
-#define HOMES 32
-#define AGAIN 8
+/* First pass: keys that wait for their bucket, and as many for their row. A
+   share with fewer keys than that goes to the second pass at once. A bucket is
+   asked for once more, a few keys before it is looked into: some are not there
+   yet. For rows that gains nothing. */
+#define HOMES 64
+#define AGAIN 56
 
 /* Second pass: how many keys wait in each queue. A queue is a ring, and one
    place more than AHEAD is used for a moment. */
@@ -47,6 +47,24 @@ static inline void copy_floats(float *to, const char *from, uint32_t n)
     else
         for (; i < n; i++)
             memcpy(to + i, from + i * sizeof(float), sizeof(float));
+}
+
+/* Lines are asked for into the second level of the cache, which can have more
+   requests under way than the first. */
+static inline __attribute__((always_inline)) void ask_line(const void *at)
+{
+    __builtin_prefetch(at, 0, 2);
+}
+
+/* Asks for the lines of bytes [lo, hi) of a row. How many these are may depend
+   on where the row lies, which cannot be predicted, so the line of the last
+   byte is always asked for, be it another one or not. */
+static inline __attribute__((always_inline)) void
+ask_row(const char *row, uint32_t lo, uint32_t hi)
+{
+    for (uint32_t at = lo; at < hi; at += 64)
+        ask_line(row + at);
+    ask_line(row + hi - 1);
 }
 
 typedef struct probe {
@@ -95,7 +113,7 @@ static int pull_homes(const lookup *l, uint16_t *order, int n)
     int n_left = 0;
 
     for (int i = 0; i < n + 2 * HOMES; i++) {
-        int at = i % HOMES, again = (i + HOMES - AGAIN) % HOMES;
+        int at = i % HOMES;
 
         if (i >= 2 * HOMES)
             copy_floats(l->out + (size_t)row_key[at] * dim, row[at] + from,
@@ -109,15 +127,13 @@ static int pull_homes(const lookup *l, uint16_t *order, int n)
             n_left += ref == 0;
             row[at] = fl_pool_row(&pool, fl_ref_row(ref + (ref == 0)));
             row_key[at] = key;
-            fl_prefetch_row(row[at], from, to);
-            if (i >= HOMES + AGAIN)
-                fl_prefetch_row(row[again], from, to);
+            ask_row(row[at], from, to);
         }
         if (i < n) {
             bucket[at] = home_of(l, order[i]);
-            __builtin_prefetch(bucket[at]);
+            ask_line(bucket[at]);
             if (i >= AGAIN)
-                __builtin_prefetch(bucket[again]);
+                __builtin_prefetch(bucket[(i - AGAIN) % HOMES]);
         }
     }
     return n_left;
@@ -127,7 +143,7 @@ static int pull_homes(const lookup *l, uint16_t *order, int n)
 
 static inline void push_probe(lookup *l, const fl_bucket *b, uint32_t key)
 {
-    __builtin_prefetch(b);
+    ask_line(b);
     l->probes[l->probes_tail++ % RING] = (probe){ b, key };
 }
 
@@ -135,7 +151,7 @@ static inline void push_hit(lookup *l, uint32_t ref, uint32_t key)
 {
     const char *row = fl_partition_row(l->p, ref);
 
-    fl_prefetch_row(row, l->from, l->to);
+    ask_row(row, l->from, l->to);
     l->hits[l->hits_tail++ % RING] = (hit){ row, key, fl_ref_is_short(ref) };
 }
 
@@ -245,7 +261,8 @@ static fl_status pull_share(fl_table *t, int part, fl_deal *d, void *arg)
     l.to = layout->value
                ? layout->value + t->config.dim * (uint32_t)sizeof(float)
                : layout->bytes;
-    if (l.p->index.len && layout->value && !layout->short_bytes)
+    if (l.p->index.len && layout->value && !layout->short_bytes &&
+        n_left >= HOMES)
         n_left = pull_homes(&l, d->order + lo, n_left);
     if (l.p->index.len && n_left)
         n_left = pull_there(&l, d->order + lo, n_left);
