@@ -116,6 +116,16 @@ fl_status fl_err_restore(const fl_err *e)
     return fl_err_set(e->status, "%s", e->text);
 }
 
+void fl_err_keep(fl_err *out)
+{
+    *out = last;
+}
+
+void fl_err_put_back(const fl_err *e)
+{
+    last = *e;
+}
+
 void fl_die(const char *file, int line, const char *fmt, ...)
 {
     char text[FL_ERR_TEXT_MAX];

@@ -34,6 +34,10 @@ void fl_err_save(fl_err *out, fl_status st);
 /* Makes a saved error this thread's own and returns its status. */
 fl_status fl_err_restore(const fl_err *e);
 
+/* This thread's error, whatever it is, while it does somebody else's work. */
+void fl_err_keep(fl_err *out);
+void fl_err_put_back(const fl_err *e);
+
 /* Prints to stderr and aborts: for FL_ASSERT and for metadata allocation. */
 _Noreturn void fl_die(const char *file, int line, const char *fmt, ...)
     FL_PRINTF(3, 4);

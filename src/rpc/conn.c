@@ -462,6 +462,18 @@ static void submit(fl_conn *c, fl_out *m)
     leave(c);
 }
 
+void fl_conn_hold(fl_conn *c)
+{
+    enter(c);
+}
+
+void fl_conn_let_go(fl_conn *c)
+{
+    if (c->depth == 1 && c->out.first)
+        flush(c);
+    leave(c);
+}
+
 /* Once per event: what the owner then sends may make it full again. */
 static void tell_room(fl_conn *c)
 {

@@ -75,6 +75,11 @@ void fl_conn_send(fl_conn *c, const fl_message *m);
 void fl_conn_send_copy(fl_conn *c, const fl_frame *f, const void *payload,
                        size_t len);
 
+/* What is sent between these two leaves together, at the latest when the last
+   one who holds it lets go. */
+void fl_conn_hold(fl_conn *c);
+void fl_conn_let_go(fl_conn *c);
+
 /* Room for a payload in the arena, to be filled in place and sent by
    fl_conn_send_room (with this length or a smaller one) or dropped; NULL when
    there is no arena, no room in it, or len is below FL_CONN_ARENA_MIN. Not to

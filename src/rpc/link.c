@@ -67,7 +67,7 @@ fl_status fl_link_new(fl_link **out, fl_loop *loop, fl_net *net,
     (void)snprintf(l->address, sizeof(l->address), "%s", address);
     fl_mutex_init(&l->mu);
     atomic_store(&l->heard_ms, fl_loop_now_ms(loop));
-    l->is_posted = true;
+    l->n_posted = 1;
     fl_loop_post(loop, on_wake, l);
     *out = l;
     return FL_OK;
@@ -92,7 +92,7 @@ void fl_link_leave(fl_link *l)
     if (--l->depth || !l->is_freed)
         return;
     fl_lock(&l->mu);
-    is_posted = l->is_posted;
+    is_posted = l->n_posted > 0;
     fl_unlock(&l->mu);
     if (!is_posted)
         destroy(l);
@@ -628,7 +628,8 @@ static void on_wake(void *arg)
     fl_lock(&l->mu);
     in = l->inbox;
     l->inbox = (fl_link_list){ 0 };
-    l->is_posted = false;
+    l->n_posted--;
+    l->only_patient = false;
     why = l->why;
     fl_unlock(&l->mu);
     if (why.status) {
@@ -650,10 +651,15 @@ void fl_link_call(fl_link *l, const fl_call *c)
     atomic_fetch_add(&l->waiting, 1);
     fl_lock(&l->mu);
     fl_link_list_add(&l->inbox, e);
-    must_post = !l->is_posted;
-    l->is_posted = true;
+    must_post = !l->n_posted || (l->only_patient && !c->is_patient);
+    if (must_post) {
+        l->only_patient = c->is_patient;
+        l->n_posted++;
+    }
     fl_unlock(&l->mu);
-    if (must_post)
+    if (must_post && c->is_patient)
+        fl_loop_post_patient(l->loop, on_wake, l);
+    else if (must_post)
         fl_loop_post(l->loop, on_wake, l);
 }
 

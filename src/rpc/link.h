@@ -65,6 +65,7 @@ void fl_link_free(fl_link *l);
 typedef struct fl_call {
     uint16_t type;
     bool once;
+    bool is_patient; /* may wait for others to leave with: fl_loop_hurry */
     uint64_t trace, step;
     const struct iovec *pieces;
     int n_pieces;

@@ -281,12 +281,24 @@ static void send_entry(fl_link *l, fl_link_entry *e)
     fl_conn_send(l->conn, &m);
 }
 
+static bool may_send(const fl_link *l)
+{
+    return l->phase == FL_LINK_AT_REQUESTS && l->calls.unsent &&
+           l->calls.n_sent < l->o.window && !fl_conn_is_full(l->conn) &&
+           !is_too_far_ahead(l, l->calls.unsent);
+}
+
+/* All that may be sent leaves with one call of the system. A full connection
+   may have room again after that. */
 void fl_link_pump(fl_link *l)
 {
-    while (l->phase == FL_LINK_AT_REQUESTS && l->calls.unsent &&
-           l->calls.n_sent < l->o.window && !fl_conn_is_full(l->conn) &&
-           !is_too_far_ahead(l, l->calls.unsent))
-        send_entry(l, l->calls.unsent);
+    while (may_send(l)) {
+        fl_conn_hold(l->conn);
+        do
+            send_entry(l, l->calls.unsent);
+        while (may_send(l));
+        fl_conn_let_go(l->conn);
+    }
 }
 
 void fl_link_unsend(fl_link *l)

@@ -79,7 +79,8 @@ struct fl_link {
 
     fl_mutex mu;
     fl_link_list inbox;  /* guarded by mu */
-    bool is_posted;      /* a wake-up is on its way; guarded by mu */
+    int n_posted;        /* wake-ups on their way; guarded by mu */
+    bool only_patient;   /* the one that is has time; guarded by mu */
     fl_link_state state; /* guarded by mu; written in the loop */
     fl_identity peer;    /* guarded by mu */
     fl_err why;          /* guarded by mu */

@@ -1,12 +1,13 @@
-/* loop.h - a thread that waits for descriptors, timers and posts.
+/* loop.h - waits for descriptors, timers and posts, in a thread of its own and
+ * in threads that wait for it.
  *
  * Everything in rpc/ and above runs in callbacks of a loop and never blocks in
  * one. There are two kinds: a real one (epoll, level-triggered, the monotonic
  * clock), and a simulated one (rpc/sim.h) whose clock and network are under a
  * test's control and which runs in the test's own thread.
  *
- * fl_loop_post, fl_loop_now_ms and fl_loop_is_mine are for any thread, the rest
- * for the loop's own thread.
+ * Posts, hurry, wait, stir, now_ms and is_mine are for any thread, the rest for
+ * callbacks of the loop, which run one at a time.
  */
 #ifndef FL_RPC_LOOP_H
 #define FL_RPC_LOOP_H
@@ -26,12 +27,24 @@ uint64_t fl_loop_now_ms(const fl_loop *l);
 /* Calls fn(arg) in the loop, soon. Posts made before a stop are still run. */
 void fl_loop_post(fl_loop *l, fl_loop_fn fn, void *arg);
 
+/* The same, within about a millisecond: it does not wake the loop, so that what
+   is posted shortly after one another runs together. fl_loop_hurry says that
+   nothing more follows. */
+void fl_loop_post_patient(fl_loop *l, fl_loop_fn fn, void *arg);
+void fl_loop_hurry(fl_loop *l);
+
+/* Waits until is_over(arg), which callbacks of the loop bring about, and runs
+   them meanwhile where it can. Whoever else changes what is_over looks at calls
+   fl_loop_stir afterwards. Not from the loop's callbacks. */
+void fl_loop_wait(fl_loop *l, bool (*is_over)(void *arg), void *arg);
+void fl_loop_stir(fl_loop *l);
+
 /* Calls fn(arg) once, after that many milliseconds. The id is never 0. */
 uint64_t fl_loop_timer(fl_loop *l, uint64_t delay_ms, fl_loop_fn fn, void *arg);
 /* 0 and an id that has fired are fine. */
 void fl_loop_cancel(fl_loop *l, uint64_t id);
 
-/* True in the loop's own thread (always, for a simulated one). */
+/* True in callbacks of the loop (always, for a simulated one). */
 bool fl_loop_is_mine(const fl_loop *l);
 
 /* --- the real one -------------------------------------------------------- */

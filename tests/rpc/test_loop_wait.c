@@ -1,0 +1,313 @@
+/* test_loop_wait.c - threads that wait for a loop and work for it meanwhile. */
+#include "loop_kit.h"
+
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+
+#define N_THREADS 4
+#define N_TURNS 2000
+
+static fl_loop *new_loop(void)
+{
+    fl_loop *l = NULL;
+
+    assert_ok(fl_loop_new(&l, "test-loop"));
+    return l;
+}
+
+/* --- flags ---------------------------------------------------------------- */
+
+/* What one thread waits for. */
+typedef struct flag {
+    fl_loop *loop;
+    atomic_bool is_set;
+    bool was_mine; /* whether it was set in a callback */
+} flag;
+
+static bool is_set(void *arg)
+{
+    return atomic_load(&((flag *)arg)->is_set);
+}
+
+/* As callbacks do: whoever waits may be another than who runs it. */
+static void set(void *arg)
+{
+    flag *f = arg;
+    fl_loop *l = f->loop;
+
+    f->was_mine = fl_loop_is_mine(l);
+    atomic_store(&f->is_set, true);
+    fl_loop_stir(l);
+}
+
+static void wait_for(flag *f)
+{
+    fl_loop_wait(f->loop, is_set, f);
+}
+
+/* --- waiting -------------------------------------------------------------- */
+
+static void a_wait_ends_with_what_was_posted(void **state)
+{
+    fl_loop *l = new_loop();
+    flag plain = { .loop = l }, patient = { .loop = l };
+
+    (void)state;
+    fl_loop_post(l, set, &plain);
+    wait_for(&plain);
+    fl_loop_post_patient(l, set, &patient);
+    wait_for(&patient);
+    assert_true(plain.was_mine && patient.was_mine);
+    assert_false(fl_loop_is_mine(l));
+    fl_loop_free(l);
+}
+
+static void what_has_time_runs_though_nobody_waits(void **state)
+{
+    fl_loop *l = new_loop();
+    flag driven = { .loop = l };
+    gate ran;
+
+    (void)state;
+    gate_init(&ran);
+    fl_loop_post(l, set, &driven);
+    wait_for(&driven);
+    fl_loop_post_patient(l, (fl_loop_fn)gate_add, &ran);
+    gate_wait(&ran, 1);
+    fl_loop_free(l);
+    gate_release(&ran);
+}
+
+typedef struct asker {
+    fl_loop *loop;
+    int number;
+    int n_done;
+    fl_thread *thread;
+} asker;
+
+static void ask_often(void *arg)
+{
+    asker *a = arg;
+
+    for (int i = 0; i < N_TURNS; i++) {
+        flag f = { .loop = a->loop };
+
+        if ((a->number + i) % 3)
+            fl_loop_post_patient(a->loop, set, &f);
+        else
+            fl_loop_post(a->loop, set, &f);
+        if (i % 2)
+            fl_loop_hurry(a->loop);
+        wait_for(&f);
+        a->n_done += f.was_mine;
+    }
+}
+
+static void many_threads_wait_each_for_its_own(void **state)
+{
+    fl_loop *l = new_loop();
+    asker askers[N_THREADS];
+
+    (void)state;
+    for (int i = 0; i < N_THREADS; i++) {
+        askers[i] = (asker){ .loop = l, .number = i };
+        assert_ok(
+            fl_thread_start(&askers[i].thread, "asker", ask_often, &askers[i]));
+    }
+    for (int i = 0; i < N_THREADS; i++) {
+        fl_thread_join(askers[i].thread);
+        assert_int_equal(askers[i].n_done, N_TURNS);
+    }
+    fl_loop_free(l);
+}
+
+static void set_after_a_while(void *arg)
+{
+    usleep(20000);
+    set(arg);
+}
+
+static void a_stir_of_another_thread_ends_a_wait(void **state)
+{
+    fl_loop *l = new_loop();
+    flag f = { .loop = l };
+    fl_thread *thread;
+
+    (void)state;
+    assert_ok(fl_thread_start(&thread, "stirrer", set_after_a_while, &f));
+    wait_for(&f);
+    assert_false(f.was_mine);
+    fl_thread_join(thread);
+    fl_loop_free(l);
+}
+
+/* --- what else the loop does ---------------------------------------------- */
+
+static void start_timer(void *arg)
+{
+    flag *f = arg;
+
+    (void)fl_loop_timer(f->loop, 5, set, f);
+}
+
+/* The thread sleeps with a timer that is far off; then one comes before it. */
+static void start_far_timer(void *arg)
+{
+    flag *f = arg;
+
+    (void)fl_loop_timer(f->loop, 3600 * 1000, set, f);
+}
+
+static void timers_fire_for_who_waits(void **state)
+{
+    fl_loop *l = new_loop();
+    flag far = { .loop = l }, near = { .loop = l }, again = { .loop = l };
+
+    (void)state;
+    fl_loop_post(l, start_far_timer, &far);
+    fl_loop_post(l, start_timer, &near);
+    wait_for(&near);
+    fl_loop_post_patient(l, start_timer, &again);
+    fl_loop_hurry(l);
+    wait_for(&again);
+    assert_false(is_set(&far));
+    fl_loop_free(l);
+}
+
+typedef struct ear {
+    flag heard;
+    fl_watch *watch;
+    int fds[2];
+    atomic_bool is_bad;
+} ear;
+
+static void listen_to(void *arg, unsigned events)
+{
+    ear *e = arg;
+    char c;
+
+    if (!(events & FL_IO_READ) || read(e->fds[0], &c, 1) != 1)
+        atomic_store(&e->is_bad, true);
+    fl_watch_end(e->watch);
+    set(&e->heard);
+}
+
+static void start_listening(void *arg)
+{
+    ear *e = arg;
+
+    if (fl_loop_watch(e->heard.loop, e->fds[0], FL_IO_READ, listen_to, e,
+                      &e->watch))
+        atomic_store(&e->is_bad, true);
+}
+
+static void say_something(void *arg)
+{
+    ear *e = arg;
+
+    usleep(10000);
+    if (write(e->fds[1], "x", 1) != 1)
+        atomic_store(&e->is_bad, true);
+}
+
+static void events_are_told_to_who_waits(void **state)
+{
+    ear e = { .heard = { .loop = new_loop() } };
+    fl_thread *thread;
+
+    (void)state;
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, e.fds), 0);
+    fl_loop_post(e.heard.loop, start_listening, &e);
+    assert_ok(fl_thread_start(&thread, "speaker", say_something, &e));
+    wait_for(&e.heard);
+    fl_thread_join(thread);
+    assert_false(atomic_load(&e.is_bad));
+    fl_loop_free(e.heard.loop);
+    close(e.fds[0]);
+    close(e.fds[1]);
+}
+
+static void set_with_an_error(void *arg)
+{
+    (void)fl_err_set(FL_ERR_IO, "an error of somebody else");
+    set(arg);
+}
+
+static void who_waits_keeps_its_last_error(void **state)
+{
+    fl_loop *l = new_loop();
+    flag f = { .loop = l };
+
+    (void)state;
+    (void)fl_err_set(FL_ERR_INVAL, "an error of the caller");
+    fl_loop_post(l, set_with_an_error, &f);
+    wait_for(&f);
+    assert_says("an error of the caller");
+    fl_loop_free(l);
+}
+
+/* --- the end -------------------------------------------------------------- */
+
+/* A guest says that it came by what it is waiting for: is_over is looked at
+   when it is counted. */
+typedef struct guest {
+    flag flag;
+    atomic_bool has_come;
+    fl_thread *thread;
+} guest;
+
+static bool comes_and_looks(void *arg)
+{
+    guest *g = arg;
+
+    atomic_store(&g->has_come, true);
+    return is_set(&g->flag);
+}
+
+static void visit(void *arg)
+{
+    guest *g = arg;
+
+    fl_loop_wait(g->flag.loop, comes_and_looks, g);
+}
+
+static void a_loop_is_freed_after_its_guests_have_left(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 100; i++) {
+        fl_loop *l = new_loop();
+        guest guests[2] = { { .flag.loop = l }, { .flag.loop = l } };
+
+        for (int k = 0; k < 2; k++)
+            assert_ok(
+                fl_thread_start(&guests[k].thread, "guest", visit, &guests[k]));
+        for (int k = 0; k < 2; k++)
+            while (!atomic_load(&guests[k].has_come))
+                usleep(10);
+        for (int k = 0; k < 2; k++)
+            fl_loop_post(l, set, &guests[k].flag);
+        fl_loop_free(l);
+        for (int k = 0; k < 2; k++)
+            fl_thread_join(guests[k].thread);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_wait_ends_with_what_was_posted),
+        cmocka_unit_test(what_has_time_runs_though_nobody_waits),
+        cmocka_unit_test(many_threads_wait_each_for_its_own),
+        cmocka_unit_test(a_stir_of_another_thread_ends_a_wait),
+        cmocka_unit_test(timers_fire_for_who_waits),
+        cmocka_unit_test(events_are_told_to_who_waits),
+        cmocka_unit_test(who_waits_keeps_its_last_error),
+        cmocka_unit_test(a_loop_is_freed_after_its_guests_have_left),
+    };
+
+    return cmocka_run_group_tests_name("rpc/loop_wait", tests, NULL, NULL);
+}
