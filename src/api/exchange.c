@@ -384,7 +384,7 @@ static void init(shuffle *s, fl_transpiler *t)
                     .pause_ns = PAUSE_MIN_NS,
                     .patience_ns =
                         2 * (uint64_t)t->ctx->conf.restart_timeout_ms * MS };
-    fl_wait_init(&s->wait);
+    fl_wait_init(&s->wait, s->client);
 }
 
 static void release(shuffle *s)

@@ -65,7 +65,7 @@ static void close_request(fl_ps *p)
 static void request_init(fl_ps_request *r, fl_ps *p)
 {
     r->p = p;
-    fl_wait_init(&r->wait);
+    fl_wait_init(&r->wait, p->client);
     fl_wait_begin(&r->wait);
     open_request(p);
 }

@@ -356,7 +356,7 @@ static fl_status ask_and_wait(fl_transpiler *t, const char *name, what *w,
 
     FL_TRY(fl_transpiler_start(t));
     FL_TRY(find_what(t, name, w));
-    fl_wait_init(&wait);
+    fl_wait_init(&wait, fl_cluster_client(t->cluster));
     fl_wait_begin(&wait);
     st = begin(fl_cluster_client(t->cluster), w, &wait);
     if (!st)

@@ -8,6 +8,7 @@
 
 #include <inttypes.h>
 
+#include "ir/comm.h"
 #include "kernel/vec.h"
 
 #define ALIGN_BYTES 64
@@ -389,23 +390,22 @@ fl_status fl_step_finish(fl_runner *r, int step)
 
 /* --- all steps -------------------------------------------------------------*/
 
-static fl_status run_in_order(fl_runner *r, fl_part part)
+/* Nothing is gained by doing something else meanwhile where every answer but
+   the last comes at once. */
+static bool is_in_order(const fl_runner *r, const fl_team *team)
 {
-    for (int i = 0; i < r->plan->n_steps; i++) {
-        if (!fl_part_has(part, &r->plan->steps[i]))
-            continue;
-        FL_TRY(fl_step_prepare(r, i));
-        FL_TRY(fl_step_run(r, i, 0, 1, 0, NULL, false));
-        FL_TRY(fl_step_finish(r, i));
-    }
-    return FL_OK;
+    const fl_comm *comm = r->options->comm;
+
+    if (team && fl_team_size(team) > 1)
+        return false;
+    return !r->plan->waits || (comm && comm->is_prompt);
 }
 
 fl_status fl_runner_run(fl_runner *r, fl_part part, fl_team *team)
 {
     team = team ? team : r->team;
-    if (!r->plan->waits && (!team || fl_team_size(team) == 1))
-        return run_in_order(r, part);
+    if (is_in_order(r, team))
+        return fl_sched_run_in_order(r, part);
     return fl_sched_run(r, part, team);
 }
 

@@ -49,6 +49,7 @@ struct fl_sched {
     int steps_left, running, waiting;
     bool is_on; /* a run is under way */
     bool failed;
+    bool is_away;  /* its member waits at the backend */
     bool is_stuck; /* a run has ended without all of its answers */
 };
 
@@ -71,6 +72,7 @@ static void wake_step(fl_waker *w)
 {
     step_waker *sw = (step_waker *)w;
     fl_sched *s = sw->s;
+    fl_comm *comm;
     bool was_waiting;
 
     fl_lock(&s->mu);
@@ -85,7 +87,10 @@ static void wake_step(fl_waker *w)
         sw->woken = true;
         fl_cond_wake_all(&s->changed);
     }
-    fl_unlock(&s->mu);
+    comm = s->is_away ? s->r->options->comm : NULL;
+    fl_unlock(&s->mu); /* from here on the run may be over, and gone */
+    if (comm)
+        comm->stir(comm);
 }
 
 static void step_done(fl_sched *s, int step)
@@ -128,12 +133,54 @@ static uint64_t deadline_of(const fl_sched *s)
     return fl_now_ns() + (uint64_t)s->r->options->pending_timeout_ms * 1000000u;
 }
 
+static void hurry(const fl_sched *s)
+{
+    fl_comm *comm = s->r->options->comm;
+
+    if (comm && comm->hurry)
+        comm->hurry(comm);
+}
+
+/* The only member of a run may lend its thread to who answers. */
+static bool has_waiting_room(const fl_sched *s)
+{
+    const fl_comm *comm = s->r->options->comm;
+
+    return s->n_members == 1 && comm && comm->wait && comm->keeps_time;
+}
+
+static bool has_work(void *arg)
+{
+    fl_sched *s = arg;
+    bool has;
+
+    fl_lock(&s->mu);
+    has = s->len > 0;
+    fl_unlock(&s->mu);
+    return has;
+}
+
+static void wait_outside(fl_sched *s)
+{
+    fl_comm *comm = s->r->options->comm;
+
+    s->is_away = true;
+    fl_unlock(&s->mu);
+    comm->wait(comm, has_work, s);
+    fl_lock(&s->mu);
+    s->is_away = false;
+}
+
 /* Sleeps until something changes; only a run in which every member waits for
    the world has a deadline. */
 static fl_status sleep_a_while(fl_sched *s)
 {
     uint64_t deadline;
 
+    if (s->waiting && has_waiting_room(s)) {
+        wait_outside(s);
+        return FL_OK;
+    }
     if (s->running || !s->waiting || !has_deadline(s)) {
         fl_cond_wait(&s->changed, &s->mu);
         return FL_OK;
@@ -150,8 +197,10 @@ static fl_status start_step(fl_sched *s, task *t)
 {
     FL_TRY(fl_step_prepare(s->r, t->step));
     t->nth = fl_step_shares(s->r, t->step, s->n_members);
+    s->shares_left[t->step] = t->nth; /* nobody else knows of the step yet */
+    if (t->nth == 1)
+        return FL_OK;
     fl_lock(&s->mu);
-    s->shares_left[t->step] = t->nth;
     for (int i = 1; i < t->nth; i++)
         push(s, (task){ t->step, i, t->nth, false });
     fl_unlock(&s->mu);
@@ -293,13 +342,19 @@ static void count_steps(fl_sched *s)
     }
 }
 
+static fl_status check_not_stuck(const fl_sched *s)
+{
+    if (s->is_stuck && s->waiting)
+        FL_FAIL(FL_ERR_CLOSED, "an operator of an earlier run still waits for "
+                               "its answer; make a new executor");
+    return FL_OK;
+}
+
 static fl_status sched_begin(fl_sched *s, fl_part part, int n_members)
 {
     const fl_plan *p = s->r->plan;
 
-    if (s->is_stuck && s->waiting)
-        FL_FAIL(FL_ERR_CLOSED, "an operator of an earlier run still waits for "
-                               "its answer; make a new executor");
+    FL_TRY(check_not_stuck(s));
     s->part = part;
     s->n_members = n_members;
     s->head = s->len = s->steps_left = s->running = 0;
@@ -332,6 +387,8 @@ static void wait_for_answers(fl_sched *s)
 
 static void sched_end(fl_sched *s, fl_status st)
 {
+    if (st)
+        hurry(s);
     fl_lock(&s->mu);
     s->is_on = false;
     if (st)
@@ -354,6 +411,57 @@ fl_status fl_sched_run(fl_runner *r, fl_part part, fl_team *team)
               : member_loop(r->sched, 0);
     sched_end(r->sched, st);
     return st;
+}
+
+/* --- in the order of the program ------------------------------------------ */
+
+/* A step that began waits until it is woken. */
+static fl_status wait_for_step(fl_sched *s, int step)
+{
+    step_waker *w = &s->wakers[step];
+    uint64_t deadline = deadline_of(s);
+    fl_status st = FL_OK;
+
+    fl_lock(&s->mu);
+    w->waits = !w->woken;
+    s->waiting += w->waits;
+    while (!st && w->waits) {
+        if (!has_deadline(s))
+            fl_cond_wait(&s->changed, &s->mu);
+        else if (!fl_cond_wait_until(&s->changed, &s->mu, deadline) && w->waits)
+            st = waited_too_long(s);
+    }
+    w->woken = false;
+    s->is_stuck = w->waits;
+    fl_unlock(&s->mu);
+    return st;
+}
+
+static fl_status run_step(fl_runner *r, int step)
+{
+    fl_waker *waker = r->sched ? &r->sched->wakers[step].port : NULL;
+    fl_status st;
+
+    FL_TRY(fl_step_prepare(r, step));
+    st = fl_step_run(r, step, 0, 1, 0, waker, false);
+    while (st == FL_PENDING) {
+        st = wait_for_step(r->sched, step);
+        if (!st)
+            st = fl_step_run(r, step, 0, 1, 0, waker, true);
+    }
+    return st ? st : fl_step_finish(r, step);
+}
+
+fl_status fl_sched_run_in_order(fl_runner *r, fl_part part)
+{
+    if (!r->sched && r->plan->waits)
+        r->sched = sched_new(r);
+    if (r->sched)
+        FL_TRY(check_not_stuck(r->sched));
+    for (int i = 0; i < r->plan->n_steps; i++)
+        if (fl_part_has(part, &r->plan->steps[i]))
+            FL_TRY(run_step(r, i));
+    return FL_OK;
 }
 
 /* --- before a run ----------------------------------------------------------

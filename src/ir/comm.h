@@ -60,6 +60,8 @@ struct fl_comm {
     const char *name; /* for messages: "local" */
     /* Waits end by themselves, with the reason: the executor sets no limit. */
     bool keeps_time;
+    /* Pulls and pushes are answered at once. */
+    bool is_prompt;
     /* Rows of the next batch may be pulled while this one computes. */
     bool looks_ahead;
 
@@ -95,6 +97,15 @@ struct fl_comm {
        of them, once, has no more data or has failed. Without: one thread. */
     void (*enter)(fl_comm *c, int n_threads);
     void (*leave)(fl_comm *c, int thread);
+    /* What was begun may be kept back for a moment, to travel with what
+       follows; this says that the thread is going to wait, or does something
+       else first. */
+    void (*hurry)(fl_comm *c);
+    /* Waits until is_over(arg), and lends the thread to the backend meanwhile;
+       without, threads sleep. Whoever changes what is_over looks at calls stir
+       afterwards. */
+    void (*wait)(fl_comm *c, bool (*is_over)(void *arg), void *arg);
+    void (*stir)(fl_comm *c);
     /* Everything is on its way and applied, and this process leaves the job.
        Done twice is fine. */
     fl_status (*stop)(fl_comm *c);

@@ -6,8 +6,8 @@
 #include "base/alloc.h"
 #include "ps/options.h"
 
-/* A pause between messages about the step. */
-#define TELL_NS UINT64_C(1000000)
+/* A pause between messages about the step: others need not know it sooner. */
+#define TELL_NS UINT64_C(10000000)
 
 typedef enum phase { APART, CONNECTING, TOGETHER, GONE } phase;
 
@@ -198,6 +198,7 @@ static fl_status connect(fl_cluster *c)
     o.n_servers = d->n_servers;
     o.n_trainers = d->n_trainers;
     o.rank = d->rank;
+    o.is_patient = true;
     st = fl_client_new(&client, c->a.net, NULL, &o);
     if (!st)
         st = fl_talk_declare(client, fl_str_text(&c->a.dist->declaration));
@@ -452,6 +453,30 @@ void fl_cluster_blocks_release(fl_cluster_blocks *b)
 static void finish(void *answer, fl_status st)
 {
     fl_comm_finish(answer, st);
+}
+
+void fl_cluster_hurry(fl_cluster *c)
+{
+    fl_client *client = atomic_load(&c->client);
+
+    if (client)
+        fl_client_hurry(client);
+}
+
+void fl_cluster_wait(fl_cluster *c, bool (*is_over)(void *arg), void *arg)
+{
+    fl_client *client = atomic_load(&c->client);
+
+    if (client)
+        fl_client_wait(client, is_over, arg);
+}
+
+void fl_cluster_stir(fl_cluster *c)
+{
+    fl_client *client = atomic_load(&c->client);
+
+    if (client)
+        fl_client_stir(client);
 }
 
 fl_status fl_cluster_pull(fl_cluster *c, fl_comm_request *r)

@@ -70,16 +70,7 @@ void fl_cluster_blocks_add(fl_cluster_blocks *b, const fl_cluster *c,
                            const fl_dist_param *p, float *data);
 void fl_cluster_blocks_release(fl_cluster_blocks *b);
 
-/* --- waiting -------------------------------------------------------------- */
-
-/* The waits of ps/talk.h by the name that modes have for them. */
-typedef fl_wait fl_cluster_wait;
-#define fl_cluster_wait_init fl_wait_init
-#define fl_cluster_wait_release fl_wait_release
-#define fl_cluster_wait_begin fl_wait_begin
-#define fl_cluster_wait_failed fl_wait_failed
-#define fl_cluster_wait_done fl_wait_done
-#define fl_cluster_wait_for fl_wait_for
+/* --- questions ------------------------------------------------------------ */
 
 /* One request to one server or to all (-1), and its end. */
 FL_MUST_CHECK
@@ -136,6 +127,11 @@ typedef struct fl_cluster_counts {
 fl_cluster_counts *fl_cluster_counts_of(fl_cluster *c);
 
 /* --- functions of fl_comm that modes take as they are --------------------- */
+
+void fl_cluster_hurry(fl_cluster *c);
+/* Nothing is under way before it is connected, and so nothing to wait for. */
+void fl_cluster_wait(fl_cluster *c, bool (*is_over)(void *arg), void *arg);
+void fl_cluster_stir(fl_cluster *c);
 
 /* Pulls rows from the servers; answered when they are there. */
 fl_status fl_cluster_pull(fl_cluster *c, fl_comm_request *r);

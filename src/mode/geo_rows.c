@@ -12,7 +12,8 @@
 #include "kernel/vec.h"
 
 /* Rows that are worked on at a time; they should stay in the cache. */
-#define CHUNK_ROWS ((size_t)4096)
+#define CHUNK_BYTES ((size_t)128 << 10)
+#define CHUNK_ROWS_MIN 64
 
 static size_t min_size(size_t a, size_t b)
 {
@@ -71,9 +72,6 @@ void fl_geo_table_free(fl_geo_table *t)
     fl_geo_uniter_release(&t->uniter);
     fl_data_free(t->deltas, t->deltas_bytes);
     fl_data_free(t->scratch, t->scratch_bytes);
-    for (size_t i = 0; i < t->news.len; i++)
-        fl_data_free(t->news.data[i].keys, t->news.data[i].bytes);
-    fl_vec_release(&t->news);
     fl_geo_touched_release(&t->touched);
     fl_table_free(t->old);
     fl_free(t->cursors);
@@ -89,7 +87,6 @@ void fl_geo_table_cut(fl_geo_table *t)
 void fl_geo_table_end(fl_geo_table *t)
 {
     fl_geo_touched_give_back(&t->touched, &t->keys);
-    t->n_news = 0;
     t->news_err.status = FL_OK;
 }
 
@@ -138,9 +135,11 @@ static fl_status reserve(const fl_geo_table *t, float **out, size_t *bytes,
     return FL_OK;
 }
 
-static fl_status reserve_scratch(fl_geo_table *t)
+static size_t chunk_rows(const fl_geo_table *t)
 {
-    return reserve(t, &t->scratch, &t->scratch_bytes, CHUNK_ROWS);
+    size_t n = CHUNK_BYTES / (t->dim * sizeof(float));
+
+    return n > CHUNK_ROWS_MIN ? n : CHUNK_ROWS_MIN;
 }
 
 /* --- what was trained here ------------------------------------------------ */
@@ -163,20 +162,29 @@ static void split(void *arg, size_t i, float *y)
     s->v->sub(y, y, x, s->dim);
 }
 
-static fl_status take_deltas(fl_geo_table *t, size_t lo, size_t n,
+/* Of the keys [lo, hi). */
+static fl_status take_deltas(fl_geo_table *t, size_t lo, size_t hi,
                              float n_trainers)
 {
-    const uint64_t *keys = t->keys.data + lo;
-    splitting s = { fl_vec_f32(), t->deltas + lo * t->dim, t->dim,
-                    1 / n_trainers };
+    size_t step = chunk_rows(t);
 
-    FL_TRY(fl_table_pull(t->here, keys, n, FL_PULL_ONLY, s.x));
-    return fl_table_change(t->old, keys, n, split, &s);
+    for (; lo < hi; lo += step) {
+        const uint64_t *keys = t->keys.data + lo;
+        splitting s = { fl_vec_f32(), t->deltas + lo * t->dim, t->dim,
+                        1 / n_trainers };
+        size_t n = min_size(step, hi - lo);
+
+        FL_TRY(fl_table_pull(t->here, keys, n, FL_PULL_ONLY, s.x));
+        FL_TRY(fl_table_change(t->old, keys, n, split, &s));
+    }
+    return FL_OK;
 }
 
+/* Sent at once, while it is in this core's cache. */
 static fl_status push_rows(fl_geo_table *t, const fl_geo_line *line, size_t lo,
-                           size_t n, fl_cluster_wait *w)
+                           size_t n, fl_wait *w)
 {
+    fl_client *client = fl_cluster_client(line->cluster);
     fl_ps_push_item item = { t->number,
                              { .keys = t->keys.data + lo,
                                .grads = t->deltas + lo * t->dim,
@@ -185,11 +193,12 @@ static fl_status push_rows(fl_geo_table *t, const fl_geo_line *line, size_t lo,
                                .merged = true } };
     fl_status st;
 
-    fl_cluster_wait_begin(w);
-    st = fl_client_push(fl_cluster_client(line->cluster), &item, &t->dim, 1,
-                        fl_cluster_wait_done, w);
+    fl_wait_begin(w);
+    st = fl_client_push(client, &item, &t->dim, 1, fl_wait_done, w);
     if (st)
-        fl_cluster_wait_failed(w);
+        fl_wait_failed(w);
+    else
+        fl_client_hurry(client);
     return st;
 }
 
@@ -202,7 +211,7 @@ static size_t rows_per_message(const fl_geo_table *t, const fl_geo_line *line)
 }
 
 fl_status fl_geo_table_begin_push(fl_geo_table *t, const fl_geo_line *line,
-                                  fl_cluster_wait *w)
+                                  fl_wait *w)
 {
     size_t step = rows_per_message(t, line), n;
 
@@ -211,82 +220,16 @@ fl_status fl_geo_table_begin_push(fl_geo_table *t, const fl_geo_line *line,
     if (!n)
         return FL_OK;
     FL_TRY(reserve(t, &t->deltas, &t->deltas_bytes, n));
-    for (size_t lo = 0; lo < n; lo += CHUNK_ROWS)
-        FL_TRY(
-            take_deltas(t, lo, min_size(CHUNK_ROWS, n - lo), line->n_trainers));
-    for (size_t lo = 0; lo < n; lo += step)
-        FL_TRY(push_rows(t, line, lo, min_size(step, n - lo), w));
+    for (size_t lo = 0; lo < n; lo += step) {
+        size_t hi = min_size(lo + step, n);
+
+        FL_TRY(take_deltas(t, lo, hi, line->n_trainers));
+        FL_TRY(push_rows(t, line, lo, hi - lo, w));
+    }
     return FL_OK;
 }
 
 /* --- what others have changed --------------------------------------------- */
-
-/* Room of the next list of news; NULL without memory. */
-static fl_geo_news *next_news(fl_geo_table *t, size_t bytes)
-{
-    static const fl_geo_news none;
-    fl_geo_news *news;
-
-    if (t->n_news == t->news.len)
-        fl_vec_push(&t->news, none);
-    news = &t->news.data[t->n_news];
-    if (news->bytes < bytes) {
-        bytes = with_slack(bytes);
-        fl_data_free(news->keys, news->bytes);
-        news->keys = fl_try_alloc(bytes);
-        news->bytes = news->keys ? bytes : 0;
-    }
-    if (!news->keys)
-        return NULL;
-    t->n_news++;
-    return news;
-}
-
-/* In the client's loop, which has others to serve: a copy, no more. */
-static void keep_news(void *arg, const uint64_t *keys, size_t n,
-                      const float *values)
-{
-    fl_geo_table *t = arg;
-    size_t key_bytes = n * sizeof(*keys);
-    size_t value_bytes = n * t->dim * sizeof(*values);
-    fl_geo_news *news;
-    float *to;
-
-    if (!n || t->news_err.status)
-        return;
-    news = next_news(t, key_bytes + value_bytes);
-    if (!news) {
-        fl_err_save(&t->news_err, no_memory(t, n));
-        return;
-    }
-    to = (float *)(news->keys + n);
-    memcpy(news->keys, keys, key_bytes);
-    memcpy(to, values, value_bytes);
-    news->values = to;
-    news->n = n;
-}
-
-/* Whoever waits may use the table from here on. */
-static void end_pull(void *arg, fl_status st)
-{
-    const fl_geo_table *t = arg;
-
-    fl_cluster_wait_done(t->wait, st);
-}
-
-fl_status fl_geo_table_begin_pull(fl_geo_table *t, const fl_geo_line *line,
-                                  fl_cluster_wait *w)
-{
-    fl_status st;
-
-    t->wait = w;
-    fl_cluster_wait_begin(w);
-    st = fl_client_changed(fl_cluster_client(line->cluster), t->number, t->dim,
-                           t->cursors, keep_news, end_pull, t);
-    if (st)
-        fl_cluster_wait_failed(w);
-    return st;
-}
 
 typedef struct renewing {
     const fl_vec_f32_table *v;
@@ -313,18 +256,53 @@ static fl_status take_rows(fl_geo_table *t, const uint64_t *keys, size_t n,
     return fl_table_add(t->here, keys, n, r.change);
 }
 
-fl_status fl_geo_table_take_news(fl_geo_table *t)
+static fl_status take_all(fl_geo_table *t, const uint64_t *keys, size_t n,
+                          const float *s)
 {
-    if (t->news_err.status)
-        return fl_err_restore(&t->news_err);
-    for (size_t i = 0; i < t->n_news; i++) {
-        const fl_geo_news *news = &t->news.data[i];
+    size_t step = chunk_rows(t);
 
-        FL_TRY(reserve_scratch(t));
-        for (size_t lo = 0; lo < news->n; lo += CHUNK_ROWS)
-            FL_TRY(take_rows(t, news->keys + lo,
-                             min_size(CHUNK_ROWS, news->n - lo),
-                             news->values + lo * t->dim));
-    }
+    FL_TRY(reserve(t, &t->scratch, &t->scratch_bytes, step));
+    for (size_t lo = 0; lo < n; lo += step)
+        FL_TRY(
+            take_rows(t, keys + lo, min_size(step, n - lo), s + lo * t->dim));
     return FL_OK;
+}
+
+/* In the client's loop, a page at a time: so no more than that is kept
+   anywhere, and it is not copied. */
+static void take_news(void *arg, const uint64_t *keys, size_t n,
+                      const float *values)
+{
+    fl_geo_table *t = arg;
+    fl_status st;
+
+    if (!n || t->news_err.status)
+        return;
+    st = take_all(t, keys, n, values);
+    if (st)
+        fl_err_save(&t->news_err, st);
+}
+
+/* Whoever waits may use the table from here on. */
+static void end_pull(void *arg, fl_status st)
+{
+    const fl_geo_table *t = arg;
+
+    if (!st && t->news_err.status)
+        st = fl_err_restore(&t->news_err);
+    fl_wait_done(t->wait, st);
+}
+
+fl_status fl_geo_table_begin_pull(fl_geo_table *t, const fl_geo_line *line,
+                                  fl_wait *w)
+{
+    fl_status st;
+
+    t->wait = w;
+    fl_wait_begin(w);
+    st = fl_client_changed(fl_cluster_client(line->cluster), t->number, t->dim,
+                           t->cursors, take_news, end_pull, t);
+    if (st)
+        fl_wait_failed(w);
+    return st;
 }

@@ -6,8 +6,8 @@
  * has the first value on the servers, too. An exchange, N trainers:
  *
  *     begin_push   rows trained since: d = (X - Y) / N, Y += d, S += d
- *     begin_pull   rows that others changed are asked for
- *     take_news    X += S - Y, Y = S; what X learned meanwhile stays
+ *     begin_pull   rows that others changed are asked for, and when they come:
+ *                  X += S - Y, Y = S; what X learned meanwhile stays
  *
  * Notes are for any thread; the rest is for one exchange at a time.
  */
@@ -17,13 +17,6 @@
 #include "mode/geo_line.h"
 #include "mode/geo_touched.h"
 #include "table/table.h"
-
-/* Rows that a server says others have changed. */
-typedef struct fl_geo_news {
-    uint64_t *keys; /* the values lie behind them */
-    const float *values;
-    size_t n, bytes;
-} fl_geo_news;
 
 typedef struct fl_geo_table {
     struct fl_geo_table *next; /* for the owner of a list */
@@ -41,10 +34,8 @@ typedef struct fl_geo_table {
     float *deltas;  /* of the keys, with the sign of a gradient */
     float *scratch; /* one chunk of rows */
     size_t deltas_bytes, scratch_bytes;
-    fl_cluster_wait *wait;
-    FL_VEC(fl_geo_news) news; /* n_news of them count, the rest is memory */
-    size_t n_news;
-    fl_err news_err; /* why some could not be kept */
+    fl_wait *wait;
+    fl_err news_err; /* why what others changed could not be taken */
 } fl_geo_table;
 
 /* Settings and seed are those of the table that is trained. */
@@ -64,13 +55,10 @@ void fl_geo_table_cut(fl_geo_table *t);
    for those that have begun. */
 FL_MUST_CHECK
 fl_status fl_geo_table_begin_push(fl_geo_table *t, const fl_geo_line *line,
-                                  fl_cluster_wait *w);
+                                  fl_wait *w);
 FL_MUST_CHECK
 fl_status fl_geo_table_begin_pull(fl_geo_table *t, const fl_geo_line *line,
-                                  fl_cluster_wait *w);
-FL_MUST_CHECK
-fl_status fl_geo_table_take_news(fl_geo_table *t);
-
+                                  fl_wait *w);
 /* Ends an exchange, however it went. */
 void fl_geo_table_end(fl_geo_table *t);
 

@@ -261,18 +261,18 @@ static void settle_receiver(receiver *r)
 /* What the servers have in the end. Nothing else is under way. */
 static fl_status receive_last(async_comm *a)
 {
-    fl_cluster_wait w;
+    fl_wait w;
     fl_status st;
 
     if (!a->dist->params.len || !atomic_load(&a->is_connected))
         return FL_OK;
     FL_TRY(prepare_receiver(a));
-    fl_cluster_wait_init(&w);
-    fl_cluster_wait_begin(&w);
-    st = begin_pull_all(a, fl_cluster_wait_done, &w);
+    fl_wait_init(&w, fl_cluster_client(a->cluster));
+    fl_wait_begin(&w);
+    st = begin_pull_all(a, fl_wait_done, &w);
     if (!st)
-        st = fl_cluster_wait_for(&w);
-    fl_cluster_wait_release(&w);
+        st = fl_wait_for(&w);
+    fl_wait_release(&w);
     return st ? st : store_all(a);
 }
 
@@ -493,6 +493,21 @@ static fl_status async_serve(fl_comm *c, const char *endpoint)
     return fl_cluster_serve(((async_comm *)c)->cluster, endpoint);
 }
 
+static void async_hurry(fl_comm *c)
+{
+    fl_cluster_hurry(((async_comm *)c)->cluster);
+}
+
+static void async_wait(fl_comm *c, bool (*is_over)(void *arg), void *arg)
+{
+    fl_cluster_wait(((async_comm *)c)->cluster, is_over, arg);
+}
+
+static void async_stir(fl_comm *c)
+{
+    fl_cluster_stir(((async_comm *)c)->cluster);
+}
+
 static uint64_t async_step(fl_comm *c)
 {
     return fl_cluster_count_step(((async_comm *)c)->cluster);
@@ -627,6 +642,9 @@ static const fl_comm port = {
     .recv = async_recv,
     .serve = async_serve,
     .step = async_step,
+    .hurry = async_hurry,
+    .wait = async_wait,
+    .stir = async_stir,
     .stop = async_stop,
     .free = async_free,
 };

@@ -67,40 +67,32 @@ typedef struct geo_comm {
 
 /* --- one exchange --------------------------------------------------------- */
 
-typedef fl_status (*begin_fn)(geo_comm *g, fl_cluster_wait *w);
+typedef fl_status (*begin_fn)(geo_comm *g, fl_wait *w);
 
 /* Requests that are begun together end before it returns, whatever happens. */
 static fl_status run_all(geo_comm *g, begin_fn begin)
 {
-    fl_cluster_wait w;
+    fl_wait w;
     fl_status st;
 
-    fl_cluster_wait_init(&w);
+    fl_wait_init(&w, fl_cluster_client(g->cluster));
     st = fl_geo_settle(&w, begin(g, &w));
-    fl_cluster_wait_release(&w);
+    fl_wait_release(&w);
     return st;
 }
 
-static fl_status begin_pushes(geo_comm *g, fl_cluster_wait *w)
+static fl_status begin_pushes(geo_comm *g, fl_wait *w)
 {
     for (fl_geo_table *t = atomic_load(&g->tables); t; t = t->next)
         FL_TRY(fl_geo_table_begin_push(t, &g->line, w));
     return fl_geo_dense_begin_push(&g->dense, &g->line, w);
 }
 
-static fl_status begin_pulls(geo_comm *g, fl_cluster_wait *w)
+static fl_status begin_pulls(geo_comm *g, fl_wait *w)
 {
     for (fl_geo_table *t = atomic_load(&g->tables); t; t = t->next)
         FL_TRY(fl_geo_table_begin_pull(t, &g->line, w));
     return fl_geo_dense_begin_pull(&g->dense, &g->line, w);
-}
-
-static fl_status take_news(geo_comm *g)
-{
-    for (fl_geo_table *t = atomic_load(&g->tables); t; t = t->next)
-        FL_TRY(fl_geo_table_take_news(t));
-    fl_geo_dense_take_news(&g->dense);
-    return FL_OK;
 }
 
 static uint64_t count_pushed(const geo_comm *g)
@@ -126,7 +118,8 @@ static fl_status push_then_pull(geo_comm *g)
     FL_TRY(st);
     atomic_fetch_add(&counts->applied, n);
     FL_TRY(run_all(g, begin_pulls));
-    return take_news(g);
+    fl_geo_dense_take_news(&g->dense);
+    return FL_OK;
 }
 
 static fl_status exchange(geo_comm *g)
@@ -254,14 +247,12 @@ static fl_geo_table *look_up(const geo_comm *g, const char *name)
 /* Rows that the servers have already: this trainer may have come late. */
 static fl_status catch_up(const geo_comm *g, fl_geo_table *t)
 {
-    fl_cluster_wait w;
+    fl_wait w;
     fl_status st;
 
-    fl_cluster_wait_init(&w);
+    fl_wait_init(&w, fl_cluster_client(g->cluster));
     st = fl_geo_settle(&w, fl_geo_table_begin_pull(t, &g->line, &w));
-    fl_cluster_wait_release(&w);
-    if (!st)
-        st = fl_geo_table_take_news(t);
+    fl_wait_release(&w);
     fl_geo_table_end(t);
     return st;
 }
@@ -462,6 +453,7 @@ static fl_comm *geo_open(fl_cluster *cluster)
     g->port = (fl_comm){
         .name = "geo",
         .keeps_time = true,
+        .is_prompt = true,
         .declare = geo_declare,
         .pull = geo_pull,
         .push = geo_push,

@@ -192,6 +192,7 @@ fl_comm *fl_mode_local_new(void)
     local_comm *lc = fl_alloc(sizeof(*lc));
 
     lc->port = (fl_comm){ .name = "local",
+                          .is_prompt = true,
                           .declare = local_declare,
                           .pull = local_pull,
                           .push = local_push,

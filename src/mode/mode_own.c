@@ -54,7 +54,7 @@ static fl_status ask(asking *a, begin_fn begin)
     fl_status st;
 
     FL_TRY(fl_cluster_ready(a->job->cluster));
-    fl_wait_init(&a->wait);
+    fl_wait_init(&a->wait, fl_cluster_client(a->job->cluster));
     fl_wait_begin(&a->wait);
     st = begin(a);
     if (!st)

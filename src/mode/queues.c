@@ -222,6 +222,17 @@ static void work_loop(void *arg)
     fl_unlock(&q->mu);
 }
 
+/* What goes alone needs no merging: whoever finds the queue at rest sends it,
+   and no thread is woken for it. */
+static void see_to(fl_queues *q, queue *v)
+{
+    if (v->state == RESTING && v->len && is_full_enough(q, v) &&
+        (v->len == 1 || q->o.max_take == 1))
+        work_on(q, v);
+    else
+        arrange(q, v);
+}
+
 static fl_status start_threads(fl_queues *q)
 {
     while (q->n_started < q->o.n_threads) {
@@ -305,7 +316,7 @@ fl_status fl_queues_put(fl_queues *q, size_t queue_no, fl_queue_entry *entry,
         st = start_threads(q);
     if (!st) {
         st = add(q, v, entry, answer);
-        arrange(q, v);
+        see_to(q, v);
     }
     fl_unlock(&q->mu);
     return st;
@@ -319,7 +330,7 @@ void fl_queues_done(fl_queues *q, size_t queue_no, fl_status st)
     set_state(q, v, RESTING);
     if (st)
         fail(q, st);
-    arrange(q, v);
+    see_to(q, v);
     if (is_over(q))
         fl_cond_wake_all(&q->cond);
     fl_unlock(&q->mu);

@@ -333,6 +333,7 @@ static fl_client *make(fl_net *net, fl_loop *loop, const fl_client_options *o)
         c->links[i].client = c;
         c->links[i].server = i;
     }
+    fl_mutex_init(&c->joining);
     fl_mutex_init(&c->mu);
     fl_cond_init(&c->cond);
     return c;
@@ -355,6 +356,7 @@ static void destroy(fl_client *c)
     fl_free(c->token);
     fl_cond_release(&c->cond);
     fl_mutex_release(&c->mu);
+    fl_mutex_release(&c->joining);
     fl_free(c);
 }
 
@@ -380,6 +382,21 @@ void fl_client_free(fl_client *c)
         close_links(c);
     }
     destroy(c);
+}
+
+void fl_client_hurry(fl_client *c)
+{
+    fl_loop_hurry(c->loop);
+}
+
+void fl_client_wait(fl_client *c, bool (*is_over)(void *arg), void *arg)
+{
+    fl_loop_wait(c->loop, is_over, arg);
+}
+
+void fl_client_stir(fl_client *c)
+{
+    fl_loop_stir(c->loop);
 }
 
 static fl_status wait_for_servers(fl_client *c)

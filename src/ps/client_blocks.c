@@ -105,7 +105,8 @@ fl_status fl_client_pull_blocks(fl_client *c, const fl_client_block *blocks,
     lists l = { .blocks = blocks, .out = out, .n = n };
     fl_request *r;
 
-    FL_TRY(fl_request_new(c, FL_TYPE_PULL_DENSE, false, done, arg, &r));
+    FL_TRY(fl_request_new(c, FL_TYPE_PULL_DENSE, false,
+                          (fl_ending){ done, arg }, &r));
     return fill_and_send(r, &l, fill_pull);
 }
 
@@ -134,7 +135,7 @@ fl_status fl_client_send_blocks(fl_client *c, uint16_t type,
     fl_request *r;
 
     FL_ASSERT(type == FL_TYPE_PUSH_DENSE || type == FL_TYPE_ASSIGN_DENSE);
-    FL_TRY(fl_request_new(c, type, true, done, arg, &r));
+    FL_TRY(fl_request_new(c, type, true, (fl_ending){ done, arg }, &r));
     return fill_and_send(r, &l, fill_send);
 }
 
@@ -148,7 +149,8 @@ fl_status fl_client_round_blocks(fl_client *c, uint64_t round,
     lists l = { .blocks = blocks, .values = values, .n = n };
     fl_request *r;
 
-    FL_TRY(fl_request_new(c, FL_TYPE_ROUND_DENSE, true, done, arg, &r));
+    FL_TRY(fl_request_new(c, FL_TYPE_ROUND_DENSE, true,
+                          (fl_ending){ done, arg }, &r));
     r->round = round;
     return fill_and_send(r, &l, fill_send);
 }
@@ -188,7 +190,8 @@ fl_status fl_client_apply(fl_client *c, uint64_t round,
                 "round %" PRIu64 " has %zu members, and a round has from 1 to "
                 "%d",
                 round, n_members, FL_MEMBERS_MAX);
-    FL_TRY(fl_request_new(c, FL_TYPE_APPLY, false, done, arg, &r));
+    FL_TRY(
+        fl_request_new(c, FL_TYPE_APPLY, false, (fl_ending){ done, arg }, &r));
     r->round = round;
     return fill_and_send(r, &l, fill_apply);
 }

@@ -48,7 +48,7 @@ static uint64_t row_bytes(const fl_request *r)
 
 fl_status fl_request_check_rows(const fl_request *r, const fl_part *p)
 {
-    const pages *g = r->arg;
+    const pages *g = fl_request_arg(r);
     uint64_t asked = g->turns[p->server].place;
     uint64_t len = p->payload ? fl_payload_len(p->payload) : 0;
     head h = { 0 };
@@ -73,7 +73,7 @@ fl_status fl_request_check_rows(const fl_request *r, const fl_part *p)
    memory. */
 static void give_part(const fl_request *r, const fl_part *p)
 {
-    pages *g = r->arg;
+    pages *g = fl_request_arg(r);
     turn *t = &g->turns[p->server];
     const uint8_t *at = fl_payload_data(p->payload);
     uint64_t n = (fl_payload_len(p->payload) - HEAD_BYTES) / row_bytes(r);
@@ -135,7 +135,8 @@ static fl_status ask(pages *g)
 {
     fl_request *r;
 
-    FL_TRY(fl_request_new(g->client, FL_TYPE_CHANGED, false, on_round, g, &r));
+    FL_TRY(fl_request_new(g->client, FL_TYPE_CHANGED, false,
+                          (fl_ending){ on_round, g }, &r));
     r->dim = g->dim;
     r->on_rows = g->on_rows;
     for (int i = 0; i < g->client->o.n_servers; i++) {

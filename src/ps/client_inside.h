@@ -2,6 +2,7 @@
  *
  *     client.c           the links, and what is told of them
  *     client_request.c   requests and their parts
+ *     client_join.c      small ones that leave as one
  *     client_rows.c      the dealing of keys
  *     client_blocks.c    dense blocks, and the end of a round
  *     client_changed.c   what others changed
@@ -53,17 +54,24 @@ typedef struct fl_block_out {
     uint64_t n;
 } fl_block_out;
 
+/* Who is told that it is over. */
+typedef struct fl_ending {
+    fl_client_done done;
+    void *arg;
+} fl_ending;
+
 /* Made by the caller's thread; the loop's once it is sent. */
 struct fl_request {
-    fl_request *next; /* among the spare ones */
+    fl_request *next; /* among the spare or the kept ones */
     fl_client *client;
     uint16_t type;
     bool once;
     int n_open; /* parts without an answer */
     fl_err err; /* the first one */
     fl_client_reply on_reply;
-    fl_client_done done;
-    void *arg;
+    FL_VEC(fl_ending) endings; /* one, or those of all that were joined */
+    bool is_kept;              /* for others to join */
+    uint64_t kept_bytes;
     fl_part *parts; /* by server */
 
     /* Rows, by item; cells by server and item. */
@@ -90,10 +98,16 @@ struct fl_request {
     bool *is_full; /* of a mail that is sent */
 };
 
+/* Of a request that nobody joins. */
+static inline void *fl_request_arg(const fl_request *r)
+{
+    return r->endings.data[0].arg;
+}
+
 /* A request to be filled; an error when the client is not connected. */
 FL_MUST_CHECK
 fl_status fl_request_new(fl_client *c, uint16_t type, bool once,
-                         fl_client_done done, void *arg, fl_request **out);
+                         fl_ending ending, fl_request **out);
 /* Gives it up before it is sent, or when it is over. */
 void fl_request_free(fl_request *r);
 /* Frees the memory of a spare one. */
@@ -102,10 +116,38 @@ void fl_request_destroy(fl_request *r);
 /* Adds a piece to the payload for a server; the first is the part's head. */
 void fl_part_add(fl_part *p, const void *bytes, uint64_t len);
 
-/* Sends the parts that are used; when there are none it is done. After an
-   error (a message would be too large) it is freed. */
+/* Sends the parts that are used; when there are none it is done. Fails when a
+   message would be too large; it is freed then, unless it was only a try. */
 FL_MUST_CHECK
 fl_status fl_request_send(fl_request *r);
+FL_MUST_CHECK
+fl_status fl_request_try(fl_request *r);
+
+/* Ends a request that cannot be sent. */
+void fl_request_fail(fl_request *r, fl_status st);
+
+/* --- rows ----------------------------------------------------------------- */
+
+typedef struct fl_request_ask {
+    uint16_t type;
+    bool once;
+    fl_ending ending;
+    size_t n_items; /* that are going to be added */
+    uint64_t bytes; /* of what goes and what comes back for them */
+} fl_request_ask;
+
+/* A request to add items to, perhaps one that others began; nothing may fail
+   between the two (client_join.c). After an error of the second there is no
+   request. */
+FL_MUST_CHECK
+fl_status fl_request_begin(fl_client *c, const fl_request_ask *a,
+                           fl_request **out);
+FL_MUST_CHECK
+fl_status fl_request_end(fl_request *r);
+
+/* Deals the items to the servers and tries to send (client_rows.c). */
+FL_MUST_CHECK
+fl_status fl_request_deal(fl_request *r);
 
 /* --- answers that belong to the caller's memory ----------------------------
  */
@@ -127,6 +169,10 @@ FL_MUST_CHECK
 fl_status fl_request_read_mail(const fl_request *r, const fl_part *p);
 
 /* --- the client ----------------------------------------------------------- */
+
+typedef struct fl_request_list {
+    fl_request *first, *last;
+} fl_request_list;
 
 typedef struct fl_client_link {
     fl_client *client;
@@ -154,6 +200,9 @@ struct fl_client {
     int n_up;
 
     fl_client_link *links; /* by server; complete when the state is FL_OK */
+
+    fl_mutex joining;
+    fl_request_list kept_pushes, kept_pulls; /* guarded by joining */
 
     fl_mutex mu;
     fl_cond cond;

@@ -13,7 +13,7 @@ fl_status fl_client_mail(fl_client *c, int server, const fl_client_letter *l,
     fl_part *p;
 
     FL_ASSERT(server >= 0 && server < c->o.n_servers);
-    FL_TRY(fl_request_new(c, FL_TYPE_MAIL, true, done, arg, &r));
+    FL_TRY(fl_request_new(c, FL_TYPE_MAIL, true, (fl_ending){ done, arg }, &r));
     r->is_full = is_full;
     p = &r->parts[server];
     fl_pack_u32(&p->head, l->to);
@@ -47,7 +47,8 @@ fl_status fl_client_take(fl_client *c, uint64_t generation, uint64_t *seen,
 {
     fl_request *r;
 
-    FL_TRY(fl_request_new(c, FL_TYPE_TAKE, false, done, arg, &r));
+    FL_TRY(
+        fl_request_new(c, FL_TYPE_TAKE, false, (fl_ending){ done, arg }, &r));
     r->cursors = seen;
     r->on_mail = on_mail;
     for (int i = 0; i < c->o.n_servers; i++) {
@@ -80,7 +81,7 @@ static fl_status read_mails(const fl_request *r, const fl_part *p)
                     "it answers a request (%s) with mails that do not end "
                     "where the reply does",
                     fl_frame_type_name(r->type));
-        FL_TRY(r->on_mail(r->arg, at, len));
+        FL_TRY(r->on_mail(fl_request_arg(r), at, len));
         at += len;
         left -= len;
         n++;

@@ -27,7 +27,7 @@ static fl_request *make(fl_client *c)
 }
 
 fl_status fl_request_new(fl_client *c, uint16_t type, bool once,
-                         fl_client_done done, void *arg, fl_request **out)
+                         fl_ending ending, fl_request **out)
 {
     fl_status st = fl_client_state(c);
     fl_request *r;
@@ -48,8 +48,7 @@ fl_status fl_request_new(fl_client *c, uint16_t type, bool once,
         r = make(c);
     r->type = type;
     r->once = once;
-    r->done = done;
-    r->arg = arg;
+    fl_vec_push(&r->endings, ending);
     *out = r;
     return FL_OK;
 }
@@ -61,6 +60,7 @@ void fl_request_destroy(fl_request *r)
         fl_vec_release(&r->parts[i].pieces);
     }
     fl_free(r->parts);
+    fl_vec_release(&r->endings);
     fl_vec_release(&r->rows);
     fl_vec_release(&r->dims);
     fl_vec_release(&r->outs);
@@ -82,6 +82,8 @@ static void clear(fl_request *r)
         p->pieces.len = 0;
         p->reply_bytes = 0;
     }
+    r->endings.len = 0;
+    r->is_kept = false;
     r->rows.len = r->dims.len = r->outs.len = 0;
     r->cells.len = r->heads.len = 0;
     r->blocks.len = r->numbers.len = 0;
@@ -148,7 +150,7 @@ static void give_replies(const fl_request *r)
         const fl_part *p = &r->parts[i];
 
         if (p->is_used)
-            r->on_reply(r->arg, i,
+            r->on_reply(fl_request_arg(r), i,
                         p->payload ? fl_payload_data(p->payload) : NULL,
                         payload_len(p->payload));
     }
@@ -156,20 +158,25 @@ static void give_replies(const fl_request *r)
 
 static void finish(fl_request *r)
 {
-    fl_client_done done = r->done;
-    void *arg = r->arg;
-    fl_err err = r->err;
-
-    if (!err.status && r->on_reply)
+    if (!r->err.status && r->on_reply)
         give_replies(r);
-    if (!err.status && r->on_rows)
+    if (!r->err.status && r->on_rows)
         fl_request_give_rows(r);
     for (int i = 0; i < r->client->o.n_servers; i++) {
         fl_payload_free(r->parts[i].payload);
         r->parts[i].payload = NULL;
     }
+    for (size_t i = 0; i < r->endings.len; i++)
+        r->endings.data[i].done(r->endings.data[i].arg,
+                                r->err.status ? fl_err_restore(&r->err)
+                                              : FL_OK);
     fl_request_free(r);
-    done(arg, err.status ? fl_err_restore(&err) : FL_OK);
+}
+
+void fl_request_fail(fl_request *r, fl_status st)
+{
+    fl_err_save(&r->err, st);
+    finish(r);
 }
 
 static void on_answer(void *arg, fl_status st, const fl_frame *f,
@@ -240,6 +247,7 @@ static void send_part(fl_part *p, uint64_t trace)
     fl_call call = {
         .type = r->type,
         .once = r->once,
+        .is_patient = r->is_kept,
         .trace = trace,
         .step = atomic_load(&r->client->step),
         .pieces = p->pieces.data,
@@ -260,20 +268,15 @@ static uint64_t next_trace(fl_client *c)
                     atomic_fetch_add(&c->n_requests, 1) + 1);
 }
 
-fl_status fl_request_send(fl_request *r)
+fl_status fl_request_try(fl_request *r)
 {
     uint64_t trace = next_trace(r->client);
     int n_servers = r->client->o.n_servers, n_left;
 
     r->n_open = 0;
     for (int i = 0; i < n_servers; i++) {
-        fl_status st =
-            r->parts[i].is_used ? check_size(r, &r->parts[i]) : FL_OK;
-
-        if (st) {
-            fl_request_free(r);
-            return st;
-        }
+        if (r->parts[i].is_used)
+            FL_TRY(check_size(r, &r->parts[i]));
         r->n_open += r->parts[i].is_used;
     }
     if (!r->n_open) {
@@ -291,6 +294,15 @@ fl_status fl_request_send(fl_request *r)
     return FL_OK;
 }
 
+fl_status fl_request_send(fl_request *r)
+{
+    fl_status st = fl_request_try(r);
+
+    if (st)
+        fl_request_free(r);
+    return st;
+}
+
 /* --- any other request ---------------------------------------------------- */
 
 fl_status fl_client_ask(fl_client *c, int server, uint16_t type, bool once,
@@ -301,7 +313,7 @@ fl_status fl_client_ask(fl_client *c, int server, uint16_t type, bool once,
     fl_request *r;
 
     FL_ASSERT(server >= -1 && server < c->o.n_servers);
-    FL_TRY(fl_request_new(c, type, once, done, arg, &r));
+    FL_TRY(fl_request_new(c, type, once, (fl_ending){ done, arg }, &r));
     r->on_reply = on_reply;
     for (int i = 0; i < c->o.n_servers; i++) {
         fl_part *p = &r->parts[i];

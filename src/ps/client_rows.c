@@ -45,19 +45,23 @@ static void pack_head(const fl_request *r, fl_part *p,
 
 /* --- what is asked for ---------------------------------------------------- */
 
-static fl_status add_item(fl_request *r, const fl_rows_item *row, uint32_t dim,
-                          float *out)
+static void add_item(fl_request *r, const fl_rows_item *row, uint32_t dim,
+                     float *out)
 {
-    if (row->n > UINT32_MAX)
-        FL_FAIL(FL_ERR_INVAL,
-                "a request (%s) has %" PRIu64 " keys for table %" PRIu32
-                ", more than one request can have",
-                fl_frame_type_name(r->type), row->n, row->table);
     if (!row->n && !is_push(r))
-        return FL_OK;
+        return;
     fl_vec_push(&r->rows, *row);
     fl_vec_push(&r->dims, dim);
     fl_vec_push(&r->outs, out);
+}
+
+static fl_status check_keys(uint16_t type, int table, uint64_t n)
+{
+    if (n > UINT32_MAX)
+        FL_FAIL(FL_ERR_INVAL,
+                "a request (%s) has %" PRIu64
+                " keys for table %d, more than one request can have",
+                fl_frame_type_name(type), n, table);
     return FL_OK;
 }
 
@@ -303,19 +307,13 @@ static fl_status deal_to_many(fl_request *r)
 
 /* --- sending and receiving ------------------------------------------------ */
 
-static fl_status deal(fl_request *r)
+fl_status fl_request_deal(fl_request *r)
 {
-    fl_status st = FL_OK;
-
     if (r->client->o.n_servers == 1)
         deal_to_one(r);
     else
-        st = deal_to_many(r);
-    if (st) {
-        fl_request_free(r);
-        return st;
-    }
-    return fl_request_send(r);
+        FL_TRY(deal_to_many(r));
+    return fl_request_try(r);
 }
 
 /* Rows of a few floats are the common case, and a call for each would cost more
@@ -349,26 +347,25 @@ fl_status fl_client_pull(fl_client *c, const fl_ps_pull_item *items,
                          const uint32_t *dims, size_t n, fl_client_done done,
                          void *arg)
 {
+    fl_request_ask ask = { .type = FL_TYPE_PULL,
+                           .ending = { done, arg },
+                           .n_items = n };
     fl_request *r;
-    fl_status st;
 
     FL_TRY(check_count(FL_TYPE_PULL, n));
-    FL_TRY(fl_request_new(c, FL_TYPE_PULL, false, done, arg, &r));
     for (size_t i = 0; i < n; i++) {
-        fl_rows_item row = {
-            .table = (uint32_t)items[i].table,
-            .flags = (uint32_t)items[i].kind,
-            .n = items[i].n,
-            .keys = items[i].keys,
-        };
-
-        st = add_item(r, &row, dims[i], items[i].out);
-        if (st) {
-            fl_request_free(r);
-            return st;
-        }
+        FL_TRY(check_keys(FL_TYPE_PULL, items[i].table, items[i].n));
+        ask.bytes += items[i].n * (sizeof(uint64_t) + dims[i] * sizeof(float));
     }
-    return deal(r);
+    FL_TRY(fl_request_begin(c, &ask, &r));
+    for (size_t i = 0; i < n; i++)
+        add_item(r,
+                 &(fl_rows_item){ .table = (uint32_t)items[i].table,
+                                  .flags = (uint32_t)items[i].kind,
+                                  .n = items[i].n,
+                                  .keys = items[i].keys },
+                 dims[i], items[i].out);
+    return fl_request_end(r);
 }
 
 static uint32_t push_flags(const fl_table_push_args *a)
@@ -379,44 +376,53 @@ static uint32_t push_flags(const fl_table_push_args *a)
                       (a->counts ? FL_PUSH_COUNTS : 0));
 }
 
-/* Of a PUSH and of a ROUND_PUSH, from the request to its way. */
-static fl_status send_push(fl_request *r, const fl_ps_push_item *items,
-                           const uint32_t *dims, size_t n)
+static void add_pushes(fl_request *r, const fl_ps_push_item *items,
+                       const uint32_t *dims, size_t n)
 {
-    fl_status st;
-
     for (size_t i = 0; i < n; i++) {
         const fl_table_push_args *a = &items[i].args;
-        fl_rows_item row = {
-            .table = (uint32_t)items[i].table,
-            .flags = push_flags(a),
-            .n = a->n,
-            .lr = a->lr,
-            .keys = a->keys,
-            .values = a->grads,
-            .shows = a->shows,
-            .clicks = a->clicks,
-            .counts = a->counts,
-        };
 
-        st = add_item(r, &row, dims[i], NULL);
-        if (st) {
-            fl_request_free(r);
-            return st;
-        }
+        add_item(r,
+                 &(fl_rows_item){ .table = (uint32_t)items[i].table,
+                                  .flags = push_flags(a),
+                                  .n = a->n,
+                                  .lr = a->lr,
+                                  .keys = a->keys,
+                                  .values = a->grads,
+                                  .shows = a->shows,
+                                  .clicks = a->clicks,
+                                  .counts = a->counts },
+                 dims[i], NULL);
     }
-    return deal(r);
+}
+
+/* Checks the items of a push and counts their bytes. */
+static fl_status weigh_pushes(uint16_t type, const fl_ps_push_item *items,
+                              const uint32_t *dims, size_t n, uint64_t *bytes)
+{
+    FL_TRY(check_count(type, n));
+    for (size_t i = 0; i < n; i++) {
+        FL_TRY(check_keys(type, items[i].table, items[i].args.n));
+        *bytes += items[i].args.n *
+                  (sizeof(uint64_t) + (dims[i] + 3) * sizeof(float));
+    }
+    return FL_OK;
 }
 
 fl_status fl_client_push(fl_client *c, const fl_ps_push_item *items,
                          const uint32_t *dims, size_t n, fl_client_done done,
                          void *arg)
 {
+    fl_request_ask ask = { .type = FL_TYPE_PUSH,
+                           .once = true,
+                           .ending = { done, arg },
+                           .n_items = n };
     fl_request *r;
 
-    FL_TRY(check_count(FL_TYPE_PUSH, n));
-    FL_TRY(fl_request_new(c, FL_TYPE_PUSH, true, done, arg, &r));
-    return send_push(r, items, dims, n);
+    FL_TRY(weigh_pushes(FL_TYPE_PUSH, items, dims, n, &ask.bytes));
+    FL_TRY(fl_request_begin(c, &ask, &r));
+    add_pushes(r, items, dims, n);
+    return fl_request_end(r);
 }
 
 fl_status fl_client_round_push(fl_client *c, uint64_t round,
@@ -424,32 +430,30 @@ fl_status fl_client_round_push(fl_client *c, uint64_t round,
                                const uint32_t *dims, size_t n,
                                fl_client_done done, void *arg)
 {
+    uint64_t bytes = 0;
     fl_request *r;
 
-    FL_TRY(check_count(FL_TYPE_ROUND_PUSH, n));
-    FL_TRY(fl_request_new(c, FL_TYPE_ROUND_PUSH, true, done, arg, &r));
+    FL_TRY(weigh_pushes(FL_TYPE_ROUND_PUSH, items, dims, n, &bytes));
+    FL_TRY(fl_request_new(c, FL_TYPE_ROUND_PUSH, true, (fl_ending){ done, arg },
+                          &r));
     r->round = round;
-    return send_push(r, items, dims, n);
+    add_pushes(r, items, dims, n);
+    return fl_request_end(r);
 }
 
 fl_status fl_client_assign(fl_client *c, int table, uint32_t dim,
                            const uint64_t *keys, size_t n, const float *values,
                            fl_client_done done, void *arg)
 {
-    fl_rows_item row = {
-        .table = (uint32_t)table,
-        .n = n,
-        .keys = keys,
-        .values = values,
-    };
     fl_request *r;
-    fl_status st;
 
-    FL_TRY(fl_request_new(c, FL_TYPE_ASSIGN, true, done, arg, &r));
-    st = add_item(r, &row, dim, NULL);
-    if (st) {
-        fl_request_free(r);
-        return st;
-    }
-    return deal(r);
+    FL_TRY(check_keys(FL_TYPE_ASSIGN, table, n));
+    FL_TRY(
+        fl_request_new(c, FL_TYPE_ASSIGN, true, (fl_ending){ done, arg }, &r));
+    add_item(
+        r,
+        &(fl_rows_item){
+            .table = (uint32_t)table, .n = n, .keys = keys, .values = values },
+        dim, NULL);
+    return fl_request_end(r);
 }

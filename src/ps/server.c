@@ -22,6 +22,8 @@
 #define HANDSHAKE_MS 5000
 #define WINDOW_BYTES ((uint64_t)4 << 20)
 #define LOOPS_MAX 1024
+/* A page is taken in as a whole by whoever asked for it, and others wait. */
+#define PAGE_BYTES ((uint64_t)16 << 20)
 
 /* --- small things --------------------------------------------------------- */
 
@@ -243,7 +245,9 @@ static fl_server *make(fl_net *net, const fl_server_options *o)
     fl_buffers_init(&s->buffers);
     s->store = fl_store_new(o->ops, o->conf);
     fl_store_set_scope(s->store, o->scope);
-    fl_store_set_page(s->store, o->max_message_bytes);
+    fl_store_set_page(s->store, o->max_message_bytes < PAGE_BYTES
+                                    ? o->max_message_bytes
+                                    : PAGE_BYTES);
     s->mail = fl_mail_new((uint32_t)o->n_trainers);
     s->seats = fl_alloc(n_seats * sizeof(*s->seats));
     return s;

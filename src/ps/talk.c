@@ -5,16 +5,14 @@
 
 /* --- waiting -------------------------------------------------------------- */
 
-void fl_wait_init(fl_wait *w)
+void fl_wait_init(fl_wait *w, fl_client *c)
 {
-    *w = (fl_wait){ 0 };
+    *w = (fl_wait){ .client = c };
     fl_mutex_init(&w->mu);
-    fl_cond_init(&w->cond);
 }
 
 void fl_wait_release(fl_wait *w)
 {
-    fl_cond_release(&w->cond);
     fl_mutex_release(&w->mu);
 }
 
@@ -28,12 +26,27 @@ void fl_wait_begin(fl_wait *w)
 /* Whoever waits may free it from the unlock on. */
 static void end_one(fl_wait *w, fl_status st)
 {
+    fl_client *client = w->client;
+    bool is_last;
+
     fl_lock(&w->mu);
     if (st && !w->err.status)
         fl_err_save(&w->err, st);
-    if (--w->n_open == 0)
-        fl_cond_wake_all(&w->cond);
+    is_last = --w->n_open == 0;
     fl_unlock(&w->mu);
+    if (is_last)
+        fl_client_stir(client);
+}
+
+static bool is_over(void *arg)
+{
+    fl_wait *w = arg;
+    bool is;
+
+    fl_lock(&w->mu);
+    is = !w->n_open;
+    fl_unlock(&w->mu);
+    return is;
 }
 
 void fl_wait_failed(fl_wait *w)
@@ -48,10 +61,9 @@ void fl_wait_done(void *wait, fl_status st)
 
 fl_status fl_wait_for(fl_wait *w)
 {
-    fl_lock(&w->mu);
-    while (w->n_open)
-        fl_cond_wait(&w->cond, &w->mu);
-    fl_unlock(&w->mu);
+    /* When it is over, the client may be gone. */
+    if (!is_over(w))
+        fl_client_wait(w->client, is_over, w);
     return w->err.status ? fl_err_restore(&w->err) : FL_OK;
 }
 
@@ -88,7 +100,7 @@ fl_status fl_talk_ask(fl_client *c, int server, uint16_t type, bool once,
 {
     question q = { .on_reply = on_reply, .arg = arg };
 
-    fl_wait_init(&q.wait);
+    fl_wait_init(&q.wait, c);
     fl_wait_begin(&q.wait);
     return finish(&q.wait, fl_client_ask(c, server, type, once, payload, len,
                                          pass_on, fl_wait_done, &q));
@@ -122,7 +134,7 @@ fl_status fl_talk_leave(fl_client *c)
 {
     fl_wait w;
 
-    fl_wait_init(&w);
+    fl_wait_init(&w, c);
     fl_wait_begin(&w);
     return finish(&w, fl_client_leave(c, fl_wait_done, &w));
 }
