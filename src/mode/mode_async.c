@@ -3,7 +3,8 @@
  *     training threads        push, send: a copy into the queue of its variable
  *         |                   (a table, or a dense parameter)
  *     threads of the queues   several gradients of a variable become one, and
- *         |                   are sent; the answer comes in the client's loop
+ *         |                   are sent (a single one is sent without them);
+ *         |                   the answer comes in the client's loop
  *     servers                 apply on arrival
  *         |
  *     thread that receives    dense parameters, into the scope, while training

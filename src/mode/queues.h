@@ -3,7 +3,8 @@
  * What was put into a queue comes out in the same order, several entries at a
  * time. A queue is worked on by one thread, and nothing more is taken from it
  * before what was taken is done; meanwhile the threads serve other queues, so
- * that a slow one delays nobody else.
+ * that a slow one delays nobody else. An entry that goes alone is worked on by
+ * whoever finds its queue at rest: in a call of put or done.
  *
  *     put -> [ room for `capacity` | owners wait, in turn ] -> work -> done
  *
