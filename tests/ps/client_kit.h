@@ -61,6 +61,7 @@ typedef struct job {
     fl_conf conf;
     int n_servers, n_trainers;
     uint64_t message_bytes; /* at most; 0: 1 MB */
+    bool is_patient;        /* the clients */
     fl_server *servers[SERVERS_MAX];
     fl_client *clients[TRAINERS_MAX];
 } job;
@@ -101,6 +102,7 @@ static inline fl_client *job_connect(job *j, int rank)
         .ping_ms = 500,
         .suspect_ms = 2000,
         .max_message_bytes = j->message_bytes ? j->message_bytes : 1 << 20,
+        .is_patient = j->is_patient,
     };
     fl_client *c = NULL;
 
@@ -113,6 +115,19 @@ static inline void job_run(job *j, uint64_t ms)
     fl_sim_run(j->sim, fl_sim_now_ms(j->sim) + ms, NULL);
 }
 
+/* Of what was chosen: its numbers, and how its clients are. */
+static inline void job_start(job *j, const fl_sim_faults *faults)
+{
+    said[0] = '\0';
+    fl_log_set(keep_line, NULL, FL_LOG_INFO);
+    assert_ok(fl_conf_init(&j->conf));
+    j->sim = fl_sim_new(faults);
+    for (int i = 0; i < j->n_servers; i++)
+        j->servers[i] = job_serve(j, i);
+    for (int i = 0; i < j->n_trainers; i++)
+        j->clients[i] = job_connect(j, i);
+}
+
 static inline void job_init_small(job *j, int n_servers, int n_trainers,
                                   const fl_sim_faults *faults,
                                   uint64_t message_bytes)
@@ -120,14 +135,7 @@ static inline void job_init_small(job *j, int n_servers, int n_trainers,
     *j = (job){ .n_servers = n_servers,
                 .n_trainers = n_trainers,
                 .message_bytes = message_bytes };
-    said[0] = '\0';
-    fl_log_set(keep_line, NULL, FL_LOG_INFO);
-    assert_ok(fl_conf_init(&j->conf));
-    j->sim = fl_sim_new(faults);
-    for (int i = 0; i < n_servers; i++)
-        j->servers[i] = job_serve(j, i);
-    for (int i = 0; i < n_trainers; i++)
-        j->clients[i] = job_connect(j, i);
+    job_start(j, faults);
 }
 
 static inline void job_init(job *j, int n_servers, int n_trainers,
