@@ -19,7 +19,11 @@ typedef struct item {
 typedef struct sent {
     size_t queue, n;
     int who[8], number[8];
+    const void *thread;
 } sent;
+
+/* Its address tells threads apart. */
+static _Thread_local char this_thread;
 
 typedef struct shop {
     fl_queues *q;
@@ -34,7 +38,7 @@ typedef struct shop {
 
 static void record(shop *s, size_t queue, fl_queue_entry *list, size_t n)
 {
-    sent e = { .queue = queue, .n = n };
+    sent e = { .queue = queue, .n = n, .thread = &this_thread };
     size_t i = 0;
 
     for (; list; list = list->next, i++) {
@@ -258,6 +262,187 @@ static void a_queue_whose_owners_wait_does_not_linger(void **state)
     sleeper_release(&sl);
 }
 
+/* --- by whom ---------------------------------------------------------------
+ */
+
+/* What was sent as number i. */
+static sent sent_as(shop *s, size_t i)
+{
+    sent e;
+
+    wait_for_sent(s, i + 1);
+    fl_lock(&s->mu);
+    e = s->log.data[i];
+    fl_unlock(&s->mu);
+    return e;
+}
+
+static void what_goes_alone_is_worked_on_by_who_puts_it(void **state)
+{
+    item it[2 * N_QUEUES] = { 0 };
+    sleeper sl;
+    shop s;
+
+    (void)state;
+    sleeper_init(&sl);
+    for (size_t max_take = 1; max_take <= 4; max_take += 3) {
+        /* There is no thread that could do it. */
+        shop_open(&s, (fl_queues_config){ .capacity = 1,
+                                          .max_take = max_take,
+                                          .n_threads = 0 });
+        for (size_t i = 0; i < FL_LEN(it); i++) {
+            it[i].number = (int)i;
+            assert_ok(put(&s, i % N_QUEUES, &it[i], &sl));
+            assert_int_equal(n_sent(&s), i + 1);
+            assert_int_equal(sent_as(&s, i).n, 1);
+            assert_int_equal(sent_as(&s, i).number[0], i);
+            assert_ptr_equal(sent_as(&s, i).thread, &this_thread);
+        }
+        assert_ok(fl_queues_close(s.q));
+        shop_free(&s);
+    }
+    sleeper_release(&sl);
+}
+
+/* Says that queue 0 is done, in a thread of its own. */
+typedef struct teller {
+    shop *shop;
+    const void *thread;
+} teller;
+
+static void tell(void *arg)
+{
+    teller *t = arg;
+
+    t->thread = &this_thread;
+    fl_queues_done(t->shop->q, 0, FL_OK);
+}
+
+static const void *say_done(shop *s)
+{
+    teller t = { .shop = s };
+    fl_thread *thread;
+
+    assert_ok(fl_thread_start(&thread, "teller", tell, &t));
+    fl_thread_join(thread);
+    return t.thread;
+}
+
+static void what_goes_alone_next_is_worked_on_by_who_says_done(void **state)
+{
+    item it[2] = { 0 };
+    const void *by;
+    sleeper sl;
+    shop s;
+
+    (void)state;
+    sleeper_init(&sl);
+    shop_open(
+        &s, (fl_queues_config){ .capacity = 2, .max_take = 4, .n_threads = 0 });
+    s.is_slow[0] = true;
+    it[1].number = 1;
+    assert_ok(put(&s, 0, &it[0], &sl));
+    assert_ok(put(&s, 0, &it[1], &sl));
+    assert_int_equal(n_sent(&s), 1); /* it waits for the one before it */
+    by = say_done(&s);
+    assert_int_equal(n_sent(&s), 2);
+    assert_int_equal(sent_as(&s, 1).number[0], 1);
+    assert_ptr_equal(sent_as(&s, 1).thread, by);
+    (void)say_done(&s);
+    assert_ok(fl_queues_close(s.q));
+    assert_int_equal(n_sent(&s), 2);
+    shop_free(&s);
+    sleeper_release(&sl);
+}
+
+/* Also when there are many: nothing is merged. The owner that waits for room
+   is told by the same thread. */
+static void what_is_never_merged_is_worked_on_by_who_says_done(void **state)
+{
+    item it[4] = { 0 };
+    sleeper sl;
+    shop s;
+
+    (void)state;
+    sleeper_init(&sl);
+    shop_open(
+        &s, (fl_queues_config){ .capacity = 2, .max_take = 1, .n_threads = 0 });
+    s.is_slow[0] = true;
+    for (int i = 0; i < 4; i++) {
+        it[i].number = i;
+        assert_int_equal(put(&s, 0, &it[i], &sl), i < 3 ? FL_OK : FL_PENDING);
+    }
+    for (size_t i = 1; i < 4; i++) {
+        const void *by = say_done(&s);
+
+        assert_int_equal(n_sent(&s), i + 1);
+        assert_int_equal(sent_as(&s, i).n, 1);
+        assert_int_equal(sent_as(&s, i).number[0], i);
+        assert_ptr_equal(sent_as(&s, i).thread, by);
+        assert_true(is_answered(&it[3]));
+    }
+    (void)say_done(&s);
+    assert_ok(fl_queues_close(s.q));
+    shop_free(&s);
+    sleeper_release(&sl);
+}
+
+static void what_is_merged_is_worked_on_by_the_threads(void **state)
+{
+    item it[4] = { 0 };
+    const void *by;
+    sleeper sl;
+    shop s;
+
+    (void)state;
+    sleeper_init(&sl);
+    shop_open(
+        &s, (fl_queues_config){ .capacity = 4, .max_take = 4, .n_threads = 1 });
+    s.is_slow[0] = true;
+    for (int i = 0; i < 4; i++) {
+        it[i].number = i;
+        assert_ok(put(&s, 0, &it[i], &sl));
+    }
+    assert_int_equal(n_sent(&s), 1);
+    by = say_done(&s);
+    assert_int_equal(sent_as(&s, 1).n, 3);
+    assert_int_equal(sent_as(&s, 1).number[0], 1);
+    assert_ptr_not_equal(sent_as(&s, 1).thread, by);
+    assert_ptr_not_equal(sent_as(&s, 1).thread, &this_thread);
+    s.is_slow[0] = false;
+    (void)say_done(&s);
+    assert_ok(fl_queues_close(s.q));
+    assert_int_equal(n_sent(&s), 2);
+    shop_free(&s);
+    sleeper_release(&sl);
+}
+
+static void what_lingers_is_worked_on_by_the_threads(void **state)
+{
+    static const uint64_t linger_ns[] = { 1000000, FOR_EVER };
+    sleeper sl;
+    shop s;
+
+    (void)state;
+    sleeper_init(&sl);
+    /* One whose time is up, and two that are enough. */
+    for (size_t n = 1; n <= 2; n++) {
+        item it[2] = { 0 };
+
+        shop_open(&s, (fl_queues_config){ .capacity = 4,
+                                          .max_take = 2,
+                                          .linger_ns = linger_ns[n - 1],
+                                          .n_threads = 1 });
+        for (size_t i = 0; i < n; i++)
+            assert_ok(put(&s, 0, &it[i], &sl));
+        assert_int_equal(sent_as(&s, 0).n, n);
+        assert_ptr_not_equal(sent_as(&s, 0).thread, &this_thread);
+        assert_ok(fl_queues_close(s.q));
+        shop_free(&s);
+    }
+    sleeper_release(&sl);
+}
+
 /* --- many at once --------------------------------------------------------- */
 
 #define N_MAKERS 4
@@ -314,17 +499,16 @@ static void check_order(const shop *s)
     assert_int_equal(n, N_MAKERS * N_MADE);
 }
 
-static void order_is_kept_and_nothing_is_lost_among_many_threads(void **state)
+static void check_many_threads(size_t max_take, uint64_t linger_ns)
 {
     fl_thread *threads[N_MAKERS];
     maker makers[N_MAKERS];
     shop s;
 
-    (void)state;
     memset(made, 0, sizeof(made));
     shop_open(&s, (fl_queues_config){ .capacity = 3,
-                                      .max_take = 4,
-                                      .linger_ns = 20000,
+                                      .max_take = max_take,
+                                      .linger_ns = linger_ns,
                                       .n_threads = 3 });
     for (int i = 0; i < N_MAKERS; i++) {
         makers[i] = (maker){ .shop = &s, .who = i };
@@ -338,6 +522,16 @@ static void order_is_kept_and_nothing_is_lost_among_many_threads(void **state)
     check_order(&s);
     assert_int_equal(s.n_dropped, 0);
     shop_free(&s);
+}
+
+/* Worked on by the threads of the queues, by these and others, and by others
+   alone. */
+static void order_is_kept_and_nothing_is_lost_among_many_threads(void **state)
+{
+    (void)state;
+    check_many_threads(4, 20000);
+    check_many_threads(4, 0);
+    check_many_threads(1, 0);
 }
 
 /* --- the end -------------------------------------------------------------- */
@@ -441,6 +635,11 @@ int main(void)
         cmocka_unit_test(a_full_merge_goes_at_once),
         cmocka_unit_test(a_short_merge_goes_when_its_time_is_up),
         cmocka_unit_test(a_queue_whose_owners_wait_does_not_linger),
+        cmocka_unit_test(what_goes_alone_is_worked_on_by_who_puts_it),
+        cmocka_unit_test(what_goes_alone_next_is_worked_on_by_who_says_done),
+        cmocka_unit_test(what_is_never_merged_is_worked_on_by_who_says_done),
+        cmocka_unit_test(what_is_merged_is_worked_on_by_the_threads),
+        cmocka_unit_test(what_lingers_is_worked_on_by_the_threads),
         cmocka_unit_test(order_is_kept_and_nothing_is_lost_among_many_threads),
         cmocka_unit_test(closing_waits_for_everything_without_lingering),
         cmocka_unit_test(closing_without_anything_put_is_fine),
