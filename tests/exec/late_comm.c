@@ -3,6 +3,9 @@
 
 #include "api/ctx.h"
 
+/* Nothing takes this long unless it hangs. */
+#define HANGS_NS (UINT64_C(60) * 1000000000u)
+
 static void note(late_comm *c, late_event e)
 {
     fl_vec_push(&c->events, e);
@@ -19,18 +22,29 @@ static fl_status late_declare(fl_comm *port, const char *table,
     return FL_OK;
 }
 
+static void fill(const fl_comm_request *r)
+{
+    for (size_t i = 0; i < r->n * r->dim; i++)
+        r->rows[i] = (float)r->keys[i / r->dim];
+}
+
 static fl_status late_pull(fl_comm *port, fl_comm_request *r)
 {
     late_comm *c = (late_comm *)port;
-    late_wait w = { .request = r };
+    late_wait w = { .request = r, .answer = &r->answer, .seat = r->seat };
     late_event e = { LATE_PULL, r->seat, r->keys[0], r->n, 0, 0 };
 
     fl_lock(&c->mu);
     w.number = c->n_pulls[r->seat.thread]++;
-    fl_vec_push(&c->waits, w);
+    w.is_kept = c->keeps_back;
+    if (!c->pulls_at_once)
+        fl_vec_push(&c->waits, w);
     note(c, e);
     fl_unlock(&c->mu);
-    return FL_PENDING;
+    if (!c->pulls_at_once)
+        return FL_PENDING;
+    fill(r);
+    return FL_OK;
 }
 
 static fl_status late_push(fl_comm *port, fl_comm_request *r)
@@ -48,15 +62,29 @@ static fl_status late_push(fl_comm *port, fl_comm_request *r)
     return FL_OK;
 }
 
+static fl_status meet_result(const late_comm *c)
+{
+    if (c->meets_fail)
+        FL_FAIL(FL_ERR_IO, "the others are gone");
+    return FL_OK;
+}
+
 static fl_status late_meet(fl_comm *port, fl_comm_call *r)
 {
     late_comm *c = (late_comm *)port;
+    late_wait w = { .answer = &r->answer, .seat = r->seat };
     late_event e = { LATE_MEET, r->seat, 0, r->n, 0, r->samples };
 
     fl_lock(&c->mu);
     note(c, e);
+    if (c->meeting == MEET_LATE)
+        fl_vec_push(&c->waits, w);
     fl_unlock(&c->mu);
-    return FL_OK;
+    if (c->meeting == MEET_AT_ONCE)
+        return meet_result(c);
+    if (c->meeting == MEET_BEFORE)
+        fl_comm_finish(&r->answer, meet_result(c));
+    return FL_PENDING;
 }
 
 static uint64_t late_step(fl_comm *port)
@@ -89,53 +117,184 @@ static void late_leave(fl_comm *port, int thread)
 
 static bool may_answer(const late_comm *c, const late_wait *w)
 {
-    return !c->holds || c->n_pushes[w->request->seat.thread] >= w->number;
+    if (c->is_silent || w->is_kept ||
+        (c->answers == ANSWER_WHO_WAITS && !c->n_inside))
+        return false;
+    return !w->request || !c->holds || c->n_pushes[w->seat.thread] >= w->number;
 }
 
 /* Takes one that may be answered out of the list. */
-static fl_comm_request *take_ready(late_comm *c)
+static bool take_ready(late_comm *c, late_wait *out)
 {
     for (size_t i = 0; i < c->waits.len; i++) {
-        fl_comm_request *r = c->waits.data[i].request;
-
         if (!may_answer(c, &c->waits.data[i]))
             continue;
+        *out = c->waits.data[i];
         c->waits.data[i] = c->waits.data[--c->waits.len];
-        return r;
+        return true;
     }
-    return NULL;
+    return false;
 }
 
-static void answer(fl_comm_request *r)
+/* Under mu, which is given up for the answer. */
+static void answer(late_comm *c, const late_wait *w)
 {
-    for (size_t i = 0; i < r->n * r->dim; i++)
-        r->rows[i] = (float)r->keys[i / r->dim];
-    fl_comm_finish(&r->answer, FL_OK);
+    note(c, (late_event){ .kind = w->request ? LATE_PULLED : LATE_MET,
+                          .seat = w->seat });
+    fl_unlock(&c->mu);
+    if (w->request)
+        fill(w->request);
+    fl_comm_finish(w->answer, w->request ? FL_OK : meet_result(c));
+    fl_lock(&c->mu);
+    c->n_answered++;
+    fl_cond_wake_all(&c->changed);
 }
 
 static void answer_all(void *arg)
 {
     late_comm *c = arg;
+    late_wait w;
     fl_cond never;
 
     fl_cond_init(&never);
     fl_lock(&c->mu);
     while (!c->is_closed) {
-        fl_comm_request *r = take_ready(c);
-
-        if (!r) {
+        if (c->answers == ANSWER_LENT || !take_ready(c, &w)) {
             fl_cond_wait(&c->changed, &c->mu);
             continue;
         }
         if (c->delay_ns)
             fl_cond_wait_until(&never, &c->mu, fl_now_ns() + c->delay_ns);
-        fl_unlock(&c->mu);
-        answer(r);
-        fl_lock(&c->mu);
+        answer(c, &w);
     }
     fl_unlock(&c->mu);
     fl_cond_release(&never);
 }
+
+/* --- who waits, and who is in a hurry --------------------------------------
+ */
+
+static void let_go(late_comm *c)
+{
+    for (size_t i = 0; i < c->waits.len; i++)
+        c->waits.data[i].is_kept = false;
+    fl_cond_wake_all(&c->changed);
+}
+
+static void late_hurry(fl_comm *port)
+{
+    late_comm *c = (late_comm *)port;
+
+    fl_lock(&c->mu);
+    let_go(c);
+    note(c, (late_event){ .kind = LATE_HURRY });
+    fl_unlock(&c->mu);
+}
+
+static void late_stir(fl_comm *port)
+{
+    late_comm *c = (late_comm *)port;
+
+    fl_lock(&c->mu);
+    c->n_stirs++;
+    fl_cond_wake_all(&c->stirred);
+    fl_cond_wake_all(&c->changed);
+    fl_unlock(&c->mu);
+}
+
+/* Sleeps until it is stirred, unless it was since n_stirs. */
+static void sleep_at_backend(late_comm *c, uint64_t n_stirs)
+{
+    uint64_t deadline = fl_now_ns() + HANGS_NS;
+    bool in_time = true;
+
+    while (c->n_stirs == n_stirs && in_time)
+        in_time = fl_cond_wait_until(&c->stirred, &c->mu, deadline);
+    c->n_forgotten += !in_time;
+}
+
+static void late_lend(fl_comm *port, bool (*is_over)(void *arg), void *arg)
+{
+    late_comm *c = (late_comm *)port;
+    late_wait w;
+
+    fl_lock(&c->mu);
+    c->n_waits++;
+    c->n_inside++;
+    let_go(c);
+    for (;;) {
+        uint64_t n_stirs = c->n_stirs;
+        bool is;
+
+        fl_unlock(&c->mu);
+        is = is_over(arg);
+        fl_lock(&c->mu);
+        if (is)
+            break;
+        if (c->answers == ANSWER_LENT && take_ready(c, &w)) {
+            c->n_lent++;
+            answer(c, &w);
+        } else {
+            sleep_at_backend(c, n_stirs);
+        }
+    }
+    c->n_inside--;
+    fl_unlock(&c->mu);
+}
+
+void late_comm_lend(late_comm *c)
+{
+    c->port.keeps_time = true;
+    c->port.wait = late_lend;
+    c->port.stir = late_stir;
+}
+
+void late_comm_keep_back(late_comm *c)
+{
+    c->keeps_back = true;
+    c->port.hurry = late_hurry;
+}
+
+void late_comm_set_answers(late_comm *c, late_answers answers)
+{
+    fl_lock(&c->mu);
+    c->answers = answers;
+    fl_cond_wake_all(&c->changed);
+    fl_unlock(&c->mu);
+}
+
+static void set_silent(late_comm *c, bool is_silent)
+{
+    fl_lock(&c->mu);
+    c->is_silent = is_silent;
+    fl_cond_wake_all(&c->changed);
+    fl_unlock(&c->mu);
+}
+
+void late_comm_fall_silent(late_comm *c)
+{
+    set_silent(c, true);
+}
+
+void late_comm_speak(late_comm *c)
+{
+    set_silent(c, false);
+}
+
+bool late_reaches(late_comm *c, int n_answered, uint64_t n_stirs)
+{
+    uint64_t deadline = fl_now_ns() + HANGS_NS;
+    bool in_time = true;
+
+    fl_lock(&c->mu);
+    while ((c->n_answered < n_answered || c->n_stirs < n_stirs) && in_time)
+        in_time = fl_cond_wait_until(&c->changed, &c->mu, deadline);
+    fl_unlock(&c->mu);
+    return in_time;
+}
+
+/* --- life ------------------------------------------------------------------
+ */
 
 static void late_free(fl_comm *port)
 {
@@ -149,6 +308,7 @@ static void late_free(fl_comm *port)
     fl_vec_release(&c->waits);
     fl_vec_release(&c->events);
     fl_cond_release(&c->changed);
+    fl_cond_release(&c->stirred);
     fl_mutex_release(&c->mu);
     fl_free(c);
 }
@@ -170,6 +330,7 @@ late_comm *late_comm_use(fl_ctx *ctx)
     c->fails_at = -1;
     fl_mutex_init(&c->mu);
     fl_cond_init(&c->changed);
+    fl_cond_init(&c->stirred);
     FL_ASSERT(!fl_thread_start(&c->thread, "late", answer_all, c));
     fl_comm_free(ctx->comm);
     ctx->comm = &c->port;

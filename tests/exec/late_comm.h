@@ -4,6 +4,9 @@
  * The row of key k is k, k, ...; pushes change nothing. With `holds` the pull
  * number n of a training thread is answered after its push number n - 1: a
  * batch that needs its rows earlier than that would wait for ever. Any thread.
+ *
+ * What it is like is chosen before a run; its functions wait, stir and hurry
+ * are there once they were asked for.
  */
 #ifndef FL_TESTS_EXEC_LATE_COMM_H
 #define FL_TESTS_EXEC_LATE_COMM_H
@@ -15,7 +18,28 @@
 
 #define LATE_THREADS_MAX 4
 
-typedef enum late_kind { LATE_PULL, LATE_PUSH, LATE_MEET } late_kind;
+typedef enum late_kind {
+    LATE_PULL,
+    LATE_PUSH,
+    LATE_MEET,
+    LATE_PULLED, /* the answer to a pull, where it came late */
+    LATE_MET,    /* the same for a meet */
+    LATE_HURRY
+} late_kind;
+
+/* When a meet is answered. */
+typedef enum late_meeting {
+    MEET_AT_ONCE,
+    MEET_LATE,  /* by the thread */
+    MEET_BEFORE /* the call has returned that it is pending */
+} late_meeting;
+
+/* Who answers, and when. */
+typedef enum late_answers {
+    ANSWER_SOON,      /* the thread */
+    ANSWER_WHO_WAITS, /* the thread, while somebody waits at the backend */
+    ANSWER_LENT       /* who waits at the backend */
+} late_answers;
 
 typedef struct late_event {
     late_kind kind;
@@ -25,30 +49,59 @@ typedef struct late_event {
     uint64_t step, samples;
 } late_event;
 
-/* A pull that waits for its answer. */
+/* A pull or a meet that waits for its answer. */
 typedef struct late_wait {
-    fl_comm_request *request;
-    int number; /* of this thread */
+    fl_comm_request *request; /* NULL: a meet */
+    fl_comm_answer *answer;
+    fl_seat seat;
+    int number;   /* of this thread */
+    bool is_kept; /* back, until somebody is in a hurry */
 } late_wait;
 
 typedef struct late_comm {
     fl_comm port;
-    bool holds;
+    bool holds, pulls_at_once, keeps_back;
+    late_meeting meeting;
+    bool meets_fail;
     int fails_at;       /* number of the push that fails; -1: none */
     uint64_t delay_ns;  /* before an answer */
     uint64_t next_step; /* what step() gives, and counts on */
     fl_mutex mu;        /* guards what follows */
     fl_cond changed;
+    fl_cond stirred; /* for those who wait at the backend, and nobody else */
     bool is_closed;
+    bool is_silent;
+    late_answers answers;
     FL_VEC(late_wait) waits;
     FL_VEC(late_event) events;
     int n_pulls[LATE_THREADS_MAX], n_pushes[LATE_THREADS_MAX];
     int n_entered, n_left[LATE_THREADS_MAX];
+    int n_waits, n_inside;  /* at the backend: in all, and now */
+    int n_forgotten;        /* of them, whose end nobody told */
+    int n_answered, n_lent; /* answers, and those by who waits */
+    uint64_t n_stirs;
     fl_thread *thread;
 } late_comm;
 
 /* Becomes the backend of the context, which frees it. */
 late_comm *late_comm_use(fl_ctx *c);
+
+/* From now on its time is its own, and threads that wait are lent to it: the
+   port has wait and stir. */
+void late_comm_lend(late_comm *c);
+
+/* From now on pulls are kept back until somebody is in a hurry. */
+void late_comm_keep_back(late_comm *c);
+
+void late_comm_set_answers(late_comm *c, late_answers answers);
+
+/* Answers nothing; and all that it has not answered. */
+void late_comm_fall_silent(late_comm *c);
+void late_comm_speak(late_comm *c);
+
+/* Until it has given so many answers, and was stirred so often; false when that
+   hangs. */
+bool late_reaches(late_comm *c, int n_answered, uint64_t n_stirs);
 
 /* How many events of that kind there were. */
 size_t late_count(late_comm *c, late_kind kind);
