@@ -241,6 +241,82 @@ static void a_backend_that_keeps_time_is_given_all_it_takes(void **state)
     assert_ok(run(f, f->train));
 }
 
+static void a_thread_that_waits_is_lent_to_the_backend(void **state)
+{
+    fixture *f = *state;
+
+    late_comm_lend(f->late);
+    late_comm_set_answers(f->late, ANSWER_LENT);
+    for (int i = 1; i <= 3; i++) {
+        assert_ok(run(f, f->train));
+        assert_int_equal(f->late->n_lent, i);
+        assert_int_equal(f->late->n_waits, i);
+    }
+    assert_int_equal(f->late->n_inside, 0);
+    assert_int_equal(f->late->n_forgotten, 0);
+}
+
+/* The answer comes when the thread is at the backend, which has to be told. */
+static void an_answer_from_elsewhere_ends_the_wait(void **state)
+{
+    fixture *f = *state;
+
+    late_comm_lend(f->late);
+    late_comm_set_answers(f->late, ANSWER_WHO_WAITS);
+    for (int i = 1; i <= 3; i++) {
+        assert_ok(run(f, f->train));
+        assert_true(late_reaches(f->late, i, (uint64_t)i));
+        assert_int_equal(f->late->n_waits, i);
+    }
+    assert_int_equal(f->late->n_lent, 0);
+    assert_int_equal(f->late->n_forgotten, 0);
+}
+
+/* The others of a team, and its clock, have nobody else. */
+static void only_who_runs_alone_and_without_a_limit_is_lent(void **state)
+{
+    fixture *f = *state;
+
+    late_comm_lend(f->late);
+    f->late->port.keeps_time = false;
+    assert_ok(run(f, f->train));
+    f->late->port.keeps_time = true;
+    assert_ok(fl_ctx_set(f->c, "num_threads", "2"));
+    assert_ok(run(f, f->train));
+    assert_int_equal(f->late->n_waits, 0);
+}
+
+/* When the square root fails the rows are still kept back, and a run cannot end
+   before the answer. */
+static void a_run_that_fails_is_in_a_hurry(void **state)
+{
+    static const char text[] =
+        "var ids : i64[-1,1] data lod=1\n"
+        "op pull_sparse (Ids=ids) -> (Rows=rows, Index=index, Keys=keys) "
+        "{table=t, dim=2}\n"
+        "op fill_constant () -> (Out=n) {shape=[1], value=-1}\n"
+        "op sqrt (X=n) -> (Out=r)\n"
+        "op mean (X=rows) -> (Out=m)\n"
+        "op elementwise_add (X=m, Y=r) -> (Out=s)\n"
+        "fetch s\n";
+    fixture *f = *state;
+    const char *fetch = "s";
+    fl_tensor out;
+    fl_run_args a = { &f->feed, 1, &fetch, 1, &out };
+    fl_program *p;
+
+    assert_ok(fl_program_from_text(f->c, text, &p));
+    assert_ok(fl_ctx_set(f->c, "pending_timeout_ms", "5000"));
+    assert_ok(fl_ctx_set(f->c, "check_nan_inf", "true"));
+    late_comm_keep_back(f->late);
+    for (int i = 1; i <= 3; i++) {
+        assert_error(fl_run(f->e, p, &a), FL_ERR_NUMERIC, "op sqrt -> r");
+        assert_int_equal(late_count(f->late, LATE_HURRY), i);
+        assert_int_equal(late_count(f->late, LATE_PULLED), i);
+    }
+    fl_program_release(p);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -253,6 +329,10 @@ int main(void)
         TEST(a_thread_that_fails_leaves_too),
         TEST(threads_that_only_read_do_not_enter),
         TEST(a_backend_that_keeps_time_is_given_all_it_takes),
+        TEST(a_thread_that_waits_is_lent_to_the_backend),
+        TEST(an_answer_from_elsewhere_ends_the_wait),
+        TEST(only_who_runs_alone_and_without_a_limit_is_lent),
+        TEST(a_run_that_fails_is_in_a_hurry),
     };
 #undef TEST
 
