@@ -240,15 +240,30 @@ static fl_status account(fl_sched *s, task t, fl_status st)
     return st;
 }
 
+/* Before it sleeps where others may work: they cannot be lent. */
+static void hurry_outside(fl_sched *s)
+{
+    fl_unlock(&s->mu);
+    hurry(s);
+    fl_lock(&s->mu);
+}
+
 static fl_status member_loop(void *arg, int member)
 {
     fl_sched *s = arg;
     fl_status st = FL_OK;
+    bool has_hurried = false;
 
     fl_lock(&s->mu);
     while (!st && !s->failed && s->steps_left) {
         task t;
 
+        if (!s->len && s->waiting && !has_hurried && !has_waiting_room(s)) {
+            hurry_outside(s);
+            has_hurried = true;
+            continue;
+        }
+        has_hurried = false;
         if (!s->len) {
             st = sleep_a_while(s);
             continue;

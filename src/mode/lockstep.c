@@ -521,6 +521,21 @@ static void port_leave(fl_comm *c, int thread)
         merge_and_exchange(l);
 }
 
+static void port_hurry(fl_comm *c)
+{
+    fl_cluster_hurry(((fl_lockstep *)c)->cluster);
+}
+
+static void port_wait(fl_comm *c, bool (*is_over)(void *arg), void *arg)
+{
+    fl_cluster_wait(((fl_lockstep *)c)->cluster, is_over, arg);
+}
+
+static void port_stir(fl_comm *c)
+{
+    fl_cluster_stir(((fl_lockstep *)c)->cluster);
+}
+
 static uint64_t port_step(fl_comm *c)
 {
     fl_lockstep *l = (fl_lockstep *)c;
@@ -651,6 +666,9 @@ fl_lockstep *fl_lockstep_new(fl_cluster *cluster, const fl_lockstep_way *way,
                          .meet = port_meet,
                          .serve = port_serve,
                          .step = port_step,
+                         .hurry = port_hurry,
+                         .wait = port_wait,
+                         .stir = port_stir,
                          .enter = port_enter,
                          .leave = port_leave,
                          .stop = port_stop,

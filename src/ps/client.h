@@ -24,7 +24,8 @@ typedef struct fl_client_options {
     uint64_t connect_timeout_ms, restart_timeout_ms, ping_ms, suspect_ms;
     uint64_t max_message_bytes, arena_bytes;
     int window;      /* requests under way per server; 0: 16 */
-    bool is_patient; /* small pulls and pushes wait for fl_client_hurry */
+    bool is_patient; /* small pulls and pushes wait for fl_client_hurry; in a
+                        simulation they must have left before it is freed */
 } fl_client_options;
 
 /* Joins at server 0, then dials all servers, and waits for them. In a
@@ -56,8 +57,8 @@ void fl_client_set_step(fl_client *c, uint64_t step);
  *
  * `done` is called once, in the loop, with the result as this thread's last
  * error; memory of the caller is borrowed until then. When there is nothing to
- * ask for (no keys), it is called at once. After an error of the call itself it
- * is not called.
+ * ask for (no keys), it is called at once, unless the client is patient. After
+ * an error of the call itself it is not called.
  */
 typedef void (*fl_client_done)(void *arg, fl_status st);
 

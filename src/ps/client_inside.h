@@ -132,8 +132,7 @@ typedef struct fl_request_ask {
     uint16_t type;
     bool once;
     fl_ending ending;
-    size_t n_items; /* that are going to be added */
-    uint64_t bytes; /* of what goes and what comes back for them */
+    uint64_t bytes; /* of what goes, and what comes back */
 } fl_request_ask;
 
 /* A request to add items to, perhaps one that others began; nothing may fail

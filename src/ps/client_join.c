@@ -54,10 +54,10 @@ static void send_kept(void *arg)
     send_list(pulls);
 }
 
-static bool has_room(const fl_request *r, uint64_t bytes, size_t n)
+/* So few bytes have fewer items than a request may. */
+static bool has_room(const fl_request *r, uint64_t bytes)
 {
-    return r->kept_bytes + bytes <= small_bytes(r->client) &&
-           r->rows.len + n <= FL_ITEMS_MAX;
+    return r->kept_bytes + bytes <= small_bytes(r->client);
 }
 
 /* The last one that is kept, or a new one behind it. Under joining. */
@@ -67,7 +67,7 @@ static fl_status keep(fl_client *c, const fl_request_ask *a, fl_request **out)
     bool is_idle = !c->kept_pushes.first && !c->kept_pulls.first;
     fl_request *r = list->last;
 
-    if (r && has_room(r, a->bytes, a->n_items)) {
+    if (r && has_room(r, a->bytes)) {
         fl_vec_push(&r->endings, a->ending);
     } else {
         FL_TRY(fl_request_new(c, a->type, a->once, a->ending, &r));

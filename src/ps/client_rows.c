@@ -15,6 +15,11 @@
 
 #include "ps/client_inside.h"
 
+/* Of an item in a message, beside its rows; at most. */
+#define ITEM_BYTES 32
+_Static_assert(FL_ITEMS_MAX *ITEM_BYTES > 64 << 10,
+               "small requests that are joined have few enough items");
+
 static const uint8_t zeros[8];
 
 static uint64_t padding(uint64_t bytes)
@@ -347,15 +352,14 @@ fl_status fl_client_pull(fl_client *c, const fl_ps_pull_item *items,
                          const uint32_t *dims, size_t n, fl_client_done done,
                          void *arg)
 {
-    fl_request_ask ask = { .type = FL_TYPE_PULL,
-                           .ending = { done, arg },
-                           .n_items = n };
+    fl_request_ask ask = { .type = FL_TYPE_PULL, .ending = { done, arg } };
     fl_request *r;
 
     FL_TRY(check_count(FL_TYPE_PULL, n));
     for (size_t i = 0; i < n; i++) {
         FL_TRY(check_keys(FL_TYPE_PULL, items[i].table, items[i].n));
-        ask.bytes += items[i].n * (sizeof(uint64_t) + dims[i] * sizeof(float));
+        ask.bytes += ITEM_BYTES +
+                     items[i].n * (sizeof(uint64_t) + dims[i] * sizeof(float));
     }
     FL_TRY(fl_request_begin(c, &ask, &r));
     for (size_t i = 0; i < n; i++)
@@ -403,8 +407,9 @@ static fl_status weigh_pushes(uint16_t type, const fl_ps_push_item *items,
     FL_TRY(check_count(type, n));
     for (size_t i = 0; i < n; i++) {
         FL_TRY(check_keys(type, items[i].table, items[i].args.n));
-        *bytes += items[i].args.n *
-                  (sizeof(uint64_t) + (dims[i] + 3) * sizeof(float));
+        *bytes +=
+            ITEM_BYTES + items[i].args.n *
+                             (sizeof(uint64_t) + (dims[i] + 3) * sizeof(float));
     }
     return FL_OK;
 }
@@ -415,8 +420,7 @@ fl_status fl_client_push(fl_client *c, const fl_ps_push_item *items,
 {
     fl_request_ask ask = { .type = FL_TYPE_PUSH,
                            .once = true,
-                           .ending = { done, arg },
-                           .n_items = n };
+                           .ending = { done, arg } };
     fl_request *r;
 
     FL_TRY(weigh_pushes(FL_TYPE_PUSH, items, dims, n, &ask.bytes));

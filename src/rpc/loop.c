@@ -11,9 +11,10 @@
  * Rounds are made at the wheel, which one thread has at a time. A thread that
  * waits for what the loop does takes it, and needs to be woken by nobody; the
  * others that wait are its passengers, and one of them is next. As long as this
- * goes on the loop's own thread dozes: it looks every millisecond whether it is
- * needed. Callbacks run under `turn`, which whoever is at the wheel lays down
- * while it sleeps; so a thread in a hurry can run what is posted by itself.
+ * goes on the loop's own thread dozes: it looks every few milliseconds whether
+ * it is needed. Callbacks run under `turn`, which whoever is at the wheel lays
+ * down while it sleeps; so a thread in a hurry can run what is posted by
+ * itself.
  *
  * Threads: what is said to be is guarded by mu, `stop` is atomic, all else is
  * guarded by turn. No callback runs under mu. Lock order: turn, then mu.

@@ -27,7 +27,7 @@ uint64_t fl_loop_now_ms(const fl_loop *l);
 /* Calls fn(arg) in the loop, soon. Posts made before a stop are still run. */
 void fl_loop_post(fl_loop *l, fl_loop_fn fn, void *arg);
 
-/* The same, within about a millisecond: it does not wake the loop, so that what
+/* The same, within a few milliseconds: it need not wake the loop, so that what
    is posted shortly after one another runs together. fl_loop_hurry says that
    nothing more follows. */
 void fl_loop_post_patient(fl_loop *l, fl_loop_fn fn, void *arg);

@@ -240,6 +240,7 @@ static void threads_are_in_a_hurry_between_batches(void **state)
     int n_hurries = 0, n_pushes = 0, n_pulls = 0;
 
     assert_ok(fl_ctx_set(f->c, "pending_timeout_ms", "5000"));
+    late_comm_lend(f->late); /* who is lent need not hurry before it waits */
     late_comm_keep_back(f->late);
     assert_ok(run(f, true));
     expect_all_losses(f);
