@@ -25,6 +25,7 @@ static const ctr_net_spec net = { .optimizer = "adagrad",
 /* --- one epoch ------------------------------------------------------------ */
 
 #define N_SEEDS 5
+#define SERVERS_MAX 2
 #define EPOCH_BATCHES 240
 #define SEED_BATCHES 120 /* by which the epochs of seeds are apart */
 
@@ -55,14 +56,14 @@ static double local_epoch(const ctr_data *d, const ctr_data *test,
 }
 
 static double job_epoch(const ctr_data *d, const ctr_data *test,
-                        const char *mode, uint64_t seed)
+                        const char *mode, int n_servers, uint64_t seed)
 {
     const ctr_task task = { &net, d, test };
     double auc;
     job j;
 
     job_start(&j, &(job_spec){ .mode = mode,
-                               .n_servers = 1,
+                               .n_servers = n_servers,
                                .n_trainers = 2,
                                .geo_period = GEO_PERIOD,
                                .seed = seed,
@@ -91,7 +92,8 @@ static void put_difference(const char *prefix, const double *x,
 
 void modes_measure_auc(const ctr_data *data, const ctr_data *test)
 {
-    double hogwild[N_SEEDS], joined[N_SEEDS], x[N_MODES][N_SEEDS];
+    double hogwild[N_SEEDS], joined[N_SEEDS];
+    double x[SERVERS_MAX][N_MODES][N_SEEDS];
     double best = ctr_best_auc(test);
     const size_t n =
         bench_repeats(N_SEEDS) < N_SEEDS ? bench_repeats(N_SEEDS) : N_SEEDS;
@@ -100,17 +102,19 @@ void modes_measure_auc(const ctr_data *data, const ctr_data *test)
     for (size_t s = 0; s < n; s++) {
         hogwild[s] = local_epoch(data, test, ALONE_HOGWILD, s);
         joined[s] = local_epoch(data, test, ALONE_JOINED, s);
-        for (size_t m = 0; m < N_MODES; m++)
-            x[m][s] = job_epoch(data, test, modes[m], s);
+        for (int k = 0; k < SERVERS_MAX; k++)
+            for (size_t m = 0; m < N_MODES; m++)
+                x[k][m][s] = job_epoch(data, test, modes[m], k + 1, s);
     }
     bench_figure("modes.best", "auc", &best, 1, "auc");
     bench_figure("modes.local", "auc", hogwild, n, "auc");
     bench_figure("modes.joined", "auc", joined, n, "auc");
-    for (size_t m = 0; m < N_MODES; m++) {
-        snprintf(prefix, sizeof prefix, "modes.%s.1s2t", modes[m]);
-        bench_figure(prefix, "auc", x[m], n, "auc");
-        put_difference(prefix, x[m], m ? hogwild : joined, n);
-    }
+    for (int k = 0; k < SERVERS_MAX; k++)
+        for (size_t m = 0; m < N_MODES; m++) {
+            snprintf(prefix, sizeof prefix, "modes.%s.%ds2t", modes[m], k + 1);
+            bench_figure(prefix, "auc", x[k][m], n, "auc");
+            put_difference(prefix, x[k][m], m ? hogwild : joined, n);
+        }
 }
 
 /* --- the way there -------------------------------------------------------- */

@@ -71,6 +71,7 @@ typedef struct real_loop {
 
     fl_mutex mu; /* guards the rest */
     posted_list posts;
+    bool is_urgent; /* not all of them are patient */
     wheel at_wheel;
     bool is_asleep;           /* who is at the wheel, and must be woken */
     uint64_t asleep_until_ms; /* if nobody does */
@@ -159,6 +160,7 @@ static void real_post(fl_loop *base, fl_loop_fn fn, void *arg)
 
     fl_lock(&l->mu);
     fl_vec_push(&l->posts, ((posted){ fn, arg }));
+    l->is_urgent = true;
     rouse(l);
     fl_unlock(&l->mu);
 }
@@ -184,6 +186,7 @@ static bool run_posts(real_loop *l)
     fl_lock(&l->mu);
     todo = l->posts;
     l->posts = l->spare;
+    l->is_urgent = false;
     fl_unlock(&l->mu);
     l->spare = (posted_list){ 0 };
     for (size_t i = 0; i < todo.len; i++)
@@ -423,7 +426,7 @@ static void take_wheel(real_loop *l, wheel who, uint64_t n_stirs)
     l->at_wheel = NOBODY;
     if (l->n_passengers)
         fl_cond_wake_one(&l->moved);
-    else if (who == GUEST && l->posts.len)
+    else if (who == GUEST && l->is_urgent)
         fl_cond_wake_one(&l->needed);
 }
 
