@@ -40,12 +40,13 @@ static fl_var *ids_of_slot(fl_ctx *c, const ctr_net_spec *spec, int slot)
 
     snprintf(init, sizeof init, "uniform(%g,%g)", -CTR_ROW_RANGE,
              CTR_ROW_RANGE);
-    ids = fl_data(c, ctr_feed_names[slot], FL_DTYPE_I64, 2,
-                  (int64_t[]){ -1, 1 }, 1);
-    ids = fl_embedding(ids, CTR_ROWS, CTR_DIM, .is_sparse = !spec->is_dense,
-                       .is_distributed = spec->is_distributed,
-                       .param = { .name = ctr_parts[0].name, .init = init });
-    return fl_sequence_pool(ids, "sum");
+    ids = fl_layers_data(c, ctr_feed_names[slot], FL_DTYPE_I64, 2,
+                         (int64_t[]){ -1, 1 }, 1);
+    ids = fl_layers_embedding(
+        ids, CTR_ROWS, CTR_DIM, .is_sparse = !spec->is_dense,
+        .is_distributed = spec->is_distributed,
+        .param = { .name = ctr_parts[0].name, .init = init });
+    return fl_layers_sequence_pool(ids, "sum");
 }
 
 static fl_var *predictions(fl_ctx *c, const ctr_net_spec *spec)
@@ -54,14 +55,14 @@ static fl_var *predictions(fl_ctx *c, const ctr_net_spec *spec)
 
     for (int s = 0; s < CTR_SLOTS; s++)
         parts[s] = ids_of_slot(c, spec, s);
-    parts[CTR_SLOTS] = fl_data(c, ctr_feed_names[DENSE], FL_DTYPE_F32, 2,
-                               (int64_t[]){ -1, CTR_DENSE }, 0);
-    h = fl_concat(parts, CTR_SLOTS + 1, 1);
+    parts[CTR_SLOTS] = fl_layers_data(c, ctr_feed_names[DENSE], FL_DTYPE_F32, 2,
+                                      (int64_t[]){ -1, CTR_DENSE }, 0);
+    h = fl_layers_concat(parts, CTR_SLOTS + 1, 1);
     for (int l = 0; l <= N_LAYERS; l++)
-        h = fl_fc(h, l < N_LAYERS ? CTR_HIDDEN : CTR_CLASSES,
-                  .act = l < N_LAYERS ? "relu" : "softmax",
-                  .param = { .name = ctr_parts[2 * l + 1].name },
-                  .bias = { .name = ctr_parts[2 * l + 2].name });
+        h = fl_layers_fc(h, l < N_LAYERS ? CTR_HIDDEN : CTR_CLASSES,
+                         .act = l < N_LAYERS ? "relu" : "softmax",
+                         .param = { .name = ctr_parts[2 * l + 1].name },
+                         .bias = { .name = ctr_parts[2 * l + 2].name });
     return h;
 }
 
@@ -70,9 +71,9 @@ ctr_net_names ctr_net_build(fl_ctx *c, const ctr_net_spec *spec)
     fl_var *predicted = predictions(c, spec), *loss;
     fl_optimizer *opt;
 
-    loss = fl_mean(fl_cross_entropy(
-        predicted, fl_data(c, ctr_feed_names[LABEL], FL_DTYPE_I64, 2,
-                           (int64_t[]){ -1, 1 }, 0)));
+    loss = fl_layers_mean(fl_layers_cross_entropy(
+        predicted, fl_layers_data(c, ctr_feed_names[LABEL], FL_DTYPE_I64, 2,
+                                  (int64_t[]){ -1, 1 }, 0)));
     bench_check_new(loss, "building the network");
     if (spec->optimizer) {
         opt = fl_optimizer_new(c, spec->optimizer, spec->settings);
@@ -123,8 +124,7 @@ void ctr_lane_fill(ctr_lane *to, const ctr_data *d, size_t at, int n_joined,
         feeds[i].name = ctr_feed_names[i];
 }
 
-/* --- judging ---------------------------------------------------------------
- */
+/* --- judging -------------------------------------------------------------- */
 
 struct ctr_judge {
     fl_ctx *ctx;

@@ -54,8 +54,7 @@ ctr_lane *ctr_lane_new(void); /* freed with free() */
 void ctr_lane_fill(ctr_lane *to, const ctr_data *d, size_t at, int n_joined,
                    fl_feed *feeds);
 
-/* --- judging ---------------------------------------------------------------
- */
+/* --- judging -------------------------------------------------------------- */
 
 /* A network that gets its parts from elsewhere and is not trained. */
 typedef struct ctr_judge ctr_judge;

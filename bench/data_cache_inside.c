@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "base/hash.h"
-#include "data/cache.h"
+#include "data/cache/cache.h"
 #include "data_cache.h"
 #include "harness.h"
 

@@ -16,7 +16,7 @@
 #include <string.h>
 
 #include "base/vec.h"
-#include "data/format.h"
+#include "data/format/format.h"
 #include "data_parse.h"
 #include "data_text.h"
 #include "floor_parse.h"

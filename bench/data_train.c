@@ -64,13 +64,13 @@ typedef struct way {
 
 static fl_var *slot_value(fl_ctx *c, int slot)
 {
-    fl_var *ids =
-        fl_data(c, feed_names[slot], FL_DTYPE_I64, 2, (int64_t[]){ -1, 1 }, 1);
+    fl_var *ids = fl_layers_data(c, feed_names[slot], FL_DTYPE_I64, 2,
+                                 (int64_t[]){ -1, 1 }, 1);
 
-    ids = fl_embedding(
+    ids = fl_layers_embedding(
         ids, CTR_ROWS, CTR_DIM, .is_sparse = true,
         .param = { .name = "rows", .init = "uniform(-0.01,0.01)" });
-    return fl_sequence_pool(ids, "sum");
+    return fl_layers_sequence_pool(ids, "sum");
 }
 
 static void build(shop *s)
@@ -81,14 +81,15 @@ static void build(shop *s)
     s->ctx = fl_ctx_new();
     for (int i = 0; i < CTR_SLOTS; i++)
         parts[i] = slot_value(s->ctx, i);
-    parts[CTR_SLOTS] = fl_data(s->ctx, "dense", FL_DTYPE_F32, 2,
-                               (int64_t[]){ -1, CTR_DENSE }, 0);
-    label = fl_data(s->ctx, "label", FL_DTYPE_I64, 2, (int64_t[]){ -1, 1 }, 0);
-    h = fl_concat(parts, CTR_SLOTS + 1, 1);
+    parts[CTR_SLOTS] = fl_layers_data(s->ctx, "dense", FL_DTYPE_F32, 2,
+                                      (int64_t[]){ -1, CTR_DENSE }, 0);
+    label = fl_layers_data(s->ctx, "label", FL_DTYPE_I64, 2,
+                           (int64_t[]){ -1, 1 }, 0);
+    h = fl_layers_concat(parts, CTR_SLOTS + 1, 1);
     for (int l = 0; l < 3; l++)
-        h = fl_fc(h, CTR_HIDDEN, .act = "relu");
-    loss = fl_mean(
-        fl_cross_entropy(fl_fc(h, CTR_CLASSES, .act = "softmax"), label));
+        h = fl_layers_fc(h, CTR_HIDDEN, .act = "relu");
+    loss = fl_layers_mean(fl_layers_cross_entropy(
+        fl_layers_fc(h, CTR_CLASSES, .act = "softmax"), label));
     bench_check_new(loss, "building the network");
     sgd = fl_optimizer_new(s->ctx, "sgd", "learning_rate=0.1");
     bench_check(fl_minimize(sgd, loss), "minimize");

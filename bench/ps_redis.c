@@ -16,8 +16,8 @@
 
 #include <hiredis/hiredis.h>
 
-/* From 10 to 100 it is fastest; with 10,000 a push costs it half as much again.
- */
+/* From 10 to 100 it is fastest; with 10,000 a push costs it half as much
+   again. */
 #define COMMAND_KEYS 100
 #define PATIENCE_MS 10000
 #define PAUSE_MS 10

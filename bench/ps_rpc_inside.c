@@ -16,9 +16,9 @@
 #include "harness.h"
 #include "ps_peers.h"
 #include "ps_process.h"
-#include "rpc/host.h"
-#include "rpc/link.h"
-#include "rpc/socket.h"
+#include "rpc/server/rpc_server.h"
+#include "rpc/client/rpc_client.h"
+#include "rpc/stream/socket.h"
 
 #define KEYS_BYTES 80000
 #define ROWS_BYTES 640000
@@ -101,7 +101,7 @@ static void on_request(void *arg, fl_session *s, const fl_frame *f,
 /* ADDRESS; serves until it is stopped. */
 int ps_rpc_serve(char **argv)
 {
-    fl_host_options o = {
+    fl_rpc_server_options o = {
         .me = { .role = FL_MEMBER_SERVER, .life = 1, .job = JOB },
         .conn = { .max_bytes = 1 << 24,
                   .window_bytes = 1 << 24,
@@ -111,16 +111,16 @@ int ps_rpc_serve(char **argv)
         .handshake_ms = 5000,
         .max_connections = 10,
     };
-    fl_host_events events = { .on_request = on_request };
+    fl_rpc_server_events events = { .on_request = on_request };
     char address[FL_ADDRESS_MAX];
     fl_loop *loop;
-    fl_host *host;
+    fl_rpc_server *host;
     fl_net *net;
 
     bench_check(fl_net_sockets(&net, &(fl_socket_options){ 0 }), "a net");
     bench_check(fl_loop_new(&loop, "host"), "a loop");
-    bench_check(fl_host_new(&host, net, &loop, 1, argv[0], &o, &events,
-                            make_load(), address),
+    bench_check(fl_rpc_server_new(&host, net, &loop, 1, argv[0], &o, &events,
+                                  make_load(), address),
                 "listening");
     for (;;)
         pause();
@@ -162,7 +162,7 @@ typedef struct client {
     pid_t server;
     fl_net *net;
     fl_loop *loop;
-    fl_link *link;
+    fl_rpc_client *link;
     load *load;
     struct iovec pieces[2];
     const shape *shape;
@@ -197,12 +197,12 @@ static void on_reply(void *arg, fl_status st, const fl_frame *f,
 static void begin_one(client *c)
 {
     c->n_begun++;
-    fl_link_call(c->link, &(fl_call){ .type = c->shape->type,
-                                      .once = c->shape->once,
-                                      .pieces = c->pieces,
-                                      .n_pieces = c->shape->n_pieces,
-                                      .on_reply = on_reply,
-                                      .arg = c });
+    fl_rpc_client_call(c->link, &(fl_call){ .type = c->shape->type,
+                                            .once = c->shape->once,
+                                            .pieces = c->pieces,
+                                            .n_pieces = c->shape->n_pieces,
+                                            .on_reply = on_reply,
+                                            .arg = c });
 }
 
 static void begin_turn(void *arg)
@@ -245,7 +245,7 @@ static double take_turn(client *c, const shape *s)
 
 static void client_open(client *c, uint32_t rank, const char *address)
 {
-    fl_link_options o = {
+    fl_rpc_client_options o = {
         .me = { .role = FL_MEMBER_TRAINER,
                 .rank = rank,
                 .incarnation = 1,
@@ -268,15 +268,16 @@ static void client_open(client *c, uint32_t rank, const char *address)
     c->pieces[1] = (struct iovec){ c->load->rows, ROWS_BYTES };
     bench_check(fl_net_sockets(&c->net, &so), "a net");
     bench_check(fl_loop_new(&c->loop, "link"), "a loop");
-    bench_check(fl_link_new(&c->link, c->loop, c->net, address, &o, NULL, NULL),
-                "a link");
+    bench_check(
+        fl_rpc_client_new(&c->link, c->loop, c->net, address, &o, NULL, NULL),
+        "a link");
     for (size_t i = 0; i < N_SHAPES; i++)
         (void)take_turn(c, &shapes[i]); /* connects, and touches all memory */
 }
 
 static void free_link(void *link)
 {
-    fl_link_free(link);
+    fl_rpc_client_free(link);
 }
 
 static void client_close(client *c)

@@ -53,8 +53,9 @@ static void measure(const char *name, loop *l)
 /* Adds a loss and its minimisation to the network and returns the loss. */
 static const char *add_training(fl_ctx *c, fl_var *out)
 {
-    fl_var *y = fl_data(c, "y", FL_DTYPE_F32, 2, (int64_t[]){ -1, 1 }, 0);
-    fl_var *loss = fl_mean(fl_square_error_cost(out, y));
+    fl_var *y =
+        fl_layers_data(c, "y", FL_DTYPE_F32, 2, (int64_t[]){ -1, 1 }, 0);
+    fl_var *loss = fl_layers_mean(fl_layers_square_error_cost(out, y));
     fl_optimizer *sgd = fl_optimizer_new(c, "sgd", "learning_rate=0.5");
 
     bench_check_new(loss, "building the network");
@@ -74,8 +75,10 @@ int main(void)
     fl_ctx *c = fl_ctx_new();
     fl_executor *exe = fl_executor_new(c);
     fl_program *training = fl_default_main_program(c), *test = NULL;
-    fl_var *x = fl_data(c, "x", FL_DTYPE_F32, 2, (int64_t[]){ -1, 2 }, 0);
-    fl_var *out = fl_fc(fl_fc(x, 8, .act = "tanh"), 1, .act = "sigmoid");
+    fl_var *x =
+        fl_layers_data(c, "x", FL_DTYPE_F32, 2, (int64_t[]){ -1, 2 }, 0);
+    fl_var *out =
+        fl_layers_fc(fl_layers_fc(x, 8, .act = "tanh"), 1, .act = "sigmoid");
     const char *out_name, *loss_name;
     fl_tensor fetched;
     loop step, forward;

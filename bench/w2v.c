@@ -49,15 +49,15 @@ static fl_var *rows_of(fl_var *ids, const w2v_task *t, const char *name,
     char init[64];
 
     snprintf(init, sizeof init, "uniform(%g,%g)", -0.5 / DIM, 0.5 / DIM);
-    return fl_embedding(
+    return fl_layers_embedding(
         ids, (int64_t)t->text->n_words, width, .is_sparse = true,
         .param = { .name = name, .init = name[3] ? "constant(0)" : init });
 }
 
 static fl_var *ids_of(fl_ctx *c, int feed)
 {
-    return fl_data(c, feed_names[feed], FL_DTYPE_I64, 2, (int64_t[]){ -1, 1 },
-                   0);
+    return fl_layers_data(c, feed_names[feed], FL_DTYPE_I64, 2,
+                          (int64_t[]){ -1, 1 }, 0);
 }
 
 /* Logits [batch, 1 + NEGATIVES], the right one first. */
@@ -67,28 +67,30 @@ static fl_var *logits(fl_ctx *c, const w2v_task *t)
     fl_var *context = ids_of(c, CONTEXT), *negative = ids_of(c, NEGATIVE);
     fl_var *right, *wrong;
 
-    right = fl_binary("elementwise_mul", center,
-                      rows_of(context, t, "emb_w", DIM), NULL);
-    right = fl_unary("reduce_sum", right, "{dim=[1], keep_dim=true}");
-    right = fl_binary("elementwise_add", right, rows_of(context, t, "emb_b", 1),
-                      NULL);
-    wrong = fl_binary("matmul", center, rows_of(negative, t, "emb_w", DIM),
-                      "{transpose_Y=true}");
-    wrong = fl_binary("elementwise_add", wrong,
-                      fl_reshape(rows_of(negative, t, "emb_b", 1), 1,
-                                 (int64_t[]){ NEGATIVES }),
-                      NULL);
-    return fl_concat((fl_var *[]){ right, wrong }, 2, 1);
+    right = fl_layers_binary("elementwise_mul", center,
+                             rows_of(context, t, "emb_w", DIM), NULL);
+    right = fl_layers_unary("reduce_sum", right, "{dim=[1], keep_dim=true}");
+    right = fl_layers_binary("elementwise_add", right,
+                             rows_of(context, t, "emb_b", 1), NULL);
+    wrong =
+        fl_layers_binary("matmul", center, rows_of(negative, t, "emb_w", DIM),
+                         "{transpose_Y=true}");
+    wrong = fl_layers_binary("elementwise_add", wrong,
+                             fl_layers_reshape(rows_of(negative, t, "emb_b", 1),
+                                               1, (int64_t[]){ NEGATIVES }),
+                             NULL);
+    return fl_layers_concat((fl_var *[]){ right, wrong }, 2, 1);
 }
 
 static fl_var *build(fl_ctx *c, const w2v_task *t)
 {
-    fl_var *label = fl_data(c, feed_names[LABEL], FL_DTYPE_F32, 2,
-                            (int64_t[]){ -1, 1 + NEGATIVES }, 0);
-    fl_var *loss = fl_sigmoid_cross_entropy_with_logits(logits(c, t), label);
+    fl_var *label = fl_layers_data(c, feed_names[LABEL], FL_DTYPE_F32, 2,
+                                   (int64_t[]){ -1, 1 + NEGATIVES }, 0);
+    fl_var *loss =
+        fl_layers_sigmoid_cross_entropy_with_logits(logits(c, t), label);
     fl_optimizer *o;
 
-    loss = fl_scale(fl_mean(loss), 1 + NEGATIVES, 0);
+    loss = fl_layers_scale(fl_layers_mean(loss), 1 + NEGATIVES, 0);
     bench_check_new(loss, "building the network");
     o = fl_optimizer_new(c, "sgd", SETTINGS);
     bench_check_new(o, "making the optimizer");

@@ -1,5 +1,5 @@
-/* data.c - flotilla data: looks at files of records and turns them into others.
- */
+/* data.c - flotilla data: looks at files of records and turns them into
+   others. */
 #include "data.h"
 
 #include <stdlib.h>

@@ -30,8 +30,7 @@ typedef struct checking {
     bool is_temporary;
 } checking;
 
-/* --- before ----------------------------------------------------------------
- */
+/* --- before --------------------------------------------------------------- */
 
 static int make_temporary(checking *c)
 {
@@ -79,8 +78,7 @@ static int lift_limits(checking *c)
     return CMD_OK;
 }
 
-/* --- after -----------------------------------------------------------------
- */
+/* --- after ---------------------------------------------------------------- */
 
 /* One entry: the place and the reason, and the line below them. */
 static void print_entry(char *entry)
@@ -141,8 +139,7 @@ static int print_verdict(const checking *c)
     return CHECK_BAD;
 }
 
-/* --- the action ------------------------------------------------------------
- */
+/* --- the action ----------------------------------------------------------- */
 
 /* Reading is all. */
 static data_verdict see_batch(void *arg, int worker, const fl_feed *feeds,

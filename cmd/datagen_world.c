@@ -92,8 +92,8 @@ static uint64_t draw(uint64_t key, uint64_t what)
     return mix(key + what * GOLDEN);
 }
 
-/* A permutation of the 32-bit numbers: ranks of one column never share a name.
- */
+/* A permutation of the 32-bit numbers: ranks of one column never share a
+   name. */
 static uint32_t mix32(uint32_t x)
 {
     x = (x ^ (x >> 16)) * 0x85ebca6bu;
@@ -203,8 +203,8 @@ static void add(moments *m, double x)
     m->squares += x * x;
 }
 
-/* 1 / sqrt(x) by Newton, from below: the library's may differ in its last bit.
- */
+/* 1 / sqrt(x) by Newton, from below: the library's may differ in its last
+   bit. */
 static double inverse_root(double x)
 {
     double y = x > 1 ? 1 / x : 1;

@@ -1,5 +1,5 @@
-/* doctor.h - what the parts of `flotilla doctor` share: one line per finding.
- */
+/* doctor.h - what the parts of `flotilla doctor` share: one line per
+   finding. */
 #ifndef FL_CMD_DOCTOR_H
 #define FL_CMD_DOCTOR_H
 

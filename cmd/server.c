@@ -23,8 +23,7 @@ typedef struct server_args {
     ps_sets sets;
 } server_args;
 
-/* --- signals --------------------------------------------------------------
- */
+/* --- signals -------------------------------------------------------------- */
 
 typedef struct watcher {
     pthread_t thread;
@@ -101,8 +100,7 @@ static void end_watcher(watcher *w)
     pthread_join(w->thread, NULL);
 }
 
-/* --- serving --------------------------------------------------------------
- */
+/* --- serving -------------------------------------------------------------- */
 
 static int serve(fl_ctx *c, const server_args *a)
 {
@@ -131,8 +129,7 @@ static int serve_and_watch(const server_args *a)
     return code;
 }
 
-/* --- arguments ------------------------------------------------------------
- */
+/* --- arguments ------------------------------------------------------------ */
 
 static int read_args(server_args *a, int argc, char **argv, const char **rest)
 {

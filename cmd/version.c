@@ -1,5 +1,5 @@
-/* version.c - flotilla version. The smallest subcommand; copy it to start one.
- */
+/* version.c - flotilla version. The smallest subcommand; copy it to start
+   one. */
 #include "cmd.h"
 
 static int run(int argc, char **argv)

@@ -53,22 +53,22 @@ static network build(fl_ctx *ctx)
 
     net.names[0] = "dense";
     net.names[N_SLOTS + 1] = "label";
-    parts[N_SLOTS] = fl_data(ctx, "dense", FL_DTYPE_F32, 2, dense, 0);
+    parts[N_SLOTS] = fl_layers_data(ctx, "dense", FL_DTYPE_F32, 2, dense, 0);
     for (int s = 0; s < N_SLOTS; s++) {
         snprintf(slots[s], sizeof(slots[s]), "C%d", s + 1);
         net.names[s + 1] = slots[s];
-        parts[s] = fl_embedding(fl_data(ctx, slots[s], FL_DTYPE_I64, 2, one, 0),
-                                TABLE_ROWS, WIDTH, .is_distributed = true,
-                                .param.name = "SparseFeatFactors",
-                                .param.init = "uniform(-0.01,0.01)");
+        parts[s] = fl_layers_embedding(
+            fl_layers_data(ctx, slots[s], FL_DTYPE_I64, 2, one, 0), TABLE_ROWS,
+            WIDTH, .is_distributed = true, .param.name = "SparseFeatFactors",
+            .param.init = "uniform(-0.01,0.01)");
     }
-    label = fl_data(ctx, "label", FL_DTYPE_I64, 2, one, 0);
-    h = fl_concat(parts, N_SLOTS + 1, 1);
+    label = fl_layers_data(ctx, "label", FL_DTYPE_I64, 2, one, 0);
+    h = fl_layers_concat(parts, N_SLOTS + 1, 1);
     for (int layer = 0; layer < 3; layer++)
-        h = fl_fc(h, HIDDEN, .act = "relu");
-    h = fl_fc(h, 2, .act = "softmax");
-    net.loss = fl_mean(fl_cross_entropy(h, label));
-    net.auc = fl_auc(h, label, &batch_auc);
+        h = fl_layers_fc(h, HIDDEN, .act = "relu");
+    h = fl_layers_fc(h, 2, .act = "softmax");
+    net.loss = fl_layers_mean(fl_layers_cross_entropy(h, label));
+    net.auc = fl_layers_auc(h, label, &batch_auc);
     return net;
 }
 

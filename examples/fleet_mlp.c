@@ -35,13 +35,15 @@ static void gen_data(unsigned *seed)
 
 static fl_var *mlp(fl_ctx *ctx)
 {
-    fl_var *in = fl_data(ctx, "x", FL_DTYPE_F32, 2, (int64_t[]){ -1, 32 }, 0);
-    fl_var *label = fl_data(ctx, "y", FL_DTYPE_I64, 2, (int64_t[]){ -1, 1 }, 0);
-    fl_var *fc_1 = fl_fc(in, 128, .act = "tanh");
-    fl_var *fc_2 = fl_fc(fc_1, 128, .act = "tanh");
-    fl_var *prediction = fl_fc(fc_2, 2, .act = "softmax");
+    fl_var *in =
+        fl_layers_data(ctx, "x", FL_DTYPE_F32, 2, (int64_t[]){ -1, 32 }, 0);
+    fl_var *label =
+        fl_layers_data(ctx, "y", FL_DTYPE_I64, 2, (int64_t[]){ -1, 1 }, 0);
+    fl_var *fc_1 = fl_layers_fc(in, 128, .act = "tanh");
+    fl_var *fc_2 = fl_layers_fc(fc_1, 128, .act = "tanh");
+    fl_var *prediction = fl_layers_fc(fc_2, 2, .act = "softmax");
 
-    return fl_mean(fl_cross_entropy(prediction, label));
+    return fl_layers_mean(fl_layers_cross_entropy(prediction, label));
 }
 
 static void train(fl_ctx *ctx, fl_fleet *fleet, const char *cost, long steps)

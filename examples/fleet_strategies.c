@@ -31,14 +31,18 @@ static void gen_data(unsigned *seed)
 static fl_var *build(fl_ctx *ctx)
 {
     const int64_t one[] = { -1, 1 };
-    fl_var *a = fl_data(ctx, "left", FL_DTYPE_I64, 2, one, 0);
-    fl_var *b = fl_data(ctx, "right", FL_DTYPE_I64, 2, one, 0);
-    fl_var *label = fl_data(ctx, "heavier", FL_DTYPE_I64, 2, one, 0);
-    fl_var *x = fl_embedding(a, IDS, 8, .is_sparse = true, .param.name = "emb");
-    fl_var *y = fl_embedding(b, IDS, 8, .is_sparse = true, .param.name = "emb");
-    fl_var *h = fl_fc(fl_concat((fl_var *[]){ x, y }, 2, 1), 32, .act = "tanh");
+    fl_var *a = fl_layers_data(ctx, "left", FL_DTYPE_I64, 2, one, 0);
+    fl_var *b = fl_layers_data(ctx, "right", FL_DTYPE_I64, 2, one, 0);
+    fl_var *label = fl_layers_data(ctx, "heavier", FL_DTYPE_I64, 2, one, 0);
+    fl_var *x =
+        fl_layers_embedding(a, IDS, 8, .is_sparse = true, .param.name = "emb");
+    fl_var *y =
+        fl_layers_embedding(b, IDS, 8, .is_sparse = true, .param.name = "emb");
+    fl_var *h = fl_layers_fc(fl_layers_concat((fl_var *[]){ x, y }, 2, 1), 32,
+                             .act = "tanh");
 
-    return fl_mean(fl_cross_entropy(fl_fc(h, 2, .act = "softmax"), label));
+    return fl_layers_mean(
+        fl_layers_cross_entropy(fl_layers_fc(h, 2, .act = "softmax"), label));
 }
 
 static void train(fl_executor *exe, fl_fleet *fleet, fl_strategy *s,

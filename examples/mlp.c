@@ -56,19 +56,21 @@ static void gen_data(batch *b, int step)
    network is written straight down and checked once, by the caller. */
 static fl_var *mlp(fl_var *input_x, fl_var *input_y)
 {
-    fl_var *fc_1 = fl_fc(input_x, HID_DIM, .act = "tanh");
-    fl_var *fc_2 = fl_fc(fc_1, HID_DIM, .act = "tanh");
-    fl_var *prediction = fl_fc(fc_2, LABEL_DIM, .act = "softmax");
-    fl_var *cost = fl_cross_entropy(prediction, input_y);
+    fl_var *fc_1 = fl_layers_fc(input_x, HID_DIM, .act = "tanh");
+    fl_var *fc_2 = fl_layers_fc(fc_1, HID_DIM, .act = "tanh");
+    fl_var *prediction = fl_layers_fc(fc_2, LABEL_DIM, .act = "softmax");
+    fl_var *cost = fl_layers_cross_entropy(prediction, input_y);
 
-    return fl_mean(cost);
+    return fl_layers_mean(cost);
 }
 
 /* The number of rows is -1: it is not known before a batch is fed. */
 static fl_var *build(fl_ctx *ctx)
 {
-    fl_var *x = fl_data(ctx, "x", FL_DTYPE_F32, 2, (int64_t[]){ -1, X_DIM }, 0);
-    fl_var *y = fl_data(ctx, "y", FL_DTYPE_I64, 2, (int64_t[]){ -1, 1 }, 0);
+    fl_var *x =
+        fl_layers_data(ctx, "x", FL_DTYPE_F32, 2, (int64_t[]){ -1, X_DIM }, 0);
+    fl_var *y =
+        fl_layers_data(ctx, "y", FL_DTYPE_I64, 2, (int64_t[]){ -1, 1 }, 0);
     fl_var *cost = mlp(x, y);
     fl_optimizer *sgd = fl_optimizer_new(ctx, "sgd", "learning_rate=0.01");
 

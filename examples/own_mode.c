@@ -50,11 +50,13 @@ static const fl_mode_def lazy_mode = {
 static fl_var *build(fl_ctx *ctx)
 {
     const int64_t one[] = { -1, 1 };
-    fl_var *id = fl_data(ctx, "id", FL_DTYPE_I64, 2, one, 0);
-    fl_var *odd = fl_data(ctx, "odd", FL_DTYPE_I64, 2, one, 0);
-    fl_var *h = fl_fc(fl_embedding(id, IDS, 8, .is_sparse = true), 16);
+    fl_var *id = fl_layers_data(ctx, "id", FL_DTYPE_I64, 2, one, 0);
+    fl_var *odd = fl_layers_data(ctx, "odd", FL_DTYPE_I64, 2, one, 0);
+    fl_var *h =
+        fl_layers_fc(fl_layers_embedding(id, IDS, 8, .is_sparse = true), 16);
 
-    return fl_mean(fl_cross_entropy(fl_fc(h, 2, .act = "softmax"), odd));
+    return fl_layers_mean(
+        fl_layers_cross_entropy(fl_layers_fc(h, 2, .act = "softmax"), odd));
 }
 
 static void train(fl_executor *exe, fl_fleet *fleet, const char *loss)

@@ -41,8 +41,8 @@ fl_optimizer *model_optimizer(fl_ctx *c, const model *m, const model_args *args)
     o = fl_optimizer_new(c, kind, words);
     if (!o || decay <= 0)
         return o;
-    lr = fl_exponential_decay(c, strtod(rate, NULL), (int64_t)steps, decay,
-                              true);
+    lr = fl_layers_exponential_decay(c, strtod(rate, NULL), (int64_t)steps,
+                                     decay, true);
     if (!lr)
         return NULL;
     fl_optimizer_set_lr(o, lr);

@@ -36,8 +36,8 @@ typedef struct fl_slot {
 
 typedef struct fl_feeder fl_feeder;
 
-/* For variables of a program made by fl_data: int64 or float32, ragged with
-   lod_level 1. Owner thread only. */
+/* For variables of a program made by fl_layers_data: int64 or float32, ragged
+   with lod_level 1. Owner thread only. */
 FL_API FL_MUST_CHECK
 fl_status fl_feeder_new(fl_feeder **out, fl_program *p,
                         const char *const *names, size_t n_names);

@@ -74,8 +74,8 @@ fl_status fl_compiled_program_with_data_parallel(fl_compiled_program *cp,
 FL_API void fl_compiled_program_free(fl_compiled_program *cp);
 FL_API int fl_compiled_program_replicas(const fl_compiled_program *cp);
 
-/* args->out gets one value per replica for each fetch: out[r * n_fetches + i].
- */
+/* args->out gets one value per replica for each fetch: out[r * n_fetches +
+   i]. */
 FL_API FL_MUST_CHECK
 fl_status fl_run_compiled(fl_executor *e, fl_compiled_program *cp,
                           const fl_run_args *args);

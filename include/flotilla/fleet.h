@@ -250,8 +250,8 @@ fl_status fl_fleet_metrics_mse(fl_fleet *f, double square_error, double total,
 FL_API FL_MUST_CHECK
 fl_status fl_fleet_metrics_rmse(fl_fleet *f, double square_error, double total,
                                 double *out);
-/* From the histograms that the operator auc keeps: 0.5 when a class is empty.
- */
+/* From the histograms that the operator auc keeps: 0.5 when a class is
+   empty. */
 FL_API FL_MUST_CHECK
 fl_status fl_fleet_metrics_auc(fl_fleet *f, const double *stat_pos,
                                const double *stat_neg, size_t n, double *out);

@@ -8,7 +8,7 @@
  *
  * Options are named and may be left out:
  *
- *     fl_var *h = fl_fc(x, 128, .act = "tanh");
+ *     fl_var *h = fl_layers_fc(x, 128, .act = "tanh");
  */
 #ifndef FLOTILLA_LAYERS_H
 #define FLOTILLA_LAYERS_H
@@ -36,33 +36,33 @@ typedef struct fl_param_attr {
 
 /* A fed variable; dims[0] is the batch, usually -1. lod_level 1 makes it an
    id list or a sequence per sample. */
-FL_API fl_var *fl_data(fl_ctx *c, const char *name, fl_dtype dtype, int rank,
-                       const int64_t *dims, int lod_level);
+FL_API fl_var *fl_layers_data(fl_ctx *c, const char *name, fl_dtype dtype,
+                              int rank, const int64_t *dims, int lod_level);
 
 /* --- layers with parameters ---------------------------------------------- */
 
-typedef struct fl_fc_args {
+typedef struct fl_layers_fc_args {
     int reserved;
     const char *act; /* "relu", "tanh", "sigmoid", "softmax" or NULL */
     fl_param_attr param, bias;
     bool no_bias;
     int num_flatten_dims; /* 0 stands for 1 */
     const char *name;
-} fl_fc_args;
+} fl_layers_fc_args;
 
-#define fl_fc(input, size, ...)                                                \
-    fl_fc_with((fl_var *[]){ input }, 1, size,                                 \
-               &(fl_fc_args){ .reserved = 0, __VA_ARGS__ })
+#define fl_layers_fc(input, size, ...)                                         \
+    fl_layers_fc_with((fl_var *[]){ input }, 1, size,                          \
+                      &(fl_layers_fc_args){ .reserved = 0, __VA_ARGS__ })
 
 /* Several inputs, each with weights of its own; the products are added. */
-FL_API fl_var *fl_fc_with(fl_var *const *inputs, size_t n_inputs, int64_t size,
-                          const fl_fc_args *args);
+FL_API fl_var *fl_layers_fc_with(fl_var *const *inputs, size_t n_inputs,
+                                 int64_t size, const fl_layers_fc_args *args);
 
 /* With is_distributed the rows are in a table (table.h): it grows with the ids
    that are seen, any 64-bit id is one, and its optimizer state is its own.
    Updates and decay act on the rows of the batch alone. Embeddings that share
    a table say the same of it, or nothing. */
-typedef struct fl_embedding_args {
+typedef struct fl_layers_embedding_args {
     int reserved;
     bool is_sparse;
     bool is_distributed;
@@ -77,71 +77,75 @@ typedef struct fl_embedding_args {
     fl_param_attr param;
     fl_dtype dtype;
     const char *name;
-} fl_embedding_args;
+} fl_layers_embedding_args;
 
 /* ids [.., 1] gives [.., width] from a table of height x width. A table of
    is_distributed may have height 0: no limit to its ids. */
-#define fl_embedding(ids, height, width, ...)                                  \
-    fl_embedding_with(ids, height, width,                                      \
-                      &(fl_embedding_args){ .reserved = 0, __VA_ARGS__ })
+#define fl_layers_embedding(ids, height, width, ...)                           \
+    fl_layers_embedding_with(                                                  \
+        ids, height, width,                                                    \
+        &(fl_layers_embedding_args){ .reserved = 0, __VA_ARGS__ })
 
 /* The same with is_distributed and without a height. */
-#define fl_sparse_embedding(ids, width, ...)                                   \
-    fl_embedding_with(                                                         \
+#define fl_layers_sparse_embedding(ids, width, ...)                            \
+    fl_layers_embedding_with(                                                  \
         ids, 0, width,                                                         \
-        &(fl_embedding_args){ .is_distributed = true, __VA_ARGS__ })
-FL_API fl_var *fl_embedding_with(fl_var *ids, int64_t height, int64_t width,
-                                 const fl_embedding_args *args);
+        &(fl_layers_embedding_args){ .is_distributed = true, __VA_ARGS__ })
+FL_API fl_var *fl_layers_embedding_with(fl_var *ids, int64_t height,
+                                        int64_t width,
+                                        const fl_layers_embedding_args *args);
 
 /* --- layers without ------------------------------------------------------ */
 
 /* relu sigmoid tanh square sqrt softmax ... : any operator X -> Out without
    required attributes. attrs is in text form, "{axis=1}", or NULL. */
-FL_API fl_var *fl_unary(const char *op, fl_var *x, const char *attrs);
+FL_API fl_var *fl_layers_unary(const char *op, fl_var *x, const char *attrs);
 
 /* elementwise_add, mul, matmul ...: any operator (X, Y) -> Out. */
-FL_API fl_var *fl_binary(const char *op, fl_var *x, fl_var *y,
-                         const char *attrs);
+FL_API fl_var *fl_layers_binary(const char *op, fl_var *x, fl_var *y,
+                                const char *attrs);
 
-FL_API fl_var *fl_relu(fl_var *x);
-FL_API fl_var *fl_sigmoid(fl_var *x);
-FL_API fl_var *fl_tanh(fl_var *x);
-FL_API fl_var *fl_softmax(fl_var *x);
-FL_API fl_var *fl_mean(fl_var *x);
-FL_API fl_var *fl_reduce_sum(fl_var *x);
-FL_API fl_var *fl_reduce_mean(fl_var *x);
-FL_API fl_var *fl_scale(fl_var *x, double scale, double bias);
-FL_API fl_var *fl_square_error_cost(fl_var *input, fl_var *label);
-FL_API fl_var *fl_concat(fl_var *const *inputs, size_t n, int axis);
+FL_API fl_var *fl_layers_relu(fl_var *x);
+FL_API fl_var *fl_layers_sigmoid(fl_var *x);
+FL_API fl_var *fl_layers_tanh(fl_var *x);
+FL_API fl_var *fl_layers_softmax(fl_var *x);
+FL_API fl_var *fl_layers_mean(fl_var *x);
+FL_API fl_var *fl_layers_reduce_sum(fl_var *x);
+FL_API fl_var *fl_layers_reduce_mean(fl_var *x);
+FL_API fl_var *fl_layers_scale(fl_var *x, double scale, double bias);
+FL_API fl_var *fl_layers_square_error_cost(fl_var *input, fl_var *label);
+FL_API fl_var *fl_layers_concat(fl_var *const *inputs, size_t n, int axis);
 
 /* Equal parts; out has room for n. */
-FL_API fl_status fl_split(fl_var *x, int n, int axis, fl_var **out);
-FL_API fl_var *fl_sum(fl_var *const *inputs, size_t n);
-FL_API fl_var *fl_reshape(fl_var *x, int rank, const int64_t *dims);
-FL_API fl_var *fl_cast(fl_var *x, fl_dtype dtype);
-FL_API fl_var *fl_dropout(fl_var *x, double dropout_prob);
-FL_API fl_var *fl_clip(fl_var *x, double min, double max);
-FL_API fl_var *fl_clip_by_norm(fl_var *x, double max_norm);
+FL_API fl_status fl_layers_split(fl_var *x, int n, int axis, fl_var **out);
+FL_API fl_var *fl_layers_sum(fl_var *const *inputs, size_t n);
+FL_API fl_var *fl_layers_reshape(fl_var *x, int rank, const int64_t *dims);
+FL_API fl_var *fl_layers_cast(fl_var *x, fl_dtype dtype);
+FL_API fl_var *fl_layers_dropout(fl_var *x, double dropout_prob);
+FL_API fl_var *fl_layers_clip(fl_var *x, double min, double max);
+FL_API fl_var *fl_layers_clip_by_norm(fl_var *x, double max_norm);
 
 /* "sum" "average" "sqrt" "max" "first" "last" over each sequence. */
-FL_API fl_var *fl_sequence_pool(fl_var *x, const char *pool_type);
-FL_API fl_var *fl_fill_constant(fl_ctx *c, fl_dtype dtype, int rank,
-                                const int64_t *dims, double value);
+FL_API fl_var *fl_layers_sequence_pool(fl_var *x, const char *pool_type);
+FL_API fl_var *fl_layers_fill_constant(fl_ctx *c, fl_dtype dtype, int rank,
+                                       const int64_t *dims, double value);
 
 /* --- losses and metrics -------------------------------------------------- */
 
 /* Of probabilities, with hard labels (class numbers). */
-FL_API fl_var *fl_cross_entropy(fl_var *input, fl_var *label);
+FL_API fl_var *fl_layers_cross_entropy(fl_var *input, fl_var *label);
 
 /* Of logits; *softmax, where it is wanted, gets the probabilities. */
-FL_API fl_var *fl_softmax_with_cross_entropy(fl_var *logits, fl_var *label,
-                                             fl_var **softmax);
-FL_API fl_var *fl_sigmoid_cross_entropy_with_logits(fl_var *x, fl_var *label);
+FL_API fl_var *fl_layers_softmax_with_cross_entropy(fl_var *logits,
+                                                    fl_var *label,
+                                                    fl_var **softmax);
+FL_API fl_var *fl_layers_sigmoid_cross_entropy_with_logits(fl_var *x,
+                                                           fl_var *label);
 
 /* Share of rows whose largest input is at the label. */
-FL_API fl_var *fl_accuracy(fl_var *input, fl_var *label);
+FL_API fl_var *fl_layers_accuracy(fl_var *input, fl_var *label);
 
-typedef struct fl_auc_args {
+typedef struct fl_layers_auc_args {
     int reserved;
     const char *curve;  /* "ROC" (default) or "PR" */
     int num_thresholds; /* 0 stands for 4095 */
@@ -149,18 +153,19 @@ typedef struct fl_auc_args {
     /* Where they are wanted, these get the histograms of positive and negative
        labels: those over all batches, and those behind batch_auc. */
     fl_var **stat_pos, **stat_neg, **batch_stat_pos, **batch_stat_neg;
-} fl_auc_args;
+} fl_layers_auc_args;
 
 /* The AUC over all batches; *batch_auc, where it is wanted, gets the one over
    the last slide_steps batches. input [n, 2] holds probabilities. */
-#define fl_auc(input, label, batch_auc, ...)                                   \
-    fl_auc_with(input, label, batch_auc,                                       \
-                &(fl_auc_args){ .reserved = 0, __VA_ARGS__ })
-FL_API fl_var *fl_auc_with(fl_var *input, fl_var *label, fl_var **batch_auc,
-                           const fl_auc_args *args);
+#define fl_layers_auc(input, label, batch_auc, ...)                            \
+    fl_layers_auc_with(input, label, batch_auc,                                \
+                       &(fl_layers_auc_args){ .reserved = 0, __VA_ARGS__ })
+FL_API fl_var *fl_layers_auc_with(fl_var *input, fl_var *label,
+                                  fl_var **batch_auc,
+                                  const fl_layers_auc_args *args);
 
 /* Prints the variable when it is computed; the identity otherwise. */
-FL_API fl_var *fl_print(fl_var *x, const char *message);
+FL_API fl_var *fl_layers_print(fl_var *x, const char *message);
 
 #ifdef __cplusplus
 }

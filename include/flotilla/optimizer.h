@@ -49,18 +49,19 @@ FL_API FL_MUST_CHECK
 fl_status fl_minimize(fl_optimizer *o, fl_var *loss);
 
 /* Schedules over the global step, which starts at 0. */
-FL_API fl_var *fl_exponential_decay(fl_ctx *c, double learning_rate,
-                                    int64_t decay_steps, double decay_rate,
-                                    bool staircase);
-FL_API fl_var *fl_piecewise_decay(fl_ctx *c, const int64_t *boundaries,
-                                  const double *values, size_t n_boundaries);
+FL_API fl_var *fl_layers_exponential_decay(fl_ctx *c, double learning_rate,
+                                           int64_t decay_steps,
+                                           double decay_rate, bool staircase);
+FL_API fl_var *fl_layers_piecewise_decay(fl_ctx *c, const int64_t *boundaries,
+                                         const double *values,
+                                         size_t n_boundaries);
 
 /* From start to end over warmup_steps, then `inner`. */
-FL_API fl_var *fl_linear_lr_warmup(fl_var *inner, int64_t warmup_steps,
-                                   double start_lr, double end_lr);
+FL_API fl_var *fl_layers_linear_lr_warmup(fl_var *inner, int64_t warmup_steps,
+                                          double start_lr, double end_lr);
 
 /* A rate that does not change, as a variable. */
-FL_API fl_var *fl_constant_lr(fl_ctx *c, double learning_rate);
+FL_API fl_var *fl_layers_constant_lr(fl_ctx *c, double learning_rate);
 
 #ifdef __cplusplus
 }

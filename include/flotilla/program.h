@@ -22,8 +22,8 @@ typedef struct fl_var fl_var;
 
 /* --- context ------------------------------------------------------------- */
 
-/* NULL when a variable of the environment has a value that is out of range.
- */
+/* NULL when a variable of the environment has a value that is out of
+   range. */
 FL_API fl_ctx *fl_ctx_new(void);
 FL_API void fl_ctx_free(fl_ctx *c);
 
@@ -35,8 +35,8 @@ fl_status fl_ctx_set(fl_ctx *c, const char *name, const char *value);
 /* The value as text, NULL for an unknown name; valid until the next set. */
 FL_API const char *fl_ctx_get(fl_ctx *c, const char *name);
 
-/* The table of settings as Markdown or as plain help; free with fl_text_free.
- */
+/* The table of settings as Markdown or as plain help; free with
+   fl_text_free. */
 typedef enum fl_help_form { FL_HELP_PLAIN, FL_HELP_MARKDOWN } fl_help_form;
 FL_API char *fl_settings_help(fl_help_form form);
 

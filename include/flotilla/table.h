@@ -93,8 +93,8 @@ FL_API void fl_table_clear(fl_table *t);
 
 /* --- looking through ----------------------------------------------------- */
 
-/* The epoch that pushes stamp on rows, from 1; advancing it starts a new one.
- */
+/* The epoch that pushes stamp on rows, from 1; advancing it starts a new
+   one. */
 FL_API uint32_t fl_table_epoch(const fl_table *t);
 FL_API uint32_t fl_table_advance_epoch(fl_table *t);
 

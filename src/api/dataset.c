@@ -1,7 +1,7 @@
 /* dataset.c - datasets for the variables of a program. */
-#include "api/ctx.h"
+#include "ctx/ctx.h"
 #include "api/slots.h"
-#include "data/dataset.h"
+#include "data/dataset/dataset.h"
 
 fl_status fl_dataset_new(fl_dataset **out, fl_ctx *c, const char *kind)
 {
@@ -64,7 +64,7 @@ static fl_status resolve(fl_program *p, const char *const *names, size_t n,
         if (!(v->flags & FL_VAR_DATA))
             FL_FAIL(FL_ERR_INVAL,
                     "variable %s is computed or learned, not fed; a dataset "
-                    "feeds variables that fl_data made",
+                    "feeds variables that fl_layers_data made",
                     names[i]);
         shapes[i] = v->meta.shape;
         if (slots[i].kind == FL_SLOT_IDS)

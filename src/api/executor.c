@@ -1,7 +1,7 @@
 /* executor.c - running programs through the public API. */
 #include "flotilla/executor.h"
 
-#include "api/ctx.h"
+#include "ctx/ctx.h"
 #include "base/file.h"
 
 /* Stands for the batch when places are chosen and nothing is fed. */

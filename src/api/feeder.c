@@ -1,8 +1,8 @@
 /* feeder.c - feeders and readers for the variables of a program. */
 #include "api/slots.h"
 #include "base/alloc.h"
-#include "data/feeder.h"
-#include "data/reader.h"
+#include "data/reader/feeder.h"
+#include "data/reader/reader.h"
 
 /* The variables as the data layer takes them. */
 typedef struct feed_vars {

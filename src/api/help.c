@@ -1,5 +1,5 @@
 /* help.c - the operators in words. */
-#include "api/ctx.h"
+#include "ctx/ctx.h"
 #include "ir/attr.h"
 #include "ops/ops.h"
 

@@ -12,7 +12,7 @@
 #ifndef FL_API_LAYER_H
 #define FL_API_LAYER_H
 
-#include "api/ctx.h"
+#include "ctx/ctx.h"
 #include "ir/attr.h"
 
 #define FL_LAYER_ATTRS_MAX FL_ATTRS_MAX
@@ -21,7 +21,7 @@ typedef struct fl_layer {
     fl_ctx *ctx;
     fl_block *block;
     const char *name; /* "fc_0" */
-    fl_role role;
+    fl_op_role role;
     FL_VEC(fl_arg) in, out;
     fl_named_attr attrs[FL_LAYER_ATTRS_MAX];
     size_t n_attrs;

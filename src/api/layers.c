@@ -5,8 +5,8 @@
 
 /* --- input --------------------------------------------------------------- */
 
-fl_var *fl_data(fl_ctx *c, const char *name, fl_dtype dtype, int rank,
-                const int64_t *dims, int lod_level)
+fl_var *fl_layers_data(fl_ctx *c, const char *name, fl_dtype dtype, int rank,
+                       const int64_t *dims, int lod_level)
 {
     fl_tensor meta = { .dtype = dtype, .n_lod = lod_level };
     fl_var *v = NULL;
@@ -83,8 +83,8 @@ static fl_var *add_bias(fl_layer *l, fl_var *y, int64_t size, int cols,
     return fl_layer_emit(l, "elementwise_add", "Out");
 }
 
-fl_var *fl_fc_with(fl_var *const *inputs, size_t n_inputs, int64_t size,
-                   const fl_fc_args *args)
+fl_var *fl_layers_fc_with(fl_var *const *inputs, size_t n_inputs, int64_t size,
+                          const fl_layers_fc_args *args)
 {
     int cols = args->num_flatten_dims ? args->num_flatten_dims : 1;
     FL_VEC(fl_var *) parts = { 0 };
@@ -110,13 +110,14 @@ fl_var *fl_fc_with(fl_var *const *inputs, size_t n_inputs, int64_t size,
     return activate(&l, y, args->act);
 }
 
-static bool has_table_words(const fl_embedding_args *a)
+static bool has_table_words(const fl_layers_embedding_args *a)
 {
     return a->entry || a->accessor || a->table || a->show || a->click;
 }
 
 static fl_status check_embedding(const char *name, int64_t height,
-                                 int64_t width, const fl_embedding_args *a)
+                                 int64_t width,
+                                 const fl_layers_embedding_args *a)
 {
     int64_t least = a->is_distributed ? 0 : 1;
 
@@ -146,7 +147,7 @@ static void add_word(fl_layer *l, fl_table_words *to, const char *name,
 }
 
 static fl_var *table_of(fl_layer *l, int64_t height, int64_t width,
-                        const fl_embedding_args *a)
+                        const fl_layers_embedding_args *a)
 {
     fl_shape shape = { .rank = 2, .dim = { height ? height : -1, width } };
     fl_table_words words = { 0 };
@@ -162,15 +163,15 @@ static fl_var *table_of(fl_layer *l, int64_t height, int64_t width,
 }
 
 static fl_var *array_of(fl_layer *l, int64_t height, int64_t width,
-                        const fl_embedding_args *a)
+                        const fl_layers_embedding_args *a)
 {
     fl_shape shape = { .rank = 2, .dim = { height, width } };
 
     return fl_layer_param(l, &a->param, "w", a->dtype, &shape, "xavier");
 }
 
-fl_var *fl_embedding_with(fl_var *ids, int64_t height, int64_t width,
-                          const fl_embedding_args *args)
+fl_var *fl_layers_embedding_with(fl_var *ids, int64_t height, int64_t width,
+                                 const fl_layers_embedding_args *args)
 {
     fl_layer l;
     fl_var *w;
@@ -212,7 +213,7 @@ static fl_var *emit_text(fl_layer *l, const char *op, const char *args,
     return fl_block_find_var(l->block, out);
 }
 
-fl_var *fl_unary(const char *op, fl_var *x, const char *attrs)
+fl_var *fl_layers_unary(const char *op, fl_var *x, const char *attrs)
 {
     fl_layer l;
 
@@ -223,7 +224,8 @@ fl_var *fl_unary(const char *op, fl_var *x, const char *attrs)
                      attrs);
 }
 
-fl_var *fl_binary(const char *op, fl_var *x, fl_var *y, const char *attrs)
+fl_var *fl_layers_binary(const char *op, fl_var *x, fl_var *y,
+                         const char *attrs)
 {
     fl_layer l;
 
@@ -235,42 +237,42 @@ fl_var *fl_binary(const char *op, fl_var *x, fl_var *y, const char *attrs)
                      attrs);
 }
 
-fl_var *fl_relu(fl_var *x)
+fl_var *fl_layers_relu(fl_var *x)
 {
-    return fl_unary("relu", x, NULL);
+    return fl_layers_unary("relu", x, NULL);
 }
 
-fl_var *fl_sigmoid(fl_var *x)
+fl_var *fl_layers_sigmoid(fl_var *x)
 {
-    return fl_unary("sigmoid", x, NULL);
+    return fl_layers_unary("sigmoid", x, NULL);
 }
 
-fl_var *fl_tanh(fl_var *x)
+fl_var *fl_layers_tanh(fl_var *x)
 {
-    return fl_unary("tanh", x, NULL);
+    return fl_layers_unary("tanh", x, NULL);
 }
 
-fl_var *fl_softmax(fl_var *x)
+fl_var *fl_layers_softmax(fl_var *x)
 {
-    return fl_unary("softmax", x, NULL);
+    return fl_layers_unary("softmax", x, NULL);
 }
 
-fl_var *fl_mean(fl_var *x)
+fl_var *fl_layers_mean(fl_var *x)
 {
-    return fl_unary("mean", x, NULL);
+    return fl_layers_unary("mean", x, NULL);
 }
 
-fl_var *fl_reduce_sum(fl_var *x)
+fl_var *fl_layers_reduce_sum(fl_var *x)
 {
-    return fl_unary("reduce_sum", x, "{reduce_all=true}");
+    return fl_layers_unary("reduce_sum", x, "{reduce_all=true}");
 }
 
-fl_var *fl_reduce_mean(fl_var *x)
+fl_var *fl_layers_reduce_mean(fl_var *x)
 {
-    return fl_unary("reduce_mean", x, "{reduce_all=true}");
+    return fl_layers_unary("reduce_mean", x, "{reduce_all=true}");
 }
 
-fl_var *fl_scale(fl_var *x, double scale, double bias)
+fl_var *fl_layers_scale(fl_var *x, double scale, double bias)
 {
     fl_layer l;
 
@@ -282,7 +284,7 @@ fl_var *fl_scale(fl_var *x, double scale, double bias)
     return fl_layer_emit(&l, "scale", "Out");
 }
 
-fl_var *fl_square_error_cost(fl_var *input, fl_var *label)
+fl_var *fl_layers_square_error_cost(fl_var *input, fl_var *label)
 {
     fl_layer l;
     fl_var *minus;
@@ -310,19 +312,19 @@ static fl_var *join(const char *op, fl_var *const *inputs, size_t n,
     return fl_layer_emit(&l, op, "Out");
 }
 
-fl_var *fl_concat(fl_var *const *inputs, size_t n, int axis)
+fl_var *fl_layers_concat(fl_var *const *inputs, size_t n, int axis)
 {
     int64_t a = axis;
 
     return join("concat", inputs, n, &a);
 }
 
-fl_var *fl_sum(fl_var *const *inputs, size_t n)
+fl_var *fl_layers_sum(fl_var *const *inputs, size_t n)
 {
     return join("sum", inputs, n, NULL);
 }
 
-fl_status fl_split(fl_var *x, int n, int axis, fl_var **out)
+fl_status fl_layers_split(fl_var *x, int n, int axis, fl_var **out)
 {
     fl_layer l;
     const char **names;
@@ -347,7 +349,7 @@ fl_status fl_split(fl_var *x, int n, int axis, fl_var **out)
     return FL_OK;
 }
 
-fl_var *fl_reshape(fl_var *x, int rank, const int64_t *dims)
+fl_var *fl_layers_reshape(fl_var *x, int rank, const int64_t *dims)
 {
     fl_layer l;
 
@@ -358,7 +360,7 @@ fl_var *fl_reshape(fl_var *x, int rank, const int64_t *dims)
     return fl_layer_emit(&l, "reshape2", "Out");
 }
 
-fl_var *fl_cast(fl_var *x, fl_dtype dtype)
+fl_var *fl_layers_cast(fl_var *x, fl_dtype dtype)
 {
     fl_layer l;
 
@@ -370,7 +372,7 @@ fl_var *fl_cast(fl_var *x, fl_dtype dtype)
     return fl_layer_emit(&l, "cast", "Out");
 }
 
-fl_var *fl_dropout(fl_var *x, double dropout_prob)
+fl_var *fl_layers_dropout(fl_var *x, double dropout_prob)
 {
     fl_layer l;
     const char *out;
@@ -385,7 +387,7 @@ fl_var *fl_dropout(fl_var *x, double dropout_prob)
     return fl_layer_emit(&l, "dropout", NULL);
 }
 
-fl_var *fl_clip(fl_var *x, double min, double max)
+fl_var *fl_layers_clip(fl_var *x, double min, double max)
 {
     fl_layer l;
 
@@ -397,7 +399,7 @@ fl_var *fl_clip(fl_var *x, double min, double max)
     return fl_layer_emit(&l, "clip", "Out");
 }
 
-fl_var *fl_clip_by_norm(fl_var *x, double max_norm)
+fl_var *fl_layers_clip_by_norm(fl_var *x, double max_norm)
 {
     fl_layer l;
 
@@ -408,7 +410,7 @@ fl_var *fl_clip_by_norm(fl_var *x, double max_norm)
     return fl_layer_emit(&l, "clip_by_norm", "Out");
 }
 
-fl_var *fl_sequence_pool(fl_var *x, const char *pool_type)
+fl_var *fl_layers_sequence_pool(fl_var *x, const char *pool_type)
 {
     char upper[16] = "";
     fl_layer l;
@@ -424,8 +426,8 @@ fl_var *fl_sequence_pool(fl_var *x, const char *pool_type)
     return fl_layer_emit(&l, "sequence_pool", NULL);
 }
 
-fl_var *fl_fill_constant(fl_ctx *c, fl_dtype dtype, int rank,
-                         const int64_t *dims, double value)
+fl_var *fl_layers_fill_constant(fl_ctx *c, fl_dtype dtype, int rank,
+                                const int64_t *dims, double value)
 {
     fl_layer l;
 
@@ -438,7 +440,7 @@ fl_var *fl_fill_constant(fl_ctx *c, fl_dtype dtype, int rank,
 
 /* --- losses and metrics -------------------------------------------------- */
 
-fl_var *fl_cross_entropy(fl_var *input, fl_var *label)
+fl_var *fl_layers_cross_entropy(fl_var *input, fl_var *label)
 {
     fl_layer l;
 
@@ -452,8 +454,8 @@ fl_var *fl_cross_entropy(fl_var *input, fl_var *label)
     return fl_layer_emit(&l, "cross_entropy2", NULL);
 }
 
-fl_var *fl_softmax_with_cross_entropy(fl_var *logits, fl_var *label,
-                                      fl_var **softmax)
+fl_var *fl_layers_softmax_with_cross_entropy(fl_var *logits, fl_var *label,
+                                             fl_var **softmax)
 {
     const char *prob;
     fl_layer l;
@@ -472,7 +474,7 @@ fl_var *fl_softmax_with_cross_entropy(fl_var *logits, fl_var *label,
     return loss;
 }
 
-fl_var *fl_sigmoid_cross_entropy_with_logits(fl_var *x, fl_var *label)
+fl_var *fl_layers_sigmoid_cross_entropy_with_logits(fl_var *x, fl_var *label)
 {
     fl_layer l;
 
@@ -484,7 +486,7 @@ fl_var *fl_sigmoid_cross_entropy_with_logits(fl_var *x, fl_var *label)
     return fl_layer_emit(&l, "sigmoid_cross_entropy_with_logits", "Out");
 }
 
-fl_var *fl_accuracy(fl_var *input, fl_var *label)
+fl_var *fl_layers_accuracy(fl_var *input, fl_var *label)
 {
     fl_var *indices;
     const char *top;
@@ -510,8 +512,8 @@ fl_var *fl_accuracy(fl_var *input, fl_var *label)
 
 /* An auc operator with its two histograms, which are given out. */
 static fl_var *auc_op(fl_layer *l, const fl_var *input, const fl_var *label,
-                      const fl_auc_args *args, int slide, const char *out,
-                      fl_var *stat[2])
+                      const fl_layers_auc_args *args, int slide,
+                      const char *out, fl_var *stat[2])
 {
     int64_t n = args->num_thresholds ? args->num_thresholds : 4095;
     fl_shape ring = { .rank = 1, .dim = { (slide + 1) * (n + 1) + 1 } };
@@ -545,8 +547,8 @@ static void give(fl_var **to, fl_var *v)
         *to = v;
 }
 
-fl_var *fl_auc_with(fl_var *input, fl_var *label, fl_var **batch_auc,
-                    const fl_auc_args *args)
+fl_var *fl_layers_auc_with(fl_var *input, fl_var *label, fl_var **batch_auc,
+                           const fl_layers_auc_args *args)
 {
     int slide = args->slide_steps ? args->slide_steps : 1;
     const char *all, *batch;
@@ -569,7 +571,7 @@ fl_var *fl_auc_with(fl_var *input, fl_var *label, fl_var **batch_auc,
     return a;
 }
 
-fl_var *fl_print(fl_var *x, const char *message)
+fl_var *fl_layers_print(fl_var *x, const char *message)
 {
     fl_layer l;
 

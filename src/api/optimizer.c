@@ -226,7 +226,7 @@ fl_status fl_append_backward(fl_var *loss, fl_param_grad **out, size_t *n)
                 "loss %s has shape %s; a loss is one number: take its mean",
                 loss->name, fl_shape_text(&loss->meta.shape, buf));
     fl_layer_begin_in(&l, fl_ctx_of(loss), loss->block, NULL, loss->name);
-    l.role = FL_ROLE_BACKWARD;
+    l.role = FL_OP_ROLE_BACKWARD;
     fl_layer_out(&l, "Out",
                  fl_arena_printf(&loss->block->program->arena,
                                  "%s" FL_GRAD_SUFFIX, loss->name));
@@ -259,7 +259,7 @@ static void begin_update(fl_optimizer *o, fl_layer *l, const fl_var *param,
                          const char *kind)
 {
     fl_layer_begin_in(l, o->ctx, param->block, kind, NULL);
-    l->role = FL_ROLE_OPTIMIZE;
+    l->role = FL_OP_ROLE_OPTIMIZE;
 }
 
 static fl_status clip_one(fl_optimizer *o, fl_param_grad *pg, const char *text)
@@ -368,7 +368,7 @@ static fl_var *learning_rate(fl_optimizer *o, const fl_var *param)
     if (!common_rate(o, param) || param->lr == 1)
         return o->lr_var;
     fl_layer_begin_in(&l, o->ctx, param->block, "learning_rate_scale", NULL);
-    l.role = FL_ROLE_OPTIMIZE;
+    l.role = FL_OP_ROLE_OPTIMIZE;
     fl_layer_in(&l, "X", o->lr_var);
     fl_layer_float(&l, "scale", param->lr);
     return fl_layer_emit(&l, "scale", "Out");
@@ -542,18 +542,18 @@ static fl_var *begin_schedule(fl_layer *l, fl_ctx *c, const char *kind)
 
     if (!step) {
         fl_layer_begin_in(&counter, c, b, "global_step", NULL);
-        counter.role = FL_ROLE_LR;
+        counter.role = FL_OP_ROLE_LR;
         fl_layer_out(&counter, "Out", "@LR_DECAY_COUNTER@");
         step = fl_layer_emit(&counter, "global_step", NULL);
     }
     fl_layer_begin_in(l, c, b, kind, NULL);
-    l->role = FL_ROLE_LR;
+    l->role = FL_OP_ROLE_LR;
     fl_layer_in(l, "Step", step);
     return step;
 }
 
-fl_var *fl_exponential_decay(fl_ctx *c, double rate, int64_t decay_steps,
-                             double decay_rate, bool staircase)
+fl_var *fl_layers_exponential_decay(fl_ctx *c, double rate, int64_t decay_steps,
+                                    double decay_rate, bool staircase)
 {
     fl_layer l;
 
@@ -565,8 +565,8 @@ fl_var *fl_exponential_decay(fl_ctx *c, double rate, int64_t decay_steps,
     return fl_layer_emit(&l, "lr_exponential_decay", "Out");
 }
 
-fl_var *fl_piecewise_decay(fl_ctx *c, const int64_t *boundaries,
-                           const double *values, size_t n_boundaries)
+fl_var *fl_layers_piecewise_decay(fl_ctx *c, const int64_t *boundaries,
+                                  const double *values, size_t n_boundaries)
 {
     fl_layer l;
 
@@ -576,8 +576,8 @@ fl_var *fl_piecewise_decay(fl_ctx *c, const int64_t *boundaries,
     return fl_layer_emit(&l, "lr_piecewise_decay", "Out");
 }
 
-fl_var *fl_linear_lr_warmup(fl_var *inner, int64_t warmup_steps,
-                            double start_lr, double end_lr)
+fl_var *fl_layers_linear_lr_warmup(fl_var *inner, int64_t warmup_steps,
+                                   double start_lr, double end_lr)
 {
     fl_layer l;
 
@@ -591,7 +591,7 @@ fl_var *fl_linear_lr_warmup(fl_var *inner, int64_t warmup_steps,
     return fl_layer_emit(&l, "lr_linear_warmup", "Out");
 }
 
-fl_var *fl_constant_lr(fl_ctx *c, double rate)
+fl_var *fl_layers_constant_lr(fl_ctx *c, double rate)
 {
     return constant_lr(c, fl_program_main(c->main), rate);
 }

@@ -4,7 +4,7 @@
 
 #include <inttypes.h>
 
-#include "api/ctx.h"
+#include "ctx/ctx.h"
 
 struct fl_compiled_program {
     fl_program *program;

@@ -1,5 +1,5 @@
 /* program.c - programs and variables of the public API. */
-#include "api/ctx.h"
+#include "ctx/ctx.h"
 #include "ops/ops.h"
 
 fl_program *fl_default_main_program(fl_ctx *c)

@@ -20,7 +20,8 @@ static fl_status no_such(fl_program *p, const char *name)
         FL_FAIL(FL_ERR_NOTFOUND,
                 "the program has no variable %s; did you mean %s?", name, near);
     FL_FAIL(FL_ERR_NOTFOUND,
-            "the program has no variable %s; make it with fl_data", name);
+            "the program has no variable %s; make it with fl_layers_data",
+            name);
 }
 
 static fl_status kind_of(const fl_var *v, fl_slot_kind *kind)

@@ -2,7 +2,7 @@
  * done to a table itself stands in table/. */
 #include "flotilla/table.h"
 
-#include "api/ctx.h"
+#include "ctx/ctx.h"
 #include "mode/mode_local.h"
 
 /* In a job rows are on its servers. */

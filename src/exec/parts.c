@@ -34,10 +34,10 @@ static bool writes_scope(const fl_plan *p, const fl_plan_step *s)
 /* A schedule that writes into the scope is no business of each replica. */
 static bool is_update(const fl_plan *p, const fl_plan_step *s)
 {
-    fl_role role = s->node->role;
+    fl_op_role role = s->node->role;
 
-    return role == FL_ROLE_OPTIMIZE || role == FL_ROLE_RPC ||
-           (role == FL_ROLE_LR && writes_scope(p, s));
+    return role == FL_OP_ROLE_OPTIMIZE || role == FL_OP_ROLE_RPC ||
+           (role == FL_OP_ROLE_LR && writes_scope(p, s));
 }
 
 /* Who reads what the step gives. Readers of an earlier value of the variable

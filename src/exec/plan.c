@@ -20,9 +20,9 @@ typedef struct builder {
     access *accesses;
     int *dep_mark; /* dep_mark[i] == j: i is already a dependency of j */
     FL_VEC(int) edges_from, edges_to;
-    FL_VEC(int)
-    effects; /* steps that change the outside; all of them, so that
-                any part of the plan keeps their order */
+    /* Steps that change the outside; all of them, so that any part of the plan
+       keeps their order. */
+    FL_VEC(int) effects;
     FL_VEC(int) outside_reads; /* steps that have read it since */
 } builder;
 
@@ -146,7 +146,7 @@ static bool is_training(const fl_op_node *n)
 {
     const unsigned gives = FL_OP_EFFECT | FL_OP_TRAIN_ONLY;
 
-    return n->role == FL_ROLE_OPTIMIZE || n->role == FL_ROLE_LR ||
+    return n->role == FL_OP_ROLE_OPTIMIZE || n->role == FL_OP_ROLE_LR ||
            (n->def->flags & gives) == gives;
 }
 

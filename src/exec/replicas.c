@@ -30,7 +30,7 @@ static bool is_computed(const fl_plan *p, int var)
         const fl_plan_step *s = &p->steps[i];
         int n = 0;
 
-        if (s->part != FL_PART_COMPUTE || s->node->role == FL_ROLE_LR)
+        if (s->part != FL_PART_COMPUTE || s->node->role == FL_OP_ROLE_LR)
             continue;
         for (int slot = 0; slot < s->n_out; slot++)
             n += s->out_len[slot];

@@ -479,8 +479,7 @@ fl_status fl_sched_run_in_order(fl_runner *r, fl_part part)
     return FL_OK;
 }
 
-/* --- before a run ----------------------------------------------------------
- */
+/* --- before a run --------------------------------------------------------- */
 
 static void start_one(fl_sched *s, int step)
 {

@@ -3,7 +3,7 @@
 
 #include <ctype.h>
 
-#include "rpc/stream.h"
+#include "rpc/stream/stream.h"
 
 static char *trimmed(const char *at, size_t len)
 {

@@ -10,7 +10,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "fleet/role.h"
-#include "rpc/address.h"
+#include "rpc/stream/address.h"
 
 /* More processes than anybody starts: a larger number is a typing error. */
 #define MEMBERS_MAX 1000000

@@ -72,10 +72,10 @@ static fl_status copy_var(fl_block *to, const fl_var *v)
     return FL_OK;
 }
 
-static bool is_training_role(fl_role r)
+static bool is_training_role(fl_op_role r)
 {
-    return r == FL_ROLE_BACKWARD || r == FL_ROLE_OPTIMIZE || r == FL_ROLE_LR ||
-           r == FL_ROLE_RPC;
+    return r == FL_OP_ROLE_BACKWARD || r == FL_OP_ROLE_OPTIMIZE ||
+           r == FL_OP_ROLE_LR || r == FL_OP_ROLE_RPC;
 }
 
 static bool skips_node(const fl_op_node *n, fl_clone_kind kind)

@@ -316,19 +316,19 @@ static fl_status parse_attrs(parser *ps, const char *type, attr_vec *out)
     return FL_OK;
 }
 
-static fl_status parse_role(parser *ps, fl_role *role)
+static fl_status parse_role(parser *ps, fl_op_role *role)
 {
     static const char *const names[] = { "forward", "backward", "optimize",
                                          "lr", "rpc" };
     char *w;
 
-    *role = FL_ROLE_FORWARD;
+    *role = FL_OP_ROLE_FORWARD;
     if (!accept(ps, "@"))
         return FL_OK;
     FL_TRY(word(ps, "", "a role", &w));
     for (size_t i = 0; i < FL_LEN(names); i++)
         if (!strcmp(names[i], w)) {
-            *role = (fl_role)i;
+            *role = (fl_op_role)i;
             return FL_OK;
         }
     FL_FAIL(FL_ERR_CORRUPT,

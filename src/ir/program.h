@@ -42,13 +42,13 @@ struct fl_var {
     fl_var *next;
 };
 
-typedef enum fl_role {
-    FL_ROLE_FORWARD,
-    FL_ROLE_BACKWARD,
-    FL_ROLE_OPTIMIZE,
-    FL_ROLE_LR,
-    FL_ROLE_RPC
-} fl_role;
+typedef enum fl_op_role {
+    FL_OP_ROLE_FORWARD,
+    FL_OP_ROLE_BACKWARD,
+    FL_OP_ROLE_OPTIMIZE,
+    FL_OP_ROLE_LR,
+    FL_OP_ROLE_RPC
+} fl_op_role;
 
 typedef struct fl_args {
     fl_var **vars; /* entries of gradient lists may be NULL */
@@ -58,7 +58,7 @@ typedef struct fl_args {
 struct fl_op_node {
     const fl_op *def;
     bool is_grad;
-    fl_role role;
+    fl_op_role role;
     fl_args *in, *out; /* by slot, see op.h */
     fl_attr *attrs;    /* by index of def->attrs */
     fl_block *block;
@@ -131,7 +131,7 @@ typedef struct fl_op_spec {
     size_t n_in, n_out;
     const fl_named_attr *attrs;
     size_t n_attrs;
-    fl_role role;
+    fl_op_role role;
 } fl_op_spec;
 
 /* Checks it, infers its outputs (creating those that do not exist) and appends

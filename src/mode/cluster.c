@@ -78,8 +78,8 @@ fl_status fl_cluster_ask(fl_cluster *c, int server, uint16_t type, bool once,
                          fl_client_reply on_reply, void *arg)
 {
     FL_TRY(fl_cluster_ready(c));
-    return fl_talk_ask(fl_cluster_client(c), server, type, once, payload, len,
-                       on_reply, arg);
+    return fl_client_call(fl_cluster_client(c), server, type, once, payload,
+                          len, on_reply, arg);
 }
 
 /* --- the global step ------------------------------------------------------ */
@@ -167,8 +167,8 @@ static fl_status ask_step(fl_cluster *c, fl_client *client)
     fl_status st;
 
     fl_pack_u64(&p, 0);
-    st = fl_talk_ask(client, 0, FL_TYPE_STEP, true, p.data, p.len, learn_step,
-                     c);
+    st = fl_client_call(client, 0, FL_TYPE_STEP, true, p.data, p.len,
+                        learn_step, c);
     fl_pack_release(&p);
     return st;
 }
@@ -183,7 +183,7 @@ fl_status fl_cluster_barrier(fl_cluster *c, const char *name,
     client = fl_cluster_client(c);
     if (atomic_load(&c->n_untold))
         tell_steps(c);
-    FL_TRY(fl_talk_meet(client, name, generation));
+    FL_TRY(fl_client_call_barrier(client, name, generation));
     return ask_step(c, client);
 }
 
@@ -201,9 +201,10 @@ static fl_status connect(fl_cluster *c)
     o.is_patient = true;
     st = fl_client_new(&client, c->a.net, NULL, &o);
     if (!st)
-        st = fl_talk_declare(client, fl_str_text(&c->a.dist->declaration));
+        st = fl_client_call_declare(client,
+                                    fl_str_text(&c->a.dist->declaration));
     if (!st)
-        st = fl_talk_meet(client, "start", 1);
+        st = fl_client_call_barrier(client, "start", 1);
     if (!st)
         st = ask_step(c, client);
     /* It stays until the cluster goes: requests may be under way. */
@@ -249,7 +250,7 @@ static fl_status leave(fl_cluster *c)
         atomic_fetch_add(&c->n_untold, 1);
         tell_steps(c);
     }
-    return fl_talk_leave(fl_cluster_client(c));
+    return fl_client_call_leave(fl_cluster_client(c));
 }
 
 fl_status fl_cluster_leave(fl_cluster *c)
@@ -318,8 +319,8 @@ void fl_cluster_gathered_release(fl_cluster_gathered *g)
 static fl_status ask_gather(fl_client *client, const fl_pack *payload,
                             fl_cluster_gathered *g)
 {
-    FL_TRY(fl_talk_ask(client, 0, FL_TYPE_GATHER, false, payload->data,
-                       payload->len, keep_reply, g));
+    FL_TRY(fl_client_call(client, 0, FL_TYPE_GATHER, false, payload->data,
+                          payload->len, keep_reply, g));
     return read_parts(g);
 }
 

@@ -12,8 +12,8 @@
 #include "exec/scope.h"
 #include "ir/comm.h"
 #include "pass/dist.h"
-#include "ps/talk.h"
-#include "rpc/stream.h"
+#include "ps/client/call_sync.h"
+#include "rpc/stream/stream.h"
 
 typedef struct fl_cluster fl_cluster;
 

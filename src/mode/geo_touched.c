@@ -1,5 +1,5 @@
-/* geo_touched.c - which rows of a table were trained since the last exchange.
- */
+/* geo_touched.c - which rows of a table were trained since the last
+   exchange. */
 #include "mode/geo_touched.h"
 
 #include <string.h>

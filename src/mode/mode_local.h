@@ -4,8 +4,8 @@
  * The backend owns its tables; none goes away before the backend. Any thread
  * may call any function, and every request is answered at once.
  */
-#ifndef FL_MODE_LOCAL_H
-#define FL_MODE_LOCAL_H
+#ifndef FL_MODE_MODE_LOCAL_H
+#define FL_MODE_MODE_LOCAL_H
 
 #include "ir/comm.h"
 #include "table/table.h"

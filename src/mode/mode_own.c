@@ -197,8 +197,7 @@ fl_status fl_mode_job_barrier(fl_mode_job *j, const char *name,
     return fl_cluster_barrier(j->cluster, name, generation);
 }
 
-/* --- the port --------------------------------------------------------------
- */
+/* --- the port ------------------------------------------------------------- */
 
 static fl_mode_rows rows_of(const fl_comm_request *r)
 {

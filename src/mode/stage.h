@@ -5,7 +5,7 @@
 #define FL_MODE_STAGE_H
 
 #include "base/thread.h"
-#include "ps/client.h"
+#include "ps/client/client.h"
 
 typedef struct fl_stage {
     fl_mutex mu;

@@ -64,68 +64,68 @@ typedef struct entropy_job {
     fl_span rows;
 } entropy_job;
 
-#define KERNELS(T, t, LOG)                                                     \
-    static T loss_of_##t(T p)                                                  \
-    {                                                                          \
-        T loss = -LOG(p);                                                      \
-                                                                               \
-        return loss > (T)LOSS_MAX ? (T)LOSS_MAX : loss;                        \
-    }                                                                          \
-    static void hard_##t(const entropy_job *j, const T *x, T *y, T *match)     \
-    {                                                                          \
-        for (size_t i = j->rows.lo; i < j->rows.hi; i++) {                     \
-            int64_t k = fl_label_at(j->label, i);                              \
-            bool skip = k == j->ignore;                                        \
-            T p = skip ? 0 : x[i * (size_t)j->n_classes + (size_t)k];          \
-                                                                               \
-            y[i] = skip ? 0 : loss_of_##t(p);                                  \
-            if (match)                                                         \
-                match[i] = p;                                                  \
-        }                                                                      \
-    }                                                                          \
-    static void soft_##t(const entropy_job *j, const T *x, T *y)               \
-    {                                                                          \
-        size_t n = (size_t)j->n_classes;                                       \
-        const T *weight = j->label->data;                                      \
-                                                                               \
-        for (size_t i = j->rows.lo; i < j->rows.hi; i++) {                     \
-            T sum = 0;                                                         \
-                                                                               \
-            for (size_t k = i * n; k < (i + 1) * n; k++)                       \
-                sum += weight[k] * loss_of_##t(x[k]);                          \
-            y[i] = sum;                                                        \
-        }                                                                      \
-    }                                                                          \
+#define KERNELS(T, t, LOG)                                                       \
+    static T loss_of_##t(T p)                                                    \
+    {                                                                            \
+        T loss = -LOG(p);                                                        \
+                                                                                 \
+        return loss > (T)LOSS_MAX ? (T)LOSS_MAX : loss;                          \
+    }                                                                            \
+    static void hard_##t(const entropy_job *j, const T *x, T *y, T *match)       \
+    {                                                                            \
+        for (size_t i = j->rows.lo; i < j->rows.hi; i++) {                       \
+            int64_t k = fl_label_at(j->label, i);                                \
+            bool skip = k == j->ignore;                                          \
+            T p = skip ? 0 : x[i * (size_t)j->n_classes + (size_t)k];            \
+                                                                                 \
+            y[i] = skip ? 0 : loss_of_##t(p);                                    \
+            if (match)                                                           \
+                match[i] = p;                                                    \
+        }                                                                        \
+    }                                                                            \
+    static void soft_##t(const entropy_job *j, const T *x, T *y)                 \
+    {                                                                            \
+        size_t n = (size_t)j->n_classes;                                         \
+        const T *weight = j->label->data;                                        \
+                                                                                 \
+        for (size_t i = j->rows.lo; i < j->rows.hi; i++) {                       \
+            T sum = 0;                                                           \
+                                                                                 \
+            for (size_t k = i * n; k < (i + 1) * n; k++)                         \
+                sum += weight[k] * loss_of_##t(x[k]);                            \
+            y[i] = sum;                                                          \
+        }                                                                        \
+    }                                                                            \
     /* p is X, `step` classes wide, or the probabilities that the forward run  \
-       looked up, then step is 1; dy and dmatch may be NULL. */                \
-    static void hard_back_##t(const entropy_job *j, const T *p, size_t step,   \
-                              const T *dy, const T *dmatch, T *dx)             \
-    {                                                                          \
-        size_t n = (size_t)j->n_classes;                                       \
-                                                                               \
-        for (size_t i = j->rows.lo; i < j->rows.hi; i++) {                     \
-            int64_t k = fl_label_at(j->label, i);                              \
-            T *g;                                                              \
-                                                                               \
-            memset(dx + i * n, 0, n * sizeof(T));                              \
-            if (k == j->ignore)                                                \
-                continue;                                                      \
-            g = dx + i * n + (size_t)k;                                        \
-            if (dy)                                                            \
-                *g = -dy[i] / p[i * step + (step == 1 ? 0 : (size_t)k)];       \
-            if (dmatch)                                                        \
-                *g += dmatch[i];                                               \
-        }                                                                      \
-    }                                                                          \
-    static void soft_back_##t(const entropy_job *j, const T *x, const T *dy,   \
-                              T *dx)                                           \
-    {                                                                          \
-        size_t n = (size_t)j->n_classes;                                       \
-        const T *weight = j->label->data;                                      \
-                                                                               \
-        for (size_t i = j->rows.lo; i < j->rows.hi; i++)                       \
-            for (size_t k = i * n; k < (i + 1) * n; k++)                       \
-                dx[k] = weight[k] != 0 ? -dy[i] * weight[k] / x[k] : 0;        \
+       looked up, then step is 1; dy and dmatch may be NULL. */ \
+    static void hard_back_##t(const entropy_job *j, const T *p, size_t step,     \
+                              const T *dy, const T *dmatch, T *dx)               \
+    {                                                                            \
+        size_t n = (size_t)j->n_classes;                                         \
+                                                                                 \
+        for (size_t i = j->rows.lo; i < j->rows.hi; i++) {                       \
+            int64_t k = fl_label_at(j->label, i);                                \
+            T *g;                                                                \
+                                                                                 \
+            memset(dx + i * n, 0, n * sizeof(T));                                \
+            if (k == j->ignore)                                                  \
+                continue;                                                        \
+            g = dx + i * n + (size_t)k;                                          \
+            if (dy)                                                              \
+                *g = -dy[i] / p[i * step + (step == 1 ? 0 : (size_t)k)];         \
+            if (dmatch)                                                          \
+                *g += dmatch[i];                                                 \
+        }                                                                        \
+    }                                                                            \
+    static void soft_back_##t(const entropy_job *j, const T *x, const T *dy,     \
+                              T *dx)                                             \
+    {                                                                            \
+        size_t n = (size_t)j->n_classes;                                         \
+        const T *weight = j->label->data;                                        \
+                                                                                 \
+        for (size_t i = j->rows.lo; i < j->rows.hi; i++)                         \
+            for (size_t k = i * n; k < (i + 1) * n; k++)                         \
+                dx[k] = weight[k] != 0 ? -dy[i] * weight[k] / x[k] : 0;          \
     }
 KERNELS(float, f32, logf)
 KERNELS(double, f64, log)

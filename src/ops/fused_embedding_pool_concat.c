@@ -102,134 +102,134 @@ static inline void ask_ahead(const fused_job *j, const void *w, size_t bytes,
     }
 }
 
-#define KERNELS(T, t)                                                          \
-    static inline __attribute__((always_inline)) void copy_row_##t(            \
-        T *out, const T *row, size_t dim)                                      \
-    {                                                                          \
-        size_t d = 0;                                                          \
-                                                                               \
-        for (; d + 4 <= dim; d += 4)                                           \
-            *(quad_##t *)(out + d) = *(const quad_##t *)(row + d);             \
-        for (; d < dim; d++)                                                   \
-            out[d] = row[d];                                                   \
-    }                                                                          \
-    /* out += a * row */                                                       \
-    static inline __attribute__((always_inline)) void add_row_##t(             \
-        T *out, T a, const T *row, size_t dim)                                 \
-    {                                                                          \
-        size_t d = 0;                                                          \
-                                                                               \
-        for (; d + 4 <= dim; d += 4)                                           \
-            *(quad_##t *)(out + d) += a * *(const quad_##t *)(row + d);        \
-        for (; d < dim; d++)                                                   \
-            out[d] += a * row[d];                                              \
-    }                                                                          \
-    static inline void scale_row_##t(T *out, T a, const T *row, size_t dim)    \
-    {                                                                          \
-        size_t d = 0;                                                          \
-                                                                               \
-        for (; d + 4 <= dim; d += 4)                                           \
-            *(quad_##t *)(out + d) = a * *(const quad_##t *)(row + d);         \
-        for (; d < dim; d++)                                                   \
-            out[d] = a * row[d];                                               \
-    }                                                                          \
-    FL_RACY                                                                    \
-    static void pool_##t(const fused_job *j, const lookup *l, const T *w,      \
-                         size_t i, T *out)                                     \
-    {                                                                          \
-        size_t lo = seq_lo(l, i), hi = seq_hi(l, i);                           \
-        bool first = true;                                                     \
-                                                                               \
-        for (size_t k = lo; k < hi; k++) {                                     \
-            if (is_padding(j, l->ids[k]))                                      \
-                continue;                                                      \
-            if (first)                                                         \
-                copy_row_##t(out, w + l->ids[k] * j->dim, j->dim);             \
-            else                                                               \
-                add_row_##t(out, 1, w + l->ids[k] * j->dim, j->dim);           \
-            first = false;                                                     \
-        }                                                                      \
-        if (first)                                                             \
-            memset(out, 0, j->dim * sizeof(T));                                \
-        else if (factor(j->type, hi - lo) != 1)                                \
-            scale_row_##t(out, (T)factor(j->type, hi - lo), out, j->dim);      \
-    }                                                                          \
-    FL_RACY                                                                    \
-    static void gather_sample_##t(const fused_job *j, const T *w, size_t i,    \
-                                  T *out)                                      \
-    {                                                                          \
-        ask_ahead(j, w, j->dim * sizeof(T), i + AHEAD);                        \
-        for (size_t s = 0; s < j->n_lookups; s++) {                            \
-            const lookup *l = &j->lookups[s];                                  \
-                                                                               \
-            if (l->off || j->padded)                                           \
-                pool_##t(j, l, w, i, out + l->col);                            \
-            else                                                               \
-                copy_row_##t(out + l->col, w + l->ids[i] * j->dim, j->dim);    \
-        }                                                                      \
-    }                                                                          \
-    static void forward_##t(const fl_op_ctx *c, const fused_job *j)            \
-    {                                                                          \
-        T *out = fl_out(c, OUT);                                               \
-                                                                               \
-        for (size_t i = 0; i < j->batch; i++, out += j->ld) {                  \
-            gather_sample_##t(j, fl_in(c, W), i, out);                         \
-            for (size_t s = 0; s < j->n_copies; s++) {                         \
-                const copy *x = &j->copies[s];                                 \
-                const T *from = fl_in_at(c, X, x->from)->data;                 \
-                                                                               \
-                memcpy(out + x->col, from + i * x->width,                      \
-                       x->width * sizeof(T));                                  \
-            }                                                                  \
-        }                                                                      \
-    }                                                                          \
+#define KERNELS(T, t)                                                            \
+    static inline __attribute__((always_inline)) void copy_row_##t(              \
+        T *out, const T *row, size_t dim)                                        \
+    {                                                                            \
+        size_t d = 0;                                                            \
+                                                                                 \
+        for (; d + 4 <= dim; d += 4)                                             \
+            *(quad_##t *)(out + d) = *(const quad_##t *)(row + d);               \
+        for (; d < dim; d++)                                                     \
+            out[d] = row[d];                                                     \
+    }                                                                            \
+    /* out += a * row */                                                         \
+    static inline __attribute__((always_inline)) void add_row_##t(               \
+        T *out, T a, const T *row, size_t dim)                                   \
+    {                                                                            \
+        size_t d = 0;                                                            \
+                                                                                 \
+        for (; d + 4 <= dim; d += 4)                                             \
+            *(quad_##t *)(out + d) += a * *(const quad_##t *)(row + d);          \
+        for (; d < dim; d++)                                                     \
+            out[d] += a * row[d];                                                \
+    }                                                                            \
+    static inline void scale_row_##t(T *out, T a, const T *row, size_t dim)      \
+    {                                                                            \
+        size_t d = 0;                                                            \
+                                                                                 \
+        for (; d + 4 <= dim; d += 4)                                             \
+            *(quad_##t *)(out + d) = a * *(const quad_##t *)(row + d);           \
+        for (; d < dim; d++)                                                     \
+            out[d] = a * row[d];                                                 \
+    }                                                                            \
+    FL_RACY                                                                      \
+    static void pool_##t(const fused_job *j, const lookup *l, const T *w,        \
+                         size_t i, T *out)                                       \
+    {                                                                            \
+        size_t lo = seq_lo(l, i), hi = seq_hi(l, i);                             \
+        bool first = true;                                                       \
+                                                                                 \
+        for (size_t k = lo; k < hi; k++) {                                       \
+            if (is_padding(j, l->ids[k]))                                        \
+                continue;                                                        \
+            if (first)                                                           \
+                copy_row_##t(out, w + l->ids[k] * j->dim, j->dim);               \
+            else                                                                 \
+                add_row_##t(out, 1, w + l->ids[k] * j->dim, j->dim);             \
+            first = false;                                                       \
+        }                                                                        \
+        if (first)                                                               \
+            memset(out, 0, j->dim * sizeof(T));                                  \
+        else if (factor(j->type, hi - lo) != 1)                                  \
+            scale_row_##t(out, (T)factor(j->type, hi - lo), out, j->dim);        \
+    }                                                                            \
+    FL_RACY                                                                      \
+    static void gather_sample_##t(const fused_job *j, const T *w, size_t i,      \
+                                  T *out)                                        \
+    {                                                                            \
+        ask_ahead(j, w, j->dim * sizeof(T), i + AHEAD);                          \
+        for (size_t s = 0; s < j->n_lookups; s++) {                              \
+            const lookup *l = &j->lookups[s];                                    \
+                                                                                 \
+            if (l->off || j->padded)                                             \
+                pool_##t(j, l, w, i, out + l->col);                              \
+            else                                                                 \
+                copy_row_##t(out + l->col, w + l->ids[i] * j->dim, j->dim);      \
+        }                                                                        \
+    }                                                                            \
+    static void forward_##t(const fl_op_ctx *c, const fused_job *j)              \
+    {                                                                            \
+        T *out = fl_out(c, OUT);                                                 \
+                                                                                 \
+        for (size_t i = 0; i < j->batch; i++, out += j->ld) {                    \
+            gather_sample_##t(j, fl_in(c, W), i, out);                           \
+            for (size_t s = 0; s < j->n_copies; s++) {                           \
+                const copy *x = &j->copies[s];                                   \
+                const T *from = fl_in_at(c, X, x->from)->data;                   \
+                                                                                 \
+                memcpy(out + x->col, from + i * x->width,                        \
+                       x->width * sizeof(T));                                    \
+            }                                                                    \
+        }                                                                        \
+    }                                                                            \
     /* Rows and values in the order of samples, in a sample in that of         \
-       `order`. */                                                             \
-    static void rows_back_##t(const fused_job *j, const T *dout,               \
-                              fl_tensor *dw)                                   \
-    {                                                                          \
-        T *value = dw->data;                                                   \
-        size_t n = 0;                                                          \
-                                                                               \
-        for (size_t i = 0; dout && i < j->batch; i++, dout += j->ld)           \
-            for (size_t s = 0; s < j->n_lookups; s++) {                        \
-                const lookup *l = &j->lookups[s];                              \
-                size_t lo = seq_lo(l, i), hi = seq_hi(l, i);                   \
-                T a = (T)factor(j->type, hi - lo);                             \
-                                                                               \
-                for (size_t k = lo; k < hi; k++) {                             \
-                    if (is_padding(j, l->ids[k]))                              \
-                        continue;                                              \
-                    dw->rows[n] = l->ids[k];                                   \
-                    scale_row_##t(value + n++ * j->dim, a, dout + l->col,      \
-                                  j->dim);                                     \
-                }                                                              \
-            }                                                                  \
-        dw->shape.dim[0] = (int64_t)n;                                         \
-        dw->merged = n <= 1;                                                   \
-    }                                                                          \
-    static void dense_back_##t(const fused_job *j, const T *dout, T *dw)       \
-    {                                                                          \
-        for (size_t i = 0; i < j->batch; i++, dout += j->ld) {                 \
-            ask_ahead(j, dw, j->dim * sizeof(T), i + AHEAD);                   \
-            for (size_t s = 0; s < j->n_lookups; s++) {                        \
-                const lookup *l = &j->lookups[s];                              \
-                size_t lo = seq_lo(l, i), hi = seq_hi(l, i);                   \
-                T a = (T)factor(j->type, hi - lo);                             \
-                                                                               \
-                for (size_t k = lo; k < hi; k++)                               \
-                    if (!is_padding(j, l->ids[k]))                             \
-                        add_row_##t(dw + l->ids[k] * j->dim, a, dout + l->col, \
-                                    j->dim);                                   \
-            }                                                                  \
-        }                                                                      \
-    }                                                                          \
-    static void copy_back_##t(const fused_job *j, const copy *x,               \
-                              const T *dout, T *dx)                            \
-    {                                                                          \
-        for (size_t i = 0; i < j->batch; i++)                                  \
-            memcpy(dx + i * x->width, dout + i * j->ld + x->col,               \
-                   x->width * sizeof(T));                                      \
+       `order`. */ \
+    static void rows_back_##t(const fused_job *j, const T *dout,                 \
+                              fl_tensor *dw)                                     \
+    {                                                                            \
+        T *value = dw->data;                                                     \
+        size_t n = 0;                                                            \
+                                                                                 \
+        for (size_t i = 0; dout && i < j->batch; i++, dout += j->ld)             \
+            for (size_t s = 0; s < j->n_lookups; s++) {                          \
+                const lookup *l = &j->lookups[s];                                \
+                size_t lo = seq_lo(l, i), hi = seq_hi(l, i);                     \
+                T a = (T)factor(j->type, hi - lo);                               \
+                                                                                 \
+                for (size_t k = lo; k < hi; k++) {                               \
+                    if (is_padding(j, l->ids[k]))                                \
+                        continue;                                                \
+                    dw->rows[n] = l->ids[k];                                     \
+                    scale_row_##t(value + n++ * j->dim, a, dout + l->col,        \
+                                  j->dim);                                       \
+                }                                                                \
+            }                                                                    \
+        dw->shape.dim[0] = (int64_t)n;                                           \
+        dw->merged = n <= 1;                                                     \
+    }                                                                            \
+    static void dense_back_##t(const fused_job *j, const T *dout, T *dw)         \
+    {                                                                            \
+        for (size_t i = 0; i < j->batch; i++, dout += j->ld) {                   \
+            ask_ahead(j, dw, j->dim * sizeof(T), i + AHEAD);                     \
+            for (size_t s = 0; s < j->n_lookups; s++) {                          \
+                const lookup *l = &j->lookups[s];                                \
+                size_t lo = seq_lo(l, i), hi = seq_hi(l, i);                     \
+                T a = (T)factor(j->type, hi - lo);                               \
+                                                                                 \
+                for (size_t k = lo; k < hi; k++)                                 \
+                    if (!is_padding(j, l->ids[k]))                               \
+                        add_row_##t(dw + l->ids[k] * j->dim, a, dout + l->col,   \
+                                    j->dim);                                     \
+            }                                                                    \
+        }                                                                        \
+    }                                                                            \
+    static void copy_back_##t(const fused_job *j, const copy *x,                 \
+                              const T *dout, T *dx)                              \
+    {                                                                            \
+        for (size_t i = 0; i < j->batch; i++)                                    \
+            memcpy(dx + i * x->width, dout + i * j->ld + x->col,                 \
+                   x->width * sizeof(T));                                        \
     }
 FL_FLOATS(KERNELS)
 

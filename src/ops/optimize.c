@@ -264,52 +264,52 @@ static void ask_row(const job *j, size_t row)
         ask_ahead(j->state[k], row, row_bytes);
 }
 
-#define UPDATES(T, t)                                                          \
-    static void update_row_##t(const job *j, size_t row, const T *g)           \
-    {                                                                          \
-        T *state[FL_RULE_STATE_MAX] = { 0 };                                   \
-                                                                               \
-        for (int k = 0; k < j->plan->n_states; k++)                            \
-            state[k] = (T *)j->state[k] + row * j->dim;                        \
-        j->plan->rule->update_##t((T *)j->w + row * j->dim, state, g, j->dim,  \
-                                  &j->h);                                      \
-    }                                                                          \
-    static void update_present_##t(const job *j, const fl_tensor *g)           \
-    {                                                                          \
-        const T *values = g->data;                                             \
-        size_t n = (size_t)g->shape.dim[0];                                    \
-                                                                               \
-        for (size_t i = 0; i < n; i++) {                                       \
-            if (i + AHEAD < n)                                                 \
-                ask_row(j, g->rows[i + AHEAD]);                                \
-            update_row_##t(j, g->rows[i], values + i * j->dim);                \
-        }                                                                      \
-    }                                                                          \
-    /* place[row] is 1 + the place of that row in g, or 0 for zeros. */        \
-    static void update_every_##t(const job *j, const fl_tensor *g,             \
-                                 const uint32_t *place, size_t n_rows,         \
-                                 const T *zeros)                               \
-    {                                                                          \
-        const T *values = g->data;                                             \
-                                                                               \
-        for (size_t row = 0; row < n_rows; row++)                              \
-            update_row_##t(j, row,                                             \
-                           place[row] ? values + (place[row] - 1) * j->dim     \
-                                      : zeros);                                \
-    }                                                                          \
+#define UPDATES(T, t)                                                            \
+    static void update_row_##t(const job *j, size_t row, const T *g)             \
+    {                                                                            \
+        T *state[FL_RULE_STATE_MAX] = { 0 };                                     \
+                                                                                 \
+        for (int k = 0; k < j->plan->n_states; k++)                              \
+            state[k] = (T *)j->state[k] + row * j->dim;                          \
+        j->plan->rule->update_##t((T *)j->w + row * j->dim, state, g, j->dim,    \
+                                  &j->h);                                        \
+    }                                                                            \
+    static void update_present_##t(const job *j, const fl_tensor *g)             \
+    {                                                                            \
+        const T *values = g->data;                                               \
+        size_t n = (size_t)g->shape.dim[0];                                      \
+                                                                                 \
+        for (size_t i = 0; i < n; i++) {                                         \
+            if (i + AHEAD < n)                                                   \
+                ask_row(j, g->rows[i + AHEAD]);                                  \
+            update_row_##t(j, g->rows[i], values + i * j->dim);                  \
+        }                                                                        \
+    }                                                                            \
+    /* place[row] is 1 + the place of that row in g, or 0 for zeros. */          \
+    static void update_every_##t(const job *j, const fl_tensor *g,               \
+                                 const uint32_t *place, size_t n_rows,           \
+                                 const T *zeros)                                 \
+    {                                                                            \
+        const T *values = g->data;                                               \
+                                                                                 \
+        for (size_t row = 0; row < n_rows; row++)                                \
+            update_row_##t(j, row,                                               \
+                           place[row] ? values + (place[row] - 1) * j->dim       \
+                                      : zeros);                                  \
+    }                                                                            \
     /* Without state the step is linear in the gradient: rows that occur twice \
-       need no merging. */                                                     \
-    static void scatter_##t(const job *j, const fl_tensor *g)                  \
-    {                                                                          \
-        fl_rows_##t()->scatter_axpy(j->w, g->rows, (size_t)g->shape.dim[0],    \
-                                    j->dim, -(T)j->h.lr, g->data, j->dim);     \
-    }                                                                          \
-    /* As one row of rows.h, whose loop may run beside writers. */             \
-    static void copy_##t(T *to, const T *from, size_t n)                       \
-    {                                                                          \
-        const uint64_t first = 0;                                              \
-                                                                               \
-        fl_rows_##t()->gather(to, n, from, &first, 1, n);                      \
+       need no merging. */ \
+    static void scatter_##t(const job *j, const fl_tensor *g)                    \
+    {                                                                            \
+        fl_rows_##t()->scatter_axpy(j->w, g->rows, (size_t)g->shape.dim[0],      \
+                                    j->dim, -(T)j->h.lr, g->data, j->dim);       \
+    }                                                                            \
+    /* As one row of rows.h, whose loop may run beside writers. */               \
+    static void copy_##t(T *to, const T *from, size_t n)                         \
+    {                                                                            \
+        const uint64_t first = 0;                                                \
+                                                                                 \
+        fl_rows_##t()->gather(to, n, from, &first, 1, n);                        \
     }
 FL_FLOATS(UPDATES)
 

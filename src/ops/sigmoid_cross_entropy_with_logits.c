@@ -12,39 +12,39 @@ enum { NORMALIZE, IGNORE_INDEX };
 /* What a sum over no label is divided by. */
 #define COUNT_MIN 1e-5
 
-#define KERNELS(T, t, EXP, LOG1P, FABS)                                        \
+#define KERNELS(T, t, EXP, LOG1P, FABS)                                          \
     /* max(x, 0) - x y + log(1 + exp(-|x|)); *bad becomes the place of the     \
-       first label that is NaN, or s.hi. */                                    \
-    static void forward_##t(const T *x, const T *label, T *out, fl_span s,     \
-                            double ignore, double scale, size_t *bad)          \
-    {                                                                          \
-        *bad = s.hi;                                                           \
-        for (size_t i = s.lo; i < s.hi; i++) {                                 \
-            T v = x[i];                                                        \
-                                                                               \
-            if (label[i] != label[i] && *bad == s.hi)                          \
-                *bad = i;                                                      \
-            out[i] = label[i] == (T)ignore ? 0                                 \
-                                           : ((v > 0 ? v : 0) - v * label[i] + \
-                                              LOG1P(EXP(-FABS(v)))) *          \
-                                                 (T)scale;                     \
-        }                                                                      \
-    }                                                                          \
-    static void backward_##t(const T *x, const T *label, const T *dout, T *dx, \
-                             fl_span s, double ignore, double scale)           \
-    {                                                                          \
-        for (size_t i = s.lo; i < s.hi; i++)                                   \
-            dx[i] =                                                            \
-                !dout || label[i] == (T)ignore                                 \
-                    ? 0                                                        \
-                    : (1 / (1 + EXP(-x[i])) - label[i]) * dout[i] * (T)scale;  \
-    }                                                                          \
-    static void count_##t(const T *label, size_t n, double ignore,             \
-                          size_t *out)                                         \
-    {                                                                          \
-        *out = 0;                                                              \
-        for (size_t i = 0; i < n; i++)                                         \
-            *out += label[i] != (T)ignore;                                     \
+       first label that is NaN, or s.hi. */ \
+    static void forward_##t(const T *x, const T *label, T *out, fl_span s,       \
+                            double ignore, double scale, size_t *bad)            \
+    {                                                                            \
+        *bad = s.hi;                                                             \
+        for (size_t i = s.lo; i < s.hi; i++) {                                   \
+            T v = x[i];                                                          \
+                                                                                 \
+            if (label[i] != label[i] && *bad == s.hi)                            \
+                *bad = i;                                                        \
+            out[i] = label[i] == (T)ignore ? 0                                   \
+                                           : ((v > 0 ? v : 0) - v * label[i] +   \
+                                              LOG1P(EXP(-FABS(v)))) *            \
+                                                 (T)scale;                       \
+        }                                                                        \
+    }                                                                            \
+    static void backward_##t(const T *x, const T *label, const T *dout, T *dx,   \
+                             fl_span s, double ignore, double scale)             \
+    {                                                                            \
+        for (size_t i = s.lo; i < s.hi; i++)                                     \
+            dx[i] =                                                              \
+                !dout || label[i] == (T)ignore                                   \
+                    ? 0                                                          \
+                    : (1 / (1 + EXP(-x[i])) - label[i]) * dout[i] * (T)scale;    \
+    }                                                                            \
+    static void count_##t(const T *label, size_t n, double ignore,               \
+                          size_t *out)                                           \
+    {                                                                            \
+        *out = 0;                                                                \
+        for (size_t i = 0; i < n; i++)                                           \
+            *out += label[i] != (T)ignore;                                       \
     }
 KERNELS(float, f32, expf, log1pf, fabsf)
 KERNELS(double, f64, exp, log1p, fabs)

@@ -51,7 +51,7 @@ fl_status fl_dist_find_update(const fl_dist *d, const fl_var *v,
 }
 
 fl_status fl_dist_find_decays(const fl_var *w, const fl_op_node *update,
-                              fl_group *decays, fl_var **grad)
+                              fl_node_group *decays, fl_var **grad)
 {
     char text[FL_NODE_TEXT_MAX];
     fl_var *g = fl_match_in(update, "Grad");
@@ -62,7 +62,7 @@ fl_status fl_dist_find_decays(const fl_var *w, const fl_op_node *update,
                 fl_node_text(update, text), w->name);
     while ((n = fl_match_writer(g)) && fl_match_op(n, "weight_decay") &&
            fl_match_in(n, "Param") == w) {
-        fl_group_add(decays, n);
+        fl_node_group_add(decays, n);
         g = fl_match_in(n, "Grad");
     }
     *grad = g;
@@ -125,7 +125,7 @@ void fl_dist_forget(fl_dist *d, fl_var *v)
 
 typedef struct search {
     fl_dist_chain *chain;
-    fl_group decays;
+    fl_node_group decays;
     fl_var_list needed; /* what the update reads, directly or not */
 } search;
 
@@ -195,20 +195,20 @@ static void keep_args(fl_dist_chain *c, const fl_args *args, int n_slots)
 static fl_status gather(search *s)
 {
     fl_dist_chain *c = s->chain;
-    fl_group found = { 0 };
+    fl_node_group found = { 0 };
     fl_status st = need_of_update(s);
 
     for (fl_op_node *n = c->update->prev; n && !st; n = n->prev) {
-        if (fl_group_has(&s->decays, n)) {
-            fl_group_add(&found, n);
+        if (fl_node_group_has(&s->decays, n)) {
+            fl_node_group_add(&found, n);
         } else if (writes_needed(s, n)) {
-            fl_group_add(&found, n);
+            fl_node_group_add(&found, n);
             st = need_inputs(s, n);
         }
     }
     for (size_t i = found.len; i-- > 0;)
-        fl_group_add(&c->nodes, found.data[i]);
-    fl_group_add(&c->nodes, c->update);
+        fl_node_group_add(&c->nodes, found.data[i]);
+    fl_node_group_add(&c->nodes, c->update);
     fl_vec_release(&found);
     return st;
 }
@@ -293,7 +293,7 @@ fl_status fl_dist_insert_send(fl_dist *d, const fl_dist_param *p,
     fl_draft_in(&draft, "X", x);
     fl_draft_attr(&draft, "sections", &sizes);
     fl_draft_attr(&draft, "epmap", &places);
-    st = fl_draft_put(&draft, fl_program_main(d->main), before, FL_ROLE_RPC,
+    st = fl_draft_put(&draft, fl_program_main(d->main), before, FL_OP_ROLE_RPC,
                       NULL);
     fl_draft_release(&draft);
     fl_str_release(&epmap);
@@ -320,7 +320,7 @@ fl_status fl_dist_insert_recv(const fl_dist *d, fl_program *p,
     fl_draft_init(&draft, "recv");
     for (size_t i = 0; i < d->params.len; i++)
         fl_draft_out_new(&draft, "Out", d->params.data[i].name);
-    st = fl_draft_put(&draft, fl_program_main(p), before, FL_ROLE_RPC, NULL);
+    st = fl_draft_put(&draft, fl_program_main(p), before, FL_OP_ROLE_RPC, NULL);
     fl_draft_release(&draft);
     return st;
 }
@@ -333,8 +333,8 @@ fl_status fl_dist_append_barrier(fl_dist *d, const fl_var_list *x)
     fl_draft_init(&draft, "send_barrier");
     for (size_t i = 0; i < x->len; i++)
         fl_draft_in(&draft, "X", x->data[i]);
-    st =
-        fl_draft_put(&draft, fl_program_main(d->main), NULL, FL_ROLE_RPC, NULL);
+    st = fl_draft_put(&draft, fl_program_main(d->main), NULL, FL_OP_ROLE_RPC,
+                      NULL);
     fl_draft_release(&draft);
     return st;
 }

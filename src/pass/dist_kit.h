@@ -25,7 +25,7 @@ fl_status fl_dist_find_update(const fl_dist *d, const fl_var *v,
    that gradient without them. */
 FL_MUST_CHECK
 fl_status fl_dist_find_decays(const fl_var *w, const fl_op_node *update,
-                              fl_group *decays, fl_var **grad);
+                              fl_node_group *decays, fl_var **grad);
 
 /* The operator of the startup program that gives a variable its first value;
    NULL when there is none, or several. */
@@ -47,7 +47,7 @@ typedef struct fl_dist_chain {
     fl_var *param;
     fl_var *grad; /* what comes from the trainers */
     fl_op_node *update;
-    fl_group nodes;   /* in the order of the program */
+    fl_node_group nodes; /* in the order of the program */
     fl_var_list kept; /* persistent variables of theirs; the parameter first */
 } fl_dist_chain;
 

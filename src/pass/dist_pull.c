@@ -652,11 +652,11 @@ static fl_status insert_pushes(table *t)
 
 static void remove_old(const table *t)
 {
-    fl_group old = { 0 };
+    fl_node_group old = { 0 };
 
-    fl_group_add(&old, t->sum);
-    fl_group_add(&old, t->update);
-    fl_group_remove(&old);
+    fl_node_group_add(&old, t->sum);
+    fl_node_group_add(&old, t->update);
+    fl_node_group_remove(&old);
     fl_vec_release(&old);
     for (size_t i = 0; i < t->uses.len; i++)
         fl_match_drop(t->block, t->uses.data[i].old_grad);

@@ -18,7 +18,7 @@
 
 /* What the updates used, to be looked through when all of them are gone. */
 typedef struct leftovers {
-    fl_group nodes;
+    fl_node_group nodes;
     fl_var_list vars;
 } leftovers;
 
@@ -53,10 +53,10 @@ static fl_status find_place(const fl_dist_chain *c, fl_op_node **out)
 
 static void remove_node(fl_op_node *n)
 {
-    fl_group one = { 0 };
+    fl_node_group one = { 0 };
 
-    fl_group_add(&one, n);
-    fl_group_remove(&one);
+    fl_node_group_add(&one, n);
+    fl_node_group_remove(&one);
     fl_vec_release(&one);
 }
 
@@ -65,8 +65,8 @@ static void remove_update(const fl_dist_chain *c, leftovers *left)
     for (size_t i = 0; i < c->nodes.len; i++) {
         fl_op_node *n = c->nodes.data[i];
 
-        if (n != c->update && !fl_group_has(&left->nodes, n))
-            fl_group_add(&left->nodes, n);
+        if (n != c->update && !fl_node_group_has(&left->nodes, n))
+            fl_node_group_add(&left->nodes, n);
     }
     for (size_t i = 0; i < c->kept.len; i++)
         fl_var_list_add(&left->vars, c->kept.data[i]);
@@ -126,7 +126,7 @@ static void remove_useless(const fl_dist *d, const leftovers *left)
 
     for (fl_op_node *n = fl_program_main(d->main)->last; n; n = prev) {
         prev = n->prev;
-        if (fl_group_has(&left->nodes, n) && is_useless(n))
+        if (fl_node_group_has(&left->nodes, n) && is_useless(n))
             remove_node(n);
     }
 }

@@ -121,7 +121,7 @@ static fl_status add_sum(builder *b)
         fl_block_find_var(
             to, fl_arena_printf(&b->tmp, "%s" FL_GRAD_SUFFIX, w->name)));
     fl_draft_out(&draft, "Out", w);
-    st = fl_draft_put(&draft, to, NULL, FL_ROLE_OPTIMIZE, NULL);
+    st = fl_draft_put(&draft, to, NULL, FL_OP_ROLE_OPTIMIZE, NULL);
     fl_draft_release(&draft);
     return st;
 }

@@ -33,7 +33,7 @@ typedef struct array {
     fl_op_node *lookup; /* one of its lookups, for messages */
     fl_op_node *update;
     const fl_rule *rule;
-    fl_group decays;
+    fl_node_group decays;
     fl_var *grad;      /* without decay */
     fl_var *rate;      /* without the parameter's own factor */
     fl_op_node *scale; /* what multiplies by the factor, or NULL */
@@ -68,7 +68,7 @@ static fl_op_node *find_lookup(const array *a)
 static bool may_use(const array *a, const fl_op_node *n)
 {
     return (n->block == a->block && is_sparse_lookup(n, a->w)) ||
-           n == a->update || fl_group_has(&a->decays, n);
+           n == a->update || fl_node_group_has(&a->decays, n);
 }
 
 static fl_status check_users(const array *a, const fl_program *p)
@@ -119,7 +119,7 @@ static void find_rate(array *a)
 
     a->rate = fl_match_in(a->update, "LearningRate");
     n = fl_match_writer(a->rate);
-    if (fl_match_op(n, "scale") && n->role == FL_ROLE_OPTIMIZE &&
+    if (fl_match_op(n, "scale") && n->role == FL_OP_ROLE_OPTIMIZE &&
         fl_match_attr(n, "bias")->f == 0 && fl_match_attr(n, "scale")->f > 0) {
         a->scale = n;
         a->rate = fl_match_in(n, "X");
@@ -341,21 +341,21 @@ static fl_status insert_mark(const array *a)
 
 static void remove_update(const array *a)
 {
-    fl_group old = { 0 };
+    fl_node_group old = { 0 };
     fl_var_list state = { 0 };
     const fl_var *scaled = fl_match_out(a->scale, "Out");
 
     for (int s = 0; s < fl_node_n_in(a->update); s++)
         for (int i = 0; i < a->update->in[s].n; i++)
             fl_var_list_add(&state, a->update->in[s].vars[i]);
-    fl_group_add(&old, a->update);
+    fl_node_group_add(&old, a->update);
     for (size_t i = 0; i < a->decays.len; i++)
-        fl_group_add(&old, a->decays.data[i]);
-    fl_group_remove(&old);
+        fl_node_group_add(&old, a->decays.data[i]);
+    fl_node_group_remove(&old);
     old.len = 0;
     if (scaled && !fl_match_wanted(a->d->main, scaled)) {
-        fl_group_add(&old, a->scale);
-        fl_group_remove(&old);
+        fl_node_group_add(&old, a->scale);
+        fl_node_group_remove(&old);
     }
     for (size_t i = 0; i < state.len; i++)
         fl_dist_forget(a->d, state.data[i]);

@@ -217,7 +217,7 @@ static fl_status sum_up(differ *d, const fl_var *v)
     mark *m = mark_of(d, v);
     fl_arg out = { "Out", grad_name(d, v->name) };
     fl_op_spec spec = {
-        .type = d->sum_op, .out = &out, .n_out = 1, .role = FL_ROLE_BACKWARD
+        .type = d->sum_op, .out = &out, .n_out = 1, .role = FL_OP_ROLE_BACKWARD
     };
     arg_vec in = { 0 };
     fl_status st;
@@ -240,7 +240,7 @@ static fl_status sum_up(differ *d, const fl_var *v)
 static fl_status append_grad(differ *d, const fl_op_node *n)
 {
     fl_named_attr attrs[FL_ATTRS_MAX];
-    fl_op_spec spec = { .role = FL_ROLE_BACKWARD, .attrs = attrs };
+    fl_op_spec spec = { .role = FL_OP_ROLE_BACKWARD, .attrs = attrs };
     arg_vec in = { 0 }, out = { 0 };
     fl_status st;
 

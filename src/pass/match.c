@@ -161,13 +161,13 @@ fl_op_node *fl_match_grad(const fl_op_node *n)
 
 /* --- groups --------------------------------------------------------------- */
 
-void fl_group_add(fl_group *g, fl_op_node *n)
+void fl_node_group_add(fl_node_group *g, fl_op_node *n)
 {
     if (n)
         fl_vec_push(g, n);
 }
 
-bool fl_group_has(const fl_group *g, const fl_op_node *n)
+bool fl_node_group_has(const fl_node_group *g, const fl_op_node *n)
 {
     for (size_t i = 0; i < g->len; i++)
         if (g->data[i] == n)
@@ -180,7 +180,7 @@ static bool touches(const fl_op_node *n, const fl_var *v)
     return fl_node_uses_var(n, v) || fl_node_writes_var(n, v);
 }
 
-bool fl_group_owns(const fl_group *g, const fl_var *v)
+bool fl_node_group_owns(const fl_node_group *g, const fl_var *v)
 {
     const fl_program *p;
 
@@ -191,7 +191,7 @@ bool fl_group_owns(const fl_group *g, const fl_var *v)
         return false;
     for (size_t i = 0; i < p->blocks.len; i++)
         for (fl_op_node *n = p->blocks.data[i]->first; n; n = n->next)
-            if (touches(n, v) && !fl_group_has(g, n))
+            if (touches(n, v) && !fl_node_group_has(g, n))
                 return false;
     return true;
 }
@@ -248,14 +248,14 @@ static fl_op_node *prev_of(fl_op_node *n)
 }
 
 /* Can all members met on the way from `from` to `to` move to `to`? */
-static bool can_gather(const fl_group *g, fl_op_node *from,
+static bool can_gather(const fl_node_group *g, fl_op_node *from,
                        const fl_op_node *to, fl_op_node *(*step)(fl_op_node *))
 {
     traffic t = { 0 };
     bool ok = true;
 
     for (fl_op_node *n = from; n != to && ok; n = step(n)) {
-        if (fl_group_has(g, n))
+        if (fl_node_group_has(g, n))
             note_node(&t, n);
         else
             ok = !notices(&t, n);
@@ -265,7 +265,7 @@ static bool can_gather(const fl_group *g, fl_op_node *from,
     return ok;
 }
 
-static bool is_of_one_role(const fl_group *g)
+static bool is_of_one_role(const fl_node_group *g)
 {
     for (size_t i = 1; i < g->len; i++)
         if (g->data[i]->role != g->data[0]->role)
@@ -273,14 +273,14 @@ static bool is_of_one_role(const fl_group *g)
     return true;
 }
 
-fl_op_node *fl_group_place(const fl_group *g)
+fl_op_node *fl_node_group_place(const fl_node_group *g)
 {
     fl_op_node *first = NULL, *last = NULL;
 
     if (!g->len || !is_of_one_role(g))
         return NULL;
     for (fl_op_node *n = g->data[0]->block->first; n; n = n->next) {
-        if (!fl_group_has(g, n))
+        if (!fl_node_group_has(g, n))
             continue;
         first = first ? first : n;
         last = n;
@@ -325,7 +325,7 @@ static void drop_temporaries(fl_block *b, const fl_args *args, int n_slots)
             fl_match_drop(b, args[s].vars[i]);
 }
 
-void fl_group_remove(const fl_group *g)
+void fl_node_group_remove(const fl_node_group *g)
 {
     for (size_t i = 0; i < g->len; i++)
         fl_block_remove(g->data[i]->block, g->data[i]);
@@ -423,7 +423,7 @@ fl_status fl_draft_insert(const fl_draft *d, fl_op_node *place,
 }
 
 fl_status fl_draft_put(const fl_draft *d, fl_block *b, fl_op_node *before,
-                       fl_role role, fl_op_node **out)
+                       fl_op_role role, fl_op_node **out)
 {
     fl_op_spec spec = { .type = d->type,
                         .in = d->in.data,
@@ -439,12 +439,12 @@ fl_status fl_draft_put(const fl_draft *d, fl_block *b, fl_op_node *before,
 
 /* --- fusions -------------------------------------------------------------- */
 
-static fl_status replace(const fl_fusion *f, const fl_group *forward,
-                         const fl_group *backward, const fl_group *all,
-                         bool *fused)
+static fl_status replace(const fl_fusion *f, const fl_node_group *forward,
+                         const fl_node_group *backward,
+                         const fl_node_group *all, bool *fused)
 {
-    fl_op_node *place = fl_group_place(forward);
-    fl_op_node *grad_place = fl_group_place(backward);
+    fl_op_node *place = fl_node_group_place(forward);
+    fl_op_node *grad_place = fl_node_group_place(backward);
     fl_op_node *n;
 
     if (!place || (backward->len && !grad_place) || !f->owns(f->what, all))
@@ -452,23 +452,23 @@ static fl_status replace(const fl_fusion *f, const fl_group *forward,
     FL_TRY(f->insert(f->what, place, &n));
     if (grad_place)
         FL_TRY(f->insert_grad(f->what, n, grad_place));
-    fl_group_remove(all);
+    fl_node_group_remove(all);
     *fused = true;
     return FL_OK;
 }
 
 fl_status fl_fuse(const fl_fusion *f, bool *fused)
 {
-    fl_group forward = { 0 }, backward = { 0 }, all = { 0 };
+    fl_node_group forward = { 0 }, backward = { 0 }, all = { 0 };
     fl_status st;
 
     for (size_t i = 0; i < f->n_forward; i++) {
-        fl_group_add(&forward, f->forward[i]);
-        fl_group_add(&all, f->forward[i]);
+        fl_node_group_add(&forward, f->forward[i]);
+        fl_node_group_add(&all, f->forward[i]);
     }
     for (size_t i = 0; i < f->n_backward; i++) {
-        fl_group_add(&backward, f->backward[i]);
-        fl_group_add(&all, f->backward[i]);
+        fl_node_group_add(&backward, f->backward[i]);
+        fl_node_group_add(&all, f->backward[i]);
     }
     st = replace(f, &forward, &backward, &all, fused);
     fl_vec_release(&forward);

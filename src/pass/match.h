@@ -58,24 +58,24 @@ fl_op_node *fl_match_grad(const fl_op_node *n);
 
 /* --- groups --------------------------------------------------------------- */
 
-typedef FL_VEC(fl_op_node *) fl_group;
+typedef FL_VEC(fl_op_node *) fl_node_group;
 
 /* NULL is left out. */
-void fl_group_add(fl_group *g, fl_op_node *n);
-bool fl_group_has(const fl_group *g, const fl_op_node *n);
+void fl_node_group_add(fl_node_group *g, fl_op_node *n);
+bool fl_node_group_has(const fl_node_group *g, const fl_op_node *n);
 
 /* Is v a temporary of the group: one member writes it, nobody else touches it,
    not even for its shape, and it is neither fetched nor declared? A variable
    left out (NULL) is no obstacle. */
-bool fl_group_owns(const fl_group *g, const fl_var *v);
+bool fl_node_group_owns(const fl_node_group *g, const fl_var *v);
 
 /* The member before which one operator can stand for all of them, without
    any operator in between noticing; NULL when there is none. */
-fl_op_node *fl_group_place(const fl_group *g);
+fl_op_node *fl_node_group_place(const fl_node_group *g);
 
 /* Removes the members, and the temporaries of theirs that nobody touches any
    more. */
-void fl_group_remove(const fl_group *g);
+void fl_node_group_remove(const fl_node_group *g);
 
 /* --- a new operator ------------------------------------------------------- */
 
@@ -115,7 +115,7 @@ fl_status fl_draft_insert(const fl_draft *d, fl_op_node *place,
 /* Puts it before an operator of the block, or at its end (NULL). */
 FL_MUST_CHECK
 fl_status fl_draft_put(const fl_draft *d, fl_block *b, fl_op_node *before,
-                       fl_role role, fl_op_node **out);
+                       fl_op_role role, fl_op_node **out);
 
 /* --- fusions -------------------------------------------------------------- */
 
@@ -126,7 +126,7 @@ typedef struct fl_fusion {
     size_t n_forward, n_backward;
     const void *what;
     /* Are all variables that would go the group's own? */
-    bool (*owns)(const void *what, const fl_group *all);
+    bool (*owns)(const void *what, const fl_node_group *all);
     fl_status (*insert)(const void *what, fl_op_node *place, fl_op_node **out);
     fl_status (*insert_grad)(const void *what, const fl_op_node *fused,
                              fl_op_node *place);

@@ -33,7 +33,7 @@ typedef struct bundle {
     piece *pieces;
     const piece *lead; /* the first one chosen */
     const char *pooltype;
-    fl_group forward, backward, all;
+    fl_node_group forward, backward, all;
     bool drops_sum;
 } bundle;
 
@@ -112,22 +112,22 @@ static bool match_backward(piece *c, const fl_var *grad)
 
 static bool owns_inner(const bundle *b, const piece *c, const fl_var *grad)
 {
-    fl_group g = { 0 };
+    fl_node_group g = { 0 };
     bool ok;
 
-    fl_group_add(&g, c->lookup);
-    fl_group_add(&g, c->pool);
-    fl_group_add(&g, b->concat);
-    fl_group_add(&g, b->concat_grad);
-    fl_group_add(&g, c->pool_grad);
-    fl_group_add(&g, c->lookup_grad);
-    fl_group_add(&g, c->sum);
-    ok = fl_group_owns(&g, fl_match_out(c->lookup, "Out")) &&
-         fl_group_owns(&g, fl_match_out(c->pool, "Out")) &&
-         fl_group_owns(&g, fl_match_out(c->pool, "MaxIndex")) &&
-         fl_group_owns(&g, grad) &&
-         fl_group_owns(&g, fl_match_out(c->pool_grad, "X@GRAD")) &&
-         fl_group_owns(&g, fl_match_out(c->lookup_grad, "W@GRAD"));
+    fl_node_group_add(&g, c->lookup);
+    fl_node_group_add(&g, c->pool);
+    fl_node_group_add(&g, b->concat);
+    fl_node_group_add(&g, b->concat_grad);
+    fl_node_group_add(&g, c->pool_grad);
+    fl_node_group_add(&g, c->lookup_grad);
+    fl_node_group_add(&g, c->sum);
+    ok = fl_node_group_owns(&g, fl_match_out(c->lookup, "Out")) &&
+         fl_node_group_owns(&g, fl_match_out(c->pool, "Out")) &&
+         fl_node_group_owns(&g, fl_match_out(c->pool, "MaxIndex")) &&
+         fl_node_group_owns(&g, grad) &&
+         fl_node_group_owns(&g, fl_match_out(c->pool_grad, "X@GRAD")) &&
+         fl_node_group_owns(&g, fl_match_out(c->lookup_grad, "W@GRAD"));
     fl_vec_release(&g);
     return ok;
 }
@@ -219,21 +219,21 @@ static void collect(bundle *b)
         if (!c->chosen)
             continue;
         n_chosen++;
-        fl_group_add(&b->forward, c->lookup);
-        fl_group_add(&b->forward, c->pool);
-        fl_group_add(&b->backward, c->pool_grad);
-        fl_group_add(&b->backward, c->lookup_grad);
+        fl_node_group_add(&b->forward, c->lookup);
+        fl_node_group_add(&b->forward, c->pool);
+        fl_node_group_add(&b->backward, c->pool_grad);
+        fl_node_group_add(&b->backward, c->lookup_grad);
     }
-    fl_group_add(&b->forward, b->concat);
-    fl_group_add(&b->backward, b->concat_grad);
+    fl_node_group_add(&b->forward, b->concat);
+    fl_node_group_add(&b->backward, b->concat_grad);
     b->drops_sum =
         b->lead->sum && fl_match_ins(b->lead->sum, "X").n == n_chosen;
     if (b->drops_sum)
-        fl_group_add(&b->backward, b->lead->sum);
+        fl_node_group_add(&b->backward, b->lead->sum);
     for (size_t i = 0; i < b->forward.len; i++)
-        fl_group_add(&b->all, b->forward.data[i]);
+        fl_node_group_add(&b->all, b->forward.data[i]);
     for (size_t i = 0; i < b->backward.len; i++)
-        fl_group_add(&b->all, b->backward.data[i]);
+        fl_node_group_add(&b->all, b->backward.data[i]);
 }
 
 static void draft_inputs(const bundle *b, fl_draft *d)
@@ -333,7 +333,7 @@ static fl_status shrink_sum(bundle *b)
     fl_draft_out(&d, "Out", fl_match_out(b->lead->sum, "Out"));
     st = fl_draft_insert(&d, b->lead->sum, NULL);
     fl_draft_release(&d);
-    fl_group_add(&b->all, b->lead->sum);
+    fl_node_group_add(&b->all, b->lead->sum);
     return st;
 }
 
@@ -348,8 +348,8 @@ static void forget_row_count(const bundle *b)
 
 static fl_status replace(bundle *b, bool *done)
 {
-    fl_op_node *place = fl_group_place(&b->forward);
-    fl_op_node *grad_place = fl_group_place(&b->backward);
+    fl_op_node *place = fl_node_group_place(&b->forward);
+    fl_op_node *grad_place = fl_node_group_place(&b->backward);
     fl_op_node *fused;
 
     if (!place || (b->backward.len && !grad_place))
@@ -361,7 +361,7 @@ static fl_status replace(bundle *b, bool *done)
         if (b->lead->sum && !b->drops_sum)
             FL_TRY(shrink_sum(b));
     }
-    fl_group_remove(&b->all);
+    fl_node_group_remove(&b->all);
     *done = true;
     return FL_OK;
 }

@@ -94,15 +94,15 @@ static bool match_grads(layer *l)
            (!l->act || (l->act_grad && is_linked(l->act_grad, l->add_grad)));
 }
 
-static bool owns_inner(const void *what, const fl_group *all)
+static bool owns_inner(const void *what, const fl_node_group *all)
 {
     const layer *l = what;
 
-    return fl_group_owns(all, fl_match_out(l->mul, "Out")) &&
-           fl_group_owns(all, fl_match_out(l->add_grad, "X@GRAD")) &&
+    return fl_node_group_owns(all, fl_match_out(l->mul, "Out")) &&
+           fl_node_group_owns(all, fl_match_out(l->add_grad, "X@GRAD")) &&
            (!l->act ||
-            (fl_group_owns(all, fl_match_out(l->add, "Out")) &&
-             fl_group_owns(all, fl_match_out(l->act_grad, "X@GRAD"))));
+            (fl_node_group_owns(all, fl_match_out(l->add, "Out")) &&
+             fl_node_group_owns(all, fl_match_out(l->act_grad, "X@GRAD"))));
 }
 
 static bool overwrites_input(const layer *l)

@@ -27,7 +27,7 @@ static bool has_rows(const fl_op_node *n)
 
 static bool is_update(const fl_op_node *n)
 {
-    return n->role == FL_ROLE_OPTIMIZE && !n->is_grad &&
+    return n->role == FL_OP_ROLE_OPTIMIZE && !n->is_grad &&
            is_list(n->def, "Param") && is_list(n->def, "Grad") && !has_rows(n);
 }
 
@@ -76,7 +76,7 @@ static bool can_sink(const fl_op_node *n, const fl_op_node *at)
     return true;
 }
 
-static void list_slot(fl_draft *d, const fl_group *g, const char *slot)
+static void list_slot(fl_draft *d, const fl_node_group *g, const char *slot)
 {
     for (size_t i = g->len; i-- > 0;) {
         fl_args in = fl_match_ins(g->data[i], slot);
@@ -86,7 +86,7 @@ static void list_slot(fl_draft *d, const fl_group *g, const char *slot)
     }
 }
 
-static void list_out_slot(fl_draft *d, const fl_group *g, const char *slot)
+static void list_out_slot(fl_draft *d, const fl_node_group *g, const char *slot)
 {
     for (size_t i = g->len; i-- > 0;) {
         fl_args out = fl_match_outs(g->data[i], slot);
@@ -97,7 +97,7 @@ static void list_out_slot(fl_draft *d, const fl_group *g, const char *slot)
 }
 
 /* The group is in reverse order: the last update leads it. */
-static fl_status merge(const fl_group *g, fl_op_node **out)
+static fl_status merge(const fl_node_group *g, fl_op_node **out)
 {
     fl_op_node *at = g->data[0];
     const fl_op *op = at->def;
@@ -118,7 +118,7 @@ static fl_status merge(const fl_group *g, fl_op_node **out)
     st = fl_draft_insert(&d, at, out);
     fl_draft_release(&d);
     if (!st)
-        fl_group_remove(g);
+        fl_node_group_remove(g);
     return st;
 }
 
@@ -129,13 +129,13 @@ static fl_status multi_tensor_run(fl_program *p, bool *changed)
 
     for (fl_op_node *at = fl_program_main(p)->last; at; at = prev) {
         fl_op_node *merged = at;
-        fl_group g = { 0 };
+        fl_node_group g = { 0 };
         fl_status st = FL_OK;
 
-        fl_group_add(&g, at);
+        fl_node_group_add(&g, at);
         for (fl_op_node *n = at->prev; n && is_update(at); n = n->prev)
             if (is_alike(at, n) && can_sink(n, at))
-                fl_group_add(&g, n);
+                fl_node_group_add(&g, n);
         if (g.len > 1) {
             st = merge(&g, &merged);
             *changed = true;

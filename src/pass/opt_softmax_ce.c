@@ -40,13 +40,13 @@ static bool match_grads(pair *m)
            !fl_match_in(m->loss_grad, "MatchX@GRAD");
 }
 
-static bool owns_inner(const void *what, const fl_group *all)
+static bool owns_inner(const void *what, const fl_node_group *all)
 {
     const pair *m = what;
 
-    return fl_group_owns(all, fl_match_out(m->loss, "MatchX")) &&
-           fl_group_owns(all, fl_match_out(m->loss, "XShape")) &&
-           fl_group_owns(all, fl_match_out(m->loss_grad, "X@GRAD"));
+    return fl_node_group_owns(all, fl_match_out(m->loss, "MatchX")) &&
+           fl_node_group_owns(all, fl_match_out(m->loss, "XShape")) &&
+           fl_node_group_owns(all, fl_match_out(m->loss_grad, "X@GRAD"));
 }
 
 static fl_status insert_fused(const void *what, fl_op_node *place,

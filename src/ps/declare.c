@@ -34,8 +34,7 @@ typedef struct reader {
     bool is_cut;       /* the open program has had its cut */
 } reader;
 
-/* --- pieces ----------------------------------------------------------------
- */
+/* --- pieces --------------------------------------------------------------- */
 
 static size_t piece_len(piece p)
 {
@@ -83,8 +82,7 @@ static bool read_number(piece p, uint64_t *out)
     return !errno && strspn(buf, "0123456789") == piece_len(p);
 }
 
-/* --- declarations ----------------------------------------------------------
- */
+/* --- declarations --------------------------------------------------------- */
 
 static fl_status read_name(const reader *r, piece p, char **out)
 {
@@ -181,8 +179,7 @@ static fl_status read_seed(reader *r, piece rest)
     return FL_OK;
 }
 
-/* --- lines of a program ----------------------------------------------------
- */
+/* --- lines of a program --------------------------------------------------- */
 
 static fl_status read_program_line(reader *r, piece line)
 {
@@ -218,8 +215,7 @@ static void close_program(reader *r)
     r->is_cut = false;
 }
 
-/* --- the text --------------------------------------------------------------
- */
+/* --- the text ------------------------------------------------------------- */
 
 static fl_status read_line(reader *r, piece line)
 {
@@ -304,8 +300,7 @@ void fl_declaration_release(fl_declaration *d)
     d->seed = 0;
 }
 
-/* --- comparing -------------------------------------------------------------
- */
+/* --- comparing ------------------------------------------------------------ */
 
 static bool same(piece a, piece b)
 {

@@ -31,8 +31,7 @@ static bool is_push(uint16_t type)
     return type == FL_TYPE_PUSH || type == FL_TYPE_ROUND_PUSH;
 }
 
-/* --- reading ---------------------------------------------------------------
- */
+/* --- reading -------------------------------------------------------------- */
 
 /* n times width bytes where they lie; NULL when there are fewer. */
 static const void *take(fl_unpack *u, uint64_t n, uint64_t width)
@@ -108,8 +107,7 @@ static fl_status skip_padding(fl_unpack *u, const void *base, uint16_t type)
     return FL_OK;
 }
 
-/* --- rows ------------------------------------------------------------------
- */
+/* --- rows ----------------------------------------------------------------- */
 
 static fl_status check_flags(uint16_t type, const fl_rows_item *it)
 {
@@ -254,8 +252,7 @@ void fl_rows_pack_head(fl_pack *p, uint16_t type, const fl_rows_item *items,
     }
 }
 
-/* --- blocks ----------------------------------------------------------------
- */
+/* --- blocks --------------------------------------------------------------- */
 
 static fl_status read_block(fl_unpack *u, uint16_t type, uint32_t i,
                             fl_len_of len_of, void *arg, fl_block_item *it)

@@ -1,5 +1,5 @@
 /* proto.h - the payloads between trainers and servers. docs/formats/wire.md is
- * their description; numbers are packed as rpc/frame.h packs them.
+ * their description; numbers are packed as rpc/wire/frame.h packs them.
  *
  * DECLARE   text (see declare.h). Reply: empty.
  *
@@ -48,7 +48,7 @@
  *           other than 0 is not the last one: the next page is asked for with
  *           that place and the cursor of the first request.
  *
- * Mail (mail.h):
+ * Mail (relay.h):
  *
  * MAIL      u32 rank of the receiver, u32 0, u64 generation, then any bytes.
  *           Reply: u32, 0 taken, 1 not taken because the box is full.
@@ -85,16 +85,17 @@
  *           for), u64 item that is finished (2^64-1: none), u32 1 when the
  *           trainer does not wait for items that others have, else 0. Reply:
  *           u64 item; 2^64-1 when there is none left and none can come back;
- * 2^64-2 when that is not known yet, after a while: ask again. The last
- * question may be repeated and has the same answer.
+ *           2^64-2 when that is not known yet, after a while: ask again. The
+ *           last question may be repeated and has the same answer.
  *
  * What changes state (PUSH, ASSIGN, ROUND_PUSH, *_DENSE but the pull, CLEAR,
- * SHRINK, MAIL, STEP) is sent once (rpc/link.h); the rest may be repeated.
+ * SHRINK, MAIL, STEP) is sent once (rpc/client/rpc_client.h); the rest may be
+ * repeated.
  */
 #ifndef FL_PS_PROTO_H
 #define FL_PS_PROTO_H
 
-#include "rpc/frame.h"
+#include "rpc/wire/frame.h"
 
 enum fl_push_flag {
     FL_PUSH_MERGED = 1,

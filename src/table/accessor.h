@@ -58,8 +58,8 @@ typedef struct fl_accessor {
                  const fl_push_item *item, const fl_hyper *h);
     /* Fills what the full row has beyond the short one, which was copied. */
     void (*grow)(const fl_acc_ctx *c, uint64_t key, void *row);
-    /* Overwrites the value; state and statistics start anew. The row is full.
-     */
+    /* Overwrites the value; state and statistics start anew. The row is
+       full. */
     void (*assign)(const fl_acc_ctx *c, uint64_t key, void *row,
                    const float *value);
     /* Adds to the value; state and statistics stay. False, and nothing is done,

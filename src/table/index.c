@@ -60,8 +60,7 @@ static int count(const fl_bucket *b)
     return n;
 }
 
-/* --- adding ----------------------------------------------------------------
- */
+/* --- adding --------------------------------------------------------------- */
 
 static void append(fl_bucket *b, uint64_t key, uint32_t ref)
 {
@@ -188,8 +187,7 @@ fl_status fl_index_add(fl_index *x, uint64_t key, uint64_t place, uint32_t ref)
     return FL_OK;
 }
 
-/* --- removing ---------------------------------------------------------------
- */
+/* --- removing ------------------------------------------------------------- */
 
 static const fl_index_array *array_of(const fl_index *x, const fl_bucket *b)
 {

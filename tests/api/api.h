@@ -31,7 +31,8 @@
 
 static inline fl_var *data2(fl_ctx *c, const char *name, int64_t width)
 {
-    return fl_data(c, name, FL_DTYPE_F32, 2, (int64_t[]){ -1, width }, 0);
+    return fl_layers_data(c, name, FL_DTYPE_F32, 2, (int64_t[]){ -1, width },
+                          0);
 }
 
 #endif

@@ -49,8 +49,7 @@ static inline int remove_folder(void **state)
     return rmdir(folder);
 }
 
-/* --- a job in threads ------------------------------------------------------
- */
+/* --- a job in threads ----------------------------------------------------- */
 
 typedef struct job job;
 typedef void (*trainer_fn)(job *j, fl_ps *p, int rank);

@@ -40,7 +40,8 @@ static fl_ctx *new_ctx(void)
 
 static fl_var *ids_var(fl_ctx *c, const char *name, int lod_level)
 {
-    return fl_data(c, name, FL_DTYPE_I64, 2, (int64_t[]){ -1, 1 }, lod_level);
+    return fl_layers_data(c, name, FL_DTYPE_I64, 2, (int64_t[]){ -1, 1 },
+                          lod_level);
 }
 
 static fl_dataset *dataset_of(fl_ctx *c, const char *text,
@@ -69,10 +70,10 @@ static void heights_are_those_of_the_smallest_table(void **state)
     (void)state;
     assert_non_null(ids_var(c, "free", 1));
     assert_non_null(data2(c, "x", 13));
-    assert_non_null(fl_embedding(a, 100, 4));
-    assert_non_null(fl_embedding(a, 50, 4));
-    assert_non_null(fl_embedding(b, 70, 4, .is_distributed = true));
-    assert_non_null(fl_embedding(b, 0, 4, .is_distributed = true));
+    assert_non_null(fl_layers_embedding(a, 100, 4));
+    assert_non_null(fl_layers_embedding(a, 50, 4));
+    assert_non_null(fl_layers_embedding(b, 70, 4, .is_distributed = true));
+    assert_non_null(fl_layers_embedding(b, 0, 4, .is_distributed = true));
     d = dataset_of(c, "1 1 1 1 1 1 1 1\n", names, 4);
     slots = fl_dataset_slots(d, &n);
     assert_int_equal(n, 4);
@@ -115,7 +116,7 @@ static void ids_above_the_height_are_bad_lines(void **state)
     size_t n;
 
     (void)state;
-    assert_non_null(fl_embedding(ids_var(c, "a", 1), 10, 4));
+    assert_non_null(fl_layers_embedding(ids_var(c, "a", 1), 10, 4));
     d = dataset_of(c, "2 9 0\n1 10\n1 5\n", names, 1);
     assert_ok(fl_dataset_begin(d, 1));
     assert_ok(fl_dataset_next(d, 0, &feeds, &n));
@@ -143,9 +144,10 @@ static void batches_run_in_the_program_as_they_come(void **state)
     size_t n;
 
     (void)state;
-    assert_non_null(fl_data(c, "one", FL_DTYPE_F32, 1, (int64_t[]){ -1 }, 0));
     assert_non_null(
-        fl_data(c, "cube", FL_DTYPE_F32, 3, (int64_t[]){ -1, 2, 3 }, 0));
+        fl_layers_data(c, "one", FL_DTYPE_F32, 1, (int64_t[]){ -1 }, 0));
+    assert_non_null(
+        fl_layers_data(c, "cube", FL_DTYPE_F32, 3, (int64_t[]){ -1, 2, 3 }, 0));
     assert_non_null(ids_var(c, "list", 1));
     assert_non_null(data2(c, "x", 2));
     assert_ok(fl_program_add(p, "op relu (X=one) -> (Out=one_out)\n"

@@ -5,7 +5,7 @@
 static void an_fc_has_the_names_users_know(void **state)
 {
     fl_ctx *c = fl_ctx_new();
-    fl_var *y = fl_fc(data2(c, "x", 13), 400, .act = "relu");
+    fl_var *y = fl_layers_fc(data2(c, "x", 13), 400, .act = "relu");
     char *text, *start;
 
     (void)state;
@@ -30,7 +30,8 @@ static void an_fc_of_several_inputs_adds_their_products(void **state)
 {
     fl_ctx *c = fl_ctx_new();
     fl_var *in[] = { data2(c, "a", 3), data2(c, "b", 4) };
-    fl_var *y = fl_fc_with(in, 2, 5, &(fl_fc_args){ .act = "tanh" });
+    fl_var *y =
+        fl_layers_fc_with(in, 2, 5, &(fl_layers_fc_args){ .act = "tanh" });
     char *text = fl_program_to_text(fl_default_main_program(c));
 
     (void)state;
@@ -45,19 +46,21 @@ static void an_fc_of_several_inputs_adds_their_products(void **state)
 static void embeddings_share_a_table_by_name(void **state)
 {
     fl_ctx *c = fl_ctx_new();
-    fl_var *i = fl_data(c, "i", FL_DTYPE_I64, 2, (int64_t[]){ -1, 1 }, 1);
-    fl_var *k = fl_data(c, "k", FL_DTYPE_I64, 2, (int64_t[]){ -1, 1 }, 1);
-    fl_var *a =
-        fl_embedding(i, 100, 8, .is_sparse = true, .param = { .name = "emb" });
-    fl_var *b =
-        fl_embedding(k, 100, 8, .is_sparse = true, .param = { .name = "emb" });
+    fl_var *i =
+        fl_layers_data(c, "i", FL_DTYPE_I64, 2, (int64_t[]){ -1, 1 }, 1);
+    fl_var *k =
+        fl_layers_data(c, "k", FL_DTYPE_I64, 2, (int64_t[]){ -1, 1 }, 1);
+    fl_var *a = fl_layers_embedding(i, 100, 8, .is_sparse = true,
+                                    .param = { .name = "emb" });
+    fl_var *b = fl_layers_embedding(k, 100, 8, .is_sparse = true,
+                                    .param = { .name = "emb" });
     char *start = fl_program_to_text(fl_default_startup_program(c));
 
     (void)state;
     assert_string_equal(fl_var_name(a), "embedding_0.tmp_0");
     assert_string_equal(fl_var_name(b), "embedding_1.tmp_0");
     assert_null(strstr(strstr(start, "Out=emb") + 1, "Out=emb"));
-    assert_null(fl_embedding(k, 200, 8, .param = { .name = "emb" }));
+    assert_null(fl_layers_embedding(k, 200, 8, .param = { .name = "emb" }));
     assert_said("parameter emb is f32[100,8], but this layer wants f32[200,8]");
     fl_text_free(start);
     fl_ctx_free(c);
@@ -67,12 +70,14 @@ static void a_failed_layer_makes_the_rest_fail_with_its_reason(void **state)
 {
     fl_ctx *c = fl_ctx_new();
     fl_var *x = data2(c, "x", 3);
-    fl_var *bad = fl_binary("elementwise_add", x, fl_fc(x, 4, ), NULL);
+    fl_var *bad =
+        fl_layers_binary("elementwise_add", x, fl_layers_fc(x, 4, ), NULL);
 
     (void)state;
     assert_null(bad);
     assert_said("elementwise_add");
-    assert_null(fl_mean(fl_fc(fl_relu(bad), 2, .act = "softmax")));
+    assert_null(
+        fl_layers_mean(fl_layers_fc(fl_layers_relu(bad), 2, .act = "softmax")));
     assert_said("elementwise_add");
     fl_ctx_free(c);
 }
@@ -83,13 +88,13 @@ static void wrong_words_are_refused(void **state)
     fl_var *x = data2(c, "x", 3);
 
     (void)state;
-    assert_null(fl_fc(x, 4, .act = "rleu"));
+    assert_null(fl_layers_fc(x, 4, .act = "rleu"));
     assert_said("did you mean relu?");
-    assert_null(fl_fc(x, 4, .param = { .init = "unifrom(0,1)" }));
+    assert_null(fl_layers_fc(x, 4, .param = { .init = "unifrom(0,1)" }));
     assert_said("unifrom");
-    assert_null(fl_unary("scale", x, "{scael=2}"));
+    assert_null(fl_layers_unary("scale", x, "{scael=2}"));
     assert_said("did you mean scale?");
-    assert_null(fl_sequence_pool(x, "median"));
+    assert_null(fl_layers_sequence_pool(x, "median"));
     assert_null(data2(c, "x", 3));
     assert_said("variable x exists already");
     assert_null(data2(c, "two words", 3));
@@ -101,13 +106,13 @@ static void two_contexts_know_nothing_of_each_other(void **state)
 {
     fl_ctx *a = fl_ctx_new();
     fl_ctx *b = fl_ctx_new();
-    fl_var *ya = fl_fc(data2(a, "x", 3), 2, );
-    fl_var *yb = fl_fc(data2(b, "x", 3), 2, );
+    fl_var *ya = fl_layers_fc(data2(a, "x", 3), 2, );
+    fl_var *yb = fl_layers_fc(data2(b, "x", 3), 2, );
 
     (void)state;
     assert_string_equal(fl_var_name(ya), fl_var_name(yb));
     fl_ctx_free(a);
-    assert_non_null(fl_relu(yb));
+    assert_non_null(fl_layers_relu(yb));
     fl_ctx_free(b);
 }
 
@@ -116,12 +121,13 @@ static void the_auc_keeps_its_histograms_in_the_scope(void **state)
     fl_ctx *c = fl_ctx_new();
     fl_executor *e = fl_executor_new(c);
     fl_var *p = data2(c, "p", 2);
-    fl_var *y = fl_data(c, "y", FL_DTYPE_I64, 2, (int64_t[]){ -1, 1 }, 0);
+    fl_var *y =
+        fl_layers_data(c, "y", FL_DTYPE_I64, 2, (int64_t[]){ -1, 1 }, 0);
     fl_var *batch, *stats[4] = { 0 };
     fl_var *auc =
-        fl_auc(p, y, &batch, .num_thresholds = 100, .stat_pos = &stats[0],
-               .stat_neg = &stats[1], .batch_stat_pos = &stats[2],
-               .batch_stat_neg = &stats[3]);
+        fl_layers_auc(p, y, &batch, .num_thresholds = 100,
+                      .stat_pos = &stats[0], .stat_neg = &stats[1],
+                      .batch_stat_pos = &stats[2], .batch_stat_neg = &stats[3]);
     float prob[] = { .9f, .1f, .2f, .8f, .7f, .3f, .4f, .6f };
     int64_t label[] = { 0, 1, 0, 1 };
     fl_feed feeds[] = {
@@ -170,15 +176,16 @@ static void simple_layers_compute_what_they_say(void **state)
     fl_run_args a = { &feed, 1, fetches, 8, out };
 
     (void)state;
-    assert_ok(fl_split(x, 2, 1, half));
+    assert_ok(fl_layers_split(x, 2, 1, half));
     outs[0] = half[1];
-    outs[1] = fl_sum((fl_var *[]){ half[0], half[1] }, 2);
-    outs[2] = fl_reduce_mean(fl_scale(x, 2, 1));
-    outs[3] = fl_cast(fl_reshape(x, 1, (int64_t[]){ -1 }), FL_DTYPE_I64);
-    outs[4] = fl_clip(x, -1, 1);
-    outs[5] = fl_square_error_cost(half[0], half[1]);
-    outs[6] = fl_fill_constant(c, FL_DTYPE_F32, 1, (int64_t[]){ 3 }, 7);
-    outs[7] = fl_clip_by_norm(x, 1);
+    outs[1] = fl_layers_sum((fl_var *[]){ half[0], half[1] }, 2);
+    outs[2] = fl_layers_reduce_mean(fl_layers_scale(x, 2, 1));
+    outs[3] = fl_layers_cast(fl_layers_reshape(x, 1, (int64_t[]){ -1 }),
+                             FL_DTYPE_I64);
+    outs[4] = fl_layers_clip(x, -1, 1);
+    outs[5] = fl_layers_square_error_cost(half[0], half[1]);
+    outs[6] = fl_layers_fill_constant(c, FL_DTYPE_F32, 1, (int64_t[]){ 3 }, 7);
+    outs[7] = fl_layers_clip_by_norm(x, 1);
     for (int i = 0; i < 8; i++) {
         assert_non_null(outs[i]);
         fetches[i] = fl_var_name(outs[i]);

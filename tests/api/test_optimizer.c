@@ -4,10 +4,11 @@
 static fl_var *small_loss(fl_ctx *c)
 {
     fl_var *x = data2(c, "x", 3);
-    fl_var *h = fl_fc(x, 4, .act = "tanh");
+    fl_var *h = fl_layers_fc(x, 4, .act = "tanh");
 
     /* h is used twice, so its gradient is a sum. */
-    return fl_mean(fl_binary("elementwise_mul", h, fl_fc(h, 4, ), NULL));
+    return fl_layers_mean(
+        fl_layers_binary("elementwise_mul", h, fl_layers_fc(h, 4, ), NULL));
 }
 
 static void a_variable_used_twice_gets_the_sum_of_its_gradients(void **state)
@@ -35,12 +36,13 @@ static void a_variable_used_twice_gets_the_sum_of_its_gradients(void **state)
 static void frozen_parameters_get_no_gradient(void **state)
 {
     fl_ctx *c = fl_ctx_new();
-    fl_var *h = fl_fc(data2(c, "x", 3), 4, .param = { .frozen = true });
+    fl_var *h = fl_layers_fc(data2(c, "x", 3), 4, .param = { .frozen = true });
     fl_param_grad *pg;
     size_t n;
 
     (void)state;
-    assert_ok(fl_append_backward(fl_mean(fl_fc(h, 2, )), &pg, &n));
+    assert_ok(
+        fl_append_backward(fl_layers_mean(fl_layers_fc(h, 2, )), &pg, &n));
     assert_int_equal(n, 3);
     for (size_t i = 0; i < n; i++)
         assert_string_not_equal(fl_var_name(pg[i].param), "fc_0.w_0");
@@ -55,9 +57,9 @@ static void a_loss_that_is_no_number_is_refused(void **state)
     fl_optimizer *o = fl_optimizer_new(c, "sgd", NULL);
 
     (void)state;
-    assert_int_equal(fl_minimize(o, fl_fc(x, 4, )), FL_ERR_INVAL);
+    assert_int_equal(fl_minimize(o, fl_layers_fc(x, 4, )), FL_ERR_INVAL);
     assert_said("take its mean");
-    assert_int_equal(fl_minimize(o, fl_mean(x)), FL_ERR_INVAL);
+    assert_int_equal(fl_minimize(o, fl_layers_mean(x)), FL_ERR_INVAL);
     assert_said("does not depend on any trainable parameter");
     fl_ctx_free(c);
 }
@@ -104,14 +106,14 @@ static void accumulators_have_the_names_users_know(void **state)
 static void a_parameter_keeps_its_own_rate_decay_and_clip(void **state)
 {
     fl_ctx *c = fl_ctx_new();
-    fl_var *y = fl_fc(data2(c, "x", 3), 4,
-                      .param = { .learning_rate = 0.5,
-                                 .regularizer = "l2(0.25)",
-                                 .clip = "norm(2)" });
+    fl_var *y = fl_layers_fc(data2(c, "x", 3), 4,
+                             .param = { .learning_rate = 0.5,
+                                        .regularizer = "l2(0.25)",
+                                        .clip = "norm(2)" });
     char *text;
 
     (void)state;
-    assert_ok(fl_minimize(fl_optimizer_new(c, "sgd", NULL), fl_mean(y)));
+    assert_ok(fl_minimize(fl_optimizer_new(c, "sgd", NULL), fl_layers_mean(y)));
     text = fl_program_to_text(fl_default_main_program(c));
     assert_text_has(text, "lr=0.5 regularizer=l2(0.25) clip=norm(2)");
     assert_text_has(text, "op clip_by_norm (X=fc_0.w_0@GRAD)");
@@ -128,7 +130,7 @@ static void a_schedule_follows_the_global_step(void **state)
     fl_executor *e = fl_executor_new(c);
     int64_t bounds[] = { 2, 4 };
     double values[] = { 1, 0.5, 0.25 };
-    fl_var *lr = fl_piecewise_decay(c, bounds, values, 2);
+    fl_var *lr = fl_layers_piecewise_decay(c, bounds, values, 2);
     fl_var *loss = small_loss(c);
     fl_optimizer *o = fl_optimizer_new(c, "sgd", NULL);
     static const float want[] = { 1, 1, .5f, .5f, .25f };
@@ -164,12 +166,16 @@ static void dense_and_sparse_gradients_of_a_table_agree(void **state)
     for (int sparse = 0; sparse < 2; sparse++) {
         fl_ctx *c = fl_ctx_new();
         fl_executor *e = fl_executor_new(c);
-        fl_var *i = fl_data(c, "i", FL_DTYPE_I64, 2, (int64_t[]){ -1, 1 }, 0);
-        fl_var *k = fl_data(c, "k", FL_DTYPE_I64, 2, (int64_t[]){ -1, 1 }, 0);
+        fl_var *i =
+            fl_layers_data(c, "i", FL_DTYPE_I64, 2, (int64_t[]){ -1, 1 }, 0);
+        fl_var *k =
+            fl_layers_data(c, "k", FL_DTYPE_I64, 2, (int64_t[]){ -1, 1 }, 0);
         fl_param_attr p = { .name = "emb" };
-        fl_var *a = fl_embedding(i, 10, 4, .is_sparse = sparse, .param = p);
-        fl_var *b = fl_embedding(k, 10, 4, .is_sparse = sparse, .param = p);
-        fl_var *loss = fl_mean(fl_square_error_cost(a, b));
+        fl_var *a =
+            fl_layers_embedding(i, 10, 4, .is_sparse = sparse, .param = p);
+        fl_var *b =
+            fl_layers_embedding(k, 10, 4, .is_sparse = sparse, .param = p);
+        fl_var *loss = fl_layers_mean(fl_layers_square_error_cost(a, b));
         int64_t ids[] = { 1, 2, 2, 9, 0 }, other[] = { 2, 3, 1, 0, 0 };
         fl_feed feeds[] = {
             { "i", fl_tensor_of(FL_DTYPE_I64, ids, 2, (int64_t[]){ 5, 1 }) },

@@ -5,9 +5,10 @@
 
 static fl_var *build(fl_ctx *c)
 {
-    fl_var *h = fl_dropout(fl_fc(data2(c, "x", 3), 4, .act = "relu"), 0.5);
+    fl_var *h = fl_layers_dropout(
+        fl_layers_fc(data2(c, "x", 3), 4, .act = "relu"), 0.5);
 
-    return fl_mean(fl_fc(h, 2, ));
+    return fl_layers_mean(fl_layers_fc(h, 2, ));
 }
 
 static void a_built_program_prints_and_parses_back(void **state)

@@ -6,14 +6,13 @@
 
 #include "base/hash.h"
 #include "optim/rule.h"
-#include "ps/store_inside.h"
+#include "ps/store/store_inside.h"
 #include "ps/sum.h"
 #include "table/inside.h"
 
 #define CTR "dim=9 accessor=ctr optimizer=adagrad"
 
-/* --- the same as a table ---------------------------------------------------
- */
+/* --- the same as a table -------------------------------------------------- */
 
 #define ROUNDS 6
 #define KEYS_PER_TRAINER 300
@@ -124,8 +123,7 @@ static void the_memory_that_is_shared_changes_nothing(void **state)
     }
 }
 
-/* --- what a trainer can do -------------------------------------------------
- */
+/* --- what a trainer can do ------------------------------------------------ */
 
 static void use_rows(job *j, fl_ps *p, int rank)
 {
@@ -355,8 +353,7 @@ static void a_barrier_goes_on_without_who_has_left(void **state)
     assert_all_well(&j);
 }
 
-/* --- looking from outside --------------------------------------------------
- */
+/* --- looking from outside ------------------------------------------------- */
 
 static void look(job *j, fl_ps *p, int rank)
 {

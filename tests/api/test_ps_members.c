@@ -9,8 +9,7 @@
 #include "../rpc/certs.h"
 #include "base/hash.h"
 
-/* --- errors ----------------------------------------------------------------
- */
+/* --- errors --------------------------------------------------------------- */
 
 static void make_mistakes(job *j, fl_ps *p, int rank)
 {
@@ -140,8 +139,7 @@ static void a_trainer_may_leave_before_the_start(void **state)
     assert_all_well(&j);
 }
 
-/* --- secrets ---------------------------------------------------------------
- */
+/* --- secrets -------------------------------------------------------------- */
 
 static void train_alone(job *j, fl_ps *p, int rank)
 {
@@ -249,8 +247,7 @@ static void a_job_can_be_secret(void **state)
     finish(&j);
 }
 
-/* --- processes -------------------------------------------------------------
- */
+/* --- processes ------------------------------------------------------------ */
 
 static pid_t fork_server(job *j, int rank)
 {

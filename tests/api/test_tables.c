@@ -65,22 +65,25 @@ static void draw_batch(batch *b, uint32_t seed)
 }
 
 /* Two slots that share one embedding. */
-static net new_net(const fl_embedding_args *args)
+static net new_net(const fl_layers_embedding_args *args)
 {
     net n = { .c = fl_ctx_new() };
     int64_t one[] = { -1, 1 };
-    fl_var *ids[] = { fl_data(n.c, "s0", FL_DTYPE_I64, 2, one, 1),
-                      fl_data(n.c, "s1", FL_DTYPE_I64, 2, one, 1) };
+    fl_var *ids[] = { fl_layers_data(n.c, "s0", FL_DTYPE_I64, 2, one, 1),
+                      fl_layers_data(n.c, "s1", FL_DTYPE_I64, 2, one, 1) };
     fl_var *y = data2(n.c, "y", 1);
     fl_var *pooled[2];
 
     n.e = fl_executor_new(n.c);
     fl_program_set_seed(fl_default_startup_program(n.c), 11);
     for (int i = 0; i < 2; i++)
-        pooled[i] = fl_sequence_pool(
-            fl_embedding_with(ids[i], HEIGHT, WIDTH, args), "sum");
-    n.loss = fl_mean(fl_sigmoid_cross_entropy_with_logits(
-        fl_fc(fl_fc(fl_concat(pooled, 2, 1), 8, .act = "relu"), 1, ), y));
+        pooled[i] = fl_layers_sequence_pool(
+            fl_layers_embedding_with(ids[i], HEIGHT, WIDTH, args), "sum");
+    n.loss = fl_layers_mean(fl_layers_sigmoid_cross_entropy_with_logits(
+        fl_layers_fc(
+            fl_layers_fc(fl_layers_concat(pooled, 2, 1), 8, .act = "relu"),
+            1, ),
+        y));
     assert_non_null(n.loss);
     return n;
 }
@@ -113,9 +116,9 @@ typedef struct how {
 
 static void losses_of(const how *h, bool table, float *losses)
 {
-    fl_embedding_args args = { .is_sparse = true,
-                               .is_distributed = table,
-                               .param = h->param };
+    fl_layers_embedding_args args = { .is_sparse = true,
+                                      .is_distributed = table,
+                                      .param = h->param };
     net n;
 
     args.param.name = "emb";
@@ -175,8 +178,8 @@ static void a_table_trains_like_an_array(void **state)
 
 static net adam_net(void)
 {
-    fl_embedding_args args = { .is_distributed = true,
-                               .param = { .name = "emb" } };
+    fl_layers_embedding_args args = { .is_distributed = true,
+                                      .param = { .name = "emb" } };
     net n = new_net(&args);
 
     assert_ok(fl_minimize(fl_optimizer_new(n.c, "adam", "learning_rate=0.02"),
@@ -250,20 +253,21 @@ typedef struct lookup {
     fl_table *table;
 } lookup;
 
-static lookup new_lookup(const fl_embedding_args *args, int64_t width)
+static lookup new_lookup(const fl_layers_embedding_args *args, int64_t width)
 {
     lookup l = { .c = fl_ctx_new() };
-    fl_var *ids = fl_data(l.c, "ids", FL_DTYPE_U64, 2, (int64_t[]){ -1, 1 }, 0);
-    fl_embedding_args mine = *args;
+    fl_var *ids =
+        fl_layers_data(l.c, "ids", FL_DTYPE_U64, 2, (int64_t[]){ -1, 1 }, 0);
+    fl_layers_embedding_args mine = *args;
 
     l.e = fl_executor_new(l.c);
     mine.is_distributed = true;
     mine.param.name = "emb";
-    l.rows = fl_embedding_with(ids, 0, width, &mine);
+    l.rows = fl_layers_embedding_with(ids, 0, width, &mine);
     if (!l.rows)
         fail_msg("%s", fl_last_error());
     assert_ok(fl_minimize(fl_optimizer_new(l.c, "sgd", "learning_rate=1"),
-                          fl_reduce_sum(l.rows)));
+                          fl_layers_reduce_sum(l.rows)));
     assert_ok(fl_run(l.e, fl_default_startup_program(l.c), NULL));
     assert_ok(fl_ctx_table(l.c, "emb", &l.table));
     return l;
@@ -312,7 +316,8 @@ static bool has_row(fl_table *t, uint64_t key)
 static void padding_reads_zeros_and_is_never_pushed(void **state)
 {
     int64_t padding = 7;
-    lookup l = new_lookup(&(fl_embedding_args){ .padding_idx = &padding }, 4);
+    lookup l =
+        new_lookup(&(fl_layers_embedding_args){ .padding_idx = &padding }, 4);
     uint64_t ids[] = { 7, 3, 7, 4, 3 };
     const float *rows;
 
@@ -336,8 +341,8 @@ static void padding_reads_zeros_and_is_never_pushed(void **state)
 
 static void a_count_filter_admits_at_the_nth_push(void **state)
 {
-    lookup l =
-        new_lookup(&(fl_embedding_args){ .entry = "count_filter_entry:3" }, 4);
+    lookup l = new_lookup(
+        &(fl_layers_embedding_args){ .entry = "count_filter_entry:3" }, 4);
     uint64_t once[] = { 1, 2 }, often[] = { 5, 5, 5, 6 };
 
     (void)state;
@@ -355,7 +360,7 @@ static void a_count_filter_admits_at_the_nth_push(void **state)
 
 static void a_program_for_test_makes_no_rows(void **state)
 {
-    lookup l = new_lookup(&(fl_embedding_args){ .reserved = 0 }, 4);
+    lookup l = new_lookup(&(fl_layers_embedding_args){ .reserved = 0 }, 4);
     uint64_t known[] = { 1, 2 }, all[] = { 1, 2, 3, 4 };
     float want[16];
     fl_program *test;
@@ -374,7 +379,7 @@ static void a_program_for_test_makes_no_rows(void **state)
 static void any_id_is_a_row(void **state)
 {
     lookup l = new_lookup(
-        &(fl_embedding_args){ .param = { .init = "constant(1)" } }, 3);
+        &(fl_layers_embedding_args){ .param = { .init = "constant(1)" } }, 3);
     uint64_t ids[] = { 0,
                        UINT64_MAX,
                        UINT64_MAX - 1,
@@ -395,11 +400,11 @@ static void any_id_is_a_row(void **state)
 /* Unlike the rows of an array, which decay at every step. */
 static void decay_acts_on_the_rows_that_are_pushed(void **state)
 {
-    lookup l =
-        new_lookup(&(fl_embedding_args){ .param = { .init = "constant(1)",
-                                                    .regularizer = "l2(0.5)",
-                                                    .learning_rate = 0.5 } },
-                   1);
+    lookup l = new_lookup(
+        &(fl_layers_embedding_args){ .param = { .init = "constant(1)",
+                                                .regularizer = "l2(0.5)",
+                                                .learning_rate = 0.5 } },
+        1);
     uint64_t ids[] = { 1, 2 };
     float rows[2];
 
@@ -419,8 +424,9 @@ static void a_height_is_a_limit_to_the_ids(void **state)
 {
     fl_ctx *c = fl_ctx_new();
     fl_executor *e = fl_executor_new(c);
-    fl_var *i = fl_data(c, "i", FL_DTYPE_I64, 2, (int64_t[]){ -1, 1 }, 0);
-    fl_var *y = fl_embedding(i, 10, 4, .is_distributed = true);
+    fl_var *i =
+        fl_layers_data(c, "i", FL_DTYPE_I64, 2, (int64_t[]){ -1, 1 }, 0);
+    fl_var *y = fl_layers_embedding(i, 10, 4, .is_distributed = true);
     int64_t ids[] = { 9, 10 };
     fl_feed feed = { "i",
                      fl_tensor_of(FL_DTYPE_I64, ids, 2, (int64_t[]){ 1, 1 }) };
@@ -444,12 +450,13 @@ static void tables_of_different_width_live_side_by_side(void **state)
 {
     fl_ctx *c = fl_ctx_new();
     fl_executor *e = fl_executor_new(c);
-    fl_var *i = fl_data(c, "i", FL_DTYPE_I64, 2, (int64_t[]){ -1, 1 }, 0);
+    fl_var *i =
+        fl_layers_data(c, "i", FL_DTYPE_I64, 2, (int64_t[]){ -1, 1 }, 0);
     fl_var *both[] = {
-        fl_sparse_embedding(i, 3, .param = { .name = "narrow" }),
-        fl_sparse_embedding(i, 9, .param = { .name = "wide" }),
+        fl_layers_sparse_embedding(i, 3, .param = { .name = "narrow" }),
+        fl_layers_sparse_embedding(i, 9, .param = { .name = "wide" }),
     };
-    fl_var *loss = fl_reduce_sum(fl_concat(both, 2, 1));
+    fl_var *loss = fl_layers_reduce_sum(fl_layers_concat(both, 2, 1));
     int64_t ids[] = { 4, 5, 4 };
     fl_feed feed = { "i",
                      fl_tensor_of(FL_DTYPE_I64, ids, 2, (int64_t[]){ 3, 1 }) };
@@ -492,9 +499,10 @@ static void shows_and_clicks_reach_the_table(void **state)
 {
     fl_ctx *c = fl_ctx_new();
     fl_executor *e = fl_executor_new(c);
-    fl_var *i = fl_data(c, "i", FL_DTYPE_I64, 2, (int64_t[]){ -1, 1 }, 0);
+    fl_var *i =
+        fl_layers_data(c, "i", FL_DTYPE_I64, 2, (int64_t[]){ -1, 1 }, 0);
     fl_var *show = data2(c, "show", 1), *click = data2(c, "click", 1);
-    fl_var *y = fl_sparse_embedding(
+    fl_var *y = fl_layers_sparse_embedding(
         i, 4, .accessor = "ctr", .show = show, .click = click,
         .entry = "show_click_entry:2", .param = { .name = "emb" });
     int64_t ids[] = { 1, 2, 3, 3 };
@@ -510,7 +518,7 @@ static void shows_and_clicks_reach_the_table(void **state)
 
     (void)state;
     assert_non_null(y);
-    assert_ok(fl_minimize(fl_optimizer_new(c, "sgd", NULL), fl_mean(y)));
+    assert_ok(fl_minimize(fl_optimizer_new(c, "sgd", NULL), fl_layers_mean(y)));
     assert_ok(fl_run(e, fl_default_startup_program(c), NULL));
     assert_ok(fl_run(e, fl_default_main_program(c), &a));
     assert_ok(fl_ctx_table(c, "emb", &t));
@@ -553,7 +561,7 @@ static bool next_batch(void *arg, int thread, fl_feed *feeds)
 static void hogwild_threads_lose_no_row_and_no_push(void **state)
 {
     lookup l = new_lookup(
-        &(fl_embedding_args){ .param = { .init = "constant(0)" } }, 4);
+        &(fl_layers_embedding_args){ .param = { .init = "constant(0)" } }, 4);
     const char *feed = "ids";
     stream s = { .n = { 0 } };
     fl_hogwild_args a = { .num_threads = THREADS,
@@ -641,26 +649,28 @@ static void replicas_read_tables(void **state)
 static void wrong_words_are_refused_where_they_are_written(void **state)
 {
     fl_ctx *c = fl_ctx_new();
-    fl_var *i = fl_data(c, "i", FL_DTYPE_I64, 2, (int64_t[]){ -1, 1 }, 0);
+    fl_var *i =
+        fl_layers_data(c, "i", FL_DTYPE_I64, 2, (int64_t[]){ -1, 1 }, 0);
 
     (void)state;
-    assert_null(fl_sparse_embedding(i, 4, .entry = "count_filter:5"));
+    assert_null(fl_layers_sparse_embedding(i, 4, .entry = "count_filter:5"));
     assert_said("'count_filter:5' is no entry policy");
-    assert_null(fl_sparse_embedding(i, 4, .accessor = "crt"));
+    assert_null(fl_layers_sparse_embedding(i, 4, .accessor = "crt"));
     assert_said("no accessor is called 'crt'; there are plain, ctr");
-    assert_null(fl_sparse_embedding(i, 4, .table = "max_row=10"));
+    assert_null(fl_layers_sparse_embedding(i, 4, .table = "max_row=10"));
     assert_said("did you mean max_rows?");
-    assert_null(fl_sparse_embedding(i, 4, .table = "dim=5"));
+    assert_null(fl_layers_sparse_embedding(i, 4, .table = "dim=5"));
     assert_said("dim=5 is not the width 4");
-    assert_null(fl_sparse_embedding(i, 4, .param = { .init = "unifrom(0,1)" }));
+    assert_null(
+        fl_layers_sparse_embedding(i, 4, .param = { .init = "unifrom(0,1)" }));
     assert_said("unifrom");
-    assert_null(fl_sparse_embedding(i, 4, .dtype = FL_DTYPE_F64));
+    assert_null(fl_layers_sparse_embedding(i, 4, .dtype = FL_DTYPE_F64));
     assert_said("the rows of a table are f32");
-    assert_null(fl_sparse_embedding(i, 0, ));
+    assert_null(fl_layers_sparse_embedding(i, 0, ));
     assert_said("0 rows of 0 values is no table");
-    assert_null(fl_embedding(i, -1, 4, .is_distributed = true));
-    assert_null(fl_embedding(i, 0, 4, .is_sparse = true));
-    assert_null(fl_embedding(i, 10, 4, .entry = "count_filter_entry:5"));
+    assert_null(fl_layers_embedding(i, -1, 4, .is_distributed = true));
+    assert_null(fl_layers_embedding(i, 0, 4, .is_sparse = true));
+    assert_null(fl_layers_embedding(i, 10, 4, .entry = "count_filter_entry:5"));
     assert_said("are for is_distributed alone");
     fl_ctx_free(c);
 }
@@ -668,27 +678,29 @@ static void wrong_words_are_refused_where_they_are_written(void **state)
 static void embeddings_that_share_a_table_agree_on_it(void **state)
 {
     fl_ctx *c = fl_ctx_new();
-    fl_var *i = fl_data(c, "i", FL_DTYPE_I64, 2, (int64_t[]){ -1, 1 }, 0);
+    fl_var *i =
+        fl_layers_data(c, "i", FL_DTYPE_I64, 2, (int64_t[]){ -1, 1 }, 0);
     fl_param_attr p = { .name = "emb" };
     char *start;
 
     (void)state;
-    assert_non_null(fl_sparse_embedding(i, 4, .param = p,
-                                        .entry = "count_filter_entry:5",
-                                        .table = "max_rows=100"));
-    assert_non_null(fl_sparse_embedding(i, 4, .param = p));
-    assert_non_null(
-        fl_sparse_embedding(i, 4, .param = p, .entry = "count_filter_entry:5"));
-    assert_null(fl_sparse_embedding(i, 5, .param = p));
+    assert_non_null(fl_layers_sparse_embedding(i, 4, .param = p,
+                                               .entry = "count_filter_entry:5",
+                                               .table = "max_rows=100"));
+    assert_non_null(fl_layers_sparse_embedding(i, 4, .param = p));
+    assert_non_null(fl_layers_sparse_embedding(
+        i, 4, .param = p, .entry = "count_filter_entry:5"));
+    assert_null(fl_layers_sparse_embedding(i, 5, .param = p));
     assert_said("table emb has rows of 4, but this layer wants 5");
-    assert_null(fl_sparse_embedding(i, 4, .param = p,
-                                    .entry = "count_filter_entry:50"));
+    assert_null(fl_layers_sparse_embedding(i, 4, .param = p,
+                                           .entry = "count_filter_entry:50"));
     assert_said("cannot add 'entry=count_filter_entry:50'");
-    assert_null(fl_embedding(i, 10, 4, .is_sparse = true, .param = p));
+    assert_null(fl_layers_embedding(i, 10, 4, .is_sparse = true, .param = p));
     assert_said("parameter emb is a table");
-    assert_non_null(fl_embedding(i, 10, 4, .param = { .name = "array" }));
-    assert_null(fl_embedding(i, 10, 4, .is_distributed = true,
-                             .param = { .name = "array" }));
+    assert_non_null(
+        fl_layers_embedding(i, 10, 4, .param = { .name = "array" }));
+    assert_null(fl_layers_embedding(i, 10, 4, .is_distributed = true,
+                                    .param = { .name = "array" }));
     assert_said("variable array is no table");
     start = fl_program_to_text(fl_default_startup_program(c));
     assert_null(strstr(strstr(start, "init_table") + 1, "init_table"));
@@ -699,14 +711,16 @@ static void embeddings_that_share_a_table_agree_on_it(void **state)
 static fl_status minimize(fl_ctx *c, fl_var *rows, const char *rule,
                           const char *settings)
 {
-    return fl_minimize(fl_optimizer_new(c, rule, settings), fl_mean(rows));
+    return fl_minimize(fl_optimizer_new(c, rule, settings),
+                       fl_layers_mean(rows));
 }
 
 static void a_table_has_one_update_rule(void **state)
 {
     fl_ctx *c = fl_ctx_new();
-    fl_var *i = fl_data(c, "i", FL_DTYPE_I64, 2, (int64_t[]){ -1, 1 }, 0);
-    fl_var *rows = fl_sparse_embedding(i, 4, );
+    fl_var *i =
+        fl_layers_data(c, "i", FL_DTYPE_I64, 2, (int64_t[]){ -1, 1 }, 0);
+    fl_var *rows = fl_layers_sparse_embedding(i, 4, );
 
     (void)state;
     assert_int_equal(minimize(c, rows, "adam", "lazy_mode=false"),

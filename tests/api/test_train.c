@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "api/progress.h"
+#include "train/progress.h"
 #include "api.h"
 #include "flotilla/flotilla.h"
 
@@ -48,9 +48,10 @@ static void build_net(fixture *f)
 
     f->ctx = fl_ctx_new();
     assert_non_null(f->ctx);
-    x = fl_data(f->ctx, "x", FL_DTYPE_F32, 2, two, 0);
-    y = fl_data(f->ctx, "y", FL_DTYPE_F32, 2, one, 0);
-    f->loss = fl_mean(fl_square_error_cost(fl_fc(x, 1), y));
+    x = fl_layers_data(f->ctx, "x", FL_DTYPE_F32, 2, two, 0);
+    y = fl_layers_data(f->ctx, "y", FL_DTYPE_F32, 2, one, 0);
+    f->loss =
+        fl_layers_mean(fl_layers_square_error_cost(fl_layers_fc(x, 1), y));
     assert_non_null(f->loss);
     assert_ok(fl_minimize(fl_optimizer_new(f->ctx, "sgd", "learning_rate=0.1"),
                           f->loss));
@@ -319,8 +320,9 @@ static void the_auc_of_a_pass_starts_anew(void **state)
     for (int i = 0; i < 100; i++)
         fprintf(file, "2 %g %g 1 %d\n", 1 - i / 100.0, i / 100.0, i % 3 == 0);
     fclose(file);
-    auc = fl_auc(fl_data(f->ctx, "p", FL_DTYPE_F32, 2, two, 0),
-                 fl_data(f->ctx, "label", FL_DTYPE_I64, 2, one, 0), &batch);
+    auc = fl_layers_auc(
+        fl_layers_data(f->ctx, "p", FL_DTYPE_F32, 2, two, 0),
+        fl_layers_data(f->ctx, "label", FL_DTYPE_I64, 2, one, 0), &batch);
     assert_non_null(auc);
     assert_ok(fl_run(f->exe, fl_default_startup_program(f->ctx), NULL));
     assert_ok(fl_dataset_new(&d, f->ctx, "QueueDataset"));

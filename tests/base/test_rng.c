@@ -108,8 +108,8 @@ static void normal_values_have_mean_0_and_variance_1(void **state)
     assert_true(fabs(m.along_col) < 4 / sqrt(N));
 }
 
-/* The variance of a normal cut at c = 2: 1 - 2 c phi(c) / (Phi(c) - Phi(-c)).
- */
+/* The variance of a normal cut at c = 2: 1 - 2 c phi(c) / (Phi(c) -
+   Phi(-c)). */
 static void truncated_values_stay_within_two_deviations(void **state)
 {
     moments m = measure(fl_rng_truncated, 0, 0.7737413);

@@ -27,13 +27,15 @@ static void check(bool is_good, const char *who)
 
 static fl_var *build(fl_ctx *c)
 {
-    fl_var *id = fl_data(c, "id", FL_DTYPE_I64, 2, (int64_t[]){ -1, 1 }, 0);
+    fl_var *id =
+        fl_layers_data(c, "id", FL_DTYPE_I64, 2, (int64_t[]){ -1, 1 }, 0);
     fl_var *label =
-        fl_data(c, "label", FL_DTYPE_I64, 2, (int64_t[]){ -1, 1 }, 0);
-    fl_var *row = fl_embedding(id, HEIGHT, DIM, .is_sparse = true);
-    fl_var *hidden = fl_fc(row, 16, .act = "tanh");
+        fl_layers_data(c, "label", FL_DTYPE_I64, 2, (int64_t[]){ -1, 1 }, 0);
+    fl_var *row = fl_layers_embedding(id, HEIGHT, DIM, .is_sparse = true);
+    fl_var *hidden = fl_layers_fc(row, 16, .act = "tanh");
 
-    return fl_mean(fl_cross_entropy(fl_fc(hidden, 2, .act = "softmax"), label));
+    return fl_layers_mean(fl_layers_cross_entropy(
+        fl_layers_fc(hidden, 2, .act = "softmax"), label));
 }
 
 static void pause_for(long ms)

@@ -20,7 +20,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/log.h"
-#include "data/cache_disk.h"
+#include "data/cache/cache_disk.h"
 
 #define FILE_MAX ((size_t)1 << 28)
 #define PATH_ROOM 512

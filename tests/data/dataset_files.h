@@ -14,7 +14,7 @@
 #include "base/file.h"
 #include "base/thread.h"
 #include "base/vec.h"
-#include "data/dataset.h"
+#include "data/dataset/dataset.h"
 
 #define N_FILES 5
 #define PER_FILE 601

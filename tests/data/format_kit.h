@@ -18,9 +18,9 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "data/fmt_help.h"
-#include "data/format.h"
-#include "data/source.h"
+#include "data/format/fmt_help.h"
+#include "data/format/format.h"
+#include "data/dataset/source.h"
 
 /* Fails the test with the library's own sentence. */
 #define assert_ok(expr)                                                        \

@@ -23,7 +23,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/thread.h"
-#include "data/pump.h"
+#include "data/dataset/pump.h"
 
 #define FILE_MAX (1 << 26)
 #define IDS_MAX 200000

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "base/thread.h"
-#include "data/reader.h"
+#include "data/reader/reader.h"
 
 #define WORKERS_MAX 16
 #define NS_PER_S UINT64_C(1000000000)

@@ -22,7 +22,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/hash.h"
-#include "data/source.h"
+#include "data/dataset/source.h"
 
 #define assert_ok(expr)                                                        \
     do {                                                                       \

@@ -15,7 +15,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/thread.h"
-#include "data/bad.h"
+#include "data/dataset/bad.h"
 
 #define FILE_MAX (1 << 24)
 #define N_THREADS 8

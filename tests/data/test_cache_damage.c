@@ -310,7 +310,7 @@ static void copying_sums_like_adding(void **state)
     for (size_t i = 0; i < sizeof(from); i++)
         from[i] = (char)draw(&seed);
     for (size_t n = 0; n <= sizeof(from) - FL_CACHE_ALIGN; n++) {
-        fl_sum s;
+        fl_layers_sum s;
 
         memset(to, 0, sizeof(to));
         fl_sum_init(&s);

@@ -2,15 +2,14 @@
  * exactly one afterwards, and nothing that comes in is believed. */
 #include "dataset_files.h"
 
-#include "data/exchange.h"
-#include "data/memory.h"
+#include "data/dataset/exchange.h"
+#include "data/dataset/memory.h"
 
 #define PROCESSES 5
 
 static const uint32_t ranks[PROCESSES] = { 0, 1, 2, 3, 4 };
 
-/* --- several processes in one ----------------------------------------------
- */
+/* --- several processes in one --------------------------------------------- */
 
 typedef struct town {
     fl_dataset *d[PROCESSES];
@@ -285,8 +284,7 @@ static void no_memory_is_an_error(void **state)
     }
 }
 
-/* --- packs that are not what they should be --------------------------------
- */
+/* --- packs that are not what they should be ------------------------------- */
 
 /* A pack of process 1 for process 0, and an exchange that waits for it. */
 static void make_pack(fl_dataset *d[2], fl_exchange *x[2], fl_exchange_pack *p)
@@ -401,8 +399,7 @@ static void ids_above_the_height_are_refused(void **state)
     fl_dataset_free(d);
 }
 
-/* --- draining --------------------------------------------------------------
- */
+/* --- draining ------------------------------------------------------------- */
 
 static uint16_t tag_of_place(void *arg, uint64_t place)
 {

@@ -1,5 +1,5 @@
-/* test_feeder.c - samples and columns become feeds; what does not fit is named.
- */
+/* test_feeder.c - samples and columns become feeds; what does not fit is
+   named. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "data/feeder.h"
+#include "data/reader/feeder.h"
 #include "flotilla/flotilla.h"
 
 #define assert_ok(expr)                                                        \

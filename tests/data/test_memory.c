@@ -5,7 +5,7 @@
 
 #include "base/thread.h"
 #include "base/vec.h"
-#include "data/memory.h"
+#include "data/dataset/memory.h"
 
 #define N_THREADS 8
 

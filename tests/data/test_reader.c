@@ -130,8 +130,7 @@ static void a_failed_generator_is_named_with_its_words(void **state)
     }
 }
 
-/* --- generators that break the rules ---------------------------------------
- */
+/* --- generators that break the rules -------------------------------------- */
 
 static fl_status give_nothing(void *arg, int worker, fl_feeder *into, bool *end)
 {
@@ -206,8 +205,7 @@ static void generators_that_break_the_rules_are_told(void **state)
         }
 }
 
-/* --- several consumers -----------------------------------------------------
- */
+/* --- several consumers ---------------------------------------------------- */
 
 #define CONSUMERS 4
 #define SHARED_BATCHES 400
@@ -318,8 +316,7 @@ static void a_reset_ends_the_waits_of_other_consumers(void **state)
         }
 }
 
-/* --- bounds ----------------------------------------------------------------
- */
+/* --- bounds --------------------------------------------------------------- */
 
 static fl_mutex gate_mu;
 static fl_cond gate_cond;

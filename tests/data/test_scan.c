@@ -17,8 +17,8 @@
 #include <unistd.h>
 
 #include "base/hash.h"
-#include "data/scan_fast.h"
-#include "data/source.h"
+#include "data/format/scan_fast.h"
+#include "data/dataset/source.h"
 
 #define N_RANDOM 200000
 #define TEXT_MAX 1024
@@ -198,8 +198,8 @@ static uint32_t bits_of(float x)
     return bits;
 }
 
-/* As strtof reads it, to the bit; and so does the short form, if it takes it.
- */
+/* As strtof reads it, to the bit; and so does the short form, if it takes
+   it. */
 static void expect_like_strtof(const char *text)
 {
     static char padded[TEXT_MAX + FL_TEXT_PADDING];

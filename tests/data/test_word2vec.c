@@ -6,7 +6,7 @@
 
 #include "base/file.h"
 #include "base/hash.h"
-#include "data/vocab.h"
+#include "data/format/vocab.h"
 
 #define FILE_MAX (1 << 20)
 #define N_WORDS 20

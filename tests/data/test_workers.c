@@ -77,8 +77,7 @@ static size_t open_descriptors(void)
     return n;
 }
 
-/* --- deaths ----------------------------------------------------------------
- */
+/* --- deaths --------------------------------------------------------------- */
 
 static void a_killed_worker_is_named(void **state)
 {
@@ -184,8 +183,7 @@ static void a_death_is_noticed_though_its_pipe_stays_open(void **state)
     close(grandchild_pipe[1]);
 }
 
-/* --- stopped workers -------------------------------------------------------
- */
+/* --- stopped workers ------------------------------------------------------ */
 
 static char state_of(int process)
 {
@@ -281,8 +279,7 @@ static void a_generator_that_never_returns_does_not_either(void **state)
     assert_no_children();
 }
 
-/* --- parents ---------------------------------------------------------------
- */
+/* --- parents -------------------------------------------------------------- */
 
 /* Runs in a process of its own, which is killed. Its workers hold the other end
    of the pipe as well: it ends when all of them are gone. */
@@ -343,8 +340,7 @@ static void workers_outlive_the_thread_that_starts_them(void **state)
     fl_reader_free(r);
 }
 
-/* --- memory ----------------------------------------------------------------
- */
+/* --- memory --------------------------------------------------------------- */
 
 static void a_batch_stays_until_its_consumer_asks_again(void **state)
 {

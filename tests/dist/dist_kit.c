@@ -24,11 +24,12 @@ static const char *const feed_names[KIT_FEEDS] = { "s0", "s1", "s2", "dense",
 static fl_var *embed(fl_ctx *c, int slot, const kit_job *j)
 {
     static const int64_t dims[] = { -1, 1 };
-    fl_var *ids = fl_data(c, feed_names[slot], FL_DTYPE_I64, 2, dims, 1);
+    fl_var *ids = fl_layers_data(c, feed_names[slot], FL_DTYPE_I64, 2, dims, 1);
 
-    return fl_sequence_pool(
-        fl_embedding(ids, KIT_HEIGHT, KIT_DIM, .is_sparse = !j->is_dense,
-                     .param = { .name = "emb", .init = "uniform(-0.5,0.5)" }),
+    return fl_layers_sequence_pool(
+        fl_layers_embedding(
+            ids, KIT_HEIGHT, KIT_DIM, .is_sparse = !j->is_dense,
+            .param = { .name = "emb", .init = "uniform(-0.5,0.5)" }),
         "sum");
 }
 
@@ -39,7 +40,8 @@ static fl_optimizer *make_optimizer(fl_ctx *c, const kit_job *j)
                          j->words ? j->words : "learning_rate=0.1");
 
     if (o && j->decays)
-        fl_optimizer_set_lr(o, fl_exponential_decay(c, 0.2, 5, 0.7, false));
+        fl_optimizer_set_lr(o,
+                            fl_layers_exponential_decay(c, 0.2, 5, 0.7, false));
     return o;
 }
 
@@ -50,15 +52,17 @@ fl_var *kit_build(fl_ctx *c, const kit_job *j)
 
     for (int i = 0; i < KIT_SLOTS; i++)
         parts[i] = embed(c, i, j);
-    parts[KIT_SLOTS] =
-        fl_data(c, "dense", FL_DTYPE_F32, 2, (int64_t[]){ -1, KIT_DENSE }, 0);
-    h = fl_fc(fl_concat(parts, KIT_SLOTS + 1, 1), KIT_HIDDEN, .act = "relu",
-              .param = { .name = "fc1_w" }, .bias = { .name = "fc1_b" });
-    h = fl_fc(h, 2, .act = "softmax", .param = { .name = "fc2_w" },
-              .bias = { .name = "fc2_b" });
-    loss = fl_cross_entropy(
-        h, fl_data(c, "label", FL_DTYPE_I64, 2, (int64_t[]){ -1, 1 }, 0));
-    loss = j->is_sum ? fl_reduce_sum(loss) : fl_mean(loss);
+    parts[KIT_SLOTS] = fl_layers_data(c, "dense", FL_DTYPE_F32, 2,
+                                      (int64_t[]){ -1, KIT_DENSE }, 0);
+    h = fl_layers_fc(fl_layers_concat(parts, KIT_SLOTS + 1, 1), KIT_HIDDEN,
+                     .act = "relu", .param = { .name = "fc1_w" },
+                     .bias = { .name = "fc1_b" });
+    h = fl_layers_fc(h, 2, .act = "softmax", .param = { .name = "fc2_w" },
+                     .bias = { .name = "fc2_b" });
+    loss =
+        fl_layers_cross_entropy(h, fl_layers_data(c, "label", FL_DTYPE_I64, 2,
+                                                  (int64_t[]){ -1, 1 }, 0));
+    loss = j->is_sum ? fl_layers_reduce_sum(loss) : fl_layers_mean(loss);
     o = loss ? make_optimizer(c, j) : NULL;
     if (!o || fl_minimize(o, loss))
         return NULL;

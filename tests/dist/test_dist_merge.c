@@ -32,9 +32,10 @@ static fl_var *lookup(fl_ctx *c, int slot)
     char name[NAME_ROOM];
 
     slot_name(slot, name);
-    return fl_sequence_pool(
-        fl_embedding(fl_data(c, name, FL_DTYPE_I64, 2, dims, 1), 1000, DIM,
-                     .is_sparse = true, .param = { .name = "emb" }),
+    return fl_layers_sequence_pool(
+        fl_layers_embedding(fl_layers_data(c, name, FL_DTYPE_I64, 2, dims, 1),
+                            1000, DIM, .is_sparse = true,
+                            .param = { .name = "emb" }),
         "sum");
 }
 
@@ -46,10 +47,11 @@ static fl_var *build(fl_ctx *c, const kit_job *j)
     (void)j;
     for (int i = 0; i < SLOTS; i++)
         parts[i] = lookup(c, i);
-    loss = fl_fc(fl_concat(parts, SLOTS, 1), 2, .act = "softmax",
-                 .param = { .name = "w" }, .bias = { .name = "b" });
-    loss = fl_mean(fl_cross_entropy(
-        loss, fl_data(c, "label", FL_DTYPE_I64, 2, (int64_t[]){ -1, 1 }, 0)));
+    loss = fl_layers_fc(fl_layers_concat(parts, SLOTS, 1), 2, .act = "softmax",
+                        .param = { .name = "w" }, .bias = { .name = "b" });
+    loss = fl_layers_mean(fl_layers_cross_entropy(
+        loss,
+        fl_layers_data(c, "label", FL_DTYPE_I64, 2, (int64_t[]){ -1, 1 }, 0)));
     o = fl_optimizer_new(c, "sgd", "learning_rate=0.1");
     return o && loss && !fl_minimize(o, loss) ? loss : NULL;
 }

@@ -1,7 +1,7 @@
 /* late_comm.c - a backend for tests that answers from a thread of its own. */
 #include "late_comm.h"
 
-#include "api/ctx.h"
+#include "ctx/ctx.h"
 
 /* Nothing takes this long unless it hangs. */
 #define HANGS_NS (UINT64_C(60) * 1000000000u)
@@ -112,8 +112,7 @@ static void late_leave(fl_comm *port, int thread)
     fl_unlock(&c->mu);
 }
 
-/* --- answers ---------------------------------------------------------------
- */
+/* --- answers -------------------------------------------------------------- */
 
 static bool may_answer(const late_comm *c, const late_wait *w)
 {
@@ -171,8 +170,7 @@ static void answer_all(void *arg)
     fl_cond_release(&never);
 }
 
-/* --- who waits, and who is in a hurry --------------------------------------
- */
+/* --- who waits, and who is in a hurry ------------------------------------- */
 
 static void let_go(late_comm *c)
 {
@@ -293,8 +291,7 @@ bool late_reaches(late_comm *c, int n_answered, uint64_t n_stirs)
     return in_time;
 }
 
-/* --- life ------------------------------------------------------------------
- */
+/* --- life ----------------------------------------------------------------- */
 
 static void late_free(fl_comm *port)
 {

@@ -35,24 +35,27 @@ void net_fill(net_batch *b, int no, int n)
 
 fl_var *net_build(fl_ctx *c, const char *kind, const char *settings)
 {
-    fl_var *loss = net_forward(c, &(fl_embedding_args){ .is_sparse = true });
+    fl_var *loss =
+        net_forward(c, &(fl_layers_embedding_args){ .is_sparse = true });
 
     assert_ok(fl_minimize(fl_optimizer_new(c, kind, settings), loss));
     return loss;
 }
 
-fl_var *net_forward(fl_ctx *c, const fl_embedding_args *args)
+fl_var *net_forward(fl_ctx *c, const fl_layers_embedding_args *args)
 {
-    fl_var *x =
-        fl_data(c, "x", FL_DTYPE_F32, 2, (int64_t[]){ -1, NET_WIDTH }, 0);
-    fl_var *ids = fl_data(c, "ids", FL_DTYPE_I64, 2, (int64_t[]){ -1, 1 }, 1);
+    fl_var *x = fl_layers_data(c, "x", FL_DTYPE_F32, 2,
+                               (int64_t[]){ -1, NET_WIDTH }, 0);
+    fl_var *ids =
+        fl_layers_data(c, "ids", FL_DTYPE_I64, 2, (int64_t[]){ -1, 1 }, 1);
     fl_var *label =
-        fl_data(c, "label", FL_DTYPE_I64, 2, (int64_t[]){ -1, 1 }, 0);
-    fl_var *e = fl_sequence_pool(
-        fl_embedding_with(ids, NET_ROWS, NET_DIM, args), "sum");
-    fl_var *h = fl_fc(fl_concat((fl_var *[]){ e, x }, 2, 1), 8, .act = "relu");
-    fl_var *p = fl_fc(h, 2, .act = "softmax");
-    fl_var *loss = fl_mean(fl_cross_entropy(p, label));
+        fl_layers_data(c, "label", FL_DTYPE_I64, 2, (int64_t[]){ -1, 1 }, 0);
+    fl_var *e = fl_layers_sequence_pool(
+        fl_layers_embedding_with(ids, NET_ROWS, NET_DIM, args), "sum");
+    fl_var *h = fl_layers_fc(fl_layers_concat((fl_var *[]){ e, x }, 2, 1), 8,
+                             .act = "relu");
+    fl_var *p = fl_layers_fc(h, 2, .act = "softmax");
+    fl_var *loss = fl_layers_mean(fl_layers_cross_entropy(p, label));
 
     assert_non_null(loss);
     return loss;

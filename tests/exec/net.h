@@ -45,7 +45,7 @@ void net_fill(net_batch *b, int no, int n);
 fl_var *net_build(fl_ctx *c, const char *kind, const char *settings);
 
 /* The same without an optimizer, and with an embedding as the caller says. */
-fl_var *net_forward(fl_ctx *c, const fl_embedding_args *args);
+fl_var *net_forward(fl_ctx *c, const fl_layers_embedding_args *args);
 
 /* Runs the default startup program. */
 void net_start(fl_ctx *c, fl_executor *e);

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "api/ctx.h"
+#include "ctx/ctx.h"
 #include "late_comm.h"
 
 #define BATCH 4
@@ -229,8 +229,7 @@ static void an_error_of_one_thread_ends_the_others(void **state)
     assert_int_equal(f->late->waits.len, 0);
 }
 
-/* --- backends that keep back, and borrow threads ---------------------------
- */
+/* --- backends that keep back, and borrow threads -------------------------- */
 
 /* Rows of the next batch leave with what the last one pushed, before a batch
    is computed. */
@@ -295,8 +294,7 @@ static void threads_that_are_lent_end_well(void **state)
     }
 }
 
-/* --- from a dataset --------------------------------------------------------
- */
+/* --- from a dataset ------------------------------------------------------- */
 
 #define RECORDS 101
 

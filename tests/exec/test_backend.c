@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "api/ctx.h"
+#include "ctx/ctx.h"
 #include "late_comm.h"
 
 #define BATCH 4
@@ -88,8 +88,7 @@ static const late_event *find_event(const fixture *f, late_kind kind, int part)
     return NULL;
 }
 
-/* --- steps -----------------------------------------------------------------
- */
+/* --- steps ---------------------------------------------------------------- */
 
 static void the_backend_counts_the_steps_of_training(void **state)
 {
@@ -117,8 +116,7 @@ static void without_a_count_of_its_own_the_scope_counts(void **state)
     assert_int_equal(find_event(f, LATE_PUSH, 0)->step, 0);
 }
 
-/* --- seats and samples -----------------------------------------------------
- */
+/* --- seats and samples ---------------------------------------------------- */
 
 static void a_run_alone_has_one_part_and_its_samples(void **state)
 {
@@ -159,8 +157,7 @@ static void replicas_are_parts_of_one_step(void **state)
     fl_compiled_program_free(cp);
 }
 
-/* --- threads ---------------------------------------------------------------
- */
+/* --- threads -------------------------------------------------------------- */
 
 typedef struct source {
     fixture *f;
@@ -228,8 +225,7 @@ static void threads_that_only_read_do_not_enter(void **state)
     assert_int_equal(f->late->n_left[0] + f->late->n_left[1], 0);
 }
 
-/* --- waits -----------------------------------------------------------------
- */
+/* --- waits ---------------------------------------------------------------- */
 
 static void a_backend_that_keeps_time_is_given_all_it_takes(void **state)
 {

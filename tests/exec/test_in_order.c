@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "api/ctx.h"
+#include "ctx/ctx.h"
 #include "late_comm.h"
 
 #define BATCH 4

@@ -204,7 +204,7 @@ static table_net new_table_net(const char *kind, const char *settings,
                                const char *clip)
 {
     table_net n = { .c = fl_ctx_new() };
-    fl_embedding_args args = {
+    fl_layers_embedding_args args = {
         .is_distributed = true,
         .param = { .name = "emb", .clip = clip },
     };
@@ -216,7 +216,8 @@ static table_net new_table_net(const char *kind, const char *settings,
     n.loss = fl_var_name(loss);
     o = fl_optimizer_new(n.c, kind, settings);
     if (!settings)
-        fl_optimizer_set_lr(o, fl_exponential_decay(n.c, 0.2, 3, 0.5, true));
+        fl_optimizer_set_lr(
+            o, fl_layers_exponential_decay(n.c, 0.2, 3, 0.5, true));
     assert_ok(fl_minimize(o, loss));
     net_start(n.c, n.e);
     return n;

@@ -192,10 +192,12 @@ static void a_nan_label_is_an_error(void **state)
 {
     fl_ctx *c = fl_ctx_new();
     fl_executor *e = fl_executor_new(c);
-    fl_var *x = fl_data(c, "x", FL_DTYPE_F32, 2, (int64_t[]){ -1, 2 }, 0);
-    fl_var *y = fl_data(c, "y", FL_DTYPE_F32, 2, (int64_t[]){ -1, 1 }, 0);
-    fl_var *loss =
-        fl_mean(fl_sigmoid_cross_entropy_with_logits(fl_fc(x, 1, ), y));
+    fl_var *x =
+        fl_layers_data(c, "x", FL_DTYPE_F32, 2, (int64_t[]){ -1, 2 }, 0);
+    fl_var *y =
+        fl_layers_data(c, "y", FL_DTYPE_F32, 2, (int64_t[]){ -1, 1 }, 0);
+    fl_var *loss = fl_layers_mean(
+        fl_layers_sigmoid_cross_entropy_with_logits(fl_layers_fc(x, 1, ), y));
     float xs[4] = { 1, 2, 3, 4 }, ys[2] = { 1, NAN };
     fl_feed feeds[] = {
         { "x", fl_tensor_of(FL_DTYPE_F32, xs, 2, (int64_t[]){ 2, 2 }) },

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/ctx.h"
+#include "ctx/ctx.h"
 #include "base/thread.h"
 #include "ops/kit.h"
 #include "ops/ops.h"

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "api/fleet.h"
+#include "fleet/fleet.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/thread.h"
@@ -48,11 +48,15 @@ struct town {
 
 static fl_var *mlp(fl_ctx *c)
 {
-    fl_var *x = fl_data(c, "x", FL_DTYPE_F32, 2, (int64_t[]){ -1, WIDTH }, 0);
-    fl_var *y = fl_data(c, "y", FL_DTYPE_I64, 2, (int64_t[]){ -1, 1 }, 0);
-    fl_var *h = fl_fc(fl_fc(x, 16, .act = "tanh"), 16, .act = "tanh");
+    fl_var *x =
+        fl_layers_data(c, "x", FL_DTYPE_F32, 2, (int64_t[]){ -1, WIDTH }, 0);
+    fl_var *y =
+        fl_layers_data(c, "y", FL_DTYPE_I64, 2, (int64_t[]){ -1, 1 }, 0);
+    fl_var *h =
+        fl_layers_fc(fl_layers_fc(x, 16, .act = "tanh"), 16, .act = "tanh");
 
-    return fl_mean(fl_cross_entropy(fl_fc(h, 2, .act = "softmax"), y));
+    return fl_layers_mean(
+        fl_layers_cross_entropy(fl_layers_fc(h, 2, .act = "softmax"), y));
 }
 
 typedef struct batch {
@@ -569,10 +573,10 @@ static void a_worker_without_data_leaves_and_the_job_goes_on(void **state)
 static fl_var *table_net(fl_ctx *c)
 {
     static const int64_t dims[] = { -1, 1 };
-    fl_var *ids = fl_data(c, "ids", FL_DTYPE_I64, 2, dims, 1);
+    fl_var *ids = fl_layers_data(c, "ids", FL_DTYPE_I64, 2, dims, 1);
 
-    return fl_mean(fl_sequence_pool(
-        fl_sparse_embedding(ids, 4, .param = { .name = "emb" }), "sum"));
+    return fl_layers_mean(fl_layers_sequence_pool(
+        fl_layers_sparse_embedding(ids, 4, .param = { .name = "emb" }), "sum"));
 }
 
 /* Ids 10 * rank .. 10 * rank + 2. */

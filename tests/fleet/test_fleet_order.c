@@ -18,11 +18,15 @@
 
 static fl_var *mlp(fl_ctx *c)
 {
-    fl_var *x = fl_data(c, "x", FL_DTYPE_F32, 2, (int64_t[]){ -1, 32 }, 0);
-    fl_var *y = fl_data(c, "y", FL_DTYPE_I64, 2, (int64_t[]){ -1, 1 }, 0);
-    fl_var *h = fl_fc(fl_fc(x, 16, .act = "tanh"), 16, .act = "tanh");
+    fl_var *x =
+        fl_layers_data(c, "x", FL_DTYPE_F32, 2, (int64_t[]){ -1, 32 }, 0);
+    fl_var *y =
+        fl_layers_data(c, "y", FL_DTYPE_I64, 2, (int64_t[]){ -1, 1 }, 0);
+    fl_var *h =
+        fl_layers_fc(fl_layers_fc(x, 16, .act = "tanh"), 16, .act = "tanh");
 
-    return fl_mean(fl_cross_entropy(fl_fc(h, 2, .act = "softmax"), y));
+    return fl_layers_mean(
+        fl_layers_cross_entropy(fl_layers_fc(h, 2, .act = "softmax"), y));
 }
 
 typedef struct solo {
@@ -75,8 +79,8 @@ static void default_programs_are_the_fleets_while_it_lives(void **state)
                      fl_default_startup_program(s.ctx));
     assert_ptr_equal(p, fl_transpiler_trainer(fl_fleet_transpiler(s.fleet)));
     fl_program_release(p); /* as of any default program: nothing happens */
-    assert_non_null(
-        fl_data(s.ctx, "later", FL_DTYPE_F32, 2, (int64_t[]){ -1, 1 }, 0));
+    assert_non_null(fl_layers_data(s.ctx, "later", FL_DTYPE_F32, 2,
+                                   (int64_t[]){ -1, 1 }, 0));
     assert_non_null(fl_program_var(own, "later"));
     assert_null(fl_program_var(p, "later"));
     fl_fleet_free(s.fleet);

@@ -4,7 +4,7 @@
 
 #include <float.h>
 
-#include "api/fleet_talk.h"
+#include "fleet/allgather.h"
 #include "fleet/metrics.h"
 
 #define N_MAX 400
@@ -417,14 +417,14 @@ static void a_worker_without_memory_keeps_nobody_waiting(void **state)
 /* Says that it has scores, and leaves before it sends them. */
 static fl_status leave_in_the_middle(worker *w)
 {
-    fl_talk t;
-    fl_status st = fl_talk_begin(&t, w->fleet, FL_CALL_EXACT_AUC);
+    fl_allgather_round t;
+    fl_status st = fl_allgather_begin(&t, w->fleet, FL_CALL_EXACT_AUC);
 
     if (!st) {
-        memcpy(fl_talk_words(&t), (uint64_t[]){ 0, 0, 1000, 1000 }, 32);
-        st = fl_talk_round(&t, 4, 4);
+        memcpy(fl_allgather_words(&t), (uint64_t[]){ 0, 0, 1000, 1000 }, 32);
+        st = fl_allgather_run_round(&t, 4, 4);
     }
-    fl_talk_end(&t);
+    fl_allgather_end(&t);
     return st ? st : fl_fleet_stop_worker(w->fleet);
 }
 

@@ -434,10 +434,12 @@ static fl_status minimize(const world *w, fl_strategy *s, const char *optimizer,
                           int64_t height)
 {
     static const int64_t dims[] = { -1, 1 };
-    fl_var *ids = fl_data(w->ctx, "ids", FL_DTYPE_I64, 2, dims, 1);
-    fl_var *emb = height ? fl_embedding(ids, height, 8, .is_sparse = true)
-                         : fl_sparse_embedding(ids, 8);
-    fl_var *loss = fl_mean(fl_fc(fl_sequence_pool(emb, "sum"), 1));
+    fl_var *ids = fl_layers_data(w->ctx, "ids", FL_DTYPE_I64, 2, dims, 1);
+    fl_var *emb = height
+                      ? fl_layers_embedding(ids, height, 8, .is_sparse = true)
+                      : fl_layers_sparse_embedding(ids, 8);
+    fl_var *loss =
+        fl_layers_mean(fl_layers_fc(fl_layers_sequence_pool(emb, "sum"), 1));
     fl_optimizer *o = fl_optimizer_new(w->ctx, optimizer, "learning_rate=0.1");
 
     assert_non_null(loss);

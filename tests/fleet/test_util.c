@@ -2,7 +2,7 @@
  * and what they are told when they do not do the same. */
 #include "worker_kit.h"
 
-#include "api/fleet_talk.h"
+#include "fleet/allgather.h"
 
 /* Different for every worker and place, and sums of it depend on the order. */
 static double value_of(int rank, size_t i)
@@ -180,17 +180,17 @@ static void a_worker_that_left_is_left_out(void **state)
 /* Worker 1 leaves after the first round of a fold that has several. */
 static fl_status leave_in_the_middle(worker *w, size_t n)
 {
-    fl_talk t;
-    fl_status st = fl_talk_begin(&t, w->fleet, FL_CALL_REDUCE_SUM);
-    double *values = fl_talk_words(&t);
+    fl_allgather_round t;
+    fl_status st = fl_allgather_begin(&t, w->fleet, FL_CALL_REDUCE_SUM);
+    double *values = fl_allgather_words(&t);
 
     if (!st && t.cap >= n)
         st = fl_err_set(FL_ERR_INVAL, "%zu values are one round", n);
     for (size_t i = 0; !st && i < t.cap; i++)
         values[i] = 100;
     if (!st)
-        st = fl_talk_round(&t, t.cap, n);
-    fl_talk_end(&t);
+        st = fl_allgather_run_round(&t, t.cap, n);
+    fl_allgather_end(&t);
     return st ? st : fl_fleet_stop_worker(w->fleet);
 }
 

@@ -88,8 +88,9 @@ static inline fl_status worker_init(worker *w)
 
 static inline fl_status worker_distribute(worker *w)
 {
-    fl_var *x = fl_data(w->ctx, "x", FL_DTYPE_F32, 2, (int64_t[]){ -1, 4 }, 0);
-    fl_var *loss = fl_mean(fl_fc(x, 1));
+    fl_var *x =
+        fl_layers_data(w->ctx, "x", FL_DTYPE_F32, 2, (int64_t[]){ -1, 4 }, 0);
+    fl_var *loss = fl_layers_mean(fl_layers_fc(x, 1));
     fl_optimizer *o = fl_optimizer_new(w->ctx, "sgd", "learning_rate=0.1");
     fl_strategy *s =
         fl_strategy_new(w->fleet, w->crew->mode ? w->crew->mode : "async");

@@ -8,7 +8,7 @@
 #include "kit.h"
 
 #include "base/log.h"
-#include "data/cache_disk.h"
+#include "data/cache/cache_disk.h"
 
 #define N_ROWS 12
 #define GOOD_MAX 65536

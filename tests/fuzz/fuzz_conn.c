@@ -7,9 +7,9 @@
 
 #include <fcntl.h>
 
-#include "rpc/arena.h"
-#include "rpc/conn.h"
-#include "rpc/sim.h"
+#include "rpc/stream/shared_arena.h"
+#include "rpc/wire/conn.h"
+#include "rpc/sim/sim.h"
 
 #define HOW_BYTES 2
 #define KEEP_MAX 64

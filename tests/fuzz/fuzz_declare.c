@@ -6,7 +6,7 @@
 #include <inttypes.h>
 
 #include "ops/ops.h"
-#include "ps/store.h"
+#include "ps/store/store.h"
 
 /* More would only take time: each is made like the first. */
 #define MADE_MAX 8

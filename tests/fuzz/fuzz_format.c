@@ -5,9 +5,9 @@
  * choice takes the first line of the file as the options of a format. */
 #include "kit.h"
 
-#include "data/fmt_help.h"
-#include "data/format.h"
-#include "data/source.h"
+#include "data/format/fmt_help.h"
+#include "data/format/format.h"
+#include "data/dataset/source.h"
 
 #define SPEC_MAX 256
 

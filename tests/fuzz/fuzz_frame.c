@@ -3,7 +3,7 @@
  * inside its bounds, whatever order the reads come in. */
 #include "kit.h"
 
-#include "rpc/frame.h"
+#include "rpc/wire/frame.h"
 
 #define MAX_BYTES (UINT64_C(1) << 30)
 

@@ -7,7 +7,7 @@
 #include "kit.h"
 
 #include "ops/ops.h"
-#include "ps/store.h"
+#include "ps/store/store.h"
 
 #define REPLY_MAX (1u << 20)
 #define N_TYPES (FL_TYPE_CHANGED - FL_TYPE_PULL + 1)

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <math.h>
 
-#include "data/scan.h"
+#include "data/format/scan.h"
 
 #define TEXT_MAX 4096
 

@@ -5,7 +5,7 @@
  * limit in many ways; the rest is the file. */
 #include "kit.h"
 
-#include "data/source.h"
+#include "data/dataset/source.h"
 
 /* Few bytes of gzip can become very many. */
 #define OUT_MAX ((size_t)32 << 20)

@@ -58,10 +58,10 @@ static fl_var *slot(fl_ctx *c, const dist_case *d, int i)
     char name[8];
 
     snprintf(name, sizeof(name), "s%d", i);
-    return fl_sequence_pool(
-        fl_embedding(fl_data(c, name, FL_DTYPE_I64, 2, (int64_t[]){ -1, 1 }, 1),
-                     d->height, d->width, .is_sparse = true,
-                     .param = { .name = "emb" }),
+    return fl_layers_sequence_pool(
+        fl_layers_embedding(
+            fl_layers_data(c, name, FL_DTYPE_I64, 2, (int64_t[]){ -1, 1 }, 1),
+            d->height, d->width, .is_sparse = true, .param = { .name = "emb" }),
         "sum");
 }
 
@@ -73,17 +73,18 @@ static fl_var *build(fl_ctx *c, const dist_case *d)
 
     for (int i = 0; i < N_SLOTS; i++)
         x[i] = slot(c, d, i);
-    x[N_SLOTS] =
-        fl_data(c, "dense", FL_DTYPE_F32, 2, (int64_t[]){ -1, d->n_dense }, 0);
-    h = fl_concat(x, N_SLOTS + 1, 1);
-    h = fl_fc(h, d->hidden, .act = "relu", .param = { .name = "fc1_w" },
-              .bias = { .name = "fc1_b" });
-    h = fl_fc(h, d->hidden, .act = "relu", .param = { .name = "fc2_w" },
-              .bias = { .name = "fc2_b" });
-    h = fl_fc(h, 2, .act = "softmax", .param = { .name = "fc3_w" },
-              .bias = { .name = "fc3_b" });
-    loss = fl_mean(fl_cross_entropy(
-        h, fl_data(c, "label", FL_DTYPE_I64, 2, (int64_t[]){ -1, 1 }, 0)));
+    x[N_SLOTS] = fl_layers_data(c, "dense", FL_DTYPE_F32, 2,
+                                (int64_t[]){ -1, d->n_dense }, 0);
+    h = fl_layers_concat(x, N_SLOTS + 1, 1);
+    h = fl_layers_fc(h, d->hidden, .act = "relu", .param = { .name = "fc1_w" },
+                     .bias = { .name = "fc1_b" });
+    h = fl_layers_fc(h, d->hidden, .act = "relu", .param = { .name = "fc2_w" },
+                     .bias = { .name = "fc2_b" });
+    h = fl_layers_fc(h, 2, .act = "softmax", .param = { .name = "fc3_w" },
+                     .bias = { .name = "fc3_b" });
+    loss = fl_layers_mean(
+        fl_layers_cross_entropy(h, fl_layers_data(c, "label", FL_DTYPE_I64, 2,
+                                                  (int64_t[]){ -1, 1 }, 0)));
     snprintf(words, sizeof(words), "learning_rate=%.9g", d->learning_rate);
     if (!loss || fl_minimize(fl_optimizer_new(c, "sgd", words), loss))
         return NULL;

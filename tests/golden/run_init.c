@@ -77,12 +77,12 @@ static bool make_param(session *s, const fl_shape *shape, const char *init)
 {
     fl_param_attr w = { .name = "w", .init = init };
     int64_t rows = shape->rank == 2 ? shape->dim[0] : 1;
-    fl_var *x =
-        fl_data(s->ctx, "x", FL_DTYPE_F32, 2, (int64_t[]){ -1, rows }, 0);
+    fl_var *x = fl_layers_data(s->ctx, "x", FL_DTYPE_F32, 2,
+                               (int64_t[]){ -1, rows }, 0);
 
     if (shape->rank == 2)
-        return fl_fc(x, shape->dim[1], .param = w, .no_bias = true);
-    return fl_fc(x, shape->dim[0], .bias = w);
+        return fl_layers_fc(x, shape->dim[1], .param = w, .no_bias = true);
+    return fl_layers_fc(x, shape->dim[0], .bias = w);
 }
 
 /* --- looking at the startup program -------------------------------------- */

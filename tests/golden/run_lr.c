@@ -12,7 +12,7 @@
 
 static fl_var *make_exponential(session *s, const cJSON *h)
 {
-    return fl_exponential_decay(
+    return fl_layers_exponential_decay(
         s->ctx, json_number(h, "learning_rate", 0),
         (int64_t)json_number(h, "decay_steps", 0),
         json_number(h, "decay_rate", 0),
@@ -33,12 +33,12 @@ static fl_var *make_piecewise(session *s, const cJSON *h)
         b[i] = (int64_t)cJSON_GetArrayItem(boundaries, i)->valuedouble;
     for (int i = 0; i <= n; i++)
         v[i] = cJSON_GetArrayItem(values, i)->valuedouble;
-    return fl_piecewise_decay(s->ctx, b, v, (size_t)n);
+    return fl_layers_piecewise_decay(s->ctx, b, v, (size_t)n);
 }
 
 static fl_var *make_constant(session *s, const cJSON *h)
 {
-    return fl_constant_lr(s->ctx, json_number(h, "learning_rate", 0));
+    return fl_layers_constant_lr(s->ctx, json_number(h, "learning_rate", 0));
 }
 
 static fl_var *make_warmup(session *s, const cJSON *h);
@@ -79,9 +79,9 @@ static fl_var *make_warmup(session *s, const cJSON *h)
     rate = make_schedule(s, inner, cJSON_GetObjectItem(h, "inner_args"));
     if (!rate)
         return NULL;
-    return fl_linear_lr_warmup(rate, (int64_t)json_number(h, "warmup_steps", 0),
-                               json_number(h, "start_lr", 0),
-                               json_number(h, "end_lr", 0));
+    return fl_layers_linear_lr_warmup(
+        rate, (int64_t)json_number(h, "warmup_steps", 0),
+        json_number(h, "start_lr", 0), json_number(h, "end_lr", 0));
 }
 
 /* Relative errors: rates are far below 1. */

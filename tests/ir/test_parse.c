@@ -1,5 +1,5 @@
-/* test_parse.c - texts that are no programs: what is wrong and in which line.
- */
+/* test_parse.c - texts that are no programs: what is wrong and in which
+   line. */
 #include "kit.h"
 
 #define X "var x : f32[-1,4] data\n"

@@ -6,7 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "api/transpile.h"
+#include "dist/transpile.h"
 #include "base/thread.h"
 #include "dist_kit.h"
 

@@ -11,8 +11,8 @@
 
 #include "ops/ops.h"
 #include "ps/options.h"
-#include "ps/server.h"
-#include "rpc/socket.h"
+#include "ps/server/server.h"
+#include "rpc/stream/socket.h"
 
 #define CREW_SERVERS 3
 #define CREW_TRAINERS 3

@@ -9,7 +9,7 @@
 
 #include "../ps/job_kit.h"
 
-#include "api/ps_job.h"
+#include "dist/job.h"
 #include "base/alloc.h"
 #include "mode/mode.h"
 #include "mode/mode_local.h"
@@ -346,8 +346,7 @@ static inline void end_job(town *t, trainer *r, int n)
     town_release(t);
 }
 
-/* --- what the servers have, also when the job is over ----------------------
- */
+/* --- what the servers have, also when the job is over --------------------- */
 
 static inline void *room_at(void *arg, uint64_t len)
 {

@@ -5,22 +5,22 @@
 #include "mode/geo_check.h"
 #include "mode/geo_touched.h"
 
-/* --- what it refuses -------------------------------------------------------
- */
+/* --- what it refuses ------------------------------------------------------ */
 
 /* A layer on rows of a table, with one optimizer for both. */
 static fl_status check_model(const char *optimizer, const char *settings,
                              const char *entry, const char *accessor)
 {
     fl_ctx *c = fl_ctx_new();
-    fl_var *ids = fl_data(c, "ids", FL_DTYPE_I64, 2, (int64_t[]){ -1, 1 }, 0);
-    fl_var *rows = fl_embedding(ids, 1000, 4, .is_distributed = true,
-                                .entry = entry, .accessor = accessor);
+    fl_var *ids =
+        fl_layers_data(c, "ids", FL_DTYPE_I64, 2, (int64_t[]){ -1, 1 }, 0);
+    fl_var *rows = fl_layers_embedding(ids, 1000, 4, .is_distributed = true,
+                                       .entry = entry, .accessor = accessor);
     fl_status st;
 
     assert_non_null(rows);
     assert_ok(fl_minimize(fl_optimizer_new(c, optimizer, settings),
-                          fl_mean(fl_fc(rows, 2, ))));
+                          fl_layers_mean(fl_layers_fc(rows, 2, ))));
     st = fl_mode_geo.check(&c->conf, c->main, c->startup);
     fl_ctx_free(c);
     return st;
@@ -69,8 +69,7 @@ static void tables_that_count_are_refused(void **state)
     assert_says("has the accessor ctr");
 }
 
-/* --- memory ----------------------------------------------------------------
- */
+/* --- memory --------------------------------------------------------------- */
 
 static void too_little_memory_is_told_with_both_numbers(void **state)
 {
@@ -129,8 +128,7 @@ static void the_system_says_what_it_has_left(void **state)
     assert_true(fl_geo_available() < UINT64_C(1) << 50);
 }
 
-/* --- trained rows ----------------------------------------------------------
- */
+/* --- trained rows --------------------------------------------------------- */
 
 static void keys_are_kept_once_in_order_of_first_appearance(void **state)
 {

@@ -12,7 +12,7 @@
 
 #include "mode/mode.h"
 #include "ops/ops.h"
-#include "rpc/socket.h"
+#include "rpc/stream/socket.h"
 
 #define N_W 4
 #define N_B 1

@@ -234,8 +234,7 @@ a_startup_program_that_runs_again_takes_the_servers_rows(void **state)
     end_job(&t, &r, 1);
 }
 
-/* --- threads ---------------------------------------------------------------
- */
+/* --- threads -------------------------------------------------------------- */
 
 #define THREADS 4
 #define BATCHES 200
@@ -299,8 +298,7 @@ static void no_update_of_many_threads_is_lost(void **state)
     end_job(&t, &r, 1);
 }
 
-/* --- several trainers ------------------------------------------------------
- */
+/* --- several trainers ----------------------------------------------------- */
 
 /* Nothing more is learned: what is left of differences is published. */
 static void settle_down(trainer *r, int n, const uint64_t *keys, size_t n_keys)
@@ -470,8 +468,7 @@ static void a_model_without_tables_exchanges_its_parameters(void **state)
     end_job(&t, r, 3);
 }
 
-/* --- failures ---------------------------------------------------------------
- */
+/* --- failures ------------------------------------------------------------- */
 
 static void servers_that_are_gone_are_told_at_every_batch_and_stop(void **state)
 {

@@ -5,8 +5,8 @@
 
 #define BATCHES 8
 
-/* Of thread 0 and 1 of trainer r: 2r + 1 and 2r + 3, so their mean is 2r + 2.
- */
+/* Of thread 0 and 1 of trainer r: 2r + 1 and 2r + 3, so their mean is 2r +
+   2. */
 static void exact_batch(trainer *t, frame *f, int thread, int batch)
 {
     float g = (float)(2 * t->rank + 2 * thread + 1);

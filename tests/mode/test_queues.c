@@ -262,8 +262,7 @@ static void a_queue_whose_owners_wait_does_not_linger(void **state)
     sleeper_release(&sl);
 }
 
-/* --- by whom ---------------------------------------------------------------
- */
+/* --- by whom -------------------------------------------------------------- */
 
 /* What was sent as number i. */
 static sent sent_as(shop *s, size_t i)

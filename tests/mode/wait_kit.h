@@ -64,8 +64,8 @@ static inline void sleeper_release(sleeper *s)
     fl_mutex_release(&s->mu);
 }
 
-/* Until it is woken, and ready for the next time; FL_ERR_TIMEOUT when it hangs.
- */
+/* Until it is woken, and ready for the next time; FL_ERR_TIMEOUT when it
+   hangs. */
 static inline fl_status sleeper_wait(sleeper *s)
 {
     uint64_t deadline = fl_now_ns() + KIT_HANGS_NS;

@@ -245,7 +245,7 @@ static void push_wanted(trial *t, arg_vec *out)
 static fl_status append_gradient(trial *t, arg_vec *in, arg_vec *out)
 {
     fl_named_attr attrs[FL_ATTRS_MAX];
-    fl_op_spec spec = { .role = FL_ROLE_BACKWARD, .attrs = attrs };
+    fl_op_spec spec = { .role = FL_OP_ROLE_BACKWARD, .attrs = attrs };
 
     for (int s = 0; s < fl_op_n_in(t->op); s++)
         push_vars(in, &t->op->in[s], &t->node->in[s]);

@@ -1,5 +1,5 @@
-/* test_grad.c - autodiff: which gradient operators appear, and in what order.
- */
+/* test_grad.c - autodiff: which gradient operators appear, and in what
+   order. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -12,10 +12,10 @@
 
 #include "base/log.h"
 #include "ops/ops.h"
-#include "ps/client.h"
-#include "ps/server.h"
-#include "ps/store_inside.h"
-#include "rpc/sim.h"
+#include "ps/client/client.h"
+#include "ps/server/server.h"
+#include "ps/store/store_inside.h"
+#include "rpc/sim/sim.h"
 #include "table/inside.h"
 
 #define SERVERS_MAX 3
@@ -37,8 +37,7 @@
 
 static const char *const addresses[SERVERS_MAX] = { "s0:1", "s1:1", "s2:1" };
 
-/* --- what is said ----------------------------------------------------------
- */
+/* --- what is said --------------------------------------------------------- */
 
 static char said[1 << 16];
 
@@ -53,8 +52,7 @@ static inline void keep_line(void *arg, fl_log_level level, const char *area,
     snprintf(said + len, sizeof(said) - len, "%s\n", text);
 }
 
-/* --- the job ---------------------------------------------------------------
- */
+/* --- the job -------------------------------------------------------------- */
 
 typedef struct job {
     fl_sim *sim;
@@ -166,8 +164,7 @@ static inline void job_release(job *j)
     fl_log_set(NULL, NULL, FL_LOG_INFO);
 }
 
-/* --- requests --------------------------------------------------------------
- */
+/* --- requests ------------------------------------------------------------- */
 
 /* The end of a request. */
 typedef struct outcome {
@@ -236,8 +233,7 @@ static inline uint64_t job_hash(job *j, int table)
     return o.sums[table];
 }
 
-/* --- a table of one's own --------------------------------------------------
- */
+/* --- a table of one's own ------------------------------------------------- */
 
 static inline fl_table *lone_table(const char *name, const char *settings,
                                    uint64_t seed)

@@ -17,7 +17,7 @@
 
 #include "base/hash.h"
 #include "base/vec.h"
-#include "ps/coord.h"
+#include "ps/coord/coord.h"
 
 #define assert_ok(expr)                                                        \
     do {                                                                       \

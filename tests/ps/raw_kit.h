@@ -13,8 +13,8 @@
 #include <netinet/tcp.h>
 #include <sys/time.h>
 
-#include "rpc/frame.h"
-#include "rpc/shake.h"
+#include "rpc/wire/frame.h"
+#include "rpc/wire/handshake.h"
 
 #define RAW_PATIENCE_S 60
 #define RAW_BYTES_MAX 65536

@@ -13,10 +13,10 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "ops/ops.h"
-#include "ps/server.h"
-#include "rpc/link.h"
-#include "rpc/shake.h"
-#include "rpc/sim.h"
+#include "ps/server/server.h"
+#include "rpc/client/rpc_client.h"
+#include "rpc/wire/handshake.h"
+#include "rpc/sim/sim.h"
 
 #define KIT_SERVERS 3
 #define KIT_DIM 2
@@ -210,7 +210,7 @@ static inline void on_answer(void *arg, fl_status st, const fl_frame *f,
 typedef enum times { REPEATED, ONCE } times;
 
 /* Takes over what was packed; NULL for an empty payload. */
-static inline void send_to(fl_link *l, fl_frame_type type, times once,
+static inline void send_to(fl_rpc_client *l, fl_frame_type type, times once,
                            fl_pack *p, answer *a)
 {
     *a = (answer){ 0 };
@@ -220,12 +220,12 @@ static inline void send_to(fl_link *l, fl_frame_type type, times once,
         *p = (fl_pack){ 0 };
     }
     a->piece = (struct iovec){ a->sent.data, a->sent.len };
-    fl_link_call(l, &(fl_call){ .type = (uint16_t)type,
-                                .once = once == ONCE,
-                                .pieces = &a->piece,
-                                .n_pieces = 1,
-                                .on_reply = on_answer,
-                                .arg = a });
+    fl_rpc_client_call(l, &(fl_call){ .type = (uint16_t)type,
+                                      .once = once == ONCE,
+                                      .pieces = &a->piece,
+                                      .n_pieces = 1,
+                                      .on_reply = on_answer,
+                                      .arg = a });
 }
 
 static inline void await(city *c, answer *a)
@@ -246,16 +246,16 @@ static inline void answer_release(answer *a)
     fl_free(a->bytes);
 }
 
-static inline void ask(city *c, fl_link *l, fl_frame_type type, times once,
-                       fl_pack *p, answer *a)
+static inline void ask(city *c, fl_rpc_client *l, fl_frame_type type,
+                       times once, fl_pack *p, answer *a)
 {
     send_to(l, type, once, p, a);
     await(c, a);
 }
 
 /* The answer is good, and of no further interest. */
-static inline void ask_ok(city *c, fl_link *l, fl_frame_type type, times once,
-                          fl_pack *p)
+static inline void ask_ok(city *c, fl_rpc_client *l, fl_frame_type type,
+                          times once, fl_pack *p)
 {
     answer a;
 
@@ -265,8 +265,8 @@ static inline void ask_ok(city *c, fl_link *l, fl_frame_type type, times once,
     answer_release(&a);
 }
 
-static inline void ask_bad(city *c, fl_link *l, fl_frame_type type, times once,
-                           fl_pack *p, const char *words)
+static inline void ask_bad(city *c, fl_rpc_client *l, fl_frame_type type,
+                           times once, fl_pack *p, const char *words)
 {
     answer a;
 
@@ -288,9 +288,10 @@ static inline void expect_answer(city *c, answer *a, fl_status st,
 
 /* --- links ---------------------------------------------------------------- */
 
-static inline fl_link *open_link(city *c, int server, const fl_identity *me)
+static inline fl_rpc_client *open_link(city *c, int server,
+                                       const fl_identity *me)
 {
-    fl_link_options o = {
+    fl_rpc_client_options o = {
         .me = *me,
         .peer_role = FL_MEMBER_SERVER,
         .peer_rank = (uint32_t)server,
@@ -304,30 +305,30 @@ static inline fl_link *open_link(city *c, int server, const fl_identity *me)
         .connect_timeout_ms = c->o.connect_timeout_ms,
         .restart_timeout_ms = c->o.restart_timeout_ms,
     };
-    fl_link *l;
+    fl_rpc_client *l;
 
     (void)snprintf(o.me.job, sizeof(o.me.job), "job");
-    assert_ok(
-        fl_link_new(&l, c->loop, c->net, c->names[server], &o, NULL, NULL));
+    assert_ok(fl_rpc_client_new(&l, c->loop, c->net, c->names[server], &o, NULL,
+                                NULL));
     return l;
 }
 
 static inline void free_link(void *link)
 {
-    fl_link_free(link);
+    fl_rpc_client_free(link);
 }
 
-static inline void close_link(city *c, fl_link *l)
+static inline void close_link(city *c, fl_rpc_client *l)
 {
     if (!l)
         return;
     if (c->sim)
-        fl_link_free(l);
+        fl_rpc_client_free(l);
     else
         in_loop(c->loop, free_link, l);
 }
 
-static inline fl_link *open_tool(city *c, int server)
+static inline fl_rpc_client *open_tool(city *c, int server)
 {
     return open_link(c, server,
                      &(fl_identity){ .role = FL_MEMBER_TOOL, .rank = 4711 });
@@ -337,8 +338,8 @@ static inline fl_link *open_tool(city *c, int server)
 
 typedef struct trainer {
     fl_identity me;
-    fl_link *joiner; /* until its incarnation is known */
-    fl_link *links[KIT_SERVERS];
+    fl_rpc_client *joiner; /* until its incarnation is known */
+    fl_rpc_client *links[KIT_SERVERS];
 } trainer;
 
 /* Asks for an incarnation. */
@@ -469,7 +470,7 @@ static inline fl_pack pack_pull(uint64_t first_key, uint64_t n)
 /* The sum of a table's rows, as a tool sees it. */
 static inline uint64_t hash_of(city *c, int server)
 {
-    fl_link *l = open_tool(c, server);
+    fl_rpc_client *l = open_tool(c, server);
     uint64_t h = 0;
     answer a;
 

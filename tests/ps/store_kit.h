@@ -15,7 +15,7 @@
 
 #include "base/alloc.h"
 #include "ops/ops.h"
-#include "ps/store.h"
+#include "ps/store/store.h"
 
 /* Fails the test with the library's own sentence. */
 #define assert_ok(expr)                                                        \

@@ -5,14 +5,14 @@
 #include "base/alloc.h"
 #include "base/hash.h"
 #include "base/thread.h"
-#include "ps/changes.h"
+#include "ps/store/changes.h"
 
 #define MANY                                                                   \
-    UINT64_MAX / FL_CHANGES_PER_ROW /* rows: the log forgets nothing           \
+    UINT64_MAX /                                                               \
+        FL_CHANGES_PER_ROW /* rows: the log forgets nothing           \
                                      */
 
-/* --- the log alone ---------------------------------------------------------
- */
+/* --- the log alone -------------------------------------------------------- */
 
 typedef struct news {
     uint64_t keys[64];
@@ -219,8 +219,7 @@ static void without_memory_the_log_is_forgotten_and_says_so(void **state)
     }
 }
 
-/* --- threads ---------------------------------------------------------------
- */
+/* --- threads -------------------------------------------------------------- */
 
 #define N_THREADS 4
 #define N_PUSHES 2000
@@ -280,8 +279,7 @@ static void threads_note_and_read_at_once(void **state)
     fl_changes_free(c);
 }
 
-/* --- through clients and servers -------------------------------------------
- */
+/* --- through clients and servers ------------------------------------------ */
 
 #define TABLES                                                                 \
     "table emb dim=4 init=uniform(-1,1)\n"                                     \
@@ -436,8 +434,7 @@ static void nothing_is_missed_when_connections_break(void **state)
     job_release(&j);
 }
 
-/* --- more than fits into a message ------------------------------------------
- */
+/* --- more than fits into a message ---------------------------------------- */
 
 #define SMALL 4096
 

@@ -72,8 +72,7 @@ static fl_status pull(job *j, int trainer, size_t n, float *emb, float *ctr)
     return job_end(j, &o);
 }
 
-/* --- dealing ---------------------------------------------------------------
- */
+/* --- dealing -------------------------------------------------------------- */
 
 static void a_server_has_a_range_of_shards(void **state)
 {
@@ -249,8 +248,7 @@ static void many_requests_under_way_end_well(void **state)
     job_release(&j);
 }
 
-/* --- errors ----------------------------------------------------------------
- */
+/* --- errors --------------------------------------------------------------- */
 
 static void requests_are_refused_before_the_servers_are_there(void **state)
 {
@@ -389,8 +387,7 @@ static void a_rank_beyond_the_job_is_refused(void **state)
     job_release(&j);
 }
 
-/* --- servers that come and go ----------------------------------------------
- */
+/* --- servers that come and go --------------------------------------------- */
 
 static void a_server_that_never_comes_is_named(void **state)
 {
@@ -569,8 +566,7 @@ static void nothing_is_told_after_leaving(void **state)
     job_release(&j);
 }
 
-/* --- blocks ----------------------------------------------------------------
- */
+/* --- blocks --------------------------------------------------------------- */
 
 #define BLOCKS                                                                 \
     "program w 100000\n"                                                       \

@@ -6,8 +6,8 @@
 
 #include "../rpc/loop_kit.h"
 #include "base/hash.h"
-#include "ps/talk.h"
-#include "rpc/socket.h"
+#include "ps/client/call_sync.h"
+#include "rpc/stream/socket.h"
 
 #define TEXT                                                                   \
     "table emb dim=4 init=constant(1) optimizer=sgd\n"                         \
@@ -84,8 +84,7 @@ static void expect_rows(const call *c, float pushed)
                     first_values[c->table] - (float)(i / dim + 1) * pushed);
 }
 
-/* --- the job --------------------------------------------------------------
- */
+/* --- the job -------------------------------------------------------------- */
 
 static void job_open(job *j, int n_servers, uint64_t message_bytes)
 {
@@ -156,8 +155,7 @@ static void calls_begin(calls *c, fl_client *client)
     }
 }
 
-/* --- joining --------------------------------------------------------------
- */
+/* --- joining -------------------------------------------------------------- */
 
 static void check_joining(int n_servers)
 {
@@ -258,8 +256,7 @@ static void an_impatient_client_joins_nothing(void **state)
     calls_release(&c);
 }
 
-/* --- limits ---------------------------------------------------------------
- */
+/* --- limits --------------------------------------------------------------- */
 
 /* A pull of so many keys is the largest that is kept. */
 static void check_pull_limit(uint64_t message_bytes, size_t n_most)
@@ -360,8 +357,7 @@ static void pushes_without_keys_make_no_message_too_long(void **state)
     free(c);
 }
 
-/* --- errors ---------------------------------------------------------------
- */
+/* --- errors --------------------------------------------------------------- */
 
 static void an_error_of_a_server_reaches_every_caller(void **state)
 {
@@ -465,8 +461,7 @@ static void a_client_that_is_freed_tells_every_caller(void **state)
     calls_release(&c);
 }
 
-/* --- with threads ----------------------------------------------------------
- */
+/* --- with threads --------------------------------------------------------- */
 
 /* One server and one client over real sockets. */
 typedef struct place {
@@ -516,7 +511,7 @@ static void place_open(place *p)
     assert_ok(fl_server_new(&p->server, p->net, NULL, &s));
     address = fl_server_address(p->server);
     assert_ok(fl_client_new(&p->client, p->net, NULL, &c));
-    assert_ok(fl_talk_declare(p->client, TEXT));
+    assert_ok(fl_client_call_declare(p->client, TEXT));
 }
 
 static void place_close(place *p)

@@ -2,7 +2,7 @@
  * once, whoever is late, lost or asks again. */
 #include "coord_kit.h"
 
-#include "rpc/frame.h"
+#include "rpc/wire/frame.h"
 
 #define TRAINER FL_MEMBER_TRAINER
 #define HEAD 8

@@ -38,8 +38,7 @@ static void expect_values(fl_dense *d, const float *right)
     assert_memory_equal(got, right, sizeof(got));
 }
 
-/* --- updates ---------------------------------------------------------------
- */
+/* --- updates -------------------------------------------------------------- */
 
 static void a_block_starts_at_zero_and_is_assigned(void **state)
 {
@@ -170,8 +169,7 @@ static void startup_lines_and_schedules_by_the_given_step_work(void **state)
     fl_dense_free(d);
 }
 
-/* --- hashes ----------------------------------------------------------------
- */
+/* --- hashes --------------------------------------------------------------- */
 
 static void a_hash_follows_values_and_state_and_nothing_else(void **state)
 {
@@ -200,8 +198,7 @@ static void a_hash_follows_values_and_state_and_nothing_else(void **state)
     fl_dense_free(b);
 }
 
-/* --- programs that are refused ---------------------------------------------
- */
+/* --- programs that are refused -------------------------------------------- */
 
 #define VARS "| var w : f32[3] persist\n| var w@GRAD : f32[3] data\n"
 
@@ -274,8 +271,7 @@ static void a_block_survives_a_failed_first_use(void **state)
     fl_dense_free(d);
 }
 
-/* --- threads ---------------------------------------------------------------
- */
+/* --- threads -------------------------------------------------------------- */
 
 #define ROUNDS 200
 
@@ -312,8 +308,7 @@ static void threads_take_turns_on_a_block(void **state)
     fl_dense_free(d);
 }
 
-/* --- values of a scope ------------------------------------------------------
- */
+/* --- values of a scope ---------------------------------------------------- */
 
 static void put(fl_scope *s, const char *name, int64_t n, const float *values)
 {

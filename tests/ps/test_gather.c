@@ -2,7 +2,7 @@
  * that come back, cuts, and requests that are refused. */
 #include "server_kit.h"
 
-#include "ps/gathered.h"
+#include "ps/coord/gathered.h"
 
 #define TRAINERS 3
 
@@ -133,7 +133,7 @@ static void wrong_requests_are_refused(void **state)
     fl_pack far = pack_gather(1, 8, 0), small = pack_gather(1, 8, 0),
             empty = pack_text("x"), again = pack_gather(1, 8, 0),
             tools = pack_gather(1, 8, 0), early = pack_gather(1, 8, 0);
-    fl_link *tool, *newcomer;
+    fl_rpc_client *tool, *newcomer;
     job j;
 
     (void)state;

@@ -5,7 +5,7 @@
 #include "base/alloc.h"
 #include "base/hash.h"
 #include "base/thread.h"
-#include "ps/mail.h"
+#include "ps/server/relay.h"
 
 /* --- a box alone ---------------------------------------------------------- */
 

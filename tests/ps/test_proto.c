@@ -47,8 +47,7 @@ static void pack_floats(fl_pack *p, float first, uint64_t n)
     }
 }
 
-/* --- samples ---------------------------------------------------------------
- */
+/* --- samples -------------------------------------------------------------- */
 
 static void pack_pull(fl_pack *p)
 {
@@ -102,8 +101,7 @@ static void pack_push_dense(fl_pack *p)
     pack_floats(p, 1, 2 + 5);
 }
 
-/* --- good ones -------------------------------------------------------------
- */
+/* --- good ones ------------------------------------------------------------ */
 
 static void a_packed_pull_is_read_again(void **state)
 {
@@ -242,8 +240,7 @@ static void a_request_may_have_no_items_and_items_no_keys(void **state)
     fl_pack_release(&p);
 }
 
-/* --- bad ones --------------------------------------------------------------
- */
+/* --- bad ones ------------------------------------------------------------- */
 
 /* Every shorter payload is refused, and one byte more is. */
 static void expect_exact(uint16_t type, const fl_pack *p, bool is_rows)

@@ -6,7 +6,7 @@
 #include "base/hash.h"
 #include "base/rng.h"
 #include "base/thread.h"
-#include "ps/rounds.h"
+#include "ps/store/rounds.h"
 
 #define N_RANKS 3
 #define N_KEYS 40 /* of a rank's push; some are those of other ranks, too */
@@ -88,8 +88,7 @@ static void rows_of(const gift *g, uint32_t rank, fl_ps_push_item items[2])
     };
 }
 
-/* --- rounds alone ----------------------------------------------------------
- */
+/* --- rounds alone --------------------------------------------------------- */
 
 typedef struct kit {
     fl_conf conf;
@@ -524,8 +523,7 @@ static void without_memory_a_round_fails_and_says_so(void **state)
         fail_and_look(n, right);
 }
 
-/* --- threads ---------------------------------------------------------------
- */
+/* --- threads -------------------------------------------------------------- */
 
 #define N_ROUNDS 20
 
@@ -608,8 +606,7 @@ static void threads_send_and_apply_at_once(void **state)
     kit_release(&k);
 }
 
-/* --- over clients and servers ----------------------------------------------
- */
+/* --- over clients and servers --------------------------------------------- */
 
 static void send_round(job *j, uint64_t round, int trainer,
                        const fl_client_block *blocks)

@@ -2,7 +2,7 @@
  * it begins, goes wrong, goes on and ends. */
 #include "server_kit.h"
 
-#include "ps/buffers.h"
+#include "ps/server/buffers.h"
 
 #define TRAINERS 3
 
@@ -99,7 +99,7 @@ static void report(city *c, trainer *t, const char *phase)
 static void a_job_runs_from_joining_to_leaving(void **state)
 {
     answer a;
-    fl_link *tool;
+    fl_rpc_client *tool;
     job j;
 
     (void)state;
@@ -531,7 +531,7 @@ static void a_second_server_of_a_rank_does_not_harm_the_first(void **state)
 
 static void a_tool_ends_all_servers_through_server_0(void **state)
 {
-    fl_link *tool;
+    fl_rpc_client *tool;
     answer a;
     job j;
 
@@ -552,7 +552,7 @@ static void a_tool_ends_all_servers_through_server_0(void **state)
 
 static void a_server_that_is_asked_to_end_says_so_to_server_0(void **state)
 {
-    fl_link *tool;
+    fl_rpc_client *tool;
     job j;
 
     (void)state;
@@ -610,7 +610,7 @@ static void requests_against_the_rules_change_nothing(void **state)
             pull = pack_pull(1, 10), end = pack_barrier("end", 0),
             text = pack_text("abc"), more = pack_text("abc"),
             three = pack_text("abc"), early = pack_push(1, 10, 1);
-    fl_link *tool, *newcomer;
+    fl_rpc_client *tool, *newcomer;
     uint64_t hash;
     job j;
 
@@ -648,7 +648,7 @@ static void ranks_beyond_the_job_are_not_let_in(void **state)
     fl_identity far = { .role = FL_MEMBER_TRAINER, .rank = 3 };
     fl_identity server = { .role = FL_MEMBER_SERVER, .rank = 1, .life = 9 };
     fl_identity later = { .role = FL_MEMBER_TRAINER, .incarnation = 5 };
-    fl_link *l;
+    fl_rpc_client *l;
     job j;
 
     (void)state;

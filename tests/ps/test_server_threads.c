@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "rpc/socket.h"
+#include "rpc/stream/socket.h"
 
 #define TRAINERS 3
 #define ROUNDS 60
@@ -51,7 +51,7 @@ static void begin_work(city *c, trainer *t, work *w)
 {
     for (int round = 0; round < ROUNDS; round++) {
         for (int i = 0; i < TRAINERS * c->o.n_servers; i++) {
-            fl_link *l = t[i % TRAINERS].links[i / TRAINERS];
+            fl_rpc_client *l = t[i % TRAINERS].links[i / TRAINERS];
             fl_pack push = pack_push(1, ROWS, (uint32_t)(round * 100 + i));
             fl_pack pull = pack_pull(1, ROWS);
 
@@ -340,7 +340,7 @@ static void without_server_0_a_server_ends_and_names_it(void **state)
 
 static void a_tool_ends_the_servers(void **state)
 {
-    fl_link *tool;
+    fl_rpc_client *tool;
     busy b;
 
     (void)state;

@@ -46,8 +46,7 @@ static fl_table *open_twin(const char *name, const char *settings)
     return t;
 }
 
-/* --- requests --------------------------------------------------------------
- */
+/* --- requests ------------------------------------------------------------- */
 
 static void pack_pushed(fl_pack *p, uint32_t dim, const fl_table_push_args *a)
 {
@@ -104,8 +103,7 @@ static uint64_t hash_at(fl_store *s, size_t i)
     return h;
 }
 
-/* --- drawing ---------------------------------------------------------------
- */
+/* --- drawing -------------------------------------------------------------- */
 
 #define N_KEYS 9000 /* more than a pull copies at a time */
 
@@ -157,8 +155,7 @@ static void expect_same_rows(fl_store *s, uint32_t table, fl_table *twin,
     answer_release(&a);
 }
 
-/* --- rows ------------------------------------------------------------------
- */
+/* --- rows ----------------------------------------------------------------- */
 
 static void train_both(fl_store *s, uint32_t table, fl_table *twin)
 {
@@ -275,8 +272,7 @@ static void assigned_values_are_pulled(void **state)
     fl_store_free(s);
 }
 
-/* --- blocks ----------------------------------------------------------------
- */
+/* --- blocks --------------------------------------------------------------- */
 
 static void blocks_are_assigned_pushed_and_pulled(void **state)
 {
@@ -305,8 +301,7 @@ static void blocks_are_assigned_pushed_and_pulled(void **state)
     fl_store_free(s);
 }
 
-/* --- declarations ----------------------------------------------------------
- */
+/* --- declarations --------------------------------------------------------- */
 
 static void a_second_declaration_must_be_the_same(void **state)
 {
@@ -369,8 +364,7 @@ static void requests_before_the_declaration_are_refused(void **state)
     fl_store_free(s);
 }
 
-/* --- bad requests ----------------------------------------------------------
- */
+/* --- bad requests --------------------------------------------------------- */
 
 static void bad_payloads_of_every_type_are_refused(void **state)
 {
@@ -525,8 +519,7 @@ static void without_memory_a_request_fails_and_the_store_lives_on(void **state)
     fl_store_free(s);
 }
 
-/* --- whole tables ----------------------------------------------------------
- */
+/* --- whole tables --------------------------------------------------------- */
 
 static void clearing_and_shrinking_remove_rows(void **state)
 {
@@ -624,8 +617,7 @@ static void the_hash_of_a_model_keeps_its_parts_apart(void **state)
     assert_false(other == whole);
 }
 
-/* --- counters --------------------------------------------------------------
- */
+/* --- counters ------------------------------------------------------------- */
 
 static void expect_line(const char *text, const char *words)
 {

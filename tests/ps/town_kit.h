@@ -6,12 +6,12 @@
 
 #include "cut_kit.h"
 
-#include "api/ps_job.h"
+#include "dist/job.h"
 #include "ops/ops.h"
-#include "ps/client.h"
-#include "ps/server.h"
+#include "ps/client/client.h"
+#include "ps/server/server.h"
 #include "ps/sum.h"
-#include "rpc/sim.h"
+#include "rpc/sim/sim.h"
 
 /* A table, and blocks. */
 #define TOWN_HASHES (1 + 2 * CUT_TRAINERS)

@@ -20,10 +20,10 @@
 #include "base/alloc.h"
 #include "base/hash.h"
 #include "base/vec.h"
-#include "rpc/host.h"
-#include "rpc/link.h"
-#include "rpc/shake.h"
-#include "rpc/sim.h"
+#include "rpc/server/rpc_server.h"
+#include "rpc/client/rpc_client.h"
+#include "rpc/wire/handshake.h"
+#include "rpc/sim/sim.h"
 
 #define KIT_RANKS 16
 
@@ -206,7 +206,7 @@ static inline void book_request(void *arg, fl_session *s, const fl_frame *f,
     fl_payload_free(payload);
 }
 
-static const fl_host_events book_events = {
+static const fl_rpc_server_events book_events = {
     .on_request = book_request,
     .on_up = book_up,
     .on_down = book_down,
@@ -225,9 +225,9 @@ static inline size_t book_pay(book *b)
     return n;
 }
 
-static inline fl_host_options kit_host_options(void)
+static inline fl_rpc_server_options kit_host_options(void)
 {
-    return (fl_host_options){
+    return (fl_rpc_server_options){
         .me = { .role = FL_MEMBER_SERVER, .life = 7, .job = "job" },
         .token = "token",
         .conn = { .max_bytes = 1 << 24, .window_bytes = 1 << 20 },
@@ -241,7 +241,7 @@ static inline fl_host_options kit_host_options(void)
 /* --- clients -------------------------------------------------------------- */
 
 typedef struct client {
-    fl_link *l;
+    fl_rpc_client *l;
     gate answers; /* good and bad */
     gate ups;
     atomic_size_t n_ok, n_bad;
@@ -257,8 +257,8 @@ typedef struct client {
     bool frees_in_reply;
 } client;
 
-static inline void client_told(void *arg, fl_link *l, fl_link_state state,
-                               uint64_t since_ms)
+static inline void client_told(void *arg, fl_rpc_client *l,
+                               fl_rpc_client_state state, uint64_t since_ms)
 {
     client *c = arg;
     size_t len;
@@ -269,16 +269,16 @@ static inline void client_told(void *arg, fl_link *l, fl_link_state state,
     len = strlen(c->states);
     if (len < sizeof(c->states) - 1)
         c->states[len] = "?USDF"[state];
-    if (state == FL_LINK_FAILED)
+    if (state == FL_RPC_CLIENT_FAILED)
         snprintf(c->text, sizeof(c->text), "%s", fl_last_error());
     fl_unlock(&c->mu);
-    if (state == FL_LINK_UP)
+    if (state == FL_RPC_CLIENT_UP)
         gate_add(&c->ups);
 }
 
-static inline fl_link_options kit_link_options(uint32_t rank)
+static inline fl_rpc_client_options kit_link_options(uint32_t rank)
 {
-    return (fl_link_options){
+    return (fl_rpc_client_options){
         .me = { .role = FL_MEMBER_TRAINER,
                 .rank = rank,
                 .incarnation = 1,
@@ -295,22 +295,23 @@ static inline fl_link_options kit_link_options(uint32_t rank)
 }
 
 static inline void client_open(client *c, fl_loop *loop, fl_net *net,
-                               const char *address, const fl_link_options *o)
+                               const char *address,
+                               const fl_rpc_client_options *o)
 {
     memset(c, 0, sizeof(*c));
     gate_init(&c->answers);
     gate_init(&c->ups);
     fl_mutex_init(&c->mu);
-    assert_ok(fl_link_new(&c->l, loop, net, address, o, client_told, c));
+    assert_ok(fl_rpc_client_new(&c->l, loop, net, address, o, client_told, c));
 }
 
 static inline void client_free_link(void *arg)
 {
     client *c = arg;
-    fl_link *l = c->l;
+    fl_rpc_client *l = c->l;
 
     c->l = NULL;
-    fl_link_free(l);
+    fl_rpc_client_free(l);
 }
 
 static inline void client_release(client *c)
@@ -356,10 +357,10 @@ static inline void client_answer(void *arg, fl_status st, const fl_frame *f,
 static inline void client_ask(client *c, fl_frame_type type,
                               uint64_t timeout_ms)
 {
-    fl_link_call(c->l, &(fl_call){ .type = (uint16_t)type,
-                                   .timeout_ms = timeout_ms,
-                                   .on_reply = client_answer,
-                                   .arg = c });
+    fl_rpc_client_call(c->l, &(fl_call){ .type = (uint16_t)type,
+                                         .timeout_ms = timeout_ms,
+                                         .on_reply = client_answer,
+                                         .arg = c });
 }
 
 /* The numbers 1 to n, in all; once per client. */
@@ -378,13 +379,13 @@ static inline void client_push(client *c, size_t n, uint64_t timeout_ms)
     for (size_t i = 0; i < n; i++) {
         struct iovec *piece = &c->pieces[c->n_pushed++];
 
-        fl_link_call(c->l, &(fl_call){ .type = FL_TYPE_PUSH,
-                                       .once = true,
-                                       .pieces = piece,
-                                       .n_pieces = 1,
-                                       .timeout_ms = timeout_ms,
-                                       .on_reply = client_answer,
-                                       .arg = c });
+        fl_rpc_client_call(c->l, &(fl_call){ .type = FL_TYPE_PUSH,
+                                             .once = true,
+                                             .pieces = piece,
+                                             .n_pieces = 1,
+                                             .timeout_ms = timeout_ms,
+                                             .on_reply = client_answer,
+                                             .arg = c });
     }
 }
 
@@ -395,15 +396,15 @@ typedef struct stage {
     fl_net *net;
     fl_loop *loop;
     book b;
-    fl_host_options ho;
-    fl_host *host;
+    fl_rpc_server_options ho;
+    fl_rpc_server *host;
     char address[FL_ADDRESS_MAX];
 } stage;
 
 static inline void stage_host(stage *s)
 {
-    assert_ok(fl_host_new(&s->host, s->net, &s->loop, 1, "server0:1", &s->ho,
-                          &book_events, &s->b, s->address));
+    assert_ok(fl_rpc_server_new(&s->host, s->net, &s->loop, 1, "server0:1",
+                                &s->ho, &book_events, &s->b, s->address));
 }
 
 static inline void stage_init(stage *s, const fl_sim_faults *f)
@@ -417,7 +418,7 @@ static inline void stage_init(stage *s, const fl_sim_faults *f)
 
 static inline void stage_release(stage *s)
 {
-    fl_host_free(s->host);
+    fl_rpc_server_free(s->host);
     fl_sim_free(s->sim);
     book_release(&s->b);
 }
@@ -427,7 +428,8 @@ static inline void stage_run(stage *s, uint64_t ms)
     fl_sim_run(s->sim, fl_sim_now_ms(s->sim) + ms, NULL);
 }
 
-static inline void stage_client(stage *s, client *c, const fl_link_options *o)
+static inline void stage_client(stage *s, client *c,
+                                const fl_rpc_client_options *o)
 {
     client_open(c, s->loop, s->net, "server0:1", o);
 }

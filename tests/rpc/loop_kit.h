@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #include "base/thread.h"
-#include "rpc/loop.h"
+#include "rpc/loop/loop.h"
 
 #define HANGS_NS (UINT64_C(60) * 1000000000u)
 

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
-#include "rpc/socket.h"
+#include "rpc/stream/socket.h"
 
 #define KIT_TIMEOUT_MS 30000
 #define KIT_STREAMS 64

@@ -4,7 +4,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 
-#include "rpc/arena.h"
+#include "rpc/stream/shared_arena.h"
 
 #define UNIT FL_ARENA_UNIT
 #define ARENA_BYTES ((uint64_t)1 << 20)

@@ -5,8 +5,8 @@
 #include <sys/socket.h>
 
 #include "base/thread.h"
-#include "rpc/arena.h"
-#include "rpc/socket.h"
+#include "rpc/stream/shared_arena.h"
+#include "rpc/stream/socket.h"
 
 #define UNIT FL_ARENA_UNIT
 #define ARENA_BYTES ((uint64_t)1 << 20)

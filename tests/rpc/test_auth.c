@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "rpc/auth.h"
+#include "rpc/wire/auth.h"
 
 static const uint8_t nonce_a[FL_NONCE_BYTES] = { 1, 2, 3 };
 static const uint8_t nonce_b[FL_NONCE_BYTES] = { 4, 5, 6 };

@@ -1,11 +1,11 @@
-/* test_conn.c - whole messages over streams: what arrives and what is refused.
- */
+/* test_conn.c - whole messages over streams: what arrives and what is
+   refused. */
 #include "conn_kit.h"
 
 #include <sys/socket.h>
 
 #include "base/thread.h"
-#include "rpc/socket.h"
+#include "rpc/stream/socket.h"
 
 #define MB ((uint64_t)1 << 20)
 #define PATIENCE_NS ((uint64_t)120 * 1000000000)

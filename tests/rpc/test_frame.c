@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "rpc/frame.h"
+#include "rpc/wire/frame.h"
 
 #define MAX_BYTES (UINT64_C(1) << 30)
 

@@ -2,7 +2,7 @@
 #include "host_kit.h"
 
 #include "base/log.h"
-#include "rpc/pulse.h"
+#include "rpc/wire/heartbeat.h"
 
 #define SUSPECT 2000
 
@@ -10,55 +10,60 @@
 
 static void silence_is_told_once_and_its_end_too(void **state)
 {
-    fl_pulse p;
+    fl_heartbeat p;
 
     (void)state;
-    fl_pulse_start(&p, 1000);
-    assert_int_equal(fl_pulse_look(&p, 1000, 0, 2999, SUSPECT), FL_PULSE_SAME);
-    assert_int_equal(fl_pulse_look(&p, 1000, 0, 3000, SUSPECT),
-                     FL_PULSE_SILENT);
-    assert_int_equal(fl_pulse_look(&p, 1000, 0, 9000, SUSPECT), FL_PULSE_SAME);
-    assert_int_equal(fl_pulse_look(&p, 9001, 0, 9002, SUSPECT), FL_PULSE_HEARD);
-    assert_int_equal(fl_pulse_look(&p, 9001, 0, 9003, SUSPECT), FL_PULSE_SAME);
+    fl_heartbeat_start(&p, 1000);
+    assert_int_equal(fl_heartbeat_look(&p, 1000, 0, 2999, SUSPECT),
+                     FL_HEARTBEAT_SAME);
+    assert_int_equal(fl_heartbeat_look(&p, 1000, 0, 3000, SUSPECT),
+                     FL_HEARTBEAT_SILENT);
+    assert_int_equal(fl_heartbeat_look(&p, 1000, 0, 9000, SUSPECT),
+                     FL_HEARTBEAT_SAME);
+    assert_int_equal(fl_heartbeat_look(&p, 9001, 0, 9002, SUSPECT),
+                     FL_HEARTBEAT_HEARD);
+    assert_int_equal(fl_heartbeat_look(&p, 9001, 0, 9003, SUSPECT),
+                     FL_HEARTBEAT_SAME);
 }
 
 /* A process that was stopped for a minute accuses nobody. */
 static void time_in_which_this_process_slept_does_not_count(void **state)
 {
-    uint64_t slept = fl_pulse_excused_ms(1500, 61500, SUSPECT);
-    fl_pulse p;
+    uint64_t slept = fl_heartbeat_excused_ms(1500, 61500, SUSPECT);
+    fl_heartbeat p;
 
     (void)state;
-    fl_pulse_start(&p, 1000);
+    fl_heartbeat_start(&p, 1000);
     assert_int_equal(slept, 60000);
-    assert_int_equal(fl_pulse_look(&p, 1000, slept, 61500, SUSPECT),
-                     FL_PULSE_SAME);
-    assert_int_equal(fl_pulse_silence_ms(&p, 61500), 500);
-    assert_int_equal(fl_pulse_look(&p, 1000, 0, 62999, SUSPECT), FL_PULSE_SAME);
-    assert_int_equal(fl_pulse_look(&p, 1000, 0, 63000, SUSPECT),
-                     FL_PULSE_SILENT);
+    assert_int_equal(fl_heartbeat_look(&p, 1000, slept, 61500, SUSPECT),
+                     FL_HEARTBEAT_SAME);
+    assert_int_equal(fl_heartbeat_silence_ms(&p, 61500), 500);
+    assert_int_equal(fl_heartbeat_look(&p, 1000, 0, 62999, SUSPECT),
+                     FL_HEARTBEAT_SAME);
+    assert_int_equal(fl_heartbeat_look(&p, 1000, 0, 63000, SUSPECT),
+                     FL_HEARTBEAT_SILENT);
 }
 
 static void nobody_is_judged_right_after_a_sleep(void **state)
 {
-    fl_pulse p;
+    fl_heartbeat p;
 
     (void)state;
-    fl_pulse_start(&p, 1000);
-    assert_int_equal(fl_pulse_look(&p, 1000, 1500, 10000, SUSPECT),
-                     FL_PULSE_SAME);
-    assert_int_equal(fl_pulse_look(&p, 10001, 0, 10100, SUSPECT),
-                     FL_PULSE_SAME);
+    fl_heartbeat_start(&p, 1000);
+    assert_int_equal(fl_heartbeat_look(&p, 1000, 1500, 10000, SUSPECT),
+                     FL_HEARTBEAT_SAME);
+    assert_int_equal(fl_heartbeat_look(&p, 10001, 0, 10100, SUSPECT),
+                     FL_HEARTBEAT_SAME);
 }
 
 static void a_timer_that_is_a_little_late_excuses_nothing(void **state)
 {
     (void)state;
-    assert_int_equal(fl_pulse_excused_ms(1000, 900, SUSPECT), 0);
-    assert_int_equal(fl_pulse_excused_ms(1000, 2000, SUSPECT), 0);
-    assert_int_equal(fl_pulse_excused_ms(1000, 2001, SUSPECT), 1001);
-    assert_int_equal(fl_pulse_every_ms(500, 2000), 125);
-    assert_int_equal(fl_pulse_every_ms(1, 1), 1);
+    assert_int_equal(fl_heartbeat_excused_ms(1000, 900, SUSPECT), 0);
+    assert_int_equal(fl_heartbeat_excused_ms(1000, 2000, SUSPECT), 0);
+    assert_int_equal(fl_heartbeat_excused_ms(1000, 2001, SUSPECT), 1001);
+    assert_int_equal(fl_heartbeat_every_ms(500, 2000), 125);
+    assert_int_equal(fl_heartbeat_every_ms(1, 1), 1);
 }
 
 /* --- links and hosts ------------------------------------------------------ */
@@ -67,8 +72,8 @@ static const fl_sim_faults near_by = { .seed = 1, .delay_hi_ms = 2 };
 
 static void idle_ends_hear_of_each_other(void **state)
 {
-    fl_link_options o = kit_link_options(3);
-    fl_link_info info;
+    fl_rpc_client_options o = kit_link_options(3);
+    fl_rpc_client_info info;
     stage s;
     client c;
 
@@ -76,9 +81,9 @@ static void idle_ends_hear_of_each_other(void **state)
     stage_init(&s, &near_by);
     stage_client(&s, &c, &o);
     stage_run(&s, 60000);
-    fl_link_get(c.l, &info);
+    fl_rpc_client_get(c.l, &info);
     assert_true(info.heard_ms_ago <= 1000);
-    assert_int_equal(info.state, FL_LINK_UP);
+    assert_int_equal(info.state, FL_RPC_CLIENT_UP);
     assert_string_equal(c.states, "U");
     assert_string_equal(s.b.log, "up 3;");
     client_close(&c);
@@ -87,7 +92,7 @@ static void idle_ends_hear_of_each_other(void **state)
 
 static void a_frozen_server_is_told_of_and_so_is_its_thaw(void **state)
 {
-    fl_link_options o = kit_link_options(3);
+    fl_rpc_client_options o = kit_link_options(3);
     stage s;
     client c;
 
@@ -116,7 +121,7 @@ static void a_frozen_server_is_told_of_and_so_is_its_thaw(void **state)
 
 static void a_server_that_stays_silent_is_given_up(void **state)
 {
-    fl_link_options o = kit_link_options(0);
+    fl_rpc_client_options o = kit_link_options(0);
     stage s;
     client c;
 
@@ -139,7 +144,7 @@ static void a_server_that_stays_silent_is_given_up(void **state)
 
 static void a_server_that_does_not_come_back_is_given_up(void **state)
 {
-    fl_link_options o = kit_link_options(0);
+    fl_rpc_client_options o = kit_link_options(0);
     stage s;
     client c;
 
@@ -147,7 +152,7 @@ static void a_server_that_does_not_come_back_is_given_up(void **state)
     stage_init(&s, &near_by);
     stage_client(&s, &c, &o);
     stage_run(&s, 1000);
-    fl_host_free(s.host);
+    fl_rpc_server_free(s.host);
     s.host = NULL;
     client_ask(&c, FL_TYPE_PULL, 0);
     stage_run(&s, o.restart_timeout_ms - 1000);
@@ -162,7 +167,7 @@ static void a_server_that_does_not_come_back_is_given_up(void **state)
 
 static void nobody_there_is_an_error_after_the_connect_timeout(void **state)
 {
-    fl_link_options o = kit_link_options(0);
+    fl_rpc_client_options o = kit_link_options(0);
     stage s;
     client c;
 
@@ -174,7 +179,7 @@ static void nobody_there_is_an_error_after_the_connect_timeout(void **state)
     assert_string_equal(c.states, "F");
     assert_int_equal(c.st, FL_ERR_TIMEOUT);
     assert_text(c.text, "could not be reached in 10000 ms");
-    assert_int_equal(fl_link_why(c.l), FL_ERR_TIMEOUT);
+    assert_int_equal(fl_rpc_client_why(c.l), FL_ERR_TIMEOUT);
     assert_says("refused the connection");
     client_ask(&c, FL_TYPE_PULL, 0); /* too late, and answered all the same */
     assert_int_equal(gate_count(&c.answers), 1);
@@ -261,7 +266,7 @@ static void keep_stream(void *arg, fl_stream *s)
 
 static void a_server_that_never_answers_is_given_up(void **state)
 {
-    fl_link_options o = kit_link_options(0);
+    fl_rpc_client_options o = kit_link_options(0);
     fl_stream *accepted = NULL;
     char address[FL_ADDRESS_MAX];
     fl_listener *door;
@@ -286,14 +291,14 @@ static void a_server_that_never_answers_is_given_up(void **state)
 
 static void a_thousand_idlers_keep_nobody_out(void **state)
 {
-    fl_link_options o = kit_link_options(0);
+    fl_rpc_client_options o = kit_link_options(0);
     idlers d = { 0 };
     stage s;
     client c;
 
     (void)state;
     stage_init(&s, &near_by);
-    fl_host_free(s.host);
+    fl_rpc_server_free(s.host);
     s.ho.max_connections = IDLE_MAX;
     s.ho.handshake_ms = 600000;
     stage_host(&s);
@@ -313,13 +318,13 @@ static void a_thousand_idlers_keep_nobody_out(void **state)
 
 static void members_do_not_give_way(void **state)
 {
-    fl_link_options o = kit_link_options(0);
+    fl_rpc_client_options o = kit_link_options(0);
     stage s;
     client c[3];
 
     (void)state;
     stage_init(&s, &near_by);
-    fl_host_free(s.host);
+    fl_rpc_server_free(s.host);
     s.ho.max_connections = 2;
     stage_host(&s);
     for (uint32_t i = 0; i < 3; i++) {

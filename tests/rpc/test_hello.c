@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "base/alloc.h"
-#include "rpc/hello.h"
+#include "rpc/wire/hello.h"
 
 /* Where the fields lie, for tests that spoil them. */
 enum { ROLE_AT = 0, LIFE_AT = 16, JOB_AT = 32 };

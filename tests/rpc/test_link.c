@@ -3,7 +3,7 @@
 #include "host_kit.h"
 
 #include "base/log.h"
-#include "rpc/socket.h"
+#include "rpc/stream/socket.h"
 
 static const fl_sim_faults near_by = { .seed = 1, .delay_hi_ms = 2 };
 
@@ -11,8 +11,8 @@ static const fl_sim_faults near_by = { .seed = 1, .delay_hi_ms = 2 };
 
 static void a_request_gets_its_reply(void **state)
 {
-    fl_link_options o = kit_link_options(3);
-    fl_link_info info;
+    fl_rpc_client_options o = kit_link_options(3);
+    fl_rpc_client_info info;
     stage s;
     client c;
 
@@ -25,8 +25,8 @@ static void a_request_gets_its_reply(void **state)
     stage_run(&s, 1000);
     assert_int_equal(atomic_load(&c.n_ok), 4);
     assert_int_equal(c.pull, 6);
-    fl_link_get(c.l, &info);
-    assert_int_equal(info.state, FL_LINK_UP);
+    fl_rpc_client_get(c.l, &info);
+    assert_int_equal(info.state, FL_RPC_CLIENT_UP);
     assert_int_equal(info.peer.life, 7);
     assert_int_equal(info.waiting, 0);
     assert_string_equal(info.address, "server0:1");
@@ -36,7 +36,7 @@ static void a_request_gets_its_reply(void **state)
 
 static void an_error_of_the_server_reaches_the_caller(void **state)
 {
-    fl_link_options o = kit_link_options(3);
+    fl_rpc_client_options o = kit_link_options(3);
     stage s;
     client c;
 
@@ -54,7 +54,7 @@ static void an_error_of_the_server_reaches_the_caller(void **state)
 
 static void no_more_than_a_window_is_under_way(void **state)
 {
-    fl_link_options o = kit_link_options(3);
+    fl_rpc_client_options o = kit_link_options(3);
     stage s;
     client c;
 
@@ -82,7 +82,7 @@ static void a_full_connection_holds_requests_back(void **state)
 {
     static uint8_t large[100000];
     fl_sim_faults slow = { .seed = 2, .delay_hi_ms = 2, .bytes_per_ms = 1000 };
-    fl_link_options o = kit_link_options(3);
+    fl_rpc_client_options o = kit_link_options(3);
     struct iovec v[2] = { { large, 8 }, { large, sizeof(large) } };
     stage s;
     client c;
@@ -92,11 +92,11 @@ static void a_full_connection_holds_requests_back(void **state)
     stage_init(&s, &slow);
     stage_client(&s, &c, &o);
     for (int i = 0; i < 20; i++)
-        fl_link_call(c.l, &(fl_call){ .type = FL_TYPE_PULL,
-                                      .pieces = v,
-                                      .n_pieces = 2,
-                                      .on_reply = client_answer,
-                                      .arg = &c });
+        fl_rpc_client_call(c.l, &(fl_call){ .type = FL_TYPE_PULL,
+                                            .pieces = v,
+                                            .n_pieces = 2,
+                                            .on_reply = client_answer,
+                                            .arg = &c });
     stage_run(&s, 1000);
     assert_true(atomic_load(&c.n_ok) < 20);
     stage_run(&s, 9000);
@@ -107,7 +107,7 @@ static void a_full_connection_holds_requests_back(void **state)
 
 static void a_request_without_an_answer_runs_out_of_time(void **state)
 {
-    fl_link_options o = kit_link_options(3);
+    fl_rpc_client_options o = kit_link_options(3);
     stage s;
     client c;
 
@@ -132,14 +132,14 @@ static void a_request_without_an_answer_runs_out_of_time(void **state)
 
 static void a_request_that_was_never_sent_runs_out_of_time_too(void **state)
 {
-    fl_link_options o = kit_link_options(3);
+    fl_rpc_client_options o = kit_link_options(3);
     stage s;
     client c;
 
     (void)state;
     o.connect_timeout_ms = 60000;
     stage_init(&s, &near_by);
-    fl_host_free(s.host);
+    fl_rpc_server_free(s.host);
     s.host = NULL;
     stage_client(&s, &c, &o);
     client_make_numbers(&c, 1);
@@ -154,7 +154,7 @@ static void a_request_that_was_never_sent_runs_out_of_time_too(void **state)
 static void a_request_that_is_half_sent_costs_the_connection(void **state)
 {
     static uint8_t large[1 << 20];
-    fl_link_options o = kit_link_options(3);
+    fl_rpc_client_options o = kit_link_options(3);
     struct iovec v = { large, sizeof(large) };
     stage s;
     client c;
@@ -164,12 +164,12 @@ static void a_request_that_is_half_sent_costs_the_connection(void **state)
     stage_client(&s, &c, &o);
     stage_run(&s, 1000);
     fl_sim_freeze(s.sim, s.address, true);
-    fl_link_call(c.l, &(fl_call){ .type = FL_TYPE_PULL,
-                                  .pieces = &v,
-                                  .n_pieces = 1,
-                                  .timeout_ms = 500,
-                                  .on_reply = client_answer,
-                                  .arg = &c });
+    fl_rpc_client_call(c.l, &(fl_call){ .type = FL_TYPE_PULL,
+                                        .pieces = &v,
+                                        .n_pieces = 1,
+                                        .timeout_ms = 500,
+                                        .on_reply = client_answer,
+                                        .arg = &c });
     stage_run(&s, 1000);
     assert_int_equal(c.st, FL_ERR_TIMEOUT);
     assert_string_equal(c.states, "UD");
@@ -183,7 +183,7 @@ static void a_request_that_is_half_sent_costs_the_connection(void **state)
 
 static void a_link_may_be_freed_in_its_own_callback(void **state)
 {
-    fl_link_options o = kit_link_options(3);
+    fl_rpc_client_options o = kit_link_options(3);
     stage s;
     client c;
 
@@ -204,7 +204,7 @@ static void a_link_may_be_freed_in_its_own_callback(void **state)
 
 static void a_link_says_goodbye(void **state)
 {
-    fl_link_options o = kit_link_options(3);
+    fl_rpc_client_options o = kit_link_options(3);
     stage s;
     client c;
 
@@ -224,26 +224,27 @@ static void a_link_says_goodbye(void **state)
 
 static void bad_options_are_refused(void **state)
 {
-    fl_link_options o = kit_link_options(0);
-    fl_host_options ho = kit_host_options();
+    fl_rpc_client_options o = kit_link_options(0);
+    fl_rpc_server_options ho = kit_host_options();
     char address[FL_ADDRESS_MAX];
-    fl_link *l = NULL;
-    fl_host *h = NULL;
+    fl_rpc_client *l = NULL;
+    fl_rpc_server *h = NULL;
     stage s;
 
     (void)state;
     stage_init(&s, &near_by);
     o.window = 65;
     assert_int_equal(
-        fl_link_new(&l, s.loop, s.net, "server0:1", &o, NULL, NULL),
+        fl_rpc_client_new(&l, s.loop, s.net, "server0:1", &o, NULL, NULL),
         FL_ERR_INVAL);
     assert_says("a window of 65 is not in 1..64");
     o.window = 64;
-    assert_int_equal(fl_link_new(&l, s.loop, s.net, "server0", &o, NULL, NULL),
-                     FL_ERR_INVAL);
+    assert_int_equal(
+        fl_rpc_client_new(&l, s.loop, s.net, "server0", &o, NULL, NULL),
+        FL_ERR_INVAL);
     ho.max_connections = 0;
-    assert_int_equal(fl_host_new(&h, s.net, &s.loop, 1, "server1:1", &ho,
-                                 &book_events, &s.b, address),
+    assert_int_equal(fl_rpc_server_new(&h, s.net, &s.loop, 1, "server1:1", &ho,
+                                       &book_events, &s.b, address),
                      FL_ERR_INVAL);
     assert_says("max_connections (0)");
     stage_release(&s);
@@ -253,7 +254,7 @@ static void bad_options_are_refused(void **state)
 
 static void the_newer_of_two_connections_wins(void **state)
 {
-    fl_link_options o = kit_link_options(3);
+    fl_rpc_client_options o = kit_link_options(3);
     stage s;
     client a, b;
 
@@ -284,7 +285,7 @@ static void the_newer_of_two_connections_wins(void **state)
 
 static void a_newer_incarnation_is_a_new_session(void **state)
 {
-    fl_link_options o = kit_link_options(3), old = o;
+    fl_rpc_client_options o = kit_link_options(3), old = o;
     fl_session_mark marks[4];
     stage s;
     client a, b, c;
@@ -301,7 +302,7 @@ static void a_newer_incarnation_is_a_new_session(void **state)
     assert_string_equal(a.states, "UF");
     assert_string_equal(b.states, "U");
     assert_string_equal(s.b.log, "up 3;down 3 badly;up 3;");
-    assert_int_equal(fl_host_marks(s.host, marks, 4), 1);
+    assert_int_equal(fl_rpc_server_marks(s.host, marks, 4), 1);
     assert_int_equal(marks[0].incarnation, 2);
     assert_int_equal(marks[0].sequence, 0);
     stage_client(&s, &c, &old);
@@ -317,7 +318,7 @@ static void a_newer_incarnation_is_a_new_session(void **state)
 
 static void who_has_no_incarnation_yet_may_come_in(void **state)
 {
-    fl_link_options o = kit_link_options(3), fresh = o;
+    fl_rpc_client_options o = kit_link_options(3), fresh = o;
     stage s;
     client a, b;
 
@@ -337,7 +338,7 @@ static void who_has_no_incarnation_yet_may_come_in(void **state)
 
 static void tools_come_and_go_and_are_forgotten(void **state)
 {
-    fl_link_options o = kit_link_options(0);
+    fl_rpc_client_options o = kit_link_options(0);
     stage s;
     client c;
 
@@ -353,7 +354,7 @@ static void tools_come_and_go_and_are_forgotten(void **state)
         client_close(&c);
         stage_run(&s, 100);
     }
-    assert_int_equal(fl_host_marks(s.host, NULL, 0), 64);
+    assert_int_equal(fl_rpc_server_marks(s.host, NULL, 0), 64);
     stage_release(&s);
 }
 
@@ -363,7 +364,7 @@ static void tools_come_and_go_and_are_forgotten(void **state)
 static void restart(stage *s, uint64_t life, const fl_session_mark *marks,
                     size_t n)
 {
-    fl_host_free(s->host);
+    fl_rpc_server_free(s->host);
     stage_run(s, 500);
     s->ho.me.life = life;
     s->ho.marks = marks;
@@ -373,7 +374,7 @@ static void restart(stage *s, uint64_t life, const fl_session_mark *marks,
 
 static void a_server_with_its_state_goes_on(void **state)
 {
-    fl_link_options o = kit_link_options(3);
+    fl_rpc_client_options o = kit_link_options(3);
     fl_session_mark marks[2];
     stage s;
     client c;
@@ -388,7 +389,7 @@ static void a_server_with_its_state_goes_on(void **state)
     s.b.owes_pushes = true;
     client_push(&c, 5, 0);
     stage_run(&s, 1000);
-    assert_int_equal(fl_host_marks(s.host, marks, 2), 1);
+    assert_int_equal(fl_rpc_server_marks(s.host, marks, 2), 1);
     assert_int_equal(marks[0].sequence, 10);
     s.b.owes_pushes = false;
     restart(&s, 7, marks, 1);
@@ -407,7 +408,7 @@ static void a_server_with_its_state_goes_on(void **state)
 static void expect_not_taken_back(uint64_t life, uint64_t mark,
                                   const char *text)
 {
-    fl_link_options o = kit_link_options(3);
+    fl_rpc_client_options o = kit_link_options(3);
     fl_session_mark m = { FL_MEMBER_TRAINER, 3, 1, mark };
     stage s;
     client c;
@@ -442,7 +443,7 @@ static void a_server_without_its_state_is_not_taken_back(void **state)
 
 static void a_session_that_is_set_back_comes_in_again(void **state)
 {
-    fl_link_options o = kit_link_options(3);
+    fl_rpc_client_options o = kit_link_options(3);
     fl_session_mark m = { FL_MEMBER_TRAINER, 3, 1, 2 };
     stage s;
     client c;
@@ -453,7 +454,7 @@ static void a_session_that_is_set_back_comes_in_again(void **state)
     client_make_numbers(&c, 5);
     client_push(&c, 5, 0);
     stage_run(&s, 1000);
-    fl_host_set_marks(s.host, &m, 1);
+    fl_rpc_server_set_marks(s.host, &m, 1);
     stage_run(&s, 1000);
     assert_string_equal(c.states, "UDF");
     assert_text(c.text, "it has 2, it had 5");
@@ -468,9 +469,9 @@ static void a_session_that_is_set_back_comes_in_again(void **state)
 typedef struct local {
     fl_net *net;
     fl_loop *loops[2]; /* the host's, the link's */
-    fl_host *host;
+    fl_rpc_server *host;
     char address[FL_ADDRESS_MAX];
-    fl_link *l;
+    fl_rpc_client *l;
     gate answers;
     uint8_t bytes[ROOM_BYTES]; /* what is asked with */
     atomic_int n_rooms, n_wrong;
@@ -514,7 +515,7 @@ static void check_doubled(void *arg, fl_status st, const fl_frame *f,
 
 static void free_link(void *arg)
 {
-    fl_link_free(((local *)arg)->l);
+    fl_rpc_client_free(((local *)arg)->l);
 }
 
 static void ask_doubles(local *t, size_t n)
@@ -527,16 +528,16 @@ static void ask_doubles(local *t, size_t n)
                      .arg = t };
 
     for (size_t i = 0; i < n; i++)
-        fl_link_call(t->l, &call);
+        fl_rpc_client_call(t->l, &call);
     gate_wait(&t->answers, n);
 }
 
 static void a_local_server_answers_through_the_arena(void **state)
 {
     fl_socket_options so = { .local = FL_LOCAL_FORCE, .job = 77 };
-    fl_host_options ho = kit_host_options();
-    fl_link_options lo = kit_link_options(0);
-    fl_host_events e = { .on_request = double_bytes };
+    fl_rpc_server_options ho = kit_host_options();
+    fl_rpc_client_options lo = kit_link_options(0);
+    fl_rpc_server_events e = { .on_request = double_bytes };
     local *t = fl_alloc(sizeof(*t));
 
     (void)state;
@@ -547,15 +548,15 @@ static void a_local_server_answers_through_the_arena(void **state)
     assert_ok(fl_net_sockets(&t->net, &so));
     assert_ok(fl_loop_new(&t->loops[0], "serves"));
     assert_ok(fl_loop_new(&t->loops[1], "asks"));
-    assert_ok(fl_host_new(&t->host, t->net, t->loops, 1, "127.0.0.1:0", &ho, &e,
-                          t, t->address));
-    assert_ok(
-        fl_link_new(&t->l, t->loops[1], t->net, t->address, &lo, NULL, NULL));
+    assert_ok(fl_rpc_server_new(&t->host, t->net, t->loops, 1, "127.0.0.1:0",
+                                &ho, &e, t, t->address));
+    assert_ok(fl_rpc_client_new(&t->l, t->loops[1], t->net, t->address, &lo,
+                                NULL, NULL));
     ask_doubles(t, 200);
     assert_int_equal(atomic_load(&t->n_wrong), 0);
     assert_true(atomic_load(&t->n_rooms) > 0);
     in_loop(t->loops[1], free_link, t);
-    fl_host_free(t->host);
+    fl_rpc_server_free(t->host);
     fl_loop_free(t->loops[1]);
     fl_loop_free(t->loops[0]);
     fl_net_free_sockets(t->net);

@@ -11,7 +11,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
-#include "rpc/address.h"
+#include "rpc/stream/address.h"
 
 #define N_DIALS 40
 #define N_FILLERS 16

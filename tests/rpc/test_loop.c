@@ -9,7 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/hash.h"
-#include "rpc/timers.h"
+#include "rpc/loop/timers.h"
 
 #define N_POSTS 10000
 #define N_THREADS 4

@@ -7,8 +7,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "rpc/socket.h"
-#include "rpc/session.h"
+#include "rpc/stream/socket.h"
+#include "rpc/server/session.h"
 
 static uint64_t sum_to(uint64_t n)
 {
@@ -24,8 +24,8 @@ static void push_through_cuts(uint64_t seed, size_t n, uint64_t bytes,
                         .delay_hi_ms = 3,
                         .cut_after_bytes = bytes,
                         .refuse_share = 0.1 };
-    fl_link_options o = kit_link_options(0);
-    fl_link_info info;
+    fl_rpc_client_options o = kit_link_options(0);
+    fl_rpc_client_info info;
     stage s;
     client c;
 
@@ -42,7 +42,7 @@ static void push_through_cuts(uint64_t seed, size_t n, uint64_t bytes,
     assert_int_equal(s.b.n_pushes, n);
     assert_int_equal(s.b.sum, sum_to(n));
     assert_false(s.b.is_out_of_order);
-    fl_link_get(c.l, &info);
+    fl_rpc_client_get(c.l, &info);
     assert_true(fl_sim_cuts(s.sim) >= cuts);
     assert_int_equal(info.waiting, 0);
     assert_true(info.sent_again > 0 && info.reconnects > 0);
@@ -69,7 +69,7 @@ static void any_seed_will_do(void **state)
 static void a_repetition_waits_for_a_reply_that_is_owed(void **state)
 {
     fl_sim_faults f = { .seed = 2, .delay_hi_ms = 2 };
-    fl_link_options o = kit_link_options(0);
+    fl_rpc_client_options o = kit_link_options(0);
     stage s;
     client c;
 
@@ -97,7 +97,7 @@ static void a_repetition_waits_for_a_reply_that_is_owed(void **state)
 static void a_reply_that_was_lost_is_remembered(void **state)
 {
     fl_sim_faults f = { .seed = 3, .delay_hi_ms = 2 };
-    fl_link_options o = kit_link_options(0);
+    fl_rpc_client_options o = kit_link_options(0);
     stage s;
     client c;
 
@@ -123,7 +123,7 @@ static void a_reply_that_was_lost_is_remembered(void **state)
 static void no_number_runs_away_from_one_without_a_reply(void **state)
 {
     fl_sim_faults f = { .seed = 4, .delay_hi_ms = 2 };
-    fl_link_options o = kit_link_options(0);
+    fl_rpc_client_options o = kit_link_options(0);
     fl_reply *first;
     stage s;
     client c;
@@ -141,7 +141,7 @@ static void no_number_runs_away_from_one_without_a_reply(void **state)
     s.b.owes_pushes = false;
     client_push(&c, 499, 0);
     stage_run(&s, 2000);
-    assert_int_equal(s.b.n_pushes, FL_HOST_RESULTS);
+    assert_int_equal(s.b.n_pushes, FL_RPC_SERVER_RESULTS);
     fl_sim_cut_all(s.sim);
     stage_run(&s, 2000);
     fl_reply_send(first, NULL, 0);
@@ -159,7 +159,7 @@ static void a_push_that_ran_out_of_time_leaves_no_gap(void **state)
 {
     fl_sim_faults f = { .seed = 5, .delay_hi_ms = 2 };
     fl_sim_faults far = { .delay_lo_ms = 1000, .delay_hi_ms = 1000 };
-    fl_link_options o = kit_link_options(0);
+    fl_rpc_client_options o = kit_link_options(0);
     stage s;
     client c;
 
@@ -191,7 +191,7 @@ static void count_release(void *data)
     ++*(int *)data;
 }
 
-static fl_peer *no_peer(void)
+static fl_server_conn *no_peer(void)
 {
     return NULL;
 }
@@ -369,7 +369,7 @@ static void proxy_stop(proxy *p)
 typedef struct town {
     fl_net *net;
     fl_loop *serve[2], *ask[2], *pay;
-    fl_host *host;
+    fl_rpc_server *host;
     book b;
     char address[FL_ADDRESS_MAX];
     char by_proxy[FL_ADDRESS_MAX];
@@ -379,7 +379,7 @@ typedef struct town {
 static void town_init(town *t, unsigned cuts, uint64_t bytes_per_cut)
 {
     fl_socket_options so = { .local = FL_LOCAL_OFF };
-    fl_host_options o = kit_host_options();
+    fl_rpc_server_options o = kit_host_options();
 
     *t = (town){ 0 };
     book_init(&t->b);
@@ -390,15 +390,15 @@ static void town_init(town *t, unsigned cuts, uint64_t bytes_per_cut)
     assert_ok(fl_loop_new(&t->ask[1], "ask1"));
     assert_ok(fl_loop_new(&t->pay, "pay"));
     t->b.later = t->pay; /* replies come from a third thread */
-    assert_ok(fl_host_new(&t->host, t->net, t->serve, 2, "127.0.0.1:0", &o,
-                          &book_events, &t->b, t->address));
+    assert_ok(fl_rpc_server_new(&t->host, t->net, t->serve, 2, "127.0.0.1:0",
+                                &o, &book_events, &t->b, t->address));
     proxy_start(&t->p, t->address, cuts, bytes_per_cut);
     snprintf(t->by_proxy, sizeof(t->by_proxy), "127.0.0.1:%u", t->p.port);
 }
 
 static void town_release(town *t)
 {
-    fl_host_free(t->host);
+    fl_rpc_server_free(t->host);
     proxy_stop(&t->p);
     fl_loop_free(t->pay);
     fl_loop_free(t->ask[0]);
@@ -412,7 +412,7 @@ static void town_release(town *t)
 static void pushes_over_tcp_survive_a_hundred_cuts(void **state)
 {
     const size_t n = 10000;
-    fl_link_options o = kit_link_options(0);
+    fl_rpc_client_options o = kit_link_options(0);
     client c;
     town t;
 
@@ -442,16 +442,16 @@ static void eight_links_and_two_loops_do_not_mix(void **state)
     (void)state;
     town_init(&t, 60, 8000);
     for (uint32_t i = 0; i < LINKS; i++) {
-        fl_link_options o = kit_link_options(i);
+        fl_rpc_client_options o = kit_link_options(i);
 
         client_open(&c[i], t.ask[i % 2], t.net, t.by_proxy, &o);
         client_make_numbers(&c[i], n);
         client_push(&c[i], n, 0);
     }
     for (int i = 0; i < LINKS; i++) {
-        fl_link_info info;
+        fl_rpc_client_info info;
 
-        fl_link_get(c[i].l, &info);
+        fl_rpc_client_get(c[i].l, &info);
         gate_wait(&c[i].answers, n);
         assert_int_equal(atomic_load(&c[i].n_ok), n);
     }
@@ -472,17 +472,17 @@ static void nothing(void *arg)
 static void ask_for_pieces(client *c, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        fl_link_call(c->l, &(fl_call){ .type = FL_TYPE_STATS,
-                                       .once = i % 2 == 0,
-                                       .on_reply = client_answer,
-                                       .arg = c });
+        fl_rpc_client_call(c->l, &(fl_call){ .type = FL_TYPE_STATS,
+                                             .once = i % 2 == 0,
+                                             .on_reply = client_answer,
+                                             .arg = c });
 }
 
 /* By another thread, remembered or not, through cuts. */
 static void replies_in_pieces_come_whole_and_their_memory_back(void **state)
 {
     const size_t n = 2000;
-    fl_link_options o = kit_link_options(0);
+    fl_rpc_client_options o = kit_link_options(0);
     client c;
     town t;
 
@@ -495,7 +495,7 @@ static void replies_in_pieces_come_whole_and_their_memory_back(void **state)
     assert_int_equal(atomic_load(&c.n_twelve), n);
     in_loop(t.ask[0], client_free_link, &c);
     client_release(&c);
-    fl_host_free(t.host);
+    fl_rpc_server_free(t.host);
     t.host = NULL;
     in_loop(t.pay, nothing, NULL);
     assert_true(atomic_load(&t.b.n_returned) >= n);
@@ -505,7 +505,7 @@ static void replies_in_pieces_come_whole_and_their_memory_back(void **state)
 /* The host goes while requests are under way; the links fail in order. */
 static void a_host_may_go_at_any_moment(void **state)
 {
-    fl_link_options o = kit_link_options(0);
+    fl_rpc_client_options o = kit_link_options(0);
     client c;
     town t;
 
@@ -516,7 +516,7 @@ static void a_host_may_go_at_any_moment(void **state)
     client_make_numbers(&c, 5000);
     client_push(&c, 5000, 0);
     gate_wait(&c.answers, 100);
-    fl_host_free(t.host);
+    fl_rpc_server_free(t.host);
     t.host = NULL;
     gate_wait(&c.answers, 5000);
     in_loop(t.ask[0], client_free_link, &c);

@@ -3,7 +3,7 @@
 #include "host_kit.h"
 
 #include "base/log.h"
-#include "rpc/socket.h"
+#include "rpc/stream/socket.h"
 
 static const fl_sim_faults near_by = { .seed = 1, .delay_hi_ms = 2 };
 
@@ -47,7 +47,7 @@ static int count_of(const char *text, const char *part)
 /* --- who may come in ------------------------------------------------------ */
 
 /* One that is refused: what it sees, and what the server logs. */
-static void expect_refused(const fl_link_options *o, fl_status st,
+static void expect_refused(const fl_rpc_client_options *o, fl_status st,
                            const char *client_sees, const char *server_logs)
 {
     stage s;
@@ -70,7 +70,7 @@ static void expect_refused(const fl_link_options *o, fl_status st,
 
 static void a_wrong_token_gets_no_word(void **state)
 {
-    fl_link_options o = kit_link_options(0);
+    fl_rpc_client_options o = kit_link_options(0);
 
     (void)state;
     o.token = "another";
@@ -85,11 +85,11 @@ static void a_wrong_token_gets_no_word(void **state)
 static void an_address_is_logged_once(void **state)
 {
     fl_socket_options so = { .local = FL_LOCAL_OFF };
-    fl_host_options ho = kit_host_options();
-    fl_link_options o = kit_link_options(0);
+    fl_rpc_server_options ho = kit_host_options();
+    fl_rpc_client_options o = kit_link_options(0);
     char address[FL_ADDRESS_MAX];
     fl_loop *loop;
-    fl_host *host;
+    fl_rpc_server *host;
     fl_net *net;
     client c;
     book b;
@@ -100,13 +100,13 @@ static void an_address_is_logged_once(void **state)
     book_init(&b);
     assert_ok(fl_net_sockets(&net, &so));
     assert_ok(fl_loop_new(&loop, "both"));
-    assert_ok(fl_host_new(&host, net, &loop, 1, "127.0.0.1:0", &ho,
-                          &book_events, &b, address));
+    assert_ok(fl_rpc_server_new(&host, net, &loop, 1, "127.0.0.1:0", &ho,
+                                &book_events, &b, address));
     client_open(&c, loop, net, address, &o);
     client_ask(&c, FL_TYPE_PULL, 0);
     gate_wait(&c.answers, 1);
     in_loop(loop, client_free_link, &c);
-    fl_host_free(host);
+    fl_rpc_server_free(host);
     fl_loop_free(loop);
     fl_net_free_sockets(net);
     assert_int_equal(count_of(said, "rpc: refused peer=127.0.0.1:"), 1);
@@ -116,7 +116,7 @@ static void an_address_is_logged_once(void **state)
 
 static void a_wrong_job_is_named(void **state)
 {
-    fl_link_options o = kit_link_options(0);
+    fl_rpc_client_options o = kit_link_options(0);
 
     (void)state;
     snprintf(o.me.job, sizeof(o.me.job), "other");
@@ -126,7 +126,7 @@ static void a_wrong_job_is_named(void **state)
 
 static void a_wrong_rank_is_named(void **state)
 {
-    fl_link_options o = kit_link_options(0);
+    fl_rpc_client_options o = kit_link_options(0);
 
     (void)state;
     o.peer_rank = 5;
@@ -138,7 +138,7 @@ static void a_wrong_rank_is_named(void **state)
 
 static void the_owner_may_refuse(void **state)
 {
-    fl_link_options o = kit_link_options(0);
+    fl_rpc_client_options o = kit_link_options(0);
     stage s;
     client c;
 
@@ -176,7 +176,7 @@ static void rude_prove(rude *r, const fl_payload *challenge)
                          .identity = r->hello_bytes.data,
                          .identity_len = r->hello_bytes.len };
 
-    FL_ASSERT(fl_shake_read32(challenge, nonce) == FL_OK);
+    FL_ASSERT(fl_handshake_read32(challenge, nonce) == FL_OK);
     fl_auth_proof("token", &in, proof);
     fl_conn_send_copy(r->c, &f, proof, sizeof(proof));
 }
@@ -335,7 +335,7 @@ static void false_accept(void *arg, fl_stream *s)
 
 static void a_server_without_the_token_is_not_believed(void **state)
 {
-    fl_link_options o = kit_link_options(0);
+    fl_rpc_client_options o = kit_link_options(0);
     char address[FL_ADDRESS_MAX];
     fl_listener *door;
     rude r = { 0 };

@@ -11,7 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/hash.h"
-#include "rpc/sim.h"
+#include "rpc/sim/sim.h"
 
 #define RING_BYTES ((uint64_t)64 << 10)
 #define MAX_PEERS 256

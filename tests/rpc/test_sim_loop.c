@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "rpc/sim.h"
+#include "rpc/sim/sim.h"
 
 typedef struct diary {
     fl_sim *sim;

@@ -13,7 +13,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "certs.h"
-#include "rpc/tls.h"
+#include "rpc/stream/tls.h"
 
 #define BIG_BYTES ((size_t)20 << 20)
 #define SLOW_BYTES 3000

@@ -25,8 +25,8 @@
 #include "base/hash.h"
 #include "base/thread.h"
 #include "certs.h"
-#include "rpc/socket.h"
-#include "rpc/tls.h"
+#include "rpc/stream/socket.h"
+#include "rpc/stream/tls.h"
 
 #define WAIT_S 30
 #define WAIT_MS (UINT64_C(1000) * WAIT_S)

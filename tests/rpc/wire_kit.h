@@ -19,8 +19,8 @@
 
 #include "base/alloc.h"
 #include "base/hash.h"
-#include "rpc/conn.h"
-#include "rpc/sim.h"
+#include "rpc/wire/conn.h"
+#include "rpc/sim/sim.h"
 
 /* Fails the test with the library's own sentence. */
 #define assert_ok(expr)                                                        \

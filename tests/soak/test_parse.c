@@ -86,18 +86,19 @@ static const char *const words[] = {
 static void build_net(fl_ctx *c, const char *optimizer, const char *settings)
 {
     const int64_t one[] = { -1, 1 }, wide[] = { -1, 6 };
-    fl_var *x = fl_data(c, "x", FL_DTYPE_F32, 2, wide, 0);
-    fl_var *ids = fl_data(c, "ids", FL_DTYPE_I64, 2, one, 1);
-    fl_var *label = fl_data(c, "label", FL_DTYPE_I64, 2, one, 0);
-    fl_var *e = fl_sequence_pool(fl_embedding(ids, 50, 4, .is_sparse = true,
-                                              .param.regularizer = "l2(0.1)"),
-                                 "sum");
-    fl_var *h = fl_fc(fl_concat((fl_var *[]){ e, x }, 2, 1), 8, .act = "relu",
-                      .param.clip = "norm(1)");
-    fl_var *p = fl_fc(fl_dropout(h, 0.5), 2, .act = "softmax");
-    fl_var *loss = fl_mean(fl_cross_entropy(p, label));
+    fl_var *x = fl_layers_data(c, "x", FL_DTYPE_F32, 2, wide, 0);
+    fl_var *ids = fl_layers_data(c, "ids", FL_DTYPE_I64, 2, one, 1);
+    fl_var *label = fl_layers_data(c, "label", FL_DTYPE_I64, 2, one, 0);
+    fl_var *e = fl_layers_sequence_pool(
+        fl_layers_embedding(ids, 50, 4, .is_sparse = true,
+                            .param.regularizer = "l2(0.1)"),
+        "sum");
+    fl_var *h = fl_layers_fc(fl_layers_concat((fl_var *[]){ e, x }, 2, 1), 8,
+                             .act = "relu", .param.clip = "norm(1)");
+    fl_var *p = fl_layers_fc(fl_layers_dropout(h, 0.5), 2, .act = "softmax");
+    fl_var *loss = fl_layers_mean(fl_layers_cross_entropy(p, label));
 
-    assert_non_null(fl_auc(p, label, NULL));
+    assert_non_null(fl_layers_auc(p, label, NULL));
     assert_non_null(loss);
     assert_ok(fl_minimize(fl_optimizer_new(c, optimizer, settings), loss));
 }

@@ -147,20 +147,22 @@ static fl_var *build(fl_ctx *c, bool is_distributed)
     fl_var *parts[N_SLOTS + 1], *click, *h, *loss;
 
     for (int i = 0; i < N_SLOTS; i++) {
-        fl_var *ids = fl_data(c, feed_names[i], FL_DTYPE_I64, 2, one, 1);
+        fl_var *ids = fl_layers_data(c, feed_names[i], FL_DTYPE_I64, 2, one, 1);
 
-        parts[i] =
-            fl_sequence_pool(fl_embedding(ids, TABLE_ROWS, 8, .is_sparse = true,
-                                          .is_distributed = is_distributed,
-                                          .param.name = "table",
-                                          .param.init = "uniform(-0.05,0.05)"),
-                             "sum");
+        parts[i] = fl_layers_sequence_pool(
+            fl_layers_embedding(ids, TABLE_ROWS, 8, .is_sparse = true,
+                                .is_distributed = is_distributed,
+                                .param.name = "table",
+                                .param.init = "uniform(-0.05,0.05)"),
+            "sum");
     }
-    parts[N_SLOTS] = fl_data(c, "dense", FL_DTYPE_F32, 2, wide, 0);
-    click = fl_data(c, "click", FL_DTYPE_I64, 2, one, 0);
-    h = fl_fc(fl_concat(parts, N_SLOTS + 1, 1), 64, .act = "relu");
-    h = fl_fc(h, 32, .act = "relu");
-    loss = fl_mean(fl_cross_entropy(fl_fc(h, 2, .act = "softmax"), click));
+    parts[N_SLOTS] = fl_layers_data(c, "dense", FL_DTYPE_F32, 2, wide, 0);
+    click = fl_layers_data(c, "click", FL_DTYPE_I64, 2, one, 0);
+    h = fl_layers_fc(fl_layers_concat(parts, N_SLOTS + 1, 1), 64,
+                     .act = "relu");
+    h = fl_layers_fc(h, 32, .act = "relu");
+    loss = fl_layers_mean(
+        fl_layers_cross_entropy(fl_layers_fc(h, 2, .act = "softmax"), click));
     if (!loss)
         fail_msg("%s", fl_last_error());
     assert_ok(fl_minimize(fl_optimizer_new(c, "adam",

@@ -274,8 +274,8 @@ static void a_key_that_comes_twice_harms_no_row(void **state)
     fl_table_free(t);
 }
 
-/* A part of a table that gets no key of a push stays in step with the others.
- */
+/* A part of a table that gets no key of a push stays in step with the
+   others. */
 static void a_push_without_keys_is_a_step(void **state)
 {
     const float grads[2] = { 1, 2 };

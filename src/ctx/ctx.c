@@ -1,0 +1,166 @@
+/* ctx.c - contexts: settings, default programs, scope. */
+#include "ctx/ctx.h"
+
+#include "base/log.h"
+#include "kernel/gemm.h"
+#include "kernel/isa.h"
+#include "mode/mode_local.h"
+#include "ops/ops.h"
+
+#define VERSION "0.1.0"
+
+static fl_program *new_program(fl_ctx *c)
+{
+    fl_program *p = fl_program_new(&fl_ops);
+
+    p->owner = c;
+    p->seed = (uint64_t)c->conf.seed;
+    return p;
+}
+
+/* The level is the process's, since there is one sink. */
+static void apply_log_level(const fl_ctx *c)
+{
+    static const char *const names[] = { "debug", "info", "warn", "error" };
+
+    for (size_t i = 0; i < FL_LEN(names); i++)
+        if (!strcmp(names[i], c->conf.log_level))
+            fl_log_set_level((fl_log_level)i);
+}
+
+fl_ctx *fl_ctx_new(void)
+{
+    fl_ctx *c = fl_alloc(sizeof(*c));
+
+    if (fl_conf_init(&c->conf)) {
+        fl_free(c);
+        return NULL;
+    }
+    fl_scope_init(&c->scope);
+    c->main = new_program(c);
+    c->startup = new_program(c);
+    c->comm = fl_mode_local_new();
+    apply_log_level(c);
+    return c;
+}
+
+void fl_ctx_free(fl_ctx *c)
+{
+    if (!c)
+        return;
+    for (size_t i = 0; i < c->optimizers.len; i++)
+        fl_optimizer_free(c->optimizers.data[i]);
+    fl_vec_release(&c->optimizers);
+    for (size_t i = 0; i < c->modes.len; i++)
+        fl_free(c->modes.data[i]);
+    fl_vec_release(&c->modes);
+    fl_program_free(c->main);
+    fl_program_free(c->startup);
+    fl_scope_release(&c->scope);
+    fl_comm_free(c->comm);
+    fl_conf_release(&c->conf);
+    fl_free(c);
+}
+
+fl_ctx *fl_ctx_of(const fl_var *v)
+{
+    return v->block->program->owner;
+}
+
+fl_status fl_ctx_set(fl_ctx *c, const char *name, const char *value)
+{
+    FL_TRY(fl_conf_set(&c->conf, name, value));
+    if (!strcmp(name, "seed"))
+        c->main->seed = c->startup->seed = (uint64_t)c->conf.seed;
+    if (!strcmp(name, "log_level"))
+        apply_log_level(c);
+    return FL_OK;
+}
+
+const char *fl_ctx_get(fl_ctx *c, const char *name)
+{
+    return fl_conf_get(&c->conf, name);
+}
+
+void fl_ctx_exec_options(fl_ctx *c, fl_trace *trace, fl_exec_options *out)
+{
+    *out = (fl_exec_options){
+        .check_nan_inf = c->conf.check_nan_inf,
+        .slice_min_elements = c->conf.slice_min_elements,
+        .pending_timeout_ms = c->conf.pending_timeout_ms,
+        .scope = &c->scope,
+        .comm = c->comm,
+        .trace = c->conf.profile ? trace : NULL,
+    };
+}
+
+fl_pass_options fl_ctx_pass_options(const fl_ctx *c)
+{
+    return (fl_pass_options){
+        .optimize = c->conf.optimize,
+        .skip = c->conf.passes,
+        .dump_dir = *c->conf.dump_ir ? c->conf.dump_ir : NULL,
+    };
+}
+
+fl_status fl_ctx_ran(fl_ctx *c, fl_status st)
+{
+    c->run_failed = st != FL_OK;
+    return st;
+}
+
+char *fl_settings_help(fl_help_form form)
+{
+    return fl_conf_help(form);
+}
+
+char *fl_version_text(void)
+{
+    fl_str s = { 0 };
+
+    fl_str_addf(&s, "flotilla %s\n", VERSION);
+    fl_str_addf(&s, "instructions %s\n", fl_isa_name(fl_isa()));
+    fl_str_addf(&s, "gemm %s\n", fl_gemm_backend());
+    return fl_str_take(&s);
+}
+
+void fl_text_free(char *text)
+{
+    fl_free(text);
+}
+
+/* --- scope --------------------------------------------------------------- */
+
+fl_status fl_get_value(fl_ctx *c, const char *name, fl_tensor *out)
+{
+    if (!fl_scope_find(&c->scope, name, out))
+        FL_FAIL(FL_ERR_NOTFOUND,
+                "the scope has no variable %s; run the startup program first",
+                name);
+    return FL_OK;
+}
+
+fl_status fl_set_value(fl_ctx *c, const char *name, const fl_tensor *value)
+{
+    size_t bytes;
+    fl_tensor t;
+
+    if (value->kind != FL_KIND_DENSE)
+        FL_FAIL(FL_ERR_INVAL, "variable %s: the scope holds dense values",
+                name);
+    FL_TRY(fl_tensor_bytes(value, &bytes));
+    FL_TRY(fl_scope_reserve(&c->scope, name, value, &t));
+    if (bytes)
+        memcpy(t.data, value->data, bytes);
+    return FL_OK;
+}
+
+uint64_t fl_global_step(const fl_ctx *c)
+{
+    return atomic_load(&c->scope.step);
+}
+
+void fl_set_global_step(fl_ctx *c, uint64_t step)
+{
+    atomic_store(&c->scope.step, step);
+}

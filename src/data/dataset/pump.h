@@ -1,0 +1,71 @@
+/* pump.h - threads that turn files into rows.
+ *
+ * A thread belongs to no file. When it wants work it takes a block of lines
+ * from any file that is open and that no other thread is reading right now,
+ * parses it, and hands the rows on. When no open file has anything (a slow
+ * pipe), it opens the next one. So one large file feeds all threads, and a slow
+ * one stops none. With one thread and plain files, records come in the order of
+ * the files.
+ *
+ * Files of a cache directory are read instead of the text when they fit
+ * (cache.h), and are written on the way when they do not. A file that is not
+ * a regular one (a FIFO) is always read.
+ *
+ * With a dealer (dispatcher.h) the next file to open is the one that it names.
+ */
+#ifndef FL_DATA_DATASET_PUMP_H
+#define FL_DATA_DATASET_PUMP_H
+
+#include "data/dataset/bad.h"
+#include "data/dataset/dispatcher.h"
+#include "data/dataset/source.h"
+
+#define FL_PUMP_THREADS_MAX 1024
+
+/* Takes rows from worker thread `worker`; it may move them away or leave them
+   to be overwritten. A failure ends the pass with it. FL_ERR_CLOSED ends it
+   without an error. */
+typedef fl_status (*fl_take_rows)(void *arg, int worker, fl_rows *rows);
+
+typedef struct fl_pump_args {
+    const fl_paths *paths;
+    const fl_parser *parser;
+    fl_source_options source;
+    fl_bad_limits limits;
+    const char *cache; /* directory; NULL: none */
+    int n_threads;
+    uint64_t epoch;
+    const fl_dealer *dealer; /* NULL: all files, in their order */
+    uint64_t pass;           /* number that the dealer knows this pass by */
+    fl_take_rows take;
+    void *arg;
+} fl_pump_args;
+
+typedef struct fl_pump_stats {
+    uint64_t files, empty_files, cached_files; /* that were read to the end */
+    uint64_t lines, records, bad_lines;        /* lines have headers and all */
+    uint64_t bytes; /* of text, or of the records that a cache gave */
+} fl_pump_stats;
+
+typedef struct fl_pump fl_pump;
+
+/* Starts the threads. The args' pointers must live until the join. A cache for
+   a format that draws is refused. */
+FL_MUST_CHECK
+fl_status fl_pump_start(fl_pump **out, const fl_pump_args *args);
+
+/* Asks the threads to stop soon. Any thread. */
+void fl_pump_stop(fl_pump *p);
+
+/* Until every thread has handed on its last rows. Any thread. */
+void fl_pump_wait(fl_pump *p);
+
+/* Waits for the end, frees it and gives the first error. stats may be NULL; it
+   is filled in either way. */
+FL_MUST_CHECK
+fl_status fl_pump_join(fl_pump *p, fl_pump_stats *stats);
+
+/* How much the pass has seen so far. Any thread. */
+fl_pump_stats fl_pump_progress(fl_pump *p);
+
+#endif

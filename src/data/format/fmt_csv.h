@@ -1,0 +1,64 @@
+/* fmt_csv.h - the columns of a table in text: what the csv format knows of
+ * them. docs/formats/csv.md has the rules. Read by any thread once made. */
+#ifndef FL_DATA_FORMAT_FMT_CSV_H
+#define FL_DATA_FORMAT_FMT_CSV_H
+
+#include "data/format/format.h"
+
+#define FL_CSV_COLUMNS_MAX FL_SLOTS_MAX
+
+/* What stands in a column. The last two are lists, apart by FL_CSV_BAR. */
+typedef enum fl_csv_kind {
+    FL_CSV_SKIP,
+    FL_CSV_FLOAT,
+    FL_CSV_ID,
+    FL_CSV_HEX,
+    FL_CSV_HASH,
+    FL_CSV_IDS,
+    FL_CSV_HASHES
+} fl_csv_kind;
+#define FL_CSV_BAR '|'
+
+static inline bool fl_csv_is_list(fl_csv_kind kind)
+{
+    return kind >= FL_CSV_IDS;
+}
+
+static inline bool fl_csv_is_hash(fl_csv_kind kind)
+{
+    return kind == FL_CSV_HASH || kind == FL_CSV_HASHES;
+}
+
+typedef struct fl_csv_column {
+    char *name; /* may be empty when it is skipped */
+    fl_csv_kind kind;
+    int slot;      /* FL_NO_SLOT: not wanted */
+    uint64_t hash; /* where the hash of its texts starts */
+} fl_csv_column;
+
+typedef struct fl_csv_columns {
+    FL_VEC(fl_csv_column) list;
+    bool rest; /* more columns may follow, which are skipped */
+} fl_csv_columns;
+
+/* NAME:KIND NAME:KIND ... [*] */
+FL_MUST_CHECK
+fl_status fl_csv_columns_parse(fl_csv_columns *c, const char *text);
+void fl_csv_columns_release(fl_csv_columns *c);
+
+/* Column of that name, or -1. */
+int fl_csv_columns_find(const fl_csv_columns *c, const char *name, size_t len);
+
+/* Makes p->schema of them. ids of hashed columns are below hash_size. */
+FL_MUST_CHECK
+fl_status fl_csv_columns_pick(fl_csv_columns *c, fl_parser *p,
+                              uint64_t hash_size);
+
+/* FNV-1a, as in fl_hash_bytes, but step by step. */
+#define FL_CSV_HASH_START 0xcbf29ce484222325u
+static inline uint64_t fl_csv_hash_step(uint64_t h, char byte)
+{
+    return (h ^ (unsigned char)byte) * 0x100000001b3u;
+}
+
+#endif

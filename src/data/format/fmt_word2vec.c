@@ -1,0 +1,349 @@
+/* fmt_word2vec.c - plain text as pairs of words that stand near one another,
+ * with words drawn at random beside them (skip-gram with negative sampling).
+ * docs/formats/word2vec.md has the rules.
+ *
+ * Nothing here has a state: what is drawn at a word depends on the seed, the
+ * file, the line, the epoch and the place of the word in its line, by counter.
+ * So any number of threads gives the same records.
+ *
+ *     row = place of the word in its line
+ *     column 0: is the word kept?   1: its window   2...: negatives
+ */
+#include "data/format/fmt_help.h"
+
+#include <math.h>
+
+#include "base/hash.h"
+#include "base/rng.h"
+#include "data/format/scan.h"
+#include "data/format/vocab.h"
+
+#define WINDOW_MAX 1000
+#define NEGATIVES_MAX 1024
+/* Words of a line that are kept on the stack. */
+#define SHORT_LINE 1024
+
+enum { INPUT, TRUE_LABEL, NEGATIVE, N_OFFERS };
+enum { DRAW_KEEP, DRAW_WINDOW, DRAW_NEGATIVE };
+
+/* One cell of Walker's alias table: below `below` (of 2^32) it is the word of
+   its own number, else the other. */
+typedef struct alias {
+    uint32_t below, other;
+} alias;
+
+typedef struct word2vec {
+    fl_vocab *vocab;
+    uint32_t n_words, unknown; /* FL_VOCAB_NONE: unknown words are left out */
+    uint32_t window, n_negatives;
+    fl_word_case how;
+    uint64_t stream;
+    alias *cells;        /* one per word */
+    double *keep;        /* chance of each word to be kept */
+    int offer[N_OFFERS]; /* that each slot has, in the order of the slots */
+} word2vec;
+
+/* --- opening -------------------------------------------------------------- */
+
+static fl_status read_options(fl_parser *p, word2vec *s, float *sample)
+{
+    const char *vocab = fl_parser_option(p, "vocab");
+    const char *text = fl_parser_option(p, "sample");
+    const char *at = text, *end = text + strlen(text);
+    int64_t window, negatives;
+    bool lower;
+
+    if (!*vocab)
+        FL_FAIL(FL_ERR_INVAL,
+                "format word2vec: no vocabulary: say vocab=FILE, a file of "
+                "lines 'word count'");
+    if (at == end || !fl_scan_f32(&at, end, sample) || at != end || *sample < 0)
+        FL_FAIL(FL_ERR_INVAL,
+                "format word2vec: sample=%s is no number of 0 or more", text);
+    FL_TRY(fl_parser_option_int(p, "window", 1, WINDOW_MAX, &window));
+    FL_TRY(fl_parser_option_int(p, "negatives", 0, NEGATIVES_MAX, &negatives));
+    FL_TRY(fl_parser_option_bool(p, "lower", &lower));
+    s->window = (uint32_t)window;
+    s->n_negatives = (uint32_t)negatives;
+    s->how = lower ? FL_WORDS_LOWER : FL_WORDS_AS_THEY_ARE;
+    return fl_vocab_read(&s->vocab, vocab);
+}
+
+/* keep = (sqrt(c / (s C)) + 1) (s C) / c, where c is the count of the word and
+   C that of all; 1 and more: always. */
+static void fill_keep(word2vec *s, double sample)
+{
+    double mark = sample * (double)fl_vocab_total(s->vocab);
+
+    for (uint32_t i = 0; i < s->n_words; i++) {
+        double c = (double)fl_vocab_count_of(s->vocab, i);
+
+        s->keep[i] = mark > 0 && c > 0 ? (sqrt(c / mark) + 1) * mark / c : 1;
+    }
+}
+
+/* count^0.75 by square roots, which every machine rounds alike. */
+static double weight_of(uint64_t count)
+{
+    double root = sqrt((double)count);
+
+    return root * sqrt(root);
+}
+
+static uint32_t to_32_bits(double share)
+{
+    double x = share * 0x1p32;
+
+    return x >= (double)UINT32_MAX ? UINT32_MAX : (uint32_t)x;
+}
+
+/* Vose's way: cells with less than their share are filled up from those with
+   more. left[i] is what is left of word i, in cells; `small` and `large` are
+   stacks that grow towards one another in one array. */
+static void fill_cells(alias *cells, double *left, uint32_t *stack, uint32_t n)
+{
+    uint32_t n_small = 0, large = n;
+
+    for (uint32_t i = 0; i < n; i++) {
+        if (left[i] < 1)
+            stack[n_small++] = i;
+        else
+            stack[--large] = i;
+        cells[i] = (alias){ .below = UINT32_MAX, .other = i };
+    }
+    while (n_small && large < n) {
+        uint32_t from = stack[large], to = stack[--n_small];
+
+        cells[to] = (alias){ .below = to_32_bits(left[to]), .other = from };
+        left[from] -= 1 - left[to];
+        if (left[from] < 1) {
+            large++;
+            stack[n_small++] = from;
+        }
+    }
+}
+
+static fl_status make_cells(word2vec *s)
+{
+    uint32_t n = s->n_words;
+    double *left = fl_try_alloc(n * sizeof(*left));
+    uint32_t *stack = fl_try_alloc(n * sizeof(*stack));
+    double sum = 0;
+
+    if (left && stack) {
+        for (uint32_t i = 0; i < n; i++)
+            sum += weight_of(fl_vocab_count_of(s->vocab, i));
+        for (uint32_t i = 0; i < n; i++)
+            left[i] = weight_of(fl_vocab_count_of(s->vocab, i)) * n / sum;
+        fill_cells(s->cells, left, stack, n);
+    }
+    fl_data_free(left, n * sizeof(*left));
+    fl_data_free(stack, n * sizeof(*stack));
+    if (!left || !stack)
+        FL_FAIL(FL_ERR_NOMEM, "no memory to draw from %u words", n);
+    return FL_OK;
+}
+
+static fl_status make_tables(word2vec *s, float sample)
+{
+    s->n_words = fl_vocab_len(s->vocab);
+    s->unknown =
+        fl_vocab_find(s->vocab, FL_VOCAB_UNKNOWN, strlen(FL_VOCAB_UNKNOWN));
+    s->cells = fl_try_alloc(s->n_words * sizeof(*s->cells));
+    s->keep = fl_try_alloc(s->n_words * sizeof(*s->keep));
+    if (!s->cells || !s->keep)
+        FL_FAIL(FL_ERR_NOMEM, "no memory to draw from %u words", s->n_words);
+    fill_keep(s, (double)sample);
+    return make_cells(s);
+}
+
+static fl_status pick_slots(fl_parser *p, word2vec *s)
+{
+    const fl_slot offers[N_OFFERS] = {
+        [INPUT] = { "input_word", FL_SLOT_IDS, 1, s->n_words },
+        [TRUE_LABEL] = { "true_label", FL_SLOT_IDS, 1, s->n_words },
+        [NEGATIVE] = { "neg_label", FL_SLOT_IDS, s->n_negatives, s->n_words },
+    };
+    int slot_of[N_OFFERS];
+    size_t n = s->n_negatives ? N_OFFERS : NEGATIVE;
+
+    FL_TRY(fl_help_pick(p, offers, n, slot_of));
+    for (size_t i = 0; i < n; i++)
+        if (slot_of[i] != FL_NO_SLOT)
+            s->offer[slot_of[i]] = (int)i;
+    return FL_OK;
+}
+
+static fl_status word2vec_open(fl_parser *p, const char *sample_line)
+{
+    word2vec *s = fl_alloc(sizeof(*s));
+    float sample;
+
+    (void)sample_line;
+    p->state = s;
+    s->stream = fl_rng_stream(p->seed, "word2vec");
+    FL_TRY(read_options(p, s, &sample));
+    FL_TRY(make_tables(s, sample));
+    return pick_slots(p, s);
+}
+
+static void word2vec_close(fl_parser *p)
+{
+    word2vec *s = p->state;
+
+    if (!s)
+        return;
+    fl_data_free(s->cells, s->n_words * sizeof(*s->cells));
+    fl_data_free(s->keep, s->n_words * sizeof(*s->keep));
+    fl_vocab_free(s->vocab);
+    fl_free(s);
+}
+
+/* --- drawing -------------------------------------------------------------- */
+
+static uint64_t line_stream(const word2vec *s, const fl_line *l)
+{
+    uint64_t h = fl_mix64(s->stream ^ l->file);
+
+    h = fl_mix64(h + fl_mix64(l->number));
+    return fl_mix64(h + fl_mix64(l->epoch + 1));
+}
+
+/* In [0, n), from the upper half of the bits. */
+static uint32_t below(uint64_t bits, uint32_t n)
+{
+    return (uint32_t)(((bits >> 32) * n) >> 32);
+}
+
+static uint32_t draw_word(const word2vec *s, uint64_t stream, uint64_t place,
+                          uint64_t i)
+{
+    uint64_t bits = fl_rng_bits(stream, place, DRAW_NEGATIVE + i);
+    uint32_t cell = below(bits, s->n_words);
+
+    return (uint32_t)bits < s->cells[cell].below ? cell : s->cells[cell].other;
+}
+
+/* --- lines ---------------------------------------------------------------- */
+
+/* A word that is known and kept. */
+typedef struct token {
+    uint32_t id, place;
+} token;
+
+typedef struct sentence {
+    uint64_t stream;
+    token *tokens;
+    size_t n;
+} sentence;
+
+static void read_words(const word2vec *s, const fl_line *l, sentence *out)
+{
+    const char *at = l->at;
+    fl_word w;
+
+    for (uint32_t place = 0; fl_word_next(&at, l->end, s->how, &w); place++) {
+        uint32_t id = fl_vocab_find(s->vocab, w.at, w.len);
+
+        if (id == FL_VOCAB_NONE)
+            id = s->unknown;
+        if (id != FL_VOCAB_NONE &&
+            fl_rng_unit(out->stream, place, DRAW_KEEP) < s->keep[id])
+            out->tokens[out->n++] = (token){ .id = id, .place = place };
+    }
+}
+
+static fl_status write_pair(const fl_parser *p, const sentence *t,
+                            const token *centre, const token *context,
+                            uint64_t pair, fl_row_writer *w)
+{
+    const word2vec *s = p->state;
+    uint32_t ragged = 0;
+
+    FL_TRY(fl_row_open(w, 2 + (size_t)s->n_negatives));
+    for (uint32_t i = 0; i < p->schema.n_slots; i++) {
+        const fl_slot *slot = &p->schema.slots[i];
+        uint32_t n = s->offer[i] == NEGATIVE ? s->n_negatives : 1;
+
+        fl_row_slot(w, slot, ragged, n);
+        ragged += slot->width == 0;
+        if (s->offer[i] == INPUT)
+            fl_row_id(w, centre->id);
+        else if (s->offer[i] == TRUE_LABEL)
+            fl_row_id(w, context->id);
+        else
+            for (uint64_t k = 0; k < n; k++)
+                fl_row_id(w,
+                          draw_word(s, t->stream, centre->place, pair * n + k));
+    }
+    fl_row_close(w);
+    return FL_OK;
+}
+
+/* All pairs of the word number i with those in its window, which is drawn from
+   1 to window + 1. */
+static fl_status write_centre(const fl_parser *p, const sentence *t, size_t i,
+                              fl_row_writer *w)
+{
+    const word2vec *s = p->state;
+    const token *centre = &t->tokens[i];
+    uint64_t bits = fl_rng_bits(t->stream, centre->place, DRAW_WINDOW);
+    size_t k = 1 + (size_t)below(bits, s->window + 1);
+    size_t lo = i > k ? i - k : 0;
+    size_t hi = t->n - i > k ? i + k + 1 : t->n;
+    uint64_t pair = 0;
+
+    for (size_t j = lo; j < hi; j++)
+        if (j != i)
+            FL_TRY(write_pair(p, t, centre, &t->tokens[j], pair++, w));
+    return FL_OK;
+}
+
+static bool word2vec_line(const fl_parser *p, const fl_line *l,
+                          fl_row_writer *w, fl_bad *bad, fl_status *st)
+{
+    token on_stack[SHORT_LINE];
+    size_t most = (size_t)(l->end - l->at) / 2 + 1;
+    size_t bytes = most * sizeof(token);
+    sentence t = { .stream = line_stream(p->state, l), .tokens = on_stack };
+
+    (void)bad;
+    if (most > SHORT_LINE) {
+        t.tokens = fl_try_alloc(bytes);
+        if (!t.tokens) {
+            *st = fl_err_set(FL_ERR_NOMEM, "no memory for a line of %zu words",
+                             most);
+            return false;
+        }
+    }
+    read_words(p->state, l, &t);
+    *st = FL_OK;
+    for (size_t i = 0; i < t.n && !*st; i++)
+        *st = write_centre(p, &t, i, w);
+    if (t.tokens != on_stack)
+        fl_data_free(t.tokens, bytes);
+    return *st == FL_OK;
+}
+
+const fl_format fl_format_word2vec = {
+    .name = "word2vec",
+    .doc = "plain text; a record is a word, a word near it, and words drawn at "
+           "random: slots input_word, true_label, neg_label",
+    .options = {
+        { .name = "vocab", .otherwise = "",
+          .doc = "file of lines 'word count'; must be given" },
+        { .name = "window", .otherwise = "5",
+          .doc = "each word draws from 1 to one more than this how far it "
+                 "sees" },
+        { .name = "sample", .otherwise = "0.001",
+          .doc = "words more frequent than this are thinned out; 0: none" },
+        { .name = "negatives", .otherwise = "5",
+          .doc = "words drawn at random for each record" },
+        { .name = "lower", .otherwise = "yes",
+          .doc = "yes: A-Z become a-z, and all but a-z is taken out of words" },
+    },
+    .draws = true,
+    .open = word2vec_open,
+    .close = word2vec_close,
+    .line = word2vec_line,
+};

@@ -1,0 +1,659 @@
+/* feeder.c - samples and arrays of the caller become a batch.
+ *
+ * A batch is made of samples or of whole columns, not of both. In a sample each
+ * variable comes once: `given` of a variable is the number of the sample (from
+ * 1) that it was last given in, and a count of the given ones says at once
+ * whether the sample is complete. For whole columns the number is 1.
+ *
+ * Ids take whole numbers from -2^63 to 2^64 - 1; a negative one is kept as its
+ * bits, as int64 has it. Floats take any number whose nearest float is finite
+ * (and infinities and NaN as they are).
+ */
+#include "data/reader/feeder.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+#include "base/alloc.h"
+#include "base/hash.h"
+#include "base/map.h"
+#include "tensor/tensor.h"
+
+/* A first block of values, so that the first samples do not grow one by one. */
+#define FIRST_BYTES 1024
+
+typedef enum feed_mode { FEED_NOTHING, FEED_SAMPLES, FEED_COLUMNS } feed_mode;
+
+/* What a batch knows of one variable beside its column. */
+typedef struct variable {
+    const fl_slot *slot;
+    uint64_t given;
+    size_t n_rows; /* of a whole column */
+} variable;
+
+struct fl_feeder {
+    const fl_feed_spec *spec;
+    fl_feed_spec own; /* empty when the spec is borrowed */
+    fl_columns batch;
+    variable *vars; /* one per slot */
+    fl_map by_name;
+    uint32_t guess; /* most callers give the variables in their order */
+    uint32_t n_given;
+    feed_mode mode;
+    size_t n_samples;
+};
+
+/* --- variables and shapes ------------------------------------------------ */
+
+fl_status fl_feed_spec_init(fl_feed_spec *s, const fl_slot *slots,
+                            const fl_shape *shapes, size_t n_slots)
+{
+    *s = (fl_feed_spec){ 0 };
+    FL_TRY(fl_schema_init(&s->schema, slots, n_slots));
+    s->shapes = fl_alloc(n_slots * sizeof(*s->shapes));
+    for (size_t i = 0; i < n_slots; i++) {
+        int64_t width = slots[i].width ? slots[i].width : 1;
+
+        s->shapes[i] =
+            shapes ? shapes[i] : fl_shape_of(2, (int64_t[]){ -1, width });
+    }
+    return FL_OK;
+}
+
+void fl_feed_spec_release(fl_feed_spec *s)
+{
+    fl_schema_release(&s->schema);
+    fl_free(s->shapes);
+    *s = (fl_feed_spec){ 0 };
+}
+
+fl_tensor fl_feed_spec_view(const fl_feed_spec *s, uint32_t i,
+                            const fl_column *col, size_t n_rows)
+{
+    const fl_slot *slot = &s->schema.slots[i];
+    fl_dtype dtype = slot->kind == FL_SLOT_IDS ? FL_DTYPE_I64 : FL_DTYPE_F32;
+    fl_shape shape = s->shapes[i];
+
+    shape.dim[0] = (int64_t)(slot->width ? n_rows : col->n_values);
+    if (slot->width)
+        return fl_tensor_of(dtype, col->values, shape.rank, shape.dim);
+    return fl_tensor_ragged(dtype, col->values, shape.rank, shape.dim,
+                            col->offsets, (int64_t)n_rows);
+}
+
+fl_feeder *fl_feeder_borrow(const fl_feed_spec *s)
+{
+    uint32_t n = s->schema.n_slots;
+    fl_feeder *f = fl_alloc(sizeof(*f));
+
+    f->spec = s;
+    fl_columns_init(&f->batch, &s->schema);
+    f->vars = fl_alloc(n * sizeof(*f->vars));
+    for (uint32_t i = 0; i < n; i++) {
+        f->vars[i].slot = &s->schema.slots[i];
+        fl_map_put(&f->by_name, s->schema.slots[i].name, &f->vars[i]);
+    }
+    return f;
+}
+
+fl_status fl_feeder_make(fl_feeder **out, const fl_slot *slots,
+                         const fl_shape *shapes, size_t n_slots)
+{
+    fl_feed_spec spec;
+    fl_feeder *f;
+
+    FL_TRY(fl_feed_spec_init(&spec, slots, shapes, n_slots));
+    f = fl_feeder_borrow(&spec);
+    f->own = spec;
+    f->spec = &f->own;
+    f->batch.schema = &f->own.schema;
+    *out = f;
+    return FL_OK;
+}
+
+void fl_feeder_free(fl_feeder *f)
+{
+    if (!f)
+        return;
+    fl_columns_release(&f->batch);
+    fl_map_release(&f->by_name);
+    fl_free(f->vars);
+    fl_feed_spec_release(&f->own);
+    fl_free(f);
+}
+
+/* --- finding ------------------------------------------------------------- */
+
+static fl_status no_such(const fl_feeder *f, const char *name)
+{
+    const fl_schema *s = &f->spec->schema;
+    const char **names = fl_alloc(s->n_slots * sizeof(*names));
+    const char *near;
+
+    for (uint32_t i = 0; i < s->n_slots; i++)
+        names[i] = s->slots[i].name;
+    near = fl_nearest_name(name, names, s->n_slots);
+    fl_free(names);
+    if (near)
+        FL_FAIL(FL_ERR_NOTFOUND,
+                "the feeder has no variable %s; did you mean %s?", name, near);
+    FL_FAIL(FL_ERR_NOTFOUND,
+            "the feeder has no variable %s; it was made with %" PRIu32
+            " of them, from %s on",
+            name, s->n_slots, s->slots[0].name);
+}
+
+static fl_status find_var(fl_feeder *f, const char *name, uint32_t *out)
+{
+    uint32_t n = f->spec->schema.n_slots, i = f->guess;
+
+    if (!name)
+        FL_FAIL(FL_ERR_INVAL, "a variable to feed has no name (NULL)");
+    if (strcmp(name, f->vars[i].slot->name) != 0) {
+        const variable *v = fl_map_find(&f->by_name, name);
+
+        if (!v)
+            return no_such(f, name);
+        i = (uint32_t)(v - f->vars);
+    }
+    f->guess = i + 1 < n ? i + 1 : 0;
+    *out = i;
+    return FL_OK;
+}
+
+/* --- numbers ------------------------------------------------------------- */
+
+/* Each gives the index of the first value that does not fit, n when all do. */
+typedef size_t (*convert_fn)(void *to, const void *from, size_t n);
+
+static inline bool double_fits_id(double x)
+{
+    return x >= -0x1p63 && x < 0x1p64 && x == trunc(x);
+}
+
+static inline uint64_t id_of_double(double x)
+{
+    return x < 0 ? (uint64_t)(int64_t)x : (uint64_t)x;
+}
+
+#define FLOAT_TO_ID(T, t)                                                      \
+    static size_t t##_to_id(void *to, const void *from, size_t n)              \
+    {                                                                          \
+        uint64_t *y = to;                                                      \
+        const T *x = from;                                                     \
+                                                                               \
+        for (size_t i = 0; i < n; i++) {                                       \
+            if (!double_fits_id((double)x[i]))                                 \
+                return i;                                                      \
+            y[i] = id_of_double((double)x[i]);                                 \
+        }                                                                      \
+        return n;                                                              \
+    }
+FLOAT_TO_ID(float, f32)
+FLOAT_TO_ID(double, f64)
+
+#define INT_TO_ID(T, t)                                                        \
+    static size_t t##_to_id(void *to, const void *from, size_t n)              \
+    {                                                                          \
+        uint64_t *y = to;                                                      \
+        const T *x = from;                                                     \
+                                                                               \
+        for (size_t i = 0; i < n; i++)                                         \
+            y[i] = (uint64_t)x[i];                                             \
+        return n;                                                              \
+    }
+INT_TO_ID(int32_t, i32)
+INT_TO_ID(uint8_t, u8)
+
+#define INT_TO_FLOAT(T, t)                                                     \
+    static size_t t##_to_float(void *to, const void *from, size_t n)           \
+    {                                                                          \
+        float *y = to;                                                         \
+        const T *x = from;                                                     \
+                                                                               \
+        for (size_t i = 0; i < n; i++)                                         \
+            y[i] = (float)x[i];                                                \
+        return n;                                                              \
+    }
+INT_TO_FLOAT(int32_t, i32)
+INT_TO_FLOAT(int64_t, i64)
+INT_TO_FLOAT(uint64_t, u64)
+INT_TO_FLOAT(uint8_t, u8)
+
+/* Halfway between the largest float and the next power of two: from here on
+   the nearest float would be infinite. */
+#define FLOAT_EDGE (0x1.ffffffp127)
+
+static size_t f64_to_float(void *to, const void *from, size_t n)
+{
+    float *y = to;
+    const double *x = from;
+
+    for (size_t i = 0; i < n; i++) {
+        if (fabs(x[i]) >= FLOAT_EDGE && !isinf(x[i]))
+            return i;
+        y[i] = (float)x[i];
+    }
+    return n;
+}
+
+/* By kind of slot and type; NULL where the bytes are right as they are. */
+static const convert_fn converts[][6] = {
+    [FL_SLOT_IDS] = { [FL_DTYPE_F32] = f32_to_id,
+                      [FL_DTYPE_F64] = f64_to_id,
+                      [FL_DTYPE_I32] = i32_to_id,
+                      [FL_DTYPE_U8] = u8_to_id },
+    [FL_SLOT_FLOATS] = { [FL_DTYPE_F64] = f64_to_float,
+                         [FL_DTYPE_I32] = i32_to_float,
+                         [FL_DTYPE_I64] = i64_to_float,
+                         [FL_DTYPE_U64] = u64_to_float,
+                         [FL_DTYPE_U8] = u8_to_float },
+};
+
+/* Where a run of values goes, for messages: row `row` on, rows of `width`
+   values or as the offsets say. */
+typedef struct place {
+    size_t row, width;
+    const int64_t *offsets;
+} place;
+
+static fl_status does_not_fit(const fl_slot *slot, place at, double x, size_t k)
+{
+    if (at.offsets) {
+        for (; (size_t)at.offsets[1] <= k; at.offsets++)
+            at.row++;
+        k -= (size_t)at.offsets[0];
+    } else if (at.width) {
+        at.row += k / at.width;
+        k %= at.width;
+    }
+    if (slot->kind == FL_SLOT_FLOATS)
+        FL_FAIL(FL_ERR_NUMERIC,
+                "feed %s: value %zu of row %zu is %.15g, too large for a "
+                "float32; scale it down",
+                slot->name, k, at.row, x);
+    FL_FAIL(FL_ERR_NUMERIC,
+            "feed %s: value %zu of row %zu is %.15g, and an id is a whole "
+            "number from -2^63 to 2^64-1; give ids as integers",
+            slot->name, k, at.row, x);
+}
+
+/* Copies when it can: most data has the right type already. */
+static fl_status take_values(const fl_slot *slot, fl_dtype dtype, void *to,
+                             const void *from, size_t n, place at)
+{
+    convert_fn convert = converts[slot->kind][dtype];
+    size_t bad = n;
+
+    if (!n)
+        return FL_OK;
+    if (convert)
+        bad = convert(to, from, n);
+    else if (n == 1 && slot->kind == FL_SLOT_IDS)
+        memcpy(to, from, 8);
+    else
+        memcpy(to, from, n * fl_slot_bytes(slot));
+    if (bad == n)
+        return FL_OK;
+    return does_not_fit(slot, at,
+                        dtype == FL_DTYPE_F32
+                            ? (double)((const float *)from)[bad]
+                            : ((const double *)from)[bad],
+                        bad);
+}
+
+/* --- room ---------------------------------------------------------------- */
+
+/* Room for `need` bytes that keeps the first `keep`; false without memory. */
+static bool grow(void **p, size_t *cap, size_t need, size_t keep)
+{
+    size_t size = *cap > SIZE_MAX / 2 ? need : *cap * 2;
+    void *q;
+
+    if (size < need)
+        size = need;
+    if (size < FIRST_BYTES)
+        size = FIRST_BYTES;
+    q = fl_try_alloc(size);
+    if (!q)
+        return false;
+    if (keep)
+        memcpy(q, *p, keep);
+    fl_data_free(*p, *cap);
+    *p = q;
+    *cap = size;
+    return true;
+}
+
+static fl_status no_room(const fl_slot *slot, size_t n)
+{
+    FL_FAIL(FL_ERR_NOMEM,
+            "feed %s: no memory for %zu more values; make batches smaller",
+            slot->name, n);
+}
+
+/* Room for n values behind the first `kept` ones. */
+static fl_status room_for_values(fl_column *col, const fl_slot *slot,
+                                 size_t kept, size_t n)
+{
+    size_t size = fl_slot_bytes(slot), need;
+
+    if (__builtin_add_overflow(kept, n, &need) ||
+        fl_mul_overflow(need, size, &need))
+        return no_room(slot, n);
+    if (col->values && need <= col->cap_bytes)
+        return FL_OK;
+    if (!grow(&col->values, &col->cap_bytes, need, kept * size))
+        return no_room(slot, n);
+    return FL_OK;
+}
+
+/* Room for the offsets of n_rows records, of which the first `kept` stay. */
+static fl_status room_for_offsets(fl_column *col, const fl_slot *slot,
+                                  size_t kept, size_t n_rows)
+{
+    size_t size = sizeof(*col->offsets), cap, need;
+    void *p = col->offsets;
+
+    if (n_rows < col->cap_offsets)
+        return FL_OK;
+    cap = col->cap_offsets * size;
+    if (__builtin_add_overflow(n_rows, 1, &need) ||
+        fl_mul_overflow(need, size, &need) ||
+        !grow(&p, &cap, need, kept ? (kept + 1) * size : 0))
+        return no_room(slot, n_rows);
+    /* A grown block is a whole number of offsets, since `need` and the smallest
+       block are. */
+    col->offsets = p;
+    col->cap_offsets = cap / size;
+    return FL_OK;
+}
+
+/* --- samples ------------------------------------------------------------- */
+
+void fl_feeder_begin(fl_feeder *f)
+{
+    for (uint32_t i = 0; i < f->spec->schema.n_slots; i++) {
+        f->vars[i].given = 0;
+        f->batch.cols[i].n_values = 0;
+    }
+    f->mode = FEED_NOTHING;
+    f->guess = f->n_given = 0;
+    f->n_samples = 0;
+}
+
+static fl_status check_sample(const fl_feeder *f, const variable *v, size_t n)
+{
+    const fl_slot *slot = v->slot;
+
+    if (f->mode == FEED_COLUMNS)
+        FL_FAIL(FL_ERR_INVAL,
+                "feed %s: this batch is given in whole columns; give samples "
+                "in a batch of their own (fl_feeder_begin)",
+                slot->name);
+    if (v->given > f->n_samples)
+        FL_FAIL(FL_ERR_INVAL,
+                "feed %s: sample %zu has it already; end the sample first "
+                "(fl_feeder_end_sample)",
+                slot->name, f->n_samples);
+    if (slot->width && n != slot->width)
+        FL_FAIL(FL_ERR_INVAL,
+                "feed %s: sample %zu gives %zu values, the variable takes "
+                "%" PRIu32,
+                slot->name, f->n_samples, n, slot->width);
+    return FL_OK;
+}
+
+static fl_status check_data(const fl_slot *slot, const void *data, size_t n)
+{
+    if (n && !data)
+        FL_FAIL(FL_ERR_INVAL, "feed %s: %zu values, but no data (NULL)",
+                slot->name, n);
+    return FL_OK;
+}
+
+static fl_status give_sample(fl_feeder *f, const char *name, fl_dtype dtype,
+                             const void *data, size_t n)
+{
+    size_t row = f->n_samples;
+    fl_column *col;
+    variable *v;
+    uint32_t i = 0;
+    char *to;
+
+    FL_TRY(find_var(f, name, &i));
+    v = &f->vars[i];
+    col = &f->batch.cols[i];
+    FL_TRY(check_sample(f, v, n));
+    FL_TRY(check_data(v->slot, data, n));
+    FL_TRY(room_for_values(col, v->slot, col->n_values, n));
+    if (!v->slot->width)
+        FL_TRY(room_for_offsets(col, v->slot, row, row + 1));
+    to = (char *)col->values + col->n_values * fl_slot_bytes(v->slot);
+    FL_TRY(take_values(v->slot, dtype, to, data, n, (place){ .row = row }));
+    col->n_values += n;
+    if (!v->slot->width) {
+        col->offsets[0] = 0;
+        col->offsets[row + 1] = (int64_t)col->n_values;
+    }
+    v->given = row + 1;
+    f->n_given++;
+    f->mode = FEED_SAMPLES;
+    return FL_OK;
+}
+
+fl_status fl_feeder_ids(fl_feeder *f, const char *name, const uint64_t *ids,
+                        size_t n)
+{
+    return give_sample(f, name, FL_DTYPE_U64, ids, n);
+}
+
+fl_status fl_feeder_floats(fl_feeder *f, const char *name, const float *x,
+                           size_t n)
+{
+    return give_sample(f, name, FL_DTYPE_F32, x, n);
+}
+
+/* The first variable that the open sample, or the batch, does not have. */
+static const char *first_missing(const fl_feeder *f)
+{
+    uint32_t i = 0;
+
+    while (f->vars[i].given > f->n_samples)
+        i++;
+    return f->vars[i].slot->name;
+}
+
+fl_status fl_feeder_end_sample(fl_feeder *f)
+{
+    if (f->mode == FEED_COLUMNS)
+        FL_FAIL(FL_ERR_INVAL, "this batch is given in whole columns: there is "
+                              "no sample to end");
+    if (f->n_given < f->spec->schema.n_slots)
+        FL_FAIL(FL_ERR_INVAL,
+                "sample %zu has no %s; give every variable before the end, a "
+                "ragged one with 0 values if it has none",
+                f->n_samples, first_missing(f));
+    f->n_given = 0;
+    f->n_samples++;
+    return FL_OK;
+}
+
+size_t fl_feeder_samples(const fl_feeder *f)
+{
+    return f->n_samples;
+}
+
+bool fl_feeder_is_empty(const fl_feeder *f)
+{
+    return f->mode == FEED_NOTHING;
+}
+
+bool fl_feeder_is_open(const fl_feeder *f)
+{
+    return f->mode == FEED_SAMPLES && f->n_given;
+}
+
+fl_status fl_feeder_close_sample(fl_feeder *f)
+{
+    return fl_feeder_is_open(f) ? fl_feeder_end_sample(f) : FL_OK;
+}
+
+/* --- whole columns ------------------------------------------------------- */
+
+/* The checks that dense and ragged columns share. */
+static fl_status open_column(fl_feeder *f, const char *name, fl_dtype dtype,
+                             uint32_t *i)
+{
+    FL_TRY(find_var(f, name, i));
+    if ((unsigned)dtype >= FL_LEN(converts[0]))
+        FL_FAIL(FL_ERR_INVAL, "feed %s: there is no number type %d", name,
+                (int)dtype);
+    if (f->mode == FEED_SAMPLES)
+        FL_FAIL(FL_ERR_INVAL,
+                "feed %s: this batch is given in samples; give whole columns "
+                "in a batch of their own (fl_feeder_begin)",
+                name);
+    if (f->vars[*i].given)
+        FL_FAIL(FL_ERR_INVAL,
+                "feed %s: this batch has it already; begin another one "
+                "(fl_feeder_begin)",
+                name);
+    return FL_OK;
+}
+
+static void close_column(fl_feeder *f, uint32_t i, size_t n_values,
+                         size_t n_rows)
+{
+    f->batch.cols[i].n_values = n_values;
+    f->vars[i].given = 1;
+    f->vars[i].n_rows = n_rows;
+    f->n_given++;
+    f->mode = FEED_COLUMNS;
+}
+
+fl_status fl_feeder_dense(fl_feeder *f, const char *name, fl_dtype dtype,
+                          const void *data, size_t n_rows)
+{
+    const fl_slot *slot;
+    size_t n;
+    uint32_t i = 0;
+
+    FL_TRY(open_column(f, name, dtype, &i));
+    slot = f->vars[i].slot;
+    if (!slot->width)
+        FL_FAIL(FL_ERR_INVAL,
+                "feed %s: the variable is ragged; give it with "
+                "fl_feeder_ragged",
+                name);
+    if (fl_mul_overflow(n_rows, slot->width, &n))
+        return no_room(slot, n_rows);
+    FL_TRY(check_data(slot, data, n));
+    FL_TRY(room_for_values(&f->batch.cols[i], slot, 0, n));
+    FL_TRY(take_values(slot, dtype, f->batch.cols[i].values, data, n,
+                       (place){ .width = slot->width }));
+    close_column(f, i, n, n_rows);
+    return FL_OK;
+}
+
+/* Lengths to offsets; the last one is the number of values. */
+static fl_status make_offsets(fl_column *col, const fl_slot *slot,
+                              const size_t *lens, size_t n_rows)
+{
+    int64_t at = 0;
+
+    if (n_rows && !lens)
+        FL_FAIL(FL_ERR_INVAL, "feed %s: %zu lists, but no lengths (NULL)",
+                slot->name, n_rows);
+    FL_TRY(room_for_offsets(col, slot, 0, n_rows));
+    col->offsets[0] = 0;
+    for (size_t r = 0; r < n_rows; r++) {
+        if (__builtin_add_overflow(at, lens[r], &at))
+            FL_FAIL(FL_ERR_INVAL,
+                    "feed %s: the lengths up to row %zu add up to more than "
+                    "any memory holds; it has length %zu",
+                    slot->name, r, lens[r]);
+        col->offsets[r + 1] = at;
+    }
+    return FL_OK;
+}
+
+fl_status fl_feeder_ragged(fl_feeder *f, const char *name, fl_dtype dtype,
+                           const void *data, const size_t *lens, size_t n_rows)
+{
+    const fl_slot *slot;
+    fl_column *col;
+    uint32_t i = 0;
+    size_t n;
+
+    FL_TRY(open_column(f, name, dtype, &i));
+    slot = f->vars[i].slot;
+    col = &f->batch.cols[i];
+    if (slot->width)
+        FL_FAIL(FL_ERR_INVAL,
+                "feed %s: the variable is dense, %" PRIu32 " values a row; "
+                "give it with fl_feeder_dense",
+                name, slot->width);
+    FL_TRY(make_offsets(col, slot, lens, n_rows));
+    n = (size_t)col->offsets[n_rows];
+    FL_TRY(check_data(slot, data, n));
+    FL_TRY(room_for_values(col, slot, 0, n));
+    FL_TRY(take_values(slot, dtype, col->values, data, n,
+                       (place){ .offsets = col->offsets }));
+    close_column(f, i, n, n_rows);
+    return FL_OK;
+}
+
+/* --- the batch ----------------------------------------------------------- */
+
+static fl_status check_columns(const fl_feeder *f, size_t *n_rows)
+{
+    const variable *first = &f->vars[0];
+
+    if (f->n_given < f->spec->schema.n_slots)
+        FL_FAIL(FL_ERR_INVAL, "the batch has no %s; give every variable",
+                first_missing(f));
+    for (uint32_t i = 1; i < f->spec->schema.n_slots; i++)
+        if (f->vars[i].n_rows != first->n_rows)
+            FL_FAIL(FL_ERR_INVAL,
+                    "the columns differ in their rows: %s has %zu, %s has %zu",
+                    first->slot->name, first->n_rows, f->vars[i].slot->name,
+                    f->vars[i].n_rows);
+    *n_rows = first->n_rows;
+    return FL_OK;
+}
+
+static fl_status check_samples(const fl_feeder *f, size_t *n_rows)
+{
+    if (f->n_given)
+        FL_FAIL(FL_ERR_INVAL,
+                "sample %zu is not ended; call fl_feeder_end_sample after its "
+                "last variable",
+                f->n_samples);
+    *n_rows = f->n_samples;
+    return FL_OK;
+}
+
+fl_status fl_feeder_feeds(fl_feeder *f, const fl_feed **feeds, size_t *n_rows)
+{
+    fl_columns *c = &f->batch;
+    size_t n = 0;
+
+    if (f->mode == FEED_SAMPLES)
+        FL_TRY(check_samples(f, &n));
+    else
+        FL_TRY(check_columns(f, &n));
+    c->n_rows = n;
+    for (uint32_t i = 0; i < f->spec->schema.n_slots; i++) {
+        c->feeds[i].name = f->vars[i].slot->name;
+        c->feeds[i].value = fl_feed_spec_view(f->spec, i, &c->cols[i], n);
+    }
+    *feeds = c->feeds;
+    *n_rows = n;
+    return FL_OK;
+}
+
+const fl_columns *fl_feeder_columns(const fl_feeder *f)
+{
+    return &f->batch;
+}

@@ -1,0 +1,480 @@
+/* exchange.c - records that change places between trainers.
+ *
+ *     meet        who takes part; nobody is in the shuffle before this any more
+ *     send        packs to the others, by the servers in turn, and take what
+ *                 has come meanwhile: boxes would fill up otherwise
+ *     meet        all was sent; taking goes on while others still send
+ *     take        until every box is empty
+ *
+ * Requests end by themselves, and a box that stays full has nobody who takes
+ * from it: no wait is without end.
+ */
+#include <inttypes.h>
+
+#include "dist/transpile.h"
+#include "base/hash.h"
+#include "base/thread.h"
+#include "data/dataset/exchange.h"
+
+#define BARRIER "shuffle"
+
+#define MS UINT64_C(1000000) /* in nanoseconds */
+#define PAUSE_MIN_NS MS
+#define PAUSE_MAX_NS (20 * MS)
+
+typedef FL_VEC(uint32_t) rank_list;
+
+/* The second meeting. It is asked for and not waited for, and may be given up:
+   the last of the two sides frees it. */
+typedef struct meeting {
+    bool is_asked; /* owner only, before it is */
+    fl_mutex mu;
+    fl_cond cond;
+    bool is_over, is_left; /* guarded by mu */
+    fl_err err;
+    rank_list came;
+} meeting;
+
+/* A pack on its way, one per server. */
+typedef struct sending {
+    fl_exchange_pack pack;
+    bool is_full;
+} sending;
+
+typedef struct shuffle {
+    fl_wait wait; /* comes first: requests have this as their argument */
+    fl_client *client;
+    const fl_dist_config *config;
+    fl_exchange *exchange;
+    uint64_t generation;
+    rank_list members;
+    meeting *end;
+    sending *sendings; /* by server */
+    uint64_t *seen;    /* by server */
+    uint64_t n_taken;  /* by the last question */
+    bool is_dealt_out;
+    uint64_t pause_ns, stuck_ns; /* since when no box has room; 0: they have */
+    uint64_t patience_ns;
+} shuffle;
+
+/* --- meetings ------------------------------------------------------------- */
+
+static fl_status read_came(const void *payload, uint64_t len, rank_list *came)
+{
+    fl_unpack u = { .at = payload };
+    uint32_t n;
+
+    u.end = len ? u.at + len : u.at;
+    n = fl_unpack_u32(&u);
+    (void)fl_unpack_u32(&u);
+    came->len = 0;
+    for (uint32_t i = 0; i < n && !u.bad; i++) {
+        fl_vec_push(came, fl_unpack_u32(&u));
+        (void)fl_unpack_u32(&u);
+        (void)fl_unpack_u64(&u);
+    }
+    if (u.bad || u.at != u.end)
+        FL_FAIL(FL_ERR_CORRUPT,
+                "server 0 answers a barrier with %" PRIu64
+                " bytes that do not say who came",
+                len);
+    return FL_OK;
+}
+
+static fl_pack pack_barrier(uint64_t generation)
+{
+    fl_pack p = { 0 };
+
+    fl_pack_text(&p, BARRIER);
+    fl_pack_u64(&p, generation);
+    fl_pack_u64(&p, 0);
+    return p;
+}
+
+static void on_came(void *arg, int server, const void *payload, uint64_t len)
+{
+    meeting *m = arg;
+
+    (void)server;
+    fl_err_save(&m->err, read_came(payload, len, &m->came));
+}
+
+static void free_meeting(meeting *m)
+{
+    fl_vec_release(&m->came);
+    fl_cond_release(&m->cond);
+    fl_mutex_release(&m->mu);
+    fl_free(m);
+}
+
+static meeting *make_meeting(void)
+{
+    meeting *m = fl_alloc(sizeof(*m));
+
+    fl_mutex_init(&m->mu);
+    fl_cond_init(&m->cond);
+    return m;
+}
+
+static void on_met(void *arg, fl_status st)
+{
+    meeting *m = arg;
+    bool is_left;
+
+    fl_lock(&m->mu);
+    if (st)
+        fl_err_save(&m->err, st);
+    m->is_over = true;
+    is_left = m->is_left;
+    fl_cond_wake_all(&m->cond);
+    fl_unlock(&m->mu);
+    if (is_left)
+        free_meeting(m);
+}
+
+/* The caller's side of it. */
+static void leave_meeting(meeting *m)
+{
+    bool is_over;
+
+    fl_lock(&m->mu);
+    is_over = m->is_over || !m->is_asked;
+    m->is_left = true;
+    fl_unlock(&m->mu);
+    if (is_over)
+        free_meeting(m);
+}
+
+static fl_status begin_meeting(shuffle *s)
+{
+    fl_pack p = pack_barrier(s->generation + 1);
+    fl_status st;
+
+    s->end->is_asked = true;
+    st = fl_client_ask(s->client, 0, FL_TYPE_BARRIER, false, p.data, p.len,
+                       on_came, on_met, s->end);
+    fl_pack_release(&p);
+    if (st)
+        on_met(s->end, st);
+    return st;
+}
+
+/* Who takes part, and whether this one does. */
+static fl_status meet_first(shuffle *s, fl_cluster *c)
+{
+    fl_pack p = pack_barrier(s->generation);
+    meeting *m = make_meeting();
+    fl_status st =
+        fl_cluster_ask(c, 0, FL_TYPE_BARRIER, false, p.data, p.len, on_came, m);
+    bool has_me = false;
+
+    if (!st)
+        st = m->err.status ? fl_err_restore(&m->err) : FL_OK;
+    s->members = m->came;
+    m->came = (rank_list){ 0 };
+    free_meeting(m);
+    fl_pack_release(&p);
+    for (size_t i = 0; i < s->members.len; i++)
+        has_me |= s->members.data[i] == (uint32_t)s->config->rank;
+    if (!st && !has_me)
+        FL_FAIL(FL_ERR_CLOSED,
+                "the other trainers have made this shuffle without trainer %d, "
+                "which has joined since: call it as often as they do",
+                s->config->rank);
+    return st;
+}
+
+/* Everybody who began has sent everything. */
+static fl_status check_end(const shuffle *s)
+{
+    const meeting *m = s->end;
+    size_t n = m->came.len, k = 0;
+
+    if (m->err.status)
+        return fl_err_restore(&m->err);
+    for (size_t i = 0; i < s->members.len; i++) {
+        while (k < n && m->came.data[k] < s->members.data[i])
+            k++;
+        if (k == n || m->came.data[k] != s->members.data[i])
+            FL_FAIL(FL_ERR_CLOSED,
+                    "trainer %" PRIu32 " was lost during the shuffle, and "
+                    "records with it: load the data again",
+                    s->members.data[i]);
+    }
+    return FL_OK;
+}
+
+/* --- sending and taking --------------------------------------------------- */
+
+static fl_status on_mail(void *arg, const void *bytes, uint64_t len)
+{
+    shuffle *s = arg;
+
+    s->n_taken++;
+    return fl_exchange_add(s->exchange, bytes, len);
+}
+
+static void begin_take(shuffle *s)
+{
+    fl_status st;
+
+    s->n_taken = 0;
+    fl_wait_begin(&s->wait);
+    st = fl_client_take(s->client, s->generation, s->seen, on_mail,
+                        fl_wait_done, s);
+    if (st)
+        fl_wait_done(s, st);
+}
+
+static void begin_send(shuffle *s, int server)
+{
+    sending *one = &s->sendings[server];
+    fl_client_letter l = { .to = one->pack.to,
+                           .generation = s->generation,
+                           .bytes = one->pack.words,
+                           .len = fl_exchange_pack_bytes(&one->pack) };
+    fl_status st;
+
+    fl_wait_begin(&s->wait);
+    st = fl_client_mail(s->client, server, &l, &one->is_full, fl_wait_done, s);
+    if (st)
+        fl_wait_done(s, st);
+}
+
+/* Servers without a pack under way get the next ones. */
+static fl_status fill_sendings(shuffle *s)
+{
+    for (int i = 0; i < s->config->n_servers && !s->is_dealt_out; i++) {
+        sending *one = &s->sendings[i];
+
+        if (one->pack.words)
+            continue;
+        FL_TRY(fl_exchange_next(s->exchange, &one->pack));
+        s->is_dealt_out = !one->pack.words;
+    }
+    return FL_OK;
+}
+
+/* Packs that were taken go; *n_full are left, for *to among others. */
+static bool drop_sent(shuffle *s, int *n_full, uint32_t *to)
+{
+    bool has_sent = false;
+
+    *n_full = 0;
+    for (int i = 0; i < s->config->n_servers; i++) {
+        sending *one = &s->sendings[i];
+
+        if (!one->pack.words)
+            continue;
+        if (one->is_full) {
+            ++*n_full;
+            *to = one->pack.to;
+        } else {
+            fl_exchange_pack_release(&one->pack);
+            has_sent = true;
+        }
+    }
+    return has_sent;
+}
+
+/* Whoever takes no more would be waited for in vain. */
+static fl_status check_stuck(shuffle *s, bool is_stuck, uint32_t to)
+{
+    uint64_t now = fl_now_ns();
+
+    if (!is_stuck || !s->stuck_ns)
+        s->stuck_ns = is_stuck ? now : 0;
+    else if (now - s->stuck_ns > s->patience_ns)
+        FL_FAIL(FL_ERR_TIMEOUT,
+                "trainer %" PRIu32 " has not taken the records that are sent "
+                "to it for %" PRIu64 " s: is it still there?",
+                to, s->patience_ns / (1000 * MS));
+    return FL_OK;
+}
+
+/* For a while that grows while nothing happens; until the meeting is over. */
+static void rest(shuffle *s)
+{
+    meeting *m = s->end;
+    uint64_t until = fl_now_ns() + s->pause_ns;
+
+    fl_lock(&m->mu);
+    while (!m->is_over && fl_cond_wait_until(&m->cond, &m->mu, until))
+        ;
+    fl_unlock(&m->mu);
+    s->pause_ns =
+        s->pause_ns * 2 < PAUSE_MAX_NS ? s->pause_ns * 2 : PAUSE_MAX_NS;
+}
+
+static fl_status send_all(shuffle *s)
+{
+    for (;;) {
+        bool has_sent;
+        uint32_t to = 0;
+        int n_full;
+
+        FL_TRY(fill_sendings(s));
+        for (int i = 0; i < s->config->n_servers; i++)
+            if (s->sendings[i].pack.words)
+                begin_send(s, i);
+        begin_take(s);
+        FL_TRY(fl_wait_for(&s->wait));
+        has_sent = drop_sent(s, &n_full, &to);
+        if (s->is_dealt_out && !n_full)
+            return FL_OK;
+        FL_TRY(check_stuck(s, n_full && !has_sent, to));
+        if (has_sent || s->n_taken)
+            s->pause_ns = PAUSE_MIN_NS;
+        else
+            rest(s);
+    }
+}
+
+static fl_status take_some(shuffle *s)
+{
+    begin_take(s);
+    return fl_wait_for(&s->wait);
+}
+
+static bool is_met(meeting *m)
+{
+    bool is_over;
+
+    fl_lock(&m->mu);
+    is_over = m->is_over;
+    fl_unlock(&m->mu);
+    return is_over;
+}
+
+static fl_status take_rest(shuffle *s)
+{
+    while (!is_met(s->end)) {
+        FL_TRY(take_some(s));
+        if (s->n_taken)
+            s->pause_ns = PAUSE_MIN_NS;
+        else
+            rest(s);
+    }
+    FL_TRY(check_end(s));
+    do
+        FL_TRY(take_some(s));
+    while (s->n_taken);
+    return FL_OK;
+}
+
+/* --- the whole ------------------------------------------------------------ */
+
+static fl_status run(shuffle *s)
+{
+    FL_TRY(send_all(s));
+    FL_TRY(begin_meeting(s));
+    return take_rest(s);
+}
+
+static void init(shuffle *s, fl_transpiler *t)
+{
+    size_t n = (size_t)t->dist->config.n_servers;
+
+    *s = (shuffle){ .config = &t->dist->config,
+                    .client = fl_cluster_client(t->cluster),
+                    .generation = 2 * t->n_shuffles,
+                    .end = make_meeting(),
+                    .sendings = fl_alloc(n * sizeof(*s->sendings)),
+                    .seen = fl_alloc(n * sizeof(*s->seen)),
+                    .pause_ns = PAUSE_MIN_NS,
+                    .patience_ns =
+                        2 * (uint64_t)t->ctx->conf.restart_timeout_ms * MS };
+    fl_wait_init(&s->wait, s->client);
+}
+
+static void release(shuffle *s)
+{
+    for (int i = 0; i < s->config->n_servers; i++)
+        fl_exchange_pack_release(&s->sendings[i].pack);
+    leave_meeting(s->end);
+    fl_free(s->sendings);
+    fl_free(s->seen);
+    fl_vec_release(&s->members);
+    fl_wait_release(&s->wait);
+}
+
+static fl_status exchange(shuffle *s, fl_dataset *d, uint64_t seed)
+{
+    fl_exchange_args a = { .rank = (uint32_t)s->config->rank,
+                           .ranks = s->members.data,
+                           .n = (uint32_t)s->members.len,
+                           .seed = seed };
+    fl_status st;
+    fl_err why;
+
+    FL_TRY(fl_exchange_begin(&s->exchange, d, &a));
+    st = run(s);
+    if (!st)
+        return fl_exchange_end(s->exchange);
+    fl_err_save(&why, st);
+    fl_exchange_drop(s->exchange);
+    return fl_err_restore(&why);
+}
+
+/* Rounds of the others may have gone on while this trainer waited for the
+   shuffle: it trains on with the step that they have come to. */
+static void learn_step(void *cluster, int server, const void *payload,
+                       uint64_t len)
+{
+    fl_unpack u = { .at = payload };
+
+    (void)server;
+    u.end = len ? u.at + len : u.at;
+    fl_cluster_set_step(cluster, fl_unpack_u64(&u));
+}
+
+static fl_status ask_step(fl_cluster *c)
+{
+    fl_pack p = { 0 };
+    fl_status st;
+
+    fl_pack_u64(&p, 0);
+    st = fl_cluster_ask(c, 0, FL_TYPE_STEP, true, p.data, p.len, learn_step, c);
+    fl_pack_release(&p);
+    return st;
+}
+
+static fl_status shuffle_alone(fl_dataset *d, uint64_t seed)
+{
+    static const uint32_t me;
+    fl_exchange_args a = { .ranks = &me, .n = 1, .seed = seed };
+    fl_exchange *x;
+
+    FL_TRY(fl_exchange_begin(&x, d, &a));
+    return fl_exchange_end(x);
+}
+
+static fl_status shuffle_together(fl_transpiler *t, fl_dataset *d,
+                                  uint64_t seed)
+{
+    fl_status st;
+    shuffle s;
+
+    FL_TRY(fl_transpiler_start(t));
+    init(&s, t);
+    st = meet_first(&s, t->cluster);
+    if (!st)
+        st = exchange(&s, d, seed);
+    if (!st)
+        st = ask_step(t->cluster);
+    release(&s);
+    return st;
+}
+
+fl_status fl_transpiler_global_shuffle(fl_transpiler *t, fl_dataset *d,
+                                       uint64_t seed)
+{
+    uint64_t drawn;
+    fl_status st;
+
+    FL_TRY(fl_exchange_check(d));
+    drawn = fl_mix64(seed + fl_mix64(++t->n_shuffles));
+    st = t->dist->config.n_trainers == 1 ? shuffle_alone(d, drawn)
+                                         : shuffle_together(t, d, drawn);
+    return fl_err_ctx(st, "fl_transpiler_global_shuffle");
+}

@@ -1,0 +1,657 @@
+/* job.c - parameter servers of the public API: calls that wait
+ * (ps/client/call_sync.h), over a client that does not (ps/client/client.h).
+ */
+#include "flotilla/ps.h"
+
+#include <inttypes.h>
+
+#include "dist/job.h"
+#include "base/thread.h"
+#include "ps/declare.h"
+#include "ps/options.h"
+#include "ps/sum.h"
+#include "ps/client/call_sync.h"
+#include "table/table.h"
+
+typedef struct declared_block {
+    char *name;
+    fl_client_block b;
+} declared_block;
+
+typedef struct declared_table {
+    char *name;
+    uint32_t dim;
+} declared_table;
+
+struct fl_ps {
+    fl_ctx *ctx;
+    fl_job job;
+    fl_client *client;
+    _Atomic uint64_t generation; /* of the next barrier */
+    atomic_bool is_started;
+
+    fl_mutex mu;
+    fl_cond idle;
+    size_t n_open; /* requests under way; guarded by mu */
+    /* Guarded by mu until the start; afterwards they do not change. */
+    fl_str text;
+    FL_VEC(declared_table) tables;
+    FL_VEC(declared_block) blocks;
+};
+
+struct fl_ps_request {
+    fl_ps *p;
+    fl_wait wait;
+};
+
+/* --- waiting -------------------------------------------------------------- */
+
+static void open_request(fl_ps *p)
+{
+    fl_lock(&p->mu);
+    p->n_open++;
+    fl_unlock(&p->mu);
+}
+
+static void close_request(fl_ps *p)
+{
+    fl_lock(&p->mu);
+    if (--p->n_open == 0)
+        fl_cond_wake_all(&p->idle);
+    fl_unlock(&p->mu);
+}
+
+static void request_init(fl_ps_request *r, fl_ps *p)
+{
+    r->p = p;
+    fl_wait_init(&r->wait, p->client);
+    fl_wait_begin(&r->wait);
+    open_request(p);
+}
+
+/* For fl_client_done. Whoever waits may free the request meanwhile. */
+static void on_done(void *arg, fl_status st)
+{
+    fl_ps_request *r = arg;
+    fl_ps *p = r->p;
+
+    fl_wait_done(&r->wait, st);
+    close_request(p);
+}
+
+/* st is what the call that began the request gave: after an error nobody will
+   call on_done. */
+static fl_status wait_for(fl_ps_request *r, fl_status st)
+{
+    if (st)
+        close_request(r->p);
+    else
+        st = fl_wait_for(&r->wait);
+    fl_wait_release(&r->wait);
+    return st;
+}
+
+/* --- connecting ----------------------------------------------------------- */
+
+static fl_status check_args(const fl_ps_args *a)
+{
+    int n = a->n_trainers ? a->n_trainers : 1;
+
+    if (a->listen)
+        FL_FAIL(FL_ERR_INVAL,
+                "trainer %d: listen=%s is for servers, a trainer does not "
+                "listen",
+                a->rank, a->listen);
+    if (a->rank < 0 || a->rank >= n)
+        FL_FAIL(FL_ERR_INVAL,
+                "trainer %d: the job has %d trainers, with ranks from 0 to %d",
+                a->rank, n, n - 1);
+    return FL_OK;
+}
+
+static fl_status connect_client(fl_ps *p, const fl_ps_args *a)
+{
+    fl_client_options o = fl_client_options_of(&p->ctx->conf);
+
+    o.servers = (const char *const *)p->job.servers.data;
+    o.n_servers = (int)p->job.servers.len;
+    o.n_trainers = a->n_trainers ? a->n_trainers : 1;
+    o.rank = a->rank;
+    return fl_err_ctx(fl_client_new(&p->client, p->job.net, NULL, &o),
+                      "trainer %d", a->rank);
+}
+
+static void free_ps(fl_ps *p)
+{
+    fl_client_free(p->client);
+    fl_job_close(&p->job);
+    for (size_t i = 0; i < p->tables.len; i++)
+        fl_free(p->tables.data[i].name);
+    for (size_t i = 0; i < p->blocks.len; i++)
+        fl_free(p->blocks.data[i].name);
+    fl_vec_release(&p->tables);
+    fl_vec_release(&p->blocks);
+    fl_str_release(&p->text);
+    fl_cond_release(&p->idle);
+    fl_mutex_release(&p->mu);
+    fl_free(p);
+}
+
+fl_status fl_ps_connect_with(fl_ps **out, fl_ctx *c, const fl_ps_args *args)
+{
+    fl_ps *p;
+    fl_err why;
+    fl_status st;
+
+    FL_TRY(check_args(args));
+    p = fl_alloc(sizeof(*p));
+    p->ctx = c;
+    fl_mutex_init(&p->mu);
+    fl_cond_init(&p->idle);
+    fl_str_addf(&p->text, "seed %" PRIu64 "\n", c->startup->seed);
+    st = fl_job_open(&p->job, c, args->servers);
+    if (!st)
+        st = connect_client(p, args);
+    if (st) {
+        fl_err_save(&why, st);
+        free_ps(p);
+        return fl_err_restore(&why);
+    }
+    *out = p;
+    return FL_OK;
+}
+
+fl_status fl_ps_close(fl_ps *p)
+{
+    fl_status st;
+    fl_err why;
+
+    if (!p)
+        return FL_OK;
+    fl_lock(&p->mu);
+    while (p->n_open)
+        fl_cond_wait(&p->idle, &p->mu);
+    fl_unlock(&p->mu);
+    st = fl_client_call_leave(p->client);
+    fl_err_save(&why, st);
+    free_ps(p);
+    return st ? fl_err_restore(&why) : FL_OK;
+}
+
+/* --- declaring ------------------------------------------------------------ */
+
+static fl_status check_declare(const fl_ps *p, const char *what,
+                               const char *name)
+{
+    if (atomic_load(&p->is_started))
+        FL_FAIL(FL_ERR_INVAL, "%s %s: it is declared after fl_ps_start", what,
+                name);
+    return fl_err_ctx(fl_check_name(name), "%s", what);
+}
+
+/* Spaces of any kind separate settings; in a declaration a line is a line. */
+static void add_words(fl_str *out, const char *words)
+{
+    for (; *words; words++)
+        fl_str_addf(
+            out, "%c",
+            *words == '\n' || *words == '\t' || *words == '\r' ? ' ' : *words);
+}
+
+static fl_status add_table(fl_ps *p, const char *name, const char *settings,
+                           int *table)
+{
+    declared_table t = { 0 };
+    fl_table_config config;
+
+    FL_TRY(check_declare(p, "table", name));
+    for (size_t i = 0; i < p->tables.len; i++)
+        if (!strcmp(p->tables.data[i].name, name))
+            FL_FAIL(FL_ERR_INVAL, "table %s is declared twice", name);
+    if (p->tables.len >= FL_DECLARED_MAX)
+        FL_FAIL(FL_ERR_INVAL, "table %s is one too many: %d can be declared",
+                name, FL_DECLARED_MAX);
+    FL_TRY(
+        fl_table_config_parse(&config, name, settings, p->ctx->startup->seed));
+    t.dim = config.dim;
+    fl_table_config_release(&config);
+    t.name = fl_strdup(name);
+    fl_vec_push(&p->tables, t);
+    fl_str_addf(&p->text, "table %s ", name);
+    add_words(&p->text, settings);
+    fl_str_add(&p->text, "\n");
+    *table = (int)p->tables.len - 1;
+    return FL_OK;
+}
+
+fl_status fl_ps_declare_table(fl_ps *p, const char *name, const char *settings,
+                              int *table)
+{
+    fl_status st;
+
+    fl_lock(&p->mu);
+    st = add_table(p, name, settings, table);
+    fl_unlock(&p->mu);
+    return st;
+}
+
+static fl_status check_block(const fl_ps *p, const char *name, size_t n)
+{
+    uint64_t most = (uint64_t)p->ctx->conf.max_message_bytes / sizeof(float);
+
+    FL_TRY(check_declare(p, "block", name));
+    for (size_t i = 0; i < p->blocks.len; i++)
+        if (!strcmp(p->blocks.data[i].name, name))
+            FL_FAIL(FL_ERR_INVAL, "block %s is declared twice", name);
+    if (p->blocks.len >= FL_DECLARED_MAX)
+        FL_FAIL(FL_ERR_INVAL, "block %s is one too many: %d can be declared",
+                name, FL_DECLARED_MAX);
+    /* A message has a head as well. */
+    if (n < 1 || n > most - 16)
+        FL_FAIL(FL_ERR_INVAL,
+                "block %s of %zu floats: it has at least one, and fits into a "
+                "message (max_message_bytes is %" PRId64 ")",
+                name, n, p->ctx->conf.max_message_bytes);
+    return FL_OK;
+}
+
+static fl_status add_block(fl_ps *p, const char *name, size_t n,
+                           const char *optimizer, const char *settings,
+                           int *block)
+{
+    declared_block d = {
+        .b = { .number = (uint32_t)p->blocks.len,
+               .server =
+                   fl_client_server_of_block((int)p->job.servers.len, name),
+               .n = n },
+    };
+
+    FL_TRY(check_block(p, name, n));
+    FL_TRY(fl_err_ctx(
+        fl_job_block_text(p->ctx, name, n, optimizer, settings, &p->text),
+        "block %s", name));
+    d.name = fl_strdup(name);
+    fl_vec_push(&p->blocks, d);
+    *block = (int)d.b.number;
+    return FL_OK;
+}
+
+fl_status fl_ps_declare_dense(fl_ps *p, const char *name, size_t n,
+                              const char *optimizer, const char *settings,
+                              int *block)
+{
+    fl_status st;
+
+    fl_lock(&p->mu);
+    st = add_block(p, name, n, optimizer, settings, block);
+    fl_unlock(&p->mu);
+    return st;
+}
+
+static fl_status meet(fl_ps *p, const char *name, uint64_t generation)
+{
+    fl_status st;
+
+    open_request(p);
+    st = fl_client_call_barrier(p->client, name, generation);
+    close_request(p);
+    return st;
+}
+
+static fl_status declare(fl_ps *p)
+{
+    fl_status st;
+
+    open_request(p);
+    st = fl_client_call_declare(p->client, fl_str_text(&p->text));
+    close_request(p);
+    return st;
+}
+
+fl_status fl_ps_start(fl_ps *p)
+{
+    if (atomic_exchange(&p->is_started, true))
+        FL_FAIL(FL_ERR_INVAL, "fl_ps_start was called before");
+    FL_TRY(declare(p));
+    return meet(p, "start", 1);
+}
+
+/* --- rows ----------------------------------------------------------------- */
+
+static fl_status check_started(const fl_ps *p)
+{
+    if (!atomic_load(&p->is_started))
+        FL_FAIL(FL_ERR_INVAL, "call fl_ps_start first");
+    return FL_OK;
+}
+
+static fl_status find_dim(const fl_ps *p, int table, uint32_t *dim)
+{
+    FL_TRY(check_started(p));
+    if (table < 0 || (size_t)table >= p->tables.len)
+        FL_FAIL(FL_ERR_NOTFOUND,
+                "table %d was not declared; there are %zu, counted from 0",
+                table, p->tables.len);
+    *dim = p->tables.data[table].dim;
+    return FL_OK;
+}
+
+static fl_status begin_pull(fl_ps_request *r, const fl_ps_pull_item *items,
+                            size_t n)
+{
+    uint32_t *dims = fl_alloc(n * sizeof(*dims));
+    fl_status st = check_started(r->p);
+
+    for (size_t i = 0; !st && i < n; i++)
+        st = find_dim(r->p, items[i].table, &dims[i]);
+    if (!st)
+        st = fl_client_pull(r->p->client, items, dims, n, on_done, r);
+    fl_free(dims);
+    return st;
+}
+
+static fl_status begin_push(fl_ps_request *r, const fl_ps_push_item *items,
+                            size_t n)
+{
+    uint32_t *dims = fl_alloc(n * sizeof(*dims));
+    fl_status st = check_started(r->p);
+
+    for (size_t i = 0; !st && i < n; i++)
+        st = find_dim(r->p, items[i].table, &dims[i]);
+    if (!st)
+        st = fl_client_push(r->p->client, items, dims, n, on_done, r);
+    fl_free(dims);
+    return st;
+}
+
+fl_status fl_ps_pull_many(fl_ps *p, const fl_ps_pull_item *items, size_t n)
+{
+    fl_ps_request r;
+
+    request_init(&r, p);
+    return wait_for(&r, begin_pull(&r, items, n));
+}
+
+fl_status fl_ps_push_many(fl_ps *p, const fl_ps_push_item *items, size_t n)
+{
+    fl_ps_request r;
+
+    request_init(&r, p);
+    return wait_for(&r, begin_push(&r, items, n));
+}
+
+fl_status fl_ps_pull(fl_ps *p, int table, const uint64_t *keys, size_t n,
+                     fl_pull_kind kind, float *out)
+{
+    return fl_ps_pull_many(p, &(fl_ps_pull_item){ table, keys, n, kind, out },
+                           1);
+}
+
+fl_status fl_ps_push(fl_ps *p, int table, const fl_table_push_args *args)
+{
+    return fl_ps_push_many(p, &(fl_ps_push_item){ table, *args }, 1);
+}
+
+/* Keeps a request that has begun; frees one that has not. */
+static fl_status hand_out(fl_ps_request *r, fl_status st, fl_ps_request **out)
+{
+    if (!st) {
+        *out = r;
+        return FL_OK;
+    }
+    st = wait_for(r, st);
+    fl_free(r);
+    return st;
+}
+
+fl_status fl_ps_pull_begin(fl_ps *p, const fl_ps_pull_item *items, size_t n,
+                           fl_ps_request **out)
+{
+    fl_ps_request *r = fl_alloc(sizeof(*r));
+
+    request_init(r, p);
+    return hand_out(r, begin_pull(r, items, n), out);
+}
+
+fl_status fl_ps_push_begin(fl_ps *p, const fl_ps_push_item *items, size_t n,
+                           fl_ps_request **out)
+{
+    fl_ps_request *r = fl_alloc(sizeof(*r));
+
+    request_init(r, p);
+    return hand_out(r, begin_push(r, items, n), out);
+}
+
+fl_status fl_ps_wait(fl_ps_request *r)
+{
+    fl_status st = wait_for(r, FL_OK);
+
+    fl_free(r);
+    return st;
+}
+
+fl_status fl_ps_assign(fl_ps *p, int table, const uint64_t *keys, size_t n,
+                       const float *values)
+{
+    fl_ps_request r;
+    uint32_t dim;
+
+    FL_TRY(find_dim(p, table, &dim));
+    request_init(&r, p);
+    return wait_for(&r, fl_client_assign(p->client, table, dim, keys, n, values,
+                                         on_done, &r));
+}
+
+/* --- dense blocks --------------------------------------------------------- */
+
+static fl_status find_block(const fl_ps *p, int block,
+                            const fl_client_block **out)
+{
+    FL_TRY(check_started(p));
+    if (block < 0 || (size_t)block >= p->blocks.len)
+        FL_FAIL(FL_ERR_NOTFOUND,
+                "block %d was not declared; there are %zu, counted from 0",
+                block, p->blocks.len);
+    *out = &p->blocks.data[block].b;
+    return FL_OK;
+}
+
+fl_status fl_ps_pull_dense(fl_ps *p, int block, float *out)
+{
+    const fl_client_block *b;
+    fl_ps_request r;
+
+    FL_TRY(find_block(p, block, &b));
+    request_init(&r, p);
+    return wait_for(&r,
+                    fl_client_pull_blocks(p->client, b, &out, 1, on_done, &r));
+}
+
+static fl_status send_block(fl_ps *p, uint16_t type, int block,
+                            const float *values)
+{
+    const fl_client_block *b;
+    fl_ps_request r;
+
+    FL_TRY(find_block(p, block, &b));
+    request_init(&r, p);
+    return wait_for(
+        &r, fl_client_send_blocks(p->client, type, b, &values, 1, on_done, &r));
+}
+
+fl_status fl_ps_push_dense(fl_ps *p, int block, const float *grad)
+{
+    return send_block(p, FL_TYPE_PUSH_DENSE, block, grad);
+}
+
+fl_status fl_ps_assign_dense(fl_ps *p, int block, const float *values)
+{
+    return send_block(p, FL_TYPE_ASSIGN_DENSE, block, values);
+}
+
+/* --- questions with answers ----------------------------------------------- */
+
+/* What the answers of the servers are made into. */
+typedef struct question {
+    uint64_t sum;     /* of numbers, */
+    size_t n_numbers; /* as many in every answer */
+    fl_str text;      /* or text, one behind the other */
+    bool is_bad;      /* an answer has another size */
+} question;
+
+static bool is_good(question *q, uint64_t len)
+{
+    if (len != q->n_numbers * sizeof(uint64_t))
+        q->is_bad = true;
+    return !q->is_bad;
+}
+
+static void add_number(void *arg, int server, const void *payload, uint64_t len)
+{
+    question *q = arg;
+    fl_unpack u = { .at = payload };
+
+    (void)server;
+    if (!is_good(q, len))
+        return;
+    u.end = u.at + len;
+    q->sum += fl_unpack_u64(&u);
+}
+
+static void add_hashes(void *arg, int server, const void *payload, uint64_t len)
+{
+    question *q = arg;
+
+    (void)server;
+    if (is_good(q, len))
+        fl_sum_model(&q->sum, payload, len);
+}
+
+static void add_text(void *arg, int server, const void *payload, uint64_t len)
+{
+    question *q = arg;
+
+    fl_str_addf(&q->text, "server %d\n%.*s", server, (int)len,
+                payload ? (const char *)payload : "");
+}
+
+static fl_status ask(fl_ps *p, question *q, int server, uint16_t type,
+                     bool once, const fl_pack *payload, fl_client_reply reply)
+{
+    fl_status st;
+
+    FL_TRY(check_started(p));
+    open_request(p);
+    st = fl_client_call(p->client, server, type, once, payload->data,
+                        payload->len, reply, q);
+    close_request(p);
+    FL_TRY(st);
+    if (q->is_bad)
+        FL_FAIL(FL_ERR_CORRUPT,
+                "servers answer a request (%s) with something else than %zu "
+                "numbers",
+                fl_frame_type_name(type), q->n_numbers);
+    return FL_OK;
+}
+
+/* --- whole tables --------------------------------------------------------- */
+
+fl_status fl_ps_clear(fl_ps *p, int table)
+{
+    fl_pack payload = { 0 };
+    question q = { 0 };
+    uint32_t dim;
+    fl_status st;
+
+    FL_TRY(find_dim(p, table, &dim));
+    fl_pack_u32(&payload, (uint32_t)table);
+    st = ask(p, &q, -1, FL_TYPE_CLEAR, true, &payload, NULL);
+    fl_pack_release(&payload);
+    return st;
+}
+
+fl_status fl_ps_shrink(fl_ps *p, int table, int unseen_days,
+                       uint64_t *n_removed)
+{
+    fl_pack payload = { 0 };
+    question q = { .n_numbers = 1 };
+    uint32_t dim;
+    fl_status st;
+
+    FL_TRY(find_dim(p, table, &dim));
+    if (unseen_days < 0)
+        FL_FAIL(FL_ERR_INVAL, "table %s: %d unseen days are below 0",
+                p->tables.data[table].name, unseen_days);
+    fl_pack_u32(&payload, (uint32_t)table);
+    fl_pack_u32(&payload, (uint32_t)unseen_days);
+    st = ask(p, &q, -1, FL_TYPE_SHRINK, true, &payload, add_number);
+    fl_pack_release(&payload);
+    if (!st && n_removed)
+        *n_removed = q.sum;
+    return st;
+}
+
+fl_status fl_ps_stats(fl_ps *p, char **text)
+{
+    question q = { 0 };
+    fl_status st =
+        ask(p, &q, -1, FL_TYPE_STATS, false, &(fl_pack){ 0 }, add_text);
+
+    if (st)
+        fl_str_release(&q.text);
+    else
+        *text = fl_str_take(&q.text);
+    return st;
+}
+
+fl_status fl_ps_hash(fl_ps *p, uint64_t *hash)
+{
+    question q = { 0 };
+
+    FL_TRY(check_started(p));
+    q.n_numbers = p->tables.len + p->blocks.len;
+    FL_TRY(ask(p, &q, -1, FL_TYPE_HASH, false, &(fl_pack){ 0 }, add_hashes));
+    *hash = q.sum;
+    return FL_OK;
+}
+
+/* --- together ------------------------------------------------------------- */
+
+fl_status fl_ps_barrier(fl_ps *p)
+{
+    FL_TRY(check_started(p));
+    return meet(p, "barrier", atomic_fetch_add(&p->generation, 1) + 1);
+}
+
+fl_status fl_ps_step(fl_ps *p, uint64_t add, uint64_t *step)
+{
+    fl_pack payload = { 0 };
+    question q = { .n_numbers = 1 };
+    fl_status st;
+
+    fl_pack_u64(&payload, add);
+    st = ask(p, &q, 0, FL_TYPE_STEP, true, &payload, add_number);
+    fl_pack_release(&payload);
+    if (st)
+        return st;
+    fl_client_set_step(p->client, q.sum);
+    if (step)
+        *step = q.sum;
+    return FL_OK;
+}
+
+fl_status fl_ps_report(fl_ps *p, const char *phase, uint64_t samples,
+                       double loss, double auc)
+{
+    fl_pack payload = { 0 };
+    question q = { 0 };
+    fl_status st;
+
+    fl_pack_text(&payload, phase);
+    fl_pack_u64(&payload, samples);
+    fl_pack_f64(&payload, loss);
+    fl_pack_f64(&payload, auc);
+    st = ask(p, &q, 0, FL_TYPE_REPORT, false, &payload, NULL);
+    fl_pack_release(&payload);
+    return st;
+}

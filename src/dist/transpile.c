@@ -1,0 +1,489 @@
+/* transpile.c - one program made into those of trainers and servers.
+ *
+ * A transpiler takes the place of the context's own tables. Which side this
+ * process is shows in the programs it asks for: until it asks for the
+ * trainer's, what stands behind the port can only serve.
+ */
+#include <inttypes.h>
+
+#include "dist/transpile.h"
+#include "base/log.h"
+#include "mode/mode_own.h"
+#include "ps/sum.h"
+
+/* --- the port of a process that serves ------------------------------------ */
+
+static fl_status not_a_trainer(const char *table)
+{
+    FL_FAIL(FL_ERR_INVAL,
+            "table %s: this process has not asked for the trainer's programs; "
+            "run fl_transpiler_trainer_startup and fl_transpiler_trainer",
+            table);
+}
+
+static fl_status serving_declare(fl_comm *c, const char *table,
+                                 const char *settings, uint64_t seed)
+{
+    (void)c;
+    (void)settings;
+    (void)seed;
+    return not_a_trainer(table);
+}
+
+static fl_status serving_rows(fl_comm *c, fl_comm_request *r)
+{
+    (void)c;
+    return not_a_trainer(r->table);
+}
+
+static fl_status serving_serve(fl_comm *c, const char *endpoint)
+{
+    fl_transpiler *t = (fl_transpiler *)c;
+
+    return fl_cluster_serve(t->cluster, endpoint);
+}
+
+/* It is a part of the transpiler, which goes before the context does. */
+static void serving_free(fl_comm *c)
+{
+    (void)c;
+}
+
+static fl_comm make_serving(void)
+{
+    return (fl_comm){ .name = "servers",
+                      .keeps_time = true,
+                      .declare = serving_declare,
+                      .pull = serving_rows,
+                      .push = serving_rows,
+                      .serve = serving_serve,
+                      .free = serving_free };
+}
+
+/* --- making --------------------------------------------------------------- */
+
+static const fl_mode *find_own(const fl_ctx *c, const char *name)
+{
+    for (size_t i = 0; i < c->modes.len; i++)
+        if (!strcmp(c->modes.data[i]->name, name))
+            return c->modes.data[i];
+    return NULL;
+}
+
+fl_status fl_ctx_add_mode(fl_ctx *c, const fl_mode_def *def)
+{
+    FL_TRY(fl_err_ctx(fl_check_name(def->name), "mode"));
+    if (fl_mode_find(def->name) || find_own(c, def->name))
+        FL_FAIL(FL_ERR_INVAL, "there is a mode %s already", def->name);
+    fl_vec_push(&c->modes, fl_mode_own_new(def));
+    return FL_OK;
+}
+
+static fl_status find_mode(const fl_ctx *c, const char *name,
+                           const fl_mode **out)
+{
+    fl_str known = { 0 };
+    fl_status st;
+
+    name = name ? name : "sync";
+    *out = fl_mode_find(name);
+    if (!*out)
+        *out = find_own(c, name);
+    if (*out)
+        return FL_OK;
+    for (size_t i = 0; i < c->modes.len; i++)
+        fl_str_addf(&known, "%s, ", c->modes.data[i]->name);
+    for (size_t i = 0; i < fl_mode_count(); i++)
+        fl_str_addf(&known, "%s%s", i ? ", " : "", fl_mode_at(i)->name);
+    st = fl_err_set(FL_ERR_NOTFOUND, "no mode is called %s; there are %s", name,
+                    fl_str_text(&known));
+    fl_str_release(&known);
+    return st;
+}
+
+static fl_status check_args(const fl_ctx *c, const fl_transpile_args *a)
+{
+    int n = a->trainers ? a->trainers : 1;
+
+    if (n < 1 || a->trainer_id < 0 || a->trainer_id >= n)
+        FL_FAIL(FL_ERR_INVAL,
+                "trainer %d of %d: ranks go from 0 to the number of trainers "
+                "less one",
+                a->trainer_id, n);
+    if (strcmp(c->comm->name, "local"))
+        FL_FAIL(FL_ERR_INVAL,
+                "this context has been transpiled for a job already; use "
+                "another context, or free its transpiler first");
+    return FL_OK;
+}
+
+static fl_dist_config config_of(const fl_transpiler *t,
+                                const fl_transpile_args *a)
+{
+    const fl_conf *conf = &t->ctx->conf;
+
+    return (fl_dist_config){
+        .mode = t->mode->name,
+        .servers = (const char *const *)t->job.servers.data,
+        .n_servers = (int)t->job.servers.len,
+        .n_trainers = a->trainers ? a->trainers : 1,
+        .rank = a->trainer_id,
+        .min_block_size = (uint64_t)conf->min_block_size,
+        .slice_var_up = conf->slice_var_up,
+        .round_robin = !strcmp(conf->split_method, "round_robin"),
+        .adds_deltas = t->mode->adds_deltas,
+    };
+}
+
+static fl_status distribute(fl_transpiler *t, const fl_transpile_args *a)
+{
+    fl_ctx *c = t->ctx;
+    const fl_program *main = a->program ? a->program : c->main;
+    const fl_program *startup =
+        a->startup_program ? a->startup_program : c->startup;
+    fl_dist_config config = config_of(t, a);
+
+    if (t->mode->check)
+        FL_TRY(t->mode->check(&c->conf, main, startup));
+    FL_TRY(fl_dist_new(&t->dist, &config, main, startup, t->mode->passes,
+                       *c->conf.dump_ir ? c->conf.dump_ir : NULL));
+    t->dist->main->owner = c;
+    t->dist->startup->owner = c;
+    return FL_OK;
+}
+
+static fl_status build(fl_transpiler *t, const fl_transpile_args *a)
+{
+    fl_cluster_args args = { .conf = &t->ctx->conf, .scope = &t->ctx->scope };
+
+    FL_TRY(fl_job_open(&t->job, t->ctx, a->pservers));
+    FL_TRY(fl_err_ctx(distribute(t, a), "mode %s", t->mode->name));
+    args.dist = t->dist;
+    args.net = t->job.net;
+    t->cluster = fl_cluster_new(&args);
+    t->servers = fl_alloc(t->job.servers.len * sizeof(*t->servers));
+    return FL_OK;
+}
+
+fl_status fl_transpile_with(fl_transpiler **out, fl_ctx *c,
+                            const fl_transpile_args *args)
+{
+    const fl_mode *mode;
+    fl_transpiler *t;
+    fl_status st;
+    fl_err why;
+
+    FL_TRY(check_args(c, args));
+    FL_TRY(find_mode(c, args->mode, &mode));
+    t = fl_alloc(sizeof(*t));
+    t->serving = make_serving();
+    t->ctx = c;
+    t->own = c->comm;
+    t->mode = mode;
+    st = build(t, args);
+    if (st) {
+        fl_err_save(&why, st);
+        fl_transpiler_free(t);
+        return fl_err_restore(&why);
+    }
+    c->comm = &t->serving;
+    c->transpiler = t;
+    *out = t;
+    return FL_OK;
+}
+
+/* One that goes after a failed run has not done its work, and the others hear
+   of its loss instead of taking it for done. */
+static void leave_job(fl_transpiler *t)
+{
+    if (!t->backend || t->ctx->run_failed)
+        return;
+    if (t->backend->stop(t->backend))
+        FL_WARN("train", "trainer %d did not leave the job in order: %s",
+                t->dist->config.rank, fl_last_error());
+}
+
+void fl_transpiler_free(fl_transpiler *t)
+{
+    if (!t)
+        return;
+    leave_job(t);
+    if (t->ctx->comm != t->own)
+        t->ctx->comm = t->own;
+    if (t->ctx->transpiler == t)
+        t->ctx->transpiler = NULL;
+    if (t->backend)
+        fl_comm_free(t->backend);
+    else
+        fl_cluster_free(t->cluster);
+    for (size_t i = 0; t->servers && i < t->job.servers.len; i++) {
+        fl_program_free(t->servers[i].program);
+        fl_program_free(t->servers[i].startup);
+    }
+    fl_free(t->servers);
+    fl_dist_free(t->dist);
+    fl_job_close(&t->job);
+    fl_deal_names_free(t->deals);
+    fl_free(t);
+}
+
+/* --- programs ------------------------------------------------------------- */
+
+static void become_trainer(fl_transpiler *t)
+{
+    if (t->backend)
+        return;
+    t->backend = t->mode->own
+                     ? fl_mode_own_open(t->mode->own, t->cluster, t->ctx)
+                     : t->mode->open(t->cluster);
+    t->ctx->comm = t->backend;
+}
+
+fl_program *fl_transpiler_trainer(fl_transpiler *t)
+{
+    become_trainer(t);
+    return t->dist->main;
+}
+
+fl_program *fl_transpiler_trainer_startup(fl_transpiler *t)
+{
+    become_trainer(t);
+    return t->dist->startup;
+}
+
+fl_program *fl_transpiler_server(fl_transpiler *t, const char *endpoint)
+{
+    fl_program **p;
+    int i;
+
+    if (fl_dist_find_server(t->dist, endpoint, &i))
+        return NULL;
+    p = &t->servers[i].program;
+    if (!*p && fl_dist_server_program(t->dist, i, p))
+        return NULL;
+    (*p)->owner = t->ctx;
+    return *p;
+}
+
+fl_program *fl_transpiler_startup(fl_transpiler *t, const char *endpoint)
+{
+    fl_program **p;
+    int i;
+
+    if (fl_dist_find_server(t->dist, endpoint, &i))
+        return NULL;
+    p = &t->servers[i].startup;
+    if (!*p && fl_dist_server_startup(t->dist, i, p))
+        return NULL;
+    (*p)->owner = t->ctx;
+    return *p;
+}
+
+/* --- a trainer ------------------------------------------------------------ */
+
+fl_status fl_transpiler_start(fl_transpiler *t)
+{
+    become_trainer(t);
+    return fl_cluster_ready(t->cluster);
+}
+
+fl_status fl_transpiler_stop(fl_transpiler *t)
+{
+    if (!t->backend)
+        return FL_OK;
+    return t->backend->stop(t->backend);
+}
+
+fl_status fl_transpiler_barrier(fl_transpiler *t)
+{
+    become_trainer(t);
+    return fl_cluster_barrier(t->cluster, "user", ++t->barrier);
+}
+
+/* A table or a dense parameter by name, and the caller's values for it. */
+typedef struct what {
+    const uint64_t *keys;
+    size_t n;
+    float *values;
+    int table;           /* -1: a dense parameter */
+    uint32_t dim;        /* of the table */
+    fl_cluster_blocks b; /* of the parameter */
+} what;
+
+static fl_status find_what(const fl_transpiler *t, const char *name, what *w)
+{
+    const fl_dist_param *p;
+
+    w->table = w->keys ? fl_dist_find_table(t->dist, name) : -1;
+    if (w->keys && w->table < 0)
+        FL_FAIL(FL_ERR_NOTFOUND, "the job has no table %s", name);
+    if (w->keys) {
+        w->dim = t->dist->tables.data[w->table].dim;
+        return FL_OK;
+    }
+    FL_TRY(fl_cluster_param(t->cluster, name, w->n, &p));
+    fl_cluster_blocks_add(&w->b, t->cluster, p, w->values);
+    return FL_OK;
+}
+
+typedef fl_status (*begin_fn)(fl_client *client, const what *w, fl_wait *wait);
+
+static fl_status begin_fetch(fl_client *client, const what *w, fl_wait *wait)
+{
+    fl_ps_pull_item item = { w->table, w->keys, w->n, FL_PULL_ONLY, w->values };
+
+    if (w->keys)
+        return fl_client_pull(client, &item, &w->dim, 1, fl_wait_done, wait);
+    return fl_client_pull_blocks(client, w->b.blocks.data, w->b.data.data,
+                                 w->b.blocks.len, fl_wait_done, wait);
+}
+
+static fl_status begin_assign(fl_client *client, const what *w, fl_wait *wait)
+{
+    if (w->keys)
+        return fl_client_assign(client, w->table, w->dim, w->keys, w->n,
+                                w->values, fl_wait_done, wait);
+    return fl_client_send_blocks(client, FL_TYPE_ASSIGN_DENSE, w->b.blocks.data,
+                                 (const float *const *)w->b.data.data,
+                                 w->b.blocks.len, fl_wait_done, wait);
+}
+
+static fl_status ask_and_wait(fl_transpiler *t, const char *name, what *w,
+                              begin_fn begin)
+{
+    fl_wait wait;
+    fl_status st;
+
+    FL_TRY(fl_transpiler_start(t));
+    FL_TRY(find_what(t, name, w));
+    fl_wait_init(&wait, fl_cluster_client(t->cluster));
+    fl_wait_begin(&wait);
+    st = begin(fl_cluster_client(t->cluster), w, &wait);
+    if (!st)
+        st = fl_wait_for(&wait);
+    fl_wait_release(&wait);
+    fl_cluster_blocks_release(&w->b);
+    return st;
+}
+
+fl_status fl_transpiler_fetch(fl_transpiler *t, const char *name,
+                              const uint64_t *keys, size_t n, float *out)
+{
+    what w = { .keys = keys, .n = n, .values = out };
+
+    return ask_and_wait(t, name, &w, begin_fetch);
+}
+
+fl_status fl_transpiler_assign(fl_transpiler *t, const char *name,
+                               const uint64_t *keys, size_t n,
+                               const float *values)
+{
+    what w = { .keys = keys, .n = n, .values = (float *)(uintptr_t)values };
+
+    return ask_and_wait(t, name, &w, begin_assign);
+}
+
+/* --- telling -------------------------------------------------------------- */
+
+/* A report that is lost is no matter: the next one comes soon. */
+static void report_done(void *arg, fl_status st)
+{
+    fl_transpiler *t = arg;
+
+    (void)st;
+    atomic_store(&t->is_reporting, false);
+}
+
+void fl_transpiler_report(fl_transpiler *t, const char *phase, uint64_t samples,
+                          double loss, double auc)
+{
+    fl_client *client = fl_cluster_client(t->cluster);
+    fl_pack p = { 0 };
+
+    if (!client || atomic_exchange(&t->is_reporting, true))
+        return;
+    fl_pack_text(&p, phase);
+    fl_pack_u64(&p, samples);
+    fl_pack_f64(&p, loss);
+    fl_pack_f64(&p, auc);
+    if (fl_client_ask(client, 0, FL_TYPE_REPORT, false, p.data, p.len, NULL,
+                      report_done, t))
+        atomic_store(&t->is_reporting, false);
+    fl_pack_release(&p);
+}
+
+/* --- looking -------------------------------------------------------------- */
+
+static void add_hashes(void *sum, int server, const void *payload, uint64_t len)
+{
+    (void)server;
+    fl_sum_model(sum, payload, len);
+}
+
+fl_status fl_transpiler_hash(fl_transpiler *t, uint64_t *hash)
+{
+    uint64_t sum = 0;
+
+    become_trainer(t);
+    FL_TRY(fl_cluster_ask(t->cluster, -1, FL_TYPE_HASH, false, NULL, 0,
+                          add_hashes, &sum));
+    *hash = sum;
+    return FL_OK;
+}
+
+/* Over all servers. */
+static uint64_t count_requests(const fl_transpiler *t, const uint16_t *types,
+                               size_t n_types)
+{
+    fl_client *client = fl_cluster_client(t->cluster);
+    uint64_t n = 0;
+
+    for (size_t i = 0; client && i < n_types; i++)
+        for (int s = 0; s < t->dist->config.n_servers; s++)
+            n += fl_client_requests(client, s, types[i]);
+    return n;
+}
+
+void fl_transpiler_stats(fl_transpiler *t, fl_dist_stats *out)
+{
+    static const uint16_t pulls[] = { FL_TYPE_PULL, FL_TYPE_CHANGED };
+    static const uint16_t pushes[] = { FL_TYPE_PUSH, FL_TYPE_ROUND_PUSH };
+    static const uint16_t dense[] = { FL_TYPE_PULL_DENSE, FL_TYPE_PUSH_DENSE,
+                                      FL_TYPE_ROUND_DENSE, FL_TYPE_APPLY };
+    fl_cluster_counts *counts = fl_cluster_counts_of(t->cluster);
+    fl_client *client = fl_cluster_client(t->cluster);
+    fl_client_traffic bytes = { 0 };
+
+    if (client)
+        bytes = fl_client_traffic_of(client);
+    *out = (fl_dist_stats){
+        .sent_bytes = bytes.sent_bytes,
+        .received_bytes = bytes.received_bytes,
+        .pulls = count_requests(t, pulls, FL_LEN(pulls)),
+        .pushes = count_requests(t, pushes, FL_LEN(pushes)),
+        .dense_requests = count_requests(t, dense, FL_LEN(dense)),
+        .gradients_made = atomic_load(&counts->made),
+        .gradients_applied = atomic_load(&counts->applied),
+        .wait_seconds = 1e-9 * (double)atomic_load(&counts->wait_ns),
+    };
+}
+
+static void add_text(void *to, int server, const void *payload, uint64_t len)
+{
+    fl_str_addf(to, "server %d\n%.*s", server, (int)len, (const char *)payload);
+}
+
+fl_status fl_transpiler_server_stats(fl_transpiler *t, char **text)
+{
+    fl_str s = { 0 };
+    fl_status st;
+
+    become_trainer(t);
+    st = fl_cluster_ask(t->cluster, -1, FL_TYPE_STATS, false, NULL, 0, add_text,
+                        &s);
+    if (st)
+        fl_str_release(&s);
+    else
+        *text = fl_str_take(&s);
+    return st;
+}

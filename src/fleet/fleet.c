@@ -1,0 +1,424 @@
+/* fleet.c - the life of a job: roles, programs, starting and leaving.
+ *
+ * Every call first checks whether it makes sense now, and says what should have
+ * come before it. A single process goes through the same checks, so that a
+ * wrong order shows where one process is easiest to look at.
+ */
+#include "fleet/fleet.h"
+
+/* --- making --------------------------------------------------------------- */
+
+static const char *get_variable(void *arg, const char *name)
+{
+    (void)arg;
+    return getenv(name);
+}
+
+static fl_status check_context(const fl_ctx *c)
+{
+    if (c->fleet)
+        FL_FAIL(FL_ERR_INVAL,
+                "fl_fleet_init: this context has a fleet already; free it with "
+                "fl_fleet_free first, or use another context");
+    return FL_OK;
+}
+
+static fl_fleet *make(fl_ctx *c, const fl_fleet_role *role)
+{
+    fl_fleet *f = fl_alloc(sizeof(*f));
+
+    f->ctx = c;
+    f->role = *role;
+    c->fleet = f;
+    return f;
+}
+
+fl_status fl_fleet_init_from(fl_fleet **out, fl_ctx *c, fl_env_get get,
+                             void *arg)
+{
+    fl_fleet_role role;
+
+    FL_TRY(check_context(c));
+    FL_TRY(fl_fleet_role_of_env(&role, get, arg));
+    *out = make(c, &role);
+    return FL_OK;
+}
+
+fl_status fl_fleet_init(fl_fleet **out, fl_ctx *c, const fl_role_args *role)
+{
+    fl_fleet_role r;
+
+    if (!role)
+        return fl_fleet_init_from(out, c, get_variable, NULL);
+    FL_TRY(check_context(c));
+    FL_TRY(fl_fleet_role_of_args(&r, role));
+    *out = make(c, &r);
+    return FL_OK;
+}
+
+void fl_fleet_free(fl_fleet *f)
+{
+    if (!f)
+        return;
+    fl_transpiler_free(f->transpiler);
+    f->ctx->fleet_main = f->ctx->fleet_startup = NULL;
+    f->ctx->fleet = NULL;
+    fl_executor_free(f->server_exe);
+    for (size_t i = 0; i < f->strategies.len; i++)
+        fl_strategy_free(f->strategies.data[i]);
+    fl_vec_release(&f->strategies);
+    fl_fleet_role_release(&f->role);
+    fl_free(f->own_mode);
+    fl_free(f);
+}
+
+/* --- roles ---------------------------------------------------------------- */
+
+bool fl_fleet_is_worker(const fl_fleet *f)
+{
+    return f->role.kind == FL_ROLE_WORKER;
+}
+
+bool fl_fleet_is_server(const fl_fleet *f)
+{
+    return f->role.kind == FL_ROLE_SERVER;
+}
+
+bool fl_fleet_is_first_worker(const fl_fleet *f)
+{
+    return fl_fleet_is_worker(f) && f->role.index == 0;
+}
+
+int fl_fleet_worker_index(const fl_fleet *f)
+{
+    return fl_fleet_is_worker(f) ? f->role.index : -1;
+}
+
+int fl_fleet_worker_num(const fl_fleet *f)
+{
+    return f->role.n_workers;
+}
+
+int fl_fleet_server_index(const fl_fleet *f)
+{
+    return fl_fleet_is_server(f) ? f->role.index : -1;
+}
+
+int fl_fleet_server_num(const fl_fleet *f)
+{
+    return f->role.n_servers;
+}
+
+const char *fl_fleet_worker_endpoints(const fl_fleet *f)
+{
+    return f->role.worker_endpoints;
+}
+
+const char *fl_fleet_server_endpoints(const fl_fleet *f)
+{
+    return f->role.server_endpoints;
+}
+
+static const char *own_endpoint(const fl_fleet *f)
+{
+    return f->role.servers.data[f->role.index];
+}
+
+/* --- strategies and programs ---------------------------------------------- */
+
+fl_strategy *fl_strategy_new(fl_fleet *f, const char *kind)
+{
+    fl_strategy *s = fl_strategy_make(&f->ctx->conf, kind);
+
+    if (s)
+        fl_vec_push(&f->strategies, s);
+    return s;
+}
+
+static bool has_strategy(const fl_fleet *f, const fl_strategy *s)
+{
+    for (size_t i = 0; i < f->strategies.len; i++)
+        if (f->strategies.data[i] == s)
+            return true;
+    return false;
+}
+
+fl_status fl_fleet_distributed_optimizer(fl_fleet *f, fl_optimizer *o,
+                                         fl_strategy *s)
+{
+    if (f->is_minimized)
+        FL_FAIL(FL_ERR_INVAL,
+                "fl_fleet_distributed_optimizer: fl_fleet_minimize has made "
+                "the programs of this fleet; give the optimizer before that");
+    if (!o)
+        FL_FAIL(FL_ERR_INVAL,
+                "fl_fleet_distributed_optimizer: there is no optimizer; make "
+                "one with fl_optimizer_new first");
+    if (s && !has_strategy(f, s))
+        FL_FAIL(FL_ERR_INVAL,
+                "fl_fleet_distributed_optimizer: the strategy belongs to "
+                "another fleet; make it with fl_strategy_new of this one");
+    f->optimizer = o;
+    f->strategy = s ? s : fl_strategy_new(f, "sync");
+    return FL_OK;
+}
+
+static fl_status check_minimize(const fl_fleet *f, const fl_var *loss)
+{
+    if (f->is_minimized)
+        FL_FAIL(FL_ERR_INVAL,
+                "fl_fleet_minimize: the programs of this fleet are made "
+                "already; a job has one loss");
+    if (!f->optimizer)
+        FL_FAIL(FL_ERR_INVAL,
+                "fl_fleet_minimize: call fl_fleet_distributed_optimizer first");
+    if (!loss)
+        FL_FAIL(FL_ERR_INVAL,
+                "fl_fleet_minimize: there is no loss; build the network first");
+    if (fl_ctx_of(loss) != f->ctx)
+        FL_FAIL(FL_ERR_INVAL,
+                "fl_fleet_minimize: loss %s is in a program of another context "
+                "than the fleet",
+                fl_var_name(loss));
+    return FL_OK;
+}
+
+static fl_status distribute(fl_fleet *f, fl_program *main)
+{
+    bool is_worker = fl_fleet_is_worker(f);
+
+    return fl_transpile(
+        &f->transpiler, f->ctx, .trainer_id = is_worker ? f->role.index : 0,
+        .pservers = f->role.server_endpoints, .trainers = f->role.n_workers,
+        .mode = f->own_mode ? f->own_mode
+                            : fl_strategy_mode_name(f->strategy->mode),
+        .program = main);
+}
+
+fl_status fl_fleet_use_mode(fl_fleet *f, const char *name)
+{
+    if (f->is_minimized)
+        FL_FAIL(FL_ERR_INVAL,
+                "fl_fleet_use_mode(%s): the programs are made; call it before "
+                "fl_fleet_minimize",
+                name);
+    fl_free(f->own_mode);
+    f->own_mode = fl_strdup(name);
+    return FL_OK;
+}
+
+/* The operators that are appended stay when a later step fails: then there is
+   no second try, and the message is that of the first. */
+fl_status fl_fleet_minimize(fl_fleet *f, fl_var *loss)
+{
+    fl_program *main;
+    fl_strategy_mode mode;
+
+    FL_TRY(check_minimize(f, loss));
+    FL_TRY(fl_strategy_mode_of(f->strategy, &mode));
+    f->is_minimized = true;
+    FL_TRY(fl_minimize(f->optimizer, loss));
+    main = loss->block->program;
+    FL_TRY(fl_strategy_decide(f->strategy, main, f->ctx->startup));
+    FL_TRY(fl_strategy_apply(f->strategy));
+    if (f->role.is_single)
+        return FL_OK;
+    FL_TRY(distribute(f, main));
+    if (fl_fleet_is_worker(f)) {
+        f->ctx->fleet_main = fl_transpiler_trainer(f->transpiler);
+        f->ctx->fleet_startup = fl_transpiler_trainer_startup(f->transpiler);
+    }
+    return FL_OK;
+}
+
+static bool has_programs(const fl_fleet *f)
+{
+    return f->is_minimized && (f->role.is_single || f->transpiler);
+}
+
+static fl_status need_programs(const fl_fleet *f, const char *call)
+{
+    if (!has_programs(f))
+        FL_FAIL(FL_ERR_INVAL, "%s: the programs of this process are not made%s",
+                call,
+                f->is_minimized ? ", fl_fleet_minimize has failed"
+                                : "; call fl_fleet_distributed_optimizer and "
+                                  "fl_fleet_minimize first");
+    return FL_OK;
+}
+
+fl_program *fl_fleet_main_program(fl_fleet *f)
+{
+    if (f->role.is_single)
+        return fl_default_main_program(f->ctx);
+    if (need_programs(f, "fl_fleet_main_program"))
+        return NULL;
+    return fl_fleet_is_worker(f)
+               ? f->ctx->fleet_main
+               : fl_transpiler_server(f->transpiler, own_endpoint(f));
+}
+
+fl_program *fl_fleet_startup_program(fl_fleet *f)
+{
+    if (f->role.is_single)
+        return fl_default_startup_program(f->ctx);
+    if (need_programs(f, "fl_fleet_startup_program"))
+        return NULL;
+    return fl_fleet_is_worker(f)
+               ? f->ctx->fleet_startup
+               : fl_transpiler_startup(f->transpiler, own_endpoint(f));
+}
+
+fl_transpiler *fl_fleet_transpiler(fl_fleet *f)
+{
+    return f->transpiler;
+}
+
+/* --- a server ------------------------------------------------------------- */
+
+static fl_status need_server(const fl_fleet *f, const char *call)
+{
+    if (f->role.is_single)
+        FL_FAIL(FL_ERR_INVAL,
+                "%s: this is a single process, without servers; start it with "
+                "fleetrun --server_num=1 --worker_num=2, or set "
+                "PADDLE_PSERVERS_IP_PORT_LIST, and call it where "
+                "fl_fleet_is_server is true",
+                call);
+    if (!fl_fleet_is_server(f))
+        FL_FAIL(FL_ERR_INVAL,
+                "%s: this process is worker %d; servers call it, where "
+                "fl_fleet_is_server is true",
+                call, f->role.index);
+    return need_programs(f, call);
+}
+
+static fl_status refuse_models(const char *call)
+{
+    FL_FAIL(FL_ERR_INVAL,
+            "%s: models cannot be saved and loaded yet; until a later version "
+            "does, fl_transpiler_fetch and fl_transpiler_assign read and write "
+            "values of a job, fl_get_value and fl_set_value those of a single "
+            "process",
+            call);
+}
+
+fl_status fl_fleet_init_server(fl_fleet *f, const char *model_dir)
+{
+    FL_TRY(need_server(f, "fl_fleet_init_server"));
+    if (model_dir)
+        return refuse_models("fl_fleet_init_server with a model_dir");
+    if (f->server_exe)
+        FL_FAIL(FL_ERR_INVAL,
+                "fl_fleet_init_server: server %d has its first values already; "
+                "call fl_fleet_run_server now",
+                f->role.index);
+    f->server_exe = fl_executor_new(f->ctx);
+    return fl_run(f->server_exe, fl_fleet_startup_program(f), NULL);
+}
+
+fl_status fl_fleet_run_server(fl_fleet *f)
+{
+    FL_TRY(need_server(f, "fl_fleet_run_server"));
+    if (!f->server_exe)
+        FL_FAIL(FL_ERR_INVAL,
+                "fl_fleet_run_server: server %d has no values yet; call "
+                "fl_fleet_init_server first",
+                f->role.index);
+    if (f->has_served)
+        FL_FAIL(FL_ERR_INVAL,
+                "fl_fleet_run_server: server %d has served already, and its "
+                "job is over; start another process for another job",
+                f->role.index);
+    f->has_served = true;
+    return fl_run(f->server_exe, fl_fleet_main_program(f), NULL);
+}
+
+/* --- a worker ------------------------------------------------------------- */
+
+static fl_status need_worker(const fl_fleet *f, const char *call)
+{
+    if (!fl_fleet_is_worker(f))
+        FL_FAIL(FL_ERR_INVAL,
+                "%s: this process is server %d; workers call it, where "
+                "fl_fleet_is_worker is true",
+                call, f->role.index);
+    if (f->is_stopped)
+        FL_FAIL(FL_ERR_CLOSED,
+                "%s: worker %d has left the job with fl_fleet_stop_worker; "
+                "call it before that",
+                call, f->role.index);
+    return FL_OK;
+}
+
+fl_status fl_fleet_join(fl_fleet *f, const char *call, bool *alone)
+{
+    *alone = f->role.is_single;
+    FL_TRY(need_worker(f, call));
+    if (f->role.is_single)
+        return FL_OK;
+    FL_TRY(need_programs(f, call));
+    return fl_transpiler_start(f->transpiler);
+}
+
+fl_status fl_fleet_init_worker(fl_fleet *f)
+{
+    bool alone;
+
+    FL_TRY(need_worker(f, "fl_fleet_init_worker"));
+    FL_TRY(need_programs(f, "fl_fleet_init_worker"));
+    return fl_fleet_join(f, "fl_fleet_init_worker", &alone);
+}
+
+/* One that never ran anything comes to the job first: the others wait for it
+   there, and it is to leave them, not to be missing. */
+fl_status fl_fleet_stop_worker(fl_fleet *f)
+{
+    bool alone;
+
+    if (f->is_stopped)
+        return FL_OK;
+    FL_TRY(need_worker(f, "fl_fleet_stop_worker"));
+    FL_TRY(need_programs(f, "fl_fleet_stop_worker"));
+    FL_TRY(fl_fleet_join(f, "fl_fleet_stop_worker", &alone));
+    f->is_stopped = true;
+    return alone ? FL_OK : fl_transpiler_stop(f->transpiler);
+}
+
+fl_status fl_fleet_barrier_worker(fl_fleet *f)
+{
+    bool alone;
+
+    FL_TRY(fl_fleet_join(f, "fl_fleet_barrier_worker", &alone));
+    return alone ? FL_OK : fl_transpiler_barrier(f->transpiler);
+}
+
+/* --- models --------------------------------------------------------------- */
+
+fl_status fl_fleet_save_persistables(fl_fleet *f, const char *dir)
+{
+    (void)f;
+    (void)dir;
+    return refuse_models("fl_fleet_save_persistables");
+}
+
+fl_status fl_fleet_save_inference_model(fl_fleet *f, const char *dir,
+                                        const char *const *feeds,
+                                        size_t n_feeds, fl_var *const *targets,
+                                        size_t n_targets)
+{
+    (void)f;
+    (void)dir;
+    (void)feeds;
+    (void)n_feeds;
+    (void)targets;
+    (void)n_targets;
+    return refuse_models("fl_fleet_save_inference_model");
+}
+
+fl_status fl_fleet_load_model(fl_fleet *f, const char *dir)
+{
+    (void)f;
+    (void)dir;
+    return refuse_models("fl_fleet_load_model");
+}

@@ -1,0 +1,444 @@
+/* client.c - a trainer's links: joining, and what people are told of servers.
+ *
+ *     JOIN at server 0, as incarnation 0
+ *         -> an incarnation: links to all servers that carry it
+ *             -> all up: requests may be made
+ *
+ * Handshakes carry the incarnation, and a handshake is what a server knows a
+ * process by. So the link that joined is not used any further; it is kept until
+ * server 0 has seen the incarnation, lest a process that ends in between leaves
+ * no trace.
+ */
+#include "ps/client/client.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/hash.h"
+#include "base/log.h"
+#include "ps/client/client_inside.h"
+
+#define WINDOW 16
+#define SEND_WINDOW_BYTES (UINT64_C(16) << 20)
+
+/* A wait for servers is told after the first and then again and again. */
+#define SAY_FIRST_MS 3000
+#define SAY_AGAIN_MS 10000
+
+int fl_client_server_of(int n_servers, uint64_t key)
+{
+    return fl_server_of(key, n_servers);
+}
+
+int fl_client_server_of_block(int n_servers, const char *name)
+{
+    return fl_client_server_of(n_servers, fl_hash_str(name));
+}
+
+void fl_client_set_step(fl_client *c, uint64_t step)
+{
+    atomic_store(&c->step, step);
+}
+
+uint64_t fl_client_requests(const fl_client *c, int server, uint16_t type)
+{
+    FL_ASSERT(server >= 0 && server < c->o.n_servers && type < FL_CLIENT_TYPES);
+    return atomic_load(&c->links[server].requests[type]);
+}
+
+fl_client_traffic fl_client_traffic_of(const fl_client *c)
+{
+    return (fl_client_traffic){ atomic_load(&c->sent_bytes),
+                                atomic_load(&c->received_bytes) };
+}
+
+/* --- states --------------------------------------------------------------- */
+
+fl_status fl_client_state(fl_client *c)
+{
+    fl_status st;
+    fl_err why;
+
+    fl_lock(&c->mu);
+    st = c->state;
+    if (st && st != FL_PENDING)
+        why = c->why;
+    fl_unlock(&c->mu);
+    return st && st != FL_PENDING ? fl_err_restore(&why) : st;
+}
+
+/* The end of connecting, for better or worse. */
+static void settle(fl_client *c, fl_status st)
+{
+    fl_loop_cancel(c->loop, c->timer);
+    c->timer = 0;
+    fl_lock(&c->mu);
+    if (c->state == FL_PENDING) {
+        c->state = st;
+        fl_err_save(&c->why, st);
+    }
+    fl_cond_wake_all(&c->cond);
+    fl_unlock(&c->mu);
+}
+
+static double seconds(uint64_t ms)
+{
+    return (double)ms / 1e3;
+}
+
+static void say_away(fl_client_link *k, uint64_t since_ms, const char *how)
+{
+    fl_client *c = k->client;
+    fl_rpc_client_info info;
+
+    fl_rpc_client_get(k->link, &info);
+    if (!k->is_away)
+        k->away_ms = fl_loop_now_ms(c->loop) - since_ms;
+    k->is_away = true;
+    FL_WARN("ps",
+            "server %d (%s) %s, last step %" PRIu64
+            "; waiting up to %.0f s for its return",
+            k->server, info.address, how, info.peer_step,
+            seconds(c->o.restart_timeout_ms));
+}
+
+static void say_silent(fl_client_link *k, uint64_t since_ms)
+{
+    fl_str how = { 0 };
+
+    fl_str_addf(&how, "is silent since %.1f s", seconds(since_ms));
+    say_away(k, since_ms, fl_str_text(&how));
+    fl_str_release(&how);
+}
+
+static void say_down(fl_client_link *k, uint64_t since_ms)
+{
+    fl_str how = { 0 };
+
+    fl_str_addf(&how, "is down (%s)", fl_last_error());
+    say_away(k, since_ms, fl_str_text(&how));
+    fl_str_release(&how);
+}
+
+static void came_up(fl_client_link *k)
+{
+    fl_client *c = k->client;
+
+    if (k->is_away)
+        FL_WARN("ps", "server %d (%s) is back after %.1f s", k->server,
+                c->servers[k->server],
+                seconds(fl_loop_now_ms(c->loop) - k->away_ms));
+    k->is_away = false;
+    if (k->was_up)
+        return;
+    k->was_up = true;
+    if (k->server == 0) {
+        fl_rpc_client_free(c->joiner);
+        c->joiner = NULL;
+    }
+    if (++c->n_up == c->o.n_servers)
+        settle(c, FL_OK);
+}
+
+static void on_told(void *arg, fl_rpc_client *l, fl_rpc_client_state state,
+                    uint64_t since_ms)
+{
+    fl_client_link *k = arg;
+
+    (void)l;
+    if (atomic_load(&k->client->is_leaving))
+        return;
+    switch (state) {
+    case FL_RPC_CLIENT_UP:
+        came_up(k);
+        break;
+    case FL_RPC_CLIENT_SILENT:
+        say_silent(k, since_ms);
+        break;
+    case FL_RPC_CLIENT_DOWN:
+        say_down(k, since_ms);
+        break;
+    case FL_RPC_CLIENT_FAILED:
+        FL_WARN("ps", "%s", fl_last_error());
+        settle(k->client, fl_rpc_client_why(k->link));
+        break;
+    case FL_RPC_CLIENT_DIALLING:
+        break;
+    }
+}
+
+/* What server 0 knows of the others is worth knowing here, too. */
+static void on_heard(void *arg, fl_rpc_client *l, uint8_t level,
+                     const char *line)
+{
+    const fl_client_link *k = arg;
+
+    (void)l;
+    if (!atomic_load(&k->client->is_leaving))
+        fl_log(level < FL_LOG_WARN ? FL_LOG_INFO : FL_LOG_WARN, "ps",
+               "server 0 says: %s", line);
+}
+
+/* A trainer that has lost a server is not done, and must not look like it: a
+   job whose trainers all left has ended well. */
+static fl_status check_links(fl_client *c)
+{
+    fl_status st = fl_client_state(c);
+
+    for (int i = 0; !st && i < c->o.n_servers; i++)
+        st = fl_rpc_client_why(c->links[i].link);
+    return st == FL_PENDING ? FL_OK : st;
+}
+
+fl_status fl_client_leave(fl_client *c, fl_client_done done, void *arg)
+{
+    FL_TRY(check_links(c));
+    atomic_store(&c->is_leaving, true);
+    return fl_client_ask(c, 0, FL_TYPE_LEAVE, false, NULL, 0, NULL, done, arg);
+}
+
+/* --- connecting ----------------------------------------------------------- */
+
+static fl_status make_link(fl_client *c, int server, uint32_t incarnation,
+                           fl_rpc_client_told told, void *arg,
+                           fl_rpc_client **out)
+{
+    fl_rpc_client_options o = {
+        .me = { .role = FL_MEMBER_TRAINER,
+                .rank = (uint32_t)c->o.rank,
+                .incarnation = incarnation,
+                .process = (uint32_t)getpid() },
+        .peer_role = FL_MEMBER_SERVER,
+        .peer_rank = (uint32_t)server,
+        .token = c->token,
+        .conn = { .max_bytes = c->o.max_message_bytes,
+                  .window_bytes = SEND_WINDOW_BYTES,
+                  .arena_bytes = c->o.arena_bytes },
+        .heard = told == on_told ? on_heard : NULL,
+        .window = c->o.window ? c->o.window : WINDOW,
+        .ping_ms = c->o.ping_ms,
+        .suspect_ms = c->o.suspect_ms,
+        .connect_timeout_ms = c->o.connect_timeout_ms,
+        .restart_timeout_ms = c->o.restart_timeout_ms,
+    };
+
+    memcpy(o.me.job, c->job, strlen(c->job) + 1);
+    return fl_rpc_client_new(out, c->loop, c->net, c->servers[server], &o, told,
+                             arg);
+}
+
+static fl_status make_links(fl_client *c, uint32_t incarnation)
+{
+    for (int i = 0; i < c->o.n_servers; i++)
+        FL_TRY(make_link(c, i, incarnation, on_told, &c->links[i],
+                         &c->links[i].link));
+    return FL_OK;
+}
+
+static fl_status read_joined(const fl_payload *payload, uint32_t *incarnation)
+{
+    fl_unpack u = { 0 };
+
+    if (payload) {
+        u.at = fl_payload_data(payload);
+        u.end = u.at + fl_payload_len(payload);
+    }
+    *incarnation = fl_unpack_u32(&u);
+    if (u.bad || u.at != u.end || !*incarnation)
+        FL_FAIL(FL_ERR_CORRUPT, "its answer to a JOIN is no incarnation");
+    return FL_OK;
+}
+
+static void on_joined(void *arg, fl_status st, const fl_frame *f,
+                      fl_payload *payload)
+{
+    fl_client *c = arg;
+    uint32_t incarnation = 0;
+
+    (void)f;
+    if (!st) {
+        st = read_joined(payload, &incarnation);
+        fl_payload_free(payload);
+    }
+    if (!fl_rpc_client_why(c->joiner))
+        st = fl_err_ctx(st, "server 0");
+    if (!st)
+        st = make_links(c, incarnation);
+    if (st)
+        settle(c, st);
+}
+
+static void say_missing(void *arg)
+{
+    fl_client *c = arg;
+    fl_str who = { 0 };
+
+    for (int i = 0; i < c->o.n_servers; i++)
+        if (!c->links[i].was_up && (i == 0 || c->links[i].link))
+            fl_str_addf(&who, "%sserver %d (%s)", who.len ? ", " : "", i,
+                        c->servers[i]);
+    FL_WARN("ps", "trainer %d waits for %s since %.0f s, up to %.0f s in all",
+            c->o.rank, fl_str_text(&who),
+            seconds(fl_loop_now_ms(c->loop) - c->start_ms),
+            seconds(c->o.connect_timeout_ms));
+    fl_str_release(&who);
+    c->timer = fl_loop_timer(c->loop, SAY_AGAIN_MS, say_missing, c);
+}
+
+static void start(void *arg)
+{
+    fl_client *c = arg;
+    fl_call call = { .type = FL_TYPE_JOIN, .on_reply = on_joined, .arg = c };
+    fl_status st;
+
+    c->start_ms = fl_loop_now_ms(c->loop);
+    st = make_link(c, 0, 0, NULL, NULL, &c->joiner);
+    if (st) {
+        settle(c, st);
+        return;
+    }
+    c->timer = fl_loop_timer(c->loop, SAY_FIRST_MS, say_missing, c);
+    fl_rpc_client_call(c->joiner, &call);
+}
+
+/* --- life ----------------------------------------------------------------- */
+
+static fl_status check_options(const fl_client_options *o)
+{
+    if (o->n_servers < 1 || o->n_servers > FL_TABLE_SHARDS)
+        FL_FAIL(FL_ERR_INVAL, "a job has from 1 to %d servers, not %d",
+                FL_TABLE_SHARDS, o->n_servers);
+    if (o->rank < 0 || o->rank >= o->n_trainers)
+        FL_FAIL(FL_ERR_INVAL,
+                "trainer %d: the job has %d trainers, with ranks from 0 on",
+                o->rank, o->n_trainers);
+    if (strlen(o->job) >= FL_JOB_MAX)
+        FL_FAIL(FL_ERR_INVAL, "job %s: a name has at most %d characters",
+                o->job, FL_JOB_MAX - 1);
+    return FL_OK;
+}
+
+static fl_client *make(fl_net *net, fl_loop *loop, const fl_client_options *o)
+{
+    fl_client *c = fl_alloc(sizeof(*c));
+
+    c->o = *o;
+    c->net = net;
+    c->loop = loop;
+    c->state = FL_PENDING;
+    c->job = fl_strdup(o->job);
+    c->token = fl_strdup(o->token ? o->token : "");
+    c->servers = fl_alloc((size_t)o->n_servers * sizeof(*c->servers));
+    c->links = fl_alloc((size_t)o->n_servers * sizeof(*c->links));
+    for (int i = 0; i < o->n_servers; i++) {
+        c->servers[i] = fl_strdup(o->servers[i]);
+        c->links[i].client = c;
+        c->links[i].server = i;
+    }
+    fl_mutex_init(&c->joining);
+    fl_mutex_init(&c->mu);
+    fl_cond_init(&c->cond);
+    return c;
+}
+
+/* Without the loop. */
+static void destroy(fl_client *c)
+{
+    fl_request *next;
+
+    for (fl_request *r = c->spare; r; r = next) {
+        next = r->next;
+        fl_request_destroy(r);
+    }
+    for (int i = 0; i < c->o.n_servers; i++)
+        fl_free(c->servers[i]);
+    fl_free(c->servers);
+    fl_free(c->links);
+    fl_free(c->job);
+    fl_free(c->token);
+    fl_cond_release(&c->cond);
+    fl_mutex_release(&c->mu);
+    fl_mutex_release(&c->joining);
+    fl_free(c);
+}
+
+static void close_links(void *arg)
+{
+    fl_client *c = arg;
+
+    (void)fl_err_set(FL_ERR_CLOSED, "the connection to the job was closed");
+    settle(c, FL_ERR_CLOSED);
+    for (int i = 0; i < c->o.n_servers; i++)
+        fl_rpc_client_free(c->links[i].link);
+    fl_rpc_client_free(c->joiner);
+}
+
+void fl_client_free(fl_client *c)
+{
+    if (!c)
+        return;
+    if (c->has_loop) {
+        fl_loop_post(c->loop, close_links, c);
+        fl_loop_free(c->loop);
+    } else {
+        close_links(c);
+    }
+    destroy(c);
+}
+
+void fl_client_hurry(fl_client *c)
+{
+    fl_loop_hurry(c->loop);
+}
+
+void fl_client_wait(fl_client *c, bool (*is_over)(void *arg), void *arg)
+{
+    fl_loop_wait(c->loop, is_over, arg);
+}
+
+void fl_client_stir(fl_client *c)
+{
+    fl_loop_stir(c->loop);
+}
+
+static fl_status wait_for_servers(fl_client *c)
+{
+    fl_lock(&c->mu);
+    while (c->state == FL_PENDING)
+        fl_cond_wait(&c->cond, &c->mu);
+    fl_unlock(&c->mu);
+    return fl_client_state(c);
+}
+
+fl_status fl_client_new(fl_client **out, fl_net *net, fl_loop *loop,
+                        const fl_client_options *o)
+{
+    fl_client *c;
+    fl_status st;
+
+    FL_TRY(check_options(o));
+    c = make(net, loop, o);
+    if (loop) {
+        start(c);
+        *out = c;
+        return FL_OK;
+    }
+    st = fl_loop_new(&c->loop, "ps client");
+    if (st) {
+        destroy(c);
+        return st;
+    }
+    c->has_loop = true;
+    fl_loop_post(c->loop, start, c);
+    st = wait_for_servers(c);
+    if (st) {
+        fl_err why;
+
+        fl_err_save(&why, st);
+        fl_client_free(c);
+        return fl_err_restore(&why);
+    }
+    *out = c;
+    return FL_OK;
+}

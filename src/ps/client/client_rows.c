@@ -1,0 +1,463 @@
+/* client_rows.c - keys dealt to servers, and values put where they belong.
+ *
+ * A request is a table of cells: the keys of item i that go to server s. Two
+ * passes over the keys: the first counts, the second puts each key, and what
+ * belongs to it, to its place in the body:
+ *
+ *     server 0: cell of item 0, cell of item 1, ...   server 1: ...   places
+ *
+ * Within a cell keys keep the caller's order, so that equal keys are added up
+ * in the same order whatever the number of servers. With one server nothing is
+ * dealt: the payload is the caller's own memory behind a head.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "ps/client/client_inside.h"
+
+/* Of an item in a message, beside its rows; at most. */
+#define ITEM_BYTES 32
+_Static_assert(FL_ITEMS_MAX *ITEM_BYTES > 64 << 10,
+               "small requests that are joined have few enough items");
+
+static const uint8_t zeros[8];
+
+static uint64_t padding(uint64_t bytes)
+{
+    return -bytes & 7;
+}
+
+static bool is_pull(const fl_request *r)
+{
+    return r->type == FL_TYPE_PULL;
+}
+
+/* Every server gets every push, also without keys: a push is a step of its
+   table's rule, and all parts of a table go through the same steps. */
+static bool is_push(const fl_request *r)
+{
+    return r->type == FL_TYPE_PUSH || r->type == FL_TYPE_ROUND_PUSH;
+}
+
+static void pack_head(const fl_request *r, fl_part *p,
+                      const fl_rows_item *items, size_t n)
+{
+    if (r->type == FL_TYPE_ROUND_PUSH)
+        fl_pack_u64(&p->head, r->round);
+    fl_rows_pack_head(&p->head, r->type, items, (uint32_t)n);
+    fl_part_add(p, p->head.data, p->head.len);
+}
+
+/* --- what is asked for ---------------------------------------------------- */
+
+static void add_item(fl_request *r, const fl_rows_item *row, uint32_t dim,
+                     float *out)
+{
+    if (!row->n && !is_push(r))
+        return;
+    fl_vec_push(&r->rows, *row);
+    fl_vec_push(&r->dims, dim);
+    fl_vec_push(&r->outs, out);
+}
+
+static fl_status check_keys(uint16_t type, int table, uint64_t n)
+{
+    if (n > UINT32_MAX)
+        FL_FAIL(FL_ERR_INVAL,
+                "a request (%s) has %" PRIu64
+                " keys for table %d, more than one request can have",
+                fl_frame_type_name(type), n, table);
+    return FL_OK;
+}
+
+static fl_status check_count(uint16_t type, size_t n)
+{
+    if (n > FL_ITEMS_MAX)
+        FL_FAIL(FL_ERR_INVAL,
+                "a request (%s) has %zu items, more than %d; make several "
+                "requests",
+                fl_frame_type_name(type), n, FL_ITEMS_MAX);
+    return FL_OK;
+}
+
+/* --- one server: in place ------------------------------------------------- */
+
+/* Keys, then what a push or an assign has for them; where a push goes on with
+   another item, zeros up to a multiple of 8. */
+static void add_pieces(fl_part *p, const fl_rows_item *it, uint32_t dim,
+                       bool is_last)
+{
+    uint64_t row_bytes = dim * sizeof(float);
+    uint64_t words = 0;
+
+    fl_part_add(p, it->keys, it->n * sizeof(*it->keys));
+    if (!it->values)
+        return;
+    fl_part_add(p, it->values, it->n * row_bytes);
+    if (it->shows)
+        fl_part_add(p, it->shows, it->n * sizeof(float));
+    if (it->clicks)
+        fl_part_add(p, it->clicks, it->n * sizeof(float));
+    if (it->counts)
+        fl_part_add(p, it->counts, it->n * sizeof(uint32_t));
+    words =
+        dim + (it->shows != NULL) + (it->clicks != NULL) + (it->counts != NULL);
+    if (!is_last)
+        fl_part_add(p, zeros, padding(it->n * words * sizeof(float)));
+}
+
+static void deal_to_one(fl_request *r)
+{
+    fl_part *p = &r->parts[0];
+    size_t n = r->rows.len;
+
+    if (!n)
+        return;
+    pack_head(r, p, r->rows.data, n);
+    for (size_t i = 0; i < n; i++) {
+        fl_cell cell = { .n = r->rows.data[i].n };
+
+        add_pieces(p, &r->rows.data[i], r->dims.data[i], i + 1 == n);
+        fl_vec_push(&r->cells, cell);
+        if (is_pull(r))
+            p->reply_bytes += cell.n * r->dims.data[i] * sizeof(float);
+    }
+}
+
+/* --- several servers: counted, then gathered ------------------------------ */
+
+static fl_cell *cell_of(const fl_request *r, int server, size_t item)
+{
+    return &r->cells.data[(size_t)server * r->rows.len + item];
+}
+
+static void count_keys(fl_request *r)
+{
+    int n_servers = r->client->o.n_servers;
+    size_t n = r->rows.len;
+
+    for (size_t i = 0; i < n * (size_t)n_servers; i++)
+        fl_vec_push(&r->cells, ((fl_cell){ 0 }));
+    for (size_t i = 0; i < n; i++) {
+        const fl_rows_item *it = &r->rows.data[i];
+
+        for (uint64_t j = 0; j < it->n; j++)
+            cell_of(r, fl_client_server_of(n_servers, it->keys[j]), i)->n++;
+    }
+}
+
+/* A growing offset into the body; without a body it only counts. */
+typedef struct room {
+    uint8_t *base;
+    uint64_t at;
+} room;
+
+static void *take(room *m, uint64_t bytes)
+{
+    void *p = m->base ? m->base + m->at : NULL;
+
+    m->at += bytes;
+    return p;
+}
+
+static void place_cell(fl_cell *c, const fl_rows_item *it, uint32_t dim,
+                       room *m)
+{
+    c->keys = take(m, c->n * sizeof(*c->keys));
+    if (!it->values)
+        return;
+    c->values = take(m, c->n * dim * sizeof(float));
+    if (it->shows)
+        c->shows = take(m, c->n * sizeof(float));
+    if (it->clicks)
+        c->clicks = take(m, c->n * sizeof(float));
+    if (it->counts)
+        c->counts = take(m, c->n * sizeof(uint32_t));
+}
+
+/* The cells of a server, one behind the other. The zeros between two of them
+   are written with the room; those behind the last one are not sent. */
+static void place_server(fl_request *r, int server, room *m)
+{
+    fl_part *p = &r->parts[server];
+    uint64_t first = m->at, end = m->at;
+
+    for (size_t i = 0; i < r->rows.len; i++) {
+        fl_cell *c = cell_of(r, server, i);
+        uint64_t pad;
+
+        if (!c->n)
+            continue;
+        place_cell(c, &r->rows.data[i], r->dims.data[i], m);
+        end = m->at;
+        pad = padding(m->at);
+        if (m->base)
+            memset(m->base + m->at, 0, (size_t)pad);
+        m->at += pad;
+    }
+    if (m->base && end > first)
+        fl_part_add(p, m->base + first, end - first);
+}
+
+static void place_rows(fl_request *r, room *m)
+{
+    for (size_t i = 0; is_pull(r) && i < r->cells.len; i++)
+        r->cells.data[i].places =
+            take(m, r->cells.data[i].n * sizeof(uint32_t));
+}
+
+/* Heads of the parts; they are the first pieces, so they come before the body
+   is placed. */
+static void pack_heads(fl_request *r, int server)
+{
+    fl_part *p = &r->parts[server];
+
+    r->heads.len = 0;
+    for (size_t i = 0; i < r->rows.len; i++) {
+        fl_rows_item head = r->rows.data[i];
+
+        head.n = cell_of(r, server, i)->n;
+        if (!head.n && !is_push(r))
+            continue;
+        fl_vec_push(&r->heads, head);
+        if (is_pull(r))
+            p->reply_bytes += head.n * r->dims.data[i] * sizeof(float);
+    }
+    if (!r->heads.len)
+        return;
+    pack_head(r, p, r->heads.data, r->heads.len);
+}
+
+static fl_status grow_body(fl_request *r, uint64_t bytes)
+{
+    void *body;
+
+    if (bytes <= r->body_bytes)
+        return FL_OK;
+    bytes += bytes / 4;
+    body = fl_try_alloc((size_t)bytes);
+    if (!body)
+        FL_FAIL(FL_ERR_NOMEM,
+                "no memory for a request (%s) of %" PRIu64 " bytes",
+                fl_frame_type_name(r->type), bytes);
+    fl_data_free(r->body, r->body_bytes);
+    r->body = body;
+    r->body_bytes = (size_t)bytes;
+    return FL_OK;
+}
+
+static void place_all(fl_request *r, room *m)
+{
+    for (int s = 0; s < r->client->o.n_servers; s++)
+        place_server(r, s, m);
+    place_rows(r, m);
+}
+
+static void gather_pull(fl_request *r, size_t item)
+{
+    const fl_rows_item *it = &r->rows.data[item];
+    int n_servers = r->client->o.n_servers;
+
+    for (uint64_t j = 0; j < it->n; j++) {
+        fl_cell *c =
+            cell_of(r, fl_client_server_of(n_servers, it->keys[j]), item);
+        uint64_t k = c->filled++;
+
+        c->keys[k] = it->keys[j];
+        c->places[k] = (uint32_t)j;
+    }
+}
+
+static void gather_push(fl_request *r, size_t item)
+{
+    const fl_rows_item *it = &r->rows.data[item];
+    int n_servers = r->client->o.n_servers;
+    uint64_t dim = r->dims.data[item];
+
+    for (uint64_t j = 0; j < it->n; j++) {
+        fl_cell *c =
+            cell_of(r, fl_client_server_of(n_servers, it->keys[j]), item);
+        uint64_t k = c->filled++;
+
+        c->keys[k] = it->keys[j];
+        memcpy(c->values + k * dim, it->values + j * dim, dim * sizeof(float));
+        if (it->shows)
+            c->shows[k] = it->shows[j];
+        if (it->clicks)
+            c->clicks[k] = it->clicks[j];
+        if (it->counts)
+            c->counts[k] = it->counts[j];
+    }
+}
+
+static fl_status deal_to_many(fl_request *r)
+{
+    room m = { 0 };
+
+    count_keys(r);
+    place_all(r, &m);
+    FL_TRY(grow_body(r, m.at));
+    for (int s = 0; s < r->client->o.n_servers; s++)
+        pack_heads(r, s);
+    m = (room){ .base = r->body };
+    place_all(r, &m);
+    for (size_t i = 0; i < r->rows.len; i++) {
+        if (is_pull(r))
+            gather_pull(r, i);
+        else
+            gather_push(r, i);
+    }
+    return FL_OK;
+}
+
+/* --- sending and receiving ------------------------------------------------ */
+
+fl_status fl_request_deal(fl_request *r)
+{
+    if (r->client->o.n_servers == 1)
+        deal_to_one(r);
+    else
+        FL_TRY(deal_to_many(r));
+    return fl_request_try(r);
+}
+
+/* Rows of a few floats are the common case, and a call for each would cost more
+   than they do. */
+static void scatter_cell(const fl_cell *c, uint32_t dim, const float *values,
+                         float *out)
+{
+    if (!c->places) {
+        memcpy(out, values, c->n * dim * sizeof(float));
+        return;
+    }
+    for (uint64_t k = 0; k < c->n; k++) {
+        float *to = out + (uint64_t)c->places[k] * dim;
+
+        for (uint32_t d = 0; d < dim; d++)
+            to[d] = *values++;
+    }
+}
+
+void fl_request_scatter(fl_request *r, const fl_part *p, const float *values)
+{
+    for (size_t i = 0; i < r->rows.len; i++) {
+        const fl_cell *c = cell_of(r, p->server, i);
+
+        scatter_cell(c, r->dims.data[i], values, r->outs.data[i]);
+        values += c->n * r->dims.data[i];
+    }
+}
+
+fl_status fl_client_pull(fl_client *c, const fl_ps_pull_item *items,
+                         const uint32_t *dims, size_t n, fl_client_done done,
+                         void *arg)
+{
+    fl_request_ask ask = { .type = FL_TYPE_PULL, .ending = { done, arg } };
+    fl_request *r;
+
+    FL_TRY(check_count(FL_TYPE_PULL, n));
+    for (size_t i = 0; i < n; i++) {
+        FL_TRY(check_keys(FL_TYPE_PULL, items[i].table, items[i].n));
+        ask.bytes += ITEM_BYTES +
+                     items[i].n * (sizeof(uint64_t) + dims[i] * sizeof(float));
+    }
+    FL_TRY(fl_request_begin(c, &ask, &r));
+    for (size_t i = 0; i < n; i++)
+        add_item(r,
+                 &(fl_rows_item){ .table = (uint32_t)items[i].table,
+                                  .flags = (uint32_t)items[i].kind,
+                                  .n = items[i].n,
+                                  .keys = items[i].keys },
+                 dims[i], items[i].out);
+    return fl_request_end(r);
+}
+
+static uint32_t push_flags(const fl_table_push_args *a)
+{
+    return (uint32_t)((a->merged ? FL_PUSH_MERGED : 0) |
+                      (a->shows ? FL_PUSH_SHOWS : 0) |
+                      (a->clicks ? FL_PUSH_CLICKS : 0) |
+                      (a->counts ? FL_PUSH_COUNTS : 0));
+}
+
+static void add_pushes(fl_request *r, const fl_ps_push_item *items,
+                       const uint32_t *dims, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const fl_table_push_args *a = &items[i].args;
+
+        add_item(r,
+                 &(fl_rows_item){ .table = (uint32_t)items[i].table,
+                                  .flags = push_flags(a),
+                                  .n = a->n,
+                                  .lr = a->lr,
+                                  .keys = a->keys,
+                                  .values = a->grads,
+                                  .shows = a->shows,
+                                  .clicks = a->clicks,
+                                  .counts = a->counts },
+                 dims[i], NULL);
+    }
+}
+
+/* Checks the items of a push and counts their bytes. */
+static fl_status weigh_pushes(uint16_t type, const fl_ps_push_item *items,
+                              const uint32_t *dims, size_t n, uint64_t *bytes)
+{
+    FL_TRY(check_count(type, n));
+    for (size_t i = 0; i < n; i++) {
+        FL_TRY(check_keys(type, items[i].table, items[i].args.n));
+        *bytes +=
+            ITEM_BYTES + items[i].args.n *
+                             (sizeof(uint64_t) + (dims[i] + 3) * sizeof(float));
+    }
+    return FL_OK;
+}
+
+fl_status fl_client_push(fl_client *c, const fl_ps_push_item *items,
+                         const uint32_t *dims, size_t n, fl_client_done done,
+                         void *arg)
+{
+    fl_request_ask ask = { .type = FL_TYPE_PUSH,
+                           .once = true,
+                           .ending = { done, arg } };
+    fl_request *r;
+
+    FL_TRY(weigh_pushes(FL_TYPE_PUSH, items, dims, n, &ask.bytes));
+    FL_TRY(fl_request_begin(c, &ask, &r));
+    add_pushes(r, items, dims, n);
+    return fl_request_end(r);
+}
+
+fl_status fl_client_round_push(fl_client *c, uint64_t round,
+                               const fl_ps_push_item *items,
+                               const uint32_t *dims, size_t n,
+                               fl_client_done done, void *arg)
+{
+    uint64_t bytes = 0;
+    fl_request *r;
+
+    FL_TRY(weigh_pushes(FL_TYPE_ROUND_PUSH, items, dims, n, &bytes));
+    FL_TRY(fl_request_new(c, FL_TYPE_ROUND_PUSH, true, (fl_ending){ done, arg },
+                          &r));
+    r->round = round;
+    add_pushes(r, items, dims, n);
+    return fl_request_end(r);
+}
+
+fl_status fl_client_assign(fl_client *c, int table, uint32_t dim,
+                           const uint64_t *keys, size_t n, const float *values,
+                           fl_client_done done, void *arg)
+{
+    fl_request *r;
+
+    FL_TRY(check_keys(FL_TYPE_ASSIGN, table, n));
+    FL_TRY(
+        fl_request_new(c, FL_TYPE_ASSIGN, true, (fl_ending){ done, arg }, &r));
+    add_item(
+        r,
+        &(fl_rows_item){
+            .table = (uint32_t)table, .n = n, .keys = keys, .values = values },
+        dim, NULL);
+    return fl_request_end(r);
+}

@@ -1,0 +1,136 @@
+/* coord.h - who is in the job: the coordinator's rules, without any network.
+ *
+ * It runs on server 0. It is told what happens (somebody joined, left, went
+ * silent, a barrier was asked for, time passed) and tells, through callbacks,
+ * whom to answer and what to print. One thread at a time.
+ *
+ * Members are S servers and T trainers by rank. Trainers get an incarnation
+ * when they join; a trainer that joins again is a new incarnation. The
+ * rendezvous is over when all have joined once; while it waits it names who is
+ * missing. A barrier counts the trainers that are live: joined and not left. A
+ * trainer that is lost (its connection gone, or nothing heard of it, for
+ * restart_timeout_ms) leaves by force: barriers go on without it, or the job
+ * ends, by policy. Server 0 is here from the start; its own join only brings
+ * its address and process. Callbacks must not call back.
+ */
+#ifndef FL_PS_COORD_COORD_H
+#define FL_PS_COORD_COORD_H
+
+#include "base/status.h"
+#include "ps/coord/gathered.h"
+#include "rpc/wire/hello.h"
+
+typedef struct fl_coord fl_coord;
+
+typedef struct fl_coord_options {
+    int n_servers, n_trainers;
+    uint64_t connect_timeout_ms, restart_timeout_ms;
+    bool go_on_without;          /* a lost trainer does not end the job */
+    uint64_t max_gathered_bytes; /* of all trainers; 0: no limit */
+} fl_coord_options;
+
+/* Who came to a barrier, and the number it brought. */
+typedef struct fl_coord_came {
+    uint32_t rank;
+    uint64_t share;
+} fl_coord_came;
+
+/* Answers that are owed are known by what was given with the question. */
+typedef struct fl_coord_events {
+    /* A barrier is over for this one: FL_OK, with those who came to it in the
+       order of ranks, or this thread's last error. Exactly once per question,
+       at the latest when the job is over. */
+    void (*answer)(void *arg, void *question, fl_status st,
+                   const fl_coord_came *came, size_t n_came);
+    /* The answer to fl_coord_deal: FL_OK and what it says (proto.h), or this
+       thread's last error. Exactly once per question as well. */
+    void (*dealt)(void *arg, void *question, fl_status st, uint64_t item);
+    /* The answer to fl_coord_gather: FL_OK and what all have brought, which is
+       lent, or this thread's last error. Exactly once per question as well. */
+    void (*gathered)(void *arg, void *question, fl_status st, fl_gathered *g);
+    /* A line for people, at most one per change. */
+    void (*say)(void *arg, const char *line);
+    /* The job is over: FL_OK when all trainers left, else the reason. */
+    void (*over)(void *arg, fl_status why);
+} fl_coord_events;
+
+fl_coord *fl_coord_new(const fl_coord_options *o, const fl_coord_events *e,
+                       void *arg, uint64_t now_ms);
+/* Forgets questions that are open; fl_coord_end answers them. */
+void fl_coord_free(fl_coord *c);
+
+/* Ends the job from outside, with this thread's last error. */
+void fl_coord_end(fl_coord *c, fl_status why);
+
+/* A member is there. *incarnation is given: the one it has when this process
+   joined before, else a new one. Refuses ranks beyond the job's and a second
+   live member of one rank that is another process. May also be told of a
+   connection that carries its incarnation, instead of fl_coord_up: that brings
+   the address, and from then on a process without one is known for another. */
+FL_MUST_CHECK
+fl_status fl_coord_join(fl_coord *c, const fl_identity *who, const char *peer,
+                        uint64_t now_ms, uint32_t *incarnation);
+void fl_coord_leave(fl_coord *c, fl_member_role role, uint32_t rank,
+                    uint64_t now_ms);
+/* Its connection is gone or back; nothing is heard or it is again. Only to be
+   told of the incarnation that joined last: an older one's end, or a process
+   that has not joined yet, says nothing about it. fl_coord_silent with `false`
+   may come at any time and brings the last step seen. */
+void fl_coord_down(fl_coord *c, fl_member_role role, uint32_t rank,
+                   const char *why, uint64_t now_ms);
+void fl_coord_up(fl_coord *c, fl_member_role role, uint32_t rank,
+                 uint64_t now_ms);
+void fl_coord_silent(fl_coord *c, fl_member_role role, uint32_t rank,
+                     bool silent, uint64_t heard_ms_ago, uint64_t step,
+                     uint64_t now_ms);
+uint32_t fl_coord_incarnation(const fl_coord *c, fl_member_role role,
+                              uint32_t rank); /* 0: never joined */
+
+/* A barrier whose name begins with "round" does not count trainers that wait
+   in another one: they are done with their data and wait for the rest.
+
+   A trainer that asks again for the same barrier has lost its connection: the
+   older question is answered with FL_ERR_CLOSED. One that is over already is
+   answered with FL_OK at once, as its answer was lost. */
+void fl_coord_barrier(fl_coord *c, uint32_t rank, uint32_t incarnation,
+                      const char *name, uint64_t generation, uint64_t share,
+                      void *question, uint64_t now_ms);
+
+/* The same with bytes for all that come; the part is taken over. Gathers have
+   names of their own. Only what was brought to the last generation of a name is
+   remembered: an older one is gone, which is an error. */
+void fl_coord_gather(fl_coord *c, uint32_t rank, uint32_t incarnation,
+                     const char *name, uint64_t generation,
+                     fl_gather_part *part, void *question, uint64_t now_ms);
+
+/* A trainer's question for work; proto.h (DEAL) says what its parts are. */
+typedef struct fl_coord_work {
+    const char *name;
+    uint64_t number, n;
+    uint64_t question, finished;
+    bool is_hasty; /* it does not wait for what others have */
+} fl_coord_work;
+void fl_coord_deal(fl_coord *c, uint32_t rank, uint32_t incarnation,
+                   const fl_coord_work *w, void *question, uint64_t now_ms);
+
+/* Whether this trainer counts: an error, for what it asks for, when it has not
+   joined, has left, was given up or replaced, or when the job is over. */
+FL_MUST_CHECK
+fl_status fl_coord_check_asker(const fl_coord *c, uint32_t rank,
+                               uint32_t incarnation, const char *what);
+
+uint64_t fl_coord_step(fl_coord *c, uint64_t add);
+void fl_coord_report(fl_coord *c, uint32_t rank, const char *phase,
+                     uint64_t samples, double loss, double auc,
+                     uint64_t now_ms);
+
+/* Time passes; to be called about every 100 ms. */
+void fl_coord_tick(fl_coord *c, uint64_t now_ms);
+
+uint64_t fl_coord_epoch(const fl_coord *c); /* grows with every change */
+bool fl_coord_is_complete(const fl_coord *c);
+
+/* The page of `flotilla status`. Free with fl_free. */
+char *fl_coord_status(const fl_coord *c, uint64_t now_ms);
+
+#endif

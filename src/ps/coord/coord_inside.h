@@ -1,0 +1,196 @@
+/* coord_inside.h - what the files of the coordinator share; for coord*.c
+   only. */
+#ifndef FL_PS_COORD_COORD_INSIDE_H
+#define FL_PS_COORD_COORD_INSIDE_H
+
+#include "base/vec.h"
+#include "ps/coord/coord.h"
+#include "rpc/stream/stream.h"
+
+/* A wait is told after the first and then again and again. */
+#define FL_COORD_SAY_FIRST_MS 3000
+#define FL_COORD_SAY_AGAIN_MS 10000
+
+/* Names come from peers, so that all of this has a limit. */
+#define FL_BARRIER_NAME_MAX 63
+#define FL_BARRIERS_MAX 1024 /* open ones, and names in all */
+#define FL_GATHERS_MAX 16    /* names, as each has bytes that are kept */
+#define FL_PHASE_MAX 24
+
+typedef enum fl_member_state {
+    FL_MEMBER_ABSENT, /* never joined */
+    FL_MEMBER_HERE,   /* counts, even when it is down or silent */
+    FL_MEMBER_LEFT,   /* in order */
+    FL_MEMBER_LOST    /* by force */
+} fl_member_state;
+
+/* What a trainer said last about its work. */
+typedef struct fl_progress {
+    bool is_known;
+    char phase[FL_PHASE_MAX + 1];
+    uint64_t samples, at_ms;
+    uint64_t from_samples, from_ms; /* where the rate is measured from */
+    double rate;                    /* samples per second; NaN: not known yet */
+    double loss, auc;
+} fl_progress;
+
+typedef struct fl_member {
+    fl_identity id;
+    char peer[FL_ADDRESS_MAX];
+    fl_member_state state;
+    uint32_t incarnation;
+    bool uses_incarnation; /* it has got the answer to its join */
+    bool is_down, is_silent;
+    uint64_t away_ms; /* since when it is either */
+    uint64_t step;    /* the job's step that it was last seen at */
+    fl_progress progress;
+} fl_member;
+
+typedef struct fl_asked {
+    bool came;
+    uint64_t share;      /* to a barrier */
+    fl_gather_part part; /* to a gather */
+    void *question;
+} fl_asked;
+
+typedef FL_VEC(fl_coord_came) fl_came_list;
+
+/* A gather is a barrier that bytes are brought to. */
+typedef enum fl_barrier_kind {
+    FL_BARRIER_PLAIN,
+    FL_BARRIER_GATHER
+} fl_barrier_kind;
+
+typedef struct fl_barrier_id {
+    fl_barrier_kind kind;
+    const char *name;
+    uint64_t generation;
+} fl_barrier_id;
+
+typedef struct fl_barrier {
+    fl_barrier_kind kind;
+    char name[FL_BARRIER_NAME_MAX + 1];
+    uint64_t generation;
+    uint64_t since_ms, say_ms;
+    uint64_t bytes;    /* of a gather's reply */
+    bool is_too_large; /* those are more than are sent, and are not kept */
+    uint32_t n_came;
+    fl_asked by_rank[];
+} fl_barrier;
+
+/* All generations up to this one are over. Who came to it, and what they have
+   brought, is remembered for those whose answer is lost. */
+typedef struct fl_passed {
+    fl_barrier_kind kind;
+    char name[FL_BARRIER_NAME_MAX + 1];
+    uint64_t generation;
+    fl_came_list came;
+    fl_gathered *gathered; /* NULL: it was too large */
+    uint64_t bytes;        /* of its reply */
+} fl_passed;
+
+typedef struct fl_deal_pass fl_deal_pass;
+
+struct fl_coord {
+    fl_coord_options o;
+    fl_coord_events e;
+    void *arg;
+    uint64_t start_ms, say_ms;
+    fl_member *members; /* trainers by rank, then servers by rank */
+    uint32_t n_trainers, n_members;
+    uint32_t n_joined; /* that joined at least once */
+    uint32_t n_live;   /* trainers that count */
+    bool is_complete, is_over;
+    fl_err why; /* it is over */
+    uint64_t epoch, step;
+    FL_VEC(fl_barrier *) open; /* in the order of their first question */
+    FL_VEC(fl_passed) passed;
+    FL_VEC(fl_deal_pass *) passes; /* in the order of their first question */
+};
+
+/* Time between two moments; threads may tell them in the wrong order. */
+static inline uint64_t fl_coord_between(uint64_t from_ms, uint64_t to_ms)
+{
+    return to_ms > from_ms ? to_ms - from_ms : 0;
+}
+
+/* Moves *say_ms on and returns true when it is time to speak. */
+bool fl_coord_is_due(uint64_t *say_ms, uint64_t now_ms);
+void fl_coord_say(fl_coord *c, fl_str *line); /* takes the line */
+/* FL_ERR_CLOSED, with the reason why the job is over. */
+fl_status fl_coord_fail_over(const fl_coord *c);
+
+/* --- barriers (coord_barrier.c) ------------------------------------------ */
+
+/* Answers those for which nobody is missing any more. */
+void fl_coord_check_barriers(fl_coord *c);
+/* Answers one trainer's questions for barriers with this thread's last
+   error. */
+void fl_coord_withdraw(fl_coord *c, uint32_t rank, fl_status st);
+/* Answers all questions with this thread's last error. */
+void fl_coord_drop_barriers(fl_coord *c, fl_status st);
+void fl_coord_tick_barriers(fl_coord *c, uint64_t now_ms);
+/* One that this trainer waits at, or NULL. */
+const fl_barrier *fl_coord_waits_at(const fl_coord *c, uint32_t rank);
+/* Whether a barrier waits for this trainer. */
+bool fl_coord_is_missing(const fl_coord *c, const fl_barrier *b, uint32_t rank);
+void fl_coord_release_barriers(fl_coord *c);
+const char *fl_barrier_kind_name(const fl_barrier *b); /* "barrier" */
+
+FL_MUST_CHECK
+fl_status fl_coord_check_name(const char *what, const char *name);
+
+/* A question for either kind; what was brought is taken over. */
+void fl_coord_meet(fl_coord *c, uint32_t rank, uint32_t incarnation,
+                   const fl_barrier_id *id, fl_asked *asked, uint64_t now_ms);
+/* One that this trainer waits at, of that kind and name; NULL: none. */
+const fl_barrier *fl_coord_waits_by_name(const fl_coord *c, uint32_t rank,
+                                         const fl_barrier_id *id);
+
+/* --- gathers (coord_gather.c) --------------------------------------------- */
+
+/* Bytes come to an open gather, or are taken back. */
+void fl_coord_keep_part(const fl_coord *c, fl_barrier *b, fl_asked *asked);
+void fl_coord_drop_part(fl_barrier *b, fl_asked *asked);
+/* Moves what was brought to where it is remembered. */
+void fl_coord_remember_parts(const fl_coord *c, fl_barrier *b, fl_passed *p);
+/* The answer of one that is over. */
+void fl_coord_answer_gather(const fl_coord *c, const fl_passed *p,
+                            uint64_t generation, void *question);
+FL_MUST_CHECK
+fl_status fl_coord_check_gather(const fl_coord *c, uint32_t rank,
+                                const fl_barrier_id *id);
+
+/* --- work (coord_dispatch.c)
+   -------------------------------------------------- */
+
+/* What a trainer has not finished goes to others; its open question is answered
+   with this thread's last error. */
+void fl_coord_withdraw_deals(fl_coord *c, uint32_t rank, fl_status st);
+/* Answers all questions with this thread's last error. */
+void fl_coord_drop_deals(fl_coord *c, fl_status st);
+void fl_coord_tick_deals(fl_coord *c, uint64_t now_ms);
+void fl_coord_release_deals(fl_coord *c);
+
+/* --- sentences (coord_text.c) -------------------------------------------- */
+
+typedef struct fl_text64 {
+    char s[64];
+} fl_text64;
+
+fl_text64 fl_text_of_ms(uint64_t ms);          /* "2.1 s", "3 min 5 s" */
+fl_text64 fl_text_of_rank(const fl_member *m); /* "trainer 3" */
+
+/* "trainer 3 (10.0.0.7:4321, process 77)". */
+void fl_text_add_member(fl_str *s, const fl_member *m);
+/* "trainer 1 and server 2": those that never joined. */
+void fl_text_add_absent(fl_str *s, const fl_coord *c);
+/* "trainer 1 and 3 others", of those that came. */
+void fl_text_add_came(fl_str *s, const fl_coord *c, const fl_barrier *b);
+/* "trainer 1 and trainer 4", of those that a barrier waits for. */
+void fl_text_add_missing(fl_str *s, const fl_coord *c, const fl_barrier *b);
+/* The same with what is known about each: "trainer 1 (down for 4 s, ...)". */
+void fl_text_add_missing_why(fl_str *s, const fl_coord *c, const fl_barrier *b,
+                             uint64_t now_ms);
+
+#endif

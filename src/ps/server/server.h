@@ -1,0 +1,53 @@
+/* server.h - a parameter server: a host (rpc/server/rpc_server.h) in front of a
+ * store, and on rank 0 the coordinator as well.
+ *
+ * All calls are for the owner's thread. Servers with other ranks join the job
+ * at server 0 and end when it says that the job is over, or when it is lost.
+ */
+#ifndef FL_PS_SERVER_SERVER_H
+#define FL_PS_SERVER_SERVER_H
+
+#include "ps/store/store.h"
+#include "rpc/stream/stream.h"
+
+typedef struct fl_server fl_server;
+
+typedef struct fl_server_options {
+    const char *const *servers; /* addresses of all, borrowed */
+    int n_servers, n_trainers, rank;
+    const char *listen; /* NULL: servers[rank] */
+    const char *job, *token;
+    uint64_t life; /* 0: drawn */
+    int n_loops;   /* 0: one per core */
+    uint64_t connect_timeout_ms, restart_timeout_ms, ping_ms, suspect_ms;
+    bool go_on_without;
+    uint64_t max_message_bytes, arena_bytes;
+    int max_connections;
+    const fl_op_set *ops;
+    const fl_conf *conf;
+    fl_scope *scope; /* first values of dense blocks (store.h); may be NULL */
+} fl_server_options;
+
+/* Listens and serves in threads of its own (or in the simulation's loop). The
+   net and, for a simulation, its loop are the caller's; loop NULL: real ones.
+   ops, conf and scope are borrowed for the server's life, texts for the call.
+ */
+FL_MUST_CHECK
+fl_status fl_server_new(fl_server **out, fl_net *net, fl_loop *loop,
+                        const fl_server_options *o);
+/* Waits for the end of the job and gives its result: FL_OK when the trainers
+   are done, or when the end was asked for. In a simulation only when it is
+   over. */
+FL_MUST_CHECK
+fl_status fl_server_wait(fl_server *s);
+/* Asks for the end, as a tool does with SHUTDOWN; does not wait for it. */
+void fl_server_stop(fl_server *s);
+/* At once, whatever is under way; NULL is fine. */
+void fl_server_free(fl_server *s);
+
+const char *fl_server_address(const fl_server *s);
+fl_store *fl_server_store(fl_server *s);
+/* Whether fl_server_wait would return at once, for simulations. */
+bool fl_server_is_over(fl_server *s);
+
+#endif

@@ -1,0 +1,169 @@
+/* server_inside.h - what the files of a server share; for server*.c only.
+ *
+ *     server.c           beginning, ticks, and the end
+ *     server_requests.c  who may ask for what; requests for the store and mail
+ *     server_coord.c     requests for the coordinator, and its answers
+ *     server_members.c   connections that come, go and fall silent
+ *     server_upstream.c      the way of the other servers to server 0
+ *
+ * Requests for the store and mail run in the loop of their connection and take
+ * no lock of the server. All that concerns members and the end is guarded by
+ * mu, under which the coordinator runs, and its answers leave. Under mu those
+ * of the host and of the link may be taken; both call back without their own.
+ */
+#ifndef FL_PS_SERVER_SERVER_INSIDE_H
+#define FL_PS_SERVER_SERVER_INSIDE_H
+
+#include <stdatomic.h>
+
+#include "base/log.h"
+#include "ps/server/buffers.h"
+#include "ps/coord/coord.h"
+#include "ps/server/relay.h"
+#include "ps/server/server.h"
+#include "rpc/server/rpc_server.h"
+#include "rpc/client/rpc_client.h"
+#include "rpc/wire/handshake.h"
+
+/* How long last words may take. */
+#define FL_SERVER_FLUSH_MS 2000
+
+/* The barrier at which the other servers wait for the end of the job. */
+#define FL_SERVER_END "end"
+
+typedef enum fl_server_phase {
+    FL_SERVER_SERVING,
+    FL_SERVER_ENDING, /* the result is known, last words are on their way */
+    FL_SERVER_OVER
+} fl_server_phase;
+
+/* A trainer's or a server's place. `session` is the connection whose end says
+   something about the member: that of the incarnation (of a server: the life)
+   which joined last. */
+typedef struct fl_member_seat {
+    fl_session *session; /* borrowed while it is up; NULL: none */
+    uint32_t incarnation;
+    uint64_t life;
+    bool is_silent;
+    bool is_joining;    /* a connection without an incarnation is there */
+    uint64_t vacant_ms; /* since when there is no connection at all */
+    fl_reply *watch;    /* a server's question for the end */
+    bool is_told;       /* of the end, a server; that it has left, a trainer */
+    /* Its connection broke after that, and until then it may come back to ask
+       again; 0: no. */
+    uint64_t back_by_ms;
+} fl_member_seat;
+
+/* Of the link to server 0. Loop 0 only, but for what is noted. */
+typedef struct fl_server_way {
+    fl_rpc_client *link; /* guarded by mu; NULL: none, or no more */
+    fl_pack end;         /* payload of the question for the end */
+    struct iovec end_piece;
+    bool is_leaving; /* an answer to LEAVE is awaited; guarded by mu */
+    bool was_up, is_away;
+    uint64_t away_ms, say_ms;
+} fl_server_way;
+
+struct fl_server {
+    fl_server_options o; /* texts are our own */
+    char *job, *token, *server_0;
+    fl_identity me;
+    char address[FL_ADDRESS_MAX];
+    fl_net *net;
+    fl_loop **loops;
+    int n_loops;
+    bool has_threads; /* the loops are our own */
+    uint64_t tick;    /* timer; loop 0 only */
+    fl_rpc_server *host;
+    fl_store *store;
+    fl_mail *mail;
+    fl_buffers buffers;
+    _Atomic uint64_t step; /* the largest that was seen */
+    fl_server_way way;
+
+    fl_mutex mu;
+    fl_cond changed;
+    fl_coord *coord;       /* guarded by mu; NULL but on server 0 */
+    fl_log_level level;    /* of what the coordinator says; guarded by mu */
+    fl_member_seat *seats; /* trainers, then servers; guarded by mu */
+    size_t n_sessions;     /* that are up; guarded by mu */
+    fl_server_phase phase; /* guarded by mu */
+    bool is_asked;         /* to end, by somebody; guarded by mu */
+    uint64_t end_by_ms;    /* when ENDING is over; guarded by mu */
+    fl_err why;            /* result; guarded by mu */
+};
+
+/* A request and what belongs to it. */
+typedef struct fl_ask {
+    fl_session *session;
+    const fl_frame *frame;
+    const fl_payload *payload;
+    fl_reply *reply;
+} fl_ask;
+
+/* --- server.c ------------------------------------------------------------- */
+
+uint64_t fl_server_now_ms(const fl_server *s);
+/* Under mu. The first result stays; an error is this thread's last one. */
+void fl_server_end(fl_server *s, fl_status why);
+/* Under mu. The same for an end that was asked for; `who` did it. */
+void fl_server_end_asked(fl_server *s, const char *who);
+/* Under mu, whenever something changed that the end waits for. */
+void fl_server_check_end(fl_server *s);
+void fl_server_raise_step(fl_server *s, uint64_t step);
+
+/* --- server_requests.c ---------------------------------------------------- */
+
+void fl_server_request(void *server, fl_session *session, const fl_frame *f,
+                       fl_payload *payload, fl_reply *r);
+
+/* --- server_coord.c; all under mu ----------------------------------------- */
+
+fl_coord *fl_server_make_coord(fl_server *s);
+void fl_server_join(fl_server *s, const fl_ask *a);
+void fl_server_leave(fl_server *s, const fl_ask *a);
+void fl_server_barrier(fl_server *s, const fl_ask *a);
+void fl_server_step(fl_server *s, const fl_ask *a);
+void fl_server_report(fl_server *s, const fl_ask *a);
+void fl_server_status(fl_server *s, const fl_ask *a);
+void fl_server_deal(fl_server *s, const fl_ask *a);
+void fl_server_gather(fl_server *s, const fl_ask *a); /* this one without mu */
+
+/* --- server_members.c ----------------------------------------------------- */
+
+/* For fl_rpc_server_events. */
+void fl_server_up(void *server, fl_session *session);
+void fl_server_down(void *server, fl_session *session, fl_status why);
+void fl_server_silent(void *server, fl_session *session, bool silent);
+fl_status fl_server_admit(void *server, const fl_identity *id);
+
+/* Under mu. NULL for a tool, and beyond the ranks of the job. */
+fl_member_seat *fl_server_seat(fl_server *s, fl_member_role role,
+                               uint32_t rank);
+/* Under mu. This one has joined. */
+void fl_server_take_seat(fl_server *s, fl_session *session,
+                         uint32_t incarnation);
+/* Under mu, on server 0. */
+void fl_server_tick_members(fl_server *s, uint64_t now_ms);
+/* Under mu. Gives all servers the result that they wait for. */
+void fl_server_answer_watches(fl_server *s);
+/* Under mu, on server 0: every other server knows that the job is over. */
+bool fl_server_told_all(fl_server *s);
+/* Under mu, on server 0: what a member was told last was lost with its
+   connection, maybe, and it comes back. */
+bool fl_server_awaits_return(fl_server *s);
+
+/* --- server_upstream.c
+   -------------------------------------------------------- */
+
+/* Under mu. */
+FL_MUST_CHECK
+fl_status fl_server_open_way(fl_server *s);
+/* Under mu. Tells server 0 that this one ends before the job does. */
+void fl_server_leave_job(fl_server *s);
+/* In loop 0. */
+void fl_server_tick_way(fl_server *s, uint64_t now_ms);
+/* In loop 0, without mu; done twice is fine. */
+void fl_server_close_way(fl_server *s);
+
+#endif

@@ -1,0 +1,596 @@
+/* rounds.c - what was sent for a round, kept by rank, and the sum of it.
+ *
+ *     share    of a rank: its loads of one round
+ *     load     what one request brought, copied into memory of ours
+ *     piece    an item of a load with the weight of its member
+ *
+ * The pieces of all members, in the order of ranks, are sorted by what they are
+ * for; then each table and each block has its pieces side by side and in the
+ * order in which they are added up. Memory of loads and sums is used again in
+ * the next round, so that steady training allocates nothing here.
+ *
+ * A round that fails before anything was changed can be asked for again. One
+ * that fails in its midst cannot be repeated and has no end: from then on all
+ * is refused with the reason.
+ */
+#include "ps/store/rounds.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernel/rows.h"
+#include "kernel/unique.h"
+#include "kernel/vec.h"
+
+/* Indices are widened so many at a time, on the stack. */
+#define INDEX_AT_ONCE 1024
+
+/* Memory that grows and is kept. */
+typedef struct room {
+    void *data;
+    size_t bytes;
+} room;
+
+typedef struct load {
+    room memory;
+    FL_VEC(fl_rows_item) rows;
+    FL_VEC(fl_block_item) blocks;
+} load;
+
+typedef struct share {
+    uint32_t rank, incarnation;
+    uint64_t round;
+    FL_VEC(load) loads;
+    size_t n_loads; /* that are used; the others keep memory */
+} share;
+
+typedef struct piece {
+    uint32_t number; /* of its table or block */
+    float weight;
+    size_t order;
+    const fl_rows_item *rows;
+    const fl_block_item *block;
+} piece;
+
+typedef FL_VEC(piece) pieces;
+
+struct fl_rounds {
+    fl_mutex mu; /* guards everything below */
+    bool has_begun;
+    uint64_t next;   /* round to be applied, once it has begun */
+    bool is_touched; /* by the round that is being applied */
+    fl_err broken;   /* a round failed in its midst */
+    FL_VEC(share) shares;
+
+    /* Of the round that is being applied. */
+    pieces rows, blocks;
+    fl_unique unique;
+    room keys, sums;
+};
+
+/* --- memory --------------------------------------------------------------- */
+
+static fl_status reserve(room *m, uint64_t bytes, uint64_t round)
+{
+    void *data;
+
+    if (bytes <= m->bytes)
+        return FL_OK;
+    data = bytes <= SIZE_MAX ? fl_try_alloc((size_t)bytes) : NULL;
+    if (!data)
+        FL_FAIL(FL_ERR_NOMEM,
+                "no memory for the gradients of round %" PRIu64 " (%" PRIu64
+                " bytes)",
+                round, bytes);
+    fl_data_free(m->data, m->bytes);
+    *m = (room){ data, (size_t)bytes };
+    return FL_OK;
+}
+
+static void room_release(room *m)
+{
+    fl_data_free(m->data, m->bytes);
+    *m = (room){ 0 };
+}
+
+fl_rounds *fl_rounds_new(void)
+{
+    fl_rounds *r = fl_alloc(sizeof(*r));
+
+    fl_mutex_init(&r->mu);
+    return r;
+}
+
+static void share_release(share *s)
+{
+    for (size_t i = 0; i < s->loads.len; i++) {
+        load *l = &s->loads.data[i];
+
+        room_release(&l->memory);
+        fl_vec_release(&l->rows);
+        fl_vec_release(&l->blocks);
+    }
+    fl_vec_release(&s->loads);
+    s->n_loads = 0;
+}
+
+void fl_rounds_free(fl_rounds *r)
+{
+    if (!r)
+        return;
+    for (size_t i = 0; i < r->shares.len; i++)
+        share_release(&r->shares.data[i]);
+    fl_vec_release(&r->shares);
+    fl_vec_release(&r->rows);
+    fl_vec_release(&r->blocks);
+    fl_unique_release(&r->unique);
+    room_release(&r->keys);
+    room_release(&r->sums);
+    fl_mutex_release(&r->mu);
+    fl_free(r);
+}
+
+/* --- keeping, under the lock ---------------------------------------------- */
+
+static share *find_share(const fl_rounds *r, uint32_t rank)
+{
+    for (size_t i = 0; i < r->shares.len; i++)
+        if (r->shares.data[i].rank == rank)
+            return &r->shares.data[i];
+    return NULL;
+}
+
+static fl_status check_round(const fl_rounds *r, uint64_t round, uint32_t rank)
+{
+    if (r->broken.status)
+        return fl_err_restore(&r->broken);
+    if (round == UINT64_MAX)
+        FL_FAIL(FL_ERR_INVAL, "a round has no number as high as %" PRIu64,
+                round);
+    if (r->has_begun && round < r->next)
+        FL_FAIL(FL_ERR_INVAL,
+                "trainer %" PRIu32 " sends gradients of round %" PRIu64
+                ", which was applied already: the next round is %" PRIu64,
+                rank, round, r->next);
+    return FL_OK;
+}
+
+/* The share of the rank for this round: what it had of another round, or of an
+   older incarnation, is dropped. */
+static fl_status open_share(fl_rounds *r, uint64_t round, uint32_t rank,
+                            uint32_t incarnation, share **out)
+{
+    share *s = find_share(r, rank);
+
+    FL_TRY(check_round(r, round, rank));
+    if (!s) {
+        fl_vec_push(&r->shares, ((share){ .rank = rank,
+                                          .incarnation = incarnation,
+                                          .round = round }));
+        s = &r->shares.data[r->shares.len - 1];
+    }
+    if (incarnation < s->incarnation)
+        FL_FAIL(FL_ERR_CLOSED,
+                "incarnation %" PRIu32 " of trainer %" PRIu32
+                " was replaced by incarnation %" PRIu32,
+                incarnation, rank, s->incarnation);
+    if (incarnation == s->incarnation && round < s->round)
+        FL_FAIL(FL_ERR_INVAL,
+                "trainer %" PRIu32 " sends gradients of round %" PRIu64
+                " after those of round %" PRIu64,
+                rank, round, s->round);
+    if (incarnation != s->incarnation || round != s->round)
+        s->n_loads = 0;
+    s->incarnation = incarnation;
+    s->round = round;
+    *out = s;
+    return FL_OK;
+}
+
+/* An empty load with so much memory, which counts once it is filled. */
+static fl_status open_load(share *s, uint64_t bytes, load **out)
+{
+    load *l;
+
+    if (s->n_loads == s->loads.len)
+        fl_vec_push(&s->loads, (load){ 0 });
+    l = &s->loads.data[s->n_loads];
+    l->rows.len = l->blocks.len = 0;
+    FL_TRY(reserve(&l->memory, bytes, s->round));
+    *out = l;
+    return FL_OK;
+}
+
+/* Copies n bytes, of which there are some, and moves on. */
+static const void *put(char **at, const void *from, uint64_t n)
+{
+    char *to = *at;
+
+    memcpy(to, from, (size_t)n);
+    *at += n;
+    return to;
+}
+
+static uint64_t padded(uint64_t bytes)
+{
+    return (bytes + 7) & ~UINT64_C(7);
+}
+
+static uint64_t row_bytes(const fl_rows_item *it, uint32_t dim)
+{
+    uint64_t words =
+        dim + (it->shows != NULL) + (it->clicks != NULL) + (it->counts != NULL);
+
+    return padded(it->n * (sizeof(*it->keys) + words * sizeof(float)));
+}
+
+static void put_rows(load *l, char **at, const fl_rows_item *from, uint32_t dim)
+{
+    fl_rows_item it = *from;
+    char *to = *at;
+
+    if (it.n) {
+        it.keys = put(&to, from->keys, it.n * sizeof(*it.keys));
+        it.values = put(&to, from->values, it.n * dim * sizeof(float));
+        if (it.shows)
+            it.shows = put(&to, from->shows, it.n * sizeof(float));
+        if (it.clicks)
+            it.clicks = put(&to, from->clicks, it.n * sizeof(float));
+        if (it.counts)
+            it.counts = put(&to, from->counts, it.n * sizeof(uint32_t));
+        *at += row_bytes(from, dim);
+    }
+    fl_vec_push(&l->rows, it);
+}
+
+static uint32_t dim_of(const fl_world *w, const fl_rows_item *it)
+{
+    return fl_table_dim(w->tables.data[it->table].table);
+}
+
+static fl_status keep_rows(share *s, const fl_rows_item *items, uint32_t n,
+                           const fl_world *w)
+{
+    uint64_t bytes = 0;
+    load *l;
+    char *at;
+
+    for (uint32_t i = 0; i < n; i++)
+        bytes += row_bytes(&items[i], dim_of(w, &items[i]));
+    FL_TRY(open_load(s, bytes, &l));
+    at = l->memory.data;
+    for (uint32_t i = 0; i < n; i++)
+        put_rows(l, &at, &items[i], dim_of(w, &items[i]));
+    s->n_loads++;
+    return FL_OK;
+}
+
+static fl_status keep_blocks(share *s, const fl_block_item *items, uint32_t n)
+{
+    uint64_t floats = 0;
+    load *l;
+    char *at;
+
+    for (uint32_t i = 0; i < n; i++)
+        floats += items[i].n;
+    FL_TRY(open_load(s, floats * sizeof(float), &l));
+    at = l->memory.data;
+    for (uint32_t i = 0; i < n; i++) {
+        fl_block_item it = items[i];
+
+        it.values = put(&at, it.values, it.n * sizeof(float));
+        fl_vec_push(&l->blocks, it);
+    }
+    s->n_loads++;
+    return FL_OK;
+}
+
+fl_status fl_rounds_keep_rows(fl_rounds *r, uint64_t round, uint32_t rank,
+                              uint32_t incarnation, const fl_rows_item *items,
+                              uint32_t n, const fl_world *world)
+{
+    share *s = NULL;
+    fl_status st;
+
+    fl_lock(&r->mu);
+    st = open_share(r, round, rank, incarnation, &s);
+    if (!st)
+        st = keep_rows(s, items, n, world);
+    fl_unlock(&r->mu);
+    return st;
+}
+
+fl_status fl_rounds_keep_blocks(fl_rounds *r, uint64_t round, uint32_t rank,
+                                uint32_t incarnation,
+                                const fl_block_item *items, uint32_t n)
+{
+    share *s = NULL;
+    fl_status st;
+
+    fl_lock(&r->mu);
+    st = open_share(r, round, rank, incarnation, &s);
+    if (!st)
+        st = keep_blocks(s, items, n);
+    fl_unlock(&r->mu);
+    return st;
+}
+
+/* --- gathering the pieces ------------------------------------------------- */
+
+static void add_load(fl_rounds *r, const load *l, float weight)
+{
+    for (size_t i = 0; i < l->rows.len; i++) {
+        const fl_rows_item *it = &l->rows.data[i];
+
+        fl_vec_push(&r->rows, ((piece){ .number = it->table,
+                                        .weight = weight,
+                                        .order = r->rows.len,
+                                        .rows = it }));
+    }
+    for (size_t i = 0; i < l->blocks.len; i++) {
+        const fl_block_item *it = &l->blocks.data[i];
+
+        fl_vec_push(&r->blocks, ((piece){ .number = it->block,
+                                          .weight = weight,
+                                          .order = r->blocks.len,
+                                          .block = it }));
+    }
+}
+
+static int compare(const void *a, const void *b)
+{
+    const piece *x = a, *y = b;
+
+    if (x->number != y->number)
+        return x->number < y->number ? -1 : 1;
+    return x->order < y->order ? -1 : x->order > y->order;
+}
+
+static void sort(pieces *p)
+{
+    if (p->len)
+        qsort(p->data, p->len, sizeof(*p->data), compare);
+}
+
+static void gather(fl_rounds *r, uint64_t round,
+                   const fl_client_member *members, size_t n_members)
+{
+    r->rows.len = r->blocks.len = 0;
+    for (size_t i = 0; i < n_members; i++) {
+        const share *s = find_share(r, members[i].rank);
+
+        for (size_t k = 0; s && s->round == round && k < s->n_loads; k++)
+            add_load(r, &s->loads.data[k], (float)members[i].weight);
+    }
+    sort(&r->rows);
+    sort(&r->blocks);
+}
+
+/* How many pieces from this one on are for the same. */
+static size_t count_like(const pieces *p, size_t from)
+{
+    size_t to = from;
+
+    while (to < p->len && p->data[to].number == p->data[from].number)
+        to++;
+    return to - from;
+}
+
+/* --- tables --------------------------------------------------------------- */
+
+/* Where the parts of a sum are: `all` are the keys of all pieces, n of them,
+   and keys those that differ. */
+typedef struct sum {
+    uint64_t *all, *keys;
+    uint32_t *index, *counts;
+    float *shows, *clicks, *grads;
+    size_t n;
+} sum;
+
+static fl_status unite_keys(fl_rounds *r, const piece *p, size_t n_pieces,
+                            sum *s, size_t *n_keys)
+{
+    uint64_t bytes;
+
+    *n_keys = 0;
+    for (size_t i = 0; i < n_pieces; i++)
+        s->n += p[i].rows->n;
+    if (!s->n)
+        return FL_OK;
+    bytes = s->n * (2 * sizeof(uint64_t) + 4 * sizeof(uint32_t));
+    FL_TRY(reserve(&r->keys, bytes, r->next));
+    s->all = r->keys.data;
+    s->keys = s->all + s->n;
+    s->index = (uint32_t *)(s->keys + s->n);
+    s->counts = s->index + s->n;
+    s->shows = (float *)(s->counts + s->n);
+    s->clicks = s->shows + s->n;
+    for (size_t i = 0, at = 0; i < n_pieces; at += p[i++].rows->n)
+        if (p[i].rows->n)
+            memcpy(s->all + at, p[i].rows->keys,
+                   p[i].rows->n * sizeof(*s->all));
+    return fl_unique_run(&r->unique, s->all, s->n, s->keys, s->index, n_keys);
+}
+
+/* sum[index[i]] += weight * grads[i], in ascending i. */
+static void add_rows(const sum *s, const uint32_t *index, const piece *p,
+                     uint32_t dim)
+{
+    uint64_t wide[INDEX_AT_ONCE];
+    size_t n;
+
+    for (size_t at = 0; at < p->rows->n; at += n) {
+        n = (size_t)p->rows->n - at;
+        if (n > INDEX_AT_ONCE)
+            n = INDEX_AT_ONCE;
+        for (size_t i = 0; i < n; i++)
+            wide[i] = index[at + i];
+        fl_rows_f32()->scatter_axpy(s->grads, wide, n, dim, p->weight,
+                                    p->rows->values + at * dim, dim);
+    }
+}
+
+/* Shows, clicks and counts are numbers of what happened, and have no weight. */
+static void add_counts(const sum *s, const uint32_t *index,
+                       const fl_rows_item *it)
+{
+    for (uint64_t i = 0; i < it->n; i++) {
+        s->counts[index[i]] += it->counts ? it->counts[i] : 1;
+        s->shows[index[i]] += it->shows ? it->shows[i] : 1;
+        s->clicks[index[i]] += it->clicks ? it->clicks[i] : 0;
+    }
+}
+
+static void add_up(const sum *s, const piece *p, size_t n_pieces, uint32_t dim,
+                   size_t n_keys)
+{
+    const uint32_t *index = s->index;
+
+    memset(s->grads, 0, n_keys * dim * sizeof(float));
+    memset(s->counts, 0, n_keys * sizeof(*s->counts));
+    memset(s->shows, 0, n_keys * sizeof(float));
+    memset(s->clicks, 0, n_keys * sizeof(float));
+    for (size_t i = 0; i < n_pieces; index += p[i++].rows->n) {
+        add_rows(s, index, &p[i], dim);
+        add_counts(s, index, p[i].rows);
+    }
+}
+
+static fl_status apply_table(fl_rounds *r, fl_table *t, const piece *p,
+                             size_t n_pieces)
+{
+    fl_table_push_args a = { .lr = p[0].rows->lr, .merged = true };
+    uint32_t dim = fl_table_dim(t);
+    sum s = { 0 };
+
+    FL_TRY(unite_keys(r, p, n_pieces, &s, &a.n));
+    FL_TRY(reserve(&r->sums, a.n * dim * sizeof(float), r->next));
+    s.grads = r->sums.data;
+    if (a.n)
+        add_up(&s, p, n_pieces, dim, a.n);
+    a.keys = s.keys;
+    a.grads = s.grads;
+    a.shows = s.shows;
+    a.clicks = s.clicks;
+    a.counts = s.counts;
+    r->is_touched = true;
+    return fl_table_push(t, &a);
+}
+
+/* --- blocks --------------------------------------------------------------- */
+
+static fl_status apply_block(fl_rounds *r, fl_dense *d, const piece *p,
+                             size_t n_pieces)
+{
+    size_t n = (size_t)fl_dense_len(d);
+    float *grad;
+
+    FL_TRY(reserve(&r->sums, n * sizeof(float), r->next));
+    grad = r->sums.data;
+    memset(grad, 0, n * sizeof(float));
+    for (size_t i = 0; i < n_pieces; i++)
+        fl_vec_f32()->axpy(grad, p[i].weight, p[i].block->values, n);
+    r->is_touched = true;
+    return fl_dense_push(d, grad, r->next);
+}
+
+/* --- the round ------------------------------------------------------------ */
+
+static fl_status apply_pieces(fl_rounds *r, fl_world *w)
+{
+    size_t n;
+
+    for (size_t i = 0; i < r->rows.len; i += n) {
+        const piece *p = &r->rows.data[i];
+
+        n = count_like(&r->rows, i);
+        FL_TRY(apply_table(r, w->tables.data[p->number].table, p, n));
+    }
+    for (size_t i = 0; i < r->blocks.len; i += n) {
+        const piece *p = &r->blocks.data[i];
+
+        n = count_like(&r->blocks, i);
+        FL_TRY(apply_block(r, w->blocks.data[p->number].dense, p, n));
+    }
+    return FL_OK;
+}
+
+static bool is_member(const fl_client_member *members, size_t n, uint32_t rank)
+{
+    for (size_t i = 0; i < n; i++)
+        if (members[i].rank == rank)
+            return true;
+    return false;
+}
+
+/* Who took no part may be gone for good, and its memory goes, unless it is for
+   a later round. */
+static void drop_applied(fl_rounds *r, const fl_client_member *members,
+                         size_t n_members)
+{
+    for (size_t i = 0; i < r->shares.len; i++) {
+        share *s = &r->shares.data[i];
+
+        if (s->round >= r->next)
+            continue;
+        s->n_loads = 0;
+        if (!is_member(members, n_members, s->rank))
+            share_release(s);
+    }
+}
+
+static fl_status apply_next(fl_rounds *r, uint64_t round,
+                            const fl_client_member *members, size_t n_members,
+                            fl_world *w)
+{
+    fl_status st;
+
+    r->next = round;
+    r->is_touched = false;
+    gather(r, round, members, n_members);
+    st = apply_pieces(r, w);
+    if (!st) {
+        r->has_begun = true;
+        r->next = round + 1;
+        drop_applied(r, members, n_members);
+    } else if (r->is_touched) {
+        st = fl_err_ctx(st,
+                        "round %" PRIu64 " was applied in part only, start "
+                        "the job again",
+                        round);
+        fl_err_save(&r->broken, st);
+    }
+    return st;
+}
+
+static fl_status apply(fl_rounds *r, uint64_t round,
+                       const fl_client_member *members, size_t n_members,
+                       fl_world *w, bool *applied)
+{
+    if (r->broken.status)
+        return fl_err_restore(&r->broken);
+    if (r->has_begun && round + 1 == r->next)
+        return FL_OK;
+    if (round == UINT64_MAX || (r->has_begun && round != r->next))
+        FL_FAIL(FL_ERR_INVAL,
+                "round %" PRIu64 " is to be applied, but the next one is "
+                "%" PRIu64,
+                round, r->next);
+    FL_TRY(apply_next(r, round, members, n_members, w));
+    *applied = true;
+    return FL_OK;
+}
+
+fl_status fl_rounds_apply(fl_rounds *r, uint64_t round,
+                          const fl_client_member *members, size_t n_members,
+                          fl_world *world, bool *applied)
+{
+    fl_status st;
+
+    *applied = false;
+    fl_lock(&r->mu);
+    st = apply(r, round, members, n_members, world, applied);
+    fl_unlock(&r->mu);
+    return st;
+}

@@ -1,0 +1,64 @@
+/* store.h - what one server holds: tables and dense blocks, and the requests
+ * that touch them. It knows no network: payload in, reply out.
+ *
+ * Any thread; a request runs to its end in the thread that brings it.
+ */
+#ifndef FL_PS_STORE_STORE_H
+#define FL_PS_STORE_STORE_H
+
+#include "conf/conf.h"
+#include "ps/store/dense.h"
+#include "ps/proto.h"
+#include "table/table.h"
+
+typedef struct fl_store fl_store;
+
+/* Both are borrowed for its life. */
+fl_store *fl_store_new(const fl_op_set *ops, const fl_conf *conf);
+void fl_store_free(fl_store *s);
+
+/* Blocks take over what this scope has for them (fl_dense_take) when they are
+   declared, which comes later. The scope is borrowed for the store's life. */
+void fl_store_set_scope(fl_store *s, fl_scope *scope);
+
+/* Replies that can come in pages (CHANGED) have at most so many bytes; without
+   it, any number. Before the first request. */
+void fl_store_set_page(fl_store *s, uint64_t bytes);
+
+/* The first declaration makes everything; a later one must be the same. After
+   an error everything is as it was. The text may change meanwhile. */
+FL_MUST_CHECK
+fl_status fl_store_declare(fl_store *s, const char *text, size_t len);
+/* NULL before the first declaration; borrowed. */
+const char *fl_store_declaration(const fl_store *s);
+
+/* A reply: bytes that the store writes into room of the caller's choice. */
+typedef struct fl_store_reply {
+    /* Gives room for the reply, 4-byte aligned, called once at most and not for
+       an empty reply; NULL: no memory. An error may come after it. */
+    void *(*room)(void *arg, uint64_t len);
+    void *arg;
+} fl_store_reply;
+
+/* Every type from PULL to CHANGED of types.def but SHUTDOWN. The payload is
+   8-byte aligned and may change meanwhile. `step` is the job's step as the
+   server knows it; rank and incarnation are the sender's. A push or an assign
+   whose keys or rates are refused changes nothing. */
+FL_MUST_CHECK
+fl_status fl_store_request(fl_store *s, uint16_t type, const void *payload,
+                           uint64_t len, uint64_t step, uint32_t rank,
+                           uint32_t incarnation, fl_store_reply *reply);
+
+/* Counters by table, block and rank, and memory, as text; tests read single
+   numbers. Freed with fl_free. */
+char *fl_store_stats(fl_store *s);
+
+/* Rows are those of requests that went well, repeated keys included; merged
+   ones are those pushed rows whose sender had merged them. */
+typedef struct fl_store_counts {
+    uint64_t requests, pulled_rows, pushed_rows, merged_rows, in_bytes,
+        out_bytes;
+} fl_store_counts;
+fl_store_counts fl_store_count(fl_store *s, uint16_t type);
+
+#endif

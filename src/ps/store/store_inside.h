@@ -1,0 +1,121 @@
+/* store_inside.h - what the files of the store share; for store*.c only.
+ *
+ * What was declared is complete before it can be seen, and never changes. The
+ * counters have a lock of their own, taken once at the end of a request and
+ * while they are printed; no other lock is taken under it.
+ */
+#ifndef FL_PS_STORE_STORE_INSIDE_H
+#define FL_PS_STORE_STORE_INSIDE_H
+
+#include <stdatomic.h>
+
+#include "base/thread.h"
+#include "ps/store/changes.h"
+#include "ps/store/store.h"
+
+/* Types are FL_TYPE_PULL to FL_TYPE_CHANGED. */
+#define FL_STORE_TYPES (FL_TYPE_CHANGED + 1)
+
+typedef struct fl_store_table {
+    fl_table *table;
+    uint64_t height;                 /* 0: any id */
+    uint32_t row_bytes, short_bytes; /* 0: no short rows */
+    uint64_t pulls, pushes, pulled_rows, pushed_rows, merged_rows;
+} fl_store_table;
+
+typedef struct fl_store_block {
+    fl_dense *dense;
+    uint64_t pulls, pushes;
+} fl_store_block;
+
+/* What was declared. The counters in it are guarded by counts_mu. */
+typedef struct fl_world {
+    char *text;
+    FL_VEC(fl_store_table) tables;
+    FL_VEC(fl_store_block) blocks;
+    /* By table: its log, once somebody has asked what was changed. */
+    _Atomic(fl_changes *) *changes;
+} fl_world;
+
+typedef struct fl_rank_counts {
+    uint32_t rank;
+    fl_store_counts counts;
+} fl_rank_counts;
+
+struct fl_store {
+    const fl_op_set *ops;
+    const fl_conf *conf;
+    fl_scope *scope; /* NULL: none */
+    uint64_t page_bytes;
+    struct fl_rounds *rounds;
+    fl_mutex mu; /* held while declaring */
+    _Atomic(fl_world *) world;
+    fl_mutex counts_mu;
+    fl_store_counts by_type[FL_STORE_TYPES]; /* guarded by counts_mu */
+    FL_VEC(fl_rank_counts) by_rank;          /* guarded by counts_mu */
+};
+
+/* A request under way. */
+typedef struct fl_store_ctx {
+    fl_world *world;
+    struct fl_rounds *rounds;
+    uint16_t type;
+    const void *payload;
+    uint64_t len, step, out_bytes;
+    uint64_t page_bytes; /* that a reply in pages has at most */
+    uint32_t rank, incarnation;
+    fl_store_reply *reply;
+    fl_rows_item *rows; /* of PULL, PUSH, ASSIGN, ROUND_PUSH; of CHANGED one */
+    fl_block_item *blocks;
+    uint32_t n_rows, n_blocks;
+} fl_store_ctx;
+
+/* Room for the reply; it is noted how large it is. */
+FL_MUST_CHECK
+fl_status fl_store_room(fl_store_ctx *c, uint64_t len, void **out);
+
+/* The number of the round at the front of a payload, and what follows it. */
+FL_MUST_CHECK
+fl_status fl_store_take_round(const fl_store_ctx *c, uint64_t *round,
+                              const void **rest, uint64_t *rest_len);
+
+/* --- store_rows.c --------------------------------------------------------- */
+
+FL_MUST_CHECK
+fl_status fl_store_pull(fl_store_ctx *c);
+FL_MUST_CHECK
+fl_status fl_store_push(fl_store_ctx *c);
+FL_MUST_CHECK
+fl_status fl_store_assign(fl_store_ctx *c);
+FL_MUST_CHECK
+fl_status fl_store_round_push(fl_store_ctx *c);
+
+/* --- store_blocks.c ------------------------------------------------------- */
+
+FL_MUST_CHECK
+fl_status fl_store_pull_dense(fl_store_ctx *c);
+FL_MUST_CHECK
+fl_status fl_store_push_dense(fl_store_ctx *c);
+FL_MUST_CHECK
+fl_status fl_store_assign_dense(fl_store_ctx *c);
+FL_MUST_CHECK
+fl_status fl_store_round_dense(fl_store_ctx *c);
+FL_MUST_CHECK
+fl_status fl_store_apply(fl_store_ctx *c);
+
+/* --- store_changes.c ------------------------------------------------------ */
+
+FL_MUST_CHECK
+fl_status fl_store_changed(fl_store_ctx *c);
+/* Rows of a table were pushed: notes them where somebody wants to know. */
+void fl_store_note_push(const fl_store_ctx *c, const fl_rows_item *it);
+
+/* --- store_stats.c -------------------------------------------------------- */
+
+void fl_store_note(fl_store *s, const fl_store_ctx *c, fl_status st);
+
+/* One hash of all rows of a table. */
+FL_MUST_CHECK
+fl_status fl_store_hash_table(const fl_store_table *t, uint64_t *out);
+
+#endif

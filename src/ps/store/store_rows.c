@@ -1,0 +1,275 @@
+/* store_rows.c - rows of tables: pull, push, assign, and pushes of a round.
+ *
+ * Gradients and values are used where they lie in the payload; keys are copied
+ * out first. A table reads a key several times (for its partition, its bucket,
+ * its row), and a hostile peer that shares the payload's memory could change it
+ * in between, which would put rows where nobody finds them. The copy is small
+ * beside the rows that are moved.
+ *
+ * What is refused is refused before anything is changed: a push or an assign
+ * looks at all of its items first.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "kernel/unique.h"
+#include "ps/store/rounds.h"
+
+/* A pull copies this many keys at a time, on its stack. Tables work in such
+   blocks, too. */
+#define KEYS_AT_ONCE 4096
+
+static uint32_t dim_of(void *arg, uint32_t table)
+{
+    const fl_world *w = arg;
+
+    return table < w->tables.len ? fl_table_dim(w->tables.data[table].table)
+                                 : 0;
+}
+
+static fl_status read_rows(fl_store_ctx *c)
+{
+    return fl_rows_unpack(c->type, c->payload, c->len, dim_of, c->world,
+                          &c->rows, &c->n_rows);
+}
+
+static fl_store_table *table_of(const fl_store_ctx *c, uint32_t item)
+{
+    return &c->world->tables.data[c->rows[item].table];
+}
+
+/* `at` is the number of the first key in its item. */
+static fl_status check_keys(const fl_store_table *t, const uint64_t *keys,
+                            uint64_t n, uint64_t at)
+{
+    for (uint64_t i = 0; t->height && i < n; i++)
+        if (keys[i] >= t->height)
+            FL_FAIL(FL_ERR_INVAL,
+                    "table %s: key %" PRIu64 " at place %" PRIu64 " is not "
+                    "below its height %" PRIu64,
+                    fl_table_name(t->table), keys[i], at + i, t->height);
+    return FL_OK;
+}
+
+/* --- pull ----------------------------------------------------------------- */
+
+static fl_status pull_item(const fl_store_table *t, const fl_rows_item *it,
+                           float *out)
+{
+    uint64_t keys[KEYS_AT_ONCE];
+    size_t n;
+
+    for (uint64_t at = 0; at < it->n; at += n) {
+        n = it->n - at < KEYS_AT_ONCE ? (size_t)(it->n - at) : KEYS_AT_ONCE;
+        memcpy(keys, it->keys + at, n * sizeof(*keys));
+        FL_TRY(check_keys(t, keys, n, at));
+        FL_TRY(fl_table_pull(t->table, keys, n, (fl_pull_kind)it->flags,
+                             out + at * fl_table_dim(t->table)));
+    }
+    return FL_OK;
+}
+
+/* Keys are at most the payload's bytes, and rows have a largest width, so that
+   no product and no sum can overflow. */
+static uint64_t pulled_bytes(const fl_store_ctx *c)
+{
+    uint64_t n = 0;
+
+    for (uint32_t i = 0; i < c->n_rows; i++)
+        n += c->rows[i].n * fl_table_dim(table_of(c, i)->table);
+    return n * sizeof(float);
+}
+
+fl_status fl_store_pull(fl_store_ctx *c)
+{
+    void *room;
+    float *out;
+
+    FL_TRY(read_rows(c));
+    FL_TRY(fl_store_room(c, pulled_bytes(c), &room));
+    out = room;
+    for (uint32_t i = 0; i < c->n_rows; i++) {
+        if (!c->rows[i].n)
+            continue;
+        FL_TRY(pull_item(table_of(c, i), &c->rows[i], out));
+        out += c->rows[i].n * fl_table_dim(table_of(c, i)->table);
+    }
+    return FL_OK;
+}
+
+/* --- keys of a push or an assign ------------------------------------------ */
+
+/* Copies of the keys of all items, behind one another. */
+typedef struct key_copies {
+    uint64_t *keys;
+    uint64_t n;
+} key_copies;
+
+static fl_status copy_keys(fl_store_ctx *c, key_copies *out)
+{
+    uint64_t at = 0;
+
+    for (uint32_t i = 0; i < c->n_rows; i++)
+        out->n += c->rows[i].n;
+    out->keys = fl_try_alloc(out->n * sizeof(*out->keys));
+    if (!out->keys)
+        FL_FAIL(FL_ERR_NOMEM,
+                "no memory for %" PRIu64 " keys of a request (%s)", out->n,
+                fl_frame_type_name(c->type));
+    for (uint32_t i = 0; i < c->n_rows; i++) {
+        fl_rows_item *it = &c->rows[i];
+
+        if (it->n)
+            memcpy(out->keys + at, it->keys, it->n * sizeof(*out->keys));
+        it->keys = out->keys + at;
+        at += it->n;
+        FL_TRY(check_keys(table_of(c, i), it->keys, it->n, 0));
+    }
+    return FL_OK;
+}
+
+static void release_keys(key_copies *k)
+{
+    if (k->keys)
+        fl_data_free(k->keys, k->n * sizeof(*k->keys));
+}
+
+/* --- push ----------------------------------------------------------------- */
+
+static fl_status check_rate(const fl_store_table *t, double lr)
+{
+    if (!isfinite(lr) || lr < 0)
+        FL_FAIL(FL_ERR_INVAL,
+                "table %s: the learning rate %g of a push is no number from 0 "
+                "on",
+                fl_table_name(t->table), lr);
+    return FL_OK;
+}
+
+/* The first key that stands in the list a second time, as index says it. */
+static fl_status say_twice(const fl_store_table *t, const fl_rows_item *it,
+                           const uint32_t *index)
+{
+    uint32_t seen = 0;
+    uint64_t i = 0;
+
+    for (; i < it->n && index[i] == seen; i++)
+        seen++;
+    FL_FAIL(FL_ERR_INVAL,
+            "table %s: key %" PRIu64 " occurs twice in a push that says it is "
+            "merged",
+            fl_table_name(t->table), it->keys[i]);
+}
+
+/* Where rows grow, a second push to a row that has just grown would write to
+   memory that was given back; so what the sender says is not taken for granted.
+   Elsewhere equal keys are pushed one after the other. */
+static fl_status check_merged(const fl_store_table *t, const fl_rows_item *it)
+{
+    fl_unique u = { 0 };
+    uint64_t *keys;
+    uint32_t *index;
+    size_t bytes, n;
+    fl_status st;
+
+    if (!t->short_bytes || !(it->flags & FL_PUSH_MERGED) || it->n < 2)
+        return FL_OK;
+    bytes = it->n * (sizeof(*keys) + sizeof(*index));
+    keys = fl_try_alloc(bytes);
+    if (!keys)
+        FL_FAIL(FL_ERR_NOMEM, "table %s: no memory to check %" PRIu64 " keys",
+                fl_table_name(t->table), it->n);
+    index = (uint32_t *)(keys + it->n);
+    st = fl_unique_run(&u, it->keys, it->n, keys, index, &n);
+    if (!st && n < it->n)
+        st = say_twice(t, it, index);
+    fl_unique_release(&u);
+    fl_data_free(keys, bytes);
+    return st;
+}
+
+static fl_status push_item(const fl_store_table *t, const fl_rows_item *it)
+{
+    fl_table_push_args a = {
+        .keys = it->keys,
+        .grads = it->values,
+        .shows = it->shows,
+        .clicks = it->clicks,
+        .counts = it->counts,
+        .n = it->n,
+        .lr = it->lr,
+        .merged = it->flags & FL_PUSH_MERGED,
+    };
+
+    return fl_table_push(t->table, &a);
+}
+
+static fl_status push_copied(const fl_store_ctx *c)
+{
+    for (uint32_t i = 0; i < c->n_rows; i++)
+        FL_TRY(check_merged(table_of(c, i), &c->rows[i]));
+    for (uint32_t i = 0; i < c->n_rows; i++) {
+        FL_TRY(push_item(table_of(c, i), &c->rows[i]));
+        fl_store_note_push(c, &c->rows[i]);
+    }
+    return FL_OK;
+}
+
+static fl_status check_rates(const fl_store_ctx *c)
+{
+    for (uint32_t i = 0; i < c->n_rows; i++)
+        FL_TRY(check_rate(table_of(c, i), c->rows[i].lr));
+    return FL_OK;
+}
+
+fl_status fl_store_push(fl_store_ctx *c)
+{
+    key_copies k = { 0 };
+    fl_status st;
+
+    FL_TRY(read_rows(c));
+    FL_TRY(check_rates(c));
+    st = copy_keys(c, &k);
+    if (!st)
+        st = push_copied(c);
+    release_keys(&k);
+    return st;
+}
+
+/* Keys are added up when the round is applied, whatever the sender says of
+   them. */
+fl_status fl_store_round_push(fl_store_ctx *c)
+{
+    key_copies k = { 0 };
+    uint64_t round, len;
+    const void *rest;
+    fl_status st;
+
+    FL_TRY(fl_store_take_round(c, &round, &rest, &len));
+    FL_TRY(fl_rows_unpack(c->type, rest, len, dim_of, c->world, &c->rows,
+                          &c->n_rows));
+    FL_TRY(check_rates(c));
+    st = copy_keys(c, &k);
+    if (!st)
+        st = fl_rounds_keep_rows(c->rounds, round, c->rank, c->incarnation,
+                                 c->rows, c->n_rows, c->world);
+    release_keys(&k);
+    return st;
+}
+
+/* --- assign --------------------------------------------------------------- */
+
+fl_status fl_store_assign(fl_store_ctx *c)
+{
+    key_copies k = { 0 };
+    fl_status st;
+
+    FL_TRY(read_rows(c));
+    st = copy_keys(c, &k);
+    for (uint32_t i = 0; !st && i < c->n_rows; i++)
+        st = fl_table_assign(table_of(c, i)->table, c->rows[i].keys,
+                             c->rows[i].n, c->rows[i].values);
+    release_keys(&k);
+    return st;
+}

@@ -1,0 +1,657 @@
+/* loop.c - the real loop: epoll, an eventfd for posts, a heap of timers.
+ *
+ * A round is: wait, tell the watches, run the timers that are due, run what is
+ * posted. What a callback adds (a timer of 0 ms, a post) comes in the next
+ * round, so that nothing starves the descriptors.
+ *
+ * epoll hands out events of several watches at once, and a callback may end
+ * any of them. An ended watch is therefore only marked, and freed after the
+ * round.
+ *
+ * Rounds are made at the wheel, which one thread has at a time. A thread that
+ * waits for what the loop does takes it, and needs to be woken by nobody; the
+ * others that wait are its passengers, and one of them is next. As long as this
+ * goes on the loop's own thread dozes: it looks every few milliseconds whether
+ * it is needed. Callbacks run under `turn`, which whoever is at the wheel lays
+ * down while it sleeps; so a thread in a hurry can run what is posted by
+ * itself.
+ *
+ * Threads: what is said to be is guarded by mu, `stop` is atomic, all else is
+ * guarded by turn. No callback runs under mu. Lock order: turn, then mu.
+ */
+#include "rpc/loop/loop_inside.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/thread.h"
+#include "base/vec.h"
+#include "rpc/loop/timers.h"
+
+#define NS_PER_MS 1000000u
+
+/* How long the loop's thread leaves the work to others before it looks. */
+#define DOZE_NS UINT64_C(3000000)
+
+/* Events that one wait takes. */
+#define ROUND_MAX 64
+
+typedef struct posted {
+    fl_loop_fn fn;
+    void *arg;
+} posted;
+
+typedef FL_VEC(posted) posted_list;
+
+struct fl_watch {
+    struct real_loop *loop;
+    int fd;
+    unsigned events;
+    fl_io_fn fn;
+    void *arg;
+    bool is_over;
+};
+
+typedef enum wheel { NOBODY, THREAD, GUEST } wheel;
+
+typedef struct real_loop {
+    fl_loop base;
+    fl_thread *thread;
+    int poll_fd, wake_fd;
+    atomic_bool stop;
+    fl_mutex turn; /* of who runs callbacks */
+    fl_timers timers;
+    FL_VEC(fl_watch *) over; /* ended in this round */
+    posted_list spare;       /* memory for the posts to come */
+
+    fl_mutex mu; /* guards the rest */
+    posted_list posts;
+    bool is_urgent; /* not all of them are patient */
+    wheel at_wheel;
+    bool is_asleep;           /* who is at the wheel, and must be woken */
+    uint64_t asleep_until_ms; /* if nobody does */
+    bool was_driven;          /* by another since the thread last looked */
+    bool is_dozing;           /* the thread: it looks again soon */
+    uint64_t n_stirs;
+    int n_guests; /* threads that are here to wait or to hurry */
+    int n_passengers;
+    fl_cond moved;  /* for passengers: the wheel is free, or a stir */
+    fl_cond needed; /* for the thread, while it dozes */
+} real_loop;
+
+static _Thread_local const real_loop *current;
+
+static bool real_is_mine(const fl_loop *l)
+{
+    return current == (const real_loop *)l;
+}
+
+static real_loop *mine(fl_loop *l)
+{
+    FL_ASSERT(real_is_mine(l));
+    return (real_loop *)l;
+}
+
+/* --- time ----------------------------------------------------------------- */
+
+static uint64_t real_now_ms(const fl_loop *l)
+{
+    (void)l;
+    return fl_now_ns() / NS_PER_MS;
+}
+
+/* Counts from the end of the current millisecond: a timer is never early. */
+static uint64_t real_timer(fl_loop *l, uint64_t delay_ms, fl_loop_fn fn,
+                           void *arg)
+{
+    uint64_t at = real_now_ms(l) + (delay_ms > 0);
+
+    at = delay_ms > UINT64_MAX - 1 - at ? UINT64_MAX - 1 : at + delay_ms;
+    return fl_timers_add(&mine(l)->timers, at, fn, arg);
+}
+
+static void real_cancel(fl_loop *l, uint64_t id)
+{
+    fl_timers_remove(&mine(l)->timers, id);
+}
+
+static void run_timers(real_loop *l)
+{
+    uint64_t now = real_now_ms(&l->base), order = l->timers.next_order;
+    fl_loop_fn fn;
+    void *arg;
+
+    while (!atomic_load(&l->stop) &&
+           fl_timers_take(&l->timers, now, order, &fn, &arg))
+        fn(arg);
+}
+
+/* --- posts ---------------------------------------------------------------- */
+
+static void wake(real_loop *l)
+{
+    uint64_t one = 1;
+    ssize_t n;
+
+    do
+        n = write(l->wake_fd, &one, sizeof(one));
+    while (n < 0 && errno == EINTR);
+}
+
+/* Under mu, lest the loop is freed: once what was posted has run, the poster
+   may be done with it. */
+static void rouse(real_loop *l)
+{
+    if (l->is_asleep)
+        wake(l);
+    l->is_asleep = false;
+    if (l->at_wheel == NOBODY)
+        fl_cond_wake_one(&l->needed);
+}
+
+static void real_post(fl_loop *base, fl_loop_fn fn, void *arg)
+{
+    real_loop *l = (real_loop *)base;
+
+    fl_lock(&l->mu);
+    fl_vec_push(&l->posts, ((posted){ fn, arg }));
+    l->is_urgent = true;
+    rouse(l);
+    fl_unlock(&l->mu);
+}
+
+/* A thread that dozes looks soon by itself. */
+static void real_post_patient(fl_loop *base, fl_loop_fn fn, void *arg)
+{
+    real_loop *l = (real_loop *)base;
+
+    fl_lock(&l->mu);
+    fl_vec_push(&l->posts, ((posted){ fn, arg }));
+    if (!l->is_dozing)
+        rouse(l);
+    fl_unlock(&l->mu);
+}
+
+/* Runs what is posted up to now; false when there was nothing. The list's
+   memory goes back and forth, so a busy loop does not allocate. */
+static bool run_posts(real_loop *l)
+{
+    posted_list todo;
+
+    fl_lock(&l->mu);
+    todo = l->posts;
+    l->posts = l->spare;
+    l->is_urgent = false;
+    fl_unlock(&l->mu);
+    l->spare = (posted_list){ 0 };
+    for (size_t i = 0; i < todo.len; i++)
+        todo.data[i].fn(todo.data[i].arg);
+    l->spare = todo;
+    l->spare.len = 0;
+    return todo.len > 0;
+}
+
+/* Not from a callback of another loop: those must not wait. */
+static void take_turn(real_loop *l)
+{
+    FL_ASSERT(!current);
+    fl_lock(&l->turn);
+    current = l;
+}
+
+static void end_turn(real_loop *l)
+{
+    current = NULL;
+    fl_unlock(&l->turn);
+}
+
+/* --- watches -------------------------------------------------------------- */
+
+static uint32_t to_epoll(unsigned events)
+{
+    return (events & FL_IO_READ ? (uint32_t)EPOLLIN : 0) |
+           (events & FL_IO_WRITE ? (uint32_t)EPOLLOUT : 0);
+}
+
+fl_status fl_loop_watch(fl_loop *base, int fd, unsigned events, fl_io_fn fn,
+                        void *arg, fl_watch **out)
+{
+    real_loop *l = mine(base);
+    fl_watch *w = fl_alloc(sizeof(*w));
+    struct epoll_event e = { .events = to_epoll(events), .data.ptr = w };
+
+    if (epoll_ctl(l->poll_fd, EPOLL_CTL_ADD, fd, &e) != 0) {
+        int err = errno;
+
+        fl_free(w);
+        FL_FAIL(FL_ERR_IO,
+                "cannot watch descriptor %d: %s; if it says that there is no "
+                "space, raise fs.epoll.max_user_watches",
+                fd, strerror(err));
+    }
+    *w = (fl_watch){
+        .loop = l, .fd = fd, .events = events, .fn = fn, .arg = arg
+    };
+    *out = w;
+    return FL_OK;
+}
+
+void fl_watch_set(fl_watch *w, unsigned events)
+{
+    struct epoll_event e = { .events = to_epoll(events), .data.ptr = w };
+
+    FL_ASSERT(real_is_mine(&w->loop->base) && !w->is_over);
+    if (events == w->events)
+        return;
+    FL_ASSERT(epoll_ctl(w->loop->poll_fd, EPOLL_CTL_MOD, w->fd, &e) == 0);
+    w->events = events;
+}
+
+void fl_watch_end(fl_watch *w)
+{
+    real_loop *l = w->loop;
+
+    FL_ASSERT(real_is_mine(&l->base) && !w->is_over);
+    FL_ASSERT(epoll_ctl(l->poll_fd, EPOLL_CTL_DEL, w->fd, NULL) == 0);
+    w->is_over = true;
+    fl_vec_push(&l->over, w);
+}
+
+/* An earlier callback of the round may have ended the watch, or may not want
+   the event any more. */
+static void tell(fl_watch *w, uint32_t got)
+{
+    unsigned events = 0;
+
+    if (w->is_over)
+        return;
+    if (got & EPOLLIN)
+        events |= FL_IO_READ;
+    if (got & EPOLLOUT)
+        events |= FL_IO_WRITE;
+    events &= w->events;
+    if (got & (EPOLLERR | EPOLLHUP))
+        events = FL_IO_READ | FL_IO_WRITE;
+    if (events)
+        w->fn(w->arg, events);
+}
+
+static void free_over(real_loop *l)
+{
+    for (size_t i = 0; i < l->over.len; i++)
+        fl_free(l->over.data[i]);
+    l->over.len = 0;
+}
+
+/* --- rounds --------------------------------------------------------------- */
+
+static int wait_ms(real_loop *l)
+{
+    uint64_t next = fl_timers_next_ms(&l->timers), now;
+
+    if (next == UINT64_MAX)
+        return -1;
+    now = real_now_ms(&l->base);
+    if (next <= now)
+        return 0;
+    return next - now < INT_MAX ? (int)(next - now) : INT_MAX;
+}
+
+/* Posts and stirs are looked for before it falls asleep, and wake it
+   afterwards. */
+static int wait_for_events(real_loop *l, struct epoll_event *events,
+                           uint64_t n_stirs)
+{
+    int most_ms = wait_ms(l), n;
+
+    fl_lock(&l->mu);
+    if (l->posts.len || l->n_stirs != n_stirs || atomic_load(&l->stop))
+        most_ms = 0;
+    l->is_asleep = most_ms != 0;
+    l->asleep_until_ms =
+        most_ms < 0 ? UINT64_MAX : real_now_ms(&l->base) + (uint64_t)most_ms;
+    fl_unlock(&l->mu);
+    end_turn(l);
+    n = epoll_wait(l->poll_fd, events, ROUND_MAX, most_ms);
+    FL_ASSERT(n >= 0 || errno == EINTR);
+    take_turn(l);
+    fl_lock(&l->mu);
+    l->is_asleep = false;
+    fl_unlock(&l->mu);
+    return n;
+}
+
+static void empty_wake_fd(real_loop *l)
+{
+    uint64_t count;
+    ssize_t n = read(l->wake_fd, &count, sizeof(count));
+
+    FL_ASSERT(n == sizeof(count) || errno == EAGAIN || errno == EINTR);
+}
+
+/* Of who is at the wheel; nobody else waits for events, so nobody else may know
+   the watches that are freed. */
+static void run_round(real_loop *l, uint64_t n_stirs)
+{
+    struct epoll_event events[ROUND_MAX];
+    int n;
+
+    take_turn(l);
+    n = wait_for_events(l, events, n_stirs);
+    for (int i = 0; i < n && !atomic_load(&l->stop); i++) {
+        if (events[i].data.ptr)
+            tell(events[i].data.ptr, events[i].events);
+        else
+            empty_wake_fd(l);
+    }
+    run_timers(l);
+    (void)run_posts(l);
+    free_over(l);
+    end_turn(l);
+}
+
+/* --- in place of the loop's thread ---------------------------------------- */
+
+/* Runs what is due and posted, and what that posts, but waits for nothing.
+   Whoever sleeps at the wheel may have to get up earlier then. */
+static void stand_in(real_loop *l)
+{
+    fl_err last;
+
+    fl_err_keep(&last);
+    take_turn(l);
+    run_timers(l);
+    (void)(run_posts(l) && run_posts(l));
+    fl_lock(&l->mu);
+    if (l->is_asleep && fl_timers_next_ms(&l->timers) < l->asleep_until_ms)
+        rouse(l);
+    fl_unlock(&l->mu);
+    end_turn(l);
+    fl_err_put_back(&last);
+}
+
+/* Under mu; the loop stays until all guests have left. */
+static void leave(real_loop *l)
+{
+    l->n_guests--;
+    if (atomic_load(&l->stop))
+        fl_cond_wake_all(&l->moved);
+}
+
+static void real_hurry(fl_loop *base)
+{
+    real_loop *l = (real_loop *)base;
+    bool has_posts;
+
+    if (real_is_mine(base))
+        return;
+    fl_lock(&l->mu);
+    has_posts = l->posts.len;
+    l->n_guests += has_posts;
+    fl_unlock(&l->mu);
+    if (!has_posts)
+        return;
+    stand_in(l);
+    fl_lock(&l->mu);
+    leave(l);
+    fl_unlock(&l->mu);
+}
+
+static void real_stir(fl_loop *base)
+{
+    real_loop *l = (real_loop *)base;
+
+    fl_lock(&l->mu);
+    l->n_stirs++;
+    if (l->at_wheel == GUEST)
+        rouse(l);
+    if (l->n_passengers)
+        fl_cond_wake_all(&l->moved);
+    fl_unlock(&l->mu);
+}
+
+/* Under mu. One round, by who says so; it ends early when there was a stir
+   since that many. */
+static void take_wheel(real_loop *l, wheel who, uint64_t n_stirs)
+{
+    l->at_wheel = who;
+    fl_unlock(&l->mu);
+    run_round(l, n_stirs);
+    fl_lock(&l->mu);
+    l->at_wheel = NOBODY;
+    if (l->n_passengers)
+        fl_cond_wake_one(&l->moved);
+    else if (who == GUEST && l->is_urgent)
+        fl_cond_wake_one(&l->needed);
+}
+
+/* Under mu. That somebody waits keeps the thread from the wheel. */
+static void ride(real_loop *l)
+{
+    l->n_passengers++;
+    fl_cond_wait(&l->moved, &l->mu);
+    l->n_passengers--;
+}
+
+static void real_wait(fl_loop *base, bool (*is_over)(void *arg), void *arg)
+{
+    real_loop *l = (real_loop *)base;
+    fl_err last;
+
+    FL_ASSERT(!real_is_mine(base));
+    real_hurry(base);
+    fl_err_keep(&last);
+    fl_lock(&l->mu);
+    l->n_guests++;
+    for (;;) {
+        uint64_t n_stirs = l->n_stirs;
+        bool is;
+
+        fl_unlock(&l->mu);
+        is = is_over(arg);
+        fl_lock(&l->mu);
+        if (is)
+            break;
+        if (l->at_wheel == NOBODY) {
+            l->was_driven = true;
+            take_wheel(l, GUEST, n_stirs);
+        } else if (l->n_stirs == n_stirs) {
+            ride(l);
+        }
+    }
+    leave(l);
+    fl_unlock(&l->mu);
+    fl_err_put_back(&last);
+}
+
+/* --- the loop's thread ---------------------------------------------------- */
+
+/* Under mu. What is posted or due is not left to chance. */
+static void doze(real_loop *l)
+{
+    l->was_driven = false;
+    l->is_dozing = true;
+    (void)fl_cond_wait_until(&l->needed, &l->mu, fl_now_ns() + DOZE_NS);
+    l->is_dozing = false;
+    fl_unlock(&l->mu);
+    stand_in(l);
+    fl_lock(&l->mu);
+}
+
+static void loop_main(void *arg)
+{
+    real_loop *l = arg;
+
+    fl_lock(&l->mu);
+    while (!atomic_load(&l->stop)) {
+        if (l->at_wheel == GUEST || l->was_driven || l->n_passengers)
+            doze(l);
+        else
+            take_wheel(l, THREAD, l->n_stirs);
+    }
+    fl_unlock(&l->mu);
+}
+
+/* --- beginning and end ---------------------------------------------------- */
+
+static const fl_loop_ops real_ops = {
+    .now_ms = real_now_ms,
+    .post = real_post,
+    .post_patient = real_post_patient,
+    .hurry = real_hurry,
+    .stir = real_stir,
+    .wait = real_wait,
+    .timer = real_timer,
+    .cancel = real_cancel,
+    .is_mine = real_is_mine,
+};
+
+static void release(real_loop *l)
+{
+    if (l->poll_fd >= 0)
+        close(l->poll_fd);
+    if (l->wake_fd >= 0)
+        close(l->wake_fd);
+    free_over(l);
+    fl_vec_release(&l->over);
+    fl_vec_release(&l->posts);
+    fl_vec_release(&l->spare);
+    fl_timers_release(&l->timers);
+    fl_cond_release(&l->needed);
+    fl_cond_release(&l->moved);
+    fl_mutex_release(&l->mu);
+    fl_mutex_release(&l->turn);
+    fl_free(l);
+}
+
+static fl_status open_fds(real_loop *l)
+{
+    struct epoll_event e = { .events = EPOLLIN };
+
+    l->poll_fd = epoll_create1(EPOLL_CLOEXEC);
+    l->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (l->poll_fd < 0 || l->wake_fd < 0 ||
+        epoll_ctl(l->poll_fd, EPOLL_CTL_ADD, l->wake_fd, &e) != 0)
+        FL_FAIL(FL_ERR_IO,
+                "cannot make an event loop: %s; if descriptors ran out, raise "
+                "the limit on open files (ulimit -n)",
+                strerror(errno));
+    return FL_OK;
+}
+
+fl_status fl_loop_new(fl_loop **out, const char *name)
+{
+    real_loop *l = fl_alloc(sizeof(*l));
+    fl_status st;
+
+    l->base.ops = &real_ops;
+    fl_mutex_init(&l->mu);
+    fl_mutex_init(&l->turn);
+    fl_cond_init(&l->moved);
+    fl_cond_init(&l->needed);
+    st = open_fds(l);
+    if (!st)
+        st = fl_thread_start(&l->thread, name, loop_main, l);
+    if (st) {
+        release(l);
+        return st;
+    }
+    *out = &l->base;
+    return FL_OK;
+}
+
+static void stop(real_loop *l)
+{
+    atomic_store(&l->stop, true);
+    fl_lock(&l->mu);
+    rouse(l);
+    fl_unlock(&l->mu);
+    fl_thread_join(l->thread);
+}
+
+/* What is posted may be what a guest waits for; and a guest may post. */
+static void say_goodbye(real_loop *l)
+{
+    take_turn(l);
+    while (run_posts(l))
+        ;
+    end_turn(l);
+    fl_lock(&l->mu);
+    while (l->n_guests)
+        fl_cond_wait(&l->moved, &l->mu);
+    fl_unlock(&l->mu);
+    take_turn(l);
+    while (run_posts(l))
+        ;
+    end_turn(l);
+}
+
+void fl_loop_free(fl_loop *base)
+{
+    real_loop *l = (real_loop *)base;
+
+    if (!l)
+        return;
+    FL_ASSERT(base->ops == &real_ops && !real_is_mine(base));
+    stop(l);
+    say_goodbye(l);
+    release(l);
+}
+
+/* --- what every kind does ------------------------------------------------- */
+
+uint64_t fl_loop_now_ms(const fl_loop *l)
+{
+    return l->ops->now_ms(l);
+}
+
+void fl_loop_post(fl_loop *l, fl_loop_fn fn, void *arg)
+{
+    l->ops->post(l, fn, arg);
+}
+
+void fl_loop_post_patient(fl_loop *l, fl_loop_fn fn, void *arg)
+{
+    if (l->ops->post_patient)
+        l->ops->post_patient(l, fn, arg);
+    else
+        l->ops->post(l, fn, arg);
+}
+
+void fl_loop_hurry(fl_loop *l)
+{
+    if (l->ops->hurry)
+        l->ops->hurry(l);
+}
+
+void fl_loop_wait(fl_loop *l, bool (*is_over)(void *arg), void *arg)
+{
+    FL_ASSERT(l->ops->wait);
+    l->ops->wait(l, is_over, arg);
+}
+
+void fl_loop_stir(fl_loop *l)
+{
+    if (l->ops->stir)
+        l->ops->stir(l);
+}
+
+uint64_t fl_loop_timer(fl_loop *l, uint64_t delay_ms, fl_loop_fn fn, void *arg)
+{
+    return l->ops->timer(l, delay_ms, fn, arg);
+}
+
+void fl_loop_cancel(fl_loop *l, uint64_t id)
+{
+    l->ops->cancel(l, id);
+}
+
+bool fl_loop_is_mine(const fl_loop *l)
+{
+    return l->ops->is_mine(l);
+}

@@ -1,0 +1,415 @@
+/* rpc_server.c - listening, the connections of each loop, and their number.
+ *
+ * A lane is the connections of one loop and the timer that looks after them.
+ * New connections come in the loop that accepts and are carried into their own.
+ *
+ * The end: is_closed is set first, so nothing is posted any more on behalf of a
+ * reply; then the listener ends, then each lane in its own loop. Peers that are
+ * still referred to keep the host's memory, and nothing else of it.
+ */
+#include "rpc/server/rpc_server_inside.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+
+/* Addresses whose refusal was logged; after so many there are no more lines. */
+#define REFUSED_MAX 1024
+
+/* --- small things --------------------------------------------------------- */
+
+void fl_rpc_server_unref(fl_rpc_server *h)
+{
+    if (atomic_fetch_sub(&h->refs, 1) != 1)
+        return;
+    fl_mutex_release(&h->mu);
+    fl_free(h->lanes);
+    fl_free(h);
+}
+
+bool fl_rpc_server_post(fl_rpc_server *h, fl_loop *l, fl_loop_fn fn, void *arg)
+{
+    bool is_open;
+
+    fl_lock(&h->mu);
+    is_open = !h->is_closed;
+    if (is_open)
+        fl_loop_post(l, fn, arg);
+    fl_unlock(&h->mu);
+    return is_open;
+}
+
+/* A new connection of the same machine has another port. */
+static void strip_port(char *address)
+{
+    char *colon = strrchr(address, ':');
+
+    if (colon && strncmp(address, "unix:", 5) != 0)
+        *colon = '\0';
+}
+
+void fl_rpc_server_say_refused(fl_rpc_server *h, const char *peer,
+                               const char *why)
+{
+    char *address = fl_strdup(peer);
+    bool is_new;
+
+    strip_port(address);
+    fl_lock(&h->mu);
+    is_new = !h->is_closed && h->refused_addresses.len < REFUSED_MAX &&
+             !fl_map_find(&h->refused, address);
+    if (is_new) {
+        fl_vec_push(&h->refused_addresses, address);
+        fl_map_put(&h->refused, address, h);
+    }
+    fl_unlock(&h->mu);
+    if (is_new)
+        FL_WARN("rpc", "refused peer=%s why=%s", peer, why);
+    else
+        fl_free(address);
+}
+
+/* --- those without a session ---------------------------------------------- */
+
+void fl_rpc_server_add_shaking(fl_rpc_server *h, fl_server_conn *p)
+{
+    fl_lock(&h->mu);
+    if (p->is_shaking) {
+        fl_unlock(&h->mu);
+        return;
+    }
+    p->is_shaking = true;
+    p->shaking_prev = h->shaking_last;
+    p->shaking_next = NULL;
+    if (h->shaking_last)
+        h->shaking_last->shaking_next = p;
+    else
+        h->shaking = p;
+    h->shaking_last = p;
+    fl_unlock(&h->mu);
+}
+
+/* Guarded by mu. */
+static void remove_shaking(fl_rpc_server *h, fl_server_conn *p)
+{
+    if (!p->is_shaking)
+        return;
+    p->is_shaking = false;
+    if (p->shaking_prev)
+        p->shaking_prev->shaking_next = p->shaking_next;
+    else
+        h->shaking = p->shaking_next;
+    if (p->shaking_next)
+        p->shaking_next->shaking_prev = p->shaking_prev;
+    else
+        h->shaking_last = p->shaking_prev;
+}
+
+void fl_rpc_server_end_shaking(fl_rpc_server *h, fl_server_conn *p,
+                               fl_conn_end end)
+{
+    fl_lock(&h->mu);
+    remove_shaking(h, p);
+    if (end == FL_CONN_ENDS)
+        h->n_conns--;
+    fl_unlock(&h->mu);
+}
+
+/* --- lanes ---------------------------------------------------------------- */
+
+static void on_look(void *arg);
+
+static void look_later(fl_loop_conns *lane)
+{
+    const fl_rpc_server_options *o = &lane->host->o;
+    uint64_t every = fl_heartbeat_every_ms(o->ping_ms, o->suspect_ms);
+
+    lane->due_ms = fl_loop_now_ms(lane->loop) + every;
+    lane->timer = fl_loop_timer(lane->loop, every, on_look, lane);
+}
+
+void fl_loop_conns_add(fl_loop_conns *lane, fl_server_conn *p)
+{
+    p->lane_next = lane->first;
+    lane->first = fl_server_conn_ref(p);
+    if (!lane->timer)
+        look_later(lane);
+}
+
+static void sweep(fl_loop_conns *lane)
+{
+    fl_server_conn **at = &lane->first;
+
+    while (*at) {
+        fl_server_conn *p = *at;
+
+        if (p->phase == FL_SERVER_CONN_GONE) {
+            *at = p->lane_next;
+            fl_server_conn_unref(p);
+        } else {
+            at = &p->lane_next;
+        }
+    }
+}
+
+static void on_look(void *arg)
+{
+    fl_loop_conns *lane = arg;
+    uint64_t excused = fl_heartbeat_excused_ms(
+        lane->due_ms, fl_loop_now_ms(lane->loop), lane->host->o.suspect_ms);
+
+    lane->timer = 0;
+    for (fl_server_conn *p = lane->first; p; p = p->lane_next)
+        fl_server_conn_look(p, excused);
+    sweep(lane);
+    if (lane->first)
+        look_later(lane);
+}
+
+static void close_lane(fl_loop_conns *lane)
+{
+    fl_loop_cancel(lane->loop, lane->timer);
+    for (fl_server_conn *p = lane->first; p; p = p->lane_next)
+        fl_server_conn_drop(p);
+    sweep(lane);
+}
+
+/* --- to all --------------------------------------------------------------- */
+
+/* What every connection of a lane is told. */
+typedef struct telling {
+    fl_loop_conns *lane;
+    fl_member_role role; /* who is dismissed; 0: nobody, all get the line */
+    fl_err why;
+    uint8_t level;
+    char *line;
+} telling;
+
+static void tell_peer(const telling *t, fl_server_conn *p)
+{
+    fl_member_role role = p->said.who.role;
+
+    if (t->role && role == t->role)
+        fl_server_conn_dismiss(p, &t->why);
+    else if (!t->role && role != FL_MEMBER_TOOL)
+        fl_server_conn_say(p, t->level, t->line);
+}
+
+static void end_telling(telling *t)
+{
+    fl_rpc_server_unref(t->lane->host);
+    fl_free(t->line);
+    fl_free(t);
+}
+
+static void tell_lane(void *arg)
+{
+    telling *t = arg;
+
+    for (fl_server_conn *p = t->lane->first; p; p = p->lane_next)
+        tell_peer(t, p);
+    end_telling(t);
+}
+
+static void tell_all(fl_rpc_server *h, const telling *what)
+{
+    for (int i = 0; i < h->n_lanes; i++) {
+        telling *t = fl_alloc(sizeof(*t));
+
+        *t = *what;
+        atomic_fetch_add(&h->refs, 1);
+        t->lane = &h->lanes[i];
+        t->line = fl_strdup(what->line ? what->line : "");
+        if (!fl_rpc_server_post(h, t->lane->loop, tell_lane, t))
+            end_telling(t);
+    }
+}
+
+void fl_rpc_server_log(fl_rpc_server *h, uint8_t level, const char *line)
+{
+    telling t = { .level = level, .line = (char *)(uintptr_t)line };
+
+    tell_all(h, &t);
+}
+
+void fl_rpc_server_dismiss(fl_rpc_server *h, fl_member_role role, fl_status why)
+{
+    telling t = { .role = role };
+
+    fl_err_save(&t.why, why);
+    tell_all(h, &t);
+}
+
+/* --- accepting ------------------------------------------------------------ */
+
+static fl_loop_conns *lane_of(fl_rpc_server *h, const fl_loop *loop)
+{
+    for (int i = 0; i < h->n_lanes; i++)
+        if (h->lanes[i].loop == loop)
+            return &h->lanes[i];
+    fl_die(__FILE__, __LINE__, "a stream of a loop that is not the host's");
+}
+
+static void close_stream(void *arg)
+{
+    fl_stream *s = arg;
+
+    s->ops->close(s);
+}
+
+/* Counts a newcomer in, if there is room or somebody gives way, whom *way is
+   then a reference to. */
+static bool has_room(fl_rpc_server *h, fl_server_conn **way)
+{
+    bool is_welcome = true;
+
+    fl_lock(&h->mu);
+    if (h->is_closed) {
+        is_welcome = false;
+    } else if (h->n_conns >= h->o.max_connections) {
+        is_welcome = h->shaking != NULL;
+        if (is_welcome) {
+            *way = fl_server_conn_ref(h->shaking);
+            remove_shaking(h, h->shaking);
+        }
+    }
+    h->n_conns += is_welcome;
+    fl_unlock(&h->mu);
+    return is_welcome;
+}
+
+static void on_accept(void *arg, fl_stream *s)
+{
+    fl_rpc_server *h = arg;
+    fl_loop_conns *lane = lane_of(h, s->loop);
+    fl_server_conn *p, *way = NULL;
+
+    if (!has_room(h, &way)) {
+        fl_rpc_server_say_refused(h, s->peer, "there are too many connections");
+        if (fl_loop_is_mine(s->loop))
+            s->ops->close(s);
+        else
+            fl_loop_post(s->loop, close_stream, s);
+        return;
+    }
+    p = fl_server_conn_new(h, lane, s);
+    fl_rpc_server_add_shaking(h, p);
+    fl_server_conn_in_loop(p, fl_server_conn_start);
+    fl_server_conn_unref(p);
+    if (way) {
+        fl_server_conn_in_loop(way, fl_server_conn_give_way);
+        fl_server_conn_unref(way);
+    }
+}
+
+/* --- beginning and end ---------------------------------------------------- */
+
+static fl_status check_options(const fl_rpc_server_options *o,
+                               const char *listen)
+{
+    if (!o->ping_ms || o->suspect_ms < o->ping_ms || !o->handshake_ms ||
+        o->max_connections < 1)
+        FL_FAIL(FL_ERR_INVAL,
+                "host at %s: ping_ms (%llu), handshake_ms (%llu) and "
+                "max_connections (%d) must be at least 1, and suspect_ms "
+                "(%llu) at least ping_ms",
+                listen, (unsigned long long)o->ping_ms,
+                (unsigned long long)o->handshake_ms, o->max_connections,
+                (unsigned long long)o->suspect_ms);
+    return FL_OK;
+}
+
+static void release(fl_rpc_server *h)
+{
+    fl_rank_slot_free_all(h);
+    for (size_t i = 0; i < h->refused_addresses.len; i++)
+        fl_free(h->refused_addresses.data[i]);
+    fl_vec_release(&h->refused_addresses);
+    fl_map_release(&h->refused);
+    fl_rpc_server_unref(h);
+}
+
+fl_status fl_rpc_server_new(fl_rpc_server **out, fl_net *net, fl_loop **loops,
+                            int n_loops, const char *listen,
+                            const fl_rpc_server_options *o,
+                            const fl_rpc_server_events *e, void *arg,
+                            char address[FL_ADDRESS_MAX])
+{
+    fl_rpc_server *h;
+    fl_status st;
+
+    FL_TRY(check_options(o, listen));
+    h = fl_alloc(sizeof(*h));
+    atomic_store(&h->refs, 1);
+    h->net = net;
+    h->o = *o;
+    h->e = *e;
+    h->arg = arg;
+    fl_mutex_init(&h->mu);
+    h->n_lanes = n_loops;
+    h->lanes = fl_alloc((size_t)n_loops * sizeof(*h->lanes));
+    for (int i = 0; i < n_loops; i++)
+        h->lanes[i] = (fl_loop_conns){ .host = h, .loop = loops[i] };
+    fl_rpc_server_set_marks(h, o->marks, o->n_marks);
+    h->o.marks = NULL;
+    st = net->ops->listen(net, listen, loops, n_loops, on_accept, h,
+                          &h->listener, address);
+    if (st) {
+        release(h);
+        return st;
+    }
+    *out = h;
+    return FL_OK;
+}
+
+typedef struct closing {
+    fl_loop_conns *lane;
+    fl_mutex mu;
+    fl_cond changed;
+    bool is_done; /* guarded by mu */
+} closing;
+
+static void do_close(void *arg)
+{
+    closing *c = arg;
+
+    close_lane(c->lane);
+    fl_lock(&c->mu);
+    c->is_done = true;
+    fl_cond_wake_all(&c->changed);
+    fl_unlock(&c->mu);
+}
+
+static void close_in_loop(fl_loop_conns *lane)
+{
+    closing c = { .lane = lane };
+
+    if (fl_loop_is_mine(lane->loop)) {
+        close_lane(lane);
+        return;
+    }
+    fl_mutex_init(&c.mu);
+    fl_cond_init(&c.changed);
+    fl_loop_post(lane->loop, do_close, &c);
+    fl_lock(&c.mu);
+    while (!c.is_done)
+        fl_cond_wait(&c.changed, &c.mu);
+    fl_unlock(&c.mu);
+    fl_cond_release(&c.changed);
+    fl_mutex_release(&c.mu);
+}
+
+void fl_rpc_server_free(fl_rpc_server *h)
+{
+    if (!h)
+        return;
+    fl_lock(&h->mu);
+    h->is_closed = true;
+    fl_unlock(&h->mu);
+    h->net->ops->unlisten(h->listener);
+    for (int i = 0; i < h->n_lanes; i++)
+        close_in_loop(&h->lanes[i]);
+    release(h);
+}

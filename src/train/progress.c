@@ -1,0 +1,148 @@
+/* progress.c - how far a pass over the data is. */
+#include "train/progress.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <unistd.h>
+
+#include "base/status.h"
+
+#define TERMINAL_SECONDS 1.0
+#define FILE_SECONDS 10.0
+
+/* Waiting below this share is not worth a word. */
+#define WAIT_SHARE_SHOWN 0.01
+
+void fl_progress_init(fl_progress *p, FILE *stream)
+{
+    *p = (fl_progress){ .stream = stream };
+    p->is_terminal = stream && isatty(fileno(stream));
+}
+
+FL_PRINTF(4, 5)
+static void add(char *out, size_t cap, size_t *len, const char *fmt, ...)
+{
+    va_list args;
+    int n;
+
+    va_start(args, fmt);
+    n = vsnprintf(out + *len, cap - *len, fmt, args);
+    va_end(args);
+    if (n > 0)
+        *len = *len + (size_t)n < cap ? *len + (size_t)n : cap - 1;
+}
+
+/* Three digits and a letter: 1.20M. */
+static void add_count(char *out, size_t cap, size_t *len, double x)
+{
+    static const char units[] = { ' ', 'k', 'M', 'G', 'T' };
+    size_t unit = 0;
+
+    while (x >= 999.5 && unit + 1 < sizeof(units)) {
+        x /= 1000;
+        unit++;
+    }
+    if (unit == 0)
+        add(out, cap, len, "%.0f", x);
+    else
+        add(out, cap, len, "%.*f%c",
+            x < 9.995   ? 2
+            : x < 99.95 ? 1
+                        : 0,
+            x, units[unit]);
+}
+
+static void add_time(char *out, size_t cap, size_t *len, double seconds)
+{
+    long s = lround(seconds);
+
+    if (s >= 3600)
+        add(out, cap, len, "%ld:%02ld:%02ld", s / 3600, s / 60 % 60, s % 60);
+    else
+        add(out, cap, len, "%ld:%02ld", s / 60, s % 60);
+}
+
+static void add_way_to_go(char *out, size_t cap, size_t *len,
+                          const fl_progress_state *s)
+{
+    double share = (double)s->samples / (double)s->total;
+
+    if (share > 1)
+        share = 1;
+    add(out, cap, len, ", %.0f %%, ", 100 * share);
+    if (share > 0)
+        add_time(out, cap, len, s->seconds * (1 - share) / share);
+    else
+        add(out, cap, len, "?");
+    add(out, cap, len, " left");
+}
+
+void fl_progress_line(const fl_progress_state *s, bool is_last, char *out,
+                      size_t cap)
+{
+    double rate = s->seconds > 0 ? (double)s->samples / s->seconds : 0;
+    size_t len = 0;
+
+    out[0] = '\0';
+    add_count(out, cap, &len, (double)s->samples);
+    add(out, cap, &len, " samples, ");
+    add_count(out, cap, &len, rate);
+    add(out, cap, &len, "/s");
+    if (!isnan(s->loss))
+        add(out, cap, &len, ", loss %.4f", s->loss);
+    if (!isnan(s->auc))
+        add(out, cap, &len, ", AUC %.4f", s->auc);
+    if (s->wait_share >= WAIT_SHARE_SHOWN)
+        add(out, cap, &len, ", %.0f %% of the time waiting for input",
+            100 * s->wait_share);
+    if (is_last) {
+        add(out, cap, &len, ", ");
+        add_time(out, cap, &len, s->seconds);
+        add(out, cap, &len, " in all");
+    } else if (s->total) {
+        add_way_to_go(out, cap, &len, s);
+    }
+}
+
+/* A shorter line must cover all of the longer one before it. */
+static void write_over(fl_progress *p, const char *line)
+{
+    int width = fprintf(p->stream, "\r%s", line) - 1;
+
+    for (int i = width; i < p->last_width; i++)
+        fputc(' ', p->stream);
+    p->last_width = width;
+    fflush(p->stream);
+}
+
+void fl_progress_show(fl_progress *p, const fl_progress_state *s)
+{
+    double period = p->is_terminal ? TERMINAL_SECONDS : FILE_SECONDS;
+    char line[256];
+
+    if (!p->stream || s->seconds < p->last_seconds + period)
+        return;
+    p->last_seconds = s->seconds;
+    fl_progress_line(s, false, line, sizeof(line));
+    if (p->is_terminal) {
+        write_over(p, line);
+    } else {
+        fprintf(p->stream, "%s\n", line);
+        fflush(p->stream);
+    }
+}
+
+void fl_progress_end(fl_progress *p, const fl_progress_state *s)
+{
+    char line[256];
+
+    if (!p->stream)
+        return;
+    fl_progress_line(s, true, line, sizeof(line));
+    if (p->is_terminal)
+        write_over(p, line);
+    else
+        fprintf(p->stream, "%s", line);
+    fputc('\n', p->stream);
+    fflush(p->stream);
+}

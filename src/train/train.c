@@ -1,0 +1,539 @@
+/* train.c - one pass over a dataset with hogwild threads.
+ *
+ *     dataset -> next -> training threads -> on_batch -> counters
+ *                                                 |
+ *                        the watcher: progress, fetch handler
+ *
+ * Training threads share nothing with the watcher but a few counters; thread 0
+ * alone prints, and copies what it fetched when the watcher has asked for it.
+ *
+ * Where rows come from servers, a thread takes its next batch before it trains
+ * on one. It is two consumers of the dataset then, in turn, so that both
+ * batches are there.
+ */
+#include <math.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "ctx/ctx.h"
+#include "train/progress.h"
+#include "dist/transpile.h"
+#include "base/log.h"
+#include "base/thread.h"
+#include "data/dataset/dataset.h"
+#include "flotilla/data.h"
+
+#define WATCH_MS 100
+#define REPORT_NS UINT64_C(1000000000)
+#define PRINT_PERIOD 100
+#define HANDLER_SECONDS 60.0
+#define BATCHES_MAX 2 /* that a thread has at once */
+
+/* What one training thread counts. */
+typedef struct tally {
+    _Atomic uint64_t samples;
+    uint64_t taken, batches;    /* batches that came, and that are done */
+    double loss_sum;            /* over samples */
+    size_t n_rows[BATCHES_MAX]; /* of the batches at hand, in turn */
+    char apart[64];             /* threads do not share a line */
+} tally;
+
+typedef struct pass {
+    const fl_dataset_run_args *args;
+    fl_dataset *data;
+    const char **fetches; /* the caller's, then loss and AUC */
+    size_t n_fetches;
+    int loss_at, auc_at; /* -1: not fetched */
+    const char **feed_names;
+    size_t n_feeds;
+    int n_threads;
+    int at_once;        /* batches that a thread has, 1 or 2 */
+    fl_transpiler *job; /* that hears how far it is; NULL: none */
+    const char *phase;  /* as it is told */
+    uint64_t report_ns; /* when it is told next */
+    tally *tallies;
+    uint64_t began_ns;
+    _Atomic double loss, auc; /* of the newest batch */
+    fl_err error;             /* of the data, guarded by mu */
+
+    /* The watcher. */
+    fl_thread *watcher;
+    fl_mutex mu;
+    fl_cond wake;
+    bool is_over; /* guarded by mu */
+    fl_progress progress;
+    /* Thread 0 fills copies when they are wanted. */
+    atomic_bool wants_copies;
+    bool has_copies; /* guarded by mu */
+    fl_tensor *copies;
+    fl_str *copied; /* their bytes */
+} pass;
+
+/* --- what is fetched ----------------------------------------------------- */
+
+static int find_fetch(const pass *p, const char *name)
+{
+    for (size_t i = 0; i < p->n_fetches; i++)
+        if (strcmp(p->fetches[i], name) == 0)
+            return (int)i;
+    return -1;
+}
+
+static int also_fetch(pass *p, const char *name)
+{
+    int at = name ? find_fetch(p, name) : -1;
+
+    if (name && at < 0) {
+        at = (int)p->n_fetches;
+        p->fetches[p->n_fetches++] = name;
+    }
+    return at;
+}
+
+static void choose_fetches(pass *p)
+{
+    const fl_dataset_run_args *a = p->args;
+
+    p->fetches = fl_alloc((a->n_fetches + 2) * sizeof(*p->fetches));
+    for (size_t i = 0; i < a->n_fetches; i++)
+        p->fetches[p->n_fetches++] = a->fetch_list[i];
+    p->loss_at = also_fetch(p, a->loss);
+    p->auc_at = also_fetch(p, a->auc);
+}
+
+/* The mean of a small tensor of any float type; NaN when it is empty or of
+   another type. */
+static double mean_of(const fl_tensor *t)
+{
+    int64_t n = fl_tensor_numel(t);
+    double sum = 0;
+
+    if (n < 1 || (t->dtype != FL_DTYPE_F32 && t->dtype != FL_DTYPE_F64))
+        return NAN;
+    for (int64_t i = 0; i < n; i++)
+        sum += t->dtype == FL_DTYPE_F32 ? ((const float *)t->data)[i]
+                                        : ((const double *)t->data)[i];
+    return sum / (double)n;
+}
+
+/* The operator that gives a variable, or NULL. */
+static const fl_op_node *maker_of(fl_program *program, const char *name)
+{
+    const fl_var *v = fl_program_var(program, name);
+    const fl_op_node *n = fl_program_main(program)->first;
+
+    while (v && n && !fl_node_writes_var(n, v))
+        n = n->next;
+    return v ? n : NULL;
+}
+
+/* The AUC of a pass is counted from zero: what the operator keeps from batch to
+   batch, and writes back under its own name, is cleared. */
+static fl_status clear_counts(fl_ctx *c, fl_program *program, const char *auc)
+{
+    const fl_op_node *n = auc ? maker_of(program, auc) : NULL;
+
+    if (auc && !n)
+        FL_FAIL(FL_ERR_NOTFOUND, "no operator of the program gives %s (auc)",
+                auc);
+    for (int i = 0; n && i < fl_node_n_in(n); i++)
+        for (int k = 0; k < n->in[i].n; k++) {
+            const fl_var *v = n->in[i].vars[k];
+            fl_tensor t;
+
+            if (!(v->flags & FL_VAR_PERSIST) || !fl_node_writes_var(n, v))
+                continue;
+            FL_TRY(fl_get_value(c, v->name, &t));
+            memset(t.data, 0,
+                   (size_t)fl_tensor_numel(&t) * fl_dtype_bytes(t.dtype));
+        }
+    return FL_OK;
+}
+
+/* --- printing ------------------------------------------------------------ */
+
+static void add_value(fl_str *s, const fl_tensor *t)
+{
+    enum { MOST = 8 };
+    int64_t n = fl_tensor_numel(t);
+
+    for (int64_t i = 0; i < n && i < MOST; i++)
+        if (t->dtype == FL_DTYPE_F32)
+            fl_str_addf(s, " %g", (double)((const float *)t->data)[i]);
+        else if (t->dtype == FL_DTYPE_F64)
+            fl_str_addf(s, " %g", ((const double *)t->data)[i]);
+        else if (t->dtype == FL_DTYPE_I64)
+            fl_str_addf(s, " %lld", (long long)((const int64_t *)t->data)[i]);
+        else
+            fl_str_addf(s, " ?");
+    if (n > MOST)
+        fl_str_addf(s, " ... (%lld values)", (long long)n);
+}
+
+/* To the progress stream, or to the log when there is none. */
+static void print_fetched(pass *p, uint64_t batch, const fl_tensor *fetched)
+{
+    const fl_dataset_run_args *a = p->args;
+    fl_str s = { 0 };
+
+    fl_str_addf(&s, "batch %llu:", (unsigned long long)batch);
+    for (size_t i = 0; i < a->n_fetches; i++) {
+        fl_str_addf(&s, "%s %s", i ? "," : "",
+                    a->fetch_info ? a->fetch_info[i] : a->fetch_list[i]);
+        add_value(&s, &fetched[i]);
+    }
+    if (!a->progress)
+        FL_INFO("train", "%s", fl_str_text(&s));
+    else
+        fprintf(a->progress, "%s%s\n", p->progress.is_terminal ? "\r" : "",
+                fl_str_text(&s));
+    fl_str_release(&s);
+}
+
+static bool is_time_to_print(const pass *p, uint64_t batch)
+{
+    int period = p->args->print_period ? p->args->print_period : PRINT_PERIOD;
+
+    return p->args->n_fetches && period > 0 && batch % (uint64_t)period == 0;
+}
+
+/* --- the watcher --------------------------------------------------------- */
+
+/* Thread 0 copies; the watcher hands the copies to the caller. */
+static void copy_fetched(pass *p, const fl_tensor *fetched)
+{
+    fl_lock(&p->mu);
+    for (size_t i = 0; i < p->args->n_fetches; i++) {
+        size_t bytes = (size_t)fl_tensor_numel(&fetched[i]) *
+                       fl_dtype_bytes(fetched[i].dtype);
+        fl_str *to = &p->copied[i];
+
+        while (to->cap < bytes + 1)
+            to->data = fl_vec_grow(to->data, &to->cap, 1);
+        if (bytes)
+            memcpy(to->data, fetched[i].data, bytes);
+        p->copies[i] = fetched[i];
+        p->copies[i].data = to->data;
+    }
+    p->has_copies = true;
+    atomic_store(&p->wants_copies, false);
+    fl_unlock(&p->mu);
+}
+
+/* Ragged values point to offsets that are not copied. */
+static fl_status check_handled(const pass *p, fl_program *program)
+{
+    const fl_dataset_run_args *a = p->args;
+
+    for (size_t i = 0; a->fetch_handler && i < a->n_fetches; i++) {
+        const fl_var *v = fl_program_var(program, a->fetch_list[i]);
+
+        if (v && v->meta.n_lod > 0)
+            FL_FAIL(FL_ERR_INVAL,
+                    "%s has sequences: a fetch handler gets dense values only",
+                    a->fetch_list[i]);
+    }
+    return FL_OK;
+}
+
+static fl_progress_state state_of(pass *p)
+{
+    fl_progress_state s = { .total = p->args->total_records };
+
+    for (int i = 0; i < p->n_threads; i++)
+        s.samples += atomic_load(&p->tallies[i].samples);
+    s.seconds = 1e-9 * (double)(fl_now_ns() - p->began_ns);
+    s.loss = atomic_load(&p->loss);
+    s.auc = atomic_load(&p->auc);
+    s.wait_share = fl_dataset_stats_get(p->data).wait_seconds /
+                   (s.seconds * p->n_threads + 1e-9);
+    return s;
+}
+
+/* Under the lock, which the handler runs without. */
+static void call_handler(pass *p, uint64_t *next_ns)
+{
+    const fl_dataset_run_args *a = p->args;
+    double period = a->period_secs > 0 ? a->period_secs : HANDLER_SECONDS;
+
+    if (p->has_copies) {
+        p->has_copies = false;
+        fl_unlock(&p->mu);
+        a->fetch_handler(a->fetch_arg, p->copies, a->n_fetches);
+        fl_lock(&p->mu);
+    }
+    if (fl_now_ns() >= *next_ns) {
+        *next_ns += (uint64_t)(period * 1e9);
+        atomic_store(&p->wants_copies, true);
+    }
+}
+
+static void tell_job(pass *p, const char *phase)
+{
+    fl_progress_state s = state_of(p);
+
+    fl_transpiler_report(p->job, phase, p->job->n_samples + s.samples, s.loss,
+                         s.auc);
+}
+
+/* About once a second; a pass that is shorter is not worth a word. */
+static void report_in_time(pass *p)
+{
+    if (fl_now_ns() < p->report_ns)
+        return;
+    p->report_ns = fl_now_ns() + REPORT_NS;
+    tell_job(p, p->phase);
+}
+
+/* After the watcher. */
+static void end_report(pass *p)
+{
+    if (p->report_ns > p->began_ns + REPORT_NS)
+        tell_job(p, "idle");
+    p->job->n_samples += state_of(p).samples;
+}
+
+static void watch(void *arg)
+{
+    pass *p = arg;
+    uint64_t next_ns = p->began_ns;
+
+    fl_lock(&p->mu);
+    while (!p->is_over) {
+        fl_cond_wait_until(&p->wake, &p->mu,
+                           fl_now_ns() + WATCH_MS * UINT64_C(1000000));
+        if (p->args->fetch_handler)
+            call_handler(p, &next_ns);
+        if (p->args->progress) {
+            fl_progress_state s = state_of(p);
+
+            fl_progress_show(&p->progress, &s);
+        }
+        if (p->job)
+            report_in_time(p);
+    }
+    fl_unlock(&p->mu);
+}
+
+static fl_status start_watcher(pass *p)
+{
+    size_t n = p->args->n_fetches;
+
+    fl_mutex_init(&p->mu);
+    fl_cond_init(&p->wake);
+    fl_progress_init(&p->progress, p->args->progress);
+    p->copies = fl_alloc((n + 1) * sizeof(*p->copies));
+    p->copied = fl_alloc((n + 1) * sizeof(*p->copied));
+    p->report_ns = p->began_ns + REPORT_NS;
+    if (!p->args->progress && !p->args->fetch_handler && !p->job)
+        return FL_OK;
+    return fl_thread_start(&p->watcher, "fl-watch", watch, p);
+}
+
+static void stop_watcher(pass *p)
+{
+    fl_lock(&p->mu);
+    p->is_over = true;
+    fl_cond_wake_all(&p->wake);
+    fl_unlock(&p->mu);
+    fl_thread_join(p->watcher);
+    for (size_t i = 0; i < p->args->n_fetches; i++)
+        fl_str_release(&p->copied[i]);
+    fl_free(p->copied);
+    fl_free(p->copies);
+    fl_cond_release(&p->wake);
+    fl_mutex_release(&p->mu);
+}
+
+/* --- training threads ---------------------------------------------------- */
+
+static bool next_batch(void *arg, int thread, fl_feed *feeds)
+{
+    pass *p = arg;
+    tally *t = &p->tallies[thread];
+    int turn = (int)(t->taken % (uint64_t)p->at_once);
+    const fl_feed *got;
+    fl_status st = fl_dataset_next(p->data, thread + turn * p->n_threads, &got,
+                                   &t->n_rows[turn]);
+
+    if (st) {
+        fl_lock(&p->mu);
+        if (!p->error.status)
+            fl_err_save(&p->error, st);
+        fl_unlock(&p->mu);
+        return false;
+    }
+    if (!got)
+        return false;
+    t->taken++;
+    memcpy(feeds, got, p->n_feeds * sizeof(*feeds));
+    return true;
+}
+
+static void count_batch(void *arg, int thread, const fl_tensor *fetched)
+{
+    pass *p = arg;
+    tally *t = &p->tallies[thread];
+    size_t n_rows = t->n_rows[t->batches % (uint64_t)p->at_once];
+
+    t->batches++;
+    if (p->loss_at >= 0) {
+        double loss = mean_of(&fetched[p->loss_at]);
+
+        t->loss_sum += loss * (double)n_rows;
+        atomic_store(&p->loss, loss);
+    }
+    if (p->auc_at >= 0)
+        atomic_store(&p->auc, mean_of(&fetched[p->auc_at]));
+    atomic_fetch_add(&t->samples, n_rows);
+    if (thread == 0 && is_time_to_print(p, t->batches))
+        print_fetched(p, t->batches, fetched);
+    if (thread == 0 && atomic_load(&p->wants_copies))
+        copy_fetched(p, fetched);
+}
+
+/* --- one pass ------------------------------------------------------------ */
+
+static fl_dataset_report report_of(pass *p)
+{
+    fl_progress_state s = state_of(p);
+    fl_dataset_report r = { .samples = s.samples, .seconds = s.seconds };
+    double loss_sum = 0;
+
+    for (int i = 0; i < p->n_threads; i++) {
+        r.batches += p->tallies[i].batches;
+        loss_sum += p->tallies[i].loss_sum;
+    }
+    r.wait_seconds = s.wait_share * s.seconds;
+    r.loss = p->loss_at >= 0 && r.samples ? loss_sum / (double)r.samples : NAN;
+    r.auc = s.auc;
+    s.loss = r.loss;
+    fl_progress_end(&p->progress, &s);
+    return r;
+}
+
+static void name_feeds(pass *p)
+{
+    const fl_slot *slots = fl_dataset_slots(p->data, &p->n_feeds);
+
+    p->feed_names = fl_alloc((p->n_feeds + 1) * sizeof(*p->feed_names));
+    for (size_t i = 0; i < p->n_feeds; i++)
+        p->feed_names[i] = slots[i].name;
+}
+
+static fl_status run_threads(pass *p, fl_executor *e, fl_program *program)
+{
+    fl_hogwild_args h = { .num_threads = p->n_threads,
+                          .feed_names = p->feed_names,
+                          .n_feeds = p->n_feeds,
+                          .next = next_batch,
+                          .fetches = p->fetches,
+                          .n_fetches = p->n_fetches,
+                          .on_batch = count_batch,
+                          .arg = p,
+                          .keeps_two = p->at_once > 1 };
+    fl_status st = fl_run_hogwild(e, program, &h);
+
+    return st ? st : fl_err_restore(&p->error);
+}
+
+static fl_status run_pass(pass *p, fl_executor *e, fl_program *program,
+                          fl_dataset_report *report)
+{
+    fl_status st;
+
+    FL_TRY(check_handled(p, program));
+    FL_TRY(clear_counts(e->owner, program, p->args->auc));
+    FL_TRY(fl_dataset_begin(p->data, p->n_threads * p->at_once));
+    name_feeds(p);
+    p->began_ns = fl_now_ns();
+    st = start_watcher(p);
+    if (!st)
+        st = run_threads(p, e, program);
+    stop_watcher(p);
+    if (p->job)
+        end_report(p);
+    if (!st) {
+        fl_dataset_report r = report_of(p);
+
+        if (report)
+            *report = r;
+    }
+    fl_dataset_end(p->data);
+    fl_free(p->feed_names);
+    return st;
+}
+
+/* The profile of this pass, if it is asked for. */
+static fl_status run_profiled(pass *p, fl_executor *e, fl_program *program,
+                              fl_dataset_report *report)
+{
+    fl_ctx *c = e->owner;
+    bool was_on = c->conf.profile;
+    fl_status st;
+
+    c->conf.profile = was_on || p->args->debug;
+    st = run_pass(p, e, program, report);
+    c->conf.profile = was_on;
+    if (!st && p->args->debug) {
+        char *text = fl_executor_profile(e);
+
+        if (p->args->progress)
+            fputs(text, p->args->progress);
+        else
+            FL_INFO("train", "time by operator\n%s", text);
+        fl_text_free(text);
+    }
+    return st;
+}
+
+static fl_status run_from_dataset(fl_executor *e, fl_program *program,
+                                  fl_dataset *d, const char *phase,
+                                  fl_dataset_report *report,
+                                  const fl_dataset_run_args *args)
+{
+    const fl_ctx *c = e->owner;
+    pass p = { .args = args,
+               .data = d,
+               .job = c->transpiler,
+               .phase = phase,
+               .loss = NAN,
+               .auc = NAN };
+    fl_status st;
+
+    p.at_once = c->comm && c->comm->looks_ahead ? BATCHES_MAX : 1;
+    p.n_threads = args->thread ? args->thread : fl_dataset_threads(d);
+    if (p.n_threads < 1)
+        FL_FAIL(FL_ERR_INVAL, "%d training threads: give at least one",
+                p.n_threads);
+    if (args->n_fetches && !args->fetch_list)
+        FL_FAIL(FL_ERR_INVAL, "%zu fetches, but no fetch_list",
+                args->n_fetches);
+    choose_fetches(&p);
+    p.tallies = fl_alloc((size_t)p.n_threads * sizeof(*p.tallies));
+    st = run_profiled(&p, e, program, report);
+    fl_free(p.tallies);
+    fl_free(p.fetches);
+    return st;
+}
+
+fl_status fl_train_from_dataset_with(fl_executor *e, fl_program *program,
+                                     fl_dataset *d, fl_dataset_report *report,
+                                     const fl_dataset_run_args *args)
+{
+    return run_from_dataset(e, program, d, "train", report, args);
+}
+
+fl_status fl_infer_from_dataset_with(fl_executor *e, fl_program *program,
+                                     fl_dataset *d, fl_dataset_report *report,
+                                     const fl_dataset_run_args *args)
+{
+    fl_program *test;
+    fl_status st;
+
+    FL_TRY(fl_program_for_test(program, &test));
+    st = run_from_dataset(e, test, d, "infer", report, args);
+    fl_executor_drop_program(e, test);
+    fl_program_release(test);
+    return st;
+}
