@@ -27,33 +27,50 @@ static size_t min3(size_t a, size_t b, size_t c)
     return ab < c ? ab : c;
 }
 
-/* Levenshtein's distance, one row of its table at a time: before letter i of
-   `name`, row[j] is the distance of its first i letters to the first j of
-   `word`. */
-static size_t edit_distance(const char *word, size_t word_len, const char *name,
-                            size_t *row)
+/* The distance of one letter of `name` to each letter of `word`: row[j + 1] is
+   that of the letters of `name` so far to the first j + 1 of `word`, rows[1]
+   and rows[0] are the rows of one and of two letters before. `swapped` is the
+   letter before, or '\0'. */
+static void next_row(const char *word, size_t word_len, char letter,
+                     char swapped, size_t *const rows[3])
 {
-    for (size_t j = 0; j <= word_len; j++)
-        row[j] = j;
-    for (size_t i = 0; name[i]; i++) {
-        size_t diagonal = row[0];
+    const size_t *top = rows[0], *above = rows[1];
+    size_t *row = rows[2];
 
-        row[0] = i + 1;
-        for (size_t j = 0; j < word_len; j++) {
-            size_t replace = diagonal + (name[i] != word[j]);
-
-            diagonal = row[j + 1];
-            row[j + 1] = min3(replace, row[j] + 1, row[j + 1] + 1);
-        }
+    row[0] = above[0] + 1;
+    for (size_t j = 0; j < word_len; j++) {
+        row[j + 1] =
+            min3(above[j] + (letter != word[j]), above[j + 1] + 1, row[j] + 1);
+        if (j && swapped && word[j - 1] == letter && word[j] == swapped)
+            row[j + 1] = min3(row[j + 1], top[j - 1] + 1, row[j + 1]);
     }
-    return row[word_len];
 }
 
-/* The largest distance at which a name still looks meant. At least one letter
-   has to survive, else any two short names would be near. */
+/* How many letters have to be added, dropped, changed or swapped with their
+   neighbour to get from one to the other. `room` holds three rows. */
+static size_t edit_distance(const char *word, size_t word_len, const char *name,
+                            size_t *room)
+{
+    size_t *rows[3] = { room, room + word_len + 1, room + 2 * (word_len + 1) };
+
+    for (size_t j = 0; j <= word_len; j++)
+        rows[1][j] = j;
+    for (size_t i = 0; name[i]; i++) {
+        size_t *oldest = rows[0];
+
+        next_row(word, word_len, name[i], i ? name[i - 1] : '\0', rows);
+        rows[0] = rows[1];
+        rows[1] = rows[2];
+        rows[2] = oldest;
+    }
+    return rows[1][word_len];
+}
+
+/* The largest distance at which a name still looks meant: one slip in three
+   letters, since two of three make any short name of any other. */
 static size_t near_limit(size_t word_len)
 {
-    size_t limit = word_len / 3 > 2 ? word_len / 3 : 2;
+    size_t limit = word_len / 3 > 1 ? word_len / 3 : 1;
 
     return limit < word_len ? limit : word_len - 1;
 }
@@ -63,20 +80,20 @@ const char *fl_nearest_name(const char *word, const char *const *names,
 {
     size_t word_len = strlen(word);
     const char *nearest = NULL;
-    size_t *row, best;
+    size_t *room, best;
 
     if (word_len == 0)
         return NULL;
     best = near_limit(word_len) + 1;
-    row = fl_alloc((word_len + 1) * sizeof(*row));
+    room = fl_alloc(3 * (word_len + 1) * sizeof(*room));
     for (size_t i = 0; i < n; i++) {
-        size_t d = edit_distance(word, word_len, names[i], row);
+        size_t d = edit_distance(word, word_len, names[i], room);
 
         if (d < best) {
             best = d;
             nearest = names[i];
         }
     }
-    fl_free(row);
+    fl_free(room);
     return nearest;
 }

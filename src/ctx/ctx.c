@@ -11,7 +11,7 @@
 
 static fl_program *new_program(fl_ctx *c)
 {
-    fl_program *p = fl_program_new(&fl_ops);
+    fl_program *p = fl_program_of(&fl_ops);
 
     p->owner = c;
     p->seed = (uint64_t)c->conf.seed;

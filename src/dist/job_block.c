@@ -10,7 +10,7 @@
 
 static fl_program *new_program(fl_ctx *c)
 {
-    fl_program *p = fl_program_new(&fl_ops);
+    fl_program *p = fl_program_of(&fl_ops);
 
     p->owner = c;
     return p;

@@ -42,7 +42,7 @@ fl_status fl_unit_program(const fl_unit_spec *spec, fl_program **out)
 
     FL_TRY(check_names(spec));
     FL_TRY(fl_program_clone(spec->program, FL_CLONE_ALL, &p));
-    p->fetches.len = 0;
+    fl_program_clear_fetches(p);
     for (size_t i = 0; i < spec->n_fetches; i++)
         fl_program_fetch(p, spec->fetches[i]);
     if (spec->fed_grad)

@@ -84,23 +84,41 @@ static bool skips_node(const fl_op_node *n, fl_clone_kind kind)
            (is_training_role(n->role) || (n->def->flags & FL_OP_TRAIN_ONLY));
 }
 
-/* In a clone for test, a temporary that only dropped operators touch goes. */
-static bool skips_var(const fl_block *b, const fl_var *v, fl_clone_kind kind)
+static void touch(const fl_args *args, int n_slots, fl_map *touched)
 {
-    if (kind == FL_CLONE_ALL || (v->flags & (FL_VAR_DATA | FL_VAR_PARAM)))
-        return false;
-    for (const fl_op_node *n = b->first; n; n = n->next)
-        if (!skips_node(n, kind) &&
-            (fl_node_uses_var(n, v) || fl_node_writes_var(n, v)))
-            return false;
-    return true;
+    for (int s = 0; s < n_slots; s++)
+        for (int i = 0; i < args[s].n; i++)
+            if (args[s].vars[i])
+                fl_map_put(touched, args[s].vars[i]->name, args[s].vars[i]);
+}
+
+/* The names of what the operators of a clone read or write, in any block. */
+static void collect_touched(const fl_program *p, fl_clone_kind kind,
+                            fl_map *touched)
+{
+    for (size_t i = 0; i < p->blocks.len; i++)
+        for (const fl_op_node *n = p->blocks.data[i]->first; n; n = n->next) {
+            if (skips_node(n, kind))
+                continue;
+            touch(n->in, fl_node_n_in(n), touched);
+            touch(n->out, fl_node_n_out(n), touched);
+        }
+}
+
+/* In a clone for test, a temporary that only dropped operators touch goes. */
+static bool skips_var(const fl_var *v, fl_clone_kind kind,
+                      const fl_map *touched)
+{
+    return kind == FL_CLONE_FOR_TEST &&
+           !(v->flags & (FL_VAR_DATA | FL_VAR_PARAM)) &&
+           !fl_map_find(touched, v->name);
 }
 
 static fl_status copy_block(fl_block *to, const fl_block *from,
-                            fl_clone_kind kind)
+                            fl_clone_kind kind, const fl_map *touched)
 {
     for (const fl_var *v = from->first_var; v; v = v->next)
-        if (!skips_var(from, v, kind))
+        if (!skips_var(v, kind, touched))
             FL_TRY(copy_var(to, v));
     for (const fl_op_node *n = from->first; n; n = n->next)
         if (!skips_node(n, kind))
@@ -111,9 +129,11 @@ static fl_status copy_block(fl_block *to, const fl_block *from,
 fl_status fl_program_clone(const fl_program *p, fl_clone_kind kind,
                            fl_program **out)
 {
-    fl_program *q = fl_program_new(p->ops);
+    fl_program *q = fl_program_of(p->ops);
+    fl_map touched = { 0 };
     fl_status st = FL_OK;
 
+    collect_touched(p, kind, &touched);
     q->seed = p->seed;
     q->owner = p->owner;
     for (size_t i = 0; i < p->blocks.len && !st; i++) {
@@ -121,8 +141,9 @@ fl_status fl_program_clone(const fl_program *p, fl_clone_kind kind,
         fl_block *to = i ? fl_program_add_block(q, q->blocks.data[from->parent])
                          : fl_program_main(q);
 
-        st = copy_block(to, from, kind);
+        st = copy_block(to, from, kind, &touched);
     }
+    fl_map_release(&touched);
     for (size_t i = 0; i < p->fetches.len; i++)
         if (fl_block_find_var(fl_program_main(q), p->fetches.data[i]))
             fl_program_fetch(q, p->fetches.data[i]);
@@ -132,14 +153,6 @@ fl_status fl_program_clone(const fl_program *p, fl_clone_kind kind,
     }
     *out = q;
     return FL_OK;
-}
-
-static void need_inputs(const fl_op_node *n, fl_map *needed)
-{
-    for (int s = 0; s < fl_node_n_in(n); s++)
-        for (int i = 0; i < n->in[s].n; i++)
-            if (n->in[s].vars[i])
-                fl_map_put(needed, n->in[s].vars[i]->name, n->in[s].vars[i]);
 }
 
 static bool writes_needed(const fl_op_node *n, const fl_map *needed)
@@ -152,17 +165,15 @@ static bool writes_needed(const fl_op_node *n, const fl_map *needed)
     return false;
 }
 
-static void drop_unused_vars(fl_block *b, const fl_map *needed)
+/* What is needed, and by-products of the operators that are left, stay. */
+static void drop_unused_vars(fl_block *b, fl_map *needed)
 {
     fl_var *next;
 
+    collect_touched(b->program, FL_CLONE_ALL, needed);
     for (fl_var *v = b->first_var; v; v = next) {
-        bool used = fl_map_find(needed, v->name) != NULL;
-
         next = v->next;
-        for (fl_op_node *n = b->first; n && !used; n = n->next)
-            used = fl_node_uses_var(n, v) || fl_node_writes_var(n, v);
-        if (!used)
+        if (!fl_map_find(needed, v->name))
             fl_block_remove_var(b, v);
     }
 }
@@ -186,12 +197,12 @@ fl_status fl_program_prune(fl_program *p, const char *const *targets, size_t n)
     for (fl_op_node *node = b->last; node; node = prev) {
         prev = node->prev;
         if (writes_needed(node, &needed))
-            need_inputs(node, &needed);
+            touch(node->in, fl_node_n_in(node), &needed);
         else
             fl_block_remove(b, node);
     }
     drop_unused_vars(b, &needed);
-    p->fetches.len = 0;
+    fl_program_clear_fetches(p);
     for (size_t i = 0; i < n; i++)
         fl_program_fetch(p, targets[i]);
     fl_map_release(&needed);

@@ -473,23 +473,22 @@ static fl_var *make_output(fl_op_node *n, const char *name,
     return v;
 }
 
-/* An operator writes a variable once. */
-static fl_status check_twice(const fl_op_node *n, const slot_names *names,
-                             const char *name)
+/* An operator writes a variable once; `seen` has those before. */
+static fl_status check_output_name(const fl_op_node *n, const char *name,
+                                   fl_map *seen)
 {
-    int seen = 0;
-
-    for (int s = 0; s < fl_node_n_out(n); s++)
-        for (int i = 0; i < names[s].n; i++)
-            seen += !strcmp(names[s].names[i], name);
-    if (seen > 1)
+    if (n->is_grad && !strcmp(name, FL_EMPTY_NAME))
+        return FL_OK;
+    FL_TRY(fl_check_name(name));
+    if (fl_map_find(seen, name))
         FL_FAIL(FL_ERR_INVAL, "op %s: variable %s is two of its outputs",
                 n->def->name, name);
+    fl_map_put(seen, name, seen);
     return FL_OK;
 }
 
-static fl_status check_output_names(const fl_op_node *n,
-                                    const slot_names *names)
+static fl_status check_slot_names(const fl_op_node *n, const slot_names *names,
+                                  fl_map *seen)
 {
     char buf[FL_SLOT_NAME_MAX];
 
@@ -501,14 +500,20 @@ static fl_status check_output_names(const fl_op_node *n,
                     "op %s_grad: slot %s has %d variables, %s has %d",
                     n->def->name, fl_node_out_name(n, s, buf), names[s].n,
                     n->def->in[s].name, n->in[s].n);
-        for (int i = 0; i < names[s].n; i++) {
-            if (n->is_grad && !strcmp(names[s].names[i], FL_EMPTY_NAME))
-                continue;
-            FL_TRY(fl_check_name(names[s].names[i]));
-            FL_TRY(check_twice(n, names, names[s].names[i]));
-        }
+        for (int i = 0; i < names[s].n; i++)
+            FL_TRY(check_output_name(n, names[s].names[i], seen));
     }
     return FL_OK;
+}
+
+static fl_status check_output_names(const fl_op_node *n,
+                                    const slot_names *names)
+{
+    fl_map seen = { 0 };
+    fl_status st = check_slot_names(n, names, &seen);
+
+    fl_map_release(&seen);
+    return st;
 }
 
 /* Outputs that exist, for an infer that goes by their declarations. */

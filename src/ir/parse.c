@@ -499,7 +499,7 @@ fl_status fl_program_parse_into(fl_program *p, const char *text)
 fl_status fl_program_parse(const char *text, const fl_op_set *ops,
                            fl_program **out)
 {
-    fl_program *p = fl_program_new(ops);
+    fl_program *p = fl_program_of(ops);
     fl_status st = fl_program_parse_into(p, text);
 
     if (!st)

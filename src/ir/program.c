@@ -7,7 +7,7 @@
 
 #define PROGRAM_CHUNK_BYTES (64 << 10)
 
-fl_program *fl_program_new(const fl_op_set *ops)
+fl_program *fl_program_of(const fl_op_set *ops)
 {
     fl_program *p = fl_alloc(sizeof(*p));
 
@@ -26,6 +26,7 @@ void fl_program_free(fl_program *p)
         fl_map_release(&p->blocks.data[i]->vars);
     fl_vec_release(&p->blocks);
     fl_vec_release(&p->fetches);
+    fl_map_release(&p->fetched);
     fl_map_release(&p->names);
     fl_arena_release(&p->arena);
     fl_free(p);
@@ -49,16 +50,24 @@ fl_block *fl_program_add_block(fl_program *p, const fl_block *parent)
 
 bool fl_program_is_fetched(const fl_program *p, const char *name)
 {
-    for (size_t i = 0; i < p->fetches.len; i++)
-        if (!strcmp(p->fetches.data[i], name))
-            return true;
-    return false;
+    return fl_map_find(&p->fetched, name) != NULL;
 }
 
 void fl_program_fetch(fl_program *p, const char *name)
 {
-    if (!fl_program_is_fetched(p, name))
-        fl_vec_push(&p->fetches, fl_arena_strdup(&p->arena, name));
+    char *mine;
+
+    if (fl_program_is_fetched(p, name))
+        return;
+    mine = fl_arena_strdup(&p->arena, name);
+    fl_vec_push(&p->fetches, mine);
+    fl_map_put(&p->fetched, mine, mine);
+}
+
+void fl_program_clear_fetches(fl_program *p)
+{
+    p->fetches.len = 0;
+    fl_map_release(&p->fetched);
 }
 
 const char *fl_program_name(fl_program *p, const char *prefix)
@@ -124,6 +133,7 @@ fl_status fl_block_add_var(fl_block *b, const char *name, const fl_tensor *meta,
     v->lr = 1;
     v->block = b;
     fl_map_put(&b->vars, v->name, v);
+    v->prev = b->last_var;
     if (b->last_var)
         b->last_var->next = v;
     else
@@ -137,16 +147,14 @@ fl_status fl_block_add_var(fl_block *b, const char *name, const fl_tensor *meta,
 
 void fl_block_remove_var(fl_block *b, fl_var *v)
 {
-    fl_var *before = NULL;
-
-    for (fl_var *w = b->first_var; w != v; w = w->next)
-        before = w;
-    if (before)
-        before->next = v->next;
+    if (v->prev)
+        v->prev->next = v->next;
     else
         b->first_var = v->next;
-    if (b->last_var == v)
-        b->last_var = before;
+    if (v->next)
+        v->next->prev = v->prev;
+    else
+        b->last_var = v->prev;
     fl_map_remove(&b->vars, v->name);
     b->program->version++;
 }

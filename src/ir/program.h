@@ -39,7 +39,7 @@ struct fl_var {
     const char *regularizer; /* parameters: "l2(0.1)", or NULL */
     const char *clip;        /* parameters: "value(-1,1)", "norm(2)", or NULL */
     fl_block *block;
-    fl_var *next;
+    fl_var *prev, *next;
 };
 
 typedef enum fl_op_role {
@@ -84,6 +84,7 @@ struct fl_program {
     fl_arena arena;
     FL_VEC(fl_block *) blocks;
     FL_VEC(const char *) fetches; /* targets, in order */
+    fl_map fetched;               /* the same, by name */
     fl_map names;                 /* counters of generated names */
     uint64_t seed;
     uint64_t id, version; /* which program, and which state of it */
@@ -91,12 +92,13 @@ struct fl_program {
     void *owner; /* the context that builds it, or NULL */
 };
 
-fl_program *fl_program_new(const fl_op_set *ops);
+fl_program *fl_program_of(const fl_op_set *ops);
 void fl_program_free(fl_program *p);
 fl_block *fl_program_main(const fl_program *p); /* block 0 */
 fl_block *fl_program_add_block(fl_program *p, const fl_block *parent);
 void fl_program_fetch(fl_program *p, const char *name);
 bool fl_program_is_fetched(const fl_program *p, const char *name);
+void fl_program_clear_fetches(fl_program *p);
 
 /* "fc" gives "fc_0", "fc_1", ...; the counter belongs to the program. */
 const char *fl_program_name(fl_program *p, const char *prefix);

@@ -1,17 +1,9 @@
 /* verify.c - is this a program that can run? */
 #include "ir/program.h"
 
-static bool written_before(const fl_op_node *reader, const fl_var *v)
-{
-    const fl_op_node *n = reader->prev;
-
-    for (; n; n = n->prev)
-        if (fl_node_writes_var(n, v))
-            return true;
-    return false;
-}
-
-static fl_status verify_input(const fl_op_node *n, const fl_var *v)
+/* `written` has the variables that operators before n write. */
+static fl_status verify_input(const fl_op_node *n, const fl_var *v,
+                              const fl_map *written)
 {
     char text[FL_NODE_TEXT_MAX];
 
@@ -20,7 +12,7 @@ static fl_status verify_input(const fl_op_node *n, const fl_var *v)
                 fl_node_text(n, text), v->name);
     if (v->flags & (FL_VAR_DATA | FL_VAR_PERSIST))
         return FL_OK;
-    if (v->block != n->block || written_before(n, v))
+    if (v->block != n->block || fl_map_find(written, v->name))
         return FL_OK;
     FL_FAIL(FL_ERR_INVAL,
             "%s reads %s before any operator writes it, and it is neither "
@@ -28,27 +20,45 @@ static fl_status verify_input(const fl_op_node *n, const fl_var *v)
             fl_node_text(n, text), v->name);
 }
 
-static fl_status verify_node(fl_op_node *n)
+static fl_status verify_output(const fl_op_node *n, fl_var *v, fl_map *written)
 {
     char text[FL_NODE_TEXT_MAX];
 
+    if (v->flags & FL_VAR_DATA)
+        FL_FAIL(FL_ERR_INVAL, "%s writes %s, which is fed",
+                fl_node_text(n, text), v->name);
+    fl_map_put(written, v->name, v);
+    return FL_OK;
+}
+
+static fl_status verify_node(fl_op_node *n, fl_map *written)
+{
     for (int s = 0; s < fl_node_n_in(n); s++)
         for (int i = 0; i < n->in[s].n; i++)
             if (n->in[s].vars[i])
-                FL_TRY(verify_input(n, n->in[s].vars[i]));
+                FL_TRY(verify_input(n, n->in[s].vars[i], written));
     for (int s = 0; s < fl_node_n_out(n); s++)
         for (int i = 0; i < n->out[s].n; i++)
-            if (n->out[s].vars[i] && (n->out[s].vars[i]->flags & FL_VAR_DATA))
-                FL_FAIL(FL_ERR_INVAL, "%s writes %s, which is fed",
-                        fl_node_text(n, text), n->out[s].vars[i]->name);
+            if (n->out[s].vars[i])
+                FL_TRY(verify_output(n, n->out[s].vars[i], written));
     return fl_node_infer(n);
+}
+
+static fl_status verify_block(const fl_block *b)
+{
+    fl_map written = { 0 };
+    fl_status st = FL_OK;
+
+    for (fl_op_node *n = b->first; n && !st; n = n->next)
+        st = verify_node(n, &written);
+    fl_map_release(&written);
+    return st;
 }
 
 fl_status fl_program_verify(const fl_program *p)
 {
     for (size_t i = 0; i < p->blocks.len; i++)
-        for (fl_op_node *n = p->blocks.data[i]->first; n; n = n->next)
-            FL_TRY(verify_node(n));
+        FL_TRY(verify_block(p->blocks.data[i]));
     for (size_t i = 0; i < p->fetches.len; i++)
         if (!fl_block_find_var(fl_program_main(p), p->fetches.data[i]))
             FL_FAIL(FL_ERR_NOTFOUND, "fetched variable %s does not exist",

@@ -244,8 +244,8 @@ static fl_status declare_block(fl_dist *d, const fl_dist_param *p,
     builder b = { .d = d, .param = p, .block = block, .chain = chain };
     fl_status st;
 
-    b.main = fl_program_new(d->main->ops);
-    b.startup = fl_program_new(d->main->ops);
+    b.main = fl_program_of(d->main->ops);
+    b.startup = fl_program_of(d->main->ops);
     fl_arena_init(&b.tmp, 4 << 10);
     st = build_main(&b);
     if (!st)

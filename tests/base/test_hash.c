@@ -89,6 +89,16 @@ static void of_two_near_names_the_nearer_wins(void **state)
     assert_string_equal(fl_nearest_name("adamay", near, 3), "adamax");
 }
 
+static void two_slips_in_three_letters_are_another_word(void **state)
+{
+    const char *const operators[] = { "auc", "relu", "sum", "mul" };
+
+    (void)state;
+    assert_null(fl_nearest_name("abs", operators, 4));
+    assert_string_equal(fl_nearest_name("rleu", operators, 4), "relu");
+    assert_string_equal(fl_nearest_name("sun", operators, 4), "sum");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -99,6 +109,7 @@ int main(void)
         cmocka_unit_test(long_names_forgive_a_third),
         cmocka_unit_test(a_far_word_finds_nothing),
         cmocka_unit_test(of_two_near_names_the_nearer_wins),
+        cmocka_unit_test(two_slips_in_three_letters_are_another_word),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

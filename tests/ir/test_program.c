@@ -11,7 +11,7 @@ static fl_tensor meta(int64_t rows, int64_t cols)
 
 static fl_program *one_feed(void)
 {
-    fl_program *p = fl_program_new(&fl_ops);
+    fl_program *p = fl_program_of(&fl_ops);
     fl_tensor t = meta(-1, 4);
 
     assert_int_equal(
@@ -31,7 +31,7 @@ static fl_status append(fl_program *p, const char *type, fl_arg in, fl_arg out)
 
 static void generated_names_are_unique_by_prefix(void **state)
 {
-    fl_program *p = fl_program_new(&fl_ops);
+    fl_program *p = fl_program_of(&fl_ops);
 
     (void)state;
     assert_string_equal(fl_program_name(p, "fc"), "fc_0");
@@ -43,7 +43,7 @@ static void generated_names_are_unique_by_prefix(void **state)
 
 static void two_programs_count_apart(void **state)
 {
-    fl_program *p = fl_program_new(&fl_ops), *q = fl_program_new(&fl_ops);
+    fl_program *p = fl_program_of(&fl_ops), *q = fl_program_of(&fl_ops);
 
     (void)state;
     assert_string_equal(fl_program_name(p, "fc"), "fc_0");
@@ -57,7 +57,7 @@ static void bad_names_are_refused(void **state)
     static const char *const names[] = { "",   "1x",  "x y",    "x=y",   "x,y",
                                          "x(", "[x]", "x\n",    "\xc3y", "x#",
                                          "-x", ".x",  "@EMPTY@" };
-    fl_program *p = fl_program_new(&fl_ops);
+    fl_program *p = fl_program_of(&fl_ops);
     fl_tensor t = meta(1, 1);
 
     (void)state;
@@ -87,7 +87,7 @@ static void a_name_is_given_once_per_block(void **state)
 
 static void parameters_persist(void **state)
 {
-    fl_program *p = fl_program_new(&fl_ops);
+    fl_program *p = fl_program_of(&fl_ops);
     fl_tensor t = meta(2, 2);
     fl_var *v;
 
@@ -101,7 +101,7 @@ static void parameters_persist(void **state)
 
 static void a_removed_variable_is_gone(void **state)
 {
-    fl_program *p = fl_program_new(&fl_ops);
+    fl_program *p = fl_program_of(&fl_ops);
     fl_block *b = fl_program_main(p);
     fl_tensor t = meta(1, 1);
     fl_var *v[3];

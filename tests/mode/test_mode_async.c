@@ -120,7 +120,7 @@ static void make_dist(trainer *t, const job *j, int rank)
                                 .n_servers = j->n_servers,
                                 .n_trainers = j->n_trainers,
                                 .rank = rank } };
-    d->startup = fl_program_new(&fl_ops);
+    d->startup = fl_program_of(&fl_ops);
     fl_vec_push(&d->tables, emb);
     add_param(d, "w", N_W, 2);
     add_block(d, "w.block0", 0, 3);

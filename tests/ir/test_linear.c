@@ -1,0 +1,195 @@
+/* test_linear.c - building and reading programs takes work in proportion to
+ * their size.
+ *
+ * Work is counted, not timed: the files of src/ir and the maps below them are
+ * compiled once more for this test, with a call at every branch.
+ */
+#include "kit.h"
+
+#include "pass/grad.h"
+
+#define FEW 500
+#define MANY (8 * FEW)
+
+/* Maps and vectors grow in steps, so 8 times the size may cost somewhat more
+   than 8 times the work; the square would cost 64 times as much. */
+#define MOST_TIMES 12
+
+static uint64_t work;
+
+void __sanitizer_cov_trace_pc(void);
+
+void __sanitizer_cov_trace_pc(void)
+{
+    work++;
+}
+
+static void append(fl_block *b, const char *type, const fl_arg *in, size_t n_in,
+                   const fl_arg *out, size_t n_out)
+{
+    fl_op_spec spec = {
+        .type = type, .in = in, .n_in = n_in, .out = out, .n_out = n_out
+    };
+
+    assert_int_equal(fl_block_append(b, &spec, NULL), FL_OK);
+}
+
+/* n steps y = x w on one parameter w, and on the first y something that
+   nobody reads, every tenth y fetched; at the end the mean. */
+static fl_program *chain(int n)
+{
+    fl_program *p = fl_program_of(&fl_ops);
+    fl_block *b = fl_program_main(p);
+    fl_tensor x = fl_tensor_of(FL_DTYPE_F32, NULL, 2, (int64_t[]){ -1, 4 });
+    fl_tensor w = fl_tensor_of(FL_DTYPE_F32, NULL, 2, (int64_t[]){ 4, 4 });
+    const char *at = "x";
+
+    assert_int_equal(fl_block_add_var(b, "x", &x, FL_VAR_DATA, NULL), FL_OK);
+    assert_int_equal(fl_block_add_var(b, "w", &w, FL_VAR_PARAM, NULL), FL_OK);
+    for (int i = 0; i < n; i++) {
+        const char *y = fl_program_name(p, "y");
+
+        append(b, "mul", (fl_arg[]){ { "X", at }, { "Y", "w" } }, 2,
+               &(fl_arg){ "Out", y }, 1);
+        append(b, "relu", &(fl_arg){ "X", "y_0" }, 1,
+               &(fl_arg){ "Out", fl_program_name(p, "side") }, 1);
+        if (i % 10 == 0)
+            fl_program_fetch(p, y);
+        at = y;
+    }
+    append(b, "mean", &(fl_arg){ "X", at }, 1, &(fl_arg){ "Out", "loss" }, 1);
+    return p;
+}
+
+/* --- what is counted ------------------------------------------------------ */
+
+static void build(int n)
+{
+    work = 0;
+    fl_program_free(chain(n));
+}
+
+static void verify(int n)
+{
+    fl_program *p = chain(n);
+
+    work = 0;
+    assert_int_equal(fl_program_verify(p), FL_OK);
+    fl_program_free(p);
+}
+
+static void print_and_parse(int n)
+{
+    fl_program *p = chain(n), *q;
+    char *text;
+
+    work = 0;
+    text = fl_program_print(p);
+    q = parse(text);
+    fl_free(text);
+    fl_program_free(p);
+    fl_program_free(q);
+}
+
+static void clone_for_test(int n)
+{
+    fl_program *p = chain(n), *q;
+
+    work = 0;
+    assert_int_equal(fl_program_clone(p, FL_CLONE_FOR_TEST, &q), FL_OK);
+    fl_program_free(p);
+    fl_program_free(q);
+}
+
+static void prune(int n)
+{
+    static const char *const loss = "loss";
+    fl_program *p = chain(n);
+
+    work = 0;
+    assert_int_equal(fl_program_prune(p, &loss, 1), FL_OK);
+    fl_program_free(p);
+}
+
+static void differentiate(int n)
+{
+    fl_grad_pairs pairs = { 0 };
+    fl_program *p = chain(n);
+    fl_block *b = fl_program_main(p);
+    fl_var *loss = fl_block_find_var(b, "loss");
+
+    assert_int_equal(fl_block_add_var(b, "loss@GRAD", &loss->meta, 0, NULL),
+                     FL_OK);
+    work = 0;
+    assert_int_equal(fl_grad_append(b, loss, "sum", &pairs), FL_OK);
+    assert_int_equal(pairs.len, 1);
+    fl_vec_release(&pairs);
+    fl_program_free(p);
+}
+
+/* One operator with n outputs. */
+static void split_wide(int n)
+{
+    fl_program *p = fl_program_of(&fl_ops);
+    fl_tensor x = fl_tensor_of(FL_DTYPE_F32, NULL, 2, (int64_t[]){ -1, n });
+    fl_named_attr attrs[] = { { "axis", { .type = FL_ATTR_INT, .i = 1 } },
+                              { "num", { .type = FL_ATTR_INT, .i = n } } };
+    fl_arg in = { "X", "x" };
+    FL_VEC(fl_arg) out = { 0 };
+    fl_op_spec spec = {
+        .type = "split", .in = &in, .n_in = 1, .attrs = attrs, .n_attrs = 2
+    };
+
+    work = 0;
+    for (int i = 0; i < n; i++) {
+        fl_arg a = { "Out", fl_program_name(p, "part") };
+
+        fl_vec_push(&out, a);
+    }
+    spec.out = out.data;
+    spec.n_out = out.len;
+    assert_int_equal(
+        fl_block_add_var(fl_program_main(p), "x", &x, FL_VAR_DATA, NULL),
+        FL_OK);
+    assert_int_equal(fl_block_append(fl_program_main(p), &spec, NULL), FL_OK);
+    assert_int_equal(fl_program_verify(p), FL_OK);
+    fl_vec_release(&out);
+    fl_program_free(p);
+}
+
+static void work_grows_with_the_size_and_not_with_its_square(void **state)
+{
+    static const struct {
+        const char *name;
+        void (*run)(int n);
+    } all[] = { { "build", build },
+                { "verify", verify },
+                { "print_and_parse", print_and_parse },
+                { "clone_for_test", clone_for_test },
+                { "prune", prune },
+                { "differentiate", differentiate },
+                { "split_wide", split_wide } };
+
+    (void)state;
+    for (size_t i = 0; i < FL_LEN(all); i++) {
+        uint64_t few;
+
+        all[i].run(FEW);
+        few = work;
+        assert_true(few > FEW);
+        all[i].run(MANY);
+        if (work > MOST_TIMES * few)
+            fail_msg("%s: %d steps take %llu branches, %d take %llu",
+                     all[i].name, FEW, (unsigned long long)few, MANY,
+                     (unsigned long long)work);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(work_grows_with_the_size_and_not_with_its_square),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
