@@ -450,9 +450,10 @@ static void records_are_printed_as_multislot_lines(void **state)
 /* --- random records ------------------------------------------------------ */
 
 #define RANDOM_SLOTS_MAX 9
+#define SLOT_NAME_MAX 32
 
 static size_t draw_slots(uint64_t *s, fl_slot *slots,
-                         char names[][sizeof("slot9")])
+                         char names[][SLOT_NAME_MAX])
 {
     size_t n = 1 + draw(s) % RANDOM_SLOTS_MAX;
 
@@ -505,7 +506,7 @@ static void draw_record(uint64_t *s, fl_row_writer *w)
 
 static void expect_round_trip(uint64_t *s, const char *spec)
 {
-    char names[RANDOM_SLOTS_MAX][sizeof("slot9")];
+    char names[RANDOM_SLOTS_MAX][SLOT_NAME_MAX];
     fl_slot slots[RANDOM_SLOTS_MAX];
     size_t n = draw_slots(s, slots, names);
     parsed f = open_format(&(fl_parser_args){
