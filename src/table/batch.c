@@ -1,4 +1,4 @@
-/* batch.c - a batch of keys, dealt to partitions. batch.h has the picture. */
+/* batch.c - a batch of keys, split by partition. batch.h has the picture. */
 #include "table/batch.h"
 
 #include <inttypes.h>
@@ -10,8 +10,8 @@
 /* Counters that were written a moment ago are slow to read: keys are counted
    while they are hashed, which takes as long, and put in order in two halves at
    a time, each with counters of its own. */
-static void deal_keys(const fl_table *t, const uint64_t *keys, size_t n,
-                      fl_deal *d)
+static void split_keys(const fl_table *t, const uint64_t *keys, size_t n,
+                       fl_split *d)
 {
     size_t half = n / 2;
     int shift = 63 - t->bits; /* of half the hash: bits may be 0 */
@@ -42,7 +42,7 @@ static void deal_keys(const fl_table *t, const uint64_t *keys, size_t n,
 }
 
 /* Sweep 1: asks for the buckets of the keys order[lo, hi). */
-static void ask(fl_group *g, fl_table *t, int part, const fl_deal *d, int lo,
+static void ask(fl_group *g, fl_table *t, int part, const fl_split *d, int lo,
                 int hi)
 {
     const fl_index *x = &t->parts[part].index;
@@ -62,7 +62,7 @@ static void ask(fl_group *g, fl_table *t, int part, const fl_deal *d, int lo,
 
 /* Three groups are under way at a time, each one sweep behind the next, so
    that what a sweep asked for has the time of another to arrive. */
-fl_status fl_sweep(fl_table *t, int part, const fl_deal *d, int lo, int hi,
+fl_status fl_sweep(fl_table *t, int part, const fl_split *d, int lo, int hi,
                    const fl_sweeps *w, void *arg)
 {
     int n = (hi - lo + FL_BATCH_GROUP - 1) / FL_BATCH_GROUP;
@@ -80,7 +80,7 @@ fl_status fl_sweep(fl_table *t, int part, const fl_deal *d, int lo, int hi,
 }
 
 /* *moved grows by the index slots that were moved. */
-static fl_status work_share(fl_table *t, int part, fl_deal *d, fl_share_fn fn,
+static fl_status work_share(fl_table *t, int part, fl_split *d, fl_share_fn fn,
                             void *arg, uint64_t *moved)
 {
     fl_partition *p = &t->parts[part];
@@ -106,24 +106,24 @@ static void note_moved(fl_table *t, uint64_t moved)
         ;
 }
 
-/* A deal is filled as far as it is read, and too large to be cleared each time;
-   the static analyser does not see the former. */
-fl_status fl_batch_deal(fl_table *t, const uint64_t *keys, size_t n,
-                        fl_share_fn fn, void *arg)
+/* A split is filled as far as it is read, and too large to be cleared each
+   time; the static analyser does not see the former. */
+fl_status fl_batch_split(fl_table *t, const uint64_t *keys, size_t n,
+                         fl_share_fn fn, void *arg)
 {
     fl_status st = FL_OK;
     uint64_t moved = 0;
 #ifdef __clang_analyzer__
-    fl_deal d = { 0 };
+    fl_split d = { 0 };
 #else
-    fl_deal d;
+    fl_split d;
 #endif
 
     for (d.at = 0; d.at < n && !st; d.at += FL_BATCH_BLOCK) {
         size_t left = n - d.at;
 
-        deal_keys(t, keys + d.at, left < FL_BATCH_BLOCK ? left : FL_BATCH_BLOCK,
-                  &d);
+        split_keys(t, keys + d.at,
+                   left < FL_BATCH_BLOCK ? left : FL_BATCH_BLOCK, &d);
         for (int p = 0; p < t->n_parts && !st; p++)
             if (d.first[p] < d.first[p + 1])
                 st = work_share(t, p, &d, fn, arg, &moved);
@@ -137,7 +137,7 @@ typedef struct sweep_args {
     void *arg;
 } sweep_args;
 
-static fl_status sweep_share(fl_table *t, int part, fl_deal *d, void *arg)
+static fl_status sweep_share(fl_table *t, int part, fl_split *d, void *arg)
 {
     const sweep_args *a = arg;
 
@@ -150,7 +150,7 @@ fl_status fl_batch_sweep(fl_table *t, const uint64_t *keys, size_t n,
 {
     sweep_args a = { w, arg };
 
-    return fl_batch_deal(t, keys, n, sweep_share, &a);
+    return fl_batch_split(t, keys, n, sweep_share, &a);
 }
 
 fl_status fl_batch_check(const fl_table *t, const uint64_t *keys, size_t n)

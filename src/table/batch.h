@@ -1,7 +1,7 @@
-/* batch.h - a batch of keys, dealt to partitions and worked off under their
+/* batch.h - a batch of keys, split by partition and worked off under their
  * locks.
  *
- * A batch is taken in blocks. Keys of a block are dealt to their partitions
+ * A batch is taken in blocks. Keys of a block are split by partition
  * first (a counting sort of their numbers), then each partition's share is
  * worked off in groups, in three sweeps over the group, so that the misses of a
  * group overlap; three groups are under way at a time:
@@ -22,21 +22,21 @@
 #define FL_BATCH_GROUP 16
 #define FL_PARTITIONS_MAX 1024
 
-/* Keys of one block, dealt to partitions: order[first[p] .. first[p+1]) are the
+/* Keys of one block, split by partition: order[first[p] .. first[p+1]) are the
    numbers of the keys of partition p. */
-typedef struct fl_deal {
+typedef struct fl_split {
     const uint64_t *keys;
     size_t at; /* number of the block's first key in the batch */
     uint64_t hash[FL_BATCH_BLOCK];
     uint16_t order[FL_BATCH_BLOCK];
     uint16_t first[FL_PARTITIONS_MAX + 1];
-} fl_deal;
+} fl_split;
 
 /* At most FL_BATCH_GROUP keys of one partition. */
 typedef struct fl_group {
     fl_table *t;
     fl_partition *p;
-    const fl_deal *d;
+    const fl_split *d;
     const uint16_t *order;
     int n;
     /* Where the search for each key begins, as long as the index has not
@@ -53,19 +53,19 @@ typedef struct fl_sweeps {
     fl_group_fn find, use;
 } fl_sweeps;
 
-/* Works on the keys order[lo, hi) of a deal, all of one partition, under its
+/* Works on the keys order[lo, hi) of a split, all of one partition, under its
    lock. */
 FL_MUST_CHECK
-fl_status fl_sweep(fl_table *t, int part, const fl_deal *d, int lo, int hi,
+fl_status fl_sweep(fl_table *t, int part, const fl_split *d, int lo, int hi,
                    const fl_sweeps *w, void *arg);
 
 /* One partition's share of a block, under its lock. */
-typedef fl_status (*fl_share_fn)(fl_table *t, int part, fl_deal *d, void *arg);
+typedef fl_status (*fl_share_fn)(fl_table *t, int part, fl_split *d, void *arg);
 
 /* Deals all keys and calls fn for each share, locked. */
 FL_MUST_CHECK
-fl_status fl_batch_deal(fl_table *t, const uint64_t *keys, size_t n,
-                        fl_share_fn fn, void *arg);
+fl_status fl_batch_split(fl_table *t, const uint64_t *keys, size_t n,
+                         fl_share_fn fn, void *arg);
 
 /* The same with sweeps over each share. */
 FL_MUST_CHECK

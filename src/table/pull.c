@@ -81,7 +81,7 @@ typedef struct hit {
 typedef struct lookup {
     const fl_table *t;
     const fl_partition *p;
-    const fl_deal *d;
+    const fl_split *d;
     float *out;        /* of the block */
     uint32_t from, to; /* bytes of a row that are read */
     unsigned probes_head, probes_tail, hits_head, hits_tail;
@@ -246,7 +246,7 @@ static fl_status copy_new(fl_group *g, void *arg)
 
 /* --- both ---------------------------------------------------------------- */
 
-static fl_status pull_share(fl_table *t, int part, fl_deal *d, void *arg)
+static fl_status pull_share(fl_table *t, int part, fl_split *d, void *arg)
 {
     static const fl_sweeps creating = { make_rows, copy_new };
     static const fl_sweeps only = { give_no_rows, copy_new };
@@ -277,5 +277,5 @@ fl_status fl_table_pull(fl_table *t, const uint64_t *keys, size_t n,
 
     a.create = kind == FL_PULL_CREATE && t->config.entry.kind == FL_ENTRY_NONE;
     FL_TRY(fl_batch_check(t, keys, n));
-    return fl_batch_deal(t, keys, n, pull_share, &a);
+    return fl_batch_split(t, keys, n, pull_share, &a);
 }

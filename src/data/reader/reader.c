@@ -1,15 +1,16 @@
 /* reader.c - batches of generators, made ahead.
  *
- * A batch in flight is a parcel. Workers put parcels into queues: one for all
- * of them, or, when the order counts, one each, which consumers then empty in
- * turn; the queue of a worker that has ended is passed over once it is empty.
+ * A batch in flight is a ready batch. Workers put ready batches into queues:
+ * one for all of them, or, when the order counts, one each, which consumers
+ * then empty in turn; the queue of a worker that has ended is passed over once
+ * it is empty.
  *
  *     thread     a feeder of the pool -> filled -> queue -> consumer -> pool
- *     process    bay of shared memory -> watcher -> queue -> consumer -> bay
+ *     process    shared slot -> watcher -> queue -> consumer -> shared slot
  *
  * A thread waits when its queue is full, with its next batch already made. A
- * process waits for a bay. A consumer gives its last batch back before it waits
- * for the next, so nobody waits in a circle.
+ * process waits for a shared slot. A consumer gives its last batch back before
+ * it waits for the next, so nobody waits in a circle.
  *
  * Locks: `mu` guards everything that workers and consumers share. Generators
  * are called without it. The workers' own lock is never held together with it.
@@ -26,17 +27,17 @@
 
 #define CAPACITY_PER_WORKER 4
 
-/* Bays beside those that wait: one is with a consumer, one is being filled. */
-#define BAYS_BESIDE 2
+/* Slots beside those that wait: one is with a consumer, one is being filled. */
+#define SLOTS_BESIDE 2
 
 /* A batch made by a thread. */
 typedef struct box {
-    fl_parcel parcel; /* the first field: a parcel is its box */
+    fl_ready_batch ready; /* the first field: a ready batch is its box */
     fl_feeder *feeder;
 } box;
 
 typedef struct queue {
-    fl_parcel *first, *last;
+    fl_ready_batch *first, *last;
     size_t len;
     int n_open; /* workers that still put into it */
 } queue;
@@ -68,16 +69,16 @@ struct fl_reader {
     atomic_bool stop; /* workers leave soon */
 
     fl_mutex mu;
-    fl_cond ready;      /* something for consumers changed */
-    fl_cond room;       /* something for workers changed */
-    reader_state state; /* guarded by mu, and so is what follows */
-    queue *queues;      /* n_queues */
-    int n_queues, turn; /* turn: the queue that is asked next */
-    size_t queue_max;   /* parcels that may wait in one */
-    fl_err error;       /* FL_OK: none */
-    int n_asking;       /* consumers inside fl_reader_next */
-    fl_parcel *pool;    /* boxes that nobody has */
-    fl_parcel **held;   /* what each consumer has borrowed */
+    fl_cond ready;         /* something for consumers changed */
+    fl_cond room;          /* something for workers changed */
+    reader_state state;    /* guarded by mu, and so is what follows */
+    queue *queues;         /* n_queues */
+    int n_queues, turn;    /* turn: the queue that is asked next */
+    size_t queue_max;      /* ready batches that may wait in one */
+    fl_err error;          /* FL_OK: none */
+    int n_asking;          /* consumers inside fl_reader_next */
+    fl_ready_batch *pool;  /* boxes that nobody has */
+    fl_ready_batch **held; /* what each consumer has borrowed */
 };
 
 /* --- setting up ---------------------------------------------------------- */
@@ -132,7 +133,7 @@ fl_status fl_reader_make(fl_reader **out, const fl_slot *slots,
     set_limits(r);
     r->makers = fl_alloc((size_t)r->args.n_workers * sizeof(*r->makers));
     r->queues = fl_alloc((size_t)r->n_queues * sizeof(*r->queues));
-    r->held = fl_alloc(FL_CONSUMERS_MAX * sizeof(fl_parcel *));
+    r->held = fl_alloc(FL_CONSUMERS_MAX * sizeof(fl_ready_batch *));
     fl_mutex_init(&r->mu);
     fl_cond_init(&r->ready);
     fl_cond_init(&r->room);
@@ -148,7 +149,7 @@ void fl_reader_free(fl_reader *r)
     while (r->pool) {
         box *b = (box *)(void *)r->pool;
 
-        r->pool = b->parcel.next;
+        r->pool = b->ready.next;
         fl_feeder_free(b->feeder);
         fl_free(b);
     }
@@ -255,7 +256,7 @@ static queue *queue_of(fl_reader *r, int number)
     return &r->queues[r->args.ordered ? number : 0];
 }
 
-static void push(queue *q, fl_parcel *p)
+static void push(queue *q, fl_ready_batch *p)
 {
     p->next = NULL;
     if (q->last)
@@ -266,9 +267,9 @@ static void push(queue *q, fl_parcel *p)
     q->len++;
 }
 
-static fl_parcel *pop(queue *q)
+static fl_ready_batch *pop(queue *q)
 {
-    fl_parcel *p = q->first;
+    fl_ready_batch *p = q->first;
 
     if (!p)
         return NULL;
@@ -279,8 +280,8 @@ static fl_parcel *pop(queue *q)
     return p;
 }
 
-/* With mu: the parcel goes back to where it came from. */
-static void give_back(fl_reader *r, fl_parcel *p)
+/* With mu: the ready batch goes back to where it came from. */
+static void give_back(fl_reader *r, fl_ready_batch *p)
 {
     if (r->processes) {
         fl_workers_give_back(r->processes, p);
@@ -324,7 +325,7 @@ static box *take_box(fl_reader *r)
     fl_lock(&r->mu);
     b = (box *)(void *)r->pool;
     if (b)
-        r->pool = b->parcel.next;
+        r->pool = b->ready.next;
     fl_unlock(&r->mu);
     if (b)
         return b;
@@ -336,7 +337,7 @@ static box *take_box(fl_reader *r)
 static void drop_box(fl_reader *r, box *b)
 {
     fl_lock(&r->mu);
-    give_back(r, &b->parcel);
+    give_back(r, &b->ready);
     fl_unlock(&r->mu);
 }
 
@@ -345,14 +346,14 @@ static void put_box(fl_reader *r, maker *m, box *b)
 {
     queue *q = queue_of(r, m->number);
 
-    b->parcel.worker = m->number;
+    b->ready.worker = m->number;
     fl_lock(&r->mu);
     while (q->len >= r->queue_max && !atomic_load(&r->stop))
         fl_cond_wait(&r->room, &r->mu);
     if (atomic_load(&r->stop)) {
-        give_back(r, &b->parcel);
+        give_back(r, &b->ready);
     } else {
-        push(q, &b->parcel);
+        push(q, &b->ready);
         fl_cond_wake_all(&r->ready);
     }
     fl_unlock(&r->mu);
@@ -364,7 +365,7 @@ static fl_status fill_box(fl_reader *r, maker *m, box *b, bool *end)
     FL_TRY(fill(r, m->number, b->feeder, end));
     if (*end)
         return FL_OK;
-    return fl_feeder_feeds(b->feeder, &b->parcel.feeds, &b->parcel.n_rows);
+    return fl_feeder_feeds(b->feeder, &b->ready.feeds, &b->ready.n_rows);
 }
 
 static void thread_main(void *arg)
@@ -403,7 +404,7 @@ static fl_status start_threads(fl_reader *r)
 
 /* --- processes ----------------------------------------------------------- */
 
-static void put_parcel(void *arg, fl_parcel *p)
+static void put_ready_batch(void *arg, fl_ready_batch *p)
 {
     fl_reader *r = arg;
 
@@ -419,11 +420,12 @@ static fl_status start_processes(fl_reader *r)
     fl_workers_args args = {
         .spec = &r->spec,
         .n_workers = a->n_workers,
-        .n_bays = divide_up(a->capacity, (size_t)a->n_workers) + BAYS_BESIDE,
+        .n_shm_slots =
+            divide_up(a->capacity, (size_t)a->n_workers) + SLOTS_BESIDE,
         .batch_bytes_max = a->batch_bytes_max,
         .fill = fill,
         .fill_arg = r,
-        .on_batch = put_parcel,
+        .on_batch = put_ready_batch,
         .on_end = end_of_worker,
         .on_fail = fail_reader,
         .arg = r,
@@ -496,14 +498,14 @@ fl_status fl_reader_start(fl_reader *r)
     return FL_OK;
 }
 
-/* Boxes of the queues and of consumers return to the pool; parcels of
+/* Boxes of the queues and of consumers return to the pool; ready batches of
    processes went with their memory. */
 static void take_all_back(fl_reader *r)
 {
     bool boxes = r->args.workers == FL_READER_THREADS;
 
     for (int i = 0; i < r->n_queues; i++) {
-        fl_parcel *p;
+        fl_ready_batch *p;
 
         while (boxes && (p = pop(&r->queues[i])))
             give_back(r, p);
@@ -549,12 +551,13 @@ static int next_turn(const fl_reader *r)
     return r->turn + 1 < r->n_queues ? r->turn + 1 : 0;
 }
 
-/* With mu: the parcel whose turn it is. NULL with *end false: not there yet. */
-static fl_parcel *take_turn(fl_reader *r, bool *end)
+/* With mu: the ready batch whose turn it is. NULL with *end false: not there
+   yet. */
+static fl_ready_batch *take_turn(fl_reader *r, bool *end)
 {
     for (int i = 0; i < r->n_queues; i++, r->turn = next_turn(r)) {
         queue *q = &r->queues[r->turn];
-        fl_parcel *p = pop(q);
+        fl_ready_batch *p = pop(q);
 
         if (p) {
             r->turn = next_turn(r);
@@ -568,7 +571,7 @@ static fl_parcel *take_turn(fl_reader *r, bool *end)
 }
 
 /* With mu. *out NULL: the end. */
-static fl_status take(fl_reader *r, fl_parcel **out)
+static fl_status take(fl_reader *r, fl_ready_batch **out)
 {
     bool end = false;
 
@@ -589,7 +592,7 @@ static fl_status take(fl_reader *r, fl_parcel **out)
     return FL_OK;
 }
 
-static fl_status ask(fl_reader *r, int consumer, fl_parcel **out)
+static fl_status ask(fl_reader *r, int consumer, fl_ready_batch **out)
 {
     fl_status st;
 
@@ -613,7 +616,7 @@ static fl_status ask(fl_reader *r, int consumer, fl_parcel **out)
 fl_status fl_reader_next(fl_reader *r, int consumer, const fl_feed **feeds,
                          size_t *n_rows)
 {
-    fl_parcel *p = NULL;
+    fl_ready_batch *p = NULL;
     fl_status st;
 
     if (consumer < 0 || consumer >= FL_CONSUMERS_MAX)

@@ -4,10 +4,10 @@
  * which runs in the forked process and leaves by _exit; the parent's side, one
  * thread that watches all workers.
  *
- * The parent believes a worker nothing that it can check: a bay number must be
- * one that is not out, counts must fit, the error text is ended by the parent.
- * What was in a pipe when its worker died is still taken: the batches are
- * whole, since a worker writes to the pipe only after a batch is.
+ * The parent believes a worker nothing that it can check: a shared slot number
+ * must be one that is not out, counts must fit, the error text is ended by the
+ * parent. What was in a pipe when its worker died is still taken: the batches
+ * are whole, since a worker writes to the pipe only after a batch is.
  *
  * A pipe says at once that its worker is gone, unless something that the worker
  * has started keeps it open. So the watcher asks the system as well, every
@@ -41,7 +41,7 @@
 enum { MESSAGE_BATCH = 1, MESSAGE_END, MESSAGE_FAILED };
 
 typedef struct message {
-    uint32_t kind, bay;
+    uint32_t kind, slot;
 } message;
 
 /* Beginning of a worker's region. `taken` is set by the worker and cleared by
@@ -51,21 +51,21 @@ typedef struct control {
     _Atomic uint32_t taken[];
 } control;
 
-typedef struct bay {
-    fl_parcel parcel; /* the first field: a parcel is its bay */
+typedef struct shm_slot {
+    fl_ready_batch ready; /* the first field: it stands for its slot */
     uint32_t number;
     atomic_bool out; /* sent by the worker and not given back */
     fl_feed *feeds;
-} bay;
+} shm_slot;
 
 typedef struct worker {
     pid_t pid; /* 0: none, or reaped */
     pid_t was; /* its number, for messages */
     int status;
     int ready; /* pipe: messages come */
-    int room;  /* eventfd: bays that can be filled */
+    int room;  /* eventfd: shared slots that can be filled */
     char *region;
-    bay *bays;
+    shm_slot *slots;
     uint64_t n_batches;
     bool over; /* has said its end, or failed */
 } worker;
@@ -74,7 +74,7 @@ struct fl_workers {
     fl_workers_args args;
     worker *all;
     struct pollfd *polls; /* one per worker, then `stop` */
-    size_t control_bytes, bay_bytes, region_bytes;
+    size_t control_bytes, shm_slot_bytes, region_bytes;
     void *map;
     size_t map_bytes;
     int stop; /* eventfd: written once */
@@ -92,7 +92,8 @@ static size_t round_up(size_t n, size_t to)
 
 /* --- the bytes of a batch ------------------------------------------------ */
 
-/* Where the columns of a batch are in its bay, found from the counts. */
+/* Where the columns of a batch are in its shared slot, found from the
+   counts. */
 typedef struct layout {
     const fl_schema *schema;
     size_t bytes, limit;
@@ -144,7 +145,7 @@ typedef struct child {
     int ready;
     const worker *self;
     control *control;
-    uint32_t next_bay;
+    uint32_t next_shm_slot;
 } child;
 
 static fl_status send_message(const child *c, uint32_t kind, uint32_t number)
@@ -160,10 +161,10 @@ static fl_status send_message(const child *c, uint32_t kind, uint32_t number)
     return FL_OK;
 }
 
-/* The eventfd lets through as often as there are free bays. */
-static fl_status wait_for_bay(child *c, uint32_t *out)
+/* The eventfd lets through as often as there are free shared slots. */
+static fl_status wait_for_shm_slot(child *c, uint32_t *out)
 {
-    uint32_t n = (uint32_t)c->ws->args.n_bays;
+    uint32_t n = (uint32_t)c->ws->args.n_shm_slots;
     uint64_t one;
     ssize_t got;
 
@@ -173,16 +174,16 @@ static fl_status wait_for_bay(child *c, uint32_t *out)
     if (got != (ssize_t)sizeof(one))
         FL_FAIL(FL_ERR_IO, "cannot wait for the parent: %s", strerror(errno));
     for (uint32_t k = 0; k < n; k++) {
-        uint32_t i = (c->next_bay + k) % n;
+        uint32_t i = (c->next_shm_slot + k) % n;
 
         if (atomic_load_explicit(&c->control->taken[i], memory_order_acquire))
             continue;
         atomic_store(&c->control->taken[i], 1);
-        c->next_bay = i + 1;
+        c->next_shm_slot = i + 1;
         *out = i;
         return FL_OK;
     }
-    FL_FAIL(FL_ERR_CORRUPT, "no bay of the shared memory is free, though the "
+    FL_FAIL(FL_ERR_CORRUPT, "no slot of the shared memory is free, though the "
                             "parent said so; something wrote over it");
 }
 
@@ -224,10 +225,10 @@ static fl_status make_one(child *c, fl_feeder *f, bool *end)
     if (*end)
         return send_message(c, MESSAGE_END, 0);
     FL_TRY(fl_feeder_feeds(f, &feeds, &n_rows));
-    FL_TRY(wait_for_bay(c, &i));
+    FL_TRY(wait_for_shm_slot(c, &i));
     FL_TRY(write_batch(c, fl_feeder_columns(f),
                        c->self->region + c->ws->control_bytes +
-                           i * c->ws->bay_bytes));
+                           i * c->ws->shm_slot_bytes));
     return send_message(c, MESSAGE_BATCH, i);
 }
 
@@ -287,7 +288,8 @@ static fl_status fork_worker(fl_workers *ws, int number)
     pid_t parent = getpid();
     int ends[2];
 
-    w->room = eventfd((unsigned)ws->args.n_bays, EFD_CLOEXEC | EFD_SEMAPHORE);
+    w->room =
+        eventfd((unsigned)ws->args.n_shm_slots, EFD_CLOEXEC | EFD_SEMAPHORE);
     if (w->room < 0)
         return system_failed("make an eventfd", number);
     if (pipe2(ends, O_CLOEXEC) != 0)
@@ -322,21 +324,21 @@ static fl_status fork_all(fl_workers *ws)
     return FL_OK;
 }
 
-static void make_bays(fl_workers *ws, int number)
+static void make_shm_slots(fl_workers *ws, int number)
 {
     worker *w = &ws->all[number];
     uint32_t n_slots = ws->args.spec->schema.n_slots;
 
     w->ready = w->room = -1;
     w->region = (char *)ws->map + (size_t)number * ws->region_bytes;
-    w->bays = fl_alloc(ws->args.n_bays * sizeof(*w->bays));
-    for (uint32_t k = 0; k < ws->args.n_bays; k++) {
-        bay *b = &w->bays[k];
+    w->slots = fl_alloc(ws->args.n_shm_slots * sizeof(*w->slots));
+    for (uint32_t k = 0; k < ws->args.n_shm_slots; k++) {
+        shm_slot *b = &w->slots[k];
 
         b->number = k;
         b->feeds = fl_alloc(n_slots * sizeof(*b->feeds));
-        b->parcel.feeds = b->feeds;
-        b->parcel.worker = number;
+        b->ready.feeds = b->feeds;
+        b->ready.worker = number;
         for (uint32_t i = 0; i < n_slots; i++)
             b->feeds[i].name = ws->args.spec->schema.slots[i].name;
     }
@@ -345,16 +347,17 @@ static void make_bays(fl_workers *ws, int number)
 static fl_status map_regions(fl_workers *ws)
 {
     const fl_workers_args *a = &ws->args;
-    size_t head = head_bytes(&a->spec->schema), bay_bytes, bays;
+    size_t head = head_bytes(&a->spec->schema), shm_slot_bytes, shm_slots;
 
     /* The counts are written before anything is found to be too large. */
-    bay_bytes = a->batch_bytes_max > head ? a->batch_bytes_max : head;
-    ws->control_bytes =
-        round_up(sizeof(control) + a->n_bays * sizeof(_Atomic uint32_t), PAGE);
-    ws->bay_bytes = round_up(bay_bytes, PAGE);
-    if (ws->bay_bytes >= bay_bytes &&
-        !fl_mul_overflow(ws->bay_bytes, a->n_bays, &bays) &&
-        !__builtin_add_overflow(bays, ws->control_bytes, &ws->region_bytes) &&
+    shm_slot_bytes = a->batch_bytes_max > head ? a->batch_bytes_max : head;
+    ws->control_bytes = round_up(
+        sizeof(control) + a->n_shm_slots * sizeof(_Atomic uint32_t), PAGE);
+    ws->shm_slot_bytes = round_up(shm_slot_bytes, PAGE);
+    if (ws->shm_slot_bytes >= shm_slot_bytes &&
+        !fl_mul_overflow(ws->shm_slot_bytes, a->n_shm_slots, &shm_slots) &&
+        !__builtin_add_overflow(shm_slots, ws->control_bytes,
+                                &ws->region_bytes) &&
         !fl_mul_overflow(ws->region_bytes, (size_t)a->n_workers,
                          &ws->map_bytes))
         ws->map = mmap(NULL, ws->map_bytes, PROT_READ | PROT_WRITE,
@@ -365,16 +368,16 @@ static fl_status map_regions(fl_workers *ws)
     FL_FAIL(FL_ERR_NOMEM,
             "no shared memory for %d workers with %zu batches of up to %zu "
             "bytes each; lower the capacity or batch_bytes_max",
-            a->n_workers, a->n_bays, a->batch_bytes_max);
+            a->n_workers, a->n_shm_slots, a->batch_bytes_max);
 }
 
 /* --- the parent's side: what comes --------------------------------------- */
 
-/* Makes the parcel of a bay from its counts, each read once. */
-static bool read_batch(fl_workers *ws, const worker *w, bay *b)
+/* Makes the ready batch of a shared slot from its counts, each read once. */
+static bool read_batch(fl_workers *ws, const worker *w, shm_slot *b)
 {
     const fl_feed_spec *spec = ws->args.spec;
-    char *from = w->region + ws->control_bytes + b->number * ws->bay_bytes;
+    char *from = w->region + ws->control_bytes + b->number * ws->shm_slot_bytes;
     const volatile uint64_t *head = (const volatile uint64_t *)(void *)from;
     layout l = { &spec->schema, head_bytes(&spec->schema),
                  ws->args.batch_bytes_max };
@@ -395,7 +398,7 @@ static bool read_batch(fl_workers *ws, const worker *w, bay *b)
                            .offsets = (int64_t *)(void *)(from + p.offsets) };
         b->feeds[i].value = fl_feed_spec_view(spec, i, &col, n_rows);
     }
-    b->parcel.n_rows = n_rows;
+    b->ready.n_rows = n_rows;
     return true;
 }
 
@@ -421,7 +424,7 @@ static void report_nonsense(fl_workers *ws, int number)
 static void take_batch(fl_workers *ws, int number, uint32_t i)
 {
     worker *w = &ws->all[number];
-    bay *b = i < ws->args.n_bays ? &w->bays[i] : NULL;
+    shm_slot *b = i < ws->args.n_shm_slots ? &w->slots[i] : NULL;
 
     if (!b || atomic_load_explicit(&b->out, memory_order_acquire) ||
         !read_batch(ws, w, b)) {
@@ -430,7 +433,7 @@ static void take_batch(fl_workers *ws, int number, uint32_t i)
     }
     atomic_store_explicit(&b->out, true, memory_order_relaxed);
     w->n_batches++;
-    ws->args.on_batch(ws->args.arg, &b->parcel);
+    ws->args.on_batch(ws->args.arg, &b->ready);
 }
 
 static void take_error(fl_workers *ws, int number)
@@ -450,7 +453,7 @@ static void take_message(fl_workers *ws, int number, message m)
 {
     switch (m.kind) {
     case MESSAGE_BATCH:
-        take_batch(ws, number, m.bay);
+        take_batch(ws, number, m.slot);
         return;
     case MESSAGE_END:
         ws->all[number].over = true;
@@ -616,8 +619,8 @@ fl_status fl_workers_start(fl_workers **out, const fl_workers_args *args)
     fl_workers *ws;
     fl_status st;
 
-    FL_ASSERT(args->n_workers > 0 && args->n_bays > 0 &&
-              args->n_bays <= FL_BAYS_MAX);
+    FL_ASSERT(args->n_workers > 0 && args->n_shm_slots > 0 &&
+              args->n_shm_slots <= FL_SHM_SLOTS_MAX);
     ws = fl_alloc(sizeof(*ws));
     ws->args = *args;
     ws->stop = -1;
@@ -628,7 +631,7 @@ fl_status fl_workers_start(fl_workers **out, const fl_workers_args *args)
         ws->all = fl_alloc(n * sizeof(*ws->all));
         ws->polls = fl_alloc((n + 1) * sizeof(*ws->polls));
         for (int i = 0; i < args->n_workers; i++)
-            make_bays(ws, i);
+            make_shm_slots(ws, i);
         st = start_watcher(ws);
     }
     if (st) {
@@ -639,16 +642,17 @@ fl_status fl_workers_start(fl_workers **out, const fl_workers_args *args)
     return FL_OK;
 }
 
-void fl_workers_give_back(fl_workers *ws, fl_parcel *p)
+void fl_workers_give_back(fl_workers *ws, fl_ready_batch *p)
 {
-    bay *b = (bay *)(void *)p;
+    shm_slot *b = (shm_slot *)(void *)p;
     worker *w = &ws->all[p->worker];
     control *c = (control *)(void *)w->region;
     uint64_t one = 1;
 
     atomic_store_explicit(&b->out, false, memory_order_release);
     atomic_store_explicit(&c->taken[b->number], 0, memory_order_release);
-    /* The count never passes the number of bays: this cannot wait or fail. */
+    /* The count never passes the number of shared slots: this cannot wait or
+       fail. */
     FL_ASSERT(write(w->room, &one, sizeof(one)) == (ssize_t)sizeof(one));
 }
 
@@ -658,9 +662,9 @@ static void release_worker(const fl_workers *ws, worker *w)
         close(w->ready);
     if (w->room >= 0)
         close(w->room);
-    for (size_t k = 0; k < ws->args.n_bays; k++)
-        fl_free(w->bays[k].feeds);
-    fl_free(w->bays);
+    for (size_t k = 0; k < ws->args.n_shm_slots; k++)
+        fl_free(w->slots[k].feeds);
+    fl_free(w->slots);
 }
 
 void fl_workers_stop(fl_workers *ws)
