@@ -4,7 +4,7 @@
 #include <time.h>
 
 #include "flotilla/flotilla.h"
-#include "flotilla/ps.h"
+#include "flotilla/job.h"
 #include "harness.h"
 #include "ps_peers.h"
 #include "ps_process.h"
@@ -14,7 +14,7 @@
 typedef struct library {
     fl_ctx *ctx;
     fl_table *table; /* when it is called directly */
-    fl_ps *ps;       /* when it is not */
+    fl_job *ps;      /* when it is not */
     int number;
     pid_t server;
 } library;
@@ -96,7 +96,7 @@ int ps_library_serve(char **argv)
     bench_check(fl_ctx_set(ctx, "server_threads", "1"), "a setting");
     bench_check(fl_ctx_set(ctx, "local_transport", argv[1]), "a setting");
     bench_check(fl_ctx_set(ctx, "log_level", "warn"), "a setting");
-    bench_check(fl_ps_serve(ctx, .servers = argv[0]), "serving");
+    bench_check(fl_job_serve(ctx, .servers = argv[0]), "serving");
     fl_ctx_free(ctx);
     return 0;
 }
@@ -112,11 +112,11 @@ static void *server_open(const ps_shape *s, char *transport)
     make_settings(s, settings, sizeof settings);
     l->ctx = fl_ctx_new();
     bench_check(fl_ctx_set(l->ctx, "local_transport", transport), "a setting");
-    bench_check(fl_ps_connect(&l->ps, l->ctx, .servers = address),
+    bench_check(fl_job_connect(&l->ps, l->ctx, .servers = address),
                 "connecting to a server");
-    bench_check(fl_ps_declare_table(l->ps, "rows", settings, &l->number),
+    bench_check(fl_job_declare_table(l->ps, "rows", settings, &l->number),
                 "declaring a table");
-    bench_check(fl_ps_start(l->ps), "starting a job");
+    bench_check(fl_job_start(l->ps), "starting a job");
     return l;
 }
 
@@ -130,29 +130,30 @@ static void *tcp_open(const ps_shape *s)
     return server_open(s, "off");
 }
 
-typedef void (*begin_fn)(library *l, const ps_batch *b, fl_ps_request **out);
+typedef void (*begin_fn)(library *l, const ps_batch *b, fl_job_request **out);
 
-static void begin_pull(library *l, const ps_batch *b, fl_ps_request **out)
+static void begin_pull(library *l, const ps_batch *b, fl_job_request **out)
 {
-    fl_ps_pull_item item = { l->number, b->keys, b->n, FL_PULL_CREATE, b->out };
+    fl_job_pull_item item = { l->number, b->keys, b->n, FL_PULL_CREATE,
+                              b->out };
 
-    bench_check(fl_ps_pull_begin(l->ps, &item, 1, out), "pulling");
+    bench_check(fl_job_pull_begin(l->ps, &item, 1, out), "pulling");
 }
 
-static void begin_push(library *l, const ps_batch *b, fl_ps_request **out)
+static void begin_push(library *l, const ps_batch *b, fl_job_request **out)
 {
-    fl_ps_push_item item = { l->number, push_args(b) };
+    fl_job_push_item item = { l->number, push_args(b) };
 
-    bench_check(fl_ps_push_begin(l->ps, &item, 1, out), "pushing");
+    bench_check(fl_job_push_begin(l->ps, &item, 1, out), "pushing");
 }
 
 static void run_all(library *l, const ps_batch *b, size_t n, begin_fn begin)
 {
-    fl_ps_request *requests[PS_DEPTH];
+    fl_job_request *requests[PS_DEPTH];
 
     for (size_t i = 0; i < n + PS_DEPTH; i++) {
         if (i >= PS_DEPTH && i - PS_DEPTH < n)
-            bench_check(fl_ps_wait(requests[i % PS_DEPTH]), "a request");
+            bench_check(fl_job_wait(requests[i % PS_DEPTH]), "a request");
         if (i < n)
             begin(l, &b[i], &requests[i % PS_DEPTH]);
     }
@@ -179,7 +180,7 @@ static void server_close(void *peer)
 {
     library *l = peer;
 
-    bench_check(fl_ps_close(l->ps), "leaving a job");
+    bench_check(fl_job_close(l->ps), "leaving a job");
     process_wait(l->server, "a server");
     fl_ctx_free(l->ctx);
     free(l);

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "flotilla/flotilla.h"
-#include "flotilla/ps.h"
+#include "flotilla/job.h"
 #include "fleetrun_watch.h"
 
 #define FIRST_SECONDS 2
@@ -71,7 +71,7 @@ static void ask_for_ever(fl_ctx *c, const place *at, int fd)
     for (;; sleep(1)) {
         char *page = NULL;
 
-        if (fl_ps_status(c, address, &page)) {
+        if (fl_job_status(c, address, &page)) {
             if (was_there ? ++n_failed == FAILED_MAX : is_stranger(at))
                 return;
             continue;

@@ -53,7 +53,7 @@ static fl_status shut_down(const watcher *w)
 {
     size_t len = strcspn(w->args->servers, ",");
     char *server_0 = strndup(w->args->servers, len);
-    fl_status st = server_0 ? fl_ps_shutdown(w->ctx, server_0) : FL_ERR_NOMEM;
+    fl_status st = server_0 ? fl_job_shutdown(w->ctx, server_0) : FL_ERR_NOMEM;
 
     free(server_0);
     return st;
@@ -104,8 +104,8 @@ static void end_watcher(watcher *w)
 
 static int serve(fl_ctx *c, const server_args *a)
 {
-    if (fl_ps_serve(c, .servers = a->servers, .rank = (int)a->rank,
-                    .n_trainers = (int)a->n_trainers, .listen = a->listen))
+    if (fl_job_serve(c, .servers = a->servers, .rank = (int)a->rank,
+                     .n_trainers = (int)a->n_trainers, .listen = a->listen))
         return cmd_failed(a->self, "%s", fl_last_error());
     return CMD_OK;
 }

@@ -4,7 +4,7 @@
 static fl_status ask(fl_ctx *c, const char *address, char **text)
 {
     (void)text; /* there is nothing to print */
-    return fl_ps_shutdown(c, address);
+    return fl_job_shutdown(c, address);
 }
 
 static int run(int argc, char **argv)

@@ -3,7 +3,7 @@
 
 static int run(int argc, char **argv)
 {
-    return ps_ask(argc, argv, fl_ps_status);
+    return ps_ask(argc, argv, fl_job_status);
 }
 
 const cmd cmd_status = {

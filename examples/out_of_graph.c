@@ -30,7 +30,7 @@ static float toss(uint64_t x)
 }
 
 /* Pulls, predicts and, with a rate, pushes; gives how many it got right. */
-static int run_batch(fl_ps *p, int table, int bias, uint64_t number, double lr)
+static int run_batch(fl_job *p, int table, int bias, uint64_t number, double lr)
 {
     static uint64_t ids[N];
     static float w[N], grads[N];
@@ -40,8 +40,8 @@ static int run_batch(fl_ps *p, int table, int bias, uint64_t number, double lr)
 
     for (int i = 0; i < N; i++)
         ids[i] = (uint64_t)(toss(number * N + (uint64_t)i + 1) * 2000);
-    check(fl_ps_pull(p, table, ids, N, FL_PULL_CREATE, w));
-    check(fl_ps_pull_dense(p, bias, &b));
+    check(fl_job_pull(p, table, ids, N, FL_PULL_CREATE, w));
+    check(fl_job_pull_dense(p, bias, &b));
     for (int i = 0; i < N; i += IDS) {
         float z = b, truth = 0, error;
 
@@ -56,35 +56,36 @@ static int run_batch(fl_ps *p, int table, int bias, uint64_t number, double lr)
         n_right += (z > 0) == (truth > 0);
     }
     if (lr > 0) {
-        check(fl_ps_push(p, table, &push));
-        check(fl_ps_push_dense(p, bias, &b_grad));
+        check(fl_job_push(p, table, &push));
+        check(fl_job_push_dense(p, bias, &b_grad));
     }
     return n_right;
 }
 
-static void train(fl_ctx *c, const fl_ps_args *a)
+static void train(fl_ctx *c, const fl_job_args *a)
 {
     uint64_t n = (uint64_t)a->n_trainers, rank = (uint64_t)a->rank;
     int table, bias, n_right = 0;
-    fl_ps *p;
+    fl_job *p;
 
-    check(fl_ps_connect_with(&p, c, a));
-    check(fl_ps_declare_table(p, "w", "dim=1 init=constant(0)", &table));
-    check(fl_ps_declare_dense(p, "b", 1, "adam", "learning_rate=0.001", &bias));
-    check(fl_ps_start(p));
+    check(fl_job_connect_with(&p, c, a));
+    check(fl_job_declare_table(p, "w", "dim=1 init=constant(0)", &table));
+    check(
+        fl_job_declare_dense(p, "b", 1, "adam", "learning_rate=0.001", &bias));
+    check(fl_job_start(p));
     for (uint64_t i = 0; i < STEPS; i++)
         run_batch(p, table, bias, i * n + rank, 20);
-    check(fl_ps_barrier(p)); /* all have learnt */
+    check(fl_job_barrier(p)); /* all have learnt */
     for (uint64_t i = 0; i < 10; i++)
         n_right += run_batch(p, table, bias, 1000000 + i, 0);
     printf("trainer %d accuracy %.3f\n", a->rank, n_right / (10.0 * BATCH));
-    check(fl_ps_close(p));
+    check(fl_job_close(p));
 }
 
 int main(int argc, char **argv)
 {
     fl_ctx *c = argc == 5 ? fl_ctx_new() : NULL;
-    fl_ps_args args = { 0 };
+    fl_job_args args = { 0 };
 
     if (!c)
         return fputs("give server|trainer RANK SERVERS TRAINERS\n", stderr), 2;
@@ -94,6 +95,6 @@ int main(int argc, char **argv)
     if (strcmp(argv[1], "server"))
         train(c, &args);
     else
-        check(fl_ps_serve_with(c, &args));
+        check(fl_job_serve_with(c, &args));
     fl_ctx_free(c);
 }

@@ -10,7 +10,7 @@
 #include "flotilla/mode.h"
 #include "flotilla/optimizer.h"
 #include "flotilla/program.h"
-#include "flotilla/ps.h"
+#include "flotilla/job.h"
 #include "flotilla/status.h"
 #include "flotilla/table.h"
 #include "flotilla/tensor.h"

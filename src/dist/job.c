@@ -1,7 +1,7 @@
 /* job.c - parameter servers of the public API: calls that wait
  * (ps/client/call_sync.h), over a client that does not (ps/client/client.h).
  */
-#include "flotilla/ps.h"
+#include "flotilla/job.h"
 
 #include <inttypes.h>
 
@@ -23,9 +23,9 @@ typedef struct declared_table {
     uint32_t dim;
 } declared_table;
 
-struct fl_ps {
+struct fl_job {
     fl_ctx *ctx;
-    fl_job job;
+    fl_endpoints net;
     fl_client *client;
     _Atomic uint64_t generation; /* of the next barrier */
     atomic_bool is_started;
@@ -39,21 +39,21 @@ struct fl_ps {
     FL_VEC(declared_block) blocks;
 };
 
-struct fl_ps_request {
-    fl_ps *p;
+struct fl_job_request {
+    fl_job *p;
     fl_wait wait;
 };
 
 /* --- waiting -------------------------------------------------------------- */
 
-static void open_request(fl_ps *p)
+static void open_request(fl_job *p)
 {
     fl_lock(&p->mu);
     p->n_open++;
     fl_unlock(&p->mu);
 }
 
-static void close_request(fl_ps *p)
+static void close_request(fl_job *p)
 {
     fl_lock(&p->mu);
     if (--p->n_open == 0)
@@ -61,7 +61,7 @@ static void close_request(fl_ps *p)
     fl_unlock(&p->mu);
 }
 
-static void request_init(fl_ps_request *r, fl_ps *p)
+static void request_init(fl_job_request *r, fl_job *p)
 {
     r->p = p;
     fl_wait_init(&r->wait, p->client);
@@ -72,8 +72,8 @@ static void request_init(fl_ps_request *r, fl_ps *p)
 /* For fl_client_done. Whoever waits may free the request meanwhile. */
 static void on_done(void *arg, fl_status st)
 {
-    fl_ps_request *r = arg;
-    fl_ps *p = r->p;
+    fl_job_request *r = arg;
+    fl_job *p = r->p;
 
     fl_wait_done(&r->wait, st);
     close_request(p);
@@ -81,7 +81,7 @@ static void on_done(void *arg, fl_status st)
 
 /* st is what the call that began the request gave: after an error nobody will
    call on_done. */
-static fl_status wait_for(fl_ps_request *r, fl_status st)
+static fl_status wait_for(fl_job_request *r, fl_status st)
 {
     if (st)
         close_request(r->p);
@@ -93,7 +93,7 @@ static fl_status wait_for(fl_ps_request *r, fl_status st)
 
 /* --- connecting ----------------------------------------------------------- */
 
-static fl_status check_args(const fl_ps_args *a)
+static fl_status check_args(const fl_job_args *a)
 {
     int n = a->n_trainers ? a->n_trainers : 1;
 
@@ -109,22 +109,22 @@ static fl_status check_args(const fl_ps_args *a)
     return FL_OK;
 }
 
-static fl_status connect_client(fl_ps *p, const fl_ps_args *a)
+static fl_status connect_client(fl_job *p, const fl_job_args *a)
 {
     fl_client_options o = fl_client_options_of(&p->ctx->conf);
 
-    o.servers = (const char *const *)p->job.servers.data;
-    o.n_servers = (int)p->job.servers.len;
+    o.servers = (const char *const *)p->net.servers.data;
+    o.n_servers = (int)p->net.servers.len;
     o.n_trainers = a->n_trainers ? a->n_trainers : 1;
     o.rank = a->rank;
-    return fl_err_ctx(fl_client_new(&p->client, p->job.net, NULL, &o),
+    return fl_err_ctx(fl_client_new(&p->client, p->net.net, NULL, &o),
                       "trainer %d", a->rank);
 }
 
-static void free_ps(fl_ps *p)
+static void free_ps(fl_job *p)
 {
     fl_client_free(p->client);
-    fl_job_close(&p->job);
+    fl_endpoints_close(&p->net);
     for (size_t i = 0; i < p->tables.len; i++)
         fl_free(p->tables.data[i].name);
     for (size_t i = 0; i < p->blocks.len; i++)
@@ -137,9 +137,9 @@ static void free_ps(fl_ps *p)
     fl_free(p);
 }
 
-fl_status fl_ps_connect_with(fl_ps **out, fl_ctx *c, const fl_ps_args *args)
+fl_status fl_job_connect_with(fl_job **out, fl_ctx *c, const fl_job_args *args)
 {
-    fl_ps *p;
+    fl_job *p;
     fl_err why;
     fl_status st;
 
@@ -149,7 +149,7 @@ fl_status fl_ps_connect_with(fl_ps **out, fl_ctx *c, const fl_ps_args *args)
     fl_mutex_init(&p->mu);
     fl_cond_init(&p->idle);
     fl_str_addf(&p->text, "seed %" PRIu64 "\n", c->startup->seed);
-    st = fl_job_open(&p->job, c, args->servers);
+    st = fl_endpoints_open(&p->net, &c->conf, args->servers);
     if (!st)
         st = connect_client(p, args);
     if (st) {
@@ -161,7 +161,7 @@ fl_status fl_ps_connect_with(fl_ps **out, fl_ctx *c, const fl_ps_args *args)
     return FL_OK;
 }
 
-fl_status fl_ps_close(fl_ps *p)
+fl_status fl_job_close(fl_job *p)
 {
     fl_status st;
     fl_err why;
@@ -180,11 +180,11 @@ fl_status fl_ps_close(fl_ps *p)
 
 /* --- declaring ------------------------------------------------------------ */
 
-static fl_status check_declare(const fl_ps *p, const char *what,
+static fl_status check_declare(const fl_job *p, const char *what,
                                const char *name)
 {
     if (atomic_load(&p->is_started))
-        FL_FAIL(FL_ERR_INVAL, "%s %s: it is declared after fl_ps_start", what,
+        FL_FAIL(FL_ERR_INVAL, "%s %s: it is declared after fl_job_start", what,
                 name);
     return fl_err_ctx(fl_check_name(name), "%s", what);
 }
@@ -198,7 +198,7 @@ static void add_words(fl_str *out, const char *words)
             *words == '\n' || *words == '\t' || *words == '\r' ? ' ' : *words);
 }
 
-static fl_status add_table(fl_ps *p, const char *name, const char *settings,
+static fl_status add_table(fl_job *p, const char *name, const char *settings,
                            int *table)
 {
     declared_table t = { 0 };
@@ -224,8 +224,8 @@ static fl_status add_table(fl_ps *p, const char *name, const char *settings,
     return FL_OK;
 }
 
-fl_status fl_ps_declare_table(fl_ps *p, const char *name, const char *settings,
-                              int *table)
+fl_status fl_job_declare_table(fl_job *p, const char *name,
+                               const char *settings, int *table)
 {
     fl_status st;
 
@@ -235,7 +235,7 @@ fl_status fl_ps_declare_table(fl_ps *p, const char *name, const char *settings,
     return st;
 }
 
-static fl_status check_block(const fl_ps *p, const char *name, size_t n)
+static fl_status check_block(const fl_job *p, const char *name, size_t n)
 {
     uint64_t most = (uint64_t)p->ctx->conf.max_message_bytes / sizeof(float);
 
@@ -255,14 +255,14 @@ static fl_status check_block(const fl_ps *p, const char *name, size_t n)
     return FL_OK;
 }
 
-static fl_status add_block(fl_ps *p, const char *name, size_t n,
+static fl_status add_block(fl_job *p, const char *name, size_t n,
                            const char *optimizer, const char *settings,
                            int *block)
 {
     declared_block d = {
         .b = { .number = (uint32_t)p->blocks.len,
                .server =
-                   fl_client_server_of_block((int)p->job.servers.len, name),
+                   fl_client_server_of_block((int)p->net.servers.len, name),
                .n = n },
     };
 
@@ -276,9 +276,9 @@ static fl_status add_block(fl_ps *p, const char *name, size_t n,
     return FL_OK;
 }
 
-fl_status fl_ps_declare_dense(fl_ps *p, const char *name, size_t n,
-                              const char *optimizer, const char *settings,
-                              int *block)
+fl_status fl_job_declare_dense(fl_job *p, const char *name, size_t n,
+                               const char *optimizer, const char *settings,
+                               int *block)
 {
     fl_status st;
 
@@ -288,7 +288,7 @@ fl_status fl_ps_declare_dense(fl_ps *p, const char *name, size_t n,
     return st;
 }
 
-static fl_status meet(fl_ps *p, const char *name, uint64_t generation)
+static fl_status meet(fl_job *p, const char *name, uint64_t generation)
 {
     fl_status st;
 
@@ -298,7 +298,7 @@ static fl_status meet(fl_ps *p, const char *name, uint64_t generation)
     return st;
 }
 
-static fl_status declare(fl_ps *p)
+static fl_status declare(fl_job *p)
 {
     fl_status st;
 
@@ -308,24 +308,24 @@ static fl_status declare(fl_ps *p)
     return st;
 }
 
-fl_status fl_ps_start(fl_ps *p)
+fl_status fl_job_start(fl_job *p)
 {
     if (atomic_exchange(&p->is_started, true))
-        FL_FAIL(FL_ERR_INVAL, "fl_ps_start was called before");
+        FL_FAIL(FL_ERR_INVAL, "fl_job_start was called before");
     FL_TRY(declare(p));
     return meet(p, "start", 1);
 }
 
 /* --- rows ----------------------------------------------------------------- */
 
-static fl_status check_started(const fl_ps *p)
+static fl_status check_started(const fl_job *p)
 {
     if (!atomic_load(&p->is_started))
-        FL_FAIL(FL_ERR_INVAL, "call fl_ps_start first");
+        FL_FAIL(FL_ERR_INVAL, "call fl_job_start first");
     return FL_OK;
 }
 
-static fl_status find_dim(const fl_ps *p, int table, uint32_t *dim)
+static fl_status find_dim(const fl_job *p, int table, uint32_t *dim)
 {
     FL_TRY(check_started(p));
     if (table < 0 || (size_t)table >= p->tables.len)
@@ -336,7 +336,7 @@ static fl_status find_dim(const fl_ps *p, int table, uint32_t *dim)
     return FL_OK;
 }
 
-static fl_status begin_pull(fl_ps_request *r, const fl_ps_pull_item *items,
+static fl_status begin_pull(fl_job_request *r, const fl_job_pull_item *items,
                             size_t n)
 {
     uint32_t *dims = fl_alloc(n * sizeof(*dims));
@@ -350,7 +350,7 @@ static fl_status begin_pull(fl_ps_request *r, const fl_ps_pull_item *items,
     return st;
 }
 
-static fl_status begin_push(fl_ps_request *r, const fl_ps_push_item *items,
+static fl_status begin_push(fl_job_request *r, const fl_job_push_item *items,
                             size_t n)
 {
     uint32_t *dims = fl_alloc(n * sizeof(*dims));
@@ -364,36 +364,36 @@ static fl_status begin_push(fl_ps_request *r, const fl_ps_push_item *items,
     return st;
 }
 
-fl_status fl_ps_pull_many(fl_ps *p, const fl_ps_pull_item *items, size_t n)
+fl_status fl_job_pull_many(fl_job *p, const fl_job_pull_item *items, size_t n)
 {
-    fl_ps_request r;
+    fl_job_request r;
 
     request_init(&r, p);
     return wait_for(&r, begin_pull(&r, items, n));
 }
 
-fl_status fl_ps_push_many(fl_ps *p, const fl_ps_push_item *items, size_t n)
+fl_status fl_job_push_many(fl_job *p, const fl_job_push_item *items, size_t n)
 {
-    fl_ps_request r;
+    fl_job_request r;
 
     request_init(&r, p);
     return wait_for(&r, begin_push(&r, items, n));
 }
 
-fl_status fl_ps_pull(fl_ps *p, int table, const uint64_t *keys, size_t n,
-                     fl_pull_kind kind, float *out)
+fl_status fl_job_pull(fl_job *p, int table, const uint64_t *keys, size_t n,
+                      fl_pull_kind kind, float *out)
 {
-    return fl_ps_pull_many(p, &(fl_ps_pull_item){ table, keys, n, kind, out },
-                           1);
+    return fl_job_pull_many(p, &(fl_job_pull_item){ table, keys, n, kind, out },
+                            1);
 }
 
-fl_status fl_ps_push(fl_ps *p, int table, const fl_table_push_args *args)
+fl_status fl_job_push(fl_job *p, int table, const fl_table_push_args *args)
 {
-    return fl_ps_push_many(p, &(fl_ps_push_item){ table, *args }, 1);
+    return fl_job_push_many(p, &(fl_job_push_item){ table, *args }, 1);
 }
 
 /* Keeps a request that has begun; frees one that has not. */
-static fl_status hand_out(fl_ps_request *r, fl_status st, fl_ps_request **out)
+static fl_status hand_out(fl_job_request *r, fl_status st, fl_job_request **out)
 {
     if (!st) {
         *out = r;
@@ -404,25 +404,25 @@ static fl_status hand_out(fl_ps_request *r, fl_status st, fl_ps_request **out)
     return st;
 }
 
-fl_status fl_ps_pull_begin(fl_ps *p, const fl_ps_pull_item *items, size_t n,
-                           fl_ps_request **out)
+fl_status fl_job_pull_begin(fl_job *p, const fl_job_pull_item *items, size_t n,
+                            fl_job_request **out)
 {
-    fl_ps_request *r = fl_alloc(sizeof(*r));
+    fl_job_request *r = fl_alloc(sizeof(*r));
 
     request_init(r, p);
     return hand_out(r, begin_pull(r, items, n), out);
 }
 
-fl_status fl_ps_push_begin(fl_ps *p, const fl_ps_push_item *items, size_t n,
-                           fl_ps_request **out)
+fl_status fl_job_push_begin(fl_job *p, const fl_job_push_item *items, size_t n,
+                            fl_job_request **out)
 {
-    fl_ps_request *r = fl_alloc(sizeof(*r));
+    fl_job_request *r = fl_alloc(sizeof(*r));
 
     request_init(r, p);
     return hand_out(r, begin_push(r, items, n), out);
 }
 
-fl_status fl_ps_wait(fl_ps_request *r)
+fl_status fl_job_wait(fl_job_request *r)
 {
     fl_status st = wait_for(r, FL_OK);
 
@@ -430,10 +430,10 @@ fl_status fl_ps_wait(fl_ps_request *r)
     return st;
 }
 
-fl_status fl_ps_assign(fl_ps *p, int table, const uint64_t *keys, size_t n,
-                       const float *values)
+fl_status fl_job_assign(fl_job *p, int table, const uint64_t *keys, size_t n,
+                        const float *values)
 {
-    fl_ps_request r;
+    fl_job_request r;
     uint32_t dim;
 
     FL_TRY(find_dim(p, table, &dim));
@@ -444,7 +444,7 @@ fl_status fl_ps_assign(fl_ps *p, int table, const uint64_t *keys, size_t n,
 
 /* --- dense blocks --------------------------------------------------------- */
 
-static fl_status find_block(const fl_ps *p, int block,
+static fl_status find_block(const fl_job *p, int block,
                             const fl_client_block **out)
 {
     FL_TRY(check_started(p));
@@ -456,10 +456,10 @@ static fl_status find_block(const fl_ps *p, int block,
     return FL_OK;
 }
 
-fl_status fl_ps_pull_dense(fl_ps *p, int block, float *out)
+fl_status fl_job_pull_dense(fl_job *p, int block, float *out)
 {
     const fl_client_block *b;
-    fl_ps_request r;
+    fl_job_request r;
 
     FL_TRY(find_block(p, block, &b));
     request_init(&r, p);
@@ -467,11 +467,11 @@ fl_status fl_ps_pull_dense(fl_ps *p, int block, float *out)
                     fl_client_pull_blocks(p->client, b, &out, 1, on_done, &r));
 }
 
-static fl_status send_block(fl_ps *p, uint16_t type, int block,
+static fl_status send_block(fl_job *p, uint16_t type, int block,
                             const float *values)
 {
     const fl_client_block *b;
-    fl_ps_request r;
+    fl_job_request r;
 
     FL_TRY(find_block(p, block, &b));
     request_init(&r, p);
@@ -479,12 +479,12 @@ static fl_status send_block(fl_ps *p, uint16_t type, int block,
         &r, fl_client_send_blocks(p->client, type, b, &values, 1, on_done, &r));
 }
 
-fl_status fl_ps_push_dense(fl_ps *p, int block, const float *grad)
+fl_status fl_job_push_dense(fl_job *p, int block, const float *grad)
 {
     return send_block(p, FL_TYPE_PUSH_DENSE, block, grad);
 }
 
-fl_status fl_ps_assign_dense(fl_ps *p, int block, const float *values)
+fl_status fl_job_assign_dense(fl_job *p, int block, const float *values)
 {
     return send_block(p, FL_TYPE_ASSIGN_DENSE, block, values);
 }
@@ -535,7 +535,7 @@ static void add_text(void *arg, int server, const void *payload, uint64_t len)
                 payload ? (const char *)payload : "");
 }
 
-static fl_status ask(fl_ps *p, question *q, int server, uint16_t type,
+static fl_status ask(fl_job *p, question *q, int server, uint16_t type,
                      bool once, const fl_pack *payload, fl_client_reply reply)
 {
     fl_status st;
@@ -556,7 +556,7 @@ static fl_status ask(fl_ps *p, question *q, int server, uint16_t type,
 
 /* --- whole tables --------------------------------------------------------- */
 
-fl_status fl_ps_clear(fl_ps *p, int table)
+fl_status fl_job_clear(fl_job *p, int table)
 {
     fl_pack payload = { 0 };
     question q = { 0 };
@@ -570,8 +570,8 @@ fl_status fl_ps_clear(fl_ps *p, int table)
     return st;
 }
 
-fl_status fl_ps_shrink(fl_ps *p, int table, int unseen_days,
-                       uint64_t *n_removed)
+fl_status fl_job_shrink(fl_job *p, int table, int unseen_days,
+                        uint64_t *n_removed)
 {
     fl_pack payload = { 0 };
     question q = { .n_numbers = 1 };
@@ -591,7 +591,7 @@ fl_status fl_ps_shrink(fl_ps *p, int table, int unseen_days,
     return st;
 }
 
-fl_status fl_ps_stats(fl_ps *p, char **text)
+fl_status fl_job_stats(fl_job *p, char **text)
 {
     question q = { 0 };
     fl_status st =
@@ -604,7 +604,7 @@ fl_status fl_ps_stats(fl_ps *p, char **text)
     return st;
 }
 
-fl_status fl_ps_hash(fl_ps *p, uint64_t *hash)
+fl_status fl_job_hash(fl_job *p, uint64_t *hash)
 {
     question q = { 0 };
 
@@ -617,13 +617,13 @@ fl_status fl_ps_hash(fl_ps *p, uint64_t *hash)
 
 /* --- together ------------------------------------------------------------- */
 
-fl_status fl_ps_barrier(fl_ps *p)
+fl_status fl_job_barrier(fl_job *p)
 {
     FL_TRY(check_started(p));
     return meet(p, "barrier", atomic_fetch_add(&p->generation, 1) + 1);
 }
 
-fl_status fl_ps_step(fl_ps *p, uint64_t add, uint64_t *step)
+fl_status fl_job_step(fl_job *p, uint64_t add, uint64_t *step)
 {
     fl_pack payload = { 0 };
     question q = { .n_numbers = 1 };
@@ -640,8 +640,8 @@ fl_status fl_ps_step(fl_ps *p, uint64_t add, uint64_t *step)
     return FL_OK;
 }
 
-fl_status fl_ps_report(fl_ps *p, const char *phase, uint64_t samples,
-                       double loss, double auc)
+fl_status fl_job_report(fl_job *p, const char *phase, uint64_t samples,
+                        double loss, double auc)
 {
     fl_pack payload = { 0 };
     question q = { 0 };

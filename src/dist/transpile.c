@@ -124,8 +124,8 @@ static fl_dist_config config_of(const fl_transpiler *t,
 
     return (fl_dist_config){
         .mode = t->mode->name,
-        .servers = (const char *const *)t->job.servers.data,
-        .n_servers = (int)t->job.servers.len,
+        .servers = (const char *const *)t->net.servers.data,
+        .n_servers = (int)t->net.servers.len,
         .n_trainers = a->trainers ? a->trainers : 1,
         .rank = a->trainer_id,
         .min_block_size = (uint64_t)conf->min_block_size,
@@ -156,12 +156,12 @@ static fl_status build(fl_transpiler *t, const fl_transpile_args *a)
 {
     fl_cluster_args args = { .conf = &t->ctx->conf, .scope = &t->ctx->scope };
 
-    FL_TRY(fl_job_open(&t->job, t->ctx, a->pservers));
+    FL_TRY(fl_endpoints_open(&t->net, &t->ctx->conf, a->pservers));
     FL_TRY(fl_err_ctx(distribute(t, a), "mode %s", t->mode->name));
     args.dist = t->dist;
-    args.net = t->job.net;
+    args.net = t->net.net;
     t->cluster = fl_cluster_new(&args);
-    t->servers = fl_alloc(t->job.servers.len * sizeof(*t->servers));
+    t->servers = fl_alloc(t->net.servers.len * sizeof(*t->servers));
     return FL_OK;
 }
 
@@ -216,13 +216,13 @@ void fl_transpiler_free(fl_transpiler *t)
         fl_comm_free(t->backend);
     else
         fl_cluster_free(t->cluster);
-    for (size_t i = 0; t->servers && i < t->job.servers.len; i++) {
+    for (size_t i = 0; t->servers && i < t->net.servers.len; i++) {
         fl_program_free(t->servers[i].program);
         fl_program_free(t->servers[i].startup);
     }
     fl_free(t->servers);
     fl_dist_free(t->dist);
-    fl_job_close(&t->job);
+    fl_endpoints_close(&t->net);
     fl_deal_names_free(t->deals);
     fl_free(t);
 }
@@ -330,7 +330,8 @@ typedef fl_status (*begin_fn)(fl_client *client, const what *w, fl_wait *wait);
 
 static fl_status begin_fetch(fl_client *client, const what *w, fl_wait *wait)
 {
-    fl_ps_pull_item item = { w->table, w->keys, w->n, FL_PULL_ONLY, w->values };
+    fl_job_pull_item item = { w->table, w->keys, w->n, FL_PULL_ONLY,
+                              w->values };
 
     if (w->keys)
         return fl_client_pull(client, &item, &w->dim, 1, fl_wait_done, wait);

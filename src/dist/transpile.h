@@ -28,7 +28,7 @@ struct fl_transpiler {
     fl_ctx *ctx;
     fl_comm *own; /* what the context had before */
     const fl_mode *mode;
-    fl_job job;
+    fl_endpoints net;
     fl_dist *dist;
     fl_cluster *cluster; /* the backend's, once there is one */
     fl_comm *backend;    /* of a trainer; NULL until it is one */
@@ -40,7 +40,7 @@ struct fl_transpiler {
     atomic_bool is_reporting; /* a report is under way */
 };
 
-/* Tells server 0 what this trainer does, as fl_ps_report, without waiting;
+/* Tells server 0 what this trainer does, as fl_job_report, without waiting;
    nothing is sent while the one before is under way, or before the job has
    begun. Any thread. */
 void fl_transpiler_report(fl_transpiler *t, const char *phase, uint64_t samples,

@@ -482,10 +482,10 @@ void fl_cluster_stir(fl_cluster *c)
 
 fl_status fl_cluster_pull(fl_cluster *c, fl_comm_request *r)
 {
-    fl_ps_pull_item item = { .keys = r->keys,
-                             .n = r->n,
-                             .kind = r->create ? FL_PULL_CREATE : FL_PULL_ONLY,
-                             .out = r->rows };
+    fl_job_pull_item item = { .keys = r->keys,
+                              .n = r->n,
+                              .kind = r->create ? FL_PULL_CREATE : FL_PULL_ONLY,
+                              .out = r->rows };
 
     FL_TRY(fl_cluster_ready(c));
     FL_TRY(fl_cluster_table(c, r->table, r->dim, &item.table));

@@ -75,7 +75,7 @@ struct fl_lockstep {
     fl_merger *mergers;   /* by table */
     fl_cluster_blocks params, grads;
     FL_VEC(fl_piece) pieces;
-    FL_VEC(fl_ps_push_item) items;
+    FL_VEC(fl_job_push_item) items;
     FL_VEC(uint32_t) dims;
     FL_VEC(const float *) from;
     FL_VEC(double) scales;
@@ -183,7 +183,7 @@ static double thread_weight(const fl_lockstep *l, int thread)
 static fl_status merge_table(fl_lockstep *l, size_t lo, size_t hi)
 {
     const rows_note *first = &l->rows.data[lo];
-    fl_ps_push_item item = { .table = first->table };
+    fl_job_push_item item = { .table = first->table };
 
     l->pieces.len = 0;
     for (size_t i = lo; i < hi; i++) {

@@ -22,8 +22,8 @@ typedef struct fl_lockstep fl_lockstep;
 /* What the threads of this trainer made of their batches, as one gradient.
    The memory is lent until fl_lockstep_end. */
 typedef struct fl_merged {
-    const fl_ps_push_item *items; /* one per table pushed to, keys or not */
-    const uint32_t *dims;         /* by item */
+    const fl_job_push_item *items; /* one per table pushed to, keys or not */
+    const uint32_t *dims;          /* by item */
     size_t n_items;
     const fl_cluster_blocks *grads;
     uint64_t samples; /* of all threads */

@@ -348,7 +348,7 @@ static double weight(const variable *v)
 
 static fl_status send_rows(variable *v)
 {
-    fl_ps_push_item item = { .table = (int)(v - v->owner->variables) };
+    fl_job_push_item item = { .table = (int)(v - v->owner->variables) };
     double lr = 0;
 
     v->pieces.len = 0;

@@ -66,10 +66,10 @@ static fl_status ask(asking *a, begin_fn begin)
 static fl_status begin_pull(asking *a)
 {
     const fl_mode_rows *r = a->rows;
-    fl_ps_pull_item item = { .keys = r->keys,
-                             .n = r->n,
-                             .kind = r->create ? FL_PULL_CREATE : FL_PULL_ONLY,
-                             .out = r->rows };
+    fl_job_pull_item item = { .keys = r->keys,
+                              .n = r->n,
+                              .kind = r->create ? FL_PULL_CREATE : FL_PULL_ONLY,
+                              .out = r->rows };
 
     FL_TRY(fl_cluster_table(a->job->cluster, r->table, r->dim, &item.table));
     return fl_client_pull(fl_cluster_client(a->job->cluster), &item, &r->dim, 1,
@@ -86,14 +86,14 @@ fl_status fl_mode_job_pull(fl_mode_job *j, fl_mode_rows *rows)
 static fl_status begin_push(asking *a)
 {
     const fl_mode_rows *r = a->rows;
-    fl_ps_push_item item = { .args = { .keys = r->keys,
-                                       .grads = a->grads,
-                                       .shows = r->shows,
-                                       .clicks = r->clicks,
-                                       .counts = r->counts,
-                                       .n = r->n,
-                                       .lr = r->lr,
-                                       .merged = true } };
+    fl_job_push_item item = { .args = { .keys = r->keys,
+                                        .grads = a->grads,
+                                        .shows = r->shows,
+                                        .clicks = r->clicks,
+                                        .counts = r->counts,
+                                        .n = r->n,
+                                        .lr = r->lr,
+                                        .merged = true } };
 
     FL_TRY(fl_cluster_table(a->job->cluster, r->table, r->dim, &item.table));
     return fl_client_push(fl_cluster_client(a->job->cluster), &item, &r->dim, 1,

@@ -458,7 +458,7 @@ static size_t draw_slots(uint64_t *s, fl_slot *slots,
     size_t n = 1 + draw(s) % RANDOM_SLOTS_MAX;
 
     for (size_t i = 0; i < n; i++) {
-        snprintf(names[i], sizeof(names[i]), "slot%zu", i);
+        snprintf(names[i], sizeof(names[i]), "slot%c", (char)('0' + i));
         slots[i] =
             (fl_slot){ names[i], draw(s) % 2 ? FL_SLOT_IDS : FL_SLOT_FLOATS,
                        draw(s) % 2 ? 0 : 1 + (uint32_t)draw(s) % 5, 0 };

@@ -35,7 +35,7 @@ typedef struct trainer {
     bool meets; /* after every step */
     ending end;
     int table, block;
-    fl_ps *ps;
+    fl_job *ps;
 } trainer;
 
 static void say(const trainer *t, const char *phase)
@@ -78,19 +78,19 @@ static bool read_option(trainer *t, const char *word)
 
 static fl_status begin(trainer *t, fl_ctx *c)
 {
-    fl_status st = fl_ps_connect(&t->ps, c, .servers = t->servers,
-                                 .rank = t->rank, .n_trainers = t->n_trainers);
+    fl_status st = fl_job_connect(&t->ps, c, .servers = t->servers,
+                                  .rank = t->rank, .n_trainers = t->n_trainers);
 
     if (st)
         return st;
     say(t, "connected");
-    st = fl_ps_declare_table(t->ps, "rows",
-                             "dim=4 init=constant(0) optimizer=sgd", &t->table);
+    st = fl_job_declare_table(
+        t->ps, "rows", "dim=4 init=constant(0) optimizer=sgd", &t->table);
     if (!st)
-        st = fl_ps_declare_dense(t->ps, "dense", DENSE, "sgd",
-                                 "learning_rate=1", &t->block);
+        st = fl_job_declare_dense(t->ps, "dense", DENSE, "sgd",
+                                  "learning_rate=1", &t->block);
     if (!st)
-        st = fl_ps_start(t->ps);
+        st = fl_job_start(t->ps);
     if (!st)
         say(t, "started");
     return st;
@@ -108,22 +108,22 @@ static fl_status step(trainer *t, long number)
         grads[i] = 1;
     for (int i = 0; i < DENSE; i++)
         dense[i] = 1;
-    st = fl_ps_pull(t->ps, t->table, keys, BATCH, FL_PULL_CREATE, values);
+    st = fl_job_pull(t->ps, t->table, keys, BATCH, FL_PULL_CREATE, values);
     if (!st)
-        st = fl_ps_push(t->ps, t->table,
-                        &(fl_table_push_args){ .keys = keys,
-                                               .grads = grads,
-                                               .n = BATCH,
-                                               .lr = 1,
-                                               .merged = true });
+        st = fl_job_push(t->ps, t->table,
+                         &(fl_table_push_args){ .keys = keys,
+                                                .grads = grads,
+                                                .n = BATCH,
+                                                .lr = 1,
+                                                .merged = true });
     if (!st)
-        st = fl_ps_push_dense(t->ps, t->block, dense);
+        st = fl_job_push_dense(t->ps, t->block, dense);
     if (!st)
-        st = fl_ps_step(t->ps, 1, &total);
+        st = fl_job_step(t->ps, 1, &total);
     if (!st)
-        st = fl_ps_report(t->ps, "train", (uint64_t)number * BATCH, 0.5, 0.5);
+        st = fl_job_report(t->ps, "train", (uint64_t)number * BATCH, 0.5, 0.5);
     if (!st && t->meets)
-        st = fl_ps_barrier(t->ps);
+        st = fl_job_barrier(t->ps);
     return st;
 }
 
@@ -150,14 +150,14 @@ static fl_status show(trainer *t)
     uint64_t keys[KEYS], hash;
     double sum = 0;
     char text[128];
-    fl_status st = fl_ps_barrier(t->ps);
+    fl_status st = fl_job_barrier(t->ps);
 
     for (uint64_t i = 0; i < KEYS; i++)
         keys[i] = i;
     if (!st)
-        st = fl_ps_pull(t->ps, t->table, keys, KEYS, FL_PULL_ONLY, values);
+        st = fl_job_pull(t->ps, t->table, keys, KEYS, FL_PULL_ONLY, values);
     if (!st)
-        st = fl_ps_hash(t->ps, &hash);
+        st = fl_job_hash(t->ps, &hash);
     if (st)
         return st;
     for (int i = 0; i < KEYS * DIM; i++)
@@ -181,7 +181,7 @@ static fl_status run(trainer *t, fl_ctx *c)
     if (!st && t->end == END_MEET)
         st = show(t);
     if (!st) {
-        st = fl_ps_close(t->ps);
+        st = fl_job_close(t->ps);
         t->ps = NULL;
     }
     if (!st)

@@ -19,18 +19,18 @@ static int number(const char *name)
 
 static fl_status serve(fl_ctx *c, const char *servers, int n_trainers)
 {
-    return fl_ps_serve(c, .servers = servers, .n_trainers = n_trainers,
-                       .rank = number("PADDLE_PSERVER_ID"));
+    return fl_job_serve(c, .servers = servers, .n_trainers = n_trainers,
+                        .rank = number("PADDLE_PSERVER_ID"));
 }
 
 /* Worker 1 is half as fast as worker 0. */
-static fl_status report(fl_ps *ps, int rank, const char *stop)
+static fl_status report(fl_job *ps, int rank, const char *stop)
 {
     const struct timespec pause = { .tv_nsec = 200 * 1000 * 1000 };
     fl_status st = FL_OK;
 
     for (uint64_t i = 1; !st && i <= REPORTS_MAX && access(stop, F_OK); i++) {
-        st = fl_ps_report(ps, "train", i * (rank ? 200 : 400), 0.5, 0.75);
+        st = fl_job_report(ps, "train", i * (rank ? 200 : 400), 0.5, 0.75);
         nanosleep(&pause, NULL);
     }
     return st;
@@ -41,18 +41,18 @@ static fl_status train(fl_ctx *c, const char *servers, int n_trainers,
 {
     int rank = number("PADDLE_TRAINER_ID"), table;
     fl_status st, closed;
-    fl_ps *ps;
+    fl_job *ps;
 
-    st = fl_ps_connect(&ps, c, .servers = servers, .n_trainers = n_trainers,
-                       .rank = rank);
+    st = fl_job_connect(&ps, c, .servers = servers, .n_trainers = n_trainers,
+                        .rank = rank);
     if (st)
         return st;
-    st = fl_ps_declare_table(ps, "t", "dim=2", &table);
+    st = fl_job_declare_table(ps, "t", "dim=2", &table);
     if (!st)
-        st = fl_ps_start(ps);
+        st = fl_job_start(ps);
     if (!st)
         st = report(ps, rank, stop);
-    closed = fl_ps_close(ps);
+    closed = fl_job_close(ps);
     return st ? st : closed;
 }
 

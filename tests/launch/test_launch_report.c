@@ -40,7 +40,7 @@ static bool wait_for_word(const onlooker *o, const char *word)
     while (c && !is_there && fl_now_ns() < until) {
         char *page = NULL;
 
-        if (!fl_ps_status(c, o->address, &page)) {
+        if (!fl_job_status(c, o->address, &page)) {
             is_there = shows(page, "trainer 0", word);
             fl_text_free(page);
         }
@@ -87,7 +87,7 @@ static fl_status train(kit_trainer *t, void *arg)
     fl_status st = open_data(&d, t, o);
 
     (void)snprintf(o->address, sizeof(o->address), "%s",
-                   t->transpiler->job.servers.data[0]);
+                   t->transpiler->net.servers.data[0]);
     if (!st)
         st = fl_thread_start(&thread, "onlooker", look, o);
     if (!st)

@@ -28,7 +28,7 @@ extern const fl_mode fl_mode_geo;
 
 typedef struct town {
     fl_ctx *ctx; /* has the settings */
-    fl_job job;
+    fl_endpoints net;
     int n_trainers;
     fl_server *servers[JOB_SERVERS];
 } town;
@@ -43,22 +43,22 @@ static inline void town_init(town *t, int n_servers, int n_trainers,
     assert_ok(set_all(t->ctx, "server_threads=1"));
     assert_ok(set_all(t->ctx, settings));
     free_addresses(addresses, n_servers);
-    assert_ok(fl_job_open(&t->job, t->ctx, addresses));
+    assert_ok(fl_endpoints_open(&t->net, &t->ctx->conf, addresses));
     for (int i = 0; i < n_servers; i++) {
         fl_server_options o = fl_server_options_of(&t->ctx->conf);
 
-        o.servers = (const char *const *)t->job.servers.data;
+        o.servers = (const char *const *)t->net.servers.data;
         o.n_servers = n_servers;
         o.n_trainers = n_trainers;
         o.rank = i;
         o.ops = &fl_ops;
-        assert_ok(fl_server_new(&t->servers[i], t->job.net, NULL, &o));
+        assert_ok(fl_server_new(&t->servers[i], t->net.net, NULL, &o));
     }
 }
 
 static inline void town_close_servers(town *t)
 {
-    for (size_t i = 0; i < t->job.servers.len; i++) {
+    for (size_t i = 0; i < t->net.servers.len; i++) {
         fl_server_free(t->servers[i]);
         t->servers[i] = NULL;
     }
@@ -67,14 +67,14 @@ static inline void town_close_servers(town *t)
 /* All trainers have left, and the servers have come to a good end. */
 static inline void town_expect_over(town *t)
 {
-    for (size_t i = 0; i < t->job.servers.len; i++)
+    for (size_t i = 0; i < t->net.servers.len; i++)
         assert_ok(fl_server_wait(t->servers[i]));
 }
 
 static inline void town_release(town *t)
 {
     town_close_servers(t);
-    fl_job_close(&t->job);
+    fl_endpoints_close(&t->net);
     fl_ctx_free(t->ctx);
     alarm(0);
 }
@@ -84,7 +84,7 @@ static inline fl_store_counts town_count(const town *t, uint16_t type)
 {
     fl_store_counts sum = { 0 };
 
-    for (size_t i = 0; i < t->job.servers.len; i++) {
+    for (size_t i = 0; i < t->net.servers.len; i++) {
         fl_store_counts c =
             fl_store_count(fl_server_store(t->servers[i]), type);
 
@@ -137,8 +137,8 @@ static inline void dist_init(fl_dist *d, const town *t, int rank,
 
     *d = (fl_dist){ .config = { .mode = "geo",
                                 .servers =
-                                    (const char *const *)t->job.servers.data,
-                                .n_servers = (int)t->job.servers.len,
+                                    (const char *const *)t->net.servers.data,
+                                .n_servers = (int)t->net.servers.len,
                                 .n_trainers = t->n_trainers,
                                 .rank = rank,
                                 .adds_deltas = true } };
@@ -192,7 +192,7 @@ static inline void trainer_init(trainer *r, town *t, int rank,
     dist_init(&r->dist, t, rank, settings);
     fl_scope_init(&r->scope);
     r->cluster = fl_cluster_new(&(fl_cluster_args){ .dist = &r->dist,
-                                                    .net = t->job.net,
+                                                    .net = t->net.net,
                                                     .conf = &t->ctx->conf,
                                                     .scope = &r->scope });
     r->comm = fl_mode_geo.open(r->cluster);
@@ -374,7 +374,7 @@ static inline void server_rows(const town *t, const uint64_t *keys, size_t n,
 
         fl_rows_pack_head(&p, FL_TYPE_PULL, &it, 1);
         fl_pack_u64(&p, keys[i]);
-        ask_store(t, fl_client_server_of((int)t->job.servers.len, keys[i]),
+        ask_store(t, fl_client_server_of((int)t->net.servers.len, keys[i]),
                   FL_TYPE_PULL, &p, out + i * GEO_DIM);
     }
 }
@@ -385,7 +385,7 @@ static inline void server_dense(const town *t, float *out)
         fl_pack p = { 0 };
 
         fl_blocks_pack_head(&p, FL_TYPE_PULL_DENSE, &i, 1);
-        ask_store(t, (int)(i % t->job.servers.len), FL_TYPE_PULL_DENSE, &p,
+        ask_store(t, (int)(i % t->net.servers.len), FL_TYPE_PULL_DENSE, &p,
                   out + i * GEO_HALF);
     }
 }

@@ -643,7 +643,7 @@ static void a_lost_server_is_told_to_everybody(void **state)
     trainer_open(&t, &j, 0, "restart_timeout_ms=300 " QUICK);
     assert_ok(send_w(&t, 1));
     wait_until_applied(&t);
-    assert_ok(fl_ps_shutdown(c, j.servers));
+    assert_ok(fl_job_shutdown(c, j.servers));
     join_servers(&j);
     for (int i = 0; !st && i < 1000000; i++)
         st = good(send_w(&t, 1));
@@ -671,7 +671,7 @@ static void giving_up_does_not_wait_for_the_servers(void **state)
         assert_ok(good(send_b(&t, 1)));
     }
     trainer_free(&t);
-    assert_ok(fl_ps_shutdown(c, j.servers));
+    assert_ok(fl_job_shutdown(c, j.servers));
     join_servers(&j);
     fl_ctx_free(c);
     job_release(&j);

@@ -26,7 +26,7 @@ enum { CUT_SHARED, CUT_OWN }; /* tables; own ones by rank */
 typedef struct cut_push {
     uint64_t shared[CUT_KEYS], own[CUT_KEYS];
     float grads[CUT_KEYS * CUT_DIM], dense[CUT_FLOATS];
-    fl_ps_push_item items[2];
+    fl_job_push_item items[2];
 } cut_push;
 
 static inline bool is_dense(uint64_t number)
@@ -47,11 +47,11 @@ static inline void cut_push_fill(cut_push *p, int rank, uint64_t number)
         p->grads[i] = (float)(fl_mix64(dice + 200 + i) % 8) - 3;
     for (uint64_t i = 0; i < CUT_FLOATS; i++)
         p->dense[i] = (float)(fl_mix64(dice + 300 + i) % 8) - 3;
-    p->items[0] = (fl_ps_push_item){
+    p->items[0] = (fl_job_push_item){
         CUT_SHARED,
         { .keys = p->shared, .grads = p->grads, .n = CUT_KEYS, .lr = 0.5 }
     };
-    p->items[1] = (fl_ps_push_item){
+    p->items[1] = (fl_job_push_item){
         CUT_OWN + rank,
         { .keys = p->own, .grads = p->grads, .n = CUT_KEYS, .lr = 0.01 }
     };
@@ -62,33 +62,33 @@ static inline void cut_push_fill(cut_push *p, int rank, uint64_t number)
 /* The same pushes, by the public API: begun in order, several at a time. */
 typedef struct cut_slot {
     cut_push push;
-    fl_ps_request *request; /* NULL: none */
+    fl_job_request *request; /* NULL: none */
 } cut_slot;
 
-static inline fl_status declare_cuts(fl_ps *p)
+static inline fl_status declare_cuts(fl_job *p)
 {
     char name[16];
     int number;
 
-    FL_TRY(fl_ps_declare_table(
+    FL_TRY(fl_job_declare_table(
         p, "shared", "dim=4 init=constant(1) optimizer=sgd", &number));
     for (int i = 0; i < 2 * CUT_TRAINERS; i++) {
         (void)snprintf(name, sizeof(name), "own%d", i / 2);
-        FL_TRY(i % 2 ? fl_ps_declare_dense(p, name, CUT_FLOATS, "adam",
-                                           "learning_rate=0.01", &number)
-                     : fl_ps_declare_table(
+        FL_TRY(i % 2 ? fl_job_declare_dense(p, name, CUT_FLOATS, "adam",
+                                            "learning_rate=0.01", &number)
+                     : fl_job_declare_table(
                            p, name, "dim=4 init=uniform(-1,1) optimizer=adam",
                            &number));
     }
-    return fl_ps_start(p);
+    return fl_job_start(p);
 }
 
 static inline fl_status finish_slot(cut_slot *s)
 {
-    fl_ps_request *r = s->request;
+    fl_job_request *r = s->request;
 
     s->request = NULL;
-    return r ? fl_ps_wait(r) : FL_OK;
+    return r ? fl_job_wait(r) : FL_OK;
 }
 
 static inline fl_status finish_slots(cut_slot *slots, fl_status st)
@@ -101,20 +101,20 @@ static inline fl_status finish_slots(cut_slot *slots, fl_status st)
     return st;
 }
 
-static inline fl_status push_number(fl_ps *p, int rank, uint64_t number,
+static inline fl_status push_number(fl_job *p, int rank, uint64_t number,
                                     cut_slot *s)
 {
     FL_TRY(finish_slot(s));
     cut_push_fill(&s->push, rank, number);
     if (is_dense(number))
-        return fl_ps_push_dense(p, rank, s->push.dense);
-    return fl_ps_push_begin(p, s->push.items, 2, &s->request);
+        return fl_job_push_dense(p, rank, s->push.dense);
+    return fl_job_push_begin(p, s->push.items, 2, &s->request);
 }
 
 static uint64_t cut_pushes; /* of each trainer */
 
 /* For job_work. */
-static inline fl_status push_all(fl_ps *p, int rank, told *t)
+static inline fl_status push_all(fl_job *p, int rank, told *t)
 {
     cut_slot *slots = calloc(CUT_WINDOW, sizeof(*slots));
     fl_status st = declare_cuts(p);
@@ -124,9 +124,9 @@ static inline fl_status push_all(fl_ps *p, int rank, told *t)
     st = finish_slots(slots, st);
     free(slots);
     FL_TRY(st);
-    FL_TRY(fl_ps_barrier(p));
-    FL_TRY(fl_ps_hash(p, &t->hash));
-    return fl_ps_barrier(p);
+    FL_TRY(fl_job_barrier(p));
+    FL_TRY(fl_job_hash(p, &t->hash));
+    return fl_job_barrier(p);
 }
 
 /* The contents after all pushes; cut_below as proxies have it. */

@@ -92,15 +92,15 @@ static inline void be_idle(void *arg)
 
 /* --- the trainer ---------------------------------------------------------- */
 
-static inline fl_status idle_round(fl_ps *p, int table, int round)
+static inline fl_status idle_round(fl_job *p, int table, int round)
 {
     uint64_t key = (uint64_t)round;
     float grad[2] = { 2, 4 }, value[2];
 
-    FL_TRY(fl_ps_push(p, table,
-                      &(fl_table_push_args){
-                          .keys = &key, .grads = grad, .n = 1, .lr = 0.5 }));
-    FL_TRY(fl_ps_pull(p, table, &key, 1, FL_PULL_ONLY, value));
+    FL_TRY(fl_job_push(p, table,
+                       &(fl_table_push_args){
+                           .keys = &key, .grads = grad, .n = 1, .lr = 0.5 }));
+    FL_TRY(fl_job_pull(p, table, &key, 1, FL_PULL_ONLY, value));
     if (value[0] != 0 || value[1] != -1)
         FL_FAIL(FL_ERR_CORRUPT, "row %d is %g, %g", round, (double)value[0],
                 (double)value[1]);
@@ -116,7 +116,7 @@ static inline fl_status look_from_outside(const idle *i)
     (void)snprintf(address, sizeof(address), "127.0.0.1:%u", i->port);
     st = fl_ctx_set(c, "join_token", IDLE_TOKEN);
     if (!st)
-        st = fl_ps_status(c, address, &text);
+        st = fl_job_status(c, address, &text);
     if (!st)
         fl_text_free(text);
     fl_ctx_free(c);
@@ -134,16 +134,16 @@ static inline fl_status let_idle_come(idle *i)
 }
 
 /* For job_work. */
-static inline fl_status work_beside_idle(fl_ps *p, int rank, told *t)
+static inline fl_status work_beside_idle(fl_job *p, int rank, told *t)
 {
     idle *i = &idle_now;
     int table;
 
     (void)rank;
     (void)t;
-    FL_TRY(fl_ps_declare_table(p, "t", "dim=2 init=constant(1) optimizer=sgd",
-                               &table));
-    FL_TRY(fl_ps_start(p));
+    FL_TRY(fl_job_declare_table(p, "t", "dim=2 init=constant(1) optimizer=sgd",
+                                &table));
+    FL_TRY(fl_job_start(p));
     FL_TRY(let_idle_come(i));
     for (int round = 0; round < IDLE_ROUNDS; round++)
         FL_TRY(idle_round(p, table, round));
@@ -211,7 +211,7 @@ static inline void be_busy(void *arg)
 }
 
 /* For job_work: pushes until the time is over. */
-static inline fl_status work_for_a_while(fl_ps *p, int rank, told *t)
+static inline fl_status work_for_a_while(fl_job *p, int rank, told *t)
 {
     uint64_t end = fl_now_ns() + load_ms * 1000000u, keys[100];
     float grads[200] = { 0 };
@@ -219,16 +219,16 @@ static inline fl_status work_for_a_while(fl_ps *p, int rank, told *t)
 
     for (uint64_t i = 0; i < FL_LEN(keys); i++)
         keys[i] = fl_mix64(i + 1000 * (uint64_t)rank);
-    FL_TRY(fl_ps_declare_table(p, "t", "dim=2 optimizer=sgd", &table));
-    FL_TRY(fl_ps_start(p));
+    FL_TRY(fl_job_declare_table(p, "t", "dim=2 optimizer=sgd", &table));
+    FL_TRY(fl_job_start(p));
     while (fl_now_ns() < end) {
-        FL_TRY(fl_ps_push(
+        FL_TRY(fl_job_push(
             p, table,
             &(fl_table_push_args){
                 .keys = keys, .grads = grads, .n = FL_LEN(keys), .lr = 0.5 }));
         t->steps++;
     }
-    return fl_ps_barrier(p);
+    return fl_job_barrier(p);
 }
 
 /* A job beside four busy processes per core. */

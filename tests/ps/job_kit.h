@@ -136,8 +136,8 @@ typedef struct told {
     char alarm[FL_ERR_TEXT_MAX]; /* the first of them */
 } told;
 
-/* What a trainer does between fl_ps_connect and fl_ps_close. */
-typedef fl_status (*job_work)(fl_ps *p, int rank, told *t);
+/* What a trainer does between fl_job_connect and fl_job_close. */
+typedef fl_status (*job_work)(fl_job *p, int rank, told *t);
 
 typedef struct member {
     job *job;
@@ -174,21 +174,21 @@ static inline fl_status set_all(fl_ctx *c, const char *settings)
 
 static inline fl_status serve(const member *m, fl_ctx *c)
 {
-    return fl_ps_serve(c, .servers = m->job->servers, .rank = m->rank,
-                       .n_trainers = m->job->n_trainers);
+    return fl_job_serve(c, .servers = m->job->servers, .rank = m->rank,
+                        .n_trainers = m->job->n_trainers);
 }
 
 static inline fl_status train(const member *m, fl_ctx *c)
 {
     fl_status st, closed;
-    fl_ps *p;
+    fl_job *p;
     fl_err why;
 
-    FL_TRY(fl_ps_connect(&p, c, .servers = m->job->ways, .rank = m->rank,
-                         .n_trainers = m->job->n_trainers));
+    FL_TRY(fl_job_connect(&p, c, .servers = m->job->ways, .rank = m->rank,
+                          .n_trainers = m->job->n_trainers));
     st = m->job->work(p, m->rank, m->told);
     fl_err_save(&why, st);
-    closed = fl_ps_close(p);
+    closed = fl_job_close(p);
     return st ? fl_err_restore(&why) : closed;
 }
 

@@ -22,7 +22,7 @@ enum { SHARED, CLICKS, OWN }; /* tables */
 enum { ALL, OWN_BLOCK };      /* blocks */
 
 typedef struct work {
-    fl_ps *p;
+    fl_job *p;
     int rank;
     uint64_t shared[WORK_KEYS], own[WORK_KEYS];
     float grads[WORK_KEYS * WORK_DIM], values[WORK_KEYS * WORK_DIM];
@@ -42,32 +42,32 @@ static inline void fill(float *out, size_t n, uint64_t dice)
         out[i] = small_number((dice << 20) + i);
 }
 
-static inline fl_status declare_own(fl_ps *p, int rank)
+static inline fl_status declare_own(fl_job *p, int rank)
 {
     char name[16];
     int number;
 
     (void)snprintf(name, sizeof(name), "own%d", rank);
-    FL_TRY(fl_ps_declare_table(
+    FL_TRY(fl_job_declare_table(
         p, name, "dim=4 init=uniform(-1,1) optimizer=adam", &number));
-    return fl_ps_declare_dense(p, name, WORK_FLOATS, "adam",
-                               "learning_rate=0.01", &number);
+    return fl_job_declare_dense(p, name, WORK_FLOATS, "adam",
+                                "learning_rate=0.01", &number);
 }
 
-static inline fl_status declare_work(fl_ps *p, int n_trainers)
+static inline fl_status declare_work(fl_job *p, int n_trainers)
 {
     int number;
 
-    FL_TRY(fl_ps_declare_table(
+    FL_TRY(fl_job_declare_table(
         p, "shared", "dim=4 init=constant(1) optimizer=sgd", &number));
-    FL_TRY(fl_ps_declare_table(
+    FL_TRY(fl_job_declare_table(
         p, "clicks", "dim=4 accessor=ctr optimizer=adagrad embedx_threshold=3",
         &number));
-    FL_TRY(fl_ps_declare_dense(p, "all", WORK_FLOATS, "sgd",
-                               "learning_rate=0.5", &number));
+    FL_TRY(fl_job_declare_dense(p, "all", WORK_FLOATS, "sgd",
+                                "learning_rate=0.5", &number));
     for (int i = 0; i < n_trainers; i++)
         FL_TRY(declare_own(p, i));
-    return fl_ps_start(p);
+    return fl_job_start(p);
 }
 
 /* The gradient that rank pushes for a shared key. */
@@ -78,7 +78,7 @@ static inline uint64_t shared_dice(int round, int rank)
 
 static inline fl_status push_rows(work *w, int round)
 {
-    fl_ps_push_item items[3] = {
+    fl_job_push_item items[3] = {
         { SHARED,
           { .keys = w->shared, .grads = w->grads, .n = WORK_KEYS, .lr = 0.5 } },
         { OWN + w->rank,
@@ -98,12 +98,12 @@ static inline fl_status push_rows(work *w, int round)
         w->shows[i] = (float)(1 + (i + round) % 3);
         w->clicks[i] = (float)((i + round) % 2);
     }
-    return fl_ps_push_many(w->p, items, 3);
+    return fl_job_push_many(w->p, items, 3);
 }
 
 static inline fl_status push_one_row(work *w, int round)
 {
-    return fl_ps_push(
+    return fl_job_push(
         w->p, OWN + w->rank,
         &(fl_table_push_args){
             .keys = &w->own[round], .grads = w->grads, .n = 1, .lr = 0.01 });
@@ -112,15 +112,15 @@ static inline fl_status push_one_row(work *w, int round)
 static inline fl_status push_blocks(work *w, int round)
 {
     fill(w->dense, WORK_FLOATS, shared_dice(round, w->rank) + 500);
-    FL_TRY(fl_ps_push_dense(w->p, ALL, w->dense));
-    return fl_ps_push_dense(w->p, OWN_BLOCK + w->rank, w->dense);
+    FL_TRY(fl_job_push_dense(w->p, ALL, w->dense));
+    return fl_job_push_dense(w->p, OWN_BLOCK + w->rank, w->dense);
 }
 
 /* What the shared rows must be after a round, to the bit. */
 static inline fl_status check_rows(work *w, int round)
 {
-    FL_TRY(fl_ps_pull(w->p, SHARED, w->shared, WORK_KEYS, FL_PULL_ONLY,
-                      w->values));
+    FL_TRY(fl_job_pull(w->p, SHARED, w->shared, WORK_KEYS, FL_PULL_ONLY,
+                       w->values));
     for (size_t i = 0; i < WORK_KEYS * WORK_DIM; i++) {
         float want = 1;
 
@@ -137,16 +137,17 @@ static inline fl_status check_rows(work *w, int round)
 static inline fl_status assign_some(work *w)
 {
     fill(w->values, WORK_ASSIGNED * WORK_DIM, 77 + (uint64_t)w->rank);
-    FL_TRY(fl_ps_assign(w->p, OWN + w->rank, w->own, WORK_ASSIGNED, w->values));
+    FL_TRY(
+        fl_job_assign(w->p, OWN + w->rank, w->own, WORK_ASSIGNED, w->values));
     fill(w->dense, WORK_FLOATS, 99 + (uint64_t)w->rank);
-    return fl_ps_assign_dense(w->p, OWN_BLOCK + w->rank, w->dense);
+    return fl_job_assign_dense(w->p, OWN_BLOCK + w->rank, w->dense);
 }
 
-static inline fl_status check_steps(fl_ps *p, told *t)
+static inline fl_status check_steps(fl_job *p, told *t)
 {
     uint64_t want = WORK_ROUNDS * JOB_TRAINERS;
 
-    FL_TRY(fl_ps_step(p, 0, &t->steps));
+    FL_TRY(fl_job_step(p, 0, &t->steps));
     if (t->steps != want)
         FL_FAIL(FL_ERR_CORRUPT, "step %llu instead of %llu",
                 (unsigned long long)t->steps, (unsigned long long)want);
@@ -158,15 +159,15 @@ static inline fl_status work_round(work *w, int round)
     FL_TRY(push_rows(w, round));
     FL_TRY(push_one_row(w, round));
     FL_TRY(push_blocks(w, round));
-    FL_TRY(fl_ps_step(w->p, 1, NULL));
-    FL_TRY(fl_ps_report(w->p, "round", (uint64_t)round, 0.5, 0.5));
-    FL_TRY(fl_ps_barrier(w->p));
+    FL_TRY(fl_job_step(w->p, 1, NULL));
+    FL_TRY(fl_job_report(w->p, "round", (uint64_t)round, 0.5, 0.5));
+    FL_TRY(fl_job_barrier(w->p));
     FL_TRY(check_rows(w, round));
-    return fl_ps_barrier(w->p);
+    return fl_job_barrier(w->p);
 }
 
 /* For job_work, of JOB_TRAINERS trainers. */
-static inline fl_status whole_work(fl_ps *p, int rank, told *t)
+static inline fl_status whole_work(fl_job *p, int rank, told *t)
 {
     work w = { .p = p, .rank = rank };
 
@@ -179,7 +180,7 @@ static inline fl_status whole_work(fl_ps *p, int rank, told *t)
     for (int round = 0; round < WORK_ROUNDS; round++)
         FL_TRY(work_round(&w, round));
     FL_TRY(check_steps(p, t));
-    return fl_ps_hash(p, &t->hash);
+    return fl_job_hash(p, &t->hash);
 }
 
 #endif

@@ -18,28 +18,28 @@ typedef struct house {
     proxy proxy;
     uint16_t port;
     fl_ctx *ctx;
-    fl_ps *ps;
+    fl_job *ps;
     int table, n_checks;
 } house;
 
-static inline fl_status declare_house(fl_ps *p, int *table)
+static inline fl_status declare_house(fl_job *p, int *table)
 {
-    FL_TRY(fl_ps_declare_table(p, "t", "dim=2 init=constant(1) optimizer=sgd",
-                               table));
-    return fl_ps_start(p);
+    FL_TRY(fl_job_declare_table(p, "t", "dim=2 init=constant(1) optimizer=sgd",
+                                table));
+    return fl_job_start(p);
 }
 
-static inline fl_status push_row(fl_ps *p, int table, uint64_t key)
+static inline fl_status push_row(fl_job *p, int table, uint64_t key)
 {
     float grads[2] = { 2, -4 };
 
-    return fl_ps_push(p, table,
-                      &(fl_table_push_args){
-                          .keys = &key, .grads = grads, .n = 1, .lr = 0.5 });
+    return fl_job_push(p, table,
+                       &(fl_table_push_args){
+                           .keys = &key, .grads = grads, .n = 1, .lr = 0.5 });
 }
 
 /* The session that is kept. For job_work. */
-static inline fl_status visit(fl_ps *p, int rank, told *t)
+static inline fl_status visit(fl_job *p, int rank, told *t)
 {
     int table;
 
@@ -70,7 +70,7 @@ static inline house *house_open(const char *settings)
     h->ctx = fl_ctx_new();
     assert_ok(set_all(h->ctx, h->settings));
     assert_ok(
-        fl_ps_connect(&h->ps, h->ctx, .servers = j->servers, .n_trainers = 2));
+        fl_job_connect(&h->ps, h->ctx, .servers = j->servers, .n_trainers = 2));
     assert_ok(declare_house(h->ps, &h->table));
     fl_thread_join(j->members[2].thread);
     proxy_stop(&h->proxy);
@@ -80,7 +80,7 @@ static inline house *house_open(const char *settings)
 /* The server has served to the end. */
 static inline void house_close(house *h)
 {
-    assert_ok(fl_ps_close(h->ps));
+    assert_ok(fl_job_close(h->ps));
     fl_thread_join(h->job.members[0].thread);
     job_check(&h->job);
     job_release(&h->job);
@@ -93,7 +93,7 @@ static inline uint64_t house_hash(house *h)
 {
     uint64_t hash;
 
-    assert_ok(fl_ps_hash(h->ps, &hash));
+    assert_ok(fl_job_hash(h->ps, &hash));
     return hash;
 }
 
@@ -106,7 +106,7 @@ static inline void expect_healthy(house *h, uint64_t hash)
     assert_true(house_hash(h) == hash);
     assert_ok(push_row(h->ps, h->table, key));
     h->n_checks++;
-    assert_ok(fl_ps_pull(h->ps, h->table, &key, 1, FL_PULL_ONLY, value));
+    assert_ok(fl_job_pull(h->ps, h->table, &key, 1, FL_PULL_ONLY, value));
     assert_true(value[0] == 1 - (float)h->n_checks);
     assert_true(value[1] == 1 + 2 * (float)h->n_checks);
 }
@@ -120,12 +120,12 @@ static inline void expect_refused(house *h, const char *settings,
 {
     uint64_t hash = house_hash(h);
     fl_ctx *c = fl_ctx_new();
-    fl_ps *p;
+    fl_job *p;
 
     assert_ok(set_all(c, "local_transport=off connect_timeout_ms=2000"));
     assert_ok(set_all(c, settings));
-    assert_true(fl_ps_connect(&p, c, .servers = h->job.servers,
-                              .n_trainers = 2) != FL_OK);
+    assert_true(fl_job_connect(&p, c, .servers = h->job.servers,
+                               .n_trainers = 2) != FL_OK);
     if (!strstr(fl_last_error(), words))
         fail_msg("'%s' does not say '%s'", fl_last_error(), words);
     fl_ctx_free(c);

@@ -323,7 +323,8 @@ static void push(job *j, int trainer, uint64_t from, uint64_t n)
     static const uint32_t dim = DIM;
     uint64_t keys[KEYS_MAX];
     float grads[KEYS_MAX * DIM];
-    fl_ps_push_item item = { .args = { .keys = keys, .grads = grads, .n = n } };
+    fl_job_push_item item = { .args = {
+                                  .keys = keys, .grads = grads, .n = n } };
     outcome o = { 0 };
 
     item.args.lr = 1;
@@ -344,10 +345,10 @@ static void pull(job *j, const uint64_t *keys, size_t n, float *out)
 
     for (size_t lo = 0; lo < n; lo += PIECE) {
         size_t some = n - lo < PIECE ? n - lo : PIECE;
-        fl_ps_pull_item item = { .keys = keys + lo,
-                                 .n = some,
-                                 .kind = FL_PULL_ONLY,
-                                 .out = out + lo * DIM };
+        fl_job_pull_item item = { .keys = keys + lo,
+                                  .n = some,
+                                  .kind = FL_PULL_ONLY,
+                                  .out = out + lo * DIM };
         outcome o = { 0 };
 
         assert_ok(
@@ -481,7 +482,7 @@ static void begin_push(job *j, uint64_t from, uint64_t *keys, float *grads,
                        outcome *o)
 {
     static const uint32_t dim = DIM;
-    fl_ps_push_item item = {
+    fl_job_push_item item = {
         .args = { .keys = keys, .grads = grads, .n = PIECE, .lr = 1 }
     };
 

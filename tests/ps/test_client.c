@@ -35,25 +35,25 @@ static int make_data(void **state)
 }
 
 /* Both tables in one request; what is counted goes with the second. */
-static void fill_push(fl_ps_push_item items[2], size_t n)
+static void fill_push(fl_job_push_item items[2], size_t n)
 {
-    items[0] = (fl_ps_push_item){
+    items[0] = (fl_job_push_item){
         0, { .keys = keys, .grads = grads, .n = n, .lr = 0.1 }
     };
-    items[1] = (fl_ps_push_item){ 1,
-                                  { .keys = keys,
-                                    .grads = grads,
-                                    .shows = shows,
-                                    .clicks = clicks,
-                                    .counts = counts,
-                                    .n = n,
-                                    .lr = 0.05 } };
+    items[1] = (fl_job_push_item){ 1,
+                                   { .keys = keys,
+                                     .grads = grads,
+                                     .shows = shows,
+                                     .clicks = clicks,
+                                     .counts = counts,
+                                     .n = n,
+                                     .lr = 0.05 } };
 }
 
 static fl_status push(job *j, int trainer, size_t n)
 {
     static const uint32_t dims[] = { DIM, CTR_DIM };
-    fl_ps_push_item items[2];
+    fl_job_push_item items[2];
     outcome o = { 0 };
 
     fill_push(items, n);
@@ -64,8 +64,8 @@ static fl_status push(job *j, int trainer, size_t n)
 static fl_status pull(job *j, int trainer, size_t n, float *emb, float *ctr)
 {
     static const uint32_t dims[] = { DIM, CTR_DIM };
-    fl_ps_pull_item items[] = { { 0, keys, n, FL_PULL_CREATE, emb },
-                                { 1, keys, n, FL_PULL_ONLY, ctr } };
+    fl_job_pull_item items[] = { { 0, keys, n, FL_PULL_CREATE, emb },
+                                 { 1, keys, n, FL_PULL_ONLY, ctr } };
     outcome o = { 0 };
 
     FL_TRY(fl_client_pull(j->clients[trainer], items, dims, 2, on_outcome, &o));
@@ -102,7 +102,7 @@ static void check_like_one_table(int n_servers)
     fl_table *ctr = lone_table("ctr", CTR, 3);
     float *a = calloc(N_KEYS, (DIM + CTR_DIM) * sizeof(float));
     float *b = calloc(N_KEYS, (DIM + CTR_DIM) * sizeof(float));
-    fl_ps_push_item items[2];
+    fl_job_push_item items[2];
     job j;
 
     fill_push(items, N_KEYS);
@@ -162,7 +162,7 @@ static void servers_without_keys_are_not_asked(void **state)
 {
     float out[2 * DIM];
     outcome o = { 0 };
-    fl_ps_pull_item item = { 0, keys, 1, FL_PULL_CREATE, out };
+    fl_job_pull_item item = { 0, keys, 1, FL_PULL_CREATE, out };
     uint32_t dim = DIM;
     int server = fl_client_server_of(3, keys[0]);
     job j;
@@ -181,7 +181,7 @@ static void servers_without_keys_are_not_asked(void **state)
 
 static void a_request_without_keys_is_done_at_once(void **state)
 {
-    fl_ps_pull_item item = { 0, NULL, 0, FL_PULL_CREATE, NULL };
+    fl_job_pull_item item = { 0, NULL, 0, FL_PULL_CREATE, NULL };
     uint32_t dim = DIM;
     outcome o = { 0 };
     job j;
@@ -235,7 +235,7 @@ static void many_requests_under_way_end_well(void **state)
     job_wait(&j);
     assert_ok(job_declare(&j, 0, TEXT));
     for (int i = 0; i < N; i++) {
-        fl_ps_pull_item item = { 0, keys, N_KEYS, FL_PULL_CREATE, out[i] };
+        fl_job_pull_item item = { 0, keys, N_KEYS, FL_PULL_CREATE, out[i] };
 
         assert_ok(
             fl_client_pull(j.clients[0], &item, &dim, 1, on_outcome, &o[i]));
@@ -252,7 +252,7 @@ static void many_requests_under_way_end_well(void **state)
 
 static void requests_are_refused_before_the_servers_are_there(void **state)
 {
-    fl_ps_pull_item item = { 0, keys, 1, FL_PULL_CREATE, grads };
+    fl_job_pull_item item = { 0, keys, 1, FL_PULL_CREATE, grads };
     uint32_t dim = DIM;
     outcome o = { 0 };
     job j;
@@ -271,7 +271,7 @@ static void requests_are_refused_before_the_servers_are_there(void **state)
 
 static void an_error_of_a_server_names_the_server(void **state)
 {
-    fl_ps_pull_item item = { 7, keys, N_KEYS, FL_PULL_CREATE, NULL };
+    fl_job_pull_item item = { 7, keys, N_KEYS, FL_PULL_CREATE, NULL };
     float out[N_KEYS * DIM];
     uint32_t dim = DIM;
     outcome o = { 0 };
@@ -292,7 +292,7 @@ static void an_error_of_a_server_names_the_server(void **state)
 
 static void a_refused_push_names_key_and_table(void **state)
 {
-    fl_ps_push_item item = { 0, { .keys = keys, .grads = grads, .n = 2 } };
+    fl_job_push_item item = { 0, { .keys = keys, .grads = grads, .n = 2 } };
     uint32_t dim = DIM;
     outcome o = { 0 };
     job j;
@@ -314,8 +314,8 @@ static void a_request_that_is_too_large_is_refused(void **state)
     enum { MANY = 70000 };
     uint64_t *many = calloc(MANY, sizeof(*many));
     float *out = calloc(MANY, DIM * sizeof(*out));
-    fl_ps_pull_item item = { 0, many, MANY, FL_PULL_CREATE, out };
-    fl_ps_push_item grown = {
+    fl_job_pull_item item = { 0, many, MANY, FL_PULL_CREATE, out };
+    fl_job_push_item grown = {
         0, { .keys = many, .grads = out, .n = MANY, .lr = 1 }
     };
     uint32_t dim = DIM;
@@ -344,7 +344,7 @@ static void a_request_that_is_too_large_is_refused(void **state)
 
 static void too_many_items_are_refused(void **state)
 {
-    fl_ps_pull_item *items = calloc(FL_ITEMS_MAX + 1, sizeof(*items));
+    fl_job_pull_item *items = calloc(FL_ITEMS_MAX + 1, sizeof(*items));
     uint32_t *dims = calloc(FL_ITEMS_MAX + 1, sizeof(*dims));
     outcome o = { 0 };
     job j;
@@ -524,7 +524,7 @@ static void pushes_are_applied_once_whatever_breaks(void **state)
 
 static void a_client_that_is_freed_answers_what_is_under_way(void **state)
 {
-    fl_ps_pull_item item = { 0, keys, N_KEYS, FL_PULL_CREATE, NULL };
+    fl_job_pull_item item = { 0, keys, N_KEYS, FL_PULL_CREATE, NULL };
     float out[N_KEYS * DIM];
     uint32_t dim = DIM;
     outcome o = { 0 };

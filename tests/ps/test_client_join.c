@@ -51,8 +51,8 @@ static void call_release(call *c)
 
 static void call_pull(fl_client *client, call *c)
 {
-    fl_ps_pull_item item = { c->table, c->keys, c->n, FL_PULL_CREATE,
-                             c->values };
+    fl_job_pull_item item = { c->table, c->keys, c->n, FL_PULL_CREATE,
+                              c->values };
 
     c->end = (outcome){ 0 };
     memset(c->values, 0, c->n * DIM_MAX * sizeof(*c->values));
@@ -64,7 +64,7 @@ static void call_pull(fl_client *client, call *c)
 static void call_push(fl_client *client, call *c, float times)
 {
     uint32_t dim = dims[c->table];
-    fl_ps_push_item item = {
+    fl_job_push_item item = {
         c->table, { .keys = c->keys, .grads = c->values, .n = c->n, .lr = 1 }
     };
 
@@ -567,12 +567,12 @@ static void on_end(void *arg, fl_status st)
 
 static fl_status make_round(maker *m)
 {
-    fl_ps_push_item push = {
+    fl_job_push_item push = {
         EMB,
         { .keys = m->push.keys, .grads = m->push.values, .n = N_EACH, .lr = 1 }
     };
-    fl_ps_pull_item pull = { EMB, m->pull.keys, N_EACH, FL_PULL_CREATE,
-                             m->pull.values };
+    fl_job_pull_item pull = { EMB, m->pull.keys, N_EACH, FL_PULL_CREATE,
+                              m->pull.values };
 
     FL_TRY(fl_client_pull(m->client, &pull, &dims[EMB], 1, on_end, m));
     return fl_client_push(m->client, &push, &dims[EMB], 1, on_end, m);

@@ -101,12 +101,12 @@ static void a_server_without_the_token_is_refused(void **state)
     impostor i = { .door = kit_listen_at(port) };
     fl_ctx *c = fl_ctx_new();
     char address[32];
-    fl_ps *p;
+    fl_job *p;
 
     (void)snprintf(address, sizeof(address), "127.0.0.1:%u", port);
     assert_ok(fl_thread_start(&i.thread, "impostor", run_impostor, &i));
     assert_ok(set_all(c, "join_token=" TOKEN " local_transport=off"));
-    assert_int_equal(fl_ps_connect(&p, c, .servers = address), FL_ERR_INVAL);
+    assert_int_equal(fl_job_connect(&p, c, .servers = address), FL_ERR_INVAL);
     assert_says("does not know the token");
     fl_thread_join(i.thread);
     close(i.door);

@@ -66,9 +66,9 @@ static void fill(gift *g, uint32_t rank, uint64_t round)
             g->dense[b][i] = (float)fl_rng_normal(no, 10 + b, i);
 }
 
-static void rows_of(const gift *g, uint32_t rank, fl_ps_push_item items[2])
+static void rows_of(const gift *g, uint32_t rank, fl_job_push_item items[2])
 {
-    items[0] = (fl_ps_push_item){
+    items[0] = (fl_job_push_item){
         .table = TABLE_EMB,
         .args = { .keys = g->keys[0],
                   .grads = g->grads[0],
@@ -76,7 +76,7 @@ static void rows_of(const gift *g, uint32_t rank, fl_ps_push_item items[2])
                   .lr = 0.25 + rank,
                   .merged = true },
     };
-    items[1] = (fl_ps_push_item){
+    items[1] = (fl_job_push_item){
         .table = TABLE_CTR,
         .args = { .keys = g->keys[1],
                   .grads = g->grads[1],
@@ -129,7 +129,7 @@ static uint64_t kit_hash(const kit *k)
 static fl_status keep_as(const kit *k, uint64_t round, uint32_t rank,
                          uint32_t incarnation)
 {
-    fl_ps_push_item from[2];
+    fl_job_push_item from[2];
     fl_rows_item items[2];
     fl_block_item blocks[N_BLOCKS];
     gift g;
@@ -210,7 +210,7 @@ static void push_by_hand(fl_table *t, int item, uint64_t round)
 {
     static pot p;
     static gift g;
-    fl_ps_push_item items[2];
+    fl_job_push_item items[2];
     fl_table_push_args a = { .merged = true };
 
     memset(&p, 0, sizeof(p));
@@ -613,7 +613,7 @@ static void send_round(job *j, uint64_t round, int trainer,
 {
     static const uint32_t dims[2] = { DIM, DIM };
     const float *values[N_BLOCKS];
-    fl_ps_push_item items[2];
+    fl_job_push_item items[2];
     outcome o[2] = { 0 };
     gift g;
 

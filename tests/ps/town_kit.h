@@ -242,7 +242,7 @@ static inline void add_hashes(void *arg, int server, const void *payload,
     fl_sum_model(&((pusher *)arg)->town->hash, payload, len);
 }
 
-/* As fl_ps_hash adds them up. */
+/* As fl_job_hash adds them up. */
 static inline void town_look(town *t)
 {
     pusher *p = &t->pushers[0];

@@ -1,7 +1,7 @@
 /* client.h - a trainer's side: one link per server, keys dealt to servers, rows
  * scattered to where they belong.
  *
- * Requests are asynchronous inside; the public calls (flotilla/ps.h) wait. One
+ * Requests are asynchronous inside; the public calls (flotilla/job.h) wait. One
  * request per server and call: items of several tables travel together. What is
  * pulled goes from the received payload straight to the caller's rows; what is
  * pushed is gathered once into the request, or with one server not at all.
@@ -11,7 +11,7 @@
 #ifndef FL_PS_CLIENT_CLIENT_H
 #define FL_PS_CLIENT_CLIENT_H
 
-#include "flotilla/ps.h"
+#include "flotilla/job.h"
 #include "ps/proto.h"
 #include "rpc/client/rpc_client.h"
 
@@ -64,11 +64,11 @@ typedef void (*fl_client_done)(void *arg, fl_status st);
 
 /* dims[i] is the width of the table of item i. */
 FL_MUST_CHECK
-fl_status fl_client_pull(fl_client *c, const fl_ps_pull_item *items,
+fl_status fl_client_pull(fl_client *c, const fl_job_pull_item *items,
                          const uint32_t *dims, size_t n, fl_client_done done,
                          void *arg);
 FL_MUST_CHECK
-fl_status fl_client_push(fl_client *c, const fl_ps_push_item *items,
+fl_status fl_client_push(fl_client *c, const fl_job_push_item *items,
                          const uint32_t *dims, size_t n, fl_client_done done,
                          void *arg);
 FL_MUST_CHECK
@@ -126,7 +126,7 @@ typedef struct fl_client_member {
 
 FL_MUST_CHECK
 fl_status fl_client_round_push(fl_client *c, uint64_t round,
-                               const fl_ps_push_item *items,
+                               const fl_job_push_item *items,
                                const uint32_t *dims, size_t n,
                                fl_client_done done, void *arg);
 FL_MUST_CHECK

@@ -348,7 +348,7 @@ void fl_request_scatter(fl_request *r, const fl_part *p, const float *values)
     }
 }
 
-fl_status fl_client_pull(fl_client *c, const fl_ps_pull_item *items,
+fl_status fl_client_pull(fl_client *c, const fl_job_pull_item *items,
                          const uint32_t *dims, size_t n, fl_client_done done,
                          void *arg)
 {
@@ -380,7 +380,7 @@ static uint32_t push_flags(const fl_table_push_args *a)
                       (a->counts ? FL_PUSH_COUNTS : 0));
 }
 
-static void add_pushes(fl_request *r, const fl_ps_push_item *items,
+static void add_pushes(fl_request *r, const fl_job_push_item *items,
                        const uint32_t *dims, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -401,7 +401,7 @@ static void add_pushes(fl_request *r, const fl_ps_push_item *items,
 }
 
 /* Checks the items of a push and counts their bytes. */
-static fl_status weigh_pushes(uint16_t type, const fl_ps_push_item *items,
+static fl_status weigh_pushes(uint16_t type, const fl_job_push_item *items,
                               const uint32_t *dims, size_t n, uint64_t *bytes)
 {
     FL_TRY(check_count(type, n));
@@ -414,7 +414,7 @@ static fl_status weigh_pushes(uint16_t type, const fl_ps_push_item *items,
     return FL_OK;
 }
 
-fl_status fl_client_push(fl_client *c, const fl_ps_push_item *items,
+fl_status fl_client_push(fl_client *c, const fl_job_push_item *items,
                          const uint32_t *dims, size_t n, fl_client_done done,
                          void *arg)
 {
@@ -430,7 +430,7 @@ fl_status fl_client_push(fl_client *c, const fl_ps_push_item *items,
 }
 
 fl_status fl_client_round_push(fl_client *c, uint64_t round,
-                               const fl_ps_push_item *items,
+                               const fl_job_push_item *items,
                                const uint32_t *dims, size_t n,
                                fl_client_done done, void *arg)
 {

@@ -1,6 +1,6 @@
-/* test_ps.c - parameter servers by the public API: what a trainer can do, and
+/* test_job.c - parameter servers by the public API: what a trainer can do, and
  * that it is the same for any number of servers. */
-#include "ps_kit.h"
+#include "job_kit.h"
 
 #include <math.h>
 
@@ -27,35 +27,35 @@ static void fill(int rank, int round, uint64_t *keys, float *grads, size_t dim)
 }
 
 /* Keys of different trainers are different, so that their order is free. */
-static void train_rows(job *j, fl_ps *p, int rank)
+static void train_rows(job *j, fl_job *p, int rank)
 {
     uint64_t keys[KEYS_PER_TRAINER];
     float grads[KEYS_PER_TRAINER * 9], out[KEYS_PER_TRAINER * 9],
         wide[KEYS_PER_TRAINER * 9];
     int emb, ctr;
 
-    assert_ok(fl_ps_declare_table(p, "emb", EMB, &emb));
-    assert_ok(fl_ps_declare_table(p, "ctr", CTR, &ctr));
-    assert_ok(fl_ps_start(p));
+    assert_ok(fl_job_declare_table(p, "emb", EMB, &emb));
+    assert_ok(fl_job_declare_table(p, "ctr", CTR, &ctr));
+    assert_ok(fl_job_start(p));
     for (int round = 0; round < ROUNDS; round++) {
-        fl_ps_pull_item pulls[] = {
+        fl_job_pull_item pulls[] = {
             { emb, keys, KEYS_PER_TRAINER, FL_PULL_CREATE, out },
             { ctr, keys, KEYS_PER_TRAINER, FL_PULL_CREATE, wide }
         };
-        fl_ps_push_item pushes[] = {
+        fl_job_push_item pushes[] = {
             { emb, { .keys = keys, .grads = grads, .n = KEYS_PER_TRAINER } },
             { ctr, { .keys = keys, .grads = grads, .n = KEYS_PER_TRAINER } }
         };
 
         pushes[0].args.lr = pushes[1].args.lr = 0.1;
         fill(rank, round, keys, grads, 9);
-        assert_ok(fl_ps_pull_many(p, pulls, 2));
-        assert_ok(fl_ps_push_many(p, pushes, 2));
+        assert_ok(fl_job_pull_many(p, pulls, 2));
+        assert_ok(fl_job_push_many(p, pushes, 2));
     }
-    assert_ok(fl_ps_barrier(p));
+    assert_ok(fl_job_barrier(p));
     if (rank == 0)
-        assert_ok(fl_ps_hash(p, &j->hash));
-    assert_ok(fl_ps_barrier(p));
+        assert_ok(fl_job_hash(p, &j->hash));
+    assert_ok(fl_job_barrier(p));
 }
 
 static uint64_t lone_hash(const char *name, const char *settings, int n_ranks)
@@ -125,39 +125,39 @@ static void the_memory_that_is_shared_changes_nothing(void **state)
 
 /* --- what a trainer can do ------------------------------------------------ */
 
-static void use_rows(job *j, fl_ps *p, int rank)
+static void use_rows(job *j, fl_job *p, int rank)
 {
     uint64_t keys[] = { 7, 0, UINT64_MAX, 7 }, removed = 99;
     float ones[4 * 8], out[4 * 8], again[4 * 8];
-    fl_ps_request *pull, *push;
+    fl_job_request *pull, *push;
     int emb;
 
     (void)j;
     (void)rank;
     for (size_t i = 0; i < FL_LEN(ones); i++)
         ones[i] = 1;
-    assert_ok(fl_ps_declare_table(p, "emb", "dim=8\toptimizer=sgd\n", &emb));
+    assert_ok(fl_job_declare_table(p, "emb", "dim=8\toptimizer=sgd\n", &emb));
     assert_int_equal(emb, 0);
-    assert_ok(fl_ps_start(p));
-    assert_ok(fl_ps_assign(p, emb, keys, 3, ones));
-    assert_ok(fl_ps_pull(p, emb, keys, 4, FL_PULL_ONLY, out));
+    assert_ok(fl_job_start(p));
+    assert_ok(fl_job_assign(p, emb, keys, 3, ones));
+    assert_ok(fl_job_pull(p, emb, keys, 4, FL_PULL_ONLY, out));
     assert_memory_equal(out, ones, sizeof(out));
-    assert_ok(fl_ps_push_begin(
+    assert_ok(fl_job_push_begin(
         p,
-        &(fl_ps_push_item){
+        &(fl_job_push_item){
             emb, { .keys = keys, .grads = ones, .n = 4, .lr = 0.25 } },
         1, &push));
-    assert_ok(fl_ps_wait(push));
-    assert_ok(fl_ps_pull_begin(
-        p, &(fl_ps_pull_item){ emb, keys, 4, FL_PULL_ONLY, again }, 1, &pull));
-    assert_ok(fl_ps_wait(pull));
+    assert_ok(fl_job_wait(push));
+    assert_ok(fl_job_pull_begin(
+        p, &(fl_job_pull_item){ emb, keys, 4, FL_PULL_ONLY, again }, 1, &pull));
+    assert_ok(fl_job_wait(pull));
     assert_true(again[0] == 0.5f && again[3 * 8] == 0.5f); /* 7 twice */
     assert_true(again[8] == 0.75f && again[2 * 8] == 0.75f);
-    assert_ok(fl_ps_shrink(p, emb, 0, &removed));
+    assert_ok(fl_job_shrink(p, emb, 0, &removed));
     assert_int_equal(removed, 0);
-    assert_ok(fl_ps_clear(p, emb));
-    assert_ok(fl_ps_pull(p, emb, keys, 0, FL_PULL_ONLY, NULL));
-    assert_int_equal(fl_ps_shrink(p, emb, -1, &removed), FL_ERR_INVAL);
+    assert_ok(fl_job_clear(p, emb));
+    assert_ok(fl_job_pull(p, emb, keys, 0, FL_PULL_ONLY, NULL));
+    assert_int_equal(fl_job_shrink(p, emb, -1, &removed), FL_ERR_INVAL);
 }
 
 static void rows_are_pulled_pushed_assigned_and_cleared(void **state)
@@ -172,7 +172,7 @@ static void rows_are_pulled_pushed_assigned_and_cleared(void **state)
 #define SHARING 4
 
 typedef struct sharer {
-    fl_ps *p;
+    fl_job *p;
     int table;
     fl_thread *thread;
 } sharer;
@@ -190,13 +190,13 @@ static void push_ones(void *arg)
         ones[i] = -1;
     }
     for (int i = 0; i < 50; i++) {
-        assert_ok(fl_ps_push(s->p, s->table, &a));
-        assert_ok(fl_ps_pull(s->p, s->table, keys, 64, FL_PULL_ONLY, out));
+        assert_ok(fl_job_push(s->p, s->table, &a));
+        assert_ok(fl_job_pull(s->p, s->table, keys, 64, FL_PULL_ONLY, out));
         assert_true(out[63] >= (float)(i + 1));
     }
 }
 
-static void share(job *j, fl_ps *p, int rank)
+static void share(job *j, fl_job *p, int rank)
 {
     sharer sharers[SHARING];
     uint64_t key = fl_mix64(0);
@@ -205,8 +205,9 @@ static void share(job *j, fl_ps *p, int rank)
 
     (void)j;
     (void)rank;
-    assert_ok(fl_ps_declare_table(p, "sums", "dim=1 init=constant(0)", &table));
-    assert_ok(fl_ps_start(p));
+    assert_ok(
+        fl_job_declare_table(p, "sums", "dim=1 init=constant(0)", &table));
+    assert_ok(fl_job_start(p));
     for (int i = 0; i < SHARING; i++) {
         sharers[i] = (sharer){ .p = p, .table = table };
         assert_ok(fl_thread_start(&sharers[i].thread, "sharer", push_ones,
@@ -214,7 +215,7 @@ static void share(job *j, fl_ps *p, int rank)
     }
     for (int i = 0; i < SHARING; i++)
         fl_thread_join(sharers[i].thread);
-    assert_ok(fl_ps_pull(p, table, &key, 1, FL_PULL_ONLY, &out));
+    assert_ok(fl_job_pull(p, table, &key, 1, FL_PULL_ONLY, &out));
     assert_true(out == 50 * SHARING);
 }
 
@@ -228,19 +229,19 @@ static void threads_share_a_connection(void **state)
 }
 
 /* Requests that nobody waited for are over when the connection is closed. */
-static void leave_open(job *j, fl_ps *p, int rank)
+static void leave_open(job *j, fl_job *p, int rank)
 {
     static uint64_t keys[1000];
     static float out[1000 * 8];
-    static fl_ps_request *open[10];
+    static fl_job_request *open[10];
     int emb;
 
     (void)rank;
-    assert_ok(fl_ps_declare_table(p, "emb", EMB, &emb));
-    assert_ok(fl_ps_start(p));
+    assert_ok(fl_job_declare_table(p, "emb", EMB, &emb));
+    assert_ok(fl_job_start(p));
     for (size_t i = 0; i < FL_LEN(open); i++)
-        assert_ok(fl_ps_pull_begin(
-            p, &(fl_ps_pull_item){ emb, keys, 1000, FL_PULL_CREATE, out }, 1,
+        assert_ok(fl_job_pull_begin(
+            p, &(fl_job_pull_item){ emb, keys, 1000, FL_PULL_CREATE, out }, 1,
             &open[i]));
     j->hash = (uint64_t)(uintptr_t)open;
 }
@@ -248,17 +249,17 @@ static void leave_open(job *j, fl_ps *p, int rank)
 static void a_close_waits_for_what_is_under_way(void **state)
 {
     job j = { .n_servers = 2, .n_trainers = 1, .train = leave_open };
-    fl_ps_request **open;
+    fl_job_request **open;
 
     (void)state;
     run_job(&j);
     assert_all_well(&j);
-    open = (fl_ps_request **)(uintptr_t)j.hash;
+    open = (fl_job_request **)(uintptr_t)j.hash;
     for (size_t i = 0; i < 10; i++)
-        assert_ok(fl_ps_wait(open[i]));
+        assert_ok(fl_job_wait(open[i]));
 }
 
-static void use_blocks(job *j, fl_ps *p, int rank)
+static void use_blocks(job *j, fl_job *p, int rank)
 {
     float w[100], grad[100], got[100];
     int block[64];
@@ -271,26 +272,26 @@ static void use_blocks(job *j, fl_ps *p, int rank)
         grad[i] = 1;
     }
     for (size_t i = 0; i < fl_rule_count(); i++)
-        assert_ok(fl_ps_declare_dense(p, fl_rule_at(i)->name, 100,
-                                      fl_rule_at(i)->name,
-                                      "learning_rate=0.5, "
-                                      "regularization=l2(0.01), "
-                                      "grad_clip=value(-1,1)",
-                                      &block[i]));
+        assert_ok(fl_job_declare_dense(p, fl_rule_at(i)->name, 100,
+                                       fl_rule_at(i)->name,
+                                       "learning_rate=0.5, "
+                                       "regularization=l2(0.01), "
+                                       "grad_clip=value(-1,1)",
+                                       &block[i]));
     assert_ok(
-        fl_ps_declare_dense(p, "w", 100, "sgd", "learning_rate=0.5", block));
-    assert_ok(fl_ps_start(p));
+        fl_job_declare_dense(p, "w", 100, "sgd", "learning_rate=0.5", block));
+    assert_ok(fl_job_start(p));
     for (size_t i = 1; i < fl_rule_count(); i++) {
-        assert_ok(fl_ps_push_dense(p, (int)i, grad));
-        assert_ok(fl_ps_pull_dense(p, (int)i, got));
+        assert_ok(fl_job_push_dense(p, (int)i, grad));
+        assert_ok(fl_job_pull_dense(p, (int)i, got));
         assert_true(isfinite(got[0]) && got[0] != 0);
     }
-    assert_ok(fl_ps_assign_dense(p, block[0], w));
-    assert_ok(fl_ps_push_dense(p, block[0], grad));
-    assert_ok(fl_ps_pull_dense(p, block[0], got));
+    assert_ok(fl_job_assign_dense(p, block[0], w));
+    assert_ok(fl_job_push_dense(p, block[0], grad));
+    assert_ok(fl_job_pull_dense(p, block[0], got));
     for (size_t i = 0; i < FL_LEN(w); i++)
         assert_true(got[i] == w[i] - 0.5f);
-    assert_ok(fl_ps_hash(p, &hash));
+    assert_ok(fl_job_hash(p, &hash));
     j->hash = hash;
 }
 
@@ -310,20 +311,20 @@ static void blocks_have_every_optimizer(void **state)
     }
 }
 
-static void meet(job *j, fl_ps *p, int rank)
+static void meet(job *j, fl_job *p, int rank)
 {
     uint64_t step;
 
     (void)rank;
-    assert_ok(fl_ps_start(p));
+    assert_ok(fl_job_start(p));
     for (int i = 1; i <= 20; i++) {
         atomic_fetch_add(&j->n_came, 1);
-        assert_ok(fl_ps_step(p, 2, &step));
-        assert_ok(fl_ps_barrier(p));
+        assert_ok(fl_job_step(p, 2, &step));
+        assert_ok(fl_job_barrier(p));
         assert_int_equal(atomic_load(&j->n_came), i * j->n_trainers);
-        assert_ok(fl_ps_step(p, 0, &step));
+        assert_ok(fl_job_step(p, 0, &step));
         assert_int_equal(step, i * j->n_trainers * 2);
-        assert_ok(fl_ps_barrier(p));
+        assert_ok(fl_job_barrier(p));
     }
 }
 
@@ -336,12 +337,12 @@ static void trainers_meet_at_barriers(void **state)
     assert_all_well(&j);
 }
 
-static void leave_early(job *j, fl_ps *p, int rank)
+static void leave_early(job *j, fl_job *p, int rank)
 {
     (void)j;
-    assert_ok(fl_ps_start(p));
+    assert_ok(fl_job_start(p));
     for (int i = 0; i < (rank + 1) * 5; i++)
-        assert_ok(fl_ps_barrier(p));
+        assert_ok(fl_job_barrier(p));
 }
 
 static void a_barrier_goes_on_without_who_has_left(void **state)
@@ -355,7 +356,7 @@ static void a_barrier_goes_on_without_who_has_left(void **state)
 
 /* --- looking from outside ------------------------------------------------- */
 
-static void look(job *j, fl_ps *p, int rank)
+static void look(job *j, fl_job *p, int rank)
 {
     fl_ctx *c = new_ctx(j);
     uint64_t key = 3;
@@ -363,24 +364,24 @@ static void look(job *j, fl_ps *p, int rank)
     float out[8];
     int emb;
 
-    assert_ok(fl_ps_declare_table(p, "emb", EMB, &emb));
-    assert_ok(fl_ps_start(p));
-    assert_ok(fl_ps_pull(p, emb, &key, 1, FL_PULL_CREATE, out));
-    assert_ok(fl_ps_report(p, "training", 1234, 0.5, NAN));
-    assert_ok(fl_ps_barrier(p));
+    assert_ok(fl_job_declare_table(p, "emb", EMB, &emb));
+    assert_ok(fl_job_start(p));
+    assert_ok(fl_job_pull(p, emb, &key, 1, FL_PULL_CREATE, out));
+    assert_ok(fl_job_report(p, "training", 1234, 0.5, NAN));
+    assert_ok(fl_job_barrier(p));
     snprintf(first, sizeof(first), "%.*s", (int)strcspn(j->servers, ","),
              j->servers);
-    assert_ok(fl_ps_status(c, first, &text));
+    assert_ok(fl_job_status(c, first, &text));
     assert_text_has(text, "trainer 0");
     assert_text_has(text, "server 1");
     assert_text_has(text, "training");
     assert_text_has(text, "1234");
     fl_text_free(text);
-    assert_ok(fl_ps_stats(p, &text));
+    assert_ok(fl_job_stats(p, &text));
     assert_text_has(text, "server 0\ntable emb rows=");
     assert_text_has(text, "server 1\ntable emb rows=");
     fl_text_free(text);
-    assert_ok(fl_ps_barrier(p));
+    assert_ok(fl_job_barrier(p));
     fl_ctx_free(c);
     (void)rank;
 }
@@ -394,17 +395,17 @@ static void a_job_can_be_looked_at(void **state)
     assert_all_well(&j);
 }
 
-static void ask_to_end(job *j, fl_ps *p, int rank)
+static void ask_to_end(job *j, fl_job *p, int rank)
 {
     fl_ctx *c = new_ctx(j);
     char first[256];
 
     (void)rank;
-    assert_ok(fl_ps_start(p));
+    assert_ok(fl_job_start(p));
     snprintf(first, sizeof(first), "%.*s", (int)strcspn(j->servers, ","),
              j->servers);
-    assert_ok(fl_ps_shutdown(c, first));
-    assert_int_not_equal(fl_ps_barrier(p), FL_OK);
+    assert_ok(fl_job_shutdown(c, first));
+    assert_int_not_equal(fl_job_barrier(p), FL_OK);
     fl_ctx_free(c);
 }
 
@@ -428,10 +429,10 @@ static void a_tool_names_who_does_not_answer(void **state)
 
     (void)state;
     snprintf(address, sizeof(address), "unix:%s/nobody", folder);
-    assert_int_not_equal(fl_ps_status(c, address, &text), FL_OK);
+    assert_int_not_equal(fl_job_status(c, address, &text), FL_OK);
     assert_said("could not be reached in 100 ms");
     assert_null(text);
-    assert_int_not_equal(fl_ps_shutdown(c, "no address"), FL_OK);
+    assert_int_not_equal(fl_job_shutdown(c, "no address"), FL_OK);
     fl_ctx_free(c);
 }
 

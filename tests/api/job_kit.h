@@ -1,4 +1,4 @@
-/* ps_kit.h - a job in one process: servers and trainers in threads, at sockets
+/* job_kit.h - a job in one process: servers and trainers in threads, at sockets
  * in a folder. */
 #ifndef FL_TESTS_API_PS_KIT_H
 #define FL_TESTS_API_PS_KIT_H
@@ -52,7 +52,7 @@ static inline int remove_folder(void **state)
 /* --- a job in threads ----------------------------------------------------- */
 
 typedef struct job job;
-typedef void (*trainer_fn)(job *j, fl_ps *p, int rank);
+typedef void (*trainer_fn)(job *j, fl_job *p, int rank);
 
 typedef struct member {
     job *job;
@@ -94,9 +94,9 @@ static inline void run_server(void *arg)
     member *m = arg;
     fl_ctx *c = new_ctx(m->job);
 
-    keep_result(m,
-                fl_ps_serve(c, .servers = m->job->servers,
-                            .n_trainers = m->job->n_trainers, .rank = m->rank));
+    keep_result(m, fl_job_serve(c, .servers = m->job->servers,
+                                .n_trainers = m->job->n_trainers,
+                                .rank = m->rank));
     fl_ctx_free(c);
 }
 
@@ -104,12 +104,13 @@ static inline void run_trainer(void *arg)
 {
     member *m = arg;
     fl_ctx *c = new_ctx(m->job);
-    fl_ps *p;
+    fl_job *p;
 
-    assert_ok(fl_ps_connect(&p, c, .servers = m->job->servers,
-                            .n_trainers = m->job->n_trainers, .rank = m->rank));
+    assert_ok(fl_job_connect(&p, c, .servers = m->job->servers,
+                             .n_trainers = m->job->n_trainers,
+                             .rank = m->rank));
     m->job->train(m->job, p, m->rank);
-    keep_result(m, fl_ps_close(p));
+    keep_result(m, fl_job_close(p));
     fl_ctx_free(c);
 }
 

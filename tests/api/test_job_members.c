@@ -1,6 +1,6 @@
-/* test_ps_members.c - parameter servers by the public API: mistakes, secrets,
+/* test_job_members.c - parameter servers by the public API: mistakes, secrets,
  * and members that do not fit or get lost. */
-#include "ps_kit.h"
+#include "job_kit.h"
 
 #include <math.h>
 #include <signal.h>
@@ -11,7 +11,7 @@
 
 /* --- errors --------------------------------------------------------------- */
 
-static void make_mistakes(job *j, fl_ps *p, int rank)
+static void make_mistakes(job *j, fl_job *p, int rank)
 {
     uint64_t keys[] = { 1 }, hash;
     float out[8];
@@ -19,40 +19,41 @@ static void make_mistakes(job *j, fl_ps *p, int rank)
 
     (void)j;
     (void)rank;
-    assert_int_equal(fl_ps_pull(p, 0, keys, 1, FL_PULL_ONLY, out),
+    assert_int_equal(fl_job_pull(p, 0, keys, 1, FL_PULL_ONLY, out),
                      FL_ERR_INVAL);
-    assert_said("call fl_ps_start first");
-    assert_int_equal(fl_ps_hash(p, &hash), FL_ERR_INVAL);
-    assert_int_not_equal(fl_ps_declare_table(p, "emb", "dims=8", &n), FL_OK);
+    assert_said("call fl_job_start first");
+    assert_int_equal(fl_job_hash(p, &hash), FL_ERR_INVAL);
+    assert_int_not_equal(fl_job_declare_table(p, "emb", "dims=8", &n), FL_OK);
     assert_said("dims");
-    assert_int_not_equal(fl_ps_declare_table(p, "a b", EMB, &n), FL_OK);
-    assert_ok(fl_ps_declare_table(p, "emb", EMB, &n));
-    assert_int_equal(fl_ps_declare_table(p, "emb", EMB, &n), FL_ERR_INVAL);
+    assert_int_not_equal(fl_job_declare_table(p, "a b", EMB, &n), FL_OK);
+    assert_ok(fl_job_declare_table(p, "emb", EMB, &n));
+    assert_int_equal(fl_job_declare_table(p, "emb", EMB, &n), FL_ERR_INVAL);
     assert_said("table emb is declared twice");
-    assert_int_not_equal(fl_ps_declare_dense(p, "w", 4, "adma", "", &n), FL_OK);
+    assert_int_not_equal(fl_job_declare_dense(p, "w", 4, "adma", "", &n),
+                         FL_OK);
     assert_said("block w: no optimizer is called adma");
-    assert_int_not_equal(fl_ps_declare_dense(p, "w", 0, "sgd", "", &n), FL_OK);
+    assert_int_not_equal(fl_job_declare_dense(p, "w", 0, "sgd", "", &n), FL_OK);
     assert_said("block w of 0 floats");
     assert_int_not_equal(
-        fl_ps_declare_dense(p, "w", (size_t)1 << 40, "sgd", "", &n), FL_OK);
+        fl_job_declare_dense(p, "w", (size_t)1 << 40, "sgd", "", &n), FL_OK);
     assert_int_equal(n, 0);
-    assert_ok(fl_ps_start(p));
-    assert_int_equal(fl_ps_start(p), FL_ERR_INVAL);
-    assert_int_equal(fl_ps_declare_table(p, "late", EMB, &n), FL_ERR_INVAL);
-    assert_said("table late: it is declared after fl_ps_start");
-    assert_int_equal(fl_ps_pull(p, 1, keys, 1, FL_PULL_ONLY, out),
+    assert_ok(fl_job_start(p));
+    assert_int_equal(fl_job_start(p), FL_ERR_INVAL);
+    assert_int_equal(fl_job_declare_table(p, "late", EMB, &n), FL_ERR_INVAL);
+    assert_said("table late: it is declared after fl_job_start");
+    assert_int_equal(fl_job_pull(p, 1, keys, 1, FL_PULL_ONLY, out),
                      FL_ERR_NOTFOUND);
     assert_said("table 1 was not declared; there are 1");
-    assert_int_equal(fl_ps_pull_dense(p, 0, out), FL_ERR_NOTFOUND);
+    assert_int_equal(fl_job_pull_dense(p, 0, out), FL_ERR_NOTFOUND);
     assert_said("block 0 was not declared; there are 0");
     assert_int_equal(
-        fl_ps_push(p, 0,
-                   &(fl_table_push_args){
-                       .keys = keys, .grads = out, .n = 1, .lr = NAN }),
+        fl_job_push(p, 0,
+                    &(fl_table_push_args){
+                        .keys = keys, .grads = out, .n = 1, .lr = NAN }),
         FL_ERR_INVAL);
     assert_said("server ");
     assert_said("table emb: the learning rate");
-    assert_ok(fl_ps_pull(p, 0, keys, 1, FL_PULL_ONLY, out));
+    assert_ok(fl_job_pull(p, 0, keys, 1, FL_PULL_ONLY, out));
 }
 
 static void mistakes_are_named_and_do_no_harm(void **state)
@@ -68,44 +69,45 @@ static void arguments_are_checked(void **state)
 {
     job none = { .settings = { { "tls_cert", "/nowhere" } } };
     fl_ctx *c = fl_ctx_new();
-    fl_ps *p = NULL;
+    fl_job *p = NULL;
 
     (void)state;
-    assert_int_equal(fl_ps_connect(&p, c, .rank = 0), FL_ERR_INVAL);
+    assert_int_equal(fl_job_connect(&p, c, .rank = 0), FL_ERR_INVAL);
     assert_said("servers of job flotilla: there are none");
-    assert_int_equal(fl_ps_connect(&p, c, .servers = "a:1,a:1"), FL_ERR_INVAL);
+    assert_int_equal(fl_job_connect(&p, c, .servers = "a:1,a:1"), FL_ERR_INVAL);
     assert_said("a:1 is there twice");
-    assert_int_not_equal(fl_ps_connect(&p, c, .servers = "a:1,,b:2"), FL_OK);
-    assert_int_not_equal(fl_ps_connect(&p, c, .servers = "nowhere"), FL_OK);
-    assert_int_equal(fl_ps_connect(&p, c, .servers = "a:1", .rank = 1),
+    assert_int_not_equal(fl_job_connect(&p, c, .servers = "a:1,,b:2"), FL_OK);
+    assert_int_not_equal(fl_job_connect(&p, c, .servers = "nowhere"), FL_OK);
+    assert_int_equal(fl_job_connect(&p, c, .servers = "a:1", .rank = 1),
                      FL_ERR_INVAL);
     assert_said("trainer 1: the job has 1 trainers");
-    assert_int_equal(fl_ps_connect(&p, c, .servers = "a:1", .listen = "b:2"),
+    assert_int_equal(fl_job_connect(&p, c, .servers = "a:1", .listen = "b:2"),
                      FL_ERR_INVAL);
     assert_said("is for servers");
-    assert_int_equal(fl_ps_serve(c, .servers = "a:1", .rank = 1), FL_ERR_INVAL);
+    assert_int_equal(fl_job_serve(c, .servers = "a:1", .rank = 1),
+                     FL_ERR_INVAL);
     assert_said("server 1: the job has 1 servers");
-    assert_int_equal(fl_ps_serve(c, .servers = "a:1", .n_trainers = -1),
+    assert_int_equal(fl_job_serve(c, .servers = "a:1", .n_trainers = -1),
                      FL_ERR_INVAL);
     fl_ctx_free(c);
     c = new_ctx(&none);
-    assert_int_equal(fl_ps_connect(&p, c, .servers = "a:1"), FL_ERR_INVAL);
+    assert_int_equal(fl_job_connect(&p, c, .servers = "a:1"), FL_ERR_INVAL);
     assert_said("setting tls_ca is empty");
     assert_null(p);
-    assert_ok(fl_ps_close(NULL));
+    assert_ok(fl_job_close(NULL));
     fl_ctx_free(c);
 }
 
 /* Of two that disagree the later one is refused, and the earlier one, which
    waits for it, is told the same. */
-static void disagree(job *j, fl_ps *p, int rank)
+static void disagree(job *j, fl_job *p, int rank)
 {
     int emb;
 
     (void)j;
-    assert_ok(fl_ps_declare_table(
+    assert_ok(fl_job_declare_table(
         p, "emb", rank ? "dim=8" : "dim=8 optimizer=adam", &emb));
-    assert_int_not_equal(fl_ps_start(p), FL_OK);
+    assert_int_not_equal(fl_job_start(p), FL_OK);
     assert_said("the declarations differ in line 2");
     assert_said("'table emb dim=8'");
     assert_said("'table emb dim=8 optimizer=adam'");
@@ -123,7 +125,7 @@ static void trainers_that_disagree_are_both_told(void **state)
     assert_int_not_equal(j.server[0].st, FL_OK);
 }
 
-static void close_at_once(job *j, fl_ps *p, int rank)
+static void close_at_once(job *j, fl_job *p, int rank)
 {
     (void)j;
     (void)p;
@@ -141,7 +143,7 @@ static void a_trainer_may_leave_before_the_start(void **state)
 
 /* --- secrets -------------------------------------------------------------- */
 
-static void train_alone(job *j, fl_ps *p, int rank)
+static void train_alone(job *j, fl_job *p, int rank)
 {
     uint64_t keys[] = { 1, 2, 3 };
     float out[3 * 8];
@@ -149,9 +151,9 @@ static void train_alone(job *j, fl_ps *p, int rank)
 
     (void)j;
     (void)rank;
-    assert_ok(fl_ps_declare_table(p, "emb", EMB, &emb));
-    assert_ok(fl_ps_start(p));
-    assert_ok(fl_ps_pull(p, emb, keys, 3, FL_PULL_CREATE, out));
+    assert_ok(fl_job_declare_table(p, "emb", EMB, &emb));
+    assert_ok(fl_job_start(p));
+    assert_ok(fl_job_pull(p, emb, keys, 3, FL_PULL_CREATE, out));
 }
 
 /* Somebody else with these settings does not come in. */
@@ -160,12 +162,12 @@ static void assert_refused(const job *j, const char *const settings[][2],
 {
     job other = { .settings = { { "connect_timeout_ms", "400" } } };
     fl_ctx *c;
-    fl_ps *p = NULL;
+    fl_job *p = NULL;
 
     for (int i = 0; settings[i][0]; i++)
         memcpy(other.settings[i + 1], settings[i], sizeof(settings[i]));
     c = new_ctx(&other);
-    assert_int_not_equal(fl_ps_connect(&p, c, .servers = j->servers), FL_OK);
+    assert_int_not_equal(fl_job_connect(&p, c, .servers = j->servers), FL_OK);
     assert_said(said);
     fl_ctx_free(c);
 }
@@ -258,8 +260,8 @@ static pid_t fork_server(job *j, int rank)
         return pid;
     alarm(60);
     c = new_ctx(j);
-    _exit(fl_ps_serve(c, .servers = j->servers, .n_trainers = j->n_trainers,
-                      .rank = rank)
+    _exit(fl_job_serve(c, .servers = j->servers, .n_trainers = j->n_trainers,
+                       .rank = rank)
               ? 1
               : 0);
 }
@@ -275,7 +277,7 @@ static void a_killed_server_is_an_error_by_name(void **state)
     pid_t pids[2];
     fl_status st = FL_OK;
     fl_ctx *c;
-    fl_ps *p;
+    fl_job *p;
 
     (void)state;
     name_servers(&j);
@@ -284,20 +286,20 @@ static void a_killed_server_is_an_error_by_name(void **state)
     for (size_t i = 0; i < FL_LEN(keys); i++)
         keys[i] = fl_mix64(i);
     c = new_ctx(&j);
-    assert_ok(fl_ps_connect(&p, c, .servers = j.servers));
-    assert_ok(fl_ps_declare_table(p, "emb", EMB, &emb));
-    assert_ok(fl_ps_start(p));
+    assert_ok(fl_job_connect(&p, c, .servers = j.servers));
+    assert_ok(fl_job_declare_table(p, "emb", EMB, &emb));
+    assert_ok(fl_job_start(p));
     for (; !st && n < 1000000; n++) {
         if (n == 50)
             assert_int_equal(kill(pids[1], SIGKILL), 0);
-        st = fl_ps_pull(p, emb, keys, FL_LEN(keys), FL_PULL_CREATE, out);
+        st = fl_job_pull(p, emb, keys, FL_LEN(keys), FL_PULL_CREATE, out);
     }
     assert_int_not_equal(st, FL_OK);
     assert_true(n > 50);
     assert_said("server 1 at unix:");
     assert_said("did not come back");
     /* Whether the job is over by now or not, closing comes to an end. */
-    st = fl_ps_close(p);
+    st = fl_job_close(p);
     assert_in_range(st, FL_OK, FL_ERR_CLOSED);
     assert_int_equal(waitpid(pids[0], &code, 0), pids[0]);
     assert_true(WIFEXITED(code));

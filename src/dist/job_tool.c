@@ -1,7 +1,6 @@
-/* job_servers.c - the servers of a job and the way to them; serving; tools. */
+/* job_tool.c - serving, and looking at a job from outside. */
 #include "dist/job.h"
 
-#include <ctype.h>
 #include <unistd.h>
 
 #include "base/hash.h"
@@ -14,153 +13,53 @@
 #define TOOL_MS 10000
 #define TOOL_WINDOW_BYTES (UINT64_C(1) << 20)
 
-/* --- the list of servers -------------------------------------------------- */
-
-static fl_status add_server(fl_job *j, const char *at, size_t len)
-{
-    char *address;
-
-    while (len && isspace((unsigned char)*at)) {
-        at++;
-        len--;
-    }
-    while (len && isspace((unsigned char)at[len - 1]))
-        len--;
-    address = fl_alloc(len + 1);
-    memcpy(address, at, len);
-    fl_vec_push(&j->servers, address);
-    FL_TRY(fl_address_check(address));
-    for (size_t i = 0; i + 1 < j->servers.len; i++)
-        if (!strcmp(j->servers.data[i], address))
-            FL_FAIL(FL_ERR_INVAL, "%s is there twice", address);
-    return FL_OK;
-}
-
-static fl_status read_servers(fl_job *j, const char *text)
-{
-    if (!text || !*text)
-        FL_FAIL(FL_ERR_INVAL,
-                "there are none; give \"host:port,host:port\", the same to all "
-                "members");
-    for (;;) {
-        size_t len = strcspn(text, ",");
-
-        FL_TRY(add_server(j, text, len));
-        if (!text[len])
-            return FL_OK;
-        text += len + 1;
-    }
-}
-
-/* --- the net -------------------------------------------------------------- */
-
-static fl_status open_tls(fl_job *j, const fl_conf *conf)
-{
-    fl_tls_files files = { conf->tls_ca, conf->tls_cert, conf->tls_key };
-    int n = !!*files.ca + !!*files.cert + !!*files.key;
-
-    if (!n)
-        return FL_OK;
-    if (n < 3)
-        FL_FAIL(FL_ERR_INVAL,
-                "setting %s is empty: TLS needs tls_ca, tls_cert and tls_key, "
-                "or none of them",
-                !*files.ca     ? "tls_ca"
-                : !*files.cert ? "tls_cert"
-                               : "tls_key");
-    return fl_tls_new(&j->tls, &files);
-}
-
-static fl_local_use local_use(const fl_conf *conf)
-{
-    return !strcmp(conf->local_transport, "off")     ? FL_LOCAL_OFF
-           : !strcmp(conf->local_transport, "force") ? FL_LOCAL_FORCE
-                                                     : FL_LOCAL_AUTO;
-}
-
-static fl_status open_net(fl_job *j, const fl_conf *conf)
-{
-    fl_socket_options o = { .local = local_use(conf),
-                            .job = fl_hash_str(conf->job) };
-
-    FL_TRY(open_tls(j, conf));
-    o.tls = j->tls;
-    return fl_net_sockets(&j->net, &o);
-}
-
-fl_status fl_job_open(fl_job *out, const fl_ctx *c, const char *servers)
-{
-    fl_job j = { 0 };
-    fl_status st =
-        fl_err_ctx(read_servers(&j, servers), "servers of job %s", c->conf.job);
-
-    if (!st)
-        st = open_net(&j, &c->conf);
-    if (st) {
-        fl_job_close(&j);
-        return st;
-    }
-    *out = j;
-    return FL_OK;
-}
-
-void fl_job_close(fl_job *j)
-{
-    for (size_t i = 0; i < j->servers.len; i++)
-        fl_free(j->servers.data[i]);
-    fl_vec_release(&j->servers);
-    fl_net_free_sockets(j->net);
-    fl_tls_free(j->tls);
-    j->net = NULL;
-    j->tls = NULL;
-}
-
 /* --- a server ------------------------------------------------------------- */
 
-static fl_status serve(const fl_ctx *c, const fl_job *j, const fl_ps_args *a)
+static fl_status serve(const fl_ctx *c, const fl_endpoints *e,
+                       const fl_job_args *a)
 {
     fl_server_options o = fl_server_options_of(&c->conf);
     fl_server *s;
     fl_status st;
     fl_err why;
 
-    o.servers = (const char *const *)j->servers.data;
-    o.n_servers = (int)j->servers.len;
+    o.servers = (const char *const *)e->servers.data;
+    o.n_servers = (int)e->servers.len;
     o.n_trainers = a->n_trainers ? a->n_trainers : 1;
     o.rank = a->rank;
     o.listen = a->listen;
     o.ops = &fl_ops;
-    FL_TRY(fl_server_new(&s, j->net, NULL, &o));
+    FL_TRY(fl_server_new(&s, e->net, NULL, &o));
     st = fl_err_ctx(fl_server_wait(s), "server %d", a->rank);
     fl_err_save(&why, st);
     fl_server_free(s);
     return st ? fl_err_restore(&why) : FL_OK;
 }
 
-static fl_status check_server_args(const fl_job *j, const fl_ps_args *a)
+static fl_status check_server_args(const fl_endpoints *e, const fl_job_args *a)
 {
-    if (a->rank < 0 || (size_t)a->rank >= j->servers.len)
+    if (a->rank < 0 || (size_t)a->rank >= e->servers.len)
         FL_FAIL(FL_ERR_INVAL,
                 "server %d: the job has %zu servers, with ranks from 0 to %zu",
-                a->rank, j->servers.len, j->servers.len - 1);
+                a->rank, e->servers.len, e->servers.len - 1);
     if (a->n_trainers < 0)
         FL_FAIL(FL_ERR_INVAL, "server %d: there cannot be %d trainers", a->rank,
                 a->n_trainers);
     return FL_OK;
 }
 
-fl_status fl_ps_serve_with(fl_ctx *c, const fl_ps_args *args)
+fl_status fl_job_serve_with(fl_ctx *c, const fl_job_args *args)
 {
-    fl_job j;
+    fl_endpoints e;
     fl_status st;
     fl_err why;
 
-    FL_TRY(fl_job_open(&j, c, args->servers));
-    st = check_server_args(&j, args);
+    FL_TRY(fl_endpoints_open(&e, &c->conf, args->servers));
+    st = check_server_args(&e, args);
     if (!st)
-        st = serve(c, &j, args);
+        st = serve(c, &e, args);
     fl_err_save(&why, st);
-    fl_job_close(&j);
+    fl_endpoints_close(&e);
     return st ? fl_err_restore(&why) : FL_OK;
 }
 
@@ -200,7 +99,7 @@ static void close_link(void *arg)
     fl_rpc_client_free(q->link);
 }
 
-static fl_status open_link(question *q, const fl_ctx *c, const fl_job *j,
+static fl_status open_link(question *q, const fl_ctx *c, const fl_endpoints *e,
                            fl_loop *loop)
 {
     const fl_conf *conf = &c->conf;
@@ -224,7 +123,7 @@ static fl_status open_link(question *q, const fl_ctx *c, const fl_job *j,
     };
 
     (void)snprintf(o.me.job, sizeof(o.me.job), "%s", conf->job);
-    return fl_rpc_client_new(&q->link, loop, j->net, j->servers.data[0], &o,
+    return fl_rpc_client_new(&q->link, loop, e->net, e->servers.data[0], &o,
                              NULL, NULL);
 }
 
@@ -242,14 +141,14 @@ static fl_status wait_for(question *q, uint16_t type)
     return q->err.status;
 }
 
-static fl_status ask_in_loop(const fl_ctx *c, const fl_job *j, uint16_t type,
-                             question *q)
+static fl_status ask_in_loop(const fl_ctx *c, const fl_endpoints *e,
+                             uint16_t type, question *q)
 {
     fl_loop *loop;
     fl_status st;
 
     FL_TRY(fl_loop_new(&loop, "ps tool"));
-    st = open_link(q, c, j, loop);
+    st = open_link(q, c, e, loop);
     if (st) {
         fl_loop_free(loop);
         return st;
@@ -267,16 +166,16 @@ static fl_status ask(const fl_ctx *c, const char *address, uint16_t type,
     question q = { 0 };
     fl_status st;
     fl_err why;
-    fl_job j;
+    fl_endpoints e;
 
-    FL_TRY(fl_job_open(&j, c, address));
+    FL_TRY(fl_endpoints_open(&e, &c->conf, address));
     fl_mutex_init(&q.mu);
     fl_cond_init(&q.cond);
-    st = ask_in_loop(c, &j, type, &q);
+    st = ask_in_loop(c, &e, type, &q);
     fl_err_save(&why, st);
     fl_cond_release(&q.cond);
     fl_mutex_release(&q.mu);
-    fl_job_close(&j);
+    fl_endpoints_close(&e);
     if (st) {
         fl_str_release(&q.text);
         return fl_err_restore(&why);
@@ -285,12 +184,12 @@ static fl_status ask(const fl_ctx *c, const char *address, uint16_t type,
     return FL_OK;
 }
 
-fl_status fl_ps_status(fl_ctx *c, const char *address, char **text)
+fl_status fl_job_status(fl_ctx *c, const char *address, char **text)
 {
     return ask(c, address, FL_TYPE_STATUS, text);
 }
 
-fl_status fl_ps_shutdown(fl_ctx *c, const char *address)
+fl_status fl_job_shutdown(fl_ctx *c, const char *address)
 {
     char *text = NULL;
 
