@@ -116,14 +116,21 @@ fl_status fl_err_restore(const fl_err *e)
     return fl_err_set(e->status, "%s", e->text);
 }
 
+/* Most threads have had no error: what is behind the sentence stays behind. */
+static void copy(fl_err *to, const fl_err *from)
+{
+    to->status = from->status;
+    memcpy(to->text, from->text, strlen(from->text) + 1);
+}
+
 void fl_err_keep(fl_err *out)
 {
-    *out = last;
+    copy(out, &last);
 }
 
 void fl_err_put_back(const fl_err *e)
 {
-    last = *e;
+    copy(&last, e);
 }
 
 void fl_die(const char *file, int line, const char *fmt, ...)

@@ -61,15 +61,6 @@ static void tell_batch(hogwild *h, int thread, int frame)
     a->on_batch(a->arg, thread, fetched);
 }
 
-/* What the last batch pushed travels with what the next one pulls. */
-static void hurry(const hogwild *h)
-{
-    fl_comm *comm = h->e->options.comm;
-
-    if (comm && comm->hurry)
-        comm->hurry(comm);
-}
-
 /* Frames of thread i are i and, if there are two, i + n_runners. */
 static fl_status train(hogwild *h, int i)
 {
@@ -86,7 +77,8 @@ static fl_status train(hogwild *h, int i)
         if (two) {
             more = take_batch(h, i, frames[!k]);
             next_is_fed = more && start_ahead(h, frames[!k]);
-            hurry(h);
+            /* What the last batch pushed travels with this one's pulls. */
+            fl_comm_flush(h->e->options.comm);
         }
         if (!is_fed)
             st = fl_unit_feed(h->u, frames[k], feeds_of(h, frames[k]));

@@ -49,8 +49,8 @@ struct fl_sched {
     int steps_left, running, waiting;
     bool is_on; /* a run is under way */
     bool failed;
-    bool is_away;  /* its member waits at the backend */
-    bool is_stuck; /* a run has ended without all of its answers */
+    bool is_stuck;     /* a run has ended without all of its answers */
+    fl_poller *helped; /* where its only member waits; NULL: here */
 };
 
 static void push(fl_sched *s, task t)
@@ -72,7 +72,7 @@ static void wake_step(fl_waker *w)
 {
     step_waker *sw = (step_waker *)w;
     fl_sched *s = sw->s;
-    fl_comm *comm;
+    fl_poller *poller;
     bool was_waiting;
 
     fl_lock(&s->mu);
@@ -87,10 +87,9 @@ static void wake_step(fl_waker *w)
         sw->woken = true;
         fl_cond_wake_all(&s->changed);
     }
-    comm = s->is_away ? s->r->options->comm : NULL;
+    poller = s->helped;
     fl_unlock(&s->mu); /* from here on the run may be over, and gone */
-    if (comm)
-        comm->stir(comm);
+    fl_poller_notify(poller);
 }
 
 static void step_done(fl_sched *s, int step)
@@ -133,20 +132,14 @@ static uint64_t deadline_of(const fl_sched *s)
     return fl_now_ns() + (uint64_t)s->r->options->pending_timeout_ms * 1000000u;
 }
 
-static void hurry(const fl_sched *s)
+/* The only member of a run waits where it can help who answers. */
+static fl_poller *poller_of(const fl_sched *s)
 {
     fl_comm *comm = s->r->options->comm;
 
-    if (comm && comm->hurry)
-        comm->hurry(comm);
-}
-
-/* The only member of a run may lend its thread to who answers. */
-static bool has_waiting_room(const fl_sched *s)
-{
-    const fl_comm *comm = s->r->options->comm;
-
-    return s->n_members == 1 && comm && comm->wait && comm->keeps_time;
+    if (s->n_members > 1 || !comm || !comm->keeps_time)
+        return NULL;
+    return atomic_load(&comm->poller);
 }
 
 static bool has_work(void *arg)
@@ -160,25 +153,24 @@ static bool has_work(void *arg)
     return has;
 }
 
-static void wait_outside(fl_sched *s)
+static void wait_and_help(fl_sched *s, fl_poller *poller)
 {
-    fl_comm *comm = s->r->options->comm;
-
-    s->is_away = true;
+    s->helped = poller;
     fl_unlock(&s->mu);
-    comm->wait(comm, has_work, s);
+    poller->wait(poller, has_work, s);
     fl_lock(&s->mu);
-    s->is_away = false;
+    s->helped = NULL;
 }
 
 /* Sleeps until something changes; only a run in which every member waits for
    the world has a deadline. */
 static fl_status sleep_a_while(fl_sched *s)
 {
+    fl_poller *poller = s->waiting ? poller_of(s) : NULL;
     uint64_t deadline;
 
-    if (s->waiting && has_waiting_room(s)) {
-        wait_outside(s);
+    if (poller) {
+        wait_and_help(s, poller);
         return FL_OK;
     }
     if (s->running || !s->waiting || !has_deadline(s)) {
@@ -240,11 +232,11 @@ static fl_status account(fl_sched *s, task t, fl_status st)
     return st;
 }
 
-/* Before it sleeps where others may work: they cannot be lent. */
-static void hurry_outside(fl_sched *s)
+/* Before it sleeps here, where nothing is flushed. */
+static void flush(fl_sched *s)
 {
     fl_unlock(&s->mu);
-    hurry(s);
+    fl_comm_flush(s->r->options->comm);
     fl_lock(&s->mu);
 }
 
@@ -252,18 +244,18 @@ static fl_status member_loop(void *arg, int member)
 {
     fl_sched *s = arg;
     fl_status st = FL_OK;
-    bool has_hurried = false;
+    bool has_flushed = false;
 
     fl_lock(&s->mu);
     while (!st && !s->failed && s->steps_left) {
         task t;
 
-        if (!s->len && s->waiting && !has_hurried && !has_waiting_room(s)) {
-            hurry_outside(s);
-            has_hurried = true;
+        if (!s->len && s->waiting && !has_flushed && !poller_of(s)) {
+            flush(s);
+            has_flushed = true;
             continue;
         }
-        has_hurried = false;
+        has_flushed = false;
         if (!s->len) {
             st = sleep_a_while(s);
             continue;
@@ -403,7 +395,7 @@ static void wait_for_answers(fl_sched *s)
 static void sched_end(fl_sched *s, fl_status st)
 {
     if (st)
-        hurry(s);
+        fl_comm_flush(s->r->options->comm);
     fl_lock(&s->mu);
     s->is_on = false;
     if (st)

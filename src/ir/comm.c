@@ -22,6 +22,12 @@ void fl_comm_finish(fl_comm_answer *a, fl_status st)
     fl_wake(a->waker);
 }
 
+void fl_comm_flush(fl_comm *c)
+{
+    if (c)
+        fl_poller_flush(atomic_load(&c->poller));
+}
+
 void fl_comm_free(fl_comm *c)
 {
     if (c)

@@ -14,6 +14,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#include "base/poller.h"
 #include "base/status.h"
 #include "ir/op.h"
 
@@ -64,6 +65,10 @@ struct fl_comm {
     bool is_prompt;
     /* Rows of the next batch may be pulled while this one computes. */
     bool looks_ahead;
+    /* Where threads wait for answers, and flush what was coalesced with what
+       may follow before they do something else. NULL as long as nothing is
+       under way; threads sleep then. */
+    _Atomic(fl_poller *) poller;
 
     /* Makes the table, or empties it when one of that name and the same
        settings exists; other settings are an error. The notation of the
@@ -97,15 +102,6 @@ struct fl_comm {
        of them, once, has no more data or has failed. Without: one thread. */
     void (*enter)(fl_comm *c, int n_threads);
     void (*leave)(fl_comm *c, int thread);
-    /* What was begun may be kept back for a moment, to travel with what
-       follows; this says that the thread is going to wait, or does something
-       else first. */
-    void (*hurry)(fl_comm *c);
-    /* Waits until is_over(arg), and lends the thread to the backend meanwhile;
-       without, threads sleep. Whoever changes what is_over looks at calls stir
-       afterwards. */
-    void (*wait)(fl_comm *c, bool (*is_over)(void *arg), void *arg);
-    void (*stir)(fl_comm *c);
     /* Everything is on its way and applied, and this process leaves the job.
        Done twice is fine. */
     fl_status (*stop)(fl_comm *c);
@@ -123,7 +119,9 @@ fl_status fl_comm_result(const fl_comm_answer *a);
    the operator. */
 void fl_comm_finish(fl_comm_answer *a, fl_status st);
 
-/* NULL is fine. */
+/* Sends what the backend has coalesced. NULL is fine, here and below. */
+void fl_comm_flush(fl_comm *c);
+
 void fl_comm_free(fl_comm *c);
 
 #endif

@@ -19,6 +19,7 @@ struct fl_cluster {
     _Atomic uint64_t n_untold;   /* batches that server 0 has not heard of */
     _Atomic uint64_t told_ns;    /* when it last heard of some */
     _Atomic(fl_client *) client; /* NULL until it is connected */
+    fl_comm *port;               /* of the mode; NULL: this process serves */
 
     fl_mutex mu;
     fl_cond cond;
@@ -198,7 +199,7 @@ static fl_status connect(fl_cluster *c)
     o.n_servers = d->n_servers;
     o.n_trainers = d->n_trainers;
     o.rank = d->rank;
-    o.is_patient = true;
+    o.may_coalesce = true;
     st = fl_client_new(&client, c->a.net, NULL, &o);
     if (!st)
         st = fl_client_call_declare(client,
@@ -209,6 +210,8 @@ static fl_status connect(fl_cluster *c)
         st = ask_step(c, client);
     /* It stays until the cluster goes: requests may be under way. */
     atomic_store(&c->client, client);
+    if (client && c->port)
+        atomic_store(&c->port->poller, fl_client_poller(client));
     if (!st)
         fl_cluster_set_step(c, fl_cluster_step(c));
     return fl_err_ctx(st, "trainer %d", d->rank);
@@ -449,39 +452,29 @@ void fl_cluster_blocks_release(fl_cluster_blocks *b)
     fl_vec_release(&b->data);
 }
 
-/* --- functions of fl_comm ------------------------------------------------- */
+/* --- the port of a mode --------------------------------------------------- */
 
 static void finish(void *answer, fl_status st)
 {
     fl_comm_finish(answer, st);
 }
 
-void fl_cluster_hurry(fl_cluster *c)
+static fl_cluster *cluster_of(fl_comm *port)
 {
-    fl_client *client = atomic_load(&c->client);
-
-    if (client)
-        fl_client_hurry(client);
+    return ((fl_cluster_port *)port)->cluster;
 }
 
-void fl_cluster_wait(fl_cluster *c, bool (*is_over)(void *arg), void *arg)
+void fl_cluster_port_init(fl_cluster_port *p, fl_cluster *c,
+                          const fl_comm *comm)
 {
-    fl_client *client = atomic_load(&c->client);
-
-    if (client)
-        fl_client_wait(client, is_over, arg);
+    p->comm = *comm;
+    p->cluster = c;
+    c->port = &p->comm;
 }
 
-void fl_cluster_stir(fl_cluster *c)
+fl_status fl_cluster_port_pull(fl_comm *port, fl_comm_request *r)
 {
-    fl_client *client = atomic_load(&c->client);
-
-    if (client)
-        fl_client_stir(client);
-}
-
-fl_status fl_cluster_pull(fl_cluster *c, fl_comm_request *r)
-{
+    fl_cluster *c = cluster_of(port);
     fl_job_pull_item item = { .keys = r->keys,
                               .n = r->n,
                               .kind = r->create ? FL_PULL_CREATE : FL_PULL_ONLY,
@@ -494,8 +487,9 @@ fl_status fl_cluster_pull(fl_cluster *c, fl_comm_request *r)
     return FL_PENDING;
 }
 
-fl_status fl_cluster_recv(fl_cluster *c, fl_comm_call *r)
+fl_status fl_cluster_port_recv(fl_comm *port, fl_comm_call *r)
 {
+    fl_cluster *c = cluster_of(port);
     fl_cluster_blocks b = { 0 };
     const fl_dist_param *p;
     fl_status st = fl_cluster_ready(c);
@@ -513,9 +507,10 @@ fl_status fl_cluster_recv(fl_cluster *c, fl_comm_call *r)
     return st ? st : FL_PENDING;
 }
 
-fl_status fl_cluster_declare(fl_cluster *c, const char *table,
-                             const char *settings, uint64_t seed)
+fl_status fl_cluster_port_declare(fl_comm *port, const char *table,
+                                  const char *settings, uint64_t seed)
 {
+    fl_cluster *c = cluster_of(port);
     const fl_dist *d = c->a.dist;
     int number = fl_dist_find_table(d, table);
 
@@ -533,4 +528,14 @@ fl_status fl_cluster_declare(fl_cluster *c, const char *table,
                 table, d->tables.data[number].settings, d->startup->seed,
                 settings, seed);
     return fl_cluster_ready(c);
+}
+
+fl_status fl_cluster_port_serve(fl_comm *port, const char *endpoint)
+{
+    return fl_cluster_serve(cluster_of(port), endpoint);
+}
+
+uint64_t fl_cluster_port_step(fl_comm *port)
+{
+    return fl_cluster_count_step(cluster_of(port));
 }

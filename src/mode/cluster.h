@@ -126,19 +126,28 @@ typedef struct fl_cluster_counts {
 
 fl_cluster_counts *fl_cluster_counts_of(fl_cluster *c);
 
-/* --- functions of fl_comm that modes take as they are --------------------- */
+/* --- the port of a mode --------------------------------------------------- */
 
-void fl_cluster_hurry(fl_cluster *c);
-/* Nothing is under way before it is connected, and so nothing to wait for. */
-void fl_cluster_wait(fl_cluster *c, bool (*is_over)(void *arg), void *arg);
-void fl_cluster_stir(fl_cluster *c);
+/* What the backend of a mode begins with: functions of fl_comm that are the
+   same in several modes find the cluster by it. */
+typedef struct fl_cluster_port {
+    fl_comm comm; /* the first member */
+    fl_cluster *cluster;
+} fl_cluster_port;
+
+/* Takes the cluster; its poller is the port's once it is connected. */
+void fl_cluster_port_init(fl_cluster_port *p, fl_cluster *c,
+                          const fl_comm *comm);
 
 /* Pulls rows from the servers; answered when they are there. */
-fl_status fl_cluster_pull(fl_cluster *c, fl_comm_request *r);
+fl_status fl_cluster_port_pull(fl_comm *port, fl_comm_request *r);
 /* Pulls parameters from the servers; answered when they are there. */
-fl_status fl_cluster_recv(fl_cluster *c, fl_comm_call *r);
+fl_status fl_cluster_port_recv(fl_comm *port, fl_comm_call *r);
 /* Tables are declared with the job: checks that this one was. */
-fl_status fl_cluster_declare(fl_cluster *c, const char *table,
-                             const char *settings, uint64_t seed);
+fl_status fl_cluster_port_declare(fl_comm *port, const char *table,
+                                  const char *settings, uint64_t seed);
+fl_status fl_cluster_port_serve(fl_comm *port, const char *endpoint);
+/* fl_cluster_count_step. */
+uint64_t fl_cluster_port_step(fl_comm *port);
 
 #endif

@@ -198,7 +198,7 @@ static fl_status push_rows(fl_geo_table *t, const fl_geo_line *line, size_t lo,
     if (st)
         fl_wait_failed(w);
     else
-        fl_client_hurry(client);
+        fl_poller_flush(fl_client_poller(client));
     return st;
 }
 

@@ -52,8 +52,7 @@ typedef struct post {
 typedef FL_VEC(fl_comm_call *) call_list;
 
 struct fl_lockstep {
-    fl_comm port; /* the first member */
-    fl_cluster *cluster;
+    fl_cluster_port port; /* the first member */
     const fl_lockstep_way *way;
     void *mode;
     fl_weighing how; /* threads */
@@ -85,17 +84,17 @@ struct fl_lockstep {
 
 static size_t n_params(const fl_lockstep *l)
 {
-    return fl_cluster_dist(l->cluster)->params.len;
+    return fl_cluster_dist(l->port.cluster)->params.len;
 }
 
 static size_t n_tables(const fl_lockstep *l)
 {
-    return fl_cluster_dist(l->cluster)->tables.len;
+    return fl_cluster_dist(l->port.cluster)->tables.len;
 }
 
 static const fl_dist_param *param_at(const fl_lockstep *l, size_t i)
 {
-    return &fl_cluster_dist(l->cluster)->params.data[i];
+    return &fl_cluster_dist(l->port.cluster)->params.data[i];
 }
 
 static size_t n_floats(const fl_lockstep *l)
@@ -127,7 +126,7 @@ static fl_status make_values(fl_lockstep *l)
         return FL_OK;
     FL_TRY(make_room(l, &l->values));
     for (size_t i = 0; i < n_params(l); i++)
-        fl_cluster_blocks_add(&l->params, l->cluster, param_at(l, i),
+        fl_cluster_blocks_add(&l->params, l->port.cluster, param_at(l, i),
                               l->values + l->starts[i]);
     return FL_OK;
 }
@@ -234,7 +233,7 @@ static fl_status merge_param(fl_lockstep *l, size_t lo, size_t hi)
         }
         fl_merge_dense(to, l->from.data, l->scales.data, hi - lo, p->n);
     }
-    fl_cluster_blocks_add(&l->grads, l->cluster, p, to);
+    fl_cluster_blocks_add(&l->grads, l->port.cluster, p, to);
     return FL_OK;
 }
 
@@ -293,7 +292,7 @@ static uint64_t count_gradients(const fl_lockstep *l)
 
 static void take_calls(fl_lockstep *l, call_list *calls)
 {
-    fl_cluster_counts *counts = fl_cluster_counts_of(l->cluster);
+    fl_cluster_counts *counts = fl_cluster_counts_of(l->port.cluster);
     uint64_t now = fl_now_ns();
 
     for (size_t i = 0; i < l->posts.len; i++) {
@@ -328,7 +327,7 @@ void fl_lockstep_end(fl_lockstep *l, fl_status st)
         fl_err_save(&l->err, st);
     } else {
         l->round++;
-        atomic_fetch_add(&fl_cluster_counts_of(l->cluster)->applied,
+        atomic_fetch_add(&fl_cluster_counts_of(l->port.cluster)->applied,
                          count_gradients(l));
     }
     err = l->err;
@@ -367,7 +366,7 @@ static fl_status check_open(fl_lockstep *l, int thread)
 
 static void count_made(fl_lockstep *l)
 {
-    atomic_fetch_add(&fl_cluster_counts_of(l->cluster)->made, 1);
+    atomic_fetch_add(&fl_cluster_counts_of(l->port.cluster)->made, 1);
 }
 
 static fl_status note_rows(fl_lockstep *l, const fl_comm_request *r, int table)
@@ -401,7 +400,7 @@ static fl_status port_push(fl_comm *c, fl_comm_request *r)
     fl_status st;
     int table;
 
-    FL_TRY(fl_cluster_table(l->cluster, r->table, r->dim, &table));
+    FL_TRY(fl_cluster_table(l->port.cluster, r->table, r->dim, &table));
     fl_lock(&l->mu);
     st = note_rows(l, r, table);
     fl_unlock(&l->mu);
@@ -416,7 +415,7 @@ static fl_status note_dense(fl_lockstep *l, const fl_comm_call *r,
                         .data = v->data };
     const fl_dist_param *p;
 
-    FL_TRY(fl_cluster_param(l->cluster, v->param, v->n, &p));
+    FL_TRY(fl_cluster_param(l->port.cluster, v->param, v->n, &p));
     note.param = (size_t)(p - param_at(l, 0));
     fl_vec_push(&l->dense, note);
     count_made(l);
@@ -521,21 +520,6 @@ static void port_leave(fl_comm *c, int thread)
         merge_and_exchange(l);
 }
 
-static void port_hurry(fl_comm *c)
-{
-    fl_cluster_hurry(((fl_lockstep *)c)->cluster);
-}
-
-static void port_wait(fl_comm *c, bool (*is_over)(void *arg), void *arg)
-{
-    fl_cluster_wait(((fl_lockstep *)c)->cluster, is_over, arg);
-}
-
-static void port_stir(fl_comm *c)
-{
-    fl_cluster_stir(((fl_lockstep *)c)->cluster);
-}
-
 static uint64_t port_step(fl_comm *c)
 {
     fl_lockstep *l = (fl_lockstep *)c;
@@ -557,7 +541,7 @@ static fl_status show_values(fl_lockstep *l, const fl_comm_call *r)
         const fl_comm_values *v = &r->values[i];
         size_t number;
 
-        FL_TRY(fl_cluster_param(l->cluster, v->param, v->n, &p));
+        FL_TRY(fl_cluster_param(l->port.cluster, v->param, v->n, &p));
         number = (size_t)(p - param_at(l, 0));
         if (l->shown[number] == l->round)
             continue;
@@ -585,27 +569,10 @@ static fl_status port_recv(fl_comm *c, fl_comm_call *r)
     else if (is_fresh)
         st = show_values(l, r);
     fl_unlock(&l->mu);
-    return st || is_fresh ? st : fl_cluster_recv(l->cluster, r);
+    return st || is_fresh ? st : fl_cluster_port_recv(c, r);
 }
 
 /* --- the rest of the port ----------------------------------------------- */
-
-static fl_status port_declare(fl_comm *c, const char *table,
-                              const char *settings, uint64_t seed)
-{
-    return fl_cluster_declare(((fl_lockstep *)c)->cluster, table, settings,
-                              seed);
-}
-
-static fl_status port_pull(fl_comm *c, fl_comm_request *r)
-{
-    return fl_cluster_pull(((fl_lockstep *)c)->cluster, r);
-}
-
-static fl_status port_serve(fl_comm *c, const char *endpoint)
-{
-    return fl_cluster_serve(((fl_lockstep *)c)->cluster, endpoint);
-}
 
 /* All that was handed over has been applied, as nobody waits any more. A
    trainer that has failed does not leave as if it were done: its end is for the
@@ -618,7 +585,8 @@ static fl_status port_stop(fl_comm *c)
     fl_lock(&l->mu);
     err = l->err;
     fl_unlock(&l->mu);
-    return err.status ? fl_err_restore(&err) : fl_cluster_leave(l->cluster);
+    return err.status ? fl_err_restore(&err)
+                      : fl_cluster_leave(l->port.cluster);
 }
 
 /* Requests under way end with the cluster, and their ends still find the mode
@@ -628,7 +596,7 @@ static void port_free(fl_comm *c)
     fl_lockstep *l = (fl_lockstep *)c;
     size_t bytes = dense_bytes(l), tables = n_tables(l);
 
-    fl_cluster_free(l->cluster);
+    fl_cluster_free(l->port.cluster);
     l->way->free(l->mode);
     for (size_t i = 0; i < tables; i++)
         fl_merger_release(&l->mergers[i]);
@@ -655,25 +623,22 @@ fl_lockstep *fl_lockstep_new(fl_cluster *cluster, const fl_lockstep_way *way,
                              void *mode, fl_weighing how)
 {
     fl_lockstep *l = fl_alloc(sizeof(*l));
+    fl_comm port = { .name = way->name,
+                     .keeps_time = true,
+                     .declare = fl_cluster_port_declare,
+                     .pull = fl_cluster_port_pull,
+                     .push = port_push,
+                     .send = port_send,
+                     .recv = port_recv,
+                     .meet = port_meet,
+                     .serve = fl_cluster_port_serve,
+                     .step = port_step,
+                     .enter = port_enter,
+                     .leave = port_leave,
+                     .stop = port_stop,
+                     .free = port_free };
 
-    l->port = (fl_comm){ .name = way->name,
-                         .keeps_time = true,
-                         .declare = port_declare,
-                         .pull = port_pull,
-                         .push = port_push,
-                         .send = port_send,
-                         .recv = port_recv,
-                         .meet = port_meet,
-                         .serve = port_serve,
-                         .step = port_step,
-                         .hurry = port_hurry,
-                         .wait = port_wait,
-                         .stir = port_stir,
-                         .enter = port_enter,
-                         .leave = port_leave,
-                         .stop = port_stop,
-                         .free = port_free };
-    l->cluster = cluster;
+    fl_cluster_port_init(&l->port, cluster, &port);
     l->way = way;
     l->mode = mode;
     l->how = how;
@@ -688,7 +653,7 @@ fl_lockstep *fl_lockstep_new(fl_cluster *cluster, const fl_lockstep_way *way,
 
 fl_comm *fl_lockstep_port(fl_lockstep *l)
 {
-    return &l->port;
+    return &l->port.comm;
 }
 
 const fl_cluster_blocks *fl_lockstep_params(const fl_lockstep *l)

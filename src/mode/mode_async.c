@@ -59,8 +59,7 @@ typedef struct receiver {
 } receiver;
 
 struct async_comm {
-    fl_comm port;
-    fl_cluster *cluster;
+    fl_cluster_port port; /* the first member */
     fl_cluster_counts *counts;
     const fl_dist *dist;
     bool is_sum, has_receiver;
@@ -90,7 +89,7 @@ static fl_status store_param(async_comm *a, const fl_dist_param *p,
 {
     fl_tensor t;
 
-    if (!fl_scope_find(fl_cluster_scope(a->cluster), p->name, &t))
+    if (!fl_scope_find(fl_cluster_scope(a->port.cluster), p->name, &t))
         return FL_OK;
     if (t.dtype != FL_DTYPE_F32 || (uint64_t)fl_shape_numel(&t.shape) != p->n)
         FL_FAIL(FL_ERR_INVAL,
@@ -121,8 +120,9 @@ static fl_status begin_pull_all(async_comm *a, fl_client_done done, void *arg)
 {
     const fl_cluster_blocks *b = &a->receiver.blocks;
 
-    return fl_client_pull_blocks(fl_cluster_client(a->cluster), b->blocks.data,
-                                 b->data.data, b->blocks.len, done, arg);
+    return fl_client_pull_blocks(fl_cluster_client(a->port.cluster),
+                                 b->blocks.data, b->data.data, b->blocks.len,
+                                 done, arg);
 }
 
 /* In the loop. Whoever waits may free the backend from the unlock on. */
@@ -214,7 +214,7 @@ static fl_status prepare_receiver(async_comm *a)
     for (size_t i = 0; i < a->dist->params.len; i++) {
         const fl_dist_param *p = &a->dist->params.data[i];
 
-        fl_cluster_blocks_add(&r->blocks, a->cluster, p, at);
+        fl_cluster_blocks_add(&r->blocks, a->port.cluster, p, at);
         at += p->n;
     }
     return FL_OK;
@@ -268,7 +268,7 @@ static fl_status receive_last(async_comm *a)
     if (!a->dist->params.len || !atomic_load(&a->is_connected))
         return FL_OK;
     FL_TRY(prepare_receiver(a));
-    fl_wait_init(&w, fl_cluster_client(a->cluster));
+    fl_wait_init(&w, fl_cluster_client(a->port.cluster));
     fl_wait_begin(&w);
     st = begin_pull_all(a, fl_wait_done, &w);
     if (!st)
@@ -314,7 +314,7 @@ static void on_pulled(void *arg, fl_status st)
 static void pull_param(variable *v)
 {
     fl_status st = fl_client_pull_blocks(
-        fl_cluster_client(v->owner->cluster), v->blocks.blocks.data,
+        fl_cluster_client(v->owner->port.cluster), v->blocks.blocks.data,
         v->blocks.data.data, v->blocks.blocks.len, on_pulled, v);
 
     if (st)
@@ -364,7 +364,7 @@ static fl_status send_rows(variable *v)
     FL_TRY(fl_merge_rows(&v->merger, v->pieces.data, v->pieces.len,
                          v->table->dim, &item.args));
     item.args.lr = lr;
-    return fl_client_push(fl_cluster_client(v->owner->cluster), &item,
+    return fl_client_push(fl_cluster_client(v->owner->port.cluster), &item,
                           &v->table->dim, 1, on_sent, v);
 }
 
@@ -381,8 +381,8 @@ static fl_status send_param(variable *v)
     fl_merge_dense(sum, v->from.data, v->scales.data, v->n_taken,
                    (size_t)v->param->n);
     fl_cluster_blocks_clear(&v->blocks);
-    fl_cluster_blocks_add(&v->blocks, v->owner->cluster, v->param, sum);
-    return fl_client_send_blocks(fl_cluster_client(v->owner->cluster),
+    fl_cluster_blocks_add(&v->blocks, v->owner->port.cluster, v->param, sum);
+    return fl_client_send_blocks(fl_cluster_client(v->owner->port.cluster),
                                  FL_TYPE_PUSH_DENSE, v->blocks.blocks.data,
                                  (const float *const *)v->blocks.data.data,
                                  v->blocks.blocks.len, on_sent, v);
@@ -413,7 +413,7 @@ static void drop(void *arg, size_t queue, fl_queue_entry *list)
 
 static fl_status connect(async_comm *a)
 {
-    FL_TRY(fl_cluster_ready(a->cluster));
+    FL_TRY(fl_cluster_ready(a->port.cluster));
     atomic_store(&a->is_connected, true);
     return FL_OK;
 }
@@ -441,7 +441,7 @@ static fl_status async_push(fl_comm *c, fl_comm_request *r)
     int table;
 
     FL_TRY(connect(a));
-    FL_TRY(fl_cluster_table(a->cluster, r->table, r->dim, &table));
+    FL_TRY(fl_cluster_table(a->port.cluster, r->table, r->dim, &table));
     v = &a->variables[table];
     FL_TRY(fl_gradient_of_rows(&v->stock, r, &g));
     if (r->seat.n_parts > 1)
@@ -462,7 +462,8 @@ static fl_status async_send(fl_comm *c, fl_comm_call *r)
                 "needs a send of its own",
                 r->n);
     FL_TRY(connect(a));
-    FL_TRY(fl_cluster_param(a->cluster, r->values->param, r->values->n, &p));
+    FL_TRY(
+        fl_cluster_param(a->port.cluster, r->values->param, r->values->n, &p));
     FL_TRY(start_receiver(a));
     v = &a->variables[a->dist->tables.len + (size_t)(p - a->dist->params.data)];
     FL_TRY(fl_gradient_of_param(&v->stock, r->values, &g));
@@ -474,44 +475,7 @@ static fl_status async_recv(fl_comm *c, fl_comm_call *r)
     async_comm *a = (async_comm *)c;
 
     FL_TRY(connect(a));
-    return fl_cluster_recv(a->cluster, r);
-}
-
-static fl_status async_pull(fl_comm *c, fl_comm_request *r)
-{
-    return fl_cluster_pull(((async_comm *)c)->cluster, r);
-}
-
-static fl_status async_declare(fl_comm *c, const char *table,
-                               const char *settings, uint64_t seed)
-{
-    return fl_cluster_declare(((async_comm *)c)->cluster, table, settings,
-                              seed);
-}
-
-static fl_status async_serve(fl_comm *c, const char *endpoint)
-{
-    return fl_cluster_serve(((async_comm *)c)->cluster, endpoint);
-}
-
-static void async_hurry(fl_comm *c)
-{
-    fl_cluster_hurry(((async_comm *)c)->cluster);
-}
-
-static void async_wait(fl_comm *c, bool (*is_over)(void *arg), void *arg)
-{
-    fl_cluster_wait(((async_comm *)c)->cluster, is_over, arg);
-}
-
-static void async_stir(fl_comm *c)
-{
-    fl_cluster_stir(((async_comm *)c)->cluster);
-}
-
-static uint64_t async_step(fl_comm *c)
-{
-    return fl_cluster_count_step(((async_comm *)c)->cluster);
+    return fl_cluster_port_recv(c, r);
 }
 
 /* A trainer that failed leaves, too: the others do not wait for it. */
@@ -526,7 +490,7 @@ static fl_status stop_all(async_comm *a)
         st = receive_last(a);
     atomic_store(&a->is_connected, false);
     fl_err_save(&why, st);
-    left = fl_cluster_leave(a->cluster);
+    left = fl_cluster_leave(a->port.cluster);
     return st ? fl_err_restore(&why) : left;
 }
 
@@ -567,7 +531,7 @@ static void async_free(fl_comm *c)
 
     fl_queues_cancel(a->queues);
     end_receiver(&a->receiver);
-    fl_cluster_free(a->cluster);
+    fl_cluster_free(a->port.cluster);
     fl_queues_free(a->queues);
     for (size_t i = 0; i < a->n_variables; i++)
         release_variable(&a->variables[i]);
@@ -636,16 +600,13 @@ static fl_queues *make_queues(async_comm *a, const fl_conf *conf)
 static const fl_comm port = {
     .name = "async",
     .keeps_time = true,
-    .declare = async_declare,
-    .pull = async_pull,
+    .declare = fl_cluster_port_declare,
+    .pull = fl_cluster_port_pull,
     .push = async_push,
     .send = async_send,
     .recv = async_recv,
-    .serve = async_serve,
-    .step = async_step,
-    .hurry = async_hurry,
-    .wait = async_wait,
-    .stir = async_stir,
+    .serve = fl_cluster_port_serve,
+    .step = fl_cluster_port_step,
     .stop = async_stop,
     .free = async_free,
 };
@@ -655,9 +616,8 @@ static fl_comm *async_open(fl_cluster *cluster)
     const fl_conf *conf = fl_cluster_conf(cluster);
     async_comm *a = fl_alloc(sizeof(*a));
 
-    a->port = port;
-    a->port.looks_ahead = conf->prefetch;
-    a->cluster = cluster;
+    fl_cluster_port_init(&a->port, cluster, &port);
+    a->port.comm.looks_ahead = conf->prefetch;
     a->counts = fl_cluster_counts_of(cluster);
     a->dist = fl_cluster_dist(cluster);
     a->is_sum = conf->communicator_is_sgd_optimizer;
@@ -666,7 +626,7 @@ static fl_comm *async_open(fl_cluster *cluster)
     init_variables(a);
     init_receiver(a, conf);
     a->queues = make_queues(a, conf);
-    return &a->port;
+    return &a->port.comm;
 }
 
 const fl_mode fl_mode_async = {

@@ -40,9 +40,8 @@ typedef struct waiter {
 typedef FL_VEC(waiter) waiter_list;
 
 typedef struct geo_comm {
-    fl_comm port;
-    fl_cluster *cluster;
-    fl_comm *local; /* has the tables that are trained */
+    fl_cluster_port port; /* the first member */
+    fl_comm *local;       /* has the tables that are trained */
     fl_geo_line line;
     fl_geo_dense dense;
     uint64_t period; /* batches */
@@ -75,7 +74,7 @@ static fl_status run_all(geo_comm *g, begin_fn begin)
     fl_wait w;
     fl_status st;
 
-    fl_wait_init(&w, fl_cluster_client(g->cluster));
+    fl_wait_init(&w, fl_cluster_client(g->port.cluster));
     st = fl_geo_settle(&w, begin(g, &w));
     fl_wait_release(&w);
     return st;
@@ -110,7 +109,7 @@ static uint64_t count_pushed(const geo_comm *g)
    here: their rows must have it, since the copies here do. */
 static fl_status push_then_pull(geo_comm *g)
 {
-    fl_cluster_counts *counts = fl_cluster_counts_of(g->cluster);
+    fl_cluster_counts *counts = fl_cluster_counts_of(g->port.cluster);
     fl_status st = run_all(g, begin_pushes);
     uint64_t n = count_pushed(g);
 
@@ -146,7 +145,7 @@ static void ask_exchange(geo_comm *g)
 
 static void finish_waiters(geo_comm *g, waiter_list *list, const fl_err *err)
 {
-    _Atomic uint64_t *wait_ns = &fl_cluster_counts_of(g->cluster)->wait_ns;
+    _Atomic uint64_t *wait_ns = &fl_cluster_counts_of(g->port.cluster)->wait_ns;
 
     for (size_t i = 0; i < list->len; i++) {
         const waiter *w = &list->data[i];
@@ -212,9 +211,9 @@ static fl_status begin_now(geo_comm *g)
 {
     fl_geo_needs needs;
 
-    FL_TRY(fl_geo_needs_of(fl_cluster_dist(g->cluster), &needs));
+    FL_TRY(fl_geo_needs_of(fl_cluster_dist(g->port.cluster), &needs));
     FL_TRY(fl_geo_check_memory(&needs, fl_geo_available()));
-    FL_TRY(fl_cluster_ready(g->cluster));
+    FL_TRY(fl_cluster_ready(g->port.cluster));
     FL_TRY(fl_thread_start(&g->thread, "geo", run_exchanges, g));
     atomic_store(&g->is_begun, true);
     return FL_OK;
@@ -250,7 +249,7 @@ static fl_status catch_up(const geo_comm *g, fl_geo_table *t)
     fl_wait w;
     fl_status st;
 
-    fl_wait_init(&w, fl_cluster_client(g->cluster));
+    fl_wait_init(&w, fl_cluster_client(g->port.cluster));
     st = fl_geo_settle(&w, fl_geo_table_begin_pull(t, &g->line, &w));
     fl_wait_release(&w);
     fl_geo_table_end(t);
@@ -272,7 +271,8 @@ static fl_status declare_now(geo_comm *g, const char *table,
         fl_geo_table_clear(t);
         return catch_up(g, t);
     }
-    FL_TRY(fl_cluster_table(g->cluster, table, fl_table_dim(here), &number));
+    FL_TRY(
+        fl_cluster_table(g->port.cluster, table, fl_table_dim(here), &number));
     FL_TRY(fl_geo_table_new(&t, &g->line, here, number, settings, seed));
     t->next = atomic_load(&g->tables);
     atomic_store(&g->tables, t);
@@ -372,17 +372,7 @@ static fl_status geo_meet(fl_comm *c, fl_comm_call *r)
     return st;
 }
 
-static uint64_t geo_step(fl_comm *c)
-{
-    return fl_cluster_count_step(((geo_comm *)c)->cluster);
-}
-
 /* --- the end -------------------------------------------------------------- */
-
-static fl_status geo_serve(fl_comm *c, const char *endpoint)
-{
-    return fl_cluster_serve(((geo_comm *)c)->cluster, endpoint);
-}
 
 static void end_thread(geo_comm *g)
 {
@@ -422,7 +412,7 @@ static fl_status geo_stop(fl_comm *c)
     if (atomic_load(&g->is_begun))
         st = exchange_last(g);
     fl_err_save(&why, st);
-    left = fl_cluster_leave(g->cluster);
+    left = fl_cluster_leave(g->port.cluster);
     return st ? fl_err_restore(&why) : left;
 }
 
@@ -438,7 +428,7 @@ static void geo_free(fl_comm *c)
     }
     fl_geo_dense_release(&g->dense);
     fl_comm_free(g->local);
-    fl_cluster_free(g->cluster);
+    fl_cluster_free(g->port.cluster);
     fl_vec_release(&g->waiters);
     fl_cond_release(&g->cond);
     fl_mutex_release(&g->mu);
@@ -446,26 +436,27 @@ static void geo_free(fl_comm *c)
     fl_free(g);
 }
 
+static const fl_comm port = {
+    .name = "geo",
+    .keeps_time = true,
+    .is_prompt = true,
+    .declare = geo_declare,
+    .pull = geo_pull,
+    .push = geo_push,
+    .send = geo_send,
+    .recv = geo_recv,
+    .meet = geo_meet,
+    .serve = fl_cluster_port_serve,
+    .step = fl_cluster_port_step,
+    .stop = geo_stop,
+    .free = geo_free,
+};
+
 static fl_comm *geo_open(fl_cluster *cluster)
 {
     geo_comm *g = fl_alloc(sizeof(*g));
 
-    g->port = (fl_comm){
-        .name = "geo",
-        .keeps_time = true,
-        .is_prompt = true,
-        .declare = geo_declare,
-        .pull = geo_pull,
-        .push = geo_push,
-        .send = geo_send,
-        .recv = geo_recv,
-        .meet = geo_meet,
-        .serve = geo_serve,
-        .step = geo_step,
-        .stop = geo_stop,
-        .free = geo_free,
-    };
-    g->cluster = cluster;
+    fl_cluster_port_init(&g->port, cluster, &port);
     g->local = fl_mode_local_new();
     g->line = fl_geo_line_of(cluster);
     g->period = (uint64_t)fl_cluster_conf(cluster)->geo_need_push_nums;
@@ -473,7 +464,7 @@ static fl_comm *geo_open(fl_cluster *cluster)
     fl_mutex_init(&g->begin_mu);
     fl_mutex_init(&g->mu);
     fl_cond_init(&g->cond);
-    return &g->port;
+    return &g->port.comm;
 }
 
 const fl_mode fl_mode_geo = {

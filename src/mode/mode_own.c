@@ -13,9 +13,8 @@
     "dist_sparse dist_pull dist_place dist_server dist_send dist_startup"
 
 struct fl_mode_job {
-    fl_comm port; /* the first member */
+    fl_cluster_port port; /* the first member */
     const fl_mode_def *def;
-    fl_cluster *cluster;
     fl_ctx *ctx;
     void *mode;
 };
@@ -24,12 +23,12 @@ struct fl_mode_job {
 
 int fl_mode_job_rank(const fl_mode_job *j)
 {
-    return fl_cluster_dist(j->cluster)->config.rank;
+    return fl_cluster_dist(j->port.cluster)->config.rank;
 }
 
 int fl_mode_job_trainers(const fl_mode_job *j)
 {
-    return fl_cluster_dist(j->cluster)->config.n_trainers;
+    return fl_cluster_dist(j->port.cluster)->config.n_trainers;
 }
 
 fl_ctx *fl_mode_job_ctx(const fl_mode_job *j)
@@ -53,8 +52,8 @@ static fl_status ask(asking *a, begin_fn begin)
 {
     fl_status st;
 
-    FL_TRY(fl_cluster_ready(a->job->cluster));
-    fl_wait_init(&a->wait, fl_cluster_client(a->job->cluster));
+    FL_TRY(fl_cluster_ready(a->job->port.cluster));
+    fl_wait_init(&a->wait, fl_cluster_client(a->job->port.cluster));
     fl_wait_begin(&a->wait);
     st = begin(a);
     if (!st)
@@ -71,9 +70,10 @@ static fl_status begin_pull(asking *a)
                               .kind = r->create ? FL_PULL_CREATE : FL_PULL_ONLY,
                               .out = r->rows };
 
-    FL_TRY(fl_cluster_table(a->job->cluster, r->table, r->dim, &item.table));
-    return fl_client_pull(fl_cluster_client(a->job->cluster), &item, &r->dim, 1,
-                          fl_wait_done, &a->wait);
+    FL_TRY(
+        fl_cluster_table(a->job->port.cluster, r->table, r->dim, &item.table));
+    return fl_client_pull(fl_cluster_client(a->job->port.cluster), &item,
+                          &r->dim, 1, fl_wait_done, &a->wait);
 }
 
 fl_status fl_mode_job_pull(fl_mode_job *j, fl_mode_rows *rows)
@@ -95,9 +95,10 @@ static fl_status begin_push(asking *a)
                                         .lr = r->lr,
                                         .merged = true } };
 
-    FL_TRY(fl_cluster_table(a->job->cluster, r->table, r->dim, &item.table));
-    return fl_client_push(fl_cluster_client(a->job->cluster), &item, &r->dim, 1,
-                          fl_wait_done, &a->wait);
+    FL_TRY(
+        fl_cluster_table(a->job->port.cluster, r->table, r->dim, &item.table));
+    return fl_client_push(fl_cluster_client(a->job->port.cluster), &item,
+                          &r->dim, 1, fl_wait_done, &a->wait);
 }
 
 fl_status fl_mode_job_push(fl_mode_job *j, const fl_mode_rows *rows)
@@ -126,8 +127,8 @@ static fl_status list_blocks(const asking *a, fl_cluster_blocks *b)
         const fl_mode_values *v = &a->values[i];
         const fl_dist_param *p;
 
-        FL_TRY(fl_cluster_param(a->job->cluster, v->param, v->n, &p));
-        fl_cluster_blocks_add(b, a->job->cluster, p, v->data);
+        FL_TRY(fl_cluster_param(a->job->port.cluster, v->param, v->n, &p));
+        fl_cluster_blocks_add(b, a->job->port.cluster, p, v->data);
     }
     return FL_OK;
 }
@@ -138,7 +139,7 @@ static fl_status begin_send(asking *a)
     fl_status st = list_blocks(a, &b);
 
     if (!st)
-        st = fl_client_send_blocks(fl_cluster_client(a->job->cluster),
+        st = fl_client_send_blocks(fl_cluster_client(a->job->port.cluster),
                                    FL_TYPE_PUSH_DENSE, b.blocks.data,
                                    (const float *const *)b.data.data,
                                    b.blocks.len, fl_wait_done, &a->wait);
@@ -159,7 +160,7 @@ static fl_status begin_recv(asking *a)
     fl_status st = list_blocks(a, &b);
 
     if (!st)
-        st = fl_client_pull_blocks(fl_cluster_client(a->job->cluster),
+        st = fl_client_pull_blocks(fl_cluster_client(a->job->port.cluster),
                                    b.blocks.data, b.data.data, b.blocks.len,
                                    fl_wait_done, &a->wait);
     fl_cluster_blocks_release(&b);
@@ -175,7 +176,7 @@ fl_status fl_mode_job_recv(fl_mode_job *j, const fl_mode_values *v, size_t n)
 
 fl_status fl_mode_job_recv_all(fl_mode_job *j)
 {
-    const fl_dist *d = fl_cluster_dist(j->cluster);
+    const fl_dist *d = fl_cluster_dist(j->port.cluster);
     FL_VEC(fl_mode_values) all = { 0 };
     fl_status st;
 
@@ -183,7 +184,7 @@ fl_status fl_mode_job_recv_all(fl_mode_job *j)
         const fl_dist_param *p = &d->params.data[i];
         fl_tensor t;
 
-        if (fl_scope_find(fl_cluster_scope(j->cluster), p->name, &t))
+        if (fl_scope_find(fl_cluster_scope(j->port.cluster), p->name, &t))
             fl_vec_push(&all, ((fl_mode_values){ p->name, t.data, p->n }));
     }
     st = fl_mode_job_recv(j, all.data, all.len);
@@ -194,7 +195,7 @@ fl_status fl_mode_job_recv_all(fl_mode_job *j)
 fl_status fl_mode_job_barrier(fl_mode_job *j, const char *name,
                               uint64_t generation)
 {
-    return fl_cluster_barrier(j->cluster, name, generation);
+    return fl_cluster_barrier(j->port.cluster, name, generation);
 }
 
 /* --- the port ------------------------------------------------------------- */
@@ -214,13 +215,6 @@ static fl_mode_rows rows_of(const fl_comm_request *r)
                            .scale = r->seat.scale };
 }
 
-static fl_status own_declare(fl_comm *c, const char *table,
-                             const char *settings, uint64_t seed)
-{
-    return fl_cluster_declare(((fl_mode_job *)c)->cluster, table, settings,
-                              seed);
-}
-
 static fl_status own_pull(fl_comm *c, fl_comm_request *r)
 {
     fl_mode_job *j = (fl_mode_job *)c;
@@ -233,7 +227,7 @@ static fl_status own_pull(fl_comm *c, fl_comm_request *r)
 static fl_status own_push(fl_comm *c, fl_comm_request *r)
 {
     fl_mode_job *j = (fl_mode_job *)c;
-    fl_cluster_counts *counts = fl_cluster_counts_of(j->cluster);
+    fl_cluster_counts *counts = fl_cluster_counts_of(j->port.cluster);
     fl_mode_rows rows = rows_of(r);
 
     atomic_fetch_add(&counts->made, r->seat.part == 0);
@@ -246,7 +240,7 @@ static fl_status own_push(fl_comm *c, fl_comm_request *r)
 static fl_status own_send(fl_comm *c, fl_comm_call *r)
 {
     fl_mode_job *j = (fl_mode_job *)c;
-    fl_cluster_counts *counts = fl_cluster_counts_of(j->cluster);
+    fl_cluster_counts *counts = fl_cluster_counts_of(j->port.cluster);
 
     for (size_t i = 0; i < r->n; i++) {
         fl_mode_values v = { r->values[i].param, r->values[i].data,
@@ -284,18 +278,13 @@ static fl_status own_meet(fl_comm *c, fl_comm_call *r)
     return j->def->meet ? j->def->meet(j->mode, r->samples) : FL_OK;
 }
 
-static uint64_t own_step(fl_comm *c)
-{
-    return fl_cluster_count_step(((fl_mode_job *)c)->cluster);
-}
-
 static fl_status own_stop(fl_comm *c)
 {
     fl_mode_job *j = (fl_mode_job *)c;
 
     if (j->def->stop)
         FL_TRY(j->def->stop(j->mode));
-    return fl_cluster_leave(j->cluster);
+    return fl_cluster_leave(j->port.cluster);
 }
 
 static void own_free(fl_comm *c)
@@ -304,7 +293,7 @@ static void own_free(fl_comm *c)
 
     if (j->def->close)
         j->def->close(j->mode);
-    fl_cluster_free(j->cluster);
+    fl_cluster_free(j->port.cluster);
     fl_free(j);
 }
 
@@ -312,23 +301,23 @@ fl_comm *fl_mode_own_open(const fl_mode_def *def, fl_cluster *cluster,
                           fl_ctx *ctx)
 {
     fl_mode_job *j = fl_alloc(sizeof(*j));
+    fl_comm port = { .name = def->name,
+                     .keeps_time = true,
+                     .declare = fl_cluster_port_declare,
+                     .pull = own_pull,
+                     .push = own_push,
+                     .send = own_send,
+                     .recv = own_recv,
+                     .meet = own_meet,
+                     .step = fl_cluster_port_step,
+                     .stop = own_stop,
+                     .free = own_free };
 
-    j->port = (fl_comm){ .name = def->name,
-                         .keeps_time = true,
-                         .declare = own_declare,
-                         .pull = own_pull,
-                         .push = own_push,
-                         .send = own_send,
-                         .recv = own_recv,
-                         .meet = own_meet,
-                         .step = own_step,
-                         .stop = own_stop,
-                         .free = own_free };
+    fl_cluster_port_init(&j->port, cluster, &port);
     j->def = def;
-    j->cluster = cluster;
     j->ctx = ctx;
     j->mode = def->open ? def->open(j) : NULL;
-    return &j->port;
+    return &j->port.comm;
 }
 
 fl_mode *fl_mode_own_new(const fl_mode_def *def)

@@ -158,7 +158,7 @@ static void answer_all(void *arg)
     fl_cond_init(&never);
     fl_lock(&c->mu);
     while (!c->is_closed) {
-        if (c->answers == ANSWER_LENT || !take_ready(c, &w)) {
+        if (c->answers == ANSWER_HELPER || !take_ready(c, &w)) {
             fl_cond_wait(&c->changed, &c->mu);
             continue;
         }
@@ -170,7 +170,12 @@ static void answer_all(void *arg)
     fl_cond_release(&never);
 }
 
-/* --- who waits, and who is in a hurry ------------------------------------- */
+/* --- who waits, and who flushes ------------------------------------------- */
+
+static late_comm *comm_of(fl_poller *p)
+{
+    return (late_comm *)((char *)p - offsetof(late_comm, poller));
+}
 
 static void let_go(late_comm *c)
 {
@@ -179,41 +184,41 @@ static void let_go(late_comm *c)
     fl_cond_wake_all(&c->changed);
 }
 
-static void late_hurry(fl_comm *port)
+static void late_flush(fl_poller *p)
 {
-    late_comm *c = (late_comm *)port;
+    late_comm *c = comm_of(p);
 
     fl_lock(&c->mu);
     let_go(c);
-    note(c, (late_event){ .kind = LATE_HURRY });
+    note(c, (late_event){ .kind = LATE_FLUSH });
     fl_unlock(&c->mu);
 }
 
-static void late_stir(fl_comm *port)
+static void late_notify(fl_poller *p)
 {
-    late_comm *c = (late_comm *)port;
+    late_comm *c = comm_of(p);
 
     fl_lock(&c->mu);
-    c->n_stirs++;
-    fl_cond_wake_all(&c->stirred);
+    c->n_notified++;
+    fl_cond_wake_all(&c->notified);
     fl_cond_wake_all(&c->changed);
     fl_unlock(&c->mu);
 }
 
-/* Sleeps until it is stirred, unless it was since n_stirs. */
-static void sleep_at_backend(late_comm *c, uint64_t n_stirs)
+/* Sleeps until it is notified, unless it was since n_notified. */
+static void sleep_at_backend(late_comm *c, uint64_t n_notified)
 {
     uint64_t deadline = fl_now_ns() + HANGS_NS;
     bool in_time = true;
 
-    while (c->n_stirs == n_stirs && in_time)
-        in_time = fl_cond_wait_until(&c->stirred, &c->mu, deadline);
+    while (c->n_notified == n_notified && in_time)
+        in_time = fl_cond_wait_until(&c->notified, &c->mu, deadline);
     c->n_forgotten += !in_time;
 }
 
-static void late_lend(fl_comm *port, bool (*is_over)(void *arg), void *arg)
+static void late_wait_for(fl_poller *p, bool (*is_over)(void *arg), void *arg)
 {
-    late_comm *c = (late_comm *)port;
+    late_comm *c = comm_of(p);
     late_wait w;
 
     fl_lock(&c->mu);
@@ -221,7 +226,7 @@ static void late_lend(fl_comm *port, bool (*is_over)(void *arg), void *arg)
     c->n_inside++;
     let_go(c);
     for (;;) {
-        uint64_t n_stirs = c->n_stirs;
+        uint64_t n_notified = c->n_notified;
         bool is;
 
         fl_unlock(&c->mu);
@@ -229,28 +234,27 @@ static void late_lend(fl_comm *port, bool (*is_over)(void *arg), void *arg)
         fl_lock(&c->mu);
         if (is)
             break;
-        if (c->answers == ANSWER_LENT && take_ready(c, &w)) {
-            c->n_lent++;
+        if (c->answers == ANSWER_HELPER && take_ready(c, &w)) {
+            c->n_helped++;
             answer(c, &w);
         } else {
-            sleep_at_backend(c, n_stirs);
+            sleep_at_backend(c, n_notified);
         }
     }
     c->n_inside--;
     fl_unlock(&c->mu);
 }
 
-void late_comm_lend(late_comm *c)
+void late_comm_take_help(late_comm *c)
 {
     c->port.keeps_time = true;
-    c->port.wait = late_lend;
-    c->port.stir = late_stir;
+    atomic_store(&c->port.poller, &c->poller);
 }
 
 void late_comm_keep_back(late_comm *c)
 {
     c->keeps_back = true;
-    c->port.hurry = late_hurry;
+    atomic_store(&c->port.poller, &c->poller);
 }
 
 void late_comm_set_answers(late_comm *c, late_answers answers)
@@ -279,13 +283,14 @@ void late_comm_speak(late_comm *c)
     set_silent(c, false);
 }
 
-bool late_reaches(late_comm *c, int n_answered, uint64_t n_stirs)
+bool late_reaches(late_comm *c, int n_answered, uint64_t n_notified)
 {
     uint64_t deadline = fl_now_ns() + HANGS_NS;
     bool in_time = true;
 
     fl_lock(&c->mu);
-    while ((c->n_answered < n_answered || c->n_stirs < n_stirs) && in_time)
+    while ((c->n_answered < n_answered || c->n_notified < n_notified) &&
+           in_time)
         in_time = fl_cond_wait_until(&c->changed, &c->mu, deadline);
     fl_unlock(&c->mu);
     return in_time;
@@ -305,7 +310,7 @@ static void late_free(fl_comm *port)
     fl_vec_release(&c->waits);
     fl_vec_release(&c->events);
     fl_cond_release(&c->changed);
-    fl_cond_release(&c->stirred);
+    fl_cond_release(&c->notified);
     fl_mutex_release(&c->mu);
     fl_free(c);
 }
@@ -324,10 +329,11 @@ late_comm *late_comm_use(fl_ctx *ctx)
                          .enter = late_enter,
                          .leave = late_leave,
                          .free = late_free };
+    c->poller = (fl_poller){ late_flush, late_wait_for, late_notify };
     c->fails_at = -1;
     fl_mutex_init(&c->mu);
     fl_cond_init(&c->changed);
-    fl_cond_init(&c->stirred);
+    fl_cond_init(&c->notified);
     FL_ASSERT(!fl_thread_start(&c->thread, "late", answer_all, c));
     fl_comm_free(ctx->comm);
     ctx->comm = &c->port;

@@ -5,8 +5,8 @@
  * number n of a training thread is answered after its push number n - 1: a
  * batch that needs its rows earlier than that would wait for ever. Any thread.
  *
- * What it is like is chosen before a run; its functions wait, stir and hurry
- * are there once they were asked for.
+ * What it is like is chosen before a run; it has a poller once that was asked
+ * for.
  */
 #ifndef FL_TESTS_EXEC_LATE_COMM_H
 #define FL_TESTS_EXEC_LATE_COMM_H
@@ -24,7 +24,7 @@ typedef enum late_kind {
     LATE_MEET,
     LATE_PULLED, /* the answer to a pull, where it came late */
     LATE_MET,    /* the same for a meet */
-    LATE_HURRY
+    LATE_FLUSH
 } late_kind;
 
 /* When a meet is answered. */
@@ -38,7 +38,7 @@ typedef enum late_meeting {
 typedef enum late_answers {
     ANSWER_SOON,      /* the thread */
     ANSWER_WHO_WAITS, /* the thread, while somebody waits at the backend */
-    ANSWER_LENT       /* who waits at the backend */
+    ANSWER_HELPER     /* who waits at the backend */
 } late_answers;
 
 typedef struct late_event {
@@ -55,11 +55,12 @@ typedef struct late_wait {
     fl_comm_answer *answer;
     fl_seat seat;
     int number;   /* of this thread */
-    bool is_kept; /* back, until somebody is in a hurry */
+    bool is_kept; /* back, until somebody flushes */
 } late_wait;
 
 typedef struct late_comm {
     fl_comm port;
+    fl_poller poller;
     bool holds, pulls_at_once, keeps_back;
     late_meeting meeting;
     bool meets_fail;
@@ -68,7 +69,7 @@ typedef struct late_comm {
     uint64_t next_step; /* what step() gives, and counts on */
     fl_mutex mu;        /* guards what follows */
     fl_cond changed;
-    fl_cond stirred; /* for those who wait at the backend, and nobody else */
+    fl_cond notified; /* for those who wait at the backend, and nobody else */
     bool is_closed;
     bool is_silent;
     late_answers answers;
@@ -76,21 +77,20 @@ typedef struct late_comm {
     FL_VEC(late_event) events;
     int n_pulls[LATE_THREADS_MAX], n_pushes[LATE_THREADS_MAX];
     int n_entered, n_left[LATE_THREADS_MAX];
-    int n_waits, n_inside;  /* at the backend: in all, and now */
-    int n_forgotten;        /* of them, whose end nobody told */
-    int n_answered, n_lent; /* answers, and those by who waits */
-    uint64_t n_stirs;
+    int n_waits, n_inside;    /* at the backend: in all, and now */
+    int n_forgotten;          /* of them, whose end nobody told */
+    int n_answered, n_helped; /* answers, and those by who waits */
+    uint64_t n_notified;
     fl_thread *thread;
 } late_comm;
 
 /* Becomes the backend of the context, which frees it. */
 late_comm *late_comm_use(fl_ctx *c);
 
-/* From now on its time is its own, and threads that wait are lent to it: the
-   port has wait and stir. */
-void late_comm_lend(late_comm *c);
+/* From now on its time is its own, and threads that wait help it. */
+void late_comm_take_help(late_comm *c);
 
-/* From now on pulls are kept back until somebody is in a hurry. */
+/* From now on pulls are kept back until somebody flushes. */
 void late_comm_keep_back(late_comm *c);
 
 void late_comm_set_answers(late_comm *c, late_answers answers);
@@ -99,9 +99,9 @@ void late_comm_set_answers(late_comm *c, late_answers answers);
 void late_comm_fall_silent(late_comm *c);
 void late_comm_speak(late_comm *c);
 
-/* Until it has given so many answers, and was stirred so often; false when that
-   hangs. */
-bool late_reaches(late_comm *c, int n_answered, uint64_t n_stirs);
+/* Until it has given so many answers, and was notified so often; false when
+   that hangs. */
+bool late_reaches(late_comm *c, int n_answered, uint64_t n_notified);
 
 /* How many events of that kind there were. */
 size_t late_count(late_comm *c, late_kind kind);

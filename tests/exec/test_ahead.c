@@ -233,34 +233,34 @@ static void an_error_of_one_thread_ends_the_others(void **state)
 
 /* Rows of the next batch leave with what the last one pushed, before a batch
    is computed. */
-static void threads_are_in_a_hurry_between_batches(void **state)
+static void threads_flush_between_batches(void **state)
 {
     fixture *f = *state;
-    int n_hurries = 0, n_pushes = 0, n_pulls = 0;
+    int n_flushes = 0, n_pushes = 0, n_pulls = 0;
 
     assert_ok(fl_ctx_set(f->c, "pending_timeout_ms", "5000"));
-    late_comm_lend(f->late); /* who is lent need not hurry before it waits */
+    late_comm_take_help(f->late); /* who helps need not flush before */
     late_comm_keep_back(f->late);
     assert_ok(run(f, true));
     expect_all_losses(f);
     for (size_t i = 0; i < f->late->events.len; i++) {
         late_kind kind = f->late->events.data[i].kind;
 
-        if (kind == LATE_HURRY) {
+        if (kind == LATE_FLUSH) {
             /* The batch that is next, and the one behind it if there is. */
-            assert_int_equal(n_pushes, n_hurries);
+            assert_int_equal(n_pushes, n_flushes);
             assert_int_equal(n_pulls,
-                             n_hurries + 2 < BATCHES ? n_hurries + 2 : BATCHES);
-            n_hurries++;
+                             n_flushes + 2 < BATCHES ? n_flushes + 2 : BATCHES);
+            n_flushes++;
         }
         n_pushes += kind == LATE_PUSH;
         n_pulls += kind == LATE_PULL;
     }
-    assert_int_equal(n_hurries, BATCHES);
+    assert_int_equal(n_flushes, BATCHES);
     assert_int_equal(n_pushes, BATCHES);
 }
 
-static void check_lent_threads(fixture *f, late_answers answers)
+static void check_helpers(fixture *f, late_answers answers)
 {
     memset(f->given, 0, sizeof(f->given));
     memset(f->done, 0, sizeof(f->done));
@@ -268,29 +268,29 @@ static void check_lent_threads(fixture *f, late_answers answers)
     memset(f->late->n_pushes, 0, sizeof(f->late->n_pushes));
     late_comm_set_answers(f->late, answers);
     f->late->events.len = 0;
-    f->late->n_answered = f->late->n_lent = 0;
+    f->late->n_answered = f->late->n_helped = 0;
     assert_ok(run(f, true));
     expect_all_losses(f);
     assert_true(late_reaches(f->late, THREADS * BATCHES, 0));
-    assert_int_equal(f->late->n_lent,
-                     answers == ANSWER_LENT ? THREADS * BATCHES : 0);
-    assert_int_equal(late_count(f->late, LATE_HURRY), THREADS * BATCHES);
+    assert_int_equal(f->late->n_helped,
+                     answers == ANSWER_HELPER ? THREADS * BATCHES : 0);
+    assert_int_equal(late_count(f->late, LATE_FLUSH), THREADS * BATCHES);
     assert_int_equal(f->late->n_inside, 0);
     assert_int_equal(f->late->n_forgotten, 0);
 }
 
 /* Each answers what it finds, also what the other waits for. */
-static void threads_that_are_lent_end_well(void **state)
+static void threads_that_help_end_well(void **state)
 {
     fixture *f = *state;
 
     f->n_threads = THREADS;
-    late_comm_lend(f->late);
+    late_comm_take_help(f->late);
     late_comm_keep_back(f->late);
     for (int i = 0; i < 50; i++) {
-        check_lent_threads(f, ANSWER_SOON);
-        check_lent_threads(f, ANSWER_WHO_WAITS);
-        check_lent_threads(f, ANSWER_LENT);
+        check_helpers(f, ANSWER_SOON);
+        check_helpers(f, ANSWER_WHO_WAITS);
+        check_helpers(f, ANSWER_HELPER);
     }
 }
 
@@ -403,8 +403,8 @@ int main(void)
         TEST(a_bad_batch_is_told_when_it_is_its_turn),
         TEST(an_error_waits_for_what_was_asked_for),
         TEST(an_error_of_one_thread_ends_the_others),
-        TEST(threads_are_in_a_hurry_between_batches),
-        TEST(threads_that_are_lent_end_well),
+        TEST(threads_flush_between_batches),
+        TEST(threads_that_help_end_well),
         TEST(every_record_of_a_dataset_is_trained_once),
         TEST(an_error_of_the_data_is_told),
     };

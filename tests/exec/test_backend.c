@@ -237,15 +237,15 @@ static void a_backend_that_keeps_time_is_given_all_it_takes(void **state)
     assert_ok(run(f, f->train));
 }
 
-static void a_thread_that_waits_is_lent_to_the_backend(void **state)
+static void a_thread_that_waits_helps_the_backend(void **state)
 {
     fixture *f = *state;
 
-    late_comm_lend(f->late);
-    late_comm_set_answers(f->late, ANSWER_LENT);
+    late_comm_take_help(f->late);
+    late_comm_set_answers(f->late, ANSWER_HELPER);
     for (int i = 1; i <= 3; i++) {
         assert_ok(run(f, f->train));
-        assert_int_equal(f->late->n_lent, i);
+        assert_int_equal(f->late->n_helped, i);
         assert_int_equal(f->late->n_waits, i);
     }
     assert_int_equal(f->late->n_inside, 0);
@@ -257,23 +257,23 @@ static void an_answer_from_elsewhere_ends_the_wait(void **state)
 {
     fixture *f = *state;
 
-    late_comm_lend(f->late);
+    late_comm_take_help(f->late);
     late_comm_set_answers(f->late, ANSWER_WHO_WAITS);
     for (int i = 1; i <= 3; i++) {
         assert_ok(run(f, f->train));
         assert_true(late_reaches(f->late, i, (uint64_t)i));
         assert_int_equal(f->late->n_waits, i);
     }
-    assert_int_equal(f->late->n_lent, 0);
+    assert_int_equal(f->late->n_helped, 0);
     assert_int_equal(f->late->n_forgotten, 0);
 }
 
 /* The others of a team, and its clock, have nobody else. */
-static void only_who_runs_alone_and_without_a_limit_is_lent(void **state)
+static void only_who_runs_alone_and_without_a_limit_helps(void **state)
 {
     fixture *f = *state;
 
-    late_comm_lend(f->late);
+    late_comm_take_help(f->late);
     f->late->port.keeps_time = false;
     assert_ok(run(f, f->train));
     f->late->port.keeps_time = true;
@@ -284,7 +284,7 @@ static void only_who_runs_alone_and_without_a_limit_is_lent(void **state)
 
 /* When the square root fails the rows are still kept back, and a run cannot end
    before the answer. */
-static void a_run_that_fails_is_in_a_hurry(void **state)
+static void a_run_that_fails_flushes(void **state)
 {
     static const char text[] =
         "var ids : i64[-1,1] data lod=1\n"
@@ -307,7 +307,7 @@ static void a_run_that_fails_is_in_a_hurry(void **state)
     late_comm_keep_back(f->late);
     for (int i = 1; i <= 3; i++) {
         assert_error(fl_run(f->e, p, &a), FL_ERR_NUMERIC, "op sqrt -> r");
-        assert_int_equal(late_count(f->late, LATE_HURRY), i);
+        assert_int_equal(late_count(f->late, LATE_FLUSH), i);
         assert_int_equal(late_count(f->late, LATE_PULLED), i);
     }
     fl_program_release(p);
@@ -325,10 +325,10 @@ int main(void)
         TEST(a_thread_that_fails_leaves_too),
         TEST(threads_that_only_read_do_not_enter),
         TEST(a_backend_that_keeps_time_is_given_all_it_takes),
-        TEST(a_thread_that_waits_is_lent_to_the_backend),
+        TEST(a_thread_that_waits_helps_the_backend),
         TEST(an_answer_from_elsewhere_ends_the_wait),
-        TEST(only_who_runs_alone_and_without_a_limit_is_lent),
-        TEST(a_run_that_fails_is_in_a_hurry),
+        TEST(only_who_runs_alone_and_without_a_limit_helps),
+        TEST(a_run_that_fails_flushes),
     };
 #undef TEST
 

@@ -59,7 +59,7 @@ typedef struct job {
     fl_conf conf;
     int n_servers, n_trainers;
     uint64_t message_bytes; /* at most; 0: 1 MB */
-    bool is_patient;        /* the clients */
+    bool may_coalesce;      /* the clients */
     fl_server *servers[SERVERS_MAX];
     fl_client *clients[TRAINERS_MAX];
 } job;
@@ -100,7 +100,7 @@ static inline fl_client *job_connect(job *j, int rank)
         .ping_ms = 500,
         .suspect_ms = 2000,
         .max_message_bytes = j->message_bytes ? j->message_bytes : 1 << 20,
-        .is_patient = j->is_patient,
+        .may_coalesce = j->may_coalesce,
     };
     fl_client *c = NULL;
 

@@ -1,4 +1,4 @@
-/* test_client_join.c - small pulls and pushes of a patient client that leave as
+/* test_client_join.c - small pulls and pushes of a client that leave as
  * one request, in a simulation and with threads. */
 #include "client_kit.h"
 
@@ -91,7 +91,7 @@ static void job_open(job *j, int n_servers, uint64_t message_bytes)
     *j = (job){ .n_servers = n_servers,
                 .n_trainers = 1,
                 .message_bytes = message_bytes,
-                .is_patient = true };
+                .may_coalesce = true };
     job_start(j, &calm);
     job_wait(j);
     assert_ok(job_declare(j, 0, TEXT));
@@ -234,7 +234,7 @@ static void a_call_without_keys_ends_with_the_others(void **state)
     call_release(&c[1]);
 }
 
-static void an_impatient_client_joins_nothing(void **state)
+static void a_client_that_may_not_coalesce_joins_nothing(void **state)
 {
     calls c;
     job j;
@@ -500,7 +500,7 @@ static void place_open(place *p)
         .ping_ms = 500,
         .suspect_ms = 60000,
         .max_message_bytes = 1 << 20,
-        .is_patient = true,
+        .may_coalesce = true,
     };
 
     *p = (place){ 0 };
@@ -591,7 +591,7 @@ static void make(void *arg)
             fl_err_save(&m->err, st);
             return;
         }
-        fl_client_hurry(m->client);
+        fl_poller_flush(fl_client_poller(m->client));
         if (!gate_reaches(&m->ends, 2 * (round + 1)))
             return;
         for (size_t i = 0; i < N_EACH * DIM; i++) {
@@ -641,7 +641,7 @@ int main(void)
         cmocka_unit_test(small_calls_leave_as_one_request_per_server),
         cmocka_unit_test(pushes_that_are_joined_are_all_applied),
         cmocka_unit_test(a_call_without_keys_ends_with_the_others),
-        cmocka_unit_test(an_impatient_client_joins_nothing),
+        cmocka_unit_test(a_client_that_may_not_coalesce_joins_nothing),
         cmocka_unit_test(a_large_call_goes_alone_and_at_once),
         cmocka_unit_test(more_bytes_than_fit_make_a_second_request),
         cmocka_unit_test(pushes_without_keys_make_no_message_too_long),

@@ -26,7 +26,7 @@ void fl_wait_begin(fl_wait *w)
 /* Whoever waits may free it from the unlock on. */
 static void end_one(fl_wait *w, fl_status st)
 {
-    fl_client *client = w->client;
+    fl_poller *poller = fl_client_poller(w->client);
     bool is_last;
 
     fl_lock(&w->mu);
@@ -35,7 +35,7 @@ static void end_one(fl_wait *w, fl_status st)
     is_last = --w->n_open == 0;
     fl_unlock(&w->mu);
     if (is_last)
-        fl_client_stir(client);
+        fl_poller_notify(poller);
 }
 
 static bool is_over(void *arg)
@@ -62,8 +62,11 @@ void fl_wait_done(void *wait, fl_status st)
 fl_status fl_wait_for(fl_wait *w)
 {
     /* When it is over, the client may be gone. */
-    if (!is_over(w))
-        fl_client_wait(w->client, is_over, w);
+    if (!is_over(w)) {
+        fl_poller *poller = fl_client_poller(w->client);
+
+        poller->wait(poller, is_over, w);
+    }
     return w->err.status ? fl_err_restore(&w->err) : FL_OK;
 }
 

@@ -387,19 +387,9 @@ void fl_client_free(fl_client *c)
     destroy(c);
 }
 
-void fl_client_hurry(fl_client *c)
+fl_poller *fl_client_poller(fl_client *c)
 {
-    fl_loop_hurry(c->loop);
-}
-
-void fl_client_wait(fl_client *c, bool (*is_over)(void *arg), void *arg)
-{
-    fl_loop_wait(c->loop, is_over, arg);
-}
-
-void fl_client_stir(fl_client *c)
-{
-    fl_loop_stir(c->loop);
+    return fl_loop_poller(c->loop);
 }
 
 static fl_status wait_for_servers(fl_client *c)

@@ -23,9 +23,10 @@ typedef struct fl_client_options {
     const char *job, *token;
     uint64_t connect_timeout_ms, restart_timeout_ms, ping_ms, suspect_ms;
     uint64_t max_message_bytes, arena_bytes;
-    int window;      /* requests under way per server; 0: 16 */
-    bool is_patient; /* small pulls and pushes wait for fl_client_hurry; in a
-                        simulation they must have left before it is freed */
+    int window;        /* requests under way per server; 0: 16 */
+    bool may_coalesce; /* small pulls and pushes wait for others, until the
+                          poller is flushed; in a simulation they must have left
+                          before it is freed */
 } fl_client_options;
 
 /* Joins at server 0, then dials all servers, and waits for them. In a
@@ -43,12 +44,8 @@ fl_status fl_client_state(fl_client *c);
 /* The server of a key: contiguous ranges of virtual shards. */
 int fl_client_server_of(int n_servers, uint64_t key);
 
-/* Whoever waits for pulls and pushes of a patient client calls this before. */
-void fl_client_hurry(fl_client *c);
-
-/* fl_loop_wait and fl_loop_stir of its loop. */
-void fl_client_wait(fl_client *c, bool (*is_over)(void *arg), void *arg);
-void fl_client_stir(fl_client *c);
+/* Of its loop: flushing it sends what was coalesced. */
+fl_poller *fl_client_poller(fl_client *c);
 
 /* The step that requests carry from now on. */
 void fl_client_set_step(fl_client *c, uint64_t step);
@@ -57,7 +54,7 @@ void fl_client_set_step(fl_client *c, uint64_t step);
  *
  * `done` is called once, in the loop, with the result as this thread's last
  * error; memory of the caller is borrowed until then. When there is nothing to
- * ask for (no keys), it is called at once, unless the client is patient. After
+ * ask for (no keys), it is called at once, unless the client coalesces. After
  * an error of the call itself it is not called.
  */
 typedef void (*fl_client_done)(void *arg, fl_status st);

@@ -1,9 +1,9 @@
 /* client_coalesce.c - small requests that leave as one.
  *
- * What a message costs is its way, not its few bytes. A patient client
- * therefore keeps small pulls and pushes back for a moment: the next of a kind
- * is added to the last one, with an ending of its own, until somebody is in a
- * hurry (fl_client_hurry), the loop gets to it, or it is no longer small.
+ * What a message costs is its way, not its few bytes. A client that may
+ * coalesce keeps small pulls and pushes back for a moment: the next of a kind
+ * is added to the last one, with an ending of its own, until somebody flushes
+ * (fl_client_poller), the loop gets to it, or it is no longer small.
  *
  * `joining` guards what is kept, and what is added to it.
  */
@@ -82,7 +82,7 @@ static fl_status keep(fl_client *c, const fl_request_ask *a, fl_request **out)
     }
     r->kept_bytes += a->bytes;
     if (is_idle)
-        fl_loop_post_patient(c->loop, send_kept, c);
+        fl_loop_post_deferred(c->loop, send_kept, c);
     *out = r;
     return FL_OK;
 }
@@ -92,7 +92,7 @@ fl_status fl_request_begin(fl_client *c, const fl_request_ask *a,
 {
     fl_status st;
 
-    if (!c->o.is_patient || a->bytes > small_bytes(c))
+    if (!c->o.may_coalesce || a->bytes > small_bytes(c))
         return fl_request_new(c, a->type, a->once, a->ending, out);
     fl_lock(&c->joining);
     st = keep(c, a, out);

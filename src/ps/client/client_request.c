@@ -247,7 +247,7 @@ static void send_part(fl_part *p, uint64_t trace)
     fl_call call = {
         .type = r->type,
         .once = r->once,
-        .is_patient = r->is_kept,
+        .may_coalesce = r->is_kept,
         .trace = trace,
         .step = atomic_load(&r->client->step),
         .pieces = p->pieces.data,

@@ -637,7 +637,7 @@ static void on_wake(void *arg)
     in = l->inbox;
     l->inbox = (fl_rpc_client_list){ 0 };
     l->n_posted--;
-    l->only_patient = false;
+    l->only_deferred = false;
     why = l->why;
     fl_unlock(&l->mu);
     if (why.status) {
@@ -659,14 +659,14 @@ void fl_rpc_client_call(fl_rpc_client *l, const fl_call *c)
     atomic_fetch_add(&l->waiting, 1);
     fl_lock(&l->mu);
     fl_rpc_client_list_add(&l->inbox, e);
-    must_post = !l->n_posted || (l->only_patient && !c->is_patient);
+    must_post = !l->n_posted || (l->only_deferred && !c->may_coalesce);
     if (must_post) {
-        l->only_patient = c->is_patient;
+        l->only_deferred = c->may_coalesce;
         l->n_posted++;
     }
     fl_unlock(&l->mu);
-    if (must_post && c->is_patient)
-        fl_loop_post_patient(l->loop, on_wake, l);
+    if (must_post && c->may_coalesce)
+        fl_loop_post_deferred(l->loop, on_wake, l);
     else if (must_post)
         fl_loop_post(l->loop, on_wake, l);
 }

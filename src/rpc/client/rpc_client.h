@@ -67,7 +67,7 @@ void fl_rpc_client_free(fl_rpc_client *l);
 typedef struct fl_call {
     uint16_t type;
     bool once;
-    bool is_patient; /* may wait for others to leave with: fl_loop_hurry */
+    bool may_coalesce; /* leaves with others, when the loop is flushed */
     uint64_t trace, step;
     const struct iovec *pieces;
     int n_pieces;

@@ -80,7 +80,7 @@ struct fl_rpc_client {
     fl_mutex mu;
     fl_rpc_client_list inbox;  /* guarded by mu */
     int n_posted;              /* wake-ups on their way; guarded by mu */
-    bool only_patient;         /* the one that is has time; guarded by mu */
+    bool only_deferred;        /* the one that is; guarded by mu */
     fl_rpc_client_state state; /* guarded by mu; written in the loop */
     fl_identity peer;          /* guarded by mu */
     fl_err why;                /* guarded by mu */

@@ -1,6 +1,7 @@
-/* loop.c - the real loop: epoll, an eventfd for posts, a heap of timers.
+/* loop.c - the real loop: epoll, an eventfd for posts, a heap of timers, run by
+ * a leader and its followers.
  *
- * A round is: wait, tell the watches, run the timers that are due, run what is
+ * A round is: poll, tell the watches, run the timers that are due, run what is
  * posted. What a callback adds (a timer of 0 ms, a post) comes in the next
  * round, so that nothing starves the descriptors.
  *
@@ -8,16 +9,21 @@
  * any of them. An ended watch is therefore only marked, and freed after the
  * round.
  *
- * Rounds are made at the wheel, which one thread has at a time. A thread that
- * waits for what the loop does takes it, and needs to be woken by nobody; the
- * others that wait are its passengers, and one of them is next. As long as this
- * goes on the loop's own thread dozes: it looks every few milliseconds whether
- * it is needed. Callbacks run under `turn`, which whoever is at the wheel lays
- * down while it sleeps; so a thread in a hurry can run what is posted by
- * itself.
+ * The leader makes the rounds, one thread at a time:
+ *
+ *     nobody waits for the loop     its own thread leads
+ *     one thread waits              it leads, and needs to be woken by nobody
+ *     several threads wait          one leads, the others follow; a follower is
+ *                                   the next leader
+ *
+ * As long as helpers (threads that wait or flush) do the work, the loop's own
+ * thread stays away and looks once per poll slice whether it is needed.
+ * Callbacks run under run_lock, which the leader lays down while it polls; so a
+ * helper that flushes runs what is posted by itself.
  *
  * Threads: what is said to be is guarded by mu, `stop` is atomic, all else is
- * guarded by turn. No callback runs under mu. Lock order: turn, then mu.
+ * guarded by run_lock. No callback runs under mu. Lock order: run_lock, then
+ * mu.
  */
 #include "rpc/loop/loop_inside.h"
 
@@ -35,8 +41,8 @@
 
 #define NS_PER_MS 1000000u
 
-/* How long the loop's thread leaves the work to others before it looks. */
-#define DOZE_NS UINT64_C(3000000)
+/* How long the loop's own thread leaves the work to helpers before it looks. */
+#define POLL_SLICE_NS UINT64_C(3000000)
 
 /* Events that one wait takes. */
 #define ROUND_MAX 64
@@ -57,31 +63,30 @@ struct fl_watch {
     bool is_over;
 };
 
-typedef enum wheel { NOBODY, THREAD, GUEST } wheel;
+typedef enum leader { NO_LEADER, OWN_THREAD, HELPER } leader;
 
 typedef struct real_loop {
     fl_loop base;
     fl_thread *thread;
     int poll_fd, wake_fd;
     atomic_bool stop;
-    fl_mutex turn; /* of who runs callbacks */
+    fl_mutex run_lock; /* of who runs callbacks */
     fl_timers timers;
     FL_VEC(fl_watch *) over; /* ended in this round */
     posted_list spare;       /* memory for the posts to come */
 
     fl_mutex mu; /* guards the rest */
     posted_list posts;
-    bool is_urgent; /* not all of them are patient */
-    wheel at_wheel;
-    bool is_asleep;           /* who is at the wheel, and must be woken */
-    uint64_t asleep_until_ms; /* if nobody does */
-    bool was_driven;          /* by another since the thread last looked */
-    bool is_dozing;           /* the thread: it looks again soon */
-    uint64_t n_stirs;
-    int n_guests; /* threads that are here to wait or to hurry */
-    int n_passengers;
-    fl_cond moved;  /* for passengers: the wheel is free, or a stir */
-    fl_cond needed; /* for the thread, while it dozes */
+    bool is_urgent; /* not all of them are deferred */
+    leader leader;
+    bool is_polling;         /* the leader, and must be woken */
+    uint64_t polls_until_ms; /* if nobody does */
+    bool was_helped;         /* since the own thread last looked */
+    bool polls_later;        /* the own thread: it looks within a slice */
+    uint64_t n_notified;
+    int n_helpers, n_followers;
+    fl_cond lead_passed; /* for followers: nobody leads, or a notify */
+    fl_cond needed;      /* for the own thread, while it stays away */
 } real_loop;
 
 static _Thread_local const real_loop *current;
@@ -133,7 +138,7 @@ static void run_timers(real_loop *l)
 
 /* --- posts ---------------------------------------------------------------- */
 
-static void wake(real_loop *l)
+static void end_poll(const real_loop *l)
 {
     uint64_t one = 1;
     ssize_t n;
@@ -143,14 +148,14 @@ static void wake(real_loop *l)
     while (n < 0 && errno == EINTR);
 }
 
-/* Under mu, lest the loop is freed: once what was posted has run, the poster
-   may be done with it. */
-static void rouse(real_loop *l)
+/* Wakes who is to look at the loop. Under mu, lest the loop is freed: once what
+   was posted has run, the poster may be done with it. */
+static void wake(real_loop *l)
 {
-    if (l->is_asleep)
-        wake(l);
-    l->is_asleep = false;
-    if (l->at_wheel == NOBODY)
+    if (l->is_polling)
+        end_poll(l);
+    l->is_polling = false;
+    if (l->leader == NO_LEADER)
         fl_cond_wake_one(&l->needed);
 }
 
@@ -161,19 +166,19 @@ static void real_post(fl_loop *base, fl_loop_fn fn, void *arg)
     fl_lock(&l->mu);
     fl_vec_push(&l->posts, ((posted){ fn, arg }));
     l->is_urgent = true;
-    rouse(l);
+    wake(l);
     fl_unlock(&l->mu);
 }
 
-/* A thread that dozes looks soon by itself. */
-static void real_post_patient(fl_loop *base, fl_loop_fn fn, void *arg)
+/* An own thread that polls later looks soon by itself. */
+static void real_post_deferred(fl_loop *base, fl_loop_fn fn, void *arg)
 {
     real_loop *l = (real_loop *)base;
 
     fl_lock(&l->mu);
     fl_vec_push(&l->posts, ((posted){ fn, arg }));
-    if (!l->is_dozing)
-        rouse(l);
+    if (!l->polls_later)
+        wake(l);
     fl_unlock(&l->mu);
 }
 
@@ -196,18 +201,25 @@ static bool run_posts(real_loop *l)
     return todo.len > 0;
 }
 
+/* Posts of posts as well. */
+static void run_all_posts(real_loop *l)
+{
+    while (run_posts(l))
+        ;
+}
+
 /* Not from a callback of another loop: those must not wait. */
-static void take_turn(real_loop *l)
+static void lock_run(real_loop *l)
 {
     FL_ASSERT(!current);
-    fl_lock(&l->turn);
+    fl_lock(&l->run_lock);
     current = l;
 }
 
-static void end_turn(real_loop *l)
+static void unlock_run(real_loop *l)
 {
     current = NULL;
-    fl_unlock(&l->turn);
+    fl_unlock(&l->run_lock);
 }
 
 /* --- watches -------------------------------------------------------------- */
@@ -302,26 +314,26 @@ static int wait_ms(real_loop *l)
     return next - now < INT_MAX ? (int)(next - now) : INT_MAX;
 }
 
-/* Posts and stirs are looked for before it falls asleep, and wake it
-   afterwards. */
+/* Polls. Posts and notifies since n_notified are looked for before it begins,
+   and end it afterwards. */
 static int wait_for_events(real_loop *l, struct epoll_event *events,
-                           uint64_t n_stirs)
+                           uint64_t n_notified)
 {
     int most_ms = wait_ms(l), n;
 
     fl_lock(&l->mu);
-    if (l->posts.len || l->n_stirs != n_stirs || atomic_load(&l->stop))
+    if (l->posts.len || l->n_notified != n_notified || atomic_load(&l->stop))
         most_ms = 0;
-    l->is_asleep = most_ms != 0;
-    l->asleep_until_ms =
+    l->is_polling = most_ms != 0;
+    l->polls_until_ms =
         most_ms < 0 ? UINT64_MAX : real_now_ms(&l->base) + (uint64_t)most_ms;
     fl_unlock(&l->mu);
-    end_turn(l);
+    unlock_run(l);
     n = epoll_wait(l->poll_fd, events, ROUND_MAX, most_ms);
     FL_ASSERT(n >= 0 || errno == EINTR);
-    take_turn(l);
+    lock_run(l);
     fl_lock(&l->mu);
-    l->is_asleep = false;
+    l->is_polling = false;
     fl_unlock(&l->mu);
     return n;
 }
@@ -334,15 +346,15 @@ static void empty_wake_fd(real_loop *l)
     FL_ASSERT(n == sizeof(count) || errno == EAGAIN || errno == EINTR);
 }
 
-/* Of who is at the wheel; nobody else waits for events, so nobody else may know
-   the watches that are freed. */
-static void run_round(real_loop *l, uint64_t n_stirs)
+/* Of the leader; nobody else polls, so nobody else may know the watches that
+   are freed. */
+static void run_round(real_loop *l, uint64_t n_notified)
 {
     struct epoll_event events[ROUND_MAX];
     int n;
 
-    take_turn(l);
-    n = wait_for_events(l, events, n_stirs);
+    lock_run(l);
+    n = wait_for_events(l, events, n_notified);
     for (int i = 0; i < n && !atomic_load(&l->stop); i++) {
         if (events[i].data.ptr)
             tell(events[i].data.ptr, events[i].events);
@@ -352,104 +364,104 @@ static void run_round(real_loop *l, uint64_t n_stirs)
     run_timers(l);
     (void)run_posts(l);
     free_over(l);
-    end_turn(l);
+    unlock_run(l);
 }
 
-/* --- in place of the loop's thread ---------------------------------------- */
-
-/* Runs what is due and posted, and what that posts, but waits for nothing.
-   Whoever sleeps at the wheel may have to get up earlier then. */
-static void stand_in(real_loop *l)
+/* Under mu. One round by a new leader; its poll ends early when somebody
+   notified since n_notified. */
+static void lead(real_loop *l, leader who, uint64_t n_notified)
 {
-    fl_err last;
-
-    fl_err_keep(&last);
-    take_turn(l);
-    run_timers(l);
-    (void)(run_posts(l) && run_posts(l));
-    fl_lock(&l->mu);
-    if (l->is_asleep && fl_timers_next_ms(&l->timers) < l->asleep_until_ms)
-        rouse(l);
+    l->leader = who;
     fl_unlock(&l->mu);
-    end_turn(l);
-    fl_err_put_back(&last);
-}
-
-/* Under mu; the loop stays until all guests have left. */
-static void leave(real_loop *l)
-{
-    l->n_guests--;
-    if (atomic_load(&l->stop))
-        fl_cond_wake_all(&l->moved);
-}
-
-static void real_hurry(fl_loop *base)
-{
-    real_loop *l = (real_loop *)base;
-    bool has_posts;
-
-    if (real_is_mine(base))
-        return;
+    run_round(l, n_notified);
     fl_lock(&l->mu);
-    has_posts = l->posts.len;
-    l->n_guests += has_posts;
-    fl_unlock(&l->mu);
-    if (!has_posts)
-        return;
-    stand_in(l);
-    fl_lock(&l->mu);
-    leave(l);
-    fl_unlock(&l->mu);
-}
-
-static void real_stir(fl_loop *base)
-{
-    real_loop *l = (real_loop *)base;
-
-    fl_lock(&l->mu);
-    l->n_stirs++;
-    if (l->at_wheel == GUEST)
-        rouse(l);
-    if (l->n_passengers)
-        fl_cond_wake_all(&l->moved);
-    fl_unlock(&l->mu);
-}
-
-/* Under mu. One round, by who says so; it ends early when there was a stir
-   since that many. */
-static void take_wheel(real_loop *l, wheel who, uint64_t n_stirs)
-{
-    l->at_wheel = who;
-    fl_unlock(&l->mu);
-    run_round(l, n_stirs);
-    fl_lock(&l->mu);
-    l->at_wheel = NOBODY;
-    if (l->n_passengers)
-        fl_cond_wake_one(&l->moved);
-    else if (who == GUEST && l->is_urgent)
+    l->leader = NO_LEADER;
+    if (l->n_followers)
+        fl_cond_wake_one(&l->lead_passed);
+    else if (who == HELPER && l->is_urgent)
         fl_cond_wake_one(&l->needed);
 }
 
-/* Under mu. That somebody waits keeps the thread from the wheel. */
-static void ride(real_loop *l)
+/* Under mu. That somebody follows keeps the own thread from leading. */
+static void follow(real_loop *l)
 {
-    l->n_passengers++;
-    fl_cond_wait(&l->moved, &l->mu);
-    l->n_passengers--;
+    l->n_followers++;
+    fl_cond_wait(&l->lead_passed, &l->mu);
+    l->n_followers--;
 }
 
-static void real_wait(fl_loop *base, bool (*is_over)(void *arg), void *arg)
+/* --- helpers -------------------------------------------------------------- */
+
+/* Runs what is due and posted, but does not poll. A leader that polls may have
+   to get up earlier then. */
+static void run_pending(real_loop *l)
 {
-    real_loop *l = (real_loop *)base;
     fl_err last;
 
-    FL_ASSERT(!real_is_mine(base));
-    real_hurry(base);
+    fl_err_keep(&last);
+    lock_run(l);
+    run_timers(l);
+    run_all_posts(l);
+    fl_lock(&l->mu);
+    if (l->is_polling && fl_timers_next_ms(&l->timers) < l->polls_until_ms)
+        wake(l);
+    fl_unlock(&l->mu);
+    unlock_run(l);
+    fl_err_put_back(&last);
+}
+
+/* Under mu; the loop stays until all helpers have left. */
+static void end_help(real_loop *l)
+{
+    l->n_helpers--;
+    if (atomic_load(&l->stop))
+        fl_cond_wake_all(&l->lead_passed);
+}
+
+static void real_flush(fl_poller *p)
+{
+    real_loop *l = (real_loop *)p;
+    bool has_posts;
+
+    if (real_is_mine(&l->base))
+        return;
+    fl_lock(&l->mu);
+    has_posts = l->posts.len;
+    l->n_helpers += has_posts;
+    fl_unlock(&l->mu);
+    if (!has_posts)
+        return;
+    run_pending(l);
+    fl_lock(&l->mu);
+    end_help(l);
+    fl_unlock(&l->mu);
+}
+
+static void real_notify(fl_poller *p)
+{
+    real_loop *l = (real_loop *)p;
+
+    fl_lock(&l->mu);
+    l->n_notified++;
+    if (l->leader == HELPER)
+        wake(l);
+    if (l->n_followers)
+        fl_cond_wake_all(&l->lead_passed);
+    fl_unlock(&l->mu);
+}
+
+static void real_wait(fl_poller *p, bool (*is_over)(void *arg), void *arg)
+{
+    real_loop *l = (real_loop *)p;
+    fl_err last;
+
+    FL_ASSERT(!real_is_mine(&l->base));
+    real_flush(p);
     fl_err_keep(&last);
     fl_lock(&l->mu);
-    l->n_guests++;
+    l->n_helpers++;
     for (;;) {
-        uint64_t n_stirs = l->n_stirs;
+        uint64_t n_notified = l->n_notified;
         bool is;
 
         fl_unlock(&l->mu);
@@ -457,29 +469,30 @@ static void real_wait(fl_loop *base, bool (*is_over)(void *arg), void *arg)
         fl_lock(&l->mu);
         if (is)
             break;
-        if (l->at_wheel == NOBODY) {
-            l->was_driven = true;
-            take_wheel(l, GUEST, n_stirs);
-        } else if (l->n_stirs == n_stirs) {
-            ride(l);
+        if (l->leader == NO_LEADER) {
+            l->was_helped = true;
+            lead(l, HELPER, n_notified);
+        } else if (l->n_notified == n_notified) {
+            follow(l);
         }
     }
-    leave(l);
+    end_help(l);
     fl_unlock(&l->mu);
     fl_err_put_back(&last);
 }
 
-/* --- the loop's thread ---------------------------------------------------- */
+/* --- the loop's own thread ------------------------------------------------ */
 
-/* Under mu. What is posted or due is not left to chance. */
-static void doze(real_loop *l)
+/* Under mu. Leaves the work to helpers for a poll slice; what is posted or due
+   by then is not left to chance. */
+static void poll_later(real_loop *l)
 {
-    l->was_driven = false;
-    l->is_dozing = true;
-    (void)fl_cond_wait_until(&l->needed, &l->mu, fl_now_ns() + DOZE_NS);
-    l->is_dozing = false;
+    l->was_helped = false;
+    l->polls_later = true;
+    (void)fl_cond_wait_until(&l->needed, &l->mu, fl_now_ns() + POLL_SLICE_NS);
+    l->polls_later = false;
     fl_unlock(&l->mu);
-    stand_in(l);
+    run_pending(l);
     fl_lock(&l->mu);
 }
 
@@ -489,10 +502,10 @@ static void loop_main(void *arg)
 
     fl_lock(&l->mu);
     while (!atomic_load(&l->stop)) {
-        if (l->at_wheel == GUEST || l->was_driven || l->n_passengers)
-            doze(l);
+        if (l->leader == HELPER || l->was_helped || l->n_followers)
+            poll_later(l);
         else
-            take_wheel(l, THREAD, l->n_stirs);
+            lead(l, OWN_THREAD, l->n_notified);
     }
     fl_unlock(&l->mu);
 }
@@ -502,13 +515,16 @@ static void loop_main(void *arg)
 static const fl_loop_ops real_ops = {
     .now_ms = real_now_ms,
     .post = real_post,
-    .post_patient = real_post_patient,
-    .hurry = real_hurry,
-    .stir = real_stir,
-    .wait = real_wait,
+    .post_deferred = real_post_deferred,
     .timer = real_timer,
     .cancel = real_cancel,
     .is_mine = real_is_mine,
+};
+
+static const fl_poller real_poller = {
+    .flush = real_flush,
+    .wait = real_wait,
+    .notify = real_notify,
 };
 
 static void release(real_loop *l)
@@ -523,9 +539,9 @@ static void release(real_loop *l)
     fl_vec_release(&l->spare);
     fl_timers_release(&l->timers);
     fl_cond_release(&l->needed);
-    fl_cond_release(&l->moved);
+    fl_cond_release(&l->lead_passed);
     fl_mutex_release(&l->mu);
-    fl_mutex_release(&l->turn);
+    fl_mutex_release(&l->run_lock);
     fl_free(l);
 }
 
@@ -550,9 +566,10 @@ fl_status fl_loop_new(fl_loop **out, const char *name)
     fl_status st;
 
     l->base.ops = &real_ops;
+    l->base.poller = real_poller;
     fl_mutex_init(&l->mu);
-    fl_mutex_init(&l->turn);
-    fl_cond_init(&l->moved);
+    fl_mutex_init(&l->run_lock);
+    fl_cond_init(&l->lead_passed);
     fl_cond_init(&l->needed);
     st = open_fds(l);
     if (!st)
@@ -569,26 +586,27 @@ static void stop(real_loop *l)
 {
     atomic_store(&l->stop, true);
     fl_lock(&l->mu);
-    rouse(l);
+    wake(l);
     fl_unlock(&l->mu);
     fl_thread_join(l->thread);
 }
 
-/* What is posted may be what a guest waits for; and a guest may post. */
-static void say_goodbye(real_loop *l)
+static void run_posts_to_end(real_loop *l)
 {
-    take_turn(l);
-    while (run_posts(l))
-        ;
-    end_turn(l);
+    lock_run(l);
+    run_all_posts(l);
+    unlock_run(l);
+}
+
+/* What is posted may be what a helper waits for; and a helper may post. */
+static void drain(real_loop *l)
+{
+    run_posts_to_end(l);
     fl_lock(&l->mu);
-    while (l->n_guests)
-        fl_cond_wait(&l->moved, &l->mu);
+    while (l->n_helpers)
+        fl_cond_wait(&l->lead_passed, &l->mu);
     fl_unlock(&l->mu);
-    take_turn(l);
-    while (run_posts(l))
-        ;
-    end_turn(l);
+    run_posts_to_end(l);
 }
 
 void fl_loop_free(fl_loop *base)
@@ -599,7 +617,7 @@ void fl_loop_free(fl_loop *base)
         return;
     FL_ASSERT(base->ops == &real_ops && !real_is_mine(base));
     stop(l);
-    say_goodbye(l);
+    drain(l);
     release(l);
 }
 
@@ -615,30 +633,14 @@ void fl_loop_post(fl_loop *l, fl_loop_fn fn, void *arg)
     l->ops->post(l, fn, arg);
 }
 
-void fl_loop_post_patient(fl_loop *l, fl_loop_fn fn, void *arg)
+void fl_loop_post_deferred(fl_loop *l, fl_loop_fn fn, void *arg)
 {
-    if (l->ops->post_patient)
-        l->ops->post_patient(l, fn, arg);
-    else
-        l->ops->post(l, fn, arg);
+    l->ops->post_deferred(l, fn, arg);
 }
 
-void fl_loop_hurry(fl_loop *l)
+fl_poller *fl_loop_poller(fl_loop *l)
 {
-    if (l->ops->hurry)
-        l->ops->hurry(l);
-}
-
-void fl_loop_wait(fl_loop *l, bool (*is_over)(void *arg), void *arg)
-{
-    FL_ASSERT(l->ops->wait);
-    l->ops->wait(l, is_over, arg);
-}
-
-void fl_loop_stir(fl_loop *l)
-{
-    if (l->ops->stir)
-        l->ops->stir(l);
+    return l->poller.wait ? &l->poller : NULL;
 }
 
 uint64_t fl_loop_timer(fl_loop *l, uint64_t delay_ms, fl_loop_fn fn, void *arg)

@@ -6,7 +6,7 @@
  * clock), and a simulated one (rpc/sim/sim.h) whose clock and network are under
  * a test's control and which runs in the test's own thread.
  *
- * Posts, hurry, wait, stir, now_ms and is_mine are for any thread, the rest for
+ * Posts, the poller, now_ms and is_mine are for any thread, the rest for
  * callbacks of the loop, which run one at a time.
  */
 #ifndef FL_RPC_LOOP_LOOP_H
@@ -14,6 +14,7 @@
 
 #include <stdint.h>
 
+#include "base/poller.h"
 #include "base/status.h"
 
 typedef struct fl_loop fl_loop;
@@ -28,16 +29,13 @@ uint64_t fl_loop_now_ms(const fl_loop *l);
 void fl_loop_post(fl_loop *l, fl_loop_fn fn, void *arg);
 
 /* The same, within a few milliseconds: it need not wake the loop, so that what
-   is posted shortly after one another runs together. fl_loop_hurry says that
-   nothing more follows. */
-void fl_loop_post_patient(fl_loop *l, fl_loop_fn fn, void *arg);
-void fl_loop_hurry(fl_loop *l);
+   is posted shortly after one another runs together. Whoever expects nothing
+   more to follow flushes the poller. */
+void fl_loop_post_deferred(fl_loop *l, fl_loop_fn fn, void *arg);
 
-/* Waits until is_over(arg), which callbacks of the loop bring about, and runs
-   them meanwhile where it can. Whoever else changes what is_over looks at calls
-   fl_loop_stir afterwards. Not from the loop's callbacks. */
-void fl_loop_wait(fl_loop *l, bool (*is_over)(void *arg), void *arg);
-void fl_loop_stir(fl_loop *l);
+/* For threads that wait for what callbacks bring about; lives as long as the
+   loop. NULL for a simulated one, which needs no help. */
+fl_poller *fl_loop_poller(fl_loop *l);
 
 /* Calls fn(arg) once, after that many milliseconds. The id is never 0. */
 uint64_t fl_loop_timer(fl_loop *l, uint64_t delay_ms, fl_loop_fn fn, void *arg);

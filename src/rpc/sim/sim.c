@@ -163,6 +163,7 @@ static bool loop_is_mine(const fl_loop *l)
 static const fl_loop_ops loop_ops = {
     .now_ms = loop_now_ms,
     .post = loop_post,
+    .post_deferred = loop_post,
     .timer = loop_timer,
     .cancel = loop_cancel,
     .is_mine = loop_is_mine,
