@@ -95,7 +95,7 @@
 #ifndef FL_PS_PROTO_H
 #define FL_PS_PROTO_H
 
-#include "rpc/wire/frame.h"
+#include "ps/msg/message.h"
 
 enum fl_push_flag {
     FL_PUSH_MERGED = 1,
