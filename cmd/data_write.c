@@ -56,11 +56,11 @@ static int open_sink(data_writer *w)
 {
     const char *head = fl_record_printer_head(w->workers[0].printer);
 
-    if (sink_open(&w->to, w->args->out) &&
+    if (sink_open(&w->to, w->args->out, "-o") &&
         sink_write(&w->to, head, strlen(head)))
         return CMD_OK;
     sink_abandon(&w->to);
-    return sink_failed(&w->to, w->args->self, "-o");
+    return sink_failed(&w->to, w->args->self);
 }
 
 data_writer *data_writer_open(const data_args *a, const data_input *in)
@@ -98,7 +98,7 @@ static bool write_out(data_writer *w, gathered *g, char why[DATA_WHY_BYTES])
     pthread_mutex_lock(&w->mu);
     good = sink_write(&w->to, g->text, g->len);
     if (!good)
-        sink_why(&w->to, "-o", why, DATA_WHY_BYTES);
+        snprintf(why, DATA_WHY_BYTES, "%s", w->to.why);
     pthread_mutex_unlock(&w->mu);
     g->len = 0;
     return good;
@@ -146,7 +146,7 @@ int data_writer_close(data_writer *w, int code)
     if (code)
         sink_abandon(&w->to);
     else if (!sink_close(&w->to))
-        code = sink_failed(&w->to, self, "-o");
+        code = sink_failed(&w->to, self);
     free_writer(w);
     return code;
 }

@@ -111,15 +111,15 @@ static int make(const char *self, const datagen_args *args, const char *out,
     sink to;
     int code;
 
-    if (!sink_open(&to, out))
-        return sink_failed(&to, self, "--out");
+    if (!sink_open(&to, out, "--out"))
+        return sink_failed(&to, self);
     code = datagen_run(self, args, &to, counts);
     if (code) {
         sink_abandon(&to);
         return code;
     }
     if (!sink_close(&to))
-        return sink_failed(&to, self, "--out");
+        return sink_failed(&to, self);
     report(self, counts, now() - started);
     return CMD_OK;
 }

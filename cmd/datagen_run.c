@@ -201,5 +201,5 @@ int datagen_run(const char *self, const datagen_args *args, sink *to,
     pthread_cond_destroy(&j.turn);
     pthread_mutex_destroy(&j.mu);
     free_workers(workers, n);
-    return to->error ? sink_failed(to, self, "--out") : CMD_OK;
+    return to->why[0] ? sink_failed(to, self) : CMD_OK;
 }

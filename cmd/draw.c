@@ -1,10 +1,9 @@
 /* draw.c - flotilla draw: a program text as a picture. */
 #include "cmd.h"
 
-#include <errno.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
+
+#include "sink.h"
 
 typedef struct draw_args {
     const char *path, *out; /* out NULL: stdout */
@@ -30,32 +29,16 @@ static int read_args(int argc, char **argv, draw_args *a)
     return CMD_OK;
 }
 
-/* A drawing that could not be written whole is removed, unless it went to a
-   device or a pipe, which is not ours to remove. */
-static void remove_half(const char *path)
+static int write_svg(const char *self, const char *path, char *svg)
 {
-    struct stat st;
+    sink to;
+    bool good = sink_open(&to, path, "-o") && sink_write(&to, svg, strlen(svg));
 
-    if (!stat(path, &st) && S_ISREG(st.st_mode))
-        remove(path);
-}
-
-static int write_file(const char *name, const char *path, char *svg)
-{
-    FILE *f = fopen(path, "w");
-    int err = 0;
-
-    if (!f || fputs(svg, f) < 0)
-        err = errno;
-    if (f && fclose(f) && !err)
-        err = errno;
     fl_text_free(svg);
-    if (!err)
+    if (good && sink_close(&to))
         return CMD_OK;
-    if (f)
-        remove_half(path);
-    return cmd_failed(name, "cannot write %s: %s; name another file with -o",
-                      path, strerror(err));
+    sink_abandon(&to);
+    return sink_failed(&to, self);
 }
 
 static int run(int argc, char **argv)
@@ -72,7 +55,7 @@ static int run(int argc, char **argv)
         return code;
     svg = fl_program_to_svg(p.program);
     cmd_close(&p);
-    return args.out ? write_file(argv[0], args.out, svg) : cmd_print(svg);
+    return write_svg(argv[0], args.out, svg);
 }
 
 const cmd cmd_draw = {

@@ -1,123 +1,55 @@
-/* sink.c - an output file that is there whole or not at all. */
+/* sink.c - the output of a subcommand. */
 #include "sink.h"
 
-#include <errno.h>
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "cmd.h"
 
-#define WHY_BYTES 4352 /* a path and a reason */
-
-/* The first failure is the one to tell; the others follow from it. */
-static bool fail(sink *s)
+/* The first failure is the one to tell; the others follow from it. The sentence
+   is kept, since another thread may be the one that tells it. */
+static bool done(sink *s, fl_status st)
 {
-    if (!s->error)
-        s->error = errno ? errno : EIO;
-    return false;
+    if (st && !s->why[0])
+        snprintf(s->why, sizeof(s->why), "%s%s%s", fl_last_error(),
+                 s->option ? ", or name another file with " : "",
+                 s->option ? s->option : "");
+    return !st;
 }
 
-/* Devices and pipes have no other name to be written under. */
-static bool is_no_file(const char *path)
+bool sink_open(sink *s, const char *path, const char *option)
 {
-    struct stat st;
+    bool is_stdout = !path || !strcmp(path, "-");
 
-    return !stat(path, &st) && !S_ISREG(st.st_mode);
-}
-
-/* A descriptor of its own: what goes wrong here is told by the sink, and not a
-   second time at the end of the tool, where stdout is looked at. */
-static FILE *open_stdout(void)
-{
-    int fd = dup(STDOUT_FILENO);
-    FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
-
-    if (!f && fd >= 0)
-        close(fd);
-    return f;
-}
-
-bool sink_open(sink *s, const char *path)
-{
-    *s = (sink){ .path = path && strcmp(path, "-") ? path : NULL };
-    if (!s->path) {
-        s->file = open_stdout();
-        return s->file || fail(s);
-    }
-    if (!is_no_file(s->path) && asprintf(&s->part, "%s.part", s->path) < 0) {
-        s->part = NULL;
-        errno = ENOMEM;
-        return fail(s);
-    }
-    s->file = fopen(s->part ? s->part : s->path, "w");
-    if (s->file)
-        return true;
-    fail(s);
-    free(s->part);
-    s->part = NULL;
-    return false;
+    *s = (sink){ .option = is_stdout ? NULL : option };
+    return done(s,
+                fl_file_writer_open(&s->file, is_stdout ? "/dev/fd/1" : path));
 }
 
 bool sink_write(sink *s, const char *bytes, size_t len)
 {
-    if (s->error)
-        return false;
-    return fwrite(bytes, 1, len, s->file) == len || fail(s);
-}
-
-static void let_go(sink *s)
-{
-    if (s->file && fclose(s->file))
-        fail(s);
-    s->file = NULL;
-}
-
-static void remove_part(sink *s)
-{
-    if (s->part)
-        remove(s->part);
-    free(s->part);
-    s->part = NULL;
+    return !s->why[0] && done(s, fl_file_writer_add(s->file, bytes, len));
 }
 
 bool sink_close(sink *s)
 {
-    let_go(s);
-    if (!s->error && s->part && rename(s->part, s->path))
-        fail(s);
-    if (s->error) {
-        remove_part(s);
+    fl_file_writer *file = s->file;
+
+    if (s->why[0]) {
+        sink_abandon(s);
         return false;
     }
-    free(s->part);
-    s->part = NULL;
-    return true;
+    s->file = NULL;
+    return done(s, fl_file_writer_commit(file));
 }
 
 void sink_abandon(sink *s)
 {
-    let_go(s);
-    remove_part(s);
+    fl_file_writer_drop(s->file);
+    s->file = NULL;
 }
 
-void sink_why(const sink *s, const char *option, char *text, size_t text_bytes)
+int sink_failed(const sink *s, const char *self)
 {
-    if (s->path)
-        snprintf(text, text_bytes,
-                 "cannot write %s: %s; name another file with %s", s->path,
-                 strerror(s->error), option);
-    else
-        snprintf(text, text_bytes,
-                 "cannot write to stdout: %s; check where it goes",
-                 strerror(s->error));
-}
-
-int sink_failed(const sink *s, const char *self, const char *option)
-{
-    char why[WHY_BYTES];
-
-    sink_why(s, option, why, sizeof(why));
-    return cmd_failed(self, "%s", why);
+    return cmd_failed(self, "%s", s->why);
 }

@@ -6,21 +6,20 @@
  * layout, floats with the nine digits that bring back every bit. A short row
  * has the fields of its short form.
  *
- * A dump goes to a temporary name and takes its own at the end. A load checks
- * every line against the layout before the row goes in; rows of the lines
- * before a bad one stay.
+ * A load checks every line against the layout before the row goes in; rows of
+ * the lines before a bad one stay.
  */
 #include "flotilla/table.h"
 
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/file.h"
+#include "base/file_writer.h"
 #include "base/vec.h"
 #include "table/inside.h"
 #include "table/row.h"
@@ -31,6 +30,9 @@
 /* Key, epoch, form, separators and the end of the line. */
 #define LINE_START_MAX 64
 
+/* Lines of a dump are gathered to about so many bytes. */
+#define FLUSH_BYTES ((size_t)256 << 10)
+
 static bool has_field(const fl_row_layout *l, const fl_row_field *f,
                       bool is_short)
 {
@@ -40,80 +42,71 @@ static bool has_field(const fl_row_layout *l, const fl_row_field *f,
 /* --- dump ----------------------------------------------------------------- */
 
 typedef struct writer {
-    FILE *file;
+    fl_file_writer *file;
     const fl_row_layout *layout;
-    int err; /* errno of the first failure */
+    fl_str text; /* lines on their way to the file */
+    fl_status st;
 } writer;
 
-static void write_field(FILE *file, const void *row, const fl_row_field *f)
+static void print_field(fl_str *to, const void *row, const fl_row_field *f)
 {
     const float *v = (const float *)((const char *)row + f->offset);
 
-    fprintf(file, " %s=", f->name);
+    fl_str_addf(to, " %s=", f->name);
     for (uint32_t i = 0; i < f->len; i++)
-        fprintf(file, i ? ",%.9g" : "%.9g", (double)v[i]);
+        fl_str_addf(to, i ? ",%.9g" : "%.9g", (double)v[i]);
 }
 
-static bool write_row(void *arg, const fl_row_view *view)
+static fl_status flush(writer *w)
+{
+    fl_status st =
+        fl_file_writer_add(w->file, fl_str_text(&w->text), w->text.len);
+
+    w->text.len = 0;
+    return st;
+}
+
+static bool print_row(void *arg, const fl_row_view *view)
 {
     writer *w = arg;
 
-    fprintf(w->file, "%" PRIu64 " %" PRIu32 " %s", view->key, view->epoch,
-            view->is_short ? "short" : "full");
+    fl_str_addf(&w->text, "%" PRIu64 " %" PRIu32 " %s", view->key, view->epoch,
+                view->is_short ? "short" : "full");
     for (int i = 0; i < w->layout->n_fields; i++)
         if (has_field(w->layout, &w->layout->fields[i], view->is_short))
-            write_field(w->file, view->row, &w->layout->fields[i]);
-    if (putc('\n', w->file) == EOF || ferror(w->file))
-        w->err = errno ? errno : EIO;
-    return !w->err;
+            print_field(&w->text, view->row, &w->layout->fields[i]);
+    fl_str_add(&w->text, "\n");
+    if (w->text.len >= FLUSH_BYTES)
+        w->st = flush(w);
+    return !w->st;
 }
 
-static fl_status write_rows(fl_table *t, FILE *file, int *err)
+static fl_status dump_rows(fl_table *t, writer *w)
 {
-    writer w = { .file = file, .layout = &fl_table_acc(t)->layout };
-
-    for (uint32_t shard = 0; shard < FL_TABLE_SHARDS && !w.err; shard++)
-        FL_TRY(fl_table_scan(t, shard, 0, write_row, &w));
-    if (!w.err && (fflush(file) != 0 || fsync(fileno(file)) != 0))
-        w.err = errno;
-    *err = w.err;
-    return FL_OK;
+    for (uint32_t shard = 0; shard < FL_TABLE_SHARDS; shard++) {
+        FL_TRY(fl_table_scan(t, shard, 0, print_row, w));
+        FL_TRY(w->st);
+    }
+    return flush(w);
 }
 
-static fl_status cannot(const char *what, const char *path, int err)
+static fl_status dump(fl_table *t, const char *path)
 {
-    FL_FAIL(FL_ERR_IO, "cannot %s %s: %s", what, path, strerror(err));
-}
-
-static fl_status dump_as(fl_table *t, const char *temp, const char *path)
-{
-    FILE *file = fopen(temp, "wxe");
+    writer w = { .layout = &fl_table_acc(t)->layout };
     fl_status st;
-    int err = 0;
 
-    if (!file)
-        return cannot("create", temp, errno);
-    st = write_rows(t, file, &err);
-    if (fclose(file) != 0 && !err)
-        err = errno;
-    if (!st && !err && rename(temp, path) != 0)
-        err = errno;
-    if (st || err)
-        unlink(temp);
-    return err && !st ? cannot("write", path, err) : st;
+    FL_TRY(fl_file_writer_open(&w.file, path));
+    st = dump_rows(t, &w);
+    fl_str_release(&w.text);
+    if (!st)
+        return fl_file_writer_commit(w.file);
+    fl_file_writer_drop(w.file);
+    return st;
 }
 
 fl_status fl_table_dump(fl_table *t, const char *path)
 {
-    static atomic_uint serial;
-    fl_str temp = { 0 };
-    fl_status st;
-
-    fl_str_addf(&temp, "%s.tmp-%ld-%u", path, (long)getpid(),
-                atomic_fetch_add(&serial, 1));
-    st = dump_as(t, temp.data, path);
-    fl_str_release(&temp);
-    return fl_err_ctx(st, "dumping table %s", fl_table_name(t));
+    return fl_err_ctx(dump(t, path), "dumping table %s", fl_table_name(t));
 }
 
 /* --- load ----------------------------------------------------------------- */
@@ -239,7 +232,7 @@ static fl_status load_lines(reader *r)
         r->line_no++;
         FL_TRY(load_line(r));
     }
-    return ferror(r->file) ? cannot("read", r->path, errno) : FL_OK;
+    return ferror(r->file) ? fl_file_failed("read", r->path, errno) : FL_OK;
 }
 
 static size_t longest_line(const fl_row_layout *l)
@@ -261,7 +254,7 @@ fl_status fl_table_load(fl_table *t, const char *path)
     r.line_bytes = longest_line(r.layout);
     r.file = fopen(path, "re");
     if (!r.file)
-        return cannot("open", path, errno);
+        return fl_file_failed("open", path, errno);
     r.line = fl_try_alloc(r.line_bytes);
     r.row = fl_try_alloc(r.layout->bytes);
     st = r.line && r.row ? load_lines(&r)

@@ -14,6 +14,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/file_writer.h"
 #include "base/thread.h"
 
 #define MANY 100000
@@ -118,13 +119,13 @@ static void errors_name_path_cause_and_cure(void **state)
 
     (void)state;
     assert_int_equal(fl_file_read("/no/such/file", MANY, &text, &len),
-                     FL_ERR_IO);
+                     FL_ERR_NOTFOUND);
     assert_string_equal(fl_last_error(),
                         "cannot open /no/such/file: No such file or "
                         "directory; check that the path exists");
     assert_int_equal(fl_file_read(folder, MANY, &text, &len), FL_ERR_IO);
     assert_non_null(strstr(fl_last_error(), "name a file, not a folder"));
-    assert_int_equal(fl_file_write("/no/such/file", "x", 1), FL_ERR_IO);
+    assert_int_equal(fl_file_write("/no/such/file", "x", 1), FL_ERR_NOTFOUND);
     assert_non_null(strstr(fl_last_error(), "/no/such/file: No such file"));
     assert_null(text);
 }
@@ -168,10 +169,23 @@ static void a_new_file_follows_the_umask(void **state)
     struct stat st;
 
     (void)state;
+    unlink(path);
     assert_int_equal(fl_file_write(path, "x", 1), FL_OK);
     umask(before);
     assert_int_equal(stat(path, &st), 0);
     assert_int_equal(st.st_mode & 0777, 0640);
+}
+
+static void a_file_keeps_its_mode(void **state)
+{
+    struct stat st;
+
+    (void)state;
+    assert_int_equal(fl_file_write(path, "x", 1), FL_OK);
+    assert_int_equal(chmod(path, 0600), 0);
+    assert_int_equal(fl_file_write(path, "y", 1), FL_OK);
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0600);
 }
 
 static void a_name_without_a_folder_is_in_this_one(void **state)
@@ -267,6 +281,53 @@ static void a_link_leads_to_the_file_that_is_written(void **state)
     unlink(link_path);
 }
 
+static void a_link_that_dangles_says_where_the_file_belongs(void **state)
+{
+    char link_path[256];
+    struct stat st;
+
+    (void)state;
+    unlink(path);
+    snprintf(link_path, sizeof(link_path), "%s.link", path);
+    assert_int_equal(symlink("model", link_path), 0);
+    assert_int_equal(fl_file_write(link_path, "new!", 4), FL_OK);
+    assert_int_equal(lstat(link_path, &st), 0);
+    assert_true(S_ISLNK(st.st_mode));
+    unlink(link_path);
+    assert_file_is("new!", 4);
+}
+
+/* As the shell's `(echo a; tool -o /dev/stdout) >file` wants it. */
+static void a_descriptor_by_name_is_written_where_it_stands(void **state)
+{
+    char name[64];
+    int fd;
+
+    (void)state;
+    fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0666);
+    assert_int_equal(write(fd, "before ", 7), 7);
+    snprintf(name, sizeof(name), "/dev/fd/%d", fd);
+    assert_int_equal(fl_file_write(name, "after", 5), FL_OK);
+    close(fd);
+    assert_file_is("before after", 12);
+    assert_int_equal(fl_file_write(name, "x", 1), FL_ERR_IO);
+    assert_non_null(strstr(fl_last_error(), name));
+}
+
+static void a_writer_that_is_dropped_leaves_the_old_file(void **state)
+{
+    fl_file_writer *w = NULL;
+
+    (void)state;
+    assert_int_equal(fl_file_write(path, "old", 3), FL_OK);
+    assert_int_equal(fl_file_writer_open(&w, path), FL_OK);
+    assert_int_equal(fl_file_writer_add(w, "new", 3), FL_OK);
+    fl_file_writer_drop(w);
+    fl_file_writer_drop(NULL);
+    assert_file_is("old", 3);
+    assert_int_equal(count_files(), 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -277,10 +338,14 @@ int main(void)
         cmocka_unit_test(a_failed_write_leaves_nothing_behind),
         cmocka_unit_test(a_reader_of_the_old_file_keeps_it),
         cmocka_unit_test(a_new_file_follows_the_umask),
+        cmocka_unit_test(a_file_keeps_its_mode),
         cmocka_unit_test(a_name_without_a_folder_is_in_this_one),
         cmocka_unit_test(a_reader_sees_one_writer_or_the_other),
         cmocka_unit_test(a_device_is_written_to_and_stays_one),
         cmocka_unit_test(a_link_leads_to_the_file_that_is_written),
+        cmocka_unit_test(a_link_that_dangles_says_where_the_file_belongs),
+        cmocka_unit_test(a_descriptor_by_name_is_written_where_it_stands),
+        cmocka_unit_test(a_writer_that_is_dropped_leaves_the_old_file),
     };
 
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -347,7 +347,7 @@ static void a_missing_directory_is_made(void **state)
     assert_ok(try_new(deep));
     assert_int_equal(rmdir(deep), 0); /* is there, and empty again */
     snprintf(deep, sizeof(deep), "%s/no/cache", folder);
-    assert_int_equal(try_new(deep), FL_ERR_IO);
+    assert_int_equal(try_new(deep), FL_ERR_NOTFOUND);
     assert_said(deep);
 }
 

@@ -419,12 +419,38 @@ static void files_that_cannot_be_opened_are_said(void **state)
 
     (void)state;
     snprintf(missing, sizeof(missing), "%s/no/such", folder);
-    assert_int_equal(fl_table_dump(t, missing), FL_ERR_IO);
+    assert_int_equal(fl_table_dump(t, missing), FL_ERR_NOTFOUND);
     assert_non_null(strstr(fl_last_error(), "dumping table emb"));
     assert_non_null(strstr(fl_last_error(), missing));
-    assert_int_equal(fl_table_load(t, missing), FL_ERR_IO);
+    assert_int_equal(fl_table_load(t, missing), FL_ERR_NOTFOUND);
     assert_non_null(strstr(fl_last_error(), missing));
     assert_int_equal(fl_table_load(t, folder), FL_ERR_IO);
+    fl_table_free(t);
+}
+
+static void a_dump_keeps_links_and_devices(void **state)
+{
+    fl_table *t = make_table("dim=2");
+    char link_path[96], target[96];
+    struct stat st;
+
+    (void)state;
+    snprintf(link_path, sizeof(link_path), "%s/link", folder);
+    snprintf(target, sizeof(target), "%s/target", folder);
+    assert_int_equal(symlink("target", link_path), 0);
+    assert_int_equal(fl_table_dump(t, link_path), FL_OK);
+    assert_int_equal(lstat(link_path, &st), 0);
+    assert_true(S_ISLNK(st.st_mode));
+    assert_int_equal(unlink(target), 0);
+    unlink(link_path);
+    assert_int_equal(symlink("/dev/full", link_path), 0);
+    assert_int_equal(
+        fl_table_assign(t, (uint64_t[]){ 7 }, 1, (float[]){ 1, 2 }), FL_OK);
+    assert_int_equal(fl_table_dump(t, link_path), FL_ERR_IO);
+    assert_non_null(strstr(fl_last_error(), "No space left"));
+    assert_int_equal(lstat(link_path, &st), 0);
+    assert_true(S_ISLNK(st.st_mode));
+    unlink(link_path);
     fl_table_free(t);
 }
 
@@ -484,6 +510,7 @@ int main(void)
         cmocka_unit_test(a_line_without_end_is_refused),
         cmocka_unit_test(broken_bytes_never_crash),
         cmocka_unit_test(files_that_cannot_be_opened_are_said),
+        cmocka_unit_test(a_dump_keeps_links_and_devices),
         cmocka_unit_test(a_failed_dump_leaves_nothing_behind),
         cmocka_unit_test(a_dump_that_finds_no_room_is_said),
     };

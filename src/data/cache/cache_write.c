@@ -9,13 +9,12 @@
  * such a file must never get its name.
  */
 #include <errno.h>
-#include <fcntl.h>
-#include <stdatomic.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/file.h"
+#include "base/file_writer.h"
 #include "base/thread.h"
 #include "data/cache/cache_disk.h"
 
@@ -23,9 +22,6 @@
 #define PART_WORDS ((size_t)2 << 20)
 
 #define FIRST_PART_WORDS ((size_t)64 << 10)
-
-/* Leftovers of dead processes may hold a few temporary names. */
-#define TEMP_TRIES 100
 
 /* Records on their way into a chunk. */
 typedef struct part {
@@ -42,8 +38,7 @@ typedef struct part {
 
 struct fl_cache_writer {
     const fl_schema *schema;
-    char *path, *temp;
-    int fd;
+    fl_file_writer *file;
 
     fl_mutex mu; /* guards what follows */
     part *open;  /* NULL: none has rows */
@@ -56,49 +51,16 @@ struct fl_cache_writer {
 
 /* --- file ---------------------------------------------------------------- */
 
-static const char *advice(int err)
+static fl_status in_cache(fl_status st)
 {
-    switch (err) {
-    case ENOENT:
-        return "make the folder that it is to lie in";
-    case ENOTDIR:
-        return "name a directory that is no file";
-    case EACCES:
-    case EPERM:
-    case EROFS:
-        return "choose a cache directory that can be written";
-    case ENOSPC:
-    case EDQUOT:
-    case EFBIG:
-        return "free some space, or train without a cache";
-    default:
-        return "check the disk, or train without a cache";
-    }
-}
-
-static fl_status fail(const char *what, const char *path, int err)
-{
-    FL_FAIL(FL_ERR_IO, "cannot %s %s: %s; %s", what, path, strerror(err),
-            advice(err));
+    return fl_err_ctx(st, "writing the data cache, which the job can do "
+                          "without");
 }
 
 static fl_status write_at(const fl_cache_writer *w, const void *bytes,
                           size_t len, uint64_t offset)
 {
-    const char *at = bytes;
-
-    while (len > 0) {
-        ssize_t put = pwrite(w->fd, at, len, (off_t)offset);
-
-        if (put < 0 && errno == EINTR)
-            continue;
-        if (put < 0)
-            return fail("write the data cache", w->temp, errno);
-        at += put;
-        len -= (size_t)put;
-        offset += (uint64_t)put;
-    }
-    return FL_OK;
+    return in_cache(fl_file_writer_add_at(w->file, bytes, len, offset));
 }
 
 static fl_status make_directory(const char *directory)
@@ -108,30 +70,9 @@ static fl_status make_directory(const char *directory)
     if (mkdir(directory, 0777) == 0)
         return FL_OK;
     if (errno != EEXIST)
-        return fail("make the cache directory", directory, errno);
+        return fl_file_failed("make the cache directory", directory, errno);
     if (stat(directory, &st) == 0 && !S_ISDIR(st.st_mode))
-        return fail("use the cache directory", directory, ENOTDIR);
-    return FL_OK;
-}
-
-/* A name that no other writer has, in this process or in another one. */
-static fl_status open_temp(fl_cache_writer *w)
-{
-    static atomic_uint serial;
-
-    for (int i = 0; i < TEMP_TRIES && w->fd < 0; i++) {
-        fl_str name = { 0 };
-
-        fl_str_addf(&name, "%s.tmp-%ld-%u", w->path, (long)getpid(),
-                    atomic_fetch_add(&serial, 1));
-        fl_free(w->temp);
-        w->temp = fl_str_take(&name);
-        w->fd = open(w->temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (w->fd < 0 && errno != EEXIST)
-            break;
-    }
-    if (w->fd < 0)
-        return fail("create the data cache", w->temp, errno);
+        return fl_file_failed("use the cache directory", directory, ENOTDIR);
     return FL_OK;
 }
 
@@ -147,8 +88,10 @@ static void part_free(part *p)
     fl_data_free(p, sizeof(*p));
 }
 
-static void writer_free(fl_cache_writer *w)
+void fl_cache_writer_drop(fl_cache_writer *w)
 {
+    if (!w)
+        return;
     part_free(w->open);
     while (w->spare) {
         part *next = w->spare->next;
@@ -156,32 +99,24 @@ static void writer_free(fl_cache_writer *w)
         part_free(w->spare);
         w->spare = next;
     }
-    if (w->fd >= 0)
-        close(w->fd);
+    fl_file_writer_drop(w->file);
     fl_vec_release(&w->chunks);
     fl_mutex_release(&w->mu);
-    fl_free(w->path);
-    fl_free(w->temp);
     fl_free(w);
-}
-
-void fl_cache_writer_drop(fl_cache_writer *w)
-{
-    if (!w)
-        return;
-    if (w->fd >= 0)
-        unlink(w->temp);
-    writer_free(w);
 }
 
 static fl_status start_file(fl_cache_writer *w, const char *directory,
                             const fl_cache_key *k)
 {
+    fl_str path = { 0 };
     fl_cache_head *head;
     fl_status st;
 
     FL_TRY(make_directory(directory));
-    FL_TRY(open_temp(w));
+    fl_cache_add_path(&path, directory, k);
+    st = in_cache(fl_file_writer_open(&w->file, path.data));
+    fl_str_release(&path);
+    FL_TRY(st);
     head = fl_cache_header_new(k, w->schema);
     st = write_at(w, head, head->bytes, 0);
     w->end = head->bytes;
@@ -192,16 +127,12 @@ static fl_status start_file(fl_cache_writer *w, const char *directory,
 fl_status fl_cache_writer_new(fl_cache_writer **out, const char *directory,
                               const fl_cache_key *k, const fl_schema *s)
 {
-    fl_str path = { 0 };
     fl_cache_writer *w;
     fl_status st;
 
     FL_TRY(fl_cache_check_machine());
     w = fl_alloc(sizeof(*w));
-    fl_cache_add_path(&path, directory, k);
     w->schema = s;
-    w->path = fl_str_take(&path);
-    w->fd = -1;
     fl_mutex_init(&w->mu);
     st = start_file(w, directory, k);
     if (st)
@@ -464,25 +395,18 @@ static fl_status write_footer(const fl_cache_writer *w, uint64_t n_lines,
     return st;
 }
 
-/* The directory is not synced: a name that a power cut takes back costs one
-   more pass over the text and nothing else. */
-static fl_status take_name(const fl_cache_writer *w)
-{
-    if (fsync(w->fd) != 0)
-        return fail("write the data cache", w->temp, errno);
-    if (rename(w->temp, w->path) != 0)
-        return fail("give its name to the data cache", w->path, errno);
-    return FL_OK;
-}
-
 static fl_status finish(fl_cache_writer *w, uint64_t n_lines, uint64_t n_bad)
 {
+    fl_status st;
+
     if (w->error.status)
         return fl_err_restore(&w->error);
     if (w->open)
         FL_TRY(write_part(w, w->open));
     FL_TRY(write_footer(w, n_lines, n_bad));
-    return take_name(w);
+    st = in_cache(fl_file_writer_commit(w->file));
+    w->file = NULL;
+    return st;
 }
 
 fl_status fl_cache_writer_commit(fl_cache_writer *w, uint64_t n_lines,
@@ -490,9 +414,6 @@ fl_status fl_cache_writer_commit(fl_cache_writer *w, uint64_t n_lines,
 {
     fl_status st = finish(w, n_lines, n_bad);
 
-    if (st)
-        fl_cache_writer_drop(w);
-    else
-        writer_free(w);
+    fl_cache_writer_drop(w);
     return st;
 }

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/log.h"
 #include "base/thread.h"
 
@@ -65,12 +66,12 @@ void fl_bad_log_free(fl_bad_log *b)
 
 /* --- the quarantine file -------------------------------------------------- */
 
-static fl_status file_failed(const fl_bad_log *b, const char *what)
+static fl_status file_failed(const fl_bad_log *b, const char *what, int err)
 {
     FL_FAIL(FL_ERR_IO,
             "cannot %s the quarantine file %s: %s; name another one with the "
             "setting quarantine, or leave it empty to write none",
-            what, b->limits.quarantine, strerror(errno));
+            what, b->limits.quarantine, strerror(err));
 }
 
 /* Appending keeps the entries of two jobs whole that share a file. */
@@ -81,22 +82,14 @@ static fl_status open_file(fl_bad_log *b)
     if (b->fd >= 0)
         return FL_OK;
     b->fd = open(b->limits.quarantine, flags, 0666);
-    return b->fd < 0 ? file_failed(b, "make") : FL_OK;
+    return b->fd < 0 ? file_failed(b, "make", errno) : FL_OK;
 }
 
 static fl_status write_all(fl_bad_log *b, const char *at, size_t n)
 {
-    while (n > 0) {
-        ssize_t done = write(b->fd, at, n);
+    int err = fl_file_put(b->fd, at, n);
 
-        if (done < 0 && errno == EINTR)
-            continue;
-        if (done < 0)
-            return file_failed(b, "write");
-        at += done;
-        n -= (size_t)done;
-    }
-    return FL_OK;
+    return err ? file_failed(b, "write", err) : FL_OK;
 }
 
 /* `also` is one more character that must not stand for itself. */
@@ -283,6 +276,6 @@ fl_status fl_bad_log_end(fl_bad_log *b)
     fl_bad_log_report(b);
     b->fd = -1;
     if (fd >= 0 && close(fd))
-        return file_failed(b, "finish");
+        return file_failed(b, "finish", errno);
     return n_bad ? judge_share(b, b->first, n_bad) : FL_OK;
 }

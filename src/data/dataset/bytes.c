@@ -28,6 +28,7 @@
 #include <zstd_errors.h>
 
 #include "base/alloc.h"
+#include "base/file.h"
 #include "base/vec.h"
 
 #define IN_BYTES ((size_t)256 << 10)
@@ -66,33 +67,6 @@ struct fl_bytes {
     ZSTD_DCtx *zstd;       /* of a zstd file */
     uint64_t n_text_bytes; /* given so far */
 };
-
-static const char *advice(int err)
-{
-    switch (err) {
-    case ENOENT:
-    case ENOTDIR:
-        return "check that the path exists";
-    case EACCES:
-    case EPERM:
-        return "check the permissions of the file and its folder";
-    case EMFILE:
-    case ENFILE:
-        return "raise the limit on open files (ulimit -n)";
-    case EAGAIN:
-    case ENOMEM:
-        return "end other processes, or raise the limits (ulimit -a)";
-    default:
-        return "check the disk and the file system";
-    }
-}
-
-static fl_status fail(const char *what, const char *name, int err)
-{
-    fl_status st = err == ENOENT ? FL_ERR_NOTFOUND : FL_ERR_IO;
-
-    FL_FAIL(st, "cannot %s %s: %s; %s", what, name, strerror(err), advice(err));
-}
 
 /* --- the command ---------------------------------------------------------- */
 
@@ -151,7 +125,7 @@ static fl_status start_command(fl_bytes *s)
     int ends[2], err;
 
     if (pipe2(ends, O_CLOEXEC) != 0)
-        return fail("make a pipe for", s->name, errno);
+        return fl_file_failed("make a pipe for", s->name, errno);
     ends[0] = above_standard(ends[0]);
     ends[1] = above_standard(ends[1]);
     s->fd = above_standard(s->fd);
@@ -171,7 +145,7 @@ static fl_status start_command(fl_bytes *s)
     s->file_bytes = 0;
     if (err) {
         s->pid = 0;
-        return fail("start the shell for", s->name, err);
+        return fl_file_failed("start the shell for", s->name, err);
     }
     (void)fcntl(s->fd, F_SETPIPE_SZ, PIPE_BYTES); /* a wish; 64 KB do too */
     return FL_OK;
@@ -294,7 +268,7 @@ static fl_status read_raw(fl_bytes *s, void *to, size_t room, size_t *got,
             again = n < 0 && errno == EINTR;
     }
     if (n < 0 && errno != EAGAIN)
-        return fail("read", s->name, errno);
+        return fl_file_failed("read", s->name, errno);
     if (n < 0)
         *r = FL_BYTES_WAIT;
     if (n > 0) {
@@ -513,13 +487,13 @@ static fl_status open_file(fl_bytes *s)
 
     s->fd = -1;
     if (stat(s->path, &st) != 0)
-        return fail("open", s->name, errno);
+        return fl_file_failed("open", s->name, errno);
     s->is_fifo = S_ISFIFO(st.st_mode);
     if (s->is_fifo && s->command)
         flags = O_PATH | O_CLOEXEC;
     s->fd = open(s->path, flags);
     if (s->fd < 0 || fstat(s->fd, &st) != 0)
-        return fail("open", s->name, errno);
+        return fl_file_failed("open", s->name, errno);
     if (S_ISDIR(st.st_mode))
         FL_FAIL(FL_ERR_IO, "cannot read %s: it is a folder; name its files",
                 s->name);
