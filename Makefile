@@ -1,7 +1,7 @@
 # The front door. Every target sets up what it needs (tools/setup) and then
 # asks meson and ninja, which do the work in build/.
 #
-#   make            build the library and the tool
+#   make            build the library and the tools
 #   make demo       train a click model with a server and two workers
 #   make test       all tests; T=name runs one
 #   make check      format, layers, headers, symbols, warnings, static analysis
@@ -35,7 +35,7 @@ configure = test -f $(1)/build.ninja || $(MESON) setup $(1) $(2)
 .PHONY: check-symbols check-gcc check-clang check-tidy check-tools
 
 all: build
-	$(NINJA) -C build
+	$(NINJA) -C build product
 
 build:
 	@tools/setup build
@@ -127,8 +127,8 @@ check-tidy: check-clang
 	tools/check-tidy build/clang
 
 install: build
-	@$(MESON) configure build -Dprefix=$(PREFIX)
-	@$(NINJA) -C build
+	@$(MESON) configure build -Dprefix=$(abspath $(PREFIX))
+	@$(NINJA) -C build product
 	DESTDIR=$(DESTDIR) $(MESON) install -C build --no-rebuild
 	@test -n "$(DESTDIR)" || /sbin/ldconfig 2>/dev/null || true
 

@@ -1,6 +1,7 @@
 /* fleetrun.c - starts a training job: servers and workers of one program.
  *
- * The same program is installed as fleetrun, launch and launch_ps.
+ * Under the name launch_ps, by a link of one's own, it has the numbers that
+ * users of that launcher know.
  */
 #include "fleetrun.h"
 
