@@ -16,7 +16,6 @@
 #include "harness.h"
 #include "ps_peers.h"
 #include "ps_process.h"
-#include "ps/msg/message.h"
 #include "rpc/server/rpc_server.h"
 #include "rpc/client/rpc_client.h"
 #include "rpc/stream/socket.h"
@@ -89,7 +88,7 @@ static void on_request(void *arg, fl_session *s, const fl_frame *f,
     load *l = arg;
 
     (void)s;
-    if (f->type == FL_MSG_PULL) {
+    if (f->type == FL_TYPE_PULL) {
         check_sum(payload, l->keys_sum);
         reply_rows(l, r);
     } else {
@@ -106,7 +105,6 @@ int ps_rpc_serve(char **argv)
         .me = { .role = FL_MEMBER_SERVER, .life = 1, .job = JOB },
         .conn = { .max_bytes = 1 << 24,
                   .window_bytes = 1 << 24,
-                  .names = fl_msg_find_name,
                   .arena_bytes = ARENA_BYTES },
         .ping_ms = 500,
         .suspect_ms = 2000,
@@ -139,8 +137,8 @@ typedef struct shape {
 } shape;
 
 static const shape shapes[] = {
-    { "pull", FL_MSG_PULL, false, 1, KEYS_BYTES + ROWS_BYTES },
-    { "push", FL_MSG_PUSH, true, 2, KEYS_BYTES + ROWS_BYTES },
+    { "pull", FL_TYPE_PULL, false, 1, KEYS_BYTES + ROWS_BYTES },
+    { "push", FL_TYPE_PUSH, true, 2, KEYS_BYTES + ROWS_BYTES },
 };
 #define N_SHAPES (sizeof shapes / sizeof *shapes)
 
@@ -183,7 +181,7 @@ static void on_reply(void *arg, fl_status st, const fl_frame *f,
 
     (void)f;
     bench_check(st, "a request");
-    if (c->shape->type == FL_MSG_PULL)
+    if (c->shape->type == FL_TYPE_PULL)
         check_sum(payload, c->load->rows_sum);
     fl_payload_free(payload);
     if (c->n_begun < REQUESTS)
@@ -255,7 +253,6 @@ static void client_open(client *c, uint32_t rank, const char *address)
         .peer_role = FL_MEMBER_SERVER,
         .conn = { .max_bytes = 1 << 24,
                   .window_bytes = 1 << 24,
-                  .names = fl_msg_find_name,
                   .arena_bytes = ways[rank].arena_bytes },
         .window = PS_DEPTH,
         .ping_ms = 500,

@@ -14,5 +14,6 @@
 #include "flotilla/status.h"
 #include "flotilla/table.h"
 #include "flotilla/tensor.h"
+#include "flotilla/words.h"
 
 #endif

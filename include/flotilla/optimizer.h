@@ -3,11 +3,11 @@
  *     fl_optimizer *opt = fl_optimizer_new(ctx, "adam", "learning_rate=0.001");
  *     fl_minimize(opt, loss);
  *
- * Settings of an optimizer are words of the form name=value with commas or
- * spaces between them: learning_rate, the rule's own (beta1, epsilon, mu, ...),
+ * Settings of an optimizer are words (flotilla/words.h): learning_rate, the rule's own (beta1, epsilon, mu, ...),
  * lazy_mode (sparse rows: update only those of the batch; true by default),
  * regularization=l2(0.1), grad_clip=value(-1,1) | norm(5) | global_norm(5). An
- * unknown word is refused with the nearest right one.
+ * unknown word is refused with the nearest right one, a number out of its range
+ * with the range.
  */
 #ifndef FLOTILLA_OPTIMIZER_H
 #define FLOTILLA_OPTIMIZER_H

@@ -1,7 +1,7 @@
 /* layer.c - appending operators the way layers do. */
 #include "api/layer.h"
 
-#include "optim/words.h"
+#include "optim/calls.h"
 
 void fl_layer_begin_in(fl_layer *l, fl_ctx *c, fl_block *b, const char *kind,
                        const char *name)
@@ -208,7 +208,7 @@ fl_status fl_layer_add_param(fl_layer *l, const fl_param_attr *attr,
                              const char *name, const fl_tensor *meta,
                              unsigned flags, const char *init, fl_var **out)
 {
-    fl_words words;
+    fl_call words;
     fl_var *v;
 
     if (attr->regularizer)

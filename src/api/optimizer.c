@@ -6,16 +6,13 @@
  */
 #include "flotilla/optimizer.h"
 
-#include <ctype.h>
+#include <float.h>
 
 #include "api/layer.h"
-#include "base/hash.h"
+#include "conf/words.h"
+#include "optim/calls.h"
 #include "optim/rule.h"
-#include "optim/words.h"
 #include "pass/grad.h"
-
-#define WORDS_MAX 512
-#define SETTINGS_MAX 8
 
 struct fl_optimizer {
     fl_ctx *ctx;
@@ -24,7 +21,7 @@ struct fl_optimizer {
     fl_var *lr_var; /* made by the first use, or given */
     bool lr_failed; /* given, but it could not be made */
     double p[FL_RULE_PARAM_MAX];
-    bool flag, lazy;
+    bool lazy;
     double first_accumulator; /* when has_first */
     bool has_first;
     char *regularization, *clip; /* NULL: none */
@@ -32,47 +29,35 @@ struct fl_optimizer {
 
 /* --- settings ------------------------------------------------------------ */
 
-/* The optimizer's word for a setting that its operator calls otherwise. */
-static const char *rule_word(const char *word)
+static fl_status set_rate(fl_optimizer *o, const fl_word *w)
 {
-    return !strcmp(word, "momentum") ? "mu" : word;
-}
+    static const fl_key key = { .type = FL_KEY_FLOAT, .hi.f = DBL_MAX };
+    fl_key_value v;
 
-static fl_status parse_number(const char *word, const char *value, double *out)
-{
-    char *end;
-
-    *out = strtod(value, &end);
-    if (end == value || *end)
-        FL_FAIL(FL_ERR_INVAL, "%s=%s is no number", word, value);
+    FL_TRY(fl_word_parse(w, &key, &v));
+    o->lr = v.f;
     return FL_OK;
 }
 
-static fl_status parse_bool(const char *word, const char *value, bool *out)
+static fl_status set_first(fl_optimizer *o, const fl_word *w)
 {
-    *out = !strcmp(value, "true") || !strcmp(value, "1");
-    if (!*out && strcmp(value, "false") && strcmp(value, "0"))
-        FL_FAIL(FL_ERR_INVAL, "%s=%s is neither true nor false", word, value);
+    static const fl_key key = { .type = FL_KEY_FLOAT, .hi.f = DBL_MAX };
+    fl_key_value v;
+
+    FL_TRY(fl_word_parse(w, &key, &v));
+    o->first_accumulator = v.f;
+    o->has_first = true;
     return FL_OK;
 }
 
-static fl_status unknown_word(const fl_optimizer *o, const char *word)
+static fl_status set_lazy(fl_optimizer *o, const fl_word *w)
 {
-    const char *names[SETTINGS_MAX + FL_RULE_PARAM_MAX] = {
-        "learning_rate", "regularization", "grad_clip", "lazy_mode",
-        "initial_accumulator_value"
-    };
-    size_t n = 5;
-    const char *near;
+    static const fl_key key = { .type = FL_KEY_BOOL };
+    fl_key_value v;
 
-    for (int i = 0; i < fl_rule_n_params(o->rule); i++)
-        names[n++] = o->rule->params[i].name;
-    if (o->rule->flag)
-        names[n++] = o->rule->flag;
-    near = fl_nearest_name(word, names, n);
-    FL_FAIL(FL_ERR_INVAL, "optimizer %s has no setting %s%s%s%s", o->rule->name,
-            word, near ? "; did you mean " : "", near ? near : "",
-            near ? "?" : "");
+    FL_TRY(fl_word_parse(w, &key, &v));
+    o->lazy = v.b;
+    return FL_OK;
 }
 
 static void keep_text(char **to, const char *value)
@@ -81,94 +66,79 @@ static void keep_text(char **to, const char *value)
     *to = fl_strdup(value);
 }
 
-static fl_status set_decay(fl_optimizer *o, const char *value)
+static fl_status set_decay(fl_optimizer *o, const fl_word *w)
 {
-    fl_words w;
+    fl_call call;
 
-    FL_TRY(fl_decay_parse(value, &w));
-    keep_text(&o->regularization, value);
+    FL_TRY(fl_decay_parse(w->value, &call));
+    keep_text(&o->regularization, w->value);
     return FL_OK;
 }
 
-static fl_status set_clip(fl_optimizer *o, const char *value)
+static fl_status set_clip(fl_optimizer *o, const fl_word *w)
 {
-    fl_words w;
+    fl_call call;
 
-    FL_TRY(fl_clip_parse(value, FL_CLIP_OF_ALL, &w));
-    keep_text(&o->clip, value);
+    FL_TRY(fl_clip_parse(w->value, FL_CLIP_OF_ALL, &call));
+    keep_text(&o->clip, w->value);
     return FL_OK;
 }
 
-static fl_status set_word(fl_optimizer *o, const char *word, const char *value)
+/* What optimizers have besides the settings of their rule. */
+static const struct setting {
+    const char *name;
+    fl_status (*set)(fl_optimizer *o, const fl_word *w);
+    bool needs_state; /* of the rule */
+} settings_of_all[] = {
+    { "learning_rate", set_rate, false },
+    { "regularization", set_decay, false },
+    { "grad_clip", set_clip, false },
+    { "lazy_mode", set_lazy, false },
+    { "initial_accumulator_value", set_first, true },
+};
+
+static bool has_setting(const fl_optimizer *o, const struct setting *s)
 {
-    if (!strcmp(word, "learning_rate"))
-        return parse_number(word, value, &o->lr);
-    if (!strcmp(word, "regularization"))
-        return set_decay(o, value);
-    if (!strcmp(word, "grad_clip"))
-        return set_clip(o, value);
-    if (!strcmp(word, "lazy_mode"))
-        return parse_bool(word, value, &o->lazy);
-    if (o->rule->flag && !strcmp(word, o->rule->flag))
-        return parse_bool(word, value, &o->flag);
-    if (!strcmp(word, "initial_accumulator_value") &&
-        fl_rule_n_states(o->rule)) {
-        o->has_first = true;
-        return parse_number(word, value, &o->first_accumulator);
-    }
-    for (int i = 0; i < fl_rule_n_params(o->rule); i++)
-        if (!strcmp(rule_word(word), o->rule->params[i].name))
-            return parse_number(word, value, &o->p[i]);
-    return unknown_word(o, word);
+    return !s->needs_state || fl_rule_n_states(o->rule) > 0;
 }
 
-/* One "word=value"; commas and spaces outside brackets separate them. */
-static const char *cut_word(const char *at, char buf[WORDS_MAX])
+static fl_status unknown_word(const fl_optimizer *o, const fl_word *w)
 {
+    const char *names[FL_LEN(settings_of_all) + FL_RULE_PARAM_MAX];
+    char owner[FL_ERR_TEXT_MAX];
     size_t n = 0;
-    int depth = 0;
 
-    while (*at == ',' || isspace((unsigned char)*at))
-        at++;
-    for (; *at && (depth || (*at != ',' && !isspace((unsigned char)*at)));
-         at++) {
-        depth += (*at == '(') - (*at == ')');
-        if (!isspace((unsigned char)*at) && n + 1 < WORDS_MAX)
-            buf[n++] = *at;
-    }
-    buf[n] = '\0';
-    return at;
+    for (size_t i = 0; i < FL_LEN(settings_of_all); i++)
+        if (has_setting(o, &settings_of_all[i]))
+            names[n++] = settings_of_all[i].name;
+    for (int i = 0; i < fl_rule_n_params(o->rule); i++)
+        names[n++] = o->rule->params[i].name;
+    snprintf(owner, sizeof(owner), "optimizer %s", o->rule->name);
+    return fl_word_refuse(w, owner, names, n);
 }
 
-static fl_status parse_settings(fl_optimizer *o, const char *text)
+static fl_status set_word(fl_optimizer *o, const fl_word *w)
 {
-    char word[WORDS_MAX];
+    int param = fl_rule_find_param(o->rule, w->name);
 
-    while (*text) {
-        char *value;
-
-        text = cut_word(text, word);
-        if (!*word)
-            continue;
-        value = strchr(word, '=');
-        if (!value)
-            FL_FAIL(FL_ERR_INVAL, "'%s' is not of the form name=value", word);
-        *value++ = '\0';
-        FL_TRY(set_word(o, word, value));
-    }
-    return FL_OK;
+    if (param >= 0)
+        return fl_rule_set(o->rule, param, w, o->p);
+    for (size_t i = 0; i < FL_LEN(settings_of_all); i++)
+        if (!strcmp(settings_of_all[i].name, w->name) &&
+            has_setting(o, &settings_of_all[i]))
+            return settings_of_all[i].set(o, w);
+    return unknown_word(o, w);
 }
 
-static fl_status unknown_kind(const char *kind)
+static fl_status set_words(fl_optimizer *o, const char *text)
 {
-    fl_str known = { 0 };
-    fl_status st;
+    fl_status st = FL_OK;
+    fl_words words;
 
-    for (size_t i = 0; i < fl_rule_count(); i++)
-        fl_str_addf(&known, "%s%s", i ? ", " : "", fl_rule_at(i)->name);
-    st = fl_err_set(FL_ERR_NOTFOUND, "no optimizer is called %s; there are %s",
-                    kind, fl_str_text(&known));
-    fl_str_release(&known);
+    FL_TRY(fl_words_read(&words, text, FL_WORDS_SETTINGS));
+    for (size_t i = 0; i < words.list.len && !st; i++)
+        st = set_word(o, &words.list.data[i]);
+    fl_words_release(&words);
     return st;
 }
 
@@ -179,7 +149,7 @@ fl_optimizer *fl_optimizer_new(fl_ctx *c, const char *kind,
     fl_optimizer *o;
 
     if (!rule) {
-        (void)unknown_kind(kind);
+        (void)fl_rule_refuse(kind);
         return NULL;
     }
     o = fl_alloc(sizeof(*o));
@@ -187,9 +157,8 @@ fl_optimizer *fl_optimizer_new(fl_ctx *c, const char *kind,
     o->rule = rule;
     o->lr = 0.001;
     o->lazy = true;
-    for (int i = 0; i < fl_rule_n_params(rule); i++)
-        o->p[i] = rule->params[i].value;
-    if (settings && parse_settings(o, settings)) {
+    fl_rule_defaults(rule, o->p);
+    if (settings && set_words(o, settings)) {
         fl_optimizer_free(o);
         return NULL;
     }
@@ -264,10 +233,10 @@ static void begin_update(fl_optimizer *o, fl_layer *l, const fl_var *param,
 
 static fl_status clip_one(fl_optimizer *o, fl_param_grad *pg, const char *text)
 {
-    fl_words w;
+    fl_call w;
     fl_layer l;
 
-    FL_TRY(fl_words_parse(text, &w));
+    FL_TRY(fl_call_parse(text, &w));
     if (!strcmp(w.name, "value")) {
         begin_update(o, &l, pg->param, "clip");
         fl_layer_in(&l, "X", pg->grad);
@@ -306,10 +275,10 @@ static fl_status clip_global(fl_optimizer *o, fl_param_grad *pg, size_t n,
 
 static fl_status clip_all(fl_optimizer *o, fl_param_grad *pg, size_t n)
 {
-    fl_words w = { 0 };
+    fl_call w = { 0 };
 
     if (o->clip)
-        FL_TRY(fl_words_parse(o->clip, &w));
+        FL_TRY(fl_call_parse(o->clip, &w));
     if (!strcmp(w.name, "global_norm"))
         return n ? clip_global(o, pg, n, w.v[0]) : FL_OK;
     for (size_t i = 0; i < n; i++) {
@@ -329,13 +298,13 @@ static const char *decay_of(const fl_optimizer *o, const fl_var *param)
 static fl_status decay(fl_optimizer *o, fl_param_grad *pg)
 {
     const char *text = decay_of(o, pg->param);
-    fl_words w;
+    fl_call w;
     fl_layer l;
 
     /* A table decays its rows itself. */
     if (!text || (pg->param->flags & FL_VAR_TABLE))
         return FL_OK;
-    FL_TRY(fl_words_parse(text, &w));
+    FL_TRY(fl_call_parse(text, &w));
     begin_update(o, &l, pg->param, "weight_decay");
     fl_layer_in(&l, "Param", pg->param);
     fl_layer_in(&l, "Grad", pg->grad);
@@ -376,10 +345,9 @@ static fl_var *learning_rate(fl_optimizer *o, const fl_var *param)
 
 static double first_value(const fl_optimizer *o, const fl_rule_state *s)
 {
-    for (int i = 0; s->first_from && i < fl_rule_n_params(o->rule); i++)
-        if (!strcmp(o->rule->params[i].name, s->first_from))
-            return o->p[i];
-    return o->has_first ? o->first_accumulator : s->first;
+    if (o->has_first && !s->first_from)
+        return o->first_accumulator;
+    return fl_rule_first(o->rule, s, o->p);
 }
 
 static fl_status add_state(fl_optimizer *o, fl_layer *l, const fl_var *param,
@@ -405,6 +373,18 @@ static bool has_lazy_mode(const fl_optimizer *o, const fl_layer *l)
     return op && fl_op_find_attr(op, "lazy_mode") >= 0;
 }
 
+static void add_settings(const fl_optimizer *o, fl_layer *l)
+{
+    for (int i = 0; i < fl_rule_n_params(o->rule); i++) {
+        const fl_rule_param *p = &o->rule->params[i];
+
+        if (p->is_flag)
+            fl_layer_bool(l, p->name, o->p[i] != 0);
+        else
+            fl_layer_float(l, p->name, o->p[i]);
+    }
+}
+
 static fl_status update(fl_optimizer *o, const fl_param_grad *pg)
 {
     static const fl_shape one = { .rank = 1, .dim = { 1 } };
@@ -423,10 +403,7 @@ static fl_status update(fl_optimizer *o, const fl_param_grad *pg)
                          &pg->param->meta.shape));
     for (int i = 0; i < fl_rule_n_scalars(o->rule); i++)
         FL_TRY(add_state(o, &l, pg->param, &o->rule->scalars[i], &one));
-    for (int i = 0; i < fl_rule_n_params(o->rule); i++)
-        fl_layer_float(&l, o->rule->params[i].name, o->p[i]);
-    if (o->rule->flag)
-        fl_layer_bool(&l, o->rule->flag, o->flag);
+    add_settings(o, &l);
     if (has_lazy_mode(o, &l))
         fl_layer_bool(&l, "lazy_mode", o->lazy);
     return fl_layer_emit(&l, o->rule->name, NULL) ? FL_OK : FL_ERR_INVAL;
@@ -442,11 +419,7 @@ static void add_rule_words(const fl_optimizer *o, const fl_var *param,
     char buf[FL_NUMBER_TEXT_MAX];
 
     fl_str_addf(out, "optimizer=%s", o->rule->name);
-    for (int i = 0; i < fl_rule_n_params(o->rule); i++)
-        fl_str_addf(out, " %s=%s", o->rule->params[i].name,
-                    fl_number_text(o->p[i], buf));
-    if (o->rule->flag)
-        fl_str_addf(out, " %s=%s", o->rule->flag, o->flag ? "true" : "false");
+    fl_rule_print(o->rule, o->p, out);
     if (param->lr != 1)
         fl_str_addf(out, " lr_scale=%s", fl_number_text(param->lr, buf));
     if (decay_text)

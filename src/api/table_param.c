@@ -36,14 +36,11 @@ static fl_status check_settings(const fl_ctx *c, const char *name,
                                 const char *settings, int64_t width)
 {
     fl_table_config config;
-    uint32_t dim;
 
     FL_TRY(fl_table_config_parse(&config, name, settings, c->startup->seed));
-    dim = config.dim;
-    fl_table_config_release(&config);
-    if (dim != width)
+    if (config.dim != width)
         FL_FAIL(FL_ERR_INVAL, "table %s: dim=%u is not the width %lld", name,
-                dim, (long long)width);
+                config.dim, (long long)width);
     return FL_OK;
 }
 

@@ -4,6 +4,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <float.h>
 #include <inttypes.h>
 #include <math.h>
 
@@ -86,6 +87,16 @@ static const char *choices_text(const char *choices, char *buf)
     return buf;
 }
 
+/* The largest number is no limit, and is not printed as one. */
+static const char *float_range(const fl_key *k, char buf[FL_KEY_RANGE_MAX])
+{
+    double lo = k->lo.f == -DBL_MAX ? -INFINITY : k->lo.f;
+    double hi = k->hi.f == DBL_MAX ? INFINITY : k->hi.f;
+
+    snprintf(buf, FL_KEY_RANGE_MAX, "%.9g..%.9g", lo, hi);
+    return buf;
+}
+
 const char *fl_key_range(const fl_key *k, char buf[FL_KEY_RANGE_MAX])
 {
     switch (k->type) {
@@ -96,8 +107,7 @@ const char *fl_key_range(const fl_key *k, char buf[FL_KEY_RANGE_MAX])
                  k->hi.i);
         return buf;
     case FL_KEY_FLOAT:
-        snprintf(buf, FL_KEY_RANGE_MAX, "%g..%g", k->lo.f, k->hi.f);
-        return buf;
+        return float_range(k, buf);
     case FL_KEY_STRING:
         break;
     }

@@ -54,7 +54,7 @@ static fl_status ask(const dealing *g, uint64_t n_files, uint64_t question,
     fl_pack_u64(&p, question);
     fl_pack_u64(&p, finished);
     fl_pack_u32(&p, !strcmp(g->t->mode->name, "sync"));
-    st = fl_cluster_ask(g->t->cluster, 0, FL_MSG_DISPATCH, false, p.data, p.len,
+    st = fl_cluster_ask(g->t->cluster, 0, FL_TYPE_DEAL, false, p.data, p.len,
                         on_dealt, &d);
     fl_pack_release(&p);
     FL_TRY(st);

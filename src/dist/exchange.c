@@ -151,7 +151,7 @@ static fl_status begin_meeting(shuffle *s)
     fl_status st;
 
     s->end->is_asked = true;
-    st = fl_client_ask(s->client, 0, FL_MSG_BARRIER, false, p.data, p.len,
+    st = fl_client_ask(s->client, 0, FL_TYPE_BARRIER, false, p.data, p.len,
                        on_came, on_met, s->end);
     fl_pack_release(&p);
     if (st)
@@ -165,7 +165,7 @@ static fl_status meet_first(shuffle *s, fl_cluster *c)
     fl_pack p = pack_barrier(s->generation);
     meeting *m = make_meeting();
     fl_status st =
-        fl_cluster_ask(c, 0, FL_MSG_BARRIER, false, p.data, p.len, on_came, m);
+        fl_cluster_ask(c, 0, FL_TYPE_BARRIER, false, p.data, p.len, on_came, m);
     bool has_me = false;
 
     if (!st)
@@ -434,7 +434,7 @@ static fl_status ask_step(fl_cluster *c)
     fl_status st;
 
     fl_pack_u64(&p, 0);
-    st = fl_cluster_ask(c, 0, FL_MSG_STEP, true, p.data, p.len, learn_step, c);
+    st = fl_cluster_ask(c, 0, FL_TYPE_STEP, true, p.data, p.len, learn_step, c);
     fl_pack_release(&p);
     return st;
 }

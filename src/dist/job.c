@@ -214,7 +214,6 @@ static fl_status add_table(fl_job *p, const char *name, const char *settings,
     FL_TRY(
         fl_table_config_parse(&config, name, settings, p->ctx->startup->seed));
     t.dim = config.dim;
-    fl_table_config_release(&config);
     t.name = fl_strdup(name);
     fl_vec_push(&p->tables, t);
     fl_str_addf(&p->text, "table %s ", name);
@@ -481,12 +480,12 @@ static fl_status send_block(fl_job *p, uint16_t type, int block,
 
 fl_status fl_job_push_dense(fl_job *p, int block, const float *grad)
 {
-    return send_block(p, FL_MSG_PUSH_DENSE, block, grad);
+    return send_block(p, FL_TYPE_PUSH_DENSE, block, grad);
 }
 
 fl_status fl_job_assign_dense(fl_job *p, int block, const float *values)
 {
-    return send_block(p, FL_MSG_ASSIGN_DENSE, block, values);
+    return send_block(p, FL_TYPE_ASSIGN_DENSE, block, values);
 }
 
 /* --- questions with answers ----------------------------------------------- */
@@ -550,7 +549,7 @@ static fl_status ask(fl_job *p, question *q, int server, uint16_t type,
         FL_FAIL(FL_ERR_CORRUPT,
                 "servers answer a request (%s) with something else than %zu "
                 "numbers",
-                fl_msg_name(type), q->n_numbers);
+                fl_frame_type_name(type), q->n_numbers);
     return FL_OK;
 }
 
@@ -565,7 +564,7 @@ fl_status fl_job_clear(fl_job *p, int table)
 
     FL_TRY(find_dim(p, table, &dim));
     fl_pack_u32(&payload, (uint32_t)table);
-    st = ask(p, &q, -1, FL_MSG_CLEAR, true, &payload, NULL);
+    st = ask(p, &q, -1, FL_TYPE_CLEAR, true, &payload, NULL);
     fl_pack_release(&payload);
     return st;
 }
@@ -584,7 +583,7 @@ fl_status fl_job_shrink(fl_job *p, int table, int unseen_days,
                 p->tables.data[table].name, unseen_days);
     fl_pack_u32(&payload, (uint32_t)table);
     fl_pack_u32(&payload, (uint32_t)unseen_days);
-    st = ask(p, &q, -1, FL_MSG_SHRINK, true, &payload, add_number);
+    st = ask(p, &q, -1, FL_TYPE_SHRINK, true, &payload, add_number);
     fl_pack_release(&payload);
     if (!st && n_removed)
         *n_removed = q.sum;
@@ -595,7 +594,7 @@ fl_status fl_job_stats(fl_job *p, char **text)
 {
     question q = { 0 };
     fl_status st =
-        ask(p, &q, -1, FL_MSG_STATS, false, &(fl_pack){ 0 }, add_text);
+        ask(p, &q, -1, FL_TYPE_STATS, false, &(fl_pack){ 0 }, add_text);
 
     if (st)
         fl_str_release(&q.text);
@@ -610,7 +609,7 @@ fl_status fl_job_hash(fl_job *p, uint64_t *hash)
 
     FL_TRY(check_started(p));
     q.n_numbers = p->tables.len + p->blocks.len;
-    FL_TRY(ask(p, &q, -1, FL_MSG_HASH, false, &(fl_pack){ 0 }, add_hashes));
+    FL_TRY(ask(p, &q, -1, FL_TYPE_HASH, false, &(fl_pack){ 0 }, add_hashes));
     *hash = q.sum;
     return FL_OK;
 }
@@ -630,7 +629,7 @@ fl_status fl_job_step(fl_job *p, uint64_t add, uint64_t *step)
     fl_status st;
 
     fl_pack_u64(&payload, add);
-    st = ask(p, &q, 0, FL_MSG_STEP, true, &payload, add_number);
+    st = ask(p, &q, 0, FL_TYPE_STEP, true, &payload, add_number);
     fl_pack_release(&payload);
     if (st)
         return st;
@@ -651,7 +650,7 @@ fl_status fl_job_report(fl_job *p, const char *phase, uint64_t samples,
     fl_pack_u64(&payload, samples);
     fl_pack_f64(&payload, loss);
     fl_pack_f64(&payload, auc);
-    st = ask(p, &q, 0, FL_MSG_REPORT, false, &payload, NULL);
+    st = ask(p, &q, 0, FL_TYPE_REPORT, false, &payload, NULL);
     fl_pack_release(&payload);
     return st;
 }

@@ -114,8 +114,7 @@ static fl_status open_link(question *q, const fl_ctx *c, const fl_endpoints *e,
         .peer_role = FL_MEMBER_SERVER,
         .token = conf->join_token,
         .conn = { .max_bytes = (uint64_t)conf->max_message_bytes,
-                  .window_bytes = TOOL_WINDOW_BYTES,
-                  .names = fl_msg_find_name },
+                  .window_bytes = TOOL_WINDOW_BYTES },
         .window = 1,
         .ping_ms = (uint64_t)conf->ping_ms,
         .suspect_ms = (uint64_t)conf->suspect_ms,
@@ -187,14 +186,14 @@ static fl_status ask(const fl_ctx *c, const char *address, uint16_t type,
 
 fl_status fl_job_status(fl_ctx *c, const char *address, char **text)
 {
-    return ask(c, address, FL_MSG_STATUS, text);
+    return ask(c, address, FL_TYPE_STATUS, text);
 }
 
 fl_status fl_job_shutdown(fl_ctx *c, const char *address)
 {
     char *text = NULL;
 
-    FL_TRY(ask(c, address, FL_MSG_SHUTDOWN, &text));
+    FL_TRY(ask(c, address, FL_TYPE_SHUTDOWN, &text));
     fl_text_free(text);
     return FL_OK;
 }

@@ -344,7 +344,7 @@ static fl_status begin_assign(fl_client *client, const what *w, fl_wait *wait)
     if (w->keys)
         return fl_client_assign(client, w->table, w->dim, w->keys, w->n,
                                 w->values, fl_wait_done, wait);
-    return fl_client_send_blocks(client, FL_MSG_ASSIGN_DENSE, w->b.blocks.data,
+    return fl_client_send_blocks(client, FL_TYPE_ASSIGN_DENSE, w->b.blocks.data,
                                  (const float *const *)w->b.data.data,
                                  w->b.blocks.len, fl_wait_done, wait);
 }
@@ -407,7 +407,7 @@ void fl_transpiler_report(fl_transpiler *t, const char *phase, uint64_t samples,
     fl_pack_u64(&p, samples);
     fl_pack_f64(&p, loss);
     fl_pack_f64(&p, auc);
-    if (fl_client_ask(client, 0, FL_MSG_REPORT, false, p.data, p.len, NULL,
+    if (fl_client_ask(client, 0, FL_TYPE_REPORT, false, p.data, p.len, NULL,
                       report_done, t))
         atomic_store(&t->is_reporting, false);
     fl_pack_release(&p);
@@ -426,7 +426,7 @@ fl_status fl_transpiler_hash(fl_transpiler *t, uint64_t *hash)
     uint64_t sum = 0;
 
     become_trainer(t);
-    FL_TRY(fl_cluster_ask(t->cluster, -1, FL_MSG_HASH, false, NULL, 0,
+    FL_TRY(fl_cluster_ask(t->cluster, -1, FL_TYPE_HASH, false, NULL, 0,
                           add_hashes, &sum));
     *hash = sum;
     return FL_OK;
@@ -447,10 +447,10 @@ static uint64_t count_requests(const fl_transpiler *t, const uint16_t *types,
 
 void fl_transpiler_stats(fl_transpiler *t, fl_dist_stats *out)
 {
-    static const uint16_t pulls[] = { FL_MSG_PULL, FL_MSG_CHANGED };
-    static const uint16_t pushes[] = { FL_MSG_PUSH, FL_MSG_ROUND_PUSH };
-    static const uint16_t dense[] = { FL_MSG_PULL_DENSE, FL_MSG_PUSH_DENSE,
-                                      FL_MSG_ROUND_DENSE, FL_MSG_APPLY };
+    static const uint16_t pulls[] = { FL_TYPE_PULL, FL_TYPE_CHANGED };
+    static const uint16_t pushes[] = { FL_TYPE_PUSH, FL_TYPE_ROUND_PUSH };
+    static const uint16_t dense[] = { FL_TYPE_PULL_DENSE, FL_TYPE_PUSH_DENSE,
+                                      FL_TYPE_ROUND_DENSE, FL_TYPE_APPLY };
     fl_cluster_counts *counts = fl_cluster_counts_of(t->cluster);
     fl_client *client = fl_cluster_client(t->cluster);
     fl_client_traffic bytes = { 0 };
@@ -480,7 +480,7 @@ fl_status fl_transpiler_server_stats(fl_transpiler *t, char **text)
     fl_status st;
 
     become_trainer(t);
-    st = fl_cluster_ask(t->cluster, -1, FL_MSG_STATS, false, NULL, 0, add_text,
+    st = fl_cluster_ask(t->cluster, -1, FL_TYPE_STATS, false, NULL, 0, add_text,
                         &s);
     if (st)
         fl_str_release(&s);

@@ -60,7 +60,7 @@ static fl_status shrink_table(fl_cluster *c, uint32_t table, int unseen_days,
 
     fl_pack_u32(&payload, table);
     fl_pack_u32(&payload, (uint32_t)unseen_days);
-    st = fl_cluster_ask(c, -1, FL_MSG_SHRINK, true, payload.data, payload.len,
+    st = fl_cluster_ask(c, -1, FL_TYPE_SHRINK, true, payload.data, payload.len,
                         add_removed, n_removed);
     fl_pack_release(&payload);
     return st;

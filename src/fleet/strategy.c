@@ -2,6 +2,7 @@
 #include "fleet/strategy.h"
 
 #include "base/hash.h"
+#include "conf/words.h"
 
 static const struct {
     const char *name;
@@ -179,17 +180,12 @@ fl_key_value fl_strategy_value_of(fl_strategy *s, const char *name)
 
 /* --- words ---------------------------------------------------------------- */
 
-/* One name=value of the words. */
-typedef struct word {
+/* One name=value of the words, looked up. */
+typedef struct entry {
     const fl_strategy_row *row;
     const fl_key *key;
-    char *value;
-} word;
-
-static void word_release(word *w)
-{
-    fl_free(w->value);
-}
+    const char *value;
+} entry;
 
 static fl_status refuse_mode(const fl_strategy *s, const fl_strategy_row *row)
 {
@@ -208,51 +204,38 @@ static fl_status refuse_mode(const fl_strategy *s, const fl_strategy_row *row)
     return FL_ERR_INVAL;
 }
 
-static fl_status check_value(const word *w)
+static fl_status check_value(const entry *e)
 {
     fl_key_value v;
 
-    FL_TRY(fl_err_ctx(fl_key_parse(w->key, w->value, &v), "%s.%s",
-                      w->row->group, w->row->name));
-    if (!strcmp(w->key->name, "launch_barrier") && !v.b)
+    FL_TRY(fl_err_ctx(fl_key_parse(e->key, e->value, &v), "%s.%s",
+                      e->row->group, e->row->name));
+    if (!strcmp(e->key->name, "launch_barrier") && !v.b)
         FL_FAIL(FL_ERR_INVAL,
                 "%s.%s=false cannot be: workers and servers always wait until "
                 "all members of the job are there",
-                w->row->group, w->row->name);
+                e->row->group, e->row->name);
     return FL_OK;
 }
 
-static fl_status read_word(const fl_strategy *s, const char *at, size_t len,
-                           word *w)
+static fl_status look_up(const fl_strategy *s, const fl_word *w, entry *out)
 {
-    const char *eq = memchr(at, '=', len);
-    char name[2 * FL_STRATEGY_NAME_MAX];
-    size_t name_len = eq ? (size_t)(eq - at) : 0;
-
-    if (!name_len || name_len >= sizeof(name))
-        FL_FAIL(FL_ERR_INVAL,
-                "strategy %s: '%.*s' is not of the form name=value, for "
-                "example min_block_size=81920",
-                s->kind, (int)(len < 60 ? len : 60), at);
-    snprintf(name, sizeof(name), "%.*s", (int)name_len, at);
-    FL_TRY(fl_err_ctx(fl_strategy_row_find(name, s->kinds, &w->row),
-                      "strategy %s", s->kind));
-    w->key = fl_strategy_key(w->row);
-    w->value = fl_alloc(len - name_len);
-    memcpy(w->value, eq + 1, len - name_len - 1);
+    FL_TRY(fl_strategy_row_find(w->name, s->kinds, &out->row));
+    out->key = fl_strategy_key(out->row);
+    out->value = w->value;
     return FL_OK;
 }
 
-static void store(fl_strategy *s, const word *w)
+static void store(fl_strategy *s, const entry *e)
 {
-    fl_strategy_value *old = find_set(s, w->key);
+    fl_strategy_value *old = find_set(s, e->key);
 
     if (!old) {
-        fl_vec_push(&s->set, ((fl_strategy_value){ w->key, NULL }));
+        fl_vec_push(&s->set, ((fl_strategy_value){ e->key, NULL }));
         old = &s->set.data[s->set.len - 1];
     }
     fl_free(old->text);
-    old->text = fl_strdup(w->value);
+    old->text = fl_strdup(e->value);
 }
 
 /* Who wrote the words: the user, who means every one of them, or a struct that
@@ -260,60 +243,60 @@ static void store(fl_strategy *s, const word *w)
 typedef enum writer { BY_USER, BY_FIELDS } writer;
 typedef enum what_to_do { ONLY_CHECK, STORE } what_to_do;
 
-static bool says_nothing(fl_strategy *s, const word *w)
+static bool says_nothing(fl_strategy *s, const entry *e)
 {
-    bool is_used = w->row->modes & s->mode;
+    bool is_used = e->row->modes & s->mode;
     fl_conf_from from;
 
-    if (!is_used && (!strcmp(w->value, "0") || !strcmp(w->value, "false")))
+    if (!is_used && (!strcmp(e->value, "0") || !strcmp(e->value, "false")))
         return true;
-    return !strcmp(w->value, fl_strategy_effective(s, w->key, &from));
+    return !strcmp(e->value, fl_strategy_effective(s, e->key, &from));
 }
 
-static fl_status take_word(fl_strategy *s, const word *w, writer by,
-                           what_to_do what)
+static fl_status take_entry(fl_strategy *s, const entry *e, writer by,
+                            what_to_do what)
 {
-    if (by == BY_FIELDS && says_nothing(s, w))
+    if (by == BY_FIELDS && says_nothing(s, e))
         return FL_OK;
-    if (!(w->row->modes & s->mode))
-        return fl_err_ctx(refuse_mode(s, w->row), "strategy %s", s->kind);
-    FL_TRY(fl_err_ctx(check_value(w), "strategy %s", s->kind));
+    if (!(e->row->modes & s->mode))
+        return refuse_mode(s, e->row);
+    FL_TRY(check_value(e));
     if (what == STORE)
-        store(s, w);
+        store(s, e);
     return FL_OK;
 }
 
-static fl_status take_words(fl_strategy *s, const char *words, writer by,
+static fl_status take_words(fl_strategy *s, const fl_words *words, writer by,
                             what_to_do what)
 {
-    static const char gaps[] = " ,\t\n";
+    entry e;
 
-    for (const char *at = words + strspn(words, gaps); *at;) {
-        size_t len = strcspn(at, gaps);
-        word w = { 0 };
-        fl_status st = read_word(s, at, len, &w);
-
-        if (!st)
-            st = take_word(s, &w, by, what);
-        word_release(&w);
-        if (st)
-            return st;
-        at += len;
-        at += strspn(at, gaps);
+    for (size_t i = 0; i < words->list.len; i++) {
+        FL_TRY(look_up(s, &words->list.data[i], &e));
+        FL_TRY(take_entry(s, &e, by, what));
     }
     return FL_OK;
 }
 
 /* All words or none. */
-static fl_status set_words(fl_strategy *s, const char *words, writer by)
+static fl_status set_words(fl_strategy *s, const char *text, writer by)
 {
+    fl_words words;
+    fl_status st;
+
     if (s->is_used)
         FL_FAIL(FL_ERR_INVAL,
                 "strategy %s: fl_fleet_minimize has made the programs with it; "
                 "set '%.60s' before that",
-                s->kind, words);
-    FL_TRY(take_words(s, words, by, ONLY_CHECK));
-    return take_words(s, words, by, STORE);
+                s->kind, text);
+    st = fl_words_read(&words, text, FL_WORDS_SETTINGS);
+    if (st)
+        return fl_err_ctx(st, "strategy %s", s->kind);
+    st = take_words(s, &words, by, ONLY_CHECK);
+    if (!st)
+        st = take_words(s, &words, by, STORE);
+    fl_words_release(&words);
+    return fl_err_ctx(st, "strategy %s", s->kind);
 }
 
 fl_status fl_strategy_set(fl_strategy *s, const char *words)

@@ -92,7 +92,6 @@ static fl_status table_bytes(const fl_program *startup, const fl_op_node *n,
     if (config.max_rows && (!rows || config.max_rows < rows))
         rows = config.max_rows;
     *out = rows ? times(rows, config.dim * sizeof(float)) : UINT64_MAX;
-    fl_table_config_release(&config);
     return FL_OK;
 }
 

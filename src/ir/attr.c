@@ -319,3 +319,13 @@ const double *fl_attr_floats(const fl_op_node *n, int i, size_t *len)
     *len = a->n;
     return a->floats;
 }
+
+void fl_attr_rule(const fl_op_node *n, const fl_rule *r,
+                  double p[FL_RULE_PARAM_MAX])
+{
+    for (int k = 0; k < fl_rule_n_params(r); k++) {
+        int i = fl_op_find_attr(n->def, r->params[k].name);
+
+        p[k] = r->params[k].is_flag ? fl_attr_bool(n, i) : fl_attr_float(n, i);
+    }
+}

@@ -5,6 +5,7 @@
 #include "base/arena.h"
 #include "base/vec.h"
 #include "ir/op.h"
+#include "optim/rule.h"
 
 /* Parses the text of one value: true, -1, 0.5, SUM, "a b", [1,2]. Lists and
    strings are copied to the arena. */
@@ -32,5 +33,10 @@ double fl_attr_float(const fl_op_node *n, int i);
 const char *fl_attr_str(const fl_op_node *n, int i);
 const int64_t *fl_attr_ints(const fl_op_node *n, int i, size_t *len);
 const double *fl_attr_floats(const fl_op_node *n, int i, size_t *len);
+
+/* The settings of an update rule, from the attributes of a node whose operator
+   has them by name. */
+void fl_attr_rule(const fl_op_node *n, const fl_rule *r,
+                  double p[FL_RULE_PARAM_MAX]);
 
 #endif

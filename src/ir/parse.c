@@ -9,7 +9,7 @@
 #include <ctype.h>
 
 #include "ir/attr.h"
-#include "optim/words.h"
+#include "optim/calls.h"
 
 #define PARSE_TEXT_MAX (64u << 20)
 #define DIM_MAX (INT64_C(1) << 48)
@@ -169,7 +169,7 @@ static fl_status parse_var_words(parser *ps, fl_tensor *t, var_words *out)
 static fl_status keep_words(parser *ps, fl_var *v, const var_words *w)
 {
     fl_arena *arena = &ps->program->arena;
-    fl_words parsed;
+    fl_call parsed;
     fl_init init;
 
     v->lr = w->lr;

@@ -34,7 +34,7 @@ struct fl_var {
     const char *name;
     unsigned flags;
     fl_tensor meta;   /* type, kind, shape, levels; data is NULL */
-    const char *init; /* parameters: "uniform(-1,1)", see optim/words.h */
+    const char *init; /* parameters: "uniform(-1,1)", see optim/calls.h */
     double lr;        /* parameters: multiplier of the learning rate */
     const char *regularizer; /* parameters: "l2(0.1)", or NULL */
     const char *clip;        /* parameters: "value(-1,1)", "norm(2)", or NULL */

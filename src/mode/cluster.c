@@ -138,7 +138,7 @@ static void tell_steps(fl_cluster *c)
     atomic_store(&c->told_ns, fl_now_ns());
     fl_pack_u64(&p, atomic_exchange(&c->n_untold, 0));
     if (client)
-        st = fl_client_ask(client, 0, FL_MSG_STEP, true, p.data, p.len,
+        st = fl_client_ask(client, 0, FL_TYPE_STEP, true, p.data, p.len,
                            learn_step, hear_of_step, c);
     hear_of_step(c, st);
     fl_pack_release(&p);
@@ -168,8 +168,8 @@ static fl_status ask_step(fl_cluster *c, fl_client *client)
     fl_status st;
 
     fl_pack_u64(&p, 0);
-    st = fl_client_call(client, 0, FL_MSG_STEP, true, p.data, p.len, learn_step,
-                        c);
+    st = fl_client_call(client, 0, FL_TYPE_STEP, true, p.data, p.len,
+                        learn_step, c);
     fl_pack_release(&p);
     return st;
 }
@@ -322,7 +322,7 @@ void fl_cluster_gathered_release(fl_cluster_gathered *g)
 static fl_status ask_gather(fl_client *client, const fl_pack *payload,
                             fl_cluster_gathered *g)
 {
-    FL_TRY(fl_client_call(client, 0, FL_MSG_GATHER, false, payload->data,
+    FL_TRY(fl_client_call(client, 0, FL_TYPE_GATHER, false, payload->data,
                           payload->len, keep_reply, g));
     return read_parts(g);
 }

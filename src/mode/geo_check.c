@@ -32,15 +32,12 @@ static fl_status each_table(const fl_program *startup, table_fn fn, void *arg)
 
     for (; n; n = n->next) {
         fl_table_config config;
-        fl_status st;
 
         if (strcmp(n->def->name, "init_table"))
             continue;
         FL_TRY(fl_table_config_parse(&config, text_of(n, "table"),
                                      text_of(n, "settings"), startup->seed));
-        st = fn(arg, &config);
-        fl_table_config_release(&config);
-        FL_TRY(st);
+        FL_TRY(fn(arg, &config));
     }
     return FL_OK;
 }

@@ -28,7 +28,6 @@ static fl_status make_old(fl_table **out, const char *name,
                           const char *settings, uint64_t seed)
 {
     fl_table_config config, plain;
-    fl_status st;
 
     FL_TRY(fl_table_config_parse(&config, name, settings, seed));
     plain = (fl_table_config){
@@ -38,9 +37,7 @@ static fl_status make_old(fl_table **out, const char *name,
         .init = config.init,
         .n_partitions = config.n_partitions,
     };
-    st = fl_table_new(out, &plain);
-    fl_table_config_release(&config);
-    return st;
+    return fl_table_new(out, &plain);
 }
 
 fl_status fl_geo_table_new(fl_geo_table **out, const fl_geo_line *line,

@@ -383,7 +383,7 @@ static fl_status send_param(variable *v)
     fl_cluster_blocks_clear(&v->blocks);
     fl_cluster_blocks_add(&v->blocks, v->owner->port.cluster, v->param, sum);
     return fl_client_send_blocks(fl_cluster_client(v->owner->port.cluster),
-                                 FL_MSG_PUSH_DENSE, v->blocks.blocks.data,
+                                 FL_TYPE_PUSH_DENSE, v->blocks.blocks.data,
                                  (const float *const *)v->blocks.data.data,
                                  v->blocks.blocks.len, on_sent, v);
 }

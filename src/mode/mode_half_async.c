@@ -56,8 +56,8 @@ static void push_blocks(half_mode *m, const fl_merged *g)
     if (!g->grads->blocks.len)
         return;
     fl_stage_add(&m->stage);
-    st = fl_client_send_blocks(fl_cluster_client(m->cluster), FL_MSG_PUSH_DENSE,
-                               g->grads->blocks.data,
+    st = fl_client_send_blocks(fl_cluster_client(m->cluster),
+                               FL_TYPE_PUSH_DENSE, g->grads->blocks.data,
                                (const float *const *)g->grads->data.data,
                                g->grads->blocks.len, fl_stage_done, &m->stage);
     if (st)

@@ -43,13 +43,9 @@ static fl_status add_table(local_comm *lc, const char *name,
     fl_table_config config;
     local_table *e;
     fl_table *t;
-    fl_status st;
 
     FL_TRY(fl_table_config_parse(&config, name, settings, seed));
-    st = fl_table_new(&t, &config);
-    fl_table_config_release(&config);
-    if (st)
-        return st;
+    FL_TRY(fl_table_new(&t, &config));
     e = fl_alloc(sizeof(*e));
     *e = (local_table){ .table = t,
                         .settings = fl_strdup(settings),

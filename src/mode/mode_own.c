@@ -140,7 +140,7 @@ static fl_status begin_send(asking *a)
 
     if (!st)
         st = fl_client_send_blocks(fl_cluster_client(a->job->port.cluster),
-                                   FL_MSG_PUSH_DENSE, b.blocks.data,
+                                   FL_TYPE_PUSH_DENSE, b.blocks.data,
                                    (const float *const *)b.data.data,
                                    b.blocks.len, fl_wait_done, &a->wait);
     fl_cluster_blocks_release(&b);

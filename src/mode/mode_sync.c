@@ -143,7 +143,7 @@ static void on_kept(void *arg, fl_status st)
         fl_pack_text(&p, "round");
         fl_pack_u64(&p, m->round);
         fl_pack_u64(&p, m->samples);
-        st = fl_client_ask(fl_cluster_client(m->cluster), 0, FL_MSG_BARRIER,
+        st = fl_client_ask(fl_cluster_client(m->cluster), 0, FL_TYPE_BARRIER,
                            false, p.data, p.len, on_came, on_barrier, m);
         fl_pack_release(&p);
     }

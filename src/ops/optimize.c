@@ -200,11 +200,7 @@ static void make_plan(plan *p, const fl_op_node *n)
     p->n_scalars = fl_rule_n_scalars(p->rule);
     p->grad = find_grad(op);
     p->rate = find_rate(op);
-    for (int i = 0; i < fl_rule_n_params(p->rule); i++)
-        p->hyper.p[i] =
-            fl_attr_float(n, fl_op_find_attr(op, p->rule->params[i].name));
-    if (p->rule->flag)
-        p->hyper.flag = fl_attr_bool(n, fl_op_find_attr(op, p->rule->flag));
+    fl_attr_rule(n, p->rule, p->hyper.p);
     p->present_only =
         p->rule->zero_is_noop || (lazy >= 0 && fl_attr_bool(n, lazy));
 }

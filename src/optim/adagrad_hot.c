@@ -1,5 +1,6 @@
 /* adagrad_hot.c - a step size per weight that shrinks with the gradients seen.
  * State: the sum of their squares. */
+#include <float.h>
 #include <math.h>
 
 #include "base/thread.h"
@@ -30,7 +31,7 @@ UPDATE(double, f64, sqrt)
 const fl_rule FL_ISA_NAME(fl_rule_adagrad) = {
     .name = "adagrad",
     .doc = "m += g * g; w -= lr * g / (sqrt(m) + epsilon)",
-    .params = { [EPSILON] = { "epsilon", 1e-6 } },
+    .params = { [EPSILON] = { "epsilon", 1e-6, 0, DBL_MAX } },
     .states = { [MOMENT] = { .slot = "Moment",
                              .out_slot = "MomentOut",
                              .suffix = "moment" } },

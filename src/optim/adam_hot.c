@@ -1,6 +1,7 @@
 /* adam_hot.c - decaying means of the gradient and of its square, corrected for
  * their start at zero. The powers of beta belong to the parameter: they are
  * used as they are at the start of a step and advanced after it. */
+#include <float.h>
 #include <math.h>
 
 #include "base/thread.h"
@@ -50,9 +51,9 @@ const fl_rule FL_ISA_NAME(fl_rule_adam) = {
     .name = "adam",
     .doc = "m = b1 * m + (1 - b1) * g; v = b2 * v + (1 - b2) * g * g; "
            "w -= lr * sqrt(1 - b2^t) / (1 - b1^t) * m / (sqrt(v) + epsilon)",
-    .params = { [BETA1] = { "beta1", 0.9 },
-                [BETA2] = { "beta2", 0.999 },
-                [EPSILON] = { "epsilon", 1e-8 } },
+    .params = { [BETA1] = { "beta1", 0.9, 0, FL_BELOW_1 },
+                [BETA2] = { "beta2", 0.999, 0, FL_BELOW_1 },
+                [EPSILON] = { "epsilon", 1e-8, 0, DBL_MAX } },
     .states = { [MOMENT1] = { .slot = "Moment1",
                               .out_slot = "Moment1Out",
                               .suffix = "moment1" },

@@ -6,6 +6,7 @@
  *     z += g - (S(s') - S(s)) / lr * w
  *     w  = |z| > l1 ? (sign(z) l1 - z) / (S(s') / lr + 2 l2) : 0
  */
+#include <float.h>
 #include <math.h>
 
 #include "base/thread.h"
@@ -69,9 +70,9 @@ UPDATE(double, f64, sqrt, pow)
 const fl_rule FL_ISA_NAME(fl_rule_ftrl) = {
     .name = "ftrl",
     .doc = "follow the regularised leader with l1 and l2",
-    .params = { [L1] = { "l1", 0 },
-                [L2] = { "l2", 0 },
-                [LR_POWER] = { "lr_power", -0.5 } },
+    .params = { [L1] = { "l1", 0, 0, DBL_MAX },
+                [L2] = { "l2", 0, 0, DBL_MAX },
+                [LR_POWER] = { "lr_power", -0.5, -DBL_MAX, 0 } },
     .states = { [SQUARED] = { .slot = "SquaredAccumulator",
                               .out_slot = "SquaredAccumOut",
                               .suffix = "squared" },

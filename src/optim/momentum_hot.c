@@ -1,9 +1,11 @@
 /* momentum_hot.c - gradient descent with a velocity, plain or Nesterov's. A
  * weight without a gradient still moves by its velocity. */
+#include <float.h>
+
 #include "base/thread.h"
 #include "optim/rule.h"
 
-enum { MU };
+enum { MU, USE_NESTEROV };
 enum { VELOCITY };
 
 #define UPDATE(T, t)                                                           \
@@ -14,7 +16,7 @@ enum { VELOCITY };
         const T lr = (T)h->lr, mu = (T)h->p[MU];                               \
         T *restrict v = state[VELOCITY];                                       \
                                                                                \
-        if (h->flag)                                                           \
+        if (h->p[USE_NESTEROV])                                                \
             for (size_t i = 0; i < n; i++) {                                   \
                 const T gi = g[i], vi = mu * v[i] + gi;                        \
                                                                                \
@@ -36,8 +38,8 @@ UPDATE(double, f64)
 const fl_rule FL_ISA_NAME(fl_rule_momentum) = {
     .name = "momentum",
     .doc = "v = mu * v + g; w -= lr * v, or with Nesterov lr * (g + mu * v)",
-    .params = { [MU] = { "mu", 0.9 } },
-    .flag = "use_nesterov",
+    .params = { [MU] = { "mu", 0.9, 0, DBL_MAX, .word = "momentum" },
+                [USE_NESTEROV] = { "use_nesterov", .is_flag = true } },
     .states = { [VELOCITY] = { .slot = "Velocity",
                                .out_slot = "VelocityOut",
                                .suffix = "velocity" } },

@@ -63,3 +63,76 @@ int fl_rule_n_params(const fl_rule *r)
         n++;
     return n;
 }
+
+fl_status fl_rule_refuse(const char *name)
+{
+    fl_str known = { 0 };
+
+    for (size_t i = 0; i < FL_LEN(all); i++)
+        fl_str_addf(&known, "%s%s", i ? ", " : "", fl_rule_at(i)->name);
+    (void)fl_err_set(FL_ERR_NOTFOUND,
+                     "no optimizer is called '%s'; there are %s", name,
+                     fl_str_text(&known));
+    fl_str_release(&known);
+    return FL_ERR_NOTFOUND;
+}
+
+/* --- settings ------------------------------------------------------------- */
+
+int fl_rule_find_param(const fl_rule *r, const char *name)
+{
+    for (int i = 0; i < fl_rule_n_params(r); i++) {
+        const fl_rule_param *p = &r->params[i];
+
+        if (!strcmp(p->name, name) || (p->word && !strcmp(p->word, name)))
+            return i;
+    }
+    return -1;
+}
+
+void fl_rule_defaults(const fl_rule *r, double p[FL_RULE_PARAM_MAX])
+{
+    for (int i = 0; i < fl_rule_n_params(r); i++)
+        p[i] = r->params[i].value;
+}
+
+static fl_key key_of(const fl_rule_param *p)
+{
+    return p->is_flag ? (fl_key){ .type = FL_KEY_BOOL, .name = p->name }
+                      : (fl_key){ .type = FL_KEY_FLOAT,
+                                  .name = p->name,
+                                  .lo.f = p->lo,
+                                  .hi.f = p->hi };
+}
+
+fl_status fl_rule_set(const fl_rule *r, int i, const fl_word *w,
+                      double p[FL_RULE_PARAM_MAX])
+{
+    fl_key key = key_of(&r->params[i]);
+    fl_key_value v;
+
+    FL_TRY(fl_word_parse(w, &key, &v));
+    p[i] = r->params[i].is_flag ? v.b : v.f;
+    return FL_OK;
+}
+
+void fl_rule_print(const fl_rule *r, const double p[FL_RULE_PARAM_MAX],
+                   fl_str *out)
+{
+    char buf[FL_KEY_NUMBER_MAX];
+
+    for (int i = 0; i < fl_rule_n_params(r); i++) {
+        bool is_flag = r->params[i].is_flag;
+        fl_key key = key_of(&r->params[i]);
+        fl_key_value v = is_flag ? (fl_key_value){ .b = p[i] != 0 }
+                                 : (fl_key_value){ .f = p[i] };
+
+        fl_str_addf(out, " %s=%s", key.name, fl_key_print(&key, &v, buf));
+    }
+}
+
+double fl_rule_first(const fl_rule *r, const fl_rule_state *s,
+                     const double p[FL_RULE_PARAM_MAX])
+{
+    return s->first_from ? p[fl_rule_find_param(r, s->first_from)] : s->first;
+}

@@ -16,16 +16,22 @@
 #include <stdint.h>
 
 #include "base/status.h"
+#include "conf/words.h"
 #include "kernel/isa.h"
 
-#define FL_RULE_STATE_MAX 2  /* accumulators as large as the weights */
+#define FL_RULE_STATE_MAX 3  /* accumulators as large as the weights */
 #define FL_RULE_SCALAR_MAX 2 /* scalars per parameter (beta powers) */
-#define FL_RULE_PARAM_MAX 4  /* settings of the rule */
+#define FL_RULE_PARAM_MAX 8  /* settings of the rule */
 
-/* One setting of a rule: its attribute name and default. */
+/* For ranges: what must not reach 1, such as the share that a mean keeps. */
+#define FL_BELOW_1 0.999999999
+
+/* One setting of a rule: its attribute's name, default and range. */
 typedef struct fl_rule_param {
     const char *name;
-    double value;
+    double value, lo, hi;
+    bool is_flag;     /* true or false: 1 or 0 */
+    const char *word; /* what optimizers also call it, or NULL */
 } fl_rule_param;
 
 /* One accumulator: the operator's input and output slot, the suffix of its
@@ -43,13 +49,11 @@ typedef struct fl_hyper {
     double p[FL_RULE_PARAM_MAX];       /* settings, in the rule's order */
     double scalar[FL_RULE_SCALAR_MAX]; /* beta powers before this step */
     double c[4];                       /* what prepare derives from them */
-    bool flag;                         /* momentum: Nesterov */
 } fl_hyper;
 
 typedef struct fl_rule {
     const char *name, *doc;
     fl_rule_param params[FL_RULE_PARAM_MAX];
-    const char *flag; /* name of a boolean setting, or NULL */
     fl_rule_state states[FL_RULE_STATE_MAX];
     fl_rule_state scalars[FL_RULE_SCALAR_MAX];
     /* True: a zero gradient leaves weight and state as they are, so the lazy
@@ -81,5 +85,24 @@ const fl_rule *fl_rule_at(size_t i);
 int fl_rule_n_states(const fl_rule *r);
 int fl_rule_n_scalars(const fl_rule *r);
 int fl_rule_n_params(const fl_rule *r);
+
+/* Refuses a name that no rule has; says which there are. */
+fl_status fl_rule_refuse(const char *name);
+
+/* The settings of a rule in words. Place of the one called so; -1: none. */
+int fl_rule_find_param(const fl_rule *r, const char *name);
+/* Writes the defaults to p. */
+void fl_rule_defaults(const fl_rule *r, double p[FL_RULE_PARAM_MAX]);
+/* Setting i from its word, refused when out of its range. */
+FL_MUST_CHECK
+fl_status fl_rule_set(const fl_rule *r, int i, const fl_word *w,
+                      double p[FL_RULE_PARAM_MAX]);
+/* Adds " name=value" of all of them, which fl_rule_set reads. */
+void fl_rule_print(const fl_rule *r, const double p[FL_RULE_PARAM_MAX],
+                   fl_str *out);
+
+/* The first value of an accumulator or scalar of the rule. */
+double fl_rule_first(const fl_rule *r, const fl_rule_state *s,
+                     const double p[FL_RULE_PARAM_MAX]);
 
 #endif

@@ -17,6 +17,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "conf/words.h"
 #include "pass/dist_kit.h"
 
 typedef struct builder {
@@ -281,83 +282,57 @@ static fl_status declare_param(fl_dist *d, const fl_dist_param *p)
 
 /* --- tables --------------------------------------------------------------- */
 
-/* One "name=value" of a table's settings; commas and spaces outside brackets
-   separate them. Returns what follows. */
-static const char *cut_word(const char *at, const char **word, size_t *len)
+/* What a table that adds up keeps of its settings. Pushed with a rate of -1, a
+   difference is added by sgd. */
+static const char *adding_settings(fl_dist *d, const fl_words *settings)
 {
-    int depth = 0;
-
-    at += strspn(at, ", \t");
-    *word = at;
-    for (; *at && (depth > 0 || !strchr(", \t", *at)); at++)
-        depth += (*at == '(') - (*at == ')');
-    *len = (size_t)(at - *word);
-    return at;
-}
-
-static bool has_name(const char *word, size_t len, const char *name)
-{
-    size_t n = strlen(name);
-
-    return len > n && !strncmp(word, name, n) && word[n] == '=';
-}
-
-/* What a table that adds up keeps of its settings. */
-static bool survives(const char *word, size_t len)
-{
-    static const char *const names[] = { "dim", "height", "init", "partitions",
-                                         "entry" };
-
-    for (size_t i = 0; i < FL_LEN(names); i++)
-        if (has_name(word, len, names[i]))
-            return true;
-    return false;
-}
-
-/* Pushed with a rate of -1, a difference is added by sgd. */
-static const char *adding_settings(fl_dist *d, const char *settings)
-{
+    static const char *const names[] = { "dim", "height", "init", "entry",
+                                         "partitions" };
+    const char *kept;
     fl_str s = { 0 };
-    const char *word, *kept;
-    size_t len;
 
-    while (settings = cut_word(settings, &word, &len), len)
-        if (survives(word, len))
-            fl_str_addf(&s, "%.*s ", (int)len, word);
-    fl_str_add(&s, "optimizer=sgd");
+    for (size_t i = 0; i < FL_LEN(names); i++) {
+        const char *value = fl_words_get(settings, names[i]);
+
+        if (value)
+            fl_words_add(&s, names[i], value);
+    }
+    fl_words_add(&s, "optimizer", "sgd");
     kept = fl_arena_strdup(&d->arena, fl_str_text(&s));
     fl_str_release(&s);
     return kept;
 }
 
-/* Later words win. */
-static uint32_t dim_of(const char *settings)
+/* Its width and what the servers are told of its settings. */
+static fl_status read_settings(fl_dist *d, const char *settings,
+                               fl_dist_table *out)
 {
-    unsigned long dim = 0;
-    const char *word;
-    size_t len;
+    const char *dim;
+    fl_words words;
 
-    while (settings = cut_word(settings, &word, &len), len)
-        if (has_name(word, len, "dim"))
-            dim = strtoul(word + strlen("dim="), NULL, 10);
-    return (uint32_t)dim;
+    FL_TRY(fl_words_read(&words, settings, FL_WORDS_SETTINGS));
+    dim = fl_words_get(&words, "dim");
+    out->dim = dim ? (uint32_t)strtoul(dim, NULL, 10) : 0;
+    out->settings = d->config.adds_deltas
+                        ? adding_settings(d, &words)
+                        : fl_arena_strdup(&d->arena, settings);
+    fl_words_release(&words);
+    if (!out->dim)
+        FL_FAIL(FL_ERR_INVAL, "the width is missing in '%s'; say dim=N",
+                settings);
+    return FL_OK;
 }
 
 static fl_status declare_table(fl_dist *d, const fl_op_node *maker)
 {
     const char *name = fl_match_attr(maker, "table")->s;
     const char *settings = fl_match_attr(maker, "settings")->s;
-    fl_dist_table t = { .dim = dim_of(settings) };
+    fl_dist_table t = { 0 };
 
-    if (!t.dim)
-        FL_FAIL(FL_ERR_INVAL,
-                "table %s: the width is missing in '%s'; say dim=N", name,
-                settings);
+    FL_TRY(fl_err_ctx(read_settings(d, settings, &t), "table %s", name));
     if (fl_dist_find_table(d, name) >= 0)
         FL_FAIL(FL_ERR_INVAL, "the startup program makes table %s twice", name);
     t.name = fl_arena_strdup(&d->arena, name);
-    t.settings = d->config.adds_deltas ? adding_settings(d, settings)
-                                       : fl_arena_strdup(&d->arena, settings);
     fl_vec_push(&d->tables, t);
     fl_str_addf(&d->declaration, "table %s %s\n", t.name, t.settings);
     return FL_OK;

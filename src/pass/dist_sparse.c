@@ -256,19 +256,12 @@ static void add_first_words(const array *a, fl_str *out)
 
 static void add_rule_words(const array *a, fl_str *out)
 {
+    double p[FL_RULE_PARAM_MAX];
     char buf[FL_NUMBER_TEXT_MAX];
 
     fl_str_addf(out, " optimizer=%s", a->rule->name);
-    for (int i = 0; i < fl_rule_n_params(a->rule); i++) {
-        const char *name = a->rule->params[i].name;
-
-        fl_str_addf(out, " %s=%s", name,
-                    fl_number_text(fl_match_attr(a->update, name)->f, buf));
-    }
-    if (a->rule->flag)
-        fl_str_addf(out, " %s=%s", a->rule->flag,
-                    fl_match_attr(a->update, a->rule->flag)->b ? "true"
-                                                               : "false");
+    fl_attr_rule(a->update, a->rule, p);
+    fl_rule_print(a->rule, p, out);
     if (a->scale)
         fl_str_addf(out, " lr_scale=%s",
                     fl_number_text(fl_match_attr(a->scale, "scale")->f, buf));

@@ -28,7 +28,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
 /* The same behind the number of the round. */
 static bool is_push(uint16_t type)
 {
-    return type == FL_MSG_PUSH || type == FL_MSG_ROUND_PUSH;
+    return type == FL_TYPE_PUSH || type == FL_TYPE_ROUND_PUSH;
 }
 
 /* --- reading -------------------------------------------------------------- */
@@ -50,7 +50,7 @@ static const void *take(fl_unpack *u, uint64_t n, uint64_t width)
 static fl_status read_count(fl_unpack *u, uint16_t type, uint64_t item_bytes,
                             bool gap, uint32_t *out)
 {
-    const char *name = fl_msg_name(type);
+    const char *name = fl_frame_type_name(type);
     uint32_t n = fl_unpack_u32(u);
     uint32_t zero = gap ? fl_unpack_u32(u) : 0;
 
@@ -78,7 +78,7 @@ static fl_status too_short(uint16_t type, const char *what, uint32_t i,
     FL_FAIL(FL_ERR_CORRUPT,
             "a request (%s) ends within the %s of item %" PRIu32 " (%s %" PRIu32
             ")",
-            fl_msg_name(type), what, i, kind, number);
+            fl_frame_type_name(type), what, i, kind, number);
 }
 
 static fl_status check_end(const fl_unpack *u, uint16_t type)
@@ -86,7 +86,7 @@ static fl_status check_end(const fl_unpack *u, uint16_t type)
     if (u->at != u->end)
         FL_FAIL(FL_ERR_CORRUPT,
                 "a request (%s) has %td bytes behind its last item",
-                fl_msg_name(type), u->end - u->at);
+                fl_frame_type_name(type), u->end - u->at);
     return FL_OK;
 }
 
@@ -98,12 +98,12 @@ static fl_status skip_padding(fl_unpack *u, const void *base, uint16_t type)
 
     if (u->bad)
         FL_FAIL(FL_ERR_CORRUPT, "a request (%s) ends between two items",
-                fl_msg_name(type));
+                fl_frame_type_name(type));
     for (size_t i = 0; zeros && i < 8 - past; i++)
         if (zeros[i])
             FL_FAIL(FL_ERR_CORRUPT,
                     "a request (%s) has bytes other than 0 between items",
-                    fl_msg_name(type));
+                    fl_frame_type_name(type));
     return FL_OK;
 }
 
@@ -111,16 +111,16 @@ static fl_status skip_padding(fl_unpack *u, const void *base, uint16_t type)
 
 static fl_status check_flags(uint16_t type, const fl_rows_item *it)
 {
-    bool good = type == FL_MSG_PULL ? it->flags <= FL_PULL_ONLY
-                : is_push(type)     ? !(it->flags & ~(uint32_t)PUSH_FLAGS)
-                                    : !it->flags;
+    bool good = type == FL_TYPE_PULL ? it->flags <= FL_PULL_ONLY
+                : is_push(type)      ? !(it->flags & ~(uint32_t)PUSH_FLAGS)
+                                     : !it->flags;
 
     if (!good)
         FL_FAIL(FL_ERR_CORRUPT,
                 "a request (%s) has the unknown %s %" PRIu32 " for table "
                 "%" PRIu32,
-                fl_msg_name(type), is_push(type) ? "flags" : "kind", it->flags,
-                it->table);
+                fl_frame_type_name(type), is_push(type) ? "flags" : "kind",
+                it->flags, it->table);
     return FL_OK;
 }
 
@@ -174,7 +174,7 @@ static fl_status read_columns(fl_unpack *u, uint16_t type, fl_rows_item *items,
         if (u->bad)
             return too_short(type, "keys", i, "table", items[i].table);
     }
-    for (uint32_t i = 0; type == FL_MSG_ASSIGN && i < n; i++) {
+    for (uint32_t i = 0; type == FL_TYPE_ASSIGN && i < n; i++) {
         items[i].values = take(u, items[i].n, dims[i] * sizeof(float));
         if (u->bad)
             return too_short(type, "values", i, "table", items[i].table);
@@ -191,7 +191,7 @@ static fl_status find_dims(uint16_t type, const fl_rows_item *items, uint32_t n,
             FL_FAIL(FL_ERR_NOTFOUND,
                     "a request (%s) is for table %" PRIu32 ", which was not "
                     "declared",
-                    fl_msg_name(type), items[i].table);
+                    fl_frame_type_name(type), items[i].table);
     }
     return FL_OK;
 }
@@ -258,17 +258,17 @@ static fl_status read_block(fl_unpack *u, uint16_t type, uint32_t i,
                             fl_len_of len_of, void *arg, fl_block_item *it)
 {
     it->block = fl_unpack_u32(u);
-    if (type != FL_MSG_PULL_DENSE && fl_unpack_u32(u))
+    if (type != FL_TYPE_PULL_DENSE && fl_unpack_u32(u))
         FL_FAIL(FL_ERR_CORRUPT,
                 "a request (%s) has another number than 0 behind block "
                 "%" PRIu32 " (item %" PRIu32 ")",
-                fl_msg_name(type), it->block, i);
+                fl_frame_type_name(type), it->block, i);
     it->n = len_of(arg, it->block);
     if (!it->n)
         FL_FAIL(FL_ERR_NOTFOUND,
                 "a request (%s) is for block %" PRIu32 ", which was not "
                 "declared",
-                fl_msg_name(type), it->block);
+                fl_frame_type_name(type), it->block);
     return FL_OK;
 }
 
@@ -277,7 +277,7 @@ static fl_status read_blocks(fl_unpack *u, uint16_t type, fl_len_of len_of,
 {
     for (uint32_t i = 0; i < n; i++)
         FL_TRY(read_block(u, type, i, len_of, arg, &items[i]));
-    for (uint32_t i = 0; type != FL_MSG_PULL_DENSE && i < n; i++) {
+    for (uint32_t i = 0; type != FL_TYPE_PULL_DENSE && i < n; i++) {
         items[i].values = take(u, items[i].n, sizeof(float));
         if (u->bad)
             return too_short(type, "values", i, "block", items[i].block);
@@ -289,7 +289,7 @@ fl_status fl_blocks_unpack(uint16_t type, const void *payload, uint64_t len,
                            fl_len_of len_of, void *arg, fl_block_item **items,
                            uint32_t *n_items)
 {
-    bool is_pull = type == FL_MSG_PULL_DENSE;
+    bool is_pull = type == FL_TYPE_PULL_DENSE;
     fl_unpack u = { .at = payload };
     fl_block_item *list;
     fl_status st;
@@ -312,7 +312,7 @@ fl_status fl_blocks_unpack(uint16_t type, const void *payload, uint64_t len,
 void fl_blocks_pack_head(fl_pack *p, uint16_t type, const uint32_t *blocks,
                          uint32_t n_blocks)
 {
-    bool is_pull = type == FL_MSG_PULL_DENSE;
+    bool is_pull = type == FL_TYPE_PULL_DENSE;
 
     fl_pack_u32(p, n_blocks);
     if (!is_pull)

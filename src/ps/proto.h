@@ -95,7 +95,7 @@
 #ifndef FL_PS_PROTO_H
 #define FL_PS_PROTO_H
 
-#include "ps/msg/message.h"
+#include "rpc/wire/frame.h"
 
 enum fl_push_flag {
     FL_PUSH_MERGED = 1,

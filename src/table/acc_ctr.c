@@ -25,9 +25,11 @@
 enum { SHOW, CLICK, DELTA_SCORE, EMBED_W };
 
 static const char *const embed_state[FL_RULE_STATE_MAX] = { "embed_state0",
-                                                            "embed_state1" };
+                                                            "embed_state1",
+                                                            "embed_state2" };
 static const char *const embedx_state[FL_RULE_STATE_MAX] = { "embedx_state0",
-                                                             "embedx_state1" };
+                                                             "embedx_state1",
+                                                             "embedx_state2" };
 
 static bool has_wide(const fl_acc_ctx *c)
 {

@@ -69,20 +69,13 @@ void fl_acc_layout_end(fl_row_layout *l)
 
 /* --- weights with their state --------------------------------------------- */
 
-static float first_value(const fl_acc_ctx *c, const fl_rule_state *s)
-{
-    for (int i = 0; s->first_from && i < fl_rule_n_params(c->rule); i++)
-        if (strcmp(c->rule->params[i].name, s->first_from) == 0)
-            return (float)c->config->p[i];
-    return (float)s->first;
-}
-
 void fl_acc_start_state(const fl_acc_ctx *c, void *row, int weights)
 {
     uint32_t n = c->layout.fields[weights].len;
 
     for (int s = 0; s < fl_rule_n_states(c->rule); s++) {
-        float first = first_value(c, &c->rule->states[s]);
+        float first =
+            (float)fl_rule_first(c->rule, &c->rule->states[s], c->config->p);
         float *state = fl_acc_at(c, row, weights + 1 + s);
 
         for (uint32_t i = 0; i < n; i++)

@@ -21,16 +21,6 @@ static int choose_bits(int wanted)
     return bits;
 }
 
-static double first_scalar(const fl_rule *rule, const double *p, int i)
-{
-    const char *from = rule->scalars[i].first_from;
-
-    for (int k = 0; from && k < fl_rule_n_params(rule); k++)
-        if (!strcmp(rule->params[k].name, from))
-            return p[k];
-    return rule->scalars[i].first;
-}
-
 static fl_status check_config(const fl_table_config *c)
 {
     if (c->dim < 1 || c->dim > FL_TABLE_DIM_MAX)
@@ -61,7 +51,6 @@ fl_status fl_table_new(fl_table **out, const fl_table_config *config)
     FL_TRY(check_config(config));
     t = fl_alloc(sizeof(*t));
     t->config = *config;
-    t->config.text = NULL;
     t->name = fl_strdup(config->name);
     t->config.name = t->name;
     t->config.lr_scale = config->lr_scale ? config->lr_scale : 1;
@@ -72,10 +61,10 @@ fl_status fl_table_new(fl_table **out, const fl_table_config *config)
         fl_accessor_find(config->accessor ? config->accessor : "plain");
     t->config.accessor = t->accessor->name;
     t->accessor->layout(&t->acc, &t->acc.layout);
-    t->hyper.flag = config->flag;
     memcpy(t->hyper.p, config->p, sizeof(config->p));
     for (int i = 0; i < fl_rule_n_scalars(t->acc.rule); i++)
-        t->hyper.scalar[i] = first_scalar(t->acc.rule, config->p, i);
+        t->hyper.scalar[i] =
+            fl_rule_first(t->acc.rule, &t->acc.rule->scalars[i], config->p);
     t->bits = choose_bits(config->n_partitions);
     t->n_parts = 1 << t->bits;
     t->parts = fl_alloc(sizeof(*t->parts) * (size_t)t->n_parts);
@@ -398,7 +387,8 @@ void fl_table_clear(fl_table *t)
     }
     fl_lock(&t->mu);
     for (int i = 0; i < fl_rule_n_scalars(t->acc.rule); i++)
-        t->hyper.scalar[i] = first_scalar(t->acc.rule, t->config.p, i);
+        t->hyper.scalar[i] =
+            fl_rule_first(t->acc.rule, &t->acc.rule->scalars[i], t->config.p);
     t->days.len = 0;
     fl_unlock(&t->mu);
 }

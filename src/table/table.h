@@ -36,7 +36,6 @@ typedef struct fl_entry {
 
 /* What a table is. Names are borrowed for the call of fl_table_new. */
 typedef struct fl_table_config {
-    char *text; /* what fl_table_config_parse keeps; NULL otherwise */
     const char *name;
     uint32_t dim;    /* width of the value, as the user sees it */
     uint64_t height; /* 0: any id; else ids are below it */
@@ -44,9 +43,8 @@ typedef struct fl_table_config {
     const char *accessor;        /* NULL: plain */
     const char *rule;            /* NULL: sgd */
     double p[FL_RULE_PARAM_MAX]; /* settings of the rule, all of them */
-    bool flag;
-    double l1, l2;   /* decay, of the rows that are pushed */
-    double lr_scale; /* 0 stands for 1 */
+    double l1, l2;               /* decay, of the rows that are pushed */
+    double lr_scale;             /* 0 stands for 1 */
     fl_entry entry;
     uint64_t max_rows; /* 0: no limit; keys beyond it get no row */
     int n_partitions;  /* 0: about one per core; rounded to a power of two */
@@ -60,12 +58,10 @@ typedef struct fl_table_config {
 void fl_table_config_ctr(fl_table_config *c);
 
 /* Reads the words of fl_ctx_make_table; seed 0 and up makes the stream of the
-   first values together with the name. Borrows name and parts of a copy of the
-   settings that fl_table_config_release frees. */
+   first values together with the name, which is borrowed. */
 FL_MUST_CHECK
 fl_status fl_table_config_parse(fl_table_config *out, const char *name,
                                 const char *settings, uint64_t seed);
-void fl_table_config_release(fl_table_config *c);
 
 FL_MUST_CHECK
 fl_status fl_table_new(fl_table **out, const fl_table_config *config);

@@ -67,7 +67,6 @@ static uint64_t lone_hash(const char *name, const char *settings, int n_ranks)
 
     assert_ok(fl_table_config_parse(&config, name, settings, 0));
     assert_ok(fl_table_new(&view.table, &config));
-    fl_table_config_release(&config);
     view.row_bytes = fl_table_acc(view.table)->layout.bytes;
     view.short_bytes = fl_table_acc(view.table)->layout.short_bytes;
     for (int rank = 0; rank < n_ranks; rank++)

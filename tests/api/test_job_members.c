@@ -31,7 +31,7 @@ static void make_mistakes(job *j, fl_job *p, int rank)
     assert_said("table emb is declared twice");
     assert_int_not_equal(fl_job_declare_dense(p, "w", 4, "adma", "", &n),
                          FL_OK);
-    assert_said("block w: no optimizer is called adma");
+    assert_said("block w: no optimizer is called 'adma'");
     assert_int_not_equal(fl_job_declare_dense(p, "w", 0, "sgd", "", &n), FL_OK);
     assert_said("block w of 0 floats");
     assert_int_not_equal(

@@ -78,12 +78,39 @@ static void settings_are_words_and_wrong_ones_are_refused(void **state)
     assert_null(fl_optimizer_new(c, "adam", "beta_1=0.9"));
     assert_said("did you mean beta1?");
     assert_null(fl_optimizer_new(c, "sgd", "learning_rate=fast"));
-    assert_said("is no number");
+    assert_said("'fast' is not a number");
+    assert_null(fl_optimizer_new(c, "adam", "lr=0.1"));
+    assert_said("optimizer adam has no setting lr; ");
+    assert_said("there are learning_rate, regularization, grad_clip, "
+                "lazy_mode, initial_accumulator_value, beta1, beta2, epsilon");
     assert_null(fl_optimizer_new(c, "sgd", "grad_clip=norm(1,2)"));
     assert_said("norm(1,2)");
     assert_null(fl_optimizer_new(c, "sgd", "regularization=l3(1)"));
     assert_null(fl_optimizer_new(c, "sgd", "fast"));
     assert_said("name=value");
+    fl_ctx_free(c);
+}
+
+static void values_out_of_their_range_are_refused(void **state)
+{
+    static const char *const bad[][3] = {
+        { "sgd", "learning_rate=-1", "'-1' is not a number in 0..inf" },
+        { "sgd", "learning_rate=nan", "0..inf" },
+        { "adam", "beta1=1", "0..0.999999999" },
+        { "adam", "epsilon=-1e-8", "0..inf" },
+        { "momentum", "momentum=-0.1", "0..inf" },
+        { "momentum", "use_nesterov=2", "true, false" },
+        { "ftrl", "lr_power=1", "-inf..0" },
+        { "adagrad", "initial_accumulator_value=-1", "0..inf" },
+    };
+    fl_ctx *c = fl_ctx_new();
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        assert_null(fl_optimizer_new(c, bad[i][0], bad[i][1]));
+        assert_said(bad[i][1]);
+        assert_said(bad[i][2]);
+    }
     fl_ctx_free(c);
 }
 
@@ -206,6 +233,7 @@ int main(void)
         cmocka_unit_test(frozen_parameters_get_no_gradient),
         cmocka_unit_test(a_loss_that_is_no_number_is_refused),
         cmocka_unit_test(settings_are_words_and_wrong_ones_are_refused),
+        cmocka_unit_test(values_out_of_their_range_are_refused),
         cmocka_unit_test(accumulators_have_the_names_users_know),
         cmocka_unit_test(a_parameter_keeps_its_own_rate_decay_and_clip),
         cmocka_unit_test(a_schedule_follows_the_global_step),

@@ -42,8 +42,8 @@ static void unknown_names_are_refused_with_the_nearest(void **state)
 static void options_are_checked(void **state)
 {
     (void)state;
-    expect_spec_refused("criteo:hash_size", "is not key=value");
-    expect_spec_refused("criteo:", "is not key=value");
+    expect_spec_refused("criteo:hash_size", "name=value");
+    expect_spec_refused("criteo:", "name=value");
     expect_spec_refused("criteo:label=yes,label=no", "given twice");
     expect_spec_refused("criteo:label=maybe", "neither yes nor no");
     expect_spec_refused("criteo:hash_size=-1", "is no whole number from 0");

@@ -258,7 +258,7 @@ static void separators_have_names_or_are_one_character(void **state)
     expect_spec_refused("csv:columns=a:id,sep=", "sep=: a separator is");
     expect_spec_refused("csv:columns=a:id,sep=ab", "sep=ab: a separator is");
     expect_spec_refused("csv:columns=a:id,sep=5", "sep=5: a separator is");
-    expect_spec_refused("csv:columns=a:id,sep=\"", "a separator is");
+    expect_spec_refused("csv:columns=a:id,sep='\"'", "a separator is");
     expect_spec_refused("csv:columns=a:ids,sep=|", "column a is a list");
 }
 

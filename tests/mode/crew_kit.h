@@ -184,7 +184,7 @@ static inline void add_hashes(void *arg, int server, const void *payload,
 static inline fl_status learn_hash(trainer *t)
 {
     FL_TRY(fl_cluster_barrier(t->cluster, "done", 1));
-    FL_TRY(fl_cluster_ask(t->cluster, -1, FL_MSG_HASH, false, NULL, 0,
+    FL_TRY(fl_cluster_ask(t->cluster, -1, FL_TYPE_HASH, false, NULL, 0,
                           add_hashes, &t->hash));
     return fl_cluster_barrier(t->cluster, "hashed", 1);
 }

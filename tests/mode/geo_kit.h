@@ -372,10 +372,10 @@ static inline void server_rows(const town *t, const uint64_t *keys, size_t n,
         fl_rows_item it = { .flags = FL_PULL_ONLY, .n = 1 };
         fl_pack p = { 0 };
 
-        fl_rows_pack_head(&p, FL_MSG_PULL, &it, 1);
+        fl_rows_pack_head(&p, FL_TYPE_PULL, &it, 1);
         fl_pack_u64(&p, keys[i]);
         ask_store(t, fl_client_server_of((int)t->net.servers.len, keys[i]),
-                  FL_MSG_PULL, &p, out + i * GEO_DIM);
+                  FL_TYPE_PULL, &p, out + i * GEO_DIM);
     }
 }
 
@@ -384,8 +384,8 @@ static inline void server_dense(const town *t, float *out)
     for (uint32_t i = 0; i < 2; i++) {
         fl_pack p = { 0 };
 
-        fl_blocks_pack_head(&p, FL_MSG_PULL_DENSE, &i, 1);
-        ask_store(t, (int)(i % t->net.servers.len), FL_MSG_PULL_DENSE, &p,
+        fl_blocks_pack_head(&p, FL_TYPE_PULL_DENSE, &i, 1);
+        ask_store(t, (int)(i % t->net.servers.len), FL_TYPE_PULL_DENSE, &p,
                   out + i * GEO_HALF);
     }
 }

@@ -122,8 +122,8 @@ static fl_status ask_steps(trainer *t, int thread, int batch)
     (void)thread;
     if (batch < BATCHES - 1)
         return FL_OK;
-    return fl_cluster_ask(t->cluster, 0, FL_MSG_STEP, true, &none, sizeof(none),
-                          keep_step, &steps_at_the_end);
+    return fl_cluster_ask(t->cluster, 0, FL_TYPE_STEP, true, &none,
+                          sizeof(none), keep_step, &steps_at_the_end);
 }
 
 static void batches_are_counted_as_steps(void **state)
@@ -154,11 +154,11 @@ static void a_meeting_is_one_request_of_each_kind_per_server(void **state)
     for (int s = 0; s < CREW_SERVERS; s++) {
         fl_client *k = fl_cluster_client(c.trainers[0].cluster);
 
-        assert_int_equal(fl_client_requests(k, s, FL_MSG_PUSH), BATCHES);
-        assert_in_range(fl_client_requests(k, s, FL_MSG_PUSH_DENSE), 0,
+        assert_int_equal(fl_client_requests(k, s, FL_TYPE_PUSH), BATCHES);
+        assert_in_range(fl_client_requests(k, s, FL_TYPE_PUSH_DENSE), 0,
                         BATCHES);
         /* One more at the start. */
-        assert_in_range(fl_client_requests(k, s, FL_MSG_PULL_DENSE), 0,
+        assert_in_range(fl_client_requests(k, s, FL_TYPE_PULL_DENSE), 0,
                         BATCHES + 1);
     }
     crew_release(&c);

@@ -110,7 +110,7 @@ static void run(const fl_rule *r, param *p, fl_hyper h, int steps, size_t piece)
     }
 }
 
-/* Calls check(rule, hyper) for each rule, with its flag off and on, and for
+/* Calls check(rule, hyper) for each rule, with its flags off and on, and for
    rules with a power also with one that is not the default. */
 static void for_each_rule(void (*check)(const fl_rule *r, const fl_hyper *h))
 {
@@ -119,9 +119,11 @@ static void for_each_rule(void (*check)(const fl_rule *r, const fl_hyper *h))
         fl_hyper h = hyper(r, 0.05);
 
         check(r, &h);
-        h.flag = true;
-        if (r->flag)
-            check(r, &h);
+        for (int k = 0; k < fl_rule_n_params(r); k++)
+            if (r->params[k].is_flag) {
+                h.p[k] = 1;
+                check(r, &h);
+            }
         if (strcmp(r->name, "ftrl") != 0)
             continue;
         h.p[0] = h.p[1] = 0.1;

@@ -248,7 +248,6 @@ static void a_table_starts_with_the_numbers_of_the_array(void **state)
         fail_msg("%s", fl_last_error());
     assert_memory_equal(rows, whole, sizeof(rows));
     fl_table_free(t);
-    fl_table_config_release(&tc);
     fl_dist_free(d);
 }
 

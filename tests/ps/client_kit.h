@@ -220,7 +220,7 @@ static inline fl_status job_declare(job *j, int trainer, const char *text)
     fl_status st;
 
     fl_pack_bytes(&p, text, strlen(text));
-    st = job_ask(j, trainer, -1, FL_MSG_DECLARE, false, &p, &o);
+    st = job_ask(j, trainer, -1, FL_TYPE_DECLARE, false, &p, &o);
     fl_pack_release(&p);
     return st;
 }
@@ -229,7 +229,7 @@ static inline uint64_t job_hash(job *j, int table)
 {
     outcome o;
 
-    assert_ok(job_ask(j, 0, -1, FL_MSG_HASH, false, &(fl_pack){ 0 }, &o));
+    assert_ok(job_ask(j, 0, -1, FL_TYPE_HASH, false, &(fl_pack){ 0 }, &o));
     return o.sums[table];
 }
 
@@ -243,7 +243,6 @@ static inline fl_table *lone_table(const char *name, const char *settings,
 
     assert_ok(fl_table_config_parse(&config, name, settings, seed));
     assert_ok(fl_table_new(&t, &config));
-    fl_table_config_release(&config);
     return t;
 }
 

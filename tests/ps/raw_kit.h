@@ -13,7 +13,7 @@
 #include <netinet/tcp.h>
 #include <sys/time.h>
 
-#include "ps/msg/message.h"
+#include "rpc/wire/frame.h"
 #include "rpc/wire/handshake.h"
 
 #define RAW_PATIENCE_S 60
@@ -100,8 +100,7 @@ static inline bool raw_receive(int fd, raw_message *m)
     uint8_t head[FL_FRAME_BYTES];
 
     return raw_read(fd, head, sizeof(head)) &&
-           !fl_frame_read(head, sizeof(m->bytes), fl_msg_find_name,
-                          &m->frame) &&
+           !fl_frame_read(head, sizeof(m->bytes), &m->frame) &&
            (!m->frame.length ||
             raw_read(fd, m->bytes, (size_t)m->frame.length));
 }
@@ -128,7 +127,7 @@ static inline raw_client raw_tool(const char *name, const char *token,
     return c;
 }
 
-static inline fl_frame raw_head(const raw_client *c, uint16_t type)
+static inline fl_frame raw_head(const raw_client *c, fl_frame_type type)
 {
     return (fl_frame){ .type = (uint16_t)type,
                        .rank = c->hello.who.rank,

@@ -98,9 +98,9 @@ static inline void pull_into(fl_store *s, uint32_t table, fl_pull_kind kind,
     fl_rows_item it = { .table = table, .flags = kind, .n = n };
     fl_pack p = { 0 };
 
-    fl_rows_pack_head(&p, FL_MSG_PULL, &it, 1);
+    fl_rows_pack_head(&p, FL_TYPE_PULL, &it, 1);
     fl_pack_bytes(&p, keys, n * sizeof(*keys));
-    assert_ok(ask(s, FL_MSG_PULL, &p, a));
+    assert_ok(ask(s, FL_TYPE_PULL, &p, a));
 }
 
 /* The update of one block by plain SGD with a rate of 0.5. */

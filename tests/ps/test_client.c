@@ -150,10 +150,10 @@ static void a_call_is_one_request_per_server(void **state)
     for (int s = 0; s < 3; s++) {
         fl_store *store = fl_server_store(j.servers[s]);
 
-        assert_int_equal(fl_client_requests(j.clients[0], s, FL_MSG_PUSH), 5);
-        assert_int_equal(fl_client_requests(j.clients[0], s, FL_MSG_PULL), 1);
-        assert_int_equal(fl_store_count(store, FL_MSG_PUSH).requests, 5);
-        assert_int_equal(fl_store_count(store, FL_MSG_PULL).requests, 1);
+        assert_int_equal(fl_client_requests(j.clients[0], s, FL_TYPE_PUSH), 5);
+        assert_int_equal(fl_client_requests(j.clients[0], s, FL_TYPE_PULL), 1);
+        assert_int_equal(fl_store_count(store, FL_TYPE_PUSH).requests, 5);
+        assert_int_equal(fl_store_count(store, FL_TYPE_PULL).requests, 1);
     }
     job_release(&j);
 }
@@ -174,7 +174,7 @@ static void servers_without_keys_are_not_asked(void **state)
     assert_ok(fl_client_pull(j.clients[0], &item, &dim, 1, on_outcome, &o));
     assert_ok(job_end(&j, &o));
     for (int s = 0; s < 3; s++)
-        assert_int_equal(fl_client_requests(j.clients[0], s, FL_MSG_PULL),
+        assert_int_equal(fl_client_requests(j.clients[0], s, FL_TYPE_PULL),
                          s == server);
     job_release(&j);
 }
@@ -594,10 +594,10 @@ static void a_block_lives_on_one_server(void **state)
     job_init(&j, 3, 1, &calm);
     job_wait(&j);
     assert_ok(job_declare(&j, 0, BLOCKS));
-    assert_ok(fl_client_send_blocks(j.clients[0], FL_MSG_ASSIGN_DENSE, &b,
+    assert_ok(fl_client_send_blocks(j.clients[0], FL_TYPE_ASSIGN_DENSE, &b,
                                     &sent, 1, on_outcome, &o[0]));
     assert_ok(job_end(&j, &o[0]));
-    assert_ok(fl_client_send_blocks(j.clients[0], FL_MSG_PUSH_DENSE, &b, &sent,
+    assert_ok(fl_client_send_blocks(j.clients[0], FL_TYPE_PUSH_DENSE, &b, &sent,
                                     1, on_outcome, &o[1]));
     assert_ok(job_end(&j, &o[1]));
     assert_ok(
@@ -606,8 +606,9 @@ static void a_block_lives_on_one_server(void **state)
     for (int i = 0; i < N; i++)
         assert_true(got[i] == values[i] * 0.5f);
     for (int s = 0; s < 3; s++)
-        assert_int_equal(fl_client_requests(j.clients[0], s, FL_MSG_PUSH_DENSE),
-                         s == server);
+        assert_int_equal(
+            fl_client_requests(j.clients[0], s, FL_TYPE_PUSH_DENSE),
+            s == server);
     job_release(&j);
     free(values);
     free(got);
@@ -647,11 +648,11 @@ static void blocks_of_many_servers_travel_in_one_request_each(void **state)
     job_wait(&j);
     assert_ok(job_declare(&j, 0, fl_str_text(&text)));
     fl_str_release(&text);
-    assert_ok(fl_client_send_blocks(j.clients[0], FL_MSG_ASSIGN_DENSE, b, sent,
+    assert_ok(fl_client_send_blocks(j.clients[0], FL_TYPE_ASSIGN_DENSE, b, sent,
                                     N, on_outcome, &o[0]));
     assert_ok(job_end(&j, &o[0]));
-    assert_ok(fl_client_send_blocks(j.clients[0], FL_MSG_PUSH_DENSE, b, sent, N,
-                                    on_outcome, &o[1]));
+    assert_ok(fl_client_send_blocks(j.clients[0], FL_TYPE_PUSH_DENSE, b, sent,
+                                    N, on_outcome, &o[1]));
     assert_ok(job_end(&j, &o[1]));
     assert_ok(
         fl_client_pull_blocks(j.clients[0], b, out, N, on_outcome, &o[2]));
@@ -660,8 +661,8 @@ static void blocks_of_many_servers_travel_in_one_request_each(void **state)
         for (unsigned k = 0; k < b[i].n; k++)
             assert_true(got[i][k] == 2 * values[i][k]);
     for (int s = 0; s < 3; s++)
-        assert_int_equal(fl_client_requests(j.clients[0], s, FL_MSG_PULL_DENSE),
-                         s != 1);
+        assert_int_equal(
+            fl_client_requests(j.clients[0], s, FL_TYPE_PULL_DENSE), s != 1);
     /* Without blocks there is nothing to wait for. */
     o[0] = (outcome){ 0 };
     assert_ok(

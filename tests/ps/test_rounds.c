@@ -659,7 +659,7 @@ static uint64_t train(int n_servers, const fl_sim_faults *faults, bool backward)
         }
     }
     sum = 0;
-    assert_ok(job_ask(&j, 0, -1, FL_MSG_HASH, false, &(fl_pack){ 0 }, &o));
+    assert_ok(job_ask(&j, 0, -1, FL_TYPE_HASH, false, &(fl_pack){ 0 }, &o));
     for (int i = 0; i < 3 + N_BLOCKS; i++)
         sum = fl_mix64(sum + o.sums[i]);
     job_release(&j);

@@ -143,7 +143,7 @@ static inline void town_declare(town *t)
         pusher *p = &t->pushers[i];
 
         p->is_idle = false;
-        assert_ok(fl_client_ask(p->client, -1, FL_MSG_DECLARE, false,
+        assert_ok(fl_client_ask(p->client, -1, FL_TYPE_DECLARE, false,
                                 fl_str_text(&text), text.len, NULL,
                                 town_settled, p));
     }
@@ -198,7 +198,7 @@ static inline fl_status begin_push(pusher *p, struct slot *s)
     cut_push_fill(&s->push, p->rank, number);
     dense = s->push.dense;
     return is_dense(number)
-               ? fl_client_send_blocks(p->client, FL_MSG_PUSH_DENSE, &block,
+               ? fl_client_send_blocks(p->client, FL_TYPE_PUSH_DENSE, &block,
                                        &dense, 1, on_pushed, s)
                : fl_client_push(p->client, s->push.items, dims, 2, on_pushed,
                                 s);
@@ -248,7 +248,7 @@ static inline void town_look(town *t)
     pusher *p = &t->pushers[0];
 
     p->is_idle = false;
-    assert_ok(fl_client_ask(p->client, -1, FL_MSG_HASH, false, NULL, 0,
+    assert_ok(fl_client_ask(p->client, -1, FL_TYPE_HASH, false, NULL, 0,
                             add_hashes, town_settled, p));
     town_await(t);
 }
@@ -310,8 +310,8 @@ static inline uint64_t push_in_simulation(const cut_plan *plan,
     *n_cuts = fl_sim_cuts(t->sim);
     fl_sim_set_faults(t->sim, &quiet);
     town_look(t);
-    town_count(t, FL_MSG_PUSH);
-    town_count(t, FL_MSG_PUSH_DENSE);
+    town_count(t, FL_TYPE_PUSH);
+    town_count(t, FL_TYPE_PUSH_DENSE);
     hash = t->hash;
     town_release(t);
     free(t);

@@ -192,7 +192,7 @@ static void dense_step(dense *d, const fl_rule *r, const float *grad, size_t n,
     r->update_f32(d->w, state, g, n, h);
 }
 
-static void check_rule(const char *accessor, const fl_rule *r, bool flag,
+static void check_rule(const char *accessor, const fl_rule *r, bool flags,
                        double l1, double l2)
 {
     const uint32_t dim = DIM_MAX;
@@ -204,7 +204,9 @@ static void check_rule(const char *accessor, const fl_rule *r, bool flag,
     setup(&f, accessor, r->name, dim);
     f.config.l1 = l1;
     f.config.l2 = l2;
-    h.flag = flag;
+    for (int k = 0; k < fl_rule_n_params(r); k++)
+        if (r->params[k].is_flag)
+            h.p[k] = flags;
     for (size_t i = 0; i < dim; i++)
         d.w[i] = i % 7 ? sample(2, i) : 0;
     for (int s = 0; s < fl_rule_n_states(r); s++)
@@ -239,8 +241,7 @@ static void every_rule_on_a_row_is_the_dense_rule_to_the_bit(void **state)
             check_rule(name, r, false, 0, 0.25);
             check_rule(name, r, false, 0.1, 0);
             check_rule(name, r, false, 0.1, 0.25);
-            if (r->flag)
-                check_rule(name, r, true, 0, 0);
+            check_rule(name, r, true, 0, 0);
         }
 }
 

@@ -18,7 +18,6 @@ static fl_table *make_table(const char *settings)
 
     assert_ok(fl_table_config_parse(&c, "emb", settings, 3));
     assert_ok(fl_table_new(&t, &c));
-    fl_table_config_release(&c);
     return t;
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/hash.h"
+#include "conf/words.h"
 #include "data/format/scan.h"
 
 /* Goes up when a format begins to read the same text in another way, so that
@@ -91,54 +92,60 @@ static fl_status no_option(const fl_format *f, const char *key)
             near ? "?" : "; fl_format_help lists them");
 }
 
-/* One key=value, which it cuts in two. */
-static fl_status set_option(fl_parser *p, char *item)
+static fl_status set_option(fl_parser *p, const fl_word *w)
 {
-    char *equals = strchr(item, '=');
-    int i;
+    int i = option_find(p->format, w->name);
 
-    if (!equals)
-        FL_FAIL(FL_ERR_INVAL, "format %s: option '%s' is not key=value",
-                p->format->name, item);
-    *equals = '\0';
-    i = option_find(p->format, item);
+    if (!*w->name)
+        FL_FAIL(FL_ERR_INVAL,
+                "format %s: option '%s' is not of the form name=value",
+                p->format->name, w->value);
     if (i < 0)
-        return no_option(p->format, item);
+        return no_option(p->format, w->name);
     if (p->values[i])
         FL_FAIL(FL_ERR_INVAL, "format %s: option %s is given twice",
-                p->format->name, item);
-    p->values[i] = fl_strdup(equals + 1);
+                p->format->name, w->name);
+    p->values[i] = fl_strdup(w->value);
     return FL_OK;
 }
 
-static fl_status set_options(fl_parser *p, char *items)
+static fl_status set_options(fl_parser *p, const char *text)
 {
-    for (char *item = items, *next; item; item = next) {
-        next = strchr(item, ',');
-        if (next)
-            *next++ = '\0';
-        FL_TRY(set_option(p, item));
-    }
+    fl_status st = FL_OK;
+    fl_words words;
+
+    FL_TRY(fl_err_ctx(fl_words_read(&words, text, FL_WORDS_LIST), "format %s",
+                      p->format->name));
+    for (size_t i = 0; i < words.list.len && !st; i++)
+        st = set_option(p, &words.list.data[i]);
+    fl_words_release(&words);
+    return st;
+}
+
+static void set_the_rest(fl_parser *p)
+{
     for (size_t i = 0; i < option_count(p->format); i++) {
         const char *otherwise = p->format->options[i].otherwise;
 
         if (!p->values[i] && otherwise)
             p->values[i] = fl_strdup(otherwise);
     }
-    return FL_OK;
 }
 
-/* `text` is NAME or NAME:items, and is cut up. */
+/* `text` is NAME or NAME:options, and is cut in two. */
 static fl_status read_spec(fl_parser *p, char *text)
 {
-    char *items = strchr(text, ':');
+    char *options = strchr(text, ':');
 
-    if (items)
-        *items++ = '\0';
+    if (options)
+        *options++ = '\0';
     p->format = fl_format_find(text);
     if (!p->format)
         return no_format(text);
-    return set_options(p, items);
+    if (options)
+        FL_TRY(set_options(p, options));
+    set_the_rest(p);
+    return FL_OK;
 }
 
 const char *fl_parser_option(const fl_parser *p, const char *name)

@@ -115,8 +115,8 @@ fl_status fl_client_call_declare(fl_client *c, const char *text)
 {
     size_t len = strlen(text);
 
-    FL_TRY(fl_client_call(c, 0, FL_MSG_DECLARE, false, text, len, NULL, NULL));
-    return fl_client_call(c, -1, FL_MSG_DECLARE, false, text, len, NULL, NULL);
+    FL_TRY(fl_client_call(c, 0, FL_TYPE_DECLARE, false, text, len, NULL, NULL));
+    return fl_client_call(c, -1, FL_TYPE_DECLARE, false, text, len, NULL, NULL);
 }
 
 fl_status fl_client_call_barrier(fl_client *c, const char *name,
@@ -128,7 +128,7 @@ fl_status fl_client_call_barrier(fl_client *c, const char *name,
     fl_pack_text(&payload, name);
     fl_pack_u64(&payload, generation);
     fl_pack_u64(&payload, 0); /* no share in anything */
-    st = fl_client_call(c, 0, FL_MSG_BARRIER, false, payload.data, payload.len,
+    st = fl_client_call(c, 0, FL_TYPE_BARRIER, false, payload.data, payload.len,
                         NULL, NULL);
     fl_pack_release(&payload);
     return st;

@@ -43,7 +43,7 @@ void fl_client_set_step(fl_client *c, uint64_t step)
 
 uint64_t fl_client_requests(const fl_client *c, int server, uint16_t type)
 {
-    FL_ASSERT(server >= 0 && server < c->o.n_servers && type < FL_MSG_MAX);
+    FL_ASSERT(server >= 0 && server < c->o.n_servers && type < FL_CLIENT_TYPES);
     return atomic_load(&c->links[server].requests[type]);
 }
 
@@ -195,7 +195,7 @@ fl_status fl_client_leave(fl_client *c, fl_client_done done, void *arg)
 {
     FL_TRY(check_links(c));
     atomic_store(&c->is_leaving, true);
-    return fl_client_ask(c, 0, FL_MSG_LEAVE, false, NULL, 0, NULL, done, arg);
+    return fl_client_ask(c, 0, FL_TYPE_LEAVE, false, NULL, 0, NULL, done, arg);
 }
 
 /* --- connecting ----------------------------------------------------------- */
@@ -214,8 +214,7 @@ static fl_status make_link(fl_client *c, int server, uint32_t incarnation,
         .token = c->token,
         .conn = { .max_bytes = c->o.max_message_bytes,
                   .window_bytes = SEND_WINDOW_BYTES,
-                  .arena_bytes = c->o.arena_bytes,
-                  .names = fl_msg_find_name },
+                  .arena_bytes = c->o.arena_bytes },
         .heard = told == on_told ? on_heard : NULL,
         .window = c->o.window ? c->o.window : WINDOW,
         .ping_ms = c->o.ping_ms,
@@ -290,7 +289,7 @@ static void say_missing(void *arg)
 static void start(void *arg)
 {
     fl_client *c = arg;
-    fl_call call = { .type = FL_MSG_JOIN, .on_reply = on_joined, .arg = c };
+    fl_call call = { .type = FL_TYPE_JOIN, .on_reply = on_joined, .arg = c };
     fl_status st;
 
     c->start_ms = fl_loop_now_ms(c->loop);

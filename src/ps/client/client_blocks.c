@@ -19,7 +19,8 @@ static fl_status list_numbers(fl_request *r, int server,
         FL_FAIL(FL_ERR_INVAL,
                 "a request (%s) has %zu blocks for server %d, more than %d; "
                 "make several requests",
-                fl_msg_name(r->type), r->numbers.len, server, FL_ITEMS_MAX);
+                fl_frame_type_name(r->type), r->numbers.len, server,
+                FL_ITEMS_MAX);
     return FL_OK;
 }
 
@@ -104,8 +105,8 @@ fl_status fl_client_pull_blocks(fl_client *c, const fl_client_block *blocks,
     lists l = { .blocks = blocks, .out = out, .n = n };
     fl_request *r;
 
-    FL_TRY(fl_request_new(c, FL_MSG_PULL_DENSE, false, (fl_ending){ done, arg },
-                          &r));
+    FL_TRY(fl_request_new(c, FL_TYPE_PULL_DENSE, false,
+                          (fl_ending){ done, arg }, &r));
     return fill_and_send(r, &l, fill_pull);
 }
 
@@ -115,7 +116,7 @@ static void fill_send(fl_part *p, const lists *l)
 
     if (!r->numbers.len)
         return;
-    if (r->type == FL_MSG_ROUND_DENSE)
+    if (r->type == FL_TYPE_ROUND_DENSE)
         fl_pack_u64(&p->head, r->round);
     fl_blocks_pack_head(&p->head, r->type, r->numbers.data,
                         (uint32_t)r->numbers.len);
@@ -133,7 +134,7 @@ fl_status fl_client_send_blocks(fl_client *c, uint16_t type,
     lists l = { .blocks = blocks, .values = values, .n = n };
     fl_request *r;
 
-    FL_ASSERT(type == FL_MSG_PUSH_DENSE || type == FL_MSG_ASSIGN_DENSE);
+    FL_ASSERT(type == FL_TYPE_PUSH_DENSE || type == FL_TYPE_ASSIGN_DENSE);
     FL_TRY(fl_request_new(c, type, true, (fl_ending){ done, arg }, &r));
     return fill_and_send(r, &l, fill_send);
 }
@@ -148,8 +149,8 @@ fl_status fl_client_round_blocks(fl_client *c, uint64_t round,
     lists l = { .blocks = blocks, .values = values, .n = n };
     fl_request *r;
 
-    FL_TRY(fl_request_new(c, FL_MSG_ROUND_DENSE, true, (fl_ending){ done, arg },
-                          &r));
+    FL_TRY(fl_request_new(c, FL_TYPE_ROUND_DENSE, true,
+                          (fl_ending){ done, arg }, &r));
     r->round = round;
     return fill_and_send(r, &l, fill_send);
 }
@@ -190,7 +191,7 @@ fl_status fl_client_apply(fl_client *c, uint64_t round,
                 "%d",
                 round, n_members, FL_MEMBERS_MAX);
     FL_TRY(
-        fl_request_new(c, FL_MSG_APPLY, false, (fl_ending){ done, arg }, &r));
+        fl_request_new(c, FL_TYPE_APPLY, false, (fl_ending){ done, arg }, &r));
     r->round = round;
     return fill_and_send(r, &l, fill_apply);
 }

@@ -60,12 +60,12 @@ fl_status fl_request_check_rows(const fl_request *r, const fl_part *p)
         FL_FAIL(FL_ERR_CORRUPT,
                 "it answers a request (%s) with %" PRIu64
                 " bytes, which are not %" PRIu64 " rows of %" PRIu32 " floats",
-                fl_msg_name(r->type), len, h.n, r->dim);
+                fl_frame_type_name(r->type), len, h.n, r->dim);
     if (h.place && h.place <= asked)
         FL_FAIL(FL_ERR_CORRUPT,
                 "it answers a request (%s) for place %" PRIu64
                 " with place %" PRIu64 ", which is not behind it",
-                fl_msg_name(r->type), asked, h.place);
+                fl_frame_type_name(r->type), asked, h.place);
     return FL_OK;
 }
 
@@ -135,7 +135,7 @@ static fl_status ask(pages *g)
 {
     fl_request *r;
 
-    FL_TRY(fl_request_new(g->client, FL_MSG_CHANGED, false,
+    FL_TRY(fl_request_new(g->client, FL_TYPE_CHANGED, false,
                           (fl_ending){ on_round, g }, &r));
     r->dim = g->dim;
     r->on_rows = g->on_rows;

@@ -21,7 +21,7 @@ static uint64_t small_bytes(const fl_client *c)
 
 static fl_request_list *list_of(fl_client *c, uint16_t type)
 {
-    return type == FL_MSG_PUSH ? &c->kept_pushes : &c->kept_pulls;
+    return type == FL_TYPE_PUSH ? &c->kept_pushes : &c->kept_pulls;
 }
 
 static void send_list(fl_request *first)

@@ -17,6 +17,9 @@
 #include "base/vec.h"
 #include "ps/client/client.h"
 
+/* Types of types.def are below it. */
+#define FL_CLIENT_TYPES 64
+
 /* Requests that are kept to be used again, with their memory. */
 #define FL_CLIENT_SPARE 8
 
@@ -175,7 +178,7 @@ typedef struct fl_client_link {
     fl_rpc_client *link;
     bool was_up, is_away;
     uint64_t away_ms; /* since when */
-    _Atomic uint64_t requests[FL_MSG_MAX];
+    _Atomic uint64_t requests[FL_CLIENT_TYPES];
 } fl_client_link;
 
 struct fl_client {

@@ -13,7 +13,7 @@ fl_status fl_client_mail(fl_client *c, int server, const fl_client_letter *l,
     fl_part *p;
 
     FL_ASSERT(server >= 0 && server < c->o.n_servers);
-    FL_TRY(fl_request_new(c, FL_MSG_RELAY, true, (fl_ending){ done, arg }, &r));
+    FL_TRY(fl_request_new(c, FL_TYPE_MAIL, true, (fl_ending){ done, arg }, &r));
     r->is_full = is_full;
     p = &r->parts[server];
     fl_pack_u32(&p->head, l->to);
@@ -33,7 +33,7 @@ static fl_status read_receipt(const fl_request *r, const fl_part *p)
         FL_FAIL(FL_ERR_CORRUPT,
                 "it answers a request (%s) with %" PRIu64
                 " bytes instead of %zu",
-                fl_msg_name(r->type), len, sizeof(is_full));
+                fl_frame_type_name(r->type), len, sizeof(is_full));
     memcpy(&is_full, fl_payload_data(p->payload), sizeof(is_full));
     *r->is_full = is_full != 0;
     return FL_OK;
@@ -47,8 +47,8 @@ fl_status fl_client_take(fl_client *c, uint64_t generation, uint64_t *seen,
 {
     fl_request *r;
 
-    FL_TRY(fl_request_new(c, FL_MSG_RELAY_TAKE, false, (fl_ending){ done, arg },
-                          &r));
+    FL_TRY(
+        fl_request_new(c, FL_TYPE_TAKE, false, (fl_ending){ done, arg }, &r));
     r->cursors = seen;
     r->on_mail = on_mail;
     for (int i = 0; i < c->o.n_servers; i++) {
@@ -80,7 +80,7 @@ static fl_status read_mails(const fl_request *r, const fl_part *p)
             FL_FAIL(FL_ERR_CORRUPT,
                     "it answers a request (%s) with mails that do not end "
                     "where the reply does",
-                    fl_msg_name(r->type));
+                    fl_frame_type_name(r->type));
         FL_TRY(r->on_mail(fl_request_arg(r), at, len));
         at += len;
         left -= len;
@@ -92,5 +92,5 @@ static fl_status read_mails(const fl_request *r, const fl_part *p)
 
 fl_status fl_request_read_mail(const fl_request *r, const fl_part *p)
 {
-    return r->type == FL_MSG_RELAY ? read_receipt(r, p) : read_mails(r, p);
+    return r->type == FL_TYPE_MAIL ? read_receipt(r, p) : read_mails(r, p);
 }

@@ -35,7 +35,7 @@ fl_status fl_request_new(fl_client *c, uint16_t type, bool once,
     if (st == FL_PENDING)
         FL_FAIL(FL_ERR_INVAL,
                 "trainer %d: a request (%s) before all servers are there",
-                c->o.rank, fl_msg_name(type));
+                c->o.rank, fl_frame_type_name(type));
     FL_TRY(st);
     fl_lock(&c->mu);
     r = c->spare;
@@ -116,8 +116,8 @@ void fl_request_free(fl_request *r)
 
 static bool has_values(const fl_request *r)
 {
-    return r->type == FL_MSG_PULL || r->type == FL_MSG_PULL_DENSE ||
-           r->type == FL_MSG_APPLY;
+    return r->type == FL_TYPE_PULL || r->type == FL_TYPE_PULL_DENSE ||
+           r->type == FL_TYPE_APPLY;
 }
 
 static uint64_t payload_len(const fl_payload *p)
@@ -133,10 +133,10 @@ static fl_status take_values(fl_request *r, const fl_part *p)
         FL_FAIL(FL_ERR_CORRUPT,
                 "it answers a request (%s) with %" PRIu64
                 " bytes instead of %" PRIu64,
-                fl_msg_name(r->type), len, p->reply_bytes);
+                fl_frame_type_name(r->type), len, p->reply_bytes);
     if (!len)
         return FL_OK;
-    if (r->type == FL_MSG_PULL)
+    if (r->type == FL_TYPE_PULL)
         fl_request_scatter(r, p, (const float *)fl_payload_data(p->payload));
     else
         fl_request_fill_blocks(r, p,
@@ -237,7 +237,7 @@ static fl_status check_size(const fl_request *r, const fl_part *p)
             "a request (%s) to server %d has %" PRIu64 " bytes and a reply of "
             "%" PRIu64 ", and max_message_bytes is %" PRIu64
             ": ask for fewer rows at a time, or raise it on all members",
-            fl_msg_name(r->type), p->server, bytes, p->reply_bytes, max);
+            fl_frame_type_name(r->type), p->server, bytes, p->reply_bytes, max);
 }
 
 static void send_part(fl_part *p, uint64_t trace)

@@ -29,20 +29,20 @@ static uint64_t padding(uint64_t bytes)
 
 static bool is_pull(const fl_request *r)
 {
-    return r->type == FL_MSG_PULL;
+    return r->type == FL_TYPE_PULL;
 }
 
 /* Every server gets every push, also without keys: a push is a step of its
    table's rule, and all parts of a table go through the same steps. */
 static bool is_push(const fl_request *r)
 {
-    return r->type == FL_MSG_PUSH || r->type == FL_MSG_ROUND_PUSH;
+    return r->type == FL_TYPE_PUSH || r->type == FL_TYPE_ROUND_PUSH;
 }
 
 static void pack_head(const fl_request *r, fl_part *p,
                       const fl_rows_item *items, size_t n)
 {
-    if (r->type == FL_MSG_ROUND_PUSH)
+    if (r->type == FL_TYPE_ROUND_PUSH)
         fl_pack_u64(&p->head, r->round);
     fl_rows_pack_head(&p->head, r->type, items, (uint32_t)n);
     fl_part_add(p, p->head.data, p->head.len);
@@ -66,7 +66,7 @@ static fl_status check_keys(uint16_t type, int table, uint64_t n)
         FL_FAIL(FL_ERR_INVAL,
                 "a request (%s) has %" PRIu64
                 " keys for table %d, more than one request can have",
-                fl_msg_name(type), n, table);
+                fl_frame_type_name(type), n, table);
     return FL_OK;
 }
 
@@ -76,7 +76,7 @@ static fl_status check_count(uint16_t type, size_t n)
         FL_FAIL(FL_ERR_INVAL,
                 "a request (%s) has %zu items, more than %d; make several "
                 "requests",
-                fl_msg_name(type), n, FL_ITEMS_MAX);
+                fl_frame_type_name(type), n, FL_ITEMS_MAX);
     return FL_OK;
 }
 
@@ -239,7 +239,7 @@ static fl_status grow_body(fl_request *r, uint64_t bytes)
     if (!body)
         FL_FAIL(FL_ERR_NOMEM,
                 "no memory for a request (%s) of %" PRIu64 " bytes",
-                fl_msg_name(r->type), bytes);
+                fl_frame_type_name(r->type), bytes);
     fl_data_free(r->body, r->body_bytes);
     r->body = body;
     r->body_bytes = (size_t)bytes;
@@ -352,12 +352,12 @@ fl_status fl_client_pull(fl_client *c, const fl_job_pull_item *items,
                          const uint32_t *dims, size_t n, fl_client_done done,
                          void *arg)
 {
-    fl_request_ask ask = { .type = FL_MSG_PULL, .ending = { done, arg } };
+    fl_request_ask ask = { .type = FL_TYPE_PULL, .ending = { done, arg } };
     fl_request *r;
 
-    FL_TRY(check_count(FL_MSG_PULL, n));
+    FL_TRY(check_count(FL_TYPE_PULL, n));
     for (size_t i = 0; i < n; i++) {
-        FL_TRY(check_keys(FL_MSG_PULL, items[i].table, items[i].n));
+        FL_TRY(check_keys(FL_TYPE_PULL, items[i].table, items[i].n));
         ask.bytes += ITEM_BYTES +
                      items[i].n * (sizeof(uint64_t) + dims[i] * sizeof(float));
     }
@@ -418,12 +418,12 @@ fl_status fl_client_push(fl_client *c, const fl_job_push_item *items,
                          const uint32_t *dims, size_t n, fl_client_done done,
                          void *arg)
 {
-    fl_request_ask ask = { .type = FL_MSG_PUSH,
+    fl_request_ask ask = { .type = FL_TYPE_PUSH,
                            .once = true,
                            .ending = { done, arg } };
     fl_request *r;
 
-    FL_TRY(weigh_pushes(FL_MSG_PUSH, items, dims, n, &ask.bytes));
+    FL_TRY(weigh_pushes(FL_TYPE_PUSH, items, dims, n, &ask.bytes));
     FL_TRY(fl_request_begin(c, &ask, &r));
     add_pushes(r, items, dims, n);
     return fl_request_end(r);
@@ -437,8 +437,8 @@ fl_status fl_client_round_push(fl_client *c, uint64_t round,
     uint64_t bytes = 0;
     fl_request *r;
 
-    FL_TRY(weigh_pushes(FL_MSG_ROUND_PUSH, items, dims, n, &bytes));
-    FL_TRY(fl_request_new(c, FL_MSG_ROUND_PUSH, true, (fl_ending){ done, arg },
+    FL_TRY(weigh_pushes(FL_TYPE_ROUND_PUSH, items, dims, n, &bytes));
+    FL_TRY(fl_request_new(c, FL_TYPE_ROUND_PUSH, true, (fl_ending){ done, arg },
                           &r));
     r->round = round;
     add_pushes(r, items, dims, n);
@@ -451,9 +451,9 @@ fl_status fl_client_assign(fl_client *c, int table, uint32_t dim,
 {
     fl_request *r;
 
-    FL_TRY(check_keys(FL_MSG_ASSIGN, table, n));
+    FL_TRY(check_keys(FL_TYPE_ASSIGN, table, n));
     FL_TRY(
-        fl_request_new(c, FL_MSG_ASSIGN, true, (fl_ending){ done, arg }, &r));
+        fl_request_new(c, FL_TYPE_ASSIGN, true, (fl_ending){ done, arg }, &r));
     add_item(
         r,
         &(fl_rows_item){

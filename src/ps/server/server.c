@@ -276,7 +276,7 @@ static fl_status make_loops(fl_server *s, fl_loop *loop)
 static fl_status open_host(fl_server *s, const char *listen)
 {
     static const fl_rpc_server_events events = {
-        .on_request = fl_server_on_request,
+        .on_request = fl_server_request,
         .on_up = fl_server_up,
         .on_down = fl_server_down,
         .on_silent = fl_server_silent,
@@ -287,8 +287,7 @@ static fl_status open_host(fl_server *s, const char *listen)
         .token = s->token,
         .conn = { .max_bytes = s->o.max_message_bytes,
                   .window_bytes = WINDOW_BYTES,
-                  .arena_bytes = s->o.arena_bytes,
-                  .names = fl_msg_find_name },
+                  .arena_bytes = s->o.arena_bytes },
         .ping_ms = s->o.ping_ms,
         .suspect_ms = s->o.suspect_ms,
         .handshake_ms = HANDSHAKE_MS,

@@ -105,18 +105,18 @@ fl_coord *fl_server_make_coord(fl_server *s)
 
 /* --- checks --------------------------------------------------------------- */
 
-static fl_status check_read(const fl_unpack *u, const fl_server_request *a)
+static fl_status check_read(const fl_unpack *u, const fl_ask *a)
 {
     if (u->bad || u->at != u->end)
         FL_FAIL(FL_ERR_CORRUPT,
                 "a request (%s) of %" PRIu64 " bytes does not "
                 "parse",
-                fl_msg_name(a->frame->type), a->frame->length);
+                fl_frame_type_name(a->frame->type), a->frame->length);
     return FL_OK;
 }
 
 /* Only who has joined, and was not replaced since, has a say. */
-static fl_status check_member(fl_server *s, const fl_server_request *a)
+static fl_status check_member(fl_server *s, const fl_ask *a)
 {
     const fl_identity *who = fl_session_who(a->session);
     const fl_member_seat *seat = fl_server_seat(s, who->role, who->rank);
@@ -139,7 +139,7 @@ static fl_status check_member(fl_server *s, const fl_server_request *a)
 /* --- requests ------------------------------------------------------------- */
 
 /* A server is known to people by the address that everybody has of it. */
-static const char *place_of(const fl_server_request *a)
+static const char *place_of(const fl_ask *a)
 {
     const fl_identity *who = fl_session_who(a->session);
 
@@ -149,7 +149,7 @@ static const char *place_of(const fl_server_request *a)
 
 /* A server that comes after the end hears what became of the job: of a good end
    by the answer to its question for it. */
-static void join_after_end(fl_server *s, const fl_server_request *a)
+static void join_after_end(fl_server *s, const fl_ask *a)
 {
     const fl_identity *who = fl_session_who(a->session);
 
@@ -161,7 +161,7 @@ static void join_after_end(fl_server *s, const fl_server_request *a)
     }
 }
 
-void fl_server_join(fl_server *s, const fl_server_request *a)
+void fl_server_join(fl_server *s, const fl_ask *a)
 {
     const fl_identity *who = fl_session_who(a->session);
     fl_pack p = { 0 };
@@ -185,7 +185,7 @@ void fl_server_join(fl_server *s, const fl_server_request *a)
     fl_pack_release(&p);
 }
 
-void fl_server_leave(fl_server *s, const fl_server_request *a)
+void fl_server_leave(fl_server *s, const fl_ask *a)
 {
     const fl_identity *who = fl_session_who(a->session);
     fl_status st = check_member(s, a);
@@ -202,7 +202,7 @@ void fl_server_leave(fl_server *s, const fl_server_request *a)
 }
 
 /* Answered at the end; a server that asks again has lost its connection. */
-static void watch(fl_server *s, const fl_server_request *a)
+static void watch(fl_server *s, const fl_ask *a)
 {
     const fl_identity *who = fl_session_who(a->session);
     fl_member_seat *seat = fl_server_seat(s, who->role, who->rank);
@@ -217,8 +217,7 @@ static void watch(fl_server *s, const fl_server_request *a)
         fl_server_answer_watches(s);
 }
 
-static fl_status check_barrier(fl_server *s, const fl_server_request *a,
-                               const char *name)
+static fl_status check_barrier(fl_server *s, const fl_ask *a, const char *name)
 {
     bool is_server = fl_session_who(a->session)->role == FL_MEMBER_SERVER;
     bool is_end = strcmp(name, FL_SERVER_END) == 0;
@@ -236,7 +235,7 @@ static fl_status check_barrier(fl_server *s, const fl_server_request *a,
                                                       : FL_OK;
 }
 
-void fl_server_barrier(fl_server *s, const fl_server_request *a)
+void fl_server_barrier(fl_server *s, const fl_ask *a)
 {
     const fl_identity *who = fl_session_who(a->session);
     fl_unpack u = fl_unpack_of(a->payload);
@@ -261,7 +260,7 @@ void fl_server_barrier(fl_server *s, const fl_server_request *a)
     }
 }
 
-void fl_server_step(fl_server *s, const fl_server_request *a)
+void fl_server_step(fl_server *s, const fl_ask *a)
 {
     fl_unpack u = fl_unpack_of(a->payload);
     uint64_t add = fl_unpack_u64(&u), step;
@@ -285,7 +284,7 @@ void fl_server_step(fl_server *s, const fl_server_request *a)
     fl_pack_release(&p);
 }
 
-void fl_server_report(fl_server *s, const fl_server_request *a)
+void fl_server_report(fl_server *s, const fl_ask *a)
 {
     fl_unpack u = fl_unpack_of(a->payload);
     char phase[PHASE_ROOM];
@@ -309,7 +308,7 @@ void fl_server_report(fl_server *s, const fl_server_request *a)
     fl_reply_send(a->reply, NULL, 0);
 }
 
-void fl_server_status(fl_server *s, const fl_server_request *a)
+void fl_server_status(fl_server *s, const fl_ask *a)
 {
     char *text = fl_coord_status(s->coord, fl_server_now_ms(s));
 
@@ -317,7 +316,7 @@ void fl_server_status(fl_server *s, const fl_server_request *a)
     fl_free(text);
 }
 
-void fl_server_dispatch(fl_server *s, const fl_server_request *a)
+void fl_server_deal(fl_server *s, const fl_ask *a)
 {
     const fl_identity *who = fl_session_who(a->session);
     fl_unpack u = fl_unpack_of(a->payload);
@@ -339,7 +338,7 @@ void fl_server_dispatch(fl_server *s, const fl_server_request *a)
                       fl_server_now_ms(s));
 }
 
-static void gather(fl_server *s, const fl_server_request *a, const char *name,
+static void gather(fl_server *s, const fl_ask *a, const char *name,
                    uint64_t generation, fl_gather_part *part)
 {
     const fl_identity *who = fl_session_who(a->session);
@@ -352,7 +351,7 @@ static void gather(fl_server *s, const fl_server_request *a, const char *name,
 }
 
 /* Bytes are copied without mu: they may be many. */
-void fl_server_gather(fl_server *s, const fl_server_request *a)
+void fl_server_gather(fl_server *s, const fl_ask *a)
 {
     fl_unpack u = fl_unpack_of(a->payload);
     fl_gather_part part = { 0 };

@@ -94,12 +94,12 @@ struct fl_server {
 };
 
 /* A request and what belongs to it. */
-typedef struct fl_server_request {
+typedef struct fl_ask {
     fl_session *session;
     const fl_frame *frame;
     const fl_payload *payload;
     fl_reply *reply;
-} fl_server_request;
+} fl_ask;
 
 /* --- server.c ------------------------------------------------------------- */
 
@@ -114,12 +114,20 @@ void fl_server_raise_step(fl_server *s, uint64_t step);
 
 /* --- server_requests.c ---------------------------------------------------- */
 
-void fl_server_on_request(void *server, fl_session *session, const fl_frame *f,
-                          fl_payload *payload, fl_reply *r);
+void fl_server_request(void *server, fl_session *session, const fl_frame *f,
+                       fl_payload *payload, fl_reply *r);
 
 /* --- server_coord.c; all under mu ----------------------------------------- */
 
 fl_coord *fl_server_make_coord(fl_server *s);
+void fl_server_join(fl_server *s, const fl_ask *a);
+void fl_server_leave(fl_server *s, const fl_ask *a);
+void fl_server_barrier(fl_server *s, const fl_ask *a);
+void fl_server_step(fl_server *s, const fl_ask *a);
+void fl_server_report(fl_server *s, const fl_ask *a);
+void fl_server_status(fl_server *s, const fl_ask *a);
+void fl_server_deal(fl_server *s, const fl_ask *a);
+void fl_server_gather(fl_server *s, const fl_ask *a); /* this one without mu */
 
 /* --- server_members.c ----------------------------------------------------- */
 

@@ -14,6 +14,23 @@
 /* Tools have ranks by chance; in the counters they are one. */
 #define RANK_OF_TOOLS UINT32_MAX
 
+typedef enum asker { TRAINERS = 1, SERVERS = 2, TOOLS = 4 } asker;
+
+typedef enum trait {
+    REPEATED = 0,
+    ONCE = 1,  /* changes something: has a sequence number */
+    EMPTY = 2, /* has no payload */
+    FIRST = 4, /* for server 0 */
+    LOCKED = 8,
+    COORD = FIRST | LOCKED /* for server 0, under mu */
+} trait;
+
+typedef struct rule {
+    unsigned from; /* asker */
+    unsigned kind; /* trait */
+    void (*run)(fl_server *s, const fl_ask *a);
+} rule;
+
 /* --- the store ------------------------------------------------------------ */
 
 typedef struct room {
@@ -57,21 +74,22 @@ static void send_room(room *r)
 }
 
 /* With this thread's last error, or with what the reply was too large for. */
-static void refuse_room(room *r, const fl_server_request *a, fl_status st)
+static void refuse_room(room *r, const fl_ask *a, fl_status st)
 {
     fl_buffer_put(r->buffer);
     if (r->is_too_large)
-        st = fl_err_set(
-            FL_ERR_INVAL,
-            "a reply (%s) of %" PRIu64 " bytes is larger than "
-            "max_message_bytes (%" PRIu64 "): ask for fewer rows at a time",
-            fl_msg_name(a->frame->type), r->len, r->s->o.max_message_bytes);
+        st = fl_err_set(FL_ERR_INVAL,
+                        "a reply (%s) of %" PRIu64 " bytes is larger than "
+                        "max_message_bytes (%" PRIu64
+                        "): ask for fewer rows at a time",
+                        fl_frame_type_name(a->frame->type), r->len,
+                        r->s->o.max_message_bytes);
     fl_reply_error(a->reply, st);
 }
 
 /* A round was applied: the step of the job is the one behind it, on server 0
    for people as well. */
-static void pass_round(fl_server *s, const fl_server_request *a)
+static void pass_round(fl_server *s, const fl_ask *a)
 {
     fl_unpack u = fl_unpack_of(a->payload);
     uint64_t step = fl_unpack_u64(&u) + 1, now;
@@ -86,7 +104,7 @@ static void pass_round(fl_server *s, const fl_server_request *a)
     fl_unlock(&s->mu);
 }
 
-static void ask_store(fl_server *s, const fl_server_request *a)
+static void ask_store(fl_server *s, const fl_ask *a)
 {
     bool is_tool = fl_session_who(a->session)->role == FL_MEMBER_TOOL;
     room r = { .s = s, .reply = a->reply };
@@ -99,7 +117,7 @@ static void ask_store(fl_server *s, const fl_server_request *a)
         &reply);
 
     if (!st) {
-        if (a->frame->type == FL_MSG_APPLY)
+        if (a->frame->type == FL_TYPE_APPLY)
             pass_round(s, a);
         send_room(&r);
         return;
@@ -116,7 +134,7 @@ static void end_undeclared(fl_server *s, const fl_err *why)
     fl_unlock(&s->mu);
 }
 
-void fl_server_declare(fl_server *s, const fl_server_request *a)
+static void declare(fl_server *s, const fl_ask *a)
 {
     const fl_payload *p = a->payload;
     fl_status st =
@@ -134,7 +152,7 @@ void fl_server_declare(fl_server *s, const fl_server_request *a)
         end_undeclared(s, &why);
 }
 
-void fl_server_shutdown(fl_server *s, const fl_server_request *a)
+static void shut_down(fl_server *s, const fl_ask *a)
 {
     char text[FL_ADDRESS_MAX + 64];
 
@@ -148,7 +166,7 @@ void fl_server_shutdown(fl_server *s, const fl_server_request *a)
 
 /* --- mail ----------------------------------------------------------------- */
 
-void fl_server_relay(fl_server *s, const fl_server_request *a)
+static void put_mail(fl_server *s, const fl_ask *a)
 {
     bool is_full;
     fl_status st =
@@ -165,7 +183,7 @@ void fl_server_relay(fl_server *s, const fl_server_request *a)
     fl_pack_release(&p);
 }
 
-void fl_server_relay_take(fl_server *s, const fl_server_request *a)
+static void take_mail(fl_server *s, const fl_ask *a)
 {
     room r = { .s = s, .reply = a->reply };
     fl_store_reply reply = { .room = give_room, .arg = &r };
@@ -180,93 +198,116 @@ void fl_server_relay_take(fl_server *s, const fl_server_request *a)
         send_room(&r);
 }
 
-/* --- who may ask for what ------------------------------------------------- */
+/* --- rules ---------------------------------------------------------------- */
 
-static bool may_ask(const fl_msg_def *m, fl_member_role role)
+static const rule *find_rule(uint16_t type)
 {
-    unsigned bit = role == FL_MEMBER_TRAINER  ? FL_MSG_FROM_TRAINERS
-                   : role == FL_MEMBER_SERVER ? FL_MSG_FROM_SERVERS
-                                              : FL_MSG_FROM_TOOLS;
+    static const rule rules[] = {
+        [FL_TYPE_DECLARE] = { TRAINERS, REPEATED, declare },
+        [FL_TYPE_PULL] = { TRAINERS | TOOLS, REPEATED, ask_store },
+        [FL_TYPE_PUSH] = { TRAINERS, ONCE, ask_store },
+        [FL_TYPE_ASSIGN] = { TRAINERS, ONCE, ask_store },
+        [FL_TYPE_PULL_DENSE] = { TRAINERS | TOOLS, REPEATED, ask_store },
+        [FL_TYPE_PUSH_DENSE] = { TRAINERS, ONCE, ask_store },
+        [FL_TYPE_ASSIGN_DENSE] = { TRAINERS, ONCE, ask_store },
+        [FL_TYPE_CLEAR] = { TRAINERS, ONCE, ask_store },
+        [FL_TYPE_SHRINK] = { TRAINERS, ONCE, ask_store },
+        [FL_TYPE_STATS] = { TRAINERS | TOOLS, REPEATED, ask_store },
+        [FL_TYPE_HASH] = { TRAINERS | TOOLS, REPEATED, ask_store },
+        [FL_TYPE_SHUTDOWN] = { TOOLS, EMPTY, shut_down },
+        [FL_TYPE_ROUND_PUSH] = { TRAINERS, ONCE, ask_store },
+        [FL_TYPE_ROUND_DENSE] = { TRAINERS, ONCE, ask_store },
+        [FL_TYPE_APPLY] = { TRAINERS, REPEATED, ask_store },
+        [FL_TYPE_CHANGED] = { TRAINERS, REPEATED, ask_store },
+        [FL_TYPE_MAIL] = { TRAINERS, ONCE, put_mail },
+        [FL_TYPE_TAKE] = { TRAINERS, REPEATED, take_mail },
+        [FL_TYPE_JOIN] = { TRAINERS | SERVERS, COORD | EMPTY, fl_server_join },
+        [FL_TYPE_LEAVE] = { TRAINERS | SERVERS, COORD | EMPTY,
+                            fl_server_leave },
+        [FL_TYPE_BARRIER] = { TRAINERS | SERVERS, COORD, fl_server_barrier },
+        [FL_TYPE_STEP] = { TRAINERS, COORD | ONCE, fl_server_step },
+        [FL_TYPE_REPORT] = { TRAINERS, COORD, fl_server_report },
+        [FL_TYPE_STATUS] = { TRAINERS | TOOLS, COORD | EMPTY,
+                             fl_server_status },
+        [FL_TYPE_DEAL] = { TRAINERS, COORD, fl_server_deal },
+        [FL_TYPE_GATHER] = { TRAINERS, FIRST, fl_server_gather },
+    };
 
-    return (m->from & bit) != 0;
+    return type < FL_LEN(rules) && rules[type].run ? &rules[type] : NULL;
+}
+
+static bool may_ask(const rule *r, fl_member_role role)
+{
+    unsigned bit = role == FL_MEMBER_TRAINER  ? TRAINERS
+                   : role == FL_MEMBER_SERVER ? SERVERS
+                                              : TOOLS;
+
+    return (r->from & bit) != 0;
 }
 
 /* What would be remembered must be short, and what changes something must be
    remembered: a wrong number is refused before anything is done. */
-static fl_status check_once(const fl_msg_def *m, const fl_server_request *a)
+static fl_status check_once(const rule *r, const fl_ask *a)
 {
     const fl_identity *who = fl_session_who(a->session);
+    const char *name = fl_frame_type_name(a->frame->type);
+    bool is_once = (r->kind & ONCE) != 0;
 
-    if (m->once && !a->frame->sequence)
+    if (is_once && !a->frame->sequence)
         FL_FAIL(FL_ERR_INVAL,
                 "a request (%s) that changes something has no sequence number",
-                m->name);
-    if (!m->once && a->frame->sequence)
+                name);
+    if (!is_once && a->frame->sequence)
         FL_FAIL(FL_ERR_INVAL,
                 "a request (%s) that changes nothing has a sequence number",
-                m->name);
-    if (m->once && !who->incarnation)
+                name);
+    if (is_once && !who->incarnation)
         FL_FAIL(FL_ERR_INVAL,
                 "%s %" PRIu32 " has no incarnation yet, and only what has one "
                 "can be applied once (%s): join at server 0 first",
-                fl_member_role_name(who->role), who->rank, m->name);
+                fl_member_role_name(who->role), who->rank, name);
     return FL_OK;
 }
 
-static bool is_empty(uint16_t type)
-{
-    return type == FL_MSG_SHUTDOWN || type == FL_MSG_JOIN ||
-           type == FL_MSG_LEAVE || type == FL_MSG_STATUS;
-}
-
-static fl_status check_request(const fl_server *s, const fl_msg_def *m,
-                               const fl_server_request *a)
+static fl_status check_ask(const fl_server *s, const rule *r, const fl_ask *a)
 {
     const fl_identity *who = fl_session_who(a->session);
+    const char *name = fl_frame_type_name(a->frame->type);
 
-    if (!m)
-        FL_FAIL(FL_ERR_INVAL, "a message (%s) is no request to a server",
-                fl_msg_name(a->frame->type));
-    if (!may_ask(m, who->role))
+    if (!r)
+        FL_FAIL(FL_ERR_INVAL, "a message (%s) is no request to a server", name);
+    if (!may_ask(r, who->role))
         FL_FAIL(FL_ERR_INVAL, "a %s must not send a request (%s)",
-                fl_member_role_name(who->role), m->name);
-    if (m->is_for_first && s->o.rank != 0)
+                fl_member_role_name(who->role), name);
+    if (r->kind & FIRST && s->o.rank != 0)
         FL_FAIL(FL_ERR_INVAL,
                 "a request (%s) is for the coordinator, which is server 0 "
                 "(%s), and this is server %d",
-                m->name, s->server_0, s->o.rank);
-    if (is_empty(a->frame->type) && a->payload)
+                name, s->server_0, s->o.rank);
+    if (r->kind & EMPTY && a->payload)
         FL_FAIL(FL_ERR_CORRUPT,
                 "a request (%s) has %" PRIu64 " bytes and should have none",
-                m->name, fl_payload_len(a->payload));
-    return check_once(m, a);
+                name, fl_payload_len(a->payload));
+    return check_once(r, a);
 }
 
-static void run(fl_server *s, const fl_msg_def *m, const fl_server_request *a)
-{
-    if (m->in_store) {
-        ask_store(s, a);
-    } else if (m->is_locked) {
-        fl_lock(&s->mu);
-        m->on_server(s, a);
-        fl_unlock(&s->mu);
-    } else {
-        m->on_server(s, a);
-    }
-}
-
-void fl_server_on_request(void *server, fl_session *session, const fl_frame *f,
-                          fl_payload *payload, fl_reply *r)
+void fl_server_request(void *server, fl_session *session, const fl_frame *f,
+                       fl_payload *payload, fl_reply *r)
 {
     fl_server *s = server;
-    const fl_msg_def *m = fl_msg_find(f->type);
-    fl_server_request a = { session, f, payload, r };
-    fl_status st = check_request(s, m, &a);
+    const rule *how = find_rule(f->type);
+    fl_ask a = { session, f, payload, r };
+    fl_status st = check_ask(s, how, &a);
 
     fl_server_raise_step(s, f->step);
-    if (st)
+    if (st) {
         fl_reply_error(r, st);
-    else
-        run(s, m, &a);
+    } else if (how->kind & LOCKED) {
+        fl_lock(&s->mu);
+        how->run(s, &a);
+        fl_unlock(&s->mu);
+    } else {
+        how->run(s, &a);
+    }
     fl_payload_free(payload);
 }

@@ -31,14 +31,10 @@ static fl_status add_table(fl_world *w, const fl_declared *d, uint64_t seed)
 {
     fl_store_table t = { 0 };
     fl_table_config config;
-    fl_status st;
 
     FL_TRY(fl_table_config_parse(&config, d->name, d->text, seed));
     t.height = config.height;
-    st = fl_table_new(&t.table, &config);
-    fl_table_config_release(&config);
-    if (st)
-        return st;
+    FL_TRY(fl_table_new(&t.table, &config));
     t.row_bytes = fl_table_acc(t.table)->layout.bytes;
     t.short_bytes = fl_table_acc(t.table)->layout.short_bytes;
     fl_vec_push(&w->tables, t);
@@ -181,7 +177,7 @@ fl_status fl_store_room(fl_store_ctx *c, uint64_t len, void **out)
     *out = c->reply->room(c->reply->arg, len);
     if (!*out)
         FL_FAIL(FL_ERR_NOMEM, "no memory for a reply (%s) of %" PRIu64 " bytes",
-                fl_msg_name(c->type), len);
+                fl_frame_type_name(c->type), len);
     c->out_bytes = len;
     return FL_OK;
 }
@@ -209,7 +205,7 @@ fl_status fl_store_take_round(const fl_store_ctx *c, uint64_t *round,
         FL_FAIL(FL_ERR_CORRUPT,
                 "a request (%s) of %" PRIu64 " bytes ends within the number of "
                 "its round",
-                fl_msg_name(c->type), c->len);
+                fl_frame_type_name(c->type), c->len);
     *rest = u.at;
     *rest_len = (uint64_t)(u.end - u.at);
     return FL_OK;
@@ -228,16 +224,17 @@ static fl_status read_numbers(const fl_store_ctx *c, uint32_t *out, int n)
     if (u.bad || u.at != u.end)
         FL_FAIL(FL_ERR_CORRUPT,
                 "a request (%s) has %" PRIu64 " bytes instead of %zu",
-                fl_msg_name(c->type), c->len, (size_t)n * sizeof(uint32_t));
+                fl_frame_type_name(c->type), c->len,
+                (size_t)n * sizeof(uint32_t));
     if (n && out[0] >= c->world->tables.len)
         FL_FAIL(FL_ERR_NOTFOUND,
                 "a request (%s) is for table %" PRIu32 ", which was not "
                 "declared",
-                fl_msg_name(c->type), out[0]);
+                fl_frame_type_name(c->type), out[0]);
     return FL_OK;
 }
 
-fl_status fl_store_clear(fl_store_ctx *c)
+static fl_status clear(fl_store_ctx *c)
 {
     uint32_t table;
 
@@ -246,7 +243,7 @@ fl_status fl_store_clear(fl_store_ctx *c)
     return FL_OK;
 }
 
-fl_status fl_store_shrink(fl_store_ctx *c)
+static fl_status shrink(fl_store_ctx *c)
 {
     uint32_t in[2];
     uint64_t n_removed;
@@ -269,7 +266,7 @@ static fl_status hash_all(const fl_world *w, uint64_t *out)
     return FL_OK;
 }
 
-fl_status fl_store_hash(fl_store_ctx *c)
+static fl_status hash(fl_store_ctx *c)
 {
     size_t n = c->world->tables.len + c->world->blocks.len;
     uint64_t *sums;
@@ -284,37 +281,51 @@ fl_status fl_store_hash(fl_store_ctx *c)
     return st;
 }
 
-fl_status fl_store_stats(fl_store_ctx *c)
+/* --- requests ------------------------------------------------------------- */
+
+static fl_status run(fl_store_ctx *c)
+{
+    static fl_status (*const by_type[FL_STORE_TYPES])(fl_store_ctx * c) = {
+        [FL_TYPE_PULL] = fl_store_pull,
+        [FL_TYPE_PUSH] = fl_store_push,
+        [FL_TYPE_ASSIGN] = fl_store_assign,
+        [FL_TYPE_PULL_DENSE] = fl_store_pull_dense,
+        [FL_TYPE_PUSH_DENSE] = fl_store_push_dense,
+        [FL_TYPE_ASSIGN_DENSE] = fl_store_assign_dense,
+        [FL_TYPE_CLEAR] = clear,
+        [FL_TYPE_SHRINK] = shrink,
+        [FL_TYPE_HASH] = hash,
+        [FL_TYPE_ROUND_PUSH] = fl_store_round_push,
+        [FL_TYPE_ROUND_DENSE] = fl_store_round_dense,
+        [FL_TYPE_APPLY] = fl_store_apply,
+        [FL_TYPE_CHANGED] = fl_store_changed,
+    };
+
+    if (!c->world)
+        FL_FAIL(FL_ERR_INVAL,
+                "a request (%s) came before tables and blocks were declared",
+                fl_frame_type_name(c->type));
+    return by_type[c->type](c);
+}
+
+/* There are counters even before anything is declared. */
+static fl_status stats(fl_store *s, fl_store_ctx *c)
 {
     char *text;
     fl_status st;
 
     FL_TRY(read_numbers(c, NULL, 0));
-    text = fl_store_stats_text(c->store);
+    text = fl_store_stats(s);
     st = reply_bytes(c, text, strlen(text));
     fl_free(text);
     return st;
-}
-
-/* --- requests ------------------------------------------------------------- */
-
-/* There are counters even before anything is declared. */
-static fl_status check_declared(const fl_store_ctx *c)
-{
-    if (!c->world && c->type != FL_MSG_STATS)
-        FL_FAIL(FL_ERR_INVAL,
-                "a request (%s) came before tables and blocks were declared",
-                fl_msg_name(c->type));
-    return FL_OK;
 }
 
 fl_status fl_store_request(fl_store *s, uint16_t type, const void *payload,
                            uint64_t len, uint64_t step, uint32_t rank,
                            uint32_t incarnation, fl_store_reply *reply)
 {
-    const fl_msg_def *m = fl_msg_find(type);
     fl_store_ctx c = {
-        .store = s,
         .world = atomic_load(&s->world),
         .rounds = s->rounds,
         .page_bytes = s->page_bytes,
@@ -328,12 +339,11 @@ fl_status fl_store_request(fl_store *s, uint16_t type, const void *payload,
     };
     fl_status st;
 
-    if (!m || !m->in_store)
+    if (type < FL_TYPE_PULL || type > FL_TYPE_CHANGED ||
+        type == FL_TYPE_SHUTDOWN)
         FL_FAIL(FL_ERR_INVAL, "a request (%s) is not for the store",
-                fl_msg_name(type));
-    st = check_declared(&c);
-    if (!st)
-        st = m->in_store(&c);
+                fl_frame_type_name(type));
+    st = type == FL_TYPE_STATS ? stats(s, &c) : run(&c);
     fl_store_note(s, &c, st);
     fl_free(c.rows);
     fl_free(c.blocks);

@@ -40,8 +40,8 @@ typedef struct fl_store_reply {
     void *arg;
 } fl_store_reply;
 
-/* Every message whose place is the STORE (messages.def). The payload is 8-byte
-   aligned and may change meanwhile. `step` is the job's step as the
+/* Every type from PULL to CHANGED of types.def but SHUTDOWN. The payload is
+   8-byte aligned and may change meanwhile. `step` is the job's step as the
    server knows it; rank and incarnation are the sender's. A push or an assign
    whose keys or rates are refused changes nothing. */
 FL_MUST_CHECK
@@ -51,7 +51,7 @@ fl_status fl_store_request(fl_store *s, uint16_t type, const void *payload,
 
 /* Counters by table, block and rank, and memory, as text; tests read single
    numbers. Freed with fl_free. */
-char *fl_store_stats_text(fl_store *s);
+char *fl_store_stats(fl_store *s);
 
 /* Rows are those of requests that went well, repeated keys included; merged
    ones are those pushed rows whose sender had merged them. */

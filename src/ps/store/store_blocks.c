@@ -40,7 +40,7 @@ static fl_status sum_blocks(const fl_store_ctx *c, uint64_t *bytes)
     if (__builtin_mul_overflow(n, sizeof(float), bytes))
         FL_FAIL(FL_ERR_NOMEM,
                 "no memory for a reply (%s) of %" PRIu64 " floats",
-                fl_msg_name(c->type), n);
+                fl_frame_type_name(c->type), n);
     return FL_OK;
 }
 

@@ -13,6 +13,9 @@
 #include "ps/store/changes.h"
 #include "ps/store/store.h"
 
+/* Types are FL_TYPE_PULL to FL_TYPE_CHANGED. */
+#define FL_STORE_TYPES (FL_TYPE_CHANGED + 1)
+
 typedef struct fl_store_table {
     fl_table *table;
     uint64_t height;                 /* 0: any id */
@@ -48,13 +51,12 @@ struct fl_store {
     fl_mutex mu; /* held while declaring */
     _Atomic(fl_world *) world;
     fl_mutex counts_mu;
-    fl_store_counts by_type[FL_MSG_MAX]; /* guarded by counts_mu */
-    FL_VEC(fl_rank_counts) by_rank;      /* guarded by counts_mu */
+    fl_store_counts by_type[FL_STORE_TYPES]; /* guarded by counts_mu */
+    FL_VEC(fl_rank_counts) by_rank;          /* guarded by counts_mu */
 };
 
 /* A request under way. */
 typedef struct fl_store_ctx {
-    fl_store *store;
     fl_world *world;
     struct fl_rounds *rounds;
     uint16_t type;
@@ -77,8 +79,34 @@ FL_MUST_CHECK
 fl_status fl_store_take_round(const fl_store_ctx *c, uint64_t *round,
                               const void **rest, uint64_t *rest_len);
 
+/* --- store_rows.c --------------------------------------------------------- */
+
+FL_MUST_CHECK
+fl_status fl_store_pull(fl_store_ctx *c);
+FL_MUST_CHECK
+fl_status fl_store_push(fl_store_ctx *c);
+FL_MUST_CHECK
+fl_status fl_store_assign(fl_store_ctx *c);
+FL_MUST_CHECK
+fl_status fl_store_round_push(fl_store_ctx *c);
+
+/* --- store_blocks.c ------------------------------------------------------- */
+
+FL_MUST_CHECK
+fl_status fl_store_pull_dense(fl_store_ctx *c);
+FL_MUST_CHECK
+fl_status fl_store_push_dense(fl_store_ctx *c);
+FL_MUST_CHECK
+fl_status fl_store_assign_dense(fl_store_ctx *c);
+FL_MUST_CHECK
+fl_status fl_store_round_dense(fl_store_ctx *c);
+FL_MUST_CHECK
+fl_status fl_store_apply(fl_store_ctx *c);
+
 /* --- store_changes.c ------------------------------------------------------ */
 
+FL_MUST_CHECK
+fl_status fl_store_changed(fl_store_ctx *c);
 /* Rows of a table were pushed: notes them where somebody wants to know. */
 void fl_store_note_push(const fl_store_ctx *c, const fl_rows_item *it);
 

@@ -116,7 +116,7 @@ static fl_status copy_keys(fl_store_ctx *c, key_copies *out)
     if (!out->keys)
         FL_FAIL(FL_ERR_NOMEM,
                 "no memory for %" PRIu64 " keys of a request (%s)", out->n,
-                fl_msg_name(c->type));
+                fl_frame_type_name(c->type));
     for (uint32_t i = 0; i < c->n_rows; i++) {
         fl_rows_item *it = &c->rows[i];
 

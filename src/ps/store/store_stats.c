@@ -33,11 +33,11 @@ static void note_rows(const fl_store_ctx *c, const fl_rows_item *it,
     fl_store_table *t = &c->world->tables.data[it->table];
     uint64_t merged = it->flags & FL_PUSH_MERGED ? it->n : 0;
 
-    if (c->type == FL_MSG_PULL || c->type == FL_MSG_CHANGED) {
+    if (c->type == FL_TYPE_PULL || c->type == FL_TYPE_CHANGED) {
         t->pulls++;
         t->pulled_rows += it->n;
         sum->pulled_rows += it->n;
-    } else if (c->type == FL_MSG_PUSH || c->type == FL_MSG_ROUND_PUSH) {
+    } else if (c->type == FL_TYPE_PUSH || c->type == FL_TYPE_ROUND_PUSH) {
         t->pushes++;
         t->pushed_rows += it->n;
         t->merged_rows += merged;
@@ -50,8 +50,9 @@ static void note_block(const fl_store_ctx *c, const fl_block_item *it)
 {
     fl_store_block *b = &c->world->blocks.data[it->block];
 
-    b->pulls += c->type == FL_MSG_PULL_DENSE || c->type == FL_MSG_APPLY;
-    b->pushes += c->type == FL_MSG_PUSH_DENSE || c->type == FL_MSG_ROUND_DENSE;
+    b->pulls += c->type == FL_TYPE_PULL_DENSE || c->type == FL_TYPE_APPLY;
+    b->pushes +=
+        c->type == FL_TYPE_PUSH_DENSE || c->type == FL_TYPE_ROUND_DENSE;
 }
 
 void fl_store_note(fl_store *s, const fl_store_ctx *c, fl_status st)
@@ -75,7 +76,7 @@ fl_store_counts fl_store_count(fl_store *s, uint16_t type)
 {
     fl_store_counts counts;
 
-    FL_ASSERT(type < FL_MSG_MAX);
+    FL_ASSERT(type < FL_STORE_TYPES);
     fl_lock(&s->counts_mu);
     counts = s->by_type[type];
     fl_unlock(&s->counts_mu);
@@ -133,7 +134,7 @@ static void print_ranks(fl_store *s, fl_str *out)
     fl_unlock(&s->counts_mu);
 }
 
-char *fl_store_stats_text(fl_store *s)
+char *fl_store_stats(fl_store *s)
 {
     const fl_world *w = atomic_load(&s->world);
     fl_str out = { 0 };

@@ -1,9 +1,9 @@
-/* test_words.c - initialisers, regularizers and clips in words. */
+/* test_calls.c - initialisers, regularizers and clips in words. */
 #include "../ir/kit.h"
 
 #include <math.h>
 
-#include "optim/words.h"
+#include "optim/calls.h"
 
 #define NEAR 1e-12
 
@@ -23,13 +23,13 @@ static fl_init resolve(const char *text, const fl_shape *s)
 
 static void words_have_a_name_numbers_and_a_seed(void **state)
 {
-    fl_words w;
+    fl_call w;
 
     (void)state;
-    assert_int_equal(fl_words_parse("xavier", &w), FL_OK);
+    assert_int_equal(fl_call_parse("xavier", &w), FL_OK);
     assert_string_equal(w.name, "xavier");
     assert_int_equal(w.n, 0);
-    assert_int_equal(fl_words_parse("uniform(-1,2.5,seed=9)", &w), FL_OK);
+    assert_int_equal(fl_call_parse("uniform(-1,2.5,seed=9)", &w), FL_OK);
     assert_string_equal(w.name, "uniform");
     assert_int_equal(w.n, 2);
     assert_true(w.v[0] == -1 && w.v[1] == 2.5);
@@ -55,11 +55,11 @@ static void malformed_words_are_refused(void **state)
         "u(1,2,3,4,5)",
         "a_name_that_is_longer_than_there_is_room_for(1)"
     };
-    fl_words w;
+    fl_call w;
 
     (void)state;
     for (size_t i = 0; i < FL_LEN(bad); i++) {
-        assert_int_equal(fl_words_parse(bad[i], &w), FL_ERR_INVAL);
+        assert_int_equal(fl_call_parse(bad[i], &w), FL_ERR_INVAL);
         expect_said("name(number,...)");
     }
 }

@@ -1,65 +1,73 @@
-/* words.c - initialisers, regularizers and clips in words. */
-#include "optim/words.h"
+/* calls.c - initialisers, regularizers and clips in words. */
+#include "optim/calls.h"
 
-#include <ctype.h>
 #include <math.h>
 
-static fl_status bad_words(const char *text)
+#include "conf/words.h"
+
+static fl_status bad_call(const char *text)
 {
     FL_FAIL(FL_ERR_INVAL, "'%s' is not of the form name(number,...)", text);
 }
 
-static fl_status parse_one(const char *text, const char **at, fl_words *out)
+/* A number, or a seed; false when it is neither. */
+static bool take_argument(const fl_word *w, fl_call *out)
 {
+    const char *text = w->value;
     char *end;
 
-    if (!strncmp(*at, "seed=", 5)) {
-        out->seed = strtoull(*at + 5, &end, 10);
-        if (end == *at + 5)
-            return bad_words(text);
-        *at = end;
-        return FL_OK;
+    if (!strcmp(w->name, "seed")) {
+        out->seed = strtoull(text, &end, 10);
+        return end != text && !*end;
     }
-    if (out->n == FL_WORD_NUMBERS_MAX)
-        return bad_words(text);
-    out->v[out->n] = strtod(*at, &end);
-    if (end == *at || !isfinite(out->v[out->n]))
-        return bad_words(text);
-    out->n++;
-    *at = end;
-    return FL_OK;
+    if (*w->name || out->n == FL_CALL_NUMBERS_MAX)
+        return false;
+    out->v[out->n] = strtod(text, &end);
+    return end != text && !*end && isfinite(out->v[out->n++]);
 }
 
-fl_status fl_words_parse(const char *text, fl_words *out)
+static bool take_arguments(const char *text, fl_call *out)
 {
-    size_t n = strcspn(text, "(");
-    const char *at = text + n;
+    fl_words args;
+    bool good = true;
+
+    if (fl_words_read(&args, text, FL_WORDS_LIST))
+        return false;
+    for (size_t i = 0; i < args.list.len && good; i++)
+        good = take_argument(&args.list.data[i], out);
+    fl_words_release(&args);
+    return good;
+}
+
+fl_status fl_call_parse(const char *text, fl_call *out)
+{
+    size_t n = strcspn(text, "("), len = strlen(text);
+    char *inner;
+    bool good;
 
     memset(out, 0, sizeof(*out));
-    if (!n || n >= sizeof(out->name))
-        return bad_words(text);
+    if (!n || n >= sizeof(out->name) || (n < len && text[len - 1] != ')'))
+        return bad_call(text);
     memcpy(out->name, text, n);
-    if (!*at)
+    if (n == len)
         return FL_OK;
-    do {
-        at++;
-        FL_TRY(parse_one(text, &at, out));
-    } while (*at == ',');
-    if (at[0] != ')' || at[1])
-        return bad_words(text);
-    return FL_OK;
+    inner = fl_strdup(text + n + 1);
+    inner[len - n - 2] = '\0';
+    good = take_arguments(inner, out);
+    fl_free(inner);
+    return good ? FL_OK : bad_call(text);
 }
 
-fl_status fl_decay_parse(const char *text, fl_words *out)
+fl_status fl_decay_parse(const char *text, fl_call *out)
 {
-    FL_TRY(fl_words_parse(text, out));
+    FL_TRY(fl_call_parse(text, out));
     if ((strcmp(out->name, "l1") && strcmp(out->name, "l2")) || out->n != 1)
         FL_FAIL(FL_ERR_INVAL, "'%s' is no decay; there are l1(x) and l2(x)",
                 text);
     return FL_OK;
 }
 
-fl_status fl_clip_parse(const char *text, fl_clip_scope scope, fl_words *out)
+fl_status fl_clip_parse(const char *text, fl_clip_scope scope, fl_call *out)
 {
     static const struct {
         const char *name;
@@ -67,7 +75,7 @@ fl_status fl_clip_parse(const char *text, fl_clip_scope scope, fl_words *out)
     } kinds[] = { { "value", 2 }, { "norm", 1 }, { "global_norm", 1 } };
     size_t n = scope == FL_CLIP_OF_PARAM ? 2 : FL_LEN(kinds);
 
-    FL_TRY(fl_words_parse(text, out));
+    FL_TRY(fl_call_parse(text, out));
     for (size_t i = 0; i < n; i++)
         if (!strcmp(kinds[i].name, out->name) && out->n == kinds[i].n_numbers)
             return FL_OK;
@@ -100,7 +108,7 @@ typedef enum fan_rule { FANS_NONE, FANS_BOTH, FANS_IN } fan_rule;
 
 /* Width of the distribution by the fans: Glorot and Bengio's (both), He's
    (in alone). */
-static void set_by_fans(fl_init *init, fan_rule rule, const fl_words *w,
+static void set_by_fans(fl_init *init, fan_rule rule, const fl_call *w,
                         const fl_shape *shape)
 {
     double in, out, fans;
@@ -135,9 +143,9 @@ fl_status fl_init_parse(const char *text, const fl_shape *shape, fl_init *out)
         { "msra_normal", FL_INIT_GAUSSIAN, 1, FANS_IN },
     };
     size_t i = 0;
-    fl_words w;
+    fl_call w;
 
-    FL_TRY(fl_words_parse(text, &w));
+    FL_TRY(fl_call_parse(text, &w));
     while (i < FL_LEN(kinds) && strcmp(kinds[i].name, w.name))
         i++;
     if (i == FL_LEN(kinds))
