@@ -161,7 +161,8 @@ void ctr_judge_set(ctr_judge *j, const ctr_part *p, const float *values)
     const int64_t dims[2] = { p->rows, p->width };
     fl_tensor t = fl_tensor_of(FL_DTYPE_F32, values, p->width ? 2 : 1, dims);
 
-    bench_check(fl_set_value(j->ctx, p->name, &t), "handing over a parameter");
+    bench_check(fl_scope_set(fl_current_scope(j->ctx), p->name, &t),
+                "handing over a parameter");
 }
 
 typedef struct scored {

@@ -98,8 +98,9 @@ static double judge(worker *w)
     if (!w->judge)
         w->judge = ctr_judge_new();
     for (size_t i = 0; i < CTR_PARTS; i++) {
-        bench_check(fl_get_value(w->ctx, ctr_parts[i].name, &t),
-                    "looking at what was learnt");
+        bench_check(
+            fl_scope_get(fl_current_scope(w->ctx), ctr_parts[i].name, &t),
+            "looking at what was learnt");
         ctr_judge_set(w->judge, &ctr_parts[i], t.data);
     }
     return ctr_judge_auc(w->judge, w->spec->task.test);

@@ -60,14 +60,14 @@ static fl_status change(fl_program **p, const dump_args *args)
         st = fl_program_for_test(*p, &copy);
         if (st)
             return st;
-        fl_program_release(*p);
+        fl_program_free(*p);
         *p = copy;
     }
     if (args->n_targets) {
         st = fl_program_pruned(*p, args->targets, args->n_targets, &copy);
         if (st)
             return st;
-        fl_program_release(*p);
+        fl_program_free(*p);
         *p = copy;
     }
     return FL_OK;

@@ -89,9 +89,11 @@ static fl_status add_up_auc(job *j, bool is_counted, double *out)
 
     if (!j->net.auc)
         return FL_OK;
-    st = fl_get_value(j->ctx, fl_var_name(j->net.stat_pos), &pos);
+    st = fl_scope_get(fl_current_scope(j->ctx), fl_var_name(j->net.stat_pos),
+                      &pos);
     if (!st)
-        st = fl_get_value(j->ctx, fl_var_name(j->net.stat_neg), &neg);
+        st = fl_scope_get(fl_current_scope(j->ctx),
+                          fl_var_name(j->net.stat_neg), &neg);
     if (st)
         return st;
     n = (size_t)fl_tensor_numel(&pos);

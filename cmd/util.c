@@ -152,7 +152,7 @@ int cmd_open(const char *name, const char *path, cmd_program *out)
 
 void cmd_close(cmd_program *p)
 {
-    fl_program_release(p->program);
+    fl_program_free(p->program);
     fl_ctx_free(p->ctx);
     *p = (cmd_program){ 0 };
 }

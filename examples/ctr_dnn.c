@@ -26,8 +26,10 @@ static double global_auc(void)
     fl_tensor t[2];
     double auc;
 
-    check(!fl_get_value(ctx, fl_var_name(net.stat_pos), &t[0]) &&
-          !fl_get_value(ctx, fl_var_name(net.stat_neg), &t[1]));
+    check(
+        !fl_scope_get(fl_current_scope(ctx), fl_var_name(net.stat_pos),
+                      &t[0]) &&
+        !fl_scope_get(fl_current_scope(ctx), fl_var_name(net.stat_neg), &t[1]));
     for (int i = 0; i < BUCKETS; i++) {
         counts[0][i] = (double)((int64_t *)t[0].data)[i];
         counts[1][i] = (double)((int64_t *)t[1].data)[i];

@@ -53,7 +53,11 @@ static void train(fl_ctx *ctx, fl_fleet *fleet, const char *cost, long steps)
         { "y", fl_tensor_of(FL_DTYPE_I64, y, 2, (int64_t[]){ BATCH, 1 }) },
     };
     fl_tensor val;
-    fl_run_args args = { feeds, 2, &cost, 1, &val };
+    fl_run_args args = { .feeds = feeds,
+                         .n_feeds = 2,
+                         .fetches = &cost,
+                         .n_fetches = 1,
+                         .out = &val };
     unsigned seed = (unsigned)fl_fleet_worker_index(fleet) + 1;
     fl_executor *exe = fl_executor_new(ctx);
 

@@ -55,7 +55,11 @@ static void train(fl_executor *exe, fl_fleet *fleet, fl_strategy *s,
         { "heavier", fl_tensor_of(FL_DTYPE_I64, heavier, 2, dims) },
     };
     unsigned seed = (unsigned)fl_fleet_worker_index(fleet) + 1;
-    fl_run_args args = { feeds, 3, &loss, 1, NULL };
+    fl_run_args args = { .feeds = feeds,
+                         .n_feeds = 3,
+                         .fetches = &loss,
+                         .n_fetches = 1,
+                         .out = NULL };
     fl_compiled_program *cp;
     fl_build_strategy bs;
     fl_exec_strategy es;

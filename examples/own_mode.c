@@ -66,7 +66,11 @@ static void train(fl_executor *exe, fl_fleet *fleet, const char *loss)
                         { "odd", fl_tensor_of(FL_DTYPE_I64, odd, 2, dims) } };
     unsigned seed = (unsigned)fl_fleet_worker_index(fleet) + 1;
     fl_tensor out;
-    fl_run_args args = { feeds, 2, &loss, 1, &out };
+    fl_run_args args = { .feeds = feeds,
+                         .n_feeds = 2,
+                         .fetches = &loss,
+                         .n_fetches = 1,
+                         .out = &out };
 
     check(!fl_run(exe, fl_fleet_startup_program(fleet), NULL));
     for (int i = 1; i <= STEPS; i++) {

@@ -283,8 +283,9 @@ typedef struct fl_dataset_run_args {
        many records there are (0: not known, no time left is shown). */
     const char *loss, *auc;
     uint64_t total_records;
-    FILE *progress; /* where it is shown; NULL: nowhere */
-    bool debug;     /* time per operator on the progress stream at the end */
+    FILE *progress;  /* where it is shown; NULL: nowhere */
+    bool debug;      /* time per operator on the progress stream at the end */
+    fl_scope *scope; /* NULL: the current one */
 } fl_dataset_run_args;
 
 typedef struct fl_dataset_report {

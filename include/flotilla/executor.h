@@ -8,7 +8,7 @@
 #ifndef FLOTILLA_EXECUTOR_H
 #define FLOTILLA_EXECUTOR_H
 
-#include "flotilla/program.h"
+#include "flotilla/scope.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -29,7 +29,8 @@ typedef struct fl_run_args {
     size_t n_feeds;
     const char *const *fetches;
     size_t n_fetches;
-    fl_tensor *out; /* n_fetches; replicas: n_fetches per replica, in turn */
+    fl_tensor *out;  /* n_fetches; replicas: n_fetches per replica, in turn */
+    fl_scope *scope; /* NULL: the current one */
 } fl_run_args;
 
 FL_API fl_executor *fl_executor_new(fl_ctx *c);
@@ -123,6 +124,7 @@ typedef struct fl_hogwild_args {
        be asked for before one is trained, where rows of tables come from
        servers, and they are on their way while the one is computed. */
     bool keeps_two;
+    fl_scope *scope; /* NULL: the current one */
 } fl_hogwild_args;
 
 /* Threads train on batches of their own with shared parameters, without

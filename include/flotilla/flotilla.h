@@ -11,6 +11,7 @@
 #include "flotilla/optimizer.h"
 #include "flotilla/program.h"
 #include "flotilla/job.h"
+#include "flotilla/scope.h"
 #include "flotilla/status.h"
 #include "flotilla/table.h"
 #include "flotilla/tensor.h"

@@ -1,10 +1,17 @@
 /* program.h - contexts and programs.
  *
- * A context holds what belongs to one model in one process: the default main
- * and startup programs, the settings, and the scope with the values of
- * parameters and other persistent variables. There is nothing global: two
- * contexts know nothing of each other. One thread builds; see executor.h for
- * who may run.
+ * A context holds what its models have in common in one process: the settings,
+ * a pair of default programs, a scope with values (scope.h) and the tables.
+ * There is nothing global: two contexts know nothing of each other. One thread
+ * builds; see executor.h for who may run.
+ *
+ * Layers write to the current pair of programs: the main one gets operators
+ * and variables, the startup one the first values of parameters. That is the
+ * context's default pair, or the one of a guard:
+ *
+ *     fl_program_push(ctx, main, startup);
+ *     ... layers, optimizers ...
+ *     fl_program_pop(ctx);
  */
 #ifndef FLOTILLA_PROGRAM_H
 #define FLOTILLA_PROGRAM_H
@@ -49,30 +56,46 @@ FL_API char *fl_operator_help(const char *name);
 
 FL_API void fl_text_free(char *text);
 
-/* --- scope --------------------------------------------------------------- */
-
-/* A view of a persistent variable's value. */
-FL_API FL_MUST_CHECK
-fl_status fl_get_value(fl_ctx *c, const char *name, fl_tensor *out);
-
-/* Copies a value in; creates the variable if the scope does not have it. */
-FL_API FL_MUST_CHECK
-fl_status fl_set_value(fl_ctx *c, const char *name, const fl_tensor *value);
-
-/* The global step: how many training steps were made in this scope. */
-FL_API uint64_t fl_global_step(const fl_ctx *c);
-FL_API void fl_set_global_step(fl_ctx *c, uint64_t step);
-
 /* --- programs ------------------------------------------------------------ */
 
+/* An empty program; the caller frees it before its context. */
+FL_API FL_MUST_CHECK
+fl_status fl_program_new(fl_program **out, fl_ctx *c);
+
+/* Not for the default programs, which go with their context, nor for those
+   that a fleet or a transpiler hands out. */
+FL_API void fl_program_free(fl_program *p);
+
+/* The current pair: that of the innermost guard, else the fleet's that a
+   worker trains, else the context's own. */
 FL_API fl_program *fl_default_main_program(fl_ctx *c);
 FL_API fl_program *fl_default_startup_program(fl_ctx *c);
+
+/* A guard: the pair is current until the pop that belongs to it. Without a
+   startup program the current one stays. A pop too many does nothing. */
+FL_API FL_MUST_CHECK
+fl_status fl_program_push(fl_ctx *c, fl_program *main, fl_program *startup);
+FL_API void fl_program_pop(fl_ctx *c);
+
+/* --- names --------------------------------------------------------------- */
+
+/* "fc" gives "fc_0", "fc_1", ...; layers name what they make like this. Every
+   program counts for itself, unless a guard does. The name lives as long as
+   the current main program. */
+FL_API const char *fl_unique_name(fl_ctx *c, const char *key);
+
+/* A guard: names are counted from 0, whatever the program, until the pop that
+   belongs to it. They begin with the prefix, which may be NULL. */
+FL_API void fl_names_push(fl_ctx *c, const char *prefix);
+FL_API void fl_names_pop(fl_ctx *c);
+
+/* --- texts, copies, variables -------------------------------------------- */
 
 /* The seed that random operators use when they have none of their own. */
 FL_API void fl_program_set_seed(fl_program *p, uint64_t seed);
 
 /* The text form is described in docs/formats/ir.md. The new program is the
-   caller's, freed with fl_program_release before its context. */
+   caller's, freed with fl_program_free before its context. */
 FL_API FL_MUST_CHECK
 fl_status fl_program_from_text(fl_ctx *c, const char *text, fl_program **out);
 FL_API char *fl_program_to_text(const fl_program *p);
@@ -88,10 +111,10 @@ FL_API FL_MUST_CHECK
 fl_status fl_program_pruned(const fl_program *p, const char *const *targets,
                             size_t n_targets, fl_program **out);
 
-FL_API void fl_program_release(fl_program *p);
-
 /* Adds one or more lines of the text form to the main block, for example
-   "op relu (X=x) -> (Out=y)". */
+   "op relu (X=x) -> (Out=y)". A parameter with a word for its first value
+   ("init=xavier") gets it in the startup program, when p is the current main
+   one. */
 FL_API FL_MUST_CHECK
 fl_status fl_program_add(fl_program *p, const char *lines);
 

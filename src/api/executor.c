@@ -14,9 +14,8 @@ fl_executor *fl_executor_new(fl_ctx *c)
 {
     fl_executor *e = fl_alloc(sizeof(*e));
 
-    e->owner = c;
+    e->ctx = c;
     fl_trace_init(&e->trace);
-    fl_ctx_exec_options(c, &e->trace, &e->options);
     return e;
 }
 
@@ -71,10 +70,9 @@ static fl_status check_args(const fl_run_args *a)
 static fl_unit_spec spec_of(fl_executor *e, const fl_program *p,
                             const fl_run_args *a, const char **names)
 {
-    fl_ctx *c = e->owner;
+    const fl_ctx *c = e->ctx;
     int threads = (int)c->conf.num_threads;
 
-    fl_ctx_exec_options(c, &e->trace, &e->options);
     return (fl_unit_spec){
         .program = p,
         .kind = FL_UNIT_ALONE,
@@ -95,6 +93,7 @@ static fl_status run_alone(fl_executor *e, fl_program *p, const fl_run_args *a,
     fl_unit_spec spec = spec_of(e, p, a, names);
     fl_unit *u;
 
+    FL_TRY(fl_ctx_exec_options(e->ctx, a->scope, &e->trace, &e->options));
     FL_TRY(fl_executor_unit(e, &spec, &u));
     FL_TRY(fl_unit_run_alone(e, u, a->feeds));
     fl_unit_fetch(u, 0, a->out);
@@ -116,7 +115,7 @@ fl_status fl_run(fl_executor *e, fl_program *p, const fl_run_args *args)
     st = run_alone(e, p, a, names);
     if (names != room)
         fl_free(names);
-    return fl_ctx_ran(e->owner, st);
+    return fl_ctx_ran(e->ctx, st);
 }
 
 fl_status fl_executor_explain(fl_executor *e, fl_program *p,
@@ -150,6 +149,7 @@ fl_status fl_run_hogwild(fl_executor *e, fl_program *p,
     if (args->num_threads < 1 || !args->next)
         FL_FAIL(FL_ERR_INVAL, "hogwild needs at least one thread and a source "
                               "of batches");
+    FL_TRY(fl_ctx_exec_options(e->ctx, args->scope, &e->trace, &e->options));
     spec = spec_of(e, p, &a, NULL);
     spec.kind = FL_UNIT_HOGWILD;
     spec.n_runners = spec.n_threads = args->num_threads;
@@ -158,7 +158,7 @@ fl_status fl_run_hogwild(fl_executor *e, fl_program *p,
     spec.looks_ahead =
         args->keeps_two && e->options.comm && e->options.comm->looks_ahead;
     FL_TRY(fl_executor_unit(e, &spec, &u));
-    return fl_ctx_ran(e->owner, fl_unit_run_hogwild(e, u, args));
+    return fl_ctx_ran(e->ctx, fl_unit_run_hogwild(e, u, args));
 }
 
 /* --- looking inside ------------------------------------------------------ */

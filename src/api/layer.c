@@ -7,7 +7,7 @@ void fl_layer_begin_in(fl_layer *l, fl_ctx *c, fl_block *b, const char *kind,
                        const char *name)
 {
     *l = (fl_layer){ .ctx = c, .block = b };
-    l->name = name ? name : fl_program_name(b->program, kind);
+    l->name = name ? name : fl_ctx_name(c, b->program, kind);
 }
 
 bool fl_layer_begin(fl_layer *l, const fl_var *x, const char *kind,
@@ -120,9 +120,8 @@ fl_var *fl_layer_emit(fl_layer *l, const char *type, const char *out_slot)
 
 /* --- first values -------------------------------------------------------- */
 
-/* The startup operator that gives `name` its first value. */
-static fl_status emit_init(fl_ctx *c, const char *name, fl_dtype dtype,
-                           const fl_shape *shape, const fl_init *init)
+/* The startup operator that gives a variable its first value. */
+static fl_status emit_init(fl_ctx *c, const fl_var *v, const fl_init *init)
 {
     static const char *const types[] = { "fill_constant", "uniform_random",
                                          "gaussian_random",
@@ -131,10 +130,10 @@ static fl_status emit_init(fl_ctx *c, const char *name, fl_dtype dtype,
     static const char *const second[] = { NULL, "max", "std", "std" };
     fl_layer l;
 
-    fl_layer_begin_in(&l, c, fl_program_main(c->startup), NULL, name);
-    fl_layer_out(&l, "Out", name);
-    fl_layer_shape(&l, "shape", shape);
-    fl_layer_str(&l, "dtype", fl_dtype_text(dtype));
+    fl_layer_begin_in(&l, c, v->block, NULL, v->name);
+    fl_layer_out(&l, "Out", v->name);
+    fl_layer_shape(&l, "shape", &v->meta.shape);
+    fl_layer_str(&l, "dtype", fl_dtype_text(v->meta.dtype));
     fl_layer_float(&l, first[init->kind], init->a);
     if (second[init->kind])
         fl_layer_float(&l, second[init->kind], init->b);
@@ -143,15 +142,28 @@ static fl_status emit_init(fl_ctx *c, const char *name, fl_dtype dtype,
     return fl_layer_emit(&l, types[init->kind], NULL) ? FL_OK : FL_ERR_INVAL;
 }
 
-static fl_status add_to_startup(fl_ctx *c, const char *name, fl_dtype dtype,
-                                const fl_shape *shape, unsigned flags,
-                                const fl_init *init)
+/* The same variable in the startup block, with the operator that gives it its
+   first value. */
+static fl_status add_first(fl_ctx *c, fl_block *startup, const fl_var *v,
+                           const fl_init *init)
 {
-    fl_tensor meta = { .dtype = dtype, .shape = *shape };
+    unsigned flags = v->flags & ~(unsigned)FL_VAR_STOP_GRAD;
+    fl_var *first;
 
-    FL_TRY(fl_block_add_var(fl_program_main(c->startup), name, &meta, flags,
-                            NULL));
-    return emit_init(c, name, dtype, shape, init);
+    FL_TRY(fl_block_add_var(startup, v->name, &v->meta, flags, &first));
+    return emit_init(c, first, init);
+}
+
+fl_status fl_layer_first_value(fl_ctx *c, const fl_var *v)
+{
+    fl_block *startup;
+    fl_init init;
+
+    FL_TRY(fl_ctx_startup(c, v->block, &startup));
+    if (fl_block_find_var(startup, v->name))
+        return FL_OK;
+    FL_TRY(fl_init_parse(v->init, &v->meta.shape, &init));
+    return add_first(c, startup, v, &init);
 }
 
 fl_var *fl_layer_state(fl_ctx *c, fl_block *b, const char *name, fl_dtype dtype,
@@ -159,11 +171,13 @@ fl_var *fl_layer_state(fl_ctx *c, fl_block *b, const char *name, fl_dtype dtype,
 {
     fl_tensor meta = { .dtype = dtype, .shape = *shape };
     fl_init init = { FL_INIT_CONSTANT, value, 0, 0 };
+    fl_block *startup;
     fl_var *v;
 
-    if (fl_block_add_var(b, name, &meta, FL_VAR_PERSIST | FL_VAR_STOP_GRAD,
+    if (fl_ctx_startup(c, b, &startup) ||
+        fl_block_add_var(b, name, &meta, FL_VAR_PERSIST | FL_VAR_STOP_GRAD,
                          &v) ||
-        add_to_startup(c, name, dtype, shape, FL_VAR_PERSIST, &init))
+        add_first(c, startup, v, &init))
         return NULL;
     return v;
 }
@@ -200,8 +214,8 @@ const char *fl_layer_param_name(fl_layer *l, const fl_param_attr *attr,
 
     if (attr->name)
         return attr->name;
-    return fl_program_name(
-        p, fl_arena_printf(&p->arena, "%s.%s", l->name, suffix));
+    return fl_ctx_name(l->ctx, p,
+                       fl_arena_printf(&p->arena, "%s.%s", l->name, suffix));
 }
 
 fl_status fl_layer_add_param(fl_layer *l, const fl_param_attr *attr,
@@ -233,13 +247,15 @@ fl_var *fl_layer_param(fl_layer *l, const fl_param_attr *attr,
     unsigned flags = FL_VAR_PARAM | (attr->frozen ? FL_VAR_FROZEN : 0);
     const char *name = fl_layer_param_name(l, attr, suffix);
     fl_var *v = fl_block_find_var(l->block, name);
+    fl_block *startup;
     fl_init init;
 
     if (v)
         return shared_param(v, dtype, shape);
-    if (fl_init_parse(text, shape, &init) ||
+    if (fl_ctx_startup(l->ctx, l->block, &startup) ||
+        fl_init_parse(text, shape, &init) ||
         fl_layer_add_param(l, attr, name, &meta, flags, text, &v) ||
-        add_to_startup(l->ctx, name, dtype, shape, flags, &init))
+        add_first(l->ctx, startup, v, &init))
         return NULL;
     return v;
 }

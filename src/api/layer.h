@@ -56,6 +56,11 @@ fl_var *fl_layer_emit(fl_layer *l, const char *type, const char *out_slot);
 fl_var *fl_layer_state(fl_ctx *c, fl_block *b, const char *name, fl_dtype dtype,
                        const fl_shape *shape, double value);
 
+/* Gives a variable with `init` its first value in the startup program, unless
+   it has one there. */
+FL_MUST_CHECK
+fl_status fl_layer_first_value(fl_ctx *c, const fl_var *v);
+
 /* A parameter, or the one of that name if it exists with the same shape. */
 fl_var *fl_layer_param(fl_layer *l, const fl_param_attr *attr,
                        const char *suffix, fl_dtype dtype,

@@ -21,7 +21,7 @@ fl_var *fl_layers_data(fl_ctx *c, const char *name, fl_dtype dtype, int rank,
     }
     meta.kind = lod_level ? FL_KIND_RAGGED : FL_KIND_DENSE;
     meta.shape = fl_shape_of(rank, dims);
-    if (fl_block_add_var(fl_program_main(c->main), name, &meta,
+    if (fl_block_add_var(fl_program_main(fl_ctx_pair(c).main), name, &meta,
                          FL_VAR_DATA | FL_VAR_STOP_GRAD, &v))
         return NULL;
     return v;
@@ -431,7 +431,8 @@ fl_var *fl_layers_fill_constant(fl_ctx *c, fl_dtype dtype, int rank,
 {
     fl_layer l;
 
-    fl_layer_begin_in(&l, c, fl_program_main(c->main), "fill_constant", NULL);
+    fl_layer_begin_in(&l, c, fl_program_main(fl_ctx_pair(c).main),
+                      "fill_constant", NULL);
     fl_layer_ints(&l, "shape", dims, (size_t)rank);
     fl_layer_str(&l, "dtype", fl_dtype_text(dtype));
     fl_layer_float(&l, "value", value);

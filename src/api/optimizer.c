@@ -319,7 +319,7 @@ static fl_var *constant_lr(fl_ctx *c, fl_block *b, double rate)
 {
     static const fl_shape one = { .rank = 1, .dim = { 1 } };
 
-    return fl_layer_state(c, b, fl_program_name(b->program, "learning_rate"),
+    return fl_layer_state(c, b, fl_ctx_name(c, b->program, "learning_rate"),
                           FL_DTYPE_F32, &one, rate);
 }
 
@@ -358,7 +358,7 @@ static fl_status add_state(fl_optimizer *o, fl_layer *l, const fl_var *param,
 
     snprintf(name, sizeof(name), "%s_%s", param->name, s->suffix);
     v = fl_layer_state(o->ctx, l->block,
-                       fl_program_name(l->block->program, name),
+                       fl_ctx_name(o->ctx, l->block->program, name),
                        param->meta.dtype, shape, first_value(o, s));
     fl_layer_in(l, s->slot, v);
     if (v)
@@ -509,7 +509,7 @@ fl_status fl_minimize(fl_optimizer *o, fl_var *loss)
 
 static fl_var *begin_schedule(fl_layer *l, fl_ctx *c, const char *kind)
 {
-    fl_block *b = fl_program_main(c->main);
+    fl_block *b = fl_program_main(fl_ctx_pair(c).main);
     fl_var *step = fl_block_find_var(b, "@LR_DECAY_COUNTER@");
     fl_layer counter;
 
@@ -566,5 +566,5 @@ fl_var *fl_layers_linear_lr_warmup(fl_var *inner, int64_t warmup_steps,
 
 fl_var *fl_layers_constant_lr(fl_ctx *c, double rate)
 {
-    return constant_lr(c, fl_program_main(c->main), rate);
+    return constant_lr(c, fl_program_main(fl_ctx_pair(c).main), rate);
 }

@@ -60,7 +60,7 @@ fl_status fl_compiled_program_with_data_parallel(fl_compiled_program *cp,
                                                  const fl_build_strategy *build,
                                                  const fl_exec_strategy *exec)
 {
-    const fl_ctx *c = cp->program->owner;
+    const fl_ctx *c = cp->program->ctx;
     int n =
         exec && exec->num_replicas ? exec->num_replicas : (int)c->conf.cpu_num;
     int threads = exec && exec->num_threads ? exec->num_threads : n;
@@ -159,7 +159,7 @@ static fl_status run_replicas(fl_executor *e, fl_compiled_program *cp,
                               const fl_run_args *a, const fl_feed *feeds,
                               const char **names)
 {
-    fl_ctx *c = e->owner;
+    fl_ctx *c = e->ctx;
     bool mean = cp->build.gradient_scale_strategy == FL_SCALE_COEFF_NUM_DEVICE;
     fl_unit_spec spec = {
         .program = cp->program,
@@ -182,7 +182,7 @@ static fl_status run_replicas(fl_executor *e, fl_compiled_program *cp,
     fl_status st;
     fl_unit *u;
 
-    fl_ctx_exec_options(c, &e->trace, &e->options);
+    FL_TRY(fl_ctx_exec_options(c, a->scope, &e->trace, &e->options));
     /* One update per parameter can be spread over the replicas; one update of
        all of them cannot. */
     fl_str_addf(&skip, "%s%sopt_multi_tensor", spec.passes.skip,
@@ -208,7 +208,7 @@ static fl_status run_each(fl_executor *e, fl_compiled_program *cp,
         names[i] = a->feeds[i].name;
     st = run_replicas(e, cp, a, feeds, names);
     fl_free(names);
-    return fl_ctx_ran(e->owner, st);
+    return fl_ctx_ran(e->ctx, st);
 }
 
 fl_status fl_run_compiled_each(fl_executor *e, fl_compiled_program *cp,

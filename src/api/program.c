@@ -1,16 +1,6 @@
 /* program.c - programs and variables of the public API. */
-#include "ctx/ctx.h"
+#include "api/layer.h"
 #include "ops/ops.h"
-
-fl_program *fl_default_main_program(fl_ctx *c)
-{
-    return c->fleet_main ? c->fleet_main : c->main;
-}
-
-fl_program *fl_default_startup_program(fl_ctx *c)
-{
-    return c->fleet_startup ? c->fleet_startup : c->startup;
-}
 
 void fl_program_set_seed(fl_program *p, uint64_t seed)
 {
@@ -23,7 +13,7 @@ fl_status fl_program_from_text(fl_ctx *c, const char *text, fl_program **out)
     fl_program *p;
 
     FL_TRY(fl_program_parse(text, &fl_ops, &p));
-    p->owner = c;
+    p->ctx = c;
     if (!p->seed)
         p->seed = (uint64_t)c->conf.seed;
     *out = p;
@@ -61,20 +51,24 @@ fl_status fl_program_pruned(const fl_program *p, const char *const *targets,
     return FL_OK;
 }
 
-void fl_program_release(fl_program *p)
+/* First values of the parameters behind `v`. */
+static fl_status add_first_values(fl_ctx *c, const fl_var *v)
 {
-    const fl_ctx *c = p ? p->owner : NULL;
-
-    /* The default programs go with their context. */
-    if (c && (c->main == p || c->startup == p || c->fleet_main == p ||
-              c->fleet_startup == p))
-        return;
-    fl_program_free(p);
+    for (; v; v = v->next)
+        if ((v->flags & FL_VAR_PARAM) && !(v->flags & FL_VAR_TABLE) && v->init)
+            FL_TRY(fl_layer_first_value(c, v));
+    return FL_OK;
 }
 
 fl_status fl_program_add(fl_program *p, const char *lines)
 {
-    return fl_program_parse_into(p, lines);
+    const fl_block *b = fl_program_main(p);
+    const fl_var *last = b->last_var;
+
+    FL_TRY(fl_program_parse_into(p, lines));
+    if (!p->ctx || p != fl_ctx_pair(p->ctx).main)
+        return FL_OK;
+    return add_first_values(p->ctx, last ? last->next : b->first_var);
 }
 
 fl_var *fl_program_var(fl_program *p, const char *name)

@@ -21,7 +21,8 @@ fl_status fl_ctx_make_table(fl_ctx *c, const char *name, const char *settings,
                             fl_table **out)
 {
     FL_TRY(check_local(c, name));
-    return fl_mode_local_make(c->comm, name, settings, c->startup->seed, out);
+    return fl_mode_local_make(c->comm, name, settings,
+                              fl_ctx_pair(c).startup->seed, out);
 }
 
 fl_status fl_ctx_table(fl_ctx *c, const char *name, fl_table **out)

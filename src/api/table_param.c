@@ -17,7 +17,7 @@
 
 static fl_op_node *find_maker(const fl_ctx *c, const char *table)
 {
-    fl_op_node *n = fl_program_main(c->startup)->first;
+    fl_op_node *n = fl_program_main(fl_ctx_pair(c).startup)->first;
 
     for (; n; n = n->next)
         if (!strcmp(n->def->name, "init_table") &&
@@ -37,7 +37,8 @@ static fl_status check_settings(const fl_ctx *c, const char *name,
 {
     fl_table_config config;
 
-    FL_TRY(fl_table_config_parse(&config, name, settings, c->startup->seed));
+    FL_TRY(fl_table_config_parse(&config, name, settings,
+                                 fl_ctx_pair(c).startup->seed));
     if (config.dim != width)
         FL_FAIL(FL_ERR_INVAL, "table %s: dim=%u is not the width %lld", name,
                 config.dim, (long long)width);
@@ -94,7 +95,8 @@ static fl_status append_maker(fl_ctx *c, const char *table,
                         .attrs = attrs,
                         .n_attrs = FL_LEN(attrs) };
 
-    return fl_block_append(fl_program_main(c->startup), &spec, NULL);
+    return fl_block_append(fl_program_main(fl_ctx_pair(c).startup), &spec,
+                           NULL);
 }
 
 static fl_status make_param(fl_layer *l, const fl_param_attr *attr,

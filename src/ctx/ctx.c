@@ -9,13 +9,19 @@
 
 #define VERSION "0.1.0"
 
-static fl_program *new_program(fl_ctx *c)
+static fl_program *make_program(fl_ctx *c)
 {
     fl_program *p = fl_program_of(&fl_ops);
 
-    p->owner = c;
+    p->ctx = c;
     p->seed = (uint64_t)c->conf.seed;
     return p;
+}
+
+fl_status fl_program_new(fl_program **out, fl_ctx *c)
+{
+    *out = make_program(c);
+    return FL_OK;
 }
 
 /* The level is the process's, since there is one sink. */
@@ -37,8 +43,8 @@ fl_ctx *fl_ctx_new(void)
         return NULL;
     }
     fl_scope_init(&c->scope);
-    c->main = new_program(c);
-    c->startup = new_program(c);
+    c->main = make_program(c);
+    c->startup = make_program(c);
     c->comm = fl_mode_local_new();
     apply_log_level(c);
     return c;
@@ -54,17 +60,17 @@ void fl_ctx_free(fl_ctx *c)
     for (size_t i = 0; i < c->modes.len; i++)
         fl_free(c->modes.data[i]);
     fl_vec_release(&c->modes);
+    for (size_t i = 0; i < c->names.len; i++)
+        fl_names_release(&c->names.data[i]);
+    fl_vec_release(&c->names);
+    fl_vec_release(&c->pairs);
+    fl_vec_release(&c->scopes);
     fl_program_free(c->main);
     fl_program_free(c->startup);
     fl_scope_release(&c->scope);
     fl_comm_free(c->comm);
     fl_conf_release(&c->conf);
     fl_free(c);
-}
-
-fl_ctx *fl_ctx_of(const fl_var *v)
-{
-    return v->block->program->owner;
 }
 
 fl_status fl_ctx_set(fl_ctx *c, const char *name, const char *value)
@@ -82,16 +88,24 @@ const char *fl_ctx_get(fl_ctx *c, const char *name)
     return fl_conf_get(&c->conf, name);
 }
 
-void fl_ctx_exec_options(fl_ctx *c, fl_trace *trace, fl_exec_options *out)
+fl_status fl_ctx_exec_options(fl_ctx *c, fl_scope *scope, fl_trace *trace,
+                              fl_exec_options *out)
 {
+    if (!scope)
+        scope = fl_current_scope(c);
+    if (c->transpiler && scope != &c->scope)
+        FL_FAIL(FL_ERR_INVAL,
+                "a job with servers keeps its values in the context's own "
+                "scope; run it in no other");
     *out = (fl_exec_options){
         .check_nan_inf = c->conf.check_nan_inf,
         .slice_min_elements = c->conf.slice_min_elements,
         .pending_timeout_ms = c->conf.pending_timeout_ms,
-        .scope = &c->scope,
+        .scope = scope,
         .comm = c->comm,
         .trace = c->conf.profile ? trace : NULL,
     };
+    return FL_OK;
 }
 
 fl_pass_options fl_ctx_pass_options(const fl_ctx *c)
@@ -127,40 +141,4 @@ char *fl_version_text(void)
 void fl_text_free(char *text)
 {
     fl_free(text);
-}
-
-/* --- scope --------------------------------------------------------------- */
-
-fl_status fl_get_value(fl_ctx *c, const char *name, fl_tensor *out)
-{
-    if (!fl_scope_find(&c->scope, name, out))
-        FL_FAIL(FL_ERR_NOTFOUND,
-                "the scope has no variable %s; run the startup program first",
-                name);
-    return FL_OK;
-}
-
-fl_status fl_set_value(fl_ctx *c, const char *name, const fl_tensor *value)
-{
-    size_t bytes;
-    fl_tensor t;
-
-    if (value->kind != FL_KIND_DENSE)
-        FL_FAIL(FL_ERR_INVAL, "variable %s: the scope holds dense values",
-                name);
-    FL_TRY(fl_tensor_bytes(value, &bytes));
-    FL_TRY(fl_scope_reserve(&c->scope, name, value, &t));
-    if (bytes)
-        memcpy(t.data, value->data, bytes);
-    return FL_OK;
-}
-
-uint64_t fl_global_step(const fl_ctx *c)
-{
-    return atomic_load(&c->scope.step);
-}
-
-void fl_set_global_step(fl_ctx *c, uint64_t step)
-{
-    atomic_store(&c->scope.step, step);
 }

@@ -8,14 +8,22 @@
 #include "flotilla/flotilla.h"
 #include "ir/comm.h"
 
+/* What layers write to: see the public program.h. */
+typedef struct fl_program_pair {
+    fl_program *main, *startup;
+} fl_program_pair;
+
 struct fl_ctx {
     fl_conf conf;
-    fl_program *main, *startup; /* what layers are added to */
+    fl_program *main, *startup;    /* the context's own pair */
+    FL_VEC(fl_program_pair) pairs; /* of guards, the innermost last */
+    FL_VEC(fl_names) names;        /* of guards */
     /* What a worker of a fleet trains instead; NULL before that. They are the
        default programs then, and the fleet's. */
     fl_program *fleet_main, *fleet_startup;
-    fl_fleet *fleet; /* at most one at a time, not owned */
-    fl_scope scope;
+    fl_fleet *fleet;           /* at most one at a time, not owned */
+    fl_scope scope;            /* the context's own */
+    FL_VEC(fl_scope *) scopes; /* of guards, not owned */
     fl_transpiler *transpiler; /* of the job, not owned; NULL: there is none */
     fl_comm *comm;   /* the tables of this process, see mode/mode_local.h */
     bool run_failed; /* the last run */
@@ -26,8 +34,22 @@ struct fl_ctx {
 /* The context a variable's program belongs to. */
 fl_ctx *fl_ctx_of(const fl_var *v);
 
-/* The settings as a run wants them. */
-void fl_ctx_exec_options(fl_ctx *c, fl_trace *trace, fl_exec_options *out);
+/* What layers write to; a fleet's programs are only run. */
+fl_program_pair fl_ctx_pair(const fl_ctx *c);
+
+/* The block for the first values of what is in `main`. Fails unless that is of
+   the current main program. */
+FL_MUST_CHECK
+fl_status fl_ctx_startup(const fl_ctx *c, const fl_block *main, fl_block **out);
+
+/* A new name for something of the program. */
+const char *fl_ctx_name(fl_ctx *c, fl_program *p, const char *key);
+
+/* The settings as a run wants them; scope NULL: the current one. Fails when
+   the scope is not the one that a job with servers keeps up to date. */
+FL_MUST_CHECK
+fl_status fl_ctx_exec_options(fl_ctx *c, fl_scope *scope, fl_trace *trace,
+                              fl_exec_options *out);
 fl_pass_options fl_ctx_pass_options(const fl_ctx *c);
 
 /* Notes the result of a run, and gives it back. */

@@ -12,7 +12,7 @@ static fl_program *new_program(fl_ctx *c)
 {
     fl_program *p = fl_program_of(&fl_ops);
 
-    p->owner = c;
+    p->ctx = c;
     return p;
 }
 

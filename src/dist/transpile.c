@@ -138,17 +138,17 @@ static fl_dist_config config_of(const fl_transpiler *t,
 static fl_status distribute(fl_transpiler *t, const fl_transpile_args *a)
 {
     fl_ctx *c = t->ctx;
-    const fl_program *main = a->program ? a->program : c->main;
+    const fl_program *main = a->program ? a->program : fl_ctx_pair(c).main;
     const fl_program *startup =
-        a->startup_program ? a->startup_program : c->startup;
+        a->startup_program ? a->startup_program : fl_ctx_pair(c).startup;
     fl_dist_config config = config_of(t, a);
 
     if (t->mode->check)
         FL_TRY(t->mode->check(&c->conf, main, startup));
     FL_TRY(fl_dist_new(&t->dist, &config, main, startup, t->mode->passes,
                        *c->conf.dump_ir ? c->conf.dump_ir : NULL));
-    t->dist->main->owner = c;
-    t->dist->startup->owner = c;
+    t->dist->main->ctx = c;
+    t->dist->startup->ctx = c;
     return FL_OK;
 }
 
@@ -261,7 +261,7 @@ fl_program *fl_transpiler_server(fl_transpiler *t, const char *endpoint)
     p = &t->servers[i].program;
     if (!*p && fl_dist_server_program(t->dist, i, p))
         return NULL;
-    (*p)->owner = t->ctx;
+    (*p)->ctx = t->ctx;
     return *p;
 }
 
@@ -275,7 +275,7 @@ fl_program *fl_transpiler_startup(fl_transpiler *t, const char *endpoint)
     p = &t->servers[i].startup;
     if (!*p && fl_dist_server_startup(t->dist, i, p))
         return NULL;
-    (*p)->owner = t->ctx;
+    (*p)->ctx = t->ctx;
     return *p;
 }
 

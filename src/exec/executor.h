@@ -52,7 +52,7 @@ struct fl_executor {
     fl_exec_options options;
     fl_unit *units; /* newest use first */
     fl_trace trace;
-    void *owner; /* the context */
+    fl_ctx *ctx;
 };
 
 /* Finds or makes the unit. */

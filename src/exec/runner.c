@@ -128,6 +128,20 @@ fl_status fl_runner_feed(fl_runner *r, int index, const fl_tensor *value)
     return FL_OK;
 }
 
+static fl_status no_value(const fl_var *v)
+{
+    if ((v->flags & FL_VAR_PARAM) && !v->init)
+        FL_FAIL(FL_ERR_NOTFOUND,
+                "parameter %s has no value, and no startup program gives it "
+                "one: set it (fl_scope_set), or declare it with a first value "
+                "(init=xavier)",
+                v->name);
+    FL_FAIL(FL_ERR_NOTFOUND,
+            "variable %s has no value yet; run the startup program or load a "
+            "model first",
+            v->name);
+}
+
 /* A persistent variable as the scope has it now. */
 static fl_status take_from_scope(fl_runner *r, int i)
 {
@@ -138,10 +152,7 @@ static fl_status take_from_scope(fl_runner *r, int i)
     if (!fl_scope_find(r->options->scope, v->var->name, t)) {
         *t = v->var->meta;
         if (v->read_first || (v->fetched && !v->written))
-            FL_FAIL(FL_ERR_NOTFOUND,
-                    "variable %s has no value yet; run the startup program or "
-                    "load a model first",
-                    v->var->name);
+            return no_value(v->var);
         return FL_OK;
     }
     if (t->dtype != v->var->meta.dtype ||

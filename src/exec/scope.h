@@ -1,5 +1,4 @@
-/* scope.h - the values that outlive a run: parameters, optimizer state,
- * metrics, and the global step.
+/* scope.h - what the public scope.h is made of.
  *
  * Shared by all runners of a context. Looking up and creating take the lock;
  * the values themselves are read and written without one (hogwild).
@@ -12,29 +11,29 @@
 #include "base/map.h"
 #include "base/thread.h"
 #include "base/vec.h"
+#include "flotilla/scope.h"
 #include "tensor/tensor.h"
 
 typedef struct fl_scope_var {
     char *name;
     fl_tensor value;
     size_t cap_bytes;
+    size_t index; /* in vars */
 } fl_scope_var;
 
-typedef struct fl_scope {
+struct fl_scope {
+    fl_scope *parent; /* or NULL */
     fl_mutex mu;
     fl_map by_name;              /* guarded by mu */
     FL_VEC(fl_scope_var *) vars; /* guarded by mu */
     atomic_uint_fast64_t step;   /* training steps made */
-} fl_scope;
+};
 
 void fl_scope_init(fl_scope *s);
 void fl_scope_release(fl_scope *s);
 
-/* False when the scope has no such variable. *out is a view. */
-bool fl_scope_find(fl_scope *s, const char *name, fl_tensor *out);
-
-/* Makes room for a value like `meta` under the name and gives a view of it;
-   what was there is kept when the size is the same, else zeroed. */
+/* Makes room in this scope for a value like `meta` under the name and gives a
+   view of it; what was there is kept when the size is the same, else zeroed. */
 FL_MUST_CHECK
 fl_status fl_scope_reserve(fl_scope *s, const char *name, const fl_tensor *meta,
                            fl_tensor *out);

@@ -219,7 +219,7 @@ fl_status fl_fleet_minimize(fl_fleet *f, fl_var *loss)
     f->is_minimized = true;
     FL_TRY(fl_minimize(f->optimizer, loss));
     main = loss->block->program;
-    FL_TRY(fl_strategy_decide(f->strategy, main, f->ctx->startup));
+    FL_TRY(fl_strategy_decide(f->strategy, main, fl_ctx_pair(f->ctx).startup));
     FL_TRY(fl_strategy_apply(f->strategy));
     if (f->role.is_single)
         return FL_OK;
@@ -298,7 +298,7 @@ static fl_status refuse_models(const char *call)
     FL_FAIL(FL_ERR_INVAL,
             "%s: models cannot be saved and loaded yet; until a later version "
             "does, fl_transpiler_fetch and fl_transpiler_assign read and write "
-            "values of a job, fl_get_value and fl_set_value those of a single "
+            "values of a job, fl_scope_get and fl_scope_set those of a single "
             "process",
             call);
 }

@@ -22,7 +22,7 @@ static fl_status check_days(int unseen_days)
 
 static fl_status shrink_here(fl_ctx *c, int unseen_days, uint64_t *n_removed)
 {
-    const fl_op_node *n = fl_program_main(c->startup)->first;
+    const fl_op_node *n = fl_program_main(fl_ctx_pair(c).startup)->first;
 
     for (; n; n = n->next) {
         uint64_t removed = 0;

@@ -135,7 +135,7 @@ fl_status fl_program_clone(const fl_program *p, fl_clone_kind kind,
 
     collect_touched(p, kind, &touched);
     q->seed = p->seed;
-    q->owner = p->owner;
+    q->ctx = p->ctx;
     for (size_t i = 0; i < p->blocks.len && !st; i++) {
         const fl_block *from = p->blocks.data[i];
         fl_block *to = i ? fl_program_add_block(q, q->blocks.data[from->parent])

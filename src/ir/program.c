@@ -27,7 +27,7 @@ void fl_program_free(fl_program *p)
     fl_vec_release(&p->blocks);
     fl_vec_release(&p->fetches);
     fl_map_release(&p->fetched);
-    fl_map_release(&p->names);
+    fl_names_release(&p->names);
     fl_arena_release(&p->arena);
     fl_free(p);
 }
@@ -70,17 +70,37 @@ void fl_program_clear_fetches(fl_program *p)
     fl_map_release(&p->fetched);
 }
 
-const char *fl_program_name(fl_program *p, const char *prefix)
+typedef struct name_count {
+    int n;
+    char key[];
+} name_count;
+
+void fl_names_release(fl_names *n)
 {
-    int *count = fl_map_find(&p->names, prefix);
-    char *key;
+    for (size_t i = 0; i < n->counts.cap; i++)
+        fl_free(n->counts.entries[i].value);
+    fl_map_release(&n->counts);
+    fl_free(n->prefix);
+}
+
+const char *fl_names_next(fl_names *n, const char *key, fl_arena *arena)
+{
+    name_count *count = fl_map_find(&n->counts, key);
+    const char *prefix = n->prefix ? n->prefix : "";
 
     if (!count) {
-        count = fl_arena_alloc(&p->arena, sizeof(*count));
-        key = fl_arena_strdup(&p->arena, prefix);
-        fl_map_put(&p->names, key, count);
+        count = fl_alloc(sizeof(*count) + strlen(key) + 1);
+        memcpy(count->key, key, strlen(key) + 1);
+        fl_map_put(&n->counts, count->key, count);
     }
-    return fl_arena_printf(&p->arena, "%s_%d", prefix, (*count)++);
+    if (!strncmp(key, prefix, strlen(prefix)))
+        prefix = "";
+    return fl_arena_printf(arena, "%s%s_%d", prefix, key, count->n++);
+}
+
+const char *fl_program_name(fl_program *p, const char *prefix)
+{
+    return fl_names_next(&p->names, prefix, &p->arena);
 }
 
 fl_var *fl_block_find_var(const fl_block *b, const char *name)

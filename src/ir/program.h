@@ -10,11 +10,10 @@
 #include "base/map.h"
 #include "base/rng.h"
 #include "base/vec.h"
+#include "flotilla/program.h"
 #include "ir/op.h"
 
-typedef struct fl_program fl_program;
 typedef struct fl_block fl_block;
-typedef struct fl_var fl_var;
 
 /* Grad suffix and the mark of an empty place in a list of variables. */
 #define FL_GRAD_SUFFIX "@GRAD"
@@ -74,6 +73,17 @@ struct fl_block {
     size_t n_ops;
 };
 
+/* Counters of generated names. Owner thread only. */
+typedef struct fl_names {
+    fl_map counts;
+    char *prefix; /* or NULL */
+} fl_names;
+
+void fl_names_release(fl_names *n);
+
+/* The next name for a key: prefix, unless the key has it, key, number. */
+const char *fl_names_next(fl_names *n, const char *key, fl_arena *arena);
+
 /* Where a program finds its operators. */
 typedef struct fl_op_set {
     const fl_op *(*find)(const char *name);   /* NULL when unknown */
@@ -85,15 +95,14 @@ struct fl_program {
     FL_VEC(fl_block *) blocks;
     FL_VEC(const char *) fetches; /* targets, in order */
     fl_map fetched;               /* the same, by name */
-    fl_map names;                 /* counters of generated names */
+    fl_names names;
     uint64_t seed;
     uint64_t id, version; /* which program, and which state of it */
     const fl_op_set *ops;
-    void *owner; /* the context that builds it, or NULL */
+    fl_ctx *ctx; /* whose layers build it; NULL: nobody's */
 };
 
 fl_program *fl_program_of(const fl_op_set *ops);
-void fl_program_free(fl_program *p);
 fl_block *fl_program_main(const fl_program *p); /* block 0 */
 fl_block *fl_program_add_block(fl_program *p, const fl_block *parent);
 void fl_program_fetch(fl_program *p, const char *name);

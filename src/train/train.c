@@ -129,7 +129,8 @@ static const fl_op_node *maker_of(fl_program *program, const char *name)
 
 /* The AUC of a pass is counted from zero: what the operator keeps from batch to
    batch, and writes back under its own name, is cleared. */
-static fl_status clear_counts(fl_ctx *c, fl_program *program, const char *auc)
+static fl_status clear_counts(fl_scope *scope, fl_program *program,
+                              const char *auc)
 {
     const fl_op_node *n = auc ? maker_of(program, auc) : NULL;
 
@@ -143,7 +144,7 @@ static fl_status clear_counts(fl_ctx *c, fl_program *program, const char *auc)
 
             if (!(v->flags & FL_VAR_PERSIST) || !fl_node_writes_var(n, v))
                 continue;
-            FL_TRY(fl_get_value(c, v->name, &t));
+            FL_TRY(fl_scope_get(scope, v->name, &t));
             memset(t.data, 0,
                    (size_t)fl_tensor_numel(&t) * fl_dtype_bytes(t.dtype));
         }
@@ -440,10 +441,12 @@ static fl_status run_threads(pass *p, fl_executor *e, fl_program *program)
 static fl_status run_pass(pass *p, fl_executor *e, fl_program *program,
                           fl_dataset_report *report)
 {
+    fl_scope *scope =
+        p->args->scope ? p->args->scope : fl_current_scope(e->ctx);
     fl_status st;
 
     FL_TRY(check_handled(p, program));
-    FL_TRY(clear_counts(e->owner, program, p->args->auc));
+    FL_TRY(clear_counts(scope, program, p->args->auc));
     FL_TRY(fl_dataset_begin(p->data, p->n_threads * p->at_once));
     name_feeds(p);
     p->began_ns = fl_now_ns();
@@ -468,7 +471,7 @@ static fl_status run_pass(pass *p, fl_executor *e, fl_program *program,
 static fl_status run_profiled(pass *p, fl_executor *e, fl_program *program,
                               fl_dataset_report *report)
 {
-    fl_ctx *c = e->owner;
+    fl_ctx *c = e->ctx;
     bool was_on = c->conf.profile;
     fl_status st;
 
@@ -492,7 +495,7 @@ static fl_status run_from_dataset(fl_executor *e, fl_program *program,
                                   fl_dataset_report *report,
                                   const fl_dataset_run_args *args)
 {
-    const fl_ctx *c = e->owner;
+    const fl_ctx *c = e->ctx;
     pass p = { .args = args,
                .data = d,
                .job = c->transpiler,
@@ -534,6 +537,6 @@ fl_status fl_infer_from_dataset_with(fl_executor *e, fl_program *program,
     FL_TRY(fl_program_for_test(program, &test));
     st = run_from_dataset(e, test, d, "infer", report, args);
     fl_executor_drop_program(e, test);
-    fl_program_release(test);
+    fl_program_free(test);
     return st;
 }

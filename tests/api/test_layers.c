@@ -136,7 +136,11 @@ static void the_auc_keeps_its_histograms_in_the_scope(void **state)
     };
     const char *fetches[] = { fl_var_name(auc), fl_var_name(batch) };
     fl_tensor out[2], stat;
-    fl_run_args a = { feeds, 2, fetches, 2, out };
+    fl_run_args a = { .feeds = feeds,
+                      .n_feeds = 2,
+                      .fetches = fetches,
+                      .n_fetches = 2,
+                      .out = out };
 
     (void)state;
     assert_ok(fl_run(e, fl_default_startup_program(c), NULL));
@@ -148,14 +152,15 @@ static void the_auc_keeps_its_histograms_in_the_scope(void **state)
         int64_t sum = 0;
 
         assert_non_null(stats[k]);
-        assert_ok(fl_get_value(c, fl_var_name(stats[k]), &stat));
+        assert_ok(
+            fl_scope_get(fl_current_scope(c), fl_var_name(stats[k]), &stat));
         for (int i = 0; i <= 100; i++)
             sum += ((int64_t *)stat.data)[i];
         /* Two labels of each kind in each of three batches, or in the last. */
         assert_int_equal(sum, k < 2 ? 3 * 2 : 2);
     }
     /* The lowest prediction is .1, of a negative label. */
-    assert_ok(fl_get_value(c, fl_var_name(stats[1]), &stat));
+    assert_ok(fl_scope_get(fl_current_scope(c), fl_var_name(stats[1]), &stat));
     assert_int_equal(((int64_t *)stat.data)[10], 3);
     fl_executor_free(e);
     fl_ctx_free(c);
@@ -173,7 +178,11 @@ static void simple_layers_compute_what_they_say(void **state)
     fl_feed feed = { "x",
                      fl_tensor_of(FL_DTYPE_F32, xs, 2, (int64_t[]){ 2, 4 }) };
     fl_tensor out[8];
-    fl_run_args a = { &feed, 1, fetches, 8, out };
+    fl_run_args a = { .feeds = &feed,
+                      .n_feeds = 1,
+                      .fetches = fetches,
+                      .n_fetches = 8,
+                      .out = out };
 
     (void)state;
     assert_ok(fl_layers_split(x, 2, 1, half));

@@ -166,7 +166,11 @@ static void a_schedule_follows_the_global_step(void **state)
                      fl_tensor_of(FL_DTYPE_F32, x, 2, (int64_t[]){ 1, 3 }) };
     const char *fetch;
     fl_tensor out;
-    fl_run_args a = { &feed, 1, &fetch, 1, &out };
+    fl_run_args a = { .feeds = &feed,
+                      .n_feeds = 1,
+                      .fetches = &fetch,
+                      .n_fetches = 1,
+                      .out = &out };
 
     (void)state;
     fetch = fl_var_name(lr);
@@ -177,7 +181,7 @@ static void a_schedule_follows_the_global_step(void **state)
         assert_ok(fl_run(e, fl_default_main_program(c), &a));
         assert_float_equal(*(float *)out.data, want[i], 0);
     }
-    fl_set_global_step(c, 0);
+    fl_scope_set_step(fl_current_scope(c), 0);
     assert_ok(fl_run(e, fl_default_main_program(c), &a));
     assert_float_equal(*(float *)out.data, 1, 0);
     fl_executor_free(e);
@@ -217,7 +221,7 @@ static void dense_and_sparse_gradients_of_a_table_agree(void **state)
         assert_ok(fl_run(e, fl_default_startup_program(c), NULL));
         for (int s = 0; s < 5; s++)
             assert_ok(fl_run(e, fl_default_main_program(c), &args));
-        assert_ok(fl_get_value(c, "emb", &t));
+        assert_ok(fl_scope_get(fl_current_scope(c), "emb", &t));
         memcpy(value[sparse], t.data, sizeof(value[sparse]));
         fl_executor_free(e);
         fl_ctx_free(c);

@@ -25,7 +25,7 @@ static void a_built_program_prints_and_parses_back(void **state)
     assert_string_equal(a, b);
     fl_text_free(a);
     fl_text_free(b);
-    fl_program_release(p);
+    fl_program_free(p);
     fl_ctx_free(c);
 }
 
@@ -44,7 +44,7 @@ static void a_program_for_test_has_no_training_in_it(void **state)
     assert_null(strstr(text, "moment"));
     assert_text_has(text, "is_test=true");
     fl_text_free(text);
-    fl_program_release(p);
+    fl_program_free(p);
     fl_ctx_free(c);
 }
 
@@ -62,7 +62,7 @@ static void a_pruned_program_keeps_what_its_targets_need(void **state)
     assert_null(strstr(text, "fc_1"));
     assert_text_has(text, "fetch fc_0.tmp_2");
     fl_text_free(text);
-    fl_program_release(p);
+    fl_program_free(p);
     assert_int_equal(fl_program_pruned(fl_default_main_program(c),
                                        (const char *const[]){ "nothing" }, 1,
                                        &p),
@@ -80,7 +80,7 @@ static float *first_weights(const char *seed, float *room)
     assert_ok(fl_ctx_set(c, "seed", seed));
     build(c);
     assert_ok(fl_run(e, fl_default_startup_program(c), NULL));
-    assert_ok(fl_get_value(c, "fc_0.w_0", &t));
+    assert_ok(fl_scope_get(fl_current_scope(c), "fc_0.w_0", &t));
     memcpy(room, t.data, 12 * sizeof(float));
     fl_executor_free(e);
     fl_ctx_free(c);

@@ -101,7 +101,11 @@ static void train(net *n, int steps, float *losses)
     batch b;
 
     for (int i = 0; i < steps; i++) {
-        fl_run_args a = { b.feeds, 3, &fetch, 1, &out };
+        fl_run_args a = { .feeds = b.feeds,
+                          .n_feeds = 3,
+                          .fetches = &fetch,
+                          .n_fetches = 1,
+                          .out = &out };
 
         draw_batch(&b, (uint32_t)i);
         assert_ok(fl_run(n->e, fl_default_main_program(n->c), &a));
@@ -217,7 +221,7 @@ static void a_program_with_a_table_prints_and_parses_back(void **state)
         assert_string_equal(a, b);
         fl_text_free(a);
         fl_text_free(b);
-        fl_program_release(p);
+        fl_program_free(p);
     }
     free_net(&n);
 }
@@ -237,7 +241,8 @@ static void the_table_keeps_its_state_to_itself(void **state)
                            "beta1=0.9 beta2=0.999 epsilon=1e-08\"");
     assert_null(strstr(start, "Out=emb)"));
     assert_ok(fl_run(n.e, fl_default_startup_program(n.c), NULL));
-    assert_int_equal(fl_get_value(n.c, "emb", &t), FL_ERR_NOTFOUND);
+    assert_int_equal(fl_scope_get(fl_current_scope(n.c), "emb", &t),
+                     FL_ERR_NOTFOUND);
     fl_text_free(text);
     fl_text_free(start);
     free_net(&n);
@@ -286,7 +291,11 @@ static const float *look(lookup *l, fl_program *p, uint64_t *ids, int64_t n)
                      fl_tensor_of(FL_DTYPE_U64, ids, 2, (int64_t[]){ n, 1 }) };
     const char *fetch = fl_var_name(l->rows);
     fl_tensor out;
-    fl_run_args a = { &feed, 1, &fetch, 1, &out };
+    fl_run_args a = { .feeds = &feed,
+                      .n_feeds = 1,
+                      .fetches = &fetch,
+                      .n_fetches = 1,
+                      .out = &out };
 
     assert_ok(fl_run(l->e, p, &a));
     return out.data;
@@ -372,7 +381,7 @@ static void a_program_for_test_makes_no_rows(void **state)
     for (int i = 0; i < 2; i++)
         assert_memory_equal(look(&l, test, all, 4), want, sizeof(want));
     assert_int_equal(count_rows(l.table), 2);
-    fl_program_release(test);
+    fl_program_free(test);
     free_lookup(&l);
 }
 
@@ -432,7 +441,11 @@ static void a_height_is_a_limit_to_the_ids(void **state)
                      fl_tensor_of(FL_DTYPE_I64, ids, 2, (int64_t[]){ 1, 1 }) };
     const char *fetch = fl_var_name(y);
     fl_tensor out;
-    fl_run_args a = { &feed, 1, &fetch, 1, &out };
+    fl_run_args a = { .feeds = &feed,
+                      .n_feeds = 1,
+                      .fetches = &fetch,
+                      .n_fetches = 1,
+                      .out = &out };
 
     (void)state;
     assert_ok(fl_run(e, fl_default_startup_program(c), NULL));
@@ -600,7 +613,11 @@ static void replicas_train_tables(void **state)
     train(&alone, STEPS, losses);
     assert_ok(fl_compiled_program_with_data_parallel(cp, fetch, &reduce, &two));
     for (int i = 0; i < STEPS; i++) {
-        fl_run_args a = { b.feeds, 3, &fetch, 1, out };
+        fl_run_args a = { .feeds = b.feeds,
+                          .n_feeds = 3,
+                          .fetches = &fetch,
+                          .n_fetches = 1,
+                          .out = out };
 
         draw_batch(&b, (uint32_t)i);
         assert_ok(fl_run_compiled(n.e, cp, &a));
@@ -640,7 +657,7 @@ static void replicas_read_tables(void **state)
     assert_float_equal((*(float *)out[0].data + *(float *)out[1].data) / 2,
                        mean, 1e-6);
     fl_compiled_program_free(cp);
-    fl_program_release(test);
+    fl_program_free(test);
     free_net(&n);
 }
 

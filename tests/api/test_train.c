@@ -101,7 +101,7 @@ static float first_weight(const fixture *f)
 {
     fl_tensor w;
 
-    assert_ok(fl_get_value(f->ctx, "fc_0.w_0", &w));
+    assert_ok(fl_scope_get(fl_current_scope(f->ctx), "fc_0.w_0", &w));
     return *(const float *)w.data;
 }
 
@@ -126,7 +126,7 @@ static void a_pass_trains_on_every_record(void **state)
     assert_true(last.loss < first.loss && last.loss < 1e-3);
     assert_true(first.seconds > 0 && isnan(first.auc));
     assert_true(first.wait_seconds >= 0);
-    assert_int_equal(fl_global_step(f->ctx), 2 * ROWS / 10);
+    assert_int_equal(fl_scope_step(fl_current_scope(f->ctx)), 2 * ROWS / 10);
 }
 
 static void threads_share_the_records(void **state)
@@ -138,7 +138,7 @@ static void threads_share_the_records(void **state)
     assert_ok(fl_train_from_dataset(f->exe, main_of(f), f->data, &r,
                                     .thread = 4, .loss = fl_var_name(f->loss)));
     assert_int_equal(r.samples, ROWS);
-    assert_int_equal(fl_global_step(f->ctx), r.batches);
+    assert_int_equal(fl_scope_step(fl_current_scope(f->ctx)), r.batches);
 }
 
 static void records_in_memory_train_like_a_queue(void **state)
@@ -169,7 +169,7 @@ static void inference_changes_nothing(void **state)
     assert_int_equal(r.samples, ROWS);
     assert_false(isnan(r.loss));
     assert_float_equal(first_weight(f), before, 0);
-    assert_int_equal(fl_global_step(f->ctx), 0);
+    assert_int_equal(fl_scope_step(fl_current_scope(f->ctx)), 0);
 }
 
 /* --- what is told -------------------------------------------------------- */

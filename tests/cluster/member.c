@@ -64,7 +64,11 @@ static void train(fl_executor *exe, fl_fleet *f, const char *loss, long steps,
         { "label", fl_tensor_of(FL_DTYPE_I64, label, 2, dims) },
     };
     fl_tensor value;
-    fl_run_args args = { feeds, 2, &loss, 1, &value };
+    fl_run_args args = { .feeds = feeds,
+                         .n_feeds = 2,
+                         .fetches = &loss,
+                         .n_fetches = 1,
+                         .out = &value };
     unsigned seed = (unsigned)fl_fleet_worker_index(f) + 1;
 
     check(!fl_run(exe, fl_fleet_startup_program(f), NULL), who);

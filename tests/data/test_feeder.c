@@ -480,7 +480,7 @@ static void variables_of_a_program_are_fed_in_their_shape(void **state)
     assert_float_equal(((float *)y.data)[5], 6, 0);
     fl_feeder_free(f);
     fl_executor_free(e);
-    fl_program_release(p);
+    fl_program_free(p);
     fl_ctx_free(c);
 }
 
@@ -503,7 +503,7 @@ static void variables_that_cannot_be_fed_are_refused_by_name(void **state)
     assert_refused(fl_feeder_new(&f, p, NULL, 0), FL_ERR_INVAL,
                    "0 variables to feed");
     assert_null(f);
-    fl_program_release(p);
+    fl_program_free(p);
     fl_ctx_free(c);
 }
 

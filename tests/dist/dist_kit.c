@@ -210,11 +210,11 @@ static fl_status take_local(fl_ctx *c, kit_model *m)
 
     parts_of(m, p);
     for (int i = 0; i < KIT_PARAMS; i++) {
-        if (fl_get_value(c, p[i].name, &t))
+        if (fl_scope_get(fl_current_scope(c), p[i].name, &t))
             return FL_ERR_NOTFOUND;
         memcpy(p[i].data, t.data, p[i].n * sizeof(float));
     }
-    if (fl_get_value(c, "emb", &t))
+    if (fl_scope_get(fl_current_scope(c), "emb", &t))
         return FL_ERR_NOTFOUND;
     memcpy(m->emb, t.data, sizeof(m->emb));
     return FL_OK;
@@ -494,7 +494,7 @@ static fl_status be_trainer(const town *w, kit_trainer *k)
             st = fl_transpiler_hash(k->transpiler, &w->end->hash);
         w->end->first_loss = k->first_loss;
         w->end->last_loss = k->last_loss;
-        w->end->step = fl_global_step(k->ctx);
+        w->end->step = fl_scope_step(fl_current_scope(k->ctx));
     }
     if (!st)
         st = fl_transpiler_stop(k->transpiler);

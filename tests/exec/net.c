@@ -71,7 +71,7 @@ float *net_copy(fl_ctx *c, const char *name, size_t *n)
     fl_tensor t;
     float *copy;
 
-    assert_ok(fl_get_value(c, name, &t));
+    assert_ok(fl_scope_get(fl_current_scope(c), name, &t));
     *n = (size_t)fl_tensor_numel(&t);
     copy = malloc(*n * sizeof(float));
     memcpy(copy, t.data, *n * sizeof(float));

@@ -57,7 +57,7 @@ static int tear_down(void **state)
     fixture *f = *state;
 
     fl_executor_free(f->e);
-    fl_program_release(f->train);
+    fl_program_free(f->train);
     fl_ctx_free(f->c);
     fl_free(f);
     return 0;

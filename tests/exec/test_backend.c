@@ -62,8 +62,8 @@ static int tear_down(void **state)
     fixture *f = *state;
 
     fl_executor_free(f->e);
-    fl_program_release(f->train);
-    fl_program_release(f->read);
+    fl_program_free(f->train);
+    fl_program_free(f->read);
     fl_ctx_free(f->c);
     fl_free(f);
     return 0;
@@ -96,13 +96,13 @@ static void the_backend_counts_the_steps_of_training(void **state)
 
     f->late->next_step = 41;
     assert_ok(run(f, f->read));
-    assert_int_equal(fl_global_step(f->c), 0);
+    assert_int_equal(fl_scope_step(fl_current_scope(f->c)), 0);
     assert_ok(run(f, f->train));
-    assert_int_equal(fl_global_step(f->c), 42);
+    assert_int_equal(fl_scope_step(fl_current_scope(f->c)), 42);
     assert_int_equal(find_event(f, LATE_PUSH, 0)->step, 41);
     assert_ok(run(f, f->train));
     assert_int_equal(f->late->next_step, 43);
-    assert_int_equal(fl_global_step(f->c), 43);
+    assert_int_equal(fl_scope_step(fl_current_scope(f->c)), 43);
 }
 
 static void without_a_count_of_its_own_the_scope_counts(void **state)
@@ -112,7 +112,7 @@ static void without_a_count_of_its_own_the_scope_counts(void **state)
     f->late->port.step = NULL;
     for (uint64_t i = 0; i < 3; i++)
         assert_ok(run(f, f->train));
-    assert_int_equal(fl_global_step(f->c), 3);
+    assert_int_equal(fl_scope_step(fl_current_scope(f->c)), 3);
     assert_int_equal(find_event(f, LATE_PUSH, 0)->step, 0);
 }
 
@@ -298,7 +298,11 @@ static void a_run_that_fails_flushes(void **state)
     fixture *f = *state;
     const char *fetch = "s";
     fl_tensor out;
-    fl_run_args a = { &f->feed, 1, &fetch, 1, &out };
+    fl_run_args a = { .feeds = &f->feed,
+                      .n_feeds = 1,
+                      .fetches = &fetch,
+                      .n_fetches = 1,
+                      .out = &out };
     fl_program *p;
 
     assert_ok(fl_program_from_text(f->c, text, &p));
@@ -310,7 +314,7 @@ static void a_run_that_fails_flushes(void **state)
         assert_int_equal(late_count(f->late, LATE_FLUSH), i);
         assert_int_equal(late_count(f->late, LATE_PULLED), i);
     }
-    fl_program_release(p);
+    fl_program_free(p);
 }
 
 int main(void)

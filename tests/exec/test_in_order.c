@@ -60,7 +60,7 @@ static int tear_down(void **state)
     fixture *f = *state;
 
     fl_executor_free(f->e);
-    fl_program_release(f->train);
+    fl_program_free(f->train);
     fl_ctx_free(f->c);
     fl_free(f);
     return 0;
@@ -72,7 +72,11 @@ static fl_status run(fixture *f)
                                          (int64_t[]){ BATCH, 1 }) };
     const char *fetch = "s";
     fl_tensor out;
-    fl_run_args a = { &feed, 1, &fetch, 1, &out };
+    fl_run_args a = { .feeds = &feed,
+                      .n_feeds = 1,
+                      .fetches = &fetch,
+                      .n_fetches = 1,
+                      .out = &out };
 
     FL_TRY(fl_run(f->e, f->train, &a));
     assert_true(*(float *)out.data == (BATCH + 1) / 2.0f + 4);

@@ -32,7 +32,11 @@ static float *train(const setup *s, const char *kind, const char *settings,
     assert_int_equal(fl_parallel_executor_replicas(pe), s->replicas);
     for (int i = 0; i < STEPS; i++) {
         net_batch b;
-        fl_run_args a = { b.feeds, 3, &loss, 1, out };
+        fl_run_args a = { .feeds = b.feeds,
+                          .n_feeds = 3,
+                          .fetches = &loss,
+                          .n_fetches = 1,
+                          .out = out };
         float mean = 0;
 
         net_fill(&b, i, NET_BATCH);
@@ -140,7 +144,11 @@ static void a_customised_scale_takes_the_fed_gradient(void **state)
     net_batch b;
     fl_feed feeds[4];
     fl_tensor out[2];
-    fl_run_args a = { feeds, 4, &loss, 1, out };
+    fl_run_args a = { .feeds = feeds,
+                      .n_feeds = 4,
+                      .fetches = &loss,
+                      .n_fetches = 1,
+                      .out = out };
     size_t n;
     float *before, *after;
 
@@ -175,7 +183,11 @@ static void misuse_is_refused_with_a_reason(void **state)
     fl_parallel_executor *pe;
     net_batch b;
     fl_tensor out[4];
-    fl_run_args a = { b.feeds, 3, &loss, 1, out };
+    fl_run_args a = { .feeds = b.feeds,
+                      .n_feeds = 3,
+                      .fetches = &loss,
+                      .n_fetches = 1,
+                      .out = out };
 
     (void)state;
     net_start(c, e);
@@ -256,7 +268,11 @@ static fl_status run_split(const table_net *n, const setup *s, int steps)
     assert_ok(
         fl_compiled_program_with_data_parallel(cp, n->loss, &build, &exec));
     for (int i = 0; i < steps && !st; i++) {
-        fl_run_args a = { b.feeds, 3, &n->loss, 1, out };
+        fl_run_args a = { .feeds = b.feeds,
+                          .n_feeds = 3,
+                          .fetches = &n->loss,
+                          .n_fetches = 1,
+                          .out = out };
 
         net_fill(&b, i, NET_BATCH);
         st = fl_run_compiled(n->e, cp, &a);
@@ -305,7 +321,7 @@ static void replicas_train_a_table_like_one_run(void **state)
             assert_ok(run_split(&a, &setups[i], STEPS));
             assert_ok(run_split(&b, &alone, STEPS));
             expect_same_model(&a, &b);
-            assert_int_equal(fl_global_step(a.c), STEPS);
+            assert_int_equal(fl_scope_step(fl_current_scope(a.c)), STEPS);
             free_table_net(&a);
             free_table_net(&b);
         }

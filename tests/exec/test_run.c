@@ -28,7 +28,11 @@ static void the_loss_falls_with_every_optimizer(void **state)
         net_start(c, e);
         for (int i = 0; i < 80; i++) {
             fl_tensor out;
-            fl_run_args a = { b.feeds, 3, &fetch, 1, &out };
+            fl_run_args a = { .feeds = b.feeds,
+                              .n_feeds = 3,
+                              .fetches = &fetch,
+                              .n_fetches = 1,
+                              .out = &out };
 
             net_fill(&b, i % 4, NET_BATCH);
             assert_ok(fl_run(e, fl_default_main_program(c), &a));
@@ -37,7 +41,7 @@ static void the_loss_falls_with_every_optimizer(void **state)
         }
         if (!(last < 0.8f * first))
             fail_msg("%s: loss from %f to %f", kinds[k][0], first, last);
-        assert_int_equal(fl_global_step(c), 80);
+        assert_int_equal(fl_scope_step(fl_current_scope(c)), 80);
         fl_executor_free(e);
         fl_ctx_free(c);
     }
@@ -51,7 +55,11 @@ static void a_repeated_step_asks_for_no_memory(void **state)
     uint64_t calls = 0;
     net_batch b;
     fl_tensor out;
-    fl_run_args a = { b.feeds, 3, &fetch, 1, &out };
+    fl_run_args a = { .feeds = b.feeds,
+                      .n_feeds = 3,
+                      .fetches = &fetch,
+                      .n_fetches = 1,
+                      .out = &out };
 
     (void)state;
     net_start(c, e);
@@ -82,7 +90,11 @@ static void optimised_and_plain_programs_agree(void **state)
         for (int i = 0; i < 30; i++) {
             net_batch b;
             fl_tensor out;
-            fl_run_args a = { b.feeds, 3, &fetch, 1, &out };
+            fl_run_args a = { .feeds = b.feeds,
+                              .n_feeds = 3,
+                              .fetches = &fetch,
+                              .n_fetches = 1,
+                              .out = &out };
 
             net_fill(&b, i, NET_BATCH);
             assert_ok(fl_run(e, fl_default_main_program(c), &a));
@@ -205,7 +217,11 @@ static void a_nan_label_is_an_error(void **state)
     };
     const char *fetch = fl_var_name(loss);
     fl_tensor out;
-    fl_run_args a = { feeds, 2, &fetch, 1, &out };
+    fl_run_args a = { .feeds = feeds,
+                      .n_feeds = 2,
+                      .fetches = &fetch,
+                      .n_fetches = 1,
+                      .out = &out };
 
     (void)state;
     net_start(c, e);
@@ -224,7 +240,11 @@ static void the_guard_names_the_first_nan(void **state)
     fl_feed feed = { "x", fl_tensor_of(FL_DTYPE_F32, xs, 1, (int64_t[]){ 2 }) };
     const char *fetch = "m";
     fl_tensor out;
-    fl_run_args a = { &feed, 1, &fetch, 1, &out };
+    fl_run_args a = { .feeds = &feed,
+                      .n_feeds = 1,
+                      .fetches = &fetch,
+                      .n_fetches = 1,
+                      .out = &out };
 
     (void)state;
     assert_ok(fl_program_add(main, "var x : f32[-1] data\n"
@@ -247,7 +267,11 @@ static void fetching_an_intermediate_still_works(void **state)
                               "embedding_0.w_0@GRAD" };
     net_batch b;
     fl_tensor out[4];
-    fl_run_args a = { b.feeds, 3, fetches, 4, out };
+    fl_run_args a = { .feeds = b.feeds,
+                      .n_feeds = 3,
+                      .fetches = fetches,
+                      .n_fetches = 4,
+                      .out = out };
 
     (void)state;
     net_build(c, "sgd", NULL);
@@ -294,7 +318,11 @@ static void hogwild_threads_train_one_model(void **state)
                           .next = next_of,
                           .arg = batches };
     fl_tensor out;
-    fl_run_args a = { b.feeds, 3, &fetch, 1, &out };
+    fl_run_args a = { .feeds = b.feeds,
+                      .n_feeds = 3,
+                      .fetches = &fetch,
+                      .n_fetches = 1,
+                      .out = &out };
     float before, after;
 
     (void)state;
@@ -304,7 +332,7 @@ static void hogwild_threads_train_one_model(void **state)
     before = *(float *)out.data;
     for (int i = 0; i < 4; i++)
         assert_ok(fl_run_hogwild(e, fl_default_main_program(c), &h));
-    assert_int_equal(fl_global_step(c), 1 + 4 * 90);
+    assert_int_equal(fl_scope_step(fl_current_scope(c)), 1 + 4 * 90);
     assert_ok(fl_run(e, fl_default_main_program(c), &a));
     after = *(float *)out.data;
     assert_true(after < before);

@@ -33,7 +33,11 @@ static float *run_branches(const char *threads, fl_executor **keep,
     const char *fetch = "s";
     fl_program *p;
     fl_tensor out;
-    fl_run_args a = { &feed, 1, &fetch, 1, &out };
+    fl_run_args a = { .feeds = &feed,
+                      .n_feeds = 1,
+                      .fetches = &fetch,
+                      .n_fetches = 1,
+                      .out = &out };
 
     for (int i = 0; i < SIDE * SIDE; i++)
         x[i] = (float)(i % 97) / 97 - 0.5f;
@@ -42,7 +46,7 @@ static float *run_branches(const char *threads, fl_executor **keep,
     assert_ok(fl_program_from_text(c, branches, &p));
     assert_ok(fl_run(e, p, &a));
     memcpy(copy, out.data, SIDE * SIDE * sizeof(float));
-    fl_program_release(p);
+    fl_program_free(p);
     free(x);
     *keep = e;
     *keep_ctx = c;
@@ -196,7 +200,11 @@ static fl_status run_waiting(const char *threads, const char *timeout_ms,
     const char *fetch = "s";
     fl_program *p;
     fl_tensor out;
-    fl_run_args a = { &feed, 1, &fetch, 1, &out };
+    fl_run_args a = { .feeds = &feed,
+                      .n_feeds = 1,
+                      .fetches = &fetch,
+                      .n_fetches = 1,
+                      .out = &out };
     fl_status st;
 
     assert_ok(fl_program_parse("var x : f32[-1] data\n"
@@ -205,7 +213,7 @@ static fl_status run_waiting(const char *threads, const char *timeout_ms,
                                "op elementwise_add (X=w, Y=q) -> (Out=s)\n"
                                "fetch s\n",
                                &with_wait, &p));
-    p->owner = c;
+    p->ctx = c;
     assert_ok(fl_ctx_set(c, "num_threads", threads));
     assert_ok(fl_ctx_set(c, "pending_timeout_ms", timeout_ms));
     st = fl_run(e, p, &a);
@@ -215,7 +223,7 @@ static fl_status run_waiting(const char *threads, const char *timeout_ms,
     if (st && world.waker)
         fl_wake(world.waker);
     fl_executor_free(e);
-    fl_program_release(p);
+    fl_program_free(p);
     fl_ctx_free(c);
     return st;
 }

@@ -78,7 +78,6 @@ static void default_programs_are_the_fleets_while_it_lives(void **state)
     assert_ptr_equal(fl_fleet_startup_program(s.fleet),
                      fl_default_startup_program(s.ctx));
     assert_ptr_equal(p, fl_transpiler_trainer(fl_fleet_transpiler(s.fleet)));
-    fl_program_release(p); /* as of any default program: nothing happens */
     assert_non_null(fl_layers_data(s.ctx, "later", FL_DTYPE_F32, 2,
                                    (int64_t[]){ -1, 1 }, 0));
     assert_non_null(fl_program_var(own, "later"));

@@ -176,7 +176,11 @@ static fl_status run_step(member *m, int64_t step)
     int64_t offsets[N_SLOTS][ROWS_MAX + 1];
     fl_feed feeds[N_FEEDS];
     fl_tensor out;
-    fl_run_args args = { feeds, N_FEEDS, &loss, 1, &out };
+    fl_run_args args = { .feeds = feeds,
+                         .n_feeds = N_FEEDS,
+                         .fetches = &loss,
+                         .n_fetches = 1,
+                         .out = &out };
     fl_status st;
 
     for (int i = 0; i < N_SLOTS; i++)

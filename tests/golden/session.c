@@ -20,7 +20,7 @@ bool session_open(session *s, golden_case *c)
 void session_close(session *s)
 {
     fl_executor_free(s->executor);
-    fl_program_release(s->program);
+    fl_program_free(s->program);
     fl_ctx_free(s->ctx);
 }
 
@@ -112,10 +112,10 @@ bool session_run(session *s)
 
 bool session_set(session *s, const char *name, const fl_tensor *t)
 {
-    return check(s, fl_set_value(s->ctx, name, t));
+    return check(s, fl_scope_set(fl_current_scope(s->ctx), name, t));
 }
 
 bool session_get(session *s, const char *name, fl_tensor *out)
 {
-    return check(s, fl_get_value(s->ctx, name, out));
+    return check(s, fl_scope_get(fl_current_scope(s->ctx), name, out));
 }

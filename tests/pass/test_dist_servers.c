@@ -193,12 +193,12 @@ static void first_values(const char *text, const char *name, float *out,
     fl_tensor t;
 
     if (fl_program_from_text(c, text, &p) || fl_run(e, p, NULL) ||
-        fl_get_value(c, name, &t))
+        fl_scope_get(fl_current_scope(c), name, &t))
         fail_msg("%s", fl_last_error());
     assert_int_equal(fl_tensor_numel(&t), n);
     memcpy(out, t.data, n * sizeof(*out));
     fl_executor_free(e);
-    fl_program_release(p);
+    fl_program_free(p);
     fl_ctx_free(c);
 }
 

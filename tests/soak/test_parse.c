@@ -225,7 +225,7 @@ static void check_taken(fl_ctx *c, fl_program *p)
     assert_string_equal(reprinted, printed);
     fl_text_free(reprinted);
     fl_text_free(printed);
-    fl_program_release(again);
+    fl_program_free(again);
 }
 
 /* The text gets memory of exactly its size, so that a sanitizer sees a reader
@@ -247,7 +247,7 @@ static bool read_text(fl_ctx *c, const damaged *d)
         return false;
     }
     check_taken(c, p);
-    fl_program_release(p);
+    fl_program_free(p);
     return true;
 }
 
