@@ -26,17 +26,17 @@ typedef struct fl_plan_var {
 
 /* Which steps of a plan a run covers. Replicas run the parts one by one, in
    this order. */
-typedef enum fl_part {
+typedef enum fl_plan_part {
     FL_PART_ALL,
     FL_PART_COMPUTE, /* forward, backward and schedules */
     FL_PART_EACH,    /* updates that every replica makes for its own part */
     FL_PART_UPDATE   /* updates with the gradients of all replicas */
-} fl_part;
+} fl_plan_part;
 
 /* One operator. */
 typedef struct fl_plan_step {
     const fl_op_node *node;
-    fl_part part;
+    fl_plan_part part;
     int n_in, n_out;       /* slots */
     int *in_len, *out_len; /* variables per slot */
     int *in, *out;         /* indices into vars, slot after slot; -1: none */
@@ -71,7 +71,7 @@ fl_status fl_plan_new(fl_plan **out, fl_program *program,
                       const fl_plan_options *options);
 void fl_plan_free(fl_plan *p);
 
-static inline bool fl_part_has(fl_part part, const fl_plan_step *s)
+static inline bool fl_part_has(fl_plan_part part, const fl_plan_step *s)
 {
     return part == FL_PART_ALL || s->part == part;
 }

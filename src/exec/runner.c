@@ -412,7 +412,7 @@ static bool is_in_order(const fl_runner *r, const fl_team *team)
     return !r->plan->waits || (comm && comm->is_prompt);
 }
 
-fl_status fl_runner_run(fl_runner *r, fl_part part, fl_team *team)
+fl_status fl_runner_run(fl_runner *r, fl_plan_part part, fl_team *team)
 {
     team = team ? team : r->team;
     if (is_in_order(r, team))

@@ -82,7 +82,7 @@ void fl_runner_drop_ahead(fl_runner *r);
 /* Runs the part's steps, with `team` in place of the runner's own where it is
    not NULL. */
 FL_MUST_CHECK
-fl_status fl_runner_run(fl_runner *r, fl_part part, fl_team *team);
+fl_status fl_runner_run(fl_runner *r, fl_plan_part part, fl_team *team);
 
 /* Runs one step's share; used by the two schedulers below. */
 FL_MUST_CHECK
@@ -98,10 +98,10 @@ int fl_step_shares(const fl_runner *r, int step, int n);
 
 /* The scheduler for teams and for operators that wait (sched.c). */
 FL_MUST_CHECK
-fl_status fl_sched_run(fl_runner *r, fl_part part, fl_team *team);
+fl_status fl_sched_run(fl_runner *r, fl_plan_part part, fl_team *team);
 /* One step after the other, in the thread of the caller. */
 FL_MUST_CHECK
-fl_status fl_sched_run_in_order(fl_runner *r, fl_part part);
+fl_status fl_sched_run_in_order(fl_runner *r, fl_plan_part part);
 
 /* What stands behind fl_runner_start_ahead and fl_runner_drop_ahead. */
 void fl_sched_start_ahead(fl_runner *r);

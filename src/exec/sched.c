@@ -38,7 +38,7 @@ typedef struct step_waker {
 
 struct fl_sched {
     fl_runner *r;
-    fl_part part;
+    fl_plan_part part;
     int n_members;
     fl_mutex mu;
     fl_cond changed;
@@ -357,7 +357,7 @@ static fl_status check_not_stuck(const fl_sched *s)
     return FL_OK;
 }
 
-static fl_status sched_begin(fl_sched *s, fl_part part, int n_members)
+static fl_status sched_begin(fl_sched *s, fl_plan_part part, int n_members)
 {
     const fl_plan *p = s->r->plan;
 
@@ -403,7 +403,7 @@ static void sched_end(fl_sched *s, fl_status st)
     fl_unlock(&s->mu);
 }
 
-fl_status fl_sched_run(fl_runner *r, fl_part part, fl_team *team)
+fl_status fl_sched_run(fl_runner *r, fl_plan_part part, fl_team *team)
 {
     fl_status st;
 
@@ -459,7 +459,7 @@ static fl_status run_step(fl_runner *r, int step)
     return st ? st : fl_step_finish(r, step);
 }
 
-fl_status fl_sched_run_in_order(fl_runner *r, fl_part part)
+fl_status fl_sched_run_in_order(fl_runner *r, fl_plan_part part)
 {
     if (!r->sched && r->plan->waits)
         r->sched = sched_new(r);

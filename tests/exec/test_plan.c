@@ -161,9 +161,9 @@ static void pulls_and_pushes_keep_their_order(void **state)
 
 static void what_serves_a_push_alone_is_done_by_each_replica(void **state)
 {
-    static const fl_part want[] = { FL_PART_COMPUTE, FL_PART_EACH,
-                                    FL_PART_EACH,    FL_PART_UPDATE,
-                                    FL_PART_UPDATE,  FL_PART_UPDATE };
+    static const fl_plan_part want[] = { FL_PART_COMPUTE, FL_PART_EACH,
+                                         FL_PART_EACH,    FL_PART_UPDATE,
+                                         FL_PART_UPDATE,  FL_PART_UPDATE };
     fl_plan *p = plan_of(
         TABLE_UPDATE
         "op clip (X=r) -> (Out=c) {min=-1, max=1} @optimize\n"

@@ -18,10 +18,12 @@ typedef struct fl_sim_network {
     fl_sim *sim;
 } fl_sim_network;
 
+typedef struct fl_sim_listener fl_sim_listener;
+
 /* An address that was listened on or frozen once; kept until the end. */
 typedef struct fl_sim_place {
     struct fl_sim_place *next;
-    fl_listener *listener; /* NULL: nobody listens now */
+    fl_sim_listener *listener; /* NULL: nobody listens now */
     bool is_frozen;
     char name[FL_ADDRESS_MAX];
 } fl_sim_place;

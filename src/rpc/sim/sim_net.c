@@ -13,7 +13,8 @@
 #include "base/alloc.h"
 #include "base/rng.h"
 
-struct fl_listener {
+/* What an fl_listener of this net is behind its name. */
+struct fl_sim_listener {
     fl_sim *sim;
     fl_sim_place *place;
     fl_accept_fn fn;
@@ -90,7 +91,7 @@ static fl_status net_listen(fl_net *n, const char *address, fl_loop **loops,
     fl_sim *s = sim_of(n);
     char name[FL_ADDRESS_MAX];
     fl_sim_place *place;
-    fl_listener *l;
+    fl_sim_listener *l;
 
     FL_ASSERT(n_loops >= 1);
     for (int i = 0; i < n_loops; i++)
@@ -104,15 +105,17 @@ static fl_status net_listen(fl_net *n, const char *address, fl_loop **loops,
                 "address or end that listener",
                 name);
     l = fl_alloc(sizeof(*l));
-    *l = (fl_listener){ .sim = s, .place = place, .fn = fn, .arg = arg };
+    *l = (fl_sim_listener){ .sim = s, .place = place, .fn = fn, .arg = arg };
     place->listener = l;
     snprintf(address_out, FL_ADDRESS_MAX, "%s", name);
-    *out = l;
+    *out = (fl_listener *)l;
     return FL_OK;
 }
 
-static void net_unlisten(fl_listener *l)
+static void net_unlisten(fl_listener *listener)
 {
+    fl_sim_listener *l = (fl_sim_listener *)listener;
+
     l->place->listener = NULL;
     fl_sim_refuse_waiting(l->sim, l->place);
     fl_free(l);
