@@ -7,7 +7,7 @@
  * and leave the rest (examples/own_mode.c).
  *
  * Functions run in training threads, several at a time, and may wait. Memory is
- * lent for the call.
+ * borrowed for the call.
  */
 #ifndef FLOTILLA_MODE_H
 #define FLOTILLA_MODE_H
@@ -63,7 +63,7 @@ typedef struct fl_mode_def {
     /* Fresh values, where the program has a recv. */
     fl_status (*recv)(void *mode, const fl_mode_values *v, size_t n);
     /* The end of a batch, where the program has a send_barrier. */
-    fl_status (*meet)(void *mode, uint64_t samples);
+    fl_status (*barrier)(void *mode, uint64_t samples);
     /* Everything is to be applied when it returns; then the trainer leaves. */
     fl_status (*stop)(void *mode);
 } fl_mode_def;

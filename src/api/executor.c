@@ -155,8 +155,8 @@ fl_status fl_run_hogwild(fl_executor *e, fl_program *p,
     spec.n_runners = spec.n_threads = args->num_threads;
     spec.feeds = args->feed_names;
     spec.n_feeds = args->n_feeds;
-    spec.looks_ahead =
-        args->keeps_two && e->options.comm && e->options.comm->looks_ahead;
+    spec.can_prefetch =
+        args->keeps_two && e->options.comm && e->options.comm->can_prefetch;
     FL_TRY(fl_executor_unit(e, &spec, &u));
     return fl_ctx_ran(e->ctx, fl_unit_run_hogwild(e, u, args));
 }

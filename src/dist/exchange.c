@@ -42,7 +42,7 @@ typedef struct sending {
 } sending;
 
 typedef struct shuffle {
-    fl_wait wait; /* comes first: requests have this as their argument */
+    fl_latch latch; /* comes first: requests have this as their argument */
     fl_client *client;
     const fl_dist_config *config;
     fl_exchange *exchange;
@@ -219,11 +219,11 @@ static void begin_take(shuffle *s)
     fl_status st;
 
     s->n_taken = 0;
-    fl_wait_begin(&s->wait);
+    fl_latch_add(&s->latch);
     st = fl_client_take(s->client, s->generation, s->seen, on_mail,
-                        fl_wait_done, s);
+                        fl_latch_done, s);
     if (st)
-        fl_wait_done(s, st);
+        fl_latch_done(s, st);
 }
 
 static void begin_send(shuffle *s, int server)
@@ -235,10 +235,10 @@ static void begin_send(shuffle *s, int server)
                            .len = fl_exchange_pack_bytes(&one->pack) };
     fl_status st;
 
-    fl_wait_begin(&s->wait);
-    st = fl_client_mail(s->client, server, &l, &one->is_full, fl_wait_done, s);
+    fl_latch_add(&s->latch);
+    st = fl_client_mail(s->client, server, &l, &one->is_full, fl_latch_done, s);
     if (st)
-        fl_wait_done(s, st);
+        fl_latch_done(s, st);
 }
 
 /* Servers without a pack under way get the next ones. */
@@ -318,7 +318,7 @@ static fl_status send_all(shuffle *s)
             if (s->sendings[i].pack.words)
                 begin_send(s, i);
         begin_take(s);
-        FL_TRY(fl_wait_for(&s->wait));
+        FL_TRY(fl_latch_wait(&s->latch));
         has_sent = drop_sent(s, &n_full, &to);
         if (s->is_dealt_out && !n_full)
             return FL_OK;
@@ -333,7 +333,7 @@ static fl_status send_all(shuffle *s)
 static fl_status take_some(shuffle *s)
 {
     begin_take(s);
-    return fl_wait_for(&s->wait);
+    return fl_latch_wait(&s->latch);
 }
 
 static bool is_met(meeting *m)
@@ -384,7 +384,7 @@ static void init(shuffle *s, fl_transpiler *t)
                     .pause_ns = PAUSE_MIN_NS,
                     .patience_ns =
                         2 * (uint64_t)t->ctx->conf.restart_timeout_ms * MS };
-    fl_wait_init(&s->wait, s->client);
+    fl_latch_init(&s->latch, fl_client_poller(s->client));
 }
 
 static void release(shuffle *s)
@@ -395,7 +395,7 @@ static void release(shuffle *s)
     fl_free(s->sendings);
     fl_free(s->seen);
     fl_vec_release(&s->members);
-    fl_wait_release(&s->wait);
+    fl_latch_release(&s->latch);
 }
 
 static fl_status exchange(shuffle *s, fl_dataset *d, uint64_t seed)

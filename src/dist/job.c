@@ -41,7 +41,7 @@ struct fl_job {
 
 struct fl_job_request {
     fl_job *p;
-    fl_wait wait;
+    fl_latch latch;
 };
 
 /* --- waiting -------------------------------------------------------------- */
@@ -64,8 +64,8 @@ static void close_request(fl_job *p)
 static void request_init(fl_job_request *r, fl_job *p)
 {
     r->p = p;
-    fl_wait_init(&r->wait, p->client);
-    fl_wait_begin(&r->wait);
+    fl_latch_init(&r->latch, fl_client_poller(p->client));
+    fl_latch_add(&r->latch);
     open_request(p);
 }
 
@@ -75,7 +75,7 @@ static void on_done(void *arg, fl_status st)
     fl_job_request *r = arg;
     fl_job *p = r->p;
 
-    fl_wait_done(&r->wait, st);
+    fl_latch_done(&r->latch, st);
     close_request(p);
 }
 
@@ -86,8 +86,8 @@ static fl_status wait_for(fl_job_request *r, fl_status st)
     if (st)
         close_request(r->p);
     else
-        st = fl_wait_for(&r->wait);
-    fl_wait_release(&r->wait);
+        st = fl_latch_wait(&r->latch);
+    fl_latch_release(&r->latch);
     return st;
 }
 

@@ -49,15 +49,18 @@ static void serving_free(fl_comm *c)
     (void)c;
 }
 
+static const fl_comm_data serving_data = { .pull = serving_rows,
+                                           .push = serving_rows };
+static const fl_comm_life serving_life = { .declare = serving_declare,
+                                           .serve = serving_serve,
+                                           .free = serving_free };
+
 static fl_comm make_serving(void)
 {
     return (fl_comm){ .name = "servers",
-                      .keeps_time = true,
-                      .declare = serving_declare,
-                      .pull = serving_rows,
-                      .push = serving_rows,
-                      .serve = serving_serve,
-                      .free = serving_free };
+                      .data = &serving_data,
+                      .life = &serving_life,
+                      .has_own_deadline = true };
 }
 
 /* --- making --------------------------------------------------------------- */
@@ -198,7 +201,7 @@ static void leave_job(fl_transpiler *t)
 {
     if (!t->backend || t->ctx->run_failed)
         return;
-    if (t->backend->stop(t->backend))
+    if (t->backend->life->stop(t->backend))
         FL_WARN("train", "trainer %d did not leave the job in order: %s",
                 t->dist->config.rank, fl_last_error());
 }
@@ -291,7 +294,7 @@ fl_status fl_transpiler_stop(fl_transpiler *t)
 {
     if (!t->backend)
         return FL_OK;
-    return t->backend->stop(t->backend);
+    return t->backend->life->stop(t->backend);
 }
 
 fl_status fl_transpiler_barrier(fl_transpiler *t)
@@ -326,43 +329,44 @@ static fl_status find_what(const fl_transpiler *t, const char *name, what *w)
     return FL_OK;
 }
 
-typedef fl_status (*begin_fn)(fl_client *client, const what *w, fl_wait *wait);
+typedef fl_status (*begin_fn)(fl_client *client, const what *w,
+                              fl_latch *latch);
 
-static fl_status begin_fetch(fl_client *client, const what *w, fl_wait *wait)
+static fl_status begin_fetch(fl_client *client, const what *w, fl_latch *latch)
 {
     fl_job_pull_item item = { w->table, w->keys, w->n, FL_PULL_ONLY,
                               w->values };
 
     if (w->keys)
-        return fl_client_pull(client, &item, &w->dim, 1, fl_wait_done, wait);
+        return fl_client_pull(client, &item, &w->dim, 1, fl_latch_done, latch);
     return fl_client_pull_blocks(client, w->b.blocks.data, w->b.data.data,
-                                 w->b.blocks.len, fl_wait_done, wait);
+                                 w->b.blocks.len, fl_latch_done, latch);
 }
 
-static fl_status begin_assign(fl_client *client, const what *w, fl_wait *wait)
+static fl_status begin_assign(fl_client *client, const what *w, fl_latch *latch)
 {
     if (w->keys)
         return fl_client_assign(client, w->table, w->dim, w->keys, w->n,
-                                w->values, fl_wait_done, wait);
+                                w->values, fl_latch_done, latch);
     return fl_client_send_blocks(client, FL_TYPE_ASSIGN_DENSE, w->b.blocks.data,
                                  (const float *const *)w->b.data.data,
-                                 w->b.blocks.len, fl_wait_done, wait);
+                                 w->b.blocks.len, fl_latch_done, latch);
 }
 
 static fl_status ask_and_wait(fl_transpiler *t, const char *name, what *w,
                               begin_fn begin)
 {
-    fl_wait wait;
+    fl_latch latch;
     fl_status st;
 
     FL_TRY(fl_transpiler_start(t));
     FL_TRY(find_what(t, name, w));
-    fl_wait_init(&wait, fl_cluster_client(t->cluster));
-    fl_wait_begin(&wait);
-    st = begin(fl_cluster_client(t->cluster), w, &wait);
+    fl_latch_init(&latch, fl_client_poller(fl_cluster_client(t->cluster)));
+    fl_latch_add(&latch);
+    st = begin(fl_cluster_client(t->cluster), w, &latch);
     if (!st)
-        st = fl_wait_for(&wait);
-    fl_wait_release(&wait);
+        st = fl_latch_wait(&latch);
+    fl_latch_release(&latch);
     fl_cluster_blocks_release(&w->b);
     return st;
 }

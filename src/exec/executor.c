@@ -103,7 +103,7 @@ static fl_status make_plan(fl_unit *u)
 /* A second frame is of use only to what can begin ahead. */
 static int count_frames(const fl_unit *u)
 {
-    bool two = u->spec.looks_ahead && u->plan->n_ahead;
+    bool two = u->spec.can_prefetch && u->plan->n_ahead;
 
     return two ? 2 * u->spec.n_runners : u->spec.n_runners;
 }
@@ -124,7 +124,7 @@ static fl_status make_frames(fl_unit *u, const fl_exec_options *o)
         fl_runner *r = fl_runner_new(u->plan, o, u->teams[i], members, i);
 
         if (u->spec.kind == FL_UNIT_HOGWILD)
-            r->seat.thread = i;
+            r->worker.thread = i;
         u->runners[u->n_frames] = r;
     }
     return FL_OK;
@@ -217,7 +217,7 @@ static bool is_unit_of(const fl_unit *u, const fl_unit_spec *s)
            u->program_version == s->program->version && k->kind == s->kind &&
            k->n_runners == s->n_runners && k->n_threads == s->n_threads &&
            k->merge == s->merge && k->coeff == s->coeff &&
-           k->looks_ahead == s->looks_ahead &&
+           k->can_prefetch == s->can_prefetch &&
            k->passes.optimize == s->passes.optimize &&
            same_text(k->passes.skip, s->passes.skip) &&
            same_text(k->fed_grad, s->fed_grad) &&
@@ -304,7 +304,7 @@ uint64_t fl_unit_samples(const fl_unit *u, const fl_feed *feeds)
    of several threads is late. */
 static uint64_t counted_step(fl_comm *comm, fl_scope *s)
 {
-    uint64_t step = comm->step(comm);
+    uint64_t step = comm->life->step(comm);
     uint_fast64_t seen = atomic_load(&s->step);
 
     while (seen < step + 1 &&
@@ -321,7 +321,7 @@ static uint64_t next_step(fl_executor *e, const fl_unit *u)
 
     if (!u->plan->trains)
         return atomic_load(&s->step);
-    if (comm && comm->step)
+    if (comm && comm->life->step)
         return counted_step(comm, s);
     return atomic_fetch_add(&s->step, 1);
 }

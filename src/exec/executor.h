@@ -28,7 +28,7 @@ typedef struct fl_unit_spec {
     size_t n_feeds, n_fetches;
     fl_merge_kind merge;
     double coeff;
-    bool looks_ahead;     /* hogwild: two frames per thread, used in turn */
+    bool can_prefetch;    /* hogwild: two frames per thread, used in turn */
     const char *fed_grad; /* a variable that is fed instead of computed */
     int64_t nominal_batch;
     fl_pass_options passes;

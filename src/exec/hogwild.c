@@ -106,8 +106,8 @@ static fl_status run_thread(void *arg, int i)
     if (err.status)
         atomic_store(&h->stop, true);
     /* Threads that meet this one must not wait for it any more. */
-    if (h->u->plan->trains && comm && comm->leave)
-        comm->leave(comm, i);
+    if (h->u->plan->trains && comm && comm->life->leave)
+        comm->life->leave(comm, i);
     return fl_err_ctx(fl_err_restore(&err), "training thread %d", i);
 }
 
@@ -125,8 +125,8 @@ fl_status fl_unit_run_hogwild(fl_executor *e, fl_unit *u,
     for (size_t i = 0; i < n_feeds; i++)
         h.feeds[i].name = args->feed_names[i % args->n_feeds];
     atomic_init(&h.stop, false);
-    if (u->plan->trains && comm && comm->enter)
-        comm->enter(comm, args->num_threads);
+    if (u->plan->trains && comm && comm->life->enter)
+        comm->life->enter(comm, args->num_threads);
     st = fl_team_run(u->team, run_thread, &h);
     fl_free(h.feeds);
     fl_free(h.fetched);

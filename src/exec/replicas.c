@@ -313,8 +313,8 @@ static fl_status run_phase(fl_replicas *r, replica_fn fn)
 static void take_seats(fl_replicas *r)
 {
     for (int i = 0; i < r->n; i++)
-        r->runners[i]->seat =
-            (fl_seat){ .part = i, .n_parts = r->n, .scale = r->coeff };
+        r->runners[i]->worker =
+            (fl_worker_id){ .part = i, .n_parts = r->n, .scale = r->coeff };
 }
 
 fl_status fl_replicas_run(fl_replicas *r)
@@ -331,6 +331,6 @@ fl_status fl_replicas_run(fl_replicas *r)
     if (r->kind == FL_MERGE_ALL_REDUCE)
         show_rows(r);
     /* What runs once runs for the whole step. */
-    r->runners[0]->seat = (fl_seat){ .n_parts = 1, .scale = 1 };
+    r->runners[0]->worker = (fl_worker_id){ .n_parts = 1, .scale = 1 };
     return fl_runner_run(r->runners[0], FL_PART_UPDATE, r->team);
 }

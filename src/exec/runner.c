@@ -43,7 +43,7 @@ fl_runner *fl_runner_new(const fl_plan *plan, const fl_exec_options *options,
     r->options = options;
     r->team = team;
     r->replica = replica;
-    r->seat = (fl_seat){ .n_parts = 1, .scale = 1 };
+    r->worker = (fl_worker_id){ .n_parts = 1, .scale = 1 };
     fl_arena_init(a, 64 << 10);
     r->tensors =
         fl_arena_alloc(a, sizeof(fl_tensor) * ((size_t)plan->n_vars + 1));
@@ -346,7 +346,7 @@ fl_status fl_step_run(fl_runner *r, int step, int ith, int nth, int member,
         .step_no = r->step_no,
         .seed = r->plan->program->seed,
         .replica = r->replica,
-        .seat = r->seat,
+        .worker = r->worker,
         .samples = r->samples,
         .keep = &rs->keep,
         .keep_free = &rs->keep_free,
@@ -409,7 +409,7 @@ static bool is_in_order(const fl_runner *r, const fl_team *team)
 
     if (team && fl_team_size(team) > 1)
         return false;
-    return !r->plan->waits || (comm && comm->is_prompt);
+    return !r->plan->waits || (comm && comm->is_synchronous);
 }
 
 fl_status fl_runner_run(fl_runner *r, fl_plan_part part, fl_team *team)

@@ -41,10 +41,10 @@ typedef struct fl_runner {
     const fl_exec_options *options;
     fl_team *team; /* borrowed; NULL: the caller alone */
     int replica;
-    fl_seat seat;       /* what operators are told of who runs */
-    fl_arena arena;     /* bindings */
-    fl_tensor *tensors; /* by plan variable */
-    fl_buffer *buffers; /* by place */
+    fl_worker_id worker; /* what operators are told of who runs */
+    fl_arena arena;      /* bindings */
+    fl_tensor *tensors;  /* by plan variable */
+    fl_buffer *buffers;  /* by place */
     fl_run_step *steps;
     int n_members;     /* the largest team that may run it */
     fl_arena *scratch; /* one per member, emptied after each operator */

@@ -121,10 +121,10 @@ static fl_status waited_too_long(const fl_sched *s)
     return FL_OK;
 }
 
-/* A backend that keeps the time ends every wait by itself. */
+/* A backend with deadlines of its own ends every wait by itself. */
 static bool has_deadline(const fl_sched *s)
 {
-    return !s->r->options->comm || !s->r->options->comm->keeps_time;
+    return !s->r->options->comm || !s->r->options->comm->has_own_deadline;
 }
 
 static uint64_t deadline_of(const fl_sched *s)
@@ -137,7 +137,7 @@ static fl_poller *poller_of(const fl_sched *s)
 {
     fl_comm *comm = s->r->options->comm;
 
-    if (s->n_members > 1 || !comm || !comm->keeps_time)
+    if (s->n_members > 1 || !comm || !comm->has_own_deadline)
         return NULL;
     return atomic_load(&comm->poller);
 }

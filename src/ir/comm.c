@@ -31,5 +31,5 @@ void fl_comm_flush(fl_comm *c)
 void fl_comm_free(fl_comm *c)
 {
     if (c)
-        c->free(c);
+        c->life->free(c);
 }

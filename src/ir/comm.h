@@ -1,8 +1,8 @@
 /* comm.h - the port between operators and what keeps parameters elsewhere.
  *
  * Operators know no network: they see this port, and behind it stand tables of
- * this process, a cluster or a frozen model. A backend is a table of functions
- * with a struct of its own behind it. Any thread may call.
+ * this process, a cluster or a frozen model. A backend is two tables of functions
+ * (data and life) with a struct of its own behind them. Any thread may call.
  *
  * A request is the operator's memory from the call until its completion. A
  * backend that answers at once returns FL_OK; one that needs time returns
@@ -37,7 +37,7 @@ typedef struct fl_comm_request {
     double lr;                   /* push: the rate of this step */
     const float *shows, *clicks; /* push: by key; NULL: one and none each */
     const uint32_t *counts;      /* push: how often; NULL: once each */
-    fl_seat seat;
+    fl_worker_id worker;
     uint64_t step; /* push: parts of one step have one number */
 } fl_comm_request;
 
@@ -48,43 +48,25 @@ typedef struct fl_comm_values {
     size_t n;
 } fl_comm_values;
 
-/* What send, recv and meet take. */
+/* What send, recv and barrier take. */
 typedef struct fl_comm_call {
     fl_comm_answer answer; /* the first member */
     fl_comm_values *values;
     size_t n;
-    fl_seat seat;
+    fl_worker_id worker;
     uint64_t samples; /* of the batch, over all parts */
 } fl_comm_call;
 
-struct fl_comm {
-    const char *name; /* for messages: "local" */
-    /* Waits end by themselves, with the reason: the executor sets no limit. */
-    bool keeps_time;
-    /* Pulls and pushes are answered at once. */
-    bool is_prompt;
-    /* Rows of the next batch may be pulled while this one computes. */
-    bool looks_ahead;
-    /* Where threads wait for answers, and flush what was coalesced with what
-       may follow before they do something else. NULL as long as nothing is
-       under way; threads sleep then. */
-    _Atomic(fl_poller *) poller;
-
-    /* Makes the table, or empties it when one of that name and the same
-       settings exists; other settings are an error. The notation of the
-       settings is that of fl_ctx_make_table. */
-    fl_status (*declare)(fl_comm *c, const char *table, const char *settings,
-                         uint64_t seed);
-    /* Memory is borrowed until the answer; but what push and send hand over
-       may be kept until the answer to the next meet of that thread, in programs
-       that have one (it lists what must live so long). Of several parts that
-       make one step (seat.n_parts > 1) all but the last to come are answered
-       at once. */
+/* What operators ask, once per batch and variable.
+ *
+ * Memory is borrowed until the answer; but what push and send hand over may be
+ * kept until the answer to the next barrier of that thread, in programs that
+ * have one (it lists what must live so long). Of several parts that make one
+ * step (worker.n_parts > 1) all but the last to come are answered at once.
+ * send, recv and barrier may be NULL, where a backend has no use for them. */
+typedef struct fl_comm_data {
     fl_status (*pull)(fl_comm *c, fl_comm_request *r);
     fl_status (*push)(fl_comm *c, fl_comm_request *r);
-
-    /* The rest may be NULL, where a backend has no use for it. */
-
     /* The gradient of a parameter; where the update is made here (geo), the
        parameter itself. */
     fl_status (*send)(fl_comm *c, fl_comm_call *r);
@@ -92,7 +74,16 @@ struct fl_comm {
     fl_status (*recv)(fl_comm *c, fl_comm_call *r);
     /* All of this batch has been pushed and sent: answered when the mode lets
        this thread go on. */
-    fl_status (*meet)(fl_comm *c, fl_comm_call *r);
+    fl_status (*barrier)(fl_comm *c, fl_comm_call *r);
+} fl_comm_data;
+
+/* What a backend lives through. All but declare and free may be NULL. */
+typedef struct fl_comm_life {
+    /* Makes the table, or empties it when one of that name and the same
+       settings exists; other settings are an error. The notation of the
+       settings is that of fl_ctx_make_table. */
+    fl_status (*declare)(fl_comm *c, const char *table, const char *settings,
+                         uint64_t seed);
     /* Serves at that address until the job is over. */
     fl_status (*serve)(fl_comm *c, const char *endpoint);
     /* The number of the training step that a thread begins; NULL: steps are
@@ -105,8 +96,23 @@ struct fl_comm {
     /* Everything is on its way and applied, and this process leaves the job.
        Done twice is fine. */
     fl_status (*stop)(fl_comm *c);
-
     void (*free)(fl_comm *c);
+} fl_comm_life;
+
+struct fl_comm {
+    const char *name; /* for messages: "local" */
+    const fl_comm_data *data;
+    const fl_comm_life *life;
+    /* Waits end by themselves, with the reason: the executor sets no limit. */
+    bool has_own_deadline;
+    /* Pulls and pushes are answered at once. */
+    bool is_synchronous;
+    /* Rows of the next batch may be pulled while this one computes. */
+    bool can_prefetch;
+    /* Where threads wait for answers, and flush what was coalesced with what
+       may follow before they do something else. NULL as long as nothing is
+       under way; threads sleep then. */
+    _Atomic(fl_poller *) poller;
 };
 
 /* Makes an answer ready for a call. */

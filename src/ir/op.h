@@ -141,11 +141,11 @@ struct fl_infer {
 };
 
 /* Who runs: which hogwild thread, and of replicas which part of one step. */
-typedef struct fl_seat {
+typedef struct fl_worker_id {
     int thread;
     int part, n_parts;
     double scale; /* of this part's gradients in the step's */
-} fl_seat;
+} fl_worker_id;
 
 struct fl_op_ctx {
     const fl_op_node *node;
@@ -157,7 +157,7 @@ struct fl_op_ctx {
     uint64_t step_no;  /* the global step, from 0 */
     uint64_t seed;     /* of the program */
     int replica;       /* index of the replica or hogwild thread */
-    fl_seat seat;
+    fl_worker_id worker;
     uint64_t samples; /* of this step's batch, over all parts */
     void **keep;      /* this operator's own state between steps */
     void (**keep_free)(void *keep);

@@ -464,10 +464,13 @@ static fl_cluster *cluster_of(fl_comm *port)
     return ((fl_cluster_port *)port)->cluster;
 }
 
-void fl_cluster_port_init(fl_cluster_port *p, fl_cluster *c,
-                          const fl_comm *comm)
+/* Links give up a server that is lost in their own time. */
+void fl_cluster_port_init(fl_cluster_port *p, fl_cluster *c, const char *name,
+                          const fl_comm_data *data, const fl_comm_life *life)
 {
-    p->comm = *comm;
+    p->comm = (fl_comm){
+        .name = name, .data = data, .life = life, .has_own_deadline = true
+    };
     p->cluster = c;
     c->port = &p->comm;
 }

@@ -136,8 +136,8 @@ typedef struct fl_cluster_port {
 } fl_cluster_port;
 
 /* Takes the cluster; its poller is the port's once it is connected. */
-void fl_cluster_port_init(fl_cluster_port *p, fl_cluster *c,
-                          const fl_comm *comm);
+void fl_cluster_port_init(fl_cluster_port *p, fl_cluster *c, const char *name,
+                          const fl_comm_data *data, const fl_comm_life *life);
 
 /* Pulls rows from the servers; answered when they are there. */
 fl_status fl_cluster_port_pull(fl_comm *port, fl_comm_request *r);

@@ -57,22 +57,22 @@ static fl_status find(fl_geo_dense *d, const fl_geo_line *line,
 /* --- messages ------------------------------------------------------------- */
 
 static fl_status send_blocks(fl_client *c, const fl_cluster_blocks *b,
-                             size_t lo, size_t n, fl_wait *w)
+                             size_t lo, size_t n, fl_latch *w)
 {
     return fl_client_send_blocks(c, FL_TYPE_PUSH_DENSE, b->blocks.data + lo,
                                  (const float *const *)b->data.data + lo, n,
-                                 fl_wait_done, w);
+                                 fl_latch_done, w);
 }
 
 static fl_status pull_blocks(fl_client *c, const fl_cluster_blocks *b,
-                             size_t lo, size_t n, fl_wait *w)
+                             size_t lo, size_t n, fl_latch *w)
 {
     return fl_client_pull_blocks(c, b->blocks.data + lo, b->data.data + lo, n,
-                                 fl_wait_done, w);
+                                 fl_latch_done, w);
 }
 
 typedef fl_status (*blocks_fn)(fl_client *c, const fl_cluster_blocks *b,
-                               size_t lo, size_t n, fl_wait *w);
+                               size_t lo, size_t n, fl_latch *w);
 
 /* As many blocks in a request as fit, and one at least. */
 static size_t blocks_per_message(const fl_cluster_blocks *b, size_t lo,
@@ -91,7 +91,7 @@ static size_t blocks_per_message(const fl_cluster_blocks *b, size_t lo,
 }
 
 static fl_status begin_all(const fl_geo_dense *d, const fl_geo_line *line,
-                           blocks_fn fn, fl_wait *w)
+                           blocks_fn fn, fl_latch *w)
 {
     fl_client *c = fl_cluster_client(line->cluster);
     const fl_cluster_blocks *b = &d->blocks;
@@ -101,10 +101,10 @@ static fl_status begin_all(const fl_geo_dense *d, const fl_geo_line *line,
         fl_status st;
 
         n = blocks_per_message(b, lo, line->message_bytes);
-        fl_wait_begin(w);
+        fl_latch_add(w);
         st = fn(c, b, lo, n, w);
         if (st) {
-            fl_wait_failed(w);
+            fl_latch_done(w, FL_OK);
             return st;
         }
     }
@@ -140,12 +140,12 @@ static fl_status prepare(fl_geo_dense *d, const fl_geo_line *line,
 
 static fl_status pull_first(const fl_geo_dense *d, const fl_geo_line *line)
 {
-    fl_wait w;
+    fl_latch w;
     fl_status st;
 
-    fl_wait_init(&w, fl_cluster_client(line->cluster));
+    fl_latch_init(&w, fl_client_poller(fl_cluster_client(line->cluster)));
     st = fl_geo_settle(&w, begin_all(d, line, pull_blocks, &w));
-    fl_wait_release(&w);
+    fl_latch_release(&w);
     return st;
 }
 
@@ -211,7 +211,7 @@ static void add_news(float *restrict x, float *restrict y,
 }
 
 fl_status fl_geo_dense_begin_push(fl_geo_dense *d, const fl_geo_line *line,
-                                  fl_wait *w)
+                                  fl_latch *w)
 {
     fl_cluster_blocks_clear(&d->blocks);
     for (size_t i = 0; i < d->n; i++) {
@@ -233,7 +233,7 @@ fl_status fl_geo_dense_begin_push(fl_geo_dense *d, const fl_geo_line *line,
 
 /* The blocks of the push, once they have arrived. */
 fl_status fl_geo_dense_begin_pull(fl_geo_dense *d, const fl_geo_line *line,
-                                  fl_wait *w)
+                                  fl_latch *w)
 {
     return begin_all(d, line, pull_blocks, w);
 }

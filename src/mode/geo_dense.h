@@ -44,10 +44,10 @@ void fl_geo_dense_cut(fl_geo_dense *d);
 /* As those of geo_rows.h. */
 FL_MUST_CHECK
 fl_status fl_geo_dense_begin_push(fl_geo_dense *d, const fl_geo_line *line,
-                                  fl_wait *w);
+                                  fl_latch *w);
 FL_MUST_CHECK
 fl_status fl_geo_dense_begin_pull(fl_geo_dense *d, const fl_geo_line *line,
-                                  fl_wait *w);
+                                  fl_latch *w);
 void fl_geo_dense_take_news(fl_geo_dense *d);
 
 #endif

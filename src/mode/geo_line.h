@@ -29,13 +29,13 @@ static inline fl_geo_line fl_geo_line_of(fl_cluster *c)
 /* Waits for what has begun, also after an error `st` in the midst of beginning,
    which then is the result. */
 FL_MUST_CHECK
-static inline fl_status fl_geo_settle(fl_wait *w, fl_status st)
+static inline fl_status fl_geo_settle(fl_latch *w, fl_status st)
 {
     fl_status ended;
     fl_err why;
 
     fl_err_save(&why, st);
-    ended = fl_wait_for(w);
+    ended = fl_latch_wait(w);
     return st ? fl_err_restore(&why) : ended;
 }
 

@@ -179,7 +179,7 @@ static fl_status take_deltas(fl_geo_table *t, size_t lo, size_t hi,
 
 /* Sent at once, while it is in this core's cache. */
 static fl_status push_rows(fl_geo_table *t, const fl_geo_line *line, size_t lo,
-                           size_t n, fl_wait *w)
+                           size_t n, fl_latch *w)
 {
     fl_client *client = fl_cluster_client(line->cluster);
     fl_job_push_item item = { t->number,
@@ -190,10 +190,10 @@ static fl_status push_rows(fl_geo_table *t, const fl_geo_line *line, size_t lo,
                                 .merged = true } };
     fl_status st;
 
-    fl_wait_begin(w);
-    st = fl_client_push(client, &item, &t->dim, 1, fl_wait_done, w);
+    fl_latch_add(w);
+    st = fl_client_push(client, &item, &t->dim, 1, fl_latch_done, w);
     if (st)
-        fl_wait_failed(w);
+        fl_latch_done(w, FL_OK);
     else
         fl_poller_flush(fl_client_poller(client));
     return st;
@@ -208,7 +208,7 @@ static size_t rows_per_message(const fl_geo_table *t, const fl_geo_line *line)
 }
 
 fl_status fl_geo_table_begin_push(fl_geo_table *t, const fl_geo_line *line,
-                                  fl_wait *w)
+                                  fl_latch *w)
 {
     size_t step = rows_per_message(t, line), n;
 
@@ -287,19 +287,19 @@ static void end_pull(void *arg, fl_status st)
 
     if (!st && t->news_err.status)
         st = fl_err_restore(&t->news_err);
-    fl_wait_done(t->wait, st);
+    fl_latch_done(t->latch, st);
 }
 
 fl_status fl_geo_table_begin_pull(fl_geo_table *t, const fl_geo_line *line,
-                                  fl_wait *w)
+                                  fl_latch *w)
 {
     fl_status st;
 
-    t->wait = w;
-    fl_wait_begin(w);
+    t->latch = w;
+    fl_latch_add(w);
     st = fl_client_changed(fl_cluster_client(line->cluster), t->number, t->dim,
                            t->cursors, take_news, end_pull, t);
     if (st)
-        fl_wait_failed(w);
+        fl_latch_done(w, FL_OK);
     return st;
 }

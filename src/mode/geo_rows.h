@@ -34,7 +34,7 @@ typedef struct fl_geo_table {
     float *deltas;  /* of the keys, with the sign of a gradient */
     float *scratch; /* one chunk of rows */
     size_t deltas_bytes, scratch_bytes;
-    fl_wait *wait;
+    fl_latch *latch;
     fl_err news_err; /* why what others changed could not be taken */
 } fl_geo_table;
 
@@ -55,10 +55,10 @@ void fl_geo_table_cut(fl_geo_table *t);
    for those that have begun. */
 FL_MUST_CHECK
 fl_status fl_geo_table_begin_push(fl_geo_table *t, const fl_geo_line *line,
-                                  fl_wait *w);
+                                  fl_latch *w);
 FL_MUST_CHECK
 fl_status fl_geo_table_begin_pull(fl_geo_table *t, const fl_geo_line *line,
-                                  fl_wait *w);
+                                  fl_latch *w);
 /* Ends an exchange, however it went. */
 void fl_geo_table_end(fl_geo_table *t);
 

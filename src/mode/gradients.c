@@ -12,22 +12,22 @@
 
 #include "base/alloc.h"
 
-/* --- the stock ------------------------------------------------------------ */
+/* --- the pool ------------------------------------------------------------ */
 
-void fl_stock_init(fl_stock *s)
+void fl_gradient_pool_init(fl_gradient_pool *s)
 {
-    *s = (fl_stock){ 0 };
+    *s = (fl_gradient_pool){ 0 };
     fl_mutex_init(&s->mu);
 }
 
 /* Under mu. */
-static void put_back(fl_stock *s, fl_gradient *g)
+static void put_back(fl_gradient_pool *s, fl_gradient *g)
 {
     g->next_part = s->spare;
     s->spare = g;
 }
 
-static void forget_parts(fl_stock *s, fl_gradient_step *step)
+static void forget_parts(fl_gradient_pool *s, fl_gradient_step *step)
 {
     for (int i = 0; i < step->n_parts; i++) {
         if (step->parts[i])
@@ -37,7 +37,7 @@ static void forget_parts(fl_stock *s, fl_gradient_step *step)
     step->n_here = 0;
 }
 
-void fl_stock_release(fl_stock *s)
+void fl_gradient_pool_release(fl_gradient_pool *s)
 {
     fl_gradient *next;
 
@@ -55,7 +55,7 @@ void fl_stock_release(fl_stock *s)
     fl_mutex_release(&s->mu);
 }
 
-void fl_gradients_give_back(fl_stock *s, fl_queue_entry *list)
+void fl_gradients_give_back(fl_gradient_pool *s, fl_queue_entry *list)
 {
     fl_queue_entry *next;
 
@@ -89,7 +89,7 @@ static fl_status reserve(fl_gradient *g, size_t bytes)
     return FL_OK;
 }
 
-static fl_status take(fl_stock *s, const char *name, size_t bytes,
+static fl_status take(fl_gradient_pool *s, const char *name, size_t bytes,
                       fl_gradient **out)
 {
     fl_gradient *g;
@@ -128,7 +128,7 @@ static void *copy(char **at, const void *from, size_t bytes)
     return to;
 }
 
-fl_status fl_gradient_of_rows(fl_stock *s, const fl_comm_request *r,
+fl_status fl_gradient_of_rows(fl_gradient_pool *s, const fl_comm_request *r,
                               fl_gradient **out)
 {
     size_t row = r->dim * sizeof(float), n = r->n, bytes;
@@ -142,7 +142,8 @@ fl_status fl_gradient_of_rows(fl_stock *s, const fl_comm_request *r,
     at = g->data;
     g->lr = r->lr;
     g->piece =
-        (fl_piece){ .n = n, .scale = r->seat.n_parts > 1 ? r->seat.scale : 1 };
+        (fl_piece){ .n = n,
+                    .scale = r->worker.n_parts > 1 ? r->worker.scale : 1 };
     if (n) {
         g->piece.keys = copy(&at, r->keys, n * sizeof(uint64_t));
         g->piece.rows = copy(&at, r->rows, n * row);
@@ -154,7 +155,7 @@ fl_status fl_gradient_of_rows(fl_stock *s, const fl_comm_request *r,
     return FL_OK;
 }
 
-fl_status fl_gradient_of_param(fl_stock *s, const fl_comm_values *v,
+fl_status fl_gradient_of_param(fl_gradient_pool *s, const fl_comm_values *v,
                                fl_gradient **out)
 {
     fl_gradient *g;
@@ -170,24 +171,25 @@ fl_status fl_gradient_of_param(fl_stock *s, const fl_comm_values *v,
 /* --- steps of several parts ----------------------------------------------- */
 
 /* The step of that thread, with room for its parts. Under mu. */
-static fl_gradient_step *step_of(fl_stock *s, const fl_seat *seat)
+static fl_gradient_step *step_of(fl_gradient_pool *s,
+                                 const fl_worker_id *worker)
 {
     fl_gradient_step *step = NULL;
 
     for (size_t i = 0; !step && i < s->steps.len; i++)
-        if (s->steps.data[i].thread == seat->thread)
+        if (s->steps.data[i].thread == worker->thread)
             step = &s->steps.data[i];
     if (!step) {
-        fl_gradient_step fresh = { .thread = seat->thread };
+        fl_gradient_step fresh = { .thread = worker->thread };
 
         fl_vec_push(&s->steps, fresh);
         step = &s->steps.data[s->steps.len - 1];
     }
-    if (step->n_parts != seat->n_parts) {
+    if (step->n_parts != worker->n_parts) {
         forget_parts(s, step);
         fl_free(step->parts);
-        step->n_parts = seat->n_parts;
-        step->parts = fl_alloc((size_t)seat->n_parts * sizeof(fl_gradient *));
+        step->n_parts = worker->n_parts;
+        step->parts = fl_alloc((size_t)worker->n_parts * sizeof(fl_gradient *));
     }
     return step;
 }
@@ -205,18 +207,18 @@ static fl_gradient *chain_parts(fl_gradient_step *step)
     return first;
 }
 
-fl_gradient *fl_gradient_collect(fl_stock *s, const fl_seat *seat,
-                                 fl_gradient *part)
+fl_gradient *fl_gradient_collect(fl_gradient_pool *s,
+                                 const fl_worker_id *worker, fl_gradient *part)
 {
     fl_gradient *whole = NULL;
     fl_gradient_step *step;
 
-    FL_ASSERT(seat->part >= 0 && seat->part < seat->n_parts);
+    FL_ASSERT(worker->part >= 0 && worker->part < worker->n_parts);
     fl_lock(&s->mu);
-    step = step_of(s, seat);
-    if (step->parts[seat->part])
+    step = step_of(s, worker);
+    if (step->parts[worker->part])
         forget_parts(s, step);
-    step->parts[seat->part] = part;
+    step->parts[worker->part] = part;
     if (++step->n_here == step->n_parts)
         whole = chain_parts(step);
     fl_unlock(&s->mu);

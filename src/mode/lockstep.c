@@ -1,12 +1,12 @@
 /* lockstep.c - threads of one trainer that meet after every batch.
  *
- *     push, send    noted, under the seat of who called
- *     meet          noted; the last one sets is_busy and merges
+ *     push, send    noted, under the worker that called
+ *     barrier       noted; the last one sets is_busy and merges
  *     leave         may be what the others waited for: then it merges
- *     end           fresh values are there, all meets are answered
+ *     end           fresh values are there, all barriers are answered
  *
  * The notes point into the frames of the threads. Those stay as they are while
- * their owners wait in meet, so that the merge works on them without the lock:
+ * their owners wait at the barrier, so that the merge works on them without the lock:
  * from is_busy on nobody adds, drops or reads a note but who merges. Notes of a
  * thread that fails go with it (leave); one that trains alone says nothing when
  * it fails, but its next batch begins with a step, and old notes end there.
@@ -53,7 +53,7 @@ typedef FL_VEC(fl_comm_call *) call_list;
 
 struct fl_lockstep {
     fl_cluster_port port; /* the first member */
-    const fl_lockstep_way *way;
+    const fl_lockstep_ops *ops;
     void *mode;
     fl_weighing how; /* threads */
 
@@ -65,7 +65,7 @@ struct fl_lockstep {
     uint64_t *shown;        /* by parameter: the round that was copied last */
     fl_err err;             /* the first one */
     FL_VEC(post) posts;     /* by thread */
-    FL_VEC(rows_note) rows; /* these two are lent to the merge */
+    FL_VEC(rows_note) rows; /* these two are borrowed by the merge */
     FL_VEC(dense_note) dense;
 
     /* Of who merges, and of the exchange. */
@@ -116,7 +116,7 @@ static fl_status make_room(fl_lockstep *l, float **room)
         FL_FAIL(FL_ERR_NOMEM,
                 "mode %s: no memory for the %zu numbers of all dense "
                 "parameters",
-                l->way->name, n_floats(l));
+                l->ops->name, n_floats(l));
     return FL_OK;
 }
 
@@ -275,7 +275,7 @@ static void merge_and_exchange(fl_lockstep *l)
     if (st)
         fl_lockstep_end(l, st);
     else
-        l->way->exchange(l->mode, &merged);
+        l->ops->exchange(l->mode, &merged);
 }
 
 /* --- the end of an exchange --------------------------------------------- */
@@ -360,7 +360,7 @@ static fl_status check_open(fl_lockstep *l, int thread)
                 "mode %s: thread %d hands over gradients while it waits for "
                 "those of its last batch; runs that train at the same time "
                 "must be threads of one run",
-                l->way->name, thread);
+                l->ops->name, thread);
     return FL_OK;
 }
 
@@ -373,8 +373,8 @@ static fl_status note_rows(fl_lockstep *l, const fl_comm_request *r, int table)
 {
     rows_note note = {
         .table = table,
-        .thread = r->seat.thread,
-        .part = r->seat.part,
+        .thread = r->worker.thread,
+        .part = r->worker.part,
         .place = l->rows.len,
         .dim = r->dim,
         .lr = r->lr,
@@ -384,7 +384,7 @@ static fl_status note_rows(fl_lockstep *l, const fl_comm_request *r, int table)
                    .clicks = r->clicks,
                    .counts = r->counts,
                    .n = r->n,
-                   .scale = r->seat.scale },
+                   .scale = r->worker.scale },
     };
 
     FL_TRY(check_open(l, note.thread));
@@ -410,7 +410,7 @@ static fl_status port_push(fl_comm *c, fl_comm_request *r)
 static fl_status note_dense(fl_lockstep *l, const fl_comm_call *r,
                             const fl_comm_values *v)
 {
-    dense_note note = { .thread = r->seat.thread,
+    dense_note note = { .thread = r->worker.thread,
                         .place = l->dense.len,
                         .data = v->data };
     const fl_dist_param *p;
@@ -428,14 +428,14 @@ static fl_status port_send(fl_comm *c, fl_comm_call *r)
     fl_status st;
 
     fl_lock(&l->mu);
-    st = check_open(l, r->seat.thread);
+    st = check_open(l, r->worker.thread);
     for (size_t i = 0; !st && i < r->n; i++)
         st = note_dense(l, r, &r->values[i]);
     fl_unlock(&l->mu);
     return st;
 }
 
-/* --- meeting ------------------------------------------------------------ */
+/* --- the barrier -------------------------------------------------------- */
 
 /* Whether all who train have come; then it is the caller's to merge. */
 static bool begin_if_all_came(fl_lockstep *l)
@@ -450,8 +450,8 @@ static fl_status come(fl_lockstep *l, fl_comm_call *r, bool *is_last)
 {
     post *p;
 
-    FL_TRY(check_open(l, r->seat.thread));
-    p = post_of(l, r->seat.thread);
+    FL_TRY(check_open(l, r->worker.thread));
+    p = post_of(l, r->worker.thread);
     p->call = r;
     p->since_ns = fl_now_ns();
     p->samples = r->samples;
@@ -461,7 +461,7 @@ static fl_status come(fl_lockstep *l, fl_comm_call *r, bool *is_last)
     return FL_OK;
 }
 
-static fl_status port_meet(fl_comm *c, fl_comm_call *r)
+static fl_status port_barrier(fl_comm *c, fl_comm_call *r)
 {
     fl_lockstep *l = (fl_lockstep *)c;
     bool is_last = false;
@@ -528,7 +528,7 @@ static uint64_t port_step(fl_comm *c)
     if (!l->n_entered && !l->is_busy)
         l->rows.len = l->dense.len = 0;
     fl_unlock(&l->mu);
-    return l->way->step(l->mode);
+    return l->ops->step(l->mode);
 }
 
 /* --- fresh values ------------------------------------------------------- */
@@ -561,7 +561,7 @@ static fl_status port_recv(fl_comm *c, fl_comm_call *r)
     post *p;
 
     fl_lock(&l->mu);
-    p = post_of(l, r->seat.thread);
+    p = post_of(l, r->worker.thread);
     is_fresh = p->is_fresh;
     p->is_fresh = false;
     if (l->err.status)
@@ -597,7 +597,7 @@ static void port_free(fl_comm *c)
     size_t bytes = dense_bytes(l), tables = n_tables(l);
 
     fl_cluster_free(l->port.cluster);
-    l->way->free(l->mode);
+    l->ops->free(l->mode);
     for (size_t i = 0; i < tables; i++)
         fl_merger_release(&l->mergers[i]);
     fl_free(l->mergers);
@@ -619,27 +619,31 @@ static void port_free(fl_comm *c)
     fl_free(l);
 }
 
-fl_lockstep *fl_lockstep_new(fl_cluster *cluster, const fl_lockstep_way *way,
+static const fl_comm_data data = {
+    .pull = fl_cluster_port_pull,
+    .push = port_push,
+    .send = port_send,
+    .recv = port_recv,
+    .barrier = port_barrier,
+};
+
+static const fl_comm_life life = {
+    .declare = fl_cluster_port_declare,
+    .serve = fl_cluster_port_serve,
+    .step = port_step,
+    .enter = port_enter,
+    .leave = port_leave,
+    .stop = port_stop,
+    .free = port_free,
+};
+
+fl_lockstep *fl_lockstep_new(fl_cluster *cluster, const fl_lockstep_ops *ops,
                              void *mode, fl_weighing how)
 {
     fl_lockstep *l = fl_alloc(sizeof(*l));
-    fl_comm port = { .name = way->name,
-                     .keeps_time = true,
-                     .declare = fl_cluster_port_declare,
-                     .pull = fl_cluster_port_pull,
-                     .push = port_push,
-                     .send = port_send,
-                     .recv = port_recv,
-                     .meet = port_meet,
-                     .serve = fl_cluster_port_serve,
-                     .step = port_step,
-                     .enter = port_enter,
-                     .leave = port_leave,
-                     .stop = port_stop,
-                     .free = port_free };
 
-    fl_cluster_port_init(&l->port, cluster, &port);
-    l->way = way;
+    fl_cluster_port_init(&l->port, cluster, ops->name, &data, &life);
+    l->ops = ops;
     l->mode = mode;
     l->how = how;
     fl_mutex_init(&l->mu);

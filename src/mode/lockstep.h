@@ -4,7 +4,7 @@
  * Gradients that a thread hands over stay where they are until it meets the
  * others. The last one to come merges them, in the order of threads and parts,
  * and the mode exchanges the result with the servers; when that is over all of
- * them go on. The mode is a few functions: see fl_lockstep_way.
+ * them go on. The mode is a few functions: see fl_lockstep_ops.
  *
  * A gradient of n threads is their sum by weight. Replicas are one thread whose
  * pushes come in parts, each with its scale; their dense gradients come once,
@@ -20,7 +20,7 @@
 typedef struct fl_lockstep fl_lockstep;
 
 /* What the threads of this trainer made of their batches, as one gradient.
-   The memory is lent until fl_lockstep_end. */
+   The memory is borrowed until fl_lockstep_end. */
 typedef struct fl_merged {
     const fl_job_push_item *items; /* one per table pushed to, keys or not */
     const uint32_t *dims;          /* by item */
@@ -39,7 +39,7 @@ typedef enum fl_weighing {
 double fl_weight(fl_weighing how, double samples, double all, size_t n);
 
 /* What a mode adds. All functions get the mode's own struct. */
-typedef struct fl_lockstep_way {
+typedef struct fl_lockstep_ops {
     const char *name; /* for messages */
     /* Begins the exchange and does not wait for its end, at which the mode
        calls fl_lockstep_end, from any thread, exactly once. By then the memory
@@ -49,10 +49,10 @@ typedef struct fl_lockstep_way {
     /* The number of the step that a thread begins. */
     uint64_t (*step)(void *mode);
     void (*free)(void *mode);
-} fl_lockstep_way;
+} fl_lockstep_ops;
 
 /* Takes the cluster and the mode; fl_comm_free of the port frees them. */
-fl_lockstep *fl_lockstep_new(fl_cluster *cluster, const fl_lockstep_way *way,
+fl_lockstep *fl_lockstep_new(fl_cluster *cluster, const fl_lockstep_ops *ops,
                              void *mode, fl_weighing how);
 fl_comm *fl_lockstep_port(fl_lockstep *l);
 

@@ -14,7 +14,7 @@
  * loop. So they end at once when training is given up, then the cluster ends
  * what is under way, and then nothing points here any more.
  *
- * Lock order: the queues', then a stock's or a scheduler's. The receiver's lock
+ * Lock order: the queues', then a pool's or a scheduler's. The receiver's lock
  * is held alone.
  */
 #include <inttypes.h>
@@ -28,11 +28,11 @@
 
 typedef struct async_comm async_comm;
 
-/* Its stock is for any thread. The rest is for who works on its queue, handed
+/* Its pool is for any thread. The rest is for who works on its queue, handed
    on from a thread of the queues to the loop and back. */
 typedef struct variable {
     async_comm *owner;
-    fl_stock stock;
+    fl_gradient_pool pool;
     const fl_dist_param *param; /* NULL for a table */
     const fl_dist_table *table; /* NULL for a parameter */
     fl_queue_entry *taken;      /* what is under way */
@@ -262,18 +262,18 @@ static void settle_receiver(receiver *r)
 /* What the servers have in the end. Nothing else is under way. */
 static fl_status receive_last(async_comm *a)
 {
-    fl_wait w;
+    fl_latch w;
     fl_status st;
 
     if (!a->dist->params.len || !atomic_load(&a->is_connected))
         return FL_OK;
     FL_TRY(prepare_receiver(a));
-    fl_wait_init(&w, fl_cluster_client(a->port.cluster));
-    fl_wait_begin(&w);
-    st = begin_pull_all(a, fl_wait_done, &w);
+    fl_latch_init(&w, fl_client_poller(fl_cluster_client(a->port.cluster)));
+    fl_latch_add(&w);
+    st = begin_pull_all(a, fl_latch_done, &w);
     if (!st)
-        st = fl_wait_for(&w);
-    fl_wait_release(&w);
+        st = fl_latch_wait(&w);
+    fl_latch_release(&w);
     return st ? st : store_all(a);
 }
 
@@ -294,7 +294,7 @@ static void finish(variable *v, fl_status st)
 {
     async_comm *a = v->owner;
 
-    fl_gradients_give_back(&v->stock, v->taken);
+    fl_gradients_give_back(&v->pool, v->taken);
     v->taken = NULL;
     fl_queues_done(a->queues, (size_t)(v - a->variables),
                    fl_err_ctx(st, "%s %s", kind_of(v), name_of(v)));
@@ -406,7 +406,7 @@ static void drop(void *arg, size_t queue, fl_queue_entry *list)
 {
     async_comm *a = arg;
 
-    fl_gradients_give_back(&a->variables[queue].stock, list);
+    fl_gradients_give_back(&a->variables[queue].pool, list);
 }
 
 /* --- the port ------------------------------------------------------------- */
@@ -428,7 +428,7 @@ static fl_status hand_over(variable *v, fl_gradient *g, fl_comm_answer *answer)
         fl_queues_put(a->queues, (size_t)(v - a->variables), &g->entry, answer);
     if (st && st != FL_PENDING) {
         atomic_fetch_sub(&a->counts->made, 1);
-        fl_gradients_give_back(&v->stock, &g->entry);
+        fl_gradients_give_back(&v->pool, &g->entry);
     }
     return st;
 }
@@ -443,9 +443,9 @@ static fl_status async_push(fl_comm *c, fl_comm_request *r)
     FL_TRY(connect(a));
     FL_TRY(fl_cluster_table(a->port.cluster, r->table, r->dim, &table));
     v = &a->variables[table];
-    FL_TRY(fl_gradient_of_rows(&v->stock, r, &g));
-    if (r->seat.n_parts > 1)
-        g = fl_gradient_collect(&v->stock, &r->seat, g);
+    FL_TRY(fl_gradient_of_rows(&v->pool, r, &g));
+    if (r->worker.n_parts > 1)
+        g = fl_gradient_collect(&v->pool, &r->worker, g);
     return g ? hand_over(v, g, &r->answer) : FL_OK;
 }
 
@@ -466,7 +466,7 @@ static fl_status async_send(fl_comm *c, fl_comm_call *r)
         fl_cluster_param(a->port.cluster, r->values->param, r->values->n, &p));
     FL_TRY(start_receiver(a));
     v = &a->variables[a->dist->tables.len + (size_t)(p - a->dist->params.data)];
-    FL_TRY(fl_gradient_of_param(&v->stock, r->values, &g));
+    FL_TRY(fl_gradient_of_param(&v->pool, r->values, &g));
     return hand_over(v, g, &r->answer);
 }
 
@@ -509,7 +509,7 @@ static fl_status async_stop(fl_comm *c)
 
 static void release_variable(variable *v)
 {
-    fl_stock_release(&v->stock);
+    fl_gradient_pool_release(&v->pool);
     fl_merger_release(&v->merger);
     fl_vec_release(&v->pieces);
     fl_vec_release(&v->from);
@@ -557,7 +557,7 @@ static void init_variables(async_comm *a)
         variable *v = &a->variables[i];
 
         v->owner = a;
-        fl_stock_init(&v->stock);
+        fl_gradient_pool_init(&v->pool);
         if (i < n_tables)
             v->table = &a->dist->tables.data[i];
         else
@@ -597,14 +597,15 @@ static fl_queues *make_queues(async_comm *a, const fl_conf *conf)
     return fl_queues_new(&o);
 }
 
-static const fl_comm port = {
-    .name = "async",
-    .keeps_time = true,
-    .declare = fl_cluster_port_declare,
+static const fl_comm_data data = {
     .pull = fl_cluster_port_pull,
     .push = async_push,
     .send = async_send,
     .recv = async_recv,
+};
+
+static const fl_comm_life life = {
+    .declare = fl_cluster_port_declare,
     .serve = fl_cluster_port_serve,
     .step = fl_cluster_port_step,
     .stop = async_stop,
@@ -616,8 +617,8 @@ static fl_comm *async_open(fl_cluster *cluster)
     const fl_conf *conf = fl_cluster_conf(cluster);
     async_comm *a = fl_alloc(sizeof(*a));
 
-    fl_cluster_port_init(&a->port, cluster, &port);
-    a->port.comm.looks_ahead = conf->prefetch;
+    fl_cluster_port_init(&a->port, cluster, "async", &data, &life);
+    a->port.comm.can_prefetch = conf->prefetch;
     a->counts = fl_cluster_counts_of(cluster);
     a->dist = fl_cluster_dist(cluster);
     a->is_sum = conf->communicator_is_sgd_optimizer;

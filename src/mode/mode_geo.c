@@ -31,7 +31,7 @@
 #include "mode/geo_rows.h"
 #include "mode/mode_local.h"
 
-/* A meet that waits, and since when. */
+/* A barrier call that waits, and since when. */
 typedef struct waiter {
     fl_comm_answer *answer;
     uint64_t since_ns;
@@ -66,28 +66,28 @@ typedef struct geo_comm {
 
 /* --- one exchange --------------------------------------------------------- */
 
-typedef fl_status (*begin_fn)(geo_comm *g, fl_wait *w);
+typedef fl_status (*begin_fn)(geo_comm *g, fl_latch *w);
 
 /* Requests that are begun together end before it returns, whatever happens. */
 static fl_status run_all(geo_comm *g, begin_fn begin)
 {
-    fl_wait w;
+    fl_latch w;
     fl_status st;
 
-    fl_wait_init(&w, fl_cluster_client(g->port.cluster));
+    fl_latch_init(&w, fl_client_poller(fl_cluster_client(g->port.cluster)));
     st = fl_geo_settle(&w, begin(g, &w));
-    fl_wait_release(&w);
+    fl_latch_release(&w);
     return st;
 }
 
-static fl_status begin_pushes(geo_comm *g, fl_wait *w)
+static fl_status begin_pushes(geo_comm *g, fl_latch *w)
 {
     for (fl_geo_table *t = atomic_load(&g->tables); t; t = t->next)
         FL_TRY(fl_geo_table_begin_push(t, &g->line, w));
     return fl_geo_dense_begin_push(&g->dense, &g->line, w);
 }
 
-static fl_status begin_pulls(geo_comm *g, fl_wait *w)
+static fl_status begin_pulls(geo_comm *g, fl_latch *w)
 {
     for (fl_geo_table *t = atomic_load(&g->tables); t; t = t->next)
         FL_TRY(fl_geo_table_begin_pull(t, &g->line, w));
@@ -246,12 +246,12 @@ static fl_geo_table *look_up(const geo_comm *g, const char *name)
 /* Rows that the servers have already: this trainer may have come late. */
 static fl_status catch_up(const geo_comm *g, fl_geo_table *t)
 {
-    fl_wait w;
+    fl_latch w;
     fl_status st;
 
-    fl_wait_init(&w, fl_cluster_client(g->port.cluster));
+    fl_latch_init(&w, fl_client_poller(fl_cluster_client(g->port.cluster)));
     st = fl_geo_settle(&w, fl_geo_table_begin_pull(t, &g->line, &w));
-    fl_wait_release(&w);
+    fl_latch_release(&w);
     fl_geo_table_end(t);
     return st;
 }
@@ -264,7 +264,7 @@ static fl_status declare_now(geo_comm *g, const char *table,
     fl_table *here;
     int number;
 
-    FL_TRY(g->local->declare(g->local, table, settings, seed));
+    FL_TRY(g->local->life->declare(g->local, table, settings, seed));
     FL_TRY(fl_mode_local_find(g->local, table, &here));
     t = look_up(g, table);
     if (t) {
@@ -296,7 +296,7 @@ static fl_status geo_pull(fl_comm *c, fl_comm_request *r)
 {
     geo_comm *g = (geo_comm *)c;
 
-    return g->local->pull(g->local, r);
+    return g->local->data->pull(g->local, r);
 }
 
 /* Local requests are answered at once. */
@@ -310,7 +310,7 @@ static fl_status geo_push(fl_comm *c, fl_comm_request *r)
                 "there is no table %s; run the startup program of the trainer "
                 "first",
                 r->table);
-    FL_TRY(g->local->push(g->local, r));
+    FL_TRY(g->local->data->push(g->local, r));
     return fl_geo_touched_note(&t->touched, r->keys, r->n);
 }
 
@@ -360,7 +360,7 @@ static fl_status count_batch(geo_comm *g, fl_comm_call *r)
     return FL_PENDING;
 }
 
-static fl_status geo_meet(fl_comm *c, fl_comm_call *r)
+static fl_status geo_barrier(fl_comm *c, fl_comm_call *r)
 {
     geo_comm *g = (geo_comm *)c;
     fl_status st;
@@ -436,16 +436,16 @@ static void geo_free(fl_comm *c)
     fl_free(g);
 }
 
-static const fl_comm port = {
-    .name = "geo",
-    .keeps_time = true,
-    .is_prompt = true,
-    .declare = geo_declare,
+static const fl_comm_data data = {
     .pull = geo_pull,
     .push = geo_push,
     .send = geo_send,
     .recv = geo_recv,
-    .meet = geo_meet,
+    .barrier = geo_barrier,
+};
+
+static const fl_comm_life life = {
+    .declare = geo_declare,
     .serve = fl_cluster_port_serve,
     .step = fl_cluster_port_step,
     .stop = geo_stop,
@@ -456,7 +456,8 @@ static fl_comm *geo_open(fl_cluster *cluster)
 {
     geo_comm *g = fl_alloc(sizeof(*g));
 
-    fl_cluster_port_init(&g->port, cluster, &port);
+    fl_cluster_port_init(&g->port, cluster, "geo", &data, &life);
+    g->port.comm.is_synchronous = true;
     g->local = fl_mode_local_new();
     g->line = fl_geo_line_of(cluster);
     g->period = (uint64_t)fl_cluster_conf(cluster)->geo_need_push_nums;

@@ -8,12 +8,12 @@
 #include "base/alloc.h"
 #include "mode/lockstep.h"
 #include "mode/mode.h"
-#include "mode/stage.h"
+#include "base/latch.h"
 
 typedef struct half_mode {
     fl_lockstep *core;
     fl_cluster *cluster;
-    fl_stage stage;
+    fl_latch latch;
 } half_mode;
 
 static void on_pulled(void *arg, fl_status st)
@@ -42,11 +42,11 @@ static void push_rows(half_mode *m, const fl_merged *g)
 
     if (!g->n_items)
         return;
-    fl_stage_add(&m->stage);
+    fl_latch_add(&m->latch);
     st = fl_client_push(fl_cluster_client(m->cluster), g->items, g->dims,
-                        g->n_items, fl_stage_done, &m->stage);
+                        g->n_items, fl_latch_done, &m->latch);
     if (st)
-        fl_stage_done(&m->stage, st);
+        fl_latch_done(&m->latch, st);
 }
 
 static void push_blocks(half_mode *m, const fl_merged *g)
@@ -55,13 +55,13 @@ static void push_blocks(half_mode *m, const fl_merged *g)
 
     if (!g->grads->blocks.len)
         return;
-    fl_stage_add(&m->stage);
+    fl_latch_add(&m->latch);
     st = fl_client_send_blocks(fl_cluster_client(m->cluster),
                                FL_TYPE_PUSH_DENSE, g->grads->blocks.data,
                                (const float *const *)g->grads->data.data,
-                               g->grads->blocks.len, fl_stage_done, &m->stage);
+                               g->grads->blocks.len, fl_latch_done, &m->latch);
     if (st)
-        fl_stage_done(&m->stage, st);
+        fl_latch_done(&m->latch, st);
 }
 
 static void half_exchange(void *mode, const fl_merged *g)
@@ -73,10 +73,10 @@ static void half_exchange(void *mode, const fl_merged *g)
         fl_lockstep_end(m->core, st);
         return;
     }
-    fl_stage_open(&m->stage, on_pushed, m);
+    fl_latch_open(&m->latch, on_pushed, m);
     push_rows(m, g);
     push_blocks(m, g);
-    fl_stage_done(&m->stage, FL_OK);
+    fl_latch_done(&m->latch, FL_OK);
 }
 
 /* Steps are counted by server 0, so the way there comes first; if there is
@@ -94,13 +94,13 @@ static void half_free(void *mode)
 {
     half_mode *m = mode;
 
-    fl_stage_release(&m->stage);
+    fl_latch_release(&m->latch);
     fl_free(m);
 }
 
 static fl_comm *half_open(fl_cluster *cluster)
 {
-    static const fl_lockstep_way way = { .name = "half_async",
+    static const fl_lockstep_ops ops = { .name = "half_async",
                                          .exchange = half_exchange,
                                          .step = half_step,
                                          .free = half_free };
@@ -108,10 +108,10 @@ static fl_comm *half_open(fl_cluster *cluster)
     fl_comm *port;
 
     m->cluster = cluster;
-    fl_stage_init(&m->stage);
-    m->core = fl_lockstep_new(cluster, &way, m, FL_WEIGH_EQUALLY);
+    fl_latch_init(&m->latch, NULL);
+    m->core = fl_lockstep_new(cluster, &ops, m, FL_WEIGH_EQUALLY);
     port = fl_lockstep_port(m->core);
-    port->looks_ahead = fl_cluster_conf(cluster)->prefetch;
+    port->can_prefetch = fl_cluster_conf(cluster)->prefetch;
     return port;
 }
 

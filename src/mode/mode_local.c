@@ -9,13 +9,13 @@
 
 #include "base/alloc.h"
 #include "base/thread.h"
-#include "mode/gather.h"
+#include "mode/part_merger.h"
 
 typedef struct local_table {
     fl_table *table; /* has the name */
     char *settings;  /* as given */
     uint64_t seed;
-    fl_gather *gather; /* pushes that replicas make in parts */
+    fl_part_merger *parts; /* pushes that replicas make in parts */
     const struct local_table *next;
 } local_table;
 
@@ -50,7 +50,7 @@ static fl_status add_table(local_comm *lc, const char *name,
     *e = (local_table){ .table = t,
                         .settings = fl_strdup(settings),
                         .seed = seed,
-                        .gather = fl_gather_new(),
+                        .parts = fl_part_merger_new(),
                         .next = atomic_load(&lc->first) };
     atomic_store(&lc->first, e);
     *out = t;
@@ -162,8 +162,8 @@ static fl_status local_push(fl_comm *c, fl_comm_request *r)
     const local_table *e;
 
     FL_TRY(entry_for(c, r, &e));
-    if (r->seat.n_parts > 1)
-        return fl_gather_push(e->gather, e->table, r);
+    if (r->worker.n_parts > 1)
+        return fl_part_merger_push(e->parts, e->table, r);
     return fl_table_push(e->table, &a);
 }
 
@@ -176,23 +176,24 @@ static void local_free(fl_comm *c)
         next = e->next;
         fl_table_free(e->table);
         fl_free(e->settings);
-        fl_gather_free(e->gather);
+        fl_part_merger_free(e->parts);
         fl_free((void *)(uintptr_t)e);
     }
     fl_mutex_release(&lc->mu);
     fl_free(lc);
 }
 
+static const fl_comm_data data = { .pull = local_pull, .push = local_push };
+static const fl_comm_life life = { .declare = local_declare,
+                                   .free = local_free };
+
 fl_comm *fl_mode_local_new(void)
 {
     local_comm *lc = fl_alloc(sizeof(*lc));
 
-    lc->port = (fl_comm){ .name = "local",
-                          .is_prompt = true,
-                          .declare = local_declare,
-                          .pull = local_pull,
-                          .push = local_push,
-                          .free = local_free };
+    lc->port = (fl_comm){
+        .name = "local", .data = &data, .life = &life, .is_synchronous = true
+    };
     fl_mutex_init(&lc->mu);
     atomic_init(&lc->first, NULL);
     return &lc->port;

@@ -43,7 +43,7 @@ typedef struct asking {
     const fl_mode_values *values;
     size_t n;
     const float *grads; /* of the rows, scaled */
-    fl_wait wait;
+    fl_latch latch;
 } asking;
 
 typedef fl_status (*begin_fn)(asking *a);
@@ -53,12 +53,13 @@ static fl_status ask(asking *a, begin_fn begin)
     fl_status st;
 
     FL_TRY(fl_cluster_ready(a->job->port.cluster));
-    fl_wait_init(&a->wait, fl_cluster_client(a->job->port.cluster));
-    fl_wait_begin(&a->wait);
+    fl_latch_init(&a->latch,
+                  fl_client_poller(fl_cluster_client(a->job->port.cluster)));
+    fl_latch_add(&a->latch);
     st = begin(a);
     if (!st)
-        st = fl_wait_for(&a->wait);
-    fl_wait_release(&a->wait);
+        st = fl_latch_wait(&a->latch);
+    fl_latch_release(&a->latch);
     return st;
 }
 
@@ -73,7 +74,7 @@ static fl_status begin_pull(asking *a)
     FL_TRY(
         fl_cluster_table(a->job->port.cluster, r->table, r->dim, &item.table));
     return fl_client_pull(fl_cluster_client(a->job->port.cluster), &item,
-                          &r->dim, 1, fl_wait_done, &a->wait);
+                          &r->dim, 1, fl_latch_done, &a->latch);
 }
 
 fl_status fl_mode_job_pull(fl_mode_job *j, fl_mode_rows *rows)
@@ -98,7 +99,7 @@ static fl_status begin_push(asking *a)
     FL_TRY(
         fl_cluster_table(a->job->port.cluster, r->table, r->dim, &item.table));
     return fl_client_push(fl_cluster_client(a->job->port.cluster), &item,
-                          &r->dim, 1, fl_wait_done, &a->wait);
+                          &r->dim, 1, fl_latch_done, &a->latch);
 }
 
 fl_status fl_mode_job_push(fl_mode_job *j, const fl_mode_rows *rows)
@@ -142,7 +143,7 @@ static fl_status begin_send(asking *a)
         st = fl_client_send_blocks(fl_cluster_client(a->job->port.cluster),
                                    FL_TYPE_PUSH_DENSE, b.blocks.data,
                                    (const float *const *)b.data.data,
-                                   b.blocks.len, fl_wait_done, &a->wait);
+                                   b.blocks.len, fl_latch_done, &a->latch);
     fl_cluster_blocks_release(&b);
     return st;
 }
@@ -162,7 +163,7 @@ static fl_status begin_recv(asking *a)
     if (!st)
         st = fl_client_pull_blocks(fl_cluster_client(a->job->port.cluster),
                                    b.blocks.data, b.data.data, b.blocks.len,
-                                   fl_wait_done, &a->wait);
+                                   fl_latch_done, &a->latch);
     fl_cluster_blocks_release(&b);
     return st;
 }
@@ -212,7 +213,7 @@ static fl_mode_rows rows_of(const fl_comm_request *r)
                            .counts = r->counts,
                            .shows = r->shows,
                            .clicks = r->clicks,
-                           .scale = r->seat.scale };
+                           .scale = r->worker.scale };
 }
 
 static fl_status own_pull(fl_comm *c, fl_comm_request *r)
@@ -230,10 +231,10 @@ static fl_status own_push(fl_comm *c, fl_comm_request *r)
     fl_cluster_counts *counts = fl_cluster_counts_of(j->port.cluster);
     fl_mode_rows rows = rows_of(r);
 
-    atomic_fetch_add(&counts->made, r->seat.part == 0);
+    atomic_fetch_add(&counts->made, r->worker.part == 0);
     FL_TRY(j->def->push ? j->def->push(j->mode, &rows)
                         : fl_mode_job_push(j, &rows));
-    atomic_fetch_add(&counts->applied, r->seat.part == 0);
+    atomic_fetch_add(&counts->applied, r->worker.part == 0);
     return FL_OK;
 }
 
@@ -271,11 +272,11 @@ static fl_status own_recv(fl_comm *c, fl_comm_call *r)
     return st;
 }
 
-static fl_status own_meet(fl_comm *c, fl_comm_call *r)
+static fl_status own_barrier(fl_comm *c, fl_comm_call *r)
 {
     fl_mode_job *j = (fl_mode_job *)c;
 
-    return j->def->meet ? j->def->meet(j->mode, r->samples) : FL_OK;
+    return j->def->barrier ? j->def->barrier(j->mode, r->samples) : FL_OK;
 }
 
 static fl_status own_stop(fl_comm *c)
@@ -297,23 +298,28 @@ static void own_free(fl_comm *c)
     fl_free(j);
 }
 
+static const fl_comm_data data = {
+    .pull = own_pull,
+    .push = own_push,
+    .send = own_send,
+    .recv = own_recv,
+    .barrier = own_barrier,
+};
+
+static const fl_comm_life life = {
+    .declare = fl_cluster_port_declare,
+    .serve = fl_cluster_port_serve,
+    .step = fl_cluster_port_step,
+    .stop = own_stop,
+    .free = own_free,
+};
+
 fl_comm *fl_mode_own_open(const fl_mode_def *def, fl_cluster *cluster,
                           fl_ctx *ctx)
 {
     fl_mode_job *j = fl_alloc(sizeof(*j));
-    fl_comm port = { .name = def->name,
-                     .keeps_time = true,
-                     .declare = fl_cluster_port_declare,
-                     .pull = own_pull,
-                     .push = own_push,
-                     .send = own_send,
-                     .recv = own_recv,
-                     .meet = own_meet,
-                     .step = fl_cluster_port_step,
-                     .stop = own_stop,
-                     .free = own_free };
 
-    fl_cluster_port_init(&j->port, cluster, &port);
+    fl_cluster_port_init(&j->port, cluster, def->name, &data, &life);
     j->def = def;
     j->ctx = ctx;
     j->mode = def->open ? def->open(j) : NULL;

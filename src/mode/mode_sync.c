@@ -18,13 +18,13 @@
 #include "base/alloc.h"
 #include "mode/lockstep.h"
 #include "mode/mode.h"
-#include "mode/stage.h"
+#include "base/latch.h"
 
 typedef struct sync_mode {
     fl_lockstep *core;
     fl_cluster *cluster;
     fl_weighing weighing;
-    fl_stage stage;
+    fl_latch latch;
 
     /* Of the exchange under way. */
     uint64_t round, samples;
@@ -159,11 +159,11 @@ static void send_rows(sync_mode *m, const fl_merged *g)
 
     if (!g->n_items)
         return;
-    fl_stage_add(&m->stage);
+    fl_latch_add(&m->latch);
     st = fl_client_round_push(fl_cluster_client(m->cluster), m->round, g->items,
-                              g->dims, g->n_items, fl_stage_done, &m->stage);
+                              g->dims, g->n_items, fl_latch_done, &m->latch);
     if (st)
-        fl_stage_done(&m->stage, st);
+        fl_latch_done(&m->latch, st);
 }
 
 static void send_blocks(sync_mode *m, const fl_merged *g)
@@ -172,13 +172,13 @@ static void send_blocks(sync_mode *m, const fl_merged *g)
 
     if (!g->grads->blocks.len)
         return;
-    fl_stage_add(&m->stage);
+    fl_latch_add(&m->latch);
     st = fl_client_round_blocks(fl_cluster_client(m->cluster), m->round,
                                 g->grads->blocks.data,
                                 (const float *const *)g->grads->data.data,
-                                g->grads->blocks.len, fl_stage_done, &m->stage);
+                                g->grads->blocks.len, fl_latch_done, &m->latch);
     if (st)
-        fl_stage_done(&m->stage, st);
+        fl_latch_done(&m->latch, st);
 }
 
 static void sync_exchange(void *mode, const fl_merged *g)
@@ -192,10 +192,10 @@ static void sync_exchange(void *mode, const fl_merged *g)
         end_round(m, st);
         return;
     }
-    fl_stage_open(&m->stage, on_kept, m);
+    fl_latch_open(&m->latch, on_kept, m);
     send_rows(m, g);
     send_blocks(m, g);
-    fl_stage_done(&m->stage, FL_OK);
+    fl_latch_done(&m->latch, FL_OK);
 }
 
 /* A trainer that comes back learns the step when it connects. If it cannot, the
@@ -214,7 +214,7 @@ static void sync_free(void *mode)
     sync_mode *m = mode;
 
     fl_vec_release(&m->members);
-    fl_stage_release(&m->stage);
+    fl_latch_release(&m->latch);
     fl_free(m);
 }
 
@@ -227,7 +227,7 @@ static fl_weighing weighing_of(const fl_conf *conf)
 
 static fl_comm *sync_open(fl_cluster *cluster)
 {
-    static const fl_lockstep_way way = { .name = "sync",
+    static const fl_lockstep_ops ops = { .name = "sync",
                                          .exchange = sync_exchange,
                                          .step = sync_step,
                                          .free = sync_free };
@@ -235,8 +235,8 @@ static fl_comm *sync_open(fl_cluster *cluster)
 
     m->cluster = cluster;
     m->weighing = weighing_of(fl_cluster_conf(cluster));
-    fl_stage_init(&m->stage);
-    m->core = fl_lockstep_new(cluster, &way, m, m->weighing);
+    fl_latch_init(&m->latch, NULL);
+    m->core = fl_lockstep_new(cluster, &ops, m, m->weighing);
     return fl_lockstep_port(m->core);
 }
 

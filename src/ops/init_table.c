@@ -23,7 +23,8 @@ static fl_status init_table_run(fl_op_ctx *c)
                 "table %s: init_table needs a table backend, and there is "
                 "none",
                 table);
-    return c->comm->declare(c->comm, table, fl_str_attr(c, SETTINGS), c->seed);
+    return c->comm->life->declare(c->comm, table, fl_str_attr(c, SETTINGS),
+                                  c->seed);
 }
 
 static const fl_op_case init_table_cases[] = {

@@ -25,9 +25,9 @@ static fl_status serve_infer(fl_infer *c)
 
 static fl_status serve_run(fl_op_ctx *c)
 {
-    if (!c->comm || !c->comm->serve)
+    if (!c->comm || !c->comm->life->serve)
         return fl_rpc_refuse(c);
-    return c->comm->serve(c->comm, fl_str_attr(c, ENDPOINT));
+    return c->comm->life->serve(c->comm, fl_str_attr(c, ENDPOINT));
 }
 
 static const fl_op_case serve_cases[] = {

@@ -213,9 +213,9 @@ static fl_status pull_run(fl_op_ctx *c)
     r->create = fl_bool(c, CREATE);
     r->keys = fl_out(c, KEYS);
     r->rows = fl_out(c, ROWS);
-    r->seat = c->seat;
+    r->worker = c->worker;
     fl_comm_begin(&r->answer, c->waker);
-    return c->comm->pull(c->comm, r);
+    return c->comm->data->pull(c->comm, r);
 }
 
 static const fl_op_case pull_cases[] = {

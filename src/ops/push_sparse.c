@@ -396,7 +396,7 @@ static fl_status fill_request(fl_op_ctx *c, push_state *s)
     r->dim = (uint32_t)grad->shape.dim[1];
     r->lr = lr->dtype == FL_DTYPE_F64 ? *(const double *)lr->data
                                       : (double)*(const float *)lr->data;
-    r->seat = c->seat;
+    r->worker = c->worker;
     r->step = c->step_no;
     fl_comm_begin(&r->answer, c->waker);
     r->keys = fl_in(c, KEYS);
@@ -421,7 +421,7 @@ static fl_status push_run(fl_op_ctx *c)
                 "none",
                 fl_str_attr(c, TABLE));
     FL_TRY(fill_request(c, s));
-    return c->comm->push(c->comm, &s->request);
+    return c->comm->data->push(c->comm, &s->request);
 }
 
 static const fl_op_case push_cases[] = {

@@ -64,7 +64,7 @@ static fl_status recv_run(fl_op_ctx *c)
     if (c->resumed)
         return fl_comm_result(&s->call.answer);
     fill_call(c, s);
-    return fl_rpc_start(c, c->comm ? c->comm->recv : NULL, &s->call);
+    return fl_rpc_start(c, c->comm ? c->comm->data->recv : NULL, &s->call);
 }
 
 /* Without inputs, the texts declare what comes out. */

@@ -25,7 +25,7 @@ static inline fl_status fl_rpc_start(const fl_op_ctx *c, fl_rpc_fn fn,
 {
     if (!fn)
         return fl_rpc_refuse(c);
-    call->seat = c->seat;
+    call->worker = c->worker;
     call->samples = c->samples;
     fl_comm_begin(&call->answer, c->waker);
     return fn(c->comm, call);

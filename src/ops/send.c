@@ -90,7 +90,7 @@ static fl_status send_run(fl_op_ctx *c)
                                  (size_t)fl_tensor_numel(x) };
     s->call.values = &s->value;
     s->call.n = 1;
-    return fl_rpc_start(c, c->comm ? c->comm->send : NULL, &s->call);
+    return fl_rpc_start(c, c->comm ? c->comm->data->send : NULL, &s->call);
 }
 
 static const fl_op_case send_cases[] = {

@@ -16,7 +16,7 @@ static fl_status barrier_run(fl_op_ctx *c)
 
     if (c->resumed)
         return fl_comm_result(&call->answer);
-    return fl_rpc_start(c, c->comm ? c->comm->meet : NULL, call);
+    return fl_rpc_start(c, c->comm ? c->comm->data->barrier : NULL, call);
 }
 
 static const fl_op_case barrier_cases[] = {

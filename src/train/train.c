@@ -504,7 +504,7 @@ static fl_status run_from_dataset(fl_executor *e, fl_program *program,
                .auc = NAN };
     fl_status st;
 
-    p.at_once = c->comm && c->comm->looks_ahead ? BATCHES_MAX : 1;
+    p.at_once = c->comm && c->comm->can_prefetch ? BATCHES_MAX : 1;
     p.n_threads = args->thread ? args->thread : fl_dataset_threads(d);
     if (p.n_threads < 1)
         FL_FAIL(FL_ERR_INVAL, "%d training threads: give at least one",

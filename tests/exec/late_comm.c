@@ -31,11 +31,11 @@ static void fill(const fl_comm_request *r)
 static fl_status late_pull(fl_comm *port, fl_comm_request *r)
 {
     late_comm *c = (late_comm *)port;
-    late_wait w = { .request = r, .answer = &r->answer, .seat = r->seat };
-    late_event e = { LATE_PULL, r->seat, r->keys[0], r->n, 0, 0 };
+    late_wait w = { .request = r, .answer = &r->answer, .worker = r->worker };
+    late_event e = { LATE_PULL, r->worker, r->keys[0], r->n, 0, 0 };
 
     fl_lock(&c->mu);
-    w.number = c->n_pulls[r->seat.thread]++;
+    w.number = c->n_pulls[r->worker.thread]++;
     w.is_kept = c->keeps_back;
     if (!c->pulls_at_once)
         fl_vec_push(&c->waits, w);
@@ -50,11 +50,11 @@ static fl_status late_pull(fl_comm *port, fl_comm_request *r)
 static fl_status late_push(fl_comm *port, fl_comm_request *r)
 {
     late_comm *c = (late_comm *)port;
-    late_event e = { LATE_PUSH, r->seat, r->keys[0], r->n, r->step, 0 };
+    late_event e = { LATE_PUSH, r->worker, r->keys[0], r->n, r->step, 0 };
     bool fails;
 
     fl_lock(&c->mu);
-    fails = c->n_pushes[r->seat.thread]++ == c->fails_at;
+    fails = c->n_pushes[r->worker.thread]++ == c->fails_at;
     note(c, e);
     fl_unlock(&c->mu);
     if (fails)
@@ -62,28 +62,28 @@ static fl_status late_push(fl_comm *port, fl_comm_request *r)
     return FL_OK;
 }
 
-static fl_status meet_result(const late_comm *c)
+static fl_status barrier_result(const late_comm *c)
 {
-    if (c->meets_fail)
+    if (c->barriers_fail)
         FL_FAIL(FL_ERR_IO, "the others are gone");
     return FL_OK;
 }
 
-static fl_status late_meet(fl_comm *port, fl_comm_call *r)
+static fl_status late_barrier(fl_comm *port, fl_comm_call *r)
 {
     late_comm *c = (late_comm *)port;
-    late_wait w = { .answer = &r->answer, .seat = r->seat };
-    late_event e = { LATE_MEET, r->seat, 0, r->n, 0, r->samples };
+    late_wait w = { .answer = &r->answer, .worker = r->worker };
+    late_event e = { LATE_BARRIER, r->worker, 0, r->n, 0, r->samples };
 
     fl_lock(&c->mu);
     note(c, e);
-    if (c->meeting == MEET_LATE)
+    if (c->barrier_answer == BARRIER_LATE)
         fl_vec_push(&c->waits, w);
     fl_unlock(&c->mu);
-    if (c->meeting == MEET_AT_ONCE)
-        return meet_result(c);
-    if (c->meeting == MEET_BEFORE)
-        fl_comm_finish(&r->answer, meet_result(c));
+    if (c->barrier_answer == BARRIER_AT_ONCE)
+        return barrier_result(c);
+    if (c->barrier_answer == BARRIER_BEFORE)
+        fl_comm_finish(&r->answer, barrier_result(c));
     return FL_PENDING;
 }
 
@@ -119,7 +119,8 @@ static bool may_answer(const late_comm *c, const late_wait *w)
     if (c->is_silent || w->is_kept ||
         (c->answers == ANSWER_WHO_WAITS && !c->n_inside))
         return false;
-    return !w->request || !c->holds || c->n_pushes[w->seat.thread] >= w->number;
+    return !w->request || !c->holds ||
+           c->n_pushes[w->worker.thread] >= w->number;
 }
 
 /* Takes one that may be answered out of the list. */
@@ -138,12 +139,12 @@ static bool take_ready(late_comm *c, late_wait *out)
 /* Under mu, which is given up for the answer. */
 static void answer(late_comm *c, const late_wait *w)
 {
-    note(c, (late_event){ .kind = w->request ? LATE_PULLED : LATE_MET,
-                          .seat = w->seat });
+    note(c, (late_event){ .kind = w->request ? LATE_PULLED : LATE_PASSED,
+                          .worker = w->worker });
     fl_unlock(&c->mu);
     if (w->request)
         fill(w->request);
-    fl_comm_finish(w->answer, w->request ? FL_OK : meet_result(c));
+    fl_comm_finish(w->answer, w->request ? FL_OK : barrier_result(c));
     fl_lock(&c->mu);
     c->n_answered++;
     fl_cond_wake_all(&c->changed);
@@ -247,7 +248,7 @@ static void late_wait_for(fl_poller *p, bool (*is_over)(void *arg), void *arg)
 
 void late_comm_take_help(late_comm *c)
 {
-    c->port.keeps_time = true;
+    c->port.has_own_deadline = true;
     atomic_store(&c->port.poller, &c->poller);
 }
 
@@ -315,20 +316,27 @@ static void late_free(fl_comm *port)
     fl_free(c);
 }
 
+static const fl_comm_data data = {
+    .pull = late_pull,
+    .push = late_push,
+    .barrier = late_barrier,
+};
+
+static const fl_comm_life life = {
+    .declare = late_declare,
+    .step = late_step,
+    .enter = late_enter,
+    .leave = late_leave,
+    .free = late_free,
+};
+
 late_comm *late_comm_use(fl_ctx *ctx)
 {
     late_comm *c = fl_alloc(sizeof(*c));
 
-    c->port = (fl_comm){ .name = "late",
-                         .looks_ahead = true,
-                         .declare = late_declare,
-                         .pull = late_pull,
-                         .push = late_push,
-                         .meet = late_meet,
-                         .step = late_step,
-                         .enter = late_enter,
-                         .leave = late_leave,
-                         .free = late_free };
+    c->port = (fl_comm){
+        .name = "late", .data = &data, .life = &life, .can_prefetch = true
+    };
     c->poller = (fl_poller){ late_flush, late_wait_for, late_notify };
     c->fails_at = -1;
     fl_mutex_init(&c->mu);

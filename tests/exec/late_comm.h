@@ -21,18 +21,18 @@
 typedef enum late_kind {
     LATE_PULL,
     LATE_PUSH,
-    LATE_MEET,
+    LATE_BARRIER,
     LATE_PULLED, /* the answer to a pull, where it came late */
-    LATE_MET,    /* the same for a meet */
+    LATE_PASSED, /* the same for a barrier */
     LATE_FLUSH
 } late_kind;
 
-/* When a meet is answered. */
-typedef enum late_meeting {
-    MEET_AT_ONCE,
-    MEET_LATE,  /* by the thread */
-    MEET_BEFORE /* the call has returned that it is pending */
-} late_meeting;
+/* When a barrier is answered. */
+typedef enum late_barrier_answer {
+    BARRIER_AT_ONCE,
+    BARRIER_LATE,  /* by the thread */
+    BARRIER_BEFORE /* the call has returned that it is pending */
+} late_barrier_answer;
 
 /* Who answers, and when. */
 typedef enum late_answers {
@@ -43,17 +43,17 @@ typedef enum late_answers {
 
 typedef struct late_event {
     late_kind kind;
-    fl_seat seat;
+    fl_worker_id worker;
     uint64_t key; /* the first one */
     size_t n;     /* keys */
     uint64_t step, samples;
 } late_event;
 
-/* A pull or a meet that waits for its answer. */
+/* A pull or a barrier that waits for its answer. */
 typedef struct late_wait {
-    fl_comm_request *request; /* NULL: a meet */
+    fl_comm_request *request; /* NULL: a barrier */
     fl_comm_answer *answer;
-    fl_seat seat;
+    fl_worker_id worker;
     int number;   /* of this thread */
     bool is_kept; /* back, until somebody flushes */
 } late_wait;
@@ -62,8 +62,8 @@ typedef struct late_comm {
     fl_comm port;
     fl_poller poller;
     bool holds, pulls_at_once, keeps_back;
-    late_meeting meeting;
-    bool meets_fail;
+    late_barrier_answer barrier_answer;
+    bool barriers_fail;
     int fails_at;       /* number of the push that fails; -1: none */
     uint64_t delay_ns;  /* before an answer */
     uint64_t next_step; /* what step() gives, and counts on */

@@ -164,7 +164,7 @@ static void a_backend_that_does_not_look_ahead_is_not_asked_early(void **state)
 {
     fixture *f = *state;
 
-    f->late->port.looks_ahead = false;
+    f->late->port.can_prefetch = false;
     assert_ok(run(f, true));
     expect_all_losses(f);
     for (int i = 0; i + 1 < BATCHES; i++)

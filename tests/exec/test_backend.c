@@ -81,7 +81,7 @@ static const late_event *find_event(const fixture *f, late_kind kind, int part)
     for (size_t i = 0; i < f->late->events.len; i++) {
         const late_event *e = &f->late->events.data[i];
 
-        if (e->kind == kind && e->seat.part == part)
+        if (e->kind == kind && e->worker.part == part)
             return e;
     }
     fail_msg("no event %d of part %d", (int)kind, part);
@@ -107,9 +107,12 @@ static void the_backend_counts_the_steps_of_training(void **state)
 
 static void without_a_count_of_its_own_the_scope_counts(void **state)
 {
+    static fl_comm_life life;
     fixture *f = *state;
 
-    f->late->port.step = NULL;
+    life = *f->late->port.life;
+    life.step = NULL;
+    f->late->port.life = &life;
     for (uint64_t i = 0; i < 3; i++)
         assert_ok(run(f, f->train));
     assert_int_equal(fl_scope_step(fl_current_scope(f->c)), 3);
@@ -125,10 +128,10 @@ static void a_run_alone_has_one_part_and_its_samples(void **state)
 
     assert_ok(run(f, f->train));
     e = find_event(f, LATE_PUSH, 0);
-    assert_int_equal(e->seat.n_parts, 1);
-    assert_true(e->seat.scale == 1);
-    e = find_event(f, LATE_MEET, 0);
-    assert_int_equal(e->seat.n_parts, 1);
+    assert_int_equal(e->worker.n_parts, 1);
+    assert_true(e->worker.scale == 1);
+    e = find_event(f, LATE_BARRIER, 0);
+    assert_int_equal(e->worker.n_parts, 1);
     assert_int_equal(e->samples, BATCH);
 }
 
@@ -145,15 +148,15 @@ static void replicas_are_parts_of_one_step(void **state)
     for (int i = 0; i < 2; i++) {
         const late_event *e = find_event(f, LATE_PUSH, i);
 
-        assert_int_equal(e->seat.n_parts, 2);
-        assert_true(e->seat.scale == 0.5);
+        assert_int_equal(e->worker.n_parts, 2);
+        assert_true(e->worker.scale == 0.5);
         assert_int_equal(e->n, BATCH);
-        assert_int_equal(find_event(f, LATE_PULL, i)->seat.n_parts, 2);
+        assert_int_equal(find_event(f, LATE_PULL, i)->worker.n_parts, 2);
     }
     /* They meet the others once, as a whole. */
-    assert_int_equal(late_count(f->late, LATE_MEET), 1);
-    assert_int_equal(find_event(f, LATE_MEET, 0)->seat.n_parts, 1);
-    assert_int_equal(find_event(f, LATE_MEET, 0)->samples, BATCH);
+    assert_int_equal(late_count(f->late, LATE_BARRIER), 1);
+    assert_int_equal(find_event(f, LATE_BARRIER, 0)->worker.n_parts, 1);
+    assert_int_equal(find_event(f, LATE_BARRIER, 0)->samples, BATCH);
     fl_compiled_program_free(cp);
 }
 
@@ -200,8 +203,8 @@ static void threads_enter_together_and_leave_one_by_one(void **state)
     assert_int_equal(f->late->n_left[0], 1);
     assert_int_equal(f->late->n_left[1], 1);
     for (size_t i = 0; i < f->late->events.len; i++)
-        if (f->late->events.data[i].kind == LATE_MEET)
-            of_thread[f->late->events.data[i].seat.thread]++;
+        if (f->late->events.data[i].kind == LATE_BARRIER)
+            of_thread[f->late->events.data[i].worker.thread]++;
     assert_int_equal(of_thread[0], 1);
     assert_int_equal(of_thread[1], BATCHES);
 }
@@ -233,7 +236,7 @@ static void a_backend_that_keeps_time_is_given_all_it_takes(void **state)
 
     assert_ok(fl_ctx_set(f->c, "pending_timeout_ms", "1"));
     f->late->delay_ns = 50000000;
-    f->late->port.keeps_time = true;
+    f->late->port.has_own_deadline = true;
     assert_ok(run(f, f->train));
 }
 
@@ -274,9 +277,9 @@ static void only_who_runs_alone_and_without_a_limit_helps(void **state)
     fixture *f = *state;
 
     late_comm_take_help(f->late);
-    f->late->port.keeps_time = false;
+    f->late->port.has_own_deadline = false;
     assert_ok(run(f, f->train));
-    f->late->port.keeps_time = true;
+    f->late->port.has_own_deadline = true;
     assert_ok(fl_ctx_set(f->c, "num_threads", "2"));
     assert_ok(run(f, f->train));
     assert_int_equal(f->late->n_waits, 0);

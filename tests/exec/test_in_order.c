@@ -41,9 +41,9 @@ static int set_up(void **state)
 
     f->c = fl_ctx_new();
     f->late = late_comm_use(f->c);
-    f->late->port.is_prompt = true;
+    f->late->port.is_synchronous = true;
     f->late->pulls_at_once = true;
-    f->late->meeting = MEET_LATE;
+    f->late->barrier_answer = BARRIER_LATE;
     f->e = fl_executor_new(f->c);
     for (int i = 0; i < BATCH; i++)
         f->ids[i] = i + 1;
@@ -101,7 +101,7 @@ static void expect_events(fixture *f, const late_kind *kinds, size_t n)
 }
 
 static const late_kind in_order[] = { LATE_PULL, LATE_PULL, LATE_PUSH,
-                                      LATE_MEET, LATE_MET };
+                                      LATE_BARRIER, LATE_PASSED };
 
 static void a_late_answer_is_waited_for(void **state)
 {
@@ -134,8 +134,8 @@ static void steps_are_in_the_order_of_the_program(void **state)
 static void pulls_may_be_late_too(void **state)
 {
     static const late_kind kinds[] = { LATE_PULL,   LATE_PULLED, LATE_PULL,
-                                       LATE_PULLED, LATE_PUSH,   LATE_MEET,
-                                       LATE_MET };
+                                       LATE_PULLED, LATE_PUSH,   LATE_BARRIER,
+                                       LATE_PASSED };
     fixture *f = *state;
 
     f->late->pulls_at_once = false;
@@ -149,7 +149,7 @@ static void an_answer_before_the_call_returned_is_not_lost(void **state)
 {
     fixture *f = *state;
 
-    f->late->meeting = MEET_BEFORE;
+    f->late->barrier_answer = BARRIER_BEFORE;
     for (int i = 0; i < 3; i++) {
         assert_ok(run(f));
         expect_events(f, in_order, FL_LEN(in_order) - 1);
@@ -160,10 +160,10 @@ static void a_late_error_is_that_of_the_run(void **state)
 {
     fixture *f = *state;
 
-    f->late->meets_fail = true;
+    f->late->barriers_fail = true;
     assert_error(run(f), FL_ERR_IO, "the others are gone");
     expect_events(f, in_order, FL_LEN(in_order));
-    f->late->meets_fail = false;
+    f->late->barriers_fail = false;
     assert_ok(run(f));
     expect_events(f, in_order, FL_LEN(in_order));
 }
@@ -183,7 +183,7 @@ static void no_answer_in_time_names_the_operator(void **state)
     expect_events(f, NULL, 0);
     late_comm_speak(f->late);
     assert_true(late_reaches(f->late, 1, 0));
-    expect_events(f, (late_kind[]){ LATE_MET }, 1);
+    expect_events(f, (late_kind[]){ LATE_PASSED }, 1);
     /* That answer is not taken for one of this run. */
     assert_ok(fl_ctx_set(f->c, "pending_timeout_ms", "60000"));
     assert_ok(run(f));
@@ -196,7 +196,7 @@ static void a_backend_that_keeps_time_is_given_all_it_takes(void **state)
 
     assert_ok(fl_ctx_set(f->c, "pending_timeout_ms", "1"));
     f->late->delay_ns = 50000000;
-    f->late->port.keeps_time = true;
+    f->late->port.has_own_deadline = true;
     assert_ok(run(f));
     expect_events(f, in_order, FL_LEN(in_order));
 }

@@ -49,7 +49,8 @@ static void count_free(fl_comm *c)
 
 static void freeing_is_the_backend_s_own(void **state)
 {
-    fl_comm c = { .name = "mine", .free = count_free };
+    static const fl_comm_life life = { .free = count_free };
+    fl_comm c = { .name = "mine", .life = &life };
 
     (void)state;
     freed = 0;

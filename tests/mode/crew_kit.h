@@ -107,15 +107,15 @@ static inline void noisy_batch(trainer *t, frame *f, int thread, int batch)
 
 static inline fl_status pull_rows(frame *f, fl_comm *c)
 {
-    FL_TRY(do_rows(f, c, c->pull, &f->emb));
-    return do_rows(f, c, c->pull, &f->wide);
+    FL_TRY(do_rows(f, c, c->data->pull, &f->emb));
+    return do_rows(f, c, c->data->pull, &f->wide);
 }
 
 static inline fl_status one_batch(trainer *t, int thread, int batch)
 {
     frame *f = &t->frames[thread];
     fl_comm *c = t->comm;
-    uint64_t step = c->step(c);
+    uint64_t step = c->life->step(c);
 
     if (thread == 0)
         t->last_step = step;
@@ -123,8 +123,8 @@ static inline fl_status one_batch(trainer *t, int thread, int batch)
     FL_TRY(pull_rows(f, c));
     t->crew->batch(t, f, thread, batch);
     FL_TRY(hand_over(f, c));
-    FL_TRY(do_call(f, c, c->meet, &f->meet));
-    FL_TRY(do_call(f, c, c->recv, &f->recv));
+    FL_TRY(do_call(f, c, c->data->barrier, &f->barrier));
+    FL_TRY(do_call(f, c, c->data->recv, &f->recv));
     return t->crew->after ? t->crew->after(t, thread, batch) : FL_OK;
 }
 
@@ -145,7 +145,7 @@ static inline void run_seat(void *arg)
         st = one_batch(t, s->thread, i);
     fl_err_save(&t->errs[s->thread], st);
     if (t->n_threads > 1)
-        t->comm->leave(t->comm, s->thread);
+        t->comm->life->leave(t->comm, s->thread);
 }
 
 static inline fl_status run_seats(trainer *t)
@@ -154,7 +154,7 @@ static inline fl_status run_seats(trainer *t)
     fl_thread *threads[CREW_THREADS] = { 0 };
 
     if (t->n_threads > 1)
-        t->comm->enter(t->comm, t->n_threads);
+        t->comm->life->enter(t->comm, t->n_threads);
     for (int i = 0; i < t->n_threads; i++)
         work[i] = (seat_work){ t, i };
     for (int i = 1; i < t->n_threads; i++)
@@ -193,12 +193,12 @@ static inline fl_status train_all(trainer *t)
 {
     fl_comm *c = t->comm;
 
-    FL_TRY(do_call(&t->frames[0], c, c->recv, &t->frames[0].recv));
+    FL_TRY(do_call(&t->frames[0], c, c->data->recv, &t->frames[0].recv));
     FL_TRY(run_seats(t));
     if (!t->leaves_early)
         FL_TRY(learn_hash(t));
-    FL_TRY(c->stop(c));
-    return c->stop(c);
+    FL_TRY(c->life->stop(c));
+    return c->life->stop(c);
 }
 
 static inline void run_trainer(void *arg)
@@ -287,7 +287,7 @@ static inline void crew_start(crew *c)
         trainer *t = &c->trainers[i];
 
         for (int k = 0; k < CREW_THREADS; k++)
-            t->frames[k].meet.samples = t->samples;
+            t->frames[k].barrier.samples = t->samples;
         assert_ok(fl_thread_start(&t->thread, "trainer", run_trainer, t));
     }
 }

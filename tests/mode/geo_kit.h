@@ -258,8 +258,8 @@ static inline fl_status trainer_start(trainer *r)
     fl_comm_values v = { "w", r->w, GEO_FLOATS };
 
     if (r->settings)
-        FL_TRY(r->comm->declare(r->comm, "emb", r->settings, GEO_SEED));
-    return call(r, r->comm->recv, &v, 1);
+        FL_TRY(r->comm->life->declare(r->comm, "emb", r->settings, GEO_SEED));
+    return call(r, r->comm->data->recv, &v, 1);
 }
 
 static inline fl_comm_request rows_request(const uint64_t *keys, size_t n,
@@ -271,7 +271,7 @@ static inline fl_comm_request rows_request(const uint64_t *keys, size_t n,
                               .dim = GEO_DIM,
                               .rows = rows,
                               .lr = 0.5,
-                              .seat = { .n_parts = 1, .scale = 1 } };
+                              .worker = { .n_parts = 1, .scale = 1 } };
 }
 
 static inline fl_status push(fl_comm *c, const uint64_t *keys, size_t n,
@@ -279,7 +279,7 @@ static inline fl_status push(fl_comm *c, const uint64_t *keys, size_t n,
 {
     fl_comm_request q = rows_request(keys, n, grads);
 
-    return c->push(c, &q);
+    return c->data->push(c, &q);
 }
 
 static inline fl_status pull(fl_comm *c, const uint64_t *keys, size_t n,
@@ -287,21 +287,21 @@ static inline fl_status pull(fl_comm *c, const uint64_t *keys, size_t n,
 {
     fl_comm_request q = rows_request(keys, n, out);
 
-    return c->pull(c, &q);
+    return c->data->pull(c, &q);
 }
 
 /* The end of a batch. */
-static inline fl_status meet(trainer *r)
+static inline fl_status reach_barrier(trainer *r)
 {
     fl_comm_values v = { "w", r->w, GEO_FLOATS };
 
-    FL_TRY(call(r, r->comm->send, &v, 1));
-    return call(r, r->comm->meet, NULL, 0);
+    FL_TRY(call(r, r->comm->data->send, &v, 1));
+    return call(r, r->comm->data->barrier, NULL, 0);
 }
 
 static inline fl_status stop(trainer *r)
 {
-    return r->comm->stop(r->comm);
+    return r->comm->life->stop(r->comm);
 }
 
 /* --- members in threads ------------------------------------------------- */

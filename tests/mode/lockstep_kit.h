@@ -150,16 +150,17 @@ static inline fl_status answer_of(caller *c, const fl_comm_answer *a,
 typedef struct frame {
     caller caller;
     fl_comm_request emb, wide;
-    fl_comm_call w, b, meet, recv;
+    fl_comm_call w, b, barrier, recv;
     fl_comm_values w_values, b_values, params[2];
     uint64_t keys[KEYS_MAX];
     float emb_rows[KEYS_MAX * EMB_DIM], wide_rows[KEYS_MAX];
     float w_grad[W_FLOATS], b_grad[B_FLOATS];
 } frame;
 
-static inline fl_seat seat_of(int thread)
+static inline fl_worker_id worker_of(int thread)
 {
-    return (fl_seat){ .thread = thread, .part = 0, .n_parts = 1, .scale = 1 };
+    return (
+        fl_worker_id){ .thread = thread, .part = 0, .n_parts = 1, .scale = 1 };
 }
 
 static inline void frame_init(frame *f, int thread)
@@ -172,7 +173,7 @@ static inline void frame_init(frame *f, int thread)
                                 .rows = f->emb_rows,
                                 .create = true,
                                 .lr = 0.1,
-                                .seat = seat_of(thread) };
+                                .worker = worker_of(thread) };
     f->wide = f->emb;
     f->wide.table = "wide";
     f->wide.dim = 1;
@@ -181,12 +182,13 @@ static inline void frame_init(frame *f, int thread)
     f->b_values = (fl_comm_values){ "b", f->b_grad, B_FLOATS };
     f->w = (fl_comm_call){ .values = &f->w_values,
                            .n = 1,
-                           .seat = seat_of(thread) };
+                           .worker = worker_of(thread) };
     f->b = f->w;
     f->b.values = &f->b_values;
-    f->meet = (fl_comm_call){ .seat = seat_of(thread), .samples = 10 };
-    f->recv =
-        (fl_comm_call){ .values = f->params, .n = 2, .seat = seat_of(thread) };
+    f->barrier = (fl_comm_call){ .worker = worker_of(thread), .samples = 10 };
+    f->recv = (fl_comm_call){ .values = f->params,
+                              .n = 2,
+                              .worker = worker_of(thread) };
 }
 
 static inline void frame_release(frame *f)
@@ -233,10 +235,10 @@ static inline fl_status do_call(frame *f, fl_comm *c, call_fn fn,
 /* All that a batch hands over. */
 static inline fl_status hand_over(frame *f, fl_comm *c)
 {
-    FL_TRY(do_rows(f, c, c->push, &f->emb));
-    FL_TRY(do_rows(f, c, c->push, &f->wide));
-    FL_TRY(do_call(f, c, c->send, &f->w));
-    return do_call(f, c, c->send, &f->b);
+    FL_TRY(do_rows(f, c, c->data->push, &f->emb));
+    FL_TRY(do_rows(f, c, c->data->push, &f->wide));
+    FL_TRY(do_call(f, c, c->data->send, &f->w));
+    return do_call(f, c, c->data->send, &f->b);
 }
 
 #endif

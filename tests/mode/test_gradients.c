@@ -6,7 +6,7 @@
 
 static const uint64_t keys[] = { 7, 0, 9 };
 
-static fl_comm_request push_of(float *rows, size_t n, fl_seat seat)
+static fl_comm_request push_of(float *rows, size_t n, fl_worker_id worker)
 {
     return (fl_comm_request){ .table = "emb",
                               .keys = keys,
@@ -14,13 +14,14 @@ static fl_comm_request push_of(float *rows, size_t n, fl_seat seat)
                               .dim = 2,
                               .rows = rows,
                               .lr = 0.5,
-                              .seat = seat };
+                              .worker = worker };
 }
 
-static fl_gradient *part_of(fl_stock *s, float value, fl_seat seat)
+static fl_gradient *part_of(fl_gradient_pool *s, float value,
+                            fl_worker_id worker)
 {
     float rows[] = { value, value };
-    fl_comm_request r = push_of(rows, 1, seat);
+    fl_comm_request r = push_of(rows, 1, worker);
     fl_gradient *g = NULL;
 
     assert_ok(fl_gradient_of_rows(s, &r, &g));
@@ -31,12 +32,12 @@ static void a_copy_outlives_what_was_pushed(void **state)
 {
     float rows[] = { 1, 2, 3, 4, 5, 6 }, clicks[] = { 0, 1, 0 };
     uint32_t counts[] = { 3, 2, 1 };
-    fl_comm_request r = push_of(rows, 3, (fl_seat){ 0 });
+    fl_comm_request r = push_of(rows, 3, (fl_worker_id){ 0 });
     fl_gradient *g = NULL;
-    fl_stock s;
+    fl_gradient_pool s;
 
     (void)state;
-    fl_stock_init(&s);
+    fl_gradient_pool_init(&s);
     r.clicks = clicks;
     r.counts = counts;
     assert_ok(fl_gradient_of_rows(&s, &r, &g));
@@ -51,21 +52,21 @@ static void a_copy_outlives_what_was_pushed(void **state)
     assert_true(g->piece.clicks[1] == 1);
     assert_int_equal(g->piece.counts[0], 3);
     fl_gradients_give_back(&s, &g->entry);
-    fl_stock_release(&s);
+    fl_gradient_pool_release(&s);
 }
 
 static void a_push_without_keys_is_a_gradient_too(void **state)
 {
-    fl_comm_request r = push_of(NULL, 0, (fl_seat){ 0 });
+    fl_comm_request r = push_of(NULL, 0, (fl_worker_id){ 0 });
     fl_gradient *g = NULL;
-    fl_stock s;
+    fl_gradient_pool s;
 
     (void)state;
-    fl_stock_init(&s);
+    fl_gradient_pool_init(&s);
     assert_ok(fl_gradient_of_rows(&s, &r, &g));
     assert_int_equal(g->piece.n, 0);
     fl_gradients_give_back(&s, &g->entry);
-    fl_stock_release(&s);
+    fl_gradient_pool_release(&s);
 }
 
 static void memory_that_came_back_is_used_again(void **state)
@@ -74,10 +75,10 @@ static void memory_that_came_back_is_used_again(void **state)
     fl_comm_values v = { "w", numbers, 4 };
     fl_gradient *g = NULL;
     uint64_t calls;
-    fl_stock s;
+    fl_gradient_pool s;
 
     (void)state;
-    fl_stock_init(&s);
+    fl_gradient_pool_init(&s);
     assert_ok(fl_gradient_of_param(&s, &v, &g));
     fl_gradients_give_back(&s, &g->entry);
     calls = fl_data_calls();
@@ -87,7 +88,7 @@ static void memory_that_came_back_is_used_again(void **state)
         fl_gradients_give_back(&s, &g->entry);
     }
     assert_true(fl_data_calls() == calls);
-    fl_stock_release(&s);
+    fl_gradient_pool_release(&s);
 }
 
 static void no_memory_is_an_error_that_names_the_variable(void **state)
@@ -95,32 +96,32 @@ static void no_memory_is_an_error_that_names_the_variable(void **state)
     float numbers[] = { 1 };
     fl_comm_values v = { "w", numbers, 1 };
     fl_gradient *g = NULL;
-    fl_stock s;
+    fl_gradient_pool s;
 
     (void)state;
-    fl_stock_init(&s);
+    fl_gradient_pool_init(&s);
     fl_alloc_fail_after(1);
     assert_int_equal(fl_gradient_of_param(&s, &v, &g), FL_ERR_NOMEM);
     fl_alloc_fail_after(0);
     assert_says("w: no memory");
     assert_null(g);
-    fl_stock_release(&s);
+    fl_gradient_pool_release(&s);
 }
 
 static void parts_become_one_gradient_in_their_order(void **state)
 {
     const int order[] = { 2, 0, 1 };
     fl_gradient *whole = NULL;
-    fl_stock s;
+    fl_gradient_pool s;
 
     (void)state;
-    fl_stock_init(&s);
+    fl_gradient_pool_init(&s);
     for (int i = 0; i < 3; i++) {
-        fl_seat seat = { .part = order[i], .n_parts = 3, .scale = 0.25 };
+        fl_worker_id worker = { .part = order[i], .n_parts = 3, .scale = 0.25 };
 
         assert_null(whole);
-        whole =
-            fl_gradient_collect(&s, &seat, part_of(&s, (float)order[i], seat));
+        whole = fl_gradient_collect(&s, &worker,
+                                    part_of(&s, (float)order[i], worker));
     }
     assert_non_null(whole);
     for (int i = 0; i < 3; i++) {
@@ -131,18 +132,18 @@ static void parts_become_one_gradient_in_their_order(void **state)
         assert_true(g->piece.rows[0] == (float)i && g->piece.scale == 0.25);
     }
     fl_gradients_give_back(&s, &whole->entry);
-    fl_stock_release(&s);
+    fl_gradient_pool_release(&s);
 }
 
 static void threads_collect_their_parts_apart(void **state)
 {
-    fl_seat a = { .thread = 0, .n_parts = 2, .scale = 1 };
-    fl_seat b = { .thread = 1, .n_parts = 2, .scale = 1 };
+    fl_worker_id a = { .thread = 0, .n_parts = 2, .scale = 1 };
+    fl_worker_id b = { .thread = 1, .n_parts = 2, .scale = 1 };
     fl_gradient *whole;
-    fl_stock s;
+    fl_gradient_pool s;
 
     (void)state;
-    fl_stock_init(&s);
+    fl_gradient_pool_init(&s);
     assert_null(fl_gradient_collect(&s, &a, part_of(&s, 1, a)));
     b.part = 1;
     assert_null(fl_gradient_collect(&s, &b, part_of(&s, 2, b)));
@@ -151,25 +152,25 @@ static void threads_collect_their_parts_apart(void **state)
     assert_non_null(whole);
     assert_true(whole->next_part->piece.rows[0] == 3);
     fl_gradients_give_back(&s, &whole->entry);
-    fl_stock_release(&s);
+    fl_gradient_pool_release(&s);
 }
 
 static void a_part_that_comes_again_begins_a_new_step(void **state)
 {
-    fl_seat seat = { .n_parts = 2, .scale = 1 };
+    fl_worker_id worker = { .n_parts = 2, .scale = 1 };
     fl_gradient *whole;
-    fl_stock s;
+    fl_gradient_pool s;
 
     (void)state;
-    fl_stock_init(&s);
-    assert_null(fl_gradient_collect(&s, &seat, part_of(&s, 1, seat)));
-    assert_null(fl_gradient_collect(&s, &seat, part_of(&s, 2, seat)));
-    seat.part = 1;
-    whole = fl_gradient_collect(&s, &seat, part_of(&s, 3, seat));
+    fl_gradient_pool_init(&s);
+    assert_null(fl_gradient_collect(&s, &worker, part_of(&s, 1, worker)));
+    assert_null(fl_gradient_collect(&s, &worker, part_of(&s, 2, worker)));
+    worker.part = 1;
+    whole = fl_gradient_collect(&s, &worker, part_of(&s, 3, worker));
     assert_non_null(whole);
     assert_true(whole->piece.rows[0] == 2);
     fl_gradients_give_back(&s, &whole->entry);
-    fl_stock_release(&s);
+    fl_gradient_pool_release(&s);
 }
 
 int main(void)

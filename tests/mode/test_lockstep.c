@@ -5,7 +5,7 @@
 #include <math.h>
 
 #include "base/alloc.h"
-#include "mode/stage.h"
+#include "base/latch.h"
 
 #define THREADS 4
 
@@ -44,12 +44,12 @@ static void fake_free(void *mode)
     ((fake *)mode)->n_freed++;
 }
 
-static const fl_lockstep_way fake_way = { .name = "fake",
+static const fl_lockstep_ops fake_way = { .name = "fake",
                                           .exchange = keep_merged,
                                           .step = fake_step,
                                           .free = fake_free };
 
-static void bench_init_with(bench *b, const fl_lockstep_way *way, void *mode)
+static void bench_init_with(bench *b, const fl_lockstep_ops *way, void *mode)
 {
     static const char *const servers[] = { "nowhere:1", "nowhere:2" };
 
@@ -96,28 +96,28 @@ static void fill_frame(frame *f, uint64_t first, size_t n, float x)
     f->emb.n = f->wide.n = n;
 }
 
-static fl_status meet(bench *b, int thread)
+static fl_status reach_barrier(bench *b, int thread)
 {
     frame *f = &b->frames[thread];
 
-    return begin_call(f, b->comm, b->comm->meet, &f->meet);
+    return begin_call(f, b->comm, b->comm->data->barrier, &f->barrier);
 }
 
 /* Hands over everything, and comes to the meeting. */
 static void come(bench *b, int thread)
 {
     assert_ok(hand_over(&b->frames[thread], b->comm));
-    assert_int_equal(meet(b, thread), FL_PENDING);
+    assert_int_equal(reach_barrier(b, thread), FL_PENDING);
 }
 
 static bool waits(bench *b, int thread)
 {
-    return fl_comm_result(&b->frames[thread].meet.answer) == FL_PENDING;
+    return fl_comm_result(&b->frames[thread].barrier.answer) == FL_PENDING;
 }
 
 static void expect_went_on(bench *b, int thread)
 {
-    assert_ok(fl_comm_result(&b->frames[thread].meet.answer));
+    assert_ok(fl_comm_result(&b->frames[thread].barrier.answer));
 }
 
 /* --- merging ------------------------------------------------------------ */
@@ -165,7 +165,7 @@ static void the_gradient_of_threads_is_their_mean_in_order(void **state)
 
     (void)state;
     bench_init(&b);
-    b.comm->enter(b.comm, 3);
+    b.comm->life->enter(b.comm, 3);
     for (int i = 2; i >= 0; i--) {
         fill_frame(&b.frames[i], 100 + (uint64_t)i, 3, x[i]);
         assert_int_equal(b.fake.n_exchanges, 0);
@@ -209,14 +209,16 @@ parts_of_replicas_are_scaled_and_merged_gradients_are_not(void **state)
         frame *f = &b.frames[i];
 
         fill_frame(f, 100 + (uint64_t)i, 1, 4);
-        f->emb.seat =
-            (fl_seat){ .thread = 0, .part = i, .n_parts = 3, .scale = 0.25 };
-        assert_ok(do_rows(f, b.comm, b.comm->push, &f->emb));
+        f->emb.worker = (fl_worker_id){
+            .thread = 0, .part = i, .n_parts = 3, .scale = 0.25
+        };
+        assert_ok(do_rows(f, b.comm, b.comm->data->push, &f->emb));
     }
-    b.frames[0].w.seat = b.frames[0].emb.seat;
-    assert_ok(do_call(&b.frames[0], b.comm, b.comm->send, &b.frames[0].w));
-    b.frames[0].meet.seat = b.frames[0].emb.seat;
-    assert_int_equal(meet(&b, 0), FL_PENDING);
+    b.frames[0].w.worker = b.frames[0].emb.worker;
+    assert_ok(
+        do_call(&b.frames[0], b.comm, b.comm->data->send, &b.frames[0].w));
+    b.frames[0].barrier.worker = b.frames[0].emb.worker;
+    assert_int_equal(reach_barrier(&b, 0), FL_PENDING);
     a = &b.fake.merged.items[0].args;
     assert_int_equal(b.fake.merged.n_items, 1);
     assert_int_equal(a->n, 3);
@@ -237,7 +239,7 @@ static void a_table_without_keys_gets_its_push(void **state)
 
     (void)state;
     bench_init(&b);
-    b.comm->enter(b.comm, 2);
+    b.comm->life->enter(b.comm, 2);
     for (int i = 0; i < 2; i++) {
         fill_frame(&b.frames[i], 1, 0, 1);
         come(&b, i);
@@ -257,13 +259,13 @@ static void a_thread_that_leaves_lets_the_others_go_on(void **state)
 
     (void)state;
     bench_init(&b);
-    b.comm->enter(b.comm, 3);
+    b.comm->life->enter(b.comm, 3);
     for (int i = 0; i < 3; i++)
         fill_frame(&b.frames[i], 100, 2, (float)(2 * i));
     come(&b, 0);
     come(&b, 2);
     assert_int_equal(b.fake.n_exchanges, 0);
-    b.comm->leave(b.comm, 1);
+    b.comm->life->leave(b.comm, 1);
     assert_int_equal(b.fake.n_exchanges, 1);
     assert_true(b.fake.merged.items[0].args.grads[0] == 2);
     assert_true(b.fake.merged.grads->data.data[0][0] == 2);
@@ -272,10 +274,10 @@ static void a_thread_that_leaves_lets_the_others_go_on(void **state)
     expect_went_on(&b, 0);
     expect_went_on(&b, 2);
     come(&b, 0);
-    b.comm->leave(b.comm, 2);
+    b.comm->life->leave(b.comm, 2);
     assert_int_equal(b.fake.n_exchanges, 2);
     fl_lockstep_end(b.fake.core, FL_OK);
-    b.comm->leave(b.comm, 0);
+    b.comm->life->leave(b.comm, 0);
     assert_int_equal(b.fake.n_exchanges, 2);
     bench_release(&b);
 }
@@ -286,12 +288,12 @@ static void what_a_leaving_thread_handed_over_goes_with_it(void **state)
 
     (void)state;
     bench_init(&b);
-    b.comm->enter(b.comm, 2);
+    b.comm->life->enter(b.comm, 2);
     fill_frame(&b.frames[0], 100, 2, 1);
     fill_frame(&b.frames[1], 200, 2, 5);
     assert_ok(hand_over(&b.frames[1], b.comm));
     come(&b, 0);
-    b.comm->leave(b.comm, 1);
+    b.comm->life->leave(b.comm, 1);
     assert_int_equal(b.fake.n_exchanges, 1);
     assert_int_equal(b.fake.merged.items[0].args.n, 2);
     assert_int_equal(b.fake.merged.items[0].args.keys[0], 100);
@@ -309,16 +311,16 @@ static void a_batch_that_failed_leaves_nothing_to_the_next(void **state)
 
     (void)state;
     bench_init(&b);
-    assert_int_equal(b.comm->step(b.comm), 0);
+    assert_int_equal(b.comm->life->step(b.comm), 0);
     fill_frame(&b.frames[0], 100, 2, 1);
     assert_ok(hand_over(&b.frames[0], b.comm));
-    assert_int_equal(b.comm->step(b.comm), 0);
+    assert_int_equal(b.comm->life->step(b.comm), 0);
     fill_frame(&b.frames[0], 300, 1, 1);
     come(&b, 0);
     assert_int_equal(b.fake.merged.items[0].args.n, 1);
     assert_int_equal(b.fake.merged.items[0].args.keys[0], 300);
     fl_lockstep_end(b.fake.core, FL_OK);
-    assert_int_equal(b.comm->step(b.comm), 1);
+    assert_int_equal(b.comm->life->step(b.comm), 1);
     bench_release(&b);
 }
 
@@ -329,12 +331,12 @@ static void a_second_run_at_the_same_time_is_refused(void **state)
     (void)state;
     bench_init(&b);
     come(&b, 0);
-    b.frames[1].meet.seat = b.frames[1].emb.seat = seat_of(0);
+    b.frames[1].barrier.worker = b.frames[1].emb.worker = worker_of(0);
     assert_int_equal(
-        begin_rows(&b.frames[1], b.comm, b.comm->push, &b.frames[1].emb),
+        begin_rows(&b.frames[1], b.comm, b.comm->data->push, &b.frames[1].emb),
         FL_ERR_INVAL);
     assert_says("threads of one run");
-    assert_int_equal(meet(&b, 1), FL_ERR_INVAL);
+    assert_int_equal(reach_barrier(&b, 1), FL_ERR_INVAL);
     fl_lockstep_end(b.fake.core, FL_OK);
     expect_went_on(&b, 0);
     bench_release(&b);
@@ -348,27 +350,27 @@ static void an_error_reaches_all_who_wait_and_all_who_come_later(void **state)
 
     (void)state;
     bench_init(&b);
-    b.comm->enter(b.comm, 2);
+    b.comm->life->enter(b.comm, 2);
     come(&b, 0);
     come(&b, 1);
     fl_lockstep_end(b.fake.core,
                     fl_err_set(FL_ERR_TIMEOUT, "server 1 is gone"));
     for (int i = 0; i < 2; i++) {
         fl_err_set(FL_ERR_IO, "something else");
-        assert_int_equal(fl_comm_result(&b.frames[i].meet.answer),
+        assert_int_equal(fl_comm_result(&b.frames[i].barrier.answer),
                          FL_ERR_TIMEOUT);
         assert_says("server 1 is gone");
     }
-    assert_int_equal(meet(&b, 0), FL_ERR_TIMEOUT);
+    assert_int_equal(reach_barrier(&b, 0), FL_ERR_TIMEOUT);
     assert_int_equal(hand_over(&b.frames[1], b.comm), FL_ERR_TIMEOUT);
     assert_int_equal(
-        do_call(&b.frames[0], b.comm, b.comm->recv, &b.frames[0].recv),
+        do_call(&b.frames[0], b.comm, b.comm->data->recv, &b.frames[0].recv),
         FL_ERR_TIMEOUT);
-    b.comm->leave(b.comm, 0);
-    b.comm->leave(b.comm, 1);
+    b.comm->life->leave(b.comm, 0);
+    b.comm->life->leave(b.comm, 1);
     assert_int_equal(b.fake.n_exchanges, 1);
     fl_err_set(FL_ERR_IO, "something else");
-    assert_int_equal(b.comm->stop(b.comm), FL_ERR_TIMEOUT);
+    assert_int_equal(b.comm->life->stop(b.comm), FL_ERR_TIMEOUT);
     assert_says("server 1 is gone");
     assert_int_equal(fl_cluster_counts_of(b.cluster)->applied, 0);
     bench_release(&b);
@@ -381,17 +383,17 @@ static void no_memory_to_merge_is_told_to_all(void **state)
     (void)state;
     for (uint64_t n = 1; n <= 2; n++) {
         bench_init(&b);
-        b.comm->enter(b.comm, 2);
+        b.comm->life->enter(b.comm, 2);
         fill_frame(&b.frames[0], 1, 2, 1);
         fill_frame(&b.frames[1], 1, 2, 1);
         come(&b, 0);
         assert_ok(hand_over(&b.frames[1], b.comm));
         fl_alloc_fail_after(n);
-        assert_int_equal(meet(&b, 1), FL_PENDING);
+        assert_int_equal(reach_barrier(&b, 1), FL_PENDING);
         fl_alloc_fail_after(0);
         assert_int_equal(b.fake.n_exchanges, 0);
         for (int i = 0; i < 2; i++)
-            assert_int_equal(fl_comm_result(&b.frames[i].meet.answer),
+            assert_int_equal(fl_comm_result(&b.frames[i].barrier.answer),
                              FL_ERR_NOMEM);
         bench_release(&b);
     }
@@ -405,15 +407,15 @@ static void names_and_sizes_are_those_of_the_job(void **state)
     bench_init(&b);
     b.frames[0].emb.table = "other";
     assert_int_equal(
-        begin_rows(&b.frames[0], b.comm, b.comm->push, &b.frames[0].emb),
+        begin_rows(&b.frames[0], b.comm, b.comm->data->push, &b.frames[0].emb),
         FL_ERR_NOTFOUND);
     b.frames[0].wide.dim = 3;
     assert_int_equal(
-        begin_rows(&b.frames[0], b.comm, b.comm->push, &b.frames[0].wide),
+        begin_rows(&b.frames[0], b.comm, b.comm->data->push, &b.frames[0].wide),
         FL_ERR_INVAL);
     b.frames[0].w_values.n = 5;
     assert_int_equal(
-        begin_call(&b.frames[0], b.comm, b.comm->send, &b.frames[0].w),
+        begin_call(&b.frames[0], b.comm, b.comm->data->send, &b.frames[0].w),
         FL_ERR_INVAL);
     assert_says("parameter w");
     assert_int_equal(fl_cluster_counts_of(b.cluster)->made, 0);
@@ -440,7 +442,7 @@ static void values_are_copied_once_per_round(void **state)
 
     (void)state;
     bench_init(&b);
-    b.comm->enter(b.comm, 2);
+    b.comm->life->enter(b.comm, 2);
     for (int round = 0; round < 2; round++) {
         float x = (float)(1000 * round);
 
@@ -450,13 +452,13 @@ static void values_are_copied_once_per_round(void **state)
         }
         put_values(&b, x);
         fl_lockstep_end(b.fake.core, FL_OK);
-        assert_ok(
-            begin_call(&b.frames[1], b.comm, b.comm->recv, &b.frames[1].recv));
+        assert_ok(begin_call(&b.frames[1], b.comm, b.comm->data->recv,
+                             &b.frames[1].recv));
         assert_true(w[0] == x && w[3] == x + 3 && w[4] == x + 10);
         assert_true(bias[2] == x + 22);
         w[0] = -1; /* as if it was read and nobody may write any more */
-        assert_ok(
-            begin_call(&b.frames[0], b.comm, b.comm->recv, &b.frames[0].recv));
+        assert_ok(begin_call(&b.frames[0], b.comm, b.comm->data->recv,
+                             &b.frames[0].recv));
         assert_true(w[0] == -1);
     }
     bench_release(&b);
@@ -525,7 +527,7 @@ static void clock_free(void *mode)
     (void)mode;
 }
 
-static const fl_lockstep_way clock_way = { .name = "clock",
+static const fl_lockstep_ops clock_way = { .name = "clock",
                                            .exchange = clock_exchange,
                                            .step = clock_step,
                                            .free = clock_free };
@@ -546,8 +548,8 @@ static fl_status race_round(racer *r, int round)
     fill_frame(f, (uint64_t)(r->thread + round), 8, (float)round);
     f->b_grad[0] = (float)round;
     FL_TRY(hand_over(f, c));
-    FL_TRY(do_call(f, c, c->meet, &f->meet));
-    FL_TRY(do_call(f, c, c->recv, &f->recv));
+    FL_TRY(do_call(f, c, c->data->barrier, &f->barrier));
+    FL_TRY(do_call(f, c, c->data->recv, &f->recv));
     r->is_wrong |= r->b[0] != (float)(round + 1);
     return FL_OK;
 }
@@ -560,7 +562,7 @@ static void race(void *arg)
     frame_params(f, r->w, r->b);
     for (int i = 0; i < r->n_rounds && !r->st; i++)
         r->st = race_round(r, i);
-    r->bench->comm->leave(r->bench->comm, r->thread);
+    r->bench->comm->life->leave(r->bench->comm, r->thread);
 }
 
 static void threads_with_unequal_data_meet_until_the_last_is_done(void **state)
@@ -577,7 +579,7 @@ static void threads_with_unequal_data_meet_until_the_last_is_done(void **state)
     fl_mutex_init(&m.mu);
     fl_cond_init(&m.cond);
     assert_ok(fl_thread_start(&ender, "ender", end_exchanges, &m));
-    b.comm->enter(b.comm, THREADS);
+    b.comm->life->enter(b.comm, THREADS);
     for (int i = 0; i < THREADS; i++) {
         racers[i] = (racer){ &b, i, ROUNDS - 11 * i, w, bias, FL_OK, false };
         assert_ok(fl_thread_start(&threads[i], "racer", race, &racers[i]));
@@ -619,41 +621,41 @@ static void on_stage(void *arg, fl_status st)
 static void a_stage_is_over_when_all_of_it_is(void **state)
 {
     stage_end e = { 0 };
-    fl_stage s;
+    fl_latch s;
 
     (void)state;
-    fl_stage_init(&s);
-    fl_stage_open(&s, on_stage, &e);
-    fl_stage_add(&s);
-    fl_stage_done(&s, FL_OK); /* at once */
-    fl_stage_add(&s);
+    fl_latch_init(&s, NULL);
+    fl_latch_open(&s, on_stage, &e);
+    fl_latch_add(&s);
+    fl_latch_done(&s, FL_OK); /* at once */
+    fl_latch_add(&s);
     assert_int_equal(e.n, 0);
-    fl_stage_done(&s, FL_OK);
+    fl_latch_done(&s, FL_OK);
     assert_int_equal(e.n, 0);
-    fl_stage_done(&s, FL_OK);
+    fl_latch_done(&s, FL_OK);
     assert_int_equal(e.n, 1);
     assert_int_equal(e.err.status, FL_OK);
-    fl_stage_release(&s);
+    fl_latch_release(&s);
 }
 
 static void a_stage_gives_its_first_error_at_the_end(void **state)
 {
     stage_end e = { 0 };
-    fl_stage s;
+    fl_latch s;
 
     (void)state;
-    fl_stage_init(&s);
-    fl_stage_open(&s, on_stage, &e);
-    fl_stage_add(&s);
-    fl_stage_add(&s);
-    fl_stage_done(&s, fl_err_set(FL_ERR_IO, "first"));
-    fl_stage_done(&s, fl_err_set(FL_ERR_NOMEM, "second"));
+    fl_latch_init(&s, NULL);
+    fl_latch_open(&s, on_stage, &e);
+    fl_latch_add(&s);
+    fl_latch_add(&s);
+    fl_latch_done(&s, fl_err_set(FL_ERR_IO, "first"));
+    fl_latch_done(&s, fl_err_set(FL_ERR_NOMEM, "second"));
     assert_int_equal(e.n, 0);
-    fl_stage_done(&s, FL_OK);
+    fl_latch_done(&s, FL_OK);
     assert_int_equal(e.n, 1);
     assert_int_equal(e.err.status, FL_ERR_IO);
     assert_string_equal(e.err.text, "first");
-    fl_stage_release(&s);
+    fl_latch_release(&s);
 }
 
 int main(void)

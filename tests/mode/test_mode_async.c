@@ -205,7 +205,7 @@ static fl_status send_to(trainer *t, const char *name, size_t n, float value)
         grad[i] = value;
     sleeper_init(&sl);
     fl_comm_begin(&r.answer, &sl.port);
-    first = t->comm->send(t->comm, &r);
+    first = t->comm->data->send(t->comm, &r);
     st = sleeper_result(&sl, &r.answer, first);
     sleeper_release(&sl);
     memset(grad, 0x7f, sizeof(grad));
@@ -224,7 +224,7 @@ static fl_status send_b(trainer *t, float value)
 
 /* Pushes the same gradient for both keys. */
 static fl_status push_rows(trainer *t, const uint64_t keys[2], float value,
-                           double lr, fl_seat seat)
+                           double lr, fl_worker_id worker)
 {
     float rows[] = { value, value, value, value };
     fl_comm_request r = { .table = "emb",
@@ -233,13 +233,13 @@ static fl_status push_rows(trainer *t, const uint64_t keys[2], float value,
                           .dim = DIM,
                           .rows = rows,
                           .lr = lr,
-                          .seat = seat };
+                          .worker = worker };
     fl_status first, st;
     sleeper sl;
 
     sleeper_init(&sl);
     fl_comm_begin(&r.answer, &sl.port);
-    first = t->comm->push(t->comm, &r);
+    first = t->comm->data->push(t->comm, &r);
     st = sleeper_result(&sl, &r.answer, first);
     sleeper_release(&sl);
     memset(rows, 0x7f, sizeof(rows));
@@ -262,7 +262,7 @@ static float pull_row(trainer *t, uint64_t key)
 
     sleeper_init(&sl);
     fl_comm_begin(&r.answer, &sl.port);
-    assert_ok(sleeper_result(&sl, &r.answer, t->comm->pull(t->comm, &r)));
+    assert_ok(sleeper_result(&sl, &r.answer, t->comm->data->pull(t->comm, &r)));
     sleeper_release(&sl);
     assert_true(row[0] == row[1]);
     return row[0];
@@ -280,7 +280,7 @@ static void wait_until_applied(const trainer *t)
 
 static void stop_and_free(trainer *t)
 {
-    assert_ok(t->comm->stop(t->comm));
+    assert_ok(t->comm->life->stop(t->comm));
     assert_true(t->counts->applied == t->counts->made);
     trainer_free(t);
 }
@@ -311,7 +311,7 @@ static void wait_for_value(const float *at, float value)
     assert_true(look(at) == value);
 }
 
-static const fl_seat alone = { .n_parts = 1, .scale = 1 };
+static const fl_worker_id alone = { .n_parts = 1, .scale = 1 };
 
 /* --- merging -------------------------------------------------------------- */
 
@@ -336,7 +336,7 @@ static void merged_gradients_are_added_up(void **state)
     assert_true(pull_row(&t, 1) == 1 - 1 * 0.25f);
     assert_true(pull_row(&t, 2) == 1 - 5 * 0.25f);
     assert_true(pull_row(&t, 3) == 1 - 4 * 0.25f);
-    assert_ok(t.comm->stop(t.comm));
+    assert_ok(t.comm->life->stop(t.comm));
     for (int i = 0; i < N_W; i++)
         assert_true(t.w[i] == -0.5f * 23);
     assert_true(t.b[0] == 0);
@@ -364,7 +364,7 @@ static void merged_gradients_are_averaged_when_that_is_set(void **state)
     assert_true(pull_row(&t, 1) == 1 - 0.5f * 0.5f);
     assert_true(pull_row(&t, 2) == 1 - 2.5f * 0.5f);
     assert_true(pull_row(&t, 3) == 1 - 2.0f * 0.5f);
-    assert_ok(t.comm->stop(t.comm));
+    assert_ok(t.comm->life->stop(t.comm));
     assert_true(t.w[0] == -0.5f * 4 && t.w[3] == -0.5f * 4);
     stop_and_free(&t);
     end_servers(&j);
@@ -409,17 +409,17 @@ static void a_full_queue_holds_the_training_thread(void **state)
 static void parts_of_a_step_are_one_gradient(void **state)
 {
     const uint64_t left[] = { 1, 2 }, right[] = { 2, 3 };
-    fl_seat seat = { .part = 1, .n_parts = 2, .scale = 0.5 };
+    fl_worker_id worker = { .part = 1, .n_parts = 2, .scale = 0.5 };
     trainer t;
     job j;
 
     (void)state;
     start_servers(&j, 1, 1, "");
     trainer_open(&t, &j, 0, QUICK "cpu_num=1");
-    assert_ok(push_rows(&t, left, 2, 0.5, seat));
+    assert_ok(push_rows(&t, left, 2, 0.5, worker));
     assert_int_equal(t.counts->made, 0);
-    seat.part = 0;
-    assert_ok(push_rows(&t, right, 6, 0.5, seat));
+    worker.part = 0;
+    assert_ok(push_rows(&t, right, 6, 0.5, worker));
     assert_int_equal(t.counts->made, 1);
     wait_until_applied(&t);
     assert_int_equal(n_requests(&t, FL_TYPE_PUSH), 1);
@@ -485,12 +485,12 @@ static void the_startup_program_gets_what_the_servers_have(void **state)
     trainer_open(&t, &j, 0, "");
     sleeper_init(&sl);
     fl_comm_begin(&r.answer, &sl.port);
-    assert_ok(sleeper_result(&sl, &r.answer, t.comm->recv(t.comm, &r)));
+    assert_ok(sleeper_result(&sl, &r.answer, t.comm->data->recv(t.comm, &r)));
     sleeper_release(&sl);
     assert_true(w[0] == 0 && w[N_W - 1] == 0);
-    assert_ok(t.comm->declare(t.comm, "emb", EMB, 0));
-    assert_int_equal(t.comm->step(t.comm), 0);
-    assert_int_equal(t.comm->step(t.comm), 1);
+    assert_ok(t.comm->life->declare(t.comm, "emb", EMB, 0));
+    assert_int_equal(t.comm->life->step(t.comm), 0);
+    assert_int_equal(t.comm->life->step(t.comm), 1);
     stop_and_free(&t);
     end_servers(&j);
 }
@@ -514,7 +514,7 @@ static fl_status train_some(const worker *w)
         FL_TRY(good(push_rows(w->trainer, keys, 1, 0.5, alone)));
         FL_TRY(good(send_w(w->trainer, 1)));
         FL_TRY(good(send_b(w->trainer, 2)));
-        (void)w->trainer->comm->step(w->trainer->comm);
+        (void)w->trainer->comm->life->step(w->trainer->comm);
     }
     return FL_OK;
 }
@@ -556,7 +556,7 @@ static void check_result(trainer *t, int n_trainers)
     assert_int_equal(t->counts->made, 3 * N_THREADS * N_STEPS);
     for (uint64_t key = 0; key < 10; key++)
         assert_true(pull_row(t, key) == 1 - 0.5f * n_steps / 10);
-    assert_ok(t->comm->stop(t->comm));
+    assert_ok(t->comm->life->stop(t->comm));
     for (int i = 0; i < N_W; i++)
         assert_true(t->w[i] == -0.5f * n_steps);
     assert_true(t->b[0] == -n_steps);
@@ -609,7 +609,7 @@ static void stopping_applies_what_is_queued(void **state)
         assert_ok(send_w(&t, 1));
     assert_int_equal(t.counts->made, 50);
     assert_int_equal(t.counts->applied, 0);
-    assert_ok(t.comm->stop(t.comm));
+    assert_ok(t.comm->life->stop(t.comm));
     assert_int_equal(t.counts->applied, 50);
     assert_true(t.w[0] == -25);
     assert_int_equal(send_w(&t, 1), FL_ERR_CLOSED);
@@ -624,8 +624,8 @@ static void a_trainer_that_never_trained_stops(void **state)
 
     (void)state;
     trainer_open(&t, &j, 0, "prefetch=0");
-    assert_false(t.comm->looks_ahead);
-    assert_true(t.comm->keeps_time);
+    assert_false(t.comm->can_prefetch);
+    assert_true(t.comm->has_own_deadline);
     stop_and_free(&t);
 }
 
@@ -650,7 +650,7 @@ static void a_lost_server_is_told_to_everybody(void **state)
     assert_true(st != FL_OK);
     assert_says("server 0");
     assert_int_equal(send_b(&t, 1), st);
-    assert_int_equal(t.comm->stop(t.comm), st);
+    assert_int_equal(t.comm->life->stop(t.comm), st);
     assert_true(t.counts->applied < t.counts->made);
     trainer_free(&t);
     fl_ctx_free(c);
@@ -690,8 +690,8 @@ static void what_the_job_does_not_have_is_refused(void **state)
     trainer_open(&t, &j, 0, "");
     assert_int_equal(send_to(&t, "w", 3, 1), FL_ERR_INVAL);
     assert_int_equal(send_to(&t, "other", 1, 1), FL_ERR_NOTFOUND);
-    assert_int_equal(t.comm->push(t.comm, &r), FL_ERR_INVAL);
-    assert_int_equal(t.comm->send(t.comm, &two), FL_ERR_INVAL);
+    assert_int_equal(t.comm->data->push(t.comm, &r), FL_ERR_INVAL);
+    assert_int_equal(t.comm->data->send(t.comm, &two), FL_ERR_INVAL);
     assert_says("a send of its own");
     assert_int_equal(t.counts->made, 0);
     stop_and_free(&t);

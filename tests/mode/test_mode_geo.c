@@ -62,7 +62,7 @@ static void compare_with_local(int n_servers, const char *period,
     town_init(&t, n_servers, 1, period);
     trainer_init(&r, &t, 0, settings);
     assert_ok(trainer_start(&r));
-    assert_ok(local->declare(local, "emb", settings, GEO_SEED));
+    assert_ok(local->life->declare(local, "emb", settings, GEO_SEED));
     memcpy(w, r.w, sizeof(w));
     for (uint64_t batch = 0; batch < 40; batch++) {
         draw_keys(keys, KEYS, batch % 7);
@@ -70,7 +70,7 @@ static void compare_with_local(int n_servers, const char *period,
         update_rows(r.comm, keys, batch);
         update_dense(w, batch);
         update_dense(r.w, batch);
-        assert_ok(meet(&r));
+        assert_ok(reach_barrier(&r));
     }
     for (uint64_t i = 0; i < 7; i++) {
         draw_keys(keys, KEYS, i);
@@ -110,7 +110,7 @@ static void the_last_batches_are_exchanged_when_it_stops(void **state)
     draw_keys(keys, KEYS, 1);
     update_rows(r.comm, keys, 1);
     update_dense(r.w, 1);
-    assert_ok(meet(&r));
+    assert_ok(reach_barrier(&r));
     assert_ok(pull(r.comm, keys, KEYS, mine));
     assert_int_equal(town_count(&t, FL_TYPE_PUSH).requests, 0);
     assert_ok(stop(&r));
@@ -119,7 +119,7 @@ static void the_last_batches_are_exchanged_when_it_stops(void **state)
     server_dense(&t, w);
     expect_near(theirs, mine, ROWS);
     expect_near(w, r.w, GEO_FLOATS);
-    assert_int_equal(call(&r, r.comm->meet, NULL, 0), FL_ERR_CLOSED);
+    assert_int_equal(call(&r, r.comm->data->barrier, NULL, 0), FL_ERR_CLOSED);
     end_job(&t, &r, 1);
 }
 
@@ -139,7 +139,7 @@ static void only_rows_that_were_trained_travel(void **state)
     assert_ok(pull(r.comm, keys, KEYS, rows));
     for (int batch = 0; batch < 5; batch++) {
         assert_ok(push(r.comm, keys, 10, rows));
-        assert_ok(meet(&r));
+        assert_ok(reach_barrier(&r));
     }
     assert_ok(stop(&r));
     counts = fl_cluster_counts_of(r.cluster);
@@ -167,7 +167,7 @@ static void ids_have_64_bits(void **state)
     for (size_t i = 0; i < n * GEO_DIM; i++)
         g[i] = (float)(i / GEO_DIM);
     assert_ok(push(r.comm, keys, n, g));
-    assert_ok(meet(&r));
+    assert_ok(reach_barrier(&r));
     assert_ok(stop(&r));
     server_rows(&t, keys, n, now);
     for (size_t i = 0; i < n * GEO_DIM; i++)
@@ -194,7 +194,7 @@ static void large_exchanges_travel_in_many_messages(void **state)
     draw(g, MANY * GEO_DIM, 1);
     for (int i = 0; i < 2; i++) {
         assert_ok(push(r.comm, keys, MANY, g));
-        assert_ok(meet(&r));
+        assert_ok(reach_barrier(&r));
     }
     assert_ok(stop(&r));
     assert_true(town_count(&t, FL_TYPE_PUSH).requests > 10);
@@ -224,7 +224,7 @@ a_startup_program_that_runs_again_takes_the_servers_rows(void **state)
     draw_keys(keys, KEYS, 1);
     update_rows(r.comm, keys, 1);
     update_dense(r.w, 1);
-    assert_ok(meet(&r));
+    assert_ok(reach_barrier(&r));
     assert_ok(pull(r.comm, keys, KEYS, before));
     memcpy(w, r.w, sizeof(w));
     assert_ok(trainer_start(&r));
@@ -254,7 +254,7 @@ static fl_status train_batches(hogwild *h)
         g[i] = -1;
     for (int i = 0; i < BATCHES; i++) {
         FL_TRY(push(h->r->comm, h->keys, KEYS, g));
-        FL_TRY(meet(h->r));
+        FL_TRY(reach_barrier(h->r));
     }
     return FL_OK;
 }
@@ -309,7 +309,7 @@ static void settle_down(trainer *r, int n, const uint64_t *keys, size_t n_keys)
         for (int k = 0; k < n; k++) {
             if (r[k].settings)
                 assert_ok(push(r[k].comm, keys, n_keys, zeros));
-            assert_ok(meet(&r[k]));
+            assert_ok(reach_barrier(&r[k]));
         }
     fl_free(zeros);
 }
@@ -336,7 +336,7 @@ static void two_trainers_come_to_the_same_values(void **state)
             update_rows(r[i].comm, keys + (i && batch % 2 ? KEYS : 0),
                         batch * 2 + (uint64_t)i);
             update_dense(r[i].w, batch * 2 + (uint64_t)i);
-            assert_ok(meet(&r[i]));
+            assert_ok(reach_barrier(&r[i]));
         }
     settle_down(r, 2, keys, 2 * KEYS);
     for (int i = 0; i < 2; i++)
@@ -367,9 +367,9 @@ static void a_trainer_gets_rows_that_it_has_never_seen(void **state)
     draw_keys(keys, KEYS, 3);
     update_rows(r[0].comm, keys, 1);
     for (int i = 0; i < 3; i++)
-        assert_ok(meet(&r[0]));
+        assert_ok(reach_barrier(&r[0]));
     for (int i = 0; i < 3; i++)
-        assert_ok(meet(&r[1]));
+        assert_ok(reach_barrier(&r[1]));
     server_rows(&t, keys, KEYS, theirs);
     assert_ok(pull(r[1].comm, keys, KEYS, mine));
     expect_near(mine, theirs, ROWS);
@@ -399,7 +399,7 @@ static void a_trainer_that_comes_late_starts_with_what_was_learned(void **state)
     update_rows(r[0].comm, keys, 1);
     update_dense(r[0].w, 1);
     for (int i = 0; i < 3; i++)
-        assert_ok(meet(&r[0]));
+        assert_ok(reach_barrier(&r[0]));
     assert_ok(trainer_start(&r[1]));
     server_rows(&t, keys, KEYS, theirs);
     assert_ok(pull(r[1].comm, keys, KEYS, mine));
@@ -429,11 +429,11 @@ static void a_large_table_comes_late_and_in_pages(void **state)
         draw(mine, floats, round);
         assert_ok(push(r[0].comm, keys, MANY, mine));
         for (int i = 0; i < 3; i++)
-            assert_ok(meet(&r[0]));
+            assert_ok(reach_barrier(&r[0]));
         if (!round)
             assert_ok(trainer_start(&r[1]));
         for (int i = 0; i < 3; i++)
-            assert_ok(meet(&r[1]));
+            assert_ok(reach_barrier(&r[1]));
         server_rows(&t, keys, MANY, theirs);
         assert_ok(pull(r[1].comm, keys, MANY, mine));
         expect_near(mine, theirs, floats);
@@ -458,7 +458,7 @@ static void a_model_without_tables_exchanges_its_parameters(void **state)
     for (int i = 0; i < 3; i++)
         for (uint64_t batch = 0; batch < 5; batch++) {
             update_dense(r[i].w, 5 * (uint64_t)i + batch);
-            assert_ok(meet(&r[i]));
+            assert_ok(reach_barrier(&r[i]));
         }
     settle_down(r, 3, NULL, 0);
     server_dense(&t, w);
@@ -484,9 +484,9 @@ static void servers_that_are_gone_are_told_at_every_batch_and_stop(void **state)
     assert_ok(trainer_start(&r));
     town_close_servers(&t);
     while (!st)
-        st = meet(&r);
+        st = reach_barrier(&r);
     assert_says("mode geo: an exchange");
-    assert_int_equal(meet(&r), st);
+    assert_int_equal(reach_barrier(&r), st);
     assert_says("mode geo: an exchange");
     assert_int_equal(stop(&r), st);
     assert_says("mode geo: an exchange");
@@ -508,7 +508,7 @@ static void what_has_no_first_values_is_not_exchanged(void **state)
     assert_int_equal(push(r.comm, &key, 1, g), FL_ERR_NOTFOUND);
     assert_says("run the startup program");
     do
-        st = meet(&r);
+        st = reach_barrier(&r);
     while (!st);
     assert_int_equal(st, FL_ERR_INVAL);
     assert_says("parameter w has no first values");

@@ -177,7 +177,7 @@ static void the_end_of_the_job_is_told_to_all_threads(void **state)
     crew_release(&c);
 }
 
-static void looks_ahead(const char *prefetch, bool want)
+static void can_prefetch(const char *prefetch, bool want)
 {
     crew c;
 
@@ -186,16 +186,16 @@ static void looks_ahead(const char *prefetch, bool want)
     crew_batches(&c, 0, 1, 1);
     crew_run(&c);
     crew_check(&c);
-    assert_int_equal(c.trainers[0].comm->looks_ahead, want);
-    assert_true(c.trainers[0].comm->keeps_time);
+    assert_int_equal(c.trainers[0].comm->can_prefetch, want);
+    assert_true(c.trainers[0].comm->has_own_deadline);
     crew_release(&c);
 }
 
 static void rows_are_pulled_ahead_by_the_setting(void **state)
 {
     (void)state;
-    looks_ahead("true", true);
-    looks_ahead("false", false);
+    can_prefetch("true", true);
+    can_prefetch("false", false);
 }
 
 int main(void)

@@ -28,7 +28,7 @@ static fl_comm *one_table(const char *settings)
 {
     fl_comm *c = fl_mode_local_new();
 
-    assert_ok(c->declare(c, "emb", settings, 1));
+    assert_ok(c->life->declare(c, "emb", settings, 1));
     return c;
 }
 
@@ -57,7 +57,7 @@ static void a_declared_table_is_found_by_its_name(void **state)
     fl_table *t = NULL;
 
     (void)state;
-    assert_ok(c->declare(c, "other", "dim=5", 1));
+    assert_ok(c->life->declare(c, "other", "dim=5", 1));
     assert_ok(fl_mode_local_find(c, "emb", &t));
     assert_string_equal(fl_table_name(t), "emb");
     assert_int_equal(fl_table_dim(t), 2);
@@ -78,10 +78,10 @@ static void declaring_a_table_again_empties_it(void **state)
 
     (void)state;
     r.create = true;
-    assert_ok(c->pull(c, &r));
+    assert_ok(c->data->pull(c, &r));
     assert_int_equal(rows_of(c, "emb"), 3);
     assert_ok(fl_mode_local_find(c, "emb", &before));
-    assert_ok(c->declare(c, "emb", SETTINGS, 1));
+    assert_ok(c->life->declare(c, "emb", SETTINGS, 1));
     assert_int_equal(rows_of(c, "emb"), 0);
     assert_ok(fl_mode_local_find(c, "emb", &after));
     assert_ptr_equal(before, after);
@@ -93,11 +93,11 @@ static void a_table_cannot_change_its_settings_or_seed(void **state)
     fl_comm *c = one_table(SETTINGS);
 
     (void)state;
-    assert_int_equal(c->declare(c, "emb", "dim=3", 1), FL_ERR_INVAL);
+    assert_int_equal(c->life->declare(c, "emb", "dim=3", 1), FL_ERR_INVAL);
     assert_said("table emb");
     assert_said("'" SETTINGS "'");
     assert_said("'dim=3'");
-    assert_int_equal(c->declare(c, "emb", SETTINGS, 2), FL_ERR_INVAL);
+    assert_int_equal(c->life->declare(c, "emb", SETTINGS, 2), FL_ERR_INVAL);
     assert_said("seed 1");
     fl_comm_free(c);
 }
@@ -108,9 +108,9 @@ static void bad_settings_make_no_table(void **state)
     fl_table *t;
 
     (void)state;
-    assert_int_not_equal(c->declare(c, "emb", "dim=0", 1), FL_OK);
-    assert_int_not_equal(c->declare(c, "emb", "", 1), FL_OK);
-    assert_int_not_equal(c->declare(c, "emb", "dim=2 wide=3", 1), FL_OK);
+    assert_int_not_equal(c->life->declare(c, "emb", "dim=0", 1), FL_OK);
+    assert_int_not_equal(c->life->declare(c, "emb", "", 1), FL_OK);
+    assert_int_not_equal(c->life->declare(c, "emb", "dim=2 wide=3", 1), FL_OK);
     assert_int_equal(fl_mode_local_find(c, "emb", &t), FL_ERR_NOTFOUND);
     fl_comm_free(c);
 }
@@ -140,11 +140,11 @@ static void only_a_pull_that_creates_makes_rows(void **state)
     fl_comm_request r = request(keys, 2, first);
 
     (void)state;
-    assert_ok(c->pull(c, &r));
+    assert_ok(c->data->pull(c, &r));
     assert_int_equal(rows_of(c, "emb"), 0);
     r.create = true;
     r.rows = second;
-    assert_ok(c->pull(c, &r));
+    assert_ok(c->data->pull(c, &r));
     assert_int_equal(rows_of(c, "emb"), 2);
     assert_memory_equal(first, second, sizeof(first));
     fl_comm_free(c);
@@ -160,8 +160,8 @@ static void a_push_takes_its_rate_and_gradient(void **state)
 
     (void)state;
     push.lr = 0.5;
-    assert_ok(c->push(c, &push));
-    assert_ok(c->pull(c, &pull));
+    assert_ok(c->data->push(c, &push));
+    assert_ok(c->data->pull(c, &pull));
     for (int i = 0; i < 4; i++)
         assert_float_equal(rows[i], 1 - 0.5f * grads[i], 1e-6);
     fl_comm_free(c);
@@ -177,7 +177,7 @@ static void a_push_takes_its_counts(void **state)
 
     (void)state;
     r.counts = counts;
-    assert_ok(c->push(c, &r));
+    assert_ok(c->data->push(c, &r));
     assert_int_equal(rows_of(c, "emb"), 1);
     fl_comm_free(c);
 }
@@ -192,10 +192,10 @@ static void a_push_takes_its_shows_and_clicks(void **state)
 
     (void)state;
     r.shows = shows;
-    assert_ok(c->push(c, &r));
+    assert_ok(c->data->push(c, &r));
     assert_int_equal(rows_of(c, "emb"), 0);
     r.clicks = clicks;
-    assert_ok(c->push(c, &r));
+    assert_ok(c->data->push(c, &r));
     assert_int_equal(rows_of(c, "emb"), 1);
     fl_comm_free(c);
 }
@@ -209,8 +209,8 @@ static void push_part(fl_comm *c, uint64_t step, int part, const uint64_t *keys,
     fl_comm_request r = request(keys, n, grads);
 
     r.step = step;
-    r.seat = (fl_seat){ .part = part, .n_parts = 2, .scale = 0.5 };
-    assert_ok(c->push(c, &r));
+    r.worker = (fl_worker_id){ .part = part, .n_parts = 2, .scale = 0.5 };
+    assert_ok(c->data->push(c, &r));
     memset(grads, 0xff, sizeof(grads)); /* the memory was borrowed */
 }
 
@@ -219,7 +219,7 @@ static float value_of(fl_comm *c, uint64_t key)
     float row[2];
     fl_comm_request r = request(&key, 1, row);
 
-    assert_ok(c->pull(c, &r));
+    assert_ok(c->data->pull(c, &r));
     return row[1];
 }
 
@@ -299,14 +299,14 @@ static void requests_that_do_not_fit_are_refused(void **state)
 
     (void)state;
     r.dim = 4;
-    assert_int_equal(c->pull(c, &r), FL_ERR_INVAL);
+    assert_int_equal(c->data->pull(c, &r), FL_ERR_INVAL);
     assert_said("table emb has rows of 2, not of 4");
-    assert_int_equal(c->push(c, &r), FL_ERR_INVAL);
+    assert_int_equal(c->data->push(c, &r), FL_ERR_INVAL);
     assert_said("table emb has rows of 2, not of 4");
     r.table = "none";
-    assert_int_equal(c->pull(c, &r), FL_ERR_NOTFOUND);
+    assert_int_equal(c->data->pull(c, &r), FL_ERR_NOTFOUND);
     assert_said("run the startup program first");
-    assert_int_equal(c->push(c, &r), FL_ERR_NOTFOUND);
+    assert_int_equal(c->data->push(c, &r), FL_ERR_NOTFOUND);
     fl_comm_free(c);
 }
 
@@ -321,7 +321,7 @@ static void declare_tables(void *arg)
 
     for (int i = 0; i < N_TABLES; i++) {
         snprintf(name, sizeof(name), "t%d", i);
-        if (c->declare(c, name, "dim=2 partitions=1", 1))
+        if (c->life->declare(c, name, "dim=2 partitions=1", 1))
             return;
     }
 }
@@ -340,7 +340,7 @@ static void tables_are_found_while_others_are_declared(void **state)
     for (int i = 0; i < 2; i++)
         assert_ok(fl_thread_start(&threads[i], "declare", declare_tables, c));
     for (int i = 0; i < 5000; i++)
-        assert_ok(c->pull(c, &r));
+        assert_ok(c->data->pull(c, &r));
     for (int i = 0; i < 2; i++)
         fl_thread_join(threads[i]);
     for (int i = 0; i < N_TABLES; i++) {

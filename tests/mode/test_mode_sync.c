@@ -118,7 +118,7 @@ static fl_status pull_wide(trainer *t, int thread, int batch)
     frame *f = &t->frames[thread];
 
     (void)batch;
-    return do_rows(f, t->comm, t->comm->pull, &f->wide);
+    return do_rows(f, t->comm, t->comm->data->pull, &f->wide);
 }
 
 static void a_trainer_alone_trains_rows_and_parameters(void **state)

@@ -162,7 +162,7 @@ static void note_call(fake_call *to, const fl_comm_call *r)
 {
     size_t n = r->n < FAKE_PARAMS_MAX ? r->n : FAKE_PARAMS_MAX;
 
-    *to = (fake_call){ .n = r->n, .seat = r->seat, .samples = r->samples };
+    *to = (fake_call){ .n = r->n, .worker = r->worker, .samples = r->samples };
     for (size_t i = 0; i < n; i++) {
         const fl_comm_values *v = &r->values[i];
 
@@ -189,7 +189,7 @@ static fl_status recv_now(fake_comm *c, fl_comm_call *r)
     return FL_OK;
 }
 
-static fl_status meet_now(fake_comm *c, fl_comm_call *r)
+static fl_status barrier_now(fake_comm *c, fl_comm_call *r)
 {
     note_call(&c->last_call, r);
     c->n_meets++;
@@ -219,9 +219,9 @@ static fl_status fake_recv(fl_comm *port, fl_comm_call *r)
     return serve_call(port, r, recv_now);
 }
 
-static fl_status fake_meet(fl_comm *port, fl_comm_call *r)
+static fl_status fake_barrier(fl_comm *port, fl_comm_call *r)
 {
-    return serve_call(port, r, meet_now);
+    return serve_call(port, r, barrier_now);
 }
 
 static fl_status fake_serve(fl_comm *port, const char *endpoint)
@@ -260,18 +260,24 @@ static void fake_free(fl_comm *port)
     fl_free(c);
 }
 
+static const fl_comm_data data = {
+    .pull = fake_pull,
+    .push = fake_push_rows,
+    .send = fake_send,
+    .recv = fake_recv,
+    .barrier = fake_barrier,
+};
+
+static const fl_comm_life life = {
+    .declare = fake_declare,
+    .serve = fake_serve,
+    .free = fake_free,
+};
+
 fake_comm *fake_comm_new(void)
 {
     fake_comm *c = fl_alloc(sizeof(*c));
 
-    c->port = (fl_comm){ .name = "fake",
-                         .declare = fake_declare,
-                         .pull = fake_pull,
-                         .push = fake_push_rows,
-                         .send = fake_send,
-                         .recv = fake_recv,
-                         .meet = fake_meet,
-                         .serve = fake_serve,
-                         .free = fake_free };
+    c->port = (fl_comm){ .name = "fake", .data = &data, .life = &life };
     return c;
 }

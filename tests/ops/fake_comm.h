@@ -36,13 +36,13 @@ typedef struct fake_push {
     float shows[FAKE_KEYS_MAX], clicks[FAKE_KEYS_MAX];
 } fake_push;
 
-/* What the last send, recv or meet said. */
+/* What the last send, recv or barrier said. */
 typedef struct fake_call {
     size_t n;
     char params[FAKE_PARAMS_MAX][FAKE_NAME_MAX];
     size_t lens[FAKE_PARAMS_MAX];
     float firsts[FAKE_PARAMS_MAX]; /* the first value of each, as it came */
-    fl_seat seat;
+    fl_worker_id worker;
     uint64_t samples;
 } fake_call;
 

@@ -282,7 +282,7 @@ static fl_status build(trial *t, build_kind kind)
     /* Tables and servers hold f32 and nothing else. */
     if (fl_op_find_attr(t->op, "table") >= 0 || (t->op->flags & FL_OP_WAITS))
         t->real = FL_DTYPE_F32;
-    FL_TRY(t->comm->declare(t->comm, TABLE_NAME, TABLE_SETTINGS, SEED));
+    FL_TRY(t->comm->life->declare(t->comm, TABLE_NAME, TABLE_SETTINGS, SEED));
     FL_TRY(case_draw(t->op, t->test_case, t->real, &t->mem, t->in));
     FL_TRY(build_program(t, kind));
     return build_gradient(t);
@@ -406,7 +406,7 @@ static fl_status run_share(void *arg, int ith)
         .step = &step,
         .step_no = STEP_NO,
         .seed = SEED,
-        .seat = { .n_parts = 1, .scale = 1 },
+        .worker = { .n_parts = 1, .scale = 1 },
         .keep = &s->t->keep,
         .keep_free = &s->t->keep_free,
         .comm = s->t->comm,

@@ -126,7 +126,7 @@ static fl_status call(fixture *f, bool resumed)
                     .out = f->out,
                     .nth = 1,
                     .scratch = &f->scratch,
-                    .seat = { .thread = 2, .n_parts = 1, .scale = 1 },
+                    .worker = { .thread = 2, .n_parts = 1, .scale = 1 },
                     .samples = SAMPLES,
                     .keep = &f->keep,
                     .keep_free = &f->keep_free,
@@ -171,7 +171,7 @@ static void send_hands_the_gradient_of_its_parameter_over(void **state)
     assert_string_equal(last->params[0], "w");
     assert_int_equal(last->lens[0], 12);
     assert_true(last->firsts[0] == f->room[0][1][0]);
-    assert_int_equal(last->seat.thread, 2);
+    assert_int_equal(last->worker.thread, 2);
     assert_int_equal(last->samples, SAMPLES);
 }
 
@@ -210,7 +210,7 @@ static void a_barrier_takes_whatever_was_handed_over(void **state)
     assert_int_equal(call(f, false), FL_OK);
     assert_int_equal(f->fake->n_meets, 1);
     assert_int_equal(f->fake->last_call.n, 0);
-    assert_int_equal(f->fake->last_call.seat.thread, 2);
+    assert_int_equal(f->fake->last_call.worker.thread, 2);
     assert_int_equal(f->fake->last_call.samples, SAMPLES);
 }
 
@@ -298,12 +298,14 @@ static void without_servers_the_next_step_is_told(void **state)
         "op recv () -> (Out=w)",
         "op listen_and_serv () -> () {endpoint=\"a:1\"}"
     };
+    static const fl_comm_data no_data;
     fixture *f = *state;
+    fl_comm_life no_life = { .free = f->fake->port.life->free };
 
     for (size_t i = 0; i < FL_LEN(ops); i++) {
         begin(f, ops[i]);
-        f->fake->port.send = f->fake->port.recv = f->fake->port.meet = NULL;
-        f->fake->port.serve = NULL;
+        f->fake->port.data = &no_data;
+        f->fake->port.life = &no_life;
         assert_int_equal(call(f, false), FL_ERR_INVAL);
         expect_said(f->node->def->name);
         expect_said("the backend fake has none behind it");

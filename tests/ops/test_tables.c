@@ -79,7 +79,7 @@ static int set_up(void **state)
     f->waker.waker.wake = count;
     fl_arena_init(&f->scratch, 4 << 10);
     *state = f;
-    return f->comm->declare(f->comm, "t", "dim=3", 0) ? -1 : 0;
+    return f->comm->life->declare(f->comm, "t", "dim=3", 0) ? -1 : 0;
 }
 
 static int tear_down(void **state)

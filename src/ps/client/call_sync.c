@@ -3,78 +3,9 @@
 
 #include <string.h>
 
-/* --- waiting -------------------------------------------------------------- */
-
-void fl_wait_init(fl_wait *w, fl_client *c)
-{
-    *w = (fl_wait){ .client = c };
-    fl_mutex_init(&w->mu);
-}
-
-void fl_wait_release(fl_wait *w)
-{
-    fl_mutex_release(&w->mu);
-}
-
-void fl_wait_begin(fl_wait *w)
-{
-    fl_lock(&w->mu);
-    w->n_open++;
-    fl_unlock(&w->mu);
-}
-
-/* Whoever waits may free it from the unlock on. */
-static void end_one(fl_wait *w, fl_status st)
-{
-    fl_poller *poller = fl_client_poller(w->client);
-    bool is_last;
-
-    fl_lock(&w->mu);
-    if (st && !w->err.status)
-        fl_err_save(&w->err, st);
-    is_last = --w->n_open == 0;
-    fl_unlock(&w->mu);
-    if (is_last)
-        fl_poller_notify(poller);
-}
-
-static bool is_over(void *arg)
-{
-    fl_wait *w = arg;
-    bool is;
-
-    fl_lock(&w->mu);
-    is = !w->n_open;
-    fl_unlock(&w->mu);
-    return is;
-}
-
-void fl_wait_failed(fl_wait *w)
-{
-    end_one(w, FL_OK);
-}
-
-void fl_wait_done(void *wait, fl_status st)
-{
-    end_one(wait, st);
-}
-
-fl_status fl_wait_for(fl_wait *w)
-{
-    /* When it is over, the client may be gone. */
-    if (!is_over(w)) {
-        fl_poller *poller = fl_client_poller(w->client);
-
-        poller->wait(poller, is_over, w);
-    }
-    return w->err.status ? fl_err_restore(&w->err) : FL_OK;
-}
-
-/* --- questions ------------------------------------------------------------ */
-
 /* The wait comes first: both callbacks get the same argument. */
 typedef struct question {
-    fl_wait wait;
+    fl_latch latch;
     fl_client_reply on_reply;
     void *arg;
 } question;
@@ -89,11 +20,11 @@ static void pass_on(void *arg, int server, const void *payload, uint64_t len)
 
 /* st is what the call that began the request gave: after an error nobody will
    end it. */
-static fl_status finish(fl_wait *w, fl_status st)
+static fl_status finish(fl_latch *w, fl_status st)
 {
     if (!st)
-        st = fl_wait_for(w);
-    fl_wait_release(w);
+        st = fl_latch_wait(w);
+    fl_latch_release(w);
     return st;
 }
 
@@ -103,10 +34,10 @@ fl_status fl_client_call(fl_client *c, int server, uint16_t type, bool once,
 {
     question q = { .on_reply = on_reply, .arg = arg };
 
-    fl_wait_init(&q.wait, c);
-    fl_wait_begin(&q.wait);
-    return finish(&q.wait, fl_client_ask(c, server, type, once, payload, len,
-                                         pass_on, fl_wait_done, &q));
+    fl_latch_init(&q.latch, fl_client_poller(c));
+    fl_latch_add(&q.latch);
+    return finish(&q.latch, fl_client_ask(c, server, type, once, payload, len,
+                                          pass_on, fl_latch_done, &q));
 }
 
 /* Of two trainers that disagree one is told by server 0: only then the others
@@ -136,9 +67,9 @@ fl_status fl_client_call_barrier(fl_client *c, const char *name,
 
 fl_status fl_client_call_leave(fl_client *c)
 {
-    fl_wait w;
+    fl_latch w;
 
-    fl_wait_init(&w, c);
-    fl_wait_begin(&w);
-    return finish(&w, fl_client_leave(c, fl_wait_done, &w));
+    fl_latch_init(&w, fl_client_poller(c));
+    fl_latch_add(&w);
+    return finish(&w, fl_client_leave(c, fl_latch_done, &w));
 }

@@ -50,45 +50,6 @@ fl_store *fl_server_store(fl_server *s)
     return s->store;
 }
 
-typedef struct visit {
-    fl_loop_fn fn;
-    void *arg;
-    fl_mutex mu;
-    fl_cond changed;
-    bool is_done; /* guarded by mu */
-} visit;
-
-static void run_visit(void *arg)
-{
-    visit *v = arg;
-
-    v->fn(v->arg);
-    fl_lock(&v->mu);
-    v->is_done = true;
-    fl_cond_wake_all(&v->changed);
-    fl_unlock(&v->mu);
-}
-
-/* Calls fn(s) in loop 0 and waits for its end. */
-static void visit_loop_0(fl_server *s, fl_loop_fn fn)
-{
-    visit v = { .fn = fn, .arg = s };
-
-    if (fl_loop_is_mine(s->loops[0])) {
-        fn(s);
-        return;
-    }
-    fl_mutex_init(&v.mu);
-    fl_cond_init(&v.changed);
-    fl_loop_post(s->loops[0], run_visit, &v);
-    fl_lock(&v.mu);
-    while (!v.is_done)
-        fl_cond_wait(&v.changed, &v.mu);
-    fl_unlock(&v.mu);
-    fl_cond_release(&v.changed);
-    fl_mutex_release(&v.mu);
-}
-
 /* --- the end -------------------------------------------------------------- */
 
 void fl_server_check_end(fl_server *s)
@@ -332,7 +293,7 @@ static fl_status start(fl_server *s, fl_loop *loop, const char *listen)
         s->coord = fl_server_make_coord(s);
     FL_TRY(open_host(s, listen));
     FL_TRY(take_part(s));
-    visit_loop_0(s, on_tick);
+    fl_loop_call(s->loops[0], on_tick, s);
     FL_INFO("ps", "server %d of %d listens at %s", s->o.rank, s->o.n_servers,
             s->address);
     return FL_OK;
@@ -377,7 +338,7 @@ void fl_server_free(fl_server *s)
         return;
     if (s->n_loops) {
         give_up(s);
-        visit_loop_0(s, leave_loop_0);
+        fl_loop_call(s->loops[0], leave_loop_0, s);
     }
     fl_rpc_server_free(s->host);
     for (int i = 0; i < s->n_loops && s->has_threads; i++)

@@ -35,6 +35,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "base/latch.h"
 #include "base/thread.h"
 #include "base/vec.h"
 #include "rpc/loop/timers.h"
@@ -636,6 +637,39 @@ void fl_loop_post(fl_loop *l, fl_loop_fn fn, void *arg)
 void fl_loop_post_deferred(fl_loop *l, fl_loop_fn fn, void *arg)
 {
     l->ops->post_deferred(l, fn, arg);
+}
+
+typedef struct loop_call {
+    fl_loop_fn fn;
+    void *arg;
+    fl_latch latch;
+} loop_call;
+
+static void run_call(void *arg)
+{
+    loop_call *c = arg;
+
+    c->fn(c->arg);
+    fl_latch_done(&c->latch, FL_OK);
+}
+
+/* The caller sleeps: it may be in a callback of another loop, where it must not
+   help this one. */
+void fl_loop_call(fl_loop *l, fl_loop_fn fn, void *arg)
+{
+    loop_call c = { .fn = fn, .arg = arg };
+    fl_status st;
+
+    if (fl_loop_is_mine(l)) {
+        fn(arg);
+        return;
+    }
+    fl_latch_init(&c.latch, NULL);
+    fl_latch_add(&c.latch);
+    fl_loop_post(l, run_call, &c);
+    st = fl_latch_wait(&c.latch);
+    FL_ASSERT(!st);
+    fl_latch_release(&c.latch);
 }
 
 fl_poller *fl_loop_poller(fl_loop *l)

@@ -33,6 +33,10 @@ void fl_loop_post(fl_loop *l, fl_loop_fn fn, void *arg);
    more to follow flushes the poller. */
 void fl_loop_post_deferred(fl_loop *l, fl_loop_fn fn, void *arg);
 
+/* Calls fn(arg) in the loop and waits for its end, or at once in a callback of
+   this loop. */
+void fl_loop_call(fl_loop *l, fl_loop_fn fn, void *arg);
+
 /* For threads that wait for what callbacks bring about; lives as long as the
    loop. NULL for a simulated one, which needs no help. */
 fl_poller *fl_loop_poller(fl_loop *l);

@@ -168,8 +168,10 @@ static void on_look(void *arg)
         look_later(lane);
 }
 
-static void close_lane(fl_loop_conns *lane)
+static void close_lane(void *arg)
 {
+    fl_loop_conns *lane = arg;
+
     fl_loop_cancel(lane->loop, lane->timer);
     for (fl_server_conn *p = lane->first; p; p = p->lane_next)
         fl_server_conn_drop(p);
@@ -364,43 +366,6 @@ fl_status fl_rpc_server_new(fl_rpc_server **out, fl_net *net, fl_loop **loops,
     return FL_OK;
 }
 
-typedef struct closing {
-    fl_loop_conns *lane;
-    fl_mutex mu;
-    fl_cond changed;
-    bool is_done; /* guarded by mu */
-} closing;
-
-static void do_close(void *arg)
-{
-    closing *c = arg;
-
-    close_lane(c->lane);
-    fl_lock(&c->mu);
-    c->is_done = true;
-    fl_cond_wake_all(&c->changed);
-    fl_unlock(&c->mu);
-}
-
-static void close_in_loop(fl_loop_conns *lane)
-{
-    closing c = { .lane = lane };
-
-    if (fl_loop_is_mine(lane->loop)) {
-        close_lane(lane);
-        return;
-    }
-    fl_mutex_init(&c.mu);
-    fl_cond_init(&c.changed);
-    fl_loop_post(lane->loop, do_close, &c);
-    fl_lock(&c.mu);
-    while (!c.is_done)
-        fl_cond_wait(&c.changed, &c.mu);
-    fl_unlock(&c.mu);
-    fl_cond_release(&c.changed);
-    fl_mutex_release(&c.mu);
-}
-
 void fl_rpc_server_free(fl_rpc_server *h)
 {
     if (!h)
@@ -410,6 +375,6 @@ void fl_rpc_server_free(fl_rpc_server *h)
     fl_unlock(&h->mu);
     h->net->ops->unlisten(h->listener);
     for (int i = 0; i < h->n_lanes; i++)
-        close_in_loop(&h->lanes[i]);
+        fl_loop_call(h->lanes[i].loop, close_lane, &h->lanes[i]);
     release(h);
 }

@@ -80,43 +80,22 @@ static void door_ready(void *arg, unsigned events);
 typedef struct errand {
     fl_status (*fn)(fl_listener *l);
     fl_listener *l;
-    fl_status st;
     fl_err err;
-    fl_mutex mu;
-    fl_cond changed;
-    bool is_done; /* guarded by mu */
 } errand;
 
 static void do_errand(void *arg)
 {
     errand *e = arg;
-    fl_status st = e->fn(e->l);
 
-    fl_lock(&e->mu);
-    e->st = st;
-    if (st)
-        fl_err_save(&e->err, st);
-    e->is_done = true;
-    fl_cond_wake_all(&e->changed);
-    fl_unlock(&e->mu);
+    fl_err_save(&e->err, e->fn(e->l));
 }
 
 static fl_status run_in_loop(fl_listener *l, fl_status (*fn)(fl_listener *l))
 {
     errand e = { .fn = fn, .l = l };
 
-    if (fl_loop_is_mine(l->loops[0]))
-        return fn(l);
-    fl_mutex_init(&e.mu);
-    fl_cond_init(&e.changed);
-    fl_loop_post(l->loops[0], do_errand, &e);
-    fl_lock(&e.mu);
-    while (!e.is_done)
-        fl_cond_wait(&e.changed, &e.mu);
-    fl_unlock(&e.mu);
-    fl_cond_release(&e.changed);
-    fl_mutex_release(&e.mu);
-    return e.st ? fl_err_restore(&e.err) : FL_OK;
+    fl_loop_call(l->loops[0], do_errand, &e);
+    return fl_err_restore(&e.err);
 }
 
 /* --- guests --------------------------------------------------------------- */

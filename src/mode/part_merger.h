@@ -7,21 +7,22 @@
  *
  * Any thread.
  */
-#ifndef FL_MODE_GATHER_H
-#define FL_MODE_GATHER_H
+#ifndef FL_MODE_PART_MERGER_H
+#define FL_MODE_PART_MERGER_H
 
 #include "ir/comm.h"
 #include "table/table.h"
 
-typedef struct fl_gather fl_gather;
+typedef struct fl_part_merger fl_part_merger;
 
-fl_gather *fl_gather_new(void);
-void fl_gather_free(fl_gather *g);
+fl_part_merger *fl_part_merger_new(void);
+void fl_part_merger_free(fl_part_merger *g);
 
 /* Keeps the part, or, when it is the last one of its push, pushes all of them
    to the table. Parts of a step that was not finished are dropped when those of
    another step come. */
 FL_MUST_CHECK
-fl_status fl_gather_push(fl_gather *g, fl_table *t, const fl_comm_request *r);
+fl_status fl_part_merger_push(fl_part_merger *g, fl_table *t,
+                              const fl_comm_request *r);
 
 #endif

@@ -5,7 +5,7 @@
  * order, so the first of the list is complete first. It then goes to the end,
  * to be used again with its memory.
  */
-#include "mode/gather.h"
+#include "mode/part_merger.h"
 
 #include "base/alloc.h"
 #include "base/thread.h"
@@ -27,15 +27,15 @@ typedef struct joint {
     int n_parts, n_here;
 } joint;
 
-struct fl_gather {
+struct fl_part_merger {
     fl_mutex mu;
     FL_VEC(joint *) joints; /* guarded by mu */
     fl_merger merger;       /* guarded by mu */
 };
 
-fl_gather *fl_gather_new(void)
+fl_part_merger *fl_part_merger_new(void)
 {
-    fl_gather *g = fl_alloc(sizeof(*g));
+    fl_part_merger *g = fl_alloc(sizeof(*g));
 
     fl_mutex_init(&g->mu);
     return g;
@@ -61,35 +61,35 @@ static void joint_clear(joint *j)
 
 static void joint_begin(joint *j, const fl_comm_request *r)
 {
-    size_t n = (size_t)r->seat.n_parts;
+    size_t n = (size_t)r->worker.n_parts;
 
-    if (j->n_parts != r->seat.n_parts) {
+    if (j->n_parts != r->worker.n_parts) {
         joint_release(j);
         j->parts = fl_alloc(n * sizeof(*j->parts));
         j->pieces = fl_alloc(n * sizeof(*j->pieces));
-        j->n_parts = r->seat.n_parts;
+        j->n_parts = r->worker.n_parts;
     }
     j->step = r->step;
 }
 
 /* A step that failed half-way leaves parts behind. */
-static void drop_others(fl_gather *g, const fl_comm_request *r)
+static void drop_others(fl_part_merger *g, const fl_comm_request *r)
 {
     for (size_t i = 0; i < g->joints.len; i++) {
         joint *j = g->joints.data[i];
 
-        if (j->step != r->step || j->n_parts != r->seat.n_parts)
+        if (j->step != r->step || j->n_parts != r->worker.n_parts)
             joint_clear(j);
     }
 }
 
-static size_t find_joint(fl_gather *g, const fl_comm_request *r)
+static size_t find_joint(fl_part_merger *g, const fl_comm_request *r)
 {
     size_t i = 0;
 
     drop_others(g, r);
     while (i < g->joints.len && g->joints.data[i]->n_here &&
-           g->joints.data[i]->parts[r->seat.part].is_here)
+           g->joints.data[i]->parts[r->worker.part].is_here)
         i++;
     if (i == g->joints.len)
         fl_vec_push(&g->joints, fl_alloc(sizeof(joint)));
@@ -98,7 +98,7 @@ static size_t find_joint(fl_gather *g, const fl_comm_request *r)
     return i;
 }
 
-static void move_to_end(fl_gather *g, size_t i)
+static void move_to_end(fl_part_merger *g, size_t i)
 {
     joint *j = g->joints.data[i];
 
@@ -118,7 +118,7 @@ static fl_piece piece_of(const fl_comm_request *r)
                        .clicks = r->clicks,
                        .counts = r->counts,
                        .n = r->n,
-                       .scale = r->seat.scale };
+                       .scale = r->worker.scale };
 }
 
 static fl_status part_reserve(part *p, size_t bytes, const char *table)
@@ -177,20 +177,21 @@ static fl_status part_keep(part *p, const fl_comm_request *r)
 
 /* --- pushing ------------------------------------------------------------- */
 
-static fl_status push_all(fl_gather *g, const joint *j, fl_table *t,
+static fl_status push_all(fl_part_merger *g, const joint *j, fl_table *t,
                           const fl_comm_request *r)
 {
     fl_table_push_args a;
 
     for (int i = 0; i < j->n_parts; i++)
-        j->pieces[i] = i == r->seat.part ? piece_of(r) : j->parts[i].piece;
+        j->pieces[i] = i == r->worker.part ? piece_of(r) : j->parts[i].piece;
     FL_TRY(
         fl_merge_rows(&g->merger, j->pieces, (size_t)j->n_parts, r->dim, &a));
     a.lr = r->lr;
     return fl_table_push(t, &a);
 }
 
-fl_status fl_gather_push(fl_gather *g, fl_table *t, const fl_comm_request *r)
+fl_status fl_part_merger_push(fl_part_merger *g, fl_table *t,
+                              const fl_comm_request *r)
 {
     fl_status st;
     size_t at;
@@ -200,7 +201,7 @@ fl_status fl_gather_push(fl_gather *g, fl_table *t, const fl_comm_request *r)
     at = find_joint(g, r);
     j = g->joints.data[at];
     if (j->n_here + 1 < j->n_parts) {
-        st = part_keep(&j->parts[r->seat.part], r);
+        st = part_keep(&j->parts[r->worker.part], r);
         j->n_here += !st;
     } else {
         st = push_all(g, j, t, r);
@@ -210,7 +211,7 @@ fl_status fl_gather_push(fl_gather *g, fl_table *t, const fl_comm_request *r)
     return st;
 }
 
-void fl_gather_free(fl_gather *g)
+void fl_part_merger_free(fl_part_merger *g)
 {
     if (!g)
         return;
