@@ -590,14 +590,14 @@ static bool is_free(uint16_t port)
     return ok;
 }
 
-/* Below those that the system gives to sockets that connect. */
+/* Below those that the system gives to sockets that connect, and none twice. */
 static uint16_t free_port(void)
 {
     static uint64_t n_drawn;
 
     for (;;) {
-        uint64_t h = fl_mix64(((uint64_t)getpid() << 32) + n_drawn++);
-        uint16_t port = (uint16_t)(10000 + h % 20000);
+        uint64_t at = fl_mix64((uint64_t)getpid()) % 20000 + n_drawn++;
+        uint16_t port = (uint16_t)(10000 + at % 20000);
 
         if (is_free(port))
             return port;

@@ -94,14 +94,15 @@ static inline int kit_listen_at(uint16_t port)
 }
 
 /* A port that nobody has. It is below those that the system gives to sockets
-   that connect, so that none of them gets it before it is used. */
+   that connect, so that none of them gets it before it is used, and no port is
+   given out twice. */
 static inline uint16_t free_port(void)
 {
     static uint64_t n_drawn;
 
     for (int i = 0; i < 1000; i++) {
-        uint64_t dice = ((uint64_t)getpid() << 32) + n_drawn++;
-        uint16_t port = (uint16_t)(10000 + fl_mix64(dice) % 20000);
+        uint64_t at = fl_mix64((uint64_t)getpid()) % 20000 + n_drawn++;
+        uint16_t port = (uint16_t)(10000 + at % 20000);
         int fd = kit_listen_at(port);
 
         if (fd < 0)
