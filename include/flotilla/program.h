@@ -62,8 +62,8 @@ FL_API void fl_text_free(char *text);
 FL_API FL_MUST_CHECK
 fl_status fl_program_new(fl_program **out, fl_ctx *c);
 
-/* Not for the default programs, which go with their context, nor for those
-   that a fleet or a transpiler hands out. */
+/* Does nothing to a default program, which goes with its context. Not for those
+   that a fleet or a transpiler hands out. NULL is fine. */
 FL_API void fl_program_free(fl_program *p);
 
 /* The current pair: that of the innermost guard, else the fleet's that a

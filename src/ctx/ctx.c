@@ -48,6 +48,7 @@ fl_ctx *fl_ctx_new(void)
     fl_scope_init(&c->scope);
     c->main = make_program(c);
     c->startup = make_program(c);
+    c->main->is_default = c->startup->is_default = true;
     c->comm = fl_mode_local_new();
     apply_log_level(c);
     return c;
@@ -68,6 +69,7 @@ void fl_ctx_free(fl_ctx *c)
     fl_vec_release(&c->names);
     fl_vec_release(&c->pairs);
     fl_vec_release(&c->scopes);
+    c->main->is_default = c->startup->is_default = false;
     fl_program_free(c->main);
     fl_program_free(c->startup);
     fl_scope_release(&c->scope);

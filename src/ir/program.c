@@ -20,7 +20,7 @@ fl_program *fl_program_of(const fl_op_set *ops)
 
 void fl_program_free(fl_program *p)
 {
-    if (!p)
+    if (!p || p->is_default)
         return;
     for (size_t i = 0; i < p->blocks.len; i++)
         fl_map_release(&p->blocks.data[i]->vars);

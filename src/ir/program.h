@@ -109,6 +109,7 @@ struct fl_program {
     fl_map kinds; /* by type */
     uint64_t seed;
     uint64_t id, version; /* which program, and which state of it */
+    bool is_default;      /* goes with its context: freeing does nothing */
     const fl_op_set *ops;
     fl_ctx *ctx; /* whose layers build it; NULL: nobody's */
 };

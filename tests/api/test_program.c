@@ -138,6 +138,19 @@ static void version_and_operators_can_be_asked(void **state)
     fl_text_free(all);
 }
 
+static void freeing_a_default_program_leaves_it_to_its_context(void **state)
+{
+    fl_ctx *c = fl_ctx_new();
+
+    (void)state;
+    fl_program_free(fl_default_main_program(c));
+    fl_program_free(fl_default_startup_program(c));
+    fl_program_free(NULL);
+    assert_non_null(
+        fl_layers_data(c, "x", FL_DTYPE_F32, 1, (int64_t[]){ -1 }, 0));
+    fl_ctx_free(c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -145,6 +158,7 @@ int main(void)
         cmocka_unit_test(a_program_for_test_has_no_training_in_it),
         cmocka_unit_test(a_pruned_program_keeps_what_its_targets_need),
         cmocka_unit_test(first_values_follow_from_seed_and_name_alone),
+        cmocka_unit_test(freeing_a_default_program_leaves_it_to_its_context),
         cmocka_unit_test(settings_are_checked),
         cmocka_unit_test(a_bad_environment_is_named),
         cmocka_unit_test(version_and_operators_can_be_asked),
