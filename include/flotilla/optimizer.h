@@ -25,7 +25,8 @@ typedef struct fl_param_grad {
     fl_var *param, *grad;
 } fl_param_grad;
 
-/* kind: sgd, momentum, adagrad, adam or ftrl. settings may be NULL. NULL on
+/* kind: sgd, momentum, adagrad, decayed_adagrad, rmsprop, adam, ftrl or
+   lars_momentum (not for tables). settings may be NULL. NULL on
    failure. It belongs to the context. */
 FL_API fl_optimizer *fl_optimizer_new(fl_ctx *c, const char *kind,
                                       const char *settings);

@@ -18,8 +18,8 @@
 #include "base/status.h"
 #include "tensor/tensor.h"
 
-#define FL_OP_SLOTS_MAX 10
-#define FL_ATTRS_MAX 10
+#define FL_OP_SLOTS_MAX 16
+#define FL_ATTRS_MAX 24
 
 typedef struct fl_op fl_op;
 typedef struct fl_op_node fl_op_node;
@@ -84,7 +84,7 @@ enum fl_op_flag {
 #define FL_USES_IN(i) (1u << (i))
 #define FL_USES_OUT(i) (1u << (16 + (i)))
 
-#define FL_CASE_ARGS_MAX 8
+#define FL_CASE_ARGS_MAX 16
 
 /* One row of the sweep test: inputs by slot in text form ("f32[3,4]",
    "i64[7,1] lod=[0,2,7] below=10", "f32[9,4] rows height=9"), separated by

@@ -1,7 +1,10 @@
-/* ops.c - the only place that expands the list of operators. */
+/* ops.c - the only place that expands the list of operators; those of the
+ * update rules come behind it. */
 #include "ops/ops.h"
 
 #include "base/hash.h"
+#include "base/vec.h"
+#include "ops/optimize.h"
 
 #define FL_OP(name) extern const fl_op fl_op_##name;
 #include "ops/ops.def"
@@ -15,29 +18,32 @@ static const fl_op *const all[] = {
 
 size_t fl_ops_count(void)
 {
-    return FL_LEN(all);
+    return FL_LEN(all) + fl_update_op_count();
 }
 
 const fl_op *fl_ops_at(size_t i)
 {
-    return all[i];
+    return i < FL_LEN(all) ? all[i] : fl_update_op_at(i - FL_LEN(all));
 }
 
 static const fl_op *find(const char *name)
 {
-    for (size_t i = 0; i < FL_LEN(all); i++)
-        if (!strcmp(all[i]->name, name))
-            return all[i];
+    for (size_t i = 0; i < fl_ops_count(); i++)
+        if (!strcmp(fl_ops_at(i)->name, name))
+            return fl_ops_at(i);
     return NULL;
 }
 
 static const char *nearest(const char *name)
 {
-    const char *names[FL_LEN(all)];
+    FL_VEC(const char *) names = { 0 };
+    const char *found;
 
-    for (size_t i = 0; i < FL_LEN(all); i++)
-        names[i] = all[i]->name;
-    return fl_nearest_name(name, names, FL_LEN(all));
+    for (size_t i = 0; i < fl_ops_count(); i++)
+        fl_vec_push(&names, fl_ops_at(i)->name);
+    found = fl_nearest_name(name, names.data, names.len);
+    fl_vec_release(&names);
+    return found;
 }
 
 const fl_op_set fl_ops = { .find = find, .nearest = nearest };

@@ -1,14 +1,5 @@
-/* optimize.c - the update rules of src/optim as operators.
- *
- * One run function serves all of them. Every slot but LearningRate is a list,
- * so that many updates of one kind can be merged into one operator: entry i of
- * each list belongs to parameter i. A descriptor keeps one order, and nothing
- * else is looked up by name:
- *
- *     the inputs marked STATE are Param, then the rule's accumulators, then
- *     its scalars, each in the rule's order; output k is the new value of the
- *     k-th of them;
- *     Grad is the list that is not state, LearningRate the slot that is none.
+/* optimize.c - what the operators of the update rules run (optimize_ops.c has
+ * their slots).
  *
  * A gradient of rows + values updates the rows it names; rows that are absent
  * count as gradient zero. Where a zero gradient changes something (momentum
@@ -22,54 +13,21 @@
  * Hogwild threads run these on shared weights. All loops over weights are in
  * functions marked FL_RACY here, in optim/ and in kernel/rows.
  */
+#include "ops/optimize.h"
+
 #include <inttypes.h>
 
 #include "base/thread.h"
 #include "kernel/rows.h"
-#include "ops/kit.h"
 #include "ops/rows.h"
-#include "optim/rule.h"
 
-enum { PARAM }; /* first of the inputs and of the outputs */
-
-#define LAZY_MODE "lazy_mode"
+enum { PARAM = FL_UPDATE_PARAM, GRAD, RATE, STATE };
 
 /* Rows that the loops over rows ask for ahead of their use, and how many bytes
    of each. */
 #define AHEAD 8
 #define AHEAD_BYTES 256
 #define LINE_BYTES 64
-
-static bool is_state(const fl_op *op, int slot)
-{
-    return op->in[slot].flags & FL_SLOT_STATE;
-}
-
-/* The first input at or after `slot` that is state, or the number of inputs. */
-static int next_state(const fl_op *op, int slot)
-{
-    while (slot < fl_op_n_in(op) && !is_state(op, slot))
-        slot++;
-    return slot;
-}
-
-static int find_grad(const fl_op *op)
-{
-    int s = 0;
-
-    while (is_state(op, s) || !(op->in[s].flags & FL_SLOT_LIST))
-        s++;
-    return s;
-}
-
-static int find_rate(const fl_op *op)
-{
-    int s = 0;
-
-    while (op->in[s].flags & FL_SLOT_LIST)
-        s++;
-    return s;
-}
 
 /* --- shapes --------------------------------------------------------------- */
 
@@ -145,38 +103,74 @@ static fl_status check_params(const fl_infer *c)
 
 static fl_status check_rate(const fl_infer *c)
 {
-    int slot = find_rate(c->node->def);
     char buf[FL_SLOT_TEXT_MAX];
 
-    FL_TRY(fl_infer_float(c, slot));
-    if (fl_shape_numel(&fl_infer_in(c, slot)->shape) != 1)
+    FL_TRY(fl_infer_float(c, RATE));
+    if (fl_shape_numel(&fl_infer_in(c, RATE)->shape) != 1)
         FL_FAIL(FL_ERR_INVAL, "op %s: %s must have one element",
-                c->node->def->name, fl_infer_text(c, slot, buf));
+                c->node->def->name, fl_infer_text(c, RATE, buf));
     return FL_OK;
 }
 
-static fl_status update_infer(fl_infer *c)
+/* Attributes are checked where they are read, also those of a text. */
+static fl_status check_settings(const fl_infer *c, const fl_rule *rule)
+{
+    double p[FL_RULE_PARAM_MAX];
+
+    fl_attr_rule(c->node, rule, p);
+    return fl_err_ctx(fl_rule_check(rule, p), "op %s", rule->name);
+}
+
+/* One list of inputs, and the outputs with their new values. */
+static fl_status infer_state(const fl_infer *c, int in, int out, bool is_scalar)
 {
     const fl_op *op = c->node->def;
-    const fl_rule *rule = fl_rule_find(op->name);
-    int first_scalar = 1 + fl_rule_n_states(rule);
-    int rate = find_rate(op);
+    int n = fl_infer_n_in(c, in);
 
+    FL_TRY(check_count(c, op->in[in].name, n));
+    FL_TRY(check_count(c, op->out[out].name, fl_infer_n_out(c, out)));
+    for (int i = 0; i < n; i++) {
+        FL_TRY(check_arg(c, in, i, is_scalar));
+        fl_tensor_like(fl_infer_out_at(c, out, i), fl_infer_in_at(c, in, i));
+    }
+    return FL_OK;
+}
+
+static bool is_table(const fl_infer *c)
+{
+    return c->node->in[PARAM].vars[0]->flags & FL_VAR_TABLE;
+}
+
+/* A table has the state with its rows, and shows none of it. */
+static fl_status refuse_state(const fl_infer *c)
+{
+    const fl_op *op = c->node->def;
+
+    for (int s = STATE; s < fl_op_n_in(op); s++)
+        if (fl_infer_n_in(c, s))
+            FL_FAIL(FL_ERR_INVAL,
+                    "op %s: %s is a table, which keeps %s with its rows; leave "
+                    "the slot out",
+                    op->name, c->node->in[PARAM].vars[0]->name, op->in[s].name);
+    return FL_OK;
+}
+
+fl_status fl_update_infer(fl_infer *c)
+{
+    const fl_rule *rule = fl_rule_find(c->node->def->name);
+    int n_states = fl_rule_n_states(rule), n_scalars = fl_rule_n_scalars(rule);
+
+    FL_TRY(check_settings(c, rule));
     FL_TRY(check_rate(c));
     FL_TRY(check_params(c));
-    for (int s = 0, k = 0; s < fl_op_n_in(op); s++) {
-        if (s == rate)
-            continue;
-        FL_TRY(check_count(c, op->in[s].name, fl_infer_n_in(c, s)));
-        for (int i = 0; i < fl_infer_n_in(c, s); i++)
-            FL_TRY(check_arg(c, s, i, is_state(op, s) && k >= first_scalar));
-        if (!is_state(op, s))
-            continue;
-        FL_TRY(check_count(c, op->out[k].name, fl_infer_n_out(c, k)));
-        for (int i = 0; i < fl_infer_n_out(c, k); i++)
-            fl_tensor_like(fl_infer_out_at(c, k, i), fl_infer_in_at(c, s, i));
-        k++;
-    }
+    FL_TRY(infer_state(c, PARAM, 0, false));
+    FL_TRY(check_count(c, "Grad", fl_infer_n_in(c, GRAD)));
+    for (int i = 0; i < fl_infer_n_in(c, GRAD); i++)
+        FL_TRY(check_arg(c, GRAD, i, false));
+    if (is_table(c))
+        return refuse_state(c);
+    for (int k = 0; k < n_states + n_scalars; k++)
+        FL_TRY(infer_state(c, STATE + k, 1 + k, k >= n_states));
     return FL_OK;
 }
 
@@ -186,20 +180,16 @@ typedef struct plan {
     const fl_rule *rule;
     fl_hyper hyper; /* settings filled in */
     int n_states, n_scalars;
-    int grad, rate;    /* input slots */
     bool present_only; /* absent rows are left alone */
 } plan;
 
 static void make_plan(plan *p, const fl_op_node *n)
 {
-    const fl_op *op = n->def;
-    int lazy = fl_op_find_attr(op, LAZY_MODE);
+    int lazy = fl_op_find_attr(n->def, FL_LAZY_MODE);
 
-    p->rule = fl_rule_find(op->name);
+    p->rule = fl_rule_find(n->def->name);
     p->n_states = fl_rule_n_states(p->rule);
     p->n_scalars = fl_rule_n_scalars(p->rule);
-    p->grad = find_grad(op);
-    p->rate = find_rate(op);
     fl_attr_rule(n, p->rule, p->hyper.p);
     p->present_only =
         p->rule->zero_is_noop || (lazy >= 0 && fl_attr_bool(n, lazy));
@@ -352,7 +342,7 @@ static fl_status update_rows(fl_op_ctx *c, const job *j, const fl_tensor *grad,
     return FL_OK;
 }
 
-/* Output k, entry i, holding the value that the step starts from. */
+/* Output `out`, entry i, holding the value that the step starts from. */
 static fl_tensor *start_output(const fl_op_ctx *c, int in, int out, int i)
 {
     fl_tensor *t = fl_out_at(c, out, i);
@@ -361,51 +351,49 @@ static fl_tensor *start_output(const fl_op_ctx *c, int in, int out, int i)
     return t;
 }
 
+static fl_status update_weights(fl_op_ctx *c, job *j, const fl_tensor *grad,
+                                const fl_tensor *param)
+{
+    if (grad->kind == FL_KIND_ROWS) {
+        j->dim = (size_t)fl_rows_width(grad);
+        return update_rows(c, j, grad, (size_t)param->shape.dim[0]);
+    }
+    j->dim = (size_t)fl_tensor_numel(param);
+    if (j->dim)
+        FL_BY_DTYPE(j->dtype, update_row, j, 0, grad->data);
+    return FL_OK;
+}
+
 static fl_status update_one(fl_op_ctx *c, const plan *p, int i, double lr)
 {
-    const fl_op *op = c->node->def;
-    const fl_tensor *grad = fl_in_at(c, p->grad, i);
     fl_tensor *param = start_output(c, PARAM, 0, i);
     fl_tensor *scalar[FL_RULE_SCALAR_MAX];
     job j = { .plan = p, .h = p->hyper, .dtype = param->dtype };
-    fl_status st = FL_OK;
-    int slot = PARAM, out = 0, n_scalars = p->n_scalars;
+    int n = p->n_states;
 
     j.h.lr = lr;
     j.w = param->data;
-    for (int k = 0; k < p->n_states; k++) {
-        slot = next_state(op, slot + 1);
-        j.state[k] = start_output(c, slot, ++out, i)->data;
-    }
-    for (int k = 0; k < n_scalars; k++) {
-        slot = next_state(op, slot + 1);
-        scalar[k] = start_output(c, slot, ++out, i);
+    for (int k = 0; k < n; k++)
+        j.state[k] = start_output(c, STATE + k, 1 + k, i)->data;
+    for (int k = 0; k < p->n_scalars; k++) {
+        scalar[k] = start_output(c, STATE + n + k, 1 + n + k, i);
         j.h.scalar[k] = scalar_get(scalar[k]);
     }
     if (p->rule->prepare)
         p->rule->prepare(&j.h);
-    if (grad->kind == FL_KIND_ROWS) {
-        j.dim = (size_t)fl_rows_width(grad);
-        st = update_rows(c, &j, grad, (size_t)param->shape.dim[0]);
-    } else {
-        j.dim = (size_t)fl_tensor_numel(param);
-        if (j.dim)
-            FL_BY_DTYPE(j.dtype, update_row, &j, 0, grad->data);
-    }
-    if (st)
-        return st;
+    FL_TRY(update_weights(c, &j, fl_in_at(c, GRAD, i), param));
     if (p->rule->advance)
         p->rule->advance(&j.h);
-    for (int k = 0; k < n_scalars; k++)
+    for (int k = 0; k < p->n_scalars; k++)
         scalar_set(scalar[k], j.h.scalar[k]);
     return FL_OK;
 }
 
 /* All rows are checked before the first weight changes. */
-static fl_status check_rows(const fl_op_ctx *c, const plan *p)
+static fl_status check_rows(const fl_op_ctx *c)
 {
-    for (int i = 0; i < fl_n_in(c, p->grad); i++) {
-        const fl_tensor *g = fl_in_at(c, p->grad, i);
+    for (int i = 0; i < fl_n_in(c, GRAD); i++) {
+        const fl_tensor *g = fl_in_at(c, GRAD, i);
         uint64_t height = (uint64_t)fl_in_at(c, PARAM, i)->shape.dim[0];
 
         if (g->kind != FL_KIND_ROWS)
@@ -420,186 +408,13 @@ static fl_status check_rows(const fl_op_ctx *c, const plan *p)
     return FL_OK;
 }
 
-static fl_status update_run(fl_op_ctx *c)
+fl_status fl_update_run(fl_op_ctx *c)
 {
     const plan *p = plan_of(c);
-    double lr = scalar_get(fl_in_t(c, p->rate));
+    double lr = scalar_get(fl_in_t(c, RATE));
 
-    FL_TRY(check_rows(c, p));
+    FL_TRY(check_rows(c));
     for (int i = 0; i < fl_n_in(c, PARAM); i++)
         FL_TRY(update_one(c, p, i, lr));
     return FL_OK;
 }
-
-/* --- the operators -------------------------------------------------------- */
-
-enum {
-    STATE = FL_SLOT_LIST | FL_SLOT_STATE | FL_SLOT_NO_GRAD,
-    GRAD = FL_SLOT_LIST | FL_SLOT_ROWS | FL_SLOT_NO_GRAD,
-    RATE = FL_SLOT_NO_GRAD,
-    NEW = FL_SLOT_LIST
-};
-
-/* What all of them share; the name is the rule's. */
-#define UPDATE_OP(rule)                                                        \
-    .name = #rule, .flags = FL_OP_TRAIN_ONLY, .infer = update_infer,           \
-    .run = update_run, .cases = rule##_cases, .n_cases = FL_LEN(rule##_cases)
-
-static const fl_op_case sgd_cases[] = {
-    { .in = { "f32[1]", "f32[1]", "f32[1]" } },
-    { .in = { "f32[0,3]", "f32[1]", "f32[0,3]" } },
-    { .in = { "f32[33,7];f32[5];f32[9,4]", "f32[1]",
-              "f32[33,7];f32[5];f32[12,4] rows height=9" } },
-    { .in = { "f32[6,1]", "f32[1]", "f32[0,1] rows height=6" } },
-};
-
-const fl_op fl_op_sgd = {
-    UPDATE_OP(sgd),
-    .doc = "ParamOut = Param - LearningRate * Grad. Rows + values change the "
-           "rows they name, each occurrence in turn",
-    .in = { { "Param", STATE }, { "LearningRate", RATE }, { "Grad", GRAD } },
-    .out = { { "ParamOut", NEW } },
-};
-
-static const fl_op_case momentum_cases[] = {
-    { .in = { "f32[1]", "f32[1]", "f32[1]", "f32[1]" } },
-    { .in = { "f32[0,3]", "f32[0,3]", "f32[0,3]", "f32[1]" } },
-    { .in = { "f32[33,7];f32[9,4]", "f32[33,7];f32[12,4] rows height=9",
-              "f32[33,7];f32[9,4]", "f32[1]" },
-      .attrs = "{mu=0.5}" },
-    { .in = { "f32[9,4]", "f32[5,4] rows height=9", "f32[9,4]", "f32[1]" },
-      .attrs = "{use_nesterov=true}" },
-    { .in = { "f32[40,3]", "f32[25,3] rows height=40", "f32[40,3]", "f32[1]" },
-      .attrs = "{lazy_mode=true}" },
-    { .in = { "f32[6,1]", "f32[0,1] rows height=6", "f32[6,1]", "f32[1]" } },
-};
-
-const fl_op fl_op_momentum = {
-    UPDATE_OP(momentum),
-    .doc = "VelocityOut = mu * Velocity + Grad; ParamOut = Param - "
-           "LearningRate * VelocityOut, or with use_nesterov Param - "
-           "LearningRate * (Grad + mu * VelocityOut). Rows of a sparse "
-           "gradient are added up first; absent rows count as gradient 0, so "
-           "their velocity keeps moving them, unless lazy_mode leaves them "
-           "alone",
-    .in = { { "Param", STATE },
-            { "Grad", GRAD },
-            { "Velocity", STATE },
-            { "LearningRate", RATE } },
-    .out = { { "ParamOut", NEW }, { "VelocityOut", NEW } },
-    .attrs = { { "mu", FL_ATTR_FLOAT, "0.9" },
-               { "use_nesterov", FL_ATTR_BOOL, "false" },
-               { LAZY_MODE, FL_ATTR_BOOL, "false" } },
-};
-
-static const fl_op_case adagrad_cases[] = {
-    { .in = { "f32[1]", "f32[1]", "f32[1] below=4", "f32[1]" } },
-    { .in = { "f32[0,3]", "f32[0,3]", "f32[0,3]", "f32[1]" } },
-    { .in = { "f32[33,7];f32[9,4]", "f32[33,7];f32[12,4] rows height=9",
-              "f32[33,7] below=4;f32[9,4] below=4", "f32[1]" },
-      .attrs = "{epsilon=0.001}" },
-    { .in = { "f32[40,3]", "f32[25,3] rows height=40", "f32[40,3] below=4",
-              "f32[1]" } },
-    { .in = { "f32[6,1]", "f32[0,1] rows height=6", "f32[6,1] below=4",
-              "f32[1]" } },
-};
-
-const fl_op fl_op_adagrad = {
-    UPDATE_OP(adagrad),
-    .doc = "MomentOut = Moment + Grad^2; ParamOut = Param - LearningRate * "
-           "Grad / (sqrt(MomentOut) + epsilon). Rows of a sparse gradient are "
-           "added up first; absent rows stay as they are",
-    .in = { { "Param", STATE },
-            { "Grad", GRAD },
-            { "Moment", STATE },
-            { "LearningRate", RATE } },
-    .out = { { "ParamOut", NEW }, { "MomentOut", NEW } },
-    .attrs = { { "epsilon", FL_ATTR_FLOAT, "1e-6" } },
-};
-
-static const fl_op_case adam_cases[] = {
-    { .in = { "f32[1]", "f32[1]", "f32[1]", "f32[1]", "f32[1] below=4",
-              "f32[1] below=1", "f32[1] below=1" } },
-    { .in = { "f32[0,3]", "f32[0,3]", "f32[1]", "f32[0,3]", "f32[0,3]",
-              "f32[1] below=1", "f32[1] below=1" } },
-    { .in = { "f32[33,7];f32[9,4]", "f32[33,7];f32[12,4] rows height=9",
-              "f32[1]", "f32[33,7];f32[9,4]",
-              "f32[33,7] below=4;f32[9,4] below=4",
-              "f32[1] below=1;f32[1] below=1",
-              "f32[1] below=1;f32[1] below=1" },
-      .attrs = "{beta1=0.8, beta2=0.99, epsilon=1e-4}" },
-    { .in = { "f32[40,3]", "f32[25,3] rows height=40", "f32[1]", "f32[40,3]",
-              "f32[40,3] below=4", "f32[1] below=1", "f32[1] below=1" },
-      .attrs = "{lazy_mode=true}" },
-    { .in = { "f32[6,1]", "f32[0,1] rows height=6", "f32[1]", "f32[6,1]",
-              "f32[6,1] below=4", "f32[1] below=1", "f32[1] below=1" } },
-};
-
-const fl_op fl_op_adam = {
-    UPDATE_OP(adam),
-    .doc = "Moment1Out = beta1 * Moment1 + (1 - beta1) * Grad; Moment2Out = "
-           "beta2 * Moment2 + (1 - beta2) * Grad^2; ParamOut = Param - "
-           "LearningRate * sqrt(1 - Beta2Pow) / (1 - Beta1Pow) * Moment1Out / "
-           "(sqrt(Moment2Out) + epsilon); then the powers are multiplied by "
-           "beta1 and beta2. Rows of a sparse gradient are added up first; "
-           "absent rows count as gradient 0, unless lazy_mode leaves them "
-           "alone. The powers are used before they are multiplied, for sparse "
-           "gradients too (PaddlePaddle 1.8.5 does it the other way round)",
-    .in = { { "Param", STATE },
-            { "Grad", GRAD },
-            { "LearningRate", RATE },
-            { "Moment1", STATE },
-            { "Moment2", STATE },
-            { "Beta1Pow", STATE },
-            { "Beta2Pow", STATE } },
-    .out = { { "ParamOut", NEW },
-             { "Moment1Out", NEW },
-             { "Moment2Out", NEW },
-             { "Beta1PowOut", NEW },
-             { "Beta2PowOut", NEW } },
-    .attrs = { { "beta1", FL_ATTR_FLOAT, "0.9" },
-               { "beta2", FL_ATTR_FLOAT, "0.999" },
-               { "epsilon", FL_ATTR_FLOAT, "1e-8" },
-               { LAZY_MODE, FL_ATTR_BOOL, "false" } },
-};
-
-static const fl_op_case ftrl_cases[] = {
-    { .in = { "f32[1]", "f32[1] below=4", "f32[1]", "f32[1]",
-              "f32[1] below=1" } },
-    { .in = { "f32[0,3]", "f32[0,3]", "f32[0,3]", "f32[0,3]",
-              "f32[1] below=1" } },
-    { .in = { "f32[33,7];f32[9,4]", "f32[33,7] below=4;f32[9,4] below=4",
-              "f32[33,7];f32[9,4]", "f32[33,7];f32[12,4] rows height=9",
-              "f32[1] below=1" },
-      .attrs = "{l1=0.1, l2=0.2}" },
-    { .in = { "f32[9,4]", "f32[9,4] below=4", "f32[9,4]",
-              "f32[5,4] rows height=9", "f32[1] below=1" },
-      .attrs = "{l1=0.1, l2=0.1, lr_power=-0.7}" },
-    { .in = { "f32[40,3]", "f32[40,3] below=4", "f32[40,3]",
-              "f32[25,3] rows height=40", "f32[1] below=1" },
-      .attrs = "{l1=0.1, lazy_mode=true}" },
-};
-
-const fl_op fl_op_ftrl = {
-    UPDATE_OP(ftrl),
-    .doc = "SquaredAccumOut = SquaredAccumulator + Grad^2; with S(s) = "
-           "s^-lr_power: LinearAccumOut = LinearAccumulator + Grad - "
-           "(S(SquaredAccumOut) - S(SquaredAccumulator)) / LearningRate * "
-           "Param; ParamOut = (sign(LinearAccumOut) * l1 - LinearAccumOut) / "
-           "(S(SquaredAccumOut) / LearningRate + 2 * l2), or 0 where "
-           "abs(LinearAccumOut) is within l1. Rows of a sparse gradient are "
-           "added up first; absent rows count as gradient 0, unless lazy_mode "
-           "leaves them alone",
-    .in = { { "Param", STATE },
-            { "SquaredAccumulator", STATE },
-            { "LinearAccumulator", STATE },
-            { "Grad", GRAD },
-            { "LearningRate", RATE } },
-    .out = { { "ParamOut", NEW },
-             { "SquaredAccumOut", NEW },
-             { "LinearAccumOut", NEW } },
-    .attrs = { { "l1", FL_ATTR_FLOAT, "0" },
-               { "l2", FL_ATTR_FLOAT, "0" },
-               { "lr_power", FL_ATTR_FLOAT, "-0.5" },
-               { LAZY_MODE, FL_ATTR_BOOL, "false" } },
-};

@@ -30,11 +30,14 @@ UPDATE(double, f64, sqrt)
 
 const fl_rule FL_ISA_NAME(fl_rule_adagrad) = {
     .name = "adagrad",
-    .doc = "m += g * g; w -= lr * g / (sqrt(m) + epsilon)",
+    .doc = "MomentOut = Moment + Grad^2; ParamOut = Param - LearningRate * "
+           "Grad / (sqrt(MomentOut) + epsilon)",
     .params = { [EPSILON] = { "epsilon", 1e-6, 0, DBL_MAX } },
     .states = { [MOMENT] = { .slot = "Moment",
                              .out_slot = "MomentOut",
-                             .suffix = "moment" } },
+                             .suffix = "moment",
+                             .below = 4 } },
+    .cases = { "{epsilon=0.001}" },
     .zero_is_noop = true,
     .geo_safe = true,
     .update_f32 = update_f32,

@@ -49,8 +49,13 @@ UPDATE(double, f64, sqrt)
 
 const fl_rule FL_ISA_NAME(fl_rule_adam) = {
     .name = "adam",
-    .doc = "m = b1 * m + (1 - b1) * g; v = b2 * v + (1 - b2) * g * g; "
-           "w -= lr * sqrt(1 - b2^t) / (1 - b1^t) * m / (sqrt(v) + epsilon)",
+    .doc = "Moment1Out = beta1 * Moment1 + (1 - beta1) * Grad; Moment2Out = "
+           "beta2 * Moment2 + (1 - beta2) * Grad^2; ParamOut = Param - "
+           "LearningRate * sqrt(1 - Beta2Pow) / (1 - Beta1Pow) * Moment1Out / "
+           "(sqrt(Moment2Out) + epsilon); then the powers are multiplied by "
+           "beta1 and beta2. They are used before they are multiplied, for "
+           "sparse gradients too (PaddlePaddle 1.8.5 does it the other way "
+           "round)",
     .params = { [BETA1] = { "beta1", 0.9, 0, FL_BELOW_1 },
                 [BETA2] = { "beta2", 0.999, 0, FL_BELOW_1 },
                 [EPSILON] = { "epsilon", 1e-8, 0, DBL_MAX } },
@@ -59,7 +64,9 @@ const fl_rule FL_ISA_NAME(fl_rule_adam) = {
                               .suffix = "moment1" },
                 [MOMENT2] = { .slot = "Moment2",
                               .out_slot = "Moment2Out",
-                              .suffix = "moment2" } },
+                              .suffix = "moment2",
+                              .below = 4 } },
+    .cases = { "{beta1=0.8, beta2=0.99, epsilon=1e-4}" },
     .scalars = { [BETA1_POW] = { .slot = "Beta1Pow",
                                  .out_slot = "Beta1PowOut",
                                  .suffix = "beta1_pow_acc",

@@ -69,16 +69,23 @@ UPDATE(double, f64, sqrt, pow)
 
 const fl_rule FL_ISA_NAME(fl_rule_ftrl) = {
     .name = "ftrl",
-    .doc = "follow the regularised leader with l1 and l2",
+    .doc = "SquaredAccumOut = SquaredAccumulator + Grad^2; with S(s) = "
+           "s^-lr_power: LinearAccumOut = LinearAccumulator + Grad - "
+           "(S(SquaredAccumOut) - S(SquaredAccumulator)) / LearningRate * "
+           "Param; ParamOut = (sign(LinearAccumOut) * l1 - LinearAccumOut) / "
+           "(S(SquaredAccumOut) / LearningRate + 2 * l2), or 0 where "
+           "abs(LinearAccumOut) is within l1",
     .params = { [L1] = { "l1", 0, 0, DBL_MAX },
                 [L2] = { "l2", 0, 0, DBL_MAX },
                 [LR_POWER] = { "lr_power", -0.5, -DBL_MAX, 0 } },
     .states = { [SQUARED] = { .slot = "SquaredAccumulator",
                               .out_slot = "SquaredAccumOut",
-                              .suffix = "squared" },
+                              .suffix = "squared",
+                              .below = 4 },
                 [LINEAR] = { .slot = "LinearAccumulator",
                              .out_slot = "LinearAccumOut",
                              .suffix = "linear" } },
+    .cases = { "{l1=0.1, l2=0.2}", "{l1=0.1, l2=0.1, lr_power=-0.7}" },
     .update_f32 = update_f32,
     .update_f64 = update_f64,
 };

@@ -37,12 +37,15 @@ UPDATE(double, f64)
 
 const fl_rule FL_ISA_NAME(fl_rule_momentum) = {
     .name = "momentum",
-    .doc = "v = mu * v + g; w -= lr * v, or with Nesterov lr * (g + mu * v)",
+    .doc = "VelocityOut = mu * Velocity + Grad; ParamOut = Param - "
+           "LearningRate * VelocityOut, or with use_nesterov Param - "
+           "LearningRate * (Grad + mu * VelocityOut)",
     .params = { [MU] = { "mu", 0.9, 0, DBL_MAX, .word = "momentum" },
                 [USE_NESTEROV] = { "use_nesterov", .is_flag = true } },
     .states = { [VELOCITY] = { .slot = "Velocity",
                                .out_slot = "VelocityOut",
                                .suffix = "velocity" } },
+    .cases = { "{mu=0.5}" },
     .update_f32 = update_f32,
     .update_f64 = update_f64,
 };

@@ -116,6 +116,21 @@ fl_status fl_rule_set(const fl_rule *r, int i, const fl_word *w,
     return FL_OK;
 }
 
+fl_status fl_rule_check(const fl_rule *r, const double p[FL_RULE_PARAM_MAX])
+{
+    char buf[FL_KEY_RANGE_MAX];
+
+    for (int i = 0; i < fl_rule_n_params(r); i++) {
+        const fl_rule_param *param = &r->params[i];
+        fl_key key = key_of(param);
+
+        if (!param->is_flag && !(p[i] >= param->lo && p[i] <= param->hi))
+            FL_FAIL(FL_ERR_INVAL, "%s=%g is not a number in %s", param->name,
+                    p[i], fl_key_range(&key, buf));
+    }
+    return FL_OK;
+}
+
 void fl_rule_print(const fl_rule *r, const double p[FL_RULE_PARAM_MAX],
                    fl_str *out)
 {

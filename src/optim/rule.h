@@ -6,7 +6,9 @@
  * fl_hyper, computed once per step by `prepare`.
  *
  * A rule is a const descriptor in its own *_hot.c file plus one row in
- * optims.def; it is compiled once per instruction set (kernel/isa.h).
+ * optims.def; it is compiled once per instruction set (kernel/isa.h). Its
+ * operator (ops/optimize_ops.c) is made from the descriptor: slots, attributes,
+ * defaults, cases of the sweep.
  */
 #ifndef FL_OPTIM_RULE_H
 #define FL_OPTIM_RULE_H
@@ -22,6 +24,7 @@
 #define FL_RULE_STATE_MAX 3  /* accumulators as large as the weights */
 #define FL_RULE_SCALAR_MAX 2 /* scalars per parameter (beta powers) */
 #define FL_RULE_PARAM_MAX 8  /* settings of the rule */
+#define FL_RULE_CASES_MAX 3  /* sets of attributes for the sweep */
 
 /* For ranges: what must not reach 1, such as the share that a mean keeps. */
 #define FL_BELOW_1 0.999999999
@@ -36,11 +39,13 @@ typedef struct fl_rule_param {
 
 /* One accumulator: the operator's input and output slot, the suffix of its
    variable ("moment1": `fc_0.w_0_moment1_0`) and its first value, a number or
-   the value of the setting called first_from. */
+   the value of the setting called first_from. Cases of the sweep draw its
+   values between 0 and `below`, or of both signs where that is 0. */
 typedef struct fl_rule_state {
     const char *slot, *out_slot, *suffix;
     double first;
     const char *first_from;
+    int below;
 } fl_rule_state;
 
 /* Everything one step needs, the same for every weight. */
@@ -52,7 +57,8 @@ typedef struct fl_hyper {
 } fl_hyper;
 
 typedef struct fl_rule {
-    const char *name, *doc;
+    const char *name;
+    const char *doc; /* of the operator, in the names of its slots */
     fl_rule_param params[FL_RULE_PARAM_MAX];
     fl_rule_state states[FL_RULE_STATE_MAX];
     fl_rule_state scalars[FL_RULE_SCALAR_MAX];
@@ -64,6 +70,12 @@ typedef struct fl_rule {
        weights (ftrl): it belongs to the gradients of one trainer, and the next
        update would carry it on from, or undo, what the others have changed. */
     bool geo_safe;
+    /* True: the step needs all weights of a parameter at once (a norm). Then it
+       is no rule for rows and tables, nor for blocks of a parameter. */
+    bool whole;
+    /* Attributes with which the sweep runs the operator, besides the defaults
+       and each switch: "{l1=0.1, l2=0.2}". */
+    const char *cases[FL_RULE_CASES_MAX];
     /* Fills h->c from lr, p and scalar; may be NULL. */
     void (*prepare)(fl_hyper *h);
     /* The scalars after the step; may be NULL. */
@@ -97,6 +109,9 @@ void fl_rule_defaults(const fl_rule *r, double p[FL_RULE_PARAM_MAX]);
 FL_MUST_CHECK
 fl_status fl_rule_set(const fl_rule *r, int i, const fl_word *w,
                       double p[FL_RULE_PARAM_MAX]);
+/* Fails when one of them is out of its range. */
+FL_MUST_CHECK
+fl_status fl_rule_check(const fl_rule *r, const double p[FL_RULE_PARAM_MAX]);
 /* Adds " name=value" of all of them, which fl_rule_set reads. */
 void fl_rule_print(const fl_rule *r, const double p[FL_RULE_PARAM_MAX],
                    fl_str *out);

@@ -19,7 +19,7 @@ UPDATE(double, f64)
 
 const fl_rule FL_ISA_NAME(fl_rule_sgd) = {
     .name = "sgd",
-    .doc = "w -= lr * g",
+    .doc = "ParamOut = Param - LearningRate * Grad",
     .zero_is_noop = true,
     .geo_safe = true,
     .update_f32 = update_f32,

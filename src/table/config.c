@@ -112,6 +112,10 @@ static fl_status set_rule(fl_table_config *c, const char *value)
 
     if (!rule)
         return fl_rule_refuse(value);
+    if (rule->whole)
+        FL_FAIL(FL_ERR_INVAL,
+                "%s needs all of a parameter at once, and a table has rows",
+                value);
     c->rule = rule->name;
     return FL_OK;
 }

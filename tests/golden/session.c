@@ -20,7 +20,8 @@ bool session_open(session *s, golden_case *c)
 void session_close(session *s)
 {
     fl_executor_free(s->executor);
-    fl_program_free(s->program);
+    if (s->ctx && s->program != fl_default_main_program(s->ctx))
+        fl_program_free(s->program);
     fl_ctx_free(s->ctx);
 }
 

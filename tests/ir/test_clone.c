@@ -23,7 +23,7 @@ static const char training[] =
     "{dropout_prob=0.3} @backward\n"
     "op mul_grad (X=x, Y=w, Out@GRAD=t@GRAD) -> (Y@GRAD=w@GRAD) @backward\n"
     "op scale (X=rate) -> (Out=rate) {scale=0.5} @lr\n"
-    "op sgd (Param=w, LearningRate=rate, Grad=w@GRAD) -> (ParamOut=w) "
+    "op sgd (Param=w, Grad=w@GRAD, LearningRate=rate) -> (ParamOut=w) "
     "@optimize\n"
     "fetch loss\n"
     "fetch w@GRAD\n";

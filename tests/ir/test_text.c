@@ -40,7 +40,7 @@ static const char *const programs[] = {
     "op mean_grad (X=y, Out@GRAD=loss@GRAD) -> (X@GRAD=y@GRAD) @backward\n"
     "op mul_grad (X=x, Y=w, Out@GRAD=y@GRAD) -> (X@GRAD=@EMPTY@, "
     "Y@GRAD=w@GRAD) @backward\n"
-    "op sgd (Param=w, LearningRate=lr, Grad=w@GRAD) -> (ParamOut=w) "
+    "op sgd (Param=w, Grad=w@GRAD, LearningRate=lr) -> (ParamOut=w) "
     "@optimize\n"
     "fetch loss\n",
     "var lr : f32[1] persist\n"

@@ -5,11 +5,13 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/team.h"
 #include "harness.h"
 #include "ops/ops.h"
+#include "optim/rule.h"
 
 #define HEIGHT 9
 #define WIDTH 4
@@ -21,41 +23,36 @@
 #define POWER "f32[1] below=1"
 #define RATE "f32[1] below=1"
 
-/* One case per rule; GRAD stands for the text of the gradient. */
-#define SGD_CASE(GRAD)                                                         \
-    {                                                                          \
-        .in = { DENSE, RATE, GRAD }                                            \
-    }
-#define MOMENTUM_CASE(GRAD)                                                    \
-    {                                                                          \
-        .in = { DENSE, GRAD, DENSE, RATE }                                     \
-    }
-#define ADAGRAD_CASE(GRAD)                                                     \
-    {                                                                          \
-        .in = { DENSE, GRAD, ACC, RATE }                                       \
-    }
-#define ADAM_CASE(GRAD)                                                        \
-    {                                                                          \
-        .in = { DENSE, GRAD, RATE, DENSE, ACC, POWER, POWER }                  \
-    }
-#define FTRL_CASE(GRAD)                                                        \
-    {                                                                          \
-        .in = { DENSE, ACC, DENSE, GRAD, RATE }, .attrs = "{l1=0.1}"           \
-    }
+/* Inputs of a rule's operator, with this gradient. */
+typedef struct inputs {
+    fl_op_case c;
+    char text[FL_RULE_STATE_MAX][32];
+} inputs;
 
-#define BOTH(name, CASE)                                                       \
-    {                                                                          \
-        name, CASE(DENSE), CASE(ROWS)                                          \
-    }
+static const fl_op_case *case_of(inputs *to, const fl_rule *r, const char *grad)
+{
+    int n = 0;
 
-static const struct {
-    const char *name;
-    fl_op_case dense, rows;
-} rules[] = {
-    BOTH("sgd", SGD_CASE),         BOTH("momentum", MOMENTUM_CASE),
-    BOTH("adagrad", ADAGRAD_CASE), BOTH("adam", ADAM_CASE),
-    BOTH("ftrl", FTRL_CASE),
-};
+    *to = (inputs){ .c.in = { DENSE, grad, RATE } };
+    for (int i = 0; i < fl_rule_n_states(r); i++) {
+        int below = r->states[i].below;
+
+        snprintf(to->text[i], sizeof(to->text[i]),
+                 below ? DENSE " below=%d" : DENSE, below);
+        to->c.in[3 + n++] = to->text[i];
+    }
+    for (int i = 0; i < fl_rule_n_scalars(r); i++)
+        to->c.in[3 + n++] = POWER;
+    return &to->c;
+}
+
+/* Calls check(rule) for every rule that works on rows. */
+static void for_each_rule(void (*check)(const fl_rule *r))
+{
+    for (size_t i = 0; i < fl_rule_count(); i++)
+        if (!fl_rule_at(i)->whole)
+            check(fl_rule_at(i));
+}
 
 /* A trial of one case that stands in no list. The descriptor must outlive the
    trial. */
@@ -88,85 +85,90 @@ static void assert_same_outputs(const trial *t, const call *a, const call *b)
             fail_msg("%s: %s differs", t->op->name, t->op->out[s].name);
 }
 
+static void rows_equal_dense(const fl_rule *r)
+{
+    fl_op dense_op, rows_op;
+    inputs dense_in, rows_in;
+    trial dense, rows;
+    call a, b;
+    float *g;
+
+    open_trial(&dense, &dense_op, r->name, case_of(&dense_in, r, DENSE));
+    open_trial(&rows, &rows_op, r->name, case_of(&rows_in, r, ROWS));
+    g = grad_of(&dense)->data;
+    memset(g, 0, N_WEIGHTS * sizeof(*g));
+    for (uint64_t i = 0; i < 7; i++) {
+        uint64_t row = (i * 4 + 1) % HEIGHT;
+
+        grad_of(&rows)->rows[i] = row;
+        memcpy(g + row * WIDTH, (float *)grad_of(&rows)->data + i * WIDTH,
+               WIDTH * sizeof(*g));
+    }
+    run_once(&rows, &b);
+    run_once(&dense, &a);
+    assert_same_outputs(&dense, &a, &b);
+    call_release(&a);
+    call_release(&b);
+    trial_release(&dense);
+    trial_release(&rows);
+}
+
 static void rows_without_repeats_do_what_a_dense_gradient_does(void **state)
 {
     (void)state;
-    for (size_t r = 0; r < FL_LEN(rules); r++) {
-        fl_op dense_op, rows_op;
-        trial dense, rows;
-        call a, b;
-        float *g;
-
-        open_trial(&dense, &dense_op, rules[r].name, &rules[r].dense);
-        open_trial(&rows, &rows_op, rules[r].name, &rules[r].rows);
-        g = grad_of(&dense)->data;
-        memset(g, 0, N_WEIGHTS * sizeof(*g));
-        for (uint64_t i = 0; i < 7; i++) {
-            uint64_t row = (i * 4 + 1) % HEIGHT;
-
-            grad_of(&rows)->rows[i] = row;
-            memcpy(g + row * WIDTH, (float *)grad_of(&rows)->data + i * WIDTH,
-                   WIDTH * sizeof(*g));
-        }
-        run_once(&rows, &b);
-        run_once(&dense, &a);
-        assert_same_outputs(&dense, &a, &b);
-        call_release(&a);
-        call_release(&b);
-        trial_release(&dense);
-        trial_release(&rows);
-    }
+    for_each_rule(rows_equal_dense);
 }
 
-static bool row_moved(const call *c, int out, const fl_tensor *before,
-                      size_t row)
+/* Does a row of a weight or of its state change? */
+static bool row_moved(const trial *t, const call *c, size_t row)
 {
-    for (size_t k = row * WIDTH; k < (row + 1) * WIDTH; k++)
-        if (value_at(c->out[out].t[0], (int64_t)k) !=
-            value_at(before, (int64_t)k))
-            return true;
+    int n_states = fl_rule_n_states(fl_rule_find(t->op->name));
+
+    for (int out = 0; out <= n_states; out++) {
+        const fl_tensor *before = t->in[out ? 2 + out : 0].t[0];
+
+        for (size_t k = row * WIDTH; k < (row + 1) * WIDTH; k++)
+            if (value_at(c->out[out].t[0], (int64_t)k) !=
+                value_at(before, (int64_t)k))
+                return true;
+    }
     return false;
 }
 
 /* Only row 3 has a gradient. */
-static void count_moved(const char *name, const fl_op_case *c, int *n_moved)
+static int count_moved(const fl_rule *r, const char *attrs)
 {
+    int n_moved = 0;
+    inputs in;
     fl_op op;
     trial t;
     call after;
 
-    open_trial(&t, &op, name, c);
+    case_of(&in, r, ROWS);
+    in.c.attrs = attrs;
+    open_trial(&t, &op, r->name, &in.c);
     for (int i = 0; i < 7; i++)
         grad_of(&t)->rows[i] = 3;
     run_once(&t, &after);
-    *n_moved = 0;
     for (size_t row = 0; row < HEIGHT; row++)
-        *n_moved += row_moved(&after, 0, t.in[0].t[0], row);
-    assert_true(row_moved(&after, 0, t.in[0].t[0], 3));
+        n_moved += row_moved(&t, &after, row);
+    assert_true(row_moved(&t, &after, 3));
     call_release(&after);
     trial_release(&t);
+    return n_moved;
+}
+
+static void check_absent_rows(const fl_rule *r)
+{
+    assert_int_equal(count_moved(r, NULL), r->zero_is_noop ? 1 : HEIGHT);
+    if (!r->zero_is_noop)
+        assert_int_equal(count_moved(r, "{lazy_mode=true}"), 1);
 }
 
 static void absent_rows_move_unless_they_are_left_alone(void **state)
 {
-    static const char *const lazy_names[] = { "momentum", "adam", "ftrl" };
-    int n;
-
     (void)state;
-    for (size_t r = 0; r < FL_LEN(rules); r++) {
-        bool can_be_lazy = false;
-        fl_op_case c = rules[r].rows;
-
-        for (size_t i = 0; i < FL_LEN(lazy_names); i++)
-            can_be_lazy = can_be_lazy || !strcmp(lazy_names[i], rules[r].name);
-        count_moved(rules[r].name, &c, &n);
-        assert_int_equal(n, can_be_lazy ? HEIGHT : 1);
-        if (!can_be_lazy)
-            continue;
-        c.attrs = "{lazy_mode=true}";
-        count_moved(rules[r].name, &c, &n);
-        assert_int_equal(n, 1);
-    }
+    for_each_rule(check_absent_rows);
 }
 
 static void powers_advance_once_for_each_parameter(void **state)
@@ -198,26 +200,30 @@ static void powers_advance_once_for_each_parameter(void **state)
     trial_release(&t);
 }
 
+static void refuses_a_row(const fl_rule *r)
+{
+    inputs in;
+    fl_op op;
+    trial t;
+    call c;
+
+    open_trial(&t, &op, r->name, case_of(&in, r, ROWS));
+    grad_of(&t)->rows[5] = HEIGHT;
+    assert_int_equal(trial_forward(&t, &(how){ 0 }, &c), FL_ERR_INVAL);
+    assert_non_null(strstr(fl_last_error(), "row 9 at place 5"));
+    trial_release(&t);
+}
+
 static void a_row_beyond_the_parameter_is_named(void **state)
 {
     (void)state;
-    for (size_t r = 0; r < FL_LEN(rules); r++) {
-        fl_op op;
-        trial t;
-        call c;
-
-        open_trial(&t, &op, rules[r].name, &rules[r].rows);
-        grad_of(&t)->rows[5] = HEIGHT;
-        assert_int_equal(trial_forward(&t, &(how){ 0 }, &c), FL_ERR_INVAL);
-        assert_non_null(strstr(fl_last_error(), "row 9 at place 5"));
-        trial_release(&t);
-    }
+    for_each_rule(refuses_a_row);
 }
 
 static void lists_of_different_length_are_refused(void **state)
 {
     static const fl_op_case c = {
-        .in = { DENSE ";f32[3]", DENSE, DENSE ";f32[3]", RATE },
+        .in = { DENSE ";f32[3]", DENSE, RATE, DENSE ";f32[3]" },
     };
     fl_op op = *fl_ops.find("momentum");
     trial t;
@@ -233,7 +239,7 @@ static void lists_of_different_length_are_refused(void **state)
 
 static void a_gradient_of_another_shape_is_refused_by_name(void **state)
 {
-    static const fl_op_case c = { .in = { DENSE, RATE, "f32[9,5]" } };
+    static const fl_op_case c = { .in = { DENSE, "f32[9,5]", RATE } };
     fl_op op = *fl_ops.find("sgd");
     trial t;
 
@@ -282,30 +288,69 @@ static fl_status train(void *arg, int ith)
     return st;
 }
 
+static fl_team *team;
+
+static void race(const fl_rule *r, const char *grad)
+{
+    inputs in;
+    fl_op op;
+    trial t;
+    call c;
+    hogwild h = { &t, &c };
+
+    open_trial(&t, &op, r->name, case_of(&in, r, grad));
+    run_once(&t, &c);
+    assert_int_equal(fl_team_run(team, train, &h), FL_OK);
+    call_release(&c);
+    trial_release(&t);
+}
+
+static void race_dense_and_rows(const fl_rule *r)
+{
+    race(r, DENSE);
+    race(r, ROWS);
+}
+
 /* Races on weights are wanted; the thread sanitizer must see none others. */
 static void hogwild_threads_may_update_the_same_weights(void **state)
 {
-    fl_team *team;
-
     (void)state;
     assert_int_equal(fl_team_new(&team, N_THREADS, "hogwild"), FL_OK);
-    for (size_t r = 0; r < FL_LEN(rules); r++) {
-        const fl_op_case *kinds[] = { &rules[r].dense, &rules[r].rows };
-
-        for (size_t k = 0; k < FL_LEN(kinds); k++) {
-            fl_op op;
-            trial t;
-            call c;
-            hogwild h = { &t, &c };
-
-            open_trial(&t, &op, rules[r].name, kinds[k]);
-            run_once(&t, &c);
-            assert_int_equal(fl_team_run(team, train, &h), FL_OK);
-            call_release(&c);
-            trial_release(&t);
-        }
-    }
+    for_each_rule(race_dense_and_rows);
     fl_team_free(team);
+}
+
+static void a_setting_out_of_its_range_is_refused(void **state)
+{
+    fl_op op = *fl_ops.find("adam");
+    inputs in;
+    trial t;
+
+    (void)state;
+    case_of(&in, fl_rule_find("adam"), DENSE);
+    in.c.attrs = "{beta1=1.5}";
+    op.cases = &in.c;
+    op.n_cases = 1;
+    assert_int_equal(trial_init(&t, &op, 0, FL_DTYPE_F32, BUILD_KNOWN),
+                     FL_ERR_INVAL);
+    assert_non_null(strstr(fl_last_error(),
+                           "op adam: beta1=1.5 is not a number in "
+                           "0..0.999999999"));
+}
+
+static void state_of_an_array_must_be_there(void **state)
+{
+    static const fl_op_case c = { .in = { DENSE, DENSE, RATE } };
+    fl_op op = *fl_ops.find("momentum");
+    trial t;
+
+    (void)state;
+    op.cases = &c;
+    op.n_cases = 1;
+    assert_int_equal(trial_init(&t, &op, 0, FL_DTYPE_F32, BUILD_KNOWN),
+                     FL_ERR_INVAL);
+    assert_non_null(
+        strstr(fl_last_error(), "slot Velocity has 0 variables, Param has 1"));
 }
 
 int main(void)
@@ -317,6 +362,8 @@ int main(void)
         cmocka_unit_test(a_row_beyond_the_parameter_is_named),
         cmocka_unit_test(lists_of_different_length_are_refused),
         cmocka_unit_test(a_gradient_of_another_shape_is_refused_by_name),
+        cmocka_unit_test(a_setting_out_of_its_range_is_refused),
+        cmocka_unit_test(state_of_an_array_must_be_there),
         cmocka_unit_test(hogwild_threads_may_update_the_same_weights),
     };
 

@@ -27,7 +27,7 @@
    shape, each with the state of a rule. */
 static float rows[IN * WIDTH];
 static float wide[IN * WIDTH], narrow[IN * 2], bias[WIDTH];
-static float states[2][IN * WIDTH];
+static float states[FL_RULE_STATE_MAX][IN * WIDTH];
 
 static void product(fl_trans tb, int64_t n, int64_t k, const float *x,
                     const float *w, float *y)
@@ -45,7 +45,7 @@ static void product(fl_trans tb, int64_t n, int64_t k, const float *x,
 
 static void update_all(const float *g)
 {
-    float *const state[] = { states[0], states[1] };
+    float *const state[] = { states[0], states[1], states[2] };
 
     for (size_t i = 0; i < fl_rule_count(); i++) {
         const fl_rule *r = fl_rule_at(i);

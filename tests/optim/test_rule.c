@@ -74,7 +74,7 @@ static void start(param *p, const fl_rule *r)
 static void update_f32(const fl_rule *r, param *p, const float *g, size_t lo,
                        size_t hi, const fl_hyper *h)
 {
-    float *const state[] = { p->s[0] + lo, p->s[1] + lo };
+    float *const state[] = { p->s[0] + lo, p->s[1] + lo, p->s[2] + lo };
 
     r->update_f32(p->w + lo, state, g + lo, hi - lo, h);
 }
@@ -82,7 +82,7 @@ static void update_f32(const fl_rule *r, param *p, const float *g, size_t lo,
 static void update_f64(const fl_rule *r, param *p, const double *g, size_t lo,
                        size_t hi, const fl_hyper *h)
 {
-    double *const state[] = { p->s64[0] + lo, p->s64[1] + lo };
+    double *const state[] = { p->s64[0] + lo, p->s64[1] + lo, p->s64[2] + lo };
 
     r->update_f64(p->w64 + lo, state, g + lo, hi - lo, h);
 }
@@ -116,7 +116,7 @@ static void for_each_rule(void (*check)(const fl_rule *r, const fl_hyper *h))
 {
     for (size_t i = 0; i < fl_rule_count(); i++) {
         const fl_rule *r = fl_rule_at(i);
-        fl_hyper h = hyper(r, 0.05);
+        fl_hyper h = hyper(r, r->whole ? 5 : 0.05);
 
         check(r, &h);
         for (int k = 0; k < fl_rule_n_params(r); k++)
@@ -135,8 +135,9 @@ static void for_each_rule(void (*check)(const fl_rule *r, const fl_hyper *h))
 
 static void every_rule_is_found_by_its_name(void **state)
 {
-    const char *const names[] = { "sgd", "momentum", "adagrad", "adam",
-                                  "ftrl" };
+    const char *const names[] = { "sgd",     "momentum",     "adagrad",
+                                  "adam",    "ftrl",         "decayed_adagrad",
+                                  "rmsprop", "lars_momentum" };
 
     (void)state;
     assert_int_equal(fl_rule_count(), FL_LEN(names));
@@ -198,6 +199,8 @@ static void rows_equal_the_whole(const fl_rule *r, const fl_hyper *h)
 {
     static param whole, rows;
 
+    if (r->whole)
+        return;
     run(r, &whole, *h, 7, N);
     for (size_t dim = 1; dim <= 17; dim += 4) {
         run(r, &rows, *h, 7, dim);

@@ -42,11 +42,11 @@ static const char main_text[] =
     "(W@GRAD=emb@GRAD) {is_sparse=true} @backward\n"
     "op scale (X=g) -> (Out=w@GRAD) @backward\n"
     "op fill_constant () -> (Out=b@GRAD) {shape=[2], value=3} @backward\n"
-    "op sgd (Param=emb, LearningRate=lr, Grad=emb@GRAD) -> (ParamOut=emb) "
+    "op sgd (Param=emb, Grad=emb@GRAD, LearningRate=lr) -> (ParamOut=emb) "
     "@optimize\n"
-    "op adagrad (Param=w, Grad=w@GRAD, Moment=m, LearningRate=lr) -> "
+    "op adagrad (Param=w, Grad=w@GRAD, LearningRate=lr, Moment=m) -> "
     "(ParamOut=w, MomentOut=m) @optimize\n"
-    "op sgd (Param=b, LearningRate=lr, Grad=b@GRAD) -> (ParamOut=b) "
+    "op sgd (Param=b, Grad=b@GRAD, LearningRate=lr) -> (ParamOut=b) "
     "@optimize\n";
 
 static const char startup_text[] =
@@ -114,29 +114,29 @@ static const char first_program[] =
     "block 1 parent 0\n"
     "  param w.block0 : f32[5,4] trainable\n"
     "  var w.block0@GRAD : f32[5,4] data\n"
-    "  var m.block0 : f32[5,4] persist\n"
     "  var lr : f32[1] persist\n"
-    "  op adagrad (Param=w.block0, Grad=w.block0@GRAD, Moment=m.block0, "
-    "LearningRate=lr) -> (ParamOut=w.block0, MomentOut=m.block0) @optimize\n"
+    "  var m.block0 : f32[5,4] persist\n"
+    "  op adagrad (Param=w.block0, Grad=w.block0@GRAD, LearningRate=lr, "
+    "Moment=m.block0) -> (ParamOut=w.block0, MomentOut=m.block0) @optimize\n"
     "end\n"
     "block 2 parent 0\n"
     "  param b : f32[2] trainable\n"
     "  var b@GRAD : f32[2] data\n"
     "  var lr : f32[1] persist\n"
-    "  op sgd (Param=b, LearningRate=lr, Grad=b@GRAD) -> (ParamOut=b) "
+    "  op sgd (Param=b, Grad=b@GRAD, LearningRate=lr) -> (ParamOut=b) "
     "@optimize\n"
     "end\n";
 
 static const char first_startup[] =
     "seed 11\n"
     "param w.block0 : f32[5,4] trainable\n"
-    "var m.block0 : f32[5,4] persist\n"
     "var lr : f32[1] persist\n"
+    "var m.block0 : f32[5,4] persist\n"
     "param b : f32[2] trainable\n"
     "op gaussian_random () -> (Out=w.block0) {shape=[5,4], mean=0.1, std=0.7, "
     "of=w}\n"
-    "op fill_constant () -> (Out=m.block0) {shape=[5,4], value=0.5}\n"
     "op fill_constant () -> (Out=lr) {shape=[1], value=0.1}\n"
+    "op fill_constant () -> (Out=m.block0) {shape=[5,4], value=0.5}\n"
     "op uniform_random () -> (Out=b) {shape=[2], seed=5}\n";
 
 static void expect_program(fl_program *p, const char *want)

@@ -85,7 +85,7 @@ static const bad_program programs[] = {
     { "an_optimizer_of_several_is_refused",
       VARIABLES
       "param w : f32[4,4] trainable\nvar g : f32[4,4] persist\n" TRAINED(
-          "") "op sgd (Param=[w,emb], LearningRate=lr, Grad=[g,emb@GRAD]) -> "
+          "") "op sgd (Param=[w,emb], Grad=[g,emb@GRAD], LearningRate=lr) -> "
               "(ParamOut=[w,emb]) @optimize\n",
       "op sgd -> w: parameter emb is in a table" },
     { "an_optimizer_needs_the_gradient_of_the_lookups",

@@ -193,7 +193,7 @@ static model_row *model_create(model *m, uint64_t key)
 static void update(const model *m, model_row *r, uint32_t lo, uint32_t hi,
                    const float *grad, const fl_hyper *h)
 {
-    float *state[] = { r->state[0] + lo, r->state[1] + lo };
+    float *state[] = { r->state[0] + lo, r->state[1] + lo, r->state[2] + lo };
     float l1 = (float)m->config.l1, l2 = (float)m->config.l2;
     float g[DIM_MAX];
 
