@@ -45,7 +45,7 @@ typedef struct contest {
     char folder[32], path[PATH_ROOM];
     fl_cache *cache;
     fl_columns columns;
-    fl_rows rows;
+    fl_records rows;
     const char *map;
     size_t map_bytes;
     char *copy;
@@ -92,20 +92,20 @@ static void write_record(fl_row_writer *w, uint64_t seed)
 static void write_cache(contest *c, const fl_cache_key *key)
 {
     fl_cache_writer *writer = NULL;
-    fl_rows rows = { 0 };
+    fl_records rows = { 0 };
     fl_row_writer w = { .schema = &c->schema, .rows = &rows };
 
     bench_check(fl_cache_writer_new(&writer, c->folder, key, &c->schema),
                 "making a cache");
     for (uint64_t i = 0; i < N_ADDS; i++) {
-        fl_rows_clear(&rows);
+        fl_records_clear(&rows);
         for (uint64_t r = 0; r < ADD_RECORDS; r++)
             write_record(&w, i * ADD_RECORDS + r);
         bench_check(fl_cache_writer_add(writer, &rows), "writing a cache");
     }
     bench_check(fl_cache_writer_commit(writer, N_ADDS * ADD_RECORDS, 0),
                 "ending a cache");
-    fl_rows_release(&rows);
+    fl_records_release(&rows);
 }
 
 static void map_file(contest *c)
@@ -149,7 +149,7 @@ static void contest_release(contest *c)
     free(c->copy);
     fl_cache_close(c->cache);
     fl_columns_release(&c->columns);
-    fl_rows_release(&c->rows);
+    fl_records_release(&c->rows);
     fl_schema_release(&c->schema);
     unlink(c->path);
     rmdir(c->folder);
@@ -172,7 +172,7 @@ static double read_rows(void *arg)
     contest *c = arg;
 
     for (size_t i = 0; i < fl_cache_chunks(c->cache); i++) {
-        fl_rows_clear(&c->rows);
+        fl_records_clear(&c->rows);
         bench_check(fl_cache_rows(c->cache, i, &c->rows), "reading a cache");
     }
     return (double)c->rows.n;

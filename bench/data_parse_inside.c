@@ -37,7 +37,7 @@ typedef struct contest {
     const char *prefix;
     text text;
     fl_parser *parser;
-    fl_rows rows;
+    fl_records rows;
     floor_record *records;
     floor_parser *hand, *naive; /* NULL: the library is alone */
 } contest;
@@ -66,7 +66,7 @@ static size_t parse_block(contest *c, size_t lo, size_t hi)
 {
     fl_line first = { .number = 1 };
 
-    fl_rows_clear(&c->rows);
+    fl_records_clear(&c->rows);
     bench_check(fl_parse_lines(c->parser, c->text.data + lo, hi - lo, first,
                                &c->rows, on_bad, NULL),
                 c->prefix);
@@ -154,7 +154,7 @@ static void compare_block(contest *c, floor_parser *peer, size_t lo, size_t hi)
     bool equal = n == parse_block(c, lo, hi);
 
     for (size_t i = 0; i < n && equal; i++) {
-        floor_record r = unpack(&c->parser->schema, fl_rows_at(&c->rows, i));
+        floor_record r = unpack(&c->parser->schema, fl_records_at(&c->rows, i));
 
         equal = same(&r, &c->records[i]);
     }
@@ -237,7 +237,7 @@ static void run_contest(contest *c, text_kind kind, const fl_parser_args *args)
     bench_check(fl_parser_new(&c->parser, args), c->prefix);
     measure(c);
     fl_parser_free(c->parser);
-    fl_rows_release(&c->rows);
+    fl_records_release(&c->rows);
     free(c->records);
     free(c->text.data);
 }

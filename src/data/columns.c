@@ -235,7 +235,7 @@ static size_t measure_rows(const fl_columns *c, size_t lo, size_t hi,
 
 /* Records that are being packed: at[k] is the next word of record first + k. */
 typedef struct packing {
-    fl_rows *rows;
+    fl_records *rows;
     size_t first;
     size_t at[PACK_ROWS];
 } packing;
@@ -262,14 +262,14 @@ static void pack_column(const fl_columns *c, uint32_t i, uint32_t ragged,
 }
 
 static fl_status pack_block(const fl_columns *c, size_t lo, size_t hi,
-                            fl_rows *to)
+                            fl_records *to)
 {
     const fl_schema *s = c->schema;
     packing p = { .rows = to, .first = to->n };
     size_t words[PACK_ROWS] = { 0 };
     uint32_t ragged = 0;
 
-    FL_TRY(fl_rows_reserve(to, measure_rows(c, lo, hi, words), hi - lo));
+    FL_TRY(fl_records_reserve(to, measure_rows(c, lo, hi, words), hi - lo));
     FL_ASSERT(to->words && to->starts);
     for (size_t k = 0; k < hi - lo; k++) {
         memset(to->words + to->len, 0, s->count_words * sizeof(*to->words));
@@ -285,7 +285,7 @@ static fl_status pack_block(const fl_columns *c, size_t lo, size_t hi,
 }
 
 fl_status fl_columns_pack(const fl_columns *c, size_t lo, size_t hi,
-                          fl_rows *to)
+                          fl_records *to)
 {
     for (; lo < hi; lo += PACK_ROWS)
         FL_TRY(

@@ -8,7 +8,7 @@
 #ifndef FL_DATA_COLUMNS_H
 #define FL_DATA_COLUMNS_H
 
-#include "data/rows.h"
+#include "data/records.h"
 
 typedef struct fl_column {
     void *values; /* uint64_t or float */
@@ -46,6 +46,6 @@ void fl_columns_seal(fl_columns *c, size_t n_rows);
 /* The way back: appends the records [lo, hi) to packed rows. */
 FL_MUST_CHECK
 fl_status fl_columns_pack(const fl_columns *c, size_t lo, size_t hi,
-                          fl_rows *to);
+                          fl_records *to);
 
 #endif

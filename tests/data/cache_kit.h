@@ -132,7 +132,8 @@ static inline void add_values(fl_row_writer *w, const fl_slot *slot, uint32_t n,
     }
 }
 
-static inline void add_record(const fl_schema *s, fl_rows *rows, uint64_t *seed)
+static inline void add_record(const fl_schema *s, fl_records *rows,
+                              uint64_t *seed)
 {
     fl_row_writer w = { .schema = s, .rows = rows };
     uint32_t counts[64];
@@ -155,9 +156,9 @@ static inline void add_record(const fl_schema *s, fl_rows *rows, uint64_t *seed)
     fl_row_close(&w);
 }
 
-static inline fl_rows make_rows(const fl_schema *s, size_t n, uint64_t seed)
+static inline fl_records make_rows(const fl_schema *s, size_t n, uint64_t seed)
 {
-    fl_rows rows = { 0 };
+    fl_records rows = { 0 };
 
     for (size_t i = 0; i < n; i++)
         add_record(s, &rows, &seed);
@@ -166,7 +167,7 @@ static inline fl_rows make_rows(const fl_schema *s, size_t n, uint64_t seed)
 
 /* --- caches -------------------------------------------------------------- */
 
-static inline void write_rows(const fl_schema *s, const fl_rows *rows)
+static inline void write_rows(const fl_schema *s, const fl_records *rows)
 {
     fl_cache_writer *w = NULL;
 
@@ -183,16 +184,16 @@ static inline fl_cache *open_cache(const fl_schema *s)
     return c;
 }
 
-static inline fl_rows read_rows(const fl_cache *c)
+static inline fl_records read_rows(const fl_cache *c)
 {
-    fl_rows rows = { 0 };
+    fl_records rows = { 0 };
 
     for (size_t i = 0; i < fl_cache_chunks(c); i++)
         assert_ok(fl_cache_rows(c, i, &rows));
     return rows;
 }
 
-static inline void assert_same_rows(const fl_rows *a, const fl_rows *b)
+static inline void assert_same_rows(const fl_records *a, const fl_records *b)
 {
     assert_int_equal(a->n, b->n);
     assert_int_equal(a->len, b->len);
@@ -243,7 +244,7 @@ static inline void store_bytes(const char *data, size_t len)
 static inline fl_status read_all(const fl_schema *s)
 {
     fl_cache *c = open_cache(s);
-    fl_rows rows = { 0 };
+    fl_records rows = { 0 };
     fl_columns columns;
     fl_status st = FL_OK;
 
@@ -256,7 +257,7 @@ static inline fl_status read_all(const fl_schema *s)
             st = fl_cache_rows(c, i, &rows);
     }
     fl_columns_release(&columns);
-    fl_rows_release(&rows);
+    fl_records_release(&rows);
     fl_cache_close(c);
     return st;
 }

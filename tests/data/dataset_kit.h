@@ -62,7 +62,7 @@ static inline void add_key_record(fl_row_writer *w, uint64_t key)
 }
 
 static inline void add_key_records(const fl_schema *s, uint64_t lo, uint64_t hi,
-                                   fl_rows *to)
+                                   fl_records *to)
 {
     fl_row_writer w = { .schema = s, .rows = to };
 

@@ -38,7 +38,7 @@
 /* A parser and what came out of a text. */
 typedef struct parsed {
     fl_parser *parser;
-    fl_rows rows;
+    fl_records rows;
     size_t n_bad;
     uint64_t bad_line; /* the last bad one */
     fl_bad bad;
@@ -64,7 +64,7 @@ static inline parsed open_format(const fl_parser_args *args)
 
 static inline void close_format(parsed *f)
 {
-    fl_rows_release(&f->rows);
+    fl_records_release(&f->rows);
     fl_parser_free(f->parser);
 }
 
@@ -138,7 +138,7 @@ static inline char *describe(const parsed *f)
     fl_str out = { 0 };
 
     for (size_t r = 0; r < f->rows.n; r++) {
-        fl_help_parts(s, fl_rows_at(&f->rows, r), parts);
+        fl_help_parts(s, fl_records_at(&f->rows, r), parts);
         for (uint32_t i = 0; i < s->n_slots; i++) {
             fl_str_add(&out, i ? " " : "");
             describe_slot(&s->slots[i], &parts[i], &out);
@@ -212,7 +212,7 @@ static inline void expect_print(parsed *f, const char *expected)
     if (f->parser->format->print_head)
         f->parser->format->print_head(f->parser, &text);
     for (size_t i = 0; i < f->rows.n; i++) {
-        f->parser->format->print(f->parser, fl_rows_at(&f->rows, i), &text);
+        f->parser->format->print(f->parser, fl_records_at(&f->rows, i), &text);
         fl_str_add(&text, "\n");
     }
     assert_string_equal(fl_str_text(&text), expected);
@@ -220,7 +220,7 @@ static inline void expect_print(parsed *f, const char *expected)
     assert_int_equal(again.rows.len, f->rows.len);
     assert_memory_equal(again.rows.words, f->rows.words,
                         f->rows.len * sizeof(*f->rows.words));
-    fl_rows_release(&again.rows);
+    fl_records_release(&again.rows);
     fl_str_release(&text);
 }
 

@@ -217,7 +217,7 @@ static inline void sink_release(sink *s)
     fl_mutex_release(&s->mu);
 }
 
-static inline fl_status take(void *arg, int worker, fl_rows *rows)
+static inline fl_status take(void *arg, int worker, fl_records *rows)
 {
     sink *s = arg;
     bool fails;
@@ -229,7 +229,7 @@ static inline fl_status take(void *arg, int worker, fl_rows *rows)
     for (size_t i = 0; i < rows->n; i++) {
         uint64_t id;
 
-        memcpy(&id, fl_rows_at(rows, i), sizeof(id));
+        memcpy(&id, fl_records_at(rows, i), sizeof(id));
         if (id < IDS_MAX)
             s->seen[id]++;
         if (s->n < IDS_MAX)

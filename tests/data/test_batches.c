@@ -37,20 +37,20 @@ typedef struct crew {
 
 static fl_status put_one(crew *w, uint64_t key, size_t n)
 {
-    fl_rows r = { 0 };
+    fl_records r = { 0 };
     const uint32_t *at[PER_BATCH];
     fl_columns *c;
     fl_status st;
 
     add_key_records(&schema, key, key + n, &r);
     for (size_t i = 0; i < n; i++)
-        at[i] = fl_rows_at(&r, i);
+        at[i] = fl_records_at(&r, i);
     st = fl_batches_empty(w->batches, &c);
     if (!st) {
         st = fl_columns_gather(c, at, n);
         fl_batches_put(w->batches, c);
     }
-    fl_rows_release(&r);
+    fl_records_release(&r);
     return st;
 }
 

@@ -51,7 +51,7 @@ static void assert_same_column(const fl_slot *slot, const fl_column *a,
 
 /* Chunk by chunk, the columns are those that the rows would be gathered to. */
 static void assert_same_columns(const fl_cache *c, const fl_schema *s,
-                                const fl_rows *rows)
+                                const fl_records *rows)
 {
     const uint32_t **at = calloc(rows->n + 1, sizeof(*at));
     fl_columns got, want;
@@ -59,7 +59,7 @@ static void assert_same_columns(const fl_cache *c, const fl_schema *s,
 
     assert_non_null(at);
     for (size_t i = 0; i < rows->n; i++)
-        at[i] = fl_rows_at(rows, i);
+        at[i] = fl_records_at(rows, i);
     fl_columns_init(&got, s);
     fl_columns_init(&want, s);
     for (size_t i = 0; i < fl_cache_chunks(c); i++) {
@@ -79,10 +79,10 @@ static void assert_same_columns(const fl_cache *c, const fl_schema *s,
     free(at);
 }
 
-static void assert_round_trip(const fl_schema *s, const fl_rows *rows)
+static void assert_round_trip(const fl_schema *s, const fl_records *rows)
 {
     fl_cache *c;
-    fl_rows back;
+    fl_records back;
 
     write_rows(s, rows);
     c = open_cache(s);
@@ -91,7 +91,7 @@ static void assert_round_trip(const fl_schema *s, const fl_rows *rows)
     back = read_rows(c);
     assert_same_rows(&back, rows);
     assert_same_columns(c, s, rows);
-    fl_rows_release(&back);
+    fl_records_release(&back);
     fl_cache_close(c);
     assert_int_equal(count_files(true), 1);
 }
@@ -103,10 +103,10 @@ static void random_records_of_random_slots_come_back(void **state)
     (void)state;
     for (int i = 0; i < 25; i++) {
         fl_schema s = draw_schema(&seed);
-        fl_rows rows = make_rows(&s, draw(&seed) % 400, draw(&seed));
+        fl_records rows = make_rows(&s, draw(&seed) % 400, draw(&seed));
 
         assert_round_trip(&s, &rows);
-        fl_rows_release(&rows);
+        fl_records_release(&rows);
         fl_schema_release(&s);
     }
 }
@@ -120,10 +120,10 @@ static void many_records_fill_several_chunks(void **state)
 
     (void)state;
     for (size_t i = 0; i < FL_LEN(numbers); i++) {
-        fl_rows rows = make_rows(&s, numbers[i], i);
+        fl_records rows = make_rows(&s, numbers[i], i);
 
         assert_round_trip(&s, &rows);
-        fl_rows_release(&rows);
+        fl_records_release(&rows);
     }
     fl_schema_release(&s);
 }
@@ -132,11 +132,11 @@ static void many_records_fill_several_chunks(void **state)
 static void long_records_come_in_small_chunks(void **state)
 {
     fl_slot slot = { .name = "ids", .kind = FL_SLOT_IDS };
-    fl_rows rows = { 0 };
+    fl_records rows = { 0 };
     fl_schema s;
     fl_row_writer w = { .schema = &s, .rows = &rows };
     fl_cache *c;
-    fl_rows back;
+    fl_records back;
     uint64_t seed = 1;
 
     (void)state;
@@ -153,8 +153,8 @@ static void long_records_come_in_small_chunks(void **state)
     assert_int_equal(fl_cache_chunks(c), 4); /* three fit into one */
     back = read_rows(c);
     assert_same_rows(&back, &rows);
-    fl_rows_release(&back);
-    fl_rows_release(&rows);
+    fl_records_release(&back);
+    fl_records_release(&rows);
     fl_cache_close(c);
     fl_schema_release(&s);
 }
@@ -162,7 +162,7 @@ static void long_records_come_in_small_chunks(void **state)
 static void a_cache_may_have_no_records(void **state)
 {
     fl_schema s = small_schema();
-    fl_rows none = { 0 };
+    fl_records none = { 0 };
     fl_cache_writer *w = NULL;
     fl_cache *c;
 
@@ -183,19 +183,19 @@ static void a_cache_may_have_no_records(void **state)
 static void rows_that_come_in_pieces_keep_their_order(void **state)
 {
     fl_schema s = small_schema();
-    fl_rows all = { 0 };
+    fl_records all = { 0 };
     fl_cache_writer *w = NULL;
-    fl_rows back;
+    fl_records back;
     fl_cache *c;
 
     (void)state;
     assert_ok(fl_cache_writer_new(&w, folder, &a_key, &s));
     for (size_t i = 0; i < 60; i++) {
-        fl_rows rows = make_rows(&s, i * 7 % 500, i);
+        fl_records rows = make_rows(&s, i * 7 % 500, i);
 
         assert_ok(fl_cache_writer_add(w, &rows));
-        assert_ok(fl_rows_move_tail(&rows, 0, &all));
-        fl_rows_release(&rows);
+        assert_ok(fl_records_move_tail(&rows, 0, &all));
+        fl_records_release(&rows);
     }
     assert_ok(fl_cache_writer_commit(w, all.n + 3, 3));
     c = open_cache(&s);
@@ -204,8 +204,8 @@ static void rows_that_come_in_pieces_keep_their_order(void **state)
     assert_int_equal(fl_cache_bad_lines(c), 3);
     back = read_rows(c);
     assert_same_rows(&back, &all);
-    fl_rows_release(&back);
-    fl_rows_release(&all);
+    fl_records_release(&back);
+    fl_records_release(&all);
     fl_cache_close(c);
     fl_schema_release(&s);
 }
@@ -230,7 +230,7 @@ static bool fits(const fl_cache_key *k, const fl_schema *s)
 static void another_value_of_the_key_is_another_cache(void **state)
 {
     fl_schema s = small_schema();
-    fl_rows rows = make_rows(&s, 10, 1);
+    fl_records rows = make_rows(&s, 10, 1);
     fl_cache_key keys[6];
 
     (void)state;
@@ -249,14 +249,14 @@ static void another_value_of_the_key_is_another_cache(void **state)
     keys[0] = a_key;
     keys[0].pipe_command = ""; /* as NULL: none */
     assert_true(fits(&keys[0], &s));
-    fl_rows_release(&rows);
+    fl_records_release(&rows);
     fl_schema_release(&s);
 }
 
 static void another_slot_is_another_cache(void **state)
 {
     fl_schema s = small_schema();
-    fl_rows rows = make_rows(&s, 10, 1);
+    fl_records rows = make_rows(&s, 10, 1);
     fl_slot changes[][FL_LEN(small_slots)] = {
         { { 0 } }, { { 0 } }, { { 0 } }, { { 0 } }, { { 0 } }
     };
@@ -279,7 +279,7 @@ static void another_slot_is_another_cache(void **state)
         fl_schema_release(&other);
     }
     assert_true(fits(&a_key, &s));
-    fl_rows_release(&rows);
+    fl_records_release(&rows);
     fl_schema_release(&s);
 }
 
@@ -387,7 +387,7 @@ static void a_directory_without_permission_is_said(void **state)
 }
 
 /* Adds until it fails, with files limited to so many bytes. */
-static fl_status add_to_small_disk(fl_cache_writer *w, const fl_rows *rows,
+static fl_status add_to_small_disk(fl_cache_writer *w, const fl_records *rows,
                                    size_t bytes)
 {
     void (*handler)(int) = signal(SIGXFSZ, SIG_IGN);
@@ -408,7 +408,7 @@ static fl_status add_to_small_disk(fl_cache_writer *w, const fl_rows *rows,
 static void a_full_disk_ends_the_writer_for_good(void **state)
 {
     fl_schema s = small_schema();
-    fl_rows rows = make_rows(&s, 500, 1);
+    fl_records rows = make_rows(&s, 500, 1);
     fl_cache_writer *w = NULL;
 
     (void)state;
@@ -421,14 +421,14 @@ static void a_full_disk_ends_the_writer_for_good(void **state)
     assert_int_equal(fl_cache_writer_commit(w, 1, 0), FL_ERR_IO);
     assert_said("File too large");
     assert_int_equal(count_files(false), 0);
-    fl_rows_release(&rows);
+    fl_records_release(&rows);
     fl_schema_release(&s);
 }
 
 static void a_dropped_writer_leaves_nothing(void **state)
 {
     fl_schema s = small_schema();
-    fl_rows rows = make_rows(&s, 5000, 1);
+    fl_records rows = make_rows(&s, 5000, 1);
     fl_cache_writer *w = NULL;
 
     (void)state;
@@ -439,11 +439,11 @@ static void a_dropped_writer_leaves_nothing(void **state)
     fl_cache_writer_drop(w);
     fl_cache_writer_drop(NULL);
     assert_int_equal(count_files(false), 0);
-    fl_rows_release(&rows);
+    fl_records_release(&rows);
     fl_schema_release(&s);
 }
 
-static fl_status write_with_failure(const fl_schema *s, const fl_rows *rows,
+static fl_status write_with_failure(const fl_schema *s, const fl_records *rows,
                                     uint64_t n)
 {
     fl_cache_writer *w = NULL;
@@ -462,7 +462,7 @@ static fl_status write_with_failure(const fl_schema *s, const fl_rows *rows,
 static void writing_without_memory_is_an_error(void **state)
 {
     fl_schema s = small_schema();
-    fl_rows rows = make_rows(&s, 5000, 1);
+    fl_records rows = make_rows(&s, 5000, 1);
     size_t before = fl_data_bytes();
     fl_status st = FL_ERR_NOMEM;
     uint64_t n = 1;
@@ -476,14 +476,14 @@ static void writing_without_memory_is_an_error(void **state)
         assert_true(fl_data_bytes() == before);
     }
     assert_true(n > 5 && n < 200);
-    fl_rows_release(&rows);
+    fl_records_release(&rows);
     fl_schema_release(&s);
 }
 
 static void reading_without_memory_is_an_error(void **state)
 {
     fl_schema s = small_schema();
-    fl_rows rows = make_rows(&s, 5000, 1);
+    fl_records rows = make_rows(&s, 5000, 1);
     fl_status st = FL_ERR_NOMEM;
     size_t before;
     uint64_t n = 1;
@@ -492,7 +492,7 @@ static void reading_without_memory_is_an_error(void **state)
     write_rows(&s, &rows);
     before = fl_data_bytes();
     for (; n < 200 && st; n++) {
-        fl_rows back = { 0 };
+        fl_records back = { 0 };
         fl_cache *c = NULL;
 
         fl_alloc_fail_after(n);
@@ -502,12 +502,12 @@ static void reading_without_memory_is_an_error(void **state)
         fl_alloc_fail_after(0);
         if (st)
             assert_int_equal(st, FL_ERR_NOMEM);
-        fl_rows_release(&back);
+        fl_records_release(&back);
         fl_cache_close(c);
         assert_true(fl_data_bytes() == before);
     }
     assert_true(n > 5 && n < 200);
-    fl_rows_release(&rows);
+    fl_records_release(&rows);
     fl_schema_release(&s);
 }
 
@@ -516,10 +516,10 @@ static void reading_without_memory_is_an_error(void **state)
 static void two_writers_of_one_cache_both_succeed(void **state)
 {
     fl_schema s = small_schema();
-    fl_rows rows = make_rows(&s, 5000, 1);
+    fl_records rows = make_rows(&s, 5000, 1);
     fl_cache_writer *a = NULL, *b = NULL;
     fl_cache *old, *c;
-    fl_rows back;
+    fl_records back;
 
     (void)state;
     assert_ok(fl_cache_writer_new(&a, folder, &a_key, &s));
@@ -535,8 +535,8 @@ static void two_writers_of_one_cache_both_succeed(void **state)
     assert_int_equal(fl_cache_lines(c), 2);
     back = read_rows(old); /* its file has lost its name and nothing else */
     assert_same_rows(&back, &rows);
-    fl_rows_release(&back);
-    fl_rows_release(&rows);
+    fl_records_release(&back);
+    fl_records_release(&rows);
     fl_cache_close(old);
     fl_cache_close(c);
     fl_schema_release(&s);
@@ -546,7 +546,7 @@ static void two_writers_of_one_cache_both_succeed(void **state)
 static void two_processes_write_one_cache(void **state)
 {
     fl_schema s = small_schema();
-    fl_rows rows = make_rows(&s, 5000, 1);
+    fl_records rows = make_rows(&s, 5000, 1);
     int status = -1;
     pid_t child;
 
@@ -564,7 +564,7 @@ static void two_processes_write_one_cache(void **state)
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
     assert_int_equal(read_all(&s), FL_OK);
     assert_int_equal(count_files(false), 1);
-    fl_rows_release(&rows);
+    fl_records_release(&rows);
     fl_schema_release(&s);
 }
 
@@ -579,12 +579,12 @@ typedef struct adder {
 static void add_numbered(void *arg)
 {
     adder *a = arg;
-    fl_rows rows = { 0 };
+    fl_records rows = { 0 };
     fl_row_writer w = { .schema = a->schema, .rows = &rows };
     uint64_t id = a->first;
 
     for (int i = 0; i < N_ADDS && !a->st; i++) {
-        fl_rows_clear(&rows);
+        fl_records_clear(&rows);
         for (int r = 0; r < ADD_ROWS && !a->st; r++, id++) {
             a->st = fl_row_open(&w, 2);
             if (a->st)
@@ -596,13 +596,13 @@ static void add_numbered(void *arg)
         if (!a->st)
             a->st = fl_cache_writer_add(a->w, &rows);
     }
-    fl_rows_release(&rows);
+    fl_records_release(&rows);
 }
 
 static void assert_each_once(const fl_cache *c)
 {
     bool *seen = calloc(N_THREADS * N_ADDS * ADD_ROWS, sizeof(*seen));
-    fl_rows rows = read_rows(c);
+    fl_records rows = read_rows(c);
 
     assert_non_null(seen);
     assert_int_equal(rows.n, N_THREADS * N_ADDS * ADD_ROWS);
@@ -610,13 +610,13 @@ static void assert_each_once(const fl_cache *c)
         uint64_t id;
         float x;
 
-        memcpy(&id, fl_rows_at(&rows, i), sizeof(id));
-        memcpy(&x, fl_rows_at(&rows, i) + 2, sizeof(x));
+        memcpy(&id, fl_records_at(&rows, i), sizeof(id));
+        memcpy(&x, fl_records_at(&rows, i) + 2, sizeof(x));
         assert_true(id < rows.n && !seen[id]);
         assert_true(x == (float)(id % 1000));
         seen[id] = true;
     }
-    fl_rows_release(&rows);
+    fl_records_release(&rows);
     free(seen);
 }
 

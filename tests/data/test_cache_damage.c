@@ -21,10 +21,10 @@ static void keep_line(void *arg, fl_log_level level, const char *area,
 static fl_schema write_small(void)
 {
     fl_schema s = small_schema();
-    fl_rows rows = make_rows(&s, N_SMALL, 3);
+    fl_records rows = make_rows(&s, N_SMALL, 3);
 
     write_rows(&s, &rows);
-    fl_rows_release(&rows);
+    fl_records_release(&rows);
     return s;
 }
 
@@ -53,7 +53,7 @@ static void a_flipped_bit_anywhere_is_found(void **state)
 static void a_damaged_chunk_is_named(void **state)
 {
     fl_schema s = small_schema();
-    fl_rows rows = make_rows(&s, 5000, 3);
+    fl_records rows = make_rows(&s, 5000, 3);
     fl_columns columns;
     file_bytes b;
     fl_cache *c;
@@ -74,7 +74,7 @@ static void a_damaged_chunk_is_named(void **state)
     fl_columns_release(&columns);
     fl_cache_close(c);
     fl_free(b.data);
-    fl_rows_release(&rows);
+    fl_records_release(&rows);
     fl_schema_release(&s);
 }
 
@@ -238,7 +238,7 @@ static void ids_beyond_the_height_are_refused(void **state)
     };
     uint64_t id = 10;
     fl_schema s;
-    fl_rows rows;
+    fl_records rows;
     file_bytes b;
     parts p;
 
@@ -254,7 +254,7 @@ static void ids_beyond_the_height_are_refused(void **state)
     assert_int_equal(read_all(&s), FL_ERR_CORRUPT);
     assert_said("an id is beyond its limit");
     fl_free(b.data);
-    fl_rows_release(&rows);
+    fl_records_release(&rows);
     fl_schema_release(&s);
 }
 

@@ -77,7 +77,7 @@ static void expect_default_record(const parsed *p, const fields *f,
 
     assert_int_equal(s->n_slots, has_label + 1 + N_CATEGORIES);
     assert_int_equal(p->rows.n, 1);
-    fl_help_parts(s, fl_rows_at(&p->rows, 0), parts);
+    fl_help_parts(s, fl_records_at(&p->rows, 0), parts);
     if (has_label)
         assert_true(fl_help_id(&parts[0], 0) == strtoull(f->at[0], NULL, 10));
     assert_string_equal(s->slots[has_label].name, "dense");
@@ -131,7 +131,7 @@ static void the_ids_of_a_known_line_never_change(void **state)
     fl_row_part parts[2 + N_CATEGORIES];
 
     (void)state;
-    fl_help_parts(&p.parser->schema, fl_rows_at(&p.rows, 0), parts);
+    fl_help_parts(&p.parser->schema, fl_records_at(&p.rows, 0), parts);
     assert_true(fl_help_id(&parts[2], 0) == 936381);
     assert_true(fl_help_id(&parts[2 + 21], 0) == 643889);
     assert_true(fl_help_id(&parts[2 + 24], 0) == 660902);
@@ -255,8 +255,8 @@ static void wanted_slots_choose_columns_and_order(void **state)
     (void)state;
     assert_ok(feed_file(&p, line));
     assert_int_equal(p.rows.n, 1);
-    fl_help_parts(&p.parser->schema, fl_rows_at(&p.rows, 0), parts);
-    assert_int_equal(fl_row_words(&p.parser->schema, fl_rows_at(&p.rows, 0)),
+    fl_help_parts(&p.parser->schema, fl_records_at(&p.rows, 0), parts);
+    assert_int_equal(fl_row_words(&p.parser->schema, fl_records_at(&p.rows, 0)),
                      p.rows.len);
     assert_true(fl_help_id(&parts[0], 0) == id_of(39, f.at[39], 1000001));
     assert_true(fl_help_float(&parts[1], 4) == scaled(4, f.at[5]));

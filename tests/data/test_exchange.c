@@ -413,7 +413,7 @@ static void records_free_their_memory_as_they_go(void **state)
     size_t before = fl_data_bytes(), full;
     uint32_t *seen = fl_alloc(N * sizeof(*seen));
     const uint32_t *row;
-    fl_rows rows = { 0 };
+    fl_records rows = { 0 };
     fl_schema s;
     fl_memory *m;
     fl_drain *d;
@@ -424,7 +424,7 @@ static void records_free_their_memory_as_they_go(void **state)
     m = fl_memory_new(&s);
     add_key_records(&s, 0, N, &rows);
     assert_ok(fl_memory_add(m, &rows));
-    fl_rows_release(&rows);
+    fl_records_release(&rows);
     fl_memory_shuffle(m, 1);
     assert_ok(fl_memory_drain(m, tag_of_place, NULL, &d));
     assert_int_equal(fl_memory_len(m), 0);

@@ -245,7 +245,7 @@ static void expect_within_padding(const fl_parser_args *args, const char *text)
         char *at = page + bytes - FL_TEXT_PADDING - n;
 
         memcpy(at, text, n);
-        fl_rows_clear(&f.rows);
+        fl_records_clear(&f.rows);
         assert_ok(fl_parse_lines(f.parser, at, n, (fl_line){ .number = 1 },
                                  &f.rows, keep_bad, &f));
         assert_true(f.rows.n <= 1);
@@ -520,7 +520,7 @@ static void expect_round_trip(uint64_t *s, const char *spec)
     if (f.parser->format->print_head)
         f.parser->format->print_head(f.parser, &text);
     for (size_t i = 0; i < f.rows.n; i++) {
-        f.parser->format->print(f.parser, fl_rows_at(&f.rows, i), &text);
+        f.parser->format->print(f.parser, fl_records_at(&f.rows, i), &text);
         fl_str_add(&text, "\n");
     }
     assert_ok(feed_file(&again, text.data));
@@ -531,7 +531,7 @@ static void expect_round_trip(uint64_t *s, const char *spec)
     assert_memory_equal(again.rows.words, f.rows.words,
                         f.rows.len * sizeof(*f.rows.words));
     fl_str_release(&text);
-    fl_rows_release(&again.rows);
+    fl_records_release(&again.rows);
     close_format(&f);
 }
 

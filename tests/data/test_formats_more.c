@@ -138,7 +138,7 @@ static void a_line_may_have_many_features(void **state)
             fl_str_addf(&text, " %u:%u", k, k + 1);
         f = parse("libsvm", fl_str_text(&text));
         assert_int_equal(f.rows.n, 1);
-        fl_help_parts(&f.parser->schema, fl_rows_at(&f.rows, 0), parts);
+        fl_help_parts(&f.parser->schema, fl_records_at(&f.rows, 0), parts);
         assert_int_equal(parts[1].n, counts[i]);
         assert_int_equal(fl_help_id(&parts[1], counts[i] - 1), counts[i] - 1);
         assert_true(fl_help_float(&parts[2], 0) == 1);
@@ -442,7 +442,7 @@ static void hashed_columns_print_their_ids(void **state)
     char expected[32];
 
     (void)state;
-    f.parser->format->print(f.parser, fl_rows_at(&f.rows, 0), &text);
+    f.parser->format->print(f.parser, fl_records_at(&f.rows, 0), &text);
     snprintf(expected, sizeof(expected), "%" PRIu64,
              fl_hash_str("a=x") % 1000001);
     assert_string_equal(fl_str_text(&text), expected);

@@ -36,7 +36,7 @@ static int drop_schema(void **state)
 static fl_memory *memory_of(uint64_t n_keys)
 {
     fl_memory *m = fl_memory_new(&schema);
-    fl_rows r = { 0 };
+    fl_records r = { 0 };
 
     for (uint64_t lo = 0; lo < n_keys; lo += 1000) {
         add_key_records(&schema, lo, lo + 1000 < n_keys ? lo + 1000 : n_keys,
@@ -45,7 +45,7 @@ static fl_memory *memory_of(uint64_t n_keys)
         assert_int_equal(r.n, 0);
     }
     assert_int_equal(fl_memory_len(m), n_keys);
-    fl_rows_release(&r);
+    fl_records_release(&r);
     return m;
 }
 
@@ -91,14 +91,14 @@ typedef struct adder {
 static void add_some(void *arg)
 {
     adder *a = arg;
-    fl_rows r = { 0 };
+    fl_records r = { 0 };
     uint64_t lo;
 
     while ((lo = atomic_fetch_add(a->next, 100)) < N_KEYS) {
         add_key_records(&schema, lo, lo + 100, &r);
         a->st = a->st ? a->st : fl_memory_add(a->memory, &r);
     }
-    fl_rows_release(&r);
+    fl_records_release(&r);
 }
 
 static fl_memory *memory_by_threads(void)
@@ -146,7 +146,7 @@ static void a_sorted_order_does_not_tell_who_added(void **state)
 static void equal_records_are_sorted_together(void **state)
 {
     fl_memory *m = fl_memory_new(&schema);
-    fl_rows r = { 0 };
+    fl_records r = { 0 };
     uint64_t last = UINT64_MAX;
     size_t changes = 0;
     fl_columns c;
@@ -164,7 +164,7 @@ static void equal_records_are_sorted_together(void **state)
     }
     assert_int_equal(changes, 20);
     fl_columns_release(&c);
-    fl_rows_release(&r);
+    fl_records_release(&r);
     fl_memory_free(m);
 }
 
@@ -309,7 +309,7 @@ static void a_shuffled_dense_slot_keeps_the_rest_of_its_record(void **state)
 /* --- memory -------------------------------------------------------------- */
 
 /* 26 lists of one id, 13 floats and a label: 268 bytes of values. */
-static void add_ctr_records(const fl_schema *s, size_t n, fl_rows *to)
+static void add_ctr_records(const fl_schema *s, size_t n, fl_records *to)
 {
     fl_row_writer w = { .schema = s, .rows = to };
 
@@ -335,7 +335,7 @@ static void a_record_takes_little_more_than_its_values(void **state)
     };
     char names[26][8];
     fl_memory *m;
-    fl_rows r = { 0 };
+    fl_records r = { 0 };
     fl_schema s;
     double per_record;
 
@@ -354,7 +354,7 @@ static void a_record_takes_little_more_than_its_values(void **state)
     print_message("%.1f bytes per record, %.3f of its values\n", per_record,
                   per_record / 268);
     assert_true(per_record <= 1.3 * 268);
-    fl_rows_release(&r);
+    fl_records_release(&r);
     fl_memory_free(m);
     fl_schema_release(&s);
 }
@@ -363,7 +363,7 @@ static void a_record_larger_than_a_block_is_kept(void **state)
 {
     enum { N = 1500000 };
     const fl_slot slot = { .name = "all", .kind = FL_SLOT_IDS };
-    fl_rows r = { 0 };
+    fl_records r = { 0 };
     fl_row_writer w = { .rows = &r };
     fl_columns c;
     fl_memory *m;
@@ -390,14 +390,14 @@ static void a_record_larger_than_a_block_is_kept(void **state)
     assert_int_equal(((uint64_t *)c.cols[0].values)[N + 3], 3);
     fl_columns_release(&c);
     fl_memory_free(m);
-    fl_rows_release(&r);
+    fl_records_release(&r);
     fl_schema_release(&s);
 }
 
 static void without_memory_nothing_is_lost(void **state)
 {
     fl_memory *m = memory_of(1000);
-    fl_rows r = { 0 };
+    fl_records r = { 0 };
     uint64_t *keys;
 
     (void)state;
@@ -422,7 +422,7 @@ static void without_memory_nothing_is_lost(void **state)
     assert_ok(fl_memory_add(m, &r));
     keys = keys_of(m);
     fl_free(keys);
-    fl_rows_release(&r);
+    fl_records_release(&r);
     fl_memory_free(m);
 }
 

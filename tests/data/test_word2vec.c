@@ -322,7 +322,7 @@ static void negatives_follow_the_counts(void **state)
     (void)state;
     assert_ok(feed_file(&f, text));
     for (size_t i = 0; i < f.rows.n; i++) {
-        fl_help_parts(&f.parser->schema, fl_rows_at(&f.rows, i), parts);
+        fl_help_parts(&f.parser->schema, fl_records_at(&f.rows, i), parts);
         assert_int_equal(parts[2].n, 8);
         for (uint32_t k = 0; k < 8; k++, n++)
             seen[fl_help_id(&parts[2], k)]++;

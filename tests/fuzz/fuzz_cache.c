@@ -77,7 +77,7 @@ static void release(void)
 static void make_good(void)
 {
     fl_cache_writer *writer = NULL;
-    fl_rows rows = { 0 };
+    fl_records rows = { 0 };
     fl_row_writer w = { .schema = &schema, .rows = &rows };
 
     fl_log_set(keep_quiet, NULL, FL_LOG_ERROR);
@@ -90,7 +90,7 @@ static void make_good(void)
     MUST(!fl_cache_writer_new(&writer, kit_folder, &key, &schema));
     MUST(!fl_cache_writer_add(writer, &rows));
     MUST(!fl_cache_writer_commit(writer, N_ROWS, 0));
-    fl_rows_release(&rows);
+    fl_records_release(&rows);
     read_good();
 }
 
@@ -163,7 +163,7 @@ static void repair(unsigned char *file, size_t n)
 
 static void check_chunk(const fl_cache *c, size_t i)
 {
-    fl_rows rows = { 0 };
+    fl_records rows = { 0 };
     fl_columns columns;
     size_t at = 0;
     fl_status by_row, by_column;
@@ -175,11 +175,11 @@ static void check_chunk(const fl_cache *c, size_t i)
     if (!by_row) {
         MUST(rows.n == columns.n_rows);
         for (size_t r = 0; r < rows.n; r++)
-            at += fl_row_words(&schema, fl_rows_at(&rows, r));
+            at += fl_row_words(&schema, fl_records_at(&rows, r));
         MUST(at == rows.len);
     }
     fl_columns_release(&columns);
-    fl_rows_release(&rows);
+    fl_records_release(&rows);
 }
 
 static void write_cache(const unsigned char *file, size_t n)

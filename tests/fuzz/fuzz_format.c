@@ -116,7 +116,7 @@ static fl_parser *parser_of(size_t i)
 }
 
 typedef struct result {
-    fl_rows rows;
+    fl_records rows;
     size_t n_bad;
 } result;
 
@@ -158,13 +158,13 @@ static fl_status read_text(const fl_parser *p, const char *text, size_t n,
 }
 
 /* Records must lie one behind the other, without gaps. */
-static void check_rows(const fl_parser *p, const fl_rows *r)
+static void check_rows(const fl_parser *p, const fl_records *r)
 {
     size_t at = 0;
 
     for (size_t i = 0; i < r->n; i++) {
         MUST(r->starts[i] == at);
-        at += fl_row_words(&p->schema, fl_rows_at(r, i));
+        at += fl_row_words(&p->schema, fl_records_at(r, i));
     }
     MUST(at == r->len);
 }
@@ -184,7 +184,7 @@ static void check_printed(const fl_parser *p, const uint32_t *row)
     MUST(again.n_bad == 0 && again.rows.n == 1);
     MUST(again.rows.len == n_words);
     MUST(!memcmp(again.rows.words, row, n_words * sizeof(*row)));
-    fl_rows_release(&again.rows);
+    fl_records_release(&again.rows);
     fl_str_release(&text);
 }
 
@@ -195,9 +195,9 @@ static void run(const fl_parser *p, const choice *c, const char *text, size_t n)
     if (!read_text(p, text, n, &r)) {
         check_rows(p, &r.rows);
         for (size_t i = 0; i < r.rows.n && c->comes_back; i++)
-            check_printed(p, fl_rows_at(&r.rows, i));
+            check_printed(p, fl_records_at(&r.rows, i));
     }
-    fl_rows_release(&r.rows);
+    fl_records_release(&r.rows);
 }
 
 /* A vocabulary could be any file of this machine, hence no word2vec. */

@@ -444,7 +444,7 @@ fl_status fl_cache_columns(const fl_cache *c, size_t i, fl_columns *out)
 
 /* The copy is not for the sum alone: packing from the map would trust counts
    that a hostile writer may change after they were checked. */
-fl_status fl_cache_rows(const fl_cache *c, size_t i, fl_rows *to)
+fl_status fl_cache_rows(const fl_cache *c, size_t i, fl_records *to)
 {
     fl_columns columns;
     fl_status st;

@@ -41,7 +41,7 @@ FL_MUST_CHECK
 fl_status fl_cache_writer_new(fl_cache_writer **out, const char *directory,
                               const fl_cache_key *k, const fl_schema *s);
 FL_MUST_CHECK
-fl_status fl_cache_writer_add(fl_cache_writer *w, const fl_rows *rows);
+fl_status fl_cache_writer_add(fl_cache_writer *w, const fl_records *rows);
 /* Frees it. Without commit the temporary file goes. */
 FL_MUST_CHECK
 fl_status fl_cache_writer_commit(fl_cache_writer *w, uint64_t n_lines,
@@ -66,7 +66,7 @@ uint64_t fl_cache_bad_lines(const fl_cache *c);
 /* Chunk i as packed rows appended to `to`. Any thread. Checks its checksum:
    FL_ERR_CORRUPT names file and chunk. */
 FL_MUST_CHECK
-fl_status fl_cache_rows(const fl_cache *c, size_t i, fl_rows *to);
+fl_status fl_cache_rows(const fl_cache *c, size_t i, fl_records *to);
 
 /* Chunk i as columns, copied and checked: the fast way. Any thread; after a
    failure what was in `out` is lost. */

@@ -283,13 +283,13 @@ static bool is_full(const part *p)
     return p->n == FL_CACHE_RECORDS || p->len >= PART_WORDS;
 }
 
-static size_t end_of_row(const fl_rows *rows, size_t i)
+static size_t end_of_row(const fl_records *rows, size_t i)
 {
     return i + 1 < rows->n ? rows->starts[i + 1] : rows->len;
 }
 
 /* Copies as many of the rows from *from on as the part takes, one at least. */
-static fl_status copy_rows(part *p, const fl_rows *rows, size_t *from)
+static fl_status copy_rows(part *p, const fl_records *rows, size_t *from)
 {
     size_t first = rows->starts[*from];
     size_t i = *from, room = PART_WORDS - p->len, n_words;
@@ -309,8 +309,8 @@ static fl_status copy_rows(part *p, const fl_rows *rows, size_t *from)
 
 /* Copies some rows; a part that cannot take more leaves through *full. Under
    the lock. */
-static fl_status add_some(fl_cache_writer *w, const fl_rows *rows, size_t *from,
-                          part **full)
+static fl_status add_some(fl_cache_writer *w, const fl_records *rows,
+                          size_t *from, part **full)
 {
     if (w->error.status)
         return fl_err_restore(&w->error);
@@ -336,7 +336,7 @@ static void settle(fl_cache_writer *w, part *p, fl_status st)
     fl_unlock(&w->mu);
 }
 
-fl_status fl_cache_writer_add(fl_cache_writer *w, const fl_rows *rows)
+fl_status fl_cache_writer_add(fl_cache_writer *w, const fl_records *rows)
 {
     size_t from = 0;
 

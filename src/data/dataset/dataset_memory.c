@@ -66,7 +66,7 @@ static fl_status check_in_memory(const fl_dataset *d, const char *what)
     return FL_OK;
 }
 
-static fl_status add_rows(void *arg, int worker, fl_rows *rows)
+static fl_status add_rows(void *arg, int worker, fl_records *rows)
 {
     (void)worker;
     return fl_memory_add(arg, rows);

@@ -13,7 +13,7 @@
 
 /* What one reading thread has. Rows that are kept are fewer than a batch. */
 typedef struct hand {
-    fl_rows kept;
+    fl_records kept;
     const uint32_t **at; /* the records at hand, kept ones first */
     size_t cap;
 } hand;
@@ -65,29 +65,29 @@ static fl_status reserve(hand *h, size_t n)
     return FL_OK;
 }
 
-static size_t point_at(const uint32_t **at, const fl_rows *rows)
+static size_t point_at(const uint32_t **at, const fl_records *rows)
 {
     for (size_t i = 0; i < rows->n; i++)
-        at[i] = fl_rows_at(rows, i);
+        at[i] = fl_records_at(rows, i);
     return rows->n;
 }
 
 /* Called by the reading threads. */
-static fl_status take_rows(void *arg, int worker, fl_rows *rows)
+static fl_status take_rows(void *arg, int worker, fl_records *rows)
 {
     fl_queue_pass *q = arg;
     hand *h = &q->hands[worker];
     size_t n_kept = h->kept.n, n = n_kept + rows->n, done = 0;
 
     if (n < q->batch_size)
-        return fl_rows_move_tail(rows, 0, &h->kept);
+        return fl_records_move_tail(rows, 0, &h->kept);
     FL_TRY(reserve(h, n));
     point_at(h->at + point_at(h->at, &h->kept), rows);
     for (; n - done >= q->batch_size; done += q->batch_size)
         FL_TRY(put_batch(q, h->at + done, q->batch_size));
     /* The first batch took all that was kept. */
-    fl_rows_clear(&h->kept);
-    return fl_rows_move_tail(rows, done - n_kept, &h->kept);
+    fl_records_clear(&h->kept);
+    return fl_records_move_tail(rows, done - n_kept, &h->kept);
 }
 
 static fl_status put_rest(fl_queue_pass *q)
@@ -145,7 +145,7 @@ static void free_pass(fl_queue_pass *q)
     for (int i = 0; i <= q->n_threads; i++) {
         hand *h = &q->hands[i];
 
-        fl_rows_release(&h->kept);
+        fl_records_release(&h->kept);
         fl_data_free(h->at, h->cap * sizeof(*h->at));
     }
     fl_reading_free(q->reading);

@@ -48,7 +48,7 @@ struct fl_exchange {
     fl_drain *drain;  /* NULL: all records stay */
     open_pack *packs; /* by destination */
     size_t open_words, n_given;
-    fl_rows rows; /* that stay or have come, on their way to the memory */
+    fl_records rows; /* that stay or have come, on their way to the memory */
 };
 
 /* --- beginning ----------------------------------------------------------- */
@@ -85,7 +85,7 @@ static void free_exchange(fl_exchange *x)
     for (uint32_t i = 0; i < x->a.n; i++)
         fl_exchange_pack_release(&x->packs[i].pack);
     fl_drain_free(x->drain);
-    fl_rows_release(&x->rows);
+    fl_records_release(&x->rows);
     fl_free(x->packs);
     fl_free(x);
 }
@@ -183,9 +183,9 @@ static fl_status flush_rows(fl_exchange *x)
 static fl_status keep(fl_exchange *x, const uint32_t *row)
 {
     size_t n_words = fl_row_words(x->schema, row);
-    fl_rows *r = &x->rows;
+    fl_records *r = &x->rows;
 
-    FL_TRY(fl_rows_reserve(r, n_words, 1));
+    FL_TRY(fl_records_reserve(r, n_words, 1));
     memcpy(r->words + r->len, row, n_words * sizeof(*row));
     r->starts[r->n++] = r->len;
     r->len += n_words;
@@ -289,7 +289,7 @@ static fl_status check_head(const fl_exchange *x, const head *h)
 /* Finds the records in the words that were copied. */
 static fl_status find_rows(fl_exchange *x, const head *h)
 {
-    fl_rows *r = &x->rows;
+    fl_records *r = &x->rows;
     const uint32_t *at = r->words, *end = r->words + r->len;
 
     for (uint64_t i = 0; at && i < h->n; i++) {
@@ -298,7 +298,7 @@ static fl_status find_rows(fl_exchange *x, const head *h)
     }
     if (at == end)
         return FL_OK;
-    fl_rows_clear(r);
+    fl_records_clear(r);
     FL_FAIL(FL_ERR_CORRUPT,
             "trainer %" PRIu32 " sent %" PRIu64 " records that do not end "
             "where their bytes do",
@@ -307,7 +307,7 @@ static fl_status find_rows(fl_exchange *x, const head *h)
 
 fl_status fl_exchange_add(fl_exchange *x, const void *bytes, uint64_t len)
 {
-    fl_rows *r = &x->rows;
+    fl_records *r = &x->rows;
     head h = { 0 };
     size_t n_words;
 
@@ -322,7 +322,7 @@ fl_status fl_exchange_add(fl_exchange *x, const void *bytes, uint64_t len)
                 "trainer %" PRIu32 " sent %" PRIu64 " records in %" PRIu64
                 " bytes",
                 h.from, h.n, len);
-    FL_TRY(fl_rows_reserve(r, n_words, (size_t)h.n));
+    FL_TRY(fl_records_reserve(r, n_words, (size_t)h.n));
     if (n_words)
         memcpy(r->words, (const uint8_t *)bytes + sizeof(h),
                n_words * sizeof(uint32_t));

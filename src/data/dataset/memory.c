@@ -146,13 +146,13 @@ static fl_status reserve_words(store *s, size_t n_words, uint32_t **out)
     return FL_OK;
 }
 
-static size_t end_of(const fl_rows *r, size_t i)
+static size_t end_of(const fl_records *r, size_t i)
 {
     return i + 1 < r->n ? r->starts[i + 1] : r->len;
 }
 
 /* The first record from `from` on that does not fit into n_words. */
-static size_t fitting(const fl_rows *r, size_t from, size_t n_words)
+static size_t fitting(const fl_records *r, size_t from, size_t n_words)
 {
     size_t lo = from, hi = r->n;
 
@@ -169,7 +169,7 @@ static size_t fitting(const fl_rows *r, size_t from, size_t n_words)
 
 /* Gives the records [lo, *hi) a place and enters them into the order. *hi is
    as far as the block goes, a new one when not even one record fits. */
-static fl_status place(store *s, const fl_rows *r, size_t lo, size_t *hi,
+static fl_status place(store *s, const fl_records *r, size_t lo, size_t *hi,
                        uint32_t **to)
 {
     size_t first = r->starts[lo];
@@ -186,7 +186,7 @@ static fl_status place(store *s, const fl_rows *r, size_t lo, size_t *hi,
     return FL_OK;
 }
 
-fl_status fl_memory_add(fl_memory *m, fl_rows *rows)
+fl_status fl_memory_add(fl_memory *m, fl_records *rows)
 {
     for (size_t lo = 0, hi; lo < rows->n; lo = hi) {
         uint32_t *to = NULL;
@@ -201,7 +201,7 @@ fl_status fl_memory_add(fl_memory *m, fl_rows *rows)
         memcpy(to, rows->words + first,
                (end_of(rows, hi - 1) - first) * sizeof(*to));
     }
-    fl_rows_clear(rows);
+    fl_records_clear(rows);
     return FL_OK;
 }
 

@@ -16,7 +16,7 @@ void fl_memory_free(fl_memory *m);
 
 /* Copies the rows in and leaves `rows` empty. Any thread. */
 FL_MUST_CHECK
-fl_status fl_memory_add(fl_memory *m, fl_rows *rows);
+fl_status fl_memory_add(fl_memory *m, fl_records *rows);
 
 uint64_t fl_memory_len(const fl_memory *m);
 uint64_t fl_memory_bytes(const fl_memory *m);

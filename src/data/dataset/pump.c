@@ -356,7 +356,7 @@ static bool count_unit(fl_pump *p, file *f, const fl_pump_unit *u, fl_status st)
 static fl_status hand_on(worker *w, file *f)
 {
     fl_pump *p = w->pump;
-    fl_rows *rows = &w->unit.rows;
+    fl_records *rows = &w->unit.rows;
 
     FL_TRY(fl_pump_file_parse(&p->job, &f->f, &w->unit));
     if (rows->n == 0)
@@ -447,7 +447,7 @@ static void run_worker(void *arg)
             fail(p, st);
     }
     fl_text_release(&w->unit.text);
-    fl_rows_release(&w->unit.rows);
+    fl_records_release(&w->unit.rows);
     leave(p);
 }
 

@@ -25,7 +25,7 @@
 /* Takes rows from worker thread `worker`; it may move them away or leave them
    to be overwritten. A failure ends the pass with it. FL_ERR_CLOSED ends it
    without an error. */
-typedef fl_status (*fl_take_rows)(void *arg, int worker, fl_rows *rows);
+typedef fl_status (*fl_take_rows)(void *arg, int worker, fl_records *rows);
 
 typedef struct fl_pump_args {
     const fl_paths *paths;

@@ -189,7 +189,7 @@ static fl_status parse_text(const fl_pump_job *job, const fl_pump_file *f,
 fl_status fl_pump_file_parse(const fl_pump_job *job, const fl_pump_file *f,
                              fl_pump_unit *u)
 {
-    fl_rows_clear(&u->rows);
+    fl_records_clear(&u->rows);
     if (!f->cache)
         return parse_text(job, f, u);
     FL_TRY(fl_cache_rows(f->cache, u->chunk, &u->rows));

@@ -37,7 +37,7 @@ typedef struct fl_pump_file {
 typedef struct fl_pump_unit {
     fl_text text;
     size_t chunk;
-    fl_rows rows;
+    fl_records rows;
 
     /* What this unit adds to the file's counts. */
     uint64_t lines, bad_lines, bytes;

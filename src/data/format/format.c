@@ -251,7 +251,7 @@ uint64_t fl_parser_hash(const fl_parser *p)
 static fl_status parse_line(const fl_parser *p, const fl_line *l,
                             fl_row_writer *w, fl_on_bad on_bad, void *arg)
 {
-    fl_rows *rows = w->rows;
+    fl_records *rows = w->rows;
     size_t n = rows->n, len = rows->len;
     fl_status st = FL_OK;
     fl_bad bad;
@@ -287,7 +287,7 @@ static const char *cut_line(fl_line *l)
 }
 
 fl_status fl_parse_lines(const fl_parser *p, const char *text, size_t len,
-                         fl_line first, fl_rows *to, fl_on_bad on_bad,
+                         fl_line first, fl_records *to, fl_on_bad on_bad,
                          void *arg)
 {
     fl_row_writer w = { .schema = &p->schema, .rows = to };

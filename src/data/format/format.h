@@ -13,7 +13,7 @@
 #define FL_DATA_FORMAT_FORMAT_H
 
 #include "base/vec.h"
-#include "data/rows.h"
+#include "data/records.h"
 
 #define FL_BAD_REASON_MAX 160
 #define FL_NO_SLOT (-1)
@@ -124,7 +124,7 @@ const fl_format *fl_format_find(const char *name);
 typedef fl_status (*fl_on_bad)(void *arg, const fl_line *l, const fl_bad *bad);
 FL_MUST_CHECK
 fl_status fl_parse_lines(const fl_parser *p, const char *text, size_t len,
-                         fl_line first, fl_rows *to, fl_on_bad on_bad,
+                         fl_line first, fl_records *to, fl_on_bad on_bad,
                          void *arg);
 
 #endif

@@ -7,7 +7,7 @@
 struct fl_record_printer {
     fl_parser *parser;
     fl_columns view; /* borrows the values of the fed batch */
-    fl_rows row;
+    fl_records row;
     fl_str head, line;
 };
 
@@ -68,7 +68,7 @@ void fl_record_printer_free(fl_record_printer *p)
     if (!p)
         return;
     fl_columns_release(&p->view);
-    fl_rows_release(&p->row);
+    fl_records_release(&p->row);
     fl_str_release(&p->head);
     fl_str_release(&p->line);
     fl_parser_free(p->parser);
@@ -122,7 +122,7 @@ static fl_status pack_record(fl_record_printer *p, const fl_feed *feeds,
         p->view.cols[k].values = feeds[k].value.data;
         p->view.cols[k].offsets = (int64_t *)(uintptr_t)feeds[k].value.lod[0];
     }
-    fl_rows_clear(&p->row);
+    fl_records_clear(&p->row);
     st = fl_columns_pack(&p->view, i, i + 1, &p->row);
     /* What was borrowed is not ours to release. */
     memset(p->view.cols, 0, s->n_slots * sizeof(*p->view.cols));
@@ -134,7 +134,7 @@ fl_status fl_record_printer_line(fl_record_printer *p, const fl_feed *feeds,
 {
     FL_TRY(pack_record(p, feeds, i));
     p->line.len = 0;
-    p->parser->format->print(p->parser, fl_rows_at(&p->row, 0), &p->line);
+    p->parser->format->print(p->parser, fl_records_at(&p->row, 0), &p->line);
     fl_str_add(&p->line, "\n");
     *text = fl_str_text(&p->line);
     return FL_OK;

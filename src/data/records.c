@@ -1,16 +1,16 @@
-/* rows.c - records packed one behind the other. */
-#include "data/rows.h"
+/* records.c - records packed one behind the other. */
+#include "data/records.h"
 
 #include "base/alloc.h"
 
 #define FIRST_WORDS 4096
 #define FIRST_ROWS 64
 
-void fl_rows_release(fl_rows *r)
+void fl_records_release(fl_records *r)
 {
     fl_data_free(r->words, r->cap * sizeof(*r->words));
     fl_data_free(r->starts, r->starts_cap * sizeof(*r->starts));
-    *r = (fl_rows){ 0 };
+    *r = (fl_records){ 0 };
 }
 
 static fl_status grow(void **data, size_t *cap, size_t used, size_t need,
@@ -33,7 +33,7 @@ static fl_status grow(void **data, size_t *cap, size_t used, size_t need,
     return FL_OK;
 }
 
-fl_status fl_rows_reserve(fl_rows *r, size_t n_words, size_t n_rows)
+fl_status fl_records_reserve(fl_records *r, size_t n_words, size_t n_rows)
 {
     size_t words = r->len + n_words;
     size_t rows = r->n + n_rows;
@@ -69,7 +69,7 @@ size_t fl_row_words(const fl_schema *s, const uint32_t *row)
     return (size_t)(at - row);
 }
 
-fl_status fl_rows_move_tail(fl_rows *r, size_t from, fl_rows *to)
+fl_status fl_records_move_tail(fl_records *r, size_t from, fl_records *to)
 {
     size_t first, n_words;
 
@@ -77,7 +77,7 @@ fl_status fl_rows_move_tail(fl_rows *r, size_t from, fl_rows *to)
         return FL_OK;
     first = r->starts[from];
     n_words = r->len - first;
-    FL_TRY(fl_rows_reserve(to, n_words, r->n - from));
+    FL_TRY(fl_records_reserve(to, n_words, r->n - from));
     memcpy(to->words + to->len, r->words + first, n_words * sizeof(*r->words));
     for (size_t i = from; i < r->n; i++)
         to->starts[to->n++] = r->starts[i] - first + to->len;

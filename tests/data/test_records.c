@@ -1,4 +1,4 @@
-/* test_rows.c - slots, packed rows and columns: what goes in comes out, long
+/* test_records.c - slots, packed rows and columns: what goes in comes out, long
  * lists and dropped records included. */
 #include "dataset_kit.h"
 
@@ -21,16 +21,16 @@ static int drop_schema(void **state)
     return 0;
 }
 
-static const uint32_t **pointers(const fl_rows *r)
+static const uint32_t **pointers(const fl_records *r)
 {
     const uint32_t **at = fl_alloc(r->n * sizeof(*at));
 
     for (size_t i = 0; i < r->n; i++)
-        at[i] = fl_rows_at(r, i);
+        at[i] = fl_records_at(r, i);
     return at;
 }
 
-static void check_rows(const fl_rows *r, uint64_t n_keys)
+static void check_rows(const fl_records *r, uint64_t n_keys)
 {
     uint32_t *seen = fl_alloc(n_keys * sizeof(*seen));
     const uint32_t **at = pointers(r);
@@ -49,17 +49,17 @@ static void check_rows(const fl_rows *r, uint64_t n_keys)
 
 static void records_come_back_from_columns(void **state)
 {
-    fl_rows r = { 0 };
+    fl_records r = { 0 };
 
     (void)state;
     add_key_records(&schema, 0, N, &r);
     check_rows(&r, N);
-    fl_rows_release(&r);
+    fl_records_release(&r);
 }
 
 static void columns_pack_into_the_same_rows(void **state)
 {
-    fl_rows r = { 0 }, back = { 0 };
+    fl_records r = { 0 }, back = { 0 };
     const uint32_t **at;
     fl_columns c;
 
@@ -76,23 +76,23 @@ static void columns_pack_into_the_same_rows(void **state)
     assert_memory_equal(back.starts, r.starts, r.n * sizeof(*r.starts));
     fl_columns_release(&c);
     fl_free(at);
-    fl_rows_release(&back);
-    fl_rows_release(&r);
+    fl_records_release(&back);
+    fl_records_release(&r);
 }
 
 static void the_words_of_a_record_end_where_the_next_begins(void **state)
 {
-    fl_rows r = { 0 };
+    fl_records r = { 0 };
 
     (void)state;
     add_key_records(&schema, 0, N, &r);
     for (size_t i = 0; i < r.n; i++) {
         size_t end = i + 1 < r.n ? r.starts[i + 1] : r.len;
 
-        assert_int_equal(fl_row_words(&schema, fl_rows_at(&r, i)),
+        assert_int_equal(fl_row_words(&schema, fl_records_at(&r, i)),
                          end - r.starts[i]);
     }
-    fl_rows_release(&r);
+    fl_records_release(&r);
 }
 
 /* One slot of each kind with exactly n values. */
@@ -104,7 +104,7 @@ static void check_count(uint32_t n)
         { .name = "end", .kind = FL_SLOT_IDS, .width = 1 }
     };
     fl_row_writer w = { 0 };
-    fl_rows r = { 0 };
+    fl_records r = { 0 };
     const uint32_t *at;
     fl_columns c;
     fl_schema s;
@@ -122,7 +122,7 @@ static void check_count(uint32_t n)
     fl_row_slot(&w, &s.slots[2], 2, 1);
     fl_row_id(&w, 42);
     fl_row_close(&w);
-    at = fl_rows_at(&r, 0);
+    at = fl_records_at(&r, 0);
     assert_int_equal(fl_row_words(&s, at), r.len);
     fl_columns_init(&c, &s);
     assert_ok(fl_columns_gather(&c, &at, 1));
@@ -134,7 +134,7 @@ static void check_count(uint32_t n)
     }
     assert_int_equal(((uint64_t *)c.cols[2].values)[0], 42);
     fl_columns_release(&c);
-    fl_rows_release(&r);
+    fl_records_release(&r);
     fl_schema_release(&s);
 }
 
@@ -151,7 +151,7 @@ static void counts_around_one_byte_are_kept(void **state)
 
 static void a_dropped_record_never_was(void **state)
 {
-    fl_rows r = { 0 };
+    fl_records r = { 0 };
     fl_row_writer w = { .schema = &schema, .rows = &r };
 
     (void)state;
@@ -163,35 +163,35 @@ static void a_dropped_record_never_was(void **state)
         add_key_record(&w, key);
     }
     check_rows(&r, N);
-    fl_rows_release(&r);
+    fl_records_release(&r);
 }
 
 static void a_tail_moves_behind_what_is_there(void **state)
 {
-    fl_rows a = { 0 }, b = { 0 };
+    fl_records a = { 0 }, b = { 0 };
 
     (void)state;
     add_key_records(&schema, 0, 100, &b);
     add_key_records(&schema, 900, 1000, &a);
     add_key_records(&schema, 100, N, &a);
-    assert_ok(fl_rows_move_tail(&a, 100, &b));
+    assert_ok(fl_records_move_tail(&a, 100, &b));
     assert_int_equal(a.n, 100);
     check_rows(&b, N);
-    assert_ok(fl_rows_move_tail(&a, 100, &b));
+    assert_ok(fl_records_move_tail(&a, 100, &b));
     assert_int_equal(b.n, N);
     /* What is left can be written on. */
-    assert_ok(fl_rows_move_tail(&a, 0, &b));
+    assert_ok(fl_records_move_tail(&a, 0, &b));
     assert_int_equal(a.n, 0);
     assert_int_equal(a.len, 0);
     add_key_records(&schema, 0, N, &a);
     check_rows(&a, N);
-    fl_rows_release(&a);
-    fl_rows_release(&b);
+    fl_records_release(&a);
+    fl_records_release(&b);
 }
 
 static void without_memory_rows_and_columns_say_so(void **state)
 {
-    fl_rows r = { 0 };
+    fl_records r = { 0 };
     fl_row_writer w = { .schema = &schema, .rows = &r };
     const uint32_t **at;
     fl_columns c;
@@ -213,7 +213,7 @@ static void without_memory_rows_and_columns_say_so(void **state)
     assert_ok(fl_columns_gather(&c, at, r.n));
     fl_columns_release(&c);
     fl_free(at);
-    fl_rows_release(&r);
+    fl_records_release(&r);
 }
 
 static void slots_without_a_good_name_are_refused(void **state)

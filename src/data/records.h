@@ -1,4 +1,4 @@
-/* rows.h - records packed one behind the other, the way parsers write them.
+/* records.h - records packed one behind the other, the way parsers write them.
  *
  * A record is a run of 32-bit words, in the order of the slots:
  *
@@ -18,8 +18,8 @@
  *
  * Owner thread only.
  */
-#ifndef FL_DATA_ROWS_H
-#define FL_DATA_ROWS_H
+#ifndef FL_DATA_RECORDS_H
+#define FL_DATA_RECORDS_H
 
 #include <string.h>
 
@@ -27,20 +27,20 @@
 
 #define FL_ROW_LONG 255
 
-typedef struct fl_rows {
+typedef struct fl_records {
     uint32_t *words;
     size_t len, cap; /* words */
     size_t *starts;  /* first word of each record */
     size_t n, starts_cap;
-} fl_rows;
+} fl_records;
 
-void fl_rows_release(fl_rows *r);
-static inline void fl_rows_clear(fl_rows *r)
+void fl_records_release(fl_records *r);
+static inline void fl_records_clear(fl_records *r)
 {
     r->len = r->n = 0;
 }
 
-static inline const uint32_t *fl_rows_at(const fl_rows *r, size_t i)
+static inline const uint32_t *fl_records_at(const fl_records *r, size_t i)
 {
     return r->words + r->starts[i];
 }
@@ -50,15 +50,15 @@ size_t fl_row_words(const fl_schema *s, const uint32_t *row);
 
 /* Room for that many more; fails with FL_ERR_NOMEM. */
 FL_MUST_CHECK
-fl_status fl_rows_reserve(fl_rows *r, size_t n_words, size_t n_rows);
+fl_status fl_records_reserve(fl_records *r, size_t n_words, size_t n_rows);
 
 /* The records [from, n) move to the end of `to`. */
 FL_MUST_CHECK
-fl_status fl_rows_move_tail(fl_rows *r, size_t from, fl_rows *to);
+fl_status fl_records_move_tail(fl_records *r, size_t from, fl_records *to);
 
 typedef struct fl_row_writer {
     const fl_schema *schema;
-    fl_rows *rows;
+    fl_records *rows;
     uint32_t *at;    /* next word of the open record */
     uint8_t *counts; /* of the open record */
 } fl_row_writer;
@@ -70,11 +70,11 @@ FL_MUST_CHECK
 static inline fl_status fl_row_open(fl_row_writer *w, size_t n_values)
 {
     const fl_schema *s = w->schema;
-    fl_rows *r = w->rows;
+    fl_records *r = w->rows;
     size_t words = s->count_words + 2 * n_values + s->n_ragged;
 
     if (!r->words || words > r->cap - r->len || r->n == r->starts_cap)
-        FL_TRY(fl_rows_reserve(r, words, 1));
+        FL_TRY(fl_records_reserve(r, words, 1));
     w->at = r->words + r->len;
     w->counts = (uint8_t *)w->at;
     for (uint32_t i = 0; i < s->count_words; i++)
@@ -108,7 +108,7 @@ static inline void fl_row_float(fl_row_writer *w, float x)
 
 static inline void fl_row_close(fl_row_writer *w)
 {
-    fl_rows *r = w->rows;
+    fl_records *r = w->rows;
 
     r->starts[r->n++] = r->len;
     r->len = (size_t)(w->at - r->words);
