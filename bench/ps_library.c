@@ -25,13 +25,13 @@ static void make_settings(const ps_shape *s, char *out, size_t cap)
              s->settings);
 }
 
-static fl_table_push_args push_args(const ps_batch *b)
+static fl_rows push_args(const ps_batch *b)
 {
-    return (fl_table_push_args){ .keys = b->keys,
-                                 .grads = b->grads,
-                                 .n = b->n,
-                                 .lr = RATE,
-                                 .merged = true };
+    return (fl_rows){ .keys = b->keys,
+                      .values = b->grads,
+                      .n = b->n,
+                      .lr = RATE,
+                      .merged = true };
 }
 
 /* --- directly ------------------------------------------------------------ */
@@ -63,7 +63,7 @@ static void direct_push(void *peer, const ps_batch *b, size_t n)
     library *l = peer;
 
     for (size_t i = 0; i < n; i++) {
-        fl_table_push_args a = push_args(&b[i]);
+        fl_rows a = push_args(&b[i]);
 
         bench_check(fl_table_push(l->table, &a), "pushing");
     }

@@ -179,13 +179,12 @@ static void library_push(void *table, const table_batch *b)
 {
     library *l = table;
 
-    bench_check(
-        fl_table_push(l->table, &(fl_table_push_args){ .keys = b->keys,
-                                                       .grads = b->grads,
-                                                       .n = b->n,
-                                                       .lr = TABLE_LR,
-                                                       .merged = true }),
-        "pushing");
+    bench_check(fl_table_push(l->table, &(fl_rows){ .keys = b->keys,
+                                                    .values = b->grads,
+                                                    .n = b->n,
+                                                    .lr = TABLE_LR,
+                                                    .merged = true }),
+                "pushing");
 }
 
 /* Rows come into being by being pulled. */

@@ -34,7 +34,7 @@ static int run_batch(fl_job *p, int table, int bias, uint64_t number, double lr)
 {
     static uint64_t ids[N];
     static float w[N], grads[N];
-    fl_table_push_args push = { .keys = ids, .grads = grads, .n = N, .lr = lr };
+    fl_rows push = { .keys = ids, .values = grads, .n = N, .lr = lr };
     float b, b_grad = 0;
     int n_right = 0;
 

@@ -88,7 +88,7 @@ fl_status fl_job_pull(fl_job *p, int table, const uint64_t *keys, size_t n,
 
 /* As fl_table_push; returns when all servers have applied it. */
 FL_API FL_MUST_CHECK
-fl_status fl_job_push(fl_job *p, int table, const fl_table_push_args *args);
+fl_status fl_job_push(fl_job *p, int table, const fl_rows *rows);
 
 /* Several tables in one request per server. */
 typedef struct fl_job_pull_item {
@@ -100,7 +100,7 @@ typedef struct fl_job_pull_item {
 } fl_job_pull_item;
 typedef struct fl_job_push_item {
     int table;
-    fl_table_push_args args;
+    fl_rows rows;
 } fl_job_push_item;
 FL_API FL_MUST_CHECK
 fl_status fl_job_pull_many(fl_job *p, const fl_job_pull_item *items, size_t n);

@@ -13,6 +13,7 @@
 #define FLOTILLA_MODE_H
 
 #include "flotilla/dist.h"
+#include "flotilla/table.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -20,21 +21,6 @@ extern "C" {
 
 /* What a mode can ask of its job. */
 typedef struct fl_mode_job fl_mode_job;
-
-/* Rows of one table: all keys are different. */
-typedef struct fl_mode_rows {
-    const char *table;
-    const uint64_t *keys;
-    size_t n;
-    uint32_t dim;
-    float *rows; /* pull: to be filled; push: the gradients */
-    bool create; /* pull: make rows for new keys */
-    double lr;   /* push: the rate of this step */
-    /* push: how often each key occurs, and its shows and clicks, or NULL. */
-    const uint32_t *counts;
-    const float *shows, *clicks;
-    double scale; /* push: of these gradients in the step's (replicas) */
-} fl_mode_rows;
 
 /* A dense parameter, and its value or gradient here. */
 typedef struct fl_mode_values {
@@ -56,8 +42,10 @@ typedef struct fl_mode_def {
     void *(*open)(fl_mode_job *job);
     void (*close)(void *mode);
 
-    fl_status (*pull)(void *mode, fl_mode_rows *rows);
-    fl_status (*push)(void *mode, const fl_mode_rows *rows);
+    /* Keys of rows are all different, and their width is set. */
+    fl_status (*pull)(void *mode, const char *table, const fl_rows *rows,
+                      fl_pull_kind kind, float *out);
+    fl_status (*push)(void *mode, const char *table, const fl_rows *rows);
     /* The gradient of a parameter; with adds_deltas the parameter itself. */
     fl_status (*send)(void *mode, const fl_mode_values *v);
     /* Fresh values, where the program has a recv. */
@@ -80,9 +68,12 @@ FL_API int fl_mode_job_trainers(const fl_mode_job *j);
 FL_API fl_ctx *fl_mode_job_ctx(const fl_mode_job *j);
 
 FL_API FL_MUST_CHECK
-fl_status fl_mode_job_pull(fl_mode_job *j, fl_mode_rows *rows);
+fl_status fl_mode_job_pull(fl_mode_job *j, const char *table,
+                           const fl_rows *rows, fl_pull_kind kind, float *out);
+/* The values times their scale. */
 FL_API FL_MUST_CHECK
-fl_status fl_mode_job_push(fl_mode_job *j, const fl_mode_rows *rows);
+fl_status fl_mode_job_push(fl_mode_job *j, const char *table,
+                           const fl_rows *rows);
 FL_API FL_MUST_CHECK
 fl_status fl_mode_job_send(fl_mode_job *j, const fl_mode_values *v);
 FL_API FL_MUST_CHECK

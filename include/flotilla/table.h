@@ -12,6 +12,7 @@
 #define FLOTILLA_TABLE_H
 
 #include "flotilla/program.h"
+#include "flotilla/rows.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -56,20 +57,9 @@ FL_API FL_MUST_CHECK
 fl_status fl_table_pull(fl_table *t, const uint64_t *keys, size_t n,
                         fl_pull_kind kind, float *out);
 
-/* One push: gradients and, where the table counts, how often each key was seen
-   and its shows and clicks (NULL: seen once, one show, no click). */
-typedef struct fl_table_push_args {
-    const uint64_t *keys;
-    const float *grads; /* [n, dim] */
-    const float *shows, *clicks;
-    const uint32_t *counts;
-    size_t n;
-    double lr;
-    bool merged; /* no key occurs twice; else equal keys are added up first */
-} fl_table_push_args;
-
+/* Updates rows by the gradients of one push. */
 FL_API FL_MUST_CHECK
-fl_status fl_table_push(fl_table *t, const fl_table_push_args *a);
+fl_status fl_table_push(fl_table *t, const fl_rows *rows);
 
 /* Overwrites values (initial values, a load); makes rows as needed, whatever
    the entry policy. State and statistics start anew. */

@@ -386,9 +386,9 @@ fl_status fl_job_pull(fl_job *p, int table, const uint64_t *keys, size_t n,
                             1);
 }
 
-fl_status fl_job_push(fl_job *p, int table, const fl_table_push_args *args)
+fl_status fl_job_push(fl_job *p, int table, const fl_rows *rows)
 {
-    return fl_job_push_many(p, &(fl_job_push_item){ table, *args }, 1);
+    return fl_job_push_many(p, &(fl_job_push_item){ table, *rows }, 1);
 }
 
 /* Keeps a request that has begun; frees one that has not. */

@@ -19,7 +19,7 @@ struct fl_replicas {
     double coeff;
     int *grads, n_grads; /* plan variables that cross into the update */
     int *owner;          /* by gradient */
-    fl_buffer *joined;   /* by gradient: room for joined rows */
+    fl_buf *joined;      /* by gradient: room for joined rows */
     bool has_each, has_update;
 };
 
@@ -146,7 +146,7 @@ fl_status fl_replicas_new(fl_replicas **out, fl_runner *const *runners, int n,
     find_parts(r);
     find_grads(r);
     deal_owners(r);
-    r->joined = fl_alloc(sizeof(fl_buffer) * ((size_t)r->n_grads + 1));
+    r->joined = fl_alloc(sizeof(fl_buf) * ((size_t)r->n_grads + 1));
     *out = r;
     return FL_OK;
 }
@@ -156,7 +156,7 @@ void fl_replicas_free(fl_replicas *r)
     if (!r)
         return;
     for (int g = 0; g < r->n_grads; g++)
-        fl_data_free(r->joined[g].data, r->joined[g].bytes);
+        fl_buf_release(&r->joined[g]);
     fl_free(r->joined);
     fl_free(r->grads);
     fl_free(r->owner);
@@ -208,7 +208,7 @@ static void scale_values(fl_tensor *t, double coeff)
 static fl_status join_rows(fl_replicas *r, int g)
 {
     fl_tensor *first = grad_of(r, 0, g);
-    fl_buffer *b = &r->joined[g];
+    fl_buf *b = &r->joined[g];
     size_t width = (size_t)fl_shape_count(&first->shape, 1, first->shape.rank) *
                    fl_dtype_bytes(first->dtype);
     size_t n = 0, at = 0, rows_bytes, bytes;
@@ -217,14 +217,8 @@ static fl_status join_rows(fl_replicas *r, int g)
         n += (size_t)grad_of(r, i, g)->shape.dim[0];
     rows_bytes = (n * sizeof(uint64_t) + 63) / 64 * 64;
     bytes = rows_bytes + n * width;
-    if (bytes > b->bytes) {
-        void *data = fl_try_alloc(bytes);
-
-        if (!data)
-            FL_FAIL(FL_ERR_NOMEM, "no memory to join %zu rows of replicas", n);
-        fl_data_free(b->data, b->bytes);
-        *b = (fl_buffer){ data, bytes };
-    }
+    if (!fl_buf_reserve(b, bytes))
+        FL_FAIL(FL_ERR_NOMEM, "no memory to join %zu rows of replicas", n);
     for (int i = 0; i < r->n; i++) {
         const fl_tensor *t = grad_of(r, i, g);
         size_t k = (size_t)t->shape.dim[0];

@@ -48,7 +48,7 @@ fl_runner *fl_runner_new(const fl_plan *plan, const fl_exec_options *options,
     r->tensors =
         fl_arena_alloc(a, sizeof(fl_tensor) * ((size_t)plan->n_vars + 1));
     r->buffers =
-        fl_arena_alloc(a, sizeof(fl_buffer) * ((size_t)plan->n_places + 1));
+        fl_arena_alloc(a, sizeof(fl_buf) * ((size_t)plan->n_places + 1));
     r->steps =
         fl_arena_alloc(a, sizeof(fl_run_step) * ((size_t)plan->n_steps + 1));
     r->n_members = n_members;
@@ -79,7 +79,7 @@ void fl_runner_free(fl_runner *r)
         fl_free(r->steps[i].keep);
     }
     for (int i = 0; i < r->plan->n_places; i++)
-        fl_data_free(r->buffers[i].data, r->buffers[i].bytes);
+        fl_buf_release(&r->buffers[i]);
     for (int i = 0; i < r->n_members; i++) {
         fl_arena_release(&r->scratch[i]);
         fl_arena_release(&r->step[i]);
@@ -206,34 +206,20 @@ static size_t align_up(size_t n)
     return (n + ALIGN_BYTES - 1) / ALIGN_BYTES * ALIGN_BYTES;
 }
 
-static fl_status grow_buffer(fl_buffer *b, size_t bytes, const char *name)
-{
-    void *data;
-
-    if (b->data && bytes <= b->bytes)
-        return FL_OK;
-    data = fl_try_alloc(bytes);
-    if (!data)
-        FL_FAIL(FL_ERR_NOMEM, "no memory for variable %s of %zu bytes", name,
-                bytes);
-    fl_data_free(b->data, b->bytes);
-    b->data = data;
-    b->bytes = bytes;
-    return FL_OK;
-}
-
 /* rows + values lie in one place: the row numbers first. */
 static fl_status lay_out(fl_runner *r, int var)
 {
     const fl_plan_var *v = &r->plan->vars[var];
     fl_tensor *t = &r->tensors[var];
-    fl_buffer *b = &r->buffers[v->place];
+    fl_buf *b = &r->buffers[v->place];
     size_t bytes, rows_bytes = 0;
 
     FL_TRY(fl_err_ctx(fl_tensor_bytes(t, &bytes), "variable %s", v->var->name));
     if (t->kind == FL_KIND_ROWS)
         rows_bytes = align_up((size_t)t->shape.dim[0] * sizeof(uint64_t));
-    FL_TRY(grow_buffer(b, rows_bytes + bytes, v->var->name));
+    if (!fl_buf_reserve(b, rows_bytes + bytes))
+        FL_FAIL(FL_ERR_NOMEM, "no memory for variable %s of %zu bytes",
+                v->var->name, rows_bytes + bytes);
     t->rows = t->kind == FL_KIND_ROWS ? b->data : NULL;
     t->data = (char *)b->data + rows_bytes;
     return FL_OK;

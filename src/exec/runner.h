@@ -6,6 +6,7 @@
 #ifndef FL_EXEC_RUNNER_H
 #define FL_EXEC_RUNNER_H
 
+#include "base/buf.h"
 #include "base/team.h"
 #include "exec/plan.h"
 #include "exec/scope.h"
@@ -20,12 +21,6 @@ typedef struct fl_exec_options {
     fl_comm *comm;   /* may be NULL */
     fl_trace *trace; /* NULL: no profile */
 } fl_exec_options;
-
-/* A growing buffer, the home of the temporaries of one place. */
-typedef struct fl_buffer {
-    void *data;
-    size_t bytes;
-} fl_buffer;
 
 typedef struct fl_sched fl_sched;
 
@@ -44,7 +39,7 @@ typedef struct fl_runner {
     fl_worker_id worker; /* what operators are told of who runs */
     fl_arena arena;      /* bindings */
     fl_tensor *tensors;  /* by plan variable */
-    fl_buffer *buffers;  /* by place */
+    fl_buf *buffers;     /* by place: the home of its temporaries */
     fl_run_step *steps;
     int n_members;     /* the largest team that may run it */
     fl_arena *scratch; /* one per member, emptied after each operator */

@@ -17,6 +17,7 @@
 #include "base/poller.h"
 #include "base/status.h"
 #include "ir/op.h"
+#include "tensor/rows.h"
 
 /* The way back to an operator that waits. */
 typedef struct fl_comm_answer {
@@ -25,18 +26,14 @@ typedef struct fl_comm_answer {
     atomic_bool finished;
 } fl_comm_answer;
 
-/* Rows [0, n) of one table. A backend checks dim against the table's. */
+/* Rows of one table, whose keys are all different. A backend checks the width
+   against the table's. */
 typedef struct fl_comm_request {
     fl_comm_answer answer; /* the first member: see fl_comm_begin */
     const char *table;
-    const uint64_t *keys; /* all different */
-    size_t n;
-    uint32_t dim;
-    float *rows;                 /* pull: filled; push: the gradients */
-    bool create;                 /* pull: make rows for new keys */
-    double lr;                   /* push: the rate of this step */
-    const float *shows, *clicks; /* push: by key; NULL: one and none each */
-    const uint32_t *counts;      /* push: how often; NULL: once each */
+    fl_rows rows; /* pull: its keys */
+    float *out;   /* pull: filled */
+    bool create;  /* pull: make rows for new keys */
     fl_worker_id worker;
     uint64_t step; /* push: parts of one step have one number */
 } fl_comm_request;

@@ -23,9 +23,9 @@
     F(void, scatter_axpy,                                                      \
       (T *rows, const uint64_t *index, size_t n, size_t dim, T a, const T *x,  \
        size_t ld))                                                             \
-    /* sum[index[i]*dim ..] += x[i*dim ..] with 32-bit indices, ascending i */ \
+    /* sum[index[i]*dim ..] += a * x[i*dim ..], ascending i; 32-bit indices */ \
     F(void, merge,                                                             \
-      (T *sum, const uint32_t *index, size_t n, size_t dim, const T *x))
+      (T *sum, const uint32_t *index, size_t n, size_t dim, T a, const T *x))
 /* clang-format on */
 
 #define FL_ROWS_FIELD(ret, name, params) ret(*name) params;

@@ -89,8 +89,8 @@ static size_t ahead_bytes(size_t row_bytes)
             axpy_row_##t(rows + index[i] * dim, a, x + i * ld, dim);           \
         }                                                                      \
     }                                                                          \
-    static void merge_##t(T *sum, const uint32_t *index, size_t n, size_t dim, \
-                          const T *x)                                          \
+    static inline __attribute__((always_inline)) void merge_by_##t(            \
+        T *sum, const uint32_t *index, size_t n, size_t dim, T a, const T *x)  \
     {                                                                          \
         const size_t bytes = ahead_bytes(dim * sizeof(T));                     \
                                                                                \
@@ -98,8 +98,17 @@ static size_t ahead_bytes(size_t row_bytes)
             if (i + AHEAD < n)                                                 \
                 PREFETCH_ROW(sum + (size_t)index[i + AHEAD] * dim, bytes,      \
                              TO_WRITE);                                        \
-            axpy_row_##t(sum + (size_t)index[i] * dim, 1, x + i * dim, dim);   \
+            axpy_row_##t(sum + (size_t)index[i] * dim, a, x + i * dim, dim);   \
         }                                                                      \
+    }                                                                          \
+    /* Most gradients count as they are: those are not multiplied. */          \
+    static void merge_##t(T *sum, const uint32_t *index, size_t n, size_t dim, \
+                          T a, const T *x)                                     \
+    {                                                                          \
+        if (a == 1)                                                            \
+            merge_by_##t(sum, index, n, dim, 1, x);                            \
+        else                                                                   \
+            merge_by_##t(sum, index, n, dim, a, x);                            \
     }
 
 ROWS(float, f32)

@@ -478,14 +478,14 @@ void fl_cluster_port_init(fl_cluster_port *p, fl_cluster *c, const char *name,
 fl_status fl_cluster_port_pull(fl_comm *port, fl_comm_request *r)
 {
     fl_cluster *c = cluster_of(port);
-    fl_job_pull_item item = { .keys = r->keys,
-                              .n = r->n,
+    fl_job_pull_item item = { .keys = r->rows.keys,
+                              .n = r->rows.n,
                               .kind = r->create ? FL_PULL_CREATE : FL_PULL_ONLY,
-                              .out = r->rows };
+                              .out = r->out };
 
     FL_TRY(fl_cluster_ready(c));
-    FL_TRY(fl_cluster_table(c, r->table, r->dim, &item.table));
-    FL_TRY(fl_client_pull(fl_cluster_client(c), &item, &r->dim, 1, finish,
+    FL_TRY(fl_cluster_table(c, r->table, r->rows.dim, &item.table));
+    FL_TRY(fl_client_pull(fl_cluster_client(c), &item, &r->rows.dim, 1, finish,
                           &r->answer));
     return FL_PENDING;
 }

@@ -184,7 +184,7 @@ static fl_status push_rows(fl_geo_table *t, const fl_geo_line *line, size_t lo,
     fl_client *client = fl_cluster_client(line->cluster);
     fl_job_push_item item = { t->number,
                               { .keys = t->keys.data + lo,
-                                .grads = t->deltas + lo * t->dim,
+                                .values = t->deltas + lo * t->dim,
                                 .n = n,
                                 .lr = 1,
                                 .merged = true } };

@@ -1,11 +1,4 @@
-/* gradients.c - copies of gradients that wait to be sent.
- *
- * A copy of rows is one block of memory:
- *
- *     keys u64 | rows f32 [n, dim] | shows f32 | clicks f32 | counts u32
- *
- * of which the last three are there when the push has them.
- */
+/* gradients.c - copies of gradients that wait to be sent. */
 #include "mode/gradients.h"
 
 #include <string.h>
@@ -48,7 +41,7 @@ void fl_gradient_pool_release(fl_gradient_pool *s)
     fl_vec_release(&s->steps);
     for (fl_gradient *g = s->spare; g; g = next) {
         next = g->next_part;
-        fl_data_free(g->data, g->bytes);
+        fl_buf_release(&g->memory);
         fl_free(g);
     }
     s->spare = NULL;
@@ -74,21 +67,6 @@ void fl_gradients_give_back(fl_gradient_pool *s, fl_queue_entry *list)
     fl_unlock(&s->mu);
 }
 
-static fl_status reserve(fl_gradient *g, size_t bytes)
-{
-    void *data;
-
-    if (bytes <= g->bytes)
-        return FL_OK;
-    data = fl_try_alloc(bytes);
-    if (!data)
-        return FL_ERR_NOMEM;
-    fl_data_free(g->data, g->bytes);
-    g->data = data;
-    g->bytes = bytes;
-    return FL_OK;
-}
-
 static fl_status take(fl_gradient_pool *s, const char *name, size_t bytes,
                       fl_gradient **out)
 {
@@ -103,7 +81,7 @@ static fl_status take(fl_gradient_pool *s, const char *name, size_t bytes,
         g = fl_alloc(sizeof(*g));
     g->entry = (fl_queue_entry){ 0 };
     g->next_part = NULL;
-    if (reserve(g, bytes)) {
+    if (!fl_buf_reserve(&g->memory, bytes)) {
         fl_gradients_give_back(s, &g->entry);
         FL_FAIL(FL_ERR_NOMEM,
                 "%s: no memory for a gradient of %zu bytes that waits to be "
@@ -116,55 +94,26 @@ static fl_status take(fl_gradient_pool *s, const char *name, size_t bytes,
 
 /* --- copies --------------------------------------------------------------- */
 
-/* Copies to *at, and moves it. Nothing stays nothing. */
-static void *copy(char **at, const void *from, size_t bytes)
-{
-    void *to = *at;
-
-    if (!from)
-        return NULL;
-    memcpy(to, from, bytes);
-    *at += bytes;
-    return to;
-}
-
 fl_status fl_gradient_of_rows(fl_gradient_pool *s, const fl_comm_request *r,
                               fl_gradient **out)
 {
-    size_t row = r->dim * sizeof(float), n = r->n, bytes;
-    fl_gradient *g;
-    char *at;
+    size_t bytes;
 
-    if (fl_mul_overflow(n, sizeof(uint64_t) + row + 3 * sizeof(float), &bytes))
-        FL_FAIL(FL_ERR_INVAL, "table %s: a push of %zu rows is too large",
-                r->table, n);
-    FL_TRY(take(s, r->table, bytes, &g));
-    at = g->data;
-    g->lr = r->lr;
-    g->piece =
-        (fl_piece){ .n = n,
-                    .scale = r->worker.n_parts > 1 ? r->worker.scale : 1 };
-    if (n) {
-        g->piece.keys = copy(&at, r->keys, n * sizeof(uint64_t));
-        g->piece.rows = copy(&at, r->rows, n * row);
-        g->piece.shows = copy(&at, r->shows, n * sizeof(float));
-        g->piece.clicks = copy(&at, r->clicks, n * sizeof(float));
-        g->piece.counts = copy(&at, r->counts, n * sizeof(uint32_t));
-    }
-    *out = g;
+    FL_TRY(fl_err_ctx(fl_rows_bytes(&r->rows, &bytes), "table %s", r->table));
+    FL_TRY(take(s, r->table, bytes, out));
+    (*out)->rows = fl_rows_copy(&r->rows, (*out)->memory.data);
     return FL_OK;
 }
 
 fl_status fl_gradient_of_param(fl_gradient_pool *s, const fl_comm_values *v,
                                fl_gradient **out)
 {
-    fl_gradient *g;
+    size_t bytes = v->n * sizeof(float);
 
-    FL_TRY(take(s, v->param, v->n * sizeof(float), &g));
-    memcpy(g->data, v->data, v->n * sizeof(float));
-    g->lr = 0;
-    g->piece = (fl_piece){ .rows = g->data, .n = v->n, .scale = 1 };
-    *out = g;
+    FL_TRY(take(s, v->param, bytes, out));
+    memcpy((*out)->memory.data, v->data, bytes);
+    (*out)->rows =
+        (fl_rows){ .values = (*out)->memory.data, .n = v->n, .scale = 1 };
     return FL_OK;
 }
 

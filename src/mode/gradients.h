@@ -6,18 +6,16 @@
 #ifndef FL_MODE_GRADIENTS_H
 #define FL_MODE_GRADIENTS_H
 
+#include "base/buf.h"
 #include "base/thread.h"
 #include "base/vec.h"
-#include "mode/merge.h"
 #include "mode/queues.h"
 
 typedef struct fl_gradient {
     fl_queue_entry entry;          /* the first member */
     struct fl_gradient *next_part; /* of the same step, in the order of parts */
-    fl_piece piece; /* of a dense parameter: rows are its n numbers */
-    double lr;
-    void *data; /* what the piece points to */
-    size_t bytes;
+    fl_rows rows;  /* of a dense parameter: values are its n numbers */
+    fl_buf memory; /* what the rows point to */
 } fl_gradient;
 
 /* Parts of a step that have come; one step per thread is under way. */

@@ -23,15 +23,13 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "mode/merge.h"
+#include "kernel/merge.h"
 
 /* Gradients of rows, as a thread handed them over. */
 typedef struct rows_note {
     int table, thread, part;
     size_t place; /* in the order of coming */
-    uint32_t dim;
-    double lr;
-    fl_piece piece; /* with the scale of its part */
+    fl_rows rows;
 } rows_note;
 
 typedef struct dense_note {
@@ -73,7 +71,7 @@ struct fl_lockstep {
     float *values, *sums; /* NULL until they are needed */
     fl_merger *mergers;   /* by table */
     fl_cluster_blocks params, grads;
-    FL_VEC(fl_piece) pieces;
+    FL_VEC(fl_rows) batches;
     FL_VEC(fl_job_push_item) items;
     FL_VEC(uint32_t) dims;
     FL_VEC(const float *) from;
@@ -184,18 +182,17 @@ static fl_status merge_table(fl_lockstep *l, size_t lo, size_t hi)
     const rows_note *first = &l->rows.data[lo];
     fl_job_push_item item = { .table = first->table };
 
-    l->pieces.len = 0;
+    l->batches.len = 0;
     for (size_t i = lo; i < hi; i++) {
-        fl_piece piece = l->rows.data[i].piece;
+        fl_rows rows = l->rows.data[i].rows;
 
-        piece.scale *= thread_weight(l, l->rows.data[i].thread);
-        fl_vec_push(&l->pieces, piece);
+        rows.scale *= thread_weight(l, l->rows.data[i].thread);
+        fl_vec_push(&l->batches, rows);
     }
-    FL_TRY(fl_merge_rows(&l->mergers[item.table], l->pieces.data, hi - lo,
-                         first->dim, &item.args));
-    item.args.lr = first->lr;
+    FL_TRY(fl_merge_rows(&l->mergers[item.table], l->batches.data, hi - lo,
+                         &item.rows));
     fl_vec_push(&l->items, item);
-    fl_vec_push(&l->dims, first->dim);
+    fl_vec_push(&l->dims, item.rows.dim);
     return FL_OK;
 }
 
@@ -376,15 +373,7 @@ static fl_status note_rows(fl_lockstep *l, const fl_comm_request *r, int table)
         .thread = r->worker.thread,
         .part = r->worker.part,
         .place = l->rows.len,
-        .dim = r->dim,
-        .lr = r->lr,
-        .piece = { .keys = r->keys,
-                   .rows = r->rows,
-                   .shows = r->shows,
-                   .clicks = r->clicks,
-                   .counts = r->counts,
-                   .n = r->n,
-                   .scale = r->worker.scale },
+        .rows = r->rows,
     };
 
     FL_TRY(check_open(l, note.thread));
@@ -400,7 +389,7 @@ static fl_status port_push(fl_comm *c, fl_comm_request *r)
     fl_status st;
     int table;
 
-    FL_TRY(fl_cluster_table(l->port.cluster, r->table, r->dim, &table));
+    FL_TRY(fl_cluster_table(l->port.cluster, r->table, r->rows.dim, &table));
     fl_lock(&l->mu);
     st = note_rows(l, r, table);
     fl_unlock(&l->mu);
@@ -610,7 +599,7 @@ static void port_free(fl_comm *c)
     fl_vec_release(&l->posts);
     fl_vec_release(&l->rows);
     fl_vec_release(&l->dense);
-    fl_vec_release(&l->pieces);
+    fl_vec_release(&l->batches);
     fl_vec_release(&l->items);
     fl_vec_release(&l->dims);
     fl_vec_release(&l->from);

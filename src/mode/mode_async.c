@@ -21,6 +21,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "kernel/merge.h"
 #include "mode/gradients.h"
 #include "mode/mode.h"
 
@@ -38,7 +39,7 @@ typedef struct variable {
     fl_queue_entry *taken;      /* what is under way */
     size_t n_taken;
     fl_merger merger;
-    FL_VEC(fl_piece) pieces;
+    FL_VEC(fl_rows) batches;
     FL_VEC(const float *) from;
     FL_VEC(double) scales;
     fl_cluster_blocks blocks;
@@ -306,7 +307,8 @@ static void on_pulled(void *arg, fl_status st)
     variable *v = arg;
 
     if (!st)
-        st = store_param(v->owner, v->param, ((fl_gradient *)v->taken)->data);
+        st = store_param(v->owner, v->param,
+                         ((fl_gradient *)v->taken)->memory.data);
     finish(v, st);
 }
 
@@ -351,19 +353,19 @@ static fl_status send_rows(variable *v)
     fl_job_push_item item = { .table = (int)(v - v->owner->variables) };
     double lr = 0;
 
-    v->pieces.len = 0;
+    v->batches.len = 0;
     for (fl_queue_entry *e = v->taken; e; e = e->next) {
         const fl_gradient *g = (const fl_gradient *)e;
 
-        lr = g->lr;
+        lr = g->rows.lr;
         for (; g; g = g->next_part) {
-            fl_vec_push(&v->pieces, g->piece);
-            v->pieces.data[v->pieces.len - 1].scale *= weight(v);
+            fl_vec_push(&v->batches, g->rows);
+            v->batches.data[v->batches.len - 1].scale *= weight(v);
         }
     }
-    FL_TRY(fl_merge_rows(&v->merger, v->pieces.data, v->pieces.len,
-                         v->table->dim, &item.args));
-    item.args.lr = lr;
+    FL_TRY(
+        fl_merge_rows(&v->merger, v->batches.data, v->batches.len, &item.rows));
+    item.rows.lr = lr;
     return fl_client_push(fl_cluster_client(v->owner->port.cluster), &item,
                           &v->table->dim, 1, on_sent, v);
 }
@@ -371,11 +373,11 @@ static fl_status send_rows(variable *v)
 /* Gradients are added up where the first of them is. */
 static fl_status send_param(variable *v)
 {
-    float *sum = ((fl_gradient *)v->taken)->data;
+    float *sum = ((fl_gradient *)v->taken)->memory.data;
 
     v->from.len = v->scales.len = 0;
     for (fl_queue_entry *e = v->taken; e; e = e->next) {
-        fl_vec_push(&v->from, ((const fl_gradient *)e)->piece.rows);
+        fl_vec_push(&v->from, ((const fl_gradient *)e)->rows.values);
         fl_vec_push(&v->scales, weight(v));
     }
     fl_merge_dense(sum, v->from.data, v->scales.data, v->n_taken,
@@ -441,7 +443,7 @@ static fl_status async_push(fl_comm *c, fl_comm_request *r)
     int table;
 
     FL_TRY(connect(a));
-    FL_TRY(fl_cluster_table(a->port.cluster, r->table, r->dim, &table));
+    FL_TRY(fl_cluster_table(a->port.cluster, r->table, r->rows.dim, &table));
     v = &a->variables[table];
     FL_TRY(fl_gradient_of_rows(&v->pool, r, &g));
     if (r->worker.n_parts > 1)
@@ -511,7 +513,7 @@ static void release_variable(variable *v)
 {
     fl_gradient_pool_release(&v->pool);
     fl_merger_release(&v->merger);
-    fl_vec_release(&v->pieces);
+    fl_vec_release(&v->batches);
     fl_vec_release(&v->from);
     fl_vec_release(&v->scales);
     fl_cluster_blocks_release(&v->blocks);

@@ -311,7 +311,7 @@ static fl_status geo_push(fl_comm *c, fl_comm_request *r)
                 "first",
                 r->table);
     FL_TRY(g->local->data->push(g->local, r));
-    return fl_geo_touched_note(&t->touched, r->keys, r->n);
+    return fl_geo_touched_note(&t->touched, r->rows.keys, r->rows.n);
 }
 
 /* --- dense parameters ----------------------------------------------------- */

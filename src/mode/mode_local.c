@@ -132,9 +132,9 @@ static fl_status entry_for(fl_comm *c, const fl_comm_request *r,
                            const local_table **out)
 {
     FL_TRY(get_entry(c, r->table, out));
-    if (fl_table_dim((*out)->table) != r->dim)
+    if (fl_table_dim((*out)->table) != r->rows.dim)
         FL_FAIL(FL_ERR_INVAL, "table %s has rows of %u, not of %u", r->table,
-                fl_table_dim((*out)->table), r->dim);
+                fl_table_dim((*out)->table), r->rows.dim);
     return FL_OK;
 }
 
@@ -143,28 +143,18 @@ static fl_status local_pull(fl_comm *c, fl_comm_request *r)
     const local_table *e;
 
     FL_TRY(entry_for(c, r, &e));
-    return fl_table_pull(e->table, r->keys, r->n,
-                         r->create ? FL_PULL_CREATE : FL_PULL_ONLY, r->rows);
+    return fl_table_pull(e->table, r->rows.keys, r->rows.n,
+                         r->create ? FL_PULL_CREATE : FL_PULL_ONLY, r->out);
 }
 
 static fl_status local_push(fl_comm *c, fl_comm_request *r)
 {
-    fl_table_push_args a = {
-        .keys = r->keys,
-        .grads = r->rows,
-        .shows = r->shows,
-        .clicks = r->clicks,
-        .counts = r->counts,
-        .n = r->n,
-        .lr = r->lr,
-        .merged = true,
-    };
     const local_table *e;
 
     FL_TRY(entry_for(c, r, &e));
     if (r->worker.n_parts > 1)
         return fl_part_merger_push(e->parts, e->table, r);
-    return fl_table_push(e->table, &a);
+    return fl_table_push(e->table, &r->rows);
 }
 
 static void local_free(fl_comm *c)

@@ -6,7 +6,7 @@
 #include "mode/mode_own.h"
 
 #include "base/alloc.h"
-#include "kernel/vec.h"
+#include "kernel/merge.h"
 
 /* The passes of async: gradients are sent, nothing is waited for. */
 #define PASSES                                                                 \
@@ -36,13 +36,15 @@ fl_ctx *fl_mode_job_ctx(const fl_mode_job *j)
     return j->ctx;
 }
 
-/* Begins one request; the wait is its argument. */
+/* Begins one request; the latch is its argument. */
 typedef struct asking {
     fl_mode_job *job;
-    const fl_mode_rows *rows;
+    const char *table;
+    const fl_rows *rows;
+    fl_pull_kind kind;
+    float *out;
     const fl_mode_values *values;
     size_t n;
-    const float *grads; /* of the rows, scaled */
     fl_latch latch;
 } asking;
 
@@ -65,61 +67,49 @@ static fl_status ask(asking *a, begin_fn begin)
 
 static fl_status begin_pull(asking *a)
 {
-    const fl_mode_rows *r = a->rows;
-    fl_job_pull_item item = { .keys = r->keys,
-                              .n = r->n,
-                              .kind = r->create ? FL_PULL_CREATE : FL_PULL_ONLY,
-                              .out = r->rows };
+    const fl_rows *r = a->rows;
+    fl_job_pull_item item = {
+        .keys = r->keys, .n = r->n, .kind = a->kind, .out = a->out
+    };
 
     FL_TRY(
-        fl_cluster_table(a->job->port.cluster, r->table, r->dim, &item.table));
+        fl_cluster_table(a->job->port.cluster, a->table, r->dim, &item.table));
     return fl_client_pull(fl_cluster_client(a->job->port.cluster), &item,
                           &r->dim, 1, fl_latch_done, &a->latch);
 }
 
-fl_status fl_mode_job_pull(fl_mode_job *j, fl_mode_rows *rows)
+fl_status fl_mode_job_pull(fl_mode_job *j, const char *table,
+                           const fl_rows *rows, fl_pull_kind kind, float *out)
 {
-    asking a = { .job = j, .rows = rows };
+    asking a = {
+        .job = j, .table = table, .rows = rows, .kind = kind, .out = out
+    };
 
     return ask(&a, begin_pull);
 }
 
 static fl_status begin_push(asking *a)
 {
-    const fl_mode_rows *r = a->rows;
-    fl_job_push_item item = { .args = { .keys = r->keys,
-                                        .grads = a->grads,
-                                        .shows = r->shows,
-                                        .clicks = r->clicks,
-                                        .counts = r->counts,
-                                        .n = r->n,
-                                        .lr = r->lr,
-                                        .merged = true } };
+    fl_job_push_item item = { .rows = *a->rows };
 
-    FL_TRY(
-        fl_cluster_table(a->job->port.cluster, r->table, r->dim, &item.table));
+    FL_TRY(fl_cluster_table(a->job->port.cluster, a->table, item.rows.dim,
+                            &item.table));
     return fl_client_push(fl_cluster_client(a->job->port.cluster), &item,
-                          &r->dim, 1, fl_latch_done, &a->latch);
+                          &item.rows.dim, 1, fl_latch_done, &a->latch);
 }
 
-fl_status fl_mode_job_push(fl_mode_job *j, const fl_mode_rows *rows)
+fl_status fl_mode_job_push(fl_mode_job *j, const char *table,
+                           const fl_rows *rows)
 {
-    asking a = { .job = j, .rows = rows, .grads = rows->rows };
-    size_t n = rows->n * rows->dim, bytes = (n + 1) * sizeof(float);
-    float *scaled;
-    fl_status st;
+    fl_merger m = { 0 };
+    fl_rows scaled;
+    asking a = { .job = j, .table = table, .rows = &scaled };
+    fl_status st = fl_merge_rows(&m, rows, 1, &scaled);
 
-    if (rows->scale == 1)
-        return ask(&a, begin_push);
-    scaled = fl_try_alloc(bytes);
-    if (!scaled)
-        FL_FAIL(FL_ERR_NOMEM, "table %s: no memory for %zu gradients",
-                rows->table, rows->n);
-    fl_vec_f32()->scale(scaled, (float)rows->scale, rows->rows, 0, n);
-    a.grads = scaled;
-    st = ask(&a, begin_push);
-    fl_data_free(scaled, bytes);
-    return st;
+    if (!st)
+        st = ask(&a, begin_push);
+    fl_merger_release(&m);
+    return fl_err_ctx(st, "table %s", table);
 }
 
 static fl_status list_blocks(const asking *a, fl_cluster_blocks *b)
@@ -201,39 +191,24 @@ fl_status fl_mode_job_barrier(fl_mode_job *j, const char *name,
 
 /* --- the port ------------------------------------------------------------- */
 
-static fl_mode_rows rows_of(const fl_comm_request *r)
-{
-    return (fl_mode_rows){ .table = r->table,
-                           .keys = r->keys,
-                           .n = r->n,
-                           .dim = r->dim,
-                           .rows = r->rows,
-                           .create = r->create,
-                           .lr = r->lr,
-                           .counts = r->counts,
-                           .shows = r->shows,
-                           .clicks = r->clicks,
-                           .scale = r->worker.scale };
-}
-
 static fl_status own_pull(fl_comm *c, fl_comm_request *r)
 {
     fl_mode_job *j = (fl_mode_job *)c;
-    fl_mode_rows rows = rows_of(r);
+    fl_pull_kind kind = r->create ? FL_PULL_CREATE : FL_PULL_ONLY;
 
-    return j->def->pull ? j->def->pull(j->mode, &rows)
-                        : fl_mode_job_pull(j, &rows);
+    return j->def->pull
+               ? j->def->pull(j->mode, r->table, &r->rows, kind, r->out)
+               : fl_mode_job_pull(j, r->table, &r->rows, kind, r->out);
 }
 
 static fl_status own_push(fl_comm *c, fl_comm_request *r)
 {
     fl_mode_job *j = (fl_mode_job *)c;
     fl_cluster_counts *counts = fl_cluster_counts_of(j->port.cluster);
-    fl_mode_rows rows = rows_of(r);
 
     atomic_fetch_add(&counts->made, r->worker.part == 0);
-    FL_TRY(j->def->push ? j->def->push(j->mode, &rows)
-                        : fl_mode_job_push(j, &rows));
+    FL_TRY(j->def->push ? j->def->push(j->mode, r->table, &r->rows)
+                        : fl_mode_job_push(j, r->table, &r->rows));
     atomic_fetch_add(&counts->applied, r->worker.part == 0);
     return FL_OK;
 }

@@ -10,20 +10,19 @@
 #include "base/alloc.h"
 #include "base/thread.h"
 #include "base/vec.h"
-#include "mode/merge.h"
+#include "kernel/merge.h"
 
 /* One part, in memory of its own. */
 typedef struct part {
     bool is_here;
-    fl_piece piece;
-    void *data;
-    size_t bytes;
+    fl_rows rows;
+    fl_buf memory;
 } part;
 
 typedef struct joint {
     uint64_t step;
     part *parts;
-    fl_piece *pieces; /* for the merge */
+    fl_rows *batches; /* for the merge */
     int n_parts, n_here;
 } joint;
 
@@ -46,9 +45,9 @@ fl_part_merger *fl_part_merger_new(void)
 static void joint_release(joint *j)
 {
     for (int i = 0; i < j->n_parts; i++)
-        fl_data_free(j->parts[i].data, j->parts[i].bytes);
+        fl_buf_release(&j->parts[i].memory);
     fl_free(j->parts);
-    fl_free(j->pieces);
+    fl_free(j->batches);
     *j = (joint){ 0 };
 }
 
@@ -66,7 +65,7 @@ static void joint_begin(joint *j, const fl_comm_request *r)
     if (j->n_parts != r->worker.n_parts) {
         joint_release(j);
         j->parts = fl_alloc(n * sizeof(*j->parts));
-        j->pieces = fl_alloc(n * sizeof(*j->pieces));
+        j->batches = fl_alloc(n * sizeof(*j->batches));
         j->n_parts = r->worker.n_parts;
     }
     j->step = r->step;
@@ -110,67 +109,16 @@ static void move_to_end(fl_part_merger *g, size_t i)
 
 /* --- one part ------------------------------------------------------------ */
 
-static fl_piece piece_of(const fl_comm_request *r)
-{
-    return (fl_piece){ .keys = r->keys,
-                       .rows = r->rows,
-                       .shows = r->shows,
-                       .clicks = r->clicks,
-                       .counts = r->counts,
-                       .n = r->n,
-                       .scale = r->worker.scale };
-}
-
-static fl_status part_reserve(part *p, size_t bytes, const char *table)
-{
-    void *data;
-
-    if (bytes <= p->bytes)
-        return FL_OK;
-    data = fl_try_alloc(bytes);
-    if (!data)
-        FL_FAIL(FL_ERR_NOMEM,
-                "table %s: no memory for %zu bytes of gradients of a replica",
-                table, bytes);
-    fl_data_free(p->data, p->bytes);
-    p->data = data;
-    p->bytes = bytes;
-    return FL_OK;
-}
-
-/* Copies n bytes to *at, which moves on; NULL stays NULL. */
-static const void *copy_in(char **at, const void *from, size_t n)
-{
-    char *to = *at;
-
-    if (!from)
-        return NULL;
-    if (n)
-        memcpy(to, from, n);
-    *at += n;
-    return to;
-}
-
-/* Keys lie first, since their alignment is the widest. */
 static fl_status part_keep(part *p, const fl_comm_request *r)
 {
-    size_t n = r->n, row_bytes = r->dim * sizeof(float), bytes;
-    fl_piece *to = &p->piece;
-    char *at;
+    size_t bytes;
 
-    if (fl_mul_overflow(n,
-                        sizeof(*r->keys) + row_bytes + 2 * sizeof(float) +
-                            sizeof(*r->counts),
-                        &bytes))
-        FL_FAIL(FL_ERR_NOMEM, "table %s: %zu rows are too many", r->table, n);
-    FL_TRY(part_reserve(p, bytes + 1, r->table));
-    *to = piece_of(r);
-    at = p->data;
-    to->keys = copy_in(&at, r->keys, n * sizeof(*r->keys));
-    to->rows = copy_in(&at, r->rows, n * row_bytes);
-    to->shows = copy_in(&at, r->shows, n * sizeof(*r->shows));
-    to->clicks = copy_in(&at, r->clicks, n * sizeof(*r->clicks));
-    to->counts = copy_in(&at, r->counts, n * sizeof(*r->counts));
+    FL_TRY(fl_err_ctx(fl_rows_bytes(&r->rows, &bytes), "table %s", r->table));
+    if (!fl_buf_reserve(&p->memory, bytes))
+        FL_FAIL(FL_ERR_NOMEM,
+                "table %s: no memory for %zu bytes of gradients of a replica",
+                r->table, bytes);
+    p->rows = fl_rows_copy(&r->rows, p->memory.data);
     p->is_here = true;
     return FL_OK;
 }
@@ -180,14 +128,13 @@ static fl_status part_keep(part *p, const fl_comm_request *r)
 static fl_status push_all(fl_part_merger *g, const joint *j, fl_table *t,
                           const fl_comm_request *r)
 {
-    fl_table_push_args a;
+    fl_rows merged;
 
     for (int i = 0; i < j->n_parts; i++)
-        j->pieces[i] = i == r->worker.part ? piece_of(r) : j->parts[i].piece;
-    FL_TRY(
-        fl_merge_rows(&g->merger, j->pieces, (size_t)j->n_parts, r->dim, &a));
-    a.lr = r->lr;
-    return fl_table_push(t, &a);
+        j->batches[i] = i == r->worker.part ? r->rows : j->parts[i].rows;
+    FL_TRY(fl_merge_rows(&g->merger, j->batches, (size_t)j->n_parts, &merged));
+    merged.lr = r->rows.lr;
+    return fl_table_push(t, &merged);
 }
 
 fl_status fl_part_merger_push(fl_part_merger *g, fl_table *t,

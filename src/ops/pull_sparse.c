@@ -161,10 +161,10 @@ static fl_status number_ids(fl_op_ctx *c, pull_state *s)
         return FL_NOMEM(c);
     FL_TRY(fl_unique_run(&s->unique, ids, total, keys, index, &s->n_keys));
     padding = find_padding(c, s->n_keys);
-    s->request.n = s->n_keys;
+    s->request.rows.n = s->n_keys;
     if (padding < s->n_keys) {
         move_to_end(keys, s->n_keys, padding, index, total);
-        s->request.n--;
+        s->request.rows.n--;
     }
     spread_index(c, index);
     return FL_OK;
@@ -182,8 +182,8 @@ static void clear_padding(const fl_op_ctx *c, const pull_state *s)
     size_t dim = (size_t)fl_int(c, DIM);
     float *rows = fl_out(c, ROWS);
 
-    if (s->request.n < s->n_keys)
-        memset(rows + s->request.n * dim, 0, dim * sizeof(*rows));
+    if (s->request.rows.n < s->n_keys)
+        memset(rows + s->request.rows.n * dim, 0, dim * sizeof(*rows));
 }
 
 static fl_status finish(const fl_op_ctx *c, pull_state *s)
@@ -209,10 +209,10 @@ static fl_status pull_run(fl_op_ctx *c)
     set_sizes(c, s->n_keys);
     clear_padding(c, s);
     r->table = fl_str_attr(c, TABLE);
-    r->dim = (uint32_t)fl_int(c, DIM);
+    r->rows.dim = (uint32_t)fl_int(c, DIM);
+    r->rows.keys = fl_out(c, KEYS);
+    r->out = fl_out(c, ROWS);
     r->create = fl_bool(c, CREATE);
-    r->keys = fl_out(c, KEYS);
-    r->rows = fl_out(c, ROWS);
     r->worker = c->worker;
     fl_comm_begin(&r->answer, c->waker);
     return c->comm->data->pull(c->comm, r);

@@ -17,6 +17,7 @@
 #include <inttypes.h>
 
 #include "base/alloc.h"
+#include "base/buf.h"
 #include "kernel/rows.h"
 #include "ops/helpers.h"
 #include "ops/kit.h"
@@ -24,56 +25,22 @@
 enum { KEYS, GRAD, LEARNING_RATE, INDEX, SHOW, CLICK };
 enum { TABLE, PADDING_IDX };
 
-typedef struct buffer {
-    void *data;
-    size_t bytes;
-} buffer;
-
 typedef struct push_state {
     fl_comm_request request;
-    buffer keys, rows, counts, shows, clicks;
+    /* Nothing that is asked for overflows: tensors of about these sizes
+       exist. */
+    fl_buf keys, values, counts, shows, clicks;
 } push_state;
-
-static void release_buffer(buffer *b)
-{
-    if (b->data)
-        fl_data_free(b->data, b->bytes);
-}
 
 static void release_state(void *p)
 {
     push_state *s = p;
 
-    release_buffer(&s->keys);
-    release_buffer(&s->rows);
-    release_buffer(&s->counts);
-    release_buffer(&s->shows);
-    release_buffer(&s->clicks);
-}
-
-/* NULL without memory. Nothing that is asked for here overflows: tensors of
-   about these sizes exist. */
-static void *reserve(buffer *b, size_t bytes)
-{
-    void *data;
-
-    if (b->data && bytes <= b->bytes)
-        return b->data;
-    data = fl_try_alloc(bytes);
-    if (!data)
-        return NULL;
-    release_buffer(b);
-    *b = (buffer){ data, bytes };
-    return data;
-}
-
-static void *reserve_zeros(buffer *b, size_t bytes)
-{
-    void *data = reserve(b, bytes);
-
-    if (data)
-        memset(data, 0, bytes);
-    return data;
+    fl_buf_release(&s->keys);
+    fl_buf_release(&s->values);
+    fl_buf_release(&s->counts);
+    fl_buf_release(&s->shows);
+    fl_buf_release(&s->clicks);
 }
 
 /* --- shapes --------------------------------------------------------------- */
@@ -253,8 +220,8 @@ static fl_status sum_samples(fl_op_ctx *c, push_state *s, size_t n_keys)
     tally y = { .seen = fl_scratch(c, (n_keys + 1) * sizeof(*y.seen)) };
 
     FL_TRY(check_batch(c, batch));
-    y.shows = show ? reserve_zeros(&s->shows, bytes) : NULL;
-    y.clicks = click ? reserve_zeros(&s->clicks, bytes) : NULL;
+    y.shows = show ? fl_buf_zeros(&s->shows, bytes) : NULL;
+    y.clicks = click ? fl_buf_zeros(&s->clicks, bytes) : NULL;
     if (!y.seen || (show && !y.shows) || (click && !y.clicks))
         return FL_NOMEM(c);
     memset(y.seen, 0, n_keys * sizeof(*y.seen));
@@ -264,8 +231,8 @@ static fl_status sum_samples(fl_op_ctx *c, push_state *s, size_t n_keys)
         for (int l = 0; l < fl_n_in(c, INDEX); l++)
             add_sample(&y, fl_in_at(c, INDEX, l), i);
     }
-    s->request.shows = y.shows;
-    s->request.clicks = y.clicks;
+    s->request.rows.shows = y.shows;
+    s->request.rows.clicks = y.clicks;
     return FL_OK;
 }
 
@@ -275,16 +242,16 @@ static fl_status count_keys(fl_op_ctx *c, push_state *s)
     size_t n_keys = (size_t)fl_in_t(c, KEYS)->shape.dim[0];
     uint32_t *counts;
 
-    s->request.counts = NULL;
-    s->request.shows = s->request.clicks = NULL;
+    s->request.rows.counts = NULL;
+    s->request.rows.shows = s->request.rows.clicks = NULL;
     if (!fl_n_in(c, INDEX))
         return FL_OK;
-    counts = reserve_zeros(&s->counts, n_keys * sizeof(*counts));
+    counts = fl_buf_zeros(&s->counts, n_keys * sizeof(*counts));
     if (!counts)
         return FL_NOMEM(c);
     for (int i = 0; i < fl_n_in(c, INDEX); i++)
         FL_TRY(count_list(c, i, n_keys, counts));
-    s->request.counts = counts;
+    s->request.rows.counts = counts;
     if (!fl_in_t(c, SHOW) && !fl_in_t(c, CLICK))
         return FL_OK;
     return sum_samples(c, s, n_keys);
@@ -329,7 +296,7 @@ PICK(float, f32)
 
 static void pick_keys(const push_state *s, const uint32_t *place, size_t n_keys)
 {
-    const fl_comm_request *r = &s->request;
+    const fl_rows *r = &s->request.rows;
 
     pick_u64(s->keys.data, r->keys, place, n_keys);
     pick_u32(r->counts ? s->counts.data : NULL, r->counts, place, n_keys);
@@ -346,7 +313,7 @@ static void add_up(const fl_tensor *grad, const uint32_t *place,
     for (size_t i = 0; i < n_values; i++)
         index[i] = place[grad->rows[i]] - 1;
     memset(rows, 0, n * dim * sizeof(*rows));
-    fl_rows_f32()->merge(rows, index, n_values, dim, grad->data);
+    fl_rows_f32()->merge(rows, index, n_values, dim, 1, grad->data);
 }
 
 static fl_status merge_rows(fl_op_ctx *c, push_state *s)
@@ -356,7 +323,7 @@ static fl_status merge_rows(fl_op_ctx *c, push_state *s)
     size_t n_values = (size_t)grad->shape.dim[0];
     uint32_t *place = fl_scratch(c, (n_keys + 1) * sizeof(*place));
     uint32_t *index = fl_scratch(c, (n_values + 1) * sizeof(*index));
-    fl_comm_request *r = &s->request;
+    fl_rows *r = &s->request.rows;
     size_t n;
 
     if (n_keys >= UINT32_MAX)
@@ -364,13 +331,14 @@ static fl_status merge_rows(fl_op_ctx *c, push_state *s)
     if (!place || !index)
         return FL_NOMEM(c);
     FL_TRY(number_keys(grad, n_keys, place, &n));
-    if (!reserve(&s->keys, n * sizeof(*r->keys)) ||
-        !reserve(&s->rows, n * (size_t)grad->shape.dim[1] * sizeof(*r->rows)))
+    if (!fl_buf_reserve(&s->keys, n * sizeof(*r->keys)) ||
+        !fl_buf_reserve(&s->values,
+                        n * (size_t)grad->shape.dim[1] * sizeof(*r->values)))
         return FL_NOMEM(c);
     pick_keys(s, place, n_keys);
-    add_up(grad, place, index, s->rows.data, n);
+    add_up(grad, place, index, s->values.data, n);
     r->keys = s->keys.data;
-    r->rows = s->rows.data;
+    r->values = s->values.data;
     r->n = n;
     return FL_OK;
 }
@@ -378,7 +346,7 @@ static fl_status merge_rows(fl_op_ctx *c, push_state *s)
 /* --- running -------------------------------------------------------------- */
 
 /* The padding is the last key, and of those with a gradient too. */
-static void leave_padding_out(const fl_op_ctx *c, fl_comm_request *r)
+static void leave_padding_out(const fl_op_ctx *c, fl_rows *r)
 {
     int64_t padding = fl_int(c, PADDING_IDX);
 
@@ -393,19 +361,22 @@ static fl_status fill_request(fl_op_ctx *c, push_state *s)
     fl_comm_request *r = &s->request;
 
     r->table = fl_str_attr(c, TABLE);
-    r->dim = (uint32_t)grad->shape.dim[1];
-    r->lr = lr->dtype == FL_DTYPE_F64 ? *(const double *)lr->data
-                                      : (double)*(const float *)lr->data;
     r->worker = c->worker;
     r->step = c->step_no;
     fl_comm_begin(&r->answer, c->waker);
-    r->keys = fl_in(c, KEYS);
-    r->n = (size_t)grad->shape.dim[0];
-    r->rows = grad->data;
+    r->rows = (fl_rows){ .keys = fl_in(c, KEYS),
+                         .values = grad->data,
+                         .n = (size_t)grad->shape.dim[0],
+                         .lr = lr->dtype == FL_DTYPE_F64
+                                   ? *(const double *)lr->data
+                                   : (double)*(const float *)lr->data,
+                         .merged = true,
+                         .dim = (uint32_t)grad->shape.dim[1],
+                         .scale = c->worker.scale };
     FL_TRY(count_keys(c, s));
     if (grad->kind == FL_KIND_ROWS)
         FL_TRY(merge_rows(c, s));
-    leave_padding_out(c, r);
+    leave_padding_out(c, &r->rows);
     return FL_OK;
 }
 

@@ -53,9 +53,9 @@ static void add_values(const fl_tensor *t, const uint32_t *index, void *sum)
     size_t width = (size_t)fl_rows_width(t);
 
     if (t->dtype == FL_DTYPE_F64)
-        fl_rows_f64()->merge(sum, index, n_rows(t), width, t->data);
+        fl_rows_f64()->merge(sum, index, n_rows(t), width, 1, t->data);
     else
-        fl_rows_f32()->merge(sum, index, n_rows(t), width, t->data);
+        fl_rows_f32()->merge(sum, index, n_rows(t), width, 1, t->data);
 }
 
 static size_t row_bytes(const fl_tensor *t)

@@ -65,11 +65,11 @@ static bool is_lucky(const fl_table *t, uint64_t key)
 }
 
 fl_status fl_entry_admits(fl_table *t, fl_partition *p, uint64_t key,
-                          uint64_t hash, const fl_table_push_args *a, size_t i,
+                          uint64_t hash, const fl_rows *rows, size_t i,
                           bool *yes)
 {
     const fl_entry *e = &t->config.entry;
-    fl_candidate seen = { fl_push_show(a, i), fl_push_click(a, i) };
+    fl_candidate seen = { fl_push_show(rows, i), fl_push_click(rows, i) };
     fl_candidate total = { 0 };
 
     *yes = true;
@@ -80,7 +80,7 @@ fl_status fl_entry_admits(fl_table *t, fl_partition *p, uint64_t key,
         return FL_OK;
     }
     if (e->kind == FL_ENTRY_COUNT)
-        seen = (fl_candidate){ a->counts ? (float)a->counts[i] : 1, 0 };
+        seen = (fl_candidate){ rows->counts ? (float)rows->counts[i] : 1, 0 };
     FL_TRY(count_candidate(t, p, key, hash, &seen, &total));
     *yes = e->kind == FL_ENTRY_COUNT ? total.show >= e->limit
                                      : score_of(&t->config, &total) >= e->limit;

@@ -5,21 +5,21 @@
 #include "table/partition.h"
 
 /* What number i of a push says about its key. */
-static inline float fl_push_show(const fl_table_push_args *a, size_t i)
+static inline float fl_push_show(const fl_rows *rows, size_t i)
 {
-    return a->shows ? a->shows[i] : 1;
+    return rows->shows ? rows->shows[i] : 1;
 }
 
-static inline float fl_push_click(const fl_table_push_args *a, size_t i)
+static inline float fl_push_click(const fl_rows *rows, size_t i)
 {
-    return a->clicks ? a->clicks[i] : 0;
+    return rows->clicks ? rows->clicks[i] : 0;
 }
 
 /* Counts number i of a push for its key, which has no row, and says whether it
    gets one now. Under the lock. */
 FL_MUST_CHECK
 fl_status fl_entry_admits(fl_table *t, fl_partition *p, uint64_t key,
-                          uint64_t hash, const fl_table_push_args *a, size_t i,
+                          uint64_t hash, const fl_rows *rows, size_t i,
                           bool *yes);
 
 /* The key has a row now, or is gone. Under the lock. */

@@ -43,11 +43,11 @@ static void train_rows(job *j, fl_job *p, int rank)
             { ctr, keys, KEYS_PER_TRAINER, FL_PULL_CREATE, wide }
         };
         fl_job_push_item pushes[] = {
-            { emb, { .keys = keys, .grads = grads, .n = KEYS_PER_TRAINER } },
-            { ctr, { .keys = keys, .grads = grads, .n = KEYS_PER_TRAINER } }
+            { emb, { .keys = keys, .values = grads, .n = KEYS_PER_TRAINER } },
+            { ctr, { .keys = keys, .values = grads, .n = KEYS_PER_TRAINER } }
         };
 
-        pushes[0].args.lr = pushes[1].args.lr = 0.1;
+        pushes[0].rows.lr = pushes[1].rows.lr = 0.1;
         fill(rank, round, keys, grads, 9);
         assert_ok(fl_job_pull_many(p, pulls, 2));
         assert_ok(fl_job_push_many(p, pushes, 2));
@@ -71,8 +71,8 @@ static uint64_t lone_hash(const char *name, const char *settings, int n_ranks)
     view.short_bytes = fl_table_acc(view.table)->layout.short_bytes;
     for (int rank = 0; rank < n_ranks; rank++)
         for (int round = 0; round < ROUNDS; round++) {
-            fl_table_push_args a = {
-                .keys = keys, .grads = grads, .n = KEYS_PER_TRAINER, .lr = 0.1
+            fl_rows a = {
+                .keys = keys, .values = grads, .n = KEYS_PER_TRAINER, .lr = 0.1
             };
 
             fill(rank, round, keys, grads, 9);
@@ -144,7 +144,7 @@ static void use_rows(job *j, fl_job *p, int rank)
     assert_ok(fl_job_push_begin(
         p,
         &(fl_job_push_item){
-            emb, { .keys = keys, .grads = ones, .n = 4, .lr = 0.25 } },
+            emb, { .keys = keys, .values = ones, .n = 4, .lr = 0.25 } },
         1, &push));
     assert_ok(fl_job_wait(push));
     assert_ok(fl_job_pull_begin(
@@ -182,7 +182,7 @@ static void push_ones(void *arg)
     const sharer *s = arg;
     uint64_t keys[64];
     float ones[64], out[64];
-    fl_table_push_args a = { .keys = keys, .grads = ones, .n = 64, .lr = 1 };
+    fl_rows a = { .keys = keys, .values = ones, .n = 64, .lr = 1 };
 
     for (size_t i = 0; i < 64; i++) {
         keys[i] = fl_mix64(i);

@@ -47,9 +47,8 @@ static void make_mistakes(job *j, fl_job *p, int rank)
     assert_int_equal(fl_job_pull_dense(p, 0, out), FL_ERR_NOTFOUND);
     assert_said("block 0 was not declared; there are 0");
     assert_int_equal(
-        fl_job_push(p, 0,
-                    &(fl_table_push_args){
-                        .keys = keys, .grads = out, .n = 1, .lr = NAN }),
+        fl_job_push(
+            p, 0, &(fl_rows){ .keys = keys, .values = out, .n = 1, .lr = NAN }),
         FL_ERR_INVAL);
     assert_said("server ");
     assert_said("table emb: the learning rate");

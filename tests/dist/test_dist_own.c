@@ -22,20 +22,21 @@ static void *open_counting(fl_mode_job *job)
     return c;
 }
 
-static fl_status count_pull(void *mode, fl_mode_rows *rows)
+static fl_status count_pull(void *mode, const char *table, const fl_rows *rows,
+                            fl_pull_kind kind, float *out)
 {
     counting *c = mode;
 
     atomic_fetch_add(&c->n_pulls, 1);
-    return fl_mode_job_pull(c->job, rows);
+    return fl_mode_job_pull(c->job, table, rows, kind, out);
 }
 
-static fl_status count_push(void *mode, const fl_mode_rows *rows)
+static fl_status count_push(void *mode, const char *table, const fl_rows *rows)
 {
     counting *c = mode;
 
     atomic_fetch_add(&c->n_pushes, 1);
-    return fl_mode_job_push(c->job, rows);
+    return fl_mode_job_push(c->job, table, rows);
 }
 
 /* Parameters are fresh after every gradient. */

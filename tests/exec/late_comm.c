@@ -24,15 +24,15 @@ static fl_status late_declare(fl_comm *port, const char *table,
 
 static void fill(const fl_comm_request *r)
 {
-    for (size_t i = 0; i < r->n * r->dim; i++)
-        r->rows[i] = (float)r->keys[i / r->dim];
+    for (size_t i = 0; i < r->rows.n * r->rows.dim; i++)
+        r->out[i] = (float)r->rows.keys[i / r->rows.dim];
 }
 
 static fl_status late_pull(fl_comm *port, fl_comm_request *r)
 {
     late_comm *c = (late_comm *)port;
     late_wait w = { .request = r, .answer = &r->answer, .worker = r->worker };
-    late_event e = { LATE_PULL, r->worker, r->keys[0], r->n, 0, 0 };
+    late_event e = { LATE_PULL, r->worker, r->rows.keys[0], r->rows.n, 0, 0 };
 
     fl_lock(&c->mu);
     w.number = c->n_pulls[r->worker.thread]++;
@@ -50,7 +50,8 @@ static fl_status late_pull(fl_comm *port, fl_comm_request *r)
 static fl_status late_push(fl_comm *port, fl_comm_request *r)
 {
     late_comm *c = (late_comm *)port;
-    late_event e = { LATE_PUSH, r->worker, r->keys[0], r->n, r->step, 0 };
+    late_event e = { LATE_PUSH, r->worker, r->rows.keys[0],
+                     r->rows.n, r->step,   0 };
     bool fails;
 
     fl_lock(&c->mu);

@@ -111,11 +111,11 @@ static fl_status step(trainer *t, long number)
     st = fl_job_pull(t->ps, t->table, keys, BATCH, FL_PULL_CREATE, values);
     if (!st)
         st = fl_job_push(t->ps, t->table,
-                         &(fl_table_push_args){ .keys = keys,
-                                                .grads = grads,
-                                                .n = BATCH,
-                                                .lr = 1,
-                                                .merged = true });
+                         &(fl_rows){ .keys = keys,
+                                     .values = grads,
+                                     .n = BATCH,
+                                     .lr = 1,
+                                     .merged = true });
     if (!st)
         st = fl_job_push_dense(t->ps, t->block, dense);
     if (!st)

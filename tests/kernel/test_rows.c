@@ -52,13 +52,17 @@ static int make_indices(void **state)
                     x[i * ld + j] ==                                           \
                     (j < dim ? rows[wide[i] * dim + j] : old[i * ld + j]));    \
         f->scatter_axpy(rows, wide, n, dim, (T)-0.3, old, ld);                 \
-        f->merge(rows, narrow, n, dim, old);                                   \
+        f->merge(rows, narrow, n, dim, 1, old);                                \
         for (size_t i = 0; i < n; i++)                                         \
             for (size_t j = 0; j < dim; j++)                                   \
                 want[wide[i] * dim + j] += (T)-0.3 * old[i * ld + j];          \
         for (size_t i = 0; i < n; i++)                                         \
             for (size_t j = 0; j < dim; j++)                                   \
                 want[wide[i] * dim + j] += old[i * dim + j];                   \
+        f->merge(rows, narrow, n, dim, (T)0.7, old);                           \
+        for (size_t i = 0; i < n; i++)                                         \
+            for (size_t j = 0; j < dim; j++)                                   \
+                want[wide[i] * dim + j] += (T)0.7 * old[i * dim + j];          \
         assert_memory_equal(rows, want, N_ROWS *dim * sizeof(T));              \
         free(rows);                                                            \
         free(want);                                                            \

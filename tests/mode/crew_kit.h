@@ -81,7 +81,7 @@ static inline void choose_keys(frame *f, uint64_t dice, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         f->keys[i] = key_at(dice % ALL_KEYS + 7 * i);
-    f->emb.n = f->wide.n = n;
+    f->emb.rows.n = f->wide.rows.n = n;
 }
 
 /* From -0.5 to 0.5, and no sum of some is exact. */
@@ -95,9 +95,9 @@ static inline void noisy_batch(trainer *t, frame *f, int thread, int batch)
 {
     uint64_t dice = dice_of(t, thread, batch);
 
-    for (size_t i = 0; i < f->emb.n * EMB_DIM; i++)
+    for (size_t i = 0; i < f->emb.rows.n * EMB_DIM; i++)
         f->emb_rows[i] = 0.3f * f->emb_rows[i] + noise(dice + i);
-    for (size_t i = 0; i < f->wide.n; i++)
+    for (size_t i = 0; i < f->wide.rows.n; i++)
         f->wide_rows[i] = 0.3f * f->wide_rows[i] + noise(dice + 100 + i);
     for (size_t i = 0; i < W_FLOATS; i++)
         f->w_grad[i] = 0.3f * t->w[i] + noise(dice + 200 + i);

@@ -266,11 +266,14 @@ static inline fl_comm_request rows_request(const uint64_t *keys, size_t n,
                                            float *rows)
 {
     return (fl_comm_request){ .table = "emb",
-                              .keys = keys,
-                              .n = n,
-                              .dim = GEO_DIM,
-                              .rows = rows,
-                              .lr = 0.5,
+                              .rows = { .keys = keys,
+                                        .values = rows,
+                                        .n = n,
+                                        .lr = 0.5,
+                                        .merged = true,
+                                        .dim = GEO_DIM,
+                                        .scale = 1 },
+                              .out = rows,
                               .worker = { .n_parts = 1, .scale = 1 } };
 }
 

@@ -168,16 +168,19 @@ static inline void frame_init(frame *f, int thread)
     *f = (frame){ 0 };
     caller_init(&f->caller);
     f->emb = (fl_comm_request){ .table = "emb",
-                                .keys = f->keys,
-                                .dim = EMB_DIM,
-                                .rows = f->emb_rows,
+                                .rows = { .keys = f->keys,
+                                          .values = f->emb_rows,
+                                          .lr = 0.1,
+                                          .merged = true,
+                                          .dim = EMB_DIM,
+                                          .scale = 1 },
+                                .out = f->emb_rows,
                                 .create = true,
-                                .lr = 0.1,
                                 .worker = worker_of(thread) };
     f->wide = f->emb;
     f->wide.table = "wide";
-    f->wide.dim = 1;
-    f->wide.rows = f->wide_rows;
+    f->wide.rows.dim = 1;
+    f->wide.rows.values = f->wide.out = f->wide_rows;
     f->w_values = (fl_comm_values){ "w", f->w_grad, W_FLOATS };
     f->b_values = (fl_comm_values){ "b", f->b_grad, B_FLOATS };
     f->w = (fl_comm_call){ .values = &f->w_values,

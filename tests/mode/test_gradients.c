@@ -9,11 +9,12 @@ static const uint64_t keys[] = { 7, 0, 9 };
 static fl_comm_request push_of(float *rows, size_t n, fl_worker_id worker)
 {
     return (fl_comm_request){ .table = "emb",
-                              .keys = keys,
-                              .n = n,
-                              .dim = 2,
-                              .rows = rows,
-                              .lr = 0.5,
+                              .rows = { .keys = keys,
+                                        .values = rows,
+                                        .n = n,
+                                        .lr = 0.5,
+                                        .dim = 2,
+                                        .scale = worker.scale },
                               .worker = worker };
 }
 
@@ -32,25 +33,25 @@ static void a_copy_outlives_what_was_pushed(void **state)
 {
     float rows[] = { 1, 2, 3, 4, 5, 6 }, clicks[] = { 0, 1, 0 };
     uint32_t counts[] = { 3, 2, 1 };
-    fl_comm_request r = push_of(rows, 3, (fl_worker_id){ 0 });
+    fl_comm_request r = push_of(rows, 3, (fl_worker_id){ .scale = 0.25 });
     fl_gradient *g = NULL;
     fl_gradient_pool s;
 
     (void)state;
     fl_gradient_pool_init(&s);
-    r.clicks = clicks;
-    r.counts = counts;
+    r.rows.clicks = clicks;
+    r.rows.counts = counts;
     assert_ok(fl_gradient_of_rows(&s, &r, &g));
     memset(rows, 0, sizeof(rows));
     memset(clicks, 0, sizeof(clicks));
     memset(counts, 0, sizeof(counts));
-    assert_int_equal(g->piece.n, 3);
-    assert_true(g->piece.scale == 1 && g->lr == 0.5);
-    assert_memory_equal(g->piece.keys, keys, sizeof(keys));
-    assert_true(g->piece.rows[0] == 1 && g->piece.rows[5] == 6);
-    assert_null(g->piece.shows);
-    assert_true(g->piece.clicks[1] == 1);
-    assert_int_equal(g->piece.counts[0], 3);
+    assert_int_equal(g->rows.n, 3);
+    assert_true(g->rows.scale == 0.25 && g->rows.lr == 0.5);
+    assert_memory_equal(g->rows.keys, keys, sizeof(keys));
+    assert_true(g->rows.values[0] == 1 && g->rows.values[5] == 6);
+    assert_null(g->rows.shows);
+    assert_true(g->rows.clicks[1] == 1);
+    assert_int_equal(g->rows.counts[0], 3);
     fl_gradients_give_back(&s, &g->entry);
     fl_gradient_pool_release(&s);
 }
@@ -64,7 +65,7 @@ static void a_push_without_keys_is_a_gradient_too(void **state)
     (void)state;
     fl_gradient_pool_init(&s);
     assert_ok(fl_gradient_of_rows(&s, &r, &g));
-    assert_int_equal(g->piece.n, 0);
+    assert_int_equal(g->rows.n, 0);
     fl_gradients_give_back(&s, &g->entry);
     fl_gradient_pool_release(&s);
 }
@@ -84,7 +85,7 @@ static void memory_that_came_back_is_used_again(void **state)
     calls = fl_data_calls();
     for (int i = 0; i < 5; i++) {
         assert_ok(fl_gradient_of_param(&s, &v, &g));
-        assert_memory_equal(g->piece.rows, numbers, sizeof(numbers));
+        assert_memory_equal(g->rows.values, numbers, sizeof(numbers));
         fl_gradients_give_back(&s, &g->entry);
     }
     assert_true(fl_data_calls() == calls);
@@ -129,7 +130,7 @@ static void parts_become_one_gradient_in_their_order(void **state)
 
         for (int k = 0; k < i; k++)
             g = g->next_part;
-        assert_true(g->piece.rows[0] == (float)i && g->piece.scale == 0.25);
+        assert_true(g->rows.values[0] == (float)i && g->rows.scale == 0.25);
     }
     fl_gradients_give_back(&s, &whole->entry);
     fl_gradient_pool_release(&s);
@@ -150,7 +151,7 @@ static void threads_collect_their_parts_apart(void **state)
     a.part = 1;
     whole = fl_gradient_collect(&s, &a, part_of(&s, 3, a));
     assert_non_null(whole);
-    assert_true(whole->next_part->piece.rows[0] == 3);
+    assert_true(whole->next_part->rows.values[0] == 3);
     fl_gradients_give_back(&s, &whole->entry);
     fl_gradient_pool_release(&s);
 }
@@ -168,7 +169,7 @@ static void a_part_that_comes_again_begins_a_new_step(void **state)
     worker.part = 1;
     whole = fl_gradient_collect(&s, &worker, part_of(&s, 3, worker));
     assert_non_null(whole);
-    assert_true(whole->piece.rows[0] == 2);
+    assert_true(whole->rows.values[0] == 2);
     fl_gradients_give_back(&s, &whole->entry);
     fl_gradient_pool_release(&s);
 }

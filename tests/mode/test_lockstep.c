@@ -5,7 +5,6 @@
 #include <math.h>
 
 #include "base/alloc.h"
-#include "base/latch.h"
 
 #define THREADS 4
 
@@ -93,7 +92,7 @@ static void fill_frame(frame *f, uint64_t first, size_t n, float x)
         f->w_grad[i] = x + (float)i;
     for (size_t i = 0; i < B_FLOATS; i++)
         f->b_grad[i] = x - (float)i;
-    f->emb.n = f->wide.n = n;
+    f->emb.rows.n = f->wide.rows.n = n;
 }
 
 static fl_status reach_barrier(bench *b, int thread)
@@ -135,10 +134,10 @@ static void a_thread_alone_sends_from_where_its_gradients_are(void **state)
     m = &b.fake.merged;
     assert_int_equal(m->n_items, 2);
     assert_int_equal(m->items[0].table, 0);
-    assert_ptr_equal(m->items[0].args.keys, b.frames[0].keys);
-    assert_ptr_equal(m->items[0].args.grads, b.frames[0].emb_rows);
-    assert_int_equal(m->items[0].args.n, 3);
-    assert_true(m->items[0].args.lr == 0.1);
+    assert_ptr_equal(m->items[0].rows.keys, b.frames[0].keys);
+    assert_ptr_equal(m->items[0].rows.values, b.frames[0].emb_rows);
+    assert_int_equal(m->items[0].rows.n, 3);
+    assert_true(m->items[0].rows.lr == 0.1);
     assert_int_equal(m->items[1].table, 1);
     assert_int_equal(m->dims[0], EMB_DIM);
     assert_int_equal(m->dims[1], 1);
@@ -160,7 +159,7 @@ static void the_gradient_of_threads_is_their_mean_in_order(void **state)
 {
     static const float x[3] = { 0.1f, 0.7f, 1.3f };
     const float third = (float)(1.0 / 3);
-    const fl_table_push_args *a;
+    const fl_rows *a;
     bench b;
 
     (void)state;
@@ -171,15 +170,15 @@ static void the_gradient_of_threads_is_their_mean_in_order(void **state)
         assert_int_equal(b.fake.n_exchanges, 0);
         come(&b, i);
     }
-    a = &b.fake.merged.items[0].args;
+    a = &b.fake.merged.items[0].rows;
     assert_int_equal(a->n, 5);
     for (uint64_t k = 0; k < 5; k++)
         assert_int_equal(a->keys[k], 100 + k);
-    assert_true(a->grads[0] == third * x[0]);
-    assert_true(a->grads[1 * EMB_DIM] == third * x[0] + third * x[1]);
-    assert_true(a->grads[2 * EMB_DIM] ==
+    assert_true(a->values[0] == third * x[0]);
+    assert_true(a->values[1 * EMB_DIM] == third * x[0] + third * x[1]);
+    assert_true(a->values[2 * EMB_DIM] ==
                 third * x[0] + third * x[1] + third * x[2]);
-    assert_true(a->grads[4 * EMB_DIM] == third * x[2]);
+    assert_true(a->values[4 * EMB_DIM] == third * x[2]);
     assert_int_equal(a->counts[2], 3);
     assert_int_equal(a->counts[4], 1);
     for (size_t i = 0; i < 4; i++) {
@@ -200,7 +199,7 @@ static void the_gradient_of_threads_is_their_mean_in_order(void **state)
 static void
 parts_of_replicas_are_scaled_and_merged_gradients_are_not(void **state)
 {
-    const fl_table_push_args *a;
+    const fl_rows *a;
     bench b;
 
     (void)state;
@@ -212,6 +211,7 @@ parts_of_replicas_are_scaled_and_merged_gradients_are_not(void **state)
         f->emb.worker = (fl_worker_id){
             .thread = 0, .part = i, .n_parts = 3, .scale = 0.25
         };
+        f->emb.rows.scale = 0.25;
         assert_ok(do_rows(f, b.comm, b.comm->data->push, &f->emb));
     }
     b.frames[0].w.worker = b.frames[0].emb.worker;
@@ -219,12 +219,12 @@ parts_of_replicas_are_scaled_and_merged_gradients_are_not(void **state)
         do_call(&b.frames[0], b.comm, b.comm->data->send, &b.frames[0].w));
     b.frames[0].barrier.worker = b.frames[0].emb.worker;
     assert_int_equal(reach_barrier(&b, 0), FL_PENDING);
-    a = &b.fake.merged.items[0].args;
+    a = &b.fake.merged.items[0].rows;
     assert_int_equal(b.fake.merged.n_items, 1);
     assert_int_equal(a->n, 3);
     for (size_t i = 0; i < 3; i++) {
         assert_int_equal(a->keys[i], 100 + i);
-        assert_true(a->grads[i * EMB_DIM] == 1);
+        assert_true(a->values[i * EMB_DIM] == 1);
     }
     assert_ptr_equal(b.fake.merged.grads->data.data[0], b.frames[0].w_grad);
     fl_lockstep_end(b.fake.core, FL_OK);
@@ -245,8 +245,8 @@ static void a_table_without_keys_gets_its_push(void **state)
         come(&b, i);
     }
     assert_int_equal(b.fake.merged.n_items, 2);
-    assert_int_equal(b.fake.merged.items[0].args.n, 0);
-    assert_int_equal(b.fake.merged.items[1].args.n, 0);
+    assert_int_equal(b.fake.merged.items[0].rows.n, 0);
+    assert_int_equal(b.fake.merged.items[1].rows.n, 0);
     fl_lockstep_end(b.fake.core, FL_OK);
     bench_release(&b);
 }
@@ -267,7 +267,7 @@ static void a_thread_that_leaves_lets_the_others_go_on(void **state)
     assert_int_equal(b.fake.n_exchanges, 0);
     b.comm->life->leave(b.comm, 1);
     assert_int_equal(b.fake.n_exchanges, 1);
-    assert_true(b.fake.merged.items[0].args.grads[0] == 2);
+    assert_true(b.fake.merged.items[0].rows.values[0] == 2);
     assert_true(b.fake.merged.grads->data.data[0][0] == 2);
     assert_int_equal(b.fake.merged.samples, 20);
     fl_lockstep_end(b.fake.core, FL_OK);
@@ -295,8 +295,8 @@ static void what_a_leaving_thread_handed_over_goes_with_it(void **state)
     come(&b, 0);
     b.comm->life->leave(b.comm, 1);
     assert_int_equal(b.fake.n_exchanges, 1);
-    assert_int_equal(b.fake.merged.items[0].args.n, 2);
-    assert_int_equal(b.fake.merged.items[0].args.keys[0], 100);
+    assert_int_equal(b.fake.merged.items[0].rows.n, 2);
+    assert_int_equal(b.fake.merged.items[0].rows.keys[0], 100);
     assert_ptr_equal(b.fake.merged.grads->data.data[0], b.frames[0].w_grad);
     fl_lockstep_end(b.fake.core, FL_OK);
     expect_went_on(&b, 0);
@@ -317,8 +317,8 @@ static void a_batch_that_failed_leaves_nothing_to_the_next(void **state)
     assert_int_equal(b.comm->life->step(b.comm), 0);
     fill_frame(&b.frames[0], 300, 1, 1);
     come(&b, 0);
-    assert_int_equal(b.fake.merged.items[0].args.n, 1);
-    assert_int_equal(b.fake.merged.items[0].args.keys[0], 300);
+    assert_int_equal(b.fake.merged.items[0].rows.n, 1);
+    assert_int_equal(b.fake.merged.items[0].rows.keys[0], 300);
     fl_lockstep_end(b.fake.core, FL_OK);
     assert_int_equal(b.comm->life->step(b.comm), 1);
     bench_release(&b);
@@ -409,7 +409,7 @@ static void names_and_sizes_are_those_of_the_job(void **state)
     assert_int_equal(
         begin_rows(&b.frames[0], b.comm, b.comm->data->push, &b.frames[0].emb),
         FL_ERR_NOTFOUND);
-    b.frames[0].wide.dim = 3;
+    b.frames[0].wide.rows.dim = 3;
     assert_int_equal(
         begin_rows(&b.frames[0], b.comm, b.comm->data->push, &b.frames[0].wide),
         FL_ERR_INVAL);
@@ -603,61 +603,6 @@ static void threads_with_unequal_data_meet_until_the_last_is_done(void **state)
     fl_mutex_release(&m.mu);
 }
 
-/* --- stages ------------------------------------------------------------- */
-
-typedef struct stage_end {
-    int n;
-    fl_err err;
-} stage_end;
-
-static void on_stage(void *arg, fl_status st)
-{
-    stage_end *e = arg;
-
-    e->n++;
-    fl_err_save(&e->err, st);
-}
-
-static void a_stage_is_over_when_all_of_it_is(void **state)
-{
-    stage_end e = { 0 };
-    fl_latch s;
-
-    (void)state;
-    fl_latch_init(&s, NULL);
-    fl_latch_open(&s, on_stage, &e);
-    fl_latch_add(&s);
-    fl_latch_done(&s, FL_OK); /* at once */
-    fl_latch_add(&s);
-    assert_int_equal(e.n, 0);
-    fl_latch_done(&s, FL_OK);
-    assert_int_equal(e.n, 0);
-    fl_latch_done(&s, FL_OK);
-    assert_int_equal(e.n, 1);
-    assert_int_equal(e.err.status, FL_OK);
-    fl_latch_release(&s);
-}
-
-static void a_stage_gives_its_first_error_at_the_end(void **state)
-{
-    stage_end e = { 0 };
-    fl_latch s;
-
-    (void)state;
-    fl_latch_init(&s, NULL);
-    fl_latch_open(&s, on_stage, &e);
-    fl_latch_add(&s);
-    fl_latch_add(&s);
-    fl_latch_done(&s, fl_err_set(FL_ERR_IO, "first"));
-    fl_latch_done(&s, fl_err_set(FL_ERR_NOMEM, "second"));
-    assert_int_equal(e.n, 0);
-    fl_latch_done(&s, FL_OK);
-    assert_int_equal(e.n, 1);
-    assert_int_equal(e.err.status, FL_ERR_IO);
-    assert_string_equal(e.err.text, "first");
-    fl_latch_release(&s);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -675,8 +620,6 @@ int main(void)
         cmocka_unit_test(names_and_sizes_are_those_of_the_job),
         cmocka_unit_test(values_are_copied_once_per_round),
         cmocka_unit_test(threads_with_unequal_data_meet_until_the_last_is_done),
-        cmocka_unit_test(a_stage_is_over_when_all_of_it_is),
-        cmocka_unit_test(a_stage_gives_its_first_error_at_the_end),
     };
 
     be_quiet();

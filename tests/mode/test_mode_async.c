@@ -228,11 +228,13 @@ static fl_status push_rows(trainer *t, const uint64_t keys[2], float value,
 {
     float rows[] = { value, value, value, value };
     fl_comm_request r = { .table = "emb",
-                          .keys = keys,
-                          .n = 2,
-                          .dim = DIM,
-                          .rows = rows,
-                          .lr = lr,
+                          .rows = { .keys = keys,
+                                    .values = rows,
+                                    .n = 2,
+                                    .lr = lr,
+                                    .merged = true,
+                                    .dim = DIM,
+                                    .scale = worker.scale },
                           .worker = worker };
     fl_status first, st;
     sleeper sl;
@@ -256,7 +258,9 @@ static float pull_row(trainer *t, uint64_t key)
 {
     float row[DIM] = { 0 };
     fl_comm_request r = {
-        .table = "emb", .keys = &key, .n = 1, .dim = DIM, .rows = row
+        .table = "emb",
+        .rows = { .keys = &key, .n = 1, .dim = DIM },
+        .out = row,
     };
     sleeper sl;
 
@@ -680,7 +684,8 @@ static void giving_up_does_not_wait_for_the_servers(void **state)
 static void what_the_job_does_not_have_is_refused(void **state)
 {
     const uint64_t keys[] = { 1, 2 };
-    fl_comm_request r = { .table = "emb", .keys = keys, .n = 1, .dim = 5 };
+    fl_comm_request r = { .table = "emb",
+                          .rows = { .keys = keys, .n = 1, .dim = 5 } };
     fl_comm_call two = { .n = 2 };
     trainer t;
     job j;

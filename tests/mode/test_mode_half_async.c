@@ -21,7 +21,7 @@ static void exact_batch(trainer *t, frame *f, int thread, int batch)
         f->w_grad[i] = g;
     for (size_t i = 0; i < B_FLOATS; i++)
         f->b_grad[i] = g;
-    f->wide.lr = 0.5;
+    f->wide.rows.lr = 0.5;
 }
 
 static void look_at_all(float *w, float *b, crew *c)

@@ -45,7 +45,15 @@ static uint64_t rows_of(fl_comm *c, const char *name)
 static fl_comm_request request(const uint64_t *keys, size_t n, float *rows)
 {
     return (fl_comm_request){
-        .table = "emb", .keys = keys, .n = n, .dim = 2, .rows = rows, .lr = 1
+        .table = "emb",
+        .rows = { .keys = keys,
+                  .values = rows,
+                  .n = n,
+                  .lr = 1,
+                  .merged = true,
+                  .dim = 2,
+                  .scale = 1 },
+        .out = rows,
     };
 }
 
@@ -143,7 +151,7 @@ static void only_a_pull_that_creates_makes_rows(void **state)
     assert_ok(c->data->pull(c, &r));
     assert_int_equal(rows_of(c, "emb"), 0);
     r.create = true;
-    r.rows = second;
+    r.out = second;
     assert_ok(c->data->pull(c, &r));
     assert_int_equal(rows_of(c, "emb"), 2);
     assert_memory_equal(first, second, sizeof(first));
@@ -159,7 +167,7 @@ static void a_push_takes_its_rate_and_gradient(void **state)
     fl_comm_request pull = request(keys, 2, rows);
 
     (void)state;
-    push.lr = 0.5;
+    push.rows.lr = 0.5;
     assert_ok(c->data->push(c, &push));
     assert_ok(c->data->pull(c, &pull));
     for (int i = 0; i < 4; i++)
@@ -176,7 +184,7 @@ static void a_push_takes_its_counts(void **state)
     fl_comm_request r = request(keys, 2, grads);
 
     (void)state;
-    r.counts = counts;
+    r.rows.counts = counts;
     assert_ok(c->data->push(c, &r));
     assert_int_equal(rows_of(c, "emb"), 1);
     fl_comm_free(c);
@@ -191,10 +199,10 @@ static void a_push_takes_its_shows_and_clicks(void **state)
     fl_comm_request r = request(keys, 3, grads);
 
     (void)state;
-    r.shows = shows;
+    r.rows.shows = shows;
     assert_ok(c->data->push(c, &r));
     assert_int_equal(rows_of(c, "emb"), 0);
-    r.clicks = clicks;
+    r.rows.clicks = clicks;
     assert_ok(c->data->push(c, &r));
     assert_int_equal(rows_of(c, "emb"), 1);
     fl_comm_free(c);
@@ -210,6 +218,7 @@ static void push_part(fl_comm *c, uint64_t step, int part, const uint64_t *keys,
 
     r.step = step;
     r.worker = (fl_worker_id){ .part = part, .n_parts = 2, .scale = 0.5 };
+    r.rows.scale = 0.5;
     assert_ok(c->data->push(c, &r));
     memset(grads, 0xff, sizeof(grads)); /* the memory was borrowed */
 }
@@ -298,7 +307,7 @@ static void requests_that_do_not_fit_are_refused(void **state)
     fl_comm_request r = request(&key, 1, rows);
 
     (void)state;
-    r.dim = 4;
+    r.rows.dim = 4;
     assert_int_equal(c->data->pull(c, &r), FL_ERR_INVAL);
     assert_said("table emb has rows of 2, not of 4");
     assert_int_equal(c->data->push(c, &r), FL_ERR_INVAL);

@@ -74,9 +74,9 @@ static fl_status table_for(fake_comm *c, const fl_comm_request *r,
     *out = fake_find(c, r->table);
     if (!*out)
         FL_FAIL(FL_ERR_NOTFOUND, "there is no table %s", r->table);
-    if ((*out)->dim != r->dim)
+    if ((*out)->dim != r->rows.dim)
         FL_FAIL(FL_ERR_INVAL, "table %s has rows of %u, not of %u", r->table,
-                (*out)->dim, r->dim);
+                (*out)->dim, r->rows.dim);
     return FL_OK;
 }
 
@@ -85,13 +85,13 @@ static fl_status pull_now(fake_comm *c, fl_comm_request *r)
     fake_table *t;
 
     FL_TRY(table_for(c, r, &t));
-    c->n_asked = r->n;
-    for (size_t i = 0; i < r->n; i++) {
-        fake_row *row =
-            r->create ? make_row(t, r->keys[i]) : find_row(t, r->keys[i]);
-        fake_row first = new_row(r->keys[i]);
+    c->n_asked = r->rows.n;
+    for (size_t i = 0; i < r->rows.n; i++) {
+        fake_row *row = r->create ? make_row(t, r->rows.keys[i])
+                                  : find_row(t, r->rows.keys[i]);
+        fake_row first = new_row(r->rows.keys[i]);
 
-        memcpy(r->rows + i * t->dim, row ? row->value : first.value,
+        memcpy(r->out + i * t->dim, row ? row->value : first.value,
                t->dim * sizeof(float));
     }
     return FL_OK;
@@ -99,17 +99,17 @@ static fl_status pull_now(fake_comm *c, fl_comm_request *r)
 
 static void note_push(fake_push *p, const fl_comm_request *r)
 {
-    size_t n = r->n < FAKE_KEYS_MAX ? r->n : FAKE_KEYS_MAX;
+    size_t n = r->rows.n < FAKE_KEYS_MAX ? r->rows.n : FAKE_KEYS_MAX;
 
-    *p = (fake_push){ .n = r->n,
-                      .has_counts = r->counts != NULL,
-                      .has_shows = r->shows != NULL,
-                      .has_clicks = r->clicks != NULL };
+    *p = (fake_push){ .n = r->rows.n,
+                      .has_counts = r->rows.counts != NULL,
+                      .has_shows = r->rows.shows != NULL,
+                      .has_clicks = r->rows.clicks != NULL };
     for (size_t i = 0; i < n; i++) {
-        p->keys[i] = r->keys[i];
-        p->counts[i] = r->counts ? r->counts[i] : 1;
-        p->shows[i] = r->shows ? r->shows[i] : 1;
-        p->clicks[i] = r->clicks ? r->clicks[i] : 0;
+        p->keys[i] = r->rows.keys[i];
+        p->counts[i] = r->rows.counts ? r->rows.counts[i] : 1;
+        p->shows[i] = r->rows.shows ? r->rows.shows[i] : 1;
+        p->clicks[i] = r->rows.clicks ? r->rows.clicks[i] : 0;
     }
 }
 
@@ -119,11 +119,11 @@ static fl_status push_now(fake_comm *c, fl_comm_request *r)
 
     FL_TRY(table_for(c, r, &t));
     note_push(&c->last, r);
-    for (size_t i = 0; i < r->n; i++) {
-        fake_row *row = make_row(t, r->keys[i]);
+    for (size_t i = 0; i < r->rows.n; i++) {
+        fake_row *row = make_row(t, r->rows.keys[i]);
 
         for (uint32_t j = 0; j < t->dim; j++)
-            row->value[j] -= (float)r->lr * r->rows[i * t->dim + j];
+            row->value[j] -= (float)r->rows.lr * r->rows.values[i * t->dim + j];
     }
     return FL_OK;
 }

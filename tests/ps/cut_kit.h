@@ -49,11 +49,11 @@ static inline void cut_push_fill(cut_push *p, int rank, uint64_t number)
         p->dense[i] = (float)(fl_mix64(dice + 300 + i) % 8) - 3;
     p->items[0] = (fl_job_push_item){
         CUT_SHARED,
-        { .keys = p->shared, .grads = p->grads, .n = CUT_KEYS, .lr = 0.5 }
+        { .keys = p->shared, .values = p->grads, .n = CUT_KEYS, .lr = 0.5 }
     };
     p->items[1] = (fl_job_push_item){
         CUT_OWN + rank,
-        { .keys = p->own, .grads = p->grads, .n = CUT_KEYS, .lr = 0.01 }
+        { .keys = p->own, .values = p->grads, .n = CUT_KEYS, .lr = 0.01 }
     };
 }
 

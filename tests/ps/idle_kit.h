@@ -97,9 +97,9 @@ static inline fl_status idle_round(fl_job *p, int table, int round)
     uint64_t key = (uint64_t)round;
     float grad[2] = { 2, 4 }, value[2];
 
-    FL_TRY(fl_job_push(p, table,
-                       &(fl_table_push_args){
-                           .keys = &key, .grads = grad, .n = 1, .lr = 0.5 }));
+    FL_TRY(fl_job_push(
+        p, table,
+        &(fl_rows){ .keys = &key, .values = grad, .n = 1, .lr = 0.5 }));
     FL_TRY(fl_job_pull(p, table, &key, 1, FL_PULL_ONLY, value));
     if (value[0] != 0 || value[1] != -1)
         FL_FAIL(FL_ERR_CORRUPT, "row %d is %g, %g", round, (double)value[0],
@@ -224,8 +224,8 @@ static inline fl_status work_for_a_while(fl_job *p, int rank, told *t)
     while (fl_now_ns() < end) {
         FL_TRY(fl_job_push(
             p, table,
-            &(fl_table_push_args){
-                .keys = keys, .grads = grads, .n = FL_LEN(keys), .lr = 0.5 }));
+            &(fl_rows){
+                .keys = keys, .values = grads, .n = FL_LEN(keys), .lr = 0.5 }));
         t->steps++;
     }
     return fl_job_barrier(p);

@@ -80,12 +80,15 @@ static inline fl_status push_rows(work *w, int round)
 {
     fl_job_push_item items[3] = {
         { SHARED,
-          { .keys = w->shared, .grads = w->grads, .n = WORK_KEYS, .lr = 0.5 } },
+          { .keys = w->shared,
+            .values = w->grads,
+            .n = WORK_KEYS,
+            .lr = 0.5 } },
         { OWN + w->rank,
-          { .keys = w->own, .grads = w->grads, .n = WORK_KEYS, .lr = 0.01 } },
+          { .keys = w->own, .values = w->grads, .n = WORK_KEYS, .lr = 0.01 } },
         { CLICKS,
           { .keys = w->own,
-            .grads = w->grads,
+            .values = w->grads,
             .shows = w->shows,
             .clicks = w->clicks,
             .n = WORK_KEYS,
@@ -105,8 +108,8 @@ static inline fl_status push_one_row(work *w, int round)
 {
     return fl_job_push(
         w->p, OWN + w->rank,
-        &(fl_table_push_args){
-            .keys = &w->own[round], .grads = w->grads, .n = 1, .lr = 0.01 });
+        &(fl_rows){
+            .keys = &w->own[round], .values = w->grads, .n = 1, .lr = 0.01 });
 }
 
 static inline fl_status push_blocks(work *w, int round)

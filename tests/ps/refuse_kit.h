@@ -33,9 +33,9 @@ static inline fl_status push_row(fl_job *p, int table, uint64_t key)
 {
     float grads[2] = { 2, -4 };
 
-    return fl_job_push(p, table,
-                       &(fl_table_push_args){
-                           .keys = &key, .grads = grads, .n = 1, .lr = 0.5 });
+    return fl_job_push(
+        p, table,
+        &(fl_rows){ .keys = &key, .values = grads, .n = 1, .lr = 0.5 });
 }
 
 /* The session that is kept. For job_work. */

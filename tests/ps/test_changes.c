@@ -323,12 +323,12 @@ static void push(job *j, int trainer, uint64_t from, uint64_t n)
     static const uint32_t dim = DIM;
     uint64_t keys[KEYS_MAX];
     float grads[KEYS_MAX * DIM];
-    fl_job_push_item item = { .args = {
-                                  .keys = keys, .grads = grads, .n = n } };
+    fl_job_push_item item = { .rows = {
+                                  .keys = keys, .values = grads, .n = n } };
     outcome o = { 0 };
 
-    item.args.lr = 1;
-    item.args.merged = true;
+    item.rows.lr = 1;
+    item.rows.merged = true;
     for (uint64_t i = 0; i < n; i++)
         keys[i] = from + i;
     for (uint64_t i = 0; i < n * DIM; i++)
@@ -483,7 +483,7 @@ static void begin_push(job *j, uint64_t from, uint64_t *keys, float *grads,
 {
     static const uint32_t dim = DIM;
     fl_job_push_item item = {
-        .args = { .keys = keys, .grads = grads, .n = PIECE, .lr = 1 }
+        .rows = { .keys = keys, .values = grads, .n = PIECE, .lr = 1 }
     };
 
     for (uint64_t i = 0; i < PIECE; i++)

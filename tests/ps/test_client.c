@@ -38,11 +38,11 @@ static int make_data(void **state)
 static void fill_push(fl_job_push_item items[2], size_t n)
 {
     items[0] = (fl_job_push_item){
-        0, { .keys = keys, .grads = grads, .n = n, .lr = 0.1 }
+        0, { .keys = keys, .values = grads, .n = n, .lr = 0.1 }
     };
     items[1] = (fl_job_push_item){ 1,
                                    { .keys = keys,
-                                     .grads = grads,
+                                     .values = grads,
                                      .shows = shows,
                                      .clicks = clicks,
                                      .counts = counts,
@@ -116,8 +116,8 @@ static void check_like_one_table(int n_servers)
             fl_table_pull(ctr, keys, N_KEYS, FL_PULL_ONLY, b + N_KEYS * DIM));
         assert_memory_equal(a, b, N_KEYS * (DIM + CTR_DIM) * sizeof(float));
         assert_ok(push(&j, 0, N_KEYS));
-        assert_ok(fl_table_push(emb, &items[0].args));
-        assert_ok(fl_table_push(ctr, &items[1].args));
+        assert_ok(fl_table_push(emb, &items[0].rows));
+        assert_ok(fl_table_push(ctr, &items[1].rows));
     }
     assert_int_equal(job_hash(&j, 0), lone_hash(emb));
     assert_int_equal(job_hash(&j, 1), lone_hash(ctr));
@@ -292,13 +292,13 @@ static void an_error_of_a_server_names_the_server(void **state)
 
 static void a_refused_push_names_key_and_table(void **state)
 {
-    fl_job_push_item item = { 0, { .keys = keys, .grads = grads, .n = 2 } };
+    fl_job_push_item item = { 0, { .keys = keys, .values = grads, .n = 2 } };
     uint32_t dim = DIM;
     outcome o = { 0 };
     job j;
 
     (void)state;
-    item.args.lr = -1;
+    item.rows.lr = -1;
     job_init(&j, 2, 1, &calm);
     job_wait(&j);
     assert_ok(job_declare(&j, 0, TEXT));
@@ -316,7 +316,7 @@ static void a_request_that_is_too_large_is_refused(void **state)
     float *out = calloc(MANY, DIM * sizeof(*out));
     fl_job_pull_item item = { 0, many, MANY, FL_PULL_CREATE, out };
     fl_job_push_item grown = {
-        0, { .keys = many, .grads = out, .n = MANY, .lr = 1 }
+        0, { .keys = many, .values = out, .n = MANY, .lr = 1 }
     };
     uint32_t dim = DIM;
     outcome o = { 0 };

@@ -65,7 +65,7 @@ static void call_push(fl_client *client, call *c, float times)
 {
     uint32_t dim = dims[c->table];
     fl_job_push_item item = {
-        c->table, { .keys = c->keys, .grads = c->values, .n = c->n, .lr = 1 }
+        c->table, { .keys = c->keys, .values = c->values, .n = c->n, .lr = 1 }
     };
 
     c->end = (outcome){ 0 };
@@ -569,7 +569,7 @@ static fl_status make_round(maker *m)
 {
     fl_job_push_item push = {
         EMB,
-        { .keys = m->push.keys, .grads = m->push.values, .n = N_EACH, .lr = 1 }
+        { .keys = m->push.keys, .values = m->push.values, .n = N_EACH, .lr = 1 }
     };
     fl_job_pull_item pull = { EMB, m->pull.keys, N_EACH, FL_PULL_CREATE,
                               m->pull.values };

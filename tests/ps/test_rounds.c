@@ -70,16 +70,16 @@ static void rows_of(const gift *g, uint32_t rank, fl_job_push_item items[2])
 {
     items[0] = (fl_job_push_item){
         .table = TABLE_EMB,
-        .args = { .keys = g->keys[0],
-                  .grads = g->grads[0],
+        .rows = { .keys = g->keys[0],
+                  .values = g->grads[0],
                   .n = N_KEYS,
                   .lr = 0.25 + rank,
                   .merged = true },
     };
     items[1] = (fl_job_push_item){
         .table = TABLE_CTR,
-        .args = { .keys = g->keys[1],
-                  .grads = g->grads[1],
+        .rows = { .keys = g->keys[1],
+                  .values = g->grads[1],
                   .shows = g->shows,
                   .clicks = g->clicks,
                   .counts = g->counts,
@@ -138,13 +138,13 @@ static fl_status keep_as(const kit *k, uint64_t round, uint32_t rank,
     rows_of(&g, rank, from);
     for (int i = 0; i < 2; i++)
         items[i] = (fl_rows_item){ .table = (uint32_t)from[i].table,
-                                   .n = from[i].args.n,
-                                   .lr = from[i].args.lr,
-                                   .keys = from[i].args.keys,
-                                   .values = from[i].args.grads,
-                                   .shows = from[i].args.shows,
-                                   .clicks = from[i].args.clicks,
-                                   .counts = from[i].args.counts };
+                                   .n = from[i].rows.n,
+                                   .lr = from[i].rows.lr,
+                                   .keys = from[i].rows.keys,
+                                   .values = from[i].rows.values,
+                                   .shows = from[i].rows.shows,
+                                   .clicks = from[i].rows.clicks,
+                                   .counts = from[i].rows.counts };
     for (uint32_t b = 0; b < N_BLOCKS; b++)
         blocks[b] = (fl_block_item){ b, FLOATS, g.dense[b] };
     FL_TRY(fl_rounds_keep_rows(k->rounds, round, rank, incarnation, items, 2,
@@ -190,13 +190,13 @@ static size_t place_of(pot *p, uint64_t key)
     return i;
 }
 
-static void add_gift(pot *p, const fl_table_push_args *a, float weight)
+static void add_gift(pot *p, const fl_rows *a, float weight)
 {
     for (size_t i = 0; i < a->n; i++) {
         size_t at = place_of(p, a->keys[i]);
 
         for (size_t d = 0; d < DIM; d++) {
-            float x = weight * a->grads[i * DIM + d];
+            float x = weight * a->values[i * DIM + d];
 
             p->grads[at * DIM + d] += x;
         }
@@ -211,18 +211,18 @@ static void push_by_hand(fl_table *t, int item, uint64_t round)
     static pot p;
     static gift g;
     fl_job_push_item items[2];
-    fl_table_push_args a = { .merged = true };
+    fl_rows a = { .merged = true };
 
     memset(&p, 0, sizeof(p));
     for (uint32_t rank = 0; rank < N_RANKS; rank++) {
         fill(&g, rank, round);
         rows_of(&g, rank, items);
-        add_gift(&p, &items[item].args, (float)members[rank].weight);
+        add_gift(&p, &items[item].rows, (float)members[rank].weight);
         if (!rank)
-            a.lr = items[item].args.lr;
+            a.lr = items[item].rows.lr;
     }
     a.keys = p.keys;
-    a.grads = p.grads;
+    a.values = p.grads;
     a.shows = p.shows;
     a.clicks = p.clicks;
     a.counts = p.counts;
@@ -410,8 +410,8 @@ static void a_table_without_keys_goes_one_step_on_and_no_other(void **state)
     fl_rows_item nothing = { .table = TABLE_EMB, .lr = 0.5 };
     const float grad[DIM] = { 1, 2, 3, 4 };
     const uint64_t key = 3;
-    fl_table_push_args one = { .keys = &key, .grads = grad, .n = 1 };
-    fl_table_push_args none = { .lr = 0.5, .merged = true };
+    fl_rows one = { .keys = &key, .values = grad, .n = 1 };
+    fl_rows none = { .lr = 0.5, .merged = true };
     uint64_t h;
     kit k;
 

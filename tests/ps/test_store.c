@@ -47,10 +47,10 @@ static fl_table *open_twin(const char *name, const char *settings)
 
 /* --- requests ------------------------------------------------------------- */
 
-static void pack_pushed(fl_pack *p, uint32_t dim, const fl_table_push_args *a)
+static void pack_pushed(fl_pack *p, uint32_t dim, const fl_rows *a)
 {
     fl_pack_bytes(p, a->keys, a->n * sizeof(*a->keys));
-    fl_pack_bytes(p, a->grads, a->n * dim * sizeof(float));
+    fl_pack_bytes(p, a->values, a->n * dim * sizeof(float));
     if (a->shows)
         fl_pack_bytes(p, a->shows, a->n * sizeof(float));
     if (a->clicks)
@@ -60,7 +60,7 @@ static void pack_pushed(fl_pack *p, uint32_t dim, const fl_table_push_args *a)
     fl_pack_align(p);
 }
 
-static fl_rows_item item_of(uint32_t table, const fl_table_push_args *a)
+static fl_rows_item item_of(uint32_t table, const fl_rows *a)
 {
     return (fl_rows_item){
         .table = table,
@@ -74,7 +74,7 @@ static fl_rows_item item_of(uint32_t table, const fl_table_push_args *a)
 }
 
 static fl_status push(fl_store *s, uint32_t table, uint32_t dim,
-                      const fl_table_push_args *args)
+                      const fl_rows *args)
 {
     fl_rows_item it = item_of(table, args);
     fl_pack p = { 0 };
@@ -128,16 +128,16 @@ static draft *draw(uint64_t no)
     return d;
 }
 
-static fl_table_push_args args_of(const draft *d, size_t n, bool merged)
+static fl_rows args_of(const draft *d, size_t n, bool merged)
 {
-    return (fl_table_push_args){ .keys = d->keys,
-                                 .grads = d->grads,
-                                 .shows = d->shows,
-                                 .clicks = d->clicks,
-                                 .counts = d->counts,
-                                 .n = n,
-                                 .lr = 0.25,
-                                 .merged = merged };
+    return (fl_rows){ .keys = d->keys,
+                      .values = d->grads,
+                      .shows = d->shows,
+                      .clicks = d->clicks,
+                      .counts = d->counts,
+                      .n = n,
+                      .lr = 0.25,
+                      .merged = merged };
 }
 
 static void expect_same_rows(fl_store *s, uint32_t table, fl_table *twin,
@@ -161,7 +161,7 @@ static void train_both(fl_store *s, uint32_t table, fl_table *twin)
     for (uint64_t round = 0; round < 4; round++) {
         draft *d = draw(round);
         size_t n = N_KEYS - 1000 * round - 1;
-        fl_table_push_args a = args_of(d, n, round % 2);
+        fl_rows a = args_of(d, n, round % 2);
 
         if (round == 2) {
             a.shows = NULL;
@@ -196,7 +196,7 @@ static void items_of_several_tables_travel_together(void **state)
     fl_store *s = open_store();
     fl_table *emb = open_twin("emb", EMB), *ctr = open_twin("ctr", CTR);
     draft *d = draw(1);
-    fl_table_push_args a = args_of(d, 7, true), b = args_of(d, 5, false);
+    fl_rows a = args_of(d, 7, true), b = args_of(d, 5, false);
     fl_rows_item items[] = { item_of(TABLE_CTR, &a), item_of(TABLE_EMB, &b) };
     fl_rows_item pulls[] = { { .table = TABLE_CTR, .n = 7 },
                              { .table = TABLE_LOW },
@@ -418,7 +418,7 @@ static void learning_rates_that_are_none_are_refused(void **state)
                                     -(double)INFINITY };
     fl_store *s = open_store();
     draft *d = draw(1);
-    fl_table_push_args a = args_of(d, 3, true);
+    fl_rows a = args_of(d, 3, true);
 
     (void)state;
     for (size_t i = 0; i < FL_LEN(rates); i++) {
@@ -437,7 +437,7 @@ static void a_push_with_a_key_that_is_too_high_changes_no_table(void **state)
     static const uint64_t keys[] = { 5, 100 };
     fl_store *s = open_store();
     draft *d = draw(1);
-    fl_table_push_args good = args_of(d, 3, true), bad = args_of(d, 2, true);
+    fl_rows good = args_of(d, 3, true), bad = args_of(d, 2, true);
     fl_rows_item items[2];
     fl_pack p = { 0 };
     answer a = { 0 };
@@ -477,7 +477,7 @@ equal_keys_in_a_merged_push_are_refused_where_rows_grow(void **state)
     static const float shows[] = { 50, 50, 50, 50 };
     fl_store *s = open_store();
     draft *d = draw(1);
-    fl_table_push_args a = args_of(d, 4, true);
+    fl_rows a = args_of(d, 4, true);
 
     (void)state;
     a.keys = keys;
@@ -497,7 +497,7 @@ static void without_memory_a_request_fails_and_the_store_lives_on(void **state)
 {
     fl_store *s = open_store();
     draft *d = draw(1);
-    fl_table_push_args args = args_of(d, 10, true);
+    fl_rows args = args_of(d, 10, true);
     fl_rows_item it = { .table = TABLE_EMB, .n = 10 };
     fl_pack p = { 0 };
     answer a = { .refuse = true };
@@ -524,7 +524,7 @@ static void clearing_and_shrinking_remove_rows(void **state)
 {
     fl_store *s = open_store();
     draft *d = draw(1);
-    fl_table_push_args args = args_of(d, 10, true);
+    fl_rows args = args_of(d, 10, true);
     fl_pack p = { 0 };
     answer a = { 0 };
 
@@ -552,12 +552,12 @@ static void push_some(fl_store *s, uint32_t table, uint32_t dim, const draft *d,
                       size_t step, size_t from)
 {
     for (size_t i = from; i < 300; i += step) {
-        fl_table_push_args a = { .keys = &d->keys[i],
-                                 .grads = &d->grads[i * dim],
-                                 .shows = &d->shows[i],
-                                 .n = 1,
-                                 .lr = 0.5,
-                                 .merged = true };
+        fl_rows a = { .keys = &d->keys[i],
+                      .values = &d->grads[i * dim],
+                      .shows = &d->shows[i],
+                      .n = 1,
+                      .lr = 0.5,
+                      .merged = true };
 
         assert_ok(push(s, table, dim, &a));
     }
@@ -628,7 +628,7 @@ static void counters_tell_what_was_done(void **state)
 {
     fl_store *s = open_store();
     draft *d = draw(1);
-    fl_table_push_args args = args_of(d, 10, true);
+    fl_rows args = args_of(d, 10, true);
     fl_pack p = { 0 };
     answer a = { 0 };
     fl_store_counts n;

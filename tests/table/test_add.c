@@ -64,10 +64,11 @@ static copy look_at(fl_table *t, uint64_t key)
 static void push_once(fl_table *t, const uint64_t *keys, const float *grads,
                       size_t n)
 {
-    assert_ok(fl_table_push(
-        t,
-        &(fl_table_push_args){
-            .keys = keys, .grads = grads, .n = n, .lr = 0.5, .merged = true }));
+    assert_ok(fl_table_push(t, &(fl_rows){ .keys = keys,
+                                           .values = grads,
+                                           .n = n,
+                                           .lr = 0.5,
+                                           .merged = true }));
 }
 
 static void values_move_by_what_is_added(void **state)

@@ -44,14 +44,14 @@ static void push_one(fl_table *t, uint64_t key, float g, const uint32_t *count,
                      const float *show, const float *click)
 {
     const float grad[DIM] = { g, g, g };
-    fl_table_push_args a = { .keys = &key,
-                             .grads = grad,
-                             .shows = show,
-                             .clicks = click,
-                             .counts = count,
-                             .n = 1,
-                             .lr = 1,
-                             .merged = true };
+    fl_rows a = { .keys = &key,
+                  .values = grad,
+                  .shows = show,
+                  .clicks = click,
+                  .counts = count,
+                  .n = 1,
+                  .lr = 1,
+                  .merged = true };
 
     assert_ok(fl_table_push(t, &a));
 }
@@ -139,7 +139,7 @@ static void repeats_in_a_push_count_each(void **state)
 {
     const uint64_t keys[] = { 3, 4, 3, 3 };
     const float grads[4 * DIM] = { 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2 };
-    fl_table_push_args a = { .keys = keys, .grads = grads, .n = 4, .lr = 1 };
+    fl_rows a = { .keys = keys, .values = grads, .n = 4, .lr = 1 };
     fl_table *t = new_table(FL_ENTRY_COUNT, 3, 1);
 
     (void)state;
@@ -202,8 +202,8 @@ static size_t push_many(uint64_t seed, double p, unsigned char *admitted)
     fl_table *t = new_table(FL_ENTRY_PROBABILITY, p, seed);
     uint64_t *keys = malloc(MANY * sizeof(*keys));
     float *grads = malloc(MANY * DIM * sizeof(*grads));
-    fl_table_push_args a = {
-        .keys = keys, .grads = grads, .n = MANY, .lr = 1, .merged = true
+    fl_rows a = {
+        .keys = keys, .values = grads, .n = MANY, .lr = 1, .merged = true
     };
     size_t n_rows = 0;
 
@@ -288,8 +288,8 @@ static void keys_beyond_max_rows_get_no_row_until_others_leave(void **state)
     uint64_t keys[] = { 1, 2, 3, 4, 5 };
     const float ones[5 * DIM] = { -1, -1, -1, -1, -1, -1, -1, -1,
                                   -1, -1, -1, -1, -1, -1, -1 };
-    fl_table_push_args a = {
-        .keys = keys, .grads = ones, .n = 5, .lr = 1, .merged = true
+    fl_rows a = {
+        .keys = keys, .values = ones, .n = 5, .lr = 1, .merged = true
     };
     float values[5 * DIM], sum = 0;
     fl_table *t;
@@ -320,7 +320,7 @@ static void an_id_beyond_the_height_is_refused_and_named(void **state)
     fl_table_config config = adding_config(1, 2);
     uint64_t keys[] = { 3, 9, 10 };
     float values[3] = { 0 };
-    fl_table_push_args a = { .keys = keys, .grads = values, .n = 3, .lr = 1 };
+    fl_rows a = { .keys = keys, .values = values, .n = 3, .lr = 1 };
     size_t n_removed;
     fl_table *t;
 

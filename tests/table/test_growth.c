@@ -41,8 +41,8 @@ static uint64_t add_keys(fl_table *t, size_t lo)
 {
     static uint64_t keys[CALL];
     static float values[CALL * DIM];
-    fl_table_push_args push = {
-        .keys = keys, .grads = values, .n = CALL, .lr = 1, .merged = true
+    fl_rows push = {
+        .keys = keys, .values = values, .n = CALL, .lr = 1, .merged = true
     };
     uint64_t moved = stats_of(t).slots_moved;
 
@@ -257,12 +257,12 @@ static void a_key_that_comes_twice_harms_no_row(void **state)
         shows[i] = 100;
     }
     for (int round = 0; round < 3; round++)
-        assert_ok(fl_table_push(t, &(fl_table_push_args){ .keys = keys,
-                                                          .grads = grads,
-                                                          .shows = shows,
-                                                          .n = N,
-                                                          .lr = 1,
-                                                          .merged = true }));
+        assert_ok(fl_table_push(t, &(fl_rows){ .keys = keys,
+                                               .values = grads,
+                                               .shows = shows,
+                                               .n = N,
+                                               .lr = 1,
+                                               .merged = true }));
     s = stats_of(t);
     assert_int_equal(s.rows, KEYS);
     assert_int_equal(s.short_rows, 0);
@@ -285,7 +285,7 @@ static void a_push_without_keys_is_a_step(void **state)
     (void)state;
     for (int empty = 0; empty < 2; empty++) {
         fl_table_config c = adding_config(2, 1);
-        fl_table_push_args push = { .lr = 0.1, .merged = true };
+        fl_rows push = { .lr = 0.1, .merged = true };
         const fl_rule *adam = fl_rule_find("adam");
         fl_table *t;
 
@@ -296,7 +296,7 @@ static void a_push_without_keys_is_a_step(void **state)
         if (empty)
             assert_ok(fl_table_push(t, &push));
         push.keys = &key;
-        push.grads = grads;
+        push.values = grads;
         push.n = 1;
         assert_ok(fl_table_push(t, &push));
         assert_ok(fl_table_pull(t, &key, 1, FL_PULL_ONLY, empty ? b : a));

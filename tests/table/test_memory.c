@@ -30,7 +30,7 @@ static void fill_keys(uint64_t *keys, size_t lo, size_t n)
 static fl_status push_ones(fl_table *t, const uint64_t *keys, size_t n)
 {
     static float grads[N_ALL * DIM];
-    fl_table_push_args a = { .keys = keys, .grads = grads, .n = n, .lr = 1 };
+    fl_rows a = { .keys = keys, .values = grads, .n = n, .lr = 1 };
 
     for (size_t i = 0; i < n * DIM; i++)
         grads[i] = -1;

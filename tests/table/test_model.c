@@ -456,8 +456,7 @@ typedef struct sum {
     uint32_t count;
 } sum;
 
-static void add_up(const run *r, const fl_table_push_args *a, size_t first,
-                   sum *s)
+static void add_up(const run *r, const fl_rows *a, size_t first, sum *s)
 {
     uint32_t dim = r->m.config.dim;
 
@@ -481,7 +480,7 @@ static bool came_before(const run *r, size_t i)
     return false;
 }
 
-static void model_push(run *r, const fl_table_push_args *a)
+static void model_push(run *r, const fl_rows *a)
 {
     model *m = &r->m;
     fl_hyper h;
@@ -510,11 +509,11 @@ static void model_push(run *r, const fl_table_push_args *a)
 
 static void push(run *r, bool merged)
 {
-    fl_table_push_args a = { .keys = r->keys,
-                             .grads = r->values,
-                             .n = r->n,
-                             .lr = (double)(1 + below(r, 8)) / 64,
-                             .merged = merged };
+    fl_rows a = { .keys = r->keys,
+                  .values = r->values,
+                  .n = r->n,
+                  .lr = (double)(1 + below(r, 8)) / 64,
+                  .merged = merged };
 
     draw_values(r);
     if (below(r, 4)) {

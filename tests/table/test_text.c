@@ -89,13 +89,13 @@ static void train(fl_table *t)
         for (size_t i = 0; i < N_KEYS; i += 1 + round) {
             uint64_t key = key_at(i);
             float show = 20, click = i % 3 ? 0 : 15;
-            fl_table_push_args a = { .keys = &key,
-                                     .grads = grad,
-                                     .shows = &show,
-                                     .clicks = &click,
-                                     .n = 1,
-                                     .lr = 0.1,
-                                     .merged = true };
+            fl_rows a = { .keys = &key,
+                          .values = grad,
+                          .shows = &show,
+                          .clicks = &click,
+                          .n = 1,
+                          .lr = 0.1,
+                          .merged = true };
 
             for (uint32_t j = 0; j < dim; j++)
                 grad[j] = (float)fl_rng_normal(round, i, j);

@@ -40,9 +40,7 @@ static void push_and_pull(void *arg)
     worker *w = arg;
     uint64_t keys[BATCH];
     float grads[BATCH * DIM];
-    fl_table_push_args a = {
-        .keys = keys, .grads = grads, .n = BATCH, .lr = 1
-    };
+    fl_rows a = { .keys = keys, .values = grads, .n = BATCH, .lr = 1 };
 
     for (size_t i = 0; i < BATCH * DIM; i++)
         grads[i] = -1;

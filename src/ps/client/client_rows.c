@@ -372,7 +372,7 @@ fl_status fl_client_pull(fl_client *c, const fl_job_pull_item *items,
     return fl_request_end(r);
 }
 
-static uint32_t push_flags(const fl_table_push_args *a)
+static uint32_t push_flags(const fl_rows *a)
 {
     return (uint32_t)((a->merged ? FL_PUSH_MERGED : 0) |
                       (a->shows ? FL_PUSH_SHOWS : 0) |
@@ -384,7 +384,7 @@ static void add_pushes(fl_request *r, const fl_job_push_item *items,
                        const uint32_t *dims, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        const fl_table_push_args *a = &items[i].args;
+        const fl_rows *a = &items[i].rows;
 
         add_item(r,
                  &(fl_rows_item){ .table = (uint32_t)items[i].table,
@@ -392,7 +392,7 @@ static void add_pushes(fl_request *r, const fl_job_push_item *items,
                                   .n = a->n,
                                   .lr = a->lr,
                                   .keys = a->keys,
-                                  .values = a->grads,
+                                  .values = a->values,
                                   .shows = a->shows,
                                   .clicks = a->clicks,
                                   .counts = a->counts },
@@ -406,9 +406,9 @@ static fl_status weigh_pushes(uint16_t type, const fl_job_push_item *items,
 {
     FL_TRY(check_count(type, n));
     for (size_t i = 0; i < n; i++) {
-        FL_TRY(check_keys(type, items[i].table, items[i].args.n));
+        FL_TRY(check_keys(type, items[i].table, items[i].rows.n));
         *bytes +=
-            ITEM_BYTES + items[i].args.n *
+            ITEM_BYTES + items[i].rows.n *
                              (sizeof(uint64_t) + (dims[i] + 3) * sizeof(float));
     }
     return FL_OK;

@@ -19,22 +19,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernel/rows.h"
-#include "kernel/unique.h"
+#include "kernel/merge.h"
 #include "kernel/vec.h"
 
-/* Indices are widened so many at a time, on the stack. */
-#define INDEX_AT_ONCE 1024
-
-/* Memory that grows and is kept. */
-typedef struct room {
-    void *data;
-    size_t bytes;
-} room;
+/* Rows of a table, not merged: keys are united when the round is applied,
+   whatever the sender says of them. */
+typedef struct kept_rows {
+    uint32_t table;
+    fl_rows rows;
+} kept_rows;
 
 typedef struct load {
-    room memory;
-    FL_VEC(fl_rows_item) rows;
+    fl_buf memory;
+    FL_VEC(kept_rows) rows;
     FL_VEC(fl_block_item) blocks;
 } load;
 
@@ -49,7 +46,7 @@ typedef struct piece {
     uint32_t number; /* of its table or block */
     float weight;
     size_t order;
-    const fl_rows_item *rows;
+    const fl_rows *rows;
     const fl_block_item *block;
 } piece;
 
@@ -65,33 +62,20 @@ struct fl_rounds {
 
     /* Of the round that is being applied. */
     pieces rows, blocks;
-    fl_unique unique;
-    room keys, sums;
+    FL_VEC(fl_rows) batches; /* of one table */
+    fl_merger merger;
+    fl_buf sum; /* of one block */
 };
 
 /* --- memory --------------------------------------------------------------- */
 
-static fl_status reserve(room *m, uint64_t bytes, uint64_t round)
+static fl_status reserve(fl_buf *b, size_t bytes, uint64_t round)
 {
-    void *data;
-
-    if (bytes <= m->bytes)
-        return FL_OK;
-    data = bytes <= SIZE_MAX ? fl_try_alloc((size_t)bytes) : NULL;
-    if (!data)
+    if (!fl_buf_reserve(b, bytes))
         FL_FAIL(FL_ERR_NOMEM,
-                "no memory for the gradients of round %" PRIu64 " (%" PRIu64
-                " bytes)",
+                "no memory for the gradients of round %" PRIu64 " (%zu bytes)",
                 round, bytes);
-    fl_data_free(m->data, m->bytes);
-    *m = (room){ data, (size_t)bytes };
     return FL_OK;
-}
-
-static void room_release(room *m)
-{
-    fl_data_free(m->data, m->bytes);
-    *m = (room){ 0 };
 }
 
 fl_rounds *fl_rounds_new(void)
@@ -107,7 +91,7 @@ static void share_release(share *s)
     for (size_t i = 0; i < s->loads.len; i++) {
         load *l = &s->loads.data[i];
 
-        room_release(&l->memory);
+        fl_buf_release(&l->memory);
         fl_vec_release(&l->rows);
         fl_vec_release(&l->blocks);
     }
@@ -124,9 +108,9 @@ void fl_rounds_free(fl_rounds *r)
     fl_vec_release(&r->shares);
     fl_vec_release(&r->rows);
     fl_vec_release(&r->blocks);
-    fl_unique_release(&r->unique);
-    room_release(&r->keys);
-    room_release(&r->sums);
+    fl_vec_release(&r->batches);
+    fl_merger_release(&r->merger);
+    fl_buf_release(&r->sum);
     fl_mutex_release(&r->mu);
     fl_free(r);
 }
@@ -189,7 +173,7 @@ static fl_status open_share(fl_rounds *r, uint64_t round, uint32_t rank,
 }
 
 /* An empty load with so much memory, which counts once it is filled. */
-static fl_status open_load(share *s, uint64_t bytes, load **out)
+static fl_status open_load(share *s, size_t bytes, load **out)
 {
     load *l;
 
@@ -202,84 +186,70 @@ static fl_status open_load(share *s, uint64_t bytes, load **out)
     return FL_OK;
 }
 
-/* Copies n bytes, of which there are some, and moves on. */
-static const void *put(char **at, const void *from, uint64_t n)
+static fl_rows rows_of(const fl_rows_item *it, const fl_world *w)
 {
-    char *to = *at;
-
-    memcpy(to, from, (size_t)n);
-    *at += n;
-    return to;
+    return (fl_rows){ .keys = it->keys,
+                      .values = it->values,
+                      .shows = it->shows,
+                      .clicks = it->clicks,
+                      .counts = it->counts,
+                      .n = (size_t)it->n,
+                      .lr = it->lr,
+                      .dim = fl_table_dim(w->tables.data[it->table].table) };
 }
 
-static uint64_t padded(uint64_t bytes)
+static fl_status count_bytes(const fl_rows_item *items, uint32_t n,
+                             const fl_world *w, size_t *bytes)
 {
-    return (bytes + 7) & ~UINT64_C(7);
-}
+    *bytes = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        fl_rows rows = rows_of(&items[i], w);
+        size_t more;
 
-static uint64_t row_bytes(const fl_rows_item *it, uint32_t dim)
-{
-    uint64_t words =
-        dim + (it->shows != NULL) + (it->clicks != NULL) + (it->counts != NULL);
-
-    return padded(it->n * (sizeof(*it->keys) + words * sizeof(float)));
-}
-
-static void put_rows(load *l, char **at, const fl_rows_item *from, uint32_t dim)
-{
-    fl_rows_item it = *from;
-    char *to = *at;
-
-    if (it.n) {
-        it.keys = put(&to, from->keys, it.n * sizeof(*it.keys));
-        it.values = put(&to, from->values, it.n * dim * sizeof(float));
-        if (it.shows)
-            it.shows = put(&to, from->shows, it.n * sizeof(float));
-        if (it.clicks)
-            it.clicks = put(&to, from->clicks, it.n * sizeof(float));
-        if (it.counts)
-            it.counts = put(&to, from->counts, it.n * sizeof(uint32_t));
-        *at += row_bytes(from, dim);
+        FL_TRY(fl_rows_bytes(&rows, &more));
+        *bytes += more;
     }
-    fl_vec_push(&l->rows, it);
-}
-
-static uint32_t dim_of(const fl_world *w, const fl_rows_item *it)
-{
-    return fl_table_dim(w->tables.data[it->table].table);
+    return FL_OK;
 }
 
 static fl_status keep_rows(share *s, const fl_rows_item *items, uint32_t n,
                            const fl_world *w)
 {
-    uint64_t bytes = 0;
+    size_t bytes, more;
     load *l;
     char *at;
 
-    for (uint32_t i = 0; i < n; i++)
-        bytes += row_bytes(&items[i], dim_of(w, &items[i]));
+    FL_TRY(count_bytes(items, n, w, &bytes));
     FL_TRY(open_load(s, bytes, &l));
     at = l->memory.data;
-    for (uint32_t i = 0; i < n; i++)
-        put_rows(l, &at, &items[i], dim_of(w, &items[i]));
+    for (uint32_t i = 0; i < n; i++) {
+        fl_rows rows = rows_of(&items[i], w);
+
+        FL_TRY(fl_rows_bytes(&rows, &more));
+        fl_vec_push(&l->rows,
+                    ((kept_rows){ items[i].table, fl_rows_copy(&rows, at) }));
+        at += more;
+    }
     s->n_loads++;
     return FL_OK;
 }
 
 static fl_status keep_blocks(share *s, const fl_block_item *items, uint32_t n)
 {
-    uint64_t floats = 0;
+    size_t floats = 0;
     load *l;
-    char *at;
+    float *at;
 
     for (uint32_t i = 0; i < n; i++)
-        floats += items[i].n;
+        floats += (size_t)items[i].n;
     FL_TRY(open_load(s, floats * sizeof(float), &l));
     at = l->memory.data;
     for (uint32_t i = 0; i < n; i++) {
         fl_block_item it = items[i];
 
-        it.values = put(&at, it.values, it.n * sizeof(float));
+        memcpy(at, it.values, it.n * sizeof(*at));
+        it.values = at;
+        at += it.n;
         fl_vec_push(&l->blocks, it);
     }
     s->n_loads++;
@@ -321,12 +291,12 @@ fl_status fl_rounds_keep_blocks(fl_rounds *r, uint64_t round, uint32_t rank,
 static void add_load(fl_rounds *r, const load *l, float weight)
 {
     for (size_t i = 0; i < l->rows.len; i++) {
-        const fl_rows_item *it = &l->rows.data[i];
+        const kept_rows *k = &l->rows.data[i];
 
-        fl_vec_push(&r->rows, ((piece){ .number = it->table,
+        fl_vec_push(&r->rows, ((piece){ .number = k->table,
                                         .weight = weight,
                                         .order = r->rows.len,
-                                        .rows = it }));
+                                        .rows = &k->rows }));
     }
     for (size_t i = 0; i < l->blocks.len; i++) {
         const fl_block_item *it = &l->blocks.data[i];
@@ -379,103 +349,21 @@ static size_t count_like(const pieces *p, size_t from)
 
 /* --- tables --------------------------------------------------------------- */
 
-/* Where the parts of a sum are: `all` are the keys of all pieces, n of them,
-   and keys those that differ. */
-typedef struct sum {
-    uint64_t *all, *keys;
-    uint32_t *index, *counts;
-    float *shows, *clicks, *grads;
-    size_t n;
-} sum;
-
-static fl_status unite_keys(fl_rounds *r, const piece *p, size_t n_pieces,
-                            sum *s, size_t *n_keys)
-{
-    uint64_t bytes;
-
-    *n_keys = 0;
-    for (size_t i = 0; i < n_pieces; i++)
-        s->n += p[i].rows->n;
-    if (!s->n)
-        return FL_OK;
-    bytes = s->n * (2 * sizeof(uint64_t) + 4 * sizeof(uint32_t));
-    FL_TRY(reserve(&r->keys, bytes, r->next));
-    s->all = r->keys.data;
-    s->keys = s->all + s->n;
-    s->index = (uint32_t *)(s->keys + s->n);
-    s->counts = s->index + s->n;
-    s->shows = (float *)(s->counts + s->n);
-    s->clicks = s->shows + s->n;
-    for (size_t i = 0, at = 0; i < n_pieces; at += p[i++].rows->n)
-        if (p[i].rows->n)
-            memcpy(s->all + at, p[i].rows->keys,
-                   p[i].rows->n * sizeof(*s->all));
-    return fl_unique_run(&r->unique, s->all, s->n, s->keys, s->index, n_keys);
-}
-
-/* sum[index[i]] += weight * grads[i], in ascending i. */
-static void add_rows(const sum *s, const uint32_t *index, const piece *p,
-                     uint32_t dim)
-{
-    uint64_t wide[INDEX_AT_ONCE];
-    size_t n;
-
-    for (size_t at = 0; at < p->rows->n; at += n) {
-        n = (size_t)p->rows->n - at;
-        if (n > INDEX_AT_ONCE)
-            n = INDEX_AT_ONCE;
-        for (size_t i = 0; i < n; i++)
-            wide[i] = index[at + i];
-        fl_rows_f32()->scatter_axpy(s->grads, wide, n, dim, p->weight,
-                                    p->rows->values + at * dim, dim);
-    }
-}
-
-/* Shows, clicks and counts are numbers of what happened, and have no weight. */
-static void add_counts(const sum *s, const uint32_t *index,
-                       const fl_rows_item *it)
-{
-    for (uint64_t i = 0; i < it->n; i++) {
-        s->counts[index[i]] += it->counts ? it->counts[i] : 1;
-        s->shows[index[i]] += it->shows ? it->shows[i] : 1;
-        s->clicks[index[i]] += it->clicks ? it->clicks[i] : 0;
-    }
-}
-
-static void add_up(const sum *s, const piece *p, size_t n_pieces, uint32_t dim,
-                   size_t n_keys)
-{
-    const uint32_t *index = s->index;
-
-    memset(s->grads, 0, n_keys * dim * sizeof(float));
-    memset(s->counts, 0, n_keys * sizeof(*s->counts));
-    memset(s->shows, 0, n_keys * sizeof(float));
-    memset(s->clicks, 0, n_keys * sizeof(float));
-    for (size_t i = 0; i < n_pieces; index += p[i++].rows->n) {
-        add_rows(s, index, &p[i], dim);
-        add_counts(s, index, p[i].rows);
-    }
-}
-
 static fl_status apply_table(fl_rounds *r, fl_table *t, const piece *p,
                              size_t n_pieces)
 {
-    fl_table_push_args a = { .lr = p[0].rows->lr, .merged = true };
-    uint32_t dim = fl_table_dim(t);
-    sum s = { 0 };
+    fl_rows merged;
 
-    FL_TRY(unite_keys(r, p, n_pieces, &s, &a.n));
-    FL_TRY(reserve(&r->sums, a.n * dim * sizeof(float), r->next));
-    s.grads = r->sums.data;
-    if (a.n)
-        add_up(&s, p, n_pieces, dim, a.n);
-    a.keys = s.keys;
-    a.grads = s.grads;
-    a.shows = s.shows;
-    a.clicks = s.clicks;
-    a.counts = s.counts;
+    r->batches.len = 0;
+    for (size_t i = 0; i < n_pieces; i++) {
+        fl_rows rows = *p[i].rows;
+
+        rows.scale = p[i].weight;
+        fl_vec_push(&r->batches, rows);
+    }
+    FL_TRY(fl_merge_rows(&r->merger, r->batches.data, n_pieces, &merged));
     r->is_touched = true;
-    return fl_table_push(t, &a);
+    return fl_table_push(t, &merged);
 }
 
 /* --- blocks --------------------------------------------------------------- */
@@ -486,8 +374,8 @@ static fl_status apply_block(fl_rounds *r, fl_dense *d, const piece *p,
     size_t n = (size_t)fl_dense_len(d);
     float *grad;
 
-    FL_TRY(reserve(&r->sums, n * sizeof(float), r->next));
-    grad = r->sums.data;
+    FL_TRY(reserve(&r->sum, n * sizeof(float), r->next));
+    grad = r->sum.data;
     memset(grad, 0, n * sizeof(float));
     for (size_t i = 0; i < n_pieces; i++)
         fl_vec_f32()->axpy(grad, p[i].weight, p[i].block->values, n);

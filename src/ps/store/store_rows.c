@@ -191,9 +191,9 @@ static fl_status check_merged(const fl_store_table *t, const fl_rows_item *it)
 
 static fl_status push_item(const fl_store_table *t, const fl_rows_item *it)
 {
-    fl_table_push_args a = {
+    fl_rows rows = {
         .keys = it->keys,
-        .grads = it->values,
+        .values = it->values,
         .shows = it->shows,
         .clicks = it->clicks,
         .counts = it->counts,
@@ -202,7 +202,7 @@ static fl_status push_item(const fl_store_table *t, const fl_rows_item *it)
         .merged = it->flags & FL_PUSH_MERGED,
     };
 
-    return fl_table_push(t->table, &a);
+    return fl_table_push(t->table, &rows);
 }
 
 static fl_status push_copied(const fl_store_ctx *c)
