@@ -106,6 +106,8 @@ typedef struct proc {
     bool is_here;
     char *name; /* "worker 0" */
     char *log_path;
+    char
+        *note_path; /* says why it is not to be started again, if it is there */
     char **env;
     /* While it is watched. */
     pid_t pid;       /* 0: it does not run, and has no files here */

@@ -3,6 +3,7 @@
 #include "fleetrun.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -103,12 +104,13 @@ static const char *const dropped[] = {
     "PADDLE_TRAINING_ROLE",
     "PADDLE_CURRENT_ENDPOINT",
     "FLOTILLA_JOB",
+    "FLOTILLA_END_NOTE",
     "http_proxy",
     "https_proxy",
     "HTTP_PROXY",
     "HTTPS_PROXY",
 };
-#define N_SET_MAX 10
+#define N_SET_MAX 11
 
 static bool is_dropped(const char *line)
 {
@@ -156,8 +158,19 @@ static char **make_env(const job *j, const proc *p)
     env[n++] =
         room_text(r, "%s=%d",
                   serves ? "PADDLE_PSERVER_ID" : "PADDLE_TRAINER_ID", p->index);
-    env[n] = room_text(r, "FLOTILLA_JOB=%s", j->name);
+    env[n++] = room_text(r, "FLOTILLA_JOB=%s", j->name);
+    env[n] = room_text(r, "FLOTILLA_END_NOTE=%s", p->note_path);
     return env;
+}
+
+/* Where the program finds it even from another folder. */
+static char *note_path(const job *j, const proc *p)
+{
+    char folder[PATH_MAX];
+    bool is_full = p->log_path[0] == '/' || !getcwd(folder, sizeof(folder));
+
+    return room_text(j->room, "%s%s%s.end", is_full ? "" : folder,
+                     is_full ? "" : "/", p->log_path);
 }
 
 int env_fill(job *j)
@@ -172,6 +185,7 @@ int env_fill(job *j)
         p->log_path = room_text(
             j->room, "%s/%s.%d", j->o->log_dir,
             p->role == RUN_SERVER ? "serverlog" : "workerlog", p->index);
+        p->note_path = note_path(j, p);
         if (p->is_here)
             p->env = make_env(j, p);
     }

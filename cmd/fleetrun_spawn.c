@@ -144,6 +144,7 @@ int spawn(const job *j, proc *p, bool is_again)
     p->log = log_open(p, is_again);
     if (p->log < 0)
         return RUN_FAILED;
+    (void)unlink(p->note_path);
     if (open_output(fds)) {
         close(p->log);
         return RUN_FAILED;

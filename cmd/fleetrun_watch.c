@@ -301,6 +301,24 @@ static void tell_others(watcher *w, const proc *p)
                    workers == 1 ? "" : "s");
 }
 
+/* A process whose end would be the same again has left a note. */
+static bool is_for_good(watcher *w, const proc *p)
+{
+    char why[1024];
+    FILE *f = fopen(p->note_path, "re");
+    bool is_there = f && fgets(why, sizeof(why), f);
+
+    if (f)
+        (void)fclose(f);
+    if (is_there)
+        screen_say(&w->screen, "%s: %s", p->name, why);
+    if (is_there && w->j->o->max_restart)
+        screen_say(&w->screen,
+                   "%s is not started again: it would end the same way",
+                   p->name);
+    return is_there;
+}
+
 static int start_again(watcher *w, proc *p)
 {
     p->n_restarts++;
@@ -319,7 +337,7 @@ static void on_end(watcher *w, proc *p)
     if (is_well || w->stage > LEAVE)
         return;
     tell_failure(w, p);
-    if (p->role == RUN_WORKER && w->stage == RUN &&
+    if (p->role == RUN_WORKER && !is_for_good(w, p) && w->stage == RUN &&
         p->n_restarts < w->j->o->max_restart && !start_again(w, p))
         return;
     w->code = code_of(p->status);

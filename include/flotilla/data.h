@@ -297,7 +297,10 @@ typedef struct fl_dataset_report {
 } fl_dataset_report;
 
 /* One pass over the data with hogwild threads. infer runs the program without
-   updating anything. report may be NULL. */
+   updating anything. report may be NULL. A loss that is NaN or infinite ends the
+   pass with FL_ERR_NUMERIC, unless the setting finite_loss is false; without
+   `loss` the single numbers of fetch_list are watched, and without that what
+   the program minimizes. */
 #define fl_train_from_dataset(e, program, dataset, report, ...)                \
     fl_train_from_dataset_with(                                                \
         e, program, dataset, report,                                           \

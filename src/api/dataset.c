@@ -24,10 +24,9 @@ static uint64_t height_in(const fl_op_node *n, const fl_var *v)
 {
     int64_t rows = 0;
     bool is_looked_up = false;
-    char buf[FL_SLOT_NAME_MAX];
 
     for (int i = 0; i < fl_node_n_in(n); i++) {
-        const char *slot = fl_node_in_name(n, i, buf);
+        const char *slot = fl_node_in_name(n, i);
 
         if (!strcmp(slot, "Ids"))
             is_looked_up = has_var(&n->in[i], v);

@@ -1,6 +1,9 @@
 /* ctx.c - contexts: settings, default programs, scope. */
 #include "ctx/ctx.h"
 
+#include <string.h>
+
+#include "base/file.h"
 #include "base/log.h"
 #include "kernel/gemm.h"
 #include "kernel/isa.h"
@@ -119,9 +122,23 @@ fl_pass_options fl_ctx_pass_options(const fl_ctx *c)
     };
 }
 
+/* For the launcher, which cannot know from an exit status that another try
+   would end the same way. */
+static void leave_note(const fl_ctx *c)
+{
+    fl_err error;
+
+    fl_err_save(&error, FL_ERR_NUMERIC);
+    if (fl_file_write(c->conf.end_note, error.text, strlen(error.text)))
+        FL_WARN("ctx", "%s", fl_last_error());
+    (void)fl_err_restore(&error);
+}
+
 fl_status fl_ctx_ran(fl_ctx *c, fl_status st)
 {
     c->run_failed = st != FL_OK;
+    if (st == FL_ERR_NUMERIC && c->conf.end_note[0])
+        leave_note(c);
     return st;
 }
 

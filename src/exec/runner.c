@@ -303,12 +303,11 @@ static void trace_step(const fl_runner *r, int step, int member,
                        uint64_t start_ns)
 {
     const fl_op_node *n = r->plan->steps[step].node;
-    char type[FL_SLOT_NAME_MAX];
     fl_trace_event e = { .thread = r->replica * 1000 + member,
                          .start_ns = start_ns,
                          .end_ns = fl_now_ns() };
 
-    snprintf(e.name, sizeof(e.name), "%s", fl_node_type(n, type));
+    snprintf(e.name, sizeof(e.name), "%s", fl_node_type(n));
     if (fl_node_n_out(n) && n->out[0].n && n->out[0].vars[0])
         snprintf(e.what, sizeof(e.what), "%s", n->out[0].vars[0]->name);
     fl_trace_add(r->options->trace, &e);

@@ -9,12 +9,10 @@ typedef FL_VEC(fl_arg) arg_vec;
 static void collect_args(const fl_op_node *n, const fl_args *args, int n_slots,
                          bool is_in, fl_arena *tmp, arg_vec *out)
 {
-    char buf[FL_SLOT_NAME_MAX];
-
     for (int s = 0; s < n_slots; s++)
         for (int i = 0; i < args[s].n; i++) {
-            const char *slot = is_in ? fl_node_in_name(n, s, buf)
-                                     : fl_node_out_name(n, s, buf);
+            const char *slot =
+                is_in ? fl_node_in_name(n, s) : fl_node_out_name(n, s);
             const fl_var *v = args[s].vars[i];
             fl_arg a = { fl_arena_strdup(tmp, slot),
                          v ? v->name : FL_EMPTY_NAME };
@@ -26,8 +24,7 @@ static void collect_args(const fl_op_node *n, const fl_args *args, int n_slots,
 static fl_status copy_node(fl_block *to, const fl_op_node *n, bool for_test)
 {
     fl_named_attr attrs[FL_ATTRS_MAX];
-    char type[FL_SLOT_NAME_MAX];
-    fl_op_spec spec = { .type = fl_node_type(n, type), .role = n->role };
+    fl_op_spec spec = { .type = fl_node_type(n), .role = n->role };
     arg_vec in = { 0 }, out = { 0 };
     fl_arena tmp;
     fl_status st;

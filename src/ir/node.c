@@ -5,55 +5,34 @@
 #include "ir/attr.h"
 
 #define GRAD_OP_SUFFIX "_grad"
+#define OP_NAME_MAX 96
 
 /* A node has at most 3 lists of slots on its input side. */
 #define NODE_SLOTS_MAX (3 * FL_OP_SLOTS_MAX)
 
 int fl_node_n_in(const fl_op_node *n)
 {
-    int in = fl_op_n_in(n->def);
-
-    return n->is_grad ? in + 2 * fl_op_n_out(n->def) : in;
+    return n->kind->n_in;
 }
 
 int fl_node_n_out(const fl_op_node *n)
 {
-    return n->is_grad ? fl_op_n_in(n->def) : fl_op_n_out(n->def);
+    return n->kind->n_out;
 }
 
-const char *fl_node_type(const fl_op_node *n, char buf[FL_SLOT_NAME_MAX])
+const char *fl_node_type(const fl_op_node *n)
 {
-    if (!n->is_grad)
-        return n->def->name;
-    snprintf(buf, FL_SLOT_NAME_MAX, "%s" GRAD_OP_SUFFIX, n->def->name);
-    return buf;
+    return n->kind->type;
 }
 
-static const char *grad_name(const char *name, char buf[FL_SLOT_NAME_MAX])
+const char *fl_node_in_name(const fl_op_node *n, int slot)
 {
-    snprintf(buf, FL_SLOT_NAME_MAX, "%s" FL_GRAD_SUFFIX, name);
-    return buf;
+    return n->kind->in[slot];
 }
 
-const char *fl_node_in_name(const fl_op_node *n, int slot,
-                            char buf[FL_SLOT_NAME_MAX])
+const char *fl_node_out_name(const fl_op_node *n, int slot)
 {
-    int in = fl_op_n_in(n->def);
-    int out = fl_op_n_out(n->def);
-
-    if (slot < in)
-        return n->def->in[slot].name;
-    if (slot < in + out)
-        return n->def->out[slot - in].name;
-    return grad_name(n->def->out[slot - in - out].name, buf);
-}
-
-const char *fl_node_out_name(const fl_op_node *n, int slot,
-                             char buf[FL_SLOT_NAME_MAX])
-{
-    if (!n->is_grad)
-        return n->def->out[slot].name;
-    return grad_name(n->def->in[slot].name, buf);
+    return n->kind->out[slot];
 }
 
 unsigned fl_node_in_flags(const fl_op_node *n, int slot)
@@ -109,13 +88,12 @@ bool fl_node_uses_var(const fl_op_node *n, const fl_var *v)
 
 const char *fl_node_text(const fl_op_node *n, char buf[FL_NODE_TEXT_MAX])
 {
-    char type[FL_SLOT_NAME_MAX];
     const char *var = NULL;
 
     for (int s = 0; s < fl_node_n_out(n) && !var; s++)
         for (int i = 0; i < n->out[s].n && !var; i++)
             var = n->out[s].vars[i] ? n->out[s].vars[i]->name : NULL;
-    snprintf(buf, FL_NODE_TEXT_MAX, "op %s -> %s", fl_node_type(n, type),
+    snprintf(buf, FL_NODE_TEXT_MAX, "op %s -> %s", fl_node_type(n),
              var ? var : "nothing");
     return buf;
 }
@@ -127,7 +105,7 @@ static fl_status find_def(const fl_program *p, const char *type,
 {
     size_t len = strlen(type);
     size_t tail = strlen(GRAD_OP_SUFFIX);
-    char base[FL_SLOT_NAME_MAX];
+    char base[OP_NAME_MAX];
     const char *near;
 
     *is_grad = false;
@@ -149,32 +127,86 @@ static fl_status find_def(const fl_program *p, const char *type,
             near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
 }
 
-typedef const char *(*slot_name_fn)(const fl_op_node *n, int slot,
-                                    char buf[FL_SLOT_NAME_MAX]);
-
-static fl_status no_slot(const fl_op_node *n, slot_name_fn name_of, int n_slots,
-                         const char *name)
+static const char **names_of(const fl_op_slot *slots, int n, const char **at)
 {
-    char buf[FL_SLOT_NAME_MAX];
+    for (int i = 0; i < n; i++)
+        *at++ = slots[i].name;
+    return at;
+}
+
+static const char **grad_names_of(const fl_op_slot *slots, int n,
+                                  const char **at, fl_arena *arena)
+{
+    for (int i = 0; i < n; i++)
+        *at++ = fl_arena_printf(arena, "%s" FL_GRAD_SUFFIX, slots[i].name);
+    return at;
+}
+
+/* The slots of a gradient operator follow from its forward one: see op.h. */
+static void name_slots(fl_op_kind *k, fl_arena *arena)
+{
+    int n_in = fl_op_n_in(k->def), n_out = fl_op_n_out(k->def);
+    const char **at;
+
+    k->n_in = k->is_grad ? n_in + 2 * n_out : n_in;
+    k->n_out = k->is_grad ? n_in : n_out;
+    k->in = fl_arena_alloc(arena, sizeof(char *) * ((size_t)k->n_in + 1));
+    k->out = fl_arena_alloc(arena, sizeof(char *) * ((size_t)k->n_out + 1));
+    at = names_of(k->def->in, n_in, k->in);
+    if (k->is_grad) {
+        at = names_of(k->def->out, n_out, at);
+        grad_names_of(k->def->out, n_out, at, arena);
+        grad_names_of(k->def->in, n_in, k->out, arena);
+    } else {
+        names_of(k->def->out, n_out, k->out);
+    }
+}
+
+static fl_status find_kind(fl_program *p, const char *type,
+                           const fl_op_kind **out)
+{
+    fl_op_kind *k = fl_map_find(&p->kinds, type);
+    const fl_op *def;
+    bool is_grad;
+
+    if (!k) {
+        FL_TRY(find_def(p, type, &def, &is_grad));
+        k = fl_arena_alloc(&p->arena, sizeof(*k));
+        k->type = fl_arena_strdup(&p->arena, type);
+        k->def = def;
+        k->is_grad = is_grad;
+        name_slots(k, &p->arena);
+        fl_map_put(&p->kinds, k->type, k);
+    }
+    *out = k;
+    return FL_OK;
+}
+
+/* One side of a node: its slots by name. */
+typedef struct side {
+    const char *type;
+    const char *const *slots;
+    int n_slots;
+} side;
+
+static fl_status no_slot(const side *d, const char *name)
+{
     fl_str known = { 0 };
 
-    for (int s = 0; s < n_slots; s++)
-        fl_str_addf(&known, "%s%s", s ? ", " : "", name_of(n, s, buf));
+    for (int s = 0; s < d->n_slots; s++)
+        fl_str_addf(&known, "%s%s", s ? ", " : "", d->slots[s]);
     (void)fl_err_set(FL_ERR_NOTFOUND, "op %s has no slot %s; it has %s",
-                     fl_node_type(n, buf), name, fl_str_text(&known));
+                     d->type, name, fl_str_text(&known));
     fl_str_release(&known);
     return FL_ERR_NOTFOUND;
 }
 
-static fl_status find_slot(const fl_op_node *n, slot_name_fn name_of,
-                           int n_slots, const char *name, int *slot)
+static fl_status find_slot(const side *d, const char *name, int *slot)
 {
-    char buf[FL_SLOT_NAME_MAX];
-
-    for (*slot = 0; *slot < n_slots; ++*slot)
-        if (!strcmp(name_of(n, *slot, buf), name))
+    for (*slot = 0; *slot < d->n_slots; ++*slot)
+        if (!strcmp(d->slots[*slot], name))
             return FL_OK;
-    return no_slot(n, name_of, n_slots, name);
+    return no_slot(d, name);
 }
 
 /* Sorts (slot, name) pairs into lists by slot; names are kept beside, since
@@ -184,16 +216,15 @@ typedef struct slot_names {
     int n;
 } slot_names;
 
-static fl_status sort_args(const fl_op_node *n, slot_name_fn name_of,
-                           int n_slots, const fl_arg *args, size_t n_args,
+static fl_status sort_args(const side *d, const fl_arg *args, size_t n_args,
                            fl_arena *arena, slot_names *out)
 {
     int slot = 0;
 
-    for (int s = 0; s < n_slots; s++)
+    for (int s = 0; s < d->n_slots; s++)
         out[s].names = fl_arena_alloc(arena, sizeof(char *) * (n_args + 1));
     for (size_t i = 0; i < n_args; i++) {
-        FL_TRY(find_slot(n, name_of, n_slots, args[i].slot, &slot));
+        FL_TRY(find_slot(d, args[i].slot, &slot));
         out[slot].names[out[slot].n++] = args[i].var;
     }
     return FL_OK;
@@ -202,26 +233,24 @@ static fl_status sort_args(const fl_op_node *n, slot_name_fn name_of,
 static fl_status check_count(const fl_op_node *n, const char *slot,
                              unsigned flags, int count)
 {
-    char buf[FL_SLOT_NAME_MAX];
     bool optional =
         n->is_grad || (flags & (FL_SLOT_OPTIONAL | FL_SLOT_BYPRODUCT));
 
     if (count == 0 && !optional)
-        FL_FAIL(FL_ERR_INVAL, "op %s: slot %s is missing", fl_node_type(n, buf),
+        FL_FAIL(FL_ERR_INVAL, "op %s: slot %s is missing", fl_node_type(n),
                 slot);
     if (count > 1 && !(flags & FL_SLOT_LIST))
         FL_FAIL(FL_ERR_INVAL, "op %s: slot %s takes one variable, got %d",
-                fl_node_type(n, buf), slot, count);
+                fl_node_type(n), slot, count);
     return FL_OK;
 }
 
 static fl_status bind_inputs(fl_op_node *n, const slot_names *names)
 {
     fl_arena *arena = &n->block->program->arena;
-    char buf[FL_SLOT_NAME_MAX], type[FL_SLOT_NAME_MAX];
 
     for (int s = 0; s < fl_node_n_in(n); s++) {
-        const char *slot = fl_node_in_name(n, s, buf);
+        const char *slot = fl_node_in_name(n, s);
 
         FL_TRY(check_count(n, slot, fl_node_in_flags(n, s), names[s].n));
         n->in[s].n = names[s].n;
@@ -237,7 +266,7 @@ static fl_status bind_inputs(fl_op_node *n, const slot_names *names)
                 FL_FAIL(FL_ERR_NOTFOUND,
                         "op %s: slot %s names variable %s, which does not "
                         "exist",
-                        fl_node_type(n, type), slot, name);
+                        fl_node_type(n), slot, name);
         }
     }
     return FL_OK;
@@ -316,8 +345,6 @@ static void infer_grad_default(infer_frame *f, const fl_op_node *n)
 
 static fl_status check_rows_inputs(const fl_op_node *n)
 {
-    char buf[FL_SLOT_NAME_MAX], type[FL_SLOT_NAME_MAX];
-
     for (int s = 0; s < fl_node_n_in(n); s++)
         for (int i = 0; i < n->in[s].n; i++)
             if (n->in[s].vars[i] &&
@@ -326,7 +353,7 @@ static fl_status check_rows_inputs(const fl_op_node *n)
                 FL_FAIL(FL_ERR_INVAL,
                         "op %s: slot %s takes dense values, but %s holds rows "
                         "+ values",
-                        fl_node_type(n, type), fl_node_in_name(n, s, buf),
+                        fl_node_type(n), fl_node_in_name(n, s),
                         n->in[s].vars[i]->name);
     return FL_OK;
 }
@@ -347,14 +374,14 @@ static fl_status run_infer(infer_frame *f, const fl_op_node *n)
 static fl_status check_meta(const fl_op_node *n, const fl_var *v,
                             const fl_tensor *got)
 {
-    char a[FL_SHAPE_TEXT_MAX], b[FL_SHAPE_TEXT_MAX], type[FL_SLOT_NAME_MAX];
+    char a[FL_SHAPE_TEXT_MAX], b[FL_SHAPE_TEXT_MAX];
 
     if (v->meta.dtype == got->dtype &&
         fl_shape_matches(&v->meta.shape, &got->shape) &&
         (v->meta.kind == FL_KIND_ROWS) == (got->kind == FL_KIND_ROWS))
         return FL_OK;
     FL_FAIL(FL_ERR_INVAL, "op %s gives %s%s%s, but variable %s is %s%s%s",
-            fl_node_type(n, type), fl_dtype_text(got->dtype),
+            fl_node_type(n), fl_dtype_text(got->dtype),
             fl_shape_text(&got->shape, a),
             got->kind == FL_KIND_ROWS ? " rows" : "", v->name,
             fl_dtype_text(v->meta.dtype), fl_shape_text(&v->meta.shape, b),
@@ -384,7 +411,6 @@ static bool all_vars(const fl_args *a)
 static fl_status check_grad_inputs(const fl_op_node *n)
 {
     int n_in = fl_op_n_in(n->def), n_out = fl_op_n_out(n->def);
-    char buf[FL_SLOT_NAME_MAX];
 
     for (int s = 0; s < n_in + n_out; s++) {
         bool saved = s >= n_in && fl_node_reads(n, s) &&
@@ -394,7 +420,7 @@ static fl_status check_grad_inputs(const fl_op_node *n)
         if (((needed || saved) && !any_var(&n->in[s])) ||
             (s < n_in && !all_vars(&n->in[s])))
             FL_FAIL(FL_ERR_INVAL, "op %s_grad: slot %s is missing",
-                    n->def->name, fl_node_in_name(n, s, buf));
+                    n->def->name, fl_node_in_name(n, s));
     }
     return FL_OK;
 }
@@ -420,7 +446,7 @@ static fl_status compare_grad(const fl_op_node *n, int slot,
                               const fl_tensor *got, const fl_tensor *want,
                               bool running)
 {
-    char a[FL_SHAPE_TEXT_MAX], b[FL_SHAPE_TEXT_MAX], name[FL_SLOT_NAME_MAX];
+    char a[FL_SHAPE_TEXT_MAX], b[FL_SHAPE_TEXT_MAX];
     bool same = running ? fl_shape_equal(&got->shape, &want->shape)
                         : fl_shape_matches(&got->shape, &want->shape);
 
@@ -428,9 +454,9 @@ static fl_status compare_grad(const fl_op_node *n, int slot,
         return FL_OK;
     FL_FAIL(FL_ERR_INVAL,
             "op %s_grad: %s is %s%s, but the output it belongs to is %s%s",
-            n->def->name, fl_node_in_name(n, slot, name),
-            fl_dtype_text(got->dtype), fl_shape_text(&got->shape, a),
-            fl_dtype_text(want->dtype), fl_shape_text(&want->shape, b));
+            n->def->name, fl_node_in_name(n, slot), fl_dtype_text(got->dtype),
+            fl_shape_text(&got->shape, a), fl_dtype_text(want->dtype),
+            fl_shape_text(&want->shape, b));
 }
 
 fl_status fl_node_check_grads(const fl_op_node *n, const fl_targs *in,
@@ -490,15 +516,13 @@ static fl_status check_output_name(const fl_op_node *n, const char *name,
 static fl_status check_slot_names(const fl_op_node *n, const slot_names *names,
                                   fl_map *seen)
 {
-    char buf[FL_SLOT_NAME_MAX];
-
     for (int s = 0; s < fl_node_n_out(n); s++) {
-        FL_TRY(check_count(n, fl_node_out_name(n, s, buf), out_flags(n, s),
+        FL_TRY(check_count(n, fl_node_out_name(n, s), out_flags(n, s),
                            names[s].n));
         if (n->is_grad && names[s].n && names[s].n != n->in[s].n)
             FL_FAIL(FL_ERR_INVAL,
                     "op %s_grad: slot %s has %d variables, %s has %d",
-                    n->def->name, fl_node_out_name(n, s, buf), names[s].n,
+                    n->def->name, fl_node_out_name(n, s), names[s].n,
                     n->def->in[s].name, n->in[s].n);
         for (int i = 0; i < names[s].n; i++)
             FL_TRY(check_output_name(n, names[s].names[i], seen));
@@ -616,13 +640,17 @@ static fl_status make_node(fl_block *b, const fl_op_spec *spec, fl_arena *tmp,
 
     n->block = b;
     n->role = spec->role;
-    FL_TRY(find_def(b->program, spec->type, &n->def, &n->is_grad));
-    n->in = fl_arena_alloc(arena, sizeof(fl_args) * NODE_SLOTS_MAX);
-    n->out = fl_arena_alloc(arena, sizeof(fl_args) * NODE_SLOTS_MAX);
-    FL_TRY(sort_args(n, fl_node_in_name, fl_node_n_in(n), spec->in, spec->n_in,
-                     tmp, in));
-    FL_TRY(sort_args(n, fl_node_out_name, fl_node_n_out(n), spec->out,
-                     spec->n_out, tmp, outs));
+    FL_TRY(find_kind(b->program, spec->type, &n->kind));
+    n->def = n->kind->def;
+    n->is_grad = n->kind->is_grad;
+    n->in =
+        fl_arena_alloc(arena, sizeof(fl_args) * ((size_t)n->kind->n_in + 1));
+    n->out =
+        fl_arena_alloc(arena, sizeof(fl_args) * ((size_t)n->kind->n_out + 1));
+    FL_TRY(sort_args(&(side){ spec->type, n->kind->in, n->kind->n_in },
+                     spec->in, spec->n_in, tmp, in));
+    FL_TRY(sort_args(&(side){ spec->type, n->kind->out, n->kind->n_out },
+                     spec->out, spec->n_out, tmp, outs));
     FL_TRY(bind_inputs(n, in));
     FL_TRY(bind_attrs(n, spec));
     if (n->is_grad)

@@ -79,7 +79,6 @@ static void print_side(const fl_op_node *n, bool is_in, fl_str *out)
 {
     int n_slots = is_in ? fl_node_n_in(n) : fl_node_n_out(n);
     const fl_args *args = is_in ? n->in : n->out;
-    char buf[FL_SLOT_NAME_MAX];
     bool first = true;
 
     fl_str_add(out, "(");
@@ -87,8 +86,7 @@ static void print_side(const fl_op_node *n, bool is_in, fl_str *out)
         if (!args[s].n)
             continue;
         fl_str_addf(out, "%s%s=", first ? "" : ", ",
-                    is_in ? fl_node_in_name(n, s, buf)
-                          : fl_node_out_name(n, s, buf));
+                    is_in ? fl_node_in_name(n, s) : fl_node_out_name(n, s));
         print_list(&args[s], out);
         first = false;
     }
@@ -126,9 +124,7 @@ static void print_attrs(const fl_op_node *n, fl_str *out)
 
 static void print_node(const fl_op_node *n, const char *indent, fl_str *out)
 {
-    char buf[FL_SLOT_NAME_MAX];
-
-    fl_str_addf(out, "%sop %s ", indent, fl_node_type(n, buf));
+    fl_str_addf(out, "%sop %s ", indent, fl_node_type(n));
     print_side(n, true, out);
     fl_str_add(out, " -> ");
     print_side(n, false, out);

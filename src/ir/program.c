@@ -28,6 +28,7 @@ void fl_program_free(fl_program *p)
     fl_vec_release(&p->fetches);
     fl_map_release(&p->fetched);
     fl_names_release(&p->names);
+    fl_map_release(&p->kinds);
     fl_arena_release(&p->arena);
     fl_free(p);
 }

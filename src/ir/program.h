@@ -54,7 +54,17 @@ typedef struct fl_args {
     int n;
 } fl_args;
 
+/* What "relu" or "relu_grad" is: once per program and type. */
+typedef struct fl_op_kind {
+    const char *type;
+    const fl_op *def;
+    bool is_grad;
+    int n_in, n_out;        /* slots; gradients have more */
+    const char **in, **out; /* their names, "X" or "Out@GRAD" */
+} fl_op_kind;
+
 struct fl_op_node {
+    const fl_op_kind *kind;
     const fl_op *def;
     bool is_grad;
     fl_op_role role;
@@ -96,6 +106,7 @@ struct fl_program {
     FL_VEC(const char *) fetches; /* targets, in order */
     fl_map fetched;               /* the same, by name */
     fl_names names;
+    fl_map kinds; /* by type */
     uint64_t seed;
     uint64_t id, version; /* which program, and which state of it */
     bool is_default;      /* goes with its context: freeing does nothing */
@@ -160,14 +171,10 @@ void fl_block_remove(fl_block *b, fl_op_node *n);
 int fl_node_n_in(const fl_op_node *n);
 int fl_node_n_out(const fl_op_node *n);
 
-/* "relu" or "relu_grad"; slot names such as "Out@GRAD". buf is used when the
-   name has to be made. */
-#define FL_SLOT_NAME_MAX 96
-const char *fl_node_type(const fl_op_node *n, char buf[FL_SLOT_NAME_MAX]);
-const char *fl_node_in_name(const fl_op_node *n, int slot,
-                            char buf[FL_SLOT_NAME_MAX]);
-const char *fl_node_out_name(const fl_op_node *n, int slot,
-                             char buf[FL_SLOT_NAME_MAX]);
+/* "relu" or "relu_grad"; slot names such as "Out@GRAD". */
+const char *fl_node_type(const fl_op_node *n);
+const char *fl_node_in_name(const fl_op_node *n, int slot);
+const char *fl_node_out_name(const fl_op_node *n, int slot);
 
 /* Flags of an input slot of a node; gradient slots of forward inputs keep
    theirs. */

@@ -104,7 +104,7 @@ static void draw_edges(const drawing *d, size_t to, fl_str *out)
 
 static void draw_box(const spot *s, fl_str *out)
 {
-    char buf[FL_SLOT_NAME_MAX], text[FL_NODE_TEXT_MAX];
+    char text[FL_NODE_TEXT_MAX];
 
     fl_str_addf(out,
                 "<g><rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"6\""
@@ -113,7 +113,7 @@ static void draw_box(const spot *s, fl_str *out)
     escape(fl_node_text(s->node, text), out);
     fl_str_addf(out, "</title><text x=\"%d\" y=\"%d\" text-anchor=\"middle\">",
                 box_x(s) + BOX_W / 2, box_y(s) + 15);
-    escape(fl_node_type(s->node, buf), out);
+    escape(fl_node_type(s->node), out);
     fl_str_addf(out,
                 "</text><text x=\"%d\" y=\"%d\" text-anchor=\"middle\" "
                 "fill=\"#506070\">",

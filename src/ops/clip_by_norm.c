@@ -40,12 +40,10 @@ static fl_status check_limit(const fl_infer *c)
 
 static fl_status clip_infer(fl_infer *c)
 {
-    char buf[FL_SLOT_NAME_MAX];
-
     FL_TRY(check_limit(c));
     if (fl_infer_n_out(c, OUT) != fl_infer_n_in(c, X))
         FL_FAIL(FL_ERR_INVAL, "op %s: X has %d variables, Out has %d",
-                fl_node_type(c->node, buf), fl_infer_n_in(c, X),
+                fl_node_type(c->node), fl_infer_n_in(c, X),
                 fl_infer_n_out(c, OUT));
     for (int i = 0; i < fl_infer_n_in(c, X); i++) {
         const fl_tensor *x = fl_infer_in_at(c, X, i);

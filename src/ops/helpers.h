@@ -45,12 +45,11 @@ static inline const char *fl_infer_text_at(const fl_infer *c, int slot, int i,
                                            char buf[FL_SLOT_TEXT_MAX])
 {
     const fl_tensor *t = fl_infer_in_at(c, slot, i);
-    char name[FL_SLOT_NAME_MAX], shape[FL_SHAPE_TEXT_MAX];
+    char shape[FL_SHAPE_TEXT_MAX];
 
     snprintf(buf, FL_SLOT_TEXT_MAX, "%s[%d] (%.100s: %s%s%s)",
-             fl_node_in_name(c->node, slot, name), i,
-             c->node->in[slot].vars[i]->name, fl_dtype_text(t->dtype),
-             fl_shape_text(&t->shape, shape),
+             fl_node_in_name(c->node, slot), i, c->node->in[slot].vars[i]->name,
+             fl_dtype_text(t->dtype), fl_shape_text(&t->shape, shape),
              t->kind == FL_KIND_ROWS ? " rows" : "");
     return buf;
 }

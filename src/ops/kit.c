@@ -181,15 +181,15 @@ const char *fl_infer_text(const fl_infer *c, int slot,
 {
     const fl_args *args = &c->node->in[slot];
     const fl_tensor *t = fl_infer_in(c, slot);
-    char name[FL_SLOT_NAME_MAX], shape[FL_SHAPE_TEXT_MAX];
+    char shape[FL_SHAPE_TEXT_MAX];
 
     if (!t) {
         snprintf(buf, FL_SLOT_TEXT_MAX, "%s (left out)",
-                 fl_node_in_name(c->node, slot, name));
+                 fl_node_in_name(c->node, slot));
         return buf;
     }
     snprintf(buf, FL_SLOT_TEXT_MAX, "%s (%.100s: %s%s)",
-             fl_node_in_name(c->node, slot, name), args->vars[0]->name,
+             fl_node_in_name(c->node, slot), args->vars[0]->name,
              fl_dtype_text(t->dtype), fl_shape_text(&t->shape, shape));
     return buf;
 }

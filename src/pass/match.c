@@ -12,20 +12,16 @@ bool fl_match_op(const fl_op_node *n, const char *name)
 
 fl_args fl_match_ins(const fl_op_node *n, const char *slot)
 {
-    char buf[FL_SLOT_NAME_MAX];
-
     for (int s = 0; n && s < fl_node_n_in(n); s++)
-        if (!strcmp(fl_node_in_name(n, s, buf), slot))
+        if (!strcmp(fl_node_in_name(n, s), slot))
             return n->in[s];
     return (fl_args){ 0 };
 }
 
 fl_args fl_match_outs(const fl_op_node *n, const char *slot)
 {
-    char buf[FL_SLOT_NAME_MAX];
-
     for (int s = 0; n && s < fl_node_n_out(n); s++)
-        if (!strcmp(fl_node_out_name(n, s, buf), slot))
+        if (!strcmp(fl_node_out_name(n, s), slot))
             return n->out[s];
     return (fl_args){ 0 };
 }
@@ -349,17 +345,15 @@ void fl_draft_init(fl_draft *d, const char *type)
 
 void fl_draft_init_grad(fl_draft *d, const fl_op_node *n)
 {
-    char buf[FL_SLOT_NAME_MAX];
-
     fl_draft_init(d, NULL);
     d->type = fl_arena_printf(&d->tmp, "%s_grad", n->def->name);
     for (int s = 0; s < fl_node_n_in(n); s++)
         for (int i = 0; i < n->in[s].n; i++)
-            fl_draft_in(d, fl_node_in_name(n, s, buf), n->in[s].vars[i]);
+            fl_draft_in(d, fl_node_in_name(n, s), n->in[s].vars[i]);
     for (int s = 0; s < fl_node_n_out(n); s++)
         for (int i = 0; i < n->out[s].n; i++)
             if (n->def->back_uses & FL_USES_OUT(s))
-                fl_draft_in(d, fl_node_out_name(n, s, buf), n->out[s].vars[i]);
+                fl_draft_in(d, fl_node_out_name(n, s), n->out[s].vars[i]);
     for (int i = 0; i < fl_op_n_attrs(n->def); i++)
         fl_draft_attr(d, n->def->attrs[i].name, &n->attrs[i]);
 }

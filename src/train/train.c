@@ -34,6 +34,7 @@ typedef struct tally {
     _Atomic uint64_t samples;
     uint64_t taken, batches;    /* batches that came, and that are done */
     double loss_sum;            /* over samples */
+    double last_finite;         /* of what is watched; NaN: none yet */
     size_t n_rows[BATCHES_MAX]; /* of the batches at hand, in turn */
     char apart[64];             /* threads do not share a line */
 } tally;
@@ -44,6 +45,10 @@ typedef struct pass {
     const char **fetches; /* the caller's, then loss and AUC */
     size_t n_fetches;
     int loss_at, auc_at; /* -1: not fetched */
+    /* The fetches that must stay finite: watch_lo, ... below watch_hi. */
+    size_t watch_lo, watch_hi;
+    bool stops_at_bad;   /* the setting finite_loss */
+    atomic_bool has_bad; /* something watched is not finite any more */
     const char **feed_names;
     size_t n_feeds;
     int n_threads;
@@ -54,7 +59,7 @@ typedef struct pass {
     tally *tallies;
     uint64_t began_ns;
     _Atomic double loss, auc; /* of the newest batch */
-    fl_err error;             /* of the data, guarded by mu */
+    fl_err error;             /* of the data or of a number, guarded by mu */
 
     /* The watcher. */
     fl_thread *watcher;
@@ -90,15 +95,62 @@ static int also_fetch(pass *p, const char *name)
     return at;
 }
 
-static void choose_fetches(pass *p)
+/* The variable that this one is the gradient of; NULL: it is none. */
+static const fl_var *source_of(fl_program *program, const fl_var *grad)
+{
+    size_t len = strlen(grad->name), cut = strlen(FL_GRAD_SUFFIX);
+    fl_str name = { 0 };
+    const fl_var *v;
+
+    if (len <= cut || strcmp(grad->name + len - cut, FL_GRAD_SUFFIX) != 0)
+        return NULL;
+    fl_str_addf(&name, "%.*s", (int)(len - cut), grad->name);
+    v = fl_program_var(program, name.data);
+    fl_str_release(&name);
+    return v;
+}
+
+/* What the program minimizes, by its name; NULL: it trains nothing. Backward
+   begins with the operator that makes the loss's gradient out of nothing. */
+static const char *minimized(fl_program *program)
+{
+    const fl_op_node *n = program ? fl_program_main(program)->first : NULL;
+
+    for (; n; n = n->next) {
+        bool is_seed = !fl_node_n_in(n) && n->role == FL_OP_ROLE_BACKWARD &&
+                       fl_node_n_out(n) && n->out[0].n;
+        const fl_var *loss =
+            is_seed ? source_of(program, n->out[0].vars[0]) : NULL;
+
+        if (loss)
+            return loss->name;
+    }
+    return NULL;
+}
+
+/* The loss stays finite, or the pass has failed. Who does not name it is taken
+   at the fetches, or else at what the program minimizes. */
+static void choose_watched(pass *p, fl_program *program)
+{
+    size_t n = p->args->n_fetches;
+    int at = p->loss_at;
+
+    if (at < 0 && !n)
+        at = also_fetch(p, minimized(program));
+    p->watch_lo = at >= 0 ? (size_t)at : 0;
+    p->watch_hi = at >= 0 ? (size_t)at + 1 : n;
+}
+
+static void choose_fetches(pass *p, fl_program *program)
 {
     const fl_dataset_run_args *a = p->args;
 
-    p->fetches = fl_alloc((a->n_fetches + 2) * sizeof(*p->fetches));
+    p->fetches = fl_alloc((a->n_fetches + 3) * sizeof(*p->fetches));
     for (size_t i = 0; i < a->n_fetches; i++)
         p->fetches[p->n_fetches++] = a->fetch_list[i];
     p->loss_at = also_fetch(p, a->loss);
     p->auc_at = also_fetch(p, a->auc);
+    choose_watched(p, program);
 }
 
 /* The mean of a small tensor of any float type; NaN when it is empty or of
@@ -149,6 +201,57 @@ static fl_status clear_counts(fl_scope *scope, fl_program *program,
                    (size_t)fl_tensor_numel(&t) * fl_dtype_bytes(t.dtype));
         }
     return FL_OK;
+}
+
+/* --- numbers that must stay finite ---------------------------------------- */
+
+/* Says which number went wrong and when, once per pass. */
+static void on_bad(pass *p, int thread, const char *name, double value)
+{
+    const tally *t = &p->tallies[thread];
+    fl_status st;
+
+    if (atomic_exchange(&p->has_bad, true))
+        return;
+    st = fl_err_set(FL_ERR_NUMERIC,
+                    "%s is %f at batch %llu of training thread %d, after %g; "
+                    "lower the learning rate, clip gradients, or look at the "
+                    "data; check_nan_inf=true names the operator, "
+                    "finite_loss=false trains on",
+                    name, value, (unsigned long long)t->batches, thread,
+                    t->last_finite);
+    if (!p->stops_at_bad) {
+        FL_WARN("train", "%s", fl_last_error());
+        return;
+    }
+    fl_lock(&p->mu);
+    if (!p->error.status)
+        fl_err_save(&p->error, st);
+    fl_unlock(&p->mu);
+}
+
+/* A single float, or the loss, which may be a few. */
+static bool is_watched(const pass *p, size_t i, const fl_tensor *t)
+{
+    int64_t n = fl_tensor_numel(t);
+
+    return (t->dtype == FL_DTYPE_F32 || t->dtype == FL_DTYPE_F64) &&
+           (n == 1 || (n > 1 && (int)i == p->loss_at));
+}
+
+static void look_at_numbers(pass *p, int thread, const fl_tensor *fetched)
+{
+    for (size_t i = p->watch_lo; i < p->watch_hi; i++) {
+        double value;
+
+        if (!is_watched(p, i, &fetched[i]))
+            continue;
+        value = mean_of(&fetched[i]);
+        if (isfinite(value))
+            p->tallies[thread].last_finite = value;
+        else
+            on_bad(p, thread, p->fetches[i], value);
+    }
 }
 
 /* --- printing ------------------------------------------------------------ */
@@ -354,9 +457,12 @@ static bool next_batch(void *arg, int thread, fl_feed *feeds)
     tally *t = &p->tallies[thread];
     int turn = (int)(t->taken % (uint64_t)p->at_once);
     const fl_feed *got;
-    fl_status st = fl_dataset_next(p->data, thread + turn * p->n_threads, &got,
-                                   &t->n_rows[turn]);
+    fl_status st;
 
+    if (p->stops_at_bad && atomic_load(&p->has_bad))
+        return false;
+    st = fl_dataset_next(p->data, thread + turn * p->n_threads, &got,
+                         &t->n_rows[turn]);
     if (st) {
         fl_lock(&p->mu);
         if (!p->error.status)
@@ -378,6 +484,8 @@ static void count_batch(void *arg, int thread, const fl_tensor *fetched)
     size_t n_rows = t->n_rows[t->batches % (uint64_t)p->at_once];
 
     t->batches++;
+    if (n_rows)
+        look_at_numbers(p, thread, fetched);
     if (p->loss_at >= 0) {
         double loss = mean_of(&fetched[p->loss_at]);
 
@@ -435,7 +543,7 @@ static fl_status run_threads(pass *p, fl_executor *e, fl_program *program)
                           .keeps_two = p->at_once > 1 };
     fl_status st = fl_run_hogwild(e, program, &h);
 
-    return st ? st : fl_err_restore(&p->error);
+    return st ? st : fl_ctx_ran(e->ctx, fl_err_restore(&p->error));
 }
 
 static fl_status run_pass(pass *p, fl_executor *e, fl_program *program,
@@ -500,6 +608,7 @@ static fl_status run_from_dataset(fl_executor *e, fl_program *program,
                .data = d,
                .job = c->transpiler,
                .phase = phase,
+               .stops_at_bad = c->conf.finite_loss,
                .loss = NAN,
                .auc = NAN };
     fl_status st;
@@ -512,8 +621,10 @@ static fl_status run_from_dataset(fl_executor *e, fl_program *program,
     if (args->n_fetches && !args->fetch_list)
         FL_FAIL(FL_ERR_INVAL, "%zu fetches, but no fetch_list",
                 args->n_fetches);
-    choose_fetches(&p);
+    choose_fetches(&p, program);
     p.tallies = fl_alloc((size_t)p.n_threads * sizeof(*p.tallies));
+    for (int i = 0; i < p.n_threads; i++)
+        p.tallies[i].last_finite = NAN;
     st = run_profiled(&p, e, program, report);
     fl_free(p.tallies);
     fl_free(p.fetches);

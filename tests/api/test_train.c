@@ -342,6 +342,77 @@ static void the_auc_of_a_pass_starts_anew(void **state)
     fl_dataset_free(d);
 }
 
+/* --- numbers that are not finite ----------------------------------------- */
+
+/* Trains with a learning rate at which the weights grow without end. */
+static void let_it_diverge(fixture *f)
+{
+    float big[] = { 1e19F, 1e19F };
+    fl_tensor w;
+
+    assert_ok(fl_scope_get(fl_current_scope(f->ctx), "fc_0.w_0", &w));
+    memcpy(w.data, big, sizeof(big));
+}
+
+static void a_loss_that_is_not_finite_ends_the_pass(void **state)
+{
+    fixture *f = *state;
+    fl_dataset_report r = { .samples = 7 };
+    char note[128];
+    FILE *file;
+
+    snprintf(note, sizeof(note), "%s/note", f->dir);
+    assert_ok(fl_ctx_set(f->ctx, "end_note", note));
+    let_it_diverge(f);
+    assert_int_equal(fl_train_from_dataset(f->exe, main_of(f), f->data, &r,
+                                           .loss = fl_var_name(f->loss)),
+                     FL_ERR_NUMERIC);
+    assert_said(fl_var_name(f->loss));
+    assert_said("is inf at batch 1 of training thread 0");
+    assert_said("check_nan_inf=true names the operator");
+    assert_said("finite_loss=false");
+    assert_int_equal(r.samples, 7);
+    file = fopen(note, "r");
+    assert_non_null(file);
+    fclose(file);
+    unlink(note);
+}
+
+static void a_loss_that_nobody_named_is_watched_too(void **state)
+{
+    fixture *f = *state;
+    const char *fetch[] = { fl_var_name(f->loss) };
+
+    let_it_diverge(f);
+    assert_int_equal(
+        fl_train_from_dataset(f->exe, main_of(f), f->data, NULL, .thread = 2),
+        FL_ERR_NUMERIC);
+    assert_said(fl_var_name(f->loss));
+    let_it_diverge(f);
+    assert_int_equal(fl_train_from_dataset(f->exe, main_of(f), f->data, NULL,
+                                           .fetch_list = fetch, .n_fetches = 1),
+                     FL_ERR_NUMERIC);
+    assert_said(fl_var_name(f->loss));
+    let_it_diverge(f);
+    assert_int_equal(fl_infer_from_dataset(f->exe, main_of(f), f->data, NULL,
+                                           .loss = fl_var_name(f->loss)),
+                     FL_ERR_NUMERIC);
+}
+
+static void training_goes_on_when_it_is_told_to(void **state)
+{
+    fixture *f = *state;
+    fl_dataset_report r;
+
+    assert_ok(fl_ctx_set(f->ctx, "finite_loss", "false"));
+    assert_ok(fl_ctx_set(f->ctx, "log_level", "error"));
+    let_it_diverge(f);
+    assert_ok(fl_train_from_dataset(f->exe, main_of(f), f->data, &r,
+                                    .loss = fl_var_name(f->loss)));
+    assert_int_equal(r.samples, ROWS);
+    assert_false(isfinite(r.loss));
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -357,6 +428,9 @@ int main(void)
         TEST(a_failing_pipe_ends_the_pass_by_name),
         TEST(unknown_names_are_refused),
         TEST(the_auc_of_a_pass_starts_anew),
+        TEST(a_loss_that_is_not_finite_ends_the_pass),
+        TEST(a_loss_that_nobody_named_is_watched_too),
+        TEST(training_goes_on_when_it_is_told_to),
     };
 #undef TEST
 

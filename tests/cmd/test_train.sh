@@ -101,6 +101,14 @@ END { exit !(n == 2 && loss[2] < loss[1] && loss[1] < 4.2) }' w2v.txt ||
 job text word2vec --mode async --data 'text-*' --vocab vocab --width 16
 total text/workerlog.0 "epoch 1 of 1" "" "" ""
 
+# numbers_that_are_not_finite_end_the_job_and_restarts_do_not_hide_it
+timeout -k 5 100 "$fleetrun" --log_dir=lost --server_num=1 --worker_num=1 \
+    --max_restart=3 "$flotilla" train word2vec --mode async --data 'text-*' \
+    --vocab vocab --width 16 --learning-rate 1e19 >lost.txt 2>&1 &&
+    fail "a job that diverges ends well"
+grep -q 'worker 0 is not started again' lost.txt ||
+    fail "restarts hide that it diverges: $(cat lost.txt)"
+
 # wrong_usage_and_failures_say_why
 refuse 2 "which model?"
 refuse 2 "the nearest is ctr_dnn" ctr_dn --data train

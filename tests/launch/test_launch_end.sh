@@ -83,6 +83,21 @@ rm -f "$dir"/pids.*
 run --server_num=1 --worker_num=2 --max_restart=1 "$dir/again"
 expect_code 7 'too many restarts'
 
+# a_worker_that_failed_for_good_is_not_started_again
+program lost <<'P'
+[ $me = server.0 ] && exec sleep 300
+cd /
+echo 'the loss is nan at batch 7' >"$FLOTILLA_END_NOTE"
+exit 3
+P
+rm -f "$dir"/pids.*
+run --server_num=1 --worker_num=1 --max_restart=5 "$dir/lost"
+expect_code 3 'a failure for good'
+expect_said 'worker 0: the loss is nan at batch 7'
+expect_said 'worker 0 is not started again'
+[ "$(wc -l <"$dir/pids.worker.0")" -eq 1 ] || fail 'it was started again'
+all_gone || fail "somebody survived a failure for good"
+
 # what_a_worker_leaves_behind_ends_with_it
 program leaves <<'P'
 [ $me = server.0 ] && exit 0

@@ -98,13 +98,11 @@ static fl_status compare_values(const fl_tensor *a, const fl_tensor *b)
 static fl_status compare_calls(const fl_op_node *n, const call *a,
                                const call *b, compare_fn compare)
 {
-    char buf[FL_SLOT_NAME_MAX];
-
     for (int s = 0; s < fl_node_n_out(n); s++)
         for (int i = 0; i < a->out[s].n; i++)
             if (a->out[s].t[i] && b->out[s].t[i])
                 FL_TRY(fl_err_ctx(compare(a->out[s].t[i], b->out[s].t[i]),
-                                  "%s[%d]", fl_node_out_name(n, s, buf), i));
+                                  "%s[%d]", fl_node_out_name(n, s), i));
     return FL_OK;
 }
 
@@ -157,14 +155,12 @@ static fl_status keeps_promise(const fl_tensor *meta, const fl_tensor *got)
 
 static fl_status check_promises(const fl_op_node *n, const call *c)
 {
-    char buf[FL_SLOT_NAME_MAX];
-
     for (int s = 0; s < fl_node_n_out(n); s++)
         for (int i = 0; i < n->out[s].n; i++)
             if (n->out[s].vars[i] && c->out[s].t[i])
                 FL_TRY(fl_err_ctx(
                     keeps_promise(&n->out[s].vars[i]->meta, c->out[s].t[i]),
-                    "%s[%d]", fl_node_out_name(n, s, buf), i));
+                    "%s[%d]", fl_node_out_name(n, s), i));
     return FL_OK;
 }
 
