@@ -24,11 +24,12 @@ static int run_here(room *r, const run_options *o)
     job j;
     int code = plan_here(&j, r, o);
 
-    if (code)
-        return code;
-    if (o->print_config)
+    if (!code && o->print_config)
         plan_print(&j);
-    return watch(&j);
+    if (!code)
+        code = watch(&j);
+    key_drop(&j);
+    return code;
 }
 
 int main(int argc, char **argv)
@@ -40,7 +41,9 @@ int main(int argc, char **argv)
     int code = options_read(&o, argc, argv, &is_over);
 
     if (!code && !is_over) {
-        code = task_find(&t, &r);
+        code = key_take(&o);
+        if (!code)
+            code = task_find(&t, &r);
         if (!code)
             code = t.system ? run_task(&r, &o, &t) : run_here(&r, &o);
     }

@@ -47,8 +47,9 @@ typedef struct run_options {
     int server_num, worker_num; /* 0: not given */
     const char *servers, *workers, *endpoints, *cluster_node_ips, *node_ip;
     const char *log_dir;
-    bool has_log_dir; /* it was given */
-    int start_port;   /* 0: not given */
+    bool has_log_dir;       /* it was given */
+    const char *token_file; /* NULL: not given */
+    int start_port;         /* 0: not given */
     int max_restart;
     const char *run_mode;
     status_use status;
@@ -126,7 +127,8 @@ typedef struct job {
     proc *procs;                     /* the servers, then the workers */
     char *name;                      /* FLOTILLA_JOB */
     char *server_list, *worker_list; /* worker_list NULL: not known */
-    char **words;                    /* what is started, a path first */
+    char *key_path; /* of the job's token; NULL: the caller has set one */
+    char **words;   /* what is started, a path first */
 } job;
 
 int plan_here(job *j, room *r, const run_options *o);
@@ -137,6 +139,14 @@ static inline proc *plan_proc(const job *j, run_role role, int index)
 {
     return &j->procs[role == RUN_SERVER ? index : j->n_servers + index];
 }
+
+/* --- the job's token (fleetrun_key.c) ------------------------------------- */
+
+/* Puts --token_file into the environment, where everybody looks for it. */
+int key_take(const run_options *o);
+/* Makes a token, unless the environment has one for the job. */
+int key_make(job *j);
+void key_drop(job *j);
 
 /* --- the environment and the program (fleetrun_env.c) --------------------- */
 

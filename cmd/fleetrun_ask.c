@@ -96,6 +96,8 @@ static void become_asker(const job *j, int fd)
     for (int i = 0; null >= 0 && i <= STDERR_FILENO; i++)
         (void)dup2(null, i);
     (void)setenv("FLOTILLA_JOB", j->name, 1);
+    if (j->key_path)
+        (void)setenv("FLOTILLA_JOIN_TOKEN_FILE", j->key_path, 1);
     c = fl_ctx_new();
     if (c)
         ask_for_ever(c, &j->procs[0].at, fd);

@@ -110,7 +110,7 @@ static const char *const dropped[] = {
     "HTTP_PROXY",
     "HTTPS_PROXY",
 };
-#define N_SET_MAX 11
+#define N_SET_MAX 12
 
 static bool is_dropped(const char *line)
 {
@@ -159,7 +159,9 @@ static char **make_env(const job *j, const proc *p)
         room_text(r, "%s=%d",
                   serves ? "PADDLE_PSERVER_ID" : "PADDLE_TRAINER_ID", p->index);
     env[n++] = room_text(r, "FLOTILLA_JOB=%s", j->name);
-    env[n] = room_text(r, "FLOTILLA_END_NOTE=%s", p->note_path);
+    env[n++] = room_text(r, "FLOTILLA_END_NOTE=%s", p->note_path);
+    if (j->key_path)
+        env[n] = room_text(r, "FLOTILLA_JOIN_TOKEN_FILE=%s", j->key_path);
     return env;
 }
 

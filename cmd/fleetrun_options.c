@@ -29,7 +29,7 @@ typedef struct option {
     int lo, hi;
     const char *args, *doc;
 } option;
-#define N_OPTIONS 14
+#define N_OPTIONS 15
 
 typedef struct refused {
     const char *name, *why;
@@ -88,6 +88,8 @@ static void list_options(run_options *o, option all[N_OPTIONS])
           "the only mode there is" },
         { "--status", STATUS, &o->status, 0, 0, "[yes|no]",
           "what the job does; on a terminal it is shown" },
+        { "--token_file", TEXT, &o->token_file, 0, 0, "FILE",
+          "its first line is the job's token; mode 600" },
         { "--endpoints", TEXT, &o->endpoints, 0, 0, "HOST:PORT,...",
           "another name for --servers" },
         { "--cluster_node_ips", TEXT, &o->cluster_node_ips, 0, 0, "HOST,...",

@@ -383,10 +383,14 @@ static void name_job(job *j, const char *given)
 
 static int finish(job *j, const char *name)
 {
+    int code = RUN_OK;
+
     j->server_list = list_of(j, RUN_SERVER, j->n_servers);
     j->worker_list = list_of(j, RUN_WORKER, j->n_workers);
     name_job(j, name);
-    return env_fill(j);
+    if (is_all_here(j))
+        code = key_make(j);
+    return code ? code : env_fill(j);
 }
 
 int plan_here(job *j, room *r, const run_options *o)

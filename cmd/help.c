@@ -7,7 +7,7 @@ static void list_all(void)
 {
     puts("usage: flotilla COMMAND [ARGUMENTS]\n");
     for (size_t i = 0; i < cmd_count; i++)
-        printf("  %-10s%s\n", cmd_all[i]->name, cmd_all[i]->doc);
+        printf("  %-12s%s\n", cmd_all[i]->name, cmd_all[i]->doc);
     puts("\n`flotilla help COMMAND` says more. Exit codes: 0 fine, 1 failed, 2"
          " wrong usage.");
 }

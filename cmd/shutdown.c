@@ -16,8 +16,9 @@ const cmd cmd_shutdown = {
     .name = "shutdown",
     .args = "HOST:PORT [--set NAME=VALUE]...",
     .doc = "end all servers of a job",
-    .more = "HOST:PORT is the address of server 0. The settings job, join_token"
-            " and tls_*\nmust be those of the job; --set and the environment"
-            " give them.",
+    .more = "HOST:PORT is the address of server 0. Of a job that fleetrun has"
+            " started on this\nmachine nothing else is needed by the same user;"
+            " otherwise the settings job,\njoin_token and tls_* must be those"
+            " of the job; --set and the environment give them.",
     .run = run,
 };

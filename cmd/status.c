@@ -10,8 +10,9 @@ const cmd cmd_status = {
     .name = "status",
     .args = "HOST:PORT [--set NAME=VALUE]...",
     .doc = "show who is in a job, what they do and whom they wait for",
-    .more = "HOST:PORT is the address of server 0. The settings job, join_token"
-            " and tls_*\nmust be those of the job; --set and the environment"
-            " give them.",
+    .more = "HOST:PORT is the address of server 0. Of a job that fleetrun has"
+            " started on this\nmachine nothing else is needed by the same user;"
+            " otherwise the settings job,\njoin_token and tls_* must be those"
+            " of the job; --set and the environment give them.",
     .run = run,
 };

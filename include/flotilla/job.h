@@ -172,6 +172,22 @@ fl_status fl_job_status(fl_ctx *c, const char *address, char **text);
 FL_API FL_MUST_CHECK
 fl_status fl_job_shutdown(fl_ctx *c, const char *address);
 
+/* --- secrets ------------------------------------------------------------- */
+
+/* What is needed to look at the job (the setting look_token), but neither to
+   join nor to change or end it. The functions above and this one take the
+   join_token from the settings, or else from the key that fleetrun keeps for
+   the same user. Free with fl_text_free. */
+FL_API FL_MUST_CHECK
+fl_status fl_job_look_token(fl_ctx *c, const char *address, char **text);
+
+/* Makes a random token for a job of this machine whose server 0 will be at
+   `address`, and a file that only this user can read: its path is for the
+   setting join_token_file, and tools of the same user find it by the address.
+   Remove it when the job is over. Free the path with fl_text_free. */
+FL_API FL_MUST_CHECK
+fl_status fl_job_key_make(const char *address, const char *job, char **path);
+
 #ifdef __cplusplus
 }
 #endif

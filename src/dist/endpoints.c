@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/hash.h"
+#include "dist/job_key.h"
 
 /* --- the list of servers -------------------------------------------------- */
 
@@ -81,13 +82,15 @@ static fl_status open_net(fl_endpoints *e, const fl_conf *conf)
     return fl_net_sockets(&e->net, &o);
 }
 
-fl_status fl_endpoints_open(fl_endpoints *out, const fl_conf *conf,
+fl_status fl_endpoints_open(fl_endpoints *out, fl_conf *conf,
                             const char *servers)
 {
     fl_endpoints e = { 0 };
     fl_status st =
         fl_err_ctx(read_servers(&e, servers), "servers of job %s", conf->job);
 
+    if (!st)
+        st = fl_job_key_load(conf);
     if (!st)
         st = open_net(&e, conf);
     if (st) {

@@ -14,9 +14,10 @@ typedef struct fl_endpoints {
     fl_net *net;
 } fl_endpoints;
 
-/* Reads "host:port,host:port" and the settings. */
+/* Reads "host:port,host:port" and the settings; the token comes into these from
+   its file. */
 FL_MUST_CHECK
-fl_status fl_endpoints_open(fl_endpoints *out, const fl_conf *conf,
+fl_status fl_endpoints_open(fl_endpoints *out, fl_conf *conf,
                             const char *servers);
 void fl_endpoints_close(fl_endpoints *e);
 

@@ -1,5 +1,6 @@
 /* job_tool.c - serving, and looking at a job from outside. */
 #include "dist/job.h"
+#include "dist/job_key.h"
 
 #include <unistd.h>
 
@@ -29,6 +30,7 @@ static fl_status serve(const fl_ctx *c, const fl_endpoints *e,
     o.rank = a->rank;
     o.listen = a->listen;
     o.ops = &fl_ops;
+    FL_TRY(fl_server_check_door(&o));
     FL_TRY(fl_server_new(&s, e->net, NULL, &o));
     st = fl_err_ctx(fl_server_wait(s), "server %d", a->rank);
     fl_err_save(&why, st);
@@ -67,6 +69,8 @@ fl_status fl_job_serve_with(fl_ctx *c, const fl_job_args *args)
 
 /* One question of a tool, from its link to the answer. */
 typedef struct question {
+    uint16_t type;
+    fl_job_key key;
     fl_rpc_client *link;
     fl_mutex mu;
     fl_cond cond;
@@ -112,7 +116,7 @@ static fl_status open_link(question *q, const fl_ctx *c, const fl_endpoints *e,
                 .rank = (uint32_t)fl_auth_random64(),
                 .process = (uint32_t)getpid() },
         .peer_role = FL_MEMBER_SERVER,
-        .token = conf->join_token,
+        .token = fl_str_text(&q->key.token),
         .conn = { .max_bytes = (uint64_t)conf->max_message_bytes,
                   .window_bytes = TOOL_WINDOW_BYTES },
         .window = 1,
@@ -122,15 +126,15 @@ static fl_status open_link(question *q, const fl_ctx *c, const fl_endpoints *e,
         .restart_timeout_ms = ms,
     };
 
-    (void)snprintf(o.me.job, sizeof(o.me.job), "%s", conf->job);
+    (void)snprintf(o.me.job, sizeof(o.me.job), "%s", fl_str_text(&q->key.job));
     return fl_rpc_client_new(&q->link, loop, e->net, e->servers.data[0], &o,
                              NULL, NULL);
 }
 
-static fl_status wait_for(question *q, uint16_t type)
+static fl_status wait_for(question *q)
 {
     fl_call call = {
-        .type = type, .timeout_ms = TOOL_MS, .on_reply = on_answer, .arg = q
+        .type = q->type, .timeout_ms = TOOL_MS, .on_reply = on_answer, .arg = q
     };
 
     fl_rpc_client_call(q->link, &call);
@@ -142,7 +146,7 @@ static fl_status wait_for(question *q, uint16_t type)
 }
 
 static fl_status ask_in_loop(const fl_ctx *c, const fl_endpoints *e,
-                             uint16_t type, question *q)
+                             question *q)
 {
     fl_loop *loop;
     fl_status st;
@@ -153,28 +157,30 @@ static fl_status ask_in_loop(const fl_ctx *c, const fl_endpoints *e,
         fl_loop_free(loop);
         return st;
     }
-    st = wait_for(q, type);
+    st = wait_for(q);
     fl_loop_post(loop, close_link, q);
     fl_loop_free(loop);
     return st ? fl_err_restore(&q->err) : FL_OK;
 }
 
 /* Asks server 0 at the address. The text is the caller's. */
-static fl_status ask(const fl_ctx *c, const char *address, uint16_t type,
-                     char **text)
+static fl_status ask(fl_ctx *c, const char *address, uint16_t type,
+                     fl_job_use use, char **text)
 {
-    question q = { 0 };
+    question q = { .type = type };
     fl_status st;
     fl_err why;
     fl_endpoints e;
 
     FL_TRY(fl_endpoints_open(&e, &c->conf, address));
+    fl_job_key_choose(&q.key, &c->conf, address, use);
     fl_mutex_init(&q.mu);
     fl_cond_init(&q.cond);
-    st = ask_in_loop(c, &e, type, &q);
+    st = ask_in_loop(c, &e, &q);
     fl_err_save(&why, st);
     fl_cond_release(&q.cond);
     fl_mutex_release(&q.mu);
+    fl_job_key_release(&q.key);
     fl_endpoints_close(&e);
     if (st) {
         fl_str_release(&q.text);
@@ -186,14 +192,14 @@ static fl_status ask(const fl_ctx *c, const char *address, uint16_t type,
 
 fl_status fl_job_status(fl_ctx *c, const char *address, char **text)
 {
-    return ask(c, address, FL_TYPE_STATUS, text);
+    return ask(c, address, FL_TYPE_STATUS, FL_JOB_LOOK, text);
 }
 
 fl_status fl_job_shutdown(fl_ctx *c, const char *address)
 {
     char *text = NULL;
 
-    FL_TRY(ask(c, address, FL_TYPE_SHUTDOWN, &text));
+    FL_TRY(ask(c, address, FL_TYPE_SHUTDOWN, FL_JOB_CHANGE, &text));
     fl_text_free(text);
     return FL_OK;
 }

@@ -372,6 +372,7 @@ static fl_status serve(const fl_cluster *c, int rank)
     o.rank = rank;
     o.ops = d->main->ops;
     o.scope = c->a.scope;
+    FL_TRY(fl_server_check_door(&o));
     FL_TRY(fl_server_new(&s, c->a.net, NULL, &o));
     st = fl_store_declare(fl_server_store(s), text, strlen(text));
     if (!st)

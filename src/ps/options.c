@@ -1,6 +1,9 @@
 /* options.c - clients and servers as the settings want them. */
 #include "ps/options.h"
 
+#include "base/log.h"
+#include "rpc/stream/address.h"
+
 fl_client_options fl_client_options_of(const fl_conf *conf)
 {
     return (fl_client_options){
@@ -31,4 +34,27 @@ fl_server_options fl_server_options_of(const fl_conf *conf)
         .max_connections = (int)conf->max_connections,
         .conf = conf,
     };
+}
+
+fl_status fl_server_check_door(const fl_server_options *o)
+{
+    const char *text = o->listen ? o->listen : o->servers[o->rank];
+    bool is_closed = o->token[0] || o->conf->tls_ca[0];
+    fl_address a;
+
+    if (is_closed)
+        return FL_OK;
+    FL_TRY(fl_address_parse(&a, text));
+    if (!o->conf->allow_no_token && !fl_address_is_loopback(&a))
+        FL_FAIL(FL_ERR_INVAL,
+                "server %d has no join token and would listen at %s, beyond "
+                "the loopback, for anybody: give all processes of the job the "
+                "same join_token or join_token_file, or set "
+                "allow_no_token=true",
+                o->rank, text);
+    FL_WARN("ps",
+            "server %d has no join token: whoever reaches %s can join the job, "
+            "read its rows and end it",
+            o->rank, text);
+    return FL_OK;
 }

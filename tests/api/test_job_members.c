@@ -205,7 +205,7 @@ static void jobs_do_not_mix(void **state)
 
     (void)state;
     start_servers(&j);
-    assert_refused(&j, other, "job 'other' does not fit job 'flotilla'");
+    assert_refused(&j, other, "job 'other' is not the job here");
     finish(&j);
 }
 

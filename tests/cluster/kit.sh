@@ -56,6 +56,10 @@ for name in $(env | sed -nE "s/^(($others)_[A-Za-z0-9_]*)=.*/\1/p"); do
 done
 unset TRAINING_ROLE POD_IP JOB_COMPLETION_INDEX
 
+# What servers on more than the loopback ask for.
+(umask 077 && echo 'a token of the tests' >token)
+export FLOTILLA_JOIN_TOKEN_FILE="$dir/token"
+
 fail()
 {
     echo "FAIL $*"

@@ -36,7 +36,75 @@ static void no_token_is_refused(void **state)
 static void another_job_is_refused(void **state)
 {
     expect_refused(*state, "join_token=" TOKEN " job=other",
-                   "job 'other' does not fit job 'flotilla'");
+                   "job 'other' is not the job here");
+}
+
+/* Everything that a server says to somebody without the token. */
+static size_t hear_all(int fd, char *out, size_t cap)
+{
+    size_t n = 0;
+    ssize_t got;
+
+    while (n < cap && (got = recv(fd, out + n, cap - n, 0)) > 0)
+        n += (size_t)got;
+    return n;
+}
+
+static void a_stranger_is_not_told_the_jobs_name(void **state)
+{
+    static const uint8_t guess[FL_PROOF_BYTES] = { 7 };
+    house *h = *state;
+    uint64_t hash = house_hash(h);
+    char heard[4096];
+
+    for (uint32_t rank = 0; rank < 2; rank++) {
+        raw_client c = raw_tool(rank ? "guess" : "", "", 7);
+        fl_frame proof = raw_head(&c, FL_TYPE_PROOF);
+        int fd = raw_dial(h->port);
+        size_t n;
+
+        c.hello.wanted_rank = rank; /* the wrong one is not told, either */
+        assert_true(raw_hello(fd, &c));
+        assert_true(raw_send(fd, &proof, guess, sizeof(guess)));
+        n = hear_all(fd, heard, sizeof(heard));
+        assert_int_equal(n, FL_FRAME_BYTES + FL_NONCE_BYTES);
+        assert_null(memmem(heard, n, "flotilla", 8));
+        fl_pack_release(&c.said);
+        close(fd);
+    }
+    expect_healthy(h, hash);
+}
+
+static void the_look_token_shows_a_job_and_does_not_end_it(void **state)
+{
+    house *h = *state;
+    uint64_t hash = house_hash(h);
+    fl_ctx *c = fl_ctx_new();
+    char *look, *text;
+
+    assert_ok(fl_job_look_token(h->ctx, h->job.servers, &look));
+    assert_null(strstr(look, TOKEN));
+    assert_ok(set_all(c, "local_transport=off"));
+    assert_ok(fl_ctx_set(c, "look_token", look));
+    assert_ok(fl_job_status(c, h->job.servers, &text));
+    assert_non_null(strstr(text, "trainer"));
+    fl_text_free(text);
+    assert_int_equal(fl_job_shutdown(c, h->job.servers), FL_ERR_INVAL);
+    assert_says("the join token is needed to change or end a job");
+    fl_ctx_free(c);
+    fl_text_free(look);
+    expect_healthy(h, hash);
+}
+
+static void the_look_token_does_not_join(void **state)
+{
+    house *h = *state;
+    char *look, settings[128];
+
+    assert_ok(fl_job_look_token(h->ctx, h->job.servers, &look));
+    (void)snprintf(settings, sizeof(settings), "join_token=%s", look);
+    expect_refused(h, settings, "token");
+    fl_text_free(look);
 }
 
 static void another_version_is_told_so(void **state)
@@ -343,6 +411,9 @@ int main(void)
         cmocka_unit_test(a_wrong_token_is_refused),
         cmocka_unit_test(no_token_is_refused),
         cmocka_unit_test(another_job_is_refused),
+        cmocka_unit_test(a_stranger_is_not_told_the_jobs_name),
+        cmocka_unit_test(the_look_token_shows_a_job_and_does_not_end_it),
+        cmocka_unit_test(the_look_token_does_not_join),
         cmocka_unit_test(another_version_is_told_so),
         cmocka_unit_test(a_server_without_the_token_is_refused),
         cmocka_unit_test(a_browser_is_refused),

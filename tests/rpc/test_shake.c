@@ -114,13 +114,13 @@ static void an_address_is_logged_once(void **state)
     book_release(&b);
 }
 
-static void a_wrong_job_is_named(void **state)
+static void a_wrong_job_is_told_and_the_right_one_is_not(void **state)
 {
     fl_rpc_client_options o = kit_link_options(0);
 
     (void)state;
     snprintf(o.me.job, sizeof(o.me.job), "other");
-    expect_refused(&o, FL_ERR_INVAL, "job 'other' does not fit job 'job'",
+    expect_refused(&o, FL_ERR_INVAL, "job 'other' is not the job here",
                    "job 'other'");
 }
 
@@ -364,7 +364,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_wrong_token_gets_no_word),
         TEST(an_address_is_logged_once),
-        TEST(a_wrong_job_is_named),
+        TEST(a_wrong_job_is_told_and_the_right_one_is_not),
         TEST(a_wrong_rank_is_named),
         TEST(the_owner_may_refuse),
         TEST(a_wrong_version_is_named),

@@ -14,7 +14,8 @@
 /* Tools have ranks by chance; in the counters they are one. */
 #define RANK_OF_TOOLS UINT32_MAX
 
-typedef enum asker { TRAINERS = 1, SERVERS = 2, TOOLS = 4 } asker;
+/* OWNERS are tools that know the token, TOOLS all of them. */
+typedef enum asker { TRAINERS = 1, SERVERS = 2, TOOLS = 4, OWNERS = 8 } asker;
 
 typedef enum trait {
     REPEATED = 0,
@@ -214,7 +215,7 @@ static const rule *find_rule(uint16_t type)
         [FL_TYPE_SHRINK] = { TRAINERS, ONCE, ask_store },
         [FL_TYPE_STATS] = { TRAINERS | TOOLS, REPEATED, ask_store },
         [FL_TYPE_HASH] = { TRAINERS | TOOLS, REPEATED, ask_store },
-        [FL_TYPE_SHUTDOWN] = { TOOLS, EMPTY, shut_down },
+        [FL_TYPE_SHUTDOWN] = { OWNERS, EMPTY, shut_down },
         [FL_TYPE_ROUND_PUSH] = { TRAINERS, ONCE, ask_store },
         [FL_TYPE_ROUND_DENSE] = { TRAINERS, ONCE, ask_store },
         [FL_TYPE_APPLY] = { TRAINERS, REPEATED, ask_store },
@@ -236,13 +237,23 @@ static const rule *find_rule(uint16_t type)
     return type < FL_LEN(rules) && rules[type].run ? &rules[type] : NULL;
 }
 
-static bool may_ask(const rule *r, fl_member_role role)
+static fl_status check_asker(const rule *r, const fl_identity *who,
+                             const char *name)
 {
-    unsigned bit = role == FL_MEMBER_TRAINER  ? TRAINERS
-                   : role == FL_MEMBER_SERVER ? SERVERS
-                                              : TOOLS;
+    unsigned bits = who->role == FL_MEMBER_TRAINER  ? TRAINERS
+                    : who->role == FL_MEMBER_SERVER ? SERVERS
+                    : who->may_only_look            ? TOOLS
+                                                    : TOOLS | OWNERS;
 
-    return (r->from & bit) != 0;
+    if (r->from & bits)
+        return FL_OK;
+    if (r->from & OWNERS && who->may_only_look)
+        FL_FAIL(FL_ERR_INVAL,
+                "a tool with the look token must not send a request (%s): the "
+                "join token is needed to change or end a job",
+                name);
+    FL_FAIL(FL_ERR_INVAL, "a %s must not send a request (%s)",
+            fl_member_role_name(who->role), name);
 }
 
 /* What would be remembered must be short, and what changes something must be
@@ -276,9 +287,7 @@ static fl_status check_ask(const fl_server *s, const rule *r, const fl_ask *a)
 
     if (!r)
         FL_FAIL(FL_ERR_INVAL, "a message (%s) is no request to a server", name);
-    if (!may_ask(r, who->role))
-        FL_FAIL(FL_ERR_INVAL, "a %s must not send a request (%s)",
-                fl_member_role_name(who->role), name);
+    FL_TRY(check_asker(r, who, name));
     if (r->kind & FIRST && s->o.rank != 0)
         FL_FAIL(FL_ERR_INVAL,
                 "a request (%s) is for the coordinator, which is server 0 "

@@ -347,6 +347,7 @@ fl_status fl_rpc_server_new(fl_rpc_server **out, fl_net *net, fl_loop **loops,
     atomic_store(&h->refs, 1);
     h->net = net;
     h->o = *o;
+    fl_auth_look_token(o->token, h->look_token);
     h->e = *e;
     h->arg = arg;
     fl_mutex_init(&h->mu);

@@ -41,6 +41,7 @@ struct fl_rpc_server {
     atomic_int refs;
     fl_net *net;
     fl_rpc_server_options o;
+    char look_token[FL_LOOK_TOKEN_BYTES];
     fl_rpc_server_events e;
     void *arg;
     fl_listener *listener;

@@ -241,19 +241,28 @@ void fl_server_conn_give_way(void *peer)
 
 /* --- handshake ------------------------------------------------------------ */
 
+static fl_status check_version(const fl_server_conn *p)
+{
+    if (p->said.version != FL_PROTOCOL_VERSION)
+        FL_FAIL(FL_ERR_INVAL,
+                "protocol version %u does not fit version %d here: run the "
+                "same release on all machines",
+                p->said.version, FL_PROTOCOL_VERSION);
+    return FL_OK;
+}
+
+/* After the proof: a stranger is not told what is here. Without a token the
+   proof is anybody's, hence the job's name is not told even then. */
 static fl_status check_hello(const fl_server_conn *p)
 {
     const fl_identity *me = &p->host->o.me;
     const fl_hello *s = &p->said;
 
-    if (s->version != FL_PROTOCOL_VERSION)
-        FL_FAIL(FL_ERR_INVAL,
-                "protocol version %u does not fit version %d here: run the "
-                "same release on all machines",
-                s->version, FL_PROTOCOL_VERSION);
     if (strcmp(s->who.job, me->job) != 0)
-        FL_FAIL(FL_ERR_INVAL, "job '%s' does not fit job '%s' here", s->who.job,
-                me->job);
+        FL_FAIL(FL_ERR_INVAL,
+                "job '%s' is not the job here: the setting job must be the "
+                "same for all",
+                s->who.job);
     if (s->wanted_role != me->role || s->wanted_rank != me->rank)
         FL_FAIL(FL_ERR_INVAL,
                 "%s %u was looked for, and this is %s %u: check the order of "
@@ -271,7 +280,7 @@ static void take_hello(fl_server_conn *p, const fl_payload *payload)
         refuse_silently(p, fl_last_error());
         return;
     }
-    st = check_hello(p);
+    st = check_version(p);
     if (st) {
         refuse(p, st);
         return;
@@ -294,21 +303,38 @@ static void prove(const fl_server_conn *p, const char *label,
         .identity_len = what->len,
     };
 
-    fl_auth_proof(p->host->o.token, &in, out);
+    fl_auth_proof(p->said.who.may_only_look ? p->host->look_token
+                                            : p->host->o.token,
+                  &in, out);
+}
+
+/* Whether it is the proof of the token or, by a tool, of the look token. */
+static bool is_proved(fl_server_conn *p, const uint8_t got[FL_PROOF_BYTES])
+{
+    uint8_t right[FL_PROOF_BYTES];
+
+    prove(p, "client", &p->hello, right);
+    if (fl_auth_equal(got, right))
+        return true;
+    if (p->said.who.role != FL_MEMBER_TOOL)
+        return false;
+    p->said.who.may_only_look = true;
+    prove(p, "client", &p->hello, right);
+    return fl_auth_equal(got, right);
 }
 
 static void take_proof(fl_server_conn *p, const fl_payload *payload)
 {
-    uint8_t got[FL_PROOF_BYTES], right[FL_PROOF_BYTES];
+    uint8_t got[FL_PROOF_BYTES];
     fl_rpc_server *h = p->host;
-    fl_status st = FL_OK;
+    fl_status st;
 
-    prove(p, "client", &p->hello, right);
-    if (fl_handshake_read32(payload, got) || !fl_auth_equal(got, right)) {
+    if (fl_handshake_read32(payload, got) || !is_proved(p, got)) {
         refuse_silently(p, "it does not know the token");
         return;
     }
-    if (h->e.admit)
+    st = check_hello(p);
+    if (!st && h->e.admit)
         st = h->e.admit(h->arg, &p->said.who);
     if (!st)
         st = fl_rank_slot_join(p);

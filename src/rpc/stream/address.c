@@ -206,6 +206,21 @@ static bool is_loopback(const struct sockaddr *sa)
            IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)sa)->sin6_addr);
 }
 
+bool fl_address_is_loopback(const fl_address *a)
+{
+    fl_place places[FL_PLACES_MAX];
+    size_t n;
+
+    if (a->is_unix)
+        return true;
+    if (fl_address_look_up(a, FL_LOOKUP_NAMES, places, &n))
+        return false;
+    for (size_t i = 0; i < n; i++)
+        if (!is_loopback((const struct sockaddr *)&places[i].sa))
+            return false;
+    return true;
+}
+
 bool fl_place_is_here(const fl_place *p)
 {
     const struct sockaddr *sa = (const struct sockaddr *)&p->sa;

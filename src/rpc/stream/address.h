@@ -38,6 +38,10 @@ FL_MUST_CHECK
 fl_status fl_address_look_up(const fl_address *a, fl_lookup how,
                              fl_place out[FL_PLACES_MAX], size_t *n);
 
+/* Whether nobody but this machine can reach it: a loopback address, or a UNIX
+   socket. Looks names up. */
+bool fl_address_is_loopback(const fl_address *a);
+
 /* Whether it is an address of this machine's own interfaces. */
 bool fl_place_is_here(const fl_place *p);
 /* "10.0.0.3:6174". */

@@ -9,12 +9,17 @@
  * the one who proves from being taken for somebody else. All parts have fixed
  * lengths, so no two inputs give the same bytes.
  *
+ * The look token is the lower-case hexadecimal text of
+ * HMAC-SHA-256(token, "flotilla look"), and a token like any other: a tool that
+ * proves it may look, and nothing more.
+ *
  * A failure of OpenSSL here is one of this process (no entropy, no memory for a
  * few hundred bytes), not of a peer: there is nothing to go on with.
  */
 #include "rpc/wire/auth.h"
 
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/status.h"
@@ -66,6 +71,36 @@ void fl_auth_proof(const char *token, const fl_auth_input *in,
     FL_ASSERT(HMAC(EVP_sha256(), key, (int)key_len, (const uint8_t *)&i,
                    sizeof(i), out, &len));
     FL_ASSERT(len == FL_PROOF_BYTES);
+}
+
+static void print_hex(const uint8_t bytes[FL_PROOF_BYTES],
+                      char out[FL_LOOK_TOKEN_BYTES])
+{
+    for (size_t i = 0; i < FL_PROOF_BYTES; i++)
+        (void)snprintf(out + 2 * i, 3, "%02x", bytes[i]);
+}
+
+void fl_auth_look_token(const char *token, char out[FL_LOOK_TOKEN_BYTES])
+{
+    static const char label[] = "flotilla look";
+    const char *key = token ? token : "";
+    size_t key_len = strlen(key);
+    uint8_t bytes[FL_PROOF_BYTES];
+    unsigned len = 0;
+
+    FL_ASSERT(key_len <= INT_MAX);
+    FL_ASSERT(HMAC(EVP_sha256(), key, (int)key_len, (const uint8_t *)label,
+                   sizeof(label) - 1, bytes, &len));
+    FL_ASSERT(len == FL_PROOF_BYTES);
+    print_hex(bytes, out);
+}
+
+void fl_auth_new_token(char out[FL_LOOK_TOKEN_BYTES])
+{
+    uint8_t bytes[FL_PROOF_BYTES];
+
+    fill_random(bytes, sizeof(bytes));
+    print_hex(bytes, out);
 }
 
 bool fl_auth_equal(const uint8_t a[FL_PROOF_BYTES],

@@ -28,6 +28,13 @@ typedef struct fl_auth_input {
 void fl_auth_proof(const char *token, const fl_auth_input *in,
                    uint8_t out[FL_PROOF_BYTES]);
 
+/* The look token: whoever has it may look at a job, and cannot tell the token
+   that it comes from. */
+#define FL_LOOK_TOKEN_BYTES (2 * FL_PROOF_BYTES + 1)
+void fl_auth_look_token(const char *token, char out[FL_LOOK_TOKEN_BYTES]);
+/* 32 random bytes in the same form. */
+void fl_auth_new_token(char out[FL_LOOK_TOKEN_BYTES]);
+
 /* In a time that does not depend on where they differ. */
 bool fl_auth_equal(const uint8_t a[FL_PROOF_BYTES],
                    const uint8_t b[FL_PROOF_BYTES]);

@@ -6,9 +6,10 @@
  *     PROOF by the token             ->
  *                                    <-  WELCOME identity, sequence, proof
  *
- * A peer with a wrong version, job, token or rank gets no answer beyond an
- * error that says which of version, job and rank does not fit (nothing at all
- * for a wrong token), and its address is logged once.
+ * A peer with a wrong token gets no answer at all. Before the proof nothing but
+ * the version is told; one that has proved the token is told when its job or
+ * rank does not fit, but not the job's name. The address of whoever is refused
+ * is logged once.
  */
 #ifndef FL_RPC_WIRE_HELLO_H
 #define FL_RPC_WIRE_HELLO_H
@@ -21,7 +22,7 @@
 typedef enum fl_member_role {
     FL_MEMBER_SERVER = 1,
     FL_MEMBER_TRAINER = 2,
-    FL_MEMBER_TOOL = 3 /* looks, and may ask to shut down */
+    FL_MEMBER_TOOL = 3 /* looks, and may end the job if it knows the token */
 } fl_member_role;
 const char *fl_member_role_name(fl_member_role r); /* "trainer" */
 
@@ -35,6 +36,7 @@ typedef struct fl_identity {
     uint32_t process;     /* its id, for messages */
     char job[FL_JOB_MAX]; /* processes of different jobs do not talk */
     char address[128];    /* where it listens; "" when it does not */
+    bool may_only_look;   /* it proved the look token; not on the wire */
 } fl_identity;
 
 void fl_identity_pack(fl_pack *p, const fl_identity *id);
