@@ -2,19 +2,22 @@
 #ifndef FLOTILLA_FLOTILLA_H
 #define FLOTILLA_FLOTILLA_H
 
+#include "flotilla/abi.h"
 #include "flotilla/data.h"
 #include "flotilla/dist.h"
 #include "flotilla/executor.h"
 #include "flotilla/fleet.h"
+#include "flotilla/job.h"
 #include "flotilla/layers.h"
+#include "flotilla/log.h"
 #include "flotilla/mode.h"
 #include "flotilla/optimizer.h"
 #include "flotilla/program.h"
-#include "flotilla/job.h"
 #include "flotilla/scope.h"
 #include "flotilla/status.h"
 #include "flotilla/table.h"
 #include "flotilla/tensor.h"
+#include "flotilla/version.h"
 #include "flotilla/words.h"
 
 #endif

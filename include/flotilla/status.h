@@ -6,13 +6,7 @@
 #ifndef FLOTILLA_STATUS_H
 #define FLOTILLA_STATUS_H
 
-#if defined(__GNUC__)
-#define FL_API __attribute__((visibility("default")))
-#define FL_MUST_CHECK __attribute__((warn_unused_result))
-#else
-#define FL_API
-#define FL_MUST_CHECK
-#endif
+#include "flotilla/abi.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -27,15 +21,16 @@ extern "C" {
     X(NOTFOUND, 5, "no such name")                                             \
     X(TIMEOUT, 6, "no answer in time")                                         \
     X(CLOSED, 7, "shut down: stop, do not retry")                              \
-    X(NUMERIC, 8, "a number is not finite or out of its range")
+    X(NUMERIC, 8, "a number is not finite or out of its range")                \
+    X(EXISTS, 9, "the name is taken")                                          \
+    X(BUSY, 10, "in use by somebody else: try again later")                    \
+    X(UNSUPPORTED, 11, "this version cannot do that")
 
 typedef enum fl_status {
     FL_OK = 0,
 #define X(name, value, text) FL_ERR_##name = value,
     FL_STATUS_MAP(X)
 #undef X
-    /* Not an error: the operator will be woken when its answer is there. */
-    FL_PENDING = 100
 } fl_status;
 
 /* The general meaning of a code, for example "no such name". */
@@ -43,6 +38,9 @@ FL_API const char *fl_status_text(fl_status st);
 
 /* The sentence of this thread's last failure; "" when nothing failed yet. */
 FL_API const char *fl_last_error(void);
+
+/* Its code, for what returns NULL on failure: layers and lookups. */
+FL_API fl_status fl_last_status(void);
 
 #ifdef __cplusplus
 }

@@ -60,11 +60,11 @@ static const char *cause_of(fl_status st)
 
 const char *fl_status_text(fl_status st)
 {
+    if (st == FL_PENDING)
+        return "not done yet";
     switch (st) {
     case FL_OK:
         return "no error";
-    case FL_PENDING:
-        return "not done yet";
 #define X(name, value, text)                                                   \
     case FL_ERR_##name:                                                        \
         return text;
@@ -77,6 +77,11 @@ const char *fl_status_text(fl_status st)
 const char *fl_last_error(void)
 {
     return last.text;
+}
+
+fl_status fl_last_status(void)
+{
+    return last.status;
 }
 
 fl_status fl_err_set(fl_status st, const char *fmt, ...)

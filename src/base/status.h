@@ -14,6 +14,10 @@
 
 #define FL_ERR_TEXT_MAX 1024
 
+/* Not an error, and never seen by the library's users: the operator will be
+   woken when its answer is there. */
+#define FL_PENDING ((fl_status)100)
+
 #define FL_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 
 /* An error that can be carried to another thread. Storage is the caller's. */
