@@ -1,14 +1,16 @@
 /* tensor.h - numbers with a type and a shape: what goes in and comes out.
  *
  * A tensor is a view: it points to memory and does not own it. Fed tensors
- * point to the caller's memory for the time of the run; fetched ones point to
- * the executor's, until its next run.
+ * point to the caller's memory for the time of the run, which only reads it;
+ * fetched ones point to the executor's, until its next run.
  *
- *   dense    shape [rows, ...]
+ *   dense    shape [rows, ...]; device, strides and data as in DLPack
  *   ragged   n sequences of rows of different length: n + 1 offsets in lod[0];
- *            with two levels lod[0] counts sequences of lod[1]
- *   rows     a sparse gradient: values [n, ...] and the table row of each;
- *            `merged` says that no row occurs twice
+ *            with more levels lod[k] counts sequences of lod[k + 1]
+ *   rows     a sparse gradient: values [n, ...] and the table row of each
+ *
+ * Tensors come in arrays, so the struct does not grow: fields to come take
+ * from `reserved`, which is zero until then (abi.h).
  */
 #ifndef FLOTILLA_TENSOR_H
 #define FLOTILLA_TENSOR_H
@@ -23,8 +25,8 @@
 extern "C" {
 #endif
 
-#define FL_RANK_MAX 6
-#define FL_LOD_MAX 2
+#define FL_RANK_MAX 9
+#define FL_LOD_MAX 4
 
 /* Name, pinned number, C type, text, long text. */
 #define FL_DTYPE_MAP(X)                                                        \
@@ -49,21 +51,39 @@ typedef struct fl_shape {
     int64_t dim[FL_RANK_MAX];
 } fl_shape;
 
+/* Where the memory is. There is one type so far: id 0 of the CPU, which is what
+   zeros say. */
+typedef enum fl_device_type { FL_DEVICE_CPU = 0 } fl_device_type;
+typedef struct fl_device {
+    fl_device_type type;
+    int32_t id;
+} fl_device;
+
+/* flags of a tensor. */
+#define FL_TENSOR_MERGED (1u << 0)    /* kind rows: no row occurs twice */
+#define FL_TENSOR_READ_ONLY (1u << 1) /* the memory must not be written to */
+
 typedef struct fl_tensor {
+    uint32_t size; /* of this struct: fl_tensor_of and FL_INIT set it */
     fl_dtype dtype;
     fl_kind kind;
+    fl_device device;
+    int n_lod;
+    uint64_t flags;
     fl_shape shape;
     void *data;
-    int n_lod;
+    /* In elements, one per dimension; NULL: compact, the last dimension next to
+       itself. Others are refused so far. */
+    const int64_t *strides;
     int64_t lod_len[FL_LOD_MAX]; /* number of offsets: sequences + 1 */
     const int64_t *lod[FL_LOD_MAX];
     uint64_t *rows; /* kind rows: shape.dim[0] table rows */
     int64_t height; /* kind rows: rows of the table; 0 when it has no end */
-    bool merged;
+    void *reserved[4];
 } fl_tensor;
 
 /* A dense view of `data`, for example
-   fl_tensor_of(FL_DTYPE_F32, p, 2, (int64_t[]){128, 32}). */
+   fl_tensor_of(FL_DTYPE_F32, p, 2, FL_ARRAY(int64_t, 128, 32)). */
 FL_API fl_tensor fl_tensor_of(fl_dtype dtype, const void *data, int rank,
                               const int64_t *dims);
 

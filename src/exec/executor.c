@@ -51,7 +51,7 @@ fl_status fl_unit_program(const fl_unit_spec *spec, fl_program **out)
     if (!st)
         st = fl_passes_run(p, &spec->passes);
     if (st) {
-        fl_program_free(p);
+        fl_program_destroy(p);
         return st;
     }
     *out = p;
@@ -282,8 +282,10 @@ fl_status fl_unit_feed(fl_unit *u, int i, const fl_feed *feeds)
 
 void fl_unit_fetch(const fl_unit *u, int i, fl_tensor *out)
 {
-    for (size_t k = 0; k < u->spec.n_fetches; k++)
+    for (size_t k = 0; k < u->spec.n_fetches; k++) {
         out[k] = u->runners[i]->tensors[u->fetch_index[k]];
+        out[k].size = sizeof(fl_tensor);
+    }
 }
 
 uint64_t fl_unit_samples(const fl_unit *u, const fl_feed *feeds)

@@ -230,7 +230,7 @@ static fl_status join_rows(fl_replicas *r, int g)
     first->rows = b->data;
     first->data = (char *)b->data + rows_bytes;
     first->shape.dim[0] = (int64_t)n;
-    first->merged = false;
+    fl_tensor_set_merged(first, false);
     scale_values(first, r->coeff);
     return FL_OK;
 }

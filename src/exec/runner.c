@@ -95,6 +95,7 @@ static fl_status check_feed(const fl_var *v, const fl_tensor *t)
     const fl_tensor *m = &v->meta;
     char a[FL_SHAPE_TEXT_MAX], b[FL_SHAPE_TEXT_MAX];
 
+    FL_TRY(fl_err_ctx(fl_tensor_check(t), "feed %s", v->name));
     if (t->dtype != m->dtype &&
         !(fl_dtype_is_id(t->dtype) && fl_dtype_is_id(m->dtype) &&
           fl_dtype_bytes(t->dtype) == fl_dtype_bytes(m->dtype)))

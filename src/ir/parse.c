@@ -124,8 +124,9 @@ static fl_status parse_key_value(const char *w, var_words *out, fl_tensor *t)
         if (end == value || *end)
             FL_FAIL(FL_ERR_CORRUPT, "lr=%s is no number", value);
     } else if (!strcmp(w, "lod")) {
-        if ((value[0] != '1' && value[0] != '2') || value[1])
-            FL_FAIL(FL_ERR_CORRUPT, "lod=%s is not 1 or 2", value);
+        if (value[0] < '1' || value[0] > '0' + FL_LOD_MAX || value[1])
+            FL_FAIL(FL_ERR_CORRUPT, "lod=%s is not in 1..%d", value,
+                    FL_LOD_MAX);
         t->n_lod = value[0] - '0';
         t->kind = FL_KIND_RAGGED;
     } else {
@@ -505,7 +506,7 @@ fl_status fl_program_parse(const char *text, const fl_op_set *ops,
     if (!st)
         st = fl_err_ctx(fl_program_verify(p), "program text");
     if (st) {
-        fl_program_free(p);
+        fl_program_destroy(p);
         return st;
     }
     *out = p;

@@ -18,7 +18,7 @@ static void copy_tensor(const fl_op_ctx *c, fl_tensor *to,
         size_t n = (size_t)from->shape.dim[0];
 
         to->shape = from->shape;
-        to->merged = from->merged;
+        fl_tensor_set_merged(to, fl_tensor_is_merged(from));
         if (n && to->rows != from->rows)
             memcpy(to->rows, from->rows, n * sizeof(*to->rows));
     }

@@ -39,7 +39,7 @@ static fl_status clip_run(fl_op_ctx *c)
     if (x.kind == FL_KIND_ROWS) {
         FL_TRY(fl_rows_merge(c, &x, &x));
         out->shape = x.shape;
-        out->merged = true;
+        fl_tensor_set_merged(out, true);
         n = (size_t)x.shape.dim[0];
         if (n && out->rows != x.rows)
             memcpy(out->rows, x.rows, n * sizeof(*x.rows));

@@ -72,7 +72,7 @@ static void write_rows(fl_tensor *out, const fl_tensor *in)
     if (n)
         memmove(out->rows, in->rows, n * sizeof(*in->rows));
     out->shape.dim[0] = in->shape.dim[0];
-    out->merged = true;
+    fl_tensor_set_merged(out, true);
 }
 
 static void write_shrunk(fl_tensor *out, const fl_tensor *in, double by)

@@ -206,7 +206,7 @@ static inline void ask_ahead(const fused_job *j, const void *w, size_t bytes,
                 }                                                                \
             }                                                                    \
         dw->shape.dim[0] = (int64_t)n;                                           \
-        dw->merged = n <= 1;                                                     \
+        fl_tensor_set_merged(dw, n <= 1);                                        \
     }                                                                            \
     static void dense_back_##t(const fused_job *j, const T *dout, T *dw)         \
     {                                                                            \

@@ -34,7 +34,7 @@ static const fl_op_case init_table_cases[] = {
 
 const fl_op fl_op_init_table = {
     .name = "init_table",
-    .doc = "makes the table with these settings (those of fl_ctx_make_table), "
+    .doc = "makes the table with these settings (those of fl_table_new), "
            "or empties it when it exists with them",
     .attrs = { { "table", FL_ATTR_STRING, "" },
                { "settings", FL_ATTR_STRING, "" } },

@@ -170,7 +170,7 @@ static void sparse_back(const lookup *l, const fl_tensor *dout, fl_tensor *dw)
         n++;
     }
     dw->shape.dim[0] = (int64_t)n;
-    dw->merged = n <= 1;
+    fl_tensor_set_merged(dw, n <= 1);
 }
 
 static fl_status lookup_back(fl_op_ctx *c)

@@ -68,9 +68,9 @@ fl_status fl_rows_merge(fl_op_ctx *c, const fl_tensor *in, fl_tensor *out)
     row_set set = { 0 };
     void *sum;
 
-    if (in->merged || n_rows(in) == 0) {
+    if (fl_tensor_is_merged(in) || n_rows(in) == 0) {
         *out = *in;
-        out->merged = true;
+        fl_tensor_set_merged(out, true);
         return FL_OK;
     }
     FL_TRY(find_different(c, in->rows, n_rows(in), &set));
@@ -83,7 +83,7 @@ fl_status fl_rows_merge(fl_op_ctx *c, const fl_tensor *in, fl_tensor *out)
     out->shape.dim[0] = (int64_t)set.n_keys;
     out->rows = set.keys;
     out->data = sum;
-    out->merged = true;
+    fl_tensor_set_merged(out, true);
     return FL_OK;
 }
 
@@ -170,7 +170,7 @@ fl_status fl_rows_sum(fl_op_ctx *c, const fl_targs *in, fl_tensor *out)
     uint64_t *ids = join_rows(c, in, &n);
 
     out->shape.dim[0] = 0;
-    out->merged = true;
+    fl_tensor_set_merged(out, true);
     if (n == 0)
         return FL_OK;
     if (!ids)

@@ -8,7 +8,8 @@
 fl_tensor fl_tensor_of(fl_dtype dtype, const void *data, int rank,
                        const int64_t *dims)
 {
-    fl_tensor t = { .dtype = dtype, .data = (void *)(uintptr_t)data };
+    fl_tensor t =
+        FL_INIT(fl_tensor, .dtype = dtype, .data = (void *)(uintptr_t)data);
 
     t.shape = fl_shape_of(rank, dims);
     return t;
@@ -135,6 +136,56 @@ int fl_shape_axis(const fl_shape *s, int64_t axis)
     return (int)(axis < 0 ? axis + s->rank : axis);
 }
 
+static bool is_compact(const fl_tensor *t)
+{
+    int64_t next = 1;
+
+    if (!t->strides)
+        return true;
+    for (int i = t->shape.rank - 1; i >= 0; i--) {
+        if (t->shape.dim[i] != 1 && t->strides[i] != next)
+            return false;
+        next *= t->shape.dim[i];
+    }
+    return true;
+}
+
+static bool is_reserved_zero(const fl_tensor *t)
+{
+    for (size_t i = 0; i < FL_LEN(t->reserved); i++)
+        if (t->reserved[i])
+            return false;
+    return true;
+}
+
+fl_status fl_tensor_check(const fl_tensor *t)
+{
+    const uint64_t known = FL_TENSOR_MERGED | FL_TENSOR_READ_ONLY;
+
+    if (t->size != sizeof(fl_tensor))
+        FL_FAIL(FL_ERR_INVAL,
+                "the tensor's field size is %u and not %zu; make it with "
+                "fl_tensor_of or FL_INIT(fl_tensor, ...)",
+                t->size, sizeof(fl_tensor));
+    if (t->device.type != FL_DEVICE_CPU || t->device.id != 0)
+        FL_FAIL(FL_ERR_UNSUPPORTED,
+                "the memory is on device %d:%d, and this version reads the "
+                "CPU's (0:0) alone; copy it there first",
+                (int)t->device.type, t->device.id);
+    if (t->shape.rank < 0 || t->shape.rank > FL_RANK_MAX)
+        FL_FAIL(FL_ERR_INVAL, "rank %d is not in 0..%d", t->shape.rank,
+                FL_RANK_MAX);
+    if (!is_compact(t))
+        FL_FAIL(FL_ERR_UNSUPPORTED,
+                "the strides are not those of compact memory, and this version "
+                "reads no others; copy the values together first");
+    if ((t->flags & ~known) || !is_reserved_zero(t))
+        FL_FAIL(FL_ERR_UNSUPPORTED,
+                "the tensor has flags or reserved fields that this version "
+                "does not know; make it with fl_tensor_of");
+    return FL_OK;
+}
+
 fl_status fl_tensor_bytes(const fl_tensor *t, size_t *out)
 {
     size_t n = fl_dtype_bytes(t->dtype);
@@ -194,7 +245,7 @@ void fl_tensor_like(fl_tensor *to, const fl_tensor *from)
     to->kind = from->kind;
     to->shape = from->shape;
     to->n_lod = from->n_lod;
-    for (int k = 0; k < FL_LOD_MAX; k++) {
+    for (int k = 0; k < from->n_lod; k++) {
         to->lod[k] = from->lod[k];
         to->lod_len[k] = from->lod_len[k];
     }

@@ -5,7 +5,7 @@
 #include "base/status.h"
 #include "flotilla/tensor.h"
 
-#define FL_SHAPE_TEXT_MAX 160
+#define FL_SHAPE_TEXT_MAX 208
 
 /* "[-1,13]", for messages and for the text form. */
 const char *fl_shape_text(const fl_shape *s, char buf[FL_SHAPE_TEXT_MAX]);
@@ -31,6 +31,23 @@ static inline bool fl_dtype_is_float(fl_dtype d)
 static inline bool fl_dtype_is_id(fl_dtype d)
 {
     return d == FL_DTYPE_I64 || d == FL_DTYPE_U64 || d == FL_DTYPE_I32;
+}
+
+/* Refuses a tensor of a caller that says more than this version can read:
+   another device, strides that are not compact, unknown flags. */
+FL_MUST_CHECK
+fl_status fl_tensor_check(const fl_tensor *t);
+
+/* Kind rows: whether no row occurs twice. */
+static inline bool fl_tensor_is_merged(const fl_tensor *t)
+{
+    return t->flags & FL_TENSOR_MERGED;
+}
+
+static inline void fl_tensor_set_merged(fl_tensor *t, bool is_merged)
+{
+    t->flags = is_merged ? t->flags | FL_TENSOR_MERGED
+                         : t->flags & ~(uint64_t)FL_TENSOR_MERGED;
 }
 
 /* Bytes of the values; fails with FL_ERR_INVAL on overflow. */

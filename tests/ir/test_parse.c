@@ -67,11 +67,12 @@ static const struct {
     { "seed many", "line 1", "expected a number before 'many'" },
     { "var x : f32[a] data", "line 1", "expected a dimension before 'a]" },
     { "var x : f32[-2] data", "line 1", "expected a dimension" },
-    { "var x : f32[1,2,3,4,5,6,7] data", "line 1", "at most 6 dimensions" },
+    { "var x : f32[1,2,3,4,5,6,7,8,9,10] data", "line 1",
+      "at most 9 dimensions" },
     { "var x : f32[99999999999999999999] data", "line 1",
       "expected a dimension" },
     { "var x : f32[1.5] data", "line 1", "expected ']' before '.5]" },
-    { "var x : f32[2] lod=3 data", "line 1", "lod=3 is not 1 or 2" },
+    { "var x : f32[2] lod=5 data", "line 1", "lod=5 is not in 1..4" },
     { "param w : f32[2] lr=fast", "line 1", "lr=fast is no number" },
     { "param w : f32[2] init=unifrom(0,1)", "line 1",
       "'unifrom' is no initialiser" },
@@ -183,7 +184,7 @@ static void a_name_of_the_longest_length_is_fine(void **state)
 
     (void)state;
     expect_text(p, text);
-    fl_program_free(p);
+    fl_program_destroy(p);
     fl_free(text);
 }
 
@@ -194,7 +195,7 @@ static void a_long_line_of_spaces_is_fine(void **state)
 
     (void)state;
     expect_text(p, "var x : f32[2] data\n");
-    fl_program_free(p);
+    fl_program_destroy(p);
     fl_free(text);
 }
 
@@ -222,7 +223,7 @@ static void a_changed_byte_is_accepted_or_refused(void **state)
             p = NULL;
             if (fl_program_parse(text, &fl_ops, &p) == FL_OK)
                 assert_non_null(p);
-            fl_program_free(p);
+            fl_program_destroy(p);
         }
 }
 

@@ -315,7 +315,7 @@ void trial_release(trial *t)
 {
     trial_forget(t);
     fl_comm_free(t->comm);
-    fl_program_free(t->program);
+    fl_program_destroy(t->program);
     fl_arena_release(&t->mem);
 }
 
@@ -691,8 +691,8 @@ bool same_bits(const fl_tensor *a, const fl_tensor *b)
         fl_tensor_bytes(a, &bytes))
         return false;
     if (a->kind == FL_KIND_ROWS &&
-        (a->merged != b->merged || a->height != b->height ||
-         memcmp(a->rows, b->rows, row_bytes(a))))
+        (fl_tensor_is_merged(a) != fl_tensor_is_merged(b) ||
+         a->height != b->height || memcmp(a->rows, b->rows, row_bytes(a))))
         return false;
     return !memcmp(a->data, b->data, bytes);
 }

@@ -164,12 +164,12 @@ static void a_likeness_has_no_data(void **state)
     float values[7] = { 0 };
     fl_tensor from =
         fl_tensor_ragged(FL_DTYPE_F32, values, 2, DIMS(7, 1), DIMS(0, 2, 7), 2);
-    fl_tensor to = { .merged = true };
+    fl_tensor to = { .flags = FL_TENSOR_MERGED };
 
     (void)state;
     fl_tensor_like(&to, &from);
     assert_null(to.data);
-    assert_true(to.merged);
+    assert_true(fl_tensor_is_merged(&to));
     assert_int_equal(to.kind, FL_KIND_RAGGED);
     assert_int_equal(to.n_lod, 1);
     assert_int_equal(to.lod_len[0], 3);
