@@ -80,7 +80,7 @@ static net *net_new(const ctr_data *d, const storage *rows, const optimizer *o)
 {
     net *n = bench_alloc(sizeof *n);
 
-    n->ctx = fl_ctx_new();
+    bench_check(fl_ctx_new(&n->ctx), "settings");
     n->data = d;
     for (int t = 0; t < THREADS_MAX; t++)
         n->lanes[t].batch = ctr_lane_new();
@@ -90,7 +90,7 @@ static net *net_new(const ctr_data *d, const storage *rows, const optimizer *o)
                                                      .settings = o->settings })
                   .loss;
     n->program = fl_default_main_program(n->ctx);
-    n->exe = fl_executor_new(n->ctx);
+    bench_check(fl_executor_new(&n->exe, n->ctx), "an executor");
     bench_check(fl_run(n->exe, fl_default_startup_program(n->ctx), NULL),
                 "running the startup program");
     return n;
@@ -382,10 +382,11 @@ static bool against_floor(const ctr_data *d, const storage *rows,
 
 static fl_compiled_program *make_replicas(const net *n)
 {
-    fl_compiled_program *cp = fl_compiled_program_new(n->program);
+    fl_compiled_program *cp;
     fl_build_strategy build = { .reduce_strategy = FL_REDUCE_REDUCE };
     fl_exec_strategy exec = { .num_replicas = THREADS_MAX };
 
+    bench_check(fl_compiled_program_new(&cp, n->program), "making replicas");
     bench_check(
         fl_compiled_program_with_data_parallel(cp, n->loss, &build, &exec),
         "making replicas");
@@ -457,10 +458,11 @@ static void memory_of_live(const ctr_data *d, const optimizer *o)
                          .fetches = &n->loss,
                          .n_fetches = 1,
                          .out = &out };
-    fl_executor *exe = fl_executor_new(n->ctx);
+    fl_executor *exe;
     fl_memory_use use;
     double ratio;
 
+    bench_check(fl_executor_new(&exe, n->ctx), "an executor");
     ctr_lane_fill(n->lanes[0].batch, n->data, 0, 1, feeds);
     for (int i = 0; i < 3; i++)
         bench_check(fl_run(exe, n->program, &args), "training step");

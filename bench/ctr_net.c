@@ -76,8 +76,8 @@ ctr_net_names ctr_net_build(fl_ctx *c, const ctr_net_spec *spec)
                                   (int64_t[]){ -1, 1 }, 0)));
     bench_check_new(loss, "building the network");
     if (spec->optimizer) {
-        opt = fl_optimizer_new(c, spec->optimizer, spec->settings);
-        bench_check_new(opt, "making the optimizer");
+        bench_check(fl_optimizer_new(&opt, c, spec->optimizer, spec->settings),
+                    "making the optimizer");
         bench_check(fl_minimize(opt, loss), "minimize");
     }
     return (ctr_net_names){ fl_var_name(loss), fl_var_name(predicted) };
@@ -137,9 +137,9 @@ ctr_judge *ctr_judge_new(void)
 {
     ctr_judge *j = bench_alloc(sizeof *j);
 
-    j->ctx = fl_ctx_new();
+    bench_check(fl_ctx_new(&j->ctx), "settings");
     j->names = ctr_net_build(j->ctx, &(ctr_net_spec){ 0 });
-    j->exe = fl_executor_new(j->ctx);
+    bench_check(fl_executor_new(&j->exe, j->ctx), "an executor");
     j->lane = ctr_lane_new();
     bench_check(fl_run(j->exe, fl_default_startup_program(j->ctx), NULL),
                 "running the judge's startup program");

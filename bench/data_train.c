@@ -78,7 +78,7 @@ static void build(shop *s)
     fl_var *parts[CTR_SLOTS + 1], *label, *h, *loss;
     fl_optimizer *sgd;
 
-    s->ctx = fl_ctx_new();
+    bench_check(fl_ctx_new(&s->ctx), "settings");
     for (int i = 0; i < CTR_SLOTS; i++)
         parts[i] = slot_value(s->ctx, i);
     parts[CTR_SLOTS] = fl_layers_data(s->ctx, "dense", FL_DTYPE_F32, 2,
@@ -91,9 +91,10 @@ static void build(shop *s)
     loss = fl_layers_mean(fl_layers_cross_entropy(
         fl_layers_fc(h, CTR_CLASSES, .act = "softmax"), label));
     bench_check_new(loss, "building the network");
-    sgd = fl_optimizer_new(s->ctx, "sgd", "learning_rate=0.1");
+    bench_check(fl_optimizer_new(&sgd, s->ctx, "sgd", "learning_rate=0.1"),
+                "making the optimizer");
     bench_check(fl_minimize(sgd, loss), "minimize");
-    s->exe = fl_executor_new(s->ctx);
+    bench_check(fl_executor_new(&s->exe, s->ctx), "an executor");
     s->program = fl_default_main_program(s->ctx);
     bench_check(fl_run(s->exe, fl_default_startup_program(s->ctx), NULL),
                 "running the startup program");

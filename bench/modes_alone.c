@@ -19,11 +19,12 @@ typedef struct worker {
 
 static fl_compiled_program *make_replicas(fl_ctx *c, const modes_threads *t)
 {
-    fl_compiled_program *cp =
-        fl_compiled_program_new(fl_default_main_program(c));
+    fl_compiled_program *cp;
     fl_build_strategy build = { .reduce_strategy = FL_REDUCE_REDUCE };
     fl_exec_strategy exec = { .num_replicas = t->n_threads };
 
+    bench_check(fl_compiled_program_new(&cp, fl_default_main_program(c)),
+                "making replicas");
     bench_check(
         fl_compiled_program_with_data_parallel(cp, t->loss, &build, &exec),
         "making replicas");
@@ -44,7 +45,7 @@ static void *begin_worker(const void *spec)
     }
     net.is_distributed = s->kind == ALONE_TABLE;
     w->ctx = job_ctx(s->seed);
-    w->exe = fl_executor_new(w->ctx);
+    bench_check(fl_executor_new(&w->exe, w->ctx), "an executor");
     modes_threads_init(&w->threads, w->ctx, &net, s->task.data,
                        is_joined ? 1 : s->n_threads);
     if (is_joined)

@@ -15,9 +15,10 @@
 
 fl_ctx *job_ctx(uint64_t seed)
 {
-    fl_ctx *c = fl_ctx_new();
+    fl_ctx *c;
     char text[24];
 
+    bench_check(fl_ctx_new(&c), "settings");
     snprintf(text, sizeof text, "%" PRIu64, seed);
     bench_check(fl_ctx_set(c, "seed", text), "settings");
     bench_check(fl_ctx_set(c, "log_level", "warn"), "settings");
@@ -52,9 +53,10 @@ static void serve(const void *spec)
 {
     const job_seat *s = spec;
     fl_ctx *c = make_ctx(&s->job);
-    fl_executor *e = fl_executor_new(c);
+    fl_executor *e;
     fl_transpiler *t;
 
+    bench_check(fl_executor_new(&e, c), "an executor");
     s->job.work->build(c, &s->job);
     t = transpile(c, s);
     bench_check(fl_run(e, fl_transpiler_startup(t, s->address), NULL),
@@ -81,7 +83,7 @@ static void *begin_trainer(const void *spec)
 
     t->seat = s;
     t->ctx = make_ctx(&s->job);
-    t->exe = fl_executor_new(t->ctx);
+    bench_check(fl_executor_new(&t->exe, t->ctx), "an executor");
     t->state = s->job.work->begin(t->ctx, &s->job, s->rank);
     t->transpiler = transpile(t->ctx, s);
     bench_check(

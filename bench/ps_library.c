@@ -42,8 +42,8 @@ static void *direct_open(const ps_shape *s)
     char settings[128];
 
     make_settings(s, settings, sizeof settings);
-    l->ctx = fl_ctx_new();
-    bench_check(fl_ctx_make_table(l->ctx, "rows", settings, &l->table),
+    bench_check(fl_ctx_new(&l->ctx), "settings");
+    bench_check(fl_table_new(&l->table, l->ctx, "rows", settings),
                 "making a table");
     return l;
 }
@@ -91,8 +91,9 @@ static void direct_close(void *peer)
 /* ADDRESS, and what local_transport is. */
 int ps_library_serve(char **argv)
 {
-    fl_ctx *ctx = fl_ctx_new();
+    fl_ctx *ctx;
 
+    bench_check(fl_ctx_new(&ctx), "settings");
     bench_check(fl_ctx_set(ctx, "server_threads", "1"), "a setting");
     bench_check(fl_ctx_set(ctx, "local_transport", argv[1]), "a setting");
     bench_check(fl_ctx_set(ctx, "log_level", "warn"), "a setting");
@@ -110,7 +111,7 @@ static void *server_open(const ps_shape *s, char *transport)
     l->server = process_start(
         (char *[]){ PROCESS_SELF, "library", address, transport, NULL });
     make_settings(s, settings, sizeof settings);
-    l->ctx = fl_ctx_new();
+    bench_check(fl_ctx_new(&l->ctx), "settings");
     bench_check(fl_ctx_set(l->ctx, "local_transport", transport), "a setting");
     bench_check(fl_job_connect(&l->ps, l->ctx, .servers = address),
                 "connecting to a server");

@@ -153,8 +153,8 @@ static library *library_new(const table_case *k)
     snprintf(settings, sizeof settings, "dim=%d, init=uniform(-0.01,0.01), %s",
              TABLE_DIM, k->settings);
     l->what = k;
-    l->ctx = fl_ctx_new();
-    bench_check(fl_ctx_make_table(l->ctx, "rows", settings, &l->table),
+    bench_check(fl_ctx_new(&l->ctx), "settings");
+    bench_check(fl_table_new(&l->table, l->ctx, "rows", settings),
                 "making a table");
     return l;
 }

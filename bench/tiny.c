@@ -56,10 +56,11 @@ static const char *add_training(fl_ctx *c, fl_var *out)
     fl_var *y =
         fl_layers_data(c, "y", FL_DTYPE_F32, 2, (int64_t[]){ -1, 1 }, 0);
     fl_var *loss = fl_layers_mean(fl_layers_square_error_cost(out, y));
-    fl_optimizer *sgd = fl_optimizer_new(c, "sgd", "learning_rate=0.5");
+    fl_optimizer *sgd;
 
     bench_check_new(loss, "building the network");
-    bench_check_new(sgd, "making the optimizer");
+    bench_check(fl_optimizer_new(&sgd, c, "sgd", "learning_rate=0.5"),
+                "making the optimizer");
     bench_check(fl_minimize(sgd, loss), "minimize");
     return fl_var_name(loss);
 }
@@ -72,19 +73,21 @@ int main(void)
         { "y",
           fl_tensor_of(FL_DTYPE_F32, targets, 2, (int64_t[]){ SAMPLES, 1 }) }
     };
-    fl_ctx *c = fl_ctx_new();
-    fl_executor *exe = fl_executor_new(c);
-    fl_program *training = fl_default_main_program(c), *test = NULL;
-    fl_var *x =
-        fl_layers_data(c, "x", FL_DTYPE_F32, 2, (int64_t[]){ -1, 2 }, 0);
-    fl_var *out =
-        fl_layers_fc(fl_layers_fc(x, 8, .act = "tanh"), 1, .act = "sigmoid");
+    fl_ctx *c;
+    fl_executor *exe;
+    fl_program *training, *test;
+    fl_var *x, *out;
     const char *out_name, *loss_name;
     fl_tensor fetched;
     loop step, forward;
 
+    bench_check(fl_ctx_new(&c), "settings");
+    bench_check(fl_executor_new(&exe, c), "an executor");
+    training = fl_default_main_program(c);
+    x = fl_layers_data(c, "x", FL_DTYPE_F32, 2, (int64_t[]){ -1, 2 }, 0);
+    out = fl_layers_fc(fl_layers_fc(x, 8, .act = "tanh"), 1, .act = "sigmoid");
     bench_check_new(out, "building the network");
-    bench_check(fl_program_for_test(training, &test), "the forward program");
+    bench_check(fl_program_for_test(&test, training), "the forward program");
     out_name = fl_var_name(out);
     loss_name = add_training(c, out);
     bench_check(fl_run(exe, fl_default_startup_program(c), NULL), "startup");

@@ -92,8 +92,8 @@ static fl_var *build(fl_ctx *c, const w2v_task *t)
 
     loss = fl_layers_scale(fl_layers_mean(loss), 1 + NEGATIVES, 0);
     bench_check_new(loss, "building the network");
-    o = fl_optimizer_new(c, "sgd", SETTINGS);
-    bench_check_new(o, "making the optimizer");
+    bench_check(fl_optimizer_new(&o, c, "sgd", SETTINGS),
+                "making the optimizer");
     bench_check(fl_minimize(o, loss), "minimize");
     return loss;
 }
@@ -253,7 +253,7 @@ static void *begin_local(const void *spec)
 {
     worker *w = worker_new(job_ctx(1), spec, 0, N_WORKERS);
 
-    w->exe = fl_executor_new(w->ctx);
+    bench_check(fl_executor_new(&w->exe, w->ctx), "an executor");
     bench_check(fl_run(w->exe, fl_default_startup_program(w->ctx), NULL),
                 "running the startup program");
     return w;

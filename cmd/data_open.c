@@ -144,8 +144,8 @@ static int find_slots(const data_args *a, data_input *in)
 
 int data_open_ctx(const data_args *a, data_input *in)
 {
-    *in = (data_input){ .ctx = fl_ctx_new() };
-    return in->ctx ? CMD_OK : failed(a);
+    *in = (data_input){ 0 };
+    return fl_ctx_new(&in->ctx) ? failed(a) : CMD_OK;
 }
 
 int data_open(const data_args *a, data_input *in)

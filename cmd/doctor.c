@@ -39,7 +39,7 @@ void doctor_read_line(const char *path, char *out, size_t cap)
 static int run(int argc, char **argv)
 {
     doctor d = { 0 };
-    fl_ctx *c;
+    fl_ctx *c = NULL;
 
     if (argc > 1)
         return cmd_misused(argv[0], "'%s' is too much", argv[1]);
@@ -47,8 +47,7 @@ static int run(int argc, char **argv)
     doctor_machine(&d);
     doctor_places(&d);
     doctor_clock(&d);
-    c = fl_ctx_new();
-    if (!c)
+    if (fl_ctx_new(&c))
         doctor_say(&d, DOCTOR_BAD, "settings",
                    "unset the variable, or give it a value in its range "
                    "(`flotilla settings`)",

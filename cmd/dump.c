@@ -57,14 +57,14 @@ static fl_status change(fl_program **p, const dump_args *args)
     fl_status st;
 
     if (args->for_test) {
-        st = fl_program_for_test(*p, &copy);
+        st = fl_program_for_test(&copy, *p);
         if (st)
             return st;
         fl_program_free(*p);
         *p = copy;
     }
     if (args->n_targets) {
-        st = fl_program_pruned(*p, args->targets, args->n_targets, &copy);
+        st = fl_program_pruned(&copy, *p, args->targets, args->n_targets);
         if (st)
             return st;
         fl_program_free(*p);

@@ -98,8 +98,7 @@ static void become_asker(const job *j, int fd)
     (void)setenv("FLOTILLA_JOB", j->name, 1);
     if (j->key_path)
         (void)setenv("FLOTILLA_JOIN_TOKEN_FILE", j->key_path, 1);
-    c = fl_ctx_new();
-    if (c)
+    if (!fl_ctx_new(&c))
         ask_for_ever(c, &j->procs[0].at, fd);
     _exit(0);
 }

@@ -36,9 +36,9 @@ static fl_status set(fl_ctx *c, const char *word)
 
 fl_ctx *ps_open(const char *self, const ps_sets *sets)
 {
-    fl_ctx *c = fl_ctx_new();
+    fl_ctx *c;
 
-    if (!c) {
+    if (fl_ctx_new(&c)) {
         (void)cmd_failed(self, "%s", fl_last_error());
         return NULL;
     }

@@ -38,11 +38,10 @@ static fl_status build(job *j)
     st = a->model->build(j->ctx, &a->net, &j->net);
     if (st)
         return st;
-    o = model_optimizer(j->ctx, a->model, &a->net);
-    s = o ? fl_strategy_new(j->fleet, a->mode) : NULL;
-    if (!s)
-        return FL_ERR_INVAL;
-    if (a->strategy)
+    st = model_optimizer(&o, j->ctx, a->model, &a->net);
+    if (!st)
+        st = fl_strategy_new(&s, j->fleet, a->mode);
+    if (!st && a->strategy)
         st = fl_strategy_set(s, a->strategy);
     if (!st)
         st = fl_fleet_distributed_optimizer(j->fleet, o, s);
@@ -234,7 +233,8 @@ static int work(job *j)
     fl_dataset *data = NULL, *test = NULL;
     int code;
 
-    j->exe = fl_executor_new(j->ctx);
+    if (fl_executor_new(&j->exe, j->ctx))
+        return fail(j, "making an executor");
     code = train_and_examine(j, &data, &test);
     fl_dataset_free(test);
     fl_dataset_free(data);

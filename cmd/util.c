@@ -135,10 +135,9 @@ int cmd_open(const char *name, const char *path, cmd_program *out)
     if (!text)
         return cmd_failed(name, "cannot read %s: %s; check the path", from,
                           why);
-    out->ctx = fl_ctx_new();
-    if (!out->ctx)
+    if (fl_ctx_new(&out->ctx))
         code = cmd_failed(name, "%s", fl_last_error());
-    else if (fl_program_from_text(out->ctx, text, &out->program))
+    else if (fl_program_from_text(&out->program, out->ctx, text))
         code = cmd_failed(name,
                           "%s: %s\n"
                           "docs/formats/ir.md describes the text form, "

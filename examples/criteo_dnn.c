@@ -196,19 +196,19 @@ static options read_options(int argc, char **argv)
 int main(int argc, char **argv)
 {
     options o = read_options(argc, argv);
-    fl_ctx *ctx = fl_ctx_new();
+    fl_ctx *ctx;
     fl_executor *exe;
     fl_optimizer *adam;
     network net;
 
-    if (!ctx)
+    if (fl_ctx_new(&ctx) || fl_executor_new(&exe, ctx))
         die("reading the settings");
     fl_program_set_seed(fl_default_startup_program(ctx), (uint64_t)o.seed);
     net = build(ctx);
-    adam = fl_optimizer_new(ctx, "adam", "learning_rate=0.001");
-    if (!net.auc || !adam || fl_minimize(adam, net.loss))
+    if (!net.auc ||
+        fl_optimizer_new(&adam, ctx, "adam", "learning_rate=0.001") ||
+        fl_minimize(adam, net.loss))
         die("building the network");
-    exe = fl_executor_new(ctx);
     if (fl_run(exe, fl_default_startup_program(ctx), NULL))
         die("giving the parameters their first values");
     train(ctx, exe, &net, &o);

@@ -74,18 +74,18 @@ int main(int argc, char **argv)
     const model *m = model_find("ctr_dnn");
     /* Mode geo exchanges values, which Adam's state would not fit. */
     model_args a = { .optimizer = strcmp(mode, "geo") ? NULL : "adagrad" };
+    fl_optimizer *o;
     fl_executor *exe;
     fl_strategy *s;
 
     if (argc != 4 && argc != 5)
         return fputs("give TRAIN TEST EPOCHS [MODE]\n", stderr), 2;
-    check((ctx = fl_ctx_new()) && !fl_fleet_init(&fleet, ctx, NULL));
-    s = fl_strategy_new(fleet, mode);
-    check(s && !m->build(ctx, &a, &net));
-    check(!fl_fleet_distributed_optimizer(fleet, model_optimizer(ctx, m, &a),
-                                          s) &&
+    check(!fl_ctx_new(&ctx) && !fl_executor_new(&exe, ctx) &&
+          !fl_fleet_init(&fleet, ctx, NULL) &&
+          !fl_strategy_new(&s, fleet, mode));
+    check(!m->build(ctx, &a, &net) && !model_optimizer(&o, ctx, m, &a) &&
+          !fl_fleet_distributed_optimizer(fleet, o, s) &&
           !fl_fleet_minimize(fleet, net.loss));
-    exe = fl_executor_new(ctx);
     if (fl_fleet_is_worker(fleet))
         work(exe, argv);
     else

@@ -59,8 +59,9 @@ static void train(fl_ctx *ctx, fl_fleet *fleet, const char *cost, long steps)
                          .n_fetches = 1,
                          .out = &val };
     unsigned seed = (unsigned)fl_fleet_worker_index(fleet) + 1;
-    fl_executor *exe = fl_executor_new(ctx);
+    fl_executor *exe;
 
+    check(!fl_executor_new(&exe, ctx));
     check(!fl_run(exe, fl_default_startup_program(ctx), NULL));
     for (long i = 0; i < steps; i++) {
         gen_data(&seed);
@@ -73,13 +74,14 @@ static void train(fl_ctx *ctx, fl_fleet *fleet, const char *cost, long steps)
 
 int main(int argc, char **argv)
 {
-    fl_ctx *ctx = argc == 2 || argc == 6 ? fl_ctx_new() : NULL;
-    fl_var *cost = ctx ? mlp(ctx) : NULL;
     fl_role_args role = { 0 };
+    fl_ctx *ctx;
+    fl_var *cost;
     fl_fleet *fleet;
+    fl_optimizer *sgd;
     fl_strategy *s;
 
-    if (!ctx)
+    if (argc != 2 && argc != 6)
         return fputs("usage: see the head of fleet_mlp.c\n", stderr), 2;
     if (argc == 6) {
         role.role = strcmp(argv[2], "server") ? FL_ROLE_WORKER : FL_ROLE_SERVER;
@@ -87,11 +89,13 @@ int main(int argc, char **argv)
         role.worker_num = (int)strtol(argv[4], NULL, 10);
         role.server_endpoints = argv[5];
     }
-    check(!fl_fleet_init(&fleet, ctx, argc == 6 ? &role : NULL));
-    check((s = fl_strategy_new(fleet, "a_sync")) &&
+    check(!fl_ctx_new(&ctx) &&
+          !fl_fleet_init(&fleet, ctx, argc == 6 ? &role : NULL));
+    check(!fl_strategy_new(&s, fleet, "a_sync") &&
           !fl_strategy_set(s, "a_sync=true"));
-    check(!fl_fleet_distributed_optimizer(
-        fleet, fl_optimizer_new(ctx, "sgd", "learning_rate=0.01"), s));
+    check(!fl_optimizer_new(&sgd, ctx, "sgd", "learning_rate=0.01") &&
+          !fl_fleet_distributed_optimizer(fleet, sgd, s));
+    cost = mlp(ctx);
     check(!fl_fleet_minimize(fleet, cost));
     if (fl_fleet_is_worker(fleet))
         train(ctx, fleet, fl_var_name(cost), strtol(argv[1], NULL, 10));

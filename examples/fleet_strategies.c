@@ -68,7 +68,7 @@ static void train(fl_executor *exe, fl_fleet *fleet, fl_strategy *s,
     check(!fl_run(exe, fl_fleet_startup_program(fleet), NULL));
     fl_strategy_get_build_strategy(s, &bs);
     fl_strategy_get_execute_strategy(s, &es);
-    cp = fl_compiled_program_new(fl_fleet_main_program(fleet));
+    check(!fl_compiled_program_new(&cp, fl_fleet_main_program(fleet)));
     check(!fl_compiled_program_with_data_parallel(cp, loss, &bs, &es));
     args.out =
         calloc((size_t)fl_compiled_program_replicas(cp), sizeof(fl_tensor));
@@ -84,19 +84,22 @@ static void train(fl_executor *exe, fl_fleet *fleet, fl_strategy *s,
 
 int main(int argc, char **argv)
 {
-    fl_ctx *ctx = argc == 2 || argc == 3 ? fl_ctx_new() : NULL;
-    fl_var *loss = ctx ? build(ctx) : NULL;
-    fl_executor *exe = ctx ? fl_executor_new(ctx) : NULL;
+    fl_ctx *ctx;
+    fl_var *loss;
+    fl_executor *exe;
     fl_fleet *fleet;
+    fl_optimizer *sgd;
     fl_strategy *s;
 
-    if (!ctx)
+    if (argc != 2 && argc != 3)
         return fputs("give sync, half_async, async or geo\n", stderr), 2;
-    check(!fl_fleet_init(&fleet, ctx, NULL));
-    check((s = fl_strategy_new(fleet, argv[1])) &&
+    check(!fl_ctx_new(&ctx) && !fl_executor_new(&exe, ctx) &&
+          !fl_fleet_init(&fleet, ctx, NULL));
+    check(!fl_strategy_new(&s, fleet, argv[1]) &&
           (argc == 2 || !fl_strategy_set(s, argv[2])));
-    check(!fl_fleet_distributed_optimizer(
-              fleet, fl_optimizer_new(ctx, "sgd", "learning_rate=0.05"), s) &&
+    loss = build(ctx);
+    check(!fl_optimizer_new(&sgd, ctx, "sgd", "learning_rate=0.05") &&
+          !fl_fleet_distributed_optimizer(fleet, sgd, s) &&
           !fl_fleet_minimize(fleet, loss));
     if (fl_fleet_is_worker(fleet))
         train(exe, fleet, s, fl_var_name(loss));

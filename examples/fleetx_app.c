@@ -74,6 +74,7 @@ int main(int argc, char **argv)
                         .decay = strtod(take(argv, "decay", "0.9"), NULL),
                         .decay_steps = 1000,
                         .vocab = take(argv, "vocab", NULL) };
+    fl_optimizer *o;
     fl_strategy *s;
     fl_executor *exe;
 
@@ -81,14 +82,13 @@ int main(int argc, char **argv)
     for (int i = 1; i < argc || !m; i++)
         if (!m || *argv[i])
             return fputs("fleetx_app: no such flag or model\n", stderr), 2;
-    check((ctx = fl_ctx_new()) && !fl_fleet_init(&fleet, ctx, NULL));
+    check(!fl_ctx_new(&ctx) && !fl_executor_new(&exe, ctx) &&
+          !fl_fleet_init(&fleet, ctx, NULL));
     check(!m->build(ctx, &args, &net));
-    s = fl_strategy_new(fleet, "a_sync");
-    check(s && !fl_strategy_set(s, words));
-    check(!fl_fleet_distributed_optimizer(fleet, model_optimizer(ctx, m, &args),
-                                          s));
+    check(!fl_strategy_new(&s, fleet, "a_sync") && !fl_strategy_set(s, words));
+    check(!model_optimizer(&o, ctx, m, &args) &&
+          !fl_fleet_distributed_optimizer(fleet, o, s));
     check(!fl_fleet_minimize(fleet, net.loss));
-    exe = fl_executor_new(ctx);
     if (fl_fleet_is_worker(fleet))
         fit(exe, data, (size_t)batch, epochs);
     else

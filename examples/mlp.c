@@ -72,9 +72,10 @@ static fl_var *build(fl_ctx *ctx)
     fl_var *y =
         fl_layers_data(ctx, "y", FL_DTYPE_I64, 2, (int64_t[]){ -1, 1 }, 0);
     fl_var *cost = mlp(x, y);
-    fl_optimizer *sgd = fl_optimizer_new(ctx, "sgd", "learning_rate=0.01");
+    fl_optimizer *sgd;
 
-    if (!cost || !sgd || fl_minimize(sgd, cost))
+    if (!cost || fl_optimizer_new(&sgd, ctx, "sgd", "learning_rate=0.01") ||
+        fl_minimize(sgd, cost))
         die("building the network");
     return cost;
 }
@@ -83,7 +84,7 @@ static void train(fl_ctx *ctx, fl_var *cost, int steps)
 {
     const int64_t x_dims[] = { BATCH, X_DIM }, y_dims[] = { BATCH, 1 };
     const char *fetches[] = { fl_var_name(cost) };
-    fl_executor *exe = fl_executor_new(ctx);
+    fl_executor *exe;
     static batch b;
     fl_feed feeds[] = {
         { "x", fl_tensor_of(FL_DTYPE_F32, b.x, 2, x_dims) },
@@ -96,7 +97,8 @@ static void train(fl_ctx *ctx, fl_var *cost, int steps)
                          .n_fetches = 1,
                          .out = &cost_val };
 
-    if (fl_run(exe, fl_default_startup_program(ctx), NULL))
+    if (fl_executor_new(&exe, ctx) ||
+        fl_run(exe, fl_default_startup_program(ctx), NULL))
         die("running the startup program");
     for (int i = 0; i < steps; i++) {
         gen_data(&b, i);
@@ -130,8 +132,7 @@ int main(int argc, char **argv)
         fputs("usage: mlp [--steps N]\n", stderr);
         return 2;
     }
-    ctx = fl_ctx_new();
-    if (!ctx)
+    if (fl_ctx_new(&ctx))
         die("reading the settings");
     train(ctx, build(ctx), steps);
     fl_ctx_free(ctx);

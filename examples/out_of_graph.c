@@ -84,11 +84,12 @@ static void train(fl_ctx *c, const fl_job_args *a)
 
 int main(int argc, char **argv)
 {
-    fl_ctx *c = argc == 5 ? fl_ctx_new() : NULL;
     fl_job_args args = { 0 };
+    fl_ctx *c;
 
-    if (!c)
+    if (argc != 5)
         return fputs("give server|trainer RANK SERVERS TRAINERS\n", stderr), 2;
+    check(fl_ctx_new(&c));
     args.rank = (int)strtol(argv[2], NULL, 10);
     args.servers = argv[3];
     args.n_trainers = (int)strtol(argv[4], NULL, 10);

@@ -85,13 +85,16 @@ static void train(fl_executor *exe, fl_fleet *fleet, const char *loss)
 
 int main(void)
 {
-    fl_ctx *ctx = fl_ctx_new();
-    fl_var *loss = build(ctx);
-    fl_executor *exe = fl_executor_new(ctx);
-    fl_optimizer *sgd = fl_optimizer_new(ctx, "sgd", "learning_rate=0.2");
+    fl_ctx *ctx;
+    fl_var *loss;
+    fl_executor *exe;
+    fl_optimizer *sgd;
     fl_fleet *fleet;
 
-    check(!fl_fleet_init(&fleet, ctx, NULL));
+    check(!fl_ctx_new(&ctx) && !fl_executor_new(&exe, ctx) &&
+          !fl_fleet_init(&fleet, ctx, NULL) &&
+          !fl_optimizer_new(&sgd, ctx, "sgd", "learning_rate=0.2"));
+    loss = build(ctx);
     check(!fl_ctx_add_mode(ctx, &lazy_mode));
     check(!fl_fleet_use_mode(fleet, "lazy"));
     check(!fl_fleet_distributed_optimizer(fleet, sgd, NULL) &&

@@ -26,27 +26,28 @@ const model *model_find(const char *name)
 
 /* --- the optimizer -------------------------------------------------------- */
 
-fl_optimizer *model_optimizer(fl_ctx *c, const model *m, const model_args *args)
+fl_status model_optimizer(fl_optimizer **out, fl_ctx *c, const model *m,
+                          const model_args *args)
 {
     const char *kind = args->optimizer ? args->optimizer : m->optimizer;
     const char *rate =
         args->learning_rate ? args->learning_rate : m->learning_rate;
     double decay = args->decay > 0 ? args->decay : m->decay;
     uint64_t steps = args->decay_steps ? args->decay_steps : m->decay_steps;
-    fl_optimizer *o;
     fl_var *lr;
     char words[64];
+    fl_status st;
 
     snprintf(words, sizeof(words), "learning_rate=%s", rate);
-    o = fl_optimizer_new(c, kind, words);
-    if (!o || decay <= 0)
-        return o;
+    st = fl_optimizer_new(out, c, kind, words);
+    if (st || decay <= 0)
+        return st;
     lr = fl_layers_exponential_decay(c, strtod(rate, NULL), (int64_t)steps,
                                      decay, true);
     if (!lr)
-        return NULL;
-    fl_optimizer_set_lr(o, lr);
-    return o;
+        return fl_last_status();
+    fl_optimizer_set_lr(*out, lr);
+    return FL_OK;
 }
 
 /* --- the data ------------------------------------------------------------- */

@@ -57,8 +57,9 @@ const model *model_find(const char *name);
 
 /* The optimizer that the arguments ask for, with its schedule; NULL with the
    reason in fl_last_error. */
-fl_optimizer *model_optimizer(fl_ctx *c, const model *m,
-                              const model_args *args);
+FL_MUST_CHECK
+fl_status model_optimizer(fl_optimizer **out, fl_ctx *c, const model *m,
+                          const model_args *args);
 
 /* A QueueDataset for the net over a directory, a file or a pattern. In a job
    server 0 deals the files as workers ask for more; each is trained on once per

@@ -33,7 +33,8 @@ typedef struct fl_run_args {
     fl_scope *scope; /* NULL: the current one */
 } fl_run_args;
 
-FL_API fl_executor *fl_executor_new(fl_ctx *c);
+FL_API FL_MUST_CHECK
+fl_status fl_executor_new(fl_executor **out, fl_ctx *c);
 FL_API void fl_executor_free(fl_executor *e);
 
 /* Runs a program once with num_threads of the settings. args may be NULL. */
@@ -66,7 +67,8 @@ typedef struct fl_exec_strategy {
 /* The program for data-parallel runs; fed batches are split over the replicas
    along their rows. NULL strategies mean all defaults. loss_name may be NULL
    for a program without training. */
-FL_API fl_compiled_program *fl_compiled_program_new(fl_program *p);
+FL_API FL_MUST_CHECK
+fl_status fl_compiled_program_new(fl_compiled_program **out, fl_program *p);
 FL_API FL_MUST_CHECK
 fl_status fl_compiled_program_with_data_parallel(fl_compiled_program *cp,
                                                  const char *loss_name,

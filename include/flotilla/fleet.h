@@ -3,7 +3,7 @@
  *     fl_fleet *fleet;
  *     fl_fleet_init(&fleet, ctx, NULL);              roles from the environment
  *     ... build the network ...
- *     fl_strategy *s = fl_strategy_new(fleet, "async");
+ *     fl_strategy_new(&s, fleet, "async");
  *     fl_fleet_distributed_optimizer(fleet, optimizer, s);
  *     fl_fleet_minimize(fleet, loss);
  *
@@ -80,8 +80,9 @@ FL_API const char *fl_fleet_server_endpoints(const fl_fleet *f);
 
 /* kind: "sync", "half_async", "async" or "geo" (the four factories, with their
    defaults), or "a_sync" (DistributedStrategy: set a_sync and k_steps, or
-   auto). NULL on failure, with the reason. It belongs to the fleet. */
-FL_API fl_strategy *fl_strategy_new(fl_fleet *f, const char *kind);
+   auto). It belongs to the fleet. */
+FL_API FL_MUST_CHECK
+fl_status fl_strategy_new(fl_strategy **out, fl_fleet *f, const char *kind);
 
 /* One setting of any group, or several apart by spaces or commas:
    "min_block_size=81920". An unknown one is refused with the nearest right

@@ -61,7 +61,7 @@ fl_status fl_job_connect_with(fl_job **out, fl_ctx *c, const fl_job_args *args);
 FL_API FL_MUST_CHECK
 fl_status fl_job_close(fl_job *p);
 
-/* Tables with the settings of fl_ctx_make_table, before the start. Every
+/* Tables with the settings of fl_table_new, before the start. Every
    trainer declares the same, in the same order; the number counts from 0. */
 FL_API FL_MUST_CHECK
 fl_status fl_job_declare_table(fl_job *p, const char *name,

@@ -1,6 +1,6 @@
 /* optimizer.h - backward, optimizers, clipping, decay and schedules.
  *
- *     fl_optimizer *opt = fl_optimizer_new(ctx, "adam", "learning_rate=0.001");
+ *     fl_optimizer_new(&opt, ctx, "adam", "learning_rate=0.001");
  *     fl_minimize(opt, loss);
  *
  * Settings of an optimizer are words (flotilla/words.h): learning_rate, the rule's own (beta1, epsilon, mu, ...),
@@ -26,10 +26,11 @@ typedef struct fl_param_grad {
 } fl_param_grad;
 
 /* kind: sgd, momentum, adagrad, decayed_adagrad, rmsprop, adam, ftrl or
-   lars_momentum (not for tables). settings may be NULL. NULL on
-   failure. It belongs to the context. */
-FL_API fl_optimizer *fl_optimizer_new(fl_ctx *c, const char *kind,
-                                      const char *settings);
+   lars_momentum (not for tables). settings may be NULL. It belongs to the
+   context. */
+FL_API FL_MUST_CHECK
+fl_status fl_optimizer_new(fl_optimizer **out, fl_ctx *c, const char *kind,
+                           const char *settings);
 
 /* The rate comes from a variable, usually a schedule's. */
 FL_API void fl_optimizer_set_lr(fl_optimizer *o, fl_var *learning_rate);

@@ -18,6 +18,7 @@
 
 #include "flotilla/status.h"
 #include "flotilla/tensor.h"
+#include "flotilla/version.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -29,9 +30,9 @@ typedef struct fl_var fl_var;
 
 /* --- context ------------------------------------------------------------- */
 
-/* NULL when a variable of the environment has a value that is out of
-   range. */
-FL_API fl_ctx *fl_ctx_new(void);
+/* Fails when a variable of the environment has a value that is out of range. */
+FL_API FL_MUST_CHECK
+fl_status fl_ctx_new(fl_ctx **out);
 FL_API void fl_ctx_free(fl_ctx *c);
 
 /* Settings: names, ranges and meaning in docs/settings.md. Values start from
@@ -47,14 +48,9 @@ FL_API const char *fl_ctx_get(fl_ctx *c, const char *name);
 typedef enum fl_help_form { FL_HELP_PLAIN, FL_HELP_MARKDOWN } fl_help_form;
 FL_API char *fl_settings_help(fl_help_form form);
 
-/* Version, instruction set and libraries, one per line. */
-FL_API char *fl_version_text(void);
-
 /* The operators with slots, attributes and formula, one block of lines each;
    name NULL means all of them. NULL when there is no such operator. */
 FL_API char *fl_operator_help(const char *name);
-
-FL_API void fl_text_free(char *text);
 
 /* --- programs ------------------------------------------------------------ */
 
@@ -97,19 +93,19 @@ FL_API void fl_program_set_seed(fl_program *p, uint64_t seed);
 /* The text form is described in docs/formats/ir.md. The new program is the
    caller's, freed with fl_program_free before its context. */
 FL_API FL_MUST_CHECK
-fl_status fl_program_from_text(fl_ctx *c, const char *text, fl_program **out);
+fl_status fl_program_from_text(fl_program **out, fl_ctx *c, const char *text);
 FL_API char *fl_program_to_text(const fl_program *p);
 FL_API char *fl_program_to_svg(const fl_program *p);
 
 /* A copy without backward, optimizer and schedule operators, with is_test
    set where an operator knows it. */
 FL_API FL_MUST_CHECK
-fl_status fl_program_for_test(const fl_program *p, fl_program **out);
+fl_status fl_program_for_test(fl_program **out, const fl_program *p);
 
 /* A copy that keeps only what the targets need. */
 FL_API FL_MUST_CHECK
-fl_status fl_program_pruned(const fl_program *p, const char *const *targets,
-                            size_t n_targets, fl_program **out);
+fl_status fl_program_pruned(fl_program **out, const fl_program *p,
+                            const char *const *targets, size_t n_targets);
 
 /* Adds one or more lines of the text form to the main block, for example
    "op relu (X=x) -> (Out=y)". A parameter with a word for its first value

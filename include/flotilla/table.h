@@ -22,7 +22,7 @@ extern "C" {
 
 typedef struct fl_table fl_table;
 
-/* Makes a table. Settings are words like those of an optimizer:
+/* Makes a table, which belongs to the context. Settings are words like those of an optimizer:
      dim=10                            width of the value, needed
      init=uniform(-1,1)                first values; the default is xavier with
                                        the fans of [height, dim], or of
@@ -37,8 +37,8 @@ typedef struct fl_table fl_table;
      delete_threshold= delete_after_unseen_days=    of the accessor ctr
    A table of that name must not exist. */
 FL_API FL_MUST_CHECK
-fl_status fl_ctx_make_table(fl_ctx *c, const char *name, const char *settings,
-                            fl_table **out);
+fl_status fl_table_new(fl_table **out, fl_ctx *c, const char *name,
+                       const char *settings);
 
 /* The table of that name; run the startup program first. */
 FL_API FL_MUST_CHECK

@@ -10,13 +10,14 @@
 /* What is fed and fetched by nobody. */
 static const fl_run_args nothing;
 
-fl_executor *fl_executor_new(fl_ctx *c)
+fl_status fl_executor_new(fl_executor **out, fl_ctx *c)
 {
     fl_executor *e = fl_alloc(sizeof(*e));
 
     e->ctx = c;
     fl_trace_init(&e->trace);
-    return e;
+    *out = e;
+    return FL_OK;
 }
 
 void fl_executor_free(fl_executor *e)

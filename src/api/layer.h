@@ -71,7 +71,7 @@ fl_var *fl_layer_param(fl_layer *l, const fl_param_attr *attr,
 #define FL_TABLE_WORDS_MAX 8
 
 /* What a layer says of its table: "height=100", "entry=...", as
-   fl_ctx_make_table takes them. */
+   fl_table_new takes them. */
 typedef struct fl_table_words {
     const char *word[FL_TABLE_WORDS_MAX];
     size_t n;

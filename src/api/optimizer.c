@@ -142,28 +142,29 @@ static fl_status set_words(fl_optimizer *o, const char *text)
     return st;
 }
 
-fl_optimizer *fl_optimizer_new(fl_ctx *c, const char *kind,
-                               const char *settings)
+fl_status fl_optimizer_new(fl_optimizer **out, fl_ctx *c, const char *kind,
+                           const char *settings)
 {
     const fl_rule *rule = fl_rule_find(kind);
     fl_optimizer *o;
+    fl_status st;
 
-    if (!rule) {
-        (void)fl_rule_refuse(kind);
-        return NULL;
-    }
+    if (!rule)
+        return fl_rule_refuse(kind);
     o = fl_alloc(sizeof(*o));
     o->ctx = c;
     o->rule = rule;
     o->lr = 0.001;
     o->lazy = true;
     fl_rule_defaults(rule, o->p);
-    if (settings && set_words(o, settings)) {
+    st = settings ? set_words(o, settings) : FL_OK;
+    if (st) {
         fl_optimizer_free(o);
-        return NULL;
+        return st;
     }
     fl_vec_push(&c->optimizers, o);
-    return o;
+    *out = o;
+    return FL_OK;
 }
 
 void fl_optimizer_free(fl_optimizer *o)
@@ -411,7 +412,7 @@ static fl_status update(fl_optimizer *o, const fl_param_grad *pg)
 
 /* --- update of tables ---------------------------------------------------- */
 
-/* What fl_ctx_make_table calls an optimizer. */
+/* What fl_table_new calls an optimizer. */
 static void add_rule_words(const fl_optimizer *o, const fl_var *param,
                            fl_str *out)
 {

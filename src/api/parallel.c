@@ -15,14 +15,20 @@ struct fl_compiled_program {
     fl_arena split; /* offsets of split batches, for one run */
 };
 
-fl_compiled_program *fl_compiled_program_new(fl_program *p)
+fl_status fl_compiled_program_new(fl_compiled_program **out, fl_program *p)
 {
-    fl_compiled_program *cp = fl_alloc(sizeof(*cp));
+    fl_compiled_program *cp;
+
+    if (!p)
+        FL_FAIL(FL_ERR_INVAL, "there is no program to compile: the call that "
+                              "should have given it has failed");
+    cp = fl_alloc(sizeof(*cp));
 
     cp->program = p;
     cp->n_replicas = cp->n_threads = 1;
     fl_arena_init(&cp->split, 64 << 10);
-    return cp;
+    *out = cp;
+    return FL_OK;
 }
 
 void fl_compiled_program_free(fl_compiled_program *cp)
@@ -133,8 +139,10 @@ static fl_status split_feeds(fl_compiled_program *cp, const fl_run_args *a,
     for (size_t i = 0; i < a->n_feeds; i++) {
         const fl_feed *f = &a->feeds[i];
         bool whole = cp->loss_grad && !strcmp(f->name, cp->loss_grad);
-        int64_t rows = n_samples(&f->value);
+        int64_t rows;
 
+        FL_TRY(fl_err_ctx(fl_tensor_check(&f->value), "feed %s", f->name));
+        rows = n_samples(&f->value);
         if (!whole && (rows < r || (n >= 0 && rows != n)))
             FL_FAIL(FL_ERR_INVAL,
                     "feed %s has %" PRId64 " samples; %" PRId64
@@ -253,11 +261,14 @@ fl_status fl_parallel_executor_new(fl_parallel_executor **out, fl_ctx *c,
     fl_parallel_executor *pe = fl_alloc(sizeof(*pe));
     fl_status st;
 
-    pe->executor = fl_executor_new(c);
-    pe->compiled = fl_compiled_program_new(
-        main_program ? main_program : fl_default_main_program(c));
-    st = fl_compiled_program_with_data_parallel(pe->compiled, loss_name, build,
-                                                exec);
+    st = fl_executor_new(&pe->executor, c);
+    if (!st)
+        st = fl_compiled_program_new(&pe->compiled,
+                                     main_program ? main_program
+                                                  : fl_default_main_program(c));
+    if (!st)
+        st = fl_compiled_program_with_data_parallel(pe->compiled, loss_name,
+                                                    build, exec);
     if (st) {
         fl_parallel_executor_free(pe);
         return st;

@@ -8,7 +8,7 @@ void fl_program_set_seed(fl_program *p, uint64_t seed)
     p->version++;
 }
 
-fl_status fl_program_from_text(fl_ctx *c, const char *text, fl_program **out)
+fl_status fl_program_from_text(fl_program **out, fl_ctx *c, const char *text)
 {
     fl_program *p;
 
@@ -30,13 +30,13 @@ char *fl_program_to_svg(const fl_program *p)
     return fl_program_svg(p);
 }
 
-fl_status fl_program_for_test(const fl_program *p, fl_program **out)
+fl_status fl_program_for_test(fl_program **out, const fl_program *p)
 {
     return fl_program_clone(p, FL_CLONE_FOR_TEST, out);
 }
 
-fl_status fl_program_pruned(const fl_program *p, const char *const *targets,
-                            size_t n_targets, fl_program **out)
+fl_status fl_program_pruned(fl_program **out, const fl_program *p,
+                            const char *const *targets, size_t n_targets)
 {
     fl_program *q;
     fl_status st;

@@ -17,8 +17,8 @@ static fl_status check_local(const fl_ctx *c, const char *name)
     return FL_OK;
 }
 
-fl_status fl_ctx_make_table(fl_ctx *c, const char *name, const char *settings,
-                            fl_table **out)
+fl_status fl_table_new(fl_table **out, fl_ctx *c, const char *name,
+                       const char *settings)
 {
     FL_TRY(check_local(c, name));
     return fl_mode_local_make(c->comm, name, settings,

@@ -10,8 +10,6 @@
 #include "mode/mode_local.h"
 #include "ops/ops.h"
 
-#define VERSION "0.1.0"
-
 static fl_program *make_program(fl_ctx *c)
 {
     fl_program *p = fl_program_of(&fl_ops);
@@ -37,21 +35,25 @@ static void apply_log_level(const fl_ctx *c)
             fl_log_set_level((fl_log_level)i);
 }
 
-fl_ctx *fl_ctx_new(void)
+fl_status fl_ctx_new(fl_ctx **out)
 {
     fl_ctx *c = fl_alloc(sizeof(*c));
+    fl_status st = fl_conf_init(&c->conf);
 
-    if (fl_conf_init(&c->conf)) {
+    if (st) {
         fl_free(c);
-        return NULL;
+        return st;
     }
     fl_scope_init(&c->scope);
     c->main = make_program(c);
     c->startup = make_program(c);
     c->main->is_default = c->startup->is_default = true;
     c->comm = fl_mode_local_new();
-    apply_log_level(c);
-    return c;
+    /* The default leaves the word to fl_log_set. */
+    if (strcmp(c->conf.log_level, "info"))
+        apply_log_level(c);
+    *out = c;
+    return FL_OK;
 }
 
 void fl_ctx_free(fl_ctx *c)
@@ -147,11 +149,17 @@ char *fl_settings_help(fl_help_form form)
     return fl_conf_help(form);
 }
 
+int fl_version(void)
+{
+    return FL_VERSION_NUMBER;
+}
+
 char *fl_version_text(void)
 {
     fl_str s = { 0 };
 
-    fl_str_addf(&s, "flotilla %s\n", VERSION);
+    fl_str_addf(&s, "flotilla %d.%d.%d\n", FL_VERSION_MAJOR, FL_VERSION_MINOR,
+                FL_VERSION_PATCH);
     fl_str_addf(&s, "instructions %s\n", fl_isa_name(fl_isa()));
     fl_str_addf(&s, "gemm %s\n", fl_gemm_backend());
     return fl_str_take(&s);

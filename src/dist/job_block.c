@@ -48,11 +48,10 @@ static fl_status add_vars(fl_ctx *c, const char *name, size_t n,
 static fl_status build(fl_ctx *c, const char *name, size_t n,
                        const char *optimizer, const char *settings)
 {
-    fl_optimizer *o = fl_optimizer_new(c, optimizer, settings);
+    fl_optimizer *o;
     fl_param_grad pg;
 
-    if (!o)
-        FL_FAIL(FL_ERR_INVAL, "%s", fl_last_error());
+    FL_TRY(fl_optimizer_new(&o, c, optimizer, settings));
     FL_TRY(add_vars(c, name, n, &pg));
     return fl_apply_gradients(o, &pg, 1);
 }

@@ -51,7 +51,7 @@ fl_status fl_unit_program(const fl_unit_spec *spec, fl_program **out)
     if (!st)
         st = fl_passes_run(p, &spec->passes);
     if (st) {
-        fl_program_destroy(p);
+        fl_program_free(p);
         return st;
     }
     *out = p;

@@ -367,7 +367,7 @@ void fl_plan_free(fl_plan *p)
 {
     if (!p)
         return;
-    fl_program_destroy(p->program);
+    fl_program_free(p->program);
     fl_arena_release(&p->arena);
     fl_free(p);
 }

@@ -116,6 +116,7 @@ fl_status fl_scope_reserve(fl_scope *s, const char *name, const fl_tensor *meta,
     v = find_or_add(s, name);
     st = grow(v, bytes);
     if (!st) {
+        v->value.size = sizeof(fl_tensor);
         v->value.dtype = meta->dtype;
         v->value.kind = FL_KIND_DENSE;
         v->value.shape = meta->shape;
@@ -130,6 +131,7 @@ fl_status fl_scope_set(fl_scope *s, const char *name, const fl_tensor *value)
     size_t bytes;
     fl_tensor t;
 
+    FL_TRY(fl_err_ctx(fl_tensor_check(value), "variable %s", name));
     if (value->kind != FL_KIND_DENSE)
         FL_FAIL(FL_ERR_INVAL, "variable %s: the scope holds dense values",
                 name);

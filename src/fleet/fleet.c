@@ -126,13 +126,11 @@ static const char *own_endpoint(const fl_fleet *f)
 
 /* --- strategies and programs ---------------------------------------------- */
 
-fl_strategy *fl_strategy_new(fl_fleet *f, const char *kind)
+fl_status fl_strategy_new(fl_strategy **out, fl_fleet *f, const char *kind)
 {
-    fl_strategy *s = fl_strategy_make(&f->ctx->conf, kind);
-
-    if (s)
-        fl_vec_push(&f->strategies, s);
-    return s;
+    FL_TRY(fl_strategy_make(out, &f->ctx->conf, kind));
+    fl_vec_push(&f->strategies, *out);
+    return FL_OK;
 }
 
 static bool has_strategy(const fl_fleet *f, const fl_strategy *s)
@@ -159,8 +157,8 @@ fl_status fl_fleet_distributed_optimizer(fl_fleet *f, fl_optimizer *o,
                 "fl_fleet_distributed_optimizer: the strategy belongs to "
                 "another fleet; make it with fl_strategy_new of this one");
     f->optimizer = o;
-    f->strategy = s ? s : fl_strategy_new(f, "sync");
-    return FL_OK;
+    f->strategy = s;
+    return s ? FL_OK : fl_strategy_new(&f->strategy, f, "sync");
 }
 
 static fl_status check_minimize(const fl_fleet *f, const fl_var *loss)
@@ -313,7 +311,7 @@ fl_status fl_fleet_init_server(fl_fleet *f, const char *model_dir)
                 "fl_fleet_init_server: server %d has its first values already; "
                 "call fl_fleet_run_server now",
                 f->role.index);
-    f->server_exe = fl_executor_new(f->ctx);
+    FL_TRY(fl_executor_new(&f->server_exe, f->ctx));
     return fl_run(f->server_exe, fl_fleet_startup_program(f), NULL);
 }
 

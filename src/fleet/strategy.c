@@ -16,7 +16,7 @@ static const struct {
     { "a_sync", FL_STRATEGY_A_SYNC, FL_STRATEGY_UNDECIDED },
 };
 
-fl_strategy *fl_strategy_make(fl_conf *conf, const char *kind)
+fl_status fl_strategy_make(fl_strategy **out, fl_conf *conf, const char *kind)
 {
     const char *names[FL_LEN(kinds)];
     const char *nearest;
@@ -30,16 +30,16 @@ fl_strategy *fl_strategy_make(fl_conf *conf, const char *kind)
             s->kind = kinds[i].name;
             s->kinds = kinds[i].kinds;
             s->mode = kinds[i].mode;
-            return s;
+            *out = s;
+            return FL_OK;
         }
     }
     nearest = fl_nearest_name(kind, names, FL_LEN(names));
-    (void)fl_err_set(FL_ERR_NOTFOUND,
-                     "there is no strategy '%.60s'; %s%s%sthere are sync, "
-                     "half_async, async, geo and a_sync",
-                     kind, nearest ? "did you mean " : "",
-                     nearest ? nearest : "", nearest ? "? " : "");
-    return NULL;
+    FL_FAIL(FL_ERR_NOTFOUND,
+            "there is no strategy '%.60s'; %s%s%sthere are sync, half_async, "
+            "async, geo and a_sync",
+            kind, nearest ? "did you mean " : "", nearest ? nearest : "",
+            nearest ? "? " : "");
 }
 
 void fl_strategy_free(fl_strategy *s)

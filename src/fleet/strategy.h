@@ -35,7 +35,8 @@ struct fl_strategy {
 };
 
 /* NULL, with the reason, when there is no such kind. */
-fl_strategy *fl_strategy_make(fl_conf *conf, const char *kind);
+FL_MUST_CHECK
+fl_status fl_strategy_make(fl_strategy **out, fl_conf *conf, const char *kind);
 void fl_strategy_free(fl_strategy *s);
 
 /* The value of a key before 0 is replaced by what it stands for. Borrowed until

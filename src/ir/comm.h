@@ -78,7 +78,7 @@ typedef struct fl_comm_data {
 typedef struct fl_comm_life {
     /* Makes the table, or empties it when one of that name and the same
        settings exists; other settings are an error. The notation of the
-       settings is that of fl_ctx_make_table. */
+       settings is that of fl_table_new. */
     fl_status (*declare)(fl_comm *c, const char *table, const char *settings,
                          uint64_t seed);
     /* Serves at that address until the job is over. */

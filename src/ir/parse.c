@@ -506,7 +506,7 @@ fl_status fl_program_parse(const char *text, const fl_op_set *ops,
     if (!st)
         st = fl_err_ctx(fl_program_verify(p), "program text");
     if (st) {
-        fl_program_destroy(p);
+        fl_program_free(p);
         return st;
     }
     *out = p;

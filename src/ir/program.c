@@ -150,6 +150,7 @@ fl_status fl_block_add_var(fl_block *b, const char *name, const fl_tensor *meta,
     v->name = fl_arena_strdup(arena, name);
     v->flags = flags & FL_VAR_PARAM ? flags | FL_VAR_PERSIST : flags;
     v->meta = *meta;
+    v->meta.size = sizeof(fl_tensor);
     v->meta.data = NULL;
     v->lr = 1;
     v->block = b;

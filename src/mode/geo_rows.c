@@ -37,7 +37,7 @@ static fl_status make_old(fl_table **out, const char *name,
         .init = config.init,
         .n_partitions = config.n_partitions,
     };
-    return fl_table_new(out, &plain);
+    return fl_table_create(out, &plain);
 }
 
 fl_status fl_geo_table_new(fl_geo_table **out, const fl_geo_line *line,
@@ -70,7 +70,7 @@ void fl_geo_table_free(fl_geo_table *t)
     fl_data_free(t->deltas, t->deltas_bytes);
     fl_data_free(t->scratch, t->scratch_bytes);
     fl_geo_touched_release(&t->touched);
-    fl_table_free(t->old);
+    fl_table_destroy(t->old);
     fl_free(t->cursors);
     fl_free(t);
 }

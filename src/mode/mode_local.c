@@ -45,7 +45,7 @@ static fl_status add_table(local_comm *lc, const char *name,
     fl_table *t;
 
     FL_TRY(fl_table_config_parse(&config, name, settings, seed));
-    FL_TRY(fl_table_new(&t, &config));
+    FL_TRY(fl_table_create(&t, &config));
     e = fl_alloc(sizeof(*e));
     *e = (local_table){ .table = t,
                         .settings = fl_strdup(settings),
@@ -164,7 +164,7 @@ static void local_free(fl_comm *c)
 
     for (const local_table *e = atomic_load(&lc->first); e; e = next) {
         next = e->next;
-        fl_table_free(e->table);
+        fl_table_destroy(e->table);
         fl_free(e->settings);
         fl_part_merger_free(e->parts);
         fl_free((void *)(uintptr_t)e);

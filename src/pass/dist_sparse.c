@@ -188,7 +188,7 @@ static fl_status check_states(const array *a)
 
 /* --- settings in words ---------------------------------------------------- */
 
-/* What fl_ctx_make_table calls the first values that an operator makes. */
+/* What fl_table_new calls the first values that an operator makes. */
 typedef struct first_words {
     const char *op, *word;
     const char *numbers[2]; /* attributes; the second may be missing */

@@ -44,7 +44,7 @@ static void init_part(fl_partition *p, const fl_row_layout *l, int bits)
     fl_pool_init(&p->candidates, sizeof(fl_candidate));
 }
 
-fl_status fl_table_new(fl_table **out, const fl_table_config *config)
+fl_status fl_table_create(fl_table **out, const fl_table_config *config)
 {
     fl_table *t;
 
@@ -85,7 +85,7 @@ static void empty_part(fl_partition *p)
     fl_pool_release(&p->candidates);
 }
 
-void fl_table_free(fl_table *t)
+void fl_table_destroy(fl_table *t)
 {
     if (!t)
         return;

@@ -8,7 +8,7 @@
  * request holds the lock of one partition for its part of the batch. A virtual
  * shard (of FL_TABLE_SHARDS) is a contiguous range of the hash order, so it can
  * be scanned, saved and moved alone. Any thread may call any function, except
- * that fl_table_free waits for nobody.
+ * that fl_table_destroy waits for nobody.
  */
 #ifndef FL_TABLE_TABLE_H
 #define FL_TABLE_TABLE_H
@@ -34,7 +34,7 @@ typedef struct fl_entry {
     double limit; /* n or p */
 } fl_entry;
 
-/* What a table is. Names are borrowed for the call of fl_table_new. */
+/* What a table is. Names are borrowed for the call of fl_table_create. */
 typedef struct fl_table_config {
     const char *name;
     uint32_t dim;    /* width of the value, as the user sees it */
@@ -57,15 +57,15 @@ typedef struct fl_table_config {
 /* Fills the settings of the accessor ctr with their defaults. */
 void fl_table_config_ctr(fl_table_config *c);
 
-/* Reads the words of fl_ctx_make_table; seed 0 and up makes the stream of the
+/* Reads the words of fl_table_new; seed 0 and up makes the stream of the
    first values together with the name, which is borrowed. */
 FL_MUST_CHECK
 fl_status fl_table_config_parse(fl_table_config *out, const char *name,
                                 const char *settings, uint64_t seed);
 
 FL_MUST_CHECK
-fl_status fl_table_new(fl_table **out, const fl_table_config *config);
-void fl_table_free(fl_table *t);
+fl_status fl_table_create(fl_table **out, const fl_table_config *config);
+void fl_table_destroy(fl_table *t);
 
 /* Hands the value of every key's row to fn, which may change it: i is the place
    of the key. Rows are made as needed, state and epoch stay. For values that

@@ -645,7 +645,7 @@ fl_status fl_infer_from_dataset_with(fl_executor *e, fl_program *program,
     fl_program *test;
     fl_status st;
 
-    FL_TRY(fl_program_for_test(program, &test));
+    FL_TRY(fl_program_for_test(&test, program));
     st = run_from_dataset(e, test, d, "infer", report, args);
     fl_executor_drop_program(e, test);
     fl_program_free(test);

@@ -14,6 +14,7 @@
 
 #include "base/log.h"
 #include "base/thread.h"
+#include "../make.h"
 
 #define SERVERS_MAX 3
 #define TRAINERS_MAX 3
@@ -74,7 +75,7 @@ struct job {
 
 static inline fl_ctx *new_ctx(const job *j)
 {
-    fl_ctx *c = fl_ctx_new();
+    fl_ctx *c = make_ctx();
 
     assert_ok(fl_ctx_set(c, "log_level", "error"));
     for (int i = 0; i < SETTINGS_MAX && j->settings[i][0]; i++)

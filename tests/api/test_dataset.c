@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "flotilla/data.h"
+#include "../make.h"
 
 static char folder[] = "/tmp/flotilla_feed_XXXXXX";
 static char path[64], quarantine[64];
@@ -31,7 +32,7 @@ static int remove_folder(void **state)
 
 static fl_ctx *new_ctx(void)
 {
-    fl_ctx *c = fl_ctx_new();
+    fl_ctx *c = make_ctx();
 
     assert_non_null(c);
     assert_ok(fl_ctx_set(c, "quarantine", quarantine));
@@ -137,7 +138,7 @@ static void batches_run_in_the_program_as_they_come(void **state)
                                     "x_out" };
     fl_ctx *c = new_ctx();
     fl_program *p = fl_default_main_program(c);
-    fl_executor *e = fl_executor_new(c);
+    fl_executor *e = make_executor(c);
     fl_tensor out[4];
     const fl_feed *feeds;
     fl_dataset *d;

@@ -1,6 +1,7 @@
 /* test_guards.c - several programs, scopes and counters of names in one
  * context, and what is current. */
 #include "api.h"
+#include "../make.h"
 
 typedef struct model {
     fl_program *main, *startup;
@@ -12,7 +13,7 @@ static fl_ctx *ctx;
 static int open_ctx(void **state)
 {
     (void)state;
-    ctx = fl_ctx_new();
+    ctx = make_ctx();
     return !ctx;
 }
 
@@ -122,7 +123,7 @@ static void a_parameter_outside_of_its_guard_is_refused(void **state)
 
 static void a_guard_takes_programs_of_its_context(void **state)
 {
-    fl_ctx *other = fl_ctx_new();
+    fl_ctx *other = make_ctx();
 
     (void)state;
     assert_int_equal(fl_program_push(ctx, fl_default_main_program(other), NULL),
@@ -133,7 +134,7 @@ static void a_guard_takes_programs_of_its_context(void **state)
 
 static void a_parameter_added_as_text_gets_its_first_value(void **state)
 {
-    fl_executor *e = fl_executor_new(ctx);
+    fl_executor *e = make_executor(ctx);
     fl_program *p = fl_default_main_program(ctx);
     fl_tensor t;
 
@@ -247,7 +248,7 @@ static void the_names_of_a_scope_are_listed_once(void **state)
 
 static void one_program_trains_in_two_scopes(void **state)
 {
-    fl_executor *e = fl_executor_new(ctx);
+    fl_executor *e = make_executor(ctx);
     fl_program *main = fl_default_main_program(ctx);
     fl_program *startup = fl_default_startup_program(ctx);
     float data[3] = { 1, 2, 3 }, before;
@@ -258,7 +259,7 @@ static void one_program_trains_in_two_scopes(void **state)
 
     (void)state;
     assert_ok(
-        fl_minimize(fl_optimizer_new(ctx, "sgd", NULL),
+        fl_minimize(make_optimizer(ctx, "sgd", NULL),
                     fl_layers_mean(fl_layers_fc(data2(ctx, "x", 3), 1, ))));
     assert_ok(fl_scope_new(&s, NULL));
     assert_ok(fl_run(e, startup, NULL));

@@ -66,7 +66,7 @@ static uint64_t lone_hash(const char *name, const char *settings, int n_ranks)
     fl_table_config config;
 
     assert_ok(fl_table_config_parse(&config, name, settings, 0));
-    assert_ok(fl_table_new(&view.table, &config));
+    assert_ok(fl_table_create(&view.table, &config));
     view.row_bytes = fl_table_acc(view.table)->layout.bytes;
     view.short_bytes = fl_table_acc(view.table)->layout.short_bytes;
     for (int rank = 0; rank < n_ranks; rank++)
@@ -81,7 +81,7 @@ static uint64_t lone_hash(const char *name, const char *settings, int n_ranks)
             assert_ok(fl_table_push(view.table, &a));
         }
     assert_ok(fl_store_hash_table(&view, &hash));
-    fl_table_free(view.table);
+    fl_table_destroy(view.table);
     return hash;
 }
 

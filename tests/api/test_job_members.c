@@ -67,7 +67,7 @@ static void mistakes_are_named_and_do_no_harm(void **state)
 static void arguments_are_checked(void **state)
 {
     job none = { .settings = { { "tls_cert", "/nowhere" } } };
-    fl_ctx *c = fl_ctx_new();
+    fl_ctx *c = make_ctx();
     fl_job *p = NULL;
 
     (void)state;

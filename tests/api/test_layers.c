@@ -1,10 +1,11 @@
 /* test_layers.c - layers: the names users know, the operators they expect,
  * and what is said when something does not fit. */
 #include "api.h"
+#include "../make.h"
 
 static void an_fc_has_the_names_users_know(void **state)
 {
-    fl_ctx *c = fl_ctx_new();
+    fl_ctx *c = make_ctx();
     fl_var *y = fl_layers_fc(data2(c, "x", 13), 400, .act = "relu");
     char *text, *start;
 
@@ -28,7 +29,7 @@ static void an_fc_has_the_names_users_know(void **state)
 
 static void an_fc_of_several_inputs_adds_their_products(void **state)
 {
-    fl_ctx *c = fl_ctx_new();
+    fl_ctx *c = make_ctx();
     fl_var *in[] = { data2(c, "a", 3), data2(c, "b", 4) };
     fl_var *y =
         fl_layers_fc_with(in, 2, 5, &(fl_layers_fc_args){ .act = "tanh" });
@@ -45,7 +46,7 @@ static void an_fc_of_several_inputs_adds_their_products(void **state)
 
 static void embeddings_share_a_table_by_name(void **state)
 {
-    fl_ctx *c = fl_ctx_new();
+    fl_ctx *c = make_ctx();
     fl_var *i =
         fl_layers_data(c, "i", FL_DTYPE_I64, 2, (int64_t[]){ -1, 1 }, 1);
     fl_var *k =
@@ -68,7 +69,7 @@ static void embeddings_share_a_table_by_name(void **state)
 
 static void a_failed_layer_makes_the_rest_fail_with_its_reason(void **state)
 {
-    fl_ctx *c = fl_ctx_new();
+    fl_ctx *c = make_ctx();
     fl_var *x = data2(c, "x", 3);
     fl_var *bad =
         fl_layers_binary("elementwise_add", x, fl_layers_fc(x, 4, ), NULL);
@@ -84,7 +85,7 @@ static void a_failed_layer_makes_the_rest_fail_with_its_reason(void **state)
 
 static void wrong_words_are_refused(void **state)
 {
-    fl_ctx *c = fl_ctx_new();
+    fl_ctx *c = make_ctx();
     fl_var *x = data2(c, "x", 3);
 
     (void)state;
@@ -104,8 +105,8 @@ static void wrong_words_are_refused(void **state)
 
 static void two_contexts_know_nothing_of_each_other(void **state)
 {
-    fl_ctx *a = fl_ctx_new();
-    fl_ctx *b = fl_ctx_new();
+    fl_ctx *a = make_ctx();
+    fl_ctx *b = make_ctx();
     fl_var *ya = fl_layers_fc(data2(a, "x", 3), 2, );
     fl_var *yb = fl_layers_fc(data2(b, "x", 3), 2, );
 
@@ -118,8 +119,8 @@ static void two_contexts_know_nothing_of_each_other(void **state)
 
 static void the_auc_keeps_its_histograms_in_the_scope(void **state)
 {
-    fl_ctx *c = fl_ctx_new();
-    fl_executor *e = fl_executor_new(c);
+    fl_ctx *c = make_ctx();
+    fl_executor *e = make_executor(c);
     fl_var *p = data2(c, "p", 2);
     fl_var *y =
         fl_layers_data(c, "y", FL_DTYPE_I64, 2, (int64_t[]){ -1, 1 }, 0);
@@ -168,8 +169,8 @@ static void the_auc_keeps_its_histograms_in_the_scope(void **state)
 
 static void simple_layers_compute_what_they_say(void **state)
 {
-    fl_ctx *c = fl_ctx_new();
-    fl_executor *e = fl_executor_new(c);
+    fl_ctx *c = make_ctx();
+    fl_executor *e = make_executor(c);
     fl_var *x = data2(c, "x", 4);
     fl_var *half[2];
     fl_var *outs[8];

@@ -1,5 +1,6 @@
 /* test_program.c - contexts, settings, programs in text, randomness. */
 #include "api.h"
+#include "../make.h"
 
 #include <stdlib.h>
 
@@ -13,14 +14,14 @@ static fl_var *build(fl_ctx *c)
 
 static void a_built_program_prints_and_parses_back(void **state)
 {
-    fl_ctx *c = fl_ctx_new();
+    fl_ctx *c = make_ctx();
     fl_program *p;
     char *a, *b;
 
     (void)state;
-    assert_ok(fl_minimize(fl_optimizer_new(c, "momentum", NULL), build(c)));
+    assert_ok(fl_minimize(make_optimizer(c, "momentum", NULL), build(c)));
     a = fl_program_to_text(fl_default_main_program(c));
-    assert_ok(fl_program_from_text(c, a, &p));
+    assert_ok(fl_program_from_text(&p, c, a));
     b = fl_program_to_text(p);
     assert_string_equal(a, b);
     fl_text_free(a);
@@ -31,13 +32,13 @@ static void a_built_program_prints_and_parses_back(void **state)
 
 static void a_program_for_test_has_no_training_in_it(void **state)
 {
-    fl_ctx *c = fl_ctx_new();
+    fl_ctx *c = make_ctx();
     fl_program *p;
     char *text;
 
     (void)state;
-    assert_ok(fl_minimize(fl_optimizer_new(c, "adam", NULL), build(c)));
-    assert_ok(fl_program_for_test(fl_default_main_program(c), &p));
+    assert_ok(fl_minimize(make_optimizer(c, "adam", NULL), build(c)));
+    assert_ok(fl_program_for_test(&p, fl_default_main_program(c)));
     text = fl_program_to_text(p);
     assert_null(strstr(text, "@backward"));
     assert_null(strstr(text, "@optimize"));
@@ -51,21 +52,20 @@ static void a_program_for_test_has_no_training_in_it(void **state)
 static void a_pruned_program_keeps_what_its_targets_need(void **state)
 {
     static const char *const target[] = { "fc_0.tmp_2" };
-    fl_ctx *c = fl_ctx_new();
+    fl_ctx *c = make_ctx();
     fl_program *p;
     char *text;
 
     (void)state;
     assert_non_null(build(c));
-    assert_ok(fl_program_pruned(fl_default_main_program(c), target, 1, &p));
+    assert_ok(fl_program_pruned(&p, fl_default_main_program(c), target, 1));
     text = fl_program_to_text(p);
     assert_null(strstr(text, "fc_1"));
     assert_text_has(text, "fetch fc_0.tmp_2");
     fl_text_free(text);
     fl_program_free(p);
-    assert_int_equal(fl_program_pruned(fl_default_main_program(c),
-                                       (const char *const[]){ "nothing" }, 1,
-                                       &p),
+    assert_int_equal(fl_program_pruned(&p, fl_default_main_program(c),
+                                       (const char *const[]){ "nothing" }, 1),
                      FL_ERR_NOTFOUND);
     assert_said("target nothing");
     fl_ctx_free(c);
@@ -73,8 +73,8 @@ static void a_pruned_program_keeps_what_its_targets_need(void **state)
 
 static float *first_weights(const char *seed, float *room)
 {
-    fl_ctx *c = fl_ctx_new();
-    fl_executor *e = fl_executor_new(c);
+    fl_ctx *c = make_ctx();
+    fl_executor *e = make_executor(c);
     fl_tensor t;
 
     assert_ok(fl_ctx_set(c, "seed", seed));
@@ -100,7 +100,7 @@ static void first_values_follow_from_seed_and_name_alone(void **state)
 
 static void settings_are_checked(void **state)
 {
-    fl_ctx *c = fl_ctx_new();
+    fl_ctx *c = make_ctx();
 
     (void)state;
     assert_ok(fl_ctx_set(c, "cpu_num", "4"));
@@ -114,10 +114,14 @@ static void settings_are_checked(void **state)
 
 static void a_bad_environment_is_named(void **state)
 {
+    fl_ctx *c = NULL;
+
     (void)state;
     setenv("CPU_NUM", "many", 1);
-    assert_null(fl_ctx_new());
+    assert_int_equal(fl_ctx_new(&c), FL_ERR_INVAL);
+    assert_int_equal(fl_last_status(), FL_ERR_INVAL);
     assert_said("CPU_NUM");
+    assert_null(c);
     unsetenv("CPU_NUM");
 }
 
@@ -140,7 +144,7 @@ static void version_and_operators_can_be_asked(void **state)
 
 static void freeing_a_default_program_leaves_it_to_its_context(void **state)
 {
-    fl_ctx *c = fl_ctx_new();
+    fl_ctx *c = make_ctx();
 
     (void)state;
     fl_program_free(fl_default_main_program(c));

@@ -1,6 +1,7 @@
 /* test_tables.c - embeddings whose rows are in tables: they train like arrays,
  * and what only tables have. */
 #include "api.h"
+#include "../make.h"
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -67,14 +68,14 @@ static void draw_batch(batch *b, uint32_t seed)
 /* Two slots that share one embedding. */
 static net new_net(const fl_layers_embedding_args *args)
 {
-    net n = { .c = fl_ctx_new() };
+    net n = { .c = make_ctx() };
     int64_t one[] = { -1, 1 };
     fl_var *ids[] = { fl_layers_data(n.c, "s0", FL_DTYPE_I64, 2, one, 1),
                       fl_layers_data(n.c, "s1", FL_DTYPE_I64, 2, one, 1) };
     fl_var *y = data2(n.c, "y", 1);
     fl_var *pooled[2];
 
-    n.e = fl_executor_new(n.c);
+    n.e = make_executor(n.c);
     fl_program_set_seed(fl_default_startup_program(n.c), 11);
     for (int i = 0; i < 2; i++)
         pooled[i] = fl_layers_sequence_pool(
@@ -127,7 +128,7 @@ static void losses_of(const how *h, bool table, float *losses)
 
     args.param.name = "emb";
     n = new_net(&args);
-    assert_ok(fl_minimize(fl_optimizer_new(n.c, h->rule, h->settings), n.loss));
+    assert_ok(fl_minimize(make_optimizer(n.c, h->rule, h->settings), n.loss));
     assert_ok(fl_run(n.e, fl_default_startup_program(n.c), NULL));
     train(&n, STEPS, losses);
     free_net(&n);
@@ -186,8 +187,8 @@ static net adam_net(void)
                                       .param = { .name = "emb" } };
     net n = new_net(&args);
 
-    assert_ok(fl_minimize(fl_optimizer_new(n.c, "adam", "learning_rate=0.02"),
-                          n.loss));
+    assert_ok(
+        fl_minimize(make_optimizer(n.c, "adam", "learning_rate=0.02"), n.loss));
     return n;
 }
 
@@ -216,7 +217,7 @@ static void a_program_with_a_table_prints_and_parses_back(void **state)
         char *a = fl_program_to_text(all[i]), *b;
         fl_program *p;
 
-        assert_ok(fl_program_from_text(n.c, a, &p));
+        assert_ok(fl_program_from_text(&p, n.c, a));
         b = fl_program_to_text(p);
         assert_string_equal(a, b);
         fl_text_free(a);
@@ -260,18 +261,18 @@ typedef struct lookup {
 
 static lookup new_lookup(const fl_layers_embedding_args *args, int64_t width)
 {
-    lookup l = { .c = fl_ctx_new() };
+    lookup l = { .c = make_ctx() };
     fl_var *ids =
         fl_layers_data(l.c, "ids", FL_DTYPE_U64, 2, (int64_t[]){ -1, 1 }, 0);
     fl_layers_embedding_args mine = *args;
 
-    l.e = fl_executor_new(l.c);
+    l.e = make_executor(l.c);
     mine.is_distributed = true;
     mine.param.name = "emb";
     l.rows = fl_layers_embedding_with(ids, 0, width, &mine);
     if (!l.rows)
         fail_msg("%s", fl_last_error());
-    assert_ok(fl_minimize(fl_optimizer_new(l.c, "sgd", "learning_rate=1"),
+    assert_ok(fl_minimize(make_optimizer(l.c, "sgd", "learning_rate=1"),
                           fl_layers_reduce_sum(l.rows)));
     assert_ok(fl_run(l.e, fl_default_startup_program(l.c), NULL));
     assert_ok(fl_ctx_table(l.c, "emb", &l.table));
@@ -375,7 +376,7 @@ static void a_program_for_test_makes_no_rows(void **state)
     fl_program *test;
 
     (void)state;
-    assert_ok(fl_program_for_test(fl_default_main_program(l.c), &test));
+    assert_ok(fl_program_for_test(&test, fl_default_main_program(l.c)));
     (void)train_on(&l, known, 2);
     assert_ok(fl_table_pull(l.table, all, 4, FL_PULL_ONLY, want));
     for (int i = 0; i < 2; i++)
@@ -431,8 +432,8 @@ static void decay_acts_on_the_rows_that_are_pushed(void **state)
 
 static void a_height_is_a_limit_to_the_ids(void **state)
 {
-    fl_ctx *c = fl_ctx_new();
-    fl_executor *e = fl_executor_new(c);
+    fl_ctx *c = make_ctx();
+    fl_executor *e = make_executor(c);
     fl_var *i =
         fl_layers_data(c, "i", FL_DTYPE_I64, 2, (int64_t[]){ -1, 1 }, 0);
     fl_var *y = fl_layers_embedding(i, 10, 4, .is_distributed = true);
@@ -461,8 +462,8 @@ static void a_height_is_a_limit_to_the_ids(void **state)
 
 static void tables_of_different_width_live_side_by_side(void **state)
 {
-    fl_ctx *c = fl_ctx_new();
-    fl_executor *e = fl_executor_new(c);
+    fl_ctx *c = make_ctx();
+    fl_executor *e = make_executor(c);
     fl_var *i =
         fl_layers_data(c, "i", FL_DTYPE_I64, 2, (int64_t[]){ -1, 1 }, 0);
     fl_var *both[] = {
@@ -477,7 +478,7 @@ static void tables_of_different_width_live_side_by_side(void **state)
     fl_table *narrow, *wide;
 
     (void)state;
-    assert_ok(fl_minimize(fl_optimizer_new(c, "adagrad", NULL), loss));
+    assert_ok(fl_minimize(make_optimizer(c, "adagrad", NULL), loss));
     assert_int_equal(fl_ctx_table(c, "wide", &wide), FL_ERR_NOTFOUND);
     assert_said("run the startup program first");
     assert_ok(fl_run(e, fl_default_startup_program(c), NULL));
@@ -494,14 +495,14 @@ static void tables_of_different_width_live_side_by_side(void **state)
 
 static void a_table_can_be_made_without_a_program(void **state)
 {
-    fl_ctx *c = fl_ctx_new();
+    fl_ctx *c = make_ctx();
     fl_table *t, *found;
 
     (void)state;
-    assert_ok(fl_ctx_make_table(c, "t", "dim=4, accessor=ctr", &t));
+    assert_ok(fl_table_new(&t, c, "t", "dim=4, accessor=ctr"));
     assert_ok(fl_ctx_table(c, "t", &found));
     assert_ptr_equal(t, found);
-    assert_int_equal(fl_ctx_make_table(c, "t", "dim=4", &t), FL_ERR_INVAL);
+    assert_int_equal(fl_table_new(&t, c, "t", "dim=4"), FL_ERR_INVAL);
     assert_said("table t exists already");
     fl_ctx_free(c);
 }
@@ -510,8 +511,8 @@ static void a_table_can_be_made_without_a_program(void **state)
 
 static void shows_and_clicks_reach_the_table(void **state)
 {
-    fl_ctx *c = fl_ctx_new();
-    fl_executor *e = fl_executor_new(c);
+    fl_ctx *c = make_ctx();
+    fl_executor *e = make_executor(c);
     fl_var *i =
         fl_layers_data(c, "i", FL_DTYPE_I64, 2, (int64_t[]){ -1, 1 }, 0);
     fl_var *show = data2(c, "show", 1), *click = data2(c, "click", 1);
@@ -531,7 +532,7 @@ static void shows_and_clicks_reach_the_table(void **state)
 
     (void)state;
     assert_non_null(y);
-    assert_ok(fl_minimize(fl_optimizer_new(c, "sgd", NULL), fl_layers_mean(y)));
+    assert_ok(fl_minimize(make_optimizer(c, "sgd", NULL), fl_layers_mean(y)));
     assert_ok(fl_run(e, fl_default_startup_program(c), NULL));
     assert_ok(fl_run(e, fl_default_main_program(c), &a));
     assert_ok(fl_ctx_table(c, "emb", &t));
@@ -598,8 +599,7 @@ static void hogwild_threads_lose_no_row_and_no_push(void **state)
 static void replicas_train_tables(void **state)
 {
     net n = adam_net(), alone = adam_net();
-    fl_compiled_program *cp =
-        fl_compiled_program_new(fl_default_main_program(n.c));
+    fl_compiled_program *cp = make_compiled(fl_default_main_program(n.c));
     fl_build_strategy reduce = { .reduce_strategy = FL_REDUCE_REDUCE };
     fl_exec_strategy two = { .num_replicas = 2 };
     const char *fetch = fl_var_name(n.loss);
@@ -646,12 +646,12 @@ static void replicas_read_tables(void **state)
     (void)state;
     assert_ok(fl_run(n.e, fl_default_startup_program(n.c), NULL));
     train(&n, 2, losses);
-    assert_ok(fl_program_for_test(fl_default_main_program(n.c), &test));
+    assert_ok(fl_program_for_test(&test, fl_default_main_program(n.c)));
     draw_batch(&b, 2);
     a.feeds = b.feeds;
     assert_ok(fl_run(n.e, test, &a));
     mean = *(float *)out[0].data;
-    cp = fl_compiled_program_new(test);
+    cp = make_compiled(test);
     assert_ok(fl_compiled_program_with_data_parallel(cp, NULL, NULL, &two));
     assert_ok(fl_run_compiled(n.e, cp, &a));
     assert_float_equal((*(float *)out[0].data + *(float *)out[1].data) / 2,
@@ -665,7 +665,7 @@ static void replicas_read_tables(void **state)
 
 static void wrong_words_are_refused_where_they_are_written(void **state)
 {
-    fl_ctx *c = fl_ctx_new();
+    fl_ctx *c = make_ctx();
     fl_var *i =
         fl_layers_data(c, "i", FL_DTYPE_I64, 2, (int64_t[]){ -1, 1 }, 0);
 
@@ -694,7 +694,7 @@ static void wrong_words_are_refused_where_they_are_written(void **state)
 
 static void embeddings_that_share_a_table_agree_on_it(void **state)
 {
-    fl_ctx *c = fl_ctx_new();
+    fl_ctx *c = make_ctx();
     fl_var *i =
         fl_layers_data(c, "i", FL_DTYPE_I64, 2, (int64_t[]){ -1, 1 }, 0);
     fl_param_attr p = { .name = "emb" };
@@ -728,13 +728,12 @@ static void embeddings_that_share_a_table_agree_on_it(void **state)
 static fl_status minimize(fl_ctx *c, fl_var *rows, const char *rule,
                           const char *settings)
 {
-    return fl_minimize(fl_optimizer_new(c, rule, settings),
-                       fl_layers_mean(rows));
+    return fl_minimize(make_optimizer(c, rule, settings), fl_layers_mean(rows));
 }
 
 static void a_table_has_one_update_rule(void **state)
 {
-    fl_ctx *c = fl_ctx_new();
+    fl_ctx *c = make_ctx();
     fl_var *i =
         fl_layers_data(c, "i", FL_DTYPE_I64, 2, (int64_t[]){ -1, 1 }, 0);
     fl_var *rows = fl_layers_sparse_embedding(i, 4, );

@@ -8,6 +8,7 @@
 #include "train/progress.h"
 #include "api.h"
 #include "flotilla/flotilla.h"
+#include "../make.h"
 
 #define ROWS 3000
 
@@ -46,16 +47,16 @@ static void build_net(fixture *f)
     const int64_t two[] = { -1, 2 }, one[] = { -1, 1 };
     fl_var *x, *y;
 
-    f->ctx = fl_ctx_new();
+    f->ctx = make_ctx();
     assert_non_null(f->ctx);
     x = fl_layers_data(f->ctx, "x", FL_DTYPE_F32, 2, two, 0);
     y = fl_layers_data(f->ctx, "y", FL_DTYPE_F32, 2, one, 0);
     f->loss =
         fl_layers_mean(fl_layers_square_error_cost(fl_layers_fc(x, 1), y));
     assert_non_null(f->loss);
-    assert_ok(fl_minimize(fl_optimizer_new(f->ctx, "sgd", "learning_rate=0.1"),
+    assert_ok(fl_minimize(make_optimizer(f->ctx, "sgd", "learning_rate=0.1"),
                           f->loss));
-    f->exe = fl_executor_new(f->ctx);
+    f->exe = make_executor(f->ctx);
     assert_ok(fl_run(f->exe, fl_default_startup_program(f->ctx), NULL));
 }
 

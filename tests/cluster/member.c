@@ -14,6 +14,7 @@
 
 #include "flotilla/fleet.h"
 #include "flotilla/flotilla.h"
+#include "../make.h"
 
 enum { ROWS = 32, HEIGHT = 500, DIM = 8 };
 
@@ -85,7 +86,7 @@ static void work(fl_ctx *c, fl_fleet *f, const char *loss, char **argv,
                  const char *who)
 {
     long steps = strtol(argv[1], NULL, 10);
-    fl_executor *exe = fl_executor_new(c);
+    fl_executor *exe = make_executor(c);
     uint64_t hash = 0;
 
     check(exe, who);
@@ -116,8 +117,8 @@ static fl_fleet *join(fl_ctx *c, int argc, char **argv)
 static void distribute(fl_ctx *c, fl_fleet *f, fl_var *loss, const char *who)
 {
     const char *mode = getenv("MEMBER_MODE");
-    fl_strategy *s = fl_strategy_new(f, mode ? mode : "sync");
-    fl_optimizer *o = fl_optimizer_new(c, "sgd", "learning_rate=0.5");
+    fl_strategy *s = make_strategy(f, mode ? mode : "sync");
+    fl_optimizer *o = make_optimizer(c, "sgd", "learning_rate=0.5");
 
     check(s && o && !fl_fleet_distributed_optimizer(f, o, s) &&
               !fl_fleet_minimize(f, loss),
@@ -126,7 +127,7 @@ static void distribute(fl_ctx *c, fl_fleet *f, fl_var *loss, const char *who)
 
 int main(int argc, char **argv)
 {
-    fl_ctx *c = argc == 3 || argc == 7 ? fl_ctx_new() : NULL;
+    fl_ctx *c = argc == 3 || argc == 7 ? make_ctx() : NULL;
     fl_fleet *f;
     fl_var *loss;
     char who[32];

@@ -12,6 +12,7 @@
 #include "base/alloc.h"
 #include "data/reader/feeder.h"
 #include "flotilla/flotilla.h"
+#include "../make.h"
 
 #define assert_ok(expr)                                                        \
     do {                                                                       \
@@ -456,8 +457,8 @@ static void variables_of_a_program_are_fed_in_their_shape(void **state)
 {
     const float x[] = { -1, 2, 3, 4, 5, 6 };
     const char *names[] = { "x" }, *fetches[] = { "y" };
-    fl_ctx *c = fl_ctx_new();
-    fl_executor *e = fl_executor_new(c);
+    fl_ctx *c = make_ctx();
+    fl_executor *e = make_executor(c);
     fl_program *p = NULL;
     fl_feeder *f = NULL;
     fl_tensor y;
@@ -467,7 +468,7 @@ static void variables_of_a_program_are_fed_in_their_shape(void **state)
     };
 
     (void)state;
-    assert_ok(fl_program_from_text(c, program_text, &p));
+    assert_ok(fl_program_from_text(&p, c, program_text));
     assert_ok(fl_feeder_new(&f, p, names, 1));
     fl_feeder_begin(f);
     assert_ok(fl_feeder_floats(f, "x", x, 6));
@@ -486,12 +487,12 @@ static void variables_of_a_program_are_fed_in_their_shape(void **state)
 
 static void variables_that_cannot_be_fed_are_refused_by_name(void **state)
 {
-    fl_ctx *c = fl_ctx_new();
+    fl_ctx *c = make_ctx();
     fl_program *p = NULL;
     fl_feeder *f = NULL;
 
     (void)state;
-    assert_ok(fl_program_from_text(c, program_text, &p));
+    assert_ok(fl_program_from_text(&p, c, program_text));
     assert_refused(fl_feeder_new(&f, p, (const char *[]){ "ids", "idz" }, 2),
                    FL_ERR_NOTFOUND, "did you mean ids?");
     assert_refused(fl_feeder_new(&f, p, (const char *[]){ "d" }, 1),

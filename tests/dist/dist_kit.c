@@ -12,6 +12,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/thread.h"
+#include "../make.h"
 
 /* Nothing takes this long unless it hangs. */
 #define HANGS_S 120
@@ -33,11 +34,10 @@ static fl_var *embed(fl_ctx *c, int slot, const kit_job *j)
         "sum");
 }
 
-static fl_optimizer *make_optimizer(fl_ctx *c, const kit_job *j)
+static fl_optimizer *job_optimizer(fl_ctx *c, const kit_job *j)
 {
-    fl_optimizer *o =
-        fl_optimizer_new(c, j->optimizer ? j->optimizer : "sgd",
-                         j->words ? j->words : "learning_rate=0.1");
+    fl_optimizer *o = make_optimizer(c, j->optimizer ? j->optimizer : "sgd",
+                                     j->words ? j->words : "learning_rate=0.1");
 
     if (o && j->decays)
         fl_optimizer_set_lr(o,
@@ -63,15 +63,15 @@ fl_var *kit_build(fl_ctx *c, const kit_job *j)
         fl_layers_cross_entropy(h, fl_layers_data(c, "label", FL_DTYPE_I64, 2,
                                                   (int64_t[]){ -1, 1 }, 0));
     loss = j->is_sum ? fl_layers_reduce_sum(loss) : fl_layers_mean(loss);
-    o = loss ? make_optimizer(c, j) : NULL;
+    o = loss ? job_optimizer(c, j) : NULL;
     if (!o || fl_minimize(o, loss))
         return NULL;
     return loss;
 }
 
-static fl_ctx *make_ctx(const kit_job *j)
+static fl_ctx *job_ctx(const kit_job *j)
 {
-    fl_ctx *c = fl_ctx_new();
+    fl_ctx *c = make_ctx();
     fl_status st = fl_ctx_set(c, "seed", "7");
 
     for (int i = 0; !st && i < KIT_SETTINGS && j->settings[i].name; i++)
@@ -129,9 +129,9 @@ static void add_row(kit_batch *b, int at, int rank, int step, int row)
 static fl_tensor dense_view(void *data, fl_dtype dtype, int64_t rows,
                             int64_t width)
 {
-    return (fl_tensor){ .dtype = dtype,
-                        .shape = { .rank = 2, .dim = { rows, width } },
-                        .data = data };
+    return FL_INIT(fl_tensor, .dtype = dtype,
+                   .shape = { .rank = 2, .dim = { rows, width } },
+                   .data = data);
 }
 
 static void make_feeds(kit_batch *b, int rows)
@@ -285,9 +285,9 @@ static int n_trainers_of(const kit_job *j)
 
 void kit_train_alone(const kit_job *j, kit_model *out)
 {
-    fl_ctx *c = make_ctx(j);
+    fl_ctx *c = job_ctx(j);
     fl_var *loss = kit_build(c, j);
-    fl_executor *e = fl_executor_new(c);
+    fl_executor *e = make_executor(c);
     double value;
 
     assert_non_null(loss);
@@ -314,7 +314,7 @@ static fl_status replica_step(kit_trainer *t, int step)
     const char *loss = fl_var_name(t->loss);
     fl_exec_strategy exec = { .num_replicas = n };
     fl_compiled_program *cp =
-        fl_compiled_program_new(fl_transpiler_trainer(t->transpiler));
+        make_compiled(fl_transpiler_trainer(t->transpiler));
     fl_feed *feeds = calloc((size_t)n * KIT_FEEDS, sizeof(*feeds));
     kit_batch *b[KIT_TRAINERS];
     fl_tensor out[KIT_TRAINERS];
@@ -440,10 +440,10 @@ static void leave_text(const member *m, fl_status st)
 
 static fl_status transpile(const town *w, kit_trainer *k)
 {
-    k->ctx = make_ctx(w->job);
+    k->ctx = job_ctx(w->job);
     if (!k->ctx)
         return FL_ERR_INVAL;
-    k->exe = fl_executor_new(k->ctx);
+    k->exe = make_executor(k->ctx);
     k->loss = (w->job->build ? w->job->build : kit_build)(k->ctx, w->job);
     if (!k->loss)
         return FL_ERR_INVAL;

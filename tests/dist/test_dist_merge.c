@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "dist_kit.h"
+#include "../make.h"
 
 #define SLOTS 26
 #define ROWS 8
@@ -52,7 +53,7 @@ static fl_var *build(fl_ctx *c, const kit_job *j)
     loss = fl_layers_mean(fl_layers_cross_entropy(
         loss,
         fl_layers_data(c, "label", FL_DTYPE_I64, 2, (int64_t[]){ -1, 1 }, 0)));
-    o = fl_optimizer_new(c, "sgd", "learning_rate=0.1");
+    o = make_optimizer(c, "sgd", "learning_rate=0.1");
     return o && loss && !fl_minimize(o, loss) ? loss : NULL;
 }
 
@@ -66,9 +67,8 @@ typedef struct batch {
 
 static fl_tensor column(int64_t *data)
 {
-    return (fl_tensor){ .dtype = FL_DTYPE_I64,
-                        .shape = { .rank = 2, .dim = { ROWS, 1 } },
-                        .data = data };
+    return FL_INIT(fl_tensor, .dtype = FL_DTYPE_I64,
+                   .shape = { .rank = 2, .dim = { ROWS, 1 } }, .data = data);
 }
 
 /* One id per row and slot: 208 places for 40 ids. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "dist_kit.h"
+#include "../make.h"
 
 static const char *const modes[] = { "sync", "half_async", "async", "geo" };
 #define N_MODES (sizeof(modes) / sizeof(*modes))
@@ -207,7 +208,7 @@ static void geo_without_a_table_exchanges_dense_parameters(void **state)
 static void geo_refuses_what_is_not_safe(void **state)
 {
     kit_job j = { .mode = "geo", .n_steps = 1, .optimizer = "adam" };
-    fl_ctx *c = fl_ctx_new();
+    fl_ctx *c = make_ctx();
     fl_transpiler *t;
 
     (void)state;
@@ -320,8 +321,8 @@ static void a_number_that_is_none_is_named_in_every_mode(void **state)
 static void a_program_that_was_not_started_says_so(void **state)
 {
     kit_job j = { .n_steps = 1 };
-    fl_ctx *c = fl_ctx_new();
-    fl_executor *e = fl_executor_new(c);
+    fl_ctx *c = make_ctx();
+    fl_executor *e = make_executor(c);
     kit_batch *b = kit_batch_make(&j, 0, 1, 0);
     fl_run_args args = { .feeds = kit_batch_feeds(b), .n_feeds = KIT_FEEDS };
     fl_transpiler *t;

@@ -5,6 +5,7 @@
 
 #include "dist_kit.h"
 #include "flotilla/mode.h"
+#include "../make.h"
 
 /* Counts what it is asked, and leaves the rest to the library. */
 typedef struct counting {
@@ -138,7 +139,7 @@ static void replicas_push_their_share(void **state)
 static void a_name_that_exists_is_refused(void **state)
 {
     fl_mode_def sync = { .name = "sync" };
-    fl_ctx *c = fl_ctx_new();
+    fl_ctx *c = make_ctx();
 
     (void)state;
     assert_int_not_equal(fl_ctx_add_mode(c, &sync), FL_OK);
@@ -152,7 +153,7 @@ static void
 a_name_that_nobody_has_added_is_told_with_those_there_are(void **state)
 {
     kit_job j = { .n_steps = 1 };
-    fl_ctx *c = fl_ctx_new();
+    fl_ctx *c = make_ctx();
     fl_transpiler *t;
 
     (void)state;

@@ -13,6 +13,7 @@
 
 #include "base/hash.h"
 #include "dist_kit.h"
+#include "../make.h"
 
 #define TRAINERS 2
 #define THREADS 2 /* of a trainer: hogwild threads, replicas, workers */
@@ -194,7 +195,7 @@ static fl_status trainer_work(kit_trainer *t, void *arg)
     fl_status st = FL_OK;
 
     if (w->as_replicas) {
-        v.replicas = fl_compiled_program_new(v.program);
+        v.replicas = make_compiled(v.program);
         st = fl_compiled_program_with_data_parallel(
             v.replicas, fl_var_name(t->loss), NULL, NULL);
     }

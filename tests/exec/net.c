@@ -1,5 +1,6 @@
 /* net.c - small networks and batches for the executor's tests. */
 #include "net.h"
+#include "../make.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -38,7 +39,7 @@ fl_var *net_build(fl_ctx *c, const char *kind, const char *settings)
     fl_var *loss =
         net_forward(c, &(fl_layers_embedding_args){ .is_sparse = true });
 
-    assert_ok(fl_minimize(fl_optimizer_new(c, kind, settings), loss));
+    assert_ok(fl_minimize(make_optimizer(c, kind, settings), loss));
     return loss;
 }
 

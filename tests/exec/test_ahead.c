@@ -8,6 +8,7 @@
 
 #include "ctx/ctx.h"
 #include "late_comm.h"
+#include "../make.h"
 
 #define BATCH 4
 #define BATCHES 6
@@ -41,15 +42,15 @@ static int set_up(void **state)
 {
     fixture *f = fl_alloc(sizeof(*f));
 
-    f->c = fl_ctx_new();
+    f->c = make_ctx();
     f->late = late_comm_use(f->c);
     f->late->holds = true;
-    f->e = fl_executor_new(f->c);
+    f->e = make_executor(f->c);
     f->n_threads = 1;
     f->n_batches = BATCHES;
     f->bad_batch = -1;
     *state = f;
-    return fl_program_from_text(f->c, training, &f->train) ? -1 : 0;
+    return fl_program_from_text(&f->train, f->c, training) ? -1 : 0;
 }
 
 static int tear_down(void **state)

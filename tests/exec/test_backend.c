@@ -6,6 +6,7 @@
 
 #include "ctx/ctx.h"
 #include "late_comm.h"
+#include "../make.h"
 
 #define BATCH 4
 #define BATCHES 5
@@ -40,9 +41,9 @@ static int set_up(void **state)
 {
     fixture *f = fl_alloc(sizeof(*f));
 
-    f->c = fl_ctx_new();
+    f->c = make_ctx();
     f->late = late_comm_use(f->c);
-    f->e = fl_executor_new(f->c);
+    f->e = make_executor(f->c);
     for (int i = 0; i < 2 * BATCH; i++)
         f->ids[i] = i + 1;
     for (int i = 0; i <= BATCH; i++)
@@ -51,8 +52,8 @@ static int set_up(void **state)
                                                  (int64_t[]){ 2 * BATCH, 1 },
                                                  f->offsets, BATCH) };
     *state = f;
-    return fl_program_from_text(f->c, training, &f->train) ||
-                   fl_program_from_text(f->c, reading, &f->read)
+    return fl_program_from_text(&f->train, f->c, training) ||
+                   fl_program_from_text(&f->read, f->c, reading)
                ? -1
                : 0;
 }
@@ -138,7 +139,7 @@ static void a_run_alone_has_one_part_and_its_samples(void **state)
 static void replicas_are_parts_of_one_step(void **state)
 {
     fixture *f = *state;
-    fl_compiled_program *cp = fl_compiled_program_new(f->train);
+    fl_compiled_program *cp = make_compiled(f->train);
     fl_exec_strategy two = { .num_replicas = 2 };
     fl_run_args a = { .feeds = &f->feed, .n_feeds = 1 };
 
@@ -308,7 +309,7 @@ static void a_run_that_fails_flushes(void **state)
                       .out = &out };
     fl_program *p;
 
-    assert_ok(fl_program_from_text(f->c, text, &p));
+    assert_ok(fl_program_from_text(&p, f->c, text));
     assert_ok(fl_ctx_set(f->c, "pending_timeout_ms", "5000"));
     assert_ok(fl_ctx_set(f->c, "check_nan_inf", "true"));
     late_comm_keep_back(f->late);

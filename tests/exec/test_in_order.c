@@ -6,6 +6,7 @@
 
 #include "ctx/ctx.h"
 #include "late_comm.h"
+#include "../make.h"
 
 #define BATCH 4
 
@@ -39,18 +40,18 @@ static int set_up(void **state)
 {
     fixture *f = fl_alloc(sizeof(*f));
 
-    f->c = fl_ctx_new();
+    f->c = make_ctx();
     f->late = late_comm_use(f->c);
     f->late->port.is_synchronous = true;
     f->late->pulls_at_once = true;
     f->late->barrier_answer = BARRIER_LATE;
-    f->e = fl_executor_new(f->c);
+    f->e = make_executor(f->c);
     for (int i = 0; i < BATCH; i++)
         f->ids[i] = i + 1;
     *state = f;
     /* An answer that is lost is told, instead of a test that hangs. */
     return fl_ctx_set(f->c, "pending_timeout_ms", "10000") ||
-                   fl_program_from_text(f->c, training, &f->train)
+                   fl_program_from_text(&f->train, f->c, training)
                ? -1
                : 0;
 }

@@ -1,6 +1,7 @@
 /* test_replicas.c - data-parallel runs: equal to one run on the joined batch,
  * the same bits each time, one fetched value per replica; also with a table. */
 #include "net.h"
+#include "../make.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -17,8 +18,8 @@ typedef struct setup {
 static float *train(const setup *s, const char *kind, const char *settings,
                     float *losses, size_t *n)
 {
-    fl_ctx *c = fl_ctx_new();
-    fl_executor *e = fl_executor_new(c);
+    fl_ctx *c = make_ctx();
+    fl_executor *e = make_executor(c);
     const char *loss = fl_var_name(net_build(c, kind, settings));
     fl_build_strategy build = { s->reduce, s->scale };
     fl_exec_strategy exec = { s->threads, s->replicas };
@@ -133,13 +134,12 @@ static void the_sum_is_the_mean_at_a_larger_rate(void **state)
 
 static void a_customised_scale_takes_the_fed_gradient(void **state)
 {
-    fl_ctx *c = fl_ctx_new();
-    fl_executor *e = fl_executor_new(c);
+    fl_ctx *c = make_ctx();
+    fl_executor *e = make_executor(c);
     const char *loss = fl_var_name(net_build(c, "sgd", "learning_rate=0.2"));
     fl_build_strategy build = { FL_REDUCE_REDUCE, FL_SCALE_CUSTOMIZED };
     fl_exec_strategy exec = { 2, 2 };
-    fl_compiled_program *cp =
-        fl_compiled_program_new(fl_default_main_program(c));
+    fl_compiled_program *cp = make_compiled(fl_default_main_program(c));
     float zero = 0;
     net_batch b;
     fl_feed feeds[4];
@@ -176,8 +176,8 @@ static void a_customised_scale_takes_the_fed_gradient(void **state)
 
 static void misuse_is_refused_with_a_reason(void **state)
 {
-    fl_ctx *c = fl_ctx_new();
-    fl_executor *e = fl_executor_new(c);
+    fl_ctx *c = make_ctx();
+    fl_executor *e = make_executor(c);
     const char *loss = fl_var_name(net_build(c, "sgd", NULL));
     fl_exec_strategy exec = { 4, 4 };
     fl_parallel_executor *pe;
@@ -215,7 +215,7 @@ typedef struct table_net {
 static table_net new_table_net(const char *kind, const char *settings,
                                const char *clip)
 {
-    table_net n = { .c = fl_ctx_new() };
+    table_net n = { .c = make_ctx() };
     fl_layers_embedding_args args = {
         .is_distributed = true,
         .param = { .name = "emb", .clip = clip },
@@ -223,10 +223,10 @@ static table_net new_table_net(const char *kind, const char *settings,
     fl_optimizer *o;
     fl_var *loss;
 
-    n.e = fl_executor_new(n.c);
+    n.e = make_executor(n.c);
     loss = net_forward(n.c, &args);
     n.loss = fl_var_name(loss);
-    o = fl_optimizer_new(n.c, kind, settings);
+    o = make_optimizer(n.c, kind, settings);
     if (!settings)
         fl_optimizer_set_lr(
             o, fl_layers_exponential_decay(n.c, 0.2, 3, 0.5, true));
@@ -257,8 +257,7 @@ static float *table_rows(const table_net *n, size_t *len)
 
 static fl_status run_split(const table_net *n, const setup *s, int steps)
 {
-    fl_compiled_program *cp =
-        fl_compiled_program_new(fl_default_main_program(n->c));
+    fl_compiled_program *cp = make_compiled(fl_default_main_program(n->c));
     fl_build_strategy build = { s->reduce, s->scale };
     fl_exec_strategy exec = { s->threads, s->replicas };
     fl_tensor out[4];

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "../make.h"
 
 static void the_loss_falls_with_every_optimizer(void **state)
 {
@@ -18,8 +19,8 @@ static void the_loss_falls_with_every_optimizer(void **state)
 
     (void)state;
     for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++) {
-        fl_ctx *c = fl_ctx_new();
-        fl_executor *e = fl_executor_new(c);
+        fl_ctx *c = make_ctx();
+        fl_executor *e = make_executor(c);
         fl_var *loss = net_build(c, kinds[k][0], kinds[k][1]);
         const char *fetch = fl_var_name(loss);
         float first = 0, last = 0;
@@ -49,8 +50,8 @@ static void the_loss_falls_with_every_optimizer(void **state)
 
 static void a_repeated_step_asks_for_no_memory(void **state)
 {
-    fl_ctx *c = fl_ctx_new();
-    fl_executor *e = fl_executor_new(c);
+    fl_ctx *c = make_ctx();
+    fl_executor *e = make_executor(c);
     const char *fetch = fl_var_name(net_build(c, "adam", NULL));
     uint64_t calls = 0;
     net_batch b;
@@ -81,8 +82,8 @@ static void optimised_and_plain_programs_agree(void **state)
 
     (void)state;
     for (int k = 0; k < 2; k++) {
-        fl_ctx *c = fl_ctx_new();
-        fl_executor *e = fl_executor_new(c);
+        fl_ctx *c = make_ctx();
+        fl_executor *e = make_executor(c);
         const char *fetch = fl_var_name(net_build(c, "adam", NULL));
 
         assert_ok(fl_ctx_set(c, "optimize", k ? "true" : "false"));
@@ -109,8 +110,8 @@ static void optimised_and_plain_programs_agree(void **state)
 
 static void a_run_before_startup_names_the_parameter(void **state)
 {
-    fl_ctx *c = fl_ctx_new();
-    fl_executor *e = fl_executor_new(c);
+    fl_ctx *c = make_ctx();
+    fl_executor *e = make_executor(c);
     net_batch b;
     fl_run_args a = { .feeds = b.feeds, .n_feeds = 3 };
 
@@ -125,8 +126,8 @@ static void a_run_before_startup_names_the_parameter(void **state)
 
 static void bad_feeds_are_refused_by_name(void **state)
 {
-    fl_ctx *c = fl_ctx_new();
-    fl_executor *e = fl_executor_new(c);
+    fl_ctx *c = make_ctx();
+    fl_executor *e = make_executor(c);
     fl_program *main = fl_default_main_program(c);
     net_batch b;
     fl_run_args a = { .feeds = b.feeds, .n_feeds = 3 };
@@ -174,8 +175,8 @@ static void bad_feeds_are_refused_by_name(void **state)
 
 static void bad_data_names_operator_and_place(void **state)
 {
-    fl_ctx *c = fl_ctx_new();
-    fl_executor *e = fl_executor_new(c);
+    fl_ctx *c = make_ctx();
+    fl_executor *e = make_executor(c);
     fl_program *main = fl_default_main_program(c);
     net_batch b;
     fl_run_args a = { .feeds = b.feeds, .n_feeds = 3 };
@@ -202,8 +203,8 @@ static void bad_data_names_operator_and_place(void **state)
 
 static void a_nan_label_is_an_error(void **state)
 {
-    fl_ctx *c = fl_ctx_new();
-    fl_executor *e = fl_executor_new(c);
+    fl_ctx *c = make_ctx();
+    fl_executor *e = make_executor(c);
     fl_var *x =
         fl_layers_data(c, "x", FL_DTYPE_F32, 2, (int64_t[]){ -1, 2 }, 0);
     fl_var *y =
@@ -233,8 +234,8 @@ static void a_nan_label_is_an_error(void **state)
 
 static void the_guard_names_the_first_nan(void **state)
 {
-    fl_ctx *c = fl_ctx_new();
-    fl_executor *e = fl_executor_new(c);
+    fl_ctx *c = make_ctx();
+    fl_executor *e = make_executor(c);
     fl_program *main = fl_default_main_program(c);
     float xs[2] = { -1, 4 };
     fl_feed feed = { "x", fl_tensor_of(FL_DTYPE_F32, xs, 1, (int64_t[]){ 2 }) };
@@ -261,8 +262,8 @@ static void the_guard_names_the_first_nan(void **state)
 
 static void fetching_an_intermediate_still_works(void **state)
 {
-    fl_ctx *c = fl_ctx_new();
-    fl_executor *e = fl_executor_new(c);
+    fl_ctx *c = make_ctx();
+    fl_executor *e = make_executor(c);
     const char *fetches[] = { "fc_0.tmp_0", "fc_0.tmp_2", "fc_0.w_0",
                               "embedding_0.w_0@GRAD" };
     net_batch b;
@@ -308,8 +309,8 @@ static bool next_of(void *arg, int thread, fl_feed *feeds)
 static void hogwild_threads_train_one_model(void **state)
 {
     static const char *const names[] = { "x", "ids", "label" };
-    fl_ctx *c = fl_ctx_new();
-    fl_executor *e = fl_executor_new(c);
+    fl_ctx *c = make_ctx();
+    fl_executor *e = make_executor(c);
     const char *fetch = fl_var_name(net_build(c, "sgd", "learning_rate=0.2"));
     net_batch batches[3], b;
     fl_hogwild_args h = { .num_threads = 3,
@@ -354,8 +355,8 @@ static bool next_bad(void *arg, int thread, fl_feed *feeds)
 static void a_failing_thread_stops_the_others(void **state)
 {
     static const char *const names[] = { "x", "ids", "label" };
-    fl_ctx *c = fl_ctx_new();
-    fl_executor *e = fl_executor_new(c);
+    fl_ctx *c = make_ctx();
+    fl_executor *e = make_executor(c);
     net_batch batches[2];
     fl_hogwild_args h = { .num_threads = 2,
                           .feed_names = names,

@@ -8,6 +8,7 @@
 #include "base/thread.h"
 #include "ops/kit.h"
 #include "ops/ops.h"
+#include "../make.h"
 
 /* --- two branches -------------------------------------------------------- */
 
@@ -26,8 +27,8 @@ static float *run_branches(const char *threads, fl_executor **keep,
 {
     float *x = malloc(SIDE * SIDE * sizeof(float));
     float *copy = malloc(SIDE * SIDE * sizeof(float));
-    fl_ctx *c = fl_ctx_new();
-    fl_executor *e = fl_executor_new(c);
+    fl_ctx *c = make_ctx();
+    fl_executor *e = make_executor(c);
     fl_feed feed = { "x", fl_tensor_of(FL_DTYPE_F32, x, 2,
                                        (int64_t[]){ SIDE, SIDE }) };
     const char *fetch = "s";
@@ -43,7 +44,7 @@ static float *run_branches(const char *threads, fl_executor **keep,
         x[i] = (float)(i % 97) / 97 - 0.5f;
     assert_ok(fl_ctx_set(c, "num_threads", threads));
     assert_ok(fl_ctx_set(c, "profile", "true"));
-    assert_ok(fl_program_from_text(c, branches, &p));
+    assert_ok(fl_program_from_text(&p, c, branches));
     assert_ok(fl_run(e, p, &a));
     memcpy(copy, out.data, SIDE * SIDE * sizeof(float));
     fl_program_free(p);
@@ -193,8 +194,8 @@ static void reset_world(bool early)
 static fl_status run_waiting(const char *threads, const char *timeout_ms,
                              float *result)
 {
-    fl_ctx *c = fl_ctx_new();
-    fl_executor *e = fl_executor_new(c);
+    fl_ctx *c = make_ctx();
+    fl_executor *e = make_executor(c);
     float x[3] = { 1, 2, 3 };
     fl_feed feed = { "x", fl_tensor_of(FL_DTYPE_F32, x, 1, (int64_t[]){ 3 }) };
     const char *fetch = "s";

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "flotilla/flotilla.h"
+#include "../make.h"
 
 #define KEYS 1000 /* in all */
 #define BATCH 64  /* keys of a step, each once */
@@ -207,7 +208,7 @@ int main(int argc, char **argv)
     t.servers = argv[1];
     t.rank = (int)strtol(argv[2], NULL, 10);
     t.n_trainers = (int)strtol(argv[3], NULL, 10);
-    c = fl_ctx_new();
+    c = make_ctx();
     if (!c || run(&t, c)) {
         printf("trainer %d failed: %s\n", t.rank, fl_last_error());
         fflush(stdout);

@@ -13,6 +13,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/thread.h"
+#include "../make.h"
 
 #define WIDTH 32
 #define ROWS 16
@@ -78,14 +79,14 @@ static void gen_data(batch *b, int rank, int step)
         b->y[i] = b->x[i * WIDTH] > 0.5F;
         b->x[i * WIDTH + 1] = (float)b->y[i];
     }
-    b->feeds[0] = (fl_feed){ "x",
-                             { .dtype = FL_DTYPE_F32,
-                               .shape = { .rank = 2, .dim = { ROWS, WIDTH } },
-                               .data = b->x } };
-    b->feeds[1] = (fl_feed){ "y",
-                             { .dtype = FL_DTYPE_I64,
-                               .shape = { .rank = 2, .dim = { ROWS, 1 } },
-                               .data = b->y } };
+    b->feeds[0] =
+        (fl_feed){ "x", FL_INIT(fl_tensor, .dtype = FL_DTYPE_F32,
+                                .shape = { .rank = 2, .dim = { ROWS, WIDTH } },
+                                .data = b->x) };
+    b->feeds[1] =
+        (fl_feed){ "y", FL_INIT(fl_tensor, .dtype = FL_DTYPE_I64,
+                                .shape = { .rank = 2, .dim = { ROWS, 1 } },
+                                .data = b->y) };
 }
 
 /* One way to run a batch of a program. */
@@ -172,8 +173,8 @@ static fl_status init_by_user(member *m)
 /* strategy, distributed_optimizer, minimize. */
 static fl_status distribute(member *m)
 {
-    fl_strategy *s = fl_strategy_new(m->fleet, m->town->kind);
-    fl_optimizer *o = fl_optimizer_new(m->ctx, "sgd", "learning_rate=0.1");
+    fl_strategy *s = make_strategy(m->fleet, m->town->kind);
+    fl_optimizer *o = make_optimizer(m->ctx, "sgd", "learning_rate=0.1");
 
     if (!s || !o || fl_strategy_set(s, m->town->words ? m->town->words : "") ||
         fl_fleet_distributed_optimizer(m->fleet, o, s))
@@ -196,9 +197,9 @@ static void be_member(void *arg)
     member *m = arg;
     fl_status st = FL_ERR_INVAL;
 
-    m->ctx = fl_ctx_new();
+    m->ctx = make_ctx();
     if (m->ctx && !fl_ctx_set(m->ctx, "seed", "7")) {
-        m->exe = fl_executor_new(m->ctx);
+        m->exe = make_executor(m->ctx);
         st = m->town->live(m);
     }
     (void)snprintf(m->text, sizeof(m->text), "%s", st ? fl_last_error() : "");
@@ -457,8 +458,7 @@ static fl_status run_compiled(void *how, const fl_run_args *args)
 static fl_status train_compiled(member *m, const fl_build_strategy *b,
                                 const fl_exec_strategy *e)
 {
-    compiled c = { m->exe,
-                   fl_compiled_program_new(fl_fleet_main_program(m->fleet)) };
+    compiled c = { m->exe, make_compiled(fl_fleet_main_program(m->fleet)) };
     fl_status st = fl_compiled_program_with_data_parallel(
         c.program, fl_var_name(m->cost), b, e);
 
@@ -584,13 +584,10 @@ static fl_status train_ids(member *m)
 {
     int64_t ids[] = { m->rank * 10, m->rank * 10 + 1, m->rank * 10 + 2 };
     int64_t lod[] = { 0, 3 };
-    fl_feed feed = { "ids",
-                     { .dtype = FL_DTYPE_I64,
-                       .shape = { .rank = 2, .dim = { 3, 1 } },
-                       .data = ids,
-                       .n_lod = 1,
-                       .lod = { lod },
-                       .lod_len = { 2 } } };
+    fl_feed feed = { "ids", FL_INIT(fl_tensor, .dtype = FL_DTYPE_I64,
+                                    .shape = { .rank = 2, .dim = { 3, 1 } },
+                                    .data = ids, .n_lod = 1, .lod = { lod },
+                                    .lod_len = { 2 }) };
     fl_run_args args = { .feeds = &feed, .n_feeds = 1 };
     fl_status st = fl_run(m->exe, fl_fleet_startup_program(m->fleet), NULL);
 

@@ -9,6 +9,7 @@
 
 #include "flotilla/fleet.h"
 #include "flotilla/flotilla.h"
+#include "../make.h"
 
 #define assert_ok(expr)                                                        \
     do {                                                                       \
@@ -40,14 +41,14 @@ typedef struct solo {
    runs. */
 static solo open_solo(fl_role_kind kind)
 {
-    solo s = { .ctx = fl_ctx_new() };
+    solo s = { .ctx = make_ctx() };
     fl_role_args role = { .role = kind,
                           .worker_num = 1,
                           .server_endpoints = kind ? "127.0.0.1:6170" : "" };
 
     assert_ok(fl_fleet_init(&s.fleet, s.ctx, &role));
     s.cost = mlp(s.ctx);
-    s.optimizer = fl_optimizer_new(s.ctx, "sgd", "learning_rate=0.1");
+    s.optimizer = make_optimizer(s.ctx, "sgd", "learning_rate=0.1");
     return s;
 }
 
@@ -123,7 +124,7 @@ static void a_worker_is_told_what_comes_first(void **state)
     assert_null(fl_fleet_main_program(s.fleet));
     refused(FL_ERR_INVAL, "fl_fleet_minimize first");
     assert_null(fl_fleet_startup_program(s.fleet));
-    exe = fl_executor_new(s.ctx);
+    exe = make_executor(s.ctx);
     refused(fl_run(exe, fl_fleet_startup_program(s.fleet), NULL),
             "no program to run");
     fl_executor_free(exe);
@@ -175,7 +176,7 @@ static void a_single_process_is_told_how_to_get_servers(void **state)
 static void strangers_are_refused(void **state)
 {
     solo a = open_solo(FL_ROLE_WORKER), b = open_solo(FL_ROLE_WORKER);
-    fl_strategy *s = fl_strategy_new(b.fleet, "sync");
+    fl_strategy *s = make_strategy(b.fleet, "sync");
 
     (void)state;
     refused(fl_fleet_distributed_optimizer(a.fleet, a.optimizer, s),
@@ -190,8 +191,8 @@ static void strangers_are_refused(void **state)
 static void a_mode_that_cannot_train_the_program_says_so(void **state)
 {
     solo s = open_solo(FL_ROLE_WORKER);
-    fl_optimizer *adam = fl_optimizer_new(s.ctx, "adam", NULL);
-    fl_strategy *geo = fl_strategy_new(s.fleet, "geo");
+    fl_optimizer *adam = make_optimizer(s.ctx, "adam", NULL);
+    fl_strategy *geo = make_strategy(s.fleet, "geo");
 
     (void)state;
     assert_ok(fl_fleet_distributed_optimizer(s.fleet, adam, geo));

@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "fleet/strategy.h"
 #include "flotilla/flotilla.h"
+#include "../make.h"
 
 static const char *source_root;
 
@@ -33,7 +34,7 @@ typedef struct world {
 
 static world open_world(void)
 {
-    world w = { .ctx = fl_ctx_new() };
+    world w = { .ctx = make_ctx() };
     fl_role_args alone = { .worker_num = 1 };
 
     assert_non_null(w.ctx);
@@ -102,7 +103,7 @@ static void every_key_takes_its_value_or_says_who_uses_it(void **state)
     for (size_t k = 0; k < FL_LEN(kinds); k++)
         for (size_t i = 0; i < fl_n_strategy_rows; i++) {
             const fl_strategy_row *row = &fl_strategy_rows[i];
-            fl_strategy *s = fl_strategy_new(w.fleet, kinds[k]);
+            fl_strategy *s = make_strategy(w.fleet, kinds[k]);
             char words[200], name[FL_STRATEGY_NAME_MAX];
             const char *full = fl_strategy_row_text(row, name);
 
@@ -141,7 +142,7 @@ static void the_page_names_every_key(void **state)
 static void unknown_names_get_the_nearest_right_one(void **state)
 {
     world w = open_world();
-    fl_strategy *s = fl_strategy_new(w.fleet, "async");
+    fl_strategy *s = make_strategy(w.fleet, "async");
 
     (void)state;
     refuses(s, "min_blok_size=1", "did you mean min_block_size?");
@@ -150,7 +151,7 @@ static void unknown_names_get_the_nearest_right_one(void **state)
     refuses(s, "build_strategy.min_block_size=1",
             "no key 'min_block_size' in build_strategy");
     assert_null(fl_strategy_get(s, "send_queue"));
-    assert_null(fl_strategy_new(w.fleet, "asynch"));
+    assert_int_equal(fl_strategy_new(&s, w.fleet, "asynch"), FL_ERR_NOTFOUND);
     assert_error_has("did you mean async?");
     close_world(&w);
 }
@@ -158,7 +159,7 @@ static void unknown_names_get_the_nearest_right_one(void **state)
 static void words_that_are_no_words_are_refused(void **state)
 {
     world w = open_world();
-    fl_strategy *s = fl_strategy_new(w.fleet, "async");
+    fl_strategy *s = make_strategy(w.fleet, "async");
 
     (void)state;
     refuses(s, "min_block_size", "name=value");
@@ -173,7 +174,7 @@ static void words_that_are_no_words_are_refused(void **state)
 static void several_words_are_set_together_or_not_at_all(void **state)
 {
     world w = open_world();
-    fl_strategy *s = fl_strategy_new(w.fleet, "async");
+    fl_strategy *s = make_strategy(w.fleet, "async");
 
     (void)state;
     assert_ok(fl_strategy_set(
@@ -190,7 +191,7 @@ static void several_words_are_set_together_or_not_at_all(void **state)
 static void keys_without_a_meaning_are_refused_with_the_reason(void **state)
 {
     world w = open_world();
-    fl_strategy *s = fl_strategy_new(w.fleet, "a_sync");
+    fl_strategy *s = make_strategy(w.fleet, "a_sync");
 
     (void)state;
     refuses(s, "use_ps_gpu=1", "CPUs");
@@ -200,7 +201,7 @@ static void keys_without_a_meaning_are_refused_with_the_reason(void **state)
     refuses(s, "rpc_get_thread_num=12", "server_threads");
     refuses(s, "launch_barrier=false", "always wait");
     assert_ok(fl_strategy_set(s, "launch_barrier=true"));
-    s = fl_strategy_new(w.fleet, "sync");
+    s = make_strategy(w.fleet, "sync");
     refuses(s, "use_thread_barrier=true", "sync and half_async");
     refuses(s, "communicator_send_queue_size=3", "only in async");
     refuses(s, "send_queue_size=3", "communicator_send_queue_size");
@@ -219,7 +220,7 @@ static void factories_follow_cpu_num(void **state)
     (void)state;
     setenv("CPU_NUM", "3", 1);
     w = open_world();
-    s = fl_strategy_new(w.fleet, "async");
+    s = make_strategy(w.fleet, "async");
     shows(s, "mode async");
     shows(s, "trainer_runtime_config.communicator_send_queue_size = 3 "
              "(environment)");
@@ -246,7 +247,7 @@ static void factories_follow_cpu_num(void **state)
 static void one_replica_needs_no_reduce(void **state)
 {
     world w = open_world();
-    fl_strategy *s = fl_strategy_new(w.fleet, "sync");
+    fl_strategy *s = make_strategy(w.fleet, "sync");
 
     (void)state;
     shows(s, "build_strategy.reduce_strategy = all_reduce (default)");
@@ -260,7 +261,7 @@ static void one_replica_needs_no_reduce(void **state)
 static void a_sync_has_defaults_of_its_own(void **state)
 {
     world w = open_world();
-    fl_strategy *s = fl_strategy_new(w.fleet, "a_sync");
+    fl_strategy *s = make_strategy(w.fleet, "a_sync");
 
     (void)state;
     shows(s, "mode async");
@@ -288,7 +289,7 @@ static void a_value_comes_from_the_last_who_gave_it(void **state)
     setenv("FLAGS_communicator_send_queue_size", "7", 1);
     setenv("FLOTILLA_MIN_BLOCK_SIZE", "100", 1);
     w = open_world();
-    s = fl_strategy_new(w.fleet, "a_sync");
+    s = make_strategy(w.fleet, "a_sync");
     shows(s, "a_sync_configs.send_queue_size = 7 (environment)");
     shows(s, "program_config.min_block_size = 100 (environment)");
     assert_ok(fl_ctx_set(w.ctx, "min_block_size", "200"));
@@ -304,7 +305,7 @@ static void a_value_comes_from_the_last_who_gave_it(void **state)
 static void groups_are_set_by_struct(void **state)
 {
     world w = open_world();
-    fl_strategy *s = fl_strategy_new(w.fleet, "geo");
+    fl_strategy *s = make_strategy(w.fleet, "geo");
     fl_server_runtime_config server = { .server_threads = 6 };
     fl_program_config c;
 
@@ -334,7 +335,7 @@ static void groups_are_set_by_struct(void **state)
 static void a_struct_with_few_fields_is_taken(void **state)
 {
     world w = open_world();
-    fl_strategy *s = fl_strategy_new(w.fleet, "async");
+    fl_strategy *s = make_strategy(w.fleet, "async");
     fl_program_config c = { .min_block_size = 81920, .slice_var_up = true };
 
     (void)state;
@@ -347,7 +348,7 @@ static void a_struct_with_few_fields_is_taken(void **state)
 static void the_runtime_of_trainers_is_set_by_struct(void **state)
 {
     world w = open_world();
-    fl_strategy *s = fl_strategy_new(w.fleet, "async");
+    fl_strategy *s = make_strategy(w.fleet, "async");
     fl_trainer_runtime_config c, got;
 
     (void)state;
@@ -369,7 +370,7 @@ static void the_runtime_of_trainers_is_set_by_struct(void **state)
                      FL_ERR_INVAL);
     assert_error_has("communicator_thread_pool_size");
     /* A sync strategy takes back what it gave. */
-    s = fl_strategy_new(w.fleet, "sync");
+    s = make_strategy(w.fleet, "sync");
     fl_strategy_get_trainer_runtime_config(s, &c);
     assert_ok(fl_strategy_set_trainer_runtime_config(s, &c));
     c.communicator_send_queue_size = 5;
@@ -381,7 +382,7 @@ static void the_runtime_of_trainers_is_set_by_struct(void **state)
 static void build_and_execute_strategies_are_set_by_struct(void **state)
 {
     world w = open_world();
-    fl_strategy *s = fl_strategy_new(w.fleet, "a_sync");
+    fl_strategy *s = make_strategy(w.fleet, "a_sync");
     fl_build_strategy b = { FL_REDUCE_REDUCE, FL_SCALE_ONE };
     fl_exec_strategy e = { .num_threads = 5, .num_replicas = 2 };
 
@@ -421,7 +422,7 @@ static void a_sync_and_k_steps_make_the_mode(void **state)
     (void)state;
     for (size_t i = 0; i < FL_LEN(cases); i++) {
         world w = open_world();
-        fl_strategy *s = fl_strategy_new(w.fleet, "a_sync");
+        fl_strategy *s = make_strategy(w.fleet, "a_sync");
 
         assert_ok(fl_strategy_set(s, cases[i].words));
         shows(s, cases[i].mode);
@@ -440,7 +441,7 @@ static fl_status minimize(const world *w, fl_strategy *s, const char *optimizer,
                       : fl_layers_sparse_embedding(ids, 8);
     fl_var *loss =
         fl_layers_mean(fl_layers_fc(fl_layers_sequence_pool(emb, "sum"), 1));
-    fl_optimizer *o = fl_optimizer_new(w->ctx, optimizer, "learning_rate=0.1");
+    fl_optimizer *o = make_optimizer(w->ctx, optimizer, "learning_rate=0.1");
 
     assert_non_null(loss);
     assert_ok(fl_fleet_distributed_optimizer(w->fleet, o, s));
@@ -469,7 +470,7 @@ static void contradictions_are_told_by_minimize(void **state)
     (void)state;
     for (size_t i = 0; i < FL_LEN(cases); i++) {
         world w = open_world();
-        fl_strategy *s = fl_strategy_new(w.fleet, "a_sync");
+        fl_strategy *s = make_strategy(w.fleet, "a_sync");
 
         assert_ok(fl_strategy_set(s, cases[i].words));
         assert_int_equal(minimize(&w, s, "sgd", 1000), FL_ERR_INVAL);
@@ -495,7 +496,7 @@ static void auto_takes_geo_where_it_is_safe_and_small(void **state)
     (void)state;
     for (size_t i = 0; i < FL_LEN(cases); i++) {
         world w = open_world();
-        fl_strategy *s = fl_strategy_new(w.fleet, "a_sync");
+        fl_strategy *s = make_strategy(w.fleet, "a_sync");
 
         assert_ok(fl_strategy_set(s, "auto=true"));
         assert_ok(minimize(&w, s, cases[i].optimizer, cases[i].height));
@@ -511,7 +512,7 @@ static void auto_takes_geo_where_it_is_safe_and_small(void **state)
 static void minimize_puts_the_values_into_the_settings(void **state)
 {
     world w = open_world();
-    fl_strategy *s = fl_strategy_new(w.fleet, "a_sync");
+    fl_strategy *s = make_strategy(w.fleet, "a_sync");
 
     (void)state;
     assert_ok(fl_strategy_set(s, "a_sync=true min_block_size=50"));

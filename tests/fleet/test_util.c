@@ -293,10 +293,9 @@ static void an_unknown_kind_is_refused(void **state)
 static fl_status train(worker *w, int n)
 {
     float x[4] = { 1, 2, 3, 4 };
-    fl_feed feed = { "x",
-                     { .dtype = FL_DTYPE_F32,
-                       .shape = { .rank = 2, .dim = { 1, 4 } },
-                       .data = x } };
+    fl_feed feed = { "x", FL_INIT(fl_tensor, .dtype = FL_DTYPE_F32,
+                                  .shape = { .rank = 2, .dim = { 1, 4 } },
+                                  .data = x) };
     fl_run_args args = { .feeds = &feed, .n_feeds = 1 };
     fl_status st = FL_OK;
 
@@ -348,7 +347,7 @@ static fl_fleet *fleet_of(fl_ctx *c, fl_role_kind kind, int id, int n)
 
 static void what_should_have_come_first_is_told(void **state)
 {
-    fl_ctx *c = fl_ctx_new();
+    fl_ctx *c = make_ctx();
     fl_fleet *f = fleet_of(c, FL_ROLE_WORKER, 0, 2);
     double x = 1;
 
@@ -370,7 +369,7 @@ static void what_should_have_come_first_is_told(void **state)
 static void files_are_dealt_in_blocks_that_cover_all(void **state)
 {
     static const char *const files[] = { "0", "1", "2", "3", "4", "5", "6" };
-    fl_ctx *c = fl_ctx_new();
+    fl_ctx *c = make_ctx();
 
     (void)state;
     for (int n_workers = 1; n_workers <= 9; n_workers++)
@@ -399,7 +398,7 @@ static void files_are_dealt_in_blocks_that_cover_all(void **state)
 
 static void servers_have_no_files(void **state)
 {
-    fl_ctx *c = fl_ctx_new();
+    fl_ctx *c = make_ctx();
     fl_fleet *f = fleet_of(c, FL_ROLE_SERVER, 1, 2);
     const char *const *some;
     size_t n;
@@ -430,7 +429,7 @@ static void a_line_is_printed_by_its_worker_alone(void **state)
                   { FL_ROLE_WORKER, 0, 1 },
                   { FL_ROLE_SERVER, 1, 1 },
                   { FL_ROLE_WORKER, 0, 0 } };
-    fl_ctx *c = fl_ctx_new();
+    fl_ctx *c = make_ctx();
     int out = dup(STDOUT_FILENO), pipes[2];
     char text[64];
     ssize_t n;

@@ -19,6 +19,7 @@
 #include "base/log.h"
 #include "base/thread.h"
 #include "flotilla/fleet.h"
+#include "../make.h"
 
 #define WORKERS_MAX 4
 #define SERVERS 2
@@ -79,10 +80,10 @@ static inline fl_status worker_init(worker *w)
                           .worker_num = w->n,
                           .server_endpoints = c->addresses };
 
-    w->ctx = fl_ctx_new();
+    w->ctx = make_ctx();
     if (!w->ctx || (max && fl_ctx_set(w->ctx, "max_message_bytes", max)))
         return FL_ERR_INVAL;
-    w->exe = fl_executor_new(w->ctx);
+    w->exe = make_executor(w->ctx);
     return fl_fleet_init(&w->fleet, w->ctx, &role);
 }
 
@@ -91,9 +92,9 @@ static inline fl_status worker_distribute(worker *w)
     fl_var *x =
         fl_layers_data(w->ctx, "x", FL_DTYPE_F32, 2, (int64_t[]){ -1, 4 }, 0);
     fl_var *loss = fl_layers_mean(fl_layers_fc(x, 1));
-    fl_optimizer *o = fl_optimizer_new(w->ctx, "sgd", "learning_rate=0.1");
+    fl_optimizer *o = make_optimizer(w->ctx, "sgd", "learning_rate=0.1");
     fl_strategy *s =
-        fl_strategy_new(w->fleet, w->crew->mode ? w->crew->mode : "async");
+        make_strategy(w->fleet, w->crew->mode ? w->crew->mode : "async");
 
     if (!loss || !o || !s || fl_fleet_distributed_optimizer(w->fleet, o, s))
         return FL_ERR_INVAL;

@@ -1,12 +1,14 @@
 /* optimizer.c - the optimizer of a case. */
 #include "optimizer.h"
+#include "../make.h"
 
 #include <string.h>
 
 static bool exists(const char *kind)
 {
-    fl_ctx *ctx = fl_ctx_new();
-    bool found = ctx && fl_optimizer_new(ctx, kind, NULL);
+    fl_ctx *ctx = make_ctx();
+    fl_optimizer *o;
+    bool found = !fl_optimizer_new(&o, ctx, kind, NULL);
 
     fl_ctx_free(ctx);
     return found;

@@ -7,6 +7,7 @@
  */
 #include "compare.h"
 #include "flotilla/flotilla.h"
+#include "../make.h"
 
 #include <netinet/in.h>
 #include <pthread.h>
@@ -86,15 +87,15 @@ static fl_var *build(fl_ctx *c, const dist_case *d)
         fl_layers_cross_entropy(h, fl_layers_data(c, "label", FL_DTYPE_I64, 2,
                                                   (int64_t[]){ -1, 1 }, 0)));
     snprintf(words, sizeof(words), "learning_rate=%.9g", d->learning_rate);
-    if (!loss || fl_minimize(fl_optimizer_new(c, "sgd", words), loss))
+    if (!loss || fl_minimize(make_optimizer(c, "sgd", words), loss))
         return NULL;
     return loss;
 }
 
 static fl_status transpile(member *m)
 {
-    m->ctx = fl_ctx_new();
-    m->executor = fl_executor_new(m->ctx);
+    m->ctx = make_ctx();
+    m->executor = make_executor(m->ctx);
     m->loss = build(m->ctx, m->d);
     if (!m->loss)
         return FL_ERR_INVAL;
@@ -141,10 +142,9 @@ static fl_tensor rows_of(const st_tensor *t, int64_t from, int64_t n,
 {
     size_t size = t->dtype == FL_DTYPE_F32 ? sizeof(float) : sizeof(int64_t);
 
-    return (fl_tensor){ .dtype = t->dtype,
-                        .shape = { .rank = 2, .dim = { n, width } },
-                        .data =
-                            (char *)t->data + (size_t)(from * width) * size };
+    return FL_INIT(fl_tensor, .dtype = t->dtype,
+                   .shape = { .rank = 2, .dim = { n, width } },
+                   .data = (char *)t->data + (size_t)(from * width) * size);
 }
 
 /* Batch `step` of one slot: its offsets begin at 0 again. */

@@ -4,6 +4,7 @@
  * with the rate. */
 #include "compare.h"
 #include "session.h"
+#include "../make.h"
 
 #include <string.h>
 
@@ -114,7 +115,7 @@ static void run_steps(session *s, const st_tensor *want)
 
 static bool add_training(session *s, fl_var *rate)
 {
-    fl_optimizer *opt = fl_optimizer_new(s->ctx, "sgd", NULL);
+    fl_optimizer *opt = make_optimizer(s->ctx, "sgd", NULL);
     fl_param_grad pg = {
         fl_program_var(s->program, "w"),
         fl_program_var(s->program, "w@GRAD"),

@@ -6,6 +6,7 @@
  */
 #include "compare.h"
 #include "optimizer.h"
+#include "../make.h"
 
 #include <string.h>
 
@@ -121,7 +122,7 @@ static void add_variables(optim_case *o)
 static bool add_updates(optim_case *o)
 {
     fl_optimizer *opt =
-        fl_optimizer_new(o->s.ctx, o->rule.kind, o->rule.settings);
+        make_optimizer(o->s.ctx, o->rule.kind, o->rule.settings);
     fl_param_grad *pg = pool_alloc(&o->c->pool, o->n_params * sizeof(*pg));
 
     for (size_t i = 0; i < o->n_params; i++) {

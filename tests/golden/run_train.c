@@ -8,6 +8,7 @@
 #include "compare.h"
 #include "optimizer.h"
 #include "paddle_text.h"
+#include "../make.h"
 
 #include <math.h>
 #include <string.h>
@@ -289,7 +290,7 @@ static bool add_training(train_case *t)
         case_fail(t->c, "the network has no loss");
         return false;
     }
-    opt = fl_optimizer_new(t->s.ctx, t->rule.kind, t->rule.settings);
+    opt = make_optimizer(t->s.ctx, t->rule.kind, t->rule.settings);
     if (!opt || fl_minimize(opt, loss)) {
         case_fail(t->c, "%s", fl_last_error());
         return false;

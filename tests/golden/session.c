@@ -1,5 +1,6 @@
 /* session.c - one context with one program made from text. */
 #include "session.h"
+#include "../make.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -9,9 +10,9 @@ bool session_open(session *s, golden_case *c)
     memset(s, 0, sizeof(*s));
     s->c = c;
     s->lines.pool = &c->pool;
-    s->ctx = fl_ctx_new();
+    s->ctx = make_ctx();
     if (s->ctx)
-        s->executor = fl_executor_new(s->ctx);
+        s->executor = make_executor(s->ctx);
     if (!s->executor)
         case_fail(c, "%s", fl_last_error());
     return s->executor != NULL;
@@ -80,7 +81,7 @@ static bool check(session *s, fl_status st)
 
 bool session_build(session *s)
 {
-    return check(s, fl_program_from_text(s->ctx, s->lines.s, &s->program));
+    return check(s, fl_program_from_text(&s->program, s->ctx, s->lines.s));
 }
 
 bool session_build_main(session *s)

@@ -184,7 +184,7 @@ static void a_name_of_the_longest_length_is_fine(void **state)
 
     (void)state;
     expect_text(p, text);
-    fl_program_destroy(p);
+    fl_program_free(p);
     fl_free(text);
 }
 
@@ -195,7 +195,7 @@ static void a_long_line_of_spaces_is_fine(void **state)
 
     (void)state;
     expect_text(p, "var x : f32[2] data\n");
-    fl_program_destroy(p);
+    fl_program_free(p);
     fl_free(text);
 }
 
@@ -223,7 +223,7 @@ static void a_changed_byte_is_accepted_or_refused(void **state)
             p = NULL;
             if (fl_program_parse(text, &fl_ops, &p) == FL_OK)
                 assert_non_null(p);
-            fl_program_destroy(p);
+            fl_program_free(p);
         }
 }
 

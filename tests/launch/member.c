@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "flotilla/flotilla.h"
+#include "../make.h"
 
 #define REPORTS_MAX 300 /* a minute: somebody must have seen one by then */
 
@@ -61,7 +62,7 @@ int main(int argc, char **argv)
     const char *role = getenv("TRAINING_ROLE");
     const char *servers = getenv("PADDLE_PSERVERS_IP_PORT_LIST");
     int n_trainers = number("PADDLE_TRAINERS_NUM");
-    fl_ctx *c = fl_ctx_new();
+    fl_ctx *c = make_ctx();
     fl_status st;
 
     if (!c || argc < 2 || !role || !servers)

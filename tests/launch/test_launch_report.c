@@ -9,6 +9,7 @@
 #include "dist/transpile.h"
 #include "base/thread.h"
 #include "dist_kit.h"
+#include "../make.h"
 
 #define SAMPLES 32
 #define WAIT_NS (UINT64_C(60) * 1000000000u)
@@ -34,7 +35,7 @@ static bool wait_for_word(const onlooker *o, const char *word)
 {
     const struct timespec pause = { .tv_nsec = 20 * 1000 * 1000 };
     uint64_t until = fl_now_ns() + WAIT_NS;
-    fl_ctx *c = fl_ctx_new();
+    fl_ctx *c = make_ctx();
     bool is_there = false;
 
     while (c && !is_there && fl_now_ns() < until) {

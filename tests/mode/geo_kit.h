@@ -15,6 +15,7 @@
 #include "mode/mode_local.h"
 #include "ops/ops.h"
 #include "ps/options.h"
+#include "../make.h"
 
 #define GEO_DIM 3
 #define GEO_HALF 40
@@ -39,7 +40,7 @@ static inline void town_init(town *t, int n_servers, int n_trainers,
     char addresses[JOB_ADDRESSES];
 
     alarm(JOB_HANGS_S);
-    *t = (town){ .ctx = fl_ctx_new(), .n_trainers = n_trainers };
+    *t = (town){ .ctx = make_ctx(), .n_trainers = n_trainers };
     assert_ok(set_all(t->ctx, "server_threads=1"));
     assert_ok(set_all(t->ctx, settings));
     free_addresses(addresses, n_servers);

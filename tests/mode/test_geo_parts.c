@@ -11,7 +11,7 @@
 static fl_status check_model(const char *optimizer, const char *settings,
                              const char *entry, const char *accessor)
 {
-    fl_ctx *c = fl_ctx_new();
+    fl_ctx *c = make_ctx();
     fl_var *ids =
         fl_layers_data(c, "ids", FL_DTYPE_I64, 2, (int64_t[]){ -1, 1 }, 0);
     fl_var *rows = fl_layers_embedding(ids, 1000, 4, .is_distributed = true,
@@ -19,7 +19,7 @@ static fl_status check_model(const char *optimizer, const char *settings,
     fl_status st;
 
     assert_non_null(rows);
-    assert_ok(fl_minimize(fl_optimizer_new(c, optimizer, settings),
+    assert_ok(fl_minimize(make_optimizer(c, optimizer, settings),
                           fl_layers_mean(fl_layers_fc(rows, 2, ))));
     st = fl_mode_geo.check(&c->conf, c->main, c->startup);
     fl_ctx_free(c);

@@ -637,7 +637,7 @@ static void a_trainer_that_never_trained_stops(void **state)
 static void a_lost_server_is_told_to_everybody(void **state)
 {
     const char *settings = "restart_timeout_ms=300";
-    fl_ctx *c = fl_ctx_new();
+    fl_ctx *c = make_ctx();
     fl_status st = FL_OK;
     trainer t;
     job j;
@@ -663,7 +663,7 @@ static void a_lost_server_is_told_to_everybody(void **state)
 
 static void giving_up_does_not_wait_for_the_servers(void **state)
 {
-    fl_ctx *c = fl_ctx_new();
+    fl_ctx *c = make_ctx();
     trainer t;
     job j;
 

@@ -315,7 +315,7 @@ void trial_release(trial *t)
 {
     trial_forget(t);
     fl_comm_free(t->comm);
-    fl_program_destroy(t->program);
+    fl_program_free(t->program);
     fl_arena_release(&t->mem);
 }
 

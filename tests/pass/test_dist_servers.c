@@ -16,6 +16,7 @@
 #include "ops/ops.h"
 #include "pass/dist.h"
 #include "table/table.h"
+#include "../make.h"
 
 #define ALL                                                                    \
     "dist_sparse dist_pull dist_place dist_server dist_send dist_recv "        \
@@ -187,12 +188,12 @@ static void a_server_without_blocks_serves_tables(void **state)
 static void first_values(const char *text, const char *name, float *out,
                          size_t n)
 {
-    fl_ctx *c = fl_ctx_new();
-    fl_executor *e = fl_executor_new(c);
+    fl_ctx *c = make_ctx();
+    fl_executor *e = make_executor(c);
     fl_program *p = NULL;
     fl_tensor t;
 
-    if (fl_program_from_text(c, text, &p) || fl_run(e, p, NULL) ||
+    if (fl_program_from_text(&p, c, text) || fl_run(e, p, NULL) ||
         fl_scope_get(fl_current_scope(c), name, &t))
         fail_msg("%s", fl_last_error());
     assert_int_equal(fl_tensor_numel(&t), n);
@@ -244,10 +245,10 @@ static void a_table_starts_with_the_numbers_of_the_array(void **state)
     assert_int_equal(fl_dist_find_table(d, "w"), -1);
     assert_int_equal(d->tables.data[0].dim, WIDTH);
     if (fl_table_config_parse(&tc, "emb", d->tables.data[0].settings, SEED) ||
-        fl_table_new(&t, &tc) || fl_table_pull(t, keys, HEIGHT, true, rows))
+        fl_table_create(&t, &tc) || fl_table_pull(t, keys, HEIGHT, true, rows))
         fail_msg("%s", fl_last_error());
     assert_memory_equal(rows, whole, sizeof(rows));
-    fl_table_free(t);
+    fl_table_destroy(t);
     fl_dist_free(d);
 }
 

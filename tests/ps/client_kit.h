@@ -242,7 +242,7 @@ static inline fl_table *lone_table(const char *name, const char *settings,
     fl_table *t = NULL;
 
     assert_ok(fl_table_config_parse(&config, name, settings, seed));
-    assert_ok(fl_table_new(&t, &config));
+    assert_ok(fl_table_create(&t, &config));
     return t;
 }
 

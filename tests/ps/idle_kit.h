@@ -14,6 +14,7 @@
 #define FL_TESTS_PS_IDLE_KIT_H
 
 #include "raw_kit.h"
+#include "../make.h"
 
 #include <sys/resource.h>
 
@@ -109,7 +110,7 @@ static inline fl_status idle_round(fl_job *p, int table, int round)
 
 static inline fl_status look_from_outside(const idle *i)
 {
-    fl_ctx *c = fl_ctx_new();
+    fl_ctx *c = make_ctx();
     char address[32], *text;
     fl_status st;
 

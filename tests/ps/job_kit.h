@@ -34,6 +34,7 @@
 #include "base/log.h"
 #include "base/thread.h"
 #include "flotilla/flotilla.h"
+#include "../make.h"
 
 #define JOB_SERVERS 3
 #define JOB_TRAINERS 3
@@ -196,7 +197,7 @@ static inline fl_status train(const member *m, fl_ctx *c)
 static inline void run_member(void *arg)
 {
     const member *m = arg;
-    fl_ctx *c = fl_ctx_new();
+    fl_ctx *c = make_ctx();
     fl_status st = set_all(c, m->job->settings);
 
     if (!st)

@@ -67,7 +67,7 @@ static inline house *house_open(const char *settings)
                               &j->members[0]));
     assert_ok(fl_thread_start(&j->members[2].thread, "visitor", run_member,
                               &j->members[2]));
-    h->ctx = fl_ctx_new();
+    h->ctx = make_ctx();
     assert_ok(set_all(h->ctx, h->settings));
     assert_ok(
         fl_job_connect(&h->ps, h->ctx, .servers = j->servers, .n_trainers = 2));
@@ -119,7 +119,7 @@ static inline void expect_refused(house *h, const char *settings,
                                   const char *words)
 {
     uint64_t hash = house_hash(h);
-    fl_ctx *c = fl_ctx_new();
+    fl_ctx *c = make_ctx();
     fl_job *p;
 
     assert_ok(set_all(c, "local_transport=off connect_timeout_ms=2000"));

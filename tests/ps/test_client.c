@@ -122,8 +122,8 @@ static void check_like_one_table(int n_servers)
     assert_int_equal(job_hash(&j, 0), lone_hash(emb));
     assert_int_equal(job_hash(&j, 1), lone_hash(ctr));
     job_release(&j);
-    fl_table_free(emb);
-    fl_table_free(ctr);
+    fl_table_destroy(emb);
+    fl_table_destroy(ctr);
     free(a);
     free(b);
 }
@@ -210,7 +210,7 @@ static void check_assign(int n_servers)
     assert_ok(fl_table_assign(emb, keys, N_KEYS, grads));
     assert_int_equal(job_hash(&j, 0), lone_hash(emb));
     job_release(&j);
-    fl_table_free(emb);
+    fl_table_destroy(emb);
 }
 
 static void values_are_assigned_like_to_one_table(void **state)

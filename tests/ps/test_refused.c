@@ -79,7 +79,7 @@ static void the_look_token_shows_a_job_and_does_not_end_it(void **state)
 {
     house *h = *state;
     uint64_t hash = house_hash(h);
-    fl_ctx *c = fl_ctx_new();
+    fl_ctx *c = make_ctx();
     char *look, *text;
 
     assert_ok(fl_job_look_token(h->ctx, h->job.servers, &look));
@@ -167,7 +167,7 @@ static void a_server_without_the_token_is_refused(void **state)
 {
     uint16_t port = free_port();
     impostor i = { .door = kit_listen_at(port) };
-    fl_ctx *c = fl_ctx_new();
+    fl_ctx *c = make_ctx();
     char address[32];
     fl_job *p;
 

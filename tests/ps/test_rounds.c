@@ -269,8 +269,8 @@ static void a_round_is_the_sum_of_weighted_gradients(void **state)
         assert_ok(fl_dense_pull(k.world->blocks.data[b].dense, got));
         assert_memory_equal(got, w[b], sizeof(got));
     }
-    fl_table_free(emb);
-    fl_table_free(ctr);
+    fl_table_destroy(emb);
+    fl_table_destroy(ctr);
     kit_release(&k);
 }
 
@@ -430,8 +430,8 @@ static void a_table_without_keys_goes_one_step_on_and_no_other(void **state)
     assert_true(h == lone_hash(emb));
     assert_ok(fl_store_hash_table(&k.world->tables.data[TABLE_IDLE], &h));
     assert_true(h == lone_hash(idle));
-    fl_table_free(emb);
-    fl_table_free(idle);
+    fl_table_destroy(emb);
+    fl_table_destroy(idle);
     kit_release(&k);
 }
 

@@ -41,7 +41,7 @@ static fl_table *open_twin(const char *name, const char *settings)
     fl_table *t;
 
     assert_ok(fl_table_config_parse(&config, name, settings, 7));
-    assert_ok(fl_table_new(&t, &config));
+    assert_ok(fl_table_create(&t, &config));
     return t;
 }
 
@@ -186,8 +186,8 @@ static void pulls_and_pushes_give_what_direct_calls_give(void **state)
     train_both(s, TABLE_CTR, ctr);
     fl_table_stats_get(ctr, &a);
     assert_true(a.short_rows > 0 && a.short_rows < a.rows);
-    fl_table_free(emb);
-    fl_table_free(ctr);
+    fl_table_destroy(emb);
+    fl_table_destroy(ctr);
     fl_store_free(s);
 }
 
@@ -221,8 +221,8 @@ static void items_of_several_tables_travel_together(void **state)
     assert_int_equal(got.len, sizeof(right));
     assert_memory_equal(got.data, right, sizeof(right));
     answer_release(&got);
-    fl_table_free(emb);
-    fl_table_free(ctr);
+    fl_table_destroy(emb);
+    fl_table_destroy(ctr);
     fl_free(d);
     fl_store_free(s);
 }

@@ -154,7 +154,7 @@ static inline void town_declare(town *t)
 static inline void town_init(town *t)
 {
     *t = (town){ .sim = fl_sim_new(&(fl_sim_faults){ .seed = 1 }),
-                 .ctx = fl_ctx_new() };
+                 .ctx = make_ctx() };
     town_serve(t);
     for (int i = 0; i < CUT_TRAINERS; i++)
         town_connect(t, i);

@@ -50,7 +50,7 @@ static void time_pulls(uint64_t *ns)
     fl_table_stats stats;
     fl_table *t;
 
-    assert_ok(fl_table_new(&t, &config));
+    assert_ok(fl_table_create(&t, &config));
     for (uint64_t lo = 0; lo < n_keys; lo += CALL) {
         uint64_t start, spent;
 
@@ -72,7 +72,7 @@ static void time_pulls(uint64_t *ns)
     printf("moved %.2f slots for each key, %.2f at most in a call\n",
            (double)stats.slots_moved / (double)n_keys,
            (double)stats.most_moved_in_a_call / CALL);
-    fl_table_free(t);
+    fl_table_destroy(t);
 }
 
 static int by_size(const void *a, const void *b)

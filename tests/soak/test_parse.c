@@ -12,6 +12,7 @@
 #include "base/alloc.h"
 #include "base/thread.h"
 #include "flotilla/flotilla.h"
+#include "../make.h"
 
 #define TEXT_MAX 20000
 #define N_TEXTS 8
@@ -100,7 +101,7 @@ static void build_net(fl_ctx *c, const char *optimizer, const char *settings)
 
     assert_non_null(fl_layers_auc(p, label, NULL));
     assert_non_null(loss);
-    assert_ok(fl_minimize(fl_optimizer_new(c, optimizer, settings), loss));
+    assert_ok(fl_minimize(make_optimizer(c, optimizer, settings), loss));
 }
 
 static size_t make_texts(char **texts)
@@ -114,7 +115,7 @@ static size_t make_texts(char **texts)
     size_t n = 0;
 
     for (size_t i = 0; i < sizeof(optimizers) / sizeof(*optimizers); i++) {
-        fl_ctx *c = fl_ctx_new();
+        fl_ctx *c = make_ctx();
 
         build_net(c, optimizers[i][0], optimizers[i][1]);
         texts[n++] = fl_program_to_text(fl_default_main_program(c));
@@ -220,7 +221,7 @@ static void check_taken(fl_ctx *c, fl_program *p)
     fl_program *again;
     char *reprinted;
 
-    assert_ok(fl_program_from_text(c, printed, &again));
+    assert_ok(fl_program_from_text(&again, c, printed));
     reprinted = fl_program_to_text(again);
     assert_string_equal(reprinted, printed);
     fl_text_free(reprinted);
@@ -237,7 +238,7 @@ static bool read_text(fl_ctx *c, const damaged *d)
     fl_status st;
 
     memcpy(text, d->text, d->len + 1);
-    st = fl_program_from_text(c, text, &p);
+    st = fl_program_from_text(&p, c, text);
     free(text);
     if (st) {
         assert_true(st == FL_ERR_INVAL || st == FL_ERR_CORRUPT ||
@@ -259,7 +260,7 @@ static void damaged_programs_are_taken_or_named(void **state)
     uint64_t s = 1, n = 0, n_taken = 0, rss_warm = 0;
     char *texts[N_TEXTS];
     size_t n_texts = make_texts(texts), bytes_before = fl_data_bytes();
-    fl_ctx *c = fl_ctx_new();
+    fl_ctx *c = make_ctx();
 
     (void)state;
     while (fl_now_ns() < deadline) {

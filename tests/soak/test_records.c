@@ -4,6 +4,7 @@
 
 #include "flotilla/flotilla.h"
 #include "kit.h"
+#include "../make.h"
 
 #define RECORDS 10000000
 #define CATEGORIES 26
@@ -40,7 +41,7 @@ static void records_cost_little_more_than_their_values(void **state)
     char names[CATEGORIES][4];
     const char *paths[] = { path };
     fl_slot slots[CATEGORIES + 2];
-    fl_ctx *ctx = fl_ctx_new();
+    fl_ctx *ctx = make_ctx();
     fl_dataset *d;
     double bytes;
 

@@ -86,7 +86,7 @@ static void hundred_million_rows_fit(void **state)
     fl_table *t;
 
     (void)state;
-    assert_ok(fl_table_new(&t, &config));
+    assert_ok(fl_table_create(&t, &config));
     fill(t);
     fl_table_stats_get(t, &stats);
     assert_true(stats.rows == n_rows);
@@ -100,7 +100,7 @@ static void hundred_million_rows_fit(void **state)
            "%.1f bytes a row by the table, %.1f by the system at its most\n",
            (double)n_rows / 1e6, DIM, (double)most / (1 << 30), by_table,
            by_system);
-    fl_table_free(t);
+    fl_table_destroy(t);
     assert_true(most <= PROCESS_MAX);
     assert_true(by_table <= OVERHEAD_MAX);
     assert_true(by_system <= OVERHEAD_MAX);

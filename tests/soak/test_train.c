@@ -16,6 +16,7 @@
 #include "base/alloc.h"
 #include "base/thread.h"
 #include "flotilla/flotilla.h"
+#include "../make.h"
 
 #define N_THREADS 2
 #define N_SESSIONS 12
@@ -165,9 +166,9 @@ static fl_var *build(fl_ctx *c, bool is_distributed)
         fl_layers_cross_entropy(fl_layers_fc(h, 2, .act = "softmax"), click));
     if (!loss)
         fail_msg("%s", fl_last_error());
-    assert_ok(fl_minimize(fl_optimizer_new(c, "adam",
-                                           "learning_rate=0.001, "
-                                           "lazy_mode=true"),
+    assert_ok(fl_minimize(make_optimizer(c, "adam",
+                                         "learning_rate=0.001, "
+                                         "lazy_mode=true"),
                           loss));
     return loss;
 }
@@ -216,8 +217,8 @@ static void train(bool is_distributed)
 {
     size_t data_before = fl_data_bytes();
     session *s = calloc(1, sizeof(*s));
-    fl_ctx *c = fl_ctx_new();
-    fl_executor *e = fl_executor_new(c);
+    fl_ctx *c = make_ctx();
+    fl_executor *e = make_executor(c);
     const char *loss = fl_var_name(build(c, is_distributed));
     measure warm = { 0 };
 

@@ -17,7 +17,7 @@ static fl_table *make_table(const char *settings)
     fl_table *t = NULL;
 
     assert_ok(fl_table_config_parse(&c, "emb", settings, 3));
-    assert_ok(fl_table_new(&t, &c));
+    assert_ok(fl_table_create(&t, &c));
     return t;
 }
 
@@ -88,7 +88,7 @@ static void values_move_by_what_is_added(void **state)
     assert_ok(fl_table_pull(t, keys, N_KEYS, FL_PULL_ONLY, is));
     for (size_t i = 0; i < N_KEYS * DIM; i++)
         assert_true(is[i] == was[i] + deltas[i]);
-    fl_table_free(t);
+    fl_table_destroy(t);
 }
 
 static void a_key_that_comes_twice_is_added_twice(void **state)
@@ -102,7 +102,7 @@ static void a_key_that_comes_twice_is_added_twice(void **state)
     assert_ok(fl_table_add(t, keys, 3, deltas));
     assert_ok(fl_table_pull(t, keys, 3, FL_PULL_ONLY, got));
     assert_true(got[0] == 5 && got[1] == 2 && got[2] == 5);
-    fl_table_free(t);
+    fl_table_destroy(t);
 }
 
 static void state_and_epoch_stay_as_they_are(void **state)
@@ -125,7 +125,7 @@ static void state_and_epoch_stay_as_they_are(void **state)
     assert_memory_not_equal(after.bytes, before.bytes, value);
     assert_memory_equal(after.bytes + value, before.bytes + value,
                         before.n - value);
-    fl_table_free(t);
+    fl_table_destroy(t);
 }
 
 static void a_short_row_grows_when_its_wide_part_is_added_to(void **state)
@@ -150,7 +150,7 @@ static void a_short_row_grows_when_its_wide_part_is_added_to(void **state)
     assert_true(got[3] == 0.25f && got[4] == 2 && got[5] == 3);
     /* It has its one show and no click, as before. */
     assert_true(((float *)(row.bytes + FL_ROW_HEADER_BYTES))[0] == 1);
-    fl_table_free(t);
+    fl_table_destroy(t);
 }
 
 static void a_full_table_makes_no_row_and_a_high_key_is_refused(void **state)
@@ -165,7 +165,7 @@ static void a_full_table_makes_no_row_and_a_high_key_is_refused(void **state)
     assert_int_equal(stats_of(t).rows, 2);
     assert_int_equal(fl_table_add(t, &(uint64_t){ 4 }, 1, deltas),
                      FL_ERR_INVAL);
-    fl_table_free(t);
+    fl_table_destroy(t);
 }
 
 static void without_memory_it_is_an_error_and_the_table_lives_on(void **state)
@@ -181,7 +181,7 @@ static void without_memory_it_is_an_error_and_the_table_lives_on(void **state)
     assert_ok(fl_table_add(t, &(uint64_t){ 1 }, 1, &one));
     assert_ok(fl_table_pull(t, &(uint64_t){ 1 }, 1, FL_PULL_ONLY, &got));
     assert_true(got == 1);
-    fl_table_free(t);
+    fl_table_destroy(t);
 }
 
 typedef struct seen {
@@ -216,7 +216,7 @@ static void values_are_changed_where_they_are(void **state)
     assert_memory_equal(old, before, sizeof(old));
     for (size_t i = 0; i < N_KEYS * DIM; i++)
         assert_true(after[i] == 2 * before[i]);
-    fl_table_free(t);
+    fl_table_destroy(t);
 }
 
 int main(void)

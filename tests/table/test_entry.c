@@ -25,7 +25,7 @@ static fl_table *new_table(fl_entry_kind kind, double limit, uint64_t seed)
     fl_table *t;
 
     fl_table_config_ctr(&config);
-    assert_ok(fl_table_new(&t, &config));
+    assert_ok(fl_table_create(&t, &config));
     return t;
 }
 
@@ -97,7 +97,7 @@ static void without_a_policy_a_pull_makes_a_row(void **state)
     push_one(t, 8, 0.5f, NULL, NULL, NULL);
     assert_int_equal(stats_of(t).rows, 2);
     assert_pushed_value(t, 8, 0.5f);
-    fl_table_free(t);
+    fl_table_destroy(t);
 }
 
 static void a_count_filter_admits_at_the_nth_push(void **state)
@@ -115,7 +115,7 @@ static void a_count_filter_admits_at_the_nth_push(void **state)
     assert_int_equal(stats_of(t).rows, 1);
     assert_int_equal(stats_of(t).candidates, 0);
     assert_pushed_value(t, UINT64_MAX, 0.25f);
-    fl_table_free(t);
+    fl_table_destroy(t);
 }
 
 static void a_count_filter_counts_what_the_push_says(void **state)
@@ -131,7 +131,7 @@ static void a_count_filter_counts_what_the_push_says(void **state)
     push_one(t, 1, 0.5f, &(uint32_t){ 5 }, NULL, NULL);
     assert_int_equal(stats_of(t).rows, 2);
     assert_pushed_value(t, 1, 0.5f);
-    fl_table_free(t);
+    fl_table_destroy(t);
 }
 
 /* A batch that was not merged counts a key as often as it occurs. */
@@ -148,7 +148,7 @@ static void repeats_in_a_push_count_each(void **state)
     assert_int_equal(stats_of(t).candidates, 1);
     assert_pushed_value(t, 3, 4);
     assert_first_value(t, 4);
-    fl_table_free(t);
+    fl_table_destroy(t);
 }
 
 static void pulls_do_not_count(void **state)
@@ -166,7 +166,7 @@ static void pulls_do_not_count(void **state)
     assert_int_equal(stats_of(t).rows, 0);
     push_one(t, 9, 1, NULL, NULL, NULL);
     assert_int_equal(stats_of(t).rows, 1);
-    fl_table_free(t);
+    fl_table_destroy(t);
 }
 
 /* The score is nonclk_coeff * (shows - clicks) + click_coeff * clicks, with
@@ -191,7 +191,7 @@ static void show_click_admits_by_score(void **state)
     assert_int_equal(stats_of(t).rows, 2);
     assert_pushed_value(t, 6, 0.5f);
     assert_int_equal(stats_of(t).candidates, 0);
-    fl_table_free(t);
+    fl_table_destroy(t);
 }
 
 /* --- probability ---------------------------------------------------------- */
@@ -223,7 +223,7 @@ static size_t push_many(uint64_t seed, double p, unsigned char *admitted)
         admitted[i] = grads[i * DIM] < -1;
     free(keys);
     free(grads);
-    fl_table_free(t);
+    fl_table_destroy(t);
     return n_rows;
 }
 
@@ -277,7 +277,7 @@ a_key_that_chance_turns_away_answers_with_its_first_value(void **state)
     push_one(t, away, 1, NULL, NULL, NULL);
     assert_first_value(t, away);
     assert_int_equal(stats_of(t).rows, away);
-    fl_table_free(t);
+    fl_table_destroy(t);
 }
 
 /* --- the limit on rows ---------------------------------------------------- */
@@ -296,7 +296,7 @@ static void keys_beyond_max_rows_get_no_row_until_others_leave(void **state)
 
     (void)state;
     config.max_rows = 3;
-    assert_ok(fl_table_new(&t, &config));
+    assert_ok(fl_table_create(&t, &config));
     assert_ok(fl_table_push(t, &a));
     assert_int_equal(stats_of(t).rows, 3);
     assert_int_equal(stats_of(t).refused, 2);
@@ -310,7 +310,7 @@ static void keys_beyond_max_rows_get_no_row_until_others_leave(void **state)
     a.n = 3;
     assert_ok(fl_table_push(t, &a));
     assert_int_equal(stats_of(t).rows, 3);
-    fl_table_free(t);
+    fl_table_destroy(t);
 }
 
 /* --- the height ----------------------------------------------------------- */
@@ -326,7 +326,7 @@ static void an_id_beyond_the_height_is_refused_and_named(void **state)
 
     (void)state;
     config.height = 10;
-    assert_ok(fl_table_new(&t, &config));
+    assert_ok(fl_table_create(&t, &config));
     assert_int_equal(fl_table_pull(t, keys, 3, FL_PULL_CREATE, values),
                      FL_ERR_INVAL);
     assert_non_null(strstr(fl_last_error(), "id 10 "));
@@ -340,7 +340,7 @@ static void an_id_beyond_the_height_is_refused_and_named(void **state)
     fl_table_remove(t, keys, 3, &n_removed);
     assert_int_equal(n_removed, 2);
     assert_int_equal(stats_of(t).rows, 0);
-    fl_table_free(t);
+    fl_table_destroy(t);
 }
 
 int main(void)

@@ -144,7 +144,7 @@ static void a_table_grows_step_by_step_and_shrinks_with_its_rows(void **state)
     fl_table *t;
 
     (void)state;
-    assert_ok(fl_table_new(&t, &config));
+    assert_ok(fl_table_create(&t, &config));
     for (size_t lo = 0; lo < N_KEYS; lo += CALL) {
         uint64_t moved = add_keys(t, lo);
 
@@ -168,7 +168,7 @@ static void a_table_grows_step_by_step_and_shrinks_with_its_rows(void **state)
     fl_table_clear(t);
     assert_int_equal(stats_of(t).rows, 0);
     assert_true(fl_data_bytes() - data_before < grown.index_bytes / 2);
-    fl_table_free(t);
+    fl_table_destroy(t);
     assert_int_equal(fl_data_bytes(), data_before);
 }
 
@@ -184,7 +184,7 @@ static void a_table_that_is_replaced_over_and_over_keeps_its_size(void **state)
     fl_table *t;
 
     (void)state;
-    assert_ok(fl_table_new(&t, &config));
+    assert_ok(fl_table_create(&t, &config));
     for (uint64_t round = 0; round < ROUNDS; round++) {
         for (uint64_t i = 0; i < LIVE; i++)
             keys[i] = fl_mix64(round * LIVE + i);
@@ -198,7 +198,7 @@ static void a_table_that_is_replaced_over_and_over_keeps_its_size(void **state)
     last = stats_of(t);
     assert_true(last.index_bytes <= 2 * first.index_bytes);
     assert_true(last.row_bytes <= 2 * first.row_bytes);
-    fl_table_free(t);
+    fl_table_destroy(t);
 }
 
 /* Rows so wide that each slab holds few of them: most go, and those that stay
@@ -213,7 +213,7 @@ static void wide_rows_close_up_over_many_slabs(void **state)
     fl_table *t;
 
     (void)state;
-    assert_ok(fl_table_new(&t, &config));
+    assert_ok(fl_table_create(&t, &config));
     for (uint64_t key = 0; key < N_WIDE; key++) {
         for (int d = 0; d < WIDE; d++)
             value[d] = (float)key;
@@ -232,7 +232,7 @@ static void wide_rows_close_up_over_many_slabs(void **state)
         for (int d = 0; d < WIDE; d++)
             assert_true(value[d] == (key % STAY ? 0 : (float)key));
     }
-    fl_table_free(t);
+    fl_table_destroy(t);
     free(value);
 }
 
@@ -251,7 +251,7 @@ static void a_key_that_comes_twice_harms_no_row(void **state)
     c.accessor = "ctr";
     fl_table_config_ctr(&c);
     c.embedx_threshold = 0;
-    assert_ok(fl_table_new(&t, &c));
+    assert_ok(fl_table_create(&t, &c));
     for (size_t i = 0; i < N; i++) {
         keys[i] = i / 2;
         shows[i] = 100;
@@ -271,7 +271,7 @@ static void a_key_that_comes_twice_harms_no_row(void **state)
     assert_ok(fl_table_pull(t, keys, KEYS, FL_PULL_ONLY, out));
     for (size_t i = 0; i < KEYS * WIDTH; i++)
         assert_true(out[i] == out[i % WIDTH]);
-    fl_table_free(t);
+    fl_table_destroy(t);
 }
 
 /* A part of a table that gets no key of a push stays in step with the
@@ -292,7 +292,7 @@ static void a_push_without_keys_is_a_step(void **state)
         c.rule = "adam";
         for (int i = 0; i < fl_rule_n_params(adam); i++)
             c.p[i] = adam->params[i].value;
-        assert_ok(fl_table_new(&t, &c));
+        assert_ok(fl_table_create(&t, &c));
         if (empty)
             assert_ok(fl_table_push(t, &push));
         push.keys = &key;
@@ -300,7 +300,7 @@ static void a_push_without_keys_is_a_step(void **state)
         push.n = 1;
         assert_ok(fl_table_push(t, &push));
         assert_ok(fl_table_pull(t, &key, 1, FL_PULL_ONLY, empty ? b : a));
-        fl_table_free(t);
+        fl_table_destroy(t);
     }
     assert_true(a[0] != b[0] && a[1] != b[1]);
 }

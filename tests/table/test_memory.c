@@ -57,7 +57,7 @@ static fl_table *filled_table(const char *accessor)
     uint64_t keys[N_OLD];
     fl_table *t;
 
-    assert_ok(fl_table_new(&t, &config));
+    assert_ok(fl_table_create(&t, &config));
     fill_keys(keys, 0, N_OLD);
     assert_ok(push_ones(t, keys, N_OLD));
     assert_ok(push_ones(t, keys, N_OLD));
@@ -204,7 +204,7 @@ static bool try_call(const call *c, const char *accessor, uint64_t k)
     pull_all(t, before);
     assert_ok(c->run(t, keys));
     check_after(c, t, FL_OK, before);
-    fl_table_free(t);
+    fl_table_destroy(t);
     assert_int_equal(fl_data_bytes(), start);
     return reached;
 }
@@ -242,10 +242,10 @@ static void a_table_that_cannot_be_made_leaves_nothing_behind(void **state)
         fl_status st;
 
         fl_alloc_fail_after(k);
-        st = fl_table_new(&t, &config);
+        st = fl_table_create(&t, &config);
         fl_alloc_fail_after(0);
         assert_true(st == FL_OK || (st == FL_ERR_NOMEM && !t));
-        fl_table_free(t);
+        fl_table_destroy(t);
         assert_int_equal(fl_data_bytes(), start);
         if (fl_data_calls() - calls_before < k)
             break;
@@ -303,7 +303,7 @@ static bool try_life(uint64_t k)
     bool reached;
     fl_table *t;
 
-    assert_ok(fl_table_new(&t, &config));
+    assert_ok(fl_table_create(&t, &config));
     calls_before = fl_data_calls();
     fl_alloc_fail_after(k);
     for (size_t lo = 0; lo < LIFE; lo += LIFE_CALL) {
@@ -322,7 +322,7 @@ static bool try_life(uint64_t k)
     fl_alloc_fail_after(0);
     assert_int_equal(stats_of(t).rows, LIFE_CALL);
     assert_counts_agree(t);
-    fl_table_free(t);
+    fl_table_destroy(t);
     assert_int_equal(fl_data_bytes(), start);
     return reached;
 }
@@ -348,7 +348,7 @@ static bool try_row_growth(uint64_t k)
     fl_table *t;
     fl_status st;
 
-    assert_ok(fl_table_new(&t, &config));
+    assert_ok(fl_table_create(&t, &config));
     fill_keys(keys, 0, N_OLD);
     assert_ok(push_ones(t, keys, N_OLD));
     assert_int_equal(stats_of(t).short_rows, N_OLD);
@@ -365,7 +365,7 @@ static bool try_row_growth(uint64_t k)
     assert_int_equal(stats_of(t).rows, N_OLD);
     assert_int_equal(stats_of(t).short_rows, 0);
     assert_counts_agree(t);
-    fl_table_free(t);
+    fl_table_destroy(t);
     assert_int_equal(fl_data_bytes(), start);
     return reached;
 }
@@ -391,7 +391,7 @@ static bool try_candidates(uint64_t k)
     fl_status st;
 
     config.entry = (fl_entry){ FL_ENTRY_COUNT, 3 };
-    assert_ok(fl_table_new(&t, &config));
+    assert_ok(fl_table_create(&t, &config));
     fill_keys(keys, 0, N_ALL);
     assert_ok(push_ones(t, keys, N_OLD));
     calls_before = fl_data_calls();
@@ -405,7 +405,7 @@ static bool try_candidates(uint64_t k)
     assert_int_equal(stats_of(t).rows, N_ALL);
     assert_int_equal(stats_of(t).candidates, 0);
     assert_counts_agree(t);
-    fl_table_free(t);
+    fl_table_destroy(t);
     assert_int_equal(fl_data_bytes(), start);
     return reached;
 }

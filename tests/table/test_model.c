@@ -727,7 +727,7 @@ static void init_run(run *r, size_t kind, uint64_t seed)
     memcpy(r->m.hyper.p, c->p, sizeof(c->p));
     start_scalars(&r->m);
     r->layout = row_layout(c);
-    assert_ok(fl_table_new(&r->t, c));
+    assert_ok(fl_table_create(&r->t, c));
 }
 
 static void call_something(run *r)
@@ -752,7 +752,7 @@ static void check_kind(size_t kind)
         }
         check_all(r);
         model_clear(&r->m);
-        fl_table_free(r->t);
+        fl_table_destroy(r->t);
     }
     free(r);
 }

@@ -46,7 +46,7 @@ static fl_table *make_table(const char *settings)
     fl_table *t = NULL;
 
     assert_ok(fl_table_config_parse(&c, "emb", settings, 3));
-    assert_ok(fl_table_new(&t, &c));
+    assert_ok(fl_table_create(&t, &c));
     return t;
 }
 
@@ -188,8 +188,8 @@ static void check_round_trip(const char *settings)
     expect_same_rows(a, b);
     assert_ok(fl_table_load(b, path)); /* replaces what is there */
     expect_same_rows(a, b);
-    fl_table_free(a);
-    fl_table_free(b);
+    fl_table_destroy(a);
+    fl_table_destroy(b);
 }
 
 static void what_is_dumped_loads_to_the_bit(void **state)
@@ -222,8 +222,8 @@ static void the_widest_row_fits_a_line(void **state)
     assert_ok(fl_table_load(b, path));
     expect_same_rows(a, b);
     fl_free(value);
-    fl_table_free(a);
-    fl_table_free(b);
+    fl_table_destroy(a);
+    fl_table_destroy(b);
 }
 
 static void odd_floats_come_back(void **state)
@@ -238,8 +238,8 @@ static void odd_floats_come_back(void **state)
     assert_ok(fl_table_dump(a, path));
     assert_ok(fl_table_load(b, path));
     expect_same_rows(a, b);
-    fl_table_free(a);
-    fl_table_free(b);
+    fl_table_destroy(a);
+    fl_table_destroy(b);
 }
 
 static void an_empty_table_is_an_empty_file(void **state)
@@ -254,7 +254,7 @@ static void an_empty_table_is_an_empty_file(void **state)
     fl_free(text);
     assert_ok(fl_table_load(t, path));
     assert_int_equal(stats_of(t).rows, 0);
-    fl_table_free(t);
+    fl_table_destroy(t);
 }
 
 static void a_line_reads_as_documented(void **state)
@@ -272,7 +272,7 @@ static void a_line_reads_as_documented(void **state)
     assert_string_equal(text,
                         "42 2 full value=1,-0.5,0.100000001 moment=0,0,0\n");
     fl_free(text);
-    fl_table_free(t);
+    fl_table_destroy(t);
 }
 
 /* --- refusing ------------------------------------------------------------- */
@@ -318,7 +318,7 @@ static void lines_that_are_no_row_are_refused_by_number(void **state)
         assert_non_null(strstr(fl_last_error(), place));
     }
     assert_int_equal(stats_of(t).rows, 1);
-    fl_table_free(t);
+    fl_table_destroy(t);
 }
 
 static void a_dump_of_another_table_is_refused(void **state)
@@ -337,10 +337,10 @@ static void a_dump_of_another_table_is_refused(void **state)
     assert_int_equal(stats_of(wide).rows, 0);
     assert_int_equal(stats_of(sgd).rows, 0);
     assert_int_equal(stats_of(ctr).rows, 0);
-    fl_table_free(a);
-    fl_table_free(wide);
-    fl_table_free(sgd);
-    fl_table_free(ctr);
+    fl_table_destroy(a);
+    fl_table_destroy(wide);
+    fl_table_destroy(sgd);
+    fl_table_destroy(ctr);
 }
 
 static void ids_beyond_the_height_are_refused(void **state)
@@ -350,7 +350,7 @@ static void ids_beyond_the_height_are_refused(void **state)
     (void)state;
     expect_refused(t, "7 1 full value=1\n8 1 full value=1\n", "up to 7");
     assert_int_equal(stats_of(t).rows, 1);
-    fl_table_free(t);
+    fl_table_destroy(t);
 }
 
 static void a_line_without_end_is_refused(void **state)
@@ -362,7 +362,7 @@ static void a_line_without_end_is_refused(void **state)
     memset(text, '1', (1 << 20) - 1);
     expect_refused(t, text, "longer than a row can be");
     fl_free(text);
-    fl_table_free(t);
+    fl_table_destroy(t);
 }
 
 /* Bytes of a good dump are changed at random, NUL and newline among them. */
@@ -378,7 +378,7 @@ static void broken_bytes_never_crash(void **state)
     train(a);
     assert_ok(fl_table_dump(a, path));
     assert_ok(fl_file_read(path, FILE_MAX, &text, &len));
-    fl_table_free(a);
+    fl_table_destroy(a);
     len = len < 2000 ? len : 2000;
     for (int i = 0; i < 300; i++) {
         fl_table *b = make_table(settings);
@@ -392,7 +392,7 @@ static void broken_bytes_never_crash(void **state)
         st = fl_table_load(b, path);
         assert_true(st == FL_OK || st == FL_ERR_CORRUPT);
         fl_free(broken);
-        fl_table_free(b);
+        fl_table_destroy(b);
     }
     fl_free(text);
 }
@@ -424,7 +424,7 @@ static void files_that_cannot_be_opened_are_said(void **state)
     assert_int_equal(fl_table_load(t, missing), FL_ERR_NOTFOUND);
     assert_non_null(strstr(fl_last_error(), missing));
     assert_int_equal(fl_table_load(t, folder), FL_ERR_IO);
-    fl_table_free(t);
+    fl_table_destroy(t);
 }
 
 static void a_dump_keeps_links_and_devices(void **state)
@@ -450,7 +450,7 @@ static void a_dump_keeps_links_and_devices(void **state)
     assert_int_equal(lstat(link_path, &st), 0);
     assert_true(S_ISLNK(st.st_mode));
     unlink(link_path);
-    fl_table_free(t);
+    fl_table_destroy(t);
 }
 
 /* The last step, taking the name, fails: a folder has it. */
@@ -468,7 +468,7 @@ static void a_failed_dump_leaves_nothing_behind(void **state)
     assert_int_equal(fl_table_dump(t, taken), FL_ERR_IO);
     assert_int_equal(count_files(), before);
     assert_int_equal(rmdir(taken), 0);
-    fl_table_free(t);
+    fl_table_destroy(t);
 }
 
 /* A limit on the size of files stands for a full disk. */
@@ -492,7 +492,7 @@ static void a_dump_that_finds_no_room_is_said(void **state)
     assert_int_equal(st, FL_ERR_IO);
     assert_non_null(strstr(fl_last_error(), "cannot write"));
     assert_int_equal(count_files(), before);
-    fl_table_free(t);
+    fl_table_destroy(t);
 }
 
 int main(void)

@@ -91,7 +91,7 @@ static fl_table *new_table(int n_partitions)
     fl_table_config config = adding_config(DIM, n_partitions);
     fl_table *t;
 
-    assert_ok(fl_table_new(&t, &config));
+    assert_ok(fl_table_create(&t, &config));
     return t;
 }
 
@@ -120,7 +120,7 @@ threads_on_different_partitions_do_not_disturb_each_other(void **state)
             rows += w[i].pushed[k] > 0;
         }
     assert_int_equal(stats_of(t).rows, rows);
-    fl_table_free(t);
+    fl_table_destroy(t);
     free(w);
 }
 
@@ -145,7 +145,7 @@ static void count_together(int n_partitions, void (*beside)(fl_table *t))
         rows += sum > 0;
     }
     assert_int_equal(stats_of(t).rows, rows);
-    fl_table_free(t);
+    fl_table_destroy(t);
     free(w);
 }
 
@@ -245,7 +245,7 @@ static void rows_may_go_while_others_push(void **state)
     scan_all(t);
     fl_table_clear(t);
     assert_int_equal(stats_of(t).rows, 0);
-    fl_table_free(t);
+    fl_table_destroy(t);
     free(w);
 }
 

@@ -14,7 +14,7 @@ static void world_free(fl_world *w)
     if (!w)
         return;
     for (size_t i = 0; i < w->tables.len; i++) {
-        fl_table_free(w->tables.data[i].table);
+        fl_table_destroy(w->tables.data[i].table);
         if (w->changes)
             fl_changes_free(atomic_load(&w->changes[i]));
     }
@@ -34,7 +34,7 @@ static fl_status add_table(fl_world *w, const fl_declared *d, uint64_t seed)
 
     FL_TRY(fl_table_config_parse(&config, d->name, d->text, seed));
     t.height = config.height;
-    FL_TRY(fl_table_new(&t.table, &config));
+    FL_TRY(fl_table_create(&t.table, &config));
     t.row_bytes = fl_table_acc(t.table)->layout.bytes;
     t.short_bytes = fl_table_acc(t.table)->layout.short_bytes;
     fl_vec_push(&w->tables, t);
