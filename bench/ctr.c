@@ -15,13 +15,14 @@
 #include "floor_ctr.h"
 #include "harness.h"
 
-#define DATA_BATCHES 600
+#define DATA_BATCHES (600 * CTR_PER_LARGE)
 #define DATA_SEED 1
 #define FLOOR_SEED 7
 
 #define PAIRS 15
 #define RUN_SECONDS 0.8
-#define WARM_BATCHES 8 /* per thread, also to find out how many fill a run */
+#define WARM_BATCHES                                                           \
+    (8 * CTR_PER_LARGE) /* per thread, also to find out how many fill a run */
 
 #define THREADS_MAX FLOOR_THREADS_MAX
 #define LOSS_TOLERANCE 0.05

@@ -14,14 +14,28 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The network that is measured: ids of all slots share one table of rows. */
+/* The network that is measured: ids of all slots share one table of rows. It
+   has two shapes. In the large one products of matrices are most of the work;
+   in the small one (CTR_SMALL), with smaller batches, everything else is.
+   CTR_PER_LARGE: batches that have about as many samples as a large one. */
+#ifdef CTR_SMALL
+#define CTR_BATCH 128
+#define CTR_PER_LARGE 8
+#define CTR_LAYERS 2 /* hidden ones */
+#define CTR_WIDTHS 64, 32
+#define CTR_LAST 32
+#else
+#define CTR_BATCH 1000
+#define CTR_PER_LARGE 1
+#define CTR_LAYERS 3
+#define CTR_WIDTHS 400, 400, 400
+#define CTR_LAST 400
+#endif
 #define CTR_SLOTS 26
 #define CTR_DENSE 13
 #define CTR_ROWS 1000001
 #define CTR_DIM 10
-#define CTR_HIDDEN 400
 #define CTR_CLASSES 2
-#define CTR_BATCH 1000
 #define CTR_ROW_RANGE 0.01 /* rows start between -0.01 and 0.01 */
 
 typedef struct ctr_data {

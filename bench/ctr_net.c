@@ -7,7 +7,6 @@
 
 #include "harness.h"
 
-#define N_LAYERS 3
 #define JOINED (CTR_SLOTS * CTR_DIM + CTR_DENSE)
 
 enum { DENSE = CTR_SLOTS, LABEL };
@@ -18,12 +17,23 @@ const char *const ctr_feed_names[CTR_FEEDS] = {
     "C21", "C22", "C23", "C24", "C25", "C26", "dense", "label"
 };
 
+static const int64_t widths[] = { JOINED, CTR_WIDTHS, CTR_CLASSES };
+
+#define LAYER(n, in, out)                                                      \
+    { "fc" #n "_w", in, out },                                                 \
+    {                                                                          \
+        "fc" #n "_b", out, 0                                                   \
+    }
 const ctr_part ctr_parts[CTR_PARTS] = {
-    { "rows", CTR_ROWS, CTR_DIM }, { "fc1_w", JOINED, CTR_HIDDEN },
-    { "fc1_b", CTR_HIDDEN, 0 },    { "fc2_w", CTR_HIDDEN, CTR_HIDDEN },
-    { "fc2_b", CTR_HIDDEN, 0 },    { "fc3_w", CTR_HIDDEN, CTR_HIDDEN },
-    { "fc3_b", CTR_HIDDEN, 0 },    { "fc4_w", CTR_HIDDEN, CTR_CLASSES },
-    { "fc4_b", CTR_CLASSES, 0 },
+    { "rows", CTR_ROWS, CTR_DIM },
+#ifdef CTR_SMALL
+    LAYER(1, JOINED, 64),
+    LAYER(2, 64, 32),
+    LAYER(3, 32, CTR_CLASSES),
+#else
+    LAYER(1, JOINED, 400),         LAYER(2, 400, 400), LAYER(3, 400, 400),
+    LAYER(4, 400, CTR_CLASSES),
+#endif
 };
 
 size_t ctr_part_size(const ctr_part *p)
@@ -58,9 +68,9 @@ static fl_var *predictions(fl_ctx *c, const ctr_net_spec *spec)
     parts[CTR_SLOTS] = fl_layers_data(c, ctr_feed_names[DENSE], FL_DTYPE_F32, 2,
                                       (int64_t[]){ -1, CTR_DENSE }, 0);
     h = fl_layers_concat(parts, CTR_SLOTS + 1, 1);
-    for (int l = 0; l <= N_LAYERS; l++)
-        h = fl_layers_fc(h, l < N_LAYERS ? CTR_HIDDEN : CTR_CLASSES,
-                         .act = l < N_LAYERS ? "relu" : "softmax",
+    for (int l = 0; l <= CTR_LAYERS; l++)
+        h = fl_layers_fc(h, widths[l + 1],
+                         .act = l < CTR_LAYERS ? "relu" : "softmax",
                          .param = { .name = ctr_parts[2 * l + 1].name },
                          .bias = { .name = ctr_parts[2 * l + 2].name });
     return h;

@@ -30,7 +30,7 @@ typedef struct ctr_net_names {
 ctr_net_names ctr_net_build(fl_ctx *c, const ctr_net_spec *spec);
 
 /* What is learnt: the rows and the dense parameters. */
-#define CTR_PARTS 9
+#define CTR_PARTS (2 * CTR_LAYERS + 3)
 typedef struct ctr_part {
     const char *name;
     int64_t rows, width; /* width 0: one dimension */

@@ -86,8 +86,8 @@ static void build(shop *s)
     label = fl_layers_data(s->ctx, "label", FL_DTYPE_I64, 2,
                            (int64_t[]){ -1, 1 }, 0);
     h = fl_layers_concat(parts, CTR_SLOTS + 1, 1);
-    for (int l = 0; l < 3; l++)
-        h = fl_layers_fc(h, CTR_HIDDEN, .act = "relu");
+    for (int l = 0; l < CTR_LAYERS; l++)
+        h = fl_layers_fc(h, (int64_t[]){ CTR_WIDTHS }[l], .act = "relu");
     loss = fl_layers_mean(fl_layers_cross_entropy(
         fl_layers_fc(h, CTR_CLASSES, .act = "softmax"), label));
     bench_check_new(loss, "building the network");

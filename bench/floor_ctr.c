@@ -5,6 +5,8 @@
  *
  *     w0 [273][400] | b0 | w1 [400][400] | b1 | w2 | b2 | w3 [2][400] | b3
  *
+ * (of the large shape).
+ *
  * The last layer is kept transposed: its two columns are then two rows that
  * vectorise. A row of the table carries its moments behind it (w m v, padded
  * to two cache lines), because the update wants them together. Everything that
@@ -26,7 +28,7 @@
 /* oneDNN takes its threads from OpenMP; each of ours brings its own work. */
 extern void omp_set_num_threads(int n);
 
-#define LAYERS 4
+#define LAYERS (CTR_LAYERS + 1)
 #define IDS_WIDTH (CTR_SLOTS * CTR_DIM)
 #define WIDTH (IDS_WIDTH + CTR_DENSE)
 #define BATCH_IDS (CTR_BATCH * CTR_SLOTS)
@@ -45,17 +47,16 @@ _Static_assert(HASH_LEN >= 2 * BATCH_IDS, "the hash of a batch is too small");
 #define EPSILON 1e-8f
 #define PROBABILITY_MIN 1e-20f
 
-static const size_t n_in[LAYERS] = { WIDTH, CTR_HIDDEN, CTR_HIDDEN,
-                                     CTR_HIDDEN };
-static const size_t n_out[LAYERS] = { CTR_HIDDEN, CTR_HIDDEN, CTR_HIDDEN,
-                                      CTR_CLASSES };
+static const size_t n_in[LAYERS] = { WIDTH, CTR_WIDTHS };
+static const size_t n_out[LAYERS] = { CTR_WIDTHS, CTR_CLASSES };
 
 /* What belongs to one thread. */
 typedef struct worker {
     floor_ctr *f;
     pthread_t thread;
     float *x[LAYERS]; /* input of each layer, [CTR_BATCH][n_in] */
-    float *dy[2];     /* gradient of what a layer adds up, in turns */
+    float *dy[2];     /* gradient of what a layer adds up, in turns; the first
+                         layer is the widest */
     float *dx;        /* gradient of the rows, [CTR_BATCH][IDS_WIDTH] */
     float *grad;      /* of the dense block */
     uint32_t *hash;   /* 1 + index into merged_ids; 0 is free */
@@ -247,10 +248,10 @@ static void forward(worker *w)
         const float *b = f->dense + f->b_at[l];
         float *y = w->x[l + 1];
 
-        gemm('N', 'N', CTR_BATCH, CTR_HIDDEN, n_in[l], w->x[l], n_in[l],
-             f->dense + f->w_at[l], CTR_HIDDEN, y, CTR_HIDDEN);
-        for (size_t i = 0; i < CTR_BATCH; i++, y += CTR_HIDDEN)
-            for (size_t j = 0; j < CTR_HIDDEN; j++) {
+        gemm('N', 'N', CTR_BATCH, n_out[l], n_in[l], w->x[l], n_in[l],
+             f->dense + f->w_at[l], n_out[l], y, n_out[l]);
+        for (size_t i = 0; i < CTR_BATCH; i++, y += n_out[l])
+            for (size_t j = 0; j < n_out[l]; j++) {
                 float sum = y[j] + b[j];
 
                 y[j] = sum > 0 ? sum : 0;
@@ -266,9 +267,9 @@ static float classify(const float *restrict x, const float *restrict w,
     float z0 = 0, z1 = 0, p1, p;
 
 #pragma omp simd reduction(+ : z0, z1)
-    for (int j = 0; j < CTR_HIDDEN; j++) {
+    for (int j = 0; j < CTR_LAST; j++) {
         z0 += x[j] * w[j];
-        z1 += x[j] * w[CTR_HIDDEN + j];
+        z1 += x[j] * w[CTR_LAST + j];
     }
     p1 = 1 / (1 + expf(z0 + b[0] - z1 - b[1]));
     p = label ? p1 : 1 - p1;
@@ -277,33 +278,34 @@ static float classify(const float *restrict x, const float *restrict w,
     return -logf(p > PROBABILITY_MIN ? p : PROBABILITY_MIN);
 }
 
-/* The last layer there and back; leaves the gradient of the third hidden
+/* The last layer there and back; leaves the gradient of the last hidden
    layer's sums in dy[0] and the gradient of its bias. Returns the mean loss. */
 static double head(worker *w, size_t lo)
 {
     const floor_ctr *f = w->f;
-    const float *restrict weights = f->dense + f->w_at[3];
-    const float *x = w->x[3];
-    float *dw = w->grad + f->w_at[3], *db = w->grad + f->b_at[3];
-    float *db_below = w->grad + f->b_at[2], *dy = w->dy[0];
+    const float *restrict weights = f->dense + f->w_at[CTR_LAYERS];
+    const float *x = w->x[CTR_LAYERS];
+    float *dw = w->grad + f->w_at[CTR_LAYERS],
+          *db = w->grad + f->b_at[CTR_LAYERS];
+    float *db_below = w->grad + f->b_at[CTR_LAYERS - 1], *dy = w->dy[0];
     double loss = 0;
 
-    memset(dw, 0, CTR_CLASSES * CTR_HIDDEN * sizeof *dw);
+    memset(dw, 0, CTR_CLASSES * CTR_LAST * sizeof *dw);
     memset(db, 0, CTR_CLASSES * sizeof *db);
-    memset(db_below, 0, CTR_HIDDEN * sizeof *db_below);
-    for (size_t i = 0; i < CTR_BATCH; i++, x += CTR_HIDDEN, dy += CTR_HIDDEN) {
+    memset(db_below, 0, CTR_LAST * sizeof *db_below);
+    for (size_t i = 0; i < CTR_BATCH; i++, x += CTR_LAST, dy += CTR_LAST) {
         float g[CTR_CLASSES];
 
-        loss += classify(x, weights, f->dense + f->b_at[3],
+        loss += classify(x, weights, f->dense + f->b_at[CTR_LAYERS],
                          f->data->labels[lo + i], g);
         db[0] += g[0];
         db[1] += g[1];
 #pragma omp simd
-        for (int j = 0; j < CTR_HIDDEN; j++) {
-            float d = g[0] * weights[j] + g[1] * weights[CTR_HIDDEN + j];
+        for (int j = 0; j < CTR_LAST; j++) {
+            float d = g[0] * weights[j] + g[1] * weights[CTR_LAST + j];
 
             dw[j] += g[0] * x[j];
-            dw[CTR_HIDDEN + j] += g[1] * x[j];
+            dw[CTR_LAST + j] += g[1] * x[j];
             dy[j] = x[j] > 0 ? d : 0;
             db_below[j] += dy[j];
         }
@@ -313,12 +315,12 @@ static double head(worker *w, size_t lo)
 
 /* Lets a gradient through where the activation x is positive, and sums what
    comes through over the batch: the gradient of the bias. */
-static void mask_and_sum(float *dy, const float *x, float *db)
+static void mask_and_sum(float *dy, const float *x, float *db, size_t width)
 {
-    memset(db, 0, CTR_HIDDEN * sizeof *db);
-    for (size_t i = 0; i < CTR_BATCH; i++, x += CTR_HIDDEN, dy += CTR_HIDDEN) {
+    memset(db, 0, width * sizeof *db);
+    for (size_t i = 0; i < CTR_BATCH; i++, x += width, dy += width) {
 #pragma omp simd
-        for (int j = 0; j < CTR_HIDDEN; j++) {
+        for (size_t j = 0; j < width; j++) {
             float d = x[j] > 0 ? dy[j] : 0;
 
             dy[j] = d;
@@ -335,20 +337,20 @@ static void backward(worker *w)
     for (int l = LAYERS - 2; l >= 0; l--) {
         const float *weights = f->dense + f->w_at[l];
 
-        gemm('T', 'N', n_in[l], CTR_HIDDEN, CTR_BATCH, w->x[l], n_in[l], dy,
-             CTR_HIDDEN, w->grad + f->w_at[l], CTR_HIDDEN);
+        gemm('T', 'N', n_in[l], n_out[l], CTR_BATCH, w->x[l], n_in[l], dy,
+             n_out[l], w->grad + f->w_at[l], n_out[l]);
         if (l == 0)
             break;
-        gemm('N', 'T', CTR_BATCH, CTR_HIDDEN, CTR_HIDDEN, dy, CTR_HIDDEN,
-             weights, CTR_HIDDEN, below, CTR_HIDDEN);
-        mask_and_sum(below, w->x[l], w->grad + f->b_at[l - 1]);
+        gemm('N', 'T', CTR_BATCH, n_in[l], n_out[l], dy, n_out[l], weights,
+             n_out[l], below, n_in[l]);
+        mask_and_sum(below, w->x[l], w->grad + f->b_at[l - 1], n_in[l]);
         t = dy;
         dy = below;
         below = t;
     }
     /* Nobody wants the gradient of the dense numbers. */
-    gemm('N', 'T', CTR_BATCH, IDS_WIDTH, CTR_HIDDEN, dy, CTR_HIDDEN,
-         f->dense + f->w_at[0], CTR_HIDDEN, w->dx, IDS_WIDTH);
+    gemm('N', 'T', CTR_BATCH, IDS_WIDTH, n_out[0], dy, n_out[0],
+         f->dense + f->w_at[0], n_out[0], w->dx, IDS_WIDTH);
 }
 
 static void *work(void *arg)
@@ -404,8 +406,8 @@ static void init_worker(worker *w, floor_ctr *f)
     w->f = f;
     for (int l = 0; l < LAYERS; l++)
         w->x[l] = floats(CTR_BATCH * n_in[l]);
-    w->dy[0] = floats(CTR_BATCH * CTR_HIDDEN);
-    w->dy[1] = floats(CTR_BATCH * CTR_HIDDEN);
+    w->dy[0] = floats(CTR_BATCH * n_out[0]);
+    w->dy[1] = floats(CTR_BATCH * n_out[0]);
     w->dx = floats(CTR_BATCH * IDS_WIDTH);
     w->grad = floats(f->n_dense);
     if (f->rule == FLOOR_SGD)

@@ -8,6 +8,11 @@
 #include <sys/mman.h>
 #include <time.h>
 
+/* Behind the names of figures, for a program that is built in two shapes. */
+#ifndef BENCH_SUFFIX
+#define BENCH_SUFFIX ""
+#endif
+
 #define HUGE_PAGE ((size_t)2 << 20)
 #define CACHE_LINE ((size_t)64)
 
@@ -116,7 +121,7 @@ void bench_figure(const char *prefix, const char *name, const double *x,
     bench_spread s = bench_spread_of(x, n);
     char full[64];
 
-    snprintf(full, sizeof full, "%s.%s", prefix, name);
+    snprintf(full, sizeof full, "%s.%s%s", prefix, name, BENCH_SUFFIX);
     bench_row(full, &s, unit);
 }
 
