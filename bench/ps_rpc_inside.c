@@ -16,6 +16,7 @@
 #include "harness.h"
 #include "ps_peers.h"
 #include "ps_process.h"
+#include "ps/msg/message.h"
 #include "rpc/server/rpc_server.h"
 #include "rpc/client/rpc_client.h"
 #include "rpc/stream/socket.h"
@@ -88,7 +89,7 @@ static void on_request(void *arg, fl_session *s, const fl_frame *f,
     load *l = arg;
 
     (void)s;
-    if (f->type == FL_TYPE_PULL) {
+    if (f->type == FL_MSG_PULL) {
         check_sum(payload, l->keys_sum);
         reply_rows(l, r);
     } else {
@@ -105,6 +106,7 @@ int ps_rpc_serve(char **argv)
         .me = { .role = FL_MEMBER_SERVER, .life = 1, .job = JOB },
         .conn = { .max_bytes = 1 << 24,
                   .window_bytes = 1 << 24,
+                  .names = fl_msg_find_name,
                   .arena_bytes = ARENA_BYTES },
         .ping_ms = 500,
         .suspect_ms = 2000,
@@ -137,8 +139,8 @@ typedef struct shape {
 } shape;
 
 static const shape shapes[] = {
-    { "pull", FL_TYPE_PULL, false, 1, KEYS_BYTES + ROWS_BYTES },
-    { "push", FL_TYPE_PUSH, true, 2, KEYS_BYTES + ROWS_BYTES },
+    { "pull", FL_MSG_PULL, false, 1, KEYS_BYTES + ROWS_BYTES },
+    { "push", FL_MSG_PUSH, true, 2, KEYS_BYTES + ROWS_BYTES },
 };
 #define N_SHAPES (sizeof shapes / sizeof *shapes)
 
@@ -181,7 +183,7 @@ static void on_reply(void *arg, fl_status st, const fl_frame *f,
 
     (void)f;
     bench_check(st, "a request");
-    if (c->shape->type == FL_TYPE_PULL)
+    if (c->shape->type == FL_MSG_PULL)
         check_sum(payload, c->load->rows_sum);
     fl_payload_free(payload);
     if (c->n_begun < REQUESTS)
@@ -253,6 +255,7 @@ static void client_open(client *c, uint32_t rank, const char *address)
         .peer_role = FL_MEMBER_SERVER,
         .conn = { .max_bytes = 1 << 24,
                   .window_bytes = 1 << 24,
+                  .names = fl_msg_find_name,
                   .arena_bytes = ways[rank].arena_bytes },
         .window = PS_DEPTH,
         .ping_ms = 500,

@@ -12,8 +12,8 @@
 /* The coordinator's limit. */
 #define NAME_MAX_BYTES 63
 
-_Static_assert(FL_DEALER_NONE == FL_DEAL_NONE &&
-                   FL_DEALER_LATER == FL_DEAL_LATER,
+_Static_assert(FL_DEALER_NONE == FL_DISPATCH_NONE &&
+                   FL_DEALER_LATER == FL_DISPATCH_LATER,
                "answers of the coordinator are those of a dealer");
 
 typedef struct dealing {
@@ -23,45 +23,21 @@ typedef struct dealing {
     uint64_t pass, question; /* of who asks, one at a time */
 } dealing;
 
-typedef struct dealt {
-    uint64_t item;
-    bool is_good;
-} dealt;
-
-static void on_dealt(void *arg, int server, const void *payload, uint64_t len)
-{
-    dealt *d = arg;
-    fl_unpack u = { .at = payload };
-
-    (void)server;
-    u.end = len ? u.at + len : u.at;
-    d->item = fl_unpack_u64(&u);
-    d->is_good = !u.bad && u.at == u.end;
-}
-
 /* What all questions of a pass have in common comes with a number, or a file
    that is finished. */
 static fl_status ask(const dealing *g, uint64_t n_files, uint64_t question,
                      uint64_t finished, uint64_t *item)
 {
-    fl_pack p = { 0 };
-    dealt d = { 0 };
-    fl_status st;
+    fl_dispatch_request r = { .number = g->number,
+                              .n = n_files,
+                              .question = question,
+                              .finished = finished,
+                              .is_hasty = !strcmp(g->t->mode->name, "sync") };
 
-    fl_pack_text(&p, g->name->name);
-    fl_pack_u64(&p, g->number);
-    fl_pack_u64(&p, n_files);
-    fl_pack_u64(&p, question);
-    fl_pack_u64(&p, finished);
-    fl_pack_u32(&p, !strcmp(g->t->mode->name, "sync"));
-    st = fl_cluster_ask(g->t->cluster, 0, FL_TYPE_DEAL, false, p.data, p.len,
-                        on_dealt, &d);
-    fl_pack_release(&p);
-    FL_TRY(st);
-    if (!d.is_good)
-        FL_FAIL(FL_ERR_CORRUPT, "server 0 deals something that is no file");
-    *item = d.item;
-    return FL_OK;
+    fl_msg_text(r.name, g->name->name);
+    FL_TRY(fl_cluster_ready(g->t->cluster));
+    return fl_client_dispatch(fl_cluster_client(g->t->cluster), &r, item,
+                              FL_WAIT);
 }
 
 /* Passes are counted by name, whatever datasets make them: every trainer makes
@@ -82,7 +58,7 @@ static fl_status next_file(void *arg, uint64_t pass, uint64_t n_files,
 
     if (g->pass != pass)
         begin_pass(g, pass);
-    return ask(g, n_files, ++g->question, FL_DEAL_NONE, file);
+    return ask(g, n_files, ++g->question, FL_DISPATCH_NONE, file);
 }
 
 static fl_status finish_file(void *arg, uint64_t pass, uint64_t n_files,

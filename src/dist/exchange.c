@@ -22,8 +22,6 @@
 #define PAUSE_MIN_NS MS
 #define PAUSE_MAX_NS (20 * MS)
 
-typedef FL_VEC(uint32_t) rank_list;
-
 /* The second meeting. It is asked for and not waited for, and may be given up:
    the last of the two sides frees it. */
 typedef struct meeting {
@@ -32,7 +30,7 @@ typedef struct meeting {
     fl_cond cond;
     bool is_over, is_left; /* guarded by mu */
     fl_err err;
-    rank_list came;
+    fl_came_list came;
 } meeting;
 
 /* A pack on its way, one per server. */
@@ -42,62 +40,23 @@ typedef struct sending {
 } sending;
 
 typedef struct shuffle {
-    fl_latch latch; /* comes first: requests have this as their argument */
+    fl_latch latch;
     fl_client *client;
     const fl_dist_config *config;
     fl_exchange *exchange;
     uint64_t generation;
-    rank_list members;
+    fl_came_list members;
+    uint32_t *ranks; /* theirs */
     meeting *end;
     sending *sendings; /* by server */
-    uint64_t *seen;    /* by server */
-    uint64_t n_taken;  /* by the last question */
+    fl_client_inbox inbox;
+    uint64_t n_taken; /* by the last question */
     bool is_dealt_out;
     uint64_t pause_ns, stuck_ns; /* since when no box has room; 0: they have */
     uint64_t patience_ns;
 } shuffle;
 
 /* --- meetings ------------------------------------------------------------- */
-
-static fl_status read_came(const void *payload, uint64_t len, rank_list *came)
-{
-    fl_unpack u = { .at = payload };
-    uint32_t n;
-
-    u.end = len ? u.at + len : u.at;
-    n = fl_unpack_u32(&u);
-    (void)fl_unpack_u32(&u);
-    came->len = 0;
-    for (uint32_t i = 0; i < n && !u.bad; i++) {
-        fl_vec_push(came, fl_unpack_u32(&u));
-        (void)fl_unpack_u32(&u);
-        (void)fl_unpack_u64(&u);
-    }
-    if (u.bad || u.at != u.end)
-        FL_FAIL(FL_ERR_CORRUPT,
-                "server 0 answers a barrier with %" PRIu64
-                " bytes that do not say who came",
-                len);
-    return FL_OK;
-}
-
-static fl_pack pack_barrier(uint64_t generation)
-{
-    fl_pack p = { 0 };
-
-    fl_pack_text(&p, BARRIER);
-    fl_pack_u64(&p, generation);
-    fl_pack_u64(&p, 0);
-    return p;
-}
-
-static void on_came(void *arg, int server, const void *payload, uint64_t len)
-{
-    meeting *m = arg;
-
-    (void)server;
-    fl_err_save(&m->err, read_came(payload, len, &m->came));
-}
 
 static void free_meeting(meeting *m)
 {
@@ -147,41 +106,31 @@ static void leave_meeting(meeting *m)
 
 static fl_status begin_meeting(shuffle *s)
 {
-    fl_pack p = pack_barrier(s->generation + 1);
     fl_status st;
 
     s->end->is_asked = true;
-    st = fl_client_ask(s->client, 0, FL_TYPE_BARRIER, false, p.data, p.len,
-                       on_came, on_met, s->end);
-    fl_pack_release(&p);
+    st = fl_client_barrier(s->client, BARRIER, s->generation + 1, 0,
+                           &s->end->came, (fl_ending){ on_met, s->end });
     if (st)
         on_met(s->end, st);
     return st;
 }
 
 /* Who takes part, and whether this one does. */
-static fl_status meet_first(shuffle *s, fl_cluster *c)
+static fl_status meet_first(shuffle *s)
 {
-    fl_pack p = pack_barrier(s->generation);
-    meeting *m = make_meeting();
-    fl_status st =
-        fl_cluster_ask(c, 0, FL_TYPE_BARRIER, false, p.data, p.len, on_came, m);
     bool has_me = false;
 
-    if (!st)
-        st = m->err.status ? fl_err_restore(&m->err) : FL_OK;
-    s->members = m->came;
-    m->came = (rank_list){ 0 };
-    free_meeting(m);
-    fl_pack_release(&p);
+    FL_TRY(fl_client_barrier(s->client, BARRIER, s->generation, 0, &s->members,
+                             FL_WAIT));
     for (size_t i = 0; i < s->members.len; i++)
-        has_me |= s->members.data[i] == (uint32_t)s->config->rank;
-    if (!st && !has_me)
+        has_me |= s->members.data[i].rank == (uint32_t)s->config->rank;
+    if (!has_me)
         FL_FAIL(FL_ERR_CLOSED,
                 "the other trainers have made this shuffle without trainer %d, "
                 "which has joined since: call it as often as they do",
                 s->config->rank);
-    return st;
+    return FL_OK;
 }
 
 /* Everybody who began has sent everything. */
@@ -193,25 +142,27 @@ static fl_status check_end(const shuffle *s)
     if (m->err.status)
         return fl_err_restore(&m->err);
     for (size_t i = 0; i < s->members.len; i++) {
-        while (k < n && m->came.data[k] < s->members.data[i])
+        uint32_t rank = s->members.data[i].rank;
+
+        while (k < n && m->came.data[k].rank < rank)
             k++;
-        if (k == n || m->came.data[k] != s->members.data[i])
+        if (k == n || m->came.data[k].rank != rank)
             FL_FAIL(FL_ERR_CLOSED,
                     "trainer %" PRIu32 " was lost during the shuffle, and "
                     "records with it: load the data again",
-                    s->members.data[i]);
+                    rank);
     }
     return FL_OK;
 }
 
 /* --- sending and taking --------------------------------------------------- */
 
-static fl_status on_mail(void *arg, const void *bytes, uint64_t len)
+static fl_status on_message(void *arg, fl_msg_bytes bytes)
 {
     shuffle *s = arg;
 
     s->n_taken++;
-    return fl_exchange_add(s->exchange, bytes, len);
+    return fl_exchange_add(s->exchange, bytes.data, bytes.len);
 }
 
 static void begin_take(shuffle *s)
@@ -219,26 +170,23 @@ static void begin_take(shuffle *s)
     fl_status st;
 
     s->n_taken = 0;
-    fl_latch_add(&s->latch);
-    st = fl_client_take(s->client, s->generation, s->seen, on_mail,
-                        fl_latch_done, s);
+    st = fl_client_relay_take(s->client, &s->inbox, fl_client_latch(&s->latch));
     if (st)
-        fl_latch_done(s, st);
+        fl_latch_done(&s->latch, st);
 }
 
 static void begin_send(shuffle *s, int server)
 {
     sending *one = &s->sendings[server];
-    fl_client_letter l = { .to = one->pack.to,
+    fl_relay_request r = { .to = one->pack.to,
                            .generation = s->generation,
-                           .bytes = one->pack.words,
-                           .len = fl_exchange_pack_bytes(&one->pack) };
-    fl_status st;
+                           .bytes = { one->pack.words,
+                                      fl_exchange_pack_bytes(&one->pack) } };
+    fl_status st = fl_client_relay(s->client, server, &r, &one->is_full,
+                                   fl_client_latch(&s->latch));
 
-    fl_latch_add(&s->latch);
-    st = fl_client_mail(s->client, server, &l, &one->is_full, fl_latch_done, s);
     if (st)
-        fl_latch_done(s, st);
+        fl_latch_done(&s->latch, st);
 }
 
 /* Servers without a pack under way get the next ones. */
@@ -380,7 +328,10 @@ static void init(shuffle *s, fl_transpiler *t)
                     .generation = 2 * t->n_shuffles,
                     .end = make_meeting(),
                     .sendings = fl_alloc(n * sizeof(*s->sendings)),
-                    .seen = fl_alloc(n * sizeof(*s->seen)),
+                    .inbox = { .generation = 2 * t->n_shuffles,
+                               .seen = fl_alloc(n * sizeof(uint64_t)),
+                               .on_message = on_message,
+                               .arg = s },
                     .pause_ns = PAUSE_MIN_NS,
                     .patience_ns =
                         2 * (uint64_t)t->ctx->conf.restart_timeout_ms * MS };
@@ -393,20 +344,25 @@ static void release(shuffle *s)
         fl_exchange_pack_release(&s->sendings[i].pack);
     leave_meeting(s->end);
     fl_free(s->sendings);
-    fl_free(s->seen);
+    fl_free(s->inbox.seen);
+    fl_free(s->ranks);
     fl_vec_release(&s->members);
     fl_latch_release(&s->latch);
 }
 
 static fl_status exchange(shuffle *s, fl_dataset *d, uint64_t seed)
 {
+    size_t n = s->members.len;
     fl_exchange_args a = { .rank = (uint32_t)s->config->rank,
-                           .ranks = s->members.data,
-                           .n = (uint32_t)s->members.len,
+                           .n = (uint32_t)n,
                            .seed = seed };
     fl_status st;
     fl_err why;
 
+    s->ranks = fl_alloc(n * sizeof(*s->ranks));
+    for (size_t i = 0; i < n; i++)
+        s->ranks[i] = s->members.data[i].rank;
+    a.ranks = s->ranks;
     FL_TRY(fl_exchange_begin(&s->exchange, d, &a));
     st = run(s);
     if (!st)
@@ -414,29 +370,6 @@ static fl_status exchange(shuffle *s, fl_dataset *d, uint64_t seed)
     fl_err_save(&why, st);
     fl_exchange_drop(s->exchange);
     return fl_err_restore(&why);
-}
-
-/* Rounds of the others may have gone on while this trainer waited for the
-   shuffle: it trains on with the step that they have come to. */
-static void learn_step(void *cluster, int server, const void *payload,
-                       uint64_t len)
-{
-    fl_unpack u = { .at = payload };
-
-    (void)server;
-    u.end = len ? u.at + len : u.at;
-    fl_cluster_set_step(cluster, fl_unpack_u64(&u));
-}
-
-static fl_status ask_step(fl_cluster *c)
-{
-    fl_pack p = { 0 };
-    fl_status st;
-
-    fl_pack_u64(&p, 0);
-    st = fl_cluster_ask(c, 0, FL_TYPE_STEP, true, p.data, p.len, learn_step, c);
-    fl_pack_release(&p);
-    return st;
 }
 
 static fl_status shuffle_alone(fl_dataset *d, uint64_t seed)
@@ -457,11 +390,11 @@ static fl_status shuffle_together(fl_transpiler *t, fl_dataset *d,
 
     FL_TRY(fl_transpiler_start(t));
     init(&s, t);
-    st = meet_first(&s, t->cluster);
+    st = meet_first(&s);
     if (!st)
         st = exchange(&s, d, seed);
     if (!st)
-        st = ask_step(t->cluster);
+        st = fl_cluster_learn_step(t->cluster);
     release(&s);
     return st;
 }

@@ -9,7 +9,6 @@
 #include "base/thread.h"
 #include "ps/declare.h"
 #include "ps/options.h"
-#include "ps/sum.h"
 #include "ps/client/call_sync.h"
 #include "table/table.h"
 
@@ -172,7 +171,7 @@ fl_status fl_job_close(fl_job *p)
     while (p->n_open)
         fl_cond_wait(&p->idle, &p->mu);
     fl_unlock(&p->mu);
-    st = fl_client_call_leave(p->client);
+    st = fl_client_leave(p->client, FL_WAIT);
     fl_err_save(&why, st);
     free_ps(p);
     return st ? fl_err_restore(&why) : FL_OK;
@@ -292,7 +291,7 @@ static fl_status meet(fl_job *p, const char *name, uint64_t generation)
     fl_status st;
 
     open_request(p);
-    st = fl_client_call_barrier(p->client, name, generation);
+    st = fl_client_barrier(p->client, name, generation, 0, NULL, FL_WAIT);
     close_request(p);
     return st;
 }
@@ -302,7 +301,7 @@ static fl_status declare(fl_job *p)
     fl_status st;
 
     open_request(p);
-    st = fl_client_call_declare(p->client, fl_str_text(&p->text));
+    st = fl_client_declare_all(p->client, fl_str_text(&p->text));
     close_request(p);
     return st;
 }
@@ -344,7 +343,8 @@ static fl_status begin_pull(fl_job_request *r, const fl_job_pull_item *items,
     for (size_t i = 0; !st && i < n; i++)
         st = find_dim(r->p, items[i].table, &dims[i]);
     if (!st)
-        st = fl_client_pull(r->p->client, items, dims, n, on_done, r);
+        st = fl_client_pull(r->p->client, items, dims, n,
+                            (fl_ending){ on_done, r });
     fl_free(dims);
     return st;
 }
@@ -358,7 +358,8 @@ static fl_status begin_push(fl_job_request *r, const fl_job_push_item *items,
     for (size_t i = 0; !st && i < n; i++)
         st = find_dim(r->p, items[i].table, &dims[i]);
     if (!st)
-        st = fl_client_push(r->p->client, items, dims, n, on_done, r);
+        st = fl_client_push(r->p->client, items, dims, n,
+                            (fl_ending){ on_done, r });
     fl_free(dims);
     return st;
 }
@@ -437,8 +438,10 @@ fl_status fl_job_assign(fl_job *p, int table, const uint64_t *keys, size_t n,
 
     FL_TRY(find_dim(p, table, &dim));
     request_init(&r, p);
-    return wait_for(&r, fl_client_assign(p->client, table, dim, keys, n, values,
-                                         on_done, &r));
+    return wait_for(
+        &r, fl_client_assign(p->client,
+                             &(fl_client_values){ table, dim, keys, n, values },
+                             (fl_ending){ on_done, &r }));
 }
 
 /* --- dense blocks --------------------------------------------------------- */
@@ -462,8 +465,8 @@ fl_status fl_job_pull_dense(fl_job *p, int block, float *out)
 
     FL_TRY(find_block(p, block, &b));
     request_init(&r, p);
-    return wait_for(&r,
-                    fl_client_pull_blocks(p->client, b, &out, 1, on_done, &r));
+    return wait_for(&r, fl_client_pull_blocks(p->client, b, &out, 1,
+                                              (fl_ending){ on_done, &r }));
 }
 
 static fl_status send_block(fl_job *p, uint16_t type, int block,
@@ -474,143 +477,80 @@ static fl_status send_block(fl_job *p, uint16_t type, int block,
 
     FL_TRY(find_block(p, block, &b));
     request_init(&r, p);
-    return wait_for(
-        &r, fl_client_send_blocks(p->client, type, b, &values, 1, on_done, &r));
+    return wait_for(&r, fl_client_send_blocks(p->client, type, b, &values, 1,
+                                              (fl_ending){ on_done, &r }));
 }
 
 fl_status fl_job_push_dense(fl_job *p, int block, const float *grad)
 {
-    return send_block(p, FL_TYPE_PUSH_DENSE, block, grad);
+    return send_block(p, FL_MSG_PUSH_DENSE, block, grad);
 }
 
 fl_status fl_job_assign_dense(fl_job *p, int block, const float *values)
 {
-    return send_block(p, FL_TYPE_ASSIGN_DENSE, block, values);
-}
-
-/* --- questions with answers ----------------------------------------------- */
-
-/* What the answers of the servers are made into. */
-typedef struct question {
-    uint64_t sum;     /* of numbers, */
-    size_t n_numbers; /* as many in every answer */
-    fl_str text;      /* or text, one behind the other */
-    bool is_bad;      /* an answer has another size */
-} question;
-
-static bool is_good(question *q, uint64_t len)
-{
-    if (len != q->n_numbers * sizeof(uint64_t))
-        q->is_bad = true;
-    return !q->is_bad;
-}
-
-static void add_number(void *arg, int server, const void *payload, uint64_t len)
-{
-    question *q = arg;
-    fl_unpack u = { .at = payload };
-
-    (void)server;
-    if (!is_good(q, len))
-        return;
-    u.end = u.at + len;
-    q->sum += fl_unpack_u64(&u);
-}
-
-static void add_hashes(void *arg, int server, const void *payload, uint64_t len)
-{
-    question *q = arg;
-
-    (void)server;
-    if (is_good(q, len))
-        fl_sum_model(&q->sum, payload, len);
-}
-
-static void add_text(void *arg, int server, const void *payload, uint64_t len)
-{
-    question *q = arg;
-
-    fl_str_addf(&q->text, "server %d\n%.*s", server, (int)len,
-                payload ? (const char *)payload : "");
-}
-
-static fl_status ask(fl_job *p, question *q, int server, uint16_t type,
-                     bool once, const fl_pack *payload, fl_client_reply reply)
-{
-    fl_status st;
-
-    FL_TRY(check_started(p));
-    open_request(p);
-    st = fl_client_call(p->client, server, type, once, payload->data,
-                        payload->len, reply, q);
-    close_request(p);
-    FL_TRY(st);
-    if (q->is_bad)
-        FL_FAIL(FL_ERR_CORRUPT,
-                "servers answer a request (%s) with something else than %zu "
-                "numbers",
-                fl_frame_type_name(type), q->n_numbers);
-    return FL_OK;
+    return send_block(p, FL_MSG_ASSIGN_DENSE, block, values);
 }
 
 /* --- whole tables --------------------------------------------------------- */
 
 fl_status fl_job_clear(fl_job *p, int table)
 {
-    fl_pack payload = { 0 };
-    question q = { 0 };
+    fl_job_request r;
     uint32_t dim;
-    fl_status st;
 
     FL_TRY(find_dim(p, table, &dim));
-    fl_pack_u32(&payload, (uint32_t)table);
-    st = ask(p, &q, -1, FL_TYPE_CLEAR, true, &payload, NULL);
-    fl_pack_release(&payload);
-    return st;
+    request_init(&r, p);
+    return wait_for(&r, fl_client_clear(p->client, (uint32_t)table,
+                                        (fl_ending){ on_done, &r }));
 }
 
 fl_status fl_job_shrink(fl_job *p, int table, int unseen_days,
                         uint64_t *n_removed)
 {
-    fl_pack payload = { 0 };
-    question q = { .n_numbers = 1 };
+    uint64_t sum = 0;
+    fl_job_request r;
     uint32_t dim;
-    fl_status st;
 
     FL_TRY(find_dim(p, table, &dim));
     if (unseen_days < 0)
         FL_FAIL(FL_ERR_INVAL, "table %s: %d unseen days are below 0",
                 p->tables.data[table].name, unseen_days);
-    fl_pack_u32(&payload, (uint32_t)table);
-    fl_pack_u32(&payload, (uint32_t)unseen_days);
-    st = ask(p, &q, -1, FL_TYPE_SHRINK, true, &payload, add_number);
-    fl_pack_release(&payload);
-    if (!st && n_removed)
-        *n_removed = q.sum;
-    return st;
+    request_init(&r, p);
+    FL_TRY(wait_for(&r, fl_client_shrink(p->client, (uint32_t)table,
+                                         (uint32_t)unseen_days, &sum,
+                                         (fl_ending){ on_done, &r })));
+    if (n_removed)
+        *n_removed = sum;
+    return FL_OK;
 }
 
 fl_status fl_job_stats(fl_job *p, char **text)
 {
-    question q = { 0 };
-    fl_status st =
-        ask(p, &q, -1, FL_TYPE_STATS, false, &(fl_pack){ 0 }, add_text);
+    fl_str all = { 0 };
+    fl_job_request r;
+    fl_status st;
 
+    FL_TRY(check_started(p));
+    request_init(&r, p);
+    st = wait_for(&r,
+                  fl_client_stats(p->client, &all, (fl_ending){ on_done, &r }));
     if (st)
-        fl_str_release(&q.text);
+        fl_str_release(&all);
     else
-        *text = fl_str_take(&q.text);
+        *text = fl_str_take(&all);
     return st;
 }
 
 fl_status fl_job_hash(fl_job *p, uint64_t *hash)
 {
-    question q = { 0 };
+    uint64_t sum = 0;
+    fl_job_request r;
 
     FL_TRY(check_started(p));
-    q.n_numbers = p->tables.len + p->blocks.len;
-    FL_TRY(ask(p, &q, -1, FL_TYPE_HASH, false, &(fl_pack){ 0 }, add_hashes));
-    *hash = q.sum;
+    request_init(&r, p);
+    FL_TRY(wait_for(
+        &r, fl_client_hash(p->client, &sum, (fl_ending){ on_done, &r })));
+    *hash = sum;
     return FL_OK;
 }
 
@@ -624,33 +564,28 @@ fl_status fl_job_barrier(fl_job *p)
 
 fl_status fl_job_step(fl_job *p, uint64_t add, uint64_t *step)
 {
-    fl_pack payload = { 0 };
-    question q = { .n_numbers = 1 };
-    fl_status st;
+    fl_job_request r;
+    uint64_t now;
 
-    fl_pack_u64(&payload, add);
-    st = ask(p, &q, 0, FL_TYPE_STEP, true, &payload, add_number);
-    fl_pack_release(&payload);
-    if (st)
-        return st;
-    fl_client_set_step(p->client, q.sum);
+    FL_TRY(check_started(p));
+    request_init(&r, p);
+    FL_TRY(wait_for(
+        &r, fl_client_step(p->client, add, &now, (fl_ending){ on_done, &r })));
+    fl_client_set_step(p->client, now);
     if (step)
-        *step = q.sum;
+        *step = now;
     return FL_OK;
 }
 
 fl_status fl_job_report(fl_job *p, const char *phase, uint64_t samples,
                         double loss, double auc)
 {
-    fl_pack payload = { 0 };
-    question q = { 0 };
-    fl_status st;
+    fl_report_request q = { .samples = samples, .loss = loss, .auc = auc };
+    fl_job_request r;
 
-    fl_pack_text(&payload, phase);
-    fl_pack_u64(&payload, samples);
-    fl_pack_f64(&payload, loss);
-    fl_pack_f64(&payload, auc);
-    st = ask(p, &q, 0, FL_TYPE_REPORT, false, &payload, NULL);
-    fl_pack_release(&payload);
-    return st;
+    FL_TRY(check_started(p));
+    fl_msg_text(q.phase, phase);
+    request_init(&r, p);
+    return wait_for(
+        &r, fl_client_report(p->client, &q, (fl_ending){ on_done, &r }));
 }

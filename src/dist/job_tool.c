@@ -118,7 +118,8 @@ static fl_status open_link(question *q, const fl_ctx *c, const fl_endpoints *e,
         .peer_role = FL_MEMBER_SERVER,
         .token = fl_str_text(&q->key.token),
         .conn = { .max_bytes = (uint64_t)conf->max_message_bytes,
-                  .window_bytes = TOOL_WINDOW_BYTES },
+                  .window_bytes = TOOL_WINDOW_BYTES,
+                  .names = fl_msg_find_name },
         .window = 1,
         .ping_ms = (uint64_t)conf->ping_ms,
         .suspect_ms = (uint64_t)conf->suspect_ms,
@@ -192,14 +193,14 @@ static fl_status ask(fl_ctx *c, const char *address, uint16_t type,
 
 fl_status fl_job_status(fl_ctx *c, const char *address, char **text)
 {
-    return ask(c, address, FL_TYPE_STATUS, FL_JOB_LOOK, text);
+    return ask(c, address, FL_MSG_STATUS, FL_JOB_LOOK, text);
 }
 
 fl_status fl_job_shutdown(fl_ctx *c, const char *address)
 {
     char *text = NULL;
 
-    FL_TRY(ask(c, address, FL_TYPE_SHUTDOWN, FL_JOB_CHANGE, &text));
+    FL_TRY(ask(c, address, FL_MSG_SHUTDOWN, FL_JOB_CHANGE, &text));
     fl_text_free(text);
     return FL_OK;
 }

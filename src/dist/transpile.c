@@ -9,7 +9,6 @@
 #include "dist/transpile.h"
 #include "base/log.h"
 #include "mode/mode_own.h"
-#include "ps/sum.h"
 
 /* --- the port of a process that serves ------------------------------------ */
 
@@ -338,19 +337,24 @@ static fl_status begin_fetch(fl_client *client, const what *w, fl_latch *latch)
                               w->values };
 
     if (w->keys)
-        return fl_client_pull(client, &item, &w->dim, 1, fl_latch_done, latch);
+        return fl_client_pull(client, &item, &w->dim, 1,
+                              (fl_ending){ fl_latch_done, latch });
     return fl_client_pull_blocks(client, w->b.blocks.data, w->b.data.data,
-                                 w->b.blocks.len, fl_latch_done, latch);
+                                 w->b.blocks.len,
+                                 (fl_ending){ fl_latch_done, latch });
 }
 
 static fl_status begin_assign(fl_client *client, const what *w, fl_latch *latch)
 {
     if (w->keys)
-        return fl_client_assign(client, w->table, w->dim, w->keys, w->n,
-                                w->values, fl_latch_done, latch);
-    return fl_client_send_blocks(client, FL_TYPE_ASSIGN_DENSE, w->b.blocks.data,
+        return fl_client_assign(
+            client,
+            &(fl_client_values){ w->table, w->dim, w->keys, w->n, w->values },
+            (fl_ending){ fl_latch_done, latch });
+    return fl_client_send_blocks(client, FL_MSG_ASSIGN_DENSE, w->b.blocks.data,
                                  (const float *const *)w->b.data.data,
-                                 w->b.blocks.len, fl_latch_done, latch);
+                                 w->b.blocks.len,
+                                 (fl_ending){ fl_latch_done, latch });
 }
 
 static fl_status ask_and_wait(fl_transpiler *t, const char *name, what *w,
@@ -403,35 +407,24 @@ void fl_transpiler_report(fl_transpiler *t, const char *phase, uint64_t samples,
                           double loss, double auc)
 {
     fl_client *client = fl_cluster_client(t->cluster);
-    fl_pack p = { 0 };
+    fl_report_request r = { .samples = samples, .loss = loss, .auc = auc };
 
     if (!client || atomic_exchange(&t->is_reporting, true))
         return;
-    fl_pack_text(&p, phase);
-    fl_pack_u64(&p, samples);
-    fl_pack_f64(&p, loss);
-    fl_pack_f64(&p, auc);
-    if (fl_client_ask(client, 0, FL_TYPE_REPORT, false, p.data, p.len, NULL,
-                      report_done, t))
+    fl_msg_text(r.phase, phase);
+    if (fl_client_report(client, &r, (fl_ending){ report_done, t }))
         atomic_store(&t->is_reporting, false);
-    fl_pack_release(&p);
 }
 
 /* --- looking -------------------------------------------------------------- */
-
-static void add_hashes(void *sum, int server, const void *payload, uint64_t len)
-{
-    (void)server;
-    fl_sum_model(sum, payload, len);
-}
 
 fl_status fl_transpiler_hash(fl_transpiler *t, uint64_t *hash)
 {
     uint64_t sum = 0;
 
     become_trainer(t);
-    FL_TRY(fl_cluster_ask(t->cluster, -1, FL_TYPE_HASH, false, NULL, 0,
-                          add_hashes, &sum));
+    FL_TRY(fl_cluster_ready(t->cluster));
+    FL_TRY(fl_client_hash(fl_cluster_client(t->cluster), &sum, FL_WAIT));
     *hash = sum;
     return FL_OK;
 }
@@ -451,10 +444,10 @@ static uint64_t count_requests(const fl_transpiler *t, const uint16_t *types,
 
 void fl_transpiler_stats(fl_transpiler *t, fl_dist_stats *out)
 {
-    static const uint16_t pulls[] = { FL_TYPE_PULL, FL_TYPE_CHANGED };
-    static const uint16_t pushes[] = { FL_TYPE_PUSH, FL_TYPE_ROUND_PUSH };
-    static const uint16_t dense[] = { FL_TYPE_PULL_DENSE, FL_TYPE_PUSH_DENSE,
-                                      FL_TYPE_ROUND_DENSE, FL_TYPE_APPLY };
+    static const uint16_t pulls[] = { FL_MSG_PULL, FL_MSG_CHANGED };
+    static const uint16_t pushes[] = { FL_MSG_PUSH, FL_MSG_ROUND_PUSH };
+    static const uint16_t dense[] = { FL_MSG_PULL_DENSE, FL_MSG_PUSH_DENSE,
+                                      FL_MSG_ROUND_DENSE, FL_MSG_APPLY };
     fl_cluster_counts *counts = fl_cluster_counts_of(t->cluster);
     fl_client *client = fl_cluster_client(t->cluster);
     fl_client_traffic bytes = { 0 };
@@ -473,19 +466,15 @@ void fl_transpiler_stats(fl_transpiler *t, fl_dist_stats *out)
     };
 }
 
-static void add_text(void *to, int server, const void *payload, uint64_t len)
-{
-    fl_str_addf(to, "server %d\n%.*s", server, (int)len, (const char *)payload);
-}
-
 fl_status fl_transpiler_server_stats(fl_transpiler *t, char **text)
 {
     fl_str s = { 0 };
     fl_status st;
 
     become_trainer(t);
-    st = fl_cluster_ask(t->cluster, -1, FL_TYPE_STATS, false, NULL, 0, add_text,
-                        &s);
+    st = fl_cluster_ready(t->cluster);
+    if (!st)
+        st = fl_client_stats(fl_cluster_client(t->cluster), &s, FL_WAIT);
     if (st)
         fl_str_release(&s);
     else

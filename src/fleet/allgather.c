@@ -75,7 +75,7 @@ static void forget_round(fl_allgather_round *t)
 {
     t->parts.len = 0;
     t->is_changed = false;
-    fl_cluster_gathered_release(&t->got);
+    fl_client_gathered_release(&t->got);
 }
 
 void fl_allgather_restart(fl_allgather_round *t)
@@ -158,8 +158,8 @@ static bool has_same_ranks(const fl_allgather_round *t)
 
 static fl_status take_round(fl_allgather_round *t)
 {
-    for (size_t i = 0; i < t->got.parts.len; i++) {
-        const fl_cluster_part *p = &t->got.parts.data[i];
+    for (size_t i = 0; i < t->got.pieces.len; i++) {
+        const fl_gather_piece *p = &t->got.pieces.data[i];
 
         FL_TRY(add_part(t, p->rank, p->bytes, p->len));
     }
@@ -179,7 +179,7 @@ static fl_status gather(fl_allgather_round *t, size_t bytes)
     fl_fleet *f = t->fleet;
 
     FL_TRY(fl_cluster_gather(f->transpiler->cluster, NAME, ++f->n_gathers,
-                             t->message, bytes, &t->got));
+                             (fl_msg_bytes){ t->message, bytes }, &t->got));
     return take_round(t);
 }
 

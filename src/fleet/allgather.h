@@ -52,7 +52,7 @@ typedef struct fl_allgather_round {
     size_t cap;
     uint64_t *message;               /* this worker's, of the round */
     FL_VEC(fl_allgather_part) parts; /* of the last round */
-    fl_cluster_gathered got;         /* what they lie in */
+    fl_client_gathered got;          /* what they lie in */
     FL_VEC(int) ranks;               /* of the first round */
     bool is_changed;                 /* the last round had others */
 } fl_allgather_round;

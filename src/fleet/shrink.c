@@ -8,7 +8,6 @@
 #include "fleet/fleet.h"
 #include "ir/attr.h"
 #include "mode/mode_local.h"
-#include "ps/proto.h"
 
 static fl_status check_days(int unseen_days)
 {
@@ -40,32 +39,6 @@ static fl_status shrink_here(fl_ctx *c, int unseen_days, uint64_t *n_removed)
 
 /* --- a job ---------------------------------------------------------------- */
 
-static void add_removed(void *sum, int server, const void *payload,
-                        uint64_t len)
-{
-    uint64_t removed;
-
-    (void)server;
-    if (len != sizeof(removed))
-        return;
-    memcpy(&removed, payload, sizeof(removed));
-    *(uint64_t *)sum += removed;
-}
-
-static fl_status shrink_table(fl_cluster *c, uint32_t table, int unseen_days,
-                              uint64_t *n_removed)
-{
-    fl_pack payload = { 0 };
-    fl_status st;
-
-    fl_pack_u32(&payload, table);
-    fl_pack_u32(&payload, (uint32_t)unseen_days);
-    st = fl_cluster_ask(c, -1, FL_TYPE_SHRINK, true, payload.data, payload.len,
-                        add_removed, n_removed);
-    fl_pack_release(&payload);
-    return st;
-}
-
 static fl_status shrink_job(fl_fleet *f, int unseen_days, uint64_t *n_removed)
 {
     fl_transpiler *t = f->transpiler;
@@ -76,8 +49,10 @@ static fl_status shrink_job(fl_fleet *f, int unseen_days, uint64_t *n_removed)
                 "rows, and rows that servers drop would come back wrong; take "
                 "another mode, or do without",
                 t->mode->name);
+    FL_TRY(fl_cluster_ready(t->cluster));
     for (size_t i = 0; i < t->dist->tables.len; i++)
-        FL_TRY(shrink_table(t->cluster, (uint32_t)i, unseen_days, n_removed));
+        FL_TRY(fl_client_shrink(fl_cluster_client(t->cluster), (uint32_t)i,
+                                (uint32_t)unseen_days, n_removed, FL_WAIT));
     return FL_OK;
 }
 

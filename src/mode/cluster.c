@@ -15,9 +15,10 @@ struct fl_cluster {
     fl_cluster_args a;
     fl_cluster_counts counts;
     _Atomic uint64_t step;
-    _Atomic uint64_t n_begun;    /* batches of this process */
-    _Atomic uint64_t n_untold;   /* batches that server 0 has not heard of */
-    _Atomic uint64_t told_ns;    /* when it last heard of some */
+    _Atomic uint64_t n_begun;  /* batches of this process */
+    _Atomic uint64_t n_untold; /* batches that server 0 has not heard of */
+    _Atomic uint64_t told_ns;  /* when it last heard of some */
+    uint64_t heard_step;       /* by the last answer; the client's loop only */
     _Atomic(fl_client *) client; /* NULL until it is connected */
     fl_comm *port;               /* of the mode; NULL: this process serves */
 
@@ -72,17 +73,6 @@ fl_client *fl_cluster_client(fl_cluster *c)
     return atomic_load(&c->client);
 }
 
-/* --- asking --------------------------------------------------------------- */
-
-fl_status fl_cluster_ask(fl_cluster *c, int server, uint16_t type, bool once,
-                         const void *payload, size_t len,
-                         fl_client_reply on_reply, void *arg)
-{
-    FL_TRY(fl_cluster_ready(c));
-    return fl_client_call(fl_cluster_client(c), server, type, once, payload,
-                          len, on_reply, arg);
-}
-
 /* --- the global step ------------------------------------------------------ */
 
 uint64_t fl_cluster_step(const fl_cluster *c)
@@ -101,24 +91,14 @@ void fl_cluster_set_step(fl_cluster *c, uint64_t step)
         fl_client_set_step(fl_cluster_client(c), atomic_load(&c->step));
 }
 
-static void learn_step(void *cluster, int server, const void *payload,
-                       uint64_t len)
-{
-    uint64_t step;
-
-    (void)server;
-    if (len != sizeof(step))
-        return;
-    memcpy(&step, payload, sizeof(step));
-    fl_cluster_set_step(cluster, step);
-}
-
 /* A trainer that was given up while it slept is told so here; from then on it
    is not ready. What else can fail is told by other requests as well. */
 static void hear_of_step(void *cluster, fl_status st)
 {
     fl_cluster *c = cluster;
 
+    if (!st)
+        fl_cluster_set_step(c, c->heard_step);
     if (st != FL_ERR_CLOSED)
         return;
     fl_lock(&c->mu);
@@ -132,16 +112,16 @@ static void hear_of_step(void *cluster, fl_status st)
 static void tell_steps(fl_cluster *c)
 {
     fl_client *client = fl_cluster_client(c);
-    fl_status st = FL_OK;
-    fl_pack p = { 0 };
+    uint64_t n = atomic_exchange(&c->n_untold, 0);
+    fl_status st;
 
     atomic_store(&c->told_ns, fl_now_ns());
-    fl_pack_u64(&p, atomic_exchange(&c->n_untold, 0));
-    if (client)
-        st = fl_client_ask(client, 0, FL_TYPE_STEP, true, p.data, p.len,
-                           learn_step, hear_of_step, c);
-    hear_of_step(c, st);
-    fl_pack_release(&p);
+    if (!client)
+        return;
+    st = fl_client_step(client, n, &c->heard_step,
+                        (fl_ending){ hear_of_step, c });
+    if (st)
+        hear_of_step(c, st);
 }
 
 /* Servers other than 0 hear of the step by the requests of its batch. */
@@ -164,14 +144,17 @@ uint64_t fl_cluster_count_step(fl_cluster *c)
 /* A trainer that comes back goes on with the step of the others. */
 static fl_status ask_step(fl_cluster *c, fl_client *client)
 {
-    fl_pack p = { 0 };
-    fl_status st;
+    uint64_t step;
 
-    fl_pack_u64(&p, 0);
-    st = fl_client_call(client, 0, FL_TYPE_STEP, true, p.data, p.len,
-                        learn_step, c);
-    fl_pack_release(&p);
-    return st;
+    FL_TRY(fl_client_step(client, 0, &step, FL_WAIT));
+    fl_cluster_set_step(c, step);
+    return FL_OK;
+}
+
+fl_status fl_cluster_learn_step(fl_cluster *c)
+{
+    FL_TRY(fl_cluster_ready(c));
+    return ask_step(c, fl_cluster_client(c));
 }
 
 /* While this trainer waited, others may have made rounds without it. */
@@ -184,7 +167,7 @@ fl_status fl_cluster_barrier(fl_cluster *c, const char *name,
     client = fl_cluster_client(c);
     if (atomic_load(&c->n_untold))
         tell_steps(c);
-    FL_TRY(fl_client_call_barrier(client, name, generation));
+    FL_TRY(fl_client_barrier(client, name, generation, 0, NULL, FL_WAIT));
     return ask_step(c, client);
 }
 
@@ -202,10 +185,10 @@ static fl_status connect(fl_cluster *c)
     o.may_coalesce = true;
     st = fl_client_new(&client, c->a.net, NULL, &o);
     if (!st)
-        st = fl_client_call_declare(client,
-                                    fl_str_text(&c->a.dist->declaration));
+        st =
+            fl_client_declare_all(client, fl_str_text(&c->a.dist->declaration));
     if (!st)
-        st = fl_client_call_barrier(client, "start", 1);
+        st = fl_client_barrier(client, "start", 1, 0, NULL, FL_WAIT);
     if (!st)
         st = ask_step(c, client);
     /* It stays until the cluster goes: requests may be under way. */
@@ -253,7 +236,7 @@ static fl_status leave(fl_cluster *c)
         atomic_fetch_add(&c->n_untold, 1);
         tell_steps(c);
     }
-    return fl_client_call_leave(fl_cluster_client(c));
+    return fl_client_leave(fl_cluster_client(c), FL_WAIT);
 }
 
 fl_status fl_cluster_leave(fl_cluster *c)
@@ -270,86 +253,22 @@ fl_status fl_cluster_leave(fl_cluster *c)
 
 /* --- gathering ------------------------------------------------------------ */
 
-static void keep_reply(void *gathered, int server, const void *payload,
-                       uint64_t len)
-{
-    fl_cluster_gathered *g = gathered;
-
-    (void)server;
-    g->data_bytes = len;
-    g->data = len ? fl_try_alloc((size_t)len) : NULL;
-    if (g->data)
-        memcpy(g->data, payload, (size_t)len);
-}
-
-static fl_status read_parts(fl_cluster_gathered *g)
-{
-    fl_unpack u = { .at = g->data };
-    uint32_t n;
-
-    if (!g->data && g->data_bytes)
-        FL_FAIL(FL_ERR_NOMEM,
-                "no memory for the %" PRIu64 " bytes that trainers have "
-                "brought to a gather",
-                g->data_bytes);
-    u.end = g->data ? u.at + g->data_bytes : u.at;
-    n = fl_unpack_u32(&u);
-    (void)fl_unpack_u32(&u);
-    for (uint32_t i = 0; i < n && !u.bad; i++) {
-        fl_cluster_part p = { .rank = fl_unpack_u32(&u) };
-
-        (void)fl_unpack_u32(&u);
-        p.len = fl_unpack_u64(&u);
-        p.bytes = fl_unpack_bytes(&u, p.len);
-        fl_unpack_align(&u, g->data);
-        fl_vec_push(&g->parts, p);
-    }
-    if (u.bad || u.at != u.end)
-        FL_FAIL(FL_ERR_CORRUPT,
-                "server 0 answers a request (gather) with %" PRIu64
-                " bytes that do not parse",
-                g->data_bytes);
-    return FL_OK;
-}
-
-void fl_cluster_gathered_release(fl_cluster_gathered *g)
-{
-    fl_data_free(g->data, (size_t)g->data_bytes);
-    fl_vec_release(&g->parts);
-    *g = (fl_cluster_gathered){ 0 };
-}
-
-static fl_status ask_gather(fl_client *client, const fl_pack *payload,
-                            fl_cluster_gathered *g)
-{
-    FL_TRY(fl_client_call(client, 0, FL_TYPE_GATHER, false, payload->data,
-                          payload->len, keep_reply, g));
-    return read_parts(g);
-}
-
 /* As after a barrier, the step of the others may have moved on. */
 fl_status fl_cluster_gather(fl_cluster *c, const char *name,
-                            uint64_t generation, const void *bytes, size_t len,
-                            fl_cluster_gathered *out)
+                            uint64_t generation, fl_msg_bytes bytes,
+                            fl_client_gathered *out)
 {
-    fl_cluster_gathered g = { 0 };
-    fl_pack payload = { 0 };
+    fl_client_gathered g = { 0 };
     fl_client *client;
     fl_status st;
 
     FL_TRY(fl_cluster_ready(c));
     client = fl_cluster_client(c);
-    fl_pack_text(&payload, name);
-    fl_pack_u64(&payload, generation);
-    fl_pack_u64(&payload, len);
-    if (len)
-        fl_pack_bytes(&payload, bytes, len);
-    st = ask_gather(client, &payload, &g);
-    fl_pack_release(&payload);
+    st = fl_client_gather(client, name, generation, bytes, &g, FL_WAIT);
     if (!st)
         st = ask_step(c, client);
     if (st)
-        fl_cluster_gathered_release(&g);
+        fl_client_gathered_release(&g);
     else
         *out = g;
     return st;
@@ -486,8 +405,8 @@ fl_status fl_cluster_port_pull(fl_comm *port, fl_comm_request *r)
 
     FL_TRY(fl_cluster_ready(c));
     FL_TRY(fl_cluster_table(c, r->table, r->rows.dim, &item.table));
-    FL_TRY(fl_client_pull(fl_cluster_client(c), &item, &r->rows.dim, 1, finish,
-                          &r->answer));
+    FL_TRY(fl_client_pull(fl_cluster_client(c), &item, &r->rows.dim, 1,
+                          (fl_ending){ finish, &r->answer }));
     return FL_PENDING;
 }
 
@@ -505,8 +424,8 @@ fl_status fl_cluster_port_recv(fl_comm *port, fl_comm_call *r)
     }
     if (!st)
         st = fl_client_pull_blocks(fl_cluster_client(c), b.blocks.data,
-                                   b.data.data, b.blocks.len, finish,
-                                   &r->answer);
+                                   b.data.data, b.blocks.len,
+                                   (fl_ending){ finish, &r->answer });
     fl_cluster_blocks_release(&b);
     return st ? st : FL_PENDING;
 }

@@ -70,42 +70,23 @@ void fl_cluster_blocks_add(fl_cluster_blocks *b, const fl_cluster *c,
                            const fl_dist_param *p, float *data);
 void fl_cluster_blocks_release(fl_cluster_blocks *b);
 
-/* --- questions ------------------------------------------------------------ */
-
-/* One request to one server or to all (-1), and its end. */
-FL_MUST_CHECK
-fl_status fl_cluster_ask(fl_cluster *c, int server, uint16_t type, bool once,
-                         const void *payload, size_t len,
-                         fl_client_reply on_reply, void *arg);
+/* --- together ------------------------------------------------------------- */
 
 /* Waits for all live trainers at a barrier of that name. */
 FL_MUST_CHECK
 fl_status fl_cluster_barrier(fl_cluster *c, const char *name,
                              uint64_t generation);
 
-/* --- bytes of all trainers ------------------------------------------------ */
-
-typedef struct fl_cluster_part {
-    uint32_t rank;
-    const void *bytes; /* 8-byte aligned */
-    uint64_t len;
-} fl_cluster_part;
-
-/* In the order of ranks; who has left is left out. */
-typedef struct fl_cluster_gathered {
-    void *data; /* what the parts lie in */
-    uint64_t data_bytes;
-    FL_VEC(fl_cluster_part) parts;
-} fl_cluster_gathered;
-
-/* Waits for all live trainers at a gather of that name, which everybody brings
-   some bytes to. The same result for all of them. *out is only made when it is
-   FL_OK. */
+/* The same with bytes for all of them, in the order of ranks; who has left is
+   left out. *out is only made when it is FL_OK. */
 FL_MUST_CHECK
 fl_status fl_cluster_gather(fl_cluster *c, const char *name,
-                            uint64_t generation, const void *bytes, size_t len,
-                            fl_cluster_gathered *out);
-void fl_cluster_gathered_release(fl_cluster_gathered *g);
+                            uint64_t generation, fl_msg_bytes bytes,
+                            fl_client_gathered *out);
+/* Learns the step of the job: rounds of the others may have gone on while this
+   trainer waited for something. */
+FL_MUST_CHECK
+fl_status fl_cluster_learn_step(fl_cluster *c);
 
 /* --- the global step ------------------------------------------------------ */
 

@@ -59,16 +59,16 @@ static fl_status find(fl_geo_dense *d, const fl_geo_line *line,
 static fl_status send_blocks(fl_client *c, const fl_cluster_blocks *b,
                              size_t lo, size_t n, fl_latch *w)
 {
-    return fl_client_send_blocks(c, FL_TYPE_PUSH_DENSE, b->blocks.data + lo,
+    return fl_client_send_blocks(c, FL_MSG_PUSH_DENSE, b->blocks.data + lo,
                                  (const float *const *)b->data.data + lo, n,
-                                 fl_latch_done, w);
+                                 (fl_ending){ fl_latch_done, w });
 }
 
 static fl_status pull_blocks(fl_client *c, const fl_cluster_blocks *b,
                              size_t lo, size_t n, fl_latch *w)
 {
     return fl_client_pull_blocks(c, b->blocks.data + lo, b->data.data + lo, n,
-                                 fl_latch_done, w);
+                                 (fl_ending){ fl_latch_done, w });
 }
 
 typedef fl_status (*blocks_fn)(fl_client *c, const fl_cluster_blocks *b,

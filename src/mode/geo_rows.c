@@ -191,7 +191,8 @@ static fl_status push_rows(fl_geo_table *t, const fl_geo_line *line, size_t lo,
     fl_status st;
 
     fl_latch_add(w);
-    st = fl_client_push(client, &item, &t->dim, 1, fl_latch_done, w);
+    st = fl_client_push(client, &item, &t->dim, 1,
+                        (fl_ending){ fl_latch_done, w });
     if (st)
         fl_latch_done(w, FL_OK);
     else
@@ -297,8 +298,10 @@ fl_status fl_geo_table_begin_pull(fl_geo_table *t, const fl_geo_line *line,
 
     t->latch = w;
     fl_latch_add(w);
-    st = fl_client_changed(fl_cluster_client(line->cluster), t->number, t->dim,
-                           t->cursors, take_news, end_pull, t);
+    st =
+        fl_client_changed(fl_cluster_client(line->cluster),
+                          &(fl_client_changes){ t->number, t->dim, t->cursors },
+                          take_news, (fl_ending){ end_pull, t });
     if (st)
         fl_latch_done(w, FL_OK);
     return st;

@@ -123,7 +123,7 @@ static fl_status begin_pull_all(async_comm *a, fl_client_done done, void *arg)
 
     return fl_client_pull_blocks(fl_cluster_client(a->port.cluster),
                                  b->blocks.data, b->data.data, b->blocks.len,
-                                 done, arg);
+                                 (fl_ending){ done, arg });
 }
 
 /* In the loop. Whoever waits may free the backend from the unlock on. */
@@ -317,7 +317,7 @@ static void pull_param(variable *v)
 {
     fl_status st = fl_client_pull_blocks(
         fl_cluster_client(v->owner->port.cluster), v->blocks.blocks.data,
-        v->blocks.data.data, v->blocks.blocks.len, on_pulled, v);
+        v->blocks.data.data, v->blocks.blocks.len, (fl_ending){ on_pulled, v });
 
     if (st)
         finish(v, st);
@@ -367,7 +367,7 @@ static fl_status send_rows(variable *v)
         fl_merge_rows(&v->merger, v->batches.data, v->batches.len, &item.rows));
     item.rows.lr = lr;
     return fl_client_push(fl_cluster_client(v->owner->port.cluster), &item,
-                          &v->table->dim, 1, on_sent, v);
+                          &v->table->dim, 1, (fl_ending){ on_sent, v });
 }
 
 /* Gradients are added up where the first of them is. */
@@ -384,10 +384,10 @@ static fl_status send_param(variable *v)
                    (size_t)v->param->n);
     fl_cluster_blocks_clear(&v->blocks);
     fl_cluster_blocks_add(&v->blocks, v->owner->port.cluster, v->param, sum);
-    return fl_client_send_blocks(fl_cluster_client(v->owner->port.cluster),
-                                 FL_TYPE_PUSH_DENSE, v->blocks.blocks.data,
-                                 (const float *const *)v->blocks.data.data,
-                                 v->blocks.blocks.len, on_sent, v);
+    return fl_client_send_blocks(
+        fl_cluster_client(v->owner->port.cluster), FL_MSG_PUSH_DENSE,
+        v->blocks.blocks.data, (const float *const *)v->blocks.data.data,
+        v->blocks.blocks.len, (fl_ending){ on_sent, v });
 }
 
 /* For the queues. */

@@ -29,9 +29,9 @@ static void on_pushed(void *arg, fl_status st)
     const fl_cluster_blocks *p = fl_lockstep_params(m->core);
 
     if (!st)
-        st =
-            fl_client_pull_blocks(fl_cluster_client(m->cluster), p->blocks.data,
-                                  p->data.data, p->blocks.len, on_pulled, m);
+        st = fl_client_pull_blocks(fl_cluster_client(m->cluster),
+                                   p->blocks.data, p->data.data, p->blocks.len,
+                                   (fl_ending){ on_pulled, m });
     if (st)
         fl_lockstep_end(m->core, st);
 }
@@ -44,7 +44,7 @@ static void push_rows(half_mode *m, const fl_merged *g)
         return;
     fl_latch_add(&m->latch);
     st = fl_client_push(fl_cluster_client(m->cluster), g->items, g->dims,
-                        g->n_items, fl_latch_done, &m->latch);
+                        g->n_items, (fl_ending){ fl_latch_done, &m->latch });
     if (st)
         fl_latch_done(&m->latch, st);
 }
@@ -56,10 +56,10 @@ static void push_blocks(half_mode *m, const fl_merged *g)
     if (!g->grads->blocks.len)
         return;
     fl_latch_add(&m->latch);
-    st = fl_client_send_blocks(fl_cluster_client(m->cluster),
-                               FL_TYPE_PUSH_DENSE, g->grads->blocks.data,
-                               (const float *const *)g->grads->data.data,
-                               g->grads->blocks.len, fl_latch_done, &m->latch);
+    st = fl_client_send_blocks(
+        fl_cluster_client(m->cluster), FL_MSG_PUSH_DENSE, g->grads->blocks.data,
+        (const float *const *)g->grads->data.data, g->grads->blocks.len,
+        (fl_ending){ fl_latch_done, &m->latch });
     if (st)
         fl_latch_done(&m->latch, st);
 }

@@ -75,7 +75,7 @@ static fl_status begin_pull(asking *a)
     FL_TRY(
         fl_cluster_table(a->job->port.cluster, a->table, r->dim, &item.table));
     return fl_client_pull(fl_cluster_client(a->job->port.cluster), &item,
-                          &r->dim, 1, fl_latch_done, &a->latch);
+                          &r->dim, 1, (fl_ending){ fl_latch_done, &a->latch });
 }
 
 fl_status fl_mode_job_pull(fl_mode_job *j, const char *table,
@@ -95,7 +95,8 @@ static fl_status begin_push(asking *a)
     FL_TRY(fl_cluster_table(a->job->port.cluster, a->table, item.rows.dim,
                             &item.table));
     return fl_client_push(fl_cluster_client(a->job->port.cluster), &item,
-                          &item.rows.dim, 1, fl_latch_done, &a->latch);
+                          &item.rows.dim, 1,
+                          (fl_ending){ fl_latch_done, &a->latch });
 }
 
 fl_status fl_mode_job_push(fl_mode_job *j, const char *table,
@@ -130,10 +131,10 @@ static fl_status begin_send(asking *a)
     fl_status st = list_blocks(a, &b);
 
     if (!st)
-        st = fl_client_send_blocks(fl_cluster_client(a->job->port.cluster),
-                                   FL_TYPE_PUSH_DENSE, b.blocks.data,
-                                   (const float *const *)b.data.data,
-                                   b.blocks.len, fl_latch_done, &a->latch);
+        st = fl_client_send_blocks(
+            fl_cluster_client(a->job->port.cluster), FL_MSG_PUSH_DENSE,
+            b.blocks.data, (const float *const *)b.data.data, b.blocks.len,
+            (fl_ending){ fl_latch_done, &a->latch });
     fl_cluster_blocks_release(&b);
     return st;
 }
@@ -153,7 +154,7 @@ static fl_status begin_recv(asking *a)
     if (!st)
         st = fl_client_pull_blocks(fl_cluster_client(a->job->port.cluster),
                                    b.blocks.data, b.data.data, b.blocks.len,
-                                   fl_latch_done, &a->latch);
+                                   (fl_ending){ fl_latch_done, &a->latch });
     fl_cluster_blocks_release(&b);
     return st;
 }

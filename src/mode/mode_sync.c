@@ -28,8 +28,8 @@ typedef struct sync_mode {
 
     /* Of the exchange under way. */
     uint64_t round, samples;
-    FL_VEC(fl_client_member) members;
-    fl_err came; /* what was wrong with the answer of the barrier */
+    fl_came_list came; /* to the barrier of the round, with their samples */
+    FL_VEC(fl_round_member) members;
 } sync_mode;
 
 static void end_round(sync_mode *m, fl_status st)
@@ -51,10 +51,14 @@ static void on_applied(void *arg, fl_status st)
 static void apply(sync_mode *m)
 {
     const fl_cluster_blocks *p = fl_lockstep_params(m->core);
-    fl_status st =
-        fl_client_apply(fl_cluster_client(m->cluster), m->round,
-                        m->members.data, m->members.len, p->blocks.data,
-                        p->data.data, p->blocks.len, on_applied, m);
+    fl_client_round round = { .number = m->round,
+                              .members = m->members.data,
+                              .n_members = m->members.len,
+                              .blocks = p->blocks.data,
+                              .out = p->data.data,
+                              .n_blocks = p->blocks.len };
+    fl_status st = fl_client_apply(fl_cluster_client(m->cluster), &round,
+                                   (fl_ending){ on_applied, m });
 
     if (st)
         end_round(m, st);
@@ -62,31 +66,38 @@ static void apply(sync_mode *m)
 
 /* --- who takes part ----------------------------------------------------- */
 
-/* Weights are their shares until all are known. */
-static fl_status read_members(sync_mode *m, fl_unpack *u)
+/* By their samples. */
+static void weigh(sync_mode *m)
+{
+    size_t n = m->came.len;
+    double all = 0;
+
+    for (size_t i = 0; i < n; i++)
+        all += (double)m->came.data[i].share;
+    m->members.len = 0;
+    for (size_t i = 0; i < n; i++) {
+        const fl_came *who = &m->came.data[i];
+        double w = fl_weight(m->weighing, (double)who->share, all, n);
+
+        fl_vec_push(&m->members, ((fl_round_member){ who->rank, w }));
+    }
+}
+
+static fl_status check_came(const sync_mode *m)
 {
     const fl_dist_config *d = &fl_cluster_dist(m->cluster)->config;
-    uint64_t len = (uint64_t)(u->end - u->at);
-    uint32_t n = fl_unpack_u32(u), next = 0;
     bool has_me = false;
 
-    (void)fl_unpack_u32(u);
-    m->members.len = 0;
-    for (uint32_t i = 0; i < n && !u->bad; i++) {
-        fl_client_member who = { .rank = fl_unpack_u32(u) };
+    for (size_t i = 0; i < m->came.len; i++) {
+        uint32_t rank = m->came.data[i].rank;
 
-        (void)fl_unpack_u32(u);
-        who.weight = (double)fl_unpack_u64(u);
-        u->bad |= who.rank < next || who.rank >= (uint32_t)d->n_trainers;
-        next = who.rank + 1;
-        has_me |= who.rank == (uint32_t)d->rank;
-        fl_vec_push(&m->members, who);
+        if (rank >= (uint32_t)d->n_trainers)
+            FL_FAIL(FL_ERR_CORRUPT,
+                    "server 0 says that trainer %" PRIu32
+                    " came to a barrier, and the job has %d",
+                    rank, d->n_trainers);
+        has_me |= rank == (uint32_t)d->rank;
     }
-    if (u->bad || u->at != u->end)
-        FL_FAIL(FL_ERR_CORRUPT,
-                "server 0 answers a barrier with %" PRIu64
-                " bytes that do not say who came",
-                len);
     if (!has_me)
         FL_FAIL(FL_ERR_CLOSED,
                 "it was made without trainer %d, which has joined since: start "
@@ -95,36 +106,12 @@ static fl_status read_members(sync_mode *m, fl_unpack *u)
     return FL_OK;
 }
 
-static void weigh(sync_mode *m)
-{
-    size_t n = m->members.len;
-    double all = 0;
-
-    for (size_t i = 0; i < n; i++)
-        all += m->members.data[i].weight;
-    for (size_t i = 0; i < n; i++) {
-        double *w = &m->members.data[i].weight;
-
-        *w = fl_weight(m->weighing, *w, all, n);
-    }
-}
-
-static void on_came(void *arg, int server, const void *payload, uint64_t len)
-{
-    sync_mode *m = arg;
-    fl_unpack u = { .at = payload };
-
-    (void)server;
-    u.end = len ? u.at + len : u.at;
-    fl_err_save(&m->came, read_members(m, &u));
-}
-
 static void on_barrier(void *arg, fl_status st)
 {
     sync_mode *m = arg;
 
-    if (!st && m->came.status)
-        st = fl_err_restore(&m->came);
+    if (!st)
+        st = check_came(m);
     if (st) {
         end_round(m, st);
         return;
@@ -137,16 +124,11 @@ static void on_barrier(void *arg, fl_status st)
 static void on_kept(void *arg, fl_status st)
 {
     sync_mode *m = arg;
-    fl_pack p = { 0 };
 
-    if (!st) {
-        fl_pack_text(&p, "round");
-        fl_pack_u64(&p, m->round);
-        fl_pack_u64(&p, m->samples);
-        st = fl_client_ask(fl_cluster_client(m->cluster), 0, FL_TYPE_BARRIER,
-                           false, p.data, p.len, on_came, on_barrier, m);
-        fl_pack_release(&p);
-    }
+    if (!st)
+        st = fl_client_barrier(fl_cluster_client(m->cluster), "round", m->round,
+                               m->samples, &m->came,
+                               (fl_ending){ on_barrier, m });
     if (st)
         end_round(m, st);
 }
@@ -161,7 +143,8 @@ static void send_rows(sync_mode *m, const fl_merged *g)
         return;
     fl_latch_add(&m->latch);
     st = fl_client_round_push(fl_cluster_client(m->cluster), m->round, g->items,
-                              g->dims, g->n_items, fl_latch_done, &m->latch);
+                              g->dims, g->n_items,
+                              (fl_ending){ fl_latch_done, &m->latch });
     if (st)
         fl_latch_done(&m->latch, st);
 }
@@ -173,10 +156,10 @@ static void send_blocks(sync_mode *m, const fl_merged *g)
     if (!g->grads->blocks.len)
         return;
     fl_latch_add(&m->latch);
-    st = fl_client_round_blocks(fl_cluster_client(m->cluster), m->round,
-                                g->grads->blocks.data,
-                                (const float *const *)g->grads->data.data,
-                                g->grads->blocks.len, fl_latch_done, &m->latch);
+    st = fl_client_round_blocks(
+        fl_cluster_client(m->cluster), m->round, g->grads->blocks.data,
+        (const float *const *)g->grads->data.data, g->grads->blocks.len,
+        (fl_ending){ fl_latch_done, &m->latch });
     if (st)
         fl_latch_done(&m->latch, st);
 }
@@ -214,6 +197,7 @@ static void sync_free(void *mode)
     sync_mode *m = mode;
 
     fl_vec_release(&m->members);
+    fl_vec_release(&m->came);
     fl_latch_release(&m->latch);
     fl_free(m);
 }

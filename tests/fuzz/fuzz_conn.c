@@ -7,6 +7,7 @@
 
 #include <fcntl.h>
 
+#include "ps/msg/message.h"
 #include "rpc/stream/shared_arena.h"
 #include "rpc/wire/conn.h"
 #include "rpc/sim/sim.h"
@@ -146,6 +147,7 @@ static void run(owner *o, feed *f, fl_sim *sim)
     static const fl_conn_events events = { on_message, on_close, NULL };
     fl_conn_options options = { .max_bytes = 1 << 20,
                                 .window_bytes = 1 << 16,
+                                .names = fl_msg_find_name,
                                 .arena_bytes = 1 << 18 };
 
     f->base.loop = fl_sim_loop(sim);

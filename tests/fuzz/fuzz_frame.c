@@ -3,7 +3,7 @@
  * inside its bounds, whatever order the reads come in. */
 #include "kit.h"
 
-#include "rpc/wire/frame.h"
+#include "ps/msg/message.h"
 
 #define MAX_BYTES (UINT64_C(1) << 30)
 
@@ -12,12 +12,12 @@ static void check_head(const uint8_t *data)
     uint8_t again[FL_FRAME_BYTES];
     fl_frame f;
 
-    if (fl_frame_read(data, MAX_BYTES, &f)) {
+    if (fl_frame_read(data, MAX_BYTES, fl_msg_find_name, &f)) {
         MUST(fl_last_error()[0]);
         return;
     }
     MUST(f.length <= MAX_BYTES);
-    MUST(fl_frame_type_name(f.type)[0]);
+    MUST(fl_msg_name(f.type)[0]);
     fl_frame_write(&f, again);
     MUST(memcmp(again, data, sizeof(again)) == 0);
 }

@@ -10,7 +10,7 @@
 #include "ps/store/store.h"
 
 #define REPLY_MAX (1u << 20)
-#define N_TYPES (FL_TYPE_CHANGED - FL_TYPE_PULL + 1)
+#define N_TYPES (FL_MSG_CHANGED - FL_MSG_PULL + 1)
 
 static const char declared[] =
     "table a dim=1 partitions=1\n"
@@ -43,7 +43,7 @@ static void *room(void *arg, uint64_t len)
     return a->data;
 }
 
-static uint32_t dim_of(void *arg, uint32_t table)
+static uint64_t dim_of(void *arg, uint32_t table)
 {
     static const uint32_t dims[] = { 1, 3, 4 };
 
@@ -53,25 +53,31 @@ static uint32_t dim_of(void *arg, uint32_t table)
 
 static void check_pull(const void *payload, uint64_t len, uint64_t got)
 {
-    fl_rows_item *items;
+    fl_items_source from = { FL_MSG_PULL, { payload, len }, dim_of, NULL };
+    fl_rows_request r;
     uint64_t floats = 0;
-    uint32_t n;
 
-    MUST(!fl_rows_unpack(FL_TYPE_PULL, payload, len, dim_of, NULL, &items, &n));
-    for (uint32_t i = 0; i < n; i++)
-        floats += items[i].n * dim_of(NULL, items[i].table);
+    MUST(!fl_rows_unpack(&from, &r));
+    for (uint32_t i = 0; i < r.n; i++)
+        floats += r.items[i].n * dim_of(NULL, r.items[i].table);
     MUST(got == floats * sizeof(float));
-    fl_free(items);
+    fl_free(r.items);
 }
 
 static void request(fl_store *s, uint16_t type, const void *payload,
                     uint64_t len)
 {
     answer a = { 0 };
-    fl_store_reply reply = { room, &a };
-    fl_status st = fl_store_request(s, type, payload, len, 1, 0, 1, &reply);
+    fl_store_reply reply = { .room = room, .arg = &a };
+    fl_status st =
+        fl_store_request(s,
+                         &(fl_store_call){ .type = type,
+                                           .payload = { payload, len },
+                                           .step = 1,
+                                           .incarnation = 1 },
+                         &reply);
 
-    if (!st && type == FL_TYPE_PULL)
+    if (!st && type == FL_MSG_PULL)
         check_pull(payload, len, a.len);
     fl_free(a.data);
 }
@@ -88,7 +94,7 @@ static void apply_round(fl_store *s, const void *payload, size_t len)
     memcpy(apply, in, len < 8 ? len : 8);
     apply[8] = apply[12] = 1; /* one member, rank 0; one block, 0 */
     memcpy(apply + 24, &weight, sizeof(weight));
-    request(s, FL_TYPE_APPLY, apply, 36);
+    request(s, FL_MSG_APPLY, apply, 36);
     fl_data_free(apply, 36);
 }
 
@@ -106,11 +112,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     payload = fl_try_alloc(size - 1);
     MUST(payload);
     memcpy(payload, data + 1, size - 1);
-    request(s, (uint16_t)(FL_TYPE_PULL + data[0] % N_TYPES), payload, size - 1);
+    request(s, (uint16_t)(FL_MSG_PULL + data[0] % N_TYPES), payload, size - 1);
     /* Whatever it was, the store still works. */
     apply_round(s, payload, size - 1);
-    request(s, FL_TYPE_HASH, NULL, 0);
-    request(s, FL_TYPE_STATS, NULL, 0);
+    request(s, FL_MSG_HASH, NULL, 0);
+    request(s, FL_MSG_STATS, NULL, 0);
     fl_data_free(payload, size - 1);
     fl_store_free(s);
     fl_conf_release(&conf);

@@ -168,24 +168,11 @@ static inline fl_status run_seats(trainer *t)
     return FL_OK;
 }
 
-static inline void add_hashes(void *arg, int server, const void *payload,
-                              uint64_t len)
-{
-    fl_unpack u = { .at = payload };
-    uint64_t *hash = arg;
-
-    (void)server;
-    u.end = u.at + len;
-    for (uint64_t i = 0; i < len / sizeof(uint64_t); i++)
-        *hash += fl_unpack_u64(&u) * (2 * i + 1);
-}
-
 /* What is on the servers when all are done. */
 static inline fl_status learn_hash(trainer *t)
 {
     FL_TRY(fl_cluster_barrier(t->cluster, "done", 1));
-    FL_TRY(fl_cluster_ask(t->cluster, -1, FL_TYPE_HASH, false, NULL, 0,
-                          add_hashes, &t->hash));
+    FL_TRY(fl_client_hash(fl_cluster_client(t->cluster), &t->hash, FL_WAIT));
     return fl_cluster_barrier(t->cluster, "hashed", 1);
 }
 

@@ -8,6 +8,7 @@
 #define FL_TESTS_MODE_GEO_KIT_H
 
 #include "../ps/job_kit.h"
+#include "../ps/pack_kit.h"
 
 #include "dist/job.h"
 #include "base/alloc.h"
@@ -362,10 +363,13 @@ static inline void *room_at(void *arg, uint64_t len)
 static inline void ask_store(const town *t, int server, uint16_t type,
                              fl_pack *p, float *out)
 {
-    fl_store_reply reply = { room_at, out };
+    fl_store_reply reply = { .room = room_at, .arg = out };
 
-    assert_ok(fl_store_request(fl_server_store(t->servers[server]), type,
-                               p->data, p->len, 0, 0, 0, &reply));
+    assert_ok(fl_store_request(fl_server_store(t->servers[server]),
+                               &(fl_store_call){ .type = type,
+                                                 .payload = { p->data, p->len },
+                                                 .incarnation = 0 },
+                               &reply));
     fl_pack_release(p);
 }
 
@@ -376,10 +380,10 @@ static inline void server_rows(const town *t, const uint64_t *keys, size_t n,
         fl_rows_item it = { .flags = FL_PULL_ONLY, .n = 1 };
         fl_pack p = { 0 };
 
-        fl_rows_pack_head(&p, FL_TYPE_PULL, &it, 1);
+        pack_rows_head(&p, FL_MSG_PULL, &it, 1);
         fl_pack_u64(&p, keys[i]);
         ask_store(t, fl_client_server_of((int)t->net.servers.len, keys[i]),
-                  FL_TYPE_PULL, &p, out + i * GEO_DIM);
+                  FL_MSG_PULL, &p, out + i * GEO_DIM);
     }
 }
 
@@ -388,8 +392,8 @@ static inline void server_dense(const town *t, float *out)
     for (uint32_t i = 0; i < 2; i++) {
         fl_pack p = { 0 };
 
-        fl_blocks_pack_head(&p, FL_TYPE_PULL_DENSE, &i, 1);
-        ask_store(t, (int)(i % t->net.servers.len), FL_TYPE_PULL_DENSE, &p,
+        pack_blocks_head(&p, FL_MSG_PULL_DENSE, &i, 1);
+        ask_store(t, (int)(i % t->net.servers.len), FL_MSG_PULL_DENSE, &p,
                   out + i * GEO_HALF);
     }
 }

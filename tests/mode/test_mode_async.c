@@ -334,8 +334,8 @@ static void merged_gradients_are_added_up(void **state)
     assert_ok(push_rows(&t, left, 1, 0.5, alone));
     assert_ok(push_rows(&t, right, 4, 0.25, alone));
     wait_until_applied(&t);
-    assert_int_equal(n_requests(&t, FL_TYPE_PUSH_DENSE), 2);
-    assert_int_equal(n_requests(&t, FL_TYPE_PUSH), 1);
+    assert_int_equal(n_requests(&t, FL_MSG_PUSH_DENSE), 2);
+    assert_int_equal(n_requests(&t, FL_MSG_PUSH), 1);
     /* The rate is that of the newest. */
     assert_true(pull_row(&t, 1) == 1 - 1 * 0.25f);
     assert_true(pull_row(&t, 2) == 1 - 5 * 0.25f);
@@ -405,7 +405,7 @@ static void a_full_queue_holds_the_training_thread(void **state)
     assert_int_equal(send_w(&t, 1), FL_PENDING);
     assert_true(t.counts->wait_ns > 0);
     wait_until_applied(&t);
-    assert_int_equal(n_requests(&t, FL_TYPE_PUSH_DENSE), 1);
+    assert_int_equal(n_requests(&t, FL_MSG_PUSH_DENSE), 1);
     stop_and_free(&t);
     end_servers(&j);
 }
@@ -426,7 +426,7 @@ static void parts_of_a_step_are_one_gradient(void **state)
     assert_ok(push_rows(&t, right, 6, 0.5, worker));
     assert_int_equal(t.counts->made, 1);
     wait_until_applied(&t);
-    assert_int_equal(n_requests(&t, FL_TYPE_PUSH), 1);
+    assert_int_equal(n_requests(&t, FL_MSG_PUSH), 1);
     assert_true(pull_row(&t, 1) == 1 - 1 * 0.5f);
     assert_true(pull_row(&t, 2) == 1 - 4 * 0.5f);
     assert_true(pull_row(&t, 3) == 1 - 3 * 0.5f);
@@ -449,7 +449,7 @@ static void parameters_come_back_after_enough_gradients(void **state)
     assert_ok(good(send_b(&t, 2)));
     assert_ok(good(send_w(&t, 1)));
     wait_until_applied(&t);
-    assert_int_equal(n_requests(&t, FL_TYPE_PULL_DENSE), 0);
+    assert_int_equal(n_requests(&t, FL_MSG_PULL_DENSE), 0);
     assert_ok(good(send_b(&t, 2)));
     wait_for_value(&t.w[0], -1);
     wait_for_value(&t.b[0], -2);

@@ -102,28 +102,17 @@ static void trainers_with_unequal_data_do_not_wait(void **state)
     crew_release(&c);
 }
 
-static void keep_step(void *arg, int server, const void *payload, uint64_t len)
-{
-    fl_unpack u = { .at = payload };
-
-    (void)server;
-    u.end = u.at + len;
-    *(uint64_t *)arg = fl_unpack_u64(&u);
-}
-
 static uint64_t steps_at_the_end;
 
 /* When the last batch of the only thread is over its step has been counted:
    requests to a server are answered in their order. */
 static fl_status ask_steps(trainer *t, int thread, int batch)
 {
-    uint64_t none = 0;
-
     (void)thread;
     if (batch < BATCHES - 1)
         return FL_OK;
-    return fl_cluster_ask(t->cluster, 0, FL_TYPE_STEP, true, &none,
-                          sizeof(none), keep_step, &steps_at_the_end);
+    return fl_client_step(fl_cluster_client(t->cluster), 0, &steps_at_the_end,
+                          FL_WAIT);
 }
 
 static void batches_are_counted_as_steps(void **state)
@@ -154,11 +143,11 @@ static void a_meeting_is_one_request_of_each_kind_per_server(void **state)
     for (int s = 0; s < CREW_SERVERS; s++) {
         fl_client *k = fl_cluster_client(c.trainers[0].cluster);
 
-        assert_int_equal(fl_client_requests(k, s, FL_TYPE_PUSH), BATCHES);
-        assert_in_range(fl_client_requests(k, s, FL_TYPE_PUSH_DENSE), 0,
+        assert_int_equal(fl_client_requests(k, s, FL_MSG_PUSH), BATCHES);
+        assert_in_range(fl_client_requests(k, s, FL_MSG_PUSH_DENSE), 0,
                         BATCHES);
         /* One more at the start. */
-        assert_in_range(fl_client_requests(k, s, FL_TYPE_PULL_DENSE), 0,
+        assert_in_range(fl_client_requests(k, s, FL_MSG_PULL_DENSE), 0,
                         BATCHES + 1);
     }
     crew_release(&c);

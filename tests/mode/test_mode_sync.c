@@ -217,12 +217,12 @@ static void a_batch_is_one_request_of_each_kind_per_server(void **state)
     for (int s = 0; s < CREW_SERVERS; s++) {
         const fl_client *k = fl_cluster_client(t->cluster);
 
-        assert_int_equal(fl_client_requests(k, s, FL_TYPE_PULL), 2 * BATCHES);
-        assert_int_equal(fl_client_requests(k, s, FL_TYPE_ROUND_PUSH), BATCHES);
-        assert_int_equal(fl_client_requests(k, s, FL_TYPE_ROUND_DENSE),
+        assert_int_equal(fl_client_requests(k, s, FL_MSG_PULL), 2 * BATCHES);
+        assert_int_equal(fl_client_requests(k, s, FL_MSG_ROUND_PUSH), BATCHES);
+        assert_int_equal(fl_client_requests(k, s, FL_MSG_ROUND_DENSE),
                          has_blocks(t, s) ? BATCHES : 0);
-        assert_int_equal(fl_client_requests(k, s, FL_TYPE_APPLY), BATCHES);
-        assert_int_equal(fl_client_requests(k, s, FL_TYPE_PUSH), 0);
+        assert_int_equal(fl_client_requests(k, s, FL_MSG_APPLY), BATCHES);
+        assert_int_equal(fl_client_requests(k, s, FL_MSG_PUSH), 0);
     }
     crew_release(&c);
 }

@@ -12,7 +12,7 @@
 
 #include "base/log.h"
 #include "ops/ops.h"
-#include "ps/client/client.h"
+#include "ps/client/client_inside.h"
 #include "ps/server/server.h"
 #include "ps/store/store_inside.h"
 #include "rpc/sim/sim.h"
@@ -183,17 +183,16 @@ static inline void on_outcome(void *arg, fl_status st)
     fl_err_save(&o->err, st);
 }
 
-static inline void on_numbers(void *arg, int server, const void *payload,
-                              uint64_t len)
+static inline fl_status take_numbers(void *arg, int server, fl_msg_bytes reply)
 {
     outcome *o = arg;
-    fl_unpack u = { .at = payload };
+    fl_unpack u = fl_unpack_from(reply.data, reply.len);
 
     (void)server;
-    assert_in_range(len, 0, sizeof(o->sums));
-    u.end = len ? u.at + len : u.at;
-    for (size_t i = 0; i < len / sizeof(uint64_t); i++)
+    assert_in_range(reply.len, 0, sizeof(o->sums));
+    for (size_t i = 0; i < reply.len / sizeof(uint64_t); i++)
         o->sums[i] += fl_unpack_u64(&u);
+    return FL_OK;
 }
 
 static inline fl_status job_end(job *j, outcome *o)
@@ -204,32 +203,34 @@ static inline fl_status job_end(job *j, outcome *o)
     return o->err.status ? fl_err_restore(&o->err) : FL_OK;
 }
 
-static inline fl_status job_ask(job *j, int trainer, int server, uint16_t type,
-                                bool once, const fl_pack *payload, outcome *o)
-{
-    *o = (outcome){ 0 };
-    FL_TRY(fl_client_ask(j->clients[trainer], server, type, once, payload->data,
-                         payload->len, on_numbers, on_outcome, o));
-    return job_end(j, o);
-}
-
 static inline fl_status job_declare(job *j, int trainer, const char *text)
 {
-    fl_pack p = { 0 };
-    outcome o;
-    fl_status st;
+    outcome o = { 0 };
 
-    fl_pack_bytes(&p, text, strlen(text));
-    st = job_ask(j, trainer, -1, FL_TYPE_DECLARE, false, &p, &o);
-    fl_pack_release(&p);
-    return st;
+    FL_TRY(fl_client_declare(j->clients[trainer], FL_ALL_SERVERS, text,
+                             (fl_ending){ on_outcome, &o }));
+    return job_end(j, &o);
+}
+
+/* Those of all tables and blocks apart, in o->sums. */
+static inline void job_hashes(job *j, outcome *o)
+{
+    fl_call_spec call = { .type = FL_MSG_HASH,
+                          .server = FL_ALL_SERVERS,
+                          .take = take_numbers,
+                          .out = o };
+
+    *o = (outcome){ 0 };
+    assert_ok(
+        fl_client_call(j->clients[0], &call, (fl_ending){ on_outcome, o }));
+    assert_ok(job_end(j, o));
 }
 
 static inline uint64_t job_hash(job *j, int table)
 {
     outcome o;
 
-    assert_ok(job_ask(j, 0, -1, FL_TYPE_HASH, false, &(fl_pack){ 0 }, &o));
+    job_hashes(j, &o);
     return o.sums[table];
 }
 

@@ -47,7 +47,7 @@ typedef struct world {
 
 /* A question is known by its place in n_answers. */
 static void on_answer(void *arg, void *question, fl_status st,
-                      const fl_coord_came *came, size_t n_came)
+                      const fl_came *came, size_t n_came)
 {
     world *w = arg;
     size_t i = (size_t)((uint8_t *)question - w->n_answers);
@@ -69,7 +69,8 @@ static void on_answer(void *arg, void *question, fl_status st,
     }
 }
 
-static void on_dealt(void *arg, void *question, fl_status st, uint64_t item)
+static void on_dispatched(void *arg, void *question, fl_status st,
+                          uint64_t item)
 {
     world *w = arg;
 
@@ -112,8 +113,8 @@ static void on_over(void *arg, fl_status why)
 
 static inline world *world_new(const fl_coord_options *o)
 {
-    static const fl_coord_events events = { on_answer, on_dealt, on_gathered,
-                                            on_say, on_over };
+    static const fl_coord_events events = { on_answer, on_dispatched,
+                                            on_gathered, on_say, on_over };
     world *w = fl_alloc(sizeof(*w));
 
     w->now_ms = START_MS;
@@ -176,8 +177,10 @@ static inline size_t ask_as(world *w, uint32_t rank, uint32_t incarnation,
     size_t i = w->n_asked++;
 
     assert_true(i < N_QUESTIONS);
-    fl_coord_barrier(w->c, rank, incarnation, name, generation,
-                     10 * (uint64_t)rank + 1, &w->n_answers[i], w->now_ms);
+    fl_coord_barrier(
+        w->c,
+        &(fl_coord_asker){ rank, incarnation, &w->n_answers[i], w->now_ms },
+        name, generation, 10 * (uint64_t)rank + 1);
     return i;
 }
 

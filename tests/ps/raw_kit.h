@@ -13,7 +13,7 @@
 #include <netinet/tcp.h>
 #include <sys/time.h>
 
-#include "rpc/wire/frame.h"
+#include "ps/msg/message.h"
 #include "rpc/wire/handshake.h"
 
 #define RAW_PATIENCE_S 60
@@ -100,7 +100,8 @@ static inline bool raw_receive(int fd, raw_message *m)
     uint8_t head[FL_FRAME_BYTES];
 
     return raw_read(fd, head, sizeof(head)) &&
-           !fl_frame_read(head, sizeof(m->bytes), &m->frame) &&
+           !fl_frame_read(head, sizeof(m->bytes), fl_msg_find_name,
+                          &m->frame) &&
            (!m->frame.length ||
             raw_read(fd, m->bytes, (size_t)m->frame.length));
 }
@@ -127,7 +128,7 @@ static inline raw_client raw_tool(const char *name, const char *token,
     return c;
 }
 
-static inline fl_frame raw_head(const raw_client *c, fl_frame_type type)
+static inline fl_frame raw_head(const raw_client *c, uint16_t type)
 {
     return (fl_frame){ .type = (uint16_t)type,
                        .rank = c->hello.who.rank,

@@ -13,6 +13,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "ops/ops.h"
+#include "pack_kit.h"
 #include "ps/server/server.h"
 #include "rpc/client/rpc_client.h"
 #include "rpc/wire/handshake.h"
@@ -210,7 +211,7 @@ static inline void on_answer(void *arg, fl_status st, const fl_frame *f,
 typedef enum times { REPEATED, ONCE } times;
 
 /* Takes over what was packed; NULL for an empty payload. */
-static inline void send_to(fl_rpc_client *l, fl_frame_type type, times once,
+static inline void send_to(fl_rpc_client *l, uint16_t type, times once,
                            fl_pack *p, answer *a)
 {
     *a = (answer){ 0 };
@@ -246,16 +247,16 @@ static inline void answer_release(answer *a)
     fl_free(a->bytes);
 }
 
-static inline void ask(city *c, fl_rpc_client *l, fl_frame_type type,
-                       times once, fl_pack *p, answer *a)
+static inline void ask(city *c, fl_rpc_client *l, uint16_t type, times once,
+                       fl_pack *p, answer *a)
 {
     send_to(l, type, once, p, a);
     await(c, a);
 }
 
 /* The answer is good, and of no further interest. */
-static inline void ask_ok(city *c, fl_rpc_client *l, fl_frame_type type,
-                          times once, fl_pack *p)
+static inline void ask_ok(city *c, fl_rpc_client *l, uint16_t type, times once,
+                          fl_pack *p)
 {
     answer a;
 
@@ -265,8 +266,8 @@ static inline void ask_ok(city *c, fl_rpc_client *l, fl_frame_type type,
     answer_release(&a);
 }
 
-static inline void ask_bad(city *c, fl_rpc_client *l, fl_frame_type type,
-                           times once, fl_pack *p, const char *words)
+static inline void ask_bad(city *c, fl_rpc_client *l, uint16_t type, times once,
+                           fl_pack *p, const char *words)
 {
     answer a;
 
@@ -298,6 +299,7 @@ static inline fl_rpc_client *open_link(city *c, int server,
         .token = "token",
         .conn = { .max_bytes = 1 << 24,
                   .window_bytes = 1 << 20,
+                  .names = fl_msg_find_name,
                   .arena_bytes = c->o.arena_bytes },
         .window = 16,
         .ping_ms = c->o.ping_ms,
@@ -350,7 +352,7 @@ static inline void trainer_ask(city *c, trainer *t, uint32_t rank,
         .me = { .role = FL_MEMBER_TRAINER, .rank = rank, .process = process }
     };
     t->joiner = open_link(c, 0, &t->me);
-    send_to(t->joiner, FL_TYPE_JOIN, REPEATED, NULL, a);
+    send_to(t->joiner, FL_MSG_JOIN, REPEATED, NULL, a);
 }
 
 static inline void trainer_take(city *c, trainer *t, answer *a)
@@ -375,7 +377,7 @@ static inline void trainer_join(city *c, trainer *t, uint32_t rank,
     trainer_take(c, t, &a);
     for (int i = 0; i < c->o.n_servers; i++)
         t->links[i] = open_link(c, i, &t->me);
-    ask_ok(c, t->links[0], FL_TYPE_STATUS, REPEATED, NULL);
+    ask_ok(c, t->links[0], FL_MSG_STATUS, REPEATED, NULL);
     close_link(c, t->joiner);
     t->joiner = NULL;
 }
@@ -393,7 +395,7 @@ static inline void trainer_die(city *c, trainer *t)
 
 static inline void trainer_leave(city *c, trainer *t)
 {
-    ask_ok(c, t->links[0], FL_TYPE_LEAVE, REPEATED, NULL);
+    ask_ok(c, t->links[0], FL_MSG_LEAVE, REPEATED, NULL);
     trainer_die(c, t);
 }
 
@@ -418,7 +420,7 @@ static inline void send_barrier(trainer *t, const char *name,
 {
     fl_pack p = pack_barrier(name, generation);
 
-    send_to(t->links[0], FL_TYPE_BARRIER, REPEATED, &p, a);
+    send_to(t->links[0], FL_MSG_BARRIER, REPEATED, &p, a);
 }
 
 static inline fl_pack pack_text(const char *text)
@@ -434,7 +436,7 @@ static inline void declare(city *c, trainer *t, const char *text)
     for (int i = 0; i < c->o.n_servers; i++) {
         fl_pack p = pack_text(text);
 
-        ask_ok(c, t->links[i], FL_TYPE_DECLARE, REPEATED, &p);
+        ask_ok(c, t->links[i], FL_MSG_DECLARE, REPEATED, &p);
     }
 }
 
@@ -445,7 +447,7 @@ static inline fl_pack pack_push(uint64_t first_key, uint64_t n, uint32_t dice)
     fl_rows_item it = { .n = n, .lr = 0.5 };
     fl_pack p = { 0 };
 
-    fl_rows_pack_head(&p, FL_TYPE_PUSH, &it, 1);
+    pack_rows_head(&p, FL_MSG_PUSH, &it, 1);
     for (uint64_t i = 0; i < n; i++)
         fl_pack_u64(&p, first_key + i);
     for (uint64_t i = 0; i < n * KIT_DIM; i++) {
@@ -461,7 +463,7 @@ static inline fl_pack pack_pull(uint64_t first_key, uint64_t n)
     fl_rows_item it = { .flags = FL_PULL_CREATE, .n = n };
     fl_pack p = { 0 };
 
-    fl_rows_pack_head(&p, FL_TYPE_PULL, &it, 1);
+    pack_rows_head(&p, FL_MSG_PULL, &it, 1);
     for (uint64_t i = 0; i < n; i++)
         fl_pack_u64(&p, first_key + i);
     return p;
@@ -474,7 +476,7 @@ static inline uint64_t hash_of(city *c, int server)
     uint64_t h = 0;
     answer a;
 
-    ask(c, l, FL_TYPE_HASH, REPEATED, NULL, &a);
+    ask(c, l, FL_MSG_HASH, REPEATED, NULL, &a);
     if (a.st)
         fail_msg("%s", a.text);
     assert_int_equal(a.len, sizeof(h));

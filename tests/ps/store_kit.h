@@ -15,6 +15,7 @@
 
 #include "base/alloc.h"
 #include "ops/ops.h"
+#include "pack_kit.h"
 #include "ps/store/store.h"
 
 /* Fails the test with the library's own sentence. */
@@ -83,8 +84,12 @@ static inline void answer_release(answer *a)
 static inline fl_status ask(fl_store *s, uint16_t type, fl_pack *p, answer *a)
 {
     received r = receive(p->data, p->len);
-    fl_store_reply reply = { answer_room, a };
-    fl_status st = fl_store_request(s, type, r.data, r.len, 0, 0, 1, &reply);
+    fl_store_reply reply = { .room = answer_room, .arg = a };
+    fl_status st = fl_store_request(
+        s,
+        &(fl_store_call){
+            .type = type, .payload = { r.data, r.len }, .incarnation = 1 },
+        &reply);
 
     received_free(&r);
     fl_pack_release(p);
@@ -98,9 +103,9 @@ static inline void pull_into(fl_store *s, uint32_t table, fl_pull_kind kind,
     fl_rows_item it = { .table = table, .flags = kind, .n = n };
     fl_pack p = { 0 };
 
-    fl_rows_pack_head(&p, FL_TYPE_PULL, &it, 1);
+    pack_rows_head(&p, FL_MSG_PULL, &it, 1);
     fl_pack_bytes(&p, keys, n * sizeof(*keys));
-    assert_ok(ask(s, FL_TYPE_PULL, &p, a));
+    assert_ok(ask(s, FL_MSG_PULL, &p, a));
 }
 
 /* The update of one block by plain SGD with a rate of 0.5. */

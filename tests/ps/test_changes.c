@@ -312,8 +312,9 @@ static void on_rows(void *arg, const uint64_t *keys, size_t n,
 static void changed(job *j, int trainer, uint64_t *cursors, rows *r)
 {
     *r = (rows){ 0 };
-    assert_ok(fl_client_changed(j->clients[trainer], 0, DIM, cursors, on_rows,
-                                on_outcome, r));
+    assert_ok(fl_client_changed(j->clients[trainer],
+                                &(fl_client_changes){ 0, DIM, cursors },
+                                on_rows, (fl_ending){ on_outcome, r }));
     assert_ok(job_end(j, &r->o));
     assert_true(r->n_calls >= j->n_servers);
 }
@@ -333,8 +334,8 @@ static void push(job *j, int trainer, uint64_t from, uint64_t n)
         keys[i] = from + i;
     for (uint64_t i = 0; i < n * DIM; i++)
         grads[i] = (float)(i % 8) - 3;
-    assert_ok(
-        fl_client_push(j->clients[trainer], &item, &dim, 1, on_outcome, &o));
+    assert_ok(fl_client_push(j->clients[trainer], &item, &dim, 1,
+                             (fl_ending){ on_outcome, &o }));
     assert_ok(job_end(j, &o));
 }
 
@@ -351,8 +352,8 @@ static void pull(job *j, const uint64_t *keys, size_t n, float *out)
                                   .out = out + lo * DIM };
         outcome o = { 0 };
 
-        assert_ok(
-            fl_client_pull(j->clients[0], &item, &dim, 1, on_outcome, &o));
+        assert_ok(fl_client_pull(j->clients[0], &item, &dim, 1,
+                                 (fl_ending){ on_outcome, &o }));
         assert_ok(job_end(j, &o));
     }
 }
@@ -491,7 +492,8 @@ static void begin_push(job *j, uint64_t from, uint64_t *keys, float *grads,
     for (uint64_t i = 0; i < PIECE * DIM; i++)
         grads[i] = (float)(fl_mix64(from * 1000 + i) % 8) - 3;
     *o = (outcome){ 0 };
-    assert_ok(fl_client_push(j->clients[0], &item, &dim, 1, on_outcome, o));
+    assert_ok(fl_client_push(j->clients[0], &item, &dim, 1,
+                             (fl_ending){ on_outcome, o }));
 }
 
 static void pushes_between_pages_come_the_next_time(void **state)
@@ -516,8 +518,9 @@ static void pushes_between_pages_come_the_next_time(void **state)
         outcome o;
 
         r = (rows){ 0 };
-        assert_ok(fl_client_changed(j.clients[1], 0, DIM, cursors, on_rows,
-                                    on_outcome, &r));
+        assert_ok(fl_client_changed(j.clients[1],
+                                    &(fl_client_changes){ 0, DIM, cursors },
+                                    on_rows, (fl_ending){ on_outcome, &r }));
         job_run(&j, i % 10);
         begin_push(&j, fl_mix64(i) % KEYS_MAX, keys, grads, &o);
         assert_ok(job_end(&j, &o));
@@ -546,13 +549,15 @@ static void a_wrong_width_and_an_unknown_table_are_refused(void **state)
     assert_ok(job_declare(&j, 0, TABLES));
     push(&j, 0, 0, 50);
     r = (rows){ 0 };
-    assert_ok(fl_client_changed(j.clients[0], 0, DIM + 1, cursors, on_rows,
-                                on_outcome, &r));
+    assert_ok(fl_client_changed(j.clients[0],
+                                &(fl_client_changes){ 0, DIM + 1, cursors },
+                                on_rows, (fl_ending){ on_outcome, &r }));
     assert_int_equal(job_end(&j, &r.o), FL_ERR_CORRUPT);
     assert_has(fl_last_error(), "rows of 5 floats");
     r = (rows){ 0 };
-    assert_ok(fl_client_changed(j.clients[0], 7, DIM, cursors, on_rows,
-                                on_outcome, &r));
+    assert_ok(fl_client_changed(j.clients[0],
+                                &(fl_client_changes){ 7, DIM, cursors },
+                                on_rows, (fl_ending){ on_outcome, &r }));
     assert_int_equal(job_end(&j, &r.o), FL_ERR_NOTFOUND);
     assert_has(fl_last_error(), "table 7");
     assert_int_equal(cursors[0] + cursors[1], 0);

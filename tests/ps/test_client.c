@@ -57,7 +57,8 @@ static fl_status push(job *j, int trainer, size_t n)
     outcome o = { 0 };
 
     fill_push(items, n);
-    FL_TRY(fl_client_push(j->clients[trainer], items, dims, 2, on_outcome, &o));
+    FL_TRY(fl_client_push(j->clients[trainer], items, dims, 2,
+                          (fl_ending){ on_outcome, &o }));
     return job_end(j, &o);
 }
 
@@ -68,7 +69,8 @@ static fl_status pull(job *j, int trainer, size_t n, float *emb, float *ctr)
                                  { 1, keys, n, FL_PULL_ONLY, ctr } };
     outcome o = { 0 };
 
-    FL_TRY(fl_client_pull(j->clients[trainer], items, dims, 2, on_outcome, &o));
+    FL_TRY(fl_client_pull(j->clients[trainer], items, dims, 2,
+                          (fl_ending){ on_outcome, &o }));
     return job_end(j, &o);
 }
 
@@ -150,10 +152,10 @@ static void a_call_is_one_request_per_server(void **state)
     for (int s = 0; s < 3; s++) {
         fl_store *store = fl_server_store(j.servers[s]);
 
-        assert_int_equal(fl_client_requests(j.clients[0], s, FL_TYPE_PUSH), 5);
-        assert_int_equal(fl_client_requests(j.clients[0], s, FL_TYPE_PULL), 1);
-        assert_int_equal(fl_store_count(store, FL_TYPE_PUSH).requests, 5);
-        assert_int_equal(fl_store_count(store, FL_TYPE_PULL).requests, 1);
+        assert_int_equal(fl_client_requests(j.clients[0], s, FL_MSG_PUSH), 5);
+        assert_int_equal(fl_client_requests(j.clients[0], s, FL_MSG_PULL), 1);
+        assert_int_equal(fl_store_count(store, FL_MSG_PUSH).requests, 5);
+        assert_int_equal(fl_store_count(store, FL_MSG_PULL).requests, 1);
     }
     job_release(&j);
 }
@@ -171,10 +173,11 @@ static void servers_without_keys_are_not_asked(void **state)
     job_init(&j, 3, 1, &calm);
     job_wait(&j);
     assert_ok(job_declare(&j, 0, TEXT));
-    assert_ok(fl_client_pull(j.clients[0], &item, &dim, 1, on_outcome, &o));
+    assert_ok(fl_client_pull(j.clients[0], &item, &dim, 1,
+                             (fl_ending){ on_outcome, &o }));
     assert_ok(job_end(&j, &o));
     for (int s = 0; s < 3; s++)
-        assert_int_equal(fl_client_requests(j.clients[0], s, FL_TYPE_PULL),
+        assert_int_equal(fl_client_requests(j.clients[0], s, FL_MSG_PULL),
                          s == server);
     job_release(&j);
 }
@@ -189,7 +192,8 @@ static void a_request_without_keys_is_done_at_once(void **state)
     (void)state;
     job_init(&j, 2, 1, &calm);
     job_wait(&j);
-    assert_ok(fl_client_pull(j.clients[0], &item, &dim, 1, on_outcome, &o));
+    assert_ok(fl_client_pull(j.clients[0], &item, &dim, 1,
+                             (fl_ending){ on_outcome, &o }));
     assert_true(o.is_over);
     assert_int_equal(o.err.status, FL_OK);
     job_release(&j);
@@ -204,8 +208,9 @@ static void check_assign(int n_servers)
     job_init(&j, n_servers, 1, &calm);
     job_wait(&j);
     assert_ok(job_declare(&j, 0, TEXT));
-    assert_ok(fl_client_assign(j.clients[0], 0, DIM, keys, N_KEYS, grads,
-                               on_outcome, &o));
+    assert_ok(fl_client_assign(
+        j.clients[0], &(fl_client_values){ 0, DIM, keys, N_KEYS, grads },
+        (fl_ending){ on_outcome, &o }));
     assert_ok(job_end(&j, &o));
     assert_ok(fl_table_assign(emb, keys, N_KEYS, grads));
     assert_int_equal(job_hash(&j, 0), lone_hash(emb));
@@ -237,8 +242,8 @@ static void many_requests_under_way_end_well(void **state)
     for (int i = 0; i < N; i++) {
         fl_job_pull_item item = { 0, keys, N_KEYS, FL_PULL_CREATE, out[i] };
 
-        assert_ok(
-            fl_client_pull(j.clients[0], &item, &dim, 1, on_outcome, &o[i]));
+        assert_ok(fl_client_pull(j.clients[0], &item, &dim, 1,
+                                 (fl_ending){ on_outcome, &o[i] }));
     }
     for (int i = 0; i < N; i++)
         assert_ok(job_end(&j, &o[i]));
@@ -260,9 +265,9 @@ static void requests_are_refused_before_the_servers_are_there(void **state)
     (void)state;
     job_init(&j, 2, 1, &calm);
     assert_int_equal(fl_client_state(j.clients[0]), FL_PENDING);
-    assert_int_equal(
-        fl_client_pull(j.clients[0], &item, &dim, 1, on_outcome, &o),
-        FL_ERR_INVAL);
+    assert_int_equal(fl_client_pull(j.clients[0], &item, &dim, 1,
+                                    (fl_ending){ on_outcome, &o }),
+                     FL_ERR_INVAL);
     assert_has(fl_last_error(), "before all servers are there");
     job_wait(&j);
     assert_false(o.is_over);
@@ -282,7 +287,8 @@ static void an_error_of_a_server_names_the_server(void **state)
     job_init(&j, 2, 1, &calm);
     job_wait(&j);
     assert_ok(job_declare(&j, 0, TEXT));
-    assert_ok(fl_client_pull(j.clients[0], &item, &dim, 1, on_outcome, &o));
+    assert_ok(fl_client_pull(j.clients[0], &item, &dim, 1,
+                             (fl_ending){ on_outcome, &o }));
     assert_int_equal(job_end(&j, &o), FL_ERR_NOTFOUND);
     assert_has(fl_last_error(), "server ");
     assert_has(fl_last_error(), ": a request (pull) is for table 7");
@@ -302,7 +308,8 @@ static void a_refused_push_names_key_and_table(void **state)
     job_init(&j, 2, 1, &calm);
     job_wait(&j);
     assert_ok(job_declare(&j, 0, TEXT));
-    assert_ok(fl_client_push(j.clients[0], &item, &dim, 1, on_outcome, &o));
+    assert_ok(fl_client_push(j.clients[0], &item, &dim, 1,
+                             (fl_ending){ on_outcome, &o }));
     assert_int_equal(job_end(&j, &o), FL_ERR_INVAL);
     assert_has(fl_last_error(), "table emb: the learning rate -1");
     job_release(&j);
@@ -326,14 +333,14 @@ static void a_request_that_is_too_large_is_refused(void **state)
     job_init(&j, 1, 1, &calm);
     job_wait(&j);
     assert_ok(job_declare(&j, 0, TEXT));
-    assert_int_equal(
-        fl_client_pull(j.clients[0], &item, &dim, 1, on_outcome, &o),
-        FL_ERR_INVAL);
+    assert_int_equal(fl_client_pull(j.clients[0], &item, &dim, 1,
+                                    (fl_ending){ on_outcome, &o }),
+                     FL_ERR_INVAL);
     assert_has(fl_last_error(), "a reply of 1120000");
     assert_has(fl_last_error(), "max_message_bytes is 1048576");
-    assert_int_equal(
-        fl_client_push(j.clients[0], &grown, &dim, 1, on_outcome, &o),
-        FL_ERR_INVAL);
+    assert_int_equal(fl_client_push(j.clients[0], &grown, &dim, 1,
+                                    (fl_ending){ on_outcome, &o }),
+                     FL_ERR_INVAL);
     assert_has(fl_last_error(), "a request (push) to server 0 has 1680032");
     assert_int_equal(o.n_calls, 0);
     assert_ok(push(&j, 0, N_KEYS));
@@ -353,7 +360,7 @@ static void too_many_items_are_refused(void **state)
     job_init(&j, 1, 1, &calm);
     job_wait(&j);
     assert_int_equal(fl_client_pull(j.clients[0], items, dims, FL_ITEMS_MAX + 1,
-                                    on_outcome, &o),
+                                    (fl_ending){ on_outcome, &o }),
                      FL_ERR_INVAL);
     assert_has(fl_last_error(), "4097 items, more than 4096");
     job_release(&j);
@@ -535,7 +542,8 @@ static void a_client_that_is_freed_answers_what_is_under_way(void **state)
     job_init(&j, 2, 1, &calm);
     job_wait(&j);
     assert_ok(job_declare(&j, 0, TEXT));
-    assert_ok(fl_client_pull(j.clients[0], &item, &dim, 1, on_outcome, &o));
+    assert_ok(fl_client_pull(j.clients[0], &item, &dim, 1,
+                             (fl_ending){ on_outcome, &o }));
     fl_client_free(j.clients[0]);
     j.clients[0] = NULL;
     assert_true(o.is_over);
@@ -552,7 +560,7 @@ static void nothing_is_told_after_leaving(void **state)
     job_init(&j, 2, 1, &calm);
     job_wait(&j);
     assert_ok(job_declare(&j, 0, TEXT));
-    assert_ok(fl_client_leave(j.clients[0], on_outcome, &o));
+    assert_ok(fl_client_leave(j.clients[0], (fl_ending){ on_outcome, &o }));
     assert_ok(job_end(&j, &o));
     fl_log_set(keep_line, NULL, FL_LOG_WARN);
     said[0] = '\0';
@@ -594,21 +602,21 @@ static void a_block_lives_on_one_server(void **state)
     job_init(&j, 3, 1, &calm);
     job_wait(&j);
     assert_ok(job_declare(&j, 0, BLOCKS));
-    assert_ok(fl_client_send_blocks(j.clients[0], FL_TYPE_ASSIGN_DENSE, &b,
-                                    &sent, 1, on_outcome, &o[0]));
+    assert_ok(fl_client_send_blocks(j.clients[0], FL_MSG_ASSIGN_DENSE, &b,
+                                    &sent, 1,
+                                    (fl_ending){ on_outcome, &o[0] }));
     assert_ok(job_end(&j, &o[0]));
-    assert_ok(fl_client_send_blocks(j.clients[0], FL_TYPE_PUSH_DENSE, &b, &sent,
-                                    1, on_outcome, &o[1]));
+    assert_ok(fl_client_send_blocks(j.clients[0], FL_MSG_PUSH_DENSE, &b, &sent,
+                                    1, (fl_ending){ on_outcome, &o[1] }));
     assert_ok(job_end(&j, &o[1]));
-    assert_ok(
-        fl_client_pull_blocks(j.clients[0], &b, &got, 1, on_outcome, &o[2]));
+    assert_ok(fl_client_pull_blocks(j.clients[0], &b, &got, 1,
+                                    (fl_ending){ on_outcome, &o[2] }));
     assert_ok(job_end(&j, &o[2]));
     for (int i = 0; i < N; i++)
         assert_true(got[i] == values[i] * 0.5f);
     for (int s = 0; s < 3; s++)
-        assert_int_equal(
-            fl_client_requests(j.clients[0], s, FL_TYPE_PUSH_DENSE),
-            s == server);
+        assert_int_equal(fl_client_requests(j.clients[0], s, FL_MSG_PUSH_DENSE),
+                         s == server);
     job_release(&j);
     free(values);
     free(got);
@@ -648,25 +656,25 @@ static void blocks_of_many_servers_travel_in_one_request_each(void **state)
     job_wait(&j);
     assert_ok(job_declare(&j, 0, fl_str_text(&text)));
     fl_str_release(&text);
-    assert_ok(fl_client_send_blocks(j.clients[0], FL_TYPE_ASSIGN_DENSE, b, sent,
-                                    N, on_outcome, &o[0]));
+    assert_ok(fl_client_send_blocks(j.clients[0], FL_MSG_ASSIGN_DENSE, b, sent,
+                                    N, (fl_ending){ on_outcome, &o[0] }));
     assert_ok(job_end(&j, &o[0]));
-    assert_ok(fl_client_send_blocks(j.clients[0], FL_TYPE_PUSH_DENSE, b, sent,
-                                    N, on_outcome, &o[1]));
+    assert_ok(fl_client_send_blocks(j.clients[0], FL_MSG_PUSH_DENSE, b, sent, N,
+                                    (fl_ending){ on_outcome, &o[1] }));
     assert_ok(job_end(&j, &o[1]));
-    assert_ok(
-        fl_client_pull_blocks(j.clients[0], b, out, N, on_outcome, &o[2]));
+    assert_ok(fl_client_pull_blocks(j.clients[0], b, out, N,
+                                    (fl_ending){ on_outcome, &o[2] }));
     assert_ok(job_end(&j, &o[2]));
     for (int i = 0; i < N; i++)
         for (unsigned k = 0; k < b[i].n; k++)
             assert_true(got[i][k] == 2 * values[i][k]);
     for (int s = 0; s < 3; s++)
-        assert_int_equal(
-            fl_client_requests(j.clients[0], s, FL_TYPE_PULL_DENSE), s != 1);
+        assert_int_equal(fl_client_requests(j.clients[0], s, FL_MSG_PULL_DENSE),
+                         s != 1);
     /* Without blocks there is nothing to wait for. */
     o[0] = (outcome){ 0 };
-    assert_ok(
-        fl_client_pull_blocks(j.clients[0], b, out, 0, on_outcome, &o[0]));
+    assert_ok(fl_client_pull_blocks(j.clients[0], b, out, 0,
+                                    (fl_ending){ on_outcome, &o[0] }));
     assert_true(o[0].is_over);
     job_release(&j);
 }

@@ -56,8 +56,8 @@ static void call_pull(fl_client *client, call *c)
 
     c->end = (outcome){ 0 };
     memset(c->values, 0, c->n * DIM_MAX * sizeof(*c->values));
-    assert_ok(
-        fl_client_pull(client, &item, &dims[c->table], 1, on_outcome, &c->end));
+    assert_ok(fl_client_pull(client, &item, &dims[c->table], 1,
+                             (fl_ending){ on_outcome, &c->end }));
 }
 
 /* The gradient of row i is i + 1, times `times`. */
@@ -71,7 +71,8 @@ static void call_push(fl_client *client, call *c, float times)
     c->end = (outcome){ 0 };
     for (size_t i = 0; i < c->n * dim; i++)
         c->values[i] = (float)(i / dim + 1) * times;
-    assert_ok(fl_client_push(client, &item, &dim, 1, on_outcome, &c->end));
+    assert_ok(fl_client_push(client, &item, &dim, 1,
+                             (fl_ending){ on_outcome, &c->end }));
 }
 
 /* The rows after pushes of `pushed` times the gradients of call_push. */
@@ -166,12 +167,12 @@ static void check_joining(int n_servers)
     job_open(&j, n_servers, 0);
     for (uint64_t round = 0; round < 3; round++) {
         calls_begin(&c, j.clients[0]);
-        expect_requests(&j, FL_TYPE_PULL, round);
-        expect_requests(&j, FL_TYPE_PUSH, round);
+        expect_requests(&j, FL_MSG_PULL, round);
+        expect_requests(&j, FL_MSG_PUSH, round);
         expect_ends(&j, c.pulls, N_CALLS);
         expect_ends(&j, c.pushes, N_CALLS);
-        expect_requests(&j, FL_TYPE_PULL, round + 1);
-        expect_requests(&j, FL_TYPE_PUSH, round + 1);
+        expect_requests(&j, FL_MSG_PULL, round + 1);
+        expect_requests(&j, FL_MSG_PUSH, round + 1);
         for (int i = 0; i < N_CALLS; i++)
             expect_rows(&c.pulls[i], (float)round + 1);
     }
@@ -200,7 +201,7 @@ static void pushes_that_are_joined_are_all_applied(void **state)
         call_push(j.clients[0], &pushes[i], (float)(i + 1));
     }
     expect_ends(&j, pushes, 3);
-    expect_requests(&j, FL_TYPE_PUSH, 1);
+    expect_requests(&j, FL_MSG_PUSH, 1);
     call_pull(j.clients[0], &pull);
     expect_ends(&j, &pull, 1);
     expect_rows(&pull, 1 + 2 + 3);
@@ -221,13 +222,13 @@ static void a_call_without_keys_ends_with_the_others(void **state)
     call_init(&c[1], 1, EMB, 0);
     call_pull(j.clients[0], &c[0]);
     expect_ends(&j, c, 1); /* with nobody else in it */
-    expect_requests(&j, FL_TYPE_PULL, 0);
+    expect_requests(&j, FL_MSG_PULL, 0);
     call_release(&c[1]);
     call_init(&c[1], 1, EMB, 20);
     call_pull(j.clients[0], &c[0]);
     call_pull(j.clients[0], &c[1]);
     expect_ends(&j, c, 2);
-    expect_requests(&j, FL_TYPE_PULL, 1);
+    expect_requests(&j, FL_MSG_PULL, 1);
     expect_rows(&c[1], 0);
     job_release(&j);
     call_release(&c[0]);
@@ -245,8 +246,8 @@ static void a_client_that_may_not_coalesce_joins_nothing(void **state)
     job_wait(&j);
     assert_ok(job_declare(&j, 0, TEXT));
     calls_begin(&c, j.clients[0]);
-    expect_requests(&j, FL_TYPE_PULL, N_CALLS); /* at once */
-    expect_requests(&j, FL_TYPE_PUSH, N_CALLS);
+    expect_requests(&j, FL_MSG_PULL, N_CALLS); /* at once */
+    expect_requests(&j, FL_MSG_PUSH, N_CALLS);
     expect_ends(&j, c.pulls, N_CALLS);
     expect_ends(&j, c.pushes, N_CALLS);
     /* Each in its turn: no push goes before a pull that came before it. */
@@ -268,11 +269,11 @@ static void check_pull_limit(uint64_t message_bytes, size_t n_most)
     call_init(&c[0], 0, EMB, n_most);
     call_init(&c[1], 1, EMB, n_most + 1);
     call_pull(j.clients[0], &c[0]);
-    expect_requests(&j, FL_TYPE_PULL, 0);
+    expect_requests(&j, FL_MSG_PULL, 0);
     call_pull(j.clients[0], &c[1]);
-    expect_requests(&j, FL_TYPE_PULL, 1);
+    expect_requests(&j, FL_MSG_PULL, 1);
     expect_ends(&j, c, 2);
-    expect_requests(&j, FL_TYPE_PULL, 2);
+    expect_requests(&j, FL_MSG_PULL, 2);
     for (int i = 0; i < 2; i++) {
         expect_rows(&c[i], 0);
         call_release(&c[i]);
@@ -289,11 +290,11 @@ static void check_push_limit(uint64_t message_bytes, size_t n_most)
     call_init(&c[0], 0, EMB, n_most);
     call_init(&c[1], 1, EMB, n_most + 1);
     call_push(j.clients[0], &c[0], 1);
-    expect_requests(&j, FL_TYPE_PUSH, 0);
+    expect_requests(&j, FL_MSG_PUSH, 0);
     call_push(j.clients[0], &c[1], 1);
-    expect_requests(&j, FL_TYPE_PUSH, 1);
+    expect_requests(&j, FL_MSG_PUSH, 1);
     expect_ends(&j, c, 2);
-    expect_requests(&j, FL_TYPE_PUSH, 2);
+    expect_requests(&j, FL_MSG_PUSH, 2);
     for (int i = 0; i < 2; i++) {
         call_pull(j.clients[0], &c[i]);
         expect_ends(&j, &c[i], 1);
@@ -326,9 +327,9 @@ static void more_bytes_than_fit_make_a_second_request(void **state)
         call_init(&c[i], i, EMB, HALF);
         call_pull(j.clients[0], &c[i]);
     }
-    expect_requests(&j, FL_TYPE_PULL, 0);
+    expect_requests(&j, FL_MSG_PULL, 0);
     expect_ends(&j, c, 5);
-    expect_requests(&j, FL_TYPE_PULL, 3);
+    expect_requests(&j, FL_MSG_PULL, 3);
     for (int i = 0; i < 5; i++) {
         expect_rows(&c[i], 0);
         call_release(&c[i]);
@@ -350,7 +351,7 @@ static void pushes_without_keys_make_no_message_too_long(void **state)
         call_push(j.clients[0], &c[i], 1);
     }
     expect_ends(&j, c, N);
-    assert_true(fl_client_requests(j.clients[0], 0, FL_TYPE_PUSH) > 1);
+    assert_true(fl_client_requests(j.clients[0], 0, FL_MSG_PUSH) > 1);
     for (int i = 0; i < N; i++)
         call_release(&c[i]);
     job_release(&j);
@@ -421,7 +422,7 @@ static void what_cannot_be_sent_is_told_to_every_caller(void **state)
     expect_errors(&j, c.pulls, N_CALLS, FL_ERR_NOMEM,
                   "no memory for a request (pull)");
     fl_alloc_fail_after(0);
-    expect_requests(&j, FL_TYPE_PULL, 0);
+    expect_requests(&j, FL_MSG_PULL, 0);
     calls_begin(&c, j.clients[0]);
     expect_ends(&j, c.pulls, N_CALLS);
     expect_ends(&j, c.pushes, N_CALLS);
@@ -450,8 +451,8 @@ static void a_client_that_is_freed_tells_every_caller(void **state)
     fl_sim_freeze(j.sim, "s1:1", true);
     calls_begin(&c, j.clients[0]);
     job_run(&j, 100);
-    expect_requests(&j, FL_TYPE_PULL, 1);
-    expect_requests(&j, FL_TYPE_PUSH, 1);
+    expect_requests(&j, FL_MSG_PULL, 1);
+    expect_requests(&j, FL_MSG_PUSH, 1);
     assert_false(c.pulls[0].end.is_over);
     fl_client_free(j.clients[0]);
     j.clients[0] = NULL;
@@ -511,7 +512,7 @@ static void place_open(place *p)
     assert_ok(fl_server_new(&p->server, p->net, NULL, &s));
     address = fl_server_address(p->server);
     assert_ok(fl_client_new(&p->client, p->net, NULL, &c));
-    assert_ok(fl_client_call_declare(p->client, TEXT));
+    assert_ok(fl_client_declare_all(p->client, TEXT));
 }
 
 static void place_close(place *p)
@@ -574,8 +575,10 @@ static fl_status make_round(maker *m)
     fl_job_pull_item pull = { EMB, m->pull.keys, N_EACH, FL_PULL_CREATE,
                               m->pull.values };
 
-    FL_TRY(fl_client_pull(m->client, &pull, &dims[EMB], 1, on_end, m));
-    return fl_client_push(m->client, &push, &dims[EMB], 1, on_end, m);
+    FL_TRY(fl_client_pull(m->client, &pull, &dims[EMB], 1,
+                          (fl_ending){ on_end, m }));
+    return fl_client_push(m->client, &push, &dims[EMB], 1,
+                          (fl_ending){ on_end, m });
 }
 
 /* In whichever of the kept requests they are: a pull knows the push of its
@@ -621,7 +624,7 @@ static void threads_are_all_answered_once(void **state)
     }
     for (int i = 0; i < N_THREADS; i++)
         fl_thread_join(threads[i]);
-    assert_in_range(fl_client_requests(p.client, 0, FL_TYPE_PUSH), 1,
+    assert_in_range(fl_client_requests(p.client, 0, FL_MSG_PUSH), 1,
                     N_THREADS * ROUNDS);
     place_close(&p);
     for (int i = 0; i < N_THREADS; i++) {

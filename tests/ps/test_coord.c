@@ -306,7 +306,7 @@ static void a_restart_with_the_same_process_id_is_seen(void **state)
 
     (void)state;
     (void)ask(w, 1, "start", 0);
-    fl_coord_silent(w->c, TRAINER, 1, true, 2000, 5, w->now_ms);
+    fl_coord_silent(w->c, TRAINER, 1, 2000, 5, w->now_ms);
     forget_lines(w);
     assert_int_equal(join(w, TRAINER, 1, 71), 2);
     expect_said(w, "trainer 1 is back as incarnation 2: 10.0.0.1:4000, "
@@ -362,7 +362,7 @@ a_member_that_is_down_is_told_at_once_and_when_it_is_back(void **state)
     world *w = make_full(false);
 
     (void)state;
-    fl_coord_silent(w->c, TRAINER, 1, false, 0, 120, w->now_ms);
+    fl_coord_heard(w->c, TRAINER, 1, 120, w->now_ms);
     expect_quiet(w);
     fl_coord_down(w->c, TRAINER, 1, "connection reset by peer", w->now_ms);
     expect_said(w, "trainer 1 (10.0.0.1:4000, process 71) is down (connection "
@@ -385,26 +385,26 @@ static void silence_and_what_follows_count_together(void **state)
     world *w = make_full(true);
 
     (void)state;
-    fl_coord_silent(w->c, TRAINER, 2, true, 2100, 40, w->now_ms);
+    fl_coord_silent(w->c, TRAINER, 2, 2100, 40, w->now_ms);
     expect_said(w, "trainer 2 (10.0.0.2:4000, process 72) has been silent for "
                    "2.1 s, last seen at step 40; waiting up to 57 s for its "
                    "return, then going on without it");
-    fl_coord_silent(w->c, TRAINER, 2, true, 2200, 40, w->now_ms);
+    fl_coord_silent(w->c, TRAINER, 2, 2200, 40, w->now_ms);
     pass_ms(w, 2900);
     expect_quiet(w);
     fl_coord_down(w->c, TRAINER, 2, NULL, w->now_ms);
     expect_said(w, "trainer 2 (10.0.0.2:4000, process 72) is down after 5 s of "
                    "silence, last seen at step 40; waiting up to 55 s for its "
                    "return, then going on without it");
-    fl_coord_silent(w->c, TRAINER, 2, false, 0, 40, w->now_ms);
+    fl_coord_heard(w->c, TRAINER, 2, 40, w->now_ms);
     expect_quiet(w);
     pass_ms(w, 2300);
     fl_coord_up(w->c, TRAINER, 2, w->now_ms);
     expect_said(w, "trainer 2 (10.0.0.2:4000, process 72) is back after 7.3 s");
-    fl_coord_silent(w->c, TRAINER, 2, true, 2000, 41, w->now_ms);
+    fl_coord_silent(w->c, TRAINER, 2, 2000, 41, w->now_ms);
     forget_lines(w);
     pass_ms(w, 1000);
-    fl_coord_silent(w->c, TRAINER, 2, false, 0, 41, w->now_ms);
+    fl_coord_heard(w->c, TRAINER, 2, 41, w->now_ms);
     expect_said(w, "trainer 2 (10.0.0.2:4000, process 72) is back after 3 s");
     world_free(w);
 }
@@ -418,7 +418,8 @@ static void a_lost_trainer_ends_the_job_by_name(void **state)
 
     (void)state;
     fl_coord_step(w->c, 7);
-    fl_coord_report(w->c, 1, "train", 700, 0.5, 0.7, w->now_ms);
+    fl_coord_report(w->c, 1, &(fl_report_request){ "train", 700, 0.5, 0.7 },
+                    w->now_ms);
     fl_coord_down(w->c, TRAINER, 1, "killed", w->now_ms);
     pass_ms(w, 60000);
     expect_over(w, FL_ERR_CLOSED,
@@ -446,7 +447,8 @@ static void the_job_goes_on_without_a_lost_trainer(void **state)
     size_t q0 = ask(w, 0, "epoch", 0), q1 = ask(w, 1, "epoch", 0), q2;
 
     (void)state;
-    fl_coord_report(w->c, 2, "train", 1200, NAN, NAN, w->now_ms);
+    fl_coord_report(w->c, 2, &(fl_report_request){ "train", 1200, NAN, NAN },
+                    w->now_ms);
     fl_coord_down(w->c, TRAINER, 2, "killed", w->now_ms);
     pass_ms(w, 59900);
     forget_lines(w);
@@ -494,7 +496,7 @@ static void without_a_timeout_a_member_is_lost_at_once(void **state)
     o.go_on_without = true;
     w = world_new(&o);
     (void)join(w, TRAINER, 0, 70);
-    fl_coord_silent(w->c, TRAINER, 0, true, 2000, 0, w->now_ms);
+    fl_coord_silent(w->c, TRAINER, 0, 2000, 0, w->now_ms);
     assert_int_equal(w->lines.len, 2);
     assert_string_equal(w->lines.data[0],
                         "trainer 0 (10.0.0.0:4000, process 70) has been silent "
@@ -589,14 +591,16 @@ static void news_of_nobody_changes_nothing(void **state)
     (void)state;
     fl_coord_down(w->c, TRAINER, 1, "never joined", w->now_ms);
     fl_coord_up(w->c, TRAINER, 1, w->now_ms);
-    fl_coord_silent(w->c, TRAINER, 1, true, 2000, 9, w->now_ms);
+    fl_coord_silent(w->c, TRAINER, 1, 2000, 9, w->now_ms);
     fl_coord_leave(w->c, TRAINER, 1, w->now_ms);
     fl_coord_leave(w->c, TRAINER, 77, w->now_ms);
     fl_coord_down(w->c, SERVER, 0, "that is here", w->now_ms);
-    fl_coord_silent(w->c, SERVER, 0, true, 2000, 9, w->now_ms);
+    fl_coord_silent(w->c, SERVER, 0, 2000, 9, w->now_ms);
     fl_coord_down(w->c, FL_MEMBER_TOOL, 0, "a tool", w->now_ms);
-    fl_coord_report(w->c, 1, "train", 1, 1, 1, w->now_ms);
-    fl_coord_report(w->c, 77, "train", 1, 1, 1, w->now_ms);
+    fl_coord_report(w->c, 1, &(fl_report_request){ "train", 1, 1, 1 },
+                    w->now_ms);
+    fl_coord_report(w->c, 77, &(fl_report_request){ "train", 1, 1, 1 },
+                    w->now_ms);
     expect_quiet(w);
     assert_int_equal(fl_coord_epoch(w->c), epoch);
     assert_true(has_answer(w, ask(w, 1, "start", 0), FL_ERR_INVAL));

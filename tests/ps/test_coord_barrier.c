@@ -144,7 +144,7 @@ static void a_round_that_waits_names_only_those_who_train(void **state)
     (void)state;
     (void)ask(w, 1, "epoch", 1);
     (void)ask(w, 2, "round", 3);
-    fl_coord_silent(w->c, TRAINER, 0, false, 0, 9, w->now_ms);
+    fl_coord_heard(w->c, TRAINER, 0, 9, w->now_ms);
     pass_ms(w, 2900);
     expect_quiet(w);
     fl_coord_down(w->c, TRAINER, 3, "killed", w->now_ms);
@@ -198,7 +198,7 @@ static void a_long_wait_is_told_with_those_who_are_missing(void **state)
 
     (void)state;
     fl_coord_step(w->c, 12);
-    fl_coord_silent(w->c, TRAINER, 1, false, 0, 9, w->now_ms);
+    fl_coord_heard(w->c, TRAINER, 1, 9, w->now_ms);
     (void)ask(w, 0, "epoch", 0);
     (void)ask(w, 3, "other", 0);
     pass_ms(w, 2900);
@@ -237,7 +237,7 @@ static void a_line_about_many_trainers_stays_a_line(void **state)
     (void)state;
     for (uint32_t i = 0; i < 32; i++)
         q[i] = ask(w, i, "start", 0);
-    fl_coord_silent(w->c, TRAINER, 32, true, 4000, 3, w->now_ms);
+    fl_coord_silent(w->c, TRAINER, 32, 4000, 3, w->now_ms);
     forget_lines(w);
     pass_ms(w, 3000);
     expect_said(
@@ -375,10 +375,10 @@ static void every_change_moves_the_epoch(void **state)
     for (int event = 0; event < 6; event++) {
         switch (event) {
         case 0:
-            fl_coord_silent(w->c, TRAINER, 0, true, 2000, 0, w->now_ms);
+            fl_coord_silent(w->c, TRAINER, 0, 2000, 0, w->now_ms);
             break;
         case 1:
-            fl_coord_silent(w->c, TRAINER, 0, false, 0, 0, w->now_ms);
+            fl_coord_heard(w->c, TRAINER, 0, 0, w->now_ms);
             break;
         case 2:
             fl_coord_down(w->c, TRAINER, 0, "", w->now_ms);
@@ -417,13 +417,17 @@ static void the_status_page_shows_who_waits_for_whom(void **state)
     (void)state;
     (void)snprintf(server_0.address, sizeof(server_0.address), "10.0.0.9:6174");
     assert_ok(fl_coord_join(w->c, &server_0, "", w->now_ms, &incarnation));
-    fl_coord_report(w->c, 0, "train", 1000, 0.7, NAN, w->now_ms);
+    fl_coord_report(w->c, 0, &(fl_report_request){ "train", 1000, 0.7, NAN },
+                    w->now_ms);
     pass_ms(w, 2000);
     fl_coord_step(w->c, 120);
-    fl_coord_report(w->c, 0, "train", 6000, 0.693147, 0.75, w->now_ms);
-    fl_coord_report(w->c, 1, "load\tdata", 0, NAN, NAN, w->now_ms);
+    fl_coord_report(w->c, 0,
+                    &(fl_report_request){ "train", 6000, 0.693147, 0.75 },
+                    w->now_ms);
+    fl_coord_report(w->c, 1, &(fl_report_request){ "load\tdata", 0, NAN, NAN },
+                    w->now_ms);
     (void)ask(w, 0, "epoch", 3);
-    fl_coord_silent(w->c, TRAINER, 1, true, 2000, 119, w->now_ms);
+    fl_coord_silent(w->c, TRAINER, 1, 2000, 119, w->now_ms);
     fl_coord_down(w->c, TRAINER, 2, "", w->now_ms);
     fl_coord_leave(w->c, TRAINER, 3, w->now_ms);
     w->now_ms += 2500;
@@ -512,8 +516,11 @@ static void rates_are_measured_over_a_second_and_begin_anew(void **state)
         char *text, *row;
 
         w->now_ms += reports[i].after_ms;
-        fl_coord_report(w->c, 0, "a phase with a long name that is cut",
-                        reports[i].samples, 0, 0, w->now_ms);
+        fl_coord_report(
+            w->c, 0,
+            &(fl_report_request){ "a phase with a long name that is cut",
+                                  reports[i].samples, 0, 0 },
+            w->now_ms);
         text = fl_coord_status(w->c, w->now_ms);
         row = strchr(text, '\n');
         assert_non_null(strstr(row, "a phase with a long name  up"));

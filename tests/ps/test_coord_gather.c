@@ -32,8 +32,10 @@ static size_t bring_as(world *w, uint32_t rank, uint32_t incarnation,
     fl_gather_part part;
 
     assert_ok(fl_gather_part_make(&part, rank, text, strlen(text)));
-    fl_coord_gather(w->c, rank, incarnation, name, generation, &part,
-                    &w->n_answers[i], w->now_ms);
+    fl_coord_gather(
+        w->c,
+        &(fl_coord_asker){ rank, incarnation, &w->n_answers[i], w->now_ms },
+        name, generation, &part);
     return i;
 }
 

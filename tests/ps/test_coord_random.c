@@ -190,11 +190,16 @@ static void event(job *j)
         fl_coord_up(w->c, role, rank, w->now_ms);
         break;
     case 6:
-        fl_coord_silent(w->c, role, rank, draw(j, 2), draw(j, 3000), draw(j, 9),
-                        w->now_ms);
+        if (draw(j, 2))
+            fl_coord_silent(w->c, role, rank, draw(j, 3000), draw(j, 9),
+                            w->now_ms);
+        else
+            fl_coord_heard(w->c, role, rank, draw(j, 9), w->now_ms);
         break;
     case 7:
-        fl_coord_report(w->c, rank, "train", draw(j, 100), 1, 1, w->now_ms);
+        fl_coord_report(w->c, rank,
+                        &(fl_report_request){ "train", draw(j, 100), 1, 1 },
+                        w->now_ms);
         break;
     case 8:
         pass_ms(w, draw(j, 3000));
@@ -264,7 +269,7 @@ static void a_job_that_everybody_deserts_ends_by_itself(void **state)
             (void)join(w, role, rank, 70);
             if (i < 3)
                 (void)ask(w, rank, i == 2 ? "other" : "start", 0);
-            fl_coord_silent(w->c, role, rank, true, 2000, 0, w->now_ms);
+            fl_coord_silent(w->c, role, rank, 2000, 0, w->now_ms);
         }
         pass_ms(w, 10000);
         assert_int_equal(w->n_over, 1);

@@ -377,8 +377,8 @@ static void a_store_gives_its_blocks_what_the_scope_has(void **state)
     put(&scope, "v", N, v);
     fl_store_set_scope(s, &scope);
     assert_ok(fl_store_declare(s, text, strlen(text)));
-    fl_blocks_pack_head(&p, FL_TYPE_PULL_DENSE, (uint32_t[]){ 1, 0 }, 2);
-    assert_ok(ask(s, FL_TYPE_PULL_DENSE, &p, &a));
+    pack_blocks_head(&p, FL_MSG_PULL_DENSE, (uint32_t[]){ 1, 0 }, 2);
+    assert_ok(ask(s, FL_MSG_PULL_DENSE, &p, &a));
     assert_memory_equal(a.data, v, sizeof(v));
     memset(v, 0, sizeof(v));
     assert_memory_equal((char *)a.data + sizeof(v), v, sizeof(v));

@@ -46,7 +46,7 @@ static void send_gather(trainer *t, uint64_t generation, uint64_t len,
 {
     fl_pack p = pack_gather(generation, len, (uint8_t)t->me.rank);
 
-    send_to(t->links[0], FL_TYPE_GATHER, REPEATED, &p, a);
+    send_to(t->links[0], FL_MSG_GATHER, REPEATED, &p, a);
 }
 
 /* Trainer i brought lens[i] bytes that count on from i. */
@@ -142,18 +142,18 @@ static void wrong_requests_are_refused(void **state)
     newcomer = open_link(
         &j.c, 0, &(fl_identity){ .role = FL_MEMBER_TRAINER, .rank = 1 });
     small.len--;
-    ask_bad(&j.c, j.t[0].links[1], FL_TYPE_GATHER, REPEATED, &far,
+    ask_bad(&j.c, j.t[0].links[1], FL_MSG_GATHER, REPEATED, &far,
             "is for the coordinator, which is server 0");
-    ask_bad(&j.c, j.t[0].links[0], FL_TYPE_GATHER, REPEATED, &small,
+    ask_bad(&j.c, j.t[0].links[0], FL_MSG_GATHER, REPEATED, &small,
             "does not parse");
-    ask_bad(&j.c, j.t[0].links[0], FL_TYPE_GATHER, REPEATED, &empty,
+    ask_bad(&j.c, j.t[0].links[0], FL_MSG_GATHER, REPEATED, &empty,
             "does not parse");
-    ask_bad(&j.c, j.t[0].links[0], FL_TYPE_GATHER, REPEATED, NULL,
+    ask_bad(&j.c, j.t[0].links[0], FL_MSG_GATHER, REPEATED, NULL,
             "does not parse");
-    ask_bad(&j.c, j.t[0].links[0], FL_TYPE_GATHER, ONCE, &again,
+    ask_bad(&j.c, j.t[0].links[0], FL_MSG_GATHER, ONCE, &again,
             "has a sequence number");
-    ask_bad(&j.c, tool, FL_TYPE_GATHER, REPEATED, &tools, "a tool must not");
-    ask_bad(&j.c, newcomer, FL_TYPE_GATHER, REPEATED, &early,
+    ask_bad(&j.c, tool, FL_MSG_GATHER, REPEATED, &tools, "a tool must not");
+    ask_bad(&j.c, newcomer, FL_MSG_GATHER, REPEATED, &early,
             "incarnation 1 (process 101) is the one that counts");
     close_link(&j.c, tool);
     close_link(&j.c, newcomer);
@@ -168,7 +168,7 @@ static void more_than_64_mb_are_refused(void **state)
 
     (void)state;
     job_begin(&j, &calm, FL_GATHER_BYTES_MAX * 2);
-    ask_bad(&j.c, j.t[0].links[0], FL_TYPE_GATHER, REPEATED, &p,
+    ask_bad(&j.c, j.t[0].links[0], FL_MSG_GATHER, REPEATED, &p,
             "at most 67108864 are taken");
     gather_all(&j, 1, (uint64_t[]){ 1, 2, 3 });
     job_end(&j);

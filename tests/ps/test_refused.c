@@ -234,7 +234,7 @@ static void ten_gigabytes_of_a_tool_are_refused(void **state)
     house *h = *state;
     uint64_t hash = house_hash(h);
     raw_client c = raw_tool("flotilla", TOKEN, 8);
-    fl_frame f = raw_head(&c, FL_TYPE_PULL);
+    fl_frame f = raw_head(&c, FL_MSG_PULL);
     uint8_t head[FL_FRAME_BYTES];
     int fd = raw_dial(h->port);
 

@@ -34,9 +34,9 @@
 enum { TABLE_EMB, TABLE_CTR, TABLE_IDLE };
 enum { N_BLOCKS = 4 };
 
-static const fl_client_member members[N_RANKS] = { { 0, 0.5 },
-                                                   { 1, 0.3 },
-                                                   { 2, 0.2 } };
+static const fl_round_member members[N_RANKS] = { { 0, 0.5 },
+                                                  { 1, 0.3 },
+                                                  { 2, 0.2 } };
 
 /* What a rank sends for a round. */
 typedef struct gift {
@@ -94,7 +94,6 @@ typedef struct kit {
     fl_conf conf;
     fl_store *store;
     fl_world *world;
-    fl_rounds *rounds;
 } kit;
 
 static void kit_init(kit *k, const char *declared)
@@ -103,12 +102,10 @@ static void kit_init(kit *k, const char *declared)
     k->store = fl_store_new(&fl_ops, &k->conf);
     assert_ok(fl_store_declare(k->store, declared, strlen(declared)));
     k->world = atomic_load(&k->store->world);
-    k->rounds = fl_rounds_new();
 }
 
 static void kit_release(kit *k)
 {
-    fl_rounds_free(k->rounds);
     fl_store_free(k->store);
     fl_conf_release(&k->conf);
 }
@@ -124,6 +121,53 @@ static uint64_t kit_hash(const kit *k)
     for (size_t i = 0; i < k->world->blocks.len; i++)
         sum = fl_mix64(sum + fl_dense_hash(k->world->blocks.data[i].dense));
     return sum;
+}
+
+/* A request of that rank. */
+static fl_store_ctx ctx_of(const kit *k, fl_store_call *from, uint32_t rank,
+                           uint32_t incarnation)
+{
+    *from = (fl_store_call){ .rank = rank, .incarnation = incarnation };
+    return (fl_store_ctx){ .store = k->store, .world = k->world, .call = from };
+}
+
+static fl_status keep_rows(const kit *k, uint64_t round, uint32_t rank,
+                           uint32_t incarnation, fl_rows_item *items,
+                           uint32_t n)
+{
+    fl_store_call from;
+    fl_store_ctx c = ctx_of(k, &from, rank, incarnation);
+
+    from.type = FL_MSG_ROUND_PUSH;
+    c.rows = items;
+    c.n_rows = n;
+    return fl_rounds_keep_rows(&c, round);
+}
+
+static fl_status keep_blocks(const kit *k, uint64_t round, uint32_t rank,
+                             uint32_t incarnation, fl_block_item *items,
+                             uint32_t n)
+{
+    fl_store_call from;
+    fl_store_ctx c = ctx_of(k, &from, rank, incarnation);
+
+    from.type = FL_MSG_ROUND_DENSE;
+    c.blocks = items;
+    c.n_blocks = n;
+    return fl_rounds_keep_blocks(&c, round);
+}
+
+static fl_status apply_members(const kit *k, uint64_t round,
+                               const fl_round_member *who, size_t n)
+{
+    fl_apply_request a = { .round = round,
+                           .members = (void *)(uintptr_t)who,
+                           .n_members = (uint32_t)n };
+    fl_store_call from;
+    fl_store_ctx c = ctx_of(k, &from, 0, 1);
+
+    from.type = FL_MSG_APPLY;
+    return fl_rounds_apply(&c, &a);
 }
 
 static fl_status keep_as(const kit *k, uint64_t round, uint32_t rank,
@@ -147,10 +191,8 @@ static fl_status keep_as(const kit *k, uint64_t round, uint32_t rank,
                                    .counts = from[i].rows.counts };
     for (uint32_t b = 0; b < N_BLOCKS; b++)
         blocks[b] = (fl_block_item){ b, FLOATS, g.dense[b] };
-    FL_TRY(fl_rounds_keep_rows(k->rounds, round, rank, incarnation, items, 2,
-                               k->world));
-    FL_TRY(fl_rounds_keep_blocks(k->rounds, round, rank, incarnation, blocks,
-                                 N_BLOCKS));
+    FL_TRY(keep_rows(k, round, rank, incarnation, items, 2));
+    FL_TRY(keep_blocks(k, round, rank, incarnation, blocks, N_BLOCKS));
     /* What was sent is the sender's again. */
     memset(&g, 0xee, sizeof(g));
     return FL_OK;
@@ -163,11 +205,10 @@ static fl_status keep(const kit *k, uint64_t round, uint32_t rank)
 
 static void apply(const kit *k, uint64_t round, size_t n_members, bool expected)
 {
-    bool applied = !expected;
+    uint64_t before = kit_hash(k);
 
-    assert_ok(fl_rounds_apply(k->rounds, round, members, n_members, k->world,
-                              &applied));
-    assert_true(applied == expected);
+    assert_ok(apply_members(k, round, members, n_members));
+    assert_true(expected || kit_hash(k) == before);
 }
 
 /* The same by hand: tables of one's own get the sums of one round. */
@@ -300,7 +341,6 @@ static void who_comes_first_does_not_matter(void **state)
 
 static void a_round_is_applied_once_and_in_turn(void **state)
 {
-    bool applied;
     uint64_t hash;
     kit k;
 
@@ -312,14 +352,10 @@ static void a_round_is_applied_once_and_in_turn(void **state)
     hash = kit_hash(&k);
     apply(&k, 10, N_RANKS, false);
     apply(&k, 10, 1, false);
-    assert_int_equal(
-        fl_rounds_apply(k.rounds, 9, members, N_RANKS, k.world, &applied),
-        FL_ERR_INVAL);
+    assert_int_equal(apply_members(&k, 9, members, N_RANKS), FL_ERR_INVAL);
     assert_has(fl_last_error(),
                "round 9 is to be applied, but the next one is 11");
-    assert_int_equal(
-        fl_rounds_apply(k.rounds, 12, members, N_RANKS, k.world, &applied),
-        FL_ERR_INVAL);
+    assert_int_equal(apply_members(&k, 12, members, N_RANKS), FL_ERR_INVAL);
     assert_int_equal(keep(&k, 10, 1), FL_ERR_INVAL);
     assert_has(fl_last_error(), "trainer 1 sends gradients of round 10, which "
                                 "was applied already");
@@ -418,7 +454,7 @@ static void a_table_without_keys_goes_one_step_on_and_no_other(void **state)
     (void)state;
     one.lr = 1;
     kit_init(&k, DECLARED);
-    assert_ok(fl_rounds_keep_rows(k.rounds, 0, 0, 1, &nothing, 1, k.world));
+    assert_ok(keep_rows(&k, 0, 0, 1, &nothing, 1));
     apply(&k, 0, 1, true);
     /* Adam's powers of beta show how many steps there were. */
     for (int t = TABLE_EMB; t <= TABLE_IDLE; t += TABLE_IDLE)
@@ -448,17 +484,16 @@ static void schedules_see_the_round_as_the_step(void **state)
         "@optimize\n";
     const float grad = -1;
     fl_block_item it = { 0, 1, &grad };
-    const fl_client_member one = { 0, 1 };
+    const fl_round_member one = { 0, 1 };
     float got, right = 0;
-    bool applied;
     kit k;
 
     (void)state;
     kit_init(&k, decaying);
     for (uint64_t round = 2; round < 5; round++) {
         right += 1.0f / (float)(1 << round);
-        assert_ok(fl_rounds_keep_blocks(k.rounds, round, 0, 1, &it, 1));
-        assert_ok(fl_rounds_apply(k.rounds, round, &one, 1, k.world, &applied));
+        assert_ok(keep_blocks(&k, round, 0, 1, &it, 1));
+        assert_ok(apply_members(&k, round, &one, 1));
         assert_ok(fl_dense_pull(k.world->blocks.data[0].dense, &got));
         assert_true(got == right);
     }
@@ -467,11 +502,10 @@ static void schedules_see_the_round_as_the_step(void **state)
 
 static fl_status send_and_apply(const kit *k)
 {
-    bool applied;
 
     for (uint32_t rank = 0; rank < N_RANKS; rank++)
         FL_TRY(keep(k, 0, rank));
-    return fl_rounds_apply(k->rounds, 0, members, N_RANKS, k->world, &applied);
+    return apply_members(k, 0, members, N_RANKS);
 }
 
 static uint64_t hash_of_emb(const kit *k)
@@ -487,7 +521,6 @@ static uint64_t hash_of_emb(const kit *k)
 static void fail_and_look(uint64_t n, uint64_t right)
 {
     fl_status st;
-    bool applied;
     kit k;
 
     kit_init(&k, DECLARED);
@@ -499,7 +532,7 @@ static void fail_and_look(uint64_t n, uint64_t right)
     else
         assert_true(hash_of_emb(&k) == right);
     /* Nothing was changed and it can be asked for again, or it says so. */
-    if (fl_rounds_apply(k.rounds, 0, members, N_RANKS, k.world, &applied)) {
+    if (apply_members(&k, 0, members, N_RANKS)) {
         assert_has(fl_last_error(), "round 0 was applied in part only");
         assert_int_equal(keep(&k, 1, 0), FL_ERR_NOMEM);
     }
@@ -537,7 +570,6 @@ typedef struct worker {
     const kit *k;
     meeting *m;
     uint32_t rank;
-    int n_applied;
     fl_thread *thread;
 } worker;
 
@@ -560,14 +592,11 @@ static void meet(meeting *m, uint64_t n)
 static void work(void *arg)
 {
     worker *w = arg;
-    bool applied;
 
     for (uint64_t round = 0; round < N_ROUNDS; round++) {
         must(keep(w->k, round, w->rank));
         meet(w->m, (round + 1) * N_RANKS);
-        must(fl_rounds_apply(w->k->rounds, round, members, N_RANKS, w->k->world,
-                             &applied));
-        w->n_applied += applied;
+        must(apply_members(w->k, round, members, N_RANKS));
     }
 }
 
@@ -575,7 +604,6 @@ static void threads_send_and_apply_at_once(void **state)
 {
     worker w[N_RANKS];
     meeting m = { 0 };
-    int n_applied = 0;
     uint64_t right;
     kit k;
 
@@ -597,9 +625,7 @@ static void threads_send_and_apply_at_once(void **state)
     }
     for (uint32_t i = 0; i < N_RANKS; i++) {
         fl_thread_join(w[i].thread);
-        n_applied += w[i].n_applied;
     }
-    assert_int_equal(n_applied, N_ROUNDS);
     assert_true(kit_hash(&k) == right);
     fl_cond_release(&m.cond);
     fl_mutex_release(&m.mu);
@@ -622,9 +648,10 @@ static void send_round(job *j, uint64_t round, int trainer,
     for (int i = 0; i < N_BLOCKS; i++)
         values[i] = g.dense[i];
     assert_ok(fl_client_round_push(j->clients[trainer], round, items, dims, 2,
-                                   on_outcome, &o[0]));
+                                   (fl_ending){ on_outcome, &o[0] }));
     assert_ok(fl_client_round_blocks(j->clients[trainer], round, blocks, values,
-                                     N_BLOCKS, on_outcome, &o[1]));
+                                     N_BLOCKS,
+                                     (fl_ending){ on_outcome, &o[1] }));
     assert_ok(job_end(j, &o[0]));
     assert_ok(job_end(j, &o[1]));
 }
@@ -652,14 +679,17 @@ static uint64_t train(int n_servers, const fl_sim_faults *faults, bool backward)
             for (int b = 0; b < N_BLOCKS; b++)
                 out[b] = got[i][b];
             o = (outcome){ 0 };
-            assert_ok(fl_client_apply(j.clients[i], round, members, N_RANKS,
-                                      blocks, out, N_BLOCKS, on_outcome, &o));
+            assert_ok(
+                fl_client_apply(j.clients[i],
+                                &(fl_client_round){ round, members, N_RANKS,
+                                                    blocks, out, N_BLOCKS },
+                                (fl_ending){ on_outcome, &o }));
             assert_ok(job_end(&j, &o));
             assert_memory_equal(got[i], got[0], sizeof(got[0]));
         }
     }
     sum = 0;
-    assert_ok(job_ask(&j, 0, -1, FL_TYPE_HASH, false, &(fl_pack){ 0 }, &o));
+    job_hashes(&j, &o);
     for (int i = 0; i < 3 + N_BLOCKS; i++)
         sum = fl_mix64(sum + o.sums[i]);
     job_release(&j);

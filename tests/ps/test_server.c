@@ -60,7 +60,7 @@ static void expect_rows(city *c, trainer *t, float want)
         const float *row;
         answer a;
 
-        ask(c, t->links[i], FL_TYPE_PULL, REPEATED, &p, &a);
+        ask(c, t->links[i], FL_MSG_PULL, REPEATED, &p, &a);
         assert_int_equal(a.st, FL_OK);
         assert_int_equal(a.len, 1000 * KIT_DIM * sizeof(float));
         row = (const float *)a.bytes;
@@ -77,7 +77,7 @@ static uint64_t add_step(city *c, trainer *t, uint64_t add)
     answer a;
 
     fl_pack_u64(&p, add);
-    ask(c, t->links[0], FL_TYPE_STEP, ONCE, &p, &a);
+    ask(c, t->links[0], FL_MSG_STEP, ONCE, &p, &a);
     assert_int_equal(a.st, FL_OK);
     assert_int_equal(a.len, sizeof(step));
     memcpy(&step, a.bytes, sizeof(step));
@@ -93,7 +93,7 @@ static void report(city *c, trainer *t, const char *phase)
     fl_pack_u64(&p, 4096);
     fl_pack_f64(&p, 0.25);
     fl_pack_f64(&p, 0.75);
-    ask_ok(c, t->links[0], FL_TYPE_REPORT, REPEATED, &p);
+    ask_ok(c, t->links[0], FL_MSG_REPORT, REPEATED, &p);
 }
 
 static void a_job_runs_from_joining_to_leaving(void **state)
@@ -111,12 +111,12 @@ static void a_job_runs_from_joining_to_leaving(void **state)
     for (int i = 0; i < TRAINERS; i++) {
         fl_pack p = pack_push(1, 1000, 7);
 
-        ask_ok(&j.c, j.t[i].links[1], FL_TYPE_PUSH, ONCE, &p);
+        ask_ok(&j.c, j.t[i].links[1], FL_MSG_PUSH, ONCE, &p);
         assert_int_equal(add_step(&j.c, &j.t[i], 2), 2 * i + 2);
     }
     report(&j.c, &j.t[1], "train");
     tool = open_tool(&j.c, 0);
-    ask(&j.c, tool, FL_TYPE_STATUS, REPEATED, NULL, &a);
+    ask(&j.c, tool, FL_MSG_STATUS, REPEATED, NULL, &a);
     assert_int_equal(a.st, FL_OK);
     assert_non_null(memmem(a.bytes, a.len, "train", 5));
     assert_non_null(memmem(a.bytes, a.len, "server1:1", 9));
@@ -145,7 +145,7 @@ static void lose_last_answers(int n_servers)
     serve_all(&c);
     trainer_join(&c, &t, 0, 100);
     fl_sim_set_faults(c.sim, &slow);
-    send_to(t.links[0], FL_TYPE_LEAVE, REPEATED, NULL, &a);
+    send_to(t.links[0], FL_MSG_LEAVE, REPEATED, NULL, &a);
     for (int ms = 0; ms < 100 && !has_said(&c, "trainer is done"); ms++)
         run(&c, 1);
     assert_said(&c, "trainer is done");
@@ -181,7 +181,7 @@ static void an_end_is_put_off_for_two_seconds_at_most(void **state)
     city_simulate(&c, &calm, 1, 1);
     serve_all(&c);
     trainer_join(&c, &t, 0, 100);
-    ask_ok(&c, t.links[0], FL_TYPE_LEAVE, REPEATED, NULL);
+    ask_ok(&c, t.links[0], FL_MSG_LEAVE, REPEATED, NULL);
     run(&c, 1500);
     assert_false(fl_server_is_over(c.servers[0]));
     run(&c, 700);
@@ -199,7 +199,7 @@ static void trainers_that_disagree_are_told_the_line(void **state)
     (void)state;
     job_begin(&j, false);
     declare(&j.c, &j.t[0], KIT_TABLE);
-    ask_bad(&j.c, j.t[1].links[0], FL_TYPE_DECLARE, REPEATED, &p, "dim=3");
+    ask_bad(&j.c, j.t[1].links[0], FL_MSG_DECLARE, REPEATED, &p, "dim=3");
     run(&j.c, 3000);
     expect_over(&j.c, FL_ERR_INVAL, "the declarations differ in line 1");
     job_end(&j);
@@ -264,12 +264,12 @@ static void a_round_is_met_for_and_applied(void **state)
     declare(&j.c, &j.t[0], KIT_TABLE);
     hash = hash_of(&j.c, 1);
     /* Trainer 2 is out of data, and waits for the end of the others'. */
-    send_to(j.t[2].links[0], FL_TYPE_BARRIER, REPEATED, &third, &a[2]);
+    send_to(j.t[2].links[0], FL_MSG_BARRIER, REPEATED, &third, &a[2]);
     for (int i = 0; i < 2; i++) {
         p = pack_round(7);
-        ask_ok(&j.c, j.t[i].links[1], FL_TYPE_ROUND_PUSH, ONCE, &p);
+        ask_ok(&j.c, j.t[i].links[1], FL_MSG_ROUND_PUSH, ONCE, &p);
         p = pack_share("round", 7, 100 + (uint64_t)i);
-        send_to(j.t[i].links[0], FL_TYPE_BARRIER, REPEATED, &p, &a[i]);
+        send_to(j.t[i].links[0], FL_MSG_BARRIER, REPEATED, &p, &a[i]);
     }
     for (int i = 0; i < 2; i++)
         expect_came(&j.c, &a[i], (uint64_t[]){ 100, 101 }, (uint32_t[]){ 0, 1 },
@@ -278,20 +278,20 @@ static void a_round_is_met_for_and_applied(void **state)
     for (int i = 0; i < 2; i++)
         for (int s = 0; s < 2; s++) {
             p = pack_apply(7, 2);
-            ask_ok(&j.c, j.t[i].links[s], FL_TYPE_APPLY, REPEATED, &p);
+            ask_ok(&j.c, j.t[i].links[s], FL_MSG_APPLY, REPEATED, &p);
         }
     assert_true(hash_of(&j.c, 1) != hash);
     hash = hash_of(&j.c, 1);
     /* The step is the number of the next round. */
     assert_int_equal(add_step(&j.c, &j.t[0], 0), 8);
     p = pack_apply(7, 2);
-    ask_bad(&j.c, j.t[0].links[1], FL_TYPE_APPLY, ONCE, &p,
+    ask_bad(&j.c, j.t[0].links[1], FL_MSG_APPLY, ONCE, &p,
             "has a sequence number");
     p = pack_apply(6, 2);
-    ask_bad(&j.c, j.t[0].links[1], FL_TYPE_APPLY, REPEATED, &p,
+    ask_bad(&j.c, j.t[0].links[1], FL_MSG_APPLY, REPEATED, &p,
             "the next one is 8");
     p = pack_round(8);
-    ask_bad(&j.c, j.t[0].links[1], FL_TYPE_ROUND_PUSH, REPEATED, &p,
+    ask_bad(&j.c, j.t[0].links[1], FL_MSG_ROUND_PUSH, REPEATED, &p,
             "has no sequence number");
     assert_true(hash_of(&j.c, 1) == hash);
     for (int i = 0; i < 2; i++)
@@ -405,7 +405,7 @@ static void a_trainer_that_starts_again_is_a_new_incarnation(void **state)
 
     /* The one it was is not let in any more. */
     old.links[0] = open_link(&j.c, 0, &old.me);
-    ask_bad(&j.c, old.links[0], FL_TYPE_LEAVE, REPEATED, NULL,
+    ask_bad(&j.c, old.links[0], FL_MSG_LEAVE, REPEATED, NULL,
             "incarnation 1 of trainer 2 is over");
     close_link(&j.c, old.links[0]);
 
@@ -539,10 +539,10 @@ static void a_tool_ends_all_servers_through_server_0(void **state)
     job_begin(&j, false);
     send_barrier(&j.t[0], "x", 0, &a);
     tool = open_tool(&j.c, 0);
-    ask_bad(&j.c, j.t[0].links[0], FL_TYPE_SHUTDOWN, REPEATED, NULL,
+    ask_bad(&j.c, j.t[0].links[0], FL_MSG_SHUTDOWN, REPEATED, NULL,
             "a trainer must not send a request (shutdown)");
     assert_false(fl_server_is_over(j.c.servers[0]));
-    ask_ok(&j.c, tool, FL_TYPE_SHUTDOWN, REPEATED, NULL);
+    ask_ok(&j.c, tool, FL_MSG_SHUTDOWN, REPEATED, NULL);
     close_link(&j.c, tool);
     expect_answer(&j.c, &a, FL_ERR_CLOSED, "asked server 0 to end");
     run(&j.c, 3000);
@@ -558,7 +558,7 @@ static void a_server_that_is_asked_to_end_says_so_to_server_0(void **state)
     (void)state;
     job_begin(&j, false);
     tool = open_tool(&j.c, 1);
-    ask_ok(&j.c, tool, FL_TYPE_SHUTDOWN, REPEATED, NULL);
+    ask_ok(&j.c, tool, FL_MSG_SHUTDOWN, REPEATED, NULL);
     close_link(&j.c, tool);
     run(&j.c, 3000);
     assert_true(fl_server_is_over(j.c.servers[1]));
@@ -597,10 +597,10 @@ static void only_server_0_is_the_coordinator(void **state)
 
     (void)state;
     job_begin(&j, false);
-    ask_bad(&j.c, j.t[0].links[1], FL_TYPE_BARRIER, REPEATED, &p,
+    ask_bad(&j.c, j.t[0].links[1], FL_MSG_BARRIER, REPEATED, &p,
             "is for the coordinator, which is server 0 (server0:1)");
-    ask_bad(&j.c, j.t[0].links[1], FL_TYPE_JOIN, REPEATED, NULL, "server 0");
-    ask_bad(&j.c, j.t[0].links[1], FL_TYPE_STATUS, REPEATED, NULL, "server 0");
+    ask_bad(&j.c, j.t[0].links[1], FL_MSG_JOIN, REPEATED, NULL, "server 0");
+    ask_bad(&j.c, j.t[0].links[1], FL_MSG_STATUS, REPEATED, NULL, "server 0");
     job_end(&j);
 }
 
@@ -621,20 +621,19 @@ static void requests_against_the_rules_change_nothing(void **state)
     tool = open_tool(&j.c, 0);
     newcomer = open_link(
         &j.c, 0, &(fl_identity){ .role = FL_MEMBER_TRAINER, .rank = 1 });
-    ask_bad(&j.c, j.t[0].links[0], FL_TYPE_PUSH, REPEATED, &push,
+    ask_bad(&j.c, j.t[0].links[0], FL_MSG_PUSH, REPEATED, &push,
             "has no sequence number");
-    ask_bad(&j.c, j.t[0].links[0], FL_TYPE_PULL, ONCE, &pull,
+    ask_bad(&j.c, j.t[0].links[0], FL_MSG_PULL, ONCE, &pull,
             "has a sequence number");
-    ask_bad(&j.c, tool, FL_TYPE_PUSH, ONCE, &again, "a tool must not");
-    ask_bad(&j.c, newcomer, FL_TYPE_PUSH, ONCE, &early, "no incarnation");
-    ask_bad(&j.c, j.t[0].links[0], FL_TYPE_BARRIER, REPEATED, &end,
+    ask_bad(&j.c, tool, FL_MSG_PUSH, ONCE, &again, "a tool must not");
+    ask_bad(&j.c, newcomer, FL_MSG_PUSH, ONCE, &early, "no incarnation");
+    ask_bad(&j.c, j.t[0].links[0], FL_MSG_BARRIER, REPEATED, &end,
             "choose another name");
-    ask_bad(&j.c, j.t[0].links[0], FL_TYPE_JOIN, REPEATED, &text,
+    ask_bad(&j.c, j.t[0].links[0], FL_MSG_JOIN, REPEATED, &text,
             "has 3 bytes and should have none");
-    ask_bad(&j.c, j.t[0].links[0], FL_TYPE_BARRIER, REPEATED, &more,
+    ask_bad(&j.c, j.t[0].links[0], FL_MSG_BARRIER, REPEATED, &more,
             "does not parse");
-    ask_bad(&j.c, j.t[0].links[0], FL_TYPE_STEP, ONCE, &three,
-            "does not parse");
+    ask_bad(&j.c, j.t[0].links[0], FL_MSG_STEP, ONCE, &three, "does not parse");
     assert_true(hash_of(&j.c, 0) == hash);
     assert_int_equal(add_step(&j.c, &j.t[0], 1), 1);
     close_link(&j.c, tool);
@@ -654,14 +653,14 @@ static void ranks_beyond_the_job_are_not_let_in(void **state)
     (void)state;
     job_begin(&j, false);
     l = open_link(&j.c, 0, &far);
-    ask_bad(&j.c, l, FL_TYPE_JOIN, REPEATED, NULL,
+    ask_bad(&j.c, l, FL_MSG_JOIN, REPEATED, NULL,
             "the job has 3 trainers, with ranks from 0 to 2");
     close_link(&j.c, l);
     l = open_link(&j.c, 1, &server);
-    ask_bad(&j.c, l, FL_TYPE_JOIN, REPEATED, NULL, "servers meet at server 0");
+    ask_bad(&j.c, l, FL_MSG_JOIN, REPEATED, NULL, "servers meet at server 0");
     close_link(&j.c, l);
     l = open_link(&j.c, 0, &later);
-    ask_bad(&j.c, l, FL_TYPE_LEAVE, REPEATED, NULL, "was never given");
+    ask_bad(&j.c, l, FL_MSG_LEAVE, REPEATED, NULL, "was never given");
     close_link(&j.c, l);
     meet(&j, "x", 0);
     job_end(&j);
@@ -677,10 +676,10 @@ static void a_reply_that_would_be_too_large_is_refused(void **state)
     (void)state;
     job_begin(&j, false);
     declare(&j.c, &j.t[0], wide);
-    ask_bad(&j.c, j.t[0].links[0], FL_TYPE_PULL, REPEATED, &p,
+    ask_bad(&j.c, j.t[0].links[0], FL_MSG_PULL, REPEATED, &p,
             "larger than max_message_bytes (1048576)");
     p = pack_pull(1, 4096);
-    ask_ok(&j.c, j.t[0].links[0], FL_TYPE_PULL, REPEATED, &p);
+    ask_ok(&j.c, j.t[0].links[0], FL_MSG_PULL, REPEATED, &p);
     job_end(&j);
 }
 
@@ -759,7 +758,7 @@ static uint64_t push_all(const fl_sim_faults *f, uint64_t *cuts)
         for (int t = 0; t < TRAINERS; t++) {
             fl_pack p = pack_push((uint64_t)i % 97, ROWS, dice_of(t, i));
 
-            send_to(j.t[t].links[i % 2], FL_TYPE_PUSH, ONCE, &p,
+            send_to(j.t[t].links[i % 2], FL_MSG_PUSH, ONCE, &p,
                     &a[t * PUSHES + i]);
         }
     }
@@ -767,7 +766,7 @@ static uint64_t push_all(const fl_sim_faults *f, uint64_t *cuts)
         expect_answer(&j.c, &a[i], FL_OK, "");
     for (int i = 0; i < 2; i++)
         n_applied +=
-            fl_store_count(fl_server_store(j.c.servers[i]), FL_TYPE_PUSH)
+            fl_store_count(fl_server_store(j.c.servers[i]), FL_MSG_PUSH)
                 .requests;
     assert_int_equal(n_applied, TRAINERS * PUSHES);
     *cuts = fl_sim_cuts(j.c.sim);

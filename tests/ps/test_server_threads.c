@@ -55,9 +55,9 @@ static void begin_work(city *c, trainer *t, work *w)
             fl_pack push = pack_push(1, ROWS, (uint32_t)(round * 100 + i));
             fl_pack pull = pack_pull(1, ROWS);
 
-            send_to(l, FL_TYPE_PUSH, ONCE, &push,
+            send_to(l, FL_MSG_PUSH, ONCE, &push,
                     &w->push[i % TRAINERS][i / TRAINERS][round]);
-            send_to(l, FL_TYPE_PULL, REPEATED, &pull,
+            send_to(l, FL_MSG_PULL, REPEATED, &pull,
                     &w->pull[i % TRAINERS][i / TRAINERS][round]);
         }
     }
@@ -173,7 +173,7 @@ static void pull_some(city *c, trainer *t)
 {
     fl_pack p = pack_pull(1, 10);
 
-    ask_ok(c, t->links[0], FL_TYPE_PULL, REPEATED, &p);
+    ask_ok(c, t->links[0], FL_MSG_PULL, REPEATED, &p);
 }
 
 static void strangers_are_sent_away_and_others_are_served(void **state)
@@ -181,7 +181,7 @@ static void strangers_are_sent_away_and_others_are_served(void **state)
     static const char http[] = "GET / HTTP/1.1\r\nHost: localhost\r\nAccept: "
                                "text/html, application/json\r\n\r\n";
     fl_frame huge = { .type = FL_TYPE_HELLO, .length = 10000000000u };
-    fl_frame early = { .type = FL_TYPE_PULL, .request = 1 };
+    fl_frame early = { .type = FL_MSG_PULL, .request = 1 };
     uint8_t head[FL_FRAME_BYTES], noise[512];
     trainer t;
     city c;
@@ -222,7 +222,7 @@ static void a_message_that_is_too_large_costs_its_connection(void **state)
     trainer_join(&c, &t[0], 0, 100);
     trainer_join(&c, &t[1], 1, 101);
     declare(&c, &t[0], KIT_TABLE);
-    send_to(t[0].links[0], FL_TYPE_PUSH, ONCE, &big, &a);
+    send_to(t[0].links[0], FL_MSG_PUSH, ONCE, &big, &a);
     for (int i = 0; i < 20; i++)
         pull_some(&c, &t[1]);
     close_link(&c, t[0].links[0]);
@@ -346,7 +346,7 @@ static void a_tool_ends_the_servers(void **state)
     (void)state;
     be_busy(&b, 60000);
     tool = open_tool(&b.c, 0);
-    ask_ok(&b.c, tool, FL_TYPE_SHUTDOWN, REPEATED, NULL);
+    ask_ok(&b.c, tool, FL_MSG_SHUTDOWN, REPEATED, NULL);
     close_link(&b.c, tool);
     expect_over(&b.c, FL_OK, "");
     be_done(&b);

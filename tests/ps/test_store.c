@@ -81,9 +81,9 @@ static fl_status push(fl_store *s, uint32_t table, uint32_t dim,
     answer a = { 0 };
     fl_status st;
 
-    fl_rows_pack_head(&p, FL_TYPE_PUSH, &it, 1);
+    pack_rows_head(&p, FL_MSG_PUSH, &it, 1);
     pack_pushed(&p, dim, args);
-    st = ask(s, FL_TYPE_PUSH, &p, &a);
+    st = ask(s, FL_MSG_PUSH, &p, &a);
     assert_int_equal(a.n_calls, 0);
     return st;
 }
@@ -95,7 +95,7 @@ static uint64_t hash_at(fl_store *s, size_t i)
     answer a = { 0 };
     uint64_t h;
 
-    assert_ok(ask(s, FL_TYPE_HASH, &p, &a));
+    assert_ok(ask(s, FL_MSG_HASH, &p, &a));
     assert_int_equal(a.len, 5 * sizeof(uint64_t));
     h = ((const uint64_t *)a.data)[i];
     answer_release(&a);
@@ -206,14 +206,14 @@ static void items_of_several_tables_travel_together(void **state)
     float right[7 * 3 + 5 * 5];
 
     (void)state;
-    fl_rows_pack_head(&p, FL_TYPE_PUSH, items, 2);
+    pack_rows_head(&p, FL_MSG_PUSH, items, 2);
     pack_pushed(&p, 3, &a);
     pack_pushed(&p, 5, &b);
-    assert_ok(ask(s, FL_TYPE_PUSH, &p, &got));
-    fl_rows_pack_head(&p, FL_TYPE_PULL, pulls, 3);
+    assert_ok(ask(s, FL_MSG_PUSH, &p, &got));
+    pack_rows_head(&p, FL_MSG_PULL, pulls, 3);
     fl_pack_bytes(&p, d->keys, 7 * sizeof(uint64_t));
     fl_pack_bytes(&p, d->keys, 5 * sizeof(uint64_t));
-    assert_ok(ask(s, FL_TYPE_PULL, &p, &got));
+    assert_ok(ask(s, FL_MSG_PULL, &p, &got));
     assert_ok(fl_table_push(ctr, &a));
     assert_ok(fl_table_push(emb, &b));
     assert_ok(fl_table_pull(ctr, d->keys, 7, FL_PULL_CREATE, right));
@@ -257,10 +257,10 @@ static void assigned_values_are_pulled(void **state)
     (void)state;
     for (size_t i = 0; i < FL_LEN(values); i++)
         values[i] = (float)i;
-    fl_rows_pack_head(&p, FL_TYPE_ASSIGN, items, 2);
+    pack_rows_head(&p, FL_MSG_ASSIGN, items, 2);
     fl_pack_bytes(&p, keys, sizeof(keys));
     fl_pack_bytes(&p, values, sizeof(values));
-    assert_ok(ask(s, FL_TYPE_ASSIGN, &p, &a));
+    assert_ok(ask(s, FL_MSG_ASSIGN, &p, &a));
     assert_int_equal(a.n_calls, 0);
     pull_into(s, TABLE_EMB, FL_PULL_ONLY, keys, 2, &a);
     assert_memory_equal(a.data, values, 10 * sizeof(float));
@@ -283,17 +283,17 @@ static void blocks_are_assigned_pushed_and_pulled(void **state)
     answer a = { 0 };
 
     (void)state;
-    fl_blocks_pack_head(&p, FL_TYPE_ASSIGN_DENSE,
-                        (uint32_t[]){ BLOCK_W, BLOCK_V }, 2);
+    pack_blocks_head(&p, FL_MSG_ASSIGN_DENSE, (uint32_t[]){ BLOCK_W, BLOCK_V },
+                     2);
     fl_pack_bytes(&p, values, sizeof(values));
-    assert_ok(ask(s, FL_TYPE_ASSIGN_DENSE, &p, &a));
-    fl_blocks_pack_head(&p, FL_TYPE_PUSH_DENSE,
-                        (uint32_t[]){ BLOCK_V, BLOCK_W }, 2);
+    assert_ok(ask(s, FL_MSG_ASSIGN_DENSE, &p, &a));
+    pack_blocks_head(&p, FL_MSG_PUSH_DENSE, (uint32_t[]){ BLOCK_V, BLOCK_W },
+                     2);
     fl_pack_bytes(&p, grads, sizeof(grads));
-    assert_ok(ask(s, FL_TYPE_PUSH_DENSE, &p, &a));
-    fl_blocks_pack_head(&p, FL_TYPE_PULL_DENSE,
-                        (uint32_t[]){ BLOCK_W, BLOCK_V }, 2);
-    assert_ok(ask(s, FL_TYPE_PULL_DENSE, &p, &a));
+    assert_ok(ask(s, FL_MSG_PUSH_DENSE, &p, &a));
+    pack_blocks_head(&p, FL_MSG_PULL_DENSE, (uint32_t[]){ BLOCK_W, BLOCK_V },
+                     2);
+    assert_ok(ask(s, FL_MSG_PULL_DENSE, &p, &a));
     assert_int_equal(a.len, sizeof(right));
     assert_memory_equal(a.data, right, sizeof(right));
     answer_release(&a);
@@ -352,13 +352,13 @@ static void requests_before_the_declaration_are_refused(void **state)
     answer a = { 0 };
 
     (void)state;
-    for (uint16_t type = FL_TYPE_PULL; type <= FL_TYPE_HASH; type++)
-        if (type != FL_TYPE_STATS)
+    for (uint16_t type = FL_MSG_PULL; type <= FL_MSG_HASH; type++)
+        if (type != FL_MSG_STATS)
             assert_error(ask(s, type, &p, &a), FL_ERR_INVAL,
                          "before tables and blocks were declared");
-    assert_ok(ask(s, FL_TYPE_STATS, &p, &a));
+    assert_ok(ask(s, FL_MSG_STATS, &p, &a));
     answer_release(&a);
-    assert_error(ask(s, FL_TYPE_SHUTDOWN, &p, &a), FL_ERR_INVAL, "shutdown");
+    assert_error(ask(s, FL_MSG_SHUTDOWN, &p, &a), FL_ERR_INVAL, "shutdown");
     assert_error(ask(s, FL_TYPE_HELLO, &p, &a), FL_ERR_INVAL, "hello");
     fl_store_free(s);
 }
@@ -371,10 +371,10 @@ static void bad_payloads_of_every_type_are_refused(void **state)
     answer a = { 0 };
 
     (void)state;
-    for (uint16_t type = FL_TYPE_PULL; type <= FL_TYPE_CHANGED; type++) {
+    for (uint16_t type = FL_MSG_PULL; type <= FL_MSG_CHANGED; type++) {
         fl_pack p = { 0 };
 
-        if (type == FL_TYPE_SHUTDOWN)
+        if (type == FL_MSG_SHUTDOWN)
             continue;
         fl_pack_u8(&p, 1);
         assert_int_equal(ask(s, type, &p, &a), FL_ERR_CORRUPT);
@@ -383,8 +383,8 @@ static void bad_payloads_of_every_type_are_refused(void **state)
         assert_int_equal(ask(s, type, &p, &a), FL_ERR_CORRUPT);
     }
     assert_int_equal(a.n_calls, 0);
-    assert_int_equal(fl_store_count(s, FL_TYPE_PUSH).requests, 2);
-    assert_int_equal(fl_store_count(s, FL_TYPE_PUSH).pushed_rows, 0);
+    assert_int_equal(fl_store_count(s, FL_MSG_PUSH).requests, 2);
+    assert_int_equal(fl_store_count(s, FL_MSG_PUSH).pushed_rows, 0);
     fl_store_free(s);
 }
 
@@ -396,19 +396,18 @@ static void unknown_tables_are_not_found(void **state)
     answer a = { 0 };
 
     (void)state;
-    fl_rows_pack_head(&p, FL_TYPE_PULL, &it, 1);
-    assert_error(ask(s, FL_TYPE_PULL, &p, &a), FL_ERR_NOTFOUND, "table 3");
+    pack_rows_head(&p, FL_MSG_PULL, &it, 1);
+    assert_error(ask(s, FL_MSG_PULL, &p, &a), FL_ERR_NOTFOUND, "table 3");
     fl_pack_u32(&p, 3);
-    assert_error(ask(s, FL_TYPE_CLEAR, &p, &a), FL_ERR_NOTFOUND, "table 3");
+    assert_error(ask(s, FL_MSG_CLEAR, &p, &a), FL_ERR_NOTFOUND, "table 3");
     fl_pack_u32(&p, 4);
     fl_pack_u32(&p, 1);
-    assert_error(ask(s, FL_TYPE_SHRINK, &p, &a), FL_ERR_NOTFOUND, "table 4");
+    assert_error(ask(s, FL_MSG_SHRINK, &p, &a), FL_ERR_NOTFOUND, "table 4");
     fl_pack_u32(&p, 0);
     fl_pack_u32(&p, UINT32_MAX);
-    assert_error(ask(s, FL_TYPE_SHRINK, &p, &a), FL_ERR_INVAL, "table emb");
-    fl_blocks_pack_head(&p, FL_TYPE_PULL_DENSE, (uint32_t[]){ 2 }, 1);
-    assert_error(ask(s, FL_TYPE_PULL_DENSE, &p, &a), FL_ERR_NOTFOUND,
-                 "block 2");
+    assert_error(ask(s, FL_MSG_SHRINK, &p, &a), FL_ERR_INVAL, "table emb");
+    pack_blocks_head(&p, FL_MSG_PULL_DENSE, (uint32_t[]){ 2 }, 1);
+    assert_error(ask(s, FL_MSG_PULL_DENSE, &p, &a), FL_ERR_NOTFOUND, "block 2");
     fl_store_free(s);
 }
 
@@ -446,22 +445,22 @@ static void a_push_with_a_key_that_is_too_high_changes_no_table(void **state)
     bad.keys = keys;
     items[0] = item_of(TABLE_EMB, &good);
     items[1] = item_of(TABLE_LOW, &bad);
-    fl_rows_pack_head(&p, FL_TYPE_PUSH, items, 2);
+    pack_rows_head(&p, FL_MSG_PUSH, items, 2);
     pack_pushed(&p, 5, &good);
     pack_pushed(&p, 2, &bad);
-    assert_error(ask(s, FL_TYPE_PUSH, &p, &a), FL_ERR_INVAL,
+    assert_error(ask(s, FL_MSG_PUSH, &p, &a), FL_ERR_INVAL,
                  "table low: key 100 at place 1 is not below its height 100");
     assert_int_equal(hash_at(s, TABLE_EMB), 0);
     items[0] = (fl_rows_item){ .table = TABLE_LOW, .n = 2 };
-    fl_rows_pack_head(&p, FL_TYPE_PULL, items, 1);
+    pack_rows_head(&p, FL_MSG_PULL, items, 1);
     fl_pack_bytes(&p, keys, sizeof(keys));
-    assert_error(ask(s, FL_TYPE_PULL, &p, &a), FL_ERR_INVAL,
+    assert_error(ask(s, FL_MSG_PULL, &p, &a), FL_ERR_INVAL,
                  "table low: key 100");
     answer_release(&a);
-    fl_rows_pack_head(&p, FL_TYPE_ASSIGN, items, 1);
+    pack_rows_head(&p, FL_MSG_ASSIGN, items, 1);
     fl_pack_bytes(&p, keys, sizeof(keys));
     fl_pack_bytes(&p, d->grads, 4 * sizeof(float));
-    assert_error(ask(s, FL_TYPE_ASSIGN, &p, &a), FL_ERR_INVAL,
+    assert_error(ask(s, FL_MSG_ASSIGN, &p, &a), FL_ERR_INVAL,
                  "table low: key 100");
     assert_int_equal(hash_at(s, TABLE_LOW), 0);
     fl_free(d);
@@ -503,9 +502,9 @@ static void without_memory_a_request_fails_and_the_store_lives_on(void **state)
     answer a = { .refuse = true };
 
     (void)state;
-    fl_rows_pack_head(&p, FL_TYPE_PULL, &it, 1);
+    pack_rows_head(&p, FL_MSG_PULL, &it, 1);
     fl_pack_bytes(&p, d->keys, 10 * sizeof(uint64_t));
-    assert_error(ask(s, FL_TYPE_PULL, &p, &a), FL_ERR_NOMEM,
+    assert_error(ask(s, FL_MSG_PULL, &p, &a), FL_ERR_NOMEM,
                  "a reply (pull) of 200 bytes");
     assert_int_equal(a.n_calls, 1);
     /* The first allocation is the test's own copy of the payload. */
@@ -534,13 +533,13 @@ static void clearing_and_shrinking_remove_rows(void **state)
     assert_ok(push(s, TABLE_CTR, 3, &args));
     fl_pack_u32(&p, TABLE_CTR);
     fl_pack_u32(&p, 0);
-    assert_ok(ask(s, FL_TYPE_SHRINK, &p, &a));
+    assert_ok(ask(s, FL_MSG_SHRINK, &p, &a));
     assert_int_equal(a.len, sizeof(uint64_t));
     assert_true(*(uint64_t *)a.data > 0 && *(uint64_t *)a.data < 10);
     answer_release(&a);
     assert_int_not_equal(hash_at(s, TABLE_CTR), 0);
     fl_pack_u32(&p, TABLE_CTR);
-    assert_ok(ask(s, FL_TYPE_CLEAR, &p, &a));
+    assert_ok(ask(s, FL_MSG_CLEAR, &p, &a));
     assert_int_equal(a.n_calls, 0);
     assert_int_equal(hash_at(s, TABLE_CTR), 0);
     fl_free(d);
@@ -579,10 +578,9 @@ static void hashes_add_up_over_servers_whatever_the_order(void **state)
     for (size_t i = 0; i < FL_LEN(stores); i++) {
         fl_pack p = { 0 };
 
-        fl_blocks_pack_head(&p, FL_TYPE_ASSIGN_DENSE, (uint32_t[]){ BLOCK_W },
-                            1);
+        pack_blocks_head(&p, FL_MSG_ASSIGN_DENSE, (uint32_t[]){ BLOCK_W }, 1);
         fl_pack_bytes(&p, w, sizeof(w));
-        assert_ok(ask(stores[i], FL_TYPE_ASSIGN_DENSE, &p, &a));
+        assert_ok(ask(stores[i], FL_MSG_ASSIGN_DENSE, &p, &a));
     }
     for (size_t i = 0; i < 5; i++)
         assert_true(hash_at(one, i) + hash_at(two, i) == hash_at(all, i));
@@ -640,19 +638,19 @@ static void counters_tell_what_was_done(void **state)
     args.merged = false;
     args.n = 3;
     assert_ok(push(s, TABLE_EMB, 5, &args));
-    fl_blocks_pack_head(&p, FL_TYPE_PULL_DENSE, (uint32_t[]){ BLOCK_V }, 1);
-    assert_ok(ask(s, FL_TYPE_PULL_DENSE, &p, &a));
+    pack_blocks_head(&p, FL_MSG_PULL_DENSE, (uint32_t[]){ BLOCK_V }, 1);
+    assert_ok(ask(s, FL_MSG_PULL_DENSE, &p, &a));
     answer_release(&a);
-    n = fl_store_count(s, FL_TYPE_PULL);
+    n = fl_store_count(s, FL_MSG_PULL);
     assert_int_equal(n.requests, 1);
     assert_int_equal(n.pulled_rows, 4);
     assert_int_equal(n.in_bytes, 8 + 16 + 4 * 8);
     assert_int_equal(n.out_bytes, 4 * 5 * 4);
-    n = fl_store_count(s, FL_TYPE_PUSH);
+    n = fl_store_count(s, FL_MSG_PUSH);
     assert_int_equal(n.requests, 2);
     assert_int_equal(n.pushed_rows, 13);
     assert_int_equal(n.merged_rows, 10);
-    assert_ok(ask(s, FL_TYPE_STATS, &p, &a));
+    assert_ok(ask(s, FL_MSG_STATS, &p, &a));
     a.data = fl_realloc(a.data, a.len + 1);
     ((char *)a.data)[a.len] = '\0';
     expect_line(a.data, "table emb rows=10 ");

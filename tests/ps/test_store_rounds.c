@@ -25,7 +25,7 @@ static void pack_rows(fl_pack *p, uint16_t type, uint32_t table, uint64_t from,
     const float grads[6] = { 1, 2, 3, 4, 5, 6 };
 
     it.flags = FL_PUSH_MERGED;
-    fl_rows_pack_head(p, type, &it, 1);
+    pack_rows_head(p, type, &it, 1);
     for (uint64_t i = 0; i < 3; i++)
         fl_pack_u64(p, from + i);
     fl_pack_bytes(p, grads, sizeof(grads));
@@ -37,7 +37,7 @@ static fl_pack pack_round(uint64_t round, uint32_t table, uint64_t from,
     fl_pack p = { 0 };
 
     fl_pack_u64(&p, round);
-    pack_rows(&p, FL_TYPE_ROUND_PUSH, table, from, lr);
+    pack_rows(&p, FL_MSG_ROUND_PUSH, table, from, lr);
     return p;
 }
 
@@ -78,32 +78,36 @@ static void bad_rounds_are_refused(void **state)
 
     (void)state;
     p = pack_apply(0, (uint32_t[]){ 2, 1 }, 2, 1, 0);
-    assert_error(ask(s, FL_TYPE_APPLY, &p, &a), FL_ERR_CORRUPT,
+    assert_error(ask(s, FL_MSG_APPLY, &p, &a), FL_ERR_CORRUPT,
                  "out of the order of ranks");
     p = pack_apply(0, (uint32_t[]){ 1, 1 }, 2, 1, 0);
-    assert_error(ask(s, FL_TYPE_APPLY, &p, &a), FL_ERR_CORRUPT, "order");
+    assert_error(ask(s, FL_MSG_APPLY, &p, &a), FL_ERR_CORRUPT, "order");
     p = pack_apply(0, NULL, 0, 1, 0);
-    assert_error(ask(s, FL_TYPE_APPLY, &p, &a), FL_ERR_CORRUPT,
+    assert_error(ask(s, FL_MSG_APPLY, &p, &a), FL_ERR_CORRUPT,
                  "from 1 to 65536 members");
     p = pack_apply(0, (uint32_t[]){ 1 }, 1, NAN, 0);
-    assert_error(ask(s, FL_TYPE_APPLY, &p, &a), FL_ERR_INVAL, "weight");
+    assert_error(ask(s, FL_MSG_APPLY, &p, &a), FL_ERR_INVAL, "weight");
     p = pack_apply(0, (uint32_t[]){ 1 }, 1, 1, 99);
-    assert_error(ask(s, FL_TYPE_APPLY, &p, &a), FL_ERR_NOTFOUND, "block 99");
+    assert_error(ask(s, FL_MSG_APPLY, &p, &a), FL_ERR_NOTFOUND, "block 99");
     p = pack_apply(UINT64_MAX, (uint32_t[]){ 1 }, 1, 1, 0);
-    assert_error(ask(s, FL_TYPE_APPLY, &p, &a), FL_ERR_INVAL, "round");
+    assert_error(ask(s, FL_MSG_APPLY, &p, &a), FL_ERR_INVAL, "round");
     answer_release(&a);
     a.refuse = true;
     p = pack_apply(0, (uint32_t[]){ 1 }, 1, 1, 0);
-    assert_error(ask(s, FL_TYPE_APPLY, &p, &a), FL_ERR_NOMEM, "reply");
+    assert_error(ask(s, FL_MSG_APPLY, &p, &a), FL_ERR_NOMEM, "reply");
     /* Nothing of that was a round. */
     a.refuse = false;
     p = pack_apply(40, (uint32_t[]){ 1 }, 1, 1, 0);
-    assert_ok(ask(s, FL_TYPE_APPLY, &p, &a));
+    assert_ok(ask(s, FL_MSG_APPLY, &p, &a));
     assert_int_equal(a.len, 6 * sizeof(float));
     answer_release(&a);
-    assert_int_equal(fl_store_request(s, FL_TYPE_SHUTDOWN, NULL, 0, 0, 0, 1,
-                                      &(fl_store_reply){ answer_room, &a }),
-                     FL_ERR_INVAL);
+    assert_int_equal(
+        fl_store_request(s,
+                         &(fl_store_call){ .type = FL_MSG_SHUTDOWN,
+                                           .payload = { NULL, 0 },
+                                           .incarnation = 1 },
+                         &(fl_store_reply){ .room = answer_room, .arg = &a }),
+        FL_ERR_INVAL);
     fl_store_free(s);
 }
 
@@ -114,19 +118,19 @@ static void a_push_for_a_round_is_checked_before_it_is_kept(void **state)
     fl_pack p = pack_round(0, 1, 98, 1);
 
     (void)state;
-    assert_error(ask(s, FL_TYPE_ROUND_PUSH, &p, &a), FL_ERR_INVAL,
+    assert_error(ask(s, FL_MSG_ROUND_PUSH, &p, &a), FL_ERR_INVAL,
                  "key 100 at place 2 is not below its height 100");
     p = pack_round(0, 0, 1, NAN);
-    assert_error(ask(s, FL_TYPE_ROUND_PUSH, &p, &a), FL_ERR_INVAL,
+    assert_error(ask(s, FL_MSG_ROUND_PUSH, &p, &a), FL_ERR_INVAL,
                  "learning rate");
     p = pack_round(0, 7, 1, 1);
-    assert_error(ask(s, FL_TYPE_ROUND_PUSH, &p, &a), FL_ERR_NOTFOUND,
+    assert_error(ask(s, FL_MSG_ROUND_PUSH, &p, &a), FL_ERR_NOTFOUND,
                  "a request (round_push) is for table 7");
     p = pack_apply(0, (uint32_t[]){ 0 }, 1, 1, 0);
-    assert_ok(ask(s, FL_TYPE_APPLY, &p, &a));
+    assert_ok(ask(s, FL_MSG_APPLY, &p, &a));
     answer_release(&a);
     p = pack_changed(1, 0);
-    assert_ok(ask(s, FL_TYPE_CHANGED, &p, &a));
+    assert_ok(ask(s, FL_MSG_CHANGED, &p, &a));
     assert_int_equal(((uint64_t *)a.data)[2], 0);
     answer_release(&a);
     fl_store_free(s);
@@ -141,22 +145,22 @@ static void rounds_and_changes_are_counted(void **state)
     char *text;
 
     (void)state;
-    assert_ok(ask(s, FL_TYPE_ROUND_PUSH, &p, &a));
+    assert_ok(ask(s, FL_MSG_ROUND_PUSH, &p, &a));
     fl_pack_u64(&p, 0);
-    fl_blocks_pack_head(&p, FL_TYPE_ROUND_DENSE, (uint32_t[]){ 0 }, 1);
+    pack_blocks_head(&p, FL_MSG_ROUND_DENSE, (uint32_t[]){ 0 }, 1);
     fl_pack_bytes(&p, grad, sizeof(grad));
-    assert_ok(ask(s, FL_TYPE_ROUND_DENSE, &p, &a));
+    assert_ok(ask(s, FL_MSG_ROUND_DENSE, &p, &a));
     p = pack_apply(0, (uint32_t[]){ 0 }, 1, 1, 0);
-    assert_ok(ask(s, FL_TYPE_APPLY, &p, &a));
+    assert_ok(ask(s, FL_MSG_APPLY, &p, &a));
     answer_release(&a);
     p = pack_changed(0, 0);
-    assert_ok(ask(s, FL_TYPE_CHANGED, &p, &a));
+    assert_ok(ask(s, FL_MSG_CHANGED, &p, &a));
     assert_int_equal(a.len, 24 + 3 * (8 + 2 * 4));
     answer_release(&a);
-    assert_int_equal(fl_store_count(s, FL_TYPE_ROUND_PUSH).pushed_rows, 3);
-    assert_int_equal(fl_store_count(s, FL_TYPE_CHANGED).pulled_rows, 3);
-    assert_int_equal(fl_store_count(s, FL_TYPE_APPLY).out_bytes, 24);
-    text = fl_store_stats(s);
+    assert_int_equal(fl_store_count(s, FL_MSG_ROUND_PUSH).pushed_rows, 3);
+    assert_int_equal(fl_store_count(s, FL_MSG_CHANGED).pulled_rows, 3);
+    assert_int_equal(fl_store_count(s, FL_MSG_APPLY).out_bytes, 24);
+    text = fl_store_stats_text(s);
     assert_non_null(strstr(text, "pulls=1 pulled_rows=3 pushes=1 "
                                  "pushed_rows=3 merged_rows=3\n"));
     assert_non_null(strstr(text, "block w floats=6 bytes=28 pulls=1 "
@@ -176,11 +180,15 @@ static void expect_survival(fl_store *s, uint16_t type,
     do {
         fl_pack p = pack(n);
         received r = receive(p.data, p.len);
-        fl_store_reply reply = { answer_room, &a };
+        fl_store_reply reply = { .room = answer_room, .arg = &a };
 
         fl_pack_release(&p);
         fl_alloc_fail_after(n++);
-        st = fl_store_request(s, type, r.data, r.len, 0, 0, 1, &reply);
+        st = fl_store_request(s,
+                              &(fl_store_call){ .type = type,
+                                                .payload = { r.data, r.len },
+                                                .incarnation = 1 },
+                              &reply);
         fl_alloc_fail_after(0);
         received_free(&r);
         answer_release(&a);
@@ -212,24 +220,32 @@ static void without_memory_requests_fail_and_the_store_lives_on(void **state)
 {
     fl_store *s = open_store();
     answer a = { 0 };
-    fl_store_reply reply = { answer_room, &a };
+    fl_store_reply reply = { .room = answer_room, .arg = &a };
     fl_pack p = { 0 };
     received r;
 
     (void)state;
-    expect_survival(s, FL_TYPE_ROUND_PUSH, pack_a_round);
-    pack_rows(&p, FL_TYPE_PUSH, 0, 1000, 1);
+    expect_survival(s, FL_MSG_ROUND_PUSH, pack_a_round);
+    pack_rows(&p, FL_MSG_PUSH, 0, 1000, 1);
     r = receive(p.data, p.len);
-    assert_ok(
-        fl_store_request(s, FL_TYPE_PUSH, r.data, r.len, 0, 1, 1, &reply));
-    expect_survival(s, FL_TYPE_CHANGED, pack_a_change);
-    assert_ok(
-        fl_store_request(s, FL_TYPE_PUSH, r.data, r.len, 0, 1, 1, &reply));
-    expect_survival(s, FL_TYPE_CHANGED, pack_the_next_change);
+    assert_ok(fl_store_request(s,
+                               &(fl_store_call){ .type = FL_MSG_PUSH,
+                                                 .payload = { r.data, r.len },
+                                                 .rank = 1,
+                                                 .incarnation = 1 },
+                               &reply));
+    expect_survival(s, FL_MSG_CHANGED, pack_a_change);
+    assert_ok(fl_store_request(s,
+                               &(fl_store_call){ .type = FL_MSG_PUSH,
+                                                 .payload = { r.data, r.len },
+                                                 .rank = 1,
+                                                 .incarnation = 1 },
+                               &reply));
+    expect_survival(s, FL_MSG_CHANGED, pack_the_next_change);
     /* A page of one row. */
     fl_store_set_page(s, 48);
-    expect_survival(s, FL_TYPE_CHANGED, pack_a_change);
-    expect_survival(s, FL_TYPE_CHANGED, pack_the_next_change);
+    expect_survival(s, FL_MSG_CHANGED, pack_a_change);
+    expect_survival(s, FL_MSG_CHANGED, pack_the_next_change);
     received_free(&r);
     fl_pack_release(&p);
     fl_store_free(s);

@@ -24,9 +24,14 @@ static fl_status ask_as(const worker *w, uint16_t type, fl_pack *p)
 {
     received r = receive(p->data, p->len);
     answer a = { 0 };
-    fl_store_reply reply = { answer_room, &a };
+    fl_store_reply reply = { .room = answer_room, .arg = &a };
     fl_status st =
-        fl_store_request(w->s, type, r.data, r.len, 0, w->rank, 1, &reply);
+        fl_store_request(w->s,
+                         &(fl_store_call){ .type = type,
+                                           .payload = { r.data, r.len },
+                                           .rank = w->rank,
+                                           .incarnation = 1 },
+                         &reply);
 
     answer_release(&a);
     received_free(&r);
@@ -56,21 +61,21 @@ static void add_one(const worker *w)
         minus[i] = -1;
     for (size_t i = 0; i < N_SHARED; i++)
         keys[i] = (i + 100 * w->rank) % N_SHARED;
-    fl_rows_pack_head(&p, FL_TYPE_PUSH, items, 2);
+    pack_rows_head(&p, FL_MSG_PUSH, items, 2);
     for (size_t k = 0; k < 2; k++) {
         fl_pack_bytes(&p, keys, sizeof(keys));
         fl_pack_bytes(&p, minus, N_SHARED * (3 - k) * sizeof(float));
     }
-    must(ask_as(w, FL_TYPE_PUSH, &p));
-    fl_rows_pack_head(&p, FL_TYPE_PULL,
-                      (fl_rows_item[]){ { .table = 0, .n = N_SHARED } }, 1);
+    must(ask_as(w, FL_MSG_PUSH, &p));
+    pack_rows_head(&p, FL_MSG_PULL,
+                   (fl_rows_item[]){ { .table = 0, .n = N_SHARED } }, 1);
     fl_pack_bytes(&p, keys, sizeof(keys));
-    must(ask_as(w, FL_TYPE_PULL, &p));
+    must(ask_as(w, FL_MSG_PULL, &p));
     for (size_t i = 0; i < 8; i++)
         minus[i] = -2;
-    fl_blocks_pack_head(&p, FL_TYPE_PUSH_DENSE, (uint32_t[]){ 0 }, 1);
+    pack_blocks_head(&p, FL_MSG_PUSH_DENSE, (uint32_t[]){ 0 }, 1);
     fl_pack_bytes(&p, minus, 8 * sizeof(float));
-    must(ask_as(w, FL_TYPE_PUSH_DENSE, &p));
+    must(ask_as(w, FL_MSG_PUSH_DENSE, &p));
 }
 
 static void work(void *arg)
@@ -82,8 +87,8 @@ static void work(void *arg)
     for (int i = 0; i < N_ROUNDS; i++) {
         add_one(w);
         if (i % 20 == 0) {
-            must(ask_as(w, FL_TYPE_STATS, &p));
-            must(ask_as(w, FL_TYPE_HASH, &p));
+            must(ask_as(w, FL_MSG_STATS, &p));
+            must(ask_as(w, FL_MSG_HASH, &p));
         }
     }
 }
@@ -107,9 +112,9 @@ static void threads_push_and_pull_at_once(void **state)
         assert_true(((float *)a.data)[0] == N_THREADS * N_ROUNDS);
         answer_release(&a);
     }
-    assert_int_equal(fl_store_count(s, FL_TYPE_PUSH).merged_rows,
+    assert_int_equal(fl_store_count(s, FL_MSG_PUSH).merged_rows,
                      2 * N_SHARED * N_THREADS * N_ROUNDS);
-    assert_int_equal(fl_store_count(s, FL_TYPE_PUSH_DENSE).requests,
+    assert_int_equal(fl_store_count(s, FL_MSG_PUSH_DENSE).requests,
                      N_THREADS * N_ROUNDS);
     fl_store_free(s);
 }

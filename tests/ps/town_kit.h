@@ -143,9 +143,9 @@ static inline void town_declare(town *t)
         pusher *p = &t->pushers[i];
 
         p->is_idle = false;
-        assert_ok(fl_client_ask(p->client, -1, FL_TYPE_DECLARE, false,
-                                fl_str_text(&text), text.len, NULL,
-                                town_settled, p));
+        assert_ok(fl_client_declare(p->client, FL_ALL_SERVERS,
+                                    fl_str_text(&text),
+                                    (fl_ending){ town_settled, p }));
     }
     town_await(t);
     fl_str_release(&text);
@@ -198,10 +198,10 @@ static inline fl_status begin_push(pusher *p, struct slot *s)
     cut_push_fill(&s->push, p->rank, number);
     dense = s->push.dense;
     return is_dense(number)
-               ? fl_client_send_blocks(p->client, FL_TYPE_PUSH_DENSE, &block,
-                                       &dense, 1, on_pushed, s)
-               : fl_client_push(p->client, s->push.items, dims, 2, on_pushed,
-                                s);
+               ? fl_client_send_blocks(p->client, FL_MSG_PUSH_DENSE, &block,
+                                       &dense, 1, (fl_ending){ on_pushed, s })
+               : fl_client_push(p->client, s->push.items, dims, 2,
+                                (fl_ending){ on_pushed, s });
 }
 
 static inline void push_more(pusher *p)
@@ -234,22 +234,14 @@ static inline void town_push(town *t, uint64_t n_pushes)
 
 /* --- looking -------------------------------------------------------------- */
 
-static inline void add_hashes(void *arg, int server, const void *payload,
-                              uint64_t len)
-{
-    (void)server;
-    assert_int_equal(len, TOWN_HASHES * sizeof(uint64_t));
-    fl_sum_model(&((pusher *)arg)->town->hash, payload, len);
-}
-
 /* As fl_job_hash adds them up. */
 static inline void town_look(town *t)
 {
     pusher *p = &t->pushers[0];
 
     p->is_idle = false;
-    assert_ok(fl_client_ask(p->client, -1, FL_TYPE_HASH, false, NULL, 0,
-                            add_hashes, town_settled, p));
+    assert_ok(
+        fl_client_hash(p->client, &t->hash, (fl_ending){ town_settled, p }));
     town_await(t);
 }
 
@@ -273,7 +265,7 @@ static inline void town_release(town *t)
         pusher *p = &t->pushers[i];
 
         p->is_idle = false;
-        assert_ok(fl_client_leave(p->client, town_settled, p));
+        assert_ok(fl_client_leave(p->client, (fl_ending){ town_settled, p }));
     }
     town_await(t);
     for (int i = 0; i < CUT_TRAINERS; i++)
@@ -310,8 +302,8 @@ static inline uint64_t push_in_simulation(const cut_plan *plan,
     *n_cuts = fl_sim_cuts(t->sim);
     fl_sim_set_faults(t->sim, &quiet);
     town_look(t);
-    town_count(t, FL_TYPE_PUSH);
-    town_count(t, FL_TYPE_PUSH_DENSE);
+    town_count(t, FL_MSG_PUSH);
+    town_count(t, FL_MSG_PUSH_DENSE);
     hash = t->hash;
     town_release(t);
     free(t);

@@ -2,6 +2,7 @@
 #ifndef FL_TESTS_RPC_CONN_KIT_H
 #define FL_TESTS_RPC_CONN_KIT_H
 
+#include "types_kit.h"
 #include "wire_kit.h"
 
 /* What one end of a wire saw. */
@@ -20,7 +21,8 @@ typedef struct seen {
 } seen;
 
 static const fl_conn_options options = { .max_bytes = 64 << 20,
-                                         .window_bytes = 1 << 20 };
+                                         .window_bytes = 1 << 20,
+                                         .names = type_name };
 
 /* A message's bytes follow from its number. */
 static inline uint8_t byte_of(uint64_t number, size_t i)
@@ -103,7 +105,7 @@ static inline void connect_end(wire *w, int side, seen *s)
 
 static inline void send_number(fl_conn *c, uint64_t number, size_t len)
 {
-    fl_frame f = { .type = FL_TYPE_PUSH, .request = number };
+    fl_frame f = { .type = TYPE_ADD, .request = number };
     uint8_t *bytes = fl_alloc(len);
 
     fill(bytes, number, len);
@@ -123,7 +125,7 @@ static inline void send_borrowed(seen *s, uint64_t number, uint8_t *bytes,
     struct iovec v[] = { { bytes, len / 3 },
                          { NULL, 0 },
                          { bytes + len / 3, len - len / 3 } };
-    fl_message m = { .frame = { .type = FL_TYPE_PUSH, .request = number },
+    fl_message m = { .frame = { .type = TYPE_ADD, .request = number },
                      .pieces = v,
                      .n_pieces = 3,
                      .done = count_done,

@@ -12,6 +12,7 @@
 #define FL_TESTS_RPC_HOST_KIT_H
 
 #include "loop_kit.h"
+#include "types_kit.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
@@ -182,22 +183,22 @@ static inline void book_request(void *arg, fl_session *s, const fl_frame *f,
     uint64_t sum;
 
     switch (f->type) {
-    case FL_TYPE_PUSH:
+    case TYPE_ADD:
         book_push(b, s, payload);
         book_answer_push(b, r);
         break;
-    case FL_TYPE_PULL:
+    case TYPE_READ:
         fl_lock(&b->mu);
         sum = b->sum;
         fl_unlock(&b->mu);
         fl_reply_send(r, &sum, sizeof(sum));
         break;
-    case FL_TYPE_HASH:
+    case TYPE_OWE:
         fl_lock(&b->mu);
         fl_vec_push(&b->owed, r);
         fl_unlock(&b->mu);
         break;
-    case FL_TYPE_STATS:
+    case TYPE_PIECES:
         book_answer_pieces(b, r);
         break;
     default:
@@ -230,7 +231,9 @@ static inline fl_rpc_server_options kit_host_options(void)
     return (fl_rpc_server_options){
         .me = { .role = FL_MEMBER_SERVER, .life = 7, .job = "job" },
         .token = "token",
-        .conn = { .max_bytes = 1 << 24, .window_bytes = 1 << 20 },
+        .conn = { .max_bytes = 1 << 24,
+                  .window_bytes = 1 << 20,
+                  .names = type_name },
         .ping_ms = 500,
         .suspect_ms = 2000,
         .handshake_ms = 5000,
@@ -285,7 +288,9 @@ static inline fl_rpc_client_options kit_link_options(uint32_t rank)
                 .job = "job" },
         .peer_role = FL_MEMBER_SERVER,
         .token = "token",
-        .conn = { .max_bytes = 1 << 24, .window_bytes = 1 << 20 },
+        .conn = { .max_bytes = 1 << 24,
+                  .window_bytes = 1 << 20,
+                  .names = type_name },
         .window = 64,
         .ping_ms = 500,
         .suspect_ms = 2000,
@@ -340,7 +345,7 @@ static inline void client_answer(void *arg, fl_status st, const fl_frame *f,
     if (st) {
         c->st = st;
         snprintf(c->text, sizeof(c->text), "%s", fl_last_error());
-    } else if (f->type == FL_TYPE_PULL) {
+    } else if (f->type == TYPE_READ) {
         c->pull = fl_unpack_u64(&u);
     }
     fl_unlock(&c->mu);
@@ -354,8 +359,7 @@ static inline void client_answer(void *arg, fl_status st, const fl_frame *f,
     gate_add(&c->answers);
 }
 
-static inline void client_ask(client *c, fl_frame_type type,
-                              uint64_t timeout_ms)
+static inline void client_ask(client *c, uint16_t type, uint64_t timeout_ms)
 {
     fl_rpc_client_call(c->l, &(fl_call){ .type = (uint16_t)type,
                                          .timeout_ms = timeout_ms,
@@ -379,7 +383,7 @@ static inline void client_push(client *c, size_t n, uint64_t timeout_ms)
     for (size_t i = 0; i < n; i++) {
         struct iovec *piece = &c->pieces[c->n_pushed++];
 
-        fl_rpc_client_call(c->l, &(fl_call){ .type = FL_TYPE_PUSH,
+        fl_rpc_client_call(c->l, &(fl_call){ .type = TYPE_ADD,
                                              .once = true,
                                              .pieces = piece,
                                              .n_pieces = 1,

@@ -1,5 +1,6 @@
 /* test_arena_conn.c - connections that share memory, with peers that keep the
  * rules and peers that do not. */
+#include "types_kit.h"
 #include "wire_kit.h"
 
 #include <sys/socket.h>
@@ -32,6 +33,7 @@ typedef struct side {
 
 static const fl_conn_options options = { .max_bytes = 64 << 20,
                                          .window_bytes = 64 << 20,
+                                         .names = type_name,
                                          .arena_bytes = ARENA_BYTES };
 
 static void on_message(void *arg, fl_conn *c, const fl_frame *f, fl_payload *p)
@@ -110,7 +112,7 @@ static void send_filled(side *s, uint64_t number, size_t len)
 {
     sending *g = fl_alloc(sizeof(*g));
     struct iovec v[2];
-    fl_message m = { .frame = { .type = FL_TYPE_PUSH, .request = number },
+    fl_message m = { .frame = { .type = TYPE_ADD, .request = number },
                      .pieces = v,
                      .n_pieces = 2,
                      .done = end_sending,
@@ -247,7 +249,7 @@ static void payloads_stay_readable_after_the_connection(void **state)
 
 static void room_is_filled_in_place(void **state)
 {
-    fl_frame f = { .type = FL_TYPE_PULL, .request = 9 };
+    fl_frame f = { .type = TYPE_READ, .request = 9 };
     uint64_t place[4];
     wire w;
     side s[2];
@@ -374,7 +376,7 @@ static void places_of_a_lying_sender_close_the_connection(void **state)
 
     (void)state;
     for (size_t i = 0; i < FL_LEN(lies); i++) {
-        fl_frame f = { .type = FL_TYPE_PUSH,
+        fl_frame f = { .type = TYPE_ADD,
                        .flags = FL_FRAME_ARENA,
                        .length = lies[i].length,
                        .arena = lies[i].place };
@@ -393,9 +395,7 @@ static void places_of_a_lying_sender_close_the_connection(void **state)
 
 static void a_place_without_an_arena_closes_the_connection(void **state)
 {
-    fl_frame f = { .type = FL_TYPE_PUSH,
-                   .flags = FL_FRAME_ARENA,
-                   .length = 10000 };
+    fl_frame f = { .type = TYPE_ADD, .flags = FL_FRAME_ARENA, .length = 10000 };
     wire w;
     side s;
 

@@ -102,7 +102,7 @@ static void a_secret_stream_is_read_on_after_a_short_read(void **state)
 
 static void the_head_arrives_as_it_was_sent(void **state)
 {
-    fl_frame f = { .type = FL_TYPE_PULL,
+    fl_frame f = { .type = TYPE_READ,
                    .flags = FL_FRAME_REPLY | FL_FRAME_ERROR,
                    .trace = UINT64_MAX,
                    .sequence = 77,
@@ -259,7 +259,7 @@ static void expect_refused(const uint8_t head[FL_FRAME_BYTES], const char *says)
 
 static void bytes_that_are_no_message_close_that_connection_only(void **state)
 {
-    fl_frame good = { .type = FL_TYPE_PUSH, .length = 10 };
+    fl_frame good = { .type = TYPE_ADD, .length = 10 };
     uint8_t head[FL_FRAME_BYTES];
 
     (void)state;
@@ -288,7 +288,7 @@ static void lengths_beyond_the_limit_are_refused(void **state)
 
     (void)state;
     for (size_t i = 0; i < FL_LEN(lengths); i++) {
-        fl_frame f = { .type = FL_TYPE_PUSH, .length = lengths[i] };
+        fl_frame f = { .type = TYPE_ADD, .length = lengths[i] };
         uint8_t head[FL_FRAME_BYTES];
 
         fl_frame_write(&f, head);
@@ -299,7 +299,7 @@ static void lengths_beyond_the_limit_are_refused(void **state)
 static void an_announced_length_alone_takes_little_memory(void **state)
 {
     fl_conn_options wide = options;
-    fl_frame f = { .type = FL_TYPE_PUSH, .length = (uint64_t)10 << 30 };
+    fl_frame f = { .type = TYPE_ADD, .length = (uint64_t)10 << 30 };
     size_t before = fl_data_bytes();
     uint8_t byte = 1;
     wire w;
@@ -353,11 +353,11 @@ static void a_peer_that_leaves_is_told_and_where_it_was(void **state)
         { 0, "closed" },
         { 1, "in the head" },
         { 63, "in the head" },
-        { 64, "0 of 1000 bytes of a message (push)" },
+        { 64, "0 of 1000 bytes of a message (add)" },
         { 1063, "999 of 1000 bytes" },
         { 1064, "closed" },
     };
-    fl_frame f = { .type = FL_TYPE_PUSH, .length = 1000 };
+    fl_frame f = { .type = TYPE_ADD, .length = 1000 };
     uint8_t bytes[1064];
 
     (void)state;
@@ -385,7 +385,7 @@ static void a_message_without_memory_closes_the_connection(void **state)
 {
     wire w;
     seen s;
-    fl_frame f = { .type = FL_TYPE_PUSH, .length = 1000 };
+    fl_frame f = { .type = TYPE_ADD, .length = 1000 };
 
     (void)state;
     wire_init(&w, false);

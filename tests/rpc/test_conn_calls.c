@@ -96,7 +96,7 @@ static void freeing_inside_of_done_still_ends_the_others(void **state)
 {
     uint8_t bytes[100] = { 0 };
     struct iovec v = { bytes, sizeof(bytes) };
-    fl_message m = { .frame = { .type = FL_TYPE_PUSH },
+    fl_message m = { .frame = { .type = TYPE_ADD },
                      .pieces = &v,
                      .n_pieces = 1,
                      .done = free_it };
@@ -128,7 +128,7 @@ static void send_another(void *arg)
 
 static void sending_inside_of_done_works(void **state)
 {
-    fl_message m = { .frame = { .type = FL_TYPE_PUSH }, .done = send_another };
+    fl_message m = { .frame = { .type = TYPE_ADD }, .done = send_another };
     wire w;
     seen a, b;
 

@@ -11,12 +11,12 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "rpc/wire/frame.h"
+#include "types_kit.h"
 
 #define MAX_BYTES (UINT64_C(1) << 30)
 
 static const fl_frame sample = {
-    .type = FL_TYPE_PUSH,
+    .type = TYPE_ADD,
     .flags = FL_FRAME_REPLY | FL_FRAME_ARENA,
     .length = 0x08070605,
     .request = UINT64_C(0x1817161514131211),
@@ -32,7 +32,8 @@ static void expect_refused(const uint8_t *head, const char *said)
 {
     fl_frame f = { .type = 999 };
 
-    assert_int_equal(fl_frame_read(head, MAX_BYTES, &f), FL_ERR_CORRUPT);
+    assert_int_equal(fl_frame_read(head, MAX_BYTES, type_name, &f),
+                     FL_ERR_CORRUPT);
     assert_int_equal(f.type, 999);
     if (!strstr(fl_last_error(), said))
         fail_msg("'%s' does not say '%s'", fl_last_error(), said);
@@ -65,7 +66,7 @@ static void a_head_is_read_as_it_was_written(void **state)
 
     (void)state;
     fl_frame_write(&sample, head);
-    assert_int_equal(fl_frame_read(head, MAX_BYTES, &f), FL_OK);
+    assert_int_equal(fl_frame_read(head, MAX_BYTES, type_name, &f), FL_OK);
     assert_true(f.type == sample.type && f.flags == sample.flags);
     assert_true(f.length == sample.length && f.request == sample.request);
     assert_true(f.trace == sample.trace && f.sequence == sample.sequence);
@@ -127,8 +128,8 @@ static void every_flag_that_is_not_known_is_refused(void **state)
 static void flags_that_contradict_are_refused(void **state)
 {
     uint8_t head[FL_FRAME_BYTES];
-    fl_frame error = { .type = FL_TYPE_PULL, .flags = FL_FRAME_ERROR };
-    fl_frame place = { .type = FL_TYPE_PULL, .arena = 64 };
+    fl_frame error = { .type = TYPE_READ, .flags = FL_FRAME_ERROR };
+    fl_frame place = { .type = TYPE_READ, .arena = 64 };
 
     (void)state;
     fl_frame_write(&error, head);
@@ -140,14 +141,14 @@ static void flags_that_contradict_are_refused(void **state)
 static void a_length_is_held_against_the_limit(void **state)
 {
     uint8_t head[FL_FRAME_BYTES];
-    fl_frame f = { .type = FL_TYPE_PULL, .length = MAX_BYTES };
+    fl_frame f = { .type = TYPE_READ, .length = MAX_BYTES };
 
     (void)state;
     fl_frame_write(&f, head);
-    assert_int_equal(fl_frame_read(head, MAX_BYTES, &f), FL_OK);
+    assert_int_equal(fl_frame_read(head, MAX_BYTES, type_name, &f), FL_OK);
     f.length++;
     fl_frame_write(&f, head);
-    expect_refused(head, "(pull) announces 1073741825 bytes");
+    expect_refused(head, "(read) announces 1073741825 bytes");
     f.length = UINT64_MAX;
     fl_frame_write(&f, head);
     expect_refused(head, "announces 18446744073709551615 bytes");
@@ -156,10 +157,12 @@ static void a_length_is_held_against_the_limit(void **state)
 static void a_type_has_a_name(void **state)
 {
     (void)state;
-    assert_string_equal(fl_frame_type_name(FL_TYPE_PULL), "pull");
-    assert_string_equal(fl_frame_type_name(FL_TYPE_PUSH_DENSE), "push_dense");
-    assert_string_equal(fl_frame_type_name(77), "type 77");
-    assert_string_equal(fl_frame_type_name(UINT16_MAX), "type 65535");
+    assert_string_equal(fl_frame_type_name(FL_TYPE_HELLO, NULL), "hello");
+    assert_string_equal(fl_frame_type_name(TYPE_READ, type_name), "read");
+    assert_string_equal(fl_frame_type_name(TYPE_READ, NULL), "type 17");
+    assert_string_equal(fl_frame_type_name(77, type_name), "type 77");
+    assert_string_equal(fl_frame_type_name(UINT16_MAX, type_name),
+                        "type 65535");
 }
 
 /* --- payloads ------------------------------------------------------------- */

@@ -101,7 +101,7 @@ static void a_frozen_server_is_told_of_and_so_is_its_thaw(void **state)
     stage_client(&s, &c, &o);
     stage_run(&s, 1000);
     fl_sim_freeze(s.sim, s.address, true);
-    client_ask(&c, FL_TYPE_PULL, 0);
+    client_ask(&c, TYPE_READ, 0);
     stage_run(&s, 1300);
     assert_string_equal(c.states, "U");
     stage_run(&s, 1700); /* named within 3 s */
@@ -130,7 +130,7 @@ static void a_server_that_stays_silent_is_given_up(void **state)
     stage_client(&s, &c, &o);
     stage_run(&s, 1000);
     fl_sim_freeze(s.sim, s.address, true);
-    client_ask(&c, FL_TYPE_PULL, 0);
+    client_ask(&c, TYPE_READ, 0);
     stage_run(&s, o.restart_timeout_ms - 1000);
     assert_string_equal(c.states, "US");
     stage_run(&s, 2000);
@@ -154,7 +154,7 @@ static void a_server_that_does_not_come_back_is_given_up(void **state)
     stage_run(&s, 1000);
     fl_rpc_server_free(s.host);
     s.host = NULL;
-    client_ask(&c, FL_TYPE_PULL, 0);
+    client_ask(&c, TYPE_READ, 0);
     stage_run(&s, o.restart_timeout_ms - 1000);
     assert_string_equal(c.states, "UD");
     stage_run(&s, 2000);
@@ -174,14 +174,14 @@ static void nobody_there_is_an_error_after_the_connect_timeout(void **state)
     (void)state;
     stage_init(&s, &near_by);
     client_open(&c, s.loop, s.net, "server9:1", &o);
-    client_ask(&c, FL_TYPE_PULL, 0);
+    client_ask(&c, TYPE_READ, 0);
     stage_run(&s, 11000);
     assert_string_equal(c.states, "F");
     assert_int_equal(c.st, FL_ERR_TIMEOUT);
     assert_text(c.text, "could not be reached in 10000 ms");
     assert_int_equal(fl_rpc_client_why(c.l), FL_ERR_TIMEOUT);
     assert_says("refused the connection");
-    client_ask(&c, FL_TYPE_PULL, 0); /* too late, and answered all the same */
+    client_ask(&c, TYPE_READ, 0); /* too late, and answered all the same */
     assert_int_equal(gate_count(&c.answers), 1);
     stage_run(&s, 10);
     assert_int_equal(gate_count(&c.answers), 2);
@@ -219,7 +219,9 @@ static void idler_dialled(void *arg, fl_stream *s)
 {
     static const fl_conn_events events = { .on_message = idler_heard,
                                            .on_close = idler_closed };
-    fl_conn_options o = { .max_bytes = 1 << 20, .window_bytes = 1 << 20 };
+    fl_conn_options o = { .max_bytes = 1 << 20,
+                          .window_bytes = 1 << 20,
+                          .names = type_name };
     idlers *d = arg;
 
     if (s)
@@ -307,7 +309,7 @@ static void a_thousand_idlers_keep_nobody_out(void **state)
     assert_int_equal(d.n, IDLE_MAX);
     assert_int_equal(d.n_closed, 0);
     stage_client(&s, &c, &o);
-    client_ask(&c, FL_TYPE_PULL, 0);
+    client_ask(&c, TYPE_READ, 0);
     stage_run(&s, 1000);
     assert_int_equal(atomic_load(&c.n_ok), 1);
     assert_int_equal(d.n_closed, 1);

@@ -21,7 +21,7 @@ static void a_request_gets_its_reply(void **state)
     stage_client(&s, &c, &o);
     client_make_numbers(&c, 3);
     client_push(&c, 3, 0);
-    client_ask(&c, FL_TYPE_PULL, 0);
+    client_ask(&c, TYPE_READ, 0);
     stage_run(&s, 1000);
     assert_int_equal(atomic_load(&c.n_ok), 4);
     assert_int_equal(c.pull, 6);
@@ -43,7 +43,7 @@ static void an_error_of_the_server_reaches_the_caller(void **state)
     (void)state;
     stage_init(&s, &near_by);
     stage_client(&s, &c, &o);
-    client_ask(&c, FL_TYPE_CLEAR, 0);
+    client_ask(&c, TYPE_MISSING, 0);
     stage_run(&s, 1000);
     assert_int_equal(atomic_load(&c.n_bad), 1);
     assert_int_equal(c.st, FL_ERR_NOTFOUND);
@@ -63,7 +63,7 @@ static void no_more_than_a_window_is_under_way(void **state)
     stage_init(&s, &near_by);
     stage_client(&s, &c, &o);
     for (int i = 0; i < 10; i++)
-        client_ask(&c, FL_TYPE_HASH, 0);
+        client_ask(&c, TYPE_OWE, 0);
     for (size_t left = 10; left;) {
         size_t n = left < 4 ? left : 4;
 
@@ -92,7 +92,7 @@ static void a_full_connection_holds_requests_back(void **state)
     stage_init(&s, &slow);
     stage_client(&s, &c, &o);
     for (int i = 0; i < 20; i++)
-        fl_rpc_client_call(c.l, &(fl_call){ .type = FL_TYPE_PULL,
+        fl_rpc_client_call(c.l, &(fl_call){ .type = TYPE_READ,
                                             .pieces = v,
                                             .n_pieces = 2,
                                             .on_reply = client_answer,
@@ -114,8 +114,8 @@ static void a_request_without_an_answer_runs_out_of_time(void **state)
     (void)state;
     stage_init(&s, &near_by);
     stage_client(&s, &c, &o);
-    client_ask(&c, FL_TYPE_HASH, 700);
-    client_ask(&c, FL_TYPE_HASH, 0);
+    client_ask(&c, TYPE_OWE, 700);
+    client_ask(&c, TYPE_OWE, 0);
     stage_run(&s, 600);
     assert_int_equal(gate_count(&c.answers), 0);
     stage_run(&s, 200);
@@ -164,7 +164,7 @@ static void a_request_that_is_half_sent_costs_the_connection(void **state)
     stage_client(&s, &c, &o);
     stage_run(&s, 1000);
     fl_sim_freeze(s.sim, s.address, true);
-    fl_rpc_client_call(c.l, &(fl_call){ .type = FL_TYPE_PULL,
+    fl_rpc_client_call(c.l, &(fl_call){ .type = TYPE_READ,
                                         .pieces = &v,
                                         .n_pieces = 1,
                                         .timeout_ms = 500,
@@ -174,7 +174,7 @@ static void a_request_that_is_half_sent_costs_the_connection(void **state)
     assert_int_equal(c.st, FL_ERR_TIMEOUT);
     assert_string_equal(c.states, "UD");
     fl_sim_freeze(s.sim, s.address, false);
-    client_ask(&c, FL_TYPE_PULL, 0);
+    client_ask(&c, TYPE_READ, 0);
     stage_run(&s, 10000);
     assert_int_equal(atomic_load(&c.n_ok), 1);
     client_close(&c);
@@ -192,7 +192,7 @@ static void a_link_may_be_freed_in_its_own_callback(void **state)
     stage_client(&s, &c, &o);
     c.frees_in_reply = true;
     for (int i = 0; i < 10; i++)
-        client_ask(&c, FL_TYPE_PULL, 0);
+        client_ask(&c, TYPE_READ, 0);
     stage_run(&s, 1000);
     assert_null(c.l);
     assert_int_equal(atomic_load(&c.n_ok), 1);
@@ -211,7 +211,7 @@ static void a_link_says_goodbye(void **state)
     (void)state;
     stage_init(&s, &near_by);
     stage_client(&s, &c, &o);
-    client_ask(&c, FL_TYPE_HASH, 0);
+    client_ask(&c, TYPE_OWE, 0);
     stage_run(&s, 1000);
     client_close(&c);
     assert_int_equal(c.st, FL_ERR_CLOSED);
@@ -348,7 +348,7 @@ static void tools_come_and_go_and_are_forgotten(void **state)
     for (uint32_t i = 0; i < 100; i++) {
         o.me.rank = 1000 + i;
         stage_client(&s, &c, &o);
-        client_ask(&c, FL_TYPE_PULL, 0);
+        client_ask(&c, TYPE_READ, 0);
         stage_run(&s, 100);
         assert_int_equal(atomic_load(&c.n_ok), 1);
         client_close(&c);
@@ -521,7 +521,7 @@ static void free_link(void *arg)
 static void ask_doubles(local *t, size_t n)
 {
     struct iovec v = { t->bytes, sizeof(t->bytes) };
-    fl_call call = { .type = FL_TYPE_PULL,
+    fl_call call = { .type = TYPE_READ,
                      .pieces = &v,
                      .n_pieces = 1,
                      .on_reply = check_doubled,

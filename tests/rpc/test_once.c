@@ -472,7 +472,7 @@ static void nothing(void *arg)
 static void ask_for_pieces(client *c, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        fl_rpc_client_call(c->l, &(fl_call){ .type = FL_TYPE_STATS,
+        fl_rpc_client_call(c->l, &(fl_call){ .type = TYPE_PIECES,
                                              .once = i % 2 == 0,
                                              .on_reply = client_answer,
                                              .arg = c });

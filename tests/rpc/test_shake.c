@@ -56,7 +56,7 @@ static void expect_refused(const fl_rpc_client_options *o, fl_status st,
     said[0] = '\0';
     stage_init(&s, &near_by);
     stage_client(&s, &c, o);
-    client_ask(&c, FL_TYPE_PULL, 0);
+    client_ask(&c, TYPE_READ, 0);
     stage_run(&s, 20000);
     assert_string_equal(c.states, "F");
     assert_int_equal(c.st, st);
@@ -103,7 +103,7 @@ static void an_address_is_logged_once(void **state)
     assert_ok(fl_rpc_server_new(&host, net, &loop, 1, "127.0.0.1:0", &ho,
                                 &book_events, &b, address));
     client_open(&c, loop, net, address, &o);
-    client_ask(&c, FL_TYPE_PULL, 0);
+    client_ask(&c, TYPE_READ, 0);
     gate_wait(&c.answers, 1);
     in_loop(loop, client_free_link, &c);
     fl_rpc_server_free(host);
@@ -146,7 +146,7 @@ static void the_owner_may_refuse(void **state)
     stage_init(&s, &near_by);
     s.b.admitted = FL_ERR_NOMEM;
     stage_client(&s, &c, &o);
-    client_ask(&c, FL_TYPE_PULL, 0);
+    client_ask(&c, TYPE_READ, 0);
     stage_run(&s, 1000);
     assert_int_equal(c.st, FL_ERR_NOMEM);
     assert_text(c.text, "the book is full");
@@ -185,10 +185,9 @@ static void rude_message(void *arg, fl_conn *c, const fl_frame *f,
                          fl_payload *payload)
 {
     rude *r = arg;
-    fl_frame push = { .type = FL_TYPE_PUSH,
-                      .request = 1,
-                      .sequence = r->sequence,
-                      .rank = r->rank };
+    fl_frame push = {
+        .type = TYPE_ADD, .request = 1, .sequence = r->sequence, .rank = r->rank
+    };
 
     if (f->flags & FL_FRAME_ERROR) {
         (void)fl_error_read(payload);
@@ -213,7 +212,9 @@ static void rude_dialled(void *arg, fl_stream *s)
 {
     static const fl_conn_events events = { .on_message = rude_message,
                                            .on_close = rude_close };
-    fl_conn_options o = { .max_bytes = 1 << 20, .window_bytes = 1 << 20 };
+    fl_conn_options o = { .max_bytes = 1 << 20,
+                          .window_bytes = 1 << 20,
+                          .names = type_name };
     fl_frame f = { .type = FL_TYPE_HELLO };
     rude *r = arg;
 
@@ -326,7 +327,9 @@ static void false_accept(void *arg, fl_stream *s)
 {
     static const fl_conn_events events = { .on_message = false_message,
                                            .on_close = rude_close };
-    fl_conn_options o = { .max_bytes = 1 << 20, .window_bytes = 1 << 20 };
+    fl_conn_options o = { .max_bytes = 1 << 20,
+                          .window_bytes = 1 << 20,
+                          .names = type_name };
     rude *r = arg;
 
     FL_ASSERT(!r->c);

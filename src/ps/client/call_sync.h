@@ -1,5 +1,5 @@
-/* call_sync.h - waiting for what a client asks (client.h), and the questions
- * that every trainer has. Any thread but the client's loop.
+/* call_sync.h - waiting for what a client asks (client.h). Any thread but the
+ * client's loop.
  *
  * A wait has no deadline: a link gives up a server that is lost in its own
  * time, and the coordinator a member, and both end the request with the reason.
@@ -10,20 +10,14 @@
 #include "base/latch.h"
 #include "ps/client/client.h"
 
-/* As fl_client_ask, and its end. */
+/* The ending of one more request that a latch waits for; the latch is its
+   argument. After an error of the call it is ended with fl_latch_done. */
+fl_ending fl_client_latch(fl_latch *l);
+
+/* Declares at server 0 and then at all. Of two trainers that disagree one is
+   told by server 0: only then the others are asked, so that they all hold what
+   one trainer has declared. */
 FL_MUST_CHECK
-fl_status fl_client_call(fl_client *c, int server, uint16_t type, bool once,
-                         const void *payload, size_t len,
-                         fl_client_reply on_reply, void *arg);
-/* Declares at all servers. */
-FL_MUST_CHECK
-fl_status fl_client_call_declare(fl_client *c, const char *text);
-/* Waits for all live trainers at a barrier of that name, without a share. */
-FL_MUST_CHECK
-fl_status fl_client_call_barrier(fl_client *c, const char *name,
-                                 uint64_t generation);
-/* Leaves the job. */
-FL_MUST_CHECK
-fl_status fl_client_call_leave(fl_client *c);
+fl_status fl_client_declare_all(fl_client *c, const char *text);
 
 #endif

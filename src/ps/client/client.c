@@ -43,7 +43,7 @@ void fl_client_set_step(fl_client *c, uint64_t step)
 
 uint64_t fl_client_requests(const fl_client *c, int server, uint16_t type)
 {
-    FL_ASSERT(server >= 0 && server < c->o.n_servers && type < FL_CLIENT_TYPES);
+    FL_ASSERT(server >= 0 && server < c->o.n_servers && type < FL_MSG_MAX);
     return atomic_load(&c->links[server].requests[type]);
 }
 
@@ -180,24 +180,6 @@ static void on_heard(void *arg, fl_rpc_client *l, uint8_t level,
                "server 0 says: %s", line);
 }
 
-/* A trainer that has lost a server is not done, and must not look like it: a
-   job whose trainers all left has ended well. */
-static fl_status check_links(fl_client *c)
-{
-    fl_status st = fl_client_state(c);
-
-    for (int i = 0; !st && i < c->o.n_servers; i++)
-        st = fl_rpc_client_why(c->links[i].link);
-    return st == FL_PENDING ? FL_OK : st;
-}
-
-fl_status fl_client_leave(fl_client *c, fl_client_done done, void *arg)
-{
-    FL_TRY(check_links(c));
-    atomic_store(&c->is_leaving, true);
-    return fl_client_ask(c, 0, FL_TYPE_LEAVE, false, NULL, 0, NULL, done, arg);
-}
-
 /* --- connecting ----------------------------------------------------------- */
 
 static fl_status make_link(fl_client *c, int server, uint32_t incarnation,
@@ -214,7 +196,8 @@ static fl_status make_link(fl_client *c, int server, uint32_t incarnation,
         .token = c->token,
         .conn = { .max_bytes = c->o.max_message_bytes,
                   .window_bytes = SEND_WINDOW_BYTES,
-                  .arena_bytes = c->o.arena_bytes },
+                  .arena_bytes = c->o.arena_bytes,
+                  .names = fl_msg_find_name },
         .heard = told == on_told ? on_heard : NULL,
         .window = c->o.window ? c->o.window : WINDOW,
         .ping_ms = c->o.ping_ms,
@@ -238,15 +221,15 @@ static fl_status make_links(fl_client *c, uint32_t incarnation)
 
 static fl_status read_joined(const fl_payload *payload, uint32_t *incarnation)
 {
-    fl_unpack u = { 0 };
+    fl_msg_bytes bytes = { 0 };
+    fl_join_reply r;
 
-    if (payload) {
-        u.at = fl_payload_data(payload);
-        u.end = u.at + fl_payload_len(payload);
-    }
-    *incarnation = fl_unpack_u32(&u);
-    if (u.bad || u.at != u.end || !*incarnation)
+    if (payload)
+        bytes =
+            (fl_msg_bytes){ fl_payload_data(payload), fl_payload_len(payload) };
+    if (fl_msg_read_reply(FL_MSG_JOIN, bytes, &r) || !r.incarnation)
         FL_FAIL(FL_ERR_CORRUPT, "its answer to a JOIN is no incarnation");
+    *incarnation = r.incarnation;
     return FL_OK;
 }
 
@@ -289,7 +272,7 @@ static void say_missing(void *arg)
 static void start(void *arg)
 {
     fl_client *c = arg;
-    fl_call call = { .type = FL_TYPE_JOIN, .on_reply = on_joined, .arg = c };
+    fl_call call = { .type = FL_MSG_JOIN, .on_reply = on_joined, .arg = c };
     fl_status st;
 
     c->start_ms = fl_loop_now_ms(c->loop);
@@ -336,7 +319,7 @@ static fl_client *make(fl_net *net, fl_loop *loop, const fl_client_options *o)
         c->links[i].client = c;
         c->links[i].server = i;
     }
-    fl_mutex_init(&c->joining);
+    fl_mutex_init(&c->coalesce_mu);
     fl_mutex_init(&c->mu);
     fl_cond_init(&c->cond);
     return c;
@@ -359,7 +342,7 @@ static void destroy(fl_client *c)
     fl_free(c->token);
     fl_cond_release(&c->cond);
     fl_mutex_release(&c->mu);
-    fl_mutex_release(&c->joining);
+    fl_mutex_release(&c->coalesce_mu);
     fl_free(c);
 }
 

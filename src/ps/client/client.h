@@ -12,7 +12,8 @@
 #define FL_PS_CLIENT_CLIENT_H
 
 #include "flotilla/job.h"
-#include "ps/proto.h"
+#include "ps/msg/calls.h"
+#include "ps/msg/items.h"
 #include "rpc/client/rpc_client.h"
 
 typedef struct fl_client fl_client;
@@ -59,35 +60,32 @@ void fl_client_set_step(fl_client *c, uint64_t step);
  */
 typedef void (*fl_client_done)(void *arg, fl_status st);
 
+typedef struct fl_ending {
+    fl_client_done done;
+    void *arg;
+} fl_ending;
+
+/* --- rows ----------------------------------------------------------------- */
+
 /* dims[i] is the width of the table of item i. */
 FL_MUST_CHECK
 fl_status fl_client_pull(fl_client *c, const fl_job_pull_item *items,
-                         const uint32_t *dims, size_t n, fl_client_done done,
-                         void *arg);
+                         const uint32_t *dims, size_t n, fl_ending ending);
 FL_MUST_CHECK
 fl_status fl_client_push(fl_client *c, const fl_job_push_item *items,
-                         const uint32_t *dims, size_t n, fl_client_done done,
-                         void *arg);
-FL_MUST_CHECK
-fl_status fl_client_assign(fl_client *c, int table, uint32_t dim,
-                           const uint64_t *keys, size_t n, const float *values,
-                           fl_client_done done, void *arg);
+                         const uint32_t *dims, size_t n, fl_ending ending);
 
-/* Any other request with a small payload, which is copied, to one server or to
-   all (-1). When all have answered well their replies are given in the order
-   of the servers, before `done`. */
-typedef void (*fl_client_reply)(void *arg, int server, const void *payload,
-                                uint64_t len);
-FL_MUST_CHECK
-fl_status fl_client_ask(fl_client *c, int server, uint16_t type, bool once,
-                        const void *payload, size_t len,
-                        fl_client_reply on_reply, fl_client_done done,
-                        void *arg);
+typedef struct fl_client_values {
+    int table;
+    uint32_t dim;
+    const uint64_t *keys;
+    size_t n;
+    const float *values; /* [n, dim] */
+} fl_client_values;
 
-/* Leaves the job. That servers end afterwards is not told any more. Refused
-   when a server was lost: its reason. */
 FL_MUST_CHECK
-fl_status fl_client_leave(fl_client *c, fl_client_done done, void *arg);
+fl_status fl_client_assign(fl_client *c, const fl_client_values *v,
+                           fl_ending ending);
 
 /* --- dense blocks --------------------------------------------------------- */
 
@@ -104,78 +102,145 @@ typedef struct fl_client_block {
    blocks[i]. The lists are borrowed for the call, the memory until done. */
 FL_MUST_CHECK
 fl_status fl_client_pull_blocks(fl_client *c, const fl_client_block *blocks,
-                                float *const *out, size_t n,
-                                fl_client_done done, void *arg);
+                                float *const *out, size_t n, fl_ending ending);
 /* PUSH_DENSE or ASSIGN_DENSE. */
 FL_MUST_CHECK
 fl_status fl_client_send_blocks(fl_client *c, uint16_t type,
                                 const fl_client_block *blocks,
                                 const float *const *values, size_t n,
-                                fl_client_done done, void *arg);
+                                fl_ending ending);
 
-/* --- rounds (proto.h) ------------------------------------------------------
+/* --- rounds (store/rounds.h) -----------------------------------------------
  *
  * Rows go to every server, blocks to theirs; applying asks every server. */
-typedef struct fl_client_member {
-    uint32_t rank;
-    double weight;
-} fl_client_member;
 
 FL_MUST_CHECK
 fl_status fl_client_round_push(fl_client *c, uint64_t round,
                                const fl_job_push_item *items,
                                const uint32_t *dims, size_t n,
-                               fl_client_done done, void *arg);
+                               fl_ending ending);
 FL_MUST_CHECK
 fl_status fl_client_round_blocks(fl_client *c, uint64_t round,
                                  const fl_client_block *blocks,
                                  const float *const *values, size_t n,
-                                 fl_client_done done, void *arg);
-/* The values of the blocks afterwards go to out. */
+                                 fl_ending ending);
+
+/* A round to be applied; the values of the blocks afterwards go to out. */
+typedef struct fl_client_round {
+    uint64_t number;
+    const fl_round_member *members; /* in the order of ranks */
+    size_t n_members;
+    const fl_client_block *blocks;
+    float *const *out;
+    size_t n_blocks;
+} fl_client_round;
+
 FL_MUST_CHECK
-fl_status fl_client_apply(fl_client *c, uint64_t round,
-                          const fl_client_member *members, size_t n_members,
-                          const fl_client_block *blocks, float *const *out,
-                          size_t n, fl_client_done done, void *arg);
+fl_status fl_client_apply(fl_client *c, const fl_client_round *round,
+                          fl_ending ending);
 
 /* --- what others changed ---------------------------------------------------
  *
  * cursors[by server] are 0 at first, and moved when all servers have answered.
- * on_rows is called once per server, and more often for one whose rows do not
- * fit into a message, before done; the memory is lent for the call.
+ * on_rows is called with the ending's argument, once per server, and more often
+ * for one whose rows do not fit into a message, before done; the memory is lent
+ * for the call.
  */
+typedef struct fl_client_changes {
+    int table;
+    uint32_t dim;
+    uint64_t *cursors;
+} fl_client_changes;
+
 typedef void (*fl_client_rows)(void *arg, const uint64_t *keys, size_t n,
                                const float *values);
 FL_MUST_CHECK
-fl_status fl_client_changed(fl_client *c, int table, uint32_t dim,
-                            uint64_t *cursors, fl_client_rows on_rows,
-                            fl_client_done done, void *arg);
+fl_status fl_client_changed(fl_client *c, const fl_client_changes *what,
+                            fl_client_rows on_rows, fl_ending ending);
 
-/* --- mail (proto.h) ------------------------------------------------------- */
+/* --- calls -----------------------------------------------------------------
+ *
+ * Where the ending has no `done` (FL_WAIT) the call waits itself; not in the
+ * loop. Results are where they belong before done is called, in the loop.
+ */
+#define FL_WAIT ((fl_ending){ 0 })
+#define FL_ALL_SERVERS (-1)
 
-typedef struct fl_client_letter {
-    uint32_t to; /* rank of a trainer */
-    uint64_t generation;
-    const void *bytes;
-    uint64_t len;
-} fl_client_letter;
+/* Of tables and blocks, at one server or all. */
+FL_MUST_CHECK
+fl_status fl_client_declare(fl_client *c, int server, const char *text,
+                            fl_ending ending);
+FL_MUST_CHECK
+fl_status fl_client_clear(fl_client *c, uint32_t table, fl_ending ending);
+/* Adds what all servers have removed to *n_removed. */
+FL_MUST_CHECK
+fl_status fl_client_shrink(fl_client *c, uint32_t table, uint32_t unseen_days,
+                           uint64_t *n_removed, fl_ending ending);
+/* Adds the counters of each server behind a line with its number. */
+FL_MUST_CHECK
+fl_status fl_client_stats(fl_client *c, fl_str *text, fl_ending ending);
+/* Adds the hashes of all servers to *hash. */
+FL_MUST_CHECK
+fl_status fl_client_hash(fl_client *c, uint64_t *hash, fl_ending ending);
+
+/* Waits for all live trainers, and lists who came; came may be NULL. */
+FL_MUST_CHECK
+fl_status fl_client_barrier(fl_client *c, const char *name, uint64_t generation,
+                            uint64_t share, fl_came_list *came,
+                            fl_ending ending);
+
+/* What all have brought; the pieces lie in its memory. */
+typedef struct fl_client_gathered {
+    void *memory;
+    uint64_t bytes;
+    fl_gather_pieces pieces;
+} fl_client_gathered;
+void fl_client_gathered_release(fl_client_gathered *g);
+
+/* The bytes are borrowed until done. */
+FL_MUST_CHECK
+fl_status fl_client_gather(fl_client *c, const char *name, uint64_t generation,
+                           fl_msg_bytes bytes, fl_client_gathered *out,
+                           fl_ending ending);
+
+/* Adds to the step of the job; *step is the one afterwards. */
+FL_MUST_CHECK
+fl_status fl_client_step(fl_client *c, uint64_t add, uint64_t *step,
+                         fl_ending ending);
+FL_MUST_CHECK
+fl_status fl_client_report(fl_client *c, const fl_report_request *r,
+                           fl_ending ending);
+/* An item, FL_DISPATCH_NONE or FL_DISPATCH_LATER. */
+FL_MUST_CHECK
+fl_status fl_client_dispatch(fl_client *c, const fl_dispatch_request *r,
+                             uint64_t *item, fl_ending ending);
+/* Leaves the job. That servers end afterwards is not told any more. Refused
+   when a server was lost: its reason. */
+FL_MUST_CHECK
+fl_status fl_client_leave(fl_client *c, fl_ending ending);
+
+/* --- from trainer to trainer ----------------------------------------------- */
 
 /* By way of one server; the bytes are borrowed until done. *is_full then says
    that it was not taken and must be sent again. */
 FL_MUST_CHECK
-fl_status fl_client_mail(fl_client *c, int server, const fl_client_letter *l,
-                         bool *is_full, fl_client_done done, void *arg);
+fl_status fl_client_relay(fl_client *c, int server, const fl_relay_request *r,
+                          bool *is_full, fl_ending ending);
 
-/* Mails for this trainer at all servers, a few MB of each. seen[by server] are
-   0 at first in every generation, and are moved. on_mail is called in the loop
-   before done, the bytes are lent for the call; after an error of it no more
-   can be taken. */
-typedef fl_status (*fl_client_mails)(void *arg, const void *bytes,
-                                     uint64_t len);
+/* Messages for this trainer at all servers, a few MB of each. */
+typedef struct fl_client_inbox {
+    uint64_t generation;
+    uint64_t *seen; /* by server; 0 at first in every generation, and moved */
+    /* In the loop before done, the bytes are lent for the call; after an error
+       no more can be taken. */
+    fl_status (*on_message)(void *arg, fl_msg_bytes bytes);
+    void *arg;
+} fl_client_inbox;
+
+/* The inbox is borrowed until done. */
 FL_MUST_CHECK
-fl_status fl_client_take(fl_client *c, uint64_t generation, uint64_t *seen,
-                         fl_client_mails on_mail, fl_client_done done,
-                         void *arg);
+fl_status fl_client_relay_take(fl_client *c, const fl_client_inbox *in,
+                               fl_ending ending);
 
 /* --- counters ------------------------------------------------------------- */
 

@@ -9,11 +9,8 @@
 #include "ps/client/client_inside.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 #include "base/alloc.h"
-
-#define HEAD_BYTES 24 /* of an answer: cursor, place and number of rows */
 
 /* Of one server. */
 typedef struct turn {
@@ -28,71 +25,40 @@ typedef struct pages {
     uint32_t dim;
     uint64_t *cursors;
     fl_client_rows on_rows;
-    fl_client_done done;
-    void *arg;
+    fl_ending ending;
     turn turns[]; /* by server */
 } pages;
 
 /* --- answers -------------------------------------------------------------- */
 
-typedef struct head {
-    uint64_t cursor, place, n;
-} head;
-
-_Static_assert(sizeof(head) == HEAD_BYTES, "a head is three numbers");
-
-static uint64_t row_bytes(const fl_request *r)
+static fl_status check_page(fl_request *r, const fl_request_part *p)
 {
-    return sizeof(uint64_t) + r->dim * sizeof(float);
-}
-
-fl_status fl_request_check_rows(const fl_request *r, const fl_part *p)
-{
-    const pages *g = fl_request_arg(r);
+    const pages *g = r->state;
     uint64_t asked = g->turns[p->server].place;
-    uint64_t len = p->payload ? fl_payload_len(p->payload) : 0;
-    head h = { 0 };
+    fl_changed_reply page;
 
-    if (len >= HEAD_BYTES)
-        memcpy(&h, fl_payload_data(p->payload), HEAD_BYTES);
-    if (len < HEAD_BYTES || (len - HEAD_BYTES) % row_bytes(r) ||
-        (len - HEAD_BYTES) / row_bytes(r) != h.n)
-        FL_FAIL(FL_ERR_CORRUPT,
-                "it answers a request (%s) with %" PRIu64
-                " bytes, which are not %" PRIu64 " rows of %" PRIu32 " floats",
-                fl_frame_type_name(r->type), len, h.n, r->dim);
-    if (h.place && h.place <= asked)
+    FL_TRY(fl_changed_unpack_reply(fl_part_reply(p), g->dim, &page));
+    if (page.head.place && page.head.place <= asked)
         FL_FAIL(FL_ERR_CORRUPT,
                 "it answers a request (%s) for place %" PRIu64
                 " with place %" PRIu64 ", which is not behind it",
-                fl_frame_type_name(r->type), asked, h.place);
+                fl_msg_name(r->type), asked, page.head.place);
     return FL_OK;
 }
 
-/* The number of rows follows from the length, which does not change in shared
-   memory. */
-static void give_part(const fl_request *r, const fl_part *p)
+static fl_status give_page(fl_request *r, const fl_request_part *p)
 {
-    pages *g = fl_request_arg(r);
+    pages *g = r->state;
     turn *t = &g->turns[p->server];
-    const uint8_t *at = fl_payload_data(p->payload);
-    uint64_t n = (fl_payload_len(p->payload) - HEAD_BYTES) / row_bytes(r);
-    const uint64_t *keys = (const uint64_t *)(at + HEAD_BYTES);
-    head h;
+    fl_changed_reply page;
 
-    memcpy(&h, at, HEAD_BYTES);
+    FL_TRY(fl_changed_unpack_reply(fl_part_reply(p), g->dim, &page));
     if (!t->place)
-        t->next = h.cursor;
-    t->place = h.place;
-    t->is_over = !h.place;
-    g->on_rows(g->arg, keys, (size_t)n, (const float *)(keys + n));
-}
-
-void fl_request_give_rows(const fl_request *r)
-{
-    for (int i = 0; i < r->client->o.n_servers; i++)
-        if (r->parts[i].is_used)
-            give_part(r, &r->parts[i]);
+        t->next = page.head.cursor;
+    t->place = page.head.place;
+    t->is_over = !page.head.place;
+    g->on_rows(g->ending.arg, page.keys, (size_t)page.head.n, page.values);
+    return FL_OK;
 }
 
 /* --- rounds --------------------------------------------------------------- */
@@ -101,13 +67,12 @@ static fl_status ask(pages *g);
 
 static void finish(pages *g, fl_status st)
 {
-    fl_client_done done = g->done;
-    void *arg = g->arg;
+    fl_ending ending = g->ending;
 
     for (int i = 0; !st && i < g->client->o.n_servers; i++)
         g->cursors[i] = g->turns[i].next;
     fl_free(g);
-    done(arg, st);
+    ending.done(ending.arg, st);
 }
 
 static bool has_more(const pages *g)
@@ -135,39 +100,33 @@ static fl_status ask(pages *g)
 {
     fl_request *r;
 
-    FL_TRY(fl_request_new(g->client, FL_TYPE_CHANGED, false,
-                          (fl_ending){ on_round, g }, &r));
-    r->dim = g->dim;
-    r->on_rows = g->on_rows;
-    for (int i = 0; i < g->client->o.n_servers; i++) {
-        fl_part *p = &r->parts[i];
-
-        if (g->turns[i].is_over)
-            continue;
-        fl_pack_u32(&p->head, (uint32_t)g->table);
-        fl_pack_u32(&p->head, 0);
-        fl_pack_u64(&p->head, g->cursors[i]);
-        fl_pack_u64(&p->head, g->turns[i].place);
-        fl_part_add(p, p->head.data, p->head.len);
-    }
+    FL_TRY(fl_request_new(g->client, FL_MSG_CHANGED, (fl_ending){ on_round, g },
+                          &r));
+    r->state = g;
+    r->on_part = check_page;
+    r->on_all = give_page;
+    for (int i = 0; i < g->client->o.n_servers; i++)
+        if (!g->turns[i].is_over)
+            fl_part_pack(&r->parts[i],
+                         &(fl_changed_request){ .table = (uint32_t)g->table,
+                                                .cursor = g->cursors[i],
+                                                .place = g->turns[i].place });
     return fl_request_send(r);
 }
 
-fl_status fl_client_changed(fl_client *c, int table, uint32_t dim,
-                            uint64_t *cursors, fl_client_rows on_rows,
-                            fl_client_done done, void *arg)
+fl_status fl_client_changed(fl_client *c, const fl_client_changes *what,
+                            fl_client_rows on_rows, fl_ending ending)
 {
     size_t turns = (size_t)c->o.n_servers * sizeof(turn);
     pages *g = fl_alloc(sizeof(*g) + turns);
     fl_status st;
 
     *g = (pages){ .client = c,
-                  .table = table,
-                  .dim = dim,
-                  .cursors = cursors,
+                  .table = what->table,
+                  .dim = what->dim,
+                  .cursors = what->cursors,
                   .on_rows = on_rows,
-                  .done = done,
-                  .arg = arg };
+                  .ending = ending };
     st = ask(g);
     if (st)
         fl_free(g);

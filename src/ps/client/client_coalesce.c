@@ -1,11 +1,11 @@
 /* client_coalesce.c - small requests that leave as one.
  *
  * What a message costs is its way, not its few bytes. A client that may
- * coalesce keeps small pulls and pushes back for a moment: the next of a kind
+ * coalesce holds small pulls and pushes back for a moment: the next of a kind
  * is added to the last one, with an ending of its own, until somebody flushes
  * (fl_client_poller), the loop gets to it, or it is no longer small.
  *
- * `joining` guards what is kept, and what is added to it.
+ * `coalesce_mu` guards what is coalesced, and what is added to it.
  */
 #include "ps/client/client_inside.h"
 
@@ -21,7 +21,7 @@ static uint64_t small_bytes(const fl_client *c)
 
 static fl_request_list *list_of(fl_client *c, uint16_t type)
 {
-    return type == FL_TYPE_PUSH ? &c->kept_pushes : &c->kept_pulls;
+    return type == FL_MSG_PUSH ? &c->pushes : &c->pulls;
 }
 
 static void send_list(fl_request *first)
@@ -32,7 +32,7 @@ static void send_list(fl_request *first)
         fl_status st;
 
         next = r->next;
-        st = fl_request_deal(r);
+        st = fl_request_scatter(r);
         if (st)
             fl_request_fail(r, st);
     }
@@ -40,16 +40,16 @@ static void send_list(fl_request *first)
 
 /* In the loop, where requests end: also those that cannot be sent. Pushes
    first: what is pulled with them shall know them. */
-static void send_kept(void *arg)
+static void send_coalesced(void *arg)
 {
     fl_client *c = arg;
     fl_request *pushes, *pulls;
 
-    fl_lock(&c->joining);
-    pushes = c->kept_pushes.first;
-    pulls = c->kept_pulls.first;
-    c->kept_pushes = c->kept_pulls = (fl_request_list){ 0 };
-    fl_unlock(&c->joining);
+    fl_lock(&c->coalesce_mu);
+    pushes = c->pushes.first;
+    pulls = c->pulls.first;
+    c->pushes = c->pulls = (fl_request_list){ 0 };
+    fl_unlock(&c->coalesce_mu);
     send_list(pushes);
     send_list(pulls);
 }
@@ -57,22 +57,23 @@ static void send_kept(void *arg)
 /* So few bytes have fewer items than a request may. */
 static bool has_room(const fl_request *r, uint64_t bytes)
 {
-    return r->kept_bytes + bytes <= small_bytes(r->client);
+    return r->coalesced_bytes + bytes <= small_bytes(r->client);
 }
 
-/* The last one that is kept, or a new one behind it. Under joining. */
-static fl_status keep(fl_client *c, const fl_request_ask *a, fl_request **out)
+/* The last one that is coalesced, or a new one behind it. Under coalesce_mu. */
+static fl_status coalesce(fl_client *c, const fl_request_spec *a,
+                          fl_request **out)
 {
     fl_request_list *list = list_of(c, a->type);
-    bool is_idle = !c->kept_pushes.first && !c->kept_pulls.first;
+    bool is_idle = !c->pushes.first && !c->pulls.first;
     fl_request *r = list->last;
 
     if (r && has_room(r, a->bytes)) {
         fl_vec_push(&r->endings, a->ending);
     } else {
-        FL_TRY(fl_request_new(c, a->type, a->once, a->ending, &r));
-        r->is_kept = true;
-        r->kept_bytes = 0;
+        FL_TRY(fl_request_new(c, a->type, a->ending, &r));
+        r->is_coalesced = true;
+        r->coalesced_bytes = 0;
         r->next = NULL;
         if (list->last)
             list->last->next = r;
@@ -80,24 +81,24 @@ static fl_status keep(fl_client *c, const fl_request_ask *a, fl_request **out)
             list->first = r;
         list->last = r;
     }
-    r->kept_bytes += a->bytes;
+    r->coalesced_bytes += a->bytes;
     if (is_idle)
-        fl_loop_post_deferred(c->loop, send_kept, c);
+        fl_loop_post_deferred(c->loop, send_coalesced, c);
     *out = r;
     return FL_OK;
 }
 
-fl_status fl_request_begin(fl_client *c, const fl_request_ask *a,
+fl_status fl_request_begin(fl_client *c, const fl_request_spec *a,
                            fl_request **out)
 {
     fl_status st;
 
     if (!c->o.may_coalesce || a->bytes > small_bytes(c))
-        return fl_request_new(c, a->type, a->once, a->ending, out);
-    fl_lock(&c->joining);
-    st = keep(c, a, out);
+        return fl_request_new(c, a->type, a->ending, out);
+    fl_lock(&c->coalesce_mu);
+    st = coalesce(c, a, out);
     if (st)
-        fl_unlock(&c->joining);
+        fl_unlock(&c->coalesce_mu);
     return st;
 }
 
@@ -105,11 +106,11 @@ fl_status fl_request_end(fl_request *r)
 {
     fl_status st;
 
-    if (r->is_kept) {
-        fl_unlock(&r->client->joining);
+    if (r->is_coalesced) {
+        fl_unlock(&r->client->coalesce_mu);
         return FL_OK;
     }
-    st = fl_request_deal(r);
+    st = fl_request_scatter(r);
     if (st)
         fl_request_free(r);
     return st;

@@ -2,11 +2,12 @@
  *
  *     client.c           the links, and what is told of them
  *     client_request.c   requests and their parts
- *     client_coalesce.c      small ones that leave as one
- *     client_rows.c      the dealing of keys
+ *     client_coalesce.c  small ones that leave as one
+ *     client_rows.c      keys scattered to servers
  *     client_blocks.c    dense blocks, and the end of a round
  *     client_changed.c   what others changed
- *     client_relay.c      from trainer to trainer
+ *
+ * What is asked with a few numbers is in the files of ps/msg.
  */
 #ifndef FL_PS_CLIENT_CLIENT_INSIDE_H
 #define FL_PS_CLIENT_CLIENT_INSIDE_H
@@ -17,9 +18,6 @@
 #include "base/vec.h"
 #include "ps/client/client.h"
 
-/* Types of types.def are below it. */
-#define FL_CLIENT_TYPES 64
-
 /* Requests that are kept to be used again, with their memory. */
 #define FL_CLIENT_SPARE 8
 
@@ -28,15 +26,15 @@
 typedef struct fl_request fl_request;
 
 /* What one server is asked. */
-typedef struct fl_part {
+typedef struct fl_request_part {
     fl_request *request;
     int server;
     bool is_used;
     fl_pack head;
     FL_VEC(struct iovec) pieces; /* of the payload, the head first */
     uint64_t reply_bytes;        /* wanted, when values are */
-    fl_payload *payload;         /* the answer, until all have answered */
-} fl_part;
+    fl_payload *payload;         /* the answer */
+} fl_request_part;
 
 /* The keys of one item that go to one server, and what belongs to them. */
 typedef struct fl_cell {
@@ -47,6 +45,17 @@ typedef struct fl_cell {
     uint32_t *places; /* of a pull: the rows of the caller; NULL: in order */
 } fl_cell;
 
+/* Rows, by item; cells by server and item (client_rows.c). */
+typedef struct fl_request_rows {
+    FL_VEC(fl_rows_item) items;
+    FL_VEC(uint32_t) dims;
+    FL_VEC(float *) outs;
+    FL_VEC(fl_cell) cells;
+    FL_VEC(fl_rows_item) heads;
+    void *body; /* what is gathered */
+    size_t body_bytes;
+} fl_request_rows;
+
 /* Where the values of a block go when its server has answered. */
 typedef struct fl_block_out {
     int server;
@@ -54,67 +63,60 @@ typedef struct fl_block_out {
     uint64_t n;
 } fl_block_out;
 
-/* Who is told that it is over. */
-typedef struct fl_ending {
-    fl_client_done done;
-    void *arg;
-} fl_ending;
+/* Blocks (client_blocks.c). */
+typedef struct fl_request_blocks {
+    FL_VEC(fl_block_out) outs;   /* in the order of replies */
+    FL_VEC(fl_block_item) items; /* of one server */
+} fl_request_blocks;
+
+/* Takes the reply of a call, whose bytes are lent. */
+typedef fl_status (*fl_call_take)(void *out, int server, fl_msg_bytes reply);
+
+/* Takes an answer, in the loop. */
+typedef fl_status (*fl_request_take)(fl_request *r, const fl_request_part *p);
 
 /* Made by the caller's thread; the loop's once it is sent. */
 struct fl_request {
-    fl_request *next; /* among the spare or the kept ones */
+    fl_request *next; /* among the spare or the coalesced ones */
     fl_client *client;
     uint16_t type;
-    bool once;
     int n_open; /* parts without an answer */
     fl_err err; /* the first one */
-    fl_client_reply on_reply;
-    FL_VEC(fl_ending) endings; /* one, or those of all that were joined */
-    bool is_kept;              /* for others to join */
-    uint64_t kept_bytes;
-    fl_part *parts; /* by server */
-
-    /* Rows, by item; cells by server and item. */
-    FL_VEC(fl_rows_item) rows;
-    FL_VEC(uint32_t) dims;
-    FL_VEC(float *) outs;
-    FL_VEC(fl_cell) cells;
-    FL_VEC(fl_rows_item) heads;
-    void *body; /* what is gathered */
-    size_t body_bytes;
-
+    /* For each answer when it comes; its payload is freed afterwards. NULL:
+       answers are not looked at. */
+    fl_request_take on_part;
+    /* For each answer, in the order of the servers, when all have come; their
+       payloads stay until then. NULL: there is nothing to do. */
+    fl_request_take on_all;
+    fl_call_take take;         /* of a call */
+    void *state;               /* for these */
+    FL_VEC(fl_ending) endings; /* one, or those of all that were coalesced */
+    bool is_coalesced;         /* others may be added to it */
+    uint64_t coalesced_bytes;
+    fl_request_part *parts; /* by server */
+    fl_request_rows rows;
+    fl_request_blocks blocks;
     uint64_t round; /* of a push for a round */
-
-    FL_VEC(fl_block_out) blocks; /* that are pulled, in the order of replies */
-    FL_VEC(uint32_t) numbers;    /* of the blocks of one server */
-
-    /* Of a question for what others changed. */
-    uint32_t dim;
-    fl_client_rows on_rows;
-
-    /* Of one for mails. */
-    uint64_t *cursors;
-    fl_client_mails on_mail;
-    bool *is_full; /* of a mail that is sent */
 };
-
-/* Of a request that nobody joins. */
-static inline void *fl_request_arg(const fl_request *r)
-{
-    return r->endings.data[0].arg;
-}
 
 /* A request to be filled; an error when the client is not connected. */
 FL_MUST_CHECK
-fl_status fl_request_new(fl_client *c, uint16_t type, bool once,
-                         fl_ending ending, fl_request **out);
+fl_status fl_request_new(fl_client *c, uint16_t type, fl_ending ending,
+                         fl_request **out);
 /* Gives it up before it is sent, or when it is over. */
 void fl_request_free(fl_request *r);
 /* Frees the memory of a spare one. */
 void fl_request_destroy(fl_request *r);
 
 /* Adds a piece to the payload for a server; the first is the part's head. */
-void fl_part_add(fl_part *p, const void *bytes, uint64_t len);
+void fl_part_add(fl_request_part *p, const void *bytes, uint64_t len);
+/* Packs the fields of a request; bytes at their end are a borrowed piece. */
+void fl_part_pack(fl_request_part *p, const void *request);
+/* The answer. */
+fl_msg_bytes fl_part_reply(const fl_request_part *p);
+/* The same as values, which have to be as many as are wanted. */
+FL_MUST_CHECK
+fl_status fl_part_values(const fl_request_part *p, const float **values);
 
 /* Sends the parts that are used; when there are none it is done. Fails when a
    message would be too large; it is freed then, unless it was only a try. */
@@ -126,45 +128,44 @@ fl_status fl_request_try(fl_request *r);
 /* Ends a request that cannot be sent. */
 void fl_request_fail(fl_request *r, fl_status st);
 
+/* --- calls ---------------------------------------------------------------- */
+
+/* A request that is fields, to one server or to all. */
+typedef struct fl_call_spec {
+    fl_msg type;
+    int server;
+    const void *request; /* NULL: it is empty */
+    /* Takes a reply into out, in the order of the servers, when all have
+       answered well. NULL: by its fields, unless there is no out. */
+    fl_call_take take;
+    void *out;
+} fl_call_spec;
+
+/* Bytes at the end of the request are borrowed until it is over. */
+FL_MUST_CHECK
+fl_status fl_client_call(fl_client *c, const fl_call_spec *call,
+                         fl_ending ending);
+
 /* --- rows ----------------------------------------------------------------- */
 
-typedef struct fl_request_ask {
+typedef struct fl_request_spec {
     uint16_t type;
-    bool once;
     fl_ending ending;
     uint64_t bytes; /* of what goes, and what comes back */
-} fl_request_ask;
+} fl_request_spec;
 
 /* A request to add items to, perhaps one that others began; nothing may fail
    between the two (client_coalesce.c). After an error of the second there is no
    request. */
 FL_MUST_CHECK
-fl_status fl_request_begin(fl_client *c, const fl_request_ask *a,
+fl_status fl_request_begin(fl_client *c, const fl_request_spec *a,
                            fl_request **out);
 FL_MUST_CHECK
 fl_status fl_request_end(fl_request *r);
 
-/* Deals the items to the servers and tries to send (client_rows.c). */
+/* Scatters the items to the servers and tries to send (client_rows.c). */
 FL_MUST_CHECK
-fl_status fl_request_deal(fl_request *r);
-
-/* --- answers that belong to the caller's memory --------------------------- */
-
-/* Puts the values of an answer where they belong: rows (client_rows.c), and
-   blocks (client_blocks.c). */
-void fl_request_scatter(fl_request *r, const fl_part *p, const float *values);
-void fl_request_fill_blocks(const fl_request *r, const fl_part *p,
-                            const float *values);
-
-/* Whether an answer holds rows of that width (client_changed.c). */
-FL_MUST_CHECK
-fl_status fl_request_check_rows(const fl_request *r, const fl_part *p);
-/* Lends the rows of all answers, which are good. */
-void fl_request_give_rows(const fl_request *r);
-
-/* Takes the answer to a MAIL or a TAKE (client_relay.c). */
-FL_MUST_CHECK
-fl_status fl_request_read_mail(const fl_request *r, const fl_part *p);
+fl_status fl_request_scatter(fl_request *r);
 
 /* --- the client ----------------------------------------------------------- */
 
@@ -178,7 +179,7 @@ typedef struct fl_client_link {
     fl_rpc_client *link;
     bool was_up, is_away;
     uint64_t away_ms; /* since when */
-    _Atomic uint64_t requests[FL_CLIENT_TYPES];
+    _Atomic uint64_t requests[FL_MSG_MAX];
 } fl_client_link;
 
 struct fl_client {
@@ -199,8 +200,8 @@ struct fl_client {
 
     fl_client_link *links; /* by server; complete when the state is FL_OK */
 
-    fl_mutex joining;
-    fl_request_list kept_pushes, kept_pulls; /* guarded by joining */
+    fl_mutex coalesce_mu;
+    fl_request_list pushes, pulls; /* coalesced; guarded by coalesce_mu */
 
     fl_mutex mu;
     fl_cond cond;

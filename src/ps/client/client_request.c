@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "ps/client/call_sync.h"
 #include "ps/client/client_inside.h"
 
 /* --- life ----------------------------------------------------------------- */
@@ -26,8 +27,8 @@ static fl_request *make(fl_client *c)
     return r;
 }
 
-fl_status fl_request_new(fl_client *c, uint16_t type, bool once,
-                         fl_ending ending, fl_request **out)
+fl_status fl_request_new(fl_client *c, uint16_t type, fl_ending ending,
+                         fl_request **out)
 {
     fl_status st = fl_client_state(c);
     fl_request *r;
@@ -35,7 +36,7 @@ fl_status fl_request_new(fl_client *c, uint16_t type, bool once,
     if (st == FL_PENDING)
         FL_FAIL(FL_ERR_INVAL,
                 "trainer %d: a request (%s) before all servers are there",
-                c->o.rank, fl_frame_type_name(type));
+                c->o.rank, fl_msg_name(type));
     FL_TRY(st);
     fl_lock(&c->mu);
     r = c->spare;
@@ -47,7 +48,6 @@ fl_status fl_request_new(fl_client *c, uint16_t type, bool once,
     if (!r)
         r = make(c);
     r->type = type;
-    r->once = once;
     fl_vec_push(&r->endings, ending);
     *out = r;
     return FL_OK;
@@ -61,21 +61,21 @@ void fl_request_destroy(fl_request *r)
     }
     fl_free(r->parts);
     fl_vec_release(&r->endings);
-    fl_vec_release(&r->rows);
-    fl_vec_release(&r->dims);
-    fl_vec_release(&r->outs);
-    fl_vec_release(&r->cells);
-    fl_vec_release(&r->heads);
-    fl_vec_release(&r->blocks);
-    fl_vec_release(&r->numbers);
-    fl_data_free(r->body, r->body_bytes);
+    fl_vec_release(&r->rows.items);
+    fl_vec_release(&r->rows.dims);
+    fl_vec_release(&r->rows.outs);
+    fl_vec_release(&r->rows.cells);
+    fl_vec_release(&r->rows.heads);
+    fl_data_free(r->rows.body, r->rows.body_bytes);
+    fl_vec_release(&r->blocks.outs);
+    fl_vec_release(&r->blocks.items);
     fl_free(r);
 }
 
 static void clear(fl_request *r)
 {
     for (int i = 0; i < r->client->o.n_servers; i++) {
-        fl_part *p = &r->parts[i];
+        fl_request_part *p = &r->parts[i];
 
         p->is_used = false;
         p->head.len = 0;
@@ -83,88 +83,79 @@ static void clear(fl_request *r)
         p->reply_bytes = 0;
     }
     r->endings.len = 0;
-    r->is_kept = false;
-    r->rows.len = r->dims.len = r->outs.len = 0;
-    r->cells.len = r->heads.len = 0;
-    r->blocks.len = r->numbers.len = 0;
-    r->on_reply = NULL;
-    r->on_rows = NULL;
-    r->on_mail = NULL;
-    r->is_full = NULL;
+    r->is_coalesced = false;
+    r->rows.items.len = r->rows.dims.len = r->rows.outs.len = 0;
+    r->rows.cells.len = r->rows.heads.len = 0;
+    r->blocks.outs.len = r->blocks.items.len = 0;
+    r->on_part = r->on_all = NULL;
     r->err.status = FL_OK;
 }
 
 void fl_request_free(fl_request *r)
 {
     fl_client *c = r->client;
-    bool is_kept;
+    bool is_spare;
 
     clear(r);
     fl_lock(&c->mu);
-    is_kept = c->n_spare < FL_CLIENT_SPARE;
-    if (is_kept) {
+    is_spare = c->n_spare < FL_CLIENT_SPARE;
+    if (is_spare) {
         r->next = c->spare;
         c->spare = r;
         c->n_spare++;
     }
     fl_unlock(&c->mu);
-    if (!is_kept)
+    if (!is_spare)
         fl_request_destroy(r);
 }
 
 /* --- answers -------------------------------------------------------------- */
 
-static bool has_values(const fl_request *r)
+fl_msg_bytes fl_part_reply(const fl_request_part *p)
 {
-    return r->type == FL_TYPE_PULL || r->type == FL_TYPE_PULL_DENSE ||
-           r->type == FL_TYPE_APPLY;
+    return p->payload ? (fl_msg_bytes){ fl_payload_data(p->payload),
+                                        fl_payload_len(p->payload) }
+                      : (fl_msg_bytes){ 0 };
 }
 
-static uint64_t payload_len(const fl_payload *p)
+fl_status fl_part_values(const fl_request_part *p, const float **values)
 {
-    return p ? fl_payload_len(p) : 0;
-}
+    fl_msg_bytes reply = fl_part_reply(p);
 
-static fl_status take_values(fl_request *r, const fl_part *p)
-{
-    uint64_t len = payload_len(p->payload);
-
-    if (len != p->reply_bytes)
+    if (reply.len != p->reply_bytes)
         FL_FAIL(FL_ERR_CORRUPT,
                 "it answers a request (%s) with %" PRIu64
                 " bytes instead of %" PRIu64,
-                fl_frame_type_name(r->type), len, p->reply_bytes);
-    if (!len)
-        return FL_OK;
-    if (r->type == FL_TYPE_PULL)
-        fl_request_scatter(r, p, (const float *)fl_payload_data(p->payload));
-    else
-        fl_request_fill_blocks(r, p,
-                               (const float *)fl_payload_data(p->payload));
+                fl_msg_name(p->request->type), reply.len, p->reply_bytes);
+    *values = reply.data;
     return FL_OK;
 }
 
-static void give_replies(const fl_request *r)
+static void drop_reply(fl_request_part *p)
 {
-    for (int i = 0; i < r->client->o.n_servers; i++) {
-        const fl_part *p = &r->parts[i];
+    fl_payload_free(p->payload);
+    p->payload = NULL;
+}
 
-        if (p->is_used)
-            r->on_reply(fl_request_arg(r), i,
-                        p->payload ? fl_payload_data(p->payload) : NULL,
-                        payload_len(p->payload));
-    }
+/* The first error is that of the request. A link that has failed names the
+   server itself. */
+static void note(fl_request *r, const fl_request_part *p, fl_status st)
+{
+    if (!st || r->err.status)
+        return;
+    if (!fl_rpc_client_why(r->client->links[p->server].link))
+        st = fl_err_ctx(st, "server %d", p->server);
+    fl_err_save(&r->err, st);
 }
 
 static void finish(fl_request *r)
 {
-    if (!r->err.status && r->on_reply)
-        give_replies(r);
-    if (!r->err.status && r->on_rows)
-        fl_request_give_rows(r);
     for (int i = 0; i < r->client->o.n_servers; i++) {
-        fl_payload_free(r->parts[i].payload);
-        r->parts[i].payload = NULL;
+        fl_request_part *p = &r->parts[i];
+
+        if (p->is_used && r->on_all && !r->err.status)
+            note(r, p, r->on_all(r, p));
+        drop_reply(p);
     }
     for (size_t i = 0; i < r->endings.len; i++)
         r->endings.data[i].done(r->endings.data[i].arg,
@@ -182,33 +173,24 @@ void fl_request_fail(fl_request *r, fl_status st)
 static void on_answer(void *arg, fl_status st, const fl_frame *f,
                       fl_payload *payload)
 {
-    fl_part *p = arg;
+    fl_request_part *p = arg;
     fl_request *r = p->request;
 
     (void)f;
     p->payload = payload;
-    atomic_fetch_add(&r->client->received_bytes, payload_len(payload));
-    if (!st && has_values(r)) {
-        st = take_values(r, p);
-        fl_payload_free(p->payload);
-        p->payload = NULL;
-    } else if (!st && r->on_rows) {
-        st = fl_request_check_rows(r, p);
-    } else if (!st && (r->is_full || r->on_mail)) {
-        st = fl_request_read_mail(r, p);
-    }
-    /* A link that has failed names the server itself. */
-    if (st && !fl_rpc_client_why(r->client->links[p->server].link))
-        st = fl_err_ctx(st, "server %d", p->server);
-    if (st && !r->err.status)
-        fl_err_save(&r->err, st);
+    atomic_fetch_add(&r->client->received_bytes, fl_part_reply(p).len);
+    if (!st && r->on_part)
+        st = r->on_part(r, p);
+    if (!r->on_all)
+        drop_reply(p);
+    note(r, p, st);
     if (--r->n_open == 0)
         finish(r);
 }
 
 /* --- sending -------------------------------------------------------------- */
 
-void fl_part_add(fl_part *p, const void *bytes, uint64_t len)
+void fl_part_add(fl_request_part *p, const void *bytes, uint64_t len)
 {
     struct iovec v = { (void *)(uintptr_t)bytes, (size_t)len };
 
@@ -217,7 +199,16 @@ void fl_part_add(fl_part *p, const void *bytes, uint64_t len)
         fl_vec_push(&p->pieces, v);
 }
 
-static uint64_t part_bytes(const fl_part *p)
+void fl_part_pack(fl_request_part *p, const void *request)
+{
+    const fl_field *fields = fl_msg_find(p->request->type)->request->fields;
+    fl_msg_bytes end = fl_fields_pack(&p->head, fields, request);
+
+    fl_part_add(p, p->head.data, p->head.len);
+    fl_part_add(p, end.data, end.len);
+}
+
+static uint64_t part_bytes(const fl_request_part *p)
 {
     uint64_t sum = 0;
 
@@ -227,7 +218,7 @@ static uint64_t part_bytes(const fl_part *p)
 }
 
 /* A server would close the connection, and be sent the same again. */
-static fl_status check_size(const fl_request *r, const fl_part *p)
+static fl_status check_size(const fl_request *r, const fl_request_part *p)
 {
     uint64_t max = r->client->o.max_message_bytes, bytes = part_bytes(p);
 
@@ -237,17 +228,17 @@ static fl_status check_size(const fl_request *r, const fl_part *p)
             "a request (%s) to server %d has %" PRIu64 " bytes and a reply of "
             "%" PRIu64 ", and max_message_bytes is %" PRIu64
             ": ask for fewer rows at a time, or raise it on all members",
-            fl_frame_type_name(r->type), p->server, bytes, p->reply_bytes, max);
+            fl_msg_name(r->type), p->server, bytes, p->reply_bytes, max);
 }
 
-static void send_part(fl_part *p, uint64_t trace)
+static void send_part(fl_request_part *p, uint64_t trace)
 {
     fl_request *r = p->request;
     fl_client_link *k = &r->client->links[p->server];
     fl_call call = {
         .type = r->type,
-        .once = r->once,
-        .may_coalesce = r->is_kept,
+        .once = fl_msg_find(r->type)->once,
+        .may_coalesce = r->is_coalesced,
         .trace = trace,
         .step = atomic_load(&r->client->step),
         .pieces = p->pieces.data,
@@ -303,26 +294,44 @@ fl_status fl_request_send(fl_request *r)
     return st;
 }
 
-/* --- any other request ---------------------------------------------------- */
+/* --- calls ---------------------------------------------------------------- */
 
-fl_status fl_client_ask(fl_client *c, int server, uint16_t type, bool once,
-                        const void *payload, size_t len,
-                        fl_client_reply on_reply, fl_client_done done,
-                        void *arg)
+static fl_status take_reply(fl_request *r, const fl_request_part *p)
+{
+    if (!r->take)
+        return fl_msg_read_reply(r->type, fl_part_reply(p), r->state);
+    return r->take(r->state, p->server, fl_part_reply(p));
+}
+
+static fl_status begin_call(fl_client *c, const fl_call_spec *call,
+                            fl_ending ending)
 {
     fl_request *r;
 
-    FL_ASSERT(server >= -1 && server < c->o.n_servers);
-    FL_TRY(fl_request_new(c, type, once, (fl_ending){ done, arg }, &r));
-    r->on_reply = on_reply;
-    for (int i = 0; i < c->o.n_servers; i++) {
-        fl_part *p = &r->parts[i];
-
-        if (server >= 0 && i != server)
-            continue;
-        if (len)
-            fl_pack_bytes(&p->head, payload, len);
-        fl_part_add(p, p->head.data, len);
-    }
+    FL_ASSERT(call->server >= FL_ALL_SERVERS && call->server < c->o.n_servers);
+    FL_TRY(fl_request_new(c, (uint16_t)call->type, ending, &r));
+    r->take = call->take;
+    r->state = call->out;
+    if (call->take || call->out)
+        r->on_all = take_reply;
+    for (int i = 0; i < c->o.n_servers; i++)
+        if (call->server == FL_ALL_SERVERS || i == call->server)
+            fl_part_pack(&r->parts[i], call->request);
     return fl_request_send(r);
+}
+
+fl_status fl_client_call(fl_client *c, const fl_call_spec *call,
+                         fl_ending ending)
+{
+    fl_latch l;
+    fl_status st;
+
+    if (ending.done)
+        return begin_call(c, call, ending);
+    fl_latch_init(&l, fl_client_poller(c));
+    st = begin_call(c, call, fl_client_latch(&l));
+    if (!st)
+        st = fl_latch_wait(&l);
+    fl_latch_release(&l);
+    return st;
 }

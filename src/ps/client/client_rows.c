@@ -1,4 +1,4 @@
-/* client_rows.c - keys dealt to servers, and values put where they belong.
+/* client_rows.c - keys scattered to servers, and values put where they belong.
  *
  * A request is a table of cells: the keys of item i that go to server s. Two
  * passes over the keys: the first counts, the second puts each key, and what
@@ -8,7 +8,7 @@
  *
  * Within a cell keys keep the caller's order, so that equal keys are added up
  * in the same order whatever the number of servers. With one server nothing is
- * dealt: the payload is the caller's own memory behind a head.
+ * scattered: the payload is the caller's own memory behind a head.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -18,7 +18,7 @@
 /* Of an item in a message, beside its rows; at most. */
 #define ITEM_BYTES 32
 _Static_assert(FL_ITEMS_MAX *ITEM_BYTES > 64 << 10,
-               "small requests that are joined have few enough items");
+               "small requests that are coalesced have few enough items");
 
 static const uint8_t zeros[8];
 
@@ -29,22 +29,24 @@ static uint64_t padding(uint64_t bytes)
 
 static bool is_pull(const fl_request *r)
 {
-    return r->type == FL_TYPE_PULL;
+    return r->type == FL_MSG_PULL;
 }
 
 /* Every server gets every push, also without keys: a push is a step of its
    table's rule, and all parts of a table go through the same steps. */
 static bool is_push(const fl_request *r)
 {
-    return r->type == FL_TYPE_PUSH || r->type == FL_TYPE_ROUND_PUSH;
+    return r->type == FL_MSG_PUSH || r->type == FL_MSG_ROUND_PUSH;
 }
 
-static void pack_head(const fl_request *r, fl_part *p,
-                      const fl_rows_item *items, size_t n)
+static void pack_head(const fl_request *r, fl_request_part *p,
+                      fl_rows_item *items, size_t n)
 {
-    if (r->type == FL_TYPE_ROUND_PUSH)
-        fl_pack_u64(&p->head, r->round);
-    fl_rows_pack_head(&p->head, r->type, items, (uint32_t)n);
+    fl_rows_request rows = { .round = r->round,
+                             .items = items,
+                             .n = (uint32_t)n };
+
+    fl_rows_pack_head(&p->head, r->type, &rows);
     fl_part_add(p, p->head.data, p->head.len);
 }
 
@@ -55,9 +57,9 @@ static void add_item(fl_request *r, const fl_rows_item *row, uint32_t dim,
 {
     if (!row->n && !is_push(r))
         return;
-    fl_vec_push(&r->rows, *row);
-    fl_vec_push(&r->dims, dim);
-    fl_vec_push(&r->outs, out);
+    fl_vec_push(&r->rows.items, *row);
+    fl_vec_push(&r->rows.dims, dim);
+    fl_vec_push(&r->rows.outs, out);
 }
 
 static fl_status check_keys(uint16_t type, int table, uint64_t n)
@@ -66,7 +68,7 @@ static fl_status check_keys(uint16_t type, int table, uint64_t n)
         FL_FAIL(FL_ERR_INVAL,
                 "a request (%s) has %" PRIu64
                 " keys for table %d, more than one request can have",
-                fl_frame_type_name(type), n, table);
+                fl_msg_name(type), n, table);
     return FL_OK;
 }
 
@@ -76,7 +78,7 @@ static fl_status check_count(uint16_t type, size_t n)
         FL_FAIL(FL_ERR_INVAL,
                 "a request (%s) has %zu items, more than %d; make several "
                 "requests",
-                fl_frame_type_name(type), n, FL_ITEMS_MAX);
+                fl_msg_name(type), n, FL_ITEMS_MAX);
     return FL_OK;
 }
 
@@ -84,7 +86,7 @@ static fl_status check_count(uint16_t type, size_t n)
 
 /* Keys, then what a push or an assign has for them; where a push goes on with
    another item, zeros up to a multiple of 8. */
-static void add_pieces(fl_part *p, const fl_rows_item *it, uint32_t dim,
+static void add_pieces(fl_request_part *p, const fl_rows_item *it, uint32_t dim,
                        bool is_last)
 {
     uint64_t row_bytes = dim * sizeof(float);
@@ -106,21 +108,21 @@ static void add_pieces(fl_part *p, const fl_rows_item *it, uint32_t dim,
         fl_part_add(p, zeros, padding(it->n * words * sizeof(float)));
 }
 
-static void deal_to_one(fl_request *r)
+static void scatter_to_one(fl_request *r)
 {
-    fl_part *p = &r->parts[0];
-    size_t n = r->rows.len;
+    fl_request_part *p = &r->parts[0];
+    size_t n = r->rows.items.len;
 
     if (!n)
         return;
-    pack_head(r, p, r->rows.data, n);
+    pack_head(r, p, r->rows.items.data, n);
     for (size_t i = 0; i < n; i++) {
-        fl_cell cell = { .n = r->rows.data[i].n };
+        fl_cell cell = { .n = r->rows.items.data[i].n };
 
-        add_pieces(p, &r->rows.data[i], r->dims.data[i], i + 1 == n);
-        fl_vec_push(&r->cells, cell);
+        add_pieces(p, &r->rows.items.data[i], r->rows.dims.data[i], i + 1 == n);
+        fl_vec_push(&r->rows.cells, cell);
         if (is_pull(r))
-            p->reply_bytes += cell.n * r->dims.data[i] * sizeof(float);
+            p->reply_bytes += cell.n * r->rows.dims.data[i] * sizeof(float);
     }
 }
 
@@ -128,18 +130,18 @@ static void deal_to_one(fl_request *r)
 
 static fl_cell *cell_of(const fl_request *r, int server, size_t item)
 {
-    return &r->cells.data[(size_t)server * r->rows.len + item];
+    return &r->rows.cells.data[(size_t)server * r->rows.items.len + item];
 }
 
 static void count_keys(fl_request *r)
 {
     int n_servers = r->client->o.n_servers;
-    size_t n = r->rows.len;
+    size_t n = r->rows.items.len;
 
     for (size_t i = 0; i < n * (size_t)n_servers; i++)
-        fl_vec_push(&r->cells, ((fl_cell){ 0 }));
+        fl_vec_push(&r->rows.cells, ((fl_cell){ 0 }));
     for (size_t i = 0; i < n; i++) {
-        const fl_rows_item *it = &r->rows.data[i];
+        const fl_rows_item *it = &r->rows.items.data[i];
 
         for (uint64_t j = 0; j < it->n; j++)
             cell_of(r, fl_client_server_of(n_servers, it->keys[j]), i)->n++;
@@ -179,16 +181,16 @@ static void place_cell(fl_cell *c, const fl_rows_item *it, uint32_t dim,
    are written with the room; those behind the last one are not sent. */
 static void place_server(fl_request *r, int server, room *m)
 {
-    fl_part *p = &r->parts[server];
+    fl_request_part *p = &r->parts[server];
     uint64_t first = m->at, end = m->at;
 
-    for (size_t i = 0; i < r->rows.len; i++) {
+    for (size_t i = 0; i < r->rows.items.len; i++) {
         fl_cell *c = cell_of(r, server, i);
         uint64_t pad;
 
         if (!c->n)
             continue;
-        place_cell(c, &r->rows.data[i], r->dims.data[i], m);
+        place_cell(c, &r->rows.items.data[i], r->rows.dims.data[i], m);
         end = m->at;
         pad = padding(m->at);
         if (m->base)
@@ -201,48 +203,48 @@ static void place_server(fl_request *r, int server, room *m)
 
 static void place_rows(fl_request *r, room *m)
 {
-    for (size_t i = 0; is_pull(r) && i < r->cells.len; i++)
-        r->cells.data[i].places =
-            take(m, r->cells.data[i].n * sizeof(uint32_t));
+    for (size_t i = 0; is_pull(r) && i < r->rows.cells.len; i++)
+        r->rows.cells.data[i].places =
+            take(m, r->rows.cells.data[i].n * sizeof(uint32_t));
 }
 
 /* Heads of the parts; they are the first pieces, so they come before the body
    is placed. */
 static void pack_heads(fl_request *r, int server)
 {
-    fl_part *p = &r->parts[server];
+    fl_request_part *p = &r->parts[server];
 
-    r->heads.len = 0;
-    for (size_t i = 0; i < r->rows.len; i++) {
-        fl_rows_item head = r->rows.data[i];
+    r->rows.heads.len = 0;
+    for (size_t i = 0; i < r->rows.items.len; i++) {
+        fl_rows_item head = r->rows.items.data[i];
 
         head.n = cell_of(r, server, i)->n;
         if (!head.n && !is_push(r))
             continue;
-        fl_vec_push(&r->heads, head);
+        fl_vec_push(&r->rows.heads, head);
         if (is_pull(r))
-            p->reply_bytes += head.n * r->dims.data[i] * sizeof(float);
+            p->reply_bytes += head.n * r->rows.dims.data[i] * sizeof(float);
     }
-    if (!r->heads.len)
+    if (!r->rows.heads.len)
         return;
-    pack_head(r, p, r->heads.data, r->heads.len);
+    pack_head(r, p, r->rows.heads.data, r->rows.heads.len);
 }
 
 static fl_status grow_body(fl_request *r, uint64_t bytes)
 {
     void *body;
 
-    if (bytes <= r->body_bytes)
+    if (bytes <= r->rows.body_bytes)
         return FL_OK;
     bytes += bytes / 4;
     body = fl_try_alloc((size_t)bytes);
     if (!body)
         FL_FAIL(FL_ERR_NOMEM,
                 "no memory for a request (%s) of %" PRIu64 " bytes",
-                fl_frame_type_name(r->type), bytes);
-    fl_data_free(r->body, r->body_bytes);
-    r->body = body;
-    r->body_bytes = (size_t)bytes;
+                fl_msg_name(r->type), bytes);
+    fl_data_free(r->rows.body, r->rows.body_bytes);
+    r->rows.body = body;
+    r->rows.body_bytes = (size_t)bytes;
     return FL_OK;
 }
 
@@ -255,7 +257,7 @@ static void place_all(fl_request *r, room *m)
 
 static void gather_pull(fl_request *r, size_t item)
 {
-    const fl_rows_item *it = &r->rows.data[item];
+    const fl_rows_item *it = &r->rows.items.data[item];
     int n_servers = r->client->o.n_servers;
 
     for (uint64_t j = 0; j < it->n; j++) {
@@ -270,9 +272,9 @@ static void gather_pull(fl_request *r, size_t item)
 
 static void gather_push(fl_request *r, size_t item)
 {
-    const fl_rows_item *it = &r->rows.data[item];
+    const fl_rows_item *it = &r->rows.items.data[item];
     int n_servers = r->client->o.n_servers;
-    uint64_t dim = r->dims.data[item];
+    uint64_t dim = r->rows.dims.data[item];
 
     for (uint64_t j = 0; j < it->n; j++) {
         fl_cell *c =
@@ -290,7 +292,7 @@ static void gather_push(fl_request *r, size_t item)
     }
 }
 
-static fl_status deal_to_many(fl_request *r)
+static fl_status scatter_to_many(fl_request *r)
 {
     room m = { 0 };
 
@@ -299,9 +301,9 @@ static fl_status deal_to_many(fl_request *r)
     FL_TRY(grow_body(r, m.at));
     for (int s = 0; s < r->client->o.n_servers; s++)
         pack_heads(r, s);
-    m = (room){ .base = r->body };
+    m = (room){ .base = r->rows.body };
     place_all(r, &m);
-    for (size_t i = 0; i < r->rows.len; i++) {
+    for (size_t i = 0; i < r->rows.items.len; i++) {
         if (is_pull(r))
             gather_pull(r, i);
         else
@@ -312,12 +314,12 @@ static fl_status deal_to_many(fl_request *r)
 
 /* --- sending and receiving ------------------------------------------------ */
 
-fl_status fl_request_deal(fl_request *r)
+fl_status fl_request_scatter(fl_request *r)
 {
     if (r->client->o.n_servers == 1)
-        deal_to_one(r);
+        scatter_to_one(r);
     else
-        FL_TRY(deal_to_many(r));
+        FL_TRY(scatter_to_many(r));
     return fl_request_try(r);
 }
 
@@ -338,30 +340,34 @@ static void scatter_cell(const fl_cell *c, uint32_t dim, const float *values,
     }
 }
 
-void fl_request_scatter(fl_request *r, const fl_part *p, const float *values)
+static fl_status take_rows(fl_request *r, const fl_request_part *p)
 {
-    for (size_t i = 0; i < r->rows.len; i++) {
+    const float *values;
+
+    FL_TRY(fl_part_values(p, &values));
+    for (size_t i = 0; values && i < r->rows.items.len; i++) {
         const fl_cell *c = cell_of(r, p->server, i);
 
-        scatter_cell(c, r->dims.data[i], values, r->outs.data[i]);
-        values += c->n * r->dims.data[i];
+        scatter_cell(c, r->rows.dims.data[i], values, r->rows.outs.data[i]);
+        values += c->n * r->rows.dims.data[i];
     }
+    return FL_OK;
 }
 
 fl_status fl_client_pull(fl_client *c, const fl_job_pull_item *items,
-                         const uint32_t *dims, size_t n, fl_client_done done,
-                         void *arg)
+                         const uint32_t *dims, size_t n, fl_ending ending)
 {
-    fl_request_ask ask = { .type = FL_TYPE_PULL, .ending = { done, arg } };
+    fl_request_spec spec = { .type = FL_MSG_PULL, .ending = ending };
     fl_request *r;
 
-    FL_TRY(check_count(FL_TYPE_PULL, n));
+    FL_TRY(check_count(FL_MSG_PULL, n));
     for (size_t i = 0; i < n; i++) {
-        FL_TRY(check_keys(FL_TYPE_PULL, items[i].table, items[i].n));
-        ask.bytes += ITEM_BYTES +
-                     items[i].n * (sizeof(uint64_t) + dims[i] * sizeof(float));
+        FL_TRY(check_keys(FL_MSG_PULL, items[i].table, items[i].n));
+        spec.bytes += ITEM_BYTES +
+                      items[i].n * (sizeof(uint64_t) + dims[i] * sizeof(float));
     }
-    FL_TRY(fl_request_begin(c, &ask, &r));
+    FL_TRY(fl_request_begin(c, &spec, &r));
+    r->on_part = take_rows;
     for (size_t i = 0; i < n; i++)
         add_item(r,
                  &(fl_rows_item){ .table = (uint32_t)items[i].table,
@@ -415,49 +421,43 @@ static fl_status weigh_pushes(uint16_t type, const fl_job_push_item *items,
 }
 
 fl_status fl_client_push(fl_client *c, const fl_job_push_item *items,
-                         const uint32_t *dims, size_t n, fl_client_done done,
-                         void *arg)
+                         const uint32_t *dims, size_t n, fl_ending ending)
 {
-    fl_request_ask ask = { .type = FL_TYPE_PUSH,
-                           .once = true,
-                           .ending = { done, arg } };
+    fl_request_spec spec = { .type = FL_MSG_PUSH, .ending = ending };
     fl_request *r;
 
-    FL_TRY(weigh_pushes(FL_TYPE_PUSH, items, dims, n, &ask.bytes));
-    FL_TRY(fl_request_begin(c, &ask, &r));
+    FL_TRY(weigh_pushes(FL_MSG_PUSH, items, dims, n, &spec.bytes));
+    FL_TRY(fl_request_begin(c, &spec, &r));
     add_pushes(r, items, dims, n);
     return fl_request_end(r);
 }
 
 fl_status fl_client_round_push(fl_client *c, uint64_t round,
                                const fl_job_push_item *items,
-                               const uint32_t *dims, size_t n,
-                               fl_client_done done, void *arg)
+                               const uint32_t *dims, size_t n, fl_ending ending)
 {
     uint64_t bytes = 0;
     fl_request *r;
 
-    FL_TRY(weigh_pushes(FL_TYPE_ROUND_PUSH, items, dims, n, &bytes));
-    FL_TRY(fl_request_new(c, FL_TYPE_ROUND_PUSH, true, (fl_ending){ done, arg },
-                          &r));
+    FL_TRY(weigh_pushes(FL_MSG_ROUND_PUSH, items, dims, n, &bytes));
+    FL_TRY(fl_request_new(c, FL_MSG_ROUND_PUSH, ending, &r));
     r->round = round;
     add_pushes(r, items, dims, n);
     return fl_request_end(r);
 }
 
-fl_status fl_client_assign(fl_client *c, int table, uint32_t dim,
-                           const uint64_t *keys, size_t n, const float *values,
-                           fl_client_done done, void *arg)
+fl_status fl_client_assign(fl_client *c, const fl_client_values *v,
+                           fl_ending ending)
 {
     fl_request *r;
 
-    FL_TRY(check_keys(FL_TYPE_ASSIGN, table, n));
-    FL_TRY(
-        fl_request_new(c, FL_TYPE_ASSIGN, true, (fl_ending){ done, arg }, &r));
-    add_item(
-        r,
-        &(fl_rows_item){
-            .table = (uint32_t)table, .n = n, .keys = keys, .values = values },
-        dim, NULL);
+    FL_TRY(check_keys(FL_MSG_ASSIGN, v->table, v->n));
+    FL_TRY(fl_request_new(c, FL_MSG_ASSIGN, ending, &r));
+    add_item(r,
+             &(fl_rows_item){ .table = (uint32_t)v->table,
+                              .n = v->n,
+                              .keys = v->keys,
+                              .values = v->values },
+             v->dim, NULL);
     return fl_request_end(r);
 }

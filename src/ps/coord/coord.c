@@ -88,8 +88,8 @@ static void end_job(fl_coord *c, fl_status why)
     c->is_over = true;
     c->epoch++;
     fl_coord_drop_barriers(c, why ? why : fl_coord_fail_over(c));
-    fl_coord_drop_deals(c,
-                        why ? fl_err_restore(&c->why) : fl_coord_fail_over(c));
+    fl_coord_drop_work(c,
+                       why ? fl_err_restore(&c->why) : fl_coord_fail_over(c));
     (void)fl_err_restore(&c->why);
     c->e.over(c->arg, why);
 }
@@ -110,7 +110,7 @@ static void withdraw(fl_coord *c, uint32_t rank)
     fl_err_save(&why, FL_ERR_CLOSED);
     fl_coord_withdraw(c, rank, FL_ERR_CLOSED);
     (void)fl_err_restore(&why);
-    fl_coord_withdraw_deals(c, rank, FL_ERR_CLOSED);
+    fl_coord_withdraw_work(c, rank, FL_ERR_CLOSED);
 }
 
 static uint32_t count_trainers(const fl_coord *c, fl_member_state state)
@@ -323,22 +323,36 @@ static void fall_silent(fl_coord *c, fl_member *m, uint64_t heard_ms_ago,
     lose_if_late(c, m, now_ms);
 }
 
-void fl_coord_silent(fl_coord *c, fl_member_role role, uint32_t rank,
-                     bool silent, uint64_t heard_ms_ago, uint64_t step,
-                     uint64_t now_ms)
+/* A sign of life, or its lack; the member when that is news. Who is down or lost
+   is silent anyway; a new connection ends that. */
+static fl_member *take_sign(fl_coord *c, fl_member_role role, uint32_t rank,
+                            uint64_t step, bool is_silent)
 {
     fl_member *m = find_watched(c, role, rank);
 
-    if (!m)
-        return;
-    if (step > m->step)
+    if (m && step > m->step)
         m->step = step;
-    /* Who is down or lost is silent anyway; a new connection ends that. */
-    if (m->state == FL_MEMBER_LOST || m->is_down || silent == m->is_silent)
-        return;
-    if (silent)
+    return m && m->state != FL_MEMBER_LOST && !m->is_down &&
+                   is_silent != m->is_silent
+               ? m
+               : NULL;
+}
+
+void fl_coord_silent(fl_coord *c, fl_member_role role, uint32_t rank,
+                     uint64_t heard_ms_ago, uint64_t step, uint64_t now_ms)
+{
+    fl_member *m = take_sign(c, role, rank, step, true);
+
+    if (m)
         fall_silent(c, m, heard_ms_ago, now_ms);
-    else
+}
+
+void fl_coord_heard(fl_coord *c, fl_member_role role, uint32_t rank,
+                    uint64_t step, uint64_t now_ms)
+{
+    fl_member *m = take_sign(c, role, rank, step, false);
+
+    if (m)
         come_back(c, m, now_ms);
 }
 
@@ -624,7 +638,7 @@ void fl_coord_tick(fl_coord *c, uint64_t now_ms)
     if (!c->is_over && c->is_complete)
         fl_coord_tick_barriers(c, now_ms);
     if (!c->is_over)
-        fl_coord_tick_deals(c, now_ms);
+        fl_coord_tick_work(c, now_ms);
 }
 
 /* --- steps and reports --------------------------------------------------- */
@@ -662,17 +676,17 @@ static void take_samples(fl_progress *p, uint64_t samples, uint64_t now_ms)
     p->from_ms = now_ms;
 }
 
-void fl_coord_report(fl_coord *c, uint32_t rank, const char *phase,
-                     uint64_t samples, double loss, double auc, uint64_t now_ms)
+void fl_coord_report(fl_coord *c, uint32_t rank, const fl_report_request *r,
+                     uint64_t now_ms)
 {
     fl_member *m = find_member(c, FL_MEMBER_TRAINER, rank);
 
     if (!m || m->state == FL_MEMBER_ABSENT)
         return;
-    take_phase(m->progress.phase, phase);
-    take_samples(&m->progress, samples, now_ms);
-    m->progress.loss = loss;
-    m->progress.auc = auc;
+    take_phase(m->progress.phase, r->phase);
+    take_samples(&m->progress, r->samples, now_ms);
+    m->progress.loss = r->loss;
+    m->progress.auc = r->auc;
     m->progress.is_known = true;
     m->uses_incarnation = true;
     m->step = c->step;
@@ -714,7 +728,7 @@ void fl_coord_free(fl_coord *c)
     if (!c)
         return;
     fl_coord_release_barriers(c);
-    fl_coord_release_deals(c);
+    fl_coord_release_work(c);
     fl_free(c->members);
     fl_free(c);
 }

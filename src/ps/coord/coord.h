@@ -18,6 +18,7 @@
 
 #include "base/status.h"
 #include "ps/coord/gathered.h"
+#include "ps/msg/calls.h"
 #include "rpc/wire/hello.h"
 
 typedef struct fl_coord fl_coord;
@@ -29,22 +30,17 @@ typedef struct fl_coord_options {
     uint64_t max_gathered_bytes; /* of all trainers; 0: no limit */
 } fl_coord_options;
 
-/* Who came to a barrier, and the number it brought. */
-typedef struct fl_coord_came {
-    uint32_t rank;
-    uint64_t share;
-} fl_coord_came;
-
 /* Answers that are owed are known by what was given with the question. */
 typedef struct fl_coord_events {
     /* A barrier is over for this one: FL_OK, with those who came to it in the
        order of ranks, or this thread's last error. Exactly once per question,
        at the latest when the job is over. */
-    void (*answer)(void *arg, void *question, fl_status st,
-                   const fl_coord_came *came, size_t n_came);
-    /* The answer to fl_coord_deal: FL_OK and what it says (proto.h), or this
-       thread's last error. Exactly once per question as well. */
-    void (*dealt)(void *arg, void *question, fl_status st, uint64_t item);
+    void (*answer)(void *arg, void *question, fl_status st, const fl_came *came,
+                   size_t n_came);
+    /* The answer to fl_coord_dispatch: FL_OK and an item or why there is none
+       (msg/calls.h), or this thread's last error. Exactly once per question as
+       well. */
+    void (*dispatched)(void *arg, void *question, fl_status st, uint64_t item);
     /* The answer to fl_coord_gather: FL_OK and what all have brought, which is
        lent, or this thread's last error. Exactly once per question as well. */
     void (*gathered)(void *arg, void *question, fl_status st, fl_gathered *g);
@@ -74,17 +70,26 @@ void fl_coord_leave(fl_coord *c, fl_member_role role, uint32_t rank,
                     uint64_t now_ms);
 /* Its connection is gone or back; nothing is heard or it is again. Only to be
    told of the incarnation that joined last: an older one's end, or a process
-   that has not joined yet, says nothing about it. fl_coord_silent with `false`
-   may come at any time and brings the last step seen. */
+   that has not joined yet, says nothing about it. fl_coord_heard may come at
+   any time and brings the last step seen. */
 void fl_coord_down(fl_coord *c, fl_member_role role, uint32_t rank,
                    const char *why, uint64_t now_ms);
 void fl_coord_up(fl_coord *c, fl_member_role role, uint32_t rank,
                  uint64_t now_ms);
 void fl_coord_silent(fl_coord *c, fl_member_role role, uint32_t rank,
-                     bool silent, uint64_t heard_ms_ago, uint64_t step,
-                     uint64_t now_ms);
+                     uint64_t heard_ms_ago, uint64_t step, uint64_t now_ms);
+void fl_coord_heard(fl_coord *c, fl_member_role role, uint32_t rank,
+                    uint64_t step, uint64_t now_ms);
 uint32_t fl_coord_incarnation(const fl_coord *c, fl_member_role role,
                               uint32_t rank); /* 0: never joined */
+
+/* The trainer that asks for something, what its answer is known by, and when it
+   asks. */
+typedef struct fl_coord_asker {
+    uint32_t rank, incarnation;
+    void *question;
+    uint64_t now_ms;
+} fl_coord_asker;
 
 /* A barrier whose name begins with "round" does not count trainers that wait
    in another one: they are done with their data and wait for the rest.
@@ -92,26 +97,18 @@ uint32_t fl_coord_incarnation(const fl_coord *c, fl_member_role role,
    A trainer that asks again for the same barrier has lost its connection: the
    older question is answered with FL_ERR_CLOSED. One that is over already is
    answered with FL_OK at once, as its answer was lost. */
-void fl_coord_barrier(fl_coord *c, uint32_t rank, uint32_t incarnation,
-                      const char *name, uint64_t generation, uint64_t share,
-                      void *question, uint64_t now_ms);
+void fl_coord_barrier(fl_coord *c, const fl_coord_asker *who, const char *name,
+                      uint64_t generation, uint64_t share);
 
 /* The same with bytes for all that come; the part is taken over. Gathers have
    names of their own. Only what was brought to the last generation of a name is
    remembered: an older one is gone, which is an error. */
-void fl_coord_gather(fl_coord *c, uint32_t rank, uint32_t incarnation,
-                     const char *name, uint64_t generation,
-                     fl_gather_part *part, void *question, uint64_t now_ms);
+void fl_coord_gather(fl_coord *c, const fl_coord_asker *who, const char *name,
+                     uint64_t generation, fl_gather_part *part);
 
-/* A trainer's question for work; proto.h (DEAL) says what its parts are. */
-typedef struct fl_coord_work {
-    const char *name;
-    uint64_t number, n;
-    uint64_t question, finished;
-    bool is_hasty; /* it does not wait for what others have */
-} fl_coord_work;
-void fl_coord_deal(fl_coord *c, uint32_t rank, uint32_t incarnation,
-                   const fl_coord_work *w, void *question, uint64_t now_ms);
+/* A trainer's question for the next item of a pass. */
+void fl_coord_dispatch(fl_coord *c, const fl_coord_asker *who,
+                       const fl_dispatch_request *w);
 
 /* Whether this trainer counts: an error, for what it asks for, when it has not
    joined, has left, was given up or replaced, or when the job is over. */
@@ -120,8 +117,7 @@ fl_status fl_coord_check_asker(const fl_coord *c, uint32_t rank,
                                uint32_t incarnation, const char *what);
 
 uint64_t fl_coord_step(fl_coord *c, uint64_t add);
-void fl_coord_report(fl_coord *c, uint32_t rank, const char *phase,
-                     uint64_t samples, double loss, double auc,
+void fl_coord_report(fl_coord *c, uint32_t rank, const fl_report_request *r,
                      uint64_t now_ms);
 
 /* Time passes; to be called about every 100 ms. */

@@ -70,7 +70,7 @@ static void list_came(const fl_coord *c, const fl_barrier *b, fl_came_list *out)
     out->len = 0;
     for (uint32_t rank = 0; rank < c->n_trainers; rank++)
         if (b->by_rank[rank].came)
-            fl_vec_push(out, ((fl_coord_came){ rank, b->by_rank[rank].share }));
+            fl_vec_push(out, ((fl_came){ rank, b->by_rank[rank].share }));
 }
 
 static void remember_passed(fl_coord *c, fl_barrier *b)
@@ -381,17 +381,17 @@ static fl_status check_room(const fl_coord *c, const fl_barrier_id *id)
             kind, id->name, max, kind);
 }
 
-static fl_status check_question(const fl_coord *c, uint32_t rank,
-                                uint32_t incarnation, const fl_barrier_id *id)
+static fl_status check_question(const fl_coord *c, const fl_coord_asker *who,
+                                const fl_barrier_id *id)
 {
     const char *what = id->kind == FL_BARRIER_GATHER ? "a gather" : "a barrier";
 
-    FL_TRY(fl_coord_check_asker(c, rank, incarnation, what));
+    FL_TRY(fl_coord_check_asker(c, who->rank, who->incarnation, what));
     FL_TRY(fl_coord_check_name(what, id->name));
     if (is_passed(c, id))
         return FL_OK;
     if (id->kind == FL_BARRIER_GATHER)
-        FL_TRY(fl_coord_check_gather(c, rank, id));
+        FL_TRY(fl_coord_check_gather(c, who->rank, id));
     return find_open(c, id) ? FL_OK : check_room(c, id);
 }
 
@@ -412,19 +412,20 @@ static void wait_at(fl_coord *c, fl_barrier *b, uint32_t rank, fl_asked *asked)
     refuse(c, b->kind, was.question, FL_ERR_CLOSED);
 }
 
-void fl_coord_meet(fl_coord *c, uint32_t rank, uint32_t incarnation,
-                   const fl_barrier_id *id, fl_asked *asked, uint64_t now_ms)
+void fl_coord_meet(fl_coord *c, const fl_coord_asker *who,
+                   const fl_barrier_id *id, fl_asked *asked)
 {
-    fl_status st = check_question(c, rank, incarnation, id);
+    fl_status st = check_question(c, who, id);
     fl_barrier *b;
 
+    asked->question = who->question;
     if (st) {
         fl_gather_part_release(&asked->part);
         refuse(c, id->kind, asked->question, st);
         return;
     }
-    c->members[rank].uses_incarnation = true;
-    c->members[rank].step = c->step;
+    c->members[who->rank].uses_incarnation = true;
+    c->members[who->rank].step = c->step;
     if (is_passed(c, id)) {
         fl_gather_part_release(&asked->part);
         answer_passed(c, find_passed(c, id), id->generation, asked->question);
@@ -432,19 +433,18 @@ void fl_coord_meet(fl_coord *c, uint32_t rank, uint32_t incarnation,
     }
     b = find_open(c, id);
     if (!b)
-        b = open_barrier(c, id, now_ms);
-    wait_at(c, b, rank, asked);
+        b = open_barrier(c, id, who->now_ms);
+    wait_at(c, b, who->rank, asked);
     fl_coord_check_barriers(c);
 }
 
-void fl_coord_barrier(fl_coord *c, uint32_t rank, uint32_t incarnation,
-                      const char *name, uint64_t generation, uint64_t share,
-                      void *question, uint64_t now_ms)
+void fl_coord_barrier(fl_coord *c, const fl_coord_asker *who, const char *name,
+                      uint64_t generation, uint64_t share)
 {
     fl_barrier_id id = { FL_BARRIER_PLAIN, name, generation };
-    fl_asked asked = { .share = share, .question = question };
+    fl_asked asked = { .share = share };
 
-    fl_coord_meet(c, rank, incarnation, &id, &asked, now_ms);
+    fl_coord_meet(c, who, &id, &asked);
 }
 
 /* --- time ---------------------------------------------------------------- */

@@ -19,8 +19,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "ps/proto.h"
-
 #define PASSES_MAX 64
 #define ITEMS_MAX (UINT64_C(1) << 20)
 
@@ -42,7 +40,7 @@ typedef struct player {
     uint64_t n_held; /* items that it has */
 } player;
 
-struct fl_deal_pass {
+struct fl_work_pass {
     char name[FL_BARRIER_NAME_MAX + 1];
     uint64_t number;
     uint64_t n, n_finished, n_held;
@@ -51,7 +49,7 @@ struct fl_deal_pass {
     player by_rank[];
 };
 
-typedef fl_deal_pass pass;
+typedef fl_work_pass pass;
 
 /* --- passes --------------------------------------------------------------- */
 
@@ -61,14 +59,14 @@ static void free_pass(pass *p)
     fl_free(p);
 }
 
-void fl_coord_release_deals(fl_coord *c)
+void fl_coord_release_work(fl_coord *c)
 {
     for (size_t i = 0; i < c->passes.len; i++)
         free_pass(c->passes.data[i]);
     fl_vec_release(&c->passes);
 }
 
-static pass *find_pass(const fl_coord *c, const fl_coord_work *w)
+static pass *find_pass(const fl_coord *c, const fl_dispatch_request *w)
 {
     for (size_t i = 0; i < c->passes.len; i++) {
         pass *p = c->passes.data[i];
@@ -80,7 +78,7 @@ static pass *find_pass(const fl_coord *c, const fl_coord_work *w)
 }
 
 /* Passes of one name come in order: one before a known one was forgotten. */
-static bool is_forgotten(const fl_coord *c, const fl_coord_work *w)
+static bool is_forgotten(const fl_coord *c, const fl_dispatch_request *w)
 {
     for (size_t i = 0; i < c->passes.len; i++)
         if (c->passes.data[i]->number > w->number &&
@@ -108,7 +106,8 @@ static fl_status forget_oldest(fl_coord *c)
             PASSES_MAX);
 }
 
-static fl_status open_pass(fl_coord *c, const fl_coord_work *w, pass **out)
+static fl_status open_pass(fl_coord *c, const fl_dispatch_request *w,
+                           pass **out)
 {
     size_t bytes = ((size_t)w->n + 1) * sizeof(uint32_t);
     uint32_t *where;
@@ -122,7 +121,8 @@ static fl_status open_pass(fl_coord *c, const fl_coord_work *w, pass **out)
     for (uint64_t i = 0; i < w->n; i++)
         where[i] = ON_THE_PILE;
     p = fl_alloc(sizeof(*p) + c->n_trainers * sizeof(*p->by_rank));
-    (void)snprintf(p->name, sizeof(p->name), "%s", w->name);
+    (void)snprintf(p->name, sizeof(p->name), "%.*s", FL_BARRIER_NAME_MAX,
+                   w->name);
     p->number = w->number;
     p->n = w->n;
     p->where = where;
@@ -180,7 +180,7 @@ static void answer(const fl_coord *c, player *who, uint64_t item)
 {
     who->is_open = false;
     who->answer = item;
-    c->e.dealt(c->arg, who->question, FL_OK, item);
+    c->e.dispatched(c->arg, who->question, FL_OK, item);
 }
 
 /* An open question, if it can be answered now. */
@@ -194,7 +194,7 @@ static void serve(const fl_coord *c, pass *p, uint32_t rank)
     if (take_item(p, rank, &item))
         answer(c, who, item);
     else if (who->is_hasty || p->n_held == who->n_held)
-        answer(c, who, FL_DEAL_NONE);
+        answer(c, who, FL_DISPATCH_NONE);
 }
 
 static void serve_all(fl_coord *c)
@@ -204,7 +204,7 @@ static void serve_all(fl_coord *c)
             serve(c, c->passes.data[i], rank);
 }
 
-void fl_coord_tick_deals(fl_coord *c, uint64_t now_ms)
+void fl_coord_tick_work(fl_coord *c, uint64_t now_ms)
 {
     for (size_t i = 0; i < c->passes.len; i++)
         for (uint32_t rank = 0; rank < c->n_trainers; rank++) {
@@ -212,7 +212,7 @@ void fl_coord_tick_deals(fl_coord *c, uint64_t now_ms)
 
             if (who->is_open &&
                 fl_coord_between(who->asked_ms, now_ms) >= PATIENCE_MS)
-                answer(c, who, FL_DEAL_LATER);
+                answer(c, who, FL_DISPATCH_LATER);
         }
 }
 
@@ -222,11 +222,11 @@ static void refuse(const fl_coord *c, player *who, const fl_err *why)
     if (!who->is_open)
         return;
     who->is_open = false;
-    who->answer = FL_DEAL_LATER;
-    c->e.dealt(c->arg, who->question, fl_err_restore(why), 0);
+    who->answer = FL_DISPATCH_LATER;
+    c->e.dispatched(c->arg, who->question, fl_err_restore(why), 0);
 }
 
-void fl_coord_withdraw_deals(fl_coord *c, uint32_t rank, fl_status st)
+void fl_coord_withdraw_work(fl_coord *c, uint32_t rank, fl_status st)
 {
     fl_err why;
 
@@ -240,7 +240,7 @@ void fl_coord_withdraw_deals(fl_coord *c, uint32_t rank, fl_status st)
     serve_all(c);
 }
 
-void fl_coord_drop_deals(fl_coord *c, fl_status st)
+void fl_coord_drop_work(fl_coord *c, fl_status st)
 {
     fl_err why;
 
@@ -252,7 +252,7 @@ void fl_coord_drop_deals(fl_coord *c, fl_status st)
 
 /* --- questions ------------------------------------------------------------ */
 
-static fl_status check_work(const fl_coord *c, const fl_coord_work *w)
+static fl_status check_work(const fl_coord *c, const fl_dispatch_request *w)
 {
     const pass *p = find_pass(c, w);
 
@@ -267,7 +267,7 @@ static fl_status check_work(const fl_coord *c, const fl_coord_work *w)
                 "pass \"%s\" has %" PRIu64 " files, and at most %" PRIu64
                 " can be dealt",
                 w->name, w->n, ITEMS_MAX);
-    if (w->finished != FL_DEAL_NONE && w->finished >= w->n)
+    if (w->finished != FL_DISPATCH_NONE && w->finished >= w->n)
         FL_FAIL(FL_ERR_CORRUPT,
                 "file %" PRIu64 " of pass \"%s\" is finished, which has only "
                 "%" PRIu64,
@@ -293,17 +293,18 @@ static void ask_again(fl_coord *c, player *who, void *question)
     void *was = who->question;
 
     if (!who->is_open) {
-        c->e.dealt(c->arg, question, FL_OK, who->answer);
+        c->e.dispatched(c->arg, question, FL_OK, who->answer);
         return;
     }
     who->question = question;
-    c->e.dealt(c->arg, was,
-               fl_err_set(FL_ERR_CLOSED, "a question was asked again"), 0);
+    c->e.dispatched(c->arg, was,
+                    fl_err_set(FL_ERR_CLOSED, "a question was asked again"), 0);
 }
 
-static fl_status begin(fl_coord *c, uint32_t rank, uint32_t incarnation,
-                       const fl_coord_work *w, pass **out)
+static fl_status begin(fl_coord *c, const fl_coord_asker *a,
+                       const fl_dispatch_request *w, pass **out)
 {
+    uint32_t rank = a->rank, incarnation = a->incarnation;
     pass *p = find_pass(c, w);
 
     if (!p)
@@ -315,45 +316,45 @@ static fl_status begin(fl_coord *c, uint32_t rank, uint32_t incarnation,
 }
 
 /* The pass goes on with this question. */
-static void deal(fl_coord *c, pass *p, uint32_t rank, const fl_coord_work *w,
-                 void *question, uint64_t now_ms)
+static void go_on(fl_coord *c, pass *p, const fl_coord_asker *a,
+                  const fl_dispatch_request *w)
 {
-    player *who = &p->by_rank[rank];
+    player *who = &p->by_rank[a->rank];
 
-    if (w->finished != FL_DEAL_NONE)
-        finish_item(p, rank, w->finished);
+    if (w->finished != FL_DISPATCH_NONE)
+        finish_item(p, a->rank, w->finished);
     if (!w->question) {
-        c->e.dealt(c->arg, question, FL_OK, FL_DEAL_NONE);
+        c->e.dispatched(c->arg, a->question, FL_OK, FL_DISPATCH_NONE);
     } else if (w->question == who->number) {
-        ask_again(c, who, question);
+        ask_again(c, who, a->question);
     } else {
         who->number = w->question;
         who->is_open = true;
         who->is_hasty = w->is_hasty;
-        who->question = question;
-        who->asked_ms = now_ms;
+        who->question = a->question;
+        who->asked_ms = a->now_ms;
     }
     serve_all(c);
 }
 
-void fl_coord_deal(fl_coord *c, uint32_t rank, uint32_t incarnation,
-                   const fl_coord_work *w, void *question, uint64_t now_ms)
+void fl_coord_dispatch(fl_coord *c, const fl_coord_asker *a,
+                       const fl_dispatch_request *w)
 {
-    fl_status st = fl_coord_check_asker(c, rank, incarnation, "work");
+    fl_status st = fl_coord_check_asker(c, a->rank, a->incarnation, "work");
     pass *p = NULL;
 
     if (!st)
         st = check_work(c, w);
     if (!st && is_forgotten(c, w)) {
-        c->e.dealt(c->arg, question, FL_OK, FL_DEAL_NONE);
+        c->e.dispatched(c->arg, a->question, FL_OK, FL_DISPATCH_NONE);
         return;
     }
     if (!st)
-        st = begin(c, rank, incarnation, w, &p);
+        st = begin(c, a, w, &p);
     if (st) {
-        c->e.dealt(c->arg, question, st, 0);
+        c->e.dispatched(c->arg, a->question, st, 0);
         return;
     }
-    c->members[rank].uses_incarnation = true;
-    deal(c, p, rank, w, question, now_ms);
+    c->members[a->rank].uses_incarnation = true;
+    go_on(c, p, a, w);
 }

@@ -95,13 +95,12 @@ fl_status fl_coord_check_gather(const fl_coord *c, uint32_t rank,
     return FL_OK;
 }
 
-void fl_coord_gather(fl_coord *c, uint32_t rank, uint32_t incarnation,
-                     const char *name, uint64_t generation,
-                     fl_gather_part *part, void *question, uint64_t now_ms)
+void fl_coord_gather(fl_coord *c, const fl_coord_asker *who, const char *name,
+                     uint64_t generation, fl_gather_part *part)
 {
     fl_barrier_id id = { FL_BARRIER_GATHER, name, generation };
-    fl_asked asked = { .part = *part, .question = question };
+    fl_asked asked = { .part = *part };
 
     *part = (fl_gather_part){ 0 };
-    fl_coord_meet(c, rank, incarnation, &id, &asked, now_ms);
+    fl_coord_meet(c, who, &id, &asked);
 }

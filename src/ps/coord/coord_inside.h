@@ -53,8 +53,6 @@ typedef struct fl_asked {
     void *question;
 } fl_asked;
 
-typedef FL_VEC(fl_coord_came) fl_came_list;
-
 /* A gather is a barrier that bytes are brought to. */
 typedef enum fl_barrier_kind {
     FL_BARRIER_PLAIN,
@@ -89,7 +87,7 @@ typedef struct fl_passed {
     uint64_t bytes;        /* of its reply */
 } fl_passed;
 
-typedef struct fl_deal_pass fl_deal_pass;
+typedef struct fl_work_pass fl_work_pass;
 
 struct fl_coord {
     fl_coord_options o;
@@ -105,7 +103,7 @@ struct fl_coord {
     uint64_t epoch, step;
     FL_VEC(fl_barrier *) open; /* in the order of their first question */
     FL_VEC(fl_passed) passed;
-    FL_VEC(fl_deal_pass *) passes; /* in the order of their first question */
+    FL_VEC(fl_work_pass *) passes; /* in the order of their first question */
 };
 
 /* Time between two moments; threads may tell them in the wrong order. */
@@ -141,8 +139,8 @@ FL_MUST_CHECK
 fl_status fl_coord_check_name(const char *what, const char *name);
 
 /* A question for either kind; what was brought is taken over. */
-void fl_coord_meet(fl_coord *c, uint32_t rank, uint32_t incarnation,
-                   const fl_barrier_id *id, fl_asked *asked, uint64_t now_ms);
+void fl_coord_meet(fl_coord *c, const fl_coord_asker *who,
+                   const fl_barrier_id *id, fl_asked *asked);
 /* One that this trainer waits at, of that kind and name; NULL: none. */
 const fl_barrier *fl_coord_waits_by_name(const fl_coord *c, uint32_t rank,
                                          const fl_barrier_id *id);
@@ -166,11 +164,11 @@ fl_status fl_coord_check_gather(const fl_coord *c, uint32_t rank,
 
 /* What a trainer has not finished goes to others; its open question is answered
    with this thread's last error. */
-void fl_coord_withdraw_deals(fl_coord *c, uint32_t rank, fl_status st);
+void fl_coord_withdraw_work(fl_coord *c, uint32_t rank, fl_status st);
 /* Answers all questions with this thread's last error. */
-void fl_coord_drop_deals(fl_coord *c, fl_status st);
-void fl_coord_tick_deals(fl_coord *c, uint64_t now_ms);
-void fl_coord_release_deals(fl_coord *c);
+void fl_coord_drop_work(fl_coord *c, fl_status st);
+void fl_coord_tick_work(fl_coord *c, uint64_t now_ms);
+void fl_coord_release_work(fl_coord *c);
 
 /* --- sentences (coord_text.c) -------------------------------------------- */
 

@@ -1,7 +1,7 @@
-/* relay.c - the boxes of the trainers.
+/* relay.c - the mailboxes of the trainers.
  *
  *     first        first + n
- *       | kept mails  |
+ *       |  messages   |
  *     --+-------------+--> numbers of a generation
  *
  * A receiver that has seen the numbers below `seen` lets go of them, and gets
@@ -15,79 +15,78 @@
 
 #include "base/thread.h"
 #include "base/vec.h"
-#include "rpc/wire/frame.h"
 
-#define LENGTH_BYTES sizeof(uint64_t) /* before every mail of a reply */
+#define LENGTH_BYTES sizeof(uint64_t) /* before every message of a reply */
 
-typedef struct letter {
+typedef struct message {
     void *bytes; /* NULL: an empty one */
     uint64_t len;
-} letter;
+} message;
 
-typedef struct box {
+typedef struct mailbox {
     fl_mutex mu; /* guards the rest */
     uint64_t generation;
-    uint64_t first; /* number of the oldest mail that is kept */
+    uint64_t first; /* number of the oldest message that is kept */
     uint64_t bytes;
-    size_t at; /* of the oldest mail in the list */
-    FL_VEC(letter) letters;
-} box;
+    size_t at; /* of the oldest message in the list */
+    FL_VEC(message) messages;
+} mailbox;
 
-struct fl_mail {
+struct fl_relay {
     uint32_t n;
-    box boxes[];
+    mailbox mailboxes[];
 };
 
-fl_mail *fl_mail_new(uint32_t n_trainers)
+fl_relay *fl_relay_new(uint32_t n_trainers)
 {
-    fl_mail *m = fl_alloc(sizeof(*m) + n_trainers * sizeof(*m->boxes));
+    fl_relay *m = fl_alloc(sizeof(*m) + n_trainers * sizeof(*m->mailboxes));
 
     m->n = n_trainers;
     for (uint32_t i = 0; i < n_trainers; i++)
-        fl_mutex_init(&m->boxes[i].mu);
+        fl_mutex_init(&m->mailboxes[i].mu);
     return m;
 }
 
-/* Lets go of the n oldest mails. */
-static void drop(box *b, uint64_t n)
+/* Lets go of the n oldest messages. */
+static void drop(mailbox *b, uint64_t n)
 {
     for (; n; n--) {
-        letter *l = &b->letters.data[b->at++];
+        message *l = &b->messages.data[b->at++];
 
         b->bytes -= l->len;
         b->first++;
         fl_data_free(l->bytes, (size_t)l->len);
     }
-    /* A box that is never empty must not have its past before it for ever. */
-    if (b->at < b->letters.len - b->at)
+    /* A mailbox that is never empty must not have its past before it for ever. */
+    if (b->at < b->messages.len - b->at)
         return;
-    b->letters.len -= b->at;
-    if (b->letters.len)
-        memmove(b->letters.data, b->letters.data + b->at,
-                b->letters.len * sizeof(*b->letters.data));
+    b->messages.len -= b->at;
+    if (b->messages.len)
+        memmove(b->messages.data, b->messages.data + b->at,
+                b->messages.len * sizeof(*b->messages.data));
     b->at = 0;
 }
 
-static uint64_t count(const box *b)
+static uint64_t count(const mailbox *b)
 {
-    return b->letters.len - b->at;
+    return b->messages.len - b->at;
 }
 
-void fl_mail_free(fl_mail *m)
+void fl_relay_free(fl_relay *m)
 {
     for (uint32_t i = 0; m && i < m->n; i++) {
-        box *b = &m->boxes[i];
+        mailbox *b = &m->mailboxes[i];
 
         drop(b, count(b));
-        fl_vec_release(&b->letters);
+        fl_vec_release(&b->messages);
         fl_mutex_release(&b->mu);
     }
     fl_free(m);
 }
 
-uint64_t fl_mail_bytes(fl_mail *m, uint32_t rank)
+uint64_t fl_relay_bytes(fl_relay *m, uint32_t rank)
 {
-    box *b = &m->boxes[rank];
+    mailbox *b = &m->mailboxes[rank];
     uint64_t bytes;
 
     fl_lock(&b->mu);
@@ -98,11 +97,12 @@ uint64_t fl_mail_bytes(fl_mail *m, uint32_t rank)
 
 /* --- generations, under the mutex ----------------------------------------- */
 
-static fl_status turn_to(box *b, uint64_t generation)
+static fl_status turn_to(mailbox *b, uint64_t generation)
 {
     if (generation < b->generation)
         FL_FAIL(FL_ERR_CLOSED,
-                "mail of generation %" PRIu64 " is over: the trainers are at "
+                "a message of generation %" PRIu64
+                " is over: the trainers are at "
                 "generation %" PRIu64,
                 generation, b->generation);
     if (generation == b->generation)
@@ -113,37 +113,30 @@ static fl_status turn_to(box *b, uint64_t generation)
     return FL_OK;
 }
 
-static fl_unpack unpack(const void *payload, uint64_t len)
-{
-    const uint8_t *at = payload;
-
-    return (fl_unpack){ .at = at, .end = len ? at + len : at };
-}
-
 /* --- putting -------------------------------------------------------------- */
 
 /* Copied without the mutex: it may be large. */
-static fl_status copy_letter(const void *bytes, uint64_t len, letter *out)
+static fl_status copy_message(const void *bytes, uint64_t len, message *out)
 {
-    *out = (letter){ .len = len };
+    *out = (message){ .len = len };
     if (!len)
         return FL_OK;
     out->bytes = fl_try_alloc((size_t)len);
     if (!out->bytes)
         FL_FAIL(FL_ERR_NOMEM,
-                "the server has no memory for a mail of %" PRIu64 " bytes",
+                "the server has no memory for a message of %" PRIu64 " bytes",
                 len);
     memcpy(out->bytes, bytes, (size_t)len);
     return FL_OK;
 }
 
-static bool has_room(const box *b, uint64_t len)
+static bool has_room(const mailbox *b, uint64_t len)
 {
-    return !count(b) || (b->bytes < FL_MAIL_BOX_BYTES &&
-                         len <= FL_MAIL_BOX_BYTES - b->bytes);
+    return !count(b) || (b->bytes < FL_RELAY_MAILBOX_BYTES &&
+                         len <= FL_RELAY_MAILBOX_BYTES - b->bytes);
 }
 
-static fl_status put(box *b, uint64_t generation, const letter *l,
+static fl_status put(mailbox *b, uint64_t generation, const message *l,
                      bool *is_full)
 {
     fl_status st;
@@ -152,31 +145,25 @@ static fl_status put(box *b, uint64_t generation, const letter *l,
     st = turn_to(b, generation);
     *is_full = !st && !has_room(b, l->len);
     if (!st && !*is_full) {
-        fl_vec_push(&b->letters, *l);
+        fl_vec_push(&b->messages, *l);
         b->bytes += l->len;
     }
     fl_unlock(&b->mu);
     return st;
 }
 
-fl_status fl_mail_put(fl_mail *m, const void *payload, uint64_t len,
-                      bool *is_full)
+fl_status fl_relay_put(fl_relay *m, const fl_relay_request *r, bool *is_full)
 {
-    fl_unpack u = unpack(payload, len);
-    uint32_t to = fl_unpack_u32(&u), zero = fl_unpack_u32(&u);
-    uint64_t generation = fl_unpack_u64(&u);
-    letter l;
+    message l;
     fl_status st;
 
-    if (u.bad || zero)
-        FL_FAIL(FL_ERR_CORRUPT, "a mail of %" PRIu64 " bytes does not parse",
-                len);
-    if (to >= m->n)
+    if (r->to >= m->n)
         FL_FAIL(FL_ERR_NOTFOUND,
-                "a mail is for trainer %" PRIu32 ", and the job has %" PRIu32,
-                to, m->n);
-    FL_TRY(copy_letter(u.at, (uint64_t)(u.end - u.at), &l));
-    st = put(&m->boxes[to], generation, &l, is_full);
+                "a message is for trainer %" PRIu32
+                ", and the job has %" PRIu32,
+                r->to, m->n);
+    FL_TRY(copy_message(r->bytes.data, r->bytes.len, &l));
+    st = put(&m->mailboxes[r->to], r->generation, &l, is_full);
     if (st || *is_full)
         fl_data_free(l.bytes, (size_t)l.len);
     return st;
@@ -184,14 +171,14 @@ fl_status fl_mail_put(fl_mail *m, const void *payload, uint64_t len,
 
 /* --- taking --------------------------------------------------------------- */
 
-/* How many of the oldest mails a reply has: as many as fit, at least one. */
-static size_t choose(const box *b, uint64_t max_bytes, uint64_t *bytes)
+/* How many of the oldest messages a reply has: as many as fit, at least one. */
+static size_t choose(const mailbox *b, uint64_t max_bytes, uint64_t *bytes)
 {
     size_t n = 0;
 
     *bytes = 0;
-    for (size_t i = b->at; i < b->letters.len; i++, n++) {
-        uint64_t more = LENGTH_BYTES + b->letters.data[i].len;
+    for (size_t i = b->at; i < b->messages.len; i++, n++) {
+        uint64_t more = LENGTH_BYTES + b->messages.data[i].len;
 
         if (n && (more > max_bytes || *bytes > max_bytes - more))
             break;
@@ -200,8 +187,8 @@ static size_t choose(const box *b, uint64_t max_bytes, uint64_t *bytes)
     return n;
 }
 
-static fl_status write_letters(const box *b, uint64_t max_bytes,
-                               fl_store_reply *reply)
+static fl_status write_messages(const mailbox *b, uint64_t max_bytes,
+                                fl_store_reply *reply)
 {
     uint64_t bytes;
     size_t n = choose(b, max_bytes, &bytes);
@@ -215,7 +202,7 @@ static fl_status write_letters(const box *b, uint64_t max_bytes,
                 "the server has no memory for a reply of %" PRIu64 " bytes",
                 bytes);
     for (size_t i = b->at; i < b->at + n; i++) {
-        const letter *l = &b->letters.data[i];
+        const message *l = &b->messages.data[i];
 
         memcpy(to, &l->len, LENGTH_BYTES);
         to += LENGTH_BYTES;
@@ -226,36 +213,32 @@ static fl_status write_letters(const box *b, uint64_t max_bytes,
     return FL_OK;
 }
 
-static fl_status take(box *b, uint64_t generation, uint64_t seen,
+static fl_status take(mailbox *b, uint64_t generation, uint64_t seen,
                       uint64_t max_bytes, fl_store_reply *reply)
 {
     FL_TRY(turn_to(b, generation));
     if (seen < b->first || seen - b->first > count(b))
         FL_FAIL(FL_ERR_INVAL,
-                "a trainer has seen %" PRIu64 " mails, and those from %" PRIu64
-                " to %" PRIu64 " are here",
+                "a trainer has seen %" PRIu64
+                " messages, and those from %" PRIu64 " to %" PRIu64 " are here",
                 seen, b->first, b->first + count(b));
     drop(b, seen - b->first);
-    return write_letters(b, max_bytes, reply);
+    return write_messages(b, max_bytes, reply);
 }
 
-fl_status fl_mail_take(fl_mail *m, uint32_t rank, const void *payload,
-                       uint64_t len, uint64_t max_bytes, fl_store_reply *reply)
+fl_status fl_relay_take(fl_relay *m, uint32_t rank,
+                        const fl_relay_take_request *r, uint64_t max_bytes,
+                        fl_store_reply *reply)
 {
-    fl_unpack u = unpack(payload, len);
-    uint64_t generation = fl_unpack_u64(&u), seen = fl_unpack_u64(&u);
     fl_status st;
-    box *b;
+    mailbox *b;
 
-    if (u.bad || u.at != u.end)
-        FL_FAIL(FL_ERR_CORRUPT,
-                "a request (take) of %" PRIu64 " bytes does not parse", len);
     FL_ASSERT(rank < m->n);
-    b = &m->boxes[rank];
-    if (max_bytes > FL_MAIL_REPLY_BYTES)
-        max_bytes = FL_MAIL_REPLY_BYTES;
+    b = &m->mailboxes[rank];
+    if (max_bytes > FL_RELAY_REPLY_BYTES)
+        max_bytes = FL_RELAY_REPLY_BYTES;
     fl_lock(&b->mu);
-    st = take(b, generation, seen, max_bytes, reply);
+    st = take(b, r->generation, r->seen, max_bytes, reply);
     fl_unlock(&b->mu);
     return st;
 }

@@ -210,7 +210,7 @@ static fl_server *make(fl_net *net, const fl_server_options *o)
     fl_store_set_page(s->store, o->max_message_bytes < PAGE_BYTES
                                     ? o->max_message_bytes
                                     : PAGE_BYTES);
-    s->mail = fl_mail_new((uint32_t)o->n_trainers);
+    s->relay = fl_relay_new((uint32_t)o->n_trainers);
     s->seats = fl_alloc(n_seats * sizeof(*s->seats));
     return s;
 }
@@ -237,7 +237,7 @@ static fl_status make_loops(fl_server *s, fl_loop *loop)
 static fl_status open_host(fl_server *s, const char *listen)
 {
     static const fl_rpc_server_events events = {
-        .on_request = fl_server_request,
+        .on_request = fl_server_on_request,
         .on_up = fl_server_up,
         .on_down = fl_server_down,
         .on_silent = fl_server_silent,
@@ -248,7 +248,8 @@ static fl_status open_host(fl_server *s, const char *listen)
         .token = s->token,
         .conn = { .max_bytes = s->o.max_message_bytes,
                   .window_bytes = WINDOW_BYTES,
-                  .arena_bytes = s->o.arena_bytes },
+                  .arena_bytes = s->o.arena_bytes,
+                  .names = fl_msg_find_name },
         .ping_ms = s->o.ping_ms,
         .suspect_ms = s->o.suspect_ms,
         .handshake_ms = HANDSHAKE_MS,
@@ -345,7 +346,7 @@ void fl_server_free(fl_server *s)
         fl_loop_free(s->loops[i]);
     fl_coord_free(s->coord);
     fl_store_free(s->store);
-    fl_mail_free(s->mail);
+    fl_relay_free(s->relay);
     fl_buffers_release(&s->buffers);
     fl_pack_release(&s->way.end);
     fl_cond_release(&s->changed);

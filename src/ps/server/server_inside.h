@@ -1,7 +1,7 @@
 /* server_inside.h - what the files of a server share; for server*.c only.
  *
  *     server.c           beginning, ticks, and the end
- *     server_requests.c  who may ask for what; requests for the store and mail
+ *     server_requests.c  who may ask for what; requests for the store and relay
  *     server_coord.c     requests for the coordinator, and its answers
  *     server_members.c   connections that come, go and fall silent
  *     server_upstream.c      the way of the other servers to server 0
@@ -27,9 +27,6 @@
 
 /* How long last words may take. */
 #define FL_SERVER_FLUSH_MS 2000
-
-/* The barrier at which the other servers wait for the end of the job. */
-#define FL_SERVER_END "end"
 
 typedef enum fl_server_phase {
     FL_SERVER_SERVING,
@@ -76,7 +73,7 @@ struct fl_server {
     uint64_t tick;    /* timer; loop 0 only */
     fl_rpc_server *host;
     fl_store *store;
-    fl_mail *mail;
+    fl_relay *relay;
     fl_buffers buffers;
     _Atomic uint64_t step; /* the largest that was seen */
     fl_server_way way;
@@ -94,12 +91,13 @@ struct fl_server {
 };
 
 /* A request and what belongs to it. */
-typedef struct fl_ask {
+typedef struct fl_server_request {
     fl_session *session;
     const fl_frame *frame;
-    const fl_payload *payload;
+    fl_msg_bytes payload;
+    const void *request; /* its fields, where it has some */
     fl_reply *reply;
-} fl_ask;
+} fl_server_request;
 
 /* --- server.c ------------------------------------------------------------- */
 
@@ -114,20 +112,46 @@ void fl_server_raise_step(fl_server *s, uint64_t step);
 
 /* --- server_requests.c ---------------------------------------------------- */
 
-void fl_server_request(void *server, fl_session *session, const fl_frame *f,
-                       fl_payload *payload, fl_reply *r);
+void fl_server_on_request(void *server, fl_session *session, const fl_frame *f,
+                          fl_payload *payload, fl_reply *r);
+
+/* Replies by the fields of the message. */
+void fl_server_reply(fl_reply *to, fl_msg type, const void *reply);
+/* Without a payload, or with this thread's last error. */
+void fl_server_reply_empty(const fl_server_request *r, fl_status st);
+
+/* Memory for a reply that is written once: in the arena that is shared with the
+   peer when there is room, else in a buffer that the connection sends from. */
+typedef struct fl_server_room {
+    fl_server *server;
+    const fl_server_request *request;
+    fl_buffer *buffer;
+    uint64_t len;
+    bool is_arena, is_too_large;
+} fl_server_room;
+
+fl_server_room fl_server_room_of(fl_server *s, const fl_server_request *r);
+void *fl_server_give_room(void *room, uint64_t len); /* for fl_store_reply */
+/* Sends what was written, or this thread's last error. */
+void fl_server_end_room(fl_server_room *room, fl_status st);
 
 /* --- server_coord.c; all under mu ----------------------------------------- */
 
 fl_coord *fl_server_make_coord(fl_server *s);
-void fl_server_join(fl_server *s, const fl_ask *a);
-void fl_server_leave(fl_server *s, const fl_ask *a);
-void fl_server_barrier(fl_server *s, const fl_ask *a);
-void fl_server_step(fl_server *s, const fl_ask *a);
-void fl_server_report(fl_server *s, const fl_ask *a);
-void fl_server_status(fl_server *s, const fl_ask *a);
-void fl_server_deal(fl_server *s, const fl_ask *a);
-void fl_server_gather(fl_server *s, const fl_ask *a); /* this one without mu */
+
+/* Only who has joined, and was not replaced since, has a say. */
+FL_MUST_CHECK
+fl_status fl_server_check_member(fl_server *s, const fl_server_request *r);
+/* The trainer that asks, and what it is owed. Without mu. */
+fl_coord_asker fl_server_asker(const fl_server *s, const fl_server_request *r);
+
+/* For fl_coord_events, in the files of the messages. */
+void fl_server_answer_barrier(void *server, void *question, fl_status st,
+                              const fl_came *came, size_t n_came);
+void fl_server_answer_dispatch(void *server, void *question, fl_status st,
+                               uint64_t item);
+void fl_server_answer_gather(void *server, void *question, fl_status st,
+                             fl_gathered *g);
 
 /* --- server_members.c ----------------------------------------------------- */
 

@@ -146,9 +146,14 @@ static void tell_up(fl_server *s, fl_member_seat *seat, fl_session *session)
 static void tell_step(fl_server *s, const fl_member_seat *seat,
                       fl_member_role role, uint32_t rank)
 {
-    fl_coord_silent(s->coord, role, rank, seat->is_silent,
-                    fl_session_heard_ms_ago(seat->session),
-                    fl_session_step(seat->session), fl_server_now_ms(s));
+    uint64_t step = fl_session_step(seat->session);
+    uint64_t now_ms = fl_server_now_ms(s);
+
+    if (seat->is_silent)
+        fl_coord_silent(s->coord, role, rank,
+                        fl_session_heard_ms_ago(seat->session), step, now_ms);
+    else
+        fl_coord_heard(s->coord, role, rank, step, now_ms);
 }
 
 static void tell_down(fl_server *s, fl_member_seat *seat, fl_session *session,

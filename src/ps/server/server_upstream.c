@@ -160,7 +160,8 @@ fl_status fl_server_open_way(fl_server *s)
         .peer_role = FL_MEMBER_SERVER,
         .token = s->token,
         .conn = { .max_bytes = s->o.max_message_bytes,
-                  .window_bytes = WINDOW_BYTES },
+                  .window_bytes = WINDOW_BYTES,
+                  .names = fl_msg_find_name },
         .window = CALLS,
         .ping_ms = s->o.ping_ms,
         .suspect_ms = s->o.suspect_ms,
@@ -172,12 +173,11 @@ fl_status fl_server_open_way(fl_server *s)
                              on_told, s));
     fl_rpc_client_call(
         s->way.link,
-        &(fl_call){ .type = FL_TYPE_JOIN, .on_reply = on_joined, .arg = s });
-    fl_pack_text(&s->way.end, FL_SERVER_END);
-    fl_pack_u64(&s->way.end, 0); /* generation */
-    fl_pack_u64(&s->way.end, 0); /* share */
+        &(fl_call){ .type = FL_MSG_JOIN, .on_reply = on_joined, .arg = s });
+    (void)fl_fields_pack(&s->way.end, fl_msg_barrier_request.fields,
+                         &(fl_barrier_request){ .name = FL_BARRIER_END });
     s->way.end_piece = (struct iovec){ s->way.end.data, s->way.end.len };
-    fl_rpc_client_call(s->way.link, &(fl_call){ .type = FL_TYPE_BARRIER,
+    fl_rpc_client_call(s->way.link, &(fl_call){ .type = FL_MSG_BARRIER,
                                                 .pieces = &s->way.end_piece,
                                                 .n_pieces = 1,
                                                 .on_reply = on_end,
@@ -190,7 +190,7 @@ void fl_server_leave_job(fl_server *s)
     if (!s->way.link)
         return;
     s->way.is_leaving = true;
-    fl_rpc_client_call(s->way.link, &(fl_call){ .type = FL_TYPE_LEAVE,
+    fl_rpc_client_call(s->way.link, &(fl_call){ .type = FL_MSG_LEAVE,
                                                 .timeout_ms = LEAVE_MS,
                                                 .on_reply = on_left,
                                                 .arg = s });

@@ -142,9 +142,10 @@ static fl_status check_round(const fl_rounds *r, uint64_t round, uint32_t rank)
 
 /* The share of the rank for this round: what it had of another round, or of an
    older incarnation, is dropped. */
-static fl_status open_share(fl_rounds *r, uint64_t round, uint32_t rank,
-                            uint32_t incarnation, share **out)
+static fl_status open_share(fl_rounds *r, const fl_store_call *from,
+                            uint64_t round, share **out)
 {
+    uint32_t rank = from->rank, incarnation = from->incarnation;
     share *s = find_share(r, rank);
 
     FL_TRY(check_round(r, round, rank));
@@ -256,32 +257,30 @@ static fl_status keep_blocks(share *s, const fl_block_item *items, uint32_t n)
     return FL_OK;
 }
 
-fl_status fl_rounds_keep_rows(fl_rounds *r, uint64_t round, uint32_t rank,
-                              uint32_t incarnation, const fl_rows_item *items,
-                              uint32_t n, const fl_world *world)
+fl_status fl_rounds_keep_rows(const fl_store_ctx *c, uint64_t round)
 {
+    fl_rounds *r = c->store->rounds;
     share *s = NULL;
     fl_status st;
 
     fl_lock(&r->mu);
-    st = open_share(r, round, rank, incarnation, &s);
+    st = open_share(r, c->call, round, &s);
     if (!st)
-        st = keep_rows(s, items, n, world);
+        st = keep_rows(s, c->rows, c->n_rows, c->world);
     fl_unlock(&r->mu);
     return st;
 }
 
-fl_status fl_rounds_keep_blocks(fl_rounds *r, uint64_t round, uint32_t rank,
-                                uint32_t incarnation,
-                                const fl_block_item *items, uint32_t n)
+fl_status fl_rounds_keep_blocks(const fl_store_ctx *c, uint64_t round)
 {
+    fl_rounds *r = c->store->rounds;
     share *s = NULL;
     fl_status st;
 
     fl_lock(&r->mu);
-    st = open_share(r, round, rank, incarnation, &s);
+    st = open_share(r, c->call, round, &s);
     if (!st)
-        st = keep_blocks(s, items, n);
+        st = keep_blocks(s, c->blocks, c->n_blocks);
     fl_unlock(&r->mu);
     return st;
 }
@@ -323,8 +322,8 @@ static void sort(pieces *p)
         qsort(p->data, p->len, sizeof(*p->data), compare);
 }
 
-static void gather(fl_rounds *r, uint64_t round,
-                   const fl_client_member *members, size_t n_members)
+static void gather(fl_rounds *r, uint64_t round, const fl_round_member *members,
+                   size_t n_members)
 {
     r->rows.len = r->blocks.len = 0;
     for (size_t i = 0; i < n_members; i++) {
@@ -404,7 +403,7 @@ static fl_status apply_pieces(fl_rounds *r, fl_world *w)
     return FL_OK;
 }
 
-static bool is_member(const fl_client_member *members, size_t n, uint32_t rank)
+static bool is_member(const fl_round_member *members, size_t n, uint32_t rank)
 {
     for (size_t i = 0; i < n; i++)
         if (members[i].rank == rank)
@@ -414,7 +413,7 @@ static bool is_member(const fl_client_member *members, size_t n, uint32_t rank)
 
 /* Who took no part may be gone for good, and its memory goes, unless it is for
    a later round. */
-static void drop_applied(fl_rounds *r, const fl_client_member *members,
+static void drop_applied(fl_rounds *r, const fl_round_member *members,
                          size_t n_members)
 {
     for (size_t i = 0; i < r->shares.len; i++) {
@@ -428,57 +427,50 @@ static void drop_applied(fl_rounds *r, const fl_client_member *members,
     }
 }
 
-static fl_status apply_next(fl_rounds *r, uint64_t round,
-                            const fl_client_member *members, size_t n_members,
+static fl_status apply_next(fl_rounds *r, const fl_apply_request *a,
                             fl_world *w)
 {
     fl_status st;
 
-    r->next = round;
+    r->next = a->round;
     r->is_touched = false;
-    gather(r, round, members, n_members);
+    gather(r, a->round, a->members, a->n_members);
     st = apply_pieces(r, w);
     if (!st) {
         r->has_begun = true;
-        r->next = round + 1;
-        drop_applied(r, members, n_members);
+        r->next = a->round + 1;
+        drop_applied(r, a->members, a->n_members);
     } else if (r->is_touched) {
         st = fl_err_ctx(st,
                         "round %" PRIu64 " was applied in part only, start "
                         "the job again",
-                        round);
+                        a->round);
         fl_err_save(&r->broken, st);
     }
     return st;
 }
 
-static fl_status apply(fl_rounds *r, uint64_t round,
-                       const fl_client_member *members, size_t n_members,
-                       fl_world *w, bool *applied)
+static fl_status apply(fl_rounds *r, const fl_apply_request *a, fl_world *w)
 {
     if (r->broken.status)
         return fl_err_restore(&r->broken);
-    if (r->has_begun && round + 1 == r->next)
+    if (r->has_begun && a->round + 1 == r->next)
         return FL_OK;
-    if (round == UINT64_MAX || (r->has_begun && round != r->next))
+    if (a->round == UINT64_MAX || (r->has_begun && a->round != r->next))
         FL_FAIL(FL_ERR_INVAL,
                 "round %" PRIu64 " is to be applied, but the next one is "
                 "%" PRIu64,
-                round, r->next);
-    FL_TRY(apply_next(r, round, members, n_members, w));
-    *applied = true;
-    return FL_OK;
+                a->round, r->next);
+    return apply_next(r, a, w);
 }
 
-fl_status fl_rounds_apply(fl_rounds *r, uint64_t round,
-                          const fl_client_member *members, size_t n_members,
-                          fl_world *world, bool *applied)
+fl_status fl_rounds_apply(const fl_store_ctx *c, const fl_apply_request *a)
 {
+    fl_rounds *r = c->store->rounds;
     fl_status st;
 
-    *applied = false;
     fl_lock(&r->mu);
-    st = apply(r, round, members, n_members, world, applied);
+    st = apply(r, a, c->world);
     fl_unlock(&r->mu);
     return st;
 }

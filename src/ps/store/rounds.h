@@ -19,7 +19,6 @@
 #ifndef FL_PS_STORE_ROUNDS_H
 #define FL_PS_STORE_ROUNDS_H
 
-#include "ps/client/client.h"
 #include "ps/store/store_inside.h"
 
 typedef struct fl_rounds fl_rounds;
@@ -27,26 +26,20 @@ typedef struct fl_rounds fl_rounds;
 fl_rounds *fl_rounds_new(void);
 void fl_rounds_free(fl_rounds *r); /* NULL is fine */
 
-/* Keeps a copy of the items of a ROUND_PUSH or ROUND_DENSE, which were checked.
-   Refuses rounds that were applied already. Of a rank one round is kept, the
-   latest that it sends for. */
+/* Keeps a copy of the items of a ROUND_PUSH or ROUND_DENSE, which were checked
+   and are those of the request. Refuses rounds that were applied already. Of a
+   rank one round is kept, the latest that it sends for. */
 FL_MUST_CHECK
-fl_status fl_rounds_keep_rows(fl_rounds *r, uint64_t round, uint32_t rank,
-                              uint32_t incarnation, const fl_rows_item *items,
-                              uint32_t n, const fl_world *world);
+fl_status fl_rounds_keep_rows(const fl_store_ctx *c, uint64_t round);
 FL_MUST_CHECK
-fl_status fl_rounds_keep_blocks(fl_rounds *r, uint64_t round, uint32_t rank,
-                                uint32_t incarnation,
-                                const fl_block_item *items, uint32_t n);
+fl_status fl_rounds_keep_blocks(const fl_store_ctx *c, uint64_t round);
 
 /* Applies the round when it is the next one (the first that comes begins);
    changes nothing when it was the last one. Members are in the order of ranks.
-   Schedules see its number as the step. *applied: whether this call did it.
-   After an error before anything was changed it can be asked for again; after
-   one in its midst everything is refused from then on. */
+   Schedules see its number as the step. After an error before anything was
+   changed it can be asked for again; after one in its midst everything is
+   refused from then on. */
 FL_MUST_CHECK
-fl_status fl_rounds_apply(fl_rounds *r, uint64_t round,
-                          const fl_client_member *members, size_t n_members,
-                          fl_world *world, bool *applied);
+fl_status fl_rounds_apply(const fl_store_ctx *c, const fl_apply_request *a);
 
 #endif

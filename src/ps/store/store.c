@@ -2,7 +2,7 @@
 #include "ps/store/store_inside.h"
 
 #include <inttypes.h>
-#include <limits.h>
+#include <stddef.h>
 
 #include "ps/store/rounds.h"
 #include "table/inside.h"
@@ -177,173 +177,74 @@ fl_status fl_store_room(fl_store_ctx *c, uint64_t len, void **out)
     *out = c->reply->room(c->reply->arg, len);
     if (!*out)
         FL_FAIL(FL_ERR_NOMEM, "no memory for a reply (%s) of %" PRIu64 " bytes",
-                fl_frame_type_name(c->type), len);
+                fl_msg_name(c->call->type), len);
     c->out_bytes = len;
     return FL_OK;
 }
 
-static fl_status reply_bytes(fl_store_ctx *c, const void *bytes, uint64_t len)
+fl_status fl_store_answer(fl_store_ctx *c, const void *reply)
 {
+    const fl_field *fields = fl_msg_find(c->call->type)->reply->fields;
+    fl_pack p = { 0 };
+    fl_msg_bytes end = fl_fields_pack(&p, fields, reply);
+    fl_status st;
     void *room;
 
-    FL_TRY(fl_store_room(c, len, &room));
-    if (len)
-        memcpy(room, bytes, (size_t)len);
-    return FL_OK;
-}
-
-/* --- rounds --------------------------------------------------------------- */
-
-fl_status fl_store_take_round(const fl_store_ctx *c, uint64_t *round,
-                              const void **rest, uint64_t *rest_len)
-{
-    fl_unpack u = { .at = c->payload };
-
-    u.end = c->len ? u.at + c->len : u.at;
-    *round = fl_unpack_u64(&u);
-    if (u.bad)
-        FL_FAIL(FL_ERR_CORRUPT,
-                "a request (%s) of %" PRIu64 " bytes ends within the number of "
-                "its round",
-                fl_frame_type_name(c->type), c->len);
-    *rest = u.at;
-    *rest_len = (uint64_t)(u.end - u.at);
-    return FL_OK;
-}
-
-/* --- whole tables, and all of it ------------------------------------------ */
-
-/* A payload of n numbers of 32 bits, the first of which is a table. */
-static fl_status read_numbers(const fl_store_ctx *c, uint32_t *out, int n)
-{
-    fl_unpack u = { .at = c->payload };
-
-    u.end = c->len ? u.at + c->len : u.at;
-    for (int i = 0; i < n; i++)
-        out[i] = fl_unpack_u32(&u);
-    if (u.bad || u.at != u.end)
-        FL_FAIL(FL_ERR_CORRUPT,
-                "a request (%s) has %" PRIu64 " bytes instead of %zu",
-                fl_frame_type_name(c->type), c->len,
-                (size_t)n * sizeof(uint32_t));
-    if (n && out[0] >= c->world->tables.len)
-        FL_FAIL(FL_ERR_NOTFOUND,
-                "a request (%s) is for table %" PRIu32 ", which was not "
-                "declared",
-                fl_frame_type_name(c->type), out[0]);
-    return FL_OK;
-}
-
-static fl_status clear(fl_store_ctx *c)
-{
-    uint32_t table;
-
-    FL_TRY(read_numbers(c, &table, 1));
-    fl_table_clear(c->world->tables.data[table].table);
-    return FL_OK;
-}
-
-static fl_status shrink(fl_store_ctx *c)
-{
-    uint32_t in[2];
-    uint64_t n_removed;
-
-    FL_TRY(read_numbers(c, in, 2));
-    if (in[1] > INT_MAX)
-        FL_FAIL(FL_ERR_INVAL, "table %s: %" PRIu32 " unseen days are too many",
-                fl_table_name(c->world->tables.data[in[0]].table), in[1]);
-    FL_TRY(fl_table_shrink(c->world->tables.data[in[0]].table, (int)in[1],
-                           &n_removed));
-    return reply_bytes(c, &n_removed, sizeof(n_removed));
-}
-
-static fl_status hash_all(const fl_world *w, uint64_t *out)
-{
-    for (size_t i = 0; i < w->tables.len; i++)
-        FL_TRY(fl_store_hash_table(&w->tables.data[i], out++));
-    for (size_t i = 0; i < w->blocks.len; i++)
-        *out++ = fl_dense_hash(w->blocks.data[i].dense);
-    return FL_OK;
-}
-
-static fl_status hash(fl_store_ctx *c)
-{
-    size_t n = c->world->tables.len + c->world->blocks.len;
-    uint64_t *sums;
-    fl_status st;
-
-    FL_TRY(read_numbers(c, NULL, 0));
-    sums = fl_alloc(sizeof(*sums) * n);
-    st = hash_all(c->world, sums);
-    if (!st)
-        st = reply_bytes(c, sums, sizeof(*sums) * n);
-    fl_free(sums);
+    st = fl_store_room(c, p.len + end.len, &room);
+    if (!st && p.len)
+        memcpy(room, p.data, p.len);
+    if (!st && end.len)
+        memcpy((char *)room + p.len, end.data, (size_t)end.len);
+    fl_pack_release(&p);
     return st;
 }
 
 /* --- requests ------------------------------------------------------------- */
 
-static fl_status run(fl_store_ctx *c)
+/* There are counters even before anything is declared. */
+static fl_status check_declared(const fl_store_ctx *c)
 {
-    static fl_status (*const by_type[FL_STORE_TYPES])(fl_store_ctx * c) = {
-        [FL_TYPE_PULL] = fl_store_pull,
-        [FL_TYPE_PUSH] = fl_store_push,
-        [FL_TYPE_ASSIGN] = fl_store_assign,
-        [FL_TYPE_PULL_DENSE] = fl_store_pull_dense,
-        [FL_TYPE_PUSH_DENSE] = fl_store_push_dense,
-        [FL_TYPE_ASSIGN_DENSE] = fl_store_assign_dense,
-        [FL_TYPE_CLEAR] = clear,
-        [FL_TYPE_SHRINK] = shrink,
-        [FL_TYPE_HASH] = hash,
-        [FL_TYPE_ROUND_PUSH] = fl_store_round_push,
-        [FL_TYPE_ROUND_DENSE] = fl_store_round_dense,
-        [FL_TYPE_APPLY] = fl_store_apply,
-        [FL_TYPE_CHANGED] = fl_store_changed,
-    };
-
-    if (!c->world)
+    if (!c->world && c->call->type != FL_MSG_STATS)
         FL_FAIL(FL_ERR_INVAL,
                 "a request (%s) came before tables and blocks were declared",
-                fl_frame_type_name(c->type));
-    return by_type[c->type](c);
+                fl_msg_name(c->call->type));
+    return FL_OK;
 }
 
-/* There are counters even before anything is declared. */
-static fl_status stats(fl_store *s, fl_store_ctx *c)
+fl_status fl_store_find_table(const fl_store_ctx *c, uint32_t table,
+                              fl_store_table **out)
 {
-    char *text;
-    fl_status st;
-
-    FL_TRY(read_numbers(c, NULL, 0));
-    text = fl_store_stats(s);
-    st = reply_bytes(c, text, strlen(text));
-    fl_free(text);
-    return st;
+    if (table >= c->world->tables.len)
+        return fl_items_unknown(c->call->type, "table", table);
+    *out = &c->world->tables.data[table];
+    return FL_OK;
 }
 
-fl_status fl_store_request(fl_store *s, uint16_t type, const void *payload,
-                           uint64_t len, uint64_t step, uint32_t rank,
-                           uint32_t incarnation, fl_store_reply *reply)
+static fl_status run(fl_store_ctx *c, const fl_msg_def *m)
 {
-    fl_store_ctx c = {
-        .world = atomic_load(&s->world),
-        .rounds = s->rounds,
-        .page_bytes = s->page_bytes,
-        .type = type,
-        .payload = payload,
-        .len = len,
-        .step = step,
-        .rank = rank,
-        .incarnation = incarnation,
-        .reply = reply,
-    };
+    _Alignas(max_align_t) uint8_t fields[FL_MSG_STRUCT_MAX];
+
+    FL_TRY(check_declared(c));
+    if (m->request->fields)
+        FL_TRY(fl_msg_read_request(c->call->type, c->call->payload, fields));
+    c->request = fields;
+    return m->in_store(c);
+}
+
+fl_status fl_store_request(fl_store *s, const fl_store_call *call,
+                           fl_store_reply *reply)
+{
+    const fl_msg_def *m = fl_msg_find(call->type);
+    fl_store_ctx c = { .store = s,
+                       .world = atomic_load(&s->world),
+                       .call = call,
+                       .reply = reply };
     fl_status st;
 
-    if (type < FL_TYPE_PULL || type > FL_TYPE_CHANGED ||
-        type == FL_TYPE_SHUTDOWN)
+    if (!m || !m->in_store)
         FL_FAIL(FL_ERR_INVAL, "a request (%s) is not for the store",
-                fl_frame_type_name(type));
-    st = type == FL_TYPE_STATS ? stats(s, &c) : run(&c);
+                fl_msg_name(call->type));
+    st = run(&c, m);
     fl_store_note(s, &c, st);
     fl_free(c.rows);
     fl_free(c.blocks);

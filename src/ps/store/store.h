@@ -8,7 +8,7 @@
 
 #include "conf/conf.h"
 #include "ps/store/dense.h"
-#include "ps/proto.h"
+#include "ps/msg/items.h"
 #include "table/table.h"
 
 typedef struct fl_store fl_store;
@@ -38,20 +38,25 @@ typedef struct fl_store_reply {
        an empty reply; NULL: no memory. An error may come after it. */
     void *(*room)(void *arg, uint64_t len);
     void *arg;
+    uint64_t step; /* that the job has come to by the request; 0: as before */
 } fl_store_reply;
 
-/* Every type from PULL to CHANGED of types.def but SHUTDOWN. The payload is
-   8-byte aligned and may change meanwhile. `step` is the job's step as the
-   server knows it; rank and incarnation are the sender's. A push or an assign
-   whose keys or rates are refused changes nothing. */
+/* Every message whose place is the STORE (messages.def). */
+typedef struct fl_store_call {
+    uint16_t type;
+    fl_msg_bytes payload;       /* 8-byte aligned; may change meanwhile */
+    uint64_t step;              /* of the job, as the server knows it */
+    uint32_t rank, incarnation; /* of the sender */
+} fl_store_call;
+
+/* A push or an assign whose keys or rates are refused changes nothing. */
 FL_MUST_CHECK
-fl_status fl_store_request(fl_store *s, uint16_t type, const void *payload,
-                           uint64_t len, uint64_t step, uint32_t rank,
-                           uint32_t incarnation, fl_store_reply *reply);
+fl_status fl_store_request(fl_store *s, const fl_store_call *call,
+                           fl_store_reply *reply);
 
 /* Counters by table, block and rank, and memory, as text; tests read single
    numbers. Freed with fl_free. */
-char *fl_store_stats(fl_store *s);
+char *fl_store_stats_text(fl_store *s);
 
 /* Rows are those of requests that went well, repeated keys included; merged
    ones are those pushed rows whose sender had merged them. */

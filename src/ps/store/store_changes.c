@@ -18,7 +18,6 @@
 #include "ps/store/store_inside.h"
 
 #define KEYS_AT_FIRST 4096
-#define HEAD_BYTES 24 /* of a reply: cursor, place and number of rows */
 
 /* --- writing -------------------------------------------------------------- */
 
@@ -30,7 +29,7 @@ void fl_store_note_push(const fl_store_ctx *c, const fl_rows_item *it)
     if (!log)
         return;
     fl_table_stats_get(c->world->tables.data[it->table].table, &stats);
-    fl_changes_note(log, c->rank, it->keys, (size_t)it->n, stats.rows);
+    fl_changes_note(log, c->call->rank, it->keys, (size_t)it->n, stats.rows);
 }
 
 /* The log of a table; it begins now if there is none. */
@@ -136,44 +135,14 @@ static fl_status fill(page *p, fl_table *t, fl_changed *changed)
 
 /* --- reading -------------------------------------------------------------- */
 
-typedef struct wanted {
-    uint32_t table;
-    uint64_t cursor, place;
-} wanted;
-
-static fl_status read_changed(const fl_store_ctx *c, wanted *out)
-{
-    fl_unpack u = { .at = c->payload };
-    uint32_t zero;
-
-    u.end = c->len ? u.at + c->len : u.at;
-    out->table = fl_unpack_u32(&u);
-    zero = fl_unpack_u32(&u);
-    out->cursor = fl_unpack_u64(&u);
-    out->place = fl_unpack_u64(&u);
-    if (u.bad || u.at != u.end || zero)
-        FL_FAIL(FL_ERR_CORRUPT,
-                "a request (changed) of %" PRIu64 " bytes does not parse",
-                c->len);
-    if (out->table >= c->world->tables.len)
-        FL_FAIL(FL_ERR_NOTFOUND,
-                "a request (changed) is for table %" PRIu32
-                ", which was not declared",
-                out->table);
-    return FL_OK;
-}
-
-static size_t row_bytes(const fl_table *t)
-{
-    return sizeof(uint64_t) + fl_table_dim(t) * sizeof(float);
-}
-
 /* Rows that a reply has room for; one that is too large by itself is refused
    by who sends it. */
 static size_t most_rows(const fl_store_ctx *c, const fl_table *t)
 {
-    uint64_t room = c->page_bytes > HEAD_BYTES ? c->page_bytes - HEAD_BYTES : 0;
-    uint64_t n = room / row_bytes(t);
+    uint64_t head = fl_changed_bytes(0, 0);
+    uint64_t row = fl_changed_bytes(1, fl_table_dim(t)) - head;
+    uint64_t room = c->store->page_bytes;
+    uint64_t n = room > head ? (room - head) / row : 0;
 
     return n ? (size_t)n : 1;
 }
@@ -181,45 +150,43 @@ static size_t most_rows(const fl_store_ctx *c, const fl_table *t)
 static fl_status give_rows(fl_store_ctx *c, fl_table *t, const page *p,
                            uint64_t next)
 {
-    uint64_t head[3] = { next, p->to == UINT64_MAX ? 0 : p->to + 1, p->n };
-    char *room;
+    fl_changed_head head = { next, p->to == UINT64_MAX ? 0 : p->to + 1, p->n };
+    uint64_t *keys;
     void *out;
 
-    _Static_assert(sizeof(head) == HEAD_BYTES, "a head is three numbers");
-    FL_TRY(fl_store_room(c, HEAD_BYTES + p->n * row_bytes(t), &out));
-    room = out;
-    memcpy(room, head, HEAD_BYTES);
+    FL_TRY(fl_store_room(c, fl_changed_bytes(p->n, fl_table_dim(t)), &out));
+    keys = fl_changed_pack_head(out, &head);
     if (!p->n)
         return FL_OK;
-    room += HEAD_BYTES;
-    memcpy(room, p->keys, p->n * sizeof(*p->keys));
-    room += p->n * sizeof(*p->keys);
-    return fl_table_pull(t, p->keys, p->n, FL_PULL_ONLY, (float *)room);
+    memcpy(keys, p->keys, p->n * sizeof(*keys));
+    return fl_table_pull(t, p->keys, p->n, FL_PULL_ONLY,
+                         (float *)(keys + p->n));
 }
 
 fl_status fl_store_changed(fl_store_ctx *c)
 {
+    const fl_changed_request *q = c->request;
+    uint32_t rank = c->call->rank;
     fl_changed changed;
     page p = { 0 };
+    fl_store_table *t;
     fl_changes *log;
-    fl_table *t;
     fl_status st;
-    wanted w;
 
-    FL_TRY(read_changed(c, &w));
-    t = c->world->tables.data[w.table].table;
-    log = log_of(c->world, w.table);
-    st = w.place ? fl_changes_again(log, c->rank, w.cursor, &changed)
-                 : fl_changes_since(log, c->rank, w.cursor, &changed);
+    FL_TRY(fl_store_find_table(c, q->table, &t));
+    log = log_of(c->world, q->table);
+    st = q->place ? fl_changes_again(log, rank, q->cursor, &changed)
+                  : fl_changes_since(log, rank, q->cursor, &changed);
     if (st)
-        return fl_err_ctx(st, "table %s", fl_table_name(t));
-    p.from = w.place;
-    p.most = most_rows(c, t);
-    st = fl_err_ctx(fill(&p, t, &changed), "table %s", fl_table_name(t));
+        return fl_err_ctx(st, "table %s", fl_table_name(t->table));
+    p.from = q->place;
+    p.most = most_rows(c, t->table);
+    st = fl_err_ctx(fill(&p, t->table, &changed), "table %s",
+                    fl_table_name(t->table));
     if (!st)
-        st = give_rows(c, t, &p, changed.next);
+        st = give_rows(c, t->table, &p, changed.next);
     c->rows = fl_alloc(sizeof(*c->rows));
-    c->rows[0] = (fl_rows_item){ .table = w.table, .n = p.n };
+    c->rows[0] = (fl_rows_item){ .table = q->table, .n = p.n };
     c->n_rows = 1;
     fl_data_free(p.keys, p.bytes);
     fl_data_free(changed.keys, changed.bytes);

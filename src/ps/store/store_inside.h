@@ -13,9 +13,6 @@
 #include "ps/store/changes.h"
 #include "ps/store/store.h"
 
-/* Types are FL_TYPE_PULL to FL_TYPE_CHANGED. */
-#define FL_STORE_TYPES (FL_TYPE_CHANGED + 1)
-
 typedef struct fl_store_table {
     fl_table *table;
     uint64_t height;                 /* 0: any id */
@@ -51,21 +48,21 @@ struct fl_store {
     fl_mutex mu; /* held while declaring */
     _Atomic(fl_world *) world;
     fl_mutex counts_mu;
-    fl_store_counts by_type[FL_STORE_TYPES]; /* guarded by counts_mu */
-    FL_VEC(fl_rank_counts) by_rank;          /* guarded by counts_mu */
+    fl_store_counts by_type[FL_MSG_MAX]; /* guarded by counts_mu */
+    FL_VEC(fl_rank_counts) by_rank;      /* guarded by counts_mu */
 };
 
 /* A request under way. */
 typedef struct fl_store_ctx {
+    fl_store *store;
     fl_world *world;
-    struct fl_rounds *rounds;
-    uint16_t type;
-    const void *payload;
-    uint64_t len, step, out_bytes;
-    uint64_t page_bytes; /* that a reply in pages has at most */
-    uint32_t rank, incarnation;
+    const fl_store_call *call;
+    const void *request; /* its fields, where it has some */
     fl_store_reply *reply;
-    fl_rows_item *rows; /* of PULL, PUSH, ASSIGN, ROUND_PUSH; of CHANGED one */
+    uint64_t out_bytes;
+    /* What it is about, for the counters: rows, with keys that are copied where
+       it matters, and blocks. */
+    fl_rows_item *rows;
     fl_block_item *blocks;
     uint32_t n_rows, n_blocks;
 } fl_store_ctx;
@@ -73,40 +70,16 @@ typedef struct fl_store_ctx {
 /* Room for the reply; it is noted how large it is. */
 FL_MUST_CHECK
 fl_status fl_store_room(fl_store_ctx *c, uint64_t len, void **out);
-
-/* The number of the round at the front of a payload, and what follows it. */
+/* A short reply by the fields of its message. */
 FL_MUST_CHECK
-fl_status fl_store_take_round(const fl_store_ctx *c, uint64_t *round,
-                              const void **rest, uint64_t *rest_len);
-
-/* --- store_rows.c --------------------------------------------------------- */
+fl_status fl_store_answer(fl_store_ctx *c, const void *reply);
 
 FL_MUST_CHECK
-fl_status fl_store_pull(fl_store_ctx *c);
-FL_MUST_CHECK
-fl_status fl_store_push(fl_store_ctx *c);
-FL_MUST_CHECK
-fl_status fl_store_assign(fl_store_ctx *c);
-FL_MUST_CHECK
-fl_status fl_store_round_push(fl_store_ctx *c);
-
-/* --- store_blocks.c ------------------------------------------------------- */
-
-FL_MUST_CHECK
-fl_status fl_store_pull_dense(fl_store_ctx *c);
-FL_MUST_CHECK
-fl_status fl_store_push_dense(fl_store_ctx *c);
-FL_MUST_CHECK
-fl_status fl_store_assign_dense(fl_store_ctx *c);
-FL_MUST_CHECK
-fl_status fl_store_round_dense(fl_store_ctx *c);
-FL_MUST_CHECK
-fl_status fl_store_apply(fl_store_ctx *c);
+fl_status fl_store_find_table(const fl_store_ctx *c, uint32_t table,
+                              fl_store_table **out);
 
 /* --- store_changes.c ------------------------------------------------------ */
 
-FL_MUST_CHECK
-fl_status fl_store_changed(fl_store_ctx *c);
 /* Rows of a table were pushed: notes them where somebody wants to know. */
 void fl_store_note_push(const fl_store_ctx *c, const fl_rows_item *it);
 

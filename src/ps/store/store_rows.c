@@ -20,7 +20,7 @@
    blocks, too. */
 #define KEYS_AT_ONCE 4096
 
-static uint32_t dim_of(void *arg, uint32_t table)
+static uint64_t dim_of(void *arg, uint32_t table)
 {
     const fl_world *w = arg;
 
@@ -28,10 +28,19 @@ static uint32_t dim_of(void *arg, uint32_t table)
                                  : 0;
 }
 
-static fl_status read_rows(fl_store_ctx *c)
+static fl_status read_rows(fl_store_ctx *c, uint64_t *round)
 {
-    return fl_rows_unpack(c->type, c->payload, c->len, dim_of, c->world,
-                          &c->rows, &c->n_rows);
+    fl_items_source from = { .type = c->call->type,
+                             .payload = c->call->payload,
+                             .width_of = dim_of,
+                             .arg = c->world };
+    fl_rows_request r;
+
+    FL_TRY(fl_rows_unpack(&from, &r));
+    c->rows = r.items;
+    c->n_rows = r.n;
+    *round = r.round;
+    return FL_OK;
 }
 
 static fl_store_table *table_of(const fl_store_ctx *c, uint32_t item)
@@ -83,10 +92,11 @@ static uint64_t pulled_bytes(const fl_store_ctx *c)
 
 fl_status fl_store_pull(fl_store_ctx *c)
 {
+    uint64_t round;
     void *room;
     float *out;
 
-    FL_TRY(read_rows(c));
+    FL_TRY(read_rows(c, &round));
     FL_TRY(fl_store_room(c, pulled_bytes(c), &room));
     out = room;
     for (uint32_t i = 0; i < c->n_rows; i++) {
@@ -116,7 +126,7 @@ static fl_status copy_keys(fl_store_ctx *c, key_copies *out)
     if (!out->keys)
         FL_FAIL(FL_ERR_NOMEM,
                 "no memory for %" PRIu64 " keys of a request (%s)", out->n,
-                fl_frame_type_name(c->type));
+                fl_msg_name(c->call->type));
     for (uint32_t i = 0; i < c->n_rows; i++) {
         fl_rows_item *it = &c->rows[i];
 
@@ -226,9 +236,10 @@ static fl_status check_rates(const fl_store_ctx *c)
 fl_status fl_store_push(fl_store_ctx *c)
 {
     key_copies k = { 0 };
+    uint64_t round;
     fl_status st;
 
-    FL_TRY(read_rows(c));
+    FL_TRY(read_rows(c, &round));
     FL_TRY(check_rates(c));
     st = copy_keys(c, &k);
     if (!st)
@@ -242,18 +253,14 @@ fl_status fl_store_push(fl_store_ctx *c)
 fl_status fl_store_round_push(fl_store_ctx *c)
 {
     key_copies k = { 0 };
-    uint64_t round, len;
-    const void *rest;
+    uint64_t round;
     fl_status st;
 
-    FL_TRY(fl_store_take_round(c, &round, &rest, &len));
-    FL_TRY(fl_rows_unpack(c->type, rest, len, dim_of, c->world, &c->rows,
-                          &c->n_rows));
+    FL_TRY(read_rows(c, &round));
     FL_TRY(check_rates(c));
     st = copy_keys(c, &k);
     if (!st)
-        st = fl_rounds_keep_rows(c->rounds, round, c->rank, c->incarnation,
-                                 c->rows, c->n_rows, c->world);
+        st = fl_rounds_keep_rows(c, round);
     release_keys(&k);
     return st;
 }
@@ -263,9 +270,10 @@ fl_status fl_store_round_push(fl_store_ctx *c)
 fl_status fl_store_assign(fl_store_ctx *c)
 {
     key_copies k = { 0 };
+    uint64_t round;
     fl_status st;
 
-    FL_TRY(read_rows(c));
+    FL_TRY(read_rows(c, &round));
     st = copy_keys(c, &k);
     for (uint32_t i = 0; !st && i < c->n_rows; i++)
         st = fl_table_assign(table_of(c, i)->table, c->rows[i].keys,

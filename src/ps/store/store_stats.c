@@ -33,11 +33,12 @@ static void note_rows(const fl_store_ctx *c, const fl_rows_item *it,
     fl_store_table *t = &c->world->tables.data[it->table];
     uint64_t merged = it->flags & FL_PUSH_MERGED ? it->n : 0;
 
-    if (c->type == FL_TYPE_PULL || c->type == FL_TYPE_CHANGED) {
+    if (c->call->type == FL_MSG_PULL || c->call->type == FL_MSG_CHANGED) {
         t->pulls++;
         t->pulled_rows += it->n;
         sum->pulled_rows += it->n;
-    } else if (c->type == FL_TYPE_PUSH || c->type == FL_TYPE_ROUND_PUSH) {
+    } else if (c->call->type == FL_MSG_PUSH ||
+               c->call->type == FL_MSG_ROUND_PUSH) {
         t->pushes++;
         t->pushed_rows += it->n;
         t->merged_rows += merged;
@@ -50,14 +51,15 @@ static void note_block(const fl_store_ctx *c, const fl_block_item *it)
 {
     fl_store_block *b = &c->world->blocks.data[it->block];
 
-    b->pulls += c->type == FL_TYPE_PULL_DENSE || c->type == FL_TYPE_APPLY;
-    b->pushes +=
-        c->type == FL_TYPE_PUSH_DENSE || c->type == FL_TYPE_ROUND_DENSE;
+    b->pulls +=
+        c->call->type == FL_MSG_PULL_DENSE || c->call->type == FL_MSG_APPLY;
+    b->pushes += c->call->type == FL_MSG_PUSH_DENSE ||
+                 c->call->type == FL_MSG_ROUND_DENSE;
 }
 
 void fl_store_note(fl_store *s, const fl_store_ctx *c, fl_status st)
 {
-    fl_store_counts sum = { .requests = 1, .in_bytes = c->len };
+    fl_store_counts sum = { .requests = 1, .in_bytes = c->call->payload.len };
 
     fl_lock(&s->counts_mu);
     if (!st) {
@@ -67,8 +69,8 @@ void fl_store_note(fl_store *s, const fl_store_ctx *c, fl_status st)
         for (uint32_t i = 0; i < c->n_blocks; i++)
             note_block(c, &c->blocks[i]);
     }
-    add_counts(&s->by_type[c->type], &sum);
-    add_counts(rank_of(s, c->rank), &sum);
+    add_counts(&s->by_type[c->call->type], &sum);
+    add_counts(rank_of(s, c->call->rank), &sum);
     fl_unlock(&s->counts_mu);
 }
 
@@ -76,7 +78,7 @@ fl_store_counts fl_store_count(fl_store *s, uint16_t type)
 {
     fl_store_counts counts;
 
-    FL_ASSERT(type < FL_STORE_TYPES);
+    FL_ASSERT(type < FL_MSG_MAX);
     fl_lock(&s->counts_mu);
     counts = s->by_type[type];
     fl_unlock(&s->counts_mu);
@@ -134,7 +136,7 @@ static void print_ranks(fl_store *s, fl_str *out)
     fl_unlock(&s->counts_mu);
 }
 
-char *fl_store_stats(fl_store *s)
+char *fl_store_stats_text(fl_store *s)
 {
     const fl_world *w = atomic_load(&s->world);
     fl_str out = { 0 };

@@ -450,10 +450,10 @@ static void shake(fl_rpc_client *l, const fl_frame *f,
                l->phase == FL_RPC_CLIENT_AT_PROOF) {
         welcome(l, payload);
     } else {
-        fl_rpc_client_broke(l,
-                            fl_err_set(FL_ERR_CORRUPT,
-                                       "a message of type %s in the handshake",
-                                       fl_frame_type_name(f->type)));
+        fl_rpc_client_broke(
+            l,
+            fl_err_set(FL_ERR_CORRUPT, "a message of type %s in the handshake",
+                       fl_frame_type_name(f->type, l->o.conn.names)));
     }
 }
 
@@ -498,14 +498,14 @@ static void take_message(fl_rpc_client *l, const fl_frame *f,
         st = fl_conn_accept_arena(l->conn, payload);
         if (st)
             fl_rpc_client_broke(l, st);
-    } else if (f->type == FL_TYPE_SAY) {
+    } else if (f->type == FL_TYPE_LOG) {
         hear_line(l, payload);
     } else if (f->type != FL_TYPE_PING) {
-        fl_rpc_client_fail(l,
-                           fl_err_set(FL_ERR_CORRUPT,
-                                      "sent a message of type %s, which only "
-                                      "clients send",
-                                      fl_frame_type_name(f->type)));
+        fl_rpc_client_fail(
+            l, fl_err_set(FL_ERR_CORRUPT,
+                          "sent a message of type %s, which only "
+                          "clients send",
+                          fl_frame_type_name(f->type, l->o.conn.names)));
     }
     fl_payload_free(payload);
 }

@@ -194,7 +194,7 @@ void fl_server_conn_say(fl_server_conn *p, uint8_t level, const char *line)
         return;
     fl_pack_u8(&pack, level);
     fl_pack_text(&pack, line);
-    send_plain(p, FL_TYPE_SAY, pack.data, pack.len);
+    send_plain(p, FL_TYPE_LOG, pack.data, pack.len);
     fl_pack_release(&pack);
 }
 
@@ -439,7 +439,7 @@ static fl_status check_message(const fl_server_conn *p, const fl_frame *f)
         FL_FAIL(FL_ERR_CORRUPT,
                 "a message of type %s, flags 0x%04x, which a "
                 "client does not send here",
-                fl_frame_type_name(f->type), f->flags);
+                fl_frame_type_name(f->type, p->host->o.conn.names), f->flags);
     return FL_OK;
 }
 

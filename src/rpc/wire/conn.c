@@ -139,7 +139,7 @@ static void peer_is_gone(fl_conn *c)
                         "%s left after %" PRIu64 " of %" PRIu64
                         " bytes of a message (%s)",
                         c->peer, c->got, c->frame.length,
-                        fl_frame_type_name(c->frame.type));
+                        fl_frame_type_name(c->frame.type, c->o.names));
     else if (c->head_got)
         st = fl_err_ctx(st, "%s left in the head of a message", c->peer);
     close_by(c, st);
@@ -172,12 +172,12 @@ static fl_status find_in_arena(fl_conn *c)
     if (!c->peer_arena)
         FL_FAIL(FL_ERR_CORRUPT,
                 "a message (%s) lies in a shared arena, and none was accepted",
-                fl_frame_type_name(f->type));
+                fl_frame_type_name(f->type, c->o.names));
     if (!f->length || !fl_arena_in_at(c->peer_arena, f->arena, f->length))
         FL_FAIL(FL_ERR_CORRUPT,
                 "a message (%s) of %" PRIu64 " bytes at %" PRIu64
                 " is not within the shared arena of %" PRIu64,
-                fl_frame_type_name(f->type), f->length, f->arena,
+                fl_frame_type_name(f->type, c->o.names), f->length, f->arena,
                 fl_arena_in_bytes(c->peer_arena));
     c->payload =
         fl_payload_of_arena(c->home, c->peer_arena, f->arena, f->length);
@@ -197,7 +197,7 @@ static fl_status start_message(fl_conn *c)
 {
     fl_frame *f = &c->frame;
 
-    FL_TRY(fl_frame_read(c->head, c->o.max_bytes, f));
+    FL_TRY(fl_frame_read(c->head, c->o.max_bytes, c->o.names, f));
     if (is_give_back(f))
         FL_TRY(check_give_back(c));
     if (f->flags & FL_FRAME_ARENA)

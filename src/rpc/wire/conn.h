@@ -49,6 +49,7 @@ typedef struct fl_conn_options {
     uint64_t max_bytes;    /* of a payload that is received */
     uint64_t window_bytes; /* above this fl_conn_is_full is true */
     uint64_t arena_bytes;  /* 0: no arena even on a local stream */
+    fl_type_name_fn names; /* of the messages of who uses it */
 } fl_conn_options;
 
 /* Takes the stream over. */

@@ -71,7 +71,7 @@ static uint64_t get64(const uint8_t *from)
 
 /* --- types ---------------------------------------------------------------- */
 
-static const char *type_text(uint16_t type)
+static const char *type_text(uint16_t type, fl_type_name_fn names)
 {
     switch (type) {
 #define FL_TYPE(name, number, doc)                                             \
@@ -80,14 +80,14 @@ static const char *type_text(uint16_t type)
 #include "rpc/wire/types.def"
 #undef FL_TYPE
     default:
-        return NULL;
+        return names && type > FL_TYPE_OWN_MAX ? names(type) : NULL;
     }
 }
 
-const char *fl_frame_type_name(uint16_t type)
+const char *fl_frame_type_name(uint16_t type, fl_type_name_fn names)
 {
     static _Thread_local char buf[TYPE_NAME_MAX];
-    const char *text = type_text(type);
+    const char *text = type_text(type, names);
 
     if (!text) {
         snprintf(buf, sizeof(buf), "type %u", type);
@@ -156,29 +156,27 @@ static fl_status refuse_magic(const uint8_t *in)
             in[0], in[1], in[2], in[3]);
 }
 
-static fl_status check_flags(const fl_frame *f)
+static fl_status check_flags(const fl_frame *f, fl_type_name_fn names)
 {
-    const char *name = fl_frame_type_name(f->type);
-
     if (f->flags & ~ALL_FLAGS)
         FL_FAIL(FL_ERR_CORRUPT,
                 "a message (%s) has unknown flags 0x%04x; this version knows "
                 "0x%04x",
-                name, f->flags, ALL_FLAGS);
+                fl_frame_type_name(f->type, names), f->flags, ALL_FLAGS);
     if ((f->flags & FL_FRAME_ERROR) && !(f->flags & FL_FRAME_REPLY))
         FL_FAIL(FL_ERR_CORRUPT,
                 "a message (%s) is marked as an error but not as a reply",
-                name);
+                fl_frame_type_name(f->type, names));
     if (f->arena && !(f->flags & FL_FRAME_ARENA))
         FL_FAIL(FL_ERR_CORRUPT,
                 "a message (%s) gives the place %" PRIu64 " in the arena "
                 "without the flag for it",
-                name, f->arena);
+                fl_frame_type_name(f->type, names), f->arena);
     return FL_OK;
 }
 
 fl_status fl_frame_read(const uint8_t in[FL_FRAME_BYTES], uint64_t max_bytes,
-                        fl_frame *out)
+                        fl_type_name_fn names, fl_frame *out)
 {
     fl_frame f = {
         .type = get16(in + AT_TYPE),
@@ -195,22 +193,29 @@ fl_status fl_frame_read(const uint8_t in[FL_FRAME_BYTES], uint64_t max_bytes,
 
     if (get32(in + AT_MAGIC) != FL_FRAME_MAGIC)
         return refuse_magic(in);
-    if (!type_text(f.type))
+    if (!type_text(f.type, names))
         FL_FAIL(FL_ERR_CORRUPT,
                 "a message has the unknown type %u; the peer may be of "
                 "another version",
                 f.type);
-    FL_TRY(check_flags(&f));
+    FL_TRY(check_flags(&f, names));
     if (f.length > max_bytes)
         FL_FAIL(FL_ERR_CORRUPT,
                 "a message (%s) announces %" PRIu64 " bytes, more than the "
                 "%" PRIu64 " that are allowed",
-                fl_frame_type_name(f.type), f.length, max_bytes);
+                fl_frame_type_name(f.type, names), f.length, max_bytes);
     *out = f;
     return FL_OK;
 }
 
 /* --- reading payloads ----------------------------------------------------- */
+
+fl_unpack fl_unpack_from(const void *payload, uint64_t len)
+{
+    const uint8_t *at = payload;
+
+    return (fl_unpack){ .at = at, .end = len ? at + len : at };
+}
 
 const void *fl_unpack_bytes(fl_unpack *u, uint64_t n)
 {

@@ -2,7 +2,7 @@
  * description; all numbers are little-endian.
  *
  *      0  u32  magic
- *      4  u16  type          types.def
+ *      4  u16  type          types.def, or one of who uses the transport
  *      6  u16  flags         FL_FRAME_*
  *      8  u64  length        bytes of payload
  *     16  u64  request       number that the reply repeats
@@ -25,7 +25,7 @@
 
 #define FL_FRAME_BYTES 64
 #define FL_FRAME_MAGIC UINT32_C(0x31544c46) /* "FLT1" */
-#define FL_PROTOCOL_VERSION 2
+#define FL_PROTOCOL_VERSION 3
 
 enum fl_frame_flag {
     FL_FRAME_REPLY = 1,
@@ -39,6 +39,12 @@ typedef enum fl_frame_type {
 #undef FL_TYPE
 } fl_frame_type;
 
+/* Types above it are not the transport's own. */
+#define FL_TYPE_OWN_MAX 15
+
+/* The name of such a type, "pull"; NULL when there is none. */
+typedef const char *(*fl_type_name_fn)(uint16_t type);
+
 typedef struct fl_frame {
     uint16_t type, flags;
     uint64_t length, request, trace, sequence;
@@ -50,13 +56,14 @@ void fl_frame_write(const fl_frame *f, uint8_t out[FL_FRAME_BYTES]);
 
 /* FL_ERR_CORRUPT names what is wrong: magic (and what it looks like: HTTP,
    TLS), an unknown type or flag, an error that is no reply, a place in the
-   arena without the flag, a length beyond max_bytes. *out is untouched then. */
+   arena without the flag, a length beyond max_bytes. *out is untouched then.
+   `names` may be NULL: there are no types but the transport's own. */
 FL_MUST_CHECK
 fl_status fl_frame_read(const uint8_t in[FL_FRAME_BYTES], uint64_t max_bytes,
-                        fl_frame *out);
+                        fl_type_name_fn names, fl_frame *out);
 
-/* "pull", or "type 77"; until this thread's next call. */
-const char *fl_frame_type_name(uint16_t type);
+/* "hello", or "type 77"; until this thread's next call. */
+const char *fl_frame_type_name(uint16_t type, fl_type_name_fn names);
 
 /* --- numbers in payloads ------------------------------------------------- */
 
@@ -67,6 +74,7 @@ typedef struct fl_unpack {
     bool bad;
 } fl_unpack;
 
+fl_unpack fl_unpack_from(const void *payload, uint64_t len);
 uint8_t fl_unpack_u8(fl_unpack *u);
 uint32_t fl_unpack_u32(fl_unpack *u);
 uint64_t fl_unpack_u64(fl_unpack *u);

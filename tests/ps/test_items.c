@@ -1,4 +1,4 @@
-/* test_proto.c - payloads of rows and blocks: what is packed is read again, and
+/* test_items.c - payloads of rows and blocks: what is packed is read again, and
  * every byte that is missing or too many is refused. */
 #include "store_kit.h"
 
@@ -8,7 +8,7 @@
 static const uint32_t dims[] = { 1, 4, 3 };
 static const uint64_t lens[] = { 5, 2 };
 
-static uint32_t dim_of(void *arg, uint32_t table)
+static uint64_t dim_of(void *arg, uint32_t table)
 {
     (void)arg;
     return table < FL_LEN(dims) ? dims[table] : 0;
@@ -23,13 +23,25 @@ static uint64_t len_of(void *arg, uint32_t block)
 static fl_status unpack(uint16_t type, const void *bytes, size_t len,
                         fl_rows_item **items, uint32_t *n)
 {
-    return fl_rows_unpack(type, bytes, len, dim_of, NULL, items, n);
+    fl_items_source from = { type, { bytes, len }, dim_of, NULL };
+    fl_rows_request r;
+
+    FL_TRY(fl_rows_unpack(&from, &r));
+    *items = r.items;
+    *n = r.n;
+    return FL_OK;
 }
 
 static fl_status unpack_blocks(uint16_t type, const void *bytes, size_t len,
                                fl_block_item **items, uint32_t *n)
 {
-    return fl_blocks_unpack(type, bytes, len, len_of, NULL, items, n);
+    fl_items_source from = { type, { bytes, len }, len_of, NULL };
+    fl_blocks_request r;
+
+    FL_TRY(fl_blocks_unpack(&from, &r));
+    *items = r.items;
+    *n = r.n;
+    return FL_OK;
 }
 
 static void pack_keys(fl_pack *p, uint64_t first, uint64_t n)
@@ -56,7 +68,7 @@ static void pack_pull(fl_pack *p)
         { .table = 0, .flags = FL_PULL_CREATE, .n = 3 },
     };
 
-    fl_rows_pack_head(p, FL_TYPE_PULL, items, 2);
+    pack_rows_head(p, FL_MSG_PULL, items, 2);
     pack_keys(p, 100, 2);
     pack_keys(p, 200, 3);
 }
@@ -66,7 +78,7 @@ static void pack_assign(fl_pack *p)
     static const fl_rows_item items[] = { { .table = 0, .n = 1 },
                                           { .table = 1, .n = 2 } };
 
-    fl_rows_pack_head(p, FL_TYPE_ASSIGN, items, 2);
+    pack_rows_head(p, FL_MSG_ASSIGN, items, 2);
     pack_keys(p, 7, 1);
     pack_keys(p, 8, 2);
     pack_floats(p, 0, 1 + 2 * 4);
@@ -84,7 +96,7 @@ static void pack_push(fl_pack *p)
     };
     uint32_t count = 9;
 
-    fl_rows_pack_head(p, FL_TYPE_PUSH, items, 2);
+    pack_rows_head(p, FL_MSG_PUSH, items, 2);
     pack_keys(p, 50, 1);
     pack_floats(p, 1, 3);
     pack_floats(p, 30, 1);
@@ -97,7 +109,7 @@ static void pack_push(fl_pack *p)
 
 static void pack_push_dense(fl_pack *p)
 {
-    fl_blocks_pack_head(p, FL_TYPE_PUSH_DENSE, (uint32_t[]){ 1, 0 }, 2);
+    pack_blocks_head(p, FL_MSG_PUSH_DENSE, (uint32_t[]){ 1, 0 }, 2);
     pack_floats(p, 1, 2 + 5);
 }
 
@@ -114,7 +126,7 @@ static void a_packed_pull_is_read_again(void **state)
     pack_pull(&p);
     assert_int_equal(p.len, 8 + 2 * 16 + 5 * 8);
     r = receive(p.data, p.len);
-    assert_ok(unpack(FL_TYPE_PULL, r.data, r.len, &items, &n));
+    assert_ok(unpack(FL_MSG_PULL, r.data, r.len, &items, &n));
     assert_int_equal(n, 2);
     assert_int_equal(items[0].table, 2);
     assert_int_equal(items[0].flags, FL_PULL_ONLY);
@@ -138,7 +150,7 @@ static void a_packed_assign_is_read_again(void **state)
     (void)state;
     pack_assign(&p);
     r = receive(p.data, p.len);
-    assert_ok(unpack(FL_TYPE_ASSIGN, r.data, r.len, &items, &n));
+    assert_ok(unpack(FL_MSG_ASSIGN, r.data, r.len, &items, &n));
     assert_int_equal(n, 2);
     assert_int_equal(items[1].keys[1], 9);
     assert_true(items[0].values[0] == 0 && items[1].values[7] == 8);
@@ -157,7 +169,7 @@ static void a_packed_push_is_read_again(void **state)
     (void)state;
     pack_push(&p);
     r = receive(p.data, p.len);
-    assert_ok(unpack(FL_TYPE_PUSH, r.data, r.len, &items, &n));
+    assert_ok(unpack(FL_MSG_PUSH, r.data, r.len, &items, &n));
     assert_int_equal(n, 2);
     assert_true(items[0].lr == 0.25 && items[1].lr == 2);
     assert_int_equal(items[0].keys[0], 50);
@@ -186,7 +198,7 @@ static void zeros_behind_the_last_item_may_be_there(void **state)
     assert_int_not_equal(p.len % 8, 0);
     fl_pack_align(&p);
     r = receive(p.data, p.len);
-    assert_ok(unpack(FL_TYPE_PUSH, r.data, r.len, &items, &n));
+    assert_ok(unpack(FL_MSG_PUSH, r.data, r.len, &items, &n));
     fl_free(items);
     received_free(&r);
     fl_pack_release(&p);
@@ -202,7 +214,7 @@ static void packed_blocks_are_read_again(void **state)
     (void)state;
     pack_push_dense(&p);
     r = receive(p.data, p.len);
-    assert_ok(unpack_blocks(FL_TYPE_PUSH_DENSE, r.data, r.len, &items, &n));
+    assert_ok(unpack_blocks(FL_MSG_PUSH_DENSE, r.data, r.len, &items, &n));
     assert_int_equal(n, 2);
     assert_int_equal(items[0].block, 1);
     assert_int_equal(items[0].n, 2);
@@ -210,9 +222,9 @@ static void packed_blocks_are_read_again(void **state)
     fl_free(items);
     received_free(&r);
     fl_pack_release(&p);
-    fl_blocks_pack_head(&p, FL_TYPE_PULL_DENSE, (uint32_t[]){ 0, 1, 0 }, 3);
+    pack_blocks_head(&p, FL_MSG_PULL_DENSE, (uint32_t[]){ 0, 1, 0 }, 3);
     assert_int_equal(p.len, 16);
-    assert_ok(unpack_blocks(FL_TYPE_PULL_DENSE, p.data, p.len, &items, &n));
+    assert_ok(unpack_blocks(FL_MSG_PULL_DENSE, p.data, p.len, &items, &n));
     assert_int_equal(n, 3);
     assert_int_equal(items[2].n, 5);
     assert_null(items[2].values);
@@ -228,13 +240,13 @@ static void a_request_may_have_no_items_and_items_no_keys(void **state)
     uint32_t n = 7;
 
     (void)state;
-    fl_rows_pack_head(&p, FL_TYPE_PUSH, NULL, 0);
-    assert_ok(unpack(FL_TYPE_PUSH, p.data, p.len, &items, &n));
+    pack_rows_head(&p, FL_MSG_PUSH, NULL, 0);
+    assert_ok(unpack(FL_MSG_PUSH, p.data, p.len, &items, &n));
     assert_int_equal(n, 0);
     fl_free(items);
     fl_pack_release(&p);
-    fl_rows_pack_head(&p, FL_TYPE_PUSH, &none, 1);
-    assert_ok(unpack(FL_TYPE_PUSH, p.data, p.len, &items, &n));
+    pack_rows_head(&p, FL_MSG_PUSH, &none, 1);
+    assert_ok(unpack(FL_MSG_PUSH, p.data, p.len, &items, &n));
     assert_int_equal(n, 1);
     fl_free(items);
     fl_pack_release(&p);
@@ -271,20 +283,20 @@ static void every_cut_and_every_byte_too_many_is_refused(void **state)
 
     (void)state;
     pack_pull(&p);
-    expect_exact(FL_TYPE_PULL, &p, true);
+    expect_exact(FL_MSG_PULL, &p, true);
     fl_pack_release(&p);
     pack_assign(&p);
-    expect_exact(FL_TYPE_ASSIGN, &p, true);
+    expect_exact(FL_MSG_ASSIGN, &p, true);
     fl_pack_release(&p);
     pack_push(&p);
-    expect_exact(FL_TYPE_PUSH, &p, true);
+    expect_exact(FL_MSG_PUSH, &p, true);
     fl_pack_release(&p);
     pack_push_dense(&p);
-    expect_exact(FL_TYPE_PUSH_DENSE, &p, false);
-    expect_exact(FL_TYPE_ASSIGN_DENSE, &p, false);
+    expect_exact(FL_MSG_PUSH_DENSE, &p, false);
+    expect_exact(FL_MSG_ASSIGN_DENSE, &p, false);
     fl_pack_release(&p);
-    fl_blocks_pack_head(&p, FL_TYPE_PULL_DENSE, (uint32_t[]){ 0, 1 }, 2);
-    expect_exact(FL_TYPE_PULL_DENSE, &p, false);
+    pack_blocks_head(&p, FL_MSG_PULL_DENSE, (uint32_t[]){ 0, 1 }, 2);
+    expect_exact(FL_MSG_PULL_DENSE, &p, false);
     fl_pack_release(&p);
 }
 
@@ -296,7 +308,7 @@ static void expect_item(uint16_t type, const fl_rows_item *it, fl_status code,
     fl_pack p = { 0 };
     uint32_t n;
 
-    fl_rows_pack_head(&p, type, it, 1);
+    pack_rows_head(&p, type, it, 1);
     pack_keys(&p, 1, 2);
     assert_error(unpack(type, p.data, p.len, &items, &n), code, words);
     fl_pack_release(&p);
@@ -315,9 +327,9 @@ static void huge_counts_of_keys_do_not_overflow(void **state)
     for (size_t i = 0; i < FL_LEN(counts); i++) {
         fl_rows_item it = { .table = 1, .n = counts[i] };
 
-        expect_item(FL_TYPE_PULL, &it, FL_ERR_CORRUPT, "keys of item 0");
-        expect_item(FL_TYPE_ASSIGN, &it, FL_ERR_CORRUPT, "keys of item 0");
-        expect_item(FL_TYPE_PUSH, &it, FL_ERR_CORRUPT, "rows of item 0");
+        expect_item(FL_MSG_PULL, &it, FL_ERR_CORRUPT, "keys of item 0");
+        expect_item(FL_MSG_ASSIGN, &it, FL_ERR_CORRUPT, "keys of item 0");
+        expect_item(FL_MSG_PUSH, &it, FL_ERR_CORRUPT, "rows of item 0");
     }
 }
 
@@ -332,13 +344,13 @@ static void unknown_tables_blocks_and_flags_are_named(void **state)
     uint32_t n;
 
     (void)state;
-    expect_item(FL_TYPE_PULL, &no_table, FL_ERR_NOTFOUND, "table 3");
-    expect_item(FL_TYPE_PUSH, &no_table, FL_ERR_NOTFOUND, "table 3");
-    expect_item(FL_TYPE_PULL, &bad_kind, FL_ERR_CORRUPT, "kind 2");
-    expect_item(FL_TYPE_PUSH, &bad_flag, FL_ERR_CORRUPT, "flags 16");
-    expect_item(FL_TYPE_ASSIGN, &any_kind, FL_ERR_CORRUPT, "kind 1");
-    fl_blocks_pack_head(&p, FL_TYPE_PULL_DENSE, (uint32_t[]){ 2 }, 1);
-    assert_error(unpack_blocks(FL_TYPE_PULL_DENSE, p.data, p.len, &blocks, &n),
+    expect_item(FL_MSG_PULL, &no_table, FL_ERR_NOTFOUND, "table 3");
+    expect_item(FL_MSG_PUSH, &no_table, FL_ERR_NOTFOUND, "table 3");
+    expect_item(FL_MSG_PULL, &bad_kind, FL_ERR_CORRUPT, "kind 2");
+    expect_item(FL_MSG_PUSH, &bad_flag, FL_ERR_CORRUPT, "flags 16");
+    expect_item(FL_MSG_ASSIGN, &any_kind, FL_ERR_CORRUPT, "kind 1");
+    pack_blocks_head(&p, FL_MSG_PULL_DENSE, (uint32_t[]){ 2 }, 1);
+    assert_error(unpack_blocks(FL_MSG_PULL_DENSE, p.data, p.len, &blocks, &n),
                  FL_ERR_NOTFOUND, "block 2");
     fl_pack_release(&p);
 }
@@ -353,18 +365,18 @@ static void what_must_be_zero_is_checked(void **state)
     (void)state;
     pack_pull(&p);
     p.data[4] = 1;
-    assert_error(unpack(FL_TYPE_PULL, p.data, p.len, &items, &n),
-                 FL_ERR_CORRUPT, "where 0 belongs");
+    assert_error(unpack(FL_MSG_PULL, p.data, p.len, &items, &n), FL_ERR_CORRUPT,
+                 "where 0 belongs");
     fl_pack_release(&p);
     pack_push(&p);
     /* Heads, then a key, three gradients, a show and a count. */
     p.data[8 + 2 * 24 + 8 + 12 + 4 + 4 + 2] = 1;
-    assert_error(unpack(FL_TYPE_PUSH, p.data, p.len, &items, &n),
-                 FL_ERR_CORRUPT, "between items");
+    assert_error(unpack(FL_MSG_PUSH, p.data, p.len, &items, &n), FL_ERR_CORRUPT,
+                 "between items");
     fl_pack_release(&p);
     pack_push_dense(&p);
     p.data[12] = 1;
-    assert_error(unpack_blocks(FL_TYPE_PUSH_DENSE, p.data, p.len, &blocks, &n),
+    assert_error(unpack_blocks(FL_MSG_PUSH_DENSE, p.data, p.len, &blocks, &n),
                  FL_ERR_CORRUPT, "behind block 1");
     fl_pack_release(&p);
 }
@@ -377,19 +389,19 @@ static void too_many_items_are_refused(void **state)
     uint32_t n;
 
     (void)state;
-    fl_rows_pack_head(&p, FL_TYPE_PULL, many, FL_ITEMS_MAX);
-    assert_ok(unpack(FL_TYPE_PULL, p.data, p.len, &items, &n));
+    pack_rows_head(&p, FL_MSG_PULL, many, FL_ITEMS_MAX);
+    assert_ok(unpack(FL_MSG_PULL, p.data, p.len, &items, &n));
     assert_int_equal(n, FL_ITEMS_MAX);
     fl_free(items);
     fl_pack_release(&p);
-    fl_rows_pack_head(&p, FL_TYPE_PULL, many, FL_ITEMS_MAX + 1);
-    assert_error(unpack(FL_TYPE_PULL, p.data, p.len, &items, &n),
-                 FL_ERR_CORRUPT, "several requests");
+    pack_rows_head(&p, FL_MSG_PULL, many, FL_ITEMS_MAX + 1);
+    assert_error(unpack(FL_MSG_PULL, p.data, p.len, &items, &n), FL_ERR_CORRUPT,
+                 "several requests");
     fl_pack_release(&p);
     fl_pack_u32(&p, UINT32_MAX);
     fl_pack_u32(&p, 0);
-    assert_error(unpack(FL_TYPE_PUSH, p.data, p.len, &items, &n),
-                 FL_ERR_CORRUPT, "4294967295 items");
+    assert_error(unpack(FL_MSG_PUSH, p.data, p.len, &items, &n), FL_ERR_CORRUPT,
+                 "4294967295 items");
     fl_pack_release(&p);
     fl_free(many);
 }
@@ -401,8 +413,8 @@ static void an_empty_payload_is_refused(void **state)
     uint32_t n;
 
     (void)state;
-    assert_int_equal(unpack(FL_TYPE_PULL, NULL, 0, &items, &n), FL_ERR_CORRUPT);
-    assert_int_equal(unpack_blocks(FL_TYPE_PULL_DENSE, NULL, 0, &blocks, &n),
+    assert_int_equal(unpack(FL_MSG_PULL, NULL, 0, &items, &n), FL_ERR_CORRUPT);
+    assert_int_equal(unpack_blocks(FL_MSG_PULL_DENSE, NULL, 0, &blocks, &n),
                      FL_ERR_CORRUPT);
 }
 

@@ -2,11 +2,9 @@
  * its trainer does not finish again, and an end that everybody learns of. */
 #include "coord_kit.h"
 
-#include "ps/proto.h"
-
 #define TRAINER FL_MEMBER_TRAINER
-#define NONE FL_DEAL_NONE
-#define LATER FL_DEAL_LATER
+#define NONE FL_DISPATCH_NONE
+#define LATER FL_DISPATCH_LATER
 
 static world *make_full(int n_trainers)
 {
@@ -23,15 +21,18 @@ static world *make_full(int n_trainers)
 }
 
 static size_t deal_as(world *w, uint32_t rank, uint32_t incarnation,
-                      const fl_coord_work *work)
+                      const fl_dispatch_request *work)
 {
     size_t i = w->n_asked++;
 
-    fl_coord_deal(w->c, rank, incarnation, work, &w->n_answers[i], w->now_ms);
+    fl_coord_dispatch(
+        w->c,
+        &(fl_coord_asker){ rank, incarnation, &w->n_answers[i], w->now_ms },
+        work);
     return i;
 }
 
-static size_t deal(world *w, uint32_t rank, const fl_coord_work *work)
+static size_t deal(world *w, uint32_t rank, const fl_dispatch_request *work)
 {
     return deal_as(w, rank, fl_coord_incarnation(w->c, TRAINER, rank), work);
 }
@@ -40,18 +41,18 @@ static size_t deal(world *w, uint32_t rank, const fl_coord_work *work)
 static size_t wish(world *w, uint32_t rank, uint64_t n, uint64_t question)
 {
     return deal(w, rank,
-                &(fl_coord_work){ .name = "train",
-                                  .number = 1,
-                                  .n = n,
-                                  .question = question,
-                                  .finished = NONE });
+                &(fl_dispatch_request){ .name = "train",
+                                        .number = 1,
+                                        .n = n,
+                                        .question = question,
+                                        .finished = NONE });
 }
 
 static void finish(world *w, uint32_t rank, uint64_t n, uint64_t item)
 {
     size_t q =
         deal(w, rank,
-             &(fl_coord_work){
+             &(fl_dispatch_request){
                  .name = "train", .number = 1, .n = n, .finished = item });
 
     assert_true(has_answer(w, q, FL_OK));
@@ -113,12 +114,12 @@ static void who_has_the_last_item_is_sent_home(void **state)
 static void who_is_hasty_does_not_wait_for_others(void **state)
 {
     world *w = make_full(2);
-    fl_coord_work work = { .name = "train",
-                           .number = 1,
-                           .n = 1,
-                           .question = 1,
-                           .finished = NONE,
-                           .is_hasty = true };
+    fl_dispatch_request work = { .name = "train",
+                                 .number = 1,
+                                 .n = 1,
+                                 .question = 1,
+                                 .finished = NONE,
+                                 .is_hasty = true };
 
     (void)state;
     expect_item(w, deal(w, 0, &work), 0);
@@ -228,7 +229,7 @@ static void a_new_process_begins_anew_and_the_old_one_has_nothing(void **state)
     assert_true(has_answer(
         w,
         deal_as(w, 0, 1,
-                &(fl_coord_work){
+                &(fl_dispatch_request){
                     .name = "train", .number = 1, .n = 2, .finished = 1 }),
         FL_ERR_CLOSED));
     world_free(w);
@@ -237,7 +238,7 @@ static void a_new_process_begins_anew_and_the_old_one_has_nothing(void **state)
 static void passes_do_not_know_each_other(void **state)
 {
     world *w = make_full(2);
-    fl_coord_work work = {
+    fl_dispatch_request work = {
         .name = "a", .number = 1, .n = 1, .question = 1, .finished = NONE
     };
 
@@ -245,7 +246,7 @@ static void passes_do_not_know_each_other(void **state)
     expect_item(w, deal(w, 0, &work), 0);
     work.number = 2;
     expect_item(w, deal(w, 0, &work), 0);
-    work.name = "b";
+    fl_msg_text(work.name, "b");
     expect_item(w, deal(w, 1, &work), 0);
     work.n = 2;
     assert_true(has_answer(w, deal(w, 0, &work), FL_ERR_INVAL));
@@ -257,7 +258,7 @@ static void passes_do_not_know_each_other(void **state)
 
 static void strange_questions_are_refused(void **state)
 {
-    static const fl_coord_work bad[] = {
+    static const fl_dispatch_request bad[] = {
         { .name = "0123456789012345678901234567890123456789012345678901234567"
                   "890123",
           .n = 1,
@@ -281,7 +282,7 @@ static void strange_questions_are_refused(void **state)
 static void old_passes_are_forgotten_once_they_are_over(void **state)
 {
     world *w = make_full(1);
-    fl_coord_work work = { .name = "train", .n = 1, .finished = NONE };
+    fl_dispatch_request work = { .name = "train", .n = 1, .finished = NONE };
     size_t q;
 
     (void)state;

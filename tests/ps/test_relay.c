@@ -1,4 +1,4 @@
-/* test_mail.c - bytes from trainer to trainer: boxes alone, and by servers
+/* test_relay.c - bytes from trainer to trainer: mailboxes alone, and by servers
  * whose connections are cut. */
 #include "client_kit.h"
 
@@ -7,24 +7,16 @@
 #include "base/thread.h"
 #include "ps/server/relay.h"
 
-/* --- a box alone ---------------------------------------------------------- */
+/* --- a mailbox alone ---------------------------------------------------------- */
 
-static fl_status put(fl_mail *m, uint32_t to, uint64_t generation,
+static fl_status put(fl_relay *m, uint32_t to, uint64_t generation,
                      const void *bytes, size_t len, bool *is_full)
 {
-    fl_pack p = { 0 };
-    fl_status st;
-
-    fl_pack_u32(&p, to);
-    fl_pack_u32(&p, 0);
-    fl_pack_u64(&p, generation);
-    fl_pack_bytes(&p, bytes, len);
-    st = fl_mail_put(m, p.data, p.len, is_full);
-    fl_pack_release(&p);
-    return st;
+    return fl_relay_put(
+        m, &(fl_relay_request){ to, generation, { bytes, len } }, is_full);
 }
 
-static void put_text(fl_mail *m, uint32_t to, uint64_t generation,
+static void put_text(fl_relay *m, uint32_t to, uint64_t generation,
                      const char *text)
 {
     bool is_full;
@@ -42,19 +34,14 @@ static void *give_room(void *arg, uint64_t len)
     return p->data;
 }
 
-static fl_status take(fl_mail *m, uint32_t rank, uint64_t generation,
+static fl_status take(fl_relay *m, uint32_t rank, uint64_t generation,
                       uint64_t seen, uint64_t max_bytes, fl_pack *out)
 {
     fl_store_reply reply = { .room = give_room, .arg = out };
-    fl_pack p = { 0 };
-    fl_status st;
 
     out->len = 0;
-    fl_pack_u64(&p, generation);
-    fl_pack_u64(&p, seen);
-    st = fl_mail_take(m, rank, p.data, p.len, max_bytes, &reply);
-    fl_pack_release(&p);
-    return st;
+    return fl_relay_take(m, rank, &(fl_relay_take_request){ generation, seen },
+                         max_bytes, &reply);
 }
 
 /* What a reply holds, apart by bars. */
@@ -74,8 +61,8 @@ static void text_of(const fl_pack *p, char *out, size_t cap)
     }
 }
 
-static void expect_mails(fl_mail *m, uint32_t rank, uint64_t generation,
-                         uint64_t seen, const char *want)
+static void expect_messages(fl_relay *m, uint32_t rank, uint64_t generation,
+                            uint64_t seen, const char *want)
 {
     fl_pack p = { 0 };
     char text[256];
@@ -86,29 +73,29 @@ static void expect_mails(fl_mail *m, uint32_t rank, uint64_t generation,
     fl_pack_release(&p);
 }
 
-static void mails_stay_until_they_were_seen(void **state)
+static void messages_stay_until_they_were_seen(void **state)
 {
-    fl_mail *m = fl_mail_new(2);
+    fl_relay *m = fl_relay_new(2);
 
     (void)state;
-    expect_mails(m, 1, 1, 0, "");
+    expect_messages(m, 1, 1, 0, "");
     put_text(m, 1, 1, "one");
     put_text(m, 0, 1, "other");
     put_text(m, 1, 1, "two");
-    expect_mails(m, 1, 1, 0, "one|two");
-    expect_mails(m, 1, 1, 0, "one|two");
-    expect_mails(m, 1, 1, 1, "two");
+    expect_messages(m, 1, 1, 0, "one|two");
+    expect_messages(m, 1, 1, 0, "one|two");
+    expect_messages(m, 1, 1, 1, "two");
     put_text(m, 1, 1, "three");
-    expect_mails(m, 1, 1, 2, "three");
-    expect_mails(m, 1, 1, 3, "");
-    assert_true(fl_mail_bytes(m, 1) == 0);
-    expect_mails(m, 0, 1, 0, "other");
-    fl_mail_free(m);
+    expect_messages(m, 1, 1, 2, "three");
+    expect_messages(m, 1, 1, 3, "");
+    assert_true(fl_relay_bytes(m, 1) == 0);
+    expect_messages(m, 0, 1, 0, "other");
+    fl_relay_free(m);
 }
 
 static void a_newer_generation_drops_the_older_one(void **state)
 {
-    fl_mail *m = fl_mail_new(1);
+    fl_relay *m = fl_relay_new(1);
     fl_pack p = { 0 };
     bool is_full;
 
@@ -117,14 +104,14 @@ static void a_newer_generation_drops_the_older_one(void **state)
     put_text(m, 0, 2, "new");
     assert_int_equal(put(m, 0, 1, "x", 1, &is_full), FL_ERR_CLOSED);
     assert_int_equal(take(m, 0, 1, 0, 100, &p), FL_ERR_CLOSED);
-    expect_mails(m, 0, 2, 0, "new");
-    expect_mails(m, 0, 3, 0, "");
-    fl_mail_free(m);
+    expect_messages(m, 0, 2, 0, "new");
+    expect_messages(m, 0, 3, 0, "");
+    fl_relay_free(m);
 }
 
-static void a_full_box_takes_no_more_until_some_were_seen(void **state)
+static void a_full_mailbox_takes_no_more_until_some_were_seen(void **state)
 {
-    fl_mail *m = fl_mail_new(1);
+    fl_relay *m = fl_relay_new(1);
     size_t len = 16 << 20;
     char *bytes = fl_alloc(len);
     fl_pack p = { 0 };
@@ -137,7 +124,7 @@ static void a_full_box_takes_no_more_until_some_were_seen(void **state)
     }
     assert_ok(put(m, 0, 1, bytes, 1, &is_full));
     assert_true(is_full);
-    /* A reply has whole mails, one at least. */
+    /* A reply has whole messages, one at least. */
     assert_ok(take(m, 0, 1, 0, 1 << 20, &p));
     assert_int_equal(p.len, len + 8);
     assert_ok(take(m, 0, 1, 1, 1 << 20, &p));
@@ -145,12 +132,12 @@ static void a_full_box_takes_no_more_until_some_were_seen(void **state)
     assert_false(is_full);
     fl_pack_release(&p);
     fl_free(bytes);
-    fl_mail_free(m);
+    fl_relay_free(m);
 }
 
-static void a_mail_above_the_limit_needs_an_empty_box(void **state)
+static void a_message_above_the_limit_needs_an_empty_mailbox(void **state)
 {
-    fl_mail *m = fl_mail_new(1);
+    fl_relay *m = fl_relay_new(1);
     size_t len = (64 << 20) + 1;
     char *bytes = fl_alloc(len);
     bool is_full;
@@ -159,18 +146,18 @@ static void a_mail_above_the_limit_needs_an_empty_box(void **state)
     put_text(m, 0, 1, "first");
     assert_ok(put(m, 0, 1, bytes, len, &is_full));
     assert_true(is_full);
-    expect_mails(m, 0, 1, 1, "");
+    expect_messages(m, 0, 1, 1, "");
     assert_ok(put(m, 0, 1, bytes, len, &is_full));
     assert_false(is_full);
     assert_ok(put(m, 0, 1, bytes, 0, &is_full));
     assert_true(is_full);
     fl_free(bytes);
-    fl_mail_free(m);
+    fl_relay_free(m);
 }
 
-static void a_reply_has_as_many_mails_as_fit(void **state)
+static void a_reply_has_as_many_messages_as_fit(void **state)
 {
-    fl_mail *m = fl_mail_new(1);
+    fl_relay *m = fl_relay_new(1);
     fl_pack p = { 0 };
     char text[256];
 
@@ -185,39 +172,28 @@ static void a_reply_has_as_many_mails_as_fit(void **state)
     text_of(&p, text, sizeof(text));
     assert_string_equal(text, "cccc");
     fl_pack_release(&p);
-    fl_mail_free(m);
+    fl_relay_free(m);
 }
 
-static void what_does_not_parse_is_refused(void **state)
+static void what_is_not_there_is_refused(void **state)
 {
-    fl_mail *m = fl_mail_new(2);
-    uint8_t bytes[32] = { 0 };
-    fl_store_reply reply = { 0 };
+    fl_relay *m = fl_relay_new(2);
     fl_pack p = { 0 };
     bool is_full;
 
     (void)state;
-    for (uint64_t len = 0; len < 16; len++) {
-        assert_int_equal(fl_mail_put(m, bytes, len, &is_full), FL_ERR_CORRUPT);
-        assert_int_equal(fl_mail_take(m, 0, bytes, len, 100, &reply),
-                         FL_ERR_CORRUPT);
-    }
-    assert_int_equal(fl_mail_take(m, 0, bytes, 17, 100, &reply),
-                     FL_ERR_CORRUPT);
-    bytes[4] = 1;
-    assert_int_equal(fl_mail_put(m, bytes, 16, &is_full), FL_ERR_CORRUPT);
     assert_int_equal(put(m, 2, 0, "x", 1, &is_full), FL_ERR_NOTFOUND);
     /* More, or fewer, than there were. */
     put_text(m, 0, 1, "one");
     assert_int_equal(take(m, 0, 1, 2, 100, &p), FL_ERR_INVAL);
-    expect_mails(m, 0, 1, 1, "");
+    expect_messages(m, 0, 1, 1, "");
     assert_int_equal(take(m, 0, 1, 0, 100, &p), FL_ERR_INVAL);
-    fl_mail_free(m);
+    fl_relay_free(m);
 }
 
 static void no_memory_is_an_error_and_loses_nothing(void **state)
 {
-    fl_mail *m = fl_mail_new(1);
+    fl_relay *m = fl_relay_new(1);
     bool is_full;
 
     (void)state;
@@ -225,8 +201,8 @@ static void no_memory_is_an_error_and_loses_nothing(void **state)
     fl_alloc_fail_after(1);
     assert_int_equal(put(m, 0, 1, "two", 3, &is_full), FL_ERR_NOMEM);
     fl_alloc_fail_after(0);
-    expect_mails(m, 0, 1, 0, "one");
-    fl_mail_free(m);
+    expect_messages(m, 0, 1, 0, "one");
+    fl_relay_free(m);
 }
 
 #define WRITERS 4
@@ -246,7 +222,7 @@ static void write_many(void *arg)
 
 static void many_threads_may_write_while_one_takes(void **state)
 {
-    fl_mail *m = fl_mail_new(1);
+    fl_relay *m = fl_relay_new(1);
     fl_thread *threads[WRITERS];
     uint64_t seen = 0, sum = 0;
     fl_pack p = { 0 };
@@ -268,23 +244,24 @@ static void many_threads_may_write_while_one_takes(void **state)
         fl_thread_join(threads[i]);
     assert_true(sum == WRITERS * (PER_WRITER * (PER_WRITER + UINT64_C(1)) / 2));
     fl_pack_release(&p);
-    fl_mail_free(m);
+    fl_relay_free(m);
 }
 
 /* --- clients and servers -------------------------------------------------- */
 
 #define TRAINERS 3
-#define MAILS 60
+#define MESSAGES 60
 
-/* A mail is its sender and number, and then as many bytes as those say. */
+/* A message is its sender and number, and then as many bytes as those say. */
 typedef struct note {
     uint32_t from, number;
 } note;
 
 typedef struct inbox {
-    outcome o; /* comes first: the argument of both callbacks */
+    outcome o;
+    fl_client_inbox in;
     uint64_t seen[SERVERS_MAX];
-    uint32_t n, n_of[TRAINERS][MAILS];
+    uint32_t n, n_of[TRAINERS][MESSAGES];
 } inbox;
 
 static size_t note_len(const note *n)
@@ -292,14 +269,14 @@ static size_t note_len(const note *n)
     return sizeof(*n) + fl_mix64(n->from * 1000 + n->number) % 5000;
 }
 
-static fl_status on_mail(void *arg, const void *bytes, uint64_t len)
+static fl_status on_message(void *arg, fl_msg_bytes bytes)
 {
     inbox *in = arg;
     note n;
 
-    memcpy(&n, bytes, sizeof(n));
-    if (n.from >= TRAINERS || n.number >= MAILS || len != note_len(&n))
-        FL_FAIL(FL_ERR_CORRUPT, "a mail is not what was sent");
+    memcpy(&n, bytes.data, sizeof(n));
+    if (n.from >= TRAINERS || n.number >= MESSAGES || bytes.len != note_len(&n))
+        FL_FAIL(FL_ERR_CORRUPT, "a message is not what was sent");
     in->n_of[n.from][n.number]++;
     in->n++;
     return FL_OK;
@@ -308,8 +285,9 @@ static fl_status on_mail(void *arg, const void *bytes, uint64_t len)
 static void take_all(job *j, int trainer, inbox *in)
 {
     in->o = (outcome){ 0 };
-    assert_ok(fl_client_take(j->clients[trainer], 1, in->seen, on_mail,
-                             on_outcome, in));
+    in->in = (fl_client_inbox){ 1, in->seen, on_message, in };
+    assert_ok(fl_client_relay_take(j->clients[trainer], &in->in,
+                                   (fl_ending){ on_outcome, &in->o }));
     assert_ok(job_end(j, &in->o));
 }
 
@@ -317,21 +295,19 @@ static fl_status send_note(job *j, int from, int to, uint32_t number)
 {
     char bytes[8192] = { 0 };
     note n = { (uint32_t)from, number };
-    fl_client_letter l = {
-        .to = (uint32_t)to, .generation = 1, .bytes = bytes, .len = note_len(&n)
-    };
+    fl_relay_request r = { (uint32_t)to, 1, { bytes, note_len(&n) } };
     outcome o = { 0 };
     bool is_full = true;
 
     memcpy(bytes, &n, sizeof(n));
-    FL_TRY(fl_client_mail(j->clients[from], (int)number % j->n_servers, &l,
-                          &is_full, on_outcome, &o));
+    FL_TRY(fl_client_relay(j->clients[from], (int)number % j->n_servers, &r,
+                           &is_full, (fl_ending){ on_outcome, &o }));
     FL_TRY(job_end(j, &o));
     assert_false(is_full);
     return FL_OK;
 }
 
-static void every_mail_comes_once_whatever_is_cut(void **state)
+static void every_message_comes_once_whatever_is_cut(void **state)
 {
     static const fl_sim_faults faults[] = {
         { .seed = 1, .delay_hi_ms = 3 },
@@ -347,7 +323,7 @@ static void every_mail_comes_once_whatever_is_cut(void **state)
         memset(in, 0, sizeof(in));
         job_init(&j, 2, TRAINERS, &faults[f]);
         job_wait(&j);
-        for (uint32_t i = 0; i < MAILS; i++)
+        for (uint32_t i = 0; i < MESSAGES; i++)
             for (int from = 0; from < TRAINERS; from++) {
                 assert_ok(
                     send_note(&j, from, (from + 1 + (int)i % 2) % TRAINERS, i));
@@ -361,8 +337,8 @@ static void every_mail_comes_once_whatever_is_cut(void **state)
                 before = in[t].n;
                 take_all(&j, t, &in[t]);
             } while (in[t].n > before);
-            assert_int_equal(in[t].n, MAILS);
-            for (uint32_t i = 0; i < MAILS; i++)
+            assert_int_equal(in[t].n, MESSAGES);
+            for (uint32_t i = 0; i < MESSAGES; i++)
                 for (int from = 0; from < TRAINERS; from++)
                     assert_int_equal(in[t].n_of[from][i],
                                      (from + 1 + (int)i % 2) % TRAINERS == t);
@@ -371,11 +347,10 @@ static void every_mail_comes_once_whatever_is_cut(void **state)
     }
 }
 
-static fl_status refuse_mail(void *arg, const void *bytes, uint64_t len)
+static fl_status refuse_message(void *arg, fl_msg_bytes bytes)
 {
     (void)arg;
     (void)bytes;
-    (void)len;
     FL_FAIL(FL_ERR_CORRUPT, "nobody wants this");
 }
 
@@ -388,8 +363,9 @@ static void an_error_of_the_receiver_is_that_of_the_request(void **state)
     job_init(&j, 2, 2, &(fl_sim_faults){ .seed = 1 });
     job_wait(&j);
     assert_ok(send_note(&j, 0, 1, 0));
-    assert_ok(
-        fl_client_take(j.clients[1], 1, in.seen, refuse_mail, on_outcome, &in));
+    in.in = (fl_client_inbox){ 1, in.seen, refuse_message, NULL };
+    assert_ok(fl_client_relay_take(j.clients[1], &in.in,
+                                   (fl_ending){ on_outcome, &in.o }));
     assert_int_equal(job_end(&j, &in.o), FL_ERR_CORRUPT);
     assert_has(fl_last_error(), "nobody wants this");
     assert_true(in.seen[0] == 0);
@@ -402,15 +378,15 @@ static void an_error_of_the_receiver_is_that_of_the_request(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mails_stay_until_they_were_seen),
+        cmocka_unit_test(messages_stay_until_they_were_seen),
         cmocka_unit_test(a_newer_generation_drops_the_older_one),
-        cmocka_unit_test(a_full_box_takes_no_more_until_some_were_seen),
-        cmocka_unit_test(a_mail_above_the_limit_needs_an_empty_box),
-        cmocka_unit_test(a_reply_has_as_many_mails_as_fit),
-        cmocka_unit_test(what_does_not_parse_is_refused),
+        cmocka_unit_test(a_full_mailbox_takes_no_more_until_some_were_seen),
+        cmocka_unit_test(a_message_above_the_limit_needs_an_empty_mailbox),
+        cmocka_unit_test(a_reply_has_as_many_messages_as_fit),
+        cmocka_unit_test(what_is_not_there_is_refused),
         cmocka_unit_test(no_memory_is_an_error_and_loses_nothing),
         cmocka_unit_test(many_threads_may_write_while_one_takes),
-        cmocka_unit_test(every_mail_comes_once_whatever_is_cut),
+        cmocka_unit_test(every_message_comes_once_whatever_is_cut),
         cmocka_unit_test(an_error_of_the_receiver_is_that_of_the_request),
     };
 

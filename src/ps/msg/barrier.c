@@ -1,0 +1,165 @@
+/* barrier.c - BARRIER: waits for all live trainers; of servers, for the end. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "ps/client/client_inside.h"
+#include "ps/server/server_inside.h"
+
+static const fl_field request[] = {
+    FL_FIELD(TEXT, fl_barrier_request, name),
+    FL_FIELD(U64, fl_barrier_request, generation),
+    FL_FIELD(U64, fl_barrier_request, share),
+    FL_FIELDS_END,
+};
+
+/* --- the reply ------------------------------------------------------------ */
+
+void fl_barrier_pack_reply(fl_pack *p, const fl_came *came, size_t n)
+{
+    fl_pack_u32(p, (uint32_t)n);
+    fl_pack_u32(p, 0);
+    for (size_t i = 0; i < n; i++) {
+        fl_pack_u32(p, came[i].rank);
+        fl_pack_u32(p, 0);
+        fl_pack_u64(p, came[i].share);
+    }
+}
+
+fl_status fl_barrier_unpack_reply(fl_msg_bytes payload, fl_came_list *came)
+{
+    fl_unpack u = fl_unpack_from(payload.data, payload.len);
+    uint32_t n = fl_unpack_u32(&u);
+    uint64_t next = 0;
+
+    u.bad |= fl_unpack_u32(&u) != 0;
+    came->len = 0;
+    for (uint32_t i = 0; i < n && !u.bad; i++) {
+        fl_came who = { .rank = fl_unpack_u32(&u) };
+
+        u.bad |= fl_unpack_u32(&u) != 0 || who.rank < next;
+        who.share = fl_unpack_u64(&u);
+        next = (uint64_t)who.rank + 1;
+        fl_vec_push(came, who);
+    }
+    if (u.bad || u.at != u.end)
+        FL_FAIL(FL_ERR_CORRUPT,
+                "it answers a barrier with %" PRIu64
+                " bytes that do not say who came",
+                payload.len);
+    return FL_OK;
+}
+
+static fl_status echo(fl_msg_bytes payload, fl_pack *again)
+{
+    fl_came_list came = { 0 };
+    fl_status st = fl_barrier_unpack_reply(payload, &came);
+
+    if (!st)
+        fl_barrier_pack_reply(again, came.data, came.len);
+    fl_vec_release(&came);
+    return st;
+}
+
+static bool example(int n, fl_pack *out)
+{
+    static const fl_came came[] = { { 0, 7 }, { 1, 0 }, { 5, UINT64_MAX } };
+
+    if (n > (int)FL_LEN(came))
+        return false;
+    fl_barrier_pack_reply(out, came, (size_t)n);
+    return true;
+}
+
+const fl_msg_payload fl_msg_barrier_request = { .fields = request };
+const fl_msg_payload fl_msg_barrier_reply = { .echo = echo,
+                                              .example = example };
+
+/* --- the client ----------------------------------------------------------- */
+
+static fl_status list_came(void *came, int server, fl_msg_bytes reply)
+{
+    (void)server;
+    return fl_barrier_unpack_reply(reply, came);
+}
+
+fl_status fl_client_barrier(fl_client *c, const char *name, uint64_t generation,
+                            uint64_t share, fl_came_list *came,
+                            fl_ending ending)
+{
+    fl_barrier_request r = { .generation = generation, .share = share };
+    fl_call_spec call = { .type = FL_MSG_BARRIER,
+                          .request = &r,
+                          .take = came ? list_came : NULL,
+                          .out = came };
+
+    fl_msg_text(r.name, name);
+    return fl_client_call(c, &call, ending);
+}
+
+/* --- server 0 ------------------------------------------------------------- */
+
+/* Answered at the end; a server that asks again has lost its connection. */
+static void watch(fl_server *s, const fl_server_request *r)
+{
+    const fl_identity *who = fl_session_who(r->session);
+    fl_member_seat *seat = fl_server_seat(s, who->role, who->rank);
+
+    if (seat->watch)
+        fl_reply_error(seat->watch,
+                       fl_err_set(FL_ERR_CLOSED,
+                                  "server %" PRIu32 " asked again for the end",
+                                  who->rank));
+    seat->watch = r->reply;
+    if (s->phase != FL_SERVER_SERVING)
+        fl_server_answer_watches(s);
+}
+
+static fl_status check(fl_server *s, const fl_server_request *r)
+{
+    const fl_barrier_request *q = r->request;
+    bool is_server = fl_session_who(r->session)->role == FL_MEMBER_SERVER;
+    bool is_end = strcmp(q->name, FL_BARRIER_END) == 0;
+
+    if (is_server && !is_end)
+        FL_FAIL(FL_ERR_INVAL,
+                "a server asks for barrier \"%s\": only trainers meet at "
+                "barriers, servers wait for \"" FL_BARRIER_END "\"",
+                q->name);
+    if (!is_server && is_end)
+        FL_FAIL(FL_ERR_INVAL,
+                "barrier \"" FL_BARRIER_END "\" is the one of the servers: "
+                "choose another name");
+    return is_server && s->phase == FL_SERVER_SERVING
+               ? fl_server_check_member(s, r)
+               : FL_OK;
+}
+
+void fl_server_barrier(fl_server *s, const fl_server_request *r)
+{
+    const fl_barrier_request *q = r->request;
+    fl_coord_asker who = fl_server_asker(s, r);
+    fl_status st = check(s, r);
+
+    s->level = FL_LOG_INFO;
+    if (st)
+        fl_reply_error(r->reply, st);
+    else if (fl_session_who(r->session)->role == FL_MEMBER_SERVER)
+        watch(s, r);
+    else
+        fl_coord_barrier(s->coord, &who, q->name, q->generation, q->share);
+}
+
+void fl_server_answer_barrier(void *arg, void *question, fl_status st,
+                              const fl_came *came, size_t n_came)
+{
+    fl_pack p = { 0 };
+
+    (void)arg;
+    if (st) {
+        fl_reply_error(question, st);
+        return;
+    }
+    fl_barrier_pack_reply(&p, came, n_came);
+    fl_reply_send(question, p.data, p.len);
+    fl_pack_release(&p);
+}

@@ -1,0 +1,99 @@
+/* calls.h - what a client asks for and what a server answers, where both sides
+ * and the coordinator use the same words. */
+#ifndef FL_PS_MSG_CALLS_H
+#define FL_PS_MSG_CALLS_H
+
+#include <stdio.h>
+
+#include "base/vec.h"
+#include "ps/msg/message.h"
+
+/* --- BARRIER (barrier.c) -------------------------------------------------- */
+
+/* The barrier at which the other servers wait for the end of the job. */
+#define FL_BARRIER_END "end"
+
+typedef struct fl_barrier_request {
+    char name[FL_MSG_NAME_ROOM];
+    uint64_t generation, share;
+} fl_barrier_request;
+
+/* Who came, and the number it brought; in the order of ranks. */
+typedef struct fl_came {
+    uint32_t rank;
+    uint64_t share;
+} fl_came;
+
+typedef FL_VEC(fl_came) fl_came_list;
+
+void fl_barrier_pack_reply(fl_pack *p, const fl_came *came, size_t n);
+/* Into *came, which is emptied first. */
+FL_MUST_CHECK
+fl_status fl_barrier_unpack_reply(fl_msg_bytes payload, fl_came_list *came);
+
+/* --- GATHER (gather.c) ---------------------------------------------------- */
+
+/* What one member brought, where it lies. */
+typedef struct fl_gather_piece {
+    uint32_t rank;
+    const void *bytes;
+    uint64_t len;
+} fl_gather_piece;
+
+typedef FL_VEC(fl_gather_piece) fl_gather_pieces;
+
+/* Pieces stay where they lie in the payload. */
+FL_MUST_CHECK
+fl_status fl_gather_unpack_reply(fl_msg_bytes payload, fl_gather_pieces *out);
+
+/* --- DISPATCH (dispatch.c) ------------------------------------------------ */
+
+/* Answers that are no item: none is left and none comes back; not known yet. */
+#define FL_DISPATCH_NONE UINT64_MAX
+#define FL_DISPATCH_LATER (UINT64_MAX - 1)
+
+/* A trainer's question for the next item of a pass, which is a name and a
+   number. */
+typedef struct fl_dispatch_request {
+    char name[FL_MSG_NAME_ROOM];
+    uint64_t number, n; /* of the pass; items in it */
+    uint64_t question;  /* from 1 on, per trainer and pass; 0: for no item */
+    uint64_t finished;  /* an item; FL_DISPATCH_NONE: none */
+    uint32_t is_hasty;  /* does not wait for items that others have */
+} fl_dispatch_request;
+
+/* --- REPORT (report.c) ---------------------------------------------------- */
+
+/* What is longer is no phase. */
+#define FL_PHASE_ROOM 256
+
+typedef struct fl_report_request {
+    char phase[FL_PHASE_ROOM];
+    uint64_t samples;
+    double loss, auc; /* NaN: not known */
+} fl_report_request;
+
+/* --- JOIN (join.c) -------------------------------------------------------- */
+
+typedef struct fl_join_reply {
+    uint32_t incarnation;
+} fl_join_reply;
+
+/* --- RELAY and RELAY_TAKE (relay.c) --------------------------------------- */
+
+/* Bytes for a trainer. */
+typedef struct fl_relay_request {
+    uint32_t to; /* rank */
+    uint64_t generation;
+    fl_msg_bytes bytes;
+} fl_relay_request;
+
+typedef struct fl_relay_take_request {
+    uint64_t generation;
+    uint64_t seen; /* messages of it that were received from this server */
+} fl_relay_take_request;
+
+/* Text as it goes into a request. */
+#define fl_msg_text(to, text) ((void)snprintf((to), sizeof(to), "%s", (text)))
+
+#endif

@@ -1,0 +1,98 @@
+/* items.c - what the readers of rows and blocks share. */
+#include "ps/msg/items.h"
+
+#include <inttypes.h>
+
+#include "base/alloc.h"
+
+/* Keys and floats are used where they lie. */
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+               "payloads are little-endian and read in place");
+
+fl_status fl_items_round(fl_unpack *u, uint16_t type, uint64_t *round)
+{
+    uint64_t len = (uint64_t)(u->end - u->at);
+
+    *round = fl_unpack_u64(u);
+    if (u->bad)
+        FL_FAIL(FL_ERR_CORRUPT,
+                "a request (%s) of %" PRIu64 " bytes ends within the number of "
+                "its round",
+                fl_msg_name(type), len);
+    return FL_OK;
+}
+
+fl_status fl_items_count(fl_unpack *u, uint16_t type, uint64_t head_bytes,
+                         uint32_t *out)
+{
+    bool has_gap = type != FL_MSG_PULL_DENSE;
+    uint32_t n = fl_unpack_u32(u);
+    uint32_t zero = has_gap ? fl_unpack_u32(u) : 0;
+
+    if (u->bad || n > (uint64_t)(u->end - u->at) / head_bytes)
+        FL_FAIL(FL_ERR_CORRUPT,
+                "a request (%s) ends within the heads of its %" PRIu32 " items",
+                fl_msg_name(type), n);
+    if (zero)
+        FL_FAIL(FL_ERR_CORRUPT,
+                "a request (%s) has %" PRIu32 " behind its count of items, "
+                "where 0 belongs",
+                fl_msg_name(type), zero);
+    if (n > FL_ITEMS_MAX)
+        FL_FAIL(FL_ERR_CORRUPT,
+                "a request (%s) has %" PRIu32 " items, more than %d; send "
+                "several requests",
+                fl_msg_name(type), n, FL_ITEMS_MAX);
+    *out = n;
+    return FL_OK;
+}
+
+const void *fl_items_take(fl_unpack *u, uint64_t n, uint64_t width)
+{
+    size_t bytes;
+
+    if (fl_mul_overflow(n, width, &bytes)) {
+        u->bad = true;
+        return NULL;
+    }
+    return fl_unpack_bytes(u, bytes);
+}
+
+fl_status fl_items_too_short(uint16_t type, const char *what, uint32_t i)
+{
+    FL_FAIL(FL_ERR_CORRUPT,
+            "a request (%s) ends within the %s of item %" PRIu32,
+            fl_msg_name(type), what, i);
+}
+
+fl_status fl_items_unknown(uint16_t type, const char *kind, uint32_t number)
+{
+    FL_FAIL(FL_ERR_NOTFOUND,
+            "a request (%s) is for %s %" PRIu32 ", which was not declared",
+            fl_msg_name(type), kind, number);
+}
+
+fl_status fl_items_end(const fl_unpack *u, uint16_t type)
+{
+    if (u->at != u->end)
+        FL_FAIL(FL_ERR_CORRUPT,
+                "a request (%s) has %td bytes behind its last item",
+                fl_msg_name(type), u->end - u->at);
+    return FL_OK;
+}
+
+/* --- examples ------------------------------------------------------------- */
+
+uint64_t fl_items_example_width(void *unused, uint32_t number)
+{
+    static const uint64_t widths[] = { 1, 4, 3 };
+
+    (void)unused;
+    return number < FL_LEN(widths) ? widths[number] : 0;
+}
+
+void fl_items_example_floats(fl_pack *p, uint64_t n)
+{
+    for (uint64_t i = 0; i < n; i++)
+        fl_pack_bytes(p, &(float){ (float)i + 0.5f }, sizeof(float));
+}

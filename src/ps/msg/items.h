@@ -1,0 +1,152 @@
+/* items.h - what requests for several tables or blocks have in common; for the
+ * files of this folder, the store and the client.
+ *
+ * A request has a number of items, a head for each, and then what belongs to
+ * them. What the pointers of an item lead to may change meanwhile when a hostile
+ * peer shares the memory: it is read once, or does no harm whatever it is. Every
+ * pointer leads to as many bytes within the payload as the copied head says.
+ */
+#ifndef FL_PS_MSG_ITEMS_H
+#define FL_PS_MSG_ITEMS_H
+
+#include "ps/msg/message.h"
+
+#define FL_ITEMS_MAX 4096
+
+/* A request to be read; its payload is 8-byte aligned. */
+typedef struct fl_items_source {
+    uint16_t type;
+    fl_msg_bytes payload;
+    /* The floats of a table's row, or of a block; 0 when there is none. */
+    uint64_t (*width_of)(void *arg, uint32_t number);
+    void *arg;
+} fl_items_source;
+
+/* --- rows (rows.c) -------------------------------------------------------- */
+
+enum fl_push_flag {
+    FL_PUSH_MERGED = 1,
+    FL_PUSH_SHOWS = 2,
+    FL_PUSH_CLICKS = 4,
+    FL_PUSH_COUNTS = 8
+};
+
+/* One item of a PULL, PUSH, ROUND_PUSH or ASSIGN. */
+typedef struct fl_rows_item {
+    uint32_t table, flags; /* kind of a pull */
+    uint64_t n;
+    double lr;
+    const uint64_t *keys; /* 8-byte aligned in the payload */
+    const float *values;  /* gradients of a push, values of an assign */
+    const float *shows, *clicks;
+    const uint32_t *counts;
+} fl_rows_item;
+
+typedef struct fl_rows_request {
+    uint64_t round;      /* of a ROUND_PUSH */
+    fl_rows_item *items; /* freed with fl_free */
+    uint32_t n;
+} fl_rows_request;
+
+/* FL_ERR_CORRUPT when it does not add up, FL_ERR_NOTFOUND for an unknown table;
+   *out is untouched then. */
+FL_MUST_CHECK
+fl_status fl_rows_unpack(const fl_items_source *from, fl_rows_request *out);
+/* All but keys and what follows them; padding included, so that keys come next.
+ */
+void fl_rows_pack_head(fl_pack *p, uint16_t type, const fl_rows_request *r);
+
+/* --- blocks (blocks.c) ---------------------------------------------------- */
+
+/* One item of a PULL_DENSE, PUSH_DENSE, ASSIGN_DENSE or ROUND_DENSE. */
+typedef struct fl_block_item {
+    uint32_t block;
+    uint64_t n;
+    const float *values; /* NULL in a pull */
+} fl_block_item;
+
+typedef struct fl_blocks_request {
+    uint64_t round;       /* of a ROUND_DENSE */
+    fl_block_item *items; /* freed with fl_free */
+    uint32_t n;
+} fl_blocks_request;
+
+FL_MUST_CHECK
+fl_status fl_blocks_unpack(const fl_items_source *from, fl_blocks_request *out);
+/* All but the values. */
+void fl_blocks_pack_head(fl_pack *p, uint16_t type, const fl_blocks_request *r);
+
+/* --- APPLY (apply.c) ------------------------------------------------------ */
+
+/* Members of a round. */
+#define FL_MEMBERS_MAX 65536
+
+typedef struct fl_round_member {
+    uint32_t rank;
+    double weight;
+} fl_round_member;
+
+typedef struct fl_apply_request {
+    uint64_t round;
+    fl_round_member *members; /* in the order of ranks; freed with fl_free */
+    fl_block_item *blocks;    /* that are wanted; freed with fl_free */
+    uint32_t n_members, n_blocks;
+} fl_apply_request;
+
+FL_MUST_CHECK
+fl_status fl_apply_unpack(const fl_items_source *from, fl_apply_request *out);
+void fl_apply_pack(fl_pack *p, const fl_apply_request *r);
+
+/* --- CHANGED (changed.c) -------------------------------------------------- */
+
+typedef struct fl_changed_request {
+    uint32_t table;
+    uint64_t cursor, place;
+} fl_changed_request;
+
+/* Before the keys and values of a reply. */
+typedef struct fl_changed_head {
+    uint64_t cursor, place, n;
+} fl_changed_head;
+
+/* Of rows with so many floats. */
+uint64_t fl_changed_bytes(uint64_t n, uint32_t dim);
+/* Writes the head and gives where keys come, then values. */
+void *fl_changed_pack_head(void *room, const fl_changed_head *h);
+/* The number of rows follows from the length, which does not change in shared
+   memory, and is checked against the head. */
+typedef struct fl_changed_reply {
+    fl_changed_head head;
+    const uint64_t *keys;
+    const float *values;
+} fl_changed_reply;
+FL_MUST_CHECK
+fl_status fl_changed_unpack_reply(fl_msg_bytes payload, uint32_t dim,
+                                  fl_changed_reply *out);
+
+/* --- reading (items.c) ---------------------------------------------------- */
+
+/* The number of the round at the front of a request of a round. */
+FL_MUST_CHECK
+fl_status fl_items_round(fl_unpack *u, uint16_t type, uint64_t *round);
+/* How many items there are; heads of so many bytes are known to be there. */
+FL_MUST_CHECK
+fl_status fl_items_count(fl_unpack *u, uint16_t type, uint64_t head_bytes,
+                         uint32_t *out);
+/* n times width bytes where they lie; NULL when there are fewer. */
+const void *fl_items_take(fl_unpack *u, uint64_t n, uint64_t width);
+/* Sentences: the request ends within `what` of item i, a table or a block; it
+   is for something that was not declared. */
+fl_status fl_items_too_short(uint16_t type, const char *what, uint32_t i);
+fl_status fl_items_unknown(uint16_t type, const char *kind, uint32_t number);
+/* That nothing is behind the last item. */
+FL_MUST_CHECK
+fl_status fl_items_end(const fl_unpack *u, uint16_t type);
+
+/* --- examples ------------------------------------------------------------- */
+
+/* Widths for echoes and examples: of tables and blocks 0 to 2. */
+uint64_t fl_items_example_width(void *unused, uint32_t number);
+void fl_items_example_floats(fl_pack *p, uint64_t n);
+
+#endif

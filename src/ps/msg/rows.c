@@ -1,0 +1,294 @@
+/* rows.c - PULL, PUSH, ASSIGN and ROUND_PUSH: rows of tables by key. */
+#include <inttypes.h>
+
+#include "base/alloc.h"
+#include "flotilla/table.h"
+#include "ps/msg/items.h"
+
+#define PUSH_FLAGS                                                             \
+    (FL_PUSH_MERGED | FL_PUSH_SHOWS | FL_PUSH_CLICKS | FL_PUSH_COUNTS)
+
+/* Bytes before the heads of the items, and of one head. */
+#define COUNT_BYTES 8
+#define ITEM_BYTES 16
+#define PUSH_ITEM_BYTES 24
+
+static bool is_push(uint16_t type)
+{
+    return type == FL_MSG_PUSH || type == FL_MSG_ROUND_PUSH;
+}
+
+/* --- unpacking ------------------------------------------------------------ */
+
+static fl_status check_flags(uint16_t type, const fl_rows_item *it)
+{
+    bool good = type == FL_MSG_PULL ? it->flags <= FL_PULL_ONLY
+                : is_push(type)     ? !(it->flags & ~(uint32_t)PUSH_FLAGS)
+                                    : !it->flags;
+
+    if (!good)
+        FL_FAIL(FL_ERR_CORRUPT,
+                "a request (%s) has the unknown %s %" PRIu32 " for table "
+                "%" PRIu32,
+                fl_msg_name(type), is_push(type) ? "flags" : "kind", it->flags,
+                it->table);
+    return FL_OK;
+}
+
+static fl_status read_heads(fl_unpack *u, uint16_t type, fl_rows_item *items,
+                            uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        items[i].table = fl_unpack_u32(u);
+        items[i].flags = fl_unpack_u32(u);
+        items[i].n = fl_unpack_u64(u);
+        if (is_push(type))
+            items[i].lr = fl_unpack_f64(u);
+        FL_TRY(check_flags(type, &items[i]));
+    }
+    return FL_OK;
+}
+
+/* The zeros behind an item. */
+static fl_status skip_padding(fl_unpack *u, uint16_t type, const void *base)
+{
+    size_t past = (size_t)(u->at - (const uint8_t *)base) % 8;
+    const uint8_t *zeros = past ? fl_unpack_bytes(u, 8 - past) : NULL;
+
+    if (u->bad)
+        FL_FAIL(FL_ERR_CORRUPT, "a request (%s) ends between two items",
+                fl_msg_name(type));
+    for (size_t i = 0; zeros && i < 8 - past; i++)
+        if (zeros[i])
+            FL_FAIL(FL_ERR_CORRUPT,
+                    "a request (%s) has bytes other than 0 between items",
+                    fl_msg_name(type));
+    return FL_OK;
+}
+
+/* Where the parts of one pushed item are. */
+static void read_pushed(fl_unpack *u, fl_rows_item *it, uint64_t dim)
+{
+    it->keys = fl_items_take(u, it->n, sizeof(uint64_t));
+    it->values = fl_items_take(u, it->n, dim * sizeof(float));
+    if (it->flags & FL_PUSH_SHOWS)
+        it->shows = fl_items_take(u, it->n, sizeof(float));
+    if (it->flags & FL_PUSH_CLICKS)
+        it->clicks = fl_items_take(u, it->n, sizeof(float));
+    if (it->flags & FL_PUSH_COUNTS)
+        it->counts = fl_items_take(u, it->n, sizeof(uint32_t));
+}
+
+static fl_status read_push(fl_unpack *u, const fl_items_source *from,
+                           fl_rows_item *items, const uint64_t *dims,
+                           uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        read_pushed(u, &items[i], dims[i]);
+        if (u->bad)
+            return fl_items_too_short(from->type, "rows", i);
+        if (i + 1 < n || u->at != u->end)
+            FL_TRY(skip_padding(u, from->type, from->payload.data));
+    }
+    return FL_OK;
+}
+
+/* Keys of all items, then, of an assign, values of all. */
+static fl_status read_columns(fl_unpack *u, uint16_t type, fl_rows_item *items,
+                              const uint64_t *dims, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        items[i].keys = fl_items_take(u, items[i].n, sizeof(uint64_t));
+        if (u->bad)
+            return fl_items_too_short(type, "keys", i);
+    }
+    for (uint32_t i = 0; type == FL_MSG_ASSIGN && i < n; i++) {
+        items[i].values = fl_items_take(u, items[i].n, dims[i] * sizeof(float));
+        if (u->bad)
+            return fl_items_too_short(type, "values", i);
+    }
+    return FL_OK;
+}
+
+static fl_status read_dims(const fl_items_source *from,
+                           const fl_rows_item *items, uint32_t n,
+                           uint64_t *dims)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        dims[i] = from->width_of(from->arg, items[i].table);
+        if (!dims[i])
+            return fl_items_unknown(from->type, "table", items[i].table);
+    }
+    return FL_OK;
+}
+
+static fl_status read_items(fl_unpack *u, const fl_items_source *from,
+                            fl_rows_item *items, uint32_t n)
+{
+    uint64_t *dims = fl_alloc(sizeof(*dims) * n);
+    fl_status st = read_heads(u, from->type, items, n);
+
+    if (!st)
+        st = read_dims(from, items, n, dims);
+    if (!st)
+        st = is_push(from->type) ? read_push(u, from, items, dims, n)
+                                 : read_columns(u, from->type, items, dims, n);
+    fl_free(dims);
+    return st ? st : fl_items_end(u, from->type);
+}
+
+fl_status fl_rows_unpack(const fl_items_source *from, fl_rows_request *out)
+{
+    fl_unpack u = fl_unpack_from(from->payload.data, from->payload.len);
+    fl_rows_request r = { 0 };
+    fl_status st;
+
+    if (from->type == FL_MSG_ROUND_PUSH)
+        FL_TRY(fl_items_round(&u, from->type, &r.round));
+    FL_TRY(fl_items_count(&u, from->type,
+                          is_push(from->type) ? PUSH_ITEM_BYTES : ITEM_BYTES,
+                          &r.n));
+    r.items = fl_alloc(sizeof(*r.items) * r.n);
+    st = read_items(&u, from, r.items, r.n);
+    if (st) {
+        fl_free(r.items);
+        return st;
+    }
+    *out = r;
+    return FL_OK;
+}
+
+/* --- packing -------------------------------------------------------------- */
+
+void fl_rows_pack_head(fl_pack *p, uint16_t type, const fl_rows_request *r)
+{
+    _Static_assert(COUNT_BYTES % 8 == 0 && ITEM_BYTES % 8 == 0 &&
+                       PUSH_ITEM_BYTES % 8 == 0,
+                   "keys behind the heads are aligned");
+    if (type == FL_MSG_ROUND_PUSH)
+        fl_pack_u64(p, r->round);
+    fl_pack_u32(p, r->n);
+    fl_pack_u32(p, 0);
+    for (uint32_t i = 0; i < r->n; i++) {
+        fl_pack_u32(p, r->items[i].table);
+        fl_pack_u32(p, r->items[i].flags);
+        fl_pack_u64(p, r->items[i].n);
+        if (is_push(type))
+            fl_pack_f64(p, r->items[i].lr);
+    }
+}
+
+/* --- the sweep ------------------------------------------------------------ */
+
+static void pack_part(fl_pack *p, const void *bytes, uint64_t len)
+{
+    if (bytes && len)
+        fl_pack_bytes(p, bytes, (size_t)len);
+}
+
+static void pack_pushed(fl_pack *p, const fl_rows_item *it)
+{
+    uint64_t dim = fl_items_example_width(NULL, it->table);
+
+    pack_part(p, it->keys, it->n * sizeof(*it->keys));
+    pack_part(p, it->values, it->n * dim * sizeof(float));
+    pack_part(p, it->shows, it->n * sizeof(float));
+    pack_part(p, it->clicks, it->n * sizeof(float));
+    pack_part(p, it->counts, it->n * sizeof(uint32_t));
+}
+
+static void pack_columns(fl_pack *p, const fl_rows_request *r)
+{
+    for (uint32_t i = 0; i < r->n; i++)
+        pack_part(p, r->items[i].keys, r->items[i].n * sizeof(uint64_t));
+    for (uint32_t i = 0; i < r->n; i++)
+        pack_part(p, r->items[i].values,
+                  r->items[i].n * sizeof(float) *
+                      fl_items_example_width(NULL, r->items[i].table));
+}
+
+static void pack_all(fl_pack *p, uint16_t type, const fl_rows_request *r)
+{
+    fl_rows_pack_head(p, type, r);
+    if (!is_push(type)) {
+        pack_columns(p, r);
+        return;
+    }
+    for (uint32_t i = 0; i < r->n; i++) {
+        fl_pack_align(p);
+        pack_pushed(p, &r->items[i]);
+    }
+}
+
+static fl_status echo(uint16_t type, fl_msg_bytes payload, fl_pack *again)
+{
+    fl_items_source from = { .type = type,
+                             .payload = payload,
+                             .width_of = fl_items_example_width };
+    fl_rows_request r;
+
+    FL_TRY(fl_rows_unpack(&from, &r));
+    pack_all(again, type, &r);
+    /* Zeros behind the last item may be there or not. */
+    if (is_push(type) && again->len < payload.len)
+        fl_pack_align(again);
+    fl_free(r.items);
+    return FL_OK;
+}
+
+/* So many items: one with all there is, plain ones, and one without keys. */
+static bool example(int n, uint16_t type, fl_pack *out)
+{
+    static const uint64_t keys[] = { 7, 9, 7 };
+    static const float floats[12] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12 };
+    static const uint32_t counts[] = { 1, 2, 3 };
+    const float *values = type == FL_MSG_PULL ? NULL : floats;
+    bool has_all = is_push(type);
+    fl_rows_item items[] = {
+        { .table = 2,
+          .flags = has_all               ? PUSH_FLAGS
+                   : type == FL_MSG_PULL ? FL_PULL_ONLY
+                                         : 0,
+          .n = 1,
+          .lr = 0.25,
+          .keys = keys,
+          .values = values,
+          .shows = has_all ? floats : NULL,
+          .clicks = has_all ? floats : NULL,
+          .counts = has_all ? counts : NULL },
+        { .table = 1, .n = 3, .keys = keys, .values = values },
+        { .table = 0, .keys = keys, .values = values },
+    };
+
+    if (n > (int)FL_LEN(items))
+        return false;
+    pack_all(
+        out, type,
+        &(fl_rows_request){ .round = 3, .items = items, .n = (uint32_t)n });
+    return true;
+}
+
+#define ROWS_MESSAGE(NAME, name)                                               \
+    static fl_status echo_##name(fl_msg_bytes payload, fl_pack *again)         \
+    {                                                                          \
+        return echo(FL_MSG_##NAME, payload, again);                            \
+    }                                                                          \
+    static bool example_##name(int i, fl_pack *out)                            \
+    {                                                                          \
+        return example(i, FL_MSG_##NAME, out);                                 \
+    }                                                                          \
+    const fl_msg_payload fl_msg_##name##_request = {                           \
+        .echo = echo_##name,                                                   \
+        .example = example_##name,                                             \
+    };
+
+ROWS_MESSAGE(PULL, pull)
+ROWS_MESSAGE(PUSH, push)
+ROWS_MESSAGE(ASSIGN, assign)
+ROWS_MESSAGE(ROUND_PUSH, round_push)
+
+/* The values of all items behind one another. */
+const fl_msg_payload fl_msg_pull_reply = { .fields = fl_fields_rest };
+const fl_msg_payload fl_msg_push_reply = { .fields = fl_fields_none };
+const fl_msg_payload fl_msg_assign_reply = { .fields = fl_fields_none };
+const fl_msg_payload fl_msg_round_push_reply = { .fields = fl_fields_none };
