@@ -29,6 +29,7 @@ fl_status fl_store_clear(fl_store_ctx *c)
     fl_store_table *t;
 
     FL_TRY(fl_store_find_table(c, q->table, &t));
+    (void)fl_store_commit(c->call, &t->log);
     fl_table_clear(t->table);
     return FL_OK;
 }

@@ -59,6 +59,7 @@ fl_status fl_store_shrink(fl_store_ctx *c)
     if (q->unseen_days > INT_MAX)
         FL_FAIL(FL_ERR_INVAL, "table %s: %" PRIu32 " unseen days are too many",
                 fl_table_name(t->table), q->unseen_days);
+    (void)fl_store_commit(c->call, &t->log);
     FL_TRY(fl_table_shrink(t->table, (int)q->unseen_days, &r.n_removed));
     return fl_store_answer(c, &r);
 }

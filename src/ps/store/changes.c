@@ -216,13 +216,6 @@ static fl_status check_cursor(const fl_changes *c, uint32_t rank,
     return FL_OK;
 }
 
-/* Of all rows it gets those of today; earlier pushes are of no use. */
-static void move_reader(fl_changes *c, uint32_t rank, uint64_t cursor)
-{
-    note_reader(c, rank, cursor < c->first ? c->next : cursor);
-    forget_seen(c);
-}
-
 /* What a reader gets, before equal keys are put together. */
 typedef struct found {
     uint64_t *ids;
@@ -292,24 +285,16 @@ fl_status fl_changes_since(fl_changes *c, uint32_t rank, uint64_t cursor,
 
     fl_lock(&c->mu);
     st = check_cursor(c, rank, cursor);
-    if (!st) {
-        st = look(c, rank, cursor, &f);
-        move_reader(c, rank, cursor);
-    }
-    fl_unlock(&c->mu);
-    return st ? st : give(&f, out);
-}
-
-fl_status fl_changes_again(fl_changes *c, uint32_t rank, uint64_t cursor,
-                           fl_changed *out)
-{
-    found f = { 0 };
-    fl_status st;
-
-    fl_lock(&c->mu);
-    st = check_cursor(c, rank, cursor);
     if (!st)
         st = look(c, rank, cursor, &f);
     fl_unlock(&c->mu);
     return st ? st : give(&f, out);
+}
+
+void fl_changes_seen(fl_changes *c, uint32_t rank, uint64_t cursor)
+{
+    fl_lock(&c->mu);
+    note_reader(c, rank, cursor);
+    forget_seen(c);
+    fl_unlock(&c->mu);
 }

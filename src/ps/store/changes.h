@@ -44,10 +44,8 @@ typedef struct fl_changed {
 FL_MUST_CHECK
 fl_status fl_changes_since(fl_changes *c, uint32_t rank, uint64_t cursor,
                            fl_changed *out);
-/* The same once more, by a reader that had no room for all of it: what it has
-   seen stays as it was. */
-FL_MUST_CHECK
-fl_status fl_changes_again(fl_changes *c, uint32_t rank, uint64_t cursor,
-                           fl_changed *out);
+/* This reader has seen what is before the cursor, or, when it was given all rows,
+   what was before fl_changed.next. */
+void fl_changes_seen(fl_changes *c, uint32_t rank, uint64_t cursor);
 
 #endif

@@ -125,8 +125,11 @@ static share *find_share(const fl_rounds *r, uint32_t rank)
     return NULL;
 }
 
-static fl_status check_round(const fl_rounds *r, uint64_t round, uint32_t rank)
+static fl_status check_round(const fl_rounds *r, const fl_store_call *from,
+                             uint64_t round)
 {
+    const share *s = find_share(r, from->rank);
+
     if (r->broken.status)
         return fl_err_restore(&r->broken);
     if (round == UINT64_MAX)
@@ -136,38 +139,38 @@ static fl_status check_round(const fl_rounds *r, uint64_t round, uint32_t rank)
         FL_FAIL(FL_ERR_INVAL,
                 "trainer %" PRIu32 " sends gradients of round %" PRIu64
                 ", which was applied already: the next round is %" PRIu64,
-                rank, round, r->next);
+                from->rank, round, r->next);
+    if (s && from->incarnation < s->incarnation)
+        FL_FAIL(FL_ERR_CLOSED,
+                "incarnation %" PRIu32 " of trainer %" PRIu32
+                " was replaced by incarnation %" PRIu32,
+                from->incarnation, from->rank, s->incarnation);
+    if (s && from->incarnation == s->incarnation && round < s->round)
+        FL_FAIL(FL_ERR_INVAL,
+                "trainer %" PRIu32 " sends gradients of round %" PRIu64
+                " after those of round %" PRIu64,
+                from->rank, round, s->round);
     return FL_OK;
 }
 
 /* The share of the rank for this round: what it had of another round, or of an
    older incarnation, is dropped. */
-static fl_status open_share(fl_rounds *r, const fl_store_call *from,
-                            uint64_t round, share **out)
+static fl_status open_share(const fl_store_ctx *c, uint64_t round, share **out)
 {
-    uint32_t rank = from->rank, incarnation = from->incarnation;
-    share *s = find_share(r, rank);
+    const fl_store_call *from = c->call;
+    fl_rounds *r = c->store->rounds;
+    share *s;
 
-    FL_TRY(check_round(r, round, rank));
+    FL_TRY(check_round(r, from, round));
+    (void)fl_store_commit(from, &c->store->kept);
+    s = find_share(r, from->rank);
     if (!s) {
-        fl_vec_push(&r->shares, ((share){ .rank = rank,
-                                          .incarnation = incarnation,
-                                          .round = round }));
+        fl_vec_push(&r->shares, ((share){ .rank = from->rank }));
         s = &r->shares.data[r->shares.len - 1];
     }
-    if (incarnation < s->incarnation)
-        FL_FAIL(FL_ERR_CLOSED,
-                "incarnation %" PRIu32 " of trainer %" PRIu32
-                " was replaced by incarnation %" PRIu32,
-                incarnation, rank, s->incarnation);
-    if (incarnation == s->incarnation && round < s->round)
-        FL_FAIL(FL_ERR_INVAL,
-                "trainer %" PRIu32 " sends gradients of round %" PRIu64
-                " after those of round %" PRIu64,
-                rank, round, s->round);
-    if (incarnation != s->incarnation || round != s->round)
+    if (from->incarnation != s->incarnation || round != s->round)
         s->n_loads = 0;
-    s->incarnation = incarnation;
+    s->incarnation = from->incarnation;
     s->round = round;
     *out = s;
     return FL_OK;
@@ -264,7 +267,7 @@ fl_status fl_rounds_keep_rows(const fl_store_ctx *c, uint64_t round)
     fl_status st;
 
     fl_lock(&r->mu);
-    st = open_share(r, c->call, round, &s);
+    st = open_share(c, round, &s);
     if (!st)
         st = keep_rows(s, c->rows, c->n_rows, c->world);
     fl_unlock(&r->mu);
@@ -278,7 +281,7 @@ fl_status fl_rounds_keep_blocks(const fl_store_ctx *c, uint64_t round)
     fl_status st;
 
     fl_lock(&r->mu);
-    st = open_share(r, c->call, round, &s);
+    st = open_share(c, round, &s);
     if (!st)
         st = keep_blocks(s, c->blocks, c->n_blocks);
     fl_unlock(&r->mu);
@@ -384,21 +387,25 @@ static fl_status apply_block(fl_rounds *r, fl_dense *d, const piece *p,
 
 /* --- the round ------------------------------------------------------------ */
 
-static fl_status apply_pieces(fl_rounds *r, fl_world *w)
+static fl_status apply_pieces(fl_rounds *r, const fl_store_ctx *c)
 {
     size_t n;
 
     for (size_t i = 0; i < r->rows.len; i += n) {
         const piece *p = &r->rows.data[i];
+        fl_store_table *t = &c->world->tables.data[p->number];
 
         n = count_like(&r->rows, i);
-        FL_TRY(apply_table(r, w->tables.data[p->number].table, p, n));
+        (void)fl_store_commit(c->call, &t->log);
+        FL_TRY(apply_table(r, t->table, p, n));
     }
     for (size_t i = 0; i < r->blocks.len; i += n) {
         const piece *p = &r->blocks.data[i];
+        fl_store_block *b = &c->world->blocks.data[p->number];
 
         n = count_like(&r->blocks, i);
-        FL_TRY(apply_block(r, w->blocks.data[p->number].dense, p, n));
+        (void)fl_store_commit(c->call, &b->log);
+        FL_TRY(apply_block(r, b->dense, p, n));
     }
     return FL_OK;
 }
@@ -427,15 +434,16 @@ static void drop_applied(fl_rounds *r, const fl_round_member *members,
     }
 }
 
-static fl_status apply_next(fl_rounds *r, const fl_apply_request *a,
-                            fl_world *w)
+static fl_status apply_next(fl_rounds *r, const fl_store_ctx *c,
+                            const fl_apply_request *a)
 {
     fl_status st;
 
+    (void)fl_store_commit(c->call, &c->store->kept);
     r->next = a->round;
     r->is_touched = false;
     gather(r, a->round, a->members, a->n_members);
-    st = apply_pieces(r, w);
+    st = apply_pieces(r, c);
     if (!st) {
         r->has_begun = true;
         r->next = a->round + 1;
@@ -450,7 +458,8 @@ static fl_status apply_next(fl_rounds *r, const fl_apply_request *a,
     return st;
 }
 
-static fl_status apply(fl_rounds *r, const fl_apply_request *a, fl_world *w)
+static fl_status apply(fl_rounds *r, const fl_store_ctx *c,
+                       const fl_apply_request *a)
 {
     if (r->broken.status)
         return fl_err_restore(&r->broken);
@@ -461,7 +470,7 @@ static fl_status apply(fl_rounds *r, const fl_apply_request *a, fl_world *w)
                 "round %" PRIu64 " is to be applied, but the next one is "
                 "%" PRIu64,
                 a->round, r->next);
-    return apply_next(r, a, w);
+    return apply_next(r, c, a);
 }
 
 fl_status fl_rounds_apply(const fl_store_ctx *c, const fl_apply_request *a)
@@ -470,7 +479,7 @@ fl_status fl_rounds_apply(const fl_store_ctx *c, const fl_apply_request *a)
     fl_status st;
 
     fl_lock(&r->mu);
-    st = apply(r, a, c->world);
+    st = apply(r, c, a);
     fl_unlock(&r->mu);
     return st;
 }

@@ -121,15 +121,26 @@ void fl_store_set_page(fl_store *s, uint64_t bytes)
     s->page_bytes = bytes;
 }
 
+/* --- changing ------------------------------------------------------------- */
+
+uint64_t fl_store_commit(const fl_store_call *call, fl_store_log *log)
+{
+    FL_ASSERT(fl_msg_find(call->type)->mutates);
+    return atomic_fetch_add(&log->position, 1) + 1;
+}
+
 /* --- declaring ------------------------------------------------------------ */
 
 static fl_status declare_copy(fl_store *s, const char *text)
 {
     fl_world *w = atomic_load(&s->world);
+    fl_store_call call = { .type = FL_MSG_DECLARE,
+                           .payload = { text, strlen(text) } };
 
     if (w)
         return fl_declaration_compare(w->text, text);
     FL_TRY(make_world(s, text, &w));
+    (void)fl_store_commit(&call, &s->declared);
     atomic_store(&s->world, w);
     return FL_OK;
 }

@@ -17,9 +17,9 @@ static uint64_t len_of(void *arg, uint32_t block)
                                  : 0;
 }
 
-static fl_dense *dense_of(const fl_store_ctx *c, uint32_t item)
+static fl_store_block *block_of(const fl_store_ctx *c, uint32_t item)
 {
-    return c->world->blocks.data[c->blocks[item].block].dense;
+    return &c->world->blocks.data[c->blocks[item].block];
 }
 
 static fl_items_source source_of(const fl_store_ctx *c)
@@ -71,7 +71,7 @@ static fl_status make_room(fl_store_ctx *c, float **out)
 static fl_status give_values(const fl_store_ctx *c, float *out)
 {
     for (uint32_t i = 0; i < c->n_blocks; i++) {
-        FL_TRY(fl_dense_pull(dense_of(c, i), out));
+        FL_TRY(fl_dense_pull(block_of(c, i)->dense, out));
         out += c->blocks[i].n;
     }
     return FL_OK;
@@ -92,9 +92,11 @@ fl_status fl_store_push_dense(fl_store_ctx *c)
     uint64_t round;
 
     FL_TRY(read_blocks(c, &round));
-    for (uint32_t i = 0; i < c->n_blocks; i++)
-        FL_TRY(
-            fl_dense_push(dense_of(c, i), c->blocks[i].values, c->call->step));
+    for (uint32_t i = 0; i < c->n_blocks; i++) {
+        (void)fl_store_commit(c->call, &block_of(c, i)->log);
+        FL_TRY(fl_dense_push(block_of(c, i)->dense, c->blocks[i].values,
+                             c->call->step));
+    }
     return FL_OK;
 }
 
@@ -103,8 +105,10 @@ fl_status fl_store_assign_dense(fl_store_ctx *c)
     uint64_t round;
 
     FL_TRY(read_blocks(c, &round));
-    for (uint32_t i = 0; i < c->n_blocks; i++)
-        FL_TRY(fl_dense_assign(dense_of(c, i), c->blocks[i].values));
+    for (uint32_t i = 0; i < c->n_blocks; i++) {
+        (void)fl_store_commit(c->call, &block_of(c, i)->log);
+        FL_TRY(fl_dense_assign(block_of(c, i)->dense, c->blocks[i].values));
+    }
     return FL_OK;
 }
 

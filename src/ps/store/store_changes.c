@@ -163,10 +163,17 @@ static fl_status give_rows(fl_store_ctx *c, fl_table *t, const page *p,
                          (float *)(keys + p->n));
 }
 
+/* The request for a first page says what the reader has seen. */
+static void note_seen(const fl_store_ctx *c, fl_store_table *t, fl_changes *log,
+                      uint64_t cursor)
+{
+    (void)fl_store_commit(c->call, &t->log);
+    fl_changes_seen(log, c->call->rank, cursor);
+}
+
 fl_status fl_store_changed(fl_store_ctx *c)
 {
     const fl_changed_request *q = c->request;
-    uint32_t rank = c->call->rank;
     fl_changed changed;
     page p = { 0 };
     fl_store_table *t;
@@ -175,10 +182,11 @@ fl_status fl_store_changed(fl_store_ctx *c)
 
     FL_TRY(fl_store_find_table(c, q->table, &t));
     log = log_of(c->world, q->table);
-    st = q->place ? fl_changes_again(log, rank, q->cursor, &changed)
-                  : fl_changes_since(log, rank, q->cursor, &changed);
+    st = fl_changes_since(log, c->call->rank, q->cursor, &changed);
     if (st)
         return fl_err_ctx(st, "table %s", fl_table_name(t->table));
+    if (!q->place)
+        note_seen(c, t, log, changed.is_all ? changed.next : q->cursor);
     p.from = q->place;
     p.most = most_rows(c, t->table);
     st = fl_err_ctx(fill(&p, t->table, &changed), "table %s",

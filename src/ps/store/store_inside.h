@@ -13,8 +13,15 @@
 #include "ps/store/changes.h"
 #include "ps/store/store.h"
 
+/* Changes are numbered, apart for each table and block: the position of the last
+   one (fl_store_commit). */
+typedef struct fl_store_log {
+    _Atomic uint64_t position;
+} fl_store_log;
+
 typedef struct fl_store_table {
     fl_table *table;
+    fl_store_log log;
     uint64_t height;                 /* 0: any id */
     uint32_t row_bytes, short_bytes; /* 0: no short rows */
     uint64_t pulls, pushes, pulled_rows, pushed_rows, merged_rows;
@@ -22,6 +29,7 @@ typedef struct fl_store_table {
 
 typedef struct fl_store_block {
     fl_dense *dense;
+    fl_store_log log;
     uint64_t pulls, pushes;
 } fl_store_block;
 
@@ -45,7 +53,8 @@ struct fl_store {
     fl_scope *scope; /* NULL: none */
     uint64_t page_bytes;
     struct fl_rounds *rounds;
-    fl_mutex mu; /* held while declaring */
+    fl_store_log declared, kept; /* declarations; what rounds keep */
+    fl_mutex mu;                 /* held while declaring */
     _Atomic(fl_world *) world;
     fl_mutex counts_mu;
     fl_store_counts by_type[FL_MSG_MAX]; /* guarded by counts_mu */
@@ -66,6 +75,14 @@ typedef struct fl_store_ctx {
     fl_block_item *blocks;
     uint32_t n_rows, n_blocks;
 } fl_store_ctx;
+
+/* Every change passes here, when nothing can refuse it any more and before it is
+   made: gives its position in the log of what it changes. A log that can be
+   replayed would write the request here: it is all that a change is made from.
+   Changes of one table that run at the same time have their positions in some
+   order, and their rows in any. A position whose change had no memory is left
+   out. */
+uint64_t fl_store_commit(const fl_store_call *call, fl_store_log *log);
 
 /* Room for the reply; it is noted how large it is. */
 FL_MUST_CHECK

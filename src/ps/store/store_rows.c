@@ -220,6 +220,7 @@ static fl_status push_copied(const fl_store_ctx *c)
     for (uint32_t i = 0; i < c->n_rows; i++)
         FL_TRY(check_merged(table_of(c, i), &c->rows[i]));
     for (uint32_t i = 0; i < c->n_rows; i++) {
+        (void)fl_store_commit(c->call, &table_of(c, i)->log);
         FL_TRY(push_item(table_of(c, i), &c->rows[i]));
         fl_store_note_push(c, &c->rows[i]);
     }
@@ -275,9 +276,13 @@ fl_status fl_store_assign(fl_store_ctx *c)
 
     FL_TRY(read_rows(c, &round));
     st = copy_keys(c, &k);
-    for (uint32_t i = 0; !st && i < c->n_rows; i++)
-        st = fl_table_assign(table_of(c, i)->table, c->rows[i].keys,
-                             c->rows[i].n, c->rows[i].values);
+    for (uint32_t i = 0; !st && i < c->n_rows; i++) {
+        fl_store_table *t = table_of(c, i);
+
+        (void)fl_store_commit(c->call, &t->log);
+        st = fl_table_assign(t->table, c->rows[i].keys, c->rows[i].n,
+                             c->rows[i].values);
+    }
     release_keys(&k);
     return st;
 }
