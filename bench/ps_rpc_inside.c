@@ -103,7 +103,7 @@ static void on_request(void *arg, fl_session *s, const fl_frame *f,
 int ps_rpc_serve(char **argv)
 {
     fl_rpc_server_options o = {
-        .me = { .role = FL_MEMBER_SERVER, .life = 1, .job = JOB },
+        .me = { .role = FL_MEMBER_SERVER, .boot_id = 1, .job = JOB },
         .conn = { .max_bytes = 1 << 24,
                   .window_bytes = 1 << 24,
                   .names = fl_msg_find_name,
@@ -121,9 +121,12 @@ int ps_rpc_serve(char **argv)
 
     bench_check(fl_net_sockets(&net, &(fl_socket_options){ 0 }), "a net");
     bench_check(fl_loop_new(&loop, "host"), "a loop");
-    bench_check(fl_rpc_server_new(&host, net, &loop, 1, argv[0], &o, &events,
-                                  make_load(), address),
-                "listening");
+    o.listen = argv[0];
+    o.loops = &loop;
+    o.n_loops = 1;
+    o.events = &events;
+    o.arg = make_load();
+    bench_check(fl_rpc_server_new(&host, net, &o, address), "listening");
     for (;;)
         pause();
 }
@@ -199,12 +202,12 @@ static void on_reply(void *arg, fl_status st, const fl_frame *f,
 static void begin_one(client *c)
 {
     c->n_begun++;
-    fl_rpc_client_call(c->link, &(fl_call){ .type = c->shape->type,
-                                            .once = c->shape->once,
-                                            .pieces = c->pieces,
-                                            .n_pieces = c->shape->n_pieces,
-                                            .on_reply = on_reply,
-                                            .arg = c });
+    fl_rpc_client_call(c->link, &(fl_rpc_call){ .type = c->shape->type,
+                                                .once = c->shape->once,
+                                                .pieces = c->pieces,
+                                                .n_pieces = c->shape->n_pieces,
+                                                .on_reply = on_reply,
+                                                .arg = c });
 }
 
 static void begin_turn(void *arg)
@@ -271,9 +274,8 @@ static void client_open(client *c, uint32_t rank, const char *address)
     c->pieces[1] = (struct iovec){ c->load->rows, ROWS_BYTES };
     bench_check(fl_net_sockets(&c->net, &so), "a net");
     bench_check(fl_loop_new(&c->loop, "link"), "a loop");
-    bench_check(
-        fl_rpc_client_new(&c->link, c->loop, c->net, address, &o, NULL, NULL),
-        "a link");
+    bench_check(fl_rpc_client_new(&c->link, c->loop, c->net, address, &o),
+                "a link");
     for (size_t i = 0; i < N_SHAPES; i++)
         (void)take_turn(c, &shapes[i]); /* connects, and touches all memory */
 }

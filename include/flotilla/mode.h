@@ -36,7 +36,7 @@ typedef struct fl_mode_def {
        every mode and what they do. */
     const char *passes;
     /* The servers add up what is pushed instead of updating. */
-    bool adds_deltas;
+    bool server_adds;
 
     /* The state of a trainer, which the others get; NULL is fine. */
     void *(*open)(fl_mode_job *job);
@@ -46,7 +46,7 @@ typedef struct fl_mode_def {
     fl_status (*pull)(void *mode, const char *table, const fl_rows *rows,
                       fl_pull_kind kind, float *out);
     fl_status (*push)(void *mode, const char *table, const fl_rows *rows);
-    /* The gradient of a parameter; with adds_deltas the parameter itself. */
+    /* The gradient of a parameter; with server_adds the parameter itself. */
     fl_status (*send)(void *mode, const fl_mode_values *v);
     /* Fresh values, where the program has a recv. */
     fl_status (*recv)(void *mode, const fl_mode_values *v, size_t n);

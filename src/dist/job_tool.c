@@ -128,13 +128,12 @@ static fl_status open_link(question *q, const fl_ctx *c, const fl_endpoints *e,
     };
 
     (void)snprintf(o.me.job, sizeof(o.me.job), "%s", fl_str_text(&q->key.job));
-    return fl_rpc_client_new(&q->link, loop, e->net, e->servers.data[0], &o,
-                             NULL, NULL);
+    return fl_rpc_client_new(&q->link, loop, e->net, e->servers.data[0], &o);
 }
 
 static fl_status wait_for(question *q)
 {
-    fl_call call = {
+    fl_rpc_call call = {
         .type = q->type, .timeout_ms = TOOL_MS, .on_reply = on_answer, .arg = q
     };
 

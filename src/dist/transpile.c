@@ -133,7 +133,7 @@ static fl_dist_config config_of(const fl_transpiler *t,
         .min_block_size = (uint64_t)conf->min_block_size,
         .slice_var_up = conf->slice_var_up,
         .round_robin = !strcmp(conf->split_method, "round_robin"),
-        .adds_deltas = t->mode->adds_deltas,
+        .server_adds = t->mode->server_adds,
     };
 }
 

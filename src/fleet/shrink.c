@@ -43,7 +43,7 @@ static fl_status shrink_job(fl_fleet *f, int unseen_days, uint64_t *n_removed)
 {
     fl_transpiler *t = f->transpiler;
 
-    if (t->mode->adds_deltas)
+    if (t->mode->server_adds)
         FL_FAIL(FL_ERR_INVAL,
                 "fl_fleet_shrink: in mode %s every worker trains copies of the "
                 "rows, and rows that servers drop would come back wrong; take "

@@ -11,7 +11,7 @@ typedef struct fl_mode fl_mode;
 struct fl_mode {
     const char *name, *doc;
     const char *passes; /* names of pass/passes.def, apart by spaces */
-    bool adds_deltas;   /* see fl_dist_config */
+    bool server_adds;   /* see fl_dist_config */
     /* Refuses programs that the mode cannot train, with the reason; looks at
        the user's programs before the passes. May be NULL. */
     fl_status (*check)(const fl_conf *conf, const fl_program *main,

@@ -473,7 +473,7 @@ const fl_mode fl_mode_geo = {
     .doc = "trainers update their own copies and exchange differences",
     .passes = "dist_sparse dist_pull dist_place dist_server dist_geo "
               "dist_startup",
-    .adds_deltas = true,
+    .server_adds = true,
     .check = fl_geo_check,
     .open = geo_open,
 };

@@ -309,7 +309,7 @@ fl_mode *fl_mode_own_new(const fl_mode_def *def)
     *m = (fl_mode){ .name = def->name,
                     .doc = def->doc,
                     .passes = def->passes ? def->passes : PASSES,
-                    .adds_deltas = def->adds_deltas,
+                    .server_adds = def->server_adds,
                     .own = def };
     return m;
 }

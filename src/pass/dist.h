@@ -50,7 +50,7 @@ typedef struct fl_dist_config {
     uint64_t min_block_size; /* floats */
     bool slice_var_up;       /* false: one block per parameter */
     bool round_robin;        /* else blocks are dealt by a hash of their name */
-    bool adds_deltas;        /* servers add up what comes instead of updating */
+    bool server_adds;        /* servers add up what comes instead of updating */
 } fl_dist_config;
 
 struct fl_dist {

@@ -221,7 +221,7 @@ fl_status fl_dist_chain_find(fl_dist_chain *out, const fl_dist *d, fl_var *w,
 
     *out = (fl_dist_chain){ .param = w, .update = update };
     fl_var_list_add(&out->kept, w);
-    if (d->config.adds_deltas)
+    if (d->config.server_adds)
         return FL_OK;
     st = fl_dist_find_decays(w, update, &s.decays, &out->grad);
     if (!st)

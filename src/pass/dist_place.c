@@ -29,7 +29,7 @@ static bool can_cut(const fl_dist *d, const fl_dist_chain *c)
 {
     if (!d->config.slice_var_up || !c->param->meta.shape.rank)
         return false;
-    if (!d->config.adds_deltas && (c->update->def->flags & FL_OP_WHOLE))
+    if (!d->config.server_adds && (c->update->def->flags & FL_OP_WHOLE))
         return false;
     for (size_t i = 0; i < c->kept.len; i++) {
         const fl_var *v = c->kept.data[i];

@@ -313,7 +313,7 @@ static fl_status read_settings(fl_dist *d, const char *settings,
     FL_TRY(fl_words_read(&words, settings, FL_WORDS_SETTINGS));
     dim = fl_words_get(&words, "dim");
     out->dim = dim ? (uint32_t)strtoul(dim, NULL, 10) : 0;
-    out->settings = d->config.adds_deltas
+    out->settings = d->config.server_adds
                         ? adding_settings(d, &words)
                         : fl_arena_strdup(&d->arena, settings);
     fl_words_release(&words);

@@ -143,7 +143,7 @@ static inline void dist_init(fl_dist *d, const town *t, int rank,
                                 .n_servers = (int)t->net.servers.len,
                                 .n_trainers = t->n_trainers,
                                 .rank = rank,
-                                .adds_deltas = true } };
+                                .server_adds = true } };
     fl_str_addf(&d->declaration, "seed %d\n", GEO_SEED);
     if (settings) {
         fl_dist_table table = { "emb", GEO_INIT " optimizer=sgd", GEO_DIM };

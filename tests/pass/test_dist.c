@@ -139,7 +139,7 @@ static void choose_mode(setting *s, const char *mode)
         if (!strcmp(modes[i].mode, mode)) {
             s->passes = modes[i].passes;
             s->config.mode = modes[i].mode;
-            s->config.adds_deltas = !strcmp(mode, "geo");
+            s->config.server_adds = !strcmp(mode, "geo");
             return;
         }
     fail_msg("there is no mode %s", mode);
@@ -159,8 +159,8 @@ static void read_word(setting *s, const char *word)
         s->config.round_robin = true;
     else if (!strcmp(word, "whole"))
         s->config.slice_var_up = false;
-    else if (!strcmp(word, "adds_deltas"))
-        s->config.adds_deltas = true;
+    else if (!strcmp(word, "server_adds"))
+        s->config.server_adds = true;
     else if (*word)
         fail_msg("with: %s means nothing", word);
 }

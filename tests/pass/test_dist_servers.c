@@ -318,7 +318,7 @@ static void an_update_of_the_whole_keeps_a_parameter_in_one_block(void **state)
     fl_dist_free(d);
 
     /* Where the trainers update, servers may cut. */
-    c.adds_deltas = true;
+    c.server_adds = true;
     if (try_distribute(&c, &ops, whole_text,
                        "dist_place dist_server dist_geo dist_startup", NULL,
                        &d))

@@ -152,7 +152,7 @@ static inline fl_identity member(fl_member_role role, uint32_t rank,
     return (fl_identity){ .role = role,
                           .rank = rank,
                           .process = process,
-                          .life = role == FL_MEMBER_SERVER ? process : 0,
+                          .boot_id = role == FL_MEMBER_SERVER ? process : 0,
                           .job = "test" };
 }
 

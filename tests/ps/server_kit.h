@@ -221,12 +221,12 @@ static inline void send_to(fl_rpc_client *l, uint16_t type, times once,
         *p = (fl_pack){ 0 };
     }
     a->piece = (struct iovec){ a->sent.data, a->sent.len };
-    fl_rpc_client_call(l, &(fl_call){ .type = (uint16_t)type,
-                                      .once = once == ONCE,
-                                      .pieces = &a->piece,
-                                      .n_pieces = 1,
-                                      .on_reply = on_answer,
-                                      .arg = a });
+    fl_rpc_client_call(l, &(fl_rpc_call){ .type = (uint16_t)type,
+                                          .once = once == ONCE,
+                                          .pieces = &a->piece,
+                                          .n_pieces = 1,
+                                          .on_reply = on_answer,
+                                          .arg = a });
 }
 
 static inline void await(city *c, answer *a)
@@ -310,8 +310,7 @@ static inline fl_rpc_client *open_link(city *c, int server,
     fl_rpc_client *l;
 
     (void)snprintf(o.me.job, sizeof(o.me.job), "job");
-    assert_ok(fl_rpc_client_new(&l, c->loop, c->net, c->names[server], &o, NULL,
-                                NULL));
+    assert_ok(fl_rpc_client_new(&l, c->loop, c->net, c->names[server], &o));
     return l;
 }
 

@@ -107,7 +107,7 @@ typedef struct positions {
 
 static positions look(const fl_store *s)
 {
-    const fl_world *w = atomic_load(&s->world);
+    const fl_store_schema *w = atomic_load(&s->schema);
 
     return (positions){ {
         [TABLE_A] = w ? atomic_load(&w->tables.data[0].log.position) : 0,

@@ -206,7 +206,7 @@ static void strangers_are_refused_by_name(void **state)
           "trainer 1 (10.0.0.1:4000, process 71) is here already, hence "
           "trainer 1 (10.0.0.9:1, process 88) is refused: give each trainer a "
           "rank of its own" },
-        { { .role = FL_MEMBER_SERVER, .rank = 1, .process = 88, .life = 7 },
+        { { .role = FL_MEMBER_SERVER, .rank = 1, .process = 88, .boot_id = 7 },
           FL_ERR_INVAL,
           "server 1 (10.0.0.1:4000, process 51) is here already, hence "
           "server 1 (10.0.0.9:1, process 88) is refused: give each server a "
@@ -548,11 +548,11 @@ static void a_server_without_its_rows_is_not_taken_back(void **state)
 
     (void)state;
     fl_coord_down(w->c, SERVER, 1, "", w->now_ms);
-    who.life = 51;
+    who.boot_id = 51;
     assert_ok(try_join(w, &who, "10.0.0.1:4000", &incarnation));
     assert_int_equal(incarnation, 2);
     fl_coord_down(w->c, SERVER, 1, "", w->now_ms);
-    who.life = 52;
+    who.boot_id = 52;
     assert_int_equal(try_join(w, &who, "10.0.0.1:4000", &incarnation),
                      FL_ERR_CLOSED);
     expect_over(w, FL_ERR_CLOSED,

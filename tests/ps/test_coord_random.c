@@ -129,7 +129,7 @@ static void event_join(job *j, fl_member_role role, uint32_t rank)
     uint32_t incarnation = 0;
 
     if (role == FL_MEMBER_SERVER)
-        who.life = draw(j, 8) == 0;
+        who.boot_id = draw(j, 8) == 0;
     else if (draw(j, 2))
         who.incarnation = fl_coord_incarnation(j->w->c, role, rank);
     if (fl_coord_join(j->w->c, &who, "10.0.0.1:1", j->w->now_ms, &incarnation))

@@ -137,7 +137,7 @@ typedef struct impostor {
 static void deceive(int fd)
 {
     fl_welcome w = {
-        .who = { .role = FL_MEMBER_SERVER, .life = 1, .job = "flotilla" }
+        .who = { .role = FL_MEMBER_SERVER, .boot_id = 1, .job = "flotilla" }
     };
     fl_frame challenge = { .type = FL_TYPE_CHALLENGE };
     fl_frame welcome = { .type = FL_TYPE_WELCOME };

@@ -93,7 +93,7 @@ static void rows_of(const gift *g, uint32_t rank, fl_job_push_item items[2])
 typedef struct kit {
     fl_conf conf;
     fl_store *store;
-    fl_world *world;
+    fl_store_schema *schema;
 } kit;
 
 static void kit_init(kit *k, const char *declared)
@@ -101,7 +101,7 @@ static void kit_init(kit *k, const char *declared)
     assert_ok(fl_conf_init(&k->conf));
     k->store = fl_store_new(&fl_ops, &k->conf);
     assert_ok(fl_store_declare(k->store, declared, strlen(declared)));
-    k->world = atomic_load(&k->store->world);
+    k->schema = atomic_load(&k->store->schema);
 }
 
 static void kit_release(kit *k)
@@ -114,12 +114,12 @@ static uint64_t kit_hash(const kit *k)
 {
     uint64_t sum = 0, h;
 
-    for (size_t i = 0; i < k->world->tables.len; i++) {
-        assert_ok(fl_store_hash_table(&k->world->tables.data[i], &h));
+    for (size_t i = 0; i < k->schema->tables.len; i++) {
+        assert_ok(fl_store_hash_table(&k->schema->tables.data[i], &h));
         sum = fl_mix64(sum + h);
     }
-    for (size_t i = 0; i < k->world->blocks.len; i++)
-        sum = fl_mix64(sum + fl_dense_hash(k->world->blocks.data[i].dense));
+    for (size_t i = 0; i < k->schema->blocks.len; i++)
+        sum = fl_mix64(sum + fl_dense_hash(k->schema->blocks.data[i].dense));
     return sum;
 }
 
@@ -128,7 +128,8 @@ static fl_store_ctx ctx_of(const kit *k, fl_store_call *from, uint32_t rank,
                            uint32_t incarnation)
 {
     *from = (fl_store_call){ .rank = rank, .incarnation = incarnation };
-    return (fl_store_ctx){ .store = k->store, .world = k->world, .call = from };
+    return (
+        fl_store_ctx){ .store = k->store, .schema = k->schema, .call = from };
 }
 
 static fl_status keep_rows(const kit *k, uint64_t round, uint32_t rank,
@@ -302,12 +303,12 @@ static void a_round_is_the_sum_of_weighted_gradients(void **state)
                 w[b][i] -= 0.5f * sum[i];
         }
     }
-    assert_ok(fl_store_hash_table(&k.world->tables.data[TABLE_EMB], &h));
+    assert_ok(fl_store_hash_table(&k.schema->tables.data[TABLE_EMB], &h));
     assert_true(h == lone_hash(emb));
-    assert_ok(fl_store_hash_table(&k.world->tables.data[TABLE_CTR], &h));
+    assert_ok(fl_store_hash_table(&k.schema->tables.data[TABLE_CTR], &h));
     assert_true(h == lone_hash(ctr));
     for (size_t b = 0; b < N_BLOCKS; b++) {
-        assert_ok(fl_dense_pull(k.world->blocks.data[b].dense, got));
+        assert_ok(fl_dense_pull(k.schema->blocks.data[b].dense, got));
         assert_memory_equal(got, w[b], sizeof(got));
     }
     fl_table_destroy(emb);
@@ -458,13 +459,13 @@ static void a_table_without_keys_goes_one_step_on_and_no_other(void **state)
     apply(&k, 0, 1, true);
     /* Adam's powers of beta show how many steps there were. */
     for (int t = TABLE_EMB; t <= TABLE_IDLE; t += TABLE_IDLE)
-        assert_ok(fl_table_push(k.world->tables.data[t].table, &one));
+        assert_ok(fl_table_push(k.schema->tables.data[t].table, &one));
     assert_ok(fl_table_push(emb, &none));
     assert_ok(fl_table_push(emb, &one));
     assert_ok(fl_table_push(idle, &one));
-    assert_ok(fl_store_hash_table(&k.world->tables.data[TABLE_EMB], &h));
+    assert_ok(fl_store_hash_table(&k.schema->tables.data[TABLE_EMB], &h));
     assert_true(h == lone_hash(emb));
-    assert_ok(fl_store_hash_table(&k.world->tables.data[TABLE_IDLE], &h));
+    assert_ok(fl_store_hash_table(&k.schema->tables.data[TABLE_IDLE], &h));
     assert_true(h == lone_hash(idle));
     fl_table_destroy(emb);
     fl_table_destroy(idle);
@@ -494,7 +495,7 @@ static void schedules_see_the_round_as_the_step(void **state)
         right += 1.0f / (float)(1 << round);
         assert_ok(keep_blocks(&k, round, 0, 1, &it, 1));
         assert_ok(apply_members(&k, round, &one, 1));
-        assert_ok(fl_dense_pull(k.world->blocks.data[0].dense, &got));
+        assert_ok(fl_dense_pull(k.schema->blocks.data[0].dense, &got));
         assert_true(got == right);
     }
     kit_release(&k);
@@ -512,7 +513,7 @@ static uint64_t hash_of_emb(const kit *k)
 {
     uint64_t h;
 
-    assert_ok(fl_store_hash_table(&k->world->tables.data[TABLE_EMB], &h));
+    assert_ok(fl_store_hash_table(&k->schema->tables.data[TABLE_EMB], &h));
     return h;
 }
 

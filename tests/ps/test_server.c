@@ -645,7 +645,7 @@ static void requests_against_the_rules_change_nothing(void **state)
 static void ranks_beyond_the_job_are_not_let_in(void **state)
 {
     fl_identity far = { .role = FL_MEMBER_TRAINER, .rank = 3 };
-    fl_identity server = { .role = FL_MEMBER_SERVER, .rank = 1, .life = 9 };
+    fl_identity server = { .role = FL_MEMBER_SERVER, .rank = 1, .boot_id = 9 };
     fl_identity later = { .role = FL_MEMBER_TRAINER, .incarnation = 5 };
     fl_rpc_client *l;
     job j;
@@ -706,31 +706,31 @@ static void options_that_do_not_fit_are_refused(void **state)
 
 static void buffers_are_used_again(void **state)
 {
-    fl_buffers b;
-    fl_buffer *first, *second;
+    fl_reply_buffers b;
+    fl_reply_buffer *first, *second;
 
     (void)state;
-    fl_buffers_init(&b);
-    first = fl_buffers_take(&b, 5000);
+    fl_reply_buffers_init(&b);
+    first = fl_reply_buffers_take(&b, 5000);
     assert_non_null(first);
-    assert_int_equal((uintptr_t)fl_buffer_data(first) % 64, 0);
-    memset(fl_buffer_data(first), 1, 5000);
-    second = fl_buffers_take(&b, 5000);
+    assert_int_equal((uintptr_t)fl_reply_buffer_data(first) % 64, 0);
+    memset(fl_reply_buffer_data(first), 1, 5000);
+    second = fl_reply_buffers_take(&b, 5000);
     assert_true(second != first);
-    fl_buffer_put(first);
-    fl_buffer_put(second);
-    assert_true(fl_buffers_take(&b, 8192) == second);
-    assert_true(fl_buffers_take(&b, 4097) == first);
-    fl_buffer_put(first);
-    fl_buffer_put(second);
-    fl_buffer_put(NULL);
-    assert_null(fl_buffers_take(&b, UINT64_MAX));
+    fl_reply_buffer_put(first);
+    fl_reply_buffer_put(second);
+    assert_true(fl_reply_buffers_take(&b, 8192) == second);
+    assert_true(fl_reply_buffers_take(&b, 4097) == first);
+    fl_reply_buffer_put(first);
+    fl_reply_buffer_put(second);
+    fl_reply_buffer_put(NULL);
+    assert_null(fl_reply_buffers_take(&b, UINT64_MAX));
     /* What is larger than all that may lie idle is given back. */
-    first = fl_buffers_take(&b, (uint64_t)65 << 20);
+    first = fl_reply_buffers_take(&b, (uint64_t)65 << 20);
     assert_non_null(first);
-    fl_buffer_put(first);
+    fl_reply_buffer_put(first);
     assert_true(b.idle_bytes < 1 << 20);
-    fl_buffers_release(&b);
+    fl_reply_buffers_release(&b);
 }
 
 /* --- exactly once --------------------------------------------------------- */

@@ -229,7 +229,7 @@ static inline size_t book_pay(book *b)
 static inline fl_rpc_server_options kit_host_options(void)
 {
     return (fl_rpc_server_options){
-        .me = { .role = FL_MEMBER_SERVER, .life = 7, .job = "job" },
+        .me = { .role = FL_MEMBER_SERVER, .boot_id = 7, .job = "job" },
         .token = "token",
         .conn = { .max_bytes = 1 << 24,
                   .window_bytes = 1 << 20,
@@ -303,11 +303,15 @@ static inline void client_open(client *c, fl_loop *loop, fl_net *net,
                                const char *address,
                                const fl_rpc_client_options *o)
 {
+    fl_rpc_client_options with = *o;
+
     memset(c, 0, sizeof(*c));
     gate_init(&c->answers);
     gate_init(&c->ups);
     fl_mutex_init(&c->mu);
-    assert_ok(fl_rpc_client_new(&c->l, loop, net, address, o, client_told, c));
+    with.on_state = client_told;
+    with.arg = c;
+    assert_ok(fl_rpc_client_new(&c->l, loop, net, address, &with));
 }
 
 static inline void client_free_link(void *arg)
@@ -361,10 +365,10 @@ static inline void client_answer(void *arg, fl_status st, const fl_frame *f,
 
 static inline void client_ask(client *c, uint16_t type, uint64_t timeout_ms)
 {
-    fl_rpc_client_call(c->l, &(fl_call){ .type = (uint16_t)type,
-                                         .timeout_ms = timeout_ms,
-                                         .on_reply = client_answer,
-                                         .arg = c });
+    fl_rpc_client_call(c->l, &(fl_rpc_call){ .type = (uint16_t)type,
+                                             .timeout_ms = timeout_ms,
+                                             .on_reply = client_answer,
+                                             .arg = c });
 }
 
 /* The numbers 1 to n, in all; once per client. */
@@ -383,13 +387,13 @@ static inline void client_push(client *c, size_t n, uint64_t timeout_ms)
     for (size_t i = 0; i < n; i++) {
         struct iovec *piece = &c->pieces[c->n_pushed++];
 
-        fl_rpc_client_call(c->l, &(fl_call){ .type = TYPE_ADD,
-                                             .once = true,
-                                             .pieces = piece,
-                                             .n_pieces = 1,
-                                             .timeout_ms = timeout_ms,
-                                             .on_reply = client_answer,
-                                             .arg = c });
+        fl_rpc_client_call(c->l, &(fl_rpc_call){ .type = TYPE_ADD,
+                                                 .once = true,
+                                                 .pieces = piece,
+                                                 .n_pieces = 1,
+                                                 .timeout_ms = timeout_ms,
+                                                 .on_reply = client_answer,
+                                                 .arg = c });
     }
 }
 
@@ -407,8 +411,12 @@ typedef struct stage {
 
 static inline void stage_host(stage *s)
 {
-    assert_ok(fl_rpc_server_new(&s->host, s->net, &s->loop, 1, "server0:1",
-                                &s->ho, &book_events, &s->b, s->address));
+    s->ho.listen = "server0:1";
+    s->ho.loops = &s->loop;
+    s->ho.n_loops = 1;
+    s->ho.events = &book_events;
+    s->ho.arg = &s->b;
+    assert_ok(fl_rpc_server_new(&s->host, s->net, &s->ho, s->address));
 }
 
 static inline void stage_init(stage *s, const fl_sim_faults *f)

@@ -18,7 +18,7 @@ static fl_identity some_identity(void)
     return (fl_identity){ .role = FL_MEMBER_SERVER,
                           .rank = 3,
                           .incarnation = 2,
-                          .life = UINT64_C(0x0123456789abcdef),
+                          .boot_id = UINT64_C(0x0123456789abcdef),
                           .features = UINT64_C(1) << 63,
                           .process = 77,
                           .job = "ctr",
@@ -38,7 +38,7 @@ static void expect_equal(const fl_identity *a, const fl_identity *b)
     assert_int_equal(a->role, b->role);
     assert_int_equal(a->rank, b->rank);
     assert_int_equal(a->incarnation, b->incarnation);
-    assert_true(a->life == b->life);
+    assert_true(a->boot_id == b->boot_id);
     assert_true(a->features == b->features);
     assert_int_equal(a->process, b->process);
     assert_string_equal(a->job, b->job);
@@ -112,7 +112,7 @@ static void unknown_roles_are_bad(void **state)
     fl_identity id = some_identity();
 
     (void)state;
-    id.life = 0;
+    id.boot_id = 0;
     expect_bad(&id, ROLE_AT, 0);
     expect_bad(&id, ROLE_AT, 4);
     expect_bad(&id, ROLE_AT + 3, 0xff);
@@ -124,7 +124,7 @@ static void only_a_server_has_a_life(void **state)
 
     (void)state;
     id.role = FL_MEMBER_TRAINER;
-    id.life = 0;
+    id.boot_id = 0;
     expect_bad(&id, LIFE_AT, 1);
 }
 

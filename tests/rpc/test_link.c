@@ -27,7 +27,7 @@ static void a_request_gets_its_reply(void **state)
     assert_int_equal(c.pull, 6);
     fl_rpc_client_get(c.l, &info);
     assert_int_equal(info.state, FL_RPC_CLIENT_UP);
-    assert_int_equal(info.peer.life, 7);
+    assert_int_equal(info.peer.boot_id, 7);
     assert_int_equal(info.waiting, 0);
     assert_string_equal(info.address, "server0:1");
     client_close(&c);
@@ -92,11 +92,11 @@ static void a_full_connection_holds_requests_back(void **state)
     stage_init(&s, &slow);
     stage_client(&s, &c, &o);
     for (int i = 0; i < 20; i++)
-        fl_rpc_client_call(c.l, &(fl_call){ .type = TYPE_READ,
-                                            .pieces = v,
-                                            .n_pieces = 2,
-                                            .on_reply = client_answer,
-                                            .arg = &c });
+        fl_rpc_client_call(c.l, &(fl_rpc_call){ .type = TYPE_READ,
+                                                .pieces = v,
+                                                .n_pieces = 2,
+                                                .on_reply = client_answer,
+                                                .arg = &c });
     stage_run(&s, 1000);
     assert_true(atomic_load(&c.n_ok) < 20);
     stage_run(&s, 9000);
@@ -164,12 +164,12 @@ static void a_request_that_is_half_sent_costs_the_connection(void **state)
     stage_client(&s, &c, &o);
     stage_run(&s, 1000);
     fl_sim_freeze(s.sim, s.address, true);
-    fl_rpc_client_call(c.l, &(fl_call){ .type = TYPE_READ,
-                                        .pieces = &v,
-                                        .n_pieces = 1,
-                                        .timeout_ms = 500,
-                                        .on_reply = client_answer,
-                                        .arg = &c });
+    fl_rpc_client_call(c.l, &(fl_rpc_call){ .type = TYPE_READ,
+                                            .pieces = &v,
+                                            .n_pieces = 1,
+                                            .timeout_ms = 500,
+                                            .on_reply = client_answer,
+                                            .arg = &c });
     stage_run(&s, 1000);
     assert_int_equal(c.st, FL_ERR_TIMEOUT);
     assert_string_equal(c.states, "UD");
@@ -234,18 +234,19 @@ static void bad_options_are_refused(void **state)
     (void)state;
     stage_init(&s, &near_by);
     o.window = 65;
-    assert_int_equal(
-        fl_rpc_client_new(&l, s.loop, s.net, "server0:1", &o, NULL, NULL),
-        FL_ERR_INVAL);
+    assert_int_equal(fl_rpc_client_new(&l, s.loop, s.net, "server0:1", &o),
+                     FL_ERR_INVAL);
     assert_says("a window of 65 is not in 1..64");
     o.window = 64;
-    assert_int_equal(
-        fl_rpc_client_new(&l, s.loop, s.net, "server0", &o, NULL, NULL),
-        FL_ERR_INVAL);
-    ho.max_connections = 0;
-    assert_int_equal(fl_rpc_server_new(&h, s.net, &s.loop, 1, "server1:1", &ho,
-                                       &book_events, &s.b, address),
+    assert_int_equal(fl_rpc_client_new(&l, s.loop, s.net, "server0", &o),
                      FL_ERR_INVAL);
+    ho.max_connections = 0;
+    ho.listen = "server1:1";
+    ho.loops = &s.loop;
+    ho.n_loops = 1;
+    ho.events = &book_events;
+    ho.arg = &s.b;
+    assert_int_equal(fl_rpc_server_new(&h, s.net, &ho, address), FL_ERR_INVAL);
     assert_says("max_connections (0)");
     stage_release(&s);
 }
@@ -361,12 +362,12 @@ static void tools_come_and_go_and_are_forgotten(void **state)
 /* --- a server that comes back --------------------------------------------- */
 
 /* Ends the host, and starts another with this life, from these marks. */
-static void restart(stage *s, uint64_t life, const fl_session_mark *marks,
+static void restart(stage *s, uint64_t boot_id, const fl_session_mark *marks,
                     size_t n)
 {
     fl_rpc_server_free(s->host);
     stage_run(s, 500);
-    s->ho.me.life = life;
+    s->ho.me.boot_id = boot_id;
     s->ho.marks = marks;
     s->ho.n_marks = n;
     stage_host(s);
@@ -405,7 +406,7 @@ static void a_server_with_its_state_goes_on(void **state)
     stage_release(&s);
 }
 
-static void expect_not_taken_back(uint64_t life, uint64_t mark,
+static void expect_not_taken_back(uint64_t boot_id, uint64_t mark,
                                   const char *text)
 {
     fl_rpc_client_options o = kit_link_options(3);
@@ -418,7 +419,7 @@ static void expect_not_taken_back(uint64_t life, uint64_t mark,
     client_make_numbers(&c, 6);
     client_push(&c, 5, 0);
     stage_run(&s, 1000);
-    restart(&s, life, &m, 1);
+    restart(&s, boot_id, &m, 1);
     client_push(&c, 1, 0);
     stage_run(&s, 5000);
     assert_int_equal(c.st, FL_ERR_CLOSED);
@@ -521,11 +522,11 @@ static void free_link(void *arg)
 static void ask_doubles(local *t, size_t n)
 {
     struct iovec v = { t->bytes, sizeof(t->bytes) };
-    fl_call call = { .type = TYPE_READ,
-                     .pieces = &v,
-                     .n_pieces = 1,
-                     .on_reply = check_doubled,
-                     .arg = t };
+    fl_rpc_call call = { .type = TYPE_READ,
+                         .pieces = &v,
+                         .n_pieces = 1,
+                         .on_reply = check_doubled,
+                         .arg = t };
 
     for (size_t i = 0; i < n; i++)
         fl_rpc_client_call(t->l, &call);
@@ -548,10 +549,13 @@ static void a_local_server_answers_through_the_arena(void **state)
     assert_ok(fl_net_sockets(&t->net, &so));
     assert_ok(fl_loop_new(&t->loops[0], "serves"));
     assert_ok(fl_loop_new(&t->loops[1], "asks"));
-    assert_ok(fl_rpc_server_new(&t->host, t->net, t->loops, 1, "127.0.0.1:0",
-                                &ho, &e, t, t->address));
-    assert_ok(fl_rpc_client_new(&t->l, t->loops[1], t->net, t->address, &lo,
-                                NULL, NULL));
+    ho.listen = "127.0.0.1:0";
+    ho.loops = t->loops;
+    ho.n_loops = 1;
+    ho.events = &e;
+    ho.arg = t;
+    assert_ok(fl_rpc_server_new(&t->host, t->net, &ho, t->address));
+    assert_ok(fl_rpc_client_new(&t->l, t->loops[1], t->net, t->address, &lo));
     ask_doubles(t, 200);
     assert_int_equal(atomic_load(&t->n_wrong), 0);
     assert_true(atomic_load(&t->n_rooms) > 0);

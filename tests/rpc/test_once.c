@@ -389,9 +389,13 @@ static void town_init(town *t, unsigned cuts, uint64_t bytes_per_cut)
     assert_ok(fl_loop_new(&t->ask[0], "ask0"));
     assert_ok(fl_loop_new(&t->ask[1], "ask1"));
     assert_ok(fl_loop_new(&t->pay, "pay"));
+    o.listen = "127.0.0.1:0";
+    o.loops = t->serve;
+    o.n_loops = 2;
+    o.events = &book_events;
+    o.arg = &t->b;
     t->b.later = t->pay; /* replies come from a third thread */
-    assert_ok(fl_rpc_server_new(&t->host, t->net, t->serve, 2, "127.0.0.1:0",
-                                &o, &book_events, &t->b, t->address));
+    assert_ok(fl_rpc_server_new(&t->host, t->net, &o, t->address));
     proxy_start(&t->p, t->address, cuts, bytes_per_cut);
     snprintf(t->by_proxy, sizeof(t->by_proxy), "127.0.0.1:%u", t->p.port);
 }
@@ -472,10 +476,10 @@ static void nothing(void *arg)
 static void ask_for_pieces(client *c, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        fl_rpc_client_call(c->l, &(fl_call){ .type = TYPE_PIECES,
-                                             .once = i % 2 == 0,
-                                             .on_reply = client_answer,
-                                             .arg = c });
+        fl_rpc_client_call(c->l, &(fl_rpc_call){ .type = TYPE_PIECES,
+                                                 .once = i % 2 == 0,
+                                                 .on_reply = client_answer,
+                                                 .arg = c });
 }
 
 /* By another thread, remembered or not, through cuts. */

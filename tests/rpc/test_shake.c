@@ -100,8 +100,12 @@ static void an_address_is_logged_once(void **state)
     book_init(&b);
     assert_ok(fl_net_sockets(&net, &so));
     assert_ok(fl_loop_new(&loop, "both"));
-    assert_ok(fl_rpc_server_new(&host, net, &loop, 1, "127.0.0.1:0", &ho,
-                                &book_events, &b, address));
+    ho.listen = "127.0.0.1:0";
+    ho.loops = &loop;
+    ho.n_loops = 1;
+    ho.events = &book_events;
+    ho.arg = &b;
+    assert_ok(fl_rpc_server_new(&host, net, &ho, address));
     client_open(&c, loop, net, address, &o);
     client_ask(&c, TYPE_READ, 0);
     gate_wait(&c.answers, 1);

@@ -23,8 +23,8 @@
 #define SEND_WINDOW_BYTES (UINT64_C(16) << 20)
 
 /* A wait for servers is told after the first and then again and again. */
-#define SAY_FIRST_MS 3000
-#define SAY_AGAIN_MS 10000
+#define LOG_FIRST_MS 3000
+#define LOG_AGAIN_MS 10000
 
 int fl_client_server_of(int n_servers, uint64_t key)
 {
@@ -87,7 +87,7 @@ static double seconds(uint64_t ms)
     return (double)ms / 1e3;
 }
 
-static void say_away(fl_client_link *k, uint64_t since_ms, const char *how)
+static void log_away(fl_client_link *k, uint64_t since_ms, const char *how)
 {
     fl_client *c = k->client;
     fl_rpc_client_info info;
@@ -103,21 +103,21 @@ static void say_away(fl_client_link *k, uint64_t since_ms, const char *how)
             seconds(c->o.restart_timeout_ms));
 }
 
-static void say_silent(fl_client_link *k, uint64_t since_ms)
+static void log_silent(fl_client_link *k, uint64_t since_ms)
 {
     fl_str how = { 0 };
 
     fl_str_addf(&how, "is silent since %.1f s", seconds(since_ms));
-    say_away(k, since_ms, fl_str_text(&how));
+    log_away(k, since_ms, fl_str_text(&how));
     fl_str_release(&how);
 }
 
-static void say_down(fl_client_link *k, uint64_t since_ms)
+static void log_down(fl_client_link *k, uint64_t since_ms)
 {
     fl_str how = { 0 };
 
     fl_str_addf(&how, "is down (%s)", fl_last_error());
-    say_away(k, since_ms, fl_str_text(&how));
+    log_away(k, since_ms, fl_str_text(&how));
     fl_str_release(&how);
 }
 
@@ -141,8 +141,8 @@ static void came_up(fl_client_link *k)
         settle(c, FL_OK);
 }
 
-static void on_told(void *arg, fl_rpc_client *l, fl_rpc_client_state state,
-                    uint64_t since_ms)
+static void on_state(void *arg, fl_rpc_client *l, fl_rpc_client_state state,
+                     uint64_t since_ms)
 {
     fl_client_link *k = arg;
 
@@ -154,10 +154,10 @@ static void on_told(void *arg, fl_rpc_client *l, fl_rpc_client_state state,
         came_up(k);
         break;
     case FL_RPC_CLIENT_SILENT:
-        say_silent(k, since_ms);
+        log_silent(k, since_ms);
         break;
     case FL_RPC_CLIENT_DOWN:
-        say_down(k, since_ms);
+        log_down(k, since_ms);
         break;
     case FL_RPC_CLIENT_FAILED:
         FL_WARN("ps", "%s", fl_last_error());
@@ -169,8 +169,7 @@ static void on_told(void *arg, fl_rpc_client *l, fl_rpc_client_state state,
 }
 
 /* What server 0 knows of the others is worth knowing here, too. */
-static void on_heard(void *arg, fl_rpc_client *l, uint8_t level,
-                     const char *line)
+static void on_log(void *arg, fl_rpc_client *l, uint8_t level, const char *line)
 {
     const fl_client_link *k = arg;
 
@@ -182,8 +181,8 @@ static void on_heard(void *arg, fl_rpc_client *l, uint8_t level,
 
 /* --- connecting ----------------------------------------------------------- */
 
+/* The link that joins, as incarnation 0, tells nothing. */
 static fl_status make_link(fl_client *c, int server, uint32_t incarnation,
-                           fl_rpc_client_told told, void *arg,
                            fl_rpc_client **out)
 {
     fl_rpc_client_options o = {
@@ -198,24 +197,24 @@ static fl_status make_link(fl_client *c, int server, uint32_t incarnation,
                   .window_bytes = SEND_WINDOW_BYTES,
                   .arena_bytes = c->o.arena_bytes,
                   .names = fl_msg_find_name },
-        .heard = told == on_told ? on_heard : NULL,
         .window = c->o.window ? c->o.window : WINDOW,
         .ping_ms = c->o.ping_ms,
         .suspect_ms = c->o.suspect_ms,
         .connect_timeout_ms = c->o.connect_timeout_ms,
         .restart_timeout_ms = c->o.restart_timeout_ms,
+        .on_state = incarnation ? on_state : NULL,
+        .on_log = incarnation ? on_log : NULL,
+        .arg = &c->links[server],
     };
 
     memcpy(o.me.job, c->job, strlen(c->job) + 1);
-    return fl_rpc_client_new(out, c->loop, c->net, c->servers[server], &o, told,
-                             arg);
+    return fl_rpc_client_new(out, c->loop, c->net, c->servers[server], &o);
 }
 
 static fl_status make_links(fl_client *c, uint32_t incarnation)
 {
     for (int i = 0; i < c->o.n_servers; i++)
-        FL_TRY(make_link(c, i, incarnation, on_told, &c->links[i],
-                         &c->links[i].link));
+        FL_TRY(make_link(c, i, incarnation, &c->links[i].link));
     return FL_OK;
 }
 
@@ -252,7 +251,7 @@ static void on_joined(void *arg, fl_status st, const fl_frame *f,
         settle(c, st);
 }
 
-static void say_missing(void *arg)
+static void log_missing(void *arg)
 {
     fl_client *c = arg;
     fl_str who = { 0 };
@@ -266,22 +265,22 @@ static void say_missing(void *arg)
             seconds(fl_loop_now_ms(c->loop) - c->start_ms),
             seconds(c->o.connect_timeout_ms));
     fl_str_release(&who);
-    c->timer = fl_loop_timer(c->loop, SAY_AGAIN_MS, say_missing, c);
+    c->timer = fl_loop_timer(c->loop, LOG_AGAIN_MS, log_missing, c);
 }
 
 static void start(void *arg)
 {
     fl_client *c = arg;
-    fl_call call = { .type = FL_MSG_JOIN, .on_reply = on_joined, .arg = c };
+    fl_rpc_call call = { .type = FL_MSG_JOIN, .on_reply = on_joined, .arg = c };
     fl_status st;
 
     c->start_ms = fl_loop_now_ms(c->loop);
-    st = make_link(c, 0, 0, NULL, NULL, &c->joiner);
+    st = make_link(c, 0, 0, &c->joiner);
     if (st) {
         settle(c, st);
         return;
     }
-    c->timer = fl_loop_timer(c->loop, SAY_FIRST_MS, say_missing, c);
+    c->timer = fl_loop_timer(c->loop, LOG_FIRST_MS, log_missing, c);
     fl_rpc_client_call(c->joiner, &call);
 }
 

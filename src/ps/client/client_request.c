@@ -235,7 +235,7 @@ static void send_part(fl_request_part *p, uint64_t trace)
 {
     fl_request *r = p->request;
     fl_client_link *k = &r->client->links[p->server];
-    fl_call call = {
+    fl_rpc_call call = {
         .type = r->type,
         .once = fl_msg_find(r->type)->once,
         .may_coalesce = r->is_coalesced,

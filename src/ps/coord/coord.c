@@ -31,8 +31,8 @@
 
 /* --- small things -------------------------------------------------------- */
 
-static fl_member *find_member(const fl_coord *c, fl_member_role role,
-                              uint32_t rank)
+static fl_coord_member *find_member(const fl_coord *c, fl_member_role role,
+                                    uint32_t rank)
 {
     if (role == FL_MEMBER_TRAINER && rank < c->n_trainers)
         return &c->members[rank];
@@ -41,34 +41,34 @@ static fl_member *find_member(const fl_coord *c, fl_member_role role,
     return NULL;
 }
 
-static bool is_trainer(const fl_member *m)
+static bool is_trainer(const fl_coord_member *m)
 {
     return m->id.role == FL_MEMBER_TRAINER;
 }
 
 /* The coordinator lives in it: nobody has to tell that it is there. */
-static bool is_server_0(const fl_member *m)
+static bool is_server_0(const fl_coord_member *m)
 {
     return m->id.role == FL_MEMBER_SERVER && m->id.rank == 0;
 }
 
-static bool is_away(const fl_member *m)
+static bool is_away(const fl_coord_member *m)
 {
     return m->is_down || m->is_silent;
 }
 
-bool fl_coord_is_due(uint64_t *say_ms, uint64_t now_ms)
+bool fl_coord_is_due(uint64_t *log_ms, uint64_t now_ms)
 {
-    if (now_ms < *say_ms)
+    if (now_ms < *log_ms)
         return false;
-    while (*say_ms <= now_ms)
-        *say_ms += FL_COORD_SAY_AGAIN_MS;
+    while (*log_ms <= now_ms)
+        *log_ms += FL_COORD_LOG_AGAIN_MS;
     return true;
 }
 
-void fl_coord_say(fl_coord *c, fl_str *line)
+void fl_coord_log_line(fl_coord *c, fl_str *line)
 {
-    c->e.say(c->arg, fl_str_text(line));
+    c->e.log_line(c->arg, fl_str_text(line));
     fl_str_release(line);
 }
 
@@ -152,20 +152,20 @@ static void check_trainers(fl_coord *c, uint64_t now_ms)
         fl_str_addf(&line, "all %" PRIu32 " trainers are done", n_left);
     fl_str_addf(&line, "; the job is over after %s, at step %" PRIu64,
                 fl_text_of_ms(age_ms).s, c->step);
-    fl_coord_say(c, &line);
+    fl_coord_log_line(c, &line);
     end_job(c, FL_OK);
 }
 
 /* --- being away and coming back ------------------------------------------ */
 
-static void add_step(fl_str *s, const fl_member *m)
+static void add_step(fl_str *s, const fl_coord_member *m)
 {
     if (is_trainer(m))
         fl_str_addf(s, ", last seen at step %" PRIu64, m->step);
 }
 
 /* What happens when somebody is away, now and later. */
-static void add_what_now(fl_str *s, const fl_coord *c, const fl_member *m,
+static void add_what_now(fl_str *s, const fl_coord *c, const fl_coord_member *m,
                          uint64_t now_ms)
 {
     uint64_t away_ms = fl_coord_between(m->away_ms, now_ms);
@@ -180,7 +180,7 @@ static void add_what_now(fl_str *s, const fl_coord *c, const fl_member *m,
         fl_str_addf(s, "; %s", then);
 }
 
-static void add_not_back(fl_str *s, const fl_coord *c, const fl_member *m)
+static void add_not_back(fl_str *s, const fl_coord *c, const fl_coord_member *m)
 {
     fl_text_add_member(s, m);
     if (c->o.restart_timeout_ms)
@@ -191,7 +191,7 @@ static void add_not_back(fl_str *s, const fl_coord *c, const fl_member *m)
     add_step(s, m);
 }
 
-static void end_without(fl_coord *c, const fl_member *m)
+static void end_without(fl_coord *c, const fl_coord_member *m)
 {
     fl_str who = { 0 };
 
@@ -205,7 +205,7 @@ static void end_without(fl_coord *c, const fl_member *m)
     end_job(c, FL_ERR_CLOSED);
 }
 
-static void go_on_without(fl_coord *c, fl_member *m, uint64_t now_ms)
+static void go_on_without(fl_coord *c, fl_coord_member *m, uint64_t now_ms)
 {
     fl_str line = { 0 };
 
@@ -218,7 +218,7 @@ static void go_on_without(fl_coord *c, fl_member *m, uint64_t now_ms)
     if (m->progress.is_known)
         fl_str_addf(&line, " (it reported %" PRIu64 " samples)",
                     m->progress.samples);
-    fl_coord_say(c, &line);
+    fl_coord_log_line(c, &line);
     fl_err_set(FL_ERR_CLOSED,
                "trainer %" PRIu32 " was away for too long, and the job goes on "
                "without it",
@@ -228,7 +228,7 @@ static void go_on_without(fl_coord *c, fl_member *m, uint64_t now_ms)
     check_trainers(c, now_ms);
 }
 
-static void lose_if_late(fl_coord *c, fl_member *m, uint64_t now_ms)
+static void lose_if_late(fl_coord *c, fl_coord_member *m, uint64_t now_ms)
 {
     if (m->state != FL_MEMBER_HERE || !is_away(m) ||
         fl_coord_between(m->away_ms, now_ms) < c->o.restart_timeout_ms)
@@ -240,7 +240,7 @@ static void lose_if_late(fl_coord *c, fl_member *m, uint64_t now_ms)
 }
 
 /* It is heard of again: says so when that is news. */
-static void come_back(fl_coord *c, fl_member *m, uint64_t now_ms)
+static void come_back(fl_coord *c, fl_coord_member *m, uint64_t now_ms)
 {
     bool was_lost = m->state == FL_MEMBER_LOST;
     fl_str line = { 0 };
@@ -257,14 +257,14 @@ static void come_back(fl_coord *c, fl_member *m, uint64_t now_ms)
     }
     m->is_down = m->is_silent = false;
     c->epoch++;
-    fl_coord_say(c, &line);
+    fl_coord_log_line(c, &line);
 }
 
 /* Whose connection and silence matter. */
-static fl_member *find_watched(const fl_coord *c, fl_member_role role,
-                               uint32_t rank)
+static fl_coord_member *find_watched(const fl_coord *c, fl_member_role role,
+                                     uint32_t rank)
 {
-    fl_member *m = find_member(c, role, rank);
+    fl_coord_member *m = find_member(c, role, rank);
 
     if (c->is_over || !m || is_server_0(m) || m->state == FL_MEMBER_ABSENT ||
         m->state == FL_MEMBER_LEFT)
@@ -275,7 +275,7 @@ static fl_member *find_watched(const fl_coord *c, fl_member_role role,
 void fl_coord_down(fl_coord *c, fl_member_role role, uint32_t rank,
                    const char *why, uint64_t now_ms)
 {
-    fl_member *m = find_watched(c, role, rank);
+    fl_coord_member *m = find_watched(c, role, rank);
     fl_str line = { 0 };
 
     if (!m || m->state == FL_MEMBER_LOST || m->is_down)
@@ -293,20 +293,20 @@ void fl_coord_down(fl_coord *c, fl_member_role role, uint32_t rank,
     c->epoch++;
     add_step(&line, m);
     add_what_now(&line, c, m, now_ms);
-    fl_coord_say(c, &line);
+    fl_coord_log_line(c, &line);
     lose_if_late(c, m, now_ms);
 }
 
 void fl_coord_up(fl_coord *c, fl_member_role role, uint32_t rank,
                  uint64_t now_ms)
 {
-    fl_member *m = find_watched(c, role, rank);
+    fl_coord_member *m = find_watched(c, role, rank);
 
     if (m)
         come_back(c, m, now_ms);
 }
 
-static void fall_silent(fl_coord *c, fl_member *m, uint64_t heard_ms_ago,
+static void fall_silent(fl_coord *c, fl_coord_member *m, uint64_t heard_ms_ago,
                         uint64_t now_ms)
 {
     fl_str line = { 0 };
@@ -319,16 +319,16 @@ static void fall_silent(fl_coord *c, fl_member *m, uint64_t heard_ms_ago,
                 fl_text_of_ms(heard_ms_ago).s);
     add_step(&line, m);
     add_what_now(&line, c, m, now_ms);
-    fl_coord_say(c, &line);
+    fl_coord_log_line(c, &line);
     lose_if_late(c, m, now_ms);
 }
 
 /* A sign of life, or its lack; the member when that is news. Who is down or lost
    is silent anyway; a new connection ends that. */
-static fl_member *take_sign(fl_coord *c, fl_member_role role, uint32_t rank,
-                            uint64_t step, bool is_silent)
+static fl_coord_member *take_sign(fl_coord *c, fl_member_role role,
+                                  uint32_t rank, uint64_t step, bool is_silent)
 {
-    fl_member *m = find_watched(c, role, rank);
+    fl_coord_member *m = find_watched(c, role, rank);
 
     if (m && step > m->step)
         m->step = step;
@@ -341,7 +341,7 @@ static fl_member *take_sign(fl_coord *c, fl_member_role role, uint32_t rank,
 void fl_coord_silent(fl_coord *c, fl_member_role role, uint32_t rank,
                      uint64_t heard_ms_ago, uint64_t step, uint64_t now_ms)
 {
-    fl_member *m = take_sign(c, role, rank, step, true);
+    fl_coord_member *m = take_sign(c, role, rank, step, true);
 
     if (m)
         fall_silent(c, m, heard_ms_ago, now_ms);
@@ -350,7 +350,7 @@ void fl_coord_silent(fl_coord *c, fl_member_role role, uint32_t rank,
 void fl_coord_heard(fl_coord *c, fl_member_role role, uint32_t rank,
                     uint64_t step, uint64_t now_ms)
 {
-    fl_member *m = take_sign(c, role, rank, step, false);
+    fl_coord_member *m = take_sign(c, role, rank, step, false);
 
     if (m)
         come_back(c, m, now_ms);
@@ -368,20 +368,20 @@ static bool is_same_host(const char *a, const char *b)
 }
 
 /* Whether this is the process that joined before; see the top of the file. */
-static bool is_same_process(const fl_member *m, const fl_identity *who,
+static bool is_same_process(const fl_coord_member *m, const fl_identity *who,
                             const char *peer)
 {
     if (who->process != m->id.process)
         return false;
     if (!is_trainer(m))
-        return who->life == m->id.life;
+        return who->boot_id == m->id.boot_id;
     if (who->incarnation)
         return who->incarnation == m->incarnation;
     return !m->uses_incarnation && m->state != FL_MEMBER_LEFT &&
            is_same_host(m->peer, peer);
 }
 
-static void take_identity(fl_member *m, const fl_identity *who,
+static void take_identity(fl_coord_member *m, const fl_identity *who,
                           const char *peer)
 {
     m->id = *who;
@@ -398,15 +398,15 @@ static void check_complete(fl_coord *c, uint64_t now_ms)
     fl_str_addf(&line, "all %" PRIu32 " members are here after %s",
                 c->n_members,
                 fl_text_of_ms(fl_coord_between(c->start_ms, now_ms)).s);
-    fl_coord_say(c, &line);
+    fl_coord_log_line(c, &line);
     /* Who came early has not waited for other trainers at the barrier, but for
        the rendezvous, and that was told already. */
     for (size_t i = 0; i < c->open.len; i++)
-        c->open.data[i]->say_ms = now_ms + FL_COORD_SAY_FIRST_MS;
+        c->open.data[i]->log_ms = now_ms + FL_COORD_LOG_FIRST_MS;
     fl_coord_check_barriers(c);
 }
 
-static void join_first(fl_coord *c, fl_member *m, const fl_identity *who,
+static void join_first(fl_coord *c, fl_coord_member *m, const fl_identity *who,
                        const char *peer, uint64_t now_ms)
 {
     take_identity(m, who, peer);
@@ -419,7 +419,7 @@ static void join_first(fl_coord *c, fl_member *m, const fl_identity *who,
     check_complete(c, now_ms);
 }
 
-static void join_again(fl_coord *c, fl_member *m, const fl_identity *who,
+static void join_again(fl_coord *c, fl_coord_member *m, const fl_identity *who,
                        const char *peer, uint64_t now_ms)
 {
     take_identity(m, who, peer);
@@ -429,8 +429,9 @@ static void join_again(fl_coord *c, fl_member *m, const fl_identity *who,
 }
 
 /* Another process takes the rank over from one that is gone. */
-static void join_instead(fl_coord *c, fl_member *m, const fl_identity *who,
-                         const char *peer, uint64_t now_ms)
+static void join_instead(fl_coord *c, fl_coord_member *m,
+                         const fl_identity *who, const char *peer,
+                         uint64_t now_ms)
 {
     bool was_away = is_away(m);
     fl_str line = { 0 };
@@ -441,7 +442,7 @@ static void join_instead(fl_coord *c, fl_member *m, const fl_identity *who,
     m->state = FL_MEMBER_HERE;
     m->incarnation++;
     m->is_down = m->is_silent = m->uses_incarnation = false;
-    m->progress = (fl_progress){ 0 };
+    m->progress = (fl_member_progress){ 0 };
     c->epoch++;
     fl_str_addf(&line, "%s is back as incarnation %" PRIu32 ": ",
                 fl_text_of_rank(m).s, m->incarnation);
@@ -451,7 +452,7 @@ static void join_instead(fl_coord *c, fl_member *m, const fl_identity *who,
     if (was_away)
         fl_str_addf(&line, ", after %s",
                     fl_text_of_ms(fl_coord_between(m->away_ms, now_ms)).s);
-    fl_coord_say(c, &line);
+    fl_coord_log_line(c, &line);
     if (!is_trainer(m))
         return;
     fl_err_set(FL_ERR_CLOSED,
@@ -480,7 +481,8 @@ static fl_status refuse_rank(const fl_coord *c, const fl_identity *who)
 }
 
 /* An incarnation that is not the last one given will not become it again. */
-static fl_status check_incarnation(const fl_member *m, const fl_identity *who)
+static fl_status check_incarnation(const fl_coord_member *m,
+                                   const fl_identity *who)
 {
     if (!is_trainer(m) || !who->incarnation ||
         who->incarnation == m->incarnation)
@@ -498,7 +500,7 @@ static fl_status check_incarnation(const fl_member *m, const fl_identity *who)
             who->rank, who->incarnation);
 }
 
-static fl_status check_second(const fl_member *m, const fl_identity *who,
+static fl_status check_second(const fl_coord_member *m, const fl_identity *who,
                               const char *peer)
 {
     char second[FL_ADDRESS_MAX + 64];
@@ -519,12 +521,12 @@ static fl_status check_second(const fl_member *m, const fl_identity *who,
 
 /* A server that starts anew has none of the rows that were trained. Before the
    rendezvous is over there are none. */
-static fl_status check_life(fl_coord *c, const fl_member *m,
+static fl_status check_life(fl_coord *c, const fl_coord_member *m,
                             const fl_identity *who, const char *peer)
 {
     char text[FL_ADDRESS_MAX + 64];
 
-    if (is_trainer(m) || who->life == m->id.life || !c->is_complete)
+    if (is_trainer(m) || who->boot_id == m->id.boot_id || !c->is_complete)
         return FL_OK;
     fl_err_set(FL_ERR_CLOSED,
                "%s came back without the rows that it held: start the job "
@@ -537,7 +539,7 @@ static fl_status check_life(fl_coord *c, const fl_member *m,
 fl_status fl_coord_join(fl_coord *c, const fl_identity *who, const char *peer,
                         uint64_t now_ms, uint32_t *incarnation)
 {
-    fl_member *m = find_member(c, who->role, who->rank);
+    fl_coord_member *m = find_member(c, who->role, who->rank);
 
     if (!peer)
         peer = "";
@@ -561,7 +563,7 @@ fl_status fl_coord_join(fl_coord *c, const fl_identity *who, const char *peer,
     return FL_OK;
 }
 
-static void leave_server(fl_coord *c, fl_member *m)
+static void leave_server(fl_coord *c, fl_coord_member *m)
 {
     fl_str who = { 0 };
 
@@ -578,7 +580,7 @@ static void leave_server(fl_coord *c, fl_member *m)
 void fl_coord_leave(fl_coord *c, fl_member_role role, uint32_t rank,
                     uint64_t now_ms)
 {
-    fl_member *m = find_member(c, role, rank);
+    fl_coord_member *m = find_member(c, role, rank);
 
     if (c->is_over || !m || m->state == FL_MEMBER_ABSENT ||
         m->state == FL_MEMBER_LEFT)
@@ -620,13 +622,13 @@ static void tick_rendezvous(fl_coord *c, uint64_t now_ms)
         end_job(c, FL_ERR_TIMEOUT);
         return;
     }
-    if (!fl_coord_is_due(&c->say_ms, now_ms))
+    if (!fl_coord_is_due(&c->log_ms, now_ms))
         return;
     fl_str_add(&line, "waiting for ");
     fl_text_add_absent(&line, c);
     fl_str_addf(&line, " (%" PRIu32 " of %" PRIu32 " members are here)",
                 c->n_joined, c->n_members);
-    fl_coord_say(c, &line);
+    fl_coord_log_line(c, &line);
 }
 
 void fl_coord_tick(fl_coord *c, uint64_t now_ms)
@@ -659,7 +661,8 @@ static void take_phase(char out[FL_PHASE_MAX + 1], const char *phase)
     out[n] = '\0';
 }
 
-static void take_samples(fl_progress *p, uint64_t samples, uint64_t now_ms)
+static void take_samples(fl_member_progress *p, uint64_t samples,
+                         uint64_t now_ms)
 {
     uint64_t ms = fl_coord_between(p->from_ms, now_ms);
 
@@ -679,7 +682,7 @@ static void take_samples(fl_progress *p, uint64_t samples, uint64_t now_ms)
 void fl_coord_report(fl_coord *c, uint32_t rank, const fl_report_request *r,
                      uint64_t now_ms)
 {
-    fl_member *m = find_member(c, FL_MEMBER_TRAINER, rank);
+    fl_coord_member *m = find_member(c, FL_MEMBER_TRAINER, rank);
 
     if (!m || m->state == FL_MEMBER_ABSENT)
         return;
@@ -698,14 +701,14 @@ fl_coord *fl_coord_new(const fl_coord_options *o, const fl_coord_events *e,
                        void *arg, uint64_t now_ms)
 {
     fl_coord *c = fl_alloc(sizeof(*c));
-    fl_member *server_0;
+    fl_coord_member *server_0;
 
     FL_ASSERT(o->n_servers >= 1 && o->n_trainers >= 1);
     c->o = *o;
     c->e = *e;
     c->arg = arg;
     c->start_ms = now_ms;
-    c->say_ms = now_ms + FL_COORD_SAY_FIRST_MS;
+    c->log_ms = now_ms + FL_COORD_LOG_FIRST_MS;
     c->n_trainers = (uint32_t)o->n_trainers;
     c->n_members = c->n_trainers + (uint32_t)o->n_servers;
     c->members = fl_alloc(c->n_members * sizeof(*c->members));
@@ -736,7 +739,7 @@ void fl_coord_free(fl_coord *c)
 uint32_t fl_coord_incarnation(const fl_coord *c, fl_member_role role,
                               uint32_t rank)
 {
-    const fl_member *m = find_member(c, role, rank);
+    const fl_coord_member *m = find_member(c, role, rank);
 
     return m ? m->incarnation : 0;
 }

@@ -45,7 +45,7 @@ typedef struct fl_coord_events {
        lent, or this thread's last error. Exactly once per question as well. */
     void (*gathered)(void *arg, void *question, fl_status st, fl_gathered *g);
     /* A line for people, at most one per change. */
-    void (*say)(void *arg, const char *line);
+    void (*log_line)(void *arg, const char *line);
     /* The job is over: FL_OK when all trainers left, else the reason. */
     void (*over)(void *arg, fl_status why);
 } fl_coord_events;

@@ -147,7 +147,7 @@ static fl_barrier *open_barrier(fl_coord *c, const fl_barrier_id *id,
     (void)snprintf(b->name, sizeof(b->name), "%s", id->name);
     b->generation = id->generation;
     b->since_ms = now_ms;
-    b->say_ms = now_ms + FL_COORD_SAY_FIRST_MS;
+    b->log_ms = now_ms + FL_COORD_LOG_FIRST_MS;
     fl_vec_push(&c->open, b);
     return b;
 }
@@ -307,7 +307,7 @@ const fl_barrier *fl_coord_waits_by_name(const fl_coord *c, uint32_t rank,
 fl_status fl_coord_check_asker(const fl_coord *c, uint32_t rank,
                                uint32_t incarnation, const char *what)
 {
-    const fl_member *m = rank < c->n_trainers ? &c->members[rank] : NULL;
+    const fl_coord_member *m = rank < c->n_trainers ? &c->members[rank] : NULL;
 
     if (c->is_over)
         return fl_coord_fail_over(c);
@@ -449,7 +449,7 @@ void fl_coord_barrier(fl_coord *c, const fl_coord_asker *who, const char *name,
 
 /* --- time ---------------------------------------------------------------- */
 
-static void say_waiting(fl_coord *c, const fl_barrier *b, uint64_t now_ms)
+static void log_waiting(fl_coord *c, const fl_barrier *b, uint64_t now_ms)
 {
     fl_str line = { 0 };
 
@@ -459,12 +459,12 @@ static void say_waiting(fl_coord *c, const fl_barrier *b, uint64_t now_ms)
                 b->name, fl_text_of_ms(fl_coord_between(b->since_ms, now_ms)).s,
                 count_missing(c, b) == 1 ? "is" : "are");
     fl_text_add_missing_why(&line, c, b, now_ms);
-    fl_coord_say(c, &line);
+    fl_coord_log_line(c, &line);
 }
 
 void fl_coord_tick_barriers(fl_coord *c, uint64_t now_ms)
 {
     for (size_t i = 0; i < c->open.len; i++)
-        if (fl_coord_is_due(&c->open.data[i]->say_ms, now_ms))
-            say_waiting(c, c->open.data[i], now_ms);
+        if (fl_coord_is_due(&c->open.data[i]->log_ms, now_ms))
+            log_waiting(c, c->open.data[i], now_ms);
 }

@@ -8,8 +8,8 @@
 #include "rpc/stream/stream.h"
 
 /* A wait is told after the first and then again and again. */
-#define FL_COORD_SAY_FIRST_MS 3000
-#define FL_COORD_SAY_AGAIN_MS 10000
+#define FL_COORD_LOG_FIRST_MS 3000
+#define FL_COORD_LOG_AGAIN_MS 10000
 
 /* Names come from peers, so that all of this has a limit. */
 #define FL_BARRIER_NAME_MAX 63
@@ -25,16 +25,16 @@ typedef enum fl_member_state {
 } fl_member_state;
 
 /* What a trainer said last about its work. */
-typedef struct fl_progress {
+typedef struct fl_member_progress {
     bool is_known;
     char phase[FL_PHASE_MAX + 1];
     uint64_t samples, at_ms;
     uint64_t from_samples, from_ms; /* where the rate is measured from */
     double rate;                    /* samples per second; NaN: not known yet */
     double loss, auc;
-} fl_progress;
+} fl_member_progress;
 
-typedef struct fl_member {
+typedef struct fl_coord_member {
     fl_identity id;
     char peer[FL_ADDRESS_MAX];
     fl_member_state state;
@@ -43,8 +43,8 @@ typedef struct fl_member {
     bool is_down, is_silent;
     uint64_t away_ms; /* since when it is either */
     uint64_t step;    /* the job's step that it was last seen at */
-    fl_progress progress;
-} fl_member;
+    fl_member_progress progress;
+} fl_coord_member;
 
 typedef struct fl_asked {
     bool came;
@@ -69,7 +69,7 @@ typedef struct fl_barrier {
     fl_barrier_kind kind;
     char name[FL_BARRIER_NAME_MAX + 1];
     uint64_t generation;
-    uint64_t since_ms, say_ms;
+    uint64_t since_ms, log_ms;
     uint64_t bytes;    /* of a gather's reply */
     bool is_too_large; /* those are more than are sent, and are not kept */
     uint32_t n_came;
@@ -93,8 +93,8 @@ struct fl_coord {
     fl_coord_options o;
     fl_coord_events e;
     void *arg;
-    uint64_t start_ms, say_ms;
-    fl_member *members; /* trainers by rank, then servers by rank */
+    uint64_t start_ms, log_ms;
+    fl_coord_member *members; /* trainers by rank, then servers by rank */
     uint32_t n_trainers, n_members;
     uint32_t n_joined; /* that joined at least once */
     uint32_t n_live;   /* trainers that count */
@@ -112,9 +112,9 @@ static inline uint64_t fl_coord_between(uint64_t from_ms, uint64_t to_ms)
     return to_ms > from_ms ? to_ms - from_ms : 0;
 }
 
-/* Moves *say_ms on and returns true when it is time to speak. */
-bool fl_coord_is_due(uint64_t *say_ms, uint64_t now_ms);
-void fl_coord_say(fl_coord *c, fl_str *line); /* takes the line */
+/* Moves *log_ms on and returns true when it is time to speak. */
+bool fl_coord_is_due(uint64_t *log_ms, uint64_t now_ms);
+void fl_coord_log_line(fl_coord *c, fl_str *line); /* takes the line */
 /* FL_ERR_CLOSED, with the reason why the job is over. */
 fl_status fl_coord_fail_over(const fl_coord *c);
 
@@ -176,11 +176,11 @@ typedef struct fl_text64 {
     char s[64];
 } fl_text64;
 
-fl_text64 fl_text_of_ms(uint64_t ms);          /* "2.1 s", "3 min 5 s" */
-fl_text64 fl_text_of_rank(const fl_member *m); /* "trainer 3" */
+fl_text64 fl_text_of_ms(uint64_t ms);                /* "2.1 s", "3 min 5 s" */
+fl_text64 fl_text_of_rank(const fl_coord_member *m); /* "trainer 3" */
 
 /* "trainer 3 (10.0.0.7:4321, process 77)". */
-void fl_text_add_member(fl_str *s, const fl_member *m);
+void fl_text_add_member(fl_str *s, const fl_coord_member *m);
 /* "trainer 1 and server 2": those that never joined. */
 void fl_text_add_absent(fl_str *s, const fl_coord *c);
 /* "trainer 1 and 3 others", of those that came. */

@@ -18,7 +18,7 @@
 
 typedef struct row {
     const fl_coord *c;
-    const fl_member *m;
+    const fl_coord_member *m;
     uint64_t now_ms;
 } row;
 
@@ -76,7 +76,7 @@ static void add_incarnation(fl_str *s, const row *r)
         fl_str_addf(s, "%" PRIu32, r->m->incarnation);
 }
 
-static bool trains(const fl_member *m)
+static bool trains(const fl_coord_member *m)
 {
     return m->id.role == FL_MEMBER_TRAINER && m->state != FL_MEMBER_ABSENT;
 }
@@ -100,7 +100,7 @@ static void add_rate(fl_str *s, const row *r)
 }
 
 /* NaN: the trainer does not know it. */
-static void add_metric(fl_str *s, const fl_member *m, double x)
+static void add_metric(fl_str *s, const fl_coord_member *m, double x)
 {
     if (m->progress.is_known && !isnan(x))
         fl_str_addf(s, "%.5g", x);

@@ -40,7 +40,7 @@ fl_text64 fl_text_of_ms(uint64_t ms)
     return t;
 }
 
-fl_text64 fl_text_of_rank(const fl_member *m)
+fl_text64 fl_text_of_rank(const fl_coord_member *m)
 {
     fl_text64 t;
 
@@ -49,7 +49,7 @@ fl_text64 fl_text_of_rank(const fl_member *m)
     return t;
 }
 
-void fl_text_add_member(fl_str *s, const fl_member *m)
+void fl_text_add_member(fl_str *s, const fl_coord_member *m)
 {
     char text[FL_ADDRESS_MAX + 64];
 
@@ -66,7 +66,7 @@ typedef struct about {
 } about;
 
 typedef bool (*belongs_fn)(const about *a, uint32_t member);
-typedef void (*add_fn)(fl_str *s, const about *a, const fl_member *m);
+typedef void (*add_fn)(fl_str *s, const about *a, const fl_coord_member *m);
 
 static bool is_absent(const about *a, uint32_t i)
 {
@@ -83,7 +83,7 @@ static bool is_missing(const about *a, uint32_t i)
     return i < a->c->n_trainers && fl_coord_is_missing(a->c, a->b, i);
 }
 
-static void add_rank(fl_str *s, const about *a, const fl_member *m)
+static void add_rank(fl_str *s, const about *a, const fl_coord_member *m)
 {
     (void)a;
     fl_str_add(s, fl_text_of_rank(m).s);
@@ -91,7 +91,7 @@ static void add_rank(fl_str *s, const about *a, const fl_member *m)
 
 /* "trainer 1 (down for 4 s, last seen at step 12)". One that waits at another
    barrier shows trainers that do not do the same. */
-static void add_why(fl_str *s, const about *a, const fl_member *m)
+static void add_why(fl_str *s, const about *a, const fl_coord_member *m)
 {
     const fl_barrier *other = fl_coord_waits_at(a->c, m->id.rank);
     uint64_t away_ms = fl_coord_between(m->away_ms, a->now_ms);

@@ -102,14 +102,14 @@ fl_status fl_client_barrier(fl_client *c, const char *name, uint64_t generation,
 static void watch(fl_server *s, const fl_server_request *r)
 {
     const fl_identity *who = fl_session_who(r->session);
-    fl_member_seat *seat = fl_server_seat(s, who->role, who->rank);
+    fl_member_conn *conn = fl_server_member(s, who->role, who->rank);
 
-    if (seat->watch)
-        fl_reply_error(seat->watch,
+    if (conn->watch)
+        fl_reply_error(conn->watch,
                        fl_err_set(FL_ERR_CLOSED,
                                   "server %" PRIu32 " asked again for the end",
                                   who->rank));
-    seat->watch = r->reply;
+    conn->watch = r->reply;
     if (s->phase != FL_SERVER_SERVING)
         fl_server_answer_watches(s);
 }

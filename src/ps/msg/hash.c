@@ -26,7 +26,7 @@ fl_status fl_client_hash(fl_client *c, uint64_t *hash, fl_ending ending)
     return fl_client_call(c, &call, ending);
 }
 
-static fl_status hash_all(const fl_world *w, uint64_t *out)
+static fl_status hash_all(const fl_store_schema *w, uint64_t *out)
 {
     for (size_t i = 0; i < w->tables.len; i++)
         FL_TRY(fl_store_hash_table(&w->tables.data[i], out++));
@@ -37,9 +37,9 @@ static fl_status hash_all(const fl_world *w, uint64_t *out)
 
 fl_status fl_store_hash(fl_store_ctx *c)
 {
-    size_t n = c->world->tables.len + c->world->blocks.len;
+    size_t n = c->schema->tables.len + c->schema->blocks.len;
     uint64_t *sums = fl_alloc(sizeof(*sums) * n);
-    fl_status st = hash_all(c->world, sums);
+    fl_status st = hash_all(c->schema, sums);
 
     if (!st)
         st = fl_store_answer(c, &(fl_msg_bytes){ sums, sizeof(*sums) * n });

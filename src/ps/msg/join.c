@@ -25,7 +25,7 @@ static void join_after_end(fl_server *s, const fl_server_request *r)
     const fl_identity *who = fl_session_who(r->session);
 
     if (s->why.status)
-        fl_server_seat(s, who->role, who->rank)->is_told = true;
+        fl_server_member(s, who->role, who->rank)->is_told = true;
     fl_server_reply_empty(r, s->why.status ? fl_err_restore(&s->why) : FL_OK);
 }
 
@@ -46,6 +46,6 @@ void fl_server_join(fl_server *s, const fl_server_request *r)
         fl_reply_error(r->reply, st);
         return;
     }
-    fl_server_take_seat(s, r->session, a.incarnation);
+    fl_server_set_member(s, r->session, a.incarnation);
     fl_server_reply(r->reply, FL_MSG_JOIN, &a);
 }

@@ -34,7 +34,7 @@ void fl_server_leave(fl_server *s, const fl_server_request *r)
         s->level = FL_LOG_INFO;
         fl_coord_leave(s->coord, who->role, who->rank, fl_server_now_ms(s));
         if (who->role == FL_MEMBER_TRAINER)
-            fl_server_seat(s, who->role, who->rank)->is_told = true;
+            fl_server_member(s, who->role, who->rank)->is_told = true;
     }
     fl_server_reply_empty(r, st);
 }

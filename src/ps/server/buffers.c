@@ -10,27 +10,27 @@
 /* The data begins here, as aligned as the buffer itself. */
 #define HEAD_BYTES 64
 
-struct fl_buffer {
-    fl_buffers *home;
-    fl_buffer *next;
+struct fl_reply_buffer {
+    fl_reply_buffers *home;
+    fl_reply_buffer *next;
     uint64_t bytes; /* with the head */
     unsigned size;  /* index of its list */
 };
 
-_Static_assert(sizeof(fl_buffer) <= HEAD_BYTES, "the head has no room");
+_Static_assert(sizeof(fl_reply_buffer) <= HEAD_BYTES, "the head has no room");
 
-void fl_buffers_init(fl_buffers *b)
+void fl_reply_buffers_init(fl_reply_buffers *b)
 {
-    *b = (fl_buffers){ 0 };
+    *b = (fl_reply_buffers){ 0 };
     fl_mutex_init(&b->mu);
 }
 
-void fl_buffers_release(fl_buffers *b)
+void fl_reply_buffers_release(fl_reply_buffers *b)
 {
-    fl_buffer *next;
+    fl_reply_buffer *next;
 
-    for (unsigned i = 0; i < FL_BUFFER_SIZES; i++) {
-        for (fl_buffer *buf = b->idle[i]; buf; buf = next) {
+    for (unsigned i = 0; i < FL_REPLY_BUFFER_SIZES; i++) {
+        for (fl_reply_buffer *buf = b->idle[i]; buf; buf = next) {
             next = buf->next;
             fl_data_free(buf, (size_t)buf->bytes);
         }
@@ -47,22 +47,22 @@ static unsigned size_of(uint64_t len)
     return size;
 }
 
-static fl_buffer *make(fl_buffers *b, unsigned size)
+static fl_reply_buffer *make(fl_reply_buffers *b, unsigned size)
 {
     uint64_t bytes = ((uint64_t)1 << (size + SIZE_MIN_BITS)) + HEAD_BYTES;
-    fl_buffer *buf = fl_try_alloc((size_t)bytes);
+    fl_reply_buffer *buf = fl_try_alloc((size_t)bytes);
 
     if (buf)
-        *buf = (fl_buffer){ .home = b, .bytes = bytes, .size = size };
+        *buf = (fl_reply_buffer){ .home = b, .bytes = bytes, .size = size };
     return buf;
 }
 
-fl_buffer *fl_buffers_take(fl_buffers *b, uint64_t len)
+fl_reply_buffer *fl_reply_buffers_take(fl_reply_buffers *b, uint64_t len)
 {
-    fl_buffer *buf;
+    fl_reply_buffer *buf;
     unsigned size;
 
-    if (len > (uint64_t)1 << (SIZE_MIN_BITS + FL_BUFFER_SIZES - 1))
+    if (len > (uint64_t)1 << (SIZE_MIN_BITS + FL_REPLY_BUFFER_SIZES - 1))
         return NULL;
     size = size_of(len);
     fl_lock(&b->mu);
@@ -75,15 +75,15 @@ fl_buffer *fl_buffers_take(fl_buffers *b, uint64_t len)
     return buf ? buf : make(b, size);
 }
 
-void *fl_buffer_data(fl_buffer *buf)
+void *fl_reply_buffer_data(fl_reply_buffer *buf)
 {
     return (uint8_t *)buf + HEAD_BYTES;
 }
 
-void fl_buffer_put(void *buffer)
+void fl_reply_buffer_put(void *buffer)
 {
-    fl_buffer *buf = buffer;
-    fl_buffers *b;
+    fl_reply_buffer *buf = buffer;
+    fl_reply_buffers *b;
     bool is_kept;
 
     if (!buf)

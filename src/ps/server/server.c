@@ -54,7 +54,7 @@ fl_store *fl_server_store(fl_server *s)
 
 void fl_server_check_end(fl_server *s)
 {
-    bool all_went = !s->n_sessions && !s->way.is_leaving &&
+    bool all_went = !s->n_sessions && !s->upstream.is_leaving &&
                     fl_server_told_all(s) && !fl_server_awaits_return(s);
 
     if (s->phase != FL_SERVER_ENDING ||
@@ -138,7 +138,7 @@ static void on_tick(void *arg)
     is_serving = s->phase == FL_SERVER_SERVING;
     fl_unlock(&s->mu);
     if (is_serving && s->o.rank > 0)
-        fl_server_tick_way(s, now);
+        fl_server_tick_upstream(s, now);
     s->tick = fl_loop_timer(s->loops[0], TICK_MS, on_tick, s);
 }
 
@@ -148,7 +148,7 @@ static void leave_loop_0(void *arg)
 
     fl_loop_cancel(s->loops[0], s->tick);
     s->tick = 0;
-    fl_server_close_way(s);
+    fl_server_close_upstream(s);
 }
 
 /* --- making --------------------------------------------------------------- */
@@ -193,7 +193,7 @@ static fl_server *make(fl_net *net, const fl_server_options *o)
     s->me = (fl_identity){
         .role = FL_MEMBER_SERVER,
         .rank = (uint32_t)o->rank,
-        .life = o->life ? o->life : fl_auth_random64(),
+        .boot_id = o->boot_id ? o->boot_id : fl_auth_random64(),
         .process = (uint32_t)getpid(),
     };
     (void)snprintf(s->me.job, sizeof(s->me.job), "%s", o->job);
@@ -204,14 +204,14 @@ static fl_server *make(fl_net *net, const fl_server_options *o)
                        o->servers[o->rank]);
     fl_mutex_init(&s->mu);
     fl_cond_init(&s->changed);
-    fl_buffers_init(&s->buffers);
+    fl_reply_buffers_init(&s->buffers);
     s->store = fl_store_new(o->ops, o->conf);
     fl_store_set_scope(s->store, o->scope);
     fl_store_set_page(s->store, o->max_message_bytes < PAGE_BYTES
                                     ? o->max_message_bytes
                                     : PAGE_BYTES);
     s->relay = fl_relay_new((uint32_t)o->n_trainers);
-    s->seats = fl_alloc(n_seats * sizeof(*s->seats));
+    s->members = fl_alloc(n_seats * sizeof(*s->members));
     return s;
 }
 
@@ -259,8 +259,12 @@ static fl_status open_host(fl_server *s, const char *listen)
     fl_rpc_server *host;
 
     (void)snprintf(o.me.address, sizeof(o.me.address), "%s", listen);
-    FL_TRY(fl_rpc_server_new(&host, s->net, s->loops, s->n_loops, listen, &o,
-                             &events, s, s->address));
+    o.listen = listen;
+    o.loops = s->loops;
+    o.n_loops = s->n_loops;
+    o.events = &events;
+    o.arg = s;
+    FL_TRY(fl_rpc_server_new(&host, s->net, &o, s->address));
     fl_lock(&s->mu);
     s->host = host;
     fl_unlock(&s->mu);
@@ -277,7 +281,7 @@ static fl_status take_part(fl_server *s)
         (void)snprintf(s->me.address, sizeof(s->me.address), "%s", s->address);
     fl_lock(&s->mu);
     if (!s->coord)
-        st = fl_server_open_way(s);
+        st = fl_server_open_upstream(s);
     else if (s->phase == FL_SERVER_SERVING)
         st = fl_coord_join(s->coord, &s->me, s->me.address, fl_server_now_ms(s),
                            &incarnation);
@@ -347,12 +351,12 @@ void fl_server_free(fl_server *s)
     fl_coord_free(s->coord);
     fl_store_free(s->store);
     fl_relay_free(s->relay);
-    fl_buffers_release(&s->buffers);
-    fl_pack_release(&s->way.end);
+    fl_reply_buffers_release(&s->buffers);
+    fl_pack_release(&s->upstream.end);
     fl_cond_release(&s->changed);
     fl_mutex_release(&s->mu);
     fl_free(s->loops);
-    fl_free(s->seats);
+    fl_free(s->members);
     fl_free(s->job);
     fl_free(s->token);
     fl_free(s->server_0);

@@ -17,8 +17,8 @@ typedef struct fl_server_options {
     int n_servers, n_trainers, rank;
     const char *listen; /* NULL: servers[rank] */
     const char *job, *token;
-    uint64_t life; /* 0: drawn */
-    int n_loops;   /* 0: one per core */
+    uint64_t boot_id; /* 0: drawn */
+    int n_loops;      /* 0: one per core */
     uint64_t connect_timeout_ms, restart_timeout_ms, ping_ms, suspect_ms;
     bool go_on_without;
     uint64_t max_message_bytes, arena_bytes;

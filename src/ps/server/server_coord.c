@@ -9,7 +9,7 @@
 
 /* --- what it tells -------------------------------------------------------- */
 
-static void on_say(void *arg, const char *line)
+static void on_log_line(void *arg, const char *line)
 {
     const fl_server *s = arg;
 
@@ -33,7 +33,7 @@ fl_coord *fl_server_make_coord(fl_server *s)
         .answer = fl_server_answer_barrier,
         .dispatched = fl_server_answer_dispatch,
         .gathered = fl_server_answer_gather,
-        .say = on_say,
+        .log_line = on_log_line,
         .over = on_over,
     };
     fl_coord_options o = {
@@ -54,13 +54,13 @@ fl_coord *fl_server_make_coord(fl_server *s)
 fl_status fl_server_check_member(fl_server *s, const fl_server_request *a)
 {
     const fl_identity *who = fl_session_who(a->session);
-    const fl_member_seat *seat = fl_server_seat(s, who->role, who->rank);
+    const fl_member_conn *conn = fl_server_member(s, who->role, who->rank);
     uint32_t now = fl_coord_incarnation(s->coord, who->role, who->rank);
 
     if (!now)
         FL_FAIL(FL_ERR_INVAL, "%s %" PRIu32 " has not joined the job",
                 fl_member_role_name(who->role), who->rank);
-    if (who->role == FL_MEMBER_SERVER && who->life != seat->life)
+    if (who->role == FL_MEMBER_SERVER && who->boot_id != conn->boot_id)
         FL_FAIL(FL_ERR_CLOSED, "another process is server %" PRIu32 " now",
                 who->rank);
     if (who->role == FL_MEMBER_TRAINER && who->incarnation != now)

@@ -35,12 +35,12 @@ typedef enum fl_server_phase {
 } fl_server_phase;
 
 /* A trainer's or a server's place. `session` is the connection whose end says
-   something about the member: that of the incarnation (of a server: the life)
+   something about the member: that of the incarnation (of a server: the boot id)
    which joined last. */
-typedef struct fl_member_seat {
+typedef struct fl_member_conn {
     fl_session *session; /* borrowed while it is up; NULL: none */
     uint32_t incarnation;
-    uint64_t life;
+    uint64_t boot_id;
     bool is_silent;
     bool is_joining;    /* a connection without an incarnation is there */
     uint64_t vacant_ms; /* since when there is no connection at all */
@@ -49,17 +49,17 @@ typedef struct fl_member_seat {
     /* Its connection broke after that, and until then it may come back to ask
        again; 0: no. */
     uint64_t back_by_ms;
-} fl_member_seat;
+} fl_member_conn;
 
 /* Of the link to server 0. Loop 0 only, but for what is noted. */
-typedef struct fl_server_way {
+typedef struct fl_upstream {
     fl_rpc_client *link; /* guarded by mu; NULL: none, or no more */
     fl_pack end;         /* payload of the question for the end */
     struct iovec end_piece;
     bool is_leaving; /* an answer to LEAVE is awaited; guarded by mu */
     bool was_up, is_away;
-    uint64_t away_ms, say_ms;
-} fl_server_way;
+    uint64_t away_ms, log_ms;
+} fl_upstream;
 
 struct fl_server {
     fl_server_options o; /* texts are our own */
@@ -74,20 +74,20 @@ struct fl_server {
     fl_rpc_server *host;
     fl_store *store;
     fl_relay *relay;
-    fl_buffers buffers;
+    fl_reply_buffers buffers;
     _Atomic uint64_t step; /* the largest that was seen */
-    fl_server_way way;
+    fl_upstream upstream;
 
     fl_mutex mu;
     fl_cond changed;
-    fl_coord *coord;       /* guarded by mu; NULL but on server 0 */
-    fl_log_level level;    /* of what the coordinator says; guarded by mu */
-    fl_member_seat *seats; /* trainers, then servers; guarded by mu */
-    size_t n_sessions;     /* that are up; guarded by mu */
-    fl_server_phase phase; /* guarded by mu */
-    bool is_asked;         /* to end, by somebody; guarded by mu */
-    uint64_t end_by_ms;    /* when ENDING is over; guarded by mu */
-    fl_err why;            /* result; guarded by mu */
+    fl_coord *coord;         /* guarded by mu; NULL but on server 0 */
+    fl_log_level level;      /* of what the coordinator says; guarded by mu */
+    fl_member_conn *members; /* trainers, then servers; guarded by mu */
+    size_t n_sessions;       /* that are up; guarded by mu */
+    fl_server_phase phase;   /* guarded by mu */
+    bool is_asked;           /* to end, by somebody; guarded by mu */
+    uint64_t end_by_ms;      /* when ENDING is over; guarded by mu */
+    fl_err why;              /* result; guarded by mu */
 };
 
 /* A request and what belongs to it. */
@@ -125,7 +125,7 @@ void fl_server_reply_empty(const fl_server_request *r, fl_status st);
 typedef struct fl_server_room {
     fl_server *server;
     const fl_server_request *request;
-    fl_buffer *buffer;
+    fl_reply_buffer *buffer;
     uint64_t len;
     bool is_arena, is_too_large;
 } fl_server_room;
@@ -162,11 +162,11 @@ void fl_server_silent(void *server, fl_session *session, bool silent);
 fl_status fl_server_admit(void *server, const fl_identity *id);
 
 /* Under mu. NULL for a tool, and beyond the ranks of the job. */
-fl_member_seat *fl_server_seat(fl_server *s, fl_member_role role,
-                               uint32_t rank);
+fl_member_conn *fl_server_member(fl_server *s, fl_member_role role,
+                                 uint32_t rank);
 /* Under mu. This one has joined. */
-void fl_server_take_seat(fl_server *s, fl_session *session,
-                         uint32_t incarnation);
+void fl_server_set_member(fl_server *s, fl_session *session,
+                          uint32_t incarnation);
 /* Under mu, on server 0. */
 void fl_server_tick_members(fl_server *s, uint64_t now_ms);
 /* Under mu. Gives all servers the result that they wait for. */
@@ -182,12 +182,12 @@ bool fl_server_awaits_return(fl_server *s);
 
 /* Under mu. */
 FL_MUST_CHECK
-fl_status fl_server_open_way(fl_server *s);
+fl_status fl_server_open_upstream(fl_server *s);
 /* Under mu. Tells server 0 that this one ends before the job does. */
 void fl_server_leave_job(fl_server *s);
 /* In loop 0. */
-void fl_server_tick_way(fl_server *s, uint64_t now_ms);
+void fl_server_tick_upstream(fl_server *s, uint64_t now_ms);
 /* In loop 0, without mu; done twice is fine. */
-void fl_server_close_way(fl_server *s);
+void fl_server_close_upstream(fl_server *s);
 
 #endif

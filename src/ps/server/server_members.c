@@ -17,12 +17,13 @@
 
 #define WHO_MAX (FL_ADDRESS_MAX + 64)
 
-fl_member_seat *fl_server_seat(fl_server *s, fl_member_role role, uint32_t rank)
+fl_member_conn *fl_server_member(fl_server *s, fl_member_role role,
+                                 uint32_t rank)
 {
     if (role == FL_MEMBER_TRAINER && rank < (uint32_t)s->o.n_trainers)
-        return &s->seats[rank];
+        return &s->members[rank];
     if (role == FL_MEMBER_SERVER && rank < (uint32_t)s->o.n_servers)
-        return &s->seats[(uint32_t)s->o.n_trainers + rank];
+        return &s->members[(uint32_t)s->o.n_trainers + rank];
     return NULL;
 }
 
@@ -47,7 +48,7 @@ static fl_status refuse_rank(const fl_server *s, const fl_identity *id)
 
 /* A second process would take the connection over from the first, which would
    end for no fault of its own. */
-static fl_status admit_server(const fl_server *s, const fl_member_seat *seat,
+static fl_status admit_server(const fl_server *s, const fl_member_conn *conn,
                               const fl_identity *id)
 {
     if (s->o.rank != 0)
@@ -58,7 +59,7 @@ static fl_status admit_server(const fl_server *s, const fl_member_seat *seat,
     if (id->rank == 0)
         FL_FAIL(FL_ERR_INVAL, "server 0 is here already: give each server a "
                               "rank of its own");
-    if (seat->session && !seat->is_silent && seat->life != id->life)
+    if (conn->session && !conn->is_silent && conn->boot_id != id->boot_id)
         FL_FAIL(FL_ERR_INVAL,
                 "server %" PRIu32 " is here already: give each server a rank "
                 "of its own",
@@ -82,15 +83,15 @@ static fl_status admit_trainer(const fl_server *s, const fl_identity *id)
 fl_status fl_server_admit(void *server, const fl_identity *id)
 {
     fl_server *s = server;
-    const fl_member_seat *seat = fl_server_seat(s, id->role, id->rank);
+    const fl_member_conn *conn = fl_server_member(s, id->role, id->rank);
     fl_status st;
 
     if (id->role == FL_MEMBER_TOOL)
         return FL_OK;
-    if (!seat)
+    if (!conn)
         return refuse_rank(s, id);
     fl_lock(&s->mu);
-    st = id->role == FL_MEMBER_SERVER ? admit_server(s, seat, id)
+    st = id->role == FL_MEMBER_SERVER ? admit_server(s, conn, id)
                                       : admit_trainer(s, id);
     fl_unlock(&s->mu);
     return st;
@@ -98,30 +99,30 @@ fl_status fl_server_admit(void *server, const fl_identity *id)
 
 /* --- on server 0; under mu ------------------------------------------------ */
 
-void fl_server_take_seat(fl_server *s, fl_session *session,
-                         uint32_t incarnation)
+void fl_server_set_member(fl_server *s, fl_session *session,
+                          uint32_t incarnation)
 {
     const fl_identity *who = fl_session_who(session);
-    fl_member_seat *seat = fl_server_seat(s, who->role, who->rank);
+    fl_member_conn *conn = fl_server_member(s, who->role, who->rank);
 
     if (who->role == FL_MEMBER_SERVER) {
-        seat->session = session;
-        seat->life = who->life;
-        seat->is_silent = false;
-    } else if (seat->incarnation != incarnation) {
-        seat->session = NULL;
-        seat->incarnation = incarnation;
-        seat->is_told = false;
-        seat->vacant_ms = fl_server_now_ms(s);
+        conn->session = session;
+        conn->boot_id = who->boot_id;
+        conn->is_silent = false;
+    } else if (conn->incarnation != incarnation) {
+        conn->session = NULL;
+        conn->incarnation = incarnation;
+        conn->is_told = false;
+        conn->vacant_ms = fl_server_now_ms(s);
     }
 }
 
 /* The connection says something about the member. */
-static bool counts(const fl_member_seat *seat, const fl_identity *who)
+static bool counts(const fl_member_conn *conn, const fl_identity *who)
 {
     return who->role == FL_MEMBER_TRAINER
-               ? who->incarnation && who->incarnation == seat->incarnation
-               : who->life == seat->life;
+               ? who->incarnation && who->incarnation == conn->incarnation
+               : who->boot_id == conn->boot_id;
 }
 
 static bool is_newcomer(const fl_identity *who)
@@ -129,77 +130,77 @@ static bool is_newcomer(const fl_identity *who)
     return who->role == FL_MEMBER_TRAINER && !who->incarnation;
 }
 
-static void tell_up(fl_server *s, fl_member_seat *seat, fl_session *session)
+static void tell_up(fl_server *s, fl_member_conn *conn, fl_session *session)
 {
     const fl_identity *who = fl_session_who(session);
 
     if (is_newcomer(who))
-        seat->is_joining = true;
-    if (!counts(seat, who))
+        conn->is_joining = true;
+    if (!counts(conn, who))
         return;
-    seat->session = session;
-    seat->is_silent = false;
+    conn->session = session;
+    conn->is_silent = false;
     s->level = FL_LOG_INFO;
     fl_coord_up(s->coord, who->role, who->rank, fl_server_now_ms(s));
 }
 
-static void tell_step(fl_server *s, const fl_member_seat *seat,
+static void tell_step(fl_server *s, const fl_member_conn *conn,
                       fl_member_role role, uint32_t rank)
 {
-    uint64_t step = fl_session_step(seat->session);
+    uint64_t step = fl_session_step(conn->session);
     uint64_t now_ms = fl_server_now_ms(s);
 
-    if (seat->is_silent)
+    if (conn->is_silent)
         fl_coord_silent(s->coord, role, rank,
-                        fl_session_heard_ms_ago(seat->session), step, now_ms);
+                        fl_session_heard_ms_ago(conn->session), step, now_ms);
     else
         fl_coord_heard(s->coord, role, rank, step, now_ms);
 }
 
-static void tell_down(fl_server *s, fl_member_seat *seat, fl_session *session,
+static void tell_down(fl_server *s, fl_member_conn *conn, fl_session *session,
                       const char *why)
 {
     const fl_identity *who = fl_session_who(session);
     uint64_t now = fl_server_now_ms(s);
 
     if (is_newcomer(who)) {
-        seat->is_joining = false;
-        seat->vacant_ms = now;
+        conn->is_joining = false;
+        conn->vacant_ms = now;
     }
-    if (seat->session != session)
+    if (conn->session != session)
         return;
     s->level = FL_LOG_WARN;
-    tell_step(s, seat, who->role, who->rank);
-    seat->session = NULL;
-    seat->vacant_ms = now;
+    tell_step(s, conn, who->role, who->rank);
+    conn->session = NULL;
+    conn->vacant_ms = now;
     fl_coord_down(s->coord, who->role, who->rank, why, now);
 }
 
-static void tell_silent(fl_server *s, fl_member_seat *seat, fl_session *session,
+static void tell_silent(fl_server *s, fl_member_conn *conn, fl_session *session,
                         bool silent)
 {
     const fl_identity *who = fl_session_who(session);
 
     if (is_newcomer(who)) {
-        seat->is_joining = !silent;
-        seat->vacant_ms = fl_server_now_ms(s);
+        conn->is_joining = !silent;
+        conn->vacant_ms = fl_server_now_ms(s);
     }
-    if (seat->session != session)
+    if (conn->session != session)
         return;
-    seat->is_silent = silent;
+    conn->is_silent = silent;
     s->level = silent ? FL_LOG_WARN : FL_LOG_INFO;
-    tell_step(s, seat, who->role, who->rank);
+    tell_step(s, conn, who->role, who->rank);
 }
 
 /* One that joined and has not come back. */
 static void tick_trainer(fl_server *s, uint32_t rank, uint64_t now_ms)
 {
-    const fl_member_seat *seat = fl_server_seat(s, FL_MEMBER_TRAINER, rank);
+    const fl_member_conn *conn = fl_server_member(s, FL_MEMBER_TRAINER, rank);
 
-    if (seat->session)
-        tell_step(s, seat, FL_MEMBER_TRAINER, rank);
-    else if (seat->incarnation && !seat->is_joining &&
-             since(seat->vacant_ms, now_ms) >= s->o.suspect_ms)
+    if (conn->session)
+        tell_step(s, conn, FL_MEMBER_TRAINER, rank);
+    else if (conn->incarnation && !conn->is_joining &&
+             since(conn->vacant_ms, now_ms) >= s->o.suspect_ms)
         fl_coord_down(s->coord, FL_MEMBER_TRAINER, rank,
                       "it joined and did not connect again", now_ms);
 }
@@ -215,12 +216,12 @@ void fl_server_tick_members(fl_server *s, uint64_t now_ms)
 void fl_server_answer_watches(fl_server *s)
 {
     for (int rank = 0; rank < s->o.n_servers; rank++) {
-        fl_member_seat *seat =
-            fl_server_seat(s, FL_MEMBER_SERVER, (uint32_t)rank);
-        fl_reply *r = seat->watch;
+        fl_member_conn *conn =
+            fl_server_member(s, FL_MEMBER_SERVER, (uint32_t)rank);
+        fl_reply *r = conn->watch;
 
-        seat->watch = NULL;
-        seat->is_told |= r != NULL;
+        conn->watch = NULL;
+        conn->is_told |= r != NULL;
         if (r && s->why.status)
             fl_reply_error(r, fl_err_restore(&s->why));
         else if (r)
@@ -231,7 +232,7 @@ void fl_server_answer_watches(fl_server *s)
 bool fl_server_told_all(fl_server *s)
 {
     for (int rank = 1; s->coord && rank < s->o.n_servers; rank++)
-        if (!fl_server_seat(s, FL_MEMBER_SERVER, (uint32_t)rank)->is_told)
+        if (!fl_server_member(s, FL_MEMBER_SERVER, (uint32_t)rank)->is_told)
             return false;
     return true;
 }
@@ -242,39 +243,39 @@ bool fl_server_awaits_return(fl_server *s)
     size_t n = (size_t)s->o.n_trainers + (size_t)s->o.n_servers;
 
     for (size_t i = 0; s->coord && !s->why.status && i < n; i++)
-        if (fl_server_now_ms(s) < s->seats[i].back_by_ms)
+        if (fl_server_now_ms(s) < s->members[i].back_by_ms)
             return true;
     return false;
 }
 
 /* --- on the others; under mu ---------------------------------------------- */
 
-static void see_up(fl_server *s, fl_member_seat *seat, fl_session *session)
+static void see_up(fl_server *s, fl_member_conn *conn, fl_session *session)
 {
     char who[WHO_MAX];
 
-    seat->session = session;
-    seat->is_silent = false;
-    if (seat->vacant_ms)
+    conn->session = session;
+    conn->is_silent = false;
+    if (conn->vacant_ms)
         FL_INFO("ps", "%s is back at server %d after %.1f s",
                 fl_identity_text(fl_session_who(session),
                                  fl_session_peer(session), who, sizeof(who)),
                 s->o.rank,
-                (double)since(seat->vacant_ms, fl_server_now_ms(s)) * 1e-3);
-    seat->vacant_ms = 0;
+                (double)since(conn->vacant_ms, fl_server_now_ms(s)) * 1e-3);
+    conn->vacant_ms = 0;
 }
 
-static void see_down(fl_server *s, fl_member_seat *seat, fl_session *session,
+static void see_down(fl_server *s, fl_member_conn *conn, fl_session *session,
                      fl_status st, const char *why)
 {
     char who[WHO_MAX];
 
-    if (seat->session != session)
+    if (conn->session != session)
         return;
-    seat->session = NULL;
+    conn->session = NULL;
     if (!st || s->phase != FL_SERVER_SERVING)
         return;
-    seat->vacant_ms = fl_server_now_ms(s);
+    conn->vacant_ms = fl_server_now_ms(s);
     FL_WARN("ps",
             "%s is down at server %d (%s), heard of %.1f s ago, at step "
             "%" PRIu64 "; server 0 decides what happens",
@@ -284,16 +285,16 @@ static void see_down(fl_server *s, fl_member_seat *seat, fl_session *session,
             fl_session_step(session));
 }
 
-static void see_silent(fl_server *s, fl_member_seat *seat, fl_session *session,
+static void see_silent(fl_server *s, fl_member_conn *conn, fl_session *session,
                        bool silent)
 {
     char who[WHO_MAX];
 
-    if (seat->session != session || s->phase != FL_SERVER_SERVING)
+    if (conn->session != session || s->phase != FL_SERVER_SERVING)
         return;
     (void)fl_identity_text(fl_session_who(session), fl_session_peer(session),
                            who, sizeof(who));
-    seat->is_silent = silent;
+    conn->is_silent = silent;
     if (silent)
         FL_WARN("ps",
                 "%s has been silent at server %d for %.1f s, last seen at "
@@ -307,27 +308,27 @@ static void see_silent(fl_server *s, fl_member_seat *seat, fl_session *session,
 /* --- the host's events ---------------------------------------------------- */
 
 /* Under mu; NULL for a tool. */
-static fl_member_seat *seat_of(fl_server *s, fl_session *session)
+static fl_member_conn *seat_of(fl_server *s, fl_session *session)
 {
     const fl_identity *who = fl_session_who(session);
 
-    return fl_server_seat(s, who->role, who->rank);
+    return fl_server_member(s, who->role, who->rank);
 }
 
 void fl_server_up(void *server, fl_session *session)
 {
     fl_server *s = server;
-    fl_member_seat *seat;
+    fl_member_conn *conn;
 
     fl_lock(&s->mu);
     s->n_sessions++;
-    seat = seat_of(s, session);
-    if (seat)
-        seat->back_by_ms = 0;
-    if (seat && s->coord)
-        tell_up(s, seat, session);
-    else if (seat)
-        see_up(s, seat, session);
+    conn = seat_of(s, session);
+    if (conn)
+        conn->back_by_ms = 0;
+    if (conn && s->coord)
+        tell_up(s, conn, session);
+    else if (conn)
+        see_up(s, conn, session);
     fl_unlock(&s->mu);
 }
 
@@ -335,19 +336,19 @@ void fl_server_down(void *server, fl_session *session, fl_status why)
 {
     fl_server *s = server;
     char text[FL_ERR_TEXT_MAX];
-    fl_member_seat *seat;
+    fl_member_conn *conn;
 
     (void)snprintf(text, sizeof(text), "%s",
                    why ? fl_last_error() : "it closed its connection");
     fl_lock(&s->mu);
     s->n_sessions--;
-    seat = seat_of(s, session);
-    if (seat && seat->is_told && why)
-        seat->back_by_ms = fl_server_now_ms(s) + FL_SERVER_FLUSH_MS;
-    if (seat && s->coord)
-        tell_down(s, seat, session, text);
-    else if (seat)
-        see_down(s, seat, session, why, text);
+    conn = seat_of(s, session);
+    if (conn && conn->is_told && why)
+        conn->back_by_ms = fl_server_now_ms(s) + FL_SERVER_FLUSH_MS;
+    if (conn && s->coord)
+        tell_down(s, conn, session, text);
+    else if (conn)
+        see_down(s, conn, session, why, text);
     fl_server_check_end(s);
     fl_unlock(&s->mu);
 }
@@ -355,13 +356,13 @@ void fl_server_down(void *server, fl_session *session, fl_status why)
 void fl_server_silent(void *server, fl_session *session, bool silent)
 {
     fl_server *s = server;
-    fl_member_seat *seat;
+    fl_member_conn *conn;
 
     fl_lock(&s->mu);
-    seat = seat_of(s, session);
-    if (seat && s->coord)
-        tell_silent(s, seat, session, silent);
-    else if (seat)
-        see_silent(s, seat, session, silent);
+    conn = seat_of(s, session);
+    if (conn && s->coord)
+        tell_silent(s, conn, session, silent);
+    else if (conn)
+        see_silent(s, conn, session, silent);
     fl_unlock(&s->mu);
 }

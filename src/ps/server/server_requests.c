@@ -46,8 +46,8 @@ void *fl_server_give_room(void *room, uint64_t len)
     r->is_arena = at != NULL;
     if (at)
         return at;
-    r->buffer = fl_buffers_take(&r->server->buffers, len);
-    return r->buffer ? fl_buffer_data(r->buffer) : NULL;
+    r->buffer = fl_reply_buffers_take(&r->server->buffers, len);
+    return r->buffer ? fl_reply_buffer_data(r->buffer) : NULL;
 }
 
 static void send_room(fl_server_room *r)
@@ -58,8 +58,8 @@ static void send_room(fl_server_room *r)
     if (r->is_arena) {
         fl_reply_send_room(to);
     } else if (r->buffer) {
-        piece.iov_base = fl_buffer_data(r->buffer);
-        fl_reply_send_pieces(to, &piece, 1, fl_buffer_put, r->buffer);
+        piece.iov_base = fl_reply_buffer_data(r->buffer);
+        fl_reply_send_pieces(to, &piece, 1, fl_reply_buffer_put, r->buffer);
     } else {
         fl_reply_send(to, NULL, 0);
     }
@@ -71,7 +71,7 @@ void fl_server_end_room(fl_server_room *r, fl_status st)
         send_room(r);
         return;
     }
-    fl_buffer_put(r->buffer);
+    fl_reply_buffer_put(r->buffer);
     if (r->is_too_large)
         st = fl_err_set(FL_ERR_INVAL,
                         "a reply (%s) of %" PRIu64 " bytes is larger than "

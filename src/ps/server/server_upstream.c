@@ -10,15 +10,15 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#define SAY_FIRST_MS 3000
-#define SAY_AGAIN_MS 10000
+#define LOG_FIRST_MS 3000
+#define LOG_AGAIN_MS 10000
 #define LEAVE_MS 1000
 #define WINDOW_BYTES ((uint64_t)1 << 20)
 #define CALLS 4
 
 /* --- what people are told; loop 0 ----------------------------------------- */
 
-static void say_away(const fl_server *s, uint64_t since_ms, const char *how)
+static void log_away(const fl_server *s, uint64_t since_ms, const char *how)
 {
     uint64_t left = s->o.restart_timeout_ms > since_ms
                         ? s->o.restart_timeout_ms - since_ms
@@ -32,7 +32,7 @@ static void say_away(const fl_server *s, uint64_t since_ms, const char *how)
 
 static void on_up(fl_server *s)
 {
-    fl_server_way *w = &s->way;
+    fl_upstream *w = &s->upstream;
 
     if (w->is_away)
         FL_INFO("ps", "server 0 (%s) is back after %.1f s", s->server_0,
@@ -41,11 +41,11 @@ static void on_up(fl_server *s)
     w->is_away = false;
 }
 
-static void on_told(void *arg, fl_rpc_client *l, fl_rpc_client_state state,
-                    uint64_t since_ms)
+static void on_state(void *arg, fl_rpc_client *l, fl_rpc_client_state state,
+                     uint64_t since_ms)
 {
     fl_server *s = arg;
-    fl_server_way *w = &s->way;
+    fl_upstream *w = &s->upstream;
     char how[FL_ERR_TEXT_MAX + 32];
 
     (void)l;
@@ -61,23 +61,23 @@ static void on_told(void *arg, fl_rpc_client *l, fl_rpc_client_state state,
     if (state == FL_RPC_CLIENT_SILENT) {
         (void)snprintf(how, sizeof(how), "has been silent for %.1f s",
                        (double)since_ms * 1e-3);
-        say_away(s, since_ms, how);
+        log_away(s, since_ms, how);
     } else {
         (void)snprintf(how, sizeof(how), "is down (%s)", fl_last_error());
-        say_away(s, 0, how);
+        log_away(s, 0, how);
     }
 }
 
-void fl_server_tick_way(fl_server *s, uint64_t now_ms)
+void fl_server_tick_upstream(fl_server *s, uint64_t now_ms)
 {
-    fl_server_way *w = &s->way;
+    fl_upstream *w = &s->upstream;
 
-    if (w->was_up || now_ms < w->say_ms)
+    if (w->was_up || now_ms < w->log_ms)
         return;
-    if (w->say_ms)
+    if (w->log_ms)
         FL_INFO("ps", "server %d is waiting for server 0 (%s)", s->o.rank,
                 s->server_0);
-    w->say_ms = now_ms + (w->say_ms ? SAY_AGAIN_MS : SAY_FIRST_MS);
+    w->log_ms = now_ms + (w->log_ms ? LOG_AGAIN_MS : LOG_FIRST_MS);
 }
 
 /* --- requests; loop 0 ----------------------------------------------------- */
@@ -87,10 +87,10 @@ static fl_status name_server_0(fl_server *s, fl_status st)
 {
     fl_err e;
 
-    if (!st || !s->way.link)
+    if (!st || !s->upstream.link)
         return st;
     fl_err_save(&e, st);
-    if (fl_rpc_client_why(s->way.link))
+    if (fl_rpc_client_why(s->upstream.link))
         return fl_err_restore(&e);
     (void)fl_err_restore(&e);
     return fl_err_ctx(st, "server 0 (%s)", s->server_0);
@@ -100,7 +100,7 @@ static fl_status name_server_0(fl_server *s, fl_status st)
    news. */
 static bool is_news(const fl_server *s)
 {
-    return s->way.link != NULL;
+    return s->upstream.link != NULL;
 }
 
 static void on_joined(void *arg, fl_status st, const fl_frame *f,
@@ -130,10 +130,10 @@ static void on_end(void *arg, fl_status st, const fl_frame *f,
         FL_INFO("ps", "server %d ends: the job is over", s->o.rank);
     if (is_over)
         fl_server_end(s, name_server_0(s, st));
-    is_over = is_over && !s->way.is_leaving;
+    is_over = is_over && !s->upstream.is_leaving;
     fl_unlock(&s->mu);
     if (is_over)
-        fl_server_close_way(s);
+        fl_server_close_upstream(s);
 }
 
 static void on_left(void *arg, fl_status st, const fl_frame *f,
@@ -144,16 +144,16 @@ static void on_left(void *arg, fl_status st, const fl_frame *f,
     (void)st; /* server 0 knows, or will find out by itself */
     (void)f;
     fl_payload_free(payload);
-    fl_server_close_way(s);
+    fl_server_close_upstream(s);
     fl_lock(&s->mu);
-    s->way.is_leaving = false;
+    s->upstream.is_leaving = false;
     fl_server_check_end(s);
     fl_unlock(&s->mu);
 }
 
 /* --- opening and closing -------------------------------------------------- */
 
-fl_status fl_server_open_way(fl_server *s)
+fl_status fl_server_open_upstream(fl_server *s)
 {
     fl_rpc_client_options o = {
         .me = s->me,
@@ -167,42 +167,46 @@ fl_status fl_server_open_way(fl_server *s)
         .suspect_ms = s->o.suspect_ms,
         .connect_timeout_ms = s->o.connect_timeout_ms,
         .restart_timeout_ms = s->o.restart_timeout_ms,
+        .on_state = on_state,
+        .arg = s,
     };
 
-    FL_TRY(fl_rpc_client_new(&s->way.link, s->loops[0], s->net, s->server_0, &o,
-                             on_told, s));
+    FL_TRY(fl_rpc_client_new(&s->upstream.link, s->loops[0], s->net,
+                             s->server_0, &o));
     fl_rpc_client_call(
-        s->way.link,
-        &(fl_call){ .type = FL_MSG_JOIN, .on_reply = on_joined, .arg = s });
-    (void)fl_fields_pack(&s->way.end, fl_msg_barrier_request.fields,
+        s->upstream.link,
+        &(fl_rpc_call){ .type = FL_MSG_JOIN, .on_reply = on_joined, .arg = s });
+    (void)fl_fields_pack(&s->upstream.end, fl_msg_barrier_request.fields,
                          &(fl_barrier_request){ .name = FL_BARRIER_END });
-    s->way.end_piece = (struct iovec){ s->way.end.data, s->way.end.len };
-    fl_rpc_client_call(s->way.link, &(fl_call){ .type = FL_MSG_BARRIER,
-                                                .pieces = &s->way.end_piece,
-                                                .n_pieces = 1,
-                                                .on_reply = on_end,
-                                                .arg = s });
+    s->upstream.end_piece =
+        (struct iovec){ s->upstream.end.data, s->upstream.end.len };
+    fl_rpc_client_call(s->upstream.link,
+                       &(fl_rpc_call){ .type = FL_MSG_BARRIER,
+                                       .pieces = &s->upstream.end_piece,
+                                       .n_pieces = 1,
+                                       .on_reply = on_end,
+                                       .arg = s });
     return FL_OK;
 }
 
 void fl_server_leave_job(fl_server *s)
 {
-    if (!s->way.link)
+    if (!s->upstream.link)
         return;
-    s->way.is_leaving = true;
-    fl_rpc_client_call(s->way.link, &(fl_call){ .type = FL_MSG_LEAVE,
-                                                .timeout_ms = LEAVE_MS,
-                                                .on_reply = on_left,
-                                                .arg = s });
+    s->upstream.is_leaving = true;
+    fl_rpc_client_call(s->upstream.link, &(fl_rpc_call){ .type = FL_MSG_LEAVE,
+                                                         .timeout_ms = LEAVE_MS,
+                                                         .on_reply = on_left,
+                                                         .arg = s });
 }
 
-void fl_server_close_way(fl_server *s)
+void fl_server_close_upstream(fl_server *s)
 {
     fl_rpc_client *l;
 
     fl_lock(&s->mu);
-    l = s->way.link;
-    s->way.link = NULL;
+    l = s->upstream.link;
+    s->upstream.link = NULL;
     fl_unlock(&s->mu);
     fl_rpc_client_free(l);
 }

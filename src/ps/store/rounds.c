@@ -190,7 +190,7 @@ static fl_status open_load(share *s, size_t bytes, load **out)
     return FL_OK;
 }
 
-static fl_rows rows_of(const fl_rows_item *it, const fl_world *w)
+static fl_rows rows_of(const fl_rows_item *it, const fl_store_schema *w)
 {
     return (fl_rows){ .keys = it->keys,
                       .values = it->values,
@@ -203,7 +203,7 @@ static fl_rows rows_of(const fl_rows_item *it, const fl_world *w)
 }
 
 static fl_status count_bytes(const fl_rows_item *items, uint32_t n,
-                             const fl_world *w, size_t *bytes)
+                             const fl_store_schema *w, size_t *bytes)
 {
     *bytes = 0;
     for (uint32_t i = 0; i < n; i++) {
@@ -217,7 +217,7 @@ static fl_status count_bytes(const fl_rows_item *items, uint32_t n,
 }
 
 static fl_status keep_rows(share *s, const fl_rows_item *items, uint32_t n,
-                           const fl_world *w)
+                           const fl_store_schema *w)
 {
     size_t bytes, more;
     load *l;
@@ -269,7 +269,7 @@ fl_status fl_rounds_keep_rows(const fl_store_ctx *c, uint64_t round)
     fl_lock(&r->mu);
     st = open_share(c, round, &s);
     if (!st)
-        st = keep_rows(s, c->rows, c->n_rows, c->world);
+        st = keep_rows(s, c->rows, c->n_rows, c->schema);
     fl_unlock(&r->mu);
     return st;
 }
@@ -393,7 +393,7 @@ static fl_status apply_pieces(fl_rounds *r, const fl_store_ctx *c)
 
     for (size_t i = 0; i < r->rows.len; i += n) {
         const piece *p = &r->rows.data[i];
-        fl_store_table *t = &c->world->tables.data[p->number];
+        fl_store_table *t = &c->schema->tables.data[p->number];
 
         n = count_like(&r->rows, i);
         (void)fl_store_commit(c->call, &t->log);
@@ -401,7 +401,7 @@ static fl_status apply_pieces(fl_rounds *r, const fl_store_ctx *c)
     }
     for (size_t i = 0; i < r->blocks.len; i += n) {
         const piece *p = &r->blocks.data[i];
-        fl_store_block *b = &c->world->blocks.data[p->number];
+        fl_store_block *b = &c->schema->blocks.data[p->number];
 
         n = count_like(&r->blocks, i);
         (void)fl_store_commit(c->call, &b->log);

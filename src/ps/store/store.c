@@ -9,7 +9,7 @@
 
 /* --- making --------------------------------------------------------------- */
 
-static void world_free(fl_world *w)
+static void schema_free(fl_store_schema *w)
 {
     if (!w)
         return;
@@ -27,7 +27,8 @@ static void world_free(fl_world *w)
     fl_free(w);
 }
 
-static fl_status add_table(fl_world *w, const fl_declared *d, uint64_t seed)
+static fl_status add_table(fl_store_schema *w, const fl_declared *d,
+                           uint64_t seed)
 {
     fl_store_table t = { 0 };
     fl_table_config config;
@@ -41,7 +42,8 @@ static fl_status add_table(fl_world *w, const fl_declared *d, uint64_t seed)
     return FL_OK;
 }
 
-static fl_status add_block(fl_world *w, const fl_declared *d, const fl_store *s)
+static fl_status add_block(fl_store_schema *w, const fl_declared *d,
+                           const fl_store *s)
 {
     fl_store_block b = { 0 };
 
@@ -50,8 +52,8 @@ static fl_status add_block(fl_world *w, const fl_declared *d, const fl_store *s)
     return s->scope ? fl_dense_take(b.dense, s->scope) : FL_OK;
 }
 
-static fl_status fill_world(fl_world *w, const fl_declaration *d,
-                            const fl_store *s)
+static fl_status fill_schema(fl_store_schema *w, const fl_declaration *d,
+                             const fl_store *s)
 {
     for (size_t i = 0; i < d->items.len; i++) {
         const fl_declared *item = &d->items.data[i];
@@ -66,19 +68,20 @@ static fl_status fill_world(fl_world *w, const fl_declaration *d,
     return FL_OK;
 }
 
-static fl_status make_world(fl_store *s, const char *text, fl_world **out)
+static fl_status make_schema(fl_store *s, const char *text,
+                             fl_store_schema **out)
 {
     fl_declaration d;
-    fl_world *w;
+    fl_store_schema *w;
     fl_status st;
 
     FL_TRY(fl_declaration_parse(&d, text, strlen(text)));
     w = fl_alloc(sizeof(*w));
     w->text = fl_strdup(text);
-    st = fill_world(w, &d, s);
+    st = fill_schema(w, &d, s);
     fl_declaration_release(&d);
     if (st) {
-        world_free(w);
+        schema_free(w);
         return st;
     }
     *out = w;
@@ -95,7 +98,7 @@ fl_store *fl_store_new(const fl_op_set *ops, const fl_conf *conf)
     s->page_bytes = UINT64_MAX;
     fl_mutex_init(&s->mu);
     fl_mutex_init(&s->counts_mu);
-    atomic_init(&s->world, NULL);
+    atomic_init(&s->schema, NULL);
     return s;
 }
 
@@ -103,7 +106,7 @@ void fl_store_free(fl_store *s)
 {
     if (!s)
         return;
-    world_free(atomic_load(&s->world));
+    schema_free(atomic_load(&s->schema));
     fl_rounds_free(s->rounds);
     fl_vec_release(&s->by_rank);
     fl_mutex_release(&s->mu);
@@ -133,15 +136,15 @@ uint64_t fl_store_commit(const fl_store_call *call, fl_store_log *log)
 
 static fl_status declare_copy(fl_store *s, const char *text)
 {
-    fl_world *w = atomic_load(&s->world);
+    fl_store_schema *w = atomic_load(&s->schema);
     fl_store_call call = { .type = FL_MSG_DECLARE,
                            .payload = { text, strlen(text) } };
 
     if (w)
         return fl_declaration_compare(w->text, text);
-    FL_TRY(make_world(s, text, &w));
+    FL_TRY(make_schema(s, text, &w));
     (void)fl_store_commit(&call, &s->declared);
-    atomic_store(&s->world, w);
+    atomic_store(&s->schema, w);
     return FL_OK;
 }
 
@@ -173,7 +176,7 @@ fl_status fl_store_declare(fl_store *s, const char *text, size_t len)
 
 const char *fl_store_declaration(const fl_store *s)
 {
-    const fl_world *w = atomic_load(&s->world);
+    const fl_store_schema *w = atomic_load(&s->schema);
 
     return w ? w->text : NULL;
 }
@@ -215,7 +218,7 @@ fl_status fl_store_answer(fl_store_ctx *c, const void *reply)
 /* There are counters even before anything is declared. */
 static fl_status check_declared(const fl_store_ctx *c)
 {
-    if (!c->world && c->call->type != FL_MSG_STATS)
+    if (!c->schema && c->call->type != FL_MSG_STATS)
         FL_FAIL(FL_ERR_INVAL,
                 "a request (%s) came before tables and blocks were declared",
                 fl_msg_name(c->call->type));
@@ -225,9 +228,9 @@ static fl_status check_declared(const fl_store_ctx *c)
 fl_status fl_store_find_table(const fl_store_ctx *c, uint32_t table,
                               fl_store_table **out)
 {
-    if (table >= c->world->tables.len)
+    if (table >= c->schema->tables.len)
         return fl_items_unknown(c->call->type, "table", table);
-    *out = &c->world->tables.data[table];
+    *out = &c->schema->tables.data[table];
     return FL_OK;
 }
 
@@ -247,7 +250,7 @@ fl_status fl_store_request(fl_store *s, const fl_store_call *call,
 {
     const fl_msg_def *m = fl_msg_find(call->type);
     fl_store_ctx c = { .store = s,
-                       .world = atomic_load(&s->world),
+                       .schema = atomic_load(&s->schema),
                        .call = call,
                        .reply = reply };
     fl_status st;

@@ -11,7 +11,7 @@
 
 static uint64_t len_of(void *arg, uint32_t block)
 {
-    const fl_world *w = arg;
+    const fl_store_schema *w = arg;
 
     return block < w->blocks.len ? fl_dense_len(w->blocks.data[block].dense)
                                  : 0;
@@ -19,7 +19,7 @@ static uint64_t len_of(void *arg, uint32_t block)
 
 static fl_store_block *block_of(const fl_store_ctx *c, uint32_t item)
 {
-    return &c->world->blocks.data[c->blocks[item].block];
+    return &c->schema->blocks.data[c->blocks[item].block];
 }
 
 static fl_items_source source_of(const fl_store_ctx *c)
@@ -27,7 +27,7 @@ static fl_items_source source_of(const fl_store_ctx *c)
     return (fl_items_source){ .type = c->call->type,
                               .payload = c->call->payload,
                               .width_of = len_of,
-                              .arg = c->world };
+                              .arg = c->schema };
 }
 
 static fl_status read_blocks(fl_store_ctx *c, uint64_t *round)

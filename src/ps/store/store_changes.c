@@ -23,17 +23,17 @@
 
 void fl_store_note_push(const fl_store_ctx *c, const fl_rows_item *it)
 {
-    fl_changes *log = atomic_load(&c->world->changes[it->table]);
+    fl_changes *log = atomic_load(&c->schema->changes[it->table]);
     fl_table_stats stats;
 
     if (!log)
         return;
-    fl_table_stats_get(c->world->tables.data[it->table].table, &stats);
+    fl_table_stats_get(c->schema->tables.data[it->table].table, &stats);
     fl_changes_note(log, c->call->rank, it->keys, (size_t)it->n, stats.rows);
 }
 
 /* The log of a table; it begins now if there is none. */
-static fl_changes *log_of(const fl_world *w, uint32_t table)
+static fl_changes *log_of(const fl_store_schema *w, uint32_t table)
 {
     fl_changes *log = atomic_load(&w->changes[table]), *fresh;
 
@@ -181,7 +181,7 @@ fl_status fl_store_changed(fl_store_ctx *c)
     fl_status st;
 
     FL_TRY(fl_store_find_table(c, q->table, &t));
-    log = log_of(c->world, q->table);
+    log = log_of(c->schema, q->table);
     st = fl_changes_since(log, c->call->rank, q->cursor, &changed);
     if (st)
         return fl_err_ctx(st, "table %s", fl_table_name(t->table));

@@ -34,13 +34,13 @@ typedef struct fl_store_block {
 } fl_store_block;
 
 /* What was declared. The counters in it are guarded by counts_mu. */
-typedef struct fl_world {
+typedef struct fl_store_schema {
     char *text;
     FL_VEC(fl_store_table) tables;
     FL_VEC(fl_store_block) blocks;
     /* By table: its log, once somebody has asked what was changed. */
     _Atomic(fl_changes *) *changes;
-} fl_world;
+} fl_store_schema;
 
 typedef struct fl_rank_counts {
     uint32_t rank;
@@ -55,7 +55,7 @@ struct fl_store {
     struct fl_rounds *rounds;
     fl_store_log declared, kept; /* declarations; what rounds keep */
     fl_mutex mu;                 /* held while declaring */
-    _Atomic(fl_world *) world;
+    _Atomic(fl_store_schema *) schema;
     fl_mutex counts_mu;
     fl_store_counts by_type[FL_MSG_MAX]; /* guarded by counts_mu */
     FL_VEC(fl_rank_counts) by_rank;      /* guarded by counts_mu */
@@ -64,7 +64,7 @@ struct fl_store {
 /* A request under way. */
 typedef struct fl_store_ctx {
     fl_store *store;
-    fl_world *world;
+    fl_store_schema *schema;
     const fl_store_call *call;
     const void *request; /* its fields, where it has some */
     fl_store_reply *reply;

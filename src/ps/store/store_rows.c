@@ -22,7 +22,7 @@
 
 static uint64_t dim_of(void *arg, uint32_t table)
 {
-    const fl_world *w = arg;
+    const fl_store_schema *w = arg;
 
     return table < w->tables.len ? fl_table_dim(w->tables.data[table].table)
                                  : 0;
@@ -33,7 +33,7 @@ static fl_status read_rows(fl_store_ctx *c, uint64_t *round)
     fl_items_source from = { .type = c->call->type,
                              .payload = c->call->payload,
                              .width_of = dim_of,
-                             .arg = c->world };
+                             .arg = c->schema };
     fl_rows_request r;
 
     FL_TRY(fl_rows_unpack(&from, &r));
@@ -45,7 +45,7 @@ static fl_status read_rows(fl_store_ctx *c, uint64_t *round)
 
 static fl_store_table *table_of(const fl_store_ctx *c, uint32_t item)
 {
-    return &c->world->tables.data[c->rows[item].table];
+    return &c->schema->tables.data[c->rows[item].table];
 }
 
 /* `at` is the number of the first key in its item. */

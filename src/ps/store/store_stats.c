@@ -30,7 +30,7 @@ static void add_counts(fl_store_counts *to, const fl_store_counts *from)
 static void note_rows(const fl_store_ctx *c, const fl_rows_item *it,
                       fl_store_counts *sum)
 {
-    fl_store_table *t = &c->world->tables.data[it->table];
+    fl_store_table *t = &c->schema->tables.data[it->table];
     uint64_t merged = it->flags & FL_PUSH_MERGED ? it->n : 0;
 
     if (c->call->type == FL_MSG_PULL || c->call->type == FL_MSG_CHANGED) {
@@ -49,7 +49,7 @@ static void note_rows(const fl_store_ctx *c, const fl_rows_item *it,
 
 static void note_block(const fl_store_ctx *c, const fl_block_item *it)
 {
-    fl_store_block *b = &c->world->blocks.data[it->block];
+    fl_store_block *b = &c->schema->blocks.data[it->block];
 
     b->pulls +=
         c->call->type == FL_MSG_PULL_DENSE || c->call->type == FL_MSG_APPLY;
@@ -138,7 +138,7 @@ static void print_ranks(fl_store *s, fl_str *out)
 
 char *fl_store_stats_text(fl_store *s)
 {
-    const fl_world *w = atomic_load(&s->world);
+    const fl_store_schema *w = atomic_load(&s->schema);
     fl_str out = { 0 };
 
     for (size_t i = 0; w && i < w->tables.len; i++)

@@ -6,7 +6,7 @@
  * A request gets its sequence number when it is sent for the first time, and
  * the server applies numbers in order without gaps. A number that was given is
  * therefore never taken back: when the time of such a request is up, an empty
- * PING with its number takes its place in the list (a ghost), so that a server
+ * PING with its number takes its place in the list (a tombstone), so that a server
  * which has not seen the number yet can count over it.
  *
  * Pieces of a request belong to its owner again once it is answered. A request
@@ -76,13 +76,13 @@ static void forget(fl_rpc_client *l, fl_rpc_client_entry *e)
 static void answer(fl_rpc_client *l, fl_rpc_client_entry *e, fl_status st,
                    const fl_frame *f, fl_payload *payload)
 {
-    fl_call call = e->call;
-    bool is_ghost = e->is_ghost;
+    fl_rpc_call call = e->call;
+    bool is_tombstone = e->is_tombstone;
 
     e->is_over = true;
     if (!e->n_lent)
         fl_free(e);
-    if (is_ghost) {
+    if (is_tombstone) {
         fl_payload_free(payload);
         return;
     }
@@ -132,26 +132,26 @@ static void arm(fl_rpc_client *l, uint64_t due_ms, uint64_t now)
     c->timer = fl_loop_timer(l->loop, due_ms - now, on_deadline, l);
 }
 
-/* Takes those out whose time is up, and leaves ghosts where a number is. */
+/* Takes those out whose time is up, and leaves tombstones where a number is. */
 static fl_rpc_client_list take_expired(fl_rpc_client *l, uint64_t now)
 {
     fl_rpc_client_list out = { 0 };
-    fl_rpc_client_entry *next, *ghost;
+    fl_rpc_client_entry *next, *tombstone;
 
     for (fl_rpc_client_entry *e = l->calls.list.first; e; e = next) {
         next = e->next;
         if (!e->deadline_ms || now < e->deadline_ms)
             continue;
         if (e->sequence) {
-            ghost = fl_alloc(sizeof(*ghost));
-            *ghost = *e;
-            ghost->call.n_pieces = 0;
-            ghost->deadline_ms = 0;
-            ghost->n_lent = 0;
-            ghost->is_ghost = true;
-            list_replace(&l->calls.list, e, ghost);
+            tombstone = fl_alloc(sizeof(*tombstone));
+            *tombstone = *e;
+            tombstone->call.n_pieces = 0;
+            tombstone->deadline_ms = 0;
+            tombstone->n_lent = 0;
+            tombstone->is_tombstone = true;
+            list_replace(&l->calls.list, e, tombstone);
             if (l->calls.unsent == e)
-                l->calls.unsent = ghost;
+                l->calls.unsent = tombstone;
         } else {
             forget(l, e);
         }
@@ -251,7 +251,7 @@ static void given_back(void *arg)
 static fl_frame head_of(fl_rpc_client *l, const fl_rpc_client_entry *e)
 {
     return (fl_frame){
-        .type = e->is_ghost ? FL_TYPE_PING : e->call.type,
+        .type = e->is_tombstone ? FL_TYPE_PING : e->call.type,
         .request = e->request,
         .trace = e->call.trace,
         .sequence = e->sequence,

@@ -53,8 +53,7 @@ static fl_status check_options(const char *address,
 }
 
 fl_status fl_rpc_client_new(fl_rpc_client **out, fl_loop *loop, fl_net *net,
-                            const char *address, const fl_rpc_client_options *o,
-                            fl_rpc_client_told told, void *arg)
+                            const char *address, const fl_rpc_client_options *o)
 {
     fl_rpc_client *l;
 
@@ -63,8 +62,6 @@ fl_status fl_rpc_client_new(fl_rpc_client **out, fl_loop *loop, fl_net *net,
     l->loop = loop;
     l->net = net;
     l->o = *o;
-    l->told = told;
-    l->arg = arg;
     (void)snprintf(l->address, sizeof(l->address), "%s", address);
     fl_mutex_init(&l->mu);
     atomic_store(&l->heard_ms, fl_loop_now_ms(loop));
@@ -111,8 +108,8 @@ static void set_state(fl_rpc_client *l, fl_rpc_client_state state)
     fl_lock(&l->mu);
     l->state = state;
     fl_unlock(&l->mu);
-    if (l->told)
-        l->told(l->arg, l, state, since_heard(l));
+    if (l->o.on_state)
+        l->o.on_state(l->o.arg, l, state, since_heard(l));
 }
 
 static void set_timer(fl_rpc_client *l, uint64_t delay_ms, fl_loop_fn fn)
@@ -176,8 +173,8 @@ void fl_rpc_client_fail(fl_rpc_client *l, fl_status st)
     fl_err_save(&e, st);
     end(l, &e);
     (void)fl_err_restore(&e);
-    if (l->told)
-        l->told(l->arg, l, FL_RPC_CLIENT_FAILED, since_heard(l));
+    if (l->o.on_state)
+        l->o.on_state(l->o.arg, l, FL_RPC_CLIENT_FAILED, since_heard(l));
     fl_rpc_client_answer_all(l, take_inbox(l), &e);
 }
 
@@ -377,7 +374,7 @@ static fl_status check_server(fl_rpc_client *l, const fl_welcome *w,
         FL_FAIL(FL_ERR_INVAL,
                 "%s %u answers there: check the order of the addresses",
                 fl_member_role_name(who->role), who->rank);
-    if (l->was_up && who->life != l->life)
+    if (l->was_up && who->boot_id != l->boot_id)
         FL_FAIL(FL_ERR_CLOSED,
                 "came back without its state: the job must start again from "
                 "its last save");
@@ -412,7 +409,7 @@ static void welcome(fl_rpc_client *l, const fl_payload *payload)
     if (l->was_up)
         atomic_fetch_add(&l->reconnects, 1);
     l->was_up = true;
-    l->life = w.who.life;
+    l->boot_id = w.who.boot_id;
     fl_lock(&l->mu);
     l->peer = w.who;
     fl_unlock(&l->mu);
@@ -476,10 +473,10 @@ static void hear_line(fl_rpc_client *l, const fl_payload *payload)
     uint8_t level = fl_unpack_u8(&u);
 
     fl_unpack_text(&u, line, sizeof(line));
-    if (u.bad || !l->o.heard)
+    if (u.bad || !l->o.on_log)
         return;
     fl_make_printable(line);
-    l->o.heard(l->arg, l, level, line);
+    l->o.on_log(l->o.arg, l, level, line);
 }
 
 /* Takes the payload over. */
@@ -650,7 +647,7 @@ static void on_wake(void *arg)
     fl_rpc_client_leave(l);
 }
 
-void fl_rpc_client_call(fl_rpc_client *l, const fl_call *c)
+void fl_rpc_client_call(fl_rpc_client *l, const fl_rpc_call *c)
 {
     fl_rpc_client_entry *e = fl_alloc(sizeof(*e));
     bool must_post;

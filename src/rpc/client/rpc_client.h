@@ -5,7 +5,7 @@
  * window. When the connection breaks, the link dials again with growing pauses,
  * shakes hands and sends every unanswered request again, in order; requests
  * marked `once` carry a sequence number by which the server knows those it has
- * applied. A server that comes back with another life (without its state) is
+ * applied. A server that comes back with another boot id (without its state) is
  * not accepted: every request fails with FL_ERR_CLOSED and says so.
  *
  * Signs of life go both ways; silence beyond suspect_ms is told to the owner,
@@ -36,25 +36,25 @@ typedef struct fl_rpc_client_options {
     uint32_t peer_rank;
     const char *token; /* borrowed */
     fl_conn_options conn;
-    /* A line for people that the server sends; may be NULL. */
-    void (*heard)(void *arg, fl_rpc_client *l, uint8_t level, const char *line);
     int window; /* requests under way; the others wait. At most 64 */
     uint64_t ping_ms, suspect_ms; /* 500, 2000 */
     uint64_t connect_timeout_ms;  /* for the first time */
     uint64_t restart_timeout_ms;  /* for its return */
+    /* In the loop; both may be NULL. The state has changed; since_ms is how long
+       ago the peer was heard last. */
+    void (*on_state)(void *arg, fl_rpc_client *l, fl_rpc_client_state state,
+                     uint64_t since_ms);
+    /* A line for people that the server sends. */
+    void (*on_log)(void *arg, fl_rpc_client *l, uint8_t level,
+                   const char *line);
+    void *arg; /* of both */
 } fl_rpc_client_options;
 
-/* Told in the loop when the state changes; `since_ms` is how long ago the peer
-   was heard last. */
-typedef void (*fl_rpc_client_told)(void *arg, fl_rpc_client *l,
-                                   fl_rpc_client_state state,
-                                   uint64_t since_ms);
-
-/* Any thread; dials at once. `told` may be NULL. */
+/* Any thread; dials at once. */
 FL_MUST_CHECK
 fl_status fl_rpc_client_new(fl_rpc_client **out, fl_loop *loop, fl_net *net,
-                            const char *address, const fl_rpc_client_options *o,
-                            fl_rpc_client_told told, void *arg);
+                            const char *address,
+                            const fl_rpc_client_options *o);
 /* In the loop, and there from anywhere, the link's own callbacks included.
    Says BYE. Requests that wait fail with FL_ERR_CLOSED first. NULL is fine. */
 void fl_rpc_client_free(fl_rpc_client *l);
@@ -64,7 +64,7 @@ void fl_rpc_client_free(fl_rpc_client *l);
    an error as this thread's last one: the server's own, FL_ERR_TIMEOUT,
    FL_ERR_CLOSED, or why the link has failed. Never from inside
    fl_rpc_client_call. */
-typedef struct fl_call {
+typedef struct fl_rpc_call {
     uint16_t type;
     bool once;
     bool may_coalesce; /* leaves with others, when the loop is flushed */
@@ -76,8 +76,8 @@ typedef struct fl_call {
     void (*on_reply)(void *arg, fl_status st, const fl_frame *f,
                      fl_payload *payload);
     void *arg;
-} fl_call;
-void fl_rpc_client_call(fl_rpc_client *l, const fl_call *c);
+} fl_rpc_call;
+void fl_rpc_client_call(fl_rpc_client *l, const fl_rpc_call *c);
 
 /* Why the link has failed, as this thread's last error; FL_OK while it has not.
    Any thread. */

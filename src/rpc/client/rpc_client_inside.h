@@ -14,15 +14,15 @@
 /* A request from fl_rpc_client_call to its reply. */
 typedef struct fl_rpc_client_entry {
     struct fl_rpc_client_entry *prev, *next;
-    fl_call call;
+    fl_rpc_call call;
     uint64_t request;
     uint64_t sequence; /* 0: not sent yet, or not to be applied once */
     uint64_t deadline_ms;
-    int n_lent;    /* sends whose pieces a connection may still read */
-    bool is_sent;  /* on the connection of now */
-    bool was_sent; /* on this one or one before */
-    bool is_ghost; /* its owner had a timeout; only the number is left */
-    bool is_over;  /* answered; freed when nothing is lent */
+    int n_lent;        /* sends whose pieces a connection may still read */
+    bool is_sent;      /* on the connection of now */
+    bool was_sent;     /* on this one or one before */
+    bool is_tombstone; /* its owner had a timeout; only the number is left */
+    bool is_over;      /* answered; freed when nothing is lent */
 } fl_rpc_client_entry;
 
 typedef struct fl_rpc_client_list {
@@ -55,8 +55,6 @@ struct fl_rpc_client {
     fl_loop *loop;
     fl_net *net;
     fl_rpc_client_options o;
-    fl_rpc_client_told told;
-    void *arg;
     char address[FL_ADDRESS_MAX];
 
     /* Loop only, down to the mutex. */
@@ -70,7 +68,7 @@ struct fl_rpc_client {
     unsigned n_attempts; /* since it was up */
     fl_err broke;        /* how the last attempt or connection ended */
     bool was_up;
-    uint64_t life; /* of the server, by the first handshake */
+    uint64_t boot_id; /* of the server, by the first handshake */
     fl_heartbeat pulse;
     uint64_t sent_ms;
     fl_rpc_client_calls calls;

@@ -50,7 +50,7 @@ static void strip_port(char *address)
         *colon = '\0';
 }
 
-void fl_rpc_server_say_refused(fl_rpc_server *h, const char *peer,
+void fl_rpc_server_log_refused(fl_rpc_server *h, const char *peer,
                                const char *why)
 {
     char *address = fl_strdup(peer);
@@ -196,7 +196,7 @@ static void tell_peer(const telling *t, fl_server_conn *p)
     if (t->role && role == t->role)
         fl_server_conn_dismiss(p, &t->why);
     else if (!t->role && role != FL_MEMBER_TOOL)
-        fl_server_conn_say(p, t->level, t->line);
+        fl_server_conn_log(p, t->level, t->line);
 }
 
 static void end_telling(telling *t)
@@ -289,7 +289,7 @@ static void on_accept(void *arg, fl_stream *s)
     fl_server_conn *p, *way = NULL;
 
     if (!has_room(h, &way)) {
-        fl_rpc_server_say_refused(h, s->peer, "there are too many connections");
+        fl_rpc_server_log_refused(h, s->peer, "there are too many connections");
         if (fl_loop_is_mine(s->loop))
             s->ops->close(s);
         else
@@ -308,8 +308,7 @@ static void on_accept(void *arg, fl_stream *s)
 
 /* --- beginning and end ---------------------------------------------------- */
 
-static fl_status check_options(const fl_rpc_server_options *o,
-                               const char *listen)
+static fl_status check_options(const fl_rpc_server_options *o)
 {
     if (!o->ping_ms || o->suspect_ms < o->ping_ms || !o->handshake_ms ||
         o->max_connections < 1)
@@ -317,7 +316,7 @@ static fl_status check_options(const fl_rpc_server_options *o,
                 "host at %s: ping_ms (%llu), handshake_ms (%llu) and "
                 "max_connections (%d) must be at least 1, and suspect_ms "
                 "(%llu) at least ping_ms",
-                listen, (unsigned long long)o->ping_ms,
+                o->listen, (unsigned long long)o->ping_ms,
                 (unsigned long long)o->handshake_ms, o->max_connections,
                 (unsigned long long)o->suspect_ms);
     return FL_OK;
@@ -333,31 +332,28 @@ static void release(fl_rpc_server *h)
     fl_rpc_server_unref(h);
 }
 
-fl_status fl_rpc_server_new(fl_rpc_server **out, fl_net *net, fl_loop **loops,
-                            int n_loops, const char *listen,
+fl_status fl_rpc_server_new(fl_rpc_server **out, fl_net *net,
                             const fl_rpc_server_options *o,
-                            const fl_rpc_server_events *e, void *arg,
                             char address[FL_ADDRESS_MAX])
 {
     fl_rpc_server *h;
     fl_status st;
 
-    FL_TRY(check_options(o, listen));
+    FL_TRY(check_options(o));
     h = fl_alloc(sizeof(*h));
     atomic_store(&h->refs, 1);
     h->net = net;
     h->o = *o;
     fl_auth_look_token(o->token, h->look_token);
-    h->e = *e;
-    h->arg = arg;
+    h->e = *o->events;
     fl_mutex_init(&h->mu);
-    h->n_lanes = n_loops;
-    h->lanes = fl_alloc((size_t)n_loops * sizeof(*h->lanes));
-    for (int i = 0; i < n_loops; i++)
-        h->lanes[i] = (fl_loop_conns){ .host = h, .loop = loops[i] };
+    h->n_lanes = o->n_loops;
+    h->lanes = fl_alloc((size_t)o->n_loops * sizeof(*h->lanes));
+    for (int i = 0; i < o->n_loops; i++)
+        h->lanes[i] = (fl_loop_conns){ .host = h, .loop = o->loops[i] };
     fl_rpc_server_set_marks(h, o->marks, o->n_marks);
     h->o.marks = NULL;
-    st = net->ops->listen(net, listen, loops, n_loops, on_accept, h,
+    st = net->ops->listen(net, o->listen, o->loops, o->n_loops, on_accept, h,
                           &h->listener, address);
     if (st) {
         release(h);

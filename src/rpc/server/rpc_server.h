@@ -67,6 +67,11 @@ typedef struct fl_session_mark {
 } fl_session_mark;
 
 typedef struct fl_rpc_server_options {
+    const char *listen; /* borrowed for the call, as are loops and events */
+    fl_loop **loops;
+    int n_loops;
+    const fl_rpc_server_events *events;
+    void *arg; /* of the events */
     fl_identity me;
     const char *token; /* borrowed */
     fl_conn_options conn;
@@ -74,17 +79,16 @@ typedef struct fl_rpc_server_options {
     uint64_t handshake_ms; /* a connection that takes longer is closed */
     int max_connections;   /* the oldest one without a handshake gives way,
                               else a newcomer is refused */
-    const fl_session_mark
-        *marks;     /* as fl_rpc_server_set_marks, before anybody can */
-    size_t n_marks; /* come in; borrowed for the call */
+    /* As fl_rpc_server_set_marks, before anybody can come in; borrowed for the
+       call. */
+    const fl_session_mark *marks;
+    size_t n_marks;
 } fl_rpc_server_options;
 
 /* Listens; *address is what clients dial. */
 FL_MUST_CHECK
-fl_status fl_rpc_server_new(fl_rpc_server **out, fl_net *net, fl_loop **loops,
-                            int n_loops, const char *listen,
+fl_status fl_rpc_server_new(fl_rpc_server **out, fl_net *net,
                             const fl_rpc_server_options *o,
-                            const fl_rpc_server_events *e, void *arg,
                             char address[FL_ADDRESS_MAX]);
 /* Closes everything; no callback comes afterwards. Not from a callback. */
 void fl_rpc_server_free(fl_rpc_server *h);

@@ -43,7 +43,6 @@ struct fl_rpc_server {
     fl_rpc_server_options o;
     char look_token[FL_LOOK_TOKEN_BYTES];
     fl_rpc_server_events e;
-    void *arg;
     fl_listener *listener;
     fl_loop_conns *lanes;
     int n_lanes;
@@ -66,7 +65,7 @@ void fl_rpc_server_unref(fl_rpc_server *h);
 /* Posts fn(arg), or returns false when the host was freed. */
 bool fl_rpc_server_post(fl_rpc_server *h, fl_loop *l, fl_loop_fn fn, void *arg);
 /* Logs the first time for each address. */
-void fl_rpc_server_say_refused(fl_rpc_server *h, const char *peer,
+void fl_rpc_server_log_refused(fl_rpc_server *h, const char *peer,
                                const char *why);
 /* One that is on the list keeps its place. */
 void fl_rpc_server_add_shaking(fl_rpc_server *h, fl_server_conn *p);

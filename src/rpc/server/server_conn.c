@@ -130,7 +130,7 @@ static void detach(fl_server_conn *p, fl_status why)
 
     p->phase = FL_SERVER_CONN_LEAVING;
     if (was_up && h->e.on_down)
-        h->e.on_down(h->arg, p->session, why);
+        h->e.on_down(h->o.arg, p->session, why);
     if (p->member)
         fl_rank_slot_leave(p);
     fl_session_unref(p->session);
@@ -175,18 +175,18 @@ static void send_off(fl_server_conn *p, fl_frame_type type, fl_status st)
 
 static void refuse(fl_server_conn *p, fl_status st)
 {
-    fl_rpc_server_say_refused(p->host, fl_conn_peer(p->conn), fl_last_error());
+    fl_rpc_server_log_refused(p->host, fl_conn_peer(p->conn), fl_last_error());
     send_off(p, FL_TYPE_HELLO, st);
 }
 
 /* For one that has proved nothing. */
 static void refuse_silently(fl_server_conn *p, const char *why)
 {
-    fl_rpc_server_say_refused(p->host, fl_conn_peer(p->conn), why);
+    fl_rpc_server_log_refused(p->host, fl_conn_peer(p->conn), why);
     leave(p, FL_ERR_CLOSED);
 }
 
-void fl_server_conn_say(fl_server_conn *p, uint8_t level, const char *line)
+void fl_server_conn_log(fl_server_conn *p, uint8_t level, const char *line)
 {
     fl_pack pack = { 0 };
 
@@ -335,7 +335,7 @@ static void take_proof(fl_server_conn *p, const fl_payload *payload)
     }
     st = check_hello(p);
     if (!st && h->e.admit)
-        st = h->e.admit(h->arg, &p->said.who);
+        st = h->e.admit(h->o.arg, &p->said.who);
     if (!st)
         st = fl_rank_slot_join(p);
     if (st)
@@ -381,7 +381,7 @@ void fl_server_conn_up(void *peer)
         fl_pack_release(&p->hello);
         offer_arena(p->conn);
         if (h->e.on_up)
-            h->e.on_up(h->arg, p->session);
+            h->e.on_up(h->o.arg, p->session);
     }
     fl_server_conn_unref(p);
 }
@@ -412,7 +412,7 @@ static void take_request(fl_server_conn *p, const fl_frame *f,
     if (f->sequence)
         what = fl_session_take(p->session, p, f, &known);
     if (what == FL_ONCE_NEW && f->type != FL_TYPE_PING) {
-        h->e.on_request(h->arg, p->session, f, payload, fl_reply_new(p, f));
+        h->e.on_request(h->o.arg, p->session, f, payload, fl_reply_new(p, f));
         return;
     }
     fl_payload_free(payload);
@@ -462,7 +462,7 @@ static void hear(fl_server_conn *p, uint64_t excused)
 
     atomic_store(&p->session->heard_ms, heard);
     if (change != FL_HEARTBEAT_SAME && h->e.on_silent)
-        h->e.on_silent(h->arg, p->session, change == FL_HEARTBEAT_SILENT);
+        h->e.on_silent(h->o.arg, p->session, change == FL_HEARTBEAT_SILENT);
 }
 
 /* Takes the payload over. */
@@ -510,7 +510,7 @@ static void on_close(void *arg, fl_conn *c, fl_status why)
 
     (void)c;
     if (why == FL_ERR_CORRUPT && p->phase < FL_SERVER_CONN_UP)
-        fl_rpc_server_say_refused(p->host, fl_conn_peer(p->conn),
+        fl_rpc_server_log_refused(p->host, fl_conn_peer(p->conn),
                                   fl_last_error());
     leave(p, why);
     fl_server_conn_unref(p);
@@ -563,7 +563,7 @@ void fl_server_conn_look(fl_server_conn *p, uint64_t excused_ms)
         now_ms(p) < p->since_ms + p->host->o.handshake_ms)
         return;
     if (p->phase < FL_SERVER_CONN_WAITING)
-        fl_rpc_server_say_refused(p->host, fl_conn_peer(p->conn),
+        fl_rpc_server_log_refused(p->host, fl_conn_peer(p->conn),
                                   "its handshake takes too long");
     leave(p, FL_ERR_TIMEOUT);
 }

@@ -68,7 +68,7 @@ void fl_server_conn_give_way(void *peer); /* there are too many */
 void fl_server_conn_look(fl_server_conn *p, uint64_t excused_ms);
 void fl_server_conn_drop(fl_server_conn *p); /* without a callback */
 /* For one that is up; nothing for others. */
-void fl_server_conn_say(fl_server_conn *p, uint8_t level, const char *line);
+void fl_server_conn_log(fl_server_conn *p, uint8_t level, const char *line);
 void fl_server_conn_dismiss(fl_server_conn *p, const fl_err *why);
 /* Head of a reply to a request. */
 fl_frame fl_server_conn_reply_head(const fl_server_conn *p,

@@ -121,7 +121,7 @@ static void guest_unlink(guest *g)
         g->next->link = g->link;
 }
 
-static void say_refused(fl_listener *l, const char *why)
+static void log_refused(fl_listener *l, const char *why)
 {
     if (l->n_refused >= REFUSED_MAX)
         return;
@@ -145,7 +145,7 @@ static void guest_back(void *arg)
         if (g->s)
             l->fn(l->arg, g->s);
         else
-            say_refused(l, g->refused);
+            log_refused(l, g->refused);
     }
     guest_free(g);
 }

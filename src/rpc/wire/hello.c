@@ -1,7 +1,7 @@
 /* hello.c - identities as bytes and as text.
  *
  *     u32  role      u32  rank     u32  incarnation   u32  process
- *     u64  life      u64  features
+ *     u64  boot id      u64  features
  *     text job       text address      (u32 length, then the bytes)
  *
  * An identity comes from somebody who has proved nothing yet and ends up in
@@ -35,7 +35,7 @@ void fl_identity_pack(fl_pack *p, const fl_identity *id)
     fl_pack_u32(p, id->rank);
     fl_pack_u32(p, id->incarnation);
     fl_pack_u32(p, id->process);
-    fl_pack_u64(p, id->life);
+    fl_pack_u64(p, id->boot_id);
     fl_pack_u64(p, id->features);
     fl_pack_text(p, id->job);
     fl_pack_text(p, id->address);
@@ -69,11 +69,11 @@ void fl_identity_unpack(fl_unpack *u, fl_identity *id)
     got.rank = fl_unpack_u32(u);
     got.incarnation = fl_unpack_u32(u);
     got.process = fl_unpack_u32(u);
-    got.life = fl_unpack_u64(u);
+    got.boot_id = fl_unpack_u64(u);
     got.features = fl_unpack_u64(u);
     unpack_plain(u, got.job, sizeof(got.job));
     unpack_plain(u, got.address, sizeof(got.address));
-    if (!role_is_known(role) || (got.life && role != FL_MEMBER_SERVER))
+    if (!role_is_known(role) || (got.boot_id && role != FL_MEMBER_SERVER))
         u->bad = true;
     if (u->bad)
         return;

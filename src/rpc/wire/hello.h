@@ -30,7 +30,7 @@ typedef struct fl_identity {
     fl_member_role role;
     uint32_t rank;
     uint32_t incarnation; /* 0: none given yet */
-    uint64_t life;        /* drawn by a server when it starts empty; kept with
+    uint64_t boot_id;     /* drawn by a server when it starts empty; kept with
                              its state. 0 for others */
     uint64_t features;    /* bits; none are defined yet */
     uint32_t process;     /* its id, for messages */
@@ -41,7 +41,7 @@ typedef struct fl_identity {
 
 void fl_identity_pack(fl_pack *p, const fl_identity *id);
 /* Sets u->bad, and leaves *id as it is, for a role that is not known, a text
-   that is too long or has control characters in it, or a life of anybody but a
+   that is too long or has control characters in it, or a boot id of anybody but a
    server. */
 void fl_identity_unpack(fl_unpack *u, fl_identity *id);
 
