@@ -85,8 +85,9 @@ static inline void town_release(town *t)
 /* Accepts for the first loop alone. */
 static inline void town_listen(town *t, const char *address)
 {
-    assert_ok(t->net->ops->listen(t->net, address, t->loops, 1, town_accept, t,
-                                  &t->door, t->address));
+    assert_ok(t->net->ops->listen(
+        t->net, &(fl_listen_args){ address, t->loops, 1, town_accept, t },
+        &t->door, t->address));
 }
 
 static inline void town_dialled(void *arg, fl_stream *s)
@@ -104,8 +105,10 @@ static inline void town_dial_inside(void *arg)
 {
     town *t = arg;
 
-    t->dial_st = t->net->ops->dial(t->net, t->loops[1], t->to, t->timeout_ms,
-                                   town_dialled, t, &t->handle);
+    t->dial_st = t->net->ops->dial(
+        t->net,
+        &(fl_dial_args){ t->loops[1], t->to, t->timeout_ms, town_dialled, t },
+        &t->handle);
     if (t->dial_st)
         fl_err_save(&t->failed, t->dial_st);
 }

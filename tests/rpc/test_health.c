@@ -233,8 +233,10 @@ static void idlers_come(idlers *d, stage *s, int n)
     void *handle;
 
     for (int i = 0; i < n; i++)
-        assert_ok(s->net->ops->dial(s->net, s->loop, s->address, 1000,
-                                    idler_dialled, d, &handle));
+        assert_ok(s->net->ops->dial(
+            s->net,
+            &(fl_dial_args){ s->loop, s->address, 1000, idler_dialled, d },
+            &handle));
 }
 
 static void idlers_go(idlers *d)
@@ -278,8 +280,10 @@ static void a_server_that_never_answers_is_given_up(void **state)
     (void)state;
     o.connect_timeout_ms = 3000;
     stage_init(&s, &near_by);
-    assert_ok(s.net->ops->listen(s.net, "mute:1", &s.loop, 1, keep_stream,
-                                 &accepted, &door, address));
+    assert_ok(s.net->ops->listen(
+        s.net,
+        &(fl_listen_args){ "mute:1", &s.loop, 1, keep_stream, &accepted },
+        &door, address));
     client_open(&c, s.loop, s.net, address, &o);
     stage_run(&s, 3500);
     assert_string_equal(c.states, "F");

@@ -43,9 +43,11 @@ static void expect_refused(town *t, const char *address, const char *said)
 {
     char out[FL_ADDRESS_MAX] = "old";
 
-    assert_int_not_equal(t->net->ops->listen(t->net, address, t->loops, 1,
-                                             town_accept, t, &t->door, out),
-                         FL_OK);
+    assert_int_not_equal(
+        t->net->ops->listen(
+            t->net, &(fl_listen_args){ address, t->loops, 1, town_accept, t },
+            &t->door, out),
+        FL_OK);
     assert_says(said);
     assert_null(t->door);
     assert_string_equal(out, "old");
@@ -156,8 +158,9 @@ static void streams_go_to_the_loops_in_turn(void **state)
 
     (void)state;
     town_init(&t, &off);
-    assert_ok(t.net->ops->listen(t.net, "127.0.0.1:0", t.loops, 2, town_accept,
-                                 &t, &t.door, t.address));
+    assert_ok(t.net->ops->listen(
+        t.net, &(fl_listen_args){ "127.0.0.1:0", t.loops, 2, town_accept, &t },
+        &t.door, t.address));
     for (size_t i = 0; i < N_DIALS; i++) {
         town_connect(&t, t.address);
         town_close(t.dialled);
@@ -185,8 +188,10 @@ static void a_listener_may_end_in_its_own_callback(void **state)
 
     (void)state;
     town_init(&t, &automatic);
-    assert_ok(t.net->ops->listen(t.net, "127.0.0.1:0", t.loops, 1,
-                                 accept_and_end, &t, &t.door, t.address));
+    assert_ok(t.net->ops->listen(
+        t.net,
+        &(fl_listen_args){ "127.0.0.1:0", t.loops, 1, accept_and_end, &t },
+        &t.door, t.address));
     town_connect(&t, t.address);
     assert_null(t.door);
     town_close(t.dialled);
@@ -362,12 +367,17 @@ static void an_address_that_cannot_be_dialled_fails_at_once(void **state)
 
     (void)state;
     town_init(&t, &automatic);
-    assert_int_equal(t.net->ops->dial(t.net, t.loops[1], "127.0.0.1:0", 1000,
-                                      town_dialled, &t, &handle),
-                     FL_ERR_INVAL);
+    assert_int_equal(
+        t.net->ops->dial(t.net,
+                         &(fl_dial_args){ t.loops[1], "127.0.0.1:0", 1000,
+                                          town_dialled, &t },
+                         &handle),
+        FL_ERR_INVAL);
     assert_says("port 0");
-    assert_int_equal(t.net->ops->dial(t.net, t.loops[1], "what", 1000,
-                                      town_dialled, &t, &handle),
+    assert_int_equal(t.net->ops->dial(t.net,
+                                      &(fl_dial_args){ t.loops[1], "what", 1000,
+                                                       town_dialled, &t },
+                                      &handle),
                      FL_ERR_INVAL);
     assert_null(handle);
     town_release(&t);
@@ -522,8 +532,11 @@ static void many_dials_from_any_thread_are_all_answered(void **state)
 
         snprintf(name, sizeof(name), "%s:%s", i % 2 ? "localhost" : "127.0.0.1",
                  strrchr(t.address, ':') + 1);
-        assert_ok(t.net->ops->dial(t.net, t.loops[1], name, KIT_TIMEOUT_MS,
-                                   crowd_dialled, &c, &handle));
+        assert_ok(
+            t.net->ops->dial(t.net,
+                             &(fl_dial_args){ t.loops[1], name, KIT_TIMEOUT_MS,
+                                              crowd_dialled, &c },
+                             &handle));
     }
     gate_wait(&c.done, N_DIALS);
     gate_wait(&t.came, N_DIALS);

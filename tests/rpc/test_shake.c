@@ -237,8 +237,9 @@ static void be_rude(rude *r, stage *s)
         (fl_identity){ .role = FL_MEMBER_TRAINER, .rank = 1, .job = "job" };
     if (!r->hello.version)
         r->hello.version = FL_PROTOCOL_VERSION;
-    assert_ok(s->net->ops->dial(s->net, s->loop, s->address, 1000, rude_dialled,
-                                r, &handle));
+    assert_ok(s->net->ops->dial(
+        s->net, &(fl_dial_args){ s->loop, s->address, 1000, rude_dialled, r },
+        &handle));
     stage_run(s, 1000);
 }
 
@@ -351,8 +352,9 @@ static void a_server_without_the_token_is_not_believed(void **state)
 
     (void)state;
     stage_init(&s, &near_by);
-    assert_ok(s.net->ops->listen(s.net, "false:1", &s.loop, 1, false_accept, &r,
-                                 &door, address));
+    assert_ok(s.net->ops->listen(
+        s.net, &(fl_listen_args){ "false:1", &s.loop, 1, false_accept, &r },
+        &door, address));
     client_open(&c, s.loop, s.net, address, &o);
     stage_run(&s, 1000);
     assert_string_equal(c.states, "F");

@@ -283,8 +283,9 @@ static void with_tls_every_stream_is_secret_and_none_local(void **state)
     papers_init(&p);
     o.tls = p.tls;
     town_init(&t, &o);
-    assert_ok(t.net->ops->listen(t.net, "127.0.0.1:0", t.loops, 2, town_accept,
-                                 &t, &t.door, t.address));
+    assert_ok(t.net->ops->listen(
+        t.net, &(fl_listen_args){ "127.0.0.1:0", t.loops, 2, town_accept, &t },
+        &t.door, t.address));
     town_connect(&t, t.address);
     assert_true(t.accepted[0]->is_secret && t.dialled->is_secret);
     assert_false(t.accepted[0]->is_local || t.dialled->is_local);

@@ -606,8 +606,9 @@ static void attempt(fl_rpc_client *l)
         left = ATTEMPT_MS;
     l->phase = FL_RPC_CLIENT_AT_DIAL;
     set_timer(l, left, on_attempt_over);
-    st = l->net->ops->dial(l->net, l->loop, l->address, left, on_stream, l,
-                           &handle);
+    st = l->net->ops->dial(
+        l->net, &(fl_dial_args){ l->loop, l->address, left, on_stream, l },
+        &handle);
     if (st)
         fl_rpc_client_broke(l, st);
     else if (l->phase == FL_RPC_CLIENT_AT_DIAL)

@@ -353,8 +353,9 @@ fl_status fl_rpc_server_new(fl_rpc_server **out, fl_net *net,
         h->lanes[i] = (fl_loop_conns){ .host = h, .loop = o->loops[i] };
     fl_rpc_server_set_marks(h, o->marks, o->n_marks);
     h->o.marks = NULL;
-    st = net->ops->listen(net, o->listen, o->loops, o->n_loops, on_accept, h,
-                          &h->listener, address);
+    st = net->ops->listen(
+        net, &(fl_listen_args){ o->listen, o->loops, o->n_loops, on_accept, h },
+        &h->listener, address);
     if (st) {
         release(h);
         return st;

@@ -84,8 +84,7 @@ static fl_status choose_port(fl_sim *s, const char *name,
     return FL_OK;
 }
 
-static fl_status net_listen(fl_net *n, const char *address, fl_loop **loops,
-                            int n_loops, fl_accept_fn fn, void *arg,
+static fl_status net_listen(fl_net *n, const fl_listen_args *a,
                             fl_listener **out, char address_out[FL_ADDRESS_MAX])
 {
     fl_sim *s = sim_of(n);
@@ -93,11 +92,11 @@ static fl_status net_listen(fl_net *n, const char *address, fl_loop **loops,
     fl_sim_place *place;
     fl_sim_listener *l;
 
-    FL_ASSERT(n_loops >= 1);
-    for (int i = 0; i < n_loops; i++)
-        FL_ASSERT(loops[i] == &s->loop);
-    FL_TRY(check_name(address));
-    FL_TRY(choose_port(s, address, name));
+    FL_ASSERT(a->n_loops >= 1);
+    for (int i = 0; i < a->n_loops; i++)
+        FL_ASSERT(a->loops[i] == &s->loop);
+    FL_TRY(check_name(a->address));
+    FL_TRY(choose_port(s, a->address, name));
     place = fl_sim_place_get(s, name);
     if (place->listener)
         FL_FAIL(FL_ERR_IO,
@@ -105,7 +104,9 @@ static fl_status net_listen(fl_net *n, const char *address, fl_loop **loops,
                 "address or end that listener",
                 name);
     l = fl_alloc(sizeof(*l));
-    *l = (fl_sim_listener){ .sim = s, .place = place, .fn = fn, .arg = arg };
+    *l = (fl_sim_listener){
+        .sim = s, .place = place, .fn = a->fn, .arg = a->arg
+    };
     place->listener = l;
     snprintf(address_out, FL_ADDRESS_MAX, "%s", name);
     *out = (fl_listener *)l;
@@ -158,25 +159,25 @@ static void end_dial(void *arg)
     fn(fn_arg, st ? NULL : s);
 }
 
-static fl_status net_dial(fl_net *n, fl_loop *l, const char *address,
-                          uint64_t timeout_ms, fl_dial_fn fn, void *arg,
-                          void **handle)
+static fl_status net_dial(fl_net *n, const fl_dial_args *a, void **handle)
 {
     fl_sim *s = sim_of(n);
     uint64_t ticks;
     dial *d;
 
-    FL_ASSERT(l == &s->loop);
-    FL_TRY(check_name(address));
+    FL_ASSERT(a->loop == &s->loop);
+    FL_TRY(check_name(a->address));
     d = fl_alloc(sizeof(*d));
-    *d = (dial){ .sim = s, .fn = fn, .arg = arg, .timeout_ms = timeout_ms };
-    snprintf(d->address, sizeof(d->address), "%s", address);
+    *d = (dial){
+        .sim = s, .fn = a->fn, .arg = a->arg, .timeout_ms = a->timeout_ms
+    };
+    snprintf(d->address, sizeof(d->address), "%s", a->address);
     if (fl_rng_unit(s->dice, s->n_drawn++, 0) < s->faults.refuse_share)
         d->outcome = REFUSED;
     ticks = fl_sim_draw_delay(s) + fl_sim_draw_delay(s); /* there and back */
-    if (ticks / FL_SIM_TICKS_PER_MS >= timeout_ms) {
+    if (ticks / FL_SIM_TICKS_PER_MS >= a->timeout_ms) {
         d->outcome = TOO_LATE;
-        ticks = timeout_ms ? timeout_ms * FL_SIM_TICKS_PER_MS : 1;
+        ticks = a->timeout_ms ? a->timeout_ms * FL_SIM_TICKS_PER_MS : 1;
     }
     d->event = fl_sim_at(s, fl_sim_after(s, ticks), end_dial, d);
     s->n_dials++;

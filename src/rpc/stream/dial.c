@@ -521,28 +521,26 @@ static fl_status prepare(fl_socket_net *n, dial *d, const char *address)
     return start_resolving(n, d);
 }
 
-fl_status fl_socket_dial(fl_net *base, fl_loop *l, const char *address,
-                         uint64_t timeout_ms, fl_dial_fn fn, void *arg,
-                         void **handle)
+fl_status fl_socket_dial(fl_net *base, const fl_dial_args *a, void **handle)
 {
     fl_socket_net *n = (fl_socket_net *)base;
     dial *d = fl_alloc(sizeof(*d));
     fl_status st;
 
-    d->loop = l;
+    d->loop = a->loop;
     d->plan = n->plan;
-    d->timeout_ms = timeout_ms;
-    d->fn = fn;
-    d->arg = arg;
+    d->timeout_ms = a->timeout_ms;
+    d->fn = a->fn;
+    d->arg = a->arg;
     d->fd = -1;
     fl_socket_reap(n, FL_REAP_DONE);
-    st = prepare(n, d, address);
+    st = prepare(n, d, a->address);
     if (st) {
         fl_free(d);
         return st;
     }
     *handle = d;
-    fl_loop_post(l, begin, d);
+    fl_loop_post(a->loop, begin, d);
     return FL_OK;
 }
 

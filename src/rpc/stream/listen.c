@@ -508,26 +508,26 @@ static fl_status open_doors(fl_listener *l, fl_address *a)
     return run_in_loop(l, watch_doors);
 }
 
-fl_status fl_socket_listen(fl_net *base, const char *address, fl_loop **loops,
-                           int n_loops, fl_accept_fn fn, void *arg,
+fl_status fl_socket_listen(fl_net *base, const fl_listen_args *a,
                            fl_listener **out, char address_out[FL_ADDRESS_MAX])
 {
     fl_socket_net *n = (fl_socket_net *)base;
-    fl_address a;
+    size_t bytes = (size_t)a->n_loops * sizeof(*a->loops);
+    fl_address where;
     fl_listener *l;
     fl_status st;
 
-    FL_ASSERT(n_loops > 0);
-    FL_TRY(fl_address_parse(&a, address));
+    FL_ASSERT(a->n_loops > 0);
+    FL_TRY(fl_address_parse(&where, a->address));
     l = fl_alloc(sizeof(*l));
     l->plan = n->plan;
-    l->n_loops = n_loops;
-    l->loops = fl_alloc((size_t)n_loops * sizeof(*loops));
-    memcpy(l->loops, loops, (size_t)n_loops * sizeof(*loops));
-    l->fn = fn;
-    l->arg = arg;
-    fl_address_text(&a, l->text);
-    st = open_doors(l, &a);
+    l->n_loops = a->n_loops;
+    l->loops = fl_alloc(bytes);
+    memcpy(l->loops, a->loops, bytes);
+    l->fn = a->fn;
+    l->arg = a->arg;
+    fl_address_text(&where, l->text);
+    st = open_doors(l, &where);
     if (st) {
         fl_err err;
 

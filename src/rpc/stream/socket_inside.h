@@ -43,13 +43,10 @@ typedef struct fl_socket_peer {
 FL_MUST_CHECK
 fl_status fl_socket_peer_get(int fd, fl_socket_peer *out);
 
-fl_status fl_socket_listen(fl_net *n, const char *address, fl_loop **loops,
-                           int n_loops, fl_accept_fn fn, void *arg,
+fl_status fl_socket_listen(fl_net *n, const fl_listen_args *a,
                            fl_listener **out, char address_out[FL_ADDRESS_MAX]);
 void fl_socket_unlisten(fl_listener *l);
-fl_status fl_socket_dial(fl_net *n, fl_loop *l, const char *address,
-                         uint64_t timeout_ms, fl_dial_fn fn, void *arg,
-                         void **handle);
+fl_status fl_socket_dial(fl_net *n, const fl_dial_args *a, void **handle);
 void fl_socket_cancel(void *handle);
 
 /* Joins the threads that have looked up their names; all of them when the net

@@ -61,18 +61,32 @@ typedef void (*fl_accept_fn)(void *arg, fl_stream *s);
 typedef void (*fl_dial_fn)(void *arg, fl_stream *s);
 typedef struct fl_listener fl_listener;
 
+/* Borrowed for the call. */
+typedef struct fl_listen_args {
+    const char *address;
+    fl_loop **loops;
+    int n_loops;
+    fl_accept_fn fn;
+    void *arg;
+} fl_listen_args;
+
+typedef struct fl_dial_args {
+    fl_loop *loop;
+    const char *address;
+    uint64_t timeout_ms;
+    fl_dial_fn fn;
+    void *arg;
+} fl_dial_args;
+
 typedef struct fl_net_ops {
     /* Streams are given to fn in the loop that accepts; their loop is `to`,
        chosen round robin among n_loops. *address is what peers dial (a port of
        0 was replaced). */
-    fl_status (*listen)(fl_net *n, const char *address, fl_loop **loops,
-                        int n_loops, fl_accept_fn fn, void *arg,
-                        fl_listener **out, char address_out[FL_ADDRESS_MAX]);
+    fl_status (*listen)(fl_net *n, const fl_listen_args *a, fl_listener **out,
+                        char address_out[FL_ADDRESS_MAX]);
     void (*unlisten)(fl_listener *l);
     /* Calls fn exactly once, in the loop, unless the dial is cancelled. */
-    fl_status (*dial)(fl_net *n, fl_loop *l, const char *address,
-                      uint64_t timeout_ms, fl_dial_fn fn, void *arg,
-                      void **handle);
+    fl_status (*dial)(fl_net *n, const fl_dial_args *a, void **handle);
     void (*cancel)(void *handle);
 } fl_net_ops;
 
