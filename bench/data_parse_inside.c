@@ -64,11 +64,12 @@ static fl_status on_bad(void *arg, const fl_line *l, const fl_bad *bad)
 
 static size_t parse_block(contest *c, size_t lo, size_t hi)
 {
-    fl_line first = { .number = 1 };
+    fl_line all = { .at = c->text.data + lo,
+                    .end = c->text.data + hi,
+                    .number = 1 };
 
     fl_records_clear(&c->rows);
-    bench_check(fl_parse_lines(c->parser, c->text.data + lo, hi - lo, first,
-                               &c->rows, on_bad, NULL),
+    bench_check(fl_parse_lines(c->parser, all, &c->rows, on_bad, NULL),
                 c->prefix);
     return c->rows.n;
 }

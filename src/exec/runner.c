@@ -314,19 +314,19 @@ static void trace_step(const fl_runner *r, int step, int member,
     fl_trace_add(r->options->trace, &e);
 }
 
-fl_status fl_step_run(fl_runner *r, int step, int ith, int nth, int member,
-                      fl_waker *waker, bool resumed)
+fl_status fl_step_run(fl_runner *r, const fl_step_share *share, fl_waker *waker)
 {
-    const fl_plan_step *s = &r->plan->steps[step];
-    fl_run_step *rs = &r->steps[step];
+    const fl_plan_step *s = &r->plan->steps[share->step];
+    fl_run_step *rs = &r->steps[share->step];
+    int member = share->member;
     const fl_op *def = s->node->def;
     uint64_t start_ns = r->options->trace ? fl_now_ns() : 0;
     fl_op_ctx c = {
         .node = s->node,
         .in = rs->in,
         .out = rs->out,
-        .ith = ith,
-        .nth = nth,
+        .ith = share->ith,
+        .nth = share->nth,
         .scratch = &r->scratch[member],
         .step = &r->step[member],
         .step_no = r->step_no,
@@ -338,15 +338,15 @@ fl_status fl_step_run(fl_runner *r, int step, int ith, int nth, int member,
         .keep_free = &rs->keep_free,
         .comm = r->options->comm,
         .waker = waker,
-        .resumed = resumed,
+        .resumed = share->resumed,
     };
     fl_status st = s->node->is_grad ? def->back(&c) : def->run(&c);
 
     if (r->scratch[member].used_bytes)
         fl_arena_clear(&r->scratch[member]);
     if (start_ns)
-        trace_step(r, step, member, start_ns);
-    return st && st != FL_PENDING ? name_step(r, step, st) : st;
+        trace_step(r, share->step, member, start_ns);
+    return st && st != FL_PENDING ? name_step(r, share->step, st) : st;
 }
 
 static fl_status check_finite(const fl_runner *r, int step, int var)

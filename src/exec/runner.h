@@ -79,12 +79,18 @@ void fl_runner_drop_ahead(fl_runner *r);
 FL_MUST_CHECK
 fl_status fl_runner_run(fl_runner *r, fl_plan_part part, fl_team *team);
 
-/* Runs one step's share; used by the two schedulers below. */
+/* Share ith of nth of a step, run by that member of the team. */
+typedef struct fl_step_share {
+    int step, ith, nth, member;
+    bool resumed; /* it was woken */
+} fl_step_share;
+
+/* One step, by the two schedulers below. */
 FL_MUST_CHECK
 fl_status fl_step_prepare(fl_runner *r, int step);
 FL_MUST_CHECK
-fl_status fl_step_run(fl_runner *r, int step, int ith, int nth, int member,
-                      fl_waker *waker, bool resumed);
+fl_status fl_step_run(fl_runner *r, const fl_step_share *share,
+                      fl_waker *waker);
 FL_MUST_CHECK
 fl_status fl_step_finish(fl_runner *r, int step);
 

@@ -205,8 +205,9 @@ static fl_status run_task(fl_sched *s, task t, int member)
 
     if (st)
         return st;
-    return fl_step_run(s->r, t.step, t.ith, t.nth, member,
-                       &s->wakers[t.step].port, t.resumed);
+    return fl_step_run(
+        s->r, &(fl_step_share){ t.step, t.ith, t.nth, member, t.resumed },
+        &s->wakers[t.step].port);
 }
 
 /* What follows from a task's result. Called with the lock held. */
@@ -447,14 +448,16 @@ static fl_status wait_for_step(fl_sched *s, int step)
 static fl_status run_step(fl_runner *r, int step)
 {
     fl_waker *waker = r->sched ? &r->sched->wakers[step].port : NULL;
+    fl_step_share whole = { .step = step, .nth = 1 };
     fl_status st;
 
     FL_TRY(fl_step_prepare(r, step));
-    st = fl_step_run(r, step, 0, 1, 0, waker, false);
+    st = fl_step_run(r, &whole, waker);
+    whole.resumed = true;
     while (st == FL_PENDING) {
         st = wait_for_step(r->sched, step);
         if (!st)
-            st = fl_step_run(r, step, 0, 1, 0, waker, true);
+            st = fl_step_run(r, &whole, waker);
     }
     return st ? st : fl_step_finish(r, step);
 }
@@ -479,7 +482,8 @@ static void start_one(fl_sched *s, int step)
     fl_status st = fl_step_prepare(s->r, step);
 
     if (!st)
-        st = fl_step_run(s->r, step, 0, 1, 0, &w->port, false);
+        st = fl_step_run(s->r, &(fl_step_share){ .step = step, .nth = 1 },
+                         &w->port);
     if (!st)
         st = fl_step_finish(s->r, step);
     fl_lock(&s->mu);

@@ -41,17 +41,17 @@ static void split_keys(const fl_table *t, const uint64_t *keys, size_t n,
         d->order[hi[d->hash[n - 1] >> 1 >> shift]++] = (uint16_t)(n - 1);
 }
 
-/* Sweep 1: asks for the buckets of the keys order[lo, hi). */
-static void ask(fl_group *g, fl_table *t, int part, const fl_split *d, int lo,
-                int hi)
+/* Sweep 1: asks for the buckets of a group of keys, from `lo` on. */
+static void ask(fl_group *g, const fl_swept *s, int lo)
 {
-    const fl_index *x = &t->parts[part].index;
+    fl_partition *p = &s->t->parts[s->part];
+    const fl_index *x = &p->index;
 
-    g->t = t;
-    g->p = &t->parts[part];
-    g->d = d;
-    g->order = d->order + lo;
-    g->n = hi - lo < FL_BATCH_GROUP ? hi - lo : FL_BATCH_GROUP;
+    g->t = s->t;
+    g->p = p;
+    g->d = s->d;
+    g->order = s->d->order + lo;
+    g->n = s->hi - lo < FL_BATCH_GROUP ? s->hi - lo : FL_BATCH_GROUP;
     g->seen_now = x->now.buckets;
     g->seen_moved = x->moved;
     for (int k = 0; k < g->n; k++) {
@@ -62,15 +62,14 @@ static void ask(fl_group *g, fl_table *t, int part, const fl_split *d, int lo,
 
 /* Three groups are under way at a time, each one sweep behind the next, so
    that what a sweep asked for has the time of another to arrive. */
-fl_status fl_sweep(fl_table *t, int part, const fl_split *d, int lo, int hi,
-                   const fl_sweeps *w, void *arg)
+fl_status fl_sweep(const fl_swept *s, const fl_sweeps *w, void *arg)
 {
-    int n = (hi - lo + FL_BATCH_GROUP - 1) / FL_BATCH_GROUP;
+    int n = (s->hi - s->lo + FL_BATCH_GROUP - 1) / FL_BATCH_GROUP;
     fl_group g[3];
 
     for (int i = 0; i < n + 2; i++) {
         if (i < n)
-            ask(&g[i % 3], t, part, d, lo + i * FL_BATCH_GROUP, hi);
+            ask(&g[i % 3], s, s->lo + i * FL_BATCH_GROUP);
         if (w->find && i >= 1 && i <= n)
             FL_TRY(w->find(&g[(i - 1) % 3], arg));
         if (i >= 2)
@@ -140,9 +139,9 @@ typedef struct sweep_args {
 static fl_status sweep_share(fl_table *t, int part, fl_split *d, void *arg)
 {
     const sweep_args *a = arg;
+    fl_swept all = { t, d, part, d->first[part], d->first[part + 1] };
 
-    return fl_sweep(t, part, d, d->first[part], d->first[part + 1], a->w,
-                    a->arg);
+    return fl_sweep(&all, a->w, a->arg);
 }
 
 fl_status fl_batch_sweep(fl_table *t, const uint64_t *keys, size_t n,

@@ -53,11 +53,16 @@ typedef struct fl_sweeps {
     fl_group_fn find, use;
 } fl_sweeps;
 
-/* Works on the keys order[lo, hi) of a split, all of one partition, under its
-   lock. */
+/* The keys order[lo, hi) of a split, all of one partition. */
+typedef struct fl_swept {
+    fl_table *t;
+    const fl_split *d;
+    int part, lo, hi;
+} fl_swept;
+
+/* Works on them under the partition's lock. */
 FL_MUST_CHECK
-fl_status fl_sweep(fl_table *t, int part, const fl_split *d, int lo, int hi,
-                   const fl_sweeps *w, void *arg);
+fl_status fl_sweep(const fl_swept *s, const fl_sweeps *w, void *arg);
 
 /* One partition's share of a block, under its lock. */
 typedef fl_status (*fl_share_fn)(fl_table *t, int part, fl_split *d, void *arg);

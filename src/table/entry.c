@@ -64,11 +64,11 @@ static bool is_lucky(const fl_table *t, uint64_t key)
     return fl_rng_unit(stream, key, 0) < t->config.entry.limit;
 }
 
-fl_status fl_entry_admits(fl_table *t, fl_partition *p, uint64_t key,
-                          uint64_t hash, const fl_rows *rows, size_t i,
-                          bool *yes)
+fl_status fl_entry_admits(fl_table *t, fl_partition *p, uint64_t hash,
+                          const fl_rows *rows, size_t i, bool *yes)
 {
     const fl_entry *e = &t->config.entry;
+    uint64_t key = rows->keys[i];
     fl_candidate seen = { fl_push_show(rows, i), fl_push_click(rows, i) };
     fl_candidate total = { 0 };
 

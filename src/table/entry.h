@@ -18,9 +18,8 @@ static inline float fl_push_click(const fl_rows *rows, size_t i)
 /* Counts number i of a push for its key, which has no row, and says whether it
    gets one now. Under the lock. */
 FL_MUST_CHECK
-fl_status fl_entry_admits(fl_table *t, fl_partition *p, uint64_t key,
-                          uint64_t hash, const fl_rows *rows, size_t i,
-                          bool *yes);
+fl_status fl_entry_admits(fl_table *t, fl_partition *p, uint64_t hash,
+                          const fl_rows *rows, size_t i, bool *yes);
 
 /* The key has a row now, or is gone. Under the lock. */
 void fl_entry_forget(fl_partition *p, uint64_t key, uint64_t hash);

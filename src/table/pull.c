@@ -266,8 +266,8 @@ static fl_status pull_share(fl_table *t, int part, fl_split *d, void *arg)
         n_left = pull_homes(&l, d->order + lo, n_left);
     if (l.p->index.len && n_left)
         n_left = pull_there(&l, d->order + lo, n_left);
-    return fl_sweep(t, part, d, lo, lo + n_left, a->create ? &creating : &only,
-                    arg);
+    return fl_sweep(&(fl_swept){ t, d, part, lo, lo + n_left },
+                    a->create ? &creating : &only, arg);
 }
 
 fl_status fl_table_pull(fl_table *t, const uint64_t *keys, size_t n,

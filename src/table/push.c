@@ -20,8 +20,8 @@ static fl_status find_or_admit(fl_group *g, int k, const push_args *a)
     g->ref[k] = slot ? *slot : 0;
     if (slot)
         return FL_OK;
-    FL_TRY(fl_entry_admits(g->t, g->p, fl_group_key(g, k), hash, a->rows,
-                           fl_group_number(g, k), &yes));
+    FL_TRY(fl_entry_admits(g->t, g->p, hash, a->rows, fl_group_number(g, k),
+                           &yes));
     return yes ? fl_partition_create(g->t, g->p, fl_group_key(g, k), hash,
                                      &g->ref[k])
                : FL_OK;

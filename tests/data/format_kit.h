@@ -82,9 +82,11 @@ static inline fl_status feed_lines(parsed *f, const char *text, fl_line first)
 {
     size_t len = strlen(text);
     char *copy = pad(text, len);
-    fl_status st =
-        fl_parse_lines(f->parser, copy, len, first, &f->rows, keep_bad, f);
+    fl_status st;
 
+    first.at = copy;
+    first.end = copy + len;
+    st = fl_parse_lines(f->parser, first, &f->rows, keep_bad, f);
     fl_free(copy);
     return st;
 }

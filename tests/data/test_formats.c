@@ -139,10 +139,11 @@ static void the_job_ends_when_a_bad_line_ends_it(void **state)
     char *text = pad("x\n1 0 2 1 2 1 5\n", 16);
 
     (void)state;
-    assert_int_equal(fl_parse_lines(f.parser, text, 16,
-                                    (fl_line){ .number = 1 }, &f.rows,
-                                    end_the_job, NULL),
-                     FL_ERR_CORRUPT);
+    assert_int_equal(
+        fl_parse_lines(f.parser,
+                       (fl_line){ .at = text, .end = text + 16, .number = 1 },
+                       &f.rows, end_the_job, NULL),
+        FL_ERR_CORRUPT);
     assert_string_equal(fl_last_error(), "line 1");
     assert_int_equal(f.rows.n, 0);
     fl_free(text);
@@ -246,8 +247,9 @@ static void expect_within_padding(const fl_parser_args *args, const char *text)
 
         memcpy(at, text, n);
         fl_records_clear(&f.rows);
-        assert_ok(fl_parse_lines(f.parser, at, n, (fl_line){ .number = 1 },
-                                 &f.rows, keep_bad, &f));
+        assert_ok(fl_parse_lines(
+            f.parser, (fl_line){ .at = at, .end = at + n, .number = 1 },
+            &f.rows, keep_bad, &f));
         assert_true(f.rows.n <= 1);
     }
     assert_int_equal(munmap(page, 2 * bytes), 0);

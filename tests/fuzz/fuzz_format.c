@@ -150,8 +150,9 @@ static fl_status read_text(const fl_parser *p, const char *text, size_t n,
     if (p->format->head && n)
         st = p->format->head(p, &first, &head);
     first.head = head;
+    first.end = copy + n;
     if (!st)
-        st = fl_parse_lines(p, copy, n, first, &out->rows, note_bad, out);
+        st = fl_parse_lines(p, first, &out->rows, note_bad, out);
     fl_free(head);
     fl_free(copy);
     return st;

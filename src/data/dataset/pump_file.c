@@ -175,12 +175,11 @@ static fl_status parse_text(const fl_pump_job *job, const fl_pump_file *f,
                             fl_pump_unit *u)
 {
     const fl_text *t = &u->text;
-    fl_line first = line_of(job, f, t->data, 0, t->first_line);
+    fl_line all = line_of(job, f, t->data, t->len, t->first_line);
     bad_to to = { job, f, u };
 
     FL_TRY(add_long_lines(&to));
-    FL_TRY(fl_parse_lines(job->args.parser, t->data, t->len, first, &u->rows,
-                          add_bad, &to));
+    FL_TRY(fl_parse_lines(job->args.parser, all, &u->rows, add_bad, &to));
     if (!f->writer)
         return FL_OK;
     return fl_cache_writer_add(f->writer, &u->rows);

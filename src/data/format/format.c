@@ -286,20 +286,18 @@ static const char *cut_line(fl_line *l)
     return next;
 }
 
-fl_status fl_parse_lines(const fl_parser *p, const char *text, size_t len,
-                         fl_line first, fl_records *to, fl_on_bad on_bad,
-                         void *arg)
+fl_status fl_parse_lines(const fl_parser *p, fl_line first, fl_records *to,
+                         fl_on_bad on_bad, void *arg)
 {
     fl_row_writer w = { .schema = &p->schema, .rows = to };
-    const char *end = text + len;
     fl_line l = first;
 
-    for (l.at = text; l.at < end; l.number++) {
+    while (l.at < first.end) {
         bool is_head = l.number == 1 && l.head;
         const char *next;
         fl_status st = FL_OK;
 
-        l.end = end;
+        l.end = first.end;
         next = is_head ? NULL : take_line(p, &l, &w, &st);
         if (st)
             return st;
@@ -309,6 +307,7 @@ fl_status fl_parse_lines(const fl_parser *p, const char *text, size_t len,
                 FL_TRY(parse_line(p, &l, &w, on_bad, arg));
         }
         l.at = next;
+        l.number++;
     }
     return FL_OK;
 }

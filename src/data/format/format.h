@@ -119,12 +119,12 @@ size_t fl_format_count(void);
 const fl_format *fl_format_at(size_t i);
 const fl_format *fl_format_find(const char *name);
 
-/* Parses all lines of a text into rows; the head of a file, line 1 with
-   first.head, is passed over. on_bad is called for each bad line. */
+/* Parses all lines of a text, at first.at up to first.end, into rows; the head
+   of a file, line 1 with first.head, is passed over. on_bad is called for each
+   bad line. */
 typedef fl_status (*fl_on_bad)(void *arg, const fl_line *l, const fl_bad *bad);
 FL_MUST_CHECK
-fl_status fl_parse_lines(const fl_parser *p, const char *text, size_t len,
-                         fl_line first, fl_records *to, fl_on_bad on_bad,
-                         void *arg);
+fl_status fl_parse_lines(const fl_parser *p, fl_line first, fl_records *to,
+                         fl_on_bad on_bad, void *arg);
 
 #endif
