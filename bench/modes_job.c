@@ -33,6 +33,7 @@ static fl_ctx *make_ctx(const job_spec *s)
     snprintf(period, sizeof period, "%d", s->geo_period);
     bench_check(fl_ctx_set(c, "geo_need_push_nums", period), "settings");
     bench_check(fl_ctx_set(c, "server_threads", "1"), "settings");
+    bench_check(fl_ctx_set(c, "join_token", "bench"), "settings");
     bench_check(fl_ctx_set(c, "local_transport", s->is_tcp ? "off" : "auto"),
                 "settings");
     return c;

@@ -97,6 +97,7 @@ int ps_library_serve(char **argv)
     bench_check(fl_ctx_set(ctx, "server_threads", "1"), "a setting");
     bench_check(fl_ctx_set(ctx, "local_transport", argv[1]), "a setting");
     bench_check(fl_ctx_set(ctx, "log_level", "warn"), "a setting");
+    bench_check(fl_ctx_set(ctx, "join_token", "bench"), "a setting");
     bench_check(fl_job_serve(ctx, .servers = argv[0]), "serving");
     fl_ctx_free(ctx);
     return 0;
@@ -113,6 +114,7 @@ static void *server_open(const ps_shape *s, char *transport)
     make_settings(s, settings, sizeof settings);
     bench_check(fl_ctx_new(&l->ctx), "settings");
     bench_check(fl_ctx_set(l->ctx, "local_transport", transport), "a setting");
+    bench_check(fl_ctx_set(l->ctx, "join_token", "bench"), "a setting");
     bench_check(fl_job_connect(&l->ps, l->ctx, .servers = address),
                 "connecting to a server");
     bench_check(fl_job_declare_table(l->ps, "rows", settings, &l->number),

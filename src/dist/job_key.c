@@ -69,17 +69,26 @@ fl_status fl_job_key_load(fl_conf *conf)
 
 /* --- the folder of a user's keys ------------------------------------------ */
 
-typedef enum key_place { RUNTIME_FOLDER, TEMP_FOLDER, N_KEY_PLACES } key_place;
+/* In /tmp somebody else may have taken the name. A home is the last choice:
+   several machines may share it, and with it the numbers of ports. */
+typedef enum key_place {
+    RUNTIME_FOLDER,
+    TEMP_FOLDER,
+    HOME_FOLDER,
+    N_KEY_PLACES
+} key_place;
 
 /* False when there is no such folder. */
 static bool folder_of(key_place place, fl_str *out)
 {
-    const char *runtime = getenv("XDG_RUNTIME_DIR");
+    const char *base =
+        getenv(place == RUNTIME_FOLDER ? "XDG_RUNTIME_DIR" : "HOME");
 
     if (place == TEMP_FOLDER)
         fl_str_addf(out, "/tmp/flotilla-%u", (unsigned)geteuid());
-    else if (runtime && *runtime == '/')
-        fl_str_addf(out, "%s/flotilla", runtime);
+    else if (base && *base == '/')
+        fl_str_addf(out, place == HOME_FOLDER ? "%s/.flotilla" : "%s/flotilla",
+                    base);
     return out->len > 0;
 }
 
@@ -93,22 +102,35 @@ static bool is_ours(const char *folder)
 }
 
 /* The file of an address in the first folder that `is_good` says yes to. */
-static bool find_place(const fl_address *a, bool (*is_good)(const char *folder),
+static bool find_place(const fl_address *a,
+                       bool (*is_good)(const char *folder, const char *path),
                        fl_str *out)
 {
     for (key_place place = 0; place < N_KEY_PLACES; place++) {
-        if (folder_of(place, out) && is_good(out->data)) {
-            fl_str_addf(out, "/%u.key", a->port);
-            return true;
+        fl_str folder = { 0 };
+        bool is_found = folder_of(place, &folder);
+
+        if (is_found) {
+            fl_str_addf(out, "%s/%u.key", folder.data, a->port);
+            is_found = is_good(folder.data, out->data);
         }
+        fl_str_release(&folder);
+        if (is_found)
+            return true;
         fl_str_release(out);
     }
     return false;
 }
 
-static bool can_make(const char *folder)
+static bool can_make(const char *folder, const char *path)
 {
+    (void)path;
     return (mkdir(folder, 0700) == 0 || errno == EEXIST) && is_ours(folder);
+}
+
+static bool has_key(const char *folder, const char *path)
+{
+    return is_ours(folder) && access(path, R_OK) == 0;
 }
 
 /* --- making --------------------------------------------------------------- */
@@ -144,9 +166,10 @@ fl_status fl_job_key_make(const char *address, const char *job, char **path)
     FL_TRY(fl_address_parse(&a, address));
     if (!find_place(&a, can_make, &at))
         FL_FAIL(FL_ERR_IO,
-                "there is no folder for the job's token: /tmp/flotilla-%u "
-                "cannot be made, or is not this user's alone; remove it, or "
-                "set FLOTILLA_JOIN_TOKEN",
+                "there is no folder for the job's token: neither "
+                "/tmp/flotilla-%u nor one in XDG_RUNTIME_DIR or HOME can be "
+                "made for this user alone; set one of these, or the token "
+                "itself as FLOTILLA_JOIN_TOKEN",
                 (unsigned)geteuid());
     st = write_key(at.data, job);
     if (st)
@@ -178,7 +201,7 @@ static void find_key(const char *address, fl_job_key *out)
     size_t len;
 
     if (fl_address_parse(&a, address) || !is_here(&a) ||
-        !find_place(&a, is_ours, &path))
+        !find_place(&a, has_key, &path))
         return;
     if (fl_file_read(path.data, KEY_BYTES_MAX, &text, &len) == FL_OK) {
         at = text;
@@ -227,9 +250,20 @@ void fl_job_key_release(fl_job_key *k)
 
 fl_status fl_job_look_token(fl_ctx *c, const char *address, char **text)
 {
+    fl_address a = { 0 };
     fl_job_key key;
+    bool is_known;
 
+    FL_TRY(fl_address_parse(&a, address));
     FL_TRY(fl_job_key_load(&c->conf));
+    fl_job_key_choose(&key, &c->conf, address, FL_JOB_CHANGE);
+    is_known = key.token.len > 0;
+    fl_job_key_release(&key);
+    if (!is_known)
+        FL_FAIL(FL_ERR_NOTFOUND,
+                "no token is known for a job at %s: this user has started none "
+                "there by fleetrun, and join_token is empty",
+                address);
     fl_job_key_choose(&key, &c->conf, address, FL_JOB_LOOK);
     *text = fl_str_take(&key.token);
     fl_job_key_release(&key);

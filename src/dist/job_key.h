@@ -2,7 +2,9 @@
  *
  * A launcher keeps the token of a job of one machine in a file of its user:
  *
- *     $XDG_RUNTIME_DIR/flotilla/PORT.key    or    /tmp/flotilla-UID/PORT.key
+ *     $XDG_RUNTIME_DIR/flotilla/PORT.key
+ *     /tmp/flotilla-UID/PORT.key
+ *     $HOME/.flotilla/PORT.key
  *
  * with the port of server 0. The first line is the token, the second the job's
  * name. The folder is for its owner alone, and so is the file. Processes of the

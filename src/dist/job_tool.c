@@ -12,6 +12,8 @@
 
 /* A tool is used by somebody who looks at the screen. */
 #define TOOL_MS 10000
+/* A server that is not there is told as such before the question is too old. */
+#define QUESTION_MS (2 * TOOL_MS)
 #define TOOL_WINDOW_BYTES (UINT64_C(1) << 20)
 
 /* --- a server ------------------------------------------------------------- */
@@ -133,9 +135,10 @@ static fl_status open_link(question *q, const fl_ctx *c, const fl_endpoints *e,
 
 static fl_status wait_for(question *q)
 {
-    fl_rpc_call call = {
-        .type = q->type, .timeout_ms = TOOL_MS, .on_reply = on_answer, .arg = q
-    };
+    fl_rpc_call call = { .type = q->type,
+                         .timeout_ms = QUESTION_MS,
+                         .on_reply = on_answer,
+                         .arg = q };
 
     fl_rpc_client_call(q->link, &call);
     fl_lock(&q->mu);
