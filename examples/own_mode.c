@@ -29,7 +29,7 @@ static void *lazy_open(fl_mode_job *job)
 
 /* Pull, push and send are left out: the library does them. The first call is
    the startup program's. */
-static fl_status lazy_recv(void *mode, const fl_mode_values *v, size_t n)
+static fl_status lazy_recv(void *mode, const fl_param_values *v, size_t n)
 {
     lazy *m = mode;
 

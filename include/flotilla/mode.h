@@ -22,13 +22,6 @@ extern "C" {
 /* What a mode can ask of its job. */
 typedef struct fl_mode_job fl_mode_job;
 
-/* A dense parameter, and its value or gradient here. */
-typedef struct fl_mode_values {
-    const char *param;
-    float *data;
-    size_t n;
-} fl_mode_values;
-
 /* Texts and functions must live as long as the context. */
 typedef struct fl_mode_def {
     const char *name, *doc;
@@ -47,9 +40,9 @@ typedef struct fl_mode_def {
                       fl_pull_kind kind, float *out);
     fl_status (*push)(void *mode, const char *table, const fl_rows *rows);
     /* The gradient of a parameter; with server_adds the parameter itself. */
-    fl_status (*send)(void *mode, const fl_mode_values *v);
+    fl_status (*send)(void *mode, const fl_param_values *v);
     /* Fresh values, where the program has a recv. */
-    fl_status (*recv)(void *mode, const fl_mode_values *v, size_t n);
+    fl_status (*recv)(void *mode, const fl_param_values *v, size_t n);
     /* The end of a batch, where the program has a send_barrier. */
     fl_status (*barrier)(void *mode, uint64_t samples);
     /* Everything is to be applied when it returns; then the trainer leaves. */
@@ -75,9 +68,9 @@ FL_API FL_MUST_CHECK
 fl_status fl_mode_job_push(fl_mode_job *j, const char *table,
                            const fl_rows *rows);
 FL_API FL_MUST_CHECK
-fl_status fl_mode_job_send(fl_mode_job *j, const fl_mode_values *v);
+fl_status fl_mode_job_send(fl_mode_job *j, const fl_param_values *v);
 FL_API FL_MUST_CHECK
-fl_status fl_mode_job_recv(fl_mode_job *j, const fl_mode_values *v, size_t n);
+fl_status fl_mode_job_recv(fl_mode_job *j, const fl_param_values *v, size_t n);
 /* All dense parameters of the job, into the scope of this trainer. */
 FL_API FL_MUST_CHECK
 fl_status fl_mode_job_recv_all(fl_mode_job *j);

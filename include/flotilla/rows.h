@@ -1,5 +1,5 @@
-/* rows.h - a batch of rows of one table, on its way from a program to the table
- * and at every place between. It owns nothing.
+/* rows.h - a batch of rows of one table, and the numbers of a dense parameter,
+ * on their way between a program and who keeps them. They own nothing.
  */
 #ifndef FLOTILLA_ROWS_H
 #define FLOTILLA_ROWS_H
@@ -29,6 +29,13 @@ typedef struct fl_rows {
     double scale;
     const void *reserved[2];
 } fl_rows;
+
+/* A dense parameter by name, and its value or gradient here. */
+typedef struct fl_param_values {
+    const char *param;
+    float *data;
+    size_t n;
+} fl_param_values;
 
 #ifdef __cplusplus
 }

@@ -38,17 +38,10 @@ typedef struct fl_comm_request {
     uint64_t step; /* push: parts of one step have one number */
 } fl_comm_request;
 
-/* A dense parameter by name, and its value or gradient here. */
-typedef struct fl_comm_values {
-    const char *param;
-    float *data;
-    size_t n;
-} fl_comm_values;
-
 /* What send, recv and barrier take. */
 typedef struct fl_comm_call {
     fl_comm_answer answer; /* the first member */
-    fl_comm_values *values;
+    fl_param_values *values;
     size_t n;
     fl_worker_id worker;
     uint64_t samples; /* of the batch, over all parts */

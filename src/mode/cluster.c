@@ -22,6 +22,8 @@ struct fl_cluster {
     _Atomic(fl_client *) client; /* NULL until it is connected */
     fl_comm *port;               /* of the mode; NULL: this process serves */
 
+    atomic_bool is_ready; /* phase and why, for who is in a loop */
+
     fl_mutex mu;
     fl_cond cond;
     phase phase; /* guarded by mu */
@@ -104,6 +106,7 @@ static void hear_of_step(void *cluster, fl_status st)
     fl_lock(&c->mu);
     if (!c->why.status)
         fl_err_save(&c->why, st);
+    atomic_store(&c->is_ready, false);
     fl_unlock(&c->mu);
 }
 
@@ -213,6 +216,8 @@ fl_status fl_cluster_ready(fl_cluster *c)
 {
     fl_status st;
 
+    if (atomic_load(&c->is_ready))
+        return FL_OK;
     fl_lock(&c->mu);
     while (c->phase == CONNECTING)
         fl_cond_wait(&c->cond, &c->mu);
@@ -223,6 +228,7 @@ fl_status fl_cluster_ready(fl_cluster *c)
         fl_lock(&c->mu);
         fl_err_save(&c->why, st);
         c->phase = TOGETHER;
+        atomic_store(&c->is_ready, !st);
         fl_cond_wake_all(&c->cond);
     }
     st = result(c);
@@ -247,6 +253,7 @@ fl_status fl_cluster_leave(fl_cluster *c)
     is_here = c->phase == TOGETHER && !c->why.status;
     if (is_here)
         c->phase = GONE;
+    atomic_store(&c->is_ready, false);
     fl_unlock(&c->mu);
     return is_here ? leave(c) : FL_OK;
 }

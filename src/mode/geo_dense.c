@@ -44,7 +44,7 @@ void fl_geo_dense_release(fl_geo_dense *d)
 }
 
 static fl_status find(fl_geo_dense *d, const fl_geo_line *line,
-                      const fl_comm_values *v, fl_geo_param **out)
+                      const fl_param_values *v, fl_geo_param **out)
 {
     const fl_dist *dist = fl_cluster_dist(line->cluster);
     const fl_dist_param *is;
@@ -125,7 +125,7 @@ static fl_status reserve(const fl_geo_param *p, float **out)
 }
 
 static fl_status prepare(fl_geo_dense *d, const fl_geo_line *line,
-                         const fl_comm_values *values, size_t n)
+                         const fl_param_values *values, size_t n)
 {
     fl_geo_param *p;
 
@@ -150,7 +150,7 @@ static fl_status pull_first(const fl_geo_dense *d, const fl_geo_line *line)
 }
 
 fl_status fl_geo_dense_start(fl_geo_dense *d, const fl_geo_line *line,
-                             const fl_comm_values *values, size_t n)
+                             const fl_param_values *values, size_t n)
 {
     fl_geo_param *p;
 
@@ -166,7 +166,7 @@ fl_status fl_geo_dense_start(fl_geo_dense *d, const fl_geo_line *line,
 }
 
 fl_status fl_geo_dense_hand_over(fl_geo_dense *d, const fl_geo_line *line,
-                                 const fl_comm_values *values, size_t n)
+                                 const fl_param_values *values, size_t n)
 {
     fl_geo_param *p;
 

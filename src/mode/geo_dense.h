@@ -31,12 +31,12 @@ void fl_geo_dense_release(fl_geo_dense *d);
 /* The servers' values become those of X and Y. Waits for them. */
 FL_MUST_CHECK
 fl_status fl_geo_dense_start(fl_geo_dense *d, const fl_geo_line *line,
-                             const fl_comm_values *values, size_t n);
+                             const fl_param_values *values, size_t n);
 
 /* Where parameters are from now on. */
 FL_MUST_CHECK
 fl_status fl_geo_dense_hand_over(fl_geo_dense *d, const fl_geo_line *line,
-                                 const fl_comm_values *values, size_t n);
+                                 const fl_param_values *values, size_t n);
 
 /* The parameters handed over so far take part in the next exchange. */
 void fl_geo_dense_cut(fl_geo_dense *d);

@@ -67,8 +67,8 @@ void fl_geo_table_free(fl_geo_table *t)
         return;
     fl_geo_table_end(t);
     fl_geo_uniter_release(&t->uniter);
-    fl_data_free(t->deltas, t->deltas_bytes);
-    fl_data_free(t->scratch, t->scratch_bytes);
+    fl_buf_release(&t->deltas);
+    fl_buf_release(&t->scratch);
     fl_geo_touched_release(&t->touched);
     fl_table_destroy(t->old);
     fl_free(t->cursors);
@@ -111,25 +111,20 @@ static size_t with_slack(size_t bytes)
     return bytes + bytes / 2;
 }
 
-/* Room for so many rows; what was there is not kept. */
-static fl_status reserve(const fl_geo_table *t, float **out, size_t *bytes,
-                         size_t n_rows)
+/* For so many rows; what was there is not kept. */
+static fl_status reserve(const fl_geo_table *t, fl_buf *b, size_t n_rows)
 {
-    size_t wanted;
-    float *room;
+    size_t bytes;
 
-    if (fl_mul_overflow(n_rows, t->dim * sizeof(**out), &wanted))
+    if (fl_mul_overflow(n_rows, t->dim * sizeof(float), &bytes) ||
+        (bytes > b->bytes && !fl_buf_reserve(b, with_slack(bytes))))
         return no_memory(t, n_rows);
-    if (wanted <= *bytes)
-        return FL_OK;
-    wanted = with_slack(wanted);
-    room = fl_try_alloc(wanted);
-    if (!room)
-        return no_memory(t, n_rows);
-    fl_data_free(*out, *bytes);
-    *out = room;
-    *bytes = wanted;
     return FL_OK;
+}
+
+static float *row_at(const fl_geo_table *t, const fl_buf *b, size_t i)
+{
+    return (float *)b->data + i * t->dim;
 }
 
 static size_t chunk_rows(const fl_geo_table *t)
@@ -167,7 +162,7 @@ static fl_status take_deltas(fl_geo_table *t, size_t lo, size_t hi,
 
     for (; lo < hi; lo += step) {
         const uint64_t *keys = t->keys.data + lo;
-        splitting s = { fl_vec_f32(), t->deltas + lo * t->dim, t->dim,
+        splitting s = { fl_vec_f32(), row_at(t, &t->deltas, lo), t->dim,
                         1 / n_trainers };
         size_t n = min_size(step, hi - lo);
 
@@ -184,7 +179,7 @@ static fl_status push_rows(fl_geo_table *t, const fl_geo_line *line, size_t lo,
     fl_client *client = fl_cluster_client(line->cluster);
     fl_job_push_item item = { t->number,
                               { .keys = t->keys.data + lo,
-                                .values = t->deltas + lo * t->dim,
+                                .values = row_at(t, &t->deltas, lo),
                                 .n = n,
                                 .lr = 1,
                                 .merged = true } };
@@ -217,7 +212,7 @@ fl_status fl_geo_table_begin_push(fl_geo_table *t, const fl_geo_line *line,
     n = t->keys.n;
     if (!n)
         return FL_OK;
-    FL_TRY(reserve(t, &t->deltas, &t->deltas_bytes, n));
+    FL_TRY(reserve(t, &t->deltas, n));
     for (size_t lo = 0; lo < n; lo += step) {
         size_t hi = min_size(lo + step, n);
 
@@ -248,7 +243,7 @@ static void renew(void *arg, size_t i, float *y)
 static fl_status take_rows(fl_geo_table *t, const uint64_t *keys, size_t n,
                            const float *s)
 {
-    renewing r = { fl_vec_f32(), s, t->scratch, t->dim };
+    renewing r = { fl_vec_f32(), s, t->scratch.data, t->dim };
 
     FL_TRY(fl_table_change(t->old, keys, n, renew, &r));
     return fl_table_add(t->here, keys, n, r.change);
@@ -259,7 +254,7 @@ static fl_status take_all(fl_geo_table *t, const uint64_t *keys, size_t n,
 {
     size_t step = chunk_rows(t);
 
-    FL_TRY(reserve(t, &t->scratch, &t->scratch_bytes, step));
+    FL_TRY(reserve(t, &t->scratch, step));
     for (size_t lo = 0; lo < n; lo += step)
         FL_TRY(
             take_rows(t, keys + lo, min_size(step, n - lo), s + lo * t->dim));

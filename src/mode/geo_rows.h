@@ -31,9 +31,8 @@ typedef struct fl_geo_table {
     /* Of the exchange under way; memory stays for the next one. */
     fl_geo_keys keys; /* all different once it has begun */
     fl_geo_uniter uniter;
-    float *deltas;  /* of the keys, with the sign of a gradient */
-    float *scratch; /* one chunk of rows */
-    size_t deltas_bytes, scratch_bytes;
+    fl_buf deltas;  /* of the keys, with the sign of a gradient */
+    fl_buf scratch; /* one chunk of rows */
     fl_latch *latch;
     fl_err news_err; /* why what others changed could not be taken */
 } fl_geo_table;

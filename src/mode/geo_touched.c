@@ -45,25 +45,8 @@ void fl_geo_uniter_release(fl_geo_uniter *u)
 {
     fl_unique_release(&u->unique);
     fl_geo_keys_release(&u->other);
-    if (u->index)
-        fl_data_free(u->index, u->index_cap * sizeof(*u->index));
+    fl_buf_release(&u->index);
     *u = (fl_geo_uniter){ 0 };
-}
-
-static fl_status reserve_index(fl_geo_uniter *u, size_t n)
-{
-    uint32_t *index;
-
-    if (n <= u->index_cap)
-        return FL_OK;
-    index = fl_try_alloc(n * sizeof(*index));
-    if (!index)
-        return no_memory(n);
-    if (u->index)
-        fl_data_free(u->index, u->index_cap * sizeof(*u->index));
-    u->index = index;
-    u->index_cap = n;
-    return FL_OK;
 }
 
 fl_status fl_geo_keys_unite(fl_geo_keys *k, fl_geo_uniter *u)
@@ -72,12 +55,14 @@ fl_status fl_geo_keys_unite(fl_geo_keys *k, fl_geo_uniter *u)
 
     if (!k->n)
         return FL_OK;
-    FL_TRY(reserve_index(u, k->cap));
+    if (!fl_buf_reserve(&u->index, k->cap * sizeof(uint32_t)))
+        return no_memory(k->cap);
     u->other.n = 0;
     if (u->other.cap < k->cap)
         FL_TRY(move(&u->other, k->cap));
     to = u->other;
-    FL_TRY(fl_unique_run(&u->unique, k->data, k->n, to.data, u->index, &to.n));
+    FL_TRY(fl_unique_run(&u->unique, k->data, k->n, to.data, u->index.data,
+                         &to.n));
     u->other = *k;
     *k = to;
     return FL_OK;

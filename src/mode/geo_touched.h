@@ -7,6 +7,7 @@
 #ifndef FL_MODE_GEO_TOUCHED_H
 #define FL_MODE_GEO_TOUCHED_H
 
+#include "base/buf.h"
 #include "base/thread.h"
 #include "kernel/unique.h"
 
@@ -22,8 +23,7 @@ void fl_geo_keys_release(fl_geo_keys *k);
 typedef struct fl_geo_uniter {
     fl_unique unique;
     fl_geo_keys other;
-    uint32_t *index;
-    size_t index_cap;
+    fl_buf index;
 } fl_geo_uniter;
 
 void fl_geo_uniter_release(fl_geo_uniter *u);

@@ -105,7 +105,7 @@ fl_status fl_gradient_of_rows(fl_gradient_pool *s, const fl_comm_request *r,
     return FL_OK;
 }
 
-fl_status fl_gradient_of_param(fl_gradient_pool *s, const fl_comm_values *v,
+fl_status fl_gradient_of_param(fl_gradient_pool *s, const fl_param_values *v,
                                fl_gradient **out)
 {
     size_t bytes = v->n * sizeof(float);

@@ -38,7 +38,7 @@ FL_MUST_CHECK
 fl_status fl_gradient_of_rows(fl_gradient_pool *s, const fl_comm_request *r,
                               fl_gradient **out);
 FL_MUST_CHECK
-fl_status fl_gradient_of_param(fl_gradient_pool *s, const fl_comm_values *v,
+fl_status fl_gradient_of_param(fl_gradient_pool *s, const fl_param_values *v,
                                fl_gradient **out);
 
 /* Puts a part beside the others of its step. NULL while some are missing, else

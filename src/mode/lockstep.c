@@ -397,7 +397,7 @@ static fl_status port_push(fl_comm *c, fl_comm_request *r)
 }
 
 static fl_status note_dense(fl_lockstep *l, const fl_comm_call *r,
-                            const fl_comm_values *v)
+                            const fl_param_values *v)
 {
     dense_note note = { .thread = r->worker.thread,
                         .place = l->dense.len,
@@ -527,7 +527,7 @@ static fl_status show_values(fl_lockstep *l, const fl_comm_call *r)
     const fl_dist_param *p;
 
     for (size_t i = 0; i < r->n; i++) {
-        const fl_comm_values *v = &r->values[i];
+        const fl_param_values *v = &r->values[i];
         size_t number;
 
         FL_TRY(fl_cluster_param(l->port.cluster, v->param, v->n, &p));

@@ -43,7 +43,7 @@ typedef struct asking {
     const fl_rows *rows;
     fl_pull_kind kind;
     float *out;
-    const fl_mode_values *values;
+    const fl_param_values *values;
     size_t n;
     fl_latch latch;
 } asking;
@@ -116,7 +116,7 @@ fl_status fl_mode_job_push(fl_mode_job *j, const char *table,
 static fl_status list_blocks(const asking *a, fl_cluster_blocks *b)
 {
     for (size_t i = 0; i < a->n; i++) {
-        const fl_mode_values *v = &a->values[i];
+        const fl_param_values *v = &a->values[i];
         const fl_dist_param *p;
 
         FL_TRY(fl_cluster_param(a->job->port.cluster, v->param, v->n, &p));
@@ -139,7 +139,7 @@ static fl_status begin_send(asking *a)
     return st;
 }
 
-fl_status fl_mode_job_send(fl_mode_job *j, const fl_mode_values *v)
+fl_status fl_mode_job_send(fl_mode_job *j, const fl_param_values *v)
 {
     asking a = { .job = j, .values = v, .n = 1 };
 
@@ -159,7 +159,7 @@ static fl_status begin_recv(asking *a)
     return st;
 }
 
-fl_status fl_mode_job_recv(fl_mode_job *j, const fl_mode_values *v, size_t n)
+fl_status fl_mode_job_recv(fl_mode_job *j, const fl_param_values *v, size_t n)
 {
     asking a = { .job = j, .values = v, .n = n };
 
@@ -169,7 +169,7 @@ fl_status fl_mode_job_recv(fl_mode_job *j, const fl_mode_values *v, size_t n)
 fl_status fl_mode_job_recv_all(fl_mode_job *j)
 {
     const fl_dist *d = fl_cluster_dist(j->port.cluster);
-    FL_VEC(fl_mode_values) all = { 0 };
+    FL_VEC(fl_param_values) all = { 0 };
     fl_status st;
 
     for (size_t i = 0; i < d->params.len; i++) {
@@ -177,7 +177,7 @@ fl_status fl_mode_job_recv_all(fl_mode_job *j)
         fl_tensor t;
 
         if (fl_scope_find(fl_cluster_scope(j->port.cluster), p->name, &t))
-            fl_vec_push(&all, ((fl_mode_values){ p->name, t.data, p->n }));
+            fl_vec_push(&all, ((fl_param_values){ p->name, t.data, p->n }));
     }
     st = fl_mode_job_recv(j, all.data, all.len);
     fl_vec_release(&all);
@@ -220,12 +220,9 @@ static fl_status own_send(fl_comm *c, fl_comm_call *r)
     fl_cluster_counts *counts = fl_cluster_counts_of(j->port.cluster);
 
     for (size_t i = 0; i < r->n; i++) {
-        fl_mode_values v = { r->values[i].param, r->values[i].data,
-                             r->values[i].n };
-
         atomic_fetch_add(&counts->made, 1);
-        FL_TRY(j->def->send ? j->def->send(j->mode, &v)
-                            : fl_mode_job_send(j, &v));
+        FL_TRY(j->def->send ? j->def->send(j->mode, &r->values[i])
+                            : fl_mode_job_send(j, &r->values[i]));
         atomic_fetch_add(&counts->applied, 1);
     }
     return FL_OK;
@@ -235,17 +232,9 @@ static fl_status own_send(fl_comm *c, fl_comm_call *r)
 static fl_status own_recv(fl_comm *c, fl_comm_call *r)
 {
     fl_mode_job *j = (fl_mode_job *)c;
-    FL_VEC(fl_mode_values) all = { 0 };
-    fl_status st;
 
-    for (size_t i = 0; i < r->n; i++)
-        fl_vec_push(&all,
-                    ((fl_mode_values){ r->values[i].param, r->values[i].data,
-                                       r->values[i].n }));
-    st = j->def->recv ? j->def->recv(j->mode, all.data, all.len)
-                      : fl_mode_job_recv(j, all.data, all.len);
-    fl_vec_release(&all);
-    return st;
+    return j->def->recv ? j->def->recv(j->mode, r->values, r->n)
+                        : fl_mode_job_recv(j, r->values, r->n);
 }
 
 static fl_status own_barrier(fl_comm *c, fl_comm_call *r)

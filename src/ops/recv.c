@@ -8,7 +8,7 @@ enum { OUT };
 
 typedef struct recv_state {
     fl_comm_call call;
-    fl_comm_values *values;
+    fl_param_values *values;
 } recv_state;
 
 static void release_state(void *p)
@@ -50,8 +50,8 @@ static void fill_call(const fl_op_ctx *c, recv_state *s)
     for (size_t i = 0; i < n; i++) {
         const fl_tensor *t = fl_out_at(c, OUT, (int)i);
 
-        s->values[i] = (fl_comm_values){ c->node->out[OUT].vars[i]->name,
-                                         t->data, (size_t)fl_tensor_numel(t) };
+        s->values[i] = (fl_param_values){ c->node->out[OUT].vars[i]->name,
+                                          t->data, (size_t)fl_tensor_numel(t) };
     }
     s->call.values = s->values;
     s->call.n = n;

@@ -10,7 +10,7 @@ enum { SECTIONS, EPMAP };
 
 typedef struct send_state {
     fl_comm_call call;
-    fl_comm_values value;
+    fl_param_values value;
 } send_state;
 
 static fl_status check_gradient(const fl_infer *c)
@@ -86,8 +86,8 @@ static fl_status send_run(fl_op_ctx *c)
 
     if (c->resumed)
         return fl_comm_result(&s->call.answer);
-    s->value = (fl_comm_values){ c->node->in[PARAM].vars[0]->name, x->data,
-                                 (size_t)fl_tensor_numel(x) };
+    s->value = (fl_param_values){ c->node->in[PARAM].vars[0]->name, x->data,
+                                  (size_t)fl_tensor_numel(x) };
     s->call.values = &s->value;
     s->call.n = 1;
     return fl_rpc_start(c, c->comm ? c->comm->data->send : NULL, &s->call);

@@ -41,7 +41,7 @@ static fl_status count_push(void *mode, const char *table, const fl_rows *rows)
 }
 
 /* Parameters are fresh after every gradient. */
-static fl_status count_send(void *mode, const fl_mode_values *v)
+static fl_status count_send(void *mode, const fl_param_values *v)
 {
     counting *c = mode;
     fl_status st = fl_mode_job_send(c->job, v);

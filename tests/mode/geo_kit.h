@@ -236,7 +236,7 @@ static inline fl_status await(bell *b, const fl_comm_answer *a)
 
 typedef fl_status (*call_fn)(fl_comm *c, fl_comm_call *r);
 
-static inline fl_status call(trainer *r, call_fn fn, fl_comm_values *v,
+static inline fl_status call(trainer *r, call_fn fn, fl_param_values *v,
                              size_t n)
 {
     fl_comm_call q = { .values = v, .n = n, .samples = 1 };
@@ -257,7 +257,7 @@ static inline fl_status call(trainer *r, call_fn fn, fl_comm_values *v,
 /* The startup program. */
 static inline fl_status trainer_start(trainer *r)
 {
-    fl_comm_values v = { "w", r->w, GEO_FLOATS };
+    fl_param_values v = { "w", r->w, GEO_FLOATS };
 
     if (r->settings)
         FL_TRY(r->comm->life->declare(r->comm, "emb", r->settings, GEO_SEED));
@@ -298,7 +298,7 @@ static inline fl_status pull(fl_comm *c, const uint64_t *keys, size_t n,
 /* The end of a batch. */
 static inline fl_status reach_barrier(trainer *r)
 {
-    fl_comm_values v = { "w", r->w, GEO_FLOATS };
+    fl_param_values v = { "w", r->w, GEO_FLOATS };
 
     FL_TRY(call(r, r->comm->data->send, &v, 1));
     return call(r, r->comm->data->barrier, NULL, 0);

@@ -151,7 +151,7 @@ typedef struct frame {
     caller caller;
     fl_comm_request emb, wide;
     fl_comm_call w, b, barrier, recv;
-    fl_comm_values w_values, b_values, params[2];
+    fl_param_values w_values, b_values, params[2];
     uint64_t keys[KEYS_MAX];
     float emb_rows[KEYS_MAX * EMB_DIM], wide_rows[KEYS_MAX];
     float w_grad[W_FLOATS], b_grad[B_FLOATS];
@@ -181,8 +181,8 @@ static inline void frame_init(frame *f, int thread)
     f->wide.table = "wide";
     f->wide.rows.dim = 1;
     f->wide.rows.values = f->wide.out = f->wide_rows;
-    f->w_values = (fl_comm_values){ "w", f->w_grad, W_FLOATS };
-    f->b_values = (fl_comm_values){ "b", f->b_grad, B_FLOATS };
+    f->w_values = (fl_param_values){ "w", f->w_grad, W_FLOATS };
+    f->b_values = (fl_param_values){ "b", f->b_grad, B_FLOATS };
     f->w = (fl_comm_call){ .values = &f->w_values,
                            .n = 1,
                            .worker = worker_of(thread) };
@@ -202,8 +202,8 @@ static inline void frame_release(frame *f)
 /* Where the parameters are that this thread trains. */
 static inline void frame_params(frame *f, float *w, float *b)
 {
-    f->params[0] = (fl_comm_values){ "w", w, W_FLOATS };
-    f->params[1] = (fl_comm_values){ "b", b, B_FLOATS };
+    f->params[0] = (fl_param_values){ "w", w, W_FLOATS };
+    f->params[1] = (fl_param_values){ "b", b, B_FLOATS };
 }
 
 typedef fl_status (*rows_fn)(fl_comm *c, fl_comm_request *r);

@@ -73,7 +73,7 @@ static void a_push_without_keys_is_a_gradient_too(void **state)
 static void memory_that_came_back_is_used_again(void **state)
 {
     float numbers[] = { 1, 2, 3, 4 };
-    fl_comm_values v = { "w", numbers, 4 };
+    fl_param_values v = { "w", numbers, 4 };
     fl_gradient *g = NULL;
     uint64_t calls;
     fl_gradient_pool s;
@@ -95,7 +95,7 @@ static void memory_that_came_back_is_used_again(void **state)
 static void no_memory_is_an_error_that_names_the_variable(void **state)
 {
     float numbers[] = { 1 };
-    fl_comm_values v = { "w", numbers, 1 };
+    fl_param_values v = { "w", numbers, 1 };
     fl_gradient *g = NULL;
     fl_gradient_pool s;
 

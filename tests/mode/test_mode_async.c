@@ -196,7 +196,7 @@ static void trainer_free(trainer *t)
 static fl_status send_to(trainer *t, const char *name, size_t n, float value)
 {
     float grad[N_W];
-    fl_comm_values v = { name, grad, n };
+    fl_param_values v = { name, grad, n };
     fl_comm_call r = { .values = &v, .n = 1 };
     fl_status first, st;
     sleeper sl;
@@ -478,7 +478,7 @@ static void without_the_thread_a_parameter_follows_its_gradient(void **state)
 static void the_startup_program_gets_what_the_servers_have(void **state)
 {
     float w[N_W] = { 5, 5, 5, 5 };
-    fl_comm_values v = { "w", w, N_W };
+    fl_param_values v = { "w", w, N_W };
     fl_comm_call r = { .values = &v, .n = 1 };
     sleeper sl;
     trainer t;

@@ -164,7 +164,7 @@ static void note_call(fake_call *to, const fl_comm_call *r)
 
     *to = (fake_call){ .n = r->n, .worker = r->worker, .samples = r->samples };
     for (size_t i = 0; i < n; i++) {
-        const fl_comm_values *v = &r->values[i];
+        const fl_param_values *v = &r->values[i];
 
         snprintf(to->params[i], FAKE_NAME_MAX, "%s", v->param);
         to->lens[i] = v->n;
