@@ -59,7 +59,7 @@ static void check_pull(const void *payload, uint64_t len, uint64_t got)
 
     MUST(!fl_rows_unpack(&from, &r));
     for (uint32_t i = 0; i < r.n; i++)
-        floats += r.items[i].n * dim_of(NULL, r.items[i].table);
+        floats += r.items[i].rows.n * dim_of(NULL, r.items[i].table);
     MUST(got == floats * sizeof(float));
     fl_free(r.items);
 }

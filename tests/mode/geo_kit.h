@@ -377,7 +377,7 @@ static inline void server_rows(const town *t, const uint64_t *keys, size_t n,
                                float *out)
 {
     for (size_t i = 0; i < n; i++) {
-        fl_rows_item it = { .flags = FL_PULL_ONLY, .n = 1 };
+        fl_rows_item it = { .flags = FL_PULL_ONLY, .rows.n = 1 };
         fl_pack p = { 0 };
 
         pack_rows_head(&p, FL_MSG_PULL, &it, 1);

@@ -443,7 +443,7 @@ static inline void declare(city *c, trainer *t, const char *text)
    any order. */
 static inline fl_pack pack_push(uint64_t first_key, uint64_t n, uint32_t dice)
 {
-    fl_rows_item it = { .n = n, .lr = 0.5 };
+    fl_rows_item it = { .rows.n = n, .rows.lr = 0.5 };
     fl_pack p = { 0 };
 
     pack_rows_head(&p, FL_MSG_PUSH, &it, 1);
@@ -459,7 +459,7 @@ static inline fl_pack pack_push(uint64_t first_key, uint64_t n, uint32_t dice)
 
 static inline fl_pack pack_pull(uint64_t first_key, uint64_t n)
 {
-    fl_rows_item it = { .flags = FL_PULL_CREATE, .n = n };
+    fl_rows_item it = { .flags = FL_PULL_CREATE, .rows.n = n };
     fl_pack p = { 0 };
 
     pack_rows_head(&p, FL_MSG_PULL, &it, 1);

@@ -100,7 +100,7 @@ static inline fl_status ask(fl_store *s, uint16_t type, fl_pack *p, answer *a)
 static inline void pull_into(fl_store *s, uint32_t table, fl_pull_kind kind,
                              const uint64_t *keys, uint64_t n, answer *a)
 {
-    fl_rows_item it = { .table = table, .flags = kind, .n = n };
+    fl_rows_item it = { .table = table, .flags = kind, .rows.n = n };
     fl_pack p = { 0 };
 
     pack_rows_head(&p, FL_MSG_PULL, &it, 1);

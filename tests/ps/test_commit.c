@@ -22,7 +22,7 @@ static void pack_floats(fl_pack *p, int n)
 
 static void build_rows(fl_pack *p, uint16_t type)
 {
-    fl_rows_item it = { .table = 1, .n = 1, .lr = 1 };
+    fl_rows_item it = { .table = 1, .rows.n = 1, .rows.lr = 1 };
 
     pack_rows_head(p, type, &it, 1);
     fl_pack_u64(p, KEY);
@@ -211,7 +211,7 @@ the_first_declaration_is_a_change_and_the_same_again_is_none(void **state)
 
 static void what_is_refused_moves_nothing(void **state)
 {
-    fl_rows_item it = { .table = 1, .n = 1, .lr = -1 };
+    fl_rows_item it = { .table = 1, .rows.n = 1, .rows.lr = -1 };
     positions before, after;
     fl_conf conf;
     fl_store *s = make(&conf);

@@ -64,8 +64,8 @@ static void pack_floats(fl_pack *p, float first, uint64_t n)
 static void pack_pull(fl_pack *p)
 {
     static const fl_rows_item items[] = {
-        { .table = 2, .flags = FL_PULL_ONLY, .n = 2 },
-        { .table = 0, .flags = FL_PULL_CREATE, .n = 3 },
+        { .table = 2, .flags = FL_PULL_ONLY, .rows.n = 2 },
+        { .table = 0, .flags = FL_PULL_CREATE, .rows.n = 3 },
     };
 
     pack_rows_head(p, FL_MSG_PULL, items, 2);
@@ -75,8 +75,8 @@ static void pack_pull(fl_pack *p)
 
 static void pack_assign(fl_pack *p)
 {
-    static const fl_rows_item items[] = { { .table = 0, .n = 1 },
-                                          { .table = 1, .n = 2 } };
+    static const fl_rows_item items[] = { { .table = 0, .rows.n = 1 },
+                                          { .table = 1, .rows.n = 2 } };
 
     pack_rows_head(p, FL_MSG_ASSIGN, items, 2);
     pack_keys(p, 7, 1);
@@ -90,9 +90,9 @@ static void pack_push(fl_pack *p)
     static const fl_rows_item items[] = {
         { .table = 2,
           .flags = FL_PUSH_MERGED | FL_PUSH_SHOWS | FL_PUSH_COUNTS,
-          .n = 1,
-          .lr = 0.25 },
-        { .table = 1, .flags = FL_PUSH_CLICKS, .n = 3, .lr = 2 },
+          .rows.n = 1,
+          .rows.lr = 0.25 },
+        { .table = 1, .flags = FL_PUSH_CLICKS, .rows.n = 3, .rows.lr = 2 },
     };
     uint32_t count = 9;
 
@@ -130,11 +130,11 @@ static void a_packed_pull_is_read_again(void **state)
     assert_int_equal(n, 2);
     assert_int_equal(items[0].table, 2);
     assert_int_equal(items[0].flags, FL_PULL_ONLY);
-    assert_int_equal(items[0].n, 2);
-    assert_int_equal(items[0].keys[1], 101);
+    assert_int_equal(items[0].rows.n, 2);
+    assert_int_equal(items[0].rows.keys[1], 101);
     assert_int_equal(items[1].table, 0);
-    assert_int_equal(items[1].keys[2], 202);
-    assert_null(items[1].values);
+    assert_int_equal(items[1].rows.keys[2], 202);
+    assert_null(items[1].rows.values);
     fl_free(items);
     received_free(&r);
     fl_pack_release(&p);
@@ -152,8 +152,8 @@ static void a_packed_assign_is_read_again(void **state)
     r = receive(p.data, p.len);
     assert_ok(unpack(FL_MSG_ASSIGN, r.data, r.len, &items, &n));
     assert_int_equal(n, 2);
-    assert_int_equal(items[1].keys[1], 9);
-    assert_true(items[0].values[0] == 0 && items[1].values[7] == 8);
+    assert_int_equal(items[1].rows.keys[1], 9);
+    assert_true(items[0].rows.values[0] == 0 && items[1].rows.values[7] == 8);
     fl_free(items);
     received_free(&r);
     fl_pack_release(&p);
@@ -171,16 +171,17 @@ static void a_packed_push_is_read_again(void **state)
     r = receive(p.data, p.len);
     assert_ok(unpack(FL_MSG_PUSH, r.data, r.len, &items, &n));
     assert_int_equal(n, 2);
-    assert_true(items[0].lr == 0.25 && items[1].lr == 2);
-    assert_int_equal(items[0].keys[0], 50);
-    assert_true(items[0].values[2] == 3 && items[0].shows[0] == 30);
-    assert_null(items[0].clicks);
-    assert_int_equal(items[0].counts[0], 9);
-    assert_int_equal((uintptr_t)items[1].keys % 8, 0);
-    assert_int_equal(items[1].keys[2], 62);
-    assert_true(items[1].values[11] == 21 && items[1].clicks[2] == 42);
-    assert_null(items[1].shows);
-    assert_null(items[1].counts);
+    assert_true(items[0].rows.lr == 0.25 && items[1].rows.lr == 2);
+    assert_int_equal(items[0].rows.keys[0], 50);
+    assert_true(items[0].rows.values[2] == 3 && items[0].rows.shows[0] == 30);
+    assert_null(items[0].rows.clicks);
+    assert_int_equal(items[0].rows.counts[0], 9);
+    assert_int_equal((uintptr_t)items[1].rows.keys % 8, 0);
+    assert_int_equal(items[1].rows.keys[2], 62);
+    assert_true(items[1].rows.values[11] == 21 &&
+                items[1].rows.clicks[2] == 42);
+    assert_null(items[1].rows.shows);
+    assert_null(items[1].rows.counts);
     fl_free(items);
     received_free(&r);
     fl_pack_release(&p);
@@ -325,7 +326,7 @@ static void huge_counts_of_keys_do_not_overflow(void **state)
 
     (void)state;
     for (size_t i = 0; i < FL_LEN(counts); i++) {
-        fl_rows_item it = { .table = 1, .n = counts[i] };
+        fl_rows_item it = { .table = 1, .rows.n = counts[i] };
 
         expect_item(FL_MSG_PULL, &it, FL_ERR_CORRUPT, "keys of item 0");
         expect_item(FL_MSG_ASSIGN, &it, FL_ERR_CORRUPT, "keys of item 0");
@@ -335,10 +336,16 @@ static void huge_counts_of_keys_do_not_overflow(void **state)
 
 static void unknown_tables_blocks_and_flags_are_named(void **state)
 {
-    static const fl_rows_item no_table = { .table = 3, .n = 2 };
-    static const fl_rows_item bad_kind = { .table = 1, .flags = 2, .n = 2 };
-    static const fl_rows_item bad_flag = { .table = 1, .flags = 16, .n = 0 };
-    static const fl_rows_item any_kind = { .table = 1, .flags = 1, .n = 2 };
+    static const fl_rows_item no_table = { .table = 3, .rows.n = 2 };
+    static const fl_rows_item bad_kind = { .table = 1,
+                                           .flags = 2,
+                                           .rows.n = 2 };
+    static const fl_rows_item bad_flag = { .table = 1,
+                                           .flags = 16,
+                                           .rows.n = 0 };
+    static const fl_rows_item any_kind = { .table = 1,
+                                           .flags = 1,
+                                           .rows.n = 2 };
     fl_block_item *blocks;
     fl_pack p = { 0 };
     uint32_t n;

@@ -181,15 +181,11 @@ static fl_status keep_as(const kit *k, uint64_t round, uint32_t rank,
 
     fill(&g, rank, round);
     rows_of(&g, rank, from);
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < 2; i++) {
         items[i] = (fl_rows_item){ .table = (uint32_t)from[i].table,
-                                   .n = from[i].rows.n,
-                                   .lr = from[i].rows.lr,
-                                   .keys = from[i].rows.keys,
-                                   .values = from[i].rows.values,
-                                   .shows = from[i].rows.shows,
-                                   .clicks = from[i].rows.clicks,
-                                   .counts = from[i].rows.counts };
+                                   .rows = from[i].rows };
+        items[i].rows.dim = DIM;
+    }
     for (uint32_t b = 0; b < N_BLOCKS; b++)
         blocks[b] = (fl_block_item){ b, FLOATS, g.dense[b] };
     FL_TRY(keep_rows(k, round, rank, incarnation, items, 2));
@@ -444,7 +440,8 @@ static void a_table_without_keys_goes_one_step_on_and_no_other(void **state)
 {
     fl_table *emb = lone_table("emb", EMB, 7),
              *idle = lone_table("idle", EMB, 7);
-    fl_rows_item nothing = { .table = TABLE_EMB, .lr = 0.5 };
+    fl_rows_item nothing = { .table = TABLE_EMB,
+                             .rows = { .lr = 0.5, .dim = DIM } };
     const float grad[DIM] = { 1, 2, 3, 4 };
     const uint64_t key = 3;
     fl_rows one = { .keys = &key, .values = grad, .n = 1 };

@@ -68,8 +68,8 @@ static fl_rows_item item_of(uint32_t table, const fl_rows *a)
                             (a->shows ? FL_PUSH_SHOWS : 0) |
                             (a->clicks ? FL_PUSH_CLICKS : 0) |
                             (a->counts ? FL_PUSH_COUNTS : 0)),
-        .n = a->n,
-        .lr = a->lr,
+        .rows.n = a->n,
+        .rows.lr = a->lr,
     };
 }
 
@@ -198,9 +198,9 @@ static void items_of_several_tables_travel_together(void **state)
     draft *d = draw(1);
     fl_rows a = args_of(d, 7, true), b = args_of(d, 5, false);
     fl_rows_item items[] = { item_of(TABLE_CTR, &a), item_of(TABLE_EMB, &b) };
-    fl_rows_item pulls[] = { { .table = TABLE_CTR, .n = 7 },
+    fl_rows_item pulls[] = { { .table = TABLE_CTR, .rows.n = 7 },
                              { .table = TABLE_LOW },
-                             { .table = TABLE_EMB, .flags = 1, .n = 5 } };
+                             { .table = TABLE_EMB, .flags = 1, .rows.n = 5 } };
     fl_pack p = { 0 };
     answer got = { 0 };
     float right[7 * 3 + 5 * 5];
@@ -247,8 +247,8 @@ static void a_pull_that_only_looks_makes_no_rows(void **state)
 static void assigned_values_are_pulled(void **state)
 {
     static const uint64_t keys[] = { 3, UINT64_MAX, 99 };
-    static const fl_rows_item items[] = { { .table = TABLE_EMB, .n = 2 },
-                                          { .table = TABLE_LOW, .n = 1 } };
+    static const fl_rows_item items[] = { { .table = TABLE_EMB, .rows.n = 2 },
+                                          { .table = TABLE_LOW, .rows.n = 1 } };
     fl_store *s = open_store();
     float values[2 * 5 + 2];
     fl_pack p = { 0 };
@@ -451,7 +451,7 @@ static void a_push_with_a_key_that_is_too_high_changes_no_table(void **state)
     assert_error(ask(s, FL_MSG_PUSH, &p, &a), FL_ERR_INVAL,
                  "table low: key 100 at place 1 is not below its height 100");
     assert_int_equal(hash_at(s, TABLE_EMB), 0);
-    items[0] = (fl_rows_item){ .table = TABLE_LOW, .n = 2 };
+    items[0] = (fl_rows_item){ .table = TABLE_LOW, .rows.n = 2 };
     pack_rows_head(&p, FL_MSG_PULL, items, 1);
     fl_pack_bytes(&p, keys, sizeof(keys));
     assert_error(ask(s, FL_MSG_PULL, &p, &a), FL_ERR_INVAL,
@@ -497,7 +497,7 @@ static void without_memory_a_request_fails_and_the_store_lives_on(void **state)
     fl_store *s = open_store();
     draft *d = draw(1);
     fl_rows args = args_of(d, 10, true);
-    fl_rows_item it = { .table = TABLE_EMB, .n = 10 };
+    fl_rows_item it = { .table = TABLE_EMB, .rows.n = 10 };
     fl_pack p = { 0 };
     answer a = { .refuse = true };
 

@@ -21,7 +21,7 @@ static fl_store *open_store(void)
 static void pack_rows(fl_pack *p, uint16_t type, uint32_t table, uint64_t from,
                       double lr)
 {
-    fl_rows_item it = { .table = table, .n = 3, .lr = lr };
+    fl_rows_item it = { .table = table, .rows.n = 3, .rows.lr = lr };
     const float grads[6] = { 1, 2, 3, 4, 5, 6 };
 
     it.flags = FL_PUSH_MERGED;

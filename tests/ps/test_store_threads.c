@@ -50,8 +50,14 @@ static void must(fl_status st)
 static void add_one(const worker *w)
 {
     fl_rows_item items[] = {
-        { .table = 0, .flags = FL_PUSH_MERGED, .n = N_SHARED, .lr = 1 },
-        { .table = 1, .flags = FL_PUSH_MERGED, .n = N_SHARED, .lr = 1 },
+        { .table = 0,
+          .flags = FL_PUSH_MERGED,
+          .rows.n = N_SHARED,
+          .rows.lr = 1 },
+        { .table = 1,
+          .flags = FL_PUSH_MERGED,
+          .rows.n = N_SHARED,
+          .rows.lr = 1 },
     };
     float minus[N_SHARED * 3];
     uint64_t keys[N_SHARED];
@@ -68,7 +74,7 @@ static void add_one(const worker *w)
     }
     must(ask_as(w, FL_MSG_PUSH, &p));
     pack_rows_head(&p, FL_MSG_PULL,
-                   (fl_rows_item[]){ { .table = 0, .n = N_SHARED } }, 1);
+                   (fl_rows_item[]){ { .table = 0, .rows.n = N_SHARED } }, 1);
     fl_pack_bytes(&p, keys, sizeof(keys));
     must(ask_as(w, FL_MSG_PULL, &p));
     for (size_t i = 0; i < 8; i++)

@@ -14,6 +14,7 @@
 
 #include <stdatomic.h>
 
+#include "base/buf.h"
 #include "base/thread.h"
 #include "base/vec.h"
 #include "ps/client/client.h"
@@ -48,12 +49,10 @@ typedef struct fl_cell {
 /* Rows, by item; cells by server and item (client_rows.c). */
 typedef struct fl_request_rows {
     FL_VEC(fl_rows_item) items;
-    FL_VEC(uint32_t) dims;
     FL_VEC(float *) outs;
     FL_VEC(fl_cell) cells;
     FL_VEC(fl_rows_item) heads;
-    void *body; /* what is gathered */
-    size_t body_bytes;
+    fl_buf body; /* what is gathered */
 } fl_request_rows;
 
 /* Where the values of a block go when its server has answered. */

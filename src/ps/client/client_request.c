@@ -62,11 +62,10 @@ void fl_request_destroy(fl_request *r)
     fl_free(r->parts);
     fl_vec_release(&r->endings);
     fl_vec_release(&r->rows.items);
-    fl_vec_release(&r->rows.dims);
     fl_vec_release(&r->rows.outs);
     fl_vec_release(&r->rows.cells);
     fl_vec_release(&r->rows.heads);
-    fl_data_free(r->rows.body, r->rows.body_bytes);
+    fl_buf_release(&r->rows.body);
     fl_vec_release(&r->blocks.outs);
     fl_vec_release(&r->blocks.items);
     fl_free(r);
@@ -84,7 +83,7 @@ static void clear(fl_request *r)
     }
     r->endings.len = 0;
     r->is_coalesced = false;
-    r->rows.items.len = r->rows.dims.len = r->rows.outs.len = 0;
+    r->rows.items.len = r->rows.outs.len = 0;
     r->rows.cells.len = r->rows.heads.len = 0;
     r->blocks.outs.len = r->blocks.items.len = 0;
     r->on_part = r->on_all = NULL;

@@ -52,13 +52,11 @@ static void pack_head(const fl_request *r, fl_request_part *p,
 
 /* --- what is asked for ---------------------------------------------------- */
 
-static void add_item(fl_request *r, const fl_rows_item *row, uint32_t dim,
-                     float *out)
+static void add_item(fl_request *r, const fl_rows_item *it, float *out)
 {
-    if (!row->n && !is_push(r))
+    if (!it->rows.n && !is_push(r))
         return;
-    fl_vec_push(&r->rows.items, *row);
-    fl_vec_push(&r->rows.dims, dim);
+    fl_vec_push(&r->rows.items, *it);
     fl_vec_push(&r->rows.outs, out);
 }
 
@@ -86,26 +84,24 @@ static fl_status check_count(uint16_t type, size_t n)
 
 /* Keys, then what a push or an assign has for them; where a push goes on with
    another item, zeros up to a multiple of 8. */
-static void add_pieces(fl_request_part *p, const fl_rows_item *it, uint32_t dim,
-                       bool is_last)
+static void add_pieces(fl_request_part *p, const fl_rows *r, bool is_last)
 {
-    uint64_t row_bytes = dim * sizeof(float);
-    uint64_t words = 0;
+    uint64_t words;
 
-    fl_part_add(p, it->keys, it->n * sizeof(*it->keys));
-    if (!it->values)
+    fl_part_add(p, r->keys, r->n * sizeof(*r->keys));
+    if (!r->values)
         return;
-    fl_part_add(p, it->values, it->n * row_bytes);
-    if (it->shows)
-        fl_part_add(p, it->shows, it->n * sizeof(float));
-    if (it->clicks)
-        fl_part_add(p, it->clicks, it->n * sizeof(float));
-    if (it->counts)
-        fl_part_add(p, it->counts, it->n * sizeof(uint32_t));
+    fl_part_add(p, r->values, r->n * r->dim * sizeof(float));
+    if (r->shows)
+        fl_part_add(p, r->shows, r->n * sizeof(float));
+    if (r->clicks)
+        fl_part_add(p, r->clicks, r->n * sizeof(float));
+    if (r->counts)
+        fl_part_add(p, r->counts, r->n * sizeof(uint32_t));
     words =
-        dim + (it->shows != NULL) + (it->clicks != NULL) + (it->counts != NULL);
+        r->dim + (r->shows != NULL) + (r->clicks != NULL) + (r->counts != NULL);
     if (!is_last)
-        fl_part_add(p, zeros, padding(it->n * words * sizeof(float)));
+        fl_part_add(p, zeros, padding(r->n * words * sizeof(float)));
 }
 
 static void scatter_to_one(fl_request *r)
@@ -117,12 +113,12 @@ static void scatter_to_one(fl_request *r)
         return;
     pack_head(r, p, r->rows.items.data, n);
     for (size_t i = 0; i < n; i++) {
-        fl_cell cell = { .n = r->rows.items.data[i].n };
+        const fl_rows *rows = &r->rows.items.data[i].rows;
 
-        add_pieces(p, &r->rows.items.data[i], r->rows.dims.data[i], i + 1 == n);
-        fl_vec_push(&r->rows.cells, cell);
+        add_pieces(p, rows, i + 1 == n);
+        fl_vec_push(&r->rows.cells, ((fl_cell){ .n = rows->n }));
         if (is_pull(r))
-            p->reply_bytes += cell.n * r->rows.dims.data[i] * sizeof(float);
+            p->reply_bytes += rows->n * rows->dim * sizeof(float);
     }
 }
 
@@ -141,10 +137,10 @@ static void count_keys(fl_request *r)
     for (size_t i = 0; i < n * (size_t)n_servers; i++)
         fl_vec_push(&r->rows.cells, ((fl_cell){ 0 }));
     for (size_t i = 0; i < n; i++) {
-        const fl_rows_item *it = &r->rows.items.data[i];
+        const fl_rows *rows = &r->rows.items.data[i].rows;
 
-        for (uint64_t j = 0; j < it->n; j++)
-            cell_of(r, fl_client_server_of(n_servers, it->keys[j]), i)->n++;
+        for (uint64_t j = 0; j < rows->n; j++)
+            cell_of(r, fl_client_server_of(n_servers, rows->keys[j]), i)->n++;
     }
 }
 
@@ -162,18 +158,17 @@ static void *take(room *m, uint64_t bytes)
     return p;
 }
 
-static void place_cell(fl_cell *c, const fl_rows_item *it, uint32_t dim,
-                       room *m)
+static void place_cell(fl_cell *c, const fl_rows *rows, room *m)
 {
     c->keys = take(m, c->n * sizeof(*c->keys));
-    if (!it->values)
+    if (!rows->values)
         return;
-    c->values = take(m, c->n * dim * sizeof(float));
-    if (it->shows)
+    c->values = take(m, c->n * rows->dim * sizeof(float));
+    if (rows->shows)
         c->shows = take(m, c->n * sizeof(float));
-    if (it->clicks)
+    if (rows->clicks)
         c->clicks = take(m, c->n * sizeof(float));
-    if (it->counts)
+    if (rows->counts)
         c->counts = take(m, c->n * sizeof(uint32_t));
 }
 
@@ -190,7 +185,7 @@ static void place_server(fl_request *r, int server, room *m)
 
         if (!c->n)
             continue;
-        place_cell(c, &r->rows.items.data[i], r->rows.dims.data[i], m);
+        place_cell(c, &r->rows.items.data[i].rows, m);
         end = m->at;
         pad = padding(m->at);
         if (m->base)
@@ -218,33 +213,28 @@ static void pack_heads(fl_request *r, int server)
     for (size_t i = 0; i < r->rows.items.len; i++) {
         fl_rows_item head = r->rows.items.data[i];
 
-        head.n = cell_of(r, server, i)->n;
-        if (!head.n && !is_push(r))
+        head.rows.n = (size_t)cell_of(r, server, i)->n;
+        if (!head.rows.n && !is_push(r))
             continue;
         fl_vec_push(&r->rows.heads, head);
         if (is_pull(r))
-            p->reply_bytes += head.n * r->rows.dims.data[i] * sizeof(float);
+            p->reply_bytes += head.rows.n * head.rows.dim * sizeof(float);
     }
     if (!r->rows.heads.len)
         return;
     pack_head(r, p, r->rows.heads.data, r->rows.heads.len);
 }
 
+/* A little more than is asked for: requests are about equally large. */
 static fl_status grow_body(fl_request *r, uint64_t bytes)
 {
-    void *body;
+    uint64_t wanted = bytes + bytes / 4;
 
-    if (bytes <= r->rows.body_bytes)
-        return FL_OK;
-    bytes += bytes / 4;
-    body = fl_try_alloc((size_t)bytes);
-    if (!body)
+    if (bytes > r->rows.body.bytes &&
+        !fl_buf_reserve(&r->rows.body, (size_t)wanted))
         FL_FAIL(FL_ERR_NOMEM,
                 "no memory for a request (%s) of %" PRIu64 " bytes",
-                fl_msg_name(r->type), bytes);
-    fl_data_free(r->rows.body, r->rows.body_bytes);
-    r->rows.body = body;
-    r->rows.body_bytes = (size_t)bytes;
+                fl_msg_name(r->type), wanted);
     return FL_OK;
 }
 
@@ -257,38 +247,39 @@ static void place_all(fl_request *r, room *m)
 
 static void gather_pull(fl_request *r, size_t item)
 {
-    const fl_rows_item *it = &r->rows.items.data[item];
+    const fl_rows *rows = &r->rows.items.data[item].rows;
     int n_servers = r->client->o.n_servers;
 
-    for (uint64_t j = 0; j < it->n; j++) {
+    for (uint64_t j = 0; j < rows->n; j++) {
         fl_cell *c =
-            cell_of(r, fl_client_server_of(n_servers, it->keys[j]), item);
+            cell_of(r, fl_client_server_of(n_servers, rows->keys[j]), item);
         uint64_t k = c->filled++;
 
-        c->keys[k] = it->keys[j];
+        c->keys[k] = rows->keys[j];
         c->places[k] = (uint32_t)j;
     }
 }
 
 static void gather_push(fl_request *r, size_t item)
 {
-    const fl_rows_item *it = &r->rows.items.data[item];
+    const fl_rows *rows = &r->rows.items.data[item].rows;
     int n_servers = r->client->o.n_servers;
-    uint64_t dim = r->rows.dims.data[item];
+    size_t dim = rows->dim;
 
-    for (uint64_t j = 0; j < it->n; j++) {
+    for (uint64_t j = 0; j < rows->n; j++) {
         fl_cell *c =
-            cell_of(r, fl_client_server_of(n_servers, it->keys[j]), item);
+            cell_of(r, fl_client_server_of(n_servers, rows->keys[j]), item);
         uint64_t k = c->filled++;
 
-        c->keys[k] = it->keys[j];
-        memcpy(c->values + k * dim, it->values + j * dim, dim * sizeof(float));
-        if (it->shows)
-            c->shows[k] = it->shows[j];
-        if (it->clicks)
-            c->clicks[k] = it->clicks[j];
-        if (it->counts)
-            c->counts[k] = it->counts[j];
+        c->keys[k] = rows->keys[j];
+        memcpy(c->values + k * dim, rows->values + j * dim,
+               dim * sizeof(float));
+        if (rows->shows)
+            c->shows[k] = rows->shows[j];
+        if (rows->clicks)
+            c->clicks[k] = rows->clicks[j];
+        if (rows->counts)
+            c->counts[k] = rows->counts[j];
     }
 }
 
@@ -301,7 +292,7 @@ static fl_status scatter_to_many(fl_request *r)
     FL_TRY(grow_body(r, m.at));
     for (int s = 0; s < r->client->o.n_servers; s++)
         pack_heads(r, s);
-    m = (room){ .base = r->rows.body };
+    m = (room){ .base = r->rows.body.data };
     place_all(r, &m);
     for (size_t i = 0; i < r->rows.items.len; i++) {
         if (is_pull(r))
@@ -347,9 +338,10 @@ static fl_status take_rows(fl_request *r, const fl_request_part *p)
     FL_TRY(fl_part_values(p, &values));
     for (size_t i = 0; values && i < r->rows.items.len; i++) {
         const fl_cell *c = cell_of(r, p->server, i);
+        uint32_t dim = r->rows.items.data[i].rows.dim;
 
-        scatter_cell(c, r->rows.dims.data[i], values, r->rows.outs.data[i]);
-        values += c->n * r->rows.dims.data[i];
+        scatter_cell(c, dim, values, r->rows.outs.data[i]);
+        values += c->n * dim;
     }
     return FL_OK;
 }
@@ -372,9 +364,10 @@ fl_status fl_client_pull(fl_client *c, const fl_job_pull_item *items,
         add_item(r,
                  &(fl_rows_item){ .table = (uint32_t)items[i].table,
                                   .flags = (uint32_t)items[i].kind,
-                                  .n = items[i].n,
-                                  .keys = items[i].keys },
-                 dims[i], items[i].out);
+                                  .rows = { .keys = items[i].keys,
+                                            .n = items[i].n,
+                                            .dim = dims[i] } },
+                 items[i].out);
     return fl_request_end(r);
 }
 
@@ -390,19 +383,12 @@ static void add_pushes(fl_request *r, const fl_job_push_item *items,
                        const uint32_t *dims, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        const fl_rows *a = &items[i].rows;
+        fl_rows_item it = { .table = (uint32_t)items[i].table,
+                            .flags = push_flags(&items[i].rows),
+                            .rows = items[i].rows };
 
-        add_item(r,
-                 &(fl_rows_item){ .table = (uint32_t)items[i].table,
-                                  .flags = push_flags(a),
-                                  .n = a->n,
-                                  .lr = a->lr,
-                                  .keys = a->keys,
-                                  .values = a->values,
-                                  .shows = a->shows,
-                                  .clicks = a->clicks,
-                                  .counts = a->counts },
-                 dims[i], NULL);
+        it.rows.dim = dims[i];
+        add_item(r, &it, NULL);
     }
 }
 
@@ -455,9 +441,10 @@ fl_status fl_client_assign(fl_client *c, const fl_client_values *v,
     FL_TRY(fl_request_new(c, FL_MSG_ASSIGN, ending, &r));
     add_item(r,
              &(fl_rows_item){ .table = (uint32_t)v->table,
-                              .n = v->n,
-                              .keys = v->keys,
-                              .values = v->values },
-             v->dim, NULL);
+                              .rows = { .keys = v->keys,
+                                        .values = v->values,
+                                        .n = v->n,
+                                        .dim = v->dim } },
+             NULL);
     return fl_request_end(r);
 }

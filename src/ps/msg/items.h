@@ -10,6 +10,7 @@
 #define FL_PS_MSG_ITEMS_H
 
 #include "ps/msg/message.h"
+#include "tensor/rows.h"
 
 #define FL_ITEMS_MAX 4096
 
@@ -31,15 +32,11 @@ enum fl_push_flag {
     FL_PUSH_COUNTS = 8
 };
 
-/* One item of a PULL, PUSH, ROUND_PUSH or ASSIGN. */
+/* One item of a PULL, PUSH, ROUND_PUSH or ASSIGN. Keys are 8-byte aligned in
+   the payload; values are the gradients of a push. */
 typedef struct fl_rows_item {
     uint32_t table, flags; /* kind of a pull */
-    uint64_t n;
-    double lr;
-    const uint64_t *keys; /* 8-byte aligned in the payload */
-    const float *values;  /* gradients of a push, values of an assign */
-    const float *shows, *clicks;
-    const uint32_t *counts;
+    fl_rows rows;
 } fl_rows_item;
 
 typedef struct fl_rows_request {

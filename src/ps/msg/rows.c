@@ -41,9 +41,9 @@ static fl_status read_heads(fl_unpack *u, uint16_t type, fl_rows_item *items,
     for (uint32_t i = 0; i < n; i++) {
         items[i].table = fl_unpack_u32(u);
         items[i].flags = fl_unpack_u32(u);
-        items[i].n = fl_unpack_u64(u);
+        items[i].rows.n = fl_unpack_u64(u);
         if (is_push(type))
-            items[i].lr = fl_unpack_f64(u);
+            items[i].rows.lr = fl_unpack_f64(u);
         FL_TRY(check_flags(type, &items[i]));
     }
     return FL_OK;
@@ -67,24 +67,26 @@ static fl_status skip_padding(fl_unpack *u, uint16_t type, const void *base)
 }
 
 /* Where the parts of one pushed item are. */
-static void read_pushed(fl_unpack *u, fl_rows_item *it, uint64_t dim)
+static void read_pushed(fl_unpack *u, fl_rows_item *it)
 {
-    it->keys = fl_items_take(u, it->n, sizeof(uint64_t));
-    it->values = fl_items_take(u, it->n, dim * sizeof(float));
+    fl_rows *r = &it->rows;
+
+    r->merged = it->flags & FL_PUSH_MERGED;
+    r->keys = fl_items_take(u, r->n, sizeof(uint64_t));
+    r->values = fl_items_take(u, r->n, r->dim * sizeof(float));
     if (it->flags & FL_PUSH_SHOWS)
-        it->shows = fl_items_take(u, it->n, sizeof(float));
+        r->shows = fl_items_take(u, r->n, sizeof(float));
     if (it->flags & FL_PUSH_CLICKS)
-        it->clicks = fl_items_take(u, it->n, sizeof(float));
+        r->clicks = fl_items_take(u, r->n, sizeof(float));
     if (it->flags & FL_PUSH_COUNTS)
-        it->counts = fl_items_take(u, it->n, sizeof(uint32_t));
+        r->counts = fl_items_take(u, r->n, sizeof(uint32_t));
 }
 
 static fl_status read_push(fl_unpack *u, const fl_items_source *from,
-                           fl_rows_item *items, const uint64_t *dims,
-                           uint32_t n)
+                           fl_rows_item *items, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
-        read_pushed(u, &items[i], dims[i]);
+        read_pushed(u, &items[i]);
         if (u->bad)
             return fl_items_too_short(from->type, "rows", i);
         if (i + 1 < n || u->at != u->end)
@@ -95,28 +97,31 @@ static fl_status read_push(fl_unpack *u, const fl_items_source *from,
 
 /* Keys of all items, then, of an assign, values of all. */
 static fl_status read_columns(fl_unpack *u, uint16_t type, fl_rows_item *items,
-                              const uint64_t *dims, uint32_t n)
+                              uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
-        items[i].keys = fl_items_take(u, items[i].n, sizeof(uint64_t));
+        fl_rows *r = &items[i].rows;
+
+        r->keys = fl_items_take(u, r->n, sizeof(uint64_t));
         if (u->bad)
             return fl_items_too_short(type, "keys", i);
     }
     for (uint32_t i = 0; type == FL_MSG_ASSIGN && i < n; i++) {
-        items[i].values = fl_items_take(u, items[i].n, dims[i] * sizeof(float));
+        fl_rows *r = &items[i].rows;
+
+        r->values = fl_items_take(u, r->n, r->dim * sizeof(float));
         if (u->bad)
             return fl_items_too_short(type, "values", i);
     }
     return FL_OK;
 }
 
-static fl_status read_dims(const fl_items_source *from,
-                           const fl_rows_item *items, uint32_t n,
-                           uint64_t *dims)
+static fl_status find_dims(const fl_items_source *from, fl_rows_item *items,
+                           uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
-        dims[i] = from->width_of(from->arg, items[i].table);
-        if (!dims[i])
+        items[i].rows.dim = (uint32_t)from->width_of(from->arg, items[i].table);
+        if (!items[i].rows.dim)
             return fl_items_unknown(from->type, "table", items[i].table);
     }
     return FL_OK;
@@ -125,16 +130,11 @@ static fl_status read_dims(const fl_items_source *from,
 static fl_status read_items(fl_unpack *u, const fl_items_source *from,
                             fl_rows_item *items, uint32_t n)
 {
-    uint64_t *dims = fl_alloc(sizeof(*dims) * n);
-    fl_status st = read_heads(u, from->type, items, n);
-
-    if (!st)
-        st = read_dims(from, items, n, dims);
-    if (!st)
-        st = is_push(from->type) ? read_push(u, from, items, dims, n)
-                                 : read_columns(u, from->type, items, dims, n);
-    fl_free(dims);
-    return st ? st : fl_items_end(u, from->type);
+    FL_TRY(read_heads(u, from->type, items, n));
+    FL_TRY(find_dims(from, items, n));
+    FL_TRY(is_push(from->type) ? read_push(u, from, items, n)
+                               : read_columns(u, from->type, items, n));
+    return fl_items_end(u, from->type);
 }
 
 fl_status fl_rows_unpack(const fl_items_source *from, fl_rows_request *out)
@@ -172,9 +172,9 @@ void fl_rows_pack_head(fl_pack *p, uint16_t type, const fl_rows_request *r)
     for (uint32_t i = 0; i < r->n; i++) {
         fl_pack_u32(p, r->items[i].table);
         fl_pack_u32(p, r->items[i].flags);
-        fl_pack_u64(p, r->items[i].n);
+        fl_pack_u64(p, r->items[i].rows.n);
         if (is_push(type))
-            fl_pack_f64(p, r->items[i].lr);
+            fl_pack_f64(p, r->items[i].rows.lr);
     }
 }
 
@@ -186,25 +186,23 @@ static void pack_part(fl_pack *p, const void *bytes, uint64_t len)
         fl_pack_bytes(p, bytes, (size_t)len);
 }
 
-static void pack_pushed(fl_pack *p, const fl_rows_item *it)
+static void pack_pushed(fl_pack *p, const fl_rows *r)
 {
-    uint64_t dim = fl_items_example_width(NULL, it->table);
-
-    pack_part(p, it->keys, it->n * sizeof(*it->keys));
-    pack_part(p, it->values, it->n * dim * sizeof(float));
-    pack_part(p, it->shows, it->n * sizeof(float));
-    pack_part(p, it->clicks, it->n * sizeof(float));
-    pack_part(p, it->counts, it->n * sizeof(uint32_t));
+    pack_part(p, r->keys, r->n * sizeof(*r->keys));
+    pack_part(p, r->values, r->n * r->dim * sizeof(float));
+    pack_part(p, r->shows, r->n * sizeof(float));
+    pack_part(p, r->clicks, r->n * sizeof(float));
+    pack_part(p, r->counts, r->n * sizeof(uint32_t));
 }
 
 static void pack_columns(fl_pack *p, const fl_rows_request *r)
 {
     for (uint32_t i = 0; i < r->n; i++)
-        pack_part(p, r->items[i].keys, r->items[i].n * sizeof(uint64_t));
+        pack_part(p, r->items[i].rows.keys,
+                  r->items[i].rows.n * sizeof(uint64_t));
     for (uint32_t i = 0; i < r->n; i++)
-        pack_part(p, r->items[i].values,
-                  r->items[i].n * sizeof(float) *
-                      fl_items_example_width(NULL, r->items[i].table));
+        pack_part(p, r->items[i].rows.values,
+                  r->items[i].rows.n * r->items[i].rows.dim * sizeof(float));
 }
 
 static void pack_all(fl_pack *p, uint16_t type, const fl_rows_request *r)
@@ -216,7 +214,7 @@ static void pack_all(fl_pack *p, uint16_t type, const fl_rows_request *r)
     }
     for (uint32_t i = 0; i < r->n; i++) {
         fl_pack_align(p);
-        pack_pushed(p, &r->items[i]);
+        pack_pushed(p, &r->items[i].rows);
     }
 }
 
@@ -249,15 +247,20 @@ static bool example(int n, uint16_t type, fl_pack *out)
           .flags = has_all               ? PUSH_FLAGS
                    : type == FL_MSG_PULL ? FL_PULL_ONLY
                                          : 0,
-          .n = 1,
-          .lr = 0.25,
-          .keys = keys,
-          .values = values,
-          .shows = has_all ? floats : NULL,
-          .clicks = has_all ? floats : NULL,
-          .counts = has_all ? counts : NULL },
-        { .table = 1, .n = 3, .keys = keys, .values = values },
-        { .table = 0, .keys = keys, .values = values },
+          .rows = { .keys = keys,
+                    .values = values,
+                    .shows = has_all ? floats : NULL,
+                    .clicks = has_all ? floats : NULL,
+                    .counts = has_all ? counts : NULL,
+                    .n = 1,
+                    .lr = 0.25,
+                    .dim = (uint32_t)fl_items_example_width(NULL, 2) } },
+        { .table = 1,
+          .rows = { .keys = keys,
+                    .values = values,
+                    .n = 3,
+                    .dim = (uint32_t)fl_items_example_width(NULL, 1) } },
+        { .table = 0, .rows = { .keys = keys, .values = values } },
     };
 
     if (n > (int)FL_LEN(items))

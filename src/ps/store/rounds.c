@@ -22,16 +22,9 @@
 #include "kernel/merge.h"
 #include "kernel/vec.h"
 
-/* Rows of a table, not merged: keys are united when the round is applied,
-   whatever the sender says of them. */
-typedef struct kept_rows {
-    uint32_t table;
-    fl_rows rows;
-} kept_rows;
-
 typedef struct load {
     fl_buf memory;
-    FL_VEC(kept_rows) rows;
+    FL_VEC(fl_rows_item) rows;
     FL_VEC(fl_block_item) blocks;
 } load;
 
@@ -190,48 +183,35 @@ static fl_status open_load(share *s, size_t bytes, load **out)
     return FL_OK;
 }
 
-static fl_rows rows_of(const fl_rows_item *it, const fl_store_schema *w)
-{
-    return (fl_rows){ .keys = it->keys,
-                      .values = it->values,
-                      .shows = it->shows,
-                      .clicks = it->clicks,
-                      .counts = it->counts,
-                      .n = (size_t)it->n,
-                      .lr = it->lr,
-                      .dim = fl_table_dim(w->tables.data[it->table].table) };
-}
-
 static fl_status count_bytes(const fl_rows_item *items, uint32_t n,
-                             const fl_store_schema *w, size_t *bytes)
+                             size_t *bytes)
 {
     *bytes = 0;
     for (uint32_t i = 0; i < n; i++) {
-        fl_rows rows = rows_of(&items[i], w);
         size_t more;
 
-        FL_TRY(fl_rows_bytes(&rows, &more));
+        FL_TRY(fl_rows_bytes(&items[i].rows, &more));
         *bytes += more;
     }
     return FL_OK;
 }
 
-static fl_status keep_rows(share *s, const fl_rows_item *items, uint32_t n,
-                           const fl_store_schema *w)
+static fl_status keep_rows(share *s, const fl_rows_item *items, uint32_t n)
 {
     size_t bytes, more;
     load *l;
     char *at;
 
-    FL_TRY(count_bytes(items, n, w, &bytes));
+    FL_TRY(count_bytes(items, n, &bytes));
     FL_TRY(open_load(s, bytes, &l));
     at = l->memory.data;
     for (uint32_t i = 0; i < n; i++) {
-        fl_rows rows = rows_of(&items[i], w);
+        fl_rows_item kept = items[i];
 
-        FL_TRY(fl_rows_bytes(&rows, &more));
-        fl_vec_push(&l->rows,
-                    ((kept_rows){ items[i].table, fl_rows_copy(&rows, at) }));
+        FL_TRY(fl_rows_bytes(&kept.rows, &more));
+        kept.rows = fl_rows_copy(&kept.rows, at);
+        kept.rows.merged = false; /* whatever the sender says */
+        fl_vec_push(&l->rows, kept);
         at += more;
     }
     s->n_loads++;
@@ -269,7 +249,7 @@ fl_status fl_rounds_keep_rows(const fl_store_ctx *c, uint64_t round)
     fl_lock(&r->mu);
     st = open_share(c, round, &s);
     if (!st)
-        st = keep_rows(s, c->rows, c->n_rows, c->schema);
+        st = keep_rows(s, c->rows, c->n_rows);
     fl_unlock(&r->mu);
     return st;
 }
@@ -293,7 +273,7 @@ fl_status fl_rounds_keep_blocks(const fl_store_ctx *c, uint64_t round)
 static void add_load(fl_rounds *r, const load *l, float weight)
 {
     for (size_t i = 0; i < l->rows.len; i++) {
-        const kept_rows *k = &l->rows.data[i];
+        const fl_rows_item *k = &l->rows.data[i];
 
         fl_vec_push(&r->rows, ((piece){ .number = k->table,
                                         .weight = weight,

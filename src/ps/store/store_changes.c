@@ -29,7 +29,7 @@ void fl_store_note_push(const fl_store_ctx *c, const fl_rows_item *it)
     if (!log)
         return;
     fl_table_stats_get(c->schema->tables.data[it->table].table, &stats);
-    fl_changes_note(log, c->call->rank, it->keys, (size_t)it->n, stats.rows);
+    fl_changes_note(log, c->call->rank, it->rows.keys, it->rows.n, stats.rows);
 }
 
 /* The log of a table; it begins now if there is none. */
@@ -194,7 +194,7 @@ fl_status fl_store_changed(fl_store_ctx *c)
     if (!st)
         st = give_rows(c, t->table, &p, changed.next);
     c->rows = fl_alloc(sizeof(*c->rows));
-    c->rows[0] = (fl_rows_item){ .table = q->table, .n = p.n };
+    c->rows[0] = (fl_rows_item){ .table = q->table, .rows.n = p.n };
     c->n_rows = 1;
     fl_data_free(p.keys, p.bytes);
     fl_data_free(changed.keys, changed.bytes);

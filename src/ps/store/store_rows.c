@@ -69,12 +69,13 @@ static fl_status pull_item(const fl_store_table *t, const fl_rows_item *it,
     uint64_t keys[KEYS_AT_ONCE];
     size_t n;
 
-    for (uint64_t at = 0; at < it->n; at += n) {
-        n = it->n - at < KEYS_AT_ONCE ? (size_t)(it->n - at) : KEYS_AT_ONCE;
-        memcpy(keys, it->keys + at, n * sizeof(*keys));
+    for (uint64_t at = 0; at < it->rows.n; at += n) {
+        n = it->rows.n - at < KEYS_AT_ONCE ? (size_t)(it->rows.n - at)
+                                           : KEYS_AT_ONCE;
+        memcpy(keys, it->rows.keys + at, n * sizeof(*keys));
         FL_TRY(check_keys(t, keys, n, at));
         FL_TRY(fl_table_pull(t->table, keys, n, (fl_pull_kind)it->flags,
-                             out + at * fl_table_dim(t->table)));
+                             out + at * it->rows.dim));
     }
     return FL_OK;
 }
@@ -86,7 +87,7 @@ static uint64_t pulled_bytes(const fl_store_ctx *c)
     uint64_t n = 0;
 
     for (uint32_t i = 0; i < c->n_rows; i++)
-        n += c->rows[i].n * fl_table_dim(table_of(c, i)->table);
+        n += c->rows[i].rows.n * c->rows[i].rows.dim;
     return n * sizeof(float);
 }
 
@@ -100,10 +101,10 @@ fl_status fl_store_pull(fl_store_ctx *c)
     FL_TRY(fl_store_room(c, pulled_bytes(c), &room));
     out = room;
     for (uint32_t i = 0; i < c->n_rows; i++) {
-        if (!c->rows[i].n)
+        if (!c->rows[i].rows.n)
             continue;
         FL_TRY(pull_item(table_of(c, i), &c->rows[i], out));
-        out += c->rows[i].n * fl_table_dim(table_of(c, i)->table);
+        out += c->rows[i].rows.n * c->rows[i].rows.dim;
     }
     return FL_OK;
 }
@@ -121,7 +122,7 @@ static fl_status copy_keys(fl_store_ctx *c, key_copies *out)
     uint64_t at = 0;
 
     for (uint32_t i = 0; i < c->n_rows; i++)
-        out->n += c->rows[i].n;
+        out->n += c->rows[i].rows.n;
     out->keys = fl_try_alloc(out->n * sizeof(*out->keys));
     if (!out->keys)
         FL_FAIL(FL_ERR_NOMEM,
@@ -130,11 +131,12 @@ static fl_status copy_keys(fl_store_ctx *c, key_copies *out)
     for (uint32_t i = 0; i < c->n_rows; i++) {
         fl_rows_item *it = &c->rows[i];
 
-        if (it->n)
-            memcpy(out->keys + at, it->keys, it->n * sizeof(*out->keys));
-        it->keys = out->keys + at;
-        at += it->n;
-        FL_TRY(check_keys(table_of(c, i), it->keys, it->n, 0));
+        if (it->rows.n)
+            memcpy(out->keys + at, it->rows.keys,
+                   it->rows.n * sizeof(*out->keys));
+        it->rows.keys = out->keys + at;
+        at += it->rows.n;
+        FL_TRY(check_keys(table_of(c, i), it->rows.keys, it->rows.n, 0));
     }
     return FL_OK;
 }
@@ -164,12 +166,12 @@ static fl_status say_twice(const fl_store_table *t, const fl_rows_item *it,
     uint32_t seen = 0;
     uint64_t i = 0;
 
-    for (; i < it->n && index[i] == seen; i++)
+    for (; i < it->rows.n && index[i] == seen; i++)
         seen++;
     FL_FAIL(FL_ERR_INVAL,
             "table %s: key %" PRIu64 " occurs twice in a push that says it is "
             "merged",
-            fl_table_name(t->table), it->keys[i]);
+            fl_table_name(t->table), it->rows.keys[i]);
 }
 
 /* Where rows grow, a second push to a row that has just grown would write to
@@ -183,36 +185,20 @@ static fl_status check_merged(const fl_store_table *t, const fl_rows_item *it)
     size_t bytes, n;
     fl_status st;
 
-    if (!t->short_bytes || !(it->flags & FL_PUSH_MERGED) || it->n < 2)
+    if (!t->short_bytes || !it->rows.merged || it->rows.n < 2)
         return FL_OK;
-    bytes = it->n * (sizeof(*keys) + sizeof(*index));
+    bytes = it->rows.n * (sizeof(*keys) + sizeof(*index));
     keys = fl_try_alloc(bytes);
     if (!keys)
-        FL_FAIL(FL_ERR_NOMEM, "table %s: no memory to check %" PRIu64 " keys",
-                fl_table_name(t->table), it->n);
-    index = (uint32_t *)(keys + it->n);
-    st = fl_unique_run(&u, it->keys, it->n, keys, index, &n);
-    if (!st && n < it->n)
+        FL_FAIL(FL_ERR_NOMEM, "table %s: no memory to check %zu keys",
+                fl_table_name(t->table), it->rows.n);
+    index = (uint32_t *)(keys + it->rows.n);
+    st = fl_unique_run(&u, it->rows.keys, it->rows.n, keys, index, &n);
+    if (!st && n < it->rows.n)
         st = say_twice(t, it, index);
     fl_unique_release(&u);
     fl_data_free(keys, bytes);
     return st;
-}
-
-static fl_status push_item(const fl_store_table *t, const fl_rows_item *it)
-{
-    fl_rows rows = {
-        .keys = it->keys,
-        .values = it->values,
-        .shows = it->shows,
-        .clicks = it->clicks,
-        .counts = it->counts,
-        .n = it->n,
-        .lr = it->lr,
-        .merged = it->flags & FL_PUSH_MERGED,
-    };
-
-    return fl_table_push(t->table, &rows);
 }
 
 static fl_status push_copied(const fl_store_ctx *c)
@@ -221,7 +207,7 @@ static fl_status push_copied(const fl_store_ctx *c)
         FL_TRY(check_merged(table_of(c, i), &c->rows[i]));
     for (uint32_t i = 0; i < c->n_rows; i++) {
         (void)fl_store_commit(c->call, &table_of(c, i)->log);
-        FL_TRY(push_item(table_of(c, i), &c->rows[i]));
+        FL_TRY(fl_table_push(table_of(c, i)->table, &c->rows[i].rows));
         fl_store_note_push(c, &c->rows[i]);
     }
     return FL_OK;
@@ -230,7 +216,7 @@ static fl_status push_copied(const fl_store_ctx *c)
 static fl_status check_rates(const fl_store_ctx *c)
 {
     for (uint32_t i = 0; i < c->n_rows; i++)
-        FL_TRY(check_rate(table_of(c, i), c->rows[i].lr));
+        FL_TRY(check_rate(table_of(c, i), c->rows[i].rows.lr));
     return FL_OK;
 }
 
@@ -280,8 +266,8 @@ fl_status fl_store_assign(fl_store_ctx *c)
         fl_store_table *t = table_of(c, i);
 
         (void)fl_store_commit(c->call, &t->log);
-        st = fl_table_assign(t->table, c->rows[i].keys, c->rows[i].n,
-                             c->rows[i].values);
+        st = fl_table_assign(t->table, c->rows[i].rows.keys, c->rows[i].rows.n,
+                             c->rows[i].rows.values);
     }
     release_keys(&k);
     return st;

@@ -31,18 +31,18 @@ static void note_rows(const fl_store_ctx *c, const fl_rows_item *it,
                       fl_store_counts *sum)
 {
     fl_store_table *t = &c->schema->tables.data[it->table];
-    uint64_t merged = it->flags & FL_PUSH_MERGED ? it->n : 0;
+    uint64_t merged = it->flags & FL_PUSH_MERGED ? it->rows.n : 0;
 
     if (c->call->type == FL_MSG_PULL || c->call->type == FL_MSG_CHANGED) {
         t->pulls++;
-        t->pulled_rows += it->n;
-        sum->pulled_rows += it->n;
+        t->pulled_rows += it->rows.n;
+        sum->pulled_rows += it->rows.n;
     } else if (c->call->type == FL_MSG_PUSH ||
                c->call->type == FL_MSG_ROUND_PUSH) {
         t->pushes++;
-        t->pushed_rows += it->n;
+        t->pushed_rows += it->rows.n;
         t->merged_rows += merged;
-        sum->pushed_rows += it->n;
+        sum->pushed_rows += it->rows.n;
         sum->merged_rows += merged;
     }
 }
