@@ -3,6 +3,7 @@
 #define FLOTILLA_FLOTILLA_H
 
 #include "flotilla/abi.h"
+#include "flotilla/block.h"
 #include "flotilla/data.h"
 #include "flotilla/dist.h"
 #include "flotilla/executor.h"
@@ -11,6 +12,7 @@
 #include "flotilla/layers.h"
 #include "flotilla/log.h"
 #include "flotilla/mode.h"
+#include "flotilla/operator.h"
 #include "flotilla/optimizer.h"
 #include "flotilla/program.h"
 #include "flotilla/scope.h"

@@ -48,10 +48,6 @@ FL_API const char *fl_ctx_get(fl_ctx *c, const char *name);
 typedef enum fl_help_form { FL_HELP_PLAIN, FL_HELP_MARKDOWN } fl_help_form;
 FL_API char *fl_settings_help(fl_help_form form);
 
-/* The operators with slots, attributes and formula, one block of lines each;
-   name NULL means all of them. NULL when there is no such operator. */
-FL_API char *fl_operator_help(const char *name);
-
 /* --- programs ------------------------------------------------------------ */
 
 /* An empty program; the caller frees it before its context. */

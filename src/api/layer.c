@@ -37,11 +37,10 @@ void fl_layer_out(fl_layer *l, const char *slot, const char *name)
 
 static fl_attr *add_attr(fl_layer *l, const char *name, fl_attr_type type)
 {
-    fl_named_attr *a = &l->attrs[l->n_attrs++];
+    fl_named_attr a = { name, { .type = type } };
 
-    FL_ASSERT(l->n_attrs <= FL_LAYER_ATTRS_MAX);
-    *a = (fl_named_attr){ name, { .type = type } };
-    return &a->value;
+    fl_vec_push(&l->attrs, a);
+    return &l->attrs.data[l->attrs.len - 1].value;
 }
 
 void fl_layer_int(fl_layer *l, const char *name, int64_t v)
@@ -91,6 +90,13 @@ const char *fl_layer_tmp(fl_layer *l)
                            l->n_tmp++);
 }
 
+void fl_layer_drop(fl_layer *l)
+{
+    fl_vec_release(&l->in);
+    fl_vec_release(&l->out);
+    fl_vec_release(&l->attrs);
+}
+
 fl_var *fl_layer_emit(fl_layer *l, const char *type, const char *out_slot)
 {
     fl_op_spec spec = { .type = type, .role = l->role };
@@ -107,14 +113,12 @@ fl_var *fl_layer_emit(fl_layer *l, const char *type, const char *out_slot)
     spec.n_in = l->in.len;
     spec.out = l->out.data;
     spec.n_out = l->out.len;
-    spec.attrs = l->attrs;
-    spec.n_attrs = l->n_attrs;
+    spec.attrs = l->attrs.data;
+    spec.n_attrs = l->attrs.len;
     out = l->out.len ? l->out.data[out_slot ? l->out.len - 1 : 0].var : NULL;
     if (ok && !fl_block_append(l->block, &spec, &n))
         v = out ? fl_block_find_var(l->block, out) : NULL;
-    fl_vec_release(&l->in);
-    fl_vec_release(&l->out);
-    l->n_attrs = 0;
+    fl_layer_drop(l);
     return v;
 }
 
@@ -202,11 +206,6 @@ static fl_var *shared_param(fl_var *v, fl_dtype dtype, const fl_shape *shape)
     return NULL;
 }
 
-static const char *keep_text(fl_block *b, const char *s)
-{
-    return s ? fl_arena_strdup(&b->program->arena, s) : NULL;
-}
-
 const char *fl_layer_param_name(fl_layer *l, const fl_param_attr *attr,
                                 const char *suffix)
 {
@@ -222,20 +221,18 @@ fl_status fl_layer_add_param(fl_layer *l, const fl_param_attr *attr,
                              const char *name, const fl_tensor *meta,
                              unsigned flags, const char *init, fl_var **out)
 {
-    fl_call words;
+    fl_var_words words = { init, attr->regularizer, attr->clip };
+    fl_status st;
     fl_var *v;
 
-    if (attr->regularizer)
-        FL_TRY(fl_decay_parse(attr->regularizer, &words));
-    if (attr->clip)
-        FL_TRY(fl_clip_parse(attr->clip, FL_CLIP_OF_PARAM, &words));
     FL_TRY(fl_block_add_var(l->block, name, meta, flags, &v));
-    v->init = keep_text(l->block, init);
-    v->regularizer = keep_text(l->block, attr->regularizer);
-    v->clip = keep_text(l->block, attr->clip);
     v->lr = attr->learning_rate ? attr->learning_rate : 1;
-    *out = v;
-    return FL_OK;
+    st = fl_var_set_words(v, &words);
+    if (st)
+        fl_block_remove_var(l->block, v);
+    else
+        *out = v;
+    return st;
 }
 
 fl_var *fl_layer_param(fl_layer *l, const fl_param_attr *attr,

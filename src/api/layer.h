@@ -15,16 +15,13 @@
 #include "ctx/ctx.h"
 #include "ir/attr.h"
 
-#define FL_LAYER_ATTRS_MAX FL_ATTRS_MAX
-
 typedef struct fl_layer {
     fl_ctx *ctx;
     fl_block *block;
     const char *name; /* "fc_0" */
     fl_op_role role;
     FL_VEC(fl_arg) in, out;
-    fl_named_attr attrs[FL_LAYER_ATTRS_MAX];
-    size_t n_attrs;
+    fl_named_attrs attrs;
     int n_tmp;
 } fl_layer;
 
@@ -51,6 +48,9 @@ const char *fl_layer_tmp(fl_layer *l);
    out_slot (NULL: no further output). Returns that variable, or the first
    output; NULL on failure. */
 fl_var *fl_layer_emit(fl_layer *l, const char *type, const char *out_slot);
+
+/* Releases what was collected, for an operator that is not to be. */
+void fl_layer_drop(fl_layer *l);
 
 /* A persistent variable with a constant first value, in both programs. */
 fl_var *fl_layer_state(fl_ctx *c, fl_block *b, const char *name, fl_dtype dtype,

@@ -93,6 +93,11 @@ fl_var *fl_layers_fc_with(fl_var *const *inputs, size_t n_inputs, int64_t size,
 
     if (!n_inputs || !fl_layer_begin(&l, inputs[0], "fc", args->name))
         return NULL;
+    if (size < 1) {
+        (void)fl_err_set(FL_ERR_INVAL, "fc %s: size %lld is not at least 1",
+                         l.name, (long long)size);
+        return NULL;
+    }
     for (size_t i = 0; i < n_inputs; i++) {
         fl_var *part = fc_product(&l, inputs[i], size, cols, &args->param);
 
@@ -198,19 +203,16 @@ fl_var *fl_layers_embedding_with(fl_var *ids, int64_t height, int64_t width,
 
 /* --- layers without ------------------------------------------------------ */
 
-/* Attributes in text form go through the parser, with everything else of the
-   line. */
-static fl_var *emit_text(fl_layer *l, const char *op, const char *args,
-                         const char *attrs)
+/* Appends the operator with attributes in text form. */
+static fl_var *emit_text(fl_layer *l, const char *op, const char *attrs)
 {
-    const char *out = fl_layer_tmp(l);
-    char *line =
-        fl_arena_printf(&l->block->program->arena, "op %s (%s) -> (Out=%s) %s",
-                        op, args, out, attrs ? attrs : "");
+    fl_program *p = l->block->program;
 
-    if (fl_program_parse_into(l->block->program, line))
+    if (attrs && fl_attrs_parse(p, op, attrs, &p->arena, &l->attrs)) {
+        fl_layer_drop(l);
         return NULL;
-    return fl_block_find_var(l->block, out);
+    }
+    return fl_layer_emit(l, op, "Out");
 }
 
 fl_var *fl_layers_unary(const char *op, fl_var *x, const char *attrs)
@@ -219,9 +221,8 @@ fl_var *fl_layers_unary(const char *op, fl_var *x, const char *attrs)
 
     if (!fl_layer_begin(&l, x, op, NULL))
         return NULL;
-    return emit_text(&l, op,
-                     fl_arena_printf(&l.block->program->arena, "X=%s", x->name),
-                     attrs);
+    fl_layer_in(&l, "X", x);
+    return emit_text(&l, op, attrs);
 }
 
 fl_var *fl_layers_binary(const char *op, fl_var *x, fl_var *y,
@@ -231,10 +232,9 @@ fl_var *fl_layers_binary(const char *op, fl_var *x, fl_var *y,
 
     if (!y || !fl_layer_begin(&l, x, op, NULL))
         return NULL;
-    return emit_text(&l, op,
-                     fl_arena_printf(&l.block->program->arena, "X=%s, Y=%s",
-                                     x->name, y->name),
-                     attrs);
+    fl_layer_in(&l, "X", x);
+    fl_layer_in(&l, "Y", y);
+    return emit_text(&l, op, attrs);
 }
 
 fl_var *fl_layers_relu(fl_var *x)

@@ -22,6 +22,10 @@ const char *fl_attr_type_text(fl_attr_type t)
         return "ints";
     case FL_ATTR_FLOATS:
         return "floats";
+    case FL_ATTR_STRINGS:
+        return "strings";
+    case FL_ATTR_BLOCK:
+        return "block";
     }
     return "?";
 }
@@ -60,62 +64,127 @@ static bool parse_float(const char *text, const char **end, double *out)
     return stop != text;
 }
 
+/* A bare word up to a ',' or ']', or "..." with \" \\ and \n inside. */
+static bool parse_word(const char *text, const char **end, fl_arena *arena,
+                       const char **out)
+{
+    bool quoted = *text == '"';
+    char *s = fl_arena_alloc(arena, strlen(text) + 1);
+    size_t n = 0;
+
+    for (text += quoted;
+         *text && (quoted ? *text != '"' : !strchr(",]", *text)); text++) {
+        bool escaped = quoted && *text == '\\' && text[1];
+
+        text += escaped;
+        s[n++] = escaped && *text == 'n' ? '\n' : *text;
+    }
+    while (!quoted && n && s[n - 1] == ' ')
+        s[--n] = '\0';
+    if (quoted ? *text != '"' : !n)
+        return false;
+    *end = text + quoted;
+    *out = s;
+    return true;
+}
+
+/* --- lists ---------------------------------------------------------------- */
+
+static bool is_list(fl_attr_type t)
+{
+    return t == FL_ATTR_INTS || t == FL_ATTR_FLOATS || t == FL_ATTR_STRINGS;
+}
+
+static fl_attr_type item_type(fl_attr_type list)
+{
+    if (list == FL_ATTR_INTS)
+        return FL_ATTR_INT;
+    return list == FL_ATTR_FLOATS ? FL_ATTR_FLOAT : FL_ATTR_STRING;
+}
+
+static fl_attr item_at(const fl_attr *list, size_t i)
+{
+    fl_attr a = { .type = item_type(list->type) };
+
+    if (a.type == FL_ATTR_INT)
+        a.i = list->ints[i];
+    else if (a.type == FL_ATTR_FLOAT)
+        a.f = list->floats[i];
+    else
+        a.s = list->strings[i];
+    return a;
+}
+
+/* Room for the entries of a list, whatever they are. */
+typedef union list_item {
+    int64_t i;
+    double f;
+    const char *s;
+} list_item;
+
+_Static_assert(sizeof(list_item) == sizeof(int64_t) &&
+                   sizeof(list_item) == sizeof(const char *),
+               "a list of entries is a list of any of them");
+
+static void set_item(list_item *to, const fl_attr *a)
+{
+    if (a->type == FL_ATTR_INT)
+        to->i = a->i;
+    else if (a->type == FL_ATTR_FLOAT)
+        to->f = a->f;
+    else
+        to->s = a->s;
+}
+
+static bool parse_item(const char *text, const char **end, fl_arena *arena,
+                       fl_attr *out)
+{
+    if (out->type == FL_ATTR_INT)
+        return parse_int(text, end, &out->i);
+    if (out->type == FL_ATTR_FLOAT)
+        return parse_float(text, end, &out->f);
+    return parse_word(text, end, arena, &out->s);
+}
+
 /* [1,2,3]: counts the commas first, so one allocation is enough. */
 static fl_status parse_list(const char *text, fl_attr_type type,
                             fl_arena *arena, fl_attr *out)
 {
     const char *at = text + 1;
     size_t cap = 1;
-    int64_t *ints;
-    double *floats;
+    list_item *items;
 
     if (*text != '[')
         return bad_value(text, type);
     for (const char *p = text; *p; p++)
         cap += *p == ',';
-    ints = fl_arena_alloc(arena, cap * sizeof(*ints));
-    floats = fl_arena_alloc(arena, cap * sizeof(*floats));
-    *out = (fl_attr){ .type = type };
-    while (*at && *at != ']') {
-        bool ok = type == FL_ATTR_INTS ? parse_int(at, &at, &ints[out->n])
-                                       : parse_float(at, &at, &floats[out->n]);
-        if (!ok)
+    items = fl_arena_alloc(arena, cap * sizeof(*items));
+    *out = (fl_attr){ .type = type, .items = items };
+    for (at += strspn(at, " "); *at && *at != ']'; at += strspn(at, " ")) {
+        fl_attr item = { .type = item_type(type) };
+
+        if (!parse_item(at, &at, arena, &item))
             return bad_value(text, type);
-        out->n++;
+        set_item(&items[out->n++], &item);
         at += strspn(at, " ");
         if (*at == ',')
             at++;
         else if (*at != ']')
             return bad_value(text, type);
     }
-    if (at[0] != ']' || at[1])
-        return bad_value(text, type);
-    if (type == FL_ATTR_INTS)
-        out->ints = ints;
-    else
-        out->floats = floats;
-    return FL_OK;
+    return at[0] != ']' || at[1] ? bad_value(text, type) : FL_OK;
 }
 
-/* A bare word, or "..." with \" \\ and \n inside. */
+/* --- values --------------------------------------------------------------- */
+
 static fl_status parse_string(const char *text, fl_arena *arena, fl_attr *out)
 {
-    char *s = fl_arena_alloc(arena, strlen(text) + 1);
-    size_t n = 0;
+    const char *end;
 
-    if (*text != '"') {
+    if (*text != '"')
         out->s = fl_arena_strdup(arena, text);
-        return FL_OK;
-    }
-    for (text++; *text && *text != '"'; text++) {
-        bool escaped = *text == '\\' && text[1];
-
-        text += escaped;
-        s[n++] = escaped && *text == 'n' ? '\n' : *text;
-    }
-    if (text[0] != '"' || text[1])
+    else if (!parse_word(text, &end, arena, &out->s) || *end)
         return bad_value(text, FL_ATTR_STRING);
-    out->s = s;
     return FL_OK;
 }
 
@@ -132,6 +201,7 @@ fl_status fl_attr_parse(const char *text, fl_attr_type type, fl_arena *arena,
             return bad_value(text, type);
         return FL_OK;
     case FL_ATTR_INT:
+    case FL_ATTR_BLOCK:
         if (!parse_int(text, &end, &out->i) || *end)
             return bad_value(text, type);
         return FL_OK;
@@ -143,55 +213,48 @@ fl_status fl_attr_parse(const char *text, fl_attr_type type, fl_arena *arena,
         return parse_string(text, arena, out);
     case FL_ATTR_INTS:
     case FL_ATTR_FLOATS:
+    case FL_ATTR_STRINGS:
         return parse_list(text, type, arena, out);
     }
     return bad_value(text, type);
 }
 
-static void copy_list(const fl_attr *from, fl_arena *arena, fl_attr *out)
+static bool convert_list(const fl_attr *from, fl_arena *arena, fl_attr *out)
 {
-    size_t bytes = from->n * sizeof(int64_t);
+    list_item *items = fl_arena_alloc(arena, from->n * sizeof(*items));
 
-    if (out->type == FL_ATTR_INTS) {
-        int64_t *v = fl_arena_alloc(arena, bytes);
+    for (size_t i = 0; i < from->n; i++) {
+        fl_attr old = item_at(from, i), item;
 
-        if (from->n)
-            memcpy(v, from->ints, bytes);
-        out->ints = v;
-    } else {
-        double *v = fl_arena_alloc(arena, bytes);
-
-        for (size_t i = 0; i < from->n; i++)
-            v[i] = from->type == FL_ATTR_INTS ? (double)from->ints[i]
-                                              : from->floats[i];
-        out->floats = v;
+        if (!fl_attr_convert(&old, item_type(out->type), arena, &item))
+            return false;
+        set_item(&items[i], &item);
     }
+    out->n = from->n;
+    out->items = items;
+    return true;
 }
 
 bool fl_attr_convert(const fl_attr *from, fl_attr_type type, fl_arena *arena,
                      fl_attr *out)
 {
-    bool from_list = from->type == FL_ATTR_INTS || from->type == FL_ATTR_FLOATS;
-    bool to_list = type == FL_ATTR_INTS || type == FL_ATTR_FLOATS;
+    bool is_int = from->type == FL_ATTR_INT;
 
-    *out = (fl_attr){ .type = type, .n = from->n };
-    if (from_list && to_list) {
-        if (from->n && from->type == FL_ATTR_FLOATS && type == FL_ATTR_INTS)
-            return false;
-        copy_list(from, arena, out);
-        return true;
-    }
-    if (from->type == FL_ATTR_INT && type == FL_ATTR_FLOAT) {
+    *out = (fl_attr){ .type = type };
+    if (is_list(from->type) && is_list(type))
+        return convert_list(from, arena, out);
+    if (is_int && type == FL_ATTR_FLOAT) {
         out->f = (double)from->i;
         return true;
     }
-    if (from->type == FL_ATTR_INT && type == FL_ATTR_BOOL) {
+    if (is_int && type == FL_ATTR_BOOL) {
         out->b = from->i == 1;
         return from->i == 0 || from->i == 1;
     }
-    if (from->type != type)
+    if (from->type != type && !(is_int && type == FL_ATTR_BLOCK))
         return false;
     *out = *from;
+    out->type = type;
     if (type == FL_ATTR_STRING)
         out->s = fl_arena_strdup(arena, from->s);
     return true;
@@ -231,6 +294,7 @@ void fl_attr_print(const fl_attr *a, fl_str *out)
         fl_str_add(out, a->b ? "true" : "false");
         break;
     case FL_ATTR_INT:
+    case FL_ATTR_BLOCK:
         fl_str_addf(out, "%" PRId64, a->i);
         break;
     case FL_ATTR_FLOAT:
@@ -241,17 +305,28 @@ void fl_attr_print(const fl_attr *a, fl_str *out)
         break;
     case FL_ATTR_INTS:
     case FL_ATTR_FLOATS:
+    case FL_ATTR_STRINGS:
         fl_str_add(out, "[");
         for (size_t i = 0; i < a->n; i++) {
+            fl_attr item = item_at(a, i);
+
             fl_str_add(out, i ? "," : "");
-            if (a->type == FL_ATTR_INTS)
-                fl_str_addf(out, "%" PRId64, a->ints[i]);
-            else
-                fl_str_add(out, fl_number_text(a->floats[i], buf));
+            fl_attr_print(&item, out);
         }
         fl_str_add(out, "]");
         break;
     }
+}
+
+static bool equal_lists(const fl_attr *a, const fl_attr *b)
+{
+    for (size_t i = 0; i < a->n; i++) {
+        fl_attr x = item_at(a, i), y = item_at(b, i);
+
+        if (!fl_attr_equal(&x, &y))
+            return false;
+    }
+    return true;
 }
 
 bool fl_attr_equal(const fl_attr *a, const fl_attr *b)
@@ -262,18 +337,16 @@ bool fl_attr_equal(const fl_attr *a, const fl_attr *b)
     case FL_ATTR_BOOL:
         return a->b == b->b;
     case FL_ATTR_INT:
+    case FL_ATTR_BLOCK:
         return a->i == b->i;
     case FL_ATTR_FLOAT:
         return a->f == b->f;
     case FL_ATTR_STRING:
         return !strcmp(a->s, b->s);
     case FL_ATTR_INTS:
-        return !a->n || !memcmp(a->ints, b->ints, a->n * sizeof(*a->ints));
     case FL_ATTR_FLOATS:
-        for (size_t i = 0; i < a->n; i++)
-            if (a->floats[i] != b->floats[i])
-                return false;
-        return true;
+    case FL_ATTR_STRINGS:
+        return equal_lists(a, b);
     }
     return false;
 }

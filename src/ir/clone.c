@@ -24,7 +24,9 @@ static void collect_args(const fl_op_node *n, const fl_args *args, int n_slots,
 static fl_status copy_node(fl_block *to, const fl_op_node *n, bool for_test)
 {
     fl_named_attr attrs[FL_ATTRS_MAX];
-    fl_op_spec spec = { .type = fl_node_type(n), .role = n->role };
+    fl_op_spec spec = { .type = fl_node_type(n),
+                        .role = n->role,
+                        .tag = n->tag };
     arg_vec in = { 0 }, out = { 0 };
     fl_arena tmp;
     fl_status st;
@@ -63,6 +65,7 @@ static fl_status copy_var(fl_block *to, const fl_var *v)
 
     FL_TRY(fl_block_add_var(to, v->name, &v->meta, v->flags, &w));
     w->lr = v->lr;
+    w->tag = v->tag;
     w->init = copy_text(p, v->init);
     w->regularizer = copy_text(p, v->regularizer);
     w->clip = copy_text(p, v->clip);

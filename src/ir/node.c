@@ -272,6 +272,41 @@ static fl_status bind_inputs(fl_op_node *n, const slot_names *names)
     return FL_OK;
 }
 
+static fl_status no_attr(const fl_op_node *n, const char *name)
+{
+    const char *names[FL_ATTRS_MAX];
+    int n_attrs = fl_op_n_attrs(n->def);
+    const char *near;
+
+    for (int i = 0; i < n_attrs; i++)
+        names[i] = n->def->attrs[i].name;
+    near = fl_nearest_name(name, names, (size_t)n_attrs);
+    FL_FAIL(FL_ERR_NOTFOUND, "op %s has no attribute %s%s%s%s", fl_node_type(n),
+            name, near ? "; did you mean " : "", near ? near : "",
+            near ? "?" : "");
+}
+
+fl_status fl_node_find_attr(const fl_op_node *n, const char *name, int *out)
+{
+    *out = fl_op_find_attr(n->def, name);
+    return *out < 0 ? no_attr(n, name) : FL_OK;
+}
+
+fl_status fl_node_bind_attr(fl_op_node *n, const char *name,
+                            const fl_attr *value)
+{
+    fl_attr_type type;
+    int i;
+
+    FL_TRY(fl_node_find_attr(n, name, &i));
+    type = n->def->attrs[i].type;
+    if (!fl_attr_convert(value, type, &n->block->program->arena, &n->attrs[i]))
+        FL_FAIL(FL_ERR_INVAL, "op %s: attribute %s is of type %s, not %s",
+                fl_node_type(n), name, fl_attr_type_text(type),
+                fl_attr_type_text(value->type));
+    return FL_OK;
+}
+
 static fl_status bind_attrs(fl_op_node *n, const fl_op_spec *spec)
 {
     fl_arena *arena = &n->block->program->arena;
@@ -281,28 +316,9 @@ static fl_status bind_attrs(fl_op_node *n, const fl_op_spec *spec)
     for (int i = 0; i < n_attrs; i++)
         FL_TRY(fl_attr_parse(n->def->attrs[i].value, n->def->attrs[i].type,
                              arena, &n->attrs[i]));
-    for (size_t k = 0; k < spec->n_attrs; k++) {
-        const fl_named_attr *a = &spec->attrs[k];
-        int i = fl_op_find_attr(n->def, a->name);
-
-        if (i < 0) {
-            const char *names[FL_ATTRS_MAX];
-            const char *near;
-
-            for (int j = 0; j < n_attrs; j++)
-                names[j] = n->def->attrs[j].name;
-            near = fl_nearest_name(a->name, names, (size_t)n_attrs);
-            FL_FAIL(FL_ERR_INVAL, "op %s has no attribute %s%s%s%s", spec->type,
-                    a->name, near ? "; did you mean " : "", near ? near : "",
-                    near ? "?" : "");
-        }
-        if (!fl_attr_convert(&a->value, n->def->attrs[i].type, arena,
-                             &n->attrs[i]))
-            FL_FAIL(FL_ERR_INVAL, "op %s: attribute %s is of type %s, not %s",
-                    spec->type, a->name,
-                    fl_attr_type_text(n->def->attrs[i].type),
-                    fl_attr_type_text(a->value.type));
-    }
+    for (size_t k = 0; k < spec->n_attrs; k++)
+        FL_TRY(
+            fl_node_bind_attr(n, spec->attrs[k].name, &spec->attrs[k].value));
     return FL_OK;
 }
 
@@ -640,6 +656,7 @@ static fl_status make_node(fl_block *b, const fl_op_spec *spec, fl_arena *tmp,
 
     n->block = b;
     n->role = spec->role;
+    n->tag = spec->tag;
     FL_TRY(find_kind(b->program, spec->type, &n->kind));
     n->def = n->kind->def;
     n->is_grad = n->kind->is_grad;
@@ -697,4 +714,12 @@ void fl_block_remove(fl_block *b, fl_op_node *n)
         b->last = n->prev;
     b->n_ops--;
     b->program->version++;
+}
+
+void fl_block_move(fl_block *b, fl_op_node *n, fl_op_node *before)
+{
+    if (n == before)
+        return;
+    fl_block_remove(b, n);
+    link_node(b, before, n);
 }

@@ -16,13 +16,13 @@
 
 #include "base/arena.h"
 #include "base/status.h"
+#include "flotilla/operator.h"
 #include "tensor/tensor.h"
 
 #define FL_OP_SLOTS_MAX 16
 #define FL_ATTRS_MAX 24
 
 typedef struct fl_op fl_op;
-typedef struct fl_op_node fl_op_node;
 typedef struct fl_comm fl_comm;
 typedef struct fl_waker fl_waker;
 
@@ -41,34 +41,12 @@ typedef struct fl_op_slot {
     unsigned flags;
 } fl_op_slot;
 
-typedef enum fl_attr_type {
-    FL_ATTR_BOOL,
-    FL_ATTR_INT,
-    FL_ATTR_FLOAT,
-    FL_ATTR_STRING,
-    FL_ATTR_INTS,
-    FL_ATTR_FLOATS,
-} fl_attr_type;
-
 /* Name, type and default in text form: "true", "-1", "0.5", "SUM", "[1,2]". */
 typedef struct fl_attr_def {
     const char *name;
     fl_attr_type type;
     const char *value;
 } fl_attr_def;
-
-typedef struct fl_attr {
-    fl_attr_type type;
-    size_t n; /* lists: number of entries */
-    union {
-        bool b;
-        int64_t i;
-        double f;
-        const char *s;
-        const int64_t *ints;
-        const double *floats;
-    };
-} fl_attr;
 
 enum fl_op_flag {
     FL_OP_INPLACE = 1,    /* output 0 may lie where input 0 lies */

@@ -9,7 +9,6 @@
 #include <ctype.h>
 
 #include "ir/attr.h"
-#include "optim/calls.h"
 
 #define PARSE_TEXT_MAX (64u << 20)
 #define DIM_MAX (INT64_C(1) << 48)
@@ -19,7 +18,7 @@ typedef struct parser {
     fl_program *program;
     fl_block *block;
     const char *at; /* the rest of the current line */
-    fl_arena tmp;   /* dies with the line */
+    fl_arena *tmp;  /* dies with the line */
 } parser;
 
 static void skip_space(parser *ps)
@@ -57,9 +56,17 @@ static fl_status word(parser *ps, const char *stop, const char *what,
         n++;
     if (!n || n > WORD_MAX)
         FL_FAIL(FL_ERR_CORRUPT, "expected %s before '%.40s'", what, ps->at);
-    *out = fl_arena_alloc(&ps->tmp, n + 1);
+    *out = fl_arena_alloc(ps->tmp, n + 1);
     memcpy(*out, ps->at, n);
     ps->at += n;
+    return FL_OK;
+}
+
+static fl_status end_of_line(parser *ps)
+{
+    skip_space(ps);
+    if (*ps->at)
+        FL_FAIL(FL_ERR_CORRUPT, "'%.40s' is too much", ps->at);
     return FL_OK;
 }
 
@@ -167,28 +174,6 @@ static fl_status parse_var_words(parser *ps, fl_tensor *t, var_words *out)
     return FL_OK;
 }
 
-static fl_status keep_words(parser *ps, fl_var *v, const var_words *w)
-{
-    fl_arena *arena = &ps->program->arena;
-    fl_call parsed;
-    fl_init init;
-
-    v->lr = w->lr;
-    if (w->init) {
-        FL_TRY(fl_init_parse(w->init, &v->meta.shape, &init));
-        v->init = fl_arena_strdup(arena, w->init);
-    }
-    if (w->regularizer) {
-        FL_TRY(fl_decay_parse(w->regularizer, &parsed));
-        v->regularizer = fl_arena_strdup(arena, w->regularizer);
-    }
-    if (w->clip) {
-        FL_TRY(fl_clip_parse(w->clip, FL_CLIP_OF_PARAM, &parsed));
-        v->clip = fl_arena_strdup(arena, w->clip);
-    }
-    return FL_OK;
-}
-
 static fl_status parse_var(parser *ps, unsigned flags)
 {
     var_words w = { .flags = flags, .lr = 1 };
@@ -201,7 +186,9 @@ static fl_status parse_var(parser *ps, unsigned flags)
     FL_TRY(parse_type(ps, &t));
     FL_TRY(parse_var_words(ps, &t, &w));
     FL_TRY(fl_block_add_var(ps->block, name, &t, w.flags, &v));
-    return keep_words(ps, v, &w);
+    v->lr = w.lr;
+    return fl_var_set_words(v,
+                            &(fl_var_words){ w.init, w.regularizer, w.clip });
 }
 
 typedef FL_VEC(fl_arg) arg_vec;
@@ -269,7 +256,7 @@ static fl_status value_text(parser *ps, char **out)
     }
     if (!ps->at[n] || !n)
         FL_FAIL(FL_ERR_CORRUPT, "expected a value before '%.40s'", ps->at);
-    *out = fl_arena_alloc(&ps->tmp, n + 1);
+    *out = fl_arena_alloc(ps->tmp, n + 1);
     memcpy(*out, ps->at, n);
     ps->at += n;
     while (n && isspace((unsigned char)(*out)[n - 1]))
@@ -294,9 +281,7 @@ static fl_attr_type attr_type(parser *ps, const char *type, const char *name)
     return i < 0 ? FL_ATTR_STRING : op->attrs[i].type;
 }
 
-typedef FL_VEC(fl_named_attr) attr_vec;
-
-static fl_status parse_attrs(parser *ps, const char *type, attr_vec *out)
+static fl_status parse_attrs(parser *ps, const char *type, fl_named_attrs *out)
 {
     fl_named_attr a;
     char *name, *text = NULL;
@@ -308,13 +293,22 @@ static fl_status parse_attrs(parser *ps, const char *type, attr_vec *out)
         FL_TRY(expect(ps, "="));
         FL_TRY(value_text(ps, &text));
         FL_TRY(fl_err_ctx(
-            fl_attr_parse(text, attr_type(ps, type, name), &ps->tmp, &a.value),
+            fl_attr_parse(text, attr_type(ps, type, name), ps->tmp, &a.value),
             "attribute %s", name));
         a.name = name;
         fl_vec_push(out, a);
         accept(ps, ",");
     }
     return FL_OK;
+}
+
+fl_status fl_attrs_parse(fl_program *p, const char *type, const char *text,
+                         fl_arena *arena, fl_named_attrs *out)
+{
+    parser ps = { .program = p, .at = text, .tmp = arena };
+
+    FL_TRY(parse_attrs(&ps, type, out));
+    return end_of_line(&ps);
 }
 
 static fl_status parse_role(parser *ps, fl_op_role *role)
@@ -337,7 +331,7 @@ static fl_status parse_role(parser *ps, fl_op_role *role)
 }
 
 static fl_status parse_op_parts(parser *ps, fl_op_spec *spec, arg_vec *in,
-                                arg_vec *out, attr_vec *attrs)
+                                arg_vec *out, fl_named_attrs *attrs)
 {
     char *type;
 
@@ -360,7 +354,7 @@ static fl_status parse_op_parts(parser *ps, fl_op_spec *spec, arg_vec *in,
 static fl_status parse_op(parser *ps)
 {
     arg_vec in = { 0 }, out = { 0 };
-    attr_vec attrs = { 0 };
+    fl_named_attrs attrs = { 0 };
     fl_op_spec spec = { 0 };
     fl_status st = parse_op_parts(ps, &spec, &in, &out, &attrs);
 
@@ -434,14 +428,6 @@ static fl_status parse_line(parser *ps)
             ps->at);
 }
 
-static fl_status end_of_line(parser *ps)
-{
-    skip_space(ps);
-    if (*ps->at)
-        FL_FAIL(FL_ERR_CORRUPT, "'%.40s' is too much", ps->at);
-    return FL_OK;
-}
-
 /* A comment runs from a '#' outside quotes to the end of the line. */
 static void cut_comment(char *line)
 {
@@ -465,7 +451,7 @@ static fl_status parse_lines(parser *ps, const char *text)
 
     while (*text) {
         size_t n = strcspn(text, "\n");
-        char *line = fl_arena_alloc(&ps->tmp, n + 1);
+        char *line = fl_arena_alloc(ps->tmp, n + 1);
         fl_status st;
 
         memcpy(line, text, n);
@@ -477,7 +463,7 @@ static fl_status parse_lines(parser *ps, const char *text)
             st = end_of_line(ps);
         if (st)
             return fl_err_ctx(st, "line %d", line_no);
-        fl_arena_clear(&ps->tmp);
+        fl_arena_clear(ps->tmp);
         text += n + (text[n] == '\n');
     }
     return FL_OK;
@@ -485,15 +471,16 @@ static fl_status parse_lines(parser *ps, const char *text)
 
 fl_status fl_program_parse_into(fl_program *p, const char *text)
 {
-    parser ps = { .program = p, .block = fl_program_main(p) };
+    fl_arena tmp;
+    parser ps = { .program = p, .block = fl_program_main(p), .tmp = &tmp };
     fl_status st;
 
     if (strnlen(text, PARSE_TEXT_MAX + 1) > PARSE_TEXT_MAX)
         FL_FAIL(FL_ERR_CORRUPT, "a program text has at most %u bytes",
                 PARSE_TEXT_MAX);
-    fl_arena_init(&ps.tmp, 16 << 10);
+    fl_arena_init(&tmp, 16 << 10);
     st = parse_lines(&ps, text);
-    fl_arena_release(&ps.tmp);
+    fl_arena_release(&tmp);
     return fl_err_ctx(st, "program text");
 }
 

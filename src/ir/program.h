@@ -10,10 +10,7 @@
 #include "base/map.h"
 #include "base/rng.h"
 #include "base/vec.h"
-#include "flotilla/program.h"
 #include "ir/op.h"
-
-typedef struct fl_block fl_block;
 
 /* Grad suffix and the mark of an empty place in a list of variables. */
 #define FL_GRAD_SUFFIX "@GRAD"
@@ -37,17 +34,10 @@ struct fl_var {
     double lr;        /* parameters: multiplier of the learning rate */
     const char *regularizer; /* parameters: "l2(0.1)", or NULL */
     const char *clip;        /* parameters: "value(-1,1)", "norm(2)", or NULL */
+    uint64_t tag;            /* the builder's */
     fl_block *block;
     fl_var *prev, *next;
 };
-
-typedef enum fl_op_role {
-    FL_OP_ROLE_FORWARD,
-    FL_OP_ROLE_BACKWARD,
-    FL_OP_ROLE_OPTIMIZE,
-    FL_OP_ROLE_LR,
-    FL_OP_ROLE_RPC
-} fl_op_role;
 
 typedef struct fl_args {
     fl_var **vars; /* entries of gradient lists may be NULL */
@@ -68,6 +58,7 @@ struct fl_op_node {
     const fl_op *def;
     bool is_grad;
     fl_op_role role;
+    uint64_t tag;      /* the builder's */
     fl_args *in, *out; /* by slot, see op.h */
     fl_attr *attrs;    /* by index of def->attrs */
     fl_block *block;
@@ -137,17 +128,16 @@ fl_status fl_block_add_var(fl_block *b, const char *name, const fl_tensor *meta,
                            unsigned flags, fl_var **out);
 void fl_block_remove_var(fl_block *b, fl_var *v);
 
-/* What an operator is made from. Arguments are (slot, variable name) pairs;
-   repeated slots make lists. Attributes are (name, value). */
-typedef struct fl_arg {
-    const char *slot, *var;
-} fl_arg;
+/* What a parameter says in words; NULL: nothing. */
+typedef struct fl_var_words {
+    const char *init, *regularizer, *clip;
+} fl_var_words;
 
-typedef struct fl_named_attr {
-    const char *name;
-    fl_attr value;
-} fl_named_attr;
+/* Checks them and gives the variable copies; on failure it keeps its own. */
+FL_MUST_CHECK
+fl_status fl_var_set_words(fl_var *v, const fl_var_words *words);
 
+/* What an operator is made from: see fl_op_args of the public block.h. */
 typedef struct fl_op_spec {
     const char *type; /* "relu" or "relu_grad" */
     const fl_arg *in, *out;
@@ -155,6 +145,7 @@ typedef struct fl_op_spec {
     const fl_named_attr *attrs;
     size_t n_attrs;
     fl_op_role role;
+    uint64_t tag;
 } fl_op_spec;
 
 /* Checks it, infers its outputs (creating those that do not exist) and appends
@@ -166,6 +157,26 @@ FL_MUST_CHECK
 fl_status fl_block_insert(fl_block *b, fl_op_node *before,
                           const fl_op_spec *spec, fl_op_node **out);
 void fl_block_remove(fl_block *b, fl_op_node *n);
+
+/* Changes to what stands in a block already; what is refused changes
+   nothing. */
+FL_MUST_CHECK
+fl_status fl_node_set_attr(fl_op_node *n, const char *name,
+                           const fl_attr *value);
+FL_MUST_CHECK
+fl_status fl_node_set_arg(fl_op_node *n, fl_args *slot, int i, fl_var *v);
+void fl_block_move(fl_block *b, fl_op_node *n, fl_op_node *before);
+FL_MUST_CHECK
+fl_status fl_block_rename_var(fl_block *b, fl_var *v, const char *name);
+
+/* Index of an attribute; the error has the nearest one. */
+FL_MUST_CHECK
+fl_status fl_node_find_attr(const fl_op_node *n, const char *name, int *out);
+
+/* Stores a copy of the value, without inferring anything. */
+FL_MUST_CHECK
+fl_status fl_node_bind_attr(fl_op_node *n, const char *name,
+                            const fl_attr *value);
 
 /* Number of input and output slots of a node (gradients have more). */
 int fl_node_n_in(const fl_op_node *n);
@@ -223,6 +234,13 @@ char *fl_program_print(const fl_program *p);
 FL_MUST_CHECK
 fl_status fl_program_parse(const char *text, const fl_op_set *ops,
                            fl_program **out);
+
+/* The attributes of an operator, "{axis=1, mode=SUM}" or nothing; names and
+   values lie in the arena. */
+typedef FL_VEC(fl_named_attr) fl_named_attrs;
+FL_MUST_CHECK
+fl_status fl_attrs_parse(fl_program *p, const char *type, const char *text,
+                         fl_arena *arena, fl_named_attrs *out);
 
 /* Adds the lines of a text to a program. Lines before a bad one stay. */
 FL_MUST_CHECK

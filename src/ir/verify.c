@@ -31,6 +31,20 @@ static fl_status verify_output(const fl_op_node *n, fl_var *v, fl_map *written)
     return FL_OK;
 }
 
+static fl_status verify_attrs(const fl_op_node *n)
+{
+    int64_t n_blocks = (int64_t)n->block->program->blocks.len;
+    char text[FL_NODE_TEXT_MAX];
+
+    for (int i = 0; i < fl_op_n_attrs(n->def); i++)
+        if (n->attrs[i].type == FL_ATTR_BLOCK &&
+            (n->attrs[i].i < -1 || n->attrs[i].i >= n_blocks))
+            FL_FAIL(FL_ERR_INVAL, "%s: %s is block %lld, and there are %lld",
+                    fl_node_text(n, text), n->def->attrs[i].name,
+                    (long long)n->attrs[i].i, (long long)n_blocks);
+    return FL_OK;
+}
+
 static fl_status verify_node(fl_op_node *n, fl_map *written)
 {
     for (int s = 0; s < fl_node_n_in(n); s++)
@@ -41,6 +55,7 @@ static fl_status verify_node(fl_op_node *n, fl_map *written)
         for (int i = 0; i < n->out[s].n; i++)
             if (n->out[s].vars[i])
                 FL_TRY(verify_output(n, n->out[s].vars[i], written));
+    FL_TRY(verify_attrs(n));
     return fl_node_infer(n);
 }
 

@@ -240,7 +240,9 @@ static fl_status sum_up(differ *d, const fl_var *v)
 static fl_status append_grad(differ *d, const fl_op_node *n)
 {
     fl_named_attr attrs[FL_ATTRS_MAX];
-    fl_op_spec spec = { .role = FL_OP_ROLE_BACKWARD, .attrs = attrs };
+    fl_op_spec spec = { .role = FL_OP_ROLE_BACKWARD,
+                        .attrs = attrs,
+                        .tag = n->tag };
     arg_vec in = { 0 }, out = { 0 };
     fl_status st;
 

@@ -413,7 +413,13 @@ void fl_draft_attr(fl_draft *d, const char *name, const fl_attr *value)
 fl_status fl_draft_insert(const fl_draft *d, fl_op_node *place,
                           fl_op_node **out)
 {
-    return fl_draft_put(d, place->block, place, place->role, out);
+    fl_op_node *n;
+
+    FL_TRY(fl_draft_put(d, place->block, place, place->role, &n));
+    n->tag = place->tag;
+    if (out)
+        *out = n;
+    return FL_OK;
 }
 
 fl_status fl_draft_put(const fl_draft *d, fl_block *b, fl_op_node *before,

@@ -55,6 +55,9 @@ static void printed_values_read_back_as_themselves(void **state)
         { FL_ATTR_INTS, "[1,-2,3]", "[1,-2,3]" },
         { FL_ATTR_INTS, "[ 1 , 2]", "[1,2]" },
         { FL_ATTR_FLOATS, "[0.5,1e9]", "[0.5,1e+09]" },
+        { FL_ATTR_STRINGS, "[]", "[]" },
+        { FL_ATTR_STRINGS, "[ a , \"b, c]\", d:1]", "[a,\"b, c]\",d:1]" },
+        { FL_ATTR_BLOCK, "2", "2" },
     };
 
     (void)state;
