@@ -8,6 +8,7 @@
 #ifndef FLOTILLA_BLOCK_H
 #define FLOTILLA_BLOCK_H
 
+#include "flotilla/abi.h"
 #include "flotilla/program.h"
 
 #ifdef __cplusplus
@@ -59,9 +60,7 @@ typedef struct fl_var_def {
 
        fl_create_var(&v, block, "w", .dtype = FL_DTYPE_F32, ...); */
 #define fl_create_var(out, block, name, ...)                                   \
-    fl_create_var_with(                                                        \
-        out, block, name,                                                      \
-        &(fl_var_def){ .size = sizeof(fl_var_def), __VA_ARGS__ })
+    fl_create_var_with(out, block, name, FL_OPTIONS(fl_var_def, __VA_ARGS__))
 #define fl_create_parameter(out, block, name, ...)                             \
     fl_create_var(out, block, name, .is_parameter = true, __VA_ARGS__)
 FL_API FL_MUST_CHECK

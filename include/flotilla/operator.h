@@ -120,28 +120,12 @@ typedef struct fl_op_args {
     uint64_t tag;       /* a number of the builder's, carried along by copies */
 } fl_op_args;
 
-#define FL_ARGS(...)                                                           \
-    (const fl_arg[])                                                           \
-    {                                                                          \
-        __VA_ARGS__,                                                           \
-        {                                                                      \
-            0                                                                  \
-        }                                                                      \
-    }
-#define FL_ATTRS(...)                                                          \
-    (const fl_named_attr[])                                                    \
-    {                                                                          \
-        __VA_ARGS__,                                                           \
-        {                                                                      \
-            0                                                                  \
-        }                                                                      \
-    }
+#define FL_ARGS(...) FL_ARRAY(fl_arg, __VA_ARGS__, { 0 })
+#define FL_ATTRS(...) FL_ARRAY(fl_named_attr, __VA_ARGS__, { 0 })
 
 /* type is "relu" or, for its gradient, "relu_grad". out may be NULL. */
 #define fl_append_op(out, block, type, ...)                                    \
-    fl_append_op_with(                                                         \
-        out, block, type,                                                      \
-        &(fl_op_args){ .size = sizeof(fl_op_args), __VA_ARGS__ })
+    fl_append_op_with(out, block, type, FL_OPTIONS(fl_op_args, __VA_ARGS__))
 FL_API FL_MUST_CHECK
 fl_status fl_append_op_with(fl_op_node **out, fl_block *b, const char *type,
                             const fl_op_args *args);

@@ -35,20 +35,67 @@ fl_status fl_optimizer_new(fl_optimizer **out, fl_ctx *c, const char *kind,
 /* The rate comes from a variable, usually a schedule's. */
 FL_API void fl_optimizer_set_lr(fl_optimizer *o, fl_var *learning_rate);
 
-/* Gradients of the loss for all trainable parameters. *out is freed with
+/* --- gradients ----------------------------------------------------------- */
+
+typedef struct fl_backward_args {
+    uint32_t size;
+    fl_var *const *parameters; /* NULL: all that are trainable */
+    size_t n_parameters;
+    fl_var *const *no_grad; /* no gradient flows through these */
+    size_t n_no_grad;
+} fl_backward_args;
+
+/* Gradients of the loss, which is one number, for parameters; those that it
+   does not depend on are left out. args may be NULL. *out is freed with
    fl_param_grads_free. */
+#define fl_append_backward(loss, out, n)                                       \
+    fl_append_backward_with(loss, NULL, out, n)
 FL_API FL_MUST_CHECK
-fl_status fl_append_backward(fl_var *loss, fl_param_grad **out, size_t *n);
+fl_status fl_append_backward_with(fl_var *loss, const fl_backward_args *args,
+                                  fl_param_grad **out, size_t *n);
 FL_API void fl_param_grads_free(fl_param_grad *pg);
 
-/* Clipping, decay and the update, in this order. */
+typedef struct fl_gradients_args {
+    uint32_t size;
+    fl_var *const *targets, *const *inputs; /* of one program */
+    size_t n_targets, n_inputs;
+    /* What comes from above each target; NULL, or an entry NULL: ones. */
+    fl_var *const *target_gradients;
+    fl_var *const *no_grad;
+    size_t n_no_grad;
+} fl_gradients_args;
+
+/* Gradients of the sum of the targets for any float variables: out[i] is that
+   of inputs[i], NULL when no target depends on it. */
+#define fl_gradients(out, ...)                                                 \
+    fl_gradients_with(out, FL_OPTIONS(fl_gradients_args, __VA_ARGS__))
+FL_API FL_MUST_CHECK
+fl_status fl_gradients_with(fl_var **out, const fl_gradients_args *args);
+
+/* --- updates ------------------------------------------------------------- */
+
+/* Clipping, decay and the update, in this order. What a parameter says of its
+   own (regularizer, clip, learning_rate) comes before the optimizer's. */
 FL_API FL_MUST_CHECK
 fl_status fl_apply_gradients(fl_optimizer *o, const fl_param_grad *pg,
                              size_t n);
 
-/* Both of them. */
+/* fl_append_backward and fl_apply_gradients. args may be NULL. */
+#define fl_minimize(o, loss) fl_minimize_with(o, loss, NULL)
 FL_API FL_MUST_CHECK
-fl_status fl_minimize(fl_optimizer *o, fl_var *loss);
+fl_status fl_minimize_with(fl_optimizer *o, fl_var *loss,
+                           const fl_backward_args *args);
+
+/* The states that the optimizer keeps for a parameter, "moment1", ...: the
+   name of state i, NULL after the last. */
+FL_API const char *fl_optimizer_state_name(const fl_optimizer *o, size_t i);
+
+/* The variable with a state of a parameter; NULL when there is none, because
+   it was not updated yet or is a table. */
+FL_API fl_var *fl_optimizer_state(const fl_optimizer *o, const fl_var *param,
+                                  const char *state);
+
+/* --- schedules ----------------------------------------------------------- */
 
 /* Schedules over the global step, which starts at 0. */
 FL_API fl_var *fl_layers_exponential_decay(fl_ctx *c, double learning_rate,

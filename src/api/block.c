@@ -2,6 +2,7 @@
 #include "flotilla/block.h"
 
 #include "api/layer.h"
+#include "base/args.h"
 
 /* --- blocks -------------------------------------------------------------- */
 
@@ -112,15 +113,14 @@ static fl_status set_rest(fl_var *v, const fl_var_def *def)
     return FL_OK;
 }
 
-/* A variable of which nothing was told is what an operator will make of it, and
-   kind follows from the LoD level. */
-static fl_var_def read_def(const fl_var_def *from)
+/* That a variable is ragged follows from its LoD level. */
+static fl_status read_def(const char *name, const fl_var_def *from,
+                          fl_var_def *def)
 {
-    fl_var_def def = *from;
-
-    if (def.lod_level && def.kind == FL_KIND_DENSE)
-        def.kind = FL_KIND_RAGGED;
-    return def;
+    FL_TRY(FL_ARGS_READ(fl_var_def, def, from));
+    if (def->lod_level && def->kind == FL_KIND_DENSE)
+        def->kind = FL_KIND_RAGGED;
+    return check_def(name, def);
 }
 
 static fl_status add_var(fl_block *b, const char *name, const fl_var_def *def,
@@ -139,13 +139,13 @@ static fl_status add_var(fl_block *b, const char *name, const fl_var_def *def,
 fl_status fl_create_var_with(fl_var **out, fl_block *b, const char *name,
                              const fl_var_def *args)
 {
-    fl_var_def def = read_def(args);
     fl_ctx *c = b->program->ctx;
+    fl_var_def def;
     fl_var *v;
 
     if (!name)
         name = fl_ctx_name(c, b->program, "_generated_var");
-    FL_TRY(check_def(name, &def));
+    FL_TRY(read_def(name, args, &def));
     if (def.is_table)
         FL_FAIL(FL_ERR_INVAL,
                 "variable %s: the parameter of a table is made by "
@@ -161,8 +161,7 @@ fl_status fl_create_var_with(fl_var **out, fl_block *b, const char *name,
 
 fl_status fl_var_look(const fl_var *v, fl_var_def *out)
 {
-    fl_var_def def = { .size = out->size,
-                       .dtype = v->meta.dtype,
+    fl_var_def def = { .dtype = v->meta.dtype,
                        .kind = v->meta.kind,
                        .lod_level = v->meta.n_lod,
                        .shape = v->meta.shape,
@@ -175,18 +174,17 @@ fl_status fl_var_look(const fl_var *v, fl_var_def *out)
     for (size_t i = 0; i < FL_LEN(flags_of); i++)
         *(bool *)((char *)&def + flags_of[i].offset) =
             v->flags & flags_of[i].flag;
-    *out = def;
-    return FL_OK;
+    return FL_ARGS_FILL(fl_var_def, out, &def);
 }
 
 fl_status fl_var_change(fl_var *v, const fl_var_def *args)
 {
-    fl_var_def def = read_def(args);
     unsigned kept = v->flags & FL_VAR_DECLARED;
     fl_tensor meta = v->meta;
+    fl_var_def def;
     fl_status st;
 
-    FL_TRY(check_def(v->name, &def));
+    FL_TRY(read_def(v->name, args, &def));
     if (def.is_table != ((v->flags & FL_VAR_TABLE) != 0))
         FL_FAIL(FL_ERR_INVAL, "variable %s: is_table cannot be changed",
                 v->name);

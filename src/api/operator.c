@@ -1,6 +1,7 @@
 /* operator.c - operators of the public API: in blocks, and as descriptions. */
 #include "flotilla/operator.h"
 
+#include "base/args.h"
 #include "ctx/ctx.h"
 #include "ir/attr.h"
 #include "ops/ops.h"
@@ -48,20 +49,23 @@ static fl_status check_before(const fl_block *b, const fl_op_node *before,
 fl_status fl_append_op_with(fl_op_node **out, fl_block *b, const char *type,
                             const fl_op_args *args)
 {
-    fl_op_spec spec = { .type = type,
-                        .in = args->inputs,
-                        .n_in = count_args(args->inputs),
-                        .out = args->outputs,
-                        .n_out = count_args(args->outputs),
-                        .attrs = args->attrs,
-                        .n_attrs = count_attrs(args->attrs),
-                        .role = args->role,
-                        .tag = args->tag };
+    fl_op_args a;
+    fl_op_spec spec;
 
-    FL_TRY(check_args(args->inputs, type));
-    FL_TRY(check_args(args->outputs, type));
-    FL_TRY(check_before(b, args->before, type));
-    return fl_block_insert(b, args->before, &spec, out);
+    FL_TRY(FL_ARGS_READ(fl_op_args, &a, args));
+    FL_TRY(check_args(a.inputs, type));
+    FL_TRY(check_args(a.outputs, type));
+    FL_TRY(check_before(b, a.before, type));
+    spec = (fl_op_spec){ .type = type,
+                         .in = a.inputs,
+                         .n_in = count_args(a.inputs),
+                         .out = a.outputs,
+                         .n_out = count_args(a.outputs),
+                         .attrs = a.attrs,
+                         .n_attrs = count_attrs(a.attrs),
+                         .role = a.role,
+                         .tag = a.tag };
+    return fl_block_insert(b, a.before, &spec, out);
 }
 
 void fl_op_remove(fl_op_node *n)
@@ -190,24 +194,24 @@ static fl_status find(const char *name, const fl_op **out)
     return *out ? FL_OK : no_operator(name);
 }
 
-static void look(const fl_op *op, fl_operator_view *out)
+static fl_status look(const fl_op *op, fl_operator_view *out)
 {
-    *out = (fl_operator_view){ .size = out->size,
-                               .name = op->name,
-                               .doc = op->doc,
-                               .n_inputs = (size_t)fl_op_n_in(op),
-                               .n_outputs = (size_t)fl_op_n_out(op),
-                               .n_attrs = (size_t)fl_op_n_attrs(op),
-                               .has_gradient = op->back,
-                               .has_effect = op->flags & FL_OP_EFFECT };
+    fl_operator_view v = { .name = op->name,
+                           .doc = op->doc,
+                           .n_inputs = (size_t)fl_op_n_in(op),
+                           .n_outputs = (size_t)fl_op_n_out(op),
+                           .n_attrs = (size_t)fl_op_n_attrs(op),
+                           .has_gradient = op->back,
+                           .has_effect = op->flags & FL_OP_EFFECT };
+
+    return FL_ARGS_FILL(fl_operator_view, out, &v);
 }
 
 fl_status fl_operator_at(size_t i, fl_operator_view *out)
 {
     if (i >= fl_ops_count())
         FL_FAIL(FL_ERR_NOTFOUND, "there are %zu operators", fl_ops_count());
-    look(fl_ops_at(i), out);
-    return FL_OK;
+    return look(fl_ops_at(i), out);
 }
 
 fl_status fl_operator_look(const char *name, fl_operator_view *out)
@@ -215,8 +219,7 @@ fl_status fl_operator_look(const char *name, fl_operator_view *out)
     const fl_op *op;
 
     FL_TRY(find(name, &op));
-    look(op, out);
-    return FL_OK;
+    return look(op, out);
 }
 
 fl_status fl_operator_slot_at(const char *name, fl_op_side side, size_t i,
@@ -224,14 +227,14 @@ fl_status fl_operator_slot_at(const char *name, fl_op_side side, size_t i,
 {
     bool is_in = side == FL_OP_INPUTS;
     const fl_op_slot *slot;
+    fl_operator_slot view;
     const fl_op *op;
 
     FL_TRY(find(name, &op));
     if (i >= (size_t)(is_in ? fl_op_n_in(op) : fl_op_n_out(op)))
         FL_FAIL(FL_ERR_NOTFOUND, "op %s has no slot %zu", name, i);
     slot = is_in ? &op->in[i] : &op->out[i];
-    *out = (fl_operator_slot){
-        .size = out->size,
+    view = (fl_operator_slot){
         .name = slot->name,
         .is_list = slot->flags & FL_SLOT_LIST,
         .is_optional = slot->flags & (FL_SLOT_OPTIONAL | FL_SLOT_BYPRODUCT),
@@ -240,21 +243,21 @@ fl_status fl_operator_slot_at(const char *name, fl_op_side side, size_t i,
         .has_gradient =
             op->back && !(slot->flags & (FL_SLOT_NO_GRAD | FL_SLOT_STATE)),
     };
-    return FL_OK;
+    return FL_ARGS_FILL(fl_operator_slot, out, &view);
 }
 
 fl_status fl_operator_attr_at(const char *name, size_t i, fl_operator_attr *out)
 {
+    fl_operator_attr view;
     const fl_op *op;
 
     FL_TRY(find(name, &op));
     if (i >= (size_t)fl_op_n_attrs(op))
         FL_FAIL(FL_ERR_NOTFOUND, "op %s has no attribute %zu", name, i);
-    *out = (fl_operator_attr){ .size = out->size,
-                               .name = op->attrs[i].name,
+    view = (fl_operator_attr){ .name = op->attrs[i].name,
                                .type = op->attrs[i].type,
                                .value = op->attrs[i].value };
-    return FL_OK;
+    return FL_ARGS_FILL(fl_operator_attr, out, &view);
 }
 
 static void print_slots(const char *title, const fl_op_slot *slots, int n,

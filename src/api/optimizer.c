@@ -7,12 +7,14 @@
 #include "flotilla/optimizer.h"
 
 #include <float.h>
+#include <inttypes.h>
 
 #include "api/layer.h"
 #include "conf/words.h"
 #include "optim/calls.h"
 #include "optim/rule.h"
-#include "pass/grad.h"
+
+#define STATES_CHUNK_BYTES (4 << 10)
 
 struct fl_optimizer {
     fl_ctx *ctx;
@@ -25,6 +27,8 @@ struct fl_optimizer {
     double first_accumulator; /* when has_first */
     bool has_first;
     char *regularization, *clip; /* NULL: none */
+    fl_arena arena;
+    fl_map states; /* variables by state_key */
 };
 
 /* --- settings ------------------------------------------------------------ */
@@ -152,6 +156,7 @@ fl_status fl_optimizer_new(fl_optimizer **out, fl_ctx *c, const char *kind,
     if (!rule)
         return fl_rule_refuse(kind);
     o = fl_alloc(sizeof(*o));
+    fl_arena_init(&o->arena, STATES_CHUNK_BYTES);
     o->ctx = c;
     o->rule = rule;
     o->lr = 0.001;
@@ -171,6 +176,8 @@ void fl_optimizer_free(fl_optimizer *o)
 {
     fl_free(o->regularization);
     fl_free(o->clip);
+    fl_map_release(&o->states);
+    fl_arena_release(&o->arena);
     fl_free(o);
 }
 
@@ -178,49 +185,6 @@ void fl_optimizer_set_lr(fl_optimizer *o, fl_var *learning_rate)
 {
     o->lr_var = learning_rate;
     o->lr_failed = !learning_rate;
-}
-
-/* --- backward ------------------------------------------------------------ */
-
-fl_status fl_append_backward(fl_var *loss, fl_param_grad **out, size_t *n)
-{
-    fl_grad_pairs pairs = { 0 };
-    fl_layer l;
-    fl_status st;
-    char buf[FL_SHAPE_TEXT_MAX];
-
-    if (!loss)
-        return FL_ERR_INVAL;
-    if (fl_shape_numel(&loss->meta.shape) != 1)
-        FL_FAIL(FL_ERR_INVAL,
-                "loss %s has shape %s; a loss is one number: take its mean",
-                loss->name, fl_shape_text(&loss->meta.shape, buf));
-    fl_layer_begin_in(&l, fl_ctx_of(loss), loss->block, NULL, loss->name);
-    l.role = FL_OP_ROLE_BACKWARD;
-    fl_layer_out(&l, "Out",
-                 fl_arena_printf(&loss->block->program->arena,
-                                 "%s" FL_GRAD_SUFFIX, loss->name));
-    fl_layer_shape(&l, "shape", &loss->meta.shape);
-    fl_layer_str(&l, "dtype", fl_dtype_text(loss->meta.dtype));
-    fl_layer_float(&l, "value", 1);
-    if (!fl_layer_emit(&l, "fill_constant", NULL))
-        return FL_ERR_INVAL;
-    st = fl_grad_append(loss->block, loss, "sum", &pairs);
-    if (st) {
-        fl_vec_release(&pairs);
-        return st;
-    }
-    *out = fl_alloc(sizeof(**out) * (pairs.len + 1));
-    for (size_t i = 0; i < pairs.len; i++)
-        (*out)[i] = (fl_param_grad){ pairs.data[i].param, pairs.data[i].grad };
-    *n = pairs.len;
-    fl_vec_release(&pairs);
-    return FL_OK;
-}
-
-void fl_param_grads_free(fl_param_grad *pg)
-{
-    fl_free(pg);
 }
 
 /* --- clipping and decay -------------------------------------------------- */
@@ -351,6 +315,42 @@ static double first_value(const fl_optimizer *o, const fl_rule_state *s)
     return fl_rule_first(o->rule, s, o->p);
 }
 
+/* Programs are told apart by their id, since an address may come again. */
+static char *state_key(fl_arena *arena, const fl_var *param, const char *state)
+{
+    return fl_arena_printf(arena, "%" PRIu64 " %s %s",
+                           param->block->program->id, param->name, state);
+}
+
+static const fl_rule_state *state_at(const fl_rule *r, size_t i)
+{
+    size_t n_states = (size_t)fl_rule_n_states(r);
+
+    if (i < n_states)
+        return &r->states[i];
+    i -= n_states;
+    return i < (size_t)fl_rule_n_scalars(r) ? &r->scalars[i] : NULL;
+}
+
+const char *fl_optimizer_state_name(const fl_optimizer *o, size_t i)
+{
+    const fl_rule_state *s = state_at(o->rule, i);
+
+    return s ? s->suffix : NULL;
+}
+
+fl_var *fl_optimizer_state(const fl_optimizer *o, const fl_var *param,
+                           const char *state)
+{
+    fl_arena tmp;
+    fl_var *v;
+
+    fl_arena_init(&tmp, 1 << 10);
+    v = fl_map_find(&o->states, state_key(&tmp, param, state));
+    fl_arena_release(&tmp);
+    return v;
+}
+
 static fl_status add_state(fl_optimizer *o, fl_layer *l, const fl_var *param,
                            const fl_rule_state *s, const fl_shape *shape)
 {
@@ -362,9 +362,11 @@ static fl_status add_state(fl_optimizer *o, fl_layer *l, const fl_var *param,
                        fl_ctx_name(o->ctx, l->block->program, name),
                        param->meta.dtype, shape, first_value(o, s));
     fl_layer_in(l, s->slot, v);
-    if (v)
-        fl_layer_out(l, s->out_slot, v->name);
-    return v ? FL_OK : FL_ERR_INVAL;
+    if (!v)
+        return FL_ERR_INVAL;
+    fl_layer_out(l, s->out_slot, v->name);
+    fl_map_put(&o->states, state_key(&o->arena, param, s->suffix), v);
+    return FL_OK;
 }
 
 static bool has_lazy_mode(const fl_optimizer *o, const fl_layer *l)
@@ -492,7 +494,8 @@ fl_status fl_apply_gradients(fl_optimizer *o, const fl_param_grad *pg, size_t n)
     return fl_err_ctx(st, "optimizer %s", o->rule->name);
 }
 
-fl_status fl_minimize(fl_optimizer *o, fl_var *loss)
+fl_status fl_minimize_with(fl_optimizer *o, fl_var *loss,
+                           const fl_backward_args *args)
 {
     fl_param_grad *pg;
     fl_status st;
@@ -500,7 +503,7 @@ fl_status fl_minimize(fl_optimizer *o, fl_var *loss)
 
     if (!o)
         return FL_ERR_INVAL;
-    FL_TRY(fl_append_backward(loss, &pg, &n));
+    FL_TRY(fl_append_backward_with(loss, args, &pg, &n));
     st = fl_apply_gradients(o, pg, n);
     fl_param_grads_free(pg);
     return st;

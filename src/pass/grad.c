@@ -1,9 +1,10 @@
 /* grad.c - autodiff.
  *
  * Three walks over the block, none of which knows an operator by name:
- *   down  a variable wants a gradient when a trainable parameter flows into it
- *         through operators that have a back function
- *   up    from the loss: which operators get a gradient operator, and how
+ *   down  a variable wants a gradient when something that is wanted (usually a
+ *         trainable parameter) flows into it through operators that have a back
+ *         function
+ *   up    from the targets: which operators get a gradient operator, and how
  *         often each variable gets a gradient
  *   up    append the gradient operators; when a variable has got all of its
  *         gradients and there are several, add them up
@@ -12,11 +13,13 @@
 
 /* What is known of one variable. */
 typedef struct mark {
-    bool wants;   /* a trainable parameter flows into it */
-    bool reached; /* the loss depends on it */
+    bool wants;   /* something wanted flows into it */
+    bool is_cut;  /* it wants nothing, whatever flows into it */
+    bool reached; /* a target depends on it */
     int writers;
-    int uses; /* gradients it will get */
-    int got;  /* gradients it has got */
+    int uses;         /* gradients it will get */
+    int got;          /* gradients it has got */
+    const char *seed; /* a target's own gradient, one of them */
 } mark;
 
 typedef FL_VEC(fl_arg) arg_vec;
@@ -26,7 +29,8 @@ typedef struct differ {
     fl_map marks; /* by variable name */
     fl_arena tmp;
     fl_op_node *last; /* the last forward operator */
-    const char *sum_op;
+    const fl_grad_spec *spec;
+    char suffix[16]; /* of names of gradients, when they are not the first */
 } differ;
 
 static mark *mark_of(differ *d, const fl_var *v)
@@ -69,10 +73,22 @@ static bool any_input_wants(differ *d, const fl_op_node *n)
     return false;
 }
 
+static void mark_wanted(differ *d)
+{
+    const fl_grad_spec *s = d->spec;
+
+    if (!s->wanted)
+        for (fl_var *v = d->block->first_var; v; v = v->next)
+            mark_of(d, v)->wants = is_trainable(v);
+    for (size_t i = 0; i < s->n_wanted; i++)
+        mark_of(d, s->wanted[i])->wants = true;
+    for (size_t i = 0; i < s->n_no_grad; i++)
+        *mark_of(d, s->no_grad[i]) = (mark){ .is_cut = true };
+}
+
 static void walk_down(differ *d)
 {
-    for (fl_var *v = d->block->first_var; v; v = v->next)
-        mark_of(d, v)->wants = is_trainable(v);
+    mark_wanted(d);
     for (fl_op_node *n = d->block->first; n; n = n->next) {
         bool wants = n->def->back && !n->is_grad && any_input_wants(d, n);
 
@@ -80,10 +96,12 @@ static void walk_down(differ *d)
             for (int i = 0; i < n->out[s].n; i++) {
                 fl_var *v = n->out[s].vars[i];
 
-                mark_of(d, v)->writers++;
-                if (wants && !(v->flags & FL_VAR_STOP_GRAD) &&
+                mark *m = mark_of(d, v);
+
+                m->writers++;
+                if (wants && !m->is_cut && !(v->flags & FL_VAR_STOP_GRAD) &&
                     fl_dtype_is_float(v->meta.dtype))
-                    mark_of(d, v)->wants = true;
+                    m->wants = true;
             }
         if (n == d->last)
             break;
@@ -135,22 +153,42 @@ static void add_arg(arg_vec *v, const char *slot, const char *var)
     fl_vec_push(v, a);
 }
 
-static const char *grad_name(differ *d, const char *name)
+static const char *slot_grad(differ *d, const char *slot)
 {
-    return fl_arena_printf(&d->tmp, "%s" FL_GRAD_SUFFIX, name);
+    return fl_arena_printf(&d->tmp, "%s" FL_GRAD_SUFFIX, slot);
+}
+
+/* The variable with the whole gradient of v; that of a mere target is the one
+   that it was given. */
+static const char *grad_name(differ *d, const fl_var *v)
+{
+    const mark *m = mark_of(d, v);
+
+    if (m->seed && !m->uses)
+        return m->seed;
+    return fl_arena_printf(&d->tmp, "%s" FL_GRAD_SUFFIX "%s", v->name,
+                           d->suffix);
+}
+
+/* The variable with gradient i of several. */
+static const char *part_name(differ *d, const fl_var *v, int i)
+{
+    return fl_arena_printf(&d->tmp, "%s" FL_GRAD_SUFFIX "%s@RENAME@%d", v->name,
+                           d->suffix, i);
+}
+
+static bool is_sum(const mark *m)
+{
+    return m->uses > 1 || (m->uses && m->seed);
 }
 
 /* The name of the next gradient of v. */
 static const char *next_grad(differ *d, const fl_var *v)
 {
     mark *m = mark_of(d, v);
+    int i = m->got++;
 
-    if (m->uses == 1) {
-        m->got = 1;
-        return grad_name(d, v->name);
-    }
-    return fl_arena_printf(&d->tmp, "%s" FL_GRAD_SUFFIX "@RENAME@%d", v->name,
-                           m->got++);
+    return is_sum(m) ? part_name(d, v, i) : grad_name(d, v);
 }
 
 static void list_forward(const fl_op_node *n, arg_vec *in)
@@ -167,7 +205,7 @@ static void list_forward(const fl_op_node *n, arg_vec *in)
 static fl_status list_dout(differ *d, const fl_op_node *n, arg_vec *in)
 {
     for (int s = 0; s < fl_op_n_out(n->def); s++) {
-        const char *slot = grad_name(d, n->def->out[s].name);
+        const char *slot = slot_grad(d, n->def->out[s].name);
         size_t before = in->len;
         bool any = false;
 
@@ -183,8 +221,7 @@ static fl_status list_dout(differ *d, const fl_op_node *n, arg_vec *in)
 
             any |= has;
             add_arg(in, slot,
-                    has ? grad_name(d, n->out[s].vars[i]->name)
-                        : FL_EMPTY_NAME);
+                    has ? grad_name(d, n->out[s].vars[i]) : FL_EMPTY_NAME);
         }
         if (!any)
             in->len = before;
@@ -195,7 +232,7 @@ static fl_status list_dout(differ *d, const fl_op_node *n, arg_vec *in)
 static void list_din(differ *d, const fl_op_node *n, arg_vec *out)
 {
     for (int s = 0; s < fl_op_n_in(n->def); s++) {
-        const char *slot = grad_name(d, n->def->in[s].name);
+        const char *slot = slot_grad(d, n->def->in[s].name);
         size_t before = out->len;
         bool any = false;
 
@@ -215,21 +252,21 @@ static void list_din(differ *d, const fl_op_node *n, arg_vec *out)
 static fl_status sum_up(differ *d, const fl_var *v)
 {
     mark *m = mark_of(d, v);
-    fl_arg out = { "Out", grad_name(d, v->name) };
-    fl_op_spec spec = {
-        .type = d->sum_op, .out = &out, .n_out = 1, .role = FL_OP_ROLE_BACKWARD
-    };
+    fl_arg out = { "Out", grad_name(d, v) };
+    fl_op_spec spec = { .type = d->spec->sum_op,
+                        .out = &out,
+                        .n_out = 1,
+                        .role = FL_OP_ROLE_BACKWARD };
     arg_vec in = { 0 };
     fl_status st;
 
-    if (m->uses < 2 || m->got < m->uses)
+    if (!is_sum(m) || m->got != m->uses)
         return FL_OK;
+    m->got++; /* once */
+    if (m->seed)
+        add_arg(&in, "X", m->seed);
     for (int i = 0; i < m->uses; i++)
-        add_arg(&in, "X",
-                fl_arena_printf(&d->tmp, "%s" FL_GRAD_SUFFIX "@RENAME@%d",
-                                v->name, i));
-    m->got = 0; /* once */
-    m->uses = 1;
+        add_arg(&in, "X", part_name(d, v, i));
     spec.in = in.data;
     spec.n_in = in.len;
     st = fl_block_append(d->block, &spec, NULL);
@@ -269,38 +306,119 @@ static fl_status append_grad(differ *d, const fl_op_node *n)
     return st;
 }
 
-static fl_status differentiate(differ *d, fl_var *loss, fl_grad_pairs *out)
-{
-    walk_down(d);
-    if (!mark_of(d, loss)->wants)
-        FL_FAIL(FL_ERR_INVAL,
-                "loss %s does not depend on any trainable parameter",
-                loss->name);
-    mark_of(d, loss)->reached = true;
-    FL_TRY(walk_up(d));
-    for (fl_op_node *n = d->last; n; n = n->prev)
-        if (is_reached(d, n))
-            FL_TRY(append_grad(d, n));
-    for (fl_var *v = d->block->first_var; v; v = v->next) {
-        fl_grad_pair pair = { v, NULL };
+/* --- targets and results --------------------------------------------------- */
 
-        if (!is_trainable(v) || !mark_of(d, v)->reached)
+/* Gradients of a target that has others of an earlier call get a suffix. */
+static bool is_free(differ *d)
+{
+    for (const fl_var *v = d->block->first_var; v; v = v->next) {
+        const mark *m = fl_map_find(&d->marks, v->name);
+
+        if (m && m->reached && m->uses &&
+            fl_block_find_var(d->block, grad_name(d, v)))
+            return false;
+    }
+    return true;
+}
+
+static void choose_suffix(differ *d)
+{
+    for (int k = 1; !is_free(d); k++)
+        snprintf(d->suffix, sizeof(d->suffix), "@%d", k);
+}
+
+static bool is_made(const fl_grad_spec *s, size_t target)
+{
+    return !s->target_grads || !s->target_grads[target];
+}
+
+/* Where a target that others depend on gets its ones, which are added to what
+   comes from them. */
+static const char *seed_name(differ *d, const fl_var *target)
+{
+    const char *name =
+        fl_arena_printf(&d->tmp, "%s" FL_GRAD_SUFFIX "%s%s", target->name,
+                        d->suffix, mark_of(d, target)->uses ? "@SEED" : "");
+
+    while (fl_block_find_var(d->block, name))
+        name = fl_arena_printf(&d->tmp, "%s@", name);
+    return name;
+}
+
+static fl_status make_seeds(differ *d)
+{
+    const fl_grad_spec *s = d->spec;
+
+    for (size_t i = 0; i < s->n_targets; i++) {
+        mark *m = mark_of(d, s->targets[i]);
+
+        if (!m->wants)
             continue;
-        pair.grad = fl_block_find_var(d->block, grad_name(d, v->name));
-        fl_vec_push(out, pair);
+        if (!is_made(s, i)) {
+            m->seed = s->target_grads[i]->name;
+            continue;
+        }
+        m->seed = seed_name(d, s->targets[i]);
+        FL_TRY(s->seed(s->targets[i], m->seed));
     }
     return FL_OK;
 }
 
-fl_status fl_grad_append(fl_block *b, fl_var *loss, const char *sum_op,
+static void add_pair(differ *d, fl_var *v, fl_grad_pairs *out)
+{
+    fl_grad_pair pair = { v, NULL };
+
+    if (mark_of(d, v)->reached)
+        pair.grad = fl_block_find_var(d->block, grad_name(d, v));
+    fl_vec_push(out, pair);
+}
+
+static void list_pairs(differ *d, fl_grad_pairs *out)
+{
+    for (size_t i = 0; i < d->spec->n_wanted; i++)
+        add_pair(d, d->spec->wanted[i], out);
+    for (fl_var *v = d->block->first_var; v && !d->spec->wanted; v = v->next)
+        if (is_trainable(v) && mark_of(d, v)->reached)
+            add_pair(d, v, out);
+}
+
+static fl_status check_targets(differ *d)
+{
+    const fl_grad_spec *s = d->spec;
+
+    for (size_t i = 0; i < s->n_targets; i++) {
+        if (!s->wanted && !mark_of(d, s->targets[i])->wants)
+            FL_FAIL(FL_ERR_INVAL,
+                    "loss %s does not depend on any trainable parameter",
+                    s->targets[i]->name);
+        mark_of(d, s->targets[i])->reached = true;
+    }
+    return FL_OK;
+}
+
+static fl_status differentiate(differ *d, fl_grad_pairs *out)
+{
+    walk_down(d);
+    FL_TRY(check_targets(d));
+    FL_TRY(walk_up(d));
+    choose_suffix(d);
+    FL_TRY(make_seeds(d));
+    for (fl_op_node *n = d->last; n; n = n->prev)
+        if (is_reached(d, n))
+            FL_TRY(append_grad(d, n));
+    list_pairs(d, out);
+    return FL_OK;
+}
+
+fl_status fl_grad_append(fl_block *b, const fl_grad_spec *spec,
                          fl_grad_pairs *out)
 {
-    differ d = { .block = b, .last = b->last, .sum_op = sum_op };
+    differ d = { .block = b, .last = b->last, .spec = spec };
     fl_status st;
 
     fl_arena_init(&d.tmp, 64 << 10);
-    st = differentiate(&d, loss, out);
+    st = differentiate(&d, out);
     fl_map_release(&d.marks);
     fl_arena_release(&d.tmp);
-    return fl_err_ctx(st, "backward of %s", loss->name);
+    return fl_err_ctx(st, "backward of %s", spec->targets[0]->name);
 }

@@ -10,12 +10,27 @@ typedef struct fl_grad_pair {
 
 typedef FL_VEC(fl_grad_pair) fl_grad_pairs;
 
-/* Appends the gradients of `loss`, whose own gradient is the variable
-   loss@GRAD that exists already, and lists (parameter, gradient) for every
-   trainable parameter that has one. A variable used k times gets k gradients
-   x@GRAD@RENAME@0.. that `sum_op` adds up into x@GRAD. */
+typedef struct fl_grad_spec {
+    fl_var *const *targets;
+    size_t n_targets;
+    /* Their own gradients; NULL, or an entry NULL: ones, made by `seed`. */
+    fl_var *const *target_grads;
+    fl_var *const *wanted; /* NULL: every trainable parameter */
+    size_t n_wanted;
+    fl_var *const *no_grad; /* no gradient flows through these */
+    size_t n_no_grad;
+    const char *sum_op; /* the operator that adds gradients up */
+    /* Appends what gives the variable `name` ones like those of the target. */
+    fl_status (*seed)(const fl_var *target, const char *name);
+} fl_grad_spec;
+
+/* Appends the gradients of the sum of the targets and lists (variable,
+   gradient): for what is wanted, in this order, with NULL where the targets do
+   not depend on it; else for the trainable parameters that have one. A variable
+   used k times gets k gradients x@GRAD@RENAME@0.. that are added up into
+   x@GRAD; a further gradient of the same variable is x@GRAD@1. */
 FL_MUST_CHECK
-fl_status fl_grad_append(fl_block *b, fl_var *loss, const char *sum_op,
+fl_status fl_grad_append(fl_block *b, const fl_grad_spec *spec,
                          fl_grad_pairs *out);
 
 #endif

@@ -11,7 +11,7 @@ static const fl_shape three_by_two = { .rank = 2, .dim = { 3, 2 } };
 static int open_block(void **state)
 {
     (void)state;
-    ctx = fl_ctx_new();
+    assert_ok(fl_ctx_new(&ctx));
     program = fl_default_main_program(ctx);
     block = fl_program_block(program, 0);
     return 0;
@@ -259,7 +259,7 @@ static void copies_carry_the_tags(void **state)
     assert_ok(fl_append_op(NULL, block, "relu", .inputs = FL_ARGS({ "X", "x" }),
                            .outputs = FL_ARGS({ "Out", "y" }), .tag = 9));
     assert_ok(fl_create_var(NULL, block, "v", .persistable = true, .tag = 8));
-    assert_ok(fl_program_for_test(program, &test));
+    assert_ok(fl_program_for_test(&test, program));
     assert_int_equal(
         fl_op_tag(fl_block_next_op(fl_program_block(test, 0), NULL)), 9);
     assert_ok(fl_var_look(fl_program_var(program, "v"), &def));

@@ -116,12 +116,15 @@ static void differentiate(int n)
     fl_grad_pairs pairs = { 0 };
     fl_program *p = chain(n);
     fl_block *b = fl_program_main(p);
-    fl_var *loss = fl_block_find_var(b, "loss");
+    fl_var *loss = fl_block_find_var(b, "loss"), *ones;
+    fl_grad_spec spec = {
+        .targets = &loss, .n_targets = 1, .target_grads = &ones, .sum_op = "sum"
+    };
 
-    assert_int_equal(fl_block_add_var(b, "loss@GRAD", &loss->meta, 0, NULL),
+    assert_int_equal(fl_block_add_var(b, "loss@GRAD", &loss->meta, 0, &ones),
                      FL_OK);
     work = 0;
-    assert_int_equal(fl_grad_append(b, loss, "sum", &pairs), FL_OK);
+    assert_int_equal(fl_grad_append(b, &spec, &pairs), FL_OK);
     assert_int_equal(pairs.len, 1);
     fl_vec_release(&pairs);
     fl_program_free(p);

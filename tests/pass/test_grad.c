@@ -24,8 +24,13 @@ static fl_program *parse(const char *text)
 static fl_status differentiate(fl_program *p, fl_grad_pairs *pairs)
 {
     fl_block *b = fl_program_main(p);
+    fl_var *loss = fl_block_find_var(b, "loss");
+    fl_var *ones = fl_block_find_var(b, "loss@GRAD");
+    fl_grad_spec spec = {
+        .targets = &loss, .n_targets = 1, .target_grads = &ones, .sum_op = "sum"
+    };
 
-    return fl_grad_append(b, fl_block_find_var(b, "loss"), "sum", pairs);
+    return fl_grad_append(b, &spec, pairs);
 }
 
 /* `want` is what has to follow the text of the forward program. */
