@@ -1,6 +1,13 @@
-/* run_dist.c - a job of one server and two trainers in sync mode, as the
+/* run_dist.c - a job of one server and some trainers in sync mode, as the
  * compared system ran it: the same first values and batches must give the same
  * losses and parameters.
+ *
+ * The network is an embedding that all slots share, summed up per slot, with
+ * dense numbers beside it, under fully connected layers. How many trainers,
+ * slots and layers there are, and how wide they are, is read from the file:
+ *
+ *     init.emb, init.fcK_w, init.fcK_b       K from 1
+ *     in.trainerR.sI (with lod0), in.trainerR.dense, in.trainerR.label
  *
  * Members are threads with contexts of their own. Only the main thread reports;
  * a member that fails leaves its sentence.
@@ -16,20 +23,15 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define N_SLOTS 6
-#define N_TRAINERS 2
-#define N_FEEDS (N_SLOTS + 2)
 #define TOLERANCE 1e-5
-#define ROWS_MAX 255
-
-static const char *const dense_params[] = { "fc1_w", "fc1_b", "fc2_w",
-                                            "fc2_b", "fc3_w", "fc3_b" };
-#define N_DENSE (sizeof(dense_params) / sizeof(*dense_params))
 
 typedef struct dist_case {
     golden_case *c;
     char address[64];
-    int64_t n_steps, n_rows, height, width, n_dense, hidden;
+    int n_trainers, n_slots, n_layers;
+    int64_t n_steps, n_rows, height, width, n_dense;
+    uint64_t *keys;     /* of all rows of the table */
+    const char **names; /* fc1_w, fc1_b, fc2_w, ...: two for each layer */
     double learning_rate;
 } dist_case;
 
@@ -41,7 +43,10 @@ typedef struct member {
     fl_var *loss;
     fl_transpiler *transpiler;
     double *losses;
-    float *finals[N_DENSE + 1]; /* the table behind the dense ones */
+    float **finals;    /* by names, and behind them the table */
+    fl_feed *feeds;    /* the slots, dense, label */
+    int64_t **offsets; /* of the slots */
+    fl_var **inputs;   /* of the first layer */
     pthread_t thread;
     char failure[512];
 } member;
@@ -54,11 +59,13 @@ static const st_tensor *find(const dist_case *d, const char *what,
 
 /* --- the network ---------------------------------------------------------- */
 
-static fl_var *slot(fl_ctx *c, const dist_case *d, int i)
+static int n_params(const dist_case *d)
 {
-    char name[8];
+    return 2 * d->n_layers;
+}
 
-    snprintf(name, sizeof(name), "s%d", i);
+static fl_var *slot(fl_ctx *c, const dist_case *d, const char *name)
+{
     return fl_layers_sequence_pool(
         fl_layers_embedding(
             fl_layers_data(c, name, FL_DTYPE_I64, 2, (int64_t[]){ -1, 1 }, 1),
@@ -66,23 +73,30 @@ static fl_var *slot(fl_ctx *c, const dist_case *d, int i)
         "sum");
 }
 
-static fl_var *build(fl_ctx *c, const dist_case *d)
+static fl_var *join_slots(const member *m)
 {
-    fl_var *x[N_SLOTS + 1], *h;
+    const dist_case *d = m->d;
+
+    for (int i = 0; i < d->n_slots; i++)
+        m->inputs[i] = slot(m->ctx, d, m->feeds[i].name);
+    m->inputs[d->n_slots] = fl_layers_data(m->ctx, "dense", FL_DTYPE_F32, 2,
+                                           (int64_t[]){ -1, d->n_dense }, 0);
+    return fl_layers_concat(m->inputs, (size_t)d->n_slots + 1, 1);
+}
+
+static fl_var *build(const member *m)
+{
+    const dist_case *d = m->d;
+    fl_ctx *c = m->ctx;
+    fl_var *h = join_slots(m);
     char words[64];
     fl_var *loss;
 
-    for (int i = 0; i < N_SLOTS; i++)
-        x[i] = slot(c, d, i);
-    x[N_SLOTS] = fl_layers_data(c, "dense", FL_DTYPE_F32, 2,
-                                (int64_t[]){ -1, d->n_dense }, 0);
-    h = fl_layers_concat(x, N_SLOTS + 1, 1);
-    h = fl_layers_fc(h, d->hidden, .act = "relu", .param = { .name = "fc1_w" },
-                     .bias = { .name = "fc1_b" });
-    h = fl_layers_fc(h, d->hidden, .act = "relu", .param = { .name = "fc2_w" },
-                     .bias = { .name = "fc2_b" });
-    h = fl_layers_fc(h, 2, .act = "softmax", .param = { .name = "fc3_w" },
-                     .bias = { .name = "fc3_b" });
+    for (int i = 0; i < d->n_layers; i++)
+        h = fl_layers_fc(h, find(d, "init.", d->names[2 * i])->dims[1],
+                         .act = i + 1 < d->n_layers ? "relu" : "softmax",
+                         .param = { .name = d->names[2 * i] },
+                         .bias = { .name = d->names[2 * i + 1] });
     loss = fl_layers_mean(
         fl_layers_cross_entropy(h, fl_layers_data(c, "label", FL_DTYPE_I64, 2,
                                                   (int64_t[]){ -1, 1 }, 0)));
@@ -96,44 +110,47 @@ static fl_status transpile(member *m)
 {
     m->ctx = make_ctx();
     m->executor = make_executor(m->ctx);
-    m->loss = build(m->ctx, m->d);
+    m->loss = build(m);
     if (!m->loss)
         return FL_ERR_INVAL;
-    return fl_transpile(
-        &m->transpiler, m->ctx, .trainer_id = m->rank < 0 ? 0 : m->rank,
-        .pservers = m->d->address, .trainers = N_TRAINERS, .mode = "sync");
+    return fl_transpile(&m->transpiler, m->ctx,
+                        .trainer_id = m->rank < 0 ? 0 : m->rank,
+                        .pservers = m->d->address, .trainers = m->d->n_trainers,
+                        .mode = "sync");
 }
 
 /* --- a trainer ------------------------------------------------------------ */
 
-static fl_status assign_all(member *m, const uint64_t *keys)
+static fl_status assign_all(member *m)
 {
+    const dist_case *d = m->d;
     fl_status st = FL_OK;
 
-    for (size_t i = 0; !st && i < N_DENSE; i++) {
-        const st_tensor *v = find(m->d, "init.", dense_params[i]);
+    for (int i = 0; !st && i < n_params(d); i++) {
+        const st_tensor *v = find(d, "init.", d->names[i]);
 
-        st = fl_transpiler_assign(m->transpiler, dense_params[i], NULL,
+        st = fl_transpiler_assign(m->transpiler, d->names[i], NULL,
                                   (size_t)v->numel, v->data);
     }
     if (!st)
-        st = fl_transpiler_assign(m->transpiler, "emb", keys,
-                                  (size_t)m->d->height,
-                                  find(m->d, "init.", "emb")->data);
+        st = fl_transpiler_assign(m->transpiler, "emb", d->keys,
+                                  (size_t)d->height,
+                                  find(d, "init.", "emb")->data);
     return st;
 }
 
-static fl_status fetch_all(member *m, const uint64_t *keys)
+static fl_status fetch_all(member *m)
 {
+    const dist_case *d = m->d;
     fl_status st = FL_OK;
 
-    for (size_t i = 0; !st && i < N_DENSE; i++)
-        st = fl_transpiler_fetch(
-            m->transpiler, dense_params[i], NULL,
-            (size_t)find(m->d, "init.", dense_params[i])->numel, m->finals[i]);
+    for (int i = 0; !st && i < n_params(d); i++)
+        st = fl_transpiler_fetch(m->transpiler, d->names[i], NULL,
+                                 (size_t)find(d, "init.", d->names[i])->numel,
+                                 m->finals[i]);
     if (!st)
-        st = fl_transpiler_fetch(m->transpiler, "emb", keys,
-                                 (size_t)m->d->height, m->finals[N_DENSE]);
+        st = fl_transpiler_fetch(m->transpiler, "emb", d->keys,
+                                 (size_t)d->height, m->finals[n_params(d)]);
     return st;
 }
 
@@ -169,30 +186,24 @@ static fl_tensor slot_batch(const member *m, int i, int64_t step,
 
 static fl_status run_step(member *m, int64_t step)
 {
-    static const char *const names[N_FEEDS] = { "s0", "s1", "s2",    "s3",
-                                                "s4", "s5", "dense", "label" };
     const dist_case *d = m->d;
     const char *loss = fl_var_name(m->loss);
-    int64_t offsets[N_SLOTS][ROWS_MAX + 1];
-    fl_feed feeds[N_FEEDS];
     fl_tensor out;
-    fl_run_args args = { .feeds = feeds,
-                         .n_feeds = N_FEEDS,
+    fl_run_args args = { .feeds = m->feeds,
+                         .n_feeds = (size_t)d->n_slots + 2,
                          .fetches = &loss,
                          .n_fetches = 1,
                          .out = &out };
     fl_status st;
 
-    for (int i = 0; i < N_SLOTS; i++)
-        feeds[i].value = slot_batch(m, i, step, offsets[i]);
-    feeds[N_SLOTS].value =
+    for (int i = 0; i < d->n_slots; i++)
+        m->feeds[i].value = slot_batch(m, i, step, m->offsets[i]);
+    m->feeds[d->n_slots].value =
         rows_of(st_find(&d->c->file, "in.trainer%d.dense", m->rank),
                 step * d->n_rows, d->n_rows, d->n_dense);
-    feeds[N_SLOTS + 1].value =
+    m->feeds[d->n_slots + 1].value =
         rows_of(st_find(&d->c->file, "in.trainer%d.label", m->rank),
                 step * d->n_rows, d->n_rows, 1);
-    for (int i = 0; i < N_FEEDS; i++)
-        feeds[i].name = names[i];
     st = fl_run(m->executor, fl_transpiler_trainer(m->transpiler), &args);
     if (!st)
         m->losses[step] = (double)*(const float *)out.data;
@@ -201,13 +212,10 @@ static fl_status run_step(member *m, int64_t step)
 
 static fl_status train(member *m)
 {
-    uint64_t keys[4096];
     fl_status st = transpile(m);
 
-    for (uint64_t i = 0; i < (uint64_t)m->d->height; i++)
-        keys[i] = i;
     if (!st && m->rank == 0)
-        st = assign_all(m, keys);
+        st = assign_all(m);
     if (!st)
         st = fl_transpiler_barrier(m->transpiler);
     if (!st)
@@ -216,7 +224,7 @@ static fl_status train(member *m)
     for (int64_t step = 0; !st && step < m->d->n_steps; step++)
         st = run_step(m, step);
     if (!st && m->rank == 0)
-        st = fetch_all(m, keys);
+        st = fetch_all(m);
     return st ? st : fl_transpiler_stop(m->transpiler);
 }
 
@@ -263,10 +271,59 @@ static void find_address(char out[64])
     snprintf(out, 64, "127.0.0.1:%u", ntohs(at.sin_port));
 }
 
+/* How many tensors there are whose names follow the format from `first` on. */
+static int count(const dist_case *d, const char *fmt, int first)
+{
+    int n = 0;
+
+    while (st_find(&d->c->file, fmt, first + n))
+        n++;
+    return n;
+}
+
+/* What every trainer must have for every slot. */
+static bool has_all_slots(const dist_case *d)
+{
+    for (int r = 0; r < d->n_trainers; r++)
+        for (int i = 0; i < d->n_slots; i++)
+            if (!st_find(&d->c->file, "in.trainer%d.s%d", r, i) ||
+                !st_find(&d->c->file, "in.trainer%d.s%d.lod0", r, i))
+                return false;
+    return true;
+}
+
+static bool has_all_params(const dist_case *d)
+{
+    for (int i = 0; i < n_params(d); i++)
+        if (!find(d, "init.", d->names[i]))
+            return false;
+    return d->n_layers > 0;
+}
+
+static void read_sizes(dist_case *d, const st_tensor *emb,
+                       const st_tensor *dense)
+{
+    pool *p = &d->c->pool;
+
+    d->height = emb->dims[0];
+    d->width = emb->dims[1];
+    d->n_steps = dense->dims[0];
+    d->n_rows = dense->dims[1];
+    d->n_dense = dense->dims[2];
+    d->n_trainers = count(d, "in.trainer%d.dense", 0);
+    d->n_slots = count(d, "in.trainer0.s%d", 0);
+    d->n_layers = count(d, "init.fc%d_w", 1);
+    d->names = pool_alloc(p, (size_t)(n_params(d) + 1) * sizeof(*d->names));
+    for (int i = 0; i < n_params(d); i++)
+        d->names[i] = pool_printf(p, "fc%d_%c", i / 2 + 1, i % 2 ? 'b' : 'w');
+    d->keys = pool_alloc(p, (size_t)d->height * sizeof(*d->keys));
+    for (int64_t i = 0; i < d->height; i++)
+        d->keys[i] = (uint64_t)i;
+}
+
 static bool read_case(dist_case *d)
 {
     const st_tensor *emb = find(d, "init.", "emb");
-    const st_tensor *w = find(d, "init.", "fc1_w");
     const st_tensor *dense = find(d, "in.trainer0.", "dense");
     cJSON *hyper = case_json(d->c, "hyper");
 
@@ -274,37 +331,48 @@ static bool read_case(dist_case *d)
         return false;
     d->learning_rate = json_number(hyper, "learning_rate", 0.1);
     cJSON_Delete(hyper);
-    if (!emb || !w || !dense || dense->rank != 3 || emb->dims[0] > 4096 ||
-        dense->dims[1] > ROWS_MAX) {
-        case_fail(d->c, "it is no job that this runner knows");
-        return false;
-    }
-    d->height = emb->dims[0];
-    d->width = emb->dims[1];
-    d->hidden = w->dims[1];
-    d->n_steps = dense->dims[0];
-    d->n_rows = dense->dims[1];
-    d->n_dense = dense->dims[2];
-    return true;
+    if (emb && dense && dense->rank == 3)
+        read_sizes(d, emb, dense);
+    if (has_all_params(d) && has_all_slots(d))
+        return true;
+    case_fail(d->c, "it is no job that this runner knows");
+    return false;
 }
 
-static void run_members(const dist_case *d, member m[N_TRAINERS + 1])
+/* All memory is made here: the pool is the main thread's. */
+static void make_member(const dist_case *d, member *m, int rank)
 {
     pool *p = &d->c->pool;
+    size_t n_slots = (size_t)d->n_slots;
+    int n = n_params(d);
 
-    for (int i = 0; i <= N_TRAINERS; i++) {
-        m[i] = (member){ .d = d, .rank = i - 1 };
-        m[i].losses = pool_alloc(p, (size_t)d->n_steps * sizeof(double));
-        for (size_t k = 0; k < N_DENSE; k++)
-            m[i].finals[k] =
-                pool_alloc(p, (size_t)find(d, "init.", dense_params[k])->numel *
-                                  sizeof(float));
-        m[i].finals[N_DENSE] =
-            pool_alloc(p, (size_t)(d->height * d->width) * sizeof(float));
+    *m = (member){ .d = d, .rank = rank };
+    m->losses = pool_alloc(p, (size_t)d->n_steps * sizeof(double));
+    m->finals = pool_alloc(p, (size_t)(n + 1) * sizeof(*m->finals));
+    for (int i = 0; i <= n; i++)
+        m->finals[i] = pool_alloc(
+            p, (size_t)find(d, "init.", i < n ? d->names[i] : "emb")->numel *
+                   sizeof(float));
+    m->inputs = pool_alloc(p, (n_slots + 1) * sizeof(*m->inputs));
+    m->offsets = pool_alloc(p, (n_slots + 1) * sizeof(*m->offsets));
+    m->feeds = pool_alloc(p, (n_slots + 2) * sizeof(*m->feeds));
+    for (int i = 0; i < d->n_slots; i++) {
+        m->offsets[i] =
+            pool_alloc(p, (size_t)(d->n_rows + 1) * sizeof(**m->offsets));
+        m->feeds[i].name = pool_printf(p, "s%d", i);
+    }
+    m->feeds[n_slots].name = "dense";
+    m->feeds[n_slots + 1].name = "label";
+}
+
+static void run_members(const dist_case *d, member *m)
+{
+    for (int i = 0; i <= d->n_trainers; i++) {
+        make_member(d, &m[i], i - 1);
         if (pthread_create(&m[i].thread, NULL, live, &m[i]))
             case_fail(d->c, "there can be no thread");
     }
-    for (int i = 0; i <= N_TRAINERS; i++)
+    for (int i = 0; i <= d->n_trainers; i++)
         pthread_join(m[i].thread, NULL);
 }
 
@@ -312,15 +380,15 @@ static void compare_all(const dist_case *d, const member *m)
 {
     fl_tensor got;
 
-    for (size_t i = 0; i <= N_DENSE; i++) {
-        const char *name = i < N_DENSE ? dense_params[i] : "emb";
+    for (int i = 0; i <= n_params(d); i++) {
+        const char *name = i < n_params(d) ? d->names[i] : "emb";
         const st_tensor *want = find(d, "fleet_sync.server.final.", name);
 
         got = st_view(want);
         got.data = m[1].finals[i];
         compare_tensor(d->c, name, &got, want, TOLERANCE);
     }
-    for (int r = 0; r < N_TRAINERS; r++) {
+    for (int r = 0; r < d->n_trainers; r++) {
         const st_tensor *want =
             st_find(&d->c->file, "fleet_sync.trainer%d.loss", r);
         double *w =
@@ -336,13 +404,14 @@ static void compare_all(const dist_case *d, const member *m)
 void run_dist(golden_case *c)
 {
     dist_case d = { .c = c };
-    member m[N_TRAINERS + 1];
+    member *m;
 
     if (!read_case(&d))
         return;
+    m = pool_alloc(&c->pool, (size_t)(d.n_trainers + 1) * sizeof(*m));
     find_address(d.address);
     run_members(&d, m);
-    for (int i = 0; i <= N_TRAINERS; i++)
+    for (int i = 0; i <= d.n_trainers; i++)
         if (m[i].failure[0])
             case_fail(c, "%s %d: %s", i ? "trainer" : "server", m[i].rank,
                       m[i].failure);
