@@ -159,6 +159,8 @@ static void make_steps(builder *b)
         fl_plan_step *s = &b->plan->steps[i];
 
         s->node = n;
+        s->run = b->plan->device->find(n->def, n->is_grad);
+        FL_ASSERT(s->run);
         s->n_in = fl_node_n_in(n);
         s->n_out = fl_node_n_out(n);
         bind_side(b, n->in, s->n_in, &s->in_len, &s->in);
@@ -329,6 +331,7 @@ fl_status fl_plan_new(fl_plan **out, fl_program *program,
     fl_status st;
 
     p->program = program;
+    p->device = &fl_cpu;
     p->n_steps = (int)fl_program_main(program)->n_ops;
     fl_arena_init(&p->arena, 64 << 10);
     p->vars = fl_arena_alloc(&p->arena, sizeof(*p->vars) * (n_vars + 1));

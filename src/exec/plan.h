@@ -9,6 +9,7 @@
 #ifndef FL_EXEC_PLAN_H
 #define FL_EXEC_PLAN_H
 
+#include "exec/device.h"
 #include "ir/program.h"
 
 /* Where the value of a variable lives. */
@@ -36,6 +37,7 @@ typedef enum fl_plan_part {
 /* One operator. */
 typedef struct fl_plan_step {
     const fl_op_node *node;
+    fl_op_fn run; /* on the device of the plan */
     fl_plan_part part;
     int n_in, n_out;       /* slots */
     int *in_len, *out_len; /* variables per slot */
@@ -47,6 +49,7 @@ typedef struct fl_plan_step {
 
 typedef struct fl_plan {
     fl_program *program; /* owned */
+    const fl_device_ops *device;
     fl_arena arena;
     fl_plan_var *vars;
     fl_plan_step *steps;

@@ -79,7 +79,7 @@ void fl_runner_free(fl_runner *r)
         fl_free(r->steps[i].keep);
     }
     for (int i = 0; i < r->plan->n_places; i++)
-        fl_buf_release(&r->buffers[i]);
+        r->plan->device->release(&r->buffers[i]);
     for (int i = 0; i < r->n_members; i++) {
         fl_arena_release(&r->scratch[i]);
         fl_arena_release(&r->step[i]);
@@ -218,7 +218,7 @@ static fl_status lay_out(fl_runner *r, int var)
     FL_TRY(fl_err_ctx(fl_tensor_bytes(t, &bytes), "variable %s", v->var->name));
     if (t->kind == FL_KIND_ROWS)
         rows_bytes = align_up((size_t)t->shape.dim[0] * sizeof(uint64_t));
-    if (!fl_buf_reserve(b, rows_bytes + bytes))
+    if (!r->plan->device->reserve(b, rows_bytes + bytes))
         FL_FAIL(FL_ERR_NOMEM, "no memory for variable %s of %zu bytes",
                 v->var->name, rows_bytes + bytes);
     t->rows = t->kind == FL_KIND_ROWS ? b->data : NULL;
@@ -319,7 +319,6 @@ fl_status fl_step_run(fl_runner *r, const fl_step_share *share, fl_waker *waker)
     const fl_plan_step *s = &r->plan->steps[share->step];
     fl_run_step *rs = &r->steps[share->step];
     int member = share->member;
-    const fl_op *def = s->node->def;
     uint64_t start_ns = r->options->trace ? fl_now_ns() : 0;
     fl_op_ctx c = {
         .node = s->node,
@@ -340,7 +339,7 @@ fl_status fl_step_run(fl_runner *r, const fl_step_share *share, fl_waker *waker)
         .waker = waker,
         .resumed = share->resumed,
     };
-    fl_status st = s->node->is_grad ? def->back(&c) : def->run(&c);
+    fl_status st = s->run(&c);
 
     if (r->scratch[member].used_bytes)
         fl_arena_clear(&r->scratch[member]);

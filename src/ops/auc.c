@@ -106,8 +106,7 @@ static double predict_at(const fl_tensor *t, int64_t i)
 {
     int64_t width = t->shape.dim[1], at = i * width + width - 1;
 
-    return t->dtype == FL_DTYPE_F64 ? ((const double *)t->data)[at]
-                                    : (double)((const float *)t->data)[at];
+    return fl_float_at(t, at);
 }
 
 static int64_t label_at(const fl_tensor *t, int64_t i)

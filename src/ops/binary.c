@@ -18,12 +18,10 @@ typedef struct operands {
 
 typedef void (*tile_fn)(const fl_tile *tile, const operands *o);
 
-/* By dtype: f32, f64. */
+/* By fl_float_index: f32, f64. */
 typedef struct binary {
     tile_fn run[2], dx[2], dy[2];
 } binary;
-
-_Static_assert(FL_DTYPE_F32 == 0 && FL_DTYPE_F64 == 1, "they index the above");
 
 /* Where Y stands in X: has[i] when Y has dimension i. False when it does not
    fit; unknown dimensions always do. */
@@ -76,6 +74,7 @@ static fl_grid grid_of(const fl_op_ctx *c)
 static fl_status binary_run(fl_op_ctx *c, const binary *b)
 {
     operands o = { .x = fl_in(c, X), .y = fl_in(c, Y), .to = fl_out(c, OUT) };
+    tile_fn run = b->run[fl_float_index(fl_in_t(c, X)->dtype, c->node)];
     fl_grid grid;
     fl_tiles it;
     fl_tile tile;
@@ -85,7 +84,7 @@ static fl_status binary_run(fl_op_ctx *c, const binary *b)
     grid = grid_of(c);
     it = fl_tiles_of(&grid, fl_op_span(c, fl_grid_kept(&grid)));
     while (fl_tiles_next(&it, &tile))
-        b->run[fl_in_t(c, X)->dtype](&tile, &o);
+        run(&tile, &o);
     return FL_OK;
 }
 
@@ -96,7 +95,7 @@ static fl_status binary_back(fl_op_ctx *c, const binary *b)
     fl_tensor *dx = fl_din_t(c, X), *dy = fl_din_t(c, Y);
     operands o = { fl_in(c, X), fl_in(c, Y), fl_saved_out(c, OUT),
                    fl_dout(c, OUT), NULL };
-    fl_dtype dtype = fl_in_t(c, X)->dtype;
+    int dtype = fl_float_index(fl_in_t(c, X)->dtype, c->node);
     fl_grid grid;
     fl_tiles it;
     fl_tile tile;

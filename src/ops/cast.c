@@ -20,21 +20,15 @@ static const range ranges[] = {
     [FL_DTYPE_U8] = { 0, 0x1p8 },
 };
 
-static double float_at(const fl_tensor *t, size_t i)
-{
-    return t->dtype == FL_DTYPE_F64 ? ((const double *)t->data)[i]
-                                    : (double)((const float *)t->data)[i];
-}
-
 /* NaN fails both comparisons. */
 static fl_status check_range(const fl_tensor *x, fl_dtype to, fl_span s)
 {
     for (size_t i = s.lo; i < s.hi; i++) {
-        double v = trunc(float_at(x, i));
+        double v = trunc(fl_float_at(x, (int64_t)i));
 
         if (!(v >= ranges[to].lo && v < ranges[to].hi))
             FL_FAIL(FL_ERR_NUMERIC, "X: %g at place %zu does not fit in %s",
-                    float_at(x, i), i, fl_dtype_text(to));
+                    fl_float_at(x, (int64_t)i), i, fl_dtype_text(to));
     }
     return FL_OK;
 }

@@ -194,6 +194,14 @@ const char *fl_infer_text(const fl_infer *c, int slot,
     return buf;
 }
 
+int fl_float_index(fl_dtype dtype, const fl_op_node *n)
+{
+    if (dtype != FL_DTYPE_F32 && dtype != FL_DTYPE_F64)
+        fl_die(__FILE__, __LINE__, "op %s has no form for %s", n->def->name,
+               fl_dtype_text(dtype));
+    return dtype == FL_DTYPE_F64;
+}
+
 fl_status fl_infer_float(const fl_infer *c, int slot)
 {
     const fl_tensor *t = fl_infer_in(c, slot);

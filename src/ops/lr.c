@@ -184,9 +184,7 @@ static fl_status warmup_infer(fl_infer *c)
 
 static fl_status warmup_run(fl_op_ctx *c)
 {
-    const fl_tensor *x = fl_in_t(c, X);
-    double inner = x->dtype == FL_DTYPE_F64 ? *(const double *)x->data
-                                            : *(const float *)x->data;
+    double inner = fl_float_at(fl_in_t(c, X), 0);
 
     give(c, fl_lr_warmup(inner, (double)fl_int(c, WARMUP_STEPS),
                          fl_float(c, START_LR), fl_float(c, END_LR),

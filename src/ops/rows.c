@@ -47,15 +47,25 @@ static fl_status find_different(fl_op_ctx *c, const uint64_t *ids, size_t n,
     return fl_unique_run(&table, ids, n, out->keys, out->index, &out->n_keys);
 }
 
+#define WORK(T, t)                                                             \
+    static void add_##t(const fl_tensor *x, const uint32_t *index, T *sum)     \
+    {                                                                          \
+        fl_rows_##t()->merge(sum, index, n_rows(x), (size_t)fl_rows_width(x),  \
+                             1, x->data);                                      \
+    }                                                                          \
+    static void scatter_##t(const fl_tensor *x, T *dense)                      \
+    {                                                                          \
+        size_t width = (size_t)fl_rows_width(x);                               \
+                                                                               \
+        fl_rows_##t()->scatter_axpy(dense, x->rows, n_rows(x), width, 1,       \
+                                    x->data, width);                           \
+    }
+FL_FLOATS(WORK)
+
 /* sum[index[i]] += the values of row i of t. */
 static void add_values(const fl_tensor *t, const uint32_t *index, void *sum)
 {
-    size_t width = (size_t)fl_rows_width(t);
-
-    if (t->dtype == FL_DTYPE_F64)
-        fl_rows_f64()->merge(sum, index, n_rows(t), width, 1, t->data);
-    else
-        fl_rows_f32()->merge(sum, index, n_rows(t), width, 1, t->data);
+    FL_BY_DTYPE(t->dtype, add, t, index, sum);
 }
 
 static size_t row_bytes(const fl_tensor *t)
@@ -191,7 +201,7 @@ fl_status fl_rows_sum(fl_op_ctx *c, const fl_targs *in, fl_tensor *out)
 
 fl_status fl_rows_add_to(const fl_tensor *in, fl_tensor *dense)
 {
-    size_t n = n_rows(in), width = (size_t)fl_rows_width(in);
+    size_t n = n_rows(in);
     uint64_t height = (uint64_t)dense->shape.dim[0];
 
     for (size_t i = 0; i < n; i++)
@@ -200,12 +210,7 @@ fl_status fl_rows_add_to(const fl_tensor *in, fl_tensor *dense)
                     "row %" PRIu64 " at place %zu is not below the height "
                     "%" PRIu64,
                     in->rows[i], i, height);
-    if (in->dtype == FL_DTYPE_F64)
-        fl_rows_f64()->scatter_axpy(dense->data, in->rows, n, width, 1,
-                                    in->data, width);
-    else
-        fl_rows_f32()->scatter_axpy(dense->data, in->rows, n, width, 1,
-                                    in->data, width);
+    FL_BY_DTYPE(in->dtype, scatter, in, dense->data);
     return FL_OK;
 }
 

@@ -72,14 +72,17 @@ static fl_status sum_infer(fl_infer *c)
     return FL_OK;
 }
 
+#define ADD(T, t)                                                              \
+    static void add_##t(fl_tensor *out, const fl_tensor *x)                    \
+    {                                                                          \
+        fl_vec_##t()->axpy(out->data, 1, x->data,                              \
+                           (size_t)fl_tensor_numel(out));                      \
+    }
+FL_FLOATS(ADD)
+
 static void add_dense(fl_tensor *out, const fl_tensor *x)
 {
-    size_t n = (size_t)fl_tensor_numel(out);
-
-    if (out->dtype == FL_DTYPE_F64)
-        fl_vec_f64()->axpy(out->data, 1, x->data, n);
-    else
-        fl_vec_f32()->axpy(out->data, 1, x->data, n);
+    FL_BY_DTYPE(out->dtype, add, out, x);
 }
 
 /* The first dense one is the beginning, the others follow as listed. */

@@ -46,6 +46,20 @@ static void a_chain_lives_in_few_places(void **state)
     fl_plan_free(p);
 }
 
+static void a_step_has_the_function_of_its_device(void **state)
+{
+    fl_plan *p = plan_of(chain, false);
+
+    (void)state;
+    assert_ptr_equal(p->device, &fl_cpu);
+    for (int i = 0; i < p->n_steps; i++)
+        assert_ptr_equal(p->steps[i].run, p->steps[i].node->def->run);
+    assert_ptr_equal(fl_cpu.find(fl_ops.find("relu"), true),
+                     fl_ops.find("relu")->back);
+    assert_null(fl_cpu.find(fl_ops.find("sgd"), true));
+    fl_plan_free(p);
+}
+
 static void fetched_values_keep_their_place(void **state)
 {
     fl_plan *p = plan_of("var x : f32[-1,4] data\n"
@@ -252,6 +266,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_chain_lives_in_few_places),
+        cmocka_unit_test(a_step_has_the_function_of_its_device),
         cmocka_unit_test(fetched_values_keep_their_place),
         cmocka_unit_test(branches_share_places_only_in_program_order),
         cmocka_unit_test(an_update_waits_for_every_reader),
