@@ -376,8 +376,15 @@ static bool has_lazy_mode(const fl_optimizer *o, const fl_layer *l)
     return op && fl_op_find_attr(op, "lazy_mode") >= 0;
 }
 
-static void add_settings(const fl_optimizer *o, fl_layer *l)
+/* The operator of the rule, without its state. */
+static void begin_rule(fl_optimizer *o, fl_layer *l, const fl_param_grad *pg,
+                       const fl_var *lr)
 {
+    begin_update(o, l, pg->param, o->rule->name);
+    fl_layer_in(l, "Param", pg->param);
+    fl_layer_in(l, "Grad", pg->grad);
+    fl_layer_in(l, "LearningRate", lr);
+    fl_layer_out(l, "ParamOut", pg->param->name);
     for (int i = 0; i < fl_rule_n_params(o->rule); i++) {
         const fl_rule_param *p = &o->rule->params[i];
 
@@ -386,6 +393,8 @@ static void add_settings(const fl_optimizer *o, fl_layer *l)
         else
             fl_layer_float(l, p->name, o->p[i]);
     }
+    if (has_lazy_mode(o, l))
+        fl_layer_bool(l, "lazy_mode", o->lazy);
 }
 
 static fl_status update(fl_optimizer *o, const fl_param_grad *pg)
@@ -396,33 +405,28 @@ static fl_status update(fl_optimizer *o, const fl_param_grad *pg)
 
     if (!lr)
         return FL_ERR_INVAL;
-    begin_update(o, &l, pg->param, o->rule->name);
-    fl_layer_in(&l, "Param", pg->param);
-    fl_layer_in(&l, "Grad", pg->grad);
-    fl_layer_in(&l, "LearningRate", lr);
-    fl_layer_out(&l, "ParamOut", pg->param->name);
+    begin_rule(o, &l, pg, lr);
     for (int i = 0; i < fl_rule_n_states(o->rule); i++)
         FL_TRY(add_state(o, &l, pg->param, &o->rule->states[i],
                          &pg->param->meta.shape));
     for (int i = 0; i < fl_rule_n_scalars(o->rule); i++)
         FL_TRY(add_state(o, &l, pg->param, &o->rule->scalars[i], &one));
-    add_settings(o, &l);
-    if (has_lazy_mode(o, &l))
-        fl_layer_bool(&l, "lazy_mode", o->lazy);
     return fl_layer_emit(&l, o->rule->name, NULL) ? FL_OK : FL_ERR_INVAL;
 }
 
 /* --- update of tables ---------------------------------------------------- */
 
-/* What fl_table_new calls an optimizer. */
+/* What the startup program makes the table with, in the words of
+   fl_table_new. */
 static void add_rule_words(const fl_optimizer *o, const fl_var *param,
                            fl_str *out)
 {
     const char *decay_text = decay_of(o, param);
+    fl_update u = { .rule = o->rule };
     char buf[FL_NUMBER_TEXT_MAX];
 
-    fl_str_addf(out, "optimizer=%s", o->rule->name);
-    fl_rule_print(o->rule, o->p, out);
+    memcpy(u.p, o->p, sizeof(u.p));
+    fl_update_print(&u, out);
     if (param->lr != 1)
         fl_str_addf(out, " lr_scale=%s", fl_number_text(param->lr, buf));
     if (decay_text)
@@ -450,9 +454,8 @@ static fl_status set_table_rule(fl_optimizer *o, const fl_var *param)
     return st;
 }
 
-/* The rule and its state are the table's. What stands in the program is the
-   mark of an update, and sgd serves as it for every rule, since it alone has
-   no accumulators; the gradient with its rate is pushed in its place. */
+/* The operator of the rule, as for an array; its state is with the rows of the
+   table. The pass dist_pull makes a push of it, with its settings. */
 static fl_status update_table(fl_optimizer *o, const fl_param_grad *pg)
 {
     fl_var *lr = common_rate(o, pg->param);
@@ -461,12 +464,8 @@ static fl_status update_table(fl_optimizer *o, const fl_param_grad *pg)
     if (!lr)
         return FL_ERR_INVAL;
     FL_TRY(set_table_rule(o, pg->param));
-    begin_update(o, &l, pg->param, "sgd");
-    fl_layer_in(&l, "Param", pg->param);
-    fl_layer_in(&l, "Grad", pg->grad);
-    fl_layer_in(&l, "LearningRate", lr);
-    fl_layer_out(&l, "ParamOut", pg->param->name);
-    return fl_layer_emit(&l, "sgd", NULL) ? FL_OK : FL_ERR_INVAL;
+    begin_rule(o, &l, pg, lr);
+    return fl_layer_emit(&l, o->rule->name, NULL) ? FL_OK : FL_ERR_INVAL;
 }
 
 fl_status fl_apply_gradients(fl_optimizer *o, const fl_param_grad *pg, size_t n)

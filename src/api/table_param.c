@@ -10,10 +10,8 @@
  */
 #include "api/layer.h"
 
+#include "conf/words.h"
 #include "table/table.h"
-
-/* Where a table's rule starts in its settings. */
-#define RULE_WORD " optimizer="
 
 static fl_op_node *find_maker(const fl_ctx *c, const char *table)
 {
@@ -47,15 +45,20 @@ static fl_status check_settings(const fl_ctx *c, const char *name,
 
 /* --- sharing ------------------------------------------------------------- */
 
-/* Is the text in the settings, with nothing but spaces around it? */
-static bool has_words(const char *settings, const char *text)
+/* Do the settings say what the words say? */
+static bool has_words(const char *settings, const char *words)
 {
-    size_t n = strlen(text);
+    fl_words *all = NULL, *wanted = NULL;
+    bool has = !fl_words_new(&all, settings) && !fl_words_new(&wanted, words);
 
-    for (const char *s = strstr(settings, text); s; s = strstr(s + 1, text))
-        if ((s == settings || s[-1] == ' ') && (!s[n] || s[n] == ' '))
-            return true;
-    return !n;
+    for (size_t i = 0; has && i < fl_words_count(wanted); i++) {
+        const char *value = fl_words_get(all, fl_words_name(wanted, i));
+
+        has = value && !strcmp(value, fl_words_value(wanted, i));
+    }
+    fl_words_free(all);
+    fl_words_free(wanted);
+    return has;
 }
 
 static fl_status check_shared(const fl_layer *l, const fl_var *v,
@@ -165,15 +168,14 @@ static fl_status add_rule(const fl_ctx *c, const fl_var *param,
 fl_status fl_layer_table_rule(fl_ctx *c, const fl_var *param, const char *words)
 {
     fl_op_node *maker = find_maker(c, param->name);
-    const char *old;
 
     if (!maker)
         FL_FAIL(FL_ERR_NOTFOUND, "the startup program makes no table %s",
                 param->name);
-    old = strstr(settings_of(maker), RULE_WORD);
-    if (old)
+    if (strstr(settings_of(maker), "optimizer="))
         FL_FAIL(FL_ERR_INVAL,
-                "table %s has the update rule '%s' already, and has one alone",
-                param->name, old + 1);
+                "table %s, made with '%s', has an update rule already, and has "
+                "one alone",
+                param->name, settings_of(maker));
     return add_rule(c, param, maker, words);
 }

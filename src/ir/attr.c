@@ -393,12 +393,18 @@ const double *fl_attr_floats(const fl_op_node *n, int i, size_t *len)
     return a->floats;
 }
 
-void fl_attr_rule(const fl_op_node *n, const fl_rule *r,
-                  double p[FL_RULE_PARAM_MAX])
+bool fl_node_update(const fl_op_node *n, fl_update *out)
 {
-    for (int k = 0; k < fl_rule_n_params(r); k++) {
-        int i = fl_op_find_attr(n->def, r->params[k].name);
+    fl_update u = { .rule = n->is_grad ? NULL : fl_rule_find(n->def->name) };
 
-        p[k] = r->params[k].is_flag ? fl_attr_bool(n, i) : fl_attr_float(n, i);
+    if (!u.rule)
+        return false;
+    for (int k = 0; k < fl_rule_n_params(u.rule); k++) {
+        const fl_rule_param *p = &u.rule->params[k];
+        int i = fl_op_find_attr(n->def, p->name);
+
+        u.p[k] = p->is_flag ? fl_attr_bool(n, i) : fl_attr_float(n, i);
     }
+    *out = u;
+    return true;
 }

@@ -34,9 +34,8 @@ const char *fl_attr_str(const fl_op_node *n, int i);
 const int64_t *fl_attr_ints(const fl_op_node *n, int i, size_t *len);
 const double *fl_attr_floats(const fl_op_node *n, int i, size_t *len);
 
-/* The settings of an update rule, from the attributes of a node whose operator
-   has them by name. */
-void fl_attr_rule(const fl_op_node *n, const fl_rule *r,
-                  double p[FL_RULE_PARAM_MAX]);
+/* The rule and the settings of an update: the rule has the name of the node's
+   operator, its settings are attributes. False when there is no such rule. */
+bool fl_node_update(const fl_op_node *n, fl_update *out);
 
 #endif

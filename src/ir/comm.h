@@ -17,6 +17,7 @@
 #include "base/poller.h"
 #include "base/status.h"
 #include "ir/op.h"
+#include "optim/rule.h"
 #include "tensor/rows.h"
 
 /* The way back to an operator that waits. */
@@ -31,9 +32,10 @@ typedef struct fl_comm_answer {
 typedef struct fl_comm_request {
     fl_comm_answer answer; /* the first member: see fl_comm_begin */
     const char *table;
-    fl_rows rows; /* pull: its keys */
-    float *out;   /* pull: filled */
-    bool create;  /* pull: make rows for new keys */
+    fl_rows rows;            /* pull: its keys */
+    float *out;              /* pull: filled */
+    bool create;             /* pull: make rows for new keys */
+    const fl_update *update; /* push: NULL: as the table was made */
     fl_worker_id worker;
     uint64_t step; /* push: parts of one step have one number */
 } fl_comm_request;

@@ -68,10 +68,10 @@ static fl_status check_updates(const fl_program *main)
     const fl_op_node *n = fl_program_main(main)->first;
 
     for (; n; n = n->next) {
-        const fl_rule *rule = n->is_grad ? NULL : fl_rule_find(n->def->name);
+        fl_update u;
 
-        if (rule && !rule->geo_safe)
-            return refuse_rule("parameter", n->in[0].vars[0]->name, rule);
+        if (fl_node_update(n, &u) && !u.rule->geo_safe)
+            return refuse_rule("parameter", n->in[0].vars[0]->name, u.rule);
     }
     return FL_OK;
 }

@@ -152,6 +152,8 @@ static fl_status local_push(fl_comm *c, fl_comm_request *r)
     const local_table *e;
 
     FL_TRY(entry_for(c, r, &e));
+    if (r->update)
+        FL_TRY(fl_table_set_update(e->table, r->update));
     if (r->worker.n_parts > 1)
         return fl_part_merger_push(e->parts, e->table, r);
     return fl_table_push(e->table, &r->rows);

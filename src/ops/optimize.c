@@ -113,12 +113,13 @@ static fl_status check_rate(const fl_infer *c)
 }
 
 /* Attributes are checked where they are read, also those of a text. */
-static fl_status check_settings(const fl_infer *c, const fl_rule *rule)
+static fl_status check_settings(const fl_infer *c, const fl_rule **rule)
 {
-    double p[FL_RULE_PARAM_MAX];
+    fl_update u;
 
-    fl_attr_rule(c->node, rule, p);
-    return fl_err_ctx(fl_rule_check(rule, p), "op %s", rule->name);
+    FL_ASSERT(fl_node_update(c->node, &u));
+    *rule = u.rule;
+    return fl_err_ctx(fl_rule_check(u.rule, u.p), "op %s", u.rule->name);
 }
 
 /* One list of inputs, and the outputs with their new values. */
@@ -157,10 +158,10 @@ static fl_status refuse_state(const fl_infer *c)
 
 fl_status fl_update_infer(fl_infer *c)
 {
-    const fl_rule *rule = fl_rule_find(c->node->def->name);
-    int n_states = fl_rule_n_states(rule), n_scalars = fl_rule_n_scalars(rule);
+    const fl_rule *rule;
+    int n_states;
 
-    FL_TRY(check_settings(c, rule));
+    FL_TRY(check_settings(c, &rule));
     FL_TRY(check_rate(c));
     FL_TRY(check_params(c));
     FL_TRY(infer_state(c, PARAM, 0, false));
@@ -169,7 +170,8 @@ fl_status fl_update_infer(fl_infer *c)
         FL_TRY(check_arg(c, GRAD, i, false));
     if (is_table(c))
         return refuse_state(c);
-    for (int k = 0; k < n_states + n_scalars; k++)
+    n_states = fl_rule_n_states(rule);
+    for (int k = 0; k < n_states + fl_rule_n_scalars(rule); k++)
         FL_TRY(infer_state(c, STATE + k, 1 + k, k >= n_states));
     return FL_OK;
 }
@@ -186,11 +188,13 @@ typedef struct plan {
 static void make_plan(plan *p, const fl_op_node *n)
 {
     int lazy = fl_op_find_attr(n->def, FL_LAZY_MODE);
+    fl_update u;
 
-    p->rule = fl_rule_find(n->def->name);
+    FL_ASSERT(fl_node_update(n, &u));
+    p->rule = u.rule;
     p->n_states = fl_rule_n_states(p->rule);
     p->n_scalars = fl_rule_n_scalars(p->rule);
-    fl_attr_rule(n, p->rule, p->hyper.p);
+    memcpy(p->hyper.p, u.p, sizeof(u.p));
     p->present_only =
         p->rule->zero_is_noop || (lazy >= 0 && fl_attr_bool(n, lazy));
 }

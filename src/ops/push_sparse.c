@@ -23,10 +23,11 @@
 #include "ops/kit.h"
 
 enum { KEYS, GRAD, LEARNING_RATE, INDEX, SHOW, CLICK };
-enum { TABLE, PADDING_IDX };
+enum { TABLE, PADDING_IDX, UPDATE };
 
 typedef struct push_state {
     fl_comm_request request;
+    fl_update update;
     /* Nothing that is asked for overflows: tensors of about these sizes
        exist. */
     fl_buf keys, values, counts, shows, clicks;
@@ -276,7 +277,7 @@ static fl_status number_keys(const fl_tensor *grad, size_t n_keys,
     *n = 0;
     for (size_t k = 0; k < n_keys; k++)
         if (place[k])
-            place[k] = (uint32_t)++ * n;
+            place[k] = (uint32_t)(*n += 1);
     return FL_OK;
 }
 
@@ -357,7 +358,6 @@ static void leave_padding_out(const fl_op_ctx *c, fl_rows *r)
 static fl_status fill_request(fl_op_ctx *c, push_state *s)
 {
     const fl_tensor *grad = fl_in_t(c, GRAD);
-    const fl_tensor *lr = fl_in_t(c, LEARNING_RATE);
     fl_comm_request *r = &s->request;
 
     r->table = fl_str_attr(c, TABLE);
@@ -367,9 +367,7 @@ static fl_status fill_request(fl_op_ctx *c, push_state *s)
     r->rows = (fl_rows){ .keys = fl_in(c, KEYS),
                          .values = grad->data,
                          .n = (size_t)grad->shape.dim[0],
-                         .lr = lr->dtype == FL_DTYPE_F64
-                                   ? *(const double *)lr->data
-                                   : (double)*(const float *)lr->data,
+                         .lr = fl_float_at(fl_in_t(c, LEARNING_RATE), 0),
                          .merged = true,
                          .dim = (uint32_t)grad->shape.dim[1],
                          .scale = c->worker.scale };
@@ -377,6 +375,18 @@ static fl_status fill_request(fl_op_ctx *c, push_state *s)
     if (grad->kind == FL_KIND_ROWS)
         FL_TRY(merge_rows(c, s));
     leave_padding_out(c, &r->rows);
+    return FL_OK;
+}
+
+static fl_status read_update(const fl_op_ctx *c, push_state *s)
+{
+    const char *words = fl_str_attr(c, UPDATE);
+
+    if (!*words || s->update.rule)
+        return FL_OK;
+    FL_TRY(
+        fl_err_ctx(fl_update_parse(words, &s->update), "update='%s'", words));
+    s->request.update = &s->update;
     return FL_OK;
 }
 
@@ -391,6 +401,7 @@ static fl_status push_run(fl_op_ctx *c)
                 "table %s: push_sparse needs a table backend, and there is "
                 "none",
                 fl_str_attr(c, TABLE));
+    FL_TRY(read_update(c, s));
     FL_TRY(fill_request(c, s));
     return c->comm->data->push(c->comm, &s->request);
 }
@@ -401,7 +412,7 @@ static const fl_op_case push_cases[] = {
       .attrs = "{table=t}" },
     { .in = { "u64[0] below=9", "f32[0,4]", "f32[1]" }, .attrs = "{table=t}" },
     { .in = { "u64[1] below=1", "f32[1,4]", "f32[1]" },
-      .attrs = "{table=t, padding_idx=0}" },
+      .attrs = "{table=t, padding_idx=0, update=\"optimizer=sgd\"}" },
     { .in = { "u64[1] below=9", "f32[1,4]", "f32[1]",
               "i64[7,1] lod=[0,2,2,7] below=1;i64[3,1] below=1" },
       .attrs = "{table=t}" },
@@ -418,7 +429,9 @@ const fl_op fl_op_push_sparse = {
            "are added up by row first, and the key padding_idx (-1: none) is "
            "left out. By Index the table learns how often each key occurs and, "
            "from Show and Click (one number per sample, that is per row or "
-           "sequence), the sums over the samples it occurs in",
+           "sequence), the sums over the samples it occurs in. The rows are "
+           "updated by the rule and settings of update "
+           "(\"optimizer=adam beta1=0.9 ...\"), or as the table was made",
     .in = { { "Keys", FL_SLOT_NO_GRAD },
             { "Grad", FL_SLOT_ROWS | FL_SLOT_NO_GRAD },
             { "LearningRate", FL_SLOT_NO_GRAD },
@@ -426,7 +439,8 @@ const fl_op fl_op_push_sparse = {
             { "Show", FL_SLOT_OPTIONAL | FL_SLOT_NO_GRAD },
             { "Click", FL_SLOT_OPTIONAL | FL_SLOT_NO_GRAD } },
     .attrs = { { "table", FL_ATTR_STRING, "" },
-               { "padding_idx", FL_ATTR_INT, "-1" } },
+               { "padding_idx", FL_ATTR_INT, "-1" },
+               { "update", FL_ATTR_STRING, "" } },
     .flags = FL_OP_EFFECT | FL_OP_TRAIN_ONLY | FL_OP_WAITS | FL_OP_EACH,
     .infer = push_infer,
     .run = push_run,

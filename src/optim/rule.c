@@ -131,18 +131,52 @@ fl_status fl_rule_check(const fl_rule *r, const double p[FL_RULE_PARAM_MAX])
     return FL_OK;
 }
 
-void fl_rule_print(const fl_rule *r, const double p[FL_RULE_PARAM_MAX],
-                   fl_str *out)
+static fl_status take_words(fl_update *u, const fl_words *words)
+{
+    for (size_t i = 0; i < words->list.len; i++) {
+        const fl_word *w = &words->list.data[i];
+        int param = fl_rule_find_param(u->rule, w->name);
+
+        if (param >= 0)
+            FL_TRY(fl_rule_set(u->rule, param, w, u->p));
+        else if (strcmp(w->name, "optimizer"))
+            FL_FAIL(FL_ERR_INVAL, "optimizer %s has no setting %s",
+                    u->rule->name, w->name);
+    }
+    return FL_OK;
+}
+
+fl_status fl_update_parse(const char *words, fl_update *out)
+{
+    const char *name;
+    fl_update u = { 0 };
+    fl_words list;
+    fl_status st;
+
+    FL_TRY(fl_words_read(&list, words, FL_WORDS_SETTINGS));
+    name = fl_words_get(&list, "optimizer");
+    u.rule = fl_rule_find(name ? name : "sgd");
+    if (u.rule)
+        fl_rule_defaults(u.rule, u.p);
+    st = u.rule ? take_words(&u, &list) : fl_rule_refuse(name);
+    fl_words_release(&list);
+    if (!st)
+        *out = u;
+    return st;
+}
+
+void fl_update_print(const fl_update *u, fl_str *out)
 {
     char buf[FL_KEY_NUMBER_MAX];
 
-    for (int i = 0; i < fl_rule_n_params(r); i++) {
-        bool is_flag = r->params[i].is_flag;
-        fl_key key = key_of(&r->params[i]);
-        fl_key_value v = is_flag ? (fl_key_value){ .b = p[i] != 0 }
-                                 : (fl_key_value){ .f = p[i] };
+    fl_words_add(out, "optimizer", u->rule->name);
+    for (int i = 0; i < fl_rule_n_params(u->rule); i++) {
+        bool is_flag = u->rule->params[i].is_flag;
+        fl_key key = key_of(&u->rule->params[i]);
+        fl_key_value v = is_flag ? (fl_key_value){ .b = u->p[i] != 0 }
+                                 : (fl_key_value){ .f = u->p[i] };
 
-        fl_str_addf(out, " %s=%s", key.name, fl_key_print(&key, &v, buf));
+        fl_words_add(out, key.name, fl_key_print(&key, &v, buf));
     }
 }
 

@@ -112,9 +112,17 @@ fl_status fl_rule_set(const fl_rule *r, int i, const fl_word *w,
 /* Fails when one of them is out of its range. */
 FL_MUST_CHECK
 fl_status fl_rule_check(const fl_rule *r, const double p[FL_RULE_PARAM_MAX]);
-/* Adds " name=value" of all of them, which fl_rule_set reads. */
-void fl_rule_print(const fl_rule *r, const double p[FL_RULE_PARAM_MAX],
-                   fl_str *out);
+
+/* A rule with values for its settings: what an update operator says. In words
+   "optimizer=adam beta1=0.9 beta2=0.999 epsilon=1e-08", as tables have it. */
+typedef struct fl_update {
+    const fl_rule *rule;
+    double p[FL_RULE_PARAM_MAX];
+} fl_update;
+
+FL_MUST_CHECK
+fl_status fl_update_parse(const char *words, fl_update *out);
+void fl_update_print(const fl_update *u, fl_str *out);
 
 /* The first value of an accumulator or scalar of the rule. */
 double fl_rule_first(const fl_rule *r, const fl_rule_state *s,

@@ -3,7 +3,7 @@
  *     lookup_table (W=emb, Ids=a) {is_distributed}      a, b: the ids
  *     lookup_table (W=emb, Ids=b) {is_distributed}
  *     ... their gradients and the sum of these ...
- *     sgd (Param=emb, Grad=emb@GRAD)
+ *     adam (Param=emb, Grad=emb@GRAD, LearningRate=lr)
  *
  * becomes
  *
@@ -11,10 +11,13 @@
  *     lookup_table (W=emb@ROWS, Ids=a@INDEX@emb)
  *     lookup_table (W=emb@ROWS, Ids=b@INDEX@emb)
  *     ... their gradients, dense, and the sum of these ...
- *     push_sparse (Keys=emb@KEYS, Grad=emb@ROWS@GRAD, Index=[..])
+ *     push_sparse (Keys=emb@KEYS, Grad=emb@ROWS@GRAD, LearningRate=lr,
+ *                  Index=[..]) {update="optimizer=adam beta1=0.9 .."}
  *
- * The update itself is the table's, so of the optimizer only the rate is left;
- * clipping in between stays and acts on the gradient of the rows.
+ * The rows are updated where the table is, by the rule and settings of the
+ * operator. In a program that is distributed they go into the settings of the
+ * table, from which the servers make it. Clipping in between stays and acts on
+ * the gradient of the rows.
  *
  * One pull serves all lookups of a table whose ids are there at the first one.
  * Ids that are computed later get a pull, and a push, of their own; so do
@@ -25,6 +28,8 @@
  * translate is an error that names the operator. */
 #include <inttypes.h>
 
+#include "conf/words.h"
+#include "ir/attr.h"
 #include "pass/dist.h"
 #include "pass/match.h"
 
@@ -49,6 +54,7 @@ typedef struct clip {
 
 /* What the program does with one parameter. */
 typedef struct table {
+    fl_dist *d; /* NULL: the table is one of this process */
     fl_block *block;
     fl_var *w;
     fl_arena tmp;
@@ -614,6 +620,97 @@ static void clip_rows(const table *t, pulled *p)
     }
 }
 
+/* --- the update ----------------------------------------------------------- */
+
+static fl_status read_update(const table *t, fl_update *out)
+{
+    char text[FL_NODE_TEXT_MAX];
+
+    if (!fl_node_update(t->update, out) || out->rule->whole)
+        FL_FAIL(FL_ERR_INVAL,
+                "%s: parameter %s is in a table, and tables do not have this "
+                "update",
+                fl_node_text(t->update, text), t->w->name);
+    return FL_OK;
+}
+
+static fl_op_node *find_maker(const table *t)
+{
+    fl_op_node *n = fl_program_main(t->d->startup)->first;
+
+    while (n && !(fl_match_op(n, "init_table") &&
+                  !strcmp(fl_match_attr(n, "table")->s, t->w->name)))
+        n = n->next;
+    return n;
+}
+
+/* The words of the table with the settings of the update. */
+static fl_status merge_words(const table *t, const fl_update *u,
+                             fl_words *words)
+{
+    const char *made_for = fl_words_get(words, "optimizer");
+    fl_str text = { 0 };
+    fl_words own;
+
+    if (strcmp(made_for ? made_for : "sgd", u->rule->name))
+        FL_FAIL(FL_ERR_INVAL,
+                "table %s is made with optimizer=%s, but the program updates "
+                "it with %s; let init_table say optimizer=%s",
+                t->w->name, made_for ? made_for : "sgd", u->rule->name,
+                u->rule->name);
+    fl_update_print(u, &text);
+    FL_ASSERT(!fl_words_read(&own, fl_str_text(&text), FL_WORDS_SETTINGS));
+    for (size_t i = 1; i < own.list.len; i++)
+        FL_ASSERT(!fl_words_set(words, own.list.data[i].name,
+                                own.list.data[i].value));
+    fl_words_release(&own);
+    fl_str_release(&text);
+    return FL_OK;
+}
+
+/* Servers make the table from the startup program, so this is where they learn
+   of the update. A table that somebody else makes has its own settings. */
+static fl_status tell_servers(const table *t, const fl_update *u)
+{
+    fl_op_node *maker = find_maker(t);
+    fl_words words;
+    fl_status st;
+    char *text;
+
+    if (!maker)
+        return FL_OK;
+    FL_TRY(fl_words_read(&words, fl_match_attr(maker, "settings")->s,
+                         FL_WORDS_SETTINGS));
+    st = merge_words(t, u, &words);
+    if (!st) {
+        text = fl_words_text(&words);
+        set_attr(
+            maker, "settings",
+            (fl_attr){ .type = FL_ATTR_STRING,
+                       .s = fl_arena_strdup(&t->d->startup->arena, text) });
+        t->d->startup->version++;
+        fl_free(text);
+    }
+    fl_words_release(&words);
+    return st;
+}
+
+static fl_status give_update(const table *t, fl_draft *d)
+{
+    fl_attr words = { .type = FL_ATTR_STRING };
+    fl_str text = { 0 };
+    fl_update u;
+
+    FL_TRY(read_update(t, &u));
+    if (t->d)
+        return tell_servers(t, &u);
+    fl_update_print(&u, &text);
+    words.s = fl_arena_strdup(&t->block->program->arena, fl_str_text(&text));
+    fl_str_release(&text);
+    fl_draft_attr(d, "update", &words);
+    return FL_OK;
+}
+
 static fl_status insert_push(const table *t, const pulled *p)
 {
     fl_args index = fl_match_outs(p->node, "Index");
@@ -630,7 +727,9 @@ static fl_status insert_push(const table *t, const pulled *p)
     fl_draft_in(&d, "Click", t->click);
     fl_draft_attr(&d, "table", fl_match_attr(p->node, "table"));
     fl_draft_attr(&d, "padding_idx", fl_match_attr(p->node, "padding_idx"));
-    st = fl_draft_insert(&d, t->update, NULL);
+    st = give_update(t, &d);
+    if (!st)
+        st = fl_draft_insert(&d, t->update, NULL);
     fl_draft_release(&d);
     return st;
 }
@@ -680,9 +779,10 @@ static fl_status translate(table *t, bool *changed)
     return FL_OK;
 }
 
-static fl_status translate_table(fl_block *b, fl_var *w, bool *changed)
+static fl_status translate_table(fl_dist *d, fl_block *b, fl_var *w,
+                                 bool *changed)
 {
-    table t = { .block = b, .w = w };
+    table t = { .d = d, .block = b, .w = w };
     fl_status st;
 
     fl_arena_init(&t.tmp, 4 << 10);
@@ -694,20 +794,25 @@ static fl_status translate_table(fl_block *b, fl_var *w, bool *changed)
     return st;
 }
 
-static fl_status pull_run(fl_program *p, bool *changed)
+static fl_status translate_all(fl_dist *d, fl_program *p, bool *changed)
 {
     const unsigned flags = FL_VAR_PARAM | FL_VAR_TABLE;
     fl_block *b = fl_program_main(p);
 
     for (fl_var *v = b->first_var; v; v = v->next)
         if ((v->flags & flags) == flags)
-            FL_TRY(translate_table(b, v, changed));
+            FL_TRY(translate_table(d, b, v, changed));
     return FL_OK;
+}
+
+static fl_status pull_run(fl_program *p, bool *changed)
+{
+    return translate_all(NULL, p, changed);
 }
 
 static fl_status pull_spread(fl_dist *d, bool *changed)
 {
-    return pull_run(d->main, changed);
+    return translate_all(d, d->main, changed);
 }
 
 const fl_pass fl_pass_dist_pull = {

@@ -11,7 +11,7 @@
  * becomes what layers and optimizers write for a table,
  *
  *     lookup_table (W=emb, ..) {is_sparse, is_distributed}
- *     sgd (Param=emb, Grad=g, LearningRate=rate)      the mark of an update
+ *     adam (Param=emb, Grad=g, LearningRate=rate)
  *
  * and in the startup program the operator that makes the array becomes an
  * init_table with the rest as settings. First values are the same: a number is
@@ -32,7 +32,7 @@ typedef struct array {
     fl_var *w;
     fl_op_node *lookup; /* one of its lookups, for messages */
     fl_op_node *update;
-    const fl_rule *rule;
+    fl_update what; /* rule and settings of the update */
     fl_node_group decays;
     fl_var *grad;      /* without decay */
     fl_var *rate;      /* without the parameter's own factor */
@@ -96,13 +96,12 @@ static fl_status find_rule(array *a)
     const fl_attr *lazy = fl_match_attr(a->update, "lazy_mode");
     char text[FL_NODE_TEXT_MAX];
 
-    a->rule = fl_rule_find(a->update->def->name);
-    if (!a->rule)
+    if (!fl_node_update(a->update, &a->what) || a->what.rule->whole)
         FL_FAIL(FL_ERR_INVAL,
                 "%s: tables do not have this update; parameter %s is one, as "
                 "its lookups have is_sparse",
                 fl_node_text(a->update, text), a->w->name);
-    if (lazy && !lazy->b && !a->rule->zero_is_noop)
+    if (lazy && !lazy->b)
         FL_FAIL(FL_ERR_INVAL,
                 "%s: parameter %s is spread over the servers, as its lookups "
                 "have is_sparse, and rows of a table are updated when they "
@@ -154,8 +153,7 @@ static fl_status check_decays(const array *a)
 
 static double first_of(const array *a, const fl_rule_state *s)
 {
-    return s->first_from ? fl_match_attr(a->update, s->first_from)->f
-                         : s->first;
+    return fl_rule_first(a->what.rule, s, a->what.p);
 }
 
 /* A table's state starts with the values of its rule. */
@@ -179,10 +177,12 @@ static fl_status check_state(const array *a, const fl_rule_state *s)
 
 static fl_status check_states(const array *a)
 {
-    for (int i = 0; i < fl_rule_n_states(a->rule); i++)
-        FL_TRY(check_state(a, &a->rule->states[i]));
-    for (int i = 0; i < fl_rule_n_scalars(a->rule); i++)
-        FL_TRY(check_state(a, &a->rule->scalars[i]));
+    const fl_rule *rule = a->what.rule;
+
+    for (int i = 0; i < fl_rule_n_states(rule); i++)
+        FL_TRY(check_state(a, &rule->states[i]));
+    for (int i = 0; i < fl_rule_n_scalars(rule); i++)
+        FL_TRY(check_state(a, &rule->scalars[i]));
     return FL_OK;
 }
 
@@ -256,12 +256,9 @@ static void add_first_words(const array *a, fl_str *out)
 
 static void add_rule_words(const array *a, fl_str *out)
 {
-    double p[FL_RULE_PARAM_MAX];
     char buf[FL_NUMBER_TEXT_MAX];
 
-    fl_str_addf(out, " optimizer=%s", a->rule->name);
-    fl_attr_rule(a->update, a->rule, p);
-    fl_rule_print(a->rule, p, out);
+    fl_update_print(&a->what, out);
     if (a->scale)
         fl_str_addf(out, " lr_scale=%s",
                     fl_number_text(fl_match_attr(a->scale, "scale")->f, buf));
@@ -317,16 +314,19 @@ static void remove_array(const array *a)
     fl_block_remove_var(b, fl_block_find_var(b, a->w->name));
 }
 
-static fl_status insert_mark(const array *a)
+static fl_status insert_update(const array *a)
 {
+    const fl_op *op = a->update->def;
     fl_draft draft;
     fl_status st;
 
-    fl_draft_init(&draft, "sgd");
+    fl_draft_init(&draft, op->name);
     fl_draft_in(&draft, "Param", a->w);
     fl_draft_in(&draft, "Grad", a->grad);
     fl_draft_in(&draft, "LearningRate", a->rate);
     fl_draft_out(&draft, "ParamOut", a->w);
+    for (int i = 0; i < fl_op_n_attrs(op); i++)
+        fl_draft_attr(&draft, op->attrs[i].name, &a->update->attrs[i]);
     st = fl_draft_insert(&draft, a->update, NULL);
     fl_draft_release(&draft);
     return st;
@@ -384,10 +384,10 @@ static fl_status make_table(array *a)
 {
     FL_TRY(read_array(a));
     FL_TRY(insert_table(a));
-    FL_TRY(insert_mark(a));
+    mark_lookups(a);
+    FL_TRY(insert_update(a));
     remove_array(a);
     remove_update(a);
-    mark_lookups(a);
     return FL_OK;
 }
 

@@ -374,6 +374,20 @@ void fl_table_remove(fl_table *t, const uint64_t *keys, size_t n,
         *n_removed = count;
 }
 
+fl_status fl_table_set_update(fl_table *t, const fl_update *u)
+{
+    if (u->rule != t->acc.rule)
+        FL_FAIL(FL_ERR_INVAL,
+                "table %s was made with optimizer=%s, but the program updates "
+                "it with %s; make it with optimizer=%s",
+                t->name, t->acc.rule->name, u->rule->name, u->rule->name);
+    fl_lock(&t->mu);
+    memcpy(t->config.p, u->p, sizeof(u->p));
+    memcpy(t->hyper.p, u->p, sizeof(u->p));
+    fl_unlock(&t->mu);
+    return FL_OK;
+}
+
 void fl_table_clear(fl_table *t)
 {
     for (int i = 0; i < t->n_parts; i++) {

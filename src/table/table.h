@@ -63,6 +63,11 @@ FL_MUST_CHECK
 fl_status fl_table_config_parse(fl_table_config *out, const char *name,
                                 const char *settings, uint64_t seed);
 
+/* The settings of the rule from the next push on, as an update operator says
+   them. Fails when the table was made for another rule. Any thread. */
+FL_MUST_CHECK
+fl_status fl_table_set_update(fl_table *t, const fl_update *u);
+
 FL_MUST_CHECK
 fl_status fl_table_create(fl_table **out, const fl_table_config *config);
 void fl_table_destroy(fl_table *t);
