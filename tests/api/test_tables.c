@@ -268,7 +268,7 @@ static fl_program *edit(fl_ctx *c, const char *update)
     snprintf(edited, sizeof(edited), "%.*s%s%s", (int)(at - text), text, update,
              at + strlen(old));
     fl_text_free(text);
-    assert_ok(fl_program_from_text(c, edited, &p));
+    assert_ok(fl_program_from_text(&p, c, edited));
     return p;
 }
 
@@ -284,8 +284,8 @@ static fl_status train_edited(const char *update, int steps, float *losses)
     fl_tensor out;
     batch b;
 
-    assert_ok(fl_minimize(
-        fl_optimizer_new(n.c, "momentum", "learning_rate=0.1"), n.loss));
+    assert_ok(fl_minimize(make_optimizer(n.c, "momentum", "learning_rate=0.1"),
+                          n.loss));
     p = edit(n.c, update);
     assert_ok(fl_run(n.e, fl_default_startup_program(n.c), NULL));
     for (int i = 0; i < steps && !st; i++) {

@@ -240,7 +240,7 @@ typedef struct sentence {
 static void read_words(const word2vec *s, const fl_line *l, sentence *out)
 {
     const char *at = l->at;
-    fl_word w;
+    fl_vocab_word w;
 
     for (uint32_t place = 0; fl_word_next(&at, l->end, s->how, &w); place++) {
         uint32_t id = fl_vocab_find(s->vocab, w.at, w.len);

@@ -43,7 +43,7 @@ static bool is_space(char c)
 
 /* Keeps the letters. More than fit are counted only: the length then says that
    the word is too long. */
-static void make_lower(fl_word *w, const char *at, const char *end)
+static void make_lower(fl_vocab_word *w, const char *at, const char *end)
 {
     w->at = w->lower;
     w->len = 0;
@@ -59,7 +59,7 @@ static void make_lower(fl_word *w, const char *at, const char *end)
 }
 
 bool fl_word_next(const char **at, const char *end, fl_word_case how,
-                  fl_word *out)
+                  fl_vocab_word *out)
 {
     const char *p = *at;
 
@@ -186,7 +186,7 @@ fl_status fl_vocab_count(fl_vocab *v, const char *text, size_t len,
                          fl_word_case how)
 {
     const char *end = text + len;
-    fl_word w;
+    fl_vocab_word w;
     word *it;
 
     while (fl_word_next(&text, end, how, &w)) {
@@ -291,7 +291,7 @@ static fl_status read_line(fl_vocab *v, const char *path, size_t number,
                            const char *at, const char *end)
 {
     uint64_t count;
-    fl_word w;
+    fl_vocab_word w;
     word *it;
 
     if (!fl_word_next(&at, end, FL_WORDS_AS_THEY_ARE, &w))

@@ -28,16 +28,16 @@ typedef enum fl_word_case {
     FL_WORDS_LOWER /* A-Z become a-z, and only those are kept */
 } fl_word_case;
 
-typedef struct fl_word {
+typedef struct fl_vocab_word {
     const char *at; /* in the text, or in `lower` */
     size_t len;
     char lower[FL_WORD_MAX];
-} fl_word;
+} fl_vocab_word;
 
 /* The next word at *at, which moves behind it; false when there is none.
    Words are apart by white space. */
 bool fl_word_next(const char **at, const char *end, fl_word_case how,
-                  fl_word *out);
+                  fl_vocab_word *out);
 
 /* --- vocabulary ---------------------------------------------------------- */
 
