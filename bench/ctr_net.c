@@ -140,7 +140,7 @@ struct ctr_judge {
     fl_ctx *ctx;
     fl_executor *exe;
     ctr_net_names names;
-    ctr_lane *lane;
+    ctr_lane *conns;
 };
 
 ctr_judge *ctr_judge_new(void)
@@ -150,7 +150,7 @@ ctr_judge *ctr_judge_new(void)
     bench_check(fl_ctx_new(&j->ctx), "settings");
     j->names = ctr_net_build(j->ctx, &(ctr_net_spec){ 0 });
     bench_check(fl_executor_new(&j->exe, j->ctx), "an executor");
-    j->lane = ctr_lane_new();
+    j->conns = ctr_lane_new();
     bench_check(fl_run(j->exe, fl_default_startup_program(j->ctx), NULL),
                 "running the judge's startup program");
     return j;
@@ -162,7 +162,7 @@ void ctr_judge_free(ctr_judge *j)
         return;
     fl_executor_free(j->exe);
     fl_ctx_free(j->ctx);
-    free(j->lane);
+    free(j->conns);
     free(j);
 }
 
@@ -216,7 +216,7 @@ static void score_batch(ctr_judge *j, const ctr_data *d, size_t at, scored *to)
                          .n_fetches = 1,
                          .out = &out };
 
-    ctr_lane_fill(j->lane, d, at, 1, feeds);
+    ctr_lane_fill(j->conns, d, at, 1, feeds);
     bench_check(fl_run(j->exe, fl_default_main_program(j->ctx), &args),
                 "judging");
     for (size_t i = 0; i < CTR_BATCH; i++) {

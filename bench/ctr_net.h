@@ -1,7 +1,7 @@
 /* ctr_net.h - the network of ctr_data.h, built through the public interface,
  * batches for it, and what it is worth on samples it has not seen.
  *
- * A lane is the memory of one batch; each thread has its own.
+ * A conns is the memory of one batch; each thread has its own.
  */
 #ifndef BENCH_CTR_NET_H
 #define BENCH_CTR_NET_H
@@ -50,7 +50,7 @@ typedef struct ctr_lane {
 ctr_lane *ctr_lane_new(void); /* freed with free() */
 
 /* n_joined batches of the data from number `at` on, counted on and on over the
-   data. Feeds point into the lane and the data. */
+   data. Feeds point into the conns and the data. */
 void ctr_lane_fill(ctr_lane *to, const ctr_data *d, size_t at, int n_joined,
                    fl_feed *feeds);
 

@@ -27,14 +27,14 @@ void modes_threads_init(modes_threads *t, fl_ctx *c, const ctr_net_spec *net,
     t->loss = ctr_net_build(c, net).loss;
     for (int i = 0; i < n_threads; i++)
         for (int k = 0; k < 2; k++)
-            t->lanes[i][k] = ctr_lane_new();
+            t->by_loop[i][k] = ctr_lane_new();
 }
 
 void modes_threads_release(modes_threads *t)
 {
     for (int i = 0; i < t->n_threads; i++)
         for (int k = 0; k < 2; k++)
-            free(t->lanes[i][k]);
+            free(t->by_loop[i][k]);
 }
 
 static bool next_batch(void *arg, int thread, fl_feed *feeds)
@@ -45,7 +45,7 @@ static bool next_batch(void *arg, int thread, fl_feed *feeds)
     if (at >= t->n)
         return false;
     t->turn[thread] = !t->turn[thread];
-    ctr_lane_fill(t->lanes[thread][t->turn[thread]], t->data,
+    ctr_lane_fill(t->by_loop[thread][t->turn[thread]], t->data,
                   t->first + at * t->stride, t->n_joined, feeds);
     return true;
 }

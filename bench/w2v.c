@@ -105,13 +105,13 @@ typedef struct batch {
 } batch;
 
 /* A thread: where it reads, and two batches in turn. */
-typedef struct lane {
+typedef struct conns {
     w2v_reader reader;
     batch batches[2];
     int turn;
     size_t n_left;
     double loss;
-} lane;
+} conns;
 
 typedef struct worker {
     const w2v_task *task;
@@ -119,14 +119,14 @@ typedef struct worker {
     fl_executor *exe; /* of a local one */
     const char *loss;
     int n_threads;
-    lane lanes[N_WORKERS];
+    conns by_loop[N_WORKERS];
     float labels[BATCH][1 + NEGATIVES];
 } worker;
 
 static bool next_batch(void *arg, int thread, fl_feed *feeds)
 {
     worker *w = arg;
-    lane *l = &w->lanes[thread];
+    conns *l = &w->by_loop[thread];
     batch *b = &l->batches[l->turn = !l->turn];
     const int64_t column[2] = { BATCH, 1 };
 
@@ -148,7 +148,7 @@ static void add_loss(void *arg, int thread, const fl_tensor *fetched)
 {
     worker *w = arg;
 
-    w->lanes[thread].loss += (double)*(const float *)fetched->data;
+    w->by_loop[thread].loss += (double)*(const float *)fetched->data;
 }
 
 static worker *worker_new(fl_ctx *c, const w2v_task *t, int first_part,
@@ -161,7 +161,8 @@ static worker *worker_new(fl_ctx *c, const w2v_task *t, int first_part,
     w->n_threads = n_threads;
     w->loss = fl_var_name(build(c, t));
     for (int i = 0; i < n_threads; i++)
-        w->lanes[i].reader = w2v_reader_of(t->text, first_part + i, N_WORKERS);
+        w->by_loop[i].reader =
+            w2v_reader_of(t->text, first_part + i, N_WORKERS);
     for (int i = 0; i < BATCH; i++)
         w->labels[i][0] = 1;
     return w;
@@ -174,8 +175,8 @@ static double train(worker *w, fl_executor *e, fl_program *p,
     double loss = 0;
 
     for (int i = 0; i < w->n_threads; i++) {
-        w->lanes[i].n_left = o->n;
-        w->lanes[i].loss = 0;
+        w->by_loop[i].n_left = o->n;
+        w->by_loop[i].loss = 0;
     }
     bench_check(fl_run_hogwild(e, p,
                                &(fl_hogwild_args){ .num_threads = w->n_threads,
@@ -189,7 +190,7 @@ static double train(worker *w, fl_executor *e, fl_program *p,
                                                    .keeps_two = true }),
                 "training");
     for (int i = 0; i < w->n_threads; i++)
-        loss += w->lanes[i].loss;
+        loss += w->by_loop[i].loss;
     return loss / (double)o->n / w->n_threads;
 }
 

@@ -14,33 +14,33 @@ static void silence_is_told_once_and_its_end_too(void **state)
 
     (void)state;
     fl_heartbeat_start(&p, 1000);
-    assert_int_equal(fl_heartbeat_look(&p, 1000, 0, 2999, SUSPECT),
+    assert_int_equal(fl_heartbeat_check(&p, 1000, 0, 2999, SUSPECT),
                      FL_HEARTBEAT_SAME);
-    assert_int_equal(fl_heartbeat_look(&p, 1000, 0, 3000, SUSPECT),
+    assert_int_equal(fl_heartbeat_check(&p, 1000, 0, 3000, SUSPECT),
                      FL_HEARTBEAT_SILENT);
-    assert_int_equal(fl_heartbeat_look(&p, 1000, 0, 9000, SUSPECT),
+    assert_int_equal(fl_heartbeat_check(&p, 1000, 0, 9000, SUSPECT),
                      FL_HEARTBEAT_SAME);
-    assert_int_equal(fl_heartbeat_look(&p, 9001, 0, 9002, SUSPECT),
+    assert_int_equal(fl_heartbeat_check(&p, 9001, 0, 9002, SUSPECT),
                      FL_HEARTBEAT_HEARD);
-    assert_int_equal(fl_heartbeat_look(&p, 9001, 0, 9003, SUSPECT),
+    assert_int_equal(fl_heartbeat_check(&p, 9001, 0, 9003, SUSPECT),
                      FL_HEARTBEAT_SAME);
 }
 
 /* A process that was stopped for a minute accuses nobody. */
 static void time_in_which_this_process_slept_does_not_count(void **state)
 {
-    uint64_t slept = fl_heartbeat_excused_ms(1500, 61500, SUSPECT);
+    uint64_t slept = fl_heartbeat_paused_ms(1500, 61500, SUSPECT);
     fl_heartbeat p;
 
     (void)state;
     fl_heartbeat_start(&p, 1000);
     assert_int_equal(slept, 60000);
-    assert_int_equal(fl_heartbeat_look(&p, 1000, slept, 61500, SUSPECT),
+    assert_int_equal(fl_heartbeat_check(&p, 1000, slept, 61500, SUSPECT),
                      FL_HEARTBEAT_SAME);
     assert_int_equal(fl_heartbeat_silence_ms(&p, 61500), 500);
-    assert_int_equal(fl_heartbeat_look(&p, 1000, 0, 62999, SUSPECT),
+    assert_int_equal(fl_heartbeat_check(&p, 1000, 0, 62999, SUSPECT),
                      FL_HEARTBEAT_SAME);
-    assert_int_equal(fl_heartbeat_look(&p, 1000, 0, 63000, SUSPECT),
+    assert_int_equal(fl_heartbeat_check(&p, 1000, 0, 63000, SUSPECT),
                      FL_HEARTBEAT_SILENT);
 }
 
@@ -50,18 +50,18 @@ static void nobody_is_judged_right_after_a_sleep(void **state)
 
     (void)state;
     fl_heartbeat_start(&p, 1000);
-    assert_int_equal(fl_heartbeat_look(&p, 1000, 1500, 10000, SUSPECT),
+    assert_int_equal(fl_heartbeat_check(&p, 1000, 1500, 10000, SUSPECT),
                      FL_HEARTBEAT_SAME);
-    assert_int_equal(fl_heartbeat_look(&p, 10001, 0, 10100, SUSPECT),
+    assert_int_equal(fl_heartbeat_check(&p, 10001, 0, 10100, SUSPECT),
                      FL_HEARTBEAT_SAME);
 }
 
 static void a_timer_that_is_a_little_late_excuses_nothing(void **state)
 {
     (void)state;
-    assert_int_equal(fl_heartbeat_excused_ms(1000, 900, SUSPECT), 0);
-    assert_int_equal(fl_heartbeat_excused_ms(1000, 2000, SUSPECT), 0);
-    assert_int_equal(fl_heartbeat_excused_ms(1000, 2001, SUSPECT), 1001);
+    assert_int_equal(fl_heartbeat_paused_ms(1000, 900, SUSPECT), 0);
+    assert_int_equal(fl_heartbeat_paused_ms(1000, 2000, SUSPECT), 0);
+    assert_int_equal(fl_heartbeat_paused_ms(1000, 2001, SUSPECT), 1001);
     assert_int_equal(fl_heartbeat_every_ms(500, 2000), 125);
     assert_int_equal(fl_heartbeat_every_ms(1, 1), 1);
 }

@@ -132,7 +132,7 @@ struct end {
     fl_tls_side side;
     uint64_t timeout_ms;
     int fd;
-    fl_tls_shake *shake;
+    fl_tls_handshake *handshake;
     end_fn go; /* with the stream, in the loop; NULL: nothing */
 
     fl_stream *s;
@@ -197,7 +197,7 @@ static inline void on_shaken(void *arg, fl_stream *s)
     end *e = arg;
 
     e->s = s;
-    e->shake = NULL;
+    e->handshake = NULL;
     if (!s) {
         keep_why(e);
         e->was_refused = true;
@@ -214,7 +214,7 @@ static inline void start(void *arg)
         e->loop, e->fd,
         e->side == FL_TLS_SERVER ? "the.client:1" : "the.server:2", false);
 
-    e->shake =
+    e->handshake =
         fl_tls_start(e->tls, inner, e->side, e->timeout_ms, on_shaken, e);
 }
 
@@ -225,11 +225,11 @@ static inline void start_end(end *e)
 
 static inline void drop_stream(end *e)
 {
-    if (e->shake)
-        fl_tls_cancel(e->shake);
+    if (e->handshake)
+        fl_tls_cancel(e->handshake);
     if (e->s)
         e->s->ops->close(e->s);
-    e->shake = NULL;
+    e->handshake = NULL;
     e->s = NULL;
 }
 

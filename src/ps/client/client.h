@@ -143,7 +143,7 @@ fl_status fl_client_apply(fl_client *c, const fl_client_round *round,
  *
  * cursors[by server] are 0 at first, and moved when all servers have answered.
  * on_rows is called with the ending's argument, once per server, and more often
- * for one whose rows do not fit into a message, before done; the memory is lent
+ * for one whose rows do not fit into a message, before done; the memory is borrowed
  * for the call.
  */
 typedef struct fl_client_changes {
@@ -231,7 +231,7 @@ fl_status fl_client_relay(fl_client *c, int server, const fl_relay_request *r,
 typedef struct fl_client_inbox {
     uint64_t generation;
     uint64_t *seen; /* by server; 0 at first in every generation, and moved */
-    /* In the loop before done, the bytes are lent for the call; after an error
+    /* In the loop before done, the bytes are borrowed for the call; after an error
        no more can be taken. */
     fl_status (*on_message)(void *arg, fl_msg_bytes bytes);
     void *arg;

@@ -1,7 +1,7 @@
 /* client_changed.c - what others changed, asked of all servers at once.
  *
  * An answer may be a page: then its server is asked for the next one, in rounds
- * with the other servers that have more. The rows of a round are lent to the
+ * with the other servers that have more. The rows of a round are borrowed to the
  * caller when all have answered. Pages are of the rows since the caller's
  * cursor, which therefore stays until the last one is there; then all cursors
  * move to what the first answers have said.

@@ -68,7 +68,7 @@ typedef struct fl_request_blocks {
     FL_VEC(fl_block_item) items; /* of one server */
 } fl_request_blocks;
 
-/* Takes the reply of a call, whose bytes are lent. */
+/* Takes the reply of a call, whose bytes are borrowed. */
 typedef fl_status (*fl_call_take)(void *out, int server, fl_msg_bytes reply);
 
 /* Takes an answer, in the loop. */

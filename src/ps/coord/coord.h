@@ -42,7 +42,7 @@ typedef struct fl_coord_events {
        well. */
     void (*dispatched)(void *arg, void *question, fl_status st, uint64_t item);
     /* The answer to fl_coord_gather: FL_OK and what all have brought, which is
-       lent, or this thread's last error. Exactly once per question as well. */
+       borrowed, or this thread's last error. Exactly once per question as well. */
     void (*gathered)(void *arg, void *question, fl_status st, fl_gathered *g);
     /* A line for people, at most one per change. */
     void (*log_line)(void *arg, const char *line);

@@ -80,7 +80,7 @@ static void answer(fl_rpc_client *l, fl_rpc_client_entry *e, fl_status st,
     bool is_tombstone = e->is_tombstone;
 
     e->is_over = true;
-    if (!e->n_lent)
+    if (!e->n_borrowed)
         fl_free(e);
     if (is_tombstone) {
         fl_payload_free(payload);
@@ -147,7 +147,7 @@ static fl_rpc_client_list take_expired(fl_rpc_client *l, uint64_t now)
             *tombstone = *e;
             tombstone->call.n_pieces = 0;
             tombstone->deadline_ms = 0;
-            tombstone->n_lent = 0;
+            tombstone->n_borrowed = 0;
             tombstone->is_tombstone = true;
             list_replace(&l->calls.list, e, tombstone);
             if (l->calls.unsent == e)
@@ -163,17 +163,17 @@ static fl_rpc_client_list take_expired(fl_rpc_client *l, uint64_t now)
 static bool is_any_lent(const fl_rpc_client *l, uint64_t now)
 {
     for (fl_rpc_client_entry *e = l->calls.list.first; e; e = e->next)
-        if (e->deadline_ms && now >= e->deadline_ms && e->n_lent)
+        if (e->deadline_ms && now >= e->deadline_ms && e->n_borrowed)
             return true;
     return false;
 }
 
 /* Time in which this process did not run is not held against the server. */
-static void put_off(fl_rpc_client *l, uint64_t excused_ms)
+static void put_off(fl_rpc_client *l, uint64_t paused_ms)
 {
     for (fl_rpc_client_entry *e = l->calls.list.first; e; e = e->next)
         if (e->deadline_ms)
-            e->deadline_ms += excused_ms;
+            e->deadline_ms += paused_ms;
 }
 
 static void arm_for_next(fl_rpc_client *l, uint64_t now)
@@ -196,8 +196,8 @@ static void on_deadline(void *arg)
 
     fl_rpc_client_enter(l);
     l->calls.timer = 0;
-    put_off(l, fl_heartbeat_excused_ms(l->calls.timer_due_ms, now,
-                                       l->o.suspect_ms));
+    put_off(
+        l, fl_heartbeat_paused_ms(l->calls.timer_due_ms, now, l->o.suspect_ms));
     (void)fl_err_set(
         FL_ERR_TIMEOUT, "%s %u at %s gave no answer in the request's time",
         fl_member_role_name(l->o.peer_role), l->o.peer_rank, l->address);
@@ -243,8 +243,8 @@ static void given_back(void *arg)
 {
     fl_rpc_client_entry *e = arg;
 
-    e->n_lent--;
-    if (e->is_over && !e->n_lent)
+    e->n_borrowed--;
+    if (e->is_over && !e->n_borrowed)
         fl_free(e);
 }
 
@@ -273,7 +273,7 @@ static void send_entry(fl_rpc_client *l, fl_rpc_client_entry *e)
     if (e->call.once && !e->sequence)
         e->sequence = ++l->calls.last_sequence;
     e->is_sent = e->was_sent = true;
-    e->n_lent++;
+    e->n_borrowed++;
     l->calls.unsent = e->next;
     l->calls.n_sent++;
     l->calls.step = e->call.step;
@@ -351,7 +351,7 @@ void fl_rpc_client_reply(fl_rpc_client *l, const fl_frame *f,
         fl_payload_free(payload);
         return;
     }
-    if (e->n_lent) {
+    if (e->n_borrowed) {
         fl_payload_free(payload);
         fl_rpc_client_fail(l,
                            fl_err_set(FL_ERR_CORRUPT,

@@ -120,11 +120,11 @@ static void set_timer(fl_rpc_client *l, uint64_t delay_ms, fl_loop_fn fn)
 }
 
 /* To be called once in a timer's callback. */
-static uint64_t excused_ms(fl_rpc_client *l)
+static uint64_t paused_ms(fl_rpc_client *l)
 {
     l->timer = 0;
-    return fl_heartbeat_excused_ms(l->timer_due_ms, fl_loop_now_ms(l->loop),
-                                   l->o.suspect_ms);
+    return fl_heartbeat_paused_ms(l->timer_due_ms, fl_loop_now_ms(l->loop),
+                                  l->o.suspect_ms);
 }
 
 /* Back to rest, whatever was under way. */
@@ -231,7 +231,7 @@ static void on_pause_over(void *arg)
     fl_rpc_client *l = arg;
 
     fl_rpc_client_enter(l);
-    l->give_up_ms += excused_ms(l);
+    l->give_up_ms += paused_ms(l);
     attempt(l);
     fl_rpc_client_leave(l);
 }
@@ -270,13 +270,13 @@ void fl_rpc_client_broke(fl_rpc_client *l, fl_status st)
 
 /* --- signs of life -------------------------------------------------------- */
 
-static void look(fl_rpc_client *l, uint64_t excused)
+static void look(fl_rpc_client *l, uint64_t paused)
 {
     uint64_t heard = fl_conn_heard_ms(l->conn);
 
     atomic_store(&l->heard_ms, heard);
-    switch (fl_heartbeat_look(&l->pulse, heard, excused,
-                              fl_loop_now_ms(l->loop), l->o.suspect_ms)) {
+    switch (fl_heartbeat_check(&l->heartbeat, heard, paused,
+                               fl_loop_now_ms(l->loop), l->o.suspect_ms)) {
     case FL_HEARTBEAT_SILENT:
         set_state(l, FL_RPC_CLIENT_SILENT);
         break;
@@ -301,9 +301,9 @@ static void on_look(void *arg)
     uint64_t silence, now = fl_loop_now_ms(l->loop);
 
     fl_rpc_client_enter(l);
-    look(l, excused_ms(l));
-    silence = fl_heartbeat_silence_ms(&l->pulse, now);
-    if (l->phase == FL_RPC_CLIENT_AT_REQUESTS && l->pulse.is_silent &&
+    look(l, paused_ms(l));
+    silence = fl_heartbeat_silence_ms(&l->heartbeat, now);
+    if (l->phase == FL_RPC_CLIENT_AT_REQUESTS && l->heartbeat.is_silent &&
         silence >= l->o.restart_timeout_ms)
         fl_rpc_client_fail(l, fl_err_set(FL_ERR_TIMEOUT,
                                          "said nothing for %llu ms",
@@ -416,7 +416,7 @@ static void welcome(fl_rpc_client *l, const fl_payload *payload)
     l->phase = FL_RPC_CLIENT_AT_REQUESTS;
     fl_conn_set_max_bytes(l->conn, l->o.conn.max_bytes);
     l->n_attempts = 0;
-    fl_heartbeat_start(&l->pulse, fl_loop_now_ms(l->loop));
+    fl_heartbeat_start(&l->heartbeat, fl_loop_now_ms(l->loop));
     look_later(l);
     offer_arena(l->conn);
     set_state(l, FL_RPC_CLIENT_UP);
@@ -429,8 +429,8 @@ static void refused(fl_rpc_client *l, const fl_payload *payload)
         l, fl_err_ctx(fl_error_read(payload), "refuses this process"));
 }
 
-static void shake(fl_rpc_client *l, const fl_frame *f,
-                  const fl_payload *payload)
+static void handshake(fl_rpc_client *l, const fl_frame *f,
+                      const fl_payload *payload)
 {
     fl_status st;
 
@@ -515,7 +515,7 @@ static void on_message(void *arg, fl_conn *c, const fl_frame *f,
     (void)c;
     fl_rpc_client_enter(l);
     if (l->phase != FL_RPC_CLIENT_AT_REQUESTS) {
-        shake(l, f, payload);
+        handshake(l, f, payload);
         fl_payload_free(payload);
         fl_rpc_client_leave(l);
         return;
@@ -583,7 +583,7 @@ static void on_attempt_over(void *arg)
     fl_rpc_client *l = arg;
 
     fl_rpc_client_enter(l);
-    l->give_up_ms += excused_ms(l);
+    l->give_up_ms += paused_ms(l);
     fl_rpc_client_broke(l, fl_err_set(FL_ERR_TIMEOUT, "%s",
                                       l->phase == FL_RPC_CLIENT_AT_DIAL
                                           ? "nobody took the connection"

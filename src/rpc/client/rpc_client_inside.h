@@ -18,11 +18,11 @@ typedef struct fl_rpc_client_entry {
     uint64_t request;
     uint64_t sequence; /* 0: not sent yet, or not to be applied once */
     uint64_t deadline_ms;
-    int n_lent;        /* sends whose pieces a connection may still read */
+    int n_borrowed;    /* sends whose pieces a connection may still read */
     bool is_sent;      /* on the connection of now */
     bool was_sent;     /* on this one or one before */
     bool is_tombstone; /* its owner had a timeout; only the number is left */
-    bool is_over;      /* answered; freed when nothing is lent */
+    bool is_over;      /* answered; freed when nothing is borrowed */
 } fl_rpc_client_entry;
 
 typedef struct fl_rpc_client_list {
@@ -69,7 +69,7 @@ struct fl_rpc_client {
     fl_err broke;        /* how the last attempt or connection ended */
     bool was_up;
     uint64_t boot_id; /* of the server, by the first handshake */
-    fl_heartbeat pulse;
+    fl_heartbeat heartbeat;
     uint64_t sent_ms;
     fl_rpc_client_calls calls;
     int depth; /* callbacks that are under way */

@@ -165,7 +165,7 @@ static fl_session *renew(fl_rpc_server *h, fl_rank_slot *m,
 
     if (old && old->who.incarnation == id->incarnation)
         return NULL;
-    m->session = fl_session_new(id, h->lanes[0].loop);
+    m->session = fl_session_new(id, h->by_loop[0].loop);
     return old;
 }
 

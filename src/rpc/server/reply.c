@@ -62,7 +62,7 @@ static bool is_too_late(const fl_reply *r)
 
 static bool is_mine(const fl_server_conn *p)
 {
-    return fl_loop_is_mine(p->lane->loop);
+    return fl_loop_is_mine(p->conns->loop);
 }
 
 /* --- to another loop ------------------------------------------------------ */
@@ -81,7 +81,7 @@ static void deliver_copy(void *arg)
     carried *c = arg;
 
     if (c->peer->phase == FL_SERVER_CONN_UP) {
-        c->peer->sent_ms = fl_loop_now_ms(c->peer->lane->loop);
+        c->peer->sent_ms = fl_loop_now_ms(c->peer->conns->loop);
         fl_conn_send_copy(c->peer->conn, &c->m.frame, c->copy, c->copy_len);
     }
     carried_free(c);
@@ -119,7 +119,7 @@ static bool carry_copy(fl_server_conn *to, const fl_frame *f,
         }
         memcpy(c->copy, payload, len);
     }
-    if (!fl_rpc_server_post(to->host, to->lane->loop, deliver_copy, c))
+    if (!fl_rpc_server_post(to->host, to->conns->loop, deliver_copy, c))
         carried_free(c);
     return true;
 }
@@ -135,7 +135,7 @@ static void carry_pieces(fl_server_conn *to, const fl_message *m)
         memcpy(c->pieces, m->pieces, bytes);
     }
     c->m.pieces = c->pieces;
-    if (fl_rpc_server_post(to->host, to->lane->loop, deliver_pieces, c))
+    if (fl_rpc_server_post(to->host, to->conns->loop, deliver_pieces, c))
         return;
     if (m->done)
         m->done(m->arg);
@@ -152,7 +152,7 @@ static void send_copy(fl_server_conn *to, const fl_frame *f,
 
     if (is_mine(to)) {
         if (to->phase == FL_SERVER_CONN_UP) {
-            to->sent_ms = fl_loop_now_ms(to->lane->loop);
+            to->sent_ms = fl_loop_now_ms(to->conns->loop);
             fl_conn_send_copy(to->conn, f, payload, len);
         }
         return;
@@ -310,7 +310,7 @@ void fl_reply_send_room(fl_reply *r)
     }
     FL_ASSERT(is_mine(p));
     if (p->phase == FL_SERVER_CONN_UP) {
-        p->sent_ms = fl_loop_now_ms(p->lane->loop);
+        p->sent_ms = fl_loop_now_ms(p->conns->loop);
         fl_conn_send_room(p->conn, &f, r->place, r->room_len);
     } else {
         drop_room(r);

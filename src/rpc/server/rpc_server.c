@@ -1,10 +1,10 @@
 /* rpc_server.c - listening, the connections of each loop, and their number.
  *
- * A lane is the connections of one loop and the timer that looks after them.
+ * fl_loop_conns are the connections of one loop and the timer that checks them.
  * New connections come in the loop that accepts and are carried into their own.
  *
  * The end: is_closed is set first, so nothing is posted any more on behalf of a
- * reply; then the listener ends, then each lane in its own loop. Peers that are
+ * reply; then the listener ends, then those of each loop in it. Peers that are
  * still referred to keep the host's memory, and nothing else of it.
  */
 #include "rpc/server/rpc_server_inside.h"
@@ -25,7 +25,7 @@ void fl_rpc_server_unref(fl_rpc_server *h)
     if (atomic_fetch_sub(&h->refs, 1) != 1)
         return;
     fl_mutex_release(&h->mu);
-    fl_free(h->lanes);
+    fl_free(h->by_loop);
     fl_free(h);
 }
 
@@ -76,11 +76,11 @@ void fl_rpc_server_log_refused(fl_rpc_server *h, const char *peer,
 void fl_rpc_server_add_shaking(fl_rpc_server *h, fl_server_conn *p)
 {
     fl_lock(&h->mu);
-    if (p->is_shaking) {
+    if (p->in_handshake) {
         fl_unlock(&h->mu);
         return;
     }
-    p->is_shaking = true;
+    p->in_handshake = true;
     p->shaking_prev = h->shaking_last;
     p->shaking_next = NULL;
     if (h->shaking_last)
@@ -94,9 +94,9 @@ void fl_rpc_server_add_shaking(fl_rpc_server *h, fl_server_conn *p)
 /* Guarded by mu. */
 static void remove_shaking(fl_rpc_server *h, fl_server_conn *p)
 {
-    if (!p->is_shaking)
+    if (!p->in_handshake)
         return;
-    p->is_shaking = false;
+    p->in_handshake = false;
     if (p->shaking_prev)
         p->shaking_prev->shaking_next = p->shaking_next;
     else
@@ -117,72 +117,72 @@ void fl_rpc_server_end_shaking(fl_rpc_server *h, fl_server_conn *p,
     fl_unlock(&h->mu);
 }
 
-/* --- lanes ---------------------------------------------------------------- */
+/* --- the connections of a loop -------------------------------------------- */
 
 static void on_look(void *arg);
 
-static void look_later(fl_loop_conns *lane)
+static void look_later(fl_loop_conns *conns)
 {
-    const fl_rpc_server_options *o = &lane->host->o;
+    const fl_rpc_server_options *o = &conns->host->o;
     uint64_t every = fl_heartbeat_every_ms(o->ping_ms, o->suspect_ms);
 
-    lane->due_ms = fl_loop_now_ms(lane->loop) + every;
-    lane->timer = fl_loop_timer(lane->loop, every, on_look, lane);
+    conns->due_ms = fl_loop_now_ms(conns->loop) + every;
+    conns->timer = fl_loop_timer(conns->loop, every, on_look, conns);
 }
 
-void fl_loop_conns_add(fl_loop_conns *lane, fl_server_conn *p)
+void fl_loop_conns_add(fl_loop_conns *conns, fl_server_conn *p)
 {
-    p->lane_next = lane->first;
-    lane->first = fl_server_conn_ref(p);
-    if (!lane->timer)
-        look_later(lane);
+    p->conns_next = conns->first;
+    conns->first = fl_server_conn_ref(p);
+    if (!conns->timer)
+        look_later(conns);
 }
 
-static void sweep(fl_loop_conns *lane)
+static void sweep(fl_loop_conns *conns)
 {
-    fl_server_conn **at = &lane->first;
+    fl_server_conn **at = &conns->first;
 
     while (*at) {
         fl_server_conn *p = *at;
 
         if (p->phase == FL_SERVER_CONN_GONE) {
-            *at = p->lane_next;
+            *at = p->conns_next;
             fl_server_conn_unref(p);
         } else {
-            at = &p->lane_next;
+            at = &p->conns_next;
         }
     }
 }
 
 static void on_look(void *arg)
 {
-    fl_loop_conns *lane = arg;
-    uint64_t excused = fl_heartbeat_excused_ms(
-        lane->due_ms, fl_loop_now_ms(lane->loop), lane->host->o.suspect_ms);
+    fl_loop_conns *conns = arg;
+    uint64_t paused = fl_heartbeat_paused_ms(
+        conns->due_ms, fl_loop_now_ms(conns->loop), conns->host->o.suspect_ms);
 
-    lane->timer = 0;
-    for (fl_server_conn *p = lane->first; p; p = p->lane_next)
-        fl_server_conn_look(p, excused);
-    sweep(lane);
-    if (lane->first)
-        look_later(lane);
+    conns->timer = 0;
+    for (fl_server_conn *p = conns->first; p; p = p->conns_next)
+        fl_server_conn_check(p, paused);
+    sweep(conns);
+    if (conns->first)
+        look_later(conns);
 }
 
-static void close_lane(void *arg)
+static void close_conns(void *arg)
 {
-    fl_loop_conns *lane = arg;
+    fl_loop_conns *conns = arg;
 
-    fl_loop_cancel(lane->loop, lane->timer);
-    for (fl_server_conn *p = lane->first; p; p = p->lane_next)
+    fl_loop_cancel(conns->loop, conns->timer);
+    for (fl_server_conn *p = conns->first; p; p = p->conns_next)
         fl_server_conn_drop(p);
-    sweep(lane);
+    sweep(conns);
 }
 
 /* --- to all --------------------------------------------------------------- */
 
-/* What every connection of a lane is told. */
+/* What every connection of a loop is told. */
 typedef struct telling {
-    fl_loop_conns *lane;
+    fl_loop_conns *conns;
     fl_member_role role; /* who is dismissed; 0: nobody, all get the line */
     fl_err why;
     uint8_t level;
@@ -201,30 +201,30 @@ static void tell_peer(const telling *t, fl_server_conn *p)
 
 static void end_telling(telling *t)
 {
-    fl_rpc_server_unref(t->lane->host);
+    fl_rpc_server_unref(t->conns->host);
     fl_free(t->line);
     fl_free(t);
 }
 
-static void tell_lane(void *arg)
+static void tell_conns(void *arg)
 {
     telling *t = arg;
 
-    for (fl_server_conn *p = t->lane->first; p; p = p->lane_next)
+    for (fl_server_conn *p = t->conns->first; p; p = p->conns_next)
         tell_peer(t, p);
     end_telling(t);
 }
 
 static void tell_all(fl_rpc_server *h, const telling *what)
 {
-    for (int i = 0; i < h->n_lanes; i++) {
+    for (int i = 0; i < h->n_loops; i++) {
         telling *t = fl_alloc(sizeof(*t));
 
         *t = *what;
         atomic_fetch_add(&h->refs, 1);
-        t->lane = &h->lanes[i];
+        t->conns = &h->by_loop[i];
         t->line = fl_strdup(what->line ? what->line : "");
-        if (!fl_rpc_server_post(h, t->lane->loop, tell_lane, t))
+        if (!fl_rpc_server_post(h, t->conns->loop, tell_conns, t))
             end_telling(t);
     }
 }
@@ -246,11 +246,11 @@ void fl_rpc_server_dismiss(fl_rpc_server *h, fl_member_role role, fl_status why)
 
 /* --- accepting ------------------------------------------------------------ */
 
-static fl_loop_conns *lane_of(fl_rpc_server *h, const fl_loop *loop)
+static fl_loop_conns *conns_of(fl_rpc_server *h, const fl_loop *loop)
 {
-    for (int i = 0; i < h->n_lanes; i++)
-        if (h->lanes[i].loop == loop)
-            return &h->lanes[i];
+    for (int i = 0; i < h->n_loops; i++)
+        if (h->by_loop[i].loop == loop)
+            return &h->by_loop[i];
     fl_die(__FILE__, __LINE__, "a stream of a loop that is not the host's");
 }
 
@@ -285,7 +285,7 @@ static bool has_room(fl_rpc_server *h, fl_server_conn **way)
 static void on_accept(void *arg, fl_stream *s)
 {
     fl_rpc_server *h = arg;
-    fl_loop_conns *lane = lane_of(h, s->loop);
+    fl_loop_conns *conns = conns_of(h, s->loop);
     fl_server_conn *p, *way = NULL;
 
     if (!has_room(h, &way)) {
@@ -296,7 +296,7 @@ static void on_accept(void *arg, fl_stream *s)
             fl_loop_post(s->loop, close_stream, s);
         return;
     }
-    p = fl_server_conn_new(h, lane, s);
+    p = fl_server_conn_new(h, conns, s);
     fl_rpc_server_add_shaking(h, p);
     fl_server_conn_in_loop(p, fl_server_conn_start);
     fl_server_conn_unref(p);
@@ -347,10 +347,10 @@ fl_status fl_rpc_server_new(fl_rpc_server **out, fl_net *net,
     fl_auth_look_token(o->token, h->look_token);
     h->e = *o->events;
     fl_mutex_init(&h->mu);
-    h->n_lanes = o->n_loops;
-    h->lanes = fl_alloc((size_t)o->n_loops * sizeof(*h->lanes));
+    h->n_loops = o->n_loops;
+    h->by_loop = fl_alloc((size_t)o->n_loops * sizeof(*h->by_loop));
     for (int i = 0; i < o->n_loops; i++)
-        h->lanes[i] = (fl_loop_conns){ .host = h, .loop = o->loops[i] };
+        h->by_loop[i] = (fl_loop_conns){ .host = h, .loop = o->loops[i] };
     fl_rpc_server_set_marks(h, o->marks, o->n_marks);
     h->o.marks = NULL;
     st = net->ops->listen(
@@ -372,7 +372,7 @@ void fl_rpc_server_free(fl_rpc_server *h)
     h->is_closed = true;
     fl_unlock(&h->mu);
     h->net->ops->unlisten(h->listener);
-    for (int i = 0; i < h->n_lanes; i++)
-        fl_loop_call(h->lanes[i].loop, close_lane, &h->lanes[i]);
+    for (int i = 0; i < h->n_loops; i++)
+        fl_loop_call(h->by_loop[i].loop, close_conns, &h->by_loop[i]);
     release(h);
 }

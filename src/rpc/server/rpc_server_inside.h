@@ -1,6 +1,6 @@
 /* rpc_server_inside.h - what the files of a host share.
  *
- *     rpc_server.c     listening, the loops' lanes, the limit of connections
+ *     rpc_server.c     listening, connections of each loop, their limit
  *     server_conn.c     a connection: its handshake and its messages
  *     (server_conn.h) rank_slot.c   who has which rank: sessions and their
  *     handing over session.c  exactly once
@@ -44,8 +44,8 @@ struct fl_rpc_server {
     char look_token[FL_LOOK_TOKEN_BYTES];
     fl_rpc_server_events e;
     fl_listener *listener;
-    fl_loop_conns *lanes;
-    int n_lanes;
+    fl_loop_conns *by_loop; /* n_loops */
+    int n_loops;
     _Atomic uint64_t step; /* the highest that a client was at */
 
     fl_mutex mu;
@@ -73,7 +73,7 @@ void fl_rpc_server_add_shaking(fl_rpc_server *h, fl_server_conn *p);
 typedef enum fl_conn_end { FL_CONN_STAYS, FL_CONN_ENDS } fl_conn_end;
 void fl_rpc_server_end_shaking(fl_rpc_server *h, fl_server_conn *p,
                                fl_conn_end end);
-void fl_loop_conns_add(fl_loop_conns *lane, fl_server_conn *p);
+void fl_loop_conns_add(fl_loop_conns *conns, fl_server_conn *p);
 
 /* --- rank_slot.c -------------------------------------------------------------
    */

@@ -19,7 +19,7 @@
 
 /* --- life ----------------------------------------------------------------- */
 
-fl_server_conn *fl_server_conn_new(fl_rpc_server *h, fl_loop_conns *lane,
+fl_server_conn *fl_server_conn_new(fl_rpc_server *h, fl_loop_conns *conns,
                                    fl_stream *s)
 {
     fl_server_conn *p = fl_alloc(sizeof(*p));
@@ -27,7 +27,7 @@ fl_server_conn *fl_server_conn_new(fl_rpc_server *h, fl_loop_conns *lane,
     atomic_store(&p->refs, 1);
     atomic_fetch_add(&h->refs, 1);
     p->host = h;
-    p->lane = lane;
+    p->conns = conns;
     p->stream = s;
     p->phase = FL_SERVER_CONN_NEW;
     return p;
@@ -53,15 +53,15 @@ void fl_server_conn_unref(fl_server_conn *p)
 void fl_server_conn_in_loop(fl_server_conn *p, fl_loop_fn fn)
 {
     fl_server_conn_ref(p);
-    if (fl_loop_is_mine(p->lane->loop))
+    if (fl_loop_is_mine(p->conns->loop))
         fn(p);
     else
-        fl_loop_post(p->lane->loop, fn, p);
+        fl_loop_post(p->conns->loop, fn, p);
 }
 
 static uint64_t now_ms(const fl_server_conn *p)
 {
-    return fl_loop_now_ms(p->lane->loop);
+    return fl_loop_now_ms(p->conns->loop);
 }
 
 /* --- sending -------------------------------------------------------------- */
@@ -374,7 +374,7 @@ void fl_server_conn_up(void *peer)
         p->session = fl_rank_slot_session(p);
         p->phase = FL_SERVER_CONN_UP;
         fl_conn_set_max_bytes(p->conn, p->host->o.conn.max_bytes);
-        fl_heartbeat_start(&p->pulse, now_ms(p));
+        fl_heartbeat_start(&p->heartbeat, now_ms(p));
         atomic_store(&p->session->heard_ms, now_ms(p));
         fl_rpc_server_end_shaking(h, p, FL_CONN_STAYS);
         send_welcome(p);
@@ -386,8 +386,8 @@ void fl_server_conn_up(void *peer)
     fl_server_conn_unref(p);
 }
 
-static void shake(fl_server_conn *p, const fl_frame *f,
-                  const fl_payload *payload)
+static void handshake(fl_server_conn *p, const fl_frame *f,
+                      const fl_payload *payload)
 {
     if (p->phase == FL_SERVER_CONN_HELLO && f->type == FL_TYPE_HELLO &&
         !f->flags)
@@ -453,12 +453,12 @@ static void note_step(fl_server_conn *p, uint64_t step)
         ;
 }
 
-static void hear(fl_server_conn *p, uint64_t excused)
+static void hear(fl_server_conn *p, uint64_t paused)
 {
     fl_rpc_server *h = p->host;
     uint64_t heard = fl_conn_heard_ms(p->conn);
-    fl_heartbeat_change change = fl_heartbeat_look(&p->pulse, heard, excused,
-                                                   now_ms(p), h->o.suspect_ms);
+    fl_heartbeat_change change = fl_heartbeat_check(
+        &p->heartbeat, heard, paused, now_ms(p), h->o.suspect_ms);
 
     atomic_store(&p->session->heard_ms, heard);
     if (change != FL_HEARTBEAT_SAME && h->e.on_silent)
@@ -498,7 +498,7 @@ static void on_message(void *arg, fl_conn *c, const fl_frame *f,
         take_message(p, f, payload);
     } else {
         if (p->phase != FL_SERVER_CONN_LEAVING)
-            shake(p, f, payload);
+            handshake(p, f, payload);
         fl_payload_free(payload);
     }
     fl_server_conn_unref(p);
@@ -538,27 +538,27 @@ void fl_server_conn_start(void *peer)
         p->since_ms = now_ms(p);
         p->conn = fl_conn_new(s, &p->host->o.conn, &events, p);
         fl_conn_set_max_bytes(p->conn, FL_HANDSHAKE_BYTES_MAX);
-        fl_loop_conns_add(p->lane, p);
+        fl_loop_conns_add(p->conns, p);
     }
     fl_server_conn_unref(p);
 }
 
 /* --- looking after it ----------------------------------------------------- */
 
-static void look_at_session(fl_server_conn *p, uint64_t excused_ms)
+static void look_at_session(fl_server_conn *p, uint64_t paused_ms)
 {
-    hear(p, excused_ms);
+    hear(p, paused_ms);
     if (now_ms(p) - p->sent_ms >= p->host->o.ping_ms)
         send_plain(p, FL_TYPE_PING, NULL, 0);
 }
 
-void fl_server_conn_look(fl_server_conn *p, uint64_t excused_ms)
+void fl_server_conn_check(fl_server_conn *p, uint64_t paused_ms)
 {
     if (p->phase == FL_SERVER_CONN_UP) {
-        look_at_session(p, excused_ms);
+        look_at_session(p, paused_ms);
         return;
     }
-    p->since_ms += excused_ms;
+    p->since_ms += paused_ms;
     if (p->phase == FL_SERVER_CONN_GONE ||
         now_ms(p) < p->since_ms + p->host->o.handshake_ms)
         return;

@@ -27,16 +27,16 @@ typedef enum fl_server_conn_phase {
 struct fl_server_conn {
     atomic_int refs;
     fl_rpc_server *host; /* a reference */
-    fl_loop_conns *lane;
+    fl_loop_conns *conns;
 
     /* Loop only. */
-    fl_server_conn *lane_next;
+    fl_server_conn *conns_next;
     fl_stream *stream; /* until it is started */
     fl_conn *conn;     /* NULL: gone */
     fl_server_conn_phase phase;
     uint64_t since_ms; /* in the handshake, or leaving */
     uint64_t sent_ms;
-    fl_heartbeat pulse;
+    fl_heartbeat heartbeat;
     fl_pack hello; /* as it came */
     fl_hello said;
     uint8_t nonce[FL_NONCE_BYTES];
@@ -45,10 +45,10 @@ struct fl_server_conn {
 
     /* Guarded by the host's mu: without a session, the oldest first. */
     fl_server_conn *shaking_prev, *shaking_next;
-    bool is_shaking;
+    bool in_handshake;
 };
 
-fl_server_conn *fl_server_conn_new(fl_rpc_server *h, fl_loop_conns *lane,
+fl_server_conn *fl_server_conn_new(fl_rpc_server *h, fl_loop_conns *conns,
                                    fl_stream *s);
 fl_server_conn *fl_server_conn_ref(fl_server_conn *p);
 void fl_server_conn_unref(fl_server_conn *p);
@@ -65,7 +65,7 @@ void fl_server_conn_set_back(void *peer); /* its session was restored */
 void fl_server_conn_give_way(void *peer); /* there are too many */
 
 /* Loop only. */
-void fl_server_conn_look(fl_server_conn *p, uint64_t excused_ms);
+void fl_server_conn_check(fl_server_conn *p, uint64_t paused_ms);
 void fl_server_conn_drop(fl_server_conn *p); /* without a callback */
 /* For one that is up; nothing for others. */
 void fl_server_conn_log(fl_server_conn *p, uint8_t level, const char *line);

@@ -30,17 +30,17 @@ void fl_tls_free(fl_tls *t);
 
 typedef enum fl_tls_side { FL_TLS_SERVER, FL_TLS_CLIENT } fl_tls_side;
 
-typedef struct fl_tls_shake fl_tls_shake; /* a handshake under way */
+typedef struct fl_tls_handshake fl_tls_handshake; /* a handshake under way */
 
 /* Takes the inner stream over and shakes hands; calls fn once with the secret
    stream, or with NULL when the peer was refused (the inner stream is then
    closed). Within timeout_ms. fn is called later, never from inside, and in the
    inner stream's loop. */
-fl_tls_shake *fl_tls_start(fl_tls *t, fl_stream *inner, fl_tls_side side,
-                           uint64_t timeout_ms, fl_dial_fn fn, void *arg);
+fl_tls_handshake *fl_tls_start(fl_tls *t, fl_stream *inner, fl_tls_side side,
+                               uint64_t timeout_ms, fl_dial_fn fn, void *arg);
 
 /* Gives a handshake up and closes the inner stream; fn is not called. In the
    loop, and only before fn was called. */
-void fl_tls_cancel(fl_tls_shake *s);
+void fl_tls_cancel(fl_tls_handshake *s);
 
 #endif

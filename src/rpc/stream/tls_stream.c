@@ -32,7 +32,7 @@
 #define TURN_BYTES ((size_t)1 << 20)
 
 /* A handshake is a stream that nobody owns yet. */
-struct fl_tls_shake {
+struct fl_tls_handshake {
     fl_stream stream;
     fl_tls *tls;
     fl_stream *inner;
@@ -61,7 +61,7 @@ struct fl_tls_shake {
     uint8_t plain[RECORD_BYTES];
 };
 
-typedef fl_tls_shake tls_stream;
+typedef fl_tls_handshake tls_stream;
 
 /* --- the BIO under SSL ---------------------------------------------------- */
 
@@ -535,8 +535,8 @@ static void begin(void *arg)
     go_on(t, 0);
 }
 
-fl_tls_shake *fl_tls_start(fl_tls *tls, fl_stream *inner, fl_tls_side side,
-                           uint64_t timeout_ms, fl_dial_fn fn, void *arg)
+fl_tls_handshake *fl_tls_start(fl_tls *tls, fl_stream *inner, fl_tls_side side,
+                               uint64_t timeout_ms, fl_dial_fn fn, void *arg)
 {
     tls_stream *t = fl_alloc(sizeof(*t));
 
@@ -558,7 +558,7 @@ fl_tls_shake *fl_tls_start(fl_tls *tls, fl_stream *inner, fl_tls_side side,
     return t;
 }
 
-void fl_tls_cancel(fl_tls_shake *s)
+void fl_tls_cancel(fl_tls_handshake *s)
 {
     fl_loop_cancel(s->stream.loop, s->timer);
     drop(s);

@@ -12,8 +12,8 @@ uint64_t fl_heartbeat_every_ms(uint64_t ping_ms, uint64_t suspect_ms)
     return every > EVERY_MIN_MS ? every : EVERY_MIN_MS;
 }
 
-uint64_t fl_heartbeat_excused_ms(uint64_t due_ms, uint64_t now_ms,
-                                 uint64_t suspect_ms)
+uint64_t fl_heartbeat_paused_ms(uint64_t due_ms, uint64_t now_ms,
+                                uint64_t suspect_ms)
 {
     uint64_t late = now_ms > due_ms ? now_ms - due_ms : 0;
 
@@ -30,9 +30,9 @@ uint64_t fl_heartbeat_silence_ms(const fl_heartbeat *p, uint64_t now_ms)
     return now_ms > p->from_ms ? now_ms - p->from_ms : 0;
 }
 
-fl_heartbeat_change fl_heartbeat_look(fl_heartbeat *p, uint64_t heard_ms,
-                                      uint64_t excused_ms, uint64_t now_ms,
-                                      uint64_t suspect_ms)
+fl_heartbeat_change fl_heartbeat_check(fl_heartbeat *p, uint64_t heard_ms,
+                                       uint64_t paused_ms, uint64_t now_ms,
+                                       uint64_t suspect_ms)
 {
     bool was_silent = p->is_silent;
 
@@ -42,8 +42,8 @@ fl_heartbeat_change fl_heartbeat_look(fl_heartbeat *p, uint64_t heard_ms,
         p->is_silent = false;
         return was_silent ? FL_HEARTBEAT_HEARD : FL_HEARTBEAT_SAME;
     }
-    if (excused_ms) {
-        p->from_ms += excused_ms;
+    if (paused_ms) {
+        p->from_ms += paused_ms;
         return FL_HEARTBEAT_SAME;
     }
     if (was_silent || fl_heartbeat_silence_ms(p, now_ms) < suspect_ms)

@@ -29,13 +29,13 @@ uint64_t fl_heartbeat_every_ms(uint64_t ping_ms, uint64_t suspect_ms);
 
 /* How much of the time until now does not count, of a timer that was due
    then. */
-uint64_t fl_heartbeat_excused_ms(uint64_t due_ms, uint64_t now_ms,
-                                 uint64_t suspect_ms);
+uint64_t fl_heartbeat_paused_ms(uint64_t due_ms, uint64_t now_ms,
+                                uint64_t suspect_ms);
 
 void fl_heartbeat_start(fl_heartbeat *p, uint64_t now_ms);
-fl_heartbeat_change fl_heartbeat_look(fl_heartbeat *p, uint64_t heard_ms,
-                                      uint64_t excused_ms, uint64_t now_ms,
-                                      uint64_t suspect_ms);
+fl_heartbeat_change fl_heartbeat_check(fl_heartbeat *p, uint64_t heard_ms,
+                                       uint64_t paused_ms, uint64_t now_ms,
+                                       uint64_t suspect_ms);
 uint64_t fl_heartbeat_silence_ms(const fl_heartbeat *p, uint64_t now_ms);
 
 #endif
