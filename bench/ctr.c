@@ -159,16 +159,14 @@ static double train_hogwild(void *arg)
     net *n = j->net;
 
     begin(n, j->n_batches);
-    bench_check(fl_run_hogwild(n->exe, n->program,
-                               &(fl_hogwild_args){ .num_threads = j->n_threads,
-                                                   .feed_names = ctr_feed_names,
-                                                   .n_feeds = CTR_FEEDS,
-                                                   .next = next_batch,
-                                                   .fetches = &n->loss,
-                                                   .n_fetches = 1,
-                                                   .on_batch = add_loss,
-                                                   .arg = n }),
-                "training with hogwild threads");
+    bench_check(
+        fl_run_hogwild(n->exe, n->program,
+                       FL_OPTIONS(fl_hogwild_args, .n_threads = j->n_threads,
+                                  .feed_names = ctr_feed_names,
+                                  .n_feeds = CTR_FEEDS, .next = next_batch,
+                                  .fetches = &n->loss, .n_fetches = 1,
+                                  .on_batch = add_loss, .arg = n)),
+        "training with hogwild threads");
     return finish(n, j->n_batches);
 }
 
@@ -179,11 +177,9 @@ static double train_replicas(void *arg)
     net *n = j->net;
     fl_feed feeds[THREADS_MAX * CTR_FEEDS];
     fl_tensor out[THREADS_MAX];
-    fl_run_args args = { .feeds = feeds,
-                         .n_feeds = CTR_FEEDS,
-                         .fetches = &n->loss,
-                         .n_fetches = 1,
-                         .out = out };
+    fl_run_args args =
+        FL_INIT(fl_run_args, .feeds = feeds, .n_feeds = CTR_FEEDS,
+                .fetches = &n->loss, .n_fetches = 1, .out = out);
 
     begin(n, j->n_batches);
     for (size_t at = n->next; at < n->end; at += (size_t)j->n_threads) {
@@ -206,11 +202,9 @@ static double train_shared(void *arg)
     net *n = j->net;
     fl_feed feeds[CTR_FEEDS];
     fl_tensor out;
-    fl_run_args args = { .feeds = feeds,
-                         .n_feeds = CTR_FEEDS,
-                         .fetches = &n->loss,
-                         .n_fetches = 1,
-                         .out = &out };
+    fl_run_args args =
+        FL_INIT(fl_run_args, .feeds = feeds, .n_feeds = CTR_FEEDS,
+                .fetches = &n->loss, .n_fetches = 1, .out = &out);
 
     begin(n, j->n_batches);
     for (size_t at = n->next; at < n->end; at++) {
@@ -384,8 +378,10 @@ static bool against_floor(const ctr_data *d, const storage *rows,
 static fl_compiled_program *make_replicas(const net *n)
 {
     fl_compiled_program *cp;
-    fl_build_strategy build = { .reduce_strategy = FL_REDUCE_REDUCE };
-    fl_exec_strategy exec = { .num_replicas = THREADS_MAX };
+    fl_build_strategy build =
+        FL_INIT(fl_build_strategy, .reduce_strategy = FL_REDUCE_REDUCE);
+    fl_exec_strategy exec =
+        FL_INIT(fl_exec_strategy, .n_replicas = THREADS_MAX);
 
     bench_check(fl_compiled_program_new(&cp, n->program), "making replicas");
     bench_check(
@@ -454,20 +450,18 @@ static void memory_of_live(const ctr_data *d, const optimizer *o)
     net *n = net_new(d, &in_array, o);
     fl_feed feeds[CTR_FEEDS];
     fl_tensor out;
-    fl_run_args args = { .feeds = feeds,
-                         .n_feeds = CTR_FEEDS,
-                         .fetches = &n->loss,
-                         .n_fetches = 1,
-                         .out = &out };
+    fl_run_args args =
+        FL_INIT(fl_run_args, .feeds = feeds, .n_feeds = CTR_FEEDS,
+                .fetches = &n->loss, .n_fetches = 1, .out = &out);
     fl_executor *exe;
-    fl_memory_use use;
+    fl_memory_use use = FL_INIT(fl_memory_use);
     double ratio;
 
     bench_check(fl_executor_new(&exe, n->ctx), "an executor");
     ctr_lane_fill(n->by_loop[0].batch, n->data, 0, 1, feeds);
     for (int i = 0; i < 3; i++)
         bench_check(fl_run(exe, n->program, &args), "training step");
-    use = fl_executor_memory(exe);
+    bench_check(fl_executor_memory(exe, &use), "memory");
     printf("# ctr.memory: kept %zu bytes, live %zu bytes\n", use.kept_bytes,
            use.live_bytes);
     ratio = (double)use.kept_bytes / (double)use.live_bytes;

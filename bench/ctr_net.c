@@ -210,11 +210,9 @@ static void score_batch(ctr_judge *j, const ctr_data *d, size_t at, scored *to)
 {
     fl_feed feeds[CTR_FEEDS];
     fl_tensor out;
-    fl_run_args args = { .feeds = feeds,
-                         .n_feeds = CTR_FEEDS,
-                         .fetches = &j->names.predicted,
-                         .n_fetches = 1,
-                         .out = &out };
+    fl_run_args args =
+        FL_INIT(fl_run_args, .feeds = feeds, .n_feeds = CTR_FEEDS,
+                .fetches = &j->names.predicted, .n_fetches = 1, .out = &out);
 
     ctr_lane_fill(j->conns, d, at, 1, feeds);
     bench_check(fl_run(j->exe, fl_default_main_program(j->ctx), &args),

@@ -402,11 +402,9 @@ static double train(void *arg)
 {
     run_of *r = arg;
     shop *s = r->shop;
-    fl_hogwild_args h = { .num_threads = THREADS,
-                          .feed_names = feed_names,
-                          .n_feeds = N_FEEDS,
-                          .next = r->way->next,
-                          .arg = s };
+    fl_hogwild_args h =
+        FL_INIT(fl_hogwild_args, .n_threads = THREADS, .feed_names = feed_names,
+                .n_feeds = N_FEEDS, .next = r->way->next, .arg = s);
 
     atomic_store(&s->next, 0);
     if (r->way->begin)
@@ -461,11 +459,11 @@ static void measure(shop *s)
 /* How much of their time two threads wait for the file, over a whole pass. */
 static void report_waiting(shop *s)
 {
-    fl_dataset_report r;
+    fl_dataset_report r = FL_INIT(fl_dataset_report);
     double share;
 
     bench_check(fl_train_from_dataset(s->exe, s->program, s->queue, &r,
-                                      .thread = THREADS),
+                                      .n_threads = THREADS),
                 "training on the whole file");
     share = r.wait_seconds / r.seconds;
     bench_figure("data.file", "wait_share", &share, 1, "ratio");

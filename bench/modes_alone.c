@@ -20,8 +20,10 @@ typedef struct worker {
 static fl_compiled_program *make_replicas(fl_ctx *c, const modes_threads *t)
 {
     fl_compiled_program *cp;
-    fl_build_strategy build = { .reduce_strategy = FL_REDUCE_REDUCE };
-    fl_exec_strategy exec = { .num_replicas = t->n_threads };
+    fl_build_strategy build =
+        FL_INIT(fl_build_strategy, .reduce_strategy = FL_REDUCE_REDUCE);
+    fl_exec_strategy exec =
+        FL_INIT(fl_exec_strategy, .n_replicas = t->n_threads);
 
     bench_check(fl_compiled_program_new(&cp, fl_default_main_program(c)),
                 "making replicas");
@@ -63,11 +65,9 @@ static double train_replicas(worker *w, size_t first, size_t n)
     modes_threads *t = &w->threads;
     fl_feed feeds[MODES_THREADS_MAX * CTR_FEEDS];
     fl_tensor out[MODES_THREADS_MAX];
-    fl_run_args args = { .feeds = feeds,
-                         .n_feeds = CTR_FEEDS,
-                         .fetches = &t->loss,
-                         .n_fetches = 1,
-                         .out = out };
+    fl_run_args args =
+        FL_INIT(fl_run_args, .feeds = feeds, .n_feeds = CTR_FEEDS,
+                .fetches = &t->loss, .n_fetches = 1, .out = out);
     double sum = 0;
 
     for (size_t at = first; at < first + n; at += (size_t)t->n_threads) {

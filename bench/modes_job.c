@@ -45,7 +45,7 @@ static fl_transpiler *transpile(fl_ctx *c, const job_seat *s)
 
     bench_check(
         fl_transpile(&t, c, .trainer_id = s->rank, .pservers = s->servers,
-                     .trainers = s->job.n_trainers, .mode = s->job.mode),
+                     .n_trainers = s->job.n_trainers, .mode = s->job.mode),
         "making the programs of a job");
     return t;
 }
@@ -96,12 +96,12 @@ static void *begin_trainer(const void *spec)
 /* Gradients may wait in queues; those of geo count when they are exchanged. */
 static void settle(trainer *t)
 {
-    fl_dist_stats s;
+    fl_dist_stats s = FL_INIT(fl_dist_stats);
 
     if (strcmp(t->seat->job.mode, "async"))
         return;
     for (int ms = 0; ms < SETTLE_MS; ms++) {
-        fl_transpiler_stats(t->transpiler, &s);
+        bench_check(fl_transpiler_stats(t->transpiler, &s), "counters");
         if (s.gradients_applied >= s.gradients_made)
             return;
         nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
@@ -140,7 +140,8 @@ static void be_trainer(void *state, const crew_order *o, crew_answer *out)
         end_trainer(t);
         return;
     }
-    fl_transpiler_stats(t->transpiler, &out->stats);
+    out->stats = FL_INIT(fl_dist_stats);
+    bench_check(fl_transpiler_stats(t->transpiler, &out->stats), "counters");
 }
 
 /* --- in the bench --------------------------------------------------------- */

@@ -67,17 +67,15 @@ double modes_threads_train(modes_threads *t, fl_executor *e, fl_program *p,
     t->n_dealt = 0;
     for (int i = 0; i < t->n_threads; i++)
         t->sum[i] = 0;
-    bench_check(fl_run_hogwild(e, p,
-                               &(fl_hogwild_args){ .num_threads = t->n_threads,
-                                                   .feed_names = ctr_feed_names,
-                                                   .n_feeds = CTR_FEEDS,
-                                                   .next = next_batch,
-                                                   .fetches = &t->loss,
-                                                   .n_fetches = 1,
-                                                   .on_batch = add_loss,
-                                                   .arg = t,
-                                                   .keeps_two = true }),
-                "training");
+    bench_check(
+        fl_run_hogwild(e, p,
+                       FL_OPTIONS(fl_hogwild_args, .n_threads = t->n_threads,
+                                  .feed_names = ctr_feed_names,
+                                  .n_feeds = CTR_FEEDS, .next = next_batch,
+                                  .fetches = &t->loss, .n_fetches = 1,
+                                  .on_batch = add_loss, .arg = t,
+                                  .holds_two_batches = true)),
+        "training");
     for (int i = 0; i < t->n_threads; i++)
         sum += t->sum[i];
     return sum * t->n_joined / (double)n;

@@ -224,9 +224,9 @@ static void copy_rows(contest *c, const table_kind *kind, void *to)
 static fl_table_stats stats_of(const contest *c)
 {
     const library *l = c->tables[0];
-    fl_table_stats stats;
+    fl_table_stats stats = FL_INIT(fl_table_stats);
 
-    fl_table_stats_get(l->table, &stats);
+    bench_check(fl_table_stats_get(l->table, &stats), "counters");
     return stats;
 }
 
@@ -462,10 +462,10 @@ static bool all_hold_the_same(contest *c)
 /* Bytes that a row costs beyond its value and state. */
 static void put_overhead(const library *l)
 {
-    fl_table_stats s;
+    fl_table_stats s = FL_INIT(fl_table_stats);
     double bytes;
 
-    fl_table_stats_get(l->table, &s);
+    bench_check(fl_table_stats_get(l->table, &s), "counters");
     bytes = (double)(s.index_bytes + s.row_bytes) / (double)s.rows -
             (double)(l->what->n_floats * sizeof(float));
     bench_figure("table", "overhead_bytes", &bytes, 1, "bytes/row");

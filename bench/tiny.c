@@ -91,20 +91,14 @@ int main(void)
     out_name = fl_var_name(out);
     loss_name = add_training(c, out);
     bench_check(fl_run(exe, fl_default_startup_program(c), NULL), "startup");
-    step = (loop){ exe,
-                   training,
-                   { .feeds = feeds,
-                     .n_feeds = 2,
-                     .fetches = &loss_name,
-                     .n_fetches = 1,
-                     .out = &fetched } };
-    forward = (loop){ exe,
-                      test,
-                      { .feeds = feeds,
-                        .n_feeds = 1,
-                        .fetches = &out_name,
-                        .n_fetches = 1,
-                        .out = &fetched } };
+    step = (loop){ exe, training,
+                   FL_INIT(fl_run_args, .feeds = feeds, .n_feeds = 2,
+                           .fetches = &loss_name, .n_fetches = 1,
+                           .out = &fetched) };
+    forward = (loop){ exe, test,
+                      FL_INIT(fl_run_args, .feeds = feeds, .n_feeds = 1,
+                              .fetches = &out_name, .n_fetches = 1,
+                              .out = &fetched) };
     measure("tiny.step_us", &step);
     measure("tiny.forward_us", &forward);
     fl_program_free(test);

@@ -178,17 +178,14 @@ static double train(worker *w, fl_executor *e, fl_program *p,
         w->by_loop[i].n_left = o->n;
         w->by_loop[i].loss = 0;
     }
-    bench_check(fl_run_hogwild(e, p,
-                               &(fl_hogwild_args){ .num_threads = w->n_threads,
-                                                   .feed_names = feed_names,
-                                                   .n_feeds = N_FEEDS,
-                                                   .next = next_batch,
-                                                   .fetches = &w->loss,
-                                                   .n_fetches = 1,
-                                                   .on_batch = add_loss,
-                                                   .arg = w,
-                                                   .keeps_two = true }),
-                "training");
+    bench_check(
+        fl_run_hogwild(e, p,
+                       FL_OPTIONS(fl_hogwild_args, .n_threads = w->n_threads,
+                                  .feed_names = feed_names, .n_feeds = N_FEEDS,
+                                  .next = next_batch, .fetches = &w->loss,
+                                  .n_fetches = 1, .on_batch = add_loss,
+                                  .arg = w, .holds_two_batches = true)),
+        "training");
     for (int i = 0; i < w->n_threads; i++)
         loss += w->by_loop[i].loss;
     return loss / (double)o->n / w->n_threads;

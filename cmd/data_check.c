@@ -119,8 +119,10 @@ static bool would_end(const checking *c, const fl_dataset_stats *st)
 
 static int print_verdict(const checking *c)
 {
-    const fl_dataset_stats st = fl_dataset_stats_get(c->in.set);
+    fl_dataset_stats st = FL_INIT(fl_dataset_stats);
 
+    if (fl_dataset_stats_get(c->in.set, &st))
+        return CHECK_ERROR;
     if (!st.bad_lines) {
         printf("good: %" PRIu64 " records in %" PRIu64 " lines of %" PRIu64
                " files\n",

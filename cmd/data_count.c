@@ -122,9 +122,11 @@ static void print_row(const fl_slot *slot, const slot_count *s)
 
 static void print_counts(const counting *c)
 {
-    const fl_dataset_stats st = fl_dataset_stats_get(c->in->set);
+    fl_dataset_stats st = FL_INIT(fl_dataset_stats);
     bool has_ids = false;
 
+    if (fl_dataset_stats_get(c->in->set, &st))
+        return;
     printf("files      %" PRIu64 " (empty %" PRIu64 ", from the cache %" PRIu64
            ")\n",
            st.files, st.empty_files, st.cached_files);

@@ -143,18 +143,16 @@ static int fail(const job *j, const char *what)
 /* The run of one pass over this worker's data. */
 static fl_dataset_run_args run_args(const job *j)
 {
-    return (fl_dataset_run_args){
-        .thread = (int)j->args->threads,
-        .loss = fl_var_name(j->net.loss),
-        .auc = j->net.auc ? fl_var_name(j->net.auc) : NULL,
-        .progress = stdout,
-    };
+    return FL_INIT(fl_dataset_run_args, .n_threads = (int)j->args->threads,
+                   .loss = fl_var_name(j->net.loss),
+                   .auc = j->net.auc ? fl_var_name(j->net.auc) : NULL,
+                   .progress = stdout);
 }
 
 static int train_epochs(job *j, fl_dataset *d)
 {
     fl_dataset_run_args args = run_args(j);
-    fl_dataset_report r;
+    fl_dataset_report r = FL_INIT(fl_dataset_report);
     char what[64];
     total t;
 
@@ -174,7 +172,7 @@ static int train_epochs(job *j, fl_dataset *d)
 static int examine(job *j, fl_dataset *d)
 {
     fl_dataset_run_args args = run_args(j);
-    fl_dataset_report r;
+    fl_dataset_report r = FL_INIT(fl_dataset_report);
     total t;
 
     args.progress = NULL;

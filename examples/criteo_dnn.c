@@ -113,7 +113,7 @@ static void train(fl_ctx *ctx, fl_executor *exe, const network *net,
         if (fl_dataset_local_shuffle(d) ||
             fl_train_from_dataset(
                 exe, fl_default_main_program(ctx), d, NULL,
-                .thread = (int)o->threads, .loss = fl_var_name(net->loss),
+                .n_threads = (int)o->threads, .loss = fl_var_name(net->loss),
                 .total_records = fl_dataset_get_memory_data_size(d),
                 .progress = stdout))
             die("training");
@@ -126,16 +126,17 @@ static void examine(fl_ctx *ctx, fl_executor *exe, const network *net,
 {
     char pipe[64] = "";
     bool from_tails = o->n_test == 0;
-    fl_dataset_report r;
+    fl_dataset_report r = FL_INIT(fl_dataset_report);
     fl_dataset *d;
 
     if (from_tails)
         snprintf(pipe, sizeof(pipe), "gzip -dcf | tail -n %ld", o->tail);
     d = open_data(ctx, net, o, "QueueDataset", from_tails ? o->train : o->test,
                   from_tails ? o->n_train : o->n_test, pipe);
-    if (fl_infer_from_dataset(
-            exe, fl_default_main_program(ctx), d, &r, .thread = (int)o->threads,
-            .loss = fl_var_name(net->loss), .auc = fl_var_name(net->auc)))
+    if (fl_infer_from_dataset(exe, fl_default_main_program(ctx), d, &r,
+                              .n_threads = (int)o->threads,
+                              .loss = fl_var_name(net->loss),
+                              .auc = fl_var_name(net->auc)))
         die("examining");
     printf("held out: %llu samples, loss %.4f, AUC %.4f\n",
            (unsigned long long)r.samples, r.loss, r.auc);

@@ -43,7 +43,7 @@ static void work(fl_executor *exe, char **args)
     fl_program *p = fl_fleet_main_program(fleet);
     fl_dataset *train, *test;
     double n = 0, seconds = 0;
-    fl_dataset_report r;
+    fl_dataset_report r = FL_INIT(fl_dataset_report);
     char line[128];
 
     check(!model_dataset(&train, ctx, fleet, &net, args[1], "train"));

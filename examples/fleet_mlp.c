@@ -53,11 +53,8 @@ static void train(fl_ctx *ctx, fl_fleet *fleet, const char *cost, long steps)
         { "y", fl_tensor_of(FL_DTYPE_I64, y, 2, (int64_t[]){ BATCH, 1 }) },
     };
     fl_tensor val;
-    fl_run_args args = { .feeds = feeds,
-                         .n_feeds = 2,
-                         .fetches = &cost,
-                         .n_fetches = 1,
-                         .out = &val };
+    fl_run_args args = FL_INIT(fl_run_args, .feeds = feeds, .n_feeds = 2,
+                               .fetches = &cost, .n_fetches = 1, .out = &val);
     unsigned seed = (unsigned)fl_fleet_worker_index(fleet) + 1;
     fl_executor *exe;
 
@@ -74,7 +71,7 @@ static void train(fl_ctx *ctx, fl_fleet *fleet, const char *cost, long steps)
 
 int main(int argc, char **argv)
 {
-    fl_role_args role = { 0 };
+    fl_role_args role = FL_INIT(fl_role_args);
     fl_ctx *ctx;
     fl_var *cost;
     fl_fleet *fleet;

@@ -55,19 +55,16 @@ static void train(fl_executor *exe, fl_fleet *fleet, fl_strategy *s,
         { "heavier", fl_tensor_of(FL_DTYPE_I64, heavier, 2, dims) },
     };
     unsigned seed = (unsigned)fl_fleet_worker_index(fleet) + 1;
-    fl_run_args args = { .feeds = feeds,
-                         .n_feeds = 3,
-                         .fetches = &loss,
-                         .n_fetches = 1,
-                         .out = NULL };
+    fl_run_args args = FL_INIT(fl_run_args, .feeds = feeds, .n_feeds = 3,
+                               .fetches = &loss, .n_fetches = 1, .out = NULL);
     fl_compiled_program *cp;
-    fl_build_strategy bs;
-    fl_exec_strategy es;
+    fl_build_strategy bs = FL_INIT(fl_build_strategy);
+    fl_exec_strategy es = FL_INIT(fl_exec_strategy);
 
     check(!fl_fleet_init_worker(fleet));
     check(!fl_run(exe, fl_fleet_startup_program(fleet), NULL));
-    fl_strategy_get_build_strategy(s, &bs);
-    fl_strategy_get_execute_strategy(s, &es);
+    check(!fl_strategy_get_build_strategy(s, &bs) &&
+          !fl_strategy_get_execute_strategy(s, &es));
     check(!fl_compiled_program_new(&cp, fl_fleet_main_program(fleet)));
     check(!fl_compiled_program_with_data_parallel(cp, loss, &bs, &es));
     args.out =

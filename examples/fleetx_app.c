@@ -38,11 +38,9 @@ static void fit(fl_executor *exe, const char *dir, size_t batch, long epochs)
 {
     const char *loss = fl_var_name(net.loss);
     fl_tensor out;
-    fl_run_args args = { .feeds = NULL,
-                         .n_feeds = net.n_feeds,
-                         .fetches = &loss,
-                         .n_fetches = 1,
-                         .out = &out };
+    fl_run_args args =
+        FL_INIT(fl_run_args, .feeds = NULL, .n_feeds = net.n_feeds,
+                .fetches = &loss, .n_fetches = 1, .out = &out);
     size_t rows, step = 0;
     char path[4096];
     fl_dataset *d;

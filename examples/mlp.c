@@ -91,11 +91,9 @@ static void train(fl_ctx *ctx, fl_var *cost, int steps)
         { "y", fl_tensor_of(FL_DTYPE_I64, b.y, 2, y_dims) },
     };
     fl_tensor cost_val;
-    fl_run_args args = { .feeds = feeds,
-                         .n_feeds = 2,
-                         .fetches = fetches,
-                         .n_fetches = 1,
-                         .out = &cost_val };
+    fl_run_args args =
+        FL_INIT(fl_run_args, .feeds = feeds, .n_feeds = 2, .fetches = fetches,
+                .n_fetches = 1, .out = &cost_val);
 
     if (fl_executor_new(&exe, ctx) ||
         fl_run(exe, fl_default_startup_program(ctx), NULL))

@@ -84,7 +84,7 @@ static void train(fl_ctx *c, const fl_job_args *a)
 
 int main(int argc, char **argv)
 {
-    fl_job_args args = { 0 };
+    fl_job_args args = FL_INIT(fl_job_args);
     fl_ctx *c;
 
     if (argc != 5)

@@ -39,6 +39,7 @@ static fl_status lazy_recv(void *mode, const fl_param_values *v, size_t n)
 }
 
 static const fl_mode_def lazy_mode = {
+    .size = sizeof(fl_mode_def),
     .name = "lazy",
     .passes = "dist_sparse dist_pull dist_place dist_server dist_send "
               "dist_recv dist_startup",
@@ -66,11 +67,8 @@ static void train(fl_executor *exe, fl_fleet *fleet, const char *loss)
                         { "odd", fl_tensor_of(FL_DTYPE_I64, odd, 2, dims) } };
     unsigned seed = (unsigned)fl_fleet_worker_index(fleet) + 1;
     fl_tensor out;
-    fl_run_args args = { .feeds = feeds,
-                         .n_feeds = 2,
-                         .fetches = &loss,
-                         .n_fetches = 1,
-                         .out = &out };
+    fl_run_args args = FL_INIT(fl_run_args, .feeds = feeds, .n_feeds = 2,
+                               .fetches = &loss, .n_fetches = 1, .out = &out);
 
     check(!fl_run(exe, fl_fleet_startup_program(fleet), NULL));
     for (int i = 1; i <= STEPS; i++) {

@@ -59,4 +59,13 @@ static inline fl_compiled_program *make_compiled(fl_program *p)
     return cp;
 }
 
+/* What a dataset counted, for asserts. */
+static inline fl_dataset_stats dataset_stats(const fl_dataset *d)
+{
+    fl_dataset_stats s = FL_INIT(fl_dataset_stats);
+
+    must(fl_dataset_stats_get(d, &s));
+    return s;
+}
+
 #endif

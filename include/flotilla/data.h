@@ -24,7 +24,8 @@ extern "C" {
 
 typedef enum fl_slot_kind { FL_SLOT_IDS, FL_SLOT_FLOATS } fl_slot_kind;
 
-/* One column of the data. Ids are 64-bit and are fed as int64, bit by bit. */
+/* One column of the data; what else a column can be will be a kind, since
+   slots come in arrays and do not grow. Ids are 64-bit and are fed as int64, bit by bit. */
 typedef struct fl_slot {
     const char *name;
     fl_slot_kind kind;
@@ -88,7 +89,7 @@ typedef enum fl_reader_workers {
 } fl_reader_workers;
 
 typedef struct fl_reader_args {
-    int reserved;
+    uint32_t size;
     size_t capacity;           /* batches that may wait; 0: 4 per worker */
     fl_reader_workers workers; /* default threads */
     int n_workers;             /* 0: 1 */
@@ -98,7 +99,7 @@ typedef struct fl_reader_args {
 
 #define fl_reader_new(out, program, names, n_names, ...)                       \
     fl_reader_new_with(out, program, names, n_names,                           \
-                       &(fl_reader_args){ .reserved = 0, __VA_ARGS__ })
+                       FL_OPTIONS(fl_reader_args, __VA_ARGS__))
 FL_API FL_MUST_CHECK
 fl_status fl_reader_new_with(fl_reader **out, fl_program *p,
                              const char *const *names, size_t n_names,
@@ -199,12 +200,14 @@ FL_API uint64_t fl_dataset_memory_bytes(const fl_dataset *d);
 
 /* What the last pass saw. */
 typedef struct fl_dataset_stats {
+    uint32_t size;
     uint64_t files, empty_files, lines, records, bad_lines;
     uint64_t bytes;        /* of text after decompression, or of the cache */
     uint64_t cached_files; /* read from the cache */
     double wait_seconds;   /* all consumers together, for input */
 } fl_dataset_stats;
-FL_API fl_dataset_stats fl_dataset_stats_get(const fl_dataset *d);
+FL_API FL_MUST_CHECK
+fl_status fl_dataset_stats_get(const fl_dataset *d, fl_dataset_stats *out);
 
 /* Batches by hand: begin a pass, ask until *feeds is NULL, end it. Several
    threads may ask, each with its own consumer number below n_consumers; a batch
@@ -229,16 +232,15 @@ FL_API char *fl_format_help(const char *name);
    times, most frequent first, as lines "word count": what the format word2vec
    numbers words by. */
 typedef struct fl_vocabulary_args {
-    int reserved;
+    uint32_t size;
     uint64_t min_count;
     bool keep_case; /* else A-Z become a-z, and only those are kept */
     bool unknown;   /* rare words count as <UNK>, else they are dropped */
     const char *pipe_command; /* as fl_dataset_set_pipe_command */
 } fl_vocabulary_args;
 #define fl_vocabulary_build(paths, n_paths, out_path, n_words, ...)            \
-    fl_vocabulary_build_with(                                                  \
-        paths, n_paths, out_path, n_words,                                     \
-        &(fl_vocabulary_args){ .reserved = 0, __VA_ARGS__ })
+    fl_vocabulary_build_with(paths, n_paths, out_path, n_words,                \
+                             FL_OPTIONS(fl_vocabulary_args, __VA_ARGS__))
 FL_API FL_MUST_CHECK
 fl_status fl_vocabulary_build_with(const char *const *paths, size_t n_paths,
                                    const char *out_path, uint64_t *n_words,
@@ -269,9 +271,9 @@ typedef void (*fl_fetch_handler)(void *arg, const fl_tensor *fetched,
                                  size_t n_fetches);
 
 typedef struct fl_dataset_run_args {
-    int reserved;
-    int thread; /* training threads; 0: as many as the dataset reads with */
-    const char *const *fetch_list;
+    uint32_t size;
+    int n_threads; /* that train; 0: as many as the dataset reads with */
+    const char *const *fetches;
     const char *const *fetch_info; /* what they are called; NULL: their names */
     size_t n_fetches;
     int print_period; /* batches of thread 0 between lines; 0: 100, -1: never */
@@ -289,6 +291,7 @@ typedef struct fl_dataset_run_args {
 } fl_dataset_run_args;
 
 typedef struct fl_dataset_report {
+    uint32_t size;
     uint64_t samples, batches;
     double seconds;
     double wait_seconds; /* waiting for input, per thread on average */
@@ -302,17 +305,15 @@ typedef struct fl_dataset_report {
    `loss` the single numbers of fetch_list are watched, and without that what
    the program minimizes. */
 #define fl_train_from_dataset(e, program, dataset, report, ...)                \
-    fl_train_from_dataset_with(                                                \
-        e, program, dataset, report,                                           \
-        &(fl_dataset_run_args){ .reserved = 0, __VA_ARGS__ })
+    fl_train_from_dataset_with(e, program, dataset, report,                    \
+                               FL_OPTIONS(fl_dataset_run_args, __VA_ARGS__))
 FL_API FL_MUST_CHECK
 fl_status fl_train_from_dataset_with(fl_executor *e, fl_program *p,
                                      fl_dataset *d, fl_dataset_report *report,
                                      const fl_dataset_run_args *args);
 #define fl_infer_from_dataset(e, program, dataset, report, ...)                \
-    fl_infer_from_dataset_with(                                                \
-        e, program, dataset, report,                                           \
-        &(fl_dataset_run_args){ .reserved = 0, __VA_ARGS__ })
+    fl_infer_from_dataset_with(e, program, dataset, report,                    \
+                               FL_OPTIONS(fl_dataset_run_args, __VA_ARGS__))
 FL_API FL_MUST_CHECK
 fl_status fl_infer_from_dataset_with(fl_executor *e, fl_program *p,
                                      fl_dataset *d, fl_dataset_report *report,

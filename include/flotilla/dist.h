@@ -34,10 +34,10 @@ extern "C" {
 typedef struct fl_transpiler fl_transpiler;
 
 typedef struct fl_transpile_args {
-    int reserved;
+    uint32_t size;
     int trainer_id;       /* of this process, from 0; servers leave it 0 */
     const char *pservers; /* "host:port,host:port", the same for everyone */
-    int trainers;         /* how many there will be; 0: 1 */
+    int n_trainers;       /* how many there will be; 0: 1 */
     const char *mode;     /* NULL: sync */
     fl_program *program, *startup_program; /* NULL: the default ones */
 } fl_transpile_args;
@@ -45,8 +45,7 @@ typedef struct fl_transpile_args {
 /* The user's programs stay as they are. From now on tables and parameters of
    the context are those of the job. One job per context. */
 #define fl_transpile(out, ctx, ...)                                            \
-    fl_transpile_with(out, ctx,                                                \
-                      &(fl_transpile_args){ .reserved = 0, __VA_ARGS__ })
+    fl_transpile_with(out, ctx, FL_OPTIONS(fl_transpile_args, __VA_ARGS__))
 FL_API FL_MUST_CHECK
 fl_status fl_transpile_with(fl_transpiler **out, fl_ctx *c,
                             const fl_transpile_args *args);
@@ -95,13 +94,15 @@ fl_status fl_transpiler_hash(fl_transpiler *t, uint64_t *hash);
 
 /* What this trainer and the servers did so far. */
 typedef struct fl_dist_stats {
+    uint32_t size;
     uint64_t sent_bytes, received_bytes; /* payloads of requests and replies */
     uint64_t pulls, pushes;              /* requests for rows, over servers */
     uint64_t dense_requests;             /* requests for dense blocks */
     uint64_t gradients_made, gradients_applied; /* over variables */
     double wait_seconds; /* of training threads, for the mode */
 } fl_dist_stats;
-FL_API void fl_transpiler_stats(fl_transpiler *t, fl_dist_stats *out);
+FL_API FL_MUST_CHECK
+fl_status fl_transpiler_stats(fl_transpiler *t, fl_dist_stats *out);
 
 /* What the servers say about themselves, as text. Free with fl_text_free. */
 FL_API FL_MUST_CHECK

@@ -25,6 +25,7 @@ typedef struct fl_feed {
 
 /* What a run takes and gives. */
 typedef struct fl_run_args {
+    uint32_t size;
     const fl_feed *feeds;
     size_t n_feeds;
     const char *const *fetches;
@@ -55,13 +56,15 @@ typedef enum fl_gradient_scale {
 } fl_gradient_scale;
 
 typedef struct fl_build_strategy {
+    uint32_t size;
     fl_reduce_strategy reduce_strategy;
     fl_gradient_scale gradient_scale_strategy;
 } fl_build_strategy;
 
 typedef struct fl_exec_strategy {
-    int num_threads;  /* 0: one per replica */
-    int num_replicas; /* 0: the setting cpu_num (CPU_NUM) */
+    uint32_t size;
+    int n_threads;  /* 0: one per replica */
+    int n_replicas; /* 0: the setting cpu_num (CPU_NUM) */
 } fl_exec_strategy;
 
 /* The program for data-parallel runs; fed batches are split over the replicas
@@ -106,7 +109,7 @@ FL_API void fl_parallel_executor_free(fl_parallel_executor *pe);
 
 /* Called by training thread `thread` for its next batch: fills feeds[0,
    n_feeds) and returns true, or returns false at the end of data. The memory
-   is borrowed until the thread's next call, or, with keeps_two, until the one
+   is borrowed until the thread's next call, or, with holds_two_batches, until the one
    after it. */
 typedef bool (*fl_next_batch)(void *arg, int thread, fl_feed *feeds);
 
@@ -114,7 +117,8 @@ typedef bool (*fl_next_batch)(void *arg, int thread, fl_feed *feeds);
 typedef void (*fl_on_batch)(void *arg, int thread, const fl_tensor *fetched);
 
 typedef struct fl_hogwild_args {
-    int num_threads;
+    uint32_t size;
+    int n_threads;
     const char *const *feed_names;
     size_t n_feeds;
     fl_next_batch next;
@@ -125,7 +129,7 @@ typedef struct fl_hogwild_args {
     /* A batch stays valid until the second next call. Then the next batch may
        be asked for before one is trained, where rows of tables come from
        servers, and they are on their way while the one is computed. */
-    bool keeps_two;
+    bool holds_two_batches;
     fl_scope *scope; /* NULL: the current one */
 } fl_hogwild_args;
 
@@ -148,9 +152,11 @@ fl_status fl_executor_write_trace(const fl_executor *e, const char *path);
 /* Bytes that the executor's plans keep for temporaries, and the largest sum
    of temporaries alive at one moment in the last run of the last plan. */
 typedef struct fl_memory_use {
+    uint32_t size;
     size_t kept_bytes, live_bytes;
 } fl_memory_use;
-FL_API fl_memory_use fl_executor_memory(const fl_executor *e);
+FL_API FL_MUST_CHECK
+fl_status fl_executor_memory(const fl_executor *e, fl_memory_use *out);
 
 /* The program text after the optimise passes, for the given fetches. */
 FL_API FL_MUST_CHECK

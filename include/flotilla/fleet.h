@@ -48,6 +48,7 @@ typedef enum fl_role_kind {
 
 /* A role that the user defines. Everybody in a job gives the same endpoints. */
 typedef struct fl_role_args {
+    uint32_t size;
     fl_role_kind role;            /* 0: a worker */
     int current_id;               /* among workers, or among servers */
     int worker_num;               /* or worker_endpoints */
@@ -97,6 +98,7 @@ FL_API const char *fl_strategy_get(fl_strategy *s, const char *name);
 /* By struct, as the groups are known; get fills all fields with effective
    values, set takes them all. */
 typedef struct fl_program_config {
+    uint32_t size;
     int64_t min_block_size;
     bool slice_var_up;
     const char *split_method; /* "hash" or "round_robin" */
@@ -105,6 +107,7 @@ typedef struct fl_program_config {
 } fl_program_config;
 
 typedef struct fl_trainer_runtime_config {
+    uint32_t size;
     int communicator_max_merge_var_num;
     int communicator_send_queue_size;
     bool communicator_independent_recv_thread;
@@ -116,36 +119,41 @@ typedef struct fl_trainer_runtime_config {
 } fl_trainer_runtime_config;
 
 typedef struct fl_server_runtime_config {
+    uint32_t size;
     int server_threads; /* 0: one per core */
 } fl_server_runtime_config;
 
-FL_API void fl_strategy_get_program_config(fl_strategy *s,
-                                           fl_program_config *out);
+FL_API FL_MUST_CHECK
+fl_status fl_strategy_get_program_config(fl_strategy *s,
+                                         fl_program_config *out);
 FL_API FL_MUST_CHECK
 fl_status fl_strategy_set_program_config(fl_strategy *s,
                                          const fl_program_config *c);
-FL_API void
+FL_API FL_MUST_CHECK
+fl_status
 fl_strategy_get_trainer_runtime_config(fl_strategy *s,
                                        fl_trainer_runtime_config *out);
 FL_API FL_MUST_CHECK
 fl_status
 fl_strategy_set_trainer_runtime_config(fl_strategy *s,
                                        const fl_trainer_runtime_config *c);
-FL_API void
-fl_strategy_get_server_runtime_config(fl_strategy *s,
-                                      fl_server_runtime_config *out);
+FL_API FL_MUST_CHECK
+fl_status fl_strategy_get_server_runtime_config(fl_strategy *s,
+                                                fl_server_runtime_config *out);
 FL_API FL_MUST_CHECK
 fl_status
 fl_strategy_set_server_runtime_config(fl_strategy *s,
                                       const fl_server_runtime_config *c);
 /* For fl_compiled_program_with_data_parallel. */
-FL_API void fl_strategy_get_build_strategy(fl_strategy *s,
-                                           fl_build_strategy *out);
+FL_API FL_MUST_CHECK
+fl_status fl_strategy_get_build_strategy(fl_strategy *s,
+                                         fl_build_strategy *out);
 FL_API FL_MUST_CHECK
 fl_status fl_strategy_set_build_strategy(fl_strategy *s,
                                          const fl_build_strategy *b);
-FL_API void fl_strategy_get_execute_strategy(fl_strategy *s,
-                                             fl_exec_strategy *out);
+FL_API FL_MUST_CHECK
+fl_status fl_strategy_get_execute_strategy(fl_strategy *s,
+                                           fl_exec_strategy *out);
 FL_API FL_MUST_CHECK
 fl_status fl_strategy_set_execute_strategy(fl_strategy *s,
                                            const fl_exec_strategy *e);

@@ -30,7 +30,7 @@ extern "C" {
    tls_ca, tls_cert, tls_key, local_transport, connect_timeout_ms,
    restart_timeout_ms (docs/settings.md). */
 typedef struct fl_job_args {
-    int reserved;
+    uint32_t size;
     const char *servers; /* "host:port,host:port", the same for everyone */
     int n_trainers;      /* how many there will be; 0: 1 */
     int rank;            /* of this server or trainer, from 0 */
@@ -43,7 +43,7 @@ typedef struct fl_job_args {
    error when the address is taken, when members are missing for longer than
    connect_timeout_ms, or when a trainer is lost and does not come back. */
 #define fl_job_serve(ctx, ...)                                                 \
-    fl_job_serve_with(ctx, &(fl_job_args){ .reserved = 0, __VA_ARGS__ })
+    fl_job_serve_with(ctx, FL_OPTIONS(fl_job_args, __VA_ARGS__))
 FL_API FL_MUST_CHECK
 fl_status fl_job_serve_with(fl_ctx *c, const fl_job_args *args);
 
@@ -53,7 +53,7 @@ typedef struct fl_job fl_job;
 
 /* Connects to all servers; waits for them up to connect_timeout_ms. */
 #define fl_job_connect(out, ctx, ...)                                          \
-    fl_job_connect_with(out, ctx, &(fl_job_args){ .reserved = 0, __VA_ARGS__ })
+    fl_job_connect_with(out, ctx, FL_OPTIONS(fl_job_args, __VA_ARGS__))
 FL_API FL_MUST_CHECK
 fl_status fl_job_connect_with(fl_job **out, fl_ctx *c, const fl_job_args *args);
 

@@ -30,6 +30,8 @@ typedef struct fl_param_attr {
     const char *name, *init, *regularizer, *clip;
     double learning_rate; /* multiplier; 0 stands for 1 */
     bool frozen;          /* not trained */
+    const void
+        *reserved[4]; /* zero; it is a part of others, so does not grow */
 } fl_param_attr;
 
 /* --- input --------------------------------------------------------------- */
@@ -42,7 +44,7 @@ FL_API fl_var *fl_layers_data(fl_ctx *c, const char *name, fl_dtype dtype,
 /* --- layers with parameters ---------------------------------------------- */
 
 typedef struct fl_layers_fc_args {
-    int reserved;
+    uint32_t size;
     const char *act; /* "relu", "tanh", "sigmoid", "softmax" or NULL */
     fl_param_attr param, bias;
     bool no_bias;
@@ -52,7 +54,7 @@ typedef struct fl_layers_fc_args {
 
 #define fl_layers_fc(input, size, ...)                                         \
     fl_layers_fc_with((fl_var *[]){ input }, 1, size,                          \
-                      &(fl_layers_fc_args){ .reserved = 0, __VA_ARGS__ })
+                      FL_OPTIONS(fl_layers_fc_args, __VA_ARGS__))
 
 /* Several inputs, each with weights of its own; the products are added. */
 FL_API fl_var *fl_layers_fc_with(fl_var *const *inputs, size_t n_inputs,
@@ -63,7 +65,7 @@ FL_API fl_var *fl_layers_fc_with(fl_var *const *inputs, size_t n_inputs,
    Updates and decay act on the rows of the batch alone. Embeddings that share
    a table say the same of it, or nothing. */
 typedef struct fl_layers_embedding_args {
-    int reserved;
+    uint32_t size;
     bool is_sparse;
     bool is_distributed;
     const int64_t *padding_idx; /* the row that reads as zeros; NULL: none */
@@ -83,14 +85,13 @@ typedef struct fl_layers_embedding_args {
    is_distributed may have height 0: no limit to its ids. */
 #define fl_layers_embedding(ids, height, width, ...)                           \
     fl_layers_embedding_with(                                                  \
-        ids, height, width,                                                    \
-        &(fl_layers_embedding_args){ .reserved = 0, __VA_ARGS__ })
+        ids, height, width, FL_OPTIONS(fl_layers_embedding_args, __VA_ARGS__))
 
 /* The same with is_distributed and without a height. */
 #define fl_layers_sparse_embedding(ids, width, ...)                            \
-    fl_layers_embedding_with(                                                  \
-        ids, 0, width,                                                         \
-        &(fl_layers_embedding_args){ .is_distributed = true, __VA_ARGS__ })
+    fl_layers_embedding_with(ids, 0, width,                                    \
+                             FL_OPTIONS(fl_layers_embedding_args,              \
+                                        .is_distributed = true, __VA_ARGS__))
 FL_API fl_var *fl_layers_embedding_with(fl_var *ids, int64_t height,
                                         int64_t width,
                                         const fl_layers_embedding_args *args);
@@ -146,7 +147,7 @@ FL_API fl_var *fl_layers_sigmoid_cross_entropy_with_logits(fl_var *x,
 FL_API fl_var *fl_layers_accuracy(fl_var *input, fl_var *label);
 
 typedef struct fl_layers_auc_args {
-    int reserved;
+    uint32_t size;
     const char *curve;  /* "ROC" (default) or "PR" */
     int num_thresholds; /* 0 stands for 4095 */
     int slide_steps;    /* 0 stands for 1; -1: the batch AUC is the global */
@@ -159,7 +160,7 @@ typedef struct fl_layers_auc_args {
    the last slide_steps batches. input [n, 2] holds probabilities. */
 #define fl_layers_auc(input, label, batch_auc, ...)                            \
     fl_layers_auc_with(input, label, batch_auc,                                \
-                       &(fl_layers_auc_args){ .reserved = 0, __VA_ARGS__ })
+                       FL_OPTIONS(fl_layers_auc_args, __VA_ARGS__))
 FL_API fl_var *fl_layers_auc_with(fl_var *input, fl_var *label,
                                   fl_var **batch_auc,
                                   const fl_layers_auc_args *args);

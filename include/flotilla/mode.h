@@ -24,6 +24,7 @@ typedef struct fl_mode_job fl_mode_job;
 
 /* Texts and functions must live as long as the context. */
 typedef struct fl_mode_def {
+    uint32_t size;
     const char *name, *doc;
     /* Apart by spaces, NULL: those of async. docs/modes.md has the passes of
        every mode and what they do. */

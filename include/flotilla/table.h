@@ -90,6 +90,7 @@ FL_API uint32_t fl_table_advance_epoch(fl_table *t);
 
 /* One row as a scan sees it; borrowed for the call. */
 typedef struct fl_row_view {
+    uint32_t size;
     uint64_t key;
     uint32_t epoch;
     const void *row;
@@ -122,6 +123,7 @@ fl_status fl_table_shrink(fl_table *t, int unseen_days, uint64_t *n_removed);
 /* --- accounting ---------------------------------------------------------- */
 
 typedef struct fl_table_stats {
+    uint32_t size;
     uint64_t rows, short_rows; /* short ones are among the rows */
     uint64_t candidates;       /* keys seen but not admitted yet */
     uint64_t refused;          /* keys that got no row for max_rows */
@@ -131,7 +133,8 @@ typedef struct fl_table_stats {
     uint64_t most_moved_in_a_call; /* by one pull or push */
 } fl_table_stats;
 
-FL_API void fl_table_stats_get(fl_table *t, fl_table_stats *out);
+FL_API FL_MUST_CHECK
+fl_status fl_table_stats_get(fl_table *t, fl_table_stats *out);
 
 /* A call moves at most this many index slots for each key it adds, plus one
    run of full slots. */

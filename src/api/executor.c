@@ -2,13 +2,11 @@
 #include "flotilla/executor.h"
 
 #include "ctx/ctx.h"
+#include "base/args.h"
 #include "base/file.h"
 
 /* Stands for the batch when places are chosen and nothing is fed. */
 #define NOMINAL_BATCH 64
-
-/* What is fed and fetched by nobody. */
-static const fl_run_args nothing;
 
 fl_status fl_executor_new(fl_executor **out, fl_ctx *c)
 {
@@ -103,17 +101,18 @@ static fl_status run_alone(fl_executor *e, fl_program *p, const fl_run_args *a,
 
 fl_status fl_run(fl_executor *e, fl_program *p, const fl_run_args *args)
 {
-    const fl_run_args *a = args ? args : &nothing;
     const char *room[64];
     const char **names;
+    fl_run_args a;
     fl_status st;
 
+    FL_TRY(FL_ARGS_READ(fl_run_args, &a, args));
     if (!p)
         FL_FAIL(FL_ERR_INVAL, "there is no program to run: the call that "
                               "should have given it has failed");
-    FL_TRY(check_args(a));
-    names = feed_names(a, room, FL_LEN(room));
-    st = run_alone(e, p, a, names);
+    FL_TRY(check_args(&a));
+    names = feed_names(&a, room, FL_LEN(room));
+    st = run_alone(e, p, &a, names);
     if (names != room)
         fl_free(names);
     return fl_ctx_ran(e->ctx, st);
@@ -122,13 +121,17 @@ fl_status fl_run(fl_executor *e, fl_program *p, const fl_run_args *args)
 fl_status fl_executor_explain(fl_executor *e, fl_program *p,
                               const fl_run_args *args, char **text)
 {
-    const fl_run_args *a = args ? args : &nothing;
     const char *room[64];
-    const char **names = feed_names(a, room, FL_LEN(room));
-    fl_unit_spec spec = spec_of(e, p, a, names);
+    const char **names;
+    fl_unit_spec spec;
+    fl_run_args a;
     fl_program *q;
-    fl_status st = fl_unit_program(&spec, &q);
+    fl_status st;
 
+    FL_TRY(FL_ARGS_READ(fl_run_args, &a, args));
+    names = feed_names(&a, room, FL_LEN(room));
+    spec = spec_of(e, p, &a, names);
+    st = fl_unit_program(&spec, &q);
     if (names != room)
         fl_free(names);
     if (st)
@@ -143,23 +146,27 @@ fl_status fl_executor_explain(fl_executor *e, fl_program *p,
 fl_status fl_run_hogwild(fl_executor *e, fl_program *p,
                          const fl_hogwild_args *args)
 {
-    fl_run_args a = { .fetches = args->fetches, .n_fetches = args->n_fetches };
+    fl_run_args a = { 0 };
+    fl_hogwild_args h;
     fl_unit_spec spec;
     fl_unit *u;
 
-    if (args->num_threads < 1 || !args->next)
+    FL_TRY(FL_ARGS_READ(fl_hogwild_args, &h, args));
+    if (h.n_threads < 1 || !h.next)
         FL_FAIL(FL_ERR_INVAL, "hogwild needs at least one thread and a source "
                               "of batches");
-    FL_TRY(fl_ctx_exec_options(e->ctx, args->scope, &e->trace, &e->options));
+    FL_TRY(fl_ctx_exec_options(e->ctx, h.scope, &e->trace, &e->options));
+    a.fetches = h.fetches;
+    a.n_fetches = h.n_fetches;
     spec = spec_of(e, p, &a, NULL);
     spec.kind = FL_UNIT_HOGWILD;
-    spec.n_runners = spec.n_threads = args->num_threads;
-    spec.feeds = args->feed_names;
-    spec.n_feeds = args->n_feeds;
+    spec.n_runners = spec.n_threads = h.n_threads;
+    spec.feeds = h.feed_names;
+    spec.n_feeds = h.n_feeds;
     spec.can_prefetch =
-        args->keeps_two && e->options.comm && e->options.comm->can_prefetch;
+        h.holds_two_batches && e->options.comm && e->options.comm->can_prefetch;
     FL_TRY(fl_executor_unit(e, &spec, &u));
-    return fl_ctx_ran(e->ctx, fl_unit_run_hogwild(e, u, args));
+    return fl_ctx_ran(e->ctx, fl_unit_run_hogwild(e, u, &h));
 }
 
 /* --- looking inside ------------------------------------------------------ */
@@ -178,7 +185,7 @@ fl_status fl_executor_write_trace(const fl_executor *e, const char *path)
     return st;
 }
 
-fl_memory_use fl_executor_memory(const fl_executor *e)
+fl_status fl_executor_memory(const fl_executor *e, fl_memory_use *out)
 {
     fl_memory_use use = { 0 };
 
@@ -188,5 +195,5 @@ fl_memory_use fl_executor_memory(const fl_executor *e)
             if (u == e->units)
                 use.live_bytes += fl_runner_live_bytes(u->runners[i]);
         }
-    return use;
+    return FL_ARGS_FILL(fl_memory_use, out, &use);
 }

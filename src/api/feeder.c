@@ -1,5 +1,6 @@
 /* feeder.c - feeders and readers for the variables of a program. */
 #include "api/slots.h"
+#include "base/args.h"
 #include "base/alloc.h"
 #include "data/reader/feeder.h"
 #include "data/reader/reader.h"
@@ -47,10 +48,13 @@ fl_status fl_reader_new_with(fl_reader **out, fl_program *p,
                              const fl_reader_args *args)
 {
     feed_vars v = { 0 };
-    fl_status st = find_vars(&v, p, names, n_names);
+    fl_reader_args a;
+    fl_status st = FL_ARGS_READ(fl_reader_args, &a, args);
 
     if (!st)
-        st = fl_reader_make(out, v.slots, v.shapes, n_names, args);
+        st = find_vars(&v, p, names, n_names);
+    if (!st)
+        st = fl_reader_make(out, v.slots, v.shapes, n_names, &a);
     release_vars(&v);
     return fl_err_ctx(st, "reader");
 }

@@ -2,6 +2,7 @@
 #include "flotilla/layers.h"
 
 #include "api/layer.h"
+#include "base/args.h"
 
 /* --- input --------------------------------------------------------------- */
 
@@ -86,20 +87,23 @@ static fl_var *add_bias(fl_layer *l, fl_var *y, int64_t size, int cols,
 fl_var *fl_layers_fc_with(fl_var *const *inputs, size_t n_inputs, int64_t size,
                           const fl_layers_fc_args *args)
 {
-    int cols = args->num_flatten_dims ? args->num_flatten_dims : 1;
     FL_VEC(fl_var *) parts = { 0 };
+    fl_layers_fc_args a;
     fl_layer l;
     fl_var *y;
+    int cols;
 
-    if (!n_inputs || !fl_layer_begin(&l, inputs[0], "fc", args->name))
+    if (FL_ARGS_READ(fl_layers_fc_args, &a, args) || !n_inputs ||
+        !fl_layer_begin(&l, inputs[0], "fc", a.name))
         return NULL;
     if (size < 1) {
         (void)fl_err_set(FL_ERR_INVAL, "fc %s: size %lld is not at least 1",
                          l.name, (long long)size);
         return NULL;
     }
+    cols = a.num_flatten_dims ? a.num_flatten_dims : 1;
     for (size_t i = 0; i < n_inputs; i++) {
-        fl_var *part = fc_product(&l, inputs[i], size, cols, &args->param);
+        fl_var *part = fc_product(&l, inputs[i], size, cols, &a.param);
 
         fl_vec_push(&parts, part);
     }
@@ -110,9 +114,9 @@ fl_var *fl_layers_fc_with(fl_var *const *inputs, size_t n_inputs, int64_t size,
         y = fl_layer_emit(&l, "sum", "Out");
     }
     fl_vec_release(&parts);
-    if (!args->no_bias)
-        y = add_bias(&l, y, size, cols, &args->bias);
-    return activate(&l, y, args->act);
+    if (!a.no_bias)
+        y = add_bias(&l, y, size, cols, &a.bias);
+    return activate(&l, y, a.act);
 }
 
 static bool has_table_words(const fl_layers_embedding_args *a)
@@ -176,12 +180,15 @@ static fl_var *array_of(fl_layer *l, int64_t height, int64_t width,
 }
 
 fl_var *fl_layers_embedding_with(fl_var *ids, int64_t height, int64_t width,
-                                 const fl_layers_embedding_args *args)
+                                 const fl_layers_embedding_args *given)
 {
+    fl_layers_embedding_args a;
+    const fl_layers_embedding_args *args = &a;
     fl_layer l;
     fl_var *w;
 
-    if (!fl_layer_begin(&l, ids, "embedding", args->name) ||
+    if (FL_ARGS_READ(fl_layers_embedding_args, &a, given) ||
+        !fl_layer_begin(&l, ids, "embedding", args->name) ||
         check_embedding(l.name, height, width, args))
         return NULL;
     w = args->is_distributed ? table_of(&l, height, width, args)
@@ -549,15 +556,19 @@ static void give(fl_var **to, fl_var *v)
 }
 
 fl_var *fl_layers_auc_with(fl_var *input, fl_var *label, fl_var **batch_auc,
-                           const fl_layers_auc_args *args)
+                           const fl_layers_auc_args *given)
 {
-    int slide = args->slide_steps ? args->slide_steps : 1;
+    fl_layers_auc_args o;
+    const fl_layers_auc_args *args = &o;
     const char *all, *batch;
     fl_var *b, *a, *stats[4];
     fl_layer l;
+    int slide;
 
-    if (!label || !fl_layer_begin(&l, input, "auc", NULL))
+    if (FL_ARGS_READ(fl_layers_auc_args, &o, given) || !label ||
+        !fl_layer_begin(&l, input, "auc", NULL))
         return NULL;
+    slide = args->slide_steps ? args->slide_steps : 1;
     all = fl_layer_tmp(&l);
     batch = fl_layer_tmp(&l);
     b = auc_op(&l, input, label, args, slide < 0 ? 0 : slide, batch, stats);

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 
 #include "ctx/ctx.h"
+#include "base/args.h"
 
 struct fl_compiled_program {
     fl_program *program;
@@ -67,16 +68,20 @@ fl_status fl_compiled_program_with_data_parallel(fl_compiled_program *cp,
                                                  const fl_exec_strategy *exec)
 {
     const fl_ctx *c = cp->program->ctx;
-    int n =
-        exec && exec->num_replicas ? exec->num_replicas : (int)c->conf.cpu_num;
-    int threads = exec && exec->num_threads ? exec->num_threads : n;
+    fl_build_strategy how;
+    fl_exec_strategy with;
+    int n, threads;
 
+    FL_TRY(FL_ARGS_READ(fl_build_strategy, &how, build));
+    FL_TRY(FL_ARGS_READ(fl_exec_strategy, &with, exec));
+    n = with.n_replicas ? with.n_replicas : (int)c->conf.cpu_num;
+    threads = with.n_threads ? with.n_threads : n;
     if (n < 1 || threads < 1)
         FL_FAIL(FL_ERR_INVAL, "%d replicas on %d threads cannot run", n,
                 threads);
     if (loss_name)
         FL_TRY(check_loss(cp, loss_name));
-    cp->build = build ? *build : (fl_build_strategy){ 0 };
+    cp->build = how;
     cp->n_replicas = n;
     cp->n_threads = threads;
     cp->data_parallel = true;
@@ -222,24 +227,30 @@ static fl_status run_each(fl_executor *e, fl_compiled_program *cp,
 fl_status fl_run_compiled_each(fl_executor *e, fl_compiled_program *cp,
                                const fl_run_args *args)
 {
+    fl_run_args a;
+
     if (!cp->data_parallel)
         return fl_run(e, cp->program, args);
-    return run_each(e, cp, args, args->feeds);
+    FL_TRY(FL_ARGS_READ(fl_run_args, &a, args));
+    return run_each(e, cp, &a, a.feeds);
 }
 
 fl_status fl_run_compiled(fl_executor *e, fl_compiled_program *cp,
                           const fl_run_args *args)
 {
-    size_t n = args->n_feeds * (size_t)cp->n_replicas;
+    fl_run_args a;
     fl_feed *feeds;
     fl_status st;
+    size_t n;
 
     if (!cp->data_parallel)
         return fl_run(e, cp->program, args);
+    FL_TRY(FL_ARGS_READ(fl_run_args, &a, args));
+    n = a.n_feeds * (size_t)cp->n_replicas;
     feeds = fl_alloc(sizeof(*feeds) * (n + 1));
-    st = split_feeds(cp, args, feeds);
+    st = split_feeds(cp, &a, feeds);
     if (!st)
-        st = run_each(e, cp, args, feeds);
+        st = run_each(e, cp, &a, feeds);
     fl_arena_clear(&cp->split);
     fl_free(feeds);
     return st;

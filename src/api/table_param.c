@@ -110,7 +110,7 @@ static fl_status make_param(fl_layer *l, const fl_param_attr *attr,
     unsigned flags = FL_VAR_PARAM | FL_VAR_TABLE;
 
     if (find_maker(l->ctx, name))
-        FL_FAIL(FL_ERR_INVAL, "the startup program makes a table %s already",
+        FL_FAIL(FL_ERR_EXISTS, "the startup program makes a table %s already",
                 name);
     FL_TRY(check_settings(l->ctx, name, settings, shape->dim[1]));
     FL_TRY(fl_layer_add_param(l, attr, name, &meta,

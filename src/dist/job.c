@@ -6,6 +6,7 @@
 #include <inttypes.h>
 
 #include "dist/job.h"
+#include "base/args.h"
 #include "base/thread.h"
 #include "ps/declare.h"
 #include "ps/options.h"
@@ -138,19 +139,21 @@ static void free_ps(fl_job *p)
 
 fl_status fl_job_connect_with(fl_job **out, fl_ctx *c, const fl_job_args *args)
 {
+    fl_job_args a;
     fl_job *p;
     fl_err why;
     fl_status st;
 
-    FL_TRY(check_args(args));
+    FL_TRY(FL_ARGS_READ(fl_job_args, &a, args));
+    FL_TRY(check_args(&a));
     p = fl_alloc(sizeof(*p));
     p->ctx = c;
     fl_mutex_init(&p->mu);
     fl_cond_init(&p->idle);
     fl_str_addf(&p->text, "seed %" PRIu64 "\n", c->startup->seed);
-    st = fl_endpoints_open(&p->net, &c->conf, args->servers);
+    st = fl_endpoints_open(&p->net, &c->conf, a.servers);
     if (!st)
-        st = connect_client(p, args);
+        st = connect_client(p, &a);
     if (st) {
         fl_err_save(&why, st);
         free_ps(p);
@@ -206,7 +209,7 @@ static fl_status add_table(fl_job *p, const char *name, const char *settings,
     FL_TRY(check_declare(p, "table", name));
     for (size_t i = 0; i < p->tables.len; i++)
         if (!strcmp(p->tables.data[i].name, name))
-            FL_FAIL(FL_ERR_INVAL, "table %s is declared twice", name);
+            FL_FAIL(FL_ERR_EXISTS, "table %s is declared twice", name);
     if (p->tables.len >= FL_DECLARED_MAX)
         FL_FAIL(FL_ERR_INVAL, "table %s is one too many: %d can be declared",
                 name, FL_DECLARED_MAX);
@@ -240,7 +243,7 @@ static fl_status check_block(const fl_job *p, const char *name, size_t n)
     FL_TRY(check_declare(p, "block", name));
     for (size_t i = 0; i < p->blocks.len; i++)
         if (!strcmp(p->blocks.data[i].name, name))
-            FL_FAIL(FL_ERR_INVAL, "block %s is declared twice", name);
+            FL_FAIL(FL_ERR_EXISTS, "block %s is declared twice", name);
     if (p->blocks.len >= FL_DECLARED_MAX)
         FL_FAIL(FL_ERR_INVAL, "block %s is one too many: %d can be declared",
                 name, FL_DECLARED_MAX);

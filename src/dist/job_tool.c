@@ -4,6 +4,7 @@
 
 #include <unistd.h>
 
+#include "base/args.h"
 #include "base/hash.h"
 #include "base/thread.h"
 #include "ops/ops.h"
@@ -54,14 +55,16 @@ static fl_status check_server_args(const fl_endpoints *e, const fl_job_args *a)
 
 fl_status fl_job_serve_with(fl_ctx *c, const fl_job_args *args)
 {
+    fl_job_args a;
     fl_endpoints e;
     fl_status st;
     fl_err why;
 
-    FL_TRY(fl_endpoints_open(&e, &c->conf, args->servers));
-    st = check_server_args(&e, args);
+    FL_TRY(FL_ARGS_READ(fl_job_args, &a, args));
+    FL_TRY(fl_endpoints_open(&e, &c->conf, a.servers));
+    st = check_server_args(&e, &a);
     if (!st)
-        st = serve(c, &e, args);
+        st = serve(c, &e, &a);
     fl_err_save(&why, st);
     fl_endpoints_close(&e);
     return st ? fl_err_restore(&why) : FL_OK;

@@ -7,6 +7,7 @@
 #include <inttypes.h>
 
 #include "dist/transpile.h"
+#include "base/args.h"
 #include "base/log.h"
 #include "mode/mode_own.h"
 
@@ -74,10 +75,13 @@ static const fl_mode *find_own(const fl_ctx *c, const char *name)
 
 fl_status fl_ctx_add_mode(fl_ctx *c, const fl_mode_def *def)
 {
-    FL_TRY(fl_err_ctx(fl_check_name(def->name), "mode"));
-    if (fl_mode_find(def->name) || find_own(c, def->name))
-        FL_FAIL(FL_ERR_INVAL, "there is a mode %s already", def->name);
-    fl_vec_push(&c->modes, fl_mode_own_new(def));
+    fl_mode_def own;
+
+    FL_TRY(FL_ARGS_READ(fl_mode_def, &own, def));
+    FL_TRY(fl_err_ctx(fl_check_name(own.name), "mode"));
+    if (fl_mode_find(own.name) || find_own(c, own.name))
+        FL_FAIL(FL_ERR_EXISTS, "there is a mode %s already", own.name);
+    fl_vec_push(&c->modes, fl_mode_own_new(&own));
     return FL_OK;
 }
 
@@ -105,7 +109,7 @@ static fl_status find_mode(const fl_ctx *c, const char *name,
 
 static fl_status check_args(const fl_ctx *c, const fl_transpile_args *a)
 {
-    int n = a->trainers ? a->trainers : 1;
+    int n = a->n_trainers ? a->n_trainers : 1;
 
     if (n < 1 || a->trainer_id < 0 || a->trainer_id >= n)
         FL_FAIL(FL_ERR_INVAL,
@@ -128,7 +132,7 @@ static fl_dist_config config_of(const fl_transpiler *t,
         .mode = t->mode->name,
         .servers = (const char *const *)t->net.servers.data,
         .n_servers = (int)t->net.servers.len,
-        .n_trainers = a->trainers ? a->trainers : 1,
+        .n_trainers = a->n_trainers ? a->n_trainers : 1,
         .rank = a->trainer_id,
         .min_block_size = (uint64_t)conf->min_block_size,
         .slice_var_up = conf->slice_var_up,
@@ -170,19 +174,21 @@ static fl_status build(fl_transpiler *t, const fl_transpile_args *a)
 fl_status fl_transpile_with(fl_transpiler **out, fl_ctx *c,
                             const fl_transpile_args *args)
 {
+    fl_transpile_args a;
     const fl_mode *mode;
     fl_transpiler *t;
     fl_status st;
     fl_err why;
 
-    FL_TRY(check_args(c, args));
-    FL_TRY(find_mode(c, args->mode, &mode));
+    FL_TRY(FL_ARGS_READ(fl_transpile_args, &a, args));
+    FL_TRY(check_args(c, &a));
+    FL_TRY(find_mode(c, a.mode, &mode));
     t = fl_alloc(sizeof(*t));
     t->serving = make_serving();
     t->ctx = c;
     t->own = c->comm;
     t->mode = mode;
-    st = build(t, args);
+    st = build(t, &a);
     if (st) {
         fl_err_save(&why, st);
         fl_transpiler_free(t);
@@ -442,7 +448,7 @@ static uint64_t count_requests(const fl_transpiler *t, const uint16_t *types,
     return n;
 }
 
-void fl_transpiler_stats(fl_transpiler *t, fl_dist_stats *out)
+fl_status fl_transpiler_stats(fl_transpiler *t, fl_dist_stats *out)
 {
     static const uint16_t pulls[] = { FL_MSG_PULL, FL_MSG_CHANGED };
     static const uint16_t pushes[] = { FL_MSG_PUSH, FL_MSG_ROUND_PUSH };
@@ -451,10 +457,11 @@ void fl_transpiler_stats(fl_transpiler *t, fl_dist_stats *out)
     fl_cluster_counts *counts = fl_cluster_counts_of(t->cluster);
     fl_client *client = fl_cluster_client(t->cluster);
     fl_client_traffic bytes = { 0 };
+    fl_dist_stats s;
 
     if (client)
         bytes = fl_client_traffic_of(client);
-    *out = (fl_dist_stats){
+    s = (fl_dist_stats){
         .sent_bytes = bytes.sent_bytes,
         .received_bytes = bytes.received_bytes,
         .pulls = count_requests(t, pulls, FL_LEN(pulls)),
@@ -464,6 +471,7 @@ void fl_transpiler_stats(fl_transpiler *t, fl_dist_stats *out)
         .gradients_applied = atomic_load(&counts->applied),
         .wait_seconds = 1e-9 * (double)atomic_load(&counts->wait_ns),
     };
+    return FL_ARGS_FILL(fl_dist_stats, out, &s);
 }
 
 fl_status fl_transpiler_server_stats(fl_transpiler *t, char **text)

@@ -115,7 +115,7 @@ fl_status fl_unit_run_hogwild(fl_executor *e, fl_unit *u,
                               const fl_hogwild_args *args)
 {
     size_t n_feeds = (size_t)u->n_frames * args->n_feeds;
-    size_t n_fetched = (size_t)args->num_threads * args->n_fetches;
+    size_t n_fetched = (size_t)args->n_threads * args->n_fetches;
     hogwild h = { .e = e, .u = u, .args = args };
     fl_comm *comm = e->options.comm;
     fl_status st;
@@ -126,7 +126,7 @@ fl_status fl_unit_run_hogwild(fl_executor *e, fl_unit *u,
         h.feeds[i].name = args->feed_names[i % args->n_feeds];
     atomic_init(&h.stop, false);
     if (u->plan->trains && comm && comm->life->enter)
-        comm->life->enter(comm, args->num_threads);
+        comm->life->enter(comm, args->n_threads);
     st = fl_team_run(u->team, run_thread, &h);
     fl_free(h.feeds);
     fl_free(h.fetched);

@@ -5,6 +5,7 @@
  * wrong order shows where one process is easiest to look at.
  */
 #include "fleet/fleet.h"
+#include "base/args.h"
 
 /* --- making --------------------------------------------------------------- */
 
@@ -46,12 +47,14 @@ fl_status fl_fleet_init_from(fl_fleet **out, fl_ctx *c, fl_env_get get,
 
 fl_status fl_fleet_init(fl_fleet **out, fl_ctx *c, const fl_role_args *role)
 {
+    fl_role_args a;
     fl_fleet_role r;
 
     if (!role)
         return fl_fleet_init_from(out, c, get_variable, NULL);
+    FL_TRY(FL_ARGS_READ(fl_role_args, &a, role));
     FL_TRY(check_context(c));
-    FL_TRY(fl_fleet_role_of_args(&r, role));
+    FL_TRY(fl_fleet_role_of_args(&r, &a));
     *out = make(c, &r);
     return FL_OK;
 }
@@ -187,7 +190,7 @@ static fl_status distribute(fl_fleet *f, fl_program *main)
 
     return fl_transpile(
         &f->transpiler, f->ctx, .trainer_id = is_worker ? f->role.index : 0,
-        .pservers = f->role.server_endpoints, .trainers = f->role.n_workers,
+        .pservers = f->role.server_endpoints, .n_trainers = f->role.n_workers,
         .mode = f->own_mode ? f->own_mode
                             : fl_strategy_mode_name(f->strategy->mode),
         .program = main);
@@ -293,7 +296,7 @@ static fl_status need_server(const fl_fleet *f, const char *call)
 
 static fl_status refuse_models(const char *call)
 {
-    FL_FAIL(FL_ERR_INVAL,
+    FL_FAIL(FL_ERR_UNSUPPORTED,
             "%s: models cannot be saved and loaded yet; until a later version "
             "does, fl_transpiler_fetch and fl_transpiler_assign read and write "
             "values of a job, fl_scope_get and fl_scope_set those of a single "

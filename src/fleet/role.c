@@ -171,7 +171,7 @@ static fl_status check_job(const fl_fleet_role *r)
 static fl_status read_args(fl_fleet_role *r, const fl_role_args *a)
 {
     if (a->is_collective)
-        FL_FAIL(FL_ERR_INVAL,
+        FL_FAIL(FL_ERR_UNSUPPORTED,
                 "is_collective: collective training is not there yet; leave it "
                 "false and give server_endpoints, or run a single process");
     if (a->role && a->role != FL_ROLE_WORKER && a->role != FL_ROLE_SERVER)

@@ -4,6 +4,7 @@
  * come apart. */
 #include <inttypes.h>
 
+#include "base/args.h"
 #include "fleet/strategy.h"
 
 static const char *const reduce_names[] = { "all_reduce", "reduce" };
@@ -58,9 +59,9 @@ static const char *push_nums_name(const fl_strategy *s)
                                           : "geo_sgd_need_push_nums";
 }
 
-void fl_strategy_get_program_config(fl_strategy *s, fl_program_config *out)
+fl_status fl_strategy_get_program_config(fl_strategy *s, fl_program_config *out)
 {
-    *out = (fl_program_config){
+    const fl_program_config c = {
         .min_block_size = fl_strategy_value_of(s, "min_block_size").i,
         .slice_var_up = bool_of(s, "slice_var_up"),
         .split_method = split_names[CHOICE(s, "split_method", split_names)],
@@ -68,30 +69,34 @@ void fl_strategy_get_program_config(fl_strategy *s, fl_program_config *out)
         .gradient_weight =
             weight_names[CHOICE(s, "gradient_weight", weight_names)],
     };
+
+    return FL_ARGS_FILL(fl_program_config, out, &c);
 }
 
 fl_status fl_strategy_set_program_config(fl_strategy *s,
-                                         const fl_program_config *c)
+                                         const fl_program_config *config)
 {
     fl_str words = { 0 };
+    fl_program_config c;
 
+    FL_TRY(FL_ARGS_READ(fl_program_config, &c, config));
     fl_str_addf(&words,
                 "min_block_size=%" PRId64 " slice_var_up=%s %s=%" PRId64,
-                c->min_block_size, yes_no(c->slice_var_up), push_nums_name(s),
-                c->geo_sgd_need_push_nums);
-    if (c->split_method)
-        fl_str_addf(&words, " split_method=%s", c->split_method);
-    if (c->gradient_weight)
-        fl_str_addf(&words, " gradient_weight=%s", c->gradient_weight);
+                c.min_block_size, yes_no(c.slice_var_up), push_nums_name(s),
+                c.geo_sgd_need_push_nums);
+    if (c.split_method)
+        fl_str_addf(&words, " split_method=%s", c.split_method);
+    if (c.gradient_weight)
+        fl_str_addf(&words, " gradient_weight=%s", c.gradient_weight);
     return set_and_free(s, &words);
 }
 
 /* --- runtime configs ------------------------------------------------------ */
 
-void fl_strategy_get_trainer_runtime_config(fl_strategy *s,
-                                            fl_trainer_runtime_config *out)
+fl_status fl_strategy_get_trainer_runtime_config(fl_strategy *s,
+                                                 fl_trainer_runtime_config *out)
 {
-    *out = (fl_trainer_runtime_config){
+    const fl_trainer_runtime_config c = {
         .communicator_max_merge_var_num =
             int_of(s, "communicator_max_merge_var_num"),
         .communicator_send_queue_size =
@@ -108,66 +113,81 @@ void fl_strategy_get_trainer_runtime_config(fl_strategy *s,
             bool_of(s, "communicator_is_sgd_optimizer"),
         .prefetch = bool_of(s, "prefetch"),
     };
+
+    return FL_ARGS_FILL(fl_trainer_runtime_config, out, &c);
 }
 
 fl_status
 fl_strategy_set_trainer_runtime_config(fl_strategy *s,
-                                       const fl_trainer_runtime_config *c)
+                                       const fl_trainer_runtime_config *config)
 {
     fl_str words = { 0 };
+    fl_trainer_runtime_config c;
 
+    FL_TRY(FL_ARGS_READ(fl_trainer_runtime_config, &c, config));
     fl_str_addf(&words,
                 "communicator_max_merge_var_num=%d "
                 "communicator_send_queue_size=%d "
                 "communicator_independent_recv_thread=%s "
                 "communicator_min_send_grad_num_before_recv=%d ",
-                c->communicator_max_merge_var_num,
-                c->communicator_send_queue_size,
-                yes_no(c->communicator_independent_recv_thread),
-                c->communicator_min_send_grad_num_before_recv);
+                c.communicator_max_merge_var_num,
+                c.communicator_send_queue_size,
+                yes_no(c.communicator_independent_recv_thread),
+                c.communicator_min_send_grad_num_before_recv);
     fl_str_addf(&words,
                 "communicator_thread_pool_size=%d "
                 "communicator_send_wait_times=%d "
                 "communicator_is_sgd_optimizer=%s prefetch=%s",
-                c->communicator_thread_pool_size,
-                c->communicator_send_wait_times,
-                yes_no(c->communicator_is_sgd_optimizer), yes_no(c->prefetch));
+                c.communicator_thread_pool_size, c.communicator_send_wait_times,
+                yes_no(c.communicator_is_sgd_optimizer), yes_no(c.prefetch));
     return set_and_free(s, &words);
 }
 
-void fl_strategy_get_server_runtime_config(fl_strategy *s,
-                                           fl_server_runtime_config *out)
+fl_status fl_strategy_get_server_runtime_config(fl_strategy *s,
+                                                fl_server_runtime_config *out)
 {
-    out->server_threads = int_of(s, "server_threads");
+    const fl_server_runtime_config c = { .server_threads =
+                                             int_of(s, "server_threads") };
+
+    return FL_ARGS_FILL(fl_server_runtime_config, out, &c);
 }
 
 fl_status
 fl_strategy_set_server_runtime_config(fl_strategy *s,
-                                      const fl_server_runtime_config *c)
+                                      const fl_server_runtime_config *config)
 {
     fl_str words = { 0 };
+    fl_server_runtime_config c;
 
-    fl_str_addf(&words, "server_threads=%d", c->server_threads);
+    FL_TRY(FL_ARGS_READ(fl_server_runtime_config, &c, config));
+    fl_str_addf(&words, "server_threads=%d", c.server_threads);
     return set_and_free(s, &words);
 }
 
 /* --- build and execute strategies ----------------------------------------- */
 
-void fl_strategy_get_build_strategy(fl_strategy *s, fl_build_strategy *out)
+fl_status fl_strategy_get_build_strategy(fl_strategy *s, fl_build_strategy *out)
 {
-    out->reduce_strategy = (fl_reduce_strategy)CHOICE(
-        s, "build_strategy.reduce_strategy", reduce_names);
-    out->gradient_scale_strategy = (fl_gradient_scale)CHOICE(
-        s, "build_strategy.gradient_scale_strategy", scale_names);
+    const fl_build_strategy b = {
+        .reduce_strategy = (fl_reduce_strategy)CHOICE(
+            s, "build_strategy.reduce_strategy", reduce_names),
+        .gradient_scale_strategy = (fl_gradient_scale)CHOICE(
+            s, "build_strategy.gradient_scale_strategy", scale_names),
+    };
+
+    return FL_ARGS_FILL(fl_build_strategy, out, &b);
 }
 
 fl_status fl_strategy_set_build_strategy(fl_strategy *s,
-                                         const fl_build_strategy *b)
+                                         const fl_build_strategy *how)
 {
-    size_t reduce = (size_t)b->reduce_strategy;
-    size_t scale = (size_t)b->gradient_scale_strategy;
     fl_str words = { 0 };
+    fl_build_strategy b;
+    size_t reduce, scale;
 
+    FL_TRY(FL_ARGS_READ(fl_build_strategy, &b, how));
+    reduce = (size_t)b.reduce_strategy;
+    scale = (size_t)b.gradient_scale_strategy;
     if (reduce >= FL_LEN(reduce_names) || scale >= FL_LEN(scale_names))
         FL_FAIL(FL_ERR_INVAL,
                 "strategy %s: reduce_strategy %zu and gradient_scale_strategy "
@@ -178,18 +198,25 @@ fl_status fl_strategy_set_build_strategy(fl_strategy *s,
     return set_and_free(s, &words);
 }
 
-void fl_strategy_get_execute_strategy(fl_strategy *s, fl_exec_strategy *out)
+fl_status fl_strategy_get_execute_strategy(fl_strategy *s,
+                                           fl_exec_strategy *out)
 {
-    out->num_threads = int_of(s, "execute_strategy.num_threads");
-    out->num_replicas = int_of(s, "execute_strategy.num_replicas");
+    const fl_exec_strategy e = {
+        .n_threads = int_of(s, "execute_strategy.num_threads"),
+        .n_replicas = int_of(s, "execute_strategy.num_replicas"),
+    };
+
+    return FL_ARGS_FILL(fl_exec_strategy, out, &e);
 }
 
 fl_status fl_strategy_set_execute_strategy(fl_strategy *s,
-                                           const fl_exec_strategy *e)
+                                           const fl_exec_strategy *how)
 {
     fl_str words = { 0 };
+    fl_exec_strategy e;
 
-    fl_str_addf(&words, "num_threads=%d num_replicas=%d", e->num_threads,
-                e->num_replicas);
+    FL_TRY(FL_ARGS_READ(fl_exec_strategy, &e, how));
+    fl_str_addf(&words, "num_threads=%d num_replicas=%d", e.n_threads,
+                e.n_replicas);
     return set_and_free(s, &words);
 }

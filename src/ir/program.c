@@ -145,7 +145,7 @@ fl_status fl_block_add_var(fl_block *b, const char *name, const fl_tensor *meta,
 
     FL_TRY(fl_check_name(name));
     if (fl_map_find(&b->vars, name))
-        FL_FAIL(FL_ERR_INVAL, "variable %s exists already", name);
+        FL_FAIL(FL_ERR_EXISTS, "variable %s exists already", name);
     v = fl_arena_alloc(arena, sizeof(*v));
     v->name = fl_arena_strdup(arena, name);
     v->flags = flags & FL_VAR_PARAM ? flags | FL_VAR_PERSIST : flags;

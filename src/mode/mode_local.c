@@ -101,7 +101,7 @@ fl_status fl_mode_local_make(fl_comm *c, const char *name, const char *settings,
 
     fl_lock(&lc->mu);
     st = look_up(lc, name)
-             ? fl_err_set(FL_ERR_INVAL, "table %s exists already", name)
+             ? fl_err_set(FL_ERR_EXISTS, "table %s exists already", name)
              : add_table(lc, name, settings, seed, out);
     fl_unlock(&lc->mu);
     return st;

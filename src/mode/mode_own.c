@@ -12,6 +12,12 @@
 #define PASSES                                                                 \
     "dist_sparse dist_pull dist_place dist_server dist_send dist_startup"
 
+/* The caller's descriptor may have been shorter than ours, so it is kept. */
+typedef struct own_mode {
+    fl_mode mode; /* the first member */
+    fl_mode_def def;
+} own_mode;
+
 struct fl_mode_job {
     fl_cluster_port port; /* the first member */
     const fl_mode_def *def;
@@ -293,12 +299,13 @@ fl_comm *fl_mode_own_open(const fl_mode_def *def, fl_cluster *cluster,
 
 fl_mode *fl_mode_own_new(const fl_mode_def *def)
 {
-    fl_mode *m = fl_alloc(sizeof(*m));
+    own_mode *m = fl_alloc(sizeof(*m));
 
-    *m = (fl_mode){ .name = def->name,
-                    .doc = def->doc,
-                    .passes = def->passes ? def->passes : PASSES,
-                    .server_adds = def->server_adds,
-                    .own = def };
-    return m;
+    m->def = *def;
+    m->mode = (fl_mode){ .name = def->name,
+                         .doc = def->doc,
+                         .passes = def->passes ? def->passes : PASSES,
+                         .server_adds = def->server_adds,
+                         .own = &m->def };
+    return &m->mode;
 }

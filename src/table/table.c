@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdatomic.h>
 
+#include "base/args.h"
 #include "base/hash.h"
 #include "table/batch.h"
 #include "table/entry.h"
@@ -463,7 +464,15 @@ fl_status fl_table_restore(fl_table *t, uint64_t key, bool is_short,
 
 /* --- accounting ---------------------------------------------------------- */
 
-void fl_table_stats_get(fl_table *t, fl_table_stats *out)
+fl_status fl_table_stats_get(fl_table *t, fl_table_stats *out)
+{
+    fl_table_stats s;
+
+    fl_table_count(t, &s);
+    return FL_ARGS_FILL(fl_table_stats, out, &s);
+}
+
+void fl_table_count(fl_table *t, fl_table_stats *out)
 {
     *out =
         (fl_table_stats){ .most_moved_in_a_call = atomic_load(&t->most_moved) };

@@ -70,6 +70,9 @@ fl_status fl_table_set_update(fl_table *t, const fl_update *u);
 
 FL_MUST_CHECK
 fl_status fl_table_create(fl_table **out, const fl_table_config *config);
+
+/* All of fl_table_stats, for callers inside. */
+void fl_table_count(fl_table *t, fl_table_stats *out);
 void fl_table_destroy(fl_table *t);
 
 /* Hands the value of every key's row to fn, which may change it: i is the place

@@ -18,6 +18,7 @@
 #include "ctx/ctx.h"
 #include "train/progress.h"
 #include "dist/transpile.h"
+#include "base/args.h"
 #include "base/log.h"
 #include "base/thread.h"
 #include "data/dataset/dataset.h"
@@ -147,7 +148,7 @@ static void choose_fetches(pass *p, fl_program *program)
 
     p->fetches = fl_alloc((a->n_fetches + 3) * sizeof(*p->fetches));
     for (size_t i = 0; i < a->n_fetches; i++)
-        p->fetches[p->n_fetches++] = a->fetch_list[i];
+        p->fetches[p->n_fetches++] = a->fetches[i];
     p->loss_at = also_fetch(p, a->loss);
     p->auc_at = also_fetch(p, a->auc);
     choose_watched(p, program);
@@ -283,7 +284,7 @@ static void print_fetched(pass *p, uint64_t batch, const fl_tensor *fetched)
     fl_str_addf(&s, "batch %llu:", (unsigned long long)batch);
     for (size_t i = 0; i < a->n_fetches; i++) {
         fl_str_addf(&s, "%s %s", i ? "," : "",
-                    a->fetch_info ? a->fetch_info[i] : a->fetch_list[i]);
+                    a->fetch_info ? a->fetch_info[i] : a->fetches[i]);
         add_value(&s, &fetched[i]);
     }
     if (!a->progress)
@@ -330,12 +331,12 @@ static fl_status check_handled(const pass *p, fl_program *program)
     const fl_dataset_run_args *a = p->args;
 
     for (size_t i = 0; a->fetch_handler && i < a->n_fetches; i++) {
-        const fl_var *v = fl_program_var(program, a->fetch_list[i]);
+        const fl_var *v = fl_program_var(program, a->fetches[i]);
 
         if (v && v->meta.n_lod > 0)
             FL_FAIL(FL_ERR_INVAL,
                     "%s has sequences: a fetch handler gets dense values only",
-                    a->fetch_list[i]);
+                    a->fetches[i]);
     }
     return FL_OK;
 }
@@ -349,8 +350,8 @@ static fl_progress_state state_of(pass *p)
     s.seconds = 1e-9 * (double)(fl_now_ns() - p->began_ns);
     s.loss = atomic_load(&p->loss);
     s.auc = atomic_load(&p->auc);
-    s.wait_share = fl_dataset_stats_get(p->data).wait_seconds /
-                   (s.seconds * p->n_threads + 1e-9);
+    s.wait_share =
+        fl_dataset_waited(p->data) / (s.seconds * p->n_threads + 1e-9);
     return s;
 }
 
@@ -532,7 +533,8 @@ static void name_feeds(pass *p)
 
 static fl_status run_threads(pass *p, fl_executor *e, fl_program *program)
 {
-    fl_hogwild_args h = { .num_threads = p->n_threads,
+    fl_hogwild_args h = { .size = sizeof(h),
+                          .n_threads = p->n_threads,
                           .feed_names = p->feed_names,
                           .n_feeds = p->n_feeds,
                           .next = next_batch,
@@ -540,7 +542,7 @@ static fl_status run_threads(pass *p, fl_executor *e, fl_program *program)
                           .n_fetches = p->n_fetches,
                           .on_batch = count_batch,
                           .arg = p,
-                          .keeps_two = p->at_once > 1 };
+                          .holds_two_batches = p->at_once > 1 };
     fl_status st = fl_run_hogwild(e, program, &h);
 
     return st ? st : fl_ctx_ran(e->ctx, fl_err_restore(&p->error));
@@ -568,7 +570,7 @@ static fl_status run_pass(pass *p, fl_executor *e, fl_program *program,
         fl_dataset_report r = report_of(p);
 
         if (report)
-            *report = r;
+            st = FL_ARGS_FILL(fl_dataset_report, report, &r);
     }
     fl_dataset_end(p->data);
     fl_free(p->feed_names);
@@ -601,9 +603,11 @@ static fl_status run_profiled(pass *p, fl_executor *e, fl_program *program,
 static fl_status run_from_dataset(fl_executor *e, fl_program *program,
                                   fl_dataset *d, const char *phase,
                                   fl_dataset_report *report,
-                                  const fl_dataset_run_args *args)
+                                  const fl_dataset_run_args *given)
 {
     const fl_ctx *c = e->ctx;
+    fl_dataset_run_args a;
+    const fl_dataset_run_args *args = &a;
     pass p = { .args = args,
                .data = d,
                .job = c->transpiler,
@@ -613,13 +617,14 @@ static fl_status run_from_dataset(fl_executor *e, fl_program *program,
                .auc = NAN };
     fl_status st;
 
+    FL_TRY(FL_ARGS_READ(fl_dataset_run_args, &a, given));
     p.at_once = c->comm && c->comm->can_prefetch ? BATCHES_MAX : 1;
-    p.n_threads = args->thread ? args->thread : fl_dataset_threads(d);
+    p.n_threads = args->n_threads ? args->n_threads : fl_dataset_threads(d);
     if (p.n_threads < 1)
         FL_FAIL(FL_ERR_INVAL, "%d training threads: give at least one",
                 p.n_threads);
-    if (args->n_fetches && !args->fetch_list)
-        FL_FAIL(FL_ERR_INVAL, "%zu fetches, but no fetch_list",
+    if (args->n_fetches && !args->fetches)
+        FL_FAIL(FL_ERR_INVAL, "%zu fetches, but no names of them",
                 args->n_fetches);
     choose_fetches(&p, program);
     p.tallies = fl_alloc((size_t)p.n_threads * sizeof(*p.tallies));

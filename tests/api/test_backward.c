@@ -26,7 +26,7 @@ static fl_var *main_var(const char *name)
     return fl_program_var(fl_default_main_program(ctx), name);
 }
 
-static fl_optimizer *make_optimizer(const char *kind)
+static fl_optimizer *new_optimizer(const char *kind)
 {
     fl_optimizer *o;
 
@@ -52,11 +52,8 @@ static void run(const fl_var *v, float out[3])
     fl_tensor t;
 
     assert_ok(fl_run(exe, fl_default_main_program(ctx),
-                     &(fl_run_args){ .feeds = &feed,
-                                     .n_feeds = 1,
-                                     .fetches = &name,
-                                     .n_fetches = 1,
-                                     .out = &t }));
+                     FL_OPTIONS(fl_run_args, .feeds = &feed, .n_feeds = 1,
+                                .fetches = &name, .n_fetches = 1, .out = &t)));
     memcpy(out, t.data, 3 * sizeof(*out));
 }
 
@@ -99,7 +96,7 @@ static void nothing_flows_through_what_is_cut(void **state)
     fl_backward_args args = { .size = sizeof(args),
                               .no_grad = &cut,
                               .n_no_grad = 1 };
-    fl_optimizer *o = make_optimizer("sgd");
+    fl_optimizer *o = new_optimizer("sgd");
 
     (void)state;
     assert_ok(fl_minimize_with(o, loss, &args));
@@ -209,7 +206,7 @@ static void integers_have_no_gradient(void **state)
 
 static void the_state_of_a_parameter_is_found_by_name(void **state)
 {
-    fl_optimizer *o = make_optimizer("adam");
+    fl_optimizer *o = new_optimizer("adam");
     fl_var *loss = two_layers(), *w = main_var("fc_0.w_0"), *moment;
     fl_param_grad *pg;
     size_t n;

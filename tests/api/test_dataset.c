@@ -125,7 +125,7 @@ static void ids_above_the_height_are_bad_lines(void **state)
     assert_ok(fl_dataset_next(d, 0, &feeds, &n));
     assert_null(feeds);
     fl_dataset_end(d);
-    assert_int_equal(fl_dataset_stats_get(d).bad_lines, 1);
+    assert_int_equal(dataset_stats(d).bad_lines, 1);
     fl_dataset_free(d);
     fl_ctx_free(c);
 }
@@ -162,12 +162,10 @@ static void batches_run_in_the_program_as_they_come(void **state)
     assert_ok(fl_dataset_begin(d, 1));
     assert_ok(fl_dataset_next(d, 0, &feeds, &n));
     assert_int_equal(n, 2);
-    assert_ok(fl_run(e, p,
-                     &(fl_run_args){ .feeds = feeds,
-                                     .n_feeds = 4,
-                                     .fetches = fetches,
-                                     .n_fetches = 4,
-                                     .out = out }));
+    assert_ok(
+        fl_run(e, p,
+               FL_OPTIONS(fl_run_args, .feeds = feeds, .n_feeds = 4,
+                          .fetches = fetches, .n_fetches = 4, .out = out)));
     assert_int_equal(out[0].shape.rank, 1);
     assert_int_equal(out[1].shape.rank, 3);
     assert_int_equal(out[1].shape.dim[2], 3);

@@ -148,9 +148,8 @@ static void a_parameter_added_as_text_gets_its_first_value(void **state)
                                 "fetch y"));
     assert_int_equal(
         fl_run(e, p,
-               &(fl_run_args){ .fetches = (const char *const[]){ "y" },
-                               .n_fetches = 1,
-                               .out = &t }),
+               FL_OPTIONS(fl_run_args, .fetches = (const char *const[]){ "y" },
+                          .n_fetches = 1, .out = &t)),
         FL_ERR_NOTFOUND);
     assert_said("parameter v has no value, and no startup program gives it");
     fl_executor_free(e);
@@ -254,7 +253,7 @@ static void one_program_trains_in_two_scopes(void **state)
     float data[3] = { 1, 2, 3 }, before;
     fl_feed feed = { "x",
                      fl_tensor_of(FL_DTYPE_F32, data, 2, (int64_t[]){ 1, 3 }) };
-    fl_run_args args = { .feeds = &feed, .n_feeds = 1 };
+    fl_run_args args = FL_INIT(fl_run_args, .feeds = &feed, .n_feeds = 1);
     fl_scope *s;
 
     (void)state;
@@ -263,10 +262,10 @@ static void one_program_trains_in_two_scopes(void **state)
                     fl_layers_mean(fl_layers_fc(data2(ctx, "x", 3), 1, ))));
     assert_ok(fl_scope_new(&s, NULL));
     assert_ok(fl_run(e, startup, NULL));
-    assert_int_equal(
-        fl_run(e, main,
-               &(fl_run_args){ .feeds = &feed, .n_feeds = 1, .scope = s }),
-        FL_ERR_NOTFOUND);
+    assert_int_equal(fl_run(e, main,
+                            FL_OPTIONS(fl_run_args, .feeds = &feed,
+                                       .n_feeds = 1, .scope = s)),
+                     FL_ERR_NOTFOUND);
     fl_scope_push(ctx, s);
     assert_ptr_equal(fl_current_scope(ctx), s);
     assert_ok(fl_run(e, startup, NULL));

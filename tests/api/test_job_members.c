@@ -27,7 +27,7 @@ static void make_mistakes(job *j, fl_job *p, int rank)
     assert_said("dims");
     assert_int_not_equal(fl_job_declare_table(p, "a b", EMB, &n), FL_OK);
     assert_ok(fl_job_declare_table(p, "emb", EMB, &n));
-    assert_int_equal(fl_job_declare_table(p, "emb", EMB, &n), FL_ERR_INVAL);
+    assert_int_equal(fl_job_declare_table(p, "emb", EMB, &n), FL_ERR_EXISTS);
     assert_said("table emb is declared twice");
     assert_int_not_equal(fl_job_declare_dense(p, "w", 4, "adma", "", &n),
                          FL_OK);

@@ -31,8 +31,8 @@ static void an_fc_of_several_inputs_adds_their_products(void **state)
 {
     fl_ctx *c = make_ctx();
     fl_var *in[] = { data2(c, "a", 3), data2(c, "b", 4) };
-    fl_var *y =
-        fl_layers_fc_with(in, 2, 5, &(fl_layers_fc_args){ .act = "tanh" });
+    fl_var *y = fl_layers_fc_with(in, 2, 5,
+                                  FL_OPTIONS(fl_layers_fc_args, .act = "tanh"));
     char *text = fl_program_to_text(fl_default_main_program(c));
 
     (void)state;
@@ -137,11 +137,8 @@ static void the_auc_keeps_its_histograms_in_the_scope(void **state)
     };
     const char *fetches[] = { fl_var_name(auc), fl_var_name(batch) };
     fl_tensor out[2], stat;
-    fl_run_args a = { .feeds = feeds,
-                      .n_feeds = 2,
-                      .fetches = fetches,
-                      .n_fetches = 2,
-                      .out = out };
+    fl_run_args a = FL_INIT(fl_run_args, .feeds = feeds, .n_feeds = 2,
+                            .fetches = fetches, .n_fetches = 2, .out = out);
 
     (void)state;
     assert_ok(fl_run(e, fl_default_startup_program(c), NULL));
@@ -179,11 +176,8 @@ static void simple_layers_compute_what_they_say(void **state)
     fl_feed feed = { "x",
                      fl_tensor_of(FL_DTYPE_F32, xs, 2, (int64_t[]){ 2, 4 }) };
     fl_tensor out[8];
-    fl_run_args a = { .feeds = &feed,
-                      .n_feeds = 1,
-                      .fetches = fetches,
-                      .n_fetches = 8,
-                      .out = out };
+    fl_run_args a = FL_INIT(fl_run_args, .feeds = &feed, .n_feeds = 1,
+                            .fetches = fetches, .n_fetches = 8, .out = out);
 
     (void)state;
     assert_ok(fl_layers_split(x, 2, 1, half));

@@ -173,11 +173,8 @@ static void a_schedule_follows_the_global_step(void **state)
                      fl_tensor_of(FL_DTYPE_F32, x, 2, (int64_t[]){ 1, 3 }) };
     const char *fetch;
     fl_tensor out;
-    fl_run_args a = { .feeds = &feed,
-                      .n_feeds = 1,
-                      .fetches = &fetch,
-                      .n_fetches = 1,
-                      .out = &out };
+    fl_run_args a = FL_INIT(fl_run_args, .feeds = &feed, .n_feeds = 1,
+                            .fetches = &fetch, .n_fetches = 1, .out = &out);
 
     (void)state;
     fetch = fl_var_name(lr);
@@ -219,7 +216,7 @@ static void dense_and_sparse_gradients_of_a_table_agree(void **state)
             { "i", fl_tensor_of(FL_DTYPE_I64, ids, 2, (int64_t[]){ 5, 1 }) },
             { "k", fl_tensor_of(FL_DTYPE_I64, other, 2, (int64_t[]){ 5, 1 }) },
         };
-        fl_run_args args = { .feeds = feeds, .n_feeds = 2 };
+        fl_run_args args = FL_INIT(fl_run_args, .feeds = feeds, .n_feeds = 2);
         fl_tensor t;
 
         assert_ok(fl_minimize(

@@ -116,7 +116,7 @@ static fl_program *main_of(const fixture *f)
 static void a_pass_trains_on_every_record(void **state)
 {
     fixture *f = *state;
-    fl_dataset_report first, last;
+    fl_dataset_report first = FL_INIT(fl_dataset_report), last = first;
 
     assert_ok(fl_train_from_dataset(f->exe, main_of(f), f->data, &first,
                                     .loss = fl_var_name(f->loss)));
@@ -133,11 +133,12 @@ static void a_pass_trains_on_every_record(void **state)
 static void threads_share_the_records(void **state)
 {
     fixture *f = *state;
-    fl_dataset_report r;
+    fl_dataset_report r = FL_INIT(fl_dataset_report);
 
     fl_dataset_set_thread(f->data, 3);
     assert_ok(fl_train_from_dataset(f->exe, main_of(f), f->data, &r,
-                                    .thread = 4, .loss = fl_var_name(f->loss)));
+                                    .n_threads = 4,
+                                    .loss = fl_var_name(f->loss)));
     assert_int_equal(r.samples, ROWS);
     assert_int_equal(fl_scope_step(fl_current_scope(f->ctx)), r.batches);
 }
@@ -145,7 +146,7 @@ static void threads_share_the_records(void **state)
 static void records_in_memory_train_like_a_queue(void **state)
 {
     fixture *f = *state;
-    fl_dataset_report r;
+    fl_dataset_report r = FL_INIT(fl_dataset_report);
 
     fl_dataset_free(f->data);
     open_data(f, "InMemoryDataset");
@@ -153,7 +154,7 @@ static void records_in_memory_train_like_a_queue(void **state)
     assert_ok(fl_dataset_local_shuffle(f->data));
     for (int pass = 0; pass < 2; pass++)
         assert_ok(fl_train_from_dataset(f->exe, main_of(f), f->data, &r,
-                                        .thread = 2,
+                                        .n_threads = 2,
                                         .loss = fl_var_name(f->loss)));
     assert_int_equal(r.samples, ROWS);
     assert_true(r.loss < 1e-2);
@@ -163,10 +164,11 @@ static void inference_changes_nothing(void **state)
 {
     fixture *f = *state;
     float before = first_weight(f);
-    fl_dataset_report r;
+    fl_dataset_report r = FL_INIT(fl_dataset_report);
 
     assert_ok(fl_infer_from_dataset(f->exe, main_of(f), f->data, &r,
-                                    .thread = 2, .loss = fl_var_name(f->loss)));
+                                    .n_threads = 2,
+                                    .loss = fl_var_name(f->loss)));
     assert_int_equal(r.samples, ROWS);
     assert_false(isnan(r.loss));
     assert_float_equal(first_weight(f), before, 0);
@@ -192,10 +194,9 @@ static void fetches_are_printed_by_period(void **state)
     const char *info[] = { "cost" };
     char *text;
 
-    assert_ok(fl_train_from_dataset(f->exe, main_of(f), f->data, NULL,
-                                    .fetch_list = fetch, .fetch_info = info,
-                                    .n_fetches = 1, .print_period = 150,
-                                    .progress = out));
+    assert_ok(fl_train_from_dataset(
+        f->exe, main_of(f), f->data, NULL, .fetches = fetch, .fetch_info = info,
+        .n_fetches = 1, .print_period = 150, .progress = out));
     text = text_of(out);
     assert_non_null(strstr(text, "batch 150: cost "));
     assert_non_null(strstr(text, "batch 300: cost "));
@@ -244,7 +245,7 @@ static void a_fetch_handler_is_called_by_period(void **state)
 
     fl_dataset_set_pipe_command(f->data, "head -n 500; sleep 1; cat; sleep 1");
     assert_ok(fl_train_from_dataset(f->exe, main_of(f), f->data, NULL,
-                                    .fetch_list = fetch, .n_fetches = 1,
+                                    .fetches = fetch, .n_fetches = 1,
                                     .print_period = -1, .fetch_handler = handle,
                                     .fetch_arg = &h, .period_secs = 0.1));
     assert_true(h.calls >= 1);
@@ -282,9 +283,9 @@ static void a_failing_pipe_ends_the_pass_by_name(void **state)
     fixture *f = *state;
 
     fl_dataset_set_pipe_command(f->data, "head -n 100; exit 3");
-    assert_fails(
-        fl_train_from_dataset(f->exe, main_of(f), f->data, NULL, .thread = 2),
-        "exit 3");
+    assert_fails(fl_train_from_dataset(f->exe, main_of(f), f->data, NULL,
+                                       .n_threads = 2),
+                 "exit 3");
 }
 
 static void unknown_names_are_refused(void **state)
@@ -293,17 +294,17 @@ static void unknown_names_are_refused(void **state)
     const char *fetch[] = { "nothing" };
 
     assert_fails(fl_train_from_dataset(f->exe, main_of(f), f->data, NULL,
-                                       .fetch_list = fetch, .n_fetches = 1),
+                                       .fetches = fetch, .n_fetches = 1),
                  "nothing");
     assert_fails(fl_train_from_dataset(f->exe, main_of(f), f->data, NULL,
                                        .auc = "nothing"),
                  "nothing");
-    assert_fails(
-        fl_train_from_dataset(f->exe, main_of(f), f->data, NULL, .thread = -1),
-        "-1");
+    assert_fails(fl_train_from_dataset(f->exe, main_of(f), f->data, NULL,
+                                       .n_threads = -1),
+                 "-1");
     assert_fails(fl_train_from_dataset(f->exe, main_of(f), f->data, NULL,
                                        .n_fetches = 1),
-                 "fetch_list");
+                 "no names of them");
 }
 
 /* The AUC of a pass does not remember the pass before. */
@@ -315,7 +316,7 @@ static void the_auc_of_a_pass_starts_anew(void **state)
     const char *path = f->path;
     FILE *file = fopen(path, "w");
     fl_var *auc, *batch;
-    fl_dataset_report r;
+    fl_dataset_report r = FL_INIT(fl_dataset_report);
     fl_dataset *d;
 
     for (int i = 0; i < 100; i++)
@@ -358,7 +359,7 @@ static void let_it_diverge(fixture *f)
 static void a_loss_that_is_not_finite_ends_the_pass(void **state)
 {
     fixture *f = *state;
-    fl_dataset_report r = { .samples = 7 };
+    fl_dataset_report r = FL_INIT(fl_dataset_report, .samples = 7);
     char note[128];
     FILE *file;
 
@@ -385,13 +386,13 @@ static void a_loss_that_nobody_named_is_watched_too(void **state)
     const char *fetch[] = { fl_var_name(f->loss) };
 
     let_it_diverge(f);
-    assert_int_equal(
-        fl_train_from_dataset(f->exe, main_of(f), f->data, NULL, .thread = 2),
-        FL_ERR_NUMERIC);
+    assert_int_equal(fl_train_from_dataset(f->exe, main_of(f), f->data, NULL,
+                                           .n_threads = 2),
+                     FL_ERR_NUMERIC);
     assert_said(fl_var_name(f->loss));
     let_it_diverge(f);
     assert_int_equal(fl_train_from_dataset(f->exe, main_of(f), f->data, NULL,
-                                           .fetch_list = fetch, .n_fetches = 1),
+                                           .fetches = fetch, .n_fetches = 1),
                      FL_ERR_NUMERIC);
     assert_said(fl_var_name(f->loss));
     let_it_diverge(f);
@@ -403,7 +404,7 @@ static void a_loss_that_nobody_named_is_watched_too(void **state)
 static void training_goes_on_when_it_is_told_to(void **state)
 {
     fixture *f = *state;
-    fl_dataset_report r;
+    fl_dataset_report r = FL_INIT(fl_dataset_report);
 
     assert_ok(fl_ctx_set(f->ctx, "finite_loss", "false"));
     assert_ok(fl_ctx_set(f->ctx, "log_level", "error"));

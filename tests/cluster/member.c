@@ -65,11 +65,8 @@ static void train(fl_executor *exe, fl_fleet *f, const char *loss, long steps,
         { "label", fl_tensor_of(FL_DTYPE_I64, label, 2, dims) },
     };
     fl_tensor value;
-    fl_run_args args = { .feeds = feeds,
-                         .n_feeds = 2,
-                         .fetches = &loss,
-                         .n_fetches = 1,
-                         .out = &value };
+    fl_run_args args = FL_INIT(fl_run_args, .feeds = feeds, .n_feeds = 2,
+                               .fetches = &loss, .n_fetches = 1, .out = &value);
     unsigned seed = (unsigned)fl_fleet_worker_index(f) + 1;
 
     check(!fl_run(exe, fl_fleet_startup_program(f), NULL), who);
@@ -101,7 +98,7 @@ static void work(fl_ctx *c, fl_fleet *f, const char *loss, char **argv,
 
 static fl_fleet *join(fl_ctx *c, int argc, char **argv)
 {
-    fl_role_args role = { 0 };
+    fl_role_args role = FL_INIT(fl_role_args);
     fl_fleet *f = NULL;
 
     if (argc == 7) {

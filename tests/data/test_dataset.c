@@ -2,6 +2,7 @@
  * threads, batches and ways to stop; and what is told when something is wrong.
  */
 #include "dataset_files.h"
+#include "../make.h"
 
 static void check_combinations(const char *kind)
 {
@@ -226,7 +227,7 @@ static void write_bad_file(const char *name, int n_bad)
 static void bad_lines_are_left_out_and_counted(void **state)
 {
     fl_dataset *d;
-    fl_dataset_stats stats;
+    fl_dataset_stats stats = FL_INIT(fl_dataset_stats);
     outcome o;
 
     (void)state;
@@ -237,7 +238,7 @@ static void bad_lines_are_left_out_and_counted(void **state)
             assert_ok(fl_dataset_load_into_memory(d));
         run_pass(d, 2, 10, 1, &o);
         assert_int_equal(o.n_rows, PER_FILE);
-        stats = fl_dataset_stats_get(d);
+        stats = dataset_stats(d);
         assert_int_equal(stats.bad_lines, 1);
         assert_int_equal(stats.lines, PER_FILE + 1);
         assert_int_equal(stats.records, PER_FILE);
@@ -288,9 +289,9 @@ static void an_empty_file_gives_no_batch(void **state)
             assert_null(feeds);
             assert_int_equal(n, 0);
         }
-        assert_int_equal(fl_dataset_stats_get(d).empty_files, 1);
+        assert_int_equal(dataset_stats(d).empty_files, 1);
         fl_dataset_end(d);
-        assert_int_equal(fl_dataset_stats_get(d).files, 1);
+        assert_int_equal(dataset_stats(d).files, 1);
         fl_dataset_free(d);
     }
 }
@@ -317,9 +318,8 @@ static void a_second_pass_comes_from_the_cache(void **state)
         fl_dataset_set_thread(d, 4);
         fl_dataset_set_cache(d, cache_folder);
         check_full_pass(d, 2, 64);
-        assert_int_equal(fl_dataset_stats_get(d).cached_files,
-                         pass ? N_FILES : 0);
-        assert_int_equal(fl_dataset_stats_get(d).records, N_KEYS);
+        assert_int_equal(dataset_stats(d).cached_files, pass ? N_FILES : 0);
+        assert_int_equal(dataset_stats(d).records, N_KEYS);
         fl_dataset_free(d);
     }
 }
@@ -327,11 +327,11 @@ static void a_second_pass_comes_from_the_cache(void **state)
 static void stats_tell_what_the_pass_saw(void **state)
 {
     fl_dataset *d = new_dataset("QueueDataset", "part-*");
-    fl_dataset_stats s;
+    fl_dataset_stats s = FL_INIT(fl_dataset_stats);
 
     (void)state;
     check_full_pass(d, 1, 100);
-    s = fl_dataset_stats_get(d);
+    s = dataset_stats(d);
     assert_int_equal(s.files, N_FILES);
     assert_int_equal(s.lines, N_KEYS);
     assert_int_equal(s.records, N_KEYS);

@@ -1,6 +1,7 @@
 /* test_dataset_memory.c - records loaded, preloaded, shuffled and released; and
  * records as text. */
 #include "dataset_files.h"
+#include "../make.h"
 
 static void a_shuffle_is_the_same_for_any_reading_threads(void **state)
 {
@@ -96,7 +97,7 @@ static void a_preload_must_be_waited_for(void **state)
     assert_non_null(fl_dataset_slots(d, &n));
     assert_ok(fl_dataset_wait_preload_done(d));
     assert_int_equal(fl_dataset_get_memory_data_size(d), N_KEYS);
-    assert_int_equal(fl_dataset_stats_get(d).records, N_KEYS);
+    assert_int_equal(dataset_stats(d).records, N_KEYS);
     check_full_pass(d, 2, 100);
     fl_dataset_free(d);
 }

@@ -463,9 +463,8 @@ static void variables_of_a_program_are_fed_in_their_shape(void **state)
     fl_feeder *f = NULL;
     fl_tensor y;
     size_t n;
-    fl_run_args a = {
-        .n_feeds = 1, .fetches = fetches, .n_fetches = 1, .out = &y
-    };
+    fl_run_args a = FL_INIT(fl_run_args, .n_feeds = 1, .fetches = fetches,
+                            .n_fetches = 1, .out = &y);
 
     (void)state;
     assert_ok(fl_program_from_text(&p, c, program_text));

@@ -14,8 +14,9 @@ static void every_sample_comes_once(void **state)
     (void)state;
     for (size_t k = 0; k < FL_LEN(kinds); k++)
         for (int n = 1; n <= 4; n += 3) {
-            fl_reader *r = make_reader((fl_reader_args){
-                .workers = kinds[k], .n_workers = n, .capacity = 3 });
+            fl_reader *r =
+                make_reader(FL_INIT(fl_reader_args, .workers = kinds[k],
+                                    .n_workers = n, .capacity = 3));
             size_t want = 0, dropped = 0;
 
             rewind_counting(&c);
@@ -47,11 +48,9 @@ static void batches_come_in_turn_when_the_order_counts(void **state)
     memcpy(c.n, n, sizeof(n));
     for (size_t k = 0; k < FL_LEN(kinds); k++)
         for (size_t capacity = 1; capacity < 100; capacity *= 7) {
-            fl_reader *r =
-                make_reader((fl_reader_args){ .workers = kinds[k],
-                                              .n_workers = 4,
-                                              .ordered = true,
-                                              .capacity = capacity });
+            fl_reader *r = make_reader(
+                FL_INIT(fl_reader_args, .workers = kinds[k], .n_workers = 4,
+                        .ordered = true, .capacity = capacity));
             uint64_t seen[4] = { 0 };
             const fl_feed *feeds;
             size_t n_rows;
@@ -79,8 +78,8 @@ static void a_reader_is_reset_at_any_moment_and_starts_anew(void **state)
 
     (void)state;
     for (size_t k = 0; k < FL_LEN(kinds); k++) {
-        fl_reader *r = make_reader((fl_reader_args){
-            .workers = kinds[k], .n_workers = 3, .ordered = true });
+        fl_reader *r = make_reader(FL_INIT(fl_reader_args, .workers = kinds[k],
+                                           .n_workers = 3, .ordered = true));
 
         fl_reader_reset(r); /* nothing runs: nothing happens */
         fl_reader_decorate_batch_generator(r, count_batches, &c);
@@ -110,7 +109,7 @@ static void a_failed_generator_is_named_with_its_words(void **state)
     (void)state;
     for (size_t k = 0; k < FL_LEN(kinds); k++) {
         fl_reader *r = make_reader(
-            (fl_reader_args){ .workers = kinds[k], .n_workers = 1 });
+            FL_INIT(fl_reader_args, .workers = kinds[k], .n_workers = 1));
         const fl_feed *feeds = NULL;
         fl_status st = FL_OK;
         size_t n;
@@ -195,7 +194,8 @@ static void generators_that_break_the_rules_are_told(void **state)
     (void)state;
     for (size_t k = 0; k < FL_LEN(kinds); k++)
         for (size_t i = 0; i < FL_LEN(rows); i++) {
-            fl_reader *r = make_reader((fl_reader_args){ .workers = kinds[k] });
+            fl_reader *r =
+                make_reader(FL_INIT(fl_reader_args, .workers = kinds[k]));
 
             fl_reader_decorate_sample_generator(r, rows[i].fn, NULL, 4, false);
             expect_failure(r, rows[i].by_sample);
@@ -255,10 +255,9 @@ static void several_consumers_share_the_batches(void **state)
 
     (void)state;
     for (size_t k = 0; k < 2 * FL_LEN(kinds); k++) {
-        fl_reader *r = make_reader((fl_reader_args){ .workers = kinds[k / 2],
-                                                     .n_workers = 3,
-                                                     .capacity = 3,
-                                                     .ordered = k % 2 });
+        fl_reader *r = make_reader(
+            FL_INIT(fl_reader_args, .workers = kinds[k / 2], .n_workers = 3,
+                    .capacity = 3, .ordered = k % 2));
         fl_thread *threads[CONSUMERS];
         consumer all[CONSUMERS];
         uint64_t rows = 0, sum = 0, want = 0;
@@ -291,8 +290,9 @@ static void a_reset_ends_the_waits_of_other_consumers(void **state)
     (void)state;
     for (size_t k = 0; k < FL_LEN(kinds); k++)
         for (int round = 0; round < 5; round++) {
-            fl_reader *r = make_reader((fl_reader_args){
-                .workers = kinds[k], .n_workers = 2, .capacity = 2 });
+            fl_reader *r =
+                make_reader(FL_INIT(fl_reader_args, .workers = kinds[k],
+                                    .n_workers = 2, .capacity = 2));
             fl_thread *threads[CONSUMERS];
             consumer all[CONSUMERS];
             const fl_feed *feeds;
@@ -346,7 +346,7 @@ static void wait_for_made(uint64_t n)
 static void a_thread_stays_ahead_by_the_capacity_and_one(void **state)
 {
     static counting c = { .n = { 1000 } };
-    fl_reader *r = make_reader((fl_reader_args){ .capacity = 2 });
+    fl_reader *r = make_reader(FL_INIT(fl_reader_args, .capacity = 2));
     const fl_feed *feeds;
     size_t n;
 
@@ -371,7 +371,7 @@ static void a_thread_stays_ahead_by_the_capacity_and_one(void **state)
 static void batches_are_recycled(void **state)
 {
     static counting c = { .n = { UINT64_MAX } };
-    fl_reader *r = make_reader((fl_reader_args){ .capacity = 2 });
+    fl_reader *r = make_reader(FL_INIT(fl_reader_args, .capacity = 2));
     const fl_feed *feeds;
     uint64_t calls = fl_data_calls();
     size_t n;
@@ -395,20 +395,23 @@ static void wrong_arguments_are_refused(void **state)
     size_t n;
 
     (void)state;
-    assert_int_equal(fl_reader_make(&r, kit_slots, NULL, N_SLOTS,
-                                    &(fl_reader_args){ .n_workers = -1 }),
-                     FL_ERR_INVAL);
-    assert_said("n_workers -1");
-    assert_int_equal(fl_reader_make(&r, kit_slots, NULL, N_SLOTS,
-                                    &(fl_reader_args){ .capacity = 100000 }),
-                     FL_ERR_INVAL);
-    assert_said("capacity 100000");
     assert_int_equal(
         fl_reader_make(&r, kit_slots, NULL, N_SLOTS,
-                       &(fl_reader_args){ .workers = (fl_reader_workers)9 }),
+                       FL_OPTIONS(fl_reader_args, .n_workers = -1)),
+        FL_ERR_INVAL);
+    assert_said("n_workers -1");
+    assert_int_equal(
+        fl_reader_make(&r, kit_slots, NULL, N_SLOTS,
+                       FL_OPTIONS(fl_reader_args, .capacity = 100000)),
+        FL_ERR_INVAL);
+    assert_said("capacity 100000");
+    assert_int_equal(
+        fl_reader_make(
+            &r, kit_slots, NULL, N_SLOTS,
+            FL_OPTIONS(fl_reader_args, .workers = (fl_reader_workers)9)),
         FL_ERR_INVAL);
     assert_said("workers 9");
-    r = make_reader((fl_reader_args){ 0 });
+    r = make_reader(FL_INIT(fl_reader_args));
     assert_int_equal(fl_reader_start(r), FL_ERR_INVAL);
     assert_said("no generator");
     fl_reader_decorate_sample_generator(r, count_samples, &c, 0, false);
@@ -416,7 +419,7 @@ static void wrong_arguments_are_refused(void **state)
     assert_said("batch_size");
     fl_reader_decorate_sample_generator(r, count_samples, &c, 1, false);
     assert_ok(fl_reader_start(r));
-    assert_int_equal(fl_reader_start(r), FL_ERR_INVAL);
+    assert_int_equal(fl_reader_start(r), FL_ERR_BUSY);
     assert_said("fl_reader_reset");
     assert_int_equal(fl_reader_next(r, 1024, &feeds, &n), FL_ERR_INVAL);
     assert_said("consumer 1024");

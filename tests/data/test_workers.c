@@ -14,10 +14,9 @@
 
 static fl_reader *make_processes(int n_workers, size_t capacity)
 {
-    return make_reader((fl_reader_args){ .workers = FL_READER_PROCESSES,
-                                         .n_workers = n_workers,
-                                         .ordered = true,
-                                         .capacity = capacity });
+    return make_reader(FL_INIT(fl_reader_args, .workers = FL_READER_PROCESSES,
+                               .n_workers = n_workers, .ordered = true,
+                               .capacity = capacity));
 }
 
 /* Batches without end from every worker. */
@@ -377,8 +376,9 @@ static void a_batch_too_large_names_its_limit(void **state)
 
     (void)state;
     for (size_t i = 0; i < FL_LEN(limits); i++) {
-        fl_reader *r = make_reader((fl_reader_args){
-            .workers = FL_READER_PROCESSES, .batch_bytes_max = limits[i] });
+        fl_reader *r =
+            make_reader(FL_INIT(fl_reader_args, .workers = FL_READER_PROCESSES,
+                                .batch_bytes_max = limits[i]));
 
         fl_reader_decorate_sample_generator(r, count_samples, &c, 10000, true);
         assert_ok(fl_reader_start(r));
@@ -395,8 +395,9 @@ static void a_limit_beyond_memory_is_refused_at_the_start(void **state)
 
     (void)state;
     for (size_t i = 0; i < FL_LEN(limits); i++) {
-        fl_reader *r = make_reader((fl_reader_args){
-            .workers = FL_READER_PROCESSES, .batch_bytes_max = limits[i] });
+        fl_reader *r =
+            make_reader(FL_INIT(fl_reader_args, .workers = FL_READER_PROCESSES,
+                                .batch_bytes_max = limits[i]));
 
         fl_reader_decorate_sample_generator(r, count_samples, &c, 10, true);
         assert_int_equal(fl_reader_start(r), FL_ERR_NOMEM);

@@ -261,11 +261,9 @@ static fl_status run_batch(fl_executor *e, fl_program *p, const fl_feed *feeds,
                            const char *loss, double *value)
 {
     fl_tensor out;
-    fl_run_args args = { .feeds = feeds,
-                         .n_feeds = KIT_FEEDS,
-                         .fetches = &loss,
-                         .n_fetches = 1,
-                         .out = &out };
+    fl_run_args args =
+        FL_INIT(fl_run_args, .feeds = feeds, .n_feeds = KIT_FEEDS,
+                .fetches = &loss, .n_fetches = 1, .out = &out);
     fl_status st = fl_run(e, p, &args);
 
     if (!st)
@@ -312,17 +310,15 @@ static fl_status replica_step(kit_trainer *t, int step)
 {
     int n = t->job->n_replicas;
     const char *loss = fl_var_name(t->loss);
-    fl_exec_strategy exec = { .num_replicas = n };
+    fl_exec_strategy exec = FL_INIT(fl_exec_strategy, .n_replicas = n);
     fl_compiled_program *cp =
         make_compiled(fl_transpiler_trainer(t->transpiler));
     fl_feed *feeds = calloc((size_t)n * KIT_FEEDS, sizeof(*feeds));
     kit_batch *b[KIT_TRAINERS];
     fl_tensor out[KIT_TRAINERS];
-    fl_run_args args = { .feeds = feeds,
-                         .n_feeds = KIT_FEEDS,
-                         .fetches = &loss,
-                         .n_fetches = 1,
-                         .out = out };
+    fl_run_args args =
+        FL_INIT(fl_run_args, .feeds = feeds, .n_feeds = KIT_FEEDS,
+                .fetches = &loss, .n_fetches = 1, .out = out);
     fl_status st;
 
     for (int i = 0; i < n; i++) {
@@ -385,11 +381,10 @@ static bool next_batch(void *arg, int thread, fl_feed *feeds)
 static fl_status run_herd(kit_trainer *t)
 {
     herd h = { .t = t };
-    fl_hogwild_args args = { .num_threads = t->job->n_threads,
-                             .feed_names = feed_names,
-                             .n_feeds = KIT_FEEDS,
-                             .next = next_batch,
-                             .arg = &h };
+    fl_hogwild_args args =
+        FL_INIT(fl_hogwild_args, .n_threads = t->job->n_threads,
+                .feed_names = feed_names, .n_feeds = KIT_FEEDS,
+                .next = next_batch, .arg = &h);
     fl_status st =
         fl_run_hogwild(t->exe, fl_transpiler_trainer(t->transpiler), &args);
 
@@ -449,7 +444,7 @@ static fl_status transpile(const town *w, kit_trainer *k)
         return FL_ERR_INVAL;
     return fl_transpile(
         &k->transpiler, k->ctx, .trainer_id = k->rank, .pservers = w->addresses,
-        .trainers = n_trainers_of(w->job), .mode = w->job->mode);
+        .n_trainers = n_trainers_of(w->job), .mode = w->job->mode);
 }
 
 static void address_of(const town *w, int server, char out[64])
@@ -498,8 +493,10 @@ static fl_status be_trainer(const town *w, kit_trainer *k)
     }
     if (!st)
         st = fl_transpiler_stop(k->transpiler);
-    if (w->end && k->transpiler)
-        fl_transpiler_stats(k->transpiler, &w->end->stats[k->rank]);
+    if (w->end && k->transpiler) {
+        w->end->stats[k->rank] = FL_INIT(fl_dist_stats);
+        must(fl_transpiler_stats(k->transpiler, &w->end->stats[k->rank]));
+    }
     return st;
 }
 

@@ -12,6 +12,7 @@
 #include "base/hash.h"
 #include "base/thread.h"
 #include "dist_kit.h"
+#include "../make.h"
 
 #define TRAINERS 3
 #define FILES 10
@@ -398,7 +399,7 @@ static fl_status read_dealt(kit_trainer *t, void *arg)
         st = fl_transpiler_deal_files(t->transpiler, d, "train");
     for (int i = 0; !st && i < g->n_passes; i++) {
         st = count_pass(&g->census, t->rank, d);
-        g->files[t->rank] += fl_dataset_stats_get(d).files;
+        g->files[t->rank] += dataset_stats(d).files;
     }
     fl_dataset_free(d);
     return st;
@@ -521,7 +522,7 @@ static fl_status read_slowly(deals *g, kit_trainer *t, fl_dataset *d,
             wait_for_others(g, n_others);
     }
     fl_dataset_end(d);
-    g->files[t->rank] = fl_dataset_stats_get(d).files;
+    g->files[t->rank] = dataset_stats(d).files;
     return st;
 }
 
@@ -614,7 +615,7 @@ static fl_status train_dealt(kit_trainer *t, void *arg)
     char path[256];
     const char *one = path;
     fl_program *p = fl_transpiler_trainer(t->transpiler);
-    fl_dataset_report report = { 0 };
+    fl_dataset_report report = FL_INIT(fl_dataset_report);
     trained *g = arg;
     fl_dataset *d = NULL;
     fl_status st = fl_dataset_new(&d, t->ctx, "QueueDataset");
@@ -628,7 +629,7 @@ static fl_status train_dealt(kit_trainer *t, void *arg)
         st = fl_transpiler_deal_files(t->transpiler, d, "train");
     fl_dataset_set_batch_size(d, 8);
     for (int i = 0; !st && i < g->n_passes; i++) {
-        st = fl_train_from_dataset(t->exe, p, d, &report, .thread = 2,
+        st = fl_train_from_dataset(t->exe, p, d, &report, .n_threads = 2,
                                    .print_period = -1);
         atomic_fetch_add(&g->samples, report.samples);
         if (!st)

@@ -123,13 +123,13 @@ static uint64_t sum_of(const char *text, const char *word)
 
 static fl_status count(kit_trainer *t, counts *out)
 {
-    fl_dist_stats stats;
+    fl_dist_stats stats = FL_INIT(fl_dist_stats);
     char *text;
     fl_status st = fl_transpiler_server_stats(t->transpiler, &text);
 
     if (st)
         return st;
-    fl_transpiler_stats(t->transpiler, &stats);
+    must(fl_transpiler_stats(t->transpiler, &stats));
     *out = (counts){ .pulls = stats.pulls,
                      .pushes = stats.pushes,
                      .pulled_rows = sum_of(text, " pulled_rows="),
@@ -156,7 +156,8 @@ static fl_status work(kit_trainer *t, void *arg)
     fl_program *p = fl_transpiler_trainer(t->transpiler);
     look *l = arg;
     batch b;
-    fl_run_args args = { .feeds = b.feeds, .n_feeds = SLOTS + 1 };
+    fl_run_args args =
+        FL_INIT(fl_run_args, .feeds = b.feeds, .n_feeds = SLOTS + 1);
     fl_status st;
 
     fill(&b);

@@ -96,7 +96,8 @@ static fl_status train_and_stop(kit_trainer *t, void *arg)
         st = fl_transpiler_barrier(t->transpiler);
     if (!st)
         st = fl_transpiler_stop(t->transpiler);
-    fl_transpiler_stats(t->transpiler, &stats[t->rank]);
+    stats[t->rank] = FL_INIT(fl_dist_stats);
+    must(fl_transpiler_stats(t->transpiler, &stats[t->rank]));
     return st;
 }
 
@@ -292,7 +293,8 @@ static fl_status feed_nan(kit_trainer *t, void *arg)
 {
     kit_batch *b = kit_batch_make(t->job, t->rank, t->rank + 1, 0);
     const fl_feed *feeds = kit_batch_feeds(b);
-    fl_run_args args = { .feeds = feeds, .n_feeds = KIT_FEEDS };
+    fl_run_args args =
+        FL_INIT(fl_run_args, .feeds = feeds, .n_feeds = KIT_FEEDS);
     fl_status st;
 
     (void)arg;
@@ -324,7 +326,8 @@ static void a_program_that_was_not_started_says_so(void **state)
     fl_ctx *c = make_ctx();
     fl_executor *e = make_executor(c);
     kit_batch *b = kit_batch_make(&j, 0, 1, 0);
-    fl_run_args args = { .feeds = kit_batch_feeds(b), .n_feeds = KIT_FEEDS };
+    fl_run_args args =
+        FL_INIT(fl_run_args, .feeds = kit_batch_feeds(b), .n_feeds = KIT_FEEDS);
     fl_transpiler *t;
 
     (void)state;

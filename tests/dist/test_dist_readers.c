@@ -140,11 +140,9 @@ static fl_status train(visit *v, const fl_feed *feeds, size_t n_rows)
 {
     const char *loss = fl_var_name(v->t->loss);
     fl_tensor out[THREADS];
-    fl_run_args args = { .feeds = feeds,
-                         .n_feeds = KIT_FEEDS,
-                         .fetches = &loss,
-                         .n_fetches = 1,
-                         .out = out };
+    fl_run_args args =
+        FL_INIT(fl_run_args, .feeds = feeds, .n_feeds = KIT_FEEDS,
+                .fetches = &loss, .n_fetches = 1, .out = out);
     fl_status st = v->replicas ? fl_run_compiled(v->t->exe, v->replicas, &args)
                                : fl_run(v->t->exe, v->program, &args);
 
@@ -160,11 +158,8 @@ static fl_status train_each(visit *v, const fl_feed *const feeds[THREADS],
     const char *loss = fl_var_name(v->t->loss);
     fl_feed all[THREADS * KIT_FEEDS];
     fl_tensor out[THREADS];
-    fl_run_args args = { .feeds = all,
-                         .n_feeds = KIT_FEEDS,
-                         .fetches = &loss,
-                         .n_fetches = 1,
-                         .out = out };
+    fl_run_args args = FL_INIT(fl_run_args, .feeds = all, .n_feeds = KIT_FEEDS,
+                               .fetches = &loss, .n_fetches = 1, .out = out);
     fl_status st;
 
     for (int i = 0; i < THREADS; i++)
@@ -340,10 +335,10 @@ static fl_status open_dataset(visit *v, const char *kind, fl_dataset **out)
 
 static fl_status by_threads(visit *v, fl_dataset *d)
 {
-    fl_dataset_report report = { 0 };
-    fl_status st = fl_train_from_dataset(v->t->exe, v->program, d, &report,
-                                         .thread = THREADS, .print_period = -1,
-                                         .loss = fl_var_name(v->t->loss));
+    fl_dataset_report report = FL_INIT(fl_dataset_report);
+    fl_status st = fl_train_from_dataset(
+        v->t->exe, v->program, d, &report, .n_threads = THREADS,
+        .print_period = -1, .loss = fl_var_name(v->t->loss));
 
     v->seen->records += report.samples;
     v->seen->steps += report.batches;

@@ -37,7 +37,7 @@ void net_fill(net_batch *b, int no, int n)
 fl_var *net_build(fl_ctx *c, const char *kind, const char *settings)
 {
     fl_var *loss =
-        net_forward(c, &(fl_layers_embedding_args){ .is_sparse = true });
+        net_forward(c, FL_OPTIONS(fl_layers_embedding_args, .is_sparse = true));
 
     assert_ok(fl_minimize(make_optimizer(c, kind, settings), loss));
     return loss;

@@ -97,15 +97,10 @@ static void take_loss(void *arg, int thread, const fl_tensor *fetched)
 static fl_status run(fixture *f, bool keeps_two)
 {
     static const char *const names[] = { "ids" }, *const fetches[] = { "m" };
-    fl_hogwild_args h = { .num_threads = f->n_threads,
-                          .feed_names = names,
-                          .n_feeds = 1,
-                          .next = next_batch,
-                          .fetches = fetches,
-                          .n_fetches = 1,
-                          .on_batch = take_loss,
-                          .arg = f,
-                          .keeps_two = keeps_two };
+    fl_hogwild_args h = FL_INIT(
+        fl_hogwild_args, .n_threads = f->n_threads, .feed_names = names,
+        .n_feeds = 1, .next = next_batch, .fetches = fetches, .n_fetches = 1,
+        .on_batch = take_loss, .arg = f, .holds_two_batches = keeps_two);
 
     return fl_run_hogwild(f->e, f->train, &h);
 }
@@ -344,7 +339,7 @@ static size_t count_pushed(const fixture *f)
 
 static void check_every_record_once(fixture *f, const char *kind, int threads)
 {
-    fl_dataset_report r;
+    fl_dataset_report r = FL_INIT(fl_dataset_report);
     fl_dataset *d;
     file from;
 
@@ -355,7 +350,7 @@ static void check_every_record_once(fixture *f, const char *kind, int threads)
     f->late->events.len = 0;
     memset(f->late->n_pulls, 0, sizeof(f->late->n_pulls));
     memset(f->late->n_pushes, 0, sizeof(f->late->n_pushes));
-    assert_ok(fl_train_from_dataset(f->e, f->train, d, &r, .thread = threads,
+    assert_ok(fl_train_from_dataset(f->e, f->train, d, &r, .n_threads = threads,
                                     .loss = "m"));
     assert_int_equal(r.samples, RECORDS);
     assert_int_equal(r.batches, (RECORDS + BATCH - 1) / BATCH);
@@ -386,7 +381,7 @@ static void an_error_of_the_data_is_told(void **state)
     assert_ok(fl_ctx_set(f->c, "max_bad_lines", "0"));
     assert_ok(fl_ctx_set(f->c, "quarantine", "/dev/null"));
     assert_int_not_equal(
-        fl_train_from_dataset(f->e, f->train, d, NULL, .thread = THREADS),
+        fl_train_from_dataset(f->e, f->train, d, NULL, .n_threads = THREADS),
         FL_OK);
     assert_non_null(strstr(fl_last_error(), "max_bad_lines"));
     fl_dataset_free(d);

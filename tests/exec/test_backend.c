@@ -72,7 +72,7 @@ static int tear_down(void **state)
 
 static fl_status run(fixture *f, fl_program *p)
 {
-    fl_run_args a = { .feeds = &f->feed, .n_feeds = 1 };
+    fl_run_args a = FL_INIT(fl_run_args, .feeds = &f->feed, .n_feeds = 1);
 
     return fl_run(f->e, p, &a);
 }
@@ -140,8 +140,8 @@ static void replicas_are_parts_of_one_step(void **state)
 {
     fixture *f = *state;
     fl_compiled_program *cp = make_compiled(f->train);
-    fl_exec_strategy two = { .num_replicas = 2 };
-    fl_run_args a = { .feeds = &f->feed, .n_feeds = 1 };
+    fl_exec_strategy two = FL_INIT(fl_exec_strategy, .n_replicas = 2);
+    fl_run_args a = FL_INIT(fl_run_args, .feeds = &f->feed, .n_feeds = 1);
 
     assert_ok(fl_compiled_program_with_data_parallel(cp, NULL, NULL, &two));
     assert_ok(fl_run_compiled(f->e, cp, &a));
@@ -185,11 +185,9 @@ static fl_status run_threads(fixture *f, fl_program *p, int bad_thread)
 {
     static const char *const names[] = { "ids" };
     source s = { .f = f, .bad_thread = bad_thread };
-    fl_hogwild_args h = { .num_threads = 2,
-                          .feed_names = names,
-                          .n_feeds = 1,
-                          .next = next_batch,
-                          .arg = &s };
+    fl_hogwild_args h =
+        FL_INIT(fl_hogwild_args, .n_threads = 2, .feed_names = names,
+                .n_feeds = 1, .next = next_batch, .arg = &s);
 
     return fl_run_hogwild(f->e, p, &h);
 }
@@ -302,11 +300,8 @@ static void a_run_that_fails_flushes(void **state)
     fixture *f = *state;
     const char *fetch = "s";
     fl_tensor out;
-    fl_run_args a = { .feeds = &f->feed,
-                      .n_feeds = 1,
-                      .fetches = &fetch,
-                      .n_fetches = 1,
-                      .out = &out };
+    fl_run_args a = FL_INIT(fl_run_args, .feeds = &f->feed, .n_feeds = 1,
+                            .fetches = &fetch, .n_fetches = 1, .out = &out);
     fl_program *p;
 
     assert_ok(fl_program_from_text(&p, f->c, text));

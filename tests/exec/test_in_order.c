@@ -73,11 +73,8 @@ static fl_status run(fixture *f)
                                          (int64_t[]){ BATCH, 1 }) };
     const char *fetch = "s";
     fl_tensor out;
-    fl_run_args a = { .feeds = &feed,
-                      .n_feeds = 1,
-                      .fetches = &fetch,
-                      .n_fetches = 1,
-                      .out = &out };
+    fl_run_args a = FL_INIT(fl_run_args, .feeds = &feed, .n_feeds = 1,
+                            .fetches = &fetch, .n_fetches = 1, .out = &out);
 
     FL_TRY(fl_run(f->e, f->train, &a));
     assert_true(*(float *)out.data == (BATCH + 1) / 2.0f + 4);

@@ -21,8 +21,11 @@ static float *train(const setup *s, const char *kind, const char *settings,
     fl_ctx *c = make_ctx();
     fl_executor *e = make_executor(c);
     const char *loss = fl_var_name(net_build(c, kind, settings));
-    fl_build_strategy build = { s->reduce, s->scale };
-    fl_exec_strategy exec = { s->threads, s->replicas };
+    fl_build_strategy build =
+        FL_INIT(fl_build_strategy, .reduce_strategy = s->reduce,
+                .gradient_scale_strategy = s->scale);
+    fl_exec_strategy exec = FL_INIT(fl_exec_strategy, .n_threads = s->threads,
+                                    .n_replicas = s->replicas);
     fl_parallel_executor *pe;
     fl_tensor out[4];
     size_t n_w, n_e;
@@ -33,11 +36,8 @@ static float *train(const setup *s, const char *kind, const char *settings,
     assert_int_equal(fl_parallel_executor_replicas(pe), s->replicas);
     for (int i = 0; i < STEPS; i++) {
         net_batch b;
-        fl_run_args a = { .feeds = b.feeds,
-                          .n_feeds = 3,
-                          .fetches = &loss,
-                          .n_fetches = 1,
-                          .out = out };
+        fl_run_args a = FL_INIT(fl_run_args, .feeds = b.feeds, .n_feeds = 3,
+                                .fetches = &loss, .n_fetches = 1, .out = out);
         float mean = 0;
 
         net_fill(&b, i, NET_BATCH);
@@ -137,18 +137,18 @@ static void a_customised_scale_takes_the_fed_gradient(void **state)
     fl_ctx *c = make_ctx();
     fl_executor *e = make_executor(c);
     const char *loss = fl_var_name(net_build(c, "sgd", "learning_rate=0.2"));
-    fl_build_strategy build = { FL_REDUCE_REDUCE, FL_SCALE_CUSTOMIZED };
-    fl_exec_strategy exec = { 2, 2 };
+    fl_build_strategy build =
+        FL_INIT(fl_build_strategy, .reduce_strategy = FL_REDUCE_REDUCE,
+                .gradient_scale_strategy = FL_SCALE_CUSTOMIZED);
+    fl_exec_strategy exec =
+        FL_INIT(fl_exec_strategy, .n_threads = 2, .n_replicas = 2);
     fl_compiled_program *cp = make_compiled(fl_default_main_program(c));
     float zero = 0;
     net_batch b;
     fl_feed feeds[4];
     fl_tensor out[2];
-    fl_run_args a = { .feeds = feeds,
-                      .n_feeds = 4,
-                      .fetches = &loss,
-                      .n_fetches = 1,
-                      .out = out };
+    fl_run_args a = FL_INIT(fl_run_args, .feeds = feeds, .n_feeds = 4,
+                            .fetches = &loss, .n_fetches = 1, .out = out);
     size_t n;
     float *before, *after;
 
@@ -179,15 +179,13 @@ static void misuse_is_refused_with_a_reason(void **state)
     fl_ctx *c = make_ctx();
     fl_executor *e = make_executor(c);
     const char *loss = fl_var_name(net_build(c, "sgd", NULL));
-    fl_exec_strategy exec = { 4, 4 };
+    fl_exec_strategy exec =
+        FL_INIT(fl_exec_strategy, .n_threads = 4, .n_replicas = 4);
     fl_parallel_executor *pe;
     net_batch b;
     fl_tensor out[4];
-    fl_run_args a = { .feeds = b.feeds,
-                      .n_feeds = 3,
-                      .fetches = &loss,
-                      .n_fetches = 1,
-                      .out = out };
+    fl_run_args a = FL_INIT(fl_run_args, .feeds = b.feeds, .n_feeds = 3,
+                            .fetches = &loss, .n_fetches = 1, .out = out);
 
     (void)state;
     net_start(c, e);
@@ -216,10 +214,9 @@ static table_net new_table_net(const char *kind, const char *settings,
                                const char *clip)
 {
     table_net n = { .c = make_ctx() };
-    fl_layers_embedding_args args = {
-        .is_distributed = true,
-        .param = { .name = "emb", .clip = clip },
-    };
+    fl_layers_embedding_args args =
+        FL_INIT(fl_layers_embedding_args, .is_distributed = true,
+                .param = { .name = "emb", .clip = clip });
     fl_optimizer *o;
     fl_var *loss;
 
@@ -258,8 +255,11 @@ static float *table_rows(const table_net *n, size_t *len)
 static fl_status run_split(const table_net *n, const setup *s, int steps)
 {
     fl_compiled_program *cp = make_compiled(fl_default_main_program(n->c));
-    fl_build_strategy build = { s->reduce, s->scale };
-    fl_exec_strategy exec = { s->threads, s->replicas };
+    fl_build_strategy build =
+        FL_INIT(fl_build_strategy, .reduce_strategy = s->reduce,
+                .gradient_scale_strategy = s->scale);
+    fl_exec_strategy exec = FL_INIT(fl_exec_strategy, .n_threads = s->threads,
+                                    .n_replicas = s->replicas);
     fl_tensor out[4];
     fl_status st = FL_OK;
     net_batch b;
@@ -267,11 +267,9 @@ static fl_status run_split(const table_net *n, const setup *s, int steps)
     assert_ok(
         fl_compiled_program_with_data_parallel(cp, n->loss, &build, &exec));
     for (int i = 0; i < steps && !st; i++) {
-        fl_run_args a = { .feeds = b.feeds,
-                          .n_feeds = 3,
-                          .fetches = &n->loss,
-                          .n_fetches = 1,
-                          .out = out };
+        fl_run_args a =
+            FL_INIT(fl_run_args, .feeds = b.feeds, .n_feeds = 3,
+                    .fetches = &n->loss, .n_fetches = 1, .out = out);
 
         net_fill(&b, i, NET_BATCH);
         st = fl_run_compiled(n->e, cp, &a);
@@ -333,7 +331,7 @@ static float *change_by_half(int half, const char *clip, size_t *n)
     float *before = table_rows(&net, n), *after;
     int64_t offsets[NET_BATCH / 2 + 1];
     int from = half * NET_BATCH / 2;
-    fl_run_args a = { .n_feeds = 3 };
+    fl_run_args a = FL_INIT(fl_run_args, .n_feeds = 3);
     net_batch b;
 
     net_fill(&b, 0, NET_BATCH);

@@ -29,11 +29,9 @@ static void the_loss_falls_with_every_optimizer(void **state)
         net_start(c, e);
         for (int i = 0; i < 80; i++) {
             fl_tensor out;
-            fl_run_args a = { .feeds = b.feeds,
-                              .n_feeds = 3,
-                              .fetches = &fetch,
-                              .n_fetches = 1,
-                              .out = &out };
+            fl_run_args a =
+                FL_INIT(fl_run_args, .feeds = b.feeds, .n_feeds = 3,
+                        .fetches = &fetch, .n_fetches = 1, .out = &out);
 
             net_fill(&b, i % 4, NET_BATCH);
             assert_ok(fl_run(e, fl_default_main_program(c), &a));
@@ -56,11 +54,8 @@ static void a_repeated_step_asks_for_no_memory(void **state)
     uint64_t calls = 0;
     net_batch b;
     fl_tensor out;
-    fl_run_args a = { .feeds = b.feeds,
-                      .n_feeds = 3,
-                      .fetches = &fetch,
-                      .n_fetches = 1,
-                      .out = &out };
+    fl_run_args a = FL_INIT(fl_run_args, .feeds = b.feeds, .n_feeds = 3,
+                            .fetches = &fetch, .n_fetches = 1, .out = &out);
 
     (void)state;
     net_start(c, e);
@@ -91,11 +86,9 @@ static void optimised_and_plain_programs_agree(void **state)
         for (int i = 0; i < 30; i++) {
             net_batch b;
             fl_tensor out;
-            fl_run_args a = { .feeds = b.feeds,
-                              .n_feeds = 3,
-                              .fetches = &fetch,
-                              .n_fetches = 1,
-                              .out = &out };
+            fl_run_args a =
+                FL_INIT(fl_run_args, .feeds = b.feeds, .n_feeds = 3,
+                        .fetches = &fetch, .n_fetches = 1, .out = &out);
 
             net_fill(&b, i, NET_BATCH);
             assert_ok(fl_run(e, fl_default_main_program(c), &a));
@@ -113,7 +106,7 @@ static void a_run_before_startup_names_the_parameter(void **state)
     fl_ctx *c = make_ctx();
     fl_executor *e = make_executor(c);
     net_batch b;
-    fl_run_args a = { .feeds = b.feeds, .n_feeds = 3 };
+    fl_run_args a = FL_INIT(fl_run_args, .feeds = b.feeds, .n_feeds = 3);
 
     (void)state;
     net_build(c, "sgd", NULL);
@@ -130,7 +123,7 @@ static void bad_feeds_are_refused_by_name(void **state)
     fl_executor *e = make_executor(c);
     fl_program *main = fl_default_main_program(c);
     net_batch b;
-    fl_run_args a = { .feeds = b.feeds, .n_feeds = 3 };
+    fl_run_args a = FL_INIT(fl_run_args, .feeds = b.feeds, .n_feeds = 3);
     int64_t bad_offsets[] = { 0, 2, 1, 4, 4 };
 
     (void)state;
@@ -179,7 +172,7 @@ static void bad_data_names_operator_and_place(void **state)
     fl_executor *e = make_executor(c);
     fl_program *main = fl_default_main_program(c);
     net_batch b;
-    fl_run_args a = { .feeds = b.feeds, .n_feeds = 3 };
+    fl_run_args a = FL_INIT(fl_run_args, .feeds = b.feeds, .n_feeds = 3);
 
     (void)state;
     net_build(c, "sgd", NULL);
@@ -218,11 +211,8 @@ static void a_nan_label_is_an_error(void **state)
     };
     const char *fetch = fl_var_name(loss);
     fl_tensor out;
-    fl_run_args a = { .feeds = feeds,
-                      .n_feeds = 2,
-                      .fetches = &fetch,
-                      .n_fetches = 1,
-                      .out = &out };
+    fl_run_args a = FL_INIT(fl_run_args, .feeds = feeds, .n_feeds = 2,
+                            .fetches = &fetch, .n_fetches = 1, .out = &out);
 
     (void)state;
     net_start(c, e);
@@ -241,11 +231,8 @@ static void the_guard_names_the_first_nan(void **state)
     fl_feed feed = { "x", fl_tensor_of(FL_DTYPE_F32, xs, 1, (int64_t[]){ 2 }) };
     const char *fetch = "m";
     fl_tensor out;
-    fl_run_args a = { .feeds = &feed,
-                      .n_feeds = 1,
-                      .fetches = &fetch,
-                      .n_fetches = 1,
-                      .out = &out };
+    fl_run_args a = FL_INIT(fl_run_args, .feeds = &feed, .n_feeds = 1,
+                            .fetches = &fetch, .n_fetches = 1, .out = &out);
 
     (void)state;
     assert_ok(fl_program_add(main, "var x : f32[-1] data\n"
@@ -268,11 +255,8 @@ static void fetching_an_intermediate_still_works(void **state)
                               "embedding_0.w_0@GRAD" };
     net_batch b;
     fl_tensor out[4];
-    fl_run_args a = { .feeds = b.feeds,
-                      .n_feeds = 3,
-                      .fetches = fetches,
-                      .n_fetches = 4,
-                      .out = out };
+    fl_run_args a = FL_INIT(fl_run_args, .feeds = b.feeds, .n_feeds = 3,
+                            .fetches = fetches, .n_fetches = 4, .out = out);
 
     (void)state;
     net_build(c, "sgd", NULL);
@@ -313,17 +297,12 @@ static void hogwild_threads_train_one_model(void **state)
     fl_executor *e = make_executor(c);
     const char *fetch = fl_var_name(net_build(c, "sgd", "learning_rate=0.2"));
     net_batch batches[3], b;
-    fl_hogwild_args h = { .num_threads = 3,
-                          .feed_names = names,
-                          .n_feeds = 3,
-                          .next = next_of,
-                          .arg = batches };
+    fl_hogwild_args h =
+        FL_INIT(fl_hogwild_args, .n_threads = 3, .feed_names = names,
+                .n_feeds = 3, .next = next_of, .arg = batches);
     fl_tensor out;
-    fl_run_args a = { .feeds = b.feeds,
-                      .n_feeds = 3,
-                      .fetches = &fetch,
-                      .n_fetches = 1,
-                      .out = &out };
+    fl_run_args a = FL_INIT(fl_run_args, .feeds = b.feeds, .n_feeds = 3,
+                            .fetches = &fetch, .n_fetches = 1, .out = &out);
     float before, after;
 
     (void)state;
@@ -358,11 +337,9 @@ static void a_failing_thread_stops_the_others(void **state)
     fl_ctx *c = make_ctx();
     fl_executor *e = make_executor(c);
     net_batch batches[2];
-    fl_hogwild_args h = { .num_threads = 2,
-                          .feed_names = names,
-                          .n_feeds = 3,
-                          .next = next_bad,
-                          .arg = batches };
+    fl_hogwild_args h =
+        FL_INIT(fl_hogwild_args, .n_threads = 2, .feed_names = names,
+                .n_feeds = 3, .next = next_bad, .arg = batches);
 
     (void)state;
     net_build(c, "sgd", NULL);

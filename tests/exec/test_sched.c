@@ -34,11 +34,8 @@ static float *run_branches(const char *threads, fl_executor **keep,
     const char *fetch = "s";
     fl_program *p;
     fl_tensor out;
-    fl_run_args a = { .feeds = &feed,
-                      .n_feeds = 1,
-                      .fetches = &fetch,
-                      .n_fetches = 1,
-                      .out = &out };
+    fl_run_args a = FL_INIT(fl_run_args, .feeds = &feed, .n_feeds = 1,
+                            .fetches = &fetch, .n_fetches = 1, .out = &out);
 
     for (int i = 0; i < SIDE * SIDE; i++)
         x[i] = (float)(i % 97) / 97 - 0.5f;
@@ -201,11 +198,8 @@ static fl_status run_waiting(const char *threads, const char *timeout_ms,
     const char *fetch = "s";
     fl_program *p;
     fl_tensor out;
-    fl_run_args a = { .feeds = &feed,
-                      .n_feeds = 1,
-                      .fetches = &fetch,
-                      .n_fetches = 1,
-                      .out = &out };
+    fl_run_args a = FL_INIT(fl_run_args, .feeds = &feed, .n_feeds = 1,
+                            .fetches = &fetch, .n_fetches = 1, .out = &out);
     fl_status st;
 
     assert_ok(fl_program_parse("var x : f32[-1] data\n"

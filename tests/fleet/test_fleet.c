@@ -97,11 +97,8 @@ static fl_status train_by(member *m, run_fn run, void *how)
     const char *name = fl_var_name(m->cost);
     batch *b = calloc(1, sizeof(*b));
     fl_tensor out[MEMBERS];
-    fl_run_args args = { .feeds = b->feeds,
-                         .n_feeds = 2,
-                         .fetches = &name,
-                         .n_fetches = 1,
-                         .out = out };
+    fl_run_args args = FL_INIT(fl_run_args, .feeds = b->feeds, .n_feeds = 2,
+                               .fetches = &name, .n_fetches = 1, .out = out);
     fl_status st = FL_OK;
 
     for (int i = 0; !st && i < STEPS; i++) {
@@ -161,11 +158,11 @@ static fl_status init_by_environment(member *m)
 
 static fl_status init_by_user(member *m)
 {
-    fl_role_args role = { .current_id = m->rank,
-                          .role =
-                              m->is_server ? FL_ROLE_SERVER : FL_ROLE_WORKER,
-                          .worker_num = m->town->n_workers,
-                          .server_endpoints = m->town->addresses };
+    fl_role_args role =
+        FL_INIT(fl_role_args, .current_id = m->rank,
+                .role = m->is_server ? FL_ROLE_SERVER : FL_ROLE_WORKER,
+                .worker_num = m->town->n_workers,
+                .server_endpoints = m->town->addresses);
 
     return fl_fleet_init(&m->fleet, m->ctx, &role);
 }
@@ -487,8 +484,8 @@ static fl_status train_parallel(member *m, const fl_build_strategy *b,
 /* Worker 0 has a CompiledProgram, worker 1 a ParallelExecutor. */
 static fl_status live_in_replicas(member *m)
 {
-    fl_build_strategy b;
-    fl_exec_strategy e;
+    fl_build_strategy b = FL_INIT(fl_build_strategy);
+    fl_exec_strategy e = FL_INIT(fl_exec_strategy);
     fl_status st = fl_ctx_set(m->ctx, "cpu_num", "2");
 
     if (!st)
@@ -501,8 +498,8 @@ static fl_status live_in_replicas(member *m)
     if (fl_fleet_is_server(m->fleet))
         return serve(m);
     st = fl_run(m->exe, fl_fleet_startup_program(m->fleet), NULL);
-    fl_strategy_get_build_strategy(m->fleet->strategy, &b);
-    fl_strategy_get_execute_strategy(m->fleet->strategy, &e);
+    must(fl_strategy_get_build_strategy(m->fleet->strategy, &b));
+    must(fl_strategy_get_execute_strategy(m->fleet->strategy, &e));
     if (!st)
         st = m->rank ? train_parallel(m, &b, &e) : train_compiled(m, &b, &e);
     return st ? st : fl_fleet_stop_worker(m->fleet);
@@ -588,7 +585,7 @@ static fl_status train_ids(member *m)
                                     .shape = { .rank = 2, .dim = { 3, 1 } },
                                     .data = ids, .n_lod = 1, .lod = { lod },
                                     .lod_len = { 2 }) };
-    fl_run_args args = { .feeds = &feed, .n_feeds = 1 };
+    fl_run_args args = FL_INIT(fl_run_args, .feeds = &feed, .n_feeds = 1);
     fl_status st = fl_run(m->exe, fl_fleet_startup_program(m->fleet), NULL);
 
     return st ? st : fl_run(m->exe, fl_fleet_main_program(m->fleet), &args);

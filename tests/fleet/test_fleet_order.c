@@ -42,9 +42,9 @@ typedef struct solo {
 static solo open_solo(fl_role_kind kind)
 {
     solo s = { .ctx = make_ctx() };
-    fl_role_args role = { .role = kind,
-                          .worker_num = 1,
-                          .server_endpoints = kind ? "127.0.0.1:6170" : "" };
+    fl_role_args role =
+        FL_INIT(fl_role_args, .role = kind, .worker_num = 1,
+                .server_endpoints = kind ? "127.0.0.1:6170" : "");
 
     assert_ok(fl_fleet_init(&s.fleet, s.ctx, &role));
     s.cost = mlp(s.ctx);

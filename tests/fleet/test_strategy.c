@@ -35,7 +35,7 @@ typedef struct world {
 static world open_world(void)
 {
     world w = { .ctx = make_ctx() };
-    fl_role_args alone = { .worker_num = 1 };
+    fl_role_args alone = FL_INIT(fl_role_args, .worker_num = 1);
 
     assert_non_null(w.ctx);
     assert_ok(fl_fleet_init(&w.fleet, w.ctx, &alone));
@@ -212,8 +212,8 @@ static void keys_without_a_meaning_are_refused_with_the_reason(void **state)
 
 static void factories_follow_cpu_num(void **state)
 {
-    fl_exec_strategy exec;
-    fl_build_strategy build;
+    fl_exec_strategy exec = FL_INIT(fl_exec_strategy);
+    fl_build_strategy build = FL_INIT(fl_build_strategy);
     fl_strategy *s;
     world w;
 
@@ -231,14 +231,14 @@ static void factories_follow_cpu_num(void **state)
     shows(s, "execute_strategy.num_threads = 3 (environment)");
     shows(s, "execute_strategy.num_replicas = 3 (environment)");
     shows(s, "build_strategy.reduce_strategy = reduce (environment)");
-    fl_strategy_get_execute_strategy(s, &exec);
-    assert_int_equal(exec.num_threads, 3);
-    assert_int_equal(exec.num_replicas, 3);
-    fl_strategy_get_build_strategy(s, &build);
+    must(fl_strategy_get_execute_strategy(s, &exec));
+    assert_int_equal(exec.n_threads, 3);
+    assert_int_equal(exec.n_replicas, 3);
+    must(fl_strategy_get_build_strategy(s, &build));
     assert_int_equal(build.reduce_strategy, FL_REDUCE_REDUCE);
     assert_int_equal(build.gradient_scale_strategy, FL_SCALE_COEFF_NUM_DEVICE);
     assert_ok(fl_strategy_set(s, "reduce_strategy=all_reduce"));
-    fl_strategy_get_build_strategy(s, &build);
+    must(fl_strategy_get_build_strategy(s, &build));
     assert_int_equal(build.reduce_strategy, FL_REDUCE_ALL_REDUCE);
     shows(s, "build_strategy.reduce_strategy = all_reduce (call)");
     close_world(&w);
@@ -306,11 +306,12 @@ static void groups_are_set_by_struct(void **state)
 {
     world w = open_world();
     fl_strategy *s = make_strategy(w.fleet, "geo");
-    fl_server_runtime_config server = { .server_threads = 6 };
-    fl_program_config c;
+    fl_server_runtime_config server =
+        FL_INIT(fl_server_runtime_config, .server_threads = 6);
+    fl_program_config c = FL_INIT(fl_program_config);
 
     (void)state;
-    fl_strategy_get_program_config(s, &c);
+    must(fl_strategy_get_program_config(s, &c));
     assert_int_equal(c.min_block_size, 8192);
     assert_true(c.slice_var_up);
     assert_string_equal(c.split_method, "hash");
@@ -327,7 +328,7 @@ static void groups_are_set_by_struct(void **state)
     assert_int_equal(fl_strategy_set_program_config(s, &c), FL_ERR_INVAL);
     assert_error_has("gradient_weight is not used in mode geo, only in sync");
     assert_ok(fl_strategy_set_server_runtime_config(s, &server));
-    fl_strategy_get_server_runtime_config(s, &server);
+    must(fl_strategy_get_server_runtime_config(s, &server));
     assert_int_equal(server.server_threads, 6);
     close_world(&w);
 }
@@ -336,7 +337,8 @@ static void a_struct_with_few_fields_is_taken(void **state)
 {
     world w = open_world();
     fl_strategy *s = make_strategy(w.fleet, "async");
-    fl_program_config c = { .min_block_size = 81920, .slice_var_up = true };
+    fl_program_config c = FL_INIT(fl_program_config, .min_block_size = 81920,
+                                  .slice_var_up = true);
 
     (void)state;
     assert_ok(fl_strategy_set_program_config(s, &c));
@@ -349,17 +351,17 @@ static void the_runtime_of_trainers_is_set_by_struct(void **state)
 {
     world w = open_world();
     fl_strategy *s = make_strategy(w.fleet, "async");
-    fl_trainer_runtime_config c, got;
+    fl_trainer_runtime_config c = FL_INIT(fl_trainer_runtime_config), got = c;
 
     (void)state;
-    fl_strategy_get_trainer_runtime_config(s, &c);
+    must(fl_strategy_get_trainer_runtime_config(s, &c));
     assert_int_equal(c.communicator_send_queue_size, 1);
     assert_true(c.communicator_independent_recv_thread);
     assert_true(c.communicator_is_sgd_optimizer && c.prefetch);
     c.communicator_send_queue_size = 11;
     c.communicator_is_sgd_optimizer = false;
     assert_ok(fl_strategy_set_trainer_runtime_config(s, &c));
-    fl_strategy_get_trainer_runtime_config(s, &got);
+    must(fl_strategy_get_trainer_runtime_config(s, &got));
     assert_int_equal(got.communicator_send_queue_size, 11);
     assert_int_equal(got.communicator_max_merge_var_num, 1);
     assert_int_equal(got.communicator_thread_pool_size, 5);
@@ -371,7 +373,7 @@ static void the_runtime_of_trainers_is_set_by_struct(void **state)
     assert_error_has("communicator_thread_pool_size");
     /* A sync strategy takes back what it gave. */
     s = make_strategy(w.fleet, "sync");
-    fl_strategy_get_trainer_runtime_config(s, &c);
+    must(fl_strategy_get_trainer_runtime_config(s, &c));
     assert_ok(fl_strategy_set_trainer_runtime_config(s, &c));
     c.communicator_send_queue_size = 5;
     assert_int_equal(fl_strategy_set_trainer_runtime_config(s, &c),
@@ -383,20 +385,23 @@ static void build_and_execute_strategies_are_set_by_struct(void **state)
 {
     world w = open_world();
     fl_strategy *s = make_strategy(w.fleet, "a_sync");
-    fl_build_strategy b = { FL_REDUCE_REDUCE, FL_SCALE_ONE };
-    fl_exec_strategy e = { .num_threads = 5, .num_replicas = 2 };
+    fl_build_strategy b =
+        FL_INIT(fl_build_strategy, .reduce_strategy = FL_REDUCE_REDUCE,
+                .gradient_scale_strategy = FL_SCALE_ONE);
+    fl_exec_strategy e =
+        FL_INIT(fl_exec_strategy, .n_threads = 5, .n_replicas = 2);
 
     (void)state;
     assert_ok(fl_strategy_set_build_strategy(s, &b));
     assert_ok(fl_strategy_set_execute_strategy(s, &e));
-    memset(&b, 0, sizeof(b));
-    memset(&e, 0, sizeof(e));
-    fl_strategy_get_build_strategy(s, &b);
-    fl_strategy_get_execute_strategy(s, &e);
+    b = FL_INIT(fl_build_strategy);
+    e = FL_INIT(fl_exec_strategy);
+    must(fl_strategy_get_build_strategy(s, &b));
+    must(fl_strategy_get_execute_strategy(s, &e));
     assert_int_equal(b.reduce_strategy, FL_REDUCE_REDUCE);
     assert_int_equal(b.gradient_scale_strategy, FL_SCALE_ONE);
-    assert_int_equal(e.num_threads, 5);
-    assert_int_equal(e.num_replicas, 2);
+    assert_int_equal(e.n_threads, 5);
+    assert_int_equal(e.n_replicas, 2);
     b.reduce_strategy = (fl_reduce_strategy)9;
     assert_int_equal(fl_strategy_set_build_strategy(s, &b), FL_ERR_INVAL);
     close_world(&w);

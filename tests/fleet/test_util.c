@@ -296,7 +296,7 @@ static fl_status train(worker *w, int n)
     fl_feed feed = { "x", FL_INIT(fl_tensor, .dtype = FL_DTYPE_F32,
                                   .shape = { .rank = 2, .dim = { 1, 4 } },
                                   .data = x) };
-    fl_run_args args = { .feeds = &feed, .n_feeds = 1 };
+    fl_run_args args = FL_INIT(fl_run_args, .feeds = &feed, .n_feeds = 1);
     fl_status st = FL_OK;
 
     for (int i = 0; !st && i < n; i++)
@@ -338,10 +338,9 @@ static fl_fleet *fleet_of(fl_ctx *c, fl_role_kind kind, int id, int n)
 
     assert_ok(fl_fleet_init(
         &f, c,
-        &(fl_role_args){ .role = kind,
-                         .current_id = id,
-                         .worker_num = n,
-                         .server_endpoints = "127.0.0.1:1,127.0.0.1:2" }));
+        FL_OPTIONS(fl_role_args, .role = kind, .current_id = id,
+                   .worker_num = n,
+                   .server_endpoints = "127.0.0.1:1,127.0.0.1:2")));
     return f;
 }
 

@@ -74,11 +74,10 @@ static inline fl_status worker_init(worker *w)
     const char *max = w->rank == 1 && !w->is_server && c->their_max_bytes
                           ? c->their_max_bytes
                           : c->max_message_bytes;
-    fl_role_args role = { .role =
-                              w->is_server ? FL_ROLE_SERVER : FL_ROLE_WORKER,
-                          .current_id = w->rank,
-                          .worker_num = w->n,
-                          .server_endpoints = c->addresses };
+    fl_role_args role = FL_INIT(
+        fl_role_args, .role = w->is_server ? FL_ROLE_SERVER : FL_ROLE_WORKER,
+        .current_id = w->rank, .worker_num = w->n,
+        .server_endpoints = c->addresses);
 
     w->ctx = make_ctx();
     if (!w->ctx || (max && fl_ctx_set(w->ctx, "max_message_bytes", max)))

@@ -115,8 +115,8 @@ static fl_status transpile(member *m)
         return FL_ERR_INVAL;
     return fl_transpile(&m->transpiler, m->ctx,
                         .trainer_id = m->rank < 0 ? 0 : m->rank,
-                        .pservers = m->d->address, .trainers = m->d->n_trainers,
-                        .mode = "sync");
+                        .pservers = m->d->address,
+                        .n_trainers = m->d->n_trainers, .mode = "sync");
 }
 
 /* --- a trainer ------------------------------------------------------------ */
@@ -189,11 +189,9 @@ static fl_status run_step(member *m, int64_t step)
     const dist_case *d = m->d;
     const char *loss = fl_var_name(m->loss);
     fl_tensor out;
-    fl_run_args args = { .feeds = m->feeds,
-                         .n_feeds = (size_t)d->n_slots + 2,
-                         .fetches = &loss,
-                         .n_fetches = 1,
-                         .out = &out };
+    fl_run_args args = FL_INIT(fl_run_args, .feeds = m->feeds,
+                               .n_feeds = (size_t)d->n_slots + 2,
+                               .fetches = &loss, .n_fetches = 1, .out = &out);
     fl_status st;
 
     for (int i = 0; i < d->n_slots; i++)

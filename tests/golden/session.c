@@ -98,12 +98,9 @@ bool session_startup(session *s)
 
 bool session_run(session *s)
 {
-    fl_run_args args = {
-        .feeds = s->feeds,
-        .n_feeds = s->n_feeds,
-        .fetches = s->fetches,
-        .n_fetches = s->n_fetches,
-    };
+    fl_run_args args =
+        FL_INIT(fl_run_args, .feeds = s->feeds, .n_feeds = s->n_feeds,
+                .fetches = s->fetches, .n_fetches = s->n_fetches);
 
     if (!s->fetched)
         s->fetched =

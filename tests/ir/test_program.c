@@ -79,7 +79,7 @@ static void a_name_is_given_once_per_block(void **state)
 
     (void)state;
     assert_int_equal(fl_block_add_var(fl_program_main(p), "x", &t, 0, NULL),
-                     FL_ERR_INVAL);
+                     FL_ERR_EXISTS);
     expect_said("x exists already");
     assert_int_equal(fl_block_add_var(sub, "x", &t, 0, NULL), FL_OK);
     fl_program_free(p);

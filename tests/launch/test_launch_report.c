@@ -93,7 +93,7 @@ static fl_status train(kit_trainer *t, void *arg)
         st = fl_thread_start(&thread, "onlooker", look, o);
     if (!st)
         st = fl_train_from_dataset(t->exe, fl_transpiler_trainer(t->transpiler),
-                                   d, NULL, .thread = 1, .print_period = -1);
+                                   d, NULL, .n_threads = 1, .print_period = -1);
     fl_thread_join(thread);
     if (!st)
         o->saw_idle = wait_for_word(o, "  idle  ");

@@ -34,11 +34,11 @@ static fl_comm *one_table(const char *settings)
 
 static uint64_t rows_of(fl_comm *c, const char *name)
 {
-    fl_table_stats s;
+    fl_table_stats s = FL_INIT(fl_table_stats);
     fl_table *t;
 
     assert_ok(fl_mode_local_find(c, name, &t));
-    fl_table_stats_get(t, &s);
+    fl_table_count(t, &s);
     return s.rows;
 }
 
@@ -133,7 +133,7 @@ static void a_table_is_made_once(void **state)
     assert_ok(fl_mode_local_find(c, "emb", &same));
     assert_ptr_equal(t, same);
     assert_int_equal(fl_mode_local_make(c, "emb", SETTINGS, 1, &t),
-                     FL_ERR_INVAL);
+                     FL_ERR_EXISTS);
     assert_said("table emb exists already");
     fl_comm_free(c);
 }

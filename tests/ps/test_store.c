@@ -179,12 +179,12 @@ static void pulls_and_pushes_give_what_direct_calls_give(void **state)
 {
     fl_store *s = open_store();
     fl_table *emb = open_twin("emb", EMB), *ctr = open_twin("ctr", CTR);
-    fl_table_stats a;
+    fl_table_stats a = FL_INIT(fl_table_stats);
 
     (void)state;
     train_both(s, TABLE_EMB, emb);
     train_both(s, TABLE_CTR, ctr);
-    fl_table_stats_get(ctr, &a);
+    fl_table_count(ctr, &a);
     assert_true(a.short_rows > 0 && a.short_rows < a.rows);
     fl_table_destroy(emb);
     fl_table_destroy(ctr);

@@ -47,7 +47,7 @@ static void time_pulls(uint64_t *ns)
     };
     static uint64_t keys[CALL];
     static float values[CALL * DIM];
-    fl_table_stats stats;
+    fl_table_stats stats = FL_INIT(fl_table_stats);
     fl_table *t;
 
     assert_ok(fl_table_create(&t, &config));
@@ -64,7 +64,7 @@ static void time_pulls(uint64_t *ns)
         if (spent < ns[lo / CALL])
             ns[lo / CALL] = spent;
     }
-    fl_table_stats_get(t, &stats);
+    fl_table_count(t, &stats);
     assert_true(stats.rows == n_keys);
     assert_true(stats.most_moved_in_a_call <=
                 FL_TABLE_MOVES_PER_KEY * CALL +

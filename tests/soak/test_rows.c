@@ -81,14 +81,14 @@ static void hundred_million_rows_fit(void **state)
 {
     fl_table_config config = { .name = "rows", .dim = DIM, .init = init };
     uint64_t before = process_bytes("VmHWM"), most;
-    fl_table_stats stats;
+    fl_table_stats stats = FL_INIT(fl_table_stats);
     double by_table, by_system;
     fl_table *t;
 
     (void)state;
     assert_ok(fl_table_create(&t, &config));
     fill(t);
-    fl_table_stats_get(t, &stats);
+    fl_table_count(t, &stats);
     assert_true(stats.rows == n_rows);
     check_sample(t);
 

@@ -184,14 +184,10 @@ typedef struct measure {
 static measure run_session(fl_ctx *c, fl_executor *e, session *s,
                            const char *loss)
 {
-    fl_hogwild_args args = { .num_threads = N_THREADS,
-                             .feed_names = feed_names,
-                             .n_feeds = N_FEEDS,
-                             .next = next_batch,
-                             .fetches = &loss,
-                             .n_fetches = 1,
-                             .on_batch = on_batch,
-                             .arg = s };
+    fl_hogwild_args args = FL_INIT(
+        fl_hogwild_args, .n_threads = N_THREADS, .feed_names = feed_names,
+        .n_feeds = N_FEEDS, .next = next_batch, .fetches = &loss,
+        .n_fetches = 1, .on_batch = on_batch, .arg = s);
     measure m;
 
     s->deadline = fl_now_ns() + seconds * 1000000000u / N_SESSIONS;

@@ -39,9 +39,9 @@ static inline uint64_t draw(uint64_t *s)
 
 static inline fl_table_stats stats_of(fl_table *t)
 {
-    fl_table_stats s;
+    fl_table_stats s = FL_INIT(fl_table_stats);
 
-    fl_table_stats_get(t, &s);
+    fl_table_count(t, &s);
     return s;
 }
 

@@ -180,7 +180,7 @@ static void a_table_that_is_replaced_over_and_over_keeps_its_size(void **state)
     fl_table_config config = adding_config(DIM, 1);
     static uint64_t keys[LIVE];
     static float values[LIVE * DIM];
-    fl_table_stats first = { 0 }, last;
+    fl_table_stats first = FL_INIT(fl_table_stats), last;
     fl_table *t;
 
     (void)state;
@@ -208,7 +208,7 @@ static void wide_rows_close_up_over_many_slabs(void **state)
     enum { WIDE = 1024, N_WIDE = 9000, STAY = 3 };
     fl_table_config config = adding_config(WIDE, 1);
     float *value = malloc(WIDE * sizeof(*value));
-    fl_table_stats grown;
+    fl_table_stats grown = FL_INIT(fl_table_stats);
     size_t held;
     fl_table *t;
 
@@ -244,7 +244,7 @@ static void a_key_that_comes_twice_harms_no_row(void **state)
     fl_table_config c = adding_config(WIDTH, 1);
     uint64_t keys[N];
     float grads[N * WIDTH] = { 0 }, shows[N], out[KEYS * WIDTH];
-    fl_table_stats s;
+    fl_table_stats s = FL_INIT(fl_table_stats);
     fl_table *t;
 
     (void)state;

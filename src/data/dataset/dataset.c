@@ -7,6 +7,7 @@
 #include <poll.h>
 
 #include "data/dataset/dataset_inside.h"
+#include "base/args.h"
 
 #define DEFAULT_FORMAT "multislot"
 #define DEFAULT_BATCH 32
@@ -474,11 +475,15 @@ void fl_dataset_end(fl_dataset *d)
     d->walk = NULL;
 }
 
-fl_dataset_stats fl_dataset_stats_get(const fl_dataset *d)
+double fl_dataset_waited(const fl_dataset *d)
+{
+    return (double)atomic_load(&d->waited_ns) * 1e-9;
+}
+
+fl_status fl_dataset_stats_get(const fl_dataset *d, fl_dataset_stats *out)
 {
     fl_pump_stats s = d->queue ? fl_queue_pass_stats(d->queue) : d->stats;
-
-    return (fl_dataset_stats){
+    const fl_dataset_stats all = {
         .files = s.files,
         .empty_files = s.empty_files,
         .lines = s.lines,
@@ -486,6 +491,8 @@ fl_dataset_stats fl_dataset_stats_get(const fl_dataset *d)
         .bad_lines = s.bad_lines,
         .bytes = s.bytes,
         .cached_files = s.cached_files,
-        .wait_seconds = (double)atomic_load(&d->waited_ns) * 1e-9,
+        .wait_seconds = fl_dataset_waited(d),
     };
+
+    return FL_ARGS_FILL(fl_dataset_stats, out, &all);
 }

@@ -2,6 +2,7 @@
 #include "data/dataset/source.h"
 #include "data/format/vocab.h"
 #include "flotilla/data.h"
+#include "base/args.h"
 
 #include <poll.h>
 
@@ -75,12 +76,14 @@ fl_status fl_vocabulary_build_with(const char *const *paths, size_t n_paths,
                                    const fl_vocabulary_args *args)
 {
     fl_paths files = { 0 };
+    fl_vocabulary_args a;
     fl_vocab *v;
     fl_status st;
 
+    FL_TRY(FL_ARGS_READ(fl_vocabulary_args, &a, args));
     FL_TRY(fl_paths_expand(paths, n_paths, &files));
     v = fl_vocab_new();
-    st = build(v, &files, out_path, n_words, args);
+    st = build(v, &files, out_path, n_words, &a);
     fl_vocab_free(v);
     fl_paths_release(&files);
     return st;

@@ -470,8 +470,8 @@ fl_status fl_reader_start(fl_reader *r)
     fl_lock(&r->mu);
     if (r->state != STOPPED) {
         fl_unlock(&r->mu);
-        FL_FAIL(FL_ERR_INVAL, "the reader runs already; call fl_reader_reset "
-                              "before it is started again");
+        FL_FAIL(FL_ERR_BUSY, "the reader runs already; call fl_reader_reset "
+                             "before it is started again");
     }
     st = check_source(&r->next_source);
     if (st) {

@@ -28,7 +28,7 @@ void fl_store_note_push(const fl_store_ctx *c, const fl_rows_item *it)
 
     if (!log)
         return;
-    fl_table_stats_get(c->schema->tables.data[it->table].table, &stats);
+    fl_table_count(c->schema->tables.data[it->table].table, &stats);
     fl_changes_note(log, c->call->rank, it->rows.keys, it->rows.n, stats.rows);
 }
 

@@ -91,7 +91,7 @@ static void print_table(fl_store *s, const fl_store_table *t, fl_str *out)
 {
     fl_table_stats st;
 
-    fl_table_stats_get(t->table, &st);
+    fl_table_count(t->table, &st);
     fl_str_addf(out,
                 "table %s rows=%" PRIu64 " short_rows=%" PRIu64
                 " candidates=%" PRIu64 " refused=%" PRIu64

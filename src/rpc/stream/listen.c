@@ -349,7 +349,7 @@ static int open_at(fl_listener *l, const fl_place *p)
 static fl_status refuse_place(const char *text, int err)
 {
     if (err == EADDRINUSE)
-        FL_FAIL(FL_ERR_IO,
+        FL_FAIL(FL_ERR_BUSY,
                 "cannot listen on %s: it is taken by another process; stop "
                 "that one or choose another port (0: any)",
                 text);
