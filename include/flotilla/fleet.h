@@ -172,9 +172,12 @@ fl_status fl_fleet_distributed_optimizer(fl_fleet *f, fl_optimizer *o,
    settings stay. Before minimize. */
 FL_API FL_MUST_CHECK
 fl_status fl_fleet_use_mode(fl_fleet *f, const char *name);
-/* Backward, update, and the programs of this process. */
+/* Backward, update, and the programs of this process; args as in
+   fl_minimize_with. */
+#define fl_fleet_minimize(f, loss) fl_fleet_minimize_with(f, loss, NULL)
 FL_API FL_MUST_CHECK
-fl_status fl_fleet_minimize(fl_fleet *f, fl_var *loss);
+fl_status fl_fleet_minimize_with(fl_fleet *f, fl_var *loss,
+                                 const fl_backward_args *args);
 
 FL_API fl_program *fl_fleet_main_program(fl_fleet *f);
 FL_API fl_program *fl_fleet_startup_program(fl_fleet *f);

@@ -95,6 +95,44 @@ FL_API const char *fl_optimizer_state_name(const fl_optimizer *o, size_t i);
 FL_API fl_var *fl_optimizer_state(const fl_optimizer *o, const fl_var *param,
                                   const char *state);
 
+/* --- what there is ------------------------------------------------------- */
+
+/* A kind of optimizer; the texts are the library's. */
+typedef struct fl_optimizer_view {
+    uint32_t size;
+    const char *name, *doc;
+    size_t n_settings, n_states;
+} fl_optimizer_view;
+
+/* A setting of its rule; every optimizer has learning_rate and the others of
+   the head of this file besides. */
+typedef struct fl_optimizer_setting {
+    uint32_t size;
+    bool is_flag; /* true or false: 1 or 0 */
+    const char *name;
+    double value, lo, hi; /* the default and the range */
+} fl_optimizer_setting;
+
+/* A state per parameter: its name, the slots of the update operator, and its
+   first value, a number or that of the setting first_from. */
+typedef struct fl_optimizer_state_view {
+    uint32_t size;
+    bool is_scalar; /* one number, else as large as the parameter */
+    const char *name, *slot, *out_slot, *first_from;
+    double first;
+} fl_optimizer_state_view;
+
+/* Kind i in the order of the list, and setting or state i of a kind; each
+   fills *out, whose size the caller has set, or gives FL_ERR_NOTFOUND. */
+FL_API FL_MUST_CHECK
+fl_status fl_optimizer_at(size_t i, fl_optimizer_view *out);
+FL_API FL_MUST_CHECK
+fl_status fl_optimizer_setting_at(const char *kind, size_t i,
+                                  fl_optimizer_setting *out);
+FL_API FL_MUST_CHECK
+fl_status fl_optimizer_state_at(const char *kind, size_t i,
+                                fl_optimizer_state_view *out);
+
 /* --- schedules ----------------------------------------------------------- */
 
 /* Schedules over the global step, which starts at 0. */

@@ -85,6 +85,10 @@ FL_API void fl_names_pop(fl_ctx *c);
 
 /* The seed that random operators use when they have none of their own. */
 FL_API void fl_program_set_seed(fl_program *p, uint64_t seed);
+FL_API uint64_t fl_program_seed(const fl_program *p);
+
+/* A number that grows with every change of the program. */
+FL_API uint64_t fl_program_version(const fl_program *p);
 
 /* The text form is described in docs/formats/ir.md. The new program is the
    caller's, freed with fl_program_free before its context. */
@@ -92,6 +96,9 @@ FL_API FL_MUST_CHECK
 fl_status fl_program_from_text(fl_program **out, fl_ctx *c, const char *text);
 FL_API char *fl_program_to_text(const fl_program *p);
 FL_API char *fl_program_to_svg(const fl_program *p);
+
+FL_API FL_MUST_CHECK
+fl_status fl_program_copy(fl_program **out, const fl_program *p);
 
 /* A copy without backward, optimizer and schedule operators, with is_test
    set where an operator knows it. */

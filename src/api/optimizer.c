@@ -322,19 +322,9 @@ static char *state_key(fl_arena *arena, const fl_var *param, const char *state)
                            param->block->program->id, param->name, state);
 }
 
-static const fl_rule_state *state_at(const fl_rule *r, size_t i)
-{
-    size_t n_states = (size_t)fl_rule_n_states(r);
-
-    if (i < n_states)
-        return &r->states[i];
-    i -= n_states;
-    return i < (size_t)fl_rule_n_scalars(r) ? &r->scalars[i] : NULL;
-}
-
 const char *fl_optimizer_state_name(const fl_optimizer *o, size_t i)
 {
-    const fl_rule_state *s = state_at(o->rule, i);
+    const fl_rule_state *s = fl_rule_state_at(o->rule, i);
 
     return s ? s->suffix : NULL;
 }

@@ -8,6 +8,16 @@ void fl_program_set_seed(fl_program *p, uint64_t seed)
     p->version++;
 }
 
+uint64_t fl_program_seed(const fl_program *p)
+{
+    return p->seed;
+}
+
+uint64_t fl_program_version(const fl_program *p)
+{
+    return p->version;
+}
+
 fl_status fl_program_from_text(fl_program **out, fl_ctx *c, const char *text)
 {
     fl_program *p;
@@ -28,6 +38,11 @@ char *fl_program_to_text(const fl_program *p)
 char *fl_program_to_svg(const fl_program *p)
 {
     return fl_program_svg(p);
+}
+
+fl_status fl_program_copy(fl_program **out, const fl_program *p)
+{
+    return fl_program_clone(p, FL_CLONE_ALL, out);
 }
 
 fl_status fl_program_for_test(fl_program **out, const fl_program *p)

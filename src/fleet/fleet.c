@@ -210,7 +210,8 @@ fl_status fl_fleet_use_mode(fl_fleet *f, const char *name)
 
 /* The operators that are appended stay when a later step fails: then there is
    no second try, and the message is that of the first. */
-fl_status fl_fleet_minimize(fl_fleet *f, fl_var *loss)
+fl_status fl_fleet_minimize_with(fl_fleet *f, fl_var *loss,
+                                 const fl_backward_args *args)
 {
     fl_program *main;
     fl_strategy_mode mode;
@@ -218,7 +219,7 @@ fl_status fl_fleet_minimize(fl_fleet *f, fl_var *loss)
     FL_TRY(check_minimize(f, loss));
     FL_TRY(fl_strategy_mode_of(f->strategy, &mode));
     f->is_minimized = true;
-    FL_TRY(fl_minimize(f->optimizer, loss));
+    FL_TRY(fl_minimize_with(f->optimizer, loss, args));
     main = loss->block->program;
     FL_TRY(fl_strategy_decide(f->strategy, main, fl_ctx_pair(f->ctx).startup));
     FL_TRY(fl_strategy_apply(f->strategy));

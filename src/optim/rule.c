@@ -55,6 +55,16 @@ int fl_rule_n_scalars(const fl_rule *r)
     return count_slots(r->scalars, FL_RULE_SCALAR_MAX);
 }
 
+const fl_rule_state *fl_rule_state_at(const fl_rule *r, size_t i)
+{
+    size_t n_states = (size_t)fl_rule_n_states(r);
+
+    if (i < n_states)
+        return &r->states[i];
+    i -= n_states;
+    return i < (size_t)fl_rule_n_scalars(r) ? &r->scalars[i] : NULL;
+}
+
 int fl_rule_n_params(const fl_rule *r)
 {
     int n = 0;

@@ -98,6 +98,9 @@ int fl_rule_n_states(const fl_rule *r);
 int fl_rule_n_scalars(const fl_rule *r);
 int fl_rule_n_params(const fl_rule *r);
 
+/* The states and then the scalars; NULL after the last. */
+const fl_rule_state *fl_rule_state_at(const fl_rule *r, size_t i);
+
 /* Refuses a name that no rule has; says which there are. */
 fl_status fl_rule_refuse(const char *name);
 

@@ -225,6 +225,34 @@ static void the_state_of_a_parameter_is_found_by_name(void **state)
     assert_null(fl_optimizer_state(o, loss, "moment1"));
 }
 
+static void kinds_of_optimizers_describe_themselves(void **state)
+{
+    fl_optimizer_view kind = { .size = sizeof(kind) };
+    fl_optimizer_setting setting = { .size = sizeof(setting) };
+    fl_optimizer_state_view view = { .size = sizeof(view) };
+    size_t n = 0;
+
+    (void)state;
+    for (; !fl_optimizer_at(n, &kind); n++) {
+        for (size_t i = 0; i < kind.n_settings; i++)
+            assert_ok(fl_optimizer_setting_at(kind.name, i, &setting));
+        for (size_t i = 0; i < kind.n_states; i++)
+            assert_ok(fl_optimizer_state_at(kind.name, i, &view));
+        assert_int_equal(fl_optimizer_state_at(kind.name, kind.n_states, &view),
+                         FL_ERR_NOTFOUND);
+    }
+    assert_true(n >= 5);
+    assert_ok(fl_optimizer_setting_at("adam", 0, &setting));
+    assert_string_equal(setting.name, "beta1");
+    assert_float_equal(setting.value, 0.9, 0);
+    assert_ok(fl_optimizer_state_at("adam", 2, &view));
+    assert_true(view.is_scalar);
+    assert_string_equal(view.slot, "Beta1Pow");
+    assert_string_equal(view.first_from, "beta1");
+    assert_int_equal(fl_optimizer_setting_at("adm", 0, &setting),
+                     FL_ERR_NOTFOUND);
+}
+
 #define backward_test(f) cmocka_unit_test_setup_teardown(f, open_all, close_all)
 
 int main(void)
@@ -240,6 +268,7 @@ int main(void)
         backward_test(a_second_gradient_has_a_name_of_its_own),
         backward_test(integers_have_no_gradient),
         backward_test(the_state_of_a_parameter_is_found_by_name),
+        backward_test(kinds_of_optimizers_describe_themselves),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

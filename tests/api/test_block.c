@@ -259,7 +259,7 @@ static void copies_carry_the_tags(void **state)
     assert_ok(fl_append_op(NULL, block, "relu", .inputs = FL_ARGS({ "X", "x" }),
                            .outputs = FL_ARGS({ "Out", "y" }), .tag = 9));
     assert_ok(fl_create_var(NULL, block, "v", .persistable = true, .tag = 8));
-    assert_ok(fl_program_for_test(&test, program));
+    assert_ok(fl_program_copy(&test, program));
     assert_int_equal(
         fl_op_tag(fl_block_next_op(fl_program_block(test, 0), NULL)), 9);
     assert_ok(fl_var_look(fl_program_var(program, "v"), &def));
