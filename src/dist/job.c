@@ -352,6 +352,17 @@ static fl_status begin_pull(fl_job_request *r, const fl_job_pull_item *items,
     return st;
 }
 
+/* The width of a push, which may say it, too. */
+static fl_status find_push_dim(const fl_job *p, const fl_job_push_item *item,
+                               uint32_t *dim)
+{
+    FL_TRY(find_dim(p, item->table, dim));
+    if (item->rows.dim && item->rows.dim != *dim)
+        FL_FAIL(FL_ERR_INVAL, "table %d has rows of %u, not of %u", item->table,
+                *dim, item->rows.dim);
+    return FL_OK;
+}
+
 static fl_status begin_push(fl_job_request *r, const fl_job_push_item *items,
                             size_t n)
 {
@@ -359,7 +370,7 @@ static fl_status begin_push(fl_job_request *r, const fl_job_push_item *items,
     fl_status st = check_started(r->p);
 
     for (size_t i = 0; !st && i < n; i++)
-        st = find_dim(r->p, items[i].table, &dims[i]);
+        st = find_push_dim(r->p, &items[i], &dims[i]);
     if (!st)
         st = fl_client_push(r->p->client, items, dims, n,
                             (fl_ending){ on_done, r });

@@ -150,6 +150,12 @@ static void use_rows(job *j, fl_job *p, int rank)
     assert_ok(fl_job_pull_begin(
         p, &(fl_job_pull_item){ emb, keys, 4, FL_PULL_ONLY, again }, 1, &pull));
     assert_ok(fl_job_wait(pull));
+    assert_int_equal(
+        fl_job_push(
+            p, emb,
+            &(fl_rows){ .keys = keys, .values = ones, .n = 1, .dim = 7 }),
+        FL_ERR_INVAL);
+    assert_said("rows of 8, not of 7");
     assert_true(again[0] == 0.5f && again[3 * 8] == 0.5f); /* 7 twice */
     assert_true(again[8] == 0.75f && again[2 * 8] == 0.75f);
     assert_ok(fl_job_shrink(p, emb, 0, &removed));

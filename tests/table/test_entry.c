@@ -343,9 +343,30 @@ static void an_id_beyond_the_height_is_refused_and_named(void **state)
     fl_table_destroy(t);
 }
 
+/* --- widths --------------------------------------------------------------- */
+
+static void a_push_of_another_width_is_refused(void **state)
+{
+    const uint64_t key = 3;
+    const float values[3] = { 1, 2, 3 };
+    fl_rows rows = { .keys = &key, .values = values, .n = 1, .lr = 1 };
+    fl_table_config c;
+    fl_table *t = NULL;
+
+    (void)state;
+    assert_ok(fl_table_config_parse(&c, "emb", "dim=2", 3));
+    assert_ok(fl_table_create(&t, &c));
+    rows.dim = 3;
+    assert_int_equal(fl_table_push(t, &rows), FL_ERR_INVAL);
+    rows.dim = 2;
+    assert_ok(fl_table_push(t, &rows));
+    fl_table_destroy(t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_push_of_another_width_is_refused),
         cmocka_unit_test(without_a_policy_a_pull_makes_a_row),
         cmocka_unit_test(a_count_filter_admits_at_the_nth_push),
         cmocka_unit_test(a_count_filter_counts_what_the_push_says),
