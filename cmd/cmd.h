@@ -34,9 +34,6 @@ extern const size_t cmd_count;
 /* NULL when there is none. */
 const cmd *cmd_find(const char *name);
 
-/* Whether a word that far from a right one (nearest.h) is a slip of the pen. */
-bool cmd_is_near(const char *word, int distance);
-
 /* Complains that there is no such subcommand and names the nearest; returns
    CMD_USAGE. */
 int cmd_unknown(const char *name);

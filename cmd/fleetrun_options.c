@@ -201,20 +201,13 @@ static int unknown(const option all[N_OPTIONS], const char *word, size_t len)
 {
     const char *nearest = NULL;
     char name[64];
-    int best = 4;
 
     (void)snprintf(name, sizeof(name), "%.*s", (int)len, word);
     for (size_t i = 0; i < sizeof(all_refused) / sizeof(all_refused[0]); i++)
         if (!strcmp(name, all_refused[i].name))
             return run_misused("%s is not taken: %s", name, all_refused[i].why);
-    for (int i = 0; i < N_OPTIONS; i++) {
-        int d = nearest_distance(name, all[i].name);
-
-        if (d < best) {
-            best = d;
-            nearest = all[i].name;
-        }
-    }
+    for (int i = 0; i < N_OPTIONS; i++)
+        nearest = nearer_name(name, nearest, all[i].name);
     if (nearest)
         return run_misused("there is no option %s; did you mean %s?", name,
                            nearest);

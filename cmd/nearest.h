@@ -2,8 +2,8 @@
 #ifndef FL_CMD_NEAREST_H
 #define FL_CMD_NEAREST_H
 
-/* How many letters have to be added, dropped or changed to get from one word
-   to the other; of `b` only the first 32 letters count. */
-int nearest_distance(const char *a, const char *b);
+/* The nearer of two names to a word, for walking through a list: so_far is NULL
+   at first, and what comes out is NULL when neither is near. */
+const char *nearer_name(const char *word, const char *so_far, const char *name);
 
 #endif

@@ -2,7 +2,6 @@
 #include "options.h"
 
 #include <inttypes.h>
-#include <limits.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -104,17 +103,10 @@ static const option *find(const options *o, const char *word)
 static int no_option(const options *o, const char *word)
 {
     const char *nearest = NULL;
-    int best = INT_MAX;
 
-    for (size_t i = 0; i < o->n; i++) {
-        int d = nearest_distance(word, o->all[i].name);
-        bool is_taken = !o->all[i].users || (o->all[i].users & o->user);
-
-        if (is_taken && d < best && cmd_is_near(word, d)) {
-            best = d;
-            nearest = o->all[i].name;
-        }
-    }
+    for (size_t i = 0; i < o->n; i++)
+        if (!o->all[i].users || (o->all[i].users & o->user))
+            nearest = nearer_name(word, nearest, o->all[i].name);
     if (nearest)
         return cmd_misused(o->self, "there is no option '%s'; did you mean %s?",
                            word, nearest);

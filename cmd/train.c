@@ -1,7 +1,6 @@
 /* train.c - flotilla train: a built-in model, on one machine or as a job. */
 #include "train.h"
 
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -46,19 +45,17 @@ static void fit_mode(train_args *a)
 
 static int no_model(const char *self, const char *name)
 {
-    const char *nearest = model_all[0]->name;
-    int best = INT_MAX;
+    const char *nearest = NULL;
 
-    for (size_t i = 0; i < model_count; i++) {
-        int d = nearest_distance(name, model_all[i]->name);
-
-        if (d < best) {
-            best = d;
-            nearest = model_all[i]->name;
-        }
-    }
-    return cmd_misused(self, "there is no model '%s'; the nearest is %s", name,
-                       nearest);
+    for (size_t i = 0; i < model_count; i++)
+        nearest = nearer_name(name, nearest, model_all[i]->name);
+    if (nearest)
+        return cmd_misused(self, "there is no model '%s'; the nearest is %s",
+                           name, nearest);
+    return cmd_misused(self,
+                       "there is no model '%s'; `flotilla help train` "
+                       "lists them",
+                       name);
 }
 
 static int check(const char *self, const char *const *rest, size_t n,

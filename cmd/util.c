@@ -2,7 +2,6 @@
 #include "cmd.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,8 +12,6 @@
 /* A program text larger than this is no program text. */
 #define INPUT_MAX ((size_t)64 << 20)
 #define READ_BYTES ((size_t)64 << 10)
-
-#define SLIPS_MAX 2
 
 static void say(const char *name, const char *fmt, va_list ap)
 {
@@ -46,24 +43,12 @@ int cmd_misused(const char *name, const char *fmt, ...)
     return CMD_USAGE;
 }
 
-bool cmd_is_near(const char *word, int distance)
-{
-    return distance <= SLIPS_MAX && distance < (int)strlen(word);
-}
-
 int cmd_unknown(const char *name)
 {
     const char *nearest = NULL;
-    int best = INT_MAX;
 
-    for (size_t i = 0; i < cmd_count; i++) {
-        int d = nearest_distance(name, cmd_all[i]->name);
-
-        if (d < best && cmd_is_near(name, d)) {
-            best = d;
-            nearest = cmd_all[i]->name;
-        }
-    }
+    for (size_t i = 0; i < cmd_count; i++)
+        nearest = nearer_name(name, nearest, cmd_all[i]->name);
     fprintf(stderr, "flotilla: there is no command '%s'; ", name);
     if (nearest)
         fprintf(stderr, "did you mean %s? ", nearest);

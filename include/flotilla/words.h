@@ -49,6 +49,11 @@ FL_API const char *fl_words_value(const fl_words *w, size_t i);
 /* As one text, which reads back the same. Free with fl_text_free. */
 FL_API char *fl_words_text(const fl_words *w);
 
+/* The nearest of n names to `word` by edit distance, for "did you mean"; NULL
+   when none is near. */
+FL_API const char *fl_nearest_name(const char *word, const char *const *names,
+                                   size_t n);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,7 +1,7 @@
 /* slots.c - variables of a program as slots of the data layer. */
 #include "api/slots.h"
 
-#include "base/hash.h"
+#include "flotilla/words.h"
 #include "ir/program.h"
 #include "tensor/tensor.h"
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "flotilla/words.h"
 
 uint64_t fl_hash_bytes(const void *bytes, size_t n)
 {

@@ -40,9 +40,4 @@ static inline int fl_server_of(uint64_t key, int n_servers)
     return (int)(fl_shard_of(key) * (uint32_t)n_servers / FL_SHARDS);
 }
 
-/* The nearest of n names to `word` by edit distance, for "did you mean";
-   NULL when none is near. */
-const char *fl_nearest_name(const char *word, const char *const *names,
-                            size_t n);
-
 #endif

@@ -2,7 +2,7 @@
 #include "conf/conf.h"
 
 #include "base/alloc.h"
-#include "base/hash.h"
+#include "flotilla/words.h"
 #include "base/vec.h"
 #include "conf/key.h"
 

@@ -8,7 +8,7 @@
 #include <inttypes.h>
 #include <math.h>
 
-#include "base/hash.h"
+#include "flotilla/words.h"
 #include "conf/conf.h"
 
 #define CHOICES_MAX 8

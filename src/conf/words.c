@@ -4,7 +4,7 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "base/hash.h"
+#include "flotilla/words.h"
 
 /* How much of a piece an error shows. */
 #define SHOWN 60

@@ -7,7 +7,7 @@
  */
 #include <errno.h>
 
-#include "base/hash.h"
+#include "flotilla/words.h"
 #include "base/log.h"
 #include "fleet/role.h"
 #include "rpc/stream/address.h"

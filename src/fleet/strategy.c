@@ -1,7 +1,7 @@
 /* strategy.c - strategies: values set, got and printed. */
 #include "fleet/strategy.h"
 
-#include "base/hash.h"
+#include "flotilla/words.h"
 #include "conf/words.h"
 
 static const struct {

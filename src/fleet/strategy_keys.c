@@ -1,7 +1,7 @@
 /* strategy_keys.c - the only place that expands strategy_keys.def. */
 #include "fleet/strategy_keys.h"
 
-#include "base/hash.h"
+#include "flotilla/words.h"
 #include "base/vec.h"
 
 /* --- the lists ------------------------------------------------------------ */

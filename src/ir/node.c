@@ -1,7 +1,7 @@
 /* node.c - operators in a block: making, checking, inferring, removing. */
 #include "ir/program.h"
 
-#include "base/hash.h"
+#include "flotilla/words.h"
 #include "ir/attr.h"
 
 #define GRAD_OP_SUFFIX "_grad"

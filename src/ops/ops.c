@@ -2,7 +2,7 @@
  * update rules come behind it. */
 #include "ops/ops.h"
 
-#include "base/hash.h"
+#include "flotilla/words.h"
 #include "base/vec.h"
 #include "ops/optimize.h"
 

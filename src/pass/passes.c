@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 
 #include "base/file.h"
-#include "base/hash.h"
+#include "flotilla/words.h"
 
 #define FL_PASS(name) extern const fl_pass fl_pass_##name;
 #include "pass/passes.def"

@@ -7,6 +7,7 @@
 
 #include "base/hash.h"
 #include "base/status.h"
+#include "flotilla/words.h"
 
 /* Computed by a second implementation; models at rest depend on them. */
 static void hash_values_never_change(void **state)

@@ -19,6 +19,7 @@
 static const fl_format *const all[] = {
 #define FL_FORMAT(name) &fl_format_##name,
 #include "data/format/formats.def"
+#include "flotilla/words.h"
 #undef FL_FORMAT
 };
 

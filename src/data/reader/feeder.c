@@ -15,7 +15,7 @@
 #include <math.h>
 
 #include "base/alloc.h"
-#include "base/hash.h"
+#include "flotilla/words.h"
 #include "base/map.h"
 #include "tensor/tensor.h"
 
