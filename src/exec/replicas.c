@@ -10,6 +10,7 @@
 #include "exec/replicas.h"
 
 #include "kernel/vec.h"
+#include "tensor/floats.h"
 
 struct fl_replicas {
     fl_runner *const *runners;
@@ -183,25 +184,23 @@ static fl_tensor *grad_of(const fl_replicas *r, int replica, int g)
         for (int i = 1; i < r->n && r->kind == FL_MERGE_ALL_REDUCE; i++)       \
             memcpy((T *)grad_of(r, i, g)->data + lo, to, n * sizeof(T));       \
     }
-SUM_DENSE(float, f32)
-SUM_DENSE(double, f64)
+FL_FLOATS(SUM_DENSE)
 
 static void sum_dense(const fl_replicas *r, int g, size_t lo, size_t hi)
 {
-    if (grad_of(r, 0, g)->dtype == FL_DTYPE_F64)
-        sum_dense_f64(r, g, lo, hi);
-    else
-        sum_dense_f32(r, g, lo, hi);
+    FL_BY_DTYPE(grad_of(r, 0, g)->dtype, sum_dense, r, g, lo, hi);
 }
+
+#define SCALE(T, t)                                                            \
+    static void scale_##t(T *x, double coeff, size_t n)                        \
+    {                                                                          \
+        fl_vec_##t()->scale(x, (T)coeff, x, 0, n);                             \
+    }
+FL_FLOATS(SCALE)
 
 static void scale_values(fl_tensor *t, double coeff)
 {
-    size_t n = (size_t)fl_tensor_numel(t);
-
-    if (t->dtype == FL_DTYPE_F64)
-        fl_vec_f64()->scale(t->data, coeff, t->data, 0, n);
-    else
-        fl_vec_f32()->scale(t->data, (float)coeff, t->data, 0, n);
+    FL_BY_DTYPE(t->dtype, scale, t->data, coeff, (size_t)fl_tensor_numel(t));
 }
 
 /* rows + values: one list after the other, in the order of the replicas. */

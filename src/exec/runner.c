@@ -10,6 +10,7 @@
 
 #include "ir/comm.h"
 #include "kernel/vec.h"
+#include "tensor/floats.h"
 
 #define ALIGN_BYTES 64
 #define SCRATCH_CHUNK_BYTES (256 << 10)
@@ -362,8 +363,7 @@ static fl_status check_finite(const fl_runner *r, int step, int var)
         at = fl_vec_f64()->find_not_finite(t->data, n);
     if (at == n)
         return FL_OK;
-    value = t->dtype == FL_DTYPE_F32 ? (double)((const float *)t->data)[at]
-                                     : ((const double *)t->data)[at];
+    value = fl_float_at(t, (int64_t)at);
     FL_FAIL(FL_ERR_NUMERIC, "%s: variable %s has %f at element %zu",
             fl_node_text(r->plan->steps[step].node, text),
             r->plan->vars[var].var->name, value, at);

@@ -6,6 +6,7 @@
 #include "ir/attr.h"
 #include "ir/op.h"
 #include "ir/program.h"
+#include "tensor/floats.h"
 
 /* --- values ------------------------------------------------------------- */
 
@@ -67,40 +68,7 @@ uint64_t fl_op_stream(const fl_op_ctx *c, int64_t seed, fl_stream_kind kind);
 
 /* --- both float types ----------------------------------------------------- */
 
-/* Expands M(float, f32) and M(double, f64). */
-#define FL_FLOATS(M) M(float, f32) M(double, f64)
-
-/* Calls fn_f32 or fn_f64 by the dtype of a tensor. Another type is our fault:
-   infer lets none through (docs/decisions/017-dtype-and-device.md). */
-#define FL_BY_DTYPE(dtype_, fn, ...)                                           \
-    do {                                                                       \
-        switch (dtype_) {                                                      \
-        case FL_DTYPE_F32:                                                     \
-            fn##_f32(__VA_ARGS__);                                             \
-            break;                                                             \
-        case FL_DTYPE_F64:                                                     \
-            fn##_f64(__VA_ARGS__);                                             \
-            break;                                                             \
-        default:                                                               \
-            fl_die(__FILE__, __LINE__, "%s has no form for %s", #fn,           \
-                   fl_dtype_text(dtype_));                                     \
-        }                                                                      \
-    } while (0)
-
-/* Number i of a tensor of floats. */
-static inline double fl_float_at(const fl_tensor *t, int64_t i)
-{
-    switch (t->dtype) {
-    case FL_DTYPE_F32:
-        return (double)((const float *)t->data)[i];
-    case FL_DTYPE_F64:
-        return ((const double *)t->data)[i];
-    default:
-        fl_die(__FILE__, __LINE__, "%s is no float", fl_dtype_text(t->dtype));
-    }
-}
-
-/* 0 for f32, 1 for f64, for tables of functions; as above for others. */
+/* 0 for f32, 1 for f64, for tables of functions; for others as FL_BY_DTYPE. */
 int fl_float_index(fl_dtype dtype, const fl_op_node *n);
 
 /* The same by the dtype of input slot `slot`, read from its shape entry, so
