@@ -72,11 +72,11 @@ static void check_sum(const fl_payload *p, uint64_t sum)
 
 static void reply_rows(load *l, fl_reply *r)
 {
-    void *room = fl_reply_room(r, ROWS_BYTES);
+    void *room = fl_reply_reserve(r, ROWS_BYTES);
 
     if (room) {
         memcpy(room, l->rows, ROWS_BYTES);
-        fl_reply_send_room(r);
+        fl_reply_send_reserved(r);
         return;
     }
     fl_reply_send_pieces(r, &(struct iovec){ l->rows, ROWS_BYTES }, 1, NULL,

@@ -110,8 +110,8 @@ static void take_message(owner *o, fl_conn *c, const fl_frame *f, fl_payload *p)
     for (uint64_t i = 0; i < f->length; i++)
         o->sum += fl_payload_data(p)[i];
     fl_conn_send_copy(c, f, reply, o->n_messages % 2 ? REPLY_BYTES : 10);
-    if (fl_conn_room(c, REPLY_BYTES, &place))
-        fl_conn_send_room(c, f, place, o->n_messages % 3 ? REPLY_BYTES : 0);
+    if (fl_conn_reserve(c, REPLY_BYTES, &place))
+        fl_conn_send_reserved(c, f, place, o->n_messages % 3 ? REPLY_BYTES : 0);
 }
 
 static void on_message(void *arg, fl_conn *c, const fl_frame *f, fl_payload *p)

@@ -68,7 +68,7 @@ static void request(fl_store *s, uint16_t type, const void *payload,
                     uint64_t len)
 {
     answer a = { 0 };
-    fl_store_reply reply = { .room = room, .arg = &a };
+    fl_store_reply reply = { .reserve = room, .arg = &a };
     fl_status st =
         fl_store_request(s,
                          &(fl_store_call){ .type = type,

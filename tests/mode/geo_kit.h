@@ -363,7 +363,7 @@ static inline void *room_at(void *arg, uint64_t len)
 static inline void ask_store(const town *t, int server, uint16_t type,
                              fl_pack *p, float *out)
 {
-    fl_store_reply reply = { .room = room_at, .arg = out };
+    fl_store_reply reply = { .reserve = room_at, .arg = out };
 
     assert_ok(fl_store_request(fl_server_store(t->servers[server]),
                                &(fl_store_call){ .type = type,

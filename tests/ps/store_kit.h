@@ -84,7 +84,7 @@ static inline void answer_release(answer *a)
 static inline fl_status ask(fl_store *s, uint16_t type, fl_pack *p, answer *a)
 {
     received r = receive(p->data, p->len);
-    fl_store_reply reply = { .room = answer_room, .arg = a };
+    fl_store_reply reply = { .reserve = answer_room, .arg = a };
     fl_status st = fl_store_request(
         s,
         &(fl_store_call){

@@ -37,7 +37,7 @@ static void *give_room(void *arg, uint64_t len)
 static fl_status take(fl_relay *m, uint32_t rank, uint64_t generation,
                       uint64_t seen, uint64_t max_bytes, fl_pack *out)
 {
-    fl_store_reply reply = { .room = give_room, .arg = out };
+    fl_store_reply reply = { .reserve = give_room, .arg = out };
 
     out->len = 0;
     return fl_relay_take(m, rank, &(fl_relay_take_request){ generation, seen },

@@ -101,13 +101,13 @@ static void bad_rounds_are_refused(void **state)
     assert_ok(ask(s, FL_MSG_APPLY, &p, &a));
     assert_int_equal(a.len, 6 * sizeof(float));
     answer_release(&a);
-    assert_int_equal(
-        fl_store_request(s,
-                         &(fl_store_call){ .type = FL_MSG_SHUTDOWN,
-                                           .payload = { NULL, 0 },
-                                           .incarnation = 1 },
-                         &(fl_store_reply){ .room = answer_room, .arg = &a }),
-        FL_ERR_INVAL);
+    assert_int_equal(fl_store_request(s,
+                                      &(fl_store_call){ .type = FL_MSG_SHUTDOWN,
+                                                        .payload = { NULL, 0 },
+                                                        .incarnation = 1 },
+                                      &(fl_store_reply){ .reserve = answer_room,
+                                                         .arg = &a }),
+                     FL_ERR_INVAL);
     fl_store_free(s);
 }
 
@@ -180,7 +180,7 @@ static void expect_survival(fl_store *s, uint16_t type,
     do {
         fl_pack p = pack(n);
         received r = receive(p.data, p.len);
-        fl_store_reply reply = { .room = answer_room, .arg = &a };
+        fl_store_reply reply = { .reserve = answer_room, .arg = &a };
 
         fl_pack_release(&p);
         fl_alloc_fail_after(n++);
@@ -220,7 +220,7 @@ static void without_memory_requests_fail_and_the_store_lives_on(void **state)
 {
     fl_store *s = open_store();
     answer a = { 0 };
-    fl_store_reply reply = { .room = answer_room, .arg = &a };
+    fl_store_reply reply = { .reserve = answer_room, .arg = &a };
     fl_pack p = { 0 };
     received r;
 

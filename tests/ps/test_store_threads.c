@@ -24,7 +24,7 @@ static fl_status ask_as(const worker *w, uint16_t type, fl_pack *p)
 {
     received r = receive(p->data, p->len);
     answer a = { 0 };
-    fl_store_reply reply = { .room = answer_room, .arg = &a };
+    fl_store_reply reply = { .reserve = answer_room, .arg = &a };
     fl_status st =
         fl_store_request(w->s,
                          &(fl_store_call){ .type = type,

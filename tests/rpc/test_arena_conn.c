@@ -257,25 +257,25 @@ static void room_is_filled_in_place(void **state)
 
     (void)state;
     connect_both(&w, s);
-    assert_null(fl_conn_room(s[0].c, FL_CONN_ARENA_MIN - 1, &place[0]));
-    assert_null(fl_conn_room(s[0].c, ARENA_BYTES + 1, &place[0]));
-    room = fl_conn_room(s[0].c, ARENA_BYTES, &place[0]);
+    assert_null(fl_conn_reserve(s[0].c, FL_CONN_ARENA_MIN - 1, &place[0]));
+    assert_null(fl_conn_reserve(s[0].c, ARENA_BYTES + 1, &place[0]));
+    room = fl_conn_reserve(s[0].c, ARENA_BYTES, &place[0]);
     assert_non_null(room);
-    assert_null(fl_conn_room(s[0].c, FL_CONN_ARENA_MIN, &place[1]));
-    fl_conn_drop_room(s[0].c, place[0]);
+    assert_null(fl_conn_reserve(s[0].c, FL_CONN_ARENA_MIN, &place[1]));
+    fl_conn_drop_reserved(s[0].c, place[0]);
     for (int i = 0; i < 3; i++) {
-        room = fl_conn_room(s[0].c, 100000, &place[i]);
+        room = fl_conn_reserve(s[0].c, 100000, &place[i]);
         memset(room, 9, 100000);
     }
-    fl_conn_send_room(s[0].c, &f, place[2], 100000);
-    fl_conn_send_room(s[0].c, &f, place[1], 10);
-    fl_conn_send_room(s[0].c, &f, place[0], 0);
+    fl_conn_send_reserved(s[0].c, &f, place[2], 100000);
+    fl_conn_send_reserved(s[0].c, &f, place[1], 10);
+    fl_conn_send_reserved(s[0].c, &f, place[0], 0);
     wire_run(&w);
     assert_int_equal(s[1].n_messages, 3);
     fl_conn_free(s[1].c);
     wire_run(&w);
-    assert_null(fl_conn_room(s[0].c, 100000, &place[0]));
-    fl_conn_send_room(s[0].c, &f, place[0], 100000);
+    assert_null(fl_conn_reserve(s[0].c, 100000, &place[0]));
+    fl_conn_send_reserved(s[0].c, &f, place[0], 100000);
     fl_conn_free(s[0].c);
     wire_release(&w);
 }
@@ -296,7 +296,7 @@ static void a_peer_without_an_arena_declines(void **state)
     assert_ok(fl_conn_offer_arena(b.c));
     wire_run(&w);
     assert_ok(b.accepted);
-    assert_null(fl_conn_room(a.c, 100000, &place));
+    assert_null(fl_conn_reserve(a.c, 100000, &place));
     send_filled(&a, 0, 100000);
     wire_run(&w);
     assert_int_equal(b.n_messages, 1);

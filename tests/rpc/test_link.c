@@ -485,7 +485,7 @@ static void double_bytes(void *arg, fl_session *s, const fl_frame *f,
     local *t = arg;
     const uint8_t *in = fl_payload_data(payload);
     uint8_t small[ROOM_BYTES];
-    uint8_t *out = fl_reply_room(r, ROOM_BYTES), *to = out ? out : small;
+    uint8_t *out = fl_reply_reserve(r, ROOM_BYTES), *to = out ? out : small;
 
     (void)f;
     FL_ASSERT(fl_reply_session(r) == s);
@@ -493,7 +493,7 @@ static void double_bytes(void *arg, fl_session *s, const fl_frame *f,
         to[i] = (uint8_t)(2 * in[i]);
     if (out) {
         atomic_fetch_add(&t->n_rooms, 1);
-        fl_reply_send_room(r);
+        fl_reply_send_reserved(r);
     } else {
         fl_reply_send(r, small, sizeof(small));
     }

@@ -145,12 +145,12 @@ static void count_keys(fl_request *r)
 }
 
 /* A growing offset into the body; without a body it only counts. */
-typedef struct room {
+typedef struct layout {
     uint8_t *base;
     uint64_t at;
-} room;
+} layout;
 
-static void *take(room *m, uint64_t bytes)
+static void *take(layout *m, uint64_t bytes)
 {
     void *p = m->base ? m->base + m->at : NULL;
 
@@ -158,7 +158,7 @@ static void *take(room *m, uint64_t bytes)
     return p;
 }
 
-static void place_cell(fl_cell *c, const fl_rows *rows, room *m)
+static void place_cell(fl_cell *c, const fl_rows *rows, layout *m)
 {
     c->keys = take(m, c->n * sizeof(*c->keys));
     if (!rows->values)
@@ -173,8 +173,8 @@ static void place_cell(fl_cell *c, const fl_rows *rows, room *m)
 }
 
 /* The cells of a server, one behind the other. The zeros between two of them
-   are written with the room; those behind the last one are not sent. */
-static void place_server(fl_request *r, int server, room *m)
+   are written with the cells; those behind the last one are not sent. */
+static void place_server(fl_request *r, int server, layout *m)
 {
     fl_request_part *p = &r->parts[server];
     uint64_t first = m->at, end = m->at;
@@ -196,7 +196,7 @@ static void place_server(fl_request *r, int server, room *m)
         fl_part_add(p, m->base + first, end - first);
 }
 
-static void place_rows(fl_request *r, room *m)
+static void place_rows(fl_request *r, layout *m)
 {
     for (size_t i = 0; is_pull(r) && i < r->rows.cells.len; i++)
         r->rows.cells.data[i].places =
@@ -238,7 +238,7 @@ static fl_status grow_body(fl_request *r, uint64_t bytes)
     return FL_OK;
 }
 
-static void place_all(fl_request *r, room *m)
+static void place_all(fl_request *r, layout *m)
 {
     for (int s = 0; s < r->client->o.n_servers; s++)
         place_server(r, s, m);
@@ -285,14 +285,14 @@ static void gather_push(fl_request *r, size_t item)
 
 static fl_status scatter_to_many(fl_request *r)
 {
-    room m = { 0 };
+    layout m = { 0 };
 
     count_keys(r);
     place_all(r, &m);
     FL_TRY(grow_body(r, m.at));
     for (int s = 0; s < r->client->o.n_servers; s++)
         pack_heads(r, s);
-    m = (room){ .base = r->rows.body.data };
+    m = (layout){ .base = r->rows.body.data };
     place_all(r, &m);
     for (size_t i = 0; i < r->rows.items.len; i++) {
         if (is_pull(r))

@@ -412,8 +412,8 @@ static void wait_at(fl_coord *c, fl_barrier *b, uint32_t rank, fl_asked *asked)
     refuse(c, b->kind, was.question, FL_ERR_CLOSED);
 }
 
-void fl_coord_meet(fl_coord *c, const fl_coord_asker *who,
-                   const fl_barrier_id *id, fl_asked *asked)
+void fl_coord_enter_barrier(fl_coord *c, const fl_coord_asker *who,
+                            const fl_barrier_id *id, fl_asked *asked)
 {
     fl_status st = check_question(c, who, id);
     fl_barrier *b;
@@ -444,7 +444,7 @@ void fl_coord_barrier(fl_coord *c, const fl_coord_asker *who, const char *name,
     fl_barrier_id id = { FL_BARRIER_PLAIN, name, generation };
     fl_asked asked = { .share = share };
 
-    fl_coord_meet(c, who, &id, &asked);
+    fl_coord_enter_barrier(c, who, &id, &asked);
 }
 
 /* --- time ---------------------------------------------------------------- */

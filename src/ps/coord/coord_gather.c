@@ -102,5 +102,5 @@ void fl_coord_gather(fl_coord *c, const fl_coord_asker *who, const char *name,
     fl_asked asked = { .part = *part };
 
     *part = (fl_gather_part){ 0 };
-    fl_coord_meet(c, who, &id, &asked);
+    fl_coord_enter_barrier(c, who, &id, &asked);
 }

@@ -139,8 +139,8 @@ FL_MUST_CHECK
 fl_status fl_coord_check_name(const char *what, const char *name);
 
 /* A question for either kind; what was brought is taken over. */
-void fl_coord_meet(fl_coord *c, const fl_coord_asker *who,
-                   const fl_barrier_id *id, fl_asked *asked);
+void fl_coord_enter_barrier(fl_coord *c, const fl_coord_asker *who,
+                            const fl_barrier_id *id, fl_asked *asked);
 /* One that this trainer waits at, of that kind and name; NULL: none. */
 const fl_barrier *fl_coord_waits_by_name(const fl_coord *c, uint32_t rank,
                                          const fl_barrier_id *id);

@@ -26,10 +26,10 @@ uint64_t fl_changed_bytes(uint64_t n, uint32_t dim)
     return HEAD_BYTES + n * row_bytes(dim);
 }
 
-void *fl_changed_pack_head(void *room, const fl_changed_head *h)
+void *fl_changed_pack_head(void *buf, const fl_changed_head *h)
 {
-    memcpy(room, h, HEAD_BYTES);
-    return (char *)room + HEAD_BYTES;
+    memcpy(buf, h, HEAD_BYTES);
+    return (char *)buf + HEAD_BYTES;
 }
 
 fl_status fl_changed_unpack_reply(fl_msg_bytes payload, uint32_t dim,

@@ -109,7 +109,7 @@ typedef struct fl_changed_head {
 /* Of rows with so many floats. */
 uint64_t fl_changed_bytes(uint64_t n, uint32_t dim);
 /* Writes the head and gives where keys come, then values. */
-void *fl_changed_pack_head(void *room, const fl_changed_head *h);
+void *fl_changed_pack_head(void *buf, const fl_changed_head *h);
 /* The number of rows follows from the length, which does not change in shared
    memory, and is checked against the head. */
 typedef struct fl_changed_reply {

@@ -148,10 +148,9 @@ void fl_server_relay(fl_server *s, const fl_server_request *r)
 
 void fl_server_relay_take(fl_server *s, const fl_server_request *r)
 {
-    fl_server_room room = fl_server_room_of(s, r);
-    fl_store_reply reply = { .room = fl_server_give_room, .arg = &room };
+    fl_reply_buf buf = fl_reply_buf_of(s, r);
+    fl_store_reply reply = { .reserve = fl_reply_buf_reserve, .arg = &buf };
 
-    fl_server_end_room(&room,
-                       fl_relay_take(s->relay, r->frame->rank, r->request,
-                                     s->o.max_message_bytes, &reply));
+    fl_reply_buf_end(&buf, fl_relay_take(s->relay, r->frame->rank, r->request,
+                                         s->o.max_message_bytes, &reply));
 }

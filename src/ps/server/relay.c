@@ -196,7 +196,7 @@ static fl_status write_messages(const mailbox *b, uint64_t max_bytes,
 
     if (!n)
         return FL_OK;
-    to = reply->room(reply->arg, bytes);
+    to = reply->reserve(reply->arg, bytes);
     if (!to)
         FL_FAIL(FL_ERR_NOMEM,
                 "the server has no memory for a reply of %" PRIu64 " bytes",

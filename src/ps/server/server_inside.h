@@ -122,18 +122,18 @@ void fl_server_reply_empty(const fl_server_request *r, fl_status st);
 
 /* Memory for a reply that is written once: in the arena that is shared with the
    peer when there is room, else in a buffer that the connection sends from. */
-typedef struct fl_server_room {
+typedef struct fl_reply_buf {
     fl_server *server;
     const fl_server_request *request;
     fl_reply_buffer *buffer;
     uint64_t len;
     bool is_arena, is_too_large;
-} fl_server_room;
+} fl_reply_buf;
 
-fl_server_room fl_server_room_of(fl_server *s, const fl_server_request *r);
-void *fl_server_give_room(void *room, uint64_t len); /* for fl_store_reply */
+fl_reply_buf fl_reply_buf_of(fl_server *s, const fl_server_request *r);
+void *fl_reply_buf_reserve(void *buf, uint64_t len); /* for fl_store_reply */
 /* Sends what was written, or this thread's last error. */
-void fl_server_end_room(fl_server_room *room, fl_status st);
+void fl_reply_buf_end(fl_reply_buf *buf, fl_status st);
 
 /* --- server_coord.c; all under mu ----------------------------------------- */
 

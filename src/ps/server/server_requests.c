@@ -27,14 +27,14 @@ void fl_server_reply_empty(const fl_server_request *r, fl_status st)
         fl_reply_send(r->reply, NULL, 0);
 }
 
-fl_server_room fl_server_room_of(fl_server *s, const fl_server_request *r)
+fl_reply_buf fl_reply_buf_of(fl_server *s, const fl_server_request *r)
 {
-    return (fl_server_room){ .server = s, .request = r };
+    return (fl_reply_buf){ .server = s, .request = r };
 }
 
-void *fl_server_give_room(void *room, uint64_t len)
+void *fl_reply_buf_reserve(void *buf, uint64_t len)
 {
-    fl_server_room *r = room;
+    fl_reply_buf *r = buf;
     void *at;
 
     /* The peer would close its connection. */
@@ -42,7 +42,7 @@ void *fl_server_give_room(void *room, uint64_t len)
     r->is_too_large = len > r->server->o.max_message_bytes;
     if (r->is_too_large)
         return NULL;
-    at = fl_reply_room(r->request->reply, len);
+    at = fl_reply_reserve(r->request->reply, len);
     r->is_arena = at != NULL;
     if (at)
         return at;
@@ -50,13 +50,13 @@ void *fl_server_give_room(void *room, uint64_t len)
     return r->buffer ? fl_reply_buffer_data(r->buffer) : NULL;
 }
 
-static void send_room(fl_server_room *r)
+static void send_reserved(fl_reply_buf *r)
 {
     struct iovec piece = { .iov_len = (size_t)r->len };
     fl_reply *to = r->request->reply;
 
     if (r->is_arena) {
-        fl_reply_send_room(to);
+        fl_reply_send_reserved(to);
     } else if (r->buffer) {
         piece.iov_base = fl_reply_buffer_data(r->buffer);
         fl_reply_send_pieces(to, &piece, 1, fl_reply_buffer_put, r->buffer);
@@ -65,10 +65,10 @@ static void send_room(fl_server_room *r)
     }
 }
 
-void fl_server_end_room(fl_server_room *r, fl_status st)
+void fl_reply_buf_end(fl_reply_buf *r, fl_status st)
 {
     if (!st) {
-        send_room(r);
+        send_reserved(r);
         return;
     }
     fl_reply_buffer_put(r->buffer);
@@ -103,8 +103,8 @@ static void reach_step(fl_server *s, uint64_t step)
 static void ask_store(fl_server *s, const fl_server_request *a)
 {
     bool is_tool = fl_session_who(a->session)->role == FL_MEMBER_TOOL;
-    fl_server_room r = fl_server_room_of(s, a);
-    fl_store_reply reply = { .room = fl_server_give_room, .arg = &r };
+    fl_reply_buf r = fl_reply_buf_of(s, a);
+    fl_store_reply reply = { .reserve = fl_reply_buf_reserve, .arg = &r };
     fl_store_call call = { .type = a->frame->type,
                            .payload = a->payload,
                            .step = atomic_load(&s->step),
@@ -114,7 +114,7 @@ static void ask_store(fl_server *s, const fl_server_request *a)
 
     if (!st && reply.step)
         reach_step(s, reply.step);
-    fl_server_end_room(&r, st);
+    fl_reply_buf_end(&r, st);
 }
 
 /* --- who may ask for what ------------------------------------------------- */

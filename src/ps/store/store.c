@@ -183,12 +183,12 @@ const char *fl_store_declaration(const fl_store *s)
 
 /* --- replies -------------------------------------------------------------- */
 
-fl_status fl_store_room(fl_store_ctx *c, uint64_t len, void **out)
+fl_status fl_store_reserve(fl_store_ctx *c, uint64_t len, void **out)
 {
     *out = NULL;
     if (!len)
         return FL_OK;
-    *out = c->reply->room(c->reply->arg, len);
+    *out = c->reply->reserve(c->reply->arg, len);
     if (!*out)
         FL_FAIL(FL_ERR_NOMEM, "no memory for a reply (%s) of %" PRIu64 " bytes",
                 fl_msg_name(c->call->type), len);
@@ -202,13 +202,13 @@ fl_status fl_store_answer(fl_store_ctx *c, const void *reply)
     fl_pack p = { 0 };
     fl_msg_bytes end = fl_fields_pack(&p, fields, reply);
     fl_status st;
-    void *room;
+    void *buf;
 
-    st = fl_store_room(c, p.len + end.len, &room);
+    st = fl_store_reserve(c, p.len + end.len, &buf);
     if (!st && p.len)
-        memcpy(room, p.data, p.len);
+        memcpy(buf, p.data, p.len);
     if (!st && end.len)
-        memcpy((char *)room + p.len, end.data, (size_t)end.len);
+        memcpy((char *)buf + p.len, end.data, (size_t)end.len);
     fl_pack_release(&p);
     return st;
 }

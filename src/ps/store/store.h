@@ -32,11 +32,11 @@ fl_status fl_store_declare(fl_store *s, const char *text, size_t len);
 /* NULL before the first declaration; borrowed. */
 const char *fl_store_declaration(const fl_store *s);
 
-/* A reply: bytes that the store writes into room of the caller's choice. */
+/* A reply: bytes that the store writes into memory of the caller's choice. */
 typedef struct fl_store_reply {
-    /* Gives room for the reply, 4-byte aligned, called once at most and not for
+    /* Gives memory for the reply, 4-byte aligned, called once at most and not for
        an empty reply; NULL: no memory. An error may come after it. */
-    void *(*room)(void *arg, uint64_t len);
+    void *(*reserve)(void *arg, uint64_t len);
     void *arg;
     uint64_t step; /* that the job has come to by the request; 0: as before */
 } fl_store_reply;

@@ -57,14 +57,14 @@ static fl_status sum_blocks(const fl_store_ctx *c, uint64_t *bytes)
     return FL_OK;
 }
 
-static fl_status make_room(fl_store_ctx *c, float **out)
+static fl_status reserve_values(fl_store_ctx *c, float **out)
 {
     uint64_t bytes;
-    void *room;
+    void *buf;
 
     FL_TRY(sum_blocks(c, &bytes));
-    FL_TRY(fl_store_room(c, bytes, &room));
-    *out = room;
+    FL_TRY(fl_store_reserve(c, bytes, &buf));
+    *out = buf;
     return FL_OK;
 }
 
@@ -83,7 +83,7 @@ fl_status fl_store_pull_dense(fl_store_ctx *c)
     float *out;
 
     FL_TRY(read_blocks(c, &round));
-    FL_TRY(make_room(c, &out));
+    FL_TRY(reserve_values(c, &out));
     return give_values(c, out);
 }
 
@@ -126,7 +126,7 @@ static fl_status apply(fl_store_ctx *c, const fl_apply_request *r)
 {
     float *out;
 
-    FL_TRY(make_room(c, &out));
+    FL_TRY(reserve_values(c, &out));
     FL_TRY(fl_rounds_apply(c, r));
     c->reply->step = r->round + 1;
     return give_values(c, out);

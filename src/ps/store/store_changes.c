@@ -154,7 +154,7 @@ static fl_status give_rows(fl_store_ctx *c, fl_table *t, const page *p,
     uint64_t *keys;
     void *out;
 
-    FL_TRY(fl_store_room(c, fl_changed_bytes(p->n, fl_table_dim(t)), &out));
+    FL_TRY(fl_store_reserve(c, fl_changed_bytes(p->n, fl_table_dim(t)), &out));
     keys = fl_changed_pack_head(out, &head);
     if (!p->n)
         return FL_OK;

@@ -86,7 +86,7 @@ uint64_t fl_store_commit(const fl_store_call *call, fl_store_log *log);
 
 /* Room for the reply; it is noted how large it is. */
 FL_MUST_CHECK
-fl_status fl_store_room(fl_store_ctx *c, uint64_t len, void **out);
+fl_status fl_store_reserve(fl_store_ctx *c, uint64_t len, void **out);
 /* A short reply by the fields of its message. */
 FL_MUST_CHECK
 fl_status fl_store_answer(fl_store_ctx *c, const void *reply);

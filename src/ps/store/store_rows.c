@@ -94,12 +94,12 @@ static uint64_t pulled_bytes(const fl_store_ctx *c)
 fl_status fl_store_pull(fl_store_ctx *c)
 {
     uint64_t round;
-    void *room;
+    void *buf;
     float *out;
 
     FL_TRY(read_rows(c, &round));
-    FL_TRY(fl_store_room(c, pulled_bytes(c), &room));
-    out = room;
+    FL_TRY(fl_store_reserve(c, pulled_bytes(c), &buf));
+    out = buf;
     for (uint32_t i = 0; i < c->n_rows; i++) {
         if (!c->rows[i].rows.n)
             continue;

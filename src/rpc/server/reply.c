@@ -194,7 +194,7 @@ static void drop_room(fl_reply *r)
     FL_ASSERT(is_mine(r->peer));
     r->has_room = false;
     if (r->peer->conn)
-        fl_conn_drop_room(r->peer->conn, r->place);
+        fl_conn_drop_reserved(r->peer->conn, r->place);
 }
 
 static void give_copy(fl_reply *r, uint16_t flags, const void *payload,
@@ -283,7 +283,7 @@ void fl_reply_send_pieces(fl_reply *r, const struct iovec *pieces, int n,
     reply_free(r);
 }
 
-void *fl_reply_room(fl_reply *r, uint64_t len)
+void *fl_reply_reserve(fl_reply *r, uint64_t len)
 {
     void *room;
 
@@ -292,13 +292,13 @@ void *fl_reply_room(fl_reply *r, uint64_t len)
     FL_ASSERT(is_mine(r->peer) && !r->has_room);
     if (r->asked.sequence || r->peer->phase != FL_SERVER_CONN_UP)
         return NULL;
-    room = fl_conn_room(r->peer->conn, len, &r->place);
+    room = fl_conn_reserve(r->peer->conn, len, &r->place);
     r->has_room = room != NULL;
     r->room_len = len;
     return room;
 }
 
-void fl_reply_send_room(fl_reply *r)
+void fl_reply_send_reserved(fl_reply *r)
 {
     fl_server_conn *p = r->peer;
     fl_frame f = fl_server_conn_reply_head(p, &r->asked, 0);
@@ -311,7 +311,7 @@ void fl_reply_send_room(fl_reply *r)
     FL_ASSERT(is_mine(p));
     if (p->phase == FL_SERVER_CONN_UP) {
         p->sent_ms = fl_loop_now_ms(p->conns->loop);
-        fl_conn_send_room(p->conn, &f, r->place, r->room_len);
+        fl_conn_send_reserved(p->conn, &f, r->place, r->room_len);
     } else {
         drop_room(r);
     }

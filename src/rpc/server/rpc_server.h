@@ -38,8 +38,8 @@ void fl_reply_send_pieces(fl_reply *r, const struct iovec *pieces, int n,
                           void (*done)(void *arg), void *arg);
 /* Room in the connection's arena, or NULL; then send it, or give another
    answer instead. In the loop. */
-void *fl_reply_room(fl_reply *r, uint64_t len);
-void fl_reply_send_room(fl_reply *r);
+void *fl_reply_reserve(fl_reply *r, uint64_t len);
+void fl_reply_send_reserved(fl_reply *r);
 /* This thread's last error. */
 void fl_reply_error(fl_reply *r, fl_status st);
 fl_session *fl_reply_session(const fl_reply *r);

@@ -582,14 +582,14 @@ fl_status fl_conn_accept_arena(fl_conn *c, const fl_payload *payload)
     return FL_OK;
 }
 
-void *fl_conn_room(fl_conn *c, uint64_t len, uint64_t *place)
+void *fl_conn_reserve(fl_conn *c, uint64_t len, uint64_t *place)
 {
     if (!can_send(c) || !c->is_accepted || len < FL_CONN_ARENA_MIN)
         return NULL;
     return fl_arena_out_take(c->arena, len, place);
 }
 
-void fl_conn_drop_room(fl_conn *c, uint64_t place)
+void fl_conn_drop_reserved(fl_conn *c, uint64_t place)
 {
     /* A hostile peer may have given back what it never got; then there is
        nothing to drop, and that is all right. */
@@ -597,8 +597,8 @@ void fl_conn_drop_room(fl_conn *c, uint64_t place)
         fl_arena_out_give(c->arena, place);
 }
 
-void fl_conn_send_room(fl_conn *c, const fl_frame *f, uint64_t place,
-                       uint64_t len)
+void fl_conn_send_reserved(fl_conn *c, const fl_frame *f, uint64_t place,
+                           uint64_t len)
 {
     fl_frame framed = *f;
 
@@ -609,7 +609,7 @@ void fl_conn_send_room(fl_conn *c, const fl_frame *f, uint64_t place,
         framed.flags |= FL_FRAME_ARENA;
         framed.arena = place;
     } else {
-        fl_conn_drop_room(c, place);
+        fl_conn_drop_reserved(c, place);
     }
     submit(c, fl_out_new(&framed, &(fl_message){ 0 }));
 }
@@ -634,14 +634,14 @@ void fl_conn_send(fl_conn *c, const fl_message *m)
     f.length = 0;
     for (int i = 0; i < m->n_pieces; i++)
         f.length += m->pieces[i].iov_len;
-    room = fl_conn_room(c, f.length, &place);
+    room = fl_conn_reserve(c, f.length, &place);
     if (can_send(c) && !room) {
         submit(c, fl_out_new(&f, m));
         return;
     }
     if (room) {
         copy_pieces(room, m->pieces, m->n_pieces);
-        fl_conn_send_room(c, &f, place, f.length);
+        fl_conn_send_reserved(c, &f, place, f.length);
     }
     if (m->done)
         m->done(m->arg);
@@ -651,14 +651,14 @@ void fl_conn_send_copy(fl_conn *c, const fl_frame *f, const void *payload,
                        size_t len)
 {
     uint64_t place;
-    void *room = fl_conn_room(c, len, &place);
+    void *room = fl_conn_reserve(c, len, &place);
     fl_out *m;
 
     if (!can_send(c))
         return;
     if (room) {
         memcpy(room, payload, len);
-        fl_conn_send_room(c, f, place, len);
+        fl_conn_send_reserved(c, f, place, len);
         return;
     }
     m = fl_out_copy(f, payload, len);

@@ -82,13 +82,13 @@ void fl_conn_hold(fl_conn *c);
 void fl_conn_let_go(fl_conn *c);
 
 /* Room for a payload in the arena, to be filled in place and sent by
-   fl_conn_send_room (with this length or a smaller one) or dropped; NULL when
+   fl_conn_send_reserved (with this length or a smaller one) or dropped; NULL when
    there is no arena, no room in it, or len is below FL_CONN_ARENA_MIN. Not to
    be touched after fl_conn_free. */
-void *fl_conn_room(fl_conn *c, uint64_t len, uint64_t *place);
-void fl_conn_send_room(fl_conn *c, const fl_frame *f, uint64_t place,
-                       uint64_t len);
-void fl_conn_drop_room(fl_conn *c, uint64_t place);
+void *fl_conn_reserve(fl_conn *c, uint64_t len, uint64_t *place);
+void fl_conn_send_reserved(fl_conn *c, const fl_frame *f, uint64_t place,
+                           uint64_t len);
+void fl_conn_drop_reserved(fl_conn *c, uint64_t place);
 
 /* Another limit for payloads that come, from the next message on. */
 void fl_conn_set_max_bytes(fl_conn *c, uint64_t max_bytes);

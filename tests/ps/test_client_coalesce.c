@@ -1,4 +1,4 @@
-/* test_client_join.c - small pulls and pushes of a client that leave as
+/* test_client_coalesce.c - small pulls and pushes of a client that leave as
  * one request, in a simulation and with threads. */
 #include "client_kit.h"
 
