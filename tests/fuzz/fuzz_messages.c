@@ -10,14 +10,14 @@
 
 #include "ps/msg/message.h"
 
-static bool read_again(const fl_msg_payload *p, fl_msg_bytes bytes,
-                       fl_pack *out)
+static bool read_again(uint16_t type, const fl_msg_payload *p,
+                       fl_msg_bytes bytes, fl_pack *out)
 {
     _Alignas(max_align_t) uint8_t fields[FL_MSG_STRUCT_MAX] = { 0 };
     fl_msg_bytes end;
 
     if (!p->fields)
-        return !p->echo(bytes, out);
+        return !p->echo(type, bytes, out);
     if (!fl_fields_unpack(p->fields, bytes, fields))
         return false;
     end = fl_fields_pack(out, p->fields, fields);
@@ -37,7 +37,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     payload = fl_try_alloc(size - 1);
     MUST(payload);
     memcpy(payload, data + 1, size - 1);
-    if (read_again(data[0] < 128 ? m->request : m->reply,
+    if (read_again(data[0] % 128, data[0] < 128 ? m->request : m->reply,
                    (fl_msg_bytes){ payload, size - 1 }, &again))
         MUST(again.len == size - 1);
     fl_pack_release(&again);

@@ -26,8 +26,15 @@
             fail_msg("%s (%s): %s", (m)->name, what, #is_good);                \
     } while (0)
 
-typedef void (*check_fn)(const fl_msg_def *m, const char *what,
-                         const fl_msg_payload *p);
+/* One half of a message. */
+typedef struct half {
+    const fl_msg_def *m;
+    uint16_t type;
+    const char *what;
+    const fl_msg_payload *p;
+} half;
+
+typedef void (*check_fn)(const half *h);
 
 static void for_all(check_fn check)
 {
@@ -38,8 +45,8 @@ static void for_all(check_fn check)
 
         if (!m)
             continue;
-        check(m, "request", m->request);
-        check(m, "reply", m->reply);
+        check(&(half){ m, type, "request", m->request });
+        check(&(half){ m, type, "reply", m->reply });
         n++;
     }
     assert_in_range(n, 20, FL_MSG_MAX);
@@ -61,8 +68,9 @@ static void pack_fields(const fl_msg_payload *p, const void *from, fl_pack *out)
 }
 
 /* Unpacks the bytes, from memory of their own, and packs what was read. */
-static fl_status echo(const fl_msg_payload *p, const fl_pack *in, fl_pack *out)
+static fl_status echo(const half *h, const fl_pack *in, fl_pack *out)
 {
+    const fl_msg_payload *p = h->p;
     _Alignas(max_align_t) uint8_t fields[FL_MSG_STRUCT_MAX] = { 0 };
     void *copy = fl_try_alloc(in->len);
     fl_msg_bytes bytes = { copy, in->len };
@@ -72,7 +80,7 @@ static fl_status echo(const fl_msg_payload *p, const fl_pack *in, fl_pack *out)
     if (in->len)
         memcpy(copy, in->data, in->len);
     if (!p->fields) {
-        st = p->echo(bytes, out);
+        st = p->echo(h->type, bytes, out);
     } else {
         st =
             fl_fields_unpack(p->fields, bytes, fields) ? FL_OK : FL_ERR_CORRUPT;
@@ -119,34 +127,34 @@ static void draw_field(const fl_field *f, void *at, uint64_t seed)
 }
 
 /* Of fields as many as one likes, of the others those of their file. */
-static bool example(const fl_msg_payload *p, int i, fl_pack *out)
+static bool example(const half *h, int i, fl_pack *out)
 {
+    const fl_msg_payload *p = h->p;
     _Alignas(max_align_t) uint8_t fields[FL_MSG_STRUCT_MAX] = { 0 };
     uint64_t seed = (uint64_t)i * 100;
 
     out->len = 0;
     if (!p->fields)
-        return p->example(i, out);
+        return p->example(h->type, i, out);
     for (const fl_field *f = p->fields; f->kind != FL_FIELD_END; f++)
         draw_field(f, fields + f->at, seed++);
     pack_fields(p, fields, out);
     return i < EXAMPLES_MAX;
 }
 
-static void check_examples(const fl_msg_def *m, const char *what,
-                           const fl_msg_payload *p)
+static void check_examples(const half *h)
 {
     fl_pack in = { 0 }, out = { 0 };
     int n = 0;
 
-    for (; example(p, n, &in); n++) {
+    for (; example(h, n, &in); n++) {
         out.len = 0;
-        if (echo(p, &in, &out))
-            fail_msg("%s (%s): example %d: %s", m->name, what, n,
+        if (echo(h, &in, &out))
+            fail_msg("%s (%s): example %d: %s", h->m->name, h->what, n,
                      fl_last_error());
-        expect(m, what, is_same(&in, &out));
+        expect(h->m, h->what, is_same(&in, &out));
     }
-    expect(m, what, n >= 2 && n <= EXAMPLES_MAX);
+    expect(h->m, h->what, n >= 2 && n <= EXAMPLES_MAX);
     fl_pack_release(&in);
     fl_pack_release(&out);
 }
@@ -161,16 +169,15 @@ static void what_is_packed_is_read_again(void **state)
 
 /* Refused, or read to what packs to the same bytes: the zeros of an align are
    not looked at, and are written as zeros. */
-static void check_bytes(const fl_msg_def *m, const char *what,
-                        const fl_msg_payload *p, const fl_pack *in)
+static void check_bytes(const half *h, const fl_pack *in)
 {
     fl_pack out = { 0 };
-    fl_status st = echo(p, in, &out);
+    fl_status st = echo(h, in, &out);
 
-    expect(m, what,
+    expect(h->m, h->what,
            !st || st == FL_ERR_CORRUPT || st == FL_ERR_NOTFOUND ||
                st == FL_ERR_INVAL);
-    expect(m, what, st || out.len == in->len);
+    expect(h->m, h->what, st || out.len == in->len);
     fl_pack_release(&out);
 }
 
@@ -190,25 +197,23 @@ static void spoil(fl_pack *p, uint64_t seed)
     }
 }
 
-static void check_spoilt(const fl_msg_def *m, const char *what,
-                         const fl_msg_payload *p)
+static void check_spoilt(const half *h)
 {
     fl_pack in = { 0 };
 
     for (int i = 0; i < N_DRAWS; i++) {
         int n = 0;
 
-        while (example(p, n, &in))
+        while (example(h, n, &in))
             n++;
-        (void)example(p, i % n, &in);
+        (void)example(h, i % n, &in);
         spoil(&in, (uint64_t)i * 1000);
-        check_bytes(m, what, p, &in);
+        check_bytes(h, &in);
     }
     fl_pack_release(&in);
 }
 
-static void check_random(const fl_msg_def *m, const char *what,
-                         const fl_msg_payload *p)
+static void check_random(const half *h)
 {
     fl_pack in = { 0 };
 
@@ -216,7 +221,7 @@ static void check_random(const fl_msg_def *m, const char *what,
         in.len = 0;
         for (uint64_t k = 0; k < draw(i) % 90; k++)
             fl_pack_u8(&in, (uint8_t)(draw(i * 100 + k) % 3));
-        check_bytes(m, what, p, &in);
+        check_bytes(h, &in);
     }
     fl_pack_release(&in);
 }
@@ -230,12 +235,12 @@ static void bytes_that_are_none_of_it_are_refused(void **state)
 
 /* --- the list ------------------------------------------------------------- */
 
-static void check_struct(const fl_msg_def *m, const char *what,
-                         const fl_msg_payload *p)
+static void check_struct(const half *h)
 {
-    expect(m, what, !p->fields == (p->echo && p->example));
+    const fl_msg_payload *p = h->p;
+    expect(h->m, h->what, !p->fields == (p->echo && p->example));
     for (const fl_field *f = p->fields; f && f->kind != FL_FIELD_END; f++)
-        expect(m, what, f->at + f->room <= FL_MSG_STRUCT_MAX);
+        expect(h->m, h->what, f->at + f->room <= FL_MSG_STRUCT_MAX);
 }
 
 static void every_message_has_one_handler_and_payloads_that_fit(void **state)

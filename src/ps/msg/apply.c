@@ -108,9 +108,9 @@ void fl_apply_pack(fl_pack *p, const fl_apply_request *r)
 
 /* --- the sweep ------------------------------------------------------------ */
 
-static fl_status echo(fl_msg_bytes payload, fl_pack *again)
+static fl_status echo(uint16_t type, fl_msg_bytes payload, fl_pack *again)
 {
-    fl_items_source from = { .type = FL_MSG_APPLY,
+    fl_items_source from = { .type = type,
                              .payload = payload,
                              .width_of = fl_items_example_width };
     fl_apply_request r;
@@ -123,11 +123,12 @@ static fl_status echo(fl_msg_bytes payload, fl_pack *again)
 }
 
 /* One member and no block, up to three of each. */
-static bool example(int i, fl_pack *out)
+static bool example(uint16_t type, int i, fl_pack *out)
 {
     fl_round_member members[] = { { 0, 0.5 }, { 2, -1 }, { 7, 0 } };
     fl_block_item blocks[] = { { .block = 2 }, { .block = 0 } };
 
+    (void)type;
     if (i >= (int)FL_LEN(members))
         return false;
     fl_apply_pack(out, &(fl_apply_request){ .round = 9,

@@ -49,21 +49,23 @@ fl_status fl_barrier_unpack_reply(fl_msg_bytes payload, fl_came_list *came)
     return FL_OK;
 }
 
-static fl_status echo(fl_msg_bytes payload, fl_pack *again)
+static fl_status echo(uint16_t type, fl_msg_bytes payload, fl_pack *again)
 {
     fl_came_list came = { 0 };
     fl_status st = fl_barrier_unpack_reply(payload, &came);
 
+    (void)type;
     if (!st)
         fl_barrier_pack_reply(again, came.data, came.len);
     fl_vec_release(&came);
     return st;
 }
 
-static bool example(int n, fl_pack *out)
+static bool example(uint16_t type, int n, fl_pack *out)
 {
     static const fl_came came[] = { { 0, 7 }, { 1, 0 }, { 5, UINT64_MAX } };
 
+    (void)type;
     if (n > (int)FL_LEN(came))
         return false;
     fl_barrier_pack_reply(out, came, (size_t)n);

@@ -95,7 +95,7 @@ static fl_status echo(uint16_t type, fl_msg_bytes payload, fl_pack *again)
     return FL_OK;
 }
 
-static bool example(int n, uint16_t type, fl_pack *out)
+static bool example(uint16_t type, int n, fl_pack *out)
 {
     fl_block_item items[] = { { .block = 1 }, { .block = 0 }, { .block = 2 } };
 
@@ -110,24 +110,14 @@ static bool example(int n, uint16_t type, fl_pack *out)
     return true;
 }
 
-#define BLOCKS_MESSAGE(NAME, name)                                             \
-    static fl_status echo_##name(fl_msg_bytes payload, fl_pack *again)         \
-    {                                                                          \
-        return echo(FL_MSG_##NAME, payload, again);                            \
-    }                                                                          \
-    static bool example_##name(int i, fl_pack *out)                            \
-    {                                                                          \
-        return example(i, FL_MSG_##NAME, out);                                 \
-    }                                                                          \
-    const fl_msg_payload fl_msg_##name##_request = {                           \
-        .echo = echo_##name,                                                   \
-        .example = example_##name,                                             \
-    };
-
-BLOCKS_MESSAGE(PULL_DENSE, pull_dense)
-BLOCKS_MESSAGE(PUSH_DENSE, push_dense)
-BLOCKS_MESSAGE(ASSIGN_DENSE, assign_dense)
-BLOCKS_MESSAGE(ROUND_DENSE, round_dense)
+const fl_msg_payload fl_msg_pull_dense_request = { .echo = echo,
+                                                   .example = example };
+const fl_msg_payload fl_msg_push_dense_request = { .echo = echo,
+                                                   .example = example };
+const fl_msg_payload fl_msg_assign_dense_request = { .echo = echo,
+                                                     .example = example };
+const fl_msg_payload fl_msg_round_dense_request = { .echo = echo,
+                                                    .example = example };
 
 /* The values of all blocks behind one another. */
 const fl_msg_payload fl_msg_pull_dense_reply = { .fields = fl_fields_rest };

@@ -56,10 +56,11 @@ fl_status fl_changed_unpack_reply(fl_msg_bytes payload, uint32_t dim,
 
 #define DIM 3
 
-static fl_status echo(fl_msg_bytes payload, fl_pack *again)
+static fl_status echo(uint16_t type, fl_msg_bytes payload, fl_pack *again)
 {
     fl_changed_reply r;
 
+    (void)type;
     FL_TRY(fl_changed_unpack_reply(payload, DIM, &r));
     fl_pack_bytes(again, &r.head, HEAD_BYTES);
     if (r.head.n)
@@ -70,10 +71,11 @@ static fl_status echo(fl_msg_bytes payload, fl_pack *again)
     return FL_OK;
 }
 
-static bool example(int n, fl_pack *out)
+static bool example(uint16_t type, int n, fl_pack *out)
 {
     fl_changed_head h = { .cursor = 12, .place = 1, .n = (uint64_t)n };
 
+    (void)type;
     fl_pack_bytes(out, &h, HEAD_BYTES);
     for (int i = 0; i < n; i++)
         fl_pack_u64(out, (uint64_t)i << 40);

@@ -55,23 +55,25 @@ static void pack_reply(fl_pack *p, const fl_gather_piece *pieces, size_t n)
     }
 }
 
-static fl_status echo(fl_msg_bytes payload, fl_pack *again)
+static fl_status echo(uint16_t type, fl_msg_bytes payload, fl_pack *again)
 {
     fl_gather_pieces pieces = { 0 };
     fl_status st = fl_gather_unpack_reply(payload, &pieces);
 
+    (void)type;
     if (!st)
         pack_reply(again, pieces.data, pieces.len);
     fl_vec_release(&pieces);
     return st;
 }
 
-static bool example(int n, fl_pack *out)
+static bool example(uint16_t type, int n, fl_pack *out)
 {
     static const fl_gather_piece pieces[] = { { 0, "eleven byte", 11 },
                                               { 1, "", 0 },
                                               { 4, "8 bytes!", 8 } };
 
+    (void)type;
     if (n > (int)FL_LEN(pieces))
         return false;
     pack_reply(out, pieces, (size_t)n);

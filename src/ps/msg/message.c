@@ -19,41 +19,45 @@ static void pack_text(fl_pack *p, const char *text, uint32_t room)
         fl_pack_bytes(p, text, len);
 }
 
+/* Gives the bytes at the end, which are not copied. */
+static fl_msg_bytes pack_field(fl_pack *p, const fl_field *f, const void *at)
+{
+    const fl_msg_bytes *bytes = at;
+
+    switch (f->kind) {
+    case FL_FIELD_U32:
+        fl_pack_u32(p, *(const uint32_t *)at);
+        break;
+    case FL_FIELD_U64:
+        fl_pack_u64(p, *(const uint64_t *)at);
+        break;
+    case FL_FIELD_F64:
+        fl_pack_f64(p, *(const double *)at);
+        break;
+    case FL_FIELD_TEXT:
+        pack_text(p, at, f->room);
+        break;
+    case FL_FIELD_ZERO:
+        fl_pack_u32(p, 0);
+        break;
+    case FL_FIELD_BYTES:
+        fl_pack_u64(p, bytes->len);
+        return *bytes;
+    case FL_FIELD_REST:
+        return *bytes;
+    case FL_FIELD_END:
+        break;
+    }
+    return (fl_msg_bytes){ 0 };
+}
+
 fl_msg_bytes fl_fields_pack(fl_pack *p, const fl_field *fields,
                             const void *from)
 {
     fl_msg_bytes end = { 0 };
 
-    for (const fl_field *f = fields; f->kind != FL_FIELD_END; f++) {
-        const void *at = (const char *)from + f->at;
-
-        switch (f->kind) {
-        case FL_FIELD_U32:
-            fl_pack_u32(p, *(const uint32_t *)at);
-            break;
-        case FL_FIELD_U64:
-            fl_pack_u64(p, *(const uint64_t *)at);
-            break;
-        case FL_FIELD_F64:
-            fl_pack_f64(p, *(const double *)at);
-            break;
-        case FL_FIELD_TEXT:
-            pack_text(p, at, f->room);
-            break;
-        case FL_FIELD_ZERO:
-            fl_pack_u32(p, 0);
-            break;
-        case FL_FIELD_BYTES:
-            fl_pack_u64(p, ((const fl_msg_bytes *)at)->len);
-            end = *(const fl_msg_bytes *)at;
-            break;
-        case FL_FIELD_REST:
-            end = *(const fl_msg_bytes *)at;
-            break;
-        case FL_FIELD_END:
-            break;
-        }
-    }
+    for (const fl_field *f = fields; f->kind != FL_FIELD_END; f++)
+        end = pack_field(p, f, (const char *)from + f->at);
     return end;
 }
 

@@ -84,8 +84,8 @@ typedef struct fl_msg_payload {
     const fl_field *fields;
     /* Without fields, for the sweep over all messages: unpacks, and packs again
        what was read; and example i, false behind the last. */
-    fl_status (*echo)(fl_msg_bytes payload, fl_pack *again);
-    bool (*example)(int i, fl_pack *out);
+    fl_status (*echo)(uint16_t type, fl_msg_bytes payload, fl_pack *again);
+    bool (*example)(uint16_t type, int i, fl_pack *out);
 } fl_msg_payload;
 
 /* --- the list ------------------------------------------------------------- */

@@ -60,17 +60,19 @@ static fl_status pack_again(void *pack, fl_msg_bytes m)
     return FL_OK;
 }
 
-static fl_status echo(fl_msg_bytes payload, fl_pack *again)
+static fl_status echo(uint16_t type, fl_msg_bytes payload, fl_pack *again)
 {
     uint64_t n;
 
+    (void)type;
     return read_messages(payload, pack_again, again, &n);
 }
 
-static bool example(int n, fl_pack *out)
+static bool example(uint16_t type, int n, fl_pack *out)
 {
     static const char *const texts[] = { "a message", "", "another" };
 
+    (void)type;
     if (n > (int)FL_LEN(texts))
         return false;
     for (int i = 0; i < n; i++)

@@ -235,7 +235,7 @@ static fl_status echo(uint16_t type, fl_msg_bytes payload, fl_pack *again)
 }
 
 /* So many items: one with all there is, plain ones, and one without keys. */
-static bool example(int n, uint16_t type, fl_pack *out)
+static bool example(uint16_t type, int n, fl_pack *out)
 {
     static const uint64_t keys[] = { 7, 9, 7 };
     static const float floats[12] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12 };
@@ -271,24 +271,12 @@ static bool example(int n, uint16_t type, fl_pack *out)
     return true;
 }
 
-#define ROWS_MESSAGE(NAME, name)                                               \
-    static fl_status echo_##name(fl_msg_bytes payload, fl_pack *again)         \
-    {                                                                          \
-        return echo(FL_MSG_##NAME, payload, again);                            \
-    }                                                                          \
-    static bool example_##name(int i, fl_pack *out)                            \
-    {                                                                          \
-        return example(i, FL_MSG_##NAME, out);                                 \
-    }                                                                          \
-    const fl_msg_payload fl_msg_##name##_request = {                           \
-        .echo = echo_##name,                                                   \
-        .example = example_##name,                                             \
-    };
-
-ROWS_MESSAGE(PULL, pull)
-ROWS_MESSAGE(PUSH, push)
-ROWS_MESSAGE(ASSIGN, assign)
-ROWS_MESSAGE(ROUND_PUSH, round_push)
+const fl_msg_payload fl_msg_pull_request = { .echo = echo, .example = example };
+const fl_msg_payload fl_msg_push_request = { .echo = echo, .example = example };
+const fl_msg_payload fl_msg_assign_request = { .echo = echo,
+                                               .example = example };
+const fl_msg_payload fl_msg_round_push_request = { .echo = echo,
+                                                   .example = example };
 
 /* The values of all items behind one another. */
 const fl_msg_payload fl_msg_pull_reply = { .fields = fl_fields_rest };
