@@ -1,5 +1,5 @@
-/* client.h - a trainer's side: one link per server, keys dealt to servers, rows
- * scattered to where they belong.
+/* client.h - a trainer's side: one link per server, keys scattered to servers,
+ * rows put to where they belong.
  *
  * Requests are asynchronous inside; the public calls (flotilla/job.h) wait. One
  * request per server and call: items of several tables travel together. What is

@@ -1,17 +1,18 @@
-/* coord_dispatch.c - pieces of work, dealt to trainers as they ask for more.
+/* coord_dispatch.c - pieces of work, dispatched to trainers as they ask for
+ * more.
  *
- *     on the pile --dealt--> with a trainer --it says so--> finished
+ *     on the pile --sent---> with a trainer --it says so--> finished
  *          ^                      |
  *          +-- it left, was lost or was replaced
  *
- * A pass is a name and a number; its items are dealt in their order. Nobody is
- * told that there is nothing left while somebody else works on an item: that
+ * A pass is a name and a number; its items are dispatched in their order. Nobody
+ * is told that there is nothing left while somebody else works on an item: that
  * one may come back. Until then questions stay open, but not for long: who asks
  * may have to stop, and is told to ask again. Only who is waited for by those
  * others cannot wait for them: it is hasty, and gets what is there.
  *
  * Questions are numbered, so that a repeated one gets the same answer: the item
- * that was dealt is the trainer's, even if it has not heard so.
+ * that was dispatched is the trainer's, even if it has not heard so.
  */
 #include "ps/coord/coord_inside.h"
 
@@ -100,10 +101,11 @@ static fl_status forget_oldest(fl_coord *c)
         free_pass(p);
         return FL_OK;
     }
-    FL_FAIL(FL_ERR_INVAL,
-            "a job has at most %d passes whose files are being dealt at the "
-            "same time; let some of them end first",
-            PASSES_MAX);
+    FL_FAIL(
+        FL_ERR_INVAL,
+        "a job has at most %d passes whose files are being dispatched at the "
+        "same time; let some of them end first",
+        PASSES_MAX);
 }
 
 static fl_status open_pass(fl_coord *c, const fl_dispatch_request *w,
@@ -117,7 +119,7 @@ static fl_status open_pass(fl_coord *c, const fl_dispatch_request *w,
         FL_TRY(forget_oldest(c));
     where = fl_try_alloc(bytes);
     if (!where)
-        FL_FAIL(FL_ERR_NOMEM, "no memory to deal %" PRIu64 " items", w->n);
+        FL_FAIL(FL_ERR_NOMEM, "no memory to dispatch %" PRIu64 " items", w->n);
     for (uint64_t i = 0; i < w->n; i++)
         where[i] = ON_THE_PILE;
     p = fl_alloc(sizeof(*p) + c->n_trainers * sizeof(*p->by_rank));
@@ -265,7 +267,7 @@ static fl_status check_work(const fl_coord *c, const fl_dispatch_request *w)
     if (w->n > ITEMS_MAX)
         FL_FAIL(FL_ERR_INVAL,
                 "pass \"%s\" has %" PRIu64 " files, and at most %" PRIu64
-                " can be dealt",
+                " can be dispatched",
                 w->name, w->n, ITEMS_MAX);
     if (w->finished != FL_DISPATCH_NONE && w->finished >= w->n)
         FL_FAIL(FL_ERR_CORRUPT,

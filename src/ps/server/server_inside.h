@@ -1,13 +1,14 @@
-/* server_inside.h - what the files of a server share; for server*.c only.
+/* server_inside.h - what the files of a server share; for server*.c and
+ * the handlers of ps/msg only.
  *
  *     server.c           beginning, ticks, and the end
- *     server_requests.c  who may ask for what; requests for the store and relay
- *     server_coord.c     requests for the coordinator, and its answers
+ *     server_requests.c  who may ask for what, and how replies leave
+ *     server_coord.c     the coordinator, and who may ask it
  *     server_members.c   connections that come, go and fall silent
- *     server_upstream.c      the way of the other servers to server 0
+ *     server_upstream.c  the way of the other servers to server 0
  *
- * Requests for the store and mail run in the loop of their connection and take
- * no lock of the server. All that concerns members and the end is guarded by
+ * Requests for the store and the relay run in the loop of their connection and
+ * take no lock of the server. All that concerns members and the end is guarded by
  * mu, under which the coordinator runs, and its answers leave. Under mu those
  * of the host and of the link may be taken; both call back without their own.
  */
