@@ -24,6 +24,14 @@
 /* A small array doubles: the buckets behind its last home count for much. */
 #define SMALL_CAP 8192
 
+/* A key that passes more full buckets than a run may have is no accident of
+   hashing: keys come in the order of their hash, as out of another table, and
+   stand close together at one end. The array is then doubled until they stand
+   apart; what they have not reached yet takes addresses but no memory. Keys
+   that were chosen to be close shall not take all addresses, hence a limit of
+   slots per key. */
+#define SLOTS_PER_KEY_MAX 1024
+
 static uint64_t place_of(const fl_index *x, uint64_t key)
 {
     return fl_index_place(x, fl_index_hash(key));
@@ -70,19 +78,16 @@ static void append(fl_bucket *b, uint64_t key, uint32_t ref)
     b->ref[n] = ref;
 }
 
-/* False when only the last slot of the last bucket is left: it stays free. */
-static bool put(const fl_index_array *a, uint64_t key, uint64_t place,
-                uint32_t ref)
+/* The first bucket from the home on that has a free slot; NULL when that is the
+   last slot of the last bucket, which stays free. */
+static fl_bucket *find_open(const fl_index_array *a, uint64_t place)
 {
     fl_bucket *b = a->buckets + fl_index_home(a->cap, place);
     const fl_bucket *last = a->buckets + n_buckets(a->cap) - 1;
 
     while (is_full(b))
         b++;
-    if (b == last && count(b) == SLOTS - 1)
-        return false;
-    append(b, key, ref);
-    return true;
+    return b == last && count(b) == SLOTS - 1 ? NULL : b;
 }
 
 static void end_move(fl_index *x)
@@ -96,8 +101,12 @@ static void end_move(fl_index *x)
 
 static void move_bucket(fl_index *x, const fl_bucket *b)
 {
-    for (int i = 0; i < SLOTS && b->ref[i]; i++)
-        FL_ASSERT(put(&x->now, b->key[i], place_of(x, b->key[i]), b->ref[i]));
+    for (int i = 0; i < SLOTS && b->ref[i]; i++) {
+        fl_bucket *to = find_open(&x->now, place_of(x, b->key[i]));
+
+        FL_ASSERT(to);
+        append(to, b->key[i], b->ref[i]);
+    }
     x->slots_moved += SLOTS;
 }
 
@@ -173,16 +182,45 @@ static const fl_index_array *array_for(const fl_index *x, uint64_t place)
     return &x->now;
 }
 
+/* How many full buckets a key of this place passed on its way to b. */
+static uint64_t distance(const fl_index_array *a, uint64_t place,
+                         const fl_bucket *b)
+{
+    return (uint64_t)(b - a->buckets) - fl_index_home(a->cap, place);
+}
+
+/* Twice the capacity, at once. */
+static fl_status widen(fl_index *x)
+{
+    FL_TRY(begin_move(x, 2 * x->now.cap));
+    move_some(x, UINT64_MAX);
+    x->least_cap = x->now.cap;
+    return FL_OK;
+}
+
+static bool is_crowded(const fl_index *x, const fl_index_array *a,
+                       uint64_t place, const fl_bucket *b)
+{
+    return distance(a, place, b) > TAIL_MAX &&
+           x->now.cap * SLOTS / SLOTS_PER_KEY_MAX <= x->len;
+}
+
 fl_status fl_index_add(fl_index *x, uint64_t key, uint64_t place, uint32_t ref)
 {
+    const fl_index_array *a;
+    fl_status st = FL_OK;
+    fl_bucket *b;
+
     FL_TRY(make_room(x));
     move_on(x);
-    /* A run that fills the buckets behind the last home is a freak of hashing;
-       a larger array breaks it up. */
-    while (!put(array_for(x, place), key, place, ref)) {
-        FL_TRY(begin_move(x, larger(x->now.cap)));
-        move_some(x, UINT64_MAX);
-    }
+    /* Without memory, keys that stand close stay so. */
+    while (a = array_for(x, place), b = find_open(a, place),
+           !st && (!b || is_crowded(x, a, place, b)))
+        st = widen(x);
+    if (!b)
+        return st;
+    x->passed += distance(a, place, b);
+    append(b, key, ref);
     x->len++;
     return FL_OK;
 }
@@ -257,6 +295,7 @@ void fl_index_fit(fl_index *x)
     if (x->old.buckets)
         move_some(x, UINT64_MAX);
     cap = cap < FIRST_CAP ? FIRST_CAP : cap;
+    cap = cap < x->least_cap ? x->least_cap : cap;
     if (cap < x->now.cap / 2 && !begin_move(x, cap))
         move_some(x, UINT64_MAX);
 }

@@ -5,6 +5,8 @@
  * its hash scaled to the number of buckets, so buckets lie in the order of the
  * hash: a range of hashes is a range of buckets, and capacities need not be
  * powers of two. A key whose home is full goes to the next bucket that is not.
+ * Keys that come in that order fill one end first: the array is doubled until
+ * they stand apart, so that adding them costs no more than others.
  * Probing never wraps: some buckets stand behind the last home.
  *
  * Growing (and shrinking) moves buckets a few at a time:
@@ -48,6 +50,8 @@ typedef struct fl_index {
     size_t forgotten;        /* bytes of old given back */
     int64_t credit;          /* slots that may be moved now; runs overdraw it */
     uint64_t slots_moved;    /* in all */
+    uint64_t passed;         /* full buckets, by keys that were added, in all */
+    uint64_t least_cap;      /* with less, keys stood too close together */
     int bits;                /* of the hash that chose the partition */
 } fl_index;
 
