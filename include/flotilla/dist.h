@@ -56,7 +56,9 @@ FL_API void fl_transpiler_free(fl_transpiler *t);
 /* They belong to the transpiler. */
 FL_API fl_program *fl_transpiler_trainer(fl_transpiler *t);
 FL_API fl_program *fl_transpiler_trainer_startup(fl_transpiler *t);
-/* NULL, with the reason in fl_last_error, when it is no server's address. */
+/* What the server at that address runs, as it is at the time of the run: who
+   changes a rate or an attribute changes the training. NULL, with the reason in
+   fl_last_error, when it is no server's address. */
 FL_API fl_program *fl_transpiler_server(fl_transpiler *t, const char *endpoint);
 FL_API fl_program *fl_transpiler_startup(fl_transpiler *t,
                                          const char *endpoint);

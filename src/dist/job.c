@@ -7,6 +7,7 @@
 
 #include "dist/job.h"
 #include "base/args.h"
+#include "dist/job_programs.h"
 #include "base/thread.h"
 #include "ps/declare.h"
 #include "ps/options.h"
@@ -34,7 +35,7 @@ struct fl_job {
     fl_cond idle;
     size_t n_open; /* requests under way; guarded by mu */
     /* Guarded by mu until the start; afterwards they do not change. */
-    fl_str text;
+    fl_job_programs *programs;
     FL_VEC(declared_table) tables;
     FL_VEC(declared_block) blocks;
 };
@@ -124,6 +125,7 @@ static fl_status connect_client(fl_job *p, const fl_job_args *a)
 static void free_ps(fl_job *p)
 {
     fl_client_free(p->client);
+    fl_job_programs_free(p->programs);
     fl_endpoints_close(&p->net);
     for (size_t i = 0; i < p->tables.len; i++)
         fl_free(p->tables.data[i].name);
@@ -131,7 +133,6 @@ static void free_ps(fl_job *p)
         fl_free(p->blocks.data[i].name);
     fl_vec_release(&p->tables);
     fl_vec_release(&p->blocks);
-    fl_str_release(&p->text);
     fl_cond_release(&p->idle);
     fl_mutex_release(&p->mu);
     fl_free(p);
@@ -150,10 +151,11 @@ fl_status fl_job_connect_with(fl_job **out, fl_ctx *c, const fl_job_args *args)
     p->ctx = c;
     fl_mutex_init(&p->mu);
     fl_cond_init(&p->idle);
-    fl_str_addf(&p->text, "seed %" PRIu64 "\n", c->startup->seed);
     st = fl_endpoints_open(&p->net, &c->conf, a.servers);
-    if (!st)
+    if (!st) {
+        p->programs = fl_job_programs_new(c, p->net.servers.len);
         st = connect_client(p, &a);
+    }
     if (st) {
         fl_err_save(&why, st);
         free_ps(p);
@@ -191,15 +193,6 @@ static fl_status check_declare(const fl_job *p, const char *what,
     return fl_err_ctx(fl_check_name(name), "%s", what);
 }
 
-/* Spaces of any kind separate settings; in a declaration a line is a line. */
-static void add_words(fl_str *out, const char *words)
-{
-    for (; *words; words++)
-        fl_str_addf(
-            out, "%c",
-            *words == '\n' || *words == '\t' || *words == '\r' ? ' ' : *words);
-}
-
 static fl_status add_table(fl_job *p, const char *name, const char *settings,
                            int *table)
 {
@@ -216,11 +209,9 @@ static fl_status add_table(fl_job *p, const char *name, const char *settings,
     FL_TRY(
         fl_table_config_parse(&config, name, settings, p->ctx->startup->seed));
     t.dim = config.dim;
+    FL_TRY(fl_job_programs_add_table(p->programs, name, settings));
     t.name = fl_strdup(name);
     fl_vec_push(&p->tables, t);
-    fl_str_addf(&p->text, "table %s ", name);
-    add_words(&p->text, settings);
-    fl_str_add(&p->text, "\n");
     *table = (int)p->tables.len - 1;
     return FL_OK;
 }
@@ -256,24 +247,21 @@ static fl_status check_block(const fl_job *p, const char *name, size_t n)
     return FL_OK;
 }
 
-static fl_status add_block(fl_job *p, const char *name, size_t n,
-                           const char *optimizer, const char *settings,
-                           int *block)
+static fl_status add_block(fl_job *p, const fl_job_block *block, int *out)
 {
     declared_block d = {
-        .b = { .number = (uint32_t)p->blocks.len,
-               .server =
-                   fl_client_server_of_block((int)p->net.servers.len, name),
-               .n = n },
+        .b = { .server = fl_client_server_of_block((int)p->net.servers.len,
+                                                   block->name),
+               .n = block->n },
     };
 
-    FL_TRY(check_block(p, name, n));
+    FL_TRY(check_block(p, block->name, block->n));
     FL_TRY(fl_err_ctx(
-        fl_job_block_text(p->ctx, name, n, optimizer, settings, &p->text),
-        "block %s", name));
-    d.name = fl_strdup(name);
+        fl_job_programs_add_block(p->programs, d.b.server, block, &d.b.number),
+        "block %s", block->name));
+    d.name = fl_strdup(block->name);
     fl_vec_push(&p->blocks, d);
-    *block = (int)d.b.number;
+    *out = (int)p->blocks.len - 1;
     return FL_OK;
 }
 
@@ -284,7 +272,7 @@ fl_status fl_job_declare_dense(fl_job *p, const char *name, size_t n,
     fl_status st;
 
     fl_lock(&p->mu);
-    st = add_block(p, name, n, optimizer, settings, block);
+    st = add_block(p, &(fl_job_block){ name, n, optimizer, settings }, block);
     fl_unlock(&p->mu);
     return st;
 }
@@ -301,10 +289,12 @@ static fl_status meet(fl_job *p, const char *name, uint64_t generation)
 
 static fl_status declare(fl_job *p)
 {
+    const char *const *texts;
     fl_status st;
 
+    FL_TRY(fl_job_programs_print(p->programs, &texts));
     open_request(p);
-    st = fl_client_declare_all(p->client, fl_str_text(&p->text));
+    st = fl_client_declare_all(p->client, texts, (int)p->net.servers.len);
     close_request(p);
     return st;
 }

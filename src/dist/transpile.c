@@ -24,10 +24,9 @@ static fl_status not_a_trainer(const char *table)
 static fl_status serving_declare(fl_comm *c, const char *table,
                                  const char *settings, uint64_t seed)
 {
-    (void)c;
-    (void)settings;
-    (void)seed;
-    return not_a_trainer(table);
+    fl_transpiler *t = (fl_transpiler *)c;
+
+    return fl_contents_add_table(&t->contents, table, settings, seed);
 }
 
 static fl_status serving_rows(fl_comm *c, fl_comm_request *r)
@@ -36,11 +35,13 @@ static fl_status serving_rows(fl_comm *c, fl_comm_request *r)
     return not_a_trainer(r->table);
 }
 
-static fl_status serving_serve(fl_comm *c, const char *endpoint)
+static fl_status serving_serve(fl_comm *c, const fl_comm_service *s)
 {
     fl_transpiler *t = (fl_transpiler *)c;
 
-    return fl_cluster_serve(t->cluster, endpoint);
+    t->contents.service = s;
+    t->contents.scope = &t->ctx->scope;
+    return fl_cluster_serve(t->cluster, &t->contents);
 }
 
 /* It is a part of the transpiler, which goes before the context does. */
@@ -153,8 +154,17 @@ static fl_status distribute(fl_transpiler *t, const fl_transpile_args *a)
         FL_TRY(t->mode->check(&c->conf, main, startup));
     FL_TRY(fl_dist_new(&t->dist, &config, main, startup, t->mode->passes,
                        *c->conf.dump_ir ? c->conf.dump_ir : NULL));
+    if (!t->dist->servers.len)
+        FL_FAIL(FL_ERR_INVAL,
+                "its passes (%s) make no programs of servers; dist_server must "
+                "be among them",
+                t->mode->passes);
     t->dist->main->ctx = c;
     t->dist->startup->ctx = c;
+    for (size_t i = 0; i < t->dist->servers.len; i++) {
+        t->dist->servers.data[i].main->ctx = c;
+        t->dist->servers.data[i].startup->ctx = c;
+    }
     return FL_OK;
 }
 
@@ -167,7 +177,6 @@ static fl_status build(fl_transpiler *t, const fl_transpile_args *a)
     args.dist = t->dist;
     args.net = t->net.net;
     t->cluster = fl_cluster_new(&args);
-    t->servers = fl_alloc(t->net.servers.len * sizeof(*t->servers));
     return FL_OK;
 }
 
@@ -224,11 +233,7 @@ void fl_transpiler_free(fl_transpiler *t)
         fl_comm_free(t->backend);
     else
         fl_cluster_free(t->cluster);
-    for (size_t i = 0; t->servers && i < t->net.servers.len; i++) {
-        fl_program_free(t->servers[i].program);
-        fl_program_free(t->servers[i].startup);
-    }
-    fl_free(t->servers);
+    fl_contents_release(&t->contents);
     fl_dist_free(t->dist);
     fl_endpoints_close(&t->net);
     fl_deal_names_free(t->deals);
@@ -259,32 +264,27 @@ fl_program *fl_transpiler_trainer_startup(fl_transpiler *t)
     return t->dist->startup;
 }
 
-fl_program *fl_transpiler_server(fl_transpiler *t, const char *endpoint)
+static const fl_dist_server *find_server(fl_transpiler *t, const char *endpoint)
 {
-    fl_program **p;
     int i;
 
     if (fl_dist_find_server(t->dist, endpoint, &i))
         return NULL;
-    p = &t->servers[i].program;
-    if (!*p && fl_dist_server_program(t->dist, i, p))
-        return NULL;
-    (*p)->ctx = t->ctx;
-    return *p;
+    return &t->dist->servers.data[i];
+}
+
+fl_program *fl_transpiler_server(fl_transpiler *t, const char *endpoint)
+{
+    const fl_dist_server *s = find_server(t, endpoint);
+
+    return s ? s->main : NULL;
 }
 
 fl_program *fl_transpiler_startup(fl_transpiler *t, const char *endpoint)
 {
-    fl_program **p;
-    int i;
+    const fl_dist_server *s = find_server(t, endpoint);
 
-    if (fl_dist_find_server(t->dist, endpoint, &i))
-        return NULL;
-    p = &t->servers[i].startup;
-    if (!*p && fl_dist_server_startup(t->dist, i, p))
-        return NULL;
-    (*p)->ctx = t->ctx;
-    return *p;
+    return s ? s->startup : NULL;
 }
 
 /* --- a trainer ------------------------------------------------------------ */

@@ -10,10 +10,6 @@
 #include "flotilla/dist.h"
 #include "mode/mode.h"
 
-typedef struct fl_server_programs {
-    fl_program *program, *startup; /* NULL until they are asked for */
-} fl_server_programs;
-
 /* A name that files are dealt by, and how many passes it had here. */
 typedef struct fl_deal_name fl_deal_name;
 struct fl_deal_name {
@@ -25,6 +21,7 @@ void fl_deal_names_free(fl_deal_name *first); /* dispatch.c */
 
 struct fl_transpiler {
     fl_comm serving; /* the port of a process that has not said what it is */
+    fl_contents contents; /* of a server: what its programs have said so far */
     fl_ctx *ctx;
     fl_comm *own; /* what the context had before */
     const fl_mode *mode;
@@ -32,7 +29,6 @@ struct fl_transpiler {
     fl_dist *dist;
     fl_cluster *cluster; /* the backend's, once there is one */
     fl_comm *backend;    /* of a trainer; NULL until it is one */
-    fl_server_programs *servers;
     uint64_t barrier;    /* generation of the next one */
     uint64_t n_shuffles; /* global ones so far */
     fl_deal_name *deals;

@@ -45,7 +45,9 @@ static bool is_before(const chooser *c, int i, int j)
     return c->before[(size_t)j * c->words + (size_t)i / 64] >> (i % 64) & 1;
 }
 
-/* Every step that touches variable v, except `besides`, is done before j. */
+/* Every step that touches variable v, except `besides`, is done before j. The
+   last of them says so alone where steps run in order, and else is the one that
+   is most likely not. */
 static bool is_done(const chooser *c, int v, int j, int besides)
 {
     const fl_plan_var *pv = &c->plan->vars[v];
@@ -53,9 +55,14 @@ static bool is_done(const chooser *c, int v, int j, int besides)
 
     if (pv->fetched)
         return false;
-    for (size_t k = 0; k < users->len; k++)
-        if (users->data[k] != besides && !is_before(c, users->data[k], j))
+    for (size_t k = users->len; k-- > 0;) {
+        if (users->data[k] == besides)
+            continue;
+        if (!is_before(c, users->data[k], j))
             return false;
+        if (!c->before)
+            return true;
+    }
     return true;
 }
 

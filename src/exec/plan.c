@@ -20,8 +20,8 @@ typedef struct builder {
     access *accesses;
     int *dep_mark; /* dep_mark[i] == j: i is already a dependency of j */
     FL_VEC(int) edges_from, edges_to;
-    /* Steps that change the outside; all of them, so that any part of the plan
-       keeps their order. */
+    /* Steps that change the outside, the last of each kind: steps of a kind are
+       in the same part of the plan, so that any part keeps their order. */
     FL_VEC(int) effects;
     FL_VEC(int) outside_reads; /* steps that have read it since */
 } builder;
@@ -106,6 +106,28 @@ static void note_write(builder *b, int step, int var)
     v->last = step;
 }
 
+/* The part of a step with an effect follows from its role and from FL_OP_EACH
+   (parts.c), but for a schedule's. */
+static bool is_of_kind(const fl_op_node *a, const fl_op_node *b)
+{
+    return a->role == b->role && a->role != FL_OP_ROLE_LR &&
+           (a->def->flags & FL_OP_EACH) == (b->def->flags & FL_OP_EACH);
+}
+
+static void note_effect(builder *b, int step)
+{
+    const fl_plan_step *steps = b->plan->steps;
+    size_t i = 0;
+
+    while (i < b->effects.len &&
+           !is_of_kind(steps[b->effects.data[i]].node, steps[step].node))
+        i++;
+    if (i < b->effects.len)
+        b->effects.data[i] = step;
+    else
+        fl_vec_push(&b->effects, step);
+}
+
 static void note_outside(builder *b, int step)
 {
     unsigned flags = b->plan->steps[step].node->def->flags;
@@ -121,7 +143,7 @@ static void note_outside(builder *b, int step)
     for (size_t i = 0; i < b->outside_reads.len; i++)
         add_dep(b, b->outside_reads.data[i], step);
     b->outside_reads.len = 0;
-    fl_vec_push(&b->effects, step);
+    note_effect(b, step);
 }
 
 static void note_step(builder *b, int step)

@@ -126,6 +126,28 @@ static fl_status copy_block(fl_block *to, const fl_block *from,
     return FL_OK;
 }
 
+static fl_status copy_vars(fl_block *to, const fl_args *args, int n_slots)
+{
+    for (int s = 0; s < n_slots; s++)
+        for (int i = 0; i < args[s].n; i++) {
+            const fl_var *v = args[s].vars[i];
+
+            if (v && !fl_block_find_var(to, v->name))
+                FL_TRY(copy_var(to, v));
+        }
+    return FL_OK;
+}
+
+fl_status fl_block_copy(fl_block *to, const fl_op_node *first)
+{
+    for (const fl_op_node *n = first; n; n = n->next) {
+        FL_TRY(copy_vars(to, n->in, fl_node_n_in(n)));
+        FL_TRY(copy_vars(to, n->out, fl_node_n_out(n)));
+        FL_TRY(copy_node(to, n, false));
+    }
+    return FL_OK;
+}
+
 fl_status fl_program_clone(const fl_program *p, fl_clone_kind kind,
                            fl_program **out)
 {

@@ -49,6 +49,15 @@ typedef struct fl_comm_call {
     uint64_t samples; /* of the batch, over all parts */
 } fl_comm_call;
 
+/* What a server does: each of these blocks of the program updates one dense
+   parameter, or a part of it, when its gradient comes. */
+typedef struct fl_comm_service {
+    const char *endpoint;
+    const struct fl_program *program;
+    const int64_t *blocks;
+    size_t n_blocks;
+} fl_comm_service;
+
 /* What operators ask, once per batch and variable.
  *
  * Memory is borrowed until the answer; but what push and send hand over may be
@@ -76,8 +85,8 @@ typedef struct fl_comm_life {
        settings is that of fl_table_new. */
     fl_status (*declare)(fl_comm *c, const char *table, const char *settings,
                          uint64_t seed);
-    /* Serves at that address until the job is over. */
-    fl_status (*serve)(fl_comm *c, const char *endpoint);
+    /* Serves by a program until the job is over. */
+    fl_status (*serve)(fl_comm *c, const fl_comm_service *s);
     /* The number of the training step that a thread begins; NULL: steps are
        counted in the scope. */
     uint64_t (*step)(fl_comm *c);

@@ -55,7 +55,9 @@ enum fl_op_flag {
     FL_OP_TRAIN_ONLY = 8, /* left out of a clone for test */
     FL_OP_WAITS = 16,     /* may return FL_PENDING */
     FL_OP_EACH = 32,      /* an update that each replica makes for its part */
-    FL_OP_WHOLE = 64      /* an update that needs all of a parameter (a norm) */
+    FL_OP_WHOLE = 64,     /* an update that needs all of a parameter (a norm) */
+    FL_OP_SERVER =
+        128 /* its effect is on what a server holds: a peer may ask */
 };
 
 /* What back reads: bit i for input i, bit 16 + i for output i. */

@@ -219,6 +219,12 @@ FL_MUST_CHECK
 fl_status fl_program_clone(const fl_program *p, fl_clone_kind kind,
                            fl_program **out);
 
+/* Copies an operator and those behind it in its block to the end of another
+   block, which may be of another program, with the variables that they use. A
+   variable whose name `to` sees already is taken for the same. NULL: none. */
+FL_MUST_CHECK
+fl_status fl_block_copy(fl_block *to, const fl_op_node *first);
+
 /* Keeps what the named targets need and makes them the fetches. */
 FL_MUST_CHECK
 fl_status fl_program_prune(fl_program *p, const char *const *targets, size_t n);

@@ -174,6 +174,24 @@ fl_status fl_cluster_barrier(fl_cluster *c, const char *name,
     return ask_step(c, client);
 }
 
+/* The programs of the servers as they are now. */
+static fl_status declare(const fl_cluster *c, fl_client *client)
+{
+    const fl_dist *d = c->a.dist;
+    size_t n = d->servers.len;
+    char **texts = fl_alloc(n * sizeof(*texts));
+    fl_status st = FL_OK;
+
+    for (size_t i = 0; i < n && !st; i++)
+        st = fl_dist_print_server(d, (int)i, &texts[i]);
+    if (!st)
+        st = fl_client_declare_all(client, (const char *const *)texts, (int)n);
+    for (size_t i = 0; i < n; i++)
+        fl_free(texts[i]);
+    fl_free(texts);
+    return st;
+}
+
 static fl_status connect(fl_cluster *c)
 {
     const fl_dist_config *d = &c->a.dist->config;
@@ -188,8 +206,7 @@ static fl_status connect(fl_cluster *c)
     o.may_coalesce = true;
     st = fl_client_new(&client, c->a.net, NULL, &o);
     if (!st)
-        st =
-            fl_client_declare_all(client, fl_str_text(&c->a.dist->declaration));
+        st = declare(c, client);
     if (!st)
         st = fl_client_barrier(client, "start", 1, 0, NULL, FL_WAIT);
     if (!st)
@@ -283,37 +300,79 @@ fl_status fl_cluster_gather(fl_cluster *c, const char *name,
 
 /* --- serving -------------------------------------------------------------- */
 
-static fl_status serve(const fl_cluster *c, int rank)
+/* Trainers find tables and blocks by their numbers: the program that serves
+   may have been edited, but what it holds must be what they expect. */
+static fl_status check_tables(const fl_dist *d, const fl_contents *c)
 {
-    const fl_dist *d = c->a.dist;
-    fl_server_options o = fl_server_options_of(c->a.conf);
-    const char *text = fl_str_text(&d->declaration);
+    for (size_t i = 0; i < d->tables.len; i++)
+        if (i >= c->tables.len ||
+            strcmp(c->tables.data[i]->name, d->tables.data[i].name))
+            FL_FAIL(FL_ERR_INVAL,
+                    "table %s, number %zu of the job, was not made; run the "
+                    "server's startup program before it serves, with an "
+                    "init_table for every table, in the order of the job",
+                    d->tables.data[i].name, i);
+    return FL_OK;
+}
+
+static fl_status check_blocks(const fl_dist *d, int rank, const fl_store *s)
+{
+    size_t number = 0;
+    uint64_t n;
+
+    for (size_t i = 0; i < d->blocks.len; i++) {
+        const fl_dist_block *b = &d->blocks.data[i];
+        const char *name;
+
+        if (b->server != rank)
+            continue;
+        name = fl_store_block_name(s, number++, &n);
+        if (!name || strcmp(name, b->name) || n != b->n)
+            FL_FAIL(FL_ERR_INVAL,
+                    "the program that serves has %s where the job has block "
+                    "%s of %" PRIu64 " floats; optimize_blocks must have a "
+                    "block for each, in the order of the job",
+                    name ? name : "nothing", b->name, b->n);
+    }
+    return FL_OK;
+}
+
+static fl_status serve_by(const fl_cluster *c, const fl_server_options *o)
+{
     fl_server *s;
     fl_status st;
     fl_err why;
 
-    o.servers = d->config.servers;
-    o.n_servers = d->config.n_servers;
-    o.n_trainers = d->config.n_trainers;
-    o.rank = rank;
-    o.ops = d->main->ops;
-    o.scope = c->a.scope;
-    FL_TRY(fl_server_check_door(&o));
-    FL_TRY(fl_server_new(&s, c->a.net, NULL, &o));
-    st = fl_store_declare(fl_server_store(s), text, strlen(text));
+    FL_TRY(fl_server_check_door(o));
+    FL_TRY(fl_server_new(&s, c->a.net, NULL, o));
+    st = check_blocks(c->a.dist, o->rank, fl_server_store(s));
     if (!st)
         st = fl_server_wait(s);
-    fl_err_save(&why, fl_err_ctx(st, "server %d", rank));
+    fl_err_save(&why, fl_err_ctx(st, "server %d", o->rank));
     fl_server_free(s);
     return st ? fl_err_restore(&why) : FL_OK;
 }
 
-fl_status fl_cluster_serve(fl_cluster *c, const char *endpoint)
+fl_status fl_cluster_serve(fl_cluster *c, const fl_contents *contents)
 {
-    int rank;
+    const fl_dist *d = c->a.dist;
+    fl_server_options o = fl_server_options_of(c->a.conf);
+    char *edited;
+    fl_status st;
 
-    FL_TRY(fl_dist_find_server(c->a.dist, endpoint, &rank));
-    return serve(c, rank);
+    FL_TRY(fl_dist_find_server(d, contents->service->endpoint, &o.rank));
+    FL_TRY(check_tables(d, contents));
+    FL_TRY(fl_dist_print_server(d, o.rank, &edited));
+    o.servers = d->config.servers;
+    o.n_servers = d->config.n_servers;
+    o.n_trainers = d->config.n_trainers;
+    o.ops = d->main->ops;
+    o.contents = contents;
+    o.declared = d->servers.data[o.rank].declared;
+    o.edited = edited;
+    st = serve_by(c, &o);
+    fl_free(edited);
+    return st;
 }
 
 /* --- names ---------------------------------------------------------------- */
@@ -458,11 +517,6 @@ fl_status fl_cluster_port_declare(fl_comm *port, const char *table,
                 table, d->tables.data[number].settings, d->startup->seed,
                 settings, seed);
     return fl_cluster_ready(c);
-}
-
-fl_status fl_cluster_port_serve(fl_comm *port, const char *endpoint)
-{
-    return fl_cluster_serve(cluster_of(port), endpoint);
 }
 
 uint64_t fl_cluster_port_step(fl_comm *port)

@@ -13,6 +13,7 @@
 #include "ir/comm.h"
 #include "pass/dist.h"
 #include "ps/client/call_sync.h"
+#include "ps/store/contents.h"
 #include "rpc/stream/stream.h"
 
 typedef struct fl_cluster fl_cluster;
@@ -44,9 +45,9 @@ fl_client *fl_cluster_client(fl_cluster *c);
 FL_MUST_CHECK
 fl_status fl_cluster_leave(fl_cluster *c);
 
-/* Serves at that address, which is one of the servers', until the job ends. */
+/* Serves by the programs of one of the servers until the job ends. */
 FL_MUST_CHECK
-fl_status fl_cluster_serve(fl_cluster *c, const char *endpoint);
+fl_status fl_cluster_serve(fl_cluster *c, const fl_contents *contents);
 
 /* --- names ---------------------------------------------------------------- */
 
@@ -127,7 +128,6 @@ fl_status fl_cluster_port_recv(fl_comm *port, fl_comm_call *r);
 /* Tables are declared with the job: checks that this one was. */
 fl_status fl_cluster_port_declare(fl_comm *port, const char *table,
                                   const char *settings, uint64_t seed);
-fl_status fl_cluster_port_serve(fl_comm *port, const char *endpoint);
 /* fl_cluster_count_step. */
 uint64_t fl_cluster_port_step(fl_comm *port);
 

@@ -618,7 +618,6 @@ static const fl_comm_data data = {
 
 static const fl_comm_life life = {
     .declare = fl_cluster_port_declare,
-    .serve = fl_cluster_port_serve,
     .step = port_step,
     .enter = port_enter,
     .leave = port_leave,

@@ -446,7 +446,6 @@ static const fl_comm_data data = {
 
 static const fl_comm_life life = {
     .declare = geo_declare,
-    .serve = fl_cluster_port_serve,
     .step = fl_cluster_port_step,
     .stop = geo_stop,
     .free = geo_free,

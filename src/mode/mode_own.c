@@ -279,7 +279,6 @@ static const fl_comm_data data = {
 
 static const fl_comm_life life = {
     .declare = fl_cluster_port_declare,
-    .serve = fl_cluster_port_serve,
     .step = fl_cluster_port_step,
     .stop = own_stop,
     .free = own_free,

@@ -1,10 +1,9 @@
-/* listen_and_serv.c - the whole program of a server: it serves at an address
- * until the job is over. The blocks of the program say for a reader how each
- * dense block is updated; the server itself does it by its declaration. */
+/* listen_and_serv.c - a server at its work: until the job is over, each of the
+ * optimize_blocks of the program runs when the gradient comes that it is fed. */
 #include "ir/comm.h"
 #include "ops/rpc.h"
 
-enum { ENDPOINT, OPTIMIZE_BLOCKS, DISTRIBUTED_MODE };
+enum { ENDPOINT, OPTIMIZE_BLOCKS };
 
 static fl_status serve_infer(fl_infer *c)
 {
@@ -12,8 +11,6 @@ static fl_status serve_infer(fl_infer *c)
     size_t n;
     const int64_t *blocks = fl_attr_ints(c->node, OPTIMIZE_BLOCKS, &n);
 
-    if (!*fl_str_attr(c, ENDPOINT))
-        FL_FAIL(FL_ERR_INVAL, "op listen_and_serv: endpoint is not given");
     for (size_t i = 0; i < n; i++)
         if (blocks[i] < 1 || (c->running && (size_t)blocks[i] >= p->blocks.len))
             FL_FAIL(FL_ERR_INVAL,
@@ -25,25 +22,28 @@ static fl_status serve_infer(fl_infer *c)
 
 static fl_status serve_run(fl_op_ctx *c)
 {
+    fl_comm_service s = { .endpoint = fl_str_attr(c, ENDPOINT),
+                          .program = c->node->block->program };
+
     if (!c->comm || !c->comm->life->serve)
         return fl_rpc_refuse(c);
-    return c->comm->life->serve(c->comm, fl_str_attr(c, ENDPOINT));
+    s.blocks = fl_attr_ints(c->node, OPTIMIZE_BLOCKS, &s.n_blocks);
+    return c->comm->life->serve(c->comm, &s);
 }
 
 static const fl_op_case serve_cases[] = {
     { .attrs = "{endpoint=\"127.0.0.1:7000\"}" },
-    { .attrs = "{endpoint=\"127.0.0.1:7000\", distributed_mode=geo}" },
+    { .attrs = "{}" },
 };
 
 const fl_op fl_op_listen_and_serv = {
     .name = "listen_and_serv",
-    .doc = "serves at endpoint until the job is over; optimize_blocks are the "
-           "blocks of this program that update its dense blocks, "
-           "distributed_mode is how the trainers of the job train",
+    .doc = "serves at endpoint, or where the server was started without one, "
+           "until the job is over: each of optimize_blocks, blocks of this "
+           "program, runs when the gradient that is its data comes",
     .attrs = { { "endpoint", FL_ATTR_STRING, "" },
-               { "optimize_blocks", FL_ATTR_INTS, "[]" },
-               { "distributed_mode", FL_ATTR_STRING, "" } },
-    .flags = FL_OP_EFFECT,
+               { "optimize_blocks", FL_ATTR_INTS, "[]" } },
+    .flags = FL_OP_EFFECT | FL_OP_SERVER,
     .infer = serve_infer,
     .run = serve_run,
     .cases = serve_cases,

@@ -1,19 +1,17 @@
 /* send.c - hands the gradient of a dense parameter over to the servers.
  *
- * What becomes of it is the backend's to say; sections and epmap tell a reader
- * of the program where its blocks lie. Nothing is copied here: X lives until
- * the send_barrier that lists it. */
+ * What becomes of it is the backend's to say. Nothing is copied here: X lives
+ * until the send_barrier that lists it. */
 #include "ops/rpc.h"
 
 enum { PARAM, X };
-enum { SECTIONS, EPMAP };
 
 typedef struct send_state {
     fl_comm_call call;
     fl_param_values value;
 } send_state;
 
-static fl_status check_gradient(const fl_infer *c)
+static fl_status send_infer(fl_infer *c)
 {
     const fl_tensor *param = fl_infer_in(c, PARAM), *x = fl_infer_in(c, X);
     char a[FL_SLOT_TEXT_MAX], b[FL_SLOT_TEXT_MAX];
@@ -27,55 +25,6 @@ static fl_status check_gradient(const fl_infer *c)
     if (!fl_shape_matches(&param->shape, &x->shape))
         FL_FAIL(FL_ERR_INVAL, "op send: %s and %s have different shapes",
                 fl_infer_text(c, PARAM, a), fl_infer_text(c, X, b));
-    return FL_OK;
-}
-
-static fl_status check_sections(const fl_infer *c, const int64_t *sections,
-                                size_t n)
-{
-    int64_t total = fl_shape_numel(&fl_infer_in(c, PARAM)->shape), sum = 0;
-    char text[FL_SLOT_TEXT_MAX];
-
-    if (!n || total < 0)
-        return FL_OK;
-    for (size_t i = 0; i < n; i++) {
-        if (sections[i] < 0 || sections[i] > total - sum)
-            FL_FAIL(FL_ERR_INVAL,
-                    "op send: sections[%zu]=%lld, with those before it, is not "
-                    "in 0..%lld, the numbers of %s",
-                    i, (long long)sections[i], (long long)total,
-                    fl_infer_text(c, PARAM, text));
-        sum += sections[i];
-    }
-    if (sum != total)
-        FL_FAIL(FL_ERR_INVAL,
-                "op send: the sections have %lld numbers, %s has %lld",
-                (long long)sum, fl_infer_text(c, PARAM, text),
-                (long long)total);
-    return FL_OK;
-}
-
-static size_t count_servers(const char *epmap)
-{
-    size_t n = *epmap != '\0';
-
-    for (; *epmap; epmap++)
-        n += *epmap == ',';
-    return n;
-}
-
-static fl_status send_infer(fl_infer *c)
-{
-    size_t n;
-    const int64_t *sections = fl_attr_ints(c->node, SECTIONS, &n);
-
-    FL_TRY(check_gradient(c));
-    FL_TRY(check_sections(c, sections, n));
-    if (count_servers(fl_str_attr(c, EPMAP)) != n)
-        FL_FAIL(FL_ERR_INVAL,
-                "op send: epmap '%s' names %zu servers for %zu sections; each "
-                "section has its server",
-                fl_str_attr(c, EPMAP), count_servers(fl_str_attr(c, EPMAP)), n);
     return FL_OK;
 }
 
@@ -94,21 +43,15 @@ static fl_status send_run(fl_op_ctx *c)
 }
 
 static const fl_op_case send_cases[] = {
-    { .in = { "f32[6,4]", "f32[6,4]" },
-      .attrs = "{sections=[16,8], epmap=\"a:1,b:2\"}" },
-    { .in = { "f32[33]", "f32[33]" },
-      .attrs = "{sections=[33], epmap=\"a:1\"}" },
+    { .in = { "f32[33]", "f32[33]" } },
     { .in = { "f32[33,7]", "f32[33,7]" } },
     { .in = { "f32[0,8]", "f32[0,8]" } },
 };
 
 const fl_op fl_op_send = {
     .name = "send",
-    .doc = "hands X, the gradient of Param, over to the servers; sections says "
-           "how many numbers each block of Param has, epmap where it lies",
+    .doc = "hands X, the gradient of Param, over to the servers",
     .in = { { "Param", FL_SLOT_NO_GRAD }, { "X", FL_SLOT_NO_GRAD } },
-    .attrs = { { "sections", FL_ATTR_INTS, "[]" },
-               { "epmap", FL_ATTR_STRING, "" } },
     .flags = FL_OP_EFFECT | FL_OP_WAITS | FL_OP_TRAIN_ONLY,
     .infer = send_infer,
     .run = send_run,

@@ -1,10 +1,7 @@
-/* dist.c - the runner of distribution passes, and the programs of servers.
- *
- * A server's programs are for people and for tools: they are cut out of the
- * declaration, which is what a server works by.
- */
+/* dist.c - the runner of distribution passes, and what they have made. */
 #include "pass/dist.h"
 
+#include "pass/match.h"
 #include "pass/runner.h"
 
 #define ARENA_CHUNK_BYTES (16 << 10)
@@ -32,10 +29,12 @@ static fl_status dump_all(fl_dist *d, const char *dir, int number,
     FL_TRY(fl_pass_dump(d->main, dir, number, label));
     snprintf(label, sizeof(label), "%s-startup", name);
     FL_TRY(fl_pass_dump(d->startup, dir, number, label));
-    if (!d->declaration.len)
-        return FL_OK;
-    snprintf(label, sizeof(label), "%s-servers", name);
-    return fl_pass_dump_text(fl_str_text(&d->declaration), dir, number, label);
+    for (size_t i = 0; i < d->servers.len; i++) {
+        snprintf(label, sizeof(label), "%s-server%zu", name, i);
+        FL_TRY(
+            fl_pass_dump_text(d->servers.data[i].declared, dir, number, label));
+    }
+    return FL_OK;
 }
 
 static fl_status run_changes(fl_dist *d, const fl_pass *pass, int number,
@@ -48,6 +47,12 @@ static fl_status run_changes(fl_dist *d, const fl_pass *pass, int number,
         return FL_OK;
     FL_TRY(fl_program_verify(d->main));
     FL_TRY(fl_err_ctx(fl_program_verify(d->startup), "startup program"));
+    for (size_t i = 0; i < d->servers.len; i++) {
+        FL_TRY(fl_err_ctx(fl_program_verify(d->servers.data[i].main),
+                          "program of server %zu", i));
+        FL_TRY(fl_err_ctx(fl_program_verify(d->servers.data[i].startup),
+                          "startup program of server %zu", i));
+    }
     return dump_all(d, dump_dir, number, pass->name);
 }
 
@@ -107,7 +112,12 @@ void fl_dist_free(fl_dist *d)
     fl_vec_release(&d->params);
     fl_vec_release(&d->blocks);
     fl_vec_release(&d->tables);
-    fl_str_release(&d->declaration);
+    for (size_t i = 0; i < d->servers.len; i++) {
+        fl_program_free(d->servers.data[i].startup);
+        fl_program_free(d->servers.data[i].main);
+        fl_free(d->servers.data[i].declared);
+    }
+    fl_vec_release(&d->servers);
     fl_arena_release(&d->arena);
     fl_free(d);
 }
@@ -145,116 +155,44 @@ fl_status fl_dist_find_server(const fl_dist *d, const char *endpoint,
 
 /* --- programs of servers -------------------------------------------------- */
 
-/* What stands for one block in the declaration: lines behind bars, those of
-   its startup program before the cut. */
-#define BAR "| "
-#define CUT "|---\n"
-
-static const char *after_line(const char *at)
+/* Numbers of blocks in attributes stay right, as `to` has block 0 alone. */
+static fl_status append_program(fl_program *to, const fl_program *from)
 {
-    at += strcspn(at, "\n");
-    return at + (*at == '\n');
-}
+    if (to->blocks.len != 1)
+        FL_FAIL(FL_ERR_INVAL,
+                "the startup program has %zu blocks; that of a server has one",
+                to->blocks.len);
+    FL_TRY(fl_block_copy(fl_program_main(to), fl_program_main(from)->first));
+    for (size_t i = 1; i < from->blocks.len; i++) {
+        const fl_block *b = from->blocks.data[i];
 
-/* The lines behind "program NAME N". */
-static const char *find_lines(const fl_dist *d, const fl_dist_block *b)
-{
-    const char *at = fl_str_text(&d->declaration);
-    size_t n = strlen(b->name);
-
-    for (; *at; at = after_line(at))
-        if (!strncmp(at, "program ", 8) && !strncmp(at + 8, b->name, n) &&
-            at[8 + n] == ' ')
-            return after_line(at);
-    FL_ASSERT(!"a block has no program");
-    return at;
-}
-
-static const char *find_cut(const char *at)
-{
-    while (*at == '|' && strncmp(at, CUT, strlen(CUT)))
-        at = after_line(at);
-    return at;
-}
-
-/* Several blocks have the same learning rate, which is written once. */
-static bool has_line(const fl_str *text, const char *line, size_t len)
-{
-    const char *at = fl_str_text(text);
-
-    for (; *at; at = after_line(at))
-        if (!strncmp(at, line, len))
-            return true;
-    return false;
-}
-
-static void add_startup(const fl_dist *d, const fl_dist_block *b, fl_str *out)
-{
-    const char *at = find_lines(d, b), *cut = find_cut(at);
-
-    for (; at < cut; at = after_line(at)) {
-        const char *line = at + strlen(BAR);
-        size_t len = (size_t)(after_line(at) - line);
-
-        if (!has_line(out, line, len))
-            fl_str_addf(out, "%.*s", (int)len, line);
+        FL_TRY(fl_block_copy(
+            fl_program_add_block(to, to->blocks.data[b->parent]), b->first));
     }
+    return FL_OK;
 }
 
-static void add_update(const fl_dist *d, const fl_dist_block *b, int index,
-                       fl_str *out)
+/* Where a server is belongs not to what it holds: trainers may reach it by
+   different addresses. */
+static void drop_endpoint(fl_program *p)
 {
-    const char *at = after_line(find_cut(find_lines(d, b)));
-
-    fl_str_addf(out, "block %d parent 0\n", index);
-    for (; *at == '|'; at = after_line(at))
-        fl_str_addf(out, "  %.*s", (int)(after_line(at) - at - strlen(BAR)),
-                    at + strlen(BAR));
-    fl_str_add(out, "end\n");
+    for (fl_op_node *n = fl_program_main(p)->first; n; n = n->next)
+        if (fl_match_op(n, "listen_and_serv"))
+            n->attrs[fl_op_find_attr(n->def, "endpoint")].s = "";
 }
 
-static void add_service(const fl_dist *d, int server, fl_str *out)
+fl_status fl_dist_print_server(const fl_dist *d, int server, char **text)
 {
-    int n = 0;
-
-    fl_str_addf(out, "op listen_and_serv () -> () {endpoint=\"%s\", ",
-                d->config.servers[server]);
-    fl_str_add(out, "optimize_blocks=[");
-    for (size_t i = 0; i < d->blocks.len; i++)
-        if (d->blocks.data[i].server == server) {
-            fl_str_addf(out, "%s%d", n ? "," : "", n + 1);
-            n++;
-        }
-    fl_str_addf(out, "], distributed_mode=\"%s\"} @rpc\n", d->config.mode);
-}
-
-fl_status fl_dist_server_program(const fl_dist *d, int server, fl_program **out)
-{
-    fl_str text = { 0 };
-    fl_status st;
-    int n = 0;
-
-    FL_ASSERT(server >= 0 && server < d->config.n_servers);
-    add_service(d, server, &text);
-    for (size_t i = 0; i < d->blocks.len; i++)
-        if (d->blocks.data[i].server == server)
-            add_update(d, &d->blocks.data[i], ++n, &text);
-    st = fl_program_parse(fl_str_text(&text), d->main->ops, out);
-    fl_str_release(&text);
-    return fl_err_ctx(st, "program of server %s", d->config.servers[server]);
-}
-
-fl_status fl_dist_server_startup(const fl_dist *d, int server, fl_program **out)
-{
-    fl_str text = { 0 };
+    const fl_dist_server *s = &d->servers.data[server];
+    fl_program *p;
     fl_status st;
 
-    FL_ASSERT(server >= 0 && server < d->config.n_servers);
-    for (size_t i = 0; i < d->blocks.len; i++)
-        if (d->blocks.data[i].server == server)
-            add_startup(d, &d->blocks.data[i], &text);
-    st = fl_program_parse(fl_str_text(&text), d->main->ops, out);
-    fl_str_release(&text);
-    return fl_err_ctx(st, "startup program of server %s",
-                      d->config.servers[server]);
+    FL_TRY(fl_program_clone(s->startup, FL_CLONE_ALL, &p));
+    st = append_program(p, s->main);
+    if (!st) {
+        drop_endpoint(p);
+        *text = fl_program_print(p);
+    }
+    fl_program_free(p);
+    return fl_err_ctx(st, "programs of server %s", d->config.servers[server]);
 }

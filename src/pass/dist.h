@@ -7,7 +7,7 @@
  *     dist_sparse    lookups with is_sparse become lookups of tables
  *     dist_pull      one pull and one push per table and batch (also alone)
  *     dist_place     dense parameters cut into blocks, blocks dealt to servers
- *     dist_server    the program of every block, and the declaration
+ *     dist_server    the programs of the servers
  *     dist_send      gradients are sent, the update leaves the trainer
  *     dist_recv      a barrier behind the sends, and fresh parameters
  *     dist_geo       parameters are handed over at the end of a batch
@@ -27,7 +27,7 @@ typedef struct fl_dist_block {
     uint64_t n_rows;   /* numbers */
     uint64_t from, n;  /* in floats */
     int server;
-    uint32_t number; /* in the declaration */
+    uint32_t number; /* among the blocks of its server */
 } fl_dist_block;
 
 typedef struct fl_dist_param {
@@ -42,6 +42,14 @@ typedef struct fl_dist_table {
     const char *settings; /* on the servers */
     uint32_t dim;         /* its number is its place in the list */
 } fl_dist_table;
+
+/* What a server runs: block 0 of the startup program makes tables and gives
+   dense blocks their first values, that of the main program serves; the other
+   blocks of the latter are the updates of its dense blocks. */
+typedef struct fl_dist_server {
+    fl_program *startup, *main;
+    char *declared; /* both as they came out of the passes, in one text */
+} fl_dist_server;
 
 typedef struct fl_dist_config {
     const char *mode;           /* for messages */
@@ -60,7 +68,7 @@ struct fl_dist {
     FL_VEC(fl_dist_param) params;
     FL_VEC(fl_dist_block) blocks;
     FL_VEC(fl_dist_table) tables;
-    fl_str declaration; /* what all servers hold, ps/declare.h; one for all */
+    FL_VEC(fl_dist_server) servers; /* empty without the pass dist_server */
 };
 
 /* Copies the programs and runs the named passes (apart by spaces) over them,
@@ -71,15 +79,10 @@ fl_status fl_dist_new(fl_dist **out, const fl_dist_config *config,
                       const char *passes, const char *dump_dir);
 void fl_dist_free(fl_dist *d);
 
-/* The programs of one server: block 0 is the operator listen_and_serv, the
-   other blocks are the updates of the dense blocks that it holds; the startup
-   program gives those their first values. The caller frees them. */
+/* Both programs of a server as one, printed: it runs the one and then the
+   other. The address of the server is left out. Freed with fl_free. */
 FL_MUST_CHECK
-fl_status fl_dist_server_program(const fl_dist *d, int server,
-                                 fl_program **out);
-FL_MUST_CHECK
-fl_status fl_dist_server_startup(const fl_dist *d, int server,
-                                 fl_program **out);
+fl_status fl_dist_print_server(const fl_dist *d, int server, char **text);
 
 /* NULL when there is none of that name. */
 const fl_dist_param *fl_dist_find_param(const fl_dist *d, const char *name);

@@ -15,7 +15,7 @@ static fl_status hand_over(fl_dist *d, const fl_var_list *pushed)
         const fl_dist_param *p = &d->params.data[i];
         const fl_var *w = fl_block_find_var(fl_program_main(d->main), p->name);
 
-        FL_TRY(fl_dist_insert_send(d, p, w, w, NULL));
+        FL_TRY(fl_dist_insert_send(d, w, w, NULL));
     }
     return fl_dist_append_barrier(d, pushed);
 }

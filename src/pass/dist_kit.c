@@ -268,35 +268,18 @@ bool fl_dist_has_op(const fl_program *p, const char *name)
     return false;
 }
 
-fl_status fl_dist_insert_send(fl_dist *d, const fl_dist_param *p,
-                              const fl_var *w, const fl_var *x,
+fl_status fl_dist_insert_send(fl_dist *d, const fl_var *w, const fl_var *x,
                               fl_op_node *before)
 {
-    const fl_dist_block *blocks = d->blocks.data + p->first_block;
-    int64_t *sections =
-        fl_arena_alloc(&d->arena, sizeof(*sections) * p->n_blocks);
-    fl_attr sizes = { .type = FL_ATTR_INTS, .n = p->n_blocks };
-    fl_attr places = { .type = FL_ATTR_STRING };
-    fl_str epmap = { 0 };
     fl_draft draft;
     fl_status st;
 
-    for (size_t i = 0; i < p->n_blocks; i++) {
-        sections[i] = (int64_t)blocks[i].n;
-        fl_str_addf(&epmap, "%s%s", i ? "," : "",
-                    d->config.servers[blocks[i].server]);
-    }
-    sizes.ints = sections;
-    places.s = fl_str_text(&epmap);
     fl_draft_init(&draft, "send");
     fl_draft_in(&draft, "Param", w);
     fl_draft_in(&draft, "X", x);
-    fl_draft_attr(&draft, "sections", &sizes);
-    fl_draft_attr(&draft, "epmap", &places);
     st = fl_draft_put(&draft, fl_program_main(d->main), before, FL_OP_ROLE_RPC,
                       NULL);
     fl_draft_release(&draft);
-    fl_str_release(&epmap);
     return st;
 }
 

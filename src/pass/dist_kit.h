@@ -2,8 +2,7 @@
  * and everything that goes to a server with it.
  *
  *     w@GRAD -> [clipping] -> grad | weight_decay -> update (Param=w)
- *                                  |                   ^ state, rate <-
- * schedule
+ *                                  |                   ^ state, rate
  *
  * What stands to the right of the bar is the chain of w: a server runs it for
  * every gradient. Clipping acts on a trainer's own gradient and stays. Owner
@@ -65,10 +64,9 @@ bool fl_dist_chain_is_like(const fl_dist_chain *c, const fl_var *v);
 /* Does an operator of the chain write v? */
 bool fl_dist_chain_writes(const fl_dist_chain *c, const fl_var *v);
 
-/* send (Param=w, X=x) with the places of w's blocks, as an rpc operator. */
+/* send (Param=w, X=x), as an rpc operator. */
 FL_MUST_CHECK
-fl_status fl_dist_insert_send(fl_dist *d, const fl_dist_param *p,
-                              const fl_var *w, const fl_var *x,
+fl_status fl_dist_insert_send(fl_dist *d, const fl_var *w, const fl_var *x,
                               fl_op_node *before);
 
 /* The variables that push_sparse operators hand over. */

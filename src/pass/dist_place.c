@@ -73,8 +73,7 @@ static void add_block(fl_dist *d, const fl_dist_param *p, size_t i,
                         .from = from,
                         .n = n,
                         .from_row = from / width,
-                        .n_rows = n / width,
-                        .number = (uint32_t)d->blocks.len };
+                        .n_rows = n / width };
 
     if (p->n_blocks > 1)
         b.name = fl_arena_printf(&d->arena, "%s.block%zu", p->name, i);

@@ -8,7 +8,7 @@
  * becomes
  *
  *     mul_grad (..) -> (Y@GRAD=w@GRAD)
- *     send (Param=w, X=w@GRAD) {sections=[..], epmap=".."}
+ *     send (Param=w, X=w@GRAD)
  *
  * A gradient is sent as soon as it is there, so that the network works while
  * the rest is computed. State goes from both programs; the learning rate stays
@@ -87,7 +87,7 @@ static fl_status send_param(fl_dist *d, const fl_dist_param *p, leftovers *left,
     FL_TRY(fl_dist_chain_find(&c, d, w, update));
     st = find_place(&c, &place);
     if (!st)
-        st = fl_dist_insert_send(d, p, w, c.grad, place);
+        st = fl_dist_insert_send(d, w, c.grad, place);
     if (!st) {
         remove_update(&c, left);
         *changed = true;

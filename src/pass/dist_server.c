@@ -1,7 +1,9 @@
-/* dist_server.c - what the servers hold, as one text for all of them: the
- * tables, and for every dense block the program that updates it.
+/* dist_server.c - the programs of the servers.
  *
- * The program of a block is the chain of its parameter (dist_kit.h), with
+ * The startup program of a server makes the tables and gives its dense blocks
+ * their first values; its main program is listen_and_serv, and a block of
+ * operators per dense block, which runs when a gradient comes. That is the
+ * chain of the parameter (dist_kit.h), with
  *
  *     the parameter             as NAME, the block's rows of it
  *     the trainers' gradient    as NAME@GRAD, fed
@@ -9,12 +11,10 @@
  *                               is called ....blockI where there are several
  *     the rest                  as it is
  *
- * and its startup program has the first values of these, cut in the same way: a
- * random number is a matter of its row, so a block starts with those that the
- * whole parameter would have. Where servers only add up, the program is
- * NAME = NAME + NAME@GRAD.
+ * First values are cut in the same way: a random number is a matter of its row,
+ * so a block starts with those that the whole parameter would have. Where
+ * servers only add up, the update is NAME = NAME + NAME@GRAD.
  */
-#include <inttypes.h>
 #include <stdlib.h>
 
 #include "conf/words.h"
@@ -25,7 +25,8 @@ typedef struct builder {
     const fl_dist_param *param;
     const fl_dist_block *block;
     const fl_dist_chain *chain;
-    fl_program *main, *startup; /* of the block */
+    fl_program *main, *startup; /* of the server */
+    fl_block *update;           /* of the main program */
     fl_arena tmp;
 } builder;
 
@@ -38,8 +39,7 @@ static bool is_cut(const builder *b, const fl_var *v)
 
 static const char *name_of(builder *b, const fl_var *v)
 {
-    size_t i =
-        b->block->number - b->d->blocks.data[b->param->first_block].number;
+    size_t i = (size_t)(b->block - &b->d->blocks.data[b->param->first_block]);
 
     if (v == b->chain->param)
         return b->block->name;
@@ -60,12 +60,15 @@ static fl_tensor meta_of(const builder *b, const fl_var *v)
     return meta;
 }
 
+/* Blocks may have the same variable, such as a rate: it is declared once. */
 static fl_status add_var(builder *b, fl_program *to, const fl_var *v)
 {
     fl_tensor meta = meta_of(b, v);
     unsigned flag =
         v == b->chain->param ? FL_VAR_PARAM : (unsigned)FL_VAR_PERSIST;
 
+    if (fl_block_find_var(fl_program_main(to), name_of(b, v)))
+        return FL_OK;
     return fl_block_add_var(fl_program_main(to), name_of(b, v), &meta, flag,
                             NULL);
 }
@@ -76,8 +79,7 @@ static fl_status add_grad(builder *b)
         fl_arena_printf(&b->tmp, "%s" FL_GRAD_SUFFIX, b->block->name);
     fl_tensor meta = meta_of(b, b->chain->param);
 
-    return fl_block_add_var(fl_program_main(b->main), name, &meta, FL_VAR_DATA,
-                            NULL);
+    return fl_block_add_var(b->update, name, &meta, FL_VAR_DATA, NULL);
 }
 
 /* --- operators of a block ------------------------------------------------- */
@@ -103,15 +105,14 @@ static fl_status copy_node(builder *b, const fl_op_node *n)
     fl_status st;
 
     draft_node(b, n, &draft);
-    st = fl_draft_put(&draft, fl_program_main(b->main), NULL, n->role, NULL);
+    st = fl_draft_put(&draft, b->update, NULL, n->role, NULL);
     fl_draft_release(&draft);
     return st;
 }
 
 static fl_status add_sum(builder *b)
 {
-    fl_block *to = fl_program_main(b->main);
-    const fl_var *w = fl_block_find_var(to, b->block->name);
+    const fl_var *w = fl_block_find_var(b->update, b->block->name);
     fl_draft draft;
     fl_status st;
 
@@ -120,9 +121,9 @@ static fl_status add_sum(builder *b)
     fl_draft_in(
         &draft, "Y",
         fl_block_find_var(
-            to, fl_arena_printf(&b->tmp, "%s" FL_GRAD_SUFFIX, w->name)));
+            b->update, fl_arena_printf(&b->tmp, "%s" FL_GRAD_SUFFIX, w->name)));
     fl_draft_out(&draft, "Out", w);
-    st = fl_draft_put(&draft, to, NULL, FL_OP_ROLE_OPTIMIZE, NULL);
+    st = fl_draft_put(&draft, b->update, NULL, FL_OP_ROLE_OPTIMIZE, NULL);
     fl_draft_release(&draft);
     return st;
 }
@@ -131,11 +132,9 @@ static fl_status build_main(builder *b)
 {
     const fl_dist_chain *c = b->chain;
 
-    for (size_t i = 0; i < c->kept.len; i++) {
+    for (size_t i = 0; i < c->kept.len; i++)
         FL_TRY(add_var(b, b->main, c->kept.data[i]));
-        if (!i)
-            FL_TRY(add_grad(b));
-    }
+    FL_TRY(add_grad(b));
     for (size_t i = 0; i < c->nodes.len; i++)
         FL_TRY(copy_node(b, c->nodes.data[i]));
     return c->nodes.len ? FL_OK : add_sum(b);
@@ -201,6 +200,8 @@ static fl_status make_first(builder *b, const fl_var *v)
     fl_status st;
 
     FL_TRY(check_maker(b, v, maker));
+    if (fl_block_find_var(fl_program_main(b->startup), name_of(b, v)))
+        return FL_OK; /* of another block, too */
     FL_TRY(add_var(b, b->startup, v));
     fl_draft_init(&draft, maker->def->name);
     for (int i = 0; i < fl_op_n_attrs(maker->def); i++)
@@ -216,51 +217,32 @@ static fl_status make_first(builder *b, const fl_var *v)
 
 static fl_status build_startup(builder *b)
 {
-    b->startup->seed = b->d->startup->seed;
     for (size_t i = 0; i < b->chain->kept.len; i++)
         FL_TRY(make_first(b, b->chain->kept.data[i]));
     return FL_OK;
 }
 
-/* --- text of a block ------------------------------------------------------ */
-
-/* Each line behind a bar. */
-static void add_lines(fl_str *out, const fl_program *p)
-{
-    char *text = fl_program_print(p);
-
-    for (const char *at = text; *at;) {
-        int len = (int)strcspn(at, "\n");
-
-        fl_str_addf(out, "| %.*s\n", len, at);
-        at += len + (at[len] == '\n');
-    }
-    fl_free(text);
-}
+/* --- blocks --------------------------------------------------------------- */
 
 static fl_status declare_block(fl_dist *d, const fl_dist_param *p,
-                               const fl_dist_block *block,
-                               const fl_dist_chain *chain)
+                               fl_dist_block *block, const fl_dist_chain *chain)
 {
-    builder b = { .d = d, .param = p, .block = block, .chain = chain };
+    fl_dist_server *s = &d->servers.data[block->server];
+    builder b = { .d = d,
+                  .param = p,
+                  .block = block,
+                  .chain = chain,
+                  .main = s->main,
+                  .startup = s->startup };
     fl_status st;
 
-    b.main = fl_program_of(d->main->ops);
-    b.startup = fl_program_of(d->main->ops);
+    block->number = (uint32_t)(s->main->blocks.len - 1);
+    b.update = fl_program_add_block(s->main, fl_program_main(s->main));
     fl_arena_init(&b.tmp, 4 << 10);
     st = build_main(&b);
     if (!st)
         st = build_startup(&b);
-    if (!st) {
-        fl_str_addf(&d->declaration, "program %s %" PRIu64 "\n", block->name,
-                    block->n);
-        add_lines(&d->declaration, b.startup);
-        fl_str_add(&d->declaration, "|---\n");
-        add_lines(&d->declaration, b.main);
-    }
     fl_arena_release(&b.tmp);
-    fl_program_free(b.main);
-    fl_program_free(b.startup);
     return fl_err_ctx(st, "block %s", block->name);
 }
 
@@ -323,6 +305,25 @@ static fl_status read_settings(fl_dist *d, const char *settings,
     return FL_OK;
 }
 
+/* On every server: each has the rows of some keys. */
+static fl_status make_table(fl_dist *d, const fl_op_node *maker,
+                            const fl_dist_table *t)
+{
+    fl_attr name = { .type = FL_ATTR_STRING, .s = t->name };
+    fl_attr settings = { .type = FL_ATTR_STRING, .s = t->settings };
+    fl_status st = FL_OK;
+    fl_draft draft;
+
+    fl_draft_init(&draft, maker->def->name);
+    fl_draft_attr(&draft, "table", &name);
+    fl_draft_attr(&draft, "settings", &settings);
+    for (size_t i = 0; i < d->servers.len && !st; i++)
+        st = fl_draft_put(&draft, fl_program_main(d->servers.data[i].startup),
+                          NULL, maker->role, NULL);
+    fl_draft_release(&draft);
+    return st;
+}
+
 static fl_status declare_table(fl_dist *d, const fl_op_node *maker)
 {
     const char *name = fl_match_attr(maker, "table")->s;
@@ -334,30 +335,63 @@ static fl_status declare_table(fl_dist *d, const fl_op_node *maker)
         FL_FAIL(FL_ERR_INVAL, "the startup program makes table %s twice", name);
     t.name = fl_arena_strdup(&d->arena, name);
     fl_vec_push(&d->tables, t);
-    fl_str_addf(&d->declaration, "table %s %s\n", t.name, t.settings);
-    return FL_OK;
+    return make_table(d, maker, &t);
 }
 
 /* --- all ------------------------------------------------------------------ */
 
+static void add_servers(fl_dist *d)
+{
+    for (int i = 0; i < d->config.n_servers; i++) {
+        fl_dist_server s = { .startup = fl_program_of(d->main->ops),
+                             .main = fl_program_of(d->main->ops) };
+
+        s.startup->seed = d->startup->seed;
+        fl_vec_push(&d->servers, s);
+    }
+}
+
+static fl_status serve(fl_dist *d, int server)
+{
+    fl_dist_server *s = &d->servers.data[server];
+    size_t n = s->main->blocks.len - 1;
+    int64_t *numbers = fl_arena_alloc(&d->arena, sizeof(*numbers) * (n + 1));
+    fl_attr endpoint = { .type = FL_ATTR_STRING,
+                         .s = d->config.servers[server] };
+    fl_attr blocks = { .type = FL_ATTR_INTS, .n = n, .ints = numbers };
+    fl_draft draft;
+    fl_status st;
+
+    for (size_t i = 0; i < n; i++)
+        numbers[i] = (int64_t)i + 1;
+    fl_draft_init(&draft, "listen_and_serv");
+    fl_draft_attr(&draft, "endpoint", &endpoint);
+    fl_draft_attr(&draft, "optimize_blocks", &blocks);
+    st = fl_draft_put(&draft, fl_program_main(s->main), NULL, FL_OP_ROLE_RPC,
+                      NULL);
+    fl_draft_release(&draft);
+    return st ? st : fl_dist_print_server(d, server, &s->declared);
+}
+
 static fl_status server_spread(fl_dist *d, bool *changed)
 {
-    if (d->declaration.len)
+    if (d->servers.len)
         return FL_OK;
-    if (d->startup->seed)
-        fl_str_addf(&d->declaration, "seed %" PRIu64 "\n", d->startup->seed);
+    add_servers(d);
     for (const fl_op_node *n = fl_program_main(d->startup)->first; n;
          n = n->next)
         if (fl_match_op(n, "init_table"))
             FL_TRY(declare_table(d, n));
     for (size_t i = 0; i < d->params.len; i++)
         FL_TRY(declare_param(d, &d->params.data[i]));
-    *changed = d->declaration.len > 0;
+    for (int i = 0; i < d->config.n_servers; i++)
+        FL_TRY(serve(d, i));
+    *changed = d->tables.len || d->params.len;
     return FL_OK;
 }
 
 const fl_pass fl_pass_dist_server = {
     .name = "dist_server",
-    .doc = "write down the tables and the programs that servers hold",
+    .doc = "make the programs that servers run",
     .spread = server_spread,
 };

@@ -25,14 +25,14 @@ static inline uint64_t fl_sum_bytes(uint64_t key, const void *bytes, size_t n)
 }
 
 /* Adds a server's answer to HASH (u64 per table and block) to the hash of a
-   model; the places keep them apart. Other servers may have other parts. */
+   model: each is that of something with a name, so places do not matter. */
 static inline void fl_sum_model(uint64_t *sum, const void *hashes, uint64_t len)
 {
     uint64_t h;
 
     for (uint64_t i = 0; i < len / sizeof(h); i++) {
         memcpy(&h, (const uint8_t *)hashes + i * sizeof(h), sizeof(h));
-        *sum += (fl_mix64(i + 1) | 1) * h;
+        *sum += h;
     }
 }
 

@@ -107,9 +107,9 @@ static void disagree(job *j, fl_job *p, int rank)
     assert_ok(fl_job_declare_table(
         p, "emb", rank ? "dim=8" : "dim=8 optimizer=adam", &emb));
     assert_int_not_equal(fl_job_start(p), FL_OK);
-    assert_said("the declarations differ in line 2");
-    assert_said("'table emb dim=8'");
-    assert_said("'table emb dim=8 optimizer=adam'");
+    assert_said("the declarations differ in line 1");
+    assert_said("settings=\"dim=8\"}'");
+    assert_said("settings=\"dim=8 optimizer=adam\"}'");
 }
 
 static void trainers_that_disagree_are_both_told(void **state)

@@ -459,16 +459,19 @@ static void address_of(const town *w, int server, char out[64])
 static fl_status be_server(const town *w, kit_trainer *k, int rank)
 {
     char address[64];
-    fl_program *p;
-    fl_status st;
+    fl_program *startup, *main;
 
     address_of(w, rank, address);
     k->rank = 0;
-    st = transpile(w, k);
-    p = st ? NULL : fl_transpiler_startup(k->transpiler, address);
-    st = p ? fl_run(k->exe, p, NULL) : FL_ERR_INVAL;
-    p = st ? NULL : fl_transpiler_server(k->transpiler, address);
-    return p ? fl_run(k->exe, p, NULL) : FL_ERR_INVAL;
+    FL_TRY(transpile(w, k));
+    startup = fl_transpiler_startup(k->transpiler, address);
+    main = fl_transpiler_server(k->transpiler, address);
+    if (!startup || !main)
+        return FL_ERR_INVAL;
+    if (w->job->edit)
+        w->job->edit(startup, main);
+    FL_TRY(fl_run(k->exe, startup, NULL));
+    return fl_run(k->exe, main, NULL);
 }
 
 /* The last barrier lets everybody look at the model before servers go. */

@@ -57,6 +57,8 @@ struct kit_job {
     int steps[KIT_TRAINERS]; /* of each trainer; 0: n_steps */
     int n_threads;           /* hogwild threads of a trainer; 0: fl_run */
     int n_replicas;          /* instead of threads */
+    /* What a server does to its programs before it runs them; NULL: nothing. */
+    void (*edit)(fl_program *startup, fl_program *main);
 };
 
 /* What became of a job. */

@@ -8,23 +8,15 @@
 
 #include "ops/ops.h"
 #include "ps/store/store.h"
+#include "../server_text.h"
 
 #define REPLY_MAX (1u << 20)
 #define N_TYPES (FL_MSG_CHANGED - FL_MSG_PULL + 1)
 
-static const char declared[] =
-    "table a dim=1 partitions=1\n"
-    "table b dim=3 height=1000 optimizer=adam partitions=2\n"
-    "table c dim=4 accessor=ctr embedx_threshold=1 partitions=1\n"
-    "program w 3\n"
-    "| var lr : f32[1] persist\n"
-    "| op fill_constant () -> (Out=lr) {shape=[1], value=0.5}\n"
-    "|---\n"
-    "| var w : f32[3] persist\n"
-    "| var w@GRAD : f32[3] data\n"
-    "| var lr : f32[1] persist\n"
-    "| op sgd (Param=w, Grad=w@GRAD, LearningRate=lr) -> (ParamOut=w) "
-    "@optimize\n";
+static const char declared[] = TABLE_TEXT("a", "dim=1 partitions=1")
+    TABLE_TEXT("b", "dim=3 height=1000 optimizer=adam partitions=2")
+        TABLE_TEXT("c", "dim=4 accessor=ctr embedx_threshold=1 partitions=1")
+            SGD_START("w", "3") SERVE_TEXT("1") SGD_UPDATE("1", "w", "3");
 
 typedef struct answer {
     void *data;

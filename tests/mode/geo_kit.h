@@ -9,6 +9,7 @@
 
 #include "../ps/job_kit.h"
 #include "../ps/pack_kit.h"
+#include "servers_kit.h"
 
 #include "dist/job.h"
 #include "base/alloc.h"
@@ -23,6 +24,24 @@
 #define GEO_FLOATS (2 * GEO_HALF)
 #define GEO_SEED 11
 #define GEO_INIT "dim=3 init=uniform(-1,1)"
+#define GEO_SERVER_TABLE GEO_INIT " optimizer=sgd"
+
+/* A block of GEO_HALF floats to which what comes is added. */
+#define GEO_START(name)                                                        \
+    "var " name " : f32[40] persist\n"                                         \
+    "op fill_constant () -> (Out=" name ") {shape=[40], value=0.3}\n"
+#define GEO_UPDATE(number, name)                                               \
+    "block " number " parent 0\n"                                              \
+    "  var " name "@GRAD : f32[40] data\n"                                     \
+    "  op elementwise_add (X=" name ", Y=" name "@GRAD) -> (Out=" name         \
+    ") @optimize\n"                                                            \
+    "end\n"
+#define GEO_BLOCKS                                                             \
+    GEO_START("w.block0")                                                      \
+    GEO_START("w.block1")                                                      \
+    SERVE_TEXT("1,2")                                                          \
+    GEO_UPDATE("1", "w.block0")                                                \
+    GEO_UPDATE("2", "w.block1")
 
 extern const fl_mode fl_mode_geo;
 
@@ -118,17 +137,6 @@ static inline void add_block(fl_dist *d, const char *name, int number)
                         .number = (uint32_t)number };
 
     fl_vec_push(&d->blocks, b);
-    fl_str_addf(&d->declaration,
-                "program %s %d\n"
-                "| var %s : f32[%d] persist\n"
-                "| op fill_constant () -> (Out=%s) {shape=[%d], value=0.3}\n"
-                "|---\n"
-                "| var %s : f32[%d] persist\n"
-                "| var %s@GRAD : f32[%d] data\n"
-                "| op elementwise_add (X=%s, Y=%s@GRAD) -> (Out=%s) "
-                "@optimize\n",
-                name, GEO_HALF, name, GEO_HALF, name, GEO_HALF, name, GEO_HALF,
-                name, GEO_HALF, name, name, name);
 }
 
 /* settings NULL: no table. */
@@ -144,12 +152,10 @@ static inline void dist_init(fl_dist *d, const town *t, int rank,
                                 .n_trainers = t->n_trainers,
                                 .rank = rank,
                                 .server_adds = true } };
-    fl_str_addf(&d->declaration, "seed %d\n", GEO_SEED);
     if (settings) {
-        fl_dist_table table = { "emb", GEO_INIT " optimizer=sgd", GEO_DIM };
+        fl_dist_table table = { "emb", GEO_SERVER_TABLE, GEO_DIM };
 
         fl_vec_push(&d->tables, table);
-        fl_str_addf(&d->declaration, "table emb %s\n", table.settings);
         fl_str_addf(&startup,
                     "op init_table () -> () {table=emb, settings=\"%s\"}\n",
                     settings);
@@ -161,6 +167,9 @@ static inline void dist_init(fl_dist *d, const town *t, int rank,
                                   .n_blocks = 2 }));
     add_block(d, "w.block0", 0);
     add_block(d, "w.block1", 1);
+    add_servers(d, settings ? "seed 11\n" TABLE_TEXT("emb", GEO_SERVER_TABLE)
+                                  GEO_BLOCKS
+                            : "seed 11\n" GEO_BLOCKS);
     d->main = program_of("");
     d->startup = program_of(fl_str_text(&startup));
     fl_str_release(&startup);
@@ -171,7 +180,7 @@ static inline void dist_release(fl_dist *d)
     fl_vec_release(&d->params);
     fl_vec_release(&d->blocks);
     fl_vec_release(&d->tables);
-    fl_str_release(&d->declaration);
+    release_servers(d);
     fl_program_free(d->main);
     fl_program_free(d->startup);
 }

@@ -8,6 +8,7 @@
 #define FL_TESTS_MODE_LOCKSTEP_KIT_H
 
 #include "../ps/job_kit.h"
+#include "servers_kit.h"
 
 #include "mode/lockstep.h"
 #include "mode/mode.h"
@@ -21,23 +22,13 @@
 #define EMB_SETTINGS "dim=2 init=uniform(-1,1) optimizer=adagrad"
 #define WIDE_SETTINGS "dim=1 init=constant(1) optimizer=sgd"
 
-/* A block of n floats that starts as zeros and goes down by half a gradient. */
-#define BLOCK_TEXT(name, n)                                                    \
-    "program " name " " n "\n"                                                 \
-    "| var lr : f32[1] persist\n"                                              \
-    "| op fill_constant () -> (Out=lr) {shape=[1], value=0.5}\n"               \
-    "|---\n"                                                                   \
-    "| var " name " : f32[" n "] persist\n"                                    \
-    "| var " name "@GRAD : f32[" n "] data\n"                                  \
-    "| var lr : f32[1] persist\n"                                              \
-    "| op sgd (Param=" name ", Grad=" name                                     \
-    "@GRAD, LearningRate=lr) -> (ParamOut=" name ")\n"
-
+/* Blocks start as zeros and go down by half a gradient. */
 #define JOB_TEXT                                                               \
-    "seed 7\n"                                                                 \
-    "table emb " EMB_SETTINGS "\n"                                             \
-    "table wide " WIDE_SETTINGS "\n" BLOCK_TEXT("w.block0", "4")               \
-        BLOCK_TEXT("w.block1", "2") BLOCK_TEXT("b", "3")
+    "seed 7\n" TABLE_TEXT("emb", EMB_SETTINGS)                                 \
+        TABLE_TEXT("wide", WIDE_SETTINGS) SGD_START("w.block0", "4")           \
+            SGD_START("w.block1", "2") SGD_START("b", "3") SERVE_TEXT("1,2,3") \
+                SGD_UPDATE("1", "w.block0", "4")                               \
+                    SGD_UPDATE("2", "w.block1", "2") SGD_UPDATE("3", "b", "3")
 
 static inline void add_block(fl_dist *d, const char *name, uint64_t from,
                              uint64_t n)
@@ -86,7 +77,7 @@ static inline void dist_init(fl_dist *d, const char *mode,
     add_block(d, "w.block1", 4, 2);
     add_param(d, "b", B_FLOATS, 1);
     add_block(d, "b", 0, 3);
-    fl_str_add(&d->declaration, JOB_TEXT);
+    add_servers(d, JOB_TEXT);
 }
 
 static inline void dist_release(fl_dist *d)
@@ -94,7 +85,7 @@ static inline void dist_release(fl_dist *d)
     fl_vec_release(&d->tables);
     fl_vec_release(&d->params);
     fl_vec_release(&d->blocks);
-    fl_str_release(&d->declaration);
+    release_servers(d);
 }
 
 /* --- calls -------------------------------------------------------------- */

@@ -7,6 +7,7 @@
  * does not depend on who is faster.
  */
 #include "../ps/job_kit.h"
+#include "servers_kit.h"
 
 #include "wait_kit.h"
 
@@ -18,18 +19,16 @@
 #define N_B 1
 #define DIM 2
 
-#define BLOCK(name, n)                                                         \
-    "program " name " " n "\n"                                                 \
-    "| var lr : f32[1] persist\n"                                              \
-    "| op fill_constant () -> (Out=lr) {shape=[1], value=0.5}\n"               \
-    "|---\n"                                                                   \
-    "| var " name " : f32[" n "] persist\n"                                    \
-    "| var " name "@GRAD : f32[" n "] data\n"                                  \
-    "| var lr : f32[1] persist\n"                                              \
-    "| op sgd (Param=" name ", Grad=" name                                     \
-    "@GRAD, LearningRate=lr) -> (ParamOut=" name ")\n"
-
 #define EMB "dim=2 init=constant(1) optimizer=sgd"
+#define SERVERS                                                                \
+    TABLE_TEXT("emb", EMB)                                                     \
+    SGD_START("w.block0", "3")                                                 \
+    SGD_START("w.block1", "1")                                                 \
+    SGD_START("b", "1")                                                        \
+    SERVE_TEXT("1,2,3")                                                        \
+    SGD_UPDATE("1", "w.block0", "3")                                           \
+    SGD_UPDATE("2", "w.block1", "1")                                           \
+    SGD_UPDATE("3", "b", "1")
 
 /* Merges wait for more until they are full or training stops. */
 #define PATIENT "communicator_send_wait_times=100000 "
@@ -127,8 +126,7 @@ static void make_dist(trainer *t, const job *j, int rank)
     add_block(d, "w.block1", 3, 1);
     add_param(d, "b", N_B, 1);
     add_block(d, "b", 0, N_B);
-    fl_str_add(&d->declaration, "table emb " EMB "\n" BLOCK("w.block0", "3")
-                                    BLOCK("w.block1", "1") BLOCK("b", "1"));
+    add_servers(d, SERVERS);
 }
 
 static void read_settings(fl_conf *conf, const char *settings)
@@ -186,7 +184,7 @@ static void trainer_free(trainer *t)
     fl_vec_release(&t->dist.tables);
     fl_vec_release(&t->dist.params);
     fl_vec_release(&t->dist.blocks);
-    fl_str_release(&t->dist.declaration);
+    release_servers(&t->dist);
 }
 
 /* --- calls of the port ---------------------------------------------------- */

@@ -224,11 +224,11 @@ static fl_status fake_barrier(fl_comm *port, fl_comm_call *r)
     return serve_call(port, r, barrier_now);
 }
 
-static fl_status fake_serve(fl_comm *port, const char *endpoint)
+static fl_status fake_serve(fl_comm *port, const fl_comm_service *s)
 {
     fake_comm *c = (fake_comm *)port;
 
-    snprintf(c->served, sizeof(c->served), "%s", endpoint);
+    snprintf(c->served, sizeof(c->served), "%s %zu", s->endpoint, s->n_blocks);
     return FL_OK;
 }
 

@@ -58,7 +58,7 @@ typedef struct fake_comm {
     fl_status (*answer_call)(struct fake_comm *c, fl_comm_call *r);
     fake_call last_call;
     int n_sends, n_recvs, n_meets;
-    char served[FAKE_NAME_MAX]; /* the endpoint */
+    char served[FAKE_NAME_MAX]; /* the endpoint, and how many blocks */
 } fake_comm;
 
 /* Freed with fl_comm_free(&c->port). */

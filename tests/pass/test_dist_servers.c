@@ -110,75 +110,94 @@ static fl_dist *distribute(const fl_dist_config *c, const char *passes)
 /* --- programs of servers -------------------------------------------------- */
 
 static const char first_program[] =
-    "op listen_and_serv () -> () {endpoint=one:1, optimize_blocks=[1,2], "
-    "distributed_mode=sync} @rpc\n"
+    "param w.block0 : f32[5,4] trainable\n"
+    "var lr : f32[1] persist\n"
+    "var m.block0 : f32[5,4] persist\n"
+    "param b : f32[2] trainable\n"
+    "op listen_and_serv () -> () {endpoint=one:1, optimize_blocks=[1,2]} @rpc\n"
     "block 1 parent 0\n"
-    "  param w.block0 : f32[5,4] trainable\n"
     "  var w.block0@GRAD : f32[5,4] data\n"
-    "  var lr : f32[1] persist\n"
-    "  var m.block0 : f32[5,4] persist\n"
     "  op adagrad (Param=w.block0, Grad=w.block0@GRAD, LearningRate=lr, "
     "Moment=m.block0) -> (ParamOut=w.block0, MomentOut=m.block0) @optimize\n"
     "end\n"
     "block 2 parent 0\n"
-    "  param b : f32[2] trainable\n"
     "  var b@GRAD : f32[2] data\n"
-    "  var lr : f32[1] persist\n"
     "  op sgd (Param=b, Grad=b@GRAD, LearningRate=lr) -> (ParamOut=b) "
     "@optimize\n"
     "end\n";
+
+#define TABLE                                                                  \
+    "op init_table () -> () {table=emb, settings=\"dim=4 height=20 "           \
+    "init=truncated_normal(0,0.3) optimizer=sgd\"}\n"
 
 static const char first_startup[] =
     "seed 11\n"
     "param w.block0 : f32[5,4] trainable\n"
     "var lr : f32[1] persist\n"
     "var m.block0 : f32[5,4] persist\n"
-    "param b : f32[2] trainable\n"
+    "param b : f32[2] trainable\n" TABLE
     "op gaussian_random () -> (Out=w.block0) {shape=[5,4], mean=0.1, std=0.7, "
     "of=w}\n"
     "op fill_constant () -> (Out=lr) {shape=[1], value=0.1}\n"
     "op fill_constant () -> (Out=m.block0) {shape=[5,4], value=0.5}\n"
     "op uniform_random () -> (Out=b) {shape=[2], seed=5}\n";
 
-static void expect_program(fl_program *p, const char *want)
+static void expect_program(const fl_program *p, const char *want)
 {
     char *text = fl_program_print(p);
 
     assert_string_equal(text, want);
     fl_free(text);
-    fl_program_free(p);
 }
 
 static void a_server_has_a_block_for_each_of_its_dense_blocks(void **state)
 {
     fl_dist_config c = config();
     fl_dist *d = distribute(&c, ALL);
-    fl_program *p = NULL;
 
     (void)state;
-    assert_int_equal(fl_dist_server_program(d, 0, &p), FL_OK);
-    expect_program(p, first_program);
-    assert_int_equal(fl_dist_server_startup(d, 0, &p), FL_OK);
-    expect_program(p, first_startup);
+    expect_program(d->servers.data[0].main, first_program);
+    expect_program(d->servers.data[0].startup, first_startup);
     fl_dist_free(d);
 }
 
 static void a_server_without_blocks_serves_tables(void **state)
 {
+    static const char *const many[] = { "one:1", "two:2", "three:3" };
     fl_dist_config c = config();
     fl_dist *d;
-    fl_program *p = NULL;
 
     (void)state;
-    c.round_robin = c.slice_var_up = false;
+    c.servers = many;
+    c.n_servers = 3;
+    c.slice_var_up = false;
     d = distribute(&c, ALL);
-    for (size_t i = 0; i < d->blocks.len; i++)
-        d->blocks.data[i].server = 0;
-    assert_int_equal(fl_dist_server_program(d, 1, &p), FL_OK);
-    expect_program(p, "op listen_and_serv () -> () {endpoint=two:2, "
-                      "distributed_mode=sync} @rpc\n");
-    assert_int_equal(fl_dist_server_startup(d, 1, &p), FL_OK);
-    expect_program(p, "");
+    expect_program(d->servers.data[2].main,
+                   "op listen_and_serv () -> () {endpoint=three:3} @rpc\n");
+    expect_program(d->servers.data[2].startup, "seed 11\n" TABLE);
+    fl_dist_free(d);
+}
+
+/* What trainers declare is what the programs say now, without an address. */
+static void a_declaration_is_the_printed_programs(void **state)
+{
+    fl_dist_config c = config();
+    fl_dist *d = distribute(&c, ALL);
+    fl_op_node *fill;
+    char *text;
+
+    (void)state;
+    assert_int_equal(fl_dist_print_server(d, 0, &text), FL_OK);
+    assert_string_equal(text, d->servers.data[0].declared);
+    assert_non_null(strstr(text, "op listen_and_serv () -> () "
+                                 "{optimize_blocks=[1,2]} @rpc\n"));
+    fl_free(text);
+    fill = fl_program_main(d->servers.data[0].startup)->last->prev->prev;
+    fill->attrs[fl_op_find_attr(fill->def, "value")].f = 0.7;
+    assert_int_equal(fl_dist_print_server(d, 0, &text), FL_OK);
+    assert_non_null(strstr(text, "(Out=lr) {shape=[1], value=0.7}\n"));
+    assert_null(strstr(d->servers.data[0].declared, "value=0.7"));
+    fl_free(text);
     fl_dist_free(d);
 }
 
@@ -215,15 +234,12 @@ static void blocks_start_with_the_numbers_of_the_whole(void **state)
     assert_int_equal(w->n_blocks, 2);
     for (size_t i = 0; i < w->n_blocks; i++) {
         const fl_dist_block *b = &d->blocks.data[w->first_block + i];
-        fl_program *p = NULL;
-        char *text;
+        const fl_dist_server *server = &d->servers.data[b->server];
+        char *text = fl_program_print(server->startup);
 
-        assert_int_equal(fl_dist_server_startup(d, b->server, &p), FL_OK);
-        text = fl_program_print(p);
         first_values(text, b->name, part, b->n);
         assert_memory_equal(part, whole + b->from, b->n * sizeof(float));
         fl_free(text);
-        fl_program_free(p);
     }
     fl_dist_free(d);
 }
@@ -314,7 +330,7 @@ static void an_update_of_the_whole_keeps_a_parameter_in_one_block(void **state)
                        "dist_place dist_server dist_send dist_recv", NULL, &d))
         fail_msg("%s", fl_last_error());
     assert_int_equal(fl_dist_find_param(d, "w")->n_blocks, 1);
-    assert_non_null(strstr(fl_str_text(&d->declaration), "| op whole_update "));
+    assert_non_null(strstr(d->servers.data[0].declared, "  op whole_update "));
     fl_dist_free(d);
 
     /* Where the trainers update, servers may cut. */
@@ -457,7 +473,6 @@ static void each_change_is_written_with_all_its_programs(void **state)
     fl_dist_config c = config();
     char dir[] = "/tmp/flotilla-dist-XXXXXX";
     fl_dist *d = NULL;
-    char *text;
 
     (void)state;
     assert_non_null(mkdtemp(dir));
@@ -467,9 +482,14 @@ static void each_change_is_written_with_all_its_programs(void **state)
         fail_msg("%s", fl_last_error());
     for (size_t i = 0; i < FL_LEN(names); i++)
         fl_free(take_file(dir, names[i]));
-    text = take_file(dir, "03-dist_server-servers.txt");
-    assert_string_equal(text, fl_str_text(&d->declaration));
-    fl_free(text);
+    for (size_t i = 0; i < d->servers.len; i++) {
+        char name[64], *text;
+
+        (void)snprintf(name, sizeof(name), "03-dist_server-server%zu.txt", i);
+        text = take_file(dir, name);
+        assert_string_equal(text, d->servers.data[i].declared);
+        fl_free(text);
+    }
     assert_int_equal(rmdir(dir), 0);
     fl_dist_free(d);
 }
@@ -479,6 +499,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_server_has_a_block_for_each_of_its_dense_blocks),
         cmocka_unit_test(a_server_without_blocks_serves_tables),
+        cmocka_unit_test(a_declaration_is_the_printed_programs),
         cmocka_unit_test(blocks_start_with_the_numbers_of_the_whole),
         cmocka_unit_test(a_table_starts_with_the_numbers_of_the_array),
         cmocka_unit_test(a_server_is_found_by_its_address),

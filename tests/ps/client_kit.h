@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../server_text.h"
 #include "base/log.h"
 #include "ops/ops.h"
 #include "ps/client/client_inside.h"

@@ -5,6 +5,7 @@
 #define FL_TESTS_PS_SERVER_KIT_H
 
 #include "../rpc/loop_kit.h"
+#include "../server_text.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -23,7 +24,8 @@
 #define KIT_DIM 2
 #define KIT_PATIENCE_MS 60000 /* of the simulated clock */
 
-#define KIT_TABLE "table emb dim=2 init=constant(1) optimizer=sgd\n"
+#define KIT_TABLE                                                              \
+    TABLE_TEXT("emb", "dim=2 init=constant(1) optimizer=sgd") SERVE_TEXT("")
 
 typedef struct city {
     fl_sim *sim; /* NULL: real sockets */

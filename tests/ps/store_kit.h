@@ -17,6 +17,7 @@
 #include "ops/ops.h"
 #include "pack_kit.h"
 #include "ps/store/store.h"
+#include "../server_text.h"
 
 /* Fails the test with the library's own sentence. */
 #define assert_ok(expr)                                                        \
@@ -107,17 +108,5 @@ static inline void pull_into(fl_store *s, uint32_t table, fl_pull_kind kind,
     fl_pack_bytes(&p, keys, n * sizeof(*keys));
     assert_ok(ask(s, FL_MSG_PULL, &p, a));
 }
-
-/* The update of one block by plain SGD with a rate of 0.5. */
-#define SGD_PROGRAM(name, n)                                                   \
-    "program " name " " n "\n"                                                 \
-    "| var " name "_lr : f32[1] persist\n"                                     \
-    "| op fill_constant () -> (Out=" name "_lr) {shape=[1], value=0.5}\n"      \
-    "|---\n"                                                                   \
-    "| var " name " : f32[" n "] persist\n"                                    \
-    "| var " name "@GRAD : f32[" n "] data\n"                                  \
-    "| var " name "_lr : f32[1] persist\n"                                     \
-    "| op sgd (Param=" name ", Grad=" name "@GRAD, LearningRate=" name         \
-    "_lr) -> (ParamOut=" name ") @optimize\n"
 
 #endif

@@ -283,8 +283,8 @@ static void threads_note_and_read_at_once(void **state)
 /* --- through clients and servers ------------------------------------------ */
 
 #define TABLES                                                                 \
-    "table emb dim=4 init=uniform(-1,1)\n"                                     \
-    "table other dim=1 init=constant(0)\n"
+    TABLE_TEXT("emb", "dim=4 init=uniform(-1,1)")                              \
+    TABLE_TEXT("other", "dim=1 init=constant(0)") SERVE_TEXT("")
 
 #define KEYS_MAX 400
 #define PIECE 100

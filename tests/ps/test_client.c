@@ -8,7 +8,8 @@
 #define N_KEYS 500
 #define SETTINGS "dim=4 optimizer=adagrad"
 #define CTR "dim=9 accessor=ctr optimizer=adagrad"
-#define TEXT "seed 3\ntable emb " SETTINGS "\ntable ctr " CTR "\n"
+#define TEXT                                                                   \
+    "seed 3\n" TABLE_TEXT("emb", SETTINGS) TABLE_TEXT("ctr", CTR) SERVE_TEXT("")
 #define CTR_DIM 9
 
 static const fl_sim_faults calm = { .seed = 1, .delay_hi_ms = 3 };
@@ -577,14 +578,7 @@ static void nothing_is_told_after_leaving(void **state)
 /* --- blocks --------------------------------------------------------------- */
 
 #define BLOCKS                                                                 \
-    "program w 100000\n"                                                       \
-    "| var lr : f32[1] persist\n"                                              \
-    "| op fill_constant () -> (Out=lr) {shape=[1], value=0.5}\n"               \
-    "|---\n"                                                                   \
-    "| var w : f32[100000] persist\n"                                          \
-    "| var w@GRAD : f32[100000] data\n"                                        \
-    "| var lr : f32[1] persist\n"                                              \
-    "| op sgd (Param=w, Grad=w@GRAD, LearningRate=lr) -> (ParamOut=w)\n"
+    SGD_START("w", "100000") SERVE_TEXT("1") SGD_UPDATE("1", "w", "100000")
 
 static void a_block_lives_on_one_server(void **state)
 {
@@ -646,12 +640,15 @@ static void blocks_of_many_servers_travel_in_one_request_each(void **state)
         out[i] = got[i];
         sent[i] = values[i];
         fl_str_addf(&text,
-                    "program b%d %u\n"
-                    "| var b%d : f32[%u] persist\n"
-                    "| var b%d@GRAD : f32[%u] data\n"
-                    "| op elementwise_add (X=b%d, Y=b%d@GRAD) -> (Out=b%d)\n",
-                    i, n, i, n, i, n, i, i, i);
+                    "var b%d : f32[%u] persist\n"
+                    "op fill_constant () -> (Out=b%d) {shape=[%u]}\n"
+                    "block %d parent 0\n"
+                    "  var b%d@GRAD : f32[%u] data\n"
+                    "  op elementwise_add (X=b%d, Y=b%d@GRAD) -> (Out=b%d)\n"
+                    "end\n",
+                    i, n, i, n, i + 1, i, n, i, i, i);
     }
+    fl_str_add(&text, SERVE_TEXT("1,2,3,4"));
     job_init(&j, 3, 1, &calm);
     job_wait(&j);
     assert_ok(job_declare(&j, 0, fl_str_text(&text)));

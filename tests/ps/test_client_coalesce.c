@@ -10,9 +10,9 @@
 #include "rpc/stream/socket.h"
 
 #define TEXT                                                                   \
-    "table emb dim=4 init=constant(1) optimizer=sgd\n"                         \
-    "table wide dim=8 init=constant(2) optimizer=sgd\n"                        \
-    "table narrow dim=1 init=constant(3) optimizer=sgd\n"
+    TABLE_TEXT("emb", "dim=4 init=constant(1) optimizer=sgd")                  \
+    TABLE_TEXT("wide", "dim=8 init=constant(2) optimizer=sgd")                 \
+    TABLE_TEXT("narrow", "dim=1 init=constant(3) optimizer=sgd") SERVE_TEXT("")
 
 enum { EMB, WIDE, NARROW, NO_TABLE };
 
@@ -512,7 +512,7 @@ static void place_open(place *p)
     assert_ok(fl_server_new(&p->server, p->net, NULL, &s));
     address = fl_server_address(p->server);
     assert_ok(fl_client_new(&p->client, p->net, NULL, &c));
-    assert_ok(fl_client_declare_all(p->client, TEXT));
+    assert_ok(fl_client_declare_all(p->client, (const char *[]){ TEXT }, 1));
 }
 
 static void place_close(place *p)

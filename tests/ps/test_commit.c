@@ -9,8 +9,9 @@
 #define FLOATS 3
 
 static const char declared[] =
-    "table a dim=2 init=constant(1) optimizer=sgd\n"
-    "table b dim=2 init=constant(1) optimizer=sgd\n" SGD_PROGRAM("w", "3");
+    TABLE_TEXT("a", "dim=2 init=constant(1) optimizer=sgd")
+        TABLE_TEXT("b", "dim=2 init=constant(1) optimizer=sgd")
+            SGD_START("w", "3") SERVE_TEXT("1") SGD_UPDATE("1", "w", "3");
 
 /* --- a good request of every message that the store handles --------------- */
 
@@ -200,7 +201,7 @@ the_first_declaration_is_a_change_and_the_same_again_is_none(void **state)
     fl_store *s = make(&conf);
 
     (void)state;
-    assert_int_equal(fl_store_declare(s, "table", 5), FL_ERR_INVAL);
+    assert_int_equal(fl_store_declare(s, "table", 5), FL_ERR_CORRUPT);
     assert_true(look(s).of[DECLARED] == 0);
     for (int i = 0; i < 2; i++) {
         assert_ok(fl_store_declare(s, declared, strlen(declared)));

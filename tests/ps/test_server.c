@@ -193,7 +193,8 @@ static void an_end_is_put_off_for_two_seconds_at_most(void **state)
 
 static void trainers_that_disagree_are_told_the_line(void **state)
 {
-    fl_pack p = pack_text("table emb dim=3 optimizer=sgd\n");
+    fl_pack p =
+        pack_text(TABLE_TEXT("emb", "dim=3 optimizer=sgd") SERVE_TEXT(""));
     job j;
 
     (void)state;
@@ -669,7 +670,8 @@ static void ranks_beyond_the_job_are_not_let_in(void **state)
 static void a_reply_that_would_be_too_large_is_refused(void **state)
 {
     /* A table of many floats per key: the reply is larger than the request. */
-    const char *wide = "table emb dim=64 init=constant(1) optimizer=sgd\n";
+    const char *wide = TABLE_TEXT("emb", "dim=64 init=constant(1) "
+                                         "optimizer=sgd") SERVE_TEXT("");
     fl_pack p = pack_pull(1, 5000);
     job j;
 

@@ -4,9 +4,9 @@
 
 #include <math.h>
 
-static const char declared[] =
-    "table emb dim=2 init=constant(1)\n"
-    "table low dim=2 init=constant(1) height=100\n" SGD_PROGRAM("w", "6");
+static const char declared[] = TABLE_TEXT("emb", "dim=2 init=constant(1)")
+    TABLE_TEXT("low", "dim=2 init=constant(1) height=100") SGD_START("w", "6")
+        SERVE_TEXT("1") SGD_UPDATE("1", "w", "6");
 
 static fl_conf conf;
 

@@ -8,9 +8,10 @@
 #define N_SHARED 500
 
 static const char adding[] =
-    "table adding dim=3 init=constant(0) partitions=4\n"
-    "table grows dim=2 init=constant(0) accessor=ctr "
-    "embedx_threshold=20\n" SGD_PROGRAM("w", "8");
+    TABLE_TEXT("adding", "dim=3 init=constant(0) partitions=4")
+        TABLE_TEXT("grows", "dim=2 init=constant(0) accessor=ctr "
+                            "embedx_threshold=20") SGD_START("w", "8")
+            SERVE_TEXT("1") SGD_UPDATE("1", "w", "8");
 
 static fl_conf conf;
 

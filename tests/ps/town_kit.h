@@ -6,7 +6,7 @@
 
 #include "cut_kit.h"
 
-#include "dist/job.h"
+#include "dist/job_programs.h"
 #include "ops/ops.h"
 #include "ps/client/client.h"
 #include "ps/server/server.h"
@@ -130,25 +130,33 @@ static inline void town_settled(void *arg, fl_status st)
 
 static inline void town_declare(town *t)
 {
-    fl_str text = { 0 };
+    fl_job_programs *programs = fl_job_programs_new(t->ctx, 1);
+    const char *const *text;
+    uint32_t number;
+    char name[16];
 
-    fl_str_add(&text, "table shared dim=4 init=constant(1) optimizer=sgd\n");
-    for (int i = 0; i < CUT_TRAINERS; i++)
-        fl_str_addf(&text,
-                    "table own%d dim=4 init=uniform(-1,1) optimizer=adam\n", i);
-    for (int i = 0; i < CUT_TRAINERS; i++)
-        assert_ok(fl_job_block_text(t->ctx, t->pushers[i].block, CUT_FLOATS,
-                                    "adam", "learning_rate=0.01", &text));
+    assert_ok(fl_job_programs_add_table(
+        programs, "shared", "dim=4 init=constant(1) optimizer=sgd"));
+    for (int i = 0; i < CUT_TRAINERS; i++) {
+        fl_job_block block = { t->pushers[i].block, CUT_FLOATS, "adam",
+                               "learning_rate=0.01" };
+
+        (void)snprintf(name, sizeof(name), "own%d", i);
+        assert_ok(fl_job_programs_add_table(
+            programs, name, "dim=4 init=uniform(-1,1) optimizer=adam"));
+        assert_ok(fl_job_programs_add_block(programs, 0, &block, &number));
+        assert_int_equal(number, i);
+    }
+    assert_ok(fl_job_programs_print(programs, &text));
     for (int i = 0; i < CUT_TRAINERS; i++) {
         pusher *p = &t->pushers[i];
 
         p->is_idle = false;
-        assert_ok(fl_client_declare(p->client, FL_ALL_SERVERS,
-                                    fl_str_text(&text),
+        assert_ok(fl_client_declare(p->client, FL_ALL_SERVERS, text[0],
                                     (fl_ending){ town_settled, p }));
     }
     town_await(t);
-    fl_str_release(&text);
+    fl_job_programs_free(programs);
 }
 
 static inline void town_init(town *t)

@@ -14,10 +14,10 @@
    argument. After an error of the call it is ended with fl_latch_done. */
 fl_ending fl_client_latch(fl_latch *l);
 
-/* Declares at server 0 and then at all. Of two trainers that disagree one is
+/* Declares at each of n servers the text that is its own, at server 0 first. Of two trainers that disagree one is
    told by server 0: only then the others are asked, so that they all hold what
    one trainer has declared. */
 FL_MUST_CHECK
-fl_status fl_client_declare_all(fl_client *c, const char *text);
+fl_status fl_client_declare_all(fl_client *c, const char *const *texts, int n);
 
 #endif

@@ -1,4 +1,5 @@
-/* declare.c - DECLARE: tables and dense blocks, as text (ps/declare.h). */
+/* declare.c - DECLARE: the program that a server runs, as text (ps/declare.h).
+ */
 #include <string.h>
 
 #include "ps/client/client_inside.h"

@@ -206,7 +206,6 @@ static fl_server *make(fl_net *net, const fl_server_options *o)
     fl_cond_init(&s->changed);
     fl_reply_buffers_init(&s->buffers);
     s->store = fl_store_new(o->ops, o->conf);
-    fl_store_set_scope(s->store, o->scope);
     fl_store_set_page(s->store, o->max_message_bytes < PAGE_BYTES
                                     ? o->max_message_bytes
                                     : PAGE_BYTES);
@@ -291,8 +290,12 @@ static fl_status take_part(fl_server *s)
     return st;
 }
 
-static fl_status start(fl_server *s, fl_loop *loop, const char *listen)
+static fl_status start(fl_server *s, fl_loop *loop, const fl_server_options *o)
 {
+    const char *listen = o->listen ? o->listen : o->servers[o->rank];
+
+    if (o->contents)
+        FL_TRY(fl_store_hold(s->store, o->contents, o->declared, o->edited));
     FL_TRY(make_loops(s, loop));
     if (s->o.rank == 0)
         s->coord = fl_server_make_coord(s);
@@ -312,8 +315,7 @@ fl_status fl_server_new(fl_server **out, fl_net *net, fl_loop *loop,
 
     FL_TRY(check_options(o));
     s = make(net, o);
-    st = start(s, loop, o->listen ? o->listen : o->servers[o->rank]);
-    st = fl_err_ctx(st, "server %d", o->rank);
+    st = fl_err_ctx(start(s, loop, o), "server %d", o->rank);
     if (st) {
         fl_err why;
 

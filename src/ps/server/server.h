@@ -25,13 +25,15 @@ typedef struct fl_server_options {
     int max_connections;
     const fl_op_set *ops;
     const fl_conf *conf;
-    fl_scope *scope; /* first values of dense blocks (store.h); may be NULL */
+    /* What it holds from the start, as fl_store_hold takes it; NULL: it waits
+       for a declaration. */
+    const fl_contents *contents;
+    const char *declared, *edited;
 } fl_server_options;
 
 /* Listens and serves in threads of its own (or in the simulation's loop). The
    net and, for a simulation, its loop are the caller's; loop NULL: real ones.
-   ops, conf and scope are borrowed for the server's life, texts for the call.
- */
+   ops and conf are borrowed for the server's life, the rest for the call. */
 FL_MUST_CHECK
 fl_status fl_server_new(fl_server **out, fl_net *net, fl_loop *loop,
                         const fl_server_options *o);

@@ -24,16 +24,17 @@ static void schema_free(fl_store_schema *w)
     fl_vec_release(&w->blocks);
     fl_free(w->changes);
     fl_free(w->text);
+    fl_free(w->edited);
     fl_free(w);
 }
 
-static fl_status add_table(fl_store_schema *w, const fl_declared *d,
-                           uint64_t seed)
+static fl_status add_table(fl_store_schema *w, const fl_contents_table *from)
 {
     fl_store_table t = { 0 };
     fl_table_config config;
 
-    FL_TRY(fl_table_config_parse(&config, d->name, d->text, seed));
+    FL_TRY(
+        fl_table_config_parse(&config, from->name, from->settings, from->seed));
     t.height = config.height;
     FL_TRY(fl_table_create(&t.table, &config));
     t.row_bytes = fl_table_acc(t.table)->layout.bytes;
@@ -42,44 +43,61 @@ static fl_status add_table(fl_store_schema *w, const fl_declared *d,
     return FL_OK;
 }
 
-static fl_status add_block(fl_store_schema *w, const fl_declared *d,
-                           const fl_store *s)
+static fl_status add_block(fl_store_schema *w, const fl_contents *from,
+                           size_t i, const fl_conf *conf)
 {
+    const fl_program *p = from->service->program;
+    int64_t number = from->service->blocks[i];
     fl_store_block b = { 0 };
 
-    FL_TRY(fl_dense_new(&b.dense, d, s->ops, s->conf));
+    if (number < 1 || (size_t)number >= p->blocks.len)
+        FL_FAIL(FL_ERR_INVAL,
+                "optimize_blocks has %lld, and the program has %zu blocks",
+                (long long)number, p->blocks.len);
+    FL_TRY(fl_dense_new(&b.dense, p->blocks.data[number], from->scope, conf));
     fl_vec_push(&w->blocks, b);
-    return s->scope ? fl_dense_take(b.dense, s->scope) : FL_OK;
-}
-
-static fl_status fill_schema(fl_store_schema *w, const fl_declaration *d,
-                             const fl_store *s)
-{
-    for (size_t i = 0; i < d->items.len; i++) {
-        const fl_declared *item = &d->items.data[i];
-        fl_status st = item->kind == FL_DECLARED_TABLE
-                           ? add_table(w, item, d->seed)
-                           : add_block(w, item, s);
-
-        if (st)
-            return fl_err_ctx(st, "declaration: line %zu", item->line);
-    }
-    w->changes = fl_alloc(w->tables.len * sizeof(*w->changes));
     return FL_OK;
 }
 
-static fl_status make_schema(fl_store *s, const char *text,
+/* Requests find a block by its number, but people and hashes by its name. */
+static fl_status check_names(const fl_store_schema *w)
+{
+    fl_map names = { 0 };
+    fl_status st = FL_OK;
+
+    for (size_t i = 0; i < w->blocks.len && !st; i++) {
+        const char *name = fl_dense_name(w->blocks.data[i].dense);
+
+        if (fl_map_find(&names, name))
+            st = fl_err_set(FL_ERR_INVAL, "two blocks update %s", name);
+        fl_map_put(&names, name, &w->blocks.data[i]);
+    }
+    fl_map_release(&names);
+    return st;
+}
+
+static fl_status fill_schema(fl_store_schema *w, const fl_contents *from,
+                             const fl_conf *conf)
+{
+    if (from->service->n_blocks > FL_DECLARED_MAX)
+        FL_FAIL(FL_ERR_INVAL,
+                "%zu blocks are too many: a server has at most "
+                "%d",
+                from->service->n_blocks, FL_DECLARED_MAX);
+    for (size_t i = 0; i < from->tables.len; i++)
+        FL_TRY(add_table(w, from->tables.data[i]));
+    for (size_t i = 0; i < from->service->n_blocks; i++)
+        FL_TRY(add_block(w, from, i, conf));
+    w->changes = fl_alloc(w->tables.len * sizeof(*w->changes));
+    return check_names(w);
+}
+
+static fl_status make_schema(const fl_contents *from, const fl_conf *conf,
                              fl_store_schema **out)
 {
-    fl_declaration d;
-    fl_store_schema *w;
-    fl_status st;
+    fl_store_schema *w = fl_alloc(sizeof(*w));
+    fl_status st = fill_schema(w, from, conf);
 
-    FL_TRY(fl_declaration_parse(&d, text, strlen(text)));
-    w = fl_alloc(sizeof(*w));
-    w->text = fl_strdup(text);
-    st = fill_schema(w, &d, s);
-    fl_declaration_release(&d);
     if (st) {
         schema_free(w);
         return st;
@@ -114,11 +132,6 @@ void fl_store_free(fl_store *s)
     fl_free(s);
 }
 
-void fl_store_set_scope(fl_store *s, fl_scope *scope)
-{
-    s->scope = scope;
-}
-
 void fl_store_set_page(fl_store *s, uint64_t bytes)
 {
     s->page_bytes = bytes;
@@ -134,20 +147,62 @@ uint64_t fl_store_commit(const fl_store_call *call, fl_store_log *log)
 
 /* --- declaring ------------------------------------------------------------ */
 
-static fl_status declare_copy(fl_store *s, const char *text)
+/* For fl_contents_run. */
+typedef struct making {
+    const fl_store *store;
+    fl_store_schema *schema;
+} making;
+
+static fl_status take_contents(void *arg, const fl_contents *c)
+{
+    making *m = arg;
+
+    return make_schema(c, m->store->conf, &m->schema);
+}
+
+static fl_status run_declared(fl_store *s, const char *text,
+                              fl_store_schema **out)
+{
+    making m = { .store = s };
+    fl_program *p;
+    fl_status st;
+
+    FL_TRY(fl_program_parse(text, s->ops, &p));
+    st = fl_contents_run(p, s->conf, take_contents, &m);
+    fl_program_free(p);
+    if (st) {
+        schema_free(m.schema);
+        return st;
+    }
+    *out = m.schema;
+    (*out)->text = fl_strdup(text);
+    return FL_OK;
+}
+
+/* Whoever knows of an edit says what runs, anybody else what was transpiled. */
+static fl_status compare(const fl_store_schema *w, const char *text)
+{
+    if (w->edited && !strcmp(w->edited, text))
+        return FL_OK;
+    return fl_declaration_compare(w->text, text);
+}
+
+static fl_status declare_copy(fl_store *s, const char *text, size_t len)
 {
     fl_store_schema *w = atomic_load(&s->schema);
     fl_store_call call = { .type = FL_MSG_DECLARE,
                            .payload = { text, strlen(text) } };
 
+    FL_TRY(fl_declaration_check(text, len));
     if (w)
-        return fl_declaration_compare(w->text, text);
-    FL_TRY(make_schema(s, text, &w));
+        return compare(w, text);
+    FL_TRY(fl_err_ctx(run_declared(s, text, &w), "declaration"));
     (void)fl_store_commit(&call, &s->declared);
     atomic_store(&s->schema, w);
     return FL_OK;
 }
 
+/* The copy is there before it is looked at: a peer may write to its memory. */
 fl_status fl_store_declare(fl_store *s, const char *text, size_t len)
 {
     char *copy;
@@ -162,16 +217,24 @@ fl_status fl_store_declare(fl_store *s, const char *text, size_t len)
     if (len)
         memcpy(copy, text, len);
     copy[len] = '\0';
-    if (strlen(copy) != len) {
-        st = fl_err_set(FL_ERR_CORRUPT,
-                        "declaration: there is a 0 byte in the text");
-    } else {
-        fl_lock(&s->mu);
-        st = declare_copy(s, copy);
-        fl_unlock(&s->mu);
-    }
+    fl_lock(&s->mu);
+    st = declare_copy(s, copy, len);
+    fl_unlock(&s->mu);
     fl_data_free(copy, len + 1);
     return st;
+}
+
+fl_status fl_store_hold(fl_store *s, const fl_contents *c, const char *declared,
+                        const char *edited)
+{
+    fl_store_schema *w;
+
+    FL_ASSERT(!atomic_load(&s->schema));
+    FL_TRY(make_schema(c, s->conf, &w));
+    w->text = fl_strdup(declared);
+    w->edited = fl_strdup(edited);
+    atomic_store(&s->schema, w);
+    return FL_OK;
 }
 
 const char *fl_store_declaration(const fl_store *s)
@@ -179,6 +242,16 @@ const char *fl_store_declaration(const fl_store *s)
     const fl_store_schema *w = atomic_load(&s->schema);
 
     return w ? w->text : NULL;
+}
+
+const char *fl_store_block_name(const fl_store *s, size_t number, uint64_t *n)
+{
+    const fl_store_schema *w = atomic_load(&s->schema);
+
+    if (!w || number >= w->blocks.len)
+        return NULL;
+    *n = fl_dense_len(w->blocks.data[number].dense);
+    return fl_dense_name(w->blocks.data[number].dense);
 }
 
 /* --- replies -------------------------------------------------------------- */

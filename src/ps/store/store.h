@@ -7,6 +7,8 @@
 #define FL_PS_STORE_STORE_H
 
 #include "conf/conf.h"
+#include "ps/declare.h"
+#include "ps/store/contents.h"
 #include "ps/store/dense.h"
 #include "ps/msg/items.h"
 #include "table/table.h"
@@ -17,20 +19,27 @@ typedef struct fl_store fl_store;
 fl_store *fl_store_new(const fl_op_set *ops, const fl_conf *conf);
 void fl_store_free(fl_store *s);
 
-/* Blocks take over what this scope has for them (fl_dense_take) when they are
-   declared, which comes later. The scope is borrowed for the store's life. */
-void fl_store_set_scope(fl_store *s, fl_scope *scope);
-
 /* Replies that can come in pages (CHANGED) have at most so many bytes; without
    it, any number. Before the first request. */
 void fl_store_set_page(fl_store *s, uint64_t bytes);
 
-/* The first declaration makes everything; a later one must be the same. After
-   an error everything is as it was. The text may change meanwhile. */
+/* The first declaration is run and makes everything; a later one must be the
+   same. After an error everything is as it was. The text may change meanwhile. */
 FL_MUST_CHECK
 fl_status fl_store_declare(fl_store *s, const char *text, size_t len);
+
+/* The same by programs that have run here, before any declaration: later ones
+   must be like `declared`, what was transpiled, or like `edited`, what has
+   become of it since. */
+FL_MUST_CHECK
+fl_status fl_store_hold(fl_store *s, const fl_contents *c, const char *declared,
+                        const char *edited);
 /* NULL before the first declaration; borrowed. */
 const char *fl_store_declaration(const fl_store *s);
+
+/* The name of a dense block by its number, and its floats; NULL: there is none
+   of that number. Borrowed. */
+const char *fl_store_block_name(const fl_store *s, size_t number, uint64_t *n);
 
 /* A reply: bytes that the store writes into memory of the caller's choice. */
 typedef struct fl_store_reply {

@@ -35,7 +35,8 @@ typedef struct fl_store_block {
 
 /* What was declared. The counters in it are guarded by counts_mu. */
 typedef struct fl_store_schema {
-    char *text;
+    char *text;   /* the declaration */
+    char *edited; /* what runs instead of it; NULL: the same */
     FL_VEC(fl_store_table) tables;
     FL_VEC(fl_store_block) blocks;
     /* By table: its log, once somebody has asked what was changed. */
@@ -50,7 +51,6 @@ typedef struct fl_rank_counts {
 struct fl_store {
     const fl_op_set *ops;
     const fl_conf *conf;
-    fl_scope *scope; /* NULL: none */
     uint64_t page_bytes;
     struct fl_rounds *rounds;
     fl_store_log declared, kept; /* declarations; what rounds keep */

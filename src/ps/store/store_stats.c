@@ -173,6 +173,6 @@ fl_status fl_store_hash_table(const fl_store_table *t, uint64_t *out)
 
     for (uint32_t shard = 0; shard < FL_TABLE_SHARDS; shard++)
         FL_TRY(fl_table_scan(t->table, shard, 0, add_row, &s));
-    *out = s.sum;
+    *out = (fl_hash_str(fl_table_name(t->table)) | 1) * s.sum;
     return FL_OK;
 }
