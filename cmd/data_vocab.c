@@ -2,6 +2,7 @@
 #include "data.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 int data_vocab(const data_args *a)
 {

@@ -2,6 +2,7 @@
 #include "data.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

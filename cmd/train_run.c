@@ -146,7 +146,7 @@ static fl_dataset_run_args run_args(const job *j)
     return FL_INIT(fl_dataset_run_args, .n_threads = (int)j->args->threads,
                    .loss = fl_var_name(j->net.loss),
                    .auc = j->net.auc ? fl_var_name(j->net.auc) : NULL,
-                   .progress = stdout);
+                   .on_progress = fl_progress_to_file, .progress_arg = stdout);
 }
 
 static int train_epochs(job *j, fl_dataset *d)
@@ -175,7 +175,7 @@ static int examine(job *j, fl_dataset *d)
     fl_dataset_report r = FL_INIT(fl_dataset_report);
     total t;
 
-    args.progress = NULL;
+    args.on_progress = NULL;
     /* What the others have learnt is to be there. */
     if (fl_fleet_util_barrier(j->fleet))
         return fail(j, "waiting for the other workers");

@@ -115,7 +115,7 @@ static void train(fl_ctx *ctx, fl_executor *exe, const network *net,
                 exe, fl_default_main_program(ctx), d, NULL,
                 .n_threads = (int)o->threads, .loss = fl_var_name(net->loss),
                 .total_records = fl_dataset_get_memory_data_size(d),
-                .progress = stdout))
+                .on_progress = fl_progress_to_file, .progress_arg = stdout))
             die("training");
     }
     fl_dataset_free(d);

@@ -53,8 +53,9 @@ static void work(fl_executor *exe, char **args)
     check(!fl_fleet_init_worker(fleet));
     check(!fl_run(exe, fl_fleet_startup_program(fleet), NULL));
     for (long left = strtol(args[3], NULL, 10); left > 0; left--) {
-        check(!fl_train_from_dataset(exe, p, train, &r, .progress = stdout,
-                                     .loss = fl_var_name(net.loss)));
+        check(!fl_train_from_dataset(
+            exe, p, train, &r, .on_progress = fl_progress_to_file,
+            .progress_arg = stdout, .loss = fl_var_name(net.loss)));
         n += (double)r.samples, seconds += r.seconds;
     }
     check(!fl_fleet_metrics_sum(fleet, n, &n));

@@ -12,8 +12,6 @@
 #ifndef FLOTILLA_DATA_H
 #define FLOTILLA_DATA_H
 
-#include <stdio.h>
-
 #include "flotilla/executor.h"
 
 #ifdef __cplusplus
@@ -270,6 +268,26 @@ fl_status fl_record_printer_line(fl_record_printer *p, const fl_feed *feeds,
 typedef void (*fl_fetch_handler)(void *arg, const fl_tensor *fetched,
                                  size_t n_fetches);
 
+/* How far a pass over the data is. A line of text comes alone, the numbers of
+   then with it. */
+typedef struct fl_progress {
+    uint32_t size;
+    bool is_last;                 /* the pass is over */
+    uint64_t samples, total;      /* total 0: not known */
+    double seconds, last_seconds; /* now, and when the numbers came last */
+    double wait_share;            /* of the training threads' time, for input */
+    double loss, auc; /* of the newest batch, at the end of all; NaN: none */
+    const char *text; /* fetched values, the profile; NULL: numbers alone */
+} fl_progress;
+
+/* Called with the numbers about once a second and at the end, and with each
+   text; by several threads, one at a time. Borrowed for the call. */
+typedef void (*fl_progress_fn)(void *arg, const fl_progress *p);
+
+/* One that writes to the FILE that its argument is: on a terminal one line that
+   is written over, in a file a line every ten seconds. */
+FL_API void fl_progress_to_file(void *file, const fl_progress *p);
+
 typedef struct fl_dataset_run_args {
     uint32_t size;
     int n_threads; /* that train; 0: as many as the dataset reads with */
@@ -285,8 +303,9 @@ typedef struct fl_dataset_run_args {
        many records there are (0: not known, no time left is shown). */
     const char *loss, *auc;
     uint64_t total_records;
-    FILE *progress;  /* where it is shown; NULL: nowhere */
-    bool debug;      /* time per operator on the progress stream at the end */
+    fl_progress_fn on_progress; /* NULL: nobody is told, texts are logged */
+    void *progress_arg;
+    bool debug;      /* time per operator, as a text at the end */
     fl_scope *scope; /* NULL: the current one */
 } fl_dataset_run_args;
 

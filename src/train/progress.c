@@ -3,21 +3,18 @@
 
 #include <math.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <unistd.h>
 
 #include "base/status.h"
 
-#define TERMINAL_SECONDS 1.0
 #define FILE_SECONDS 10.0
+
+/* Clears the rest of a line on a terminal. */
+#define TO_END_OF_LINE "\x1b[K"
 
 /* Waiting below this share is not worth a word. */
 #define WAIT_SHARE_SHOWN 0.01
-
-void fl_progress_init(fl_progress *p, FILE *stream)
-{
-    *p = (fl_progress){ .stream = stream };
-    p->is_terminal = stream && isatty(fileno(stream));
-}
 
 FL_PRINTF(4, 5)
 static void add(char *out, size_t cap, size_t *len, const char *fmt, ...)
@@ -63,7 +60,7 @@ static void add_time(char *out, size_t cap, size_t *len, double seconds)
 }
 
 static void add_way_to_go(char *out, size_t cap, size_t *len,
-                          const fl_progress_state *s)
+                          const fl_progress *s)
 {
     double share = (double)s->samples / (double)s->total;
 
@@ -77,8 +74,7 @@ static void add_way_to_go(char *out, size_t cap, size_t *len,
     add(out, cap, len, " left");
 }
 
-void fl_progress_line(const fl_progress_state *s, bool is_last, char *out,
-                      size_t cap)
+void fl_progress_line(const fl_progress *s, char *out, size_t cap)
 {
     double rate = s->seconds > 0 ? (double)s->samples / s->seconds : 0;
     size_t len = 0;
@@ -95,7 +91,7 @@ void fl_progress_line(const fl_progress_state *s, bool is_last, char *out,
     if (s->wait_share >= WAIT_SHARE_SHOWN)
         add(out, cap, &len, ", %.0f %% of the time waiting for input",
             100 * s->wait_share);
-    if (is_last) {
+    if (s->is_last) {
         add(out, cap, &len, ", ");
         add_time(out, cap, &len, s->seconds);
         add(out, cap, &len, " in all");
@@ -104,45 +100,28 @@ void fl_progress_line(const fl_progress_state *s, bool is_last, char *out,
     }
 }
 
-/* A shorter line must cover all of the longer one before it. */
-static void write_over(fl_progress *p, const char *line)
+static bool is_time_for_a_line(const fl_progress *p)
 {
-    int width = fprintf(p->stream, "\r%s", line) - 1;
-
-    for (int i = width; i < p->last_width; i++)
-        fputc(' ', p->stream);
-    p->last_width = width;
-    fflush(p->stream);
+    return p->is_last || floor(p->seconds / FILE_SECONDS) >
+                             floor(p->last_seconds / FILE_SECONDS);
 }
 
-void fl_progress_show(fl_progress *p, const fl_progress_state *s)
+void fl_progress_to_file(void *file, const fl_progress *p)
 {
-    double period = p->is_terminal ? TERMINAL_SECONDS : FILE_SECONDS;
+    bool is_terminal = isatty(fileno(file));
     char line[256];
 
-    if (!p->stream || s->seconds < p->last_seconds + period)
+    if (p->text) {
+        fprintf(file, "%s%s\n", is_terminal ? "\r" TO_END_OF_LINE : "",
+                p->text);
         return;
-    p->last_seconds = s->seconds;
-    fl_progress_line(s, false, line, sizeof(line));
-    if (p->is_terminal) {
-        write_over(p, line);
-    } else {
-        fprintf(p->stream, "%s\n", line);
-        fflush(p->stream);
     }
-}
-
-void fl_progress_end(fl_progress *p, const fl_progress_state *s)
-{
-    char line[256];
-
-    if (!p->stream)
+    if (!is_terminal && !is_time_for_a_line(p))
         return;
-    fl_progress_line(s, true, line, sizeof(line));
-    if (p->is_terminal)
-        write_over(p, line);
+    fl_progress_line(p, line, sizeof(line));
+    if (is_terminal)
+        fprintf(file, "\r%s" TO_END_OF_LINE "%s", line, p->is_last ? "\n" : "");
     else
-        fprintf(p->stream, "%s", line);
-    fputc('\n', p->stream);
-    fflush(p->stream);
+        fprintf(file, "%s\n", line);
+    fflush(file);
 }

@@ -27,6 +27,7 @@
 #define WATCH_MS 100
 #define REPORT_NS UINT64_C(1000000000)
 #define PRINT_PERIOD 100
+#define PROGRESS_SECONDS 1.0
 #define HANDLER_SECONDS 60.0
 #define BATCHES_MAX 2 /* that a thread has at once */
 
@@ -66,8 +67,9 @@ typedef struct pass {
     fl_thread *watcher;
     fl_mutex mu;
     fl_cond wake;
-    bool is_over; /* guarded by mu */
-    fl_progress progress;
+    bool is_over;         /* guarded by mu */
+    fl_mutex progress_mu; /* held while on_progress runs */
+    double shown_seconds; /* when it got numbers last; the watcher's */
     /* Thread 0 fills copies when they are wanted. */
     atomic_bool wants_copies;
     bool has_copies; /* guarded by mu */
@@ -275,7 +277,41 @@ static void add_value(fl_str *s, const fl_tensor *t)
         fl_str_addf(s, " ... (%lld values)", (long long)n);
 }
 
-/* To the progress stream, or to the log when there is none. */
+static fl_progress progress_of(pass *p)
+{
+    fl_progress s = FL_INIT(fl_progress, .total = p->args->total_records);
+
+    for (int i = 0; i < p->n_threads; i++)
+        s.samples += atomic_load(&p->tallies[i].samples);
+    s.seconds = 1e-9 * (double)(fl_now_ns() - p->began_ns);
+    s.loss = atomic_load(&p->loss);
+    s.auc = atomic_load(&p->auc);
+    s.wait_share =
+        fl_dataset_waited(p->data) / (s.seconds * p->n_threads + 1e-9);
+    return s;
+}
+
+static void tell(pass *p, const fl_progress *s)
+{
+    if (!p->args->on_progress)
+        return;
+    fl_lock(&p->progress_mu);
+    p->args->on_progress(p->args->progress_arg, s);
+    fl_unlock(&p->progress_mu);
+}
+
+/* To the progress, or to the log when nobody is told. */
+static void tell_text(pass *p, const char *text)
+{
+    fl_progress s = progress_of(p);
+
+    s.text = text;
+    if (p->args->on_progress)
+        tell(p, &s);
+    else
+        FL_INFO("train", "%s", text);
+}
+
 static void print_fetched(pass *p, uint64_t batch, const fl_tensor *fetched)
 {
     const fl_dataset_run_args *a = p->args;
@@ -287,11 +323,7 @@ static void print_fetched(pass *p, uint64_t batch, const fl_tensor *fetched)
                     a->fetch_info ? a->fetch_info[i] : a->fetches[i]);
         add_value(&s, &fetched[i]);
     }
-    if (!a->progress)
-        FL_INFO("train", "%s", fl_str_text(&s));
-    else
-        fprintf(a->progress, "%s%s\n", p->progress.is_terminal ? "\r" : "",
-                fl_str_text(&s));
+    tell_text(p, fl_str_text(&s));
     fl_str_release(&s);
 }
 
@@ -341,20 +373,6 @@ static fl_status check_handled(const pass *p, fl_program *program)
     return FL_OK;
 }
 
-static fl_progress_state state_of(pass *p)
-{
-    fl_progress_state s = { .total = p->args->total_records };
-
-    for (int i = 0; i < p->n_threads; i++)
-        s.samples += atomic_load(&p->tallies[i].samples);
-    s.seconds = 1e-9 * (double)(fl_now_ns() - p->began_ns);
-    s.loss = atomic_load(&p->loss);
-    s.auc = atomic_load(&p->auc);
-    s.wait_share =
-        fl_dataset_waited(p->data) / (s.seconds * p->n_threads + 1e-9);
-    return s;
-}
-
 /* Under the lock, which the handler runs without. */
 static void call_handler(pass *p, uint64_t *next_ns)
 {
@@ -375,7 +393,7 @@ static void call_handler(pass *p, uint64_t *next_ns)
 
 static void tell_job(pass *p, const char *phase)
 {
-    fl_progress_state s = state_of(p);
+    fl_progress s = progress_of(p);
 
     fl_transpiler_report(p->job, phase, p->job->n_samples + s.samples, s.loss,
                          s.auc);
@@ -395,7 +413,18 @@ static void end_report(pass *p)
 {
     if (p->report_ns > p->began_ns + REPORT_NS)
         tell_job(p, "idle");
-    p->job->n_samples += state_of(p).samples;
+    p->job->n_samples += progress_of(p).samples;
+}
+
+static void tell_in_time(pass *p)
+{
+    fl_progress s = progress_of(p);
+
+    if (s.seconds < p->shown_seconds + PROGRESS_SECONDS)
+        return;
+    s.last_seconds = p->shown_seconds;
+    p->shown_seconds = s.seconds;
+    tell(p, &s);
 }
 
 static void watch(void *arg)
@@ -409,11 +438,7 @@ static void watch(void *arg)
                            fl_now_ns() + WATCH_MS * UINT64_C(1000000));
         if (p->args->fetch_handler)
             call_handler(p, &next_ns);
-        if (p->args->progress) {
-            fl_progress_state s = state_of(p);
-
-            fl_progress_show(&p->progress, &s);
-        }
+        tell_in_time(p);
         if (p->job)
             report_in_time(p);
     }
@@ -426,11 +451,10 @@ static fl_status start_watcher(pass *p)
 
     fl_mutex_init(&p->mu);
     fl_cond_init(&p->wake);
-    fl_progress_init(&p->progress, p->args->progress);
     p->copies = fl_alloc((n + 1) * sizeof(*p->copies));
     p->copied = fl_alloc((n + 1) * sizeof(*p->copied));
     p->report_ns = p->began_ns + REPORT_NS;
-    if (!p->args->progress && !p->args->fetch_handler && !p->job)
+    if (!p->args->on_progress && !p->args->fetch_handler && !p->job)
         return FL_OK;
     return fl_thread_start(&p->watcher, "fl-watch", watch, p);
 }
@@ -506,7 +530,7 @@ static void count_batch(void *arg, int thread, const fl_tensor *fetched)
 
 static fl_dataset_report report_of(pass *p)
 {
-    fl_progress_state s = state_of(p);
+    fl_progress s = progress_of(p);
     fl_dataset_report r = { .samples = s.samples, .seconds = s.seconds };
     double loss_sum = 0;
 
@@ -518,7 +542,9 @@ static fl_dataset_report report_of(pass *p)
     r.loss = p->loss_at >= 0 && r.samples ? loss_sum / (double)r.samples : NAN;
     r.auc = s.auc;
     s.loss = r.loss;
-    fl_progress_end(&p->progress, &s);
+    s.last_seconds = p->shown_seconds;
+    s.is_last = true;
+    tell(p, &s);
     return r;
 }
 
@@ -591,10 +617,7 @@ static fl_status run_profiled(pass *p, fl_executor *e, fl_program *program,
     if (!st && p->args->debug) {
         char *text = fl_executor_profile(e);
 
-        if (p->args->progress)
-            fputs(text, p->args->progress);
-        else
-            FL_INFO("train", "time by operator\n%s", text);
+        tell_text(p, text);
         fl_text_free(text);
     }
     return st;
@@ -630,7 +653,9 @@ static fl_status run_from_dataset(fl_executor *e, fl_program *program,
     p.tallies = fl_alloc((size_t)p.n_threads * sizeof(*p.tallies));
     for (int i = 0; i < p.n_threads; i++)
         p.tallies[i].last_finite = NAN;
+    fl_mutex_init(&p.progress_mu);
     st = run_profiled(&p, e, program, report);
+    fl_mutex_release(&p.progress_mu);
     fl_free(p.tallies);
     fl_free(p.fetches);
     return st;

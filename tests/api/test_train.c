@@ -196,7 +196,8 @@ static void fetches_are_printed_by_period(void **state)
 
     assert_ok(fl_train_from_dataset(
         f->exe, main_of(f), f->data, NULL, .fetches = fetch, .fetch_info = info,
-        .n_fetches = 1, .print_period = 150, .progress = out));
+        .n_fetches = 1, .print_period = 150, .on_progress = fl_progress_to_file,
+        .progress_arg = out));
     text = text_of(out);
     assert_non_null(strstr(text, "batch 150: cost "));
     assert_non_null(strstr(text, "batch 300: cost "));
@@ -213,8 +214,9 @@ static void the_profile_comes_with_debug(void **state)
     FILE *out = tmpfile();
     char *text;
 
-    assert_ok(fl_train_from_dataset(f->exe, main_of(f), f->data, NULL,
-                                    .debug = true, .progress = out));
+    assert_ok(fl_train_from_dataset(
+        f->exe, main_of(f), f->data, NULL, .debug = true,
+        .on_progress = fl_progress_to_file, .progress_arg = out));
     text = text_of(out);
     assert_non_null(strstr(text, "sgd"));
     assert_string_equal(fl_ctx_get(f->ctx, "profile"), "false");
@@ -252,27 +254,49 @@ static void a_fetch_handler_is_called_by_period(void **state)
     assert_true(h.last >= 0);
 }
 
+static void count_ends(void *arg, const fl_progress *p)
+{
+    int *n = arg;
+
+    if (p->is_last && !p->text) {
+        assert_int_equal(p->samples, 3000);
+        assert_true(p->loss >= 0);
+        n[0]++;
+    }
+    n[1] += p->text && strstr(p->text, "batch 150: ");
+}
+
+static void progress_is_numbers_and_ends_once(void **state)
+{
+    fixture *f = *state;
+    const char *fetch[] = { fl_var_name(f->loss) };
+    int n[2] = { 0 };
+
+    assert_ok(fl_train_from_dataset(
+        f->exe, main_of(f), f->data, NULL, .fetches = fetch, .n_fetches = 1,
+        .print_period = 150, .loss = fetch[0], .on_progress = count_ends,
+        .progress_arg = n));
+    assert_int_equal(n[0], 1);
+    assert_int_equal(n[1], 1);
+}
+
 static void progress_lines_are_for_people(void **state)
 {
-    fl_progress_state s = { .samples = 1204000,
-                            .total = 2800000,
-                            .seconds = 20.7,
-                            .wait_share = 0.03,
-                            .loss = 0.45123,
-                            .auc = 0.78111 };
+    fl_progress s = FL_INIT(fl_progress, .samples = 1204000, .total = 2800000,
+                            .seconds = 20.7, .wait_share = 0.03,
+                            .loss = 0.45123, .auc = 0.78111);
     char line[256];
 
     (void)state;
-    fl_progress_line(&s, false, line, sizeof(line));
+    fl_progress_line(&s, line, sizeof(line));
     assert_string_equal(line,
                         "1.20M samples, 58.2k/s, loss 0.4512, AUC 0.7811, 3 % "
                         "of the time waiting for input, 43 %, 0:27 left");
-    s = (fl_progress_state){
-        .samples = 999, .seconds = 3700, .loss = NAN, .auc = NAN
-    };
-    fl_progress_line(&s, true, line, sizeof(line));
+    s = FL_INIT(fl_progress, .is_last = true, .samples = 999, .seconds = 3700,
+                .loss = NAN, .auc = NAN);
+    fl_progress_line(&s, line, sizeof(line));
     assert_string_equal(line, "999 samples, 0/s, 1:01:40 in all");
-    fl_progress_line(&s, true, line, 12);
+    fl_progress_line(&s, line, 12);
     assert_string_equal(line, "999 samples");
 }
 
@@ -424,6 +448,7 @@ int main(void)
         TEST(records_in_memory_train_like_a_queue),
         TEST(inference_changes_nothing),
         TEST(fetches_are_printed_by_period),
+        TEST(progress_is_numbers_and_ends_once),
         TEST(the_profile_comes_with_debug),
         TEST(a_fetch_handler_is_called_by_period),
         cmocka_unit_test(progress_lines_are_for_people),

@@ -2,6 +2,7 @@
 #include "dataset_kit.h"
 
 #include <stdatomic.h>
+#include <stdio.h>
 
 #include "base/thread.h"
 #include "base/vec.h"
