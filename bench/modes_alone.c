@@ -21,7 +21,7 @@ static fl_compiled_program *make_replicas(fl_ctx *c, const modes_threads *t)
 {
     fl_compiled_program *cp;
     fl_build_strategy build =
-        FL_INIT(fl_build_strategy, .reduce_strategy = FL_REDUCE_REDUCE);
+        FL_INIT(fl_build_strategy, .reduce_strategy = FL_REPLICA_REDUCE);
     fl_exec_strategy exec =
         FL_INIT(fl_exec_strategy, .n_replicas = t->n_threads);
 

@@ -15,6 +15,7 @@
 
 #include "cmd.h"
 #include "flotilla/data.h"
+#include "flotilla/experimental/records.h"
 
 #define DATA_THREADS_MAX 256
 

@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <flotilla/experimental/mode.h>
 #include <flotilla/flotilla.h>
 
 enum { BATCH = 64, STEPS = 1200, IDS = 100, LOOKS_EVERY = 4 };

@@ -244,23 +244,6 @@ fl_status fl_vocabulary_build_with(const char *const *paths, size_t n_paths,
                                    const char *out_path, uint64_t *n_words,
                                    const fl_vocabulary_args *args);
 
-/* --- records as text ----------------------------------------------------- */
-
-/* Writes records in a format, for conversion and printing. Formats that cannot
-   be written refuse. */
-typedef struct fl_record_printer fl_record_printer;
-FL_API FL_MUST_CHECK
-fl_status fl_record_printer_new(fl_record_printer **out, const fl_slot *slots,
-                                size_t n_slots, const char *format_spec);
-FL_API void fl_record_printer_free(fl_record_printer *p);
-/* Lines that come before the records, "" for most formats; borrowed. */
-FL_API const char *fl_record_printer_head(fl_record_printer *p);
-/* Record i of a batch as one line, newline included; borrowed until the next
-   call. */
-FL_API FL_MUST_CHECK
-fl_status fl_record_printer_line(fl_record_printer *p, const fl_feed *feeds,
-                                 size_t i, const char **text);
-
 /* --- training ------------------------------------------------------------ */
 
 /* Called every period_secs by a thread of its own with the fetched values of

@@ -45,8 +45,8 @@ fl_status fl_run(fl_executor *e, fl_program *p, const fl_run_args *args);
 /* --- replicas ------------------------------------------------------------ */
 
 typedef enum fl_reduce_strategy {
-    FL_REDUCE_ALL_REDUCE, /* every replica gets every summed gradient */
-    FL_REDUCE_REDUCE      /* each gradient is summed by its owner replica */
+    FL_REPLICA_ALL_REDUCE, /* every replica gets every summed gradient */
+    FL_REPLICA_REDUCE      /* each gradient is summed by its owner replica */
 } fl_reduce_strategy;
 
 typedef enum fl_gradient_scale {

@@ -168,7 +168,7 @@ FL_API char *fl_strategy_text(fl_strategy *s);
 FL_API FL_MUST_CHECK
 fl_status fl_fleet_distributed_optimizer(fl_fleet *f, fl_optimizer *o,
                                          fl_strategy *s);
-/* Trains in a mode of the user's own (mode.h) instead of the strategy's, whose
+/* Trains in a mode of the user's own (experimental/mode.h) instead of the strategy's, whose
    settings stay. Before minimize. */
 FL_API FL_MUST_CHECK
 fl_status fl_fleet_use_mode(fl_fleet *f, const char *name);

@@ -1,4 +1,5 @@
-/* flotilla.h - everything a program that trains needs. */
+/* flotilla.h - everything a program that trains needs. What is under
+ * experimental/ may change with any version and is included by name. */
 #ifndef FLOTILLA_FLOTILLA_H
 #define FLOTILLA_FLOTILLA_H
 
@@ -11,7 +12,6 @@
 #include "flotilla/job.h"
 #include "flotilla/layers.h"
 #include "flotilla/log.h"
-#include "flotilla/mode.h"
 #include "flotilla/operator.h"
 #include "flotilla/optimizer.h"
 #include "flotilla/program.h"

@@ -18,8 +18,6 @@
 extern "C" {
 #endif
 
-#define FL_TABLE_SHARDS 1024
-
 typedef struct fl_table fl_table;
 
 /* Makes a table, which belongs to the context. Settings are words like those of an optimizer:
@@ -81,32 +79,12 @@ FL_API void fl_table_remove(fl_table *t, const uint64_t *keys, size_t n,
 /* Drops all rows and gives their memory back. */
 FL_API void fl_table_clear(fl_table *t);
 
-/* --- looking through ----------------------------------------------------- */
+/* --- epochs -------------------------------------------------------------- */
 
 /* The epoch that pushes stamp on rows, from 1; advancing it starts a new
    one. */
 FL_API uint32_t fl_table_epoch(const fl_table *t);
 FL_API uint32_t fl_table_advance_epoch(fl_table *t);
-
-/* One row as a scan sees it; borrowed for the call. */
-typedef struct fl_row_view {
-    uint32_t size;
-    uint64_t key;
-    uint32_t epoch;
-    const void *row;
-    bool is_short; /* accessor ctr: the wide part has not grown yet */
-} fl_row_view;
-
-/* Returns false to stop. Must not call the table. */
-typedef bool (*fl_row_fn)(void *arg, const fl_row_view *row);
-
-/* Rows of one virtual shard changed in epoch `since` or later (0: all). Other
-   partitions can be used meanwhile. */
-FL_API FL_MUST_CHECK
-fl_status fl_table_scan(fl_table *t, uint32_t shard, uint32_t since,
-                        fl_row_fn fn, void *arg);
-
-FL_API uint32_t fl_table_shard_of(uint64_t key);
 
 /* --- forgetting ---------------------------------------------------------- */
 
@@ -135,11 +113,6 @@ typedef struct fl_table_stats {
 
 FL_API FL_MUST_CHECK
 fl_status fl_table_stats_get(fl_table *t, fl_table_stats *out);
-
-/* A call moves at most this many index slots for each key it adds, plus one
-   run of full slots. */
-#define FL_TABLE_MOVES_PER_KEY 10
-#define FL_TABLE_RUN_MAX 1024
 
 /* --- text, for debugging ------------------------------------------------- */
 

@@ -236,12 +236,13 @@ fl_status fl_operator_slot_at(const char *name, fl_op_side side, size_t i,
     slot = is_in ? &op->in[i] : &op->out[i];
     view = (fl_operator_slot){
         .name = slot->name,
-        .is_list = slot->flags & FL_SLOT_LIST,
-        .is_optional = slot->flags & (FL_SLOT_OPTIONAL | FL_SLOT_BYPRODUCT),
-        .is_state = slot->flags & FL_SLOT_STATE,
-        .takes_rows = slot->flags & FL_SLOT_ROWS,
+        .is_list = slot->flags & FL_OP_SLOT_LIST,
+        .is_optional =
+            slot->flags & (FL_OP_SLOT_OPTIONAL | FL_OP_SLOT_BYPRODUCT),
+        .is_state = slot->flags & FL_OP_SLOT_STATE,
+        .takes_rows = slot->flags & FL_OP_SLOT_ROWS,
         .has_gradient =
-            op->back && !(slot->flags & (FL_SLOT_NO_GRAD | FL_SLOT_STATE)),
+            op->back && !(slot->flags & (FL_SLOT_NO_GRAD | FL_OP_SLOT_STATE)),
     };
     return FL_ARGS_FILL(fl_operator_slot, out, &view);
 }
@@ -268,9 +269,9 @@ static void print_slots(const char *title, const fl_op_slot *slots, int n,
     fl_str_addf(out, "  %s", title);
     for (int i = 0; i < n; i++)
         fl_str_addf(out, "%s %s%s%s%s", i ? "," : "", slots[i].name,
-                    slots[i].flags & FL_SLOT_LIST ? "*" : "",
-                    slots[i].flags & FL_SLOT_OPTIONAL ? "?" : "",
-                    slots[i].flags & FL_SLOT_BYPRODUCT ? "~" : "");
+                    slots[i].flags & FL_OP_SLOT_LIST ? "*" : "",
+                    slots[i].flags & FL_OP_SLOT_OPTIONAL ? "?" : "",
+                    slots[i].flags & FL_OP_SLOT_BYPRODUCT ? "~" : "");
     fl_str_add(out, "\n");
 }
 

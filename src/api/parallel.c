@@ -183,7 +183,7 @@ static fl_status run_replicas(fl_executor *e, fl_compiled_program *cp,
         .n_feeds = a->n_feeds,
         .fetches = a->fetches,
         .n_fetches = a->n_fetches,
-        .merge = cp->build.reduce_strategy == FL_REDUCE_REDUCE
+        .merge = cp->build.reduce_strategy == FL_REPLICA_REDUCE
                      ? FL_MERGE_REDUCE
                      : FL_MERGE_ALL_REDUCE,
         .coeff = mean ? 1.0 / cp->n_replicas : 1.0,

@@ -66,7 +66,7 @@ static void note_readers(const fl_plan_step *s, readers *by_var)
     for (int slot = 0; slot < s->n_in; slot++)
         for (int i = 0; i < s->in_len[slot]; i++, at++) {
             if (s->in[at] < 0 ||
-                (fl_node_in_flags(s->node, slot) & FL_SLOT_KEPT))
+                (fl_node_in_flags(s->node, slot) & FL_OP_SLOT_KEPT))
                 continue;
             by_var[s->in[at]].each |= s->part == FL_PART_EACH;
             by_var[s->in[at]].rest |= s->part == FL_PART_UPDATE;

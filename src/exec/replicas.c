@@ -49,7 +49,7 @@ static bool step_reads(const fl_plan_step *s, int var)
     for (int slot = 0; slot < s->n_in; slot++)
         for (int k = 0; k < s->in_len[slot]; k++, at++)
             if (s->in[at] == var &&
-                !(fl_node_in_flags(s->node, slot) & FL_SLOT_KEPT))
+                !(fl_node_in_flags(s->node, slot) & FL_OP_SLOT_KEPT))
                 return true;
     return false;
 }

@@ -234,12 +234,12 @@ static fl_status check_count(const fl_op_node *n, const char *slot,
                              unsigned flags, int count)
 {
     bool optional =
-        n->is_grad || (flags & (FL_SLOT_OPTIONAL | FL_SLOT_BYPRODUCT));
+        n->is_grad || (flags & (FL_OP_SLOT_OPTIONAL | FL_OP_SLOT_BYPRODUCT));
 
     if (count == 0 && !optional)
         FL_FAIL(FL_ERR_INVAL, "op %s: slot %s is missing", fl_node_type(n),
                 slot);
-    if (count > 1 && !(flags & FL_SLOT_LIST))
+    if (count > 1 && !(flags & FL_OP_SLOT_LIST))
         FL_FAIL(FL_ERR_INVAL, "op %s: slot %s takes one variable, got %d",
                 fl_node_type(n), slot, count);
     return FL_OK;
@@ -365,7 +365,7 @@ static fl_status check_rows_inputs(const fl_op_node *n)
         for (int i = 0; i < n->in[s].n; i++)
             if (n->in[s].vars[i] &&
                 n->in[s].vars[i]->meta.kind == FL_KIND_ROWS &&
-                !(fl_node_in_flags(n, s) & FL_SLOT_ROWS))
+                !(fl_node_in_flags(n, s) & FL_OP_SLOT_ROWS))
                 FL_FAIL(FL_ERR_INVAL,
                         "op %s: slot %s takes dense values, but %s holds rows "
                         "+ values",
@@ -430,8 +430,9 @@ static fl_status check_grad_inputs(const fl_op_node *n)
 
     for (int s = 0; s < n_in + n_out; s++) {
         bool saved = s >= n_in && fl_node_reads(n, s) &&
-                     !(fl_node_in_flags(n, s) & FL_SLOT_BYPRODUCT);
-        bool needed = s < n_in && !(fl_node_in_flags(n, s) & FL_SLOT_OPTIONAL);
+                     !(fl_node_in_flags(n, s) & FL_OP_SLOT_BYPRODUCT);
+        bool needed =
+            s < n_in && !(fl_node_in_flags(n, s) & FL_OP_SLOT_OPTIONAL);
 
         if (((needed || saved) && !any_var(&n->in[s])) ||
             (s < n_in && !all_vars(&n->in[s])))

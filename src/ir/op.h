@@ -27,13 +27,14 @@ typedef struct fl_comm fl_comm;
 typedef struct fl_waker fl_waker;
 
 enum fl_slot_flag {
-    FL_SLOT_LIST = 1,       /* takes any number of variables */
-    FL_SLOT_OPTIONAL = 2,   /* may be left out */
-    FL_SLOT_STATE = 4,      /* an input that the operator changes in place */
-    FL_SLOT_ROWS = 8,       /* may carry rows + values */
-    FL_SLOT_NO_GRAD = 16,   /* labels, ids, state: no gradient flows back */
-    FL_SLOT_BYPRODUCT = 32, /* an output that may be left out */
-    FL_SLOT_KEPT = 64 /* an input that is not read, but must live until then */
+    FL_OP_SLOT_LIST = 1,       /* takes any number of variables */
+    FL_OP_SLOT_OPTIONAL = 2,   /* may be left out */
+    FL_OP_SLOT_STATE = 4,      /* an input that the operator changes in place */
+    FL_OP_SLOT_ROWS = 8,       /* may carry rows + values */
+    FL_SLOT_NO_GRAD = 16,      /* labels, ids, state: no gradient flows back */
+    FL_OP_SLOT_BYPRODUCT = 32, /* an output that may be left out */
+    FL_OP_SLOT_KEPT =
+        64 /* an input that is not read, but must live until then */
 };
 
 typedef struct fl_op_slot {

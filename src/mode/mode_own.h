@@ -1,9 +1,9 @@
 /* mode_own.h - modes that users define: the port of ir/comm.h over the
- * functions of flotilla/mode.h. */
+ * functions of flotilla/experimental/mode.h. */
 #ifndef FL_MODE_MODE_OWN_H
 #define FL_MODE_MODE_OWN_H
 
-#include "flotilla/mode.h"
+#include "flotilla/experimental/mode.h"
 #include "mode/mode.h"
 
 /* A mode made from a definition, which is borrowed. Freed with fl_free. */

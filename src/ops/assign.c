@@ -49,8 +49,8 @@ static const fl_op_case assign_cases[] = {
 const fl_op fl_op_assign = {
     .name = "assign",
     .doc = "Out = X: values of any type, with their offsets or rows",
-    .in = { { "X", FL_SLOT_ROWS } },
-    .out = { { "Out", FL_SLOT_ROWS } },
+    .in = { { "X", FL_OP_SLOT_ROWS } },
+    .out = { { "Out", FL_OP_SLOT_ROWS } },
     .flags = FL_OP_INPLACE,
     .infer = assign_infer,
     .run = assign_run,

@@ -81,8 +81,8 @@ const fl_op fl_op_clip = {
     .name = "clip",
     .doc = "Out = min(max(X, min), max), element by element; the gradient is 0 "
            "at the limits. Of rows + values equal rows are added up first",
-    .in = { { "X", FL_SLOT_ROWS } },
-    .out = { { "Out", FL_SLOT_ROWS } },
+    .in = { { "X", FL_OP_SLOT_ROWS } },
+    .out = { { "Out", FL_OP_SLOT_ROWS } },
     .attrs = { { "min", FL_ATTR_FLOAT, "-1" }, { "max", FL_ATTR_FLOAT, "1" } },
     .flags = FL_OP_INPLACE,
     .infer = clip_infer,

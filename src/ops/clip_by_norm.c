@@ -128,8 +128,8 @@ const fl_op fl_op_clip_by_norm = {
     .name = "clip_by_norm",
     .doc = "Out = X * max_norm / max(norm, max_norm), norm = sqrt(sum(X^2)). "
            "Equal rows of rows + values are added up first; Out has each once",
-    .in = { { "X", FL_SLOT_ROWS | FL_SLOT_NO_GRAD } },
-    .out = { { "Out", FL_SLOT_ROWS } },
+    .in = { { "X", FL_OP_SLOT_ROWS | FL_SLOT_NO_GRAD } },
+    .out = { { "Out", FL_OP_SLOT_ROWS } },
     .attrs = { { "max_norm", FL_ATTR_FLOAT, "1" } },
     .flags = FL_OP_INPLACE,
     .infer = clip_infer,
@@ -152,8 +152,8 @@ const fl_op fl_op_clip_by_global_norm = {
     .doc = "Out[i] = X[i] * max_norm / max(norm, max_norm), with one norm = "
            "sqrt(sum over all X of X^2). Equal rows of rows + values are "
            "added up first; Out has each once",
-    .in = { { "X", FL_SLOT_LIST | FL_SLOT_ROWS | FL_SLOT_NO_GRAD } },
-    .out = { { "Out", FL_SLOT_LIST | FL_SLOT_ROWS } },
+    .in = { { "X", FL_OP_SLOT_LIST | FL_OP_SLOT_ROWS | FL_SLOT_NO_GRAD } },
+    .out = { { "Out", FL_OP_SLOT_LIST | FL_OP_SLOT_ROWS } },
     .attrs = { { "max_norm", FL_ATTR_FLOAT, "1" } },
     .flags = FL_OP_INPLACE,
     .infer = clip_infer,

@@ -173,7 +173,7 @@ const fl_op fl_op_concat = {
     .name = "concat",
     .doc = "Out = X[0], X[1], ... behind one another along axis (from the end "
            "when negative); along axis 0 offsets are dropped",
-    .in = { { "X", FL_SLOT_LIST } },
+    .in = { { "X", FL_OP_SLOT_LIST } },
     .out = { { "Out", 0 } },
     .attrs = { { "axis", FL_ATTR_INT, "0" } },
     .flags = FL_OP_SLICED,

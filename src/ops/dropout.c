@@ -127,7 +127,7 @@ const fl_op fl_op_dropout = {
            "downgrade_in_infer multiplies by 1 - p when is_test is true. "
            "fix_seed draws the same Mask in every step",
     .in = { { "X", 0 } },
-    .out = { { "Out", 0 }, { "Mask", FL_SLOT_BYPRODUCT } },
+    .out = { { "Out", 0 }, { "Mask", FL_OP_SLOT_BYPRODUCT } },
     .attrs = { { "dropout_prob", FL_ATTR_FLOAT, "0.5" },
                { "is_test", FL_ATTR_BOOL, "false" },
                { "fix_seed", FL_ATTR_BOOL, "false" },

@@ -259,7 +259,7 @@ const fl_op fl_op_fc = {
     .doc = "Out = act(Input W + Bias), Input seen as a matrix whose rows are "
            "its first in_num_col_dims dimensions; activation_type is \"\", "
            "relu, sigmoid or tanh; the gradient of relu at 0 is 0",
-    .in = { { "Input", 0 }, { "W", 0 }, { "Bias", FL_SLOT_OPTIONAL } },
+    .in = { { "Input", 0 }, { "W", 0 }, { "Bias", FL_OP_SLOT_OPTIONAL } },
     .out = { { "Out", 0 } },
     .attrs = { { "in_num_col_dims", FL_ATTR_INT, "1" },
                { "activation_type", FL_ATTR_STRING, "" } },

@@ -579,8 +579,8 @@ const fl_op fl_op_fused_embedding_pool_concat = {
            "gradient; is_sparse makes the gradient of W rows + values; v2 "
            "takes ids of shape [n], else they are [n,1]",
     .in = { { "W", 0 },
-            { "Ids", FL_SLOT_LIST | FL_SLOT_NO_GRAD },
-            { "X", FL_SLOT_LIST | FL_SLOT_OPTIONAL } },
+            { "Ids", FL_OP_SLOT_LIST | FL_SLOT_NO_GRAD },
+            { "X", FL_OP_SLOT_LIST | FL_OP_SLOT_OPTIONAL } },
     .out = { { "Out", 0 } },
     .attrs = { { "order", FL_ATTR_INTS, "[]" },
                { "pooltype", FL_ATTR_STRING, "SUM" },

@@ -16,10 +16,10 @@
 #include <stdarg.h>
 
 enum {
-    STATE = FL_SLOT_LIST | FL_SLOT_STATE | FL_SLOT_NO_GRAD,
-    GRAD = FL_SLOT_LIST | FL_SLOT_ROWS | FL_SLOT_NO_GRAD,
+    STATE = FL_OP_SLOT_LIST | FL_OP_SLOT_STATE | FL_SLOT_NO_GRAD,
+    GRAD = FL_OP_SLOT_LIST | FL_OP_SLOT_ROWS | FL_SLOT_NO_GRAD,
     RATE = FL_SLOT_NO_GRAD,
-    NEW = FL_SLOT_LIST
+    NEW = FL_OP_SLOT_LIST
 };
 
 #define FL_OPTIM(name) +1
@@ -61,16 +61,17 @@ static const char *keep(update_op *u, const char *fmt, ...)
 
 static void add_state(fl_op *op, const fl_rule_state *s)
 {
-    op->in[fl_op_n_in(op)] = (fl_op_slot){ s->slot, STATE | FL_SLOT_OPTIONAL };
+    op->in[fl_op_n_in(op)] =
+        (fl_op_slot){ s->slot, STATE | FL_OP_SLOT_OPTIONAL };
     op->out[fl_op_n_out(op)] =
-        (fl_op_slot){ s->out_slot, NEW | FL_SLOT_BYPRODUCT };
+        (fl_op_slot){ s->out_slot, NEW | FL_OP_SLOT_BYPRODUCT };
 }
 
 static void add_slots(fl_op *op, const fl_rule *r)
 {
     op->in[FL_UPDATE_PARAM] = (fl_op_slot){ "Param", STATE };
     op->in[FL_UPDATE_GRAD] =
-        (fl_op_slot){ "Grad", r->whole ? GRAD & ~FL_SLOT_ROWS : GRAD };
+        (fl_op_slot){ "Grad", r->whole ? GRAD & ~FL_OP_SLOT_ROWS : GRAD };
     op->in[FL_UPDATE_RATE] = (fl_op_slot){ "LearningRate", RATE };
     op->out[FL_UPDATE_PARAM] = (fl_op_slot){ "ParamOut", NEW };
     for (int i = 0; i < fl_rule_n_states(r); i++)

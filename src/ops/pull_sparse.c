@@ -236,8 +236,8 @@ const fl_op fl_op_pull_sparse = {
            "Keys[Index[l][i]] = Ids[l][i] for every list l; the id "
            "padding_idx (-1: none) is the last of Keys and its row zeros; "
            "create makes rows for ids that have none",
-    .in = { { "Ids", FL_SLOT_LIST | FL_SLOT_NO_GRAD } },
-    .out = { { "Rows", 0 }, { "Index", FL_SLOT_LIST }, { "Keys", 0 } },
+    .in = { { "Ids", FL_OP_SLOT_LIST | FL_SLOT_NO_GRAD } },
+    .out = { { "Rows", 0 }, { "Index", FL_OP_SLOT_LIST }, { "Keys", 0 } },
     .attrs = { { "table", FL_ATTR_STRING, "" },
                { "dim", FL_ATTR_INT, "0" },
                { "create", FL_ATTR_BOOL, "true" },

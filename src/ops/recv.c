@@ -77,7 +77,7 @@ static const fl_op_case recv_cases[] = {
 const fl_op fl_op_recv = {
     .name = "recv",
     .doc = "Out = the values that the servers have for these parameters",
-    .out = { { "Out", FL_SLOT_LIST } },
+    .out = { { "Out", FL_OP_SLOT_LIST } },
     .flags = FL_OP_EFFECT | FL_OP_WAITS,
     .infer = recv_infer,
     .run = recv_run,

@@ -121,7 +121,7 @@ const fl_op fl_op_reshape2 = {
     .doc = "Out = X in another shape: 0 copies the dimension of X, one -1 "
            "takes what is left; XShape is [0, dims of X] and holds no numbers",
     .in = { { "X", 0 } },
-    .out = { { "Out", 0 }, { "XShape", FL_SLOT_BYPRODUCT } },
+    .out = { { "Out", 0 }, { "XShape", FL_OP_SLOT_BYPRODUCT } },
     .attrs = { { "shape", FL_ATTR_INTS, "[]" } },
     .flags = FL_OP_INPLACE | FL_OP_SLICED,
     .infer = reshape2_infer,

@@ -30,8 +30,8 @@ const fl_op fl_op_send_barrier = {
     .name = "send_barrier",
     .doc = "all that this batch pushes and sends (X) has been handed over; "
            "waits until the mode lets this thread go on",
-    .in = { { "X", FL_SLOT_LIST | FL_SLOT_OPTIONAL | FL_SLOT_ROWS |
-                       FL_SLOT_NO_GRAD | FL_SLOT_KEPT } },
+    .in = { { "X", FL_OP_SLOT_LIST | FL_OP_SLOT_OPTIONAL | FL_OP_SLOT_ROWS |
+                       FL_SLOT_NO_GRAD | FL_OP_SLOT_KEPT } },
     .flags = FL_OP_EFFECT | FL_OP_WAITS | FL_OP_TRAIN_ONLY,
     .infer = barrier_infer,
     .run = barrier_run,

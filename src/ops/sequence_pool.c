@@ -248,7 +248,7 @@ const fl_op fl_op_sequence_pool = {
            "pad_value for an empty one; outer offsets stay; MAX: MaxIndex is "
            "the row of X that was taken (-1: none), not filled when is_test",
     .in = { { "X", 0 } },
-    .out = { { "Out", 0 }, { "MaxIndex", FL_SLOT_BYPRODUCT } },
+    .out = { { "Out", 0 }, { "MaxIndex", FL_OP_SLOT_BYPRODUCT } },
     .attrs = { { "pooltype", FL_ATTR_STRING, "AVERAGE" },
                { "pad_value", FL_ATTR_FLOAT, "0" },
                { "is_test", FL_ATTR_BOOL, "false" } },

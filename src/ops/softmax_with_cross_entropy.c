@@ -226,7 +226,7 @@ const fl_op fl_op_softmax_with_cross_entropy = {
            "as they are); the class ignore_index has loss 0 and, unlike in "
            "PaddlePaddle 1.8.5, gradient 0",
     .in = { { "Logits", 0 }, { "Label", FL_SLOT_NO_GRAD } },
-    .out = { { "Softmax", FL_SLOT_BYPRODUCT }, { "Loss", 0 } },
+    .out = { { "Softmax", FL_OP_SLOT_BYPRODUCT }, { "Loss", 0 } },
     .attrs = { { "soft_label", FL_ATTR_BOOL, "false" },
                { "numeric_stable_mode", FL_ATTR_BOOL, "true" },
                { "ignore_index", FL_ATTR_INT, "-100" },

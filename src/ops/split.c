@@ -161,7 +161,7 @@ const fl_op fl_op_split = {
            "sections, of which one may be -1: the rest. Along axis 0 offsets "
            "are dropped",
     .in = { { "X", 0 } },
-    .out = { { "Out", FL_SLOT_LIST } },
+    .out = { { "Out", FL_OP_SLOT_LIST } },
     .attrs = { { "axis", FL_ATTR_INT, "0" },
                { "num", FL_ATTR_INT, "0" },
                { "sections", FL_ATTR_INTS, "[]" } },

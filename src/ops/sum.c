@@ -138,8 +138,8 @@ const fl_op fl_op_sum = {
     .name = "sum",
     .doc = "Out = X[0] + X[1] + ...; of rows + values each row once, in "
            "ascending order; of both kinds a dense tensor",
-    .in = { { "X", FL_SLOT_LIST | FL_SLOT_ROWS } },
-    .out = { { "Out", FL_SLOT_ROWS } },
+    .in = { { "X", FL_OP_SLOT_LIST | FL_OP_SLOT_ROWS } },
+    .out = { { "Out", FL_OP_SLOT_ROWS } },
     .infer = sum_infer,
     .run = sum_run,
     .back = sum_back,

@@ -123,7 +123,7 @@ const fl_op fl_op_weight_decay = {
     .doc = "Out = Grad + l2 * Param + l1 * sign(Param); always dense: every "
            "weight decays, also where a sparse gradient has no row",
     .in = { { "Param", FL_SLOT_NO_GRAD },
-            { "Grad", FL_SLOT_ROWS | FL_SLOT_NO_GRAD } },
+            { "Grad", FL_OP_SLOT_ROWS | FL_SLOT_NO_GRAD } },
     .out = { { "Out", 0 } },
     .attrs = { { "l1", FL_ATTR_FLOAT, "0" }, { "l2", FL_ATTR_FLOAT, "0" } },
     .flags = FL_OP_SLICED | FL_OP_TRAIN_ONLY,

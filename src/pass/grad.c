@@ -53,7 +53,7 @@ static bool is_trainable(const fl_var *v)
 
 static bool is_differentiable(const fl_op_node *n, int slot)
 {
-    return !(n->def->in[slot].flags & (FL_SLOT_NO_GRAD | FL_SLOT_STATE));
+    return !(n->def->in[slot].flags & (FL_SLOT_NO_GRAD | FL_OP_SLOT_STATE));
 }
 
 /* Does input (slot, i) of the node get a gradient? */
@@ -211,7 +211,7 @@ static fl_status list_dout(differ *d, const fl_op_node *n, arg_vec *in)
 
         /* Whether it can do without a by-product is the operator's to say. */
         if ((n->def->back_uses & FL_USES_OUT(s)) && !n->out[s].n &&
-            !(n->def->out[s].flags & FL_SLOT_BYPRODUCT))
+            !(n->def->out[s].flags & FL_OP_SLOT_BYPRODUCT))
             FL_FAIL(FL_ERR_INVAL,
                     "op %s: its gradient needs output %s, which was left out",
                     n->def->name, n->def->out[s].name);

@@ -69,7 +69,7 @@ int fl_args_count(fl_args a, const fl_var *v)
 /* A gradient operator takes the state of its forward one to read it. */
 static bool changes_in(const fl_op_node *n, int slot)
 {
-    return !n->is_grad && (n->def->in[slot].flags & FL_SLOT_STATE);
+    return !n->is_grad && (n->def->in[slot].flags & FL_OP_SLOT_STATE);
 }
 
 bool fl_match_writes(const fl_op_node *n, const fl_var *v)

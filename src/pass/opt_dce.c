@@ -40,7 +40,7 @@ static bool is_dead(const fl_op_node *n, const fl_map *read)
         if (any_wanted(&n->out[s], read))
             return false;
     for (int s = 0; s < fl_node_n_in(n); s++)
-        if (!n->is_grad && (n->def->in[s].flags & FL_SLOT_STATE) &&
+        if (!n->is_grad && (n->def->in[s].flags & FL_OP_SLOT_STATE) &&
             any_wanted(&n->in[s], read))
             return false;
     return true;

@@ -12,7 +12,7 @@ static bool is_list(const fl_op *op, const char *slot)
 {
     int i = fl_op_find_in(op, slot);
 
-    return i >= 0 && (op->in[i].flags & FL_SLOT_LIST);
+    return i >= 0 && (op->in[i].flags & FL_OP_SLOT_LIST);
 }
 
 static bool has_rows(const fl_op_node *n)
@@ -34,7 +34,7 @@ static bool is_update(const fl_op_node *n)
 static bool shares_single_inputs(const fl_op_node *a, const fl_op_node *b)
 {
     for (int s = 0; s < fl_node_n_in(a); s++) {
-        if (a->def->in[s].flags & FL_SLOT_LIST)
+        if (a->def->in[s].flags & FL_OP_SLOT_LIST)
             continue;
         if (a->in[s].n != b->in[s].n ||
             (a->in[s].n && a->in[s].vars[0] != b->in[s].vars[0]))
@@ -106,7 +106,7 @@ static fl_status merge(const fl_node_group *g, fl_op_node **out)
 
     fl_draft_init(&d, op->name);
     for (int s = 0; s < fl_op_n_in(op); s++) {
-        if (op->in[s].flags & FL_SLOT_LIST)
+        if (op->in[s].flags & FL_OP_SLOT_LIST)
             list_slot(&d, g, op->in[s].name);
         else
             fl_draft_in(&d, op->in[s].name, fl_match_in(at, op->in[s].name));

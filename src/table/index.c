@@ -2,7 +2,6 @@
 #include "table/index.h"
 
 #include "base/alloc.h"
-#include "flotilla/table.h"
 
 #define SLOTS FL_BUCKET_SLOTS
 #define FIRST_CAP 16

@@ -31,6 +31,11 @@
 #include "base/hash.h"
 #include "base/status.h"
 
+/* A call moves at most this many index slots for each key it adds, plus one
+   run of full slots. */
+#define FL_TABLE_MOVES_PER_KEY 10
+#define FL_TABLE_RUN_MAX 1024
+
 #define FL_BUCKET_SLOTS 5
 
 typedef struct fl_bucket {

@@ -15,6 +15,7 @@
 
 #include "base/rng.h"
 #include "base/status.h"
+#include "flotilla/experimental/scan.h"
 #include "flotilla/table.h"
 #include "optim/rule.h"
 

@@ -673,7 +673,7 @@ static void replicas_train_tables(void **state)
     net n = adam_net(), alone = adam_net();
     fl_compiled_program *cp = make_compiled(fl_default_main_program(n.c));
     fl_build_strategy reduce =
-        FL_INIT(fl_build_strategy, .reduce_strategy = FL_REDUCE_REDUCE);
+        FL_INIT(fl_build_strategy, .reduce_strategy = FL_REPLICA_REDUCE);
     fl_exec_strategy two = FL_INIT(fl_exec_strategy, .n_replicas = 2);
     const char *fetch = fl_var_name(n.loss);
     float losses[STEPS];

@@ -2,6 +2,7 @@
  * records as text. */
 #include "dataset_files.h"
 #include "../make.h"
+#include "flotilla/experimental/records.h"
 
 static void a_shuffle_is_the_same_for_any_reading_threads(void **state)
 {

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "dist_kit.h"
-#include "flotilla/mode.h"
+#include "flotilla/experimental/mode.h"
 #include "../make.h"
 
 /* Counts what it is asked, and leaves the rest to the library. */

@@ -63,17 +63,17 @@ static float *train(const setup *s, const char *kind, const char *settings,
 static void replicas_equal_one_run_on_the_joined_batch(void **state)
 {
     static const setup setups[] = {
-        { FL_REDUCE_REDUCE, FL_SCALE_COEFF_NUM_DEVICE, 2, 2 },
-        { FL_REDUCE_ALL_REDUCE, FL_SCALE_COEFF_NUM_DEVICE, 2, 2 },
-        { FL_REDUCE_REDUCE, FL_SCALE_COEFF_NUM_DEVICE, 3, 1 },
-        { FL_REDUCE_ALL_REDUCE, FL_SCALE_COEFF_NUM_DEVICE, 4, 8 },
+        { FL_REPLICA_REDUCE, FL_SCALE_COEFF_NUM_DEVICE, 2, 2 },
+        { FL_REPLICA_ALL_REDUCE, FL_SCALE_COEFF_NUM_DEVICE, 2, 2 },
+        { FL_REPLICA_REDUCE, FL_SCALE_COEFF_NUM_DEVICE, 3, 1 },
+        { FL_REPLICA_ALL_REDUCE, FL_SCALE_COEFF_NUM_DEVICE, 4, 8 },
     };
     static const char *const kinds[][2] = {
         { "sgd", "learning_rate=0.2" },
         { "adam", "learning_rate=0.02" },
         { "sgd", "learning_rate=0.2, grad_clip=global_norm(0.5)" },
     };
-    setup alone = { FL_REDUCE_REDUCE, FL_SCALE_COEFF_NUM_DEVICE, 1, 1 };
+    setup alone = { FL_REPLICA_REDUCE, FL_SCALE_COEFF_NUM_DEVICE, 1, 1 };
 
     (void)state;
     for (size_t k = 0; k < 3; k++) {
@@ -97,7 +97,7 @@ static void replicas_equal_one_run_on_the_joined_batch(void **state)
 
 static void a_repeated_run_gives_the_same_bits(void **state)
 {
-    setup s = { FL_REDUCE_REDUCE, FL_SCALE_COEFF_NUM_DEVICE, 3, 3 };
+    setup s = { FL_REPLICA_REDUCE, FL_SCALE_COEFF_NUM_DEVICE, 3, 3 };
     float la[STEPS], lb[STEPS];
     size_t n, m;
 
@@ -105,7 +105,7 @@ static void a_repeated_run_gives_the_same_bits(void **state)
     for (int k = 0; k < 2; k++) {
         float *a, *b;
 
-        s.reduce = k ? FL_REDUCE_REDUCE : FL_REDUCE_ALL_REDUCE;
+        s.reduce = k ? FL_REPLICA_REDUCE : FL_REPLICA_ALL_REDUCE;
         a = train(&s, "adam", NULL, la, &n);
         b = train(&s, "adam", NULL, lb, &m);
         assert_int_equal(n, m);
@@ -118,8 +118,8 @@ static void a_repeated_run_gives_the_same_bits(void **state)
 
 static void the_sum_is_the_mean_at_a_larger_rate(void **state)
 {
-    setup sum = { FL_REDUCE_REDUCE, FL_SCALE_ONE, 2, 2 };
-    setup mean = { FL_REDUCE_REDUCE, FL_SCALE_COEFF_NUM_DEVICE, 2, 2 };
+    setup sum = { FL_REPLICA_REDUCE, FL_SCALE_ONE, 2, 2 };
+    setup mean = { FL_REPLICA_REDUCE, FL_SCALE_COEFF_NUM_DEVICE, 2, 2 };
     float la[STEPS], lb[STEPS];
     size_t n, m;
     float *a = train(&sum, "sgd", "learning_rate=0.1", la, &n);
@@ -138,7 +138,7 @@ static void a_customised_scale_takes_the_fed_gradient(void **state)
     fl_executor *e = make_executor(c);
     const char *loss = fl_var_name(net_build(c, "sgd", "learning_rate=0.2"));
     fl_build_strategy build =
-        FL_INIT(fl_build_strategy, .reduce_strategy = FL_REDUCE_REDUCE,
+        FL_INIT(fl_build_strategy, .reduce_strategy = FL_REPLICA_REDUCE,
                 .gradient_scale_strategy = FL_SCALE_CUSTOMIZED);
     fl_exec_strategy exec =
         FL_INIT(fl_exec_strategy, .n_threads = 2, .n_replicas = 2);
@@ -300,14 +300,14 @@ static void expect_same_model(const table_net *a, const table_net *b)
 static void replicas_train_a_table_like_one_run(void **state)
 {
     static const setup setups[] = {
-        { FL_REDUCE_REDUCE, FL_SCALE_COEFF_NUM_DEVICE, 2, 2 },
-        { FL_REDUCE_ALL_REDUCE, FL_SCALE_COEFF_NUM_DEVICE, 3, 1 },
-        { FL_REDUCE_ALL_REDUCE, FL_SCALE_COEFF_NUM_DEVICE, 4, 8 },
+        { FL_REPLICA_REDUCE, FL_SCALE_COEFF_NUM_DEVICE, 2, 2 },
+        { FL_REPLICA_ALL_REDUCE, FL_SCALE_COEFF_NUM_DEVICE, 3, 1 },
+        { FL_REPLICA_ALL_REDUCE, FL_SCALE_COEFF_NUM_DEVICE, 4, 8 },
     };
     static const char *const kinds[][2] = { { "sgd", "learning_rate=0.2" },
                                             { "adagrad", "learning_rate=0.02" },
                                             { "sgd", NULL } };
-    setup alone = { FL_REDUCE_REDUCE, FL_SCALE_COEFF_NUM_DEVICE, 1, 1 };
+    setup alone = { FL_REPLICA_REDUCE, FL_SCALE_COEFF_NUM_DEVICE, 1, 1 };
 
     (void)state;
     for (size_t k = 0; k < 3; k++)
@@ -357,7 +357,7 @@ static float *change_by_half(int half, const char *clip, size_t *n)
 static void each_replica_clips_its_part_of_a_table(void **state)
 {
     static const char *const clip = "value(-0.001,0.001)";
-    setup two = { FL_REDUCE_REDUCE, FL_SCALE_COEFF_NUM_DEVICE, 2, 2 };
+    setup two = { FL_REPLICA_REDUCE, FL_SCALE_COEFF_NUM_DEVICE, 2, 2 };
     table_net net = new_table_net("sgd", "learning_rate=1", clip);
     size_t n;
     float *want = table_rows(&net, &n);
@@ -380,8 +380,8 @@ static void each_replica_clips_its_part_of_a_table(void **state)
 
 static void a_norm_over_tables_and_parameters_is_refused(void **state)
 {
-    setup two = { FL_REDUCE_REDUCE, FL_SCALE_COEFF_NUM_DEVICE, 2, 2 };
-    setup one = { FL_REDUCE_REDUCE, FL_SCALE_COEFF_NUM_DEVICE, 1, 1 };
+    setup two = { FL_REPLICA_REDUCE, FL_SCALE_COEFF_NUM_DEVICE, 2, 2 };
+    setup one = { FL_REPLICA_REDUCE, FL_SCALE_COEFF_NUM_DEVICE, 1, 1 };
     table_net net = new_table_net(
         "sgd", "learning_rate=0.2, grad_clip=global_norm(0.5)", NULL);
 

@@ -235,11 +235,11 @@ static void factories_follow_cpu_num(void **state)
     assert_int_equal(exec.n_threads, 3);
     assert_int_equal(exec.n_replicas, 3);
     must(fl_strategy_get_build_strategy(s, &build));
-    assert_int_equal(build.reduce_strategy, FL_REDUCE_REDUCE);
+    assert_int_equal(build.reduce_strategy, FL_REPLICA_REDUCE);
     assert_int_equal(build.gradient_scale_strategy, FL_SCALE_COEFF_NUM_DEVICE);
     assert_ok(fl_strategy_set(s, "reduce_strategy=all_reduce"));
     must(fl_strategy_get_build_strategy(s, &build));
-    assert_int_equal(build.reduce_strategy, FL_REDUCE_ALL_REDUCE);
+    assert_int_equal(build.reduce_strategy, FL_REPLICA_ALL_REDUCE);
     shows(s, "build_strategy.reduce_strategy = all_reduce (call)");
     close_world(&w);
 }
@@ -386,7 +386,7 @@ static void build_and_execute_strategies_are_set_by_struct(void **state)
     world w = open_world();
     fl_strategy *s = make_strategy(w.fleet, "a_sync");
     fl_build_strategy b =
-        FL_INIT(fl_build_strategy, .reduce_strategy = FL_REDUCE_REDUCE,
+        FL_INIT(fl_build_strategy, .reduce_strategy = FL_REPLICA_REDUCE,
                 .gradient_scale_strategy = FL_SCALE_ONE);
     fl_exec_strategy e =
         FL_INIT(fl_exec_strategy, .n_threads = 5, .n_replicas = 2);
@@ -398,7 +398,7 @@ static void build_and_execute_strategies_are_set_by_struct(void **state)
     e = FL_INIT(fl_exec_strategy);
     must(fl_strategy_get_build_strategy(s, &b));
     must(fl_strategy_get_execute_strategy(s, &e));
-    assert_int_equal(b.reduce_strategy, FL_REDUCE_REDUCE);
+    assert_int_equal(b.reduce_strategy, FL_REPLICA_REDUCE);
     assert_int_equal(b.gradient_scale_strategy, FL_SCALE_ONE);
     assert_int_equal(e.n_threads, 5);
     assert_int_equal(e.n_replicas, 2);

@@ -120,7 +120,7 @@ static char *program_text(const trial *t, build_kind kind, int n_list)
     }
     fl_str_add(&s, ") -> (");
     for (int i = 0; i < fl_op_n_out(op); i++) {
-        int n = op->out[i].flags & FL_SLOT_LIST ? n_list : 1;
+        int n = op->out[i].flags & FL_OP_SLOT_LIST ? n_list : 1;
 
         if (count_declared(t, i))
             n = count_declared(t, i);
@@ -163,7 +163,7 @@ bool trial_wants(const trial *t, int slot, int i)
 
     return t->op->back && fl_dtype_is_float(x->dtype) &&
            x->kind != FL_KIND_ROWS &&
-           !(t->op->in[slot].flags & (FL_SLOT_NO_GRAD | FL_SLOT_STATE));
+           !(t->op->in[slot].flags & (FL_SLOT_NO_GRAD | FL_OP_SLOT_STATE));
 }
 
 bool trial_gives(const trial *t, int slot, int i)
@@ -171,7 +171,7 @@ bool trial_gives(const trial *t, int slot, int i)
     const fl_var *v = t->node->out[slot].vars[i];
 
     return t->op->back && fl_dtype_is_float(v->meta.dtype) &&
-           !(t->op->out[slot].flags & (FL_SLOT_NO_GRAD | FL_SLOT_BYPRODUCT));
+           !(t->op->out[slot].flags & (FL_SLOT_NO_GRAD | FL_OP_SLOT_BYPRODUCT));
 }
 
 int trial_n_wanted(const trial *t)
@@ -451,7 +451,7 @@ static int state_of(const fl_op *op, int out)
     if (len <= 3 || strcmp(name + len - 3, "Out"))
         return -1;
     for (int s = 0; s < fl_op_n_in(op); s++)
-        if ((op->in[s].flags & FL_SLOT_STATE) &&
+        if ((op->in[s].flags & FL_OP_SLOT_STATE) &&
             !strncmp(op->in[s].name, name, len - 3))
             return s;
     return -1;

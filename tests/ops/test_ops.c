@@ -226,7 +226,9 @@ static const fl_op_case faulty_cases[] = {
 static const fl_op faulty_op = {
     .name = "faulty",
     .doc = "Sum = X + Y, Product = X * Y, SOut = S + 1",
-    .in = { { "X", 0 }, { "Y", 0 }, { "S", FL_SLOT_STATE | FL_SLOT_NO_GRAD } },
+    .in = { { "X", 0 },
+            { "Y", 0 },
+            { "S", FL_OP_SLOT_STATE | FL_SLOT_NO_GRAD } },
     .out = { { "Sum", 0 }, { "Product", 0 }, { "SOut", FL_SLOT_NO_GRAD } },
     .flags = FL_OP_INPLACE | FL_OP_SLICED,
     .infer = faulty_infer,

@@ -299,7 +299,9 @@ static fl_status nothing(fl_infer *c)
 
 static const fl_op whole_update = {
     .name = "whole_update",
-    .in = { { "Param", FL_SLOT_STATE }, { "Grad", 0 }, { "LearningRate", 0 } },
+    .in = { { "Param", FL_OP_SLOT_STATE },
+            { "Grad", 0 },
+            { "LearningRate", 0 } },
     .out = { { "ParamOut", 0 } },
     .flags = FL_OP_WHOLE,
     .infer = nothing,

@@ -15,6 +15,7 @@
 
 #include "base/thread.h"
 #include "table/table.h"
+#include "table/index.h"
 
 #define CALL 10000u
 #define DIM 8

@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/vec.h"
+#include "table/index.h"
 
 #define N_KEYS 2000000u
 #define CALL 10000u

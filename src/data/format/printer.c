@@ -1,4 +1,6 @@
 /* printer.c - records as text, and the formats in words. */
+#include "flotilla/experimental/records.h"
+
 #include "base/hash.h"
 #include "base/vec.h"
 #include "data/columns.h"

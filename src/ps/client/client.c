@@ -288,9 +288,9 @@ static void start(void *arg)
 
 static fl_status check_options(const fl_client_options *o)
 {
-    if (o->n_servers < 1 || o->n_servers > FL_TABLE_SHARDS)
+    if (o->n_servers < 1 || o->n_servers > FL_SHARDS)
         FL_FAIL(FL_ERR_INVAL, "a job has from 1 to %d servers, not %d",
-                FL_TABLE_SHARDS, o->n_servers);
+                FL_SHARDS, o->n_servers);
     if (o->rank < 0 || o->rank >= o->n_trainers)
         FL_FAIL(FL_ERR_INVAL,
                 "trainer %d: the job has %d trainers, with ranks from 0 on",

@@ -1,4 +1,5 @@
-/* mode.h - a way of your own to train with parameter servers.
+/* mode.h - a way of your own to train with parameter servers. Experimental: it
+ * may change with any version.
  *
  * A mode is the passes that distribute a program, and a few functions that are
  * called in its place: where a program pulls rows, pushes gradients, sends and
@@ -9,8 +10,8 @@
  * Functions run in training threads, several at a time, and may wait. Memory is
  * borrowed for the call.
  */
-#ifndef FLOTILLA_MODE_H
-#define FLOTILLA_MODE_H
+#ifndef FLOTILLA_EXPERIMENTAL_MODE_H
+#define FLOTILLA_EXPERIMENTAL_MODE_H
 
 #include "flotilla/dist.h"
 #include "flotilla/table.h"
