@@ -71,7 +71,7 @@ static void list_operators(const fl_program *p)
 
 static void train(fl_executor *exe, fl_program *p, const fl_feed *feeds)
 {
-    fl_run_args args = { .feeds = feeds, .n_feeds = 2 };
+    fl_run_args args = FL_INIT(fl_run_args, .feeds = feeds, .n_feeds = 2);
 
     for (int i = 0; i < BATCH; i++) {
         x[2 * i] = (float)(i % 8) / 8;
@@ -89,7 +89,8 @@ int main(void)
         { "y", fl_tensor_of(FL_DTYPE_F32, y, 2, (int64_t[]){ BATCH, 1 }) },
     };
     fl_program *trainer, *startup, *reader;
-    fl_run_args args = { .feeds = feeds, .n_feeds = 1, .n_fetches = 1 };
+    fl_run_args args =
+        FL_INIT(fl_run_args, .feeds = feeds, .n_feeds = 1, .n_fetches = 1);
     fl_executor *exe;
     fl_tensor w, out;
     fl_ctx *ctx;

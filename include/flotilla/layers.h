@@ -52,13 +52,18 @@ typedef struct fl_layers_fc_args {
     const char *name;
 } fl_layers_fc_args;
 
-#define fl_layers_fc(input, size, ...)                                         \
-    fl_layers_fc_with((fl_var *[]){ input }, 1, size,                          \
-                      FL_OPTIONS(fl_layers_fc_args, __VA_ARGS__))
-
 /* Several inputs, each with weights of its own; the products are added. */
 FL_API fl_var *fl_layers_fc_with(fl_var *const *inputs, size_t n_inputs,
                                  int64_t size, const fl_layers_fc_args *args);
+
+static inline fl_var *fl_layers_fc_one(fl_var *input, int64_t width,
+                                       const fl_layers_fc_args *args)
+{
+    return fl_layers_fc_with(&input, 1, width, args);
+}
+
+#define fl_layers_fc(input, width, ...)                                        \
+    fl_layers_fc_one(input, width, FL_OPTIONS(fl_layers_fc_args, __VA_ARGS__))
 
 /* With is_distributed the rows are in a table (table.h): it grows with the ids
    that are seen, any 64-bit id is one, and its optimizer state is its own.
