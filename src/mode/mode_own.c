@@ -43,7 +43,7 @@ fl_ctx *fl_mode_job_ctx(const fl_mode_job *j)
 }
 
 /* Begins one request; the latch is its argument. */
-typedef struct asking {
+typedef struct job_call {
     fl_mode_job *job;
     const char *table;
     const fl_rows *rows;
@@ -52,11 +52,11 @@ typedef struct asking {
     const fl_param_values *values;
     size_t n;
     fl_latch latch;
-} asking;
+} job_call;
 
-typedef fl_status (*begin_fn)(asking *a);
+typedef fl_status (*begin_fn)(job_call *a);
 
-static fl_status ask(asking *a, begin_fn begin)
+static fl_status ask(job_call *a, begin_fn begin)
 {
     fl_status st;
 
@@ -71,7 +71,7 @@ static fl_status ask(asking *a, begin_fn begin)
     return st;
 }
 
-static fl_status begin_pull(asking *a)
+static fl_status begin_pull(job_call *a)
 {
     const fl_rows *r = a->rows;
     fl_job_pull_item item = {
@@ -87,14 +87,14 @@ static fl_status begin_pull(asking *a)
 fl_status fl_mode_job_pull(fl_mode_job *j, const char *table,
                            const fl_rows *rows, fl_pull_kind kind, float *out)
 {
-    asking a = {
+    job_call a = {
         .job = j, .table = table, .rows = rows, .kind = kind, .out = out
     };
 
     return ask(&a, begin_pull);
 }
 
-static fl_status begin_push(asking *a)
+static fl_status begin_push(job_call *a)
 {
     fl_job_push_item item = { .rows = *a->rows };
 
@@ -110,7 +110,7 @@ fl_status fl_mode_job_push(fl_mode_job *j, const char *table,
 {
     fl_merger m = { 0 };
     fl_rows scaled;
-    asking a = { .job = j, .table = table, .rows = &scaled };
+    job_call a = { .job = j, .table = table, .rows = &scaled };
     fl_status st = fl_merge_rows(&m, rows, 1, &scaled);
 
     if (!st)
@@ -119,7 +119,7 @@ fl_status fl_mode_job_push(fl_mode_job *j, const char *table,
     return fl_err_ctx(st, "table %s", table);
 }
 
-static fl_status list_blocks(const asking *a, fl_cluster_blocks *b)
+static fl_status list_blocks(const job_call *a, fl_cluster_blocks *b)
 {
     for (size_t i = 0; i < a->n; i++) {
         const fl_param_values *v = &a->values[i];
@@ -131,7 +131,7 @@ static fl_status list_blocks(const asking *a, fl_cluster_blocks *b)
     return FL_OK;
 }
 
-static fl_status begin_send(asking *a)
+static fl_status begin_send(job_call *a)
 {
     fl_cluster_blocks b = { 0 };
     fl_status st = list_blocks(a, &b);
@@ -147,12 +147,12 @@ static fl_status begin_send(asking *a)
 
 fl_status fl_mode_job_send(fl_mode_job *j, const fl_param_values *v)
 {
-    asking a = { .job = j, .values = v, .n = 1 };
+    job_call a = { .job = j, .values = v, .n = 1 };
 
     return ask(&a, begin_send);
 }
 
-static fl_status begin_recv(asking *a)
+static fl_status begin_recv(job_call *a)
 {
     fl_cluster_blocks b = { 0 };
     fl_status st = list_blocks(a, &b);
@@ -167,7 +167,7 @@ static fl_status begin_recv(asking *a)
 
 fl_status fl_mode_job_recv(fl_mode_job *j, const fl_param_values *v, size_t n)
 {
-    asking a = { .job = j, .values = v, .n = n };
+    job_call a = { .job = j, .values = v, .n = n };
 
     return ask(&a, begin_recv);
 }
