@@ -111,11 +111,28 @@ FL_API fl_var *fl_layers_unary(const char *op, fl_var *x, const char *attrs);
 FL_API fl_var *fl_layers_binary(const char *op, fl_var *x, fl_var *y,
                                 const char *attrs);
 
-FL_API fl_var *fl_layers_relu(fl_var *x);
-FL_API fl_var *fl_layers_sigmoid(fl_var *x);
-FL_API fl_var *fl_layers_tanh(fl_var *x);
-FL_API fl_var *fl_layers_softmax(fl_var *x);
-FL_API fl_var *fl_layers_mean(fl_var *x);
+/* Operators X -> Out by their names: fl_layers_relu(x), or with the attribute
+   that stands behind the name fl_layers_leaky_relu(x, alpha). One row each. */
+#define FL_LAYERS_OF_X(PLAIN, WITH)                                            \
+    PLAIN(relu)                                                                \
+    PLAIN(sigmoid)                                                             \
+    PLAIN(tanh)                                                                \
+    PLAIN(square)                                                              \
+    PLAIN(sqrt)                                                                \
+    PLAIN(softmax)                                                             \
+    PLAIN(mean)                                                                \
+    WITH(pow, factor)                                                          \
+    WITH(leaky_relu, alpha)                                                    \
+    WITH(elu, alpha)                                                           \
+    WITH(relu6, threshold)
+
+#define FL_LAYER_PLAIN(name) FL_API fl_var *fl_layers_##name(fl_var *x);
+#define FL_LAYER_WITH(name, attr)                                              \
+    FL_API fl_var *fl_layers_##name(fl_var *x, double attr);
+FL_LAYERS_OF_X(FL_LAYER_PLAIN, FL_LAYER_WITH)
+#undef FL_LAYER_PLAIN
+#undef FL_LAYER_WITH
+
 FL_API fl_var *fl_layers_reduce_sum(fl_var *x);
 FL_API fl_var *fl_layers_reduce_mean(fl_var *x);
 FL_API fl_var *fl_layers_scale(fl_var *x, double scale, double bias);

@@ -244,30 +244,29 @@ fl_var *fl_layers_binary(const char *op, fl_var *x, fl_var *y,
     return emit_text(&l, op, attrs);
 }
 
-fl_var *fl_layers_relu(fl_var *x)
+static fl_var *unary_with(const char *op, fl_var *x, const char *attr,
+                          double value)
 {
-    return fl_layers_unary("relu", x, NULL);
+    fl_layer l;
+
+    if (!fl_layer_begin(&l, x, op, NULL))
+        return NULL;
+    fl_layer_in(&l, "X", x);
+    fl_layer_float(&l, attr, value);
+    return fl_layer_emit(&l, op, "Out");
 }
 
-fl_var *fl_layers_sigmoid(fl_var *x)
-{
-    return fl_layers_unary("sigmoid", x, NULL);
-}
-
-fl_var *fl_layers_tanh(fl_var *x)
-{
-    return fl_layers_unary("tanh", x, NULL);
-}
-
-fl_var *fl_layers_softmax(fl_var *x)
-{
-    return fl_layers_unary("softmax", x, NULL);
-}
-
-fl_var *fl_layers_mean(fl_var *x)
-{
-    return fl_layers_unary("mean", x, NULL);
-}
+#define PLAIN(name)                                                            \
+    fl_var *fl_layers_##name(fl_var *x)                                        \
+    {                                                                          \
+        return fl_layers_unary(#name, x, NULL);                                \
+    }
+#define WITH(name, attr)                                                       \
+    fl_var *fl_layers_##name(fl_var *x, double attr)                           \
+    {                                                                          \
+        return unary_with(#name, x, #attr, attr);                              \
+    }
+FL_LAYERS_OF_X(PLAIN, WITH)
 
 fl_var *fl_layers_reduce_sum(fl_var *x)
 {

@@ -164,6 +164,39 @@ static void the_auc_keeps_its_histograms_in_the_scope(void **state)
     fl_ctx_free(c);
 }
 
+#define PLAIN(name)                                                            \
+    assert_non_null(fl_layers_##name(x));                                      \
+    assert_null(fl_layers_##name(NULL));                                       \
+    expect_op(c, "op " #name " (X=x)", "");
+#define WITH(name, attr)                                                       \
+    assert_non_null(fl_layers_##name(x, 0.75));                                \
+    assert_null(fl_layers_##name(NULL, 1));                                    \
+    expect_op(c, "op " #name " (X=x)", "{" #attr "=0.75}");
+
+/* The line that begins so; with an attribute it has this at its end. */
+static void expect_op(fl_ctx *c, const char *start, const char *end)
+{
+    char *text = fl_program_to_text(fl_default_main_program(c));
+    char *at = strstr(text, start);
+
+    if (!at)
+        fail_msg("'%s' is not in\n%s", start, text);
+    at[strcspn(at, "\n")] = '\0';
+    if (*end == '{' && !strstr(at, end))
+        fail_msg("'%s' lacks %s", at, end);
+    fl_text_free(text);
+}
+
+static void every_layer_of_the_list_appends_its_operator(void **state)
+{
+    fl_ctx *c = make_ctx();
+    fl_var *x = data2(c, "x", 4);
+
+    (void)state;
+    FL_LAYERS_OF_X(PLAIN, WITH)
+    fl_ctx_free(c);
+}
+
 static void simple_layers_compute_what_they_say(void **state)
 {
     fl_ctx *c = make_ctx();
@@ -217,6 +250,7 @@ int main(void)
         cmocka_unit_test(wrong_words_are_refused),
         cmocka_unit_test(two_contexts_know_nothing_of_each_other),
         cmocka_unit_test(the_auc_keeps_its_histograms_in_the_scope),
+        cmocka_unit_test(every_layer_of_the_list_appends_its_operator),
         cmocka_unit_test(simple_layers_compute_what_they_say),
     };
 
