@@ -25,8 +25,8 @@ typedef struct crew_order {
 } crew_order;
 
 typedef struct crew_answer {
-    double loss, auc;    /* of what was trained, or judged */
-    fl_dist_stats stats; /* of a trainer, since its start */
+    double loss, auc;   /* of what was trained, or judged */
+    fl_job_stats stats; /* of a trainer, since its start */
 } crew_answer;
 
 typedef struct crew_member {

@@ -39,14 +39,15 @@ static fl_ctx *make_ctx(const job_spec *s)
     return c;
 }
 
-static fl_transpiler *transpile(fl_ctx *c, const job_seat *s)
+static fl_transpiler *transpile(fl_ctx *c, const job_seat *s, fl_role_kind role)
 {
     fl_transpiler *t = NULL;
 
-    bench_check(
-        fl_transpile(&t, c, .trainer_id = s->rank, .pservers = s->servers,
-                     .n_trainers = s->job.n_trainers, .mode = s->job.mode),
-        "making the programs of a job");
+    bench_check(fl_transpile(&t, c, .role = role, .trainer_id = s->rank,
+                             .pservers = s->servers,
+                             .n_trainers = s->job.n_trainers,
+                             .mode = s->job.mode),
+                "making the programs of a job");
     return t;
 }
 
@@ -59,7 +60,7 @@ static void serve(const void *spec)
 
     bench_check(fl_executor_new(&e, c), "an executor");
     s->job.work->build(c, &s->job);
-    t = transpile(c, s);
+    t = transpile(c, s, FL_ROLE_SERVER);
     bench_check(fl_run(e, fl_transpiler_startup(t, s->address), NULL),
                 "a server's start");
     bench_check(fl_run(e, fl_transpiler_server(t, s->address), NULL),
@@ -86,7 +87,7 @@ static void *begin_trainer(const void *spec)
     t->ctx = make_ctx(&s->job);
     bench_check(fl_executor_new(&t->exe, t->ctx), "an executor");
     t->state = s->job.work->begin(t->ctx, &s->job, s->rank);
-    t->transpiler = transpile(t->ctx, s);
+    t->transpiler = transpile(t->ctx, s, FL_ROLE_WORKER);
     bench_check(
         fl_run(t->exe, fl_transpiler_trainer_startup(t->transpiler), NULL),
         "a trainer's start");
@@ -96,12 +97,13 @@ static void *begin_trainer(const void *spec)
 /* Gradients may wait in queues; those of geo count when they are exchanged. */
 static void settle(trainer *t)
 {
-    fl_dist_stats s = FL_INIT(fl_dist_stats);
+    fl_job_stats s = FL_INIT(fl_job_stats);
 
     if (strcmp(t->seat->job.mode, "async"))
         return;
     for (int ms = 0; ms < SETTLE_MS; ms++) {
-        bench_check(fl_transpiler_stats(t->transpiler, &s), "counters");
+        bench_check(fl_job_get_stats(fl_transpiler_job(t->transpiler), &s),
+                    "counters");
         if (s.gradients_applied >= s.gradients_made)
             return;
         nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
@@ -112,7 +114,8 @@ static void settle(trainer *t)
 
 static void end_trainer(trainer *t)
 {
-    bench_check(fl_transpiler_stop(t->transpiler), "leaving the job");
+    bench_check(fl_job_stop(fl_transpiler_job(t->transpiler)),
+                "leaving the job");
     fl_transpiler_free(t->transpiler);
     fl_executor_free(t->exe);
     fl_ctx_free(t->ctx);
@@ -140,8 +143,9 @@ static void be_trainer(void *state, const crew_order *o, crew_answer *out)
         end_trainer(t);
         return;
     }
-    out->stats = FL_INIT(fl_dist_stats);
-    bench_check(fl_transpiler_stats(t->transpiler, &out->stats), "counters");
+    out->stats = FL_INIT(fl_job_stats);
+    bench_check(fl_job_get_stats(fl_transpiler_job(t->transpiler), &out->stats),
+                "counters");
 }
 
 /* --- in the bench --------------------------------------------------------- */
@@ -208,7 +212,7 @@ static void add_cpu(const job *j, double sign, job_run *r)
         r->server_cpu[i] += sign * crew_cpu_seconds(&j->servers[i]);
 }
 
-static void add_stats(const fl_dist_stats *s, double sign, job_run *r)
+static void add_stats(const fl_job_stats *s, double sign, job_run *r)
 {
     r->bytes += sign * (double)(s->sent_bytes + s->received_bytes);
     r->n_requests += sign * (double)(s->pulls + s->pushes + s->dense_requests);

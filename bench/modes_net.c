@@ -118,11 +118,29 @@ static double train_ctr(void *state, fl_executor *e, fl_program *p,
                                o->n);
 }
 
+static fl_status pull_dense(fl_job *j, const char *name, float *out)
+{
+    int dense;
+    fl_status st = fl_job_find_dense(j, name, &dense);
+
+    return st ? st : fl_job_pull_dense(j, dense, out);
+}
+
+static fl_status pull_rows(fl_job *j, const char *name, const uint64_t *keys,
+                           float *out)
+{
+    int table;
+    fl_status st = fl_job_find_table(j, name, &table);
+
+    return st ? st : fl_job_pull(j, table, keys, CTR_ROWS, FL_PULL_ONLY, out);
+}
+
 static double judge_ctr(void *state, fl_transpiler *from, const crew_order *o)
 {
     ctr_trainer *t = state;
     float *values = bench_alloc(ctr_part_size(&ctr_parts[0]) * sizeof *values);
     uint64_t *keys = bench_alloc(CTR_ROWS * sizeof *keys);
+    fl_job *j = fl_transpiler_job(from);
 
     (void)o;
     if (!t->judge)
@@ -132,9 +150,8 @@ static double judge_ctr(void *state, fl_transpiler *from, const crew_order *o)
     for (size_t i = 0; i < CTR_PARTS; i++) {
         const ctr_part *p = &ctr_parts[i];
 
-        bench_check(fl_transpiler_fetch(from, p->name, i ? NULL : keys,
-                                        i ? ctr_part_size(p) : CTR_ROWS,
-                                        values),
+        bench_check(i ? pull_dense(j, p->name, values)
+                      : pull_rows(j, p->name, keys, values),
                     "fetching what was learnt");
         ctr_judge_set(t->judge, p, values);
     }

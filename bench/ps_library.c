@@ -140,14 +140,14 @@ static void begin_pull(library *l, const ps_batch *b, fl_job_request **out)
     fl_job_pull_item item = { l->number, b->keys, b->n, FL_PULL_CREATE,
                               b->out };
 
-    bench_check(fl_job_pull_begin(l->ps, &item, 1, out), "pulling");
+    bench_check(fl_job_pull_begin(out, l->ps, &item, 1), "pulling");
 }
 
 static void begin_push(library *l, const ps_batch *b, fl_job_request **out)
 {
     fl_job_push_item item = { l->number, push_args(b) };
 
-    bench_check(fl_job_push_begin(l->ps, &item, 1, out), "pushing");
+    bench_check(fl_job_push_begin(out, l->ps, &item, 1), "pushing");
 }
 
 static void run_all(library *l, const ps_batch *b, size_t n, begin_fn begin)
@@ -183,7 +183,8 @@ static void server_close(void *peer)
 {
     library *l = peer;
 
-    bench_check(fl_job_close(l->ps), "leaving a job");
+    bench_check(fl_job_stop(l->ps), "leaving a job");
+    fl_job_free(l->ps);
     process_wait(l->server, "a server");
     fl_ctx_free(l->ctx);
     free(l);

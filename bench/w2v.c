@@ -222,11 +222,14 @@ static double judge_w2v(void *state, fl_transpiler *t, const crew_order *o)
     const size_t n = w->task->text->n_words;
     float *rows = bench_alloc(n * DIM * sizeof *rows);
     uint64_t *keys = bench_alloc(n * sizeof *keys);
+    fl_job *j = fl_transpiler_job(t);
     double r;
+    int table;
 
     for (size_t i = 0; i < n; i++)
         keys[i] = i;
-    bench_check(fl_transpiler_fetch(t, "emb", keys, n, rows),
+    bench_check(fl_job_find_table(j, "emb", &table), "finding emb");
+    bench_check(fl_job_pull(j, table, keys, n, FL_PULL_ONLY, rows),
                 "fetching what was learnt");
     r = judge_rows(w->task, o->n, rows);
     free(rows);

@@ -69,17 +69,17 @@ static void ask_for_ever(fl_ctx *c, const place *at, int fd)
     (void)snprintf(address, sizeof(address), "%s:%d", at->host, at->port);
     sleep(FIRST_SECONDS);
     for (;; sleep(1)) {
-        char *page = NULL;
+        fl_job_status *s = NULL;
 
-        if (fl_job_status(c, address, &page)) {
+        if (fl_job_status_get(&s, c, address)) {
             if (was_there ? ++n_failed == FAILED_MAX : is_stranger(at))
                 return;
             continue;
         }
         was_there = true;
         n_failed = 0;
-        status_line(page, line, sizeof(line));
-        fl_text_free(page);
+        status_line(s, line, sizeof(line));
+        fl_job_status_free(s);
         write_line(fd, line);
     }
 }

@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "fleetrun.h"
+#include "flotilla/job.h"
 
 uint64_t clock_ms(void);
 
@@ -88,9 +89,8 @@ void screen_tick(screen *s);
 
 /* --- what the job does (fleetrun_status.c, fleetrun_ask.c) ---------------- */
 
-/* One line out of the page of `flotilla status`; "" when there is nothing to
-   tell. */
-void status_line(const char *page, char *out, size_t cap);
+/* The status of a job in one line; "" when there is nothing to tell. */
+void status_line(const fl_job_status *status, char *out, size_t cap);
 
 /* A process that asks server 0 about once a second and writes lines. */
 typedef struct asker {

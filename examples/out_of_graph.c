@@ -79,7 +79,8 @@ static void train(fl_ctx *c, const fl_job_args *a)
     for (uint64_t i = 0; i < 10; i++)
         n_right += run_batch(p, table, bias, 1000000 + i, 0);
     printf("trainer %d accuracy %.3f\n", a->rank, n_right / (10.0 * BATCH));
-    check(fl_job_close(p));
+    check(fl_job_stop(p));
+    fl_job_free(p);
 }
 
 int main(int argc, char **argv)

@@ -69,7 +69,7 @@ fl_status model_dataset(fl_dataset **out, fl_ctx *c, fl_fleet *f,
     if (!st)
         st = fl_dataset_set_filelist(d, &path, 1);
     if (!st && job)
-        st = fl_transpiler_deal_files(job, d, pass);
+        st = fl_job_dispatch_files(fl_transpiler_job(job), d, pass);
     if (!st)
         *out = d;
     else

@@ -1,13 +1,15 @@
 /* dist.h - training on parameter servers: one program made into those of
  * trainers and servers.
  *
- * Every process builds the same network and transpiles it in the same way. Then
+ * Every process builds the same network, transpiles it in the same way, and
+ * says which role it has. Then
  *
  *     server    fl_run(exe, fl_transpiler_startup(t, endpoint), NULL);
  *               fl_run(exe, fl_transpiler_server(t, endpoint), NULL);
  *     trainer   fl_run(exe, fl_transpiler_trainer_startup(t), NULL);
- *               fl_run(exe, fl_transpiler_trainer(t), &args);  batch after
- * batch fl_transpiler_stop(t);
+ *               fl_run(exe, fl_transpiler_trainer(t), &args);
+ *               ... batch after batch ...
+ *               fl_job_stop(fl_transpiler_job(t));
  *
  * A server's second run ends when all trainers have left. A trainer connects at
  * its first run, and waits for the others there. Its programs run in every way
@@ -24,8 +26,8 @@
 #ifndef FLOTILLA_DIST_H
 #define FLOTILLA_DIST_H
 
-#include "flotilla/data.h"
 #include "flotilla/executor.h"
+#include "flotilla/job.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -35,6 +37,7 @@ typedef struct fl_transpiler fl_transpiler;
 
 typedef struct fl_transpile_args {
     uint32_t size;
+    fl_role_kind role;    /* of this process; 0: FL_ROLE_WORKER */
     int trainer_id;       /* of this process, from 0; servers leave it 0 */
     const char *pservers; /* "host:port,host:port", the same for everyone */
     int n_trainers;       /* how many there will be; 0: 1 */
@@ -53,7 +56,11 @@ fl_status fl_transpile_with(fl_transpiler **out, fl_ctx *c,
    train any more. */
 FL_API void fl_transpiler_free(fl_transpiler *t);
 
-/* They belong to the transpiler. */
+/* The handle of this process in the job; it belongs to the transpiler. */
+FL_API fl_job *fl_transpiler_job(fl_transpiler *t);
+
+/* Programs belong to the transpiler. Any process may look at all of them, and
+   runs those of its role. */
 FL_API fl_program *fl_transpiler_trainer(fl_transpiler *t);
 FL_API fl_program *fl_transpiler_trainer_startup(fl_transpiler *t);
 /* What the server at that address runs, as it is at the time of the run: who
@@ -62,68 +69,6 @@ FL_API fl_program *fl_transpiler_trainer_startup(fl_transpiler *t);
 FL_API fl_program *fl_transpiler_server(fl_transpiler *t, const char *endpoint);
 FL_API fl_program *fl_transpiler_startup(fl_transpiler *t,
                                          const char *endpoint);
-
-/* --- a trainer ------------------------------------------------------------ */
-
-/* Connects and waits for all members, if the first run has not done it. */
-FL_API FL_MUST_CHECK
-fl_status fl_transpiler_start(fl_transpiler *t);
-
-/* Everything that was computed is applied, and this trainer leaves the job. */
-FL_API FL_MUST_CHECK
-fl_status fl_transpiler_stop(fl_transpiler *t);
-
-/* Waits for all live trainers. */
-FL_API FL_MUST_CHECK
-fl_status fl_transpiler_barrier(fl_transpiler *t);
-
-/* Values of a table or of a dense parameter as the servers have them: rows of
-   n keys into out [n, dim]; keys NULL: a dense parameter of n numbers. */
-FL_API FL_MUST_CHECK
-fl_status fl_transpiler_fetch(fl_transpiler *t, const char *name,
-                              const uint64_t *keys, size_t n, float *out);
-
-/* Overwrites them, by one trainer, before training: the first run of the
-   trainers' startup programs takes over what is there. */
-FL_API FL_MUST_CHECK
-fl_status fl_transpiler_assign(fl_transpiler *t, const char *name,
-                               const uint64_t *keys, size_t n,
-                               const float *values);
-
-/* A hash of everything that the servers hold, whatever their number. */
-FL_API FL_MUST_CHECK
-fl_status fl_transpiler_hash(fl_transpiler *t, uint64_t *hash);
-
-/* What this trainer and the servers did so far. */
-typedef struct fl_dist_stats {
-    uint32_t size;
-    uint64_t sent_bytes, received_bytes; /* payloads of requests and replies */
-    uint64_t pulls, pushes;              /* requests for rows, over servers */
-    uint64_t dense_requests;             /* requests for dense blocks */
-    uint64_t gradients_made, gradients_applied; /* over variables */
-    double wait_seconds; /* of training threads, for the mode */
-} fl_dist_stats;
-FL_API FL_MUST_CHECK
-fl_status fl_transpiler_stats(fl_transpiler *t, fl_dist_stats *out);
-
-/* What the servers say about themselves, as text. Free with fl_text_free. */
-FL_API FL_MUST_CHECK
-fl_status fl_transpiler_server_stats(fl_transpiler *t, char **text);
-
-/* --- data over trainers --------------------------------------------------- */
-
-/* Makes records of all trainers change places: afterwards every record is in
-   exactly one of them, chosen at random by the seed. All trainers call it. */
-FL_API FL_MUST_CHECK
-fl_status fl_transpiler_global_shuffle(fl_transpiler *t, fl_dataset *d,
-                                       uint64_t seed);
-
-/* The files of the dataset are dealt by server 0 as trainers ask for more, so
-   that a slow one gets less; every file once per pass over the data, by that
-   name. Files of a trainer that is lost are dealt again. */
-FL_API FL_MUST_CHECK
-fl_status fl_transpiler_deal_files(fl_transpiler *t, fl_dataset *d,
-                                   const char *pass_name);
 
 #ifdef __cplusplus
 }

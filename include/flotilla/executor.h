@@ -144,6 +144,8 @@ fl_status fl_run_hogwild(fl_executor *e, fl_program *p,
 /* Per operator: time, calls, share, for all runs made while the setting
    "profile" was on. Text is freed with fl_text_free. */
 FL_API char *fl_executor_profile(const fl_executor *e);
+/* For programs (docs/formats/status.md). */
+FL_API char *fl_executor_profile_json(const fl_executor *e);
 
 /* The same as a Chrome trace (chrome://tracing, Perfetto). */
 FL_API FL_MUST_CHECK

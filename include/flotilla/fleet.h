@@ -41,11 +41,6 @@ typedef struct fl_strategy fl_strategy;
 
 /* --- roles ---------------------------------------------------------------- */
 
-typedef enum fl_role_kind {
-    FL_ROLE_WORKER = 1,
-    FL_ROLE_SERVER = 2
-} fl_role_kind;
-
 /* A role that the user defines. Everybody in a job gives the same endpoints. */
 typedef struct fl_role_args {
     uint32_t size;
@@ -161,6 +156,8 @@ fl_status fl_strategy_set_execute_strategy(fl_strategy *s,
 /* Every effective value, and whether it is a default, from the environment or
    from a call. Free with fl_text_free. */
 FL_API char *fl_strategy_text(fl_strategy *s);
+/* The same for programs (docs/formats/status.md). */
+FL_API char *fl_strategy_json(const fl_strategy *s);
 
 /* --- the programs --------------------------------------------------------- */
 
@@ -181,6 +178,9 @@ fl_status fl_fleet_minimize_with(fl_fleet *f, fl_var *loss,
 
 FL_API fl_program *fl_fleet_main_program(fl_fleet *f);
 FL_API fl_program *fl_fleet_startup_program(fl_fleet *f);
+/* The handle of this process in the job: barriers, statistics, values on the
+   servers. NULL in a single process. */
+FL_API fl_job *fl_fleet_job(fl_fleet *f);
 /* The transpiler behind it; NULL in a single process. */
 FL_API fl_transpiler *fl_fleet_transpiler(fl_fleet *f);
 

@@ -1,28 +1,38 @@
-/* job.h - parameter servers, used directly: without programs and executors.
+/* job.h - a job: servers and trainers under one name, and the handle by which
+ * a trainer takes part.
  *
- * A job is S servers and T trainers under one name. Servers hold tables of rows
- * (table.h) and dense blocks; trainers declare them, pull values and push
- * gradients. A key belongs to one of 1024 virtual shards by its hash, a shard
- * to one server, so any number of servers holds the same rows.
+ * Servers hold tables of rows (table.h) and dense parameters; trainers pull
+ * values and push gradients. A key belongs to one of 1024 virtual shards by its
+ * hash, a shard to one server, so any number of servers holds the same rows.
+ *
+ * The handle comes from what made the programs of the job, with everything
+ * declared (fl_transpiler_job, fl_fleet_job), or is connected by hand:
  *
  *     server   fl_job_serve(...)                    until the job is over
  *     trainer  fl_job_connect, fl_job_declare_table ..., fl_job_start
  *              fl_job_pull, fl_job_push, fl_job_barrier ...
- *              fl_job_close
+ *              fl_job_stop, fl_job_free
  *
  * A push is applied exactly once, whatever happens to the connection. Every
- * wait has an end: a peer that is dead or silent is named on standard error
- * within seconds, and a call fails when the peer does not come back in time.
- * Any thread may call; calls of different threads run at once.
+ * wait has an end: a peer that is dead or silent is named in the log within
+ * seconds, and a call fails when the peer does not come back in time. Any
+ * thread may call; calls of different threads run at once.
  */
 #ifndef FLOTILLA_JOB_H
 #define FLOTILLA_JOB_H
 
+#include "flotilla/data.h"
 #include "flotilla/table.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* What a process of a job is. 0 stands for a worker, which trains. */
+typedef enum fl_role_kind {
+    FL_ROLE_WORKER = 1,
+    FL_ROLE_SERVER = 2
+} fl_role_kind;
 
 /* --- who takes part ------------------------------------------------------ */
 
@@ -31,9 +41,9 @@ extern "C" {
    restart_timeout_ms (docs/settings.md). */
 typedef struct fl_job_args {
     uint32_t size;
-    const char *servers; /* "host:port,host:port", the same for everyone */
     int n_trainers;      /* how many there will be; 0: 1 */
     int rank;            /* of this server or trainer, from 0 */
+    const char *servers; /* "host:port,host:port", the same for everyone */
     const char *listen;  /* a server's own address; NULL: servers[rank] */
 } fl_job_args;
 
@@ -57,38 +67,53 @@ typedef struct fl_job fl_job;
 FL_API FL_MUST_CHECK
 fl_status fl_job_connect_with(fl_job **out, fl_ctx *c, const fl_job_args *args);
 
-/* Leaves the job, and frees. What was pushed has been applied. */
-FL_API FL_MUST_CHECK
-fl_status fl_job_close(fl_job *p);
+/* Stops first. For a job that was connected by hand: a transpiler and a fleet
+   free their own. NULL is fine. */
+FL_API void fl_job_free(fl_job *j);
+
+FL_API int fl_job_rank(const fl_job *j);
+FL_API int fl_job_n_trainers(const fl_job *j);
 
 /* Tables with the settings of fl_table_new, before the start. Every
    trainer declares the same, in the same order; the number counts from 0. */
 FL_API FL_MUST_CHECK
-fl_status fl_job_declare_table(fl_job *p, const char *name,
+fl_status fl_job_declare_table(fl_job *j, const char *name,
                                const char *settings, int *table);
 
-/* A dense block of n floats with an optimizer ("adam", "learning_rate=0.01"
-   as fl_optimizer_new takes them). */
+/* A dense parameter of n floats with an optimizer ("adam",
+   "learning_rate=0.01" as fl_optimizer_new takes them). */
 FL_API FL_MUST_CHECK
-fl_status fl_job_declare_dense(fl_job *p, const char *name, size_t n,
+fl_status fl_job_declare_dense(fl_job *j, const char *name, size_t n,
                                const char *optimizer, const char *settings,
-                               int *block);
+                               int *dense);
 
-/* Sends what was declared and waits until all members are there. Two trainers
-   that disagree are told the first line that differs. */
+/* The numbers of what was declared, here or by the programs. */
 FL_API FL_MUST_CHECK
-fl_status fl_job_start(fl_job *p);
+fl_status fl_job_find_table(const fl_job *j, const char *name, int *table);
+FL_API FL_MUST_CHECK
+fl_status fl_job_find_dense(const fl_job *j, const char *name, int *dense);
+
+/* Sends what was declared and waits until all members are there; whatever needs
+   the servers does so itself, if it comes first. Two trainers that disagree are
+   told the first line that differs. Done twice is fine. */
+FL_API FL_MUST_CHECK
+fl_status fl_job_start(fl_job *j);
+
+/* Everything that was computed and pushed is applied, and this trainer leaves
+   the job. Waits for requests of other threads. Done twice is fine. */
+FL_API FL_MUST_CHECK
+fl_status fl_job_stop(fl_job *j);
 
 /* --- rows ---------------------------------------------------------------- */
 
 /* Values of n keys into out [n, dim]; keys may repeat. */
 FL_API FL_MUST_CHECK
-fl_status fl_job_pull(fl_job *p, int table, const uint64_t *keys, size_t n,
+fl_status fl_job_pull(fl_job *j, int table, const uint64_t *keys, size_t n,
                       fl_pull_kind kind, float *out);
 
 /* As fl_table_push; returns when all servers have applied it. */
 FL_API FL_MUST_CHECK
-fl_status fl_job_push(fl_job *p, int table, const fl_rows *rows);
+fl_status fl_job_push(fl_job *j, int table, const fl_rows *rows);
 
 /* Several tables in one request per server. */
 typedef struct fl_job_pull_item {
@@ -103,71 +128,157 @@ typedef struct fl_job_push_item {
     fl_rows rows;
 } fl_job_push_item;
 FL_API FL_MUST_CHECK
-fl_status fl_job_pull_many(fl_job *p, const fl_job_pull_item *items, size_t n);
+fl_status fl_job_pull_many(fl_job *j, const fl_job_pull_item *items, size_t n);
 FL_API FL_MUST_CHECK
-fl_status fl_job_push_many(fl_job *p, const fl_job_push_item *items, size_t n);
+fl_status fl_job_push_many(fl_job *j, const fl_job_push_item *items, size_t n);
 
 /* The same without waiting: memory is borrowed until the wait, which gives the
    result and ends the request. Every request is to be waited for, if need be
-   after fl_job_close. */
+   after fl_job_stop. */
 typedef struct fl_job_request fl_job_request;
 FL_API FL_MUST_CHECK
-fl_status fl_job_pull_begin(fl_job *p, const fl_job_pull_item *items, size_t n,
-                            fl_job_request **out);
+fl_status fl_job_pull_begin(fl_job_request **out, fl_job *j,
+                            const fl_job_pull_item *items, size_t n);
 FL_API FL_MUST_CHECK
-fl_status fl_job_push_begin(fl_job *p, const fl_job_push_item *items, size_t n,
-                            fl_job_request **out);
+fl_status fl_job_push_begin(fl_job_request **out, fl_job *j,
+                            const fl_job_push_item *items, size_t n);
 FL_API FL_MUST_CHECK
 fl_status fl_job_wait(fl_job_request *r);
 
-/* Overwrites values, as fl_table_assign. */
+/* Overwrites values, as fl_table_assign. In a job with programs: by one
+   trainer, before training, since the first run of the trainers' startup
+   programs takes over what is there. */
 FL_API FL_MUST_CHECK
-fl_status fl_job_assign(fl_job *p, int table, const uint64_t *keys, size_t n,
+fl_status fl_job_assign(fl_job *j, int table, const uint64_t *keys, size_t n,
                         const float *values);
 FL_API FL_MUST_CHECK
-fl_status fl_job_clear(fl_job *p, int table);
+fl_status fl_job_clear(fl_job *j, int table);
+/* Refused in modes whose trainers have copies of the rows. */
 FL_API FL_MUST_CHECK
-fl_status fl_job_shrink(fl_job *p, int table, int unseen_days,
+fl_status fl_job_shrink(fl_job *j, int table, int unseen_days,
                         uint64_t *n_removed);
 
-/* --- dense blocks -------------------------------------------------------- */
+/* --- dense parameters ----------------------------------------------------- */
 
 FL_API FL_MUST_CHECK
-fl_status fl_job_pull_dense(fl_job *p, int block, float *out);
+fl_status fl_job_pull_dense(fl_job *j, int dense, float *out);
 FL_API FL_MUST_CHECK
-fl_status fl_job_push_dense(fl_job *p, int block, const float *grad);
+fl_status fl_job_push_dense(fl_job *j, int dense, const float *grad);
 FL_API FL_MUST_CHECK
-fl_status fl_job_assign_dense(fl_job *p, int block, const float *values);
+fl_status fl_job_assign_dense(fl_job *j, int dense, const float *values);
 
 /* --- together ------------------------------------------------------------ */
 
 /* Waits for all live trainers. Names who is missing while it waits. */
 FL_API FL_MUST_CHECK
-fl_status fl_job_barrier(fl_job *p);
+fl_status fl_job_barrier(fl_job *j);
 
 /* Adds to the job's step and gives it. */
 FL_API FL_MUST_CHECK
-fl_status fl_job_step(fl_job *p, uint64_t add, uint64_t *step);
+fl_status fl_job_step(fl_job *j, uint64_t add, uint64_t *step);
 
-/* What this trainer is doing, for `flotilla status`; NaN: not known. */
+/* What this trainer is doing, for `flotilla status`; NaN: not known. Training
+   from a dataset reports by itself. */
 FL_API FL_MUST_CHECK
-fl_status fl_job_report(fl_job *p, const char *phase, uint64_t samples,
+fl_status fl_job_report(fl_job *j, const char *phase, uint64_t samples,
                         double loss, double auc);
 
-/* Rows, memory and counters of all servers, as text. Free with fl_text_free. */
+/* A hash of every row and parameter: equal for equal contents, whatever the
+   number of servers and the order in which rows came to be. */
 FL_API FL_MUST_CHECK
-fl_status fl_job_stats(fl_job *p, char **text);
+fl_status fl_job_hash(fl_job *j, uint64_t *hash);
 
-/* A hash of every row and block: equal for equal contents, whatever the number
-   of servers and the order in which rows came to be. */
+/* What this trainer did so far. */
+typedef struct fl_job_stats {
+    uint32_t size;
+    uint64_t sent_bytes, received_bytes; /* payloads of requests and replies */
+    uint64_t pulls, pushes;              /* requests for rows, over servers */
+    uint64_t dense_requests;             /* requests for dense parameters */
+    uint64_t gradients_made, gradients_applied; /* over variables */
+    double wait_seconds; /* of training threads, for the mode */
+} fl_job_stats;
 FL_API FL_MUST_CHECK
-fl_status fl_job_hash(fl_job *p, uint64_t *hash);
+fl_status fl_job_get_stats(fl_job *j, fl_job_stats *out);
+
+/* The same with rows, memory and counters of all servers, as JSON
+   (docs/formats/status.md). Free with fl_text_free. */
+FL_API FL_MUST_CHECK
+fl_status fl_job_stats_json(fl_job *j, char **json);
+
+/* --- data over trainers --------------------------------------------------- */
+
+/* Makes records of all trainers change places: afterwards every record is in
+   exactly one of them, chosen at random by the seed. All trainers call it. */
+FL_API FL_MUST_CHECK
+fl_status fl_job_global_shuffle(fl_job *j, fl_dataset *d, uint64_t seed);
+
+/* Server 0 hands out the files of the dataset as trainers ask for more, so that
+   a slow one gets less; every file once per pass over the data, by that name.
+   Files of a trainer that is lost are handed out again. */
+FL_API FL_MUST_CHECK
+fl_status fl_job_dispatch_files(fl_job *j, fl_dataset *d,
+                                const char *pass_name);
 
 /* --- looking from outside ------------------------------------------------ */
 
-/* Members, phases and who waits for whom, as server 0 at `address` sees it. */
+/* Members, phases and who waits for whom, as server 0 at `address` sees it:
+   a picture of one moment. Texts live as long as the picture; a number that is
+   not known is NaN, or 0 where it counts. Every struct is filled up to the size
+   that it begins with. */
+typedef struct fl_job_status fl_job_status;
 FL_API FL_MUST_CHECK
-fl_status fl_job_status(fl_ctx *c, const char *address, char **text);
+fl_status fl_job_status_get(fl_job_status **out, fl_ctx *c,
+                            const char *address);
+FL_API void fl_job_status_free(fl_job_status *s);
+
+typedef struct fl_job_summary {
+    uint32_t size;
+    bool is_complete;       /* all members have come */
+    bool is_over;           /* servers end */
+    int n_members, n_here;  /* trainers and servers; that have come */
+    uint64_t step;          /* of the job */
+    double running_seconds; /* since server 0 began */
+    const char *waits_for;  /* "trainer 1 and server 2", who has not come */
+    const char *why_over;   /* "": its trainers are done */
+} fl_job_summary;
+FL_API FL_MUST_CHECK
+fl_status fl_job_status_summary(const fl_job_status *s, fl_job_summary *out);
+
+typedef struct fl_member_status {
+    uint32_t size;
+    fl_role_kind role;
+    int rank;
+    /* "absent", "up", "down", "silent", "left" or "lost". */
+    const char *state;
+    double away_seconds;         /* that it is down or silent */
+    const char *address, *phase; /* "": not known */
+    uint32_t process, incarnation;
+    uint64_t step, samples;
+    double samples_per_second, loss, auc;
+    double reported_seconds_ago;
+    const char *waits_for; /* "trainer 1 and trainer 4", at a barrier */
+} fl_member_status;
+/* Trainers by rank, then servers; false past the last one, and for a struct
+   without a size. */
+FL_API bool fl_job_status_member(const fl_job_status *s, size_t i,
+                                 fl_member_status *out);
+
+/* A barrier, or a gather, at which somebody waits. */
+typedef struct fl_barrier_status {
+    uint32_t size;
+    bool is_gather;
+    const char *name;
+    uint64_t generation;
+    double open_seconds;
+    int n_came, n_expected; /* trainers */
+    const char *waits_for;  /* with what is known of each who is missing */
+} fl_barrier_status;
+FL_API bool fl_job_status_barrier(const fl_job_status *s, size_t i,
+                                  fl_barrier_status *out);
+
+/* All of it as JSON (docs/formats/status.md). Free with fl_text_free. */
+FL_API char *fl_job_status_json(const fl_job_status *s);
+
 /* Asks server 0 at `address` to end the job: all servers end. */
 FL_API FL_MUST_CHECK
 fl_status fl_job_shutdown(fl_ctx *c, const char *address);

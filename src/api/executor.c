@@ -171,6 +171,11 @@ fl_status fl_run_hogwild(fl_executor *e, fl_program *p,
 
 /* --- looking inside ------------------------------------------------------ */
 
+char *fl_executor_profile_json(const fl_executor *e)
+{
+    return fl_trace_profile_json(&((fl_executor *)(uintptr_t)e)->trace);
+}
+
 char *fl_executor_profile(const fl_executor *e)
 {
     return fl_trace_profile(&((fl_executor *)(uintptr_t)e)->trace);

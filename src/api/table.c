@@ -3,16 +3,17 @@
 #include "flotilla/table.h"
 
 #include "ctx/ctx.h"
+#include "mode/mode.h"
 #include "mode/mode_local.h"
 
 /* In a job rows are on its servers. */
 static fl_status check_local(const fl_ctx *c, const char *name)
 {
-    if (strcmp(c->comm->name, "local"))
+    if (c->mode->needs_servers)
         FL_FAIL(FL_ERR_INVAL,
                 "table %s: this context has been transpiled for a job, whose "
                 "tables are on its servers; look at rows with "
-                "fl_transpiler_fetch",
+                "fl_job_pull",
                 name);
     return FL_OK;
 }

@@ -36,7 +36,7 @@ static void store(fl_conf *conf, const fl_key *k, const fl_key_value *v)
     }
 }
 
-static fl_key_value load(const fl_conf *conf, const fl_key *k)
+fl_key_value fl_conf_value(const fl_conf *conf, const fl_key *k)
 {
     const void *f = field(conf, k);
 
@@ -169,6 +169,6 @@ const char *fl_conf_get(fl_conf *conf, const char *name)
         (void)refuse_name(name);
         return NULL;
     }
-    v = load(conf, k);
+    v = fl_conf_value(conf, k);
     return fl_key_print(k, &v, conf->text);
 }

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/status.h"
+#include "conf/key.h"
 #include "flotilla/program.h"
 
 #define FL_CONF_TEXT_MAX 32
@@ -71,6 +72,9 @@ fl_status fl_conf_set(fl_conf *conf, const char *name, const char *value);
 FL_MUST_CHECK
 fl_status fl_conf_set_from(fl_conf *conf, const char *name, const char *value,
                            fl_conf_from from);
+
+/* Strings are those of the conf. */
+fl_key_value fl_conf_value(const fl_conf *conf, const fl_key *k);
 
 /* The setting must exist. "default", "environment", "call" as text. */
 fl_conf_from fl_conf_from_of(const fl_conf *conf, const char *name);

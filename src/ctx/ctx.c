@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "kernel/gemm.h"
 #include "kernel/isa.h"
-#include "mode/mode_local.h"
+#include "mode/mode.h"
 #include "ops/ops.h"
 
 static fl_program *make_program(fl_ctx *c)
@@ -48,7 +48,8 @@ fl_status fl_ctx_new(fl_ctx **out)
     c->main = make_program(c);
     c->startup = make_program(c);
     c->main->is_default = c->startup->is_default = true;
-    c->comm = fl_mode_local_new();
+    c->mode = &fl_mode_local;
+    c->comm = c->mode->open(NULL);
     /* The default leaves the word to fl_log_set. */
     if (strcmp(c->conf.log_level, "info"))
         apply_log_level(c);
@@ -100,7 +101,7 @@ fl_status fl_ctx_exec_options(fl_ctx *c, fl_scope *scope, fl_trace *trace,
 {
     if (!scope)
         scope = fl_current_scope(c);
-    if (c->transpiler && scope != &c->scope)
+    if (c->job && scope != &c->scope)
         FL_FAIL(FL_ERR_INVAL,
                 "a job with servers keeps its values in the context's own "
                 "scope; run it in no other");

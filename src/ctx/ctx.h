@@ -21,12 +21,13 @@ struct fl_ctx {
     /* What a worker of a fleet trains instead; NULL before that. They are the
        default programs then, and the fleet's. */
     fl_program *fleet_main, *fleet_startup;
-    fl_fleet *fleet;           /* at most one at a time, not owned */
-    fl_scope scope;            /* the context's own */
-    FL_VEC(fl_scope *) scopes; /* of guards, not owned */
-    fl_transpiler *transpiler; /* of the job, not owned; NULL: there is none */
-    fl_comm *comm;   /* the tables of this process, see mode/mode_local.h */
-    bool run_failed; /* the last run */
+    fl_fleet *fleet;            /* at most one at a time, not owned */
+    fl_scope scope;             /* the context's own */
+    FL_VEC(fl_scope *) scopes;  /* of guards, not owned */
+    fl_job *job;                /* not owned; NULL: there is none */
+    const struct fl_mode *mode; /* `local`, or that of the job */
+    fl_comm *comm;              /* of the mode */
+    bool run_failed;            /* the last run */
     FL_VEC(fl_optimizer *) optimizers;
     FL_VEC(struct fl_mode *) modes; /* the user's own, see mode/mode_own.h */
 };

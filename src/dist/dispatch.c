@@ -1,4 +1,4 @@
-/* dispatch.c - the files of a dataset, dealt to trainers by server 0
+/* dispatch.c - the files of a dataset, dispatched to trainers by server 0
  * (ps/coord/coord.h) as they ask for more.
  *
  * In a mode whose trainers wait for one another (sync) a trainer cannot wait
@@ -6,7 +6,7 @@
  */
 #include <stdatomic.h>
 
-#include "dist/transpile.h"
+#include "dist/job.h"
 #include "data/dataset/dataset.h"
 
 /* The coordinator's limit. */
@@ -16,33 +16,34 @@ _Static_assert(FL_DEALER_NONE == FL_DISPATCH_NONE &&
                    FL_DEALER_LATER == FL_DISPATCH_LATER,
                "answers of the coordinator are those of a dealer");
 
-typedef struct dealing {
-    fl_transpiler *t;
-    fl_deal_name *name;      /* the transpiler's */
+typedef struct dispatching {
+    fl_job *job;
+    fl_dispatch_name *name;  /* the job's */
     _Atomic uint64_t number; /* of the pass, among those by this name */
     uint64_t pass, question; /* of who asks, one at a time */
-} dealing;
+} dispatching;
 
 /* What all questions of a pass have in common comes with a number, or a file
    that is finished. */
-static fl_status ask(const dealing *g, uint64_t n_files, uint64_t question,
+static fl_status ask(const dispatching *g, uint64_t n_files, uint64_t question,
                      uint64_t finished, uint64_t *item)
 {
     fl_dispatch_request r = { .number = g->number,
                               .n = n_files,
                               .question = question,
                               .finished = finished,
-                              .is_hasty = !strcmp(g->t->mode->name, "sync") };
+                              .is_hasty =
+                                  g->job->mode && g->job->mode->trainers_meet };
 
     fl_msg_text(r.name, g->name->name);
-    FL_TRY(fl_cluster_ready(g->t->cluster));
-    return fl_client_dispatch(fl_cluster_client(g->t->cluster), &r, item,
+    FL_TRY(fl_job_ready(g->job));
+    return fl_client_dispatch(fl_cluster_client(g->job->cluster), &r, item,
                               FL_WAIT);
 }
 
 /* Passes are counted by name, whatever datasets make them: every trainer makes
    the same ones. */
-static void begin_pass(dealing *g, uint64_t pass)
+static void begin_pass(dispatching *g, uint64_t pass)
 {
     uint64_t more = pass - g->pass;
 
@@ -54,7 +55,7 @@ static void begin_pass(dealing *g, uint64_t pass)
 static fl_status next_file(void *arg, uint64_t pass, uint64_t n_files,
                            uint64_t *file)
 {
-    dealing *g = arg;
+    dispatching *g = arg;
 
     if (g->pass != pass)
         begin_pass(g, pass);
@@ -70,9 +71,9 @@ static fl_status finish_file(void *arg, uint64_t pass, uint64_t n_files,
     return ask(arg, n_files, 0, file, &none);
 }
 
-static fl_deal_name *name_of(fl_transpiler *t, const char *name)
+static fl_dispatch_name *name_of(fl_job *j, const char *name)
 {
-    fl_deal_name *n = t->deals;
+    fl_dispatch_name *n = j->dispatches;
 
     while (n && strcmp(n->name, name))
         n = n->next;
@@ -80,15 +81,15 @@ static fl_deal_name *name_of(fl_transpiler *t, const char *name)
         return n;
     n = fl_alloc(sizeof(*n));
     n->name = fl_strdup(name);
-    n->next = t->deals;
-    t->deals = n;
+    n->next = j->dispatches;
+    j->dispatches = n;
     return n;
 }
 
-void fl_deal_names_free(fl_deal_name *first)
+void fl_dispatch_names_free(fl_dispatch_name *first)
 {
     while (first) {
-        fl_deal_name *next = first->next;
+        fl_dispatch_name *next = first->next;
 
         fl_free(first->name);
         fl_free(first);
@@ -96,23 +97,22 @@ void fl_deal_names_free(fl_deal_name *first)
     }
 }
 
-fl_status fl_transpiler_deal_files(fl_transpiler *t, fl_dataset *d,
-                                   const char *pass_name)
+fl_status fl_job_dispatch_files(fl_job *j, fl_dataset *d, const char *pass_name)
 {
     size_t len = pass_name ? strlen(pass_name) : 0;
     fl_dealer dealer = { .next = next_file,
                          .finished = finish_file,
                          .free = fl_free };
-    dealing *g;
+    dispatching *g;
 
     if (len < 1 || len > NAME_MAX_BYTES)
         FL_FAIL(FL_ERR_INVAL,
-                "fl_transpiler_deal_files: a pass has a name of 1 to %d "
+                "fl_job_dispatch_files: a pass has a name of 1 to %d "
                 "characters, the same for all trainers",
                 NAME_MAX_BYTES);
     g = fl_alloc(sizeof(*g));
-    g->t = t;
-    g->name = name_of(t, pass_name);
+    g->job = j;
+    g->name = name_of(j, pass_name);
     dealer.arg = g;
     return fl_dataset_set_dealer(d, &dealer);
 }

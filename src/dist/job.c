@@ -1,98 +1,163 @@
-/* job.c - parameter servers of the public API: calls that wait
- * (ps/client/call_sync.h), over a client that does not (ps/client/client.h).
- */
-#include "flotilla/job.h"
+/* job.c - a job: connecting, declaring, starting and leaving. */
+#include "dist/job.h"
 
 #include <inttypes.h>
 
-#include "dist/job.h"
 #include "base/args.h"
-#include "dist/job_programs.h"
-#include "base/thread.h"
+#include "base/log.h"
+#include "mode/mode_own.h"
 #include "ps/declare.h"
-#include "ps/options.h"
-#include "ps/client/call_sync.h"
 #include "table/table.h"
 
-typedef struct declared_block {
-    char *name;
-    fl_client_block b;
-} declared_block;
+/* --- the port of a server's context --------------------------------------- */
 
-typedef struct declared_table {
-    char *name;
-    uint32_t dim;
-} declared_table;
-
-struct fl_job {
-    fl_ctx *ctx;
-    fl_endpoints net;
-    fl_client *client;
-    _Atomic uint64_t generation; /* of the next barrier */
-    atomic_bool is_started;
-
-    fl_mutex mu;
-    fl_cond idle;
-    size_t n_open; /* requests under way; guarded by mu */
-    /* Guarded by mu until the start; afterwards they do not change. */
-    fl_job_programs *programs;
-    FL_VEC(declared_table) tables;
-    FL_VEC(declared_block) blocks;
-};
-
-struct fl_job_request {
-    fl_job *p;
-    fl_latch latch;
-};
-
-/* --- waiting -------------------------------------------------------------- */
-
-static void open_request(fl_job *p)
+static fl_status refuse_table(const char *table)
 {
-    fl_lock(&p->mu);
-    p->n_open++;
-    fl_unlock(&p->mu);
+    FL_FAIL(FL_ERR_INVAL,
+            "table %s: this process is a server of the job and runs the "
+            "programs of a trainer; a trainer transpiles with "
+            ".role = FL_ROLE_WORKER",
+            table);
 }
 
-static void close_request(fl_job *p)
+static fl_status serving_declare(fl_comm *c, const char *table,
+                                 const char *settings, uint64_t seed)
 {
-    fl_lock(&p->mu);
-    if (--p->n_open == 0)
-        fl_cond_wake_all(&p->idle);
-    fl_unlock(&p->mu);
+    fl_job *j = (fl_job *)c;
+
+    return fl_contents_add_table(&j->contents, table, settings, seed);
 }
 
-static void request_init(fl_job_request *r, fl_job *p)
+static fl_status serving_rows(fl_comm *c, fl_comm_request *r)
 {
-    r->p = p;
-    fl_latch_init(&r->latch, fl_client_poller(p->client));
-    fl_latch_add(&r->latch);
-    open_request(p);
+    (void)c;
+    return refuse_table(r->table);
 }
 
-/* For fl_client_done. Whoever waits may free the request meanwhile. */
-static void on_done(void *arg, fl_status st)
+static fl_status serving_serve(fl_comm *c, const fl_comm_service *s)
 {
-    fl_job_request *r = arg;
-    fl_job *p = r->p;
+    fl_job *j = (fl_job *)c;
 
-    fl_latch_done(&r->latch, st);
-    close_request(p);
+    j->contents.service = s;
+    j->contents.scope = &j->ctx->scope;
+    return fl_cluster_serve(j->cluster, &j->contents);
 }
 
-/* st is what the call that began the request gave: after an error nobody will
-   call on_done. */
-static fl_status wait_for(fl_job_request *r, fl_status st)
+/* It is a part of the job, which goes before the context does. */
+static void serving_free(fl_comm *c)
 {
-    if (st)
-        close_request(r->p);
+    (void)c;
+}
+
+static const fl_comm_data serving_data = { .pull = serving_rows,
+                                           .push = serving_rows };
+static const fl_comm_life serving_life = { .declare = serving_declare,
+                                           .serve = serving_serve,
+                                           .free = serving_free };
+
+static fl_comm make_serving(void)
+{
+    return (fl_comm){ .name = "servers",
+                      .data = &serving_data,
+                      .life = &serving_life,
+                      .has_own_deadline = true };
+}
+
+/* --- making --------------------------------------------------------------- */
+
+static fl_job *make(fl_ctx *c, fl_role_kind role, fl_endpoints *net,
+                    fl_dist *dist)
+{
+    fl_job *j = fl_alloc(sizeof(*j));
+
+    j->ctx = c;
+    j->role = role;
+    j->net = *net;
+    j->dist = dist;
+    fl_mutex_init(&j->mu);
+    fl_cond_init(&j->idle);
+    *net = (fl_endpoints){ 0 };
+    return j;
+}
+
+static fl_cluster *make_cluster(const fl_job *j, bool may_coalesce)
+{
+    return fl_cluster_new(&(fl_cluster_args){ .conf = &j->ctx->conf,
+                                              .scope = &j->ctx->scope,
+                                              .dist = j->dist,
+                                              .net = j->net.net,
+                                              .may_coalesce = may_coalesce });
+}
+
+static fl_comm *open_backend(const fl_job *j)
+{
+    return j->mode->own ? fl_mode_own_open(j->mode->own, j->cluster, j->ctx)
+                        : j->mode->open(j->cluster);
+}
+
+fl_job *fl_job_new(fl_ctx *c, const fl_mode *mode, fl_role_kind role,
+                   fl_endpoints *net, fl_dist *dist)
+{
+    fl_job *j = make(c, role, net, dist);
+
+    j->mode = mode;
+    j->serving = make_serving();
+    j->cluster = make_cluster(j, true);
+    if (role == FL_ROLE_WORKER)
+        j->backend = open_backend(j);
+    j->before = c->comm;
+    c->mode = mode;
+    c->comm = j->backend ? j->backend : &j->serving;
+    c->job = j;
+    return j;
+}
+
+/* One that goes after a failed run has not done its work, and the others hear
+   of its loss instead of taking it for done. */
+static void leave(fl_job *j)
+{
+    if (!j->cluster || j->ctx->run_failed)
+        return;
+    if (fl_job_stop(j))
+        FL_WARN("job", "trainer %d did not leave the job in order: %s",
+                fl_job_rank(j), fl_last_error());
+}
+
+void fl_job_free(fl_job *j)
+{
+    if (!j)
+        return;
+    leave(j);
+    if (j->ctx->job == j) {
+        j->ctx->comm = j->before;
+        j->ctx->mode = &fl_mode_local;
+        j->ctx->job = NULL;
+    }
+    if (j->backend)
+        fl_comm_free(j->backend);
     else
-        st = fl_latch_wait(&r->latch);
-    fl_latch_release(&r->latch);
-    return st;
+        fl_cluster_free(j->cluster);
+    fl_dispatch_names_free(j->dispatches);
+    fl_contents_release(&j->contents);
+    fl_job_programs_free(j->programs);
+    fl_dist_free(j->dist);
+    fl_endpoints_close(&j->net);
+    fl_cond_release(&j->idle);
+    fl_mutex_release(&j->mu);
+    fl_free(j);
 }
 
-/* --- connecting ----------------------------------------------------------- */
+int fl_job_rank(const fl_job *j)
+{
+    return j->dist->config.rank;
+}
+
+int fl_job_n_trainers(const fl_job *j)
+{
+    return j->dist->config.n_trainers;
+}
+
+/* --- connecting by hand --------------------------------------------------- */
 
 static fl_status check_args(const fl_job_args *a)
 {
@@ -110,486 +175,221 @@ static fl_status check_args(const fl_job_args *a)
     return FL_OK;
 }
 
-static fl_status connect_client(fl_job *p, const fl_job_args *a)
-{
-    fl_client_options o = fl_client_options_of(&p->ctx->conf);
-
-    o.servers = (const char *const *)p->net.servers.data;
-    o.n_servers = (int)p->net.servers.len;
-    o.n_trainers = a->n_trainers ? a->n_trainers : 1;
-    o.rank = a->rank;
-    return fl_err_ctx(fl_client_new(&p->client, p->net.net, NULL, &o),
-                      "trainer %d", a->rank);
-}
-
-static void free_ps(fl_job *p)
-{
-    fl_client_free(p->client);
-    fl_job_programs_free(p->programs);
-    fl_endpoints_close(&p->net);
-    for (size_t i = 0; i < p->tables.len; i++)
-        fl_free(p->tables.data[i].name);
-    for (size_t i = 0; i < p->blocks.len; i++)
-        fl_free(p->blocks.data[i].name);
-    fl_vec_release(&p->tables);
-    fl_vec_release(&p->blocks);
-    fl_cond_release(&p->idle);
-    fl_mutex_release(&p->mu);
-    fl_free(p);
-}
-
 fl_status fl_job_connect_with(fl_job **out, fl_ctx *c, const fl_job_args *args)
 {
     fl_job_args a;
-    fl_job *p;
-    fl_err why;
+    fl_endpoints net;
     fl_status st;
+    fl_err why;
+    fl_job *j;
 
     FL_TRY(FL_ARGS_READ(fl_job_args, &a, args));
     FL_TRY(check_args(&a));
-    p = fl_alloc(sizeof(*p));
-    p->ctx = c;
-    fl_mutex_init(&p->mu);
-    fl_cond_init(&p->idle);
-    st = fl_endpoints_open(&p->net, &c->conf, a.servers);
-    if (!st) {
-        p->programs = fl_job_programs_new(c, p->net.servers.len);
-        st = connect_client(p, &a);
-    }
+    FL_TRY(fl_endpoints_open(&net, &c->conf, a.servers));
+    j = make(c, FL_ROLE_WORKER, &net,
+             fl_dist_new_empty(&(fl_dist_config){
+                 .servers = (const char *const *)net.servers.data,
+                 .n_servers = (int)net.servers.len,
+                 .n_trainers = a.n_trainers ? a.n_trainers : 1,
+                 .rank = a.rank }));
+    j->programs = fl_job_programs_new(c, j->net.servers.len);
+    j->cluster = make_cluster(j, false);
+    st = fl_cluster_connect(j->cluster);
     if (st) {
         fl_err_save(&why, st);
-        free_ps(p);
+        fl_job_free(j);
         return fl_err_restore(&why);
     }
-    *out = p;
+    *out = j;
     return FL_OK;
-}
-
-fl_status fl_job_close(fl_job *p)
-{
-    fl_status st;
-    fl_err why;
-
-    if (!p)
-        return FL_OK;
-    fl_lock(&p->mu);
-    while (p->n_open)
-        fl_cond_wait(&p->idle, &p->mu);
-    fl_unlock(&p->mu);
-    st = fl_client_leave(p->client, FL_WAIT);
-    fl_err_save(&why, st);
-    free_ps(p);
-    return st ? fl_err_restore(&why) : FL_OK;
 }
 
 /* --- declaring ------------------------------------------------------------ */
 
-static fl_status check_declare(const fl_job *p, const char *what,
-                               const char *name)
+static fl_status check_declare(const fl_job *j, const char *what,
+                               const char *name, size_t n_declared)
 {
-    if (atomic_load(&p->is_started))
+    if (j->mode)
+        FL_FAIL(FL_ERR_INVAL,
+                "%s %s: what this job has was declared by its programs", what,
+                name);
+    if (atomic_load(&j->is_started))
         FL_FAIL(FL_ERR_INVAL, "%s %s: it is declared after fl_job_start", what,
                 name);
+    if (n_declared >= FL_DECLARED_MAX)
+        FL_FAIL(FL_ERR_INVAL, "%s %s is one too many: %d can be declared", what,
+                name, FL_DECLARED_MAX);
     return fl_err_ctx(fl_check_name(name), "%s", what);
 }
 
-static fl_status add_table(fl_job *p, const char *name, const char *settings,
+static fl_status add_table(fl_job *j, const char *name, const char *settings,
                            int *table)
 {
-    declared_table t = { 0 };
+    fl_dist *d = j->dist;
+    fl_dist_table t = { 0 };
     fl_table_config config;
 
-    FL_TRY(check_declare(p, "table", name));
-    for (size_t i = 0; i < p->tables.len; i++)
-        if (!strcmp(p->tables.data[i].name, name))
-            FL_FAIL(FL_ERR_EXISTS, "table %s is declared twice", name);
-    if (p->tables.len >= FL_DECLARED_MAX)
-        FL_FAIL(FL_ERR_INVAL, "table %s is one too many: %d can be declared",
-                name, FL_DECLARED_MAX);
+    FL_TRY(check_declare(j, "table", name, d->tables.len));
+    if (fl_dist_find_table(d, name) >= 0)
+        FL_FAIL(FL_ERR_EXISTS, "table %s is declared twice", name);
     FL_TRY(
-        fl_table_config_parse(&config, name, settings, p->ctx->startup->seed));
+        fl_table_config_parse(&config, name, settings, j->ctx->startup->seed));
     t.dim = config.dim;
-    FL_TRY(fl_job_programs_add_table(p->programs, name, settings));
-    t.name = fl_strdup(name);
-    fl_vec_push(&p->tables, t);
-    *table = (int)p->tables.len - 1;
+    FL_TRY(fl_job_programs_add_table(j->programs, name, settings));
+    t.name = fl_arena_strdup(&d->arena, name);
+    t.settings = fl_arena_strdup(&d->arena, settings);
+    fl_vec_push(&d->tables, t);
+    *table = (int)d->tables.len - 1;
     return FL_OK;
 }
 
-fl_status fl_job_declare_table(fl_job *p, const char *name,
+fl_status fl_job_declare_table(fl_job *j, const char *name,
                                const char *settings, int *table)
 {
     fl_status st;
 
-    fl_lock(&p->mu);
-    st = add_table(p, name, settings, table);
-    fl_unlock(&p->mu);
+    fl_lock(&j->mu);
+    st = add_table(j, name, settings, table);
+    fl_unlock(&j->mu);
     return st;
 }
 
-static fl_status check_block(const fl_job *p, const char *name, size_t n)
+static fl_status check_dense(const fl_job *j, const char *name, size_t n)
 {
-    uint64_t most = (uint64_t)p->ctx->conf.max_message_bytes / sizeof(float);
+    uint64_t most = (uint64_t)j->ctx->conf.max_message_bytes / sizeof(float);
 
-    FL_TRY(check_declare(p, "block", name));
-    for (size_t i = 0; i < p->blocks.len; i++)
-        if (!strcmp(p->blocks.data[i].name, name))
-            FL_FAIL(FL_ERR_EXISTS, "block %s is declared twice", name);
-    if (p->blocks.len >= FL_DECLARED_MAX)
-        FL_FAIL(FL_ERR_INVAL, "block %s is one too many: %d can be declared",
-                name, FL_DECLARED_MAX);
+    FL_TRY(check_declare(j, "parameter", name, j->dist->params.len));
+    if (fl_dist_find_param(j->dist, name))
+        FL_FAIL(FL_ERR_EXISTS, "parameter %s is declared twice", name);
     /* A message has a head as well. */
     if (n < 1 || n > most - 16)
         FL_FAIL(FL_ERR_INVAL,
-                "block %s of %zu floats: it has at least one, and fits into a "
-                "message (max_message_bytes is %" PRId64 ")",
-                name, n, p->ctx->conf.max_message_bytes);
+                "parameter %s of %zu floats: it has at least one, and fits "
+                "into a message (max_message_bytes is %" PRId64 ")",
+                name, n, j->ctx->conf.max_message_bytes);
     return FL_OK;
 }
 
-static fl_status add_block(fl_job *p, const fl_job_block *block, int *out)
+/* A parameter that is declared by hand is one block. */
+static fl_status add_dense(fl_job *j, const fl_job_block *block, int *dense)
 {
-    declared_block d = {
-        .b = { .server = fl_client_server_of_block((int)p->net.servers.len,
-                                                   block->name),
-               .n = block->n },
-    };
+    fl_dist *d = j->dist;
+    fl_dist_param p = { .shape = { .rank = 1, .dim = { (int64_t)block->n } },
+                        .n = block->n,
+                        .first_block = d->blocks.len,
+                        .n_blocks = 1 };
+    fl_dist_block b = { .n_rows = block->n,
+                        .n = block->n,
+                        .server = fl_client_server_of_block(d->config.n_servers,
+                                                            block->name) };
 
-    FL_TRY(check_block(p, block->name, block->n));
+    FL_TRY(check_dense(j, block->name, block->n));
     FL_TRY(fl_err_ctx(
-        fl_job_programs_add_block(p->programs, d.b.server, block, &d.b.number),
-        "block %s", block->name));
-    d.name = fl_strdup(block->name);
-    fl_vec_push(&p->blocks, d);
-    *out = (int)p->blocks.len - 1;
+        fl_job_programs_add_block(j->programs, b.server, block, &b.number),
+        "parameter %s", block->name));
+    p.name = b.name = fl_arena_strdup(&d->arena, block->name);
+    fl_vec_push(&d->blocks, b);
+    fl_vec_push(&d->params, p);
+    *dense = (int)d->params.len - 1;
     return FL_OK;
 }
 
-fl_status fl_job_declare_dense(fl_job *p, const char *name, size_t n,
+fl_status fl_job_declare_dense(fl_job *j, const char *name, size_t n,
                                const char *optimizer, const char *settings,
-                               int *block)
+                               int *dense)
 {
     fl_status st;
 
-    fl_lock(&p->mu);
-    st = add_block(p, &(fl_job_block){ name, n, optimizer, settings }, block);
-    fl_unlock(&p->mu);
+    fl_lock(&j->mu);
+    st = add_dense(j, &(fl_job_block){ name, n, optimizer, settings }, dense);
+    fl_unlock(&j->mu);
     return st;
 }
 
-static fl_status meet(fl_job *p, const char *name, uint64_t generation)
+fl_status fl_job_find_table(const fl_job *j, const char *name, int *table)
 {
-    fl_status st;
+    int i = fl_dist_find_table(j->dist, name);
 
-    open_request(p);
-    st = fl_client_barrier(p->client, name, generation, 0, NULL, FL_WAIT);
-    close_request(p);
-    return st;
+    if (i < 0)
+        FL_FAIL(FL_ERR_NOTFOUND, "the job has no table %s", name);
+    *table = i;
+    return FL_OK;
 }
 
-static fl_status declare(fl_job *p)
+fl_status fl_job_find_dense(const fl_job *j, const char *name, int *dense)
+{
+    const fl_dist_param *p = fl_dist_find_param(j->dist, name);
+
+    if (!p)
+        FL_FAIL(FL_ERR_NOTFOUND, "the job has no dense parameter %s", name);
+    *dense = (int)(p - j->dist->params.data);
+    return FL_OK;
+}
+
+/* --- starting and leaving ------------------------------------------------- */
+
+/* What was declared by hand becomes the programs of the servers, once. */
+static fl_status declare(fl_job *j)
 {
     const char *const *texts;
-    fl_status st;
 
-    FL_TRY(fl_job_programs_print(p->programs, &texts));
-    open_request(p);
-    st = fl_client_declare_all(p->client, texts, (int)p->net.servers.len);
-    close_request(p);
-    return st;
-}
-
-fl_status fl_job_start(fl_job *p)
-{
-    if (atomic_exchange(&p->is_started, true))
-        FL_FAIL(FL_ERR_INVAL, "fl_job_start was called before");
-    FL_TRY(declare(p));
-    return meet(p, "start", 1);
-}
-
-/* --- rows ----------------------------------------------------------------- */
-
-static fl_status check_started(const fl_job *p)
-{
-    if (!atomic_load(&p->is_started))
-        FL_FAIL(FL_ERR_INVAL, "call fl_job_start first");
-    return FL_OK;
-}
-
-static fl_status find_dim(const fl_job *p, int table, uint32_t *dim)
-{
-    FL_TRY(check_started(p));
-    if (table < 0 || (size_t)table >= p->tables.len)
-        FL_FAIL(FL_ERR_NOTFOUND,
-                "table %d was not declared; there are %zu, counted from 0",
-                table, p->tables.len);
-    *dim = p->tables.data[table].dim;
-    return FL_OK;
-}
-
-static fl_status begin_pull(fl_job_request *r, const fl_job_pull_item *items,
-                            size_t n)
-{
-    uint32_t *dims = fl_alloc(n * sizeof(*dims));
-    fl_status st = check_started(r->p);
-
-    for (size_t i = 0; !st && i < n; i++)
-        st = find_dim(r->p, items[i].table, &dims[i]);
-    if (!st)
-        st = fl_client_pull(r->p->client, items, dims, n,
-                            (fl_ending){ on_done, r });
-    fl_free(dims);
-    return st;
-}
-
-/* The width of a push, which may say it, too. */
-static fl_status find_push_dim(const fl_job *p, const fl_job_push_item *item,
-                               uint32_t *dim)
-{
-    FL_TRY(find_dim(p, item->table, dim));
-    if (item->rows.dim && item->rows.dim != *dim)
-        FL_FAIL(FL_ERR_INVAL, "table %d has rows of %u, not of %u", item->table,
-                *dim, item->rows.dim);
-    return FL_OK;
-}
-
-static fl_status begin_push(fl_job_request *r, const fl_job_push_item *items,
-                            size_t n)
-{
-    uint32_t *dims = fl_alloc(n * sizeof(*dims));
-    fl_status st = check_started(r->p);
-
-    for (size_t i = 0; !st && i < n; i++)
-        st = find_push_dim(r->p, &items[i], &dims[i]);
-    if (!st)
-        st = fl_client_push(r->p->client, items, dims, n,
-                            (fl_ending){ on_done, r });
-    fl_free(dims);
-    return st;
-}
-
-fl_status fl_job_pull_many(fl_job *p, const fl_job_pull_item *items, size_t n)
-{
-    fl_job_request r;
-
-    request_init(&r, p);
-    return wait_for(&r, begin_pull(&r, items, n));
-}
-
-fl_status fl_job_push_many(fl_job *p, const fl_job_push_item *items, size_t n)
-{
-    fl_job_request r;
-
-    request_init(&r, p);
-    return wait_for(&r, begin_push(&r, items, n));
-}
-
-fl_status fl_job_pull(fl_job *p, int table, const uint64_t *keys, size_t n,
-                      fl_pull_kind kind, float *out)
-{
-    return fl_job_pull_many(p, &(fl_job_pull_item){ table, keys, n, kind, out },
-                            1);
-}
-
-fl_status fl_job_push(fl_job *p, int table, const fl_rows *rows)
-{
-    return fl_job_push_many(p, &(fl_job_push_item){ table, *rows }, 1);
-}
-
-/* Keeps a request that has begun; frees one that has not. */
-static fl_status hand_out(fl_job_request *r, fl_status st, fl_job_request **out)
-{
-    if (!st) {
-        *out = r;
+    if (atomic_load(&j->is_started))
         return FL_OK;
+    if (j->programs) {
+        FL_TRY(fl_job_programs_print(j->programs, &texts));
+        fl_cluster_set_declarations(j->cluster, texts);
     }
-    st = wait_for(r, st);
-    fl_free(r);
-    return st;
-}
-
-fl_status fl_job_pull_begin(fl_job *p, const fl_job_pull_item *items, size_t n,
-                            fl_job_request **out)
-{
-    fl_job_request *r = fl_alloc(sizeof(*r));
-
-    request_init(r, p);
-    return hand_out(r, begin_pull(r, items, n), out);
-}
-
-fl_status fl_job_push_begin(fl_job *p, const fl_job_push_item *items, size_t n,
-                            fl_job_request **out)
-{
-    fl_job_request *r = fl_alloc(sizeof(*r));
-
-    request_init(r, p);
-    return hand_out(r, begin_push(r, items, n), out);
-}
-
-fl_status fl_job_wait(fl_job_request *r)
-{
-    fl_status st = wait_for(r, FL_OK);
-
-    fl_free(r);
-    return st;
-}
-
-fl_status fl_job_assign(fl_job *p, int table, const uint64_t *keys, size_t n,
-                        const float *values)
-{
-    fl_job_request r;
-    uint32_t dim;
-
-    FL_TRY(find_dim(p, table, &dim));
-    request_init(&r, p);
-    return wait_for(
-        &r, fl_client_assign(p->client,
-                             &(fl_client_values){ table, dim, keys, n, values },
-                             (fl_ending){ on_done, &r }));
-}
-
-/* --- dense blocks --------------------------------------------------------- */
-
-static fl_status find_block(const fl_job *p, int block,
-                            const fl_client_block **out)
-{
-    FL_TRY(check_started(p));
-    if (block < 0 || (size_t)block >= p->blocks.len)
-        FL_FAIL(FL_ERR_NOTFOUND,
-                "block %d was not declared; there are %zu, counted from 0",
-                block, p->blocks.len);
-    *out = &p->blocks.data[block].b;
+    atomic_store(&j->is_started, true);
     return FL_OK;
 }
 
-fl_status fl_job_pull_dense(fl_job *p, int block, float *out)
+fl_status fl_job_start(fl_job *j)
 {
-    const fl_client_block *b;
-    fl_job_request r;
-
-    FL_TRY(find_block(p, block, &b));
-    request_init(&r, p);
-    return wait_for(&r, fl_client_pull_blocks(p->client, b, &out, 1,
-                                              (fl_ending){ on_done, &r }));
-}
-
-static fl_status send_block(fl_job *p, uint16_t type, int block,
-                            const float *values)
-{
-    const fl_client_block *b;
-    fl_job_request r;
-
-    FL_TRY(find_block(p, block, &b));
-    request_init(&r, p);
-    return wait_for(&r, fl_client_send_blocks(p->client, type, b, &values, 1,
-                                              (fl_ending){ on_done, &r }));
-}
-
-fl_status fl_job_push_dense(fl_job *p, int block, const float *grad)
-{
-    return send_block(p, FL_MSG_PUSH_DENSE, block, grad);
-}
-
-fl_status fl_job_assign_dense(fl_job *p, int block, const float *values)
-{
-    return send_block(p, FL_MSG_ASSIGN_DENSE, block, values);
-}
-
-/* --- whole tables --------------------------------------------------------- */
-
-fl_status fl_job_clear(fl_job *p, int table)
-{
-    fl_job_request r;
-    uint32_t dim;
-
-    FL_TRY(find_dim(p, table, &dim));
-    request_init(&r, p);
-    return wait_for(&r, fl_client_clear(p->client, (uint32_t)table,
-                                        (fl_ending){ on_done, &r }));
-}
-
-fl_status fl_job_shrink(fl_job *p, int table, int unseen_days,
-                        uint64_t *n_removed)
-{
-    uint64_t sum = 0;
-    fl_job_request r;
-    uint32_t dim;
-
-    FL_TRY(find_dim(p, table, &dim));
-    if (unseen_days < 0)
-        FL_FAIL(FL_ERR_INVAL, "table %s: %d unseen days are below 0",
-                p->tables.data[table].name, unseen_days);
-    request_init(&r, p);
-    FL_TRY(wait_for(&r, fl_client_shrink(p->client, (uint32_t)table,
-                                         (uint32_t)unseen_days, &sum,
-                                         (fl_ending){ on_done, &r })));
-    if (n_removed)
-        *n_removed = sum;
-    return FL_OK;
-}
-
-fl_status fl_job_stats(fl_job *p, char **text)
-{
-    fl_str all = { 0 };
-    fl_job_request r;
     fl_status st;
 
-    FL_TRY(check_started(p));
-    request_init(&r, p);
-    st = wait_for(&r,
-                  fl_client_stats(p->client, &all, (fl_ending){ on_done, &r }));
-    if (st)
-        fl_str_release(&all);
-    else
-        *text = fl_str_take(&all);
-    return st;
+    if (j->role == FL_ROLE_SERVER)
+        FL_FAIL(FL_ERR_INVAL,
+                "this process is a server of the job; trainers, whose role is "
+                "FL_ROLE_WORKER, start it and ask it");
+    fl_lock(&j->mu);
+    st = declare(j);
+    fl_unlock(&j->mu);
+    FL_TRY(st);
+    return fl_cluster_ready(j->cluster);
 }
 
-fl_status fl_job_hash(fl_job *p, uint64_t *hash)
+fl_status fl_job_ready(fl_job *j)
 {
-    uint64_t sum = 0;
-    fl_job_request r;
-
-    FL_TRY(check_started(p));
-    request_init(&r, p);
-    FL_TRY(wait_for(
-        &r, fl_client_hash(p->client, &sum, (fl_ending){ on_done, &r })));
-    *hash = sum;
-    return FL_OK;
+    if (j->mode && !atomic_load(&j->is_started))
+        return fl_job_start(j);
+    if (!atomic_load(&j->is_started))
+        FL_FAIL(FL_ERR_INVAL, "call fl_job_start first");
+    return fl_cluster_ready(j->cluster);
 }
 
-/* --- together ------------------------------------------------------------- */
-
-fl_status fl_job_barrier(fl_job *p)
+void fl_job_open_request(fl_job *j)
 {
-    FL_TRY(check_started(p));
-    return meet(p, "barrier", atomic_fetch_add(&p->generation, 1) + 1);
+    fl_lock(&j->mu);
+    j->n_open++;
+    fl_unlock(&j->mu);
 }
 
-fl_status fl_job_step(fl_job *p, uint64_t add, uint64_t *step)
+void fl_job_close_request(fl_job *j)
 {
-    fl_job_request r;
-    uint64_t now;
-
-    FL_TRY(check_started(p));
-    request_init(&r, p);
-    FL_TRY(wait_for(
-        &r, fl_client_step(p->client, add, &now, (fl_ending){ on_done, &r })));
-    fl_client_set_step(p->client, now);
-    if (step)
-        *step = now;
-    return FL_OK;
+    fl_lock(&j->mu);
+    if (--j->n_open == 0)
+        fl_cond_wake_all(&j->idle);
+    fl_unlock(&j->mu);
 }
 
-fl_status fl_job_report(fl_job *p, const char *phase, uint64_t samples,
-                        double loss, double auc)
+fl_status fl_job_stop(fl_job *j)
 {
-    fl_report_request q = { .samples = samples, .loss = loss, .auc = auc };
-    fl_job_request r;
-
-    FL_TRY(check_started(p));
-    fl_msg_text(q.phase, phase);
-    request_init(&r, p);
-    return wait_for(
-        &r, fl_client_report(p->client, &q, (fl_ending){ on_done, &r }));
+    if (j->role == FL_ROLE_SERVER)
+        return FL_OK;
+    fl_lock(&j->mu);
+    while (j->n_open)
+        fl_cond_wait(&j->idle, &j->mu);
+    fl_unlock(&j->mu);
+    return j->backend ? j->backend->life->stop(j->backend)
+                      : fl_cluster_leave(j->cluster);
 }

@@ -9,6 +9,7 @@
 #include "base/thread.h"
 #include "ops/ops.h"
 #include "ps/options.h"
+#include "ps/status.h"
 #include "rpc/client/rpc_client.h"
 
 /* A tool is used by somebody who looks at the screen. */
@@ -79,9 +80,9 @@ typedef struct question {
     fl_rpc_client *link;
     fl_mutex mu;
     fl_cond cond;
-    bool is_over; /* guarded by mu */
-    fl_err err;   /* guarded by mu */
-    fl_str text;  /* the answer */
+    bool is_over;           /* guarded by mu */
+    fl_err err;             /* guarded by mu */
+    fl_job_status **status; /* where the answer goes; NULL: it has none */
 } question;
 
 static void on_answer(void *arg, fl_status st, const fl_frame *f,
@@ -90,9 +91,11 @@ static void on_answer(void *arg, fl_status st, const fl_frame *f,
     question *q = arg;
 
     (void)f;
-    if (!st && payload)
-        fl_str_addf(&q->text, "%.*s", (int)fl_payload_len(payload),
-                    (const char *)fl_payload_data(payload));
+    if (!st && q->status)
+        st = fl_job_status_unpack(
+            q->status, payload ? (fl_msg_bytes){ fl_payload_data(payload),
+                                                 fl_payload_len(payload) }
+                               : (fl_msg_bytes){ 0 });
     fl_payload_free(payload);
     fl_lock(&q->mu);
     fl_err_save(&q->err, st);
@@ -169,11 +172,11 @@ static fl_status ask_in_loop(const fl_ctx *c, const fl_endpoints *e,
     return st ? fl_err_restore(&q->err) : FL_OK;
 }
 
-/* Asks server 0 at the address. The text is the caller's. */
+/* Asks server 0 at the address. */
 static fl_status ask(fl_ctx *c, const char *address, uint16_t type,
-                     fl_job_use use, char **text)
+                     fl_job_use use, fl_job_status **status)
 {
-    question q = { .type = type };
+    question q = { .type = type, .status = status };
     fl_status st;
     fl_err why;
     fl_endpoints e;
@@ -188,24 +191,15 @@ static fl_status ask(fl_ctx *c, const char *address, uint16_t type,
     fl_mutex_release(&q.mu);
     fl_job_key_release(&q.key);
     fl_endpoints_close(&e);
-    if (st) {
-        fl_str_release(&q.text);
-        return fl_err_restore(&why);
-    }
-    *text = fl_str_take(&q.text);
-    return FL_OK;
+    return st ? fl_err_restore(&why) : FL_OK;
 }
 
-fl_status fl_job_status(fl_ctx *c, const char *address, char **text)
+fl_status fl_job_status_get(fl_job_status **out, fl_ctx *c, const char *address)
 {
-    return ask(c, address, FL_MSG_STATUS, FL_JOB_LOOK, text);
+    return ask(c, address, FL_MSG_STATUS, FL_JOB_LOOK, out);
 }
 
 fl_status fl_job_shutdown(fl_ctx *c, const char *address)
 {
-    char *text = NULL;
-
-    FL_TRY(ask(c, address, FL_MSG_SHUTDOWN, FL_JOB_CHANGE, &text));
-    fl_text_free(text);
-    return FL_OK;
+    return ask(c, address, FL_MSG_SHUTDOWN, FL_JOB_CHANGE, NULL);
 }

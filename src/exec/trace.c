@@ -3,6 +3,8 @@
 
 #include <inttypes.h>
 
+#include "base/json.h"
+
 /* About 120 MB; a run long enough to pass it has shown what it has to show. */
 #define EVENTS_MAX (1u << 20)
 
@@ -49,34 +51,69 @@ static total *find_total(total *totals, size_t *n, const char *name)
     return &totals[(*n)++];
 }
 
-char *fl_trace_profile(fl_trace *t)
+/* What a profile is made of: operators, the longest first. */
+typedef struct profile {
+    total *totals;
+    size_t n;
+    uint64_t ns;
+} profile;
+
+static profile add_up(const fl_trace *t)
 {
-    total *totals = fl_alloc(sizeof(total) * (t->events.len + 1));
-    uint64_t all = 0;
-    fl_str out = { 0 };
-    size_t n = 0;
+    profile p = { .totals = fl_alloc(sizeof(total) * (t->events.len + 1)) };
 
     for (size_t i = 0; i < t->events.len; i++) {
         const fl_trace_event *e = &t->events.data[i];
-        total *to = find_total(totals, &n, e->name);
+        total *to = find_total(p.totals, &p.n, e->name);
 
         to->calls++;
         to->ns += e->end_ns - e->start_ns;
-        all += e->end_ns - e->start_ns;
+        p.ns += e->end_ns - e->start_ns;
     }
-    qsort(totals, n, sizeof(*totals), by_time);
+    qsort(p.totals, p.n, sizeof(*p.totals), by_time);
+    return p;
+}
+
+char *fl_trace_profile(fl_trace *t)
+{
+    profile p = add_up(t);
+    fl_str out = { 0 };
+
     fl_str_addf(&out, "%-36s %10s %12s %10s %7s\n", "operator", "calls",
                 "total ms", "mean us", "share");
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < p.n; i++)
         fl_str_addf(&out, "%-36s %10" PRIu64 " %12.3f %10.1f %6.1f%%\n",
-                    totals[i].name, totals[i].calls, (double)totals[i].ns / 1e6,
-                    (double)totals[i].ns / 1e3 / (double)totals[i].calls,
-                    all ? 100.0 * (double)totals[i].ns / (double)all : 0);
+                    p.totals[i].name, p.totals[i].calls,
+                    (double)p.totals[i].ns / 1e6,
+                    (double)p.totals[i].ns / 1e3 / (double)p.totals[i].calls,
+                    p.ns ? 100.0 * (double)p.totals[i].ns / (double)p.ns : 0);
     if (t->dropped)
         fl_str_addf(&out, "(%" PRIu64 " later calls were not recorded)\n",
                     t->dropped);
-    fl_free(totals);
+    fl_free(p.totals);
     return fl_str_take(&out);
+}
+
+char *fl_trace_profile_json(fl_trace *t)
+{
+    profile p = add_up(t);
+    fl_json j = { 0 };
+
+    fl_json_object(&j, NULL);
+    fl_json_f64(&j, "total_seconds", 1e-9 * (double)p.ns);
+    fl_json_u64(&j, "calls_not_recorded", t->dropped);
+    fl_json_array(&j, "operators");
+    for (size_t i = 0; i < p.n; i++) {
+        fl_json_object(&j, NULL);
+        fl_json_text(&j, "name", p.totals[i].name);
+        fl_json_u64(&j, "calls", p.totals[i].calls);
+        fl_json_f64(&j, "total_seconds", 1e-9 * (double)p.totals[i].ns);
+        fl_json_end(&j);
+    }
+    fl_json_end(&j);
+    fl_json_end(&j);
+    fl_free(p.totals);
+    return fl_json_take(&j);
 }
 
 char *fl_trace_json(fl_trace *t)

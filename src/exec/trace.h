@@ -25,6 +25,7 @@ void fl_trace_add(fl_trace *t, const fl_trace_event *e);
 
 /* A table: operator, calls, milliseconds, mean, share. */
 char *fl_trace_profile(fl_trace *t);
+char *fl_trace_profile_json(fl_trace *t);
 
 /* The Chrome trace format. */
 char *fl_trace_json(fl_trace *t);

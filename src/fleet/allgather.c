@@ -178,7 +178,7 @@ static fl_status gather(fl_allgather_round *t, size_t bytes)
 {
     fl_fleet *f = t->fleet;
 
-    FL_TRY(fl_cluster_gather(f->transpiler->cluster, NAME, ++f->n_gathers,
+    FL_TRY(fl_cluster_gather(f->transpiler->job->cluster, NAME, ++f->n_gathers,
                              (fl_msg_bytes){ t->message, bytes }, &t->got));
     return take_round(t);
 }

@@ -153,8 +153,10 @@ fl_status fl_fleet_distributed_optimizer(fl_fleet *f, fl_optimizer *o,
                 "the programs of this fleet; give the optimizer before that");
     if (!o)
         FL_FAIL(FL_ERR_INVAL,
-                "fl_fleet_distributed_optimizer: there is no optimizer; make "
-                "one with fl_optimizer_new first");
+                "fl_fleet_distributed_optimizer: there is no optimizer%s%s; "
+                "make one with fl_optimizer_new first",
+                *fl_last_error() ? ", and the last error was: " : "",
+                fl_last_error());
     if (s && !has_strategy(f, s))
         FL_FAIL(FL_ERR_INVAL,
                 "fl_fleet_distributed_optimizer: the strategy belongs to "
@@ -189,10 +191,10 @@ static fl_status distribute(fl_fleet *f, fl_program *main)
     bool is_worker = fl_fleet_is_worker(f);
 
     return fl_transpile(
-        &f->transpiler, f->ctx, .trainer_id = is_worker ? f->role.index : 0,
+        &f->transpiler, f->ctx, .role = f->role.kind,
+        .trainer_id = is_worker ? f->role.index : 0,
         .pservers = f->role.server_endpoints, .n_trainers = f->role.n_workers,
-        .mode = f->own_mode ? f->own_mode
-                            : fl_strategy_mode_name(f->strategy->mode),
+        .mode = f->own_mode ? f->own_mode : f->strategy->mode->name,
         .program = main);
 }
 
@@ -214,7 +216,7 @@ fl_status fl_fleet_minimize_with(fl_fleet *f, fl_var *loss,
                                  const fl_backward_args *args)
 {
     fl_program *main;
-    fl_strategy_mode mode;
+    const fl_mode *mode;
 
     FL_TRY(check_minimize(f, loss));
     FL_TRY(fl_strategy_mode_of(f->strategy, &mode));
@@ -271,6 +273,11 @@ fl_program *fl_fleet_startup_program(fl_fleet *f)
                : fl_transpiler_startup(f->transpiler, own_endpoint(f));
 }
 
+fl_job *fl_fleet_job(fl_fleet *f)
+{
+    return f->transpiler ? fl_transpiler_job(f->transpiler) : NULL;
+}
+
 fl_transpiler *fl_fleet_transpiler(fl_fleet *f)
 {
     return f->transpiler;
@@ -299,8 +306,8 @@ static fl_status refuse_models(const char *call)
 {
     FL_FAIL(FL_ERR_UNSUPPORTED,
             "%s: models cannot be saved and loaded yet; until a later version "
-            "does, fl_transpiler_fetch and fl_transpiler_assign read and write "
-            "values of a job, fl_scope_get and fl_scope_set those of a single "
+            "does, fl_job_pull and fl_job_assign read and write values of "
+            "a job, fl_scope_get and fl_scope_set those of a single "
             "process",
             call);
 }
@@ -360,7 +367,7 @@ fl_status fl_fleet_join(fl_fleet *f, const char *call, bool *alone)
     if (f->role.is_single)
         return FL_OK;
     FL_TRY(need_programs(f, call));
-    return fl_transpiler_start(f->transpiler);
+    return fl_job_start(fl_fleet_job(f));
 }
 
 fl_status fl_fleet_init_worker(fl_fleet *f)
@@ -384,7 +391,7 @@ fl_status fl_fleet_stop_worker(fl_fleet *f)
     FL_TRY(need_programs(f, "fl_fleet_stop_worker"));
     FL_TRY(fl_fleet_join(f, "fl_fleet_stop_worker", &alone));
     f->is_stopped = true;
-    return alone ? FL_OK : fl_transpiler_stop(f->transpiler);
+    return alone ? FL_OK : fl_job_stop(fl_fleet_job(f));
 }
 
 fl_status fl_fleet_barrier_worker(fl_fleet *f)
@@ -392,7 +399,7 @@ fl_status fl_fleet_barrier_worker(fl_fleet *f)
     bool alone;
 
     FL_TRY(fl_fleet_join(f, "fl_fleet_barrier_worker", &alone));
-    return alone ? FL_OK : fl_transpiler_barrier(f->transpiler);
+    return alone ? FL_OK : fl_job_barrier(fl_fleet_job(f));
 }
 
 /* --- models --------------------------------------------------------------- */

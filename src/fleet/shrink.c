@@ -2,8 +2,7 @@
  *
  * Shrinking also lets counters of rows decay, so a job does it once however
  * many workers ask for it: the first worker does, the others have nothing to
- * do. Where a worker trains copies of its own the servers must not forget rows
- * behind its back.
+ * do.
  */
 #include "fleet/fleet.h"
 #include "ir/attr.h"
@@ -41,18 +40,15 @@ static fl_status shrink_here(fl_ctx *c, int unseen_days, uint64_t *n_removed)
 
 static fl_status shrink_job(fl_fleet *f, int unseen_days, uint64_t *n_removed)
 {
-    fl_transpiler *t = f->transpiler;
+    fl_job *j = fl_fleet_job(f);
 
-    if (t->mode->server_adds)
-        FL_FAIL(FL_ERR_INVAL,
-                "fl_fleet_shrink: in mode %s every worker trains copies of the "
-                "rows, and rows that servers drop would come back wrong; take "
-                "another mode, or do without",
-                t->mode->name);
-    FL_TRY(fl_cluster_ready(t->cluster));
-    for (size_t i = 0; i < t->dist->tables.len; i++)
-        FL_TRY(fl_client_shrink(fl_cluster_client(t->cluster), (uint32_t)i,
-                                (uint32_t)unseen_days, n_removed, FL_WAIT));
+    for (size_t i = 0; i < j->dist->tables.len; i++) {
+        uint64_t removed;
+
+        FL_TRY(fl_err_ctx(fl_job_shrink(j, (int)i, unseen_days, &removed),
+                          "fl_fleet_shrink"));
+        *n_removed += removed;
+    }
     return FL_OK;
 }
 

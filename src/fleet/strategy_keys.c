@@ -20,22 +20,13 @@ static const fl_key own_keys[] = {
 #undef FL_OWN
 };
 
-#define SYNC FL_STRATEGY_SYNC
-#define HALF_ASYNC FL_STRATEGY_HALF_ASYNC
-#define ASYNC FL_STRATEGY_ASYNC
-#define GEO FL_STRATEGY_GEO
-#define ALL FL_STRATEGY_UNDECIDED
 #define FACTORY FL_STRATEGY_FACTORY
 #define A_SYNC FL_STRATEGY_A_SYNC
 #define ANY (FACTORY | A_SYNC)
 
 const fl_strategy_row fl_strategy_rows[] = {
-#define FL_ROW(group_, name_, modes_, kinds_, value_)                          \
-    { .group = #group_,                                                        \
-      .name = #name_,                                                          \
-      .modes = (modes_),                                                       \
-      .kinds = (kinds_),                                                       \
-      .value = #value_ },
+#define FL_ROW(group_, name_, kinds_, value_)                                  \
+    { .group = #group_, .name = #name_, .kinds = (kinds_), .value = #value_ },
 #include "fleet/strategy_keys.def"
 #undef FL_ROW
 };
@@ -47,6 +38,14 @@ static const struct {
 #define FL_A_SYNC_DEFAULT(setting_, value_) { #setting_, value_ },
 #include "fleet/strategy_keys.def"
 #undef FL_A_SYNC_DEFAULT
+};
+
+static const struct {
+    const char *name, *other;
+} zeros[] = {
+#define FL_ZERO(name_, other_) { #name_, #other_ },
+#include "fleet/strategy_keys.def"
+#undef FL_ZERO
 };
 
 static const struct refused_row {
@@ -67,40 +66,46 @@ static const char *const groups[] = {
     "execute_strategy",
 };
 
-const char *fl_strategy_mode_name(fl_strategy_mode mode)
-{
-    switch (mode) {
-    case FL_STRATEGY_SYNC:
-        return "sync";
-    case FL_STRATEGY_HALF_ASYNC:
-        return "half_async";
-    case FL_STRATEGY_ASYNC:
-        return "async";
-    case FL_STRATEGY_GEO:
-        return "geo";
-    case FL_STRATEGY_UNDECIDED:
-        break;
-    }
-    return "undecided";
-}
-
 /* --- keys ----------------------------------------------------------------- */
 
-const fl_key *fl_strategy_key(const fl_strategy_row *row)
+static const fl_key *key_of(const char *name)
 {
     const fl_key *k;
 
     for (size_t i = 0; i < FL_LEN(own_keys); i++)
-        if (!strcmp(own_keys[i].name, row->value))
+        if (!strcmp(own_keys[i].name, name))
             return &own_keys[i];
-    k = fl_key_find(row->value);
+    k = fl_key_find(name);
     FL_ASSERT(k);
     return k;
+}
+
+const fl_key *fl_strategy_key(const fl_strategy_row *row)
+{
+    return key_of(row->value);
 }
 
 bool fl_strategy_key_is_own(const fl_key *key)
 {
     return key >= own_keys && key < own_keys + FL_LEN(own_keys);
+}
+
+const fl_key *fl_strategy_zero_of(const fl_key *key)
+{
+    for (size_t i = 0; i < FL_LEN(zeros); i++)
+        if (!strcmp(zeros[i].name, key->name))
+            return key_of(zeros[i].other);
+    return NULL;
+}
+
+/* A setting that no mode calls its own serves all of them. */
+bool fl_strategy_row_is_used(const fl_strategy_row *row, const fl_mode *mode)
+{
+    bool is_special = false;
+
+    for (size_t i = 0; i < fl_mode_count(); i++)
+        is_special |= fl_mode_reads(fl_mode_at(i), row->value);
+    return !mode || !is_special || fl_mode_reads(mode, row->value);
 }
 
 const char *fl_strategy_a_sync_default(const fl_key *key)
@@ -190,7 +195,7 @@ static fl_status refuse_kind(const fl_strategy_row *row,
     FL_FAIL(FL_ERR_INVAL, "%s.%s belongs to %s, and this strategy is %s%s%s",
             row->group, row->name,
             is_factory ? "strategies of kind a_sync"
-                       : "the strategies sync, half_async, async and geo",
+                       : "strategies that are called as a mode",
             is_factory ? "another one"
                        : "of kind a_sync, where k_steps above 0 makes geo",
             other ? "; it is called here " : "", other ? other : "");

@@ -4,27 +4,15 @@
 #define FL_FLEET_STRATEGY_KEYS_H
 
 #include "conf/key.h"
-
-/* Bits, in the order of the names. */
-typedef enum fl_strategy_mode {
-    FL_STRATEGY_SYNC = 1,
-    FL_STRATEGY_HALF_ASYNC = 2,
-    FL_STRATEGY_ASYNC = 4,
-    FL_STRATEGY_GEO = 8,
-    FL_STRATEGY_UNDECIDED = 15 /* kind a_sync, before its mode is known */
-} fl_strategy_mode;
-
-/* "sync", ... of one bit. */
-const char *fl_strategy_mode_name(fl_strategy_mode mode);
+#include "mode/mode.h"
 
 typedef enum fl_strategy_kinds {
-    FL_STRATEGY_FACTORY = 1, /* sync, half_async, async, geo */
+    FL_STRATEGY_FACTORY = 1, /* called as a mode */
     FL_STRATEGY_A_SYNC = 2
 } fl_strategy_kinds;
 
 typedef struct fl_strategy_row {
     const char *group, *name;
-    unsigned modes; /* that use it */
     unsigned kinds; /* that know the name */
     const char *value;
 } fl_strategy_row;
@@ -35,6 +23,10 @@ extern const size_t fl_n_strategy_rows;
 /* What a row's value is: a setting of the context, or a strategy's own. */
 const fl_key *fl_strategy_key(const fl_strategy_row *row);
 bool fl_strategy_key_is_own(const fl_key *key);
+/* Whether a strategy of that mode uses the row; NULL: the mode is not known. */
+bool fl_strategy_row_is_used(const fl_strategy_row *row, const fl_mode *mode);
+/* What a 0 of the key stands for; NULL: nothing else. */
+const fl_key *fl_strategy_zero_of(const fl_key *key);
 /* Another default for a setting in strategies of kind a_sync, or NULL. */
 const char *fl_strategy_a_sync_default(const fl_key *key);
 

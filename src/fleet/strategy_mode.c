@@ -9,7 +9,6 @@
 #include "base/log.h"
 #include "fleet/strategy.h"
 #include "ir/attr.h"
-#include "mode/geo_check.h"
 #include "table/table.h"
 
 /* --- what the keys ask for ------------------------------------------------ */
@@ -26,43 +25,58 @@ static bool names_a_mode(const fl_key *key)
 
 static fl_status check_auto(const fl_strategy *s)
 {
-    for (size_t i = 0; i < s->set.len; i++)
-        if (names_a_mode(s->set.data[i].key))
+    char number[FL_KEY_NUMBER_MAX];
+
+    for (size_t i = 0; i < s->set.len; i++) {
+        const fl_strategy_value *v = &s->set.data[i];
+
+        if (names_a_mode(v->key))
             FL_FAIL(FL_ERR_INVAL,
                     "strategy a_sync: auto=true chooses the mode, which "
                     "contradicts %s=%s; leave one of them out",
-                    s->set.data[i].key->name, s->set.data[i].text);
+                    v->key->name, fl_key_print(v->key, &v->value, number));
+    }
     return FL_OK;
 }
 
-fl_status fl_strategy_mode_of(fl_strategy *s, fl_strategy_mode *out)
+static fl_status refuse_half(int64_t k)
 {
+    FL_FAIL(FL_ERR_INVAL,
+            "strategy a_sync: half_async=true contradicts %s; leave one of "
+            "them out",
+            k ? "k_steps above 0, which is mode geo" : "a_sync=false");
+}
+
+static fl_status refuse_k_steps(int64_t k)
+{
+    FL_FAIL(FL_ERR_INVAL,
+            "strategy a_sync: a_sync=false is mode sync and contradicts "
+            "k_steps=%" PRId64 ", which is mode geo; set a_sync=true for geo, "
+            "or k_steps=0 for sync",
+            k);
+}
+
+fl_status fl_strategy_mode_of(const fl_strategy *s, const fl_mode **out)
+{
+    bool is_async, is_half;
     int64_t k;
 
     *out = s->mode;
-    if (s->mode != FL_STRATEGY_UNDECIDED)
+    if (s->mode)
         return FL_OK;
     if (fl_strategy_value_of(s, "auto").b)
         return check_auto(s);
     k = fl_strategy_value_of(s, "k_steps").i;
-    if (fl_strategy_value_of(s, "half_async").b) {
-        if (k || !fl_strategy_value_of(s, "a_sync").b)
-            FL_FAIL(FL_ERR_INVAL,
-                    "strategy a_sync: half_async=true contradicts %s; leave "
-                    "one of them out",
-                    k ? "k_steps above 0, which is mode geo" : "a_sync=false");
-        *out = FL_STRATEGY_HALF_ASYNC;
-        return FL_OK;
-    }
-    if (k && !fl_strategy_value_of(s, "a_sync").b)
-        FL_FAIL(FL_ERR_INVAL,
-                "strategy a_sync: a_sync=false is mode sync and contradicts "
-                "k_steps=%" PRId64 ", which is mode geo; set a_sync=true for "
-                "geo, or k_steps=0 for sync",
-                k);
-    *out = k                                     ? FL_STRATEGY_GEO
-           : fl_strategy_value_of(s, "a_sync").b ? FL_STRATEGY_ASYNC
-                                                 : FL_STRATEGY_SYNC;
+    is_async = fl_strategy_value_of(s, "a_sync").b;
+    is_half = fl_strategy_value_of(s, "half_async").b;
+    if (is_half && (k || !is_async))
+        return refuse_half(k);
+    if (k && !is_async)
+        return refuse_k_steps(k);
+    *out = is_half    ? &fl_mode_half_async
+           : k        ? &fl_mode_geo
+           : is_async ? &fl_mode_async
+                      : &fl_mode_sync;
     return FL_OK;
 }
 
@@ -129,19 +143,31 @@ static fl_status choose(fl_strategy *s, const fl_program *main,
     uint64_t bytes;
 
     FL_TRY(model_bytes(main, startup, &bytes));
-    if (fl_geo_check(s->conf, main, startup)) {
-        s->mode = FL_STRATEGY_ASYNC;
+    if (fl_mode_geo.check(s->conf, main, startup)) {
+        s->mode = &fl_mode_async;
         FL_INFO("fleet", "auto takes async: %s", fl_last_error());
         return FL_OK;
     }
-    s->mode = bytes < FL_AUTO_MAX_BYTES ? FL_STRATEGY_GEO : FL_STRATEGY_ASYNC;
+    s->mode = bytes < FL_AUTO_MAX_BYTES ? &fl_mode_geo : &fl_mode_async;
     FL_INFO("fleet", "auto takes %s: parameters_mb=%" PRIu64 " limit_mb=%d",
-            fl_strategy_mode_name(s->mode), bytes >> 20,
-            (int)(FL_AUTO_MAX_BYTES >> 20));
+            s->mode->name, bytes >> 20, (int)(FL_AUTO_MAX_BYTES >> 20));
     return FL_OK;
 }
 
 /* --- before training ------------------------------------------------------ */
+
+static fl_status refuse_unused(const fl_strategy *s, const fl_strategy_row *row,
+                               const fl_strategy_value *v)
+{
+    char number[FL_KEY_NUMBER_MAX];
+
+    FL_FAIL(FL_ERR_INVAL,
+            "strategy %s: %s.%s=%s is not used in mode %s, which follows from "
+            "a_sync, k_steps, half_async and auto; leave it out, or choose "
+            "another mode",
+            s->kind, row->group, row->name,
+            fl_key_print(v->key, &v->value, number), s->mode->name);
+}
 
 /* Of kind a_sync, whose mode was not known when the values were set. */
 static fl_status check_set(const fl_strategy *s)
@@ -149,16 +175,11 @@ static fl_status check_set(const fl_strategy *s)
     for (size_t i = 0; i < fl_n_strategy_rows; i++) {
         const fl_strategy_row *row = &fl_strategy_rows[i];
 
-        if (!(row->kinds & s->kinds) || (row->modes & s->mode))
+        if (!(row->kinds & s->kinds) || fl_strategy_row_is_used(row, s->mode))
             continue;
         for (size_t k = 0; k < s->set.len; k++)
             if (s->set.data[k].key == fl_strategy_key(row))
-                FL_FAIL(FL_ERR_INVAL,
-                        "strategy %s: %s.%s=%s is not used in mode %s, which "
-                        "follows from a_sync, k_steps, half_async and auto; "
-                        "leave it out, or choose another mode",
-                        s->kind, row->group, row->name, s->set.data[k].text,
-                        fl_strategy_mode_name(s->mode));
+                return refuse_unused(s, row, &s->set.data[k]);
     }
     return FL_OK;
 }
@@ -166,14 +187,28 @@ static fl_status check_set(const fl_strategy *s)
 fl_status fl_strategy_decide(fl_strategy *s, const fl_program *main,
                              const fl_program *startup)
 {
-    fl_strategy_mode mode;
+    const fl_mode *mode;
 
     FL_TRY(fl_strategy_mode_of(s, &mode));
-    if (mode == FL_STRATEGY_UNDECIDED)
-        FL_TRY(choose(s, main, startup));
-    else
+    if (mode)
         s->mode = mode;
+    else
+        FL_TRY(choose(s, main, startup));
     return check_set(s);
+}
+
+static fl_status apply_row(fl_strategy *s, const fl_strategy_row *row)
+{
+    const fl_key *key = fl_strategy_key(row);
+    char number[FL_KEY_NUMBER_MAX];
+    fl_conf_from from;
+    fl_key_value v;
+
+    if (fl_strategy_key_is_own(key))
+        return FL_OK;
+    v = fl_strategy_raw(s, key, &from);
+    return fl_conf_set_from(s->conf, key->name, fl_key_print(key, &v, number),
+                            from);
 }
 
 fl_status fl_strategy_apply(fl_strategy *s)
@@ -182,17 +217,11 @@ fl_status fl_strategy_apply(fl_strategy *s)
 
     for (size_t i = 0; i < fl_n_strategy_rows; i++) {
         const fl_strategy_row *row = &fl_strategy_rows[i];
-        const fl_key *key = fl_strategy_key(row);
-        fl_conf_from from;
-        const char *text;
 
-        if (!(row->kinds & s->kinds) || !(row->modes & s->mode) ||
-            fl_strategy_key_is_own(key))
-            continue;
-        text = fl_strategy_raw(s, key, &from);
-        FL_TRY(fl_conf_set_from(s->conf, key->name, text, from));
+        if ((row->kinds & s->kinds) && fl_strategy_row_is_used(row, s->mode))
+            FL_TRY(apply_row(s, row));
     }
-    if (is_a_sync && s->mode == FL_STRATEGY_GEO)
+    if (is_a_sync && s->mode == &fl_mode_geo)
         FL_TRY(fl_conf_set(s->conf, "geo_need_push_nums",
                            fl_strategy_get(s, "k_steps")));
     s->is_used = true;

@@ -13,7 +13,7 @@ typedef enum phase { APART, CONNECTING, TOGETHER, GONE } phase;
 
 struct fl_cluster {
     fl_cluster_args a;
-    fl_cluster_counts counts;
+    fl_cluster_stats counts;
     _Atomic uint64_t step;
     _Atomic uint64_t n_begun;  /* batches of this process */
     _Atomic uint64_t n_untold; /* batches that server 0 has not heard of */
@@ -21,6 +21,7 @@ struct fl_cluster {
     uint64_t heard_step;       /* by the last answer; the client's loop only */
     _Atomic(fl_client *) client; /* NULL until it is connected */
     fl_comm *port;               /* of the mode; NULL: this process serves */
+    const char *const *texts;    /* see fl_cluster_set_declarations */
 
     atomic_bool is_ready; /* phase and why, for who is in a loop */
 
@@ -65,7 +66,7 @@ fl_scope *fl_cluster_scope(const fl_cluster *c)
     return c->a.scope;
 }
 
-fl_cluster_counts *fl_cluster_counts_of(fl_cluster *c)
+fl_cluster_stats *fl_cluster_stats_of(fl_cluster *c)
 {
     return &c->counts;
 }
@@ -174,14 +175,22 @@ fl_status fl_cluster_barrier(fl_cluster *c, const char *name,
     return ask_step(c, client);
 }
 
+void fl_cluster_set_declarations(fl_cluster *c, const char *const *texts)
+{
+    c->texts = texts;
+}
+
 /* The programs of the servers as they are now. */
 static fl_status declare(const fl_cluster *c, fl_client *client)
 {
     const fl_dist *d = c->a.dist;
     size_t n = d->servers.len;
-    char **texts = fl_alloc(n * sizeof(*texts));
+    char **texts;
     fl_status st = FL_OK;
 
+    if (c->texts)
+        return fl_client_declare_all(client, c->texts, d->config.n_servers);
+    texts = fl_alloc(n * sizeof(*texts));
     for (size_t i = 0; i < n && !st; i++)
         st = fl_dist_print_server(d, (int)i, &texts[i]);
     if (!st)
@@ -192,7 +201,7 @@ static fl_status declare(const fl_cluster *c, fl_client *client)
     return st;
 }
 
-static fl_status connect(fl_cluster *c)
+fl_status fl_cluster_connect(fl_cluster *c)
 {
     const fl_dist_config *d = &c->a.dist->config;
     fl_client_options o = fl_client_options_of(c->a.conf);
@@ -203,21 +212,31 @@ static fl_status connect(fl_cluster *c)
     o.n_servers = d->n_servers;
     o.n_trainers = d->n_trainers;
     o.rank = d->rank;
-    o.may_coalesce = true;
+    o.may_coalesce = c->a.may_coalesce;
     st = fl_client_new(&client, c->a.net, NULL, &o);
-    if (!st)
-        st = declare(c, client);
-    if (!st)
-        st = fl_client_barrier(client, "start", 1, 0, NULL, FL_WAIT);
-    if (!st)
-        st = ask_step(c, client);
     /* It stays until the cluster goes: requests may be under way. */
     atomic_store(&c->client, client);
     if (client && c->port)
         atomic_store(&c->port->poller, fl_client_poller(client));
+    return fl_err_ctx(st, "trainer %d", d->rank);
+}
+
+static fl_status join(fl_cluster *c)
+{
+    fl_client *client;
+    fl_status st;
+
+    if (!fl_cluster_client(c))
+        FL_TRY(fl_cluster_connect(c));
+    client = fl_cluster_client(c);
+    st = declare(c, client);
+    if (!st)
+        st = fl_client_barrier(client, "start", 1, 0, NULL, FL_WAIT);
+    if (!st)
+        st = ask_step(c, client);
     if (!st)
         fl_cluster_set_step(c, fl_cluster_step(c));
-    return fl_err_ctx(st, "trainer %d", d->rank);
+    return fl_err_ctx(st, "trainer %d", c->a.dist->config.rank);
 }
 
 static fl_status result(fl_cluster *c)
@@ -241,7 +260,7 @@ fl_status fl_cluster_ready(fl_cluster *c)
     if (c->phase == APART) {
         c->phase = CONNECTING;
         fl_unlock(&c->mu);
-        st = connect(c);
+        st = join(c);
         fl_lock(&c->mu);
         fl_err_save(&c->why, st);
         c->phase = TOGETHER;
@@ -267,7 +286,7 @@ fl_status fl_cluster_leave(fl_cluster *c)
     bool is_here;
 
     fl_lock(&c->mu);
-    is_here = c->phase == TOGETHER && !c->why.status;
+    is_here = fl_cluster_client(c) && c->phase != GONE && !c->why.status;
     if (is_here)
         c->phase = GONE;
     atomic_store(&c->is_ready, false);

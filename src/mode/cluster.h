@@ -7,6 +7,7 @@
 #ifndef FL_MODE_CLUSTER_H
 #define FL_MODE_CLUSTER_H
 
+#include "base/stats.h"
 #include "base/thread.h"
 #include "conf/conf.h"
 #include "exec/scope.h"
@@ -23,6 +24,7 @@ typedef struct fl_cluster_args {
     fl_net *net;
     const fl_conf *conf; /* the settings of the context */
     fl_scope *scope;     /* parameters of this process */
+    bool may_coalesce;   /* see fl_client_options */
 } fl_cluster_args;
 
 fl_cluster *fl_cluster_new(const fl_cluster_args *a);
@@ -33,6 +35,13 @@ const fl_dist *fl_cluster_dist(const fl_cluster *c);
 const fl_conf *fl_cluster_conf(const fl_cluster *c);
 fl_scope *fl_cluster_scope(const fl_cluster *c);
 
+/* Connects to all servers, for who wants to do it before fl_cluster_ready. By
+   one thread, once. */
+FL_MUST_CHECK
+fl_status fl_cluster_connect(fl_cluster *c);
+/* What the servers are to run, by server, in place of the programs of the dist;
+   borrowed. Before fl_cluster_ready. */
+void fl_cluster_set_declarations(fl_cluster *c, const char *const *texts);
 /* Connects, declares and waits until all members are there; the first call
    does it, others wait for that and get its result. */
 FL_MUST_CHECK
@@ -101,12 +110,15 @@ uint64_t fl_cluster_count_step(fl_cluster *c);
 
 /* --- counters ------------------------------------------------------------- */
 
-typedef struct fl_cluster_counts {
-    _Atomic uint64_t made, applied; /* gradients, per variable and step */
-    _Atomic uint64_t wait_ns;       /* of training threads, for the mode */
-} fl_cluster_counts;
+/* Gradients per variable and step; the wait is of training threads, for the
+   mode. */
+#define FL_CLUSTER_STATS(X)                                                    \
+    X(gradients_made, COUNT)                                                   \
+    X(gradients_applied, COUNT)                                                \
+    X(wait, SECONDS)
+FL_STATS(fl_cluster_stats, FL_CLUSTER_STATS);
 
-fl_cluster_counts *fl_cluster_counts_of(fl_cluster *c);
+fl_cluster_stats *fl_cluster_stats_of(fl_cluster *c);
 
 /* --- the port of a mode --------------------------------------------------- */
 

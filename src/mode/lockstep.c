@@ -289,7 +289,7 @@ static uint64_t count_gradients(const fl_lockstep *l)
 
 static void take_calls(fl_lockstep *l, call_list *calls)
 {
-    fl_cluster_counts *counts = fl_cluster_counts_of(l->port.cluster);
+    fl_cluster_stats *counts = fl_cluster_stats_of(l->port.cluster);
     uint64_t now = fl_now_ns();
 
     for (size_t i = 0; i < l->posts.len; i++) {
@@ -300,7 +300,7 @@ static void take_calls(fl_lockstep *l, call_list *calls)
         fl_vec_push(calls, p->call);
         p->call = NULL;
         p->is_fresh = true;
-        atomic_fetch_add(&counts->wait_ns, now - p->since_ns);
+        fl_stat_add(&counts->wait, now - p->since_ns);
     }
 }
 
@@ -324,8 +324,8 @@ void fl_lockstep_end(fl_lockstep *l, fl_status st)
         fl_err_save(&l->err, st);
     } else {
         l->round++;
-        atomic_fetch_add(&fl_cluster_counts_of(l->port.cluster)->applied,
-                         count_gradients(l));
+        fl_stat_add(&fl_cluster_stats_of(l->port.cluster)->gradients_applied,
+                    count_gradients(l));
     }
     err = l->err;
     take_calls(l, &calls);
@@ -363,7 +363,7 @@ static fl_status check_open(fl_lockstep *l, int thread)
 
 static void count_made(fl_lockstep *l)
 {
-    atomic_fetch_add(&fl_cluster_counts_of(l->port.cluster)->made, 1);
+    fl_stat_add(&fl_cluster_stats_of(l->port.cluster)->gradients_made, 1);
 }
 
 static fl_status note_rows(fl_lockstep *l, const fl_comm_request *r, int table)

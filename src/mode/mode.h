@@ -10,19 +10,30 @@ typedef struct fl_mode fl_mode;
 
 struct fl_mode {
     const char *name, *doc;
-    const char *passes; /* names of pass/passes.def, apart by spaces */
+    bool needs_servers; /* without, it trains in one process */
+    bool trainers_meet; /* a step waits for the other trainers */
     bool server_adds;   /* see fl_dist_config */
+    const char *passes; /* names of pass/passes.def, apart by spaces */
+    /* Settings of the context that this mode reads and others do not, apart by
+       spaces; NULL: none. */
+    const char *settings;
     /* Refuses programs that the mode cannot train, with the reason; looks at
        the user's programs before the passes. May be NULL. */
     fl_status (*check)(const fl_conf *conf, const fl_program *main,
                        const fl_program *startup);
-    /* The backend of a trainer, which takes the cluster. */
+    /* The backend of a trainer, which takes the cluster; NULL in a mode without
+       servers. */
     fl_comm *(*open)(fl_cluster *cluster);
     const struct fl_mode_def *own; /* a user's, instead of open; else NULL */
 };
 
+#define FL_MODE(name) extern const fl_mode fl_mode_##name;
+#include "mode/modes.def"
+#undef FL_MODE
+
 const fl_mode *fl_mode_find(const char *name); /* NULL when there is none */
 size_t fl_mode_count(void);
 const fl_mode *fl_mode_at(size_t i);
+bool fl_mode_reads(const fl_mode *m, const char *setting);
 
 #endif

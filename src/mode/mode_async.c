@@ -61,7 +61,7 @@ typedef struct receiver {
 
 struct async_comm {
     fl_cluster_port port; /* the first member */
-    fl_cluster_counts *counts;
+    fl_cluster_stats *counts;
     const fl_dist *dist;
     bool is_sum, has_receiver;
     variable *variables; /* tables, then parameters */
@@ -329,7 +329,7 @@ static void on_sent(void *arg, fl_status st)
     async_comm *a = v->owner;
 
     if (!st)
-        atomic_fetch_add(&a->counts->applied, v->n_taken);
+        fl_stat_add(&a->counts->gradients_applied, v->n_taken);
     if (st || v->table) {
         finish(v, st);
         return;
@@ -425,11 +425,11 @@ static fl_status hand_over(variable *v, fl_gradient *g, fl_comm_answer *answer)
     async_comm *a = v->owner;
     fl_status st;
 
-    atomic_fetch_add(&a->counts->made, 1);
+    fl_stat_add(&a->counts->gradients_made, 1);
     st =
         fl_queues_put(a->queues, (size_t)(v - a->variables), &g->entry, answer);
     if (st && st != FL_PENDING) {
-        atomic_fetch_sub(&a->counts->made, 1);
+        fl_stat_add(&a->counts->gradients_made, (uint64_t)-1);
         fl_gradients_give_back(&v->pool, &g->entry);
     }
     return st;
@@ -590,7 +590,7 @@ static fl_queues *make_queues(async_comm *a, const fl_conf *conf)
             (size_t)or_cpu_num(conf, conf->communicator_max_merge_var_num),
         .linger_ns = (uint64_t)conf->communicator_send_wait_times * NAP_NS,
         .n_threads = (int)conf->communicator_thread_pool_size,
-        .wait_ns = &a->counts->wait_ns,
+        .wait_ns = &a->counts->wait,
         .arg = a,
         .work = work,
         .drop = drop,
@@ -620,7 +620,7 @@ static fl_comm *async_open(fl_cluster *cluster)
 
     fl_cluster_port_init(&a->port, cluster, "async", &data, &life);
     a->port.comm.can_prefetch = conf->prefetch;
-    a->counts = fl_cluster_counts_of(cluster);
+    a->counts = fl_cluster_stats_of(cluster);
     a->dist = fl_cluster_dist(cluster);
     a->is_sum = conf->communicator_is_sgd_optimizer;
     a->has_receiver = conf->communicator_independent_recv_thread;
@@ -634,6 +634,12 @@ static fl_comm *async_open(fl_cluster *cluster)
 const fl_mode fl_mode_async = {
     .name = "async",
     .doc = "gradients go through queues, nobody waits",
+    .needs_servers = true,
+    .settings = "communicator_max_merge_var_num communicator_send_queue_size "
+                "communicator_independent_recv_thread "
+                "communicator_min_send_grad_num_before_recv "
+                "communicator_thread_pool_size communicator_send_wait_times "
+                "communicator_is_sgd_optimizer prefetch",
     .passes = "dist_sparse dist_pull dist_place dist_server dist_send "
               "dist_startup",
     .open = async_open,

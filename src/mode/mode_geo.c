@@ -109,13 +109,13 @@ static uint64_t count_pushed(const geo_comm *g)
    here: their rows must have it, since the copies here do. */
 static fl_status push_then_pull(geo_comm *g)
 {
-    fl_cluster_counts *counts = fl_cluster_counts_of(g->port.cluster);
+    fl_cluster_stats *counts = fl_cluster_stats_of(g->port.cluster);
     fl_status st = run_all(g, begin_pushes);
     uint64_t n = count_pushed(g);
 
-    atomic_fetch_add(&counts->made, n);
+    fl_stat_add(&counts->gradients_made, n);
     FL_TRY(st);
-    atomic_fetch_add(&counts->applied, n);
+    fl_stat_add(&counts->gradients_applied, n);
     FL_TRY(run_all(g, begin_pulls));
     fl_geo_dense_take_news(&g->dense);
     return FL_OK;
@@ -145,7 +145,7 @@ static void ask_exchange(geo_comm *g)
 
 static void finish_waiters(geo_comm *g, waiter_list *list, const fl_err *err)
 {
-    _Atomic uint64_t *wait_ns = &fl_cluster_counts_of(g->port.cluster)->wait_ns;
+    fl_stat *wait_ns = &fl_cluster_stats_of(g->port.cluster)->wait;
 
     for (size_t i = 0; i < list->len; i++) {
         const waiter *w = &list->data[i];
@@ -470,9 +470,11 @@ static fl_comm *geo_open(fl_cluster *cluster)
 const fl_mode fl_mode_geo = {
     .name = "geo",
     .doc = "trainers update their own copies and exchange differences",
+    .needs_servers = true,
+    .server_adds = true,
+    .settings = "geo_need_push_nums",
     .passes = "dist_sparse dist_pull dist_place dist_server dist_geo "
               "dist_startup",
-    .server_adds = true,
     .check = fl_geo_check,
     .open = geo_open,
 };

@@ -119,6 +119,8 @@ const fl_mode fl_mode_half_async = {
     .name = "half_async",
     .doc = "threads of a trainer meet after every batch, trainers do not wait "
            "for one another: gradients are applied when they arrive",
+    .needs_servers = true,
+    .settings = "prefetch",
     .passes = "dist_sparse dist_pull dist_place dist_server dist_send "
               "dist_recv dist_startup",
     .open = half_open,

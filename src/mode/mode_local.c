@@ -9,6 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/thread.h"
+#include "mode/mode.h"
 #include "mode/part_merger.h"
 
 typedef struct local_table {
@@ -190,3 +191,15 @@ fl_comm *fl_mode_local_new(void)
     atomic_init(&lc->first, NULL);
     return &lc->port;
 }
+
+static fl_comm *local_open(fl_cluster *none)
+{
+    FL_ASSERT(!none);
+    return fl_mode_local_new();
+}
+
+const fl_mode fl_mode_local = {
+    .name = "local",
+    .doc = "one process trains, with tables of its own",
+    .open = local_open,
+};

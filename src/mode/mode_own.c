@@ -211,25 +211,25 @@ static fl_status own_pull(fl_comm *c, fl_comm_request *r)
 static fl_status own_push(fl_comm *c, fl_comm_request *r)
 {
     fl_mode_job *j = (fl_mode_job *)c;
-    fl_cluster_counts *counts = fl_cluster_counts_of(j->port.cluster);
+    fl_cluster_stats *counts = fl_cluster_stats_of(j->port.cluster);
 
-    atomic_fetch_add(&counts->made, r->worker.part == 0);
+    fl_stat_add(&counts->gradients_made, r->worker.part == 0);
     FL_TRY(j->def->push ? j->def->push(j->mode, r->table, &r->rows)
                         : fl_mode_job_push(j, r->table, &r->rows));
-    atomic_fetch_add(&counts->applied, r->worker.part == 0);
+    fl_stat_add(&counts->gradients_applied, r->worker.part == 0);
     return FL_OK;
 }
 
 static fl_status own_send(fl_comm *c, fl_comm_call *r)
 {
     fl_mode_job *j = (fl_mode_job *)c;
-    fl_cluster_counts *counts = fl_cluster_counts_of(j->port.cluster);
+    fl_cluster_stats *counts = fl_cluster_stats_of(j->port.cluster);
 
     for (size_t i = 0; i < r->n; i++) {
-        atomic_fetch_add(&counts->made, 1);
+        fl_stat_add(&counts->gradients_made, 1);
         FL_TRY(j->def->send ? j->def->send(j->mode, &r->values[i])
                             : fl_mode_job_send(j, &r->values[i]));
-        atomic_fetch_add(&counts->applied, 1);
+        fl_stat_add(&counts->gradients_applied, 1);
     }
     return FL_OK;
 }
@@ -304,6 +304,7 @@ fl_mode *fl_mode_own_new(const fl_mode_def *def)
     m->mode = (fl_mode){ .name = def->name,
                          .doc = def->doc,
                          .passes = def->passes ? def->passes : PASSES,
+                         .needs_servers = true,
                          .server_adds = def->server_adds,
                          .own = &m->def };
     return &m->mode;

@@ -228,6 +228,9 @@ const fl_mode fl_mode_sync = {
     .name = "sync",
     .doc = "all trainers make one step together, on the mean of their "
            "gradients: equal to one process on the joined batches",
+    .needs_servers = true,
+    .trainers_meet = true,
+    .settings = "gradient_weight",
     .passes = "dist_sparse dist_pull dist_place dist_server dist_send "
               "dist_recv dist_startup",
     .open = sync_open,

@@ -3,10 +3,6 @@
 
 #include "mode/mode.h"
 
-#define FL_MODE(name) extern const fl_mode fl_mode_##name;
-#include "mode/modes.def"
-#undef FL_MODE
-
 static const fl_mode *const all[] = {
 #define FL_MODE(name) &fl_mode_##name,
 #include "mode/modes.def"
@@ -29,4 +25,18 @@ const fl_mode *fl_mode_find(const char *name)
         if (!strcmp(all[i]->name, name))
             return all[i];
     return NULL;
+}
+
+bool fl_mode_reads(const fl_mode *m, const char *setting)
+{
+    size_t len = strlen(setting);
+
+    for (const char *at = m->settings; at && *at; at += strspn(at, " ")) {
+        size_t n = strcspn(at, " ");
+
+        if (n == len && !strncmp(at, setting, len))
+            return true;
+        at += n;
+    }
+    return false;
 }

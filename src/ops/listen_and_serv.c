@@ -26,7 +26,9 @@ static fl_status serve_run(fl_op_ctx *c)
                           .program = c->node->block->program };
 
     if (!c->comm || !c->comm->life->serve)
-        return fl_rpc_refuse(c);
+        FL_FAIL(FL_ERR_INVAL,
+                "op listen_and_serv: this process is not a server of a job; "
+                "give fl_transpile .role = FL_ROLE_SERVER");
     s.blocks = fl_attr_ints(c->node, OPTIMIZE_BLOCKS, &s.n_blocks);
     return c->comm->life->serve(c->comm, &s);
 }

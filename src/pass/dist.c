@@ -78,6 +78,15 @@ static fl_status run_passes(fl_dist *d, const char *passes,
     return FL_OK;
 }
 
+fl_dist *fl_dist_new_empty(const fl_dist_config *config)
+{
+    fl_dist *d = fl_alloc(sizeof(*d));
+
+    fl_arena_init(&d->arena, ARENA_CHUNK_BYTES);
+    copy_config(d, config);
+    return d;
+}
+
 fl_status fl_dist_new(fl_dist **out, const fl_dist_config *config,
                       const fl_program *main, const fl_program *startup,
                       const char *passes, const char *dump_dir)
@@ -87,9 +96,7 @@ fl_status fl_dist_new(fl_dist **out, const fl_dist_config *config,
 
     if (config->n_servers < 1)
         FL_FAIL(FL_ERR_INVAL, "there is no server; name their addresses");
-    d = fl_alloc(sizeof(*d));
-    fl_arena_init(&d->arena, ARENA_CHUNK_BYTES);
-    copy_config(d, config);
+    d = fl_dist_new_empty(config);
     st = fl_program_clone(main, FL_CLONE_ALL, &d->main);
     if (!st)
         st = fl_program_clone(startup, FL_CLONE_ALL, &d->startup);

@@ -77,6 +77,8 @@ FL_MUST_CHECK
 fl_status fl_dist_new(fl_dist **out, const fl_dist_config *config,
                       const fl_program *main, const fl_program *startup,
                       const char *passes, const char *dump_dir);
+/* Without programs: the caller fills in what the servers are going to hold. */
+fl_dist *fl_dist_new_empty(const fl_dist_config *config);
 void fl_dist_free(fl_dist *d);
 
 /* Both programs of a server as one, printed: it runs the one and then the

@@ -17,7 +17,7 @@
 
 #include "ctx/ctx.h"
 #include "train/progress.h"
-#include "dist/transpile.h"
+#include "dist/job.h"
 #include "base/args.h"
 #include "base/log.h"
 #include "base/thread.h"
@@ -55,7 +55,7 @@ typedef struct pass {
     size_t n_feeds;
     int n_threads;
     int at_once;        /* batches that a thread has, 1 or 2 */
-    fl_transpiler *job; /* that hears how far it is; NULL: none */
+    fl_job *job;        /* that hears how far it is; NULL: none */
     const char *phase;  /* as it is told */
     uint64_t report_ns; /* when it is told next */
     tally *tallies;
@@ -395,8 +395,8 @@ static void tell_job(pass *p, const char *phase)
 {
     fl_progress s = progress_of(p);
 
-    fl_transpiler_report(p->job, phase, p->job->n_samples + s.samples, s.loss,
-                         s.auc);
+    fl_job_report_later(p->job, phase, p->job->n_samples + s.samples, s.loss,
+                        s.auc);
 }
 
 /* About once a second; a pass that is shorter is not worth a word. */
@@ -633,7 +633,7 @@ static fl_status run_from_dataset(fl_executor *e, fl_program *program,
     const fl_dataset_run_args *args = &a;
     pass p = { .args = args,
                .data = d,
-               .job = c->transpiler,
+               .job = c->job,
                .phase = phase,
                .stops_at_bad = c->conf.finite_loss,
                .loss = NAN,

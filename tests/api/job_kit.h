@@ -111,7 +111,8 @@ static inline void run_trainer(void *arg)
                              .n_trainers = m->job->n_trainers,
                              .rank = m->rank));
     m->job->train(m->job, p, m->rank);
-    keep_result(m, fl_job_close(p));
+    keep_result(m, fl_job_stop(p));
+    fl_job_free(p);
     fl_ctx_free(c);
 }
 

@@ -2,6 +2,8 @@
  * that it is the same for any number of servers. */
 #include "job_kit.h"
 
+#include <cjson/cJSON.h>
+
 #include <math.h>
 
 #include "base/hash.h"
@@ -142,13 +144,13 @@ static void use_rows(job *j, fl_job *p, int rank)
     assert_ok(fl_job_pull(p, emb, keys, 4, FL_PULL_ONLY, out));
     assert_memory_equal(out, ones, sizeof(out));
     assert_ok(fl_job_push_begin(
-        p,
+        &push, p,
         &(fl_job_push_item){
             emb, { .keys = keys, .values = ones, .n = 4, .lr = 0.25 } },
-        1, &push));
+        1));
     assert_ok(fl_job_wait(push));
     assert_ok(fl_job_pull_begin(
-        p, &(fl_job_pull_item){ emb, keys, 4, FL_PULL_ONLY, again }, 1, &pull));
+        &pull, p, &(fl_job_pull_item){ emb, keys, 4, FL_PULL_ONLY, again }, 1));
     assert_ok(fl_job_wait(pull));
     assert_int_equal(
         fl_job_push(
@@ -246,8 +248,8 @@ static void leave_open(job *j, fl_job *p, int rank)
     assert_ok(fl_job_start(p));
     for (size_t i = 0; i < FL_LEN(open); i++)
         assert_ok(fl_job_pull_begin(
-            p, &(fl_job_pull_item){ emb, keys, 1000, FL_PULL_CREATE, out }, 1,
-            &open[i]));
+            &open[i], p,
+            &(fl_job_pull_item){ emb, keys, 1000, FL_PULL_CREATE, out }, 1));
     j->hash = (uint64_t)(uintptr_t)open;
 }
 
@@ -361,11 +363,88 @@ static void a_barrier_goes_on_without_who_has_left(void **state)
 
 /* --- looking from outside ------------------------------------------------- */
 
+static const cJSON *get(const cJSON *object, const char *key)
+{
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, key);
+
+    if (!item)
+        fail_msg("there is no %s", key);
+    return item;
+}
+
+static cJSON *parse(char *text)
+{
+    cJSON *root = cJSON_ParseWithOpts(text, NULL, 1);
+
+    if (!root)
+        fail_msg("this is not JSON: %s", text);
+    fl_text_free(text);
+    return root;
+}
+
+static void look_at_stats(fl_job *p)
+{
+    const cJSON *server;
+    double rows = 0;
+    cJSON *root;
+    char *text;
+
+    assert_ok(fl_job_stats_json(p, &text));
+    root = parse(text);
+    assert_int_equal(cJSON_GetArraySize(get(root, "servers")), 2);
+    cJSON_ArrayForEach(server, get(root, "servers"))
+    {
+        const cJSON *emb = cJSON_GetArrayItem(get(server, "tables"), 0);
+
+        assert_string_equal(get(emb, "name")->valuestring, "emb");
+        rows += get(emb, "rows")->valuedouble;
+    }
+    assert_true(rows == 1);
+    assert_true(get(get(root, "trainer"), "pulls")->valuedouble == 1);
+    assert_true(get(get(root, "trainer"), "sent_bytes")->valuedouble > 0);
+    assert_true(cJSON_IsNumber(get(get(root, "trainer"), "wait_seconds")));
+    cJSON_Delete(root);
+}
+
+/* By struct and by JSON: two trainers or more, two servers. */
+static void look_at_status(fl_ctx *c, const char *address)
+{
+    fl_member_status m = FL_INIT(fl_member_status);
+    fl_job_summary sum = FL_INIT(fl_job_summary);
+    fl_job_status *s;
+    const cJSON *first;
+    cJSON *root;
+    size_t n = 0;
+
+    assert_ok(fl_job_status_get(&s, c, address));
+    assert_ok(fl_job_status_summary(s, &sum));
+    assert_true(sum.is_complete && !sum.is_over);
+    while (fl_job_status_member(s, n, &m))
+        n++;
+    assert_int_equal(n, sum.n_members);
+    assert_true(m.role == FL_ROLE_SERVER && m.rank == 1);
+    root = parse(fl_job_status_json(s));
+    assert_int_equal(cJSON_GetArraySize(get(root, "members")), n);
+    first = cJSON_GetArrayItem(get(root, "members"), 0);
+    assert_string_equal(get(first, "role")->valuestring, "trainer");
+    assert_string_equal(get(first, "state")->valuestring, "up");
+    assert_string_equal(get(first, "phase")->valuestring, "training");
+    assert_int_equal(get(first, "samples")->valueint, 1234);
+    assert_true(get(first, "loss")->valuedouble == 0.5);
+    assert_true(cJSON_IsNull(get(first, "auc")));
+    cJSON_Delete(root);
+    /* A caller that knows less is given less. */
+    m = (fl_member_status){ .size = offsetof(fl_member_status, state) };
+    assert_true(fl_job_status_member(s, 0, &m));
+    assert_true(m.role == FL_ROLE_WORKER && !m.state);
+    fl_job_status_free(s);
+}
+
 static void look(job *j, fl_job *p, int rank)
 {
     fl_ctx *c = new_ctx(j);
     uint64_t key = 3;
-    char *text, first[256];
+    char first[256];
     float out[8];
     int emb;
 
@@ -376,16 +455,8 @@ static void look(job *j, fl_job *p, int rank)
     assert_ok(fl_job_barrier(p));
     snprintf(first, sizeof(first), "%.*s", (int)strcspn(j->servers, ","),
              j->servers);
-    assert_ok(fl_job_status(c, first, &text));
-    assert_text_has(text, "trainer 0");
-    assert_text_has(text, "server 1");
-    assert_text_has(text, "training");
-    assert_text_has(text, "1234");
-    fl_text_free(text);
-    assert_ok(fl_job_stats(p, &text));
-    assert_text_has(text, "server 0\ntable emb rows=");
-    assert_text_has(text, "server 1\ntable emb rows=");
-    fl_text_free(text);
+    look_at_status(c, first);
+    look_at_stats(p);
     assert_ok(fl_job_barrier(p));
     fl_ctx_free(c);
     (void)rank;
@@ -430,13 +501,14 @@ static void a_tool_names_who_does_not_answer(void **state)
 {
     job none = { .settings = { { "connect_timeout_ms", "100" } } };
     fl_ctx *c = new_ctx(&none);
-    char *text = NULL, address[256];
+    fl_job_status *status = NULL;
+    char address[256];
 
     (void)state;
     snprintf(address, sizeof(address), "unix:%s/nobody", folder);
-    assert_int_not_equal(fl_job_status(c, address, &text), FL_OK);
+    assert_int_not_equal(fl_job_status_get(&status, c, address), FL_OK);
     assert_said("could not be reached in 100 ms");
-    assert_null(text);
+    assert_null(status);
     assert_int_not_equal(fl_job_shutdown(c, "no address"), FL_OK);
     fl_ctx_free(c);
 }

@@ -31,21 +31,21 @@ static void make_mistakes(job *j, fl_job *p, int rank)
     assert_said("table emb is declared twice");
     assert_int_not_equal(fl_job_declare_dense(p, "w", 4, "adma", "", &n),
                          FL_OK);
-    assert_said("block w: no optimizer is called 'adma'");
+    assert_said("parameter w: no optimizer is called 'adma'");
     assert_int_not_equal(fl_job_declare_dense(p, "w", 0, "sgd", "", &n), FL_OK);
-    assert_said("block w of 0 floats");
+    assert_said("parameter w of 0 floats");
     assert_int_not_equal(
         fl_job_declare_dense(p, "w", (size_t)1 << 40, "sgd", "", &n), FL_OK);
     assert_int_equal(n, 0);
     assert_ok(fl_job_start(p));
-    assert_int_equal(fl_job_start(p), FL_ERR_INVAL);
+    assert_ok(fl_job_start(p));
     assert_int_equal(fl_job_declare_table(p, "late", EMB, &n), FL_ERR_INVAL);
     assert_said("table late: it is declared after fl_job_start");
     assert_int_equal(fl_job_pull(p, 1, keys, 1, FL_PULL_ONLY, out),
                      FL_ERR_NOTFOUND);
     assert_said("table 1 was not declared; there are 1");
     assert_int_equal(fl_job_pull_dense(p, 0, out), FL_ERR_NOTFOUND);
-    assert_said("block 0 was not declared; there are 0");
+    assert_said("parameter 0 was not declared; there are 0");
     assert_int_equal(
         fl_job_push(
             p, 0, &(fl_rows){ .keys = keys, .values = out, .n = 1, .lr = NAN }),
@@ -93,7 +93,7 @@ static void arguments_are_checked(void **state)
     assert_int_equal(fl_job_connect(&p, c, .servers = "a:1"), FL_ERR_INVAL);
     assert_said("setting tls_ca is empty");
     assert_null(p);
-    assert_ok(fl_job_close(NULL));
+    fl_job_free(NULL);
     fl_ctx_free(c);
 }
 
@@ -298,8 +298,9 @@ static void a_killed_server_is_an_error_by_name(void **state)
     assert_said("server 1 at unix:");
     assert_said("did not come back");
     /* Whether the job is over by now or not, closing comes to an end. */
-    st = fl_job_close(p);
+    st = fl_job_stop(p);
     assert_in_range(st, FL_OK, FL_ERR_CLOSED);
+    fl_job_free(p);
     assert_int_equal(waitpid(pids[0], &code, 0), pids[0]);
     assert_true(WIFEXITED(code));
     assert_int_equal(waitpid(pids[1], &code, 0), pids[1]);

@@ -88,8 +88,7 @@ static void work(fl_ctx *c, fl_fleet *f, const char *loss, char **argv,
 
     check(exe, who);
     train(exe, f, loss, steps, strtol(argv[2], NULL, 10), who);
-    check(!fl_fleet_barrier_worker(f) &&
-              !fl_transpiler_hash(fl_fleet_transpiler(f), &hash) &&
+    check(!fl_fleet_barrier_worker(f) && !fl_job_hash(fl_fleet_job(f), &hash) &&
               !fl_fleet_stop_worker(f),
           who);
     printf("%s done steps=%ld hash=%016" PRIx64 "\n", who, steps, hash);

@@ -220,22 +220,32 @@ static fl_status take_local(fl_ctx *c, kit_model *m)
     return FL_OK;
 }
 
+static fl_status pull_dense(fl_job *job, const char *name, float *out)
+{
+    int dense;
+    fl_status st = fl_job_find_dense(job, name, &dense);
+
+    return st ? st : fl_job_pull_dense(job, dense, out);
+}
+
 static fl_status take_remote(kit_trainer *k, kit_model *m)
 {
+    fl_job *job = fl_transpiler_job(k->transpiler);
     uint64_t keys[KIT_HEIGHT];
     part p[KIT_PARAMS];
+    int emb;
 
     parts_of(m, p);
     for (int i = 0; i < KIT_PARAMS; i++)
-        if (fl_transpiler_fetch(k->transpiler, p[i].name, NULL, p[i].n,
-                                p[i].data))
+        if (pull_dense(job, p[i].name, p[i].data))
             return FL_ERR_NOTFOUND;
+    if (k->job->is_dense)
+        return pull_dense(job, "emb", m->emb);
     for (uint64_t i = 0; i < KIT_HEIGHT; i++)
         keys[i] = i;
-    if (k->job->is_dense)
-        return fl_transpiler_fetch(k->transpiler, "emb", NULL,
-                                   KIT_HEIGHT * KIT_DIM, m->emb);
-    return fl_transpiler_fetch(k->transpiler, "emb", keys, KIT_HEIGHT, m->emb);
+    if (fl_job_find_table(job, "emb", &emb))
+        return FL_ERR_NOTFOUND;
+    return fl_job_pull(job, emb, keys, KIT_HEIGHT, FL_PULL_ONLY, m->emb);
 }
 
 static double error_of(const float *a, const float *b, size_t n)
@@ -288,7 +298,8 @@ void kit_train_alone(const kit_job *j, kit_model *out)
     fl_executor *e = make_executor(c);
     double value;
 
-    assert_non_null(loss);
+    if (!loss)
+        fail_msg("%s", fl_last_error());
     assert_ok(fl_run(e, fl_default_startup_program(c), NULL));
     for (int step = 0; step < j->n_steps; step++) {
         kit_batch *b = kit_batch_make(j, 0, n_trainers_of(j), step);
@@ -433,7 +444,7 @@ static void leave_text(const member *m, fl_status st)
     snprintf(m->text, sizeof(kit_text), "%s", st ? fl_last_error() : "");
 }
 
-static fl_status transpile(const town *w, kit_trainer *k)
+static fl_status transpile(const town *w, kit_trainer *k, fl_role_kind role)
 {
     k->ctx = job_ctx(w->job);
     if (!k->ctx)
@@ -442,9 +453,10 @@ static fl_status transpile(const town *w, kit_trainer *k)
     k->loss = (w->job->build ? w->job->build : kit_build)(k->ctx, w->job);
     if (!k->loss)
         return FL_ERR_INVAL;
-    return fl_transpile(
-        &k->transpiler, k->ctx, .trainer_id = k->rank, .pservers = w->addresses,
-        .n_trainers = n_trainers_of(w->job), .mode = w->job->mode);
+    return fl_transpile(&k->transpiler, k->ctx, .role = role,
+                        .trainer_id = k->rank, .pservers = w->addresses,
+                        .n_trainers = n_trainers_of(w->job),
+                        .mode = w->job->mode);
 }
 
 static void address_of(const town *w, int server, char out[64])
@@ -463,7 +475,7 @@ static fl_status be_server(const town *w, kit_trainer *k, int rank)
 
     address_of(w, rank, address);
     k->rank = 0;
-    FL_TRY(transpile(w, k));
+    FL_TRY(transpile(w, k, FL_ROLE_SERVER));
     startup = fl_transpiler_startup(k->transpiler, address);
     main = fl_transpiler_server(k->transpiler, address);
     if (!startup || !main)
@@ -478,27 +490,28 @@ static fl_status be_server(const town *w, kit_trainer *k, int rank)
 static fl_status be_trainer(const town *w, kit_trainer *k)
 {
     fl_program *p;
-    fl_status st = transpile(w, k);
+    fl_status st = transpile(w, k, FL_ROLE_WORKER);
 
     p = st ? NULL : fl_transpiler_trainer_startup(k->transpiler);
     st = p ? fl_run(k->exe, p, NULL) : FL_ERR_INVAL;
     if (!st)
         st = w->work(k, w->arg);
     if (!st)
-        st = fl_transpiler_barrier(k->transpiler);
+        st = fl_job_barrier(fl_transpiler_job(k->transpiler));
     if (!st && k->rank == 0 && w->end) {
         st = take_remote(k, &w->end->model);
         if (!st)
-            st = fl_transpiler_hash(k->transpiler, &w->end->hash);
+            st = fl_job_hash(fl_transpiler_job(k->transpiler), &w->end->hash);
         w->end->first_loss = k->first_loss;
         w->end->last_loss = k->last_loss;
         w->end->step = fl_scope_step(fl_current_scope(k->ctx));
     }
     if (!st)
-        st = fl_transpiler_stop(k->transpiler);
+        st = fl_job_stop(fl_transpiler_job(k->transpiler));
     if (w->end && k->transpiler) {
-        w->end->stats[k->rank] = FL_INIT(fl_dist_stats);
-        must(fl_transpiler_stats(k->transpiler, &w->end->stats[k->rank]));
+        w->end->stats[k->rank] = FL_INIT(fl_job_stats);
+        must(fl_job_get_stats(fl_transpiler_job(k->transpiler),
+                              &w->end->stats[k->rank]));
     }
     return st;
 }

@@ -67,7 +67,7 @@ typedef struct kit_end {
     uint64_t hash; /* of what the servers held */
     uint64_t step; /* the global step that trainer 0 saw last */
     double first_loss, last_loss;
-    fl_dist_stats stats[KIT_TRAINERS];
+    fl_job_stats stats[KIT_TRAINERS];
 } kit_end;
 
 /* --- the network ---------------------------------------------------------- */

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "mode_list.h"
 #include "base/hash.h"
 #include "base/thread.h"
 #include "dist_kit.h"
@@ -202,7 +203,8 @@ static fl_status shuffle_twice(kit_trainer *t, void *arg)
     if (!st)
         st = fl_dataset_load_into_memory(d);
     for (int i = 0; !st && i < 2; i++) {
-        st = fl_transpiler_global_shuffle(t->transpiler, d, s->seed);
+        st =
+            fl_job_global_shuffle(fl_transpiler_job(t->transpiler), d, s->seed);
         if (!st)
             st = count_pass(&s->after[i], t->rank, d);
     }
@@ -312,7 +314,7 @@ static void with_one_trainer_it_is_a_local_shuffle(void **state)
 static fl_status leave_or_shuffle(kit_trainer *t, void *arg)
 {
     if (t->rank == 1)
-        return fl_transpiler_stop(t->transpiler);
+        return fl_job_stop(fl_transpiler_job(t->transpiler));
     return shuffle_twice(t, arg);
 }
 
@@ -342,7 +344,7 @@ static fl_status shuffle_what_is_not_there(kit_trainer *t, void *arg)
 
     (void)arg;
     if (!st)
-        st = fl_transpiler_global_shuffle(t->transpiler, d, 1);
+        st = fl_job_global_shuffle(fl_transpiler_job(t->transpiler), d, 1);
     fl_dataset_free(d);
     return st;
 }
@@ -396,7 +398,8 @@ static fl_status read_dealt(kit_trainer *t, void *arg)
     fl_status st = open_dataset(&d, t, "QueueDataset", "part-*");
 
     if (!st)
-        st = fl_transpiler_deal_files(t->transpiler, d, "train");
+        st =
+            fl_job_dispatch_files(fl_transpiler_job(t->transpiler), d, "train");
     for (int i = 0; !st && i < g->n_passes; i++) {
         st = count_pass(&g->census, t->rank, d);
         g->files[t->rank] += dataset_stats(d).files;
@@ -407,11 +410,10 @@ static fl_status read_dealt(kit_trainer *t, void *arg)
 
 static void every_file_is_dealt_once_in_every_pass(void **state)
 {
-    static const char *const modes[] = { "sync", "half_async", "async", "geo" };
 
     (void)state;
-    for (size_t m = 0; m < FL_LEN(modes); m++) {
-        kit_job j = { .mode = modes[m],
+    for (size_t m = 0; mode_name(m); m++) {
+        kit_job j = { .mode = mode_name(m),
                       .n_servers = 2,
                       .n_trainers = TRAINERS };
         deals *g = make_deals(3);
@@ -449,11 +451,11 @@ static fl_status load_dealt(kit_trainer *t, void *arg)
     fl_status st = open_dataset(&d, t, "InMemoryDataset", "part-*");
 
     if (!st)
-        st = fl_transpiler_deal_files(t->transpiler, d, "load");
+        st = fl_job_dispatch_files(fl_transpiler_job(t->transpiler), d, "load");
     if (!st)
         st = fl_dataset_load_into_memory(d);
     if (!st)
-        st = fl_transpiler_global_shuffle(t->transpiler, d, 1);
+        st = fl_job_global_shuffle(fl_transpiler_job(t->transpiler), d, 1);
     if (!st)
         st = count_pass(&g->census, t->rank, d);
     fl_dataset_free(d);
@@ -533,7 +535,8 @@ static fl_status be_slow(kit_trainer *t, void *arg)
     fl_status st = open_dataset(&d, t, "QueueDataset", "part-*");
 
     if (!st)
-        st = fl_transpiler_deal_files(t->transpiler, d, "train");
+        st =
+            fl_job_dispatch_files(fl_transpiler_job(t->transpiler), d, "train");
     if (!st)
         st = read_slowly(g, t, d, KEYS - 2 * PER_FILE);
     fl_dataset_free(d);
@@ -563,7 +566,8 @@ static fl_status leave_early(kit_trainer *t, void *arg)
     fl_status st = open_dataset(&d, t, "QueueDataset", "part-*");
 
     if (!st)
-        st = fl_transpiler_deal_files(t->transpiler, d, "train");
+        st =
+            fl_job_dispatch_files(fl_transpiler_job(t->transpiler), d, "train");
     if (!st && t->rank) {
         st = read_slowly(g, t, d, 0);
     } else if (!st) {
@@ -574,7 +578,7 @@ static fl_status leave_early(kit_trainer *t, void *arg)
             count_batch(&g->census, 0, feeds, n);
         wait_for_others(g, PER_FILE);
         if (!st)
-            st = fl_transpiler_stop(t->transpiler);
+            st = fl_job_stop(fl_transpiler_job(t->transpiler));
     }
     fl_dataset_free(d);
     return st;
@@ -626,14 +630,15 @@ static fl_status train_dealt(kit_trainer *t, void *arg)
     if (!st)
         st = fl_dataset_set_use_var(d, p, names, FL_LEN(names));
     if (!st)
-        st = fl_transpiler_deal_files(t->transpiler, d, "train");
+        st =
+            fl_job_dispatch_files(fl_transpiler_job(t->transpiler), d, "train");
     fl_dataset_set_batch_size(d, 8);
     for (int i = 0; !st && i < g->n_passes; i++) {
         st = fl_train_from_dataset(t->exe, p, d, &report, .n_threads = 2,
                                    .print_period = -1);
         atomic_fetch_add(&g->samples, report.samples);
         if (!st)
-            st = fl_transpiler_barrier(t->transpiler);
+            st = fl_job_barrier(fl_transpiler_job(t->transpiler));
     }
     fl_dataset_free(d);
     return st;
@@ -641,14 +646,13 @@ static fl_status train_dealt(kit_trainer *t, void *arg)
 
 static void every_mode_trains_on_dealt_files(void **state)
 {
-    static const char *const modes[] = { "sync", "half_async", "async", "geo" };
     uint64_t want = 0;
 
     (void)state;
     for (int i = 0; i < FILES; i++)
         want += 60 + 97 * (uint64_t)(i % 3);
-    for (size_t m = 0; m < FL_LEN(modes); m++) {
-        kit_job j = { .mode = modes[m], .n_servers = 2, .n_trainers = 2 };
+    for (size_t m = 0; mode_name(m); m++) {
+        kit_job j = { .mode = mode_name(m), .n_servers = 2, .n_trainers = 2 };
         trained g = { .n_passes = m ? 2 : 1 };
 
         run_good(&j, train_dealt, &g);

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "mode_list.h"
 #include "dist_kit.h"
 
 #define HANGS_S 90
@@ -30,9 +31,6 @@
 
 /* What a member ends with that says why; a sanitizer's end is another. */
 #define FAILED 3
-
-static const char *const modes[] = { "sync", "half_async", "async", "geo" };
-#define N_MODES (sizeof(modes) / sizeof(*modes))
 
 /* Shared by the processes of a job. */
 typedef struct board {
@@ -49,7 +47,7 @@ typedef struct job {
     int status[MEMBERS];
 } job;
 
-static job jobs[N_MODES];
+static job jobs[MODES_MAX];
 
 /* --- processes ------------------------------------------------------------ */
 
@@ -120,10 +118,10 @@ static void choose_addresses(job *j)
 /* The setting, if any, comes to those that make faults show soon. */
 static void start_jobs(int n_servers, kit_setting setting)
 {
-    for (size_t i = 0; i < N_MODES; i++) {
+    for (size_t i = 0; mode_name(i); i++) {
         job *j = &jobs[i];
 
-        *j = (job){ .kit = { .mode = modes[i],
+        *j = (job){ .kit = { .mode = mode_name(i),
                              .n_servers = n_servers,
                              .n_trainers = TRAINERS,
                              .words = "learning_rate=0.01",
@@ -153,7 +151,7 @@ static void end_member(job *j, int member)
 static int end_jobs(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < N_MODES; i++) {
+    for (size_t i = 0; mode_name(i); i++) {
         for (int m = 0; m < MEMBERS; m++)
             if (jobs[i].pids[m])
                 kill(jobs[i].pids[m], SIGKILL);
@@ -192,23 +190,23 @@ static void await_steps(const job *j, int trainer, int more)
 
 static void await_training(void)
 {
-    for (size_t i = 0; i < N_MODES; i++)
+    for (size_t i = 0; mode_name(i); i++)
         for (int t = 0; t < TRAINERS; t++)
             await_steps(&jobs[i], t, MANY);
 }
 
 static void send_signal(int member, int signal)
 {
-    for (size_t i = 0; i < N_MODES; i++)
+    for (size_t i = 0; mode_name(i); i++)
         assert_int_equal(kill(jobs[i].pids[member], signal), 0);
 }
 
 /* A trainer that goes on does it for a while. */
 static void await_more_and_finish(int trainer)
 {
-    for (size_t i = 0; i < N_MODES; i++)
+    for (size_t i = 0; mode_name(i); i++)
         await_steps(&jobs[i], trainer, 2 * MANY);
-    for (size_t i = 0; i < N_MODES; i++)
+    for (size_t i = 0; mode_name(i); i++)
         jobs[i].board->is_enough = true;
 }
 
@@ -216,7 +214,7 @@ static void await_more_and_finish(int trainer)
 
 static void expect_good_end(int member)
 {
-    for (size_t i = 0; i < N_MODES; i++) {
+    for (size_t i = 0; mode_name(i); i++) {
         job *j = &jobs[i];
 
         end_member(j, member);
@@ -243,20 +241,20 @@ static void expect_failure_of(job *j, int member, const char *words)
 
 static void expect_failure(int member, const char *words)
 {
-    for (size_t i = 0; i < N_MODES; i++)
+    for (size_t i = 0; mode_name(i); i++)
         expect_failure_of(&jobs[i], member, words);
 }
 
 /* It names the address of that server. */
 static void expect_lost_server(int member, int server)
 {
-    for (size_t i = 0; i < N_MODES; i++)
+    for (size_t i = 0; mode_name(i); i++)
         expect_failure_of(&jobs[i], member, jobs[i].addresses[server]);
 }
 
 static void expect_killed(int member)
 {
-    for (size_t i = 0; i < N_MODES; i++) {
+    for (size_t i = 0; mode_name(i); i++) {
         end_member(&jobs[i], member);
         assert_true(WIFSIGNALED(jobs[i].status[member]));
         assert_int_equal(WTERMSIG(jobs[i].status[member]), SIGKILL);
@@ -358,7 +356,7 @@ static void a_trainer_that_is_silent_for_a_while_takes_part_again(void **state)
     send_signal(TRAINER(1), SIGSTOP);
     pause_ms(1000);
     send_signal(TRAINER(1), SIGCONT);
-    for (size_t i = 0; i < N_MODES; i++)
+    for (size_t i = 0; mode_name(i); i++)
         await_steps(&jobs[i], 1, MANY);
     await_more_and_finish(0);
     for (int m = 0; m < MEMBERS; m++)
@@ -379,7 +377,7 @@ static void a_lost_trainer_that_wakes_up_does_not_harm_the_rest(void **state)
     await_more_and_finish(0);
     expect_good_end(TRAINER(0));
     expect_good_end(SERVER(0));
-    for (size_t i = 0; i < N_MODES; i++) {
+    for (size_t i = 0; mode_name(i); i++) {
         end_member(&jobs[i], TRAINER(1));
         assert_true(WIFEXITED(jobs[i].status[TRAINER(1)]));
     }

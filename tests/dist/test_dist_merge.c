@@ -4,6 +4,7 @@
  * server one request for rows and one with gradients, each id once, whatever
  * the number of slots that it stands in.
  */
+#include <cjson/cJSON.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -104,36 +105,34 @@ typedef struct look {
     char *program;
 } look;
 
-/* Adds up what stands behind `word` in the lines of the table. */
-static uint64_t sum_of(const char *text, const char *word)
+/* Adds up what the servers counted for their first table. */
+static uint64_t sum_of(const cJSON *root, const char *key)
 {
-    const char *at = text;
-    uint64_t sum = 0;
+    const cJSON *server;
+    double sum = 0;
 
-    while ((at = strstr(at, "table emb "))) {
-        const char *end = at + strcspn(at, "\n");
-        const char *found = strstr(at, word);
-
-        if (found && found < end)
-            sum += strtoull(found + strlen(word), NULL, 10);
-        at = end;
-    }
-    return sum;
+    cJSON_ArrayForEach(server, cJSON_GetObjectItem(root, "servers")) sum +=
+        cJSON_GetNumberValue(cJSON_GetObjectItem(
+            cJSON_GetArrayItem(cJSON_GetObjectItem(server, "tables"), 0), key));
+    return (uint64_t)sum;
 }
 
 static fl_status count(kit_trainer *t, counts *out)
 {
-    fl_dist_stats stats = FL_INIT(fl_dist_stats);
+    fl_job_stats stats = FL_INIT(fl_job_stats);
+    cJSON *root;
     char *text;
-    fl_status st = fl_transpiler_server_stats(t->transpiler, &text);
+    fl_status st = fl_job_stats_json(fl_transpiler_job(t->transpiler), &text);
 
     if (st)
         return st;
-    must(fl_transpiler_stats(t->transpiler, &stats));
+    root = cJSON_Parse(text);
+    must(fl_job_get_stats(fl_transpiler_job(t->transpiler), &stats));
     *out = (counts){ .pulls = stats.pulls,
                      .pushes = stats.pushes,
-                     .pulled_rows = sum_of(text, " pulled_rows="),
-                     .pushed_rows = sum_of(text, " pushed_rows=") };
+                     .pulled_rows = sum_of(root, "pulled_rows"),
+                     .pushed_rows = sum_of(root, "pushed_rows") };
+    cJSON_Delete(root);
     fl_text_free(text);
     return FL_OK;
 }

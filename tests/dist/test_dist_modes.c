@@ -6,10 +6,8 @@
 #include <string.h>
 
 #include "dist_kit.h"
+#include "mode_list.h"
 #include "../make.h"
-
-static const char *const modes[] = { "sync", "half_async", "async", "geo" };
-#define N_MODES (sizeof(modes) / sizeof(*modes))
 
 static void expect_equal(const kit_job *j, const kit_job *alone,
                          double tolerance)
@@ -87,31 +85,31 @@ static void async_applies_every_gradient_that_was_made(void **state)
 
 static fl_status train_and_stop(kit_trainer *t, void *arg)
 {
-    fl_dist_stats *stats = arg;
+    fl_job_stats *stats = arg;
     fl_status st = FL_OK;
 
     for (int step = 0; !st && step < t->job->n_steps; step++)
         st = kit_step(t, step);
     if (!st)
-        st = fl_transpiler_barrier(t->transpiler);
+        st = fl_job_barrier(fl_transpiler_job(t->transpiler));
     if (!st)
-        st = fl_transpiler_stop(t->transpiler);
-    stats[t->rank] = FL_INIT(fl_dist_stats);
-    must(fl_transpiler_stats(t->transpiler, &stats[t->rank]));
+        st = fl_job_stop(fl_transpiler_job(t->transpiler));
+    stats[t->rank] = FL_INIT(fl_job_stats);
+    must(fl_job_get_stats(fl_transpiler_job(t->transpiler), &stats[t->rank]));
     return st;
 }
 
 static void queues_are_drained_at_the_end_in_every_mode(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < N_MODES; i++) {
-        kit_job j = { .mode = modes[i],
+    for (size_t i = 0; mode_name(i); i++) {
+        kit_job j = { .mode = mode_name(i),
                       .n_servers = 2,
                       .n_trainers = 2,
                       .n_steps = 23,
                       .words = "learning_rate=0.02",
                       .settings = { { "geo_need_push_nums", "5" } } };
-        fl_dist_stats stats[2] = { 0 };
+        fl_job_stats stats[2] = { 0 };
         kit_text texts[KIT_MEMBERS] = { 0 };
 
         kit_run(&j, train_and_stop, stats, NULL, texts);
@@ -228,15 +226,15 @@ static void geo_refuses_what_is_not_safe(void **state)
 static void clipping_works_in_every_mode(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < N_MODES; i++) {
-        kit_job j = { .mode = modes[i],
+    for (size_t i = 0; mode_name(i); i++) {
+        kit_job j = { .mode = mode_name(i),
                       .n_servers = 2,
                       .n_steps = 30,
                       .words = "learning_rate=0.1, grad_clip=global_norm(0.1)",
                       .settings = { { "prefetch", "false" },
                                     { "geo_need_push_nums", "1" } } };
 
-        if (strcmp(modes[i], "async"))
+        if (strcmp(mode_name(i), "async"))
             expect_equal(&j, &j, 1e-6);
         else
             kit_train(&j, &(kit_end){ 0 });
@@ -246,15 +244,15 @@ static void clipping_works_in_every_mode(void **state)
 static void schedules_follow_the_global_step(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < N_MODES; i++) {
-        kit_job j = { .mode = modes[i],
+    for (size_t i = 0; mode_name(i); i++) {
+        kit_job j = { .mode = mode_name(i),
                       .n_servers = 2,
                       .n_steps = 30,
                       .decays = true,
                       .settings = { { "prefetch", "false" },
                                     { "geo_need_push_nums", "1" } } };
 
-        if (strcmp(modes[i], "async"))
+        if (strcmp(mode_name(i), "async"))
             expect_equal(&j, &j, 1e-6);
         else
             kit_train(&j, &(kit_end){ 0 });
@@ -269,7 +267,7 @@ static fl_status train_side_by_side(kit_trainer *t, void *arg)
     for (int step = 0; !st && step < t->job->n_steps; step++) {
         st = kit_step(t, step);
         if (!st)
-            st = fl_transpiler_barrier(t->transpiler);
+            st = fl_job_barrier(fl_transpiler_job(t->transpiler));
     }
     return st;
 }
@@ -307,8 +305,8 @@ static fl_status feed_nan(kit_trainer *t, void *arg)
 static void a_number_that_is_none_is_named_in_every_mode(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < N_MODES; i++) {
-        kit_job j = { .mode = modes[i],
+    for (size_t i = 0; mode_name(i); i++) {
+        kit_job j = { .mode = mode_name(i),
                       .n_steps = 1,
                       .settings = { { "check_nan_inf", "true" },
                                     { "restart_timeout_ms", "500" } } };
@@ -316,7 +314,7 @@ static void a_number_that_is_none_is_named_in_every_mode(void **state)
 
         kit_run(&j, feed_nan, NULL, NULL, texts);
         if (!strstr(texts[1], "nan"))
-            fail_msg("%s: '%s' does not name the NaN", modes[i], texts[1]);
+            fail_msg("%s: '%s' does not name the NaN", mode_name(i), texts[1]);
     }
 }
 
@@ -342,6 +340,36 @@ static void a_program_that_was_not_started_says_so(void **state)
     fl_ctx_free(c);
 }
 
+/* What a process is follows from its role, not from what it looks at. */
+static void looking_at_programs_does_not_change_a_role(void **state)
+{
+    kit_job j = { .n_steps = 1 };
+    fl_ctx *c = make_ctx();
+    fl_executor *e = make_executor(c);
+    fl_transpiler *t;
+
+    (void)state;
+    assert_non_null(kit_build(c, &j));
+    assert_ok(fl_transpile(&t, c, .pservers = "127.0.0.1:7001",
+                           .role = FL_ROLE_SERVER));
+    assert_non_null(fl_transpiler_trainer(t));
+    assert_non_null(fl_transpiler_server(t, "127.0.0.1:7001"));
+    assert_int_equal(fl_run(e, fl_transpiler_trainer_startup(t), NULL),
+                     FL_ERR_INVAL);
+    assert_int_equal(fl_job_barrier(fl_transpiler_job(t)), FL_ERR_INVAL);
+    assert_non_null(strstr(fl_last_error(), "this process is a server"));
+    fl_transpiler_free(t);
+    assert_ok(fl_transpile(&t, c, .pservers = "127.0.0.1:7001"));
+    assert_int_equal(fl_run(e, fl_transpiler_server(t, "127.0.0.1:7001"), NULL),
+                     FL_ERR_INVAL);
+    assert_non_null(strstr(fl_last_error(), "FL_ROLE_SERVER"));
+    assert_int_equal(fl_transpile(&t, c, .role = (fl_role_kind)7),
+                     FL_ERR_INVAL);
+    fl_transpiler_free(t);
+    fl_executor_free(e);
+    fl_ctx_free(c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -360,6 +388,7 @@ int main(void)
         cmocka_unit_test(the_global_step_is_the_sum_of_the_trainers),
         cmocka_unit_test(a_number_that_is_none_is_named_in_every_mode),
         cmocka_unit_test(a_program_that_was_not_started_says_so),
+        cmocka_unit_test(looking_at_programs_does_not_change_a_role),
     };
 
     return cmocka_run_group_tests_name("dist modes", tests, NULL, NULL);

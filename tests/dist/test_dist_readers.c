@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/hash.h"
+#include "mode_list.h"
 #include "dist_kit.h"
 #include "../make.h"
 
@@ -22,9 +23,6 @@
 #define PASSES 6
 #define PATH_ROOM 128
 #define VARIABLES (KIT_PARAMS + 1)
-
-static const char *const modes[] = { "sync", "half_async", "async", "geo" };
-#define N_MODES (sizeof(modes) / sizeof(*modes))
 
 static const char *const names[KIT_FEEDS] = { "s0", "s1", "s2", "dense",
                                               "label" };
@@ -432,7 +430,7 @@ static void remove_files(const town *w)
 
 /* Geo counts what it exchanges, the others every gradient of every step. */
 static void check_counts(const char *mode, const seen *s,
-                         const fl_dist_stats *stats)
+                         const fl_job_stats *stats)
 {
     assert_int_equal(s->records, PASSES * RECORDS);
     assert_int_equal(stats->gradients_made, stats->gradients_applied);
@@ -475,8 +473,8 @@ static void train_in(const char *mode, way_in way, bool as_replicas)
 
 static void train_in_all(way_in way, bool as_replicas)
 {
-    for (size_t i = 0; i < N_MODES; i++)
-        train_in(modes[i], way, as_replicas);
+    for (size_t i = 0; mode_name(i); i++)
+        train_in(mode_name(i), way, as_replicas);
 }
 
 static void a_feeder_trains_in_every_mode(void **state)

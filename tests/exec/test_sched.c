@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <cjson/cJSON.h>
 
 #include "ctx/ctx.h"
 #include "base/thread.h"
@@ -96,9 +97,18 @@ static void the_profile_and_the_timeline_name_the_operators(void **state)
     fl_ctx *c;
     float *out = run_branches("2", &e, &c);
     char *text = fl_executor_profile(e);
+    char *profile = fl_executor_profile_json(e);
     char *json = fl_trace_json(&e->trace);
+    cJSON *root = cJSON_ParseWithOpts(profile, NULL, 1);
+    const cJSON *first =
+        cJSON_GetArrayItem(cJSON_GetObjectItem(root, "operators"), 0);
 
     (void)state;
+    assert_true(cJSON_GetObjectItem(first, "calls")->valueint > 0);
+    assert_true(cJSON_GetObjectItem(first, "total_seconds")->valuedouble <=
+                cJSON_GetObjectItem(root, "total_seconds")->valuedouble);
+    cJSON_Delete(root);
+    fl_text_free(profile);
     assert_non_null(strstr(text, "matmul"));
     assert_non_null(strstr(text, "share"));
     assert_non_null(strstr(json, "\"traceEvents\""));

@@ -182,7 +182,8 @@ static fl_status run(trainer *t, fl_ctx *c)
     if (!st && t->end == END_MEET)
         st = show(t);
     if (!st) {
-        st = fl_job_close(t->ps);
+        st = fl_job_stop(t->ps);
+        fl_job_free(t->ps);
         t->ps = NULL;
     }
     if (!st)

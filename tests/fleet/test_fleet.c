@@ -2,6 +2,7 @@
  * with contexts of their own; roles come from an environment per member, or
  * from the user. */
 #include "../dist/dist_kit.h"
+#include "../dist/mode_list.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -178,7 +179,7 @@ static fl_status distribute(member *m)
         return FL_ERR_INVAL;
     if (fl_fleet_minimize(m->fleet, m->cost))
         return FL_ERR_INVAL;
-    m->mode = fl_strategy_mode_name(s->mode);
+    m->mode = s->mode->name;
     return FL_OK;
 }
 
@@ -284,16 +285,14 @@ static fl_status live_by_factory(member *m)
     return st ? st : fl_fleet_stop_worker(m->fleet);
 }
 
-static const char *const factories[] = { "sync", "half_async", "async", "geo" };
-
 static void all_factories_train_with_init_worker_first(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < FL_LEN(factories); i++) {
+    for (size_t i = 0; mode_name(i); i++) {
         town t = { .live = live_by_factory,
                    .n_servers = 2,
                    .n_workers = 2,
-                   .kind = factories[i],
+                   .kind = mode_name(i),
                    .words = i == 3 ? "update_frequency=4" : "" };
 
         run_and_expect_learnt(&t);
@@ -426,8 +425,8 @@ static fl_status live_alone(member *m)
 static void a_single_process_trains_with_the_same_calls(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < FL_LEN(factories); i++) {
-        town t = { .live = live_alone, .n_workers = 1, .kind = factories[i] };
+    for (size_t i = 0; mode_name(i); i++) {
+        town t = { .live = live_alone, .n_workers = 1, .kind = mode_name(i) };
 
         run_and_expect_learnt(&t);
     }
@@ -508,11 +507,11 @@ static fl_status live_in_replicas(member *m)
 static void replicas_train_in_every_mode(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < FL_LEN(factories); i++) {
+    for (size_t i = 0; mode_name(i); i++) {
         town t = { .live = live_in_replicas,
                    .n_servers = 1,
                    .n_workers = 2,
-                   .kind = factories[i],
+                   .kind = mode_name(i),
                    .words = i == 3 ? "geo_sgd_need_push_nums=4" : "" };
 
         run_and_expect_learnt(&t);
@@ -621,11 +620,11 @@ static fl_status live_and_shrink(member *m)
 static void servers_shrink_except_where_workers_have_copies(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < FL_LEN(factories); i++) {
+    for (size_t i = 0; mode_name(i); i++) {
         town t = { .live = live_and_shrink,
                    .n_servers = 2,
                    .n_workers = 2,
-                   .kind = factories[i] };
+                   .kind = mode_name(i) };
         member members[MEMBERS];
 
         run_job(&t, members);

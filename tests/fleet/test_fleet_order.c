@@ -112,6 +112,7 @@ static void refused(fl_status st, const char *part)
 
 static void a_worker_is_told_what_comes_first(void **state)
 {
+    fl_optimizer *none = NULL;
     solo s = open_solo(FL_ROLE_WORKER);
     fl_fleet *again = NULL;
     fl_executor *exe;
@@ -132,6 +133,9 @@ static void a_worker_is_told_what_comes_first(void **state)
             "fl_fleet_distributed_optimizer first");
     refused(fl_fleet_distributed_optimizer(s.fleet, NULL, NULL),
             "fl_optimizer_new first");
+    assert_int_not_equal(fl_optimizer_new(&none, s.ctx, "adma", ""), FL_OK);
+    refused(fl_fleet_distributed_optimizer(s.fleet, none, NULL),
+            "no optimizer is called 'adma'");
     minimize(&s);
     refused(fl_fleet_minimize(s.fleet, s.cost), "made already");
     refused(fl_fleet_distributed_optimizer(s.fleet, s.optimizer, NULL),

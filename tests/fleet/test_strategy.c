@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <cjson/cJSON.h>
 
 #include "base/alloc.h"
 #include "base/file.h"
@@ -18,8 +19,12 @@
 
 static const char *source_root;
 
-static const char *const kinds[] = { "sync", "half_async", "async", "geo",
-                                     "a_sync" };
+static const char *const kinds[] = {
+#define FL_MODE(name) #name,
+#include "mode/modes.def"
+#undef FL_MODE
+    "a_sync",
+};
 
 typedef struct world {
     fl_ctx *ctx;
@@ -100,7 +105,7 @@ static void every_key_takes_its_value_or_says_who_uses_it(void **state)
     world w = open_world();
 
     (void)state;
-    for (size_t k = 0; k < FL_LEN(kinds); k++)
+    for (size_t k = 1; k < FL_LEN(kinds); k++) /* behind local */
         for (size_t i = 0; i < fl_n_strategy_rows; i++) {
             const fl_strategy_row *row = &fl_strategy_rows[i];
             fl_strategy *s = make_strategy(w.fleet, kinds[k]);
@@ -114,7 +119,7 @@ static void every_key_takes_its_value_or_says_who_uses_it(void **state)
             }
             snprintf(words, sizeof(words), "%s=%s", full,
                      fl_strategy_get(s, full));
-            if (row->modes & s->mode)
+            if (fl_strategy_row_is_used(row, s->mode))
                 assert_ok(fl_strategy_set(s, words));
             else
                 refuses(s, words, "is not used in mode");
@@ -202,13 +207,46 @@ static void keys_without_a_meaning_are_refused_with_the_reason(void **state)
     refuses(s, "launch_barrier=false", "always wait");
     assert_ok(fl_strategy_set(s, "launch_barrier=true"));
     s = make_strategy(w.fleet, "sync");
-    refuses(s, "use_thread_barrier=true", "sync and half_async");
+    refuses(s, "use_thread_barrier=true", "the mode says");
     refuses(s, "communicator_send_queue_size=3", "only in async");
     refuses(s, "send_queue_size=3", "communicator_send_queue_size");
     close_world(&w);
 }
 
 /* --- defaults and where values come from ---------------------------------- */
+
+static void a_strategy_is_told_to_programs_with_types(void **state)
+{
+    world w = open_world();
+    fl_strategy *s = make_strategy(w.fleet, "async");
+    const cJSON *item;
+    bool has_it = false;
+    char *text;
+    cJSON *root;
+
+    (void)state;
+    assert_ok(fl_strategy_set(s, "communicator_thread_pool_size=7"));
+    text = fl_strategy_json(s);
+    root = cJSON_ParseWithOpts(text, NULL, 1);
+    assert_non_null(root);
+    assert_string_equal(cJSON_GetObjectItem(root, "mode")->valuestring,
+                        "async");
+    assert_true(cJSON_IsNull(cJSON_GetObjectItem(root, "error")));
+    cJSON_ArrayForEach(item, cJSON_GetObjectItem(root, "values"))
+    {
+        if (strcmp(cJSON_GetObjectItem(item, "name")->valuestring,
+                   "communicator_thread_pool_size"))
+            continue;
+        has_it = true;
+        assert_int_equal(cJSON_GetObjectItem(item, "value")->valueint, 7);
+        assert_string_equal(cJSON_GetObjectItem(item, "from")->valuestring,
+                            "call");
+    }
+    assert_true(has_it);
+    cJSON_Delete(root);
+    fl_text_free(text);
+    close_world(&w);
+}
 
 static void factories_follow_cpu_num(void **state)
 {
@@ -552,6 +590,7 @@ int main(int argc, char **argv)
         TEST(words_that_are_no_words_are_refused),
         TEST(several_words_are_set_together_or_not_at_all),
         TEST(keys_without_a_meaning_are_refused_with_the_reason),
+        TEST(a_strategy_is_told_to_programs_with_types),
         TEST(factories_follow_cpu_num),
         TEST(one_replica_needs_no_reduce),
         TEST(a_sync_has_defaults_of_its_own),

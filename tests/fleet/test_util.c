@@ -1,6 +1,7 @@
 /* test_util.c - what workers do together: folding, gathering, shares of files,
  * and what they are told when they do not do the same. */
 #include "worker_kit.h"
+#include "../dist/mode_list.h"
 
 #include "fleet/allgather.h"
 
@@ -322,11 +323,11 @@ static fl_status train_and_fold(worker *w)
 
 static void workers_fold_between_passes_of_every_mode(void **state)
 {
-    static const char *const modes[] = { "sync", "half_async", "async", "geo" };
 
     (void)state;
-    for (size_t i = 0; i < FL_LEN(modes); i++)
-        crew_run(&(crew){ .n = 3, .work = train_and_fold, .mode = modes[i] });
+    for (size_t i = 0; mode_name(i); i++)
+        crew_run(
+            &(crew){ .n = 3, .work = train_and_fold, .mode = mode_name(i) });
     crew_run(&(crew){ .work = train_and_fold, .mode = "sync" });
 }
 

@@ -114,6 +114,7 @@ static fl_status transpile(member *m)
     if (!m->loss)
         return FL_ERR_INVAL;
     return fl_transpile(&m->transpiler, m->ctx,
+                        .role = m->rank < 0 ? FL_ROLE_SERVER : FL_ROLE_WORKER,
                         .trainer_id = m->rank < 0 ? 0 : m->rank,
                         .pservers = m->d->address,
                         .n_trainers = m->d->n_trainers, .mode = "sync");
@@ -123,34 +124,42 @@ static fl_status transpile(member *m)
 
 static fl_status assign_all(member *m)
 {
+    fl_job *job = fl_transpiler_job(m->transpiler);
     const dist_case *d = m->d;
     fl_status st = FL_OK;
+    int number;
 
     for (int i = 0; !st && i < n_params(d); i++) {
-        const st_tensor *v = find(d, "init.", d->names[i]);
-
-        st = fl_transpiler_assign(m->transpiler, d->names[i], NULL,
-                                  (size_t)v->numel, v->data);
+        st = fl_job_find_dense(job, d->names[i], &number);
+        if (!st)
+            st = fl_job_assign_dense(job, number,
+                                     find(d, "init.", d->names[i])->data);
     }
     if (!st)
-        st = fl_transpiler_assign(m->transpiler, "emb", d->keys,
-                                  (size_t)d->height,
-                                  find(d, "init.", "emb")->data);
+        st = fl_job_find_table(job, "emb", &number);
+    if (!st)
+        st = fl_job_assign(job, number, d->keys, (size_t)d->height,
+                           find(d, "init.", "emb")->data);
     return st;
 }
 
 static fl_status fetch_all(member *m)
 {
+    fl_job *job = fl_transpiler_job(m->transpiler);
     const dist_case *d = m->d;
     fl_status st = FL_OK;
+    int number;
 
-    for (int i = 0; !st && i < n_params(d); i++)
-        st = fl_transpiler_fetch(m->transpiler, d->names[i], NULL,
-                                 (size_t)find(d, "init.", d->names[i])->numel,
-                                 m->finals[i]);
+    for (int i = 0; !st && i < n_params(d); i++) {
+        st = fl_job_find_dense(job, d->names[i], &number);
+        if (!st)
+            st = fl_job_pull_dense(job, number, m->finals[i]);
+    }
     if (!st)
-        st = fl_transpiler_fetch(m->transpiler, "emb", d->keys,
-                                 (size_t)d->height, m->finals[n_params(d)]);
+        st = fl_job_find_table(job, "emb", &number);
+    if (!st)
+        st = fl_job_pull(job, number, d->keys, (size_t)d->height, FL_PULL_ONLY,
+                         m->finals[n_params(d)]);
     return st;
 }
 
@@ -215,7 +224,7 @@ static fl_status train(member *m)
     if (!st && m->rank == 0)
         st = assign_all(m);
     if (!st)
-        st = fl_transpiler_barrier(m->transpiler);
+        st = fl_job_barrier(fl_transpiler_job(m->transpiler));
     if (!st)
         st = fl_run(m->executor, fl_transpiler_trainer_startup(m->transpiler),
                     NULL);
@@ -223,7 +232,7 @@ static fl_status train(member *m)
         st = run_step(m, step);
     if (!st && m->rank == 0)
         st = fetch_all(m);
-    return st ? st : fl_transpiler_stop(m->transpiler);
+    return st ? st : fl_job_stop(fl_transpiler_job(m->transpiler));
 }
 
 /* --- the server ----------------------------------------------------------- */

@@ -41,7 +41,7 @@ static fl_status train(fl_ctx *c, const char *servers, int n_trainers,
                        const char *stop)
 {
     int rank = number("PADDLE_TRAINER_ID"), table;
-    fl_status st, closed;
+    fl_status st, stopped;
     fl_job *ps;
 
     st = fl_job_connect(&ps, c, .servers = servers, .n_trainers = n_trainers,
@@ -53,8 +53,9 @@ static fl_status train(fl_ctx *c, const char *servers, int n_trainers,
         st = fl_job_start(ps);
     if (!st)
         st = report(ps, rank, stop);
-    closed = fl_job_close(ps);
-    return st ? st : closed;
+    stopped = fl_job_stop(ps);
+    fl_job_free(ps);
+    return st ? st : stopped;
 }
 
 int main(int argc, char **argv)

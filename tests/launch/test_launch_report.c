@@ -21,17 +21,14 @@ typedef struct onlooker {
     bool saw_train, saw_idle;
 } onlooker;
 
-/* Whether a line of the page begins with `member` and has `word` in it. */
-static bool shows(const char *page, const char *member, const char *word)
+static bool has_phase(const fl_job_status *s, const char *phase)
 {
-    const char *line = strstr(page, member);
-    const char *end = line ? strchr(line, '\n') : NULL;
-    const char *at = line ? strstr(line, word) : NULL;
+    fl_member_status m = FL_INIT(fl_member_status);
 
-    return at && (!end || at < end);
+    return fl_job_status_member(s, 0, &m) && !strcmp(m.phase, phase);
 }
 
-static bool wait_for_word(const onlooker *o, const char *word)
+static bool wait_for_phase(const onlooker *o, const char *phase)
 {
     const struct timespec pause = { .tv_nsec = 20 * 1000 * 1000 };
     uint64_t until = fl_now_ns() + WAIT_NS;
@@ -39,11 +36,11 @@ static bool wait_for_word(const onlooker *o, const char *word)
     bool is_there = false;
 
     while (c && !is_there && fl_now_ns() < until) {
-        char *page = NULL;
+        fl_job_status *s;
 
-        if (!fl_job_status(c, o->address, &page)) {
-            is_there = shows(page, "trainer 0", word);
-            fl_text_free(page);
+        if (!fl_job_status_get(&s, c, o->address)) {
+            is_there = has_phase(s, phase);
+            fl_job_status_free(s);
         }
         nanosleep(&pause, NULL);
     }
@@ -56,7 +53,7 @@ static void look(void *arg)
     onlooker *o = arg;
     FILE *f;
 
-    o->saw_train = wait_for_word(o, "  train  ");
+    o->saw_train = wait_for_phase(o, "train");
     f = fopen(o->go, "w");
     if (f)
         fclose(f);
@@ -88,7 +85,7 @@ static fl_status train(kit_trainer *t, void *arg)
     fl_status st = open_data(&d, t, o);
 
     (void)snprintf(o->address, sizeof(o->address), "%s",
-                   t->transpiler->net.servers.data[0]);
+                   t->transpiler->job->net.servers.data[0]);
     if (!st)
         st = fl_thread_start(&thread, "onlooker", look, o);
     if (!st)
@@ -96,7 +93,7 @@ static fl_status train(kit_trainer *t, void *arg)
                                    d, NULL, .n_threads = 1, .print_period = -1);
     fl_thread_join(thread);
     if (!st)
-        o->saw_idle = wait_for_word(o, "  idle  ");
+        o->saw_idle = wait_for_phase(o, "idle");
     fl_dataset_free(d);
     return st;
 }

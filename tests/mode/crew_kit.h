@@ -193,8 +193,10 @@ static inline void run_trainer(void *arg)
     trainer *t = arg;
     const fl_mode *mode = fl_mode_find(t->crew->mode);
 
-    t->cluster = fl_cluster_new(&(fl_cluster_args){
-        .dist = &t->dist, .net = t->crew->net, .conf = &t->crew->conf });
+    t->cluster = fl_cluster_new(&(fl_cluster_args){ .dist = &t->dist,
+                                                    .net = t->crew->net,
+                                                    .conf = &t->crew->conf,
+                                                    .may_coalesce = true });
     t->comm = mode->open(t->cluster);
     fl_err_save(&t->err, train_all(t));
 }
@@ -351,9 +353,9 @@ static inline void crew_release(crew *c)
     alarm(0);
 }
 
-static inline fl_cluster_counts *counts_of(crew *c, int rank)
+static inline fl_cluster_stats *counts_of(crew *c, int rank)
 {
-    return fl_cluster_counts_of(c->trainers[rank].cluster);
+    return fl_cluster_stats_of(c->trainers[rank].cluster);
 }
 
 #endif

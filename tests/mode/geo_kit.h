@@ -43,8 +43,6 @@
     GEO_UPDATE("1", "w.block0")                                                \
     GEO_UPDATE("2", "w.block1")
 
-extern const fl_mode fl_mode_geo;
-
 /* --- servers ------------------------------------------------------------ */
 
 typedef struct town {
@@ -204,6 +202,7 @@ static inline void trainer_init(trainer *r, town *t, int rank,
     fl_scope_init(&r->scope);
     r->cluster = fl_cluster_new(&(fl_cluster_args){ .dist = &r->dist,
                                                     .net = t->net.net,
+                                                    .may_coalesce = true,
                                                     .conf = &t->ctx->conf,
                                                     .scope = &r->scope });
     r->comm = fl_mode_geo.open(r->cluster);

@@ -228,8 +228,8 @@ parts_of_replicas_are_scaled_and_merged_gradients_are_not(void **state)
     }
     assert_ptr_equal(b.fake.merged.grads->data.data[0], b.frames[0].w_grad);
     fl_lockstep_end(b.fake.core, FL_OK);
-    assert_int_equal(fl_cluster_counts_of(b.cluster)->made, 2);
-    assert_int_equal(fl_cluster_counts_of(b.cluster)->applied, 2);
+    assert_int_equal(fl_cluster_stats_of(b.cluster)->gradients_made, 2);
+    assert_int_equal(fl_cluster_stats_of(b.cluster)->gradients_applied, 2);
     bench_release(&b);
 }
 
@@ -300,8 +300,8 @@ static void what_a_leaving_thread_handed_over_goes_with_it(void **state)
     assert_ptr_equal(b.fake.merged.grads->data.data[0], b.frames[0].w_grad);
     fl_lockstep_end(b.fake.core, FL_OK);
     expect_went_on(&b, 0);
-    assert_int_equal(fl_cluster_counts_of(b.cluster)->made, 8);
-    assert_int_equal(fl_cluster_counts_of(b.cluster)->applied, 4);
+    assert_int_equal(fl_cluster_stats_of(b.cluster)->gradients_made, 8);
+    assert_int_equal(fl_cluster_stats_of(b.cluster)->gradients_applied, 4);
     bench_release(&b);
 }
 
@@ -372,7 +372,7 @@ static void an_error_reaches_all_who_wait_and_all_who_come_later(void **state)
     fl_err_set(FL_ERR_IO, "something else");
     assert_int_equal(b.comm->life->stop(b.comm), FL_ERR_TIMEOUT);
     assert_says("server 1 is gone");
-    assert_int_equal(fl_cluster_counts_of(b.cluster)->applied, 0);
+    assert_int_equal(fl_cluster_stats_of(b.cluster)->gradients_applied, 0);
     bench_release(&b);
 }
 
@@ -418,7 +418,7 @@ static void names_and_sizes_are_those_of_the_job(void **state)
         begin_call(&b.frames[0], b.comm, b.comm->data->send, &b.frames[0].w),
         FL_ERR_INVAL);
     assert_says("parameter w");
-    assert_int_equal(fl_cluster_counts_of(b.cluster)->made, 0);
+    assert_int_equal(fl_cluster_stats_of(b.cluster)->gradients_made, 0);
     bench_release(&b);
 }
 
@@ -596,8 +596,8 @@ static void threads_with_unequal_data_meet_until_the_last_is_done(void **state)
     fl_thread_join(ender);
     assert_int_equal(m.n_begun, ROUNDS);
     assert_int_equal(m.n_wrong, 0);
-    assert_int_equal(fl_cluster_counts_of(b.cluster)->made,
-                     fl_cluster_counts_of(b.cluster)->applied);
+    assert_int_equal(fl_cluster_stats_of(b.cluster)->gradients_made,
+                     fl_cluster_stats_of(b.cluster)->gradients_applied);
     bench_release(&b);
     fl_cond_release(&m.cond);
     fl_mutex_release(&m.mu);

@@ -72,7 +72,7 @@ typedef struct trainer {
     fl_scope scope;
     fl_cluster *cluster;
     fl_comm *comm;
-    fl_cluster_counts *counts;
+    fl_cluster_stats *counts;
     float *w, *b; /* in the scope */
 } trainer;
 
@@ -170,7 +170,7 @@ static void trainer_open(trainer *t, const job *j, int rank,
                                                     .net = t->net,
                                                     .conf = &t->conf,
                                                     .scope = &t->scope });
-    t->counts = fl_cluster_counts_of(t->cluster);
+    t->counts = fl_cluster_stats_of(t->cluster);
     t->comm = fl_mode_find("async")->open(t->cluster);
 }
 
@@ -275,15 +275,16 @@ static void wait_until_applied(const trainer *t)
 {
     uint64_t deadline = fl_now_ns() + KIT_HANGS_NS;
 
-    while (t->counts->applied < t->counts->made && fl_now_ns() < deadline)
+    while (t->counts->gradients_applied < t->counts->gradients_made &&
+           fl_now_ns() < deadline)
         sched_yield();
-    assert_true(t->counts->applied == t->counts->made);
+    assert_true(t->counts->gradients_applied == t->counts->gradients_made);
 }
 
 static void stop_and_free(trainer *t)
 {
     assert_ok(t->comm->life->stop(t->comm));
-    assert_true(t->counts->applied == t->counts->made);
+    assert_true(t->counts->gradients_applied == t->counts->gradients_made);
     trainer_free(t);
 }
 
@@ -401,7 +402,7 @@ static void a_full_queue_holds_the_training_thread(void **state)
     assert_ok(send_w(&t, 1));
     assert_ok(send_w(&t, 1));
     assert_int_equal(send_w(&t, 1), FL_PENDING);
-    assert_true(t.counts->wait_ns > 0);
+    assert_true(t.counts->wait > 0);
     wait_until_applied(&t);
     assert_int_equal(n_requests(&t, FL_MSG_PUSH_DENSE), 1);
     stop_and_free(&t);
@@ -419,10 +420,10 @@ static void parts_of_a_step_are_one_gradient(void **state)
     start_servers(&j, 1, 1, "");
     trainer_open(&t, &j, 0, QUICK "cpu_num=1");
     assert_ok(push_rows(&t, left, 2, 0.5, worker));
-    assert_int_equal(t.counts->made, 0);
+    assert_int_equal(t.counts->gradients_made, 0);
     worker.part = 0;
     assert_ok(push_rows(&t, right, 6, 0.5, worker));
-    assert_int_equal(t.counts->made, 1);
+    assert_int_equal(t.counts->gradients_made, 1);
     wait_until_applied(&t);
     assert_int_equal(n_requests(&t, FL_MSG_PUSH), 1);
     assert_true(pull_row(&t, 1) == 1 - 1 * 0.5f);
@@ -555,7 +556,7 @@ static void check_result(trainer *t, int n_trainers)
 {
     float n_steps = (float)(n_trainers * N_THREADS * N_STEPS);
 
-    assert_int_equal(t->counts->made, 3 * N_THREADS * N_STEPS);
+    assert_int_equal(t->counts->gradients_made, 3 * N_THREADS * N_STEPS);
     for (uint64_t key = 0; key < 10; key++)
         assert_true(pull_row(t, key) == 1 - 0.5f * n_steps / 10);
     assert_ok(t->comm->life->stop(t->comm));
@@ -609,10 +610,10 @@ static void stopping_applies_what_is_queued(void **state)
     trainer_open(&t, &j, 0, PATIENT "cpu_num=100");
     for (int i = 0; i < 50; i++)
         assert_ok(send_w(&t, 1));
-    assert_int_equal(t.counts->made, 50);
-    assert_int_equal(t.counts->applied, 0);
+    assert_int_equal(t.counts->gradients_made, 50);
+    assert_int_equal(t.counts->gradients_applied, 0);
     assert_ok(t.comm->life->stop(t.comm));
-    assert_int_equal(t.counts->applied, 50);
+    assert_int_equal(t.counts->gradients_applied, 50);
     assert_true(t.w[0] == -25);
     assert_int_equal(send_w(&t, 1), FL_ERR_CLOSED);
     stop_and_free(&t);
@@ -653,7 +654,7 @@ static void a_lost_server_is_told_to_everybody(void **state)
     assert_says("server 0");
     assert_int_equal(send_b(&t, 1), st);
     assert_int_equal(t.comm->life->stop(t.comm), st);
-    assert_true(t.counts->applied < t.counts->made);
+    assert_true(t.counts->gradients_applied < t.counts->gradients_made);
     trainer_free(&t);
     fl_ctx_free(c);
     job_release(&j);
@@ -696,7 +697,7 @@ static void what_the_job_does_not_have_is_refused(void **state)
     assert_int_equal(t.comm->data->push(t.comm, &r), FL_ERR_INVAL);
     assert_int_equal(t.comm->data->send(t.comm, &two), FL_ERR_INVAL);
     assert_says("a send of its own");
-    assert_int_equal(t.counts->made, 0);
+    assert_int_equal(t.counts->gradients_made, 0);
     stop_and_free(&t);
     end_servers(&j);
 }

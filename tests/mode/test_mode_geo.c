@@ -126,7 +126,7 @@ static void the_last_batches_are_exchanged_when_it_stops(void **state)
 static void only_rows_that_were_trained_travel(void **state)
 {
     uint64_t keys[KEYS];
-    fl_cluster_counts *counts;
+    fl_cluster_stats *counts;
     float rows[ROWS];
     trainer r;
     town t;
@@ -142,11 +142,11 @@ static void only_rows_that_were_trained_travel(void **state)
         assert_ok(reach_barrier(&r));
     }
     assert_ok(stop(&r));
-    counts = fl_cluster_counts_of(r.cluster);
+    counts = fl_cluster_stats_of(r.cluster);
     assert_int_equal(town_count(&t, FL_MSG_PUSH).pushed_rows, 10);
     /* Rows once; the dense parameter in the exchange and at the end. */
-    assert_int_equal(atomic_load(&counts->made), 10 + 2);
-    assert_int_equal(atomic_load(&counts->applied), 10 + 2);
+    assert_int_equal(atomic_load(&counts->gradients_made), 10 + 2);
+    assert_int_equal(atomic_load(&counts->gradients_applied), 10 + 2);
     end_job(&t, &r, 1);
 }
 

@@ -54,8 +54,8 @@ static void every_gradient_is_applied_once(void **state)
     for (size_t k = 0; k < B_FLOATS; k++)
         assert_true(b[k] == -0.5f * BATCHES * (2 + 4));
     for (int i = 0; i < 2; i++) {
-        assert_int_equal(counts_of(&c, i)->made, 2 * 4 * BATCHES);
-        assert_int_equal(counts_of(&c, i)->applied, 2 * 4 * BATCHES);
+        assert_int_equal(counts_of(&c, i)->gradients_made, 2 * 4 * BATCHES);
+        assert_int_equal(counts_of(&c, i)->gradients_applied, 2 * 4 * BATCHES);
     }
     crew_release(&c);
 }

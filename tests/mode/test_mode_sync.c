@@ -25,8 +25,10 @@ static uint64_t run_noisy(int n_servers, int n_trainers, int n_threads,
         assert_memory_equal(c.trainers[i].w, c.trainers[0].w, sizeof(float[6]));
         assert_memory_equal(c.trainers[i].b, c.trainers[0].b, sizeof(float[3]));
         assert_int_equal(c.trainers[i].last_step, BATCHES - 1);
-        assert_int_equal(counts_of(&c, i)->made, counts_of(&c, i)->applied);
-        assert_int_equal(counts_of(&c, i)->made, 4 * BATCHES * n_threads);
+        assert_int_equal(counts_of(&c, i)->gradients_made,
+                         counts_of(&c, i)->gradients_applied);
+        assert_int_equal(counts_of(&c, i)->gradients_made,
+                         4 * BATCHES * n_threads);
     }
     crew_release(&c);
     return hash;
@@ -138,7 +140,7 @@ static void a_trainer_alone_trains_rows_and_parameters(void **state)
         assert_float_equal(c.trainers[0].frames[0].wide_rows[i], want, 1e-6);
     assert_true(c.trainers[0].b[0] == -2.5f);
     assert_int_equal(c.trainers[0].last_step, 4);
-    assert_true(counts_of(&c, 0)->wait_ns > 0);
+    assert_true(counts_of(&c, 0)->wait > 0);
     crew_release(&c);
 }
 
@@ -186,8 +188,8 @@ static void threads_with_unequal_data_train_until_the_last_is_done(void **state)
     crew_run(&c);
     crew_check(&c);
     assert_true(c.trainers[0].b[0] == -0.5f * (4 * 1.5f + 2 * 1));
-    assert_int_equal(counts_of(&c, 0)->made, 4 * 8);
-    assert_int_equal(counts_of(&c, 0)->applied, 4 * 8);
+    assert_int_equal(counts_of(&c, 0)->gradients_made, 4 * 8);
+    assert_int_equal(counts_of(&c, 0)->gradients_applied, 4 * 8);
     crew_release(&c);
 }
 

@@ -13,11 +13,14 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/hash.h"
 #include "base/vec.h"
 #include "ps/coord/coord.h"
+#include "ps/status.h"
+#include "../../cmd/status_page.h"
 
 #define assert_ok(expr)                                                        \
     do {                                                                       \
@@ -44,6 +47,26 @@ typedef struct world {
     int n_over;
     fl_err over;
 } world;
+
+/* The page of `flotilla status`, from what a tool is sent. */
+static inline char *page_of(const world *w, uint64_t now_ms)
+{
+    fl_job_status *sent = fl_coord_status(w->c, now_ms), *s = NULL;
+    fl_pack p = { 0 };
+    char *page = NULL;
+    size_t len;
+    FILE *f = open_memstream(&page, &len);
+
+    assert_non_null(f);
+    fl_job_status_pack(sent, &p);
+    assert_ok(fl_job_status_unpack(&s, (fl_msg_bytes){ p.data, p.len }));
+    status_page(f, s);
+    assert_int_equal(fclose(f), 0);
+    fl_pack_release(&p);
+    fl_job_status_free(s);
+    fl_job_status_free(sent);
+    return page;
+}
 
 /* A question is known by its place in n_answers. */
 static void on_answer(void *arg, void *question, fl_status st,

@@ -108,7 +108,7 @@ static inline fl_status push_number(fl_job *p, int rank, uint64_t number,
     cut_push_fill(&s->push, rank, number);
     if (is_dense(number))
         return fl_job_push_dense(p, rank, s->push.dense);
-    return fl_job_push_begin(p, s->push.items, 2, &s->request);
+    return fl_job_push_begin(&s->request, p, s->push.items, 2);
 }
 
 static uint64_t cut_pushes; /* of each trainer */

@@ -111,15 +111,15 @@ static inline fl_status idle_round(fl_job *p, int table, int round)
 static inline fl_status look_from_outside(const idle *i)
 {
     fl_ctx *c = make_ctx();
-    char address[32], *text;
+    fl_job_status *status = NULL;
+    char address[32];
     fl_status st;
 
     (void)snprintf(address, sizeof(address), "127.0.0.1:%u", i->port);
     st = fl_ctx_set(c, "join_token", IDLE_TOKEN);
     if (!st)
-        st = fl_job_status(c, address, &text);
-    if (!st)
-        fl_text_free(text);
+        st = fl_job_status_get(&status, c, address);
+    fl_job_status_free(status);
     fl_ctx_free(c);
     return st;
 }

@@ -138,7 +138,7 @@ typedef struct told {
     char alarm[FL_ERR_TEXT_MAX]; /* the first of them */
 } told;
 
-/* What a trainer does between fl_job_connect and fl_job_close. */
+/* What a trainer does between fl_job_connect and fl_job_stop. */
 typedef fl_status (*job_work)(fl_job *p, int rank, told *t);
 
 typedef struct member {
@@ -182,7 +182,7 @@ static inline fl_status serve(const member *m, fl_ctx *c)
 
 static inline fl_status train(const member *m, fl_ctx *c)
 {
-    fl_status st, closed;
+    fl_status st, stopped;
     fl_job *p;
     fl_err why;
 
@@ -190,8 +190,9 @@ static inline fl_status train(const member *m, fl_ctx *c)
                           .n_trainers = m->job->n_trainers));
     st = m->job->work(p, m->rank, m->told);
     fl_err_save(&why, st);
-    closed = fl_job_close(p);
-    return st ? fl_err_restore(&why) : closed;
+    stopped = fl_job_stop(p);
+    fl_job_free(p);
+    return st ? fl_err_restore(&why) : stopped;
 }
 
 static inline void run_member(void *arg)

@@ -80,7 +80,8 @@ static inline house *house_open(const char *settings)
 /* The server has served to the end. */
 static inline void house_close(house *h)
 {
-    assert_ok(fl_job_close(h->ps));
+    assert_ok(fl_job_stop(h->ps));
+    fl_job_free(h->ps);
     fl_thread_join(h->job.members[0].thread);
     job_check(&h->job);
     job_release(&h->job);

@@ -402,10 +402,10 @@ static void every_change_moves_the_epoch(void **state)
 
 static void expect_status(world *w, const char *page)
 {
-    char *text = fl_coord_status(w->c, w->now_ms);
+    char *text = page_of(w, w->now_ms);
 
     assert_string_equal(text, page);
-    fl_free(text);
+    free(text);
 }
 
 static void the_status_page_shows_who_waits_for_whom(void **state)
@@ -521,12 +521,12 @@ static void rates_are_measured_over_a_second_and_begin_anew(void **state)
             &(fl_report_request){ "a phase with a long name that is cut",
                                   reports[i].samples, 0, 0 },
             w->now_ms);
-        text = fl_coord_status(w->c, w->now_ms);
+        text = page_of(w, w->now_ms);
         row = strchr(text, '\n');
         assert_non_null(strstr(row, "a phase with a long name  up"));
         if (!strstr(row, reports[i].rate))
             fail_msg("%zu: no%sin%s", i, reports[i].rate, row);
-        fl_free(text);
+        free(text);
     }
     world_free(w);
 }

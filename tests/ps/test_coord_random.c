@@ -233,7 +233,7 @@ static void run_job(uint64_t seed)
         event(j);
         check(j);
         if (i % 16 == 0)
-            fl_free(fl_coord_status(j->w->c, j->w->now_ms));
+            free(page_of(j->w, j->w->now_ms));
     }
     (void)fl_err_set(FL_ERR_CLOSED, "the test ends");
     fl_coord_end(j->w->c, FL_ERR_CLOSED);

@@ -1,6 +1,7 @@
 /* test_store_rounds.c - requests about rounds and changes, as a store gets
  * them: bad ones are refused, good ones counted, and memory may be short. */
 #include "store_kit.h"
+#include "stats_kit.h"
 
 #include <math.h>
 
@@ -138,6 +139,7 @@ static void a_push_for_a_round_is_checked_before_it_is_kept(void **state)
 
 static void rounds_and_changes_are_counted(void **state)
 {
+    cJSON *root;
     fl_store *s = open_store();
     const float grad[6] = { 0 };
     answer a = { 0 };
@@ -160,11 +162,15 @@ static void rounds_and_changes_are_counted(void **state)
     assert_int_equal(fl_store_count(s, FL_MSG_ROUND_PUSH).pushed_rows, 3);
     assert_int_equal(fl_store_count(s, FL_MSG_CHANGED).pulled_rows, 3);
     assert_int_equal(fl_store_count(s, FL_MSG_APPLY).out_bytes, 24);
-    text = fl_store_stats_text(s);
-    assert_non_null(strstr(text, "pulls=1 pulled_rows=3 pushes=1 "
-                                 "pushed_rows=3 merged_rows=3\n"));
-    assert_non_null(strstr(text, "block w floats=6 bytes=28 pulls=1 "
-                                 "pushes=1\n"));
+    text = fl_store_stats_json(s);
+    root = cJSON_ParseWithOpts(text, NULL, 1);
+    assert_non_null(root);
+    expect_numbers(root, "tables", NULL,
+                   "pulls=1 pulled_rows=3 pushes=1 pushed_rows=3 "
+                   "merged_rows=3");
+    expect_numbers(root, "blocks", "w",
+                   "floats=6 held_bytes=28 pulls=1 pushes=1");
+    cJSON_Delete(root);
     fl_free(text);
     fl_store_free(s);
 }

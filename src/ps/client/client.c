@@ -47,10 +47,9 @@ uint64_t fl_client_requests(const fl_client *c, int server, uint16_t type)
     return atomic_load(&c->links[server].requests[type]);
 }
 
-fl_client_traffic fl_client_traffic_of(const fl_client *c)
+const fl_client_stats *fl_client_stats_of(const fl_client *c)
 {
-    return (fl_client_traffic){ atomic_load(&c->sent_bytes),
-                                atomic_load(&c->received_bytes) };
+    return &c->stats;
 }
 
 /* --- states --------------------------------------------------------------- */

@@ -11,6 +11,7 @@
 #ifndef FL_PS_CLIENT_CLIENT_H
 #define FL_PS_CLIENT_CLIENT_H
 
+#include "base/stats.h"
 #include "flotilla/job.h"
 #include "ps/msg/calls.h"
 #include "ps/msg/items.h"
@@ -176,9 +177,9 @@ fl_status fl_client_clear(fl_client *c, uint32_t table, fl_ending ending);
 FL_MUST_CHECK
 fl_status fl_client_shrink(fl_client *c, uint32_t table, uint32_t unseen_days,
                            uint64_t *n_removed, fl_ending ending);
-/* Adds the counters of each server behind a line with its number. */
+/* Adds an object with the counters of each server to the list that is open. */
 FL_MUST_CHECK
-fl_status fl_client_stats(fl_client *c, fl_str *text, fl_ending ending);
+fl_status fl_client_stats_all(fl_client *c, fl_json *list, fl_ending ending);
 /* Adds the hashes of all servers to *hash. */
 FL_MUST_CHECK
 fl_status fl_client_hash(fl_client *c, uint64_t *hash, fl_ending ending);
@@ -248,9 +249,10 @@ fl_status fl_client_relay_take(fl_client *c, const fl_client_inbox *in,
 uint64_t fl_client_requests(const fl_client *c, int server, uint16_t type);
 
 /* Payloads of all requests and replies. */
-typedef struct fl_client_traffic {
-    uint64_t sent_bytes, received_bytes;
-} fl_client_traffic;
-fl_client_traffic fl_client_traffic_of(const fl_client *c);
+#define FL_CLIENT_STATS(X)                                                     \
+    X(sent, BYTES)                                                             \
+    X(received, BYTES)
+FL_STATS(fl_client_stats, FL_CLIENT_STATS);
+const fl_client_stats *fl_client_stats_of(const fl_client *c);
 
 #endif

@@ -189,7 +189,7 @@ struct fl_client {
     fl_loop *loop;
     bool has_loop; /* of its own */
     _Atomic uint64_t step, n_requests;
-    _Atomic uint64_t sent_bytes, received_bytes; /* of payloads */
+    fl_client_stats stats;
     atomic_bool is_leaving;
 
     /* Loop only. */

@@ -177,7 +177,7 @@ static void on_answer(void *arg, fl_status st, const fl_frame *f,
 
     (void)f;
     p->payload = payload;
-    atomic_fetch_add(&r->client->received_bytes, fl_part_reply(p).len);
+    fl_stat_add(&r->client->stats.received, fl_part_reply(p).len);
     if (!st && r->on_part)
         st = r->on_part(r, p);
     if (!r->on_all)
@@ -247,7 +247,7 @@ static void send_part(fl_request_part *p, uint64_t trace)
     };
 
     atomic_fetch_add(&k->requests[r->type], 1);
-    atomic_fetch_add(&r->client->sent_bytes, part_bytes(p));
+    fl_stat_add(&r->client->stats.sent, part_bytes(p));
     fl_rpc_client_call(k->link, &call);
 }
 

@@ -28,6 +28,7 @@ typedef struct fl_coord_options {
     uint64_t connect_timeout_ms, restart_timeout_ms;
     bool go_on_without;          /* a lost trainer does not end the job */
     uint64_t max_gathered_bytes; /* of all trainers; 0: no limit */
+    uint64_t max_record_bytes;   /* of gathers that are over; 0: 64 MB */
 } fl_coord_options;
 
 /* Answers that are owed are known by what was given with the question. */
@@ -101,8 +102,9 @@ void fl_coord_barrier(fl_coord *c, const fl_coord_asker *who, const char *name,
                       uint64_t generation, uint64_t share);
 
 /* The same with bytes for all that come; the part is taken over. Gathers have
-   names of their own. Only what was brought to the last generation of a name is
-   remembered: an older one is gone, which is an error. */
+   names of their own. What was brought to generations that are over is
+   remembered, up to max_record_bytes: an older one is gone, which is an error.
+ */
 void fl_coord_gather(fl_coord *c, const fl_coord_asker *who, const char *name,
                      uint64_t generation, fl_gather_part *part);
 
@@ -126,7 +128,7 @@ void fl_coord_tick(fl_coord *c, uint64_t now_ms);
 uint64_t fl_coord_epoch(const fl_coord *c); /* grows with every change */
 bool fl_coord_is_complete(const fl_coord *c);
 
-/* The page of `flotilla status`. Free with fl_free. */
-char *fl_coord_status(const fl_coord *c, uint64_t now_ms);
+/* Free with fl_job_status_free. */
+struct fl_job_status *fl_coord_status(const fl_coord *c, uint64_t now_ms);
 
 #endif

@@ -119,7 +119,7 @@ void fl_coord_release_barriers(fl_coord *c)
         free_barrier(c, c->open.data[i]);
     for (size_t i = 0; i < c->passed.len; i++) {
         fl_vec_release(&c->passed.data[i].came);
-        fl_gathered_unref(c->passed.data[i].gathered);
+        fl_coord_release_records(&c->passed.data[i]);
     }
     fl_vec_release(&c->open);
     fl_vec_release(&c->passed);

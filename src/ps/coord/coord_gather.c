@@ -8,8 +8,11 @@
 #include "ps/coord/coord_inside.h"
 
 #include <inttypes.h>
+#include <string.h>
 
-#define HEAD_BYTES 8 /* of a reply, before the first part */
+#define HEAD_BYTES 8     /* of a reply, before the first part */
+#define RECORD_BYTES 128 /* about what a record takes besides its reply */
+#define RECORDS_MAX_BYTES (UINT64_C(64) << 20)
 
 /* --- what is brought ------------------------------------------------------ */
 
@@ -39,46 +42,85 @@ void fl_coord_drop_part(fl_barrier *b, fl_asked *asked)
     fl_gather_part_release(&asked->part);
 }
 
+/* --- what is remembered --------------------------------------------------- */
+
+static void drop_oldest(fl_passed *p)
+{
+    fl_gather_record *r = p->records.data;
+
+    fl_gathered_unref(r->gathered);
+    p->record_bytes -= r->bytes + RECORD_BYTES;
+    p->records.len--;
+    memmove(r, r + 1, p->records.len * sizeof(*r));
+}
+
+void fl_coord_release_records(fl_passed *p)
+{
+    while (p->records.len)
+        drop_oldest(p);
+    fl_vec_release(&p->records);
+}
+
+static uint64_t max_record_bytes(const fl_coord *c)
+{
+    return c->o.max_record_bytes ? c->o.max_record_bytes : RECORDS_MAX_BYTES;
+}
+
 void fl_coord_remember_parts(const fl_coord *c, fl_barrier *b, fl_passed *p)
 {
-    fl_gathered_unref(p->gathered);
-    p->gathered = NULL;
-    p->bytes = b->bytes + HEAD_BYTES;
-    if (b->is_too_large)
-        return;
-    p->gathered = fl_gathered_new(b->n_came);
-    for (uint32_t rank = 0; rank < c->n_trainers; rank++)
+    fl_gather_record r = { .generation = b->generation,
+                           .bytes = b->bytes + HEAD_BYTES };
+
+    if (!b->is_too_large)
+        r.gathered = fl_gathered_new(b->n_came);
+    for (uint32_t rank = 0; r.gathered && rank < c->n_trainers; rank++)
         if (b->by_rank[rank].came)
-            fl_gathered_add(p->gathered, &b->by_rank[rank].part);
+            fl_gathered_add(r.gathered, &b->by_rank[rank].part);
+    fl_vec_push(&p->records, r);
+    p->record_bytes += r.bytes + RECORD_BYTES;
+    while (p->records.len > 1 && p->record_bytes > max_record_bytes(c))
+        drop_oldest(p);
+}
+
+static const fl_gather_record *find_record(const fl_passed *p,
+                                           uint64_t generation)
+{
+    for (size_t i = p->records.len; i--;)
+        if (p->records.data[i].generation == generation)
+            return &p->records.data[i];
+    return NULL;
 }
 
 /* --- questions and answers ------------------------------------------------ */
 
-static fl_status check_answer(const fl_coord *c, const fl_passed *p,
-                              uint64_t generation)
+static fl_status check_record(const fl_coord *c, const fl_passed *p,
+                              const fl_gather_record *r, uint64_t generation)
 {
-    if (generation != p->generation)
+    if (!r)
         FL_FAIL(FL_ERR_CLOSED,
                 "generation %" PRIu64 " of gather \"%s\" is over, and what was "
                 "brought to it is gone: the trainers are at generation "
-                "%" PRIu64 ", and only the last one is remembered; a trainer "
-                "that starts again cannot catch up with them here",
-                generation, p->name, p->generation);
-    if (!p->gathered)
+                "%" PRIu64 ", and %" PRIu64 " MB are remembered, back to "
+                "generation %" PRIu64 "; a trainer that starts again cannot "
+                "catch up with them here",
+                generation, p->name, p->generation, max_record_bytes(c) >> 20,
+                p->records.data[0].generation);
+    if (!r->gathered)
         FL_FAIL(FL_ERR_INVAL,
                 "the trainers have brought %" PRIu64 " bytes to gather \"%s\", "
                 "more than a reply may have (max_message_bytes is %" PRIu64
                 "): bring them in several gathers, or raise it on all members",
-                p->bytes, p->name, c->o.max_gathered_bytes);
+                r->bytes, p->name, c->o.max_gathered_bytes);
     return FL_OK;
 }
 
 void fl_coord_answer_gather(const fl_coord *c, const fl_passed *p,
                             uint64_t generation, void *question)
 {
-    fl_status st = check_answer(c, p, generation);
+    const fl_gather_record *r = find_record(p, generation);
+    fl_status st = check_record(c, p, r, generation);
 
-    c->e.gathered(c->arg, question, st, st ? NULL : p->gathered);
+    c->e.gathered(c->arg, question, st, st ? NULL : r->gathered);
 }
 
 fl_status fl_coord_check_gather(const fl_coord *c, uint32_t rank,

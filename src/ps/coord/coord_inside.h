@@ -76,15 +76,24 @@ typedef struct fl_barrier {
     fl_asked by_rank[];
 } fl_barrier;
 
-/* All generations up to this one are over. Who came to it, and what they have
-   brought, is remembered for those whose answer is lost. */
+/* What was brought to one generation of a gather. */
+typedef struct fl_gather_record {
+    uint64_t generation;
+    fl_gathered *gathered; /* NULL: it was too large */
+    uint64_t bytes;        /* of its reply */
+} fl_gather_record;
+
+/* All generations up to this one are over. Who came to it is remembered for
+   those whose answer is lost. Records of gathers are kept for trainers that
+   start again and go through all generations: the oldest ones go when they
+   are too many. */
 typedef struct fl_passed {
     fl_barrier_kind kind;
     char name[FL_BARRIER_NAME_MAX + 1];
     uint64_t generation;
     fl_came_list came;
-    fl_gathered *gathered; /* NULL: it was too large */
-    uint64_t bytes;        /* of its reply */
+    FL_VEC(fl_gather_record) records; /* in the order of generations */
+    uint64_t record_bytes;            /* of all of them */
 } fl_passed;
 
 typedef struct fl_work_pass fl_work_pass;
@@ -152,6 +161,7 @@ void fl_coord_keep_part(const fl_coord *c, fl_barrier *b, fl_asked *asked);
 void fl_coord_drop_part(fl_barrier *b, fl_asked *asked);
 /* Moves what was brought to where it is remembered. */
 void fl_coord_remember_parts(const fl_coord *c, fl_barrier *b, fl_passed *p);
+void fl_coord_release_records(fl_passed *p);
 /* The answer of one that is over. */
 void fl_coord_answer_gather(const fl_coord *c, const fl_passed *p,
                             uint64_t generation, void *question);

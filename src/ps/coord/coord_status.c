@@ -1,266 +1,141 @@
-/* coord_status.c - the page of `flotilla status`: a table of members, open
- * barriers, and where the job is.
- *
- *     member     address        process  phase  state  incarnation  step ...
- *     trainer 0  10.0.0.7:4321       77  train  up               1   120 ...
- *
- *     barrier "epoch": open for 4.2 s, waits for trainer 1 (last seen at ...
- *
- *     the job began 3 min 5 s ago and is at step 120
- */
-#include "ps/coord/coord_inside.h"
-
-#include <inttypes.h>
+/* coord_status.c - what the coordinator knows at this moment (ps/status.h). */
 #include <math.h>
-#include <string.h>
 
-#define GAP 2 /* blanks between columns */
+#include "ps/coord/coord_inside.h"
+#include "ps/status.h"
 
-typedef struct row {
-    const fl_coord *c;
-    const fl_coord_member *m;
-    uint64_t now_ms;
-} row;
+#define MS_PER_S 1e3
 
-typedef struct column {
-    const char *title;
-    bool is_number; /* to the right */
-    void (*add)(fl_str *s, const row *r);
-} column;
-
-/* --- cells; an empty one is shown as "-" --------------------------------- */
-
-static void add_member(fl_str *s, const row *r)
+/* Moves a text that was put together into the arena. */
+static const char *keep(fl_arena *a, fl_str *s)
 {
-    fl_str_add(s, fl_text_of_rank(r->m).s);
+    const char *text = fl_arena_strdup(a, fl_str_text(s));
+
+    fl_str_release(s);
+    return text;
 }
 
-/* Where it listens is of more use than where a connection comes from. */
-static void add_address(fl_str *s, const row *r)
+static double seconds(uint64_t from_ms, uint64_t to_ms)
 {
-    fl_str_add(s, *r->m->id.address ? r->m->id.address : r->m->peer);
+    return (double)fl_coord_between(from_ms, to_ms) / MS_PER_S;
 }
 
-static void add_process(fl_str *s, const row *r)
+/* --- members -------------------------------------------------------------- */
+
+static bool is_away(const fl_coord_member *m)
 {
-    if (r->m->id.process)
-        fl_str_addf(s, "%" PRIu32, r->m->id.process);
+    return m->state == FL_MEMBER_HERE && (m->is_down || m->is_silent);
 }
 
-static void add_phase(fl_str *s, const row *r)
-{
-    fl_str_add(s, r->m->progress.phase);
-}
-
-static void add_state(fl_str *s, const row *r)
+static const char *state_of(const fl_coord_member *m)
 {
     static const char *const names[] = {
-        [FL_MEMBER_ABSENT] = "not here yet",
+        [FL_MEMBER_ABSENT] = "absent",
         [FL_MEMBER_HERE] = "up",
         [FL_MEMBER_LEFT] = "left",
         [FL_MEMBER_LOST] = "lost",
     };
-    bool is_here = r->m->state == FL_MEMBER_HERE;
 
-    if (is_here && (r->m->is_down || r->m->is_silent))
-        fl_str_addf(
-            s, "%s %s", r->m->is_down ? "down" : "silent",
-            fl_text_of_ms(fl_coord_between(r->m->away_ms, r->now_ms)).s);
-    else
-        fl_str_add(s, names[r->m->state]);
-}
-
-static void add_incarnation(fl_str *s, const row *r)
-{
-    if (r->m->incarnation)
-        fl_str_addf(s, "%" PRIu32, r->m->incarnation);
-}
-
-static bool trains(const fl_coord_member *m)
-{
-    return m->id.role == FL_MEMBER_TRAINER && m->state != FL_MEMBER_ABSENT;
-}
-
-static void add_step(fl_str *s, const row *r)
-{
-    if (trains(r->m))
-        fl_str_addf(s, "%" PRIu64, r->m->step);
-}
-
-static void add_samples(fl_str *s, const row *r)
-{
-    if (r->m->progress.is_known)
-        fl_str_addf(s, "%" PRIu64, r->m->progress.samples);
-}
-
-static void add_rate(fl_str *s, const row *r)
-{
-    if (r->m->progress.is_known && !isnan(r->m->progress.rate))
-        fl_str_addf(s, "%.0f", r->m->progress.rate);
-}
-
-/* NaN: the trainer does not know it. */
-static void add_metric(fl_str *s, const fl_coord_member *m, double x)
-{
-    if (m->progress.is_known && !isnan(x))
-        fl_str_addf(s, "%.5g", x);
-}
-
-static void add_loss(fl_str *s, const row *r)
-{
-    add_metric(s, r->m, r->m->progress.loss);
-}
-
-static void add_auc(fl_str *s, const row *r)
-{
-    add_metric(s, r->m, r->m->progress.auc);
-}
-
-static void add_reported(fl_str *s, const row *r)
-{
-    if (r->m->progress.is_known)
-        fl_str_addf(
-            s, "%s ago",
-            fl_text_of_ms(fl_coord_between(r->m->progress.at_ms, r->now_ms)).s);
+    return !is_away(m) ? names[m->state] : m->is_down ? "down" : "silent";
 }
 
 /* The rendezvous comes before every barrier. */
-static void add_waits_for(fl_str *s, const row *r)
+static const char *waits_for(const fl_coord *c, const fl_coord_member *m,
+                             fl_arena *a)
 {
     const fl_barrier *b = NULL;
-
-    if (trains(r->m))
-        b = fl_coord_waits_at(r->c, r->m->id.rank);
-    if (!b)
-        return;
-    if (r->c->is_complete)
-        fl_text_add_missing(s, r->c, b);
-    else
-        fl_text_add_absent(s, r->c);
-}
-
-static const column columns[] = {
-    { "member", false, add_member },
-    { "address", false, add_address },
-    { "process", true, add_process },
-    { "phase", false, add_phase },
-    { "state", false, add_state },
-    { "incarnation", true, add_incarnation },
-    { "step", true, add_step },
-    { "samples", true, add_samples },
-    { "samples/s", true, add_rate },
-    { "loss", true, add_loss },
-    { "AUC", true, add_auc },
-    { "reported", false, add_reported },
-    { "waits for", false, add_waits_for },
-};
-
-/* --- the table ----------------------------------------------------------- */
-
-static char *make_cell(const fl_coord *c, size_t col, uint32_t member,
-                       uint64_t now_ms)
-{
     fl_str s = { 0 };
 
-    columns[col].add(&s, &(row){ c, &c->members[member], now_ms });
-    if (!s.len)
-        fl_str_add(&s, "-");
-    return fl_str_take(&s);
+    if (m->id.role == FL_MEMBER_TRAINER && m->state != FL_MEMBER_ABSENT)
+        b = fl_coord_waits_at(c, m->id.rank);
+    if (b && c->is_complete)
+        fl_text_add_missing(&s, c, b);
+    else if (b)
+        fl_text_add_absent(&s, c);
+    return keep(a, &s);
 }
 
-/* A line keeps no blanks at its end. */
-static void add_cell(fl_str *s, size_t col, const char *text, size_t width)
+/* Where it listens is of more use than where a connection comes from. */
+static void add_member(fl_job_status *s, const fl_coord *c,
+                       const fl_coord_member *m, uint64_t now_ms)
 {
-    int pad = (int)(width - strlen(text));
-    bool is_last = col + 1 == FL_LEN(columns);
+    const fl_member_progress *p = &m->progress;
+    fl_member_status out = {
+        .size = sizeof(out),
+        .role =
+            m->id.role == FL_MEMBER_SERVER ? FL_ROLE_SERVER : FL_ROLE_WORKER,
+        .rank = (int)m->id.rank,
+        .state = state_of(m),
+        .away_seconds = is_away(m) ? seconds(m->away_ms, now_ms) : NAN,
+        .address = fl_arena_strdup(&s->arena,
+                                   *m->id.address ? m->id.address : m->peer),
+        .phase = fl_arena_strdup(&s->arena, p->phase),
+        .process = m->id.process,
+        .incarnation = m->incarnation,
+        .step = m->step,
+        .samples = p->samples,
+        .samples_per_second = p->is_known ? p->rate : NAN,
+        .loss = p->is_known ? p->loss : NAN,
+        .auc = p->is_known ? p->auc : NAN,
+        .reported_seconds_ago = p->is_known ? seconds(p->at_ms, now_ms) : NAN,
+        .waits_for = waits_for(c, m, &s->arena),
+    };
 
-    if (columns[col].is_number)
-        fl_str_addf(s, "%*s%s", pad, "", text);
-    else
-        fl_str_addf(s, "%s%*s", text, is_last ? 0 : pad, "");
-    if (is_last)
-        fl_str_add(s, "\n");
-    else
-        fl_str_addf(s, "%*s", GAP, "");
+    fl_vec_push(&s->members, out);
 }
 
-static size_t width_of(size_t col, char *const *cells, uint32_t n)
+/* --- barriers and the job ------------------------------------------------- */
+
+static void add_barrier(fl_job_status *s, const fl_coord *c,
+                        const fl_barrier *b, uint64_t now_ms)
 {
-    size_t width = strlen(columns[col].title);
+    fl_barrier_status out = {
+        .size = sizeof(out),
+        .is_gather = b->kind == FL_BARRIER_GATHER,
+        .name = fl_arena_strdup(&s->arena, b->name),
+        .generation = b->generation,
+        .open_seconds = seconds(b->since_ms, now_ms),
+        .n_came = (int)b->n_came,
+        .n_expected = (int)(c->is_complete ? c->n_live : c->n_trainers),
+    };
+    fl_str missing = { 0 };
 
-    for (uint32_t i = 0; i < n; i++) {
-        size_t len = strlen(cells[i * FL_LEN(columns) + col]);
-
-        width = len > width ? len : width;
-    }
-    return width;
-}
-
-static void add_table(fl_str *s, const fl_coord *c, uint64_t now_ms)
-{
-    size_t n_cells = c->n_members * FL_LEN(columns);
-    char **cells = fl_alloc(n_cells * sizeof(*cells));
-    size_t widths[FL_LEN(columns)];
-
-    for (size_t i = 0; i < n_cells; i++)
-        cells[i] = make_cell(c, i % FL_LEN(columns),
-                             (uint32_t)(i / FL_LEN(columns)), now_ms);
-    for (size_t col = 0; col < FL_LEN(columns); col++) {
-        widths[col] = width_of(col, cells, c->n_members);
-        add_cell(s, col, columns[col].title, widths[col]);
-    }
-    for (size_t i = 0; i < n_cells; i++) {
-        size_t col = i % FL_LEN(columns);
-
-        add_cell(s, col, cells[i], widths[col]);
-        fl_free(cells[i]);
-    }
-    fl_free(cells);
-}
-
-/* --- below the table ----------------------------------------------------- */
-
-static void add_barrier(fl_str *s, const fl_coord *c, const fl_barrier *b,
-                        uint64_t now_ms)
-{
-    fl_str_addf(s, "%s \"%s\": open for %s, waits for ",
-                fl_barrier_kind_name(b), b->name,
-                fl_text_of_ms(fl_coord_between(b->since_ms, now_ms)).s);
     if (c->is_complete)
-        fl_text_add_missing_why(s, c, b, now_ms);
+        fl_text_add_missing_why(&missing, c, b, now_ms);
     else
-        fl_text_add_absent(s, c);
-    fl_str_addf(s, " (%" PRIu32 " of %" PRIu32 " trainers came)\n", b->n_came,
-                c->is_complete ? c->n_live : c->n_trainers);
+        fl_text_add_absent(&missing, c);
+    out.waits_for = keep(&s->arena, &missing);
+    fl_vec_push(&s->barriers, out);
 }
 
-static void add_job(fl_str *s, const fl_coord *c, uint64_t now_ms)
+static void add_summary(fl_job_status *s, const fl_coord *c, uint64_t now_ms)
 {
-    if (c->is_over && c->why.status)
-        fl_str_addf(s, "the job is over: %s\n", c->why.text);
-    else if (c->is_over)
-        fl_str_add(s, "the job is over: its trainers are done\n");
-    else if (!c->is_complete) {
-        fl_str_add(s, "the job waits for ");
-        fl_text_add_absent(s, c);
-        fl_str_addf(s, " (%" PRIu32 " of %" PRIu32 " members are here)\n",
-                    c->n_joined, c->n_members);
-    }
-    fl_str_addf(s, "the job began %s ago and is at step %" PRIu64 "\n",
-                fl_text_of_ms(fl_coord_between(c->start_ms, now_ms)).s,
-                c->step);
+    fl_str absent = { 0 };
+
+    if (!c->is_complete)
+        fl_text_add_absent(&absent, c);
+    s->summary = (fl_job_summary){
+        .size = sizeof(s->summary),
+        .is_complete = c->is_complete,
+        .is_over = c->is_over,
+        .n_members = (int)c->n_members,
+        .n_here = (int)c->n_joined,
+        .step = c->step,
+        .running_seconds = seconds(c->start_ms, now_ms),
+        .waits_for = keep(&s->arena, &absent),
+        .why_over = fl_arena_strdup(
+            &s->arena, c->is_over && c->why.status ? c->why.text : ""),
+    };
 }
 
-char *fl_coord_status(const fl_coord *c, uint64_t now_ms)
+fl_job_status *fl_coord_status(const fl_coord *c, uint64_t now_ms)
 {
-    fl_str s = { 0 };
+    fl_job_status *s = fl_job_status_new();
 
-    add_table(&s, c, now_ms);
-    fl_str_add(&s, "\n");
+    add_summary(s, c, now_ms);
+    for (uint32_t i = 0; i < c->n_members; i++)
+        add_member(s, c, &c->members[i], now_ms);
     for (size_t i = 0; i < c->open.len; i++)
-        add_barrier(&s, c, c->open.data[i], now_ms);
-    if (c->open.len)
-        fl_str_add(&s, "\n");
-    add_job(&s, c, now_ms);
-    return fl_str_take(&s);
+        add_barrier(s, c, c->open.data[i], now_ms);
+    return s;
 }

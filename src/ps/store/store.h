@@ -65,7 +65,7 @@ fl_status fl_store_request(fl_store *s, const fl_store_call *call,
 
 /* Counters by table, block and rank, and memory, as text; tests read single
    numbers. Freed with fl_free. */
-char *fl_store_stats_text(fl_store *s);
+char *fl_store_stats_json(fl_store *s);
 
 /* Rows are those of requests that went well, repeated keys included; merged
    ones are those pushed rows whose sender had merged them. */

@@ -1,6 +1,5 @@
 /* store_stats.c - counters, and hashes of contents. */
-#include <inttypes.h>
-
+#include "base/json.h"
 #include "ps/store/store_inside.h"
 #include "ps/sum.h"
 #include "table/row.h"
@@ -85,68 +84,84 @@ fl_store_counts fl_store_count(fl_store *s, uint16_t type)
     return counts;
 }
 
-/* --- as text -------------------------------------------------------------- */
+/* --- as JSON -------------------------------------------------------------- */
 
-static void print_table(fl_store *s, const fl_store_table *t, fl_str *out)
+static void add_table(fl_json *j, fl_store *s, const fl_store_table *t)
 {
     fl_table_stats st;
 
     fl_table_count(t->table, &st);
-    fl_str_addf(out,
-                "table %s rows=%" PRIu64 " short_rows=%" PRIu64
-                " candidates=%" PRIu64 " refused=%" PRIu64
-                " index_bytes=%" PRIu64 " row_bytes=%" PRIu64
-                " candidate_bytes=%" PRIu64 " waited=%" PRIu64,
-                fl_table_name(t->table), st.rows, st.short_rows, st.candidates,
-                st.refused, st.index_bytes, st.row_bytes, st.candidate_bytes,
-                st.waited);
+    fl_json_object(j, NULL);
+    fl_json_text(j, "name", fl_table_name(t->table));
+    fl_json_u64(j, "rows", st.rows);
+    fl_json_u64(j, "short_rows", st.short_rows);
+    fl_json_u64(j, "candidates", st.candidates);
+    fl_json_u64(j, "refused", st.refused);
+    fl_json_u64(j, "waited", st.waited);
+    fl_json_u64(j, "index_bytes", st.index_bytes);
+    fl_json_u64(j, "row_bytes", st.row_bytes);
+    fl_json_u64(j, "candidate_bytes", st.candidate_bytes);
     fl_lock(&s->counts_mu);
-    fl_str_addf(out,
-                " pulls=%" PRIu64 " pulled_rows=%" PRIu64 " pushes=%" PRIu64
-                " pushed_rows=%" PRIu64 " merged_rows=%" PRIu64 "\n",
-                t->pulls, t->pulled_rows, t->pushes, t->pushed_rows,
-                t->merged_rows);
+    fl_json_u64(j, "pulls", t->pulls);
+    fl_json_u64(j, "pulled_rows", t->pulled_rows);
+    fl_json_u64(j, "pushes", t->pushes);
+    fl_json_u64(j, "pushed_rows", t->pushed_rows);
+    fl_json_u64(j, "merged_rows", t->merged_rows);
     fl_unlock(&s->counts_mu);
+    fl_json_end(j);
 }
 
-static void print_block(fl_store *s, const fl_store_block *b, fl_str *out)
+static void add_block(fl_json *j, fl_store *s, const fl_store_block *b)
 {
-    fl_str_addf(out, "block %s floats=%" PRIu64 " bytes=%" PRIu64,
-                fl_dense_name(b->dense), fl_dense_len(b->dense),
-                fl_dense_bytes(b->dense));
+    fl_json_object(j, NULL);
+    fl_json_text(j, "name", fl_dense_name(b->dense));
+    fl_json_u64(j, "floats", fl_dense_len(b->dense));
+    fl_json_u64(j, "held_bytes", fl_dense_bytes(b->dense));
     fl_lock(&s->counts_mu);
-    fl_str_addf(out, " pulls=%" PRIu64 " pushes=%" PRIu64 "\n", b->pulls,
-                b->pushes);
+    fl_json_u64(j, "pulls", b->pulls);
+    fl_json_u64(j, "pushes", b->pushes);
     fl_unlock(&s->counts_mu);
+    fl_json_end(j);
 }
 
-static void print_ranks(fl_store *s, fl_str *out)
+/* Under counts_mu. */
+static void add_rank(fl_json *j, const fl_rank_counts *r)
 {
-    fl_lock(&s->counts_mu);
-    for (size_t i = 0; i < s->by_rank.len; i++) {
-        const fl_store_counts *c = &s->by_rank.data[i].counts;
+    const fl_store_counts *c = &r->counts;
 
-        fl_str_addf(out,
-                    "rank %" PRIu32 " requests=%" PRIu64 " pulled_rows=%" PRIu64
-                    " pushed_rows=%" PRIu64 " merged_rows=%" PRIu64
-                    " in_bytes=%" PRIu64 " out_bytes=%" PRIu64 "\n",
-                    s->by_rank.data[i].rank, c->requests, c->pulled_rows,
-                    c->pushed_rows, c->merged_rows, c->in_bytes, c->out_bytes);
-    }
-    fl_unlock(&s->counts_mu);
+    fl_json_object(j, NULL);
+    fl_json_u64(j, "rank", r->rank);
+    fl_json_u64(j, "requests", c->requests);
+    fl_json_u64(j, "pulled_rows", c->pulled_rows);
+    fl_json_u64(j, "pushed_rows", c->pushed_rows);
+    fl_json_u64(j, "merged_rows", c->merged_rows);
+    fl_json_u64(j, "in_bytes", c->in_bytes);
+    fl_json_u64(j, "out_bytes", c->out_bytes);
+    fl_json_end(j);
 }
 
-char *fl_store_stats_text(fl_store *s)
+char *fl_store_stats_json(fl_store *s)
 {
     const fl_store_schema *w = atomic_load(&s->schema);
-    fl_str out = { 0 };
+    fl_json j = { 0 };
 
+    fl_json_object(&j, NULL);
+    fl_json_array(&j, "tables");
     for (size_t i = 0; w && i < w->tables.len; i++)
-        print_table(s, &w->tables.data[i], &out);
+        add_table(&j, s, &w->tables.data[i]);
+    fl_json_end(&j);
+    fl_json_array(&j, "blocks");
     for (size_t i = 0; w && i < w->blocks.len; i++)
-        print_block(s, &w->blocks.data[i], &out);
-    print_ranks(s, &out);
-    return fl_str_take(&out);
+        add_block(&j, s, &w->blocks.data[i]);
+    fl_json_end(&j);
+    fl_json_array(&j, "trainers");
+    fl_lock(&s->counts_mu);
+    for (size_t i = 0; i < s->by_rank.len; i++)
+        add_rank(&j, &s->by_rank.data[i]);
+    fl_unlock(&s->counts_mu);
+    fl_json_end(&j);
+    fl_json_end(&j);
+    return fl_json_take(&j);
 }
 
 /* --- hashes --------------------------------------------------------------- */

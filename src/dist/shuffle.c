@@ -1,4 +1,4 @@
-/* exchange.c - records that change places between trainers.
+/* shuffle.c - records that change places between trainers.
  *
  *     meet        who takes part; nobody is in the shuffle before this any more
  *     send        packs to the others, by the servers in turn, and take what
@@ -11,7 +11,7 @@
  */
 #include <inttypes.h>
 
-#include "dist/transpile.h"
+#include "dist/job.h"
 #include "base/hash.h"
 #include "base/thread.h"
 #include "data/dataset/exchange.h"
@@ -319,22 +319,22 @@ static fl_status run(shuffle *s)
     return take_rest(s);
 }
 
-static void init(shuffle *s, fl_transpiler *t)
+static void init(shuffle *s, fl_job *j)
 {
-    size_t n = (size_t)t->dist->config.n_servers;
+    size_t n = (size_t)j->dist->config.n_servers;
 
-    *s = (shuffle){ .config = &t->dist->config,
-                    .client = fl_cluster_client(t->cluster),
-                    .generation = 2 * t->n_shuffles,
+    *s = (shuffle){ .config = &j->dist->config,
+                    .client = fl_cluster_client(j->cluster),
+                    .generation = 2 * j->n_shuffles,
                     .end = make_meeting(),
                     .sendings = fl_alloc(n * sizeof(*s->sendings)),
-                    .inbox = { .generation = 2 * t->n_shuffles,
+                    .inbox = { .generation = 2 * j->n_shuffles,
                                .seen = fl_alloc(n * sizeof(uint64_t)),
                                .on_message = on_message,
                                .arg = s },
                     .pause_ns = PAUSE_MIN_NS,
                     .patience_ns =
-                        2 * (uint64_t)t->ctx->conf.restart_timeout_ms * MS };
+                        2 * (uint64_t)j->ctx->conf.restart_timeout_ms * MS };
     fl_latch_init(&s->latch, fl_client_poller(s->client));
 }
 
@@ -382,32 +382,30 @@ static fl_status shuffle_alone(fl_dataset *d, uint64_t seed)
     return fl_exchange_end(x);
 }
 
-static fl_status shuffle_together(fl_transpiler *t, fl_dataset *d,
-                                  uint64_t seed)
+static fl_status shuffle_together(fl_job *j, fl_dataset *d, uint64_t seed)
 {
     fl_status st;
     shuffle s;
 
-    FL_TRY(fl_transpiler_start(t));
-    init(&s, t);
+    FL_TRY(fl_job_ready(j));
+    init(&s, j);
     st = meet_first(&s);
     if (!st)
         st = exchange(&s, d, seed);
     if (!st)
-        st = fl_cluster_learn_step(t->cluster);
+        st = fl_cluster_learn_step(j->cluster);
     release(&s);
     return st;
 }
 
-fl_status fl_transpiler_global_shuffle(fl_transpiler *t, fl_dataset *d,
-                                       uint64_t seed)
+fl_status fl_job_global_shuffle(fl_job *j, fl_dataset *d, uint64_t seed)
 {
     uint64_t drawn;
     fl_status st;
 
     FL_TRY(fl_exchange_check(d));
-    drawn = fl_mix64(seed + fl_mix64(++t->n_shuffles));
-    st = t->dist->config.n_trainers == 1 ? shuffle_alone(d, drawn)
-                                         : shuffle_together(t, d, drawn);
-    return fl_err_ctx(st, "fl_transpiler_global_shuffle");
+    drawn = fl_mix64(seed + fl_mix64(++j->n_shuffles));
+    st = j->dist->config.n_trainers == 1 ? shuffle_alone(d, drawn)
+                                         : shuffle_together(j, d, drawn);
+    return fl_err_ctx(st, "fl_job_global_shuffle");
 }
