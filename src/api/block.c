@@ -208,16 +208,12 @@ fl_status fl_var_rename(fl_var *v, const char *name)
 
 fl_status fl_var_remove(fl_var *v)
 {
-    const fl_program *p = v->block->program;
     char text[FL_NODE_TEXT_MAX];
 
-    for (size_t i = 0; i < p->blocks.len; i++)
-        for (const fl_op_node *n = p->blocks.data[i]->first; n; n = n->next)
-            if (fl_node_uses_var(n, v) || fl_node_writes_var(n, v))
-                FL_FAIL(FL_ERR_INVAL,
-                        "variable %s cannot be removed: %s has it; remove that "
-                        "first",
-                        v->name, fl_node_text(n, text));
+    if (v->first_use)
+        FL_FAIL(FL_ERR_INVAL,
+                "variable %s cannot be removed: %s has it; remove that first",
+                v->name, fl_node_text(v->first_use->node, text));
     fl_block_remove_var(v->block, v);
     return FL_OK;
 }

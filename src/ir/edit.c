@@ -37,10 +37,10 @@ fl_status fl_node_set_arg(fl_op_node *n, fl_args *slot, int i, fl_var *v)
     if (fl_block_find_var(n->block, v->name) != v)
         FL_FAIL(FL_ERR_INVAL, "op %s: variable %s is not in its block",
                 fl_node_type(n), v->name);
-    slot->vars[i] = v;
+    fl_node_put_arg(n, slot, i, v);
     st = settle(n);
     if (st)
-        slot->vars[i] = old;
+        fl_node_put_arg(n, slot, i, old);
     return st;
 }
 

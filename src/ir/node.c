@@ -632,6 +632,67 @@ fl_status fl_node_infer(fl_op_node *n)
 
 /* --- into and out of a block -----------------------------------------------*/
 
+static size_t count_args(const fl_args *args, int n_slots)
+{
+    size_t n = 0;
+
+    for (int s = 0; s < n_slots; s++)
+        n += (size_t)args[s].n;
+    return n;
+}
+
+static void add_uses(fl_op_node *n, const fl_args *args, int n_slots)
+{
+    for (int s = 0; s < n_slots; s++)
+        for (int i = 0; i < args[s].n; i++) {
+            fl_var *v = args[s].vars[i];
+            fl_use *u = &n->uses[n->n_uses];
+
+            if (!v)
+                continue;
+            n->n_uses++;
+            *u = (fl_use){ n, v, v->last_use, NULL };
+            if (u->prev)
+                u->prev->next = u;
+            else
+                v->first_use = u;
+            v->last_use = u;
+        }
+}
+
+static void link_uses(fl_op_node *n)
+{
+    add_uses(n, n->in, fl_node_n_in(n));
+    add_uses(n, n->out, fl_node_n_out(n));
+    n->is_linked = true;
+}
+
+static void unlink_uses(fl_op_node *n)
+{
+    for (size_t i = 0; i < n->n_uses; i++) {
+        fl_use *u = &n->uses[i];
+
+        if (u->prev)
+            u->prev->next = u->next;
+        else
+            u->var->first_use = u->next;
+        if (u->next)
+            u->next->prev = u->prev;
+        else
+            u->var->last_use = u->prev;
+    }
+    n->n_uses = 0;
+    n->is_linked = false;
+}
+
+void fl_node_put_arg(fl_op_node *n, fl_args *slot, int i, fl_var *v)
+{
+    unlink_uses(n);
+    slot->vars[i] = v;
+    link_uses(n);
+    n->block->program->version++;
+}
+
 static void link_node(fl_block *b, fl_op_node *before, fl_op_node *n)
 {
     n->next = before;
@@ -646,6 +707,7 @@ static void link_node(fl_block *b, fl_op_node *before, fl_op_node *n)
         b->last = n;
     b->n_ops++;
     b->program->version++;
+    link_uses(n);
 }
 
 static fl_status make_node(fl_block *b, const fl_op_spec *spec, fl_arena *tmp,
@@ -676,6 +738,9 @@ static fl_status make_node(fl_block *b, const fl_op_spec *spec, fl_arena *tmp,
     FL_TRY(bind_outputs(n, outs, tmp));
     if (n->is_grad)
         FL_TRY(check_grad_slots(n));
+    n->uses = fl_arena_alloc(
+        arena, sizeof(fl_use) * (count_args(n->in, fl_node_n_in(n)) +
+                                 count_args(n->out, fl_node_n_out(n)) + 1));
     *out = n;
     return FL_OK;
 }
@@ -715,6 +780,7 @@ void fl_block_remove(fl_block *b, fl_op_node *n)
         b->last = n->prev;
     b->n_ops--;
     b->program->version++;
+    unlink_uses(n);
 }
 
 void fl_block_move(fl_block *b, fl_op_node *n, fl_op_node *before)

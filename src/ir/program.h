@@ -26,6 +26,14 @@ enum fl_var_flag {
     FL_VAR_TABLE = 64,     /* a parameter whose rows are in a table of ids */
 };
 
+/* A variable in a slot of an operator that stands in a block. One that is there
+   twice has two. */
+typedef struct fl_use {
+    fl_op_node *node;
+    fl_var *var;
+    struct fl_use *prev, *next; /* of the variable, in no order */
+} fl_use;
+
 struct fl_var {
     const char *name;
     unsigned flags;
@@ -35,6 +43,7 @@ struct fl_var {
     const char *regularizer; /* parameters: "l2(0.1)", or NULL */
     const char *clip;        /* parameters: "value(-1,1)", "norm(2)", or NULL */
     uint64_t tag;            /* the builder's */
+    fl_use *first_use, *last_use; /* by operators of blocks, in any slot */
     fl_block *block;
     fl_var *prev, *next;
 };
@@ -61,6 +70,9 @@ struct fl_op_node {
     uint64_t tag;      /* the builder's */
     fl_args *in, *out; /* by slot, see op.h */
     fl_attr *attrs;    /* by index of def->attrs */
+    fl_use *uses;      /* room for one per argument */
+    size_t n_uses;
+    bool is_linked; /* it stands in its block */
     fl_block *block;
     fl_op_node *prev, *next;
 };
@@ -157,6 +169,9 @@ FL_MUST_CHECK
 fl_status fl_block_insert(fl_block *b, fl_op_node *before,
                           const fl_op_spec *spec, fl_op_node **out);
 void fl_block_remove(fl_block *b, fl_op_node *n);
+
+/* Puts another variable into a place of a slot, unchecked. */
+void fl_node_put_arg(fl_op_node *n, fl_args *slot, int i, fl_var *v);
 
 /* Changes to what stands in a block already; what is refused changes
    nothing. */

@@ -101,11 +101,11 @@ static void forget_first_value(const fl_dist *d, const char *name)
     fl_var *v = fl_block_find_var(b, name);
     fl_op_node *maker = fl_match_writer(v);
 
-    if (!v || fl_match_wanted(d->startup, v))
+    if (!v || fl_match_wanted(v))
         return;
     if (maker && makes_this_alone(maker, v))
         fl_block_remove(b, maker);
-    if (!fl_match_touched(d->startup, v))
+    if (!fl_match_touched(v))
         fl_block_remove_var(b, v);
 }
 
@@ -114,7 +114,7 @@ void fl_dist_forget(fl_dist *d, fl_var *v)
     fl_block *b = fl_program_main(d->main);
 
     if (!(v->flags & FL_VAR_PERSIST) || (v->flags & FL_VAR_PARAM) ||
-        fl_block_find_var(b, v->name) != v || fl_match_touched(d->main, v) ||
+        fl_block_find_var(b, v->name) != v || fl_match_touched(v) ||
         fl_program_is_fetched(d->main, v->name))
         return;
     forget_first_value(d, v->name);

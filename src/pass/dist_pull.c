@@ -414,9 +414,9 @@ static void set_attr(const fl_op_node *n, const char *name, fl_attr value)
     n->attrs[fl_op_find_attr(n->def, name)] = value;
 }
 
-static void set_in(const fl_op_node *n, const char *slot, int at, fl_var *v)
+static void set_in(fl_op_node *n, const char *slot, int at, fl_var *v)
 {
-    n->in[fl_op_find_in(n->def, slot)].vars[at] = v;
+    fl_node_put_arg(n, &n->in[fl_op_find_in(n->def, slot)], at, v);
 }
 
 /* --- pulling -------------------------------------------------------------- */
@@ -493,7 +493,7 @@ static fl_var *index_of(const fl_op_node *pull, const fl_var *ids)
 }
 
 /* A lookup, or the gradient of one, in the rows of its pull. */
-static void redirect(const fl_op_node *n, const fl_op_node *pull)
+static void redirect(fl_op_node *n, const fl_op_node *pull)
 {
     fl_attr no = { .type = FL_ATTR_BOOL, .b = false };
     fl_attr none = { .type = FL_ATTR_INT, .i = -1 };
@@ -532,7 +532,8 @@ static fl_status give_grad(const table *t, const use *u, const char *name,
     const fl_var *rows = fl_match_in(u->grad, "W");
 
     FL_TRY(fl_block_add_var(t->block, name, &rows->meta, 0, out));
-    u->grad->out[fl_op_find_in(u->grad->def, "W")].vars[0] = *out;
+    fl_node_put_arg(u->grad, &u->grad->out[fl_op_find_in(u->grad->def, "W")], 0,
+                    *out);
     return FL_OK;
 }
 

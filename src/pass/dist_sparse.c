@@ -346,7 +346,7 @@ static void remove_update(const array *a)
         fl_node_group_add(&old, a->decays.data[i]);
     fl_node_group_remove(&old);
     old.len = 0;
-    if (scaled && !fl_match_wanted(a->d->main, scaled)) {
+    if (scaled && !fl_match_wanted(scaled)) {
         fl_node_group_add(&old, a->scale);
         fl_node_group_remove(&old);
     }

@@ -88,13 +88,13 @@ fl_op_node *fl_match_writer(const fl_var *v)
 
     if (!v)
         return NULL;
-    for (fl_op_node *n = fl_program_main(v->block->program)->first; n;
-         n = n->next) {
-        if (!fl_match_writes(n, v))
+    for (const fl_use *u = v->first_use; u; u = u->next) {
+        if (u->node == found || u->node->block->index ||
+            !fl_match_writes(u->node, v))
             continue;
         if (found)
             return NULL;
-        found = n;
+        found = u->node;
     }
     return found;
 }
@@ -147,11 +147,16 @@ static bool is_gradient(const fl_op_node *g, const fl_op_node *n)
     return fl_match_same_attrs(g, n);
 }
 
+/* The gradient has all variables of the forward operator. */
 fl_op_node *fl_match_grad(const fl_op_node *n)
 {
-    for (fl_op_node *g = n ? n->next : NULL; g; g = g->next)
-        if (is_gradient(g, n))
-            return g;
+    const fl_var *v = NULL;
+
+    for (int s = 0; n && s < fl_node_n_in(n) && !v; s++)
+        v = n->in[s].n ? n->in[s].vars[0] : NULL;
+    for (const fl_use *u = v ? v->first_use : NULL; u; u = u->next)
+        if (is_gradient(u->node, n))
+            return u->node;
     return NULL;
 }
 
@@ -171,31 +176,18 @@ bool fl_node_group_has(const fl_node_group *g, const fl_op_node *n)
     return false;
 }
 
-static bool touches(const fl_op_node *n, const fl_var *v)
-{
-    return fl_node_uses_var(n, v) || fl_node_writes_var(n, v);
-}
-
 bool fl_node_group_owns(const fl_node_group *g, const fl_var *v)
 {
-    const fl_program *p;
-
     if (!v)
         return true;
-    p = v->block->program;
-    if (v->flags || fl_program_is_fetched(p, v->name) || !fl_match_writer(v))
+    if (v->flags || fl_program_is_fetched(v->block->program, v->name) ||
+        !fl_match_writer(v))
         return false;
-    for (size_t i = 0; i < p->blocks.len; i++)
-        for (fl_op_node *n = p->blocks.data[i]->first; n; n = n->next)
-            if (touches(n, v) && !fl_node_group_has(g, n))
-                return false;
+    for (const fl_use *u = v->first_use; u; u = u->next)
+        if (!fl_node_group_has(g, u->node))
+            return false;
     return true;
 }
-
-/* What the members that a walk has met so far read and write. */
-typedef struct traffic {
-    fl_map read, written; /* by name */
-} traffic;
 
 static void note_args(fl_map *m, const fl_args *a)
 {
@@ -204,7 +196,7 @@ static void note_args(fl_map *m, const fl_args *a)
             fl_map_put(m, a->vars[i]->name, a->vars[i]);
 }
 
-static void note_node(traffic *t, const fl_op_node *n)
+void fl_traffic_note(fl_traffic *t, const fl_op_node *n)
 {
     for (int s = 0; s < fl_node_n_in(n); s++)
         note_args(changes_in(n, s) ? &t->written : &t->read, &n->in[s]);
@@ -220,8 +212,7 @@ static bool any_in(const fl_map *m, const fl_args *a)
     return false;
 }
 
-/* Would the node notice if the members changed sides with it? */
-static bool notices(const traffic *t, const fl_op_node *n)
+bool fl_traffic_meets(const fl_traffic *t, const fl_op_node *n)
 {
     for (int s = 0; s < fl_node_n_in(n); s++)
         if (any_in(&t->written, &n->in[s]) ||
@@ -231,6 +222,12 @@ static bool notices(const traffic *t, const fl_op_node *n)
         if (any_in(&t->written, &n->out[s]) || any_in(&t->read, &n->out[s]))
             return true;
     return false;
+}
+
+void fl_traffic_release(fl_traffic *t)
+{
+    fl_map_release(&t->read);
+    fl_map_release(&t->written);
 }
 
 static fl_op_node *next_of(fl_op_node *n)
@@ -247,17 +244,16 @@ static fl_op_node *prev_of(fl_op_node *n)
 static bool can_gather(const fl_node_group *g, fl_op_node *from,
                        const fl_op_node *to, fl_op_node *(*step)(fl_op_node *))
 {
-    traffic t = { 0 };
+    fl_traffic t = { 0 };
     bool ok = true;
 
     for (fl_op_node *n = from; n != to && ok; n = step(n)) {
         if (fl_node_group_has(g, n))
-            note_node(&t, n);
+            fl_traffic_note(&t, n);
         else
-            ok = !notices(&t, n);
+            ok = !fl_traffic_meets(&t, n);
     }
-    fl_map_release(&t.read);
-    fl_map_release(&t.written);
+    fl_traffic_release(&t);
     return ok;
 }
 
@@ -269,18 +265,35 @@ static bool is_of_one_role(const fl_node_group *g)
     return true;
 }
 
+/* The first and the last member in the block: a walk in both directions until
+   all have been met, since members mostly stand near each other. */
+static void find_ends(const fl_node_group *g, fl_op_node **first,
+                      fl_op_node **last)
+{
+    fl_op_node *down = g->data[0]->next, *up = g->data[0]->prev;
+
+    *first = *last = g->data[0];
+    for (size_t met = 1; met < g->len && (down || up);) {
+        if (down && fl_node_group_has(g, down)) {
+            *last = down;
+            met++;
+        }
+        if (up && fl_node_group_has(g, up)) {
+            *first = up;
+            met++;
+        }
+        down = down ? down->next : NULL;
+        up = up ? up->prev : NULL;
+    }
+}
+
 fl_op_node *fl_node_group_place(const fl_node_group *g)
 {
-    fl_op_node *first = NULL, *last = NULL;
+    fl_op_node *first, *last;
 
     if (!g->len || !is_of_one_role(g))
         return NULL;
-    for (fl_op_node *n = g->data[0]->block->first; n; n = n->next) {
-        if (!fl_node_group_has(g, n))
-            continue;
-        first = first ? first : n;
-        last = n;
-    }
+    find_ends(g, &first, &last);
     if (can_gather(g, first, last, next_of))
         return last;
     if (can_gather(g, last, first, prev_of))
@@ -288,29 +301,23 @@ fl_op_node *fl_node_group_place(const fl_node_group *g)
     return NULL;
 }
 
-bool fl_match_touched(const fl_program *p, const fl_var *v)
+bool fl_match_touched(const fl_var *v)
 {
-    for (size_t i = 0; i < p->blocks.len; i++)
-        for (fl_op_node *n = p->blocks.data[i]->first; n; n = n->next)
-            if (touches(n, v))
-                return true;
-    return false;
+    return v->first_use != NULL;
 }
 
-bool fl_match_wanted(const fl_program *p, const fl_var *v)
+bool fl_match_wanted(const fl_var *v)
 {
-    for (size_t i = 0; i < p->blocks.len; i++)
-        for (fl_op_node *n = p->blocks.data[i]->first; n; n = n->next)
-            if (fl_node_uses_var(n, v))
-                return true;
-    return fl_program_is_fetched(p, v->name);
+    for (const fl_use *u = v->first_use; u; u = u->next)
+        if (fl_node_uses_var(u->node, v))
+            return true;
+    return fl_program_is_fetched(v->block->program, v->name);
 }
 
 void fl_match_drop(fl_block *b, fl_var *v)
 {
     if (v && !v->flags && fl_block_find_var(b, v->name) == v &&
-        !fl_program_is_fetched(b->program, v->name) &&
-        !fl_match_touched(b->program, v))
+        !fl_program_is_fetched(b->program, v->name) && !fl_match_touched(v))
         fl_block_remove_var(b, v);
 }
 
@@ -479,17 +486,37 @@ fl_status fl_fuse(const fl_fusion *f, bool *fused)
 
 /* --- sweeps --------------------------------------------------------------- */
 
-fl_status fl_match_sweep(fl_program *p, fl_fuse_fn fuse, bool *changed)
+/* Once over the block. A fusion may have removed n and its neighbours: the walk
+   goes on at the nearest operator before it that is left. */
+static fl_status sweep_once(fl_program *p, fl_fuse_fn fuse, bool *any)
 {
     fl_op_node *n = fl_program_main(p)->first;
 
     while (n) {
+        fl_op_node *back = n->prev;
         bool fused = false;
 
         FL_TRY(fuse(n, &fused));
-        *changed |= fused;
-        /* A fusion may have removed what comes next. */
-        n = fused ? fl_program_main(p)->first : n->next;
+        *any |= fused;
+        if (!fused) {
+            n = n->next;
+            continue;
+        }
+        while (back && !back->is_linked)
+            back = back->prev;
+        n = back ? back : fl_program_main(p)->first;
     }
+    return FL_OK;
+}
+
+fl_status fl_match_sweep(fl_program *p, fl_fuse_fn fuse, bool *changed)
+{
+    bool any;
+
+    do {
+        any = false;
+        FL_TRY(sweep_once(p, fuse, &any));
+        *changed |= any;
+    } while (any);
     return FL_OK;
 }

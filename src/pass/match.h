@@ -38,10 +38,10 @@ int fl_args_count(fl_args a, const fl_var *v);
 bool fl_match_writes(const fl_op_node *n, const fl_var *v);
 
 /* Does any operator of the program read or write v? */
-bool fl_match_touched(const fl_program *p, const fl_var *v);
+bool fl_match_touched(const fl_var *v);
 
 /* Does any operator read v, or is it fetched? */
-bool fl_match_wanted(const fl_program *p, const fl_var *v);
+bool fl_match_wanted(const fl_var *v);
 
 /* Removes v if it is a temporary that nobody touches any more. NULL and what
    is gone already are left alone. */
@@ -55,6 +55,19 @@ fl_op_node *fl_match_writer(const fl_var *v);
    variables, and the gradients of its outputs come in. NULL when there is
    none, or when n is NULL. */
 fl_op_node *fl_match_grad(const fl_op_node *n);
+
+/* --- traffic -------------------------------------------------------------- */
+
+/* What operators that a walk has met read and write, by name. */
+typedef struct fl_traffic {
+    fl_map read, written;
+} fl_traffic;
+
+void fl_traffic_note(fl_traffic *t, const fl_op_node *n);
+
+/* Would n notice if it changed sides with all of them? */
+bool fl_traffic_meets(const fl_traffic *t, const fl_op_node *n);
+void fl_traffic_release(fl_traffic *t);
 
 /* --- groups --------------------------------------------------------------- */
 

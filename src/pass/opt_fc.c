@@ -57,9 +57,9 @@ static fl_op_node *find_activation(const fl_op_node *add)
 {
     const fl_var *sum = fl_match_out(add, "Out");
 
-    for (fl_op_node *n = add->next; n; n = n->next)
-        if (is_activation(n) && fl_match_in(n, "X") == sum)
-            return n;
+    for (const fl_use *u = sum->first_use; u; u = u->next)
+        if (is_activation(u->node) && fl_match_in(u->node, "X") == sum)
+            return u->node;
     return NULL;
 }
 

@@ -49,31 +49,20 @@ static bool is_alike(const fl_op_node *a, const fl_op_node *b)
            shares_single_inputs(a, b);
 }
 
-static bool writes_any(const fl_op_node *n, const fl_args *args, int n_slots)
+/* The updates before `at` that can sink to it. Members count like anybody else:
+   a merged operator updates its parameters in any order. */
+static void collect(fl_op_node *at, fl_node_group *g)
 {
-    for (int s = 0; s < n_slots; s++)
-        for (int i = 0; i < args[s].n; i++)
-            if (args[s].vars[i] && fl_match_writes(n, args[s].vars[i]))
-                return true;
-    return false;
-}
+    fl_traffic t = { 0 };
 
-static bool conflicts(const fl_op_node *a, const fl_op_node *b)
-{
-    return writes_any(a, b->in, fl_node_n_in(b)) ||
-           writes_any(a, b->out, fl_node_n_out(b)) ||
-           writes_any(b, a->in, fl_node_n_in(a)) ||
-           writes_any(b, a->out, fl_node_n_out(a));
-}
-
-/* Members of a group count like anybody else: a merged operator updates its
-   parameters in any order. */
-static bool can_sink(const fl_op_node *n, const fl_op_node *at)
-{
-    for (const fl_op_node *m = n->next; m != at->next; m = m->next)
-        if (conflicts(n, m))
-            return false;
-    return true;
+    fl_node_group_add(g, at);
+    fl_traffic_note(&t, at);
+    for (fl_op_node *n = at->prev; n && is_update(at); n = n->prev) {
+        if (is_alike(at, n) && !fl_traffic_meets(&t, n))
+            fl_node_group_add(g, n);
+        fl_traffic_note(&t, n);
+    }
+    fl_traffic_release(&t);
 }
 
 static void list_slot(fl_draft *d, const fl_node_group *g, const char *slot)
@@ -132,10 +121,7 @@ static fl_status multi_tensor_run(fl_program *p, bool *changed)
         fl_node_group g = { 0 };
         fl_status st = FL_OK;
 
-        fl_node_group_add(&g, at);
-        for (fl_op_node *n = at->prev; n && is_update(at); n = n->prev)
-            if (is_alike(at, n) && can_sink(n, at))
-                fl_node_group_add(&g, n);
+        collect(at, &g);
         if (g.len > 1) {
             st = merge(&g, &merged);
             *changed = true;

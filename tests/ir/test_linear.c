@@ -7,6 +7,7 @@
 #include "kit.h"
 
 #include "pass/grad.h"
+#include "pass/pass.h"
 
 #define FEW 500
 #define MANY (8 * FEW)
@@ -130,6 +131,37 @@ static void differentiate(int n)
     fl_program_free(p);
 }
 
+/* n layers with parameters, gradients and updates, for the passes. */
+static void optimise(int n)
+{
+    fl_pass_options options = { .optimize = true };
+    fl_program *p;
+    fl_str s = { 0 };
+
+    fl_str_add(&s, "var h_0 : f32[2,2] data\nvar lr : f32[1] persist\n");
+    for (int i = 0; i < n; i++)
+        fl_str_addf(&s, "param w_%d : f32[2,2]\nparam b_%d : f32[2]\n", i, i);
+    for (int i = 0; i < n; i++)
+        fl_str_addf(&s,
+                    "op mul (X=h_%d, Y=w_%d) -> (Out=m_%d)\n"
+                    "op elementwise_add (X=m_%d, Y=b_%d) -> (Out=h_%d)"
+                    " {axis=1}\n",
+                    i, i, i, i, i, i + 1);
+    for (int i = 0; i < n; i++)
+        fl_str_addf(&s,
+                    "op scale (X=w_%d) -> (Out=g_%d)\n"
+                    "op sgd (Param=w_%d, Grad=g_%d, LearningRate=lr) -> "
+                    "(ParamOut=w_%d) @optimize\n",
+                    i, i, i, i, i);
+    fl_str_addf(&s, "fetch h_%d\n", n);
+    p = parse(fl_str_text(&s));
+    fl_str_release(&s);
+    work = 0;
+    assert_int_equal(fl_passes_run(p, &options), FL_OK);
+    assert_true(fl_program_main(p)->n_ops < (size_t)(3 * n));
+    fl_program_free(p);
+}
+
 /* One operator with n outputs. */
 static void split_wide(int n)
 {
@@ -171,6 +203,7 @@ static void work_grows_with_the_size_and_not_with_its_square(void **state)
                 { "clone_for_test", clone_for_test },
                 { "prune", prune },
                 { "differentiate", differentiate },
+                { "optimise", optimise },
                 { "split_wide", split_wide } };
 
     (void)state;
