@@ -89,10 +89,10 @@ int main(void)
         { "y", fl_tensor_of(FL_DTYPE_F32, y, 2, (int64_t[]){ BATCH, 1 }) },
     };
     fl_program *trainer, *startup, *reader;
-    fl_run_args args =
-        FL_INIT(fl_run_args, .feeds = feeds, .n_feeds = 1, .n_fetches = 1);
-    fl_executor *exe;
     fl_tensor w, out;
+    fl_run_args args = FL_INIT(fl_run_args, .feeds = feeds, .n_feeds = 1,
+                               .n_fetches = 1, .out = &out);
+    fl_executor *exe;
     fl_ctx *ctx;
 
     check(!fl_ctx_new(&ctx) && !fl_executor_new(&exe, ctx) &&
@@ -105,7 +105,6 @@ int main(void)
     check(!fl_run(exe, startup, NULL));
     train(exe, trainer, feeds);
     args.fetches = (const char *[]){ "prediction" };
-    args.out = &out;
     check(!fl_run(exe, reader, &args) &&
           !fl_scope_get(args.scope, "line.w_0", &w));
     printf("weights %.2f %.2f\n", ((float *)w.data)[0], ((float *)w.data)[1]);
