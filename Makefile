@@ -4,7 +4,7 @@
 #   make            build the library and the tools
 #   make demo       train a click model with a server and two workers
 #   make test       all tests; T=name runs one
-#   make check      format, layers, headers, symbols, warnings, static analysis
+#   make check      format, layers, headers, symbols, ABI, warnings, analysis
 #   make bench      measure, into build/bench.tsv; B=area measures one area
 #   make golden     compare with recorded numbers; DIR=path says where they are
 #   make asan tsan  the tests under the sanitizers
@@ -32,7 +32,7 @@ configure = test -f $(1)/build.ninja || $(MESON) setup $(1) $(2)
 
 .PHONY: all demo test check bench golden asan tsan soak install format clean
 .PHONY: cluster build tests check-format check-layers check-words check-headers
-.PHONY: check-symbols check-gcc check-clang check-tidy check-tools
+.PHONY: check-symbols check-abi check-gcc check-clang check-tidy check-tools
 
 all: build
 	$(NINJA) -C build product
@@ -94,7 +94,7 @@ comma = ,
 
 # Cheap checks first: a wrong include is told before anything is compiled.
 check: check-format check-layers check-words check-headers check-gcc \
-       check-clang check-symbols check-tidy
+       check-clang check-symbols check-abi check-tidy
 	@echo "check: all good"
 
 check-tools:
@@ -122,6 +122,9 @@ check-clang: check-tools
 
 check-symbols: check-gcc
 	tools/check-symbols build/gcc/src/libflotilla.so
+
+check-abi: check-gcc
+	tools/check-abi build/gcc/src/libflotilla.so
 
 check-tidy: check-clang
 	tools/check-tidy build/clang

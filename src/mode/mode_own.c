@@ -198,14 +198,24 @@ fl_status fl_mode_job_barrier(fl_mode_job *j, const char *name,
 
 /* --- the port ------------------------------------------------------------- */
 
+/* Waiting is a matter of the library's own backends. */
+static fl_status answer(const fl_mode_job *j, fl_status st)
+{
+    if (st == FL_PENDING)
+        FL_FAIL(FL_ERR_INVAL,
+                "a function of mode %s gave the status %d, which is none",
+                j->def->name, (int)st);
+    return st;
+}
+
 static fl_status own_pull(fl_comm *c, fl_comm_request *r)
 {
     fl_mode_job *j = (fl_mode_job *)c;
     fl_pull_kind kind = r->create ? FL_PULL_CREATE : FL_PULL_ONLY;
 
-    return j->def->pull
-               ? j->def->pull(j->mode, r->table, &r->rows, kind, r->out)
-               : fl_mode_job_pull(j, r->table, &r->rows, kind, r->out);
+    return j->def->pull ? answer(j, j->def->pull(j->mode, r->table, &r->rows,
+                                                 kind, r->out))
+                        : fl_mode_job_pull(j, r->table, &r->rows, kind, r->out);
 }
 
 static fl_status own_push(fl_comm *c, fl_comm_request *r)
@@ -214,7 +224,7 @@ static fl_status own_push(fl_comm *c, fl_comm_request *r)
     fl_cluster_stats *counts = fl_cluster_stats_of(j->port.cluster);
 
     fl_stat_add(&counts->gradients_made, r->worker.part == 0);
-    FL_TRY(j->def->push ? j->def->push(j->mode, r->table, &r->rows)
+    FL_TRY(j->def->push ? answer(j, j->def->push(j->mode, r->table, &r->rows))
                         : fl_mode_job_push(j, r->table, &r->rows));
     fl_stat_add(&counts->gradients_applied, r->worker.part == 0);
     return FL_OK;
@@ -227,7 +237,7 @@ static fl_status own_send(fl_comm *c, fl_comm_call *r)
 
     for (size_t i = 0; i < r->n; i++) {
         fl_stat_add(&counts->gradients_made, 1);
-        FL_TRY(j->def->send ? j->def->send(j->mode, &r->values[i])
+        FL_TRY(j->def->send ? answer(j, j->def->send(j->mode, &r->values[i]))
                             : fl_mode_job_send(j, &r->values[i]));
         fl_stat_add(&counts->gradients_applied, 1);
     }
@@ -239,7 +249,7 @@ static fl_status own_recv(fl_comm *c, fl_comm_call *r)
 {
     fl_mode_job *j = (fl_mode_job *)c;
 
-    return j->def->recv ? j->def->recv(j->mode, r->values, r->n)
+    return j->def->recv ? answer(j, j->def->recv(j->mode, r->values, r->n))
                         : fl_mode_job_recv(j, r->values, r->n);
 }
 
@@ -247,7 +257,8 @@ static fl_status own_barrier(fl_comm *c, fl_comm_call *r)
 {
     fl_mode_job *j = (fl_mode_job *)c;
 
-    return j->def->barrier ? j->def->barrier(j->mode, r->samples) : FL_OK;
+    return j->def->barrier ? answer(j, j->def->barrier(j->mode, r->samples))
+                           : FL_OK;
 }
 
 static fl_status own_stop(fl_comm *c)

@@ -188,7 +188,7 @@ static void generators_that_break_the_rules_are_told(void **state)
         { give_two, "one sample", "sample 1 is not ended" },
         { give_half, "sample 0 has no list", "sample 0 is not ended" },
         { give_and_end, "in a call of its own", "in a call of its own" },
-        { say_pending, "FL_PENDING", "FL_PENDING" },
+        { say_pending, "status 100", "status 100" },
     };
 
     (void)state;

@@ -185,8 +185,10 @@ static fl_status generate(const fl_reader *r, int number, fl_feeder *into,
     fl_status st = r->source.fn(r->source.arg, number, into, end);
 
     if (st == FL_PENDING)
-        FL_FAIL(FL_ERR_INVAL, "the generator says FL_PENDING; it has to wait "
-                              "for its data itself");
+        FL_FAIL(FL_ERR_INVAL,
+                "the generator gave the status %d, which is "
+                "none; it has to wait for its data itself",
+                (int)st);
     return st;
 }
 
