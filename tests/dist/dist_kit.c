@@ -17,6 +17,9 @@
 /* Nothing takes this long unless it hangs. */
 #define HANGS_S 120
 
+/* What is on its way is there by then. */
+#define AWAIT_NS (UINT64_C(20) * 1000000000u)
+
 static const char *const feed_names[KIT_FEEDS] = { "s0", "s1", "s2", "dense",
                                                    "label" };
 
@@ -220,6 +223,22 @@ static fl_status take_local(fl_ctx *c, kit_model *m)
     return FL_OK;
 }
 
+static double error_of(const float *a, const float *b, size_t n)
+{
+    double most = 0;
+
+    for (size_t i = 0; i < n; i++)
+        most = fmax(most, fabs((double)a[i] - (double)b[i]) /
+                              fmax(1, fabs((double)b[i])));
+    return most;
+}
+
+double kit_error(const kit_model *a, const kit_model *b)
+{
+    return error_of((const float *)a, (const float *)b,
+                    sizeof(*a) / sizeof(float));
+}
+
 static fl_status pull_dense(fl_job *job, const char *name, float *out)
 {
     int dense;
@@ -248,20 +267,17 @@ static fl_status take_remote(kit_trainer *k, kit_model *m)
     return fl_job_pull(job, emb, keys, KIT_HEIGHT, FL_PULL_ONLY, m->emb);
 }
 
-static double error_of(const float *a, const float *b, size_t n)
+static fl_status take_awaited(kit_trainer *k, kit_model *m)
 {
-    double most = 0;
+    const kit_job *j = k->job;
+    uint64_t deadline = fl_now_ns() + AWAIT_NS;
+    fl_status st;
 
-    for (size_t i = 0; i < n; i++)
-        most = fmax(most, fabs((double)a[i] - (double)b[i]) /
-                              fmax(1, fabs((double)b[i])));
-    return most;
-}
-
-double kit_error(const kit_model *a, const kit_model *b)
-{
-    return error_of((const float *)a, (const float *)b,
-                    sizeof(*a) / sizeof(float));
+    do
+        st = take_remote(k, m);
+    while (!st && j->awaited && !(kit_error(m, j->awaited) <= j->tolerance) &&
+           fl_now_ns() < deadline);
+    return st;
 }
 
 /* --- alone
@@ -499,7 +515,7 @@ static fl_status be_trainer(const town *w, kit_trainer *k)
     if (!st)
         st = fl_job_barrier(fl_transpiler_job(k->transpiler));
     if (!st && k->rank == 0 && w->end) {
-        st = take_remote(k, &w->end->model);
+        st = take_awaited(k, &w->end->model);
         if (!st)
             st = fl_job_hash(fl_transpiler_job(k->transpiler), &w->end->hash);
         w->end->first_loss = k->first_loss;

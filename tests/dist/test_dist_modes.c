@@ -12,12 +12,15 @@
 static void expect_equal(const kit_job *j, const kit_job *alone,
                          double tolerance)
 {
+    kit_job job = *j;
     kit_model model;
     kit_end end;
     double error;
 
     kit_train_alone(alone, &model);
-    kit_train(j, &end);
+    job.awaited = &model;
+    job.tolerance = tolerance;
+    kit_train(&job, &end);
     error = kit_error(&end.model, &model);
     if (!(error <= tolerance))
         fail_msg("%s: error %g is above %g", j->mode, error, tolerance);

@@ -229,7 +229,7 @@ static void threads_that_only_read_do_not_enter(void **state)
 
 /* --- waits ---------------------------------------------------------------- */
 
-static void a_backend_that_keeps_time_is_given_all_it_takes(void **state)
+static void a_backend_with_deadlines_of_its_own_is_given_its_time(void **state)
 {
     fixture *f = *state;
 
@@ -327,7 +327,7 @@ int main(void)
         TEST(threads_enter_together_and_leave_one_by_one),
         TEST(a_thread_that_fails_leaves_too),
         TEST(threads_that_only_read_do_not_enter),
-        TEST(a_backend_that_keeps_time_is_given_all_it_takes),
+        TEST(a_backend_with_deadlines_of_its_own_is_given_its_time),
         TEST(a_thread_that_waits_helps_the_backend),
         TEST(an_answer_from_elsewhere_ends_the_wait),
         TEST(only_who_runs_alone_and_without_a_limit_helps),

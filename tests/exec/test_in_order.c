@@ -188,7 +188,7 @@ static void no_answer_in_time_names_the_operator(void **state)
     expect_events(f, in_order, FL_LEN(in_order));
 }
 
-static void a_backend_that_keeps_time_is_given_all_it_takes(void **state)
+static void a_backend_with_deadlines_of_its_own_is_given_its_time(void **state)
 {
     fixture *f = *state;
 
@@ -209,7 +209,7 @@ int main(void)
         TEST(an_answer_before_the_call_returned_is_not_lost),
         TEST(a_late_error_is_that_of_the_run),
         TEST(no_answer_in_time_names_the_operator),
-        TEST(a_backend_that_keeps_time_is_given_all_it_takes),
+        TEST(a_backend_with_deadlines_of_its_own_is_given_its_time),
     };
 #undef TEST
 
