@@ -109,8 +109,11 @@ static fl_status begin_meeting(shuffle *s)
     fl_status st;
 
     s->end->is_asked = true;
-    st = fl_client_barrier(s->client, BARRIER, s->generation + 1, 0,
-                           &s->end->came, (fl_ending){ on_met, s->end });
+    st = fl_client_barrier(
+        s->client,
+        &(fl_barrier_request){ .name = BARRIER,
+                               .generation = s->generation + 1 },
+        &s->end->came, (fl_ending){ on_met, s->end });
     if (st)
         on_met(s->end, st);
     return st;
@@ -121,8 +124,10 @@ static fl_status meet_first(shuffle *s)
 {
     bool has_me = false;
 
-    FL_TRY(fl_client_barrier(s->client, BARRIER, s->generation, 0, &s->members,
-                             FL_WAIT));
+    FL_TRY(fl_client_barrier(
+        s->client,
+        &(fl_barrier_request){ .name = BARRIER, .generation = s->generation },
+        &s->members, FL_WAIT));
     for (size_t i = 0; i < s->members.len; i++)
         has_me |= s->members.data[i].rank == (uint32_t)s->config->rank;
     if (!has_me)

@@ -165,13 +165,15 @@ fl_status fl_cluster_learn_step(fl_cluster *c)
 fl_status fl_cluster_barrier(fl_cluster *c, const char *name,
                              uint64_t generation)
 {
+    fl_barrier_request r = { .generation = generation };
     fl_client *client;
 
     FL_TRY(fl_cluster_ready(c));
     client = fl_cluster_client(c);
     if (atomic_load(&c->n_untold))
         tell_steps(c);
-    FL_TRY(fl_client_barrier(client, name, generation, 0, NULL, FL_WAIT));
+    fl_msg_text(r.name, name);
+    FL_TRY(fl_client_barrier(client, &r, NULL, FL_WAIT));
     return ask_step(c, client);
 }
 
@@ -231,7 +233,9 @@ static fl_status join(fl_cluster *c)
     client = fl_cluster_client(c);
     st = declare(c, client);
     if (!st)
-        st = fl_client_barrier(client, "start", 1, 0, NULL, FL_WAIT);
+        st = fl_client_barrier(
+            client, &(fl_barrier_request){ .name = "start", .generation = 1 },
+            NULL, FL_WAIT);
     if (!st)
         st = ask_step(c, client);
     if (!st)

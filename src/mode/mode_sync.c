@@ -126,9 +126,13 @@ static void on_kept(void *arg, fl_status st)
     sync_mode *m = arg;
 
     if (!st)
-        st = fl_client_barrier(fl_cluster_client(m->cluster), "round", m->round,
-                               m->samples, &m->came,
-                               (fl_ending){ on_barrier, m });
+        st =
+            fl_client_barrier(fl_cluster_client(m->cluster),
+                              &(fl_barrier_request){ .name = "round",
+                                                     .generation = m->round,
+                                                     .share = m->samples,
+                                                     .kind = FL_BARRIER_ROUND },
+                              &m->came, (fl_ending){ on_barrier, m });
     if (st)
         end_round(m, st);
 }

@@ -197,13 +197,18 @@ static inline uint32_t join(world *w, fl_member_role role, uint32_t rank,
 static inline size_t ask_as(world *w, uint32_t rank, uint32_t incarnation,
                             const char *name, uint64_t generation)
 {
+    fl_barrier_request q = { .generation = generation,
+                             .share = 10 * (uint64_t)rank + 1,
+                             .kind = strcmp(name, "round") ? FL_BARRIER_PLAIN
+                                                           : FL_BARRIER_ROUND };
     size_t i = w->n_asked++;
 
     assert_true(i < N_QUESTIONS);
+    fl_msg_text(q.name, name);
     fl_coord_barrier(
         w->c,
         &(fl_coord_asker){ rank, incarnation, &w->n_answers[i], w->now_ms },
-        name, generation, 10 * (uint64_t)rank + 1);
+        &q);
     return i;
 }
 

@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "ops/ops.h"
 #include "pack_kit.h"
+#include "ps/msg/calls.h"
 #include "ps/server/server.h"
 #include "rpc/client/rpc_client.h"
 #include "rpc/wire/handshake.h"
@@ -408,6 +409,9 @@ static inline fl_pack pack_share(const char *name, uint64_t generation,
     fl_pack_text(&p, name);
     fl_pack_u64(&p, generation);
     fl_pack_u64(&p, share);
+    fl_pack_u32(&p, !strcmp(name, "round") ? FL_BARRIER_ROUND
+                    : !strcmp(name, "end") ? FL_BARRIER_END
+                                           : FL_BARRIER_PLAIN);
     return p;
 }
 

@@ -629,7 +629,7 @@ static void requests_against_the_rules_change_nothing(void **state)
     ask_bad(&j.c, tool, FL_MSG_PUSH, ONCE, &again, "a tool must not");
     ask_bad(&j.c, newcomer, FL_MSG_PUSH, ONCE, &early, "no incarnation");
     ask_bad(&j.c, j.t[0].links[0], FL_MSG_BARRIER, REPEATED, &end,
-            "choose another name");
+            "neither asks for the other's");
     ask_bad(&j.c, j.t[0].links[0], FL_MSG_JOIN, REPEATED, &text,
             "has 3 bytes and should have none");
     ask_bad(&j.c, j.t[0].links[0], FL_MSG_BARRIER, REPEATED, &more,

@@ -186,9 +186,8 @@ fl_status fl_client_hash(fl_client *c, uint64_t *hash, fl_ending ending);
 
 /* Waits for all live trainers, and lists who came; came may be NULL. */
 FL_MUST_CHECK
-fl_status fl_client_barrier(fl_client *c, const char *name, uint64_t generation,
-                            uint64_t share, fl_came_list *came,
-                            fl_ending ending);
+fl_status fl_client_barrier(fl_client *c, const fl_barrier_request *r,
+                            fl_came_list *came, fl_ending ending);
 
 /* What all have brought; the pieces lie in its memory. */
 typedef struct fl_client_gathered {

@@ -92,14 +92,14 @@ typedef struct fl_coord_asker {
     uint64_t now_ms;
 } fl_coord_asker;
 
-/* A barrier whose name begins with "round" does not count trainers that wait
-   in another one: they are done with their data and wait for the rest.
+/* A round does not count trainers that wait in another barrier: they are done
+   with their data and wait for the rest.
 
    A trainer that asks again for the same barrier has lost its connection: the
    older question is answered with FL_ERR_CLOSED. One that is over already is
    answered with FL_OK at once, as its answer was lost. */
-void fl_coord_barrier(fl_coord *c, const fl_coord_asker *who, const char *name,
-                      uint64_t generation, uint64_t share);
+void fl_coord_barrier(fl_coord *c, const fl_coord_asker *who,
+                      const fl_barrier_request *q);
 
 /* The same with bytes for all that come; the part is taken over. Gathers have
    names of their own. What was brought to generations that are over is

@@ -20,9 +20,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Names that begin so. */
-#define ROUND "round"
-
 const char *fl_barrier_kind_name(const fl_barrier *b)
 {
     return b->kind == FL_BARRIER_GATHER ? "gather" : "barrier";
@@ -169,7 +166,7 @@ static void pass_barrier(fl_coord *c, fl_barrier *b)
     fl_came_list came = { 0 };
 
     remember_passed(c, b);
-    if (b->kind == FL_BARRIER_PLAIN)
+    if (b->kind != FL_BARRIER_GATHER)
         list_came(c, b, &came);
     for (uint32_t rank = 0; rank < c->n_trainers; rank++) {
         const fl_asked *asked = &b->by_rank[rank];
@@ -197,8 +194,7 @@ static void drop_barrier(fl_coord *c, fl_barrier *b, const fl_err *why)
 
 static bool is_round(const fl_barrier *b)
 {
-    return b->kind == FL_BARRIER_PLAIN &&
-           strncmp(b->name, ROUND, strlen(ROUND)) == 0;
+    return b->kind == FL_BARRIER_ROUND;
 }
 
 /* Whether a trainer that waits at `at` is left out of b. */
@@ -438,11 +434,11 @@ void fl_coord_enter_barrier(fl_coord *c, const fl_coord_asker *who,
     fl_coord_check_barriers(c);
 }
 
-void fl_coord_barrier(fl_coord *c, const fl_coord_asker *who, const char *name,
-                      uint64_t generation, uint64_t share)
+void fl_coord_barrier(fl_coord *c, const fl_coord_asker *who,
+                      const fl_barrier_request *q)
 {
-    fl_barrier_id id = { FL_BARRIER_PLAIN, name, generation };
-    fl_asked asked = { .share = share };
+    fl_barrier_id id = { (fl_barrier_kind)q->kind, q->name, q->generation };
+    fl_asked asked = { .share = q->share };
 
     fl_coord_enter_barrier(c, who, &id, &asked);
 }

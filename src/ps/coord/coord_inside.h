@@ -53,12 +53,6 @@ typedef struct fl_asked {
     void *question;
 } fl_asked;
 
-/* A gather is a barrier that bytes are brought to. */
-typedef enum fl_barrier_kind {
-    FL_BARRIER_PLAIN,
-    FL_BARRIER_GATHER
-} fl_barrier_kind;
-
 typedef struct fl_barrier_id {
     fl_barrier_kind kind;
     const char *name;

@@ -9,6 +9,7 @@ static const fl_field request[] = {
     FL_FIELD(TEXT, fl_barrier_request, name),
     FL_FIELD(U64, fl_barrier_request, generation),
     FL_FIELD(U64, fl_barrier_request, share),
+    FL_FIELD(U32, fl_barrier_request, kind),
     FL_FIELDS_END,
 };
 
@@ -84,17 +85,14 @@ static fl_status list_came(void *came, int server, fl_msg_bytes reply)
     return fl_barrier_unpack_reply(reply, came);
 }
 
-fl_status fl_client_barrier(fl_client *c, const char *name, uint64_t generation,
-                            uint64_t share, fl_came_list *came,
-                            fl_ending ending)
+fl_status fl_client_barrier(fl_client *c, const fl_barrier_request *r,
+                            fl_came_list *came, fl_ending ending)
 {
-    fl_barrier_request r = { .generation = generation, .share = share };
     fl_call_spec call = { .type = FL_MSG_BARRIER,
-                          .request = &r,
+                          .request = r,
                           .take = came ? list_came : NULL,
                           .out = came };
 
-    fl_msg_text(r.name, name);
     return fl_client_call(c, &call, ending);
 }
 
@@ -120,17 +118,17 @@ static fl_status check(fl_server *s, const fl_server_request *r)
 {
     const fl_barrier_request *q = r->request;
     bool is_server = fl_session_who(r->session)->role == FL_MEMBER_SERVER;
-    bool is_end = strcmp(q->name, FL_BARRIER_END) == 0;
+    bool is_end = q->kind == FL_BARRIER_END;
 
-    if (is_server && !is_end)
+    if (q->kind >= FL_BARRIER_GATHER)
         FL_FAIL(FL_ERR_INVAL,
-                "a server asks for barrier \"%s\": only trainers meet at "
-                "barriers, servers wait for \"" FL_BARRIER_END "\"",
+                "barrier \"%s\" is of kind %" PRIu32 ", which there is not",
+                q->name, q->kind);
+    if (is_server != is_end)
+        FL_FAIL(FL_ERR_INVAL,
+                "barrier \"%s\": trainers meet at barriers, and servers wait "
+                "for the end of the job; neither asks for the other's",
                 q->name);
-    if (!is_server && is_end)
-        FL_FAIL(FL_ERR_INVAL,
-                "barrier \"" FL_BARRIER_END "\" is the one of the servers: "
-                "choose another name");
     return is_server && s->phase == FL_SERVER_SERVING
                ? fl_server_check_member(s, r)
                : FL_OK;
@@ -148,7 +146,7 @@ void fl_server_barrier(fl_server *s, const fl_server_request *r)
     else if (fl_session_who(r->session)->role == FL_MEMBER_SERVER)
         watch(s, r);
     else
-        fl_coord_barrier(s->coord, &who, q->name, q->generation, q->share);
+        fl_coord_barrier(s->coord, &who, q);
 }
 
 void fl_server_answer_barrier(void *arg, void *question, fl_status st,

@@ -10,12 +10,18 @@
 
 /* --- BARRIER (barrier.c) -------------------------------------------------- */
 
-/* The barrier at which the other servers wait for the end of the job. */
-#define FL_BARRIER_END "end"
+/* Each kind has names of its own. */
+typedef enum fl_barrier_kind {
+    FL_BARRIER_PLAIN,  /* for all live trainers */
+    FL_BARRIER_ROUND,  /* not for those that wait elsewhere */
+    FL_BARRIER_END,    /* the other servers', for the end of the job */
+    FL_BARRIER_GATHER, /* GATHER: bytes are brought to it */
+} fl_barrier_kind;
 
 typedef struct fl_barrier_request {
     char name[FL_MSG_NAME_ROOM];
     uint64_t generation, share;
+    uint32_t kind; /* fl_barrier_kind */
 } fl_barrier_request;
 
 /* Who came, and the number it brought; in the order of ranks. */

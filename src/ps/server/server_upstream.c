@@ -177,7 +177,7 @@ fl_status fl_server_open_upstream(fl_server *s)
         s->upstream.link,
         &(fl_rpc_call){ .type = FL_MSG_JOIN, .on_reply = on_joined, .arg = s });
     (void)fl_fields_pack(&s->upstream.end, fl_msg_barrier_request.fields,
-                         &(fl_barrier_request){ .name = FL_BARRIER_END });
+                         &(fl_barrier_request){ .kind = FL_BARRIER_END });
     s->upstream.end_piece =
         (struct iovec){ s->upstream.end.data, s->upstream.end.len };
     fl_rpc_client_call(s->upstream.link,
