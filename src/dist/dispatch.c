@@ -12,9 +12,9 @@
 /* The coordinator's limit. */
 #define NAME_MAX_BYTES 63
 
-_Static_assert(FL_DEALER_NONE == FL_DISPATCH_NONE &&
-                   FL_DEALER_LATER == FL_DISPATCH_LATER,
-               "answers of the coordinator are those of a dealer");
+_Static_assert(FL_DISPATCHER_NONE == FL_DISPATCH_NONE &&
+                   FL_DISPATCHER_LATER == FL_DISPATCH_LATER,
+               "answers of the coordinator are those of a dispatcher");
 
 typedef struct dispatching {
     fl_job *job;
@@ -100,9 +100,9 @@ void fl_dispatch_names_free(fl_dispatch_name *first)
 fl_status fl_job_dispatch_files(fl_job *j, fl_dataset *d, const char *pass_name)
 {
     size_t len = pass_name ? strlen(pass_name) : 0;
-    fl_dealer dealer = { .next = next_file,
-                         .finished = finish_file,
-                         .free = fl_free };
+    fl_dispatcher dispatcher = { .next = next_file,
+                                 .finished = finish_file,
+                                 .free = fl_free };
     dispatching *g;
 
     if (len < 1 || len > NAME_MAX_BYTES)
@@ -113,6 +113,6 @@ fl_status fl_job_dispatch_files(fl_job *j, fl_dataset *d, const char *pass_name)
     g = fl_alloc(sizeof(*g));
     g->job = j;
     g->name = name_of(j, pass_name);
-    dealer.arg = g;
-    return fl_dataset_set_dealer(d, &dealer);
+    dispatcher.arg = g;
+    return fl_dataset_set_dispatcher(d, &dispatcher);
 }

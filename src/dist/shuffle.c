@@ -51,7 +51,7 @@ typedef struct shuffle {
     sending *sendings; /* by server */
     fl_client_inbox inbox;
     uint64_t n_taken; /* by the last question */
-    bool is_dealt_out;
+    bool is_dispatched;
     uint64_t pause_ns, stuck_ns; /* since when no box has room; 0: they have */
     uint64_t patience_ns;
 } shuffle;
@@ -197,13 +197,13 @@ static void begin_send(shuffle *s, int server)
 /* Servers without a pack under way get the next ones. */
 static fl_status fill_sendings(shuffle *s)
 {
-    for (int i = 0; i < s->config->n_servers && !s->is_dealt_out; i++) {
+    for (int i = 0; i < s->config->n_servers && !s->is_dispatched; i++) {
         sending *one = &s->sendings[i];
 
         if (one->pack.words)
             continue;
         FL_TRY(fl_exchange_next(s->exchange, &one->pack));
-        s->is_dealt_out = !one->pack.words;
+        s->is_dispatched = !one->pack.words;
     }
     return FL_OK;
 }
@@ -273,7 +273,7 @@ static fl_status send_all(shuffle *s)
         begin_take(s);
         FL_TRY(fl_latch_wait(&s->latch));
         has_sent = drop_sent(s, &n_full, &to);
-        if (s->is_dealt_out && !n_full)
+        if (s->is_dispatched && !n_full)
             return FL_OK;
         FL_TRY(check_stuck(s, n_full && !has_sent, to));
         if (has_sent || s->n_taken)

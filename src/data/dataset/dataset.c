@@ -65,10 +65,10 @@ fl_status fl_dataset_make(fl_dataset **out, const fl_conf *conf,
     return FL_OK;
 }
 
-static void free_dealer(const fl_dealer *dealer)
+static void free_dispatcher(const fl_dispatcher *dispatcher)
 {
-    if (dealer->free)
-        dealer->free(dealer->arg);
+    if (dispatcher->free)
+        dispatcher->free(dispatcher->arg);
 }
 
 void fl_dataset_free(fl_dataset *d)
@@ -79,7 +79,7 @@ void fl_dataset_free(fl_dataset *d)
     fl_preload_cancel(d->preload);
     fl_loaded_free(d->loaded);
     free_input(d->input);
-    free_dealer(&d->dealer);
+    free_dispatcher(&d->dispatcher);
     fl_cond_release(&d->left);
     fl_mutex_release(&d->mu);
     fl_free(d);
@@ -127,16 +127,17 @@ fl_status fl_dataset_set_filelist(fl_dataset *d, const char *const *paths,
     return FL_OK;
 }
 
-fl_status fl_dataset_set_dealer(fl_dataset *d, const fl_dealer *dealer)
+fl_status fl_dataset_set_dispatcher(fl_dataset *d,
+                                    const fl_dispatcher *dispatcher)
 {
     fl_status st = fl_dataset_check_idle(d, "deal_files");
 
     if (st) {
-        free_dealer(dealer);
+        free_dispatcher(dispatcher);
         return st;
     }
-    free_dealer(&d->dealer);
-    d->dealer = *dealer;
+    free_dispatcher(&d->dispatcher);
+    d->dispatcher = *dispatcher;
     d->dealt_from = d->epoch;
     return FL_OK;
 }

@@ -29,9 +29,10 @@ int fl_dataset_threads(const fl_dataset *d);
 /* Seconds that all consumers waited for input, in the last pass. */
 double fl_dataset_waited(const fl_dataset *d);
 
-/* From now on files are read as the dealer says. It becomes the dataset's, also
+/* From now on files are read as the dispatcher says. It becomes the dataset's, also
    on failure; numbers of passes begin anew. */
 FL_MUST_CHECK
-fl_status fl_dataset_set_dealer(fl_dataset *d, const fl_dealer *dealer);
+fl_status fl_dataset_set_dispatcher(fl_dataset *d,
+                                    const fl_dispatcher *dispatcher);
 
 #endif

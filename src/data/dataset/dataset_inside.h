@@ -46,10 +46,10 @@ struct fl_dataset {
     fl_input *input;
     size_t batch_size;
     int n_threads;
-    uint64_t epoch;      /* passes over the files so far */
-    fl_dealer dealer;    /* all zeros: none */
-    uint64_t dealt_from; /* the epoch when it came */
-    fl_pump_stats stats; /* of the last one */
+    uint64_t epoch;           /* passes over the files so far */
+    fl_dispatcher dispatcher; /* all zeros: none */
+    uint64_t dealt_from;      /* the epoch when it came */
+    fl_pump_stats stats;      /* of the last one */
     atomic_uint_fast64_t waited_ns;
 
     fl_loaded *loaded;   /* NULL: nothing is */

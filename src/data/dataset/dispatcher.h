@@ -12,10 +12,10 @@
 
 #include "base/status.h"
 
-#define FL_DEALER_NONE UINT64_MAX        /* there is no more */
-#define FL_DEALER_LATER (UINT64_MAX - 1) /* there may be: ask again */
+#define FL_DISPATCHER_NONE UINT64_MAX        /* there is no more */
+#define FL_DISPATCHER_LATER (UINT64_MAX - 1) /* there may be: ask again */
 
-typedef struct fl_dealer {
+typedef struct fl_dispatcher {
     /* A file, or one of the above; may wait for a short while. */
     fl_status (*next)(void *arg, uint64_t pass, uint64_t n_files,
                       uint64_t *file);
@@ -25,6 +25,6 @@ typedef struct fl_dealer {
                           uint64_t file);
     void (*free)(void *arg);
     void *arg;
-} fl_dealer;
+} fl_dispatcher;
 
 #endif

@@ -21,7 +21,7 @@
  * A file is finished by whoever is the last with a unit of it. Every wait has a
  * time limit, so a stop is seen by all.
  *
- * A dealer is asked by one thread at a time, without the mutex; the others go
+ * A dispatcher is asked by one thread at a time, without the mutex; the others go
  * on meanwhile. It may name a file twice, when this process was taken for lost:
  * that file is not read again. Whoever leaves last tells it of the files that
  * the end of the pass has cut short, so that nobody waits for them.
@@ -60,7 +60,7 @@ typedef struct file {
     uint64_t wait_ns; /* since when it has been waiting */
     size_t n_units;   /* that threads are reading or parsing */
     bool broken;      /* a unit failed: its cache would lack records */
-    bool is_told;     /* the dealer knows that it is finished */
+    bool is_told;     /* the dispatcher knows that it is finished */
 } file;
 
 typedef struct worker {
@@ -81,9 +81,9 @@ struct fl_pump {
     fl_cond changed;
     bool is_started; /* all threads are there */
     int n_running, n_leaving;
-    bool is_asking;      /* a thread is with the dealer */
-    bool is_dealt_out;   /* there is no other file to open */
-    size_t next_file;    /* the first that is not open, without a dealer */
+    bool is_asking;      /* a thread is with the dispatcher */
+    bool is_dispatched;  /* there is no other file to open */
+    size_t next_file;    /* the first that is not open, without a dispatcher */
     size_t n_begun;      /* files that were opened */
     FL_VEC(file *) open; /* busy, idle and waiting ones */
     size_t turn;         /* where in `open` the next search begins */
@@ -137,7 +137,7 @@ static bool may_open(const fl_pump *p)
 {
     size_t most = OPEN_PER_THREAD * (size_t)p->job.args.n_threads + OPEN_MORE;
 
-    if (p->is_dealt_out || p->is_asking)
+    if (p->is_dispatched || p->is_asking)
         return false;
     return p->open.len < most || p->open.len - count_silent(p) < most;
 }
@@ -151,7 +151,7 @@ static file *open_file(fl_pump *p, size_t i)
     return f;
 }
 
-/* --- the dealer ----------------------------------------------------------- */
+/* --- the dispatcher ----------------------------------------------------------- */
 
 /* Unlike what who takes the rows says, closed is an error here. */
 static void fail_deal(fl_pump *p, fl_status st)
@@ -162,12 +162,12 @@ static void fail_deal(fl_pump *p, fl_status st)
     fl_cond_wake_all(&p->changed);
 }
 
-static fl_status ask_dealer(const fl_pump *p, uint64_t *item)
+static fl_status ask_dispatcher(const fl_pump *p, uint64_t *item)
 {
     const fl_pump_args *a = &p->job.args;
 
-    FL_TRY(a->dealer->next(a->dealer->arg, a->pass, p->n_files, item));
-    if (*item >= p->n_files && *item < FL_DEALER_LATER)
+    FL_TRY(a->dispatcher->next(a->dispatcher->arg, a->pass, p->n_files, item));
+    if (*item >= p->n_files && *item < FL_DISPATCHER_LATER)
         FL_FAIL(FL_ERR_CORRUPT,
                 "file %llu was dealt, and there are only %zu: give all "
                 "processes the same list",
@@ -175,20 +175,20 @@ static fl_status ask_dealer(const fl_pump *p, uint64_t *item)
     return FL_OK;
 }
 
-/* The file that the dealer names, or NULL. Lets go of the mutex. */
+/* The file that the dispatcher names, or NULL. Lets go of the mutex. */
 static file *open_dealt(fl_pump *p)
 {
-    uint64_t item = FL_DEALER_NONE;
+    uint64_t item = FL_DISPATCHER_NONE;
     fl_status st;
 
     p->is_asking = true;
     fl_unlock(&p->mu);
-    st = ask_dealer(p, &item);
+    st = ask_dispatcher(p, &item);
     fl_lock(&p->mu);
     p->is_asking = false;
     if (st)
         fail_deal(p, st);
-    p->is_dealt_out = st || item == FL_DEALER_NONE;
+    p->is_dispatched = st || item == FL_DISPATCHER_NONE;
     fl_cond_wake_all(&p->changed);
     if (st || item >= p->n_files)
         return NULL;
@@ -199,18 +199,18 @@ static file *open_dealt(fl_pump *p)
 
 static file *open_next(fl_pump *p)
 {
-    if (p->job.args.dealer)
+    if (p->job.args.dispatcher)
         return open_dealt(p);
-    p->is_dealt_out = p->next_file + 1 == p->n_files;
+    p->is_dispatched = p->next_file + 1 == p->n_files;
     return open_file(p, p->next_file++);
 }
 
-static fl_status tell_dealer(fl_pump *p, file *f)
+static fl_status tell_dispatcher(fl_pump *p, file *f)
 {
     const fl_pump_args *a = &p->job.args;
     bool was_told;
 
-    if (!a->dealer)
+    if (!a->dispatcher)
         return FL_OK;
     fl_lock(&p->mu);
     was_told = f->is_told;
@@ -218,16 +218,16 @@ static fl_status tell_dealer(fl_pump *p, file *f)
     fl_unlock(&p->mu);
     if (was_told)
         return FL_OK;
-    return a->dealer->finished(a->dealer->arg, a->pass, p->n_files,
-                               (uint64_t)(f - p->files));
+    return a->dispatcher->finished(a->dispatcher->arg, a->pass, p->n_files,
+                                   (uint64_t)(f - p->files));
 }
 
 /* By the last thread: no other changes the files any more. */
-static fl_status tell_dealer_of_rest(fl_pump *p)
+static fl_status tell_dispatcher_of_rest(fl_pump *p)
 {
-    for (size_t i = 0; p->job.args.dealer && i < p->n_files; i++)
+    for (size_t i = 0; p->job.args.dispatcher && i < p->n_files; i++)
         if (p->files[i].state != NOT_OPEN)
-            FL_TRY(tell_dealer(p, &p->files[i]));
+            FL_TRY(tell_dispatcher(p, &p->files[i]));
     return FL_OK;
 }
 
@@ -298,7 +298,7 @@ static file *take_file(fl_pump *p)
         f = next_idle(p);
         if (!f && may_open(p))
             f = open_next(p);
-        if (f || (p->open.len == 0 && p->is_dealt_out))
+        if (f || (p->open.len == 0 && p->is_dispatched))
             break;
         wait_for_work(p);
     }
@@ -369,7 +369,7 @@ static fl_status hand_on(worker *w, file *f)
 
 static void tell_finished(fl_pump *p, file *f)
 {
-    fl_status st = tell_dealer(p, f);
+    fl_status st = tell_dispatcher(p, f);
 
     if (!st)
         return;
@@ -424,7 +424,7 @@ static void leave(fl_pump *p)
     is_last = ++p->n_leaving == p->job.args.n_threads;
     fl_unlock(&p->mu);
     if (is_last)
-        st = tell_dealer_of_rest(p);
+        st = tell_dispatcher_of_rest(p);
     fl_lock(&p->mu);
     if (st)
         fail_deal(p, st);
@@ -475,7 +475,7 @@ static fl_pump *make_pump(const fl_pump_args *args)
     p->job.bad = fl_bad_log_new(&args->limits, &args->parser->schema);
     p->n_files = args->paths->len;
     p->files = fl_alloc(p->n_files * sizeof(*p->files));
-    p->is_dealt_out = p->n_files == 0 && !args->dealer;
+    p->is_dispatched = p->n_files == 0 && !args->dispatcher;
     for (size_t i = 0; i < p->n_files; i++)
         p->files[i].f.path = args->paths->data[i];
     p->workers = fl_alloc((size_t)args->n_threads * sizeof(*p->workers));
@@ -582,7 +582,7 @@ fl_status fl_pump_join(fl_pump *p, fl_pump_stats *stats)
     if (stats)
         *stats = fl_pump_progress(p);
     st = fl_err_restore(&p->err);
-    if (st || !p->is_dealt_out || p->stats.files < p->n_begun)
+    if (st || !p->is_dispatched || p->stats.files < p->n_begun)
         fl_bad_log_report(p->job.bad);
     else
         st = fl_bad_log_end(p->job.bad);

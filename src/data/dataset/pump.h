@@ -11,7 +11,7 @@
  * (cache.h), and are written on the way when they do not. A file that is not
  * a regular one (a FIFO) is always read.
  *
- * With a dealer (dispatcher.h) the next file to open is the one that it names.
+ * With a dispatcher (dispatcher.h) the next file to open is the one that it names.
  */
 #ifndef FL_DATA_DATASET_PUMP_H
 #define FL_DATA_DATASET_PUMP_H
@@ -35,8 +35,8 @@ typedef struct fl_pump_args {
     const char *cache; /* directory; NULL: none */
     int n_threads;
     uint64_t epoch;
-    const fl_dealer *dealer; /* NULL: all files, in their order */
-    uint64_t pass;           /* number that the dealer knows this pass by */
+    const fl_dispatcher *dispatcher; /* NULL: all files, in their order */
+    uint64_t pass; /* number that the dispatcher knows this pass by */
     fl_take_rows take;
     void *arg;
 } fl_pump_args;

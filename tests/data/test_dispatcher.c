@@ -1,4 +1,4 @@
-/* test_dealer.c - files that are read as a dealer names them. */
+/* test_dispatcher.c - files that are read as a dispatcher names them. */
 #include "pump_kit.h"
 
 #include <stdatomic.h>
@@ -9,7 +9,7 @@
 
 /* Answers in a given order, then that there is no more; remembers what it is
    told. */
-typedef struct dealer {
+typedef struct dispatcher {
     fl_mutex mu;
     uint64_t answers[TURNS];
     size_t n_answers, n_asked;
@@ -19,18 +19,19 @@ typedef struct dealer {
     size_t fail_at; /* this question fails with FL_ERR_CLOSED; 0: none */
     bool fails_told;
     uint64_t pass;
-} dealer;
+} dispatcher;
 
 static fl_status name_next(void *arg, uint64_t pass, uint64_t n_files,
                            uint64_t *file)
 {
-    dealer *d = arg;
+    dispatcher *d = arg;
     bool fails;
 
     fl_lock(&d->mu);
     d->is_beside |= d->n_inside++ > 0;
     d->pass = pass;
-    *file = d->n_asked < d->n_answers ? d->answers[d->n_asked] : FL_DEALER_NONE;
+    *file =
+        d->n_asked < d->n_answers ? d->answers[d->n_asked] : FL_DISPATCHER_NONE;
     fails = ++d->n_asked == d->fail_at;
     fl_unlock(&d->mu);
     nap();
@@ -38,19 +39,19 @@ static fl_status name_next(void *arg, uint64_t pass, uint64_t n_files,
     d->n_inside--;
     fl_unlock(&d->mu);
     if (fails || n_files != FILES)
-        FL_FAIL(FL_ERR_CLOSED, "the dealer went home");
+        FL_FAIL(FL_ERR_CLOSED, "the dispatcher went home");
     return FL_OK;
 }
 
 static fl_status hear(void *arg, uint64_t pass, uint64_t n_files, uint64_t file)
 {
-    dealer *d = arg;
+    dispatcher *d = arg;
 
     fl_lock(&d->mu);
     d->n_told[file]++;
     fl_unlock(&d->mu);
     if (d->fails_told || n_files != FILES || pass != d->pass)
-        FL_FAIL(FL_ERR_CLOSED, "the dealer does not listen");
+        FL_FAIL(FL_ERR_CLOSED, "the dispatcher does not listen");
     return FL_OK;
 }
 
@@ -64,24 +65,24 @@ static void add_files(void)
     }
 }
 
-static fl_status run_dealt(dealer *d, sink *s, int n_threads,
+static fl_status run_dealt(dispatcher *d, sink *s, int n_threads,
                            fl_pump_stats *stats)
 {
-    fl_dealer hook = { .next = name_next, .finished = hear, .arg = d };
+    fl_dispatcher hook = { .next = name_next, .finished = hear, .arg = d };
     fl_pump_args a = args_of(s, &numbers, n_threads);
     fl_status st;
 
     fl_mutex_init(&d->mu);
     sink_init(s);
     add_files();
-    a.dealer = &hook;
+    a.dispatcher = &hook;
     a.pass = 3;
     st = run(&a, stats);
     assert_false(d->is_beside);
     return st;
 }
 
-static void release(dealer *d, sink *s)
+static void release(dispatcher *d, sink *s)
 {
     sink_release(s);
     fl_mutex_release(&d->mu);
@@ -91,7 +92,8 @@ static void only_files_that_were_named_are_read(void **state)
 {
     (void)state;
     for (int threads = 1; threads <= 4; threads += 3) {
-        dealer d = { .answers = { 7, 2, FL_DEALER_LATER, 11 }, .n_answers = 4 };
+        dispatcher d = { .answers = { 7, 2, FL_DISPATCHER_LATER, 11 },
+                         .n_answers = 4 };
         fl_pump_stats stats;
         sink s;
 
@@ -114,7 +116,7 @@ static void only_files_that_were_named_are_read(void **state)
 
 static void one_thread_reads_them_in_the_order_of_their_names(void **state)
 {
-    dealer d = { .answers = { 9, 1, 5 }, .n_answers = 3 };
+    dispatcher d = { .answers = { 9, 1, 5 }, .n_answers = 3 };
     fl_pump_stats stats;
     sink s;
 
@@ -128,8 +130,8 @@ static void one_thread_reads_them_in_the_order_of_their_names(void **state)
 
 static void nothing_may_be_dealt(void **state)
 {
-    dealer d = { .answers = { FL_DEALER_LATER, FL_DEALER_LATER },
-                 .n_answers = 2 };
+    dispatcher d = { .answers = { FL_DISPATCHER_LATER, FL_DISPATCHER_LATER },
+                     .n_answers = 2 };
     fl_pump_stats stats;
     sink s;
 
@@ -143,7 +145,7 @@ static void nothing_may_be_dealt(void **state)
 /* It was taken for lost, and the file went back to the others. */
 static void a_file_that_is_named_again_is_told_of_again(void **state)
 {
-    dealer d = { .answers = { 4, 5, 4 }, .n_answers = 3 };
+    dispatcher d = { .answers = { 4, 5, 4 }, .n_answers = 3 };
     fl_pump_stats stats;
     sink s;
 
@@ -156,36 +158,36 @@ static void a_file_that_is_named_again_is_told_of_again(void **state)
     release(&d, &s);
 }
 
-static void an_error_of_the_dealer_is_that_of_the_pass(void **state)
+static void an_error_of_the_dispatcher_is_that_of_the_pass(void **state)
 {
     (void)state;
     for (int threads = 1; threads <= 4; threads += 3) {
-        dealer d = { .answers = { 0, 1, 2 }, .n_answers = 3, .fail_at = 3 };
+        dispatcher d = { .answers = { 0, 1, 2 }, .n_answers = 3, .fail_at = 3 };
         fl_pump_stats stats;
         sink s;
 
         assert_int_equal(run_dealt(&d, &s, threads, &stats), FL_ERR_CLOSED);
-        expect_said("the dealer went home");
+        expect_said("the dispatcher went home");
         release(&d, &s);
         remove_files(state);
     }
 }
 
-static void a_dealer_that_does_not_listen_ends_the_pass(void **state)
+static void a_dispatcher_that_does_not_listen_ends_the_pass(void **state)
 {
-    dealer d = { .answers = { 0, 1 }, .n_answers = 2, .fails_told = true };
+    dispatcher d = { .answers = { 0, 1 }, .n_answers = 2, .fails_told = true };
     fl_pump_stats stats;
     sink s;
 
     (void)state;
     assert_int_equal(run_dealt(&d, &s, 2, &stats), FL_ERR_CLOSED);
-    expect_said("the dealer does not listen");
+    expect_said("the dispatcher does not listen");
     release(&d, &s);
 }
 
 static void a_name_that_there_is_no_file_for_is_an_error(void **state)
 {
-    dealer d = { .answers = { FILES }, .n_answers = 1 };
+    dispatcher d = { .answers = { FILES }, .n_answers = 1 };
     fl_pump_stats stats;
     sink s;
 
@@ -198,8 +200,8 @@ static void a_name_that_there_is_no_file_for_is_an_error(void **state)
 /* Who takes the rows has had enough in the middle of the files. */
 static void files_that_are_cut_short_are_told_of_at_the_end(void **state)
 {
-    dealer d = { .answers = { 3, 8, 6, 1 }, .n_answers = 4 };
-    fl_dealer hook = { .next = name_next, .finished = hear, .arg = &d };
+    dispatcher d = { .answers = { 3, 8, 6, 1 }, .n_answers = 4 };
+    fl_dispatcher hook = { .next = name_next, .finished = hear, .arg = &d };
     fl_pump_args a;
     fl_pump_stats stats;
     sink s;
@@ -209,7 +211,7 @@ static void files_that_are_cut_short_are_told_of_at_the_end(void **state)
     sink_init(&s);
     add_files();
     a = args_of(&s, &numbers, 1);
-    a.dealer = &hook;
+    a.dispatcher = &hook;
     s.fail_at = 3;
     s.fail_as = FL_ERR_CLOSED;
     assert_ok(run(&a, &stats));
@@ -234,10 +236,10 @@ int main(void)
         cmocka_unit_test_teardown(nothing_may_be_dealt, remove_files),
         cmocka_unit_test_teardown(a_file_that_is_named_again_is_told_of_again,
                                   remove_files),
-        cmocka_unit_test_teardown(an_error_of_the_dealer_is_that_of_the_pass,
-                                  remove_files),
-        cmocka_unit_test_teardown(a_dealer_that_does_not_listen_ends_the_pass,
-                                  remove_files),
+        cmocka_unit_test_teardown(
+            an_error_of_the_dispatcher_is_that_of_the_pass, remove_files),
+        cmocka_unit_test_teardown(
+            a_dispatcher_that_does_not_listen_ends_the_pass, remove_files),
         cmocka_unit_test_teardown(a_name_that_there_is_no_file_for_is_an_error,
                                   remove_files),
         cmocka_unit_test_teardown(
