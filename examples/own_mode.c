@@ -17,11 +17,11 @@ static void check(bool is_good)
 }
 
 typedef struct lazy {
-    fl_mode_job *job;
+    fl_job *job;
     atomic_int n_calls;
 } lazy;
 
-static void *lazy_open(fl_mode_job *job)
+static void *lazy_open(fl_job *job)
 {
     lazy *m = calloc(1, sizeof(*m));
 
@@ -36,7 +36,7 @@ static fl_status lazy_recv(void *mode, const fl_param_values *v, size_t n)
 
     if (atomic_fetch_add(&m->n_calls, 1) % LOOKS_EVERY)
         return FL_OK;
-    return fl_mode_job_recv(m->job, v, n);
+    return fl_mode_recv(m->job, v, n);
 }
 
 static const fl_mode_def lazy_mode = {

@@ -29,7 +29,7 @@ struct fl_ctx {
     fl_comm *comm;              /* of the mode */
     bool run_failed;            /* the last run */
     FL_VEC(fl_optimizer *) optimizers;
-    FL_VEC(struct fl_mode *) modes; /* the user's own, see mode/mode_own.h */
+    FL_VEC(struct fl_mode *) modes; /* the user's own, see dist/mode_own.h */
 };
 
 /* The context a variable's program belongs to. */

@@ -5,7 +5,7 @@
 
 #include "base/args.h"
 #include "base/log.h"
-#include "mode/mode_own.h"
+#include "dist/mode_own.h"
 #include "ps/declare.h"
 #include "table/table.h"
 
@@ -89,10 +89,9 @@ static fl_cluster *make_cluster(const fl_job *j, bool may_coalesce)
                                               .may_coalesce = may_coalesce });
 }
 
-static fl_comm *open_backend(const fl_job *j)
+static fl_comm *open_backend(fl_job *j)
 {
-    return j->mode->own ? fl_mode_own_open(j->mode->own, j->cluster, j->ctx)
-                        : j->mode->open(j->cluster);
+    return j->mode->own ? fl_mode_own_open(j) : j->mode->open(j->cluster);
 }
 
 fl_job *fl_job_new(fl_ctx *c, const fl_mode *mode, fl_role_kind role,

@@ -2,7 +2,7 @@
  * them this process runs is said by its role. */
 #include "dist/transpile.h"
 #include "base/args.h"
-#include "mode/mode_own.h"
+#include "dist/mode_own.h"
 
 /* --- making --------------------------------------------------------------- */
 

@@ -9,15 +9,15 @@
 
 /* Counts what it is asked, and leaves the rest to the library. */
 typedef struct counting {
-    fl_mode_job *job;
+    fl_job *job;
     atomic_int n_pulls, n_pushes, n_sends, n_stops;
 } counting;
 
 static counting seen[KIT_TRAINERS];
 
-static void *open_counting(fl_mode_job *job)
+static void *open_counting(fl_job *job)
 {
-    counting *c = &seen[fl_mode_job_rank(job)];
+    counting *c = &seen[fl_job_rank(job)];
 
     c->job = job;
     return c;
@@ -29,7 +29,7 @@ static fl_status count_pull(void *mode, const char *table, const fl_rows *rows,
     counting *c = mode;
 
     atomic_fetch_add(&c->n_pulls, 1);
-    return fl_mode_job_pull(c->job, table, rows, kind, out);
+    return fl_mode_pull(c->job, table, rows, kind, out);
 }
 
 static fl_status count_push(void *mode, const char *table, const fl_rows *rows)
@@ -37,17 +37,17 @@ static fl_status count_push(void *mode, const char *table, const fl_rows *rows)
     counting *c = mode;
 
     atomic_fetch_add(&c->n_pushes, 1);
-    return fl_mode_job_push(c->job, table, rows);
+    return fl_mode_push(c->job, table, rows);
 }
 
 /* Parameters are fresh after every gradient. */
 static fl_status count_send(void *mode, const fl_param_values *v)
 {
     counting *c = mode;
-    fl_status st = fl_mode_job_send(c->job, v);
+    fl_status st = fl_mode_send(c->job, v);
 
     atomic_fetch_add(&c->n_sends, 1);
-    return st ? st : fl_mode_job_recv_all(c->job);
+    return st ? st : fl_mode_recv_all(c->job);
 }
 
 static fl_status count_stop(void *mode)

@@ -20,9 +20,6 @@
 extern "C" {
 #endif
 
-/* What a mode can ask of its job. */
-typedef struct fl_mode_job fl_mode_job;
-
 /* Texts and functions must live as long as the context. */
 typedef struct fl_mode_def {
     uint32_t size;
@@ -34,7 +31,7 @@ typedef struct fl_mode_def {
     bool server_adds;
 
     /* The state of a trainer, which the others get; NULL is fine. */
-    void *(*open)(fl_mode_job *job);
+    void *(*open)(fl_job *job);
     void (*close)(void *mode);
 
     /* Keys of rows are all different, and their width is set. */
@@ -56,29 +53,23 @@ typedef struct fl_mode_def {
 FL_API FL_MUST_CHECK
 fl_status fl_ctx_add_mode(fl_ctx *c, const fl_mode_def *def);
 
-/* --- what a mode does with its job; all of them wait ---------------------- */
-
-FL_API int fl_mode_job_rank(const fl_mode_job *j);
-FL_API int fl_mode_job_trainers(const fl_mode_job *j);
-FL_API fl_ctx *fl_mode_job_ctx(const fl_mode_job *j);
+/* --- the plain thing, with the job of the mode; all of them wait ---------------------- */
 
 FL_API FL_MUST_CHECK
-fl_status fl_mode_job_pull(fl_mode_job *j, const char *table,
-                           const fl_rows *rows, fl_pull_kind kind, float *out);
+fl_status fl_mode_pull(fl_job *j, const char *table, const fl_rows *rows,
+                       fl_pull_kind kind, float *out);
 /* The values times their scale. */
 FL_API FL_MUST_CHECK
-fl_status fl_mode_job_push(fl_mode_job *j, const char *table,
-                           const fl_rows *rows);
+fl_status fl_mode_push(fl_job *j, const char *table, const fl_rows *rows);
 FL_API FL_MUST_CHECK
-fl_status fl_mode_job_send(fl_mode_job *j, const fl_param_values *v);
+fl_status fl_mode_send(fl_job *j, const fl_param_values *v);
 FL_API FL_MUST_CHECK
-fl_status fl_mode_job_recv(fl_mode_job *j, const fl_param_values *v, size_t n);
+fl_status fl_mode_recv(fl_job *j, const fl_param_values *v, size_t n);
 /* All dense parameters of the job, into the scope of this trainer. */
 FL_API FL_MUST_CHECK
-fl_status fl_mode_job_recv_all(fl_mode_job *j);
+fl_status fl_mode_recv_all(fl_job *j);
 FL_API FL_MUST_CHECK
-fl_status fl_mode_job_barrier(fl_mode_job *j, const char *name,
-                              uint64_t generation);
+fl_status fl_mode_barrier(fl_job *j, const char *name, uint64_t generation);
 
 #ifdef __cplusplus
 }

@@ -4,13 +4,12 @@
 #define FL_MODE_MODE_OWN_H
 
 #include "flotilla/experimental/mode.h"
-#include "mode/mode.h"
+#include "dist/job.h"
 
 /* A mode made from a definition, which is borrowed. Freed with fl_free. */
 fl_mode *fl_mode_own_new(const fl_mode_def *def);
 
-/* The backend of a trainer; takes the cluster. */
-fl_comm *fl_mode_own_open(const fl_mode_def *def, fl_cluster *cluster,
-                          fl_ctx *ctx);
+/* The backend of a trainer in a job of such a mode; takes its cluster. */
+fl_comm *fl_mode_own_open(fl_job *job);
 
 #endif

@@ -3,7 +3,7 @@
  * Their functions may wait, so an operator has its answer when the call
  * returns. What the definition leaves out is done here, with the servers.
  */
-#include "mode/mode_own.h"
+#include "dist/mode_own.h"
 
 #include "base/alloc.h"
 #include "kernel/merge.h"
@@ -18,33 +18,19 @@ typedef struct own_mode {
     fl_mode_def def;
 } own_mode;
 
-struct fl_mode_job {
+/* The backend. */
+typedef struct own_comm {
     fl_cluster_port port; /* the first member */
     const fl_mode_def *def;
-    fl_ctx *ctx;
+    fl_job *job;
     void *mode;
-};
+} own_comm;
 
 /* --- what a mode can ask for ---------------------------------------------- */
 
-int fl_mode_job_rank(const fl_mode_job *j)
-{
-    return fl_cluster_dist(j->port.cluster)->config.rank;
-}
-
-int fl_mode_job_trainers(const fl_mode_job *j)
-{
-    return fl_cluster_dist(j->port.cluster)->config.n_trainers;
-}
-
-fl_ctx *fl_mode_job_ctx(const fl_mode_job *j)
-{
-    return j->ctx;
-}
-
 /* Begins one request; the latch is its argument. */
 typedef struct job_call {
-    fl_mode_job *job;
+    fl_job *job;
     const char *table;
     const fl_rows *rows;
     fl_pull_kind kind;
@@ -60,9 +46,9 @@ static fl_status ask(job_call *a, begin_fn begin)
 {
     fl_status st;
 
-    FL_TRY(fl_cluster_ready(a->job->port.cluster));
+    FL_TRY(fl_cluster_ready(a->job->cluster));
     fl_latch_init(&a->latch,
-                  fl_client_poller(fl_cluster_client(a->job->port.cluster)));
+                  fl_client_poller(fl_cluster_client(a->job->cluster)));
     fl_latch_add(&a->latch);
     st = begin(a);
     if (!st)
@@ -78,14 +64,13 @@ static fl_status begin_pull(job_call *a)
         .keys = r->keys, .n = r->n, .kind = a->kind, .out = a->out
     };
 
-    FL_TRY(
-        fl_cluster_table(a->job->port.cluster, a->table, r->dim, &item.table));
-    return fl_client_pull(fl_cluster_client(a->job->port.cluster), &item,
-                          &r->dim, 1, (fl_ending){ fl_latch_done, &a->latch });
+    FL_TRY(fl_cluster_table(a->job->cluster, a->table, r->dim, &item.table));
+    return fl_client_pull(fl_cluster_client(a->job->cluster), &item, &r->dim, 1,
+                          (fl_ending){ fl_latch_done, &a->latch });
 }
 
-fl_status fl_mode_job_pull(fl_mode_job *j, const char *table,
-                           const fl_rows *rows, fl_pull_kind kind, float *out)
+fl_status fl_mode_pull(fl_job *j, const char *table, const fl_rows *rows,
+                       fl_pull_kind kind, float *out)
 {
     job_call a = {
         .job = j, .table = table, .rows = rows, .kind = kind, .out = out
@@ -98,15 +83,14 @@ static fl_status begin_push(job_call *a)
 {
     fl_job_push_item item = { .rows = *a->rows };
 
-    FL_TRY(fl_cluster_table(a->job->port.cluster, a->table, item.rows.dim,
+    FL_TRY(fl_cluster_table(a->job->cluster, a->table, item.rows.dim,
                             &item.table));
-    return fl_client_push(fl_cluster_client(a->job->port.cluster), &item,
+    return fl_client_push(fl_cluster_client(a->job->cluster), &item,
                           &item.rows.dim, 1,
                           (fl_ending){ fl_latch_done, &a->latch });
 }
 
-fl_status fl_mode_job_push(fl_mode_job *j, const char *table,
-                           const fl_rows *rows)
+fl_status fl_mode_push(fl_job *j, const char *table, const fl_rows *rows)
 {
     fl_merger m = { 0 };
     fl_rows scaled;
@@ -125,8 +109,8 @@ static fl_status list_blocks(const job_call *a, fl_cluster_blocks *b)
         const fl_param_values *v = &a->values[i];
         const fl_dist_param *p;
 
-        FL_TRY(fl_cluster_param(a->job->port.cluster, v->param, v->n, &p));
-        fl_cluster_blocks_add(b, a->job->port.cluster, p, v->data);
+        FL_TRY(fl_cluster_param(a->job->cluster, v->param, v->n, &p));
+        fl_cluster_blocks_add(b, a->job->cluster, p, v->data);
     }
     return FL_OK;
 }
@@ -138,14 +122,14 @@ static fl_status begin_send(job_call *a)
 
     if (!st)
         st = fl_client_send_blocks(
-            fl_cluster_client(a->job->port.cluster), FL_MSG_PUSH_DENSE,
+            fl_cluster_client(a->job->cluster), FL_MSG_PUSH_DENSE,
             b.blocks.data, (const float *const *)b.data.data, b.blocks.len,
             (fl_ending){ fl_latch_done, &a->latch });
     fl_cluster_blocks_release(&b);
     return st;
 }
 
-fl_status fl_mode_job_send(fl_mode_job *j, const fl_param_values *v)
+fl_status fl_mode_send(fl_job *j, const fl_param_values *v)
 {
     job_call a = { .job = j, .values = v, .n = 1 };
 
@@ -158,23 +142,23 @@ static fl_status begin_recv(job_call *a)
     fl_status st = list_blocks(a, &b);
 
     if (!st)
-        st = fl_client_pull_blocks(fl_cluster_client(a->job->port.cluster),
+        st = fl_client_pull_blocks(fl_cluster_client(a->job->cluster),
                                    b.blocks.data, b.data.data, b.blocks.len,
                                    (fl_ending){ fl_latch_done, &a->latch });
     fl_cluster_blocks_release(&b);
     return st;
 }
 
-fl_status fl_mode_job_recv(fl_mode_job *j, const fl_param_values *v, size_t n)
+fl_status fl_mode_recv(fl_job *j, const fl_param_values *v, size_t n)
 {
     job_call a = { .job = j, .values = v, .n = n };
 
     return ask(&a, begin_recv);
 }
 
-fl_status fl_mode_job_recv_all(fl_mode_job *j)
+fl_status fl_mode_recv_all(fl_job *j)
 {
-    const fl_dist *d = fl_cluster_dist(j->port.cluster);
+    const fl_dist *d = fl_cluster_dist(j->cluster);
     FL_VEC(fl_param_values) all = { 0 };
     fl_status st;
 
@@ -182,24 +166,23 @@ fl_status fl_mode_job_recv_all(fl_mode_job *j)
         const fl_dist_param *p = &d->params.data[i];
         fl_tensor t;
 
-        if (fl_scope_find(fl_cluster_scope(j->port.cluster), p->name, &t))
+        if (fl_scope_find(fl_cluster_scope(j->cluster), p->name, &t))
             fl_vec_push(&all, ((fl_param_values){ p->name, t.data, p->n }));
     }
-    st = fl_mode_job_recv(j, all.data, all.len);
+    st = fl_mode_recv(j, all.data, all.len);
     fl_vec_release(&all);
     return st;
 }
 
-fl_status fl_mode_job_barrier(fl_mode_job *j, const char *name,
-                              uint64_t generation)
+fl_status fl_mode_barrier(fl_job *j, const char *name, uint64_t generation)
 {
-    return fl_cluster_barrier(j->port.cluster, name, generation);
+    return fl_cluster_barrier(j->cluster, name, generation);
 }
 
 /* --- the port ------------------------------------------------------------- */
 
 /* Waiting is a matter of the library's own backends. */
-static fl_status answer(const fl_mode_job *j, fl_status st)
+static fl_status answer(const own_comm *j, fl_status st)
 {
     if (st == FL_PENDING)
         FL_FAIL(FL_ERR_INVAL,
@@ -210,35 +193,36 @@ static fl_status answer(const fl_mode_job *j, fl_status st)
 
 static fl_status own_pull(fl_comm *c, fl_comm_request *r)
 {
-    fl_mode_job *j = (fl_mode_job *)c;
+    own_comm *j = (own_comm *)c;
     fl_pull_kind kind = r->create ? FL_PULL_CREATE : FL_PULL_ONLY;
 
-    return j->def->pull ? answer(j, j->def->pull(j->mode, r->table, &r->rows,
-                                                 kind, r->out))
-                        : fl_mode_job_pull(j, r->table, &r->rows, kind, r->out);
+    return j->def->pull
+               ? answer(j,
+                        j->def->pull(j->mode, r->table, &r->rows, kind, r->out))
+               : fl_mode_pull(j->job, r->table, &r->rows, kind, r->out);
 }
 
 static fl_status own_push(fl_comm *c, fl_comm_request *r)
 {
-    fl_mode_job *j = (fl_mode_job *)c;
+    own_comm *j = (own_comm *)c;
     fl_cluster_stats *counts = fl_cluster_stats_of(j->port.cluster);
 
     fl_stat_add(&counts->gradients_made, r->worker.part == 0);
     FL_TRY(j->def->push ? answer(j, j->def->push(j->mode, r->table, &r->rows))
-                        : fl_mode_job_push(j, r->table, &r->rows));
+                        : fl_mode_push(j->job, r->table, &r->rows));
     fl_stat_add(&counts->gradients_applied, r->worker.part == 0);
     return FL_OK;
 }
 
 static fl_status own_send(fl_comm *c, fl_comm_call *r)
 {
-    fl_mode_job *j = (fl_mode_job *)c;
+    own_comm *j = (own_comm *)c;
     fl_cluster_stats *counts = fl_cluster_stats_of(j->port.cluster);
 
     for (size_t i = 0; i < r->n; i++) {
         fl_stat_add(&counts->gradients_made, 1);
         FL_TRY(j->def->send ? answer(j, j->def->send(j->mode, &r->values[i]))
-                            : fl_mode_job_send(j, &r->values[i]));
+                            : fl_mode_send(j->job, &r->values[i]));
         fl_stat_add(&counts->gradients_applied, 1);
     }
     return FL_OK;
@@ -247,15 +231,15 @@ static fl_status own_send(fl_comm *c, fl_comm_call *r)
 /* The startup program's comes before any state of the mode is of use. */
 static fl_status own_recv(fl_comm *c, fl_comm_call *r)
 {
-    fl_mode_job *j = (fl_mode_job *)c;
+    own_comm *j = (own_comm *)c;
 
     return j->def->recv ? answer(j, j->def->recv(j->mode, r->values, r->n))
-                        : fl_mode_job_recv(j, r->values, r->n);
+                        : fl_mode_recv(j->job, r->values, r->n);
 }
 
 static fl_status own_barrier(fl_comm *c, fl_comm_call *r)
 {
-    fl_mode_job *j = (fl_mode_job *)c;
+    own_comm *j = (own_comm *)c;
 
     return j->def->barrier ? answer(j, j->def->barrier(j->mode, r->samples))
                            : FL_OK;
@@ -263,7 +247,7 @@ static fl_status own_barrier(fl_comm *c, fl_comm_call *r)
 
 static fl_status own_stop(fl_comm *c)
 {
-    fl_mode_job *j = (fl_mode_job *)c;
+    own_comm *j = (own_comm *)c;
 
     if (j->def->stop)
         FL_TRY(j->def->stop(j->mode));
@@ -272,7 +256,7 @@ static fl_status own_stop(fl_comm *c)
 
 static void own_free(fl_comm *c)
 {
-    fl_mode_job *j = (fl_mode_job *)c;
+    own_comm *j = (own_comm *)c;
 
     if (j->def->close)
         j->def->close(j->mode);
@@ -295,15 +279,15 @@ static const fl_comm_life life = {
     .free = own_free,
 };
 
-fl_comm *fl_mode_own_open(const fl_mode_def *def, fl_cluster *cluster,
-                          fl_ctx *ctx)
+fl_comm *fl_mode_own_open(fl_job *job)
 {
-    fl_mode_job *j = fl_alloc(sizeof(*j));
+    const fl_mode_def *def = job->mode->own;
+    own_comm *j = fl_alloc(sizeof(*j));
 
-    fl_cluster_port_init(&j->port, cluster, def->name, &data, &life);
+    fl_cluster_port_init(&j->port, job->cluster, def->name, &data, &life);
     j->def = def;
-    j->ctx = ctx;
-    j->mode = def->open ? def->open(j) : NULL;
+    j->job = job;
+    j->mode = def->open ? def->open(job) : NULL;
     return &j->port.comm;
 }
 
