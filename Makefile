@@ -32,7 +32,7 @@ configure = test -f $(1)/build.ninja || $(MESON) setup $(1) $(2)
 
 .PHONY: all demo test check bench golden asan tsan soak install format clean
 .PHONY: cluster build tests check-format check-layers check-words check-headers
-.PHONY: check-symbols check-abi check-gcc check-clang check-tidy check-tools
+.PHONY: check-types check-symbols check-abi check-gcc check-clang check-tidy check-tools
 
 all: build
 	$(NINJA) -C build product
@@ -93,8 +93,8 @@ tsan:
 comma = ,
 
 # Cheap checks first: a wrong include is told before anything is compiled.
-check: check-format check-layers check-words check-headers check-gcc \
-       check-clang check-symbols check-abi check-tidy
+check: check-format check-layers check-types check-words check-headers \
+       check-gcc check-clang check-symbols check-abi check-tidy
 	@echo "check: all good"
 
 check-tools:
@@ -105,6 +105,9 @@ check-format: check-tools
 
 check-layers:
 	tools/check-layers
+
+check-types:
+	tools/check-types
 
 check-words:
 	tools/check-words

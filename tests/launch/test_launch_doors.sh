@@ -127,8 +127,8 @@ if [ "$(id -u)" -eq 0 ] && [ ! -e /tmp/flotilla-65533 ] &&
     (cd / && HOME=$dir/home $other "$whole" --log_dir="$dir/home/log" \
         --worker_num=1 --servers=127.0.0.1:$port sh -c 'ls "$HOME/.flotilla"') \
         >"$dir/said" 2>&1
-    grep -q "$port.key" "$dir/home/log/workerlog.0" ||
-        fail "no key in the home: $(cat "$dir/said" "$dir/home/log/workerlog.0")"
+    cat "$dir"/home/log/* | grep -q "$port.key" ||
+        fail "no key in the home: $(cat "$dir/said" "$dir"/home/log/*)"
     [ -z "$(ls /tmp/flotilla-65533)" ] || fail "a key in a folder of another's"
     rmdir /tmp/flotilla-65533
 else

@@ -30,11 +30,11 @@ static void shapes_have_a_text(void **state)
 static void the_longest_shape_fits_its_text(void **state)
 {
     char buf[FL_SHAPE_TEXT_MAX];
-    fl_shape s =
-        fl_shape_of(FL_RANK_MAX, DIMS(INT64_MIN, INT64_MIN, INT64_MIN,
-                                      INT64_MIN, INT64_MIN, INT64_MIN));
+    fl_shape s = { .rank = FL_RANK_MAX };
 
     (void)state;
+    for (int i = 0; i < FL_RANK_MAX; i++)
+        s.dim[i] = INT64_MIN;
     fl_shape_text(&s, buf);
     assert_int_equal(buf[strlen(buf) - 1], ']');
 }
