@@ -1,7 +1,7 @@
 /* mode_own.h - modes that users define: the port of ir/comm.h over the
  * functions of flotilla/experimental/mode.h. */
-#ifndef FL_MODE_MODE_OWN_H
-#define FL_MODE_MODE_OWN_H
+#ifndef FL_DIST_MODE_OWN_H
+#define FL_DIST_MODE_OWN_H
 
 #include "flotilla/experimental/mode.h"
 #include "dist/job.h"
