@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "flotilla/experimental/job_data.h"
+
 #define FL_MODEL(name) extern const model model_##name;
 #include "models.def"
 #undef FL_MODEL

@@ -205,20 +205,6 @@ fl_status fl_job_get_stats(fl_job *j, fl_job_stats *out);
 FL_API FL_MUST_CHECK
 fl_status fl_job_stats_json(fl_job *j, char **json);
 
-/* --- data over trainers --------------------------------------------------- */
-
-/* Makes records of all trainers change places: afterwards every record is in
-   exactly one of them, chosen at random by the seed. All trainers call it. */
-FL_API FL_MUST_CHECK
-fl_status fl_job_global_shuffle(fl_job *j, fl_dataset *d, uint64_t seed);
-
-/* Server 0 hands out the files of the dataset as trainers ask for more, so that
-   a slow one gets less; every file once per pass over the data, by that name.
-   Files of a trainer that is lost are handed out again. */
-FL_API FL_MUST_CHECK
-fl_status fl_job_dispatch_files(fl_job *j, fl_dataset *d,
-                                const char *pass_name);
-
 /* --- looking from outside ------------------------------------------------ */
 
 /* Members, phases and who waits for whom, as server 0 at `address` sees it:

@@ -6,6 +6,7 @@
  */
 #include <stdatomic.h>
 
+#include "flotilla/experimental/job_data.h"
 #include "dist/job.h"
 #include "data/dataset/dataset.h"
 

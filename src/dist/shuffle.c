@@ -11,6 +11,7 @@
  */
 #include <inttypes.h>
 
+#include "flotilla/experimental/job_data.h"
 #include "dist/job.h"
 #include "base/hash.h"
 #include "base/thread.h"

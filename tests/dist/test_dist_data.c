@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "flotilla/experimental/job_data.h"
 #include "base/alloc.h"
 #include "mode_list.h"
 #include "base/hash.h"
