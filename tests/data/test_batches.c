@@ -26,16 +26,16 @@ static int drop_schema(void **state)
 }
 
 /* Asserts are for the test's own thread: others count what went wrong. */
-typedef struct crew {
+typedef struct workshop {
     fl_batches *batches;
     atomic_uint_fast64_t next_key;
     atomic_int wrong, n_closed, n_ended, n_failed;
     atomic_uint_fast64_t seen[N_KEYS];
     int n_producers;
     atomic_int n_producing;
-} crew;
+} workshop;
 
-static fl_status put_one(crew *w, uint64_t key, size_t n)
+static fl_status put_one(workshop *w, uint64_t key, size_t n)
 {
     fl_records r = { 0 };
     const uint32_t *at[PER_BATCH];
@@ -56,7 +56,7 @@ static fl_status put_one(crew *w, uint64_t key, size_t n)
 
 static void produce(void *arg)
 {
-    crew *w = arg;
+    workshop *w = arg;
     uint64_t key;
     fl_status st = FL_OK;
 
@@ -73,7 +73,7 @@ static void produce(void *arg)
 
 static void consume(void *arg)
 {
-    crew *w = arg;
+    workshop *w = arg;
     uint64_t waited = 0;
     fl_columns *c = NULL;
     fl_status st;
@@ -88,9 +88,9 @@ static void consume(void *arg)
     atomic_fetch_add(st ? &w->n_failed : &w->n_ended, 1);
 }
 
-static crew *new_crew(size_t capacity, int n_producers)
+static workshop *new_workshop(size_t capacity, int n_producers)
 {
-    crew *w = fl_alloc(sizeof(*w));
+    workshop *w = fl_alloc(sizeof(*w));
 
     w->batches = fl_batches_new(&schema, capacity);
     w->n_producers = n_producers;
@@ -98,14 +98,14 @@ static crew *new_crew(size_t capacity, int n_producers)
     return w;
 }
 
-static void free_crew(crew *w)
+static void free_workshop(workshop *w)
 {
     assert_int_equal(atomic_load(&w->wrong), 0);
     fl_batches_free(w->batches);
     fl_free(w);
 }
 
-static void start(fl_thread **t, int n, void (*fn)(void *), crew *w)
+static void start(fl_thread **t, int n, void (*fn)(void *), workshop *w)
 {
     for (int i = 0; i < n; i++)
         assert_ok(fl_thread_start(&t[i], "test", fn, w));
@@ -119,7 +119,7 @@ static void join(fl_thread **t, int n)
 
 static void check_each_once(size_t capacity, int n_producers, int n_consumers)
 {
-    crew *w = new_crew(capacity, n_producers);
+    workshop *w = new_workshop(capacity, n_producers);
     fl_thread *p[MAX_THREADS], *c[MAX_THREADS];
 
     start(c, n_consumers, consume, w);
@@ -129,7 +129,7 @@ static void check_each_once(size_t capacity, int n_producers, int n_consumers)
     assert_int_equal(atomic_load(&w->n_ended), n_consumers);
     for (size_t i = 0; i < N_KEYS; i++)
         assert_int_equal(atomic_load(&w->seen[i]), 1);
-    free_crew(w);
+    free_workshop(w);
 }
 
 static void every_batch_comes_once(void **state)
@@ -143,7 +143,7 @@ static void every_batch_comes_once(void **state)
 
 static void batches_come_in_the_order_they_were_put(void **state)
 {
-    crew *w = new_crew(4, 1);
+    workshop *w = new_workshop(4, 1);
     uint64_t waited = 0;
     fl_columns *c;
 
@@ -159,12 +159,12 @@ static void batches_come_in_the_order_they_were_put(void **state)
     assert_ok(fl_batches_take(w->batches, &c, &waited));
     assert_null(c);
     assert_int_equal(waited, 0);
-    free_crew(w);
+    free_workshop(w);
 }
 
 static void close_wakes_producers_and_consumers(void **state)
 {
-    crew *w = new_crew(2, 4);
+    workshop *w = new_workshop(2, 4);
     fl_thread *p[4], *c[2];
     fl_columns *one;
     uint64_t waited = 0;
@@ -180,12 +180,12 @@ static void close_wakes_producers_and_consumers(void **state)
     assert_int_equal(atomic_load(&w->n_closed), 4);
     assert_int_equal(atomic_load(&w->n_ended), 2);
     fl_batches_give_back(w->batches, one);
-    free_crew(w);
+    free_workshop(w);
 }
 
 static void a_failure_goes_to_every_consumer_at_once(void **state)
 {
-    crew *w = new_crew(4, 1);
+    workshop *w = new_workshop(4, 1);
     fl_thread *c[3];
     uint64_t waited = 0;
     fl_columns *one = NULL;
@@ -201,12 +201,12 @@ static void a_failure_goes_to_every_consumer_at_once(void **state)
                      FL_ERR_CORRUPT);
     assert_said("file 7 is cut");
     assert_int_equal(fl_batches_empty(w->batches, &one), FL_ERR_CLOSED);
-    free_crew(w);
+    free_workshop(w);
 }
 
 static void a_batch_that_was_not_filled_frees_its_place(void **state)
 {
-    crew *w = new_crew(1, 1);
+    workshop *w = new_workshop(1, 1);
     fl_columns *c;
 
     (void)state;
@@ -215,7 +215,7 @@ static void a_batch_that_was_not_filled_frees_its_place(void **state)
         fl_batches_give_back(w->batches, c);
     }
     assert_ok(put_one(w, 0, 1));
-    free_crew(w);
+    free_workshop(w);
 }
 
 int main(void)

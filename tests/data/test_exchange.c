@@ -11,13 +11,13 @@ static const uint32_t ranks[PROCESSES] = { 0, 1, 2, 3, 4 };
 
 /* --- several processes in one --------------------------------------------- */
 
-typedef struct town {
+typedef struct exchange_group {
     fl_dataset *d[PROCESSES];
     fl_exchange *x[PROCESSES];
-} town;
+} exchange_group;
 
 /* Each has a file of its own. */
-static void town_load(town *t, int n_threads)
+static void exchange_group_load(exchange_group *t, int n_threads)
 {
     char name[32];
 
@@ -29,13 +29,13 @@ static void town_load(town *t, int n_threads)
     }
 }
 
-static void town_free(town *t)
+static void exchange_group_free(exchange_group *t)
 {
     for (int i = 0; i < PROCESSES; i++)
         fl_dataset_free(t->d[i]);
 }
 
-static void town_begin(town *t, uint64_t seed)
+static void exchange_group_begin(exchange_group *t, uint64_t seed)
 {
     for (uint32_t i = 0; i < PROCESSES; i++) {
         fl_exchange_args a = {
@@ -47,7 +47,7 @@ static void town_begin(town *t, uint64_t seed)
 }
 
 /* Packs travel at once; returns whether there was one. */
-static bool town_step(town *t, int from)
+static bool exchange_group_step(exchange_group *t, int from)
 {
     fl_exchange_pack p;
 
@@ -60,18 +60,18 @@ static bool town_step(town *t, int from)
     return true;
 }
 
-static void town_exchange(town *t, uint64_t seed, int first)
+static void exchange_group_exchange(exchange_group *t, uint64_t seed, int first)
 {
-    town_begin(t, seed);
+    exchange_group_begin(t, seed);
     for (int i = 0; i < PROCESSES; i++)
-        while (town_step(t, (i + first) % PROCESSES))
+        while (exchange_group_step(t, (i + first) % PROCESSES))
             ;
     for (int i = 0; i < PROCESSES; i++)
         assert_ok(fl_exchange_end(t->x[i]));
 }
 
 /* Where each record is; every one is somewhere, once and whole. */
-static void town_look(town *t, uint8_t where[N_KEYS])
+static void exchange_group_look(exchange_group *t, uint8_t where[N_KEYS])
 {
     uint32_t *seen = fl_alloc(N_KEYS * sizeof(*seen));
 
@@ -118,18 +118,18 @@ static double chi_square(const uint8_t where[N_KEYS])
 static void every_record_is_in_one_place_and_any_is_as_likely(void **state)
 {
     uint8_t first[N_KEYS], second[N_KEYS];
-    town t;
+    exchange_group t;
 
     (void)state;
-    town_load(&t, 1);
-    town_exchange(&t, 7, 0);
-    town_look(&t, first);
+    exchange_group_load(&t, 1);
+    exchange_group_exchange(&t, 7, 0);
+    exchange_group_look(&t, first);
     assert_true(chi_square(first) < 60);
-    town_exchange(&t, 8, 0);
-    town_look(&t, second);
+    exchange_group_exchange(&t, 8, 0);
+    exchange_group_look(&t, second);
     assert_true(chi_square(second) < 60);
     assert_memory_not_equal(first, second, sizeof(first));
-    town_free(&t);
+    exchange_group_free(&t);
 }
 
 static void the_same_seed_gives_the_same_however_it_went(void **state)
@@ -139,15 +139,15 @@ static void the_same_seed_gives_the_same_however_it_went(void **state)
 
     (void)state;
     for (int round = 0; round < 2; round++) {
-        town t;
+        exchange_group t;
 
-        town_load(&t, 1 + 7 * round);
-        town_exchange(&t, 7, 3 * round);
+        exchange_group_load(&t, 1 + 7 * round);
+        exchange_group_exchange(&t, 7, 3 * round);
         for (int i = 0; i < PROCESSES; i++) {
             n[round][i] = fl_dataset_get_memory_data_size(t.d[i]);
             orders[round][i] = order_of(t.d[i], n[round][i]);
         }
-        town_free(&t);
+        exchange_group_free(&t);
     }
     for (int i = 0; i < PROCESSES; i++) {
         assert_int_equal(n[0][i], n[1][i]);
@@ -239,11 +239,11 @@ static void one_that_is_given_up_leaves_nothing(void **state)
 {
     size_t before = fl_data_bytes();
     fl_exchange_pack p;
-    town t;
+    exchange_group t;
 
     (void)state;
-    town_load(&t, 1);
-    town_begin(&t, 1);
+    exchange_group_load(&t, 1);
+    exchange_group_begin(&t, 1);
     assert_ok(fl_exchange_next(t.x[0], &p));
     for (int i = 0; i < PROCESSES; i++) {
         fl_exchange_drop(t.x[i]);
@@ -252,7 +252,7 @@ static void one_that_is_given_up_leaves_nothing(void **state)
     }
     fl_exchange_pack_release(&p);
     fl_exchange_drop(NULL);
-    town_free(&t);
+    exchange_group_free(&t);
     assert_int_equal(fl_data_bytes(), before);
 }
 

@@ -438,17 +438,17 @@ static fl_status train_steps(kit_trainer *t, void *arg)
 /* --- a job
  * ------------------------------------------------------------------------ */
 
-typedef struct town {
+typedef struct local_cluster {
     const kit_job *job;
     char addresses[512];
     kit_work work;
     void *arg;
     kit_end *end;
     kit_text *texts;
-} town;
+} local_cluster;
 
 typedef struct member {
-    town *town;
+    local_cluster *local_cluster;
     int rank;
     bool is_server;
     char *text;
@@ -460,7 +460,8 @@ static void leave_text(const member *m, fl_status st)
     snprintf(m->text, sizeof(kit_text), "%s", st ? fl_last_error() : "");
 }
 
-static fl_status transpile(const town *w, kit_trainer *k, fl_role_kind role)
+static fl_status transpile(const local_cluster *w, kit_trainer *k,
+                           fl_role_kind role)
 {
     k->ctx = job_ctx(w->job);
     if (!k->ctx)
@@ -475,7 +476,7 @@ static fl_status transpile(const town *w, kit_trainer *k, fl_role_kind role)
                         .mode = w->job->mode);
 }
 
-static void address_of(const town *w, int server, char out[64])
+static void address_of(const local_cluster *w, int server, char out[64])
 {
     const char *at = w->addresses;
 
@@ -484,7 +485,7 @@ static void address_of(const town *w, int server, char out[64])
     snprintf(out, 64, "%.*s", (int)strcspn(at, ","), at);
 }
 
-static fl_status be_server(const town *w, kit_trainer *k, int rank)
+static fl_status be_server(const local_cluster *w, kit_trainer *k, int rank)
 {
     char address[64];
     fl_program *startup, *main;
@@ -503,7 +504,7 @@ static fl_status be_server(const town *w, kit_trainer *k, int rank)
 }
 
 /* The last barrier lets everybody look at the model before servers go. */
-static fl_status be_trainer(const town *w, kit_trainer *k)
+static fl_status be_trainer(const local_cluster *w, kit_trainer *k)
 {
     fl_program *p;
     fl_status st = transpile(w, k, FL_ROLE_WORKER);
@@ -535,9 +536,9 @@ static fl_status be_trainer(const town *w, kit_trainer *k)
 static void live(void *arg)
 {
     member *m = arg;
-    kit_trainer k = { .job = m->town->job, .rank = m->rank };
-    fl_status st = m->is_server ? be_server(m->town, &k, m->rank)
-                                : be_trainer(m->town, &k);
+    kit_trainer k = { .job = m->local_cluster->job, .rank = m->rank };
+    fl_status st = m->is_server ? be_server(m->local_cluster, &k, m->rank)
+                                : be_trainer(m->local_cluster, &k);
 
     leave_text(m, st);
     fl_transpiler_free(k.transpiler);
@@ -557,10 +558,11 @@ static void hear_nothing(void *arg, fl_log_level level, const char *area,
 void kit_member(const kit_job *j, const char *addresses, kit_role role,
                 int rank, kit_work work, void *arg, kit_text text)
 {
-    town w = { .job = j, .work = work, .arg = arg };
-    member m = {
-        .town = &w, .rank = rank, .is_server = role == KIT_SERVER, .text = text
-    };
+    local_cluster w = { .job = j, .work = work, .arg = arg };
+    member m = { .local_cluster = &w,
+                 .rank = rank,
+                 .is_server = role == KIT_SERVER,
+                 .text = text };
 
     snprintf(w.addresses, sizeof(w.addresses), "%s", addresses);
     live(&m);
@@ -571,7 +573,9 @@ void kit_run(const kit_job *j, kit_work work, void *arg, kit_end *out,
 {
     int n_servers = j->n_servers ? j->n_servers : 1;
     int n = n_servers + n_trainers_of(j);
-    town w = { .job = j, .work = work, .arg = arg, .end = out, .texts = texts };
+    local_cluster w = {
+        .job = j, .work = work, .arg = arg, .end = out, .texts = texts
+    };
     member members[KIT_MEMBERS] = { 0 };
 
     assert_true(n <= KIT_MEMBERS);
@@ -580,7 +584,7 @@ void kit_run(const kit_job *j, kit_work work, void *arg, kit_end *out,
         fl_log_set(hear_nothing, NULL, FL_LOG_WARN);
     kit_addresses(w.addresses, sizeof(w.addresses), n_servers);
     for (int i = 0; i < n; i++) {
-        members[i] = (member){ .town = &w,
+        members[i] = (member){ .local_cluster = &w,
                                .rank = i < n_servers ? i : i - n_servers,
                                .is_server = i < n_servers,
                                .text = texts[i] };

@@ -102,18 +102,18 @@ typedef struct seen {
 typedef struct visit visit;
 typedef fl_status (*way_in)(visit *v);
 
-typedef struct town {
+typedef struct local_cluster {
     way_in way;
     bool as_replicas;
     char folder[PATH_ROOM];
     char files[TRAINERS][PATH_ROOM + 32];
     seen seen[TRAINERS];
-} town;
+} local_cluster;
 
 /* A trainer with its data. */
 struct visit {
     kit_trainer *t;
-    town *town;
+    local_cluster *local_cluster;
     const char *file;
     seen *seen;
     fl_program *program;
@@ -173,15 +173,15 @@ static fl_status all_passes(visit *v)
     fl_status st = FL_OK;
 
     for (v->pass = 0; !st && v->pass < PASSES; v->pass++)
-        st = v->town->way(v);
+        st = v->local_cluster->way(v);
     return st;
 }
 
 static fl_status trainer_work(kit_trainer *t, void *arg)
 {
-    town *w = arg;
+    local_cluster *w = arg;
     visit v = { .t = t,
-                .town = w,
+                .local_cluster = w,
                 .file = w->files[t->rank],
                 .seen = &w->seen[t->rank],
                 .program = fl_transpiler_trainer(t->transpiler) };
@@ -404,7 +404,7 @@ static fl_status by_memory_dataset(visit *v)
 
 /* --- tests ---------------------------------------------------------------- */
 
-static void make_files(town *w)
+static void make_files(local_cluster *w)
 {
     snprintf(w->folder, sizeof(w->folder), "/tmp/dist_readers_XXXXXX");
     assert_non_null(mkdtemp(w->folder));
@@ -421,7 +421,7 @@ static void make_files(town *w)
     }
 }
 
-static void remove_files(const town *w)
+static void remove_files(const local_cluster *w)
 {
     for (int rank = 0; rank < TRAINERS; rank++)
         (void)unlink(w->files[rank]);
@@ -455,7 +455,7 @@ static void train_in(const char *mode, way_in way, bool as_replicas)
                   .words = "learning_rate=0.1",
                   .settings = { { "geo_need_push_nums", "4" },
                                 { "cpu_num", "2" } } };
-    town w = { .way = way, .as_replicas = as_replicas };
+    local_cluster w = { .way = way, .as_replicas = as_replicas };
     kit_text texts[KIT_MEMBERS] = { 0 };
     kit_end end = { 0 };
 

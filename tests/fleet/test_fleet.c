@@ -22,9 +22,9 @@
 #define MEMBERS 4
 #define HANGS_S 120
 
-typedef struct town town;
+typedef struct local_fleet local_fleet;
 typedef struct member {
-    const town *town;
+    const local_fleet *local_fleet;
     bool is_server;
     int rank;
     fl_ctx *ctx;
@@ -38,7 +38,7 @@ typedef struct member {
 } member;
 
 /* What every member of a job does. */
-struct town {
+struct local_fleet {
     fl_status (*live)(member *m);
     int n_servers, n_workers;
     const char *kind, *words; /* of the strategy */
@@ -142,11 +142,11 @@ static const char *get_variable(void *arg, const char *name)
     const member *m = arg;
 
     if (!strcmp(name, "PADDLE_PSERVERS_IP_PORT_LIST"))
-        return m->town->addresses;
+        return m->local_fleet->addresses;
     if (!strcmp(name, "TRAINING_ROLE"))
         return m->is_server ? "PSERVER" : "TRAINER";
     if (!strcmp(name, "PADDLE_TRAINERS_NUM"))
-        return numbers[m->town->n_workers];
+        return numbers[m->local_fleet->n_workers];
     if (!strcmp(name, m->is_server ? "PADDLE_PSERVER_ID" : "PADDLE_TRAINER_ID"))
         return numbers[m->rank];
     return NULL;
@@ -162,8 +162,8 @@ static fl_status init_by_user(member *m)
     fl_role_args role =
         FL_INIT(fl_role_args, .current_id = m->rank,
                 .role = m->is_server ? FL_ROLE_SERVER : FL_ROLE_WORKER,
-                .worker_num = m->town->n_workers,
-                .server_endpoints = m->town->addresses);
+                .worker_num = m->local_fleet->n_workers,
+                .server_endpoints = m->local_fleet->addresses);
 
     return fl_fleet_init(&m->fleet, m->ctx, &role);
 }
@@ -171,10 +171,12 @@ static fl_status init_by_user(member *m)
 /* strategy, distributed_optimizer, minimize. */
 static fl_status distribute(member *m)
 {
-    fl_strategy *s = make_strategy(m->fleet, m->town->kind);
+    fl_strategy *s = make_strategy(m->fleet, m->local_fleet->kind);
     fl_optimizer *o = make_optimizer(m->ctx, "sgd", "learning_rate=0.1");
 
-    if (!s || !o || fl_strategy_set(s, m->town->words ? m->town->words : "") ||
+    if (!s || !o ||
+        fl_strategy_set(s,
+                        m->local_fleet->words ? m->local_fleet->words : "") ||
         fl_fleet_distributed_optimizer(m->fleet, o, s))
         return FL_ERR_INVAL;
     if (fl_fleet_minimize(m->fleet, m->cost))
@@ -198,7 +200,7 @@ static void be_member(void *arg)
     m->ctx = make_ctx();
     if (m->ctx && !fl_ctx_set(m->ctx, "seed", "7")) {
         m->exe = make_executor(m->ctx);
-        st = m->town->live(m);
+        st = m->local_fleet->live(m);
     }
     (void)snprintf(m->text, sizeof(m->text), "%s", st ? fl_last_error() : "");
     fl_fleet_free(m->fleet);
@@ -215,7 +217,7 @@ static void hear_nothing(void *arg, fl_log_level level, const char *area,
     (void)text;
 }
 
-static void run_job(town *t, member members[MEMBERS])
+static void run_job(local_fleet *t, member members[MEMBERS])
 {
     int n = t->n_servers + t->n_workers;
 
@@ -224,7 +226,7 @@ static void run_job(town *t, member members[MEMBERS])
     alarm(HANGS_S);
     kit_addresses(t->addresses, sizeof(t->addresses), t->n_servers);
     for (int i = 0; i < n; i++) {
-        members[i].town = t;
+        members[i].local_fleet = t;
         members[i].is_server = i < t->n_servers;
         members[i].rank = i < t->n_servers ? i : i - t->n_servers;
         assert_ok(fl_thread_start(&members[i].thread, "member", be_member,
@@ -254,7 +256,7 @@ static void expect_learnt(const member *m)
                  m->last_loss);
 }
 
-static void run_and_expect_learnt(town *t)
+static void run_and_expect_learnt(local_fleet *t)
 {
     member members[MEMBERS];
 
@@ -289,11 +291,11 @@ static void all_factories_train_with_init_worker_first(void **state)
 {
     (void)state;
     for (size_t i = 0; mode_name(i); i++) {
-        town t = { .live = live_by_factory,
-                   .n_servers = 2,
-                   .n_workers = 2,
-                   .kind = mode_name(i),
-                   .words = i == 3 ? "update_frequency=4" : "" };
+        local_fleet t = { .live = live_by_factory,
+                          .n_servers = 2,
+                          .n_workers = 2,
+                          .kind = mode_name(i),
+                          .words = i == 3 ? "update_frequency=4" : "" };
 
         run_and_expect_learnt(&t);
     }
@@ -329,11 +331,11 @@ static fl_status live_by_user(member *m)
 
 static void default_programs_train_without_init_and_stop(void **state)
 {
-    town t = { .live = live_by_environment,
-               .n_servers = 1,
-               .n_workers = 2,
-               .kind = "a_sync",
-               .words = "a_sync=true" };
+    local_fleet t = { .live = live_by_environment,
+                      .n_servers = 1,
+                      .n_workers = 2,
+                      .kind = "a_sync",
+                      .words = "a_sync=true" };
 
     (void)state;
     run_and_expect_learnt(&t);
@@ -350,11 +352,11 @@ static void a_sync_reaches_every_mode(void **state)
 
     (void)state;
     for (size_t i = 0; i < FL_LEN(words); i++) {
-        town t = { .live = live_by_environment,
-                   .n_servers = 1,
-                   .n_workers = 2,
-                   .kind = "a_sync",
-                   .words = words[i] };
+        local_fleet t = { .live = live_by_environment,
+                          .n_servers = 1,
+                          .n_workers = 2,
+                          .kind = "a_sync",
+                          .words = words[i] };
 
         run_and_expect_learnt(&t);
     }
@@ -380,11 +382,11 @@ static fl_status live_with_fit(member *m)
 
 static void a_job_that_is_only_freed_ends_well(void **state)
 {
-    town t = { .live = live_with_fit,
-               .n_servers = 1,
-               .n_workers = 2,
-               .kind = "a_sync",
-               .words = "a_sync=false" };
+    local_fleet t = { .live = live_with_fit,
+                      .n_servers = 1,
+                      .n_workers = 2,
+                      .kind = "a_sync",
+                      .words = "a_sync=false" };
 
     (void)state;
     run_and_expect_learnt(&t);
@@ -426,7 +428,9 @@ static void a_single_process_trains_with_the_same_calls(void **state)
 {
     (void)state;
     for (size_t i = 0; mode_name(i); i++) {
-        town t = { .live = live_alone, .n_workers = 1, .kind = mode_name(i) };
+        local_fleet t = { .live = live_alone,
+                          .n_workers = 1,
+                          .kind = mode_name(i) };
 
         run_and_expect_learnt(&t);
     }
@@ -508,11 +512,11 @@ static void replicas_train_in_every_mode(void **state)
 {
     (void)state;
     for (size_t i = 0; mode_name(i); i++) {
-        town t = { .live = live_in_replicas,
-                   .n_servers = 1,
-                   .n_workers = 2,
-                   .kind = mode_name(i),
-                   .words = i == 3 ? "geo_sgd_need_push_nums=4" : "" };
+        local_fleet t = { .live = live_in_replicas,
+                          .n_servers = 1,
+                          .n_workers = 2,
+                          .kind = mode_name(i),
+                          .words = i == 3 ? "geo_sgd_need_push_nums=4" : "" };
 
         run_and_expect_learnt(&t);
     }
@@ -554,7 +558,7 @@ static fl_status live_unequally(member *m)
 
 static void a_worker_without_data_leaves_and_the_job_goes_on(void **state)
 {
-    town t = {
+    local_fleet t = {
         .live = live_unequally, .n_servers = 1, .n_workers = 2, .kind = "async"
     };
     member members[MEMBERS];
@@ -607,7 +611,7 @@ static fl_status live_and_shrink(member *m)
         st = fl_fleet_barrier_worker(m->fleet);
     if (!st)
         st = fl_fleet_shrink(m->fleet, 0, &n);
-    if (!strcmp(m->town->kind, "geo")) {
+    if (!strcmp(m->local_fleet->kind, "geo")) {
         if (m->rank == 0 && st == FL_ERR_INVAL)
             st = FL_OK;
         n = 0;
@@ -621,10 +625,10 @@ static void servers_shrink_except_where_workers_have_copies(void **state)
 {
     (void)state;
     for (size_t i = 0; mode_name(i); i++) {
-        town t = { .live = live_and_shrink,
-                   .n_servers = 2,
-                   .n_workers = 2,
-                   .kind = mode_name(i) };
+        local_fleet t = { .live = live_and_shrink,
+                          .n_servers = 2,
+                          .n_workers = 2,
+                          .kind = mode_name(i) };
         member members[MEMBERS];
 
         run_job(&t, members);
@@ -666,7 +670,9 @@ static fl_status live_and_forget(member *m)
 
 static void a_single_process_forgets_rows_that_it_does_not_see(void **state)
 {
-    town t = { .live = live_and_forget, .n_workers = 1, .kind = "async" };
+    local_fleet t = { .live = live_and_forget,
+                      .n_workers = 1,
+                      .kind = "async" };
     member members[MEMBERS];
 
     (void)state;

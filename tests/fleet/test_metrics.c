@@ -33,7 +33,7 @@ static fl_status measure(worker *w)
 static void measures_are_those_of_all_samples(void **state)
 {
     (void)state;
-    crew_run_all(measure, NULL);
+    local_workers_run_all(measure, NULL);
 }
 
 static fl_status measure_nothing(worker *w)
@@ -51,8 +51,8 @@ static fl_status measure_nothing(worker *w)
 static void a_mean_over_nothing_is_refused(void **state)
 {
     (void)state;
-    crew_run(&(crew){ .work = measure_nothing });
-    crew_run(&(crew){ .n = 2, .work = measure_nothing });
+    local_workers_run(&(local_workers){ .work = measure_nothing });
+    local_workers_run(&(local_workers){ .n = 2, .work = measure_nothing });
 }
 
 /* --- AUC from histograms -------------------------------------------------- */
@@ -100,7 +100,7 @@ static fl_status measure_auc(worker *w)
 static void histograms_of_all_workers_are_added(void **state)
 {
     (void)state;
-    crew_run_all(measure_auc, NULL);
+    local_workers_run_all(measure_auc, NULL);
 }
 
 static fl_status measure_bad_auc(worker *w)
@@ -120,7 +120,7 @@ static fl_status measure_bad_auc(worker *w)
 static void histograms_that_do_not_fit_are_refused(void **state)
 {
     (void)state;
-    crew_run(&(crew){ .n = 2, .work = measure_bad_auc });
+    local_workers_run(&(local_workers){ .n = 2, .work = measure_bad_auc });
 }
 
 /* --- exact AUC, in parts -------------------------------------------------- */
@@ -284,7 +284,7 @@ static void exact_auc_is_that_of_all_pairs(void **state)
     for (size_t i = 0; i < FL_LEN(cases); i++) {
         sample *s = draw(i, cases[i].n_levels, cases[i].positives);
 
-        crew_run_all(measure_exactly, s);
+        local_workers_run_all(measure_exactly, s);
         free(s);
     }
 }
@@ -295,10 +295,13 @@ static void a_class_that_nobody_has_gives_a_half(void **state)
     for (int positives = 0; positives <= 100; positives += 100) {
         sample *s = draw(7, 100, positives);
 
-        crew_run(&(crew){ .work = measure_exactly, .arg = s });
-        crew_run(&(crew){ .n = 3, .work = measure_exactly, .arg = s });
+        local_workers_run(
+            &(local_workers){ .work = measure_exactly, .arg = s });
+        local_workers_run(
+            &(local_workers){ .n = 3, .work = measure_exactly, .arg = s });
         memset(s->n, 0, sizeof(s->n));
-        crew_run(&(crew){ .n = 2, .work = measure_exactly, .arg = s });
+        local_workers_run(
+            &(local_workers){ .n = 2, .work = measure_exactly, .arg = s });
         free(s);
     }
 }
@@ -316,7 +319,8 @@ static void classes_may_be_apart(void **state)
         s->labels[0][i] = 1;
         s->labels[2][i] = 0;
     }
-    crew_run(&(crew){ .n = 3, .work = measure_exactly, .arg = s });
+    local_workers_run(
+        &(local_workers){ .n = 3, .work = measure_exactly, .arg = s });
     free(s);
 }
 
@@ -352,10 +356,10 @@ static fl_status measure_many(worker *w)
 static void many_scores_go_in_rounds(void **state)
 {
     (void)state;
-    crew_run(&(crew){ .work = measure_many });
-    crew_run(
-        &(crew){ .n = 3, .work = measure_many, .max_message_bytes = "65536" });
-    crew_run(&(crew){ .n = 2, .work = measure_many });
+    local_workers_run(&(local_workers){ .work = measure_many });
+    local_workers_run(&(local_workers){
+        .n = 3, .work = measure_many, .max_message_bytes = "65536" });
+    local_workers_run(&(local_workers){ .n = 2, .work = measure_many });
 }
 
 /* --- scores that are none ------------------------------------------------- */
@@ -389,7 +393,7 @@ static fl_status measure_nan(worker *w)
 static void a_score_that_is_nan_is_named_at_all_workers(void **state)
 {
     (void)state;
-    crew_run_all(measure_nan, NULL);
+    local_workers_run_all(measure_nan, NULL);
 }
 
 static fl_status measure_without_memory(worker *w)
@@ -409,7 +413,8 @@ static fl_status measure_without_memory(worker *w)
 static void a_worker_without_memory_keeps_nobody_waiting(void **state)
 {
     (void)state;
-    crew_run(&(crew){ .n = 2, .work = measure_without_memory });
+    local_workers_run(
+        &(local_workers){ .n = 2, .work = measure_without_memory });
 }
 
 /* --- a worker that leaves ------------------------------------------------- */
@@ -446,7 +451,8 @@ static void exact_auc_begins_anew_without_who_leaves(void **state)
     sample *s = draw(11, 1000, 40);
 
     (void)state;
-    crew_run(&(crew){ .n = 3, .work = measure_without_one, .arg = s });
+    local_workers_run(
+        &(local_workers){ .n = 3, .work = measure_without_one, .arg = s });
     free(s);
 }
 

@@ -66,7 +66,7 @@ static fl_status reduce_all(worker *w)
 static void values_are_folded_in_the_order_of_ranks(void **state)
 {
     (void)state;
-    crew_run_all(reduce_all, NULL);
+    local_workers_run_all(reduce_all, NULL);
 }
 
 static fl_status reduce_many(worker *w)
@@ -77,8 +77,8 @@ static fl_status reduce_many(worker *w)
 static void small_messages_take_more_rounds(void **state)
 {
     (void)state;
-    crew_run(
-        &(crew){ .n = 3, .work = reduce_many, .max_message_bytes = "65536" });
+    local_workers_run(&(local_workers){
+        .n = 3, .work = reduce_many, .max_message_bytes = "65536" });
 }
 
 static fl_status reduce_nan(worker *w)
@@ -99,7 +99,7 @@ static fl_status reduce_nan(worker *w)
 static void a_value_that_is_none_is_seen_by_all(void **state)
 {
     (void)state;
-    crew_run_all(reduce_nan, NULL);
+    local_workers_run_all(reduce_nan, NULL);
 }
 
 /* --- all_gather ----------------------------------------------------------- */
@@ -139,7 +139,7 @@ static fl_status gather_all(worker *w)
 static void values_are_gathered_by_rank(void **state)
 {
     (void)state;
-    crew_run_all(gather_all, NULL);
+    local_workers_run_all(gather_all, NULL);
 }
 
 /* --- workers that leave --------------------------------------------------- */
@@ -175,7 +175,7 @@ static fl_status go_on(worker *w)
 static void a_worker_that_left_is_left_out(void **state)
 {
     (void)state;
-    crew_run(&(crew){ .n = 3, .work = go_on });
+    local_workers_run(&(local_workers){ .n = 3, .work = go_on });
 }
 
 /* Worker 1 leaves after the first round of a fold that has several. */
@@ -219,7 +219,7 @@ static fl_status fold_without_one(worker *w)
 static void a_fold_begins_anew_without_who_leaves_in_it(void **state)
 {
     (void)state;
-    crew_run(&(crew){
+    local_workers_run(&(local_workers){
         .n = 3, .work = fold_without_one, .max_message_bytes = "65536" });
 }
 
@@ -252,7 +252,7 @@ static fl_status disagree(worker *w)
 static void workers_that_disagree_are_all_told(void **state)
 {
     (void)state;
-    crew_run(&(crew){ .n = 3, .work = disagree });
+    local_workers_run(&(local_workers){ .n = 3, .work = disagree });
 }
 
 static fl_status disagree_on_bytes(worker *w)
@@ -268,10 +268,10 @@ static fl_status disagree_on_bytes(worker *w)
 static void workers_have_messages_of_the_same_size(void **state)
 {
     (void)state;
-    crew_run(&(crew){ .n = 2,
-                      .work = disagree_on_bytes,
-                      .max_message_bytes = "100000",
-                      .their_max_bytes = "90000" });
+    local_workers_run(&(local_workers){ .n = 2,
+                                        .work = disagree_on_bytes,
+                                        .max_message_bytes = "100000",
+                                        .their_max_bytes = "90000" });
 }
 
 static fl_status reduce_by_nothing(worker *w)
@@ -286,7 +286,7 @@ static fl_status reduce_by_nothing(worker *w)
 static void an_unknown_kind_is_refused(void **state)
 {
     (void)state;
-    crew_run(&(crew){ .work = reduce_by_nothing });
+    local_workers_run(&(local_workers){ .work = reduce_by_nothing });
 }
 
 /* --- beside training ------------------------------------------------------ */
@@ -326,9 +326,10 @@ static void workers_fold_between_passes_of_every_mode(void **state)
 
     (void)state;
     for (size_t i = 0; mode_name(i); i++)
-        crew_run(
-            &(crew){ .n = 3, .work = train_and_fold, .mode = mode_name(i) });
-    crew_run(&(crew){ .work = train_and_fold, .mode = "sync" });
+        local_workers_run(&(local_workers){
+            .n = 3, .work = train_and_fold, .mode = mode_name(i) });
+    local_workers_run(
+        &(local_workers){ .work = train_and_fold, .mode = "sync" });
 }
 
 /* --- calls at the wrong time ---------------------------------------------- */

@@ -28,7 +28,7 @@
 typedef struct worker worker;
 typedef fl_status (*work_fn)(worker *w);
 
-typedef struct crew {
+typedef struct local_workers {
     int n; /* workers; 0: one process without servers */
     work_fn work;
     const void *arg;
@@ -36,10 +36,10 @@ typedef struct crew {
     const char *max_message_bytes; /* NULL: the default */
     const char *their_max_bytes;   /* of worker 1, if it differs */
     char addresses[128];
-} crew;
+} local_workers;
 
 struct worker {
-    const crew *crew;
+    const local_workers *local_workers;
     bool is_server;
     int rank, n;
     const void *arg;
@@ -70,7 +70,7 @@ struct worker {
 
 static inline fl_status worker_init(worker *w)
 {
-    const crew *c = w->crew;
+    const local_workers *c = w->local_workers;
     const char *max = w->rank == 1 && !w->is_server && c->their_max_bytes
                           ? c->their_max_bytes
                           : c->max_message_bytes;
@@ -92,8 +92,8 @@ static inline fl_status worker_distribute(worker *w)
         fl_layers_data(w->ctx, "x", FL_DTYPE_F32, 2, (int64_t[]){ -1, 4 }, 0);
     fl_var *loss = fl_layers_mean(fl_layers_fc(x, 1));
     fl_optimizer *o = make_optimizer(w->ctx, "sgd", "learning_rate=0.1");
-    fl_strategy *s =
-        make_strategy(w->fleet, w->crew->mode ? w->crew->mode : "async");
+    fl_strategy *s = make_strategy(
+        w->fleet, w->local_workers->mode ? w->local_workers->mode : "async");
 
     if (!loss || !o || !s || fl_fleet_distributed_optimizer(w->fleet, o, s))
         return FL_ERR_INVAL;
@@ -114,7 +114,7 @@ static inline fl_status worker_live(worker *w)
         st = fl_fleet_init_worker(w->fleet);
     if (!st)
         st = fl_run(w->exe, fl_fleet_startup_program(w->fleet), NULL);
-    return st ? st : w->crew->work(w);
+    return st ? st : w->local_workers->work(w);
 }
 
 static inline void worker_run(void *arg)
@@ -139,7 +139,7 @@ static inline void hear_nothing(void *arg, fl_log_level level, const char *area,
 }
 
 /* Everybody is to end well. */
-static inline void crew_run(crew *c)
+static inline void local_workers_run(local_workers *c)
 {
     int n_servers = c->n ? SERVERS : 0, n_workers = c->n ? c->n : 1;
     worker *all = calloc((size_t)(n_servers + n_workers), sizeof(*all));
@@ -152,7 +152,7 @@ static inline void crew_run(crew *c)
     for (int i = 0; i < n_servers + n_workers; i++) {
         worker *w = &all[i];
 
-        w->crew = c;
+        w->local_workers = c;
         w->is_server = i < n_servers;
         w->rank = w->is_server ? i : i - n_servers;
         w->n = n_workers;
@@ -173,10 +173,10 @@ static inline void crew_run(crew *c)
 }
 
 /* The same work by one process and by several workers. */
-static inline void crew_run_all(work_fn work, const void *arg)
+static inline void local_workers_run_all(work_fn work, const void *arg)
 {
     for (int n = 0; n <= WORKERS_MAX; n++)
-        crew_run(&(crew){ .n = n, .work = work, .arg = arg });
+        local_workers_run(&(local_workers){ .n = n, .work = work, .arg = arg });
 }
 
 #endif

@@ -45,20 +45,20 @@
 
 /* --- servers ------------------------------------------------------------ */
 
-typedef struct town {
+typedef struct geo_cluster {
     fl_ctx *ctx; /* has the settings */
     fl_endpoints net;
     int n_trainers;
     fl_server *servers[JOB_SERVERS];
-} town;
+} geo_cluster;
 
-static inline void town_init(town *t, int n_servers, int n_trainers,
-                             const char *settings)
+static inline void geo_cluster_init(geo_cluster *t, int n_servers,
+                                    int n_trainers, const char *settings)
 {
     char addresses[JOB_ADDRESSES];
 
     alarm(JOB_HANGS_S);
-    *t = (town){ .ctx = make_ctx(), .n_trainers = n_trainers };
+    *t = (geo_cluster){ .ctx = make_ctx(), .n_trainers = n_trainers };
     assert_ok(set_all(t->ctx, "server_threads=1"));
     assert_ok(set_all(t->ctx, settings));
     free_addresses(addresses, n_servers);
@@ -75,7 +75,7 @@ static inline void town_init(town *t, int n_servers, int n_trainers,
     }
 }
 
-static inline void town_close_servers(town *t)
+static inline void geo_cluster_close_servers(geo_cluster *t)
 {
     for (size_t i = 0; i < t->net.servers.len; i++) {
         fl_server_free(t->servers[i]);
@@ -84,22 +84,23 @@ static inline void town_close_servers(town *t)
 }
 
 /* All trainers have left, and the servers have come to a good end. */
-static inline void town_expect_over(town *t)
+static inline void geo_cluster_expect_over(geo_cluster *t)
 {
     for (size_t i = 0; i < t->net.servers.len; i++)
         assert_ok(fl_server_wait(t->servers[i]));
 }
 
-static inline void town_release(town *t)
+static inline void geo_cluster_release(geo_cluster *t)
 {
-    town_close_servers(t);
+    geo_cluster_close_servers(t);
     fl_endpoints_close(&t->net);
     fl_ctx_free(t->ctx);
     alarm(0);
 }
 
 /* Over all servers. */
-static inline fl_store_counts town_count(const town *t, uint16_t type)
+static inline fl_store_counts geo_cluster_count(const geo_cluster *t,
+                                                uint16_t type)
 {
     fl_store_counts sum = { 0 };
 
@@ -138,7 +139,7 @@ static inline void add_block(fl_dist *d, const char *name, int number)
 }
 
 /* settings NULL: no table. */
-static inline void dist_init(fl_dist *d, const town *t, int rank,
+static inline void dist_init(fl_dist *d, const geo_cluster *t, int rank,
                              const char *settings)
 {
     fl_str startup = { 0 };
@@ -194,7 +195,7 @@ typedef struct trainer {
     float w[GEO_FLOATS];
 } trainer;
 
-static inline void trainer_init(trainer *r, town *t, int rank,
+static inline void trainer_init(trainer *r, geo_cluster *t, int rank,
                                 const char *settings)
 {
     *r = (trainer){ .settings = settings };
@@ -350,13 +351,13 @@ static inline void at_once(trainer *r, int n, fl_status (*fn)(trainer *r))
 }
 
 /* Servers wait a while for trainers that have left and stay connected. */
-static inline void end_job(town *t, trainer *r, int n)
+static inline void end_job(geo_cluster *t, trainer *r, int n)
 {
     at_once(r, n, stop);
     for (int i = 0; i < n; i++)
         trainer_release(&r[i]);
-    town_expect_over(t);
-    town_release(t);
+    geo_cluster_expect_over(t);
+    geo_cluster_release(t);
 }
 
 /* --- what the servers have, also when the job is over --------------------- */
@@ -368,7 +369,7 @@ static inline void *room_at(void *arg, uint64_t len)
 }
 
 /* The values that a request asks for, which its sender knows the number of. */
-static inline void ask_store(const town *t, int server, uint16_t type,
+static inline void ask_store(const geo_cluster *t, int server, uint16_t type,
                              fl_pack *p, float *out)
 {
     fl_store_reply reply = { .reserve = room_at, .arg = out };
@@ -381,8 +382,8 @@ static inline void ask_store(const town *t, int server, uint16_t type,
     fl_pack_release(p);
 }
 
-static inline void server_rows(const town *t, const uint64_t *keys, size_t n,
-                               float *out)
+static inline void server_rows(const geo_cluster *t, const uint64_t *keys,
+                               size_t n, float *out)
 {
     for (size_t i = 0; i < n; i++) {
         fl_rows_item it = { .flags = FL_PULL_ONLY, .rows.n = 1 };
@@ -395,7 +396,7 @@ static inline void server_rows(const town *t, const uint64_t *keys, size_t n,
     }
 }
 
-static inline void server_dense(const town *t, float *out)
+static inline void server_dense(const geo_cluster *t, float *out)
 {
     for (uint32_t i = 0; i < 2; i++) {
         fl_pack p = { 0 };

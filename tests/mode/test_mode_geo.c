@@ -57,9 +57,9 @@ static void compare_with_local(int n_servers, const char *period,
     float w[GEO_FLOATS], mine[ROWS], theirs[ROWS];
     fl_comm *local = fl_mode_local_new();
     trainer r;
-    town t;
+    geo_cluster t;
 
-    town_init(&t, n_servers, 1, period);
+    geo_cluster_init(&t, n_servers, 1, period);
     trainer_init(&r, &t, 0, settings);
     assert_ok(trainer_start(&r));
     assert_ok(local->life->declare(local, "emb", settings, GEO_SEED));
@@ -101,10 +101,10 @@ static void the_last_batches_are_exchanged_when_it_stops(void **state)
     uint64_t keys[KEYS];
     float mine[ROWS], theirs[ROWS], w[GEO_FLOATS];
     trainer r;
-    town t;
+    geo_cluster t;
 
     (void)state;
-    town_init(&t, 2, 1, "geo_need_push_nums=1000");
+    geo_cluster_init(&t, 2, 1, "geo_need_push_nums=1000");
     trainer_init(&r, &t, 0, SGD);
     assert_ok(trainer_start(&r));
     draw_keys(keys, KEYS, 1);
@@ -112,9 +112,9 @@ static void the_last_batches_are_exchanged_when_it_stops(void **state)
     update_dense(r.w, 1);
     assert_ok(reach_barrier(&r));
     assert_ok(pull(r.comm, keys, KEYS, mine));
-    assert_int_equal(town_count(&t, FL_MSG_PUSH).requests, 0);
+    assert_int_equal(geo_cluster_count(&t, FL_MSG_PUSH).requests, 0);
     assert_ok(stop(&r));
-    assert_int_equal(town_count(&t, FL_MSG_PUSH).pushed_rows, KEYS);
+    assert_int_equal(geo_cluster_count(&t, FL_MSG_PUSH).pushed_rows, KEYS);
     server_rows(&t, keys, KEYS, theirs);
     server_dense(&t, w);
     expect_near(theirs, mine, ROWS);
@@ -129,10 +129,10 @@ static void only_rows_that_were_trained_travel(void **state)
     fl_cluster_stats *counts;
     float rows[ROWS];
     trainer r;
-    town t;
+    geo_cluster t;
 
     (void)state;
-    town_init(&t, 2, 1, "geo_need_push_nums=5");
+    geo_cluster_init(&t, 2, 1, "geo_need_push_nums=5");
     trainer_init(&r, &t, 0, SGD);
     assert_ok(trainer_start(&r));
     draw_keys(keys, KEYS, 1);
@@ -143,7 +143,7 @@ static void only_rows_that_were_trained_travel(void **state)
     }
     assert_ok(stop(&r));
     counts = fl_cluster_stats_of(r.cluster);
-    assert_int_equal(town_count(&t, FL_MSG_PUSH).pushed_rows, 10);
+    assert_int_equal(geo_cluster_count(&t, FL_MSG_PUSH).pushed_rows, 10);
     /* Rows once; the dense parameter in the exchange and at the end. */
     assert_int_equal(atomic_load(&counts->gradients_made), 10 + 2);
     assert_int_equal(atomic_load(&counts->gradients_applied), 10 + 2);
@@ -157,10 +157,10 @@ static void ids_have_64_bits(void **state)
     float now[FL_LEN(keys) * GEO_DIM];
     size_t n = FL_LEN(keys);
     trainer r;
-    town t;
+    geo_cluster t;
 
     (void)state;
-    town_init(&t, 2, 1, "");
+    geo_cluster_init(&t, 2, 1, "");
     trainer_init(&r, &t, 0, SGD);
     assert_ok(trainer_start(&r));
     server_rows(&t, keys, n, first);
@@ -184,10 +184,10 @@ static void large_exchanges_travel_in_many_messages(void **state)
     float *mine = fl_alloc(MANY * GEO_DIM * sizeof(*mine));
     float *theirs = fl_alloc(MANY * GEO_DIM * sizeof(*theirs));
     trainer r;
-    town t;
+    geo_cluster t;
 
     (void)state;
-    town_init(&t, 1, 1, "geo_need_push_nums=2 max_message_bytes=65536");
+    geo_cluster_init(&t, 1, 1, "geo_need_push_nums=2 max_message_bytes=65536");
     trainer_init(&r, &t, 0, SGD);
     assert_ok(trainer_start(&r));
     draw_keys(keys, MANY, 1);
@@ -197,8 +197,8 @@ static void large_exchanges_travel_in_many_messages(void **state)
         assert_ok(reach_barrier(&r));
     }
     assert_ok(stop(&r));
-    assert_true(town_count(&t, FL_MSG_PUSH).requests > 10);
-    assert_int_equal(town_count(&t, FL_MSG_PUSH).pushed_rows, MANY);
+    assert_true(geo_cluster_count(&t, FL_MSG_PUSH).requests > 10);
+    assert_int_equal(geo_cluster_count(&t, FL_MSG_PUSH).pushed_rows, MANY);
     assert_ok(pull(r.comm, keys, MANY, mine));
     server_rows(&t, keys, MANY, theirs);
     expect_near(theirs, mine, MANY * GEO_DIM);
@@ -215,10 +215,10 @@ a_startup_program_that_runs_again_takes_the_servers_rows(void **state)
     uint64_t keys[KEYS];
     float before[ROWS], after[ROWS], w[GEO_FLOATS];
     trainer r;
-    town t;
+    geo_cluster t;
 
     (void)state;
-    town_init(&t, 2, 1, "geo_need_push_nums=1");
+    geo_cluster_init(&t, 2, 1, "geo_need_push_nums=1");
     trainer_init(&r, &t, 0, SGD);
     assert_ok(trainer_start(&r));
     draw_keys(keys, KEYS, 1);
@@ -272,10 +272,10 @@ static void no_update_of_many_threads_is_lost(void **state)
     hogwild h[THREADS];
     float first[ROWS], now[ROWS];
     trainer r;
-    town t;
+    geo_cluster t;
 
     (void)state;
-    town_init(&t, 2, 1, "geo_need_push_nums=3");
+    geo_cluster_init(&t, 2, 1, "geo_need_push_nums=3");
     trainer_init(&r, &t, 0, "dim=3 init=uniform(-1,1)");
     assert_ok(trainer_start(&r));
     for (int i = 0; i < THREADS; i++) {
@@ -319,10 +319,10 @@ static void two_trainers_come_to_the_same_values(void **state)
     uint64_t keys[2 * KEYS];
     float values[2][2 * ROWS], theirs[2 * ROWS], w[GEO_FLOATS], first[ROWS];
     trainer r[2];
-    town t;
+    geo_cluster t;
 
     (void)state;
-    town_init(&t, 2, 2, "geo_need_push_nums=1");
+    geo_cluster_init(&t, 2, 2, "geo_need_push_nums=1");
     for (int i = 0; i < 2; i++)
         trainer_init(&r[i], &t, i, SGD);
     at_once(r, 2, trainer_start);
@@ -357,10 +357,10 @@ static void a_trainer_gets_rows_that_it_has_never_seen(void **state)
     uint64_t keys[KEYS];
     float theirs[ROWS], mine[ROWS];
     trainer r[2];
-    town t;
+    geo_cluster t;
 
     (void)state;
-    town_init(&t, 2, 2, "geo_need_push_nums=1");
+    geo_cluster_init(&t, 2, 2, "geo_need_push_nums=1");
     for (int i = 0; i < 2; i++)
         trainer_init(&r[i], &t, i, SGD);
     at_once(r, 2, trainer_start);
@@ -386,10 +386,10 @@ static void a_trainer_that_comes_late_starts_with_what_was_learned(void **state)
     uint64_t keys[KEYS];
     float theirs[ROWS], mine[ROWS], first[ROWS];
     trainer r[2];
-    town t;
+    geo_cluster t;
 
     (void)state;
-    town_init(&t, 2, 2, "geo_need_push_nums=1");
+    geo_cluster_init(&t, 2, 2, "geo_need_push_nums=1");
     for (int i = 0; i < 2; i++)
         trainer_init(&r[i], &t, i, SGD);
     at_once(r, 2, connect_only);
@@ -416,10 +416,10 @@ static void a_large_table_comes_late_and_in_pages(void **state)
     size_t floats = (size_t)MANY * GEO_DIM, bytes = floats * sizeof(float);
     float *theirs = fl_alloc(bytes), *mine = fl_alloc(bytes);
     trainer r[2];
-    town t;
+    geo_cluster t;
 
     (void)state;
-    town_init(&t, 2, 2, "geo_need_push_nums=1 max_message_bytes=65536");
+    geo_cluster_init(&t, 2, 2, "geo_need_push_nums=1 max_message_bytes=65536");
     for (int i = 0; i < 2; i++)
         trainer_init(&r[i], &t, i, SGD);
     at_once(r, 2, connect_only);
@@ -448,10 +448,10 @@ static void a_model_without_tables_exchanges_its_parameters(void **state)
 {
     float w[GEO_FLOATS];
     trainer r[3];
-    town t;
+    geo_cluster t;
 
     (void)state;
-    town_init(&t, 2, 3, "geo_need_push_nums=1");
+    geo_cluster_init(&t, 2, 3, "geo_need_push_nums=1");
     for (int i = 0; i < 3; i++)
         trainer_init(&r[i], &t, i, NULL);
     at_once(r, 3, trainer_start);
@@ -464,7 +464,7 @@ static void a_model_without_tables_exchanges_its_parameters(void **state)
     server_dense(&t, w);
     for (int i = 0; i < 3; i++)
         expect_near(r[i].w, w, GEO_FLOATS);
-    assert_int_equal(town_count(&t, FL_MSG_PUSH).requests, 0);
+    assert_int_equal(geo_cluster_count(&t, FL_MSG_PUSH).requests, 0);
     end_job(&t, r, 3);
 }
 
@@ -474,15 +474,15 @@ static void servers_that_are_gone_are_told_at_every_batch_and_stop(void **state)
 {
     fl_status st = FL_OK;
     trainer r;
-    town t;
+    geo_cluster t;
 
     (void)state;
-    town_init(&t, 2, 1,
-              "geo_need_push_nums=1 restart_timeout_ms=1000 "
-              "connect_timeout_ms=5000");
+    geo_cluster_init(&t, 2, 1,
+                     "geo_need_push_nums=1 restart_timeout_ms=1000 "
+                     "connect_timeout_ms=5000");
     trainer_init(&r, &t, 0, SGD);
     assert_ok(trainer_start(&r));
-    town_close_servers(&t);
+    geo_cluster_close_servers(&t);
     while (!st)
         st = reach_barrier(&r);
     assert_says("mode geo: an exchange");
@@ -491,7 +491,7 @@ static void servers_that_are_gone_are_told_at_every_batch_and_stop(void **state)
     assert_int_equal(stop(&r), st);
     assert_says("mode geo: an exchange");
     trainer_release(&r);
-    town_release(&t);
+    geo_cluster_release(&t);
 }
 
 static void what_has_no_first_values_is_not_exchanged(void **state)
@@ -500,10 +500,10 @@ static void what_has_no_first_values_is_not_exchanged(void **state)
     uint64_t key = 1;
     fl_status st;
     trainer r;
-    town t;
+    geo_cluster t;
 
     (void)state;
-    town_init(&t, 1, 1, "geo_need_push_nums=1");
+    geo_cluster_init(&t, 1, 1, "geo_need_push_nums=1");
     trainer_init(&r, &t, 0, SGD);
     assert_int_equal(push(r.comm, &key, 1, g), FL_ERR_NOTFOUND);
     assert_says("run the startup program");
@@ -514,22 +514,22 @@ static void what_has_no_first_values_is_not_exchanged(void **state)
     assert_says("parameter w has no first values");
     assert_int_equal(stop(&r), FL_ERR_INVAL);
     trainer_release(&r);
-    town_expect_over(&t);
-    town_release(&t);
+    geo_cluster_expect_over(&t);
+    geo_cluster_release(&t);
 }
 
 static void a_trainer_that_never_trained_stops_in_peace(void **state)
 {
     trainer r;
-    town t;
+    geo_cluster t;
 
     (void)state;
-    town_init(&t, 1, 1, "");
+    geo_cluster_init(&t, 1, 1, "");
     trainer_init(&r, &t, 0, SGD);
     assert_ok(stop(&r));
     assert_ok(stop(&r));
     trainer_release(&r);
-    town_release(&t);
+    geo_cluster_release(&t);
 }
 
 int main(void)

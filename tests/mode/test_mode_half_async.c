@@ -1,7 +1,7 @@
 /* test_mode_half_async.c - threads of a trainer meet, trainers do not; with
  * servers. Gradients and rates are such that every sum is exact, as nobody
  * knows in which order they arrive. */
-#include "crew_kit.h"
+#include "local_cluster_kit.h"
 
 #define BATCHES 8
 
@@ -24,7 +24,7 @@ static void exact_batch(trainer *t, frame *f, int thread, int batch)
     f->wide.rows.lr = 0.5;
 }
 
-static void look_at_all(float *w, float *b, crew *c)
+static void look_at_all(float *w, float *b, local_cluster *c)
 {
     for (int i = 0; i < c->n_trainers; i++) {
         const trainer *t = &c->trainers[i];
@@ -40,14 +40,14 @@ static void look_at_all(float *w, float *b, crew *c)
 static void every_gradient_is_applied_once(void **state)
 {
     float w[W_FLOATS] = { 0 }, b[B_FLOATS] = { 0 };
-    crew c;
+    local_cluster c;
 
     (void)state;
-    crew_init(&c, "half_async", 2, 2, exact_batch);
-    crew_batches(&c, 0, 2, BATCHES);
-    crew_batches(&c, 1, 2, BATCHES);
-    crew_run(&c);
-    crew_check(&c);
+    local_cluster_init(&c, "half_async", 2, 2, exact_batch);
+    local_cluster_batches(&c, 0, 2, BATCHES);
+    local_cluster_batches(&c, 1, 2, BATCHES);
+    local_cluster_run(&c);
+    local_cluster_check(&c);
     look_at_all(w, b, &c);
     for (size_t k = 0; k < W_FLOATS; k++)
         assert_true(w[k] == -0.5f * BATCHES * (2 + 4));
@@ -57,20 +57,20 @@ static void every_gradient_is_applied_once(void **state)
         assert_int_equal(counts_of(&c, i)->gradients_made, 2 * 4 * BATCHES);
         assert_int_equal(counts_of(&c, i)->gradients_applied, 2 * 4 * BATCHES);
     }
-    crew_release(&c);
+    local_cluster_release(&c);
 }
 
 static uint64_t run_alone(int n_servers)
 {
     uint64_t hash;
-    crew c;
+    local_cluster c;
 
-    crew_init(&c, "half_async", n_servers, 1, noisy_batch);
-    crew_batches(&c, 0, 2, BATCHES);
-    crew_run(&c);
-    crew_check(&c);
+    local_cluster_init(&c, "half_async", n_servers, 1, noisy_batch);
+    local_cluster_batches(&c, 0, 2, BATCHES);
+    local_cluster_run(&c);
+    local_cluster_check(&c);
     hash = c.trainers[0].hash;
-    crew_release(&c);
+    local_cluster_release(&c);
     return hash;
 }
 
@@ -87,19 +87,19 @@ static void one_trainer_gives_the_same_bits_with_any_servers(void **state)
 
 static void trainers_with_unequal_data_do_not_wait(void **state)
 {
-    crew c;
+    local_cluster c;
 
     (void)state;
-    crew_init(&c, "half_async", 2, 3, noisy_batch);
-    crew_batches(&c, 0, 1, 1);
-    crew_batches(&c, 1, 2, BATCHES);
-    crew_batches(&c, 2, 1, 0);
+    local_cluster_init(&c, "half_async", 2, 3, noisy_batch);
+    local_cluster_batches(&c, 0, 1, 1);
+    local_cluster_batches(&c, 1, 2, BATCHES);
+    local_cluster_batches(&c, 2, 1, 0);
     c.trainers[0].leaves_early = true;
-    crew_run(&c);
-    crew_check(&c);
+    local_cluster_run(&c);
+    local_cluster_check(&c);
     assert_true(c.trainers[1].hash == c.trainers[2].hash);
     assert_true(c.trainers[1].hash != 0);
-    crew_release(&c);
+    local_cluster_release(&c);
 }
 
 static uint64_t steps_at_the_end;
@@ -117,29 +117,29 @@ static fl_status ask_steps(trainer *t, int thread, int batch)
 
 static void batches_are_counted_as_steps(void **state)
 {
-    crew c;
+    local_cluster c;
 
     (void)state;
-    crew_init(&c, "half_async", 1, 1, noisy_batch);
+    local_cluster_init(&c, "half_async", 1, 1, noisy_batch);
     c.after = ask_steps;
-    crew_batches(&c, 0, 1, BATCHES);
-    crew_run(&c);
-    crew_check(&c);
+    local_cluster_batches(&c, 0, 1, BATCHES);
+    local_cluster_run(&c);
+    local_cluster_check(&c);
     assert_int_equal(c.trainers[0].last_step, BATCHES - 1);
     /* They are told now and then, the rest as the trainer leaves. */
     assert_true(steps_at_the_end <= BATCHES - 1);
-    crew_release(&c);
+    local_cluster_release(&c);
 }
 
 static void a_meeting_is_one_request_of_each_kind_per_server(void **state)
 {
-    crew c;
+    local_cluster c;
 
     (void)state;
-    crew_init(&c, "half_async", CREW_SERVERS, 1, noisy_batch);
-    crew_batches(&c, 0, 3, BATCHES);
-    crew_run(&c);
-    crew_check(&c);
+    local_cluster_init(&c, "half_async", CREW_SERVERS, 1, noisy_batch);
+    local_cluster_batches(&c, 0, 3, BATCHES);
+    local_cluster_run(&c);
+    local_cluster_check(&c);
     for (int s = 0; s < CREW_SERVERS; s++) {
         fl_client *k = fl_cluster_client(c.trainers[0].cluster);
 
@@ -150,34 +150,34 @@ static void a_meeting_is_one_request_of_each_kind_per_server(void **state)
         assert_in_range(fl_client_requests(k, s, FL_MSG_PULL_DENSE), 0,
                         BATCHES + 1);
     }
-    crew_release(&c);
+    local_cluster_release(&c);
 }
 
 static void the_end_of_the_job_is_told_to_all_threads(void **state)
 {
-    crew c;
+    local_cluster c;
 
     (void)state;
-    crew_init(&c, "half_async", 2, 1, noisy_batch);
-    crew_batches(&c, 0, 3, 1000);
-    crew_run_to_early_end(&c);
+    local_cluster_init(&c, "half_async", 2, 1, noisy_batch);
+    local_cluster_batches(&c, 0, 3, 1000);
+    local_cluster_run_to_early_end(&c);
     for (int k = 0; k < 3; k++)
         assert_true(c.trainers[0].errs[k].status != FL_OK);
-    crew_release(&c);
+    local_cluster_release(&c);
 }
 
 static void can_prefetch(const char *prefetch, bool want)
 {
-    crew c;
+    local_cluster c;
 
-    crew_init(&c, "half_async", 1, 1, noisy_batch);
+    local_cluster_init(&c, "half_async", 1, 1, noisy_batch);
     assert_ok(fl_conf_set(&c.conf, "prefetch", prefetch));
-    crew_batches(&c, 0, 1, 1);
-    crew_run(&c);
-    crew_check(&c);
+    local_cluster_batches(&c, 0, 1, 1);
+    local_cluster_run(&c);
+    local_cluster_check(&c);
     assert_int_equal(c.trainers[0].comm->can_prefetch, want);
     assert_true(c.trainers[0].comm->has_own_deadline);
-    crew_release(&c);
+    local_cluster_release(&c);
 }
 
 static void rows_are_pulled_ahead_by_the_setting(void **state)

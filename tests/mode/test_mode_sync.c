@@ -1,5 +1,5 @@
 /* test_mode_sync.c - trainers that make every step together, with servers. */
-#include "crew_kit.h"
+#include "local_cluster_kit.h"
 
 #define BATCHES 8
 
@@ -9,16 +9,16 @@ static uint64_t run_noisy(int n_servers, int n_trainers, int n_threads,
                           const char *weight)
 {
     uint64_t hash;
-    crew c;
+    local_cluster c;
 
-    crew_init(&c, "sync", n_servers, n_trainers, noisy_batch);
+    local_cluster_init(&c, "sync", n_servers, n_trainers, noisy_batch);
     assert_ok(fl_conf_set(&c.conf, "gradient_weight", weight));
     for (int i = 0; i < n_trainers; i++) {
-        crew_batches(&c, i, n_threads, BATCHES);
+        local_cluster_batches(&c, i, n_threads, BATCHES);
         c.trainers[i].samples = 10 + (uint64_t)i;
     }
-    crew_run(&c);
-    crew_check(&c);
+    local_cluster_run(&c);
+    local_cluster_check(&c);
     hash = c.trainers[0].hash;
     for (int i = 0; i < n_trainers; i++) {
         assert_true(c.trainers[i].hash == hash);
@@ -30,7 +30,7 @@ static uint64_t run_noisy(int n_servers, int n_trainers, int n_threads,
         assert_int_equal(counts_of(&c, i)->gradients_made,
                          4 * BATCHES * n_threads);
     }
-    crew_release(&c);
+    local_cluster_release(&c);
     return hash;
 }
 
@@ -89,21 +89,21 @@ static void plain_batch(trainer *t, frame *f, int thread, int batch)
 /* Trainers with 10 and 30 samples: gradients 1 and 2. */
 static void expect_update(const char *weight, float g)
 {
-    crew c;
+    local_cluster c;
 
-    crew_init(&c, "sync", 2, 2, plain_batch);
+    local_cluster_init(&c, "sync", 2, 2, plain_batch);
     assert_ok(fl_conf_set(&c.conf, "gradient_weight", weight));
-    crew_batches(&c, 0, 1, 1);
-    crew_batches(&c, 1, 1, 1);
+    local_cluster_batches(&c, 0, 1, 1);
+    local_cluster_batches(&c, 1, 1, 1);
     c.trainers[1].samples = 30;
-    crew_run(&c);
-    crew_check(&c);
+    local_cluster_run(&c);
+    local_cluster_check(&c);
     for (int i = 0; i < 2; i++) {
         assert_true(c.trainers[i].w[0] == -0.5f * g);
         assert_true(c.trainers[i].w[5] == -0.5f * g);
         assert_true(c.trainers[i].b[2] == -0.5f * g);
     }
-    crew_release(&c);
+    local_cluster_release(&c);
 }
 
 static void gradients_of_trainers_are_weighed_by_the_setting(void **state)
@@ -126,14 +126,14 @@ static fl_status pull_wide(trainer *t, int thread, int batch)
 static void a_trainer_alone_trains_rows_and_parameters(void **state)
 {
     float want = 1;
-    crew c;
+    local_cluster c;
 
     (void)state;
-    crew_init(&c, "sync", 2, 1, plain_batch);
+    local_cluster_init(&c, "sync", 2, 1, plain_batch);
     c.after = pull_wide;
-    crew_batches(&c, 0, 1, 5);
-    crew_run(&c);
-    crew_check(&c);
+    local_cluster_batches(&c, 0, 1, 5);
+    local_cluster_run(&c);
+    local_cluster_check(&c);
     for (int i = 0; i < 5; i++)
         want -= 0.1f;
     for (size_t i = 0; i < BATCH_KEYS; i++)
@@ -141,7 +141,7 @@ static void a_trainer_alone_trains_rows_and_parameters(void **state)
     assert_true(c.trainers[0].b[0] == -2.5f);
     assert_int_equal(c.trainers[0].last_step, 4);
     assert_true(counts_of(&c, 0)->wait > 0);
-    crew_release(&c);
+    local_cluster_release(&c);
 }
 
 /* --- unequal data ------------------------------------------------------- */
@@ -149,18 +149,18 @@ static void a_trainer_alone_trains_rows_and_parameters(void **state)
 /* Gradients 1 and 2: their mean for 3 rounds, then those of the second. */
 static void expect_unequal(bool leaves_early)
 {
-    crew c;
+    local_cluster c;
 
-    crew_init(&c, "sync", 2, 2, plain_batch);
-    crew_batches(&c, 0, 1, 3);
-    crew_batches(&c, 1, 1, 7);
+    local_cluster_init(&c, "sync", 2, 2, plain_batch);
+    local_cluster_batches(&c, 0, 1, 3);
+    local_cluster_batches(&c, 1, 1, 7);
     c.trainers[0].leaves_early = leaves_early;
-    crew_run(&c);
-    crew_check(&c);
+    local_cluster_run(&c);
+    local_cluster_check(&c);
     assert_true(c.trainers[0].b[0] == -0.5f * (3 * 1.5f));
     assert_true(c.trainers[1].b[0] == -0.5f * (3 * 1.5f + 4 * 2));
     assert_int_equal(c.trainers[1].last_step, 6);
-    crew_release(&c);
+    local_cluster_release(&c);
 }
 
 static void a_trainer_that_leaves_early_lets_the_others_go_on(void **state)
@@ -177,20 +177,20 @@ static void a_trainer_that_waits_for_the_end_lets_the_others_go_on(void **state)
 
 static void threads_with_unequal_data_train_until_the_last_is_done(void **state)
 {
-    crew c;
+    local_cluster c;
 
     (void)state;
-    crew_init(&c, "sync", 2, 2, plain_batch);
-    crew_batches(&c, 0, 3, 6);
-    crew_batches(&c, 1, 2, 4);
+    local_cluster_init(&c, "sync", 2, 2, plain_batch);
+    local_cluster_batches(&c, 0, 3, 6);
+    local_cluster_batches(&c, 1, 2, 4);
     c.trainers[0].n_batches[1] = 2;
     c.trainers[0].n_batches[2] = 0;
-    crew_run(&c);
-    crew_check(&c);
+    local_cluster_run(&c);
+    local_cluster_check(&c);
     assert_true(c.trainers[0].b[0] == -0.5f * (4 * 1.5f + 2 * 1));
     assert_int_equal(counts_of(&c, 0)->gradients_made, 4 * 8);
     assert_int_equal(counts_of(&c, 0)->gradients_applied, 4 * 8);
-    crew_release(&c);
+    local_cluster_release(&c);
 }
 
 /* --- requests ----------------------------------------------------------- */
@@ -207,14 +207,14 @@ static bool has_blocks(const trainer *t, int server)
 static void a_batch_is_one_request_of_each_kind_per_server(void **state)
 {
     const trainer *t;
-    crew c;
+    local_cluster c;
 
     (void)state;
-    crew_init(&c, "sync", CREW_SERVERS, 1, noisy_batch);
+    local_cluster_init(&c, "sync", CREW_SERVERS, 1, noisy_batch);
     c.n_keys = KEYS_MAX;
-    crew_batches(&c, 0, 1, BATCHES);
-    crew_run(&c);
-    crew_check(&c);
+    local_cluster_batches(&c, 0, 1, BATCHES);
+    local_cluster_run(&c);
+    local_cluster_check(&c);
     t = &c.trainers[0];
     for (int s = 0; s < CREW_SERVERS; s++) {
         const fl_client *k = fl_cluster_client(t->cluster);
@@ -226,7 +226,7 @@ static void a_batch_is_one_request_of_each_kind_per_server(void **state)
         assert_int_equal(fl_client_requests(k, s, FL_MSG_APPLY), BATCHES);
         assert_int_equal(fl_client_requests(k, s, FL_MSG_PUSH), 0);
     }
-    crew_release(&c);
+    local_cluster_release(&c);
 }
 
 /* --- errors ------------------------------------------------------------- */
@@ -241,35 +241,35 @@ static fl_status spoil_round(trainer *t, int thread, int batch)
 
 static void what_a_server_refuses_is_told_to_all_threads(void **state)
 {
-    crew c;
+    local_cluster c;
 
     (void)state;
-    crew_init(&c, "sync", 2, 1, noisy_batch);
+    local_cluster_init(&c, "sync", 2, 1, noisy_batch);
     c.after = spoil_round;
-    crew_batches(&c, 0, 3, BATCHES);
-    crew_run(&c);
+    local_cluster_batches(&c, 0, 3, BATCHES);
+    local_cluster_run(&c);
     for (int i = 0; i < 3; i++) {
         assert_true(c.trainers[0].errs[i].status != FL_OK);
         if (!strstr(c.trainers[0].errs[i].text, "round 1000"))
             fail_msg("thread %d: %s", i, c.trainers[0].errs[i].text);
     }
     assert_true(c.trainers[0].err.status != FL_OK);
-    crew_release(&c);
+    local_cluster_release(&c);
 }
 
 static void the_end_of_the_job_is_told_to_all_threads(void **state)
 {
-    crew c;
+    local_cluster c;
 
     (void)state;
-    crew_init(&c, "sync", 2, 2, noisy_batch);
-    crew_batches(&c, 0, 2, 1000);
-    crew_batches(&c, 1, 2, 1000);
-    crew_run_to_early_end(&c);
+    local_cluster_init(&c, "sync", 2, 2, noisy_batch);
+    local_cluster_batches(&c, 0, 2, 1000);
+    local_cluster_batches(&c, 1, 2, 1000);
+    local_cluster_run_to_early_end(&c);
     for (int i = 0; i < 2; i++)
         for (int k = 0; k < 2; k++)
             assert_true(c.trainers[i].errs[k].status != FL_OK);
-    crew_release(&c);
+    local_cluster_release(&c);
 }
 
 int main(void)

@@ -1,5 +1,5 @@
 /* cut_kit.h - pushes over connections that break: what is pushed, and the way
- * over TCP through a proxy. town_kit.h has the same in a simulation.
+ * over TCP through a proxy. fault_cluster_kit.h has the same in a simulation.
  *
  * Three trainers push to two servers without waiting for one another, several
  * pushes at a time. Each has a table and a block with adam of its own, whose

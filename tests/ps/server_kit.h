@@ -28,7 +28,7 @@
 #define KIT_TABLE                                                              \
     TABLE_TEXT("emb", "dim=2 init=constant(1) optimizer=sgd") SERVE_TEXT("")
 
-typedef struct city {
+typedef struct sim_cluster {
     fl_sim *sim; /* NULL: real sockets */
     fl_net *net;
     fl_loop *loop; /* where the trainers' links are */
@@ -38,14 +38,14 @@ typedef struct city {
     fl_server *servers[KIT_SERVERS];
     fl_mutex mu;
     fl_str log; /* what was said; guarded by mu */
-} city;
+} sim_cluster;
 
 /* --- what was said -------------------------------------------------------- */
 
 static inline void kit_listen(void *arg, fl_log_level level, const char *area,
                               const char *text)
 {
-    city *c = arg;
+    sim_cluster *c = arg;
 
     (void)level;
     fl_lock(&c->mu);
@@ -53,7 +53,7 @@ static inline void kit_listen(void *arg, fl_log_level level, const char *area,
     fl_unlock(&c->mu);
 }
 
-static inline bool has_said(city *c, const char *words)
+static inline bool has_said(sim_cluster *c, const char *words)
 {
     bool has;
 
@@ -63,7 +63,7 @@ static inline bool has_said(city *c, const char *words)
     return has;
 }
 
-static inline void forget_said(city *c)
+static inline void forget_said(sim_cluster *c)
 {
     fl_lock(&c->mu);
     fl_str_release(&c->log);
@@ -84,7 +84,8 @@ static inline void forget_said(city *c)
 
 /* --- servers -------------------------------------------------------------- */
 
-static inline void city_init(city *c, int n_servers, int n_trainers)
+static inline void sim_cluster_init(sim_cluster *c, int n_servers,
+                                    int n_trainers)
 {
     fl_log_set(kit_listen, c, FL_LOG_INFO);
     fl_mutex_init(&c->mu);
@@ -106,18 +107,18 @@ static inline void city_init(city *c, int n_servers, int n_trainers)
     };
 }
 
-static inline void city_simulate(city *c, const fl_sim_faults *f, int n_servers,
-                                 int n_trainers)
+static inline void sim_cluster_simulate(sim_cluster *c, const fl_sim_faults *f,
+                                        int n_servers, int n_trainers)
 {
-    *c = (city){ .sim = fl_sim_new(f) };
+    *c = (sim_cluster){ .sim = fl_sim_new(f) };
     c->net = fl_sim_net(c->sim);
     c->loop = fl_sim_loop(c->sim);
     for (int i = 0; i < KIT_SERVERS; i++)
         (void)snprintf(c->names[i], sizeof(c->names[i]), "server%d:1", i);
-    city_init(c, n_servers, n_trainers);
+    sim_cluster_init(c, n_servers, n_trainers);
 }
 
-static inline fl_status try_serve(city *c, int rank, fl_server **out)
+static inline fl_status try_serve(sim_cluster *c, int rank, fl_server **out)
 {
     const char *names[KIT_SERVERS];
     fl_server_options o = c->o;
@@ -129,33 +130,33 @@ static inline fl_status try_serve(city *c, int rank, fl_server **out)
     return fl_server_new(out, c->net, c->sim ? c->loop : NULL, &o);
 }
 
-static inline void serve(city *c, int rank)
+static inline void serve(sim_cluster *c, int rank)
 {
     assert_ok(try_serve(c, rank, &c->servers[rank]));
     (void)snprintf(c->names[rank], sizeof(c->names[rank]), "%s",
                    fl_server_address(c->servers[rank]));
 }
 
-static inline void serve_all(city *c)
+static inline void serve_all(sim_cluster *c)
 {
     for (int i = 0; i < c->o.n_servers; i++)
         serve(c, i);
 }
 
-static inline void close_server(city *c, int rank)
+static inline void close_server(sim_cluster *c, int rank)
 {
     fl_server_free(c->servers[rank]);
     c->servers[rank] = NULL;
 }
 
 /* Lets time pass in a simulation. */
-static inline void run(city *c, uint64_t ms)
+static inline void run(sim_cluster *c, uint64_t ms)
 {
     fl_sim_run(c->sim, fl_sim_now_ms(c->sim) + ms, NULL);
 }
 
 /* All servers that are left have come to their end, with this result. */
-static inline void expect_over(city *c, fl_status st, const char *words)
+static inline void expect_over(sim_cluster *c, fl_status st, const char *words)
 {
     for (int i = 0; i < KIT_SERVERS; i++) {
         if (!c->servers[i])
@@ -168,7 +169,7 @@ static inline void expect_over(city *c, fl_status st, const char *words)
     }
 }
 
-static inline void city_release(city *c)
+static inline void sim_cluster_release(sim_cluster *c)
 {
     for (int i = 0; i < KIT_SERVERS; i++)
         close_server(c, i);
@@ -232,7 +233,7 @@ static inline void send_to(fl_rpc_client *l, uint16_t type, times once,
                                           .arg = a });
 }
 
-static inline void await(city *c, answer *a)
+static inline void await(sim_cluster *c, answer *a)
 {
     if (!c->sim)
         gate_wait(&a->done, 1);
@@ -250,16 +251,16 @@ static inline void answer_release(answer *a)
     fl_free(a->bytes);
 }
 
-static inline void ask(city *c, fl_rpc_client *l, uint16_t type, times once,
-                       fl_pack *p, answer *a)
+static inline void ask(sim_cluster *c, fl_rpc_client *l, uint16_t type,
+                       times once, fl_pack *p, answer *a)
 {
     send_to(l, type, once, p, a);
     await(c, a);
 }
 
 /* The answer is good, and of no further interest. */
-static inline void ask_ok(city *c, fl_rpc_client *l, uint16_t type, times once,
-                          fl_pack *p)
+static inline void ask_ok(sim_cluster *c, fl_rpc_client *l, uint16_t type,
+                          times once, fl_pack *p)
 {
     answer a;
 
@@ -269,8 +270,8 @@ static inline void ask_ok(city *c, fl_rpc_client *l, uint16_t type, times once,
     answer_release(&a);
 }
 
-static inline void ask_bad(city *c, fl_rpc_client *l, uint16_t type, times once,
-                           fl_pack *p, const char *words)
+static inline void ask_bad(sim_cluster *c, fl_rpc_client *l, uint16_t type,
+                           times once, fl_pack *p, const char *words)
 {
     answer a;
 
@@ -280,7 +281,7 @@ static inline void ask_bad(city *c, fl_rpc_client *l, uint16_t type, times once,
     answer_release(&a);
 }
 
-static inline void expect_answer(city *c, answer *a, fl_status st,
+static inline void expect_answer(sim_cluster *c, answer *a, fl_status st,
                                  const char *words)
 {
     await(c, a);
@@ -292,7 +293,7 @@ static inline void expect_answer(city *c, answer *a, fl_status st,
 
 /* --- links ---------------------------------------------------------------- */
 
-static inline fl_rpc_client *open_link(city *c, int server,
+static inline fl_rpc_client *open_link(sim_cluster *c, int server,
                                        const fl_identity *me)
 {
     fl_rpc_client_options o = {
@@ -322,7 +323,7 @@ static inline void free_link(void *link)
     fl_rpc_client_free(link);
 }
 
-static inline void close_link(city *c, fl_rpc_client *l)
+static inline void close_link(sim_cluster *c, fl_rpc_client *l)
 {
     if (!l)
         return;
@@ -332,7 +333,7 @@ static inline void close_link(city *c, fl_rpc_client *l)
         in_loop(c->loop, free_link, l);
 }
 
-static inline fl_rpc_client *open_tool(city *c, int server)
+static inline fl_rpc_client *open_tool(sim_cluster *c, int server)
 {
     return open_link(c, server,
                      &(fl_identity){ .role = FL_MEMBER_TOOL, .rank = 4711 });
@@ -347,7 +348,7 @@ typedef struct trainer {
 } trainer;
 
 /* Asks for an incarnation. */
-static inline void trainer_ask(city *c, trainer *t, uint32_t rank,
+static inline void trainer_ask(sim_cluster *c, trainer *t, uint32_t rank,
                                uint32_t process, answer *a)
 {
     *t = (trainer){
@@ -357,7 +358,7 @@ static inline void trainer_ask(city *c, trainer *t, uint32_t rank,
     send_to(t->joiner, FL_MSG_JOIN, REPEATED, NULL, a);
 }
 
-static inline void trainer_take(city *c, trainer *t, answer *a)
+static inline void trainer_take(sim_cluster *c, trainer *t, answer *a)
 {
     fl_unpack u;
 
@@ -370,7 +371,7 @@ static inline void trainer_take(city *c, trainer *t, answer *a)
     answer_release(a);
 }
 
-static inline void trainer_join(city *c, trainer *t, uint32_t rank,
+static inline void trainer_join(sim_cluster *c, trainer *t, uint32_t rank,
                                 uint32_t process)
 {
     answer a;
@@ -385,7 +386,7 @@ static inline void trainer_join(city *c, trainer *t, uint32_t rank,
 }
 
 /* As a process that is killed. */
-static inline void trainer_die(city *c, trainer *t)
+static inline void trainer_die(sim_cluster *c, trainer *t)
 {
     close_link(c, t->joiner);
     t->joiner = NULL;
@@ -395,7 +396,7 @@ static inline void trainer_die(city *c, trainer *t)
     }
 }
 
-static inline void trainer_leave(city *c, trainer *t)
+static inline void trainer_leave(sim_cluster *c, trainer *t)
 {
     ask_ok(c, t->links[0], FL_MSG_LEAVE, REPEATED, NULL);
     trainer_die(c, t);
@@ -436,7 +437,7 @@ static inline fl_pack pack_text(const char *text)
     return p;
 }
 
-static inline void declare(city *c, trainer *t, const char *text)
+static inline void declare(sim_cluster *c, trainer *t, const char *text)
 {
     for (int i = 0; i < c->o.n_servers; i++) {
         fl_pack p = pack_text(text);
@@ -475,7 +476,7 @@ static inline fl_pack pack_pull(uint64_t first_key, uint64_t n)
 }
 
 /* The sum of a table's rows, as a tool sees it. */
-static inline uint64_t hash_of(city *c, int server)
+static inline uint64_t hash_of(sim_cluster *c, int server)
 {
     fl_rpc_client *l = open_tool(c, server);
     uint64_t h = 0;

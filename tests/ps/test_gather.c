@@ -9,13 +9,13 @@
 static const fl_sim_faults calm = { .seed = 1, .delay_hi_ms = 2 };
 
 typedef struct job {
-    city c;
+    sim_cluster c;
     trainer t[TRAINERS];
 } job;
 
 static void job_begin(job *j, const fl_sim_faults *f, uint64_t max_bytes)
 {
-    city_simulate(&j->c, f, 2, TRAINERS);
+    sim_cluster_simulate(&j->c, f, 2, TRAINERS);
     j->c.o.max_message_bytes = max_bytes;
     serve_all(&j->c);
     for (uint32_t i = 0; i < TRAINERS; i++)
@@ -26,7 +26,7 @@ static void job_end(job *j)
 {
     for (int i = 0; i < TRAINERS; i++)
         trainer_die(&j->c, &j->t[i]);
-    city_release(&j->c);
+    sim_cluster_release(&j->c);
 }
 
 static fl_pack pack_gather(uint64_t generation, uint64_t len, uint8_t byte)
@@ -50,7 +50,7 @@ static void send_gather(trainer *t, uint64_t generation, uint64_t len,
 }
 
 /* Trainer i brought lens[i] bytes that count on from i. */
-static void expect_all(city *c, answer *a, const uint64_t lens[TRAINERS])
+static void expect_all(sim_cluster *c, answer *a, const uint64_t lens[TRAINERS])
 {
     fl_unpack u;
 

@@ -1,6 +1,6 @@
 /* test_job_cuts.c - pushes are applied exactly once, whatever happens to the
  * connections. tests/soak/test_cuts.c does the same ten times as long. */
-#include "town_kit.h"
+#include "fault_cluster_kit.h"
 
 static void ten_thousand_pushes_survive_a_hundred_cuts(void **state)
 {

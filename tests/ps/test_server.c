@@ -10,13 +10,13 @@ static const fl_sim_faults calm = { .seed = 1, .delay_hi_ms = 2 };
 
 /* Two servers, and so many trainers that have joined. */
 typedef struct job {
-    city c;
+    sim_cluster c;
     trainer t[TRAINERS];
 } job;
 
 static void job_begin(job *j, bool go_on_without)
 {
-    city_simulate(&j->c, &calm, 2, TRAINERS);
+    sim_cluster_simulate(&j->c, &calm, 2, TRAINERS);
     j->c.o.go_on_without = go_on_without;
     serve_all(&j->c);
     for (uint32_t i = 0; i < TRAINERS; i++)
@@ -28,7 +28,7 @@ static void job_end(job *j)
 {
     for (int i = 0; i < TRAINERS; i++)
         trainer_die(&j->c, &j->t[i]);
-    city_release(&j->c);
+    sim_cluster_release(&j->c);
 }
 
 static void meet(job *j, const char *name, uint64_t generation)
@@ -53,7 +53,7 @@ static void leave_all(job *j)
 
 /* --- a job as it should be ------------------------------------------------ */
 
-static void expect_rows(city *c, trainer *t, float want)
+static void expect_rows(sim_cluster *c, trainer *t, float want)
 {
     for (int i = 0; i < c->o.n_servers; i++) {
         fl_pack p = pack_pull(1, 1000);
@@ -70,7 +70,7 @@ static void expect_rows(city *c, trainer *t, float want)
     }
 }
 
-static uint64_t add_step(city *c, trainer *t, uint64_t add)
+static uint64_t add_step(sim_cluster *c, trainer *t, uint64_t add)
 {
     fl_pack p = { 0 };
     uint64_t step;
@@ -85,7 +85,7 @@ static uint64_t add_step(city *c, trainer *t, uint64_t add)
     return step;
 }
 
-static void report(city *c, trainer *t, const char *phase)
+static void report(sim_cluster *c, trainer *t, const char *phase)
 {
     fl_pack p = { 0 };
 
@@ -139,9 +139,9 @@ static void lose_last_answers(int n_servers)
     bool has_heard = n_servers == 1;
     answer a;
     trainer t;
-    city c;
+    sim_cluster c;
 
-    city_simulate(&c, &calm, n_servers, 1);
+    sim_cluster_simulate(&c, &calm, n_servers, 1);
     serve_all(&c);
     trainer_join(&c, &t, 0, 100);
     fl_sim_set_faults(c.sim, &slow);
@@ -160,7 +160,7 @@ static void lose_last_answers(int n_servers)
     trainer_die(&c, &t);
     run(&c, END_MS);
     expect_over(&c, FL_OK, "");
-    city_release(&c);
+    sim_cluster_release(&c);
 }
 
 static void who_did_not_hear_the_last_word_can_ask_again(void **state)
@@ -174,11 +174,11 @@ static void who_did_not_hear_the_last_word_can_ask_again(void **state)
    it has left, and not for ever. */
 static void an_end_is_put_off_for_two_seconds_at_most(void **state)
 {
-    city c;
+    sim_cluster c;
     trainer t;
 
     (void)state;
-    city_simulate(&c, &calm, 1, 1);
+    sim_cluster_simulate(&c, &calm, 1, 1);
     serve_all(&c);
     trainer_join(&c, &t, 0, 100);
     ask_ok(&c, t.links[0], FL_MSG_LEAVE, REPEATED, NULL);
@@ -188,7 +188,7 @@ static void an_end_is_put_off_for_two_seconds_at_most(void **state)
     assert_true(fl_server_is_over(c.servers[0]));
     assert_int_equal(fl_server_wait(c.servers[0]), FL_OK);
     trainer_die(&c, &t);
-    city_release(&c);
+    sim_cluster_release(&c);
 }
 
 static void trainers_that_disagree_are_told_the_line(void **state)
@@ -208,7 +208,7 @@ static void trainers_that_disagree_are_told_the_line(void **state)
 
 /* --- rounds --------------------------------------------------------------- */
 
-static void expect_came(city *c, answer *a, const uint64_t *shares,
+static void expect_came(sim_cluster *c, answer *a, const uint64_t *shares,
                         const uint32_t *ranks, uint32_t n)
 {
     fl_unpack u;
@@ -307,10 +307,10 @@ static void a_round_is_met_for_and_applied(void **state)
 static void a_job_without_its_trainers_ends(void **state)
 {
     trainer t;
-    city c;
+    sim_cluster c;
 
     (void)state;
-    city_simulate(&c, &calm, 2, 2);
+    sim_cluster_simulate(&c, &calm, 2, 2);
     serve_all(&c);
     trainer_join(&c, &t, 1, 100);
     run(&c, 4000);
@@ -318,7 +318,7 @@ static void a_job_without_its_trainers_ends(void **state)
     run(&c, 4000);
     expect_over(&c, FL_ERR_TIMEOUT, "trainer 0 did not come");
     trainer_die(&c, &t);
-    city_release(&c);
+    sim_cluster_release(&c);
 }
 
 static void a_trainer_that_disappears_ends_the_job(void **state)
@@ -423,10 +423,10 @@ static void a_trainer_that_joins_and_never_connects_is_lost(void **state)
 {
     answer a;
     trainer t[2];
-    city c;
+    sim_cluster c;
 
     (void)state;
-    city_simulate(&c, &calm, 1, 2);
+    sim_cluster_simulate(&c, &calm, 1, 2);
     serve_all(&c);
     trainer_join(&c, &t[0], 0, 100);
     trainer_ask(&c, &t[1], 1, 101, &a);
@@ -441,7 +441,7 @@ static void a_trainer_that_joins_and_never_connects_is_lost(void **state)
     run(&c, 6500);
     expect_over(&c, FL_ERR_CLOSED, "trainer 1");
     trainer_die(&c, &t[0]);
-    city_release(&c);
+    sim_cluster_release(&c);
 }
 
 /* --- servers that go ------------------------------------------------------ */
@@ -480,16 +480,16 @@ static void a_server_that_comes_back_empty_ends_the_job(void **state)
 
 static void without_server_0_the_others_end_and_name_it(void **state)
 {
-    city c;
+    sim_cluster c;
 
     (void)state;
-    city_simulate(&c, &calm, 2, 1);
+    sim_cluster_simulate(&c, &calm, 2, 1);
     serve(&c, 1);
     run(&c, 3500);
     assert_said(&c, "server 1 is waiting for server 0 (server0:1)");
     run(&c, 2500);
     expect_over(&c, FL_ERR_TIMEOUT, "server 0 at server0:1: could not be");
-    city_release(&c);
+    sim_cluster_release(&c);
 }
 
 static void a_server_0_that_dies_takes_the_others_with_it(void **state)
@@ -688,10 +688,10 @@ static void a_reply_that_would_be_too_large_is_refused(void **state)
 static void options_that_do_not_fit_are_refused(void **state)
 {
     fl_server *s = NULL;
-    city c;
+    sim_cluster c;
 
     (void)state;
-    city_simulate(&c, &calm, 1, 1);
+    sim_cluster_simulate(&c, &calm, 1, 1);
     assert_int_equal(try_serve(&c, 1, &s), FL_ERR_INVAL);
     assert_text(fl_last_error(), "server 1: the job has 1 server");
     c.o.n_trainers = 0;
@@ -701,7 +701,7 @@ static void options_that_do_not_fit_are_refused(void **state)
     assert_int_equal(try_serve(&c, 0, &s), FL_ERR_IO);
     assert_text(fl_last_error(), "server 0: cannot listen on server0:1");
     assert_null(s);
-    city_release(&c);
+    sim_cluster_release(&c);
 }
 
 /* --- memory of replies ---------------------------------------------------- */

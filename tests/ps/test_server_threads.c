@@ -15,28 +15,28 @@
 #define ROUNDS 60
 #define ROWS 4096u /* their values are worth a place in the arena */
 
-static void city_open(city *c, fl_local_use local, int n_servers,
-                      int n_trainers)
+static void sim_cluster_open(sim_cluster *c, fl_local_use local, int n_servers,
+                             int n_trainers)
 {
     fl_socket_options so = { .local = local, .job = 1 };
 
-    *c = (city){ 0 };
+    *c = (sim_cluster){ 0 };
     assert_ok(fl_net_sockets(&c->net, &so));
     assert_ok(fl_loop_new(&c->loop, "trainers"));
     for (int i = 0; i < KIT_SERVERS; i++)
         (void)snprintf(c->names[i], sizeof(c->names[i]), "127.0.0.1:0");
-    city_init(c, n_servers, n_trainers);
+    sim_cluster_init(c, n_servers, n_trainers);
     c->o.connect_timeout_ms = 60000;
     c->o.restart_timeout_ms = 60000;
     c->o.arena_bytes = 1 << 20;
 }
 
-static void city_close(city *c)
+static void sim_cluster_close(sim_cluster *c)
 {
     fl_net *net = c->net;
     fl_loop *loop = c->loop;
 
-    city_release(c);
+    sim_cluster_release(c);
     fl_loop_free(loop);
     fl_net_free_sockets(net);
 }
@@ -47,7 +47,7 @@ typedef struct work {
     answer push[TRAINERS][2][ROUNDS], pull[TRAINERS][2][ROUNDS];
 } work;
 
-static void begin_work(city *c, trainer *t, work *w)
+static void begin_work(sim_cluster *c, trainer *t, work *w)
 {
     for (int round = 0; round < ROUNDS; round++) {
         for (int i = 0; i < TRAINERS * c->o.n_servers; i++) {
@@ -75,7 +75,7 @@ static void check_values(const answer *a)
 
 typedef enum wanted { ALL_GOOD, GOOD_OR_NOT } wanted;
 
-static void end_work(city *c, work *w, wanted how)
+static void end_work(sim_cluster *c, work *w, wanted how)
 {
     for (int i = 0; i < TRAINERS * c->o.n_servers * ROUNDS; i++) {
         int server = i / TRAINERS % c->o.n_servers;
@@ -102,9 +102,9 @@ static uint64_t run_job(fl_local_use local)
     answer met[TRAINERS];
     trainer t[TRAINERS];
     uint64_t hash;
-    city c;
+    sim_cluster c;
 
-    city_open(&c, local, 2, TRAINERS);
+    sim_cluster_open(&c, local, 2, TRAINERS);
     serve_all(&c);
     for (uint32_t i = 0; i < TRAINERS; i++) {
         trainer_join(&c, &t[i], i, 100 + i);
@@ -120,7 +120,7 @@ static uint64_t run_job(fl_local_use local)
     for (int i = 0; i < TRAINERS; i++)
         trainer_leave(&c, &t[i]);
     expect_over(&c, FL_OK, "");
-    city_close(&c);
+    sim_cluster_close(&c);
     fl_free(w);
     return hash;
 }
@@ -136,7 +136,7 @@ static void threads_and_transports_do_not_change_the_result(void **state)
 
 /* --- strangers ------------------------------------------------------------ */
 
-static int dial(const city *c)
+static int dial(const sim_cluster *c)
 {
     struct sockaddr_in a = { .sin_family = AF_INET,
                              .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
@@ -161,7 +161,7 @@ static void expect_closed(int fd)
     close(fd);
 }
 
-static void say_and_be_closed(const city *c, const void *bytes, size_t n)
+static void say_and_be_closed(const sim_cluster *c, const void *bytes, size_t n)
 {
     int fd = dial(c);
 
@@ -169,7 +169,7 @@ static void say_and_be_closed(const city *c, const void *bytes, size_t n)
     expect_closed(fd);
 }
 
-static void pull_some(city *c, trainer *t)
+static void pull_some(sim_cluster *c, trainer *t)
 {
     fl_pack p = pack_pull(1, 10);
 
@@ -184,10 +184,10 @@ static void strangers_are_sent_away_and_others_are_served(void **state)
     fl_frame early = { .type = FL_MSG_PULL, .request = 1 };
     uint8_t head[FL_FRAME_BYTES], noise[512];
     trainer t;
-    city c;
+    sim_cluster c;
 
     (void)state;
-    city_open(&c, FL_LOCAL_OFF, 1, 1);
+    sim_cluster_open(&c, FL_LOCAL_OFF, 1, 1);
     serve_all(&c);
     trainer_join(&c, &t, 0, 100);
     declare(&c, &t, KIT_TABLE);
@@ -205,7 +205,7 @@ static void strangers_are_sent_away_and_others_are_served(void **state)
     pull_some(&c, &t);
     trainer_leave(&c, &t);
     expect_over(&c, FL_OK, "");
-    city_close(&c);
+    sim_cluster_close(&c);
 }
 
 /* A member that announces too much loses its connection, and nothing else. */
@@ -214,10 +214,10 @@ static void a_message_that_is_too_large_costs_its_connection(void **state)
     fl_pack big = pack_push(1, 200000, 1);
     trainer t[2];
     answer a;
-    city c;
+    sim_cluster c;
 
     (void)state;
-    city_open(&c, FL_LOCAL_OFF, 1, 2);
+    sim_cluster_open(&c, FL_LOCAL_OFF, 1, 2);
     serve_all(&c);
     trainer_join(&c, &t[0], 0, 100);
     trainer_join(&c, &t[1], 1, 101);
@@ -230,7 +230,7 @@ static void a_message_that_is_too_large_costs_its_connection(void **state)
     expect_answer(&c, &a, FL_ERR_CLOSED, "");
     trainer_die(&c, &t[0]);
     trainer_die(&c, &t[1]);
-    city_close(&c);
+    sim_cluster_close(&c);
 }
 
 /* Both ends of a connection are in this process. */
@@ -249,10 +249,10 @@ static void idle_connections_do_not_keep_others_out(void **state)
     int n = allowed_connections(1000);
     int *fds = fl_alloc((size_t)n * sizeof(*fds));
     trainer t;
-    city c;
+    sim_cluster c;
 
     (void)state;
-    city_open(&c, FL_LOCAL_OFF, 1, 1);
+    sim_cluster_open(&c, FL_LOCAL_OFF, 1, 1);
     c.o.max_connections = n - 100;
     serve_all(&c);
     for (int i = 0; i < n; i++)
@@ -263,7 +263,7 @@ static void idle_connections_do_not_keep_others_out(void **state)
         pull_some(&c, &t);
     trainer_leave(&c, &t);
     expect_over(&c, FL_OK, "");
-    city_close(&c);
+    sim_cluster_close(&c);
     for (int i = 0; i < n; i++)
         close(fds[i]);
     fl_free(fds);
@@ -272,7 +272,7 @@ static void idle_connections_do_not_keep_others_out(void **state)
 /* --- ends at a bad moment ------------------------------------------------- */
 
 typedef struct busy {
-    city c;
+    sim_cluster c;
     trainer t[TRAINERS];
     work *w;
     answer met;
@@ -281,7 +281,7 @@ typedef struct busy {
 static void be_busy(busy *b, uint64_t restart_timeout_ms)
 {
     b->w = fl_alloc(sizeof(*b->w));
-    city_open(&b->c, FL_LOCAL_AUTO, 2, TRAINERS);
+    sim_cluster_open(&b->c, FL_LOCAL_AUTO, 2, TRAINERS);
     b->c.o.restart_timeout_ms = restart_timeout_ms;
     serve_all(&b->c);
     for (uint32_t i = 0; i < TRAINERS; i++)
@@ -300,7 +300,7 @@ static void be_done(busy *b)
     await(&b->c, &b->met);
     assert_true(b->met.st != FL_OK);
     answer_release(&b->met);
-    city_close(&b->c);
+    sim_cluster_close(&b->c);
     fl_free(b->w);
 }
 
@@ -355,15 +355,15 @@ static void a_tool_ends_the_servers(void **state)
 static void a_port_that_is_taken_is_an_error(void **state)
 {
     fl_server *s = NULL;
-    city c;
+    sim_cluster c;
 
     (void)state;
-    city_open(&c, FL_LOCAL_OFF, 1, 1);
+    sim_cluster_open(&c, FL_LOCAL_OFF, 1, 1);
     serve_all(&c);
     assert_int_equal(try_serve(&c, 0, &s), FL_ERR_BUSY);
     assert_text(fl_last_error(), c.names[0]);
     assert_null(s);
-    city_close(&c);
+    sim_cluster_close(&c);
 }
 
 int main(void)

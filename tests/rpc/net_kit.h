@@ -15,7 +15,7 @@
 #define KIT_STREAMS 64
 
 /* A net, a loop that listens and one that dials, and what came of it. */
-typedef struct town {
+typedef struct net_pair {
     fl_net *net;
     fl_loop *loops[2]; /* the first one accepts, the second one dials */
     fl_listener *door;
@@ -31,11 +31,11 @@ typedef struct town {
     const char *to;
     uint64_t timeout_ms;
     fl_status dial_st;
-} town;
+} net_pair;
 
-static inline void town_accept(void *arg, fl_stream *s)
+static inline void net_pair_accept(void *arg, fl_stream *s)
 {
-    town *t = arg;
+    net_pair *t = arg;
     size_t n = gate_count(&t->came);
 
     FL_ASSERT(n < KIT_STREAMS);
@@ -45,9 +45,9 @@ static inline void town_accept(void *arg, fl_stream *s)
     gate_add(&t->came);
 }
 
-static inline void town_init(town *t, const fl_socket_options *o)
+static inline void net_pair_init(net_pair *t, const fl_socket_options *o)
 {
-    *t = (town){ .timeout_ms = KIT_TIMEOUT_MS };
+    *t = (net_pair){ .timeout_ms = KIT_TIMEOUT_MS };
     gate_init(&t->came);
     gate_init(&t->done);
     assert_ok(fl_net_sockets(&t->net, o));
@@ -63,18 +63,18 @@ static inline void kit_close(void *arg)
 }
 
 /* NULL is fine. */
-static inline void town_close(fl_stream *s)
+static inline void net_pair_close(fl_stream *s)
 {
     if (s)
         in_loop(s->loop, kit_close, s);
 }
 
-static inline void town_release(town *t)
+static inline void net_pair_release(net_pair *t)
 {
     t->net->ops->unlisten(t->door);
-    town_close(t->dialled);
+    net_pair_close(t->dialled);
     for (size_t i = 0; i < KIT_STREAMS; i++)
-        town_close(t->accepted[i]);
+        net_pair_close(t->accepted[i]);
     fl_loop_free(t->loops[1]);
     fl_loop_free(t->loops[0]);
     fl_net_free_sockets(t->net);
@@ -83,16 +83,16 @@ static inline void town_release(town *t)
 }
 
 /* Accepts for the first loop alone. */
-static inline void town_listen(town *t, const char *address)
+static inline void net_pair_listen(net_pair *t, const char *address)
 {
     assert_ok(t->net->ops->listen(
-        t->net, &(fl_listen_args){ address, t->loops, 1, town_accept, t },
+        t->net, &(fl_listen_args){ address, t->loops, 1, net_pair_accept, t },
         &t->door, t->address));
 }
 
-static inline void town_dialled(void *arg, fl_stream *s)
+static inline void net_pair_dialled(void *arg, fl_stream *s)
 {
-    town *t = arg;
+    net_pair *t = arg;
 
     t->dialled = s;
     t->failed.status = FL_OK;
@@ -101,44 +101,46 @@ static inline void town_dialled(void *arg, fl_stream *s)
     gate_add(&t->done);
 }
 
-static inline void town_dial_inside(void *arg)
+static inline void net_pair_dial_inside(void *arg)
 {
-    town *t = arg;
+    net_pair *t = arg;
 
-    t->dial_st = t->net->ops->dial(
-        t->net,
-        &(fl_dial_args){ t->loops[1], t->to, t->timeout_ms, town_dialled, t },
-        &t->handle);
+    t->dial_st =
+        t->net->ops->dial(t->net,
+                          &(fl_dial_args){ t->loops[1], t->to, t->timeout_ms,
+                                           net_pair_dialled, t },
+                          &t->handle);
     if (t->dial_st)
         fl_err_save(&t->failed, t->dial_st);
 }
 
 /* Dials and waits for what comes of it. */
-static inline void town_dial(town *t, const char *address)
+static inline void net_pair_dial(net_pair *t, const char *address)
 {
     size_t before = gate_count(&t->done);
 
     t->to = address;
-    in_loop(t->loops[1], town_dial_inside, t);
+    in_loop(t->loops[1], net_pair_dial_inside, t);
     if (t->dial_st)
         fail_msg("%s", t->failed.text);
     gate_wait(&t->done, before + 1);
 }
 
 /* Both ends are there. */
-static inline void town_connect(town *t, const char *address)
+static inline void net_pair_connect(net_pair *t, const char *address)
 {
     size_t before = gate_count(&t->came);
 
-    town_dial(t, address);
+    net_pair_dial(t, address);
     if (!t->dialled)
         fail_msg("%s", t->failed.text);
     gate_wait(&t->came, before + 1);
 }
 
-static inline void town_fails(town *t, const char *address, const char *said)
+static inline void net_pair_fails(net_pair *t, const char *address,
+                                  const char *said)
 {
-    town_dial(t, address);
+    net_pair_dial(t, address);
     assert_null(t->dialled);
     if (!strstr(t->failed.text, said))
         fail_msg("'%s' does not say '%s'", t->failed.text, said);

@@ -39,13 +39,14 @@ static int remove_folder(void **state)
 static const fl_socket_options automatic = { .job = 0x99 };
 static const fl_socket_options off = { .local = FL_LOCAL_OFF };
 
-static void expect_refused(town *t, const char *address, const char *said)
+static void expect_refused(net_pair *t, const char *address, const char *said)
 {
     char out[FL_ADDRESS_MAX] = "old";
 
     assert_int_not_equal(
         t->net->ops->listen(
-            t->net, &(fl_listen_args){ address, t->loops, 1, town_accept, t },
+            t->net,
+            &(fl_listen_args){ address, t->loops, 1, net_pair_accept, t },
             &t->door, out),
         FL_OK);
     assert_says(said);
@@ -114,90 +115,91 @@ static void bad_addresses_are_refused(void **state)
 
 static void a_port_that_is_taken_is_an_error(void **state)
 {
-    town a, b;
+    net_pair a, b;
 
     (void)state;
-    town_init(&a, &automatic);
-    town_init(&b, &automatic);
-    town_listen(&a, "127.0.0.1:0");
+    net_pair_init(&a, &automatic);
+    net_pair_init(&b, &automatic);
+    net_pair_listen(&a, "127.0.0.1:0");
     expect_refused(&b, a.address, "is taken by another process");
     assert_says(a.address);
     expect_refused(&b, "192.0.2.1:0", "cannot listen on 192.0.2.1:0");
     expect_refused(&b, "nonsense", "has no port");
-    town_release(&b);
-    town_release(&a);
+    net_pair_release(&b);
+    net_pair_release(&a);
 }
 
 static void a_port_is_free_again_after_its_listener(void **state)
 {
-    town t;
+    net_pair t;
 
     (void)state;
-    town_init(&t, &automatic);
-    town_listen(&t, "127.0.0.1:0");
+    net_pair_init(&t, &automatic);
+    net_pair_listen(&t, "127.0.0.1:0");
     for (int i = 0; i < 3; i++) {
         char again[FL_ADDRESS_MAX];
 
-        town_connect(&t, t.address);
-        town_close(t.dialled);
+        net_pair_connect(&t, t.address);
+        net_pair_close(t.dialled);
         t.dialled = NULL;
         memcpy(again, t.address, sizeof(again));
         t.net->ops->unlisten(t.door);
         t.door = NULL;
-        town_fails(&t, again, "cannot connect");
-        town_listen(&t, again);
+        net_pair_fails(&t, again, "cannot connect");
+        net_pair_listen(&t, again);
         assert_string_equal(t.address, again);
     }
-    town_release(&t);
+    net_pair_release(&t);
 }
 
 static void streams_go_to_the_loops_in_turn(void **state)
 {
-    town t;
+    net_pair t;
     int n_first = 0;
 
     (void)state;
-    town_init(&t, &off);
+    net_pair_init(&t, &off);
     assert_ok(t.net->ops->listen(
-        t.net, &(fl_listen_args){ "127.0.0.1:0", t.loops, 2, town_accept, &t },
+        t.net,
+        &(fl_listen_args){ "127.0.0.1:0", t.loops, 2, net_pair_accept, &t },
         &t.door, t.address));
     for (size_t i = 0; i < N_DIALS; i++) {
-        town_connect(&t, t.address);
-        town_close(t.dialled);
+        net_pair_connect(&t, t.address);
+        net_pair_close(t.dialled);
         t.dialled = NULL;
         assert_ptr_equal(t.accepted[i]->loop, t.loops[i % 2]);
         n_first += t.accepted[i]->loop == t.loops[0];
     }
     assert_int_equal(n_first, N_DIALS / 2);
     assert_false(t.accepted_elsewhere);
-    town_release(&t);
+    net_pair_release(&t);
 }
 
 static void accept_and_end(void *arg, fl_stream *s)
 {
-    town *t = arg;
+    net_pair *t = arg;
 
     t->net->ops->unlisten(t->door);
     t->door = NULL;
-    town_accept(t, s);
+    net_pair_accept(t, s);
 }
 
 static void a_listener_may_end_in_its_own_callback(void **state)
 {
-    town t;
+    net_pair t;
 
     (void)state;
-    town_init(&t, &automatic);
+    net_pair_init(&t, &automatic);
     assert_ok(t.net->ops->listen(
         t.net,
         &(fl_listen_args){ "127.0.0.1:0", t.loops, 1, accept_and_end, &t },
         &t.door, t.address));
-    town_connect(&t, t.address);
+    net_pair_connect(&t, t.address);
     assert_null(t.door);
-    town_close(t.dialled);
+    net_pair_close(t.dialled);
     t.dialled = NULL;
-    town_fails(&t, t.address, "cannot connect");
-    town_release(&t);
+    net_pair_fails(&t, t.address, "cannot connect");
+    net_pair_release(&t);
 }
 
 /* --- socket files --------------------------------------------------------- */
@@ -211,25 +213,25 @@ static bool there_is_a_file(void)
 
 static void a_socket_file_comes_and_goes_with_its_listener(void **state)
 {
-    town t;
+    net_pair t;
     struct stat st;
 
     (void)state;
-    town_init(&t, &automatic);
-    town_listen(&t, unix_address);
+    net_pair_init(&t, &automatic);
+    net_pair_listen(&t, unix_address);
     assert_int_equal(lstat(path, &st), 0);
     assert_true(S_ISSOCK(st.st_mode));
     assert_int_equal(st.st_mode & 0077, 0);
     t.net->ops->unlisten(t.door);
     t.door = NULL;
     assert_false(there_is_a_file());
-    town_fails(&t, unix_address, "No such file");
-    town_release(&t);
+    net_pair_fails(&t, unix_address, "No such file");
+    net_pair_release(&t);
 }
 
 static void a_stale_socket_file_is_replaced_and_a_live_one_is_not(void **state)
 {
-    town a, b;
+    net_pair a, b;
     struct sockaddr_un un = { .sun_family = AF_UNIX };
     int fd = socket(AF_UNIX, SOCK_STREAM, 0);
 
@@ -238,31 +240,31 @@ static void a_stale_socket_file_is_replaced_and_a_live_one_is_not(void **state)
     assert_int_equal(bind(fd, (struct sockaddr *)&un, sizeof(un)), 0);
     close(fd); /* as after a process that was killed */
     assert_true(there_is_a_file());
-    town_init(&a, &automatic);
-    town_init(&b, &automatic);
-    town_listen(&a, unix_address);
+    net_pair_init(&a, &automatic);
+    net_pair_init(&b, &automatic);
+    net_pair_listen(&a, unix_address);
     expect_refused(&b, unix_address, "another process listens there");
-    town_connect(&a, unix_address);
-    town_release(&b);
+    net_pair_connect(&a, unix_address);
+    net_pair_release(&b);
     assert_true(there_is_a_file());
-    town_release(&a);
+    net_pair_release(&a);
     assert_false(there_is_a_file());
 }
 
 static void a_file_that_is_no_socket_is_left_alone(void **state)
 {
-    town t;
+    net_pair t;
 
     (void)state;
     assert_ok(fl_file_write(path, "text", 4));
-    town_init(&t, &automatic);
+    net_pair_init(&t, &automatic);
     expect_refused(&t, unix_address, "a file that is no socket");
     assert_true(there_is_a_file());
     unlink(path);
-    town_listen(&t, unix_address);
+    net_pair_listen(&t, unix_address);
     unlink(path);
     assert_ok(fl_file_write(path, "text", 4));
-    town_release(&t);
+    net_pair_release(&t);
     assert_true(there_is_a_file());
     unlink(path);
 }
@@ -306,7 +308,7 @@ static void hold(void *arg)
 /* The loop is held until the connection waits and no descriptor is left. */
 static void accepting_pauses_while_descriptors_are_short(void **state)
 {
-    town t;
+    net_pair t;
     gate lines;
     brake b;
     struct rlimit old, low;
@@ -316,8 +318,8 @@ static void accepting_pauses_while_descriptors_are_short(void **state)
     gate_init(&lines);
     gate_init(&b.held);
     gate_init(&b.go);
-    town_init(&t, &off);
-    town_listen(&t, "127.0.0.1:0");
+    net_pair_init(&t, &off);
+    net_pair_listen(&t, "127.0.0.1:0");
     fl_log_set(count_line, &lines, FL_LOG_WARN);
     fl_loop_post(t.loops[0], hold, &b);
     gate_wait(&b.held, 1);
@@ -336,7 +338,7 @@ static void accepting_pauses_while_descriptors_are_short(void **state)
     assert_int_equal(gate_count(&lines), 1);
     fl_log_set(NULL, NULL, FL_LOG_INFO);
     close(fd);
-    town_release(&t);
+    net_pair_release(&t);
     gate_release(&lines);
     gate_release(&b.held);
     gate_release(&b.go);
@@ -346,54 +348,54 @@ static void accepting_pauses_while_descriptors_are_short(void **state)
 
 static void nobody_there_is_an_error_that_says_so(void **state)
 {
-    town t;
+    net_pair t;
     char address[FL_ADDRESS_MAX];
 
     (void)state;
-    town_init(&t, &automatic);
-    town_listen(&t, "127.0.0.1:0");
+    net_pair_init(&t, &automatic);
+    net_pair_listen(&t, "127.0.0.1:0");
     memcpy(address, t.address, sizeof(address));
     t.net->ops->unlisten(t.door);
     t.door = NULL;
-    town_fails(&t, address, "Connection refused");
+    net_pair_fails(&t, address, "Connection refused");
     assert_non_null(strstr(t.failed.text, address));
-    town_release(&t);
+    net_pair_release(&t);
 }
 
 static void an_address_that_cannot_be_dialled_fails_at_once(void **state)
 {
-    town t;
+    net_pair t;
     void *handle = NULL;
 
     (void)state;
-    town_init(&t, &automatic);
+    net_pair_init(&t, &automatic);
     assert_int_equal(
         t.net->ops->dial(t.net,
                          &(fl_dial_args){ t.loops[1], "127.0.0.1:0", 1000,
-                                          town_dialled, &t },
+                                          net_pair_dialled, &t },
                          &handle),
         FL_ERR_INVAL);
     assert_says("port 0");
     assert_int_equal(t.net->ops->dial(t.net,
                                       &(fl_dial_args){ t.loops[1], "what", 1000,
-                                                       town_dialled, &t },
+                                                       net_pair_dialled, &t },
                                       &handle),
                      FL_ERR_INVAL);
     assert_null(handle);
-    town_release(&t);
+    net_pair_release(&t);
     assert_int_equal(t.done.count, 0);
 }
 
 static void a_name_that_does_not_resolve_is_an_error(void **state)
 {
-    town t;
+    net_pair t;
 
     (void)state;
-    town_init(&t, &automatic);
+    net_pair_init(&t, &automatic);
     t.timeout_ms = 600000;
-    town_fails(&t, "no-such-host.invalid:6174", "cannot be looked up");
+    net_pair_fails(&t, "no-such-host.invalid:6174", "cannot be looked up");
     assert_non_null(strstr(t.failed.text, "no-such-host.invalid"));
-    town_release(&t);
+    net_pair_release(&t);
 }
 
 /* A listening socket whose queue is full does not answer any more. */
@@ -429,29 +431,29 @@ static void hole_release(hole *h)
 
 static void a_peer_that_does_not_answer_is_given_up(void **state)
 {
-    town t;
+    net_pair t;
     hole h;
 
     (void)state;
     hole_init(&h);
-    town_init(&t, &automatic);
+    net_pair_init(&t, &automatic);
     t.timeout_ms = 50;
-    town_fails(&t, h.address, "did not answer within 50 ms");
-    town_release(&t);
+    net_pair_fails(&t, h.address, "did not answer within 50 ms");
+    net_pair_release(&t);
     hole_release(&h);
 }
 
 static void dial_and_cancel(void *arg)
 {
-    town *t = arg;
+    net_pair *t = arg;
 
-    town_dial_inside(t);
+    net_pair_dial_inside(t);
     t->net->ops->cancel(t->handle);
 }
 
 static void cancel_unless_over(void *arg)
 {
-    town *t = arg;
+    net_pair *t = arg;
 
     if (!gate_count(&t->done))
         t->net->ops->cancel(t->handle);
@@ -464,21 +466,21 @@ static void nothing(void *arg)
 
 static void a_dial_that_is_cancelled_calls_nobody(void **state)
 {
-    town t;
+    net_pair t;
     hole h;
 
     (void)state;
     hole_init(&h);
-    town_init(&t, &off);
+    net_pair_init(&t, &off);
     t.to = h.address;
     in_loop(t.loops[1], dial_and_cancel, &t); /* before it begins */
-    in_loop(t.loops[1], town_dial_inside, &t);
+    in_loop(t.loops[1], net_pair_dial_inside, &t);
     in_loop(t.loops[1], nothing, NULL);
     in_loop(t.loops[1], cancel_unless_over, &t); /* while it connects */
     t.to = "no-such-host.invalid:6174";
     in_loop(t.loops[1], dial_and_cancel, &t); /* while it looks the name up */
     in_loop(t.loops[1], nothing, NULL);
-    town_release(&t);
+    net_pair_release(&t);
     assert_int_equal(t.done.count, 0);
     hole_release(&h);
 }
@@ -488,20 +490,20 @@ static void a_name_that_is_looked_up_can_be_cancelled(void **state)
 {
     (void)state;
     for (int i = 0; i < 20; i++) {
-        town t;
+        net_pair t;
 
-        town_init(&t, &automatic);
+        net_pair_init(&t, &automatic);
         t.to = "no-such-host.invalid:6174";
-        in_loop(t.loops[1], town_dial_inside, &t);
+        in_loop(t.loops[1], net_pair_dial_inside, &t);
         if (i % 2)
             in_loop(t.loops[1], nothing, NULL);
         in_loop(t.loops[1], cancel_unless_over, &t);
-        town_release(&t);
+        net_pair_release(&t);
     }
 }
 
 typedef struct crowd {
-    town *t;
+    net_pair *t;
     gate done;
     int n_failed;
 } crowd;
@@ -519,13 +521,13 @@ static void crowd_dialled(void *arg, fl_stream *s)
 
 static void many_dials_from_any_thread_are_all_answered(void **state)
 {
-    town t;
+    net_pair t;
     crowd c = { .t = &t };
 
     (void)state;
     gate_init(&c.done);
-    town_init(&t, &automatic);
-    town_listen(&t, "127.0.0.1:0");
+    net_pair_init(&t, &automatic);
+    net_pair_listen(&t, "127.0.0.1:0");
     for (size_t i = 0; i < N_DIALS; i++) {
         void *handle;
         char name[64];
@@ -541,7 +543,7 @@ static void many_dials_from_any_thread_are_all_answered(void **state)
     gate_wait(&c.done, N_DIALS);
     gate_wait(&t.came, N_DIALS);
     assert_int_equal(c.n_failed, 0);
-    town_release(&t);
+    net_pair_release(&t);
     gate_release(&c.done);
 }
 

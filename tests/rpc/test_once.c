@@ -366,7 +366,7 @@ static void proxy_stop(proxy *p)
     close(p->stop[1]);
 }
 
-typedef struct town {
+typedef struct net_pair {
     fl_net *net;
     fl_loop *serve[2], *ask[2], *pay;
     fl_rpc_server *host;
@@ -374,14 +374,14 @@ typedef struct town {
     char address[FL_ADDRESS_MAX];
     char by_proxy[FL_ADDRESS_MAX];
     proxy p;
-} town;
+} net_pair;
 
-static void town_init(town *t, unsigned cuts, uint64_t bytes_per_cut)
+static void net_pair_init(net_pair *t, unsigned cuts, uint64_t bytes_per_cut)
 {
     fl_socket_options so = { .local = FL_LOCAL_OFF };
     fl_rpc_server_options o = kit_host_options();
 
-    *t = (town){ 0 };
+    *t = (net_pair){ 0 };
     book_init(&t->b);
     assert_ok(fl_net_sockets(&t->net, &so));
     assert_ok(fl_loop_new(&t->serve[0], "serve0"));
@@ -400,7 +400,7 @@ static void town_init(town *t, unsigned cuts, uint64_t bytes_per_cut)
     snprintf(t->by_proxy, sizeof(t->by_proxy), "127.0.0.1:%u", t->p.port);
 }
 
-static void town_release(town *t)
+static void net_pair_release(net_pair *t)
 {
     fl_rpc_server_free(t->host);
     proxy_stop(&t->p);
@@ -418,10 +418,10 @@ static void pushes_over_tcp_survive_a_hundred_cuts(void **state)
     const size_t n = 10000;
     fl_rpc_client_options o = kit_link_options(0);
     client c;
-    town t;
+    net_pair t;
 
     (void)state;
-    town_init(&t, 100, 8000);
+    net_pair_init(&t, 100, 8000);
     client_open(&c, t.ask[0], t.net, t.by_proxy, &o);
     client_make_numbers(&c, n);
     client_push(&c, n, 0);
@@ -432,7 +432,7 @@ static void pushes_over_tcp_survive_a_hundred_cuts(void **state)
     assert_int_equal(atomic_load(&t.p.n_cuts), 100);
     in_loop(t.ask[0], client_free_link, &c);
     client_release(&c);
-    town_release(&t);
+    net_pair_release(&t);
 }
 
 #define LINKS 8
@@ -441,10 +441,10 @@ static void eight_links_and_two_loops_do_not_mix(void **state)
 {
     const size_t n = 1000;
     client c[LINKS];
-    town t;
+    net_pair t;
 
     (void)state;
-    town_init(&t, 60, 8000);
+    net_pair_init(&t, 60, 8000);
     for (uint32_t i = 0; i < LINKS; i++) {
         fl_rpc_client_options o = kit_link_options(i);
 
@@ -465,7 +465,7 @@ static void eight_links_and_two_loops_do_not_mix(void **state)
         in_loop(t.ask[i % 2], client_free_link, &c[i]);
         client_release(&c[i]);
     }
-    town_release(&t);
+    net_pair_release(&t);
 }
 
 static void nothing(void *arg)
@@ -488,10 +488,10 @@ static void replies_in_pieces_come_whole_and_their_memory_back(void **state)
     const size_t n = 2000;
     fl_rpc_client_options o = kit_link_options(0);
     client c;
-    town t;
+    net_pair t;
 
     (void)state;
-    town_init(&t, 10, 8000);
+    net_pair_init(&t, 10, 8000);
     client_open(&c, t.ask[0], t.net, t.by_proxy, &o);
     ask_for_pieces(&c, n);
     gate_wait(&c.answers, n);
@@ -503,7 +503,7 @@ static void replies_in_pieces_come_whole_and_their_memory_back(void **state)
     t.host = NULL;
     in_loop(t.pay, nothing, NULL);
     assert_true(atomic_load(&t.b.n_returned) >= n);
-    town_release(&t);
+    net_pair_release(&t);
 }
 
 /* The host goes while requests are under way; the links fail in order. */
@@ -511,10 +511,10 @@ static void a_host_may_go_at_any_moment(void **state)
 {
     fl_rpc_client_options o = kit_link_options(0);
     client c;
-    town t;
+    net_pair t;
 
     (void)state;
-    town_init(&t, 0, 1);
+    net_pair_init(&t, 0, 1);
     o.restart_timeout_ms = 300;
     client_open(&c, t.ask[0], t.net, t.address, &o);
     client_make_numbers(&c, 5000);
@@ -525,7 +525,7 @@ static void a_host_may_go_at_any_moment(void **state)
     gate_wait(&c.answers, 5000);
     in_loop(t.ask[0], client_free_link, &c);
     client_release(&c);
-    town_release(&t);
+    net_pair_release(&t);
 }
 
 int main(void)

@@ -160,15 +160,15 @@ static void talker_free(talker *t)
     fl_free(t);
 }
 
-static void talk_both_ways(town *t)
+static void talk_both_ways(net_pair *t)
 {
     talker *a = talker_new(t->accepted[0], 1, 2, SLOW_BYTES);
     talker *b = talker_new(t->dialled, 2, 1, FAST_BYTES);
 
     talker_check(a);
     talker_check(b);
-    town_close(t->accepted[0]);
-    town_close(t->dialled);
+    net_pair_close(t->accepted[0]);
+    net_pair_close(t->dialled);
     t->accepted[0] = t->dialled = NULL;
     talker_free(a);
     talker_free(b);
@@ -176,65 +176,65 @@ static void talk_both_ways(town *t)
 
 static void tcp_carries_much_both_ways_to_a_slow_reader(void **state)
 {
-    town t;
+    net_pair t;
 
     (void)state;
-    town_init(&t, &off);
-    town_listen(&t, "127.0.0.1:0");
-    town_connect(&t, t.address);
+    net_pair_init(&t, &off);
+    net_pair_listen(&t, "127.0.0.1:0");
+    net_pair_connect(&t, t.address);
     assert_false(t.accepted[0]->is_local || t.dialled->is_local);
     assert_false(t.dialled->is_secret);
     assert_null(t.dialled->ops->send_fd);
     assert_string_equal(t.dialled->peer, t.address);
     assert_memory_equal(t.accepted[0]->peer, "127.0.0.1:", 10);
     talk_both_ways(&t);
-    town_release(&t);
+    net_pair_release(&t);
 }
 
 static void the_local_socket_carries_much_both_ways(void **state)
 {
-    town t;
+    net_pair t;
     char peer[64];
 
     (void)state;
-    town_init(&t, &automatic);
-    town_listen(&t, "127.0.0.1:0");
-    town_connect(&t, t.address);
+    net_pair_init(&t, &automatic);
+    net_pair_listen(&t, "127.0.0.1:0");
+    net_pair_connect(&t, t.address);
     assert_true(t.accepted[0]->is_local && t.dialled->is_local);
     snprintf(peer, sizeof(peer), "local process %ld", (long)getpid());
     assert_string_equal(t.accepted[0]->peer, peer);
     assert_non_null(strstr(t.dialled->peer, " (local)"));
     talk_both_ways(&t);
-    town_release(&t);
+    net_pair_release(&t);
 }
 
 static void a_path_carries_much_both_ways(void **state)
 {
-    town t;
+    net_pair t;
 
     (void)state;
-    town_init(&t, &off);
-    town_listen(&t, unix_address);
+    net_pair_init(&t, &off);
+    net_pair_listen(&t, unix_address);
     assert_string_equal(t.address, unix_address);
-    town_connect(&t, t.address);
+    net_pair_connect(&t, t.address);
     assert_true(t.accepted[0]->is_local && t.dialled->is_local);
     assert_string_equal(t.dialled->peer, unix_address);
     talk_both_ways(&t);
-    town_release(&t);
+    net_pair_release(&t);
 }
 
 static void a_name_is_looked_up(void **state)
 {
-    town t;
+    net_pair t;
     char name[64];
 
     (void)state;
-    town_init(&t, &off);
-    town_listen(&t, "127.0.0.1:0");
+    net_pair_init(&t, &off);
+    net_pair_listen(&t, "127.0.0.1:0");
     snprintf(name, sizeof(name), "localhost:%s", strrchr(t.address, ':') + 1);
-    town_connect(&t, name);
+    net_pair_connect(&t, name);
     talk_both_ways(&t);
-    town_release(&t);
+    net_pair_release(&t);
 }
 
 /* --- TLS ------------------------------------------------------------------ */
@@ -276,22 +276,23 @@ static void papers_release(papers *p)
 static void with_tls_every_stream_is_secret_and_none_local(void **state)
 {
     papers p;
-    town t;
+    net_pair t;
     fl_socket_options o = { .job = 0x77 };
 
     (void)state;
     papers_init(&p);
     o.tls = p.tls;
-    town_init(&t, &o);
+    net_pair_init(&t, &o);
     assert_ok(t.net->ops->listen(
-        t.net, &(fl_listen_args){ "127.0.0.1:0", t.loops, 2, town_accept, &t },
+        t.net,
+        &(fl_listen_args){ "127.0.0.1:0", t.loops, 2, net_pair_accept, &t },
         &t.door, t.address));
-    town_connect(&t, t.address);
+    net_pair_connect(&t, t.address);
     assert_true(t.accepted[0]->is_secret && t.dialled->is_secret);
     assert_false(t.accepted[0]->is_local || t.dialled->is_local);
     assert_false(t.accepted_elsewhere);
     talk_both_ways(&t);
-    town_release(&t);
+    net_pair_release(&t);
     papers_release(&p);
 }
 
@@ -314,62 +315,63 @@ static void force_and_tls_exclude_each_other(void **state)
 
 static void forced_it_is_the_local_socket(void **state)
 {
-    town t;
+    net_pair t;
 
     (void)state;
-    town_init(&t, &force);
-    town_listen(&t, "127.0.0.1:0");
-    town_connect(&t, t.address);
+    net_pair_init(&t, &force);
+    net_pair_listen(&t, "127.0.0.1:0");
+    net_pair_connect(&t, t.address);
     assert_true(t.accepted[0]->is_local && t.dialled->is_local);
-    town_release(&t);
+    net_pair_release(&t);
 }
 
 static void forced_without_a_local_socket_is_an_error(void **state)
 {
-    town there, here;
+    net_pair there, here;
 
     (void)state;
-    town_init(&there, &off);
-    town_init(&here, &force);
-    town_listen(&there, "127.0.0.1:0");
-    town_fails(&here, there.address, "local_transport=force: cannot connect");
-    town_fails(&here, "192.0.2.1:6174", "192.0.2.1:6174 is not on this");
-    town_release(&here);
-    town_release(&there);
+    net_pair_init(&there, &off);
+    net_pair_init(&here, &force);
+    net_pair_listen(&there, "127.0.0.1:0");
+    net_pair_fails(&here, there.address,
+                   "local_transport=force: cannot connect");
+    net_pair_fails(&here, "192.0.2.1:6174", "192.0.2.1:6174 is not on this");
+    net_pair_release(&here);
+    net_pair_release(&there);
 }
 
 static void without_a_local_socket_it_is_tcp(void **state)
 {
-    town there, here;
+    net_pair there, here;
 
     (void)state;
-    town_init(&there, &off);
-    town_init(&here, &automatic);
-    town_listen(&there, "127.0.0.1:0");
-    town_connect(&there, there.address);
-    town_dial(&here, there.address);
+    net_pair_init(&there, &off);
+    net_pair_init(&here, &automatic);
+    net_pair_listen(&there, "127.0.0.1:0");
+    net_pair_connect(&there, there.address);
+    net_pair_dial(&here, there.address);
     gate_wait(&there.came, 2);
     assert_non_null(here.dialled);
     assert_false(here.dialled->is_local);
-    town_release(&here);
-    town_release(&there);
+    net_pair_release(&here);
+    net_pair_release(&there);
 }
 
 static void the_local_socket_is_of_one_job(void **state)
 {
     fl_socket_options other_job = { .job = 0x78 };
-    town there, here;
+    net_pair there, here;
 
     (void)state;
-    town_init(&there, &automatic);
-    town_init(&here, &other_job);
-    town_listen(&there, "127.0.0.1:0");
-    town_dial(&here, there.address);
+    net_pair_init(&there, &automatic);
+    net_pair_init(&here, &other_job);
+    net_pair_listen(&there, "127.0.0.1:0");
+    net_pair_dial(&here, there.address);
     gate_wait(&there.came, 1);
     assert_non_null(here.dialled);
     assert_false(here.dialled->is_local);
-    town_release(&here);
-    town_release(&there);
+    net_pair_release(&here);
+    net_pair_release(&there);
 }
 
 /* --- ends ----------------------------------------------------------------- */
@@ -419,16 +421,16 @@ static void write_until_gone(void *arg)
 
 static void check_end(const fl_socket_options *o)
 {
-    town t;
+    net_pair t;
     listener_end e = { 0 };
 
-    town_init(&t, o);
-    town_listen(&t, "127.0.0.1:0");
-    town_connect(&t, t.address);
+    net_pair_init(&t, o);
+    net_pair_listen(&t, "127.0.0.1:0");
+    net_pair_connect(&t, t.address);
     gate_init(&e.told);
     e.s = t.accepted[0];
     in_loop(e.s->loop, want_end, &e);
-    town_close(t.dialled);
+    net_pair_close(t.dialled);
     t.dialled = NULL;
     gate_wait(&e.told, 1);
     if (!strstr(e.why, "has closed the connection") ||
@@ -436,7 +438,7 @@ static void check_end(const fl_socket_options *o)
         fail_msg("'%s'", e.why);
     in_loop(e.s->loop, write_until_gone, &e);
     gate_wait(&e.told, 2);
-    town_release(&t);
+    net_pair_release(&t);
     gate_release(&e.told);
 }
 
@@ -470,13 +472,13 @@ static bool is_connected_tcp(int fd)
 /* Looks at all sockets of this process: the streams do not show theirs. */
 static void tcp_sockets_have_their_options(void **state)
 {
-    town t;
+    net_pair t;
     int n = 0, n_fds = (int)sysconf(_SC_OPEN_MAX);
 
     (void)state;
-    town_init(&t, &off);
-    town_listen(&t, "127.0.0.1:0");
-    town_connect(&t, t.address);
+    net_pair_init(&t, &off);
+    net_pair_listen(&t, "127.0.0.1:0");
+    net_pair_connect(&t, t.address);
     for (int fd = 3; fd < n_fds && fd < 1024; fd++) {
         if (!is_connected_tcp(fd))
             continue;
@@ -489,7 +491,7 @@ static void tcp_sockets_have_their_options(void **state)
         assert_true(fcntl(fd, F_GETFD) & FD_CLOEXEC);
     }
     assert_int_equal(n, 2);
-    town_release(&t);
+    net_pair_release(&t);
 }
 
 /* --- descriptors ---------------------------------------------------------- */
@@ -545,16 +547,16 @@ static void take_parcel(void *arg)
 
 static void a_descriptor_goes_with_the_next_byte(void **state)
 {
-    town t;
+    net_pair t;
     parcel p = { 0 };
     int ends[2];
     char c = 0;
 
     (void)state;
     assert_int_equal(pipe(ends), 0);
-    town_init(&t, &automatic);
-    town_listen(&t, "127.0.0.1:0");
-    town_connect(&t, t.address);
+    net_pair_init(&t, &automatic);
+    net_pair_listen(&t, "127.0.0.1:0");
+    net_pair_connect(&t, t.address);
     gate_init(&p.arrived);
     p.from = t.dialled;
     p.to = t.accepted[0];
@@ -574,7 +576,7 @@ static void a_descriptor_goes_with_the_next_byte(void **state)
     assert_int_equal(c, 'z');
     assert_int_equal(read(ends[0], &c, 1), 0); /* no copy is left open */
     close(ends[0]);
-    town_release(&t);
+    net_pair_release(&t);
     gate_release(&p.arrived);
 }
 
@@ -624,7 +626,7 @@ static void of_many_descriptors_one_is_kept(void **state)
     assert_int_equal(p.st, FL_OK);
     close(p.came);
     assert_int_equal(read(ends[0], &c, 1), 0);
-    town_close(p.to);
+    net_pair_close(p.to);
     close(pair[1]);
     close(ends[0]);
     fl_loop_free(l);
@@ -658,7 +660,7 @@ static int be_nobody(int from_parent)
 {
     char address[FL_ADDRESS_MAX];
     fl_socket_options o = automatic;
-    town t = { .timeout_ms = KIT_TIMEOUT_MS, .to = address };
+    net_pair t = { .timeout_ms = KIT_TIMEOUT_MS, .to = address };
 
     if (setgid(NOBODY) != 0 || setuid(NOBODY) != 0)
         return 10;
@@ -669,7 +671,7 @@ static int be_nobody(int from_parent)
     gate_init(&t.done);
     if (fl_net_sockets(&t.net, &o) || fl_loop_new(&t.loops[1], "nobody"))
         return 13;
-    town_dial_inside(&t);
+    net_pair_dial_inside(&t);
     if (t.dial_st || !gate_reaches(&t.done, 1) || !t.dialled ||
         t.dialled->is_local)
         return 14;
@@ -688,7 +690,7 @@ static void count_line(void *arg, fl_log_level level, const char *area,
 /* The child is made before there are any threads. */
 static void another_user_is_refused_locally_and_comes_by_tcp(void **state)
 {
-    town t;
+    net_pair t;
     gate lines;
     int to_child[2], status = -1;
     pid_t child;
@@ -702,8 +704,8 @@ static void another_user_is_refused_locally_and_comes_by_tcp(void **state)
         _exit(be_nobody(to_child[0]));
     gate_init(&lines);
     fl_log_set(count_line, &lines, FL_LOG_WARN);
-    town_init(&t, &automatic);
-    town_listen(&t, "127.0.0.1:0");
+    net_pair_init(&t, &automatic);
+    net_pair_listen(&t, "127.0.0.1:0");
     assert_int_equal(write(to_child[1], t.address, FL_ADDRESS_MAX),
                      FL_ADDRESS_MAX);
     assert_int_equal(waitpid(child, &status, 0), child);
@@ -713,7 +715,7 @@ static void another_user_is_refused_locally_and_comes_by_tcp(void **state)
     assert_int_equal(gate_count(&t.came), 1);
     assert_false(t.accepted[0]->is_local);
     assert_int_equal(gate_count(&lines), 1);
-    town_release(&t);
+    net_pair_release(&t);
     fl_log_set(NULL, NULL, FL_LOG_INFO);
     gate_release(&lines);
     close(to_child[0]);

@@ -1,6 +1,6 @@
 /* test_cuts.c - exactly once, at length: 100 000 pushes in a simulation that
  * cuts 1000 connections, and as many over TCP through a proxy that does. */
-#include "../ps/town_kit.h"
+#include "../ps/fault_cluster_kit.h"
 
 static void a_hundred_thousand_pushes_survive_a_thousand_cuts(void **state)
 {

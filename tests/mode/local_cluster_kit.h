@@ -1,11 +1,11 @@
-/* crew_kit.h - servers and trainers of one job as threads of the test, over
+/* local_cluster_kit.h - servers and trainers of one job as threads of the test, over
  * real sockets; trainers talk to the port of a mode as operators would.
  *
  * cmocka's assertions are for the test's own thread: a trainer that fails
  * leaves its sentence.
  */
-#ifndef FL_TESTS_MODE_CREW_KIT_H
-#define FL_TESTS_MODE_CREW_KIT_H
+#ifndef FL_TESTS_MODE_LOCAL_CLUSTER_KIT_H
+#define FL_TESTS_MODE_LOCAL_CLUSTER_KIT_H
 
 #include "lockstep_kit.h"
 
@@ -20,14 +20,14 @@
 #define BATCH_KEYS 6
 #define ALL_KEYS 40
 
-typedef struct crew crew;
+typedef struct local_cluster local_cluster;
 typedef struct trainer trainer;
 
 /* Gradients of one batch; the frame has the values that were pulled. */
 typedef void (*batch_fn)(trainer *t, frame *f, int thread, int batch);
 
 struct trainer {
-    crew *crew;
+    local_cluster *local_cluster;
     int rank, n_threads;
     int n_batches[CREW_THREADS]; /* by thread */
     uint64_t samples;            /* of a batch */
@@ -44,7 +44,7 @@ struct trainer {
     uint64_t hash;
 };
 
-struct crew {
+struct local_cluster {
     const char *mode;
     int n_servers, n_trainers;
     size_t n_keys; /* of a batch */
@@ -60,7 +60,8 @@ struct crew {
     fl_status (*after)(trainer *t, int thread, int batch);
     fl_mutex mu;
     fl_cond cond;
-    bool is_under_way; /* a trainer has called crew_call; guarded by mu */
+    bool
+        is_under_way; /* a trainer has called local_cluster_call; guarded by mu */
 };
 
 /* --- batches ------------------------------------------------------------ */
@@ -119,13 +120,14 @@ static inline fl_status one_batch(trainer *t, int thread, int batch)
 
     if (thread == 0)
         t->last_step = step;
-    choose_keys(f, dice_of(t, thread, batch), t->crew->n_keys);
+    choose_keys(f, dice_of(t, thread, batch), t->local_cluster->n_keys);
     FL_TRY(pull_rows(f, c));
-    t->crew->batch(t, f, thread, batch);
+    t->local_cluster->batch(t, f, thread, batch);
     FL_TRY(hand_over(f, c));
     FL_TRY(do_call(f, c, c->data->barrier, &f->barrier));
     FL_TRY(do_call(f, c, c->data->recv, &f->recv));
-    return t->crew->after ? t->crew->after(t, thread, batch) : FL_OK;
+    return t->local_cluster->after ? t->local_cluster->after(t, thread, batch)
+                                   : FL_OK;
 }
 
 /* --- trainers ----------------------------------------------------------- */
@@ -191,19 +193,20 @@ static inline fl_status train_all(trainer *t)
 static inline void run_trainer(void *arg)
 {
     trainer *t = arg;
-    const fl_mode *mode = fl_mode_find(t->crew->mode);
+    const fl_mode *mode = fl_mode_find(t->local_cluster->mode);
 
-    t->cluster = fl_cluster_new(&(fl_cluster_args){ .dist = &t->dist,
-                                                    .net = t->crew->net,
-                                                    .conf = &t->crew->conf,
-                                                    .may_coalesce = true });
+    t->cluster =
+        fl_cluster_new(&(fl_cluster_args){ .dist = &t->dist,
+                                           .net = t->local_cluster->net,
+                                           .conf = &t->local_cluster->conf,
+                                           .may_coalesce = true });
     t->comm = mode->open(t->cluster);
     fl_err_save(&t->err, train_all(t));
 }
 
-/* --- the crew ----------------------------------------------------------- */
+/* --- the local_cluster ----------------------------------------------------------- */
 
-static inline void crew_name_servers(crew *c)
+static inline void local_cluster_name_servers(local_cluster *c)
 {
     char *at = c->addresses;
 
@@ -215,7 +218,7 @@ static inline void crew_name_servers(crew *c)
     }
 }
 
-static inline void crew_serve(crew *c, int rank)
+static inline void local_cluster_serve(local_cluster *c, int rank)
 {
     fl_server_options o = fl_server_options_of(&c->conf);
 
@@ -228,11 +231,11 @@ static inline void crew_serve(crew *c, int rank)
     assert_ok(fl_server_new(&c->servers[rank], c->net, NULL, &o));
 }
 
-static inline void trainer_init(crew *c, int rank)
+static inline void trainer_init(local_cluster *c, int rank)
 {
     trainer *t = &c->trainers[rank];
 
-    t->crew = c;
+    t->local_cluster = c;
     t->rank = rank;
     t->n_threads = 1;
     t->samples = 10;
@@ -243,35 +246,37 @@ static inline void trainer_init(crew *c, int rank)
     }
 }
 
-static inline void crew_init(crew *c, const char *mode, int n_servers,
-                             int n_trainers, batch_fn batch)
+static inline void local_cluster_init(local_cluster *c, const char *mode,
+                                      int n_servers, int n_trainers,
+                                      batch_fn batch)
 {
     alarm(JOB_HANGS_S);
-    *c = (crew){ .mode = mode,
-                 .n_servers = n_servers,
-                 .n_trainers = n_trainers,
-                 .n_keys = BATCH_KEYS,
-                 .batch = batch };
+    *c = (local_cluster){ .mode = mode,
+                          .n_servers = n_servers,
+                          .n_trainers = n_trainers,
+                          .n_keys = BATCH_KEYS,
+                          .batch = batch };
     fl_mutex_init(&c->mu);
     fl_cond_init(&c->cond);
     assert_ok(fl_conf_init(&c->conf));
     assert_ok(fl_net_sockets(&c->net, &(fl_socket_options){ 0 }));
-    crew_name_servers(c);
+    local_cluster_name_servers(c);
     for (int i = 0; i < n_trainers; i++)
         trainer_init(c, i);
 }
 
-static inline void crew_batches(crew *c, int rank, int n_threads, int n_batches)
+static inline void local_cluster_batches(local_cluster *c, int rank,
+                                         int n_threads, int n_batches)
 {
     c->trainers[rank].n_threads = n_threads;
     for (int i = 0; i < n_threads; i++)
         c->trainers[rank].n_batches[i] = n_batches;
 }
 
-static inline void crew_start(crew *c)
+static inline void local_cluster_start(local_cluster *c)
 {
     for (int i = 0; i < c->n_servers; i++)
-        crew_serve(c, i);
+        local_cluster_serve(c, i);
     for (int i = 0; i < c->n_trainers; i++) {
         trainer *t = &c->trainers[i];
 
@@ -282,22 +287,22 @@ static inline void crew_start(crew *c)
 }
 
 /* The job comes to its end, whatever that is. */
-static inline void crew_join(crew *c)
+static inline void local_cluster_join(local_cluster *c)
 {
     for (int i = 0; i < c->n_trainers; i++)
         fl_thread_join(c->trainers[i].thread);
 }
 
-static inline void crew_run(crew *c)
+static inline void local_cluster_run(local_cluster *c)
 {
-    crew_start(c);
-    crew_join(c);
+    local_cluster_start(c);
+    local_cluster_join(c);
 }
 
 /* A trainer tells the test's own thread, which waits for it. */
-static inline fl_status crew_call(trainer *t, int thread, int batch)
+static inline fl_status local_cluster_call(trainer *t, int thread, int batch)
 {
-    crew *c = t->crew;
+    local_cluster *c = t->local_cluster;
 
     if (thread || batch != 2)
         return FL_OK;
@@ -309,21 +314,21 @@ static inline fl_status crew_call(trainer *t, int thread, int batch)
 }
 
 /* Ends the servers in the middle of training. */
-static inline void crew_run_to_early_end(crew *c)
+static inline void local_cluster_run_to_early_end(local_cluster *c)
 {
-    c->after = crew_call;
-    crew_start(c);
+    c->after = local_cluster_call;
+    local_cluster_start(c);
     fl_lock(&c->mu);
     while (!c->is_under_way)
         fl_cond_wait(&c->cond, &c->mu);
     fl_unlock(&c->mu);
     for (int i = 0; i < c->n_servers; i++)
         fl_server_stop(c->servers[i]);
-    crew_join(c);
+    local_cluster_join(c);
 }
 
 /* All trainers came to a good end; then the servers do, too. */
-static inline void crew_check(crew *c)
+static inline void local_cluster_check(local_cluster *c)
 {
     for (int i = 0; i < c->n_trainers; i++)
         if (c->trainers[i].err.status)
@@ -332,7 +337,7 @@ static inline void crew_check(crew *c)
 }
 
 /* Servers stay a while for trainers that are connected. */
-static inline void crew_release(crew *c)
+static inline void local_cluster_release(local_cluster *c)
 {
     for (int i = 0; i < c->n_trainers; i++) {
         trainer *t = &c->trainers[i];
@@ -353,7 +358,7 @@ static inline void crew_release(crew *c)
     alarm(0);
 }
 
-static inline fl_cluster_stats *counts_of(crew *c, int rank)
+static inline fl_cluster_stats *counts_of(local_cluster *c, int rank)
 {
     return fl_cluster_stats_of(c->trainers[rank].cluster);
 }

@@ -1,8 +1,8 @@
-/* town_kit.h - the pushes of cut_kit.h in a simulation, whose connections are
+/* fault_cluster_kit.h - the pushes of cut_kit.h in a simulation, whose connections are
  * cut and whose dials are refused by chance.
  */
-#ifndef FL_TESTS_PS_TOWN_KIT_H
-#define FL_TESTS_PS_TOWN_KIT_H
+#ifndef FL_TESTS_PS_FAULT_CLUSTER_KIT_H
+#define FL_TESTS_PS_FAULT_CLUSTER_KIT_H
 
 #include "cut_kit.h"
 
@@ -18,10 +18,10 @@
 
 /* --- the simulated job ---------------------------------------------------- */
 
-typedef struct town town;
+typedef struct fault_cluster fault_cluster;
 
 typedef struct pusher {
-    town *town;
+    fault_cluster *fault_cluster;
     int rank;
     fl_client *client;
     uint64_t n_begun, n_open, n_pushes;
@@ -36,7 +36,7 @@ typedef struct pusher {
     } slots[CUT_WINDOW];
 } pusher;
 
-struct town {
+struct fault_cluster {
     fl_sim *sim;
     fl_ctx *ctx;
     fl_server *servers[CUT_SERVERS];
@@ -44,18 +44,18 @@ struct town {
     uint64_t hash;
 };
 
-static inline const char *const *town_names(void)
+static inline const char *const *fault_cluster_names(void)
 {
     static const char *const names[CUT_SERVERS] = { "server0:1", "server1:1" };
 
     return names;
 }
 
-static inline void town_serve(town *t)
+static inline void fault_cluster_serve(fault_cluster *t)
 {
     for (int i = 0; i < CUT_SERVERS; i++) {
         fl_server_options o = {
-            .servers = town_names(),
+            .servers = fault_cluster_names(),
             .n_servers = CUT_SERVERS,
             .n_trainers = CUT_TRAINERS,
             .rank = i,
@@ -76,11 +76,11 @@ static inline void town_serve(town *t)
     }
 }
 
-static inline void town_connect(town *t, int rank)
+static inline void fault_cluster_connect(fault_cluster *t, int rank)
 {
     pusher *p = &t->pushers[rank];
     fl_client_options o = {
-        .servers = town_names(),
+        .servers = fault_cluster_names(),
         .n_servers = CUT_SERVERS,
         .n_trainers = CUT_TRAINERS,
         .rank = rank,
@@ -93,14 +93,14 @@ static inline void town_connect(town *t, int rank)
         .max_message_bytes = 1 << 20,
     };
 
-    *p = (pusher){ .town = t, .rank = rank };
+    *p = (pusher){ .fault_cluster = t, .rank = rank };
     (void)snprintf(p->block, sizeof(p->block), "own%d", rank);
     assert_ok(
         fl_client_new(&p->client, fl_sim_net(t->sim), fl_sim_loop(t->sim), &o));
 }
 
 /* Lets time pass until all of them are idle. */
-static inline void town_await(town *t)
+static inline void fault_cluster_await(fault_cluster *t)
 {
     for (int rank = 0; rank < CUT_TRAINERS; rank++) {
         pusher *p = &t->pushers[rank];
@@ -118,7 +118,7 @@ static inline void town_await(town *t)
     }
 }
 
-static inline void town_settled(void *arg, fl_status st)
+static inline void fault_cluster_settled(void *arg, fl_status st)
 {
     pusher *p = arg;
 
@@ -128,7 +128,7 @@ static inline void town_settled(void *arg, fl_status st)
     p->is_idle = true;
 }
 
-static inline void town_declare(town *t)
+static inline void fault_cluster_declare(fault_cluster *t)
 {
     fl_job_programs *programs = fl_job_programs_new(t->ctx, 1);
     const char *const *text;
@@ -153,25 +153,25 @@ static inline void town_declare(town *t)
 
         p->is_idle = false;
         assert_ok(fl_client_declare(p->client, FL_ALL_SERVERS, text[0],
-                                    (fl_ending){ town_settled, p }));
+                                    (fl_ending){ fault_cluster_settled, p }));
     }
-    town_await(t);
+    fault_cluster_await(t);
     fl_job_programs_free(programs);
 }
 
-static inline void town_init(town *t)
+static inline void fault_cluster_init(fault_cluster *t)
 {
-    *t = (town){ .sim = fl_sim_new(&(fl_sim_faults){ .seed = 1 }),
-                 .ctx = make_ctx() };
-    town_serve(t);
+    *t = (fault_cluster){ .sim = fl_sim_new(&(fl_sim_faults){ .seed = 1 }),
+                          .ctx = make_ctx() };
+    fault_cluster_serve(t);
     for (int i = 0; i < CUT_TRAINERS; i++)
-        town_connect(t, i);
+        fault_cluster_connect(t, i);
     for (int i = 0; i < CUT_TRAINERS; i++)
         while (fl_client_state(t->pushers[i].client) == FL_PENDING)
             fl_sim_run(t->sim, fl_sim_now_ms(t->sim) + 100, NULL);
     for (int i = 0; i < CUT_TRAINERS; i++)
         assert_ok(fl_client_state(t->pushers[i].client));
-    town_declare(t);
+    fault_cluster_declare(t);
 }
 
 /* --- pushing -------------------------------------------------------------- */
@@ -186,7 +186,7 @@ static inline void on_pushed(void *arg, fl_status st)
     s->is_used = false;
     p->n_open--;
     if (st && !p->st)
-        town_settled(p, st);
+        fault_cluster_settled(p, st);
     push_more(p);
 }
 
@@ -221,13 +221,13 @@ static inline void push_more(pusher *p)
             continue;
         st = begin_push(p, &p->slots[i]);
         if (st)
-            town_settled(p, st);
+            fault_cluster_settled(p, st);
     }
     if (!p->n_open && p->n_begun == p->n_pushes)
         p->is_idle = true;
 }
 
-static inline void town_push(town *t, uint64_t n_pushes)
+static inline void fault_cluster_push(fault_cluster *t, uint64_t n_pushes)
 {
     for (int i = 0; i < CUT_TRAINERS; i++) {
         pusher *p = &t->pushers[i];
@@ -237,24 +237,24 @@ static inline void town_push(town *t, uint64_t n_pushes)
             n_pushes / CUT_TRAINERS + ((uint64_t)i < n_pushes % CUT_TRAINERS);
         push_more(p);
     }
-    town_await(t);
+    fault_cluster_await(t);
 }
 
 /* --- looking -------------------------------------------------------------- */
 
 /* As fl_job_hash adds them up. */
-static inline void town_look(town *t)
+static inline void fault_cluster_look(fault_cluster *t)
 {
     pusher *p = &t->pushers[0];
 
     p->is_idle = false;
-    assert_ok(
-        fl_client_hash(p->client, &t->hash, (fl_ending){ town_settled, p }));
-    town_await(t);
+    assert_ok(fl_client_hash(p->client, &t->hash,
+                             (fl_ending){ fault_cluster_settled, p }));
+    fault_cluster_await(t);
 }
 
 /* Each request has run once, however often it was sent. */
-static inline void town_count(town *t, uint16_t type)
+static inline void fault_cluster_count(fault_cluster *t, uint16_t type)
 {
     for (int s = 0; s < CUT_SERVERS; s++) {
         uint64_t asked = 0;
@@ -267,15 +267,16 @@ static inline void town_count(town *t, uint16_t type)
     }
 }
 
-static inline void town_release(town *t)
+static inline void fault_cluster_release(fault_cluster *t)
 {
     for (int i = 0; i < CUT_TRAINERS; i++) {
         pusher *p = &t->pushers[i];
 
         p->is_idle = false;
-        assert_ok(fl_client_leave(p->client, (fl_ending){ town_settled, p }));
+        assert_ok(fl_client_leave(p->client,
+                                  (fl_ending){ fault_cluster_settled, p }));
     }
-    town_await(t);
+    fault_cluster_await(t);
     for (int i = 0; i < CUT_TRAINERS; i++)
         fl_client_free(t->pushers[i].client);
     fl_sim_run(t->sim, fl_sim_now_ms(t->sim) + 10000, NULL);
@@ -296,7 +297,7 @@ typedef struct cut_plan {
 static inline uint64_t push_in_simulation(const cut_plan *plan,
                                           uint64_t *n_cuts)
 {
-    town *t = calloc(1, sizeof(*t));
+    fault_cluster *t = calloc(1, sizeof(*t));
     fl_sim_faults quiet = { .seed = plan->seed, .delay_hi_ms = 3 };
     fl_sim_faults faults = quiet;
     uint64_t hash;
@@ -304,16 +305,16 @@ static inline uint64_t push_in_simulation(const cut_plan *plan,
     assert_non_null(t);
     faults.cut_after_bytes = plan->cut_after_bytes;
     faults.refuse_share = plan->cut_after_bytes ? 0.1 : 0;
-    town_init(t);
+    fault_cluster_init(t);
     fl_sim_set_faults(t->sim, &faults);
-    town_push(t, plan->n_pushes);
+    fault_cluster_push(t, plan->n_pushes);
     *n_cuts = fl_sim_cuts(t->sim);
     fl_sim_set_faults(t->sim, &quiet);
-    town_look(t);
-    town_count(t, FL_MSG_PUSH);
-    town_count(t, FL_MSG_PUSH_DENSE);
+    fault_cluster_look(t);
+    fault_cluster_count(t, FL_MSG_PUSH);
+    fault_cluster_count(t, FL_MSG_PUSH_DENSE);
     hash = t->hash;
-    town_release(t);
+    fault_cluster_release(t);
     free(t);
     return hash;
 }
