@@ -32,7 +32,10 @@ const fl_rule FL_ISA_NAME(fl_rule_adagrad) = {
     .name = "adagrad",
     .doc = "MomentOut = Moment + Grad^2; ParamOut = Param - LearningRate * "
            "Grad / (sqrt(MomentOut) + epsilon)",
-    .params = { [EPSILON] = { "epsilon", 1e-6, 0, DBL_MAX } },
+    .params = { [EPSILON] = { .name = "epsilon",
+                              .value = 1e-6,
+                              .lo = 0,
+                              .hi = DBL_MAX } },
     .states = { [MOMENT] = { .slot = "Moment",
                              .out_slot = "MomentOut",
                              .suffix = "moment",

@@ -75,9 +75,12 @@ const fl_rule FL_ISA_NAME(fl_rule_ftrl) = {
            "Param; ParamOut = (sign(LinearAccumOut) * l1 - LinearAccumOut) / "
            "(S(SquaredAccumOut) / LearningRate + 2 * l2), or 0 where "
            "abs(LinearAccumOut) is within l1",
-    .params = { [L1] = { "l1", 0, 0, DBL_MAX },
-                [L2] = { "l2", 0, 0, DBL_MAX },
-                [LR_POWER] = { "lr_power", -0.5, -DBL_MAX, 0 } },
+    .params = { [L1] = { .name = "l1", .value = 0, .lo = 0, .hi = DBL_MAX },
+                [L2] = { .name = "l2", .value = 0, .lo = 0, .hi = DBL_MAX },
+                [LR_POWER] = { .name = "lr_power",
+                               .value = -0.5,
+                               .lo = -DBL_MAX,
+                               .hi = 0 } },
     .states = { [SQUARED] = { .slot = "SquaredAccumulator",
                               .out_slot = "SquaredAccumOut",
                               .suffix = "squared",

@@ -40,8 +40,12 @@ const fl_rule FL_ISA_NAME(fl_rule_momentum) = {
     .doc = "VelocityOut = mu * Velocity + Grad; ParamOut = Param - "
            "LearningRate * VelocityOut, or with use_nesterov Param - "
            "LearningRate * (Grad + mu * VelocityOut)",
-    .params = { [MU] = { "mu", 0.9, 0, DBL_MAX, .word = "momentum" },
-                [USE_NESTEROV] = { "use_nesterov", .is_flag = true } },
+    .params = { [MU] = { .name = "mu",
+                         .value = 0.9,
+                         .lo = 0,
+                         .hi = DBL_MAX,
+                         .word = "momentum" },
+                [USE_NESTEROV] = { .name = "use_nesterov", .is_flag = true } },
     .states = { [VELOCITY] = { .slot = "Velocity",
                                .out_slot = "VelocityOut",
                                .suffix = "velocity" } },

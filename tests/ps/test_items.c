@@ -117,7 +117,7 @@ static void pack_push_dense(fl_pack *p)
 
 static void a_packed_pull_is_read_again(void **state)
 {
-    fl_rows_item *items;
+    fl_rows_item *items = NULL;
     fl_pack p = { 0 };
     received r;
     uint32_t n;
@@ -142,7 +142,7 @@ static void a_packed_pull_is_read_again(void **state)
 
 static void a_packed_assign_is_read_again(void **state)
 {
-    fl_rows_item *items;
+    fl_rows_item *items = NULL;
     fl_pack p = { 0 };
     received r;
     uint32_t n;
@@ -161,7 +161,7 @@ static void a_packed_assign_is_read_again(void **state)
 
 static void a_packed_push_is_read_again(void **state)
 {
-    fl_rows_item *items;
+    fl_rows_item *items = NULL;
     fl_pack p = { 0 };
     received r;
     uint32_t n;
@@ -189,7 +189,7 @@ static void a_packed_push_is_read_again(void **state)
 
 static void zeros_behind_the_last_item_may_be_there(void **state)
 {
-    fl_rows_item *items;
+    fl_rows_item *items = NULL;
     fl_pack p = { 0 };
     received r;
     uint32_t n;
@@ -207,7 +207,7 @@ static void zeros_behind_the_last_item_may_be_there(void **state)
 
 static void packed_blocks_are_read_again(void **state)
 {
-    fl_block_item *items;
+    fl_block_item *items = NULL;
     fl_pack p = { 0 };
     received r;
     uint32_t n;
@@ -236,7 +236,7 @@ static void packed_blocks_are_read_again(void **state)
 static void a_request_may_have_no_items_and_items_no_keys(void **state)
 {
     static const fl_rows_item none = { .table = 1 };
-    fl_rows_item *items;
+    fl_rows_item *items = NULL;
     fl_pack p = { 0 };
     uint32_t n = 7;
 
@@ -305,7 +305,7 @@ static void every_cut_and_every_byte_too_many_is_refused(void **state)
 static void expect_item(uint16_t type, const fl_rows_item *it, fl_status code,
                         const char *words)
 {
-    fl_rows_item *items;
+    fl_rows_item *items = NULL;
     fl_pack p = { 0 };
     uint32_t n;
 
@@ -364,7 +364,7 @@ static void unknown_tables_blocks_and_flags_are_named(void **state)
 
 static void what_must_be_zero_is_checked(void **state)
 {
-    fl_rows_item *items;
+    fl_rows_item *items = NULL;
     fl_block_item *blocks;
     fl_pack p = { 0 };
     uint32_t n;
@@ -391,7 +391,7 @@ static void what_must_be_zero_is_checked(void **state)
 static void too_many_items_are_refused(void **state)
 {
     fl_rows_item *many = fl_alloc(sizeof(*many) * (FL_ITEMS_MAX + 1));
-    fl_rows_item *items;
+    fl_rows_item *items = NULL;
     fl_pack p = { 0 };
     uint32_t n;
 
@@ -415,7 +415,7 @@ static void too_many_items_are_refused(void **state)
 
 static void an_empty_payload_is_refused(void **state)
 {
-    fl_rows_item *items;
+    fl_rows_item *items = NULL;
     fl_block_item *blocks;
     uint32_t n;
 
