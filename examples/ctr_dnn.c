@@ -75,9 +75,9 @@ int main(int argc, char **argv)
     const model *m = model_find("ctr_dnn");
     /* Mode geo exchanges values, which Adam's state would not fit. */
     model_args a = { .optimizer = strcmp(mode, "geo") ? NULL : "adagrad" };
-    fl_optimizer *o;
-    fl_executor *exe;
-    fl_strategy *s;
+    fl_optimizer *o = NULL;
+    fl_executor *exe = NULL;
+    fl_strategy *s = NULL;
 
     if (argc != 4 && argc != 5)
         return fputs("give TRAIN TEST EPOCHS [MODE]\n", stderr), 2;

@@ -56,7 +56,7 @@ static void train(fl_ctx *ctx, fl_fleet *fleet, const char *cost, long steps)
     fl_run_args args = FL_INIT(fl_run_args, .feeds = feeds, .n_feeds = 2,
                                .fetches = &cost, .n_fetches = 1, .out = &val);
     unsigned seed = (unsigned)fl_fleet_worker_index(fleet) + 1;
-    fl_executor *exe;
+    fl_executor *exe = NULL;
 
     check(!fl_executor_new(&exe, ctx));
     check(!fl_run(exe, fl_default_startup_program(ctx), NULL));
@@ -72,11 +72,11 @@ static void train(fl_ctx *ctx, fl_fleet *fleet, const char *cost, long steps)
 int main(int argc, char **argv)
 {
     fl_role_args role = FL_INIT(fl_role_args);
-    fl_ctx *ctx;
+    fl_ctx *ctx = NULL;
     fl_var *cost;
-    fl_fleet *fleet;
-    fl_optimizer *sgd;
-    fl_strategy *s;
+    fl_fleet *fleet = NULL;
+    fl_optimizer *sgd = NULL;
+    fl_strategy *s = NULL;
 
     if (argc != 2 && argc != 6)
         return fputs("usage: see the head of fleet_mlp.c\n", stderr), 2;

@@ -81,12 +81,12 @@ static void train(fl_executor *exe, fl_fleet *fleet, fl_strategy *s,
 
 int main(int argc, char **argv)
 {
-    fl_ctx *ctx;
+    fl_ctx *ctx = NULL;
     fl_var *loss;
-    fl_executor *exe;
-    fl_fleet *fleet;
-    fl_optimizer *sgd;
-    fl_strategy *s;
+    fl_executor *exe = NULL;
+    fl_fleet *fleet = NULL;
+    fl_optimizer *sgd = NULL;
+    fl_strategy *s = NULL;
 
     if (argc != 2 && argc != 3)
         return fputs("give sync, half_async, async or geo\n", stderr), 2;

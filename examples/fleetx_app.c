@@ -72,9 +72,9 @@ int main(int argc, char **argv)
                         .decay = strtod(take(argv, "decay", "0.9"), NULL),
                         .decay_steps = 1000,
                         .vocab = take(argv, "vocab", NULL) };
-    fl_optimizer *o;
-    fl_strategy *s;
-    fl_executor *exe;
+    fl_optimizer *o = NULL;
+    fl_strategy *s = NULL;
+    fl_executor *exe = NULL;
 
     snprintf(words, sizeof(words), "a_sync=%s", take(argv, "a_sync", "false"));
     for (int i = 1; i < argc || !m; i++)

@@ -84,11 +84,11 @@ static void train(fl_executor *exe, fl_fleet *fleet, const char *loss)
 
 int main(void)
 {
-    fl_ctx *ctx;
+    fl_ctx *ctx = NULL;
     fl_var *loss;
-    fl_executor *exe;
-    fl_optimizer *sgd;
-    fl_fleet *fleet;
+    fl_executor *exe = NULL;
+    fl_optimizer *sgd = NULL;
+    fl_fleet *fleet = NULL;
 
     check(!fl_ctx_new(&ctx) && !fl_executor_new(&exe, ctx) &&
           !fl_fleet_init(&fleet, ctx, NULL) &&

@@ -26,7 +26,7 @@ static fl_var *data(fl_ctx *ctx, const char *name, int64_t width)
 
 static void build_trainer(fl_ctx *ctx, fl_program *main, fl_program *startup)
 {
-    fl_optimizer *sgd;
+    fl_optimizer *sgd = NULL;
     fl_var *line, *cost;
 
     check(!fl_program_push(ctx, main, startup));
@@ -88,12 +88,12 @@ int main(void)
         { "x", fl_tensor_of(FL_DTYPE_F32, x, 2, (int64_t[]){ BATCH, 2 }) },
         { "y", fl_tensor_of(FL_DTYPE_F32, y, 2, (int64_t[]){ BATCH, 1 }) },
     };
-    fl_program *trainer, *startup, *reader;
+    fl_program *trainer = NULL, *startup = NULL, *reader = NULL;
     fl_tensor w, out;
     fl_run_args args = FL_INIT(fl_run_args, .feeds = feeds, .n_feeds = 1,
                                .n_fetches = 1, .out = &out);
-    fl_executor *exe;
-    fl_ctx *ctx;
+    fl_executor *exe = NULL;
+    fl_ctx *ctx = NULL;
 
     check(!fl_ctx_new(&ctx) && !fl_executor_new(&exe, ctx) &&
           !fl_program_new(&trainer, ctx) && !fl_program_new(&startup, ctx) &&
