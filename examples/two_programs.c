@@ -75,7 +75,7 @@ static void train(fl_executor *exe, fl_program *p, const fl_feed *feeds)
 
     for (int i = 0; i < BATCH; i++) {
         x[2 * i] = (float)(i % 8) / 8;
-        x[2 * i + 1] = (float)(i / 8) / 8;
+        x[2 * i + 1] = (float)(i >> 3) / 8;
         y[i] = 2 * x[2 * i] - 3 * x[2 * i + 1] + 1;
     }
     for (int step = 0; step < STEPS; step++)

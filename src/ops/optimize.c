@@ -371,7 +371,7 @@ static fl_status update_weights(fl_op_ctx *c, job *j, const fl_tensor *grad,
 static fl_status update_one(fl_op_ctx *c, const plan *p, int i, double lr)
 {
     fl_tensor *param = start_output(c, PARAM, 0, i);
-    fl_tensor *scalar[FL_RULE_SCALAR_MAX];
+    fl_tensor *scalar[FL_RULE_SCALAR_MAX] = { NULL };
     job j = { .plan = p, .h = p->hyper, .dtype = param->dtype };
     int n = p->n_states;
 

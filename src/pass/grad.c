@@ -80,7 +80,7 @@ static void mark_wanted(differ *d)
     if (!s->wanted)
         for (fl_var *v = d->block->first_var; v; v = v->next)
             mark_of(d, v)->wants = is_trainable(v);
-    for (size_t i = 0; i < s->n_wanted; i++)
+    for (size_t i = 0; s->wanted && i < s->n_wanted; i++)
         mark_of(d, s->wanted[i])->wants = true;
     for (size_t i = 0; i < s->n_no_grad; i++)
         *mark_of(d, s->no_grad[i]) = (mark){ .is_cut = true };

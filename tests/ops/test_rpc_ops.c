@@ -272,13 +272,28 @@ static void a_late_error_is_the_operators(void **state)
     assert_string_equal(fl_last_error(), "trainer 3 sleeps");
 }
 
+static void who_is_no_server_is_told_to_say_its_role(void **state)
+{
+    fixture *f = *state;
+    fl_comm_life no_life = { .free = f->fake->port.life->free };
+
+    begin(f, "op listen_and_serv () -> () {endpoint=\"a:1\"}");
+    f->fake->port.life = &no_life;
+    assert_int_equal(call(f, false), FL_ERR_INVAL);
+    expect_said("op listen_and_serv: this process is not a server");
+    expect_said(".role = FL_ROLE_SERVER");
+    f->comm = NULL;
+    assert_int_equal(call(f, false), FL_ERR_INVAL);
+    expect_said(".role = FL_ROLE_SERVER");
+    tear_down(state);
+    set_up(state);
+}
+
 static void without_servers_the_next_step_is_told(void **state)
 {
-    static const char *const ops[] = {
-        "op send (Param=w, X=g) -> ()", "op send_barrier (X=g) -> ()",
-        "op recv () -> (Out=w)",
-        "op listen_and_serv () -> () {endpoint=\"a:1\"}"
-    };
+    static const char *const ops[] = { "op send (Param=w, X=g) -> ()",
+                                       "op send_barrier (X=g) -> ()",
+                                       "op recv () -> (Out=w)" };
     static const fl_comm_data no_data;
     fixture *f = *state;
     fl_comm_life no_life = { .free = f->fake->port.life->free };
@@ -333,6 +348,7 @@ int main(void)
         TEST(a_server_serves_at_its_endpoint),
         TEST(a_late_answer_resumes_the_operator),
         TEST(a_late_error_is_the_operators),
+        TEST(who_is_no_server_is_told_to_say_its_role),
         TEST(without_servers_the_next_step_is_told),
         TEST(a_clone_for_test_talks_to_no_server),
     };

@@ -27,7 +27,8 @@
    shape, each with the state of a rule. */
 static float rows[IN * WIDTH];
 static float wide[IN * WIDTH], narrow[IN * 2], bias[WIDTH];
-static float states[FL_RULE_STATE_MAX][IN * WIDTH];
+#define RULES_MAX 32
+static float states[RULES_MAX][FL_RULE_STATE_MAX][IN * WIDTH];
 
 static void product(fl_trans tb, int64_t n, int64_t k, const float *x,
                     const float *w, float *y)
@@ -45,9 +46,10 @@ static void product(fl_trans tb, int64_t n, int64_t k, const float *x,
 
 static void update_all(const float *g)
 {
-    float *const state[] = { states[0], states[1], states[2] };
+    float *const none[FL_RULE_STATE_MAX] = { NULL };
 
     for (size_t i = 0; i < fl_rule_count(); i++) {
+        float *const state[] = { states[i][0], states[i][1], states[i][2] };
         const fl_rule *r = fl_rule_at(i);
         fl_hyper h = { .lr = 1e-3, .p = { 0.1, 0.1, 0.1 } };
 
@@ -55,9 +57,9 @@ static void update_all(const float *g)
             r->prepare(&h);
         r->update_f32(wide, state, g, IN * WIDTH, &h);
     }
-    fl_rule_find("sgd")->update_f32(narrow, state, g, IN * 2,
+    fl_rule_find("sgd")->update_f32(narrow, none, g, IN * 2,
                                     &(fl_hyper){ .lr = 1e-3 });
-    fl_rule_find("sgd")->update_f32(bias, state, g, WIDTH,
+    fl_rule_find("sgd")->update_f32(bias, none, g, WIDTH,
                                     &(fl_hyper){ .lr = 1e-3 });
 }
 
@@ -88,6 +90,7 @@ static void threads_share_weights_without_locks(void **state)
     fl_thread *threads[N_THREADS];
 
     (void)state;
+    assert_true(fl_rule_count() <= RULES_MAX);
     for (size_t i = 0; i < N_THREADS; i++)
         assert_int_equal(fl_thread_start(&threads[i], "racy", train, NULL),
                          FL_OK);

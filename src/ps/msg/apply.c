@@ -113,7 +113,7 @@ static fl_status echo(uint16_t type, fl_msg_bytes payload, fl_pack *again)
     fl_items_source from = { .type = type,
                              .payload = payload,
                              .width_of = fl_items_example_width };
-    fl_apply_request r;
+    fl_apply_request r = { 0 };
 
     FL_TRY(fl_apply_unpack(&from, &r));
     fl_apply_pack(again, &r);

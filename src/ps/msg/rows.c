@@ -223,7 +223,7 @@ static fl_status echo(uint16_t type, fl_msg_bytes payload, fl_pack *again)
     fl_items_source from = { .type = type,
                              .payload = payload,
                              .width_of = fl_items_example_width };
-    fl_rows_request r;
+    fl_rows_request r = { 0 };
 
     FL_TRY(fl_rows_unpack(&from, &r));
     pack_all(again, type, &r);

@@ -160,7 +160,7 @@ fl_status fl_job_status_unpack(fl_job_status **out, fl_msg_bytes payload)
 
 static fl_status echo(uint16_t type, fl_msg_bytes payload, fl_pack *again)
 {
-    fl_job_status *s;
+    fl_job_status *s = NULL;
 
     (void)type;
     FL_TRY(fl_job_status_unpack(&s, payload));

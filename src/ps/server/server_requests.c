@@ -203,6 +203,7 @@ static void run(fl_server *s, const fl_msg_def *m, fl_server_request *r)
         fl_reply_error(r->reply, st);
     else
         run_here(s, m, r);
+    r->request = NULL;
 }
 
 void fl_server_on_request(void *server, fl_session *session, const fl_frame *f,

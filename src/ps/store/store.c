@@ -275,12 +275,12 @@ fl_status fl_store_answer(fl_store_ctx *c, const void *reply)
     fl_pack p = { 0 };
     fl_msg_bytes end = fl_fields_pack(&p, fields, reply);
     fl_status st;
-    void *buf;
+    void *buf = NULL;
 
     st = fl_store_reserve(c, p.len + end.len, &buf);
-    if (!st && p.len)
+    if (buf && p.len)
         memcpy(buf, p.data, p.len);
-    if (!st && end.len)
+    if (buf && end.len)
         memcpy((char *)buf + p.len, end.data, (size_t)end.len);
     fl_pack_release(&p);
     return st;
