@@ -51,8 +51,9 @@ static void update_all(const float *g)
     for (size_t i = 0; i < fl_rule_count(); i++) {
         float *const state[] = { states[i][0], states[i][1], states[i][2] };
         const fl_rule *r = fl_rule_at(i);
-        fl_hyper h = { .lr = 1e-3, .p = { 0.1, 0.1, 0.1 } };
+        fl_hyper h = { .lr = 1e-3 };
 
+        fl_rule_defaults(r, h.p);
         if (r->prepare)
             r->prepare(&h);
         r->update_f32(wide, state, g, IN * WIDTH, &h);
