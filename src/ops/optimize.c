@@ -371,15 +371,15 @@ static fl_status update_weights(fl_op_ctx *c, job *j, const fl_tensor *grad,
 static fl_status update_one(fl_op_ctx *c, const plan *p, int i, double lr)
 {
     fl_tensor *param = start_output(c, PARAM, 0, i);
-    fl_tensor *scalar[FL_RULE_SCALAR_MAX] = { NULL };
+    fl_tensor *scalar[FL_RULE_SCALAR_MAX];
     job j = { .plan = p, .h = p->hyper, .dtype = param->dtype };
-    int n = p->n_states;
+    int n = p->n_states, n_scalars = p->n_scalars;
 
     j.h.lr = lr;
     j.w = param->data;
     for (int k = 0; k < n; k++)
         j.state[k] = start_output(c, STATE + k, 1 + k, i)->data;
-    for (int k = 0; k < p->n_scalars; k++) {
+    for (int k = 0; k < n_scalars; k++) {
         scalar[k] = start_output(c, STATE + n + k, 1 + n + k, i);
         j.h.scalar[k] = scalar_get(scalar[k]);
     }
@@ -388,7 +388,7 @@ static fl_status update_one(fl_op_ctx *c, const plan *p, int i, double lr)
     FL_TRY(update_weights(c, &j, fl_in_at(c, GRAD, i), param));
     if (p->rule->advance)
         p->rule->advance(&j.h);
-    for (int k = 0; k < p->n_scalars; k++)
+    for (int k = 0; k < n_scalars; k++)
         scalar_set(scalar[k], j.h.scalar[k]);
     return FL_OK;
 }

@@ -129,7 +129,7 @@ static bool example(uint16_t type, int i, fl_pack *out)
     fl_block_item blocks[] = { { .block = 2 }, { .block = 0 } };
 
     (void)type;
-    if (i >= (int)FL_LEN(members))
+    if (i < 0 || i >= (int)FL_LEN(members))
         return false;
     fl_apply_pack(out, &(fl_apply_request){ .round = 9,
                                             .members = members,

@@ -99,7 +99,7 @@ static bool example(uint16_t type, int n, fl_pack *out)
 {
     fl_block_item items[] = { { .block = 1 }, { .block = 0 }, { .block = 2 } };
 
-    if (n > (int)FL_LEN(items))
+    if (n < 0 || n > (int)FL_LEN(items))
         return false;
     fl_blocks_pack_head(
         out, type,

@@ -263,7 +263,7 @@ static bool example(uint16_t type, int n, fl_pack *out)
         { .table = 0, .rows = { .keys = keys, .values = values } },
     };
 
-    if (n > (int)FL_LEN(items))
+    if (n < 0 || n > (int)FL_LEN(items))
         return false;
     pack_all(
         out, type,
