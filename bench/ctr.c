@@ -49,10 +49,10 @@ static const storage in_array = { "ctr", false };
 static const storage in_table = { "ctr_table", true };
 
 /* A thread's batch. */
-typedef struct conns {
-    ctr_lane *batch;
+typedef struct ctr_worker {
+    ctr_batch *batch;
     double loss; /* sum over the batches of this run */
-} conns;
+} ctr_worker;
 
 /* The network built through the public interface. */
 typedef struct net {
@@ -61,7 +61,7 @@ typedef struct net {
     fl_program *program;
     const char *loss;
     const ctr_data *data;
-    conns by_loop[THREADS_MAX];
+    ctr_worker workers[THREADS_MAX];
     atomic_size_t next; /* batch to deal */
     size_t end;
 } net;
@@ -84,7 +84,7 @@ static net *net_new(const ctr_data *d, const storage *rows, const optimizer *o)
     bench_check(fl_ctx_new(&n->ctx), "settings");
     n->data = d;
     for (int t = 0; t < THREADS_MAX; t++)
-        n->by_loop[t].batch = ctr_lane_new();
+        n->workers[t].batch = ctr_batch_new();
     n->loss = ctr_net_build(n->ctx, &(ctr_net_spec){ .is_distributed =
                                                          rows->is_distributed,
                                                      .optimizer = o->name,
@@ -102,7 +102,7 @@ static void net_free(net *n)
     fl_executor_free(n->exe);
     fl_ctx_free(n->ctx);
     for (int t = 0; t < THREADS_MAX; t++)
-        free(n->by_loop[t].batch);
+        free(n->workers[t].batch);
     free(n);
 }
 
@@ -115,7 +115,7 @@ static bool next_batch(void *arg, int thread, fl_feed *feeds)
 
     if (at >= n->end)
         return false;
-    ctr_lane_fill(n->by_loop[thread].batch, n->data, at, 1, feeds);
+    ctr_batch_fill(n->workers[thread].batch, n->data, at, 1, feeds);
     return true;
 }
 
@@ -123,7 +123,7 @@ static void add_loss(void *arg, int thread, const fl_tensor *fetched)
 {
     net *n = arg;
 
-    n->by_loop[thread].loss += *(const float *)fetched->data;
+    n->workers[thread].loss += *(const float *)fetched->data;
 }
 
 /* --- runs: each trains on the next n_batches and returns their mean loss - */
@@ -140,7 +140,7 @@ static void begin(net *n, size_t n_batches)
 {
     n->end = n->next + n_batches;
     for (int t = 0; t < THREADS_MAX; t++)
-        n->by_loop[t].loss = 0;
+        n->workers[t].loss = 0;
 }
 
 static double finish(net *n, size_t n_batches)
@@ -149,7 +149,7 @@ static double finish(net *n, size_t n_batches)
 
     n->next = n->end;
     for (int t = 0; t < THREADS_MAX; t++)
-        loss += n->by_loop[t].loss;
+        loss += n->workers[t].loss;
     return loss / (double)n_batches;
 }
 
@@ -184,8 +184,8 @@ static double train_replicas(void *arg)
     begin(n, j->n_batches);
     for (size_t at = n->next; at < n->end; at += (size_t)j->n_threads) {
         for (int r = 0; r < j->n_threads; r++)
-            ctr_lane_fill(n->by_loop[r].batch, n->data, at + (size_t)r, 1,
-                          feeds + r * CTR_FEEDS);
+            ctr_batch_fill(n->workers[r].batch, n->data, at + (size_t)r, 1,
+                           feeds + r * CTR_FEEDS);
         bench_check(fl_run_compiled_each(n->exe, j->replicas, &args),
                     "training with replicas");
         for (int r = 0; r < j->n_threads; r++)
@@ -208,7 +208,7 @@ static double train_shared(void *arg)
 
     begin(n, j->n_batches);
     for (size_t at = n->next; at < n->end; at++) {
-        ctr_lane_fill(n->by_loop[0].batch, n->data, at, 1, feeds);
+        ctr_batch_fill(n->workers[0].batch, n->data, at, 1, feeds);
         bench_check(fl_run(n->exe, n->program, &args), "training step");
         add_loss(n, 0, &out);
     }
@@ -458,7 +458,7 @@ static void memory_of_live(const ctr_data *d, const optimizer *o)
     double ratio;
 
     bench_check(fl_executor_new(&exe, n->ctx), "an executor");
-    ctr_lane_fill(n->by_loop[0].batch, n->data, 0, 1, feeds);
+    ctr_batch_fill(n->workers[0].batch, n->data, 0, 1, feeds);
     for (int i = 0; i < 3; i++)
         bench_check(fl_run(exe, n->program, &args), "training step");
     bench_check(fl_executor_memory(exe, &use), "memory");

@@ -95,9 +95,9 @@ ctr_net_names ctr_net_build(fl_ctx *c, const ctr_net_spec *spec)
 
 /* --- batches -------------------------------------------------------------- */
 
-ctr_lane *ctr_lane_new(void)
+ctr_batch *ctr_batch_new(void)
 {
-    ctr_lane *l = bench_alloc(sizeof *l);
+    ctr_batch *l = bench_alloc(sizeof *l);
 
     for (int i = 0; i <= CTR_JOIN_MAX * CTR_BATCH; i++)
         l->offsets[i] = i;
@@ -105,7 +105,7 @@ ctr_lane *ctr_lane_new(void)
 }
 
 /* The ids of samples [lo, lo + n), turned so that each slot is one list. */
-static void turn_ids(ctr_lane *to, const ctr_data *d, size_t lo, size_t n)
+static void turn_ids(ctr_batch *to, const ctr_data *d, size_t lo, size_t n)
 {
     const uint64_t *ids = d->ids + lo * CTR_SLOTS;
 
@@ -114,8 +114,8 @@ static void turn_ids(ctr_lane *to, const ctr_data *d, size_t lo, size_t n)
             to->ids[s][i] = (int64_t)ids[s];
 }
 
-void ctr_lane_fill(ctr_lane *to, const ctr_data *d, size_t at, int n_joined,
-                   fl_feed *feeds)
+void ctr_batch_fill(ctr_batch *to, const ctr_data *d, size_t at, int n_joined,
+                    fl_feed *feeds)
 {
     size_t lo = at % (d->n / CTR_BATCH) * CTR_BATCH;
     size_t n = (size_t)n_joined * CTR_BATCH;
@@ -140,7 +140,7 @@ struct ctr_judge {
     fl_ctx *ctx;
     fl_executor *exe;
     ctr_net_names names;
-    ctr_lane *conns;
+    ctr_batch *batch;
 };
 
 ctr_judge *ctr_judge_new(void)
@@ -150,7 +150,7 @@ ctr_judge *ctr_judge_new(void)
     bench_check(fl_ctx_new(&j->ctx), "settings");
     j->names = ctr_net_build(j->ctx, &(ctr_net_spec){ 0 });
     bench_check(fl_executor_new(&j->exe, j->ctx), "an executor");
-    j->conns = ctr_lane_new();
+    j->batch = ctr_batch_new();
     bench_check(fl_run(j->exe, fl_default_startup_program(j->ctx), NULL),
                 "running the judge's startup program");
     return j;
@@ -162,7 +162,7 @@ void ctr_judge_free(ctr_judge *j)
         return;
     fl_executor_free(j->exe);
     fl_ctx_free(j->ctx);
-    free(j->conns);
+    free(j->batch);
     free(j);
 }
 
@@ -214,7 +214,7 @@ static void score_batch(ctr_judge *j, const ctr_data *d, size_t at, scored *to)
         FL_INIT(fl_run_args, .feeds = feeds, .n_feeds = CTR_FEEDS,
                 .fetches = &j->names.predicted, .n_fetches = 1, .out = &out);
 
-    ctr_lane_fill(j->conns, d, at, 1, feeds);
+    ctr_batch_fill(j->batch, d, at, 1, feeds);
     bench_check(fl_run(j->exe, fl_default_main_program(j->ctx), &args),
                 "judging");
     for (size_t i = 0; i < CTR_BATCH; i++) {

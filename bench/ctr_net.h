@@ -1,7 +1,7 @@
 /* ctr_net.h - the network of ctr_data.h, built through the public interface,
  * batches for it, and what it is worth on samples it has not seen.
  *
- * A conns is the memory of one batch; each thread has its own.
+ * A ctr_batch is the memory of one batch; each thread has its own.
  */
 #ifndef BENCH_CTR_NET_H
 #define BENCH_CTR_NET_H
@@ -42,17 +42,17 @@ size_t ctr_part_size(const ctr_part *p);
 
 #define CTR_JOIN_MAX 4 /* batches that are fed as one */
 
-typedef struct ctr_lane {
+typedef struct ctr_batch {
     int64_t ids[CTR_SLOTS][CTR_JOIN_MAX * CTR_BATCH];
     int64_t offsets[CTR_JOIN_MAX * CTR_BATCH + 1];
-} ctr_lane;
+} ctr_batch;
 
-ctr_lane *ctr_lane_new(void); /* freed with free() */
+ctr_batch *ctr_batch_new(void); /* freed with free() */
 
 /* n_joined batches of the data from number `at` on, counted on and on over the
-   data. Feeds point into the conns and the data. */
-void ctr_lane_fill(ctr_lane *to, const ctr_data *d, size_t at, int n_joined,
-                   fl_feed *feeds);
+   data. Feeds point into the batch and the data. */
+void ctr_batch_fill(ctr_batch *to, const ctr_data *d, size_t at, int n_joined,
+                    fl_feed *feeds);
 
 /* --- judging -------------------------------------------------------------- */
 

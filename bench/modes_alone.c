@@ -72,8 +72,8 @@ static double train_replicas(worker *w, size_t first, size_t n)
 
     for (size_t at = first; at < first + n; at += (size_t)t->n_threads) {
         for (int r = 0; r < t->n_threads; r++)
-            ctr_lane_fill(t->by_loop[r][0], t->data, at + (size_t)r, 1,
-                          feeds + r * CTR_FEEDS);
+            ctr_batch_fill(t->batches[r][0], t->data, at + (size_t)r, 1,
+                           feeds + r * CTR_FEEDS);
         bench_check(fl_run_compiled_each(w->exe, w->replicas, &args),
                     "training with replicas");
         for (int r = 0; r < t->n_threads; r++)

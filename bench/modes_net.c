@@ -27,14 +27,14 @@ void modes_threads_init(modes_threads *t, fl_ctx *c, const ctr_net_spec *net,
     t->loss = ctr_net_build(c, net).loss;
     for (int i = 0; i < n_threads; i++)
         for (int k = 0; k < 2; k++)
-            t->by_loop[i][k] = ctr_lane_new();
+            t->batches[i][k] = ctr_batch_new();
 }
 
 void modes_threads_release(modes_threads *t)
 {
     for (int i = 0; i < t->n_threads; i++)
         for (int k = 0; k < 2; k++)
-            free(t->by_loop[i][k]);
+            free(t->batches[i][k]);
 }
 
 static bool next_batch(void *arg, int thread, fl_feed *feeds)
@@ -45,8 +45,8 @@ static bool next_batch(void *arg, int thread, fl_feed *feeds)
     if (at >= t->n)
         return false;
     t->turn[thread] = !t->turn[thread];
-    ctr_lane_fill(t->by_loop[thread][t->turn[thread]], t->data,
-                  t->first + at * t->stride, t->n_joined, feeds);
+    ctr_batch_fill(t->batches[thread][t->turn[thread]], t->data,
+                   t->first + at * t->stride, t->n_joined, feeds);
     return true;
 }
 

@@ -24,7 +24,7 @@ typedef struct modes_threads {
     size_t first, stride, n;
     atomic_size_t n_dealt;
     /* Two per thread, in turn. */
-    ctr_lane *by_loop[MODES_THREADS_MAX][2];
+    ctr_batch *batches[MODES_THREADS_MAX][2];
     int turn[MODES_THREADS_MAX];
     double sum[MODES_THREADS_MAX]; /* of the losses of this run */
 } modes_threads;
