@@ -28,14 +28,15 @@ extern "C" {
 #define FL_RANK_MAX 9
 #define FL_LOD_MAX 4
 
-/* Name, pinned number, C type, text, long text. */
+/* Name, pinned number, C type, text, long text. A bool is a byte, 0 or 1. */
 #define FL_DTYPE_MAP(X)                                                        \
     X(F32, 0, float, "f32", "float32")                                         \
     X(F64, 1, double, "f64", "float64")                                        \
     X(I32, 2, int32_t, "i32", "int32")                                         \
     X(I64, 3, int64_t, "i64", "int64")                                         \
     X(U64, 4, uint64_t, "u64", "uint64")                                       \
-    X(U8, 5, uint8_t, "u8", "uint8")
+    X(U8, 5, uint8_t, "u8", "uint8")                                           \
+    X(BOOL, 6, bool, "bool", "bool")
 
 typedef enum fl_dtype {
 #define X(name, value, type, text, long_text) FL_DTYPE_##name = value,

@@ -53,6 +53,7 @@ static fl_status check_range(const fl_tensor *x, fl_dtype to, fl_span s)
             FROM(I64, int64_t)                                                 \
             FROM(U64, uint64_t)                                                \
             FROM(U8, uint8_t)                                                  \
+            FROM(BOOL, bool)                                                   \
         }                                                                      \
     }
 FL_DTYPE_MAP(TO)
@@ -95,7 +96,8 @@ static fl_status cast_run(fl_op_ctx *c)
     fl_tensor *out = fl_out_t(c, OUT);
     fl_span s = fl_op_span(c, (size_t)fl_tensor_numel(x));
 
-    if (fl_dtype_is_float(x->dtype) && !fl_dtype_is_float(out->dtype))
+    if (fl_dtype_is_float(x->dtype) && !fl_dtype_is_float(out->dtype) &&
+        out->dtype != FL_DTYPE_BOOL)
         FL_TRY(check_range(x, out->dtype, s));
     convert(out, x, s);
     return FL_OK;
@@ -123,13 +125,18 @@ static const fl_op_case cast_cases[] = {
     { .in = { "i64[33,1] below=1000" }, .attrs = "{out_dtype=float32}" },
     { .in = { "i64[7,1] lod=[0,2,2,7] below=10" },
       .attrs = "{in_dtype=int64, out_dtype=u64}" },
+    { .in = { "f32[33,7]" }, .attrs = "{out_dtype=bool}" },
+    { .in = { "i64[33,1] below=3" }, .attrs = "{out_dtype=bool}" },
+    { .in = { "bool[33,7]" }, .attrs = "{out_dtype=float32}" },
+    { .in = { "bool[33,7]" }, .attrs = "{in_dtype=bool, out_dtype=i64}" },
     { .in = { "f32[0,8]" }, .attrs = "{out_dtype=float64}" },
 };
 
 const fl_op fl_op_cast = {
     .name = "cast",
     .doc = "Out = X as out_dtype; floats lose their fraction on the way to an "
-           "integer and must fit in it, integers wrap around; in_dtype, when "
+           "integer and must fit in it, integers wrap around; a bool is "
+           "whether a number is not 0, and 0 or 1 as a number; in_dtype, when "
            "given, must be the type of X",
     .in = { { "X", 0 } },
     .out = { { "Out", 0 } },

@@ -17,6 +17,7 @@ typedef union element {
     int64_t i64;
     uint64_t u64;
     uint8_t u8;
+    bool b;
 } element;
 
 /* The number as text; str_value wins when it is not empty. */
@@ -69,6 +70,20 @@ static bool read_float(const char *text, double *out)
     return !*end && end != text;
 }
 
+/* Any number, of which 0 is false, or a word. */
+static bool read_bool(const char *text, bool *out)
+{
+    double v;
+
+    *out = !strcmp(text, "true");
+    if (*out || !strcmp(text, "false"))
+        return true;
+    if (!read_float(text, &v))
+        return false;
+    *out = v != 0;
+    return true;
+}
+
 static bool read_element(const char *text, fl_dtype dtype, element *out)
 {
     int64_t i = 0;
@@ -96,6 +111,9 @@ static bool read_element(const char *text, fl_dtype dtype, element *out)
     case FL_DTYPE_U8:
         ok = read_signed(text, 0, UINT8_MAX, &i);
         out->u8 = (uint8_t)i;
+        break;
+    case FL_DTYPE_BOOL:
+        ok = read_bool(text, &out->b);
         break;
     }
     return ok;
@@ -178,6 +196,8 @@ static const fl_op_case fill_constant_cases[] = {
     { .attrs = "{shape=[6,7], value=0.37}" },
     { .attrs = "{shape=[1], value=7, dtype=int64}" },
     { .attrs = "{shape=[33], str_value=\"-9007199254740993\", dtype=i64}" },
+    { .attrs = "{shape=[33], value=2, dtype=bool}" },
+    { .attrs = "{shape=[33], str_value=\"false\", dtype=bool}" },
     { .attrs = "{shape=[0,8], value=1, dtype=float64}" },
 };
 

@@ -158,6 +158,22 @@ static bool is_reserved_zero(const fl_tensor *t)
     return true;
 }
 
+/* To read another byte as a bool is undefined. */
+static fl_status check_bools(const fl_tensor *t)
+{
+    const uint8_t *byte = t->data;
+
+    if (t->dtype != FL_DTYPE_BOOL || !byte)
+        return FL_OK;
+    for (int64_t i = 0; i < fl_tensor_numel(t); i++)
+        if (byte[i] > 1)
+            FL_FAIL(FL_ERR_INVAL,
+                    "element %" PRId64 " is %d, and a bool is 0 or 1; give "
+                    "other numbers as u8",
+                    i, byte[i]);
+    return FL_OK;
+}
+
 fl_status fl_tensor_check(const fl_tensor *t)
 {
     const uint64_t known = FL_TENSOR_MERGED | FL_TENSOR_READ_ONLY;
@@ -183,7 +199,7 @@ fl_status fl_tensor_check(const fl_tensor *t)
         FL_FAIL(FL_ERR_UNSUPPORTED,
                 "the tensor has flags or reserved fields that this version "
                 "does not know; make it with fl_tensor_of");
-    return FL_OK;
+    return check_bools(t);
 }
 
 fl_status fl_tensor_bytes(const fl_tensor *t, size_t *out)

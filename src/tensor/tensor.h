@@ -34,7 +34,8 @@ static inline bool fl_dtype_is_id(fl_dtype d)
 }
 
 /* Refuses a tensor of a caller that says more than this version can read:
-   another device, strides that are not compact, unknown flags. */
+   another device, strides that are not compact, unknown flags; and bytes of
+   type bool that are neither 0 nor 1. */
 FL_MUST_CHECK
 fl_status fl_tensor_check(const fl_tensor *t);
 

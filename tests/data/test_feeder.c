@@ -358,6 +358,18 @@ static void every_number_type_becomes_ids_and_floats(void **state)
     }
 }
 
+static void bools_become_zeros_and_ones(void **state)
+{
+    static const bool bools[] = { true, false, true };
+    static const uint64_t ids[] = { 1, 0, 1 };
+    static const float floats[] = { 1, 0, 1 };
+    const void *got = label_after(*state, FL_DTYPE_BOOL, bools);
+
+    assert_memory_equal(got, ids, sizeof(ids));
+    assert_memory_equal(feeds_of(*state, 3)[WEIGHTS].value.data, floats,
+                        sizeof(floats));
+}
+
 static void ids_at_the_ends_of_their_range_keep_their_bits(void **state)
 {
     static const double f64[] = { -0x1p63, 0x1.fffffffffffffp63, -1 };
@@ -528,6 +540,7 @@ int main(void)
         WITH(lengths_beyond_memory_are_refused),
         WITH(samples_and_columns_do_not_mix),
         WITH(every_number_type_becomes_ids_and_floats),
+        WITH(bools_become_zeros_and_ones),
         WITH(ids_at_the_ends_of_their_range_keep_their_bits),
         WITH(a_number_that_is_no_id_is_named_with_its_place),
         WITH(a_number_too_large_for_a_float_is_named),

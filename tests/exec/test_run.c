@@ -222,6 +222,36 @@ static void a_nan_label_is_an_error(void **state)
     fl_ctx_free(c);
 }
 
+static void a_bool_is_fed_and_fetched_as_0_or_1(void **state)
+{
+    fl_ctx *c = make_ctx();
+    fl_executor *e = make_executor(c);
+    fl_program *main = fl_default_main_program(c);
+    uint8_t bytes[3] = { 1, 0, 1 };
+    fl_feed feed = { "b",
+                     fl_tensor_of(FL_DTYPE_BOOL, bytes, 1, (int64_t[]){ 3 }) };
+    const char *fetches[] = { "f", "again" };
+    fl_tensor out[2];
+    fl_run_args a = FL_INIT(fl_run_args, .feeds = &feed, .n_feeds = 1,
+                            .fetches = fetches, .n_fetches = 2, .out = out);
+
+    (void)state;
+    assert_ok(fl_program_add(
+        main, "var b : bool[-1] data\n"
+              "op cast (X=b) -> (Out=f) {out_dtype=float32}\n"
+              "op scale (X=f) -> (Out=g) {scale=-0.5}\n"
+              "op cast (X=g) -> (Out=again) {out_dtype=bool}\n"));
+    assert_ok(fl_run(e, main, &a));
+    assert_memory_equal(out[0].data, ((float[]){ 1, 0, 1 }), 3 * sizeof(float));
+    assert_int_equal(out[1].dtype, FL_DTYPE_BOOL);
+    assert_memory_equal(out[1].data, bytes, 3);
+    bytes[2] = 7;
+    assert_error(fl_run(e, main, &a), FL_ERR_INVAL,
+                 "feed b: element 2 is 7, and a bool is 0 or 1");
+    fl_executor_free(e);
+    fl_ctx_free(c);
+}
+
 static void the_guard_names_the_first_nan(void **state)
 {
     fl_ctx *c = make_ctx();
@@ -360,6 +390,7 @@ int main(void)
         cmocka_unit_test(bad_feeds_are_refused_by_name),
         cmocka_unit_test(bad_data_names_operator_and_place),
         cmocka_unit_test(a_nan_label_is_an_error),
+        cmocka_unit_test(a_bool_is_fed_and_fetched_as_0_or_1),
         cmocka_unit_test(the_guard_names_the_first_nan),
         cmocka_unit_test(fetching_an_intermediate_still_works),
         cmocka_unit_test(hogwild_threads_train_one_model),

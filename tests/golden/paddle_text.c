@@ -38,10 +38,9 @@ static bool read_dtype(reader *r, fl_dtype *out)
         const char *name;
         fl_dtype dtype;
     } types[] = {
-        { "FP32", FL_DTYPE_F32 },
-        { "FP64", FL_DTYPE_F64 },
-        { "INT32", FL_DTYPE_I32 },
-        { "INT64", FL_DTYPE_I64 },
+        { "FP32", FL_DTYPE_F32 },  { "FP64", FL_DTYPE_F64 },
+        { "INT32", FL_DTYPE_I32 }, { "INT64", FL_DTYPE_I64 },
+        { "BOOL", FL_DTYPE_BOOL },
     };
 
     for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)

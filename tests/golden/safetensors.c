@@ -37,10 +37,10 @@ static bool parse_dtype(const char *s, fl_dtype *out)
         const char *name;
         fl_dtype dtype;
     } types[] = {
-        { "F32", FL_DTYPE_F32 }, { "F64", FL_DTYPE_F64 },
-        { "I32", FL_DTYPE_I32 }, { "I64", FL_DTYPE_I64 },
-        { "U64", FL_DTYPE_U64 }, { "U8", FL_DTYPE_U8 },
-        { "BOOL", FL_DTYPE_U8 },
+        { "F32", FL_DTYPE_F32 },   { "F64", FL_DTYPE_F64 },
+        { "I32", FL_DTYPE_I32 },   { "I64", FL_DTYPE_I64 },
+        { "U64", FL_DTYPE_U64 },   { "U8", FL_DTYPE_U8 },
+        { "BOOL", FL_DTYPE_BOOL },
     };
 
     for (size_t i = 0; s && i < sizeof(types) / sizeof(types[0]); i++)

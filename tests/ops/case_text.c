@@ -67,7 +67,7 @@ static fl_status read_list(reader *r, int64_t *out, int max, int *n)
 
 static fl_status read_type(reader *r, fl_dtype real, fl_tensor *t)
 {
-    char name[4] = "";
+    char name[sizeof("bool")] = "";
     size_t n = strcspn(r->at, "[ ;");
 
     if (n >= sizeof(name))
@@ -155,7 +155,8 @@ static double draw_float(const fl_op_case *c, const wish *w, int slot,
 
 static double draw_int(const wish *w, uint64_t stream, uint64_t i)
 {
-    double below = w->below > 0 ? w->below : IDS_BELOW;
+    double most = w->t.dtype == FL_DTYPE_BOOL ? 2 : IDS_BELOW;
+    double below = w->below > 0 ? w->below : most;
 
     return (double)(int64_t)(fl_rng_unit(stream, i, 0) * below);
 }

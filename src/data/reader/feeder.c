@@ -238,16 +238,18 @@ static size_t f64_to_float(void *to, const void *from, size_t n)
 }
 
 /* By kind of slot and type; NULL where the bytes are right as they are. */
-static const convert_fn converts[][6] = {
+static const convert_fn converts[][FL_DTYPE_BOOL + 1] = {
     [FL_SLOT_IDS] = { [FL_DTYPE_F32] = f32_to_id,
                       [FL_DTYPE_F64] = f64_to_id,
                       [FL_DTYPE_I32] = i32_to_id,
-                      [FL_DTYPE_U8] = u8_to_id },
+                      [FL_DTYPE_U8] = u8_to_id,
+                      [FL_DTYPE_BOOL] = u8_to_id },
     [FL_SLOT_FLOATS] = { [FL_DTYPE_F64] = f64_to_float,
                          [FL_DTYPE_I32] = i32_to_float,
                          [FL_DTYPE_I64] = i64_to_float,
                          [FL_DTYPE_U64] = u64_to_float,
-                         [FL_DTYPE_U8] = u8_to_float },
+                         [FL_DTYPE_U8] = u8_to_float,
+                         [FL_DTYPE_BOOL] = u8_to_float },
 };
 
 /* Where a run of values goes, for messages: row `row` on, rows of `width`
