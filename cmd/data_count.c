@@ -133,6 +133,8 @@ static void print_counts(const counting *c)
     printf("lines      %" PRIu64 "\n", st.lines);
     printf("records    %" PRIu64 "\n", st.records);
     printf("bad lines  %" PRIu64 "\n", st.bad_lines);
+    if (st.skipped_lines)
+        printf("skipped    %" PRIu64 "\n", st.skipped_lines);
     printf("bytes      %" PRIu64 "\n\n", st.bytes);
     printf("%-12s %-6s %7s %9s %7s %12s %8s %11s %11s %11s %11s\n", "slot",
            "kind", "fewest", "mean", "most", "values", "zeros", "distinct",

@@ -200,9 +200,10 @@ FL_API uint64_t fl_dataset_memory_bytes(const fl_dataset *d);
 typedef struct fl_dataset_stats {
     uint32_t size;
     uint64_t files, empty_files, lines, records, bad_lines;
-    uint64_t bytes;        /* of text after decompression, or of the cache */
-    uint64_t cached_files; /* read from the cache */
-    double wait_seconds;   /* all consumers together, for input */
+    uint64_t bytes;         /* of text after decompression, or of the cache */
+    uint64_t cached_files;  /* read from the cache */
+    double wait_seconds;    /* all consumers together, for input */
+    uint64_t skipped_lines; /* good, but without a record; not of a cache */
 } fl_dataset_stats;
 FL_API FL_MUST_CHECK
 fl_status fl_dataset_stats_get(const fl_dataset *d, fl_dataset_stats *out);

@@ -32,12 +32,13 @@ typedef struct fl_records {
     size_t len, cap; /* words */
     size_t *starts;  /* first word of each record */
     size_t n, starts_cap;
+    size_t n_skipped; /* lines that were good and gave none */
 } fl_records;
 
 void fl_records_release(fl_records *r);
 static inline void fl_records_clear(fl_records *r)
 {
-    r->len = r->n = 0;
+    r->len = r->n = r->n_skipped = 0;
 }
 
 static inline const uint32_t *fl_records_at(const fl_records *r, size_t i)

@@ -320,6 +320,76 @@ static void quotes_follow_rfc_4180(void **state)
                   expected);
 }
 
+/* The text is read as these words in the column t. */
+static void expect_hashed(const char *spec, const char *text,
+                          const char *const *words)
+{
+    fl_str expected = { 0 };
+
+    fl_str_add(&expected, "t=");
+    for (size_t i = 0; words[i]; i++) {
+        char named[64];
+
+        snprintf(named, sizeof(named), "t=%s", words[i]);
+        fl_str_addf(&expected, "%s%" PRIu64, i ? " " : "", fl_hash_str(named));
+    }
+    fl_str_add(&expected, "\n");
+    expect_parsed(spec, text, expected.data);
+    fl_str_release(&expected);
+}
+
+static void texts_become_their_words(void **state)
+{
+    const char *spec = "csv:columns=t:words,hash_size=0";
+
+    (void)state;
+    expect_hashed(spec, " The  cat\tsat. ",
+                  (const char *[]){ "the", "cat", "sat.", NULL });
+    expect_hashed(spec, "\"a \"\"B\"\", c\"",
+                  (const char *[]){ "a", "\"b\",", "c", NULL });
+    expect_bad(spec, "  ", "the slot has no value");
+}
+
+static void texts_become_the_trigrams_of_their_words(void **state)
+{
+    const char *spec = "csv:columns=t:trigrams,hash_size=0";
+
+    (void)state;
+    expect_hashed(spec, "Cats a",
+                  (const char *[]){ "#ca", "cat", "ats", "ts#", "#a#", NULL });
+    expect_hashed(spec, "\"x\"\"\"", (const char *[]){ "#x\"", "x\"#", NULL });
+}
+
+static void a_column_is_read_in_several_ways(void **state)
+{
+    parsed f = parse("csv:columns=t:words+trigrams n:id", "A b,7\n");
+
+    (void)state;
+    assert_int_equal(f.parser->schema.n_slots, 3);
+    assert_string_equal(f.parser->schema.slots[0].name, "t");
+    assert_string_equal(f.parser->schema.slots[1].name, "t.trigrams");
+    assert_int_equal(f.rows.n, 1);
+    close_format(&f);
+    expect_parsed("csv:header=yes,columns=a:id+float b:float", "b,a\n1,2\n",
+                  "a=2 a.float=2 b=1\n");
+    expect_bad("csv:columns=t:words+trigrams", "a,b", "described are 1");
+    expect_spec_refused("csv:columns=t:words+", "'t:words+' describes no");
+    expect_spec_refused("csv:columns=t:words+skip", "describes no column");
+    expect_spec_refused("csv:columns=t:skip+words", "describes no column");
+}
+
+static void columns_may_share_the_ids_of_their_texts(void **state)
+{
+    parsed f = parse("csv:columns=a:words b:hash,shared=yes", "Cat,cat\n");
+    fl_row_part parts[2];
+
+    (void)state;
+    fl_help_parts(&f.parser->schema, fl_records_at(&f.rows, 0), parts);
+    assert_int_equal(fl_help_id(&parts[0], 0), fl_help_id(&parts[1], 0));
+    assert_int_equal(fl_help_id(&parts[0], 0), fl_hash_str("=cat") % 1000001);
+    close_format(&f);
+}
+
 static void a_header_gives_the_order(void **state)
 {
     const char *spec = "csv:header=yes,columns=b:id a:float";
@@ -498,6 +568,10 @@ int main(void)
         cmocka_unit_test(hashes_are_pinned),
         cmocka_unit_test(hashed_slots_have_the_hash_size_as_height),
         cmocka_unit_test(quotes_follow_rfc_4180),
+        cmocka_unit_test(texts_become_their_words),
+        cmocka_unit_test(texts_become_the_trigrams_of_their_words),
+        cmocka_unit_test(a_column_is_read_in_several_ways),
+        cmocka_unit_test(columns_may_share_the_ids_of_their_texts),
         cmocka_unit_test(a_header_gives_the_order),
         cmocka_unit_test(headers_that_do_not_fit_end_the_job),
         cmocka_unit_test(lines_have_as_many_columns_as_described),

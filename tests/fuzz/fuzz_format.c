@@ -73,6 +73,10 @@ static const choice choices[] = {
       .empty_slots = true },
     { .spec = "word2vec:sample=0.01" },
     { .spec = "word2vec:lower=no,sample=0,negatives=0,window=2" },
+    { .spec = "csv:columns=t:words+trigrams u:trigrams *,shared=yes",
+      .empty_slots = true },
+    { .spec = "sessions" },
+    { .spec = "sessions:items=100,max_len=5,negatives=3" },
 };
 
 static fl_parser *parsers[FL_LEN(choices)];

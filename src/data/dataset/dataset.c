@@ -493,6 +493,7 @@ fl_status fl_dataset_stats_get(const fl_dataset *d, fl_dataset_stats *out)
         .bytes = s.bytes,
         .cached_files = s.cached_files,
         .wait_seconds = fl_dataset_waited(d),
+        .skipped_lines = s.skipped_lines,
     };
 
     return FL_ARGS_FILL(fl_dataset_stats, out, &all);

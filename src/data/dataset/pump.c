@@ -339,6 +339,7 @@ static bool count_unit(fl_pump *p, file *f, const fl_pump_unit *u, fl_status st)
     f->f.bad_lines += u->bad_lines;
     f->broken = f->broken || st;
     p->stats.lines += u->lines;
+    p->stats.skipped_lines += u->skipped_lines;
     p->stats.bytes += u->bytes;
     f->n_units--;
     last = f->state == DONE && f->n_units == 0 && !f->broken;
@@ -458,7 +459,7 @@ static fl_status check_args(const fl_pump_args *a)
     if (a->n_threads < 1 || a->n_threads > FL_PUMP_THREADS_MAX)
         FL_FAIL(FL_ERR_INVAL, "%d reading threads: there can be 1 to %d",
                 a->n_threads, FL_PUMP_THREADS_MAX);
-    if (a->cache && a->parser->format->draws)
+    if (a->cache && a->parser->draws)
         FL_FAIL(FL_ERR_INVAL,
                 "format %s draws its records anew in every pass, so they "
                 "cannot be kept in the cache %s; read it without a cache",

@@ -44,7 +44,8 @@ typedef struct fl_pump_args {
 typedef struct fl_pump_stats {
     uint64_t files, empty_files, cached_files; /* that were read to the end */
     uint64_t lines, records, bad_lines;        /* lines have headers and all */
-    uint64_t bytes; /* of text, or of the records that a cache gave */
+    uint64_t skipped_lines; /* good, but without a record; not of a cache */
+    uint64_t bytes;         /* of text, or of the records that a cache gave */
 } fl_pump_stats;
 
 typedef struct fl_pump fl_pump;

@@ -123,7 +123,7 @@ static fl_status read_text(const fl_pump_job *job, fl_pump_file *f,
 fl_status fl_pump_file_read(const fl_pump_job *job, fl_pump_file *f,
                             fl_pump_unit *u, fl_source_state *state)
 {
-    u->lines = u->bad_lines = u->bytes = 0;
+    u->lines = u->bad_lines = u->skipped_lines = u->bytes = 0;
     if (!f->is_open)
         FL_TRY(open_file(job, f, u));
     if (!f->cache)
@@ -180,6 +180,7 @@ static fl_status parse_text(const fl_pump_job *job, const fl_pump_file *f,
 
     FL_TRY(add_long_lines(&to));
     FL_TRY(fl_parse_lines(job->args.parser, all, &u->rows, add_bad, &to));
+    u->skipped_lines = u->rows.n_skipped;
     if (!f->writer)
         return FL_OK;
     return fl_cache_writer_add(f->writer, &u->rows);

@@ -40,7 +40,7 @@ typedef struct fl_pump_unit {
     fl_records rows;
 
     /* What this unit adds to the file's counts. */
-    uint64_t lines, bad_lines, bytes;
+    uint64_t lines, bad_lines, skipped_lines, bytes;
 } fl_pump_unit;
 
 /* Opens the file when it is not open. On FL_SOURCE_WAIT and FL_SOURCE_END the

@@ -7,7 +7,6 @@
 
 #include <inttypes.h>
 
-#include "base/hash.h"
 #include "data/format/fmt_help.h"
 #include "data/format/scan.h"
 
@@ -67,6 +66,7 @@ static fl_status read_options(const fl_parser *p, csv *s)
     FL_TRY(read_missing(p, &s->missing));
     FL_TRY(fl_parser_option_bool(p, "quote", &s->quote));
     FL_TRY(fl_parser_option_bool(p, "header", &s->header));
+    FL_TRY(fl_parser_option_bool(p, "shared", &s->columns.shared));
     FL_TRY(fl_parser_option_int(p, "hash_size", 0, INT64_MAX, &hash_size));
     s->hash_size = (uint64_t)hash_size;
     return fl_csv_columns_parse(&s->columns, fl_parser_option(p, "columns"));
@@ -132,16 +132,10 @@ static void csv_close(fl_parser *p)
 
 /* --- fields --------------------------------------------------------------- */
 
-/* Without its quotes; quotes inside a quoted one are still doubled. */
-typedef struct field {
-    const char *at, *end;
-    bool quoted;
-} field;
-
 /* Reads the field at *at and moves it behind the separator, or to NULL behind
    the last field. */
 static bool next_field(const csv *s, const char **at, const char *end,
-                       field *out, fl_bad *bad)
+                       fl_csv_field *out, fl_bad *bad)
 {
     const char *p = *at;
 
@@ -166,7 +160,7 @@ static bool next_field(const csv *s, const char **at, const char *end,
     return true;
 }
 
-static field trim(field f)
+static fl_csv_field trim(fl_csv_field f)
 {
     while (f.at < f.end && fl_help_is_blank(*f.at))
         f.at++;
@@ -175,14 +169,14 @@ static field trim(field f)
     return f;
 }
 
-static int shown(const field *f)
+static int shown(const fl_csv_field *f)
 {
     return f->end - f->at < 40 ? (int)(f->end - f->at) : 40;
 }
 
 /* --- header --------------------------------------------------------------- */
 
-/* The columns of one file in their order: numbers of described ones. */
+/* The columns of one file in their order: fields of described ones. */
 typedef struct csv_head {
     size_t n;
     int column[]; /* -1: not described */
@@ -195,7 +189,8 @@ static const char *skip_bom(const char *at, const char *end)
     return end - at >= 3 && memcmp(at, BOM, 3) == 0 ? at + 3 : at;
 }
 
-static fl_status name_column(const csv *s, const field *f, csv_head *head)
+static fl_status name_column(const csv *s, const fl_csv_field *f,
+                             csv_head *head)
 {
     int column =
         fl_csv_columns_find(&s->columns, f->at, (size_t)(f->end - f->at));
@@ -217,7 +212,7 @@ static fl_status name_columns(const csv *s, const fl_line *l, csv_head *head)
 {
     const char *at = skip_bom(l->at, l->end);
     fl_bad bad;
-    field f;
+    fl_csv_field f;
 
     while (at) {
         if (!next_field(s, &at, l->end, &f, &bad))
@@ -234,7 +229,7 @@ static fl_status check_header(const csv *s, const csv_head *head)
         const fl_csv_column *c = &s->columns.list.data[i];
         size_t k = 0;
 
-        while (k < head->n && head->column[k] != (int)i)
+        while (k < head->n && head->column[k] != (int)c->field)
             k++;
         if (k == head->n && c->slot != FL_NO_SLOT)
             FL_FAIL(FL_ERR_INVAL, "the header has no column called %s",
@@ -266,8 +261,8 @@ static fl_status csv_read_head(const fl_parser *p, const fl_line *l,
 
 /* --- lines ---------------------------------------------------------------- */
 
-static bool bad_field(fl_bad *bad, const fl_csv_column *c, const field *f,
-                      const char *what)
+static bool bad_field(fl_bad *bad, const fl_csv_column *c,
+                      const fl_csv_field *f, const char *what)
 {
     return fl_help_bad(bad, c->slot, "column %.40s: '%.*s' is no %s", c->name,
                        shown(f), f->at, what);
@@ -276,7 +271,7 @@ static bool bad_field(fl_bad *bad, const fl_csv_column *c, const field *f,
 static bool wrong_length(const csv *s, const csv_head *head, size_t n,
                          fl_bad *bad)
 {
-    size_t right = head ? head->n : s->columns.list.len;
+    size_t right = head ? head->n : s->columns.n_fields;
 
     if (head)
         return fl_help_bad(bad, FL_NO_SLOT,
@@ -287,13 +282,14 @@ static bool wrong_length(const csv *s, const csv_head *head, size_t n,
 }
 
 /* Puts the fields of described columns in their places. */
-static bool split(const csv *s, const fl_line *l, field *fields, fl_bad *bad)
+static bool split(const csv *s, const fl_line *l, fl_csv_field *fields,
+                  fl_bad *bad)
 {
     const csv_head *head = l->head;
-    size_t n_known = head ? head->n : s->columns.list.len;
+    size_t n_known = head ? head->n : s->columns.n_fields;
     const char *at = l->at;
     size_t n = 0;
-    field f;
+    fl_csv_field f;
 
     for (; at; n++) {
         if (!next_field(s, &at, l->end, &f, bad))
@@ -306,10 +302,10 @@ static bool split(const csv *s, const fl_line *l, field *fields, fl_bad *bad)
     return true;
 }
 
-static bool put_float(const csv *s, const fl_csv_column *c, const field *f,
-                      fl_row_writer *w, fl_bad *bad)
+static bool put_float(const csv *s, const fl_csv_column *c,
+                      const fl_csv_field *f, fl_row_writer *w, fl_bad *bad)
 {
-    field t = trim(*f);
+    fl_csv_field t = trim(*f);
     float x = s->missing;
 
     if (t.at < t.end && (!fl_scan_f32(&t.at, t.end, &x) || t.at != t.end))
@@ -318,11 +314,11 @@ static bool put_float(const csv *s, const fl_csv_column *c, const field *f,
     return true;
 }
 
-static bool put_id(const fl_parser *p, const fl_csv_column *c, const field *f,
-                   fl_row_writer *w, fl_bad *bad)
+static bool put_id(const fl_parser *p, const fl_csv_column *c,
+                   const fl_csv_field *f, fl_row_writer *w, fl_bad *bad)
 {
     bool hex = c->kind == FL_CSV_HEX;
-    field t = trim(*f);
+    fl_csv_field t = trim(*f);
     uint64_t id;
     bool good = t.at < t.end && (hex ? fl_scan_hex(&t.at, t.end, &id)
                                      : fl_scan_u64(&t.at, t.end, &id));
@@ -333,8 +329,8 @@ static bool put_id(const fl_parser *p, const fl_csv_column *c, const field *f,
     return fl_help_check_id(p, (uint32_t)c->slot, id, bad);
 }
 
-static void put_hash(const csv *s, const fl_csv_column *c, const field *f,
-                     fl_row_writer *w)
+static void put_hash(const csv *s, const fl_csv_column *c,
+                     const fl_csv_field *f, fl_row_writer *w)
 {
     uint64_t h = c->hash;
 
@@ -342,14 +338,15 @@ static void put_hash(const csv *s, const fl_csv_column *c, const field *f,
         h = fl_csv_hash_step(h, *at);
         at += f->quoted && *at == '"';
     }
-    h = fl_mix64(h);
-    fl_row_id(w, s->hash_size ? h % s->hash_size : h);
+    fl_row_id(w, fl_csv_id(h, s->hash_size));
 }
 
-static uint32_t count_values(const fl_csv_column *c, const field *f)
+static uint32_t count_values(const fl_csv_column *c, const fl_csv_field *f)
 {
     uint32_t n = 1;
 
+    if (fl_csv_is_text(c->kind))
+        return fl_csv_text_count(c->kind, f);
     if (!fl_csv_is_list(c->kind))
         return 1;
     if (f->at == f->end)
@@ -361,7 +358,7 @@ static uint32_t count_values(const fl_csv_column *c, const field *f)
 
 /* One value of a column: all of the field, or a piece of a list. */
 static bool put_value(const fl_parser *p, const fl_csv_column *c,
-                      const field *f, fl_row_writer *w, fl_bad *bad)
+                      const fl_csv_field *f, fl_row_writer *w, fl_bad *bad)
 {
     const csv *s = p->state;
 
@@ -373,10 +370,10 @@ static bool put_value(const fl_parser *p, const fl_csv_column *c,
     return true;
 }
 
-static bool put_field(const fl_parser *p, const fl_csv_column *c, field f,
-                      uint32_t n, fl_row_writer *w, fl_bad *bad)
+static bool put_field(const fl_parser *p, const fl_csv_column *c,
+                      fl_csv_field f, uint32_t n, fl_row_writer *w, fl_bad *bad)
 {
-    field piece = f;
+    fl_csv_field piece = f;
 
     for (uint32_t i = 0; i < n; i++) {
         while (fl_csv_is_list(c->kind) && f.at < f.end && *f.at != FL_CSV_BAR)
@@ -390,7 +387,7 @@ static bool put_field(const fl_parser *p, const fl_csv_column *c, field f,
     return true;
 }
 
-static bool put_fields(const fl_parser *p, const field *fields,
+static bool put_fields(const fl_parser *p, const fl_csv_field *fields,
                        fl_row_writer *w, fl_bad *bad)
 {
     const csv *s = p->state;
@@ -399,27 +396,29 @@ static bool put_fields(const fl_parser *p, const field *fields,
     for (uint32_t slot = 0; slot < p->schema.n_slots; slot++) {
         uint32_t i = s->column_of[slot];
         const fl_csv_column *c = &s->columns.list.data[i];
-        uint32_t n = count_values(c, &fields[i]);
+        uint32_t n = count_values(c, &fields[c->field]);
 
         if (!fl_help_check_count(p, slot, n, bad))
             return false;
         fl_row_slot(w, &p->schema.slots[slot], ragged, n);
         ragged += p->schema.slots[slot].width == 0;
-        if (!put_field(p, c, fields[i], n, w, bad))
+        if (fl_csv_is_text(c->kind))
+            fl_csv_text_put(c, &fields[c->field], s->hash_size, w);
+        else if (!put_field(p, c, fields[c->field], n, w, bad))
             return false;
     }
     return true;
 }
 
-static size_t count_all(const fl_parser *p, const field *fields)
+static size_t count_all(const fl_parser *p, const fl_csv_field *fields)
 {
     const csv *s = p->state;
     size_t n = 0;
 
     for (uint32_t slot = 0; slot < p->schema.n_slots; slot++) {
-        uint32_t i = s->column_of[slot];
+        const fl_csv_column *c = &s->columns.list.data[s->column_of[slot]];
 
-        n += count_values(&s->columns.list.data[i], &fields[i]);
+        n += count_values(c, &fields[c->field]);
     }
     return n;
 }
@@ -427,7 +426,7 @@ static size_t count_all(const fl_parser *p, const field *fields)
 static bool csv_line(const fl_parser *p, const fl_line *l, fl_row_writer *w,
                      fl_bad *bad, fl_status *st)
 {
-    field fields[FL_CSV_COLUMNS_MAX];
+    fl_csv_field fields[FL_CSV_COLUMNS_MAX];
 
     if (!split(p->state, l, fields, bad))
         return false;
@@ -460,7 +459,8 @@ static void print_values(const fl_csv_column *c, const fl_row_part *part,
 }
 
 /* Columns that are not wanted stay empty. Of a hashed one only the id is
-   known, so that is printed; it has to be read back as an id. */
+   known, so that is printed; it has to be read back as an id. Of several ways
+   to read a column the first is printed. */
 static void csv_print(const fl_parser *p, const uint32_t *row, fl_str *out)
 {
     const csv *s = p->state;
@@ -470,6 +470,8 @@ static void csv_print(const fl_parser *p, const uint32_t *row, fl_str *out)
     for (size_t i = 0; i < s->columns.list.len; i++) {
         const fl_csv_column *c = &s->columns.list.data[i];
 
+        if (!fl_csv_is_first(&s->columns, i))
+            continue;
         if (i)
             fl_str_addf(out, "%c", s->sep);
         if (c->slot != FL_NO_SLOT)
@@ -486,6 +488,8 @@ static void csv_print_head(const fl_parser *p, fl_str *out)
     for (size_t i = 0; i < s->columns.list.len; i++) {
         const char *name = s->columns.list.data[i].name;
 
+        if (!fl_csv_is_first(&s->columns, i))
+            continue;
         if (i)
             fl_str_addf(out, "%c", s->sep);
         fl_str_addf(out, strchr(name, s->sep) ? "\"%s\"" : "%s", name);
@@ -501,7 +505,8 @@ const fl_format fl_format_csv = {
         { .name = "columns", .otherwise = "",
           .doc = "the columns in their order, or by name with a header: "
                  "NAME:KIND NAME:KIND ..., where KIND is float, id, ids, hex, "
-                 "hash, hashes or skip; a last * skips all others" },
+                 "hash, hashes, words, trigrams or skip, or several as "
+                 "KIND+KIND; a last * skips all others" },
         { .name = "sep", .otherwise = "comma",
           .doc = "comma, tab, semicolon, space or one character" },
         { .name = "header", .otherwise = "no",
@@ -512,6 +517,8 @@ const fl_format fl_format_csv = {
           .doc = "value of an empty float" },
         { .name = "hash_size", .otherwise = "1000001",
           .doc = "hashed texts become ids below it; 0: of 64 bits" },
+        { .name = "shared", .otherwise = "no",
+          .doc = "yes: a text has the same id in all columns" },
     },
     .open = csv_open,
     .close = csv_close,

@@ -7,7 +7,7 @@
 
 #define FL_CSV_COLUMNS_MAX FL_SLOTS_MAX
 
-/* What stands in a column. The last two are lists, apart by FL_CSV_BAR. */
+/* What stands in a column: values, lists apart by FL_CSV_BAR, and texts. */
 typedef enum fl_csv_kind {
     FL_CSV_SKIP,
     FL_CSV_FLOAT,
@@ -15,30 +15,41 @@ typedef enum fl_csv_kind {
     FL_CSV_HEX,
     FL_CSV_HASH,
     FL_CSV_IDS,
-    FL_CSV_HASHES
+    FL_CSV_HASHES,
+    FL_CSV_WORDS,
+    FL_CSV_TRIGRAMS
 } fl_csv_kind;
 #define FL_CSV_BAR '|'
 
 static inline bool fl_csv_is_list(fl_csv_kind kind)
 {
-    return kind >= FL_CSV_IDS;
+    return kind == FL_CSV_IDS || kind == FL_CSV_HASHES;
+}
+
+static inline bool fl_csv_is_text(fl_csv_kind kind)
+{
+    return kind >= FL_CSV_WORDS;
 }
 
 static inline bool fl_csv_is_hash(fl_csv_kind kind)
 {
-    return kind == FL_CSV_HASH || kind == FL_CSV_HASHES;
+    return kind == FL_CSV_HASH || kind >= FL_CSV_HASHES;
 }
 
+/* What a column of the file is read as; it may be read in several ways. */
 typedef struct fl_csv_column {
     char *name; /* may be empty when it is skipped */
     fl_csv_kind kind;
-    int slot;      /* FL_NO_SLOT: not wanted */
-    uint64_t hash; /* where the hash of its texts starts */
+    uint32_t field; /* of the line, from 0 */
+    int slot;       /* FL_NO_SLOT: not wanted */
+    uint64_t hash;  /* where the hash of its texts starts */
 } fl_csv_column;
 
 typedef struct fl_csv_columns {
-    FL_VEC(fl_csv_column) list;
-    bool rest; /* more columns may follow, which are skipped */
+    FL_VEC(fl_csv_column) list; /* by their fields */
+    uint32_t n_fields;
+    bool shared; /* a text has the same id in all columns */
+    bool rest;   /* more columns may follow, which are skipped */
 } fl_csv_columns;
 
 /* NAME:KIND NAME:KIND ... [*] */
@@ -46,8 +57,14 @@ FL_MUST_CHECK
 fl_status fl_csv_columns_parse(fl_csv_columns *c, const char *text);
 void fl_csv_columns_release(fl_csv_columns *c);
 
-/* Column of that name, or -1. */
+/* Field of the column of that name, or -1. */
 int fl_csv_columns_find(const fl_csv_columns *c, const char *name, size_t len);
+
+/* Is it the first way to read its field? That is called as the field is. */
+static inline bool fl_csv_is_first(const fl_csv_columns *c, size_t i)
+{
+    return i == 0 || c->list.data[i - 1].field != c->list.data[i].field;
+}
 
 /* Makes p->schema of them. ids of hashed columns are below hash_size. */
 FL_MUST_CHECK
@@ -60,5 +77,19 @@ static inline uint64_t fl_csv_hash_step(uint64_t h, char byte)
 {
     return (h ^ (unsigned char)byte) * 0x100000001b3u;
 }
+
+/* The id of what was hashed. */
+uint64_t fl_csv_id(uint64_t h, uint64_t hash_size);
+
+/* A field without its quotes; quotes inside a quoted one are still doubled. */
+typedef struct fl_csv_field {
+    const char *at, *end;
+    bool quoted;
+} fl_csv_field;
+
+/* Words or trigrams of a field, and their ids into the open record. */
+uint32_t fl_csv_text_count(fl_csv_kind kind, const fl_csv_field *f);
+void fl_csv_text_put(const fl_csv_column *c, const fl_csv_field *f,
+                     uint64_t hash_size, fl_row_writer *w);
 
 #endif

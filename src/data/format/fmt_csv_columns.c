@@ -17,6 +17,8 @@ static const struct {
     [FL_CSV_HASH] = { "hash", FL_SLOT_IDS, 1 },
     [FL_CSV_IDS] = { "ids", FL_SLOT_IDS, 0 },
     [FL_CSV_HASHES] = { "hashes", FL_SLOT_IDS, 0 },
+    [FL_CSV_WORDS] = { "words", FL_SLOT_IDS, 0 },
+    [FL_CSV_TRIGRAMS] = { "trigrams", FL_SLOT_IDS, 0 },
 };
 
 void fl_csv_columns_release(fl_csv_columns *c)
@@ -31,55 +33,101 @@ int fl_csv_columns_find(const fl_csv_columns *c, const char *name, size_t len)
     for (size_t i = 0; i < c->list.len; i++) {
         const char *it = c->list.data[i].name;
 
-        if (strlen(it) == len && memcmp(it, name, len) == 0)
-            return (int)i;
+        if (fl_csv_is_first(c, i) && strlen(it) == len &&
+            memcmp(it, name, len) == 0)
+            return (int)c->list.data[i].field;
     }
     return -1;
 }
 
-static bool find_kind(const char *name, fl_csv_kind *out)
+static bool find_kind(const char *name, size_t len, fl_csv_kind *out)
 {
     for (size_t i = 0; i < FL_LEN(kinds); i++)
-        if (strcmp(kinds[i].name, name) == 0) {
+        if (strlen(kinds[i].name) == len &&
+            memcmp(kinds[i].name, name, len) == 0) {
             *out = (fl_csv_kind)i;
             return true;
         }
     return false;
 }
 
-/* Hashed is "NAME=TEXT": a text has another id in each column. */
-static uint64_t hash_start(const char *name)
+/* Hashed is "NAME=TEXT": a text has another id in each column, unless they
+   share them. */
+static uint64_t hash_start(const fl_csv_columns *c, const char *name)
 {
     uint64_t h = FL_CSV_HASH_START;
 
-    for (; *name; name++)
+    for (; *name && !c->shared; name++)
         h = fl_csv_hash_step(h, *name);
     return fl_csv_hash_step(h, '=');
+}
+
+static fl_status add_way(fl_csv_columns *c, const char *name, fl_csv_kind kind)
+{
+    fl_csv_column column = { .slot = FL_NO_SLOT,
+                             .kind = kind,
+                             .field = c->n_fields };
+
+    if (c->list.len == FL_CSV_COLUMNS_MAX)
+        FL_FAIL(FL_ERR_INVAL, "format csv: more than %d columns",
+                FL_CSV_COLUMNS_MAX);
+    column.name = fl_strdup(name);
+    column.hash = hash_start(c, name);
+    fl_vec_push(&c->list, column);
+    return FL_OK;
+}
+
+static fl_status no_column(const char *name, const char *kind_list)
+{
+    FL_FAIL(FL_ERR_INVAL,
+            "format csv: '%s%s%s' describes no column: write NAME:KIND with "
+            "float, id, ids, hash, hashes, words, trigrams, hex or skip",
+            name, kind_list ? ":" : "", kind_list ? kind_list : "");
+}
+
+/* kind_list is KIND+KIND ...: the first way is called as the column is, others
+   NAME.KIND. */
+static fl_status add_ways(fl_csv_columns *c, const char *name,
+                          const char *kind_list)
+{
+    const char *at = kind_list;
+    size_t len;
+
+    do {
+        fl_str called = { 0 };
+        fl_csv_kind kind;
+        fl_status st;
+
+        len = strcspn(at, "+");
+        if (!find_kind(at, len, &kind) ||
+            (kind == FL_CSV_SKIP && strcmp(kind_list, "skip") != 0))
+            return no_column(name, kind_list);
+        fl_str_add(&called, name);
+        if (at != kind_list)
+            fl_str_addf(&called, ".%s", kinds[kind].name);
+        st = add_way(c, fl_str_text(&called), kind);
+        fl_str_release(&called);
+        FL_TRY(st);
+        at += len + 1;
+    } while (at[-1]);
+    return FL_OK;
 }
 
 /* item is NAME:KIND; the name may have colons of its own. */
 static fl_status add_column(fl_csv_columns *c, char *item)
 {
     char *colon = strrchr(item, ':');
-    fl_csv_column column = { .slot = FL_NO_SLOT };
 
-    if (!colon || !find_kind(colon + 1, &column.kind))
-        FL_FAIL(FL_ERR_INVAL,
-                "format csv: '%s' describes no column: write NAME:KIND with "
-                "float, id, ids, hash, hashes, hex or skip",
-                item);
+    if (!colon)
+        return no_column(item, NULL);
     *colon = '\0';
-    if (!*item && column.kind != FL_CSV_SKIP)
-        FL_FAIL(FL_ERR_INVAL, "format csv: column %zu has no name",
-                c->list.len + 1);
+    if (!*item && strcmp(colon + 1, "skip") != 0)
+        FL_FAIL(FL_ERR_INVAL, "format csv: column %u has no name",
+                c->n_fields + 1);
     if (*item && fl_csv_columns_find(c, item, strlen(item)) >= 0)
         FL_FAIL(FL_ERR_INVAL, "format csv: two columns are called %s", item);
-    if (c->list.len == FL_CSV_COLUMNS_MAX)
-        FL_FAIL(FL_ERR_INVAL, "format csv: more than %d columns",
-                FL_CSV_COLUMNS_MAX);
-    column.name = fl_strdup(item);
-    column.hash = hash_start(item);
-    fl_vec_push(&c->list, column);
+    FL_TRY(add_ways(c, item, colon + 1));
+    c->n_fields++;
     return FL_OK;
 }
 

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "base/hash.h"
 #include "data/format/scan.h"
 
 /* So much of an offending text is shown. */
@@ -106,6 +107,14 @@ fl_status fl_help_pick(fl_parser *p, const fl_slot *offers, size_t n_offers,
 }
 
 /* --- lines ---------------------------------------------------------------- */
+
+uint64_t fl_help_line_stream(uint64_t stream, const fl_line *l)
+{
+    uint64_t h = fl_mix64(stream ^ l->file);
+
+    h = fl_mix64(h + fl_mix64(l->number));
+    return fl_mix64(h + fl_mix64(l->epoch + 1));
+}
 
 uint32_t fl_help_count_words(const char *at, const char *end)
 {

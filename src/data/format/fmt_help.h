@@ -59,6 +59,10 @@ static inline const char *fl_help_next_line(const char *at, const char *end)
 /* Bytes of the word at `at` that a reason shows. */
 int fl_help_shown(const char *at, const char *end);
 
+/* For what a line draws: from the stream of the format, the file, the line and
+   the pass over the data. */
+uint64_t fl_help_line_stream(uint64_t stream, const fl_line *l);
+
 /* Words of the text, apart by blanks. */
 uint32_t fl_help_count_words(const char *at, const char *end);
 

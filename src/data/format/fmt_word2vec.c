@@ -201,14 +201,6 @@ static void word2vec_close(fl_parser *p)
 
 /* --- drawing -------------------------------------------------------------- */
 
-static uint64_t line_stream(const word2vec *s, const fl_line *l)
-{
-    uint64_t h = fl_mix64(s->stream ^ l->file);
-
-    h = fl_mix64(h + fl_mix64(l->number));
-    return fl_mix64(h + fl_mix64(l->epoch + 1));
-}
-
 /* In [0, n), from the upper half of the bits. */
 static uint32_t below(uint64_t bits, uint32_t n)
 {
@@ -305,7 +297,9 @@ static bool word2vec_line(const fl_parser *p, const fl_line *l,
     token on_stack[SHORT_LINE];
     size_t most = (size_t)(l->end - l->at) / 2 + 1;
     size_t bytes = most * sizeof(token);
-    sentence t = { .stream = line_stream(p->state, l), .tokens = on_stack };
+    sentence t = { .stream = fl_help_line_stream(
+                       ((const word2vec *)p->state)->stream, l),
+                   .tokens = on_stack };
 
     (void)bad;
     if (most > SHORT_LINE) {

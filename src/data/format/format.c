@@ -197,6 +197,7 @@ static fl_status open_parser(fl_parser *p, const fl_parser_args *args)
         return st;
     if (args->n_wanted)
         FL_TRY(fl_schema_init(&p->wanted, args->wanted, args->n_wanted));
+    p->draws = p->format->draws;
     FL_TRY(p->format->open(p, args->sample));
     FL_ASSERT(p->schema.n_slots > 0);
     return FL_OK;
@@ -257,8 +258,10 @@ static fl_status parse_line(const fl_parser *p, const fl_line *l,
     fl_status st = FL_OK;
     fl_bad bad;
 
-    if (p->format->line(p, l, w, &bad, &st))
+    if (p->format->line(p, l, w, &bad, &st)) {
+        rows->n_skipped += rows->n == n;
         return FL_OK;
+    }
     rows->n = n;
     rows->len = len;
     w->at = NULL;

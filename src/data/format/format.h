@@ -44,7 +44,7 @@ typedef struct fl_format_option {
 typedef struct fl_format {
     const char *name, *doc;
     fl_format_option options[FL_FORMAT_OPTIONS_MAX]; /* ends with name NULL */
-    bool draws; /* records differ from pass to pass: they are never cached */
+    bool draws; /* records differ from pass to pass; `open` may clear it */
 
     /* Checks wanted slots (p->wanted, may have none) against the options, sets
        p->schema and p->state. `sample` is the first line of the first file, or
@@ -58,7 +58,8 @@ typedef struct fl_format {
        `line`. An error ends the job: it says what the header lacks. */
     fl_status (*head)(const fl_parser *p, const fl_line *l, void **head);
 
-    /* Writes the record or records of a line. Returns false and fills *bad when
+    /* Writes the record or records of a line; a line without one is counted
+       as skipped. Returns false and fills *bad when
        the line is not good; nothing of it is then kept. Memory failure goes to
        *st. An empty line is asked for as well. */
     bool (*line)(const fl_parser *p, const fl_line *l, fl_row_writer *w,
@@ -83,6 +84,7 @@ struct fl_parser {
     fl_schema schema; /* what it gives */
     void *state;      /* the format's own */
     bool empty_slots; /* a count of 0 is allowed where the slot is ragged */
+    bool draws;       /* records differ: they are never cached */
     uint64_t seed;    /* for formats that draw */
     char *spec;       /* as given */
     const char *values[FL_FORMAT_OPTIONS_MAX]; /* of the options, in order */
