@@ -187,6 +187,26 @@ FL_API fl_var *fl_layers_auc_with(fl_var *input, fl_var *label,
                                   fl_var **batch_auc,
                                   const fl_layers_auc_args *args);
 
+/* Metrics that are a sum over another, over all batches: the value in f64 [1].
+   *stat, where it is wanted, gets the sums in f64 [rows, 2]: what is counted,
+   and what it is counted over; those of several workers are added up. */
+
+/* Share of the classes in label [n, m] that are among the k best scores
+   [n, classes]; and of the rows that have one there. */
+FL_API fl_var *fl_layers_recall(fl_var *scores, fl_var *label, int k,
+                                fl_var **stat);
+FL_API fl_var *fl_layers_hit_rate(fl_var *scores, fl_var *label, int k,
+                                  fl_var **stat);
+/* Share of places where the right score is above the wrong one. */
+FL_API fl_var *fl_layers_pair_accuracy(fl_var *right, fl_var *wrong,
+                                       fl_var **stat);
+/* Of chances of label 1, [n, 1] or in the last column of [n, 2]. */
+FL_API fl_var *fl_layers_mean_log_loss(fl_var *input, fl_var *label,
+                                       fl_var **stat);
+/* Share of rows whose best score is at the label; stat has a row per class. */
+FL_API fl_var *fl_layers_class_accuracy(fl_var *scores, fl_var *label,
+                                        fl_var **stat);
+
 /* Prints the variable when it is computed; the identity otherwise. */
 FL_API fl_var *fl_layers_print(fl_var *x, const char *message);
 
