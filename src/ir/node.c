@@ -58,7 +58,8 @@ bool fl_node_reads(const fl_op_node *n, int slot)
     if (!n->is_grad || slot >= in + out)
         return true;
     if (slot < in)
-        return n->def->back_uses & FL_USES_IN(slot);
+        return (n->def->back_uses & FL_USES_IN(slot)) ||
+               (n->def->in[slot].flags & FL_OP_SLOT_VALUE);
     return n->def->back_uses & FL_USES_OUT(slot - in);
 }
 

@@ -34,7 +34,8 @@ enum fl_slot_flag {
     FL_SLOT_NO_GRAD = 16,      /* labels, ids, state: no gradient flows back */
     FL_OP_SLOT_BYPRODUCT = 32, /* an output that may be left out */
     FL_OP_SLOT_KEPT =
-        64 /* an input that is not read, but must live until then */
+        64, /* an input that is not read, but must live until then */
+    FL_OP_SLOT_VALUE = 128, /* infer reads its few numbers before a run */
 };
 
 typedef struct fl_op_slot {
@@ -70,7 +71,8 @@ enum fl_op_flag {
 /* One row of the sweep test: inputs by slot in text form ("f32[3,4]",
    "i64[7,1] lod=[0,2,7] below=10", "f32[9,4] rows height=9"), separated by
    ';' where a slot takes a list, and attributes ("{axis=1}"). Cases written in
-   f32 are run in f64 too; "f32[3] below=1" draws numbers in (0, 1). Texts
+   f32 are run in f64 too; "f32[3] below=1" draws numbers in (0, 1), and
+   "i32[2] is=[3,4]" holds just these whole numbers. Texts
    behind those of the inputs declare outputs, for an operator that takes their
    shapes from the declaration. */
 typedef struct fl_op_case {
@@ -94,7 +96,8 @@ struct fl_op {
     fl_attr_def attrs[FL_ATTRS_MAX];
     unsigned flags, back_uses;
     /* Shapes and types of the outputs from those of the inputs; used while
-       building, with -1 for what is not known, and again before each run. */
+       building, with -1 for what is not known, and again before each run, when
+       the numbers in slots with FL_OP_SLOT_VALUE may be read. */
     fl_status (*infer)(fl_infer *c);
     fl_status (*run)(fl_op_ctx *c);
     fl_status (*back)(fl_op_ctx *c);

@@ -4,8 +4,10 @@
 #include <math.h>
 
 #include "ops/helpers.h"
+#include "ops/values.h"
 
-enum { INPUT };
+enum { VALUE_TENSOR, SHAPE_TENSOR, SHAPE_TENSOR_LIST }; /* fill_constant */
+enum { INPUT };                                         /* ..._like */
 enum { OUT };
 enum { SHAPE, DTYPE, VALUE, STR_VALUE, INPUT_DIM_IDX, OUTPUT_DIM_IDX };
 
@@ -119,27 +121,41 @@ static bool read_element(const char *text, fl_dtype dtype, element *out)
     return ok;
 }
 
-static fl_status infer_common(fl_infer *c, int64_t least, fl_shape *shape,
-                              fl_dtype *dtype)
+static fl_status check_number(const fl_infer *c, fl_dtype dtype)
 {
     char buf[FL_NUMBER_TEXT_MAX];
     element e;
 
-    FL_TRY(fl_infer_shape(c, SHAPE, least, shape));
-    FL_TRY(fl_infer_dtype(c, DTYPE, dtype));
-    if (!read_element(number_of(c->node, buf), *dtype, &e))
+    if (!read_element(number_of(c->node, buf), dtype, &e))
         FL_FAIL(FL_ERR_INVAL, "op %s: '%s' is no number of type %s",
                 c->node->def->name, number_of(c->node, buf),
-                fl_dtype_text(*dtype));
+                fl_dtype_text(dtype));
+    return FL_OK;
+}
+
+static fl_status check_value_tensor(const fl_infer *c, fl_dtype dtype)
+{
+    const fl_tensor *t = fl_infer_in(c, VALUE_TENSOR);
+    int64_t n = fl_shape_numel(&t->shape);
+    char buf[FL_SLOT_TEXT_MAX];
+
+    if (t->dtype != dtype || (n != 1 && n != -1))
+        FL_FAIL(FL_ERR_INVAL, "op %s: %s must hold one number of type %s",
+                c->node->def->name, fl_infer_text(c, VALUE_TENSOR, buf),
+                fl_dtype_text(dtype));
     return FL_OK;
 }
 
 static fl_status fill_constant_infer(fl_infer *c)
 {
+    static const fl_ints_from from = { SHAPE_TENSOR, SHAPE_TENSOR_LIST, SHAPE };
     fl_shape shape;
     fl_dtype dtype;
 
-    FL_TRY(infer_common(c, 0, &shape, &dtype));
+    FL_TRY(fl_infer_dims(c, &from, 0, &shape));
+    FL_TRY(fl_infer_dtype(c, DTYPE, &dtype));
+    FL_TRY(fl_infer_in(c, VALUE_TENSOR) ? check_value_tensor(c, dtype)
+                                        : check_number(c, dtype));
     fl_infer_dense(c, OUT, dtype, shape.rank, shape.dim);
     return FL_OK;
 }
@@ -160,7 +176,9 @@ static fl_status like_infer(fl_infer *c)
     fl_shape shape;
     fl_dtype dtype;
 
-    FL_TRY(infer_common(c, -1, &shape, &dtype));
+    FL_TRY(fl_infer_shape(c, SHAPE, -1, &shape));
+    FL_TRY(fl_infer_dtype(c, DTYPE, &dtype));
+    FL_TRY(check_number(c, dtype));
     if (from < 0 || from >= in->shape.rank || to < 0 || to >= shape.rank)
         FL_FAIL(FL_ERR_INVAL,
                 "op %s: %s has no dimension input_dim_idx=%d, or shape %s "
@@ -178,17 +196,33 @@ static fl_status like_infer(fl_infer *c)
     return FL_OK;
 }
 
-static fl_status fill_run(fl_op_ctx *c)
+/* This call's share of Out becomes the element. */
+static void fill(fl_op_ctx *c, const void *e)
 {
     fl_tensor *out = fl_out_t(c, OUT);
     fl_span s = fl_op_span(c, (size_t)fl_tensor_numel(out));
     size_t size = fl_dtype_bytes(out->dtype);
+
+    for (size_t i = s.lo; i < s.hi; i++)
+        memcpy((char *)out->data + i * size, e, size);
+}
+
+static fl_status fill_run(fl_op_ctx *c)
+{
     char buf[FL_NUMBER_TEXT_MAX];
     element e = { 0 };
 
-    FL_ASSERT(read_element(number_of(c->node, buf), out->dtype, &e));
-    for (size_t i = s.lo; i < s.hi; i++)
-        memcpy((char *)out->data + i * size, &e, size);
+    FL_ASSERT(
+        read_element(number_of(c->node, buf), fl_out_t(c, OUT)->dtype, &e));
+    fill(c, &e);
+    return FL_OK;
+}
+
+static fl_status fill_constant_run(fl_op_ctx *c)
+{
+    if (!fl_in_t(c, VALUE_TENSOR))
+        return fill_run(c);
+    fill(c, fl_in(c, VALUE_TENSOR));
     return FL_OK;
 }
 
@@ -199,6 +233,10 @@ static const fl_op_case fill_constant_cases[] = {
     { .attrs = "{shape=[33], value=2, dtype=bool}" },
     { .attrs = "{shape=[33], str_value=\"false\", dtype=bool}" },
     { .attrs = "{shape=[0,8], value=1, dtype=float64}" },
+    { .in = { "i64[1]", "i32[2] is=[3,4]" }, .attrs = "{dtype=int64}" },
+    { .in = { "", "i64[2] is=[0,4]" }, .attrs = "{value=2}" },
+    { .in = { "", "", "i32[1] is=[5];i64[1] is=[2]" },
+      .attrs = "{shape=[-1,2], value=2, dtype=int64}" },
 };
 
 static const fl_op_case like_cases[] = {
@@ -213,7 +251,12 @@ static const fl_op_case like_cases[] = {
 const fl_op fl_op_fill_constant = {
     .name = "fill_constant",
     .doc = "Out = value everywhere, of the given shape and type; str_value, "
-           "when not empty, stands for value: all 64 bits of an integer",
+           "when not empty, stands for value: all 64 bits of an integer. "
+           "ValueTensor gives the value, ShapeTensor or ShapeTensorList the "
+           "shape, which is -1 while building",
+    .in = { { "ValueTensor", FL_OP_SLOT_OPTIONAL | FL_SLOT_NO_GRAD },
+            { "ShapeTensor", FL_VALUE_SLOT },
+            { "ShapeTensorList", FL_VALUE_LIST } },
     .out = { { "Out", 0 } },
     .attrs = { { "shape", FL_ATTR_INTS, "[]" },
                { "dtype", FL_ATTR_STRING, "float32" },
@@ -221,7 +264,7 @@ const fl_op fl_op_fill_constant = {
                { "str_value", FL_ATTR_STRING, "" } },
     .flags = FL_OP_SLICED,
     .infer = fill_constant_infer,
-    .run = fill_run,
+    .run = fill_constant_run,
     .cases = fill_constant_cases,
     .n_cases = FL_LEN(fill_constant_cases),
 };

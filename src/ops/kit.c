@@ -105,6 +105,14 @@ void *fl_din(const fl_op_ctx *c, int slot)
     return data_of(fl_din_t(c, slot));
 }
 
+void fl_out_rows(const fl_op_ctx *c, int slot, size_t n)
+{
+    fl_tensor *t = fl_out_t(c, slot);
+
+    FL_DEBUG_ASSERT((int64_t)n <= t->shape.dim[0]);
+    t->shape.dim[0] = (int64_t)n;
+}
+
 fl_span fl_op_blocks(const fl_op_ctx *c, size_t n, size_t block)
 {
     size_t blocks = (n + block - 1) / block;
@@ -260,19 +268,13 @@ void fl_infer_dense(const fl_infer *c, int slot, fl_dtype dtype, int rank,
 
 /* --- checks -------------------------------------------------------------- */
 
-static int64_t id_at(const fl_tensor *t, int64_t i)
-{
-    return t->dtype == FL_DTYPE_I32 ? ((const int32_t *)t->data)[i]
-                                    : ((const int64_t *)t->data)[i];
-}
-
 fl_status fl_check_ids(const fl_tensor *ids, const char *slot, uint64_t limit,
                        int64_t skip)
 {
     int64_t n = fl_tensor_numel(ids);
 
     for (int64_t i = 0; limit && i < n; i++) {
-        int64_t id = id_at(ids, i);
+        int64_t id = fl_id_at(ids, i);
 
         if ((uint64_t)id >= limit && id != skip)
             FL_FAIL(FL_ERR_INVAL,

@@ -33,6 +33,10 @@ const void *fl_saved_out(const fl_op_ctx *c, int slot);
 const void *fl_dout(const fl_op_ctx *c, int slot);
 void *fl_din(const fl_op_ctx *c, int slot);
 
+/* The run found n rows, no more than infer made room for. Readers see n; an
+   output that may end like this is built with a first dimension of -1. */
+void fl_out_rows(const fl_op_ctx *c, int slot, size_t n);
+
 /* --- work --------------------------------------------------------------- */
 
 typedef struct fl_span {

@@ -172,8 +172,8 @@ static fl_status number_ids(fl_op_ctx *c, pull_state *s)
 
 static void set_sizes(const fl_op_ctx *c, size_t n_keys)
 {
-    fl_out_t(c, ROWS)->shape.dim[0] = (int64_t)n_keys;
-    fl_out_t(c, KEYS)->shape.dim[0] = (int64_t)n_keys;
+    fl_out_rows(c, ROWS, n_keys);
+    fl_out_rows(c, KEYS, n_keys);
 }
 
 /* Rows that are not asked for are zeros. */

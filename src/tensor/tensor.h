@@ -62,6 +62,21 @@ fl_status fl_lod_check(const fl_tensor *t);
 /* Type, shape, lod and kind of `from`; data and rows stay as they are. */
 void fl_tensor_like(fl_tensor *to, const fl_tensor *from);
 
+/* Integer i of a tensor of i32, i64 or u64, and a new value for it. */
+static inline int64_t fl_id_at(const fl_tensor *t, int64_t i)
+{
+    return t->dtype == FL_DTYPE_I32 ? ((const int32_t *)t->data)[i]
+                                    : ((const int64_t *)t->data)[i];
+}
+
+static inline void fl_id_put(fl_tensor *t, int64_t i, int64_t v)
+{
+    if (t->dtype == FL_DTYPE_I32)
+        ((int32_t *)t->data)[i] = (int32_t)v;
+    else
+        ((int64_t *)t->data)[i] = v;
+}
+
 /* The ids of a tensor as u64 are the same bytes for i64 and u64. */
 static inline const uint64_t *fl_tensor_ids(const fl_tensor *t)
 {

@@ -1,6 +1,6 @@
 /* case_text.c - "f32[3,4]", "i64[7,1] lod=[0,2,7] below=10",
- * "f32[9,4] rows height=9" and what is drawn for them. A second lod= is the
- * inner level. Values depend on (slot, entry, element) alone. */
+ * "f32[9,4] rows height=9", "i32[2] is=[3,4]" and what is drawn for them. A
+ * second lod= is the inner level. Values depend on (slot, entry, element) alone. */
 #include "case_text.h"
 
 #include <stdlib.h>
@@ -11,6 +11,7 @@
 
 #define IDS_BELOW 10 /* for integers whose text names no limit */
 #define OFFSETS_MAX 64
+#define VALUES_MAX 64
 
 typedef struct reader {
     const char *text; /* for messages */
@@ -22,6 +23,8 @@ typedef struct reader {
 typedef struct wish {
     fl_tensor t;
     double below; /* 0: not said */
+    int64_t *is;  /* all values; NULL: they are drawn */
+    int n_is;
 } wish;
 
 static bool accept(reader *r, const char *text)
@@ -105,6 +108,9 @@ static fl_status read_words(reader *r, wish *w)
         } else if (accept(r, "below=")) {
             FL_TRY(read_int(r, &below));
             w->below = (double)below;
+        } else if (accept(r, "is=")) {
+            w->is = fl_arena_alloc(r->mem, VALUES_MAX * sizeof(*w->is));
+            FL_TRY(read_list(r, w->is, VALUES_MAX, &w->n_is));
         } else if (accept(r, "height=")) {
             FL_TRY(read_int(r, &w->t.height));
         } else if (accept(r, "rows")) {
@@ -123,6 +129,8 @@ static fl_status read_wish(reader *r, fl_dtype real, wish *w)
     FL_TRY(read_words(r, w));
     if (*r->at && *r->at != ';')
         return complain(r, "';'");
+    if (w->is && w->n_is != fl_shape_numel(&w->t.shape))
+        return complain(r, "as many values as there are elements");
     if (w->t.kind == FL_KIND_ROWS && w->t.height < 1)
         return complain(r, "height= for the rows");
     return fl_lod_check(&w->t);
@@ -183,6 +191,10 @@ static void draw_values(const fl_op_case *c, wish *w, int slot, uint64_t stream)
     for (int64_t i = 0; i < n; i++) {
         double v;
 
+        if (w->is) {
+            store(&w->t, i, (double)w->is[i]);
+            continue;
+        }
         if (!fl_dtype_is_float(w->t.dtype)) {
             store(&w->t, i, draw_int(w, stream, (uint64_t)i));
             continue;

@@ -488,13 +488,15 @@ static void look_at(const trial *t, feed_kinds *k)
     for (int s = 0; s < fl_op_n_in(t->op); s++)
         for (int i = 0; i < t->in[s].n; i++) {
             int64_t n = fl_tensor_numel(t->in[s].t[i]);
+            bool is_batch = !(t->op->in[s].flags & FL_OP_SLOT_VALUE);
 
-            k->any_batch = k->any_batch || n > 1;
-            k->any_empty = k->any_empty || n == 0;
+            k->any_batch = k->any_batch || (is_batch && n > 1);
+            k->any_empty = k->any_empty || (is_batch && n == 0);
         }
 }
 
-/* An operator whose inputs are all single numbers has no batch. */
+/* An operator whose inputs are all single numbers, or stand for attributes, has
+   no batch. */
 fl_status check_cases(const fl_op *op, size_t index)
 {
     feed_kinds k = { 0 };
