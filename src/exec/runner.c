@@ -78,6 +78,7 @@ void fl_runner_free(fl_runner *r)
         if (r->steps[i].keep && r->steps[i].keep_free)
             r->steps[i].keep_free(r->steps[i].keep);
         fl_free(r->steps[i].keep);
+        fl_buf_release(&r->steps[i].room.buf);
     }
     for (int i = 0; i < r->plan->n_places; i++)
         r->plan->device->release(&r->buffers[i]);
@@ -259,9 +260,14 @@ static fl_status prepare(fl_runner *r, int step)
     const fl_plan_step *s = &r->plan->steps[step];
     fl_run_step *rs = &r->steps[step];
     const fl_op *def = s->node->def;
-    fl_infer c = { s->node, rs->in, rs->out, true };
+    fl_infer c = { .node = s->node,
+                   .in = rs->in,
+                   .out = rs->out,
+                   .running = true,
+                   .room = &rs->room };
     int at = 0;
 
+    atomic_store(&rs->room.n_done, 0);
     if (s->node->is_grad) {
         if (s->fed_grad)
             FL_TRY(fl_node_check_grads(s->node, rs->in, true));
@@ -329,6 +335,7 @@ fl_status fl_step_run(fl_runner *r, const fl_step_share *share, fl_waker *waker)
         .nth = share->nth,
         .scratch = &r->scratch[member],
         .step = &r->step[member],
+        .room = &rs->room,
         .step_no = r->step_no,
         .seed = r->plan->program->seed,
         .replica = r->replica,
@@ -413,6 +420,8 @@ size_t fl_runner_kept_bytes(const fl_runner *r)
 
     for (int i = 0; i < r->plan->n_places; i++)
         n += r->buffers[i].bytes;
+    for (int i = 0; i < r->plan->n_steps; i++)
+        n += r->steps[i].room.buf.bytes;
     return n;
 }
 

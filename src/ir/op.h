@@ -14,7 +14,10 @@
 #ifndef FL_IR_OP_H
 #define FL_IR_OP_H
 
+#include <stdatomic.h>
+
 #include "base/arena.h"
+#include "base/buf.h"
 #include "base/status.h"
 #include "flotilla/operator.h"
 #include "tensor/tensor.h"
@@ -113,6 +116,14 @@ typedef struct fl_targs {
     int n;
 } fl_targs;
 
+/* Memory of one step: its infer asks for it, all shares of its run see it, and
+   it stays until the step is inferred anew. Offsets that an operator makes and
+   sums that shares leave for each other lie here. */
+typedef struct fl_room {
+    fl_buf buf;
+    atomic_int n_done; /* shares that have done their part */
+} fl_room;
+
 /* Slots of the arrays below, for an operator with I inputs and O outputs:
    forward: in [0, I), out [0, O);
    gradient: in [0, I) inputs, [I, I+O) outputs, [I+O, I+2O) their gradients;
@@ -121,7 +132,8 @@ struct fl_infer {
     const fl_op_node *node;
     const fl_targs *in;
     fl_targs *out;
-    bool running; /* dims and offsets are real ones */
+    bool running;  /* dims and offsets are real ones */
+    fl_room *room; /* NULL while building */
 };
 
 /* Who runs: which hogwild thread, and of replicas which part of one step. */
@@ -138,6 +150,7 @@ struct fl_op_ctx {
     int ith, nth;      /* this call's share of the work */
     fl_arena *scratch; /* emptied after the operator */
     fl_arena *step;    /* emptied after the step */
+    fl_room *room;     /* what infer asked for */
     uint64_t step_no;  /* the global step, from 0 */
     uint64_t seed;     /* of the program */
     int replica;       /* index of the replica or hogwild thread */

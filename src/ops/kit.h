@@ -56,6 +56,13 @@ void *fl_scratch(fl_op_ctx *c, size_t bytes);
    be NULL) runs before it is freed. */
 void *fl_op_keep(fl_op_ctx *c, size_t bytes, void (*release)(void *));
 
+/* What infer asked for with fl_infer_room; all shares see the same. */
+void *fl_op_room(const fl_op_ctx *c);
+
+/* Says that this share is through, once. True for the share that is through
+   last: it sees what all others wrote. */
+bool fl_op_is_last(const fl_op_ctx *c);
+
 /* The state of the counter randomness for output 0 of this node; `moving`
    adds the global step and the replica, for operators that draw anew. */
 typedef enum fl_stream_kind {
@@ -97,6 +104,10 @@ fl_status fl_infer_same(fl_infer *c, int in, int out);
 /* A dense output; left-out outputs are fine. */
 void fl_infer_dense(const fl_infer *c, int slot, fl_dtype dtype, int rank,
                     const int64_t *dims);
+
+/* Memory for the run, while running: once per infer, see fl_room. */
+FL_MUST_CHECK
+fl_status fl_infer_room(const fl_infer *c, size_t bytes, void **out);
 
 /* Fails unless the slot holds f32 or f64. */
 fl_status fl_infer_float(const fl_infer *c, int slot);

@@ -114,7 +114,7 @@ static void begin(fixture *f, const char *op)
     f->node = fl_program_main(f->program)->first;
     bind_side(f, 0, f->node->in, fl_node_n_in(f->node), f->in);
     bind_side(f, 1, f->node->out, fl_node_n_out(f->node), f->out);
-    infer = (fl_infer){ f->node, f->in, f->out, true };
+    infer = (fl_infer){ f->node, f->in, f->out, true, NULL };
     if (f->node->def->infer(&infer))
         fail_msg("%s", fl_last_error());
 }

@@ -159,7 +159,7 @@ static fl_status call(fixture *f, bool resumed)
 /* Infers and runs, as an executor would. */
 static fl_status run(fixture *f)
 {
-    fl_infer infer = { f->node, f->in, f->out, true };
+    fl_infer infer = { f->node, f->in, f->out, true, NULL };
 
     make_room(f);
     if (f->node->def->infer(&infer))
