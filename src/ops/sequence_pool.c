@@ -7,6 +7,7 @@
 
 #include "kernel/vec.h"
 #include "ops/kit.h"
+#include "ops/sequences.h"
 
 enum { X };
 enum { OUT, MAX_INDEX };
@@ -161,9 +162,7 @@ static fl_status sequence_pool_infer(fl_infer *c)
                 "op sequence_pool: pooltype is %s; there are AVERAGE, SUM, "
                 "SQRT, MAX, LAST and FIRST",
                 fl_str_attr(c, POOLTYPE));
-    if (x->n_lod < 1)
-        FL_FAIL(FL_ERR_INVAL, "op sequence_pool: %s has no offsets",
-                fl_infer_text(c, X, buf));
+    FL_TRY(fl_infer_seqs(c, X));
     if (type == MAX && x->shape.dim[0] > INT32_MAX)
         FL_FAIL(FL_ERR_INVAL,
                 "op sequence_pool: %s has too many rows for pooltype MAX",

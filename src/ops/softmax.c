@@ -1,7 +1,8 @@
-/* softmax.c - numbers along an axis to probabilities. */
+/* softmax.c - numbers along an axis, or of a sequence, to probabilities. */
 #include <tgmath.h>
 
 #include "ops/helpers.h"
+#include "ops/sequences.h"
 
 enum { X };
 enum { OUT };
@@ -69,6 +70,30 @@ static size_t start_of(const lines *l, size_t line)
         }                                                                      \
     }
 FL_FLOATS(KERNELS)
+
+#define SEQUENCES(T, t)                                                        \
+    static void forward_seqs_##t(T *y, const T *x, const fl_seqs *q,           \
+                                 fl_span s)                                    \
+    {                                                                          \
+        for (size_t i = s.lo; i < s.hi; i++) {                                 \
+            lines l = { .n = fl_seqs_len(q, i), .after = 1 };                  \
+                                                                               \
+            if (l.n)                                                           \
+                forward_line_##t(y + q->off[i], x + q->off[i], &l);            \
+        }                                                                      \
+    }                                                                          \
+    static void backward_seqs_##t(T *dx, const T *y, const T *g,               \
+                                  const fl_seqs *q, fl_span s)                 \
+    {                                                                          \
+        for (size_t i = s.lo; i < s.hi; i++) {                                 \
+            lines l = { .n = fl_seqs_len(q, i), .after = 1 };                  \
+            int64_t at = q->off[i];                                            \
+                                                                               \
+            if (l.n)                                                           \
+                backward_line_##t(dx + at, y + at, g + at, &l);                \
+        }                                                                      \
+    }
+FL_FLOATS(SEQUENCES)
 
 static fl_status softmax_infer(fl_infer *c)
 {
@@ -140,4 +165,68 @@ const fl_op fl_op_softmax = {
     .back_uses = FL_USES_OUT(OUT),
     .cases = softmax_cases,
     .n_cases = FL_LEN(softmax_cases),
+};
+
+static fl_status sequence_softmax_infer(fl_infer *c)
+{
+    const fl_shape *x = &fl_infer_in(c, X)->shape;
+    char buf[FL_SLOT_TEXT_MAX];
+    int64_t width;
+
+    FL_TRY(fl_infer_seqs(c, X));
+    width = fl_shape_count(x, 1, x->rank);
+    if (width >= 0 && width != 1)
+        FL_FAIL(FL_ERR_INVAL,
+                "op sequence_softmax: %s must have one number per row",
+                fl_infer_text(c, X, buf));
+    return fl_infer_same(c, X, OUT);
+}
+
+static fl_status sequence_softmax_run(fl_op_ctx *c)
+{
+    fl_seqs q = fl_seqs_of(fl_in_t(c, X));
+
+    FL_BY_FLOAT(c, X, forward_seqs, fl_out(c, OUT), fl_in(c, X), &q,
+                fl_op_span(c, q.n));
+    return FL_OK;
+}
+
+static fl_status sequence_softmax_back(fl_op_ctx *c)
+{
+    fl_seqs q = fl_seqs_of(fl_in_t(c, X));
+
+    if (!fl_din_t(c, X))
+        return FL_OK;
+    if (fl_dout_t(c, OUT))
+        FL_BY_FLOAT(c, X, backward_seqs, fl_din(c, X), fl_saved_out(c, OUT),
+                    fl_dout(c, OUT), &q, fl_op_span(c, q.n));
+    else
+        fl_share_zero(c, fl_din_t(c, X));
+    return FL_OK;
+}
+
+static const fl_op_case sequence_softmax_cases[] = {
+    { .in = { "f32[10,1] lod=[0,3,4,8,10]" } },
+    { .in = { "f32[6] lod=[0,2,2,5,5,6]" } },
+    { .in = { "f32[6,1] lod=[0,2,3] lod=[0,2,5,6]" } },
+    { .in = { "f32[1,1] lod=[0,1]" } },
+    { .in = { "f32[0,1] lod=[0,0,0]" } },
+    { .in = { "f32[0,1] lod=[0]" } },
+    { .in = { "f32[25,1] lod=[0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,"
+              "18,25]" } },
+};
+
+const fl_op fl_op_sequence_softmax = {
+    .name = "sequence_softmax",
+    .doc = "Out = softmax over the numbers of each sequence of the innermost "
+           "level",
+    .in = { { "X", 0 } },
+    .out = { { "Out", 0 } },
+    .flags = FL_OP_INPLACE | FL_OP_SLICED,
+    .infer = sequence_softmax_infer,
+    .run = sequence_softmax_run,
+    .back = sequence_softmax_back,
+    .back_uses = FL_USES_OUT(OUT),
+    .cases = sequence_softmax_cases,
+    .n_cases = FL_LEN(sequence_softmax_cases),
 };

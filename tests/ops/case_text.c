@@ -10,8 +10,8 @@
 #include "tensor/tensor.h"
 
 #define IDS_BELOW 10 /* for integers whose text names no limit */
-#define OFFSETS_MAX 64
 #define VALUES_MAX 64
+#define OFFSETS_MAX 96
 
 typedef struct reader {
     const char *text; /* for messages */
