@@ -148,10 +148,123 @@ FL_API fl_var *fl_layers_dropout(fl_var *x, double dropout_prob);
 FL_API fl_var *fl_layers_clip(fl_var *x, double min, double max);
 FL_API fl_var *fl_layers_clip_by_norm(fl_var *x, double max_norm);
 
-/* "sum" "average" "sqrt" "max" "first" "last" over each sequence. */
-FL_API fl_var *fl_layers_sequence_pool(fl_var *x, const char *pool_type);
 FL_API fl_var *fl_layers_fill_constant(fl_ctx *c, fl_dtype dtype, int rank,
                                        const int64_t *dims, double value);
+
+/* --- sequences: rows with offsets (lod_level 1) ---------------------------- */
+
+/* "sum" "average" "sqrt" "max" "first" "last" over each sequence. */
+FL_API fl_var *fl_layers_sequence_pool(fl_var *x, const char *pool_type);
+FL_API fl_var *fl_layers_sequence_first_step(fl_var *x);
+FL_API fl_var *fl_layers_sequence_last_step(fl_var *x);
+FL_API fl_var *fl_layers_sequence_softmax(fl_var *x);
+FL_API fl_var *fl_layers_sequence_reverse(fl_var *x);
+
+/* Sequences (or rows) of x, each as often as the sequence of y is long that
+   has its number, at ref_level of y; -1 is the innermost level. */
+FL_API fl_var *fl_layers_sequence_expand(fl_var *x, fl_var *y, int ref_level);
+
+/* Row i of x for every row of sequence i of y. */
+FL_API fl_var *fl_layers_sequence_expand_as(fl_var *x, fl_var *y);
+
+/* Sequence i of every input, one behind the other. */
+FL_API fl_var *fl_layers_sequence_concat(fl_var *const *inputs, size_t n);
+
+/* Lines of maxlen rows (-1: as many as the longest has), filled up with
+   pad_value, which is one number or one row; *length, where it is wanted, gets
+   the number of rows of each sequence. */
+FL_API fl_var *fl_layers_sequence_pad(fl_var *x, fl_var *pad_value,
+                                      int64_t maxlen, fl_var **length);
+
+/* The way back: the first length[i] rows of line i. */
+FL_API fl_var *fl_layers_sequence_unpad(fl_var *x, fl_var *length);
+
+/* The numbers of each sequence in rows of new_dim. */
+FL_API fl_var *fl_layers_sequence_reshape(fl_var *x, int64_t new_dim);
+
+/* length[i] rows of sequence i from offset[i] on. */
+FL_API fl_var *fl_layers_sequence_slice(fl_var *x, fl_var *offset,
+                                        fl_var *length);
+
+/* Every id and the win_size - 1 that follow it, pad_value behind the end. */
+FL_API fl_var *fl_layers_sequence_enumerate(fl_var *x, int64_t win_size,
+                                            int64_t pad_value);
+
+/* Lengths to rows of maxlen numbers (-1: the largest length): ones, then
+   zeros. */
+FL_API fl_var *fl_layers_sequence_mask(fl_var *x, int64_t maxlen,
+                                       fl_dtype dtype);
+
+typedef struct fl_layers_sequence_conv_args {
+    uint32_t size;
+    int64_t filter_size; /* rows of a window; 0 stands for 3 */
+    /* Where the window of a row begins, counted from it; NULL: it has the row
+       in its middle. */
+    const int64_t *padding_start;
+    const char *act;
+    fl_param_attr param, bias;
+    bool no_bias;
+    const char *name;
+} fl_layers_sequence_conv_args;
+
+/* The rows around each row of x [.., width] times [filter_size * width,
+   num_filters]; behind the ends of a sequence there are zeros. */
+#define fl_layers_sequence_conv(x, num_filters, ...)                           \
+    fl_layers_sequence_conv_with(                                              \
+        x, num_filters, FL_OPTIONS(fl_layers_sequence_conv_args, __VA_ARGS__))
+FL_API fl_var *
+fl_layers_sequence_conv_with(fl_var *x, int64_t num_filters,
+                             const fl_layers_sequence_conv_args *args);
+
+typedef struct fl_layers_sequence_conv_pool_args {
+    uint32_t size;
+    const char *act;       /* NULL stands for "sigmoid" */
+    const char *pool_type; /* NULL stands for "max" */
+    fl_param_attr param, bias;
+    bool no_bias;
+} fl_layers_sequence_conv_pool_args;
+
+/* A sequence_conv and a sequence_pool. */
+#define fl_layers_sequence_conv_pool(x, num_filters, filter_size, ...)         \
+    fl_layers_sequence_conv_pool_with(                                         \
+        x, num_filters, filter_size,                                           \
+        FL_OPTIONS(fl_layers_sequence_conv_pool_args, __VA_ARGS__))
+FL_API fl_var *fl_layers_sequence_conv_pool_with(
+    fl_var *x, int64_t num_filters, int64_t filter_size,
+    const fl_layers_sequence_conv_pool_args *args);
+
+/* Activations: "identity" "sigmoid" "tanh" "relu"; NULL stands for tanh, of
+   the gates for sigmoid. */
+typedef struct fl_layers_gru_args {
+    uint32_t size;
+    const char *candidate_activation, *gate_activation;
+    bool origin_mode;
+    fl_param_attr param, bias;
+    bool no_bias;
+    const char *name;
+    /* Of dynamic_gru alone: hidden rows before the first ones [sequences,
+       width], and the direction. */
+    fl_var *h_0;
+    bool is_reverse;
+    /* Of gru_unit alone: who wants them gets the hidden rows times the reset
+       gates, and the gates. */
+    fl_var **reset_hidden, **gate;
+} fl_layers_gru_args;
+
+/* A recurrent layer of `width` over the rows of each sequence; x is [.., 3 *
+   width], what an fc makes of the inputs. */
+#define fl_layers_dynamic_gru(x, width, ...)                                   \
+    fl_layers_dynamic_gru_with(x, width,                                       \
+                               FL_OPTIONS(fl_layers_gru_args, __VA_ARGS__))
+FL_API fl_var *fl_layers_dynamic_gru_with(fl_var *x, int64_t width,
+                                          const fl_layers_gru_args *args);
+
+/* One step of it for a batch: x [n, 3 * width] and hidden [n, width]. */
+#define fl_layers_gru_unit(x, hidden, width, ...)                              \
+    fl_layers_gru_unit_with(x, hidden, width,                                  \
+                            FL_OPTIONS(fl_layers_gru_args, __VA_ARGS__))
+FL_API fl_var *fl_layers_gru_unit_with(fl_var *x, fl_var *hidden, int64_t width,
+                                       const fl_layers_gru_args *args);
 
 /* --- losses and metrics -------------------------------------------------- */
 

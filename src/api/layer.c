@@ -256,3 +256,30 @@ fl_var *fl_layer_param(fl_layer *l, const fl_param_attr *attr,
         return NULL;
     return v;
 }
+
+/* --- behind a product ---------------------------------------------------- */
+
+fl_var *fl_layer_bias(fl_layer *l, fl_var *x, int64_t size, int axis,
+                      const fl_param_attr *attr)
+{
+    fl_shape shape = { .rank = 1, .dim = { size } };
+    fl_var *b;
+
+    if (!x)
+        return NULL;
+    b = fl_layer_param(l, attr, "b", x->meta.dtype, &shape, "constant(0)");
+    if (!b)
+        return NULL;
+    fl_layer_in(l, "X", x);
+    fl_layer_in(l, "Y", b);
+    fl_layer_int(l, "axis", axis);
+    return fl_layer_emit(l, "elementwise_add", "Out");
+}
+
+fl_var *fl_layer_act(fl_layer *l, fl_var *x, const char *act)
+{
+    if (!act || !x)
+        return x;
+    fl_layer_in(l, "X", x);
+    return fl_layer_emit(l, act, "Out");
+}

@@ -66,6 +66,13 @@ fl_var *fl_layer_param(fl_layer *l, const fl_param_attr *attr,
                        const char *suffix, fl_dtype dtype,
                        const fl_shape *shape, const char *default_init);
 
+/* x plus a bias of `size` numbers along dimension `axis`; NULL gives NULL. */
+fl_var *fl_layer_bias(fl_layer *l, fl_var *x, int64_t size, int axis,
+                      const fl_param_attr *attr);
+
+/* The operator `act` (NULL: none) over x; NULL gives NULL. */
+fl_var *fl_layer_act(fl_layer *l, fl_var *x, const char *act);
+
 /* --- parameters that are tables (table_param.c) ------------------------- */
 
 #define FL_TABLE_WORDS_MAX 8

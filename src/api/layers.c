@@ -30,14 +30,6 @@ fl_var *fl_layers_data(fl_ctx *c, const char *name, fl_dtype dtype, int rank,
 
 /* --- layers with parameters ---------------------------------------------- */
 
-static fl_var *activate(fl_layer *l, fl_var *x, const char *act)
-{
-    if (!act || !x)
-        return x;
-    fl_layer_in(l, "X", x);
-    return fl_layer_emit(l, act, "Out");
-}
-
 static fl_var *fc_product(fl_layer *l, const fl_var *x, int64_t size, int cols,
                           const fl_param_attr *attr)
 {
@@ -65,23 +57,6 @@ static fl_var *fc_product(fl_layer *l, const fl_var *x, int64_t size, int cols,
     fl_layer_int(l, "x_num_col_dims", cols);
     fl_layer_int(l, "y_num_col_dims", 1);
     return fl_layer_emit(l, "mul", "Out");
-}
-
-static fl_var *add_bias(fl_layer *l, fl_var *y, int64_t size, int cols,
-                        const fl_param_attr *attr)
-{
-    fl_shape shape = { .rank = 1, .dim = { size } };
-    fl_var *b;
-
-    if (!y)
-        return NULL;
-    b = fl_layer_param(l, attr, "b", y->meta.dtype, &shape, "constant(0)");
-    if (!b)
-        return NULL;
-    fl_layer_in(l, "X", y);
-    fl_layer_in(l, "Y", b);
-    fl_layer_int(l, "axis", cols);
-    return fl_layer_emit(l, "elementwise_add", "Out");
 }
 
 fl_var *fl_layers_fc_with(fl_var *const *inputs, size_t n_inputs, int64_t size,
@@ -115,8 +90,8 @@ fl_var *fl_layers_fc_with(fl_var *const *inputs, size_t n_inputs, int64_t size,
     }
     fl_vec_release(&parts);
     if (!a.no_bias)
-        y = add_bias(&l, y, size, cols, &a.bias);
-    return activate(&l, y, a.act);
+        y = fl_layer_bias(&l, y, size, cols, &a.bias);
+    return fl_layer_act(&l, y, a.act);
 }
 
 static bool has_table_words(const fl_layers_embedding_args *a)
@@ -414,22 +389,6 @@ fl_var *fl_layers_clip_by_norm(fl_var *x, double max_norm)
     fl_layer_in(&l, "X", x);
     fl_layer_float(&l, "max_norm", max_norm);
     return fl_layer_emit(&l, "clip_by_norm", "Out");
-}
-
-fl_var *fl_layers_sequence_pool(fl_var *x, const char *pool_type)
-{
-    char upper[16] = "";
-    fl_layer l;
-
-    if (!fl_layer_begin(&l, x, "sequence_pool", NULL))
-        return NULL;
-    for (size_t i = 0; pool_type[i] && i + 1 < sizeof(upper); i++)
-        upper[i] = (char)(pool_type[i] & ~0x20); /* letters to upper case */
-    fl_layer_in(&l, "X", x);
-    fl_layer_out(&l, "Out", fl_layer_tmp(&l));
-    fl_layer_out(&l, "MaxIndex", fl_layer_tmp(&l));
-    fl_layer_str(&l, "pooltype", upper);
-    return fl_layer_emit(&l, "sequence_pool", NULL);
 }
 
 fl_var *fl_layers_fill_constant(fl_ctx *c, fl_dtype dtype, int rank,
