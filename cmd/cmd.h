@@ -20,9 +20,10 @@ enum {
 
 typedef struct cmd {
     const char *name;
-    const char *args; /* "FILE [-o OUT.svg]" */
-    const char *doc;  /* one line */
-    const char *more; /* what `flotilla help NAME` says besides, or NULL */
+    const char *args;   /* "FILE [-o OUT.svg]" */
+    const char *doc;    /* one line */
+    const char *more;   /* what `flotilla help NAME` says besides, or NULL */
+    void (*list)(void); /* prints a list of things before that, or NULL */
     /* argv[0] is the name of the subcommand. */
     int (*run)(int argc, char **argv);
 } cmd;

@@ -27,6 +27,8 @@ static int run(int argc, char **argv)
         return cmd_unknown(argv[1]);
     printf("usage: flotilla %s%s%s\n\n%s\n", c->name, *c->args ? " " : "",
            c->args, c->doc);
+    if (c->list)
+        c->list();
     if (c->more)
         printf("%s\n", c->more);
     return CMD_OK;

@@ -1,6 +1,8 @@
 /* train.c - flotilla train: a built-in model, on one machine or as a job. */
 #include "train.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -19,18 +21,37 @@ enum {
     OPT_THREADS,
     OPT_SEED,
     OPT_FORMAT,
-    OPT_VOCAB,
     OPT_OPTIMIZER,
     OPT_RATE,
     OPT_DECAY,
     OPT_DECAY_STEPS,
     OPT_WIDTH,
+    OPT_VOCAB,
+    OPT_LOSS,
+    OPT_HIDDEN,
+    OPT_ITEMS,
+    OPT_FIELDS,
+    OPT_NEGATIVES,
     OPT_COUNT
 };
 
 #define THREADS_MAX 256
 #define BATCH_MAX 1000000
 #define COUNT_MAX ((uint64_t)1 << 40)
+#define WIDTH_MAX 4096
+#define ITEMS_MAX ((uint64_t)1 << 31)
+
+/* Options that only some models have a use for. */
+static const struct {
+    int option;
+    unsigned use;
+    const char *name;
+} special[] = { { OPT_VOCAB, MODEL_VOCAB, "--vocab" },
+                { OPT_LOSS, MODEL_LOSS, "--loss" },
+                { OPT_HIDDEN, MODEL_HIDDEN, "--hidden" },
+                { OPT_ITEMS, MODEL_ITEMS, "--items" },
+                { OPT_FIELDS, MODEL_FIELDS, "--fields" },
+                { OPT_NEGATIVES, MODEL_NEGATIVES, "--negatives" } };
 
 /* Mode geo exchanges values, which the state of adam would not fit. */
 static void fit_mode(train_args *a)
@@ -58,9 +79,45 @@ static int no_model(const char *self, const char *name)
                        name);
 }
 
-static int check(const char *self, const char *const *rest, size_t n,
-                 train_args *a)
+/* Is the word one of the list, apart by blanks? */
+static bool has_word(const char *list, const char *word)
 {
+    size_t len = strlen(word);
+
+    for (const char *at = list; *at; at += strspn(at, " ")) {
+        size_t n = strcspn(at, " ");
+
+        if (n == len && !memcmp(at, word, n))
+            return true;
+        at += n;
+    }
+    return false;
+}
+
+static int check_special(const char *self, const train_args *a, uint64_t given)
+{
+    const model *m = a->model;
+
+    for (size_t i = 0; i < sizeof(special) / sizeof(special[0]); i++)
+        if ((given >> special[i].option & 1) && !(m->uses & special[i].use))
+            return cmd_misused(self, "%s has no use for %s; leave it out",
+                               m->name, special[i].name);
+    if ((m->uses & MODEL_VOCAB) && !a->net.vocab == !a->net.format)
+        return cmd_misused(self,
+                           "%s needs --vocab FILE (`flotilla data vocab` "
+                           "makes one), or --format that names it",
+                           m->name);
+    if (a->net.loss && !has_word(m->losses, a->net.loss))
+        return cmd_misused(self, "%s has no loss '%s', but %s", m->name,
+                           a->net.loss, m->losses);
+    return CMD_OK;
+}
+
+static int check(const char *self, const char *const *rest, size_t n,
+                 uint64_t given, train_args *a)
+{
+    int code;
+
     if (!n)
         return cmd_misused(self, "which model? ctr_dnn, for example");
     if (n > 1)
@@ -70,13 +127,9 @@ static int check(const char *self, const char *const *rest, size_t n,
         return no_model(self, rest[0]);
     if (!a->data)
         return cmd_misused(self, "where is the data? --data DIR says it");
-    if (!strcmp(rest[0], "word2vec") && !a->net.vocab == !a->net.format)
-        return cmd_misused(self,
-                           "word2vec needs --vocab FILE (`flotilla data vocab` "
-                           "makes one), or --format that names it");
-    if (strcmp(rest[0], "word2vec") != 0 && a->net.vocab)
-        return cmd_misused(self, "%s has no use for --vocab; leave it out",
-                           rest[0]);
+    code = check_special(self, a, given);
+    if (code)
+        return code;
     if (!a->batch)
         a->batch = a->model->batch_size;
     fit_mode(a);
@@ -98,7 +151,6 @@ static int read_args(int argc, char **argv, const char **rest, train_args *a)
                           THREADS_MAX, 0 },
         [OPT_SEED] = { "--seed", OPTION_COUNT, &a->seed, 0, COUNT_MAX, 0 },
         [OPT_FORMAT] = { "--format", OPTION_TEXT, &m->format, 0, 0, 0 },
-        [OPT_VOCAB] = { "--vocab", OPTION_TEXT, &m->vocab, 0, 0, 0 },
         [OPT_OPTIMIZER] = { "--optimizer", OPTION_TEXT, &m->optimizer, 0, 0,
                             0 },
         [OPT_RATE] = { "--learning-rate", OPTION_TEXT, &m->learning_rate, 0, 0,
@@ -106,13 +158,23 @@ static int read_args(int argc, char **argv, const char **rest, train_args *a)
         [OPT_DECAY] = { "--decay", OPTION_SHARE, &m->decay, 0, 0, 0 },
         [OPT_DECAY_STEPS] = { "--decay-steps", OPTION_COUNT, &m->decay_steps, 1,
                               COUNT_MAX, 0 },
-        [OPT_WIDTH] = { "--width", OPTION_COUNT, &m->width, 1, 4096, 0 },
+        [OPT_WIDTH] = { "--width", OPTION_COUNT, &m->width, 1, WIDTH_MAX, 0 },
+        [OPT_VOCAB] = { "--vocab", OPTION_TEXT, &m->vocab, 0, 0, 0 },
+        [OPT_LOSS] = { "--loss", OPTION_TEXT, &m->loss, 0, 0, 0 },
+        [OPT_HIDDEN] = { "--hidden", OPTION_COUNT, &m->hidden, 1, WIDTH_MAX,
+                         0 },
+        [OPT_ITEMS] = { "--items", OPTION_COUNT, &m->items, 2, ITEMS_MAX, 0 },
+        [OPT_FIELDS] = { "--fields", OPTION_COUNT, &m->fields, 1, WIDTH_MAX,
+                         0 },
+        [OPT_NEGATIVES] = { "--negatives", OPTION_COUNT, &m->negatives, 1,
+                            WIDTH_MAX, 0 },
     };
     const options o = { .all = all, .n = OPT_COUNT, .self = argv[0] };
+    uint64_t given = 0;
     size_t n = 0;
-    int code = options_read(&o, argc, argv, rest, &n, NULL);
+    int code = options_read(&o, argc, argv, rest, &n, &given);
 
-    return code ? code : check(argv[0], rest, n, a);
+    return code ? code : check(argv[0], rest, n, given, a);
 }
 
 static int train(int argc, char **argv, char **room, const char **rest)
@@ -149,15 +211,26 @@ static int run(int argc, char **argv)
     return code;
 }
 
+/* What each model is for, and what it is trained with unless another is asked
+   for. */
+static void list_models(void)
+{
+    puts("Models:");
+    for (size_t i = 0; i < model_count; i++) {
+        const model *m = model_all[i];
+
+        printf("  %-17s%s\n%19s%s %s, batches of %" PRIu64 "%s%s\n", m->name,
+               m->doc, "", m->optimizer, m->learning_rate, m->batch_size,
+               m->losses ? "; losses " : "", m->losses ? m->losses : "");
+    }
+}
+
 const cmd cmd_train = {
     .name = "train",
     .args = "MODEL --data DIR [--test DIR] [--mode MODE] [OPTION VALUE]..."
             " [--set NAME=VALUE]...",
     .doc = "train a built-in model, alone or as a job of many processes",
     .more =
-        "Models:\n"
-        "  ctr_dnn    clicks from 26 categories and 13 numbers (Criteo logs)\n"
-        "  word2vec   word vectors from plain text: skip-gram, 5 negatives\n"
         "\n"
         "Started alone it trains in one process. Started by fleetrun, or with"
         " the variables\n"
@@ -177,24 +250,28 @@ const cmd cmd_train = {
         "  --strategy WORDS    settings of the mode, e.g."
         " min_block_size=81920\n"
         "  --epochs N          passes over the data (1)\n"
-        "  --batch N           records of a batch (ctr_dnn 500, word2vec"
-        " 100)\n"
+        "  --batch N           records of a batch\n"
         "  --threads N         that train in each process (1)\n"
         "  --seed N            of the first values (0)\n"
-        "  --format SPEC       of the data (criteo, word2vec)\n"
-        "  --vocab FILE        word2vec: words, as `flotilla data vocab`"
-        " writes them\n"
-        "  --optimizer NAME    sgd, momentum, adagrad, adam, ftrl (ctr_dnn"
-        " adam, in mode\n"
-        "                      geo adagrad; word2vec sgd)\n"
-        "  --learning-rate X   (ctr_dnn 0.001, in mode geo 0.01;"
-        " word2vec 1.0)\n"
+        "  --format SPEC       of the data; the slots are the model's\n"
+        "  --optimizer NAME    sgd, momentum, adagrad, adam, ftrl, ...; in mode"
+        " geo adagrad\n"
+        "                      instead of adam\n"
+        "  --learning-rate X   in mode geo 0.01 instead of adam's\n"
         "  --decay X           the rate is multiplied by it every"
         " --decay-steps steps\n"
         "                      (word2vec 0.999)\n"
         "  --decay-steps N     (100000)\n"
-        "  --width N           of a row of the tables (ctr_dnn 10, word2vec"
-        " 64)\n"
+        "  --width N           of a row of the tables\n"
+        "  --hidden N          of the layers above them; not word2vec\n"
+        "  --items N           gru4rec, ssr: ids are below it; tagspace: tags"
+        " are\n"
+        "  --fields N          deepfm: features of a record (10)\n"
+        "  --negatives N       gru4rec with a loss that draws: of each click\n"
+        "  --loss NAME         gru4rec: which one\n"
+        "  --vocab FILE        word2vec: words, as `flotilla data vocab`"
+        " writes them\n"
         "  --set NAME=VALUE    a setting (`flotilla settings` lists them)",
+    .list = list_models,
     .run = run,
 };

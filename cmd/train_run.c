@@ -1,7 +1,8 @@
 /* train_run.c - one process of `flotilla train`.
  *
- * What is printed counts all workers: samples and losses are added up, the
- * time is that of the slowest, and the AUC comes from the histograms of all.
+ * What is printed counts all workers: samples, losses and the sums behind the
+ * model's metrics are added up, the time is that of the slowest, and the AUC
+ * comes from the histograms of all.
  */
 #include "train.h"
 
@@ -9,6 +10,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 typedef struct job {
     const char *self;
@@ -23,6 +25,9 @@ typedef struct job {
 typedef struct total {
     double samples, loss, seconds;
     double auc; /* NaN: the model has none */
+    /* Of each metric the value, and of its classes the least and the most. */
+    double value[MODEL_METRICS_MAX];
+    double least[MODEL_METRICS_MAX], most[MODEL_METRICS_MAX];
 } total;
 
 /* --- the parts of a job --------------------------------------------------- */
@@ -106,6 +111,74 @@ static fl_status add_up_auc(job *j, bool is_counted, double *out)
     return st;
 }
 
+static fl_status find_stat(const job *j, size_t i, fl_tensor *out)
+{
+    return fl_scope_get(fl_current_scope(j->ctx),
+                        fl_var_name(j->net.metrics[i].stat), out);
+}
+
+/* Metrics are counted from zero in every pass. */
+static fl_status clear_metrics(const job *j)
+{
+    fl_tensor t;
+
+    for (size_t i = 0; i < j->net.n_metrics; i++) {
+        fl_status st = find_stat(j, i, &t);
+
+        if (st)
+            return st;
+        memset(t.data, 0, (size_t)fl_tensor_numel(&t) * sizeof(double));
+    }
+    return FL_OK;
+}
+
+/* From the sums of n classes. */
+static void judge(const double *sums, int64_t n, size_t metric, total *out)
+{
+    double all[2] = { 0 };
+
+    out->least[metric] = out->most[metric] = NAN;
+    for (int64_t i = 0; i < n; i++) {
+        double share = sums[2 * i] / sums[2 * i + 1];
+
+        all[0] += sums[2 * i];
+        all[1] += sums[2 * i + 1];
+        out->least[metric] = fmin(out->least[metric], share);
+        out->most[metric] = fmax(out->most[metric], share);
+    }
+    out->value[metric] = all[0] / all[1];
+}
+
+static fl_status add_up_metric(job *j, size_t i, total *out)
+{
+    fl_tensor t;
+    fl_status st = find_stat(j, i, &t);
+    double *sums;
+    size_t n;
+
+    if (st)
+        return st;
+    n = (size_t)fl_tensor_numel(&t);
+    sums = malloc(n * sizeof(*sums));
+    if (!sums)
+        return FL_ERR_NOMEM;
+    memcpy(sums, t.data, n * sizeof(*sums));
+    st = fl_fleet_util_all_reduce(j->fleet, FL_REDUCE_SUM, sums, n);
+    if (!st)
+        judge(sums, (int64_t)n / 2, i, out);
+    free(sums);
+    return st;
+}
+
+static fl_status add_up_metrics(job *j, total *out)
+{
+    fl_status st = FL_OK;
+
+    for (size_t i = 0; !st && i < j->net.n_metrics; i++)
+        st = add_up_metric(j, i, out);
+    return st;
+}
+
 static fl_status add_up(job *j, const fl_dataset_report *r, total *out)
 {
     double n = (double)r->samples, sums[] = { n, n > 0 ? n * r->loss : 0 };
@@ -116,19 +189,39 @@ static fl_status add_up(job *j, const fl_dataset_report *r, total *out)
     if (!st)
         st =
             fl_fleet_util_all_reduce(j->fleet, FL_REDUCE_MAX, &out->seconds, 1);
-    return st ? st : add_up_auc(j, n > 0, &out->auc);
+    if (!st)
+        st = add_up_auc(j, n > 0, &out->auc);
+    return st ? st : add_up_metrics(j, out);
+}
+
+/* ", log loss 0.4512", ", accuracy 0.6512 (by class 0.4000 to 0.8100)". */
+static void print_metric(const job *j, size_t i, const total *t, char *out,
+                         size_t cap)
+{
+    int n =
+        snprintf(out, cap, ", %s %.4f", j->net.metrics[i].name, t->value[i]);
+
+    if (n > 0 && (size_t)n < cap && t->least[i] < t->most[i])
+        snprintf(out + n, cap - (size_t)n, " (by class %.4f to %.4f)",
+                 t->least[i], t->most[i]);
 }
 
 static void print(job *j, const char *what, const total *t)
 {
-    char line[256], auc[32] = "";
+    char line[512], auc[32] = "";
+    size_t len;
 
     if (!isnan(t->auc))
         snprintf(auc, sizeof(auc), ", AUC %.4f", t->auc);
-    snprintf(line, sizeof(line),
-             "%s: %.0f samples, %.0f samples/s, loss %.4f%s", what, t->samples,
-             t->samples / (t->seconds > 1e-9 ? t->seconds : 1e-9), t->loss,
-             auc);
+    snprintf(line, sizeof(line), "%s: %.0f samples, %.0f samples/s, loss %.4f",
+             what, t->samples,
+             t->samples / (t->seconds > 1e-9 ? t->seconds : 1e-9), t->loss);
+    for (size_t i = 0; i < j->net.n_metrics; i++) {
+        len = strlen(line);
+        print_metric(j, i, t, line + len, sizeof(line) - len);
+    }
+    len = strlen(line);
+    snprintf(line + len, sizeof(line) - len, "%s", auc);
     fl_fleet_util_print_on_rank(j->fleet, 0, line);
     fflush(stdout);
 }
@@ -157,6 +250,8 @@ static int train_epochs(job *j, fl_dataset *d)
     total t;
 
     for (uint64_t e = 1; e <= j->args->epochs; e++) {
+        if (clear_metrics(j))
+            return fail(j, "counting anew");
         if (fl_train_from_dataset_with(j->exe, fl_fleet_main_program(j->fleet),
                                        d, &r, &args))
             return fail(j, "training");
@@ -179,6 +274,8 @@ static int examine(job *j, fl_dataset *d)
     /* What the others have learnt is to be there. */
     if (fl_fleet_util_barrier(j->fleet))
         return fail(j, "waiting for the other workers");
+    if (clear_metrics(j))
+        return fail(j, "counting anew");
     if (fl_infer_from_dataset_with(j->exe, fl_fleet_main_program(j->fleet), d,
                                    &r, &args))
         return fail(j, "examining");

@@ -9,59 +9,46 @@
  */
 #include "models.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-
 enum { N_SLOTS = 26, N_DENSE = 13, HIDDEN = 400, LAYERS = 3, WIDTH = 10 };
 
-static const char *const names[N_SLOTS + 2] = {
-    "dense", "C1",  "C2",  "C3",  "C4",  "C5",  "C6",  "C7",   "C8",  "C9",
-    "C10",   "C11", "C12", "C13", "C14", "C15", "C16", "C17",  "C18", "C19",
-    "C20",   "C21", "C22", "C23", "C24", "C25", "C26", "label"
+static const char *const slots[N_SLOTS] = {
+    "C1",  "C2",  "C3",  "C4",  "C5",  "C6",  "C7",  "C8",  "C9",
+    "C10", "C11", "C12", "C13", "C14", "C15", "C16", "C17", "C18",
+    "C19", "C20", "C21", "C22", "C23", "C24", "C25", "C26"
 };
 
-static fl_var *layer(fl_var *x, int64_t n_in, int64_t n_out, const char *act)
+static fl_var *embed(fl_ctx *c, model_net *net, int64_t width)
 {
-    char init[64];
+    fl_var *parts[N_SLOTS + 1];
 
-    snprintf(init, sizeof(init), "normal(0,%.9g)", 1 / sqrt((double)n_in));
-    return fl_layers_fc(x, n_out, .act = act, .param.init = init);
-}
-
-static fl_var *embed(fl_ctx *c, fl_var **parts, int64_t width)
-{
-    const int64_t one[] = { -1, 1 }, dense[] = { -1, N_DENSE };
-
+    parts[N_SLOTS] = model_floats(c, net, "dense", N_DENSE);
     for (int s = 0; s < N_SLOTS; s++)
-        parts[s] = fl_layers_sparse_embedding(
-            fl_layers_data(c, names[s + 1], FL_DTYPE_I64, 2, one, 0), width,
-            .param.name = "SparseFeatFactors",
-            .param.init = "uniform(-0.01,0.01)");
-    parts[N_SLOTS] = fl_layers_data(c, names[0], FL_DTYPE_F32, 2, dense, 0);
+        parts[s] =
+            fl_layers_sparse_embedding(model_ids(c, net, slots[s], 1), width,
+                                       .param.name = "SparseFeatFactors",
+                                       .param.init = "uniform(-0.01,0.01)");
     return fl_layers_concat(parts, N_SLOTS + 1, 1);
 }
 
 static fl_status build(fl_ctx *c, const model_args *args, model_net *net)
 {
     int64_t width = args->width ? (int64_t)args->width : WIDTH;
-    int64_t n_in = N_SLOTS * width + N_DENSE;
-    fl_var *parts[N_SLOTS + 1], *label, *h = embed(c, parts, width);
+    int64_t hidden = args->hidden ? (int64_t)args->hidden : HIDDEN;
+    fl_var *h = embed(c, net, width), *label;
 
-    label =
-        fl_layers_data(c, "label", FL_DTYPE_I64, 2, (int64_t[]){ -1, 1 }, 0);
-    for (int i = 0; i < LAYERS; i++, n_in = HIDDEN)
-        h = layer(h, n_in, HIDDEN, "relu");
-    net->prediction = layer(h, n_in, 2, "softmax");
+    label = model_ids(c, net, "label", 1);
+    for (int i = 0; i < LAYERS; i++)
+        h = model_fc(h, hidden, "relu");
+    net->prediction = model_fc(h, 2, "softmax");
     net->loss = fl_layers_mean(fl_layers_cross_entropy(net->prediction, label));
     net->auc =
         fl_layers_auc(net->prediction, label, NULL, .stat_pos = &net->stat_pos,
                       .stat_neg = &net->stat_neg);
-    memcpy(net->feeds, names, sizeof(names));
-    net->n_feeds = N_SLOTS + 2;
-    snprintf(net->format, sizeof(net->format), "%s",
-             args->format ? args->format : "criteo");
-    return net->auc ? FL_OK : FL_ERR_INVAL;
+    model_format(args, net, "criteo");
+    if (!net->auc)
+        return fl_last_status();
+    return model_made(fl_layers_mean_log_loss(net->prediction, label,
+                                              model_report(net, "log loss")));
 }
 
 const model model_ctr_dnn = {
@@ -70,5 +57,6 @@ const model model_ctr_dnn = {
     .optimizer = "adam",
     .learning_rate = "0.001",
     .batch_size = 500,
+    .uses = MODEL_HIDDEN,
     .build = build,
 };

@@ -1,6 +1,8 @@
 /* models.c - finds models, and what all of them need: an optimizer, data. */
 #include "models.h"
 
+#include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +26,88 @@ const model *model_find(const char *name)
         if (!strcmp(model_all[i]->name, name))
             return model_all[i];
     return NULL;
+}
+
+/* --- parts of networks ---------------------------------------------------- */
+
+static fl_var *feed(fl_ctx *c, model_net *net, const char *name, fl_dtype dtype,
+                    int64_t width, int lod_level)
+{
+    net->feeds[net->n_feeds++] = name;
+    return fl_layers_data(c, name, dtype, 2, (int64_t[]){ -1, width },
+                          lod_level);
+}
+
+fl_var *model_ids(fl_ctx *c, model_net *net, const char *name, int64_t width)
+{
+    return feed(c, net, name, FL_DTYPE_I64, width, 0);
+}
+
+fl_var *model_id_list(fl_ctx *c, model_net *net, const char *name)
+{
+    return feed(c, net, name, FL_DTYPE_I64, 1, 1);
+}
+
+fl_var *model_floats(fl_ctx *c, model_net *net, const char *name, int64_t width)
+{
+    return feed(c, net, name, FL_DTYPE_F32, width, 0);
+}
+
+void model_format(const model_args *args, model_net *net, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    if (args->format)
+        snprintf(net->format, sizeof(net->format), "%s", args->format);
+    else
+        vsnprintf(net->format, sizeof(net->format), fmt, ap);
+    va_end(ap);
+}
+
+fl_var *model_fc(fl_var *x, int64_t width, const char *act)
+{
+    char init[64];
+
+    if (!x)
+        return NULL;
+    snprintf(init, sizeof(init), "normal(0,%.9g)",
+             1 / sqrt((double)fl_var_shape(x).dim[1]));
+    return fl_layers_fc(x, width, .act = act, .param.init = init);
+}
+
+fl_var **model_report(model_net *net, const char *name)
+{
+    model_metric *m = &net->metrics[net->n_metrics++];
+
+    m->name = name;
+    return &m->stat;
+}
+
+fl_status model_made(const fl_var *last)
+{
+    return last ? FL_OK : fl_last_status();
+}
+
+fl_var *model_hinge(fl_var *right, fl_var *wrong, double margin)
+{
+    fl_var *lead = fl_layers_binary("elementwise_sub", wrong, right, NULL);
+
+    return fl_layers_mean(fl_layers_relu(fl_layers_scale(lead, 1, margin)));
+}
+
+fl_status model_judge_clicks(model_net *net, fl_var *logits, fl_var *label)
+{
+    fl_var *chance = fl_layers_sigmoid(logits);
+
+    net->loss = fl_layers_mean(fl_layers_sigmoid_cross_entropy_with_logits(
+        logits, fl_layers_cast(label, FL_DTYPE_F32)));
+    net->auc = fl_layers_auc(chance, label, NULL, .stat_pos = &net->stat_pos,
+                             .stat_neg = &net->stat_neg);
+    if (!net->loss || !net->auc)
+        return fl_last_status();
+    return model_made(
+        fl_layers_mean_log_loss(chance, label, model_report(net, "log loss")));
 }
 
 /* --- the optimizer -------------------------------------------------------- */

@@ -1,8 +1,8 @@
 /* models.h - networks that come with Flotilla, by name.
  *
  * A model is one file with one descriptor, and its row in models.def. It is
- * written on the public headers alone, as a network of your own would be: copy
- * one to start it.
+ * written on the public headers and the few helpers below, as a network of
+ * your own would be: copy one to start it.
  *
  * Everybody in a job builds the same model with the same arguments.
  */
@@ -13,18 +13,41 @@
 #include "flotilla/flotilla.h"
 
 #define MODEL_FEEDS_MAX 32
+#define MODEL_METRICS_MAX 4
 #define MODEL_FORMAT_MAX 4352 /* a path and some words */
 
 /* What can be chosen from outside. NULL and 0: as the model has it. */
 typedef struct model_args {
     const char *format;        /* of the data, as fl_dataset_set_format */
-    const char *vocab;         /* word2vec: the file of words */
     const char *optimizer;     /* sgd, adam, ... */
     const char *learning_rate; /* a number */
     double decay;         /* the rate shrinks to this share of itself ... */
     uint64_t decay_steps; /* ... after so many steps, again and again */
     uint64_t width;       /* of a row of the tables */
+    /* What only some models have: see model.uses. */
+    const char *vocab;  /* the file of words */
+    const char *loss;   /* which of several */
+    uint64_t hidden;    /* width of the layers above the tables */
+    uint64_t items;     /* how many there are to choose from */
+    uint64_t fields;    /* features of a record */
+    uint64_t negatives; /* drawn for each example */
 } model_args;
+
+enum model_use {
+    MODEL_VOCAB = 1,
+    MODEL_LOSS = 2,
+    MODEL_HIDDEN = 4,
+    MODEL_ITEMS = 8,
+    MODEL_FIELDS = 16,
+    MODEL_NEGATIVES = 32
+};
+
+/* A metric whose state is [rows, 2]: sums, and what they are over. Those of all
+   workers are added up. Several rows are classes. */
+typedef struct model_metric {
+    const char *name;
+    fl_var *stat;
+} model_metric;
 
 typedef struct model_net {
     const char *feeds[MODEL_FEEDS_MAX]; /* in the order of a line */
@@ -35,6 +58,8 @@ typedef struct model_net {
     fl_var *auc;        /* over all batches, or NULL */
     /* The histograms behind the AUC, for fl_fleet_metrics_auc; or NULL. */
     fl_var *stat_pos, *stat_neg;
+    model_metric metrics[MODEL_METRICS_MAX]; /* what else is reported */
+    size_t n_metrics;
 } model_net;
 
 typedef struct model {
@@ -43,6 +68,8 @@ typedef struct model {
     double decay; /* 0: the rate stays as it is */
     uint64_t decay_steps;
     uint64_t batch_size;
+    unsigned uses;      /* arguments that it has a use for: enum model_use */
+    const char *losses; /* with MODEL_LOSS: "full bpr", the first by default */
     /* Fills `net` but for the optimizer. Net names live as long as the
        context. */
     fl_status (*build)(fl_ctx *c, const model_args *args, model_net *net);
@@ -54,6 +81,37 @@ extern const size_t model_count;
 
 /* NULL when there is none. */
 const model *model_find(const char *name);
+
+/* --- for networks --------------------------------------------------------- */
+
+/* Feeds of the data, in the order of a line: [-1, width], or lists of any
+   length. NULL when one of them failed. */
+fl_var *model_ids(fl_ctx *c, model_net *net, const char *name, int64_t width);
+fl_var *model_id_list(fl_ctx *c, model_net *net, const char *name);
+fl_var *model_floats(fl_ctx *c, model_net *net, const char *name,
+                     int64_t width);
+
+/* The format that was asked for, else the model's: printed as usual. */
+void model_format(const model_args *args, model_net *net, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* A layer of x [n, inputs] whose weights begin with a spread of
+   1 / sqrt(inputs). */
+fl_var *model_fc(fl_var *x, int64_t width, const char *act);
+
+/* Reports a metric under that name: where its layer puts its state. */
+fl_var **model_report(model_net *net, const char *name);
+
+/* FL_OK when the last layer of a network was made, else why it was not. */
+fl_status model_made(const fl_var *last);
+
+/* The mean of max(0, margin - right + wrong) over scores [n, 1]. */
+fl_var *model_hinge(fl_var *right, fl_var *wrong, double margin);
+
+/* Of logits [n, 1] and labels 0 and 1: loss, AUC and log loss. */
+fl_status model_judge_clicks(model_net *net, fl_var *logits, fl_var *label);
+
+/* --- for who trains ------------------------------------------------------- */
 
 /* The optimizer that the arguments ask for, with its schedule; NULL with the
    reason in fl_last_error. */

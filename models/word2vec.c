@@ -102,5 +102,6 @@ const model model_word2vec = {
     .decay = 0.999,
     .decay_steps = 100000,
     .batch_size = 100,
+    .uses = MODEL_VOCAB,
     .build = build,
 };

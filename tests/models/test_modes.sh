@@ -1,0 +1,127 @@
+#!/bin/sh
+# test_modes.sh FLOTILLA FLEETRUN - every built-in model learns from a small data
+# set that is made here, alone and as a job in every mode, and what a job prints
+# counts all of its workers.
+set -u
+flotilla=$(realpath "$1")
+fleetrun=$(realpath "$2")
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf "$dir"' EXIT
+cd "$dir" || exit 1
+failed=0
+
+fail()
+{
+    echo "FAIL $*"
+    failed=1
+}
+
+# make NAME RECORDS: lines of that kind on standard output. A linear congruence
+# draws, so that the lines are the same everywhere.
+make()
+{
+    awk -v kind="$1" -v n="$2" '
+    function draw(below)
+    {
+        state = (state * 1103515245 + 12345) % 2147483648
+        return int(state / 65536) % below
+    }
+    # Who is older and works more earns more; so does one sex of two.
+    function adult(age, hours, sex)
+    {
+        age = draw(60); hours = draw(60); sex = draw(2)
+        return age / 100 ",w" draw(4) ",0.1,e" draw(9) ",0.5,m" draw(3) ",o" \
+            draw(9) ",r" draw(4) ",x,s" sex ",0,0," hours / 100 ",c" \
+            draw(5) "," (age + hours + 40 * sex + draw(20) > 90)
+    }
+    # The first two features decide together.
+    function libfm(a, b, s, i)
+    {
+        a = draw(8); b = draw(8)
+        s = ((a + b) % 2 ? "1" : "-1") " " a ":1 " 10 + b ":1"
+        for (i = 2; i < 10; i++)
+            s = s " " 20 + i * 10 + draw(9) ":1"
+        return s
+    }
+    # Ten rings of five items: the next one follows.
+    function session(at, ring, len, s)
+    {
+        ring = draw(10) * 5; at = draw(5); len = 1 + draw(6)
+        s = ring + at
+        while (--len)
+            s = s " " ring + (++at) % 5
+        return s
+    }
+    # Every tag has words of its own.
+    function tagged(tag, s, i)
+    {
+        tag = draw(4)
+        for (i = 0; i < 6; i++)
+            s = s (i ? " " : "") (draw(2) ? "word" tag * 5 + draw(5) : "any" draw(9))
+        return tag "\t" s
+    }
+    # A title and a description of one of twelve topics.
+    function news(topic, i, t, d)
+    {
+        topic = draw(12)
+        for (i = 0; i < 4; i++) {
+            t = t " Topic" topic * 3 + draw(3)
+            d = d " topic" topic * 3 + draw(3) " of" draw(9)
+        }
+        return "\"1\",\"" substr(t, 2) "\",\"" substr(d, 2) "\""
+    }
+    BEGIN {
+        state = 7
+        for (i = 0; i < n; i++)
+            print kind == "adult" ? adult() : kind == "libfm" ? libfm() : \
+                kind == "sessions" ? session() : kind == "tagged" ? tagged() : \
+                news()
+    }'
+}
+
+# measured LOG METRIC: that of the line about what was held out.
+measured()
+{
+    sed -n "s/^held out: .*$2 \([0-9.]*\).*/\1/p" "$1"
+}
+
+# above VALUE LEAST WHAT
+above()
+{
+    awk -v x="$1" -v least="$2" 'BEGIN { exit !(x != "" && x >= least) }' ||
+        fail "$3: '$1' is not $2 or more"
+}
+
+# model NAME KIND RECORDS METRIC LEAST ARGUMENTS: alone it reaches so much, and
+# a job in every mode counts every record of both workers.
+model()
+{
+    name=$1 kind=$2 n=$3 metric=$4 least=$5
+    shift 5
+    mkdir -p "$kind"
+    make "$kind" "$n" >all
+    split -n l/4 all "$kind/part-"
+    head -n 500 all >"$kind.test"
+    "$flotilla" train "$name" --data "$kind" --test "$kind.test" --threads 2 \
+        "$@" >alone.txt 2>&1 || { fail "$name alone ends with $?"; cat alone.txt; }
+    above "$(measured alone.txt "$metric")" "$least" "$name, $metric"
+    records=$(sed -n 's/^epoch 1 of [0-9]*: \([0-9]*\) samples.*/\1/p' alone.txt)
+    for mode in sync half_async async geo; do
+        "$fleetrun" --server_num=1 --worker_num=2 --log_dir="$name.$mode" \
+            "$flotilla" train "$name" --mode $mode --data "$kind" \
+            --test "$kind.test" "$@" >job.txt 2>&1 || {
+            fail "$name in mode $mode ends with $?"
+            tail -n 20 job.txt "$name.$mode"/*
+        }
+        grep -q "^epoch 1 of [0-9]*: $records samples" "$name.$mode/workerlog.0" ||
+            fail "$name in mode $mode does not count $records records"
+        above "$(measured "$name.$mode/workerlog.0" "$metric")" 0.001 \
+            "$name in mode $mode, $metric"
+        grep -q "^held out" "$name.$mode/workerlog.1" &&
+            fail "$name in mode $mode: both workers tell the end"
+    done
+}
+
+model wide_deep adult 4000 AUC 0.85 --hidden 16 --epochs 3
+model deepfm libfm 4000 AUC 0.9 --hidden 16 --epochs 4
+exit $failed

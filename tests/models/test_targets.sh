@@ -1,0 +1,85 @@
+#!/bin/sh
+# test_targets.sh FLOTILLA ROOT LENGTH - the built-in models reach what they
+# should on public data: `short` once and on a part, `long` over three seeds, to
+# the figures of docs/models.md. The data lies where MODEL_DATA says, or beside
+# the sources (../shared/data); where there is none, nothing is tested.
+set -u
+flotilla=$(realpath "$1")
+root=$(realpath "$2")
+length=$3
+data=${MODEL_DATA:-$root/../shared/data}
+[ -d "$data" ] || {
+    echo "no data in $data: MODEL_DATA names another directory"
+    exit 77
+}
+data=$(realpath "$data")
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf "$dir"' EXIT
+cd "$dir" || exit 1
+failed=0
+
+# cut NAME [TRAIN TEST]: the data set, or the first lines of its parts.
+cut_data()
+{
+    "$root/tools/model-data" "$1" "$data" "$1" || exit 1
+    [ $# -eq 1 ] && return
+    for part in train test; do
+        head -n "$2" "$1/$part" >"$1/cut" && mv "$1/cut" "$1/$part"
+        shift
+    done
+}
+
+# train SEED DATA METRIC ARGUMENTS: prints the metric of what was held out.
+train()
+{
+    seed=$1 set=$2 metric=$3
+    shift 3
+    "$flotilla" train "$@" --data "$set/train" --test "$set/test" --threads 2 \
+        --seed "$seed" >said 2>&1 || cat said >&2
+    sed -n "s/^held out: .*$metric \([0-9.]*\).*/\1/p" said
+}
+
+# target LEAST DATA METRIC MODEL ARGUMENTS: the mean over the seeds is no less.
+target()
+{
+    least=$1
+    shift
+    began=$(date +%s)
+    for seed in $seeds; do
+        train "$seed" "$@"
+    done >values
+    awk -v what="$3: $2" -v least="$least" -v n="$(echo $seeds | wc -w)" \
+        -v seconds=$(($(date +%s) - began)) '
+    { sum += $1; if (NR == 1 || $1 < lo) lo = $1; if ($1 > hi) hi = $1 }
+    END {
+        mean = NR ? sum / NR : 0
+        bad = NR != n || !(mean >= least)
+        printf "%s%s %.4f (%.4f to %.4f), at least %s, %d s\n",
+            bad ? "FAIL " : "", what, mean, lo, hi, least, seconds
+        exit bad
+    }' values || failed=1
+}
+
+case $length in
+short)
+    seeds=1
+    cut_data criteo
+    target 0.725 criteo AUC ctr_dnn --format multislot --batch 100 \
+        --learning-rate 0.0003
+    cut_data adult
+    target 0.905 adult AUC wide_deep --epochs 2
+    cut_data frappe
+    target 0.915 frappe AUC deepfm --epochs 2
+    ;;
+long)
+    seeds='1 2 3'
+    cut_data criteo
+    target 0.738 criteo AUC ctr_dnn --format multislot --batch 100 \
+        --learning-rate 0.0003
+    cut_data adult
+    target 0.913 adult AUC wide_deep --epochs 5
+    cut_data frappe
+    target 0.932 frappe AUC deepfm --epochs 20
+    ;;
+esac
+exit $failed
