@@ -25,9 +25,10 @@ typedef struct fl_param_grad {
     fl_var *param, *grad;
 } fl_param_grad;
 
-/* kind: sgd, momentum, adagrad, decayed_adagrad, rmsprop, adam, ftrl or
-   lars_momentum (not for tables). settings may be NULL. It belongs to the
-   context. */
+/* kind: sgd, momentum, adagrad, decayed_adagrad, rmsprop, adadelta, adam,
+   adamax or ftrl; lars_momentum, lamb or dpsgd, which need all of a parameter
+   and are not for tables (docs/optimizers.md). settings may be NULL. It belongs
+   to the context. */
 FL_API FL_MUST_CHECK
 fl_status fl_optimizer_new(fl_optimizer **out, fl_ctx *c, const char *kind,
                            const char *settings);
@@ -139,6 +140,22 @@ fl_status fl_optimizer_state_at(const char *kind, size_t i,
 FL_API fl_var *fl_layers_exponential_decay(fl_ctx *c, double learning_rate,
                                            int64_t decay_steps,
                                            double decay_rate, bool staircase);
+FL_API fl_var *fl_layers_natural_exp_decay(fl_ctx *c, double learning_rate,
+                                           int64_t decay_steps,
+                                           double decay_rate, bool staircase);
+FL_API fl_var *fl_layers_inverse_time_decay(fl_ctx *c, double learning_rate,
+                                            int64_t decay_steps,
+                                            double decay_rate, bool staircase);
+/* In its formula the first step has the number 1. */
+FL_API fl_var *fl_layers_noam_decay(fl_ctx *c, double d_model,
+                                    double warmup_steps, double learning_rate);
+FL_API fl_var *fl_layers_polynomial_decay(fl_ctx *c, double learning_rate,
+                                          int64_t decay_steps,
+                                          double end_learning_rate,
+                                          double power, bool cycle);
+/* It moves once per epoch, which is so many steps. */
+FL_API fl_var *fl_layers_cosine_decay(fl_ctx *c, double learning_rate,
+                                      int64_t step_each_epoch, int64_t epochs);
 FL_API fl_var *fl_layers_piecewise_decay(fl_ctx *c, const int64_t *boundaries,
                                          const double *values,
                                          size_t n_boundaries);

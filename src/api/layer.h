@@ -56,6 +56,9 @@ void fl_layer_drop(fl_layer *l);
 fl_var *fl_layer_state(fl_ctx *c, fl_block *b, const char *name, fl_dtype dtype,
                        const fl_shape *shape, double value);
 
+/* A learning rate that does not change (schedules.c). */
+fl_var *fl_layer_rate(fl_ctx *c, fl_block *b, double rate);
+
 /* Gives a variable with `init` its first value in the startup program, unless
    it has one there. */
 FL_MUST_CHECK

@@ -21,6 +21,7 @@ struct fl_optimizer {
     const fl_rule *rule;
     double lr;
     fl_var *lr_var; /* made by the first use, or given */
+    bool lr_given;  /* by fl_optimizer_set_lr */
     bool lr_failed; /* given, but it could not be made */
     double p[FL_RULE_PARAM_MAX];
     bool lazy;
@@ -184,6 +185,7 @@ void fl_optimizer_free(fl_optimizer *o)
 void fl_optimizer_set_lr(fl_optimizer *o, fl_var *learning_rate)
 {
     o->lr_var = learning_rate;
+    o->lr_given = true;
     o->lr_failed = !learning_rate;
 }
 
@@ -217,37 +219,50 @@ static fl_status clip_one(fl_optimizer *o, fl_param_grad *pg, const char *text)
     return pg->grad ? FL_OK : FL_ERR_INVAL;
 }
 
+/* Those without a clip of their own have one norm together. */
 static fl_status clip_global(fl_optimizer *o, fl_param_grad *pg, size_t n,
                              double max_norm)
 {
     fl_arena *arena = &pg[0].param->block->program->arena;
     const char **names = fl_arena_alloc(arena, sizeof(char *) * n);
+    size_t n_clipped = 0;
     fl_layer l;
 
     begin_update(o, &l, pg[0].param, "clip_by_global_norm");
     for (size_t i = 0; i < n; i++) {
+        if (pg[i].param->clip)
+            continue;
         names[i] = fl_layer_tmp(&l);
         fl_layer_in(&l, "X", pg[i].grad);
         fl_layer_out(&l, "Out", names[i]);
+        n_clipped++;
     }
     fl_layer_float(&l, "max_norm", max_norm);
+    if (!n_clipped) {
+        fl_layer_drop(&l);
+        return FL_OK;
+    }
     if (!fl_layer_emit(&l, "clip_by_global_norm", NULL))
         return FL_ERR_INVAL;
     for (size_t i = 0; i < n; i++)
-        pg[i].grad = fl_block_find_var(l.block, names[i]);
+        if (!pg[i].param->clip)
+            pg[i].grad = fl_block_find_var(l.block, names[i]);
     return FL_OK;
 }
 
 static fl_status clip_all(fl_optimizer *o, fl_param_grad *pg, size_t n)
 {
+    const char *common = o->clip;
     fl_call w = { 0 };
 
-    if (o->clip)
-        FL_TRY(fl_call_parse(o->clip, &w));
-    if (!strcmp(w.name, "global_norm"))
-        return n ? clip_global(o, pg, n, w.v[0]) : FL_OK;
+    if (common)
+        FL_TRY(fl_call_parse(common, &w));
+    if (!strcmp(w.name, "global_norm")) {
+        FL_TRY(clip_global(o, pg, n, w.v[0]));
+        common = NULL;
+    }
     for (size_t i = 0; i < n; i++) {
-        const char *text = pg[i].param->clip ? pg[i].param->clip : o->clip;
+        const char *text = pg[i].param->clip ? pg[i].param->clip : common;
 
         if (text)
             FL_TRY(clip_one(o, &pg[i], text));
@@ -280,18 +295,10 @@ static fl_status decay(fl_optimizer *o, fl_param_grad *pg)
 
 /* --- update -------------------------------------------------------------- */
 
-static fl_var *constant_lr(fl_ctx *c, fl_block *b, double rate)
-{
-    static const fl_shape one = { .rank = 1, .dim = { 1 } };
-
-    return fl_layer_state(c, b, fl_ctx_name(c, b->program, "learning_rate"),
-                          FL_DTYPE_F32, &one, rate);
-}
-
 static fl_var *common_rate(fl_optimizer *o, const fl_var *param)
 {
     if (!o->lr_var)
-        o->lr_var = constant_lr(o->ctx, param->block, o->lr);
+        o->lr_var = fl_layer_rate(o->ctx, param->block, o->lr);
     return o->lr_var;
 }
 
@@ -458,6 +465,22 @@ static fl_status update_table(fl_optimizer *o, const fl_param_grad *pg)
     return fl_layer_emit(&l, o->rule->name, NULL) ? FL_OK : FL_ERR_INVAL;
 }
 
+/* A number is no more than a word that programs bring along; a schedule would
+   be built for nothing. */
+static fl_status check_rate(const fl_optimizer *o)
+{
+    if (o->lr_failed)
+        FL_FAIL(FL_ERR_INVAL,
+                "optimizer %s was given a learning rate that failed to build",
+                o->rule->name);
+    if (o->rule->own_rate && o->lr_given)
+        FL_FAIL(FL_ERR_INVAL,
+                "optimizer %s makes its own rate and would not look at that "
+                "of the schedule; leave it out, or take another optimizer",
+                o->rule->name);
+    return FL_OK;
+}
+
 fl_status fl_apply_gradients(fl_optimizer *o, const fl_param_grad *pg, size_t n)
 {
     fl_param_grad *mine;
@@ -467,10 +490,7 @@ fl_status fl_apply_gradients(fl_optimizer *o, const fl_param_grad *pg, size_t n)
         return FL_ERR_INVAL;
     if (!n)
         FL_FAIL(FL_ERR_INVAL, "there is no gradient to apply");
-    if (o->lr_failed)
-        FL_FAIL(FL_ERR_INVAL,
-                "optimizer %s was given a learning rate that failed to build",
-                o->rule->name);
+    FL_TRY(check_rate(o));
     mine = fl_alloc(sizeof(*mine) * n);
     memcpy(mine, pg, sizeof(*mine) * n);
     st = clip_all(o, mine, n);
@@ -496,68 +516,4 @@ fl_status fl_minimize_with(fl_optimizer *o, fl_var *loss,
     st = fl_apply_gradients(o, pg, n);
     fl_param_grads_free(pg);
     return st;
-}
-
-/* --- schedules ----------------------------------------------------------- */
-
-static fl_var *begin_schedule(fl_layer *l, fl_ctx *c, const char *kind)
-{
-    fl_block *b = fl_program_main(fl_ctx_pair(c).main);
-    fl_var *step = fl_block_find_var(b, "@LR_DECAY_COUNTER@");
-    fl_layer counter;
-
-    if (!step) {
-        fl_layer_begin_in(&counter, c, b, "global_step", NULL);
-        counter.role = FL_OP_ROLE_LR;
-        fl_layer_out(&counter, "Out", "@LR_DECAY_COUNTER@");
-        step = fl_layer_emit(&counter, "global_step", NULL);
-    }
-    fl_layer_begin_in(l, c, b, kind, NULL);
-    l->role = FL_OP_ROLE_LR;
-    fl_layer_in(l, "Step", step);
-    return step;
-}
-
-fl_var *fl_layers_exponential_decay(fl_ctx *c, double rate, int64_t decay_steps,
-                                    double decay_rate, bool staircase)
-{
-    fl_layer l;
-
-    begin_schedule(&l, c, "lr_exponential_decay");
-    fl_layer_float(&l, "learning_rate", rate);
-    fl_layer_int(&l, "decay_steps", decay_steps);
-    fl_layer_float(&l, "decay_rate", decay_rate);
-    fl_layer_bool(&l, "staircase", staircase);
-    return fl_layer_emit(&l, "lr_exponential_decay", "Out");
-}
-
-fl_var *fl_layers_piecewise_decay(fl_ctx *c, const int64_t *boundaries,
-                                  const double *values, size_t n_boundaries)
-{
-    fl_layer l;
-
-    begin_schedule(&l, c, "lr_piecewise_decay");
-    fl_layer_ints(&l, "boundaries", boundaries, n_boundaries);
-    fl_layer_floats(&l, "values", values, n_boundaries + 1);
-    return fl_layer_emit(&l, "lr_piecewise_decay", "Out");
-}
-
-fl_var *fl_layers_linear_lr_warmup(fl_var *inner, int64_t warmup_steps,
-                                   double start_lr, double end_lr)
-{
-    fl_layer l;
-
-    if (!inner)
-        return NULL;
-    begin_schedule(&l, fl_ctx_of(inner), "lr_linear_warmup");
-    fl_layer_in(&l, "X", inner);
-    fl_layer_int(&l, "warmup_steps", warmup_steps);
-    fl_layer_float(&l, "start_lr", start_lr);
-    fl_layer_float(&l, "end_lr", end_lr);
-    return fl_layer_emit(&l, "lr_linear_warmup", "Out");
-}
-
-fl_var *fl_layers_constant_lr(fl_ctx *c, double rate)
-{
-    return constant_lr(c, fl_program_main(fl_ctx_pair(c).main), rate);
 }

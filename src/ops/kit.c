@@ -151,15 +151,21 @@ void *fl_op_keep(fl_op_ctx *c, size_t bytes, void (*release)(void *))
     return *c->keep;
 }
 
-uint64_t fl_op_stream(const fl_op_ctx *c, int64_t seed, fl_stream_kind kind)
+uint64_t fl_op_stream_at(const fl_op_ctx *c, int i, int64_t seed,
+                         fl_stream_kind kind)
 {
-    const fl_var *v = c->node->out[0].vars[0];
+    const fl_var *v = c->node->out[0].vars[i];
     uint64_t stream = fl_rng_stream(seed ? (uint64_t)seed : c->seed, v->name);
 
     if (kind == FL_STREAM_MOVING)
         stream =
             fl_mix64(stream ^ fl_mix64(c->step_no + 1)) + (uint64_t)c->replica;
     return stream;
+}
+
+uint64_t fl_op_stream(const fl_op_ctx *c, int64_t seed, fl_stream_kind kind)
+{
+    return fl_op_stream_at(c, 0, seed, kind);
 }
 
 /* --- infer --------------------------------------------------------------- */

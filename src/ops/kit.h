@@ -70,6 +70,9 @@ typedef enum fl_stream_kind {
     FL_STREAM_MOVING
 } fl_stream_kind;
 uint64_t fl_op_stream(const fl_op_ctx *c, int64_t seed, fl_stream_kind kind);
+/* The same for entry i of output 0, where that is a list. */
+uint64_t fl_op_stream_at(const fl_op_ctx *c, int i, int64_t seed,
+                         fl_stream_kind kind);
 
 /* What an operator returns when fl_scratch gave nothing. */
 #define FL_NOMEM(c)                                                            \

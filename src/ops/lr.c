@@ -67,57 +67,203 @@ const fl_op fl_op_global_step = {
     .n_cases = FL_LEN(step_cases),
 };
 
-/* --- lr_exponential_decay ------------------------------------------------- */
+/* --- schedules of one step ------------------------------------------------ */
 
 enum { STEP };
-enum { LEARNING_RATE, DECAY_STEPS, DECAY_RATE, STAIRCASE };
 
-static fl_status exponential_infer(fl_infer *c)
-{
-    if (fl_int(c, DECAY_STEPS) < 1)
-        FL_FAIL(FL_ERR_INVAL,
-                "op lr_exponential_decay: decay_steps is %lld, not above 0",
-                (long long)fl_int(c, DECAY_STEPS));
-    return infer_schedule(c, STEP);
-}
+/* An operator Step -> Out whose rate is RATE(c, step); CHECK(c) looks at the
+   attributes. */
+#define SCHEDULE(NAME, DOC, CHECK, RATE, CASES, ...)                           \
+    static fl_status NAME##_infer(fl_infer *c)                                 \
+    {                                                                          \
+        FL_TRY(CHECK(c));                                                      \
+        return infer_schedule(c, STEP);                                        \
+    }                                                                          \
+    static fl_status NAME##_run(fl_op_ctx *c)                                  \
+    {                                                                          \
+        give(c, RATE(c, step_of(c, STEP)));                                    \
+        return FL_OK;                                                          \
+    }                                                                          \
+    const fl_op fl_op_##NAME = {                                               \
+        .name = #NAME,                                                         \
+        .doc = DOC,                                                            \
+        .in = { { "Step", FL_SLOT_NO_GRAD } },                                 \
+        .out = { { "Out", 0 } },                                               \
+        .attrs = { __VA_ARGS__ },                                              \
+        .infer = NAME##_infer,                                                 \
+        .run = NAME##_run,                                                     \
+        .cases = CASES,                                                        \
+        .n_cases = FL_LEN(CASES),                                              \
+    };
 
-static fl_status exponential_run(fl_op_ctx *c)
+/* An attribute that is a number of steps, or divides. */
+static fl_status above_zero(const fl_infer *c, int attr)
 {
-    give(c, fl_lr_exponential(fl_float(c, LEARNING_RATE),
-                              (double)fl_int(c, DECAY_STEPS),
-                              fl_float(c, DECAY_RATE), fl_bool(c, STAIRCASE),
-                              step_of(c, STEP)));
+    const fl_attr_def *def = &c->node->def->attrs[attr];
+    double v =
+        def->type == FL_ATTR_INT ? (double)fl_int(c, attr) : fl_float(c, attr);
+
+    if (!(v > 0))
+        FL_FAIL(FL_ERR_INVAL, "op %s: %s is %g, not above 0",
+                c->node->def->name, def->name, v);
     return FL_OK;
 }
 
-static const fl_op_case exponential_cases[] = {
+/* --- decay by periods ----------------------------------------------------- */
+
+enum { LEARNING_RATE, DECAY_STEPS, DECAY_RATE, STAIRCASE };
+
+static fl_status check_periods(const fl_infer *c)
+{
+    return above_zero(c, DECAY_STEPS);
+}
+
+static fl_lr_decay periods_of(const fl_op_ctx *c)
+{
+    return (fl_lr_decay){ .lr = fl_float(c, LEARNING_RATE),
+                          .steps = (double)fl_int(c, DECAY_STEPS),
+                          .rate = fl_float(c, DECAY_RATE),
+                          .staircase = fl_bool(c, STAIRCASE) };
+}
+
+static const fl_op_case periods_cases[] = {
     { .in = { "i64[1] below=50" }, .attrs = "{decay_steps=7}" },
     { .in = { "i64[1] below=50" },
       .attrs = "{learning_rate=0.1, decay_steps=5, decay_rate=0.9, "
                "staircase=true}" },
 };
 
-const fl_op fl_op_lr_exponential_decay = {
-    .name = "lr_exponential_decay",
-    .doc = "Out = learning_rate * decay_rate^(Step / decay_steps); with "
-           "staircase the exponent is rounded down",
-    .in = { { "Step", FL_SLOT_NO_GRAD } },
-    .out = { { "Out", 0 } },
-    .attrs = { { "learning_rate", FL_ATTR_FLOAT, "1" },
-               { "decay_steps", FL_ATTR_INT, "1" },
-               { "decay_rate", FL_ATTR_FLOAT, "0.5" },
-               { "staircase", FL_ATTR_BOOL, "false" } },
-    .infer = exponential_infer,
-    .run = exponential_run,
-    .cases = exponential_cases,
-    .n_cases = FL_LEN(exponential_cases),
+#define PERIODS(NAME, DOC, RATE)                                               \
+    static double NAME##_rate(const fl_op_ctx *c, int64_t step)                \
+    {                                                                          \
+        fl_lr_decay d = periods_of(c);                                         \
+                                                                               \
+        return RATE(&d, step);                                                 \
+    }                                                                          \
+    SCHEDULE(NAME, DOC "; with staircase Step / decay_steps is rounded down",  \
+             check_periods, NAME##_rate, periods_cases,                        \
+             { "learning_rate", FL_ATTR_FLOAT, "1" },                          \
+             { "decay_steps", FL_ATTR_INT, "1" },                              \
+             { "decay_rate", FL_ATTR_FLOAT, "0.5" },                           \
+             { "staircase", FL_ATTR_BOOL, "false" })
+
+PERIODS(lr_exponential_decay,
+        "Out = learning_rate * decay_rate^(Step / decay_steps)",
+        fl_lr_exponential)
+PERIODS(lr_natural_exp_decay,
+        "Out = learning_rate * exp(-decay_rate * Step / decay_steps)",
+        fl_lr_natural_exp)
+PERIODS(lr_inverse_time_decay,
+        "Out = learning_rate / (1 + decay_rate * Step / decay_steps)",
+        fl_lr_inverse_time)
+
+/* --- lr_noam_decay -------------------------------------------------------- */
+
+enum { NOAM_RATE, D_MODEL, NOAM_WARMUP };
+
+static fl_status check_noam(const fl_infer *c)
+{
+    FL_TRY(above_zero(c, D_MODEL));
+    return above_zero(c, NOAM_WARMUP);
+}
+
+static double noam_rate(const fl_op_ctx *c, int64_t step)
+{
+    return fl_lr_noam(fl_float(c, NOAM_RATE), fl_float(c, D_MODEL),
+                      fl_float(c, NOAM_WARMUP), step);
+}
+
+static const fl_op_case noam_cases[] = {
+    { .in = { "i64[1] below=50" } },
+    { .in = { "i32[1] below=50" },
+      .attrs = "{learning_rate=0.5, d_model=512, warmup_steps=7}" },
 };
+
+SCHEDULE(lr_noam_decay,
+         "Out = learning_rate * d_model^-0.5 * min(n^-0.5, n * "
+         "warmup_steps^-1.5) with n = Step + 1",
+         check_noam, noam_rate, noam_cases,
+         { "learning_rate", FL_ATTR_FLOAT, "1" },
+         { "d_model", FL_ATTR_FLOAT, "1" },
+         { "warmup_steps", FL_ATTR_FLOAT, "1" })
+
+/* --- lr_polynomial_decay -------------------------------------------------- */
+
+enum { POLY_RATE, POLY_STEPS, POLY_END, POLY_POWER, POLY_CYCLE };
+
+static fl_status check_polynomial(const fl_infer *c)
+{
+    FL_TRY(above_zero(c, POLY_POWER));
+    return above_zero(c, POLY_STEPS);
+}
+
+static double polynomial_rate(const fl_op_ctx *c, int64_t step)
+{
+    fl_lr_polynomial p = { .lr = fl_float(c, POLY_RATE),
+                           .steps = (double)fl_int(c, POLY_STEPS),
+                           .end = fl_float(c, POLY_END),
+                           .power = fl_float(c, POLY_POWER),
+                           .cycle = fl_bool(c, POLY_CYCLE) };
+
+    return fl_lr_polynomial_decay(&p, step);
+}
+
+static const fl_op_case polynomial_cases[] = {
+    { .in = { "i64[1] below=50" }, .attrs = "{decay_steps=25}" },
+    { .in = { "i64[1] below=50" },
+      .attrs = "{learning_rate=0.1, decay_steps=7, end_learning_rate=0.001, "
+               "power=2}" },
+    { .in = { "i64[1] below=50" },
+      .attrs = "{learning_rate=0.1, decay_steps=7, cycle=true}" },
+};
+
+SCHEDULE(lr_polynomial_decay,
+         "Out = (learning_rate - end_learning_rate) * (1 - Step / "
+         "decay_steps)^power + end_learning_rate, and end_learning_rate "
+         "behind decay_steps; with cycle decay_steps grows to its next "
+         "multiple instead",
+         check_polynomial, polynomial_rate, polynomial_cases,
+         { "learning_rate", FL_ATTR_FLOAT, "1" },
+         { "decay_steps", FL_ATTR_INT, "1" },
+         { "end_learning_rate", FL_ATTR_FLOAT, "0.0001" },
+         { "power", FL_ATTR_FLOAT, "1" }, { "cycle", FL_ATTR_BOOL, "false" })
+
+/* --- lr_cosine_decay ------------------------------------------------------ */
+
+enum { COS_RATE, STEP_EACH_EPOCH, EPOCHS };
+
+static fl_status check_cosine(const fl_infer *c)
+{
+    FL_TRY(above_zero(c, STEP_EACH_EPOCH));
+    return above_zero(c, EPOCHS);
+}
+
+static double cosine_rate(const fl_op_ctx *c, int64_t step)
+{
+    return fl_lr_cosine(fl_float(c, COS_RATE),
+                        (double)fl_int(c, STEP_EACH_EPOCH),
+                        (double)fl_int(c, EPOCHS), step);
+}
+
+static const fl_op_case cosine_cases[] = {
+    { .in = { "i64[1] below=50" } },
+    { .in = { "i64[1] below=50" },
+      .attrs = "{learning_rate=0.1, step_each_epoch=10, epochs=6}" },
+};
+
+SCHEDULE(lr_cosine_decay,
+         "Out = learning_rate * 0.5 * (cos(pi * floor(Step / step_each_epoch) "
+         "/ epochs) + 1)",
+         check_cosine, cosine_rate, cosine_cases,
+         { "learning_rate", FL_ATTR_FLOAT, "1" },
+         { "step_each_epoch", FL_ATTR_INT, "1" },
+         { "epochs", FL_ATTR_INT, "1" })
 
 /* --- lr_piecewise_decay --------------------------------------------------- */
 
 enum { BOUNDARIES, VALUES };
 
-static fl_status piecewise_infer(fl_infer *c)
+static fl_status check_pieces(const fl_infer *c)
 {
     size_t n, n_values;
     const int64_t *b = fl_attr_ints(c->node, BOUNDARIES, &n);
@@ -133,17 +279,16 @@ static fl_status piecewise_infer(fl_infer *c)
             FL_FAIL(FL_ERR_INVAL,
                     "op lr_piecewise_decay: boundary %lld follows %lld",
                     (long long)b[i], (long long)b[i - 1]);
-    return infer_schedule(c, STEP);
+    return FL_OK;
 }
 
-static fl_status piecewise_run(fl_op_ctx *c)
+static double piece_rate(const fl_op_ctx *c, int64_t step)
 {
     size_t n, n_values;
     const int64_t *boundaries = fl_attr_ints(c->node, BOUNDARIES, &n);
     const double *values = fl_attr_floats(c->node, VALUES, &n_values);
 
-    give(c, fl_lr_piecewise(boundaries, values, n, step_of(c, STEP)));
-    return FL_OK;
+    return fl_lr_piecewise(boundaries, values, n, step);
 }
 
 static const fl_op_case piecewise_cases[] = {
@@ -152,19 +297,11 @@ static const fl_op_case piecewise_cases[] = {
       .attrs = "{boundaries=[10,30], values=[0.1,0.01,0.001]}" },
 };
 
-const fl_op fl_op_lr_piecewise_decay = {
-    .name = "lr_piecewise_decay",
-    .doc = "Out = values[i], where i counts the boundaries that Step has "
-           "reached",
-    .in = { { "Step", FL_SLOT_NO_GRAD } },
-    .out = { { "Out", 0 } },
-    .attrs = { { "boundaries", FL_ATTR_INTS, "[]" },
-               { "values", FL_ATTR_FLOATS, "[1]" } },
-    .infer = piecewise_infer,
-    .run = piecewise_run,
-    .cases = piecewise_cases,
-    .n_cases = FL_LEN(piecewise_cases),
-};
+SCHEDULE(lr_piecewise_decay,
+         "Out = values[i], where i counts the boundaries that Step has reached",
+         check_pieces, piece_rate, piecewise_cases,
+         { "boundaries", FL_ATTR_INTS, "[]" },
+         { "values", FL_ATTR_FLOATS, "[1]" })
 
 /* --- lr_linear_warmup ----------------------------------------------------- */
 
@@ -173,10 +310,7 @@ enum { WARMUP_STEPS, START_LR, END_LR };
 
 static fl_status warmup_infer(fl_infer *c)
 {
-    if (fl_int(c, WARMUP_STEPS) < 1)
-        FL_FAIL(FL_ERR_INVAL,
-                "op lr_linear_warmup: warmup_steps is %lld, not above 0",
-                (long long)fl_int(c, WARMUP_STEPS));
+    FL_TRY(above_zero(c, WARMUP_STEPS));
     FL_TRY(fl_infer_float(c, X));
     FL_TRY(need_one(c, X));
     return infer_schedule(c, WARMUP_STEP);

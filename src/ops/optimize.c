@@ -4,7 +4,8 @@
  * A gradient of rows + values updates the rows it names; rows that are absent
  * count as gradient zero. Where a zero gradient changes something (momentum
  * keeps moving), every row is updated, unless lazy_mode asks for the rows that
- * are present alone.
+ * are present alone. A rule that needs the whole parameter gets the gradient
+ * with zeros in place of absent rows.
  *
  * The operators are not sliced: a scalar such as a power of beta is advanced
  * once per step, after every weight has used it, and shares of one operator
@@ -105,6 +106,8 @@ static fl_status check_rate(const fl_infer *c)
 {
     char buf[FL_SLOT_TEXT_MAX];
 
+    if (!fl_infer_n_in(c, RATE))
+        return FL_OK; /* of a rule that makes its own */
     FL_TRY(fl_infer_float(c, RATE));
     if (fl_shape_numel(&fl_infer_in(c, RATE)->shape) != 1)
         FL_FAIL(FL_ERR_INVAL, "op %s: %s must have one element",
@@ -182,6 +185,7 @@ typedef struct plan {
     const fl_rule *rule;
     fl_hyper hyper; /* settings filled in */
     int n_states, n_scalars;
+    int seed;          /* place of that setting; -1: it draws nothing */
     bool present_only; /* absent rows are left alone */
 } plan;
 
@@ -194,6 +198,7 @@ static void make_plan(plan *p, const fl_op_node *n)
     p->rule = u.rule;
     p->n_states = fl_rule_n_states(p->rule);
     p->n_scalars = fl_rule_n_scalars(p->rule);
+    p->seed = fl_rule_find_param(p->rule, FL_RULE_SEED);
     memcpy(p->hyper.p, u.p, sizeof(u.p));
     p->present_only =
         p->rule->zero_is_noop || (lazy >= 0 && fl_attr_bool(n, lazy));
@@ -294,6 +299,11 @@ static void ask_row(const job *j, size_t row)
         fl_rows_##t()->scatter_axpy(j->w, g->rows, (size_t)g->shape.dim[0],      \
                                     j->dim, -(T)j->h.lr, g->data, j->dim);       \
     }                                                                            \
+    static void add_rows_##t(T *to, const fl_tensor *g, size_t dim)              \
+    {                                                                            \
+        fl_rows_##t()->scatter_axpy(to, g->rows, (size_t)g->shape.dim[0], dim,   \
+                                    1, g->data, dim);                            \
+    }                                                                            \
     /* As one row of rows.h, whose loop may run beside writers. */               \
     static void copy_##t(T *to, const T *from, size_t n)                         \
     {                                                                            \
@@ -330,11 +340,30 @@ static fl_status update_every_row(fl_op_ctx *c, const job *j,
     return FL_OK;
 }
 
-static fl_status update_rows(fl_op_ctx *c, const job *j, const fl_tensor *grad,
+/* The whole parameter is one row then. */
+static fl_status update_whole(fl_op_ctx *c, job *j, const fl_tensor *grad,
+                              size_t n_rows)
+{
+    size_t bytes = n_rows * j->dim * fl_dtype_bytes(j->dtype);
+    void *dense = fl_scratch(c, bytes);
+
+    if (!dense)
+        return FL_NOMEM(c);
+    memset(dense, 0, bytes);
+    FL_BY_DTYPE(j->dtype, add_rows, dense, grad, j->dim);
+    j->dim *= n_rows;
+    if (j->dim)
+        FL_BY_DTYPE(j->dtype, update_row, j, 0, dense);
+    return FL_OK;
+}
+
+static fl_status update_rows(fl_op_ctx *c, job *j, const fl_tensor *grad,
                              size_t n_rows)
 {
     fl_tensor g;
 
+    if (j->plan->rule->whole)
+        return update_whole(c, j, grad, n_rows);
     if (!j->plan->n_states) {
         FL_BY_DTYPE(j->dtype, scatter, j, grad);
         return FL_OK;
@@ -383,6 +412,9 @@ static fl_status update_one(fl_op_ctx *c, const plan *p, int i, double lr)
         scalar[k] = start_output(c, STATE + n + k, 1 + n + k, i);
         j.h.scalar[k] = scalar_get(scalar[k]);
     }
+    if (p->seed >= 0)
+        j.h.stream =
+            fl_op_stream_at(c, i, (int64_t)j.h.p[p->seed], FL_STREAM_MOVING);
     if (p->rule->prepare)
         p->rule->prepare(&j.h);
     FL_TRY(update_weights(c, &j, fl_in_at(c, GRAD, i), param));
@@ -415,7 +447,7 @@ static fl_status check_rows(const fl_op_ctx *c)
 fl_status fl_update_run(fl_op_ctx *c)
 {
     const plan *p = plan_of(c);
-    double lr = scalar_get(fl_in_t(c, RATE));
+    double lr = fl_n_in(c, RATE) ? scalar_get(fl_in_t(c, RATE)) : 1;
 
     FL_TRY(check_rows(c));
     for (int i = 0; i < fl_n_in(c, PARAM); i++)

@@ -70,9 +70,10 @@ static void add_state(fl_op *op, const fl_rule_state *s)
 static void add_slots(fl_op *op, const fl_rule *r)
 {
     op->in[FL_UPDATE_PARAM] = (fl_op_slot){ "Param", STATE };
-    op->in[FL_UPDATE_GRAD] =
-        (fl_op_slot){ "Grad", r->whole ? GRAD & ~FL_OP_SLOT_ROWS : GRAD };
-    op->in[FL_UPDATE_RATE] = (fl_op_slot){ "LearningRate", RATE };
+    op->in[FL_UPDATE_GRAD] = (fl_op_slot){ "Grad", GRAD };
+    op->in[FL_UPDATE_RATE] =
+        (fl_op_slot){ "LearningRate",
+                      r->own_rate ? RATE | FL_OP_SLOT_OPTIONAL : RATE };
     op->out[FL_UPDATE_PARAM] = (fl_op_slot){ "ParamOut", NEW };
     for (int i = 0; i < fl_rule_n_states(r); i++)
         add_state(op, &r->states[i]);
@@ -108,7 +109,8 @@ static void add_attrs(update_op *u, const fl_rule *r)
 static const char *doc_of_rows(const fl_rule *r)
 {
     if (r->whole)
-        return "It needs all of a parameter: there is no form for rows";
+        return "It needs all of a parameter: a sparse gradient is made dense, "
+               "and absent rows count as gradient 0";
     if (!fl_rule_n_states(r))
         return "Rows + values change the rows they name, each occurrence in "
                "turn";
@@ -163,8 +165,6 @@ static void add_case(update_op *u, const fl_rule *r, const struct shapes *s,
     fl_op_case *c = &u->cases[u->op.n_cases];
     int slot = FL_UPDATE_STATE;
 
-    if (r->whole && strstr(s->grad, "rows"))
-        return;
     FL_ASSERT(u->op.n_cases < CASES_MAX);
     u->op.n_cases++;
     c->attrs = attrs;

@@ -97,8 +97,9 @@ static fl_status push_infer(fl_infer *c)
         FL_FAIL(FL_ERR_INVAL,
                 "op push_sparse: %s must be f32 of two dimensions",
                 fl_infer_text(c, GRAD, tg));
-    FL_TRY(fl_infer_float(c, LEARNING_RATE));
-    if (fl_shape_numel(&lr->shape) != 1)
+    if (lr)
+        FL_TRY(fl_infer_float(c, LEARNING_RATE));
+    if (lr && fl_shape_numel(&lr->shape) != 1)
         FL_FAIL(FL_ERR_INVAL, "op push_sparse: %s must be one number",
                 fl_infer_text(c, LEARNING_RATE, tg));
     if (grad->kind != FL_KIND_ROWS && keys->shape.dim[0] >= 0 &&
@@ -357,7 +358,7 @@ static void leave_padding_out(const fl_op_ctx *c, fl_rows *r)
 
 static fl_status fill_request(fl_op_ctx *c, push_state *s)
 {
-    const fl_tensor *grad = fl_in_t(c, GRAD);
+    const fl_tensor *grad = fl_in_t(c, GRAD), *lr = fl_in_t(c, LEARNING_RATE);
     fl_comm_request *r = &s->request;
 
     r->table = fl_str_attr(c, TABLE);
@@ -367,7 +368,7 @@ static fl_status fill_request(fl_op_ctx *c, push_state *s)
     r->rows = (fl_rows){ .keys = fl_in(c, KEYS),
                          .values = grad->data,
                          .n = (size_t)grad->shape.dim[0],
-                         .lr = fl_float_at(fl_in_t(c, LEARNING_RATE), 0),
+                         .lr = lr ? fl_float_at(lr, 0) : 1,
                          .merged = true,
                          .dim = (uint32_t)grad->shape.dim[1],
                          .scale = c->worker.scale };
@@ -411,6 +412,8 @@ static const fl_op_case push_cases[] = {
     { .in = { "u64[1] below=9", "f32[7,4] rows height=1", "f32[1]" },
       .attrs = "{table=t}" },
     { .in = { "u64[0] below=9", "f32[0,4]", "f32[1]" }, .attrs = "{table=t}" },
+    { .in = { "u64[1] below=9", "f32[1,4]" },
+      .attrs = "{table=t, update=\"optimizer=adadelta\"}" },
     { .in = { "u64[1] below=1", "f32[1,4]", "f32[1]" },
       .attrs = "{table=t, padding_idx=0, update=\"optimizer=sgd\"}" },
     { .in = { "u64[1] below=9", "f32[1,4]", "f32[1]",
@@ -425,7 +428,8 @@ static const fl_op_case push_cases[] = {
 const fl_op fl_op_push_sparse = {
     .name = "push_sparse",
     .doc = "gives the table the gradient Grad of the rows of Keys (both as "
-           "pull_sparse has them) and the rate of this step; rows + values "
+           "pull_sparse has them) and the rate of this step, 1 if none is "
+           "given; rows + values "
            "are added up by row first, and the key padding_idx (-1: none) is "
            "left out. By Index the table learns how often each key occurs and, "
            "from Show and Click (one number per sample, that is per row or "
@@ -434,7 +438,7 @@ const fl_op fl_op_push_sparse = {
            "(\"optimizer=adam beta1=0.9 ...\"), or as the table was made",
     .in = { { "Keys", FL_SLOT_NO_GRAD },
             { "Grad", FL_OP_SLOT_ROWS | FL_SLOT_NO_GRAD },
-            { "LearningRate", FL_SLOT_NO_GRAD },
+            { "LearningRate", FL_OP_SLOT_OPTIONAL | FL_SLOT_NO_GRAD },
             { "Index",
               FL_OP_SLOT_LIST | FL_OP_SLOT_OPTIONAL | FL_SLOT_NO_GRAD },
             { "Show", FL_OP_SLOT_OPTIONAL | FL_SLOT_NO_GRAD },

@@ -29,6 +29,8 @@ enum { MOMENT };
 UPDATE(float, f32, sqrtf)
 UPDATE(double, f64, sqrt)
 
+/* A zero gradient lets the mean decay. It is a size without a direction, so
+   others may move the weights meanwhile. */
 const fl_rule FL_ISA_NAME(fl_rule_decayed_adagrad) = {
     .name = "decayed_adagrad",
     .doc = "MomentOut = decay * Moment + (1 - decay) * Grad^2; ParamOut = "
@@ -46,6 +48,7 @@ const fl_rule FL_ISA_NAME(fl_rule_decayed_adagrad) = {
                              .suffix = "moment",
                              .below = 4 } },
     .cases = { "{decay=0.5, epsilon=0.001}" },
+    .geo_safe = true,
     .update_f32 = update_f32,
     .update_f64 = update_f64,
 };

@@ -1,9 +1,8 @@
 /* lars_momentum_hot.c - momentum whose rate follows the size of the parameter
  * against that of its gradient, layer by layer. */
 #include <float.h>
-#include <math.h>
 
-#include "base/thread.h"
+#include "optim/norm.h"
 #include "optim/rule.h"
 
 enum { MU, LARS_COEFF, LARS_WEIGHT_DECAY, EPSILON };
@@ -18,15 +17,6 @@ static double local_rate(double w, double g, const fl_hyper *h)
 }
 
 #define UPDATE(T, t)                                                           \
-    FL_RACY                                                                    \
-    static double norm_##t(const T *x, size_t n)                               \
-    {                                                                          \
-        double sum = 0;                                                        \
-                                                                               \
-        for (size_t i = 0; i < n; i++)                                         \
-            sum += (double)x[i] * x[i];                                        \
-        return sqrt(sum);                                                      \
-    }                                                                          \
     FL_RACY                                                                    \
     static void update_##t(T *restrict w, T *const *state,                     \
                            const T *restrict g, size_t n, const fl_hyper *h)   \
@@ -43,9 +33,13 @@ static double local_rate(double w, double g, const fl_hyper *h)
         }                                                                      \
     }
 
+FL_NORM(float, f32)
+FL_NORM(double, f64)
 UPDATE(float, f32)
 UPDATE(double, f64)
 
+/* A zero gradient leaves the velocity to move the weights, and the decay; the
+   velocity has a direction, which is that of one trainer. */
 const fl_rule FL_ISA_NAME(fl_rule_lars_momentum) = {
     .name = "lars_momentum",
     .doc = "With |x| the root of the sum of squares, rate = LearningRate * "

@@ -44,6 +44,8 @@ enum { MOMENT, MEAN_SQUARE, MEAN_GRAD };
 UPDATE(float, f32, sqrtf)
 UPDATE(double, f64, sqrt)
 
+/* A zero gradient lets the means decay and the velocity move on; the velocity
+   and the mean of the gradients have a direction, that of one trainer. */
 const fl_rule FL_ISA_NAME(fl_rule_rmsprop) = {
     .name = "rmsprop",
     .doc = "MeanSquareOut = decay * MeanSquare + (1 - decay) * Grad^2; "

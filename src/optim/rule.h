@@ -29,6 +29,9 @@
 /* For ranges: what must not reach 1, such as the share that a mean keeps. */
 #define FL_BELOW_1 0.999999999
 
+/* A rule with a setting of this name draws numbers: fl_hyper.stream. */
+#define FL_RULE_SEED "seed"
+
 /* One setting of a rule: its attribute's name, default and range. */
 typedef struct fl_rule_param {
     const char *name;
@@ -54,6 +57,7 @@ typedef struct fl_hyper {
     double p[FL_RULE_PARAM_MAX];       /* settings, in the rule's order */
     double scalar[FL_RULE_SCALAR_MAX]; /* beta powers before this step */
     double c[4];                       /* what prepare derives from them */
+    uint64_t stream; /* of base/rng.h, for this parameter and this step */
 } fl_hyper;
 
 typedef struct fl_rule {
@@ -73,6 +77,8 @@ typedef struct fl_rule {
     /* True: the step needs all weights of a parameter at once (a norm). Then it
        is no rule for rows and tables, nor for blocks of a parameter. */
     bool whole;
+    /* True: it makes its own rate and does not look at the one it is given. */
+    bool own_rate;
     /* Attributes with which the sweep runs the operator, besides the defaults
        and each switch: "{l1=0.1, l2=0.2}". */
     const char *cases[FL_RULE_CASES_MAX];

@@ -347,6 +347,7 @@ static void add_servers(fl_dist *d)
                              .main = fl_program_of(d->main->ops) };
 
         s.startup->seed = d->startup->seed;
+        s.main->seed = d->main->seed;
         fl_vec_push(&d->servers, s);
     }
 }

@@ -192,6 +192,60 @@ static void a_schedule_follows_the_global_step(void **state)
     fl_ctx_free(c);
 }
 
+static void a_clip_of_its_own_leaves_the_global_norm(void **state)
+{
+    fl_ctx *c = make_ctx();
+    fl_var *h =
+        fl_layers_fc(data2(c, "x", 3), 4, .param = { .clip = "value(-1,1)" });
+    char *text;
+
+    (void)state;
+    assert_ok(fl_minimize(make_optimizer(c, "lamb", "grad_clip=global_norm(2)"),
+                          fl_layers_mean(h)));
+    text = fl_program_to_text(fl_default_main_program(c));
+    assert_text_has(text, "op clip_by_global_norm (X=fc_0.b_0@GRAD)");
+    assert_text_has(text, "op clip (X=fc_0.w_0@GRAD)");
+    fl_text_free(text);
+    fl_ctx_free(c);
+}
+
+static void a_schedule_for_a_rule_with_its_own_rate_is_refused(void **state)
+{
+    fl_ctx *c = make_ctx();
+    fl_optimizer *o = make_optimizer(c, "adadelta", "learning_rate=0.0003");
+
+    (void)state;
+    fl_optimizer_set_lr(o, fl_layers_noam_decay(c, 8, 10, 1));
+    assert_int_equal(fl_minimize(o, small_loss(c)), FL_ERR_INVAL);
+    assert_said("adadelta makes its own rate");
+    fl_ctx_free(c);
+}
+
+static void wrong_numbers_of_a_schedule_are_named(void **state)
+{
+    fl_ctx *c = make_ctx();
+
+    (void)state;
+    assert_null(fl_layers_natural_exp_decay(c, 0.1, 0, 0.5, false));
+    assert_said("op lr_natural_exp_decay: decay_steps is 0, not above 0");
+    assert_null(fl_layers_inverse_time_decay(c, 0.1, -1, 0.5, false));
+    assert_said("op lr_inverse_time_decay: decay_steps is -1, not above 0");
+    assert_null(fl_layers_noam_decay(c, 0, 10, 1));
+    assert_said("op lr_noam_decay: d_model is 0, not above 0");
+    assert_null(fl_layers_noam_decay(c, 8, 0, 1));
+    assert_said("op lr_noam_decay: warmup_steps is 0, not above 0");
+    assert_null(fl_layers_polynomial_decay(c, 0.1, 0, 0.01, 1, false));
+    assert_said("op lr_polynomial_decay: decay_steps is 0, not above 0");
+    assert_null(fl_layers_cosine_decay(c, 0.1, 0, 4));
+    assert_said("op lr_cosine_decay: step_each_epoch is 0, not above 0");
+    assert_null(fl_layers_cosine_decay(c, 0.1, 4, 0));
+    assert_said("op lr_cosine_decay: epochs is 0, not above 0");
+    assert_null(fl_layers_linear_lr_warmup(fl_layers_cosine_decay(c, 0.1, 4, 4),
+                                           0, 0, 1));
+    assert_said("op lr_linear_warmup: warmup_steps is 0, not above 0");
+    fl_ctx_free(c);
+}
+
 /* The same table, once with a dense and once with a sparse gradient. */
 static void dense_and_sparse_gradients_of_a_table_agree(void **state)
 {
@@ -245,6 +299,9 @@ int main(void)
         cmocka_unit_test(accumulators_have_the_names_users_know),
         cmocka_unit_test(a_parameter_keeps_its_own_rate_decay_and_clip),
         cmocka_unit_test(a_schedule_follows_the_global_step),
+        cmocka_unit_test(a_clip_of_its_own_leaves_the_global_norm),
+        cmocka_unit_test(a_schedule_for_a_rule_with_its_own_rate_is_refused),
+        cmocka_unit_test(wrong_numbers_of_a_schedule_are_named),
         cmocka_unit_test(dense_and_sparse_gradients_of_a_table_agree),
     };
 

@@ -42,10 +42,45 @@ static fl_optimizer *job_optimizer(fl_ctx *c, const kit_job *j)
     fl_optimizer *o = make_optimizer(c, j->optimizer ? j->optimizer : "sgd",
                                      j->words ? j->words : "learning_rate=0.1");
 
-    if (o && j->decays)
-        fl_optimizer_set_lr(o,
-                            fl_layers_exponential_decay(c, 0.2, 5, 0.7, false));
+    if (o && j->schedule)
+        fl_optimizer_set_lr(o, j->schedule(c));
     return o;
+}
+
+/* Each of them, and the same under a warm-up. */
+#define SCHEDULE(NAME, MAKE)                                                   \
+    static fl_var *NAME(fl_ctx *c)                                             \
+    {                                                                          \
+        return MAKE;                                                           \
+    }                                                                          \
+    static fl_var *warm_##NAME(fl_ctx *c)                                      \
+    {                                                                          \
+        return fl_layers_linear_lr_warmup(NAME(c), 7, 0.01, 0.2);              \
+    }
+SCHEDULE(constant, fl_layers_constant_lr(c, 0.1))
+SCHEDULE(exponential, fl_layers_exponential_decay(c, 0.2, 5, 0.7, false))
+SCHEDULE(natural_exp, fl_layers_natural_exp_decay(c, 0.2, 5, 0.3, true))
+SCHEDULE(inverse_time, fl_layers_inverse_time_decay(c, 0.2, 5, 0.3, false))
+SCHEDULE(noam, fl_layers_noam_decay(c, 16, 9, 0.5))
+SCHEDULE(polynomial, fl_layers_polynomial_decay(c, 0.2, 9, 0.01, 2, true))
+SCHEDULE(cosine, fl_layers_cosine_decay(c, 0.2, 3, 8))
+SCHEDULE(piecewise, fl_layers_piecewise_decay(c, (int64_t[]){ 5, 9 },
+                                              (double[]){ 0.2, 0.1, 0.05 }, 2))
+
+static const kit_schedule schedules[] = {
+#define BOTH(NAME)                                                             \
+    { #NAME, NAME },                                                           \
+    {                                                                          \
+        "warm-up and " #NAME, warm_##NAME                                      \
+    }
+    BOTH(constant), BOTH(exponential), BOTH(natural_exp), BOTH(inverse_time),
+    BOTH(noam),     BOTH(polynomial),  BOTH(cosine),      BOTH(piecewise),
+#undef BOTH
+};
+
+const kit_schedule *kit_schedule_at(size_t i)
+{
+    return i < sizeof(schedules) / sizeof(schedules[0]) ? &schedules[i] : NULL;
 }
 
 fl_var *kit_build(fl_ctx *c, const kit_job *j)

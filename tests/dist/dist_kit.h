@@ -51,7 +51,8 @@ struct kit_job {
     const char *optimizer, *words; /* sgd, learning_rate=0.1 */
     bool is_dense;                 /* the embedding is no table */
     bool is_sum;                   /* the loss is a sum, not a mean */
-    bool decays;                   /* the rate follows a schedule */
+    /* The rate follows a schedule, one of kit_schedules; NULL: it stays. */
+    fl_var *(*schedule)(fl_ctx *c);
     kit_setting settings[KIT_SETTINGS];
     int rows[KIT_TRAINERS];  /* of the batches of each trainer */
     int steps[KIT_TRAINERS]; /* of each trainer; 0: n_steps */
@@ -78,6 +79,13 @@ typedef struct kit_end {
 
 /* Builds it with its optimizer; NULL, with the reason, on failure. */
 fl_var *kit_build(fl_ctx *c, const kit_job *j);
+
+/* Every schedule, alone and under a linear warm-up. */
+typedef struct kit_schedule {
+    const char *name;
+    fl_var *(*make)(fl_ctx *c);
+} kit_schedule;
+const kit_schedule *kit_schedule_at(size_t i); /* NULL after the last */
 
 /* One batch by (rank, step): the same for everybody who asks. Several ranks in
    one: [from, to). */

@@ -7,6 +7,7 @@
 
 #include "dist_kit.h"
 #include "mode_list.h"
+#include "optim/rule.h"
 #include "../make.h"
 
 static void expect_equal(const kit_job *j, const kit_job *alone,
@@ -226,40 +227,67 @@ static void geo_refuses_what_is_not_safe(void **state)
 /* --- all modes
  * --------------------------------------------------------------------- */
 
+/* One trainer that waits for each of its steps is training alone; async does
+   not wait. */
+static void expect_like_alone(kit_job *j, double tolerance)
+{
+    j->n_servers = 2;
+    j->settings[0] = (kit_setting){ "prefetch", "false" };
+    j->settings[1] = (kit_setting){ "geo_need_push_nums", "1" };
+    if (strcmp(j->mode, "async"))
+        expect_equal(j, j, tolerance);
+    else
+        kit_train(j, &(kit_end){ 0 });
+}
+
 static void clipping_works_in_every_mode(void **state)
 {
     (void)state;
     for (size_t i = 0; mode_name(i); i++) {
         kit_job j = { .mode = mode_name(i),
-                      .n_servers = 2,
                       .n_steps = 30,
-                      .words = "learning_rate=0.1, grad_clip=global_norm(0.1)",
-                      .settings = { { "prefetch", "false" },
-                                    { "geo_need_push_nums", "1" } } };
+                      .words = "learning_rate=0.1, "
+                               "grad_clip=global_norm(0.1)" };
 
-        if (strcmp(mode_name(i), "async"))
-            expect_equal(&j, &j, 1e-6);
-        else
-            kit_train(&j, &(kit_end){ 0 });
+        expect_like_alone(&j, 1e-6);
     }
 }
 
-static void schedules_follow_the_global_step(void **state)
+static void every_schedule_follows_the_global_step(void **state)
+{
+    const kit_schedule *s;
+
+    (void)state;
+    for (size_t k = 0; (s = kit_schedule_at(k)); k++)
+        for (size_t i = 0; mode_name(i); i++) {
+            kit_job j = { .mode = mode_name(i),
+                          .n_steps = 14,
+                          .schedule = s->make };
+
+            expect_like_alone(&j, 1e-6);
+        }
+}
+
+static bool allows(const char *mode, const fl_rule *r)
+{
+    return r->geo_safe || strcmp(mode, "geo");
+}
+
+static void every_optimizer_works_in_the_modes_that_allow_it(void **state)
 {
     (void)state;
-    for (size_t i = 0; mode_name(i); i++) {
-        kit_job j = { .mode = mode_name(i),
-                      .n_servers = 2,
-                      .n_steps = 30,
-                      .decays = true,
-                      .settings = { { "prefetch", "false" },
-                                    { "geo_need_push_nums", "1" } } };
+    for (size_t k = 0; k < fl_rule_count(); k++)
+        for (size_t i = 0; mode_name(i); i++) {
+            const fl_rule *r = fl_rule_at(k);
+            kit_job j = { .mode = mode_name(i),
+                          .n_steps = 20,
+                          .optimizer = r->name,
+                          .words = "learning_rate=0.05",
+                          .is_dense = r->whole };
 
-        if (strcmp(mode_name(i), "async"))
-            expect_equal(&j, &j, 1e-6);
-        else
-            kit_train(&j, &(kit_end){ 0 });
-    }
+            if (allows(j.mode, r))
+                expect_like_alone(&j, 1e-4);
+        }
 }
 
 static fl_status train_side_by_side(kit_trainer *t, void *arg)
@@ -387,7 +415,8 @@ int main(void)
         cmocka_unit_test(geo_without_a_table_exchanges_dense_parameters),
         cmocka_unit_test(geo_refuses_what_is_not_safe),
         cmocka_unit_test(clipping_works_in_every_mode),
-        cmocka_unit_test(schedules_follow_the_global_step),
+        cmocka_unit_test(every_schedule_follows_the_global_step),
+        cmocka_unit_test(every_optimizer_works_in_the_modes_that_allow_it),
         cmocka_unit_test(the_global_step_is_the_sum_of_the_trainers),
         cmocka_unit_test(a_number_that_is_none_is_named_in_every_mode),
         cmocka_unit_test(a_program_that_was_not_started_says_so),

@@ -56,6 +56,19 @@ static void every_optimizer_equals_one_process_on_the_joined_batch(void **state)
                      1e-4);
 }
 
+static void a_server_draws_the_noise_that_one_process_draws(void **state)
+{
+    (void)state;
+    expect_equal(&(kit_job){ .n_servers = 2,
+                             .n_trainers = 2,
+                             .n_steps = 20,
+                             .optimizer = "dpsgd",
+                             .words = "learning_rate=0.1, clip=0.5, "
+                                      "batch_size=16, sigma=1",
+                             .is_dense = true },
+                 1e-5);
+}
+
 /* --- variations ----------------------------------------------------------- */
 
 static void a_dense_embedding_is_sent_whole(void **state)
@@ -82,14 +95,40 @@ static void one_trainer_works(void **state)
 
 static void schedules_follow_the_rounds(void **state)
 {
-    kit_job j = { .n_servers = 2,
-                  .n_trainers = 2,
-                  .n_steps = 50,
-                  .optimizer = "sgd",
-                  .decays = true };
+    const kit_schedule *s;
 
     (void)state;
-    expect_equal(&j, 1e-6);
+    for (size_t i = 0; (s = kit_schedule_at(i)); i++)
+        expect_equal(&(kit_job){ .n_servers = 2,
+                                 .n_trainers = 2,
+                                 .n_steps = 20,
+                                 .optimizer = "sgd",
+                                 .schedule = s->make },
+                     1e-6);
+}
+
+/* Decay is made on the servers, clipping by each trainer of its own. */
+static void decay_and_clipping_go_with_every_optimizer(void **state)
+{
+    static const char *const words[] = {
+        "learning_rate=0.05, regularization=l2(0.01)",
+        "learning_rate=0.05, regularization=l1(0.001)",
+        "learning_rate=0.05, grad_clip=value(-0.01,0.01)",
+        "learning_rate=0.05, grad_clip=norm(0.05)",
+        "learning_rate=0.05, grad_clip=global_norm(0.1), "
+        "regularization=l2(0.01)",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < fl_rule_count(); i++)
+        for (size_t k = 0; k < FL_LEN(words); k++)
+            expect_equal(&(kit_job){ .n_servers = 2,
+                                     .n_trainers = 1,
+                                     .n_steps = 10,
+                                     .optimizer = fl_rule_at(i)->name,
+                                     .words = words[k],
+                                     .is_dense = true },
+                         1e-5);
 }
 
 static void regularizers_work_on_the_servers(void **state)
@@ -248,9 +287,11 @@ int main(void)
         cmocka_unit_test(sums_equal_one_process_to_the_last_digits),
         cmocka_unit_test(
             every_optimizer_equals_one_process_on_the_joined_batch),
+        cmocka_unit_test(a_server_draws_the_noise_that_one_process_draws),
         cmocka_unit_test(a_dense_embedding_is_sent_whole),
         cmocka_unit_test(one_trainer_works),
         cmocka_unit_test(schedules_follow_the_rounds),
+        cmocka_unit_test(decay_and_clipping_go_with_every_optimizer),
         cmocka_unit_test(regularizers_work_on_the_servers),
         cmocka_unit_test(sliced_parameters_are_put_together_again),
         cmocka_unit_test(a_sum_of_losses_wants_the_sum_of_gradients),

@@ -11,13 +11,44 @@
 #define TOLERANCE 1e-6 /* of the number itself */
 #define BOUNDARIES_MAX 64
 
-static fl_var *make_exponential(session *s, const cJSON *h)
+static bool flag(const cJSON *h, const char *name)
 {
-    return fl_layers_exponential_decay(
+    return cJSON_IsTrue(cJSON_GetObjectItem(h, name));
+}
+
+#define PERIODS(NAME)                                                          \
+    static fl_var *make_##NAME(session *s, const cJSON *h)                     \
+    {                                                                          \
+        return fl_layers_##NAME(s->ctx, json_number(h, "learning_rate", 0),    \
+                                (int64_t)json_number(h, "decay_steps", 0),     \
+                                json_number(h, "decay_rate", 0),               \
+                                flag(h, "staircase"));                         \
+    }
+PERIODS(exponential_decay)
+PERIODS(natural_exp_decay)
+PERIODS(inverse_time_decay)
+
+static fl_var *make_noam(session *s, const cJSON *h)
+{
+    return fl_layers_noam_decay(s->ctx, json_number(h, "d_model", 0),
+                                json_number(h, "warmup_steps", 0),
+                                json_number(h, "learning_rate", 1));
+}
+
+static fl_var *make_polynomial(session *s, const cJSON *h)
+{
+    return fl_layers_polynomial_decay(
         s->ctx, json_number(h, "learning_rate", 0),
         (int64_t)json_number(h, "decay_steps", 0),
-        json_number(h, "decay_rate", 0),
-        cJSON_IsTrue(cJSON_GetObjectItem(h, "staircase")));
+        json_number(h, "end_learning_rate", 0.0001), json_number(h, "power", 1),
+        flag(h, "cycle"));
+}
+
+static fl_var *make_cosine(session *s, const cJSON *h)
+{
+    return fl_layers_cosine_decay(s->ctx, json_number(h, "learning_rate", 0),
+                                  (int64_t)json_number(h, "step_each_epoch", 0),
+                                  (int64_t)json_number(h, "epochs", 0));
 }
 
 static fl_var *make_piecewise(session *s, const cJSON *h)
@@ -49,7 +80,12 @@ static const struct {
     fl_var *(*make)(session *s, const cJSON *hyper);
 } schedules[] = {
     { "const", make_constant },
-    { "exponential_decay", make_exponential },
+    { "exponential_decay", make_exponential_decay },
+    { "natural_exp_decay", make_natural_exp_decay },
+    { "inverse_time_decay", make_inverse_time_decay },
+    { "noam_decay", make_noam },
+    { "polynomial_decay", make_polynomial },
+    { "cosine_decay", make_cosine },
     { "piecewise_decay", make_piecewise },
     { "warmup", make_warmup },
 };

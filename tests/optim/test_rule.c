@@ -116,8 +116,11 @@ static void for_each_rule(void (*check)(const fl_rule *r, const fl_hyper *h))
 {
     for (size_t i = 0; i < fl_rule_count(); i++) {
         const fl_rule *r = fl_rule_at(i);
-        fl_hyper h = hyper(r, r->whole ? 5 : 0.05);
+        /* lars_momentum takes a thousandth of it. */
+        fl_hyper h = hyper(r, strcmp(r->name, "lars_momentum") ? 0.05 : 5);
 
+        if (strcmp(r->name, "dpsgd") == 0)
+            h.p[2] = 0.1; /* sigma: noise that f32 can see */
         check(r, &h);
         for (int k = 0; k < fl_rule_n_params(r); k++)
             if (r->params[k].is_flag) {
@@ -135,9 +138,11 @@ static void for_each_rule(void (*check)(const fl_rule *r, const fl_hyper *h))
 
 static void every_rule_is_found_by_its_name(void **state)
 {
-    const char *const names[] = { "sgd",     "momentum",     "adagrad",
-                                  "adam",    "ftrl",         "decayed_adagrad",
-                                  "rmsprop", "lars_momentum" };
+    const char *const names[] = {
+        "sgd",    "momentum",        "adagrad", "adam",
+        "ftrl",   "decayed_adagrad", "rmsprop", "lars_momentum",
+        "adamax", "adadelta",        "lamb",    "dpsgd"
+    };
 
     (void)state;
     assert_int_equal(fl_rule_count(), FL_LEN(names));
@@ -307,14 +312,21 @@ static void first_steps_follow_the_formulas(void **state)
         { "adagrad", 1 - 0.1 * 2 / (2 + 1e-6) },
         { "adam", 1 - 0.1 },
         { "ftrl", (2 / 0.1 - 2) / (2 / 0.1) },
+        { "decayed_adagrad", 1 - 0.1 * 2 / (sqrt(0.05 * 4) + 1e-6) },
+        { "rmsprop", 1 - 0.1 * 2 / sqrt(0.05 * 4 + 1e-6) },
+        { "lars_momentum", 1 - 0.1 * 0.001 / 2.0005 * 2.0005 },
+        { "adamax", 1 - 0.1 },
+        { "adadelta", 1 - sqrt(1e-6 / (0.05 * 4 + 1e-6)) * 2 },
+        { "lamb", 1 - 0.1 },
+        { "dpsgd", 1 - 0.1 * 0.9 },
     };
 
     (void)state;
     for (size_t i = 0; i < FL_LEN(cases); i++) {
         const fl_rule *r = fl_rule_find(cases[i].rule);
         fl_hyper h = hyper(r, 0.1);
-        double w = 1, s0 = 0, s1 = 0, g = 2;
-        double *const states[] = { &s0, &s1 };
+        double w = 1, s[FL_RULE_STATE_MAX] = { 0 }, g = 2;
+        double *const states[] = { &s[0], &s[1], &s[2] };
 
         if (r->prepare)
             r->prepare(&h);
@@ -352,6 +364,88 @@ static void ftrl_cuts_weights_within_l1_to_zero(void **state)
     assert_true(w[2] > 0);
 }
 
+/* Two weights of different size share one rate: that of lamb is |w| / |r|, and
+   the correction makes the first r the sign of the gradient. */
+static void lamb_steps_are_as_long_as_the_parameter(void **state)
+{
+    const fl_rule *r = fl_rule_find("lamb");
+    fl_hyper h = hyper(r, 0.1);
+    double w[2] = { 3, 4 }, m[2] = { 0 }, v[2] = { 0 };
+    double *const states[] = { m, v };
+    const double g[2] = { 1e-3, -7 };
+
+    (void)state;
+    h.p[3] = 0; /* no decay */
+    r->prepare(&h);
+    r->update_f64(w, states, g, 2, &h);
+    assert_true(fabs(w[0] - (3 - 0.1 * 5 / sqrt(2))) < 1e-3);
+    assert_true(fabs(w[1] - (4 + 0.1 * 5 / sqrt(2))) < 1e-3);
+    r->advance(&h);
+    assert_true(h.scalar[0] == 0.9 * 0.9 && h.scalar[1] == 0.999 * 0.999);
+}
+
+static void lamb_and_lars_move_a_parameter_of_zeros(void **state)
+{
+    static const char *const names[] = { "lamb", "lars_momentum" };
+
+    (void)state;
+    for (size_t i = 0; i < FL_LEN(names); i++) {
+        const fl_rule *r = fl_rule_find(names[i]);
+        fl_hyper h = hyper(r, 0.1);
+        float w[2] = { 0 }, s0[2] = { 0 }, s1[2] = { 0 };
+        float *const states[] = { s0, s1 };
+        const float g[2] = { 1, -1 };
+
+        if (r->prepare)
+            r->prepare(&h);
+        r->update_f32(w, states, g, 2, &h);
+        assert_true(w[0] < 0 && w[1] > 0);
+    }
+}
+
+static void dpsgd_cuts_the_gradient_and_draws_for_each_weight(void **state)
+{
+    enum { MANY = 4000 };
+    const fl_rule *r = fl_rule_find("dpsgd");
+    fl_hyper h = hyper(r, 1);
+    static double w[MANY], g[MANY], again[MANY];
+    double sum = 0, squares = 0;
+
+    (void)state;
+    for (size_t i = 0; i < MANY; i++)
+        g[i] = 3;
+    h.p[0] = 1;  /* clip: the length of g is 3 sqrt(MANY) */
+    h.p[1] = 16; /* batch_size */
+    h.p[2] = 8;  /* sigma */
+    h.stream = 5;
+    r->update_f64(w, NULL, g, MANY, &h);
+    r->update_f64(again, NULL, g, MANY, &h);
+    assert_memory_equal(w, again, sizeof(w));
+    for (size_t i = 0; i < MANY; i++) {
+        double noise = w[i] + 1 / sqrt(MANY);
+
+        sum += noise;
+        squares += noise * noise;
+    }
+    assert_true(fabs(sum / MANY) < 0.04);
+    assert_true(fabs(sqrt(squares / MANY) - 0.5) < 0.03);
+    h.stream = 6;
+    r->update_f64(again, NULL, g, MANY, &h);
+    assert_true(again[0] - w[0] != w[0]);
+}
+
+static void adadelta_does_not_look_at_the_rate(void **state)
+{
+    const fl_rule *r = fl_rule_find("adadelta");
+    static param a, b;
+
+    (void)state;
+    assert_true(r->own_rate);
+    run(r, &a, hyper(r, 0.1), 5, N);
+    run(r, &b, hyper(r, 7), 5, N);
+    assert_memory_equal(&a, &b, sizeof(a));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -366,6 +460,10 @@ int main(void)
         cmocka_unit_test(first_steps_follow_the_formulas),
         cmocka_unit_test(adam_advances_its_powers_after_the_step),
         cmocka_unit_test(ftrl_cuts_weights_within_l1_to_zero),
+        cmocka_unit_test(lamb_steps_are_as_long_as_the_parameter),
+        cmocka_unit_test(lamb_and_lars_move_a_parameter_of_zeros),
+        cmocka_unit_test(dpsgd_cuts_the_gradient_and_draws_for_each_weight),
+        cmocka_unit_test(adadelta_does_not_look_at_the_rate),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
