@@ -19,64 +19,10 @@ bool fl_layer_begin(fl_layer *l, const fl_var *x, const char *kind,
     return true;
 }
 
-/* A missing variable is kept as an empty name, which emit turns into NULL
-   without touching the reason that is there already. */
 void fl_layer_in(fl_layer *l, const char *slot, const fl_var *v)
 {
-    fl_arg a = { slot, v ? v->name : NULL };
-
-    fl_vec_push(&l->in, a);
-}
-
-void fl_layer_out(fl_layer *l, const char *slot, const char *name)
-{
-    fl_arg a = { slot, name };
-
-    fl_vec_push(&l->out, a);
-}
-
-static fl_attr *add_attr(fl_layer *l, const char *name, fl_attr_type type)
-{
-    fl_named_attr a = { name, { .type = type } };
-
-    fl_vec_push(&l->attrs, a);
-    return &l->attrs.data[l->attrs.len - 1].value;
-}
-
-void fl_layer_int(fl_layer *l, const char *name, int64_t v)
-{
-    add_attr(l, name, FL_ATTR_INT)->i = v;
-}
-
-void fl_layer_float(fl_layer *l, const char *name, double v)
-{
-    add_attr(l, name, FL_ATTR_FLOAT)->f = v;
-}
-
-void fl_layer_bool(fl_layer *l, const char *name, bool v)
-{
-    add_attr(l, name, FL_ATTR_BOOL)->b = v;
-}
-
-void fl_layer_str(fl_layer *l, const char *name, const char *v)
-{
-    add_attr(l, name, FL_ATTR_STRING)->s = v;
-}
-
-void fl_layer_ints(fl_layer *l, const char *name, const int64_t *v, size_t n)
-{
-    fl_attr *a = add_attr(l, name, FL_ATTR_INTS);
-
-    a->ints = v;
-    a->n = n;
-}
-
-void fl_layer_floats(fl_layer *l, const char *name, const double *v, size_t n)
-{
-    fl_attr *a = add_attr(l, name, FL_ATTR_FLOATS);
-
-    a->floats = v;
-    a->n = n;
+    l->lacks_input |= !v;
+    fl_op_builder_in(&l->op, slot, v);
 }
 
 void fl_layer_shape(fl_layer *l, const char *name, const fl_shape *s)
@@ -92,34 +38,27 @@ const char *fl_layer_tmp(fl_layer *l)
 
 void fl_layer_drop(fl_layer *l)
 {
-    fl_vec_release(&l->in);
-    fl_vec_release(&l->out);
-    fl_vec_release(&l->attrs);
+    fl_op_builder_release(&l->op);
+    l->lacks_input = false;
 }
 
 fl_var *fl_layer_emit(fl_layer *l, const char *type, const char *out_slot)
 {
-    fl_op_spec spec = { .type = type, .role = l->role };
-    fl_op_node *n = NULL;
-    bool ok = true;
-    const char *out;
-    fl_var *v = NULL;
+    const char *out = out_slot ? fl_layer_tmp(l) : NULL;
+    fl_status st;
 
-    if (out_slot)
-        fl_layer_out(l, out_slot, fl_layer_tmp(l));
-    for (size_t i = 0; i < l->in.len; i++)
-        ok &= l->in.data[i].var != NULL;
-    spec.in = l->in.data;
-    spec.n_in = l->in.len;
-    spec.out = l->out.data;
-    spec.n_out = l->out.len;
-    spec.attrs = l->attrs.data;
-    spec.n_attrs = l->attrs.len;
-    out = l->out.len ? l->out.data[out_slot ? l->out.len - 1 : 0].var : NULL;
-    if (ok && !fl_block_append(l->block, &spec, &n))
-        v = out ? fl_block_find_var(l->block, out) : NULL;
-    fl_layer_drop(l);
-    return v;
+    if (out)
+        fl_layer_out(l, out_slot, out);
+    else if (l->op.out.len)
+        out = l->op.out.data[0].var;
+    if (l->lacks_input) {
+        fl_layer_drop(l);
+        return NULL;
+    }
+    l->op.type = type;
+    l->op.role = l->role;
+    st = fl_op_builder_put(&l->op, l->block, NULL, NULL);
+    return st || !out ? NULL : fl_block_find_var(l->block, out);
 }
 
 /* --- first values -------------------------------------------------------- */

@@ -14,14 +14,15 @@
 
 #include "ctx/ctx.h"
 #include "ir/attr.h"
+#include "ir/builder.h"
 
 typedef struct fl_layer {
     fl_ctx *ctx;
     fl_block *block;
     const char *name; /* "fc_0" */
     fl_op_role role;
-    FL_VEC(fl_arg) in, out;
-    fl_named_attrs attrs;
+    fl_op_builder op;
+    bool lacks_input; /* a layer above failed, and its reason stands */
     int n_tmp;
 } fl_layer;
 
@@ -31,14 +32,17 @@ bool fl_layer_begin(fl_layer *l, const fl_var *x, const char *kind,
 void fl_layer_begin_in(fl_layer *l, fl_ctx *c, fl_block *b, const char *kind,
                        const char *name);
 
+/* With NULL the operator is not emitted. */
 void fl_layer_in(fl_layer *l, const char *slot, const fl_var *v);
-void fl_layer_out(fl_layer *l, const char *slot, const char *name);
-void fl_layer_int(fl_layer *l, const char *name, int64_t v);
-void fl_layer_float(fl_layer *l, const char *name, double v);
-void fl_layer_bool(fl_layer *l, const char *name, bool v);
-void fl_layer_str(fl_layer *l, const char *name, const char *v);
-void fl_layer_ints(fl_layer *l, const char *name, const int64_t *v, size_t n);
-void fl_layer_floats(fl_layer *l, const char *name, const double *v, size_t n);
+
+/* What a builder collects anyway, for (slot, name) and (name, value). */
+#define fl_layer_out(l, ...) fl_op_builder_out_name(&(l)->op, __VA_ARGS__)
+#define fl_layer_int(l, ...) fl_op_builder_int(&(l)->op, __VA_ARGS__)
+#define fl_layer_float(l, ...) fl_op_builder_float(&(l)->op, __VA_ARGS__)
+#define fl_layer_bool(l, ...) fl_op_builder_bool(&(l)->op, __VA_ARGS__)
+#define fl_layer_str(l, ...) fl_op_builder_str(&(l)->op, __VA_ARGS__)
+#define fl_layer_ints(l, ...) fl_op_builder_ints(&(l)->op, __VA_ARGS__)
+#define fl_layer_floats(l, ...) fl_op_builder_floats(&(l)->op, __VA_ARGS__)
 void fl_layer_shape(fl_layer *l, const char *name, const fl_shape *s);
 
 /* "fc_0.tmp_0", "fc_0.tmp_1", ... */

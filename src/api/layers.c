@@ -190,7 +190,7 @@ static fl_var *emit_text(fl_layer *l, const char *op, const char *attrs)
 {
     fl_program *p = l->block->program;
 
-    if (attrs && fl_attrs_parse(p, op, attrs, &p->arena, &l->attrs)) {
+    if (attrs && fl_attrs_parse(p, op, attrs, &p->arena, &l->op.attrs)) {
         fl_layer_drop(l);
         return NULL;
     }

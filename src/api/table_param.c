@@ -90,16 +90,12 @@ static fl_status check_shared(const fl_layer *l, const fl_var *v,
 static fl_status append_maker(fl_ctx *c, const char *table,
                               const char *settings)
 {
-    fl_named_attr attrs[] = {
-        { "table", { .type = FL_ATTR_STRING, .s = table } },
-        { "settings", { .type = FL_ATTR_STRING, .s = settings } },
-    };
-    fl_op_spec spec = { .type = "init_table",
-                        .attrs = attrs,
-                        .n_attrs = FL_LEN(attrs) };
+    fl_op_builder b = { .type = "init_table" };
 
-    return fl_block_append(fl_program_main(fl_ctx_pair(c).startup), &spec,
-                           NULL);
+    fl_op_builder_str(&b, "table", table);
+    fl_op_builder_str(&b, "settings", settings);
+    return fl_op_builder_put(&b, fl_program_main(fl_ctx_pair(c).startup), NULL,
+                             NULL);
 }
 
 static fl_status make_param(fl_layer *l, const fl_param_attr *attr,

@@ -7,6 +7,7 @@
  */
 #include "dist/job_programs.h"
 
+#include "ir/builder.h"
 #include "ops/ops.h"
 
 struct fl_job_programs {
@@ -59,11 +60,6 @@ void fl_job_programs_free(fl_job_programs *p)
     fl_free(p);
 }
 
-static fl_attr text_attr(const char *s)
-{
-    return (fl_attr){ .type = FL_ATTR_STRING, .s = s };
-}
-
 /* --- tables --------------------------------------------------------------- */
 
 /* Spaces of any kind separate settings; in a program a line is a line. */
@@ -81,15 +77,15 @@ fl_status fl_job_programs_add_table(fl_job_programs *p, const char *name,
                                     const char *settings)
 {
     char *line = on_one_line(settings);
-    fl_named_attr attrs[] = { { "table", text_attr(name) },
-                              { "settings", text_attr(line) } };
-    fl_op_spec spec = { .type = "init_table",
-                        .attrs = attrs,
-                        .n_attrs = FL_LEN(attrs) };
     fl_status st = FL_OK;
 
-    for (size_t i = 0; i < p->n && !st; i++)
-        st = fl_block_append(fl_program_main(p->servers[i]), &spec, NULL);
+    for (size_t i = 0; i < p->n && !st; i++) {
+        fl_op_builder b = { .type = "init_table" };
+
+        fl_op_builder_str(&b, "table", name);
+        fl_op_builder_str(&b, "settings", line);
+        st = fl_op_builder_put(&b, fl_program_main(p->servers[i]), NULL, NULL);
+    }
     fl_free(line);
     return st;
 }
@@ -123,20 +119,14 @@ static fl_status build(fl_ctx *c, const fl_job_block *block)
 static fl_status start_at_zero(fl_block *b, const fl_job_block *block)
 {
     int64_t shape[] = { (int64_t)block->n };
-    fl_named_attr attrs[] = {
-        { "shape", { .type = FL_ATTR_INTS, .n = 1, .ints = shape } }
-    };
-    fl_arg out[] = { { "Out", block->name } };
-    fl_op_spec spec = { .type = "fill_constant",
-                        .out = out,
-                        .n_out = 1,
-                        .attrs = attrs,
-                        .n_attrs = FL_LEN(attrs) };
+    fl_op_builder op = { .type = "fill_constant" };
     fl_tensor meta = { .dtype = FL_DTYPE_F32,
                        .shape = { .rank = 1, .dim = { shape[0] } } };
 
     FL_TRY(fl_block_add_var(b, block->name, &meta, FL_VAR_PARAM, NULL));
-    return fl_block_append(b, &spec, NULL);
+    fl_op_builder_ints(&op, "shape", shape, 1);
+    fl_op_builder_out_name(&op, "Out", block->name);
+    return fl_op_builder_put(&op, b, NULL, NULL);
 }
 
 /* The operator behind `last`, or the first one. */
@@ -173,18 +163,13 @@ fl_status fl_job_programs_add_block(fl_job_programs *p, int server,
 static fl_status serve(fl_program *p)
 {
     size_t n = p->blocks.len - 1;
-    int64_t *blocks = fl_arena_alloc(&p->arena, (n + 1) * sizeof(*blocks));
-    fl_named_attr attrs[] = {
-        { "optimize_blocks", { .type = FL_ATTR_INTS, .n = n, .ints = blocks } }
-    };
-    fl_op_spec spec = { .type = "listen_and_serv",
-                        .attrs = attrs,
-                        .n_attrs = FL_LEN(attrs),
-                        .role = FL_OP_ROLE_RPC };
+    fl_op_builder b = { .type = "listen_and_serv", .role = FL_OP_ROLE_RPC };
+    int64_t *blocks = fl_arena_alloc(&b.tmp, (n + 1) * sizeof(*blocks));
 
     for (size_t i = 0; i < n; i++)
         blocks[i] = (int64_t)i + 1;
-    return fl_block_append(fl_program_main(p), &spec, NULL);
+    fl_op_builder_ints(&b, "optimize_blocks", blocks, n);
+    return fl_op_builder_put(&b, fl_program_main(p), NULL, NULL);
 }
 
 fl_status fl_job_programs_print(fl_job_programs *p, const char *const **texts)

@@ -1,56 +1,20 @@
 /* clone.c - copies of programs, whole or for test, and pruning to targets. */
-#include "ir/program.h"
-
-#include "ir/attr.h"
-
-/* Collects (slot, name) pairs of one side of a node. */
-typedef FL_VEC(fl_arg) arg_vec;
-
-static void collect_args(const fl_op_node *n, const fl_args *args, int n_slots,
-                         bool is_in, fl_arena *tmp, arg_vec *out)
-{
-    for (int s = 0; s < n_slots; s++)
-        for (int i = 0; i < args[s].n; i++) {
-            const char *slot =
-                is_in ? fl_node_in_name(n, s) : fl_node_out_name(n, s);
-            const fl_var *v = args[s].vars[i];
-            fl_arg a = { fl_arena_strdup(tmp, slot),
-                         v ? v->name : FL_EMPTY_NAME };
-
-            fl_vec_push(out, a);
-        }
-}
+#include "ir/builder.h"
 
 static fl_status copy_node(fl_block *to, const fl_op_node *n, bool for_test)
 {
-    fl_named_attr attrs[FL_ATTRS_MAX];
-    fl_op_spec spec = { .type = fl_node_type(n),
-                        .role = n->role,
-                        .tag = n->tag };
-    arg_vec in = { 0 }, out = { 0 };
-    fl_arena tmp;
-    fl_status st;
+    fl_op_builder b;
+    fl_attr *is_test;
 
-    fl_arena_init(&tmp, 4 << 10);
-    collect_args(n, n->in, fl_node_n_in(n), true, &tmp, &in);
-    collect_args(n, n->out, fl_node_n_out(n), false, &tmp, &out);
-    for (int i = 0; i < fl_op_n_attrs(n->def); i++) {
-        attrs[i].name = n->def->attrs[i].name;
-        attrs[i].value = n->attrs[i];
-        if (for_test && !strcmp(attrs[i].name, "is_test"))
-            attrs[i].value.b = true;
-    }
-    spec.in = in.data;
-    spec.n_in = in.len;
-    spec.out = out.data;
-    spec.n_out = out.len;
-    spec.attrs = attrs;
-    spec.n_attrs = (size_t)fl_op_n_attrs(n->def);
-    st = fl_block_append(to, &spec, NULL);
-    fl_vec_release(&in);
-    fl_vec_release(&out);
-    fl_arena_release(&tmp);
-    return st;
+    fl_op_builder_init_like(&b, n);
+    for (int s = 0; s < fl_node_n_in(n); s++)
+        fl_op_builder_ins(&b, fl_node_in_name(n, s), n->in[s]);
+    for (int s = 0; s < fl_node_n_out(n); s++)
+        fl_op_builder_outs(&b, fl_node_out_name(n, s), n->out[s]);
+    is_test = fl_op_builder_find_attr(&b, "is_test");
+    if (for_test && is_test)
+        is_test->b = true;
+    return fl_op_builder_put(&b, to, NULL, NULL);
 }
 
 static const char *copy_text(fl_program *p, const char *s)

@@ -4,7 +4,7 @@
  * statement goes through the same functions a builder calls, so whatever is
  * wrong with it is found and named there; here the line number is added.
  */
-#include "ir/program.h"
+#include "ir/builder.h"
 
 #include <ctype.h>
 
@@ -191,9 +191,7 @@ static fl_status parse_var(parser *ps, unsigned flags)
                             &(fl_var_words){ w.init, w.regularizer, w.clip });
 }
 
-typedef FL_VEC(fl_arg) arg_vec;
-
-static fl_status parse_arg(parser *ps, arg_vec *out)
+static fl_status parse_arg(parser *ps, fl_arg_list *out)
 {
     fl_arg a;
     char *slot, *var;
@@ -217,7 +215,7 @@ static fl_status parse_arg(parser *ps, arg_vec *out)
     return FL_OK;
 }
 
-static fl_status parse_args(parser *ps, arg_vec *out)
+static fl_status parse_args(parser *ps, fl_arg_list *out)
 {
     FL_TRY(expect(ps, "("));
     while (!accept(ps, ")")) {
@@ -330,37 +328,26 @@ static fl_status parse_role(parser *ps, fl_op_role *role)
             "'%s' is no role; there are backward, optimize, lr and rpc", w);
 }
 
-static fl_status parse_op_parts(parser *ps, fl_op_spec *spec, arg_vec *in,
-                                arg_vec *out, fl_named_attrs *attrs)
+static fl_status parse_op_parts(parser *ps, fl_op_builder *b)
 {
     char *type;
 
     FL_TRY(word(ps, "(", "an operator", &type));
-    spec->type = type;
-    FL_TRY(parse_args(ps, in));
+    b->type = type;
+    FL_TRY(parse_args(ps, &b->in));
     FL_TRY(expect(ps, "->"));
-    FL_TRY(parse_args(ps, out));
-    FL_TRY(parse_attrs(ps, type, attrs));
-    FL_TRY(parse_role(ps, &spec->role));
-    spec->in = in->data;
-    spec->n_in = in->len;
-    spec->out = out->data;
-    spec->n_out = out->len;
-    spec->attrs = attrs->data;
-    spec->n_attrs = attrs->len;
-    return fl_block_append(ps->block, spec, NULL);
+    FL_TRY(parse_args(ps, &b->out));
+    FL_TRY(parse_attrs(ps, type, &b->attrs));
+    FL_TRY(parse_role(ps, &b->role));
+    return fl_op_builder_put(b, ps->block, NULL, NULL);
 }
 
 static fl_status parse_op(parser *ps)
 {
-    arg_vec in = { 0 }, out = { 0 };
-    fl_named_attrs attrs = { 0 };
-    fl_op_spec spec = { 0 };
-    fl_status st = parse_op_parts(ps, &spec, &in, &out, &attrs);
+    fl_op_builder b = { 0 };
+    fl_status st = parse_op_parts(ps, &b);
 
-    fl_vec_release(&in);
-    fl_vec_release(&out);
-    fl_vec_release(&attrs);
+    fl_op_builder_release(&b);
     return st;
 }
 

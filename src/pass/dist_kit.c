@@ -271,16 +271,11 @@ bool fl_dist_has_op(const fl_program *p, const char *name)
 fl_status fl_dist_insert_send(fl_dist *d, const fl_var *w, const fl_var *x,
                               fl_op_node *before)
 {
-    fl_draft draft;
-    fl_status st;
+    fl_op_builder b = { .type = "send", .role = FL_OP_ROLE_RPC };
 
-    fl_draft_init(&draft, "send");
-    fl_draft_in(&draft, "Param", w);
-    fl_draft_in(&draft, "X", x);
-    st = fl_draft_put(&draft, fl_program_main(d->main), before, FL_OP_ROLE_RPC,
-                      NULL);
-    fl_draft_release(&draft);
-    return st;
+    fl_op_builder_in(&b, "Param", w);
+    fl_op_builder_in(&b, "X", x);
+    return fl_op_builder_put(&b, fl_program_main(d->main), before, NULL);
 }
 
 void fl_dist_pushed(const fl_dist *d, fl_var_list *out)
@@ -297,27 +292,18 @@ void fl_dist_pushed(const fl_dist *d, fl_var_list *out)
 fl_status fl_dist_insert_recv(const fl_dist *d, fl_program *p,
                               fl_op_node *before)
 {
-    fl_draft draft;
-    fl_status st;
+    fl_op_builder b = { .type = "recv", .role = FL_OP_ROLE_RPC };
 
-    fl_draft_init(&draft, "recv");
     for (size_t i = 0; i < d->params.len; i++)
-        fl_draft_out_new(&draft, "Out", d->params.data[i].name);
-    st = fl_draft_put(&draft, fl_program_main(p), before, FL_OP_ROLE_RPC, NULL);
-    fl_draft_release(&draft);
-    return st;
+        fl_op_builder_out_name(&b, "Out", d->params.data[i].name);
+    return fl_op_builder_put(&b, fl_program_main(p), before, NULL);
 }
 
 fl_status fl_dist_append_barrier(fl_dist *d, const fl_var_list *x)
 {
-    fl_draft draft;
-    fl_status st;
+    fl_op_builder b = { .type = "send_barrier", .role = FL_OP_ROLE_RPC };
 
-    fl_draft_init(&draft, "send_barrier");
     for (size_t i = 0; i < x->len; i++)
-        fl_draft_in(&draft, "X", x->data[i]);
-    st = fl_draft_put(&draft, fl_program_main(d->main), NULL, FL_OP_ROLE_RPC,
-                      NULL);
-    fl_draft_release(&draft);
-    return st;
+        fl_op_builder_in(&b, "X", x->data[i]);
+    return fl_op_builder_put(&b, fl_program_main(d->main), NULL, NULL);
 }

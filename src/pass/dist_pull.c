@@ -421,15 +421,15 @@ static void set_in(fl_op_node *n, const char *slot, int at, fl_var *v)
 
 /* --- pulling -------------------------------------------------------------- */
 
-static bool has_ids(const fl_draft *d, const fl_var *ids)
+static bool has_ids(const fl_op_builder *b, const fl_var *ids)
 {
-    for (size_t i = 0; i < d->in.len; i++)
-        if (!strcmp(d->in.data[i].var, ids->name))
+    for (size_t i = 0; i < b->in.len; i++)
+        if (!strcmp(b->in.data[i].var, ids->name))
             return true;
     return false;
 }
 
-static fl_status draft_ids(table *t, size_t pull, fl_draft *d)
+static fl_status list_ids(table *t, size_t pull, fl_op_builder *b)
 {
     const char *what = fl_arena_printf(&t->tmp, "INDEX@%s", t->w->name);
 
@@ -438,47 +438,42 @@ static fl_status draft_ids(table *t, size_t pull, fl_draft *d)
         const fl_var *ids = fl_match_in(u->lookup, "Ids");
         const char *index = name_of(t, ids->name, what, pull);
 
-        if (u->pull != pull || has_ids(d, ids))
+        if (u->pull != pull || has_ids(b, ids))
             continue;
         FL_TRY(check_free(t, index));
-        fl_draft_in(d, "Ids", ids);
-        fl_draft_out_new(d, "Index", index);
+        fl_op_builder_in(b, "Ids", ids);
+        fl_op_builder_out_name(b, "Index", index);
     }
     return FL_OK;
 }
 
-static fl_status draft_pull(table *t, size_t pull, fl_draft *d)
+static fl_status build_pull(table *t, size_t pull, fl_op_builder *b)
 {
     const fl_op_node *lookup = t->pulls.data[pull].place;
     const char *rows = name_of(t, t->w->name, "ROWS", pull);
     const char *keys = name_of(t, t->w->name, "KEYS", pull);
-    fl_attr name = { .type = FL_ATTR_STRING, .s = t->w->name };
-    fl_attr dim = { .type = FL_ATTR_INT, .i = t->w->meta.shape.dim[1] };
-    fl_attr create = { .type = FL_ATTR_BOOL, .b = t->n_grads > 0 };
 
     FL_TRY(check_free(t, rows));
     FL_TRY(check_free(t, keys));
-    FL_TRY(draft_ids(t, pull, d));
-    fl_draft_out_new(d, "Rows", rows);
-    fl_draft_out_new(d, "Keys", keys);
-    fl_draft_attr(d, "table", &name);
-    fl_draft_attr(d, "dim", &dim);
-    fl_draft_attr(d, "create", &create);
-    fl_draft_attr(d, "padding_idx", fl_match_attr(lookup, "padding_idx"));
+    FL_TRY(list_ids(t, pull, b));
+    fl_op_builder_out_name(b, "Rows", rows);
+    fl_op_builder_out_name(b, "Keys", keys);
+    fl_op_builder_str(b, "table", t->w->name);
+    fl_op_builder_int(b, "dim", t->w->meta.shape.dim[1]);
+    fl_op_builder_bool(b, "create", t->n_grads > 0);
+    fl_op_builder_attr(b, "padding_idx", fl_match_attr(lookup, "padding_idx"));
     return FL_OK;
 }
 
 static fl_status insert_pull(table *t, size_t pull)
 {
-    fl_status st;
-    fl_draft d;
+    fl_op_builder b = { .type = "pull_sparse" };
+    fl_status st = build_pull(t, pull, &b);
 
-    fl_draft_init(&d, "pull_sparse");
-    st = draft_pull(t, pull, &d);
     if (!st)
-        st = fl_draft_insert(&d, t->pulls.data[pull].place,
-                             &t->pulls.data[pull].node);
-    fl_draft_release(&d);
+        return fl_op_builder_insert(&b, t->pulls.data[pull].place,
+                                    &t->pulls.data[pull].node);
+    fl_op_builder_release(&b);
     return st;
 }
 
@@ -547,7 +542,8 @@ static const use *use_of(const table *t, const fl_var *old_grad)
 }
 
 /* Gradients of one pull, in the order of the old sum, which goes. */
-static fl_status draft_sum(table *t, size_t pull, const char *name, fl_draft *d)
+static fl_status build_sum(table *t, size_t pull, const char *name,
+                           fl_op_builder *b)
 {
     fl_args x = fl_match_ins(t->sum, "X");
 
@@ -558,28 +554,28 @@ static fl_status draft_sum(table *t, size_t pull, const char *name, fl_draft *d)
         if (u->pull != pull)
             continue;
         FL_TRY(give_grad(
-            t, u, fl_arena_printf(&t->tmp, "%s@RENAME@%zu", name, d->in.len),
+            t, u, fl_arena_printf(&t->tmp, "%s@RENAME@%zu", name, b->in.len),
             &v));
-        fl_draft_in(d, "X", v);
+        fl_op_builder_in(b, "X", v);
     }
     FL_TRY(check_free(t, name));
-    fl_draft_out_new(d, "Out", name);
+    fl_op_builder_out_name(b, "Out", name);
     return FL_OK;
 }
 
 static fl_status insert_sum(table *t, size_t pull, const char *name)
 {
+    fl_op_builder b;
     fl_op_node *sum;
     fl_status st;
-    fl_draft d;
 
-    fl_draft_init(&d, t->sum->def->name);
-    st = draft_sum(t, pull, name, &d);
+    fl_op_builder_init_like(&b, t->sum);
+    st = build_sum(t, pull, name, &b);
     if (!st)
-        st = fl_draft_insert(&d, t->sum, &sum);
+        st = fl_op_builder_insert(&b, t->sum, &sum);
     if (!st)
         t->pulls.data[pull].grad = fl_match_out(sum, "Out");
-    fl_draft_release(&d);
+    fl_op_builder_release(&b);
     return st;
 }
 
@@ -696,9 +692,8 @@ static fl_status tell_servers(const table *t, const fl_update *u)
     return st;
 }
 
-static fl_status give_update(const table *t, fl_draft *d)
+static fl_status give_update(const table *t, fl_op_builder *b)
 {
-    fl_attr words = { .type = FL_ATTR_STRING };
     fl_str text = { 0 };
     fl_update u;
 
@@ -706,32 +701,31 @@ static fl_status give_update(const table *t, fl_draft *d)
     if (t->d)
         return tell_servers(t, &u);
     fl_update_print(&u, &text);
-    words.s = fl_arena_strdup(&t->block->program->arena, fl_str_text(&text));
+    fl_op_builder_str(b, "update",
+                      fl_arena_strdup(&b->tmp, fl_str_text(&text)));
     fl_str_release(&text);
-    fl_draft_attr(d, "update", &words);
     return FL_OK;
 }
 
 static fl_status insert_push(const table *t, const pulled *p)
 {
-    fl_args index = fl_match_outs(p->node, "Index");
+    const fl_var *rate = fl_match_in(t->update, "LearningRate");
+    fl_op_builder b = { .type = "push_sparse" };
     fl_status st;
-    fl_draft d;
 
-    fl_draft_init(&d, "push_sparse");
-    fl_draft_in(&d, "Keys", fl_match_out(p->node, "Keys"));
-    fl_draft_in(&d, "Grad", p->grad);
-    fl_draft_in(&d, "LearningRate", fl_match_in(t->update, "LearningRate"));
-    for (int i = 0; i < index.n; i++)
-        fl_draft_in(&d, "Index", index.vars[i]);
-    fl_draft_in(&d, "Show", t->show);
-    fl_draft_in(&d, "Click", t->click);
-    fl_draft_attr(&d, "table", fl_match_attr(p->node, "table"));
-    fl_draft_attr(&d, "padding_idx", fl_match_attr(p->node, "padding_idx"));
-    st = give_update(t, &d);
+    fl_op_builder_in(&b, "Keys", fl_match_out(p->node, "Keys"));
+    fl_op_builder_in(&b, "Grad", p->grad);
+    fl_op_builder_in(&b, "LearningRate", rate);
+    fl_op_builder_ins(&b, "Index", fl_match_outs(p->node, "Index"));
+    fl_op_builder_in(&b, "Show", t->show);
+    fl_op_builder_in(&b, "Click", t->click);
+    fl_op_builder_attr(&b, "table", fl_match_attr(p->node, "table"));
+    fl_op_builder_attr(&b, "padding_idx",
+                       fl_match_attr(p->node, "padding_idx"));
+    st = give_update(t, &b);
     if (!st)
-        st = fl_draft_insert(&d, t->update, NULL);
-    fl_draft_release(&d);
+        return fl_op_builder_insert(&b, t->update, NULL);
+    fl_op_builder_release(&b);
     return st;
 }
 

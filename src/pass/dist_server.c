@@ -84,48 +84,33 @@ static fl_status add_grad(builder *b)
 
 /* --- operators of a block ------------------------------------------------- */
 
-static void draft_node(builder *b, const fl_op_node *n, fl_draft *to)
-{
-    fl_draft_init(to, n->def->name);
-    for (int s = 0; s < fl_node_n_in(n); s++)
-        for (int i = 0; i < n->in[s].n; i++)
-            fl_vec_push(&to->in, ((fl_arg){ n->def->in[s].name,
-                                            name_of(b, n->in[s].vars[i]) }));
-    for (int s = 0; s < fl_node_n_out(n); s++)
-        for (int i = 0; i < n->out[s].n; i++)
-            fl_draft_out_new(to, n->def->out[s].name,
-                             name_of(b, n->out[s].vars[i]));
-    for (int i = 0; i < fl_op_n_attrs(n->def); i++)
-        fl_draft_attr(to, n->def->attrs[i].name, &n->attrs[i]);
-}
-
 static fl_status copy_node(builder *b, const fl_op_node *n)
 {
-    fl_draft draft;
-    fl_status st;
+    fl_op_builder op;
 
-    draft_node(b, n, &draft);
-    st = fl_draft_put(&draft, b->update, NULL, n->role, NULL);
-    fl_draft_release(&draft);
-    return st;
+    fl_op_builder_init_like(&op, n);
+    for (int s = 0; s < fl_node_n_in(n); s++)
+        for (int i = 0; i < n->in[s].n; i++)
+            fl_op_builder_in_name(&op, n->def->in[s].name,
+                                  name_of(b, n->in[s].vars[i]));
+    for (int s = 0; s < fl_node_n_out(n); s++)
+        for (int i = 0; i < n->out[s].n; i++)
+            fl_op_builder_out_name(&op, n->def->out[s].name,
+                                   name_of(b, n->out[s].vars[i]));
+    return fl_op_builder_put(&op, b->update, NULL, NULL);
 }
 
 static fl_status add_sum(builder *b)
 {
-    const fl_var *w = fl_block_find_var(b->update, b->block->name);
-    fl_draft draft;
-    fl_status st;
+    fl_op_builder op = { .type = "elementwise_add",
+                         .role = FL_OP_ROLE_OPTIMIZE };
 
-    fl_draft_init(&draft, "elementwise_add");
-    fl_draft_in(&draft, "X", w);
-    fl_draft_in(
-        &draft, "Y",
-        fl_block_find_var(
-            b->update, fl_arena_printf(&b->tmp, "%s" FL_GRAD_SUFFIX, w->name)));
-    fl_draft_out(&draft, "Out", w);
-    st = fl_draft_put(&draft, b->update, NULL, FL_OP_ROLE_OPTIMIZE, NULL);
-    fl_draft_release(&draft);
-    return st;
+    fl_op_builder_in_name(&op, "X", b->block->name);
+    fl_op_builder_in_name(
+        &op, "Y",
+        fl_arena_printf(&op.tmp, "%s" FL_GRAD_SUFFIX, b->block->name));
+    fl_op_builder_out_name(&op, "Out", b->block->name);
+    return fl_op_builder_put(&op, b->update, NULL, NULL);
 }
 
 static fl_status build_main(builder *b)
@@ -168,20 +153,14 @@ static fl_status check_maker(const builder *b, const fl_var *v,
     return FL_OK;
 }
 
-static fl_attr *attr_of(fl_draft *d, const char *name)
-{
-    for (size_t i = 0; i < d->attrs.len; i++)
-        if (!strcmp(d->attrs.data[i].name, name))
-            return &d->attrs.data[i].value;
-    return NULL;
-}
-
 /* The rows of the block alone. */
-static void cut_maker(builder *b, const fl_op_node *maker, fl_draft *d)
+static void cut_maker(const builder *b, const fl_op_node *maker,
+                      fl_op_builder *op)
 {
-    fl_attr *shape = attr_of(d, "shape"), *of = attr_of(d, "of");
-    fl_attr *from_row = attr_of(d, "from_row");
-    int64_t *dims = fl_arena_alloc(&b->tmp, sizeof(*dims) * (shape->n + 1));
+    fl_attr *shape = fl_op_builder_find_attr(op, "shape");
+    fl_attr *of = fl_op_builder_find_attr(op, "of");
+    fl_attr *from_row = fl_op_builder_find_attr(op, "from_row");
+    int64_t *dims = fl_arena_alloc(&op->tmp, sizeof(*dims) * (shape->n + 1));
 
     memcpy(dims, shape->ints, sizeof(*dims) * shape->n);
     dims[0] = (int64_t)b->block->n_rows;
@@ -196,23 +175,17 @@ static void cut_maker(builder *b, const fl_op_node *maker, fl_draft *d)
 static fl_status make_first(builder *b, const fl_var *v)
 {
     const fl_op_node *maker = fl_dist_find_maker(b->d, v->name);
-    fl_draft draft;
-    fl_status st;
+    fl_op_builder op;
 
     FL_TRY(check_maker(b, v, maker));
     if (fl_block_find_var(fl_program_main(b->startup), name_of(b, v)))
         return FL_OK; /* of another block, too */
     FL_TRY(add_var(b, b->startup, v));
-    fl_draft_init(&draft, maker->def->name);
-    for (int i = 0; i < fl_op_n_attrs(maker->def); i++)
-        fl_draft_attr(&draft, maker->def->attrs[i].name, &maker->attrs[i]);
-    fl_draft_out_new(&draft, maker->def->out[0].name, name_of(b, v));
+    fl_op_builder_init_like(&op, maker);
+    fl_op_builder_out_name(&op, maker->def->out[0].name, name_of(b, v));
     if (is_cut(b, v))
-        cut_maker(b, maker, &draft);
-    st = fl_draft_put(&draft, fl_program_main(b->startup), NULL, maker->role,
-                      NULL);
-    fl_draft_release(&draft);
-    return st;
+        cut_maker(b, maker, &op);
+    return fl_op_builder_put(&op, fl_program_main(b->startup), NULL, NULL);
 }
 
 static fl_status build_startup(builder *b)
@@ -309,19 +282,15 @@ static fl_status read_settings(fl_dist *d, const char *settings,
 static fl_status make_table(fl_dist *d, const fl_op_node *maker,
                             const fl_dist_table *t)
 {
-    fl_attr name = { .type = FL_ATTR_STRING, .s = t->name };
-    fl_attr settings = { .type = FL_ATTR_STRING, .s = t->settings };
-    fl_status st = FL_OK;
-    fl_draft draft;
+    for (size_t i = 0; i < d->servers.len; i++) {
+        fl_op_builder op;
 
-    fl_draft_init(&draft, maker->def->name);
-    fl_draft_attr(&draft, "table", &name);
-    fl_draft_attr(&draft, "settings", &settings);
-    for (size_t i = 0; i < d->servers.len && !st; i++)
-        st = fl_draft_put(&draft, fl_program_main(d->servers.data[i].startup),
-                          NULL, maker->role, NULL);
-    fl_draft_release(&draft);
-    return st;
+        fl_op_builder_init_like(&op, maker);
+        fl_op_builder_find_attr(&op, "settings")->s = t->settings;
+        FL_TRY(fl_op_builder_put(
+            &op, fl_program_main(d->servers.data[i].startup), NULL, NULL));
+    }
+    return FL_OK;
 }
 
 static fl_status declare_table(fl_dist *d, const fl_op_node *maker)
@@ -357,21 +326,14 @@ static fl_status serve(fl_dist *d, int server)
     fl_dist_server *s = &d->servers.data[server];
     size_t n = s->main->blocks.len - 1;
     int64_t *numbers = fl_arena_alloc(&d->arena, sizeof(*numbers) * (n + 1));
-    fl_attr endpoint = { .type = FL_ATTR_STRING,
-                         .s = d->config.servers[server] };
-    fl_attr blocks = { .type = FL_ATTR_INTS, .n = n, .ints = numbers };
-    fl_draft draft;
-    fl_status st;
+    fl_op_builder op = { .type = "listen_and_serv", .role = FL_OP_ROLE_RPC };
 
     for (size_t i = 0; i < n; i++)
         numbers[i] = (int64_t)i + 1;
-    fl_draft_init(&draft, "listen_and_serv");
-    fl_draft_attr(&draft, "endpoint", &endpoint);
-    fl_draft_attr(&draft, "optimize_blocks", &blocks);
-    st = fl_draft_put(&draft, fl_program_main(s->main), NULL, FL_OP_ROLE_RPC,
-                      NULL);
-    fl_draft_release(&draft);
-    return st ? st : fl_dist_print_server(d, server, &s->declared);
+    fl_op_builder_str(&op, "endpoint", d->config.servers[server]);
+    fl_op_builder_ints(&op, "optimize_blocks", numbers, n);
+    FL_TRY(fl_op_builder_put(&op, fl_program_main(s->main), NULL, NULL));
+    return fl_dist_print_server(d, server, &s->declared);
 }
 
 static fl_status server_spread(fl_dist *d, bool *changed)

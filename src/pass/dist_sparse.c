@@ -284,10 +284,8 @@ static void add_decay_words(const array *a, fl_str *out)
 
 static fl_status insert_table(const array *a)
 {
-    fl_attr name = { .type = FL_ATTR_STRING, .s = a->w->name };
-    fl_attr settings = { .type = FL_ATTR_STRING };
+    fl_op_builder b = { .type = "init_table" };
     fl_str words = { 0 };
-    fl_draft draft;
     fl_status st;
 
     fl_str_addf(&words, "dim=%lld height=%lld",
@@ -296,12 +294,9 @@ static fl_status insert_table(const array *a)
     add_first_words(a, &words);
     add_rule_words(a, &words);
     add_decay_words(a, &words);
-    settings.s = fl_str_text(&words);
-    fl_draft_init(&draft, "init_table");
-    fl_draft_attr(&draft, "table", &name);
-    fl_draft_attr(&draft, "settings", &settings);
-    st = fl_draft_insert(&draft, a->maker, NULL);
-    fl_draft_release(&draft);
+    fl_op_builder_str(&b, "table", a->w->name);
+    fl_op_builder_str(&b, "settings", fl_str_text(&words));
+    st = fl_op_builder_insert(&b, a->maker, NULL);
     fl_str_release(&words);
     return st;
 }
@@ -316,20 +311,14 @@ static void remove_array(const array *a)
 
 static fl_status insert_update(const array *a)
 {
-    const fl_op *op = a->update->def;
-    fl_draft draft;
-    fl_status st;
+    fl_op_builder b;
 
-    fl_draft_init(&draft, op->name);
-    fl_draft_in(&draft, "Param", a->w);
-    fl_draft_in(&draft, "Grad", a->grad);
-    fl_draft_in(&draft, "LearningRate", a->rate);
-    fl_draft_out(&draft, "ParamOut", a->w);
-    for (int i = 0; i < fl_op_n_attrs(op); i++)
-        fl_draft_attr(&draft, op->attrs[i].name, &a->update->attrs[i]);
-    st = fl_draft_insert(&draft, a->update, NULL);
-    fl_draft_release(&draft);
-    return st;
+    fl_op_builder_init_like(&b, a->update);
+    fl_op_builder_in(&b, "Param", a->w);
+    fl_op_builder_in(&b, "Grad", a->grad);
+    fl_op_builder_in(&b, "LearningRate", a->rate);
+    fl_op_builder_out(&b, "ParamOut", a->w);
+    return fl_op_builder_insert(&b, a->update, NULL);
 }
 
 static void remove_update(const array *a)

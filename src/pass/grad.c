@@ -11,6 +11,8 @@
  */
 #include "pass/grad.h"
 
+#include "ir/builder.h"
+
 /* What is known of one variable. */
 typedef struct mark {
     bool wants;   /* something wanted flows into it */
@@ -21,8 +23,6 @@ typedef struct mark {
     int got;          /* gradients it has got */
     const char *seed; /* a target's own gradient, one of them */
 } mark;
-
-typedef FL_VEC(fl_arg) arg_vec;
 
 typedef struct differ {
     fl_block *block;
@@ -146,13 +146,6 @@ static fl_status walk_up(differ *d)
     return FL_OK;
 }
 
-static void add_arg(arg_vec *v, const char *slot, const char *var)
-{
-    fl_arg a = { slot, var };
-
-    fl_vec_push(v, a);
-}
-
 static const char *slot_grad(differ *d, const char *slot)
 {
     return fl_arena_printf(&d->tmp, "%s" FL_GRAD_SUFFIX, slot);
@@ -191,22 +184,11 @@ static const char *next_grad(differ *d, const fl_var *v)
     return is_sum(m) ? part_name(d, v, i) : grad_name(d, v);
 }
 
-static void list_forward(const fl_op_node *n, arg_vec *in)
-{
-    for (int s = 0; s < fl_op_n_in(n->def); s++)
-        for (int i = 0; i < n->in[s].n; i++)
-            add_arg(in, n->def->in[s].name, n->in[s].vars[i]->name);
-    for (int s = 0; s < fl_op_n_out(n->def); s++)
-        for (int i = 0; i < n->out[s].n; i++)
-            if (n->def->back_uses & FL_USES_OUT(s))
-                add_arg(in, n->def->out[s].name, n->out[s].vars[i]->name);
-}
-
-static fl_status list_dout(differ *d, const fl_op_node *n, arg_vec *in)
+static fl_status list_dout(differ *d, const fl_op_node *n, fl_op_builder *b)
 {
     for (int s = 0; s < fl_op_n_out(n->def); s++) {
         const char *slot = slot_grad(d, n->def->out[s].name);
-        size_t before = in->len;
+        size_t before = b->in.len;
         bool any = false;
 
         /* Whether it can do without a by-product is the operator's to say. */
@@ -220,85 +202,64 @@ static fl_status list_dout(differ *d, const fl_op_node *n, arg_vec *in)
             bool has = m->reached && m->wants;
 
             any |= has;
-            add_arg(in, slot,
-                    has ? grad_name(d, n->out[s].vars[i]) : FL_EMPTY_NAME);
+            fl_op_builder_in_name(
+                b, slot, has ? grad_name(d, n->out[s].vars[i]) : FL_EMPTY_NAME);
         }
         if (!any)
-            in->len = before;
+            b->in.len = before;
     }
     return FL_OK;
 }
 
-static void list_din(differ *d, const fl_op_node *n, arg_vec *out)
+static void list_din(differ *d, const fl_op_node *n, fl_op_builder *b)
 {
     for (int s = 0; s < fl_op_n_in(n->def); s++) {
         const char *slot = slot_grad(d, n->def->in[s].name);
-        size_t before = out->len;
+        size_t before = b->out.len;
         bool any = false;
 
         for (int i = 0; i < n->in[s].n; i++) {
             bool wants = wants_grad(d, n, s, i);
 
             any |= wants;
-            add_arg(out, slot,
-                    wants ? next_grad(d, n->in[s].vars[i]) : FL_EMPTY_NAME);
+            fl_op_builder_out_name(b, slot,
+                                   wants ? next_grad(d, n->in[s].vars[i])
+                                         : FL_EMPTY_NAME);
         }
         if (!any)
-            out->len = before;
+            b->out.len = before;
     }
 }
 
 /* All gradients of v are there: add them up if there are several. */
 static fl_status sum_up(differ *d, const fl_var *v)
 {
+    fl_op_builder b = { .type = d->spec->sum_op, .role = FL_OP_ROLE_BACKWARD };
     mark *m = mark_of(d, v);
-    fl_arg out = { "Out", grad_name(d, v) };
-    fl_op_spec spec = { .type = d->spec->sum_op,
-                        .out = &out,
-                        .n_out = 1,
-                        .role = FL_OP_ROLE_BACKWARD };
-    arg_vec in = { 0 };
-    fl_status st;
 
     if (!is_sum(m) || m->got != m->uses)
         return FL_OK;
     m->got++; /* once */
     if (m->seed)
-        add_arg(&in, "X", m->seed);
+        fl_op_builder_in_name(&b, "X", m->seed);
     for (int i = 0; i < m->uses; i++)
-        add_arg(&in, "X", part_name(d, v, i));
-    spec.in = in.data;
-    spec.n_in = in.len;
-    st = fl_block_append(d->block, &spec, NULL);
-    fl_vec_release(&in);
-    return st;
+        fl_op_builder_in_name(&b, "X", part_name(d, v, i));
+    fl_op_builder_out_name(&b, "Out", grad_name(d, v));
+    return fl_op_builder_put(&b, d->block, NULL, NULL);
 }
 
 static fl_status append_grad(differ *d, const fl_op_node *n)
 {
-    fl_named_attr attrs[FL_ATTRS_MAX];
-    fl_op_spec spec = { .role = FL_OP_ROLE_BACKWARD,
-                        .attrs = attrs,
-                        .tag = n->tag };
-    arg_vec in = { 0 }, out = { 0 };
+    fl_op_builder b;
     fl_status st;
 
-    spec.type = fl_arena_printf(&d->tmp, "%s_grad", n->def->name);
-    spec.n_attrs = (size_t)fl_op_n_attrs(n->def);
-    for (size_t i = 0; i < spec.n_attrs; i++)
-        attrs[i] = (fl_named_attr){ n->def->attrs[i].name, n->attrs[i] };
-    list_forward(n, &in);
-    st = list_dout(d, n, &in);
+    fl_op_builder_init_grad(&b, n);
+    st = list_dout(d, n, &b);
     if (!st) {
-        list_din(d, n, &out);
-        spec.in = in.data;
-        spec.n_in = in.len;
-        spec.out = out.data;
-        spec.n_out = out.len;
-        st = fl_block_append(d->block, &spec, NULL);
+        list_din(d, n, &b);
+        st = fl_op_builder_put(&b, d->block, NULL, NULL);
     }
-    fl_vec_release(&in);
-    fl_vec_release(&out);
+    fl_op_builder_release(&b);
     for (int s = 0; s < fl_op_n_in(n->def) && !st; s++)
         for (int i = 0; i < n->in[s].n && !st; i++)
             if (wants_grad(d, n, s, i))

@@ -8,7 +8,7 @@
 #ifndef FL_PASS_MATCH_H
 #define FL_PASS_MATCH_H
 
-#include "ir/program.h"
+#include "ir/builder.h"
 
 /* --- one operator --------------------------------------------------------- */
 
@@ -89,46 +89,6 @@ fl_op_node *fl_node_group_place(const fl_node_group *g);
 /* Removes the members, and the temporaries of theirs that nobody touches any
    more. */
 void fl_node_group_remove(const fl_node_group *g);
-
-/* --- a new operator ------------------------------------------------------- */
-
-typedef struct fl_draft {
-    fl_arena tmp;
-    const char *type;
-    FL_VEC(fl_arg) in, out;
-    FL_VEC(fl_named_attr) attrs;
-} fl_draft;
-
-void fl_draft_init(fl_draft *d, const char *type);
-
-/* Begins the gradient operator of n: its type, attributes and forward
-   variables. */
-void fl_draft_init_grad(fl_draft *d, const fl_op_node *n);
-void fl_draft_release(fl_draft *d);
-
-/* NULL leaves the slot out. */
-void fl_draft_in(fl_draft *d, const char *slot, const fl_var *v);
-void fl_draft_out(fl_draft *d, const char *slot, const fl_var *v);
-
-/* An output that the operator makes. */
-void fl_draft_out_new(fl_draft *d, const char *slot, const char *name);
-
-/* A list of gradients, in which NULL keeps its place; without any gradient
-   the slot is left out. */
-void fl_draft_out_grads(fl_draft *d, const char *slot, fl_args grads);
-
-/* NULL leaves the attribute at its default. */
-void fl_draft_attr(fl_draft *d, const char *name, const fl_attr *value);
-
-/* Puts it before `place`, with the role of that one. */
-FL_MUST_CHECK
-fl_status fl_draft_insert(const fl_draft *d, fl_op_node *place,
-                          fl_op_node **out);
-
-/* Puts it before an operator of the block, or at its end (NULL). */
-FL_MUST_CHECK
-fl_status fl_draft_put(const fl_draft *d, fl_block *b, fl_op_node *before,
-                       fl_op_role role, fl_op_node **out);
 
 /* --- fusions -------------------------------------------------------------- */
 

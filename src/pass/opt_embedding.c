@@ -236,10 +236,9 @@ static void collect(bundle *b)
         fl_node_group_add(&b->all, b->backward.data[i]);
 }
 
-static void draft_inputs(const bundle *b, fl_draft *d)
+static void list_inputs(const bundle *b, fl_op_builder *op)
 {
-    int64_t *order = fl_arena_alloc(&d->tmp, sizeof(*order) * (size_t)b->x.n);
-    fl_attr list = { .type = FL_ATTR_INTS, .n = (size_t)b->x.n, .ints = order };
+    int64_t *order = fl_arena_alloc(&op->tmp, sizeof(*order) * (size_t)b->x.n);
     int64_t n_ids = 0, n_x = 0;
 
     for (int i = 0; i < b->x.n; i++) {
@@ -247,34 +246,28 @@ static void draft_inputs(const bundle *b, fl_draft *d)
 
         order[i] = c->chosen ? n_ids++ : -1 - n_x++;
         if (c->chosen)
-            fl_draft_in(d, "Ids", fl_match_in(c->lookup, "Ids"));
+            fl_op_builder_in(op, "Ids", fl_match_in(c->lookup, "Ids"));
         else
-            fl_draft_in(d, "X", b->x.vars[i]);
+            fl_op_builder_in(op, "X", b->x.vars[i]);
     }
-    fl_draft_attr(d, "order", &list);
+    fl_op_builder_ints(op, "order", order, (size_t)b->x.n);
 }
 
 static fl_status insert_fused(const bundle *b, fl_op_node *place,
                               fl_op_node **out)
 {
     const fl_op_node *lookup = b->lead->lookup;
-    fl_attr type = { .type = FL_ATTR_STRING, .s = b->pooltype };
-    fl_attr v2 = { .type = FL_ATTR_BOOL,
-                   .b = fl_match_op(lookup, "lookup_table_v2") };
-    fl_status st;
-    fl_draft d;
+    fl_op_builder op = { .type = "fused_embedding_pool_concat" };
 
-    fl_draft_init(&d, "fused_embedding_pool_concat");
-    fl_draft_in(&d, "W", fl_match_in(lookup, "W"));
-    draft_inputs(b, &d);
-    fl_draft_out(&d, "Out", fl_match_out(b->concat, "Out"));
-    fl_draft_attr(&d, "pooltype", &type);
-    fl_draft_attr(&d, "padding_idx", fl_match_attr(lookup, "padding_idx"));
-    fl_draft_attr(&d, "is_sparse", fl_match_attr(lookup, "is_sparse"));
-    fl_draft_attr(&d, "v2", &v2);
-    st = fl_draft_insert(&d, place, out);
-    fl_draft_release(&d);
-    return st;
+    fl_op_builder_in(&op, "W", fl_match_in(lookup, "W"));
+    list_inputs(b, &op);
+    fl_op_builder_out(&op, "Out", fl_match_out(b->concat, "Out"));
+    fl_op_builder_str(&op, "pooltype", b->pooltype);
+    fl_op_builder_attr(&op, "padding_idx",
+                       fl_match_attr(lookup, "padding_idx"));
+    fl_op_builder_attr(&op, "is_sparse", fl_match_attr(lookup, "is_sparse"));
+    fl_op_builder_bool(&op, "v2", fl_match_op(lookup, "lookup_table_v2"));
+    return fl_op_builder_insert(&op, place, out);
 }
 
 /* Where the table's gradient goes: to the end, or to the smaller sum. */
@@ -288,20 +281,18 @@ static fl_status insert_grad(const bundle *b, const fl_op_node *fused,
                              fl_op_node *place)
 {
     fl_args rest = { .n = 0 };
-    fl_status st;
-    fl_draft d;
+    fl_op_builder op;
 
-    fl_draft_init_grad(&d, fused);
-    rest.vars = fl_arena_alloc(&d.tmp, sizeof(fl_var *) * (size_t)b->x.n);
+    fl_op_builder_init_grad(&op, fused);
+    rest.vars = fl_arena_alloc(&op.tmp, sizeof(fl_var *) * (size_t)b->x.n);
     for (int i = 0; i < b->grads.n; i++)
         if (!b->pieces[i].chosen)
             rest.vars[rest.n++] = b->grads.vars[i];
-    fl_draft_in(&d, "Out@GRAD", fl_match_in(b->concat_grad, "Out@GRAD"));
-    fl_draft_out(&d, "W@GRAD", table_grad(b));
-    fl_draft_out_grads(&d, "X@GRAD", rest);
-    st = fl_draft_insert(&d, place, NULL);
-    fl_draft_release(&d);
-    return st;
+    fl_op_builder_in(&op, "Out@GRAD", fl_match_in(b->concat_grad, "Out@GRAD"));
+    fl_op_builder_out(&op, "W@GRAD", table_grad(b));
+    if (fl_args_count(rest, NULL) < rest.n)
+        fl_op_builder_outs(&op, "X@GRAD", rest);
+    return fl_op_builder_insert(&op, place, NULL);
 }
 
 static bool gives(const bundle *b, const fl_var *w_grad)
@@ -318,23 +309,20 @@ static fl_status shrink_sum(bundle *b)
 {
     fl_args x = fl_match_ins(b->lead->sum, "X");
     bool placed = false;
-    fl_status st;
-    fl_draft d;
+    fl_op_builder op;
 
-    fl_draft_init(&d, b->lead->sum->def->name);
+    fl_op_builder_init_like(&op, b->lead->sum);
     for (int i = 0; i < x.n; i++) {
         if (!gives(b, x.vars[i])) {
-            fl_draft_in(&d, "X", x.vars[i]);
+            fl_op_builder_in(&op, "X", x.vars[i]);
         } else if (!placed) {
-            fl_draft_in(&d, "X", table_grad(b));
+            fl_op_builder_in(&op, "X", table_grad(b));
             placed = true;
         }
     }
-    fl_draft_out(&d, "Out", fl_match_out(b->lead->sum, "Out"));
-    st = fl_draft_insert(&d, b->lead->sum, NULL);
-    fl_draft_release(&d);
+    fl_op_builder_out(&op, "Out", fl_match_out(b->lead->sum, "Out"));
     fl_node_group_add(&b->all, b->lead->sum);
-    return st;
+    return fl_op_builder_insert(&op, b->lead->sum, NULL);
 }
 
 /* One lookup's gradient is to hold the rows of all. */

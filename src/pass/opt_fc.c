@@ -117,39 +117,29 @@ static fl_status insert_fc(const void *what, fl_op_node *place,
                            fl_op_node **out)
 {
     const layer *l = what;
-    fl_attr cols = { .type = FL_ATTR_INT, .i = l->cols };
-    fl_attr act = { .type = FL_ATTR_STRING,
-                    .s = l->act ? l->act->def->name : "" };
-    fl_status st;
-    fl_draft d;
+    fl_op_builder b = { .type = "fc" };
 
-    fl_draft_init(&d, "fc");
-    fl_draft_in(&d, "Input", fl_match_in(l->mul, "X"));
-    fl_draft_in(&d, "W", fl_match_in(l->mul, "Y"));
-    fl_draft_in(&d, "Bias", fl_match_in(l->add, "Y"));
-    fl_draft_out(&d, "Out", output(l));
-    fl_draft_attr(&d, "in_num_col_dims", &cols);
-    fl_draft_attr(&d, "activation_type", &act);
-    st = fl_draft_insert(&d, place, out);
-    fl_draft_release(&d);
-    return st;
+    fl_op_builder_in(&b, "Input", fl_match_in(l->mul, "X"));
+    fl_op_builder_in(&b, "W", fl_match_in(l->mul, "Y"));
+    fl_op_builder_in(&b, "Bias", fl_match_in(l->add, "Y"));
+    fl_op_builder_out(&b, "Out", output(l));
+    fl_op_builder_int(&b, "in_num_col_dims", l->cols);
+    fl_op_builder_str(&b, "activation_type", l->act ? l->act->def->name : "");
+    return fl_op_builder_insert(&b, place, out);
 }
 
 static fl_status insert_fc_grad(const void *what, const fl_op_node *fc,
                                 fl_op_node *place)
 {
     const layer *l = what;
-    fl_status st;
-    fl_draft d;
+    fl_op_builder b;
 
-    fl_draft_init_grad(&d, fc);
-    fl_draft_in(&d, "Out@GRAD", fl_match_in(top_grad(l), "Out@GRAD"));
-    fl_draft_out(&d, "Input@GRAD", fl_match_out(l->mul_grad, "X@GRAD"));
-    fl_draft_out(&d, "W@GRAD", fl_match_out(l->mul_grad, "Y@GRAD"));
-    fl_draft_out(&d, "Bias@GRAD", fl_match_out(l->add_grad, "Y@GRAD"));
-    st = fl_draft_insert(&d, place, NULL);
-    fl_draft_release(&d);
-    return st;
+    fl_op_builder_init_grad(&b, fc);
+    fl_op_builder_in(&b, "Out@GRAD", fl_match_in(top_grad(l), "Out@GRAD"));
+    fl_op_builder_out(&b, "Input@GRAD", fl_match_out(l->mul_grad, "X@GRAD"));
+    fl_op_builder_out(&b, "W@GRAD", fl_match_out(l->mul_grad, "Y@GRAD"));
+    fl_op_builder_out(&b, "Bias@GRAD", fl_match_out(l->add_grad, "Y@GRAD"));
+    return fl_op_builder_insert(&b, place, NULL);
 }
 
 static fl_status replace(const layer *l, bool *fused)

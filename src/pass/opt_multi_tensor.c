@@ -65,50 +65,40 @@ static void collect(fl_op_node *at, fl_node_group *g)
     fl_traffic_release(&t);
 }
 
-static void list_slot(fl_draft *d, const fl_node_group *g, const char *slot)
-{
-    for (size_t i = g->len; i-- > 0;) {
-        fl_args in = fl_match_ins(g->data[i], slot);
-
-        for (int k = 0; k < in.n; k++)
-            fl_draft_in(d, slot, in.vars[k]);
-    }
-}
-
-static void list_out_slot(fl_draft *d, const fl_node_group *g, const char *slot)
-{
-    for (size_t i = g->len; i-- > 0;) {
-        fl_args out = fl_match_outs(g->data[i], slot);
-
-        for (int k = 0; k < out.n; k++)
-            fl_draft_out(d, slot, out.vars[k]);
-    }
-}
-
 /* The group is in reverse order: the last update leads it. */
+static void list_slot(fl_op_builder *b, const fl_node_group *g, int slot)
+{
+    const char *name = fl_node_in_name(g->data[0], slot);
+
+    for (size_t i = g->len; i-- > 0;)
+        fl_op_builder_ins(b, name, g->data[i]->in[slot]);
+}
+
+static void list_out_slot(fl_op_builder *b, const fl_node_group *g, int slot)
+{
+    const char *name = fl_node_out_name(g->data[0], slot);
+
+    for (size_t i = g->len; i-- > 0;)
+        fl_op_builder_outs(b, name, g->data[i]->out[slot]);
+}
+
 static fl_status merge(const fl_node_group *g, fl_op_node **out)
 {
     fl_op_node *at = g->data[0];
-    const fl_op *op = at->def;
-    fl_status st;
-    fl_draft d;
+    fl_op_builder b;
 
-    fl_draft_init(&d, op->name);
-    for (int s = 0; s < fl_op_n_in(op); s++) {
-        if (op->in[s].flags & FL_OP_SLOT_LIST)
-            list_slot(&d, g, op->in[s].name);
+    fl_op_builder_init_like(&b, at);
+    for (int s = 0; s < fl_node_n_in(at); s++) {
+        if (at->def->in[s].flags & FL_OP_SLOT_LIST)
+            list_slot(&b, g, s);
         else
-            fl_draft_in(&d, op->in[s].name, fl_match_in(at, op->in[s].name));
+            fl_op_builder_ins(&b, fl_node_in_name(at, s), at->in[s]);
     }
-    for (int s = 0; s < fl_op_n_out(op); s++)
-        list_out_slot(&d, g, op->out[s].name);
-    for (int i = 0; i < fl_op_n_attrs(op); i++)
-        fl_draft_attr(&d, op->attrs[i].name, &at->attrs[i]);
-    st = fl_draft_insert(&d, at, out);
-    fl_draft_release(&d);
-    if (!st)
-        fl_node_group_remove(g);
-    return st;
+    for (int s = 0; s < fl_node_n_out(at); s++)
+        list_out_slot(&b, g, s);
+    FL_TRY(fl_op_builder_insert(&b, at, out));
+    fl_node_group_remove(g);
+    return FL_OK;
 }
 
 /* Walks backwards: what was left alone once stays left alone. */

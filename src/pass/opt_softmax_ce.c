@@ -53,34 +53,29 @@ static fl_status insert_fused(const void *what, fl_op_node *place,
                               fl_op_node **out)
 {
     const pair *m = what;
-    fl_status st;
-    fl_draft d;
+    fl_op_builder b = { .type = "softmax_with_cross_entropy" };
 
-    fl_draft_init(&d, "softmax_with_cross_entropy");
-    fl_draft_in(&d, "Logits", fl_match_in(m->softmax, "X"));
-    fl_draft_in(&d, "Label", fl_match_in(m->loss, "Label"));
-    fl_draft_out(&d, "Softmax", fl_match_out(m->softmax, "Out"));
-    fl_draft_out(&d, "Loss", fl_match_out(m->loss, "Y"));
-    fl_draft_attr(&d, "soft_label", fl_match_attr(m->loss, "soft_label"));
-    fl_draft_attr(&d, "ignore_index", fl_match_attr(m->loss, "ignore_index"));
-    st = fl_draft_insert(&d, place, out);
-    fl_draft_release(&d);
-    return st;
+    fl_op_builder_in(&b, "Logits", fl_match_in(m->softmax, "X"));
+    fl_op_builder_in(&b, "Label", fl_match_in(m->loss, "Label"));
+    fl_op_builder_out(&b, "Softmax", fl_match_out(m->softmax, "Out"));
+    fl_op_builder_out(&b, "Loss", fl_match_out(m->loss, "Y"));
+    fl_op_builder_attr(&b, "soft_label", fl_match_attr(m->loss, "soft_label"));
+    fl_op_builder_attr(&b, "ignore_index",
+                       fl_match_attr(m->loss, "ignore_index"));
+    return fl_op_builder_insert(&b, place, out);
 }
 
 static fl_status insert_grad(const void *what, const fl_op_node *fused,
                              fl_op_node *place)
 {
     const pair *m = what;
-    fl_status st;
-    fl_draft d;
+    fl_op_builder b;
 
-    fl_draft_init_grad(&d, fused);
-    fl_draft_in(&d, "Loss@GRAD", fl_match_in(m->loss_grad, "Y@GRAD"));
-    fl_draft_out(&d, "Logits@GRAD", fl_match_out(m->softmax_grad, "X@GRAD"));
-    st = fl_draft_insert(&d, place, NULL);
-    fl_draft_release(&d);
-    return st;
+    fl_op_builder_init_grad(&b, fused);
+    fl_op_builder_in(&b, "Loss@GRAD", fl_match_in(m->loss_grad, "Y@GRAD"));
+    fl_op_builder_out(&b, "Logits@GRAD",
+                      fl_match_out(m->softmax_grad, "X@GRAD"));
+    return fl_op_builder_insert(&b, place, NULL);
 }
 
 static fl_status replace(const pair *m, bool *fused)
