@@ -20,6 +20,15 @@ static void add_stat(fl_json *j, const fl_stat_def *d, uint64_t value)
         fl_json_u64(j, name, value);
 }
 
+void fl_stats_add(const fl_stats_list *list, void *to, const void *from)
+{
+    const fl_stat *values = from;
+    fl_stat *sums = to;
+
+    for (size_t i = 0; i < list->n; i++)
+        fl_stat_add(&sums[i], fl_stat_get(&values[i]));
+}
+
 void fl_stats_json(fl_json *j, const fl_stats_list *list, const void *stats)
 {
     const fl_stat *values = stats;

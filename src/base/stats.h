@@ -60,10 +60,20 @@ static inline void fl_stat_add(fl_stat *s, uint64_t n)
     atomic_fetch_add_explicit(s, n, memory_order_relaxed);
 }
 
+/* Of a gauge. */
+static inline void fl_stat_sub(fl_stat *s, uint64_t n)
+{
+    atomic_fetch_sub_explicit(s, n, memory_order_relaxed);
+}
+
 static inline uint64_t fl_stat_get(const fl_stat *s)
 {
     return atomic_load_explicit(s, memory_order_relaxed);
 }
+
+/* Adds every counter of a struct to those of another of its kind; added to
+   zeros, that is a snapshot. */
+void fl_stats_add(const fl_stats_list *list, void *to, const void *from);
 
 /* Adds every counter of the struct to the object that is open. */
 void fl_stats_json(fl_json *j, const fl_stats_list *list, const void *stats);

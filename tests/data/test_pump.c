@@ -20,8 +20,8 @@ static void one_big_file_gives_four_threads_every_line_once(void **state)
     assert_int_equal(stats.files, 1);
     assert_int_equal(stats.lines, 150000);
     assert_int_equal(stats.records, 150000);
-    assert_int_equal(stats.bytes, 10 * 2 + 90 * 3 + 900 * 4 + 9000 * 5 +
-                                      90000 * 6 + 50000 * 7);
+    assert_int_equal(stats.read, 10 * 2 + 90 * 3 + 900 * 4 + 9000 * 5 +
+                                     90000 * 6 + 50000 * 7);
     assert_int_equal(stats.bad_lines + stats.empty_files + stats.cached_files,
                      0);
     sink_release(&s);

@@ -209,7 +209,7 @@ static void a_second_pass_reads_the_cache(void **state)
         assert_int_equal(stats.empty_files, 1);
         assert_int_equal(stats.lines, 100011);
         assert_int_equal(stats.bad_lines, 1);
-        assert_int_equal(stats.bytes, 100010 * 8);
+        assert_int_equal(stats.read, 100010 * 8);
     }
     assert_int_equal(access(quarantine, F_OK), -1);
     sink_release(&s);

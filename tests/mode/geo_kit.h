@@ -104,13 +104,9 @@ static inline fl_store_counts geo_cluster_count(const geo_cluster *t,
 {
     fl_store_counts sum = { 0 };
 
-    for (size_t i = 0; i < t->net.servers.len; i++) {
-        fl_store_counts c =
-            fl_store_count(fl_server_store(t->servers[i]), type);
-
-        sum.requests += c.requests;
-        sum.pushed_rows += c.pushed_rows;
-    }
+    for (size_t i = 0; i < t->net.servers.len; i++)
+        fl_stats_add(&fl_store_counts_list, &sum,
+                     fl_store_count(fl_server_store(t->servers[i]), type));
     return sum;
 }
 

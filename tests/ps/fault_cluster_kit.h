@@ -262,7 +262,7 @@ static inline void fault_cluster_count(fault_cluster *t, uint16_t type)
         for (int i = 0; i < CUT_TRAINERS; i++)
             asked += fl_client_requests(t->pushers[i].client, s, type);
         assert_true(
-            fl_store_count(fl_server_store(t->servers[s]), type).requests ==
+            fl_store_count(fl_server_store(t->servers[s]), type)->requests ==
             asked);
     }
 }

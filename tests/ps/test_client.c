@@ -155,8 +155,8 @@ static void a_call_is_one_request_per_server(void **state)
 
         assert_int_equal(fl_client_requests(j.clients[0], s, FL_MSG_PUSH), 5);
         assert_int_equal(fl_client_requests(j.clients[0], s, FL_MSG_PULL), 1);
-        assert_int_equal(fl_store_count(store, FL_MSG_PUSH).requests, 5);
-        assert_int_equal(fl_store_count(store, FL_MSG_PULL).requests, 1);
+        assert_int_equal(fl_store_count(store, FL_MSG_PUSH)->requests, 5);
+        assert_int_equal(fl_store_count(store, FL_MSG_PULL)->requests, 1);
     }
     job_release(&j);
 }

@@ -769,7 +769,7 @@ static uint64_t push_all(const fl_sim_faults *f, uint64_t *cuts)
     for (int i = 0; i < 2; i++)
         n_applied +=
             fl_store_count(fl_server_store(j.c.servers[i]), FL_MSG_PUSH)
-                .requests;
+                ->requests;
     assert_int_equal(n_applied, TRAINERS * PUSHES);
     *cuts = fl_sim_cuts(j.c.sim);
     fl_sim_set_faults(j.c.sim, &calm);

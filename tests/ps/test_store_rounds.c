@@ -159,9 +159,9 @@ static void rounds_and_changes_are_counted(void **state)
     assert_ok(ask(s, FL_MSG_CHANGED, &p, &a));
     assert_int_equal(a.len, 24 + 3 * (8 + 2 * 4));
     answer_release(&a);
-    assert_int_equal(fl_store_count(s, FL_MSG_ROUND_PUSH).pushed_rows, 3);
-    assert_int_equal(fl_store_count(s, FL_MSG_CHANGED).pulled_rows, 3);
-    assert_int_equal(fl_store_count(s, FL_MSG_APPLY).out_bytes, 24);
+    assert_int_equal(fl_store_count(s, FL_MSG_ROUND_PUSH)->pushed_rows, 3);
+    assert_int_equal(fl_store_count(s, FL_MSG_CHANGED)->pulled_rows, 3);
+    assert_int_equal(fl_store_count(s, FL_MSG_APPLY)->out, 24);
     text = fl_store_stats_json(s);
     root = cJSON_ParseWithOpts(text, NULL, 1);
     assert_non_null(root);

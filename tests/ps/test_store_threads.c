@@ -119,9 +119,9 @@ static void threads_push_and_pull_at_once(void **state)
         assert_true(((float *)a.data)[0] == N_THREADS * N_ROUNDS);
         answer_release(&a);
     }
-    assert_int_equal(fl_store_count(s, FL_MSG_PUSH).merged_rows,
+    assert_int_equal(fl_store_count(s, FL_MSG_PUSH)->merged_rows,
                      2 * N_SHARED * N_THREADS * N_ROUNDS);
-    assert_int_equal(fl_store_count(s, FL_MSG_PUSH_DENSE).requests,
+    assert_int_equal(fl_store_count(s, FL_MSG_PUSH_DENSE)->requests,
                      N_THREADS * N_ROUNDS);
     fl_store_free(s);
 }

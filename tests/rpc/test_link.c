@@ -28,7 +28,7 @@ static void a_request_gets_its_reply(void **state)
     fl_rpc_client_get(c.l, &info);
     assert_int_equal(info.state, FL_RPC_CLIENT_UP);
     assert_int_equal(info.peer.boot_id, 7);
-    assert_int_equal(info.waiting, 0);
+    assert_int_equal(fl_rpc_client_stats_of(c.l)->waiting, 0);
     assert_string_equal(info.address, "server0:1");
     client_close(&c);
     stage_release(&s);

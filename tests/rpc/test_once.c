@@ -25,7 +25,7 @@ static void push_through_cuts(uint64_t seed, size_t n, uint64_t bytes,
                         .cut_after_bytes = bytes,
                         .refuse_share = 0.1 };
     fl_rpc_client_options o = kit_link_options(0);
-    fl_rpc_client_info info;
+    const fl_rpc_client_stats *counts;
     stage s;
     client c;
 
@@ -42,10 +42,10 @@ static void push_through_cuts(uint64_t seed, size_t n, uint64_t bytes,
     assert_int_equal(s.b.n_pushes, n);
     assert_int_equal(s.b.sum, sum_to(n));
     assert_false(s.b.is_out_of_order);
-    fl_rpc_client_get(c.l, &info);
+    counts = fl_rpc_client_stats_of(c.l);
     assert_true(fl_sim_cuts(s.sim) >= cuts);
-    assert_int_equal(info.waiting, 0);
-    assert_true(info.sent_again > 0 && info.reconnects > 0);
+    assert_int_equal(counts->waiting, 0);
+    assert_true(counts->sent_again > 0 && counts->reconnects > 0);
     client_close(&c);
     stage_run(&s, 1000);
     stage_release(&s);

@@ -490,7 +490,7 @@ fl_status fl_dataset_stats_get(const fl_dataset *d, fl_dataset_stats *out)
         .lines = s.lines,
         .records = s.records,
         .bad_lines = s.bad_lines,
-        .bytes = s.bytes,
+        .bytes = s.read,
         .cached_files = s.cached_files,
         .wait_seconds = fl_dataset_waited(d),
         .skipped_lines = s.skipped_lines,

@@ -338,15 +338,15 @@ static bool count_unit(fl_pump *p, file *f, const fl_pump_unit *u, fl_status st)
     f->f.lines += u->lines;
     f->f.bad_lines += u->bad_lines;
     f->broken = f->broken || st;
-    p->stats.lines += u->lines;
-    p->stats.skipped_lines += u->skipped_lines;
-    p->stats.bytes += u->bytes;
+    fl_stat_add(&p->stats.lines, u->lines);
+    fl_stat_add(&p->stats.skipped_lines, u->skipped_lines);
+    fl_stat_add(&p->stats.read, u->bytes);
     f->n_units--;
     last = f->state == DONE && f->n_units == 0 && !f->broken;
     if (last) {
-        p->stats.files++;
-        p->stats.empty_files += f->f.lines == 0;
-        p->stats.cached_files += f->f.cache != NULL;
+        fl_stat_add(&p->stats.files, 1);
+        fl_stat_add(&p->stats.empty_files, f->f.lines == 0);
+        fl_stat_add(&p->stats.cached_files, f->f.cache != NULL);
     }
     fl_unlock(&p->mu);
     return last;
@@ -362,9 +362,7 @@ static fl_status hand_on(worker *w, file *f)
     FL_TRY(fl_pump_file_parse(&p->job, &f->f, &w->unit));
     if (rows->n == 0)
         return FL_OK;
-    fl_lock(&p->mu);
-    p->stats.records += rows->n;
-    fl_unlock(&p->mu);
+    fl_stat_add(&p->stats.records, rows->n);
     return p->job.args.take(p->job.args.arg, w->index, rows);
 }
 
@@ -565,12 +563,9 @@ void fl_pump_wait(fl_pump *p)
 
 fl_pump_stats fl_pump_progress(fl_pump *p)
 {
-    fl_pump_stats s;
+    fl_pump_stats s = { .bad_lines = fl_bad_log_count(p->job.bad) };
 
-    fl_lock(&p->mu);
-    s = p->stats;
-    fl_unlock(&p->mu);
-    s.bad_lines = fl_bad_log_count(p->job.bad);
+    fl_stats_add(&fl_pump_stats_list, &s, &p->stats);
     return s;
 }
 

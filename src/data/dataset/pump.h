@@ -16,6 +16,7 @@
 #ifndef FL_DATA_DATASET_PUMP_H
 #define FL_DATA_DATASET_PUMP_H
 
+#include "base/stats.h"
 #include "data/dataset/bad.h"
 #include "data/dataset/dispatcher.h"
 #include "data/dataset/source.h"
@@ -41,12 +42,19 @@ typedef struct fl_pump_args {
     void *arg;
 } fl_pump_args;
 
-typedef struct fl_pump_stats {
-    uint64_t files, empty_files, cached_files; /* that were read to the end */
-    uint64_t lines, records, bad_lines;        /* lines have headers and all */
-    uint64_t skipped_lines; /* good, but without a record; not of a cache */
-    uint64_t bytes;         /* of text, or of the records that a cache gave */
-} fl_pump_stats;
+/* Files are those that were read to the end; lines have headers and all, and
+   are skipped when they are good but make no record, which a cache does not
+   know; bytes are of text, or of the records that a cache gave. */
+#define FL_PUMP_STATS(X)                                                       \
+    X(files, COUNT)                                                            \
+    X(empty_files, COUNT)                                                      \
+    X(cached_files, COUNT)                                                     \
+    X(lines, COUNT)                                                            \
+    X(records, COUNT)                                                          \
+    X(bad_lines, COUNT)                                                        \
+    X(skipped_lines, COUNT)                                                    \
+    X(read, BYTES)
+FL_STATS(fl_pump_stats, FL_PUMP_STATS);
 
 typedef struct fl_pump fl_pump;
 

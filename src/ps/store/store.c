@@ -115,7 +115,7 @@ fl_store *fl_store_new(const fl_op_set *ops, const fl_conf *conf)
     s->rounds = fl_rounds_new();
     s->page_bytes = UINT64_MAX;
     fl_mutex_init(&s->mu);
-    fl_mutex_init(&s->counts_mu);
+    fl_mutex_init(&s->ranks_mu);
     atomic_init(&s->schema, NULL);
     return s;
 }
@@ -128,7 +128,7 @@ void fl_store_free(fl_store *s)
     fl_rounds_free(s->rounds);
     fl_vec_release(&s->by_rank);
     fl_mutex_release(&s->mu);
-    fl_mutex_release(&s->counts_mu);
+    fl_mutex_release(&s->ranks_mu);
     fl_free(s);
 }
 

@@ -6,6 +6,7 @@
 #ifndef FL_PS_STORE_STORE_H
 #define FL_PS_STORE_STORE_H
 
+#include "base/stats.h"
 #include "conf/conf.h"
 #include "ps/declare.h"
 #include "ps/store/contents.h"
@@ -69,10 +70,16 @@ char *fl_store_stats_json(fl_store *s);
 
 /* Rows are those of requests that went well, repeated keys included; merged
    ones are those pushed rows whose sender had merged them. */
-typedef struct fl_store_counts {
-    uint64_t requests, pulled_rows, pushed_rows, merged_rows, in_bytes,
-        out_bytes;
-} fl_store_counts;
-fl_store_counts fl_store_count(fl_store *s, uint16_t type);
+#define FL_STORE_COUNTS(X)                                                     \
+    X(requests, COUNT)                                                         \
+    X(pulled_rows, COUNT)                                                      \
+    X(pushed_rows, COUNT)                                                      \
+    X(merged_rows, COUNT)                                                      \
+    X(in, BYTES)                                                               \
+    X(out, BYTES)
+FL_STATS(fl_store_counts, FL_STORE_COUNTS);
+
+/* Of the requests of a type. */
+const fl_store_counts *fl_store_count(const fl_store *s, uint16_t type);
 
 #endif

@@ -1,8 +1,8 @@
 /* store_inside.h - what the files of the store share; for store*.c only.
  *
- * What was declared is complete before it can be seen, and never changes. The
- * counters have a lock of their own, taken once at the end of a request and
- * while they are printed; no other lock is taken under it.
+ * What was declared is complete before it can be seen, and never changes but
+ * for its counters. Those by rank have a lock of their own, taken once at the
+ * end of a request and while they are printed; no other lock is taken under it.
  */
 #ifndef FL_PS_STORE_STORE_INSIDE_H
 #define FL_PS_STORE_STORE_INSIDE_H
@@ -19,21 +19,34 @@ typedef struct fl_store_log {
     _Atomic uint64_t position;
 } fl_store_log;
 
+#define FL_TABLE_COUNTS(X)                                                     \
+    X(pulls, COUNT)                                                            \
+    X(pulled_rows, COUNT)                                                      \
+    X(pushes, COUNT)                                                           \
+    X(pushed_rows, COUNT)                                                      \
+    X(merged_rows, COUNT)
+FL_STATS(fl_table_counts, FL_TABLE_COUNTS);
+
+#define FL_BLOCK_COUNTS(X)                                                     \
+    X(pulls, COUNT)                                                            \
+    X(pushes, COUNT)
+FL_STATS(fl_block_counts, FL_BLOCK_COUNTS);
+
 typedef struct fl_store_table {
     fl_table *table;
     fl_store_log log;
     uint64_t height;                 /* 0: any id */
     uint32_t row_bytes, short_bytes; /* 0: no short rows */
-    uint64_t pulls, pushes, pulled_rows, pushed_rows, merged_rows;
+    fl_table_counts counts;
 } fl_store_table;
 
 typedef struct fl_store_block {
     fl_dense *dense;
     fl_store_log log;
-    uint64_t pulls, pushes;
+    fl_block_counts counts;
 } fl_store_block;
 
-/* What was declared. The counters in it are guarded by counts_mu. */
+/* What was declared. */
 typedef struct fl_store_schema {
     char *text;   /* the declaration */
     char *edited; /* what runs instead of it; NULL: the same */
@@ -56,9 +69,9 @@ struct fl_store {
     fl_store_log declared, kept; /* declarations; what rounds keep */
     fl_mutex mu;                 /* held while declaring */
     _Atomic(fl_store_schema *) schema;
-    fl_mutex counts_mu;
-    fl_store_counts by_type[FL_MSG_MAX]; /* guarded by counts_mu */
-    FL_VEC(fl_rank_counts) by_rank;      /* guarded by counts_mu */
+    fl_store_counts by_type[FL_MSG_MAX];
+    fl_mutex ranks_mu;
+    FL_VEC(fl_rank_counts) by_rank; /* guarded by ranks_mu */
 };
 
 /* A request under way. */

@@ -86,7 +86,7 @@ static void answer(fl_rpc_client *l, fl_rpc_client_entry *e, fl_status st,
         fl_payload_free(payload);
         return;
     }
-    atomic_fetch_sub(&l->waiting, 1);
+    fl_stat_sub(&l->stats.waiting, 1);
     call.on_reply(call.arg, st, f, payload);
 }
 
@@ -267,7 +267,7 @@ static void send_entry(fl_rpc_client *l, fl_rpc_client_entry *e)
     fl_message m = { .done = given_back, .arg = e };
 
     if (e->was_sent)
-        atomic_fetch_add(&l->sent_again, 1);
+        fl_stat_add(&l->stats.sent_again, 1);
     else
         e->request = ++l->calls.last_request;
     if (e->call.once && !e->sequence)

@@ -407,7 +407,7 @@ static void welcome(fl_rpc_client *l, const fl_payload *payload)
         return;
     }
     if (l->was_up)
-        atomic_fetch_add(&l->reconnects, 1);
+        fl_stat_add(&l->stats.reconnects, 1);
     l->was_up = true;
     l->boot_id = w.who.boot_id;
     fl_lock(&l->mu);
@@ -654,7 +654,7 @@ void fl_rpc_client_call(fl_rpc_client *l, const fl_rpc_call *c)
     bool must_post;
 
     e->call = *c;
-    atomic_fetch_add(&l->waiting, 1);
+    fl_stat_add(&l->stats.waiting, 1);
     fl_lock(&l->mu);
     fl_rpc_client_list_add(&l->inbox, e);
     must_post = !l->n_posted || (l->only_deferred && !c->may_coalesce);
@@ -679,13 +679,15 @@ fl_status fl_rpc_client_why(fl_rpc_client *l)
     return e.status ? fl_err_restore(&e) : FL_OK;
 }
 
+const fl_rpc_client_stats *fl_rpc_client_stats_of(const fl_rpc_client *l)
+{
+    return &l->stats;
+}
+
 void fl_rpc_client_get(fl_rpc_client *l, fl_rpc_client_info *out)
 {
     *out = (fl_rpc_client_info){
         .heard_ms_ago = since_heard(l),
-        .waiting = atomic_load(&l->waiting),
-        .sent_again = atomic_load(&l->sent_again),
-        .reconnects = atomic_load(&l->reconnects),
         .peer_step = atomic_load(&l->peer_step),
     };
     memcpy(out->address, l->address, sizeof(out->address));

@@ -17,6 +17,7 @@
 #ifndef FL_RPC_CLIENT_RPC_CLIENT_H
 #define FL_RPC_CLIENT_RPC_CLIENT_H
 
+#include "base/stats.h"
 #include "rpc/wire/conn.h"
 #include "rpc/wire/hello.h"
 
@@ -88,10 +89,18 @@ typedef struct fl_rpc_client_info {
     fl_rpc_client_state state;
     fl_identity peer; /* as of the last handshake */
     char address[FL_ADDRESS_MAX];
-    uint64_t heard_ms_ago, waiting, sent_again;
-    uint64_t reconnects;
+    uint64_t heard_ms_ago;
     uint64_t peer_step; /* last one seen */
 } fl_rpc_client_info;
 void fl_rpc_client_get(fl_rpc_client *l, fl_rpc_client_info *out);
+
+/* Requests that have no answer yet, those that were sent once more, and
+   connections after the first. */
+#define FL_RPC_CLIENT_STATS(X)                                                 \
+    X(waiting, GAUGE)                                                          \
+    X(sent_again, COUNT)                                                       \
+    X(reconnects, COUNT)
+FL_STATS(fl_rpc_client_stats, FL_RPC_CLIENT_STATS);
+const fl_rpc_client_stats *fl_rpc_client_stats_of(const fl_rpc_client *l);
 
 #endif

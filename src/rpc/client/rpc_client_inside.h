@@ -83,11 +83,11 @@ struct fl_rpc_client {
     fl_identity peer;          /* guarded by mu */
     fl_err why;                /* guarded by mu */
 
-    _Atomic uint64_t heard_ms, waiting, sent_again, reconnects, peer_step;
+    _Atomic uint64_t heard_ms, peer_step;
+    fl_rpc_client_stats stats;
 };
 
-/* --- rpc_client.c
-   --------------------------------------------------------------- */
+/* --- rpc_client.c -------------------------------------------------------- */
 
 /* Every callback of the loop runs between these; the second may free. */
 void fl_rpc_client_enter(fl_rpc_client *l);
