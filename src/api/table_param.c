@@ -15,13 +15,7 @@
 
 static fl_op_node *find_maker(const fl_ctx *c, const char *table)
 {
-    fl_op_node *n = fl_program_main(fl_ctx_pair(c).startup)->first;
-
-    for (; n; n = n->next)
-        if (!strcmp(n->def->name, "init_table") &&
-            !strcmp(fl_attr_str(n, fl_op_find_attr(n->def, "table")), table))
-            return n;
-    return NULL;
+    return fl_program_maker(fl_ctx_pair(c).startup, table);
 }
 
 static const char *settings_of(const fl_op_node *maker)

@@ -26,6 +26,8 @@ fl_status fl_node_set_attr(fl_op_node *n, const char *name,
         st = settle(n);
     if (st)
         n->attrs[i] = old;
+    else
+        fl_program_note_maker(n);
     return st;
 }
 

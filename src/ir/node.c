@@ -715,6 +715,7 @@ static void link_node(fl_block *b, fl_op_node *before, fl_op_node *n)
     b->n_ops++;
     b->program->version++;
     link_uses(n);
+    fl_program_note_maker(n);
 }
 
 static fl_status make_node(fl_block *b, const fl_op_spec *spec, fl_arena *tmp,

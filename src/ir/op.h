@@ -62,7 +62,8 @@ enum fl_op_flag {
     FL_OP_EACH = 32,      /* an update that each replica makes for its part */
     FL_OP_WHOLE = 64,     /* an update that needs all of a parameter (a norm) */
     FL_OP_SERVER =
-        128 /* its effect is on what a server holds: a peer may ask */
+        128, /* its effect is on what a server holds: a peer may ask */
+    FL_OP_MAKES = 256, /* its first attribute names what it makes */
 };
 
 /* What back reads: bit i for input i, bit 16 + i for output i. */

@@ -29,6 +29,7 @@ void fl_program_free(fl_program *p)
     fl_map_release(&p->fetched);
     fl_names_release(&p->names);
     fl_map_release(&p->kinds);
+    fl_map_release(&p->makers);
     fl_arena_release(&p->arena);
     fl_free(p);
 }
@@ -52,6 +53,24 @@ fl_block *fl_program_add_block(fl_program *p, const fl_block *parent)
 bool fl_program_is_fetched(const fl_program *p, const char *name)
 {
     return fl_map_find(&p->fetched, name) != NULL;
+}
+
+static bool makes(const fl_op_node *n)
+{
+    return !n->is_grad && (n->def->flags & FL_OP_MAKES);
+}
+
+void fl_program_note_maker(fl_op_node *n)
+{
+    if (makes(n))
+        fl_map_put(&n->block->program->makers, n->attrs[0].s, n);
+}
+
+fl_op_node *fl_program_maker(const fl_program *p, const char *name)
+{
+    fl_op_node *n = fl_map_find(&p->makers, name);
+
+    return n && n->is_linked && !strcmp(n->attrs[0].s, name) ? n : NULL;
 }
 
 void fl_program_fetch(fl_program *p, const char *name)

@@ -109,7 +109,8 @@ struct fl_program {
     FL_VEC(const char *) fetches; /* targets, in order */
     fl_map fetched;               /* the same, by name */
     fl_names names;
-    fl_map kinds; /* by type */
+    fl_map kinds;  /* by type */
+    fl_map makers; /* operators by what they make, see fl_program_maker */
     uint64_t seed;
     uint64_t id, version; /* which program, and which state of it */
     bool is_default;      /* goes with its context: freeing does nothing */
@@ -169,6 +170,12 @@ FL_MUST_CHECK
 fl_status fl_block_insert(fl_block *b, fl_op_node *before,
                           const fl_op_spec *spec, fl_op_node **out);
 void fl_block_remove(fl_block *b, fl_op_node *n);
+
+/* The operator that makes what is called so (FL_OP_MAKES), the last one to say
+   so; NULL when it is gone or says so no more. */
+fl_op_node *fl_program_maker(const fl_program *p, const char *name);
+/* An operator that stands in a block has its name from now on. */
+void fl_program_note_maker(fl_op_node *n);
 
 /* Puts another variable into a place of a slot, unchecked. */
 void fl_node_put_arg(fl_op_node *n, fl_args *slot, int i, fl_var *v);

@@ -38,7 +38,7 @@ const fl_op fl_op_init_table = {
            "or empties it when it exists with them",
     .attrs = { { "table", FL_ATTR_STRING, "" },
                { "settings", FL_ATTR_STRING, "" } },
-    .flags = FL_OP_EFFECT | FL_OP_SERVER,
+    .flags = FL_OP_EFFECT | FL_OP_SERVER | FL_OP_MAKES,
     .infer = init_table_infer,
     .run = init_table_run,
     .cases = init_table_cases,

@@ -631,16 +631,6 @@ static fl_status read_update(const table *t, fl_update *out)
     return FL_OK;
 }
 
-static fl_op_node *find_maker(const table *t)
-{
-    fl_op_node *n = fl_program_main(t->d->startup)->first;
-
-    while (n && !(fl_match_op(n, "init_table") &&
-                  !strcmp(fl_match_attr(n, "table")->s, t->w->name)))
-        n = n->next;
-    return n;
-}
-
 /* The words of the table with the settings of the update. */
 static fl_status merge_words(const table *t, const fl_update *u,
                              fl_words *words)
@@ -669,7 +659,7 @@ static fl_status merge_words(const table *t, const fl_update *u,
    of the update. A table that somebody else makes has its own settings. */
 static fl_status tell_servers(const table *t, const fl_update *u)
 {
-    fl_op_node *maker = find_maker(t);
+    fl_op_node *maker = fl_program_maker(t->d->startup, t->w->name);
     fl_words words;
     fl_status st;
     char *text;

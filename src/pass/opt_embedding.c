@@ -83,10 +83,10 @@ static bool match_forward(piece *c, const fl_var *v)
 
 static fl_op_node *find_sum(const fl_var *grad)
 {
-    for (fl_op_node *n = fl_match_writer(grad); n; n = n->next)
-        if (fl_match_op(n, "sum") &&
-            fl_args_count(fl_match_ins(n, "X"), grad) == 1)
-            return n;
+    for (const fl_use *u = grad ? grad->first_use : NULL; u; u = u->next)
+        if (fl_match_op(u->node, "sum") && !u->node->block->index &&
+            fl_args_count(fl_match_ins(u->node, "X"), grad) == 1)
+            return u->node;
     return NULL;
 }
 
