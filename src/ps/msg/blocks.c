@@ -37,27 +37,18 @@ static fl_status read_items(fl_unpack *u, const fl_items_source *from,
         if (u->bad)
             return fl_items_too_short(from->type, "values", i);
     }
-    return fl_items_end(u, from->type);
+    return FL_OK;
 }
 
 fl_status fl_blocks_unpack(const fl_items_source *from, fl_blocks_request *out)
 {
-    fl_unpack u = fl_unpack_from(from->payload.data, from->payload.len);
-    fl_blocks_request r = { 0 };
-    fl_status st;
+    fl_items r;
 
-    if (from->type == FL_MSG_ROUND_DENSE)
-        FL_TRY(fl_items_round(&u, from->type, &r.round));
-    FL_TRY(fl_items_count(&u, from->type,
+    FL_TRY(fl_items_begin(from,
                           is_pull(from->type) ? sizeof(uint32_t) : BLOCK_BYTES,
-                          &r.n));
-    r.items = fl_alloc(sizeof(*r.items) * r.n);
-    st = read_items(&u, from, r.items, r.n);
-    if (st) {
-        fl_free(r.items);
-        return st;
-    }
-    *out = r;
+                          sizeof(fl_block_item), &r));
+    FL_TRY(fl_items_end(&r, from->type, read_items(&r.u, from, r.items, r.n)));
+    *out = (fl_blocks_request){ r.round, r.items, r.n };
     return FL_OK;
 }
 

@@ -22,8 +22,8 @@ fl_status fl_items_round(fl_unpack *u, uint16_t type, uint64_t *round)
     return FL_OK;
 }
 
-fl_status fl_items_count(fl_unpack *u, uint16_t type, uint64_t head_bytes,
-                         uint32_t *out)
+static fl_status read_count(fl_unpack *u, uint16_t type, uint64_t head_bytes,
+                            uint32_t *out)
 {
     bool has_gap = type != FL_MSG_PULL_DENSE;
     uint32_t n = fl_unpack_u32(u);
@@ -44,6 +44,19 @@ fl_status fl_items_count(fl_unpack *u, uint16_t type, uint64_t head_bytes,
                 "several requests",
                 fl_msg_name(type), n, FL_ITEMS_MAX);
     *out = n;
+    return FL_OK;
+}
+
+fl_status fl_items_begin(const fl_items_source *from, uint64_t head_bytes,
+                         size_t item_bytes, fl_items *out)
+{
+    fl_items r = { .u = fl_unpack_from(from->payload.data, from->payload.len) };
+
+    if (from->type == FL_MSG_ROUND_PUSH || from->type == FL_MSG_ROUND_DENSE)
+        FL_TRY(fl_items_round(&r.u, from->type, &r.round));
+    FL_TRY(read_count(&r.u, from->type, head_bytes, &r.n));
+    r.items = fl_alloc(item_bytes * r.n);
+    *out = r;
     return FL_OK;
 }
 
@@ -72,13 +85,15 @@ fl_status fl_items_unknown(uint16_t type, const char *kind, uint32_t number)
             fl_msg_name(type), kind, number);
 }
 
-fl_status fl_items_end(const fl_unpack *u, uint16_t type)
+fl_status fl_items_end(fl_items *r, uint16_t type, fl_status st)
 {
-    if (u->at != u->end)
-        FL_FAIL(FL_ERR_CORRUPT,
-                "a request (%s) has %td bytes behind its last item",
-                fl_msg_name(type), u->end - u->at);
-    return FL_OK;
+    if (!st && r->u.at != r->u.end)
+        st = fl_err_set(FL_ERR_CORRUPT,
+                        "a request (%s) has %td bytes behind its last item",
+                        fl_msg_name(type), r->u.end - r->u.at);
+    if (st)
+        fl_free(r->items);
+    return st;
 }
 
 /* --- examples ------------------------------------------------------------- */

@@ -126,19 +126,27 @@ fl_status fl_changed_unpack_reply(fl_msg_bytes payload, uint32_t dim,
 /* The number of the round at the front of a request of a round. */
 FL_MUST_CHECK
 fl_status fl_items_round(fl_unpack *u, uint16_t type, uint64_t *round);
-/* How many items there are; heads of so many bytes are known to be there. */
+/* Items that are being read. */
+typedef struct fl_items {
+    fl_unpack u;
+    uint64_t round; /* of a message of a round */
+    void *items;    /* freed with fl_free */
+    uint32_t n;
+} fl_items;
+
+/* Memory for the items; heads of so many bytes are known to be there. */
 FL_MUST_CHECK
-fl_status fl_items_count(fl_unpack *u, uint16_t type, uint64_t head_bytes,
-                         uint32_t *out);
+fl_status fl_items_begin(const fl_items_source *from, uint64_t head_bytes,
+                         size_t item_bytes, fl_items *out);
+/* They were read, or not (st): that nothing is behind the last one. */
+FL_MUST_CHECK
+fl_status fl_items_end(fl_items *r, uint16_t type, fl_status st);
 /* n times width bytes where they lie; NULL when there are fewer. */
 const void *fl_items_take(fl_unpack *u, uint64_t n, uint64_t width);
 /* Sentences: the request ends within `what` of item i, a table or a block; it
    is for something that was not declared. */
 fl_status fl_items_too_short(uint16_t type, const char *what, uint32_t i);
 fl_status fl_items_unknown(uint16_t type, const char *kind, uint32_t number);
-/* That nothing is behind the last item. */
-FL_MUST_CHECK
-fl_status fl_items_end(const fl_unpack *u, uint16_t type);
 
 /* --- examples ------------------------------------------------------------- */
 

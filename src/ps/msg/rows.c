@@ -132,29 +132,19 @@ static fl_status read_items(fl_unpack *u, const fl_items_source *from,
 {
     FL_TRY(read_heads(u, from->type, items, n));
     FL_TRY(find_dims(from, items, n));
-    FL_TRY(is_push(from->type) ? read_push(u, from, items, n)
-                               : read_columns(u, from->type, items, n));
-    return fl_items_end(u, from->type);
+    return is_push(from->type) ? read_push(u, from, items, n)
+                               : read_columns(u, from->type, items, n);
 }
 
 fl_status fl_rows_unpack(const fl_items_source *from, fl_rows_request *out)
 {
-    fl_unpack u = fl_unpack_from(from->payload.data, from->payload.len);
-    fl_rows_request r = { 0 };
-    fl_status st;
+    fl_items r;
 
-    if (from->type == FL_MSG_ROUND_PUSH)
-        FL_TRY(fl_items_round(&u, from->type, &r.round));
-    FL_TRY(fl_items_count(&u, from->type,
+    FL_TRY(fl_items_begin(from,
                           is_push(from->type) ? PUSH_ITEM_BYTES : ITEM_BYTES,
-                          &r.n));
-    r.items = fl_alloc(sizeof(*r.items) * r.n);
-    st = read_items(&u, from, r.items, r.n);
-    if (st) {
-        fl_free(r.items);
-        return st;
-    }
-    *out = r;
+                          sizeof(fl_rows_item), &r));
+    FL_TRY(fl_items_end(&r, from->type, read_items(&r.u, from, r.items, r.n)));
+    *out = (fl_rows_request){ r.round, r.items, r.n };
     return FL_OK;
 }
 
