@@ -262,6 +262,7 @@ typedef struct fl_progress {
     double wait_share;            /* of the training threads' time, for input */
     double loss, auc; /* of the newest batch, at the end of all; NaN: none */
     const char *text; /* fetched values, the profile; NULL: numbers alone */
+    bool has_loss;    /* a loss that is NaN is the loss */
 } fl_progress;
 
 /* Called with the numbers about once a second and at the end, and with each

@@ -84,7 +84,9 @@ void fl_progress_line(const fl_progress *s, char *out, size_t cap)
     add(out, cap, &len, " samples, ");
     add_count(out, cap, &len, rate);
     add(out, cap, &len, "/s");
-    if (!isnan(s->loss))
+    if (s->has_loss && isnan(s->loss))
+        add(out, cap, &len, ", loss nan");
+    else if (!isnan(s->loss))
         add(out, cap, &len, ", loss %.4f", s->loss);
     if (!isnan(s->auc))
         add(out, cap, &len, ", AUC %.4f", s->auc);

@@ -284,6 +284,7 @@ static fl_progress progress_of(pass *p)
     for (int i = 0; i < p->n_threads; i++)
         s.samples += atomic_load(&p->tallies[i].samples);
     s.seconds = 1e-9 * (double)(fl_now_ns() - p->began_ns);
+    s.has_loss = p->loss_at >= 0 && s.samples;
     s.loss = atomic_load(&p->loss);
     s.auc = atomic_load(&p->auc);
     s.wait_share =

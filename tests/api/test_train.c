@@ -296,6 +296,9 @@ static void progress_lines_are_for_people(void **state)
                 .loss = NAN, .auc = NAN);
     fl_progress_line(&s, line, sizeof(line));
     assert_string_equal(line, "999 samples, 0/s, 1:01:40 in all");
+    s.has_loss = true;
+    fl_progress_line(&s, line, sizeof(line));
+    assert_string_equal(line, "999 samples, 0/s, loss nan, 1:01:40 in all");
     fl_progress_line(&s, line, 12);
     assert_string_equal(line, "999 samples");
 }
@@ -425,18 +428,29 @@ static void a_loss_that_nobody_named_is_watched_too(void **state)
                      FL_ERR_NUMERIC);
 }
 
+static void expect_bad_loss(void *arg, const fl_progress *p)
+{
+    bool *told = arg;
+
+    if (p->is_last && !p->text)
+        *told = p->has_loss && !isfinite(p->loss);
+}
+
 static void training_goes_on_when_it_is_told_to(void **state)
 {
     fixture *f = *state;
     fl_dataset_report r = FL_INIT(fl_dataset_report);
+    bool told = false;
 
     assert_ok(fl_ctx_set(f->ctx, "finite_loss", "false"));
     assert_ok(fl_ctx_set(f->ctx, "log_level", "error"));
     let_it_diverge(f);
-    assert_ok(fl_train_from_dataset(f->exe, main_of(f), f->data, &r,
-                                    .loss = fl_var_name(f->loss)));
+    assert_ok(fl_train_from_dataset(
+        f->exe, main_of(f), f->data, &r, .loss = fl_var_name(f->loss),
+        .on_progress = expect_bad_loss, .progress_arg = &told));
     assert_int_equal(r.samples, ROWS);
     assert_false(isfinite(r.loss));
+    assert_true(told);
 }
 
 int main(void)
