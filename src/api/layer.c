@@ -158,12 +158,13 @@ const char *fl_layer_param_name(fl_layer *l, const fl_param_attr *attr,
 
 fl_status fl_layer_add_param(fl_layer *l, const fl_param_attr *attr,
                              const char *name, const fl_tensor *meta,
-                             unsigned flags, const char *init, fl_var **out)
+                             unsigned flags, fl_var **out)
 {
-    fl_var_words words = { init, attr->regularizer, attr->clip };
+    fl_var_words words = { attr->init, attr->regularizer, attr->clip };
     fl_status st;
     fl_var *v;
 
+    flags |= FL_VAR_PARAM | (attr->frozen ? FL_VAR_FROZEN : 0);
     FL_TRY(fl_block_add_var(l->block, name, meta, flags, &v));
     v->lr = attr->learning_rate ? attr->learning_rate : 1;
     st = fl_var_set_words(v, &words);
@@ -178,9 +179,8 @@ fl_var *fl_layer_param(fl_layer *l, const fl_param_attr *attr,
                        const char *suffix, fl_dtype dtype,
                        const fl_shape *shape, const char *default_init)
 {
-    const char *text = attr->init ? attr->init : default_init;
     fl_tensor meta = { .dtype = dtype, .shape = *shape };
-    unsigned flags = FL_VAR_PARAM | (attr->frozen ? FL_VAR_FROZEN : 0);
+    fl_param_attr a = *attr;
     const char *name = fl_layer_param_name(l, attr, suffix);
     fl_var *v = fl_block_find_var(l->block, name);
     fl_block *startup;
@@ -188,9 +188,11 @@ fl_var *fl_layer_param(fl_layer *l, const fl_param_attr *attr,
 
     if (v)
         return shared_param(v, dtype, shape);
+    if (!a.init)
+        a.init = default_init;
     if (fl_ctx_startup(l->ctx, l->block, &startup) ||
-        fl_init_parse(text, shape, &init) ||
-        fl_layer_add_param(l, attr, name, &meta, flags, text, &v) ||
+        fl_init_parse(a.init, shape, &init) ||
+        fl_layer_add_param(l, &a, name, &meta, 0, &v) ||
         add_first(l->ctx, startup, v, &init))
         return NULL;
     return v;

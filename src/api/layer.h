@@ -110,10 +110,11 @@ fl_status fl_layer_table_rule(fl_ctx *c, const fl_var *param,
 const char *fl_layer_param_name(fl_layer *l, const fl_param_attr *attr,
                                 const char *suffix);
 
-/* Checks the words of `attr` and adds the parameter to the layer's program. */
+/* Checks the words of `attr` and adds the parameter to the layer's program, with
+   these flags besides those that attr asks for. */
 FL_MUST_CHECK
 fl_status fl_layer_add_param(fl_layer *l, const fl_param_attr *attr,
                              const char *name, const fl_tensor *meta,
-                             unsigned flags, const char *init, fl_var **out);
+                             unsigned flags, fl_var **out);
 
 #endif

@@ -476,11 +476,17 @@ fl_var *fl_layers_accuracy(fl_var *input, fl_var *label)
     return fl_layer_emit(&l, "accuracy", NULL);
 }
 
+/* What both auc operators are about. */
+typedef struct auc_of {
+    const fl_var *input, *label;
+    const fl_layers_auc_args *args;
+} auc_of;
+
 /* An auc operator with its two histograms, which are given out. */
-static fl_var *auc_op(fl_layer *l, const fl_var *input, const fl_var *label,
-                      const fl_layers_auc_args *args, int slide,
-                      const char *out, fl_var *stat[2])
+static fl_var *auc_op(fl_layer *l, const auc_of *of, int slide, const char *out,
+                      fl_var *stat[2])
 {
+    const fl_layers_auc_args *args = of->args;
     int64_t n = args->num_thresholds ? args->num_thresholds : 4095;
     fl_shape ring = { .rank = 1, .dim = { (slide + 1) * (n + 1) + 1 } };
     fl_shape flat = { .rank = 2, .dim = { 1, n + 1 } };
@@ -491,8 +497,8 @@ static fl_var *auc_op(fl_layer *l, const fl_var *input, const fl_var *label,
             fl_layer_state(l->ctx, l->block,
                            fl_program_name(l->block->program, "_generated_var"),
                            FL_DTYPE_I64, shape, 0);
-    fl_layer_in(l, "Predict", input);
-    fl_layer_in(l, "Label", label);
+    fl_layer_in(l, "Predict", of->input);
+    fl_layer_in(l, "Label", of->label);
     fl_layer_in(l, "StatPos", stat[0]);
     fl_layer_in(l, "StatNeg", stat[1]);
     fl_layer_out(l, "AUC", out);
@@ -520,6 +526,7 @@ fl_var *fl_layers_auc_with(fl_var *input, fl_var *label, fl_var **batch_auc,
     const fl_layers_auc_args *args = &o;
     const char *all, *batch;
     fl_var *b, *a, *stats[4];
+    auc_of of = { input, label, &o };
     fl_layer l;
     int slide;
 
@@ -529,11 +536,11 @@ fl_var *fl_layers_auc_with(fl_var *input, fl_var *label, fl_var **batch_auc,
     slide = args->slide_steps ? args->slide_steps : 1;
     all = fl_layer_tmp(&l);
     batch = fl_layer_tmp(&l);
-    b = auc_op(&l, input, label, args, slide < 0 ? 0 : slide, batch, stats);
+    b = auc_op(&l, &of, slide < 0 ? 0 : slide, batch, stats);
     give(batch_auc, b);
     if (!b)
         return NULL;
-    a = auc_op(&l, input, label, args, 0, all, stats + 2);
+    a = auc_op(&l, &of, 0, all, stats + 2);
     give(args->batch_stat_pos, stats[0]);
     give(args->batch_stat_neg, stats[1]);
     give(args->stat_pos, stats[2]);

@@ -97,15 +97,12 @@ static fl_status make_param(fl_layer *l, const fl_param_attr *attr,
                             const char *settings, fl_var **out)
 {
     fl_tensor meta = { .dtype = FL_DTYPE_F32, .shape = *shape };
-    unsigned flags = FL_VAR_PARAM | FL_VAR_TABLE;
 
     if (find_maker(l->ctx, name))
         FL_FAIL(FL_ERR_EXISTS, "the startup program makes a table %s already",
                 name);
     FL_TRY(check_settings(l->ctx, name, settings, shape->dim[1]));
-    FL_TRY(fl_layer_add_param(l, attr, name, &meta,
-                              flags | (attr->frozen ? FL_VAR_FROZEN : 0),
-                              attr->init, out));
+    FL_TRY(fl_layer_add_param(l, attr, name, &meta, FL_VAR_TABLE, out));
     return append_maker(l->ctx, name, settings);
 }
 

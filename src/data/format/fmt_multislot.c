@@ -253,11 +253,10 @@ static const uint32_t *place_end(const fl_row_writer *w)
     return w->rows->words + w->rows->cap - 2 * (size_t)s->n_slots - s->n_ragged;
 }
 
-bool fl_multislot_slot(const fl_parser *p, uint32_t i, uint32_t ragged,
-                       const char *at, const char *end, fl_row_writer *w,
-                       fl_bad *bad)
+bool fl_multislot_slot(const fl_parser *p, const fl_line *l, uint32_t i,
+                       uint32_t ragged, fl_row_writer *w, fl_bad *bad)
 {
-    place c = { at, end, w->at, place_end(w) };
+    place c = { l->at, l->end, w->at, place_end(w) };
     bool good = read_slot(p, i, w->counts + ragged, &c, bad);
 
     w->at = c.out;

@@ -15,11 +15,10 @@ bool fl_multislot_line(const fl_parser *p, const fl_line *l, fl_row_writer *w,
 FL_MUST_CHECK
 fl_status fl_multislot_open(fl_row_writer *w, const fl_line *l);
 
-/* Reads slot i, which is number `ragged` of the ragged ones, into the open
-   record. */
-bool fl_multislot_slot(const fl_parser *p, uint32_t i, uint32_t ragged,
-                       const char *at, const char *end, fl_row_writer *w,
-                       fl_bad *bad);
+/* Reads slot i, which is number `ragged` of the ragged ones and with which l
+   begins, into the open record. */
+bool fl_multislot_slot(const fl_parser *p, const fl_line *l, uint32_t i,
+                       uint32_t ragged, fl_row_writer *w, fl_bad *bad);
 
 /* Passes over a slot; its values are not looked at. Slot number `slot` is to
    blame when they are too few. */

@@ -197,6 +197,7 @@ static bool read_in_schema_order(const fl_parser *p, const fl_line *l,
                                  fl_row_writer *w, fl_bad *bad, fl_status *st)
 {
     const char *begins[FL_SLOTS_MAX] = { 0 };
+    fl_line rest = *l;
     uint32_t ragged = 0;
 
     if (!find_slots(l->head, l, begins, bad))
@@ -205,7 +206,8 @@ static bool read_in_schema_order(const fl_parser *p, const fl_line *l,
     if (*st)
         return false;
     for (uint32_t i = 0; i < p->schema.n_slots; i++) {
-        if (!fl_multislot_slot(p, i, ragged, begins[i], l->end, w, bad))
+        rest.at = begins[i];
+        if (!fl_multislot_slot(p, &rest, i, ragged, w, bad))
             return false;
         ragged += p->schema.slots[i].width == 0;
     }
