@@ -82,7 +82,7 @@ static double train_replicas(worker *w, size_t first, size_t n)
     return sum / (double)n;
 }
 
-static double train(worker *w, const crew_order *o)
+static double train(worker *w, const member_order *o)
 {
     if (w->floor)
         return floor_ctr_train(w->floor, w->spec->n_threads, o->n);
@@ -122,20 +122,20 @@ static void end_worker(worker *w)
     free(w);
 }
 
-static void be_worker(void *state, const crew_order *o, crew_answer *out)
+static void be_worker(void *state, const member_order *o, member_answer *out)
 {
     worker *w = state;
 
     switch (o->what) {
-    case CREW_TRAIN:
+    case MEMBER_TRAIN:
         out->loss = train(w, o);
         break;
-    case CREW_SETTLE:
+    case MEMBER_SETTLE:
         break;
-    case CREW_JUDGE:
+    case MEMBER_JUDGE:
         out->auc = judge(w);
         break;
-    case CREW_END:
+    case MEMBER_END:
         end_worker(w);
         break;
     }
@@ -146,30 +146,30 @@ static void be_worker(void *state, const crew_order *o, crew_answer *out)
 void alone_start(alone *a, const alone_spec *spec)
 {
     *a = (alone){ .spec = *spec };
-    a->member = crew_start(spec->name, begin_worker, be_worker, &a->spec);
-    (void)crew_hear(&a->member);
+    a->member = member_start(spec->name, begin_worker, be_worker, &a->spec);
+    (void)member_hear(&a->member);
 }
 
 void alone_end(alone *a)
 {
-    crew_end(&a->member);
+    member_end(&a->member);
 }
 
 job_run alone_train(alone *a, size_t n_batches)
 {
-    job_run r = { .cpu_seconds = -crew_cpu_seconds(&a->member),
-                  .seconds = -crew_now() };
+    job_run r = { .cpu_seconds = -member_cpu_seconds(&a->member),
+                  .seconds = -member_now() };
 
-    crew_tell(&a->member, (crew_order){ CREW_TRAIN, a->next, n_batches });
-    r.loss = crew_hear(&a->member).loss;
-    r.seconds += crew_now();
-    r.cpu_seconds += crew_cpu_seconds(&a->member);
+    member_tell(&a->member, (member_order){ MEMBER_TRAIN, a->next, n_batches });
+    r.loss = member_hear(&a->member).loss;
+    r.seconds += member_now();
+    r.cpu_seconds += member_cpu_seconds(&a->member);
     a->next += n_batches;
     return r;
 }
 
 double alone_auc(alone *a)
 {
-    crew_tell(&a->member, (crew_order){ .what = CREW_JUDGE });
-    return crew_hear(&a->member).auc;
+    member_tell(&a->member, (member_order){ .what = MEMBER_JUDGE });
+    return member_hear(&a->member).auc;
 }

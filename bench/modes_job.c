@@ -123,23 +123,23 @@ static void end_trainer(trainer *t)
     free(t);
 }
 
-static void be_trainer(void *state, const crew_order *o, crew_answer *out)
+static void be_trainer(void *state, const member_order *o, member_answer *out)
 {
     trainer *t = state;
     const job_work *work = t->seat->job.work;
 
     switch (o->what) {
-    case CREW_TRAIN:
+    case MEMBER_TRAIN:
         out->loss = work->train(t->state, t->exe,
                                 fl_transpiler_trainer(t->transpiler), o);
         break;
-    case CREW_SETTLE:
+    case MEMBER_SETTLE:
         settle(t);
         break;
-    case CREW_JUDGE:
+    case MEMBER_JUDGE:
         out->auc = work->judge(t->state, t->transpiler, o);
         break;
-    case CREW_END:
+    case MEMBER_END:
         end_trainer(t);
         return;
     }
@@ -177,39 +177,39 @@ void job_start(job *j, const job_spec *spec)
              spec->n_servers, spec->n_trainers, spec->is_tcp ? ".tcp" : "");
     take_seats(j);
     for (int i = 0; i < spec->n_servers; i++)
-        j->servers[i] = crew_start_alone(j->name, serve, &j->seats[i]);
+        j->servers[i] = member_start_alone(j->name, serve, &j->seats[i]);
     for (int i = 0; i < spec->n_trainers; i++)
-        j->trainers[i] = crew_start(j->name, begin_trainer, be_trainer,
-                                    &j->seats[spec->n_servers + i]);
+        j->trainers[i] = member_start(j->name, begin_trainer, be_trainer,
+                                      &j->seats[spec->n_servers + i]);
     for (int i = 0; i < spec->n_trainers; i++)
-        (void)crew_hear(&j->trainers[i]);
+        (void)member_hear(&j->trainers[i]);
 }
 
 /* Trainers leave together: in no mode does one wait for another then. */
 void job_end(job *j)
 {
     for (int i = 0; i < j->spec.n_trainers; i++)
-        crew_end(&j->trainers[i]);
+        member_end(&j->trainers[i]);
     for (int i = 0; i < j->spec.n_servers; i++)
-        crew_end(&j->servers[i]);
+        member_end(&j->servers[i]);
 }
 
-static void order_all(job *j, crew_order o,
-                      crew_answer answers[JOB_TRAINERS_MAX])
+static void order_all(job *j, member_order o,
+                      member_answer answers[JOB_TRAINERS_MAX])
 {
     for (int i = 0; i < j->spec.n_trainers; i++)
-        crew_tell(&j->trainers[i], o);
+        member_tell(&j->trainers[i], o);
     for (int i = 0; i < j->spec.n_trainers; i++)
-        answers[i] = crew_hear(&j->trainers[i]);
+        answers[i] = member_hear(&j->trainers[i]);
 }
 
 /* Adds `sign` times what the processes have used so far. */
 static void add_cpu(const job *j, double sign, job_run *r)
 {
     for (int i = 0; i < j->spec.n_trainers; i++)
-        r->trainer_cpu[i] += sign * crew_cpu_seconds(&j->trainers[i]);
+        r->trainer_cpu[i] += sign * member_cpu_seconds(&j->trainers[i]);
     for (int i = 0; i < j->spec.n_servers; i++)
-        r->server_cpu[i] += sign * crew_cpu_seconds(&j->servers[i]);
+        r->server_cpu[i] += sign * member_cpu_seconds(&j->servers[i]);
 }
 
 static void add_stats(const fl_job_stats *s, double sign, job_run *r)
@@ -222,17 +222,17 @@ static void add_stats(const fl_job_stats *s, double sign, job_run *r)
 job_run job_train(job *j, size_t n_each)
 {
     const int n = j->spec.n_trainers;
-    crew_answer before[JOB_TRAINERS_MAX], after[JOB_TRAINERS_MAX];
+    member_answer before[JOB_TRAINERS_MAX], after[JOB_TRAINERS_MAX];
     job_run r = { 0 };
 
-    order_all(j, (crew_order){ .what = CREW_SETTLE }, before);
+    order_all(j, (member_order){ .what = MEMBER_SETTLE }, before);
     add_cpu(j, -1, &r);
-    r.seconds = -crew_now();
-    order_all(j, (crew_order){ CREW_TRAIN, j->next, n_each }, after);
-    r.seconds += crew_now();
+    r.seconds = -member_now();
+    order_all(j, (member_order){ MEMBER_TRAIN, j->next, n_each }, after);
+    r.seconds += member_now();
     for (int i = 0; i < n; i++)
         r.loss += after[i].loss / n;
-    order_all(j, (crew_order){ .what = CREW_SETTLE }, after);
+    order_all(j, (member_order){ .what = MEMBER_SETTLE }, after);
     add_cpu(j, 1, &r);
     for (int i = 0; i < n; i++) {
         add_stats(&before[i].stats, -1, &r);
@@ -248,6 +248,7 @@ job_run job_train(job *j, size_t n_each)
 
 double job_judge(job *j, size_t which)
 {
-    crew_tell(&j->trainers[0], (crew_order){ .what = CREW_JUDGE, .n = which });
-    return crew_hear(&j->trainers[0]).auc;
+    member_tell(&j->trainers[0],
+                (member_order){ .what = MEMBER_JUDGE, .n = which });
+    return member_hear(&j->trainers[0]).auc;
 }

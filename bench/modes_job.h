@@ -5,7 +5,7 @@
 #define BENCH_MODES_JOB_H
 
 #include "ctr_net.h"
-#include "modes_crew.h"
+#include "modes_members.h"
 #include "ps_process.h"
 
 #define JOB_SERVERS_MAX 2
@@ -21,9 +21,9 @@ typedef struct job_work {
     void *(*begin)(fl_ctx *c, const job_spec *s, int rank);
     /* Trains as ordered, with that program; the mean loss. */
     double (*train)(void *state, fl_executor *e, fl_program *p,
-                    const crew_order *o);
+                    const member_order *o);
     /* What the servers hold is worth. */
-    double (*judge)(void *state, fl_transpiler *t, const crew_order *o);
+    double (*judge)(void *state, fl_transpiler *t, const member_order *o);
     void (*end)(void *state);
 } job_work;
 
@@ -56,7 +56,7 @@ typedef struct job {
     job_spec spec;
     char name[32]; /* sync.1s2t.tcp */
     job_seat seats[JOB_SERVERS_MAX + JOB_TRAINERS_MAX];
-    crew_member servers[JOB_SERVERS_MAX], trainers[JOB_TRAINERS_MAX];
+    member servers[JOB_SERVERS_MAX], trainers[JOB_TRAINERS_MAX];
     size_t next; /* batch to train */
 } job;
 
@@ -104,7 +104,7 @@ typedef struct alone_spec {
 
 typedef struct alone {
     alone_spec spec;
-    crew_member member;
+    member member;
     size_t next;
 } alone;
 

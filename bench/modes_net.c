@@ -110,7 +110,7 @@ static void *begin_ctr(fl_ctx *c, const job_spec *s, int rank)
 }
 
 static double train_ctr(void *state, fl_executor *e, fl_program *p,
-                        const crew_order *o)
+                        const member_order *o)
 {
     ctr_trainer *t = state;
 
@@ -135,7 +135,7 @@ static fl_status pull_rows(fl_job *j, const char *name, const uint64_t *keys,
     return st ? st : fl_job_pull(j, table, keys, CTR_ROWS, FL_PULL_ONLY, out);
 }
 
-static double judge_ctr(void *state, fl_transpiler *from, const crew_order *o)
+static double judge_ctr(void *state, fl_transpiler *from, const member_order *o)
 {
     ctr_trainer *t = state;
     float *values = bench_alloc(ctr_part_size(&ctr_parts[0]) * sizeof *values);

@@ -170,7 +170,7 @@ static worker *worker_new(fl_ctx *c, const w2v_task *t, int first_part,
 
 /* o->n batches of each thread. */
 static double train(worker *w, fl_executor *e, fl_program *p,
-                    const crew_order *o)
+                    const member_order *o)
 {
     double loss = 0;
 
@@ -211,12 +211,12 @@ static void *begin_w2v(fl_ctx *c, const job_spec *s, int rank)
 }
 
 static double train_w2v(void *state, fl_executor *e, fl_program *p,
-                        const crew_order *o)
+                        const member_order *o)
 {
     return train(state, e, p, o);
 }
 
-static double judge_w2v(void *state, fl_transpiler *t, const crew_order *o)
+static double judge_w2v(void *state, fl_transpiler *t, const member_order *o)
 {
     const worker *w = state;
     const size_t n = w->task->text->n_words;
@@ -260,7 +260,7 @@ static void *begin_local(const void *spec)
     return w;
 }
 
-static double judge_local(const worker *w, const crew_order *o)
+static double judge_local(const worker *w, const member_order *o)
 {
     fl_tensor t;
 
@@ -269,20 +269,20 @@ static double judge_local(const worker *w, const crew_order *o)
     return judge_rows(w->task, o->n, t.data);
 }
 
-static void be_local(void *state, const crew_order *o, crew_answer *out)
+static void be_local(void *state, const member_order *o, member_answer *out)
 {
     worker *w = state;
 
     switch (o->what) {
-    case CREW_TRAIN:
+    case MEMBER_TRAIN:
         out->loss = train(w, w->exe, fl_default_main_program(w->ctx), o);
         break;
-    case CREW_SETTLE:
+    case MEMBER_SETTLE:
         break;
-    case CREW_JUDGE:
+    case MEMBER_JUDGE:
         out->auc = judge_local(w, o);
         break;
-    case CREW_END:
+    case MEMBER_END:
         fl_executor_free(w->exe);
         fl_ctx_free(w->ctx);
         free(w);
@@ -290,21 +290,22 @@ static void be_local(void *state, const crew_order *o, crew_answer *out)
     }
 }
 
-static job_run train_local(const crew_member *m, size_t n_each)
+static job_run train_local(const member *m, size_t n_each)
 {
-    job_run r = { .cpu_seconds = -crew_cpu_seconds(m), .seconds = -crew_now() };
+    job_run r = { .cpu_seconds = -member_cpu_seconds(m),
+                  .seconds = -member_now() };
 
-    crew_tell(m, (crew_order){ .what = CREW_TRAIN, .n = n_each });
-    r.loss = crew_hear(m).loss;
-    r.seconds += crew_now();
-    r.cpu_seconds += crew_cpu_seconds(m);
+    member_tell(m, (member_order){ .what = MEMBER_TRAIN, .n = n_each });
+    r.loss = member_hear(m).loss;
+    r.seconds += member_now();
+    r.cpu_seconds += member_cpu_seconds(m);
     return r;
 }
 
-static double judge_member(const crew_member *m, size_t list)
+static double judge_member(const member *m, size_t list)
 {
-    crew_tell(m, (crew_order){ .what = CREW_JUDGE, .n = list });
-    return crew_hear(m).auc;
+    member_tell(m, (member_order){ .what = MEMBER_JUDGE, .n = list });
+    return member_hear(m).auc;
 }
 
 /* --- rounds --------------------------------------------------------------- */
@@ -313,7 +314,7 @@ static const char *const modes[] = { "async", "geo" };
 #define N_MODES (sizeof modes / sizeof *modes)
 
 typedef struct rounds {
-    crew_member local;
+    member local;
     job jobs[N_MODES];
     job_run runs[N_MODES][ROUNDS_MAX], locals[ROUNDS_MAX];
     size_t n;
@@ -321,8 +322,8 @@ typedef struct rounds {
 
 static void start_all(rounds *r, const w2v_task *t)
 {
-    r->local = crew_start("local", begin_local, be_local, t);
-    (void)crew_hear(&r->local);
+    r->local = member_start("local", begin_local, be_local, t);
+    (void)member_hear(&r->local);
     for (size_t m = 0; m < N_MODES; m++)
         job_start(&r->jobs[m], &(job_spec){ .mode = modes[m],
                                             .n_servers = 1,
@@ -415,7 +416,7 @@ static void measure(const w2v_task *t)
     for (size_t m = 0; m < N_MODES; m++)
         put_mode(r, m, words);
     put_quality(r);
-    crew_end(&r->local);
+    member_end(&r->local);
     for (size_t m = 0; m < N_MODES; m++)
         job_end(&r->jobs[m]);
     free(r);

@@ -1,4 +1,4 @@
-/* team.h - a fixed crew of threads that do one job together.
+/* team.h - a fixed number of threads that do one job together.
  *
  * The caller is member 0; a team of n starts n - 1 threads, once. fl_team_run
  * runs fn(arg, i) on every member and returns when all have returned: this is

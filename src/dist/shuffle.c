@@ -1,9 +1,9 @@
 /* shuffle.c - records that change places between trainers.
  *
- *     meet        who takes part; nobody is in the shuffle before this any more
+ *     barrier     who takes part; nobody is in the shuffle before this any more
  *     send        packs to the others, by the servers in turn, and take what
  *                 has come meanwhile: boxes would fill up otherwise
- *     meet        all was sent; taking goes on while others still send
+ *     barrier     all was sent; taking goes on while others still send
  *     take        until every box is empty
  *
  * Requests end by themselves, and a box that stays full has nobody who takes
@@ -23,16 +23,16 @@
 #define PAUSE_MIN_NS MS
 #define PAUSE_MAX_NS (20 * MS)
 
-/* The second meeting. It is asked for and not waited for, and may be given up:
+/* The second barrier. It is asked for and not waited for, and may be given up:
    the last of the two sides frees it. */
-typedef struct meeting {
+typedef struct barrier {
     bool is_asked; /* owner only, before it is */
     fl_mutex mu;
     fl_cond cond;
     bool is_over, is_left; /* guarded by mu */
     fl_err err;
     fl_came_list came;
-} meeting;
+} barrier;
 
 /* A pack on its way, one per server. */
 typedef struct sending {
@@ -48,7 +48,7 @@ typedef struct shuffle {
     uint64_t generation;
     fl_came_list members;
     uint32_t *ranks; /* theirs */
-    meeting *end;
+    barrier *end;
     sending *sendings; /* by server */
     fl_client_inbox inbox;
     uint64_t n_taken; /* by the last question */
@@ -57,9 +57,9 @@ typedef struct shuffle {
     uint64_t patience_ns;
 } shuffle;
 
-/* --- meetings ------------------------------------------------------------- */
+/* --- barriers ------------------------------------------------------------- */
 
-static void free_meeting(meeting *m)
+static void free_barrier(barrier *m)
 {
     fl_vec_release(&m->came);
     fl_cond_release(&m->cond);
@@ -67,18 +67,18 @@ static void free_meeting(meeting *m)
     fl_free(m);
 }
 
-static meeting *make_meeting(void)
+static barrier *make_barrier(void)
 {
-    meeting *m = fl_alloc(sizeof(*m));
+    barrier *m = fl_alloc(sizeof(*m));
 
     fl_mutex_init(&m->mu);
     fl_cond_init(&m->cond);
     return m;
 }
 
-static void on_met(void *arg, fl_status st)
+static void on_passed(void *arg, fl_status st)
 {
-    meeting *m = arg;
+    barrier *m = arg;
     bool is_left;
 
     fl_lock(&m->mu);
@@ -89,11 +89,11 @@ static void on_met(void *arg, fl_status st)
     fl_cond_wake_all(&m->cond);
     fl_unlock(&m->mu);
     if (is_left)
-        free_meeting(m);
+        free_barrier(m);
 }
 
 /* The caller's side of it. */
-static void leave_meeting(meeting *m)
+static void leave_barrier(barrier *m)
 {
     bool is_over;
 
@@ -102,10 +102,10 @@ static void leave_meeting(meeting *m)
     m->is_left = true;
     fl_unlock(&m->mu);
     if (is_over)
-        free_meeting(m);
+        free_barrier(m);
 }
 
-static fl_status begin_meeting(shuffle *s)
+static fl_status begin_barrier(shuffle *s)
 {
     fl_status st;
 
@@ -114,14 +114,14 @@ static fl_status begin_meeting(shuffle *s)
         s->client,
         &(fl_barrier_request){ .name = BARRIER,
                                .generation = s->generation + 1 },
-        &s->end->came, (fl_ending){ on_met, s->end });
+        &s->end->came, (fl_ending){ on_passed, s->end });
     if (st)
-        on_met(s->end, st);
+        on_passed(s->end, st);
     return st;
 }
 
 /* Who takes part, and whether this one does. */
-static fl_status meet_first(shuffle *s)
+static fl_status pass_first(shuffle *s)
 {
     bool has_me = false;
 
@@ -142,7 +142,7 @@ static fl_status meet_first(shuffle *s)
 /* Everybody who began has sent everything. */
 static fl_status check_end(const shuffle *s)
 {
-    const meeting *m = s->end;
+    const barrier *m = s->end;
     size_t n = m->came.len, k = 0;
 
     if (m->err.status)
@@ -246,10 +246,10 @@ static fl_status check_stuck(shuffle *s, bool is_stuck, uint32_t to)
     return FL_OK;
 }
 
-/* For a while that grows while nothing happens; until the meeting is over. */
+/* For a while that grows while nothing happens; until the barrier is passed. */
 static void rest(shuffle *s)
 {
-    meeting *m = s->end;
+    barrier *m = s->end;
     uint64_t until = fl_now_ns() + s->pause_ns;
 
     fl_lock(&m->mu);
@@ -290,7 +290,7 @@ static fl_status take_some(shuffle *s)
     return fl_latch_wait(&s->latch);
 }
 
-static bool is_met(meeting *m)
+static bool is_passed(barrier *m)
 {
     bool is_over;
 
@@ -302,7 +302,7 @@ static bool is_met(meeting *m)
 
 static fl_status take_rest(shuffle *s)
 {
-    while (!is_met(s->end)) {
+    while (!is_passed(s->end)) {
         FL_TRY(take_some(s));
         if (s->n_taken)
             s->pause_ns = PAUSE_MIN_NS;
@@ -321,7 +321,7 @@ static fl_status take_rest(shuffle *s)
 static fl_status run(shuffle *s)
 {
     FL_TRY(send_all(s));
-    FL_TRY(begin_meeting(s));
+    FL_TRY(begin_barrier(s));
     return take_rest(s);
 }
 
@@ -332,7 +332,7 @@ static void init(shuffle *s, fl_job *j)
     *s = (shuffle){ .config = &j->dist->config,
                     .client = fl_cluster_client(j->cluster),
                     .generation = 2 * j->n_shuffles,
-                    .end = make_meeting(),
+                    .end = make_barrier(),
                     .sendings = fl_alloc(n * sizeof(*s->sendings)),
                     .inbox = { .generation = 2 * j->n_shuffles,
                                .seen = fl_alloc(n * sizeof(uint64_t)),
@@ -348,7 +348,7 @@ static void release(shuffle *s)
 {
     for (int i = 0; i < s->config->n_servers; i++)
         fl_exchange_pack_release(&s->sendings[i].pack);
-    leave_meeting(s->end);
+    leave_barrier(s->end);
     fl_free(s->sendings);
     fl_free(s->inbox.seen);
     fl_free(s->ranks);
@@ -395,7 +395,7 @@ static fl_status shuffle_together(fl_job *j, fl_dataset *d, uint64_t seed)
 
     FL_TRY(fl_job_ready(j));
     init(&s, j);
-    st = meet_first(&s);
+    st = pass_first(&s);
     if (!st)
         st = exchange(&s, d, seed);
     if (!st)

@@ -65,8 +65,8 @@ static void add_files(void)
     }
 }
 
-static fl_status run_dealt(dispatcher *d, sink *s, int n_threads,
-                           fl_pump_stats *stats)
+static fl_status run_dispatched(dispatcher *d, sink *s, int n_threads,
+                                fl_pump_stats *stats)
 {
     fl_dispatcher hook = { .next = name_next, .finished = hear, .arg = d };
     fl_pump_args a = args_of(s, &numbers, n_threads);
@@ -97,7 +97,7 @@ static void only_files_that_were_named_are_read(void **state)
         fl_pump_stats stats;
         sink s;
 
-        assert_ok(run_dealt(&d, &s, threads, &stats));
+        assert_ok(run_dispatched(&d, &s, threads, &stats));
         assert_int_equal(stats.files, 3);
         assert_int_equal(s.n, 3 * PER_FILE);
         for (uint64_t i = 0; i < FILES * PER_FILE; i++) {
@@ -121,14 +121,14 @@ static void one_thread_reads_them_in_the_order_of_their_names(void **state)
     sink s;
 
     (void)state;
-    assert_ok(run_dealt(&d, &s, 1, &stats));
+    assert_ok(run_dispatched(&d, &s, 1, &stats));
     assert_true(s.in_order[0] == 9 * PER_FILE);
     assert_true(s.in_order[PER_FILE] == 1 * PER_FILE);
     assert_true(s.in_order[2 * PER_FILE] == 5 * PER_FILE);
     release(&d, &s);
 }
 
-static void nothing_may_be_dealt(void **state)
+static void nothing_may_be_dispatched(void **state)
 {
     dispatcher d = { .answers = { FL_DISPATCHER_LATER, FL_DISPATCHER_LATER },
                      .n_answers = 2 };
@@ -136,7 +136,7 @@ static void nothing_may_be_dealt(void **state)
     sink s;
 
     (void)state;
-    assert_ok(run_dealt(&d, &s, 3, &stats));
+    assert_ok(run_dispatched(&d, &s, 3, &stats));
     assert_int_equal(stats.files, 0);
     assert_int_equal(s.n, 0);
     release(&d, &s);
@@ -150,7 +150,7 @@ static void a_file_that_is_named_again_is_told_of_again(void **state)
     sink s;
 
     (void)state;
-    assert_ok(run_dealt(&d, &s, 1, &stats));
+    assert_ok(run_dispatched(&d, &s, 1, &stats));
     assert_int_equal(s.n, 2 * PER_FILE);
     assert_int_equal(s.seen[4 * PER_FILE], 1);
     assert_int_equal(d.n_told[4], 2);
@@ -166,7 +166,8 @@ static void an_error_of_the_dispatcher_is_that_of_the_pass(void **state)
         fl_pump_stats stats;
         sink s;
 
-        assert_int_equal(run_dealt(&d, &s, threads, &stats), FL_ERR_CLOSED);
+        assert_int_equal(run_dispatched(&d, &s, threads, &stats),
+                         FL_ERR_CLOSED);
         expect_said("the dispatcher went home");
         release(&d, &s);
         remove_files(state);
@@ -180,7 +181,7 @@ static void a_dispatcher_that_does_not_listen_ends_the_pass(void **state)
     sink s;
 
     (void)state;
-    assert_int_equal(run_dealt(&d, &s, 2, &stats), FL_ERR_CLOSED);
+    assert_int_equal(run_dispatched(&d, &s, 2, &stats), FL_ERR_CLOSED);
     expect_said("the dispatcher does not listen");
     release(&d, &s);
 }
@@ -192,7 +193,7 @@ static void a_name_that_there_is_no_file_for_is_an_error(void **state)
     sink s;
 
     (void)state;
-    assert_int_equal(run_dealt(&d, &s, 2, &stats), FL_ERR_CORRUPT);
+    assert_int_equal(run_dispatched(&d, &s, 2, &stats), FL_ERR_CORRUPT);
     expect_said("give all processes the same list");
     release(&d, &s);
 }
@@ -233,7 +234,7 @@ int main(void)
                                   remove_files),
         cmocka_unit_test_teardown(
             one_thread_reads_them_in_the_order_of_their_names, remove_files),
-        cmocka_unit_test_teardown(nothing_may_be_dealt, remove_files),
+        cmocka_unit_test_teardown(nothing_may_be_dispatched, remove_files),
         cmocka_unit_test_teardown(a_file_that_is_named_again_is_told_of_again,
                                   remove_files),
         cmocka_unit_test_teardown(

@@ -1,5 +1,5 @@
 /* test_dist_data.c - data over trainers: records that change places, and files
- * that are dealt as they are asked for. */
+ * that are dispatched as they are asked for. */
 #include <dirent.h>
 #include <inttypes.h>
 #include <stdatomic.h>
@@ -392,7 +392,7 @@ static void free_deals(deals *g)
     fl_free(g);
 }
 
-static fl_status read_dealt(kit_trainer *t, void *arg)
+static fl_status read_dispatched(kit_trainer *t, void *arg)
 {
     deals *g = arg;
     fl_dataset *d = NULL;
@@ -409,7 +409,7 @@ static fl_status read_dealt(kit_trainer *t, void *arg)
     return st;
 }
 
-static void every_file_is_dealt_once_in_every_pass(void **state)
+static void every_file_is_dispatched_once_in_every_pass(void **state)
 {
 
     (void)state;
@@ -419,7 +419,7 @@ static void every_file_is_dealt_once_in_every_pass(void **state)
                       .n_trainers = TRAINERS };
         deals *g = make_deals(3);
 
-        run_good(&j, read_dealt, g);
+        run_good(&j, read_dispatched, g);
         expect_each(&g->census, KEYS, 3);
         assert_int_equal(g->files[0] + g->files[1] + g->files[2], 3 * FILES);
         free_deals(g);
@@ -429,9 +429,9 @@ static void every_file_is_dealt_once_in_every_pass(void **state)
 /* A new dataset by the same name goes on with the next pass. */
 static fl_status read_twice(kit_trainer *t, void *arg)
 {
-    fl_status st = read_dealt(t, arg);
+    fl_status st = read_dispatched(t, arg);
 
-    return st ? st : read_dealt(t, arg);
+    return st ? st : read_dispatched(t, arg);
 }
 
 static void a_name_may_be_used_again(void **state)
@@ -445,7 +445,7 @@ static void a_name_may_be_used_again(void **state)
     free_deals(g);
 }
 
-static fl_status load_dealt(kit_trainer *t, void *arg)
+static fl_status load_dispatched(kit_trainer *t, void *arg)
 {
     deals *g = arg;
     fl_dataset *d = NULL;
@@ -463,13 +463,13 @@ static fl_status load_dealt(kit_trainer *t, void *arg)
     return st;
 }
 
-static void dealt_files_can_be_loaded_and_shuffled(void **state)
+static void dispatched_files_can_be_loaded_and_shuffled(void **state)
 {
     kit_job j = { .mode = "async", .n_trainers = TRAINERS };
     deals *g = make_deals(1);
 
     (void)state;
-    run_good(&j, load_dealt, g);
+    run_good(&j, load_dispatched, g);
     expect_each(&g->census, KEYS, 1);
     free_deals(g);
 }
@@ -614,7 +614,7 @@ typedef struct trained {
     _Atomic uint64_t samples;
 } trained;
 
-static fl_status train_dealt(kit_trainer *t, void *arg)
+static fl_status train_dispatched(kit_trainer *t, void *arg)
 {
     static const char *const names[] = { "s0", "s1", "s2", "dense", "label" };
     char path[256];
@@ -645,7 +645,7 @@ static fl_status train_dealt(kit_trainer *t, void *arg)
     return st;
 }
 
-static void every_mode_trains_on_dealt_files(void **state)
+static void every_mode_trains_on_dispatched_files(void **state)
 {
     uint64_t want = 0;
 
@@ -656,7 +656,7 @@ static void every_mode_trains_on_dealt_files(void **state)
         kit_job j = { .mode = mode_name(m), .n_servers = 2, .n_trainers = 2 };
         trained g = { .n_passes = m ? 2 : 1 };
 
-        run_good(&j, train_dealt, &g);
+        run_good(&j, train_dispatched, &g);
         assert_int_equal(atomic_load(&g.samples), (uint64_t)g.n_passes * want);
     }
 }
@@ -670,12 +670,12 @@ int main(void)
         cmocka_unit_test(with_one_trainer_it_is_a_local_shuffle),
         cmocka_unit_test(a_trainer_that_has_left_gets_no_records),
         cmocka_unit_test(what_is_not_loaded_is_refused),
-        cmocka_unit_test(every_file_is_dealt_once_in_every_pass),
+        cmocka_unit_test(every_file_is_dispatched_once_in_every_pass),
         cmocka_unit_test(a_name_may_be_used_again),
-        cmocka_unit_test(dealt_files_can_be_loaded_and_shuffled),
+        cmocka_unit_test(dispatched_files_can_be_loaded_and_shuffled),
         cmocka_unit_test(a_slow_trainer_gets_fewer_files),
         cmocka_unit_test(a_trainer_that_leaves_gives_its_files_back),
-        cmocka_unit_test(every_mode_trains_on_dealt_files),
+        cmocka_unit_test(every_mode_trains_on_dispatched_files),
     };
 
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -387,7 +387,7 @@ static void a_hash_of_the_name_chooses_the_first_server(void **state)
     fl_dist_free(d);
 }
 
-static void shards_are_dealt_in_contiguous_ranges(void **state)
+static void shards_are_given_out_in_contiguous_ranges(void **state)
 {
     (void)state;
     for (uint64_t key = 0; key < 1000; key++) {
@@ -508,7 +508,7 @@ int main(void)
         cmocka_unit_test(an_update_of_the_whole_keeps_a_parameter_in_one_block),
         cmocka_unit_test(no_table_has_an_update_without_a_rule),
         cmocka_unit_test(a_hash_of_the_name_chooses_the_first_server),
-        cmocka_unit_test(shards_are_dealt_in_contiguous_ranges),
+        cmocka_unit_test(shards_are_given_out_in_contiguous_ranges),
         cmocka_unit_test(texts_of_the_settings_are_copied),
         cmocka_unit_test(what_cannot_distribute_is_refused),
         cmocka_unit_test(an_error_names_the_pass),

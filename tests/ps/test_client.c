@@ -1,4 +1,4 @@
-/* test_client.c - a trainer's side in a simulation: dealing, errors, breaks. */
+/* test_client.c - a trainer's side in a simulation: scattering, errors, breaks. */
 #include "client_kit.h"
 
 #include <stdlib.h>
@@ -75,7 +75,7 @@ static fl_status pull(job *j, int trainer, size_t n, float *emb, float *ctr)
     return job_end(j, &o);
 }
 
-/* --- dealing -------------------------------------------------------------- */
+/* --- scattering ------------------------------------------------------------ */
 
 static void a_server_has_a_range_of_shards(void **state)
 {

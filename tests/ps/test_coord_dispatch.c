@@ -1,4 +1,4 @@
-/* test_coord_deal.c - work that the coordinator deals: every item once, what
+/* test_coord_dispatch.c - work that the coordinator dispatches: every item once, what
  * its trainer does not finish again, and an end that everybody learns of. */
 #include "coord_kit.h"
 
@@ -20,8 +20,8 @@ static world *make_full(int n_trainers)
     return w;
 }
 
-static size_t deal_as(world *w, uint32_t rank, uint32_t incarnation,
-                      const fl_dispatch_request *work)
+static size_t dispatch_as(world *w, uint32_t rank, uint32_t incarnation,
+                          const fl_dispatch_request *work)
 {
     size_t i = w->n_asked++;
 
@@ -32,28 +32,29 @@ static size_t deal_as(world *w, uint32_t rank, uint32_t incarnation,
     return i;
 }
 
-static size_t deal(world *w, uint32_t rank, const fl_dispatch_request *work)
+static size_t dispatch(world *w, uint32_t rank, const fl_dispatch_request *work)
 {
-    return deal_as(w, rank, fl_coord_incarnation(w->c, TRAINER, rank), work);
+    return dispatch_as(w, rank, fl_coord_incarnation(w->c, TRAINER, rank),
+                       work);
 }
 
 /* Questions are numbered for each trainer by who asks here. */
 static size_t wish(world *w, uint32_t rank, uint64_t n, uint64_t question)
 {
-    return deal(w, rank,
-                &(fl_dispatch_request){ .name = "train",
-                                        .number = 1,
-                                        .n = n,
-                                        .question = question,
-                                        .finished = NONE });
+    return dispatch(w, rank,
+                    &(fl_dispatch_request){ .name = "train",
+                                            .number = 1,
+                                            .n = n,
+                                            .question = question,
+                                            .finished = NONE });
 }
 
 static void finish(world *w, uint32_t rank, uint64_t n, uint64_t item)
 {
     size_t q =
-        deal(w, rank,
-             &(fl_dispatch_request){
-                 .name = "train", .number = 1, .n = n, .finished = item });
+        dispatch(w, rank,
+                 &(fl_dispatch_request){
+                     .name = "train", .number = 1, .n = n, .finished = item });
 
     assert_true(has_answer(w, q, FL_OK));
 }
@@ -64,7 +65,7 @@ static void expect_item(const world *w, size_t q, uint64_t item)
     assert_true(w->items[q] == item);
 }
 
-static void items_are_dealt_in_order_and_once(void **state)
+static void items_are_dispatched_in_order_and_once(void **state)
 {
     world *w = make_full(2);
 
@@ -122,8 +123,8 @@ static void who_is_hasty_does_not_wait_for_others(void **state)
                                  .is_hasty = true };
 
     (void)state;
-    expect_item(w, deal(w, 0, &work), 0);
-    expect_item(w, deal(w, 1, &work), NONE);
+    expect_item(w, dispatch(w, 0, &work), 0);
+    expect_item(w, dispatch(w, 1, &work), NONE);
     world_free(w);
 }
 
@@ -228,9 +229,9 @@ static void a_new_process_begins_anew_and_the_old_one_has_nothing(void **state)
     expect_item(w, wish(w, 1, 2, 1), 1);
     assert_true(has_answer(
         w,
-        deal_as(w, 0, 1,
-                &(fl_dispatch_request){
-                    .name = "train", .number = 1, .n = 2, .finished = 1 }),
+        dispatch_as(w, 0, 1,
+                    &(fl_dispatch_request){
+                        .name = "train", .number = 1, .n = 2, .finished = 1 }),
         FL_ERR_CLOSED));
     world_free(w);
 }
@@ -243,13 +244,13 @@ static void passes_do_not_know_each_other(void **state)
     };
 
     (void)state;
-    expect_item(w, deal(w, 0, &work), 0);
+    expect_item(w, dispatch(w, 0, &work), 0);
     work.number = 2;
-    expect_item(w, deal(w, 0, &work), 0);
+    expect_item(w, dispatch(w, 0, &work), 0);
     fl_msg_text(work.name, "b");
-    expect_item(w, deal(w, 1, &work), 0);
+    expect_item(w, dispatch(w, 1, &work), 0);
     work.n = 2;
-    assert_true(has_answer(w, deal(w, 0, &work), FL_ERR_INVAL));
+    assert_true(has_answer(w, dispatch(w, 0, &work), FL_ERR_INVAL));
     assert_string_equal(w->reason,
                         "pass \"b\" has 1 files for some trainers and 2 for "
                         "others: give all of them the same list");
@@ -272,7 +273,7 @@ static void strange_questions_are_refused(void **state)
 
     (void)state;
     for (size_t i = 0; i < FL_LEN(bad); i++) {
-        size_t q = deal(w, 0, &bad[i]);
+        size_t q = dispatch(w, 0, &bad[i]);
 
         assert_true(!is_open(w, q) && w->answers[q] != FL_OK);
     }
@@ -289,19 +290,19 @@ static void old_passes_are_forgotten_once_they_are_over(void **state)
     for (work.number = 1; work.number <= 200; work.number++) {
         work.question = 1;
         work.finished = NONE;
-        expect_item(w, deal(w, 0, &work), 0);
+        expect_item(w, dispatch(w, 0, &work), 0);
         work.question = 0;
         work.finished = 0;
-        expect_item(w, deal(w, 0, &work), NONE);
+        expect_item(w, dispatch(w, 0, &work), NONE);
     }
     /* One that was forgotten is over, and not begun again. */
     work.number = 1;
     work.question = 2;
     work.finished = NONE;
-    expect_item(w, deal(w, 0, &work), NONE);
+    expect_item(w, dispatch(w, 0, &work), NONE);
     for (work.number = 201; work.number < 201 + 64; work.number++)
-        expect_item(w, deal(w, 0, &work), 0);
-    q = deal(w, 0, &work);
+        expect_item(w, dispatch(w, 0, &work), 0);
+    q = dispatch(w, 0, &work);
     assert_true(has_answer(w, q, FL_ERR_INVAL));
     world_free(w);
 }
@@ -375,7 +376,7 @@ static void every_item_is_finished_whatever_happens(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(items_are_dealt_in_order_and_once),
+        cmocka_unit_test(items_are_dispatched_in_order_and_once),
         cmocka_unit_test(nobody_is_sent_home_while_others_have_work),
         cmocka_unit_test(who_has_the_last_item_is_sent_home),
         cmocka_unit_test(who_is_hasty_does_not_wait_for_others),

@@ -147,18 +147,18 @@ static fl_status read_footer(fl_cache *c, uint64_t lo, uint64_t bytes,
 {
     uint64_t end = c->map_bytes - sizeof(fl_cache_trailer) - bytes;
     const char *at = c->map + end;
-    size_t room;
+    size_t list_bytes;
 
     *why = "its footer is damaged";
     memcpy(&c->totals, at, sizeof(c->totals));
     if (!footer_holds(&c->totals, bytes))
         return FL_OK;
-    room = c->totals.chunks * sizeof(*c->chunks);
-    c->chunks = fl_try_alloc(room);
+    list_bytes = c->totals.chunks * sizeof(*c->chunks);
+    c->chunks = fl_try_alloc(list_bytes);
     if (!c->chunks)
         FL_FAIL(FL_ERR_NOMEM, "cache %s: no memory for %" PRIu64 " chunks",
                 c->path, c->totals.chunks);
-    memcpy(c->chunks, at + sizeof(c->totals), room);
+    memcpy(c->chunks, at + sizeof(c->totals), list_bytes);
     if (directory_is_sound(c, lo, end))
         *why = NULL;
     return FL_OK;

@@ -292,12 +292,12 @@ static size_t end_of_row(const fl_records *rows, size_t i)
 static fl_status copy_rows(part *p, const fl_records *rows, size_t *from)
 {
     size_t first = rows->starts[*from];
-    size_t i = *from, room = PART_WORDS - p->len, n_words;
+    size_t i = *from, left = PART_WORDS - p->len, n_words;
 
     do
         p->starts[p->n + i - *from] = p->len + rows->starts[i] - first;
     while (++i < rows->n && p->n + i - *from < FL_CACHE_RECORDS &&
-           end_of_row(rows, i) - first <= room);
+           end_of_row(rows, i) - first <= left);
     n_words = end_of_row(rows, i - 1) - first;
     FL_TRY(reserve_words(p, p->len + n_words));
     memcpy(p->words + p->len, rows->words + first, n_words * sizeof(*p->words));

@@ -130,7 +130,7 @@ fl_status fl_dataset_set_filelist(fl_dataset *d, const char *const *paths,
 fl_status fl_dataset_set_dispatcher(fl_dataset *d,
                                     const fl_dispatcher *dispatcher)
 {
-    fl_status st = fl_dataset_check_idle(d, "deal_files");
+    fl_status st = fl_dataset_check_idle(d, "dispatch_files");
 
     if (st) {
         free_dispatcher(dispatcher);
@@ -138,7 +138,7 @@ fl_status fl_dataset_set_dispatcher(fl_dataset *d,
     }
     free_dispatcher(&d->dispatcher);
     d->dispatcher = *dispatcher;
-    d->dealt_from = d->epoch;
+    d->dispatched_from = d->epoch;
     return FL_OK;
 }
 

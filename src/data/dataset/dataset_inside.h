@@ -48,7 +48,7 @@ struct fl_dataset {
     int n_threads;
     uint64_t epoch;           /* passes over the files so far */
     fl_dispatcher dispatcher; /* all zeros: none */
-    uint64_t dealt_from;      /* the epoch when it came */
+    uint64_t dispatched_from; /* the epoch when it came */
     fl_pump_stats stats;      /* of the last one */
     atomic_uint_fast64_t waited_ns;
 

@@ -54,7 +54,7 @@ fl_status fl_reading_start(fl_reading **out, fl_dataset *d, int n_threads,
         .n_threads = n_threads,
         .epoch = d->epoch,
         .dispatcher = d->dispatcher.next ? &d->dispatcher : NULL,
-        .pass = d->epoch - d->dealt_from + 1,
+        .pass = d->epoch - d->dispatched_from + 1,
         .take = take,
         .arg = arg,
     };

@@ -154,7 +154,7 @@ static file *open_file(fl_pump *p, size_t i)
 /* --- the dispatcher ----------------------------------------------------------- */
 
 /* Unlike what who takes the rows says, closed is an error here. */
-static void fail_deal(fl_pump *p, fl_status st)
+static void fail_dispatch(fl_pump *p, fl_status st)
 {
     if (!p->err.status)
         fl_err_save(&p->err, st);
@@ -169,14 +169,14 @@ static fl_status ask_dispatcher(const fl_pump *p, uint64_t *item)
     FL_TRY(a->dispatcher->next(a->dispatcher->arg, a->pass, p->n_files, item));
     if (*item >= p->n_files && *item < FL_DISPATCHER_LATER)
         FL_FAIL(FL_ERR_CORRUPT,
-                "file %llu was dealt, and there are only %zu: give all "
+                "file %llu was dispatched, and there are only %zu: give all "
                 "processes the same list",
                 (unsigned long long)*item, p->n_files);
     return FL_OK;
 }
 
 /* The file that the dispatcher names, or NULL. Lets go of the mutex. */
-static file *open_dealt(fl_pump *p)
+static file *open_dispatched(fl_pump *p)
 {
     uint64_t item = FL_DISPATCHER_NONE;
     fl_status st;
@@ -187,7 +187,7 @@ static file *open_dealt(fl_pump *p)
     fl_lock(&p->mu);
     p->is_asking = false;
     if (st)
-        fail_deal(p, st);
+        fail_dispatch(p, st);
     p->is_dispatched = st || item == FL_DISPATCHER_NONE;
     fl_cond_wake_all(&p->changed);
     if (st || item >= p->n_files)
@@ -200,7 +200,7 @@ static file *open_dealt(fl_pump *p)
 static file *open_next(fl_pump *p)
 {
     if (p->job.args.dispatcher)
-        return open_dealt(p);
+        return open_dispatched(p);
     p->is_dispatched = p->next_file + 1 == p->n_files;
     return open_file(p, p->next_file++);
 }
@@ -373,7 +373,7 @@ static void tell_finished(fl_pump *p, file *f)
     if (!st)
         return;
     fl_lock(&p->mu);
-    fail_deal(p, st);
+    fail_dispatch(p, st);
     fl_unlock(&p->mu);
 }
 
@@ -426,7 +426,7 @@ static void leave(fl_pump *p)
         st = tell_dispatcher_of_rest(p);
     fl_lock(&p->mu);
     if (st)
-        fail_deal(p, st);
+        fail_dispatch(p, st);
     p->n_running--;
     fl_cond_wake_all(&p->changed);
     fl_unlock(&p->mu);

@@ -304,7 +304,7 @@ static fl_status take_values(const fl_slot *slot, fl_dtype dtype, void *to,
                         bad);
 }
 
-/* --- room ---------------------------------------------------------------- */
+/* --- memory -------------------------------------------------------------- */
 
 /* Room for `need` bytes that keeps the first `keep`; false without memory. */
 static bool grow(void **p, size_t *cap, size_t need, size_t keep)
@@ -327,7 +327,7 @@ static bool grow(void **p, size_t *cap, size_t need, size_t keep)
     return true;
 }
 
-static fl_status no_room(const fl_slot *slot, size_t n)
+static fl_status no_memory(const fl_slot *slot, size_t n)
 {
     FL_FAIL(FL_ERR_NOMEM,
             "feed %s: no memory for %zu more values; make batches smaller",
@@ -335,24 +335,24 @@ static fl_status no_room(const fl_slot *slot, size_t n)
 }
 
 /* Room for n values behind the first `kept` ones. */
-static fl_status room_for_values(fl_column *col, const fl_slot *slot,
-                                 size_t kept, size_t n)
+static fl_status reserve_values(fl_column *col, const fl_slot *slot,
+                                size_t kept, size_t n)
 {
     size_t size = fl_slot_bytes(slot), need;
 
     if (__builtin_add_overflow(kept, n, &need) ||
         fl_mul_overflow(need, size, &need))
-        return no_room(slot, n);
+        return no_memory(slot, n);
     if (col->values && need <= col->cap_bytes)
         return FL_OK;
     if (!grow(&col->values, &col->cap_bytes, need, kept * size))
-        return no_room(slot, n);
+        return no_memory(slot, n);
     return FL_OK;
 }
 
 /* Room for the offsets of n_rows records, of which the first `kept` stay. */
-static fl_status room_for_offsets(fl_column *col, const fl_slot *slot,
-                                  size_t kept, size_t n_rows)
+static fl_status reserve_offsets(fl_column *col, const fl_slot *slot,
+                                 size_t kept, size_t n_rows)
 {
     size_t size = sizeof(*col->offsets), cap, need;
     void *p = col->offsets;
@@ -363,7 +363,7 @@ static fl_status room_for_offsets(fl_column *col, const fl_slot *slot,
     if (__builtin_add_overflow(n_rows, 1, &need) ||
         fl_mul_overflow(need, size, &need) ||
         !grow(&p, &cap, need, kept ? (kept + 1) * size : 0))
-        return no_room(slot, n_rows);
+        return no_memory(slot, n_rows);
     /* A grown block is a whole number of offsets, since `need` and the smallest
        block are. */
     col->offsets = p;
@@ -428,9 +428,9 @@ static fl_status give_sample(fl_feeder *f, const char *name, fl_dtype dtype,
     col = &f->batch.cols[i];
     FL_TRY(check_sample(f, v, n));
     FL_TRY(check_data(v->slot, data, n));
-    FL_TRY(room_for_values(col, v->slot, col->n_values, n));
+    FL_TRY(reserve_values(col, v->slot, col->n_values, n));
     if (!v->slot->width)
-        FL_TRY(room_for_offsets(col, v->slot, row, row + 1));
+        FL_TRY(reserve_offsets(col, v->slot, row, row + 1));
     to = (char *)col->values + col->n_values * fl_slot_bytes(v->slot);
     FL_TRY(take_values(v->slot, dtype, to, data, n, (place){ .row = row }));
     col->n_values += n;
@@ -549,9 +549,9 @@ fl_status fl_feeder_dense(fl_feeder *f, const char *name, fl_dtype dtype,
                 "fl_feeder_ragged",
                 name);
     if (fl_mul_overflow(n_rows, slot->width, &n))
-        return no_room(slot, n_rows);
+        return no_memory(slot, n_rows);
     FL_TRY(check_data(slot, data, n));
-    FL_TRY(room_for_values(&f->batch.cols[i], slot, 0, n));
+    FL_TRY(reserve_values(&f->batch.cols[i], slot, 0, n));
     FL_TRY(take_values(slot, dtype, f->batch.cols[i].values, data, n,
                        (place){ .width = slot->width }));
     close_column(f, i, n, n_rows);
@@ -567,7 +567,7 @@ static fl_status make_offsets(fl_column *col, const fl_slot *slot,
     if (n_rows && !lens)
         FL_FAIL(FL_ERR_INVAL, "feed %s: %zu lists, but no lengths (NULL)",
                 slot->name, n_rows);
-    FL_TRY(room_for_offsets(col, slot, 0, n_rows));
+    FL_TRY(reserve_offsets(col, slot, 0, n_rows));
     col->offsets[0] = 0;
     for (size_t r = 0; r < n_rows; r++) {
         if (__builtin_add_overflow(at, lens[r], &at))
@@ -599,7 +599,7 @@ fl_status fl_feeder_ragged(fl_feeder *f, const char *name, fl_dtype dtype,
     FL_TRY(make_offsets(col, slot, lens, n_rows));
     n = (size_t)col->offsets[n_rows];
     FL_TRY(check_data(slot, data, n));
-    FL_TRY(room_for_values(col, slot, 0, n));
+    FL_TRY(reserve_values(col, slot, 0, n));
     FL_TRY(take_values(slot, dtype, col->values, data, n,
                        (place){ .offsets = col->offsets }));
     close_column(f, i, n, n_rows);

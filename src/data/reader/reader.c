@@ -70,7 +70,7 @@ struct fl_reader {
 
     fl_mutex mu;
     fl_cond ready;         /* something for consumers changed */
-    fl_cond room;          /* something for workers changed */
+    fl_cond has_space;     /* something for workers changed */
     reader_state state;    /* guarded by mu, and so is what follows */
     queue *queues;         /* n_queues */
     int n_queues, turn;    /* turn: the queue that is asked next */
@@ -136,7 +136,7 @@ fl_status fl_reader_make(fl_reader **out, const fl_slot *slots,
     r->held = fl_alloc(FL_CONSUMERS_MAX * sizeof(fl_ready_batch *));
     fl_mutex_init(&r->mu);
     fl_cond_init(&r->ready);
-    fl_cond_init(&r->room);
+    fl_cond_init(&r->has_space);
     *out = r;
     return FL_OK;
 }
@@ -155,7 +155,7 @@ void fl_reader_free(fl_reader *r)
     }
     fl_mutex_release(&r->mu);
     fl_cond_release(&r->ready);
-    fl_cond_release(&r->room);
+    fl_cond_release(&r->has_space);
     fl_free(r->makers);
     fl_free(r->queues);
     fl_free(r->held);
@@ -314,7 +314,7 @@ static void fail_reader(void *arg, int number, fl_status st)
         fl_err_save(&r->error, st);
     atomic_store(&r->stop, true);
     fl_cond_wake_all(&r->ready);
-    fl_cond_wake_all(&r->room);
+    fl_cond_wake_all(&r->has_space);
     fl_unlock(&r->mu);
 }
 
@@ -343,7 +343,7 @@ static void drop_box(fl_reader *r, box *b)
     fl_unlock(&r->mu);
 }
 
-/* Waits for room; a reader that stops drops the batch. */
+/* Waits for space; a reader that stops drops the batch. */
 static void put_box(fl_reader *r, maker *m, box *b)
 {
     queue *q = queue_of(r, m->number);
@@ -351,7 +351,7 @@ static void put_box(fl_reader *r, maker *m, box *b)
     b->ready.worker = m->number;
     fl_lock(&r->mu);
     while (q->len >= r->queue_max && !atomic_load(&r->stop))
-        fl_cond_wait(&r->room, &r->mu);
+        fl_cond_wait(&r->has_space, &r->mu);
     if (atomic_load(&r->stop)) {
         give_back(r, &b->ready);
     } else {
@@ -530,9 +530,9 @@ void fl_reader_reset(fl_reader *r)
     r->state = CLOSING;
     atomic_store(&r->stop, true);
     fl_cond_wake_all(&r->ready);
-    fl_cond_wake_all(&r->room);
+    fl_cond_wake_all(&r->has_space);
     while (r->n_asking)
-        fl_cond_wait(&r->room, &r->mu);
+        fl_cond_wait(&r->has_space, &r->mu);
     fl_unlock(&r->mu);
     for (int i = 0; i < r->args.n_workers; i++) {
         fl_thread_join(r->makers[i].thread);
@@ -590,7 +590,7 @@ static fl_status take(fl_reader *r, fl_ready_batch **out)
     }
     /* Another thread may wait for the queue whose turn it is now. */
     fl_cond_wake_all(&r->ready);
-    fl_cond_wake_all(&r->room);
+    fl_cond_wake_all(&r->has_space);
     return FL_OK;
 }
 
@@ -611,7 +611,7 @@ static fl_status ask(fl_reader *r, int consumer, fl_ready_batch **out)
         r->held[consumer] = *out;
     r->n_asking--;
     if (r->state == CLOSING)
-        fl_cond_wake_all(&r->room);
+        fl_cond_wake_all(&r->has_space);
     return st;
 }
 

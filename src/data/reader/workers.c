@@ -63,7 +63,7 @@ typedef struct worker {
     pid_t was; /* its number, for messages */
     int status;
     int ready; /* pipe: messages come */
-    int room;  /* eventfd: shared slots that can be filled */
+    int empty; /* eventfd: shared slots that can be filled */
     char *region;
     shm_slot *slots;
     uint64_t n_batches;
@@ -169,7 +169,7 @@ static fl_status wait_for_shm_slot(child *c, uint32_t *out)
     ssize_t got;
 
     do {
-        got = read(c->self->room, &one, sizeof(one));
+        got = read(c->self->empty, &one, sizeof(one));
     } while (got < 0 && errno == EINTR);
     if (got != (ssize_t)sizeof(one))
         FL_FAIL(FL_ERR_IO, "cannot wait for the parent: %s", strerror(errno));
@@ -288,9 +288,9 @@ static fl_status fork_worker(fl_workers *ws, int number)
     pid_t parent = getpid();
     int ends[2];
 
-    w->room =
+    w->empty =
         eventfd((unsigned)ws->args.n_shm_slots, EFD_CLOEXEC | EFD_SEMAPHORE);
-    if (w->room < 0)
+    if (w->empty < 0)
         return system_failed("make an eventfd", number);
     if (pipe2(ends, O_CLOEXEC) != 0)
         return system_failed("make a pipe", number);
@@ -329,7 +329,7 @@ static void make_shm_slots(fl_workers *ws, int number)
     worker *w = &ws->all[number];
     uint32_t n_slots = ws->args.spec->schema.n_slots;
 
-    w->ready = w->room = -1;
+    w->ready = w->empty = -1;
     w->region = (char *)ws->map + (size_t)number * ws->region_bytes;
     w->slots = fl_alloc(ws->args.n_shm_slots * sizeof(*w->slots));
     for (uint32_t k = 0; k < ws->args.n_shm_slots; k++) {
@@ -653,15 +653,15 @@ void fl_workers_give_back(fl_workers *ws, fl_ready_batch *p)
     atomic_store_explicit(&c->taken[b->number], 0, memory_order_release);
     /* The count never passes the number of shared slots: this cannot wait or
        fail. */
-    FL_ASSERT(write(w->room, &one, sizeof(one)) == (ssize_t)sizeof(one));
+    FL_ASSERT(write(w->empty, &one, sizeof(one)) == (ssize_t)sizeof(one));
 }
 
 static void release_worker(const fl_workers *ws, worker *w)
 {
     if (w->ready >= 0)
         close(w->ready);
-    if (w->room >= 0)
-        close(w->room);
+    if (w->empty >= 0)
+        close(w->empty);
     for (size_t k = 0; k < ws->args.n_shm_slots; k++)
         fl_free(w->slots[k].feeds);
     fl_free(w->slots);

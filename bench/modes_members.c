@@ -1,5 +1,5 @@
-/* modes_crew.c - forking members, orders and answers over pipes. */
-#include "modes_crew.h"
+/* modes_members.c - forking members, orders and answers over pipes. */
+#include "modes_members.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -15,7 +15,7 @@
 
 #define PATIENCE_MS 120000
 
-double crew_now(void)
+double member_now(void)
 {
     struct timespec t;
 
@@ -47,16 +47,16 @@ static bool take(int fd, void *data, size_t len)
 }
 
 /* In the member's process. */
-static void obey(int orders, int answers, void *state, crew_do work)
+static void obey(int orders, int answers, void *state, member_do work)
 {
-    crew_answer a = { 0 };
-    crew_order o;
+    member_answer a = { 0 };
+    member_order o;
 
     put(answers, &a, sizeof a, "the bench");
     while (take(orders, &o, sizeof o)) {
-        a = (crew_answer){ 0 };
+        a = (member_answer){ 0 };
         work(state, &o, &a);
-        if (o.what == CREW_END)
+        if (o.what == MEMBER_END)
             break;
         put(answers, &a, sizeof a, "the bench");
     }
@@ -79,11 +79,11 @@ static pid_t divide(const char *name)
     return pid;
 }
 
-crew_member crew_start(const char *name, crew_begin begin, crew_do work,
-                       const void *spec)
+member member_start(const char *name, member_begin begin, member_do work,
+                    const void *spec)
 {
     int orders[2], answers[2];
-    crew_member m = { .name = name };
+    member m = { .name = name };
 
     if (pipe(orders) != 0 || pipe(answers) != 0)
         fail(name, "no pipe to it");
@@ -102,10 +102,10 @@ crew_member crew_start(const char *name, crew_begin begin, crew_do work,
     return m;
 }
 
-crew_member crew_start_alone(const char *name, void (*work)(const void *spec),
-                             const void *spec)
+member member_start_alone(const char *name, void (*work)(const void *spec),
+                          const void *spec)
 {
-    crew_member m = { .name = name, .orders = -1, .answers = -1 };
+    member m = { .name = name, .orders = -1, .answers = -1 };
 
     m.pid = divide(name);
     if (m.pid == 0) {
@@ -116,15 +116,15 @@ crew_member crew_start_alone(const char *name, void (*work)(const void *spec),
     return m;
 }
 
-void crew_tell(const crew_member *m, crew_order o)
+void member_tell(const member *m, member_order o)
 {
     put(m->orders, &o, sizeof o, m->name);
 }
 
-crew_answer crew_hear(const crew_member *m)
+member_answer member_hear(const member *m)
 {
     struct pollfd p = { .fd = m->answers, .events = POLLIN };
-    crew_answer a;
+    member_answer a;
 
     if (poll(&p, 1, PATIENCE_MS) == 0)
         fail(m->name, "does not answer");
@@ -133,10 +133,10 @@ crew_answer crew_hear(const crew_member *m)
     return a;
 }
 
-void crew_end(crew_member *m)
+void member_end(member *m)
 {
     if (m->orders >= 0) {
-        crew_tell(m, (crew_order){ .what = CREW_END });
+        member_tell(m, (member_order){ .what = MEMBER_END });
         close(m->orders);
     }
     process_wait(m->pid, m->name);
@@ -144,7 +144,7 @@ void crew_end(crew_member *m)
         close(m->answers);
 }
 
-double crew_cpu_seconds(const crew_member *m)
+double member_cpu_seconds(const member *m)
 {
     return process_cpu_seconds(m->pid);
 }
