@@ -20,25 +20,36 @@ enum { IGNORE_INDEX_2 };           /* cross_entropy2 */
 /* Stands for -log(0), so that one bad row does not turn a mean into inf. */
 #define LOSS_MAX 1e20
 
+static fl_shape without_dim(const fl_shape *s, int axis)
+{
+    fl_shape out = *s;
+
+    out.rank--;
+    for (int i = axis; i < out.rank; i++)
+        out.dim[i] = s->dim[i + 1];
+    return out;
+}
+
 fl_status fl_infer_labels(const fl_infer *c, int x, int label, int axis,
-                          bool soft)
+                          fl_label_kind kind, fl_shape *loss)
 {
     char tx[FL_SLOT_TEXT_MAX], tl[FL_SLOT_TEXT_MAX];
+    const fl_shape *has = &fl_infer_in(c, label)->shape;
     fl_shape want = fl_infer_in(c, x)->shape;
+    bool soft = kind == FL_LABEL_SOFT;
 
-    if (soft) {
-        FL_TRY(fl_infer_same_dtype(c, x, label));
-    } else {
-        FL_TRY(fl_infer_ids(c, label));
-        want.dim[axis] = 1;
-    }
-    if (!fl_shape_matches(&want, &fl_infer_in(c, label)->shape))
+    FL_TRY(soft ? fl_infer_same_dtype(c, x, label) : fl_infer_ids(c, label));
+    *loss = want;
+    loss->dim[axis] = 1;
+    if (!soft && has->rank == want.rank - 1 && has->rank > 0)
+        *loss = without_dim(&want, axis);
+    if (!fl_shape_matches(soft ? &want : loss, has))
         FL_FAIL(FL_ERR_INVAL,
                 "op %s: %s does not fit %s; dimension %d must be %s, the "
                 "others equal",
                 c->node->def->name, fl_infer_text(c, label, tl),
                 fl_infer_text(c, x, tx), axis,
-                soft ? "the number of classes" : "1");
+                soft ? "the number of classes" : "1 or left out");
     return FL_OK;
 }
 
@@ -141,27 +152,25 @@ static entropy_job job_of(const fl_op_ctx *c, int64_t ignore)
                           .rows = fl_op_span(c, (size_t)rows) };
 }
 
-static fl_status infer_loss(fl_infer *c, bool soft)
+static fl_status infer_loss(fl_infer *c, fl_label_kind kind)
 {
     const fl_tensor *x = fl_infer_in(c, X);
-    fl_tensor *y = fl_infer_out(c, Y);
     char buf[FL_SLOT_TEXT_MAX];
 
-    FL_TRY(fl_infer_float(c, X));
     if (x->shape.rank < 2)
         FL_FAIL(FL_ERR_INVAL, "op %s: %s must have two dimensions or more",
                 c->node->def->name, fl_infer_text(c, X, buf));
-    FL_TRY(fl_infer_labels(c, X, LABEL, x->shape.rank - 1, soft));
-    fl_tensor_like(y, x);
-    y->shape.dim[x->shape.rank - 1] = 1;
-    return FL_OK;
+    FL_TRY(fl_infer_same(c, X, Y));
+    return fl_infer_labels(c, X, LABEL, x->shape.rank - 1, kind,
+                           &fl_infer_out(c, Y)->shape);
 }
 
 /* --- cross_entropy -------------------------------------------------------- */
 
 static fl_status cross_entropy_infer(fl_infer *c)
 {
-    return infer_loss(c, fl_bool(c, SOFT_LABEL));
+    return infer_loss(c,
+                      fl_bool(c, SOFT_LABEL) ? FL_LABEL_SOFT : FL_LABEL_CLASS);
 }
 
 static fl_status cross_entropy_run(fl_op_ctx *c)
@@ -204,6 +213,8 @@ static const fl_op_case cross_entropy_cases[] = {
     { .in = { "f32[17,3]", "i64[17,1] below=3" },
       .attrs = "{ignore_index=1}",
       .flags = FL_CASE_PROB },
+    { .in = { "f32[6,7]", "i64[6] below=7" }, .flags = FL_CASE_PROB },
+    { .in = { "f32[2,3,4]", "i32[2,3] below=4" }, .flags = FL_CASE_PROB },
     { .in = { "f32[17,3]", "f32[17,3]" },
       .attrs = "{soft_label=true}",
       .flags = FL_CASE_PROB },
@@ -237,11 +248,9 @@ static fl_status cross_entropy2_infer(fl_infer *c)
     const fl_tensor *x = fl_infer_in(c, X);
     fl_tensor *match = fl_infer_out(c, MATCH_X);
 
-    FL_TRY(infer_loss(c, false));
-    if (match) {
-        fl_tensor_like(match, x);
-        match->shape.dim[x->shape.rank - 1] = 1;
-    }
+    FL_TRY(infer_loss(c, FL_LABEL_CLASS));
+    if (match)
+        fl_tensor_like(match, fl_infer_out(c, Y));
     fl_infer_dense(c, X_SHAPE, x->dtype, 1, (int64_t[]){ 0 });
     return FL_OK;
 }
@@ -257,11 +266,7 @@ static fl_status cross_entropy2_run(fl_op_ctx *c)
 
 static fl_status cross_entropy2_back_infer(fl_infer *c)
 {
-    if (!fl_infer_in(c, fl_op_n_in(c->node->def) + MATCH_X))
-        FL_FAIL(
-            FL_ERR_INVAL,
-            "op cross_entropy2_grad: MatchX of cross_entropy2 was left out");
-    return FL_OK;
+    return fl_back_needs(c, MATCH_X);
 }
 
 static fl_status cross_entropy2_back(fl_op_ctx *c)
@@ -278,6 +283,7 @@ static const fl_op_case cross_entropy2_cases[] = {
     { .in = { "f32[6,7]", "i64[6,1] below=7" }, .flags = FL_CASE_PROB },
     { .in = { "f32[0,7]", "i64[0,1] below=7" }, .flags = FL_CASE_PROB },
     { .in = { "f32[33,2]", "i64[33,1] below=2" }, .flags = FL_CASE_PROB },
+    { .in = { "f32[6,7]", "i64[6] below=7" }, .flags = FL_CASE_PROB },
     { .in = { "f32[17,3]", "i64[17,1] below=3" },
       .attrs = "{ignore_index=1}",
       .flags = FL_CASE_PROB },

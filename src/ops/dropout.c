@@ -91,16 +91,9 @@ static fl_status dropout_back(fl_op_ctx *c)
     return FL_OK;
 }
 
-/* Slots of a gradient: inputs, outputs, gradients of outputs. */
 static fl_status dropout_back_infer(fl_infer *c)
 {
-    int mask = fl_op_n_in(c->node->def) + MASK;
-
-    if (!fl_infer_in(c, mask))
-        FL_FAIL(FL_ERR_INVAL,
-                "op dropout_grad: Mask was left out, but the gradient reads "
-                "it");
-    return FL_OK;
+    return fl_back_needs(c, MASK);
 }
 
 static const fl_op_case dropout_cases[] = {

@@ -261,6 +261,17 @@ fl_status fl_infer_same_dtype(const fl_infer *c, int a, int b)
     return FL_OK;
 }
 
+fl_status fl_back_needs(const fl_infer *c, int slot)
+{
+    const fl_op *op = c->node->def;
+
+    if (!fl_infer_in(c, fl_op_n_in(op) + slot))
+        FL_FAIL(FL_ERR_INVAL,
+                "op %s_grad: %s of %s was left out, but the gradient reads it",
+                op->name, op->out[slot].name, op->name);
+    return FL_OK;
+}
+
 fl_status fl_infer_same(fl_infer *c, int in, int out)
 {
     FL_TRY(fl_infer_float(c, in));

@@ -121,6 +121,10 @@ fl_status fl_infer_ids(const fl_infer *c, int slot);
 /* Fails unless both slots have one dtype. */
 fl_status fl_infer_same_dtype(const fl_infer *c, int a, int b);
 
+/* In back_infer: fails unless the forward operator gave its output `slot`,
+   which the gradient reads. */
+fl_status fl_back_needs(const fl_infer *c, int slot);
+
 /* "X (x: f32[-1,4])", for messages: slot, variable and shape. */
 #define FL_SLOT_TEXT_MAX 320
 const char *fl_infer_text(const fl_infer *c, int slot,

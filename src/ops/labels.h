@@ -5,11 +5,17 @@
 
 #include "ops/kit.h"
 
-/* Label holds one class (soft: one weight per class) for each place of X that
-   is left when `axis`, the classes, is taken out. */
+typedef enum fl_label_kind {
+    FL_LABEL_CLASS, /* one class */
+    FL_LABEL_SOFT   /* one weight per class */
+} fl_label_kind;
+
+/* Label holds one class, or one weight per class, for each place of X that is
+   left when `axis`, the classes, is taken out. Classes have 1 in the place of
+   that dimension, or lack it; the loss has their shape. */
 FL_MUST_CHECK
 fl_status fl_infer_labels(const fl_infer *c, int x, int label, int axis,
-                          bool soft);
+                          fl_label_kind kind, fl_shape *loss);
 
 /* The class at place i. */
 static inline int64_t fl_label_at(const fl_tensor *label, size_t i)

@@ -150,11 +150,11 @@ static fl_status swce_infer(fl_infer *c)
         FL_FAIL(FL_ERR_INVAL,
                 "op softmax_with_cross_entropy: %s has no axis %lld",
                 fl_infer_text(c, LOGITS, buf), (long long)fl_int(c, AXIS));
-    FL_TRY(fl_infer_labels(c, LOGITS, LABEL, axis, fl_bool(c, SOFT_LABEL)));
     FL_TRY(fl_infer_same(c, LOGITS, SOFTMAX));
     fl_tensor_like(loss, x);
-    loss->shape.dim[axis] = 1;
-    return FL_OK;
+    return fl_infer_labels(
+        c, LOGITS, LABEL, axis,
+        fl_bool(c, SOFT_LABEL) ? FL_LABEL_SOFT : FL_LABEL_CLASS, &loss->shape);
 }
 
 static loss_job job_of(const fl_op_ctx *c)
@@ -188,10 +188,7 @@ static fl_status swce_run(fl_op_ctx *c)
 
 static fl_status swce_back_infer(fl_infer *c)
 {
-    if (!fl_infer_in(c, fl_op_n_in(c->node->def) + SOFTMAX))
-        FL_FAIL(FL_ERR_INVAL, "op softmax_with_cross_entropy_grad: Softmax of "
-                              "softmax_with_cross_entropy was left out");
-    return FL_OK;
+    return fl_back_needs(c, SOFTMAX);
 }
 
 static fl_status swce_back(fl_op_ctx *c)
@@ -210,6 +207,8 @@ static const fl_op_case swce_cases[] = {
     { .in = { "f32[33,2]", "i64[33,1] below=2" } },
     { .in = { "f32[3,4,5]", "i64[3,1,5] below=4" }, .attrs = "{axis=1}" },
     { .in = { "f32[4,3]", "i32[1,3] below=4" }, .attrs = "{axis=0}" },
+    { .in = { "f32[3,4,5]", "i64[3,5] below=4" }, .attrs = "{axis=1}" },
+    { .in = { "f32[6,7]", "i64[6] below=7" } },
     { .in = { "f32[17,3]", "i64[17,1] below=3" }, .attrs = "{ignore_index=1}" },
     { .in = { "f32[17,3]", "i64[17,1] below=3" },
       .attrs = "{numeric_stable_mode=false}" },
