@@ -101,6 +101,64 @@ FL_API fl_var *fl_layers_embedding_with(fl_var *ids, int64_t height,
                                         int64_t width,
                                         const fl_layers_embedding_args *args);
 
+/* Every channel gets mean 0 and deviation 1, then a scale and a shift that are
+   learned. The running mean and variance, which a clone for test uses, are
+   counted by the process that trains (docs/modes.md). */
+typedef struct fl_layers_batch_norm_args {
+    uint32_t size;
+    const char *act;
+    bool is_test, use_global_stats;
+    double momentum;         /* of the running numbers; 0 stands for 0.9 */
+    double epsilon;          /* 0 stands for 1e-5 */
+    const char *data_layout; /* "NCHW", the default, or "NHWC" */
+    fl_param_attr param, bias;
+    const char *moving_mean_name, *moving_variance_name;
+    const char *name;
+} fl_layers_batch_norm_args;
+
+#define fl_layers_batch_norm(input, ...)                                       \
+    fl_layers_batch_norm_with(                                                 \
+        input, FL_OPTIONS(fl_layers_batch_norm_args, __VA_ARGS__))
+FL_API fl_var *fl_layers_batch_norm_with(fl_var *input,
+                                         const fl_layers_batch_norm_args *args);
+
+/* The same row by row, where a row is what lies behind begin_norm_axis. */
+typedef struct fl_layers_layer_norm_args {
+    uint32_t size;
+    bool no_scale, no_shift;
+    int begin_norm_axis; /* 0 stands for 1 */
+    double epsilon;      /* 0 stands for 1e-5 */
+    fl_param_attr param, bias;
+    const char *act;
+    const char *name;
+} fl_layers_layer_norm_args;
+
+#define fl_layers_layer_norm(input, ...)                                       \
+    fl_layers_layer_norm_with(                                                 \
+        input, FL_OPTIONS(fl_layers_layer_norm_args, __VA_ARGS__))
+FL_API fl_var *fl_layers_layer_norm_with(fl_var *input,
+                                         const fl_layers_layer_norm_args *args);
+
+/* Columns by what was counted of all batches so far: NAME.batch_size,
+   NAME.batch_sum and NAME.batch_square_sum, which begin with 10000, 0 and
+   10000 and are counted by the process that trains (docs/modes.md). */
+typedef struct fl_layers_data_norm_args {
+    uint32_t size;
+    const char *act;
+    double epsilon;            /* 0 stands for 1e-4 */
+    double summary_decay_rate; /* 0 stands for 0.9999999 */
+    int slot_dim; /* columns of a slot, its shows first; 0: there are none */
+    bool enable_scale_and_shift;
+    fl_param_attr param, bias; /* of scale and shift */
+    const char *name;
+} fl_layers_data_norm_args;
+
+#define fl_layers_data_norm(input, ...)                                        \
+    fl_layers_data_norm_with(                                                  \
+        input, FL_OPTIONS(fl_layers_data_norm_args, __VA_ARGS__))
+FL_API fl_var *fl_layers_data_norm_with(fl_var *input,
+                                        const fl_layers_data_norm_args *args);
+
 /* --- layers without ------------------------------------------------------ */
 
 /* relu sigmoid tanh square sqrt softmax ... : any operator X -> Out without
@@ -277,6 +335,43 @@ FL_API fl_var *fl_layers_softmax_with_cross_entropy(fl_var *logits,
                                                     fl_var **softmax);
 FL_API fl_var *fl_layers_sigmoid_cross_entropy_with_logits(fl_var *x,
                                                            fl_var *label);
+
+typedef struct fl_layers_cross_entropy_args {
+    uint32_t size;
+    bool soft_label;             /* label has a weight for each class */
+    const int64_t *ignore_index; /* the class that costs nothing; NULL: -100 */
+} fl_layers_cross_entropy_args;
+
+/* The same with weights of all classes, or with a class that is left out. */
+FL_API fl_var *
+fl_layers_cross_entropy_with(fl_var *input, fl_var *label,
+                             const fl_layers_cross_entropy_args *args);
+
+/* Of predictions, place by place: labels are 0 or 1, or between. */
+FL_API fl_var *fl_layers_log_loss(fl_var *input, fl_var *label, double epsilon);
+FL_API fl_var *fl_layers_hinge_loss(fl_var *logits, fl_var *label);
+FL_API fl_var *fl_layers_huber_loss(fl_var *input, fl_var *label, double delta);
+
+/* Added up over each row; weights may be NULL. */
+FL_API fl_var *fl_layers_smooth_l1(fl_var *x, fl_var *y, fl_var *inside_weight,
+                                   fl_var *outside_weight, double sigma);
+
+/* x holds logarithms; reduction is "none" "mean" "batchmean" "sum", and NULL
+   stands for mean. */
+FL_API fl_var *fl_layers_kldiv_loss(fl_var *x, fl_var *target,
+                                    const char *reduction);
+
+/* Of two scores: the label says whether left is to be the larger, 1 or -1 for
+   margin_rank_loss, 1 or 0 for rank_loss. */
+FL_API fl_var *fl_layers_margin_rank_loss(fl_var *label, fl_var *left,
+                                          fl_var *right, double margin);
+FL_API fl_var *fl_layers_rank_loss(fl_var *label, fl_var *left, fl_var *right);
+
+/* The score of the class of the label against those of all others. */
+FL_API fl_var *fl_layers_bpr_loss(fl_var *input, fl_var *label);
+
+/* The cosine of rows of x and y, or of all rows of x and the only one of y. */
+FL_API fl_var *fl_layers_cos_sim(fl_var *x, fl_var *y);
 
 /* Share of rows whose largest input is at the label. */
 FL_API fl_var *fl_layers_accuracy(fl_var *input, fl_var *label);
