@@ -89,6 +89,7 @@ enum fl_case_flag {
     FL_CASE_POSITIVE = 1, /* draw inputs in [0.5, 2) */
     FL_CASE_PROB = 2,     /* rows of input 0 are probabilities */
     FL_CASE_BINARY = 4,   /* float inputs after the first are 0 or 1 */
+    FL_CASE_UNIT = 8,     /* draw inputs in (0, 1) */
 };
 
 typedef struct fl_infer fl_infer;

@@ -1,7 +1,7 @@
 /* vec_hot.c - the element-wise and column loops, compiled per instruction set.
  *
  * Outputs may be the inputs themselves (y = relu(y)) but may not overlap them
- * otherwise, which IN_PLACE_OK tells the compiler. Sums run in LANES partial
+ * otherwise, which FL_FOR_EACH tells the compiler. Sums run in LANES partial
  * sums in double, lane l takes the elements l, l + LANES, ..., and the lanes
  * are folded in a fixed order: the same bits for every vector width.
  */
@@ -12,20 +12,8 @@
 #include <string.h>
 
 #include "base/thread.h"
-
-#if defined(__clang__)
-/* Under a sanitizer the loops stay scalar, which is no fault. */
-#pragma clang diagnostic ignored "-Wpass-failed"
-#define IN_PLACE_OK _Pragma("clang loop vectorize(assume_safety)")
-#else
-#define IN_PLACE_OK _Pragma("GCC ivdep")
-#endif
-
-/* A loop over the elements whose body is the statement `body`. */
-#define FOR_EACH(i, n, body)                                                   \
-    IN_PLACE_OK                                                                \
-    for (size_t i = 0; i < (n); i++)                                           \
-    body
+#include "kernel/hot.h"
+#include "kernel/math_hot.h"
 
 /* How many elements find_not_finite tests before it looks at the outcome. */
 #define FINITE_BLOCK 256
@@ -42,36 +30,36 @@ static double fold(double *lane, size_t n)
 #define ELEMENTWISE(T, t)                                                      \
     static void axpy_##t(T *y, T a, const T *x, size_t n)                      \
     {                                                                          \
-        FOR_EACH(i, n, y[i] += a * x[i];)                                      \
+        FL_FOR_EACH(i, n, y[i] += a * x[i];)                                   \
     }                                                                          \
     static void scale_##t(T *y, T a, const T *x, T b, size_t n)                \
     {                                                                          \
-        FOR_EACH(i, n, y[i] = a * x[i] + b;)                                   \
+        FL_FOR_EACH(i, n, y[i] = a * x[i] + b;)                                \
     }                                                                          \
     static void add_##t(T *z, const T *x, const T *y, size_t n)                \
     {                                                                          \
-        FOR_EACH(i, n, z[i] = x[i] + y[i];)                                    \
+        FL_FOR_EACH(i, n, z[i] = x[i] + y[i];)                                 \
     }                                                                          \
     static void sub_##t(T *z, const T *x, const T *y, size_t n)                \
     {                                                                          \
-        FOR_EACH(i, n, z[i] = x[i] - y[i];)                                    \
+        FL_FOR_EACH(i, n, z[i] = x[i] - y[i];)                                 \
     }                                                                          \
     static void mul_##t(T *z, const T *x, const T *y, size_t n)                \
     {                                                                          \
-        FOR_EACH(i, n, z[i] = x[i] * y[i];)                                    \
+        FL_FOR_EACH(i, n, z[i] = x[i] * y[i];)                                 \
     }                                                                          \
     static void div_##t(T *z, const T *x, const T *y, size_t n)                \
     {                                                                          \
-        FOR_EACH(i, n, z[i] = x[i] / y[i];)                                    \
+        FL_FOR_EACH(i, n, z[i] = x[i] / y[i];)                                 \
     }                                                                          \
     /* NaN stays NaN: a comparison with it is false. */                        \
     static void relu_##t(T *y, const T *x, size_t n)                           \
     {                                                                          \
-        FOR_EACH(i, n, y[i] = x[i] < 0 ? 0 : x[i];)                            \
+        FL_FOR_EACH(i, n, y[i] = x[i] < 0 ? 0 : x[i];)                         \
     }                                                                          \
     static void relu_grad_##t(T *dx, const T *y, const T *dy, size_t n)        \
     {                                                                          \
-        FOR_EACH(i, n, {                                                       \
+        FL_FOR_EACH(i, n, {                                                    \
             T g = dy[i];                                                       \
                                                                                \
             dx[i] = y[i] > 0 ? g : 0;                                          \
@@ -109,32 +97,32 @@ static double fold(double *lane, size_t n)
     {                                                                          \
         size_t i = 0;                                                          \
                                                                                \
-        FOR_EACH(j, cols, out[j] = 0;)                                         \
+        FL_FOR_EACH(j, cols, out[j] = 0;)                                      \
         for (; i + 4 <= rows; i += 4) {                                        \
             const T *r = x + i * ld;                                           \
                                                                                \
-            FOR_EACH(j, cols,                                                  \
-                     out[j] =                                                  \
-                         (((out[j] + r[j]) + r[ld + j]) + r[2 * ld + j]) +     \
-                         r[3 * ld + j];)                                       \
+            FL_FOR_EACH(j, cols,                                               \
+                        out[j] =                                               \
+                            (((out[j] + r[j]) + r[ld + j]) + r[2 * ld + j]) +  \
+                            r[3 * ld + j];)                                    \
         }                                                                      \
         for (; i < rows; i++) {                                                \
             const T *r = x + i * ld;                                           \
                                                                                \
-            FOR_EACH(j, cols, out[j] += r[j];)                                 \
+            FL_FOR_EACH(j, cols, out[j] += r[j];)                              \
         }                                                                      \
     }
 
 /* The biases are weights: other threads may be changing them. */
-#define ACTIVATIONS(T, t, EXP, TANH)                                           \
+#define ACTIVATIONS(T, t)                                                      \
     FL_RACY                                                                    \
     static void bias_row_##t(T *y, const T *bias, size_t n, fl_act act)        \
     {                                                                          \
         if (act != FL_ACT_RELU) {                                              \
-            FOR_EACH(j, n, y[j] += bias[j];)                                   \
+            FL_FOR_EACH(j, n, y[j] += bias[j];)                                \
             return;                                                            \
         }                                                                      \
-        FOR_EACH(j, n, {                                                       \
+        FL_FOR_EACH(j, n, {                                                    \
             T v = y[j] + bias[j];                                              \
                                                                                \
             y[j] = v < 0 ? 0 : v;                                              \
@@ -149,12 +137,10 @@ static double fold(double *lane, size_t n)
             relu_##t(y, y, n);                                                 \
             break;                                                             \
         case FL_ACT_SIGMOID:                                                   \
-            for (size_t j = 0; j < n; j++)                                     \
-                y[j] = 1 / (1 + EXP(-y[j]));                                   \
+            FL_FOR_EACH(j, n, y[j] = FL_SIGMOID(y[j]);)                        \
             break;                                                             \
         case FL_ACT_TANH:                                                      \
-            for (size_t j = 0; j < n; j++)                                     \
-                y[j] = TANH(y[j]);                                             \
+            FL_FOR_EACH(j, n, y[j] = FL_TANH(y[j]);)                           \
             break;                                                             \
         }                                                                      \
     }                                                                          \
@@ -180,10 +166,10 @@ static double fold(double *lane, size_t n)
             relu_grad_##t(dz, y, dy, n);                                       \
             break;                                                             \
         case FL_ACT_SIGMOID:                                                   \
-            FOR_EACH(i, n, dz[i] = dy[i] * y[i] * (1 - y[i]);)                 \
+            FL_FOR_EACH(i, n, dz[i] = dy[i] * y[i] * (1 - y[i]);)              \
             break;                                                             \
         case FL_ACT_TANH:                                                      \
-            FOR_EACH(i, n, dz[i] = dy[i] * (1 - y[i] * y[i]);)                 \
+            FL_FOR_EACH(i, n, dz[i] = dy[i] * (1 - y[i] * y[i]);)              \
             break;                                                             \
         }                                                                      \
     }
@@ -211,8 +197,8 @@ ELEMENTWISE(float, f32)
 ELEMENTWISE(double, f64)
 REDUCTIONS(float, f32, 16)
 REDUCTIONS(double, f64, 8)
-ACTIVATIONS(float, f32, expf, tanhf)
-ACTIVATIONS(double, f64, exp, tanh)
+ACTIVATIONS(float, f32)
+ACTIVATIONS(double, f64)
 FINITE(float, f32, fabsf, FLT_MAX)
 FINITE(double, f64, fabs, DBL_MAX)
 

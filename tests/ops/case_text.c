@@ -150,8 +150,10 @@ static double away_from_corners(uint64_t stream, uint64_t i, int first)
 static double draw_float(const fl_op_case *c, const wish *w, int slot,
                          uint64_t stream, uint64_t i)
 {
-    if (w->below > 0)
-        return w->below * (0.05 + 0.9 * fl_rng_unit(stream, i, 0));
+    double below = c->flags & FL_CASE_UNIT ? 1 : w->below;
+
+    if (below > 0)
+        return below * (0.05 + 0.9 * fl_rng_unit(stream, i, 0));
     if ((c->flags & FL_CASE_BINARY) && slot > 0)
         return fl_rng_unit(stream, i, 0) < 0.5 ? 0 : 1;
     if (c->flags & FL_CASE_POSITIVE)

@@ -1,0 +1,111 @@
+/* math_hot.h - exp, log, log1p and tanh for the loops of *_hot.c.
+ *
+ * The f32 forms are sums, products and selections without a branch, a table or
+ * a call, so that a loop over them becomes vector code; since nothing in them
+ * depends on the width of a vector, all instruction sets give the same bits.
+ * They are right to 2 units in the last place, infinities, NaN, zeros and
+ * denormal numbers included. In f64, where nobody trains, the C library's are
+ * taken.
+ */
+#ifndef FL_KERNEL_MATH_HOT_H
+#define FL_KERNEL_MATH_HOT_H
+
+#include <float.h>
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+static inline uint32_t fl_bits_of_f32(float x)
+{
+    uint32_t u;
+
+    memcpy(&u, &x, sizeof(u));
+    return u;
+}
+
+static inline float fl_f32_of_bits(uint32_t u)
+{
+    float x;
+
+    memcpy(&x, &u, sizeof(x));
+    return x;
+}
+
+/* 2 to the power of n, n in [-126, 127]. */
+static inline float fl_exp2i_f32(int32_t n)
+{
+    return fl_f32_of_bits((uint32_t)(n + 127) << 23);
+}
+
+/* x = k ln 2 + r with |r| <= ln 2 / 2; exp(r) is a polynomial. Adding 1.5 2^23
+   rounds k and leaves it in the low bits. Two factors make 2^k, because the
+   result may be denormal. */
+static inline float fl_exp_f32(float x)
+{
+    const float round = 0x1.8p23f;
+    float cut = x > 89 ? 89 : x < -104 ? -104 : x;
+    float shifted = cut * 0x1.715476p0f + round;
+    float k = shifted - round;
+    float r = (cut - k * 0x1.63p-1f) - k * -0x1.bd0106p-13f;
+    int32_t n = (int32_t)(fl_bits_of_f32(shifted) - fl_bits_of_f32(round));
+    float p = 1.9875691500e-4f;
+
+    p = p * r + 1.3981999507e-3f;
+    p = p * r + 8.3334519073e-3f;
+    p = p * r + 4.1665795894e-2f;
+    p = p * r + 1.6666665459e-1f;
+    p = p * r + 5.0000001201e-1f;
+    p = p * (r * r) + r + 1;
+    return x != x ? x : p * fl_exp2i_f32(n >> 1) * fl_exp2i_f32(n - (n >> 1));
+}
+
+/* x = 2^k (1 + f) with 1 + f in [sqrt(1/2), sqrt(2)), and log(1 + f) as a
+   series in s = f / (2 + f). */
+static inline float fl_log_f32(float x)
+{
+    const uint32_t half = 0x3f3504f3; /* the bits of sqrt(1/2) */
+    float scaled = x < FLT_MIN ? x * 0x1p25f : x;
+    uint32_t u = fl_bits_of_f32(scaled) + (0x3f800000 - half);
+    float k = (float)((int32_t)(u >> 23) - 127) - (x < FLT_MIN ? 25.0f : 0.0f);
+    float f = fl_f32_of_bits((u & 0x007fffff) + half) - 1;
+    float s = f / (2 + f), z = s * s, w = z * z, h = 0.5f * f * f;
+    float even = w * (0.40000972152f + w * 0.24279078841f);
+    float odd = z * (0.66666662693f + w * 0.28498786688f);
+    float y = s * (h + (odd + even)) + k * 9.0580006145e-6f - h + f +
+              k * 6.9313812256e-1f;
+
+    y = x > FLT_MAX ? x : y;
+    y = x == 0 ? -INFINITY : y;
+    return x < 0 || x != x ? NAN : y;
+}
+
+/* log(u) for u = 1 + x as it is rounded, and what the rounding took. */
+static inline float fl_log1p_f32(float x)
+{
+    float u = 1 + x, lost = (x - (u - 1)) / u;
+
+    return fl_log_f32(u) + (u > 0 && u <= FLT_MAX ? lost : 0);
+}
+
+/* An odd polynomial near 0, where the formula of the rest loses digits. */
+static inline float fl_tanh_f32(float x)
+{
+    float a = fabsf(x), z = x * x;
+    float far = 1 - 2 / (fl_exp_f32(2 * a) + 1);
+    float p = -5.70498872745e-3f;
+
+    p = p * z + 2.06390887954e-2f;
+    p = p * z - 5.37397155531e-2f;
+    p = p * z + 1.33314422036e-1f;
+    p = p * z - 3.33332819422e-1f;
+    return a < 0.625f ? p * z * x + x : copysignf(far, x);
+}
+
+/* The same for either type. */
+#define FL_EXP(x) _Generic((x), float : fl_exp_f32, double : exp)(x)
+#define FL_LOG(x) _Generic((x), float : fl_log_f32, double : log)(x)
+#define FL_LOG1P(x) _Generic((x), float : fl_log1p_f32, double : log1p)(x)
+#define FL_TANH(x) _Generic((x), float : fl_tanh_f32, double : tanh)(x)
+#define FL_SIGMOID(x) (1 / (1 + FL_EXP(-(x))))
+
+#endif
