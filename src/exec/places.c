@@ -111,6 +111,27 @@ static int count_uses(const fl_plan_step *s, int var)
     return n;
 }
 
+/* Elements by the dimensions that are known before the run. */
+static int64_t count_known(fl_shape s, int *n_unknown)
+{
+    *n_unknown = 0;
+    for (int i = 0; i < s.rank; i++)
+        if (s.dim[i] < 0) {
+            s.dim[i] = 1;
+            ++*n_unknown;
+        }
+    return fl_shape_numel(&s);
+}
+
+/* Where an input is repeated, the output has more elements than it. */
+static bool same_count(const fl_var *a, const fl_var *b)
+{
+    int na, nb;
+
+    return count_known(a->meta.shape, &na) == count_known(b->meta.shape, &nb) &&
+           na == nb;
+}
+
 static bool take_over(chooser *c, int j, int out)
 {
     const fl_plan_step *s = &c->plan->steps[j];
@@ -123,6 +144,7 @@ static bool take_over(chooser *c, int j, int out)
         c->plan->vars[from].var->meta.kind == FL_KIND_ROWS ||
         to->var->meta.kind == FL_KIND_ROWS ||
         to->var->meta.dtype != c->plan->vars[from].var->meta.dtype ||
+        !same_count(to->var, c->plan->vars[from].var) ||
         count_uses(s, from) != 1 || !is_done(c, from, j, j))
         return false;
     to->place = c->plan->vars[from].place;

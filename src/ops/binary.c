@@ -1,8 +1,11 @@
-/* binary.c - functions of two numbers, element by element. Y may lack
- * dimensions of X, or have 1 in their place: it is repeated over them, and its
- * gradient is summed over them in ascending order of X. reduce.h has the walk.
+/* binary.c - functions of two numbers, element by element: the operators of the
+ * rows of kernel/binary.def, over shapes that meet (broadcast.h).
+ *
+ * The gradient of an input that is repeated is the sum over what it is repeated
+ * over, in ascending order of Out; reduce.h has the walk.
  */
 #include "kernel/vec.h"
+#include "ops/broadcast.h"
 #include "ops/helpers.h"
 #include "ops/reduce.h"
 
@@ -10,268 +13,359 @@ enum { X, Y };
 enum { OUT };
 enum { AXIS };
 
-/* The beginnings of the tensors; those that are not needed may be wild. */
-typedef struct operands {
-    const void *x, *y, *z, *g; /* X, Y, Out, gradient of Out */
-    void *to;                  /* what the tile writes */
-} operands;
+/* Elements whose gradient is computed before they are added up. */
+#define BLOCK 256
 
-typedef void (*tile_fn)(const fl_tile *tile, const operands *o);
+static const unsigned flags_of[] = {
+#define B(name, text, VALUE, DX, DY, INTS, uses, flags) flags,
+#include "kernel/binary.def"
+#undef B
+};
 
-/* By fl_float_index: f32, f64. */
-typedef struct binary {
-    tile_fn run[2], dx[2], dy[2];
-} binary;
-
-/* Where Y stands in X: has[i] when Y has dimension i. False when it does not
-   fit; unknown dimensions always do. */
-static bool place(const fl_shape *x, const fl_shape *y, int64_t axis,
-                  bool has[FL_RANK_MAX])
+/* The place of a type in the tables of loops; -1 when it has none. */
+static int type_index(fl_dtype d, fl_binary_kind kind)
 {
-    int64_t at = axis == -1 ? x->rank - y->rank : axis;
-    int rank = y->rank;
+    static const fl_dtype types[] = { FL_DTYPE_F32, FL_DTYPE_F64, FL_DTYPE_I32,
+                                      FL_DTYPE_I64 };
+    int n = flags_of[kind] & FL_BINARY_INTS ? (int)FL_LEN(types) : 2;
 
-    while (rank > 0 && y->dim[rank - 1] == 1)
-        rank--;
-    if (rank == 0)
-        at = 0;
-    if (at < 0 || at + rank > x->rank)
-        return false;
-    for (int i = 0; i < x->rank; i++) {
-        int64_t k = i - at;
-
-        has[i] = k >= 0 && k < rank && y->dim[k] != 1;
-        if (has[i] && x->dim[i] >= 0 && y->dim[k] >= 0 &&
-            x->dim[i] != y->dim[k])
-            return false;
-    }
-    return true;
+    for (int i = 0; i < n; i++)
+        if (types[i] == d)
+            return i;
+    return -1;
 }
 
-static fl_status binary_infer(fl_infer *c)
+static fl_status binary_infer(fl_infer *c, fl_binary_kind kind)
 {
-    const fl_tensor *x = fl_infer_in(c, X), *y = fl_infer_in(c, Y);
-    char tx[FL_SLOT_TEXT_MAX], ty[FL_SLOT_TEXT_MAX];
-    bool has[FL_RANK_MAX];
+    fl_dtype dtype = fl_infer_in(c, X)->dtype;
+    char buf[FL_SLOT_TEXT_MAX];
 
-    FL_TRY(fl_infer_same_dtype(c, X, Y));
-    if (!place(&x->shape, &y->shape, fl_int(c, AXIS), has))
-        FL_FAIL(FL_ERR_INVAL, "op %s: %s does not fit into %s at axis %d",
-                c->node->def->name, fl_infer_text(c, Y, ty),
-                fl_infer_text(c, X, tx), (int)fl_int(c, AXIS));
-    return fl_infer_same(c, X, OUT);
+    if (type_index(dtype, kind) < 0)
+        FL_FAIL(FL_ERR_INVAL, "op %s: %s must be f32 or f64%s",
+                c->node->def->name, fl_infer_text(c, X, buf),
+                flags_of[kind] & FL_BINARY_INTS ? ", i32 or i64" : "");
+    return fl_infer_meeting(c, fl_int(c, AXIS), dtype);
 }
 
-static fl_grid grid_of(const fl_op_ctx *c)
+/* --- forward -------------------------------------------------------------- */
+
+static fl_status check_divisors(const fl_tensor *y)
 {
-    const fl_shape *x = &fl_in_t(c, X)->shape;
-    bool has[FL_RANK_MAX] = { false };
-
-    place(x, &fl_in_t(c, Y)->shape, fl_int(c, AXIS), has);
-    return fl_grid_of(x, has);
-}
-
-static fl_status binary_run(fl_op_ctx *c, const binary *b)
-{
-    operands o = { .x = fl_in(c, X), .y = fl_in(c, Y), .to = fl_out(c, OUT) };
-    tile_fn run = b->run[fl_float_index(fl_in_t(c, X)->dtype, c->node)];
-    fl_grid grid;
-    fl_tiles it;
-    fl_tile tile;
-
-    if (fl_tensor_numel(fl_in_t(c, X)) == 0)
-        return FL_OK;
-    grid = grid_of(c);
-    it = fl_tiles_of(&grid, fl_op_span(c, fl_grid_kept(&grid)));
-    while (fl_tiles_next(&it, &tile))
-        run(&tile, &o);
+    for (int64_t i = 0; i < fl_tensor_numel(y); i++)
+        if (y->dtype == FL_DTYPE_I32 ? !((const int32_t *)y->data)[i]
+                                     : !((const int64_t *)y->data)[i])
+            FL_FAIL(FL_ERR_NUMERIC,
+                    "Y: 0 at place %lld, and an integer cannot "
+                    "be divided by it",
+                    (long long)i);
     return FL_OK;
 }
 
-/* The gradient of X may lie where that of Out lies: a tile is read for Y
-   before it is written for X. */
-static fl_status binary_back(fl_op_ctx *c, const binary *b)
+static fl_status binary_run(fl_op_ctx *c, fl_binary_kind kind)
 {
-    fl_tensor *dx = fl_din_t(c, X), *dy = fl_din_t(c, Y);
-    operands o = { fl_in(c, X), fl_in(c, Y), fl_saved_out(c, OUT),
-                   fl_dout(c, OUT), NULL };
-    int dtype = fl_float_index(fl_in_t(c, X)->dtype, c->node);
-    fl_grid grid;
-    fl_tiles it;
-    fl_tile tile;
+    const fl_tensor *x = fl_in_t(c, X), *y = fl_in_t(c, Y);
+    size_t size = fl_dtype_bytes(x->dtype);
+    fl_meeting m = fl_meeting_of(&x->shape, &y->shape, fl_int(c, AXIS));
+    int type = type_index(x->dtype, kind);
+    fl_binary_loop f = fl_binary_of(kind)->value[type][m.form];
+    fl_meeting_rows it;
+    fl_meeting_row r;
 
-    if (!fl_dout_t(c, OUT) || fl_tensor_numel(fl_in_t(c, X)) == 0) {
-        if (dx)
-            fl_share_zero(c, dx);
-        if (dy)
-            fl_share_zero(c, dy);
-        return FL_OK;
-    }
-    grid = grid_of(c);
-    it = fl_tiles_of(&grid, fl_op_span(c, fl_grid_kept(&grid)));
-    while (fl_tiles_next(&it, &tile)) {
-        if (dy) {
-            o.to = dy->data;
-            b->dy[dtype](&tile, &o);
-        }
-        if (dx) {
-            o.to = dx->data;
-            b->dx[dtype](&tile, &o);
-        }
-    }
+    if ((flags_of[kind] & FL_BINARY_DIVIDES) && type > 1)
+        FL_TRY(check_divisors(y));
+    it = fl_meeting_rows_of(&m, fl_op_span(c, (size_t)fl_shape_numel(&m.out)));
+    while (fl_meeting_next(&it, &r))
+        f((char *)fl_out(c, OUT) + r.out * size,
+          (const char *)x->data + r.x * size,
+          (const char *)y->data + r.y * size, NULL, NULL, r.n);
     return FL_OK;
 }
 
-/* dX = dOut, dY = the sum of dOut. */
-#define PLAIN_GRADIENTS(T, t)                                                  \
-    static void copy_##t(const fl_tile *tile, const operands *o)               \
+/* --- backward ------------------------------------------------------------- */
+
+/* What the gradients of one node share. z and what is not read may be NULL. */
+typedef struct job {
+    const fl_meeting *m;
+    const char *in[2], *z, *g;
+    char *d[2];   /* NULL: not wanted */
+    bool is_g[2]; /* the gradient of that input is that of Out */
+    const fl_binary_loop (*loop)[FL_BINARY_FORMS]; /* by input */
+    size_t size;
+} job;
+
+static const char *at(const char *p, size_t i, size_t size)
+{
+    return p ? p + i * size : NULL;
+}
+
+/* n gradients of input `side` for the elements from `out` on of Out, which meet
+   those from in[X] and in[Y] on. */
+static void compute(const job *j, int side, fl_binary_form form, void *to,
+                    const fl_meeting_row *r)
+{
+    j->loop[side][form](to, at(j->in[X], r->x, j->size),
+                        at(j->in[Y], r->y, j->size), at(j->z, r->out, j->size),
+                        at(j->g, r->out, j->size), r->n);
+}
+
+/* The same for an input that has all dimensions of Out, in its place. */
+static void compute_full(const job *j, int side, fl_binary_form form,
+                         const fl_meeting_row *r)
+{
+    char *to = j->d[side] + r->out * j->size;
+
+    if (!j->is_g[side])
+        compute(j, side, form, to, r);
+    else if (j->d[side] != j->g)
+        memcpy(to, j->g + r->out * j->size, r->n * j->size);
+}
+
+/* Elements of Out and of the repeated input `side` as a row. */
+static fl_meeting_row row_of(int side, size_t out, size_t repeated, size_t n)
+{
+    return (fl_meeting_row){ .out = out,
+                             .x = side == X ? repeated : out,
+                             .y = side == Y ? repeated : out,
+                             .n = n };
+}
+
+static fl_binary_form form_of(int side)
+{
+    return side == X ? FL_BINARY_ONE_X : FL_BINARY_ONE_Y;
+}
+
+/* The sums of a tile for the repeated input `side`; the other one has all
+   dimensions. */
+#define SUMS(T, t)                                                             \
+    static double sum_run_##t(const job *j, int side, size_t out,              \
+                              size_t repeated, size_t len)                     \
     {                                                                          \
-        const T *g = (const T *)o->g + tile->x;                                \
-        T *dx = (T *)o->to + tile->x;                                          \
+        T block[BLOCK];                                                        \
+        double sum = 0;                                                        \
                                                                                \
-        for (size_t r = 0; dx != g && r < tile->rows; r++)                     \
-            memcpy(dx + r * tile->ld, g + r * tile->ld,                        \
-                   tile->n * tile->run * sizeof(T));                           \
+        for (size_t lo = 0; lo < len; lo += BLOCK) {                           \
+            size_t n = len - lo < BLOCK ? len - lo : BLOCK;                    \
+            fl_meeting_row r = row_of(side, out + lo, repeated, n);            \
+                                                                               \
+            compute(j, side, form_of(side), block, &r);                        \
+            sum += fl_vec_##t()->sum(block, n);                                \
+        }                                                                      \
+        return sum;                                                            \
     }                                                                          \
-    static void sum_##t(const fl_tile *tile, const operands *o)                \
+    static void sum_runs_##t(const job *j, int side, const fl_tile *tile)      \
     {                                                                          \
-        fl_tile_sum_##t(tile, o->to, o->g);                                    \
-    }
-FL_FLOATS(PLAIN_GRADIENTS)
-
-/* What a gradient does not read may be NULL. */
-static const void *at(const void *p, size_t bytes)
-{
-    return p ? (const char *)p + bytes : NULL;
-}
-
-/* Runs `statement` with i, the place in X, and j, that in Y. */
-#define EACH(tile, statement)                                                  \
-    for (size_t r = 0; r < (tile)->rows; r++)                                  \
-        for (size_t j = 0; j < (tile)->n; j++)                                 \
-            for (size_t i = r * (tile)->ld + j * (tile)->run, k = 0;           \
-                 k < (tile)->run; i++, k++)                                    \
-    statement
-
-#define POINTERS(T, tile, o)                                                   \
-    const T *x = (const T *)at((o)->x, (tile)->x * sizeof(T));                 \
-    const T *y = (const T *)at((o)->y, (tile)->y * sizeof(T));                 \
-    const T *z = (const T *)at((o)->z, (tile)->x * sizeof(T));                 \
-    const T *g = (const T *)at((o)->g, (tile)->x * sizeof(T));                 \
+        T *to = (T *)j->d[side] + tile->y;                                     \
                                                                                \
-    (void)x, (void)y, (void)z, (void)g
-
-#define VALUE(T, t, name, EXPR)                                                \
-    static void name##_run_##t(const fl_tile *tile, const operands *o)         \
+        for (size_t k = 0; k < tile->n; k++) {                                 \
+            size_t out = tile->x + k * tile->run;                              \
+            double sum = tile->first ? 0 : (double)to[k];                      \
+                                                                               \
+            for (size_t r = 0; r < tile->rows; r++, out += tile->ld)           \
+                sum += sum_run_##t(j, side, out, tile->y + k, tile->run);      \
+            to[k] = (T)sum;                                                    \
+        }                                                                      \
+    }                                                                          \
+    static void add_row_##t(const job *j, int side, size_t out, size_t to,     \
+                            size_t len, bool first)                            \
     {                                                                          \
-        const T *x = (const T *)o->x + tile->x;                                \
-        const T *y = (const T *)o->y + tile->y;                                \
-        T *to = (T *)o->to + tile->x;                                          \
+        T block[BLOCK], *d = (T *)j->d[side];                                  \
                                                                                \
+        for (size_t lo = 0; lo < len; lo += BLOCK) {                           \
+            size_t n = len - lo < BLOCK ? len - lo : BLOCK;                    \
+            fl_meeting_row r = row_of(side, out + lo, to + lo, n);             \
+                                                                               \
+            compute(j, side, FL_BINARY_BOTH, first ? d + to + lo : block, &r); \
+            if (!first)                                                        \
+                fl_vec_##t()->axpy(d + to + lo, 1, block, n);                  \
+        }                                                                      \
+    }                                                                          \
+    static void sum_tile_##t(const job *j, int side, const fl_tile *tile)      \
+    {                                                                          \
+        if (j->is_g[side]) {                                                   \
+            fl_tile_sum_##t(tile, (T *)j->d[side], (const T *)j->g);           \
+            return;                                                            \
+        }                                                                      \
         if (tile->run != 1) {                                                  \
-            EACH(tile, to[i] = EXPR;)                                          \
+            sum_runs_##t(j, side, tile);                                       \
             return;                                                            \
         }                                                                      \
         for (size_t r = 0; r < tile->rows; r++)                                \
-            fl_vec_##t()->name(to + r * tile->ld, x + r * tile->ld, y,         \
-                               tile->n);                                       \
+            add_row_##t(j, side, tile->x + r * tile->ld, tile->y, tile->n,     \
+                        tile->first && r == 0);                                \
     }
+FL_FLOATS(SUMS)
 
-#define GRADIENT_OF_X(T, t, name, EXPR)                                        \
-    static void name##_dx_##t(const fl_tile *tile, const operands *o)          \
-    {                                                                          \
-        T *to = (T *)o->to + tile->x;                                          \
-        POINTERS(T, tile, o);                                                  \
-                                                                               \
-        EACH(tile, to[i] = EXPR;)                                              \
+/* The gradients of a tile for the input that is not repeated. */
+static void fill_tile(const job *j, int side, const fl_tile *tile)
+{
+    for (size_t r = 0; r < tile->rows; r++) {
+        size_t out = tile->x + r * tile->ld;
+        fl_meeting_row row = row_of(1 - side, out, tile->y, tile->n);
+
+        if (tile->run == 1) {
+            compute_full(j, side, FL_BINARY_BOTH, &row);
+            continue;
+        }
+        for (size_t k = 0; k < tile->n; k++, out += tile->run) {
+            row = row_of(1 - side, out, tile->y + k, tile->run);
+            compute_full(j, side, form_of(1 - side), &row);
+        }
     }
+}
 
-/* A run along X is added up in double, as fl_tile_sum does. */
-#define GRADIENT_OF_Y(T, t, name, EXPR)                                        \
-    static void name##_dy_##t(const fl_tile *tile, const operands *o)          \
-    {                                                                          \
-        T *to = (T *)o->to + tile->y;                                          \
-        POINTERS(T, tile, o);                                                  \
-                                                                               \
-        for (size_t j = 0; tile->first && j < tile->n; j++)                    \
-            to[j] = 0;                                                         \
-        for (size_t r = 0; r < tile->rows; r++)                                \
-            for (size_t j = 0; j < tile->n; j++) {                             \
-                size_t i = r * tile->ld + j * tile->run;                       \
-                double sum = 0;                                                \
-                                                                               \
-                for (size_t end = i + tile->run; i < end; i++)                 \
-                    sum += EXPR;                                               \
-                to[j] += (T)sum;                                               \
-            }                                                                  \
+static fl_grid grid_of(const job *j, int side)
+{
+    return fl_grid_of(&j->m->out, side == X ? j->m->has_x : j->m->has_y);
+}
+
+/* One input is repeated. The gradient of X may lie where that of Out lies: a
+   tile is read for the one that is repeated before it is written for the
+   other. */
+static void back_one(const fl_op_ctx *c, const job *j, int side)
+{
+    fl_grid grid = grid_of(j, side);
+    fl_tiles it = fl_tiles_of(&grid, fl_op_span(c, fl_grid_kept(&grid)));
+    fl_tile tile;
+
+    while (fl_tiles_next(&it, &tile)) {
+        if (j->d[side])
+            FL_BY_FLOAT(c, X, sum_tile, j, side, &tile);
+        if (j->d[1 - side])
+            fill_tile(j, 1 - side, &tile);
     }
+}
 
-#define BOTH(M, name, EXPR) M(float, f32, name, EXPR) M(double, f64, name, EXPR)
+/* Both are repeated, over different dimensions: all gradients of one input are
+   laid out, then added up. */
+static fl_status back_two(fl_op_ctx *c, const job *j, int side)
+{
+    size_t n = (size_t)fl_shape_numel(&j->m->out);
+    fl_meeting_rows it = fl_meeting_rows_of(j->m, (fl_span){ 0, n });
+    char *all = fl_scratch(c, n * j->size);
+    job sum = *j;
+    fl_grid grid = grid_of(j, side);
+    fl_tiles tiles = fl_tiles_of(&grid, fl_op_span(c, fl_grid_kept(&grid)));
+    fl_meeting_row r;
+    fl_tile tile;
 
-BOTH(VALUE, add, x[i] + y[j])
+    if (!all)
+        return FL_NOMEM(c);
+    while (fl_meeting_next(&it, &r))
+        compute(j, side, j->m->form, all + r.out * j->size, &r);
+    sum.g = all;
+    sum.is_g[side] = true;
+    while (fl_tiles_next(&tiles, &tile))
+        FL_BY_FLOAT(c, X, sum_tile, &sum, side, &tile);
+    return FL_OK;
+}
 
-BOTH(VALUE, sub, x[i] - y[j])
-BOTH(GRADIENT_OF_Y, sub, -g[i])
+static void back_none(const fl_op_ctx *c, const job *j)
+{
+    fl_span s = fl_op_span(c, (size_t)fl_shape_numel(&j->m->out));
+    fl_meeting_row r = { s.lo, s.lo, s.lo, s.hi - s.lo };
 
-BOTH(VALUE, mul, x[i] * y[j])
-BOTH(GRADIENT_OF_X, mul, g[i] * y[j])
-BOTH(GRADIENT_OF_Y, mul, g[i] * x[i])
+    if (j->d[Y] && r.n)
+        compute_full(j, Y, FL_BINARY_BOTH, &r);
+    if (j->d[X] && r.n)
+        compute_full(j, X, FL_BINARY_BOTH, &r);
+}
 
-BOTH(VALUE, div, x[i] / y[j])
-BOTH(GRADIENT_OF_X, div, g[i] / y[j])
-BOTH(GRADIENT_OF_Y, div, -g[i] * z[i] / y[j])
+static fl_status back_job(fl_op_ctx *c, const job *j)
+{
+    const fl_meeting *m = j->m;
 
-/* Positive, so that quotients stay tame. */
+    if (!m->repeats_x && !m->repeats_y)
+        back_none(c, j);
+    else if (!m->repeats_x || !m->repeats_y)
+        back_one(c, j, m->repeats_x ? X : Y);
+    else
+        for (int side = X; side <= Y; side++)
+            if (j->d[side])
+                FL_TRY(back_two(c, j, side));
+    return FL_OK;
+}
+
+static fl_status binary_back(fl_op_ctx *c, fl_binary_kind kind)
+{
+    const fl_tensor *x = fl_in_t(c, X), *y = fl_in_t(c, Y);
+    fl_meeting m = fl_meeting_of(&x->shape, &y->shape, fl_int(c, AXIS));
+    unsigned flags = flags_of[kind];
+    job j = { .m = &m,
+              .in = { fl_in(c, X), fl_in(c, Y) },
+              .z = fl_saved_out(c, OUT),
+              .g = fl_dout(c, OUT),
+              .d = { fl_din(c, X), fl_din(c, Y) },
+              .is_g = { flags & FL_BINARY_DX_IS_G, flags & FL_BINARY_DY_IS_G },
+              .size = fl_dtype_bytes(x->dtype) };
+
+    if (!fl_dout_t(c, OUT) || fl_shape_numel(&m.out) == 0) {
+        fl_din_zero(c, X);
+        fl_din_zero(c, Y);
+        return FL_OK;
+    }
+    j.loop = fl_binary_of(kind)->gradient[fl_float_index(x->dtype, c->node)];
+    return back_job(c, &j);
+}
+
+/* --- the operators -------------------------------------------------------- */
+
+/* Positive, so that quotients and powers stay tame. */
 #define POSITIVE .flags = FL_CASE_POSITIVE
 
 static const fl_op_case binary_cases[] = {
     { .in = { "f32[1]", "f32[1]" }, POSITIVE },
     { .in = { "f32[33,7]", "f32[33,7]" }, POSITIVE },
+    { .in = { "f32[33,7]", "f32[33,7]" }, .attrs = "{axis=1}", POSITIVE },
     { .in = { "f32[33,7]", "f32[7]" }, POSITIVE },
     { .in = { "f32[33,7]", "f32[1,7]" }, POSITIVE },
     { .in = { "f32[33,7]", "f32[33,1]" }, POSITIVE },
     { .in = { "f32[33,7]", "f32[33]" }, .attrs = "{axis=0}", POSITIVE },
     { .in = { "f32[33,7]", "f32[1]" }, POSITIVE },
+    { .in = { "f32[2,300]", "f32[2,1]" }, POSITIVE },
     { .in = { "f32[2,3,4,5]", "f32[3,4]" }, .attrs = "{axis=1}", POSITIVE },
     { .in = { "f32[2,3,4]", "f32[3,1]" }, .attrs = "{axis=1}", POSITIVE },
     { .in = { "f32[2,3,2,3,2]", "f32[2,1,2,1,2]" }, POSITIVE },
+    { .in = { "f32[7]", "f32[33,7]" }, POSITIVE },
+    { .in = { "f32[1,7]", "f32[33,7]" }, POSITIVE },
+    { .in = { "f32[3,4]", "f32[2,3,4,5]" }, .attrs = "{axis=1}", POSITIVE },
+    { .in = { "f32[33,1]", "f32[1,7]" }, POSITIVE },
+    { .in = { "f32[3,1,4,1]", "f32[2,1,5]" }, POSITIVE },
     { .in = { "f32[7,3] lod=[0,2,2,7]", "f32[3]" }, POSITIVE },
+    { .in = { "f32[3]", "f32[7,3] lod=[0,2,2,7]" }, POSITIVE },
     { .in = { "f32[0,8]", "f32[0,8]" }, POSITIVE },
     { .in = { "f32[0,8]", "f32[8]" }, POSITIVE },
+    { .in = { "f32[8]", "f32[0,8]" }, POSITIVE },
+    { .in = { "f32[0,1]", "f32[1,8]" }, POSITIVE },
 };
 
-#define BINARY(name_, sign, dx_, dy_, uses)                                    \
-    static const binary name_##_tiles = {                                      \
-        { name_##_run_f32, name_##_run_f64 },                                  \
-        { dx_##_f32, dx_##_f64 },                                              \
-        { dy_##_f32, dy_##_f64 },                                              \
-    };                                                                         \
+#define B(name_, text, VALUE, DX, DY, INTS, uses, flags_)                      \
+    static fl_status name_##_infer(fl_infer *c)                                \
+    {                                                                          \
+        return binary_infer(c, FL_BINARY_##name_);                             \
+    }                                                                          \
     static fl_status name_##_run(fl_op_ctx *c)                                 \
     {                                                                          \
-        return binary_run(c, &name_##_tiles);                                  \
+        return binary_run(c, FL_BINARY_##name_);                               \
     }                                                                          \
     static fl_status name_##_back(fl_op_ctx *c)                                \
     {                                                                          \
-        return binary_back(c, &name_##_tiles);                                 \
+        return binary_back(c, FL_BINARY_##name_);                              \
     }                                                                          \
     const fl_op fl_op_elementwise_##name_ = {                                  \
         .name = "elementwise_" #name_,                                         \
-        .doc = "Out = X " sign " Y, element by element; Y is repeated over "   \
-               "the dimensions of X that it lacks or has as 1, its first one " \
-               "standing at axis (-1: its last one at the end)",               \
+        .doc = "Out = " text ", element by element; the one of lower rank "    \
+               "stands in the other with its first dimension at axis (-1: "    \
+               "its last one at the end), and where one of them has no "       \
+               "dimension, or 1, it is repeated",                              \
         .in = { { "X", 0 }, { "Y", 0 } },                                      \
         .out = { { "Out", 0 } },                                               \
         .attrs = { { "axis", FL_ATTR_INT, "-1" } },                            \
         .flags = FL_OP_INPLACE | FL_OP_SLICED,                                 \
-        .infer = binary_infer,                                                 \
+        .infer = name_##_infer,                                                \
         .run = name_##_run,                                                    \
-        .back = name_##_back,                                                  \
+        .back = (flags_)&FL_BINARY_NO_BACK ? NULL : name_##_back,              \
         .back_uses = uses,                                                     \
         .cases = binary_cases,                                                 \
         .n_cases = FL_LEN(binary_cases),                                       \
     };
-
-BINARY(add, "+", copy, sum, 0)
-BINARY(sub, "-", copy, sub_dy, 0)
-BINARY(mul, "*", mul_dx, mul_dy, FL_USES_IN(X) | FL_USES_IN(Y))
-BINARY(div, "/", div_dx, div_dy, FL_USES_IN(Y) | FL_USES_OUT(OUT))
+#include "kernel/binary.def"

@@ -137,9 +137,8 @@ FL_FLOATS(KERNELS)
 
 /* --- the operators -------------------------------------------------------- */
 
-/* Which dimensions stay; false when the node names one that X has not. */
-static bool kept_dims(const fl_op_node *n, const fl_shape *x,
-                      bool kept[FL_RANK_MAX])
+bool fl_reduce_kept(const fl_op_node *n, const fl_shape *x,
+                    bool kept[FL_RANK_MAX])
 {
     size_t n_dims;
     const int64_t *dims = fl_attr_ints(n, DIM, &n_dims);
@@ -209,15 +208,14 @@ static fl_status mean_back(fl_op_ctx *c)
     return spread(c, (bool[FL_RANK_MAX]){ false }, MEAN);
 }
 
-static fl_status reduce_infer(fl_infer *c)
+fl_status fl_reduce_infer(fl_infer *c)
 {
     const fl_tensor *x = fl_infer_in(c, X);
     bool kept[FL_RANK_MAX], keep_dim = fl_bool(c, KEEP_DIM);
     fl_shape s = { 0 };
     char buf[FL_SLOT_TEXT_MAX];
 
-    FL_TRY(fl_infer_float(c, X));
-    if (!kept_dims(c->node, &x->shape, kept))
+    if (!fl_reduce_kept(c->node, &x->shape, kept))
         FL_FAIL(FL_ERR_INVAL, "op %s: dim names a dimension that %s has not",
                 c->node->def->name, fl_infer_text(c, X, buf));
     for (int i = 0; i < x->shape.rank; i++)
@@ -232,11 +230,17 @@ static fl_status reduce_infer(fl_infer *c)
     return FL_OK;
 }
 
+static fl_status sum_infer(fl_infer *c)
+{
+    FL_TRY(fl_infer_float(c, X));
+    return fl_reduce_infer(c);
+}
+
 static fl_status reduce_run(fl_op_ctx *c, kind k)
 {
     bool kept[FL_RANK_MAX];
 
-    kept_dims(c->node, &fl_in_t(c, X)->shape, kept);
+    fl_reduce_kept(c->node, &fl_in_t(c, X)->shape, kept);
     return fold(c, kept, k);
 }
 
@@ -244,7 +248,7 @@ static fl_status reduce_back(fl_op_ctx *c, kind k)
 {
     bool kept[FL_RANK_MAX];
 
-    kept_dims(c->node, &fl_in_t(c, X)->shape, kept);
+    fl_reduce_kept(c->node, &fl_in_t(c, X)->shape, kept);
     return spread(c, kept, k);
 }
 
@@ -275,20 +279,7 @@ static const fl_op_case mean_cases[] = {
     { .in = { "f32[0,8]" } },
 };
 
-static const fl_op_case reduce_cases[] = {
-    { .in = { "f32[33,7]" }, .attrs = "{reduce_all=true}" },
-    { .in = { "f32[33,7]" }, .attrs = "{dim=[0]}" },
-    { .in = { "f32[33,7]" }, .attrs = "{dim=[1]}" },
-    { .in = { "f32[3,4,5]" }, .attrs = "{dim=[-1], keep_dim=true}" },
-    { .in = { "f32[3,4,5]" }, .attrs = "{dim=[0,2]}" },
-    { .in = { "f32[3,4,5]" }, .attrs = "{dim=[0,1,2], keep_dim=true}" },
-    { .in = { "f32[2,3,2,3,2,3]" }, .attrs = "{dim=[0,2,4]}" },
-    { .in = { "f32[2,3,2,3,2,3]" }, .attrs = "{dim=[1,3,5]}" },
-    { .in = { "f32[7,3] lod=[0,2,2,7]" }, .attrs = "{dim=[1]}" },
-    { .in = { "f32[0,8]" }, .attrs = "{dim=[0]}" },
-    { .in = { "f32[0,8]" }, .attrs = "{dim=[1]}" },
-    { .in = { "f32[0,8,2]" }, .attrs = "{dim=[0,2]}" },
-};
+static const fl_op_case reduce_cases[] = { FL_REDUCE_CASES("f32") };
 
 const fl_op fl_op_mean = {
     .name = "mean",
@@ -307,17 +298,12 @@ const fl_op fl_op_mean = {
 #define REDUCE(op, text)                                                       \
     const fl_op fl_op_##op = {                                                 \
         .name = #op,                                                           \
-        .doc = "Out = the " text " of X over the dimensions in dim, or over "  \
-               "all of them when reduce_all is true or dim is empty; "         \
-               "keep_dim leaves 1 in their places. All dimensions away make "  \
-               "[1]",                                                          \
+        .doc = "Out = the " text " of X " FL_REDUCE_TEXT,                      \
         .in = { { "X", 0 } },                                                  \
         .out = { { "Out", 0 } },                                               \
-        .attrs = { { "dim", FL_ATTR_INTS, "[0]" },                             \
-                   { "keep_dim", FL_ATTR_BOOL, "false" },                      \
-                   { "reduce_all", FL_ATTR_BOOL, "false" } },                  \
+        .attrs = { FL_REDUCE_ATTRS },                                          \
         .flags = FL_OP_SLICED,                                                 \
-        .infer = reduce_infer,                                                 \
+        .infer = sum_infer,                                                    \
         .run = op##_run,                                                       \
         .back = op##_back,                                                     \
         .cases = reduce_cases,                                                 \

@@ -47,4 +47,44 @@ bool fl_tiles_next(fl_tiles *it, fl_tile *out);
 void fl_tile_sum_f32(const fl_tile *t, float *y, const float *x);
 void fl_tile_sum_f64(const fl_tile *t, double *y, const double *x);
 
+/* --- operators X -> Out that take dimensions away ------------------------- */
+
+#define FL_REDUCE_ATTRS                                                        \
+    { "dim", FL_ATTR_INTS, "[0]" }, { "keep_dim", FL_ATTR_BOOL, "false" },     \
+    {                                                                          \
+        "reduce_all", FL_ATTR_BOOL, "false"                                    \
+    }
+
+#define FL_REDUCE_TEXT                                                         \
+    "over the dimensions in dim, or over all of them when reduce_all is true " \
+    "or dim is empty; keep_dim leaves 1 in their places. All dimensions away " \
+    "make [1]"
+
+/* Cases for an X of one type. */
+#define FL_REDUCE_CASES(type)                                                  \
+    { .in = { type "[33,7]" }, .attrs = "{reduce_all=true}" },                 \
+        { .in = { type "[33,7]" }, .attrs = "{dim=[0]}" },                     \
+        { .in = { type "[33,7]" }, .attrs = "{dim=[1]}" },                     \
+        { .in = { type "[3,4,5]" }, .attrs = "{dim=[-1], keep_dim=true}" },    \
+        { .in = { type "[3,4,5]" }, .attrs = "{dim=[0,2]}" },                  \
+        { .in = { type "[3,4,5]" }, .attrs = "{dim=[0,1,2], keep_dim=true}" }, \
+        { .in = { type "[2,3,2,3,2,3]" }, .attrs = "{dim=[0,2,4]}" },          \
+        { .in = { type "[2,3,2,3,2,3]" }, .attrs = "{dim=[1,3,5]}" },          \
+        { .in = { type "[7,3] lod=[0,2,2,7]" }, .attrs = "{dim=[1]}" },        \
+        { .in = { type "[0,8]" }, .attrs = "{dim=[0]}" },                      \
+        { .in = { type "[0,8]" }, .attrs = "{dim=[1]}" },                      \
+    {                                                                          \
+        .in = { type "[0,8,2]" }, .attrs = "{dim=[0,2]}"                       \
+    }
+
+/* Which dimensions of X (input 0) stay; false when the node names one that X
+   has not. */
+bool fl_reduce_kept(const fl_op_node *n, const fl_shape *x,
+                    bool kept[FL_RANK_MAX]);
+
+/* Out has the type of X, the dimensions that stay, and X's offsets while the
+   rows stay. */
+FL_MUST_CHECK
+fl_status fl_reduce_infer(fl_infer *c);
+
 #endif
