@@ -174,25 +174,111 @@ FL_API fl_var *fl_layers_binary(const char *op, fl_var *x, fl_var *y,
 #define FL_LAYERS_OF_X(PLAIN, WITH)                                            \
     PLAIN(relu)                                                                \
     PLAIN(sigmoid)                                                             \
+    PLAIN(logsigmoid)                                                          \
     PLAIN(tanh)                                                                \
+    PLAIN(tanh_shrink)                                                         \
+    PLAIN(softsign)                                                            \
+    PLAIN(softplus)                                                            \
     PLAIN(square)                                                              \
     PLAIN(sqrt)                                                                \
+    PLAIN(rsqrt)                                                               \
+    PLAIN(reciprocal)                                                          \
+    PLAIN(exp)                                                                 \
+    PLAIN(log)                                                                 \
+    PLAIN(log1p)                                                               \
+    PLAIN(abs)                                                                 \
+    PLAIN(sign)                                                                \
+    PLAIN(ceil)                                                                \
+    PLAIN(floor)                                                               \
+    PLAIN(round)                                                               \
+    PLAIN(sin)                                                                 \
+    PLAIN(cos)                                                                 \
+    PLAIN(asin)                                                                \
+    PLAIN(acos)                                                                \
     PLAIN(softmax)                                                             \
     PLAIN(mean)                                                                \
+    PLAIN(squared_l2_norm)                                                     \
     WITH(pow, factor)                                                          \
     WITH(leaky_relu, alpha)                                                    \
     WITH(elu, alpha)                                                           \
-    WITH(relu6, threshold)
+    WITH(relu6, threshold)                                                     \
+    WITH(thresholded_relu, threshold)                                          \
+    WITH(soft_relu, threshold)                                                 \
+    WITH(softshrink, lambda)                                                   \
+    WITH(hard_shrink, threshold)                                               \
+    WITH(swish, beta)
 
 #define FL_LAYER_PLAIN(name) FL_API fl_var *fl_layers_##name(fl_var *x);
 #define FL_LAYER_WITH(name, attr)                                              \
     FL_API fl_var *fl_layers_##name(fl_var *x, double attr);
 FL_LAYERS_OF_X(FL_LAYER_PLAIN, FL_LAYER_WITH)
-#undef FL_LAYER_PLAIN
 #undef FL_LAYER_WITH
 
-FL_API fl_var *fl_layers_reduce_sum(fl_var *x);
-FL_API fl_var *fl_layers_reduce_mean(fl_var *x);
+FL_API fl_var *fl_layers_brelu(fl_var *x, double t_min, double t_max);
+FL_API fl_var *fl_layers_stanh(fl_var *x, double scale_a, double scale_b);
+FL_API fl_var *fl_layers_hard_sigmoid(fl_var *x, double slope, double offset);
+FL_API fl_var *fl_layers_hard_swish(fl_var *x, double threshold, double scale,
+                                    double offset);
+FL_API fl_var *fl_layers_gelu(fl_var *x, bool approximate);
+
+/* Of two numbers. The one of lower rank stands in the other at axis (-1: at
+   its end); where one has no dimension, or 1, it is repeated. */
+#define FL_LAYERS_ELEMENTWISE(E)                                               \
+    E(elementwise_add)                                                         \
+    E(elementwise_sub)                                                         \
+    E(elementwise_mul)                                                         \
+    E(elementwise_div)                                                         \
+    E(elementwise_max)                                                         \
+    E(elementwise_min)                                                         \
+    E(elementwise_pow)                                                         \
+    E(elementwise_mod)                                                         \
+    E(elementwise_floordiv)
+
+#define FL_LAYER_AXIS(name)                                                    \
+    FL_API fl_var *fl_layers_##name(fl_var *x, fl_var *y, int axis);
+FL_LAYERS_ELEMENTWISE(FL_LAYER_AXIS)
+#undef FL_LAYER_AXIS
+
+/* Of any type; the result is bool. Logic is of bool to bool. */
+#define FL_LAYERS_COMPARING(C)                                                 \
+    C(less_than)                                                               \
+    C(less_equal)                                                              \
+    C(greater_than)                                                            \
+    C(greater_equal)                                                           \
+    C(equal)                                                                   \
+    C(not_equal)
+
+#define FL_LAYERS_LOGICAL(L)                                                   \
+    L(logical_and)                                                             \
+    L(logical_or)                                                              \
+    L(logical_xor)
+
+#define FL_LAYER_OF_TWO(name)                                                  \
+    FL_API fl_var *fl_layers_##name(fl_var *x, fl_var *y);
+FL_LAYERS_COMPARING(FL_LAYER_OF_TWO)
+FL_LAYERS_LOGICAL(FL_LAYER_OF_TWO)
+#undef FL_LAYER_OF_TWO
+FL_API fl_var *fl_layers_logical_not(fl_var *x);
+
+/* Over all elements; reduce_all and reduce_any are of bool. */
+#define FL_LAYERS_REDUCE(R)                                                    \
+    R(reduce_sum)                                                              \
+    R(reduce_mean)                                                             \
+    R(reduce_max)                                                              \
+    R(reduce_min)                                                              \
+    R(reduce_prod)                                                             \
+    R(reduce_all)                                                              \
+    R(reduce_any)
+FL_LAYERS_REDUCE(FL_LAYER_PLAIN)
+#undef FL_LAYER_PLAIN
+
+/* One of them over some dimensions, or over all when n_dims is 0; keep_dim
+   leaves 1 in their places. */
+FL_API fl_var *fl_layers_reduce(const char *op, fl_var *x, const int64_t *dims,
+                                size_t n_dims, bool keep_dim);
+
+/* Vectors of length 1 along axis. */
+FL_API fl_var *fl_layers_l2_normalize(fl_var *x, int axis);
 FL_API fl_var *fl_layers_scale(fl_var *x, double scale, double bias);
 FL_API fl_var *fl_layers_square_error_cost(fl_var *input, fl_var *label);
 FL_API fl_var *fl_layers_concat(fl_var *const *inputs, size_t n, int axis);

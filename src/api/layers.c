@@ -219,40 +219,6 @@ fl_var *fl_layers_binary(const char *op, fl_var *x, fl_var *y,
     return emit_text(&l, op, attrs);
 }
 
-static fl_var *unary_with(const char *op, fl_var *x, const char *attr,
-                          double value)
-{
-    fl_layer l;
-
-    if (!fl_layer_begin(&l, x, op, NULL))
-        return NULL;
-    fl_layer_in(&l, "X", x);
-    fl_layer_float(&l, attr, value);
-    return fl_layer_emit(&l, op, "Out");
-}
-
-#define PLAIN(name)                                                            \
-    fl_var *fl_layers_##name(fl_var *x)                                        \
-    {                                                                          \
-        return fl_layers_unary(#name, x, NULL);                                \
-    }
-#define WITH(name, attr)                                                       \
-    fl_var *fl_layers_##name(fl_var *x, double attr)                           \
-    {                                                                          \
-        return unary_with(#name, x, #attr, attr);                              \
-    }
-FL_LAYERS_OF_X(PLAIN, WITH)
-
-fl_var *fl_layers_reduce_sum(fl_var *x)
-{
-    return fl_layers_unary("reduce_sum", x, "{reduce_all=true}");
-}
-
-fl_var *fl_layers_reduce_mean(fl_var *x)
-{
-    return fl_layers_unary("reduce_mean", x, "{reduce_all=true}");
-}
-
 fl_var *fl_layers_scale(fl_var *x, double scale, double bias)
 {
     fl_layer l;
