@@ -36,7 +36,7 @@ typedef struct fl_slot {
 typedef struct fl_feeder fl_feeder;
 
 /* For variables of a program made by fl_layers_data: int64 or float32, ragged
-   with lod_level 1. Owner thread only. */
+   with lod_level 1 or 2. Owner thread only. */
 FL_API FL_MUST_CHECK
 fl_status fl_feeder_new(fl_feeder **out, fl_program *p,
                         const char *const *names, size_t n_names);
@@ -46,25 +46,39 @@ FL_API void fl_feeder_free(fl_feeder *f);
 FL_API void fl_feeder_begin(fl_feeder *f);
 
 /* Sample by sample: each variable once, in any order, then the end. A dense
-   variable takes exactly its number of values. */
+   variable takes exactly its number of values, a ragged one whole rows: [-1, 4]
+   with lod_level 1 takes 4 values a row. */
 FL_API FL_MUST_CHECK
 fl_status fl_feeder_ids(fl_feeder *f, const char *name, const uint64_t *ids,
                         size_t n);
 FL_API FL_MUST_CHECK
 fl_status fl_feeder_floats(fl_feeder *f, const char *name, const float *x,
                            size_t n);
+
+/* A sample of a variable with lod_level 2: n_lists lists behind one another,
+   lens[i] rows in list i. */
+FL_API FL_MUST_CHECK
+fl_status fl_feeder_lists(fl_feeder *f, const char *name, fl_dtype dtype,
+                          const void *data, const size_t *lens, size_t n_lists);
 FL_API FL_MUST_CHECK
 fl_status fl_feeder_end_sample(fl_feeder *f);
 
 /* Or a whole column at a time. Any number type: it is converted when every
    value fits, and an error names the first that does not. Values of a dense
-   array [rows, ...]; of a ragged one n_rows lists behind one another. */
+   array [rows, ...]; of a ragged one n_rows lists behind one another, lens[i]
+   rows in list i. */
 FL_API FL_MUST_CHECK
 fl_status fl_feeder_dense(fl_feeder *f, const char *name, fl_dtype dtype,
                           const void *data, size_t n_rows);
 FL_API FL_MUST_CHECK
 fl_status fl_feeder_ragged(fl_feeder *f, const char *name, fl_dtype dtype,
                            const void *data, const size_t *lens, size_t n_rows);
+
+/* A whole column as a tensor, with as many levels of offsets as the variable
+   has. */
+FL_API FL_MUST_CHECK
+fl_status fl_feeder_tensor(fl_feeder *f, const char *name,
+                           const fl_tensor *value);
 
 /* The batch: one feed per name, in the order of the names, borrowed until the
    next begin. Fails when columns are missing or differ in their rows. */

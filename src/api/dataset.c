@@ -53,6 +53,26 @@ static uint64_t height_of(const fl_program *p, const fl_var *v)
 
 /* --- variables ----------------------------------------------------------- */
 
+/* A record has lists of single values, and no lists of lists. */
+static fl_status check_lists(const fl_var *v)
+{
+    const fl_shape *s = &v->meta.shape;
+    char buf[FL_SHAPE_TEXT_MAX];
+
+    if (v->meta.n_lod > 1)
+        FL_FAIL(FL_ERR_INVAL,
+                "variable %s has %d levels of offsets; a dataset has at most "
+                "one, a feeder or a reader two",
+                v->name, v->meta.n_lod);
+    if (v->meta.n_lod && fl_shape_count(s, 1, s->rank) != 1)
+        FL_FAIL(FL_ERR_INVAL,
+                "variable %s of shape %s is ragged, and lists of a dataset "
+                "have single values; declare it [-1,1], or feed it by a feeder "
+                "or a reader",
+                v->name, fl_shape_text(s, buf));
+    return FL_OK;
+}
+
 static fl_status resolve(fl_program *p, const char *const *names, size_t n,
                          fl_slot *slots, fl_shape *shapes)
 {
@@ -65,6 +85,7 @@ static fl_status resolve(fl_program *p, const char *const *names, size_t n,
                     "variable %s is computed or learned, not fed; a dataset "
                     "feeds variables that fl_layers_data made",
                     names[i]);
+        FL_TRY(check_lists(v));
         shapes[i] = v->meta.shape;
         if (slots[i].kind == FL_SLOT_IDS)
             slots[i].height = height_of(p, v);

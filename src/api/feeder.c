@@ -4,17 +4,18 @@
 #include "base/alloc.h"
 #include "data/reader/feeder.h"
 #include "data/reader/reader.h"
+#include "ir/program.h"
 
 /* The variables as the data layer takes them. */
 typedef struct feed_vars {
     fl_slot *slots;
-    fl_shape *shapes;
+    fl_feed_var *vars;
 } feed_vars;
 
 static void release_vars(feed_vars *v)
 {
     fl_free(v->slots);
-    fl_free(v->shapes);
+    fl_free(v->vars);
 }
 
 static fl_status find_vars(feed_vars *v, fl_program *p,
@@ -24,10 +25,13 @@ static fl_status find_vars(feed_vars *v, fl_program *p,
         FL_FAIL(FL_ERR_INVAL, "%zu variables to feed: give 1 to %d", n,
                 FL_SLOTS_MAX);
     v->slots = fl_alloc(n * sizeof(*v->slots));
-    v->shapes = fl_alloc(n * sizeof(*v->shapes));
+    v->vars = fl_alloc(n * sizeof(*v->vars));
     FL_TRY(fl_slots_of_vars(p, names, n, v->slots));
-    for (size_t i = 0; i < n; i++)
-        v->shapes[i] = fl_var_shape(fl_program_var(p, names[i]));
+    for (size_t i = 0; i < n; i++) {
+        const fl_var *var = fl_program_var(p, names[i]);
+
+        v->vars[i] = (fl_feed_var){ var->meta.shape, var->meta.n_lod };
+    }
     return FL_OK;
 }
 
@@ -38,7 +42,7 @@ fl_status fl_feeder_new(fl_feeder **out, fl_program *p,
     fl_status st = find_vars(&v, p, names, n_names);
 
     if (!st)
-        st = fl_feeder_make(out, v.slots, v.shapes, n_names);
+        st = fl_feeder_make(out, v.slots, v.vars, n_names);
     release_vars(&v);
     return fl_err_ctx(st, "feeder");
 }
@@ -54,7 +58,7 @@ fl_status fl_reader_new_with(fl_reader **out, fl_program *p,
     if (!st)
         st = find_vars(&v, p, names, n_names);
     if (!st)
-        st = fl_reader_make(out, v.slots, v.shapes, n_names, &a);
+        st = fl_reader_make(out, v.slots, v.vars, n_names, &a);
     release_vars(&v);
     return fl_err_ctx(st, "reader");
 }

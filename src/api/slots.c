@@ -44,16 +44,11 @@ static fl_status width_of(const fl_var *v, uint32_t *width)
     int64_t n = s->rank ? fl_shape_count(s, 1, s->rank) : -1;
     char buf[FL_SHAPE_TEXT_MAX];
 
-    if (v->meta.kind == FL_KIND_ROWS || v->meta.n_lod > 1)
+    if (v->meta.kind == FL_KIND_ROWS || v->meta.n_lod > 2)
         FL_FAIL(FL_ERR_INVAL,
                 "variable %s has %d levels of offsets or is rows + values; "
-                "data has at most one level",
+                "data has at most two levels",
                 v->name, v->meta.n_lod);
-    if (v->meta.n_lod && n != 1)
-        FL_FAIL(FL_ERR_INVAL,
-                "variable %s of shape %s is ragged, and lists have single "
-                "values; declare it [-1,1]",
-                v->name, fl_shape_text(s, buf));
     if (n < 1 || n > UINT32_MAX)
         FL_FAIL(FL_ERR_INVAL,
                 "variable %s of shape %s has no known width; declare all "

@@ -17,6 +17,7 @@ void fl_columns_release(fl_columns *c)
 
         fl_data_free(col->values, col->cap_bytes);
         fl_data_free(col->offsets, col->cap_offsets * sizeof(*col->offsets));
+        fl_data_free(col->inner, col->cap_inner * sizeof(*col->inner));
     }
     fl_free(c->cols);
     fl_free(c->feeds);

@@ -2,7 +2,8 @@
  * cache keeps.
  *
  * A column of width w has w values per record; a ragged one has offsets as
- * well, one more than records. Memory grows to the largest batch and is kept.
+ * well, one more than records. What a feeder fills can have records that are
+ * lists of lists: then offsets count lists, which have offsets of their own. Memory grows to the largest batch and is kept.
  * Owner thread only; a batch passes from one thread to another as a whole.
  */
 #ifndef FL_DATA_COLUMNS_H
@@ -15,6 +16,8 @@ typedef struct fl_column {
     size_t n_values, cap_bytes;
     int64_t *offsets; /* of a ragged slot: n_rows + 1, from 0 */
     size_t cap_offsets;
+    int64_t *inner; /* of lists: n_inner + 1, from 0 */
+    size_t n_inner, cap_inner;
 } fl_column;
 
 typedef struct fl_columns {

@@ -27,6 +27,8 @@ typedef enum feed_mode { FEED_NOTHING, FEED_SAMPLES, FEED_COLUMNS } feed_mode;
 /* What a batch knows of one variable beside its column. */
 typedef struct variable {
     const fl_slot *slot;
+    size_t row_width; /* values of a row of a ragged one */
+    int n_lod;
     uint64_t given;
     size_t n_rows; /* of a whole column */
 } variable;
@@ -46,24 +48,30 @@ struct fl_feeder {
 /* --- variables and shapes ------------------------------------------------ */
 
 fl_status fl_feed_spec_init(fl_feed_spec *s, const fl_slot *slots,
-                            const fl_shape *shapes, size_t n_slots)
+                            const fl_feed_var *vars, size_t n_slots)
 {
     *s = (fl_feed_spec){ 0 };
     FL_TRY(fl_schema_init(&s->schema, slots, n_slots));
-    s->shapes = fl_alloc(n_slots * sizeof(*s->shapes));
+    s->vars = fl_alloc(n_slots * sizeof(*s->vars));
     for (size_t i = 0; i < n_slots; i++) {
         int64_t width = slots[i].width ? slots[i].width : 1;
+        fl_feed_var plain = { fl_shape_of(2, (int64_t[]){ -1, width }),
+                              !slots[i].width };
 
-        s->shapes[i] =
-            shapes ? shapes[i] : fl_shape_of(2, (int64_t[]){ -1, width });
+        s->vars[i] = vars ? vars[i] : plain;
     }
     return FL_OK;
+}
+
+size_t fl_feed_row_width(const fl_feed_var *v)
+{
+    return (size_t)fl_shape_count(&v->shape, 1, v->shape.rank);
 }
 
 void fl_feed_spec_release(fl_feed_spec *s)
 {
     fl_schema_release(&s->schema);
-    fl_free(s->shapes);
+    fl_free(s->vars);
     *s = (fl_feed_spec){ 0 };
 }
 
@@ -72,13 +80,22 @@ fl_tensor fl_feed_spec_view(const fl_feed_spec *s, uint32_t i,
 {
     const fl_slot *slot = &s->schema.slots[i];
     fl_dtype dtype = slot->kind == FL_SLOT_IDS ? FL_DTYPE_I64 : FL_DTYPE_F32;
-    fl_shape shape = s->shapes[i];
+    const fl_feed_var *v = &s->vars[i];
+    fl_shape shape = v->shape;
+    fl_tensor t;
 
-    shape.dim[0] = (int64_t)(slot->width ? n_rows : col->n_values);
+    shape.dim[0] =
+        (int64_t)(slot->width ? n_rows : col->n_values / fl_feed_row_width(v));
     if (slot->width)
         return fl_tensor_of(dtype, col->values, shape.rank, shape.dim);
-    return fl_tensor_ragged(dtype, col->values, shape.rank, shape.dim,
-                            col->offsets, (int64_t)n_rows);
+    t = fl_tensor_ragged(dtype, col->values, shape.rank, shape.dim,
+                         col->offsets, (int64_t)n_rows);
+    if (v->n_lod > 1) {
+        t.n_lod = 2;
+        t.lod[1] = col->inner;
+        t.lod_len[1] = (int64_t)col->n_inner + 1;
+    }
+    return t;
 }
 
 fl_feeder *fl_feeder_borrow(const fl_feed_spec *s)
@@ -91,18 +108,20 @@ fl_feeder *fl_feeder_borrow(const fl_feed_spec *s)
     f->vars = fl_alloc(n * sizeof(*f->vars));
     for (uint32_t i = 0; i < n; i++) {
         f->vars[i].slot = &s->schema.slots[i];
+        f->vars[i].row_width = fl_feed_row_width(&s->vars[i]);
+        f->vars[i].n_lod = s->vars[i].n_lod;
         fl_map_put(&f->by_name, s->schema.slots[i].name, &f->vars[i]);
     }
     return f;
 }
 
 fl_status fl_feeder_make(fl_feeder **out, const fl_slot *slots,
-                         const fl_shape *shapes, size_t n_slots)
+                         const fl_feed_var *vars, size_t n_slots)
 {
     fl_feed_spec spec;
     fl_feeder *f;
 
-    FL_TRY(fl_feed_spec_init(&spec, slots, shapes, n_slots));
+    FL_TRY(fl_feed_spec_init(&spec, slots, vars, n_slots));
     f = fl_feeder_borrow(&spec);
     f->own = spec;
     f->spec = &f->own;
@@ -253,18 +272,26 @@ static const convert_fn converts[][FL_DTYPE_BOOL + 1] = {
 };
 
 /* Where a run of values goes, for messages: row `row` on, rows of `width`
-   values or as the offsets say. */
+   values; of a whole ragged column the lists that the offsets say. */
 typedef struct place {
     size_t row, width;
-    const int64_t *offsets;
+    const int64_t *offsets, *inner;
 } place;
+
+/* Where list i of a place ends, in rows. */
+static size_t list_end(const place *at, size_t i)
+{
+    int64_t end = at->offsets[i];
+
+    return (size_t)(at->inner ? at->inner[end] : end);
+}
 
 static fl_status does_not_fit(const fl_slot *slot, place at, double x, size_t k)
 {
     if (at.offsets) {
-        for (; (size_t)at.offsets[1] <= k; at.offsets++)
+        while (list_end(&at, at.row + 1) <= k / at.width)
             at.row++;
-        k -= (size_t)at.offsets[0];
+        k -= list_end(&at, at.row) * at.width;
     } else if (at.width) {
         at.row += k / at.width;
         k %= at.width;
@@ -350,25 +377,38 @@ static fl_status reserve_values(fl_column *col, const fl_slot *slot,
     return FL_OK;
 }
 
-/* Room for the offsets of n_rows records, of which the first `kept` stay. */
+/* Room in `off` for the offsets of n lists, of which the first `kept` stay. */
+static fl_status grow_offsets(int64_t **off, size_t *cap_off,
+                              const fl_slot *slot, size_t kept, size_t n)
+{
+    size_t size = sizeof(**off), cap, need;
+    void *p = *off;
+
+    if (n < *cap_off)
+        return FL_OK;
+    cap = *cap_off * size;
+    if (__builtin_add_overflow(n, 1, &need) ||
+        fl_mul_overflow(need, size, &need) ||
+        !grow(&p, &cap, need, kept ? (kept + 1) * size : 0))
+        return no_memory(slot, n);
+    /* A grown block is a whole number of offsets, since `need` and the smallest
+       block are. */
+    *off = p;
+    *cap_off = cap / size;
+    **off = 0;
+    return FL_OK;
+}
+
 static fl_status reserve_offsets(fl_column *col, const fl_slot *slot,
                                  size_t kept, size_t n_rows)
 {
-    size_t size = sizeof(*col->offsets), cap, need;
-    void *p = col->offsets;
+    return grow_offsets(&col->offsets, &col->cap_offsets, slot, kept, n_rows);
+}
 
-    if (n_rows < col->cap_offsets)
-        return FL_OK;
-    cap = col->cap_offsets * size;
-    if (__builtin_add_overflow(n_rows, 1, &need) ||
-        fl_mul_overflow(need, size, &need) ||
-        !grow(&p, &cap, need, kept ? (kept + 1) * size : 0))
-        return no_memory(slot, n_rows);
-    /* A grown block is a whole number of offsets, since `need` and the smallest
-       block are. */
-    col->offsets = p;
-    col->cap_offsets = cap / size;
-    return FL_OK;
+static fl_status reserve_inner(fl_column *col, const fl_slot *slot, size_t kept,
+                               size_t n)
+{
+    return grow_offsets(&col->inner, &col->cap_inner, slot, kept, n);
 }
 
 /* --- samples ------------------------------------------------------------- */
@@ -378,6 +418,7 @@ void fl_feeder_begin(fl_feeder *f)
     for (uint32_t i = 0; i < f->spec->schema.n_slots; i++) {
         f->vars[i].given = 0;
         f->batch.cols[i].n_values = 0;
+        f->batch.cols[i].n_inner = 0;
     }
     f->mode = FEED_NOTHING;
     f->guess = f->n_given = 0;
@@ -403,6 +444,32 @@ static fl_status check_sample(const fl_feeder *f, const variable *v, size_t n)
                 "feed %s: sample %zu gives %zu values, the variable takes "
                 "%" PRIu32,
                 slot->name, f->n_samples, n, slot->width);
+    if (!slot->width && n % v->row_width)
+        FL_FAIL(FL_ERR_INVAL,
+                "feed %s: sample %zu gives %zu values, the variable takes rows "
+                "of %zu",
+                slot->name, f->n_samples, n, v->row_width);
+    return FL_OK;
+}
+
+/* Lists of lists come by functions of their own. */
+static fl_status check_levels(const variable *v, bool has_lists)
+{
+    if ((v->n_lod > 1) == has_lists)
+        return FL_OK;
+    FL_FAIL(FL_ERR_INVAL,
+            "feed %s: the variable has %d levels of offsets; give %s",
+            v->slot->name, v->n_lod,
+            has_lists ? "its values with fl_feeder_ids or fl_feeder_floats"
+                      : "samples of it with fl_feeder_lists, a whole column "
+                        "with fl_feeder_tensor");
+}
+
+static fl_status check_dtype(const char *name, fl_dtype dtype)
+{
+    if ((unsigned)dtype >= FL_LEN(converts[0]))
+        FL_FAIL(FL_ERR_INVAL, "feed %s: there is no number type %d", name,
+                (int)dtype);
     return FL_OK;
 }
 
@@ -414,33 +481,49 @@ static fl_status check_data(const fl_slot *slot, const void *data, size_t n)
     return FL_OK;
 }
 
-static fl_status give_sample(fl_feeder *f, const char *name, fl_dtype dtype,
+/* The values of the open sample, in front of its offsets. */
+static fl_status take_sample(fl_feeder *f, uint32_t i, fl_dtype dtype,
                              const void *data, size_t n)
 {
+    const variable *v = &f->vars[i];
+    fl_column *col = &f->batch.cols[i];
     size_t row = f->n_samples;
-    fl_column *col;
-    variable *v;
-    uint32_t i = 0;
     char *to;
 
-    FL_TRY(find_var(f, name, &i));
-    v = &f->vars[i];
-    col = &f->batch.cols[i];
     FL_TRY(check_sample(f, v, n));
     FL_TRY(check_data(v->slot, data, n));
     FL_TRY(reserve_values(col, v->slot, col->n_values, n));
     if (!v->slot->width)
         FL_TRY(reserve_offsets(col, v->slot, row, row + 1));
     to = (char *)col->values + col->n_values * fl_slot_bytes(v->slot);
-    FL_TRY(take_values(v->slot, dtype, to, data, n, (place){ .row = row }));
+    return take_values(v->slot, dtype, to, data, n, (place){ .row = row });
+}
+
+/* The sample has it: n values, which end where the offset says. */
+static void close_sample(fl_feeder *f, uint32_t i, size_t n, size_t end)
+{
+    fl_column *col = &f->batch.cols[i];
+
     col->n_values += n;
-    if (!v->slot->width) {
+    if (!f->vars[i].slot->width) {
         col->offsets[0] = 0;
-        col->offsets[row + 1] = (int64_t)col->n_values;
+        col->offsets[f->n_samples + 1] = (int64_t)end;
     }
-    v->given = row + 1;
+    f->vars[i].given = f->n_samples + 1;
     f->n_given++;
     f->mode = FEED_SAMPLES;
+}
+
+static fl_status give_sample(fl_feeder *f, const char *name, fl_dtype dtype,
+                             const void *data, size_t n)
+{
+    uint32_t i = 0;
+
+    FL_TRY(find_var(f, name, &i));
+    FL_TRY(check_levels(&f->vars[i], false));
+    FL_TRY(take_sample(f, i, dtype, data, n));
+    close_sample(f, i, n,
+                 (f->batch.cols[i].n_values + n) / f->vars[i].row_width);
     return FL_OK;
 }
 
@@ -454,6 +537,47 @@ fl_status fl_feeder_floats(fl_feeder *f, const char *name, const float *x,
                            size_t n)
 {
     return give_sample(f, name, FL_DTYPE_F32, x, n);
+}
+
+/* off[i + 1] = off[i] + lens[i] */
+static fl_status add_lens(const fl_slot *slot, const size_t *lens, size_t n,
+                          int64_t *off)
+{
+    if (n && !lens)
+        FL_FAIL(FL_ERR_INVAL, "feed %s: %zu lists, but no lengths (NULL)",
+                slot->name, n);
+    for (size_t i = 0; i < n; i++)
+        if (__builtin_add_overflow(off[i], lens[i], &off[i + 1]))
+            FL_FAIL(FL_ERR_INVAL,
+                    "feed %s: the lengths up to row %zu add up to more than "
+                    "any memory holds; it has length %zu",
+                    slot->name, i, lens[i]);
+    return FL_OK;
+}
+
+fl_status fl_feeder_lists(fl_feeder *f, const char *name, fl_dtype dtype,
+                          const void *data, const size_t *lens, size_t n_lists)
+{
+    const variable *v;
+    fl_column *col;
+    uint32_t i = 0;
+    size_t n;
+
+    FL_TRY(find_var(f, name, &i));
+    v = &f->vars[i];
+    FL_TRY(check_dtype(name, dtype));
+    FL_TRY(check_levels(v, true));
+    col = &f->batch.cols[i];
+    FL_TRY(reserve_inner(col, v->slot, col->n_inner, col->n_inner + n_lists));
+    FL_TRY(add_lens(v->slot, lens, n_lists, col->inner + col->n_inner));
+    if (fl_mul_overflow((size_t)col->inner[col->n_inner + n_lists],
+                        v->row_width, &n))
+        return no_memory(v->slot, n_lists);
+    n -= col->n_values;
+    FL_TRY(take_sample(f, i, dtype, data, n));
+    col->n_inner += n_lists;
+    close_sample(f, i, n, col->n_inner);
+    return FL_OK;
 }
 
 /* The first variable that the open sample, or the batch, does not have. */
@@ -508,9 +632,7 @@ static fl_status open_column(fl_feeder *f, const char *name, fl_dtype dtype,
                              uint32_t *i)
 {
     FL_TRY(find_var(f, name, i));
-    if ((unsigned)dtype >= FL_LEN(converts[0]))
-        FL_FAIL(FL_ERR_INVAL, "feed %s: there is no number type %d", name,
-                (int)dtype);
+    FL_TRY(check_dtype(name, dtype));
     if (f->mode == FEED_SAMPLES)
         FL_FAIL(FL_ERR_INVAL,
                 "feed %s: this batch is given in samples; give whole columns "
@@ -558,25 +680,35 @@ fl_status fl_feeder_dense(fl_feeder *f, const char *name, fl_dtype dtype,
     return FL_OK;
 }
 
-/* Lengths to offsets; the last one is the number of values. */
-static fl_status make_offsets(fl_column *col, const fl_slot *slot,
-                              const size_t *lens, size_t n_rows)
+/* The values of a ragged column whose offsets are there. */
+static fl_status take_column(fl_feeder *f, uint32_t i, fl_dtype dtype,
+                             const void *data, size_t n_rows)
 {
-    int64_t at = 0;
+    const variable *v = &f->vars[i];
+    fl_column *col = &f->batch.cols[i];
+    place at = { .width = v->row_width,
+                 .offsets = col->offsets,
+                 .inner = v->n_lod > 1 ? col->inner : NULL };
+    size_t n;
 
-    if (n_rows && !lens)
-        FL_FAIL(FL_ERR_INVAL, "feed %s: %zu lists, but no lengths (NULL)",
-                slot->name, n_rows);
-    FL_TRY(reserve_offsets(col, slot, 0, n_rows));
-    col->offsets[0] = 0;
-    for (size_t r = 0; r < n_rows; r++) {
-        if (__builtin_add_overflow(at, lens[r], &at))
-            FL_FAIL(FL_ERR_INVAL,
-                    "feed %s: the lengths up to row %zu add up to more than "
-                    "any memory holds; it has length %zu",
-                    slot->name, r, lens[r]);
-        col->offsets[r + 1] = at;
-    }
+    if (fl_mul_overflow(list_end(&at, n_rows), v->row_width, &n))
+        return no_memory(v->slot, n_rows);
+    FL_TRY(check_data(v->slot, data, n));
+    FL_TRY(reserve_values(col, v->slot, 0, n));
+    FL_TRY(take_values(v->slot, dtype, col->values, data, n, at));
+    close_column(f, i, n, n_rows);
+    return FL_OK;
+}
+
+static fl_status open_ragged(fl_feeder *f, const char *name, fl_dtype dtype,
+                             uint32_t *i)
+{
+    FL_TRY(open_column(f, name, dtype, i));
+    if (f->vars[*i].slot->width)
+        FL_FAIL(FL_ERR_INVAL,
+                "feed %s: the variable is dense, %" PRIu32 " values a row; "
+                "give it with fl_feeder_dense",
+                name, f->vars[*i].slot->width);
     return FL_OK;
 }
 
@@ -586,24 +718,67 @@ fl_status fl_feeder_ragged(fl_feeder *f, const char *name, fl_dtype dtype,
     const fl_slot *slot;
     fl_column *col;
     uint32_t i = 0;
-    size_t n;
 
-    FL_TRY(open_column(f, name, dtype, &i));
+    FL_TRY(open_ragged(f, name, dtype, &i));
+    FL_TRY(check_levels(&f->vars[i], false));
     slot = f->vars[i].slot;
     col = &f->batch.cols[i];
-    if (slot->width)
+    FL_TRY(reserve_offsets(col, slot, 0, n_rows));
+    col->offsets[0] = 0;
+    FL_TRY(add_lens(slot, lens, n_rows, col->offsets));
+    return take_column(f, i, dtype, data, n_rows);
+}
+
+/* Rows and offsets of a tensor against those of the variable. */
+static fl_status check_tensor(const variable *v, const fl_tensor *t)
+{
+    const fl_shape *s = &t->shape;
+    int64_t width = s->rank ? fl_shape_count(s, 1, s->rank) : 0;
+    char buf[FL_SHAPE_TEXT_MAX];
+
+    FL_TRY(fl_err_ctx(fl_tensor_check(t), "feed %s", v->slot->name));
+    if (t->kind == FL_KIND_ROWS || t->n_lod != v->n_lod)
         FL_FAIL(FL_ERR_INVAL,
-                "feed %s: the variable is dense, %" PRIu32 " values a row; "
-                "give it with fl_feeder_dense",
-                name, slot->width);
-    FL_TRY(make_offsets(col, slot, lens, n_rows));
-    n = (size_t)col->offsets[n_rows];
-    FL_TRY(check_data(slot, data, n));
-    FL_TRY(reserve_values(col, slot, 0, n));
-    FL_TRY(take_values(slot, dtype, col->values, data, n,
-                       (place){ .offsets = col->offsets }));
-    close_column(f, i, n, n_rows);
+                "feed %s: the tensor has %d levels of offsets or is rows + "
+                "values; the variable has %d levels",
+                v->slot->name, t->n_lod, v->n_lod);
+    if (width != (int64_t)v->row_width || s->dim[0] < 0)
+        FL_FAIL(FL_ERR_INVAL,
+                "feed %s: the tensor is %s, the variable takes rows of %zu "
+                "values",
+                v->slot->name, fl_shape_text(s, buf), v->row_width);
+    return fl_err_ctx(fl_lod_check(t), "feed %s", v->slot->name);
+}
+
+static fl_status copy_levels(fl_column *col, const fl_slot *slot,
+                             const fl_tensor *t)
+{
+    size_t n = (size_t)t->lod_len[0] - 1;
+
+    FL_TRY(reserve_offsets(col, slot, 0, n));
+    memcpy(col->offsets, t->lod[0], (n + 1) * sizeof(*col->offsets));
+    if (t->n_lod < 2)
+        return FL_OK;
+    n = (size_t)t->lod_len[1] - 1;
+    FL_TRY(reserve_inner(col, slot, 0, n));
+    memcpy(col->inner, t->lod[1], (n + 1) * sizeof(*col->inner));
+    col->n_inner = n;
     return FL_OK;
+}
+
+fl_status fl_feeder_tensor(fl_feeder *f, const char *name,
+                           const fl_tensor *value)
+{
+    uint32_t i = 0;
+
+    FL_TRY(open_column(f, name, value->dtype, &i));
+    FL_TRY(check_tensor(&f->vars[i], value));
+    if (f->vars[i].slot->width)
+        return fl_feeder_dense(f, name, value->dtype, value->data,
+                               (size_t)value->shape.dim[0]);
+    FL_TRY(copy_levels(&f->batch.cols[i], f->vars[i].slot, value));
+    return take_column(f, i, value->dtype, value->data,
+                       (size_t)value->lod_len[0] - 1);
 }
 
 /* --- the batch ----------------------------------------------------------- */

@@ -11,28 +11,37 @@
 
 #include "data/columns.h"
 
-/* The variables that are fed: a slot each, and the shape of its tensor, whose
-   dim[0] is set by each batch. */
+/* The tensor of a variable: dim[0] is set by each batch; of a ragged one the
+   other dimensions make a row. */
+typedef struct fl_feed_var {
+    fl_shape shape;
+    int n_lod; /* levels of offsets, at most 2; 0 when the slot has a width */
+} fl_feed_var;
+
+/* The variables that are fed: a slot each, and its tensor. */
 typedef struct fl_feed_spec {
     fl_schema schema;
-    fl_shape *shapes;
+    fl_feed_var *vars;
 } fl_feed_spec;
 
-/* Copies slots and shapes. shapes NULL means [rows, width] for all of them, and
-   [values, 1] for the ragged ones. */
+/* Copies slots and variables. vars NULL means [rows, width] for all of them,
+   and [values, 1] with one level for the ragged ones. */
 FL_MUST_CHECK
 fl_status fl_feed_spec_init(fl_feed_spec *s, const fl_slot *slots,
-                            const fl_shape *shapes, size_t n_slots);
+                            const fl_feed_var *vars, size_t n_slots);
 void fl_feed_spec_release(fl_feed_spec *s);
 
-/* A view of column i with the shape of its variable. */
+/* Values of one row of a ragged variable. */
+size_t fl_feed_row_width(const fl_feed_var *v);
+
+/* A view of column i as its variable. */
 fl_tensor fl_feed_spec_view(const fl_feed_spec *s, uint32_t i,
                             const fl_column *col, size_t n_rows);
 
 /* A feeder with a spec of its own, and one that borrows it. */
 FL_MUST_CHECK
 fl_status fl_feeder_make(fl_feeder **out, const fl_slot *slots,
-                         const fl_shape *shapes, size_t n_slots);
+                         const fl_feed_var *vars, size_t n_slots);
 fl_feeder *fl_feeder_borrow(const fl_feed_spec *s);
 
 /* Samples that were ended since the begin; 0 when columns are given. */

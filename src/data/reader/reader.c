@@ -119,14 +119,14 @@ static void set_limits(fl_reader *r)
 }
 
 fl_status fl_reader_make(fl_reader **out, const fl_slot *slots,
-                         const fl_shape *shapes, size_t n_slots,
+                         const fl_feed_var *vars, size_t n_slots,
                          const fl_reader_args *args)
 {
     fl_feed_spec spec;
     fl_reader *r;
 
     FL_TRY(check_args(args));
-    FL_TRY(fl_feed_spec_init(&spec, slots, shapes, n_slots));
+    FL_TRY(fl_feed_spec_init(&spec, slots, vars, n_slots));
     r = fl_alloc(sizeof(*r));
     r->spec = spec;
     r->args = *args;

@@ -22,10 +22,10 @@
 #define FL_READER_CAPACITY_MAX 4000
 #define FL_BATCH_BYTES_MAX ((size_t)64 << 20) /* when nothing is said */
 
-/* shapes may be NULL, see fl_feed_spec_init. */
+/* vars may be NULL, see fl_feed_spec_init. */
 FL_MUST_CHECK
 fl_status fl_reader_make(fl_reader **out, const fl_slot *slots,
-                         const fl_shape *shapes, size_t n_slots,
+                         const fl_feed_var *vars, size_t n_slots,
                          const fl_reader_args *args);
 
 #endif

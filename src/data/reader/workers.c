@@ -95,13 +95,13 @@ static size_t round_up(size_t n, size_t to)
 /* Where the columns of a batch are in its shared slot, found from the
    counts. */
 typedef struct layout {
-    const fl_schema *schema;
+    const fl_feed_spec *spec;
     size_t bytes, limit;
 } layout;
 
 static size_t head_bytes(const fl_schema *s)
 {
-    return (1 + (size_t)s->n_slots) * sizeof(uint64_t);
+    return (1 + 2 * (size_t)s->n_slots) * sizeof(uint64_t);
 }
 
 /* The place of n numbers of `size` bytes behind what is there; false when they
@@ -120,20 +120,30 @@ static bool place(layout *l, uint64_t n, size_t size, size_t *at)
 }
 
 typedef struct column_place {
-    size_t values, offsets;
+    size_t values, offsets, inner;
 } column_place;
 
-static bool place_column(layout *l, uint32_t i, uint64_t n_rows,
-                         uint64_t n_values, column_place *p)
-{
-    const fl_slot *slot = &l->schema->slots[i];
+/* What a batch says of a column. */
+typedef struct column_counts {
+    uint64_t n_rows, n_values, n_inner;
+} column_counts;
 
-    if (!place(l, n_values, fl_slot_bytes(slot), &p->values))
+static bool place_column(layout *l, uint32_t i, const column_counts *n,
+                         column_place *p)
+{
+    const fl_slot *slot = &l->spec->schema.slots[i];
+
+    if (!place(l, n->n_values, fl_slot_bytes(slot), &p->values))
         return false;
     if (slot->width)
         return true;
-    return n_rows < UINT64_MAX &&
-           place(l, n_rows + 1, sizeof(int64_t), &p->offsets);
+    if (n->n_rows == UINT64_MAX ||
+        !place(l, n->n_rows + 1, sizeof(int64_t), &p->offsets))
+        return false;
+    if (l->spec->vars[i].n_lod < 2)
+        return true;
+    return n->n_inner < UINT64_MAX &&
+           place(l, n->n_inner + 1, sizeof(int64_t), &p->inner);
 }
 
 /* --- the worker's side --------------------------------------------------- */
@@ -189,26 +199,32 @@ static fl_status wait_for_shm_slot(child *c, uint32_t *out)
 
 static fl_status write_batch(const child *c, const fl_columns *b, char *to)
 {
-    const fl_schema *s = b->schema;
-    layout l = { s, head_bytes(s), c->ws->args.batch_bytes_max };
+    const fl_feed_spec *spec = c->ws->args.spec;
+    const fl_schema *s = &spec->schema;
+    layout l = { spec, head_bytes(s), c->ws->args.batch_bytes_max };
     uint64_t *head = (uint64_t *)(void *)to;
 
     head[0] = b->n_rows;
     for (uint32_t i = 0; i < s->n_slots; i++) {
         const fl_column *col = &b->cols[i];
+        column_counts n = { b->n_rows, col->n_values, col->n_inner };
         column_place p = { 0 };
 
-        if (!place_column(&l, i, b->n_rows, col->n_values, &p))
+        if (!place_column(&l, i, &n, &p))
             FL_FAIL(FL_ERR_INVAL,
                     "a batch of %zu rows has more than %zu bytes up to slot "
                     "%s; make batches smaller or raise batch_bytes_max",
                     b->n_rows, c->ws->args.batch_bytes_max, s->slots[i].name);
-        head[1 + i] = col->n_values;
+        head[1 + 2 * i] = col->n_values;
+        head[2 + 2 * i] = col->n_inner;
         memcpy(to + p.values, col->values,
                col->n_values * fl_slot_bytes(&s->slots[i]));
         if (!s->slots[i].width)
             memcpy(to + p.offsets, col->offsets,
                    (b->n_rows + 1) * sizeof(*col->offsets));
+        if (spec->vars[i].n_lod > 1)
+            memcpy(to + p.inner, col->inner,
+                   (col->n_inner + 1) * sizeof(*col->inner));
     }
     return FL_OK;
 }
@@ -373,29 +389,38 @@ static fl_status map_regions(fl_workers *ws)
 
 /* --- the parent's side: what comes --------------------------------------- */
 
+/* As many values as rows of a dense variable take; whole rows of a ragged. */
+static bool counts_fit(const fl_feed_spec *spec, uint32_t i,
+                       const column_counts *n)
+{
+    uint64_t width = spec->schema.slots[i].width, dense;
+
+    if (!width)
+        return n->n_values % fl_feed_row_width(&spec->vars[i]) == 0;
+    return !fl_mul_overflow(n->n_rows, width, &dense) && dense == n->n_values;
+}
+
 /* Makes the ready batch of a shared slot from its counts, each read once. */
 static bool read_batch(fl_workers *ws, const worker *w, shm_slot *b)
 {
     const fl_feed_spec *spec = ws->args.spec;
     char *from = w->region + ws->control_bytes + b->number * ws->shm_slot_bytes;
     const volatile uint64_t *head = (const volatile uint64_t *)(void *)from;
-    layout l = { &spec->schema, head_bytes(&spec->schema),
-                 ws->args.batch_bytes_max };
+    layout l = { spec, head_bytes(&spec->schema), ws->args.batch_bytes_max };
     uint64_t n_rows = head[0];
 
     for (uint32_t i = 0; i < spec->schema.n_slots; i++) {
-        const fl_slot *slot = &spec->schema.slots[i];
-        uint64_t n_values = head[1 + i], dense;
-        column_place p = { 0, 0 };
+        column_counts n = { n_rows, head[1 + 2 * i], head[2 + 2 * i] };
+        column_place p = { 0 };
         fl_column col;
 
-        if (!place_column(&l, i, n_rows, n_values, &p) ||
-            (slot->width && (fl_mul_overflow(n_rows, slot->width, &dense) ||
-                             dense != n_values)))
+        if (!place_column(&l, i, &n, &p) || !counts_fit(spec, i, &n))
             return false;
         col = (fl_column){ .values = from + p.values,
-                           .n_values = n_values,
-                           .offsets = (int64_t *)(void *)(from + p.offsets) };
+                           .n_values = n.n_values,
+                           .offsets = (int64_t *)(void *)(from + p.offsets),
+                           .inner = (int64_t *)(void *)(from + p.inner),
+                           .n_inner = n.n_inner };
         b->feeds[i].value = fl_feed_spec_view(spec, i, &col, n_rows);
     }
     b->ready.n_rows = n_rows;

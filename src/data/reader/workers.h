@@ -10,9 +10,11 @@
  * A batch in a shared slot (all numbers 64 bits, in the order of the slots):
  *
  *     n_rows
- *     n_values   one per slot
- *     columns    the values of slot 0; if it is ragged, its n_rows + 1 offsets;
- *                then slot 1 ... Each of these begins at a multiple of 64.
+ *     counts     per slot: its values, and its lists where samples are lists
+ *                of lists, else 0
+ *     columns    the values of slot 0; if it is ragged, its n_rows + 1 offsets,
+ *                and of lists their n_lists + 1; then slot 1 ... Each of these
+ *                begins at a multiple of 64.
  *
  * So the counts alone say where everything is, and the parent takes no address
  * from a worker: it checks that the counts fit the slots and the shared slot.
