@@ -78,7 +78,7 @@ void fl_runner_free(fl_runner *r)
         if (r->steps[i].keep && r->steps[i].keep_free)
             r->steps[i].keep_free(r->steps[i].keep);
         fl_free(r->steps[i].keep);
-        fl_buf_release(&r->steps[i].room.buf);
+        fl_buf_release(&r->steps[i].workspace.buf);
     }
     for (int i = 0; i < r->plan->n_places; i++)
         r->plan->device->release(&r->buffers[i]);
@@ -264,10 +264,10 @@ static fl_status prepare(fl_runner *r, int step)
                    .in = rs->in,
                    .out = rs->out,
                    .running = true,
-                   .room = &rs->room };
+                   .workspace = &rs->workspace };
     int at = 0;
 
-    atomic_store(&rs->room.n_done, 0);
+    atomic_store(&rs->workspace.n_done, 0);
     if (s->node->is_grad) {
         if (s->fed_grad)
             FL_TRY(fl_node_check_grads(s->node, rs->in, true));
@@ -335,7 +335,7 @@ fl_status fl_step_run(fl_runner *r, const fl_step_share *share, fl_waker *waker)
         .nth = share->nth,
         .scratch = &r->scratch[member],
         .step = &r->step[member],
-        .room = &rs->room,
+        .workspace = &rs->workspace,
         .step_no = r->step_no,
         .seed = r->plan->program->seed,
         .replica = r->replica,
@@ -421,7 +421,7 @@ size_t fl_runner_kept_bytes(const fl_runner *r)
     for (int i = 0; i < r->plan->n_places; i++)
         n += r->buffers[i].bytes;
     for (int i = 0; i < r->plan->n_steps; i++)
-        n += r->steps[i].room.buf.bytes;
+        n += r->steps[i].workspace.buf.bytes;
     return n;
 }
 

@@ -29,7 +29,7 @@ typedef struct fl_run_step {
     fl_targs *in, *out; /* tensors of the frame, by slot */
     void *keep;
     void (*keep_free)(void *);
-    fl_room room;
+    fl_workspace workspace;
 } fl_run_step;
 
 typedef struct fl_runner {

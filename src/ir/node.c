@@ -483,12 +483,12 @@ fl_status fl_node_check_grads(const fl_op_node *n, const fl_targs *in,
     int n_out = fl_op_n_out(n->def);
     int first = fl_op_n_in(n->def) + n_out;
     fl_targs out[FL_OP_SLOTS_MAX] = { 0 };
-    fl_room room = { 0 };
+    fl_workspace workspace = { 0 };
     fl_infer c = { .node = n,
                    .in = in,
                    .out = out,
                    .running = running,
-                   .room = running ? &room : NULL };
+                   .workspace = running ? &workspace : NULL };
     fl_arena tmp;
     fl_status st;
 
@@ -508,7 +508,7 @@ fl_status fl_node_check_grads(const fl_op_node *n, const fl_targs *in,
             if (in[first + s].t[i])
                 st = compare_grad(n, first + s, in[first + s].t[i], out[s].t[i],
                                   running);
-    fl_buf_release(&room.buf);
+    fl_buf_release(&workspace.buf);
     fl_arena_release(&tmp);
     return st;
 }

@@ -121,10 +121,10 @@ typedef struct fl_targs {
 /* Memory of one step: its infer asks for it, all shares of its run see it, and
    it stays until the step is inferred anew. Offsets that an operator makes and
    sums that shares leave for each other lie here. */
-typedef struct fl_room {
+typedef struct fl_workspace {
     fl_buf buf;
     atomic_int n_done; /* shares that have done their part */
-} fl_room;
+} fl_workspace;
 
 /* Slots of the arrays below, for an operator with I inputs and O outputs:
    forward: in [0, I), out [0, O);
@@ -134,8 +134,8 @@ struct fl_infer {
     const fl_op_node *node;
     const fl_targs *in;
     fl_targs *out;
-    bool running;  /* dims and offsets are real ones */
-    fl_room *room; /* NULL while building */
+    bool running;            /* dims and offsets are real ones */
+    fl_workspace *workspace; /* NULL while building */
 };
 
 /* Who runs: which hogwild thread, and of replicas which part of one step. */
@@ -149,13 +149,13 @@ struct fl_op_ctx {
     const fl_op_node *node;
     const fl_targs *in;
     fl_targs *out;
-    int ith, nth;      /* this call's share of the work */
-    fl_arena *scratch; /* emptied after the operator */
-    fl_arena *step;    /* emptied after the step */
-    fl_room *room;     /* what infer asked for */
-    uint64_t step_no;  /* the global step, from 0 */
-    uint64_t seed;     /* of the program */
-    int replica;       /* index of the replica or hogwild thread */
+    int ith, nth;            /* this call's share of the work */
+    fl_arena *scratch;       /* emptied after the operator */
+    fl_arena *step;          /* emptied after the step */
+    fl_workspace *workspace; /* what infer asked for */
+    uint64_t step_no;        /* the global step, from 0 */
+    uint64_t seed;           /* of the program */
+    int replica;             /* index of the replica or hogwild thread */
     fl_worker_id worker;
     uint64_t samples; /* of this step's batch, over all parts */
     void **keep;      /* this operator's own state between steps */

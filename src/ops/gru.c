@@ -15,7 +15,7 @@
  *
  * Sequences know nothing of each other: shares take blocks of sorted sequences
  * through all times. The blocks are the same for any number of shares
- * (kernel/gemm.h says why), and dealt like cards, since the first are longer.
+ * (kernel/gemm.h says why); a share takes every nth: the first are longer.
  * The gradients of Weight and Bias are sums over blocks (partials.h).
  *
  * gru_unit is gru of sequences of one row, whose H0 is HiddenPrev and whose
@@ -302,9 +302,9 @@ static size_t strip_len(const gru_job *j)
 }
 
 #define BACKWARD(T, t)                                                         \
-    static strip_##t strip_of_##t(const gru_job *j, T *room, T *part)          \
+    static strip_##t strip_of_##t(const gru_job *j, T *buffer, T *part)        \
     {                                                                          \
-        strip_##t s = { .dz = room, .part = part };                            \
+        strip_##t s = { .dz = buffer, .part = part };                          \
                                                                                \
         s.prev = s.dz + STRIP_ROWS * 3 * j->d;                                 \
         s.reset = s.prev + STRIP_ROWS * j->d;                                  \
@@ -446,10 +446,10 @@ static size_t strip_len(const gru_job *j)
                    j->d * sizeof(T));                                          \
     }                                                                          \
     static void backward_##t(const gru_job *j, const gru_data *m,              \
-                             const gru_grads *g, size_t b, void *room)         \
+                             const gru_grads *g, size_t b, void *buffer)       \
     {                                                                          \
         T *part = g->parts ? (T *)g->parts + b * part_len(j->d) : NULL;        \
-        strip_##t s = strip_of_##t(j, room, part);                             \
+        strip_##t s = strip_of_##t(j, buffer, part);                           \
         size_t time = 0;                                                       \
                                                                                \
         if (part)                                                              \
@@ -663,8 +663,8 @@ static void add_parts(const fl_op_ctx *c, const gru_job *j)
     fl_partial_use w = { fl_din_t(c, WEIGHT), 0 };
     fl_partial_use b = { fl_din_t(c, BIAS), 3 * j->d * j->d };
 
-    FL_BY_FLOAT(c, INPUT, fl_partials_sum, fl_op_room(c), n, len, &w);
-    FL_BY_FLOAT(c, INPUT, fl_partials_sum, fl_op_room(c), n, len, &b);
+    FL_BY_FLOAT(c, INPUT, fl_partials_sum, fl_op_workspace(c), n, len, &w);
+    FL_BY_FLOAT(c, INPUT, fl_partials_sum, fl_op_workspace(c), n, len, &b);
 }
 
 static fl_status no_gradient(const fl_op_ctx *c)
@@ -685,19 +685,19 @@ static fl_status gru_back(fl_op_ctx *c)
     gru_grads g = { .dout = fl_dout(c, fl_op_n_out(c->node->def) - 1),
                     .dx = fl_din(c, INPUT),
                     .dh0 = fl_din(c, H0),
-                    .parts = wants_sums(c->out) ? fl_op_room(c) : NULL };
+                    .parts = wants_sums(c->out) ? fl_op_workspace(c) : NULL };
     gru_job j;
-    void *room;
+    void *buffer;
 
     if (!fl_dout_t(c, fl_op_n_out(c->node->def) - 1))
         return no_gradient(c);
     FL_TRY(job_of(c, &j));
-    room = fl_scratch(c, strip_len(&j) * fl_dtype_bytes(FL_DTYPE_F64));
-    if (!room)
+    buffer = fl_scratch(c, strip_len(&j) * fl_dtype_bytes(FL_DTYPE_F64));
+    if (!buffer)
         return FL_NOMEM(c);
     for (size_t b = (size_t)c->ith; b < n_blocks(alive_at(&j, 0));
          b += (size_t)c->nth)
-        FL_BY_FLOAT(c, INPUT, backward, &j, &m, &g, b, room);
+        FL_BY_FLOAT(c, INPUT, backward, &j, &m, &g, b, buffer);
     if (!c->ith)
         clear_empty(c, &j);
     if (wants_sums(c->out) && fl_op_is_last(c))

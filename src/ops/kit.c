@@ -132,14 +132,14 @@ void *fl_scratch(fl_op_ctx *c, size_t bytes)
     return fl_arena_try_alloc(c->scratch, bytes);
 }
 
-void *fl_op_room(const fl_op_ctx *c)
+void *fl_op_workspace(const fl_op_ctx *c)
 {
-    return c->room->buf.data;
+    return c->workspace->buf.data;
 }
 
 bool fl_op_is_last(const fl_op_ctx *c)
 {
-    return atomic_fetch_add(&c->room->n_done, 1) == c->nth - 1;
+    return atomic_fetch_add(&c->workspace->n_done, 1) == c->nth - 1;
 }
 
 void *fl_op_keep(fl_op_ctx *c, size_t bytes, void (*release)(void *))
@@ -293,14 +293,14 @@ void fl_infer_dense(const fl_infer *c, int slot, fl_dtype dtype, int rank,
     t->n_lod = 0;
 }
 
-fl_status fl_infer_room(const fl_infer *c, size_t bytes, void **out)
+fl_status fl_infer_workspace(const fl_infer *c, size_t bytes, void **out)
 {
-    void *room = fl_buf_reserve(&c->room->buf, bytes);
+    void *workspace = fl_buf_reserve(&c->workspace->buf, bytes);
 
-    if (!room)
+    if (!workspace)
         FL_FAIL(FL_ERR_NOMEM, "no memory for %zu bytes of work space of %s",
                 bytes, c->node->def->name);
-    *out = room;
+    *out = workspace;
     return FL_OK;
 }
 

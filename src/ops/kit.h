@@ -56,8 +56,8 @@ void *fl_scratch(fl_op_ctx *c, size_t bytes);
    be NULL) runs before it is freed. */
 void *fl_op_keep(fl_op_ctx *c, size_t bytes, void (*release)(void *));
 
-/* What infer asked for with fl_infer_room; all shares see the same. */
-void *fl_op_room(const fl_op_ctx *c);
+/* What infer asked for with fl_infer_workspace; all shares see the same. */
+void *fl_op_workspace(const fl_op_ctx *c);
 
 /* Says that this share is through, once. True for the share that is through
    last: it sees what all others wrote. */
@@ -108,9 +108,9 @@ fl_status fl_infer_same(fl_infer *c, int in, int out);
 void fl_infer_dense(const fl_infer *c, int slot, fl_dtype dtype, int rank,
                     const int64_t *dims);
 
-/* Memory for the run, while running: once per infer, see fl_room. */
+/* Memory for the run, while running: once per infer, see fl_workspace. */
 FL_MUST_CHECK
-fl_status fl_infer_room(const fl_infer *c, size_t bytes, void **out);
+fl_status fl_infer_workspace(const fl_infer *c, size_t bytes, void **out);
 
 /* Fails unless the slot holds f32 or f64. */
 fl_status fl_infer_float(const fl_infer *c, int slot);

@@ -10,7 +10,7 @@ fl_status fl_partials_infer(const fl_infer *c, fl_dtype dtype, size_t n,
                             size_t len)
 {
     size_t bytes;
-    void *room;
+    void *workspace;
 
     if (!c->running)
         return FL_OK;
@@ -18,7 +18,7 @@ fl_status fl_partials_infer(const fl_infer *c, fl_dtype dtype, size_t n,
         fl_mul_overflow(bytes, fl_dtype_bytes(dtype), &bytes))
         FL_FAIL(FL_ERR_NOMEM, "op %s: %zu sums of %zu numbers have no size",
                 c->node->def->name, n, len);
-    return fl_infer_room(c, bytes, &room);
+    return fl_infer_workspace(c, bytes, &workspace);
 }
 
 #define SUM(T, t)                                                              \

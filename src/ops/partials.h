@@ -1,7 +1,7 @@
 /* partials.h - gradients that are sums over all rows, made by shares.
  *
  * The rows are cut into parts that do not depend on the number of shares. Each
- * part leaves its sum in the room of the step, and the share that is through
+ * part leaves its sum in the workspace of the step; the share that is through
  * last adds the sums in the order of the parts: the same bits for any number
  * of shares.
  */
@@ -10,7 +10,7 @@
 
 #include "ops/kit.h"
 
-/* For back_infer: room for the sums of n parts of len numbers each; nothing
+/* For back_infer: memory for the sums of n parts of len numbers each; nothing
    while building. */
 FL_MUST_CHECK
 fl_status fl_partials_infer(const fl_infer *c, fl_dtype dtype, size_t n,

@@ -139,7 +139,7 @@ static fl_span strip_from(size_t lo, size_t hi)
 }
 
 #define FORWARD(T, t)                                                          \
-    static void forward_##t(const fl_op_ctx *c, const conv_job *j, T *room)    \
+    static void forward_##t(const fl_op_ctx *c, const conv_job *j, T *strip)   \
     {                                                                          \
         fl_span s = fl_op_blocks(c, j->n_rows, STRIP_ROWS);                    \
         T *out = fl_out(c, OUT);                                               \
@@ -149,8 +149,9 @@ static fl_span strip_from(size_t lo, size_t hi)
             fl_gemm_shape z = product_of(j, rows);                             \
                                                                                \
             fill_strip_##t(j, rows, fl_in(c, X), fl_in(c, PADDING_DATA),       \
-                           room);                                              \
-            fl_gemm_##t(&z, 1, room, fl_in(c, FILTER), 0, out + i * j->n_out); \
+                           strip);                                             \
+            fl_gemm_##t(&z, 1, strip, fl_in(c, FILTER), 0,                     \
+                        out + i * j->n_out);                                   \
         }                                                                      \
     }
 
@@ -188,7 +189,7 @@ static size_t part_len(const conv_job *j)
 #define BACKWARD(T, t)                                                         \
     /* part: sums for Filter, then for PaddingData; NULL: not wanted. */       \
     static void back_strip_##t(const fl_op_ctx *c, const conv_job *j,          \
-                               fl_span rows, T *part, T *room)                 \
+                               fl_span rows, T *part, T *strip)                \
     {                                                                          \
         fl_gemm_shape z = product_of(j, rows);                                 \
         const T *dout = (const T *)fl_dout(c, OUT) + rows.lo * j->n_out;       \
@@ -211,17 +212,17 @@ static size_t part_len(const conv_job *j)
                                                                                \
         if (fl_din_t(c, FILTER)) {                                             \
             fill_strip_##t(j, rows, fl_in(c, X), fl_in(c, PADDING_DATA),       \
-                           room);                                              \
-            fl_gemm_##t(&for_filter, 1, room, dout, 1, part);                  \
+                           strip);                                             \
+            fl_gemm_##t(&for_filter, 1, strip, dout, 1, part);                 \
         }                                                                      \
         if (!fl_din_t(c, X) && !fl_din_t(c, PADDING_DATA))                     \
             return;                                                            \
-        fl_gemm_##t(&for_x, 1, dout, fl_in(c, FILTER), 0, room);               \
-        spread_strip_##t(j, rows, room, fl_din(c, X),                          \
+        fl_gemm_##t(&for_x, 1, dout, fl_in(c, FILTER), 0, strip);              \
+        spread_strip_##t(j, rows, strip, fl_din(c, X),                         \
                          j->padded &&part ? part + filter_len(j) : NULL);      \
     }                                                                          \
     static void backward_##t(const fl_op_ctx *c, const conv_job *j, size_t s,  \
-                             T *part, T *room)                                 \
+                             T *part, T *strip)                                \
     {                                                                          \
         size_t lo = (size_t)j->seqs.off[s];                                    \
         size_t hi = (size_t)j->seqs.off[unit_end(j, s)];                       \
@@ -232,17 +233,17 @@ static size_t part_len(const conv_job *j)
             memset((T *)fl_din(c, X) + lo * j->width, 0,                       \
                    (hi - lo) * j->width * sizeof(T));                          \
         for (size_t i = lo; i < hi; i += STRIP_ROWS)                           \
-            back_strip_##t(c, j, strip_from(i, hi), part, room);               \
+            back_strip_##t(c, j, strip_from(i, hi), part, strip);              \
     }                                                                          \
     static void back_units_##t(const fl_op_ctx *c, const conv_job *j,          \
-                               T *parts, T *room)                              \
+                               T *parts, T *strip)                             \
     {                                                                          \
         size_t unit = 0;                                                       \
                                                                                \
         for (size_t s = 0; s < j->seqs.n; s = unit_end(j, s), unit++)          \
             if (unit % (size_t)c->nth == (size_t)c->ith)                       \
                 backward_##t(c, j, s,                                          \
-                             parts ? parts + unit *part_len(j) : NULL, room);  \
+                             parts ? parts + unit *part_len(j) : NULL, strip); \
     }
 
 FL_FLOATS(WINDOWS)
@@ -358,7 +359,7 @@ static conv_job job_of(const fl_op_node *n, const fl_targs *in)
 
 /* --- running --------------------------------------------------------------- */
 
-static void *strip_room(fl_op_ctx *c, const conv_job *j)
+static void *strip_buffer(fl_op_ctx *c, const conv_job *j)
 {
     return fl_scratch(c, STRIP_ROWS * window_len(j) *
                              fl_dtype_bytes(fl_in_t(c, X)->dtype));
@@ -367,11 +368,11 @@ static void *strip_room(fl_op_ctx *c, const conv_job *j)
 static fl_status sequence_conv_run(fl_op_ctx *c)
 {
     conv_job j = job_of(c->node, c->in);
-    void *room = strip_room(c, &j);
+    void *strip = strip_buffer(c, &j);
 
-    if (!room)
+    if (!strip)
         return FL_NOMEM(c);
-    FL_BY_FLOAT(c, X, forward, c, &j, room);
+    FL_BY_FLOAT(c, X, forward, c, &j, strip);
     return FL_OK;
 }
 
@@ -398,25 +399,26 @@ static void add_parts(const fl_op_ctx *c, const conv_job *j)
     fl_partial_use padding = { fl_din_t(c, PADDING_DATA), filter_len(j) };
     size_t n = n_units(j), len = part_len(j);
 
-    FL_BY_FLOAT(c, X, fl_partials_sum, fl_op_room(c), n, len, &filter);
-    FL_BY_FLOAT(c, X, fl_partials_sum, fl_op_room(c), n, len, &padding);
+    FL_BY_FLOAT(c, X, fl_partials_sum, fl_op_workspace(c), n, len, &filter);
+    FL_BY_FLOAT(c, X, fl_partials_sum, fl_op_workspace(c), n, len, &padding);
 }
 
 static fl_status sequence_conv_back(fl_op_ctx *c)
 {
     conv_job j = job_of(c->node, c->in);
     bool sums = wants_sums(c->out);
-    void *room;
+    void *strip;
 
     if (!fl_dout_t(c, OUT)) {
         for (int slot = X; slot <= FILTER; slot++)
             fl_din_zero(c, slot);
         return FL_OK;
     }
-    room = strip_room(c, &j);
-    if (!room)
+    strip = strip_buffer(c, &j);
+    if (!strip)
         return FL_NOMEM(c);
-    FL_BY_FLOAT(c, X, back_units, c, &j, sums ? fl_op_room(c) : NULL, room);
+    FL_BY_FLOAT(c, X, back_units, c, &j, sums ? fl_op_workspace(c) : NULL,
+                strip);
     if (sums && fl_op_is_last(c))
         add_parts(c, &j);
     return FL_OK;

@@ -226,7 +226,7 @@ static fl_status add_lengths(const fl_infer *c, int64_t *off)
     return FL_OK;
 }
 
-/* Length is read here: it says how much room Out needs. */
+/* Length is read here: it says how large Out is. */
 static fl_status sequence_unpad_infer(fl_infer *c)
 {
     const fl_tensor *x = fl_infer_in(c, X);

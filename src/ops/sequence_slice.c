@@ -22,7 +22,7 @@ static fl_status check_counts(const fl_infer *c, int slot)
     return FL_OK;
 }
 
-/* Offset and Length are read here: they say how much room Out needs. */
+/* Offset and Length are read here: they say how large Out is. */
 static fl_status infer_pieces(const fl_infer *c, int64_t *off)
 {
     fl_seqs q = fl_seqs_of(fl_infer_in(c, X));

@@ -66,7 +66,7 @@ fl_status fl_infer_new_seqs(const fl_infer *c, int slot, size_t n,
                             int64_t **off)
 {
     fl_tensor *out = fl_infer_out(c, slot);
-    void *room;
+    void *workspace;
 
     out->kind = FL_KIND_RAGGED;
     out->n_lod = 1;
@@ -75,8 +75,8 @@ fl_status fl_infer_new_seqs(const fl_infer *c, int slot, size_t n,
     *off = NULL;
     if (!c->running)
         return FL_OK;
-    FL_TRY(fl_infer_room(c, (n + 1) * sizeof(**off), &room));
-    *off = room;
+    FL_TRY(fl_infer_workspace(c, (n + 1) * sizeof(**off), &workspace));
+    *off = workspace;
     **off = 0;
     out->lod[0] = *off;
     out->lod_len[0] = (int64_t)n + 1;

@@ -335,7 +335,7 @@ void call_release(call *c)
     for (size_t i = 0; i < c->blocks.len; i++)
         fl_data_free(c->blocks.data[i].data, c->blocks.data[i].bytes);
     fl_vec_release(&c->blocks);
-    fl_buf_release(&c->room.buf);
+    fl_buf_release(&c->workspace.buf);
     fl_arena_release(&c->mem);
 }
 
@@ -405,7 +405,7 @@ static fl_status run_share(void *arg, int ith)
         .nth = s->h->nth ? s->h->nth : 1,
         .scratch = &scratch,
         .step = &step,
-        .room = &s->c->room,
+        .workspace = &s->c->workspace,
         .step_no = STEP_NO,
         .seed = SEED,
         .worker = { .n_parts = 1, .scale = 1 },
@@ -486,7 +486,7 @@ static fl_status place_output(const trial *t, const how *h, call *c, int slot,
 
 static fl_status forward_in(trial *t, const how *h, call *c)
 {
-    fl_infer infer = { t->node, c->in, c->out, true, &c->room };
+    fl_infer infer = { t->node, c->in, c->out, true, &c->workspace };
 
     for (int s = 0; s < fl_op_n_in(t->op); s++) {
         new_args(c, &c->in[s], t->in[s].n);
@@ -624,7 +624,7 @@ static fl_status place_gradient(const trial *t, const how *h, call *c, int slot,
 static fl_status backward_in(trial *t, const call *forward, const how *h,
                              call *c)
 {
-    fl_infer infer = { t->grad_node, c->in, c->out, true, &c->room };
+    fl_infer infer = { t->grad_node, c->in, c->out, true, &c->workspace };
 
     FL_TRY(back_inputs(t, forward, h, c));
     FL_TRY(give_gradients(t, forward, h, c));

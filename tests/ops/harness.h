@@ -63,7 +63,7 @@ typedef struct call {
     fl_targs in[CALL_SLOTS_MAX], out[CALL_SLOTS_MAX];
     fl_arena mem;
     FL_VEC(block) blocks;
-    fl_room room;
+    fl_workspace workspace;
 } call;
 
 void call_release(call *c);
