@@ -198,6 +198,7 @@ FL_API fl_var *fl_layers_binary(const char *op, fl_var *x, fl_var *y,
     PLAIN(softmax)                                                             \
     PLAIN(mean)                                                                \
     PLAIN(squared_l2_norm)                                                     \
+    PLAIN(fill_zeros_like)                                                     \
     WITH(pow, factor)                                                          \
     WITH(leaky_relu, alpha)                                                    \
     WITH(elu, alpha)                                                           \
@@ -409,6 +410,102 @@ FL_API fl_var *fl_layers_dynamic_gru_with(fl_var *x, int64_t width,
                             FL_OPTIONS(fl_layers_gru_args, __VA_ARGS__))
 FL_API fl_var *fl_layers_gru_unit_with(fl_var *x, fl_var *hidden, int64_t width,
                                        const fl_layers_gru_args *args);
+/* --- shapes and places --------------------------------------------------- */
+
+/* One dimension of a shape, or one limit of a slice: a number, or a variable
+   of one integer that gives it when the program runs. */
+typedef struct fl_dim {
+    int64_t size;
+    fl_var *var; /* NULL: size says it */
+} fl_dim;
+
+/* The dimensions of x as i32; a slice of it is one of them. */
+FL_API fl_var *fl_layers_shape(fl_var *x);
+
+/* [starts[i], ends[i]) along axes[i], from the end when negative. */
+FL_API fl_var *fl_layers_slice(fl_var *x, size_t n, const int64_t *axes,
+                               const int64_t *starts, const int64_t *ends);
+FL_API fl_var *fl_layers_slice_dims(fl_var *x, size_t n, const int64_t *axes,
+                                    const fl_dim *starts, const fl_dim *ends);
+
+/* A value in a shape that the batch decides. */
+FL_API fl_var *fl_layers_fill_constant_dims(fl_ctx *c, fl_dtype dtype, int rank,
+                                            const fl_dim *dims, double value);
+FL_API fl_var *fl_layers_reshape_dims(fl_var *x, int rank, const fl_dim *dims);
+
+FL_API fl_var *fl_layers_stack(fl_var *const *inputs, size_t n, int axis);
+FL_API fl_var *fl_layers_transpose(fl_var *x, int rank, const int64_t *order);
+
+/* Without axes of length 1: the n named ones, or all with n 0. */
+FL_API fl_var *fl_layers_squeeze(fl_var *x, size_t n, const int64_t *axes);
+FL_API fl_var *fl_layers_unsqueeze(fl_var *x, size_t n, const int64_t *axes);
+FL_API fl_var *fl_layers_flatten(fl_var *x, int axis);
+FL_API fl_var *fl_layers_expand(fl_var *x, int rank, const int64_t *times);
+FL_API fl_var *fl_layers_expand_as(fl_var *x, fl_var *target);
+
+FL_API fl_var *fl_layers_gather(fl_var *x, fl_var *index);
+FL_API fl_var *fl_layers_gather_nd(fl_var *x, fl_var *index);
+FL_API fl_var *fl_layers_index_sample(fl_var *x, fl_var *index);
+
+/* x with rows ids[i] replaced by updates[i]; with `overwrite` false by the sum
+   of those that share a row. */
+FL_API fl_var *fl_layers_scatter(fl_var *x, fl_var *ids, fl_var *updates,
+                                 bool overwrite);
+FL_API fl_var *fl_layers_one_hot(fl_var *ids, int64_t depth);
+FL_API fl_var *fl_layers_one_hot_v2(fl_var *ids, int64_t depth);
+FL_API fl_var *fl_layers_arg_max(fl_var *x, int axis);
+FL_API fl_var *fl_layers_arg_min(fl_var *x, int axis);
+
+/* *indices, where it is wanted, gets the places of the numbers before. */
+FL_API fl_var *fl_layers_argsort(fl_var *x, int axis, bool descending,
+                                 fl_var **indices);
+FL_API fl_var *fl_layers_range(fl_var *start, fl_var *end, fl_var *step);
+
+/* Adds `step` to the variable itself, which is returned. */
+FL_API fl_var *fl_layers_increment(fl_var *x, double step);
+FL_API fl_var *fl_layers_where(fl_var *condition, fl_var *x, fl_var *y);
+
+/* A row per place at which the condition holds. */
+FL_API fl_var *fl_layers_where_index(fl_var *condition);
+
+/* Rows in a drawn order; *order, where it is wanted, gets the new place of
+   each. seed 0 is the seed of the program. */
+FL_API fl_var *fl_layers_shuffle_batch(fl_var *x, int64_t seed, fl_var **order);
+FL_API fl_var *fl_layers_fill_any_like(fl_var *x, double value);
+
+/* Numbers that stand in the program. */
+FL_API fl_var *fl_layers_assign_value(fl_ctx *c, fl_dtype dtype, int rank,
+                                      const int64_t *dims,
+                                      const double *values);
+FL_API fl_var *fl_layers_seed(fl_ctx *c, int64_t seed);
+
+/* Rows + values: each row once, and the values alone. */
+FL_API fl_var *fl_layers_merge_selected_rows(fl_var *x);
+FL_API fl_var *fl_layers_get_tensor_from_selected_rows(fl_var *x);
+
+/* Children of nodes of a tree, row by row of tree_info; *leaf_mask, where it is
+   wanted, tells the items among them. */
+FL_API fl_var *fl_layers_tdm_child(fl_var *x, fl_var *tree_info,
+                                   int64_t child_nums, fl_var **leaf_mask);
+
+typedef struct fl_layers_tdm_sampler_args {
+    uint32_t size;
+    size_t n_layers;
+    const int64_t *neg_samples_num_list; /* per layer */
+    const int64_t *layer_offset_lod;     /* n_layers + 1 places in `layer` */
+    bool no_positive;                    /* negatives alone */
+    int64_t seed;
+    fl_dtype dtype;          /* int32 or int64; F32, 0, stands for int64 */
+    fl_var **labels, **mask; /* where they are wanted */
+} fl_layers_tdm_sampler_args;
+
+/* The path of each item and drawn nodes beside it, layer by layer. */
+FL_API fl_var *
+fl_layers_tdm_sampler_with(fl_var *x, fl_var *travel, fl_var *layer,
+                           const fl_layers_tdm_sampler_args *args);
+#define fl_layers_tdm_sampler(x, travel, layer, ...)                           \
+    fl_layers_tdm_sampler_with(                                                \
+        x, travel, layer, FL_OPTIONS(fl_layers_tdm_sampler_args, __VA_ARGS__))
 
 /* --- losses and metrics -------------------------------------------------- */
 

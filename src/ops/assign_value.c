@@ -15,6 +15,8 @@ static int values_of(fl_dtype dtype)
         return INT32_VALUES;
     case FL_DTYPE_I64:
         return INT64_VALUES;
+    case FL_DTYPE_BOOL:
+        return BOOL_VALUES;
     default:
         return -1;
     }
@@ -76,8 +78,7 @@ static fl_status assign_value_run(fl_op_ctx *c)
             fl_id_put(out, (int64_t)i, fl_attr_ints(c->node, attr, &len)[i]);
             break;
         default:
-            ((uint8_t *)out->data)[i] =
-                fl_attr_ints(c->node, attr, &len)[i] != 0;
+            ((bool *)out->data)[i] = fl_attr_ints(c->node, attr, &len)[i] != 0;
         }
     return FL_OK;
 }
@@ -86,6 +87,7 @@ static const fl_op_case assign_value_cases[] = {
     { .attrs = "{shape=[2,3], fp32_values=[1,2,3.5,4,5,6]}" },
     { .attrs = "{shape=[2], dtype=int64, int64_values=[7,-9007199254740993]}" },
     { .attrs = "{shape=[3], dtype=int32, int32_values=[1,2,3]}" },
+    { .attrs = "{shape=[2], dtype=bool, bool_values=[1,0]}" },
     { .attrs = "{shape=[0,4]}" },
 };
 

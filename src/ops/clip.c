@@ -2,8 +2,9 @@
  * since it is the whole gradient of a row that must not be too large. */
 #include "ops/helpers.h"
 #include "ops/rows.h"
+#include "ops/values.h"
 
-enum { X };
+enum { X, MIN_TENSOR, MAX_TENSOR };
 enum { OUT };
 enum { MIN, MAX };
 
@@ -25,10 +26,23 @@ FL_FLOATS(KERNELS)
 
 static fl_status clip_infer(fl_infer *c)
 {
-    if (!(fl_float(c, MIN) <= fl_float(c, MAX)))
+    FL_TRY(fl_infer_number(c, MIN_TENSOR));
+    FL_TRY(fl_infer_number(c, MAX_TENSOR));
+    if (!fl_infer_in(c, MIN_TENSOR) && !fl_infer_in(c, MAX_TENSOR) &&
+        !(fl_float(c, MIN) <= fl_float(c, MAX)))
         FL_FAIL(FL_ERR_INVAL, "op clip: min %g is above max %g",
                 fl_float(c, MIN), fl_float(c, MAX));
     return fl_infer_same(c, X, OUT);
+}
+
+static double lowest(const fl_op_ctx *c)
+{
+    return fl_read_float(c, MIN_TENSOR, MIN);
+}
+
+static double highest(const fl_op_ctx *c)
+{
+    return fl_read_float(c, MAX_TENSOR, MAX);
 }
 
 static fl_status clip_run(fl_op_ctx *c)
@@ -45,8 +59,7 @@ static fl_status clip_run(fl_op_ctx *c)
             memcpy(out->rows, x.rows, n * sizeof(*x.rows));
     }
     n = (size_t)fl_tensor_numel(&x);
-    FL_BY_DTYPE(x.dtype, forward, out->data, x.data, n, fl_float(c, MIN),
-                fl_float(c, MAX));
+    FL_BY_DTYPE(x.dtype, forward, out->data, x.data, n, lowest(c), highest(c));
     return FL_OK;
 }
 
@@ -58,8 +71,8 @@ static fl_status clip_back(fl_op_ctx *c)
         return FL_OK;
     if (fl_dout_t(c, OUT))
         FL_BY_FLOAT(c, X, backward, dx->data, fl_saved_out(c, OUT),
-                    fl_dout(c, OUT), (size_t)fl_tensor_numel(dx),
-                    fl_float(c, MIN), fl_float(c, MAX));
+                    fl_dout(c, OUT), (size_t)fl_tensor_numel(dx), lowest(c),
+                    highest(c));
     else
         fl_share_zero(c, dx);
     return FL_OK;
@@ -74,14 +87,18 @@ static const fl_op_case clip_cases[] = {
     { .in = { "f32[33,7]" }, .attrs = "{min=-1, max=1.5}" },
     { .in = { "f32[1,25]" }, .attrs = "{min=0, max=1}" },
     { .in = { "f32[33,4] rows height=9" }, .attrs = "{min=-1, max=1}" },
+    { .in = { "f32[33,7]", "f32[1] is=[-1]", "f32[1] is=[1]" } },
     { .in = { "f32[0,8]" }, .attrs = "{min=-1, max=1}" },
 };
 
 const fl_op fl_op_clip = {
     .name = "clip",
     .doc = "Out = min(max(X, min), max), element by element; the gradient is 0 "
-           "at the limits. Of rows + values equal rows are added up first",
-    .in = { { "X", FL_OP_SLOT_ROWS } },
+           "at the limits, which Min and Max may give. Of rows + values equal "
+           "rows are added up first",
+    .in = { { "X", FL_OP_SLOT_ROWS },
+            { "Min", FL_VALUE_SLOT },
+            { "Max", FL_VALUE_SLOT } },
     .out = { { "Out", FL_OP_SLOT_ROWS } },
     .attrs = { { "min", FL_ATTR_FLOAT, "-1" }, { "max", FL_ATTR_FLOAT, "1" } },
     .flags = FL_OP_INPLACE,

@@ -1,8 +1,9 @@
 /* concat.c - tensors behind one another along an axis. */
 #include "ops/helpers.h"
 #include "ops/strips.h"
+#include "ops/values.h"
 
-enum { X };
+enum { X, AXIS_TENSOR };
 enum { OUT };
 enum { AXIS };
 
@@ -79,16 +80,27 @@ static bool unite(fl_shape *a, const fl_shape *b, int axis)
     return true;
 }
 
-static fl_status concat_infer(fl_infer *c)
+/* Any axis may be the one: as many dimensions as X has, all of them open. */
+static fl_status infer_open(fl_infer *c)
+{
+    fl_shape shape = fl_infer_in(c, X)->shape;
+
+    for (int i = 0; i < shape.rank; i++)
+        shape.dim[i] = -1;
+    fl_infer_dense(c, OUT, fl_infer_in(c, X)->dtype, shape.rank, shape.dim);
+    return FL_OK;
+}
+
+static fl_status infer_along(fl_infer *c, int64_t given)
 {
     const fl_tensor *x = fl_infer_in(c, X);
-    int axis = fl_shape_axis(&x->shape, fl_int(c, AXIS));
+    int axis = fl_shape_axis(&x->shape, given);
     fl_shape shape = x->shape;
     char a[FL_SLOT_TEXT_MAX], b[FL_SLOT_TEXT_MAX];
 
     if (axis < 0)
         FL_FAIL(FL_ERR_INVAL, "op concat: %s has no axis %d",
-                fl_infer_text_at(c, X, 0, a), (int)fl_int(c, AXIS));
+                fl_infer_text_at(c, X, 0, a), (int)given);
     for (int i = 1; i < fl_infer_n_in(c, X); i++) {
         const fl_tensor *t = fl_infer_in_at(c, X, i);
 
@@ -99,16 +111,25 @@ static fl_status concat_infer(fl_infer *c)
     }
     fl_tensor_like(fl_infer_out(c, OUT), x);
     fl_infer_out(c, OUT)->shape = shape;
-    if (axis == 0)
+    if (axis == 0 || fl_infer_in(c, AXIS_TENSOR))
         fl_infer_dense(c, OUT, x->dtype, shape.rank, shape.dim);
     return FL_OK;
+}
+
+static fl_status concat_infer(fl_infer *c)
+{
+    int64_t axis;
+    bool known;
+
+    FL_TRY(fl_infer_int(c, AXIS_TENSOR, AXIS, &axis, &known));
+    return known ? infer_along(c, axis) : infer_open(c);
 }
 
 /* The strips of all parts, their data still missing. */
 static fl_strip *strips_of(fl_op_ctx *c, fl_span *rows)
 {
     const fl_tensor *x = fl_in_t(c, X);
-    int axis = fl_shape_axis(&x->shape, fl_int(c, AXIS));
+    int axis = fl_shape_axis(&x->shape, fl_read_int(c, AXIS_TENSOR, AXIS));
     int n = fl_n_in(c, X);
     fl_strip *parts = fl_scratch(c, (size_t)n * sizeof(*parts));
 
@@ -167,13 +188,15 @@ static const fl_op_case concat_cases[] = {
     { .in = { "i64[6,1] below=9;i64[6,2] below=9" }, .attrs = "{axis=1}" },
     { .in = { "f32[7,3] lod=[0,2,2,7];f32[7,1]" }, .attrs = "{axis=1}" },
     { .in = { "f32[0,8];f32[0,2]" }, .attrs = "{axis=1}" },
+    { .in = { "f32[6,7];f32[6,2]", "i32[1] is=[1]" } },
 };
 
 const fl_op fl_op_concat = {
     .name = "concat",
     .doc = "Out = X[0], X[1], ... behind one another along axis (from the end "
-           "when negative); along axis 0 offsets are dropped",
-    .in = { { "X", FL_OP_SLOT_LIST } },
+           "when negative), which AxisTensor may give; along axis 0, or one "
+           "that is given, offsets are dropped",
+    .in = { { "X", FL_OP_SLOT_LIST }, { "AxisTensor", FL_VALUE_SLOT } },
     .out = { { "Out", 0 } },
     .attrs = { { "axis", FL_ATTR_INT, "0" } },
     .flags = FL_OP_SLICED,

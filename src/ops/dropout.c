@@ -2,8 +2,9 @@
  * stream and of the place alone, hence the same for any split. */
 #include "base/rng.h"
 #include "ops/helpers.h"
+#include "ops/values.h"
 
-enum { X };
+enum { X, SEED_TENSOR };
 enum { OUT, MASK };
 enum { DROPOUT_PROB, IS_TEST, FIX_SEED, SEED, DROPOUT_IMPLEMENTATION };
 
@@ -23,7 +24,7 @@ static double factor_of(const fl_op_ctx *c)
 
 static uint64_t stream_of(const fl_op_ctx *c)
 {
-    return fl_op_stream(c, fl_int(c, SEED),
+    return fl_op_stream(c, fl_read_int(c, SEED_TENSOR, SEED),
                         fl_bool(c, FIX_SEED) ? FL_STREAM_FIXED
                                              : FL_STREAM_MOVING);
 }
@@ -53,7 +54,10 @@ static fl_status dropout_infer(fl_infer *c)
     const fl_tensor *x = fl_infer_in(c, X);
     const char *kind = fl_str_attr(c, DROPOUT_IMPLEMENTATION);
     double p = fl_float(c, DROPOUT_PROB);
+    int64_t seed;
+    bool known;
 
+    FL_TRY(fl_infer_int(c, SEED_TENSOR, SEED, &seed, &known));
     if (!(p >= 0 && p <= 1))
         FL_FAIL(FL_ERR_INVAL, "op dropout: dropout_prob %g is not in 0..1", p);
     if (strcmp(kind, DOWNGRADE) && strcmp(kind, UPSCALE))
@@ -110,6 +114,7 @@ static const fl_op_case dropout_cases[] = {
     { .in = { "f32[33,7]" },
       .attrs = "{dropout_prob=0.4, is_test=true, "
                "dropout_implementation=upscale_in_train}" },
+    { .in = { "f32[33,7]", "i32[1] is=[7]" }, .attrs = "{dropout_prob=0.4}" },
     { .in = { "f32[0,8]" }, .attrs = "{dropout_prob=0.5}" },
 };
 
@@ -118,8 +123,9 @@ const fl_op fl_op_dropout = {
     .doc = "Out = X * Mask, each Mask 0 with probability p = dropout_prob; "
            "upscale_in_train divides by 1 - p while training, "
            "downgrade_in_infer multiplies by 1 - p when is_test is true. "
-           "fix_seed draws the same Mask in every step",
-    .in = { { "X", 0 } },
+           "fix_seed draws the same Mask in every step. Seed gives the seed "
+           "instead",
+    .in = { { "X", 0 }, { "Seed", FL_VALUE_SLOT } },
     .out = { { "Out", 0 }, { "Mask", FL_OP_SLOT_BYPRODUCT } },
     .attrs = { { "dropout_prob", FL_ATTR_FLOAT, "0.5" },
                { "is_test", FL_ATTR_BOOL, "false" },

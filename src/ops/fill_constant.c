@@ -136,10 +136,9 @@ static fl_status check_number(const fl_infer *c, fl_dtype dtype)
 static fl_status check_value_tensor(const fl_infer *c, fl_dtype dtype)
 {
     const fl_tensor *t = fl_infer_in(c, VALUE_TENSOR);
-    int64_t n = fl_shape_numel(&t->shape);
     char buf[FL_SLOT_TEXT_MAX];
 
-    if (t->dtype != dtype || (n != 1 && n != -1))
+    if (t->dtype != dtype || !fl_is_one(t))
         FL_FAIL(FL_ERR_INVAL, "op %s: %s must hold one number of type %s",
                 c->node->def->name, fl_infer_text(c, VALUE_TENSOR, buf),
                 fl_dtype_text(dtype));

@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "ops/helpers.h"
+#include "ops/values.h"
 
 enum { X };
 enum { OUT };
@@ -10,11 +11,10 @@ enum { STEP };
 static fl_status increment_infer(fl_infer *c)
 {
     const fl_tensor *x = fl_infer_in(c, X);
-    int64_t n = fl_shape_numel(&x->shape);
     double step = fl_float(c, STEP);
     char buf[FL_SLOT_TEXT_MAX];
 
-    if (n != 1 && n != -1)
+    if (!fl_is_one(x) || x->dtype == FL_DTYPE_BOOL)
         FL_FAIL(FL_ERR_INVAL, "op increment: %s must hold one number",
                 fl_infer_text(c, X, buf));
     if (!fl_dtype_is_float(x->dtype) &&

@@ -6,16 +6,19 @@
  * that is wanted. */
 #include "base/rng.h"
 #include "ops/helpers.h"
+#include "ops/values.h"
 
+enum { SHAPE_TENSOR, SHAPE_TENSOR_LIST };
 enum { OUT };
 enum { SHAPE, A, B, SEED, DTYPE, OF, FROM_ROW };
 
 static fl_status random_infer(fl_infer *c)
 {
+    static const fl_ints_from from = { SHAPE_TENSOR, SHAPE_TENSOR_LIST, SHAPE };
     fl_shape shape;
     fl_dtype dtype;
 
-    FL_TRY(fl_infer_shape(c, SHAPE, 0, &shape));
+    FL_TRY(fl_infer_dims(c, &from, 0, &shape));
     FL_TRY(fl_infer_dtype(c, DTYPE, &dtype));
     if (!fl_dtype_is_float(dtype))
         FL_FAIL(FL_ERR_INVAL, "op %s: dtype %s is not float32 or float64",
@@ -96,6 +99,8 @@ static const fl_op_case random_cases[] = {
     { .attrs = "{shape=[2,3,4]}" },
     { .attrs = "{shape=[0,8]}" },
     { .attrs = "{shape=[8,0]}" },
+    { .in = { "i32[2] is=[5,3]" } },
+    { .in = { "", "i32[1] is=[5];i64[1] is=[3]" }, .attrs = "{shape=[-1,3]}" },
 };
 
 #define RANDOM(op, text, infer_, run_, a, a_value, b)                          \
@@ -104,7 +109,9 @@ static const fl_op_case random_cases[] = {
         .doc =                                                                 \
             "Out = " text "; seed 0 is the seed of the program. With `of` "    \
             "and from_row, Out has the rows from that one on of a variable "   \
-            "of that name",                                                    \
+            "of that name. ShapeTensor or ShapeTensorList give the shape",     \
+        .in = { { "ShapeTensor", FL_VALUE_SLOT },                              \
+                { "ShapeTensorList", FL_VALUE_LIST } },                        \
         .out = { { "Out", 0 } },                                               \
         .attrs = { { "shape", FL_ATTR_INTS, "[]" },                            \
                    { a, FL_ATTR_FLOAT, a_value },                              \

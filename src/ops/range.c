@@ -20,12 +20,11 @@ static double number_at(const fl_tensor *t)
 static fl_status check_input(const fl_infer *c, int slot)
 {
     const fl_tensor *t = fl_infer_in(c, slot);
-    int64_t n = fl_shape_numel(&t->shape);
     char buf[FL_SLOT_TEXT_MAX];
 
     if ((!fl_dtype_is_float(t->dtype) && t->dtype != FL_DTYPE_I32 &&
          t->dtype != FL_DTYPE_I64) ||
-        (n != 1 && n != -1))
+        !fl_is_one(t))
         FL_FAIL(FL_ERR_INVAL,
                 "op range: %s must hold one number of type f32, f64, i32 or "
                 "i64",

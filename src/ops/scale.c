@@ -3,17 +3,23 @@
 
 #include "kernel/vec.h"
 #include "ops/helpers.h"
+#include "ops/values.h"
 
-enum { X };
+enum { X, SCALE_TENSOR };
 enum { OUT };
 enum { SCALE, BIAS, BIAS_AFTER_SCALE };
+
+static double scale_of(const fl_op_ctx *c)
+{
+    return fl_read_float(c, SCALE_TENSOR, SCALE);
+}
 
 /* Out = a X + b in either order of the two steps. */
 static double offset_of(const fl_op_ctx *c)
 {
     double bias = fl_float(c, BIAS);
 
-    return fl_bool(c, BIAS_AFTER_SCALE) ? bias : fl_float(c, SCALE) * bias;
+    return fl_bool(c, BIAS_AFTER_SCALE) ? bias : scale_of(c) * bias;
 }
 
 #define KERNELS(T, t)                                                          \
@@ -52,8 +58,14 @@ static fl_status scale_infer(fl_infer *c)
     double scale = fl_float(c, SCALE), bias = fl_float(c, BIAS);
     char buf[FL_SLOT_TEXT_MAX];
 
+    FL_TRY(fl_infer_number(c, SCALE_TENSOR));
     if (!fl_dtype_is_float(x->dtype) && !fl_dtype_is_id(x->dtype))
         FL_FAIL(FL_ERR_INVAL, "op scale: %s must be a float, i64, u64 or i32",
+                fl_infer_text(c, X, buf));
+    if (fl_infer_in(c, SCALE_TENSOR) && fl_dtype_is_id(x->dtype))
+        FL_FAIL(FL_ERR_INVAL,
+                "op scale: %s holds integers, whose scale must stand in the "
+                "program, not in ScaleTensor",
                 fl_infer_text(c, X, buf));
     if (fl_dtype_is_id(x->dtype) &&
         !(is_whole(scale) && is_whole(bias) && is_whole(scale * bias)))
@@ -69,7 +81,7 @@ static fl_status scale_run(fl_op_ctx *c)
 {
     const fl_tensor *x = fl_in_t(c, X);
     fl_span s = fl_op_span(c, (size_t)fl_tensor_numel(x));
-    double a = fl_float(c, SCALE), b = offset_of(c);
+    double a = scale_of(c), b = offset_of(c);
 
     if (fl_dtype_is_float(x->dtype))
         FL_BY_FLOAT(c, X, forward, fl_out(c, OUT), a, x->data, b, s);
@@ -89,7 +101,7 @@ static fl_status scale_back(fl_op_ctx *c)
     if (!dx)
         return FL_OK;
     if (g)
-        FL_BY_FLOAT(c, X, forward, dx->data, fl_float(c, SCALE), g->data, 0, s);
+        FL_BY_FLOAT(c, X, forward, dx->data, scale_of(c), g->data, 0, s);
     else
         fl_share_zero(c, dx);
     return FL_OK;
@@ -101,14 +113,16 @@ static const fl_op_case scale_cases[] = {
       .attrs = "{scale=-1.25, bias=0.75, bias_after_scale=false}" },
     { .in = { "f32[5,2] lod=[0,0,5]" }, .attrs = "{scale=0.1}" },
     { .in = { "i64[6,1] below=10" }, .attrs = "{scale=3, bias=1}" },
+    { .in = { "f32[33,7]", "f32[1]" }, .attrs = "{bias=0.5}" },
     { .in = { "f32[0,8]" }, .attrs = "{scale=2}" },
 };
 
 const fl_op fl_op_scale = {
     .name = "scale",
     .doc = "Out = scale X + bias, or scale (X + bias) when bias_after_scale is "
-           "false; integers need a whole scale and bias, and wrap around",
-    .in = { { "X", 0 } },
+           "false; integers need a whole scale and bias, and wrap around. "
+           "ScaleTensor gives the scale instead",
+    .in = { { "X", 0 }, { "ScaleTensor", FL_VALUE_SLOT } },
     .out = { { "Out", 0 } },
     .attrs = { { "scale", FL_ATTR_FLOAT, "1" },
                { "bias", FL_ATTR_FLOAT, "0" },

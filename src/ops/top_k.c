@@ -2,8 +2,9 @@
  * the k found so far are kept in order, which is quick for the few that are
  * asked for. */
 #include "ops/helpers.h"
+#include "ops/values.h"
 
-enum { X };
+enum { X, K_TENSOR };
 enum { OUT, INDICES };
 enum { K };
 
@@ -50,10 +51,12 @@ static fl_status top_k_infer(fl_infer *c)
 {
     const fl_tensor *x = fl_infer_in(c, X);
     int last = x->shape.rank - 1;
-    int64_t k = fl_int(c, K);
+    int64_t k = -1;
     char buf[FL_SLOT_TEXT_MAX];
+    bool known;
 
-    if (k < 1 || (x->shape.dim[last] >= 0 && k > x->shape.dim[last]))
+    FL_TRY(fl_infer_int(c, K_TENSOR, K, &k, &known));
+    if ((known && k < 1) || (x->shape.dim[last] >= 0 && k > x->shape.dim[last]))
         FL_FAIL(FL_ERR_INVAL, "op top_k: %s has no %d largest numbers in a row",
                 fl_infer_text(c, X, buf), (int)k);
     FL_TRY(fl_infer_same(c, X, OUT));
@@ -70,6 +73,11 @@ static fl_span rows_of(const fl_op_ctx *c)
     return fl_op_span(c, (size_t)fl_shape_count(x, 0, x->rank - 1));
 }
 
+static size_t k_of(const fl_op_ctx *c)
+{
+    return (size_t)fl_read_int(c, K_TENSOR, K);
+}
+
 static size_t row_len(const fl_op_ctx *c)
 {
     const fl_shape *x = &fl_in_t(c, X)->shape;
@@ -80,7 +88,7 @@ static size_t row_len(const fl_op_ctx *c)
 static fl_status top_k_run(fl_op_ctx *c)
 {
     FL_BY_FLOAT(c, X, forward, fl_out(c, OUT), fl_out(c, INDICES), fl_in(c, X),
-                row_len(c), (size_t)fl_int(c, K), rows_of(c));
+                row_len(c), k_of(c), rows_of(c));
     return FL_OK;
 }
 
@@ -90,8 +98,7 @@ static fl_status top_k_back(fl_op_ctx *c)
         return FL_OK;
     if (fl_dout_t(c, OUT))
         FL_BY_FLOAT(c, X, backward, fl_din(c, X), fl_saved_out(c, INDICES),
-                    fl_dout(c, OUT), row_len(c), (size_t)fl_int(c, K),
-                    rows_of(c));
+                    fl_dout(c, OUT), row_len(c), k_of(c), rows_of(c));
     else
         fl_share_zero(c, fl_din_t(c, X));
     return FL_OK;
@@ -102,14 +109,16 @@ static const fl_op_case top_k_cases[] = {
     { .in = { "f32[33,7]" }, .attrs = "{k=3}" },
     { .in = { "f32[5,2,7]" }, .attrs = "{k=7}" },
     { .in = { "f32[7,3] lod=[0,2,2,7]" }, .attrs = "{k=2}" },
+    { .in = { "f32[33,7]", "i32[1] is=[2]" } },
     { .in = { "f32[0,8]" }, .attrs = "{k=2}" },
 };
 
 const fl_op fl_op_top_k = {
     .name = "top_k",
     .doc = "Out = the k largest numbers of each row of X, in descending order, "
-           "Indices = their places; of equal ones the first comes first",
-    .in = { { "X", 0 } },
+           "Indices = their places; of equal ones the first comes first. K "
+           "gives k instead",
+    .in = { { "X", 0 }, { "K", FL_VALUE_SLOT } },
     .out = { { "Out", 0 }, { "Indices", FL_SLOT_NO_GRAD } },
     .attrs = { { "k", FL_ATTR_INT, "1" } },
     .flags = FL_OP_SLICED,

@@ -90,11 +90,12 @@ static fl_status check_tensor(const fl_infer *c, int slot)
     return FL_OK;
 }
 
-static bool is_one(const fl_tensor *t)
+bool fl_is_one(const fl_tensor *t)
 {
-    int64_t n = fl_shape_numel(&t->shape);
-
-    return n == 1 || n == -1;
+    for (int i = 0; i < t->shape.rank; i++)
+        if (t->shape.dim[i] != 1 && t->shape.dim[i] != -1)
+            return false;
+    return true;
 }
 
 static fl_status check_entry(const fl_infer *c, int slot, int i)
@@ -102,7 +103,7 @@ static fl_status check_entry(const fl_infer *c, int slot, int i)
     const fl_tensor *t = fl_infer_in_at(c, slot, i);
     char buf[FL_SLOT_TEXT_MAX];
 
-    if (!fl_dtype_is_id(t->dtype) || !is_one(t))
+    if (!fl_dtype_is_id(t->dtype) || !fl_is_one(t))
         FL_FAIL(FL_ERR_INVAL, "op %s: %s must hold one integer, [1]",
                 c->node->def->name, fl_infer_text_at(c, slot, i, buf));
     return FL_OK;
@@ -227,7 +228,7 @@ fl_status fl_infer_number(const fl_infer *c, int slot)
     const fl_tensor *t = fl_infer_in(c, slot);
     char buf[FL_SLOT_TEXT_MAX];
 
-    if (t && (!fl_dtype_is_float(t->dtype) || !is_one(t)))
+    if (t && (!fl_dtype_is_float(t->dtype) || !fl_is_one(t)))
         FL_FAIL(FL_ERR_INVAL,
                 "op %s: %s must hold one number of type f32 or f64, [1]",
                 c->node->def->name, fl_infer_text(c, slot, buf));

@@ -27,6 +27,9 @@ typedef struct fl_ints {
 #define FL_VALUE_SLOT (FL_OP_SLOT_OPTIONAL | FL_SLOT_NO_GRAD | FL_OP_SLOT_VALUE)
 #define FL_VALUE_LIST (FL_VALUE_SLOT | FL_OP_SLOT_LIST)
 
+/* Whether it holds a single number, as far as is known. */
+bool fl_is_one(const fl_tensor *t);
+
 /* Behind a list of tensors the attribute says what was known of them when the
    program was written; -1 is what was not. A tensor that says otherwise is an
    error. */

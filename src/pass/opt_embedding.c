@@ -358,7 +358,7 @@ static bool is_flat_concat(const fl_op_node *n)
 {
     const fl_shape *s;
 
-    if (!fl_match_op(n, "concat"))
+    if (!fl_match_op(n, "concat") || fl_match_in(n, "AxisTensor"))
         return false;
     s = &fl_match_out(n, "Out")->meta.shape;
     return s->rank == 2 && fl_shape_axis(s, fl_match_attr(n, "axis")->i) == 1;

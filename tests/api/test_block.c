@@ -295,7 +295,7 @@ static void every_operator_describes_itself(void **state)
     assert_string_equal(attr.value, "0");
     assert_int_equal(fl_operator_look("cancat", &op), FL_ERR_NOTFOUND);
     assert_said("did you mean concat?");
-    assert_int_equal(fl_operator_slot_at("concat", FL_OP_INPUTS, 1, &slot),
+    assert_int_equal(fl_operator_slot_at("concat", FL_OP_INPUTS, 2, &slot),
                      FL_ERR_NOTFOUND);
 }
 

@@ -45,6 +45,12 @@ static void add_dims(fl_str *s, const fl_tensor *t, bool unknown)
     fl_str_addf(s, "%s%s", fl_dtype_text(t->dtype), fl_shape_text(&shape, buf));
 }
 
+/* What stands for an attribute is no batch. */
+static bool is_batch_slot(const fl_op *op, int slot)
+{
+    return slot == 0 && !(op->in[slot].flags & FL_OP_SLOT_VALUE);
+}
+
 static void add_vars(fl_str *s, const trial *t, build_kind kind)
 {
     for (int slot = 0; slot < fl_op_n_in(t->op); slot++)
@@ -53,7 +59,8 @@ static void add_vars(fl_str *s, const trial *t, build_kind kind)
 
             fl_str_addf(s, "var in.%s.%d : ", t->op->in[slot].name, i);
             add_dims(s, x,
-                     kind == BUILD_UNKNOWN && (slot == 0 || x->n_lod > 0));
+                     kind == BUILD_UNKNOWN &&
+                         (is_batch_slot(t->op, slot) || x->n_lod > 0));
             if (x->n_lod)
                 fl_str_addf(s, " lod=%d", x->n_lod);
             fl_str_addf(s, "%s data\n", x->kind == FL_KIND_ROWS ? " rows" : "");
