@@ -440,7 +440,7 @@ static bool next_batch(void *arg, int thread, fl_feed *feeds)
     return true;
 }
 
-static fl_status run_herd(kit_trainer *t)
+fl_status kit_threads(kit_trainer *t)
 {
     herd h = { .t = t };
     fl_hogwild_args args =
@@ -460,7 +460,7 @@ static fl_status train_steps(kit_trainer *t, void *arg)
 {
     (void)arg;
     if (t->job->n_threads)
-        return run_herd(t);
+        return kit_threads(t);
     for (int step = 0; step < n_steps_of(t->job, t->rank); step++) {
         fl_status st = kit_step(t, step);
 

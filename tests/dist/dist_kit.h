@@ -131,6 +131,9 @@ void kit_member(const kit_job *j, const char *addresses, kit_role role,
 /* One training step of a trainer, by fl_run or as replicas. */
 fl_status kit_step(kit_trainer *t, int step);
 
+/* All steps of a trainer on its hogwild threads. */
+fl_status kit_threads(kit_trainer *t);
+
 /* |a - b| / max(1, |b|), the largest over all parameters. */
 double kit_error(const kit_model *a, const kit_model *b);
 
