@@ -553,6 +553,33 @@ FL_API fl_var *fl_layers_rank_loss(fl_var *label, fl_var *left, fl_var *right);
 /* The score of the class of the label against those of all others. */
 FL_API fl_var *fl_layers_bpr_loss(fl_var *input, fl_var *label);
 
+typedef struct fl_layers_nce_args {
+    uint32_t size;
+    int num_neg_samples; /* 0 stands for 10 */
+    /* How noise is drawn: "uniform", the default, "log_uniform", or
+       "custom_dist" by a probability for each class. */
+    const char *sampler;
+    const double *custom_dist;
+    int64_t seed;
+    fl_var *sample_weight; /* a number for each row */
+    /* Rows of weights and biases are looked up, as those of an embedding are:
+       gradients are rows + values, with servers the rows are in tables, and
+       with is_distributed they are from the start. */
+    bool is_sparse, is_distributed;
+    bool no_bias;
+    fl_param_attr param, bias;
+    const char *name;
+} fl_layers_nce_args;
+
+/* Noise-contrastive estimation: the cost of telling the classes of label
+   [n, labels] from noise, per row [n, 1], over num_neg_samples + 1. */
+#define fl_layers_nce(input, label, num_total_classes, ...)                    \
+    fl_layers_nce_with(input, label, num_total_classes,                        \
+                       FL_OPTIONS(fl_layers_nce_args, __VA_ARGS__))
+FL_API fl_var *fl_layers_nce_with(fl_var *input, fl_var *label,
+                                  int64_t num_total_classes,
+                                  const fl_layers_nce_args *args);
+
 /* The cosine of rows of x and y, or of all rows of x and the only one of y. */
 FL_API fl_var *fl_layers_cos_sim(fl_var *x, fl_var *y);
 

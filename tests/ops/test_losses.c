@@ -11,6 +11,7 @@
 
 #include "harness.h"
 #include "ops/ops.h"
+#include "ops/sampler.h"
 
 static void put(fl_tensor *t, int64_t i, double v)
 {
@@ -343,11 +344,64 @@ static void losses_are_what_a_hand_works_out(void **state)
         expect_known(&by_hand[i]);
 }
 
+/* --- noise ---------------------------------------------------------------- */
+
+#define DRAWS 20000
+#define CLASSES 5
+
+static fl_tensor view(fl_dtype dtype, void *data)
+{
+    return (
+        fl_tensor){ .dtype = dtype, .shape = { 1, { CLASSES } }, .data = data };
+}
+
+/* Within five deviations of what the sampler says. */
+static void expect_frequencies(const fl_sampler *s)
+{
+    int count[CLASSES] = { 0 };
+
+    for (size_t i = 0; i < DRAWS; i++) {
+        int64_t k, again;
+
+        assert_int_equal(fl_sampler_draw(s, 11, i / 8, i % 8, &k), FL_OK);
+        assert_int_equal(fl_sampler_draw(s, 11, i / 8, i % 8, &again), FL_OK);
+        assert_int_equal(k, again);
+        count[k]++;
+    }
+    for (int k = 0; k < CLASSES; k++) {
+        double p = fl_sampler_prob(s, k);
+
+        /* The last class is never drawn log-uniformly. */
+        if (s->kind == FL_SAMPLER_LOG_UNIFORM && k == CLASSES - 1)
+            p = 0;
+        assert_true(fabs(count[k] - p * DRAWS) <=
+                    5 * sqrt(DRAWS * p * (1 - p)));
+    }
+}
+
+static void noise_follows_its_distribution(void **state)
+{
+    /* Place 1 stands for class 0, place 2 for 2 and 3, place 3 for 3 and 0. */
+    float probs[] = { 0.5f, 0, 0.1f, 0.2f, 0.2f };
+    float own[] = { 1, 0, 0.5f, 0.5f, 1 };
+    int64_t alias[] = { 0, 0, 3, 0, 4 };
+    fl_tensor t[] = { view(FL_DTYPE_F32, probs), view(FL_DTYPE_I64, alias),
+                      view(FL_DTYPE_F32, own) };
+
+    (void)state;
+    expect_frequencies(&(fl_sampler){ FL_SAMPLER_UNIFORM, CLASSES, 0, 0, 0 });
+    expect_frequencies(
+        &(fl_sampler){ FL_SAMPLER_LOG_UNIFORM, CLASSES, 0, 0, 0 });
+    expect_frequencies(
+        &(fl_sampler){ FL_SAMPLER_CUSTOM, CLASSES, &t[0], &t[1], &t[2] });
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_does_not_fit_is_named),
         cmocka_unit_test(losses_are_what_a_hand_works_out),
+        cmocka_unit_test(noise_follows_its_distribution),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,125 @@
+/* test_dist_nce.c - noise-contrastive estimation whose weights are rows on
+ * servers: in every mode it learns what it learns alone. */
+#include <math.h>
+#include <string.h>
+
+#include "dist_kit.h"
+#include "mode_list.h"
+#include "../make.h"
+
+#define STEPS 30
+#define CLASSES 50
+
+/* The words of a sample beside an id of it, told from noise. */
+static fl_var *build(fl_ctx *c, const kit_job *j)
+{
+    static const char *const names[] = { "s0", "s1", "s2" };
+    const int64_t one[] = { -1, 1 };
+    fl_var *parts[KIT_SLOTS], *label, *loss;
+    fl_optimizer *o;
+
+    for (int i = 0; i < KIT_SLOTS; i++)
+        parts[i] = fl_layers_sequence_pool(
+            fl_layers_embedding(
+                fl_layers_data(c, names[i], FL_DTYPE_I64, 2, one, 1),
+                KIT_HEIGHT, KIT_DIM, .is_sparse = true,
+                .param = { .name = "emb", .init = "uniform(-0.5,0.5)" }),
+            "sum");
+    fl_layers_data(c, "dense", FL_DTYPE_F32, 2, (int64_t[]){ -1, KIT_DENSE },
+                   0);
+    label = fl_layers_data(c, "label", FL_DTYPE_I64, 2, one, 0);
+    loss = fl_layers_mean(fl_layers_nce(
+        fl_layers_concat(parts, KIT_SLOTS, 1), label, CLASSES,
+        .num_neg_samples = 5, .is_sparse = true, .is_distributed = j->is_sum,
+        .param = { .name = "w", .init = "uniform(-0.5,0.5)" },
+        .bias = { .name = "b" }));
+    if (!loss || fl_optimizer_new(&o, c, "sgd", "learning_rate=0.5") ||
+        fl_minimize(o, loss))
+        return NULL;
+    return loss;
+}
+
+static double alone(const kit_job *j)
+{
+    fl_ctx *c = make_ctx();
+    fl_executor *e = make_executor(c);
+    const char *loss;
+    fl_tensor out;
+    fl_run_args args = FL_INIT(fl_run_args, .n_feeds = KIT_FEEDS,
+                               .fetches = &loss, .n_fetches = 1, .out = &out);
+    double last = 0;
+
+    must(fl_ctx_set(c, "seed", "7"));
+    loss = fl_var_name(build(c, j));
+    must(fl_run(e, fl_default_startup_program(c), NULL));
+    for (int i = 0; i < STEPS; i++) {
+        kit_batch *b = kit_batch_make(j, 0, 1, i);
+
+        args.feeds = kit_batch_feeds(b);
+        must(fl_run(e, fl_default_main_program(c), &args));
+        last = (double)*(const float *)out.data;
+        kit_batch_free(b);
+    }
+    fl_executor_free(e);
+    fl_ctx_free(c);
+    return last;
+}
+
+/* What a trainer saw last, and that its weights are a table. */
+static fl_status train(kit_trainer *t, void *arg)
+{
+    fl_job *job = fl_transpiler_job(t->transpiler);
+    int table;
+
+    for (int i = 0; i < STEPS; i++) {
+        fl_status st = kit_step(t, i);
+
+        if (st)
+            return st;
+    }
+    *(double *)arg = t->last_loss;
+    if (fl_job_find_table(job, "w", &table))
+        return FL_ERR_NOTFOUND;
+    return fl_job_find_table(job, "b", &table);
+}
+
+static void expect_alike(kit_job *j)
+{
+    kit_text texts[KIT_MEMBERS] = { 0 };
+    double want = alone(j), got = NAN;
+    /* The rows of an async step may be older. */
+    double tolerance = strcmp(j->mode, "async") ? 1e-5 : 0.5;
+
+    kit_run(j, train, &got, NULL, texts);
+    for (int i = 0; i < KIT_MEMBERS; i++)
+        if (texts[i][0])
+            fail_msg("%s: %s", j->mode, texts[i]);
+    if (!(fabs(got - want) <= tolerance))
+        fail_msg("%s: the loss is %g, alone it is %g", j->mode, got, want);
+}
+
+static void noise_is_told_from_rows_in_every_mode(void **state)
+{
+    (void)state;
+    for (size_t i = 0; mode_name(i); i++)
+        for (int tables = 0; tables < 2; tables++) {
+            kit_job j = { .mode = mode_name(i),
+                          .build = build,
+                          .n_servers = 2,
+                          .n_steps = STEPS,
+                          .is_sum = tables, /* tables from the start */
+                          .settings = { { "prefetch", "false" },
+                                        { "geo_need_push_nums", "1" } } };
+
+            expect_alike(&j);
+        }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(noise_is_told_from_rows_in_every_mode),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
