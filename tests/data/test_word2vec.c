@@ -399,6 +399,92 @@ static void wanted_slots_of_a_text_are_matched(void **state)
                           "the format gives ids below 3");
 }
 
+/* --- sentences ------------------------------------------------------------ */
+
+static const fl_slot sentence_slots[] = {
+    { .name = "words", .kind = FL_SLOT_IDS },
+    { .name = "noise", .kind = FL_SLOT_IDS },
+};
+
+static parsed open_sentences(const char *vocab, const char *options,
+                             size_t n_slots)
+{
+    char spec[256];
+
+    write_vocab(vocab);
+    snprintf(spec, sizeof(spec), "word2vec:vocab=%s%s", path, options);
+    return open_format(&(fl_parser_args){ .spec = spec,
+                                          .seed = 7,
+                                          .wanted = sentence_slots,
+                                          .n_wanted = n_slots });
+}
+
+static void who_asks_for_words_gets_sentences(void **state)
+{
+    parsed f = open_sentences(small_vocab, ",sample=0", 1);
+
+    (void)state;
+    assert_ok(feed_file(&f, "the cat big sat\n\nsat\ncat cat\n"));
+    expect_records(&f, "words=0 1 2\nwords=1 1\n");
+    close_format(&f);
+}
+
+static void long_sentences_are_cut(void **state)
+{
+    parsed f = open_sentences(small_vocab, ",sample=0,max_words=2", 1);
+
+    (void)state;
+    assert_ok(feed_file(&f, "the cat sat the cat\nthe cat sat the\n"));
+    expect_records(&f, "words=0 1\nwords=2 0\nwords=0 1\nwords=2 0\n");
+    close_format(&f);
+}
+
+/* Share of each word among the noise against count^0.75, so many for each
+   word. */
+static void noise_follows_the_counts(void **state)
+{
+    char *vocab = make_vocab(), *text = make_text(400, 20);
+    parsed f = open_sentences(vocab, ",sample=0,noise=3", 2);
+    double seen[N_WORDS] = { 0 }, weight[N_WORDS], sum = 0, n = 0;
+    fl_row_part parts[2];
+
+    (void)state;
+    assert_ok(feed_file(&f, text));
+    assert_int_equal(f.rows.n, 400);
+    for (size_t i = 0; i < f.rows.n; i++) {
+        fl_help_parts(&f.parser->schema, fl_records_at(&f.rows, i), parts);
+        assert_int_equal(parts[0].n, 20);
+        assert_int_equal(parts[1].n, 60);
+        for (uint32_t k = 0; k < parts[1].n; k++, n++)
+            seen[fl_help_id(&parts[1], k)]++;
+    }
+    for (int i = 0; i < N_WORDS; i++)
+        sum += weight[i] = pow(1000 / (i + 1), 0.75);
+    for (int i = 0; i < N_WORDS; i++) {
+        double p = weight[i] / sum;
+
+        assert_true(fabs(seen[i] / n - p) < 5 * sqrt(p * (1 - p) / n));
+    }
+    close_format(&f);
+    fl_free(vocab);
+    fl_free(text);
+}
+
+static void sentences_and_pairs_do_not_mix(void **state)
+{
+    char spec[128];
+
+    (void)state;
+    write_vocab(small_vocab);
+    snprintf(spec, sizeof(spec), "word2vec:vocab=%s,noise=0", path);
+    expect_wanted_refused(spec, (fl_slot){ .name = "words", .width = 4 },
+                          "slot words: sentences differ in length");
+    expect_wanted_refused(spec, (fl_slot){ .name = "noise" },
+                          "no slot called noise");
+    snprintf(spec, sizeof(spec), "word2vec:vocab=%s,max_words=1", path);
+    expect_spec_refused(spec, "max_words=1");
+}
+
 static void settings_of_a_text_are_checked(void **state)
 {
     char spec[128];
@@ -459,6 +545,10 @@ int main(void)
         cmocka_unit_test(windows_are_uniform),
         cmocka_unit_test(frequent_words_are_thinned_out),
         cmocka_unit_test(wanted_slots_of_a_text_are_matched),
+        cmocka_unit_test(who_asks_for_words_gets_sentences),
+        cmocka_unit_test(long_sentences_are_cut),
+        cmocka_unit_test(noise_follows_the_counts),
+        cmocka_unit_test(sentences_and_pairs_do_not_mix),
         cmocka_unit_test(settings_of_a_text_are_checked),
         cmocka_unit_test(a_text_without_memory_fails),
     };

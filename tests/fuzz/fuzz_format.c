@@ -34,6 +34,11 @@ static const fl_slot svm[] = {
     { .name = "label", .kind = FL_SLOT_IDS, .width = 1 },
     { .name = "ids", .kind = FL_SLOT_IDS, .height = 100 },
 };
+static const fl_slot sentences[] = {
+    { .name = "words", .kind = FL_SLOT_IDS },
+    { .name = "noise", .kind = FL_SLOT_IDS },
+};
+
 static const fl_slot ffm[] = {
     { .name = "F3", .kind = FL_SLOT_IDS },
     { .name = "label", .kind = FL_SLOT_FLOATS, .width = 1 },
@@ -77,6 +82,7 @@ static const choice choices[] = {
       .empty_slots = true },
     { .spec = "sessions" },
     { .spec = "sessions:items=100,max_len=5,negatives=3" },
+    { .spec = "word2vec:sample=0.1,max_words=3,noise=2", WANTED(sentences) },
 };
 
 static fl_parser *parsers[FL_LEN(choices)];

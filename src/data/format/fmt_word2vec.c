@@ -1,5 +1,6 @@
 /* fmt_word2vec.c - plain text as pairs of words that stand near one another,
- * with words drawn at random beside them (skip-gram with negative sampling).
+ * with words drawn at random beside them (skip-gram with negative sampling), or
+ * as whole sentences, of which the operator skip_gram makes the pairs.
  * docs/formats/word2vec.md has the rules.
  *
  * Nothing here has a state: what is drawn at a word depends on the seed, the
@@ -7,7 +8,7 @@
  * So any number of threads gives the same records.
  *
  *     row = place of the word in its line
- *     column 0: is the word kept?   1: its window   2...: negatives
+ *     column 0: is the word kept?   1: its window   2...: negatives, noise
  */
 #include "data/format/fmt_help.h"
 
@@ -20,10 +21,14 @@
 
 #define WINDOW_MAX 1000
 #define NEGATIVES_MAX 1024
+#define NOISE_MAX 1024
+#define SENTENCE_MAX 1000000
 /* Words of a line that are kept on the stack. */
 #define SHORT_LINE 1024
 
+/* What a record of a pair has, and one of a sentence. */
 enum { INPUT, TRUE_LABEL, NEGATIVE, N_OFFERS };
+enum { WORDS, NOISE, N_SENTENCE_OFFERS };
 enum { DRAW_KEEP, DRAW_WINDOW, DRAW_NEGATIVE };
 
 /* One cell of Walker's alias table: below `below` (of 2^32) it is the word of
@@ -36,6 +41,8 @@ typedef struct word2vec {
     fl_vocab *vocab;
     uint32_t n_words, unknown; /* FL_VOCAB_NONE: unknown words are left out */
     uint32_t window, n_negatives;
+    uint32_t max_words, n_noise; /* of a sentence; n_noise for each word */
+    bool whole;                  /* sentences, not pairs */
     fl_word_case how;
     uint64_t stream;
     alias *cells;        /* one per word */
@@ -50,7 +57,7 @@ static fl_status read_options(fl_parser *p, word2vec *s, float *sample)
     const char *vocab = fl_parser_option(p, "vocab");
     const char *text = fl_parser_option(p, "sample");
     const char *at = text, *end = text + strlen(text);
-    int64_t window, negatives;
+    int64_t window, negatives, max_words, noise;
     bool lower;
 
     if (!*vocab)
@@ -62,9 +69,13 @@ static fl_status read_options(fl_parser *p, word2vec *s, float *sample)
                 "format word2vec: sample=%s is no number of 0 or more", text);
     FL_TRY(fl_parser_option_int(p, "window", 1, WINDOW_MAX, &window));
     FL_TRY(fl_parser_option_int(p, "negatives", 0, NEGATIVES_MAX, &negatives));
+    FL_TRY(fl_parser_option_int(p, "max_words", 2, SENTENCE_MAX, &max_words));
+    FL_TRY(fl_parser_option_int(p, "noise", 0, NOISE_MAX, &noise));
     FL_TRY(fl_parser_option_bool(p, "lower", &lower));
     s->window = (uint32_t)window;
     s->n_negatives = (uint32_t)negatives;
+    s->max_words = (uint32_t)max_words;
+    s->n_noise = (uint32_t)noise;
     s->how = lower ? FL_WORDS_LOWER : FL_WORDS_AS_THEY_ARE;
     return fl_vocab_read(&s->vocab, vocab);
 }
@@ -157,17 +168,47 @@ static fl_status make_tables(word2vec *s, float sample)
     return make_cells(s);
 }
 
+/* Sentences are given to who asks for one of their slots. */
+static bool wants_sentences(const fl_parser *p)
+{
+    for (uint32_t i = 0; i < p->wanted.n_slots; i++)
+        if (!strcmp(p->wanted.slots[i].name, "words") ||
+            !strcmp(p->wanted.slots[i].name, "noise"))
+            return true;
+    return false;
+}
+
+static fl_status check_ragged(const fl_parser *p)
+{
+    for (uint32_t i = 0; i < p->schema.n_slots; i++)
+        if (p->schema.slots[i].width)
+            FL_FAIL(FL_ERR_INVAL,
+                    "slot %s: sentences differ in length, and %u values a "
+                    "record are wanted; let it be ragged",
+                    p->schema.slots[i].name, p->schema.slots[i].width);
+    return FL_OK;
+}
+
 static fl_status pick_slots(fl_parser *p, word2vec *s)
 {
-    const fl_slot offers[N_OFFERS] = {
+    const fl_slot of_pairs[N_OFFERS] = {
         [INPUT] = { "input_word", FL_SLOT_IDS, 1, s->n_words },
         [TRUE_LABEL] = { "true_label", FL_SLOT_IDS, 1, s->n_words },
         [NEGATIVE] = { "neg_label", FL_SLOT_IDS, s->n_negatives, s->n_words },
     };
+    const fl_slot of_sentences[N_SENTENCE_OFFERS] = {
+        [WORDS] = { "words", FL_SLOT_IDS, 0, s->n_words },
+        [NOISE] = { "noise", FL_SLOT_IDS, 0, s->n_words },
+    };
     int slot_of[N_OFFERS];
     size_t n = s->n_negatives ? N_OFFERS : NEGATIVE;
 
-    FL_TRY(fl_help_pick(p, offers, n, slot_of));
+    s->whole = wants_sentences(p);
+    if (s->whole)
+        n = s->n_noise ? N_SENTENCE_OFFERS : NOISE;
+    FL_TRY(fl_help_pick(p, s->whole ? of_sentences : of_pairs, n, slot_of));
+    if (s->whole)
+        FL_TRY(check_ragged(p));
     for (size_t i = 0; i < n; i++)
         if (slot_of[i] != FL_NO_SLOT)
             s->offer[slot_of[i]] = (int)i;
@@ -240,7 +281,8 @@ static void read_words(const word2vec *s, const fl_line *l, sentence *out)
         if (id == FL_VOCAB_NONE)
             id = s->unknown;
         if (id != FL_VOCAB_NONE &&
-            fl_rng_unit(out->stream, place, DRAW_KEEP) < s->keep[id])
+            (s->keep[id] >= 1 ||
+             fl_rng_unit(out->stream, place, DRAW_KEEP) < s->keep[id]))
             out->tokens[out->n++] = (token){ .id = id, .place = place };
     }
 }
@@ -291,6 +333,57 @@ static fl_status write_centre(const fl_parser *p, const sentence *t, size_t i,
     return FL_OK;
 }
 
+static fl_status write_pairs(const fl_parser *p, const sentence *t,
+                             fl_row_writer *w)
+{
+    for (size_t i = 0; i < t->n; i++)
+        FL_TRY(write_centre(p, t, i, w));
+    return FL_OK;
+}
+
+static void write_noise(const word2vec *s, const sentence *t, const token *word,
+                        fl_row_writer *w)
+{
+    for (uint64_t k = 0; k < s->n_noise; k++)
+        fl_row_id(w, draw_word(s, t->stream, word->place, k));
+}
+
+/* The words [lo, hi) as a record. */
+static fl_status write_piece(const fl_parser *p, const sentence *t, size_t lo,
+                             size_t hi, fl_row_writer *w)
+{
+    const word2vec *s = p->state;
+    uint32_t n = (uint32_t)(hi - lo), ragged = 0;
+
+    FL_TRY(fl_row_open(w, (size_t)n * (1 + s->n_noise)));
+    for (uint32_t i = 0; i < p->schema.n_slots; i++) {
+        const fl_slot *slot = &p->schema.slots[i];
+
+        fl_row_slot(w, slot, ragged, s->offer[i] == WORDS ? n : n * s->n_noise);
+        ragged += slot->width == 0;
+        for (size_t k = lo; k < hi; k++)
+            if (s->offer[i] == WORDS)
+                fl_row_id(w, t->tokens[k].id);
+            else
+                write_noise(s, t, &t->tokens[k], w);
+    }
+    fl_row_close(w);
+    return FL_OK;
+}
+
+/* Pieces of at most max_words; one word alone has nothing near it. */
+static fl_status write_sentence(const fl_parser *p, const sentence *t,
+                                fl_row_writer *w)
+{
+    const word2vec *s = p->state;
+
+    for (size_t lo = 0, hi; lo + 1 < t->n; lo = hi) {
+        hi = t->n - lo > s->max_words ? lo + s->max_words : t->n;
+        FL_TRY(write_piece(p, t, lo, hi, w));
+    }
+    return FL_OK;
+}
+
 static bool word2vec_line(const fl_parser *p, const fl_line *l,
                           fl_row_writer *w, fl_bad *bad, fl_status *st)
 {
@@ -311,9 +404,8 @@ static bool word2vec_line(const fl_parser *p, const fl_line *l,
         }
     }
     read_words(p->state, l, &t);
-    *st = FL_OK;
-    for (size_t i = 0; i < t.n && !*st; i++)
-        *st = write_centre(p, &t, i, w);
+    *st = ((const word2vec *)p->state)->whole ? write_sentence(p, &t, w)
+                                              : write_pairs(p, &t, w);
     if (t.tokens != on_stack)
         fl_data_free(t.tokens, bytes);
     return *st == FL_OK;
@@ -322,7 +414,8 @@ static bool word2vec_line(const fl_parser *p, const fl_line *l,
 const fl_format fl_format_word2vec = {
     .name = "word2vec",
     .doc = "plain text; a record is a word, a word near it, and words drawn at "
-           "random: slots input_word, true_label, neg_label",
+           "random: slots input_word, true_label, neg_label; or a sentence "
+           "and words drawn at random: slots words, noise",
     .options = {
         { .name = "vocab", .otherwise = "",
           .doc = "file of lines 'word count'; must be given" },
@@ -333,6 +426,10 @@ const fl_format fl_format_word2vec = {
           .doc = "words more frequent than this are thinned out; 0: none" },
         { .name = "negatives", .otherwise = "5",
           .doc = "words drawn at random for each record" },
+        { .name = "max_words", .otherwise = "1000",
+          .doc = "sentences: longer ones are cut" },
+        { .name = "noise", .otherwise = "2",
+          .doc = "sentences: words drawn at random for each word" },
         { .name = "lower", .otherwise = "yes",
           .doc = "yes: A-Z become a-z, and all but a-z is taken out of words" },
     },
