@@ -1,0 +1,426 @@
+/* skip_gram_hot.c - windows of skip-gram, compiled per instruction set.
+ *
+ * Targets are taken in blocks of six, for which the sums of one input stay in
+ * registers; a block that is not full is filled up with a row of zeros. Along
+ * a row the loops go in pieces of 64 bytes, then of 16, then one by one, and the
+ * sums of each kind are folded in one order on every machine:
+ *
+ *     | 64 bytes | 64 bytes | ... | 16 bytes | ... | 1 | 1 |
+ *
+ * The loss needs log(1 + exp(-|z|)) of every product. Its terms are between 1
+ * and 2, so hundreds are multiplied before one logarithm is taken.
+ */
+#include "kernel/skip_gram.h"
+
+#include <math.h>
+
+#include "base/thread.h"
+
+enum { BLOCK = FL_SKIP_GRAM_BLOCK, STRIDE = FL_SKIP_GRAM_STRIDE };
+
+/* What is added up side by side on every machine, and the pieces of that which
+   this one has registers for. */
+#define SUM_BYTES 64
+#if defined(__AVX512F__)
+#define WIDE_BYTES 64
+#elif defined(__AVX2__)
+#define WIDE_BYTES 32
+#else
+#define WIDE_BYTES 16
+#endif
+#define NARROW_BYTES 16
+#define LINE_BYTES 64
+
+enum { PARTS = SUM_BYTES / WIDE_BYTES, QUARTERS = SUM_BYTES / NARROW_BYTES };
+
+/* Beyond this the next window's factors could leave the range of a double. */
+#define PRODUCT_MAX 0x1p900
+
+#define INLINE static inline __attribute__((always_inline))
+#define EACH(j) _Pragma("GCC unroll 6") for (int j = 0; j < BLOCK; j++)
+#define EACH_PART(p) _Pragma("GCC unroll 4") for (int p = 0; p < PARTS; p++)
+
+#define LANES(T, t)                                                              \
+    typedef T wide_##t __attribute__((vector_size(WIDE_BYTES),                   \
+                                      aligned(sizeof(T)), may_alias));           \
+    typedef T narrow_##t __attribute__((vector_size(NARROW_BYTES),               \
+                                        aligned(sizeof(T)), may_alias));         \
+    typedef T one_##t;                                                           \
+    /* Some targets: n rows to read and to add to; what is missing is the row  \
+       of zeros. sums: of the inputs, with several blocks; or NULL. */ \
+    typedef struct block_##t {                                                   \
+        const T *y[BLOCK];                                                       \
+        T *to[BLOCK];                                                            \
+        T *slopes, *sums;                                                        \
+        int n;                                                                   \
+    } block_##t;
+LANES(float, f32)
+LANES(double, f64)
+
+typedef int wide_i32
+    __attribute__((vector_size(WIDE_BYTES), aligned(4), may_alias));
+
+/* --- sums of lanes -------------------------------------------------------- */
+
+/* Sums side by side, of one target. */
+#define FOLD(T, t)                                                             \
+    typedef union sums_##t {                                                   \
+        wide_##t part[PARTS];                                                  \
+        narrow_##t quarter[QUARTERS];                                          \
+    } sums_##t;                                                                \
+    INLINE void fold_##t(const sums_##t *s, narrow_##t *out)                   \
+    {                                                                          \
+        *out =                                                                 \
+            (s->quarter[0] + s->quarter[2]) + (s->quarter[1] + s->quarter[3]); \
+    }
+FOLD(float, f32)
+FOLD(double, f64)
+
+/* z[j] = (v[j][0] + v[j][2]) + (v[j][1] + v[j][3]), two rows at a time and then
+   four. */
+INLINE void add_up_f32(const narrow_f32 *v, float *z)
+{
+    narrow_f32 two[BLOCK / 2];
+
+    for (int j = 0; j < BLOCK / 2; j++)
+        two[j] = __builtin_shufflevector(v[2 * j], v[2 * j + 1], 0, 1, 4, 5) +
+                 __builtin_shufflevector(v[2 * j], v[2 * j + 1], 2, 3, 6, 7);
+    *(narrow_f32 *)z = __builtin_shufflevector(two[0], two[1], 0, 2, 4, 6) +
+                       __builtin_shufflevector(two[0], two[1], 1, 3, 5, 7);
+    *(narrow_f32 *)(z + 4) =
+        __builtin_shufflevector(two[2], two[2], 0, 2, 4, 6) +
+        __builtin_shufflevector(two[2], two[2], 1, 3, 5, 7);
+}
+
+INLINE void add_up_f64(const narrow_f64 *v, double *z)
+{
+    for (int j = 0; j < BLOCK; j++)
+        z[j] = v[j][0] + v[j][1];
+}
+
+/* --- slopes --------------------------------------------------------------- */
+
+/* So many inputs have room in one product of floats: each gives BLOCK factors
+   of at most 2. */
+enum { INPUTS = 16 };
+
+/* By lanes of all ones or zeros, from both. */
+#define CHOOSE(mask, a, b)                                                     \
+    ((wide_f32)(((mask) & (wide_i32)(a)) | (~(mask) & (wide_i32)(b))))
+
+/* x becomes e^-x, for x >= 0: 2^-n e^r with n whole and |r| <= ln 2 / 2, and
+   e^r by its series, whose next term is below 1e-8. */
+INLINE void exp_of_minus(wide_f32 *x)
+{
+    const float log2e = 1.44269504f, ln2_hi = 0.693145752f,
+                ln2_lo = 1.42860677e-6f;
+    const wide_f32 most = (wide_f32){ 0 } + 87;
+    wide_f32 a = CHOOSE(*x > most, most, *x), n, r, rr, low, high;
+    wide_i32 k = __builtin_convertvector(a * log2e + 0.5f, wide_i32);
+
+    n = __builtin_convertvector(k, wide_f32);
+    r = (n * ln2_hi - a) + n * ln2_lo;
+    rr = r * r;
+    low = (r + 1) + rr * (r * (1.f / 6) + 0.5f);
+    high = (r * (1.f / 120) + 1.f / 24) + rr * (r * (1.f / 5040) + 1.f / 720);
+    *x = (low + (rr * rr) * high) * (wide_f32)((127 - k) << 23);
+}
+
+/* Which of some lanes stand for a target, and for the right one. */
+typedef struct roles {
+    union {
+        wide_i32 part[PARTS];
+        int lane[INPUTS];
+    } there;
+    union {
+        wide_f32 part[PARTS];
+        float lane[INPUTS];
+    } label;
+} roles;
+
+/* z becomes what the rows move by for each other; what the loss grows by is
+   added and multiplied by lane. */
+INLINE void slope(wide_f32 *z, const wide_i32 *there, const wide_f32 *label,
+                  float step, wide_f32 *terms, wide_f32 *factors)
+{
+    const wide_f32 zero = { 0 }, one = zero + 1;
+    wide_f32 v = *z, e, whole, near;
+    wide_i32 minus = v < zero;
+
+    e = CHOOSE(minus, -v, v);
+    exp_of_minus(&e);
+    whole = one + e;
+    near = CHOOSE(minus, e, one) / whole;
+    *terms += CHOOSE(*there, CHOOSE(minus, zero, v) - v * *label, zero);
+    *factors *= CHOOSE(*there, whole, one);
+    *z = CHOOSE(*there, (*label - near) * step, zero);
+}
+
+INLINE void add_loss(fl_skip_gram_loss *loss, const sums_f32 *terms,
+                     const sums_f32 *factors)
+{
+    narrow_f32 sum, product;
+
+    fold_f32(terms, &sum);
+    product = (factors->quarter[0] * factors->quarter[2]) *
+              (factors->quarter[1] * factors->quarter[3]);
+    loss->sum += (double)((sum[0] + sum[2]) + (sum[1] + sum[3]));
+    loss->product *=
+        (double)((product[0] * product[2]) * (product[1] * product[3]));
+}
+
+/* For at most INPUTS inputs, two at a time; n targets of the block are there,
+   and `right` is the label of the first. */
+INLINE void slopes_f32(float *z, size_t n_in, int n, float right, float step,
+                       fl_skip_gram_loss *loss)
+{
+    sums_f32 terms = { 0 }, factors;
+    roles r;
+
+    for (int l = 0; l < 2 * STRIDE; l++) {
+        r.there.lane[l] = -(l % STRIDE < n);
+        r.label.lane[l] = l % STRIDE ? 0 : right;
+    }
+    EACH_PART(p)
+    {
+        factors.part[p] = (wide_f32){ 0 } + 1;
+    }
+    for (size_t i = 0; i < n_in; i += 2) {
+        for (int l = STRIDE; i + 1 == n_in && l < 2 * STRIDE; l++)
+            r.there.lane[l] = 0;
+        EACH_PART(p)
+        {
+            slope((wide_f32 *)(z + i * STRIDE) + p, &r.there.part[p],
+                  &r.label.part[p], step, &terms.part[p], &factors.part[p]);
+        }
+    }
+    add_loss(loss, &terms, &factors);
+}
+
+INLINE void slopes_f64(double *z, size_t n_in, int n, double right, double step,
+                       fl_skip_gram_loss *loss)
+{
+    for (size_t i = 0; i < n_in; i++, z += STRIDE) {
+        for (int j = 0; j < n; j++) {
+            double label = j ? 0 : right, e = exp(-fabs(z[j]));
+            double near = (z[j] < 0 ? e : 1) / (1 + e);
+
+            loss->sum += (z[j] < 0 ? 0 : z[j]) - z[j] * label;
+            loss->product *= 1 + e;
+            z[j] = (label - near) * step;
+        }
+        for (int j = n; j < BLOCK; j++)
+            z[j] = 0;
+    }
+}
+
+/* --- pieces of rows ------------------------------------------------------- */
+
+/* What a block of targets and the inputs give each other, by pieces of one kind,
+   from column k on; where that kind ends. */
+#define PIECES(T, t, V)                                                        \
+    INLINE void V##_exchange_##t(const fl_skip_gram_##t##_rows *r,             \
+                                 const fl_skip_gram_window *w,                 \
+                                 const block_##t *b, size_t k)                 \
+    {                                                                          \
+        V##_##t v[BLOCK], a[BLOCK];                                            \
+        const T *g = b->slopes;                                                \
+                                                                               \
+        EACH(j)                                                                \
+        {                                                                      \
+            v[j] = *(const V##_##t *)(b->y[j] + k);                            \
+            a[j] = (V##_##t){ 0 };                                             \
+        }                                                                      \
+        for (size_t i = 0; i < w->n_in; i++, g += STRIDE) {                    \
+            T *d = b->sums ? b->sums + i * r->dim : r->to_x + w->in[i];        \
+            V##_##t x = *(const V##_##t *)(r->x + w->in[i] + k);               \
+            V##_##t o = { 0 };                                                 \
+                                                                               \
+            EACH(j)                                                            \
+            {                                                                  \
+                o += g[j] * v[j];                                              \
+                a[j] += g[j] * x;                                              \
+            }                                                                  \
+            *(V##_##t *)(d + k) += o;                                          \
+        }                                                                      \
+        EACH(j)                                                                \
+        {                                                                      \
+            *(V##_##t *)(b->to[j] + k) += a[j];                                \
+        }                                                                      \
+    }                                                                          \
+    INLINE size_t V##_exchange_all_##t(const fl_skip_gram_##t##_rows *r,       \
+                                       const fl_skip_gram_window *w,           \
+                                       const block_##t *b, size_t k)           \
+    {                                                                          \
+        const size_t n = sizeof(V##_##t) / sizeof(T);                          \
+                                                                               \
+        for (; k + n <= r->dim; k += n)                                        \
+            V##_exchange_##t(r, w, b, k);                                      \
+        return k;                                                              \
+    }
+PIECES(float, f32, wide)
+PIECES(float, f32, narrow)
+PIECES(float, f32, one)
+PIECES(double, f64, wide)
+PIECES(double, f64, narrow)
+PIECES(double, f64, one)
+
+/* --- windows -------------------------------------------------------------- */
+
+#define WINDOWS(T, t)                                                          \
+    INLINE size_t multiply_wide_##t(const T *x, const T *const *y, size_t dim, \
+                                    sums_##t *s)                               \
+    {                                                                          \
+        const size_t n = WIDE_BYTES / sizeof(T), all = SUM_BYTES / sizeof(T);  \
+        size_t k = 0;                                                          \
+                                                                               \
+        EACH(j)                                                                \
+        {                                                                      \
+            EACH_PART(p)                                                       \
+            {                                                                  \
+                s[j].part[p] = (wide_##t){ 0 };                                \
+            }                                                                  \
+        }                                                                      \
+        for (; k + all <= dim; k += all)                                       \
+            EACH_PART(p)                                                       \
+            {                                                                  \
+                size_t at = k + (size_t)p * n;                                 \
+                wide_##t v = *(const wide_##t *)(x + at);                      \
+                                                                               \
+                EACH(j)                                                        \
+                {                                                              \
+                    s[j].part[p] += v * *(const wide_##t *)(y[j] + at);        \
+                }                                                              \
+            }                                                                  \
+        return k;                                                              \
+    }                                                                          \
+    INLINE size_t multiply_narrow_##t(const T *x, const T *const *y,           \
+                                      size_t dim, size_t k, narrow_##t *s)     \
+    {                                                                          \
+        const size_t n = NARROW_BYTES / sizeof(T);                             \
+                                                                               \
+        for (; k + n <= dim; k += n) {                                         \
+            narrow_##t v = *(const narrow_##t *)(x + k);                       \
+                                                                               \
+            EACH(j)                                                            \
+            {                                                                  \
+                s[j] += v * *(const narrow_##t *)(y[j] + k);                   \
+            }                                                                  \
+        }                                                                      \
+        return k;                                                              \
+    }                                                                          \
+    /* z[j] = x . y[j] */                                                      \
+    INLINE void products_##t(const T *x, const T *const *y, size_t dim, T *z)  \
+    {                                                                          \
+        narrow_##t sums[BLOCK];                                                \
+        sums_##t wide[BLOCK];                                                  \
+        size_t k = multiply_wide_##t(x, y, dim, wide);                         \
+                                                                               \
+        EACH(j)                                                                \
+        {                                                                      \
+            fold_##t(&wide[j], &sums[j]);                                      \
+        }                                                                      \
+        k = multiply_narrow_##t(x, y, dim, k, sums);                           \
+        add_up_##t(sums, z);                                                   \
+        for (; k < dim; k++)                                                   \
+            EACH(j)                                                            \
+            {                                                                  \
+                z[j] += x[k] * y[j][k];                                        \
+            }                                                                  \
+    }                                                                          \
+    /* Block number `at` of the targets. */                                    \
+    INLINE block_##t block_of_##t(const fl_skip_gram_##t##_rows *r,            \
+                                  const fl_skip_gram_window *w, size_t at)     \
+    {                                                                          \
+        size_t left = w->n_targets - at * BLOCK;                               \
+        block_##t b = { .n = left < BLOCK ? (int)left : BLOCK };               \
+                                                                               \
+        b.sums = w->n_targets > BLOCK ? r->room + r->dim : NULL;               \
+        b.slopes = r->room + r->dim * (1 + w->n_in) + at * w->n_in * STRIDE;   \
+        for (int j = 0; j < BLOCK; j++) {                                      \
+            uint64_t row = j < b.n ? w->target[at * BLOCK + (size_t)j] : 0;    \
+                                                                               \
+            b.y[j] = j < b.n ? r->y + row : r->room;                           \
+            b.to[j] = j < b.n ? r->to_y + row : r->room;                       \
+        }                                                                      \
+        return b;                                                              \
+    }                                                                          \
+    INLINE void measure_##t(const fl_skip_gram_##t##_rows *r,                  \
+                            const fl_skip_gram_window *w, size_t at,           \
+                            fl_skip_gram_loss *loss)                           \
+    {                                                                          \
+        block_##t b = block_of_##t(r, w, at);                                  \
+                                                                               \
+        for (size_t i = 0; i < w->n_in; i++)                                   \
+            products_##t(r->x + w->in[i], b.y, r->dim, b.slopes + i * STRIDE); \
+        for (size_t i = 0; i < w->n_in; i += INPUTS) {                         \
+            size_t n = w->n_in - i < INPUTS ? w->n_in - i : INPUTS;            \
+                                                                               \
+            slopes_##t(b.slopes + i * STRIDE, n, b.n, at == 0, r->step, loss); \
+            if (loss->product > PRODUCT_MAX) {                                 \
+                loss->sum += log(loss->product);                               \
+                loss->product = 1;                                             \
+            }                                                                  \
+        }                                                                      \
+    }                                                                          \
+    INLINE void move_##t(const fl_skip_gram_##t##_rows *r,                     \
+                         const fl_skip_gram_window *w, size_t at)              \
+    {                                                                          \
+        block_##t b = block_of_##t(r, w, at);                                  \
+        size_t k = wide_exchange_all_##t(r, w, &b, 0);                         \
+                                                                               \
+        k = narrow_exchange_all_##t(r, w, &b, k);                              \
+        (void)one_exchange_all_##t(r, w, &b, k);                               \
+    }                                                                          \
+    FL_RACY                                                                    \
+    static void window_##t(const fl_skip_gram_##t##_rows *r,                   \
+                           const fl_skip_gram_window *w,                       \
+                           fl_skip_gram_loss *loss)                            \
+    {                                                                          \
+        size_t n_blocks = (w->n_targets + BLOCK - 1) / BLOCK;                  \
+        T *sums = r->room + r->dim;                                            \
+        size_t n_sums = n_blocks > 1 ? w->n_in * r->dim : 0;                   \
+                                                                               \
+        for (size_t b = 0; b < n_blocks; b++)                                  \
+            measure_##t(r, w, b, loss);                                        \
+        if (r->step == 0)                                                      \
+            return;                                                            \
+        for (size_t k = 0; k < n_sums; k++)                                    \
+            sums[k] = 0;                                                       \
+        for (size_t b = 0; b < n_blocks; b++)                                  \
+            move_##t(r, w, b);                                                 \
+        for (size_t k = 0; k < n_sums; k++)                                    \
+            r->to_x[w->in[k / r->dim] + k % r->dim] += sums[k];                \
+    }                                                                          \
+    INLINE void ask_##t(const T *row, size_t dim)                              \
+    {                                                                          \
+        for (size_t b = 0; b < dim * sizeof(T); b += LINE_BYTES)               \
+            __builtin_prefetch((const char *)row + b, 1);                      \
+    }                                                                          \
+    static void ahead_##t(const fl_skip_gram_##t##_rows *r,                    \
+                          const fl_skip_gram_window *now,                      \
+                          const fl_skip_gram_window *next)                     \
+    {                                                                          \
+        size_t j = now->target[0] == next->target[0];                          \
+                                                                               \
+        for (; j < next->n_targets; j++)                                       \
+            ask_##t(r->to_y + next->target[j], r->dim);                        \
+        ask_##t(r->to_x + next->in[next->n_in - 1], r->dim);                   \
+    }                                                                          \
+    static void difference_##t(T *out, T a, const T *x, const T *y, size_t n)  \
+    {                                                                          \
+        for (size_t i = 0; i < n; i++)                                         \
+            out[i] = a * (x[i] - y[i]);                                        \
+    }
+WINDOWS(float, f32)
+WINDOWS(double, f64)
+
+#define TABLE(t)                                                               \
+    const fl_skip_gram_##t##_table FL_ISA_NAME(                                \
+        fl_skip_gram_##t##_table_of) = {                                       \
+        .window = window_##t,                                                  \
+        .ahead = ahead_##t,                                                    \
+        .difference = difference_##t,                                          \
+    };
+TABLE(f32)
+TABLE(f64)
