@@ -154,8 +154,13 @@ void *fl_op_keep(fl_op_ctx *c, size_t bytes, void (*release)(void *))
 uint64_t fl_op_stream_at(const fl_op_ctx *c, int i, int64_t seed,
                          fl_stream_kind kind)
 {
-    const fl_var *v = c->node->out[0].vars[i];
-    uint64_t stream = fl_rng_stream(seed ? (uint64_t)seed : c->seed, v->name);
+    return fl_op_stream_of(c, c->node->out[0].vars[i]->name, seed, kind);
+}
+
+uint64_t fl_op_stream_of(const fl_op_ctx *c, const char *name, int64_t seed,
+                         fl_stream_kind kind)
+{
+    uint64_t stream = fl_rng_stream(seed ? (uint64_t)seed : c->seed, name);
 
     if (kind == FL_STREAM_MOVING)
         stream =

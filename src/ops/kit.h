@@ -74,6 +74,11 @@ uint64_t fl_op_stream(const fl_op_ctx *c, int64_t seed, fl_stream_kind kind);
 uint64_t fl_op_stream_at(const fl_op_ctx *c, int i, int64_t seed,
                          fl_stream_kind kind);
 
+/* The same for a name of the operator's choice, for draws that several nodes
+   share. */
+uint64_t fl_op_stream_of(const fl_op_ctx *c, const char *name, int64_t seed,
+                         fl_stream_kind kind);
+
 /* What an operator returns when fl_scratch gave nothing. */
 #define FL_NOMEM(c)                                                            \
     ((void)fl_err_set(FL_ERR_NOMEM, "no memory for work space of %s",          \
