@@ -19,6 +19,8 @@
  * table, from which the servers make it. Clipping in between stays and acts on
  * the gradient of the rows.
  *
+ * reader.h lists what may stand in the place of lookup_table.
+ *
  * One pull serves all lookups of a table whose ids are there at the first one.
  * Ids that are computed later get a pull, and a push, of their own; so do
  * lookups without a gradient, whose rows must not be updated. Without any
@@ -32,8 +34,10 @@
 #include "ir/attr.h"
 #include "pass/dist.h"
 #include "pass/match.h"
+#include "pass/reader.h"
 
 typedef struct use {
+    const fl_row_reader *how;
     fl_op_node *lookup, *grad; /* grad: NULL without a gradient */
     fl_var *old_grad;          /* what it gave before */
     size_t pull;
@@ -69,11 +73,12 @@ typedef struct table {
 
 /* --- who uses it ---------------------------------------------------------- */
 
-static bool is_table_op(const fl_op_node *n)
+/* How n, or the gradient of n, reads the table; NULL when it does not. */
+static const fl_row_reader *table_reader(const fl_op_node *n, const fl_var *w)
 {
-    return (!strcmp(n->def->name, "lookup_table") ||
-            !strcmp(n->def->name, "lookup_table_v2")) &&
-           fl_match_attr(n, "is_distributed")->b;
+    const fl_attr *says = fl_match_attr(n, "is_distributed");
+
+    return says && !says->b ? NULL : fl_row_reader_of(n, w);
 }
 
 static bool is_update(const fl_op_node *n, const fl_var *w)
@@ -93,25 +98,25 @@ static fl_status refuse_user(const table *t, const fl_op_node *n)
                 fl_node_text(n, text), t->w->name);
     FL_FAIL(FL_ERR_INVAL,
             "%s: parameter %s is in a table; only lookup_table and "
-            "lookup_table_v2 with is_distributed=true in block 0, and one "
-            "optimizer, can use it",
+            "lookup_table_v2 with is_distributed=true and skip_gram in block "
+            "0, and one optimizer, can use it",
             fl_node_text(n, text), t->w->name);
 }
 
 static fl_status note_user(table *t, fl_op_node *n)
 {
-    use u = { .lookup = n };
+    use u = { .lookup = n, .how = table_reader(n, t->w) };
 
     if (n->block != t->block)
         return refuse_user(t, n);
-    if (is_table_op(n) && !n->is_grad) {
+    if (u.how && !n->is_grad) {
         u.grad = fl_match_grad(n);
-        u.old_grad = fl_match_out(u.grad, "W@GRAD");
+        u.old_grad = fl_match_out(u.grad, u.how->grad);
         t->n_grads += u.grad != NULL;
         fl_vec_push(&t->uses, u);
     } else if (is_update(n, t->w) && !t->update) {
         t->update = n;
-    } else if (!is_table_op(n)) {
+    } else if (!u.how) {
         return refuse_user(t, n);
     }
     return FL_OK;
@@ -152,7 +157,9 @@ static fl_status find_users(table *t)
 
 static int64_t padding_of(const fl_op_node *lookup)
 {
-    return fl_match_attr(lookup, "padding_idx")->i;
+    const fl_attr *padding = fl_match_attr(lookup, "padding_idx");
+
+    return padding ? padding->i : -1;
 }
 
 static fl_status check_padding(const table *t)
@@ -179,7 +186,8 @@ static fl_status find_named(const table *t, const char *attr, fl_var **out)
     const char *name = "";
 
     for (size_t i = 0; i < t->uses.len; i++) {
-        const char *s = fl_match_attr(t->uses.data[i].lookup, attr)->s;
+        const fl_attr *says = fl_match_attr(t->uses.data[i].lookup, attr);
+        const char *s = says ? says->s : "";
 
         if (*name && *s && strcmp(name, s))
             FL_FAIL(FL_ERR_INVAL,
@@ -350,6 +358,15 @@ static bool is_ready(const fl_var *ids, fl_op_node *place,
     return true;
 }
 
+static bool all_ready(const use *u, fl_op_node *place)
+{
+    for (int i = 0; fl_row_reader_ids(u->how, u->lookup, i); i++)
+        if (!is_ready(fl_row_reader_ids(u->how, u->lookup, i), place,
+                      u->lookup))
+            return false;
+    return true;
+}
+
 static void choose_pull(table *t, use *u)
 {
     pulled fresh = { .place = u->lookup, .trains = u->grad != NULL };
@@ -357,8 +374,7 @@ static void choose_pull(table *t, use *u)
     for (u->pull = 0; u->pull < t->pulls.len; u->pull++) {
         const pulled *p = &t->pulls.data[u->pull];
 
-        if (p->trains == fresh.trains &&
-            is_ready(fl_match_in(u->lookup, "Ids"), p->place, u->lookup))
+        if (p->trains == fresh.trains && all_ready(u, p->place))
             return;
     }
     fl_vec_push(&t->pulls, fresh);
@@ -409,9 +425,13 @@ static fl_status check_free(const table *t, const char *name)
     return FL_OK;
 }
 
+/* An attribute that the operator may have. */
 static void set_attr(const fl_op_node *n, const char *name, fl_attr value)
 {
-    n->attrs[fl_op_find_attr(n->def, name)] = value;
+    int i = fl_op_find_attr(n->def, name);
+
+    if (i >= 0)
+        n->attrs[i] = value;
 }
 
 static void set_in(fl_op_node *n, const char *slot, int at, fl_var *v)
@@ -429,20 +449,30 @@ static bool has_ids(const fl_op_builder *b, const fl_var *ids)
     return false;
 }
 
-static fl_status list_ids(table *t, size_t pull, fl_op_builder *b)
+static fl_status add_ids(table *t, size_t pull, const fl_var *ids,
+                         fl_op_builder *b)
 {
     const char *what = fl_arena_printf(&t->tmp, "INDEX@%s", t->w->name);
+    const char *index = name_of(t, ids->name, what, pull);
 
+    if (has_ids(b, ids))
+        return FL_OK;
+    FL_TRY(check_free(t, index));
+    fl_op_builder_in(b, "Ids", ids);
+    fl_op_builder_out_name(b, "Index", index);
+    return FL_OK;
+}
+
+static fl_status list_ids(table *t, size_t pull, fl_op_builder *b)
+{
     for (size_t i = 0; i < t->uses.len; i++) {
         const use *u = &t->uses.data[i];
-        const fl_var *ids = fl_match_in(u->lookup, "Ids");
-        const char *index = name_of(t, ids->name, what, pull);
+        const fl_var *ids;
 
-        if (u->pull != pull || has_ids(b, ids))
+        if (u->pull != pull)
             continue;
-        FL_TRY(check_free(t, index));
-        fl_op_builder_in(b, "Ids", ids);
-        fl_op_builder_out_name(b, "Index", index);
+        for (int k = 0; (ids = fl_row_reader_ids(u->how, u->lookup, k)); k++)
+            FL_TRY(add_ids(t, pull, ids, b));
     }
     return FL_OK;
 }
@@ -488,15 +518,18 @@ static fl_var *index_of(const fl_op_node *pull, const fl_var *ids)
 }
 
 /* A lookup, or the gradient of one, in the rows of its pull. */
-static void redirect(fl_op_node *n, const fl_op_node *pull)
+static void redirect(const fl_row_reader *how, fl_op_node *n,
+                     const fl_op_node *pull)
 {
     fl_attr no = { .type = FL_ATTR_BOOL, .b = false };
     fl_attr none = { .type = FL_ATTR_INT, .i = -1 };
     fl_attr nothing = { .type = FL_ATTR_STRING, .s = "" };
+    const fl_var *ids;
 
-    set_in(n, "W", 0, fl_match_out(pull, "Rows"));
-    set_in(n, "Ids", 0, index_of(pull, fl_match_in(n, "Ids")));
-    set_attr(n, "is_sparse", no);
+    set_in(n, how->w, 0, fl_match_out(pull, "Rows"));
+    for (int i = 0; (ids = fl_row_reader_ids(how, n, i)); i++)
+        set_in(n, how->ids[i], 0, index_of(pull, ids));
+    set_attr(n, how->sparse, no);
     set_attr(n, "is_distributed", no);
     set_attr(n, "padding_idx", none);
     set_attr(n, "show", nothing);
@@ -511,9 +544,9 @@ static fl_status insert_pulls(table *t)
         const use *u = &t->uses.data[i];
         const fl_op_node *node = t->pulls.data[u->pull].node;
 
-        redirect(u->lookup, node);
+        redirect(u->how, u->lookup, node);
         if (u->grad)
-            redirect(u->grad, node);
+            redirect(u->how, u->grad, node);
     }
     return FL_OK;
 }
@@ -524,10 +557,11 @@ static fl_status insert_pulls(table *t)
 static fl_status give_grad(const table *t, const use *u, const char *name,
                            fl_var **out)
 {
-    const fl_var *rows = fl_match_in(u->grad, "W");
+    const fl_var *rows = fl_match_in(u->grad, u->how->w);
 
     FL_TRY(fl_block_add_var(t->block, name, &rows->meta, 0, out));
-    fl_node_put_arg(u->grad, &u->grad->out[fl_op_find_in(u->grad->def, "W")], 0,
+    fl_node_put_arg(u->grad,
+                    &u->grad->out[fl_op_find_in(u->grad->def, u->how->w)], 0,
                     *out);
     return FL_OK;
 }

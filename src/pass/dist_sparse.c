@@ -25,6 +25,7 @@
 #include "ir/attr.h"
 #include "optim/rule.h"
 #include "pass/dist_kit.h"
+#include "pass/reader.h"
 
 typedef struct array {
     fl_dist *d;
@@ -42,18 +43,14 @@ typedef struct array {
 
 /* --- who uses it ---------------------------------------------------------- */
 
-static bool is_lookup(const fl_op_node *n)
-{
-    return !strcmp(n->def->name, "lookup_table") ||
-           !strcmp(n->def->name, "lookup_table_v2");
-}
-
 /* A lookup, or its gradient, that asks for a table. */
 static bool is_sparse_lookup(const fl_op_node *n, const fl_var *w)
 {
-    return is_lookup(n) && fl_match_in(n, "W") == w &&
-           fl_match_attr(n, "is_sparse")->b &&
-           !fl_match_attr(n, "is_distributed")->b;
+    const fl_row_reader *how = fl_row_reader_of(n, w);
+    const fl_attr *has_table = fl_match_attr(n, "is_distributed");
+
+    return how && fl_match_attr(n, how->sparse)->b &&
+           !(has_table ? has_table->b : (w->flags & FL_VAR_TABLE) != 0);
 }
 
 static fl_op_node *find_lookup(const array *a)
@@ -348,7 +345,8 @@ static void remove_update(const array *a)
 static void mark_lookups(const array *a)
 {
     for (fl_op_node *n = a->block->first; n; n = n->next)
-        if (is_sparse_lookup(n, a->w))
+        if (is_sparse_lookup(n, a->w) &&
+            fl_op_find_attr(n->def, "is_distributed") >= 0)
             n->attrs[fl_op_find_attr(n->def, "is_distributed")].b = true;
     a->w->flags |= FL_VAR_TABLE;
     a->d->main->version++;

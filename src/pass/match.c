@@ -301,6 +301,16 @@ fl_op_node *fl_node_group_place(const fl_node_group *g)
     return NULL;
 }
 
+fl_op_node *fl_node_group_end(const fl_node_group *g)
+{
+    fl_op_node *first, *last;
+
+    if (!g->len)
+        return NULL;
+    find_ends(g, &first, &last);
+    return can_gather(g, first, last, next_of) ? last : NULL;
+}
+
 bool fl_match_touched(const fl_var *v)
 {
     return v->first_use != NULL;

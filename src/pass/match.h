@@ -86,6 +86,10 @@ bool fl_node_group_owns(const fl_node_group *g, const fl_var *v);
    any operator in between noticing; NULL when there is none. */
 fl_op_node *fl_node_group_place(const fl_node_group *g);
 
+/* The last member, whatever the roles are, when one operator there can stand
+   for all of them; else NULL. */
+fl_op_node *fl_node_group_end(const fl_node_group *g);
+
 /* Removes the members, and the temporaries of theirs that nobody touches any
    more. */
 void fl_node_group_remove(const fl_node_group *g);
