@@ -159,6 +159,34 @@ typedef struct fl_layers_data_norm_args {
 FL_API fl_var *fl_layers_data_norm_with(fl_var *input,
                                         const fl_layers_data_norm_args *args);
 
+/* Word vectors by skip-gram with negatives: everything may be left out. */
+typedef struct fl_layers_skip_gram_args {
+    uint32_t size;
+    int window;           /* each word draws from 1 to it; 0 stands for 5 */
+    const int *negatives; /* beside each word; NULL stands for 5 */
+    bool shared;          /* one draw of negatives for all words of a window */
+    bool is_distributed;  /* rows are in tables, as those of embeddings */
+    int64_t seed;         /* 0: that of the program */
+    /* 0: the gradient of a batch as a whole. Else its windows are walked
+       through in order in steps of that rate, which is to be that of the
+       optimizer, and the gradient is the way; with sgd, and outside of
+       tables, the steps are made in place. */
+    double step;
+    fl_param_attr param, target_param; /* of words as inputs, as targets */
+    fl_var **mean; /* where it is wanted: the loss of a pair, on the average */
+    const char *name;
+} fl_layers_skip_gram_args;
+
+/* The loss, a sum over all pairs, of sentences `words` [n, 1] of one level and
+   the words `noise` that negatives are drawn from, all below `height`. */
+#define fl_layers_skip_gram(words, noise, height, width, ...)                  \
+    fl_layers_skip_gram_with(                                                  \
+        words, noise, height, width,                                           \
+        FL_OPTIONS(fl_layers_skip_gram_args, __VA_ARGS__))
+FL_API fl_var *fl_layers_skip_gram_with(fl_var *words, fl_var *noise,
+                                        int64_t height, int64_t width,
+                                        const fl_layers_skip_gram_args *args);
+
 /* --- layers without ------------------------------------------------------ */
 
 /* relu sigmoid tanh square sqrt softmax ... : any operator X -> Out without
