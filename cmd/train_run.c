@@ -50,7 +50,9 @@ static fl_status build(job *j)
         st = fl_strategy_set(s, a->strategy);
     if (!st)
         st = fl_fleet_distributed_optimizer(j->fleet, o, s);
-    return st ? st : fl_fleet_minimize(j->fleet, j->net.loss);
+    return st ? st
+              : fl_fleet_minimize(j->fleet, j->net.objective ? j->net.objective
+                                                             : j->net.loss);
 }
 
 static fl_status serve(job *j)

@@ -54,6 +54,7 @@ typedef struct model_net {
     size_t n_feeds;
     char format[MODEL_FORMAT_MAX];
     fl_var *loss;       /* the mean over a batch */
+    fl_var *objective;  /* what is minimised; NULL: the loss */
     fl_var *prediction; /* [n, 2]: chances of no click and of one, or NULL */
     fl_var *auc;        /* over all batches, or NULL */
     /* The histograms behind the AUC, for fl_fleet_metrics_auc; or NULL. */

@@ -93,13 +93,18 @@ awk 'BEGIN {
 }' >words
 split -n l/4 words text-
 "$flotilla" data vocab -o vocab 'text-*' 2>/dev/null || fail "no vocabulary"
-"$flotilla" train word2vec --data 'text-*' --vocab vocab --epochs 2 \
-    --width 16 --learning-rate 0.5 >w2v.txt 2>&1 || fail "word2vec: $(cat w2v.txt)"
-awk '/^epoch/ { sub(/.*loss /, ""); loss[++n] = $0 }
+for form in pair shared network; do
+    "$flotilla" train word2vec --data 'text-*' --vocab vocab --epochs 2 \
+        --width 16 --loss $form --threads 2 >w2v.txt 2>&1 ||
+        fail "word2vec, loss $form: $(cat w2v.txt)"
+    awk '/^epoch/ { sub(/.*loss /, ""); loss[++n] = $0 }
 END { exit !(n == 2 && loss[2] < loss[1] && loss[1] < 4.2) }' w2v.txt ||
-    fail "word2vec does not learn: $(cat w2v.txt)"
-job text word2vec --mode async --data 'text-*' --vocab vocab --width 16
-total text/workerlog.0 "epoch 1 of 1" "" "" ""
+        fail "word2vec, loss $form, does not learn: $(cat w2v.txt)"
+done
+for mode in sync async geo; do
+    job w2v-$mode word2vec --mode $mode --data 'text-*' --vocab vocab --width 16
+    total w2v-$mode/workerlog.0 "epoch 1 of 1" "" "" ""
+done
 
 # numbers_that_are_not_finite_end_the_job_and_restarts_do_not_hide_it
 timeout -k 5 100 "$fleetrun" --log_dir=lost --server_num=1 --worker_num=1 \
@@ -117,6 +122,8 @@ refuse 2 "did you mean --data?" ctr_dnn --dada train
 refuse 2 "did you mean --learning-rate?" ctr_dnn --learning_rate 1
 refuse 2 "'b' is too much" ctr_dnn b --data train
 refuse 2 "needs --vocab FILE" word2vec --data train
+refuse 2 "pair shared network" word2vec --data train --vocab vocab --loss f
+refuse 1 "nowhere/words" word2vec --data train --vocab nowhere/words
 refuse 2 "no use for --vocab" ctr_dnn --data train --vocab vocab
 refuse 2 "--epochs needs a whole number" ctr_dnn --data train --epochs 0
 refuse 1 "nowhere" ctr_dnn --data nowhere
