@@ -145,8 +145,11 @@ static void infer_max_index(const fl_infer *c, pool_type type)
         return;
     fl_tensor_like(index, out);
     index->dtype = FL_DTYPE_I32;
-    if (type != MAX || fl_bool(c, IS_TEST))
+    if (type != MAX)
         fl_infer_dense(c, MAX_INDEX, FL_DTYPE_I32, 1, (int64_t[]){ 0 });
+    /* A clone for test has the variables of its program: none of the rows. */
+    else if (fl_bool(c, IS_TEST) && index->shape.rank > 0)
+        index->shape.dim[0] = 0;
 }
 
 static fl_status sequence_pool_infer(fl_infer *c)

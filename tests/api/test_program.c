@@ -49,6 +49,21 @@ static void a_program_for_test_has_no_training_in_it(void **state)
     fl_ctx_free(c);
 }
 
+/* The place of the largest row is not wanted there. */
+static void a_program_for_test_keeps_a_pool_of_the_largest(void **state)
+{
+    fl_ctx *c = make_ctx();
+    fl_var *x =
+        fl_layers_data(c, "x", FL_DTYPE_F32, 2, (int64_t[]){ -1, 4 }, 1);
+    fl_program *p;
+
+    (void)state;
+    assert_non_null(fl_layers_sequence_pool(x, "max"));
+    assert_ok(fl_program_for_test(&p, fl_default_main_program(c)));
+    fl_program_free(p);
+    fl_ctx_free(c);
+}
+
 static void a_pruned_program_keeps_what_its_targets_need(void **state)
 {
     static const char *const target[] = { "fc_0.tmp_2" };
@@ -160,6 +175,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_built_program_prints_and_parses_back),
         cmocka_unit_test(a_program_for_test_has_no_training_in_it),
+        cmocka_unit_test(a_program_for_test_keeps_a_pool_of_the_largest),
         cmocka_unit_test(a_pruned_program_keeps_what_its_targets_need),
         cmocka_unit_test(first_values_follow_from_seed_and_name_alone),
         cmocka_unit_test(freeing_a_default_program_leaves_it_to_its_context),
