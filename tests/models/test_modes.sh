@@ -92,36 +92,59 @@ above()
         fail "$3: '$1' is not $2 or more"
 }
 
-# model NAME KIND RECORDS METRIC LEAST ARGUMENTS: alone it reaches so much, and
-# a job in every mode counts every record of both workers.
-model()
+# learns KIND RECORDS METRIC LEAST NAME ARGUMENTS: alone it reaches so much.
+learns()
 {
-    name=$1 kind=$2 n=$3 metric=$4 least=$5
-    shift 5
+    kind=$1 n=$2 metric=$3 least=$4
+    shift 4
     mkdir -p "$kind"
     make "$kind" "$n" >all
     split -n l/4 all "$kind/part-"
     head -n 500 all >"$kind.test"
-    "$flotilla" train "$name" --data "$kind" --test "$kind.test" --threads 2 \
-        "$@" >alone.txt 2>&1 || { fail "$name alone ends with $?"; cat alone.txt; }
-    above "$(measured alone.txt "$metric")" "$least" "$name, $metric"
-    records=$(sed -n 's/^epoch 1 of [0-9]*: \([0-9]*\) samples.*/\1/p' alone.txt)
-    for mode in sync half_async async geo; do
-        "$fleetrun" --server_num=1 --worker_num=2 --log_dir="$name.$mode" \
-            "$flotilla" train "$name" --mode $mode --data "$kind" \
-            --test "$kind.test" "$@" >job.txt 2>&1 || {
-            fail "$name in mode $mode ends with $?"
-            tail -n 20 job.txt "$name.$mode"/*
-        }
-        grep -q "^epoch 1 of [0-9]*: $records samples" "$name.$mode/workerlog.0" ||
-            fail "$name in mode $mode does not count $records records"
-        above "$(measured "$name.$mode/workerlog.0" "$metric")" 0.001 \
-            "$name in mode $mode, $metric"
-        grep -q "^held out" "$name.$mode/workerlog.1" &&
-            fail "$name in mode $mode: both workers tell the end"
+    "$flotilla" train "$@" --data "$kind" --test "$kind.test" --threads 2 \
+        >alone.txt 2>&1 || { fail "train $* ends with $?"; cat alone.txt; }
+    above "$(measured alone.txt "$metric")" "$least" "train $*, $metric"
+}
+
+# job MODE RECORDS ARGUMENTS: it ends well, counts the records of both workers
+# and tells the metric once.
+job()
+{
+    mode=$1 records=$2
+    shift 2
+    "$fleetrun" --server_num=1 --worker_num=2 --log_dir="$mode" \
+        "$flotilla" train "$@" --mode "$mode" --data "$kind" \
+        --test "$kind.test" >job.txt 2>&1 || {
+        fail "train $* in mode $mode ends with $?"
+        tail -n 20 job.txt "$mode"/*
+    }
+    grep -q "^epoch 1 of [0-9]*: $records samples" "$mode/workerlog.0" ||
+        fail "train $* in mode $mode does not count $records records"
+    above "$(measured "$mode/workerlog.0" "$metric")" 0.001 \
+        "train $* in mode $mode, $metric"
+    grep -q "^held out" "$mode/workerlog.1" &&
+        fail "train $* in mode $mode: both workers tell the end"
+}
+
+# everywhere KIND RECORDS METRIC LEAST NAME ARGUMENTS: the same in all modes.
+everywhere()
+{
+    learns "$@"
+    shift 4
+    seen=$(sed -n 's/^epoch 1 of [0-9]*: \([0-9]*\) samples.*/\1/p' alone.txt)
+    for m in sync half_async async geo; do
+        job $m "$seen" "$@"
     done
 }
 
-model wide_deep adult 4000 AUC 0.85 --hidden 16 --epochs 3
-model deepfm libfm 4000 AUC 0.9 --hidden 16 --epochs 4
+everywhere adult 4000 AUC 0.85 wide_deep --hidden 16 --epochs 3
+everywhere libfm 4000 AUC 0.9 deepfm --hidden 16 --epochs 4
+everywhere sessions 4000 recall@20 0.9 gru4rec --items 50 --width 16 \
+    --hidden 16 --batch 20
+for loss in bpr sampled; do
+    learns sessions 4000 'recall@20 among drawn ones' 0.9 gru4rec --items 50 \
+        --width 16 --loss $loss --negatives 40 --batch 20
+done
+everywhere sessions 4000 'pair accuracy' 0.8 ssr --items 50 --width 16 \
+    --hidden 16 --batch 20
 exit $failed
