@@ -36,6 +36,8 @@ void case_fail(golden_case *c, const char *fmt, ...)
     va_list ap;
 
     c->n_failures++;
+    if (c->is_quiet)
+        return;
     printf("%s: ", c->path);
     va_start(ap, fmt);
     vprintf(fmt, ap);

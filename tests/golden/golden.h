@@ -7,6 +7,8 @@
 #ifndef GOLDEN_GOLDEN_H
 #define GOLDEN_GOLDEN_H
 
+#include <stdbool.h>
+
 #include "pool.h"
 #include "safetensors.h"
 
@@ -16,6 +18,7 @@ typedef struct golden_case {
     st_file file;
     pool pool; /* dies with the case */
     int n_failures;
+    bool is_quiet; /* failures are counted, not printed */
 } golden_case;
 
 /* Prints one line with the path before it. */

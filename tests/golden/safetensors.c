@@ -177,6 +177,31 @@ const char *st_meta_find(const st_file *f, const char *key)
     return NULL;
 }
 
+static st_tensor widened(const st_tensor *t, pool *p)
+{
+    st_tensor wide = *t;
+    double *numbers;
+
+    if (t->dtype != FL_DTYPE_F32)
+        return wide;
+    numbers = pool_alloc(p, (size_t)t->numel * sizeof(*numbers) + 1);
+    for (int64_t i = 0; i < t->numel; i++)
+        numbers[i] = st_at(t, i);
+    wide.dtype = FL_DTYPE_F64;
+    wide.data = numbers;
+    return wide;
+}
+
+st_file st_widened(const st_file *f, pool *p)
+{
+    st_file wide = *f;
+
+    wide.tensors = pool_alloc(p, f->n_tensors * sizeof(*wide.tensors) + 1);
+    for (size_t i = 0; i < f->n_tensors; i++)
+        wide.tensors[i] = widened(&f->tensors[i], p);
+    return wide;
+}
+
 fl_tensor st_view(const st_tensor *t)
 {
     return fl_tensor_of(t->dtype, t->data, t->rank, t->dims);

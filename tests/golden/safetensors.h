@@ -38,6 +38,9 @@ const st_tensor *st_find(const st_file *f, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 const char *st_meta_find(const st_file *f, const char *key);
 
+/* The same file with its f32 numbers as f64. */
+st_file st_widened(const st_file *f, pool *p);
+
 /* A view as the public headers want it. */
 fl_tensor st_view(const st_tensor *t);
 
