@@ -5,7 +5,9 @@
  *
  * Settings of an optimizer are words (flotilla/words.h): learning_rate, the rule's own (beta1, epsilon, mu, ...),
  * lazy_mode (sparse rows: update only those of the batch; true by default),
- * regularization=l2(0.1), grad_clip=value(-1,1) | norm(5) | global_norm(5). An
+ * regularization=l2(0.1), grad_clip=value(-1,1) | norm(5) | global_norm(5),
+ * accumulate=4 (update once in so many batches, with the mean of their
+ * gradients: such a group of batches is one step). An
  * unknown word is refused with the nearest right one, a number out of its range
  * with the range.
  */

@@ -25,6 +25,7 @@ struct fl_optimizer {
     bool lr_failed; /* given, but it could not be made */
     double p[FL_RULE_PARAM_MAX];
     bool lazy;
+    uint64_t accumulate;      /* batches per update */
     double first_accumulator; /* when has_first */
     bool has_first;
     char *regularization, *clip; /* NULL: none */
@@ -65,6 +66,18 @@ static fl_status set_lazy(fl_optimizer *o, const fl_word *w)
     return FL_OK;
 }
 
+static fl_status set_accumulate(fl_optimizer *o, const fl_word *w)
+{
+    static const fl_key key = { .type = FL_KEY_INT,
+                                .lo.i = 1,
+                                .hi.i = FL_ACCUMULATE_MAX };
+    fl_key_value v;
+
+    FL_TRY(fl_word_parse(w, &key, &v));
+    o->accumulate = (uint64_t)v.i;
+    return FL_OK;
+}
+
 static void keep_text(char **to, const char *value)
 {
     fl_free(*to);
@@ -99,6 +112,7 @@ static const struct setting {
     { "regularization", set_decay, false },
     { "grad_clip", set_clip, false },
     { "lazy_mode", set_lazy, false },
+    { "accumulate", set_accumulate, false },
     { "initial_accumulator_value", set_first, true },
 };
 
@@ -162,6 +176,7 @@ fl_status fl_optimizer_new(fl_optimizer **out, fl_ctx *c, const char *kind,
     o->rule = rule;
     o->lr = 0.001;
     o->lazy = true;
+    o->accumulate = 1;
     fl_rule_defaults(rule, o->p);
     st = settings ? set_words(o, settings) : FL_OK;
     if (st) {
@@ -481,6 +496,19 @@ static fl_status check_rate(const fl_optimizer *o)
     return FL_OK;
 }
 
+/* All updates of a program are made in the same runs. */
+static fl_status set_turns(const fl_optimizer *o, fl_program *p)
+{
+    if (p->accumulate && p->accumulate != o->accumulate)
+        FL_FAIL(FL_ERR_INVAL,
+                "optimizer %s has accumulate=%" PRIu64
+                ", but the program updates once in %" PRIu64
+                " batches; give all optimizers of a program the same",
+                o->rule->name, o->accumulate, p->accumulate);
+    p->accumulate = o->accumulate;
+    return FL_OK;
+}
+
 fl_status fl_apply_gradients(fl_optimizer *o, const fl_param_grad *pg, size_t n)
 {
     fl_param_grad *mine;
@@ -491,6 +519,7 @@ fl_status fl_apply_gradients(fl_optimizer *o, const fl_param_grad *pg, size_t n)
     if (!n)
         FL_FAIL(FL_ERR_INVAL, "there is no gradient to apply");
     FL_TRY(check_rate(o));
+    FL_TRY(set_turns(o, pg[0].param->block->program));
     mine = fl_alloc(sizeof(*mine) * n);
     memcpy(mine, pg, sizeof(*mine) * n);
     st = clip_all(o, mine, n);

@@ -1,6 +1,7 @@
 /* executor.c - compiles programs into units and keeps them. */
 #include "exec/executor.h"
 
+#include "exec/turns.h"
 #include "ir/comm.h"
 
 /* --- making a unit ------------------------------------------------------- */
@@ -97,13 +98,14 @@ static fl_status make_plan(fl_unit *u)
                    u->spec.kind == FL_UNIT_REPLICAS;
     st = fl_plan_new(&u->plan, p, &o);
     fl_map_release(&fed);
-    return st;
+    return st ? st : fl_turns_check(u->plan);
 }
 
 /* A second frame is of use only to what can begin ahead. */
 static int count_frames(const fl_unit *u)
 {
-    bool two = u->spec.can_prefetch && u->plan->n_ahead;
+    bool two = u->spec.can_prefetch && u->plan->n_ahead &&
+               u->plan->n_turns == 1; /* turns belong to one frame */
 
     return two ? 2 * u->spec.n_runners : u->spec.n_runners;
 }
@@ -315,13 +317,14 @@ static uint64_t counted_step(fl_comm *comm, fl_scope *s)
     return step;
 }
 
-/* A run that trains is a step; others see the number of the next one. */
-static uint64_t next_step(fl_executor *e, const fl_unit *u)
+/* A run that trains is a step, or with turns the last of them; others see the
+   number of the next one. */
+static uint64_t next_step(fl_executor *e, const fl_unit *u, int i)
 {
     fl_comm *comm = e->options.comm;
     fl_scope *s = e->options.scope;
 
-    if (!u->plan->trains)
+    if (!u->plan->trains || !fl_turns_is_last(u->runners[i]))
         return atomic_load(&s->step);
     if (comm && comm->life->step)
         return counted_step(comm, s);
@@ -330,7 +333,7 @@ static uint64_t next_step(fl_executor *e, const fl_unit *u)
 
 fl_status fl_unit_begin(fl_executor *e, fl_unit *u, int i, uint64_t samples)
 {
-    return fl_runner_begin(u->runners[i], next_step(e, u), samples);
+    return fl_runner_begin(u->runners[i], next_step(e, u, i), samples);
 }
 
 fl_status fl_unit_run_alone(fl_executor *e, fl_unit *u, const fl_feed *feeds)
@@ -351,7 +354,7 @@ fl_status fl_unit_run_replicas(fl_executor *e, fl_unit *u, const fl_feed *feeds)
         FL_TRY(fl_err_ctx(fl_unit_feed(u, i, mine), "replica %d", i));
         samples += fl_unit_samples(u, mine);
     }
-    step = next_step(e, u);
+    step = next_step(e, u, 0);
     for (int i = 0; i < n; i++)
         FL_TRY(fl_runner_begin(u->runners[i], step, samples));
     return fl_replicas_run(u->replicas);

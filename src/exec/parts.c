@@ -102,3 +102,55 @@ void fl_plan_parts(fl_plan *p)
     }
     fl_free(by_var);
 }
+
+/* --- what crosses ------------------------------------------------------- */
+
+/* Schedules give every replica, and every turn, the same. */
+bool fl_plan_computes(const fl_plan *p, int var)
+{
+    for (int i = 0; i < p->n_steps; i++) {
+        const fl_plan_step *s = &p->steps[i];
+        int n = 0;
+
+        if (s->part != FL_PART_COMPUTE || s->node->role == FL_OP_ROLE_LR)
+            continue;
+        for (int slot = 0; slot < s->n_out; slot++)
+            n += s->out_len[slot];
+        for (int k = 0; k < n; k++)
+            if (s->out[k] == var)
+                return true;
+    }
+    return false;
+}
+
+static bool step_reads(const fl_plan_step *s, int var)
+{
+    int at = 0;
+
+    for (int slot = 0; slot < s->n_in; slot++)
+        for (int k = 0; k < s->in_len[slot]; k++, at++)
+            if (s->in[at] == var &&
+                !(fl_node_in_flags(s->node, slot) & FL_OP_SLOT_KEPT))
+                return true;
+    return false;
+}
+
+static bool is_for_update(const fl_plan *p, int var)
+{
+    for (int i = 0; i < p->n_steps; i++)
+        if (p->steps[i].part == FL_PART_UPDATE && step_reads(&p->steps[i], var))
+            return true;
+    return false;
+}
+
+int fl_plan_grads(const fl_plan *p, int *out)
+{
+    int n = 0;
+
+    for (int i = 0; i < p->n_vars; i++)
+        if (p->vars[i].home == FL_HOME_PLACE &&
+            fl_dtype_is_float(p->vars[i].var->meta.dtype) &&
+            fl_plan_computes(p, i) && is_for_update(p, i))
+            out[n++] = i;
+    return n;
+}

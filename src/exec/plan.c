@@ -366,8 +366,11 @@ fl_status fl_plan_new(fl_plan **out, fl_program *program,
     for (int i = 0; i < p->n_steps; i++)
         b.dep_mark[i] = -1;
     make_steps(&b);
-    /* While an operator waits, others overtake it, even on one thread. */
-    p->concurrent = options->concurrent || p->waits;
+    p->n_turns =
+        p->trains && program->accumulate > 1 ? (int)program->accumulate : 1;
+    /* While an operator waits, others overtake it, even on one thread; and
+       with turns the update comes behind all that is computed. */
+    p->concurrent = options->concurrent || p->waits || p->n_turns > 1;
     add_fetched(&b);
     for (int i = 0; i < p->n_steps; i++)
         note_step(&b, i);

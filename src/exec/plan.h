@@ -57,6 +57,7 @@ typedef struct fl_plan {
     int *ahead, n_ahead; /* steps that can begin before their run: they wait
                             for the outside and need nothing but feeds */
     int mixed;   /* a step that serves both kinds of updates; -1: none */
+    int n_turns; /* runs that make one step; the last of them updates */
     bool trains; /* changes what is trained: a run is a step */
     bool waits;  /* some operator may return FL_PENDING */
     bool concurrent;
@@ -85,6 +86,13 @@ int fl_plan_find(const fl_plan *p, const char *name);
 /* Finds the parts of replicas, fills steps[].part and mixed; used by
    fl_plan_new. */
 void fl_plan_parts(fl_plan *p);
+
+/* Is it computed from the batch? */
+bool fl_plan_computes(const fl_plan *p, int var);
+
+/* The gradients that cross from what is computed into the update that runs
+   once: indices into vars, so many. out has room for all variables. */
+int fl_plan_grads(const fl_plan *p, int *out);
 
 /* Chooses places; used by fl_plan_new. before[j] has bit i set when step i is
    done before step j starts, whatever the schedule; NULL: program order. */

@@ -9,6 +9,8 @@
  */
 #include "exec/replicas.h"
 
+#include "exec/join.h"
+#include "exec/turns.h"
 #include "kernel/vec.h"
 #include "tensor/floats.h"
 
@@ -18,60 +20,19 @@ struct fl_replicas {
     fl_team *team;
     fl_merge_kind kind;
     double coeff;
-    int *grads, n_grads; /* plan variables that cross into the update */
-    int *owner;          /* by gradient */
-    fl_buf *joined;      /* by gradient: room for joined rows */
+    int *grads, n_grads;     /* plan variables that cross into the update */
+    int *owner;              /* by gradient */
+    fl_buf *joined;          /* by gradient: room for joined rows */
+    const fl_tensor **parts; /* by gradient and replica: for joining */
     bool has_each, has_update;
 };
-
-/* Schedules give every replica the same. */
-static bool is_computed(const fl_plan *p, int var)
-{
-    for (int i = 0; i < p->n_steps; i++) {
-        const fl_plan_step *s = &p->steps[i];
-        int n = 0;
-
-        if (s->part != FL_PART_COMPUTE || s->node->role == FL_OP_ROLE_LR)
-            continue;
-        for (int slot = 0; slot < s->n_out; slot++)
-            n += s->out_len[slot];
-        for (int k = 0; k < n; k++)
-            if (s->out[k] == var)
-                return true;
-    }
-    return false;
-}
-
-static bool step_reads(const fl_plan_step *s, int var)
-{
-    int at = 0;
-
-    for (int slot = 0; slot < s->n_in; slot++)
-        for (int k = 0; k < s->in_len[slot]; k++, at++)
-            if (s->in[at] == var &&
-                !(fl_node_in_flags(s->node, slot) & FL_OP_SLOT_KEPT))
-                return true;
-    return false;
-}
-
-static bool is_for_update(const fl_plan *p, int var)
-{
-    for (int i = 0; i < p->n_steps; i++)
-        if (p->steps[i].part == FL_PART_UPDATE && step_reads(&p->steps[i], var))
-            return true;
-    return false;
-}
 
 static void find_grads(fl_replicas *r)
 {
     const fl_plan *p = r->runners[0]->plan;
 
     r->grads = fl_alloc(sizeof(int) * ((size_t)p->n_vars + 1));
-    for (int i = 0; i < p->n_vars; i++)
-        if (p->vars[i].home == FL_HOME_PLACE &&
-            fl_dtype_is_float(p->vars[i].var->meta.dtype) &&
-            is_computed(p, i) && is_for_update(p, i))
-            r->grads[r->n_grads++] = i;
+    r->n_grads = fl_plan_grads(p, r->grads);
 }
 
 /* Largest first to the replica that has least. */
@@ -148,6 +109,8 @@ fl_status fl_replicas_new(fl_replicas **out, fl_runner *const *runners, int n,
     find_grads(r);
     deal_owners(r);
     r->joined = fl_alloc(sizeof(fl_buf) * ((size_t)r->n_grads + 1));
+    r->parts =
+        fl_alloc(sizeof(*r->parts) * ((size_t)r->n_grads * (size_t)n + 1));
     *out = r;
     return FL_OK;
 }
@@ -159,6 +122,7 @@ void fl_replicas_free(fl_replicas *r)
     for (int g = 0; g < r->n_grads; g++)
         fl_buf_release(&r->joined[g]);
     fl_free(r->joined);
+    fl_free(r->parts);
     fl_free(r->grads);
     fl_free(r->owner);
     fl_free(r);
@@ -191,47 +155,14 @@ static void sum_dense(const fl_replicas *r, int g, size_t lo, size_t hi)
     FL_BY_DTYPE(grad_of(r, 0, g)->dtype, sum_dense, r, g, lo, hi);
 }
 
-#define SCALE(T, t)                                                            \
-    static void scale_##t(T *x, double coeff, size_t n)                        \
-    {                                                                          \
-        fl_vec_##t()->scale(x, (T)coeff, x, 0, n);                             \
-    }
-FL_FLOATS(SCALE)
-
-static void scale_values(fl_tensor *t, double coeff)
-{
-    FL_BY_DTYPE(t->dtype, scale, t->data, coeff, (size_t)fl_tensor_numel(t));
-}
-
 /* rows + values: one list after the other, in the order of the replicas. */
 static fl_status join_rows(fl_replicas *r, int g)
 {
-    fl_tensor *first = grad_of(r, 0, g);
-    fl_buf *b = &r->joined[g];
-    size_t width = (size_t)fl_shape_count(&first->shape, 1, first->shape.rank) *
-                   fl_dtype_bytes(first->dtype);
-    size_t n = 0, at = 0, rows_bytes, bytes;
+    const fl_tensor **parts = r->parts + (size_t)g * (size_t)r->n;
 
     for (int i = 0; i < r->n; i++)
-        n += (size_t)grad_of(r, i, g)->shape.dim[0];
-    rows_bytes = (n * sizeof(uint64_t) + 63) / 64 * 64;
-    bytes = rows_bytes + n * width;
-    if (!fl_buf_reserve(b, bytes))
-        FL_FAIL(FL_ERR_NOMEM, "no memory to join %zu rows of replicas", n);
-    for (int i = 0; i < r->n; i++) {
-        const fl_tensor *t = grad_of(r, i, g);
-        size_t k = (size_t)t->shape.dim[0];
-
-        memcpy((uint64_t *)b->data + at, t->rows, k * sizeof(uint64_t));
-        memcpy((char *)b->data + rows_bytes + at * width, t->data, k * width);
-        at += k;
-    }
-    first->rows = b->data;
-    first->data = (char *)b->data + rows_bytes;
-    first->shape.dim[0] = (int64_t)n;
-    fl_tensor_set_merged(first, false);
-    scale_values(first, r->coeff);
-    return FL_OK;
+        parts[i] = grad_of(r, i, g);
+    return fl_join_rows(&r->joined[g], parts, r->n, r->coeff, grad_of(r, 0, g));
 }
 
 /* Member i's part of one gradient. The shape of rows is its owner's to change,
@@ -265,7 +196,8 @@ typedef fl_status (*replica_fn)(fl_replicas *r, int i);
 
 static fl_status compute(fl_replicas *r, int i)
 {
-    return fl_runner_run(r->runners[i], FL_PART_COMPUTE, NULL);
+    FL_TRY(fl_runner_run(r->runners[i], FL_PART_COMPUTE, NULL));
+    return fl_turns_gather(r->runners[i]);
 }
 
 static fl_status update_own(fl_replicas *r, int i)
@@ -307,7 +239,25 @@ static void take_seats(fl_replicas *r)
 {
     for (int i = 0; i < r->n; i++)
         r->runners[i]->worker =
-            (fl_worker_id){ .part = i, .n_parts = r->n, .scale = r->coeff };
+            (fl_worker_id){ .part = i,
+                            .n_parts = r->n,
+                            .scale = r->coeff * fl_turns_share(r->runners[i]) };
+}
+
+static void end_turns(fl_replicas *r)
+{
+    for (int i = 0; i < r->n; i++)
+        fl_turns_end(r->runners[i]);
+}
+
+static fl_status update(fl_replicas *r)
+{
+    FL_TRY(run_phase(r, merge));
+    if (r->kind == FL_MERGE_ALL_REDUCE)
+        show_rows(r);
+    /* What runs once runs for the whole step. */
+    r->runners[0]->worker = (fl_worker_id){ .n_parts = 1, .scale = 1 };
+    return fl_runner_run(r->runners[0], FL_PART_UPDATE, r->team);
 }
 
 fl_status fl_replicas_run(fl_replicas *r)
@@ -318,12 +268,8 @@ fl_status fl_replicas_run(fl_replicas *r)
     FL_TRY(run_phase(r, compute));
     if (r->has_each)
         FL_TRY(run_phase(r, update_own));
-    if (!r->has_update)
-        return FL_OK;
-    FL_TRY(run_phase(r, merge));
-    if (r->kind == FL_MERGE_ALL_REDUCE)
-        show_rows(r);
-    /* What runs once runs for the whole step. */
-    r->runners[0]->worker = (fl_worker_id){ .n_parts = 1, .scale = 1 };
-    return fl_runner_run(r->runners[0], FL_PART_UPDATE, r->team);
+    if (r->has_update && fl_turns_is_last(r->runners[0]))
+        FL_TRY(update(r));
+    end_turns(r);
+    return FL_OK;
 }

@@ -8,6 +8,7 @@
 
 #include <inttypes.h>
 
+#include "exec/turns.h"
 #include "ir/comm.h"
 #include "kernel/vec.h"
 #include "tensor/floats.h"
@@ -44,7 +45,8 @@ fl_runner *fl_runner_new(const fl_plan *plan, const fl_exec_options *options,
     r->options = options;
     r->team = team;
     r->replica = replica;
-    r->worker = (fl_worker_id){ .n_parts = 1, .scale = 1 };
+    r->turns = fl_turns_new(plan);
+    r->worker = (fl_worker_id){ .n_parts = 1, .scale = fl_turns_share(r) };
     fl_arena_init(a, 64 << 10);
     r->tensors =
         fl_arena_alloc(a, sizeof(fl_tensor) * ((size_t)plan->n_vars + 1));
@@ -80,6 +82,7 @@ void fl_runner_free(fl_runner *r)
         fl_free(r->steps[i].keep);
         fl_buf_release(&r->steps[i].workspace.buf);
     }
+    fl_turns_free(r->turns, r->plan->n_turns);
     for (int i = 0; i < r->plan->n_places; i++)
         r->plan->device->release(&r->buffers[i]);
     for (int i = 0; i < r->n_members; i++) {
@@ -195,7 +198,7 @@ fl_status fl_runner_begin(fl_runner *r, uint64_t step_no, uint64_t samples)
         clear_step(r);
     r->is_ahead = false;
     r->step_no = step_no;
-    r->samples = samples;
+    r->samples = fl_turns_samples(r) + samples;
     for (int i = 0; i < r->plan->n_vars; i++)
         if (r->plan->vars[i].home == FL_HOME_SCOPE)
             FL_TRY(take_from_scope(r, i));
@@ -340,6 +343,8 @@ fl_status fl_step_run(fl_runner *r, const fl_step_share *share, fl_waker *waker)
         .seed = r->plan->program->seed,
         .replica = r->replica,
         .worker = r->worker,
+        .turn = r->turn,
+        .n_turns = r->plan->n_turns,
         .samples = r->samples,
         .keep = &rs->keep,
         .keep_free = &rs->keep_free,
@@ -406,6 +411,8 @@ static bool is_in_order(const fl_runner *r, const fl_team *team)
 
 fl_status fl_runner_run(fl_runner *r, fl_plan_part part, fl_team *team)
 {
+    if (part == FL_PART_ALL && r->turns)
+        return fl_turns_run(r, team);
     team = team ? team : r->team;
     if (is_in_order(r, team))
         return fl_sched_run_in_order(r, part);

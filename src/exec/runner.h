@@ -17,12 +17,14 @@ typedef struct fl_exec_options {
     bool check_nan_inf;
     int64_t slice_min_elements;
     int64_t pending_timeout_ms;
+    bool adds_turns; /* gradients of several batches: their sum, not mean */
     fl_scope *scope;
     fl_comm *comm;   /* may be NULL */
     fl_trace *trace; /* NULL: no profile */
 } fl_exec_options;
 
 typedef struct fl_sched fl_sched;
+typedef struct fl_turns fl_turns;
 
 /* One operator as this runner calls it. */
 typedef struct fl_run_step {
@@ -46,6 +48,8 @@ typedef struct fl_runner {
     fl_arena *scratch; /* one per member, emptied after each operator */
     fl_arena *step;    /* one per member, emptied after each run */
     fl_sched *sched;   /* made by the first run that needs it */
+    fl_turns *turns;   /* NULL: every run is a step */
+    int turn;          /* of the coming run, from 0 */
     uint64_t step_no;
     uint64_t samples; /* of the step, over all replicas */
     bool is_ahead;    /* steps of the coming run have begun */

@@ -121,6 +121,7 @@ fl_status fl_program_clone(const fl_program *p, fl_clone_kind kind,
 
     collect_touched(p, kind, &touched);
     q->seed = p->seed;
+    q->accumulate = kind == FL_CLONE_ALL ? p->accumulate : 0;
     q->ctx = p->ctx;
     for (size_t i = 0; i < p->blocks.len && !st; i++) {
         const fl_block *from = p->blocks.data[i];

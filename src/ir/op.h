@@ -157,7 +157,10 @@ struct fl_op_ctx {
     uint64_t seed;           /* of the program */
     int replica;             /* index of the replica or hogwild thread */
     fl_worker_id worker;
-    uint64_t samples; /* of this step's batch, over all parts */
+    /* Of the batches that make one step, the number of this one. Before the
+       last, only operators with FL_OP_EACH see the gradients. */
+    int turn, n_turns;
+    uint64_t samples; /* of this step's batch, over all parts and turns */
     void **keep;      /* this operator's own state between steps */
     void (**keep_free)(void *keep);
     fl_comm *comm;   /* the port to the tables; NULL without tables */

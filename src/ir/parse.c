@@ -7,6 +7,7 @@
 #include "ir/builder.h"
 
 #include <ctype.h>
+#include <inttypes.h>
 
 #include "ir/attr.h"
 
@@ -389,6 +390,19 @@ static fl_status parse_block(parser *ps)
     return FL_OK;
 }
 
+static fl_status parse_accumulate(parser *ps)
+{
+    uint64_t n;
+
+    FL_TRY(parse_number(ps, &n));
+    if (n < 1 || n > FL_ACCUMULATE_MAX)
+        FL_FAIL(FL_ERR_CORRUPT,
+                "accumulate %" PRIu64 ": 1 to %d batches make an update", n,
+                FL_ACCUMULATE_MAX);
+    ps->program->accumulate = n;
+    return FL_OK;
+}
+
 static fl_status parse_line(parser *ps)
 {
     skip_space(ps);
@@ -404,6 +418,8 @@ static fl_status parse_line(parser *ps)
         return parse_fetch(ps);
     if (accept(ps, "seed "))
         return parse_number(ps, &ps->program->seed);
+    if (accept(ps, "accumulate "))
+        return parse_accumulate(ps);
     if (accept(ps, "block "))
         return parse_block(ps);
     if (accept(ps, "end")) {
@@ -411,7 +427,8 @@ static fl_status parse_line(parser *ps)
         return FL_OK;
     }
     FL_FAIL(FL_ERR_CORRUPT,
-            "expected var, param, op, fetch, seed, block or end before '%.40s'",
+            "expected var, param, op, fetch, seed, accumulate, block or end "
+            "before '%.40s'",
             ps->at);
 }
 

@@ -147,6 +147,8 @@ char *fl_program_print(const fl_program *p)
 
     if (p->seed)
         fl_str_addf(&out, "seed %" PRIu64 "\n", p->seed);
+    if (p->accumulate > 1)
+        fl_str_addf(&out, "accumulate %" PRIu64 "\n", p->accumulate);
     print_block(fl_program_main(p), "", &out);
     for (size_t i = 1; i < p->blocks.len; i++) {
         const fl_block *b = p->blocks.data[i];

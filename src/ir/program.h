@@ -103,6 +103,8 @@ typedef struct fl_op_set {
     const char *(*nearest)(const char *name); /* for messages */
 } fl_op_set;
 
+#define FL_ACCUMULATE_MAX 65536
+
 struct fl_program {
     fl_arena arena;
     FL_VEC(fl_block *) blocks;
@@ -112,6 +114,7 @@ struct fl_program {
     fl_map kinds;  /* by type */
     fl_map makers; /* operators by what they make, see fl_program_maker */
     uint64_t seed;
+    uint64_t accumulate;  /* batches that make one update; 0: nobody said */
     uint64_t id, version; /* which program, and which state of it */
     bool is_default;      /* goes with its context: freeing does nothing */
     const fl_op_set *ops;

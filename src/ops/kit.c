@@ -163,8 +163,8 @@ uint64_t fl_op_stream_of(const fl_op_ctx *c, const char *name, int64_t seed,
     uint64_t stream = fl_rng_stream(seed ? (uint64_t)seed : c->seed, name);
 
     if (kind == FL_STREAM_MOVING)
-        stream =
-            fl_mix64(stream ^ fl_mix64(c->step_no + 1)) + (uint64_t)c->replica;
+        stream = fl_mix64(stream ^ fl_mix64(c->step_no + 1)) +
+                 (uint64_t)c->replica + ((uint64_t)c->turn << 32);
     return stream;
 }
 

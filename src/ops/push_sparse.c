@@ -9,6 +9,9 @@
  * clicks of a key are the sums over the samples that have it, each taken once
  * however often the key stands in it.
  *
+ * With turns (several batches make one step) the rows are kept, and those of
+ * all batches are pushed as one in the last.
+ *
  * What the request points to lives until it is done: inputs of the operator,
  * or buffers kept with it that grow to the largest batch.
  */
@@ -18,6 +21,7 @@
 
 #include "base/alloc.h"
 #include "base/buf.h"
+#include "kernel/merge.h"
 #include "kernel/rows.h"
 #include "ops/helpers.h"
 #include "ops/kit.h"
@@ -31,6 +35,11 @@ typedef struct push_state {
     /* Nothing that is asked for overflows: tensors of about these sizes
        exist. */
     fl_buf keys, values, counts, shows, clicks;
+    /* With turns: copies of what came before the last. */
+    fl_buf *copies;
+    fl_rows *batches;
+    int n_turns;
+    fl_merger merger;
 } push_state;
 
 static void release_state(void *p)
@@ -42,6 +51,11 @@ static void release_state(void *p)
     fl_buf_release(&s->counts);
     fl_buf_release(&s->shows);
     fl_buf_release(&s->clicks);
+    for (int i = 0; i < s->n_turns; i++)
+        fl_buf_release(&s->copies[i]);
+    fl_free(s->copies);
+    fl_free(s->batches);
+    fl_merger_release(&s->merger);
 }
 
 /* --- shapes --------------------------------------------------------------- */
@@ -391,6 +405,41 @@ static fl_status read_update(const fl_op_ctx *c, push_state *s)
     return FL_OK;
 }
 
+/* --- turns ---------------------------------------------------------------- */
+
+static void make_turns(const fl_op_ctx *c, push_state *s)
+{
+    size_t n = (size_t)c->n_turns;
+
+    if (s->n_turns)
+        return;
+    s->copies = fl_alloc(n * sizeof(*s->copies));
+    s->batches = fl_alloc(n * sizeof(*s->batches));
+    s->n_turns = c->n_turns;
+}
+
+/* The rows of one batch, until the last of the step has come. */
+static fl_status keep_turn(fl_op_ctx *c, push_state *s)
+{
+    const fl_rows *rows = &s->request.rows;
+    fl_buf *b = &s->copies[c->turn];
+    size_t bytes;
+
+    FL_TRY(fl_rows_bytes(rows, &bytes));
+    if (!fl_buf_reserve(b, bytes))
+        return FL_NOMEM(c);
+    s->batches[c->turn] = fl_rows_copy(rows, b->data);
+    return FL_OK;
+}
+
+/* All of them as one, with what they count. */
+static fl_status join_turns(const fl_op_ctx *c, push_state *s)
+{
+    s->batches[c->turn] = s->request.rows;
+    return fl_merge_rows(&s->merger, s->batches, (size_t)s->n_turns,
+                         &s->request.rows);
+}
+
 static fl_status push_run(fl_op_ctx *c)
 {
     push_state *s = fl_op_keep(c, sizeof(*s), release_state);
@@ -404,6 +453,12 @@ static fl_status push_run(fl_op_ctx *c)
                 fl_str_attr(c, TABLE));
     FL_TRY(read_update(c, s));
     FL_TRY(fill_request(c, s));
+    if (c->n_turns > 1) {
+        make_turns(c, s);
+        if (c->turn + 1 < c->n_turns)
+            return keep_turn(c, s);
+        FL_TRY(join_turns(c, s));
+    }
     return c->comm->data->push(c->comm, &s->request);
 }
 

@@ -85,7 +85,8 @@ static void settings_are_words_and_wrong_ones_are_refused(void **state)
     assert_int_not_equal(fl_optimizer_new(&o, c, "adam", "lr=0.1"), FL_OK);
     assert_said("optimizer adam has no setting lr; ");
     assert_said("there are learning_rate, regularization, grad_clip, "
-                "lazy_mode, initial_accumulator_value, beta1, beta2, epsilon");
+                "lazy_mode, accumulate, initial_accumulator_value, beta1, "
+                "beta2, epsilon");
     assert_int_not_equal(fl_optimizer_new(&o, c, "sgd", "grad_clip=norm(1,2)"),
                          FL_OK);
     assert_said("norm(1,2)");

@@ -191,20 +191,22 @@ static void make_feeds(kit_batch *b, int rows)
 kit_batch *kit_batch_make(const kit_job *j, int from, int to, int step)
 {
     kit_batch *b = calloc(1, sizeof(*b));
+    int n = j->joined ? j->joined : 1;
     size_t rows = 0;
     int at = 0;
 
     for (int r = from; r < to; r++)
-        rows += (size_t)rows_of(j, r);
+        rows += (size_t)(rows_of(j, r) * n);
     for (int s = 0; s < KIT_SLOTS; s++) {
         b->ids[s] = calloc(2 * rows + 1, sizeof(*b->ids[s]));
         b->lod[s] = calloc(rows + 1, sizeof(*b->lod[s]));
     }
     b->dense = calloc(rows * KIT_DENSE + 1, sizeof(*b->dense));
     b->label = calloc(rows + 1, sizeof(*b->label));
-    for (int r = from; r < to; r++)
-        for (int i = 0; i < rows_of(j, r); i++)
-            add_row(b, at++, r, step, i);
+    for (int k = step * n; k < (step + 1) * n; k++)
+        for (int r = from; r < to; r++)
+            for (int i = 0; i < rows_of(j, r); i++)
+                add_row(b, at++, r, k, i);
     make_feeds(b, at);
     return b;
 }

@@ -55,6 +55,7 @@ struct kit_job {
     fl_var *(*schedule)(fl_ctx *c);
     kit_setting settings[KIT_SETTINGS];
     int rows[KIT_TRAINERS];  /* of the batches of each trainer */
+    int joined;              /* a step has the batches of so many, as one */
     int steps[KIT_TRAINERS]; /* of each trainer; 0: n_steps */
     int n_threads;           /* hogwild threads of a trainer; 0: fl_run */
     int n_replicas;          /* instead of threads */

@@ -290,6 +290,27 @@ static void every_optimizer_works_in_the_modes_that_allow_it(void **state)
         }
 }
 
+static void accumulation_works_in_every_mode(void **state)
+{
+    kit_job alone = { .n_steps = 10, .joined = 3, .optimizer = "adagrad" };
+
+    (void)state;
+    for (size_t i = 0; mode_name(i); i++) {
+        kit_job j = { .mode = mode_name(i),
+                      .n_servers = 2,
+                      .n_steps = 30,
+                      .optimizer = "adagrad",
+                      .words = "learning_rate=0.1, accumulate=3",
+                      .settings = { { "prefetch", "false" },
+                                    { "geo_need_push_nums", "1" } } };
+
+        if (strcmp(j.mode, "async"))
+            expect_equal(&j, &alone, 1e-5);
+        else
+            kit_train(&j, &(kit_end){ 0 });
+    }
+}
+
 static fl_status train_side_by_side(kit_trainer *t, void *arg)
 {
     fl_status st = FL_OK;
@@ -417,6 +438,7 @@ int main(void)
         cmocka_unit_test(clipping_works_in_every_mode),
         cmocka_unit_test(every_schedule_follows_the_global_step),
         cmocka_unit_test(every_optimizer_works_in_the_modes_that_allow_it),
+        cmocka_unit_test(accumulation_works_in_every_mode),
         cmocka_unit_test(the_global_step_is_the_sum_of_the_trainers),
         cmocka_unit_test(a_number_that_is_none_is_named_in_every_mode),
         cmocka_unit_test(a_program_that_was_not_started_says_so),

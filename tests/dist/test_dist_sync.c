@@ -69,6 +69,71 @@ static void a_server_draws_the_noise_that_one_process_draws(void **state)
                  1e-5);
 }
 
+/* --- several batches per update --------------------------------------------- */
+
+/* n_alone trainers in one; roots and quotients as above. */
+static void expect_accumulated(kit_job *j, int n_alone, const char *optimizer,
+                               double tolerance)
+{
+    kit_job alone = { .n_trainers = n_alone,
+                      .n_steps = j->n_steps / 4,
+                      .joined = 4,
+                      .optimizer = optimizer,
+                      .words = "learning_rate=0.01" };
+    kit_model model;
+    kit_end end;
+    double error;
+
+    j->n_servers = 2;
+    j->optimizer = optimizer;
+    j->words = "learning_rate=0.01, accumulate=4";
+    kit_train_alone(&alone, &model);
+    kit_train(j, &end);
+    error = kit_error(&end.model, &model);
+    if (!(error <= tolerance))
+        fail_msg("%s: error %g is above %g", optimizer, error, tolerance);
+    assert_int_equal(end.step, alone.n_steps);
+}
+
+/* Batches of trainers, of threads of a trainer, and of its replicas. */
+static void accumulated_batches_equal_one_batch_of_all(void **state)
+{
+    kit_job jobs[] = {
+        { .n_trainers = 1, .n_steps = 40 },
+        { .n_trainers = 3, .n_steps = 40 },
+        { .n_trainers = 1, .n_steps = 40, .n_threads = 2 },
+        { .n_trainers = 1, .n_steps = 40, .n_replicas = 2 },
+    };
+    static const int n_alone[] = { 1, 3, 2, 2 };
+
+    (void)state;
+    for (size_t i = 0; i < FL_LEN(jobs); i++) {
+        expect_accumulated(&jobs[i], n_alone[i], "sgd", 1e-6);
+        expect_accumulated(&jobs[i], n_alone[i], "adam", 1e-4);
+    }
+}
+
+static void a_sum_of_losses_accumulates_the_sum_of_gradients(void **state)
+{
+    kit_job j = { .n_servers = 1,
+                  .n_trainers = 2,
+                  .n_steps = 40,
+                  .words = "learning_rate=0.01, accumulate=2",
+                  .is_sum = true,
+                  .settings = { { "gradient_weight", "sum" } } };
+    kit_job alone = j;
+    kit_model model;
+    kit_end end;
+
+    (void)state;
+    alone.n_steps = 20;
+    alone.joined = 2;
+    alone.words = "learning_rate=0.01";
+    kit_train_alone(&alone, &model);
+    kit_train(&j, &end);
+    assert_true(kit_error(&end.model, &model) <= 1e-6);
+}
+
 /* --- variations ----------------------------------------------------------- */
 
 static void a_dense_embedding_is_sent_whole(void **state)
@@ -288,6 +353,8 @@ int main(void)
         cmocka_unit_test(
             every_optimizer_equals_one_process_on_the_joined_batch),
         cmocka_unit_test(a_server_draws_the_noise_that_one_process_draws),
+        cmocka_unit_test(accumulated_batches_equal_one_batch_of_all),
+        cmocka_unit_test(a_sum_of_losses_accumulates_the_sum_of_gradients),
         cmocka_unit_test(a_dense_embedding_is_sent_whole),
         cmocka_unit_test(one_trainer_works),
         cmocka_unit_test(schedules_follow_the_rounds),

@@ -84,7 +84,11 @@ static const struct {
     { "block one parent 0", "line 1", "expected a number before 'one" },
 
     /* garbage and lines that end too early */
-    { "hello", "line 1", "expected var, param, op, fetch, seed, block or end" },
+    { "accumulate 0", "line 1", "1 to 65536 batches" },
+    { "accumulate 65537", "line 1", "1 to 65536 batches" },
+    { "hello", "line 1",
+      "expected var, param, op, fetch, seed, "
+      "accumulate, block or end" },
     { "variable x : f32[2]", "line 1", "before 'variable x" },
     { "var", "line 1", "expected var" },
     { "var ", "line 1", "expected a name" },
