@@ -136,6 +136,42 @@ FL_API FL_MUST_CHECK
 fl_status fl_optimizer_state_at(const char *kind, size_t i,
                                 fl_optimizer_state_view *out);
 
+/* --- averages of parameters ---------------------------------------------- */
+
+/* Averages of the parameters over the updates, for evaluation. kind:
+     exponential   decay=0.999 of the average stays in each update; its start
+                   at zero is corrected. thres_steps=true: in step n at most
+                   (1 + n) / (10 + n) stays
+     window        the mean over the last updates: average_window_rate=0.15 of
+                   them, but from min_average_window=10000 to
+                   max_average_window=10000
+   Make it after the loss is minimized: it stands behind the updates. Rows of
+   tables have no average. Owner thread only; it ends before its context. */
+typedef struct fl_average fl_average;
+
+typedef struct fl_average_args {
+    uint32_t size;
+    const char *settings;      /* in words; NULL: the defaults */
+    fl_var *const *parameters; /* NULL: all that have dense gradients */
+    size_t n_parameters;
+} fl_average_args;
+
+#define fl_average_new(out, ctx, kind, ...)                                    \
+    fl_average_new_with(out, ctx, kind,                                        \
+                        FL_OPTIONS(fl_average_args, __VA_ARGS__))
+FL_API FL_MUST_CHECK
+fl_status fl_average_new_with(fl_average **out, fl_ctx *c, const char *kind,
+                              const fl_average_args *args);
+FL_API void fl_average_free(fl_average *a);
+
+/* Between two runs: the parameters of the current scope become their averages,
+   and later again what they were. With a job in mode async or geo, whose
+   parameters change beside the runs, only when it has been stopped. */
+FL_API FL_MUST_CHECK
+fl_status fl_average_apply(fl_average *a);
+FL_API FL_MUST_CHECK
+fl_status fl_average_restore(fl_average *a);
+
 /* --- schedules ----------------------------------------------------------- */
 
 /* Schedules over the global step, which starts at 0. */

@@ -108,6 +108,8 @@ struct fl_comm {
     bool has_own_deadline;
     /* Pulls and pushes are answered at once. */
     bool is_synchronous;
+    /* Parameters of this process change beside its runs, until stop. */
+    bool writes_params;
     /* Rows of the next batch may be pulled while this one computes. */
     bool can_prefetch;
     /* Where threads wait for answers, and flush what was coalesced with what

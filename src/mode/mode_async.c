@@ -503,6 +503,7 @@ static fl_status async_stop(fl_comm *c)
 
     fl_lock(&a->stopping);
     st = stop_all(a);
+    c->writes_params = false;
     fl_unlock(&a->stopping);
     return st;
 }
@@ -620,6 +621,7 @@ static fl_comm *async_open(fl_cluster *cluster)
 
     fl_cluster_port_init(&a->port, cluster, "async", &data, &life);
     a->port.comm.can_prefetch = conf->prefetch;
+    a->port.comm.writes_params = true;
     a->counts = fl_cluster_stats_of(cluster);
     a->dist = fl_cluster_dist(cluster);
     a->is_sum = conf->communicator_is_sgd_optimizer;

@@ -411,6 +411,7 @@ static fl_status geo_stop(fl_comm *c)
 
     if (atomic_load(&g->is_begun))
         st = exchange_last(g);
+    c->writes_params = false;
     fl_err_save(&why, st);
     left = fl_cluster_leave(g->port.cluster);
     return st ? fl_err_restore(&why) : left;
@@ -456,6 +457,7 @@ static fl_comm *geo_open(fl_cluster *cluster)
     geo_comm *g = fl_alloc(sizeof(*g));
 
     fl_cluster_port_init(&g->port, cluster, "geo", &data, &life);
+    g->port.comm.writes_params = true;
     g->port.comm.is_synchronous = true;
     g->local = fl_mode_local_new();
     g->line = fl_geo_line_of(cluster);

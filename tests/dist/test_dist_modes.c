@@ -1,10 +1,12 @@
 /* test_dist_modes.c - what half_async, async and geo promise, and what all
  * modes do with clipping, schedules and bad numbers. */
 #include <math.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/status.h"
 #include "dist_kit.h"
 #include "mode_list.h"
 #include "optim/rule.h"
@@ -311,6 +313,79 @@ static void accumulation_works_in_every_mode(void **state)
     }
 }
 
+/* Every member is a thread that builds its own; servers do not use it. */
+static _Thread_local fl_average *average;
+static fl_average *averages[MODES_MAX * KIT_MEMBERS];
+static atomic_size_t n_averages;
+
+static fl_var *build_with_average(fl_ctx *c, const kit_job *j)
+{
+    fl_var *loss = kit_build(c, j);
+
+    if (!loss ||
+        fl_average_new(&average, c, "exponential", .settings = "decay=0.8"))
+        return NULL;
+    averages[atomic_fetch_add(&n_averages, 1)] = average;
+    return loss;
+}
+
+static double bias_of(const kit_trainer *t)
+{
+    fl_tensor b = { 0 };
+
+    if (fl_scope_get(fl_current_scope(t->ctx), "fc2_b", &b))
+        return NAN;
+    return ((const float *)b.data)[0];
+}
+
+/* The average against one that is kept by hand, and the parameter again. */
+static fl_status check_average(const kit_trainer *t, double want)
+{
+    double before = bias_of(t), error;
+
+    FL_TRY(fl_average_apply(average));
+    error = fabs(bias_of(t) - want);
+    FL_TRY(fl_average_restore(average));
+    if (!(error < 1e-6) || !(bias_of(t) == before))
+        FL_FAIL(FL_ERR_INVAL, "the average is off by %g", error);
+    return FL_OK;
+}
+
+static fl_status train_with_average(kit_trainer *t, void *arg)
+{
+    double sum = 0, weight = 0;
+    fl_status st = FL_OK;
+
+    (void)arg;
+    for (int i = 0; i < t->job->n_steps && !st; i++) {
+        st = kit_step(t, i);
+        sum = 0.8 * sum + 0.2 * bias_of(t);
+        weight = 0.8 * weight + 0.2;
+    }
+    return st ? st : check_average(t, sum / weight);
+}
+
+/* Where parameters change beside the runs, it is applied to none. */
+static void averages_take_in_what_the_servers_made(void **state)
+{
+    (void)state;
+    for (size_t i = 0; mode_name(i); i++) {
+        kit_job j = { .mode = mode_name(i),
+                      .build = build_with_average,
+                      .n_steps = 10 };
+        bool beside = !strcmp(j.mode, "async") || !strcmp(j.mode, "geo");
+        kit_text texts[KIT_MEMBERS] = { 0 };
+
+        kit_run(&j, train_with_average, NULL, NULL, texts);
+        if (beside)
+            assert_non_null(strstr(texts[1], "stop the job before"));
+        else
+            assert_string_equal(texts[1], "");
+    }
+    for (size_t i = 0; i < n_averages; i++)
+        fl_average_free(averages[i]);
+}
+
 static fl_status train_side_by_side(kit_trainer *t, void *arg)
 {
     fl_status st = FL_OK;
@@ -439,6 +514,7 @@ int main(void)
         cmocka_unit_test(every_schedule_follows_the_global_step),
         cmocka_unit_test(every_optimizer_works_in_the_modes_that_allow_it),
         cmocka_unit_test(accumulation_works_in_every_mode),
+        cmocka_unit_test(averages_take_in_what_the_servers_made),
         cmocka_unit_test(the_global_step_is_the_sum_of_the_trainers),
         cmocka_unit_test(a_number_that_is_none_is_named_in_every_mode),
         cmocka_unit_test(a_program_that_was_not_started_says_so),
