@@ -324,7 +324,7 @@ FL_API fl_var *fl_layers_clip_by_norm(fl_var *x, double max_norm);
 FL_API fl_var *fl_layers_fill_constant(fl_ctx *c, fl_dtype dtype, int rank,
                                        const int64_t *dims, double value);
 
-/* --- sequences: rows with offsets (lod_level 1) ---------------------------- */
+/* --- sequences: rows with offsets (lod_level 1) --------------------------- */
 
 /* "sum" "average" "sqrt" "max" "first" "last" over each sequence. */
 FL_API fl_var *fl_layers_sequence_pool(fl_var *x, const char *pool_type);

@@ -129,7 +129,7 @@ static fl_status sort_by_length(fl_op_ctx *c, gru_job *j)
     return FL_OK;
 }
 
-/* --- one time step of a block ---------------------------------------------- */
+/* --- one time step of a block --------------------------------------------- */
 
 /* The rows of one block at one time. */
 #define STEP_TYPES(T, t)                                                       \
@@ -270,7 +270,7 @@ typedef struct gru_data {
             forward_step_##t(j, m, b, time, first);                            \
     }
 
-/* --- backward -------------------------------------------------------------- */
+/* --- backward ------------------------------------------------------------- */
 
 /* Gradients that came and that are wanted; each of the latter may be NULL. */
 typedef struct gru_grads {
@@ -469,7 +469,7 @@ FL_FLOATS(FORWARD)
 FL_FLOATS(RUN)
 FL_FLOATS(BACKWARD)
 
-/* --- settings -------------------------------------------------------------- */
+/* --- settings ------------------------------------------------------------- */
 
 /* An activation by name, or by number in gru_unit. */
 static bool parse_act(const fl_op_node *n, int attr, fl_act *out)
@@ -587,7 +587,7 @@ static fl_status job_of(fl_op_ctx *c, gru_job *j)
     return sort_by_length(c, j);
 }
 
-/* --- running --------------------------------------------------------------- */
+/* --- running -------------------------------------------------------------- */
 
 /* An output, or work space in its stead where it is left out. */
 static fl_status out_or_scratch(fl_op_ctx *c, int slot, size_t cols, void **out)

@@ -155,7 +155,7 @@ static fl_span strip_from(size_t lo, size_t hi)
         }                                                                      \
     }
 
-/* --- backward -------------------------------------------------------------- */
+/* --- backward ------------------------------------------------------------- */
 
 /* The sequence behind the unit that begins with sequence s. */
 static size_t unit_end(const conv_job *j, size_t s)
@@ -250,7 +250,7 @@ FL_FLOATS(WINDOWS)
 FL_FLOATS(FORWARD)
 FL_FLOATS(BACKWARD)
 
-/* --- settings -------------------------------------------------------------- */
+/* --- settings ------------------------------------------------------------- */
 
 /* Rows that a sequence needs before its first row and behind its last. */
 static int64_t pad_up(const fl_op_node *n)
@@ -357,7 +357,7 @@ static conv_job job_of(const fl_op_node *n, const fl_targs *in)
     };
 }
 
-/* --- running --------------------------------------------------------------- */
+/* --- running -------------------------------------------------------------- */
 
 static void *strip_buffer(fl_op_ctx *c, const conv_job *j)
 {

@@ -47,7 +47,7 @@ static void unpack(const pad_job *j, const char *packed, char *padded,
     }
 }
 
-/* --- sequence_pad ---------------------------------------------------------- */
+/* --- sequence_pad --------------------------------------------------------- */
 
 static fl_status check_pad_value(const fl_infer *c)
 {
@@ -184,7 +184,7 @@ const fl_op fl_op_sequence_pad = {
     .n_cases = FL_LEN(sequence_pad_cases),
 };
 
-/* --- sequence_unpad -------------------------------------------------------- */
+/* --- sequence_unpad ------------------------------------------------------- */
 
 static fl_status check_unpad(const fl_infer *c)
 {
