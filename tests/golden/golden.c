@@ -1,18 +1,15 @@
 /* golden.c - runs recorded cases through the library and compares.
  *
- *     golden [--only PATTERNS] DIR...
+ *     golden FILE-OR-DIRECTORY...
  *
- * Every *.safetensors file under the directories is a case, its kind told by
- * what it holds; names that end in _asis record what is not to be imitated
- * and are skipped. --only names a file of patterns (ops/relu.*), one per
- * line: other cases are not looked at. A line is printed for every number
- * that is wrong; the last line counts the cases. The exit status is 0 only
- * when none failed.
+ * Every *.safetensors file is a case, its kind told by what it holds; names
+ * that end in _asis record what is not to be imitated and are skipped. A line
+ * is printed for every number that is wrong; the last line counts the cases.
+ * The exit status is 0 only when none failed.
  */
 #include "golden.h"
 
 #include <dirent.h>
-#include <fnmatch.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,9 +22,6 @@
 
 typedef struct runner {
     pool pool;
-    char **patterns; /* of --only */
-    size_t n_patterns;
-    bool only;
     int passed, failed, skipped;
 } runner;
 
@@ -171,21 +165,6 @@ static void run_file(runner *r, const char *path)
 
 /* --- directories --------------------------------------------------------- */
 
-/* Patterns see the path below the directory, without its ending. */
-static bool is_wanted(const runner *r, const char *below)
-{
-    char *name;
-    bool wanted = !r->only;
-
-    if (!r->only)
-        return true;
-    name = strndup(below, strlen(below) - strlen(ENDING));
-    for (size_t i = 0; i < r->n_patterns && name && !wanted; i++)
-        wanted = !fnmatch(r->patterns[i], name, 0);
-    free(name);
-    return wanted;
-}
-
 /* Models are no cases. */
 static bool is_entered(const char *name)
 {
@@ -197,8 +176,7 @@ static int by_name(const struct dirent **a, const struct dirent **b)
     return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-/* `n_root` is the length of what patterns do not see. */
-static bool walk(runner *r, const char *path, size_t n_root)
+static bool walk(runner *r, const char *path)
 {
     struct dirent **entries;
     struct stat st;
@@ -209,7 +187,7 @@ static bool walk(runner *r, const char *path, size_t n_root)
         return false;
     }
     if (!S_ISDIR(st.st_mode)) {
-        if (ends_with(path, ENDING) && is_wanted(r, path + n_root))
+        if (ends_with(path, ENDING))
             run_file(r, path);
         return true;
     }
@@ -220,51 +198,20 @@ static bool walk(runner *r, const char *path, size_t n_root)
     }
     for (int i = 0; i < n; i++) {
         if (is_entered(entries[i]->d_name))
-            walk(r,
-                 pool_printf(&r->pool, "%s%s%s", path,
-                             ends_with(path, "/") ? "" : "/",
-                             entries[i]->d_name),
-                 n_root);
+            walk(r, pool_printf(&r->pool, "%s%s%s", path,
+                                ends_with(path, "/") ? "" : "/",
+                                entries[i]->d_name));
         free(entries[i]);
     }
     free(entries);
     return true;
 }
 
-static size_t root_len(const char *path)
-{
-    size_t n = strlen(path);
-
-    return ends_with(path, "/") ? n : n + 1;
-}
-
 /* --- the command --------------------------------------------------------- */
-
-static bool read_patterns(runner *r, const char *path)
-{
-    size_t len;
-    char *source = read_text(path, &r->pool, &len);
-
-    if (!source) {
-        fprintf(stderr, "golden: %s: the patterns cannot be read\n", path);
-        return false;
-    }
-    r->only = true;
-    for (char *line = source; *line;) {
-        size_t n = strcspn(line, "\n");
-        size_t word = strcspn(line, " \t#\n");
-
-        if (word)
-            POOL_PUSH(&r->pool, r->patterns, r->n_patterns,
-                      pool_strndup(&r->pool, line, word));
-        line += n + (line[n] == '\n');
-    }
-    return true;
-}
 
 static int usage(void)
 {
-    fprintf(stderr, "usage: golden [--only PATTERNS] DIR...\n");
+    fprintf(stderr, "usage: golden FILE-OR-DIRECTORY...\n");
     return 2;
 }
 
@@ -272,21 +219,11 @@ int main(int argc, char **argv)
 {
     runner r = { 0 };
     bool good = true;
-    int i = 1;
 
-    if (i + 1 < argc && !strcmp(argv[i], "--only")) {
-        if (!read_patterns(&r, argv[i + 1]))
-            return 2;
-        i += 2;
-    }
-    if (i >= argc || argv[i][0] == '-')
+    if (argc < 2 || argv[1][0] == '-')
         return usage();
-    for (; i < argc; i++) {
-        struct stat st;
-        bool is_file = !stat(argv[i], &st) && !S_ISDIR(st.st_mode);
-
-        good &= walk(&r, argv[i], is_file ? 0 : root_len(argv[i]));
-    }
+    for (int i = 1; i < argc; i++)
+        good &= walk(&r, argv[i]);
     if (good && !(r.passed + r.failed + r.skipped)) {
         fprintf(stderr, "golden: there is no case to run\n");
         good = false;
