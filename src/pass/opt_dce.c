@@ -1,6 +1,7 @@
 /* opt_dce.c - dead code elimination. Drops operators whose outputs nobody
  * reads and that have no effect, and temporaries that nobody touches any more.
  * Keeps feeds: their order is part of the program's signature. */
+#include "pass/match.h"
 #include "pass/pass.h"
 
 static void note_reads(const fl_op_node *n, fl_map *read)
@@ -46,18 +47,7 @@ static bool is_dead(const fl_op_node *n, const fl_map *read)
     return true;
 }
 
-static bool is_touched(const fl_program *p, const fl_var *v, const fl_map *read)
-{
-    if (fl_map_find(read, v->name))
-        return true;
-    for (size_t i = 0; i < p->blocks.len; i++)
-        for (fl_op_node *n = p->blocks.data[i]->first; n; n = n->next)
-            if (fl_node_writes_var(n, v))
-                return true;
-    return false;
-}
-
-static bool drop_temporaries(fl_block *b, const fl_map *read)
+static bool drop_temporaries(fl_block *b)
 {
     const unsigned kept = FL_VAR_DATA | FL_VAR_PERSIST | FL_VAR_DECLARED;
     bool changed = false;
@@ -65,7 +55,8 @@ static bool drop_temporaries(fl_block *b, const fl_map *read)
 
     for (fl_var *v = b->first_var; v; v = next) {
         next = v->next;
-        if ((v->flags & kept) || is_touched(b->program, v, read))
+        if ((v->flags & kept) || fl_match_touched(v) ||
+            fl_program_is_fetched(b->program, v->name))
             continue;
         fl_block_remove_var(b, v);
         changed = true;
@@ -90,7 +81,7 @@ static fl_status dce_run(fl_program *p, bool *changed)
             note_reads(n, &read);
         }
     }
-    *changed |= drop_temporaries(b, &read);
+    *changed |= drop_temporaries(b);
     fl_map_release(&read);
     return FL_OK;
 }

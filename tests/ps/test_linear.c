@@ -1,26 +1,10 @@
 /* test_linear.c - a server reads, checks and runs a declaration with work in
  * proportion to its size.
- *
- * Work is counted, not timed: the files that a declaration passes through are
- * compiled once more for this test, with a call at every branch.
  */
 #include "store_kit.h"
+#include "../work_kit.h"
 
 #define FEW 250
-#define MANY (8 * FEW)
-
-/* Maps and vectors grow in steps, so 8 times the size may cost somewhat more
-   than 8 times the work; the square would cost 64 times as much. */
-#define MOST_TIMES 12
-
-static uint64_t work;
-
-void __sanitizer_cov_trace_pc(void);
-
-void __sanitizer_cov_trace_pc(void)
-{
-    work++;
-}
 
 static void add_start(fl_str *out, int i)
 {
@@ -133,28 +117,14 @@ static void declare_tables(int n)
 
 static void work_grows_with_a_declaration_and_not_with_its_square(void **state)
 {
-    static const struct {
-        const char *name;
-        void (*run)(int n);
-    } all[] = { { "variables", declare_variables },
-                { "state", declare_state },
-                { "temporaries", declare_temporaries },
-                { "tables", declare_tables },
-                { "blocks", declare_blocks } };
+    static const work_case all[] = { { "variables", declare_variables },
+                                     { "state", declare_state },
+                                     { "temporaries", declare_temporaries },
+                                     { "tables", declare_tables },
+                                     { "blocks", declare_blocks } };
 
     (void)state;
-    for (size_t i = 0; i < FL_LEN(all); i++) {
-        uint64_t few;
-
-        all[i].run(FEW);
-        few = work;
-        assert_true(few > FEW);
-        all[i].run(MANY);
-        if (work > MOST_TIMES * few)
-            fail_msg("%s: %d take %llu branches, %d take %llu", all[i].name,
-                     FEW, (unsigned long long)few, MANY,
-                     (unsigned long long)work);
-    }
+    work_is_linear(all, FL_LEN(all), FEW);
 }
 
 int main(void)
