@@ -280,6 +280,55 @@ static void events_are_told_to_who_waits(void **state)
     close(e.fds[1]);
 }
 
+/* --- the lead ------------------------------------------------------------- */
+
+#define N_LEADS 50
+
+static void wait_in_thread(void *arg)
+{
+    wait_for(arg);
+}
+
+/* What the flag's thread waits for has come, but the notify is late. */
+static void set_silently(void *arg)
+{
+    atomic_store(&((flag *)arg)->is_set, true);
+}
+
+/* Two threads leave while a third waits for an event: whoever of them was woken
+   to lead, somebody polls. */
+static void pass_the_lead(void)
+{
+    ear e = { .heard = { .loop = new_loop() } };
+    flag first = { .loop = e.heard.loop }, second = { .loop = e.heard.loop };
+    flag *const flags[] = { &first, &second, &e.heard };
+    fl_thread *threads[FL_LEN(flags)];
+
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, e.fds), 0);
+    fl_loop_post(e.heard.loop, start_listening, &e);
+    for (size_t i = 0; i < FL_LEN(flags); i++)
+        assert_ok(
+            fl_thread_start(&threads[i], "waiter", wait_in_thread, flags[i]));
+    set_silently(&second);
+    fl_loop_post(e.heard.loop, set_silently, &first);
+    say_something(&e);
+    for (size_t i = 0; i < FL_LEN(flags); i++)
+        fl_thread_join(threads[i]);
+    assert_false(atomic_load(&e.is_bad));
+    fl_loop_free(e.heard.loop);
+    close(e.fds[0]);
+    close(e.fds[1]);
+}
+
+static void who_leaves_passes_the_lead_on(void **state)
+{
+    (void)state;
+    alarm(60);
+    for (int i = 0; i < N_LEADS; i++)
+        pass_the_lead();
+    alarm(0);
+}
+
 static void set_with_an_error(void *arg)
 {
     (void)fl_err_set(FL_ERR_IO, "an error of somebody else");
@@ -356,6 +405,7 @@ int main(void)
         cmocka_unit_test(one_flush_runs_a_chain_of_three_posts),
         cmocka_unit_test(timers_fire_for_who_waits),
         cmocka_unit_test(events_are_told_to_who_waits),
+        cmocka_unit_test(who_leaves_passes_the_lead_on),
         cmocka_unit_test(who_waits_keeps_its_last_error),
         cmocka_unit_test(a_loop_is_freed_after_its_helpers_have_left),
     };

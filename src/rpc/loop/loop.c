@@ -411,10 +411,13 @@ static void run_pending(real_loop *l)
     fl_err_put_back(&last);
 }
 
-/* Under mu; the loop stays until all helpers have left. */
+/* Under mu; the loop stays until all helpers have left. The one who leaves may
+   be the one who was woken to lead. */
 static void end_help(real_loop *l)
 {
     l->n_helpers--;
+    if (l->leader == NO_LEADER && l->n_followers)
+        fl_cond_wake_one(&l->lead_passed);
     if (atomic_load(&l->stop))
         fl_cond_wake_all(&l->lead_passed);
 }
