@@ -7,6 +7,9 @@ unset FLOTILLA_JOIN_TOKEN FLOTILLA_JOIN_TOKEN_FILE XDG_RUNTIME_DIR
 keys=/tmp/flotilla-$(id -u)
 stop=$dir/stop
 
+# Nobody answers a stranger, who gives up after so long.
+patience='--set connect_timeout_ms=2000'
+
 # ask WORDS: the tool, with its exit code in $code and what it says in $dir/asked.
 ask()
 {
@@ -69,13 +72,13 @@ if [ "$(id -u)" -eq 0 ] && setpriv --reuid=65534 --regid=65534 --clear-groups \
     "$flotilla" version >/dev/null 2>&1; then
     as='setpriv --reuid=65534 --regid=65534 --clear-groups'
     for what in status shutdown look-token; do
-        ask $what 127.0.0.1:$port
+        ask $what 127.0.0.1:$port $patience
         grep -qF -e "$name" "$dir/asked" && fail "$what tells the job's name"
         [ $code -eq 1 ] || fail "$what is answered"
     done
     # Even with the name of the job.
     for what in status shutdown; do
-        ask $what 127.0.0.1:$port --set job="$name"
+        ask $what 127.0.0.1:$port $patience --set job="$name"
         [ $code -eq 1 ] || fail "$what is answered by the name alone"
     done
     $as cat "$keys/$port.key" 2>/dev/null && fail 'another user reads the key'
@@ -109,7 +112,8 @@ port=16292
 export FLOTILLA_JOIN_TOKEN=mine FLOTILLA_JOB=own
 begin
 [ ! -e "$keys/$port.key" ] || fail 'a key beside the token of the environment'
-(unset FLOTILLA_JOIN_TOKEN; ask status 127.0.0.1:$port; [ $code -eq 1 ]) ||
+(unset FLOTILLA_JOIN_TOKEN; ask status 127.0.0.1:$port $patience
+    [ $code -eq 1 ]) ||
     fail 'status without the token'
 finish
 unset FLOTILLA_JOIN_TOKEN FLOTILLA_JOB
