@@ -388,23 +388,26 @@ static bool has_lazy_mode(const fl_optimizer *o, const fl_layer *l)
     return op && fl_op_find_attr(op, "lazy_mode") >= 0;
 }
 
+static fl_update update_of(const fl_optimizer *o)
+{
+    fl_update u = { .rule = o->rule };
+
+    memcpy(u.p, o->p, sizeof(u.p));
+    return u;
+}
+
 /* The operator of the rule, without its state. */
 static void begin_rule(fl_optimizer *o, fl_layer *l, const fl_param_grad *pg,
                        const fl_var *lr)
 {
+    fl_update u = update_of(o);
+
     begin_update(o, l, pg->param, o->rule->name);
     fl_layer_in(l, "Param", pg->param);
     fl_layer_in(l, "Grad", pg->grad);
     fl_layer_in(l, "LearningRate", lr);
     fl_layer_out(l, "ParamOut", pg->param->name);
-    for (int i = 0; i < fl_rule_n_params(o->rule); i++) {
-        const fl_rule_param *p = &o->rule->params[i];
-
-        if (p->is_flag)
-            fl_layer_bool(l, p->name, o->p[i] != 0);
-        else
-            fl_layer_float(l, p->name, o->p[i]);
-    }
+    fl_op_builder_update(&l->op, &u);
     if (has_lazy_mode(o, l))
         fl_layer_bool(l, "lazy_mode", o->lazy);
 }
@@ -434,10 +437,9 @@ static void add_rule_words(const fl_optimizer *o, const fl_var *param,
                            fl_str *out)
 {
     const char *decay_text = decay_of(o, param);
-    fl_update u = { .rule = o->rule };
+    fl_update u = update_of(o);
     char buf[FL_NUMBER_TEXT_MAX];
 
-    memcpy(u.p, o->p, sizeof(u.p));
     fl_update_print(&u, out);
     if (param->lr != 1)
         fl_str_addf(out, " lr_scale=%s", fl_number_text(param->lr, buf));

@@ -118,6 +118,18 @@ void fl_op_builder_floats(fl_op_builder *b, const char *name, const double *v,
     add_attr(b, name, (fl_attr){ .type = FL_ATTR_FLOATS, .floats = v, .n = n });
 }
 
+void fl_op_builder_update(fl_op_builder *b, const fl_update *u)
+{
+    for (int i = 0; i < fl_rule_n_params(u->rule); i++) {
+        const fl_rule_param *p = &u->rule->params[i];
+
+        if (p->is_flag)
+            fl_op_builder_bool(b, p->name, u->p[i] != 0);
+        else
+            fl_op_builder_float(b, p->name, u->p[i]);
+    }
+}
+
 fl_attr *fl_op_builder_find_attr(fl_op_builder *b, const char *name)
 {
     for (size_t i = 0; i < b->attrs.len; i++)

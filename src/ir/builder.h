@@ -15,6 +15,7 @@
 #define FL_IR_BUILDER_H
 
 #include "ir/program.h"
+#include "optim/rule.h"
 
 typedef FL_VEC(fl_arg) fl_arg_list;
 
@@ -62,6 +63,9 @@ void fl_op_builder_ints(fl_op_builder *b, const char *name, const int64_t *v,
                         size_t n);
 void fl_op_builder_floats(fl_op_builder *b, const char *name, const double *v,
                           size_t n);
+
+/* The settings of a rule, as attributes of its operator. */
+void fl_op_builder_update(fl_op_builder *b, const fl_update *u);
 
 /* An attribute that was given; NULL when it was not. */
 fl_attr *fl_op_builder_find_attr(fl_op_builder *b, const char *name);

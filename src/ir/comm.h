@@ -50,12 +50,13 @@ typedef struct fl_comm_call {
 } fl_comm_call;
 
 /* What a server does: each of these blocks of the program updates one dense
-   parameter, or a part of it, when its gradient comes. */
+   parameter, or a part of it, when its gradient comes; each of the table blocks
+   is the update of one table, made for every row that has a gradient. */
 typedef struct fl_comm_service {
     const char *endpoint;
     const struct fl_program *program;
-    const int64_t *blocks;
-    size_t n_blocks;
+    const int64_t *blocks, *table_blocks;
+    size_t n_blocks, n_table_blocks;
 } fl_comm_service;
 
 /* What operators ask, once per batch and variable.

@@ -1,23 +1,30 @@
 /* listen_and_serv.c - a server at its work: until the job is over, each of the
- * optimize_blocks of the program runs when the gradient comes that it is fed. */
+ * optimize_blocks of the program runs when the gradient comes that it is fed,
+ * and rows that are pushed are updated as the table_blocks say. */
 #include "ir/comm.h"
 #include "ops/rpc.h"
 
-enum { ENDPOINT, OPTIMIZE_BLOCKS };
+enum { ENDPOINT, OPTIMIZE_BLOCKS, TABLE_BLOCKS };
 
-static fl_status serve_infer(fl_infer *c)
+static fl_status check_blocks(const fl_infer *c, int attr)
 {
     const fl_program *p = c->node->block->program;
     size_t n;
-    const int64_t *blocks = fl_attr_ints(c->node, OPTIMIZE_BLOCKS, &n);
+    const int64_t *blocks = fl_attr_ints(c->node, attr, &n);
 
     for (size_t i = 0; i < n; i++)
         if (blocks[i] < 1 || (c->running && (size_t)blocks[i] >= p->blocks.len))
             FL_FAIL(FL_ERR_INVAL,
-                    "op listen_and_serv: optimize_blocks[%zu]=%lld is no block "
-                    "behind the first",
-                    i, (long long)blocks[i]);
+                    "op listen_and_serv: %s[%zu]=%lld is no block behind the "
+                    "first",
+                    c->node->def->attrs[attr].name, i, (long long)blocks[i]);
     return FL_OK;
+}
+
+static fl_status serve_infer(fl_infer *c)
+{
+    FL_TRY(check_blocks(c, OPTIMIZE_BLOCKS));
+    return check_blocks(c, TABLE_BLOCKS);
 }
 
 static fl_status serve_run(fl_op_ctx *c)
@@ -30,6 +37,7 @@ static fl_status serve_run(fl_op_ctx *c)
                 "op listen_and_serv: this process is not a server of a job; "
                 "give fl_transpile .role = FL_ROLE_SERVER");
     s.blocks = fl_attr_ints(c->node, OPTIMIZE_BLOCKS, &s.n_blocks);
+    s.table_blocks = fl_attr_ints(c->node, TABLE_BLOCKS, &s.n_table_blocks);
     return c->comm->life->serve(c->comm, &s);
 }
 
@@ -42,9 +50,11 @@ const fl_op fl_op_listen_and_serv = {
     .name = "listen_and_serv",
     .doc = "serves at endpoint, or where the server was started without one, "
            "until the job is over: each of optimize_blocks, blocks of this "
-           "program, runs when the gradient that is its data comes",
+           "program, runs when the gradient that is its data comes, and each "
+           "of table_blocks is the update of the rows of one table",
     .attrs = { { "endpoint", FL_ATTR_STRING, "" },
-               { "optimize_blocks", FL_ATTR_INTS, "[]" } },
+               { "optimize_blocks", FL_ATTR_INTS, "[]" },
+               { "table_blocks", FL_ATTR_INTS, "[]" } },
     .flags = FL_OP_EFFECT | FL_OP_SERVER,
     .infer = serve_infer,
     .run = serve_run,

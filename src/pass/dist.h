@@ -39,13 +39,13 @@ typedef struct fl_dist_param {
 
 typedef struct fl_dist_table {
     const char *name;
-    const char *settings; /* on the servers */
+    const char *settings; /* as the startup program has them */
     uint32_t dim;         /* its number is its place in the list */
 } fl_dist_table;
 
 /* What a server runs: block 0 of the startup program makes tables and gives
    dense blocks their first values, that of the main program serves; the other
-   blocks of the latter are the updates of its dense blocks. */
+   blocks of the latter are the updates of its dense blocks and of its tables. */
 typedef struct fl_dist_server {
     fl_program *startup, *main;
     char *declared; /* both as they came out of the passes, in one text */

@@ -15,9 +15,8 @@
  *                  Index=[..]) {update="optimizer=adam beta1=0.9 .."}
  *
  * The rows are updated where the table is, by the rule and settings of the
- * operator. In a program that is distributed they go into the settings of the
- * table, from which the servers make it. Clipping in between stays and acts on
- * the gradient of the rows.
+ * operator; in a program that is distributed, dist_server takes them to the
+ * servers. Clipping in between stays and acts on the gradient of the rows.
  *
  * reader.h lists what may stand in the place of lookup_table.
  *
@@ -28,387 +27,13 @@
  *
  * The pass is required: such a program runs in no other way. What it cannot
  * translate is an error that names the operator. */
-#include <inttypes.h>
-
-#include "conf/words.h"
 #include "ir/attr.h"
-#include "pass/dist.h"
-#include "pass/match.h"
-#include "pass/reader.h"
-
-typedef struct use {
-    const fl_row_reader *how;
-    fl_op_node *lookup, *grad; /* grad: NULL without a gradient */
-    fl_var *old_grad;          /* what it gave before */
-    size_t pull;
-} use;
-
-typedef struct pulled {
-    fl_op_node *place; /* the first of its lookups, before which it goes */
-    fl_op_node *node;
-    fl_var *grad; /* of the rows, on its way to the push; NULL without */
-    bool trains;
-} pulled;
-
-/* One of the operators that clip the gradient, and which of its inputs is. */
-typedef struct clip {
-    fl_op_node *node;
-    int at;
-} clip;
-
-/* What the program does with one parameter. */
-typedef struct table {
-    fl_dist *d; /* NULL: the table is one of this process */
-    fl_block *block;
-    fl_var *w;
-    fl_arena tmp;
-    FL_VEC(use) uses;
-    FL_VEC(pulled) pulls;
-    FL_VEC(clip) clips;
-    fl_op_node *sum;    /* of the gradients, when there are several */
-    fl_op_node *update; /* NULL without */
-    fl_var *show, *click;
-    size_t n_grads; /* uses with a gradient */
-} table;
-
-/* --- who uses it ---------------------------------------------------------- */
-
-/* How n, or the gradient of n, reads the table; NULL when it does not. */
-static const fl_row_reader *table_reader(const fl_op_node *n, const fl_var *w)
-{
-    const fl_attr *says = fl_match_attr(n, "is_distributed");
-
-    return says && !says->b ? NULL : fl_row_reader_of(n, w);
-}
-
-static bool is_update(const fl_op_node *n, const fl_var *w)
-{
-    return !n->is_grad && fl_match_in(n, "Param") == w &&
-           fl_match_out(n, "ParamOut") == w;
-}
-
-static fl_status refuse_user(const table *t, const fl_op_node *n)
-{
-    char text[FL_NODE_TEXT_MAX];
-
-    if (fl_match_op(n, "weight_decay"))
-        FL_FAIL(FL_ERR_INVAL,
-                "%s: parameter %s is in a table, whose decay is a setting of "
-                "the table (regularization=...)",
-                fl_node_text(n, text), t->w->name);
-    FL_FAIL(FL_ERR_INVAL,
-            "%s: parameter %s is in a table; only lookup_table and "
-            "lookup_table_v2 with is_distributed=true and skip_gram in block "
-            "0, and one optimizer, can use it",
-            fl_node_text(n, text), t->w->name);
-}
-
-static fl_status note_user(table *t, fl_op_node *n)
-{
-    use u = { .lookup = n, .how = table_reader(n, t->w) };
-
-    if (n->block != t->block)
-        return refuse_user(t, n);
-    if (u.how && !n->is_grad) {
-        u.grad = fl_match_grad(n);
-        u.old_grad = fl_match_out(u.grad, u.how->grad);
-        t->n_grads += u.grad != NULL;
-        fl_vec_push(&t->uses, u);
-    } else if (is_update(n, t->w) && !t->update) {
-        t->update = n;
-    } else if (!u.how) {
-        return refuse_user(t, n);
-    }
-    return FL_OK;
-}
-
-static bool has_grad(const table *t, const fl_op_node *n)
-{
-    for (size_t i = 0; i < t->uses.len; i++)
-        if (t->uses.data[i].grad == n)
-            return true;
-    return false;
-}
-
-static fl_status check_grads(const table *t)
-{
-    char text[FL_NODE_TEXT_MAX];
-
-    for (const fl_op_node *n = t->block->first; n; n = n->next)
-        if (n->is_grad && fl_node_uses_var(n, t->w) && !has_grad(t, n))
-            FL_FAIL(FL_ERR_INVAL,
-                    "%s: it is the gradient of no lookup of table parameter %s",
-                    fl_node_text(n, text), t->w->name);
-    return FL_OK;
-}
-
-static fl_status find_users(table *t)
-{
-    const fl_program *p = t->block->program;
-
-    for (size_t i = 0; i < p->blocks.len; i++)
-        for (fl_op_node *n = p->blocks.data[i]->first; n; n = n->next)
-            if (fl_node_uses_var(n, t->w) || fl_node_writes_var(n, t->w))
-                FL_TRY(note_user(t, n));
-    return check_grads(t);
-}
-
-/* --- what the lookups say ------------------------------------------------- */
-
-static int64_t padding_of(const fl_op_node *lookup)
-{
-    const fl_attr *padding = fl_match_attr(lookup, "padding_idx");
-
-    return padding ? padding->i : -1;
-}
-
-static fl_status check_padding(const table *t)
-{
-    const fl_op_node *first = t->uses.data[0].lookup;
-    char a[FL_NODE_TEXT_MAX], b[FL_NODE_TEXT_MAX];
-
-    for (size_t i = 1; i < t->uses.len; i++) {
-        const fl_op_node *n = t->uses.data[i].lookup;
-
-        if (padding_of(n) != padding_of(first))
-            FL_FAIL(FL_ERR_INVAL,
-                    "table parameter %s: %s has padding_idx=%" PRId64
-                    ", %s has %" PRId64 "; the lookups of a table have one",
-                    t->w->name, fl_node_text(first, a), padding_of(first),
-                    fl_node_text(n, b), padding_of(n));
-    }
-    return FL_OK;
-}
-
-/* Lookups that name no variable follow the others. */
-static fl_status find_named(const table *t, const char *attr, fl_var **out)
-{
-    const char *name = "";
-
-    for (size_t i = 0; i < t->uses.len; i++) {
-        const fl_attr *says = fl_match_attr(t->uses.data[i].lookup, attr);
-        const char *s = says ? says->s : "";
-
-        if (*name && *s && strcmp(name, s))
-            FL_FAIL(FL_ERR_INVAL,
-                    "table parameter %s: %s is %s in one lookup and %s in "
-                    "another; the lookups of a table have one",
-                    t->w->name, attr, name, s);
-        name = *s ? s : name;
-    }
-    if (!*name)
-        return FL_OK;
-    *out = fl_block_find_var(t->block, name);
-    if (!*out)
-        FL_FAIL(FL_ERR_NOTFOUND,
-                "table parameter %s: %s names variable %s, which does not "
-                "exist",
-                t->w->name, attr, name);
-    return FL_OK;
-}
-
-static fl_status read_lookups(table *t)
-{
-    FL_TRY(check_padding(t));
-    if (!t->update)
-        return FL_OK;
-    FL_TRY(find_named(t, "show", &t->show));
-    return find_named(t, "click", &t->click);
-}
-
-/* --- the way of the gradient ---------------------------------------------- */
-
-static fl_status check_not_fetched(const table *t, const fl_var *v)
-{
-    if (fl_program_is_fetched(t->block->program, v->name))
-        FL_FAIL(FL_ERR_INVAL,
-                "%s cannot be fetched: parameter %s is in a table, and only "
-                "the rows of a batch are here",
-                v->name, t->w->name);
-    return FL_OK;
-}
-
-/* The operator that reads v; NULL when there is none. */
-static fl_status find_reader(const table *t, const fl_var *v, fl_op_node **out)
-{
-    const fl_program *p = t->block->program;
-    char text[FL_NODE_TEXT_MAX];
-
-    *out = NULL;
-    FL_TRY(check_not_fetched(t, v));
-    for (size_t i = 0; i < p->blocks.len; i++)
-        for (fl_op_node *n = p->blocks.data[i]->first; n; n = n->next) {
-            if (!fl_node_uses_var(n, v))
-                continue;
-            if (*out)
-                FL_FAIL(FL_ERR_INVAL,
-                        "%s: gradient %s of table parameter %s has another "
-                        "reader already",
-                        fl_node_text(n, text), v->name, t->w->name);
-            *out = n;
-        }
-    return FL_OK;
-}
-
-static fl_status refuse_reader(const table *t, const fl_op_node *n)
-{
-    char text[FL_NODE_TEXT_MAX];
-
-    FL_FAIL(FL_ERR_INVAL,
-            "%s: it works on the gradient of table parameter %s; only clipping "
-            "and one optimizer can",
-            fl_node_text(n, text), t->w->name);
-}
-
-/* All gradients of the lookups go into one sum. */
-static fl_status find_sum(table *t)
-{
-    for (size_t i = 0; i < t->uses.len; i++) {
-        const fl_var *grad = t->uses.data[i].old_grad;
-        fl_op_node *n;
-
-        if (!grad)
-            continue;
-        FL_TRY(find_reader(t, grad, &n));
-        if (!fl_match_op(n, "sum") || (t->sum && n != t->sum) ||
-            (size_t)fl_match_ins(n, "X").n != t->n_grads)
-            return n ? refuse_reader(t, n)
-                     : fl_err_set(FL_ERR_INVAL,
-                                  "gradient %s of table parameter %s is not "
-                                  "added to the others",
-                                  grad->name, t->w->name);
-        t->sum = n;
-    }
-    return FL_OK;
-}
-
-static fl_var *only_grad(const table *t)
-{
-    size_t i = 0;
-
-    while (!t->uses.data[i].grad)
-        i++;
-    return t->uses.data[i].old_grad;
-}
-
-static bool is_clip(const fl_op_node *n)
-{
-    return fl_match_op(n, "clip") || fl_match_op(n, "clip_by_norm") ||
-           fl_match_op(n, "clip_by_global_norm");
-}
-
-/* Passes one clipping: v becomes what it gives for v. */
-static fl_status pass_clip(table *t, fl_op_node *n, fl_var **v)
-{
-    fl_args x = fl_match_ins(n, "X");
-    clip c = { .node = n };
-
-    if (fl_args_count(x, *v) != 1 || fl_node_writes_var(n, *v))
-        return refuse_reader(t, n);
-    while (x.vars[c.at] != *v)
-        c.at++;
-    fl_vec_push(&t->clips, c);
-    *v = fl_match_outs(n, "Out").vars[c.at];
-    return FL_OK;
-}
-
-static fl_status follow_gradient(table *t)
-{
-    fl_op_node *n = NULL;
-    fl_var *v;
-
-    if (t->n_grads > 1)
-        FL_TRY(find_sum(t));
-    v = t->sum ? fl_match_out(t->sum, "Out") : only_grad(t);
-    FL_TRY(find_reader(t, v, &n));
-    while (n && is_clip(n)) {
-        FL_TRY(pass_clip(t, n, &v));
-        FL_TRY(find_reader(t, v, &n));
-    }
-    if (n && (n != t->update || fl_match_in(n, "Grad") != v))
-        return refuse_reader(t, n);
-    if (!n)
-        t->update = NULL;
-    return FL_OK;
-}
-
-static fl_status read_gradient(table *t)
-{
-    fl_op_node *update = t->update;
-    char text[FL_NODE_TEXT_MAX];
-
-    if (t->n_grads)
-        FL_TRY(follow_gradient(t));
-    if (update && (!t->n_grads || !t->update))
-        FL_FAIL(FL_ERR_INVAL,
-                "%s: its gradient is not that of the lookups of table "
-                "parameter %s",
-                fl_node_text(update, text), t->w->name);
-    return FL_OK;
-}
-
-/* --- which lookups share a pull ------------------------------------------- */
-
-static bool is_ready(const fl_var *ids, fl_op_node *place,
-                     const fl_op_node *lookup)
-{
-    for (const fl_op_node *n = place; n != lookup; n = n->next)
-        if (fl_match_writes(n, ids))
-            return false;
-    return true;
-}
-
-static bool all_ready(const use *u, fl_op_node *place)
-{
-    for (int i = 0; fl_row_reader_ids(u->how, u->lookup, i); i++)
-        if (!is_ready(fl_row_reader_ids(u->how, u->lookup, i), place,
-                      u->lookup))
-            return false;
-    return true;
-}
-
-static void choose_pull(table *t, use *u)
-{
-    pulled fresh = { .place = u->lookup, .trains = u->grad != NULL };
-
-    for (u->pull = 0; u->pull < t->pulls.len; u->pull++) {
-        const pulled *p = &t->pulls.data[u->pull];
-
-        if (p->trains == fresh.trains && all_ready(u, p->place))
-            return;
-    }
-    fl_vec_push(&t->pulls, fresh);
-}
-
-static size_t count_pushes(const table *t)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < t->pulls.len; i++)
-        n += t->pulls.data[i].trains;
-    return n;
-}
-
-static fl_status choose_pulls(table *t)
-{
-    char text[FL_NODE_TEXT_MAX];
-
-    for (size_t i = 0; i < t->uses.len; i++)
-        choose_pull(t, &t->uses.data[i]);
-    if (t->clips.len && count_pushes(t) > 1)
-        FL_FAIL(FL_ERR_INVAL,
-                "%s: the gradient of table parameter %s comes in %zu parts, "
-                "since ids are computed between its lookups; it cannot be "
-                "clipped as a whole",
-                fl_node_text(t->clips.data[0].node, text), t->w->name,
-                count_pushes(t));
-    return FL_OK;
-}
+#include "pass/dist_pull.h"
 
 /* --- new names and variables ---------------------------------------------- */
 
 /* "emb@ROWS" for the first pull, "emb@ROWS@1" for the second. */
-static const char *name_of(table *t, const char *stem, const char *what,
+static const char *name_of(fl_pull_table *t, const char *stem, const char *what,
                            size_t pull)
 {
     if (!pull)
@@ -416,7 +41,7 @@ static const char *name_of(table *t, const char *stem, const char *what,
     return fl_arena_printf(&t->tmp, "%s@%s@%zu", stem, what, pull);
 }
 
-static fl_status check_free(const table *t, const char *name)
+static fl_status check_free(const fl_pull_table *t, const char *name)
 {
     if (fl_block_find_var(t->block, name))
         FL_FAIL(FL_ERR_INVAL,
@@ -449,7 +74,7 @@ static bool has_ids(const fl_op_builder *b, const fl_var *ids)
     return false;
 }
 
-static fl_status add_ids(table *t, size_t pull, const fl_var *ids,
+static fl_status add_ids(fl_pull_table *t, size_t pull, const fl_var *ids,
                          fl_op_builder *b)
 {
     const char *what = fl_arena_printf(&t->tmp, "INDEX@%s", t->w->name);
@@ -463,10 +88,10 @@ static fl_status add_ids(table *t, size_t pull, const fl_var *ids,
     return FL_OK;
 }
 
-static fl_status list_ids(table *t, size_t pull, fl_op_builder *b)
+static fl_status list_ids(fl_pull_table *t, size_t pull, fl_op_builder *b)
 {
     for (size_t i = 0; i < t->uses.len; i++) {
-        const use *u = &t->uses.data[i];
+        const fl_pull_use *u = &t->uses.data[i];
         const fl_var *ids;
 
         if (u->pull != pull)
@@ -477,7 +102,7 @@ static fl_status list_ids(table *t, size_t pull, fl_op_builder *b)
     return FL_OK;
 }
 
-static fl_status build_pull(table *t, size_t pull, fl_op_builder *b)
+static fl_status build_pull(fl_pull_table *t, size_t pull, fl_op_builder *b)
 {
     const fl_op_node *lookup = t->pulls.data[pull].place;
     const char *rows = name_of(t, t->w->name, "ROWS", pull);
@@ -495,7 +120,7 @@ static fl_status build_pull(table *t, size_t pull, fl_op_builder *b)
     return FL_OK;
 }
 
-static fl_status insert_pull(table *t, size_t pull)
+static fl_status insert_pull(fl_pull_table *t, size_t pull)
 {
     fl_op_builder b = { .type = "pull_sparse" };
     fl_status st = build_pull(t, pull, &b);
@@ -536,12 +161,12 @@ static void redirect(const fl_row_reader *how, fl_op_node *n,
     set_attr(n, "click", nothing);
 }
 
-static fl_status insert_pulls(table *t)
+static fl_status insert_pulls(fl_pull_table *t)
 {
     for (size_t i = 0; i < t->pulls.len; i++)
         FL_TRY(insert_pull(t, i));
     for (size_t i = 0; i < t->uses.len; i++) {
-        const use *u = &t->uses.data[i];
+        const fl_pull_use *u = &t->uses.data[i];
         const fl_op_node *node = t->pulls.data[u->pull].node;
 
         redirect(u->how, u->lookup, node);
@@ -554,8 +179,8 @@ static fl_status insert_pulls(table *t)
 /* --- gradients ------------------------------------------------------------ */
 
 /* Gives the gradient of a lookup a variable like the rows. */
-static fl_status give_grad(const table *t, const use *u, const char *name,
-                           fl_var **out)
+static fl_status give_grad(const fl_pull_table *t, const fl_pull_use *u,
+                           const char *name, fl_var **out)
 {
     const fl_var *rows = fl_match_in(u->grad, u->how->w);
 
@@ -566,7 +191,7 @@ static fl_status give_grad(const table *t, const use *u, const char *name,
     return FL_OK;
 }
 
-static const use *use_of(const table *t, const fl_var *old_grad)
+static const fl_pull_use *use_of(const fl_pull_table *t, const fl_var *old_grad)
 {
     size_t i = 0;
 
@@ -576,13 +201,13 @@ static const use *use_of(const table *t, const fl_var *old_grad)
 }
 
 /* Gradients of one pull, in the order of the old sum, which goes. */
-static fl_status build_sum(table *t, size_t pull, const char *name,
+static fl_status build_sum(fl_pull_table *t, size_t pull, const char *name,
                            fl_op_builder *b)
 {
     fl_args x = fl_match_ins(t->sum, "X");
 
     for (int i = 0; i < x.n; i++) {
-        const use *u = use_of(t, x.vars[i]);
+        const fl_pull_use *u = use_of(t, x.vars[i]);
         fl_var *v;
 
         if (u->pull != pull)
@@ -597,7 +222,7 @@ static fl_status build_sum(table *t, size_t pull, const char *name,
     return FL_OK;
 }
 
-static fl_status insert_sum(table *t, size_t pull, const char *name)
+static fl_status insert_sum(fl_pull_table *t, size_t pull, const char *name)
 {
     fl_op_builder b;
     fl_op_node *sum;
@@ -614,7 +239,8 @@ static fl_status insert_sum(table *t, size_t pull, const char *name)
 }
 
 /* How many gradients a pull gets, and the use that gives the last of them. */
-static size_t count_grads(const table *t, size_t pull, const use **last)
+static size_t count_grads(const fl_pull_table *t, size_t pull,
+                          const fl_pull_use **last)
 {
     size_t n = 0;
 
@@ -626,11 +252,11 @@ static size_t count_grads(const table *t, size_t pull, const use **last)
     return n;
 }
 
-static fl_status join_grads(table *t, size_t pull)
+static fl_status join_grads(fl_pull_table *t, size_t pull)
 {
     const char *name = fl_arena_printf(&t->tmp, "%s" FL_GRAD_SUFFIX,
                                        name_of(t, t->w->name, "ROWS", pull));
-    const use *u = NULL;
+    const fl_pull_use *u = NULL;
 
     if (count_grads(t, pull, &u) > 1)
         return insert_sum(t, pull, name);
@@ -639,10 +265,10 @@ static fl_status join_grads(table *t, size_t pull)
 }
 
 /* Clipping goes on with rows; one pull has them all then. */
-static void clip_rows(const table *t, pulled *p)
+static void clip_rows(const fl_pull_table *t, fl_pull *p)
 {
     for (size_t i = 0; i < t->clips.len; i++) {
-        const clip *c = &t->clips.data[i];
+        const fl_pull_clip *c = &t->clips.data[i];
         fl_var *out = fl_match_outs(c->node, "Out").vars[c->at];
 
         set_in(c->node, "X", c->at, p->grad);
@@ -653,7 +279,7 @@ static void clip_rows(const table *t, pulled *p)
 
 /* --- the update ----------------------------------------------------------- */
 
-static fl_status read_update(const table *t, fl_update *out)
+static fl_status read_update(const fl_pull_table *t, fl_update *out)
 {
     char text[FL_NODE_TEXT_MAX];
 
@@ -665,65 +291,12 @@ static fl_status read_update(const table *t, fl_update *out)
     return FL_OK;
 }
 
-/* The words of the table with the settings of the update. */
-static fl_status merge_words(const table *t, const fl_update *u,
-                             fl_words *words)
-{
-    const char *made_for = fl_words_get(words, "optimizer");
-    fl_str text = { 0 };
-    fl_words own;
-
-    if (strcmp(made_for ? made_for : "sgd", u->rule->name))
-        FL_FAIL(FL_ERR_INVAL,
-                "table %s is made with optimizer=%s, but the program updates "
-                "it with %s; let init_table say optimizer=%s",
-                t->w->name, made_for ? made_for : "sgd", u->rule->name,
-                u->rule->name);
-    fl_update_print(u, &text);
-    FL_ASSERT(!fl_words_read(&own, fl_str_text(&text), FL_WORDS_SETTINGS));
-    for (size_t i = 1; i < own.list.len; i++)
-        FL_ASSERT(!fl_words_set(words, own.list.data[i].name,
-                                own.list.data[i].value));
-    fl_words_release(&own);
-    fl_str_release(&text);
-    return FL_OK;
-}
-
-/* Servers make the table from the startup program, so this is where they learn
-   of the update. A table that somebody else makes has its own settings. */
-static fl_status tell_servers(const table *t, const fl_update *u)
-{
-    fl_op_node *maker = fl_program_maker(t->d->startup, t->w->name);
-    fl_words words;
-    fl_status st;
-    char *text;
-
-    if (!maker)
-        return FL_OK;
-    FL_TRY(fl_words_read(&words, fl_match_attr(maker, "settings")->s,
-                         FL_WORDS_SETTINGS));
-    st = merge_words(t, u, &words);
-    if (!st) {
-        text = fl_words_text(&words);
-        set_attr(
-            maker, "settings",
-            (fl_attr){ .type = FL_ATTR_STRING,
-                       .s = fl_arena_strdup(&t->d->startup->arena, text) });
-        t->d->startup->version++;
-        fl_free(text);
-    }
-    fl_words_release(&words);
-    return st;
-}
-
-static fl_status give_update(const table *t, fl_op_builder *b)
+static fl_status give_update(const fl_pull_table *t, fl_op_builder *b)
 {
     fl_str text = { 0 };
     fl_update u;
 
     FL_TRY(read_update(t, &u));
-    if (t->d)
-        return tell_servers(t, &u);
     fl_update_print(&u, &text);
     fl_op_builder_str(b, "update",
                       fl_arena_strdup(&b->tmp, fl_str_text(&text)));
@@ -731,7 +304,7 @@ static fl_status give_update(const table *t, fl_op_builder *b)
     return FL_OK;
 }
 
-static fl_status insert_push(const table *t, const pulled *p)
+static fl_status insert_push(const fl_pull_table *t, const fl_pull *p)
 {
     const fl_var *rate = fl_match_in(t->update, "LearningRate");
     fl_op_builder b = { .type = "push_sparse" };
@@ -753,10 +326,10 @@ static fl_status insert_push(const table *t, const pulled *p)
     return st;
 }
 
-static fl_status insert_pushes(table *t)
+static fl_status insert_pushes(fl_pull_table *t)
 {
     for (size_t i = 0; i < t->pulls.len; i++) {
-        pulled *p = &t->pulls.data[i];
+        fl_pull *p = &t->pulls.data[i];
 
         if (!p->trains)
             continue;
@@ -768,7 +341,7 @@ static fl_status insert_pushes(table *t)
     return FL_OK;
 }
 
-static void remove_old(const table *t)
+static void remove_old(const fl_pull_table *t)
 {
     fl_node_group old = { 0 };
 
@@ -782,15 +355,11 @@ static void remove_old(const table *t)
 
 /* --- all tables ----------------------------------------------------------- */
 
-static fl_status translate(table *t, bool *changed)
+static fl_status translate(fl_pull_table *t, bool *changed)
 {
-    FL_TRY(check_not_fetched(t, t->w));
-    FL_TRY(find_users(t));
+    FL_TRY(fl_pull_read(t));
     if (!t->uses.len && !t->update)
         return FL_OK;
-    FL_TRY(read_gradient(t));
-    FL_TRY(read_lookups(t));
-    FL_TRY(choose_pulls(t));
     *changed = true;
     FL_TRY(insert_pulls(t));
     FL_TRY(insert_pushes(t));
@@ -798,40 +367,64 @@ static fl_status translate(table *t, bool *changed)
     return FL_OK;
 }
 
-static fl_status translate_table(fl_dist *d, fl_block *b, fl_var *w,
-                                 bool *changed)
+typedef FL_VEC(fl_pull_table *) table_list;
+
+static fl_status translate_tables(const fl_program *p, const table_list *tables,
+                                  bool *changed)
 {
-    table t = { .d = d, .block = b, .w = w };
+    fl_map by_name = { 0 };
     fl_status st;
 
-    fl_arena_init(&t.tmp, 4 << 10);
-    st = translate(&t, changed);
-    fl_vec_release(&t.uses);
-    fl_vec_release(&t.pulls);
-    fl_vec_release(&t.clips);
-    fl_arena_release(&t.tmp);
+    for (size_t i = 0; i < tables->len; i++)
+        fl_map_put(&by_name, tables->data[i]->w->name, tables->data[i]);
+    st = fl_pull_find_users(p, &by_name);
+    fl_map_release(&by_name);
+    for (size_t i = 0; i < tables->len && !st; i++)
+        st = translate(tables->data[i], changed);
     return st;
 }
 
-static fl_status translate_all(fl_dist *d, fl_program *p, bool *changed)
+static void add_table(table_list *tables, fl_var *w)
 {
-    const unsigned flags = FL_VAR_PARAM | FL_VAR_TABLE;
-    fl_block *b = fl_program_main(p);
+    fl_pull_table *t = fl_alloc(sizeof(*t));
 
-    for (fl_var *v = b->first_var; v; v = v->next)
-        if ((v->flags & flags) == flags)
-            FL_TRY(translate_table(d, b, v, changed));
-    return FL_OK;
+    *t = (fl_pull_table){ .block = w->block, .w = w };
+    fl_arena_init(&t->tmp, 4 << 10);
+    fl_vec_push(tables, t);
+}
+
+static void release_tables(table_list *tables)
+{
+    for (size_t i = 0; i < tables->len; i++) {
+        fl_pull_table *t = tables->data[i];
+
+        fl_vec_release(&t->uses);
+        fl_vec_release(&t->pulls);
+        fl_vec_release(&t->clips);
+        fl_arena_release(&t->tmp);
+        fl_free(t);
+    }
+    fl_vec_release(tables);
 }
 
 static fl_status pull_run(fl_program *p, bool *changed)
 {
-    return translate_all(NULL, p, changed);
+    const unsigned flags = FL_VAR_PARAM | FL_VAR_TABLE;
+    table_list tables = { 0 };
+    fl_status st = FL_OK;
+
+    for (fl_var *v = fl_program_main(p)->first_var; v; v = v->next)
+        if ((v->flags & flags) == flags)
+            add_table(&tables, v);
+    if (tables.len)
+        st = translate_tables(p, &tables, changed);
+    release_tables(&tables);
+    return st;
 }
 
 static fl_status pull_spread(fl_dist *d, bool *changed)
 {
-    return translate_all(d, d->main, changed);
+    return pull_run(d->main, changed);
 }
 
 const fl_pass fl_pass_dist_pull = {

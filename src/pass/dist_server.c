@@ -1,9 +1,10 @@
 /* dist_server.c - the programs of the servers.
  *
  * The startup program of a server makes the tables and gives its dense blocks
- * their first values; its main program is listen_and_serv, and a block of
- * operators per dense block, which runs when a gradient comes. That is the
- * chain of the parameter (dist_kit.h), with
+ * their first values; its main program is listen_and_serv, a block of operators
+ * per dense block, which runs when a gradient comes, and a block per table with
+ * the operator that updates its rows. The former is the chain of the parameter
+ * (dist_kit.h), with
  *
  *     the parameter             as NAME, the block's rows of it
  *     the trainers' gradient    as NAME@GRAD, fed
@@ -237,74 +238,219 @@ static fl_status declare_param(fl_dist *d, const fl_dist_param *p)
 
 /* --- tables --------------------------------------------------------------- */
 
-/* What a table that adds up keeps of its settings. Pushed with a rate of -1, a
-   difference is added by sgd. */
-static const char *adding_settings(fl_dist *d, const fl_words *settings)
+/* What the servers are told of a table: its rule, which becomes the operator of
+   a block, and the other words of its settings. */
+typedef struct told {
+    const fl_op_node *maker;
+    const char *name, *settings;
+    int64_t height, dim; /* height: -1 for any */
+    fl_update update;
+    fl_str words;
+} told;
+
+typedef struct told_list {
+    FL_VEC(told *) tables;
+    fl_map by_name;
+} told_list;
+
+/* A table that adds up has no use for the rest. */
+static bool is_kept(const fl_dist *d, const char *word)
 {
     static const char *const names[] = { "dim", "height", "init", "entry",
                                          "partitions" };
-    const char *kept;
-    fl_str s = { 0 };
 
-    for (size_t i = 0; i < FL_LEN(names); i++) {
-        const char *value = fl_words_get(settings, names[i]);
-
-        if (value)
-            fl_words_add(&s, names[i], value);
-    }
-    fl_words_add(&s, "optimizer", "sgd");
-    kept = fl_arena_strdup(&d->arena, fl_str_text(&s));
-    fl_str_release(&s);
-    return kept;
+    for (size_t i = 0; i < FL_LEN(names); i++)
+        if (!strcmp(names[i], word))
+            return true;
+    return !d->config.server_adds;
 }
 
-/* Its width and what the servers are told of its settings. */
-static fl_status read_settings(fl_dist *d, const char *settings,
-                               fl_dist_table *out)
+static fl_status split_words(const fl_dist *d, const fl_words *words, told *t)
 {
-    const char *dim;
-    fl_words words;
+    const char *rule = fl_words_get(words, "optimizer");
+    fl_update *u = &t->update;
 
-    FL_TRY(fl_words_read(&words, settings, FL_WORDS_SETTINGS));
-    dim = fl_words_get(&words, "dim");
-    out->dim = dim ? (uint32_t)strtoul(dim, NULL, 10) : 0;
-    out->settings = d->config.server_adds
-                        ? adding_settings(d, &words)
-                        : fl_arena_strdup(&d->arena, settings);
-    fl_words_release(&words);
-    if (!out->dim)
-        FL_FAIL(FL_ERR_INVAL, "the width is missing in '%s'; say dim=N",
-                settings);
+    u->rule = fl_rule_find(rule ? rule : "sgd");
+    if (!u->rule)
+        return fl_rule_refuse(rule);
+    fl_rule_defaults(u->rule, u->p);
+    for (size_t i = 0; i < words->list.len; i++) {
+        const fl_word *w = &words->list.data[i];
+        int param = fl_rule_find_param(u->rule, w->name);
+
+        if (param >= 0)
+            FL_TRY(fl_rule_set(u->rule, param, w, u->p));
+        else if (strcmp(w->name, "optimizer") && is_kept(d, w->name))
+            fl_words_add(&t->words, w->name, w->value);
+    }
     return FL_OK;
+}
+
+static int64_t number_of(const fl_words *words, const char *name)
+{
+    const char *value = fl_words_get(words, name);
+
+    return value ? strtoll(value, NULL, 10) : 0;
+}
+
+static fl_status read_settings(const fl_dist *d, told *t)
+{
+    fl_words words;
+    fl_status st;
+
+    FL_TRY(fl_words_read(&words, t->settings, FL_WORDS_SETTINGS));
+    t->dim = number_of(&words, "dim");
+    t->height = number_of(&words, "height");
+    t->height = t->height > 0 ? t->height : -1;
+    st = split_words(d, &words, t);
+    fl_words_release(&words);
+    if (!st && t->dim < 1)
+        FL_FAIL(FL_ERR_INVAL, "the width is missing in '%s'; say dim=N",
+                t->settings);
+    return st;
+}
+
+static fl_status read_table(const fl_dist *d, const fl_op_node *maker,
+                            told_list *all)
+{
+    told *t = fl_alloc(sizeof(*t));
+
+    fl_vec_push(&all->tables, t);
+    t->maker = maker;
+    t->name = fl_match_attr(maker, "table")->s;
+    t->settings = fl_match_attr(maker, "settings")->s;
+    FL_TRY(fl_err_ctx(read_settings(d, t), "table %s", t->name));
+    if (fl_map_find(&all->by_name, t->name))
+        FL_FAIL(FL_ERR_INVAL, "the startup program makes table %s twice",
+                t->name);
+    fl_map_put(&all->by_name, t->name, t);
+    return FL_OK;
+}
+
+/* The update leaves the trainer, unless servers only add up. */
+static fl_status read_push(fl_dist *d, fl_op_node *push, const told_list *all)
+{
+    told *t = fl_map_find(&all->by_name, fl_match_attr(push, "table")->s);
+    fl_attr *words = &push->attrs[fl_op_find_attr(push->def, "update")];
+    fl_update u;
+
+    if (!t || !*words->s)
+        return FL_OK; /* somebody else makes it, or it is as it was made */
+    FL_TRY(fl_err_ctx(fl_update_parse(words->s, &u), "table %s", t->name));
+    if (u.rule != t->update.rule)
+        FL_FAIL(FL_ERR_INVAL,
+                "table %s is made with optimizer=%s, but the program updates "
+                "it with %s; let init_table say optimizer=%s",
+                t->name, t->update.rule->name, u.rule->name, u.rule->name);
+    t->update = u;
+    if (!d->config.server_adds)
+        words->s = "";
+    return FL_OK;
+}
+
+static fl_status read_tables(fl_dist *d, told_list *all)
+{
+    for (const fl_op_node *n = fl_program_main(d->startup)->first; n;
+         n = n->next)
+        if (fl_match_op(n, "init_table"))
+            FL_TRY(read_table(d, n, all));
+    for (fl_op_node *n = fl_program_main(d->main)->first; n; n = n->next)
+        if (fl_match_op(n, "push_sparse"))
+            FL_TRY(read_push(d, n, all));
+    return FL_OK;
+}
+
+static fl_status make_table(const told *t, fl_program *startup)
+{
+    fl_op_builder op;
+
+    fl_op_builder_init_like(&op, t->maker);
+    fl_op_builder_find_attr(&op, "settings")->s = fl_str_text(&t->words);
+    return fl_op_builder_put(&op, fl_program_main(startup), NULL, NULL);
+}
+
+/* A table updates the rows that have a gradient. */
+static void be_lazy(const fl_program *p, fl_op_builder *op)
+{
+    if (fl_op_find_attr(p->ops->find(op->type), "lazy_mode") >= 0)
+        fl_op_builder_bool(op, "lazy_mode", true);
+}
+
+static const char *add_fed(fl_block *b, const told *t, const char *suffix,
+                           const fl_shape *shape)
+{
+    const char *name =
+        fl_arena_printf(&b->program->arena, "%s%s", t->name, suffix);
+    fl_tensor meta = { .dtype = FL_DTYPE_F32, .shape = *shape };
+
+    return fl_block_add_var(b, name, &meta, FL_VAR_DATA, NULL) ? NULL : name;
+}
+
+/* A block with the update alone: gradients and rate come with every push. */
+static fl_status add_update(const told *t, const fl_update *u, fl_program *main)
+{
+    static const fl_shape one = { .rank = 1, .dim = { 1 } };
+    fl_block *b = fl_program_add_block(main, fl_program_main(main));
+    fl_op_builder op = { .type = u->rule->name, .role = FL_OP_ROLE_OPTIMIZE };
+    fl_tensor rows = { .dtype = FL_DTYPE_F32,
+                       .shape = { .rank = 2, .dim = { t->height, t->dim } } };
+    const char *grad, *rate;
+
+    FL_TRY(
+        fl_block_add_var(b, t->name, &rows, FL_VAR_PARAM | FL_VAR_TABLE, NULL));
+    grad = add_fed(b, t, FL_GRAD_SUFFIX, &rows.shape);
+    rate = add_fed(b, t, "@RATE", &one);
+    if (!grad || !rate)
+        return FL_ERR_INVAL;
+    fl_op_builder_in_name(&op, "Param", t->name);
+    fl_op_builder_in_name(&op, "Grad", grad);
+    fl_op_builder_in_name(&op, "LearningRate", rate);
+    fl_op_builder_out_name(&op, "ParamOut", t->name);
+    fl_op_builder_update(&op, u);
+    be_lazy(main, &op);
+    return fl_op_builder_put(&op, b, NULL, NULL);
 }
 
 /* On every server: each has the rows of some keys. */
-static fl_status make_table(fl_dist *d, const fl_op_node *maker,
-                            const fl_dist_table *t)
+static fl_status make_tables(fl_dist *d, const told_list *all)
 {
-    for (size_t i = 0; i < d->servers.len; i++) {
-        fl_op_builder op;
+    for (size_t i = 0; i < all->tables.len; i++) {
+        const told *t = all->tables.data[i];
+        fl_dist_table mine = { .name = fl_arena_strdup(&d->arena, t->name),
+                               .settings =
+                                   fl_arena_strdup(&d->arena, t->settings),
+                               .dim = (uint32_t)t->dim };
 
-        fl_op_builder_init_like(&op, maker);
-        fl_op_builder_find_attr(&op, "settings")->s = t->settings;
-        FL_TRY(fl_op_builder_put(
-            &op, fl_program_main(d->servers.data[i].startup), NULL, NULL));
+        fl_vec_push(&d->tables, mine);
+        for (size_t k = 0; k < d->servers.len; k++)
+            FL_TRY(make_table(t, d->servers.data[k].startup));
     }
     return FL_OK;
 }
 
-static fl_status declare_table(fl_dist *d, const fl_op_node *maker)
+/* Pushed with a rate of -1, a difference is added by sgd. */
+static fl_status add_updates(fl_dist *d, const told_list *all)
 {
-    const char *name = fl_match_attr(maker, "table")->s;
-    const char *settings = fl_match_attr(maker, "settings")->s;
-    fl_dist_table t = { 0 };
+    fl_update sum = { .rule = fl_rule_find("sgd") };
 
-    FL_TRY(fl_err_ctx(read_settings(d, settings, &t), "table %s", name));
-    if (fl_dist_find_table(d, name) >= 0)
-        FL_FAIL(FL_ERR_INVAL, "the startup program makes table %s twice", name);
-    t.name = fl_arena_strdup(&d->arena, name);
-    fl_vec_push(&d->tables, t);
-    return make_table(d, maker, &t);
+    for (size_t i = 0; i < all->tables.len; i++) {
+        const told *t = all->tables.data[i];
+
+        for (size_t k = 0; k < d->servers.len; k++)
+            FL_TRY(add_update(t, d->config.server_adds ? &sum : &t->update,
+                              d->servers.data[k].main));
+    }
+    return FL_OK;
+}
+
+static void release_tables(told_list *all)
+{
+    for (size_t i = 0; i < all->tables.len; i++) {
+        fl_str_release(&all->tables.data[i]->words);
+        fl_free(all->tables.data[i]);
+    }
+    fl_vec_release(&all->tables);
+    fl_map_release(&all->by_name);
 }
 
 /* --- all ------------------------------------------------------------------ */
@@ -324,33 +470,45 @@ static void add_servers(fl_dist *d)
 static fl_status serve(fl_dist *d, int server)
 {
     fl_dist_server *s = &d->servers.data[server];
-    size_t n = s->main->blocks.len - 1;
+    size_t n = s->main->blocks.len - 1, n_dense = n - d->tables.len;
     int64_t *numbers = fl_arena_alloc(&d->arena, sizeof(*numbers) * (n + 1));
     fl_op_builder op = { .type = "listen_and_serv", .role = FL_OP_ROLE_RPC };
 
     for (size_t i = 0; i < n; i++)
         numbers[i] = (int64_t)i + 1;
     fl_op_builder_str(&op, "endpoint", d->config.servers[server]);
-    fl_op_builder_ints(&op, "optimize_blocks", numbers, n);
+    fl_op_builder_ints(&op, "optimize_blocks", numbers, n_dense);
+    fl_op_builder_ints(&op, "table_blocks", numbers + n_dense, d->tables.len);
     FL_TRY(fl_op_builder_put(&op, fl_program_main(s->main), NULL, NULL));
     return fl_dist_print_server(d, server, &s->declared);
 }
 
+/* Blocks of dense parameters have the numbers from 1 on, those of tables the
+   ones behind them. */
+static fl_status fill_servers(fl_dist *d, told_list *all)
+{
+    FL_TRY(read_tables(d, all));
+    FL_TRY(make_tables(d, all));
+    for (size_t i = 0; i < d->params.len; i++)
+        FL_TRY(declare_param(d, &d->params.data[i]));
+    FL_TRY(add_updates(d, all));
+    for (int i = 0; i < d->config.n_servers; i++)
+        FL_TRY(serve(d, i));
+    return FL_OK;
+}
+
 static fl_status server_spread(fl_dist *d, bool *changed)
 {
+    told_list tables = { 0 };
+    fl_status st;
+
     if (d->servers.len)
         return FL_OK;
     add_servers(d);
-    for (const fl_op_node *n = fl_program_main(d->startup)->first; n;
-         n = n->next)
-        if (fl_match_op(n, "init_table"))
-            FL_TRY(declare_table(d, n));
-    for (size_t i = 0; i < d->params.len; i++)
-        FL_TRY(declare_param(d, &d->params.data[i]));
-    for (int i = 0; i < d->config.n_servers; i++)
-        FL_TRY(serve(d, i));
+    st = fill_servers(d, &tables);
+    release_tables(&tables);
     *changed = d->tables.len || d->params.len;
-    return FL_OK;
+    return st;
 }
 
 const fl_pass fl_pass_dist_server = {

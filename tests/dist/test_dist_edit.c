@@ -5,7 +5,7 @@
 
 #include "dist_kit.h"
 
-#include "ir/program.h"
+#include "ir/builder.h"
 
 #define STEPS 50
 
@@ -105,20 +105,18 @@ static void an_attribute_of_an_update_that_is_edited_counts(void **state)
 
 static void raise_epsilon(fl_program *p, fl_attr *a)
 {
-    if (a->type == FL_ATTR_FLOAT)
-        a->f = 0.5;
-    else
-        a->s = fl_arena_printf(&p->arena, "%s epsilon=0.5", a->s);
+    (void)p;
+    a->f = 0.5;
 }
 
 /* The table's rule is the optimizer's, like that of the dense parameters. */
 static void edit_table(fl_program *startup, fl_program *main)
 {
-    edit_ops(startup, "init_table", "settings", raise_epsilon);
+    (void)startup;
     edit_ops(main, "adagrad", "epsilon", raise_epsilon);
 }
 
-static void settings_of_a_table_that_are_edited_count(void **state)
+static void the_update_of_a_table_that_is_edited_counts(void **state)
 {
     kit_job j = { .n_servers = 2,
                   .n_trainers = 2,
@@ -129,6 +127,47 @@ static void settings_of_a_table_that_are_edited_count(void **state)
 
     (void)state;
     expect_as(&j, "learning_rate=0.05 epsilon=0.5");
+}
+
+/* An operator of another type in its place, on the same variables but for the
+   state. */
+static void put_rule(fl_op_node *old, const char *type)
+{
+    static const char *const slots[] = { "Param", "Grad", "LearningRate" };
+    fl_op_builder b = { .type = type };
+
+    for (size_t i = 0; i < FL_LEN(slots); i++)
+        fl_op_builder_ins(&b, slots[i],
+                          old->in[fl_op_find_in(old->def, slots[i])]);
+    fl_op_builder_outs(&b, "ParamOut", old->out[0]);
+    FL_ASSERT(!fl_op_builder_insert(&b, old, NULL));
+    fl_block_remove(old->block, old);
+}
+
+static void put_sgd(fl_program *startup, fl_program *main)
+{
+    (void)startup;
+    for (size_t i = 1; i < main->blocks.len; i++)
+        put_rule(main->blocks.data[i]->last, "sgd");
+}
+
+/* Of a table as well as of dense parameters. */
+static void another_rule_that_is_put_there_is_the_rule(void **state)
+{
+    kit_job j = { .n_servers = 2,
+                  .n_trainers = 2,
+                  .n_steps = STEPS,
+                  .optimizer = "adagrad",
+                  .words = "learning_rate=0.1",
+                  .edit = put_sgd };
+    kit_model alone;
+    kit_end edited;
+
+    (void)state;
+    kit_train(&j, &edited);
+    j.optimizer = "sgd";
+    kit_train_alone(&j, &alone);
+    assert_true(kit_error(&edited.model, &alone) <= 1e-6);
 }
 
 /* --- edits that nobody could train with ----------------------------------- */
@@ -157,6 +196,44 @@ static void edit_name(fl_program *startup, fl_program *main)
     edit_ops(startup, "init_table", "table", rename_table);
 }
 
+/* The block of the only table is the last one. */
+static fl_op_node *update_of_table(const fl_program *main)
+{
+    return main->blocks.data[main->blocks.len - 1]->first;
+}
+
+static void edit_table_name(fl_program *startup, fl_program *main)
+{
+    fl_op_node *n = update_of_table(main);
+
+    (void)startup;
+    FL_ASSERT(!fl_block_rename_var(n->block, n->in[0].vars[0], "other"));
+}
+
+static void drop_update(fl_program *startup, fl_program *main)
+{
+    (void)startup;
+    fl_block_remove(update_of_table(main)->block, update_of_table(main));
+}
+
+/* One that needs all of a parameter at once. */
+static void put_whole_rule(fl_program *startup, fl_program *main)
+{
+    (void)startup;
+    put_rule(update_of_table(main), "lars_momentum");
+}
+
+static void name_rule(fl_program *p, fl_attr *a)
+{
+    a->s = fl_arena_printf(&p->arena, "%s optimizer=adam", a->s);
+}
+
+static void edit_settings(fl_program *startup, fl_program *main)
+{
+    (void)main;
+    edit_ops(startup, "init_table", "settings", name_rule);
+}
+
 static void expect_refused(void (*edit)(fl_program *startup, fl_program *main),
                            const char *words)
 {
@@ -175,6 +252,12 @@ static void what_trainers_expect_must_stay(void **state)
     (void)state;
     expect_refused(edit_blocks, "has nothing where the job has block fc1_w");
     expect_refused(edit_name, "table emb, number 0 of the job, was not made");
+    expect_refused(edit_table_name, "updates table other, which no init_table");
+    expect_refused(drop_update, "has something else than the operator");
+    expect_refused(put_whole_rule, "has something else than the operator");
+    expect_refused(
+        edit_settings,
+        "is made with optimizer=adam, but its block updates it with");
 }
 
 int main(void)
@@ -182,7 +265,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_rate_that_is_edited_is_the_rate),
         cmocka_unit_test(an_attribute_of_an_update_that_is_edited_counts),
-        cmocka_unit_test(settings_of_a_table_that_are_edited_count),
+        cmocka_unit_test(the_update_of_a_table_that_is_edited_counts),
+        cmocka_unit_test(another_rule_that_is_put_there_is_the_rule),
         cmocka_unit_test(what_trainers_expect_must_stay),
     };
 

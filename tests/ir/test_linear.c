@@ -1,29 +1,13 @@
 /* test_linear.c - building and reading programs takes work in proportion to
  * their size.
- *
- * Work is counted, not timed: the files of src/ir and the maps below them are
- * compiled once more for this test, with a call at every branch.
  */
 #include "kit.h"
 
 #include "pass/grad.h"
 #include "pass/pass.h"
+#include "../work_kit.h"
 
 #define FEW 500
-#define MANY (8 * FEW)
-
-/* Maps and vectors grow in steps, so 8 times the size may cost somewhat more
-   than 8 times the work; the square would cost 64 times as much. */
-#define MOST_TIMES 12
-
-static uint64_t work;
-
-void __sanitizer_cov_trace_pc(void);
-
-void __sanitizer_cov_trace_pc(void)
-{
-    work++;
-}
 
 static void append(fl_block *b, const char *type, const fl_arg *in, size_t n_in,
                    const fl_arg *out, size_t n_out)
@@ -131,11 +115,21 @@ static void differentiate(int n)
     fl_program_free(p);
 }
 
+static void run_passes(fl_str *text, size_t most_ops)
+{
+    fl_pass_options options = { .optimize = true };
+    fl_program *p = parse(fl_str_text(text));
+
+    fl_str_release(text);
+    work = 0;
+    assert_int_equal(fl_passes_run(p, &options), FL_OK);
+    assert_true(fl_program_main(p)->n_ops <= most_ops);
+    fl_program_free(p);
+}
+
 /* n layers with parameters, gradients and updates, for the passes. */
 static void optimise(int n)
 {
-    fl_pass_options options = { .optimize = true };
-    fl_program *p;
     fl_str s = { 0 };
 
     fl_str_add(&s, "var h_0 : f32[2,2] data\nvar lr : f32[1] persist\n");
@@ -154,12 +148,57 @@ static void optimise(int n)
                     "(ParamOut=w_%d) @optimize\n",
                     i, i, i, i, i);
     fl_str_addf(&s, "fetch h_%d\n", n);
-    p = parse(fl_str_text(&s));
-    fl_str_release(&s);
-    work = 0;
-    assert_int_equal(fl_passes_run(p, &options), FL_OK);
-    assert_true(fl_program_main(p)->n_ops < (size_t)(3 * n));
-    fl_program_free(p);
+    run_passes(&s, 3 * (size_t)n - 1);
+}
+
+/* n tables of ids, each with a lookup and its update. */
+static void pull_tables(int n)
+{
+    fl_str s = { 0 };
+
+    fl_str_add(&s, "var lr : f32[1] persist\n");
+    for (int i = 0; i < n; i++)
+        fl_str_addf(&s,
+                    "var c_%d : i64[-1,1] lod=1 data\n"
+                    "param w_%d : f32[-1,2] trainable table\n"
+                    "op lookup_table (W=w_%d, Ids=c_%d) -> (Out=e_%d)"
+                    " {is_sparse=true, is_distributed=true}\n",
+                    i, i, i, i, i);
+    for (int i = 0; i < n; i++)
+        fl_str_addf(&s,
+                    "op fill_constant () -> (Out=e_%d@GRAD)"
+                    " {shape=[1,2], value=1} @backward\n"
+                    "op lookup_table_grad (W=w_%d, Ids=c_%d, "
+                    "Out@GRAD=e_%d@GRAD) -> (W@GRAD=w_%d@GRAD)"
+                    " {is_sparse=true, is_distributed=true} @backward\n",
+                    i, i, i, i, i);
+    for (int i = 0; i < n; i++)
+        fl_str_addf(&s,
+                    "op sgd (Param=w_%d, Grad=w_%d@GRAD, LearningRate=lr)"
+                    " -> (ParamOut=w_%d) @optimize\n",
+                    i, i, i);
+    run_passes(&s, 5 * (size_t)n);
+}
+
+/* n pairs of lookups that are pooled and joined, and their gradients: operators
+   that become one stand far from each other. */
+static void join_lookups(int n)
+{
+    fl_str s = { 0 };
+
+    for (int i = 0; i < n; i++)
+        fl_str_addf(&s,
+                    "var a_%d : i64[-1,1] lod=1 data\n"
+                    "var b_%d : i64[-1,1] lod=1 data\n"
+                    "param w_%d : f32[9,2]\n"
+                    "op lookup_table (W=w_%d, Ids=a_%d) -> (Out=e_%d)\n"
+                    "op lookup_table (W=w_%d, Ids=b_%d) -> (Out=f_%d)\n"
+                    "op sequence_pool (X=e_%d) -> (Out=p_%d) {pooltype=SUM}\n"
+                    "op sequence_pool (X=f_%d) -> (Out=q_%d) {pooltype=SUM}\n"
+                    "op concat (X=[p_%d,q_%d]) -> (Out=h_%d) {axis=1}\n"
+                    "fetch h_%d\n",
+                    i, i, i, i, i, i, i, i, i, i, i, i, i, i, i, i, i);
+    run_passes(&s, (size_t)n);
 }
 
 /* One operator with n outputs. */
@@ -194,31 +233,19 @@ static void split_wide(int n)
 
 static void work_grows_with_the_size_and_not_with_its_square(void **state)
 {
-    static const struct {
-        const char *name;
-        void (*run)(int n);
-    } all[] = { { "build", build },
-                { "verify", verify },
-                { "print_and_parse", print_and_parse },
-                { "clone_for_test", clone_for_test },
-                { "prune", prune },
-                { "differentiate", differentiate },
-                { "optimise", optimise },
-                { "split_wide", split_wide } };
+    static const work_case all[] = { { "build", build },
+                                     { "verify", verify },
+                                     { "print_and_parse", print_and_parse },
+                                     { "clone_for_test", clone_for_test },
+                                     { "prune", prune },
+                                     { "differentiate", differentiate },
+                                     { "optimise", optimise },
+                                     { "pull_tables", pull_tables },
+                                     { "join_lookups", join_lookups },
+                                     { "split_wide", split_wide } };
 
     (void)state;
-    for (size_t i = 0; i < FL_LEN(all); i++) {
-        uint64_t few;
-
-        all[i].run(FEW);
-        few = work;
-        assert_true(few > FEW);
-        all[i].run(MANY);
-        if (work > MOST_TIMES * few)
-            fail_msg("%s: %d steps take %llu branches, %d take %llu",
-                     all[i].name, FEW, (unsigned long long)few, MANY,
-                     (unsigned long long)work);
-    }
+    work_is_linear(all, FL_LEN(all), FEW);
 }
 
 int main(void)

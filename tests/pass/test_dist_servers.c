@@ -109,12 +109,22 @@ static fl_dist *distribute(const fl_dist_config *c, const char *passes)
 
 /* --- programs of servers -------------------------------------------------- */
 
+#define TABLE_UPDATE(number)                                                   \
+    "block " number " parent 0\n"                                              \
+    "  param emb : f32[20,4] trainable table\n"                                \
+    "  var emb@GRAD : f32[20,4] data\n"                                        \
+    "  var emb@RATE : f32[1] data\n"                                           \
+    "  op sgd (Param=emb, Grad=emb@GRAD, LearningRate=emb@RATE) -> "           \
+    "(ParamOut=emb) @optimize\n"                                               \
+    "end\n"
+
 static const char first_program[] =
     "param w.block0 : f32[5,4] trainable\n"
     "var lr : f32[1] persist\n"
     "var m.block0 : f32[5,4] persist\n"
     "param b : f32[2] trainable\n"
-    "op listen_and_serv () -> () {endpoint=one:1, optimize_blocks=[1,2]} @rpc\n"
+    "op listen_and_serv () -> () {endpoint=one:1, optimize_blocks=[1,2], "
+    "table_blocks=[3]} @rpc\n"
     "block 1 parent 0\n"
     "  var w.block0@GRAD : f32[5,4] data\n"
     "  op adagrad (Param=w.block0, Grad=w.block0@GRAD, LearningRate=lr, "
@@ -124,11 +134,11 @@ static const char first_program[] =
     "  var b@GRAD : f32[2] data\n"
     "  op sgd (Param=b, Grad=b@GRAD, LearningRate=lr) -> (ParamOut=b) "
     "@optimize\n"
-    "end\n";
+    "end\n" TABLE_UPDATE("3");
 
 #define TABLE                                                                  \
     "op init_table () -> () {table=emb, settings=\"dim=4 height=20 "           \
-    "init=truncated_normal(0,0.3) optimizer=sgd\"}\n"
+    "init=truncated_normal(0,0.3)\"}\n"
 
 static const char first_startup[] =
     "seed 11\n"
@@ -173,7 +183,8 @@ static void a_server_without_blocks_serves_tables(void **state)
     c.slice_var_up = false;
     d = distribute(&c, ALL);
     expect_program(d->servers.data[2].main,
-                   "op listen_and_serv () -> () {endpoint=three:3} @rpc\n");
+                   "op listen_and_serv () -> () {endpoint=three:3, "
+                   "table_blocks=[1]} @rpc\n" TABLE_UPDATE("1"));
     expect_program(d->servers.data[2].startup, "seed 11\n" TABLE);
     fl_dist_free(d);
 }
@@ -190,7 +201,8 @@ static void a_declaration_is_the_printed_programs(void **state)
     assert_int_equal(fl_dist_print_server(d, 0, &text), FL_OK);
     assert_string_equal(text, d->servers.data[0].declared);
     assert_non_null(strstr(text, "op listen_and_serv () -> () "
-                                 "{optimize_blocks=[1,2]} @rpc\n"));
+                                 "{optimize_blocks=[1,2], "
+                                 "table_blocks=[3]} @rpc\n"));
     fl_free(text);
     fill = fl_program_main(d->servers.data[0].startup)->last->prev->prev;
     fill->attrs[fl_op_find_attr(fill->def, "value")].f = 0.7;

@@ -4,6 +4,8 @@
 #include <inttypes.h>
 #include <stddef.h>
 
+#include "ir/attr.h"
+#include "pass/match.h"
 #include "ps/store/rounds.h"
 #include "table/inside.h"
 
@@ -28,13 +30,34 @@ static void schema_free(fl_store_schema *w)
     fl_free(w);
 }
 
-static fl_status add_table(fl_store_schema *w, const fl_contents_table *from)
+/* The rule of a table is what its operator says; without one, what its settings
+   say. */
+static fl_status read_table(const fl_contents_table *from,
+                            const fl_op_node *update, fl_table_config *out)
+{
+    fl_update u;
+
+    FL_TRY(fl_table_config_parse(out, from->name, from->settings, from->seed));
+    if (!update)
+        return FL_OK;
+    FL_ASSERT(fl_node_update(update, &u));
+    if (out->rule && strcmp(out->rule, u.rule->name))
+        FL_FAIL(FL_ERR_INVAL,
+                "table %s is made with optimizer=%s, but its block updates it "
+                "with %s; leave the rule to the block",
+                from->name, out->rule, u.rule->name);
+    out->rule = u.rule->name;
+    memcpy(out->p, u.p, sizeof(u.p));
+    return FL_OK;
+}
+
+static fl_status add_table(fl_store_schema *w, const fl_contents_table *from,
+                           const fl_op_node *update)
 {
     fl_store_table t = { 0 };
     fl_table_config config;
 
-    FL_TRY(
-        fl_table_config_parse(&config, from->name, from->settings, from->seed));
+    FL_TRY(read_table(from, update, &config));
     t.height = config.height;
     FL_TRY(fl_table_create(&t.table, &config));
     t.row_bytes = fl_table_acc(t.table)->layout.bytes;
@@ -43,18 +66,69 @@ static fl_status add_table(fl_store_schema *w, const fl_contents_table *from)
     return FL_OK;
 }
 
+/* One operator, which updates a table whose rows are here. */
+static fl_status check_update(const fl_op_node *n, const fl_contents *from)
+{
+    const fl_var *v = fl_match_in(n, "Param");
+    const fl_attr *lazy = n ? fl_match_attr(n, "lazy_mode") : NULL;
+    fl_update u;
+
+    if (!n || n->next || !v || !(v->flags & FL_VAR_TABLE) ||
+        !fl_node_update(n, &u) || u.rule->whole)
+        FL_FAIL(FL_ERR_INVAL,
+                "one of table_blocks has something else than the operator that "
+                "updates the rows of one table");
+    if (!fl_map_find(&from->by_name, v->name))
+        FL_FAIL(FL_ERR_NOTFOUND,
+                "one of table_blocks updates table %s, which no init_table has "
+                "made",
+                v->name);
+    if (lazy && !lazy->b)
+        FL_FAIL(FL_ERR_INVAL,
+                "the rows of table %s are updated when they have a gradient: "
+                "lazy_mode=false is not for it",
+                v->name);
+    return FL_OK;
+}
+
+/* The updates by the names of their tables. */
+static fl_status find_updates(const fl_contents *from, fl_map *out)
+{
+    const fl_comm_service *s = from->service;
+
+    for (size_t i = 0; i < s->n_table_blocks; i++) {
+        fl_op_node *n = s->program->blocks.data[s->table_blocks[i]]->first;
+        const char *table;
+
+        FL_TRY(check_update(n, from));
+        table = fl_match_in(n, "Param")->name;
+        if (fl_map_find(out, table))
+            FL_FAIL(FL_ERR_INVAL, "two of table_blocks update table %s", table);
+        fl_map_put(out, table, n);
+    }
+    return FL_OK;
+}
+
+static fl_status add_tables(fl_store_schema *w, const fl_contents *from)
+{
+    fl_map updates = { 0 };
+    fl_status st = find_updates(from, &updates);
+
+    for (size_t i = 0; i < from->tables.len && !st; i++)
+        st = add_table(w, from->tables.data[i],
+                       fl_map_find(&updates, from->tables.data[i]->name));
+    fl_map_release(&updates);
+    return st;
+}
+
 static fl_status add_block(fl_store_schema *w, const fl_contents *from,
                            size_t i, const fl_conf *conf)
 {
-    const fl_program *p = from->service->program;
-    int64_t number = from->service->blocks[i];
+    const fl_comm_service *s = from->service;
     fl_store_block b = { 0 };
 
-    if (number < 1 || (size_t)number >= p->blocks.len)
-        FL_FAIL(FL_ERR_INVAL,
-                "optimize_blocks has %lld, and the program has %zu blocks",
-                (long long)number, p->blocks.len);
-    FL_TRY(fl_dense_new(&b.dense, p->blocks.data[number], from->scope, conf));
+    FL_TRY(fl_dense_new(&b.dense, s->program->blocks.data[s->blocks[i]],
+                        from->scope, conf));
     fl_vec_push(&w->blocks, b);
     return FL_OK;
 }
@@ -84,8 +158,7 @@ static fl_status fill_schema(fl_store_schema *w, const fl_contents *from,
                 "%zu blocks are too many: a server has at most "
                 "%d",
                 from->service->n_blocks, FL_DECLARED_MAX);
-    for (size_t i = 0; i < from->tables.len; i++)
-        FL_TRY(add_table(w, from->tables.data[i]));
+    FL_TRY(add_tables(w, from));
     for (size_t i = 0; i < from->service->n_blocks; i++)
         FL_TRY(add_block(w, from, i, conf));
     w->changes = fl_alloc(w->tables.len * sizeof(*w->changes));
