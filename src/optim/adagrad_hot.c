@@ -28,6 +28,8 @@ enum { MOMENT };
 UPDATE(float, f32, sqrtf)
 UPDATE(double, f64, sqrt)
 
+/* A zero gradient adds nothing to the sum. It is a size without a direction, so
+   others may move the weights meanwhile. */
 const fl_rule FL_ISA_NAME(fl_rule_adagrad) = {
     .name = "adagrad",
     .doc = "MomentOut = Moment + Grad^2; ParamOut = Param - LearningRate * "

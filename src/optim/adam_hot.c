@@ -47,6 +47,8 @@ static void advance(fl_hyper *h)
 UPDATE(float, f32, sqrtf)
 UPDATE(double, f64, sqrt)
 
+/* A zero gradient lets the moments decay and move the weight on; the first has
+   a direction, which is that of one trainer. */
 const fl_rule FL_ISA_NAME(fl_rule_adam) = {
     .name = "adam",
     .doc = "Moment1Out = beta1 * Moment1 + (1 - beta1) * Grad; Moment2Out = "

@@ -67,6 +67,8 @@ WEIGHT(double, f64, fabs, copysign)
 UPDATE(float, f32, sqrtf, powf)
 UPDATE(double, f64, sqrt, pow)
 
+/* A zero gradient still makes the weight anew from its sums, which would undo
+   what others have made of it. */
 const fl_rule FL_ISA_NAME(fl_rule_ftrl) = {
     .name = "ftrl",
     .doc = "SquaredAccumOut = SquaredAccumulator + Grad^2; with S(s) = "

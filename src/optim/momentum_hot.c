@@ -35,6 +35,8 @@ enum { VELOCITY };
 UPDATE(float, f32)
 UPDATE(double, f64)
 
+/* A zero gradient leaves the velocity to move the weight; it has a direction,
+   which is that of one trainer. */
 const fl_rule FL_ISA_NAME(fl_rule_momentum) = {
     .name = "momentum",
     .doc = "VelocityOut = mu * Velocity + Grad; ParamOut = Param - "

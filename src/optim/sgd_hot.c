@@ -17,6 +17,8 @@
 UPDATE(float, f32)
 UPDATE(double, f64)
 
+/* A step is linear in the gradient: nothing happens without one, and there is no
+   state that others could disturb. */
 const fl_rule FL_ISA_NAME(fl_rule_sgd) = {
     .name = "sgd",
     .doc = "ParamOut = Param - LearningRate * Grad",

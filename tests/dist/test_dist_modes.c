@@ -210,20 +210,50 @@ static void geo_without_a_table_exchanges_dense_parameters(void **state)
     assert_true(kit_error(&end.model, &first) > 0.01);
 }
 
-static void geo_refuses_what_is_not_safe(void **state)
+static void expect_refused_in_geo(const fl_rule *r)
 {
-    kit_job j = { .mode = "geo", .n_steps = 1, .optimizer = "adam" };
+    kit_job j = {
+        .mode = "geo", .n_steps = 1, .optimizer = r->name, .is_dense = r->whole
+    };
     fl_ctx *c = make_ctx();
     fl_transpiler *t;
 
-    (void)state;
     assert_non_null(kit_build(c, &j));
     assert_int_not_equal(
         fl_transpile(&t, c, .pservers = "127.0.0.1:7000", .mode = "geo"),
         FL_OK);
-    assert_non_null(strstr(fl_last_error(), "adam"));
+    assert_non_null(strstr(fl_last_error(), r->name));
     assert_non_null(strstr(fl_last_error(), "adagrad"));
     fl_ctx_free(c);
+}
+
+static void geo_refuses_what_is_not_safe(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < fl_rule_count(); i++)
+        if (!fl_rule_at(i)->geo_safe)
+            expect_refused_in_geo(fl_rule_at(i));
+}
+
+/* Whose norm no server could know. */
+static void rules_that_need_a_whole_parameter_have_no_tables(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < fl_rule_count(); i++) {
+        const fl_rule *r = fl_rule_at(i);
+        kit_job j = { .n_steps = 1, .optimizer = r->name };
+        fl_ctx *c = make_ctx();
+        fl_transpiler *t;
+
+        if (r->whole) {
+            assert_non_null(kit_build(c, &j));
+            assert_int_not_equal(
+                fl_transpile(&t, c, .pservers = "127.0.0.1:7000"), FL_OK);
+            assert_non_null(strstr(fl_last_error(), r->name));
+            assert_non_null(strstr(fl_last_error(), "tables do not have"));
+        }
+        fl_ctx_free(c);
+    }
 }
 
 /* --- all modes
@@ -510,6 +540,7 @@ int main(void)
         cmocka_unit_test(geo_with_one_trainer_and_every_step_is_local_training),
         cmocka_unit_test(geo_without_a_table_exchanges_dense_parameters),
         cmocka_unit_test(geo_refuses_what_is_not_safe),
+        cmocka_unit_test(rules_that_need_a_whole_parameter_have_no_tables),
         cmocka_unit_test(clipping_works_in_every_mode),
         cmocka_unit_test(every_schedule_follows_the_global_step),
         cmocka_unit_test(every_optimizer_works_in_the_modes_that_allow_it),

@@ -205,7 +205,10 @@ static void unknown_words_name_the_nearest(void **state)
     expect_refused("dim=3 xyzzy=1", "has no setting xyzzy; there are dim");
     expect_refused("dim=3 beta1=0.9", "optimizer sgd");
     expect_refused("dim=3 optimizer=adem", "there are sgd");
-    expect_refused("dim=3 optimizer=lars_momentum", "a table has rows");
+    expect_refused("dim=3 optimizer=lars_momentum",
+                   "lars_momentum needs all of a parameter");
+    expect_refused("dim=3 optimizer=lamb", "lamb needs all of a parameter");
+    expect_refused("dim=3 optimizer=dpsgd", "dpsgd needs all of a parameter");
     expect_refused("dim=3 accessor=ctrl", "there are plain, ctr");
 }
 
