@@ -237,6 +237,15 @@ static void what_does_not_fit_is_refused(void **state)
     assert_said("make no product");
     assert_null(fl_layers_sequence_conv(dense, 3, ));
     assert_said("has no offsets");
+    fl_ctx_free(c);
+}
+
+static void moves_that_do_not_fit_are_refused(void **state)
+{
+    fl_ctx *c = make_ctx();
+    fl_var *x = rows2(c, "x", 12), *dense = data2(c, "d", 12);
+
+    (void)state;
     assert_null(fl_layers_sequence_softmax(x));
     assert_said("one number per row");
     assert_null(fl_layers_sequence_expand(x, x, 1));
@@ -265,6 +274,7 @@ int main(void)
         cmocka_unit_test(padding_goes_there_and_back),
         cmocka_unit_test(a_unit_is_one_step),
         cmocka_unit_test(what_does_not_fit_is_refused),
+        cmocka_unit_test(moves_that_do_not_fit_are_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

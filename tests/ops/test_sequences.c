@@ -247,55 +247,56 @@ static void first_rows_of_another_number_are_refused(void **state)
 }
 
 /* Programs that do not come to run. */
+static const struct {
+    const char *text, *words;
+} bad[] = {
+    { "var x : f32[-1,2] lod=1 data\nvar w : f32[4,3] data\n"
+      "op sequence_conv (X=x, Filter=w) -> (Out=y) {contextLength=0}\n",
+      "contextLength=0 is not at least 1" },
+    { "var x : f32[-1,2] lod=1 data\nvar w : f32[4,3] data\n"
+      "op sequence_conv (X=x, Filter=w) -> (Out=y) {contextLength=2, "
+      "contextStride=2}\n",
+      "contextStride=2; it can only be 1" },
+    { "var x : f32[-1,2] lod=1 data\nvar w : f32[5,3] data\n"
+      "op sequence_conv (X=x, Filter=w) -> (Out=y) {contextLength=2}\n",
+      "Filter (w: f32[5,3]) must have contextLength=2 times" },
+    { "var x : f32[-1,2] lod=1 data\nvar w : f64[4,3] data\n"
+      "op sequence_conv (X=x, Filter=w) -> (Out=y) {contextLength=2}\n",
+      "have different types" },
+    { "var x : f32[-1,2] lod=1 data\nvar w : f32[4,3] data\n"
+      "op sequence_conv (X=x, Filter=w) -> (Out=y) {contextLength=2, "
+      "paddingTrainable=true}\n",
+      "PaddingData is left out, paddingTrainable is true" },
+    { "var x : f32[-1,3] lod=2 data\nvar w : f32[1,3] data\n"
+      "op gru (Input=x, Weight=w) -> (Hidden=y)\n",
+      "has 2 levels of offsets, it must have one" },
+    { "var x : f32[-1,3] lod=1 data\nvar w : f32[2,3] data\n"
+      "op gru (Input=x, Weight=w) -> (Hidden=y)\n",
+      "Weight (w: f32[2,3]) must be [D,3D]" },
+    { "var x : f32[-1,6] lod=1 data\nvar w : f32[1,3] data\n"
+      "op gru (Input=x, Weight=w) -> (Hidden=y)\n",
+      "Input (x: f32[-1,6]) must be [-1,3]" },
+    { "var x : f32[-1,3] lod=1 data\nvar w : f32[1,3] data\n"
+      "op gru (Input=x, Weight=w) -> (Hidden=y) {activation=softmax}\n",
+      "activation is \"softmax\"; there are identity" },
+    { "var x : i64[-1] data\n"
+      "op sequence_mask (X=x) -> (Y=y) {maxlen=-2}\n",
+      "maxlen=-2 is neither" },
+    { "var x : f32[-1] data\nop sequence_mask (X=x) -> (Y=y)\n",
+      "must be i64, u64 or i32" },
+    { "var x : i64[-1] data\n"
+      "op sequence_mask (X=x) -> (Y=y) {out_dtype=f16}\n",
+      "out_dtype=f16 is no type" },
+    { "var x : i64[-1,1] lod=1 data\n"
+      "op sequence_enumerate (X=x) -> (Out=y) {win_size=0}\n",
+      "win_size=0 is not at least 1" },
+    { "var x : i64[-1,1] lod=1 data\n"
+      "op sequence_softmax (X=x) -> (Out=y)\n",
+      "must be f32 or f64" },
+};
+
 static void attributes_and_types_are_checked_while_building(void **state)
 {
-    static const struct {
-        const char *text, *words;
-    } bad[] = {
-        { "var x : f32[-1,2] lod=1 data\nvar w : f32[4,3] data\n"
-          "op sequence_conv (X=x, Filter=w) -> (Out=y) {contextLength=0}\n",
-          "contextLength=0 is not at least 1" },
-        { "var x : f32[-1,2] lod=1 data\nvar w : f32[4,3] data\n"
-          "op sequence_conv (X=x, Filter=w) -> (Out=y) {contextLength=2, "
-          "contextStride=2}\n",
-          "contextStride=2; it can only be 1" },
-        { "var x : f32[-1,2] lod=1 data\nvar w : f32[5,3] data\n"
-          "op sequence_conv (X=x, Filter=w) -> (Out=y) {contextLength=2}\n",
-          "Filter (w: f32[5,3]) must have contextLength=2 times" },
-        { "var x : f32[-1,2] lod=1 data\nvar w : f64[4,3] data\n"
-          "op sequence_conv (X=x, Filter=w) -> (Out=y) {contextLength=2}\n",
-          "have different types" },
-        { "var x : f32[-1,2] lod=1 data\nvar w : f32[4,3] data\n"
-          "op sequence_conv (X=x, Filter=w) -> (Out=y) {contextLength=2, "
-          "paddingTrainable=true}\n",
-          "PaddingData is left out, paddingTrainable is true" },
-        { "var x : f32[-1,3] lod=2 data\nvar w : f32[1,3] data\n"
-          "op gru (Input=x, Weight=w) -> (Hidden=y)\n",
-          "has 2 levels of offsets, it must have one" },
-        { "var x : f32[-1,3] lod=1 data\nvar w : f32[2,3] data\n"
-          "op gru (Input=x, Weight=w) -> (Hidden=y)\n",
-          "Weight (w: f32[2,3]) must be [D,3D]" },
-        { "var x : f32[-1,6] lod=1 data\nvar w : f32[1,3] data\n"
-          "op gru (Input=x, Weight=w) -> (Hidden=y)\n",
-          "Input (x: f32[-1,6]) must be [-1,3]" },
-        { "var x : f32[-1,3] lod=1 data\nvar w : f32[1,3] data\n"
-          "op gru (Input=x, Weight=w) -> (Hidden=y) {activation=softmax}\n",
-          "activation is \"softmax\"; there are identity" },
-        { "var x : i64[-1] data\n"
-          "op sequence_mask (X=x) -> (Y=y) {maxlen=-2}\n",
-          "maxlen=-2 is neither" },
-        { "var x : f32[-1] data\nop sequence_mask (X=x) -> (Y=y)\n",
-          "must be i64, u64 or i32" },
-        { "var x : i64[-1] data\n"
-          "op sequence_mask (X=x) -> (Y=y) {out_dtype=f16}\n",
-          "out_dtype=f16 is no type" },
-        { "var x : i64[-1,1] lod=1 data\n"
-          "op sequence_enumerate (X=x) -> (Out=y) {win_size=0}\n",
-          "win_size=0 is not at least 1" },
-        { "var x : i64[-1,1] lod=1 data\n"
-          "op sequence_softmax (X=x) -> (Out=y)\n",
-          "must be f32 or f64" },
-    };
     fixture *f = *state;
 
     for (size_t i = 0; i < FL_LEN(bad); i++)
