@@ -32,7 +32,9 @@ enum {
     SAMPLES
 };
 enum { COST, SAMPLE_LOGITS, SAMPLE_LABELS };
-enum { NUM_CLASSES, NUM_NEG, SAMPLER, SEED, CUSTOM_NEG, IS_SPARSE };
+enum { NUM_CLASSES, NUM_NEG, SAMPLER, SEED, CUSTOM_NEG };
+enum { IS_SPARSE = CUSTOM_NEG + 1 }; /* nce */
+enum { OF = CUSTOM_NEG + 1 };        /* nce_sample */
 
 #define CLASSES_MAX ((int64_t)1 << 52) /* exact as a double */
 #define NEGATIVES_MAX 100000
@@ -149,12 +151,12 @@ static fl_status draw_row(const fl_op_ctx *c, const fl_sampler *s, size_t row,
 }
 
 /* The labels of each row, and noise behind them. */
-static fl_status fill_samples(const fl_op_ctx *c, fl_span rows, int64_t *to)
+static fl_status fill_samples(const fl_op_ctx *c, fl_span rows, uint64_t stream,
+                              int64_t *to)
 {
     const fl_tensor *label = fl_in_t(c, LABEL);
     size_t n_true = (size_t)label->shape.dim[1];
     size_t width = n_true + (size_t)fl_int(c, NUM_NEG);
-    uint64_t stream = fl_op_stream(c, fl_int(c, SEED), FL_STREAM_MOVING);
     fl_sampler s = sampler_of(c);
 
     FL_TRY(fl_check_labels(label,
@@ -183,8 +185,12 @@ static fl_status nce_sample_infer(fl_infer *c)
 static fl_status nce_sample_run(fl_op_ctx *c)
 {
     size_t n = (size_t)fl_in_t(c, LABEL)->shape.dim[0];
+    const char *of = fl_str_attr(c, OF);
+    uint64_t stream =
+        fl_op_stream_of(c, *of ? of : c->node->out[0].vars[0]->name,
+                        fl_int(c, SEED), FL_STREAM_MOVING);
 
-    return fill_samples(c, fl_op_span(c, n), fl_out(c, 0));
+    return fill_samples(c, fl_op_span(c, n), stream, fl_out(c, 0));
 }
 
 static const fl_op_case nce_sample_cases[] = {
@@ -221,10 +227,12 @@ static const fl_op_case nce_sample_cases[] = {
 
 const fl_op fl_op_nce_sample = {
     .name = "nce_sample",
-    .doc = "Out = in each row the classes of Label and " SAMPLE_DOC,
+    .doc = "Out = in each row the classes of Label and " SAMPLE_DOC ". They "
+           "are those that an nce draws whose Cost has the name that is in of, "
+           "or the name of Out",
     .in = { SAMPLE_SLOTS },
     .out = { { "Out", 0 } },
-    .attrs = { SAMPLE_ATTRS },
+    .attrs = { SAMPLE_ATTRS, { "of", FL_ATTR_STRING, "" } },
     .flags = FL_OP_SLICED,
     .infer = nce_sample_infer,
     .run = nce_sample_run,
@@ -462,7 +470,8 @@ static fl_status take_samples(const fl_op_ctx *c, const nce_job *j, fl_span s,
     const fl_tensor *given = fl_in_t(c, SAMPLES);
 
     if (!given)
-        return fill_samples(c, s, to);
+        return fill_samples(
+            c, s, fl_op_stream(c, fl_int(c, SEED), FL_STREAM_MOVING), to);
     FL_TRY(fl_check_ids(given, "Samples", (uint64_t)j->sampler.n, 0));
     if (s.lo < s.hi)
         memcpy(to + s.lo * j->width,

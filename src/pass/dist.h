@@ -4,7 +4,7 @@
  * They work on an fl_dist: the trainer's two programs, which start as copies of
  * the user's, and what the servers are going to hold, which the passes fill in.
  *
- *     dist_sparse    lookups with is_sparse become lookups of tables
+ *     dist_sparse    lookups with is_sparse, of nce too, become those of tables
  *     dist_pull      one pull and one push per table and batch (also alone)
  *     dist_place     dense parameters cut into blocks, blocks dealt to servers
  *     dist_server    the programs of the servers

@@ -20,6 +20,11 @@ FL_MUST_CHECK
 fl_status fl_dist_find_update(const fl_dist *d, const fl_var *v,
                               fl_op_node **out);
 
+/* nce with is_sparse takes rows that lookups with is_sparse give it
+   (dist_nce.c). */
+FL_MUST_CHECK
+fl_status fl_dist_look_up_noise(fl_dist *d, bool *changed);
+
 /* The operators that add the decay of w to its gradient before the update, and
    that gradient without them. */
 FL_MUST_CHECK

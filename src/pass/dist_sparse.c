@@ -17,6 +17,9 @@
  * init_table with the rest as settings. First values are the same: a number is
  * a matter of seed, name, row and column, in an array and in a table.
  *
+ * What nce with is_sparse reads of its weights is looked up first
+ * (dist_nce.c).
+ *
  * Only parameters that are trained are changed; an array that nobody updates
  * stays with every trainer.
  */
@@ -398,8 +401,10 @@ static fl_status change_param(fl_dist *d, fl_var *w, bool *changed)
 static fl_status sparse_spread(fl_dist *d, bool *changed)
 {
     const unsigned flags = FL_VAR_PARAM | FL_VAR_TABLE;
-    fl_var *v = fl_program_main(d->main)->first_var;
+    fl_var *v;
 
+    FL_TRY(fl_dist_look_up_noise(d, changed));
+    v = fl_program_main(d->main)->first_var;
     for (; v; v = v->next)
         if ((v->flags & flags) == FL_VAR_PARAM)
             FL_TRY(change_param(d, v, changed));
