@@ -1,5 +1,9 @@
 /* grad.c - autodiff.
  *
+ * A temporary that is written more than once holds several values, each with
+ * a gradient of its own; before anything else all but the last get a variable
+ * of their own (versions.c), so that below a variable is one value.
+ *
  * Three walks over the block, none of which knows an operator by name:
  *   down  a variable wants a gradient when something that is wanted (usually a
  *         trainable parameter) flows into it through operators that have a back
@@ -12,6 +16,7 @@
 #include "pass/grad.h"
 
 #include "ir/builder.h"
+#include "pass/versions.h"
 
 /* What is known of one variable. */
 typedef struct mark {
@@ -51,6 +56,15 @@ static bool is_trainable(const fl_var *v)
            fl_dtype_is_float(v->meta.dtype);
 }
 
+/* What nobody computes and nobody has cut off: a fed or kept variable that is
+   differentiated as parameters are. */
+static bool is_open_leaf(const fl_var *v)
+{
+    return (v->flags & (FL_VAR_DATA | FL_VAR_PERSIST)) &&
+           !(v->flags & (FL_VAR_PARAM | FL_VAR_STOP_GRAD)) &&
+           v->meta.kind != FL_KIND_ROWS && fl_dtype_is_float(v->meta.dtype);
+}
+
 static bool is_differentiable(const fl_op_node *n, int slot)
 {
     return !(n->def->in[slot].flags & (FL_SLOT_NO_GRAD | FL_OP_SLOT_STATE));
@@ -79,7 +93,7 @@ static void mark_wanted(differ *d)
 
     if (!s->wanted)
         for (fl_var *v = d->block->first_var; v; v = v->next)
-            mark_of(d, v)->wants = is_trainable(v);
+            mark_of(d, v)->wants = is_trainable(v) || is_open_leaf(v);
     for (size_t i = 0; s->wanted && i < s->n_wanted; i++)
         mark_of(d, s->wanted[i])->wants = true;
     for (size_t i = 0; i < s->n_no_grad; i++)
@@ -138,8 +152,9 @@ static fl_status walk_up(differ *d)
                 m->uses++;
                 if (m->writers > 1)
                     FL_FAIL(FL_ERR_INVAL,
-                            "variable %s is written %d times; a variable with "
-                            "a gradient must be written once",
+                            "variable %s is written %d times and is kept or "
+                            "used by another block; only a temporary of one "
+                            "block can have a gradient for each of its values",
                             n->in[s].vars[i]->name, m->writers);
             }
     }
@@ -359,6 +374,7 @@ static fl_status check_targets(differ *d)
 
 static fl_status differentiate(differ *d, fl_grad_pairs *out)
 {
+    FL_TRY(fl_versions_part(d->block));
     walk_down(d);
     FL_TRY(check_targets(d));
     FL_TRY(walk_up(d));

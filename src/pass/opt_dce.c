@@ -1,5 +1,6 @@
 /* opt_dce.c - dead code elimination. Drops operators whose outputs nobody
- * reads and that have no effect, and temporaries that nobody touches any more.
+ * reads and that have no effect, gradients that nobody reads, and temporaries
+ * that nobody touches any more.
  * Keeps feeds: their order is part of the program's signature. */
 #include "pass/match.h"
 #include "pass/pass.h"
@@ -24,11 +25,15 @@ static void note_outside(const fl_program *p, fl_map *read)
             note_reads(n, read);
 }
 
+static bool is_wanted(const fl_var *v, const fl_map *read)
+{
+    return (v->flags & FL_VAR_PERSIST) || fl_map_find(read, v->name);
+}
+
 static bool any_wanted(const fl_args *a, const fl_map *read)
 {
     for (int i = 0; i < a->n; i++)
-        if (a->vars[i] && ((a->vars[i]->flags & FL_VAR_PERSIST) ||
-                           fl_map_find(read, a->vars[i]->name)))
+        if (a->vars[i] && is_wanted(a->vars[i], read))
             return true;
     return false;
 }
@@ -64,6 +69,20 @@ static bool drop_temporaries(fl_block *b)
     return changed;
 }
 
+/* An operator that gives some gradients need not give those nobody reads. */
+static bool drop_gradients(fl_op_node *n, const fl_map *read)
+{
+    bool changed = false;
+
+    for (int s = 0; n->is_grad && s < fl_node_n_out(n); s++)
+        for (int i = 0; i < n->out[s].n; i++)
+            if (n->out[s].vars[i] && !is_wanted(n->out[s].vars[i], read)) {
+                fl_node_put_arg(n, &n->out[s], i, NULL);
+                changed = true;
+            }
+    return changed;
+}
+
 /* Walks backwards so that a dead chain disappears in one sweep. */
 static fl_status dce_run(fl_program *p, bool *changed)
 {
@@ -78,6 +97,7 @@ static fl_status dce_run(fl_program *p, bool *changed)
             fl_block_remove(b, n);
             *changed = true;
         } else {
+            *changed |= drop_gradients(n, &read);
             note_reads(n, &read);
         }
     }

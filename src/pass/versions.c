@@ -1,0 +1,124 @@
+/* versions.c - one variable per value.
+ *
+ * Backward reads forward values. Where an operator overwrites a variable that
+ * an earlier one has read, the earlier value must still be there. Two walks
+ * over the block: one counts who writes what, the other, where something is
+ * written again, gives the values their variables.
+ */
+#include "pass/versions.h"
+
+/* A variable on the way through the block. */
+typedef struct value {
+    fl_var *now; /* where it lies at this point */
+    int n_writers, n_written;
+} value;
+
+typedef struct parter {
+    fl_block *block;
+    fl_map values; /* by name */
+    fl_arena tmp;
+    bool any; /* something is written again */
+} parter;
+
+static bool is_temporary(const fl_var *v, const fl_block *b)
+{
+    return v->block == b && !(v->flags & (FL_VAR_DATA | FL_VAR_PERSIST));
+}
+
+static bool is_only_here(const fl_var *v, const fl_block *b)
+{
+    for (const fl_use *u = v->first_use; u; u = u->next)
+        if (u->node->block != b)
+            return false;
+    return true;
+}
+
+static void count_write(parter *p, fl_var *v)
+{
+    value *x = fl_map_find(&p->values, v->name);
+
+    if (!x) {
+        x = fl_arena_alloc(&p->tmp, sizeof(*x));
+        x->now = v;
+        fl_map_put(&p->values, v->name, x);
+    }
+    x->n_writers++;
+    p->any |= x->n_writers > 1;
+}
+
+static void count_writers(parter *p)
+{
+    for (fl_op_node *n = p->block->first; n; n = n->next)
+        for (int s = 0; s < fl_node_n_out(n); s++)
+            for (int i = 0; i < n->out[s].n; i++)
+                if (n->out[s].vars[i] &&
+                    is_temporary(n->out[s].vars[i], p->block))
+                    count_write(p, n->out[s].vars[i]);
+}
+
+/* NULL for what has one value, or stays as it is. */
+static value *parted(const parter *p, const fl_var *v)
+{
+    value *x = v ? fl_map_find(&p->values, v->name) : NULL;
+
+    return x && x->n_writers > 1 && is_temporary(v, p->block) &&
+                   is_only_here(v, p->block)
+               ? x
+               : NULL;
+}
+
+static void read_values(parter *p, fl_op_node *n)
+{
+    for (int s = 0; s < fl_node_n_in(n); s++)
+        for (int i = 0; i < n->in[s].n; i++) {
+            value *x = parted(p, n->in[s].vars[i]);
+
+            if (x && x->now != n->in[s].vars[i])
+                fl_node_put_arg(n, &n->in[s], i, x->now);
+        }
+}
+
+static fl_status add_version(fl_block *b, const fl_var *v, int i, fl_var **out)
+{
+    const char *name =
+        fl_arena_printf(&b->program->arena, "%s@VERSION@%d", v->name, i);
+
+    while (fl_block_find_var(b, name))
+        name = fl_arena_printf(&b->program->arena, "%s@", name);
+    return fl_block_add_var(b, name, &v->meta, v->flags, out);
+}
+
+/* The last value keeps the variable. */
+static fl_status write_values(parter *p, fl_op_node *n)
+{
+    for (int s = 0; s < fl_node_n_out(n); s++)
+        for (int i = 0; i < n->out[s].n; i++) {
+            fl_var *v = n->out[s].vars[i];
+            value *x = parted(p, v);
+
+            if (!x)
+                continue;
+            x->now = v;
+            if (++x->n_written == x->n_writers)
+                continue;
+            FL_TRY(add_version(p->block, v, x->n_written - 1, &x->now));
+            fl_node_put_arg(n, &n->out[s], i, x->now);
+        }
+    return FL_OK;
+}
+
+fl_status fl_versions_part(fl_block *b)
+{
+    parter p = { .block = b };
+    fl_status st = FL_OK;
+
+    fl_arena_init(&p.tmp, 16 << 10);
+    count_writers(&p);
+    for (fl_op_node *n = b->first; n && p.any && !st; n = n->next) {
+        read_values(&p, n);
+        st = write_values(&p, n);
+    }
+    fl_map_release(&p.values);
+    fl_arena_release(&p.tmp);
+    return st;
+}

@@ -1,0 +1,14 @@
+/* versions.h - temporaries that are written more than once, taken apart. */
+#ifndef FL_PASS_VERSIONS_H
+#define FL_PASS_VERSIONS_H
+
+#include "ir/program.h"
+
+/* Gives every value but the last of a temporary that several operators of the
+   block write a variable of its own, x@VERSION@0, x@VERSION@1, ...; x holds the
+   last one, as before. Variables that live longer than a run, or that other
+   blocks use, stay as they are. */
+FL_MUST_CHECK
+fl_status fl_versions_part(fl_block *b);
+
+#endif
