@@ -101,13 +101,24 @@ const char *fl_node_text(const fl_op_node *n, char buf[FL_NODE_TEXT_MAX])
 
 /* --- making a node ---------------------------------------------------------*/
 
+static fl_status no_operator(const fl_program *p, const char *type,
+                             const char *base)
+{
+    const char *why = p->ops->refusal ? p->ops->refusal(base) : NULL;
+    const char *near = p->ops->nearest(type);
+
+    if (why)
+        FL_FAIL(FL_ERR_UNSUPPORTED, "operator %s: %s", type, why);
+    FL_FAIL(FL_ERR_NOTFOUND, "no operator is called %s%s%s%s", type,
+            near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+}
+
 static fl_status find_def(const fl_program *p, const char *type,
                           const fl_op **def, bool *is_grad)
 {
     size_t len = strlen(type);
     size_t tail = strlen(GRAD_OP_SUFFIX);
     char base[OP_NAME_MAX];
-    const char *near;
 
     *is_grad = false;
     *def = p->ops->find(type);
@@ -122,10 +133,9 @@ static fl_status find_def(const fl_program *p, const char *type,
             return FL_OK;
         if (*def)
             FL_FAIL(FL_ERR_NOTFOUND, "operator %s has no gradient", base);
+        return no_operator(p, type, base);
     }
-    near = p->ops->nearest(type);
-    FL_FAIL(FL_ERR_NOTFOUND, "no operator is called %s%s%s%s", type,
-            near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+    return no_operator(p, type, type);
 }
 
 static const char **names_of(const fl_op_slot *slots, int n, const char **at)

@@ -101,6 +101,9 @@ const char *fl_names_next(fl_names *n, const char *key, fl_arena *arena);
 typedef struct fl_op_set {
     const fl_op *(*find)(const char *name);   /* NULL when unknown */
     const char *(*nearest)(const char *name); /* for messages */
+    /* Why an operator that people know is not there; NULL: no such name, or
+       the set refuses none by name. */
+    const char *(*refusal)(const char *name);
 } fl_op_set;
 
 #define FL_ACCUMULATE_MAX 65536

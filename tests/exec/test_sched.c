@@ -178,7 +178,7 @@ static const char *no_name(const char *name)
     return NULL;
 }
 
-static const fl_op_set with_wait = { find_op, no_name };
+static const fl_op_set with_wait = { .find = find_op, .nearest = no_name };
 
 static void answer(void *arg)
 {

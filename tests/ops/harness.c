@@ -32,7 +32,7 @@ static const char *nearest_op(const char *name)
     return fl_ops.nearest(name);
 }
 
-static const fl_op_set op_set = { find_op, nearest_op };
+static const fl_op_set op_set = { .find = find_op, .nearest = nearest_op };
 
 /* A single number, [1], is no batch. */
 static void add_dims(fl_str *s, const fl_tensor *t, bool unknown)
@@ -110,6 +110,15 @@ static void add_args(fl_str *s, const char *side, const fl_op_slot *slot, int n,
     fl_str_add(s, "]");
 }
 
+/* Does it run a block? Then the program has an empty one. */
+static bool has_block(const fl_op *op)
+{
+    for (int i = 0; i < fl_op_n_attrs(op); i++)
+        if (op->attrs[i].type == FL_ATTR_BLOCK)
+            return true;
+    return false;
+}
+
 static char *program_text(const trial *t, build_kind kind, int n_list)
 {
     const fl_op *op = t->op;
@@ -134,6 +143,8 @@ static char *program_text(const trial *t, build_kind kind, int n_list)
         add_args(&s, "out", &op->out[i], n, i == 0);
     }
     fl_str_addf(&s, ") %s\n", t->test_case->attrs ? t->test_case->attrs : "");
+    if (has_block(op))
+        fl_str_add(&s, "block 1 parent 0\nend\n");
     return fl_str_take(&s);
 }
 
