@@ -13,6 +13,7 @@
 #ifndef FLOTILLA_LAYERS_H
 #define FLOTILLA_LAYERS_H
 
+#include "flotilla/block.h"
 #include "flotilla/program.h"
 
 #ifdef __cplusplus
@@ -492,6 +493,13 @@ FL_API fl_var *fl_layers_range(fl_var *start, fl_var *end, fl_var *step);
 /* Adds `step` to the variable itself, which is returned. */
 FL_API fl_var *fl_layers_increment(fl_var *x, double step);
 FL_API fl_var *fl_layers_where(fl_var *condition, fl_var *x, fl_var *y);
+
+/* Runs `block`, a block inside that of the condition, one bool, when it is
+   true. What the block writes outside of itself keeps its value otherwise. Make
+   the block (fl_block_new), append its operators (fl_append_op), then call
+   this: it finds what they read and write. */
+FL_API FL_MUST_CHECK
+fl_status fl_layers_conditional_block(fl_var *condition, fl_block *block);
 
 /* A row per place at which the condition holds. */
 FL_API fl_var *fl_layers_where_index(fl_var *condition);

@@ -397,6 +397,58 @@ fl_var *fl_layers_slice(fl_var *x, size_t n, const int64_t *axes,
     return fl_layer_emit(&l, "slice", "Out");
 }
 
+/* --- a block on a condition ----------------------------------------------- */
+
+/* Variables of outer blocks, each once. */
+typedef struct outer {
+    const fl_block *block;
+    fl_map seen;
+    FL_VEC(const fl_var *) vars;
+} outer;
+
+static void note_outer(outer *o, const fl_args *args, int n_slots)
+{
+    for (int s = 0; s < n_slots; s++)
+        for (int i = 0; i < args[s].n; i++) {
+            const fl_var *v = args[s].vars[i];
+
+            if (!v || v->block == o->block || fl_map_find(&o->seen, v->name))
+                continue;
+            fl_map_put(&o->seen, v->name, o);
+            fl_vec_push(&o->vars, v);
+        }
+}
+
+static void outer_release(outer *o)
+{
+    fl_map_release(&o->seen);
+    fl_vec_release(&o->vars);
+}
+
+fl_status fl_layers_conditional_block(fl_var *condition, fl_block *block)
+{
+    outer read = { .block = block }, written = { .block = block };
+    fl_layer l;
+
+    if (!fl_layer_begin(&l, condition, "conditional_block", NULL))
+        return FL_ERR_INVAL;
+    for (const fl_op_node *n = block->first; n; n = n->next) {
+        note_outer(&read, n->in, fl_node_n_in(n));
+        note_outer(&written, n->out, fl_node_n_out(n));
+    }
+    fl_layer_in(&l, "Cond", condition);
+    for (size_t i = 0; i < read.vars.len; i++)
+        fl_layer_in(&l, "Input", read.vars.data[i]);
+    for (size_t i = 0; i < written.vars.len; i++)
+        fl_layer_out(&l, "Out", written.vars.data[i]->name);
+    outer_release(&read);
+    outer_release(&written);
+    fl_layer_out(&l, "Scope", fl_layer_tmp(&l));
+    fl_layer_int(&l, "sub_block", block->index);
+    fl_layer_bool(&l, "is_scalar_condition", true);
+    return fl_layer_emit(&l, "conditional_block", NULL) ? FL_OK : FL_ERR_INVAL;
+}
+
 /* --- without an input ----------------------------------------------------- */
 
 fl_var *fl_layers_seed(fl_ctx *c, int64_t seed)

@@ -8,6 +8,7 @@
 
 #include <inttypes.h>
 
+#include "exec/blocks.h"
 #include "exec/turns.h"
 #include "ir/comm.h"
 #include "kernel/vec.h"
@@ -81,6 +82,7 @@ void fl_runner_free(fl_runner *r)
             r->steps[i].keep_free(r->steps[i].keep);
         fl_free(r->steps[i].keep);
         fl_buf_release(&r->steps[i].workspace.buf);
+        fl_child_free(r->steps[i].child);
     }
     fl_turns_free(r->turns, r->plan->n_turns);
     for (int i = 0; i < r->plan->n_places; i++)
@@ -231,7 +233,7 @@ static fl_status lay_out(fl_runner *r, int var)
     return FL_OK;
 }
 
-static fl_status place_output(fl_runner *r, int var)
+fl_status fl_runner_place(fl_runner *r, int var)
 {
     const fl_plan_var *v = &r->plan->vars[var];
     fl_tensor *t = &r->tensors[var];
@@ -283,7 +285,7 @@ static fl_status prepare(fl_runner *r, int step)
     for (int slot = 0; slot < s->n_out; slot++)
         for (int i = 0; i < s->out_len[slot]; i++, at++)
             if (s->out[at] >= 0)
-                FL_TRY(place_output(r, s->out[at]));
+                FL_TRY(fl_runner_place(r, s->out[at]));
     return FL_OK;
 }
 
@@ -330,6 +332,7 @@ fl_status fl_step_run(fl_runner *r, const fl_step_share *share, fl_waker *waker)
     fl_run_step *rs = &r->steps[share->step];
     int member = share->member;
     uint64_t start_ns = r->options->trace ? fl_now_ns() : 0;
+    fl_step_blocks blocks = fl_blocks_of(r, share->step);
     fl_op_ctx c = {
         .node = s->node,
         .in = rs->in,
@@ -351,6 +354,7 @@ fl_status fl_step_run(fl_runner *r, const fl_step_share *share, fl_waker *waker)
         .comm = r->options->comm,
         .waker = waker,
         .resumed = share->resumed,
+        .blocks = &blocks.port,
     };
     fl_status st = s->run(&c);
 

@@ -25,6 +25,7 @@ typedef struct fl_exec_options {
 
 typedef struct fl_sched fl_sched;
 typedef struct fl_turns fl_turns;
+typedef struct fl_child fl_child; /* a block that a step runs, see blocks.h */
 
 /* One operator as this runner calls it. */
 typedef struct fl_run_step {
@@ -32,6 +33,7 @@ typedef struct fl_run_step {
     void *keep;
     void (*keep_free)(void *);
     fl_workspace workspace;
+    fl_child *child; /* NULL until it runs a block */
 } fl_run_step;
 
 typedef struct fl_runner {
@@ -98,6 +100,10 @@ fl_status fl_step_run(fl_runner *r, const fl_step_share *share,
                       fl_waker *waker);
 FL_MUST_CHECK
 fl_status fl_step_finish(fl_runner *r, int step);
+
+/* Memory for an output as its tensor has it now. */
+FL_MUST_CHECK
+fl_status fl_runner_place(fl_runner *r, int var);
 
 /* How many shares a prepared step is cut into for a team of n. */
 int fl_step_shares(const fl_runner *r, int step, int n);

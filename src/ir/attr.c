@@ -367,6 +367,11 @@ int64_t fl_attr_int(const fl_op_node *n, int i)
     return attr_at(n, i, FL_ATTR_INT)->i;
 }
 
+int64_t fl_attr_block(const fl_op_node *n, int i)
+{
+    return attr_at(n, i, FL_ATTR_BLOCK)->i;
+}
+
 double fl_attr_float(const fl_op_node *n, int i)
 {
     return attr_at(n, i, FL_ATTR_FLOAT)->f;

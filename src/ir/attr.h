@@ -29,6 +29,7 @@ const char *fl_number_text(double v, char buf[FL_NUMBER_TEXT_MAX]);
 /* Attribute i of a node, by its index in the descriptor. */
 bool fl_attr_bool(const fl_op_node *n, int i);
 int64_t fl_attr_int(const fl_op_node *n, int i);
+int64_t fl_attr_block(const fl_op_node *n, int i); /* -1: none */
 double fl_attr_float(const fl_op_node *n, int i);
 const char *fl_attr_str(const fl_op_node *n, int i);
 const int64_t *fl_attr_ints(const fl_op_node *n, int i, size_t *len);

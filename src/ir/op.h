@@ -28,11 +28,14 @@
 typedef struct fl_op fl_op;
 typedef struct fl_comm fl_comm;
 typedef struct fl_waker fl_waker;
+typedef struct fl_args fl_args;
+typedef struct fl_block_port fl_block_port;
 
 enum fl_slot_flag {
     FL_OP_SLOT_LIST = 1,       /* takes any number of variables */
     FL_OP_SLOT_OPTIONAL = 2,   /* may be left out */
-    FL_OP_SLOT_STATE = 4,      /* an input that the operator changes in place */
+    FL_OP_SLOT_STATE = 4,      /* an input that the operator changes in place,
+                                  an output that may keep what it holds */
     FL_OP_SLOT_ROWS = 8,       /* may carry rows + values */
     FL_SLOT_NO_GRAD = 16,      /* labels, ids, state: no gradient flows back */
     FL_OP_SLOT_BYPRODUCT = 32, /* an output that may be left out */
@@ -163,9 +166,32 @@ struct fl_op_ctx {
     uint64_t samples; /* of this step's batch, over all parts and turns */
     void **keep;      /* this operator's own state between steps */
     void (**keep_free)(void *keep);
-    fl_comm *comm;   /* the port to the tables; NULL without tables */
-    fl_waker *waker; /* call fl_wake after returning FL_PENDING */
-    bool resumed;    /* this call follows a wake-up */
+    fl_comm *comm;         /* the port to the tables; NULL without tables */
+    fl_waker *waker;       /* call fl_wake after returning FL_PENDING */
+    bool resumed;          /* this call follows a wake-up */
+    fl_block_port *blocks; /* NULL: no block can run here */
+};
+
+/* A block of the program that an operator runs inside its step. */
+typedef struct fl_block_call {
+    int block;
+    const fl_args *in_vars;  /* what the block reads of outer blocks, */
+    const fl_targs *in;      /* and its values */
+    const fl_args *out_vars; /* what it writes there */
+    /* Back: gradients that came for out_vars, those that are wanted of in_vars,
+       and the operator that adds several up. NULL: forward. */
+    const fl_targs *dout, *din;
+    const char *sum_op;
+    /* Room for the values of out_vars, or for the gradients of in_vars; NULL
+       for what there is none of, or what lives in the scope. Borrowed until the
+       next call of the operator. */
+    const fl_tensor **results;
+} fl_block_call;
+
+struct fl_block_port {
+    fl_status (*run)(fl_block_port *p, const fl_block_call *call);
+    /* Gives an output of the operator memory for the shape it has now. */
+    fl_status (*place)(fl_block_port *p, fl_tensor *out);
 };
 
 /* Makes an operator that returned FL_PENDING runnable again. Any thread. */
