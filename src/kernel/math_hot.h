@@ -3,8 +3,8 @@
  * The f32 forms are sums, products and selections without a branch, a table or
  * a call, so that a loop over them becomes vector code; since nothing in them
  * depends on the width of a vector, all instruction sets give the same bits.
- * They are right to 2 units in the last place, infinities, NaN, zeros and
- * denormal numbers included. In f64, where nobody trains, the C library's are
+ * They are right to 2 units in the last place, tanh to 7, with infinities, NaN,
+ * zeros and denormal numbers. In f64, where nobody trains, the C library's are
  * taken.
  */
 #ifndef FL_KERNEL_MATH_HOT_H
@@ -56,7 +56,7 @@ static inline float fl_exp_f32(float x)
     p = p * r + 1.6666665459e-1f;
     p = p * r + 5.0000001201e-1f;
     p = p * (r * r) + r + 1;
-    return x != x ? x : p * fl_exp2i_f32(n >> 1) * fl_exp2i_f32(n - (n >> 1));
+    return p * fl_exp2i_f32(n >> 1) * fl_exp2i_f32(n - (n >> 1));
 }
 
 /* x = 2^k (1 + f) with 1 + f in [sqrt(1/2), sqrt(2)), and log(1 + f) as a
@@ -87,18 +87,25 @@ static inline float fl_log1p_f32(float x)
     return fl_log_f32(u) + (u > 0 && u <= FLT_MAX ? lost : 0);
 }
 
-/* An odd polynomial near 0, where the formula of the rest loses digits. */
+/* A quotient of two polynomials; beyond the cut it is 1 to the last bit. */
 static inline float fl_tanh_f32(float x)
 {
-    float a = fabsf(x), z = x * x;
-    float far = 1 - 2 / (fl_exp_f32(2 * a) + 1);
-    float p = -5.70498872745e-3f;
+    float cut = x > 7.90531110763549805f    ? 7.90531110763549805f
+                : x < -7.90531110763549805f ? -7.90531110763549805f
+                                            : x;
+    float z = cut * cut;
+    float p = -2.76076847742355e-16f, q = 1.19825839466702e-06f;
 
-    p = p * z + 2.06390887954e-2f;
-    p = p * z - 5.37397155531e-2f;
-    p = p * z + 1.33314422036e-1f;
-    p = p * z - 3.33332819422e-1f;
-    return a < 0.625f ? p * z * x + x : copysignf(far, x);
+    p = p * z + 2.00018790482477e-13f;
+    p = p * z - 8.60467152213735e-11f;
+    p = p * z + 5.12229709037114e-08f;
+    p = p * z + 1.48572235717979e-05f;
+    p = p * z + 6.37261928875436e-04f;
+    p = p * z + 4.89352455891786e-03f;
+    q = q * z + 1.18534705686654e-04f;
+    q = q * z + 2.26843463243900e-03f;
+    q = q * z + 4.89352518554385e-03f;
+    return fabsf(x) < 0.0004f ? x : cut * p / q;
 }
 
 /* The same for either type. */

@@ -33,6 +33,20 @@ typedef enum fl_act {
     /* sums in a fixed order that does not depend on the vector width */       \
     F(double, sum, (const T *x, size_t n))                                     \
     F(double, dot, (const T *x, const T *y, size_t n))                         \
+    /* x . x, y . y and x . y as dot gives them, in one pass */                \
+    F(void, dots, (double out[3], const T *x, const T *y, size_t n))           \
+    /* y = exp(x - shift), x - shift counting as `least` below it; the sum */  \
+    F(double, exp_sum, (T *y, const T *x, T shift, T least, size_t n))         \
+    /* log(1 + exp(x)) - x label without overflow, 0 where label is ignore; */ \
+    /* and its gradient times g */                                             \
+    F(void, logistic_loss,                                                     \
+      (T *loss, const T *x, const T *label, T ignore, size_t n))               \
+    F(void, logistic_grad,                                                     \
+      (T *dx, const T *x, const T *label, const T *g, T ignore, size_t n))     \
+    /* the largest of n > 0 numbers */                                         \
+    F(T, max, (const T *x, size_t n))                                          \
+    /* best = max(best, x); where x was larger, at becomes row */              \
+    F(void, max_at, (T *best, int32_t *at, const T *x, int32_t row, size_t n)) \
     /* out[j] = sum over rows of x[i*ld + j], rows in ascending order */       \
     F(void, col_sum,                                                           \
       (T *out, const T *x, size_t rows, size_t cols, size_t ld))               \

@@ -91,6 +91,23 @@ static double fold(double *lane, size_t n)
             lane[l] += (double)x[i + l] * (double)y[i + l];                    \
         return fold(lane, LANES);                                              \
     }                                                                          \
+    static void dots_##t(double out[3], const T *x, const T *y, size_t n)      \
+    {                                                                          \
+        double xx[LANES] = { 0 }, yy[LANES] = { 0 }, xy[LANES] = { 0 };        \
+                                                                               \
+        for (size_t i = 0; i < n; i += LANES)                                  \
+            for (size_t l = 0, end = n - i < LANES ? n - i : LANES; l < end;   \
+                 l++) {                                                        \
+                double a = (double)x[i + l], b = (double)y[i + l];             \
+                                                                               \
+                xx[l] += a * a;                                                \
+                yy[l] += b * b;                                                \
+                xy[l] += a * b;                                                \
+            }                                                                  \
+        out[0] = fold(xx, LANES);                                              \
+        out[1] = fold(yy, LANES);                                              \
+        out[2] = fold(xy, LANES);                                              \
+    }                                                                          \
     /* Four rows per sweep: a quarter of the traffic on out, same order. */    \
     static void col_sum_##t(T *out, const T *x, size_t rows, size_t cols,      \
                             size_t ld)                                         \
@@ -111,6 +128,65 @@ static double fold(double *lane, size_t n)
                                                                                \
             FL_FOR_EACH(j, cols, out[j] += r[j];)                              \
         }                                                                      \
+    }
+
+/* The largest is sought in lanes, too. */
+#define EXTREMES(T, t, LANES)                                                  \
+    static T max_##t(const T *x, size_t n)                                     \
+    {                                                                          \
+        T lane[LANES], top;                                                    \
+        size_t i = 0;                                                          \
+                                                                               \
+        for (size_t l = 0; l < LANES; l++)                                     \
+            lane[l] = x[l < n ? l : 0];                                        \
+        for (; i + LANES <= n; i += LANES)                                     \
+            for (size_t l = 0; l < LANES; l++)                                 \
+                lane[l] = x[i + l] > lane[l] ? x[i + l] : lane[l];             \
+        for (size_t l = 0; i + l < n; l++)                                     \
+            lane[l] = x[i + l] > lane[l] ? x[i + l] : lane[l];                 \
+        top = lane[0];                                                         \
+        for (size_t l = 1; l < LANES; l++)                                     \
+            top = lane[l] > top ? lane[l] : top;                               \
+        return top;                                                            \
+    }                                                                          \
+    static void max_at_##t(T *best, int32_t *at, const T *x, int32_t row,      \
+                           size_t n)                                           \
+    {                                                                          \
+        FL_FOR_EACH(i, n, {                                                    \
+            T v = x[i], b = best[i];                                           \
+            int32_t a = at[i];                                                 \
+                                                                               \
+            at[i] = v > b ? row : a;                                           \
+            best[i] = v > b ? v : b;                                           \
+        })                                                                     \
+    }                                                                          \
+    static double exp_sum_##t(T *y, const T *x, T shift, T least, size_t n)    \
+    {                                                                          \
+        FL_FOR_EACH(i, n, {                                                    \
+            T d = x[i] - shift;                                                \
+                                                                               \
+            y[i] = FL_EXP(d < least ? least : d);                              \
+        })                                                                     \
+        return sum_##t(y, n);                                                  \
+    }                                                                          \
+    static void logistic_loss_##t(T *loss, const T *x, const T *label,         \
+                                  T ignore, size_t n)                          \
+    {                                                                          \
+        FL_FOR_EACH(i, n, {                                                    \
+            T v = x[i], l = label[i];                                          \
+            T y = (v > 0 ? v : 0) - v * l + FL_LOG1P(FL_EXP(v > 0 ? -v : v));  \
+                                                                               \
+            loss[i] = l == ignore ? 0 : y;                                     \
+        })                                                                     \
+    }                                                                          \
+    static void logistic_grad_##t(T *dx, const T *x, const T *label,           \
+                                  const T *g, T ignore, size_t n)              \
+    {                                                                          \
+        FL_FOR_EACH(i, n, {                                                    \
+            T d = (FL_SIGMOID(x[i]) - label[i]) * g[i];                        \
+                                                                               \
+            dx[i] = label[i] == ignore ? 0 : d;                                \
+        })                                                                     \
     }
 
 /* The biases are weights: other threads may be changing them. */
@@ -197,6 +273,8 @@ ELEMENTWISE(float, f32)
 ELEMENTWISE(double, f64)
 REDUCTIONS(float, f32, 16)
 REDUCTIONS(double, f64, 8)
+EXTREMES(float, f32, 16)
+EXTREMES(double, f64, 8)
 ACTIVATIONS(float, f32)
 ACTIVATIONS(double, f64)
 FINITE(float, f32, fabsf, FLT_MAX)

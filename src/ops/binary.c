@@ -61,23 +61,84 @@ static fl_status check_divisors(const fl_tensor *y)
     return FL_OK;
 }
 
+/* The tensors of a run. */
+typedef struct values {
+    const char *in[2];
+    char *out;
+    size_t size; /* of an element */
+} values;
+
+static void run_rows(fl_binary_loop f, const values *v, const fl_meeting *m,
+                     fl_span s)
+{
+    fl_meeting_rows it = fl_meeting_rows_of(m, s);
+    fl_meeting_row r;
+
+    while (fl_meeting_next(&it, &r))
+        f(v->out + r.out * v->size, v->in[X] + r.x * v->size,
+          v->in[Y] + r.y * v->size, NULL, NULL, r.n);
+}
+
+/* Bytes of copies of a short row, and how many it is worth. */
+#define COPIES_BYTES 4096
+#define COPIES_MIN 4
+
+/* The input that is one short row, repeated for all of Out; -1: none is. */
+static int short_side(const fl_meeting *m, size_t size)
+{
+    bool is_short = m->run[0].n * size * COPIES_MIN <= COPIES_BYTES;
+
+    if (m->n_runs != 2 || m->form != FL_BINARY_BOTH || !is_short ||
+        m->run[1].n < COPIES_MIN)
+        return -1;
+    return !m->run[1].x ? X : Y;
+}
+
+/* Copies of the short row side by side make one long row of many. Shares begin
+   anywhere, so rows are counted from the first that is whole. */
+static void run_short(fl_binary_loop f, const values *v, const fl_meeting *m,
+                      int side, fl_span s)
+{
+    size_t n = m->run[0].n, bytes = n * v->size;
+    size_t copies = COPIES_BYTES / bytes;
+    size_t lo = (s.lo + n - 1) / n * n, hi = s.hi / n * n;
+    char block[COPIES_BYTES];
+    values b = *v;
+
+    if (lo >= hi) {
+        run_rows(f, v, m, s);
+        return;
+    }
+    for (size_t k = 0; k < copies; k++)
+        memcpy(block + k * bytes, v->in[side], bytes);
+    run_rows(f, v, m, (fl_span){ s.lo, lo });
+    for (size_t at = lo; at < hi; at += copies * n) {
+        size_t len = hi - at < copies * n ? hi - at : copies * n;
+
+        b.in[side] = block;
+        b.in[1 - side] = v->in[1 - side] + at * v->size;
+        f(v->out + at * v->size, b.in[X], b.in[Y], NULL, NULL, len);
+    }
+    run_rows(f, v, m, (fl_span){ hi, s.hi });
+}
+
 static fl_status binary_run(fl_op_ctx *c, fl_binary_kind kind)
 {
     const fl_tensor *x = fl_in_t(c, X), *y = fl_in_t(c, Y);
-    size_t size = fl_dtype_bytes(x->dtype);
     fl_meeting m = fl_meeting_of(&x->shape, &y->shape, fl_int(c, AXIS));
-    int type = type_index(x->dtype, kind);
+    fl_span s = fl_op_span(c, (size_t)fl_shape_numel(&m.out));
+    values v = { { x->data, y->data },
+                 fl_out(c, OUT),
+                 fl_dtype_bytes(x->dtype) };
+    int type = type_index(x->dtype, kind), side = short_side(&m, v.size);
     fl_binary_loop f = fl_binary_of(kind)->value[type][m.form];
-    fl_meeting_rows it;
-    fl_meeting_row r;
 
     if ((flags_of[kind] & FL_BINARY_DIVIDES) && type > 1)
         FL_TRY(check_divisors(y));
-    it = fl_meeting_rows_of(&m, fl_op_span(c, (size_t)fl_shape_numel(&m.out)));
-    while (fl_meeting_next(&it, &r))
-        f((char *)fl_out(c, OUT) + r.out * size,
-          (const char *)x->data + r.x * size,
-          (const char *)y->data + r.y * size, NULL, NULL, r.n);
+    if (side < 0)
+        run_rows(f, &v, &m, s);
+    else
+        run_short(f, &v, &m, side, s);
     return FL_OK;
 }
 

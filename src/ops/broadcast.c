@@ -148,8 +148,27 @@ fl_meeting_rows fl_meeting_rows_of(const fl_meeting *m, fl_span s)
     for (int r = 0; s.lo < s.hi && r < m->n_runs; r++) {
         it.at[r] = left % m->run[r].n;
         left /= m->run[r].n;
+        it.x += r ? it.at[r] * m->run[r].x : 0;
+        it.y += r ? it.at[r] * m->run[r].y : 0;
     }
     return it;
+}
+
+/* Goes to the next row; steps are added, since rows may be short. */
+static void advance(fl_meeting_rows *it)
+{
+    const fl_meeting *m = it->m;
+
+    it->at[0] = 0;
+    for (int r = 1; r < m->n_runs; r++) {
+        it->x += m->run[r].x;
+        it->y += m->run[r].y;
+        if (++it->at[r] < m->run[r].n)
+            return;
+        it->x -= m->run[r].n * m->run[r].x;
+        it->y -= m->run[r].n * m->run[r].y;
+        it->at[r] = 0;
+    }
 }
 
 bool fl_meeting_next(fl_meeting_rows *it, fl_meeting_row *row)
@@ -159,15 +178,11 @@ bool fl_meeting_next(fl_meeting_rows *it, fl_meeting_row *row)
 
     if (!left)
         return false;
-    *row =
-        (fl_meeting_row){ .out = it->out, .n = in_row < left ? in_row : left };
-    for (int r = 0; r < m->n_runs; r++) {
-        row->x += it->at[r] * m->run[r].x;
-        row->y += it->at[r] * m->run[r].y;
-    }
+    *row = (fl_meeting_row){ .out = it->out,
+                             .x = it->x + it->at[0] * m->run[0].x,
+                             .y = it->y + it->at[0] * m->run[0].y,
+                             .n = in_row < left ? in_row : left };
     it->out += row->n;
-    it->at[0] = 0;
-    for (int r = 1; r < m->n_runs && ++it->at[r] == m->run[r].n; r++)
-        it->at[r] = 0;
+    advance(it);
     return true;
 }

@@ -42,6 +42,7 @@ typedef struct fl_meeting_row {
 typedef struct fl_meeting_rows {
     const fl_meeting *m;
     size_t out, hi;
+    size_t x, y;                /* where the row begins */
     size_t at[FL_RANK_MAX + 1]; /* in each run */
 } fl_meeting_rows;
 

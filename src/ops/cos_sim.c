@@ -35,11 +35,14 @@ typedef struct angle {
         for (size_t i = s.lo; i < s.hi; i++) {                                   \
             const T *x = (const T *)r->x->data + i * r->width;                   \
             const T *y = (const T *)r->y->data + i * r->y_step;                  \
-            T xn = norm_##t(x, r->width), yn = norm_##t(y, r->width);            \
-            double both = (double)xn * (double)yn;                               \
+            double dots[3], both;                                                \
+            T xn, yn;                                                            \
                                                                                  \
-            out[i] =                                                             \
-                both > 0 ? (T)(fl_vec_##t()->dot(x, y, r->width) / both) : 0;    \
+            fl_vec_##t()->dots(dots, x, y, r->width);                            \
+            xn = (T)sqrt(dots[0]);                                               \
+            yn = (T)sqrt(dots[1]);                                               \
+            both = (double)xn * (double)yn;                                      \
+            out[i] = both > 0 ? (T)(dots[2] / both) : 0;                         \
             if (x_norm)                                                          \
                 x_norm[i] = xn;                                                  \
             if (y_norm && r->y_step)                                             \

@@ -54,6 +54,15 @@ static double factor(pool_type type, size_t len)
     static void max_rows_##t(const pool_job *j, const T *x, size_t lo,         \
                              size_t hi, T *out, int32_t *index)                \
     {                                                                          \
+        if (index && hi > lo) {                                                \
+            memcpy(out, x + lo * j->width, j->width * sizeof(T));              \
+            for (size_t k = 0; k < j->width; k++)                              \
+                index[k] = (int32_t)lo;                                        \
+            for (size_t i = lo + 1; i < hi; i++)                               \
+                fl_vec_##t()->max_at(out, index, x + i * j->width, (int32_t)i, \
+                                     j->width);                                \
+            return;                                                            \
+        }                                                                      \
         for (size_t k = 0; k < j->width; k++) {                                \
             size_t top = lo;                                                   \
                                                                                \
@@ -61,8 +70,6 @@ static double factor(pool_type type, size_t len)
                 if (x[i * j->width + k] > x[top * j->width + k])               \
                     top = i;                                                   \
             out[k] = x[top * j->width + k];                                    \
-            if (index)                                                         \
-                index[k] = (int32_t)top;                                       \
         }                                                                      \
     }                                                                          \
     static void pad_row_##t(const pool_job *j, T *out, int32_t *index)         \

@@ -1,9 +1,8 @@
 /* sigmoid_cross_entropy_with_logits.c - the loss of raw scores for labels
  * between 0 and 1, number by number, in a form that never overflows.
  */
-#include <math.h>
-
-#include "ops/kit.h"
+#include "kernel/vec.h"
+#include "ops/helpers.h"
 
 enum { X, LABEL };
 enum { OUT };
@@ -12,42 +11,43 @@ enum { NORMALIZE, IGNORE_INDEX };
 /* What a sum over no label is divided by. */
 #define COUNT_MIN 1e-5
 
-#define KERNELS(T, t, EXP, LOG1P, FABS)                                          \
-    /* max(x, 0) - x y + log(1 + exp(-|x|)); *bad becomes the place of the     \
-       first label that is NaN, or s.hi. */ \
-    static void forward_##t(const T *x, const T *label, T *out, fl_span s,       \
-                            double ignore, double scale, size_t *bad)            \
-    {                                                                            \
-        *bad = s.hi;                                                             \
-        for (size_t i = s.lo; i < s.hi; i++) {                                   \
-            T v = x[i];                                                          \
-                                                                                 \
-            if (label[i] != label[i] && *bad == s.hi)                            \
-                *bad = i;                                                        \
-            out[i] = label[i] == (T)ignore ? 0                                   \
-                                           : ((v > 0 ? v : 0) - v * label[i] +   \
-                                              LOG1P(EXP(-FABS(v)))) *            \
-                                                 (T)scale;                       \
-        }                                                                        \
-    }                                                                            \
-    static void backward_##t(const T *x, const T *label, const T *dout, T *dx,   \
-                             fl_span s, double ignore, double scale)             \
-    {                                                                            \
-        for (size_t i = s.lo; i < s.hi; i++)                                     \
-            dx[i] =                                                              \
-                !dout || label[i] == (T)ignore                                   \
-                    ? 0                                                          \
-                    : (1 / (1 + EXP(-x[i])) - label[i]) * dout[i] * (T)scale;    \
-    }                                                                            \
-    static void count_##t(const T *label, size_t n, double ignore,               \
-                          size_t *out)                                           \
-    {                                                                            \
-        *out = 0;                                                                \
-        for (size_t i = 0; i < n; i++)                                           \
-            *out += label[i] != (T)ignore;                                       \
+#define KERNELS(T, t)                                                          \
+    /* The place of the first label that is NaN, or n. */                      \
+    static void find_nan_##t(const T *label, size_t n, size_t *out)            \
+    {                                                                          \
+        *out = fl_vec_##t()->find_not_finite(label, n);                        \
+        while (*out < n && label[*out] == label[*out])                         \
+            *out += 1 + fl_vec_##t()->find_not_finite(label + *out + 1,        \
+                                                      n - *out - 1);           \
+    }                                                                          \
+    static void forward_##t(const T *x, const T *label, T *out, fl_span s,     \
+                            double ignore, double scale)                       \
+    {                                                                          \
+        size_t n = s.hi - s.lo;                                                \
+                                                                               \
+        fl_vec_##t()->logistic_loss(out + s.lo, x + s.lo, label + s.lo,        \
+                                    (T)ignore, n);                             \
+        if (scale != 1)                                                        \
+            fl_vec_##t()->scale(out + s.lo, (T)scale, out + s.lo, 0, n);       \
+    }                                                                          \
+    static void backward_##t(const T *x, const T *label, const T *dout, T *dx, \
+                             fl_span s, const double set[2])                   \
+    {                                                                          \
+        size_t n = s.hi - s.lo;                                                \
+                                                                               \
+        fl_vec_##t()->logistic_grad(dx + s.lo, x + s.lo, label + s.lo,         \
+                                    dout + s.lo, (T)set[0], n);                \
+        if (set[1] != 1)                                                       \
+            fl_vec_##t()->scale(dx + s.lo, (T)set[1], dx + s.lo, 0, n);        \
+    }                                                                          \
+    static void count_##t(const T *label, size_t n, double ignore,             \
+                          size_t *out)                                         \
+    {                                                                          \
+        *out = 0;                                                              \
+        for (size_t i = 0; i < n; i++)                                         \
+            *out += label[i] != (T)ignore;                                     \
     }
-KERNELS(float, f32, expf, log1pf, fabsf)
-KERNELS(double, f64, exp, log1p, fabs)
+FL_FLOATS(KERNELS)
 
 static fl_status sigmoid_loss_infer(fl_infer *c)
 {
@@ -82,22 +82,32 @@ static double scale_of(const fl_op_ctx *c)
 
 static fl_status sigmoid_loss_run(fl_op_ctx *c)
 {
-    fl_span s = fl_op_span(c, count_all(c));
-    size_t bad;
+    size_t n = count_all(c), bad;
+    fl_span s = fl_op_span(c, n);
 
-    FL_BY_FLOAT(c, X, forward, fl_in(c, X), fl_in(c, LABEL), fl_out(c, OUT), s,
-                (double)fl_int(c, IGNORE_INDEX), scale_of(c), &bad);
-    if (bad < s.hi)
+    if (s.lo == s.hi)
+        return FL_OK;
+    FL_BY_FLOAT(c, X, find_nan, fl_in(c, LABEL), n, &bad);
+    if (bad < n)
         FL_FAIL(FL_ERR_NUMERIC, "Label: the value at place %zu is NaN", bad);
+    FL_BY_FLOAT(c, X, forward, fl_in(c, X), fl_in(c, LABEL), fl_out(c, OUT), s,
+                (double)fl_int(c, IGNORE_INDEX), scale_of(c));
     return FL_OK;
 }
 
 static fl_status sigmoid_loss_back(fl_op_ctx *c)
 {
-    if (fl_din_t(c, X))
-        FL_BY_FLOAT(c, X, backward, fl_in(c, X), fl_in(c, LABEL),
-                    fl_dout(c, OUT), fl_din(c, X), fl_op_span(c, count_all(c)),
-                    (double)fl_int(c, IGNORE_INDEX), scale_of(c));
+    fl_span s = fl_op_span(c, count_all(c));
+    const double set[] = { (double)fl_int(c, IGNORE_INDEX), scale_of(c) };
+
+    if (!fl_din_t(c, X) || s.lo == s.hi)
+        return FL_OK;
+    if (!fl_dout_t(c, OUT)) {
+        fl_share_zero(c, fl_din_t(c, X));
+        return FL_OK;
+    }
+    FL_BY_FLOAT(c, X, backward, fl_in(c, X), fl_in(c, LABEL), fl_dout(c, OUT),
+                fl_din(c, X), s, set);
     return FL_OK;
 }
 

@@ -1,6 +1,7 @@
 /* softmax.c - numbers along an axis, or of a sequence, to probabilities. */
 #include <tgmath.h>
 
+#include "kernel/vec.h"
 #include "ops/helpers.h"
 #include "ops/sequences.h"
 
@@ -32,6 +33,13 @@ static size_t start_of(const lines *l, size_t line)
             max = x[i * l->after] > max ? x[i * l->after] : max;               \
         return max;                                                            \
     }                                                                          \
+    static void forward_row_##t(T *y, const T *x, size_t n)                    \
+    {                                                                          \
+        T top = fl_vec_##t()->max(x, n);                                       \
+        double sum = fl_vec_##t()->exp_sum(y, x, top, CUT, n);                 \
+                                                                               \
+        fl_vec_##t()->scale(y, (T)(1 / sum), y, 0, n);                         \
+    }                                                                          \
     static void forward_line_##t(T *y, const T *x, const lines *l)             \
     {                                                                          \
         T max = max_##t(x, l);                                                 \
@@ -59,7 +67,11 @@ static size_t start_of(const lines *l, size_t line)
     static void forward_##t(T *y, const T *x, const lines *l)                  \
     {                                                                          \
         for (size_t line = l->s.lo; line < l->s.hi; line++)                    \
-            forward_line_##t(y + start_of(l, line), x + start_of(l, line), l); \
+            if (l->after == 1)                                                 \
+                forward_row_##t(y + line * l->n, x + line * l->n, l->n);       \
+            else                                                               \
+                forward_line_##t(y + start_of(l, line), x + start_of(l, line), \
+                                 l);                                           \
     }                                                                          \
     static void backward_##t(T *dx, const T *y, const T *g, const lines *l)    \
     {                                                                          \

@@ -7,6 +7,7 @@
  */
 #include <math.h>
 
+#include "kernel/vec.h"
 #include "ops/kit.h"
 #include "ops/labels.h"
 
@@ -39,6 +40,8 @@ static size_t row_start(const loss_job *j, size_t i)
     {                                                                          \
         T top = x[0];                                                          \
                                                                                \
+        if (j->step == 1)                                                      \
+            return fl_vec_##t()->max(x, j->n);                                 \
         for (size_t k = 1; k < j->n; k++)                                      \
             top = x[k * j->step] > top ? x[k * j->step] : top;                 \
         return top;                                                            \
@@ -66,6 +69,23 @@ static size_t row_start(const loss_job *j, size_t i)
             loss += w[at] * (log_sum - score_##t(j, x[at], top));              \
         return loss;                                                           \
     }                                                                          \
+    /* Exponentials of a row into p, which may be NULL, and their sum. */      \
+    static T exps_##t(const loss_job *j, const T *x, T top, T *p)              \
+    {                                                                          \
+        T sum = 0;                                                             \
+                                                                               \
+        if (p && j->step == 1)                                                 \
+            return (T)fl_vec_##t()->exp_sum(                                   \
+                p, x, top, j->stable ? SCORE_MIN : -(T)INFINITY, j->n);        \
+        for (size_t at = 0; at < j->n * j->step; at += j->step) {              \
+            T e = EXP(score_##t(j, x[at], top));                               \
+                                                                               \
+            sum += e;                                                          \
+            if (p)                                                             \
+                p[at] = e;                                                     \
+        }                                                                      \
+        return sum;                                                            \
+    }                                                                          \
     static void forward_##t(const loss_job *j, const T *logits, T *softmax,    \
                             T *loss)                                           \
     {                                                                          \
@@ -73,16 +93,12 @@ static size_t row_start(const loss_job *j, size_t i)
             const T *x = logits + row_start(j, i);                             \
             T *p = softmax ? softmax + row_start(j, i) : NULL;                 \
             T top = j->stable ? largest_##t(j, x) : 0;                         \
-            T sum = 0;                                                         \
+            T sum = exps_##t(j, x, top, p);                                    \
                                                                                \
-            for (size_t at = 0; at < j->n * j->step; at += j->step) {          \
-                T e = EXP(score_##t(j, x[at], top));                           \
-                                                                               \
-                sum += e;                                                      \
-                if (p)                                                         \
-                    p[at] = e;                                                 \
-            }                                                                  \
-            for (size_t at = 0; p && at < j->n * j->step; at += j->step)       \
+            if (p && j->step == 1)                                             \
+                fl_vec_##t()->scale(p, 1 / sum, p, 0, j->n);                   \
+            for (size_t at = 0; p && j->step > 1 && at < j->n * j->step;       \
+                 at += j->step)                                                \
                 p[at] /= sum;                                                  \
             loss[i] = row_loss_##t(j, x, top, LOG(sum), i);                    \
         }                                                                      \
@@ -92,7 +108,9 @@ static size_t row_start(const loss_job *j, size_t i)
     {                                                                          \
         T scale = k == j->ignore ? 0 : g;                                      \
                                                                                \
-        for (size_t at = 0; at < j->n * j->step; at += j->step)                \
+        if (j->step == 1)                                                      \
+            fl_vec_##t()->scale(dx, scale, p, 0, j->n);                        \
+        for (size_t at = 0; j->step > 1 && at < j->n * j->step; at += j->step) \
             dx[at] = scale * p[at];                                            \
         if (k != j->ignore)                                                    \
             dx[(size_t)k * j->step] -= g;                                      \

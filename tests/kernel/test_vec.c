@@ -173,6 +173,57 @@ static void a_sum_of_large_floats_keeps_the_small_ones(void **state)
     assert_true(fl_vec_f32()->sum(x, FL_LEN(x)) == 38 * 0.25);
 }
 
+static void rows_of_scores_are_looked_at_as_a_whole(void **state)
+{
+    const fl_vec_f32_table *v = fl_vec_f32();
+
+    (void)state;
+    for (size_t n = 1; n <= LEN_MAX; n++) {
+        float *x = samples_f32(1, n), *y = samples_f32(2, n);
+        float *z = samples_f32(3, n), top = x[0];
+        double sum = 0, dots[3];
+        int32_t at[LEN_MAX] = { 0 };
+
+        v->dots(dots, x, y, n);
+        assert_true(dots[0] == v->dot(x, x, n));
+        assert_true(dots[1] == v->dot(y, y, n));
+        assert_true(dots[2] == v->dot(x, y, n));
+        for (size_t i = 0; i < n; i++) {
+            top = x[i] > top ? x[i] : top;
+            sum += exp(fmax((double)x[i] - 0.25, -0.5));
+        }
+        assert_true(v->max(x, n) == top);
+        assert_true(fabs(v->exp_sum(z, x, 0.25f, -0.5f, n) - sum) < 1e-6 * sum);
+        v->scale(z, 1, x, 0, n);
+        v->max_at(z, at, y, 7, n);
+        for (size_t i = 0; i < n; i++) {
+            assert_true(z[i] == (y[i] > x[i] ? y[i] : x[i]));
+            assert_int_equal(at[i], y[i] > x[i] ? 7 : 0);
+        }
+        free(x);
+        free(y);
+        free(z);
+    }
+}
+
+static void a_logistic_loss_never_overflows(void **state)
+{
+    const float x[] = { 0, 200, -200, 200, -200, 1 };
+    const float label[] = { 0.5f, 1, 0, 0, 1, 3 };
+    const float want[] = { 0.69314718f, 0, 0, 200, 200, 0 };
+    const float slope[] = { 0, 0, 0, 1, -1, 0 };
+    const float g[] = { 1, 1, 1, 1, 1, 1 };
+    float got[FL_LEN(x)] = { 0 };
+
+    (void)state;
+    fl_vec_f32()->logistic_loss(got, x, label, 3, FL_LEN(x));
+    for (size_t i = 0; i < FL_LEN(x); i++)
+        assert_true(fabsf(got[i] - want[i]) < 1e-6f);
+    fl_vec_f32()->logistic_grad(got, x, label, g, 3, FL_LEN(x));
+    for (size_t i = 0; i < FL_LEN(x); i++)
+        assert_true(fabsf(got[i] - slope[i]) < 1e-6f);
+}
+
 static void columns_are_summed_over_a_leading_dimension(void **state)
 {
     (void)state;
@@ -261,6 +312,8 @@ static void the_first_number_that_is_not_finite_is_found(void **state)
     static size_t results_##t(const fl_vec_##t##_table *v, size_t n, T *out)   \
     {                                                                          \
         T *x = samples_##t(1, n), *y = samples_##t(2, n);                      \
+        int32_t at[LEN_MAX] = { 0 };                                           \
+        double dots[3];                                                        \
         T *o = out;                                                            \
                                                                                \
         v->add(o, x, y, n), o += n;                                            \
@@ -278,6 +331,15 @@ static void the_first_number_that_is_not_finite_is_found(void **state)
         v->col_sum(o, x, n / 5, 5, 5), o += 5;                                 \
         *o++ = (T)v->sum(x, n);                                                \
         *o++ = (T)v->dot(x, y, n);                                             \
+        v->dots(dots, x, y, n);                                                \
+        for (size_t k = 0; k < 3; k++)                                         \
+            *o++ = (T)dots[k];                                                 \
+        *o = (T)v->exp_sum(o + 1, x, (T)0.5, (T)-0.75, n), o += n + 1;         \
+        *o++ = n ? v->max(x, n) : 0;                                           \
+        v->logistic_loss(o, x, y, 2, n), o += n;                               \
+        v->logistic_grad(o, x, y, x, 2, n), o += n;                            \
+        v->scale(o, 1, x, 0, n);                                               \
+        v->max_at(o, at, y, 3, n), o += n;                                     \
         v->axpy(y, (T)1.7, x, n);                                              \
         v->scale(o, 1, y, 0, n), o += n;                                       \
         free(x);                                                               \
@@ -287,7 +349,7 @@ static void the_first_number_that_is_not_finite_is_found(void **state)
 ALL_RESULTS(float, f32)
 ALL_RESULTS(double, f64)
 
-#define RESULTS_MAX (17 * LEN_MAX)
+#define RESULTS_MAX (24 * LEN_MAX)
 
 static void all_instruction_sets_give_the_same_bits(void **state)
 {
@@ -314,6 +376,8 @@ int main(void)
         cmocka_unit_test(every_length_gives_the_formula),
         cmocka_unit_test(an_output_may_be_an_input),
         cmocka_unit_test(a_sum_of_large_floats_keeps_the_small_ones),
+        cmocka_unit_test(rows_of_scores_are_looked_at_as_a_whole),
+        cmocka_unit_test(a_logistic_loss_never_overflows),
         cmocka_unit_test(columns_are_summed_over_a_leading_dimension),
         cmocka_unit_test(a_bias_is_added_to_each_row_and_no_further),
         cmocka_unit_test(not_a_number_passes_the_rectifier),
