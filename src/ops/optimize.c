@@ -125,17 +125,21 @@ static fl_status check_settings(const fl_infer *c, const fl_rule **rule)
     return fl_err_ctx(fl_rule_check(u.rule, u.p), "op %s", u.rule->name);
 }
 
-/* One list of inputs, and the outputs with their new values. */
+/* One list of inputs, and the outputs with their new values. A scalar without
+   an output is somebody else's to advance. */
 static fl_status infer_state(const fl_infer *c, int in, int out, bool is_scalar)
 {
     const fl_op *op = c->node->def;
-    int n = fl_infer_n_in(c, in);
+    int n = fl_infer_n_in(c, in), n_out = fl_infer_n_out(c, out);
 
     FL_TRY(check_count(c, op->in[in].name, n));
-    FL_TRY(check_count(c, op->out[out].name, fl_infer_n_out(c, out)));
+    if (!is_scalar || n_out)
+        FL_TRY(check_count(c, op->out[out].name, n_out));
     for (int i = 0; i < n; i++) {
         FL_TRY(check_arg(c, in, i, is_scalar));
-        fl_tensor_like(fl_infer_out_at(c, out, i), fl_infer_in_at(c, in, i));
+        if (n_out)
+            fl_tensor_like(fl_infer_out_at(c, out, i),
+                           fl_infer_in_at(c, in, i));
     }
     return FL_OK;
 }
@@ -409,8 +413,8 @@ static fl_status update_one(fl_op_ctx *c, const plan *p, int i, double lr)
     for (int k = 0; k < n; k++)
         j.state[k] = start_output(c, STATE + k, 1 + k, i)->data;
     for (int k = 0; k < n_scalars; k++) {
-        scalar[k] = start_output(c, STATE + n + k, 1 + n + k, i);
-        j.h.scalar[k] = scalar_get(scalar[k]);
+        j.h.scalar[k] = scalar_get(fl_in_at(c, STATE + n + k, i));
+        scalar[k] = fl_out_at(c, 1 + n + k, i);
     }
     if (p->seed >= 0)
         j.h.stream =
@@ -421,7 +425,8 @@ static fl_status update_one(fl_op_ctx *c, const plan *p, int i, double lr)
     if (p->rule->advance)
         p->rule->advance(&j.h);
     for (int k = 0; k < n_scalars; k++)
-        scalar_set(scalar[k], j.h.scalar[k]);
+        if (scalar[k])
+            scalar_set(scalar[k], j.h.scalar[k]);
     return FL_OK;
 }
 

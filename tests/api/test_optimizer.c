@@ -247,6 +247,45 @@ static void wrong_numbers_of_a_schedule_are_named(void **state)
     fl_ctx_free(c);
 }
 
+/* As the original has it: the operator uses the power, a scale advances it. */
+static void a_power_may_be_advanced_by_another_operator(void **state)
+{
+    static const char text[] =
+        "param w : f32[2] trainable\n"
+        "var g : f32[2] data\n"
+        "var lr : f32[1] persist\nvar m : f32[2] persist\n"
+        "var u : f32[2] persist\nvar p : f32[1] persist\n"
+        "op adamax (Param=w, Grad=g, LearningRate=lr, Moment=m, InfNorm=u, "
+        "Beta1Pow=p) -> (ParamOut=w, MomentOut=m, InfNormOut=u) @optimize\n"
+        "op scale (X=p) -> (Out=p) {scale=0.9} @optimize\n";
+    static const char *const names[] = { "w", "m", "u", "lr", "p" };
+    static const int64_t sizes[] = { 2, 2, 2, 1, 1 };
+    float first[][2] = { { 1, 1 }, { 0 }, { 0 }, { 0.1f }, { 0.9f } };
+    float g[2] = { 2, -2 };
+    fl_feed feed = { "g", fl_tensor_of(FL_DTYPE_F32, g, 1, (int64_t[]){ 2 }) };
+    fl_run_args a = FL_INIT(fl_run_args, .feeds = &feed, .n_feeds = 1);
+    fl_ctx *c = make_ctx();
+    fl_executor *e = make_executor(c);
+    fl_program *p;
+    fl_tensor t;
+
+    (void)state;
+    assert_ok(fl_program_from_text(&p, c, text));
+    for (int i = 0; i < 5; i++) {
+        t = fl_tensor_of(FL_DTYPE_F32, first[i], 1, &sizes[i]);
+        assert_ok(fl_scope_set(fl_current_scope(c), names[i], &t));
+    }
+    assert_ok(fl_run(e, p, &a));
+    assert_ok(fl_run(e, p, &a));
+    assert_ok(fl_scope_get(fl_current_scope(c), "p", &t));
+    assert_float_equal(*(float *)t.data, 0.9 * 0.9 * 0.9, 1e-6);
+    assert_ok(fl_scope_get(fl_current_scope(c), "w", &t));
+    assert_float_equal(*(float *)t.data, 1 - 0.1 - 0.1, 1e-6);
+    fl_program_free(p);
+    fl_executor_free(e);
+    fl_ctx_free(c);
+}
+
 /* The same table, once with a dense and once with a sparse gradient. */
 static void dense_and_sparse_gradients_of_a_table_agree(void **state)
 {
@@ -300,6 +339,7 @@ int main(void)
         cmocka_unit_test(accumulators_have_the_names_users_know),
         cmocka_unit_test(a_parameter_keeps_its_own_rate_decay_and_clip),
         cmocka_unit_test(a_schedule_follows_the_global_step),
+        cmocka_unit_test(a_power_may_be_advanced_by_another_operator),
         cmocka_unit_test(a_clip_of_its_own_leaves_the_global_norm),
         cmocka_unit_test(a_schedule_for_a_rule_with_its_own_rate_is_refused),
         cmocka_unit_test(wrong_numbers_of_a_schedule_are_named),
