@@ -83,8 +83,14 @@ const kit_schedule *kit_schedule_at(size_t i)
     return i < sizeof(schedules) / sizeof(schedules[0]) ? &schedules[i] : NULL;
 }
 
+static const fl_param_attr own = { .name = "fc1_w",
+                                   .learning_rate = 0.5,
+                                   .regularizer = "l1(0.01)",
+                                   .clip = "norm(0.05)" };
+
 fl_var *kit_build(fl_ctx *c, const kit_job *j)
 {
+    fl_param_attr first = j->has_own ? own : (fl_param_attr){ .name = "fc1_w" };
     fl_var *parts[KIT_SLOTS + 1], *h, *loss;
     fl_optimizer *o;
 
@@ -93,7 +99,7 @@ fl_var *kit_build(fl_ctx *c, const kit_job *j)
     parts[KIT_SLOTS] = fl_layers_data(c, "dense", FL_DTYPE_F32, 2,
                                       (int64_t[]){ -1, KIT_DENSE }, 0);
     h = fl_layers_fc(fl_layers_concat(parts, KIT_SLOTS + 1, 1), KIT_HIDDEN,
-                     .act = "relu", .param = { .name = "fc1_w" },
+                     .act = "relu", .param = first,
                      .bias = { .name = "fc1_b" });
     h = fl_layers_fc(h, 2, .act = "softmax", .param = { .name = "fc2_w" },
                      .bias = { .name = "fc2_b" });

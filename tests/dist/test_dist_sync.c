@@ -187,13 +187,40 @@ static void decay_and_clipping_go_with_every_optimizer(void **state)
     (void)state;
     for (size_t i = 0; i < fl_rule_count(); i++)
         for (size_t k = 0; k < FL_LEN(words); k++)
-            expect_equal(&(kit_job){ .n_servers = 2,
-                                     .n_trainers = 1,
-                                     .n_steps = 10,
-                                     .optimizer = fl_rule_at(i)->name,
-                                     .words = words[k],
-                                     .is_dense = true },
-                         1e-5);
+            expect_equal(
+                &(kit_job){
+                    .n_servers = 2,
+                    .n_trainers = 1,
+                    .n_steps = 10,
+                    .optimizer = fl_rule_at(i)->name,
+                    .words = words[k],
+                    .is_dense = true,
+                    .settings = { { "min_block_size", "16" } },
+                },
+                1e-5);
+}
+
+/* Rate, decay and clip of one parameter, under those of all. */
+static void a_parameter_keeps_its_own_with_every_optimizer(void **state)
+{
+    kit_job j = { .n_servers = 2,
+                  .n_trainers = 1,
+                  .n_steps = 10,
+                  .words = "learning_rate=0.05, regularization=l2(0.1), "
+                           "grad_clip=global_norm(0.1)",
+                  .is_dense = true };
+    kit_model with, without;
+
+    (void)state;
+    for (size_t i = 0; i < fl_rule_count(); i++) {
+        j.optimizer = fl_rule_at(i)->name;
+        j.has_own = true;
+        expect_equal(&j, 1e-5);
+        kit_train_alone(&j, &with);
+        j.has_own = false;
+        kit_train_alone(&j, &without);
+        assert_true(kit_error(&with, &without) > 1e-5);
+    }
 }
 
 static void regularizers_work_on_the_servers(void **state)
@@ -359,6 +386,7 @@ int main(void)
         cmocka_unit_test(one_trainer_works),
         cmocka_unit_test(schedules_follow_the_rounds),
         cmocka_unit_test(decay_and_clipping_go_with_every_optimizer),
+        cmocka_unit_test(a_parameter_keeps_its_own_with_every_optimizer),
         cmocka_unit_test(regularizers_work_on_the_servers),
         cmocka_unit_test(sliced_parameters_are_put_together_again),
         cmocka_unit_test(a_sum_of_losses_wants_the_sum_of_gradients),
