@@ -147,4 +147,8 @@ for loss in bpr sampled; do
 done
 everywhere sessions 4000 'pair accuracy' 0.8 ssr --items 50 --width 16 \
     --hidden 16 --batch 20
+everywhere tagged 4000 accuracy 0.8 tagspace --items 4 --hidden 50 \
+    --negatives 3
+everywhere news 4000 'pair accuracy' 0.8 multiview_simnet --width 16 \
+    --hidden 16 --batch 20
 exit $failed

@@ -18,15 +18,17 @@ trap 'rm -rf "$dir"' EXIT
 cd "$dir" || exit 1
 failed=0
 
-# cut NAME [TRAIN TEST]: the data set, or the first lines of its parts.
+# cut_data NAME: its parts, to train on and to test with.
 cut_data()
 {
     "$root/tools/model-data" "$1" "$data" "$1" || exit 1
-    [ $# -eq 1 ] && return
-    for part in train test; do
-        head -n "$2" "$1/$part" >"$1/cut" && mv "$1/cut" "$1/$part"
-        shift
-    done
+}
+
+# keep NAME TRAIN TEST: so many lines, those nearest to one another in time.
+keep()
+{
+    tail -n "$2" "$1/train" >"$1/cut" && mv "$1/cut" "$1/train"
+    head -n "$3" "$1/test" >"$1/cut" && mv "$1/cut" "$1/test"
 }
 
 # train SEED DATA METRIC ARGUMENTS: prints the metric of what was held out.
@@ -69,7 +71,15 @@ short)
     cut_data adult
     target 0.905 adult AUC wide_deep --epochs 2
     cut_data frappe
-    target 0.915 frappe AUC deepfm --epochs 2
+    target 0.915 frappe AUC deepfm --learning-rate 0.0003 --epochs 2
+    cut_data diginetica
+    target 0.70 diginetica 'pair accuracy' ssr --epochs 2
+    keep diginetica 15000 2000
+    target 0.03 diginetica recall@20 gru4rec --learning-rate 0.03
+    cut_data stackoverflow
+    target 0.40 stackoverflow accuracy tagspace
+    cut_data ag_news
+    target 0.60 ag_news 'pair accuracy' multiview_simnet --epochs 2
     ;;
 long)
     seeds='1 2 3'
@@ -77,9 +87,18 @@ long)
     target 0.738 criteo AUC ctr_dnn --format multislot --batch 100 \
         --learning-rate 0.0003
     cut_data adult
-    target 0.913 adult AUC wide_deep --epochs 5
+    target 0.913 adult AUC wide_deep --learning-rate 0.0003 --epochs 8
     cut_data frappe
-    target 0.932 frappe AUC deepfm --epochs 20
+    target 0.932 frappe AUC deepfm --optimizer sgd --learning-rate 0.1 \
+        --epochs 20
+    cut_data diginetica
+    target 0.15 diginetica recall@20 gru4rec --learning-rate 0.03
+    target 0.80 diginetica 'pair accuracy' ssr --width 64 --hidden 64 \
+        --learning-rate 0.02 --epochs 10
+    cut_data stackoverflow
+    target 0.65 stackoverflow accuracy tagspace --epochs 5
+    cut_data ag_news
+    target 0.72 ag_news 'pair accuracy' multiview_simnet --epochs 5
     ;;
 esac
 exit $failed
