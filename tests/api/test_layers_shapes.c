@@ -325,6 +325,135 @@ static void a_place_that_is_not_there_is_named(void **state)
     close_rig(&r);
 }
 
+static void a_number_that_changed_since_building_is_named(void **state)
+{
+    rig r = open_rig();
+    fl_program *p = fl_default_main_program(r.ctx);
+    fl_tensor got;
+
+    (void)state;
+    assert_ok(fl_program_add(
+        p, "op fill_constant () -> (Out=two) {shape=[1], value=2, dtype=i64}\n"
+           "op fill_constant (ShapeTensorList=[two,two]) -> (Out=v) "
+           "{shape=[-1,3]}\n"));
+    assert_int_equal(run(&r, fl_program_var(p, "v"), 2, &got), FL_ERR_INVAL);
+    assert_said("ShapeTensorList[1] (two: i64[1]) is 2, but the program was "
+                "built with 3 in its place");
+    close_rig(&r);
+}
+
+static void refuse(rig *r, const char *line, const char *why)
+{
+    assert_int_not_equal(fl_program_add(fl_default_main_program(r->ctx), line),
+                         FL_OK);
+    assert_said(why);
+}
+
+static void tensors_that_stand_for_attributes_are_checked(void **state)
+{
+    rig r = open_rig();
+
+    (void)state;
+    refuse(&r, "op fill_constant (ShapeTensor=x) -> (Out=a)",
+           "must be i64, u64 or i32");
+    refuse(&r, "op fill_constant (ShapeTensor=ids) -> (Out=a)",
+           "must be a list of at most 9 integers");
+    refuse(&r, "op fill_constant (ShapeTensorList=[picks]) -> (Out=a)",
+           "must hold one integer");
+    refuse(&r, "op fill_constant (ValueTensor=x) -> (Out=a) {shape=[1]}",
+           "must hold one number of type f32");
+    refuse(&r, "op clip (X=x, Min=ids) -> (Out=a)", "of type f32 or f64");
+    refuse(&r, "op concat (X=x, AxisTensor=x) -> (Out=a)",
+           "must hold one integer");
+    refuse(&r, "op split (X=x, SectionsTensorList=[x]) -> (Out=a)",
+           "must hold one integer");
+    refuse(&r, "op top_k (X=x, K=picks) -> (Out=a, Indices=b)",
+           "must hold one integer");
+    refuse(&r,
+           "op slice (Input=x) -> (Out=a) {axes=[0,1], starts=[0], ends=[1]}",
+           "2 axes of Input (x: f32[-1,3]) are cut, but there are 1 starts");
+    refuse(&r,
+           "op slice (Input=x) -> (Out=a) {axes=[1], starts=[0], ends=[2], "
+           "decrease_axis=[1]}",
+           "is not one long after the cut, but 2");
+    refuse(&r, "op assign_value () -> (Out=a) {shape=[2], fp32_values=[1]}",
+           "fp32_values has 1 numbers, which do not fill shape [2]");
+    refuse(&r, "op seed () -> (Out=a) {seed=4294967296}",
+           "does not fit in i32");
+    refuse(&r, "op arg_max (X=x) -> (Out=a) {dtype=float32}",
+           "is not int32 or int64");
+    close_rig(&r);
+}
+
+/* --- trees ---------------------------------------------------------------- */
+
+/* [item, layer, parent, child, child]; 3, 4, 5 and 6 are items. */
+static const double tree[] = {
+    0, 0, 0, 1, 2, /**/ 0, 1, 0, 3, 4, /**/ 0, 1, 0, 5, 6, /**/
+    3, 2, 1, 0, 0, /**/ 4, 2, 1, 0, 0, /**/ 5, 2, 2, 0, 0, /**/
+    6, 2, 2, 0, 0,
+};
+
+static void children_of_a_tree_are_found(void **state)
+{
+    rig r = open_rig();
+    fl_var *t =
+        fl_layers_assign_value(r.ctx, FL_DTYPE_I64, 2, DIMS(7, 5), tree);
+    fl_var *leaf = NULL;
+    fl_var *child = fl_layers_tdm_child(r.ids, t, 2, &leaf);
+
+    (void)state;
+    EXPECT(&r, child, DIMS(3, 1, 2), 5, 6, 0, 0, 3, 4);
+    EXPECT(&r, leaf, DIMS(3, 1, 2), 1, 1, 0, 0, 1, 1);
+    close_rig(&r);
+}
+
+/* Items 2, 0 and 1; of layer 1 all three others are drawn, in some order. */
+static void paths_are_sampled_with_other_nodes_of_their_layers(void **state)
+{
+    static const double travel[] = { 1, 3, 1, 4, 2, 0 };
+    static const double nodes[] = { 1, 2, 3, 4, 5, 6 };
+    rig r = open_rig();
+    fl_var *t =
+        fl_layers_assign_value(r.ctx, FL_DTYPE_I64, 2, DIMS(3, 2), travel);
+    fl_var *l = fl_layers_assign_value(r.ctx, FL_DTYPE_I64, 1, DIMS(6), nodes);
+    fl_var *labels = NULL, *mask = NULL;
+    fl_var *out = fl_layers_tdm_sampler(
+        r.ids, t, l, .n_layers = 2, .neg_samples_num_list = DIMS(1, 3),
+        .layer_offset_lod = DIMS(0, 2, 6), .labels = &labels, .mask = &mask);
+
+    (void)state;
+    EXPECT(&r, labels, DIMS(3, 6), 1, 0, 0, 0, 0, 0, 1, 0, 1, 0, 0, 0, 1, 0, 1,
+           0, 0, 0);
+    EXPECT(&r, mask, DIMS(3, 6), 1, 1, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
+           1, 1);
+    EXPECT(&r, fl_layers_argsort(out, 1, false, NULL), DIMS(3, 6), 0, 0, 0, 0,
+           1, 2, 1, 2, 3, 4, 5, 6, 1, 2, 3, 4, 5, 6);
+    close_rig(&r);
+}
+
+static void a_tree_that_does_not_fit_is_named(void **state)
+{
+    rig r = open_rig();
+    fl_var *t =
+        fl_layers_assign_value(r.ctx, FL_DTYPE_I64, 2, DIMS(2, 5), tree);
+    fl_var *child = fl_layers_tdm_child(r.ids, t, 2, NULL);
+    fl_tensor got;
+
+    (void)state;
+    assert_int_equal(run(&r, child, 2, &got), FL_ERR_INVAL);
+    assert_said("X: node 2 is not in 0..1, the nodes of TreeInfo");
+    REFUSED(fl_layers_tdm_sampler(r.ids, r.picks, r.ids, .n_layers = 2,
+                                  .neg_samples_num_list = DIMS(1, 9),
+                                  .layer_offset_lod = DIMS(0, 2, 6)),
+            "9 negatives of layer 1, which has 4 nodes");
+    REFUSED(fl_layers_tdm_sampler(r.ids, r.picks, r.ids, .n_layers = 2,
+                                  .neg_samples_num_list = DIMS(1, 1),
+                                  .layer_offset_lod = DIMS(1, 2, 6)),
+            "layer_offset_lod must go from 0");
+    close_rig(&r);
+}
+
 /* --- drawn orders --------------------------------------------------------- */
 
 static void a_batch_is_shuffled_in_an_order_that_is_given_out(void **state)
@@ -355,6 +484,11 @@ int main(void)
         cmocka_unit_test(a_shape_that_does_not_fit_is_named),
         cmocka_unit_test(what_does_not_fit_is_refused_while_building),
         cmocka_unit_test(a_place_that_is_not_there_is_named),
+        cmocka_unit_test(a_number_that_changed_since_building_is_named),
+        cmocka_unit_test(tensors_that_stand_for_attributes_are_checked),
+        cmocka_unit_test(children_of_a_tree_are_found),
+        cmocka_unit_test(paths_are_sampled_with_other_nodes_of_their_layers),
+        cmocka_unit_test(a_tree_that_does_not_fit_is_named),
         cmocka_unit_test(a_batch_is_shuffled_in_an_order_that_is_given_out),
     };
 
