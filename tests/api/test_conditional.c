@@ -150,6 +150,82 @@ static void a_condition_may_be_that_nothing_is_empty(void **state)
     close_rig(&r);
 }
 
+/* relu may not take the place of y, which the block perhaps leaves alone. */
+static void nothing_takes_the_place_of_what_may_be_kept(void **state)
+{
+    rig r = open_rig(FEEDS "op scale (X=x) -> (Out=y) {scale=-1}\n"
+                           "op relu (X=y) -> (Out=t)\n"
+                           "op conditional_block (Cond=c, Input=x) -> (Out=y) "
+                           "{sub_block=1, is_scalar_condition=true}\n"
+                           "op elementwise_add (X=y, Y=t) -> (Out=z)\n"
+                           "block 1 parent 0\n"
+                           "  op scale (X=x) -> (Out=y) {scale=2}\n"
+                           "end\n");
+
+    (void)state;
+    expect(&r, "z", false, (double[]){ -1, -2, -3, -4 });
+    expect(&r, "z", true, (double[]){ 2, 4, 6, 8 });
+    close_rig(&r);
+}
+
+static double number_in_scope(rig *r, const char *name)
+{
+    fl_tensor t;
+
+    assert_ok(fl_scope_get(fl_current_scope(r->ctx), name, &t));
+    return *(const float *)t.data;
+}
+
+/* Back runs the block again, but for what it changes outside. */
+static void a_block_changes_the_scope_once_per_run(void **state)
+{
+    rig r = open_rig(FEEDS "var n : f32[1] persist stop_gradient\n"
+                           "var y : f32[-1,2]\n"
+                           "op conditional_block (Cond=c, Input=[x,w,n]) -> "
+                           "(Out=[y,n]) {sub_block=1, "
+                           "is_scalar_condition=true}\n"
+                           "op reduce_sum (X=y) -> (Out=loss) "
+                           "{reduce_all=true}\n"
+                           "block 1 parent 0\n"
+                           "  op increment (X=n) -> (Out=n)\n"
+                           "  op mul (X=x, Y=w) -> (Out=y)\n"
+                           "end\n");
+    const char *g = gradient_of(&r, "loss");
+    float zero = 0;
+    fl_tensor first = fl_tensor_of(FL_DTYPE_F32, &zero, 1, DIMS(1));
+
+    (void)state;
+    assert_ok(fl_scope_set(fl_current_scope(r.ctx), "n", &first));
+    expect(&r, g, true, (double[]){ 4, 4, 6, 6 });
+    expect(&r, g, false, zeros);
+    expect(&r, g, true, (double[]){ 4, 4, 6, 6 });
+    assert_true(number_in_scope(&r, "n") == 2);
+    close_rig(&r);
+}
+
+static void a_gradient_does_not_flow_where_a_value_may_be_kept(void **state)
+{
+    rig r =
+        open_rig(FEEDS "op mul (X=x, Y=w) -> (Out=y)\n"
+                       "op conditional_block (Cond=c, Input=y) -> (Out=y) "
+                       "{sub_block=1, is_scalar_condition=true}\n"
+                       "op reduce_sum (X=y) -> (Out=loss) {reduce_all=true}\n"
+                       "block 1 parent 0\n"
+                       "  op square (X=y) -> (Out=y)\n"
+                       "end\n");
+    fl_var *target = fl_program_var(r.p, "loss"), *w = fl_program_var(r.p, "w");
+    fl_var *g = NULL;
+
+    (void)state;
+    assert_int_equal(
+        fl_gradients_with(&g, FL_OPTIONS(fl_gradients_args, .targets = &target,
+                                         .n_targets = 1, .inputs = &w,
+                                         .n_inputs = 1)),
+        FL_ERR_INVAL);
+    assert_said("variable y is written 2 times");
+    close_rig(&r);
+}
+
 static void a_layer_finds_what_its_block_reads_and_writes(void **state)
 {
     rig r = open_rig(FEEDS "op scale (X=x) -> (Out=y) {scale=10}\n");
@@ -286,6 +362,9 @@ int main(void)
         cmocka_unit_test(a_gradient_flows_through_a_block_that_ran),
         cmocka_unit_test(what_a_block_does_not_write_keeps_its_value),
         cmocka_unit_test(a_condition_may_be_that_nothing_is_empty),
+        cmocka_unit_test(nothing_takes_the_place_of_what_may_be_kept),
+        cmocka_unit_test(a_block_changes_the_scope_once_per_run),
+        cmocka_unit_test(a_gradient_does_not_flow_where_a_value_may_be_kept),
         cmocka_unit_test(a_layer_finds_what_its_block_reads_and_writes),
         cmocka_unit_test(a_block_that_reads_what_is_not_listed_is_named),
         cmocka_unit_test(a_block_without_what_it_needs_is_refused),
