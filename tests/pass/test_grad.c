@@ -160,6 +160,51 @@ static void a_loss_without_parameters_is_refused(void **state)
                    "does not depend on any trainable parameter");
 }
 
+/* Forward text is rewritten, so it is compared as a whole. */
+static void a_value_that_is_overwritten_gets_a_variable(void **state)
+{
+    fl_program *p = parse("param w : f32[2] init=constant(1) trainable\n" LOSS
+                          "op relu (X=w) -> (Out=y)\n"
+                          "op square (X=y) -> (Out=y)\n"
+                          "op mean (X=y) -> (Out=loss)\n");
+    fl_grad_pairs pairs = { 0 };
+    char *got;
+
+    (void)state;
+    assert_int_equal(differentiate(p, &pairs), FL_OK);
+    assert_int_equal(fl_program_verify(p), FL_OK);
+    got = fl_program_print(p);
+    assert_string_equal(
+        got, "param w : f32[2] init=constant(1) trainable\n" LOSS
+             "op relu (X=w) -> (Out=y@VERSION@0)\n"
+             "op square (X=y@VERSION@0) -> (Out=y)\n"
+             "op mean (X=y) -> (Out=loss)\n"
+             "op mean_grad (X=y, Out@GRAD=loss@GRAD) -> (X@GRAD=y@GRAD) "
+             "@backward\n"
+             "op square_grad (X=y@VERSION@0, Out@GRAD=y@GRAD) -> "
+             "(X@GRAD=y@VERSION@0@GRAD) @backward\n"
+             "op relu_grad (X=w, Out=y@VERSION@0, Out@GRAD=y@VERSION@0@GRAD) "
+             "-> (X@GRAD=w@GRAD) @backward\n");
+    fl_free(got);
+    fl_vec_release(&pairs);
+    fl_program_free(p);
+}
+
+static void data_that_is_not_marked_gets_a_gradient(void **state)
+{
+    (void)state;
+    expect_grads("var x : f32[-1,4] data\n"
+                 "var k : i64[-1,1] data\n"
+                 "param w : f32[4,2] init=xavier trainable\n" LOSS
+                 "op mul (X=x, Y=w) -> (Out=t)\n"
+                 "op mean (X=t) -> (Out=loss)\n",
+                 "op mean_grad (X=t, Out@GRAD=loss@GRAD) -> (X@GRAD=t@GRAD) "
+                 "@backward\n"
+                 "op mul_grad (X=x, Y=w, Out@GRAD=t@GRAD) -> "
+                 "(X@GRAD=x@GRAD, Y@GRAD=w@GRAD) @backward\n",
+                 1);
+}
+
 static void a_kept_variable_written_twice_is_refused(void **state)
 {
     (void)state;
@@ -180,6 +225,8 @@ int main(void)
         cmocka_unit_test(no_gradient_flows_through_a_marked_variable),
         cmocka_unit_test(an_unwanted_entry_of_a_list_keeps_its_place),
         cmocka_unit_test(a_loss_without_parameters_is_refused),
+        cmocka_unit_test(a_value_that_is_overwritten_gets_a_variable),
+        cmocka_unit_test(data_that_is_not_marked_gets_a_gradient),
         cmocka_unit_test(a_kept_variable_written_twice_is_refused),
     };
 
