@@ -119,6 +119,40 @@ static void a_gradient_flows_through_a_block_that_ran(void **state)
     close_rig(&r);
 }
 
+/* x^T g */
+static void a_gradient_that_is_fed_flows_through_a_block(void **state)
+{
+    static const float g_values[] = { 1, 0, 0, 2 };
+    rig r = open_rig(FEEDS "var g : f32[-1,2] data stop_gradient\n"
+                           "var y : f32[-1,2]\n"
+                           "op conditional_block (Cond=c, Input=[x,w]) -> "
+                           "(Out=y) {sub_block=1, is_scalar_condition=true}\n"
+                           "op conditional_block_grad (Cond=c, Input=[x,w], "
+                           "Out=y, Out@GRAD=g) -> (Input@GRAD=[@EMPTY@,d]) "
+                           "{sub_block=1, is_scalar_condition=true} @backward\n"
+                           "block 1 parent 0\n"
+                           "  op mul (X=x, Y=w) -> (Out=y)\n"
+                           "end\n");
+    const double want[] = { 1, 6, 2, 8 };
+    const char *name = "d";
+    bool yes = true;
+    fl_feed feeds[] = {
+        { "x", fl_tensor_of(FL_DTYPE_F32, x_values, 2, DIMS(2, 2)) },
+        { "w", fl_tensor_of(FL_DTYPE_F32, w_values, 2, DIMS(2, 2)) },
+        { "c", fl_tensor_of(FL_DTYPE_BOOL, &yes, 1, DIMS(1)) },
+        { "g", fl_tensor_of(FL_DTYPE_F32, g_values, 2, DIMS(2, 2)) },
+    };
+    fl_tensor got;
+
+    (void)state;
+    assert_ok(fl_run(r.exe, r.p,
+                     &FL_INIT(fl_run_args, .feeds = feeds, .n_feeds = 4,
+                              .fetches = &name, .n_fetches = 1, .out = &got)));
+    for (int i = 0; i < 4; i++)
+        assert_true(((const float *)got.data)[i] == want[i]);
+    close_rig(&r);
+}
+
 static void what_a_block_does_not_write_keeps_its_value(void **state)
 {
     rig r =
@@ -360,6 +394,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_block_runs_when_its_condition_holds),
         cmocka_unit_test(a_gradient_flows_through_a_block_that_ran),
+        cmocka_unit_test(a_gradient_that_is_fed_flows_through_a_block),
         cmocka_unit_test(what_a_block_does_not_write_keeps_its_value),
         cmocka_unit_test(a_condition_may_be_that_nothing_is_empty),
         cmocka_unit_test(nothing_takes_the_place_of_what_may_be_kept),
