@@ -53,10 +53,13 @@ static bool meet(const fl_shape *x, const fl_shape *y, fl_shape *out)
 static fl_status check_unknown(const fl_infer *c, const fl_shape *x,
                                const fl_shape *out)
 {
-    const fl_shape *built = &c->node->out[OUT].vars[0]->meta.shape;
+    const fl_shape *built;
     char buf[FL_SLOT_TEXT_MAX];
 
-    for (int i = 0; c->running && i < out->rank; i++)
+    if (!c->running || c->node->is_grad) /* which has other outputs */
+        return FL_OK;
+    built = &c->node->out[OUT].vars[0]->meta.shape;
+    for (int i = 0; i < out->rank; i++)
         if (x->dim[i] == 1 && out->dim[i] != 1 && built->dim[i] < 0 &&
             c->node->in[X].vars[0]->meta.shape.rank == out->rank &&
             c->node->in[X].vars[0]->meta.shape.dim[i] < 0)

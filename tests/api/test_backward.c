@@ -253,6 +253,21 @@ static void kinds_of_optimizers_describe_themselves(void **state)
                      FL_ERR_NOTFOUND);
 }
 
+/* x has no gradient, and the operator's first output is left out. */
+static void a_fed_gradient_flows_past_what_is_cut_off(void **state)
+{
+    fl_program *p = fl_default_main_program(ctx);
+
+    (void)state;
+    data2(ctx, "x", 3);
+    assert_ok(fl_program_add(
+        p, "op scale (X=x) -> (Out=y) {scale=2}\n"
+           "op elementwise_mul (X=y, Y=y) -> (Out=o)\n"
+           "op elementwise_mul_grad (X=y, Y=y, Out@GRAD=x) -> (Y@GRAD=d) "
+           "@backward"));
+    expect(main_var("d"), 2, 8, 18);
+}
+
 #define backward_test(f) cmocka_unit_test_setup_teardown(f, open_all, close_all)
 
 int main(void)
@@ -267,6 +282,7 @@ int main(void)
         backward_test(what_no_target_depends_on_has_no_gradient),
         backward_test(a_second_gradient_has_a_name_of_its_own),
         backward_test(integers_have_no_gradient),
+        backward_test(a_fed_gradient_flows_past_what_is_cut_off),
         backward_test(the_state_of_a_parameter_is_found_by_name),
         backward_test(kinds_of_optimizers_describe_themselves),
     };
