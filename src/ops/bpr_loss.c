@@ -2,50 +2,53 @@
  *
  *     Y = mean over the other classes j of log(1 + exp(x[j] - x[label]))
  */
-#include <tgmath.h>
-
+#include "kernel/unary.h"
+#include "kernel/vec.h"
 #include "ops/helpers.h"
 #include "ops/labels.h"
 
 enum { X, LABEL };
 enum { Y };
 
+/* F of all numbers, in place; `at` is 0 for f32, 1 for f64. */
+static void apply(fl_unary_kind f, int at, void *x, size_t n)
+{
+    static const double no_attrs[FL_UNARY_ATTRS_MAX];
+
+    fl_unary_of(f)->value[at](x, x, n, no_attrs);
+}
+
 #define KERNELS(T, t)                                                          \
-    /* log(1 + exp(d)) that never overflows. */                                \
-    static T softplus_##t(T d)                                                 \
+    /* What all scores are above that of the right class. */                   \
+    static void above_##t(const T *x, size_t n, size_t right, T *to)           \
     {                                                                          \
-        return d > 0 ? d + log1p(exp(-d)) : log1p(exp(d));                     \
+        fl_vec_##t()->scale(to, 1, x, -x[right], n);                           \
     }                                                                          \
     static void forward_##t(const fl_tensor *label, fl_span s, size_t n,       \
-                            const T *x, T *y)                                  \
+                            const T *x, T *tmp, T *y)                          \
     {                                                                          \
         for (size_t i = s.lo; i < s.hi; i++) {                                 \
-            const T *row = x + i * n;                                          \
             size_t right = (size_t)fl_label_at(label, i);                      \
-            double sum = 0;                                                    \
                                                                                \
-            for (size_t k = 0; k < n; k++)                                     \
-                sum += k == right ? 0                                          \
-                                  : (double)softplus_##t(row[k] - row[right]); \
-            y[i] = (T)(sum / (double)(n - 1));                                 \
+            above_##t(x + i * n, n, right, tmp);                               \
+            apply(FL_UNARY_softplus, sizeof(T) == sizeof(double), tmp, n);     \
+            tmp[right] = 0;                                                    \
+            y[i] = (T)(fl_vec_##t()->sum(tmp, n) / (double)(n - 1));           \
         }                                                                      \
-    }                                                                          \
-    static void row_back_##t(size_t right, size_t n, const T *row, T g, T *dx) \
-    {                                                                          \
-        double sum = 0;                                                        \
-                                                                               \
-        for (size_t k = 0; k < n; k++) {                                       \
-            dx[k] = k == right ? 0 : g / (1 + exp(row[right] - row[k]));       \
-            sum += (double)dx[k];                                              \
-        }                                                                      \
-        dx[right] = (T)-sum;                                                   \
     }                                                                          \
     static void backward_##t(const fl_tensor *label, fl_span s, size_t n,      \
                              const T *x, const T *dy, T *dx)                   \
     {                                                                          \
-        for (size_t i = s.lo; i < s.hi; i++)                                   \
-            row_back_##t((size_t)fl_label_at(label, i), n, x + i * n,          \
-                         dy[i] / (T)(n - 1), dx + i * n);                      \
+        for (size_t i = s.lo; i < s.hi; i++) {                                 \
+            size_t right = (size_t)fl_label_at(label, i);                      \
+            T *row = dx + i * n;                                               \
+                                                                               \
+            above_##t(x + i * n, n, right, row);                               \
+            apply(FL_UNARY_sigmoid, sizeof(T) == sizeof(double), row, n);      \
+            row[right] = 0;                                                    \
+            fl_vec_##t()->scale(row, dy[i] / (T)(n - 1), row, 0, n);           \
+            row[right] = (T)-fl_vec_##t()->sum(row, n);                        \
+        }                                                                      \
     }
 FL_FLOATS(KERNELS)
 
@@ -77,10 +80,13 @@ static fl_status bpr_loss_run(fl_op_ctx *c)
 {
     const fl_tensor *label = fl_in_t(c, LABEL);
     fl_span s = fl_op_span(c, (size_t)fl_tensor_numel(label));
+    size_t n = n_classes(c);
+    void *tmp = fl_scratch(c, n * fl_dtype_bytes(fl_in_t(c, X)->dtype));
 
-    FL_TRY(fl_check_labels(label, s, (int64_t)n_classes(c), 0));
-    FL_BY_FLOAT(c, X, forward, label, s, n_classes(c), fl_in(c, X),
-                fl_out(c, Y));
+    FL_TRY(fl_check_labels(label, s, (int64_t)n, 0));
+    if (!tmp)
+        return FL_NOMEM(c);
+    FL_BY_FLOAT(c, X, forward, label, s, n, fl_in(c, X), tmp, fl_out(c, Y));
     return FL_OK;
 }
 

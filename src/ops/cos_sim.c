@@ -166,9 +166,9 @@ static angle angle_at(const fl_op_ctx *c, const rows *r, size_t i, int own)
                     .other = own == X ? y : x };
 }
 
-static const char *row_at(const fl_tensor *t, size_t i, size_t step)
+static void *row_at(const fl_tensor *t, size_t i, size_t step)
 {
-    return (const char *)t->data + i * step * fl_dtype_bytes(t->dtype);
+    return (char *)t->data + i * step * fl_dtype_bytes(t->dtype);
 }
 
 /* The gradient of X, or of Y where it has a row for each of X. */
@@ -182,10 +182,10 @@ static void back_rows(const fl_op_ctx *c, const rows *r, int own)
     for (size_t i = s.lo; i < s.hi; i++) {
         angle a = angle_at(c, r, i, own);
 
-        FL_BY_DTYPE(d->dtype, row_back, (void *)row_at(d, i, own_step),
-                    (const void *)row_at(own == X ? r->x : r->y, i, own_step),
-                    (const void *)row_at(own == X ? r->y : r->x, i, other_step),
-                    r->width, &a);
+        FL_BY_DTYPE(d->dtype, row_back, row_at(d, i, own_step),
+                    row_at(own == X ? r->x : r->y, i, own_step),
+                    row_at(own == X ? r->y : r->x, i, other_step), r->width,
+                    &a);
     }
 }
 

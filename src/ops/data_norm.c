@@ -65,13 +65,20 @@ typedef struct col_run {
         r->shown = !j->slot || fabs((double)row[r->lo]) >= SHOW_MIN;             \
         return true;                                                             \
     }                                                                            \
-    static void measure_##t(const fl_op_ctx *c, T *means, T *scales)             \
+    /* *bad becomes the first place whose summaries are none, or their number. \
+       Threads read them while others add. */ \
+    FL_RACY static void measure_##t(const fl_op_ctx *c, T *means, T *scales,     \
+                                    size_t *bad)                                 \
     {                                                                            \
         const T *size = fl_in(c, BATCH_SIZE), *sum = fl_in(c, BATCH_SUM);        \
         const T *square = fl_in(c, BATCH_SQUARE_SUM);                            \
         size_t n = (size_t)fl_tensor_numel(fl_in_t(c, BATCH_SIZE));              \
                                                                                  \
-        for (size_t i = 0; i < n; i++) {                                         \
+        for (*bad = 0; *bad < n; *bad += 1) {                                    \
+            size_t i = *bad;                                                     \
+                                                                                 \
+            if (!(size[i] > 0 && square[i] > 0))                                 \
+                return;                                                          \
             means[i] = sum[i] / size[i];                                         \
             scales[i] = (T)sqrt((double)size[i] / (double)square[i]);            \
         }                                                                        \
@@ -283,18 +290,13 @@ static norm_job norm_of(const fl_op_ctx *c)
     return job_of(c, fl_int(c, SLOT_DIM), fl_float(c, EPSILON));
 }
 
-static fl_status check_summary(const fl_op_ctx *c, int slot)
+static fl_status refuse_summary(const fl_op_ctx *c, size_t i)
 {
-    const fl_tensor *t = fl_in_t(c, slot);
-
-    for (int64_t i = 0; i < fl_tensor_numel(t); i++)
-        if (!(fl_float_at(t, i) > 0))
-            FL_FAIL(FL_ERR_NUMERIC,
-                    "%s: %g at place %lld is not above 0; begin with a count "
-                    "of rows and squares that are",
-                    c->node->def->in[slot].name, fl_float_at(t, i),
-                    (long long)i);
-    return FL_OK;
+    FL_FAIL(FL_ERR_NUMERIC,
+            "BatchSize %g and BatchSquareSum %g at place %zu are not above 0; "
+            "begin with a count of rows and squares that are",
+            fl_float_at(fl_in_t(c, BATCH_SIZE), (int64_t)i),
+            fl_float_at(fl_in_t(c, BATCH_SQUARE_SUM), (int64_t)i), i);
 }
 
 /* Every share measures for itself, and the first one tells. */
@@ -305,14 +307,15 @@ static fl_status data_norm_run(fl_op_ctx *c)
     void *mean = c->ith ? NULL : fl_out(c, MEANS);
     void *scale = c->ith ? NULL : fl_out(c, SCALES);
     columns by = { .w = fl_in(c, SCALE_W), .b = fl_in(c, BIAS) };
+    size_t bad;
 
-    FL_TRY(check_summary(c, BATCH_SIZE));
-    FL_TRY(check_summary(c, BATCH_SQUARE_SUM));
     mean = mean ? mean : fl_scratch(c, bytes);
     scale = scale ? scale : fl_scratch(c, bytes);
     if (!mean || !scale)
         return FL_NOMEM(c);
-    FL_BY_FLOAT(c, X, measure, c, mean, scale);
+    FL_BY_FLOAT(c, X, measure, c, mean, scale, &bad);
+    if (bad < j.width)
+        return refuse_summary(c, bad);
     by.mean = mean;
     by.scale = scale;
     j.s = fl_op_span(c, j.rows);

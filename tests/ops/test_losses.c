@@ -194,7 +194,7 @@ static const refused wrong[] = {
     { .op = "data_norm",
       .in = { "f32[3,4]", "f32[4] below=9", "f32[4]", "f32[4] below=9" },
       .poke = { 1, 1, 0 },
-      .words = "BatchSize: 0 at place 1 is not above 0" },
+      .words = "BatchSize 0 and BatchSquareSum" },
     { .op = "data_norm_add",
       .in = { "f32[4]", "f32[4]", "f32[4]", "f32[4]", "f32[4]", "f32[3]" },
       .words = "SquareSum (in.SquareSum.0: f32[3]) must have the same shape" },
