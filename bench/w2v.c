@@ -11,9 +11,11 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "harness.h"
 #include "modes_job.h"
+#include "w2v_speed.h"
 #include "w2v_text.h"
 
 #define N_WORKERS 2
@@ -425,6 +427,7 @@ static void measure(const w2v_task *t)
 int main(void)
 {
     w2v_task task = { .dir = getenv("BENCH_TEXT") };
+    const char *part = getenv("BENCH_W2V");
     w2v_text text;
 
     if (!task.dir || !w2v_text_open(&text, task.dir, TEXT_WORDS)) {
@@ -434,7 +437,10 @@ int main(void)
     }
     task.text = &text;
     printf("# w2v: %zu words of text, %zu different\n", text.len, text.n_words);
-    measure(&task);
+    if (!part || !strcmp(part, "modes"))
+        measure(&task);
+    if (!part || !strcmp(part, "speed"))
+        w2v_measure_speed(&text, task.dir);
     w2v_text_close(&text);
     return 0;
 }

@@ -164,16 +164,34 @@ static void add_up_noise(w2v_text *t)
         t->noise[i] = sum += pow((double)t->counts[i], 0.75);
 }
 
-bool w2v_text_open(w2v_text *t, const char *dir, size_t max_words)
+static FILE *open_corpus(const char *dir)
 {
     FILE *f = open_gz(dir, "enwiki2018_AA.txt.gz");
+
+    return f ? f : open_gz(dir, "text8_head.gz");
+}
+
+void w2v_text_copy(const char *dir, FILE *out, size_t max_words,
+                   size_t line_words)
+{
+    FILE *f = open_corpus(dir);
+    char word[WORD_MAX];
+
+    if (!f)
+        end("the corpus is gone");
+    for (size_t i = 1; i <= max_words && next_word(f, word); i++)
+        fprintf(out, "%s%c", word, i % line_words ? ' ' : '\n');
+    pclose(f);
+}
+
+bool w2v_text_open(w2v_text *t, const char *dir, size_t max_words)
+{
+    FILE *f = open_corpus(dir);
     words w = { 0 };
     int32_t *text;
     size_t n;
 
     *t = (w2v_text){ 0 };
-    if (!f)
-        f = open_gz(dir, "text8_head.gz");
     if (!f)
         return false;
     w.slots = bench_alloc(SLOTS * sizeof *w.slots);
@@ -182,6 +200,7 @@ bool w2v_text_open(w2v_text *t, const char *dir, size_t max_words)
     pclose(f);
     if (!n)
         end("the corpus has no words");
+    t->n_read = n;
     number_words(t, &w);
     thin_out(t, &w, text, n);
     add_up_noise(t);

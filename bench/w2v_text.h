@@ -10,12 +10,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 typedef struct w2v_text {
     char **words; /* by number, the most frequent first */
     uint64_t *counts;
     size_t n_words;
-    int32_t *ids; /* the text without rare words, thinned out */
+    size_t n_read; /* words of the text, rare ones too */
+    int32_t *ids;  /* the text without rare words, thinned out */
     size_t len;
     double *noise; /* sums of counts^0.75, for drawing negatives */
 } w2v_text;
@@ -23,6 +25,10 @@ typedef struct w2v_text {
 /* Reads at most max_words; false when the directory has no corpus. */
 bool w2v_text_open(w2v_text *t, const char *dir, size_t max_words);
 void w2v_text_close(w2v_text *t);
+
+/* The first max_words of the corpus as lines of so many. */
+void w2v_text_copy(const char *dir, FILE *out, size_t max_words,
+                   size_t line_words);
 
 /* One reader's part of the text, over and over. */
 typedef struct w2v_reader {
