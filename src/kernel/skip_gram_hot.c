@@ -13,6 +13,7 @@
 #include "kernel/skip_gram.h"
 
 #include <math.h>
+#include <stdbool.h>
 
 #include "base/thread.h"
 
@@ -45,6 +46,7 @@ enum { PARTS = SUM_BYTES / WIDE_BYTES, QUARTERS = SUM_BYTES / NARROW_BYTES };
                                       aligned(sizeof(T)), may_alias));           \
     typedef T narrow_##t __attribute__((vector_size(NARROW_BYTES),               \
                                         aligned(sizeof(T)), may_alias));         \
+    typedef T half_##t __attribute__((vector_size(SUM_BYTES / 2)));              \
     typedef T one_##t;                                                           \
     /* Some targets: n rows to read and to add to; what is missing is the row  \
        of zeros. sums: of the inputs, with several blocks; or NULL. */ \
@@ -62,16 +64,21 @@ typedef int wide_i32
 
 /* --- sums of lanes -------------------------------------------------------- */
 
-/* Sums side by side, of one target. */
+/* Sums side by side, of one target; halves are added, then quarters. */
 #define FOLD(T, t)                                                             \
     typedef union sums_##t {                                                   \
         wide_##t part[PARTS];                                                  \
+        half_##t half[2];                                                      \
         narrow_##t quarter[QUARTERS];                                          \
     } sums_##t;                                                                \
     INLINE void fold_##t(const sums_##t *s, narrow_##t *out)                   \
     {                                                                          \
-        *out =                                                                 \
-            (s->quarter[0] + s->quarter[2]) + (s->quarter[1] + s->quarter[3]); \
+        union {                                                                \
+            half_##t whole;                                                    \
+            narrow_##t part[2];                                                \
+        } h = { .whole = s->half[0] + s->half[1] };                            \
+                                                                               \
+        *out = h.part[0] + h.part[1];                                          \
     }
 FOLD(float, f32)
 FOLD(double, f64)
@@ -217,11 +224,13 @@ INLINE void slopes_f64(double *z, size_t n_in, int n, double right, double step,
 /* --- pieces of rows ------------------------------------------------------- */
 
 /* What a block of targets and the inputs give each other, by pieces of one kind,
-   from column k on; where that kind ends. */
+   from column k on; where that kind ends. With `alone` all rows are read and
+   added to where they lie, and none is a target twice: what was read need not be
+   read again. */
 #define PIECES(T, t, V)                                                        \
     INLINE void V##_exchange_##t(const fl_skip_gram_##t##_rows *r,             \
                                  const fl_skip_gram_window *w,                 \
-                                 const block_##t *b, size_t k)                 \
+                                 const block_##t *b, bool alone, size_t k)     \
     {                                                                          \
         V##_##t v[BLOCK], a[BLOCK];                                            \
         const T *g = b->slopes;                                                \
@@ -229,33 +238,37 @@ INLINE void slopes_f64(double *z, size_t n_in, int n, double right, double step,
         EACH(j)                                                                \
         {                                                                      \
             v[j] = *(const V##_##t *)(b->y[j] + k);                            \
-            a[j] = (V##_##t){ 0 };                                             \
+            a[j] = alone ? v[j] : (V##_##t){ 0 };                              \
         }                                                                      \
         for (size_t i = 0; i < w->n_in; i++, g += STRIDE) {                    \
             T *d = b->sums ? b->sums + i * r->dim : r->to_x + w->in[i];        \
             V##_##t x = *(const V##_##t *)(r->x + w->in[i] + k);               \
-            V##_##t o = { 0 };                                                 \
+            V##_##t o = alone ? x : *(V##_##t *)(d + k);                       \
                                                                                \
             EACH(j)                                                            \
             {                                                                  \
                 o += g[j] * v[j];                                              \
                 a[j] += g[j] * x;                                              \
             }                                                                  \
-            *(V##_##t *)(d + k) += o;                                          \
+            *(V##_##t *)(d + k) = o;                                           \
         }                                                                      \
         EACH(j)                                                                \
         {                                                                      \
-            *(V##_##t *)(b->to[j] + k) += a[j];                                \
+            V##_##t *to = (V##_##t *)(b->to[j] + k);                           \
+                                                                               \
+            if (!alone)                                                        \
+                a[j] += *to;                                                   \
+            *to = a[j];                                                        \
         }                                                                      \
     }                                                                          \
-    INLINE size_t V##_exchange_all_##t(const fl_skip_gram_##t##_rows *r,       \
-                                       const fl_skip_gram_window *w,           \
-                                       const block_##t *b, size_t k)           \
+    INLINE size_t V##_exchange_all_##t(                                        \
+        const fl_skip_gram_##t##_rows *r, const fl_skip_gram_window *w,        \
+        const block_##t *b, bool alone, size_t k)                              \
     {                                                                          \
         const size_t n = sizeof(V##_##t) / sizeof(T);                          \
                                                                                \
         for (; k + n <= r->dim; k += n)                                        \
-            V##_exchange_##t(r, w, b, k);                                      \
+            V##_exchange_##t(r, w, b, alone, k);                               \
         return k;                                                              \
     }
 PIECES(float, f32, wide)
@@ -363,14 +376,34 @@ PIECES(double, f64, one)
             }                                                                  \
         }                                                                      \
     }                                                                          \
+    INLINE bool is_alone_##t(const fl_skip_gram_##t##_rows *r,                 \
+                             const block_##t *b)                               \
+    {                                                                          \
+        bool alone = r->x == r->to_x && r->y == r->to_y && !b->sums;           \
+                                                                               \
+        for (int i = 0; i < BLOCK; i++)                                        \
+            for (int j = 0; j < i; j++)                                        \
+                alone &= b->y[i] != b->y[j];                                   \
+        return alone;                                                          \
+    }                                                                          \
+    INLINE void exchange_##t(const fl_skip_gram_##t##_rows *r,                 \
+                             const fl_skip_gram_window *w, const block_##t *b, \
+                             bool alone)                                       \
+    {                                                                          \
+        size_t k = wide_exchange_all_##t(r, w, b, alone, 0);                   \
+                                                                               \
+        k = narrow_exchange_all_##t(r, w, b, alone, k);                        \
+        (void)one_exchange_all_##t(r, w, b, alone, k);                         \
+    }                                                                          \
     INLINE void move_##t(const fl_skip_gram_##t##_rows *r,                     \
                          const fl_skip_gram_window *w, size_t at)              \
     {                                                                          \
         block_##t b = block_of_##t(r, w, at);                                  \
-        size_t k = wide_exchange_all_##t(r, w, &b, 0);                         \
                                                                                \
-        k = narrow_exchange_all_##t(r, w, &b, k);                              \
-        (void)one_exchange_all_##t(r, w, &b, k);                               \
+        if (is_alone_##t(r, &b))                                               \
+            exchange_##t(r, w, &b, true);                                      \
+        else                                                                   \
+            exchange_##t(r, w, &b, false);                                     \
     }                                                                          \
     FL_RACY                                                                    \
     static void window_##t(const fl_skip_gram_##t##_rows *r,                   \
