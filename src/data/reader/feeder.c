@@ -289,6 +289,7 @@ static size_t list_end(const place *at, size_t i)
 static fl_status does_not_fit(const fl_slot *slot, place at, double x, size_t k)
 {
     if (at.offsets) {
+        FL_ASSERT(at.width);
         while (list_end(&at, at.row + 1) <= k / at.width)
             at.row++;
         k -= list_end(&at, at.row) * at.width;
