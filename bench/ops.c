@@ -108,6 +108,20 @@ static const ops_case cases[] = {
     { "gru", "gates recurrent",
       "op gru (Input=gates, Weight=recurrent) -> (Hidden=y$)\n", straight_gru,
       PRODUCT(ROWS, WIDTH, 3 * WIDTH) },
+    { "sequence_conv_grad", "rows filter grads",
+      "op sequence_conv_grad (X=rows, Filter=filter, Out@GRAD=grads) -> "
+      "(X@GRAD=y$, Filter@GRAD=f$) {contextLength=3, contextStart=-1} "
+      "@backward\n",
+      straight_sequence_conv_grad,
+      PRODUCT(ROWS, 2 * OPS_CONTEXT * WIDTH, UNITS) },
+    /* forth and back */
+    { "gru_grad", "gates recurrent grads",
+      "op gru (Input=gates, Weight=recurrent) -> (BatchGate=g$, "
+      "BatchResetHiddenPrev=r$, BatchHidden=b$, Hidden=h$)\n"
+      "op gru_grad (Input=gates, Weight=recurrent, BatchGate=g$, "
+      "BatchResetHiddenPrev=r$, BatchHidden=b$, Hidden@GRAD=grads) -> "
+      "(Input@GRAD=y$, Weight@GRAD=w$) @backward\n",
+      straight_gru_grad, PRODUCT(ROWS, WIDTH, 9 * WIDTH) },
 };
 
 /* --- data ----------------------------------------------------------------- */
@@ -235,6 +249,7 @@ static fl_feed feed_of(const ops_data *d, const char *name)
         { "targets", d->targets, { ROWS, WIDTH }, FL_DTYPE_F32, false },
         { "rows", d->x, { ROWS, WIDTH }, FL_DTYPE_F32, true },
         { "gates", d->gates, { ROWS, 3 * WIDTH }, FL_DTYPE_F32, true },
+        { "grads", d->y, { ROWS, WIDTH }, FL_DTYPE_F32, true },
     };
     size_t i = 0;
 

@@ -232,11 +232,9 @@ void straight_pool_max(const ops_data *d, float *out)
     }
 }
 
-/* The windows of all rows side by side, then one product. */
-void straight_sequence_conv(const ops_data *d, float *out)
+void ops_fill_windows(const ops_data *d, float *windows)
 {
     size_t n = d->width;
-    float *windows = d->room;
 
     for (size_t s = 0; s < d->n_seq; s++)
         for (int64_t i = d->offsets[s]; i < d->offsets[s + 1]; i++)
@@ -249,7 +247,13 @@ void straight_sequence_conv(const ops_data *d, float *out)
                 else
                     memcpy(to, d->x + (size_t)from * n, n * sizeof(float));
             }
-    product(d, windows, d->filter, out, OPS_CONTEXT * n, d->units);
+}
+
+/* The windows of all rows side by side, then one product. */
+void straight_sequence_conv(const ops_data *d, float *out)
+{
+    ops_fill_windows(d, d->room);
+    product(d, d->room, d->filter, out, OPS_CONTEXT * d->width, d->units);
 }
 
 /* Work space of gru: the alive sequences' states and what is added to their
@@ -271,9 +275,7 @@ static gru_room gru_room_of(const ops_data *d)
     return r;
 }
 
-/* The sequences that have a row t, the longest first; the order among equals
-   is that of the batch. Returns how many there are. */
-static size_t sort_sequences(const ops_data *d, int64_t *order)
+size_t ops_sort_sequences(const ops_data *d, int64_t *order)
 {
     size_t n = 0;
     int64_t longest = 0;
@@ -330,7 +332,7 @@ static void gru_step(const ops_data *d, const gru_room *r, size_t n, int64_t t,
 void straight_gru(const ops_data *d, float *out)
 {
     gru_room r = gru_room_of(d);
-    size_t n = sort_sequences(d, r.alive);
+    size_t n = ops_sort_sequences(d, r.alive);
 
     memset(r.state, 0, d->n_seq * d->width * sizeof(float));
     for (int64_t t = 0; n > 0; t++) {
@@ -346,6 +348,8 @@ size_t ops_room_bytes(const ops_data *d)
 {
     size_t windows = d->rows * OPS_CONTEXT * d->width;
     size_t states = d->n_seq * (5 * d->width + 2);
+    size_t forward = (windows > states ? windows : states) * sizeof(float);
+    size_t backward = ops_sequence_bytes(d);
 
-    return (windows > states ? windows : states) * sizeof(float);
+    return forward > backward ? forward : backward;
 }

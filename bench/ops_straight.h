@@ -27,8 +27,16 @@ typedef struct ops_data {
 
 #define OPS_CONTEXT 3 /* rows of sequence_conv's window, one before */
 
-/* Bytes of `room` that these sizes need. */
+/* Bytes of `room` that these sizes need, and what ops_sequence.c needs of it. */
 size_t ops_room_bytes(const ops_data *d);
+size_t ops_sequence_bytes(const ops_data *d);
+
+/* The windows of sequence_conv of all rows of x, side by side. */
+void ops_fill_windows(const ops_data *d, float *windows);
+
+/* The sequences that have rows, the longest first; the order among equals is
+   that of the batch. Returns how many there are. */
+size_t ops_sort_sequences(const ops_data *d, int64_t *order);
 
 typedef void (*ops_straight)(const ops_data *d, float *out);
 
@@ -57,7 +65,9 @@ typedef void (*ops_straight)(const ops_data *d, float *out);
     S(pool_max)                                                                \
     S(cos_sim)                                                                 \
     S(sequence_conv)                                                           \
-    S(gru)
+    S(gru)                                                                     \
+    S(sequence_conv_grad)                                                      \
+    S(gru_grad)
 
 #define OPS_DECLARE(name) void straight_##name(const ops_data *d, float *out);
 OPS_STRAIGHT(OPS_DECLARE)

@@ -30,8 +30,11 @@ fl_status fl_partials_infer(const fl_infer *c, fl_dtype dtype, size_t n,
                                                                                \
         if (!n_out)                                                            \
             return;                                                            \
-        memset(out, 0, n_out * sizeof(T));                                     \
-        for (size_t i = 0; i < n; i++)                                         \
+        if (n)                                                                 \
+            memcpy(out, parts + use->at, n_out * sizeof(T));                   \
+        else                                                                   \
+            memset(out, 0, n_out * sizeof(T));                                 \
+        for (size_t i = 1; i < n; i++)                                         \
             fl_vec_##t()->add(out, out, parts + i * len + use->at, n_out);     \
     }
 FL_FLOATS(SUM)

@@ -187,9 +187,9 @@ static size_t part_len(const conv_job *j)
 }
 
 #define BACKWARD(T, t)                                                         \
-    /* part: sums for Filter, then for PaddingData; NULL: not wanted. */       \
+    /* Sums of Filter begin with beta 0; part NULL: not wanted. */             \
     static void back_strip_##t(const fl_op_ctx *c, const conv_job *j,          \
-                               fl_span rows, T *part, T *strip)                \
+                               fl_span rows, T beta, T *part, T *strip)        \
     {                                                                          \
         fl_gemm_shape z = product_of(j, rows);                                 \
         const T *dout = (const T *)fl_dout(c, OUT) + rows.lo * j->n_out;       \
@@ -213,7 +213,7 @@ static size_t part_len(const conv_job *j)
         if (fl_din_t(c, FILTER)) {                                             \
             fill_strip_##t(j, rows, fl_in(c, X), fl_in(c, PADDING_DATA),       \
                            strip);                                             \
-            fl_gemm_##t(&for_filter, 1, strip, dout, 1, part);                 \
+            fl_gemm_##t(&for_filter, 1, strip, dout, beta, part);              \
         }                                                                      \
         if (!fl_din_t(c, X) && !fl_din_t(c, PADDING_DATA))                     \
             return;                                                            \
@@ -227,13 +227,16 @@ static size_t part_len(const conv_job *j)
         size_t lo = (size_t)j->seqs.off[s];                                    \
         size_t hi = (size_t)j->seqs.off[unit_end(j, s)];                       \
                                                                                \
-        if (part)                                                              \
-            memset(part, 0, part_len(j) * sizeof(T));                          \
+        if (part && lo == hi)                                                  \
+            memset(part, 0, filter_len(j) * sizeof(T));                        \
+        if (part && j->padded)                                                 \
+            memset(part + filter_len(j), 0,                                    \
+                   (part_len(j) - filter_len(j)) * sizeof(T));                 \
         if (fl_din_t(c, X))                                                    \
             memset((T *)fl_din(c, X) + lo * j->width, 0,                       \
                    (hi - lo) * j->width * sizeof(T));                          \
         for (size_t i = lo; i < hi; i += STRIP_ROWS)                           \
-            back_strip_##t(c, j, strip_from(i, hi), part, strip);              \
+            back_strip_##t(c, j, strip_from(i, hi), i > lo, part, strip);      \
     }                                                                          \
     static void back_units_##t(const fl_op_ctx *c, const conv_job *j,          \
                                T *parts, T *strip)                             \
