@@ -7,8 +7,6 @@
 /* Tells the compiler that the outputs of a loop are its inputs or do not
    overlap them: element i is written after it was read, and read no more. */
 #if defined(__clang__)
-/* Under a sanitizer the loops stay scalar, which is no fault. */
-#pragma clang diagnostic ignored "-Wpass-failed"
 #define FL_IN_PLACE_OK _Pragma("clang loop vectorize(assume_safety)")
 #else
 #define FL_IN_PLACE_OK _Pragma("GCC ivdep")
