@@ -284,14 +284,21 @@ static inline void nap(void)
     usleep(1000);
 }
 
+static inline uint64_t files_read(fl_pump *p)
+{
+    fl_pump_stats stats = fl_pump_progress(p);
+
+    return fl_stat_get(&stats.files);
+}
+
 static inline void wait_for_files(fl_pump *p, uint64_t n)
 {
     uint64_t end = fl_now_ns() + DEADLINE_NS;
 
-    while (fl_pump_progress(p).files < n) {
+    while (files_read(p) < n) {
         if (fl_now_ns() > end)
             fail_msg("only %" PRIu64 " files were read in a minute",
-                     fl_pump_progress(p).files);
+                     files_read(p));
         nap();
     }
 }

@@ -180,8 +180,8 @@ static void decay_and_clipping_go_with_every_optimizer(void **state)
         "learning_rate=0.05, regularization=l1(0.001)",
         "learning_rate=0.05, grad_clip=value(-0.01,0.01)",
         "learning_rate=0.05, grad_clip=norm(0.05)",
-        "learning_rate=0.05, grad_clip=global_norm(0.1), "
-        "regularization=l2(0.01)",
+        ("learning_rate=0.05, grad_clip=global_norm(0.1), "
+         "regularization=l2(0.01)"),
     };
 
     (void)state;

@@ -98,16 +98,30 @@ static inline void geo_cluster_release(geo_cluster *t)
     alarm(0);
 }
 
-/* Over all servers. */
-static inline fl_store_counts geo_cluster_count(const geo_cluster *t,
-                                                uint16_t type)
+/* What all servers counted of pushes. */
+static inline fl_store_counts pushes_of(const geo_cluster *t)
 {
     fl_store_counts sum = { 0 };
 
     for (size_t i = 0; i < t->net.servers.len; i++)
-        fl_stats_add(&fl_store_counts_list, &sum,
-                     fl_store_count(fl_server_store(t->servers[i]), type));
+        fl_stats_add(
+            &fl_store_counts_list, &sum,
+            fl_store_count(fl_server_store(t->servers[i]), FL_MSG_PUSH));
     return sum;
+}
+
+static inline uint64_t push_requests(const geo_cluster *t)
+{
+    fl_store_counts counts = pushes_of(t);
+
+    return fl_stat_get(&counts.requests);
+}
+
+static inline uint64_t pushed_rows(const geo_cluster *t)
+{
+    fl_store_counts counts = pushes_of(t);
+
+    return fl_stat_get(&counts.pushed_rows);
 }
 
 /* --- what the passes would have written --------------------------------- */

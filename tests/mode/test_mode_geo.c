@@ -112,9 +112,9 @@ static void the_last_batches_are_exchanged_when_it_stops(void **state)
     update_dense(r.w, 1);
     assert_ok(reach_barrier(&r));
     assert_ok(pull(r.comm, keys, KEYS, mine));
-    assert_int_equal(geo_cluster_count(&t, FL_MSG_PUSH).requests, 0);
+    assert_int_equal(push_requests(&t), 0);
     assert_ok(stop(&r));
-    assert_int_equal(geo_cluster_count(&t, FL_MSG_PUSH).pushed_rows, KEYS);
+    assert_int_equal(pushed_rows(&t), KEYS);
     server_rows(&t, keys, KEYS, theirs);
     server_dense(&t, w);
     expect_near(theirs, mine, ROWS);
@@ -143,7 +143,7 @@ static void only_rows_that_were_trained_travel(void **state)
     }
     assert_ok(stop(&r));
     counts = fl_cluster_stats_of(r.cluster);
-    assert_int_equal(geo_cluster_count(&t, FL_MSG_PUSH).pushed_rows, 10);
+    assert_int_equal(pushed_rows(&t), 10);
     /* Rows once; the dense parameter in the exchange and at the end. */
     assert_int_equal(atomic_load(&counts->gradients_made), 10 + 2);
     assert_int_equal(atomic_load(&counts->gradients_applied), 10 + 2);
@@ -197,8 +197,8 @@ static void large_exchanges_travel_in_many_messages(void **state)
         assert_ok(reach_barrier(&r));
     }
     assert_ok(stop(&r));
-    assert_true(geo_cluster_count(&t, FL_MSG_PUSH).requests > 10);
-    assert_int_equal(geo_cluster_count(&t, FL_MSG_PUSH).pushed_rows, MANY);
+    assert_true(push_requests(&t) > 10);
+    assert_int_equal(pushed_rows(&t), MANY);
     assert_ok(pull(r.comm, keys, MANY, mine));
     server_rows(&t, keys, MANY, theirs);
     expect_near(theirs, mine, MANY * GEO_DIM);
@@ -464,7 +464,7 @@ static void a_model_without_tables_exchanges_its_parameters(void **state)
     server_dense(&t, w);
     for (int i = 0; i < 3; i++)
         expect_near(r[i].w, w, GEO_FLOATS);
-    assert_int_equal(geo_cluster_count(&t, FL_MSG_PUSH).requests, 0);
+    assert_int_equal(push_requests(&t), 0);
     end_job(&t, r, 3);
 }
 
