@@ -231,6 +231,52 @@ static void parameters_with_sparse_gradients_are_left_out(void **state)
     fl_ctx_free(c);
 }
 
+#define THREADS 3
+
+typedef struct herd {
+    float x[THREADS];
+    int left[THREADS];
+} herd;
+
+static bool next_batch(void *arg, int thread, fl_feed *feeds)
+{
+    herd *h = arg;
+
+    feeds[0].value =
+        fl_tensor_of(FL_DTYPE_F32, &h->x[thread], 2, (int64_t[]){ 1, 1 });
+    return h->left[thread]-- > 0;
+}
+
+/* Every thread accumulates for itself. Values race, the number of steps does
+   not. */
+static void hogwild_threads_share_the_averages(void **state)
+{
+    net n = new_net("learning_rate=0.1, accumulate=2");
+    herd h = { { 1, 1, 1 }, { 20, 20, 20 } };
+    const char *name = "x";
+    fl_average *a, *b;
+
+    (void)state;
+    assert_ok(fl_average_new(&a, n.c, "exponential", .settings = "decay=0.5"));
+    assert_ok(fl_average_new(&b, n.c, "window", ));
+    assert_ok(fl_run(n.e, fl_default_startup_program(n.c), NULL));
+    assert_ok(fl_run_hogwild(n.e, fl_default_main_program(n.c),
+                             FL_OPTIONS(fl_hogwild_args, .n_threads = THREADS,
+                                        .feed_names = &name, .n_feeds = 1,
+                                        .next = next_batch, .arg = &h)));
+    assert_true(value(&n, "w") < 0.5);
+    assert_ok(fl_average_apply(a));
+    assert_true(isfinite(value(&n, "w")));
+    assert_ok(fl_average_restore(a));
+    assert_ok(fl_average_apply(b));
+    assert_true(isfinite(value(&n, "w")));
+    assert_ok(fl_average_restore(b));
+    assert_int_equal(fl_scope_step(fl_current_scope(n.c)), 30);
+    fl_average_free(a);
+    fl_average_free(b);
+    free_net(&n);
+}
+
 static void wrong_words_are_refused(void **state)
 {
     net n = new_net(NULL);
@@ -267,6 +313,7 @@ int main(void)
         cmocka_unit_test(training_goes_on_after_an_evaluation),
         cmocka_unit_test(apply_and_restore_come_in_turn),
         cmocka_unit_test(parameters_with_sparse_gradients_are_left_out),
+        cmocka_unit_test(hogwild_threads_share_the_averages),
         cmocka_unit_test(wrong_words_are_refused),
     };
 
