@@ -3,6 +3,7 @@
 #include <tgmath.h>
 
 #include "ops/helpers.h"
+#include "ops/values.h"
 
 enum { X, FACTOR_TENSOR };
 enum { OUT };
@@ -24,21 +25,13 @@ FL_FLOATS(KERNELS)
 
 static fl_status pow_infer(fl_infer *c)
 {
-    const fl_tensor *factor = fl_infer_in(c, FACTOR_TENSOR);
-    char buf[FL_SLOT_TEXT_MAX];
-
-    FL_TRY(fl_infer_float(c, FACTOR_TENSOR));
-    if (factor && fl_tensor_numel(factor) >= 0 && fl_tensor_numel(factor) != 1)
-        FL_FAIL(FL_ERR_INVAL, "op pow: %s is not one number",
-                fl_infer_text(c, FACTOR_TENSOR, buf));
+    FL_TRY(fl_infer_number(c, FACTOR_TENSOR));
     return fl_infer_same(c, X, OUT);
 }
 
 static double factor_of(const fl_op_ctx *c)
 {
-    const fl_tensor *factor = fl_in_t(c, FACTOR_TENSOR);
-
-    return factor ? fl_float_at(factor, 0) : fl_float(c, FACTOR);
+    return fl_read_float(c, FACTOR_TENSOR, FACTOR);
 }
 
 static fl_span span_of(const fl_op_ctx *c)
@@ -79,15 +72,14 @@ const fl_op fl_op_pow = {
     .name = "pow",
     .doc = "Out = X to the power of factor, element by element; FactorTensor, "
            "when given, stands for factor",
-    .in = { { "X", 0 },
-            { "FactorTensor", FL_OP_SLOT_OPTIONAL | FL_SLOT_NO_GRAD } },
+    .in = { { "X", 0 }, { "FactorTensor", FL_VALUE_SLOT } },
     .out = { { "Out", 0 } },
     .attrs = { { "factor", FL_ATTR_FLOAT, "1" } },
     .flags = FL_OP_INPLACE | FL_OP_SLICED,
     .infer = pow_infer,
     .run = pow_run,
     .back = pow_back,
-    .back_uses = FL_USES_IN(X) | FL_USES_IN(FACTOR_TENSOR),
+    .back_uses = FL_USES_IN(X),
     .cases = pow_cases,
     .n_cases = FL_LEN(pow_cases),
 };
