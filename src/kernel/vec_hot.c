@@ -130,24 +130,25 @@ static double fold(double *lane, size_t n)
         }                                                                      \
     }
 
-/* The largest is sought in lanes, too. */
+/* The largest is sought in lanes, too; more of them, since comparing is quick
+   and waiting for the one before is not. */
 #define EXTREMES(T, t, LANES)                                                  \
     static T max_##t(const T *x, size_t n)                                     \
     {                                                                          \
-        T lane[LANES], top;                                                    \
+        T lane[LANES];                                                         \
         size_t i = 0;                                                          \
                                                                                \
         for (size_t l = 0; l < LANES; l++)                                     \
-            lane[l] = x[l < n ? l : 0];                                        \
+            lane[l] = x[0];                                                    \
         for (; i + LANES <= n; i += LANES)                                     \
             for (size_t l = 0; l < LANES; l++)                                 \
                 lane[l] = x[i + l] > lane[l] ? x[i + l] : lane[l];             \
         for (size_t l = 0; i + l < n; l++)                                     \
             lane[l] = x[i + l] > lane[l] ? x[i + l] : lane[l];                 \
-        top = lane[0];                                                         \
-        for (size_t l = 1; l < LANES; l++)                                     \
-            top = lane[l] > top ? lane[l] : top;                               \
-        return top;                                                            \
+        for (size_t half = LANES / 2; half; half /= 2)                         \
+            for (size_t l = 0; l < half; l++)                                  \
+                lane[l] = lane[l + half] > lane[l] ? lane[l + half] : lane[l]; \
+        return lane[0];                                                        \
     }                                                                          \
     static void max_at_##t(T *best, int32_t *at, const T *x, int32_t row,      \
                            size_t n)                                           \
@@ -273,8 +274,8 @@ ELEMENTWISE(float, f32)
 ELEMENTWISE(double, f64)
 REDUCTIONS(float, f32, 16)
 REDUCTIONS(double, f64, 8)
-EXTREMES(float, f32, 16)
-EXTREMES(double, f64, 8)
+EXTREMES(float, f32, 64)
+EXTREMES(double, f64, 32)
 ACTIVATIONS(float, f32)
 ACTIVATIONS(double, f64)
 FINITE(float, f32, fabsf, FLT_MAX)
