@@ -53,16 +53,16 @@ static bool meet(const fl_shape *x, const fl_shape *y, fl_shape *out)
 static fl_status check_unknown(const fl_infer *c, const fl_shape *x,
                                const fl_shape *out)
 {
-    const fl_shape *built;
+    const fl_shape *x_built, *out_built;
     char buf[FL_SLOT_TEXT_MAX];
 
-    if (!c->running || c->node->is_grad) /* which has other outputs */
+    if (!c->running)
         return FL_OK;
-    built = &c->node->out[OUT].vars[0]->meta.shape;
-    for (int i = 0; i < out->rank; i++)
-        if (x->dim[i] == 1 && out->dim[i] != 1 && built->dim[i] < 0 &&
-            c->node->in[X].vars[0]->meta.shape.rank == out->rank &&
-            c->node->in[X].vars[0]->meta.shape.dim[i] < 0)
+    x_built = &c->node->in[X].vars[0]->meta.shape;
+    out_built = &c->node->out[OUT].vars[0]->meta.shape;
+    for (int i = 0; x_built->rank == out->rank && i < out->rank; i++)
+        if (x->dim[i] == 1 && out->dim[i] != 1 && x_built->dim[i] < 0 &&
+            out_built->dim[i] < 0)
             FL_FAIL(FL_ERR_INVAL,
                     "op %s: %s has 1 in dimension %d, where Out has %lld; to "
                     "be repeated over it, X must be declared with 1",
