@@ -49,8 +49,9 @@ typedef struct fl_backward_args {
 } fl_backward_args;
 
 /* Gradients of the loss, which is one number, for parameters; those that it
-   does not depend on are left out. args may be NULL. *out is freed with
-   fl_param_grads_free. */
+   does not depend on are left out. Without a list, floats that are fed and not
+   marked stop_gradient get theirs as well, x@GRAD. args may be NULL. *out is
+   freed with fl_param_grads_free. */
 #define fl_append_backward(loss, out, n)                                       \
     fl_append_backward_with(loss, NULL, out, n)
 FL_API FL_MUST_CHECK
