@@ -24,7 +24,8 @@ extern "C" {
     X(NUMERIC, 8, "a number is not finite or out of its range")                \
     X(EXISTS, 9, "the name is taken")                                          \
     X(BUSY, 10, "in use by somebody else: try again later")                    \
-    X(UNSUPPORTED, 11, "this version cannot do that")
+    X(UNSUPPORTED, 11, "this version cannot do that")                          \
+    X(TYPE, 12, "a value of another type than is taken")
 
 typedef enum fl_status {
     FL_OK = 0,

@@ -48,7 +48,7 @@ static fl_status check_vars(const fl_block *b, const char *what,
             FL_FAIL(FL_ERR_INVAL, "%s %s is in another program", what,
                     vars[i]->name);
         if (!fl_dtype_is_float(vars[i]->meta.dtype))
-            FL_FAIL(FL_ERR_INVAL, "%s %s is of type %s, and has no gradient",
+            FL_FAIL(FL_ERR_TYPE, "%s %s is of type %s, and has no gradient",
                     what, vars[i]->name, fl_dtype_text(vars[i]->meta.dtype));
     }
     return FL_OK;

@@ -106,7 +106,7 @@ static fl_status check_feed(const fl_var *v, const fl_tensor *t)
     if (t->dtype != m->dtype &&
         !(fl_dtype_is_id(t->dtype) && fl_dtype_is_id(m->dtype) &&
           fl_dtype_bytes(t->dtype) == fl_dtype_bytes(m->dtype)))
-        FL_FAIL(FL_ERR_INVAL, "feed %s: got %s values, the program wants %s",
+        FL_FAIL(FL_ERR_TYPE, "feed %s: got %s values, the program wants %s",
                 v->name, fl_dtype_text(t->dtype), fl_dtype_text(m->dtype));
     if (m->n_lod == 0 && t->n_lod > 0)
         FL_FAIL(FL_ERR_INVAL,

@@ -312,7 +312,7 @@ fl_status fl_node_bind_attr(fl_op_node *n, const char *name,
     FL_TRY(fl_node_find_attr(n, name, &i));
     type = n->def->attrs[i].type;
     if (!fl_attr_convert(value, type, &n->block->program->arena, &n->attrs[i]))
-        FL_FAIL(FL_ERR_INVAL, "op %s: attribute %s is of type %s, not %s",
+        FL_FAIL(FL_ERR_TYPE, "op %s: attribute %s is of type %s, not %s",
                 fl_node_type(n), name, fl_attr_type_text(type),
                 fl_attr_type_text(value->type));
     return FL_OK;

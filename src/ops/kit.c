@@ -237,8 +237,8 @@ fl_status fl_infer_float(const fl_infer *c, int slot)
     char buf[FL_SLOT_TEXT_MAX];
 
     if (t && !fl_dtype_is_float(t->dtype))
-        FL_FAIL(FL_ERR_INVAL, "op %s: %s must be f32 or f64",
-                c->node->def->name, fl_infer_text(c, slot, buf));
+        FL_FAIL(FL_ERR_TYPE, "op %s: %s must be f32 or f64", c->node->def->name,
+                fl_infer_text(c, slot, buf));
     return FL_OK;
 }
 
@@ -248,7 +248,7 @@ fl_status fl_infer_ids(const fl_infer *c, int slot)
     char buf[FL_SLOT_TEXT_MAX];
 
     if (t && !fl_dtype_is_id(t->dtype))
-        FL_FAIL(FL_ERR_INVAL, "op %s: %s must be i64, u64 or i32",
+        FL_FAIL(FL_ERR_TYPE, "op %s: %s must be i64, u64 or i32",
                 c->node->def->name, fl_infer_text(c, slot, buf));
     return FL_OK;
 }
@@ -260,7 +260,7 @@ fl_status fl_infer_same_dtype(const fl_infer *c, int a, int b)
     char ta[FL_SLOT_TEXT_MAX], tb[FL_SLOT_TEXT_MAX];
 
     if (x && y && x->dtype != y->dtype)
-        FL_FAIL(FL_ERR_INVAL, "op %s: %s and %s have different types",
+        FL_FAIL(FL_ERR_TYPE, "op %s: %s and %s have different types",
                 c->node->def->name, fl_infer_text(c, a, ta),
                 fl_infer_text(c, b, tb));
     return FL_OK;

@@ -198,7 +198,7 @@ static void integers_have_no_gradient(void **state)
     (void)state;
     assert_int_equal(fl_gradients(&dx, .targets = &y, .n_targets = 1,
                                   .inputs = &ids, .n_inputs = 1),
-                     FL_ERR_INVAL);
+                     FL_ERR_TYPE);
     assert_said("input ids is of type i64");
 }
 

@@ -245,7 +245,7 @@ static void a_change_that_does_not_fit_is_undone(void **state)
     assert_ok(fl_op_attr(n, "axis", &a));
     assert_int_equal(a.i, 1);
     axis = fl_string_attr("axis", "rows");
-    assert_int_equal(fl_op_set_attr(n, "axis", &axis.value), FL_ERR_INVAL);
+    assert_int_equal(fl_op_set_attr(n, "axis", &axis.value), FL_ERR_TYPE);
     assert_said("of type int, not string");
 }
 

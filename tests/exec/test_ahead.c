@@ -187,7 +187,7 @@ static void a_bad_batch_is_told_when_it_is_its_turn(void **state)
     fixture *f = *state;
 
     f->bad_batch = 3;
-    assert_error(run(f, true), FL_ERR_INVAL,
+    assert_error(run(f, true), FL_ERR_TYPE,
                  "training thread 0: feed ids: got f64 values");
     assert_int_equal(f->done[0], 3);
     assert_int_equal(late_count(f->late, LATE_PUSH), 3);

@@ -138,7 +138,7 @@ static void bad_feeds_are_refused_by_name(void **state)
     assert_error(fl_run(e, main, &a), FL_ERR_INVAL, "feed x: got shape [4,5]");
     net_fill(&b, 0, 4);
     b.feeds[0].value.dtype = FL_DTYPE_F64;
-    assert_error(fl_run(e, main, &a), FL_ERR_INVAL, "feed x: got f64");
+    assert_error(fl_run(e, main, &a), FL_ERR_TYPE, "feed x: got f64");
     net_fill(&b, 0, 4);
     b.feeds[0].value = b.feeds[1].value;
     b.feeds[0].value.dtype = FL_DTYPE_F32;

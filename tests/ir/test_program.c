@@ -248,7 +248,7 @@ static void attributes_are_converted_where_nothing_is_lost(void **state)
 
     (void)state;
     assert_int_equal(fl_block_append(fl_program_main(p), &spec, NULL),
-                     FL_ERR_INVAL);
+                     FL_ERR_TYPE);
     expect_said("attribute scale is of type float, not string");
     spec.attrs = &two;
     assert_int_equal(fl_block_append(fl_program_main(p), &spec, NULL), FL_OK);
