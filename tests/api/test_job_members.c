@@ -14,7 +14,7 @@
 static void make_mistakes(job *j, fl_job *p, int rank)
 {
     uint64_t keys[] = { 1 }, hash;
-    float out[8];
+    float out[8] = { 0 };
     int n = -1;
 
     (void)j;
