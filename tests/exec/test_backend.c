@@ -212,8 +212,7 @@ static void a_thread_that_fails_leaves_too(void **state)
 {
     fixture *f = *state;
 
-    assert_error(run_threads(f, f->train, 1), FL_ERR_TYPE,
-                 "training thread 1");
+    assert_error(run_threads(f, f->train, 1), FL_ERR_TYPE, "training thread 1");
     assert_int_equal(f->late->n_left[0], 1);
     assert_int_equal(f->late->n_left[1], 1);
 }
