@@ -440,6 +440,7 @@ PIECES(double, f64, one)
             ask_##t(r->to_y + next->target[j], r->dim);                        \
         ask_##t(r->to_x + next->in[next->n_in - 1], r->dim);                   \
     }                                                                          \
+    FL_RACY                                                                    \
     static void difference_##t(T *out, T a, const T *x, const T *y, size_t n)  \
     {                                                                          \
         for (size_t i = 0; i < n; i++)                                         \

@@ -211,6 +211,13 @@ typedef struct run {
                                                                                \
         fl_rows_##t()->gather(out, dim, rows->data, keys, n, dim);             \
     }                                                                          \
+    /* As one row of rows.h, whose loop may run beside writers. */             \
+    static void copy_##t(T *to, const T *from, size_t n)                       \
+    {                                                                          \
+        const uint64_t first = 0;                                              \
+                                                                               \
+        fl_rows_##t()->gather(to, n, from, &first, 1, n);                      \
+    }                                                                          \
     static void way_##t(T *to, double a, const T *from, size_t n)              \
     {                                                                          \
         fl_skip_gram_##t()->difference(to, (T)a, from, to, n);                 \
@@ -320,7 +327,8 @@ static fl_status open_side(fl_op_ctx *c, side *s, bool in_order)
     if (!s->to)
         return FL_NOMEM(c);
     if (bytes && in_order)
-        memcpy(s->to, s->from, bytes);
+        FL_BY_DTYPE(s->rows->dtype, copy, s->to, s->from,
+                    s->n_rows * (size_t)s->rows->shape.dim[1]);
     else if (bytes)
         memset(s->to, 0, bytes);
     return FL_OK;
