@@ -90,15 +90,16 @@ static fl_status among_all(fl_ctx *c, const model_args *args, model_net *net,
 {
     fl_var *rows = rows_of(model_id_list(c, net, "items"), s);
     fl_var *next = model_id_list(c, net, "next");
-    fl_var *chances = fl_layers_fc(states_of(rows, s->hidden), s->items,
-                                   .act = "softmax", .param.init = INIT);
+    fl_var *scores =
+        fl_layers_fc(states_of(rows, s->hidden), s->items, .param.init = INIT);
 
-    net->loss = fl_layers_mean(fl_layers_cross_entropy(chances, next));
+    net->loss = fl_layers_mean(
+        fl_layers_softmax_with_cross_entropy(scores, next, NULL));
     model_format(args, net, "sessions:items=%lld", (long long)s->items);
     if (!net->loss)
         return fl_last_status();
     return model_made(
-        fl_layers_recall(chances, next, BEST, model_report(net, "recall@20")));
+        fl_layers_recall(scores, next, BEST, model_report(net, "recall@20")));
 }
 
 static fl_status build(fl_ctx *c, const model_args *args, model_net *net)

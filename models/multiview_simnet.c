@@ -1,9 +1,9 @@
 /* multiview_simnet.c - do two texts belong together? Each is seen in two ways,
  * as words and as letter trigrams, and becomes a vector.
  *
- *  words ----> rows -> sum -> softsign --+
- *                                        +-> concat -> fc -> cosine of both
- *  trigrams -> rows -> sum -> softsign --+
+ *  words ----> rows -> sum --+
+ *                            +-> concat -> softsign -> fc -> cosine of both
+ *  trigrams -> rows -> sum --+
  *
  * A title is to be nearer to its own description than to another one of its
  * batch: the descriptions are shuffled.
@@ -20,7 +20,7 @@ static fl_var *view_of(fl_var *ids, int64_t width)
     fl_var *rows = fl_layers_sparse_embedding(
         ids, width, .param.name = "texts", .param.init = "uniform(-0.1,0.1)");
 
-    return fl_layers_softsign(fl_layers_sequence_pool(rows, "sum"));
+    return fl_layers_sequence_pool(rows, "sum");
 }
 
 static fl_var *text_of(fl_ctx *c, model_net *net, const char *const *names,
@@ -30,7 +30,8 @@ static fl_var *text_of(fl_ctx *c, model_net *net, const char *const *names,
 
     for (int i = 0; i < N_VIEWS; i++)
         views[i] = view_of(model_id_list(c, net, names[i]), width);
-    return model_fc(fl_layers_concat(views, N_VIEWS, 1), hidden, NULL);
+    return model_fc(fl_layers_softsign(fl_layers_concat(views, N_VIEWS, 1)),
+                    hidden, NULL);
 }
 
 static fl_status build(fl_ctx *c, const model_args *args, model_net *net)

@@ -1,7 +1,7 @@
 /* tagspace.c - tags of short texts: texts and tags become points of one space,
  * where a text is to be nearer to its tag than to any other.
  *
- *  words -> rows -> 1000 filters over 5 words, tanh -> the most of each -> fc
+ *  words -> rows -> 1000 filters over 5 words -> the most of each, tanh -> fc
  *
  *     loss = max(0, margin - cosine(tag) + the largest cosine of some others)
  */
@@ -18,10 +18,10 @@ static fl_var *text_of(fl_var *words, int64_t width, int64_t filters)
     fl_var *rows = fl_layers_sparse_embedding(
         words, width, .param.name = "words", .param.init = "uniform(-0.1,0.1)");
 
-    return fl_layers_fc(fl_layers_sequence_conv_pool(rows, filters, WINDOW,
-                                                     .act = "tanh",
-                                                     .pool_type = "max"),
-                        width, );
+    rows = fl_layers_sequence_pool(
+        fl_layers_sequence_conv(rows, filters, .filter_size = WINDOW), "max");
+    /* The largest of some tanh is the tanh of the largest. */
+    return fl_layers_fc(fl_layers_tanh(rows), width, );
 }
 
 /* The rows of all tags: [tags, width]. */
