@@ -56,7 +56,7 @@ static fl_status check_unknown(const fl_infer *c, const fl_shape *x,
     const fl_shape *x_built, *out_built;
     char buf[FL_SLOT_TEXT_MAX];
 
-    if (!c->running)
+    if (!c->running || c->node->is_grad) /* a gradient has other outputs */
         return FL_OK;
     x_built = &c->node->in[X].vars[0]->meta.shape;
     out_built = &c->node->out[OUT].vars[0]->meta.shape;
