@@ -56,7 +56,10 @@ static inline float fl_exp_f32(float x)
     p = p * r + 1.6666665459e-1f;
     p = p * r + 5.0000001201e-1f;
     p = p * (r * r) + r + 1;
-    return p * fl_exp2i_f32(n >> 1) * fl_exp2i_f32(n - (n >> 1));
+    p = p * fl_exp2i_f32(n >> 1) * fl_exp2i_f32(n - (n >> 1));
+    /* NaN would stay NaN by itself, but then gcc 12 leaves loops over
+       log1p(exp(x)) scalar. */
+    return x != x ? x : p;
 }
 
 /* x = 2^k (1 + f) with 1 + f in [sqrt(1/2), sqrt(2)), and log(1 + f) as a
