@@ -246,6 +246,7 @@ static inline fl_pump_args args_of(sink *s, const fl_format *format,
                                    int n_threads)
 {
     parser.format = format;
+    parser.draws = format->draws;
     return (fl_pump_args){ .paths = &paths,
                            .parser = &parser,
                            .source = { .block_bytes = 4096, .line_max = 1000 },
