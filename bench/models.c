@@ -2,14 +2,17 @@
  * second with 1 and 2 threads, and where the time goes.
  *
  * Lines are parsed once and stay in memory, so that it is training that is
- * measured. The share of what is neither a matrix product nor a lookup nor an
+ * measured. DeepFM takes turns with the same network in straight C, over the
+ * same lines; both must learn alike. The share of what is neither a matrix product nor a lookup nor an
  * update comes from a profile of one thread.
  */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "floor_deepfm.h"
 #include "harness.h"
 #include "models.h"
 #include "models_lines.h"
@@ -17,6 +20,7 @@
 #define THREADS_MAX 2
 #define REPEATS 7
 #define SEED 1
+#define LOSS_OFF_MAX 0.02 /* of the first pass: they begin elsewhere */
 
 /* A model in training. */
 typedef struct run {
@@ -156,7 +160,83 @@ static void put_share(const models_lines *of, const char *path)
     close_run(&r);
 }
 
-static void measure(const models_lines *of, const char *path)
+/* --- against straight C --------------------------------------------------- */
+
+/* The samples of a file of lines "label id:1 id:1 ...". */
+typedef struct samples {
+    int *ids, *labels;
+    size_t n;
+} samples;
+
+static samples read_samples(const char *path, size_t most)
+{
+    samples s = { 0 };
+    FILE *file = fopen(path, "r");
+
+    s.ids = bench_alloc(most * DEEPFM_FIELDS * sizeof *s.ids);
+    s.labels = bench_alloc(most * sizeof *s.labels);
+    while (file && s.n < most && fscanf(file, "%d", &s.labels[s.n]) == 1) {
+        int *ids = s.ids + s.n * DEEPFM_FIELDS;
+
+        for (int i = 0; i < DEEPFM_FIELDS; i++)
+            if (fscanf(file, "%d:1", &ids[i]) != 1)
+                ids[i] = 0;
+        s.labels[s.n] = s.labels[s.n] > 0;
+        s.n++;
+    }
+    if (file)
+        fclose(file);
+    return s;
+}
+
+static double train_floor(void *arg)
+{
+    return floor_deepfm_train(arg);
+}
+
+/* False, with a message, when the two do not learn alike. */
+static bool against_straight(run *r, const char *path, size_t n_lines)
+{
+    samples s = read_samples(path, n_lines);
+    floor_deepfm *f = floor_deepfm_new(s.ids, s.labels, s.n);
+    bench_side floor = { train_floor, f }, ours = { train, r };
+    size_t n = bench_repeats(REPEATS);
+    bench_sample *a = bench_alloc(n * sizeof *a);
+    bench_sample *b = bench_alloc(n * sizeof *b);
+    double *ratios = bench_alloc(n * sizeof *ratios), off;
+
+    r->n_threads = 1;
+    bench_pairs(&floor, &ours, n, a, b);
+    for (size_t i = 0; i < n; i++)
+        ratios[i] = a[i].seconds / b[i].seconds;
+    bench_figure("models.deepfm", "of_straight", ratios, n, "ratio");
+    off = b[0].value - a[0].value;
+    printf("# models.deepfm: loss of the first pass %.4f, in straight C %.4f\n",
+           b[0].value, a[0].value);
+    floor_deepfm_free(f);
+    free(s.ids);
+    free(s.labels);
+    free(ratios);
+    free(a);
+    free(b);
+    if (fabs(off) < LOSS_OFF_MAX)
+        return true;
+    fprintf(stderr, "bench: models.deepfm: the two do not learn alike\n");
+    return false;
+}
+
+static bool compare(const models_lines *of, const char *path)
+{
+    bool same;
+    run r;
+
+    open_run(&r, of, path);
+    same = against_straight(&r, path, of->n);
+    close_run(&r);
+    return same;
+}
+
+static bool measure(const models_lines *of, const char *path)
 {
     run r;
 
@@ -166,12 +246,14 @@ static void measure(const models_lines *of, const char *path)
         put_rate(&r, t);
     close_run(&r);
     put_share(of, path);
+    return strcmp(of->model, "deepfm") != 0 || compare(of, path);
 }
 
 int main(void)
 {
     char path[] = "/tmp/flotilla_bench_XXXXXX";
     int fd = mkstemp(path);
+    bool same = true;
 
     if (fd < 0) {
         perror("bench: a file of lines");
@@ -179,7 +261,7 @@ int main(void)
     }
     close(fd);
     for (size_t i = 0; i < models_lines_count; i++)
-        measure(&models_lines_all[i], path);
+        same = measure(&models_lines_all[i], path) && same;
     unlink(path);
-    return 0;
+    return same ? 0 : 1;
 }
