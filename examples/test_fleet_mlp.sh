@@ -8,6 +8,11 @@ dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
 cd "$dir" || exit 1
 export FLOTILLA_CONNECT_TIMEOUT_MS=20000 FLOTILLA_RESTART_TIMEOUT_MS=5000
+# A step takes a fraction of a millisecond, and on a busy machine 300 of them may
+# be over before gradients and parameters have travelled: their age is bounded.
+export FLOTILLA_COMMUNICATOR_INDEPENDENT_RECV_THREAD=false
+export FLOTILLA_COMMUNICATOR_SEND_QUEUE_SIZE=1
+export FLOTILLA_COMMUNICATOR_MAX_MERGE_VAR_NUM=1
 
 fail()
 {
@@ -16,7 +21,8 @@ fail()
     exit 1
 }
 
-# learnt FILE RANK - a line per step, and the cost comes down to ln 2.
+# learnt FILE RANK - a line per step, and the cost comes down to ln 2. It need
+# not fall: another worker may have begun before this one.
 learnt()
 {
     awk -v rank="$2" '
@@ -24,12 +30,11 @@ learnt()
 {
     if ($0 !~ "^worker_index: " rank ", step" n + 0 " cost = [0-9.]+$")
         exit bad = 1
-    early += n < 10 ? $NF : 0
     late += n >= 200 ? $NF : 0
     n++
 }
-END { exit bad || n != 300 || late / 100 >= early / 10 || late / 100 > 0.72 }
-' "$1" || fail "$1: no 300 steps of worker $2, or the cost does not fall"
+END { exit bad || n != 300 || late / 100 > 0.71 }
+' "$1" || fail "$1: no 300 steps of worker $2, or the cost stays high"
 }
 
 # alone_it_is_one_process

@@ -113,6 +113,14 @@ static const fl_var *source_of(fl_program *program, const fl_var *grad)
     return v;
 }
 
+static bool reads_nothing(const fl_op_node *n)
+{
+    for (int i = 0; i < fl_node_n_in(n); i++)
+        if (n->in[i].n)
+            return false;
+    return true;
+}
+
 /* What the program minimizes, by its name; NULL: it trains nothing. Backward
    begins with the operator that makes the loss's gradient out of nothing. */
 static const char *minimized(fl_program *program)
@@ -120,7 +128,7 @@ static const char *minimized(fl_program *program)
     const fl_op_node *n = program ? fl_program_main(program)->first : NULL;
 
     for (; n; n = n->next) {
-        bool is_seed = !fl_node_n_in(n) && n->role == FL_OP_ROLE_BACKWARD &&
+        bool is_seed = n->role == FL_OP_ROLE_BACKWARD && reads_nothing(n) &&
                        fl_node_n_out(n) && n->out[0].n;
         const fl_var *loss =
             is_seed ? source_of(program, n->out[0].vars[0]) : NULL;
