@@ -116,13 +116,14 @@ enum { INPUTS = 16 };
     ((wide_f32)(((mask) & (wide_i32)(a)) | (~(mask) & (wide_i32)(b))))
 
 /* x becomes e^-x, for x >= 0: 2^-n e^r with n whole and |r| <= ln 2 / 2, and
-   e^r by its series, whose next term is below 1e-8. */
+   e^r by its series, whose next term is below 1e-8. NaN, which has no n, is
+   taken as large; the loss tells of it. */
 INLINE void exp_of_minus(wide_f32 *x)
 {
     const float log2e = 1.44269504f, ln2_hi = 0.693145752f,
                 ln2_lo = 1.42860677e-6f;
     const wide_f32 most = (wide_f32){ 0 } + 87;
-    wide_f32 a = CHOOSE(*x > most, most, *x), n, r, rr, low, high;
+    wide_f32 a = CHOOSE(*x <= most, *x, most), n, r, rr, low, high;
     wide_i32 k = __builtin_convertvector(a * log2e + 0.5f, wide_i32);
 
     n = __builtin_convertvector(k, wide_f32);
