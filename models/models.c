@@ -30,6 +30,22 @@ const model *model_find(const char *name)
 
 /* --- parts of networks ---------------------------------------------------- */
 
+fl_status model_count_lines(const char *path, int64_t *out)
+{
+    FILE *f = fopen(path, "r");
+    int c, last = '\n';
+
+    if (!f) {
+        fprintf(stderr, "the file of words '%s' cannot be read\n", path);
+        return FL_ERR_IO;
+    }
+    for (*out = 0; (c = getc(f)) != EOF; last = c)
+        *out += c == '\n';
+    *out += last != '\n';
+    fclose(f);
+    return FL_OK;
+}
+
 static fl_var *feed(fl_ctx *c, model_net *net, const char *name, fl_dtype dtype,
                     int64_t width, int lod_level)
 {

@@ -92,6 +92,9 @@ fl_var *model_id_list(fl_ctx *c, model_net *net, const char *name);
 fl_var *model_floats(fl_ctx *c, model_net *net, const char *name,
                      int64_t width);
 
+/* Lines of the file of words; says why it cannot be read. */
+fl_status model_count_lines(const char *path, int64_t *out);
+
 /* The format that was asked for, else the model's: printed as usual. */
 void model_format(const model_args *args, model_net *net, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));

@@ -107,24 +107,6 @@ static const char *find_vocab(const model_args *args,
     return path;
 }
 
-/* A line for each word. */
-static fl_status count_words(const char *path, int64_t *out)
-{
-    FILE *f = fopen(path, "r");
-    int c, last = '\n';
-
-    if (!f) {
-        fprintf(stderr, "word2vec: the file of words '%s' cannot be read\n",
-                path);
-        return FL_ERR_IO;
-    }
-    for (*out = 0; (c = getc(f)) != EOF; last = c)
-        *out += c == '\n';
-    *out += last != '\n';
-    fclose(f);
-    return FL_OK;
-}
-
 static fl_status build_sentences(fl_ctx *c, const model_args *args,
                                  model_net *net)
 {
@@ -133,7 +115,7 @@ static fl_status build_sentences(fl_ctx *c, const model_args *args,
     fl_var *words = model_id_list(c, net, "words");
     fl_var *noise = model_id_list(c, net, "noise");
     char path[PATH_LEN_MAX];
-    fl_status st = count_words(find_vocab(args, path), &n_words);
+    fl_status st = model_count_lines(find_vocab(args, path), &n_words);
 
     if (st)
         return st;
