@@ -232,7 +232,10 @@ static void print(job *j, const char *what, const total *t)
 
 static int fail(const job *j, const char *what)
 {
-    return cmd_failed(j->self, "%s: %s", what, fl_last_error());
+    const char *why = fl_last_error();
+
+    /* A model that finds the fault itself has said it. */
+    return cmd_failed(j->self, "%s: %s", what, *why ? why : "see above");
 }
 
 /* The run of one pass over this worker's data. */
