@@ -107,13 +107,13 @@ typedef struct batch {
 } batch;
 
 /* A thread: where it reads, and two batches in turn. */
-typedef struct conns {
+typedef struct lane {
     w2v_reader reader;
     batch batches[2];
     int turn;
     size_t n_left;
     double loss;
-} conns;
+} lane;
 
 typedef struct worker {
     const w2v_task *task;
@@ -121,14 +121,14 @@ typedef struct worker {
     fl_executor *exe; /* of a local one */
     const char *loss;
     int n_threads;
-    conns by_loop[N_WORKERS];
+    lane lanes[N_WORKERS];
     float labels[BATCH][1 + NEGATIVES];
 } worker;
 
 static bool next_batch(void *arg, int thread, fl_feed *feeds)
 {
     worker *w = arg;
-    conns *l = &w->by_loop[thread];
+    lane *l = &w->lanes[thread];
     batch *b = &l->batches[l->turn = !l->turn];
     const int64_t column[2] = { BATCH, 1 };
 
@@ -150,7 +150,7 @@ static void add_loss(void *arg, int thread, const fl_tensor *fetched)
 {
     worker *w = arg;
 
-    w->by_loop[thread].loss += (double)*(const float *)fetched->data;
+    w->lanes[thread].loss += (double)*(const float *)fetched->data;
 }
 
 static worker *worker_new(fl_ctx *c, const w2v_task *t, int first_part,
@@ -163,8 +163,7 @@ static worker *worker_new(fl_ctx *c, const w2v_task *t, int first_part,
     w->n_threads = n_threads;
     w->loss = fl_var_name(build(c, t));
     for (int i = 0; i < n_threads; i++)
-        w->by_loop[i].reader =
-            w2v_reader_of(t->text, first_part + i, N_WORKERS);
+        w->lanes[i].reader = w2v_reader_of(t->text, first_part + i, N_WORKERS);
     for (int i = 0; i < BATCH; i++)
         w->labels[i][0] = 1;
     return w;
@@ -177,8 +176,8 @@ static double train(worker *w, fl_executor *e, fl_program *p,
     double loss = 0;
 
     for (int i = 0; i < w->n_threads; i++) {
-        w->by_loop[i].n_left = o->n;
-        w->by_loop[i].loss = 0;
+        w->lanes[i].n_left = o->n;
+        w->lanes[i].loss = 0;
     }
     bench_check(
         fl_run_hogwild(e, p,
@@ -189,7 +188,7 @@ static double train(worker *w, fl_executor *e, fl_program *p,
                                   .arg = w, .holds_two_batches = true)),
         "training");
     for (int i = 0; i < w->n_threads; i++)
-        loss += w->by_loop[i].loss;
+        loss += w->lanes[i].loss;
     return loss / (double)o->n / w->n_threads;
 }
 

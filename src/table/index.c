@@ -299,8 +299,7 @@ void fl_index_fit(fl_index *x)
         move_some(x, UINT64_MAX);
 }
 
-/* --- looking through
- * ---------------------------------------------------------- */
+/* --- looking through ------------------------------------------------------ */
 
 /* From the home of lo to behind the first bucket from the home of hi on that
    is not full. */

@@ -323,8 +323,7 @@ static fl_status take_awaited(kit_trainer *k, kit_model *m)
     return st;
 }
 
-/* --- alone
- * --------------------------------------------------------------------- */
+/* --- alone ---------------------------------------------------------------- */
 
 static fl_status run_batch(fl_executor *e, fl_program *p, const fl_feed *feeds,
                            const char *loss, double *value)
@@ -372,8 +371,7 @@ void kit_train_alone(const kit_job *j, kit_model *out)
     fl_ctx_free(c);
 }
 
-/* --- a trainer
- * ------------------------------------------------------------------ */
+/* --- a trainer ------------------------------------------------------------ */
 
 /* Replicas get batches of their own: rank r, replica i is rank r * n + i. */
 static fl_status replica_step(kit_trainer *t, int step)
@@ -478,8 +476,7 @@ static fl_status train_steps(kit_trainer *t, void *arg)
     return FL_OK;
 }
 
-/* --- a job
- * ------------------------------------------------------------------------ */
+/* --- a job ---------------------------------------------------------------- */
 
 typedef struct local_cluster {
     const kit_job *job;
@@ -650,8 +647,7 @@ void kit_train(const kit_job *j, kit_end *out)
             fail_msg("member %d: %s", i, texts[i]);
 }
 
-/* --- addresses
- * -------------------------------------------------------------------- */
+/* --- addresses ------------------------------------------------------------ */
 
 static bool is_free(uint16_t port)
 {

@@ -65,8 +65,7 @@ static void half_async_threads_may_have_unequal_data(void **state)
                          end.stats[i].gradients_applied);
 }
 
-/* --- async
- * ---------------------------------------------------------------------- */
+/* --- async ---------------------------------------------------------------- */
 
 static void async_applies_every_gradient_that_was_made(void **state)
 {
@@ -175,8 +174,7 @@ static void async_without_its_recv_thread_works(void **state)
     assert_true(isfinite(end.last_loss) && end.last_loss < 3);
 }
 
-/* --- geo
- * ------------------------------------------------------------------------- */
+/* --- geo ------------------------------------------------------------------ */
 
 static void geo_with_one_trainer_and_every_step_is_local_training(void **state)
 {
@@ -256,8 +254,7 @@ static void rules_that_need_a_whole_parameter_have_no_tables(void **state)
     }
 }
 
-/* --- all modes
- * --------------------------------------------------------------------- */
+/* --- all modes ------------------------------------------------------------ */
 
 /* One trainer that waits for each of its steps is training alone; async does
    not wait. */

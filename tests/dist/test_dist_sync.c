@@ -293,8 +293,7 @@ static void unequal_batches_differ_with_equal_weights(void **state)
     assert_true(kit_error(&end.model, &alone) > 1e-4);
 }
 
-/* --- the same bits
- * ------------------------------------------------------------ */
+/* --- the same bits -------------------------------------------------------- */
 
 static void any_number_of_servers_gives_the_same_bits(void **state)
 {
@@ -318,8 +317,7 @@ static void any_number_of_servers_gives_the_same_bits(void **state)
     }
 }
 
-/* --- leaving
- * ------------------------------------------------------------------- */
+/* --- leaving -------------------------------------------------------------- */
 
 static void a_trainer_without_data_leaves_and_the_rest_goes_on(void **state)
 {
@@ -335,8 +333,7 @@ static void a_trainer_without_data_leaves_and_the_rest_goes_on(void **state)
     assert_int_equal(end.step, 40);
 }
 
-/* --- threads and replicas
- * ------------------------------------------------------- */
+/* --- threads and replicas ------------------------------------------------- */
 
 static void threads_of_a_trainer_share_a_round(void **state)
 {
