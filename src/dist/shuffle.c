@@ -14,6 +14,7 @@
 #include "flotilla/experimental/job_data.h"
 #include "dist/job.h"
 #include "base/hash.h"
+#include "base/log.h"
 #include "base/thread.h"
 #include "data/dataset/exchange.h"
 
@@ -120,22 +121,16 @@ static fl_status begin_barrier(shuffle *s)
     return st;
 }
 
-/* Who takes part, and whether this one does. */
-static fl_status pass_first(shuffle *s)
+/* Who takes part, and whether this one does: a trainer that was started again
+   finds behind it what the others have made. */
+static fl_status pass_first(shuffle *s, bool *has_me)
 {
-    bool has_me = false;
-
     FL_TRY(fl_client_barrier(
         s->client,
         &(fl_barrier_request){ .name = BARRIER, .generation = s->generation },
         &s->members, FL_WAIT));
     for (size_t i = 0; i < s->members.len; i++)
-        has_me |= s->members.data[i].rank == (uint32_t)s->config->rank;
-    if (!has_me)
-        FL_FAIL(FL_ERR_CLOSED,
-                "the other trainers have made this shuffle without trainer %d, "
-                "which has joined since: call it as often as they do",
-                s->config->rank);
+        *has_me |= s->members.data[i].rank == (uint32_t)s->config->rank;
     return FL_OK;
 }
 
@@ -388,16 +383,28 @@ static fl_status shuffle_alone(fl_dataset *d, uint64_t seed)
     return fl_exchange_end(x);
 }
 
+/* Nobody is there any more to give records to and to take them from. */
+static fl_status shuffle_late(const shuffle *s, fl_dataset *d, uint64_t seed)
+{
+    FL_WARN("job",
+            "the other trainers have made this shuffle without trainer %d, "
+            "which has joined since: it keeps the records of its own files, "
+            "shuffled, although others may have them too",
+            s->config->rank);
+    return shuffle_alone(d, seed);
+}
+
 static fl_status shuffle_together(fl_job *j, fl_dataset *d, uint64_t seed)
 {
+    bool has_me = false;
     fl_status st;
     shuffle s;
 
     FL_TRY(fl_job_ready(j));
     init(&s, j);
-    st = pass_first(&s);
+    st = pass_first(&s, &has_me);
     if (!st)
-        st = exchange(&s, d, seed);
+        st = has_me ? exchange(&s, d, seed) : shuffle_late(&s, d, seed);
     if (!st)
         st = fl_cluster_learn_step(j->cluster);
     release(&s);

@@ -13,6 +13,7 @@
 #include "mode_list.h"
 #include "base/hash.h"
 #include "base/thread.h"
+#include "dist/job.h"
 #include "dist_kit.h"
 #include "../make.h"
 
@@ -192,6 +193,7 @@ typedef struct shuffles {
     const char *pattern[TRAINERS]; /* files of each trainer */
     uint64_t seed;
     census after[2]; /* one shuffle, two */
+    census late;     /* one that comes back */
     uint64_t sizes[TRAINERS];
 } shuffles;
 
@@ -312,6 +314,44 @@ static void with_one_trainer_it_is_a_local_shuffle(void **state)
 }
 
 /* The others make theirs without the one that has left. */
+/* The last trainer counts its shuffles from the first again, as one does that
+   was started anew. */
+static fl_status shuffle_and_come_back(kit_trainer *t, void *arg)
+{
+    fl_job *job = fl_transpiler_job(t->transpiler);
+    shuffles *s = arg;
+    fl_dataset *d = NULL;
+    fl_status st = shuffle_twice(t, arg);
+
+    if (st || t->rank != TRAINERS - 1)
+        return st;
+    job->n_shuffles = 0;
+    st = open_dataset(&d, t, "InMemoryDataset", s->pattern[t->rank]);
+    if (!st)
+        st = fl_dataset_load_into_memory(d);
+    if (!st)
+        st = fl_job_global_shuffle(job, d, s->seed);
+    if (!st)
+        st = count_pass(&s->late, t->rank, d);
+    fl_dataset_free(d);
+    return st;
+}
+
+static void who_comes_back_late_keeps_its_own_records(void **state)
+{
+    kit_job j = { .mode = "async", .n_trainers = TRAINERS };
+    shuffles *s = fl_alloc(sizeof(*s));
+
+    (void)state;
+    s->pattern[0] = "part-00";
+    s->pattern[1] = "part-01";
+    s->pattern[2] = "part-02";
+    run_good(&j, shuffle_and_come_back, s);
+    for (size_t key = 0; key < KEYS; key++)
+        assert_int_equal(total(&s->late, key), key / PER_FILE == 2 ? 1 : 0);
+    fl_free(s);
+}
+
 static fl_status leave_or_shuffle(kit_trainer *t, void *arg)
 {
     if (t->rank == 1)
@@ -668,6 +708,7 @@ int main(void)
         cmocka_unit_test(a_global_shuffle_depends_on_its_seed_alone),
         cmocka_unit_test(many_packs_and_none_at_all),
         cmocka_unit_test(with_one_trainer_it_is_a_local_shuffle),
+        cmocka_unit_test(who_comes_back_late_keeps_its_own_records),
         cmocka_unit_test(a_trainer_that_has_left_gets_no_records),
         cmocka_unit_test(what_is_not_loaded_is_refused),
         cmocka_unit_test(every_file_is_dispatched_once_in_every_pass),
