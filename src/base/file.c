@@ -9,6 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/file_writer.h"
+#include "base/sys.h"
 
 #define FIRST_READ_BYTES ((size_t)4096)
 
@@ -129,7 +130,7 @@ int fl_file_put(int fd, const void *bytes, size_t len)
     const char *at = bytes;
 
     while (len > 0) {
-        ssize_t put = write(fd, at, len);
+        ssize_t put = fl_sys_now()->write(fd, at, len);
 
         if (put < 0 && errno == EINTR)
             continue;

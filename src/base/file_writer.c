@@ -24,6 +24,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/sys.h"
 #include "base/vec.h"
 
 /* Leftovers of dead processes may hold a few temporary names. */
@@ -109,7 +110,8 @@ static int open_temp(fl_file_writer *w)
                     atomic_fetch_add(&serial, 1));
         fl_free(w->temp);
         w->temp = fl_str_take(&temp);
-        fd = open(w->temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        fd = fl_sys_now()->open(w->temp,
+                                O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
         if (fd >= 0 || errno != EEXIST)
             break;
     }
@@ -178,7 +180,7 @@ fl_status fl_file_writer_add_at(const fl_file_writer *w, const void *bytes,
     const char *at = bytes;
 
     while (n > 0) {
-        ssize_t put = pwrite(w->fd, at, n, (off_t)offset);
+        ssize_t put = fl_sys_now()->pwrite(w->fd, at, n, (off_t)offset);
 
         if (put < 0 && errno == EINTR)
             continue;
@@ -208,35 +210,43 @@ void fl_file_writer_drop(fl_file_writer *w)
     if (!w)
         return;
     if (w->temp && w->fd >= 0)
-        unlink(w->temp);
+        fl_sys_now()->unlink(w->temp);
     writer_free(w);
 }
 
-/* 0, or errno. A file system that cannot sync folders is no failure. */
-static int sync_folder(const char *path)
+int fl_folder_sync(const char *path)
+{
+    int fd = fl_sys_now()->open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+    int err = 0;
+
+    if (fd < 0)
+        return errno == EACCES ? 0 : errno;
+    if (fl_sys_now()->fsync(fd) != 0 && errno != EINVAL && errno != ENOTSUP)
+        err = errno;
+    close(fd);
+    return err;
+}
+
+/* The folder that a file stands in. 0, or errno. */
+static int sync_folder_of(const char *path)
 {
     const char *slash = strrchr(path, '/');
     fl_str folder = { 0 };
-    int fd, err = 0;
+    int err;
 
     if (!slash)
         fl_str_add(&folder, ".");
     else
         fl_str_addf(&folder, "%.*s", (int)(slash - path) + 1, path);
-    fd = open(folder.data, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    err = fl_folder_sync(folder.data);
     fl_str_release(&folder);
-    if (fd < 0)
-        return 0;
-    if (fsync(fd) != 0 && errno != EINVAL && errno != ENOTSUP)
-        err = errno;
-    close(fd);
     return err;
 }
 
 /* 0, or errno. Some network file systems report a full disk here first. */
 static int close_file(fl_file_writer *w)
 {
-    int err = w->temp && fsync(w->fd) != 0 ? errno : 0;
+    int err = w->temp && fl_sys_now()->fsync(w->fd) != 0 ? errno : 0;
 
     if (close(w->fd) != 0 && !err)
         err = errno;
@@ -251,12 +261,12 @@ static int take_name(fl_file_writer *w)
 
     if (!w->temp)
         return err;
-    if (!err && rename(w->temp, w->target) != 0)
+    if (!err && fl_sys_now()->rename(w->temp, w->target) != 0)
         err = errno;
     if (err)
-        unlink(w->temp);
+        fl_sys_now()->unlink(w->temp);
     else
-        err = sync_folder(w->target);
+        err = sync_folder_of(w->target);
     return err;
 }
 
