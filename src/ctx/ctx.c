@@ -3,6 +3,9 @@
 
 #include <string.h>
 
+#include <cjson/cJSON.h>
+#include <xxhash.h>
+
 #include "base/file.h"
 #include "base/log.h"
 #include "kernel/gemm.h"
@@ -156,6 +159,27 @@ int fl_version(void)
     return FL_VERSION_NUMBER;
 }
 
+#ifndef FL_HAS_HIREDIS
+#define FL_HAS_HIREDIS "none"
+#endif
+#ifndef FL_HAS_MICROHTTPD
+#define FL_HAS_MICROHTTPD "none"
+#endif
+#ifndef FL_HAS_PROTOBUF_C
+#define FL_HAS_PROTOBUF_C "none"
+#endif
+
+static void add_libraries(fl_str *s)
+{
+    unsigned v = XXH_versionNumber();
+
+    fl_str_addf(s, "cjson %s\n", cJSON_Version());
+    fl_str_addf(s, "xxhash %u.%u.%u\n", v / 10000, v / 100 % 100, v % 100);
+    fl_str_add(s, "hiredis " FL_HAS_HIREDIS "\n"
+                  "libmicrohttpd " FL_HAS_MICROHTTPD "\n"
+                  "protobuf-c " FL_HAS_PROTOBUF_C "\n");
+}
+
 char *fl_version_text(void)
 {
     fl_str s = { 0 };
@@ -164,6 +188,7 @@ char *fl_version_text(void)
                 FL_VERSION_PATCH);
     fl_str_addf(&s, "instructions %s\n", fl_isa_name(fl_isa()));
     fl_str_addf(&s, "gemm %s\n", fl_gemm_backend());
+    add_libraries(&s);
     return fl_str_take(&s);
 }
 

@@ -148,6 +148,11 @@ static void version_and_operators_can_be_asked(void **state)
 
     (void)state;
     assert_text_has(v, "flotilla 0.");
+    assert_text_has(v, "\ncjson 1.");
+    assert_text_has(v, "\nxxhash 0.");
+    assert_text_has(v, "\nhiredis ");
+    assert_text_has(v, "\nlibmicrohttpd ");
+    assert_text_has(v, "\nprotobuf-c ");
     assert_text_has(op, "op relu\n");
     assert_text_has(all, "op lookup_table\n");
     assert_null(fl_operator_help("reul"));
