@@ -21,6 +21,7 @@ void fl_columns_release(fl_columns *c)
     }
     fl_free(c->cols);
     fl_free(c->feeds);
+    fl_vec_release(&c->runs);
     *c = (fl_columns){ 0 };
 }
 

@@ -10,6 +10,7 @@
 #define FL_DATA_COLUMNS_H
 
 #include "data/records.h"
+#include "data/runs.h"
 
 typedef struct fl_column {
     void *values; /* uint64_t or float */
@@ -25,6 +26,7 @@ typedef struct fl_columns {
     fl_column *cols;         /* one per slot */
     fl_feed *feeds;          /* views of the columns, one per slot */
     size_t n_rows;
+    fl_row_runs runs; /* where the records are from, when they are from files */
 } fl_columns;
 
 void fl_columns_init(fl_columns *c, const fl_schema *s);

@@ -69,6 +69,14 @@ size_t fl_row_words(const fl_schema *s, const uint32_t *row)
     return (size_t)(at - row);
 }
 
+void fl_records_drop(fl_records *r, size_t n)
+{
+    FL_ASSERT(n <= r->n);
+    r->n -= n;
+    if (n && r->n)
+        memmove(r->starts, r->starts + n, r->n * sizeof(*r->starts));
+}
+
 fl_status fl_records_move_tail(fl_records *r, size_t from, fl_records *to)
 {
     size_t first, n_words;

@@ -53,6 +53,9 @@ size_t fl_row_words(const fl_schema *s, const uint32_t *row);
 FL_MUST_CHECK
 fl_status fl_records_reserve(fl_records *r, size_t n_words, size_t n_rows);
 
+/* The first n go. */
+void fl_records_drop(fl_records *r, size_t n);
+
 /* The records [from, n) move to the end of `to`. */
 FL_MUST_CHECK
 fl_status fl_records_move_tail(fl_records *r, size_t from, fl_records *to);

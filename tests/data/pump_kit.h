@@ -217,11 +217,13 @@ static inline void sink_release(sink *s)
     fl_mutex_release(&s->mu);
 }
 
-static inline fl_status take(void *arg, int worker, fl_records *rows)
+static inline fl_status take(void *arg, int worker, fl_row_run from,
+                             fl_records *rows)
 {
     sink *s = arg;
     bool fails;
 
+    assert_int_equal(from.n, rows->n);
     fl_lock(&s->mu);
     fails = ++s->calls == s->fail_at;
     if (worker > s->worker_max)

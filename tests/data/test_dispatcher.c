@@ -114,6 +114,34 @@ static void only_files_that_were_named_are_read(void **state)
     }
 }
 
+/* 7 was trained as a whole before, of 2 the first 100 records were. */
+static void files_that_were_trained_are_finished_unread(void **state)
+{
+    fl_range all = { 0, PER_FILE }, some = { 0, 100 };
+    fl_file_position whole = { .is_done = true, .trained = { &all, 1, 1 } };
+    fl_file_position part = { .trained = { &some, 1, 1 } };
+    const fl_file_position *before[FILES] = { [7] = &whole, [2] = &part };
+    dispatcher d = { .answers = { 7, 2, 11 }, .n_answers = 3 };
+    fl_dispatcher hook = { .next = name_next, .finished = hear, .arg = &d };
+    fl_pump_args a;
+    sink s;
+
+    fl_mutex_init(&d.mu);
+    sink_init(&s);
+    add_files();
+    a = args_of(&s, &numbers, 1);
+    a.dispatcher = &hook;
+    a.pass = 3;
+    a.before = before;
+    assert_ok(run(&a, NULL));
+    assert_int_equal(s.n, 2 * PER_FILE - 100);
+    assert_int_equal(s.in_order[0], 2 * PER_FILE + 100);
+    for (int i = 0; i < FILES; i++)
+        assert_int_equal(d.n_told[i], i == 7 || i == 2 || i == 11);
+    release(&d, &s);
+    remove_files(state);
+}
+
 static void one_thread_reads_them_in_the_order_of_their_names(void **state)
 {
     dispatcher d = { .answers = { 9, 1, 5 }, .n_answers = 3 };
@@ -235,6 +263,8 @@ int main(void)
         cmocka_unit_test_teardown(
             one_thread_reads_them_in_the_order_of_their_names, remove_files),
         cmocka_unit_test_teardown(nothing_may_be_dispatched, remove_files),
+        cmocka_unit_test_teardown(files_that_were_trained_are_finished_unread,
+                                  remove_files),
         cmocka_unit_test_teardown(a_file_that_is_named_again_is_told_of_again,
                                   remove_files),
         cmocka_unit_test_teardown(

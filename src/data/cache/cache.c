@@ -288,6 +288,12 @@ size_t fl_cache_chunks(const fl_cache *c)
     return (size_t)c->totals.chunks;
 }
 
+uint64_t fl_cache_chunk_records(const fl_cache *c, size_t i)
+{
+    FL_ASSERT(i < c->totals.chunks);
+    return c->chunks[i].records;
+}
+
 uint64_t fl_cache_records(const fl_cache *c)
 {
     return c->totals.records;

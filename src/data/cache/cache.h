@@ -59,6 +59,7 @@ fl_status fl_cache_open(fl_cache **out, const char *directory,
                         const fl_cache_key *k, const fl_schema *s);
 void fl_cache_close(fl_cache *c);
 size_t fl_cache_chunks(const fl_cache *c);
+uint64_t fl_cache_chunk_records(const fl_cache *c, size_t i);
 uint64_t fl_cache_records(const fl_cache *c);
 uint64_t fl_cache_lines(const fl_cache *c);
 uint64_t fl_cache_bad_lines(const fl_cache *c);

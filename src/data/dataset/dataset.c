@@ -389,11 +389,17 @@ static fl_status check_begin(const fl_dataset *d, int n_consumers)
 
 fl_status fl_dataset_begin(fl_dataset *d, int n_consumers)
 {
+    return fl_dataset_begin_at(d, n_consumers, NULL);
+}
+
+fl_status fl_dataset_begin_at(fl_dataset *d, int n_consumers,
+                              const fl_position *from)
+{
     FL_TRY(check_begin(d, n_consumers));
     if (d->in_memory)
-        FL_TRY(fl_memory_pass_begin(&d->walk, d, n_consumers));
+        FL_TRY(fl_memory_pass_begin(d, n_consumers, from));
     else
-        FL_TRY(fl_queue_pass_begin(&d->queue, d, n_consumers));
+        FL_TRY(fl_queue_pass_begin(d, n_consumers, from));
     atomic_store(&d->waited_ns, 0);
     fl_lock(&d->mu);
     d->n_consumers = n_consumers;
@@ -472,8 +478,10 @@ void fl_dataset_end(fl_dataset *d)
     if (d->queue)
         d->stats = fl_queue_pass_end(d->queue);
     fl_memory_pass_end(d->walk);
+    fl_trained_free(d->trained);
     d->queue = NULL;
     d->walk = NULL;
+    d->trained = NULL;
 }
 
 double fl_dataset_waited(const fl_dataset *d)

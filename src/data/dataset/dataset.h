@@ -10,6 +10,7 @@
 
 #include "conf/conf.h"
 #include "data/dataset/dispatcher.h"
+#include "data/dataset/position.h"
 #include "flotilla/data.h"
 
 /* Limits come from the settings of conf, which must outlive it. */
@@ -28,6 +29,25 @@ int fl_dataset_threads(const fl_dataset *d);
 
 /* Seconds that all consumers waited for input, in the last pass. */
 double fl_dataset_waited(const fl_dataset *d);
+
+/* As fl_dataset_begin, behind what was trained of this pass before; `from` is
+   borrowed until the end of the pass, NULL: nothing was. Fails when it is of
+   another pass or of other data. */
+FL_MUST_CHECK
+fl_status fl_dataset_begin_at(fl_dataset *d, int n_consumers,
+                              const fl_position *from);
+
+/* The batch that this consumer has was trained. */
+void fl_dataset_trained(fl_dataset *d, int consumer);
+
+/* How far the pass is that is under way, by the batches that were trained; *out
+   is empty before. */
+FL_MUST_CHECK
+fl_status fl_dataset_position(fl_dataset *d, fl_position *out);
+
+/* A pass that was made before is counted, and not made again. */
+FL_MUST_CHECK
+fl_status fl_dataset_pass_over(fl_dataset *d);
 
 /* From now on files are read as the dispatcher says. It becomes the dataset's, also
    on failure; numbers of passes begin anew. */

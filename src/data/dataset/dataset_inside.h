@@ -4,6 +4,7 @@
  *   dataset_reading.c  a pump and the wait for its end
  *   dataset_queue.c    a pass of a QueueDataset
  *   dataset_memory.c   loading, shuffling and a pass of an InMemoryDataset
+ *   dataset_position.c how far a pass is, and beginning behind that
  */
 #ifndef FL_DATA_DATASET_DATASET_INSIDE_H
 #define FL_DATA_DATASET_DATASET_INSIDE_H
@@ -15,6 +16,7 @@
 #include "data/dataset/dataset.h"
 #include "data/dataset/memory.h"
 #include "data/dataset/pump.h"
+#include "data/dataset/trained.h"
 
 #define FL_CONSUMERS_MAX 1024
 
@@ -61,9 +63,11 @@ struct fl_dataset {
     fl_cond left;    /* n_inside became 0 */
     int n_inside;    /* consumers that are asking */
     int n_consumers; /* 0: no pass is under way */
-    /* One of them while a pass is under way; stays while somebody is inside. */
+    /* One of the two while a pass is under way; stays while somebody is
+       inside. */
     fl_queue_pass *queue;
     fl_memory_pass *walk;
+    fl_trained *trained; /* of that pass */
 };
 
 /* Nothing may change under a pass or a preload; `what` was asked for. */
@@ -88,10 +92,18 @@ void fl_input_shape_feeds(const fl_input *in, fl_columns *c);
 
 /* --- reading: one pass over the files ------------------------------------ */
 
+typedef struct fl_reading_args {
+    int n_threads;
+    fl_take_rows take;
+    void *arg;
+    const fl_file_position *const *before; /* see fl_pump_args */
+    fl_trained *trained;
+} fl_reading_args;
+
 /* Starts it with the dataset's settings as they are now. */
 FL_MUST_CHECK
-fl_status fl_reading_start(fl_reading **out, fl_dataset *d, int n_threads,
-                           fl_take_rows take, void *arg);
+fl_status fl_reading_start(fl_reading **out, fl_dataset *d,
+                           const fl_reading_args *a);
 void fl_reading_free(fl_reading *r); /* after the wait */
 
 /* Until all rows were taken. For one thread, once. */
@@ -104,20 +116,33 @@ fl_pump_stats fl_reading_stats(fl_reading *r);
 
 /* --- passes -------------------------------------------------------------- */
 
+/* What was trained before, by the files of the list; freed with fl_free. NULL
+   when `from` is. Fails when that is of another pass, or of other files. */
 FL_MUST_CHECK
-fl_status fl_queue_pass_begin(fl_queue_pass **out, fl_dataset *d,
-                              int n_consumers);
+fl_status fl_position_files(const fl_dataset *d, const fl_position *from,
+                            const fl_file_position ***out);
+/* Fails when it is of another pass over the memory, or of other records. */
+FL_MUST_CHECK
+fl_status fl_position_check_memory(const fl_dataset *d,
+                                   const fl_position *from);
+
+FL_MUST_CHECK
+fl_status fl_queue_pass_begin(fl_dataset *d, int n_consumers,
+                              const fl_position *from);
 FL_MUST_CHECK
 fl_status fl_queue_pass_next(fl_queue_pass *q, int consumer, fl_columns **out,
                              uint64_t *waited_ns);
+/* What the consumer has; NULL: nothing. */
+const fl_columns *fl_queue_pass_held(const fl_queue_pass *q, int consumer);
 fl_pump_stats fl_queue_pass_stats(fl_queue_pass *q);
 /* No consumer waits any longer; end then frees it and gives what it saw. */
 void fl_queue_pass_close(fl_queue_pass *q);
 fl_pump_stats fl_queue_pass_end(fl_queue_pass *q);
 
 FL_MUST_CHECK
-fl_status fl_memory_pass_begin(fl_memory_pass **out, fl_dataset *d,
-                               int n_consumers);
+fl_status fl_memory_pass_begin(fl_dataset *d, int n_consumers,
+                               const fl_position *from);
+const fl_columns *fl_memory_pass_held(const fl_memory_pass *w, int consumer);
 FL_MUST_CHECK
 fl_status fl_memory_pass_next(fl_memory_pass *w, int consumer, fl_columns **out,
                               uint64_t *waited_ns);

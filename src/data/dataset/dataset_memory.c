@@ -1,10 +1,11 @@
 /* dataset_memory.c - loading, shuffling and passes of an InMemoryDataset.
  *
  * A pass needs no thread: a counter deals out the order in ranges of a batch
- * each, and every consumer gathers its own.
+ * each, and every consumer gathers its own. One that goes on in the midst has
+ * gaps before the last range, when batches of some threads were not trained.
  *
- * Reading threads add records in an order that is different each time. Before
- * the first shuffle after a load they are sorted; from then on the order
+ * Records are in the order of their files, whatever threads have read them.
+ * Before the first shuffle after a load they are sorted; from then on the order
  * depends on the records, the seed and the calls alone.
  */
 #include "base/hash.h"
@@ -13,7 +14,9 @@
 struct fl_memory_pass {
     const fl_dataset *dataset;
     uint64_t len, step;
-    atomic_uint_fast64_t next;
+    atomic_uint_fast64_t next; /* batch: first the gaps, then from `first` on */
+    FL_VEC(fl_range) gaps;     /* a batch at most each */
+    uint64_t first;
     fl_columns *columns; /* by consumer */
     int n_consumers;
 };
@@ -66,10 +69,11 @@ static fl_status check_in_memory(const fl_dataset *d, const char *what)
     return FL_OK;
 }
 
-static fl_status add_rows(void *arg, int worker, fl_records *rows)
+static fl_status add_rows(void *arg, int worker, fl_row_run from,
+                          fl_records *rows)
 {
     (void)worker;
-    return fl_memory_add(arg, rows);
+    return fl_memory_add_run(arg, &from, rows);
 }
 
 static void free_preload(fl_preload *p)
@@ -81,13 +85,15 @@ static void free_preload(fl_preload *p)
 
 static fl_status start_loading(fl_dataset *d, int n_threads, fl_preload **out)
 {
+    fl_reading_args a = { .n_threads = n_threads, .take = add_rows };
     fl_preload *p;
     fl_status st;
 
     FL_TRY(fl_dataset_open_input(d, "load_into_memory", n_threads));
     p = fl_alloc(sizeof(*p));
     p->into = new_loaded(&d->input->parser->schema);
-    st = fl_reading_start(&p->reading, d, n_threads, add_rows, p->into->memory);
+    a.arg = p->into->memory;
+    st = fl_reading_start(&p->reading, d, &a);
     if (st) {
         free_preload(p);
         return st;
@@ -109,6 +115,8 @@ static fl_status finish_loading(fl_dataset *d, fl_preload *p)
     fl_status st = fl_err_restore(&p->err);
 
     d->stats = fl_reading_stats(p->reading);
+    if (!st)
+        st = fl_memory_settle(p->into->memory);
     if (!st) {
         replace_loaded(d, p->into);
         p->into = NULL;
@@ -280,12 +288,42 @@ fl_status fl_dataset_slots_shuffle(fl_dataset *d, const char *const *slots,
 
 /* --- a pass -------------------------------------------------------------- */
 
-fl_status fl_memory_pass_begin(fl_memory_pass **out, fl_dataset *d,
-                               int n_consumers)
+/* What was not trained before the last record that was, in batches. */
+static void list_gaps(fl_memory_pass *w, const fl_ranges *trained)
+{
+    for (size_t i = 0; i < trained->len; i++) {
+        const fl_range *r = &trained->data[i];
+
+        for (uint64_t lo = w->first; lo < r->lo; lo += w->step)
+            fl_vec_push(&w->gaps,
+                        ((fl_range){
+                            lo, r->lo - lo < w->step ? r->lo : lo + w->step }));
+        w->first = r->hi;
+    }
+}
+
+static fl_trained *track(const fl_memory_pass *w, const fl_ranges *before)
+{
+    fl_trained *t = fl_trained_new(1);
+
+    fl_trained_block(t, 0, 0, w->len);
+    fl_trained_end(t, 0);
+    for (size_t i = 0; before && i < before->len; i++) {
+        const fl_range *r = &before->data[i];
+        fl_row_run run = { .at = r->lo, .n = r->hi - r->lo };
+
+        fl_trained_add(t, &(fl_row_runs){ &run, 1, 1 });
+    }
+    return t;
+}
+
+fl_status fl_memory_pass_begin(fl_dataset *d, int n_consumers,
+                               const fl_position *from)
 {
     fl_memory_pass *w;
 
     FL_TRY(fl_dataset_check_loaded(d, "begin"));
+    FL_TRY(fl_position_check_memory(d, from));
     w = fl_alloc(sizeof(*w));
     w->dataset = d;
     w->len = fl_memory_len(d->loaded->memory);
@@ -295,7 +333,10 @@ fl_status fl_memory_pass_begin(fl_memory_pass **out, fl_dataset *d,
     w->columns = fl_alloc((size_t)n_consumers * sizeof(*w->columns));
     for (int i = 0; i < n_consumers; i++)
         fl_columns_init(&w->columns[i], &d->loaded->schema);
-    *out = w;
+    if (from)
+        list_gaps(w, &from->trained);
+    d->trained = track(w, from ? &from->trained : NULL);
+    d->walk = w;
     return FL_OK;
 }
 
@@ -306,22 +347,44 @@ void fl_memory_pass_end(fl_memory_pass *w)
     for (int i = 0; i < w->n_consumers; i++)
         fl_columns_release(&w->columns[i]);
     fl_free(w->columns);
+    fl_vec_release(&w->gaps);
     fl_free(w);
+}
+
+const fl_columns *fl_memory_pass_held(const fl_memory_pass *w, int consumer)
+{
+    return &w->columns[consumer];
+}
+
+/* The places of a batch; empty at the end. */
+static fl_range batch_at(const fl_memory_pass *w, uint64_t i)
+{
+    uint64_t lo, left;
+
+    if (i < w->gaps.len)
+        return w->gaps.data[i];
+    i -= w->gaps.len;
+    left = w->len - w->first;
+    if (!w->step || i >= (left + w->step - 1) / w->step)
+        return (fl_range){ w->len, w->len };
+    lo = w->first + i * w->step;
+    return (fl_range){ lo, w->len - lo < w->step ? w->len : lo + w->step };
 }
 
 fl_status fl_memory_pass_next(fl_memory_pass *w, int consumer, fl_columns **out,
                               uint64_t *waited_ns)
 {
-    uint64_t lo = atomic_fetch_add(&w->next, w->step);
+    fl_range r = batch_at(w, atomic_fetch_add(&w->next, 1));
     fl_columns *c = &w->columns[consumer];
     uint64_t since = fl_now_ns();
 
-    if (lo >= w->len) {
+    c->runs.len = 0;
+    if (r.lo == r.hi) {
         *out = NULL;
         return FL_OK;
     }
-    FL_TRY(fl_memory_batch(w->dataset->loaded->memory, lo,
-                           w->len - lo < w->step ? w->len : lo + w->step, c));
+    FL_TRY(fl_memory_batch(w->dataset->loaded->memory, r.lo, r.hi, c));
+    fl_row_runs_add(&c->runs, (fl_row_run){ .at = r.lo, .n = r.hi - r.lo });
     fl_input_shape_feeds(w->dataset->input, c);
     *waited_ns += fl_now_ns() - since;
     *out = c;

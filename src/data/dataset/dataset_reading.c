@@ -36,8 +36,8 @@ void fl_reading_free(fl_reading *r)
     fl_free(r);
 }
 
-fl_status fl_reading_start(fl_reading **out, fl_dataset *d, int n_threads,
-                           fl_take_rows take, void *arg)
+fl_status fl_reading_start(fl_reading **out, fl_dataset *d,
+                           const fl_reading_args *a)
 {
     const fl_conf *conf = d->conf;
     fl_reading *r = make_reading(d);
@@ -51,12 +51,14 @@ fl_status fl_reading_start(fl_reading **out, fl_dataset *d, int n_threads,
                     .max_lines = (uint64_t)conf->max_bad_lines,
                     .max_share = conf->max_bad_share },
         .cache = r->cache,
-        .n_threads = n_threads,
+        .n_threads = a->n_threads,
         .epoch = d->epoch,
         .dispatcher = d->dispatcher.next ? &d->dispatcher : NULL,
         .pass = d->epoch - d->dispatched_from + 1,
-        .take = take,
-        .arg = arg,
+        .before = a->before,
+        .trained = a->trained,
+        .take = a->take,
+        .arg = a->arg,
     };
     fl_status st = fl_pump_start(&r->pump, &args);
 

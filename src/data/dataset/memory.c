@@ -9,7 +9,8 @@
  * than a block has one to itself.
  *
  * An adding thread gets its place and writes the order under the mutex, and
- * copies its records without it.
+ * copies its records without it. Where rows are from is kept beside the order
+ * until it is settled.
  */
 #include "data/dataset/memory.h"
 
@@ -34,6 +35,12 @@ typedef struct block {
     size_t cap;
 } block;
 
+/* A part of the order, from `lo` on, and where its records are from. */
+typedef struct stretch {
+    fl_row_run from;
+    uint64_t lo;
+} stretch;
+
 /* The records and their order. */
 typedef struct store {
     FL_VEC(block) blocks;
@@ -45,8 +52,9 @@ typedef struct store {
 
 struct fl_memory {
     const fl_schema *schema;
-    fl_mutex mu; /* guards `kept` while records are added */
+    fl_mutex mu; /* guards the two while records are added */
     store kept;
+    FL_VEC(stretch) parts; /* of the order, until it is settled */
 };
 
 static void release_store(store *s)
@@ -72,6 +80,7 @@ void fl_memory_free(fl_memory *m)
     if (!m)
         return;
     release_store(&m->kept);
+    fl_vec_release(&m->parts);
     fl_mutex_release(&m->mu);
     fl_free(m);
 }
@@ -186,7 +195,19 @@ static fl_status place(store *s, const fl_records *r, size_t lo, size_t *hi,
     return FL_OK;
 }
 
-fl_status fl_memory_add(fl_memory *m, fl_records *rows)
+/* Notes that the records [lo, hi) of the run were the last to be placed. */
+static void note_part(fl_memory *m, const fl_row_run *from, size_t lo,
+                      size_t hi)
+{
+    stretch p = { .from = *from, .lo = m->kept.len - (hi - lo) };
+
+    p.from.at += lo;
+    p.from.n = hi - lo;
+    fl_vec_push(&m->parts, p);
+}
+
+fl_status fl_memory_add_run(fl_memory *m, const fl_row_run *from,
+                            fl_records *rows)
 {
     for (size_t lo = 0, hi; lo < rows->n; lo = hi) {
         uint32_t *to = NULL;
@@ -195,6 +216,8 @@ fl_status fl_memory_add(fl_memory *m, fl_records *rows)
 
         fl_lock(&m->mu);
         st = place(&m->kept, rows, lo, &hi, &to);
+        if (!st && from)
+            note_part(m, from, lo, hi);
         fl_unlock(&m->mu);
         if (st)
             return st;
@@ -203,6 +226,63 @@ fl_status fl_memory_add(fl_memory *m, fl_records *rows)
     }
     fl_records_clear(rows);
     return FL_OK;
+}
+
+fl_status fl_memory_add(fl_memory *m, fl_records *rows)
+{
+    return fl_memory_add_run(m, NULL, rows);
+}
+
+/* --- settling ------------------------------------------------------------ */
+
+static int compare_parts(const void *a, const void *b)
+{
+    const fl_row_run *x = &((const stretch *)a)->from,
+                     *y = &((const stretch *)b)->from;
+
+    if (x->file != y->file)
+        return x->file < y->file ? -1 : 1;
+    if (x->block != y->block)
+        return x->block < y->block ? -1 : 1;
+    return x->at < y->at ? -1 : x->at > y->at;
+}
+
+static bool is_in_order(const fl_memory *m)
+{
+    for (size_t i = 1; i < m->parts.len; i++)
+        if (compare_parts(&m->parts.data[i - 1], &m->parts.data[i]) > 0)
+            return false;
+    return true;
+}
+
+static fl_status reorder(fl_memory *m)
+{
+    store *s = &m->kept;
+    const uint32_t **order = fl_try_alloc(s->cap * sizeof(*order));
+    uint64_t n = 0;
+
+    if (!order)
+        FL_FAIL(FL_ERR_NOMEM, "no memory for the order of %llu records",
+                (unsigned long long)s->len);
+    qsort(m->parts.data, m->parts.len, sizeof(stretch), compare_parts);
+    for (size_t i = 0; i < m->parts.len; i++) {
+        const stretch *p = &m->parts.data[i];
+
+        memcpy(order + n, s->order + p->lo, p->from.n * sizeof(*order));
+        n += p->from.n;
+    }
+    FL_ASSERT(n == s->len);
+    fl_data_free(s->order, s->cap * sizeof(*order));
+    s->order = order;
+    return FL_OK;
+}
+
+fl_status fl_memory_settle(fl_memory *m)
+{
+    fl_status st = is_in_order(m) ? FL_OK : reorder(m);
+
+    fl_vec_release(&m->parts);
+    return st;
 }
 
 /* --- sorting ------------------------------------------------------------- */

@@ -18,6 +18,16 @@ void fl_memory_free(fl_memory *m);
 FL_MUST_CHECK
 fl_status fl_memory_add(fl_memory *m, fl_records *rows);
 
+/* The same for rows that are a run of a file (runs.h). */
+FL_MUST_CHECK
+fl_status fl_memory_add_run(fl_memory *m, const fl_row_run *from,
+                            fl_records *rows);
+
+/* All runs are there: they are put into the order of their files and blocks,
+   whatever threads have added them. */
+FL_MUST_CHECK
+fl_status fl_memory_settle(fl_memory *m);
+
 uint64_t fl_memory_len(const fl_memory *m);
 uint64_t fl_memory_bytes(const fl_memory *m);
 

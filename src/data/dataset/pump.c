@@ -25,6 +25,9 @@
  * on meanwhile. It may name a file twice, when this process was taken for lost:
  * that file is not read again. Whoever leaves last tells it of the files that
  * the end of the pass has cut short, so that nobody waits for them.
+ *
+ * While records come that were trained before, a file stays busy until its
+ * block is parsed, so that the records are counted in their order.
  */
 #include "data/dataset/pump.h"
 
@@ -67,6 +70,7 @@ typedef struct worker {
     fl_pump *pump;
     fl_thread *thread;
     fl_pump_unit unit;
+    fl_records rest; /* of the unit's rows, behind those that are handed on */
     int index;
 } worker;
 
@@ -151,6 +155,14 @@ static file *open_file(fl_pump *p, size_t i)
     return f;
 }
 
+/* Everything in the file was trained before. */
+static bool is_trained(const fl_pump *p, size_t i)
+{
+    const fl_file_position *const *before = p->job.args.before;
+
+    return before && before[i] && before[i]->is_done;
+}
+
 /* --- the dispatcher ----------------------------------------------------------- */
 
 /* Unlike what who takes the rows says, closed is an error here. */
@@ -175,6 +187,19 @@ static fl_status ask_dispatcher(const fl_pump *p, uint64_t *item)
     return FL_OK;
 }
 
+/* A file with something to train, or no file. */
+static fl_status ask_for_fresh(fl_pump *p, uint64_t *item)
+{
+    const fl_dispatcher *d = p->job.args.dispatcher;
+
+    FL_TRY(ask_dispatcher(p, item));
+    while (*item < p->n_files && is_trained(p, (size_t)*item)) {
+        FL_TRY(d->finished(d->arg, p->job.args.pass, p->n_files, *item));
+        FL_TRY(ask_dispatcher(p, item));
+    }
+    return FL_OK;
+}
+
 /* The file that the dispatcher names, or NULL. Lets go of the mutex. */
 static file *open_dispatched(fl_pump *p)
 {
@@ -183,7 +208,7 @@ static file *open_dispatched(fl_pump *p)
 
     p->is_asking = true;
     fl_unlock(&p->mu);
-    st = ask_dispatcher(p, &item);
+    st = ask_for_fresh(p, &item);
     fl_lock(&p->mu);
     p->is_asking = false;
     if (st)
@@ -197,12 +222,23 @@ static file *open_dispatched(fl_pump *p)
     return p->files[item].state == NOT_OPEN ? open_file(p, (size_t)item) : NULL;
 }
 
+/* The first file from `i` on that has something to train. */
+static size_t next_fresh(const fl_pump *p, size_t i)
+{
+    while (i < p->n_files && is_trained(p, i))
+        i++;
+    return i;
+}
+
 static file *open_next(fl_pump *p)
 {
+    size_t i = p->next_file;
+
     if (p->job.args.dispatcher)
         return open_dispatched(p);
-    p->is_dispatched = p->next_file + 1 == p->n_files;
-    return open_file(p, p->next_file++);
+    p->next_file = next_fresh(p, i + 1);
+    p->is_dispatched = p->next_file == p->n_files;
+    return open_file(p, i);
 }
 
 static fl_status tell_dispatcher(fl_pump *p, file *f)
@@ -354,16 +390,66 @@ static bool count_unit(fl_pump *p, file *f, const fl_pump_unit *u, fl_status st)
 
 /* --- a worker ------------------------------------------------------------- */
 
-static fl_status hand_on(worker *w, file *f)
+static fl_status parse(worker *w, file *f)
 {
-    fl_pump *p = w->pump;
-    fl_records *rows = &w->unit.rows;
+    const fl_pump_args *a = &w->pump->job.args;
+    const fl_pump_unit *u = &w->unit;
+    uint32_t at = (uint32_t)(f - w->pump->files);
 
-    FL_TRY(fl_pump_file_parse(&p->job, &f->f, &w->unit));
-    if (rows->n == 0)
-        return FL_OK;
-    fl_stat_add(&p->stats.records, rows->n);
-    return p->job.args.take(p->job.args.arg, w->index, rows);
+    FL_TRY(fl_pump_file_parse(&w->pump->job, &f->f, &w->unit));
+    if (a->trained && u->block == 0)
+        fl_trained_begin(a->trained, at, f->f.cache != NULL);
+    if (a->trained)
+        fl_trained_block(a->trained, at, u->block, u->n_records);
+    return FL_OK;
+}
+
+static void tell_trained(const worker *w, const file *f, uint64_t lo,
+                         uint64_t hi)
+{
+    const fl_pump_args *a = &w->pump->job.args;
+    fl_row_run run = { (uint32_t)(f - w->pump->files), w->unit.block, lo,
+                       hi - lo };
+
+    if (a->trained && hi > lo)
+        fl_trained_add(a->trained, &(fl_row_runs){ &run, 1, 1 });
+}
+
+/* Rows begin with the unit's record `at`; those behind `part` stay. */
+static fl_status hand_part(worker *w, const file *f, uint64_t at, fl_range part)
+{
+    const fl_pump_args *a = &w->pump->job.args;
+    fl_records *rows = &w->unit.rows;
+    size_t n = (size_t)(part.hi - part.lo);
+    fl_row_run run = { (uint32_t)(f - w->pump->files), w->unit.block, part.lo,
+                       n };
+    fl_records swap;
+
+    fl_records_drop(rows, (size_t)(part.lo - at));
+    FL_TRY(fl_records_move_tail(rows, n, &w->rest));
+    fl_stat_add(&w->pump->stats.records, n);
+    FL_TRY(a->take(a->arg, w->index, run, rows));
+    fl_records_clear(rows);
+    swap = *rows;
+    *rows = w->rest;
+    w->rest = swap;
+    return FL_OK;
+}
+
+/* Without the records that were trained before. */
+static fl_status hand_on(worker *w, const file *f)
+{
+    uint64_t at = 0, n = w->unit.n_records;
+
+    while (at < n) {
+        fl_range part = fl_pump_unit_fresh(&f->f, &w->unit, at);
+
+        tell_trained(w, f, at, part.lo);
+        if (part.lo < part.hi)
+            FL_TRY(hand_part(w, f, at, part));
+        at = part.hi;
+    }
+    return FL_OK;
 }
 
 static void tell_finished(fl_pump *p, file *f)
@@ -377,21 +463,33 @@ static void tell_finished(fl_pump *p, file *f)
     fl_unlock(&p->mu);
 }
 
+static fl_status finish_file(fl_pump *p, file *f)
+{
+    fl_trained *t = p->job.args.trained;
+
+    FL_TRY(fl_pump_file_finish(&f->f));
+    if (t)
+        fl_trained_end(t, (uint32_t)(f - p->files));
+    tell_finished(p, f);
+    return FL_OK;
+}
+
 static fl_status run_unit(worker *w, file *f)
 {
     fl_pump *p = w->pump;
     fl_source_state got = FL_SOURCE_END;
     fl_status st = fl_pump_file_read(&p->job, &f->f, &w->unit, &got);
+    bool is_passing = !st && fl_pump_file_is_passing(&f->f);
+    bool has_text = !st && got == FL_SOURCE_TEXT;
 
+    if (has_text && is_passing)
+        st = parse(w, f);
     give_back(p, f, st ? FL_SOURCE_END : got);
-    if (!st && got == FL_SOURCE_TEXT)
+    if (has_text && !is_passing)
+        st = parse(w, f);
+    if (has_text && !st)
         st = hand_on(w, f);
-    if (count_unit(p, f, &w->unit, st)) {
-        st = fl_pump_file_finish(&f->f);
-        if (!st)
-            tell_finished(p, f);
-    }
-    return st;
+    return count_unit(p, f, &w->unit, st) ? finish_file(p, f) : st;
 }
 
 /* Closed is what only the one who takes the rows says: he has enough. */
@@ -447,6 +545,7 @@ static void run_worker(void *arg)
     }
     fl_text_release(&w->unit.text);
     fl_records_release(&w->unit.rows);
+    fl_records_release(&w->rest);
     leave(p);
 }
 
@@ -465,6 +564,20 @@ static fl_status check_args(const fl_pump_args *a)
     return FL_OK;
 }
 
+static void list_files(fl_pump *p)
+{
+    const fl_pump_args *a = &p->job.args;
+
+    for (size_t i = 0; i < p->n_files; i++) {
+        const fl_file_position *before = a->before ? a->before[i] : NULL;
+
+        p->files[i].f.path = a->paths->data[i];
+        p->files[i].f.before = before;
+        if (a->trained && before)
+            fl_trained_before(a->trained, (uint32_t)i, before);
+    }
+}
+
 static fl_pump *make_pump(const fl_pump_args *args)
 {
     fl_pump *p = fl_alloc(sizeof(*p));
@@ -474,9 +587,9 @@ static fl_pump *make_pump(const fl_pump_args *args)
     p->job.bad = fl_bad_log_new(&args->limits, &args->parser->schema);
     p->n_files = args->paths->len;
     p->files = fl_alloc(p->n_files * sizeof(*p->files));
-    p->is_dispatched = p->n_files == 0 && !args->dispatcher;
-    for (size_t i = 0; i < p->n_files; i++)
-        p->files[i].f.path = args->paths->data[i];
+    list_files(p);
+    p->next_file = next_fresh(p, 0);
+    p->is_dispatched = p->next_file == p->n_files && !args->dispatcher;
     p->workers = fl_alloc((size_t)args->n_threads * sizeof(*p->workers));
     fl_mutex_init(&p->mu);
     fl_cond_init(&p->changed);

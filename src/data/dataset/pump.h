@@ -12,6 +12,10 @@
  * a regular one (a FIFO) is always read.
  *
  * With a dispatcher (dispatcher.h) the next file to open is the one that it names.
+ *
+ * A pass may go on behind records that were trained before (position.h): files
+ * of which all were are not opened, and of the others those records are not
+ * handed on. Until they are behind it a file is parsed by one thread at a time.
  */
 #ifndef FL_DATA_DATASET_PUMP_H
 #define FL_DATA_DATASET_PUMP_H
@@ -20,13 +24,15 @@
 #include "data/dataset/bad.h"
 #include "data/dataset/dispatcher.h"
 #include "data/dataset/source.h"
+#include "data/dataset/trained.h"
 
 #define FL_PUMP_THREADS_MAX 1024
 
-/* Takes rows from worker thread `worker`; it may move them away or leave them
-   to be overwritten. A failure ends the pass with it. FL_ERR_CLOSED ends it
-   without an error. */
-typedef fl_status (*fl_take_rows)(void *arg, int worker, fl_records *rows);
+/* Takes rows from worker thread `worker`, which are the run `from`; it may move
+   them away or leave them to be overwritten. A failure ends the pass with it.
+   FL_ERR_CLOSED ends it without an error. */
+typedef fl_status (*fl_take_rows)(void *arg, int worker, fl_row_run from,
+                                  fl_records *rows);
 
 typedef struct fl_pump_args {
     const fl_paths *paths;
@@ -38,6 +44,9 @@ typedef struct fl_pump_args {
     uint64_t epoch;
     const fl_dispatcher *dispatcher; /* NULL: all files, in their order */
     uint64_t pass; /* number that the dispatcher knows this pass by */
+    /* By file, what was trained before; entries may be NULL. NULL: nothing. */
+    const fl_file_position *const *before;
+    fl_trained *trained; /* is told of the blocks; NULL: nobody is */
     fl_take_rows take;
     void *arg;
 } fl_pump_args;

@@ -14,17 +14,30 @@
 
 /* --- opening -------------------------------------------------------------- */
 
-/* The bytes of a FIFO or a device are not known by its name and time. */
-static bool can_be_cached(const fl_pump_job *job, const char *path)
+/* The bytes of a FIFO or a device are not known by its name and time. What was
+   begun as text goes on as text: a cache that several threads have written has
+   another order. */
+static bool can_be_cached(const fl_pump_job *job, const fl_pump_file *f)
 {
     struct stat info;
 
-    if (!job->args.cache || stat(path, &info))
+    if (!job->args.cache || stat(f->path, &info))
+        return false;
+    if (f->before && !f->before->is_cached)
         return false;
     if (S_ISREG(info.st_mode))
         return true;
-    FL_INFO("data", "not cached, for it is no regular file: path=%s", path);
+    FL_INFO("data", "not cached, for it is no regular file: path=%s", f->path);
     return false;
+}
+
+static void warn_of_text(const fl_pump_file *f)
+{
+    if (f->before && f->before->is_cached)
+        FL_WARN("data",
+                "some of it was trained out of a cache that is gone; read by "
+                "several threads, its order may have been another: path=%s",
+                f->path);
 }
 
 static fl_status open_cached(const fl_pump_job *job, fl_pump_file *f,
@@ -44,7 +57,7 @@ static fl_status open_file(const fl_pump_job *job, fl_pump_file *f,
                            fl_pump_unit *u)
 {
     const fl_pump_args *a = &job->args;
-    bool cached = can_be_cached(job, f->path);
+    bool cached = can_be_cached(job, f);
     fl_cache_key key;
 
     f->is_open = true;
@@ -56,6 +69,7 @@ static fl_status open_file(const fl_pump_job *job, fl_pump_file *f,
         if (f->cache)
             return FL_OK;
     }
+    warn_of_text(f);
     FL_TRY(fl_source_open(&f->source, f->path, &a->source));
     if (!cached)
         return FL_OK;
@@ -126,14 +140,16 @@ fl_status fl_pump_file_read(const fl_pump_job *job, fl_pump_file *f,
     u->lines = u->bad_lines = u->skipped_lines = u->bytes = 0;
     if (!f->is_open)
         FL_TRY(open_file(job, f, u));
-    if (!f->cache)
-        return read_text(job, f, u, state);
-    if (f->next_chunk == fl_cache_chunks(f->cache)) {
+    if (!f->cache) {
+        FL_TRY(read_text(job, f, u, state));
+    } else if (f->next_chunk == fl_cache_chunks(f->cache)) {
         *state = FL_SOURCE_END;
     } else {
         u->chunk = f->next_chunk++;
         *state = FL_SOURCE_TEXT;
     }
+    if (*state == FL_SOURCE_TEXT)
+        u->block = f->n_blocks++;
     return FL_OK;
 }
 
@@ -186,14 +202,72 @@ static fl_status parse_text(const fl_pump_job *job, const fl_pump_file *f,
     return fl_cache_writer_add(f->writer, &u->rows);
 }
 
-fl_status fl_pump_file_parse(const fl_pump_job *job, const fl_pump_file *f,
+static fl_status parse_chunk(const fl_pump_file *f, fl_pump_unit *u)
+{
+    FL_TRY(fl_cache_rows(f->cache, u->chunk, &u->rows));
+    u->bytes += u->rows.len * sizeof(*u->rows.words);
+    return FL_OK;
+}
+
+/* A chunk of which everything was trained is not looked at. */
+static bool is_chunk_trained(const fl_pump_file *f, fl_pump_unit *u)
+{
+    u->n_records = fl_cache_chunk_records(f->cache, u->chunk);
+    return u->is_passing && fl_pump_unit_fresh(f, u, 0).lo == u->n_records;
+}
+
+fl_status fl_pump_file_parse(const fl_pump_job *job, fl_pump_file *f,
                              fl_pump_unit *u)
 {
     fl_records_clear(&u->rows);
+    u->is_passing = fl_pump_file_is_passing(f);
+    u->first = f->n_passed;
     if (!f->cache)
-        return parse_text(job, f, u);
-    FL_TRY(fl_cache_rows(f->cache, u->chunk, &u->rows));
-    u->bytes += u->rows.len * sizeof(*u->rows.words);
+        FL_TRY(parse_text(job, f, u));
+    else if (!is_chunk_trained(f, u))
+        FL_TRY(parse_chunk(f, u));
+    if (!f->cache)
+        u->n_records = u->rows.n;
+    if (u->is_passing)
+        f->n_passed += u->n_records;
+    return FL_OK;
+}
+
+/* --- records that were trained before -------------------------------------- */
+
+bool fl_pump_file_is_passing(const fl_pump_file *f)
+{
+    const fl_ranges *t = f->before ? &f->before->trained : NULL;
+
+    return t && t->len && f->n_passed < t->data[t->len - 1].hi;
+}
+
+fl_range fl_pump_unit_fresh(const fl_pump_file *f, const fl_pump_unit *u,
+                            uint64_t at)
+{
+    uint64_t lo = u->first + at, hi = u->first + u->n_records;
+
+    for (size_t i = 0; u->is_passing && i < f->before->trained.len; i++) {
+        const fl_range *r = &f->before->trained.data[i];
+
+        if (r->lo <= lo && lo < r->hi)
+            lo = r->hi < hi ? r->hi : hi;
+        else if (r->lo > lo && r->lo < hi)
+            hi = r->lo;
+    }
+    return (fl_range){ lo - u->first, hi - u->first };
+}
+
+static fl_status check_passed(const fl_pump_file *f)
+{
+    const fl_ranges *t = f->before ? &f->before->trained : NULL;
+
+    if (fl_pump_file_is_passing(f))
+        FL_FAIL(FL_ERR_CORRUPT,
+                "%s has %" PRIu64 " records, but %" PRIu64
+                " of it were trained before: it is another file now; go on "
+                "without a position, or bring the file back",
+                f->path, f->n_passed, t->data[t->len - 1].hi);
     return FL_OK;
 }
 
@@ -207,7 +281,9 @@ fl_status fl_pump_file_finish(fl_pump_file *f)
     if (f->lines == 0)
         FL_INFO("data", "empty file: path=%s", f->path);
     fl_pump_file_release(f);
-    return w ? fl_cache_writer_commit(w, f->lines, f->bad_lines) : FL_OK;
+    if (w)
+        FL_TRY(fl_cache_writer_commit(w, f->lines, f->bad_lines));
+    return check_passed(f);
 }
 
 void fl_pump_file_release(fl_pump_file *f)
