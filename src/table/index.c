@@ -224,6 +224,26 @@ fl_status fl_index_add(fl_index *x, uint64_t key, uint64_t place, uint32_t ref)
     return FL_OK;
 }
 
+/* The capacity that n keys leave as full as growing does. */
+static uint64_t cap_for(uint64_t n)
+{
+    uint64_t cap = n * LOAD_DEN / LOAD_NUM * GROW_NUM / GROW_DEN / SLOTS;
+
+    return cap < FIRST_CAP ? FIRST_CAP : cap;
+}
+
+fl_status fl_index_reserve(fl_index *x, uint64_t n)
+{
+    uint64_t cap = cap_for(n);
+
+    if (cap <= x->now.cap)
+        return FL_OK;
+    FL_TRY(begin_move(x, cap));
+    if (x->old.buckets)
+        move_some(x, UINT64_MAX);
+    return FL_OK;
+}
+
 /* --- removing ------------------------------------------------------------- */
 
 static const fl_index_array *array_of(const fl_index *x, const fl_bucket *b)
@@ -289,11 +309,10 @@ void fl_index_remove(fl_index *x, uint32_t *ref)
 
 void fl_index_fit(fl_index *x)
 {
-    uint64_t cap = x->len * LOAD_DEN / LOAD_NUM * GROW_NUM / GROW_DEN / SLOTS;
+    uint64_t cap = cap_for(x->len);
 
     if (x->old.buckets)
         move_some(x, UINT64_MAX);
-    cap = cap < FIRST_CAP ? FIRST_CAP : cap;
     cap = cap < x->least_cap ? x->least_cap : cap;
     if (cap < x->now.cap / 2 && !begin_move(x, cap))
         move_some(x, UINT64_MAX);

@@ -143,6 +143,11 @@ static inline uint32_t *fl_index_find(const fl_index *x, uint64_t key,
 FL_MUST_CHECK
 fl_status fl_index_add(fl_index *x, uint64_t key, uint64_t place, uint32_t ref);
 
+/* Makes it large enough for n keys in all, evenly spread, at once. Fails with
+   FL_ERR_NOMEM, the index unchanged. */
+FL_MUST_CHECK
+fl_status fl_index_reserve(fl_index *x, uint64_t n);
+
 /* Frees the slot of a ref that was found; others may move into it. */
 void fl_index_remove(fl_index *x, uint32_t *ref);
 

@@ -77,6 +77,66 @@ static void keys_in_the_order_of_the_hash_cost_as_much_as_any(void **state)
     assert_true(many <= 100 * TIMES * (uint64_t)N);
 }
 
+static void shuffle(uint64_t *keys, size_t n)
+{
+    uint64_t s = 1;
+
+    for (size_t i = n; i > 1; i--) {
+        size_t k = draw(&s) % i;
+        uint64_t key = keys[i - 1];
+
+        keys[i - 1] = keys[k];
+        keys[k] = key;
+    }
+}
+
+static void
+keys_in_the_order_of_a_scan_take_no_longer_than_in_any_other(void **state)
+{
+    enum { N = 400000 };
+    uint64_t *keys = sorted_keys(N, 0);
+    uint64_t work[2];
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        fl_index x = { 0 };
+
+        add_all(&x, keys, N);
+        expect_all(&x, keys, N);
+        work[i] = x.slots_moved + x.passed;
+        fl_index_release(&x);
+        shuffle(keys, N);
+    }
+    assert_true(work[0] <= work[1]);
+    fl_free(keys);
+}
+
+static void an_index_that_was_made_for_its_keys_moves_none(void **state)
+{
+    enum { N = 100000 };
+    uint64_t *keys = sorted_keys(N, 0);
+    fl_index x = { 0 };
+
+    (void)state;
+    add_all(&x, keys, 100);
+    assert_ok(fl_index_reserve(&x, N));
+    expect_all(&x, keys, 100);
+    x.slots_moved = 0;
+    for (size_t i = 100; i < N; i++)
+        assert_ok(fl_index_add(&x, keys[i],
+                               fl_index_place(&x, fl_index_hash(keys[i])),
+                               (uint32_t)i + 1));
+    assert_int_equal(x.slots_moved, 0);
+    assert_true(x.passed <= N);
+    expect_all(&x, keys, N);
+    fl_alloc_fail_after(1);
+    assert_int_equal(fl_index_reserve(&x, 10 * (uint64_t)N), FL_ERR_NOMEM);
+    fl_alloc_fail_after(0);
+    expect_all(&x, keys, N);
+    fl_index_release(&x);
+    fl_free(keys);
+}
+
 /* All of them in the last 64th of the hashes, where the array ends. */
 static void keys_that_are_close_together_are_found_and_leave(void **state)
 {
@@ -100,6 +160,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(keys_in_the_order_of_the_hash_cost_as_much_as_any),
+        cmocka_unit_test(
+            keys_in_the_order_of_a_scan_take_no_longer_than_in_any_other),
+        cmocka_unit_test(an_index_that_was_made_for_its_keys_moves_none),
         cmocka_unit_test(keys_that_are_close_together_are_found_and_leave),
     };
 
