@@ -32,7 +32,8 @@ typedef struct fl_table fl_table;
                                        show_click_entry:10; none by default
      max_rows=1000000  partitions=4  lr_scale=0.5  regularization=l2(0.01)
      nonclk_coeff= click_coeff= embedx_threshold= show_click_decay_rate=
-     delete_threshold= delete_after_unseen_days=    of the accessor ctr
+     delete_threshold= delete_after_unseen_days=
+     base_threshold= delta_threshold= delta_keep_days=    of the accessor ctr
    A table of that name must not exist. */
 FL_API FL_MUST_CHECK
 fl_status fl_table_new(fl_table **out, fl_ctx *c, const char *name,
@@ -66,7 +67,7 @@ fl_status fl_table_assign(fl_table *t, const uint64_t *keys, size_t n,
                           const float *values);
 
 /* Adds to values; makes rows as needed, whatever the entry policy, with their
-   first value and what is added. State, statistics and epochs stay. Keys may
+   first value and what is added. State and statistics stay. Keys may
    repeat. */
 FL_API FL_MUST_CHECK
 fl_status fl_table_add(fl_table *t, const uint64_t *keys, size_t n,

@@ -30,9 +30,17 @@ static inline uint64_t fl_hash_key(uint64_t key)
    server holds a contiguous range of these. */
 #define FL_SHARDS 1024
 
+/* Hashes of one shard. */
+#define FL_SHARD_WIDTH (UINT64_MAX / FL_SHARDS + 1)
+
+static inline uint32_t fl_hash_shard(uint64_t hash)
+{
+    return (uint32_t)(hash / FL_SHARD_WIDTH);
+}
+
 static inline uint32_t fl_shard_of(uint64_t key)
 {
-    return (uint32_t)(fl_hash_key(key) / (UINT64_MAX / FL_SHARDS + 1));
+    return fl_hash_shard(fl_hash_key(key));
 }
 
 static inline int fl_server_of(uint64_t key, int n_servers)

@@ -11,7 +11,8 @@
  * 0, embedx_w at the columns 1..dim-1 of the initialiser. A value of width 1
  * has no wide part.
  *
- * delta_score is the score of what was pushed since it was last cleared.
+ * delta_score is the score of what was pushed since a save for serving last
+ * used it.
  * Gradients are applied as they come: they are already the mean or the sum
  * that the program asks for, and are not divided by the shows of the push.
  * Shows and clicks are floats: counting one by one ends at 2^24 unless they
@@ -59,17 +60,17 @@ static void add_weights(const fl_acc_ctx *c, fl_row_layout *out,
     int n = fl_rule_n_states(c->rule);
 
     FL_ASSERT(n <= FL_RULE_STATE_MAX);
-    fl_acc_layout_add(out, name, len);
+    fl_acc_layout_add(out, name, len, FL_FIELD_VALUE);
     for (int s = 0; s < n; s++)
-        fl_acc_layout_add(out, states[s], len);
+        fl_acc_layout_add(out, states[s], len, FL_FIELD_STATE);
 }
 
 static void layout(const fl_acc_ctx *c, fl_row_layout *out)
 {
     fl_acc_layout_begin(out);
-    fl_acc_layout_add(out, "show", 1);
-    fl_acc_layout_add(out, "click", 1);
-    fl_acc_layout_add(out, "delta_score", 1);
+    fl_acc_layout_add(out, "show", 1, FL_FIELD_STATISTIC);
+    fl_acc_layout_add(out, "click", 1, FL_FIELD_STATISTIC);
+    fl_acc_layout_add(out, "delta_score", 1, FL_FIELD_STATISTIC);
     add_weights(c, out, "embed_w", embed_state, 1);
     if (has_wide(c)) {
         out->short_bytes = out->bytes;
@@ -185,6 +186,24 @@ static bool keep(const fl_acc_ctx *c, void *row, bool is_short, int unseen_days,
            unseen_days <= c->config->delete_after_unseen_days;
 }
 
+/* A base has every row of some score, a delta those that gained some since the
+   last save for serving. */
+static bool serves(const fl_acc_ctx *c, const void *row, int unseen_days,
+                   fl_cut_pick pick, float *score)
+{
+    double least = pick == FL_PICK_DELTA ? c->config->delta_threshold : 0;
+
+    *score = *fl_acc_in(c, row, DELTA_SCORE);
+    return row_score(c, row) >= c->config->base_threshold && *score >= least &&
+           unseen_days <= c->config->delta_keep_days;
+}
+
+/* What was pushed after the cut stays. */
+static void spend(const fl_acc_ctx *c, void *row, float score)
+{
+    *fl_acc_at(c, row, DELTA_SCORE) -= score;
+}
+
 const fl_accessor fl_accessor_ctr = {
     .name = "ctr",
     .doc = "shows and clicks, a short row that grows with its score",
@@ -195,5 +214,8 @@ const fl_accessor fl_accessor_ctr = {
     .grow = grow,
     .assign = assign,
     .add = add,
+    .serves = serves,
+    .spend = spend,
+    .ages = true,
     .keep = keep,
 };

@@ -24,7 +24,8 @@ static inline const float *fl_acc_in(const fl_acc_ctx *c, const void *row,
 void fl_acc_layout_begin(fl_row_layout *l);
 
 /* A field of `len` floats at the end of the row. */
-void fl_acc_layout_add(fl_row_layout *l, const char *name, uint32_t len);
+void fl_acc_layout_add(fl_row_layout *l, const char *name, uint32_t len,
+                       fl_field_role role);
 
 /* Rounds the size so that rows do not straddle cache lines for a few bytes. */
 void fl_acc_layout_end(fl_row_layout *l);

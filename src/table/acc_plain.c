@@ -15,9 +15,10 @@ enum { VALUE }; /* index into the fields; the state follows */
 static void layout(const fl_acc_ctx *c, fl_row_layout *out)
 {
     fl_acc_layout_begin(out);
-    fl_acc_layout_add(out, "value", c->config->dim);
+    fl_acc_layout_add(out, "value", c->config->dim, FL_FIELD_VALUE);
     for (int s = 0; s < fl_rule_n_states(c->rule); s++)
-        fl_acc_layout_add(out, c->rule->states[s].suffix, c->config->dim);
+        fl_acc_layout_add(out, c->rule->states[s].suffix, c->config->dim,
+                          FL_FIELD_STATE);
     out->value = out->fields[VALUE].offset;
     fl_acc_layout_end(out);
 }

@@ -52,10 +52,13 @@ void fl_acc_layout_begin(fl_row_layout *l)
     *l = (fl_row_layout){ .bytes = FL_ROW_HEADER_BYTES };
 }
 
-void fl_acc_layout_add(fl_row_layout *l, const char *name, uint32_t len)
+void fl_acc_layout_add(fl_row_layout *l, const char *name, uint32_t len,
+                       fl_field_role role)
 {
     FL_ASSERT(l->n_fields < FL_ROW_FIELDS_MAX);
-    l->fields[l->n_fields++] = (fl_row_field){ name, l->bytes, len };
+    l->fields[l->n_fields++] = (fl_row_field){
+        .name = name, .offset = l->bytes, .len = len, .role = role
+    };
     l->bytes += len * (uint32_t)sizeof(float);
 }
 

@@ -13,14 +13,23 @@
 #ifndef FL_TABLE_ACCESSOR_H
 #define FL_TABLE_ACCESSOR_H
 
+#include "table/cut.h"
 #include "table/table.h"
 
 #define FL_ROW_FIELDS_MAX 12
+
+/* What a field is. Values are what a pull gives, in the order of the fields. */
+typedef enum fl_field_role {
+    FL_FIELD_STATISTIC,
+    FL_FIELD_VALUE,
+    FL_FIELD_STATE /* of the rule */
+} fl_field_role;
 
 /* One run of floats in a row, for text dumps and for saving. */
 typedef struct fl_row_field {
     const char *name;
     uint32_t offset, len; /* bytes, floats */
+    fl_field_role role;
 } fl_row_field;
 
 typedef struct fl_row_layout {
@@ -66,6 +75,13 @@ typedef struct fl_accessor {
        when a short row has to grow for it first. */
     bool (*add)(const fl_acc_ctx *c, void *row, bool is_short,
                 const float *delta);
+    /* Whether a row belongs online, in a base or in a delta (cut.h), and with
+       which score it gets there; spend takes that off the row when the save
+       stands. NULL: every row does. */
+    bool (*serves)(const fl_acc_ctx *c, const void *row, int unseen_days,
+                   fl_cut_pick pick, float *score);
+    void (*spend)(const fl_acc_ctx *c, void *row, float score);
+    bool ages; /* keep changes the row */
     /* Ages a row and says whether to keep it. */
     bool (*keep)(const fl_acc_ctx *c, void *row, bool is_short, int unseen_days,
                  int limit_days);

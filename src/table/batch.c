@@ -176,6 +176,8 @@ void fl_group_grow(fl_group *g, int k)
     g->t->accessor->grow(&g->t->acc, fl_group_key(g, k),
                          fl_partition_row(p, to));
     *fl_group_slot(g, k) = to;
+    --*fl_partition_count(p, fl_group_hash(g, k), FL_CUT_SHORT);
+    ++*fl_partition_count(p, fl_group_hash(g, k), FL_CUT_FULL);
     fl_pool_give(&p->pools[1], fl_ref_row(from));
     g->ref[k] = to;
 }

@@ -39,6 +39,8 @@ static const fl_key reals[] = {
     REAL("embedx_threshold", embedx_threshold, -DBL_MAX, DBL_MAX),
     REAL("show_click_decay_rate", show_click_decay_rate, 0, 1),
     REAL("delete_threshold", delete_threshold, -DBL_MAX, DBL_MAX),
+    REAL("base_threshold", base_threshold, -DBL_MAX, DBL_MAX),
+    REAL("delta_threshold", delta_threshold, -DBL_MAX, DBL_MAX),
 };
 
 /* Fields of 32 bits. */
@@ -46,6 +48,7 @@ static const fl_key shorts[] = {
     WHOLE("dim", dim, 1, FL_TABLE_DIM_MAX),
     WHOLE("partitions", n_partitions, 0, PARTITIONS_MAX),
     WHOLE("delete_after_unseen_days", delete_after_unseen_days, 0, INT32_MAX),
+    WHOLE("delta_keep_days", delta_keep_days, 0, INT32_MAX),
 };
 
 /* Fields of 64 bits. */
@@ -292,6 +295,9 @@ void fl_table_config_ctr(fl_table_config *c)
     c->show_click_decay_rate = 0.98;
     c->delete_threshold = 0.8;
     c->delete_after_unseen_days = 30;
+    c->base_threshold = 1.5;
+    c->delta_threshold = 0.25;
+    c->delta_keep_days = 16;
 }
 
 static fl_status read_config(fl_table_config *c, const char *settings,
@@ -309,7 +315,7 @@ static fl_status read_config(fl_table_config *c, const char *settings,
 fl_status fl_table_config_parse(fl_table_config *out, const char *name,
                                 const char *settings, uint64_t seed)
 {
-    fl_table_config c = { .name = name };
+    fl_table_config c = { .name = name, .settings = settings, .seed = seed };
 
     fl_table_config_ctr(&c);
     FL_TRY(fl_err_ctx(read_config(&c, settings, seed), "table %s", name));

@@ -7,11 +7,35 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "table/cut_inside.h"
 
 static double score_of(const fl_table_config *c, const fl_candidate *x)
 {
     return ((double)x->show - x->click) * c->nonclk_coeff +
            (double)x->click * c->click_coeff;
+}
+
+fl_status fl_entry_add(fl_table *t, fl_partition *p, uint64_t key,
+                       uint32_t *ref)
+{
+    uint64_t hash = fl_index_hash(key);
+    uint32_t n;
+    fl_status st = fl_pool_take(&p->candidates, &n);
+
+    if (!st) {
+        st = fl_index_add(&p->waiting, key, fl_index_place(&p->waiting, hash),
+                          n + 1);
+        if (st)
+            fl_pool_give(&p->candidates, n);
+    }
+    if (st)
+        return fl_err_ctx(st, "table %s", t->name);
+    *ref = n + 1;
+    memset(fl_pool_row(&p->candidates, n), 0, sizeof(fl_candidate));
+    ++*fl_partition_count(p, hash, FL_CUT_CANDIDATE);
+    if (p->watched)
+        fl_witness_log(t, p, FL_CHANGE_CANDIDATE, key);
+    return FL_OK;
 }
 
 /* Adds what was seen to the candidate, new or not. *total is the sum. */
@@ -21,39 +45,34 @@ static fl_status count_candidate(fl_table *t, fl_partition *p, uint64_t key,
 {
     uint64_t place = fl_index_place(&p->waiting, hash);
     uint32_t *slot = fl_index_find(&p->waiting, key, place);
-    fl_candidate c = { 0 };
-    uint32_t row = 0;
-    fl_status st;
+    fl_candidate *c;
+    uint32_t ref = slot ? *slot : 0;
 
-    if (slot) {
-        row = *slot - 1;
-        memcpy(&c, fl_pool_row(&p->candidates, row), sizeof(c));
-    } else {
-        st = fl_pool_take(&p->candidates, &row);
-        if (!st) {
-            st = fl_index_add(&p->waiting, key, place, row + 1);
-            if (st)
-                fl_pool_give(&p->candidates, row);
-        }
-        if (st)
-            return fl_err_ctx(st, "table %s", t->name);
-    }
-    c.show += seen->show;
-    c.click += seen->click;
-    memcpy(fl_pool_row(&p->candidates, row), &c, sizeof(c));
-    *total = c;
+    if (!ref)
+        FL_TRY(fl_entry_add(t, p, key, &ref));
+    else if (p->watched)
+        fl_witness_candidate(t, p, key, ref);
+    c = fl_pool_row(&p->candidates, ref - 1);
+    fl_row_set_epoch(c, fl_table_epoch(t));
+    c->show += seen->show;
+    c->click += seen->click;
+    *total = *c;
     return FL_OK;
 }
 
-void fl_entry_forget(fl_partition *p, uint64_t key, uint64_t hash)
+bool fl_entry_forget(fl_partition *p, uint64_t key, uint64_t hash)
 {
     uint32_t *slot =
         fl_index_find(&p->waiting, key, fl_index_place(&p->waiting, hash));
 
-    if (slot) {
-        fl_pool_give(&p->candidates, *slot - 1);
-        fl_index_remove(&p->waiting, slot);
-    }
+    if (!slot)
+        return false;
+    if (p->watched)
+        fl_witness_candidate_gone(p, key, *slot);
+    --*fl_partition_count(p, hash, FL_CUT_CANDIDATE);
+    fl_pool_give(&p->candidates, *slot - 1);
+    fl_index_remove(&p->waiting, slot);
+    return true;
 }
 
 /* Decided once per key: by a number that depends on table and key alone. */
@@ -69,7 +88,8 @@ fl_status fl_entry_admits(fl_table *t, fl_partition *p, uint64_t hash,
 {
     const fl_entry *e = &t->config.entry;
     uint64_t key = rows->keys[i];
-    fl_candidate seen = { fl_push_show(rows, i), fl_push_click(rows, i) };
+    fl_candidate seen = { .show = fl_push_show(rows, i),
+                          .click = fl_push_click(rows, i) };
     fl_candidate total = { 0 };
 
     *yes = true;
@@ -80,7 +100,8 @@ fl_status fl_entry_admits(fl_table *t, fl_partition *p, uint64_t hash,
         return FL_OK;
     }
     if (e->kind == FL_ENTRY_COUNT)
-        seen = (fl_candidate){ rows->counts ? (float)rows->counts[i] : 1, 0 };
+        seen =
+            (fl_candidate){ .show = rows->counts ? (float)rows->counts[i] : 1 };
     FL_TRY(count_candidate(t, p, key, hash, &seen, &total));
     *yes = e->kind == FL_ENTRY_COUNT ? total.show >= e->limit
                                      : score_of(&t->config, &total) >= e->limit;

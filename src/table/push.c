@@ -2,13 +2,13 @@
  * get one, and the table's rule updates the rows. */
 #include "kernel/merge.h"
 #include "table/batch.h"
+#include "table/cut_inside.h"
 #include "table/entry.h"
 #include "table/row.h"
 
 typedef struct push_args {
     const fl_rows *rows;
     fl_hyper hyper;
-    uint32_t epoch;
 } push_args;
 
 static fl_status find_or_admit(fl_group *g, int k, const push_args *a)
@@ -57,6 +57,8 @@ static fl_status apply_pushed(fl_group *g, void *arg)
 {
     const push_args *a = arg;
     const fl_acc_ctx *acc = &g->t->acc;
+    const uint32_t epoch = fl_table_epoch(g->t);
+    const bool watched = g->p->watched;
 
     for (int k = 0; k < g->n; k++) {
         size_t i = fl_group_number(g, k);
@@ -68,8 +70,10 @@ static fl_status apply_pushed(fl_group *g, void *arg)
         g->ref[k] = ref_now(g, k);
         if (!g->ref[k])
             continue;
+        if (watched)
+            fl_witness_row(g->t, g->p, fl_group_key(g, k), g->ref[k]);
         row = fl_partition_row(g->p, g->ref[k]);
-        fl_row_set_epoch(row, a->epoch);
+        fl_row_set_epoch(row, epoch);
         if (g->t->accessor->push(acc, row, fl_ref_is_short(g->ref[k]), &item,
                                  &a->hyper) &&
             fl_ref_is_short(g->ref[k]))
@@ -94,7 +98,7 @@ static void take_hyper(fl_table *t, double lr, fl_hyper *out)
 static fl_status push_merged(fl_table *t, const fl_rows *rows)
 {
     static const fl_sweeps push = { find_pushed, apply_pushed };
-    push_args p = { .rows = rows, .epoch = fl_table_epoch(t) };
+    push_args p = { .rows = rows };
 
     FL_TRY(fl_batch_check(t, rows->keys, rows->n));
     take_hyper(t, rows->lr, &p.hyper);

@@ -14,6 +14,12 @@
 #define FL_ROW_HEADER_BYTES 4
 #define FL_ROW_EPOCH_MASK ((UINT32_C(1) << 30) - 1)
 
+/* What is remembered of a key without a row: a header, and two counters. */
+typedef struct fl_candidate {
+    uint32_t header;
+    float show, click; /* a count filter counts in show */
+} fl_candidate;
+
 static inline uint32_t fl_row_epoch(const void *row)
 {
     uint32_t h;

@@ -1,8 +1,5 @@
 /* shrink.c - looking through a table, forgetting rows, giving memory back. */
-#include <stdatomic.h>
-
-#include "table/partition.h"
-#include "table/row.h"
+#include "table/cut_inside.h"
 
 /* Rows are moved together when more than half of a pool's are free. */
 #define WORTH_COMPACTING 1024
@@ -102,16 +99,14 @@ void fl_partition_compact(fl_partition *p)
 
 void fl_table_end_day(fl_table *t)
 {
-    uint32_t epoch;
-
+    fl_table_lock_all(t);
     fl_lock(&t->mu); /* days are in order */
-    epoch = fl_table_advance_epoch(t);
-    fl_vec_push(&t->days, epoch);
+    fl_vec_push(&t->days, atomic_fetch_add(&t->epoch, 1) + 1);
     fl_unlock(&t->mu);
+    fl_table_unlock_all(t);
 }
 
-/* Days that have begun after the row's last change. */
-static int unseen_days(const uint32_t *days, size_t n, uint32_t epoch)
+int fl_days_unseen(const uint32_t *days, size_t n, uint32_t epoch)
 {
     size_t lo = 0, hi = n;
 
@@ -140,7 +135,7 @@ static bool is_kept(const shrinking *s, fl_partition *p, uint32_t ref)
 
     return fl_table_accessor(s->t)->keep(
         fl_table_acc(s->t), row, fl_ref_is_short(ref),
-        unseen_days(s->days, s->n_days, fl_row_epoch(row)), s->limit);
+        fl_days_unseen(s->days, s->n_days, fl_row_epoch(row)), s->limit);
 }
 
 /* What takes the place of a removed slot comes from behind it and has not been
@@ -154,7 +149,7 @@ static void shrink_run(shrinking *s, fl_partition *p, fl_bucket *b,
                 i++;
                 continue;
             }
-            fl_partition_drop(s->t, p, &b->ref[i]);
+            fl_partition_drop(s->t, p, b->key[i], &b->ref[i]);
             s->n_removed++;
         }
 }
@@ -164,6 +159,8 @@ static void shrink_part(shrinking *s, fl_partition *p)
     fl_index_range r;
 
     fl_lock(&p->mu);
+    if (fl_table_accessor(s->t)->ages)
+        fl_witness_upheaval(p);
     fl_index_range_of(&p->index, 0, UINT64_MAX, &r);
     for (int i = 0; i < r.n; i++)
         shrink_run(s, p, r.from[i], r.to[i]);

@@ -1,12 +1,12 @@
 /* table.c - making tables, their rows, and what sets or removes them. */
 #include "table/table.h"
 
-#include <inttypes.h>
 #include <stdatomic.h>
 
 #include "base/args.h"
 #include "base/hash.h"
 #include "table/batch.h"
+#include "table/cut_inside.h"
 #include "table/entry.h"
 #include "table/row.h"
 
@@ -36,7 +36,7 @@ static fl_status check_config(const fl_table_config *c)
     return FL_OK;
 }
 
-static void init_part(fl_partition *p, const fl_row_layout *l, int bits)
+void fl_partition_init(fl_partition *p, const fl_row_layout *l, int bits)
 {
     fl_mutex_init(&p->mu);
     p->index.bits = p->waiting.bits = bits;
@@ -54,6 +54,8 @@ fl_status fl_table_create(fl_table **out, const fl_table_config *config)
     t->config = *config;
     t->name = fl_strdup(config->name);
     t->config.name = t->name;
+    t->settings = fl_strdup(config->settings ? config->settings : "");
+    t->config.settings = t->settings;
     t->config.lr_scale = config->lr_scale ? config->lr_scale : 1;
     t->acc.config = &t->config;
     t->acc.rule = fl_rule_find(config->rule ? config->rule : "sgd");
@@ -69,15 +71,18 @@ fl_status fl_table_create(fl_table **out, const fl_table_config *config)
     t->bits = choose_bits(config->n_partitions);
     t->n_parts = 1 << t->bits;
     t->parts = fl_alloc(sizeof(*t->parts) * (size_t)t->n_parts);
-    for (int i = 0; i < t->n_parts; i++)
-        init_part(&t->parts[i], &t->acc.layout, t->bits);
+    t->counts = fl_alloc(sizeof(*t->counts) * FL_TABLE_SHARDS);
+    for (int i = 0; i < t->n_parts; i++) {
+        fl_partition_init(&t->parts[i], &t->acc.layout, t->bits);
+        t->parts[i].counts = t->counts;
+    }
     fl_mutex_init(&t->mu);
     atomic_init(&t->epoch, 1);
     *out = t;
     return FL_OK;
 }
 
-static void empty_part(fl_partition *p)
+void fl_partition_empty(fl_partition *p)
 {
     fl_index_release(&p->index);
     fl_index_release(&p->waiting);
@@ -91,13 +96,16 @@ void fl_table_destroy(fl_table *t)
     if (!t)
         return;
     for (int i = 0; i < t->n_parts; i++) {
-        empty_part(&t->parts[i]);
+        fl_partition_empty(&t->parts[i]);
+        fl_journal_stop(&t->parts[i].journal);
         fl_mutex_release(&t->parts[i].mu);
     }
     fl_vec_release(&t->days);
     fl_mutex_release(&t->mu);
     fl_free(t->parts);
+    fl_free(t->counts);
     fl_free(t->name);
+    fl_free(t->settings);
     fl_free(t);
 }
 
@@ -134,7 +142,24 @@ uint32_t fl_table_epoch(const fl_table *t)
 
 uint32_t fl_table_advance_epoch(fl_table *t)
 {
-    return atomic_fetch_add(&t->epoch, 1) + 1;
+    uint32_t epoch;
+
+    fl_table_lock_all(t);
+    epoch = atomic_fetch_add(&t->epoch, 1) + 1;
+    fl_table_unlock_all(t);
+    return epoch;
+}
+
+void fl_table_lock_all(fl_table *t)
+{
+    for (int i = 0; i < t->n_parts; i++)
+        fl_lock(&t->parts[i].mu);
+}
+
+void fl_table_unlock_all(fl_table *t)
+{
+    for (int i = t->n_parts; i-- > 0;)
+        fl_unlock(&t->parts[i].mu);
 }
 
 /* --- rows ---------------------------------------------------------------- */
@@ -152,8 +177,6 @@ static bool reserve_row(fl_table *t, fl_partition *p)
     return false;
 }
 
-/* A row without values and its slot; *ref stays 0 when there is no room by
-   max_rows. */
 fl_status fl_partition_add(fl_table *t, fl_partition *p, uint64_t key,
                            uint64_t hash, bool is_short, uint32_t *ref)
 {
@@ -176,6 +199,10 @@ fl_status fl_partition_add(fl_table *t, fl_partition *p, uint64_t key,
     }
     *ref = fl_ref_of(row, is_short);
     memset(fl_partition_row(p, *ref), 0, FL_ROW_HEADER_BYTES);
+    fl_row_set_epoch(fl_partition_row(p, *ref), fl_table_epoch(t));
+    ++*fl_partition_count(p, hash, fl_ref_kind(*ref));
+    if (p->watched)
+        fl_witness_log(t, p, FL_CHANGE_ROW, key);
     return FL_OK;
 }
 
@@ -184,25 +211,34 @@ fl_status fl_partition_create(fl_table *t, fl_partition *p, uint64_t key,
 {
     FL_TRY(
         fl_partition_add(t, p, key, hash, t->acc.layout.short_bytes != 0, ref));
-    if (*ref) {
-        void *row = fl_partition_row(p, *ref);
-
-        t->accessor->create(&t->acc, key, row);
-        fl_row_set_epoch(row, fl_table_epoch(t));
-    }
+    if (*ref)
+        t->accessor->create(&t->acc, key, fl_partition_row(p, *ref));
     return FL_OK;
 }
 
-void fl_partition_drop(fl_table *t, fl_partition *p, uint32_t *slot)
+void fl_partition_drop(fl_table *t, fl_partition *p, uint64_t key,
+                       uint32_t *slot)
 {
+    if (p->watched)
+        fl_witness_gone(t, p, key, *slot);
+    --*fl_partition_count(p, fl_index_hash(key), fl_ref_kind(*slot));
     fl_pool_give(&p->pools[fl_ref_is_short(*slot)], fl_ref_row(*slot));
     fl_index_remove(&p->index, slot);
     atomic_fetch_sub(&t->n_rows, 1);
 }
 
-/* --- assign, add, restore, remove, clear --------------------------------- */
+/* --- assign, add, remove, clear ------------------------------------------ */
 
-/* The row of key k as a full one, made or grown as needed; NULL by max_rows. */
+/* A row that is about to change in the present epoch. */
+static void touch(fl_group *g, int k)
+{
+    if (g->p->watched)
+        fl_witness_row(g->t, g->p, fl_group_key(g, k), g->ref[k]);
+    fl_row_set_epoch(fl_partition_row(g->p, g->ref[k]), fl_table_epoch(g->t));
+}
+
+/* The row of key k as a full one, made or grown as needed, to be changed; NULL
+   by max_rows. */
 static fl_status full_row(fl_group *g, int k, void **row)
 {
     const uint32_t *slot = fl_group_slot(g, k);
@@ -213,8 +249,10 @@ static fl_status full_row(fl_group *g, int k, void **row)
         FL_TRY(fl_partition_add(g->t, g->p, fl_group_key(g, k),
                                 fl_group_hash(g, k), false, &g->ref[k]));
         fl_entry_forget(g->p, fl_group_key(g, k), fl_group_hash(g, k));
-    } else if (fl_ref_is_short(g->ref[k])) {
-        fl_group_grow(g, k);
+    } else {
+        touch(g, k);
+        if (fl_ref_is_short(g->ref[k]))
+            fl_group_grow(g, k);
         if (fl_ref_is_short(g->ref[k]))
             FL_FAIL(FL_ERR_NOMEM, "table %s: no memory for a row", g->t->name);
     }
@@ -230,12 +268,10 @@ static fl_status assign_group(fl_group *g, void *arg)
 
     for (int k = 0; k < g->n; k++) {
         FL_TRY(full_row(g, k, &row));
-        if (!row)
-            continue;
-        g->t->accessor->assign(&g->t->acc, fl_group_key(g, k), row,
-                               values +
-                                   fl_group_number(g, k) * g->t->config.dim);
-        fl_row_set_epoch(row, fl_table_epoch(g->t));
+        if (row)
+            g->t->accessor->assign(&g->t->acc, fl_group_key(g, k), row,
+                                   values + fl_group_number(g, k) *
+                                                g->t->config.dim);
     }
     return FL_OK;
 }
@@ -296,6 +332,7 @@ static fl_status add_group(fl_group *g, void *arg)
             FL_TRY(find_or_make(g, k));
         if (!g->ref[k])
             continue;
+        touch(g, k);
         row = fl_partition_row(g->p, g->ref[k]);
         if (g->t->accessor->add(acc, row, fl_ref_is_short(g->ref[k]), delta))
             continue;
@@ -323,11 +360,14 @@ static fl_status change_group(fl_group *g, void *arg)
 {
     const change *c = arg;
 
-    for (int k = 0; k < g->n; k++)
-        if (g->ref[k])
-            c->fn(c->arg, fl_group_number(g, k),
-                  (float *)((char *)fl_partition_row(g->p, g->ref[k]) +
-                            g->t->acc.layout.value));
+    for (int k = 0; k < g->n; k++) {
+        if (!g->ref[k])
+            continue;
+        touch(g, k);
+        c->fn(c->arg, fl_group_number(g, k),
+              (float *)((char *)fl_partition_row(g->p, g->ref[k]) +
+                        g->t->acc.layout.value));
+    }
     return FL_OK;
 }
 
@@ -348,12 +388,14 @@ static fl_status remove_group(fl_group *g, void *arg)
 
     for (int k = 0; k < g->n; k++) {
         uint32_t *slot = fl_group_slot(g, k);
+        uint64_t key = fl_group_key(g, k);
 
         if (slot) {
-            fl_partition_drop(g->t, g->p, slot);
+            fl_partition_drop(g->t, g->p, key, slot);
             ++*n_removed;
         }
-        fl_entry_forget(g->p, fl_group_key(g, k), fl_group_hash(g, k));
+        if (fl_entry_forget(g->p, key, fl_group_hash(g, k)) && g->p->watched)
+            fl_witness_log(g->t, g->p, FL_CHANGE_GONE, key);
     }
     return FL_OK;
 }
@@ -389,14 +431,23 @@ fl_status fl_table_set_update(fl_table *t, const fl_update *u)
     return FL_OK;
 }
 
+static void clear_counts(fl_table *t, int part)
+{
+    size_t n = FL_TABLE_SHARDS / (size_t)t->n_parts;
+
+    memset(t->counts + (size_t)part * n, 0, n * sizeof(*t->counts));
+}
+
 void fl_table_clear(fl_table *t)
 {
     for (int i = 0; i < t->n_parts; i++) {
         fl_partition *p = &t->parts[i];
 
         fl_lock(&p->mu);
+        fl_witness_upheaval(p);
         atomic_fetch_sub(&t->n_rows, p->index.len);
-        empty_part(p);
+        fl_partition_empty(p);
+        clear_counts(t, i);
         p->refused = 0;
         fl_unlock(&p->mu);
     }
@@ -406,60 +457,6 @@ void fl_table_clear(fl_table *t)
             fl_rule_first(t->acc.rule, &t->acc.rule->scalars[i], t->config.p);
     t->days.len = 0;
     fl_unlock(&t->mu);
-}
-
-/* Time goes on from the newest row there is. */
-static void raise_epoch(fl_table *t, uint32_t epoch)
-{
-    uint32_t now = atomic_load(&t->epoch);
-
-    while (epoch > now && !atomic_compare_exchange_weak(&t->epoch, &now, epoch))
-        ;
-}
-
-/* The ref of a row of that form for the key; another form gives way. */
-static fl_status restore_ref(fl_table *t, fl_partition *p, uint64_t key,
-                             bool is_short, uint32_t *ref)
-{
-    uint64_t hash = fl_index_hash(key);
-    uint64_t place = fl_index_place(&p->index, hash);
-    uint32_t *slot = fl_index_find(&p->index, key, place);
-
-    *ref = slot ? *slot : 0;
-    if (slot && fl_ref_is_short(*ref) == is_short)
-        return FL_OK;
-    if (slot)
-        fl_partition_drop(t, p, slot);
-    *ref = 0;
-    fl_entry_forget(p, key, hash);
-    FL_TRY(fl_partition_add(t, p, key, hash, is_short, ref));
-    if (!*ref)
-        FL_FAIL(FL_ERR_INVAL,
-                "table %s: key %" PRIu64 " is beyond its %" PRIu64
-                " rows (max_rows)",
-                t->name, key, t->config.max_rows);
-    return FL_OK;
-}
-
-fl_status fl_table_restore(fl_table *t, uint64_t key, bool is_short,
-                           const void *row)
-{
-    fl_partition *p = fl_table_part(t, fl_index_hash(key));
-    uint32_t bytes = is_short ? t->acc.layout.short_bytes : t->acc.layout.bytes;
-    uint32_t ref;
-    fl_status st;
-
-    if (!bytes)
-        FL_FAIL(FL_ERR_INVAL, "table %s has no short rows", t->name);
-    FL_TRY(fl_batch_check(t, &key, 1));
-    fl_lock(&p->mu);
-    st = restore_ref(t, p, key, is_short, &ref);
-    if (!st)
-        memcpy(fl_partition_row(p, ref), row, bytes);
-    fl_unlock(&p->mu);
-    if (!st)
-        raise_epoch(t, fl_row_epoch(row));
-    return st;
 }
 
 /* --- accounting ---------------------------------------------------------- */

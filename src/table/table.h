@@ -35,12 +35,14 @@ typedef struct fl_entry {
     double limit; /* n or p */
 } fl_entry;
 
-/* What a table is. Names are borrowed for the call of fl_table_create. */
+/* What a table is. Texts are borrowed for the call of fl_table_create. */
 typedef struct fl_table_config {
     const char *name;
-    uint32_t dim;    /* width of the value, as the user sees it */
-    uint64_t height; /* 0: any id; else ids are below it */
-    fl_init init;    /* stream included: it makes the table's values its own */
+    const char *settings; /* the words it was read from; NULL: none */
+    uint64_t seed;        /* that was given with them */
+    uint32_t dim;         /* width of the value, as the user sees it */
+    uint64_t height;      /* 0: any id; else ids are below it */
+    fl_init init; /* stream included: it makes the table's values its own */
     const char *accessor;        /* NULL: plain */
     const char *rule;            /* NULL: sgd */
     double p[FL_RULE_PARAM_MAX]; /* settings of the rule, all of them */
@@ -52,14 +54,15 @@ typedef struct fl_table_config {
     /* Accessor ctr, defaults of fl_table_config_ctr. */
     double nonclk_coeff, click_coeff, embedx_threshold;
     double show_click_decay_rate, delete_threshold;
-    int delete_after_unseen_days;
+    double base_threshold, delta_threshold; /* of saves for serving */
+    int delete_after_unseen_days, delta_keep_days;
 } fl_table_config;
 
 /* Fills the settings of the accessor ctr with their defaults. */
 void fl_table_config_ctr(fl_table_config *c);
 
 /* Reads the words of fl_table_new; seed 0 and up makes the stream of the
-   first values together with the name, which is borrowed. */
+   first values together with the name. Both texts are borrowed. */
 FL_MUST_CHECK
 fl_status fl_table_config_parse(fl_table_config *out, const char *name,
                                 const char *settings, uint64_t seed);
@@ -77,8 +80,8 @@ void fl_table_count(fl_table *t, fl_table_stats *out);
 void fl_table_destroy(fl_table *t);
 
 /* Hands the value of every key's row to fn, which may change it: i is the place
-   of the key. Rows are made as needed, state and epoch stay. For values that
-   are one run of floats (accessor plain); fn must not call the table. */
+   of the key. Rows are made as needed, state stays. For values that are one run
+   of floats (accessor plain); fn must not call the table. */
 typedef void (*fl_value_fn)(void *arg, size_t i, float *value);
 FL_MUST_CHECK
 fl_status fl_table_change(fl_table *t, const uint64_t *keys, size_t n,

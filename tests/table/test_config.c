@@ -61,6 +61,8 @@ static void ctr_has_its_defaults(void **state)
     assert_true(c.show_click_decay_rate == 0.98);
     assert_true(c.delete_threshold == 0.8);
     assert_int_equal(c.delete_after_unseen_days, 30);
+    assert_true(c.base_threshold == 1.5 && c.delta_threshold == 0.25);
+    assert_int_equal(c.delta_keep_days, 16);
 }
 
 static void every_word_is_read(void **state)
@@ -70,7 +72,8 @@ static void every_word_is_read(void **state)
              "partitions=1024,,lr_scale=0.5\tregularization=l2( 0.01 ) "
              "accessor=ctr nonclk_coeff=0.2 click_coeff=2 embedx_threshold=0 "
              "show_click_decay_rate=1 delete_threshold=-1 "
-             "delete_after_unseen_days=7 optimizer=sgd entry=none,");
+             "delete_after_unseen_days=7 base_threshold=3 "
+             "delta_threshold=-2 delta_keep_days=0 optimizer=sgd entry=none,");
 
     (void)state;
     assert_int_equal(c.dim, 4096);
@@ -82,6 +85,8 @@ static void every_word_is_read(void **state)
     assert_true(c.embedx_threshold == 0 && c.show_click_decay_rate == 1);
     assert_true(c.delete_threshold == -1);
     assert_int_equal(c.delete_after_unseen_days, 7);
+    assert_true(c.base_threshold == 3 && c.delta_threshold == -2);
+    assert_int_equal(c.delta_keep_days, 0);
     assert_string_equal(c.rule, "sgd");
 }
 
