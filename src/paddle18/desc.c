@@ -8,6 +8,9 @@
 
 #include "tensor/tensor.h"
 
+/* As the text form of programs has it. */
+#define DIM_MAX (INT64_C(1) << 48)
+
 #define MESSAGE(name_, type, members_)                                         \
     {                                                                          \
         .name = name_, .bytes = sizeof(type), .members = members_,             \
@@ -160,7 +163,7 @@ static fl_status shape_of(const fl_wire_list *dims, const char *what,
                 "possible",
                 what, dims->n, FL_RANK_MAX);
     for (size_t i = 0; i < dims->n; i++)
-        if (dim[i] < -1)
+        if (dim[i] < -1 || dim[i] > DIM_MAX)
             FL_FAIL(FL_ERR_CORRUPT, "%s: %" PRId64 " is no dimension", what,
                     dim[i]);
     *out = fl_shape_of((int)dims->n, dim);

@@ -175,13 +175,15 @@ static bytes head(int type, int rank, const int64_t *dims)
     return f;
 }
 
+#define WIDE (INT64_C(1) << 48)
+
 /* Sizes that no memory has room for are refused before any is asked for. */
 static void sizes_beyond_the_file_are_refused(void **state)
 {
-    bytes huge =
-        head(FL_P18_FP64, 3, (int64_t[]){ INT64_MAX, INT64_MAX, INT64_MAX });
-    bytes large = head(FL_P18_FP32, 1, (int64_t[]){ INT64_C(1) << 40 });
+    bytes huge = head(FL_P18_FP64, 3, (int64_t[]){ WIDE, WIDE, WIDE });
+    bytes large = head(FL_P18_FP32, 1, (int64_t[]){ WIDE });
     bytes open = head(FL_P18_FP32, 1, (int64_t[]){ -1 });
+    bytes wide = head(FL_P18_FP32, 1, (int64_t[]){ WIDE + 1 });
     bytes levels = { 0 }, level = { 0 };
     uint64_t calls = fl_data_calls();
 
@@ -189,6 +191,7 @@ static void sizes_beyond_the_file_are_refused(void **state)
     expect_refused(&huge, FL_ERR_CORRUPT, "is not that of saved values");
     expect_refused(&large, FL_ERR_CORRUPT, "it was cut off");
     expect_refused(&open, FL_ERR_CORRUPT, "is not that of saved values");
+    expect_refused(&wide, FL_ERR_CORRUPT, "is no dimension");
     put_u32(&levels, 0);
     put_u64(&levels, UINT64_MAX);
     expect_refused(&levels, FL_ERR_CORRUPT, "levels of offsets");
