@@ -7,6 +7,7 @@
 #ifndef FL_BASE_COMMAND_H
 #define FL_BASE_COMMAND_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/status.h"

@@ -3,6 +3,7 @@
 #include "paddle18/values.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
