@@ -67,6 +67,8 @@ static run_fn kind_of(const st_file *f)
 {
     const char *op = st_meta_find(f, "op");
 
+    if (st_meta_find(f, "order_in_one_file"))
+        return run_model;
     if (op && !strcmp(op, "auc") && st_find(f, "in.p"))
         return run_metric;
     if (op)
@@ -165,12 +167,6 @@ static void run_file(runner *r, const char *path)
 
 /* --- directories --------------------------------------------------------- */
 
-/* Models are no cases. */
-static bool is_entered(const char *name)
-{
-    return name[0] != '.' && strcmp(name, "models");
-}
-
 static int by_name(const struct dirent **a, const struct dirent **b)
 {
     return strcmp((*a)->d_name, (*b)->d_name);
@@ -197,7 +193,7 @@ static bool walk(runner *r, const char *path)
         return false;
     }
     for (int i = 0; i < n; i++) {
-        if (is_entered(entries[i]->d_name))
+        if (entries[i]->d_name[0] != '.')
             walk(r, pool_printf(&r->pool, "%s%s%s", path,
                                 ends_with(path, "/") ? "" : "/",
                                 entries[i]->d_name));

@@ -39,5 +39,6 @@ void run_metric(golden_case *c);
 void run_train(golden_case *c);
 void run_init(golden_case *c);
 void run_dist(golden_case *c);
+void run_model(golden_case *c);
 
 #endif
