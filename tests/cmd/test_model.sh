@@ -1,0 +1,151 @@
+#!/bin/sh
+# test_model.sh FLOTILLA - `flotilla model` and `flotilla export` on a model that
+# is imported from bytes made here, and on versions of it that were spoilt.
+set -eu
+
+flotilla=$1
+work=$(mktemp -d)
+trap 'rm -r "$work"' EXIT
+cd "$work"
+
+fail() {
+    echo "FAIL: $*" >&2
+    exit 1
+}
+
+# run CODE WORDS...: its output is in $out, both streams.
+run() {
+    want=$1
+    shift
+    code=0
+    out=$("$flotilla" "$@" 2>&1) || code=$?
+    [ "$code" = "$want" ] || fail "$* ended with $code, not $want: $out"
+}
+
+says() {
+    case $out in
+    *"$1"*) ;;
+    *) fail "'$out' does not say '$1'" ;;
+    esac
+}
+
+# A variable w = [1, 2, 3, 4] of shape [2,2], and b = [5] of i64.
+variable() { # TYPE DIMS... : the head of a file
+    printf '\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0'
+    printf "$1"
+}
+mkdir theirs
+{
+    variable '\6\0\0\0\10\5\20\2\20\2'
+    printf '\0\0\200\77\0\0\0\100\0\0\100\100\0\0\200\100'
+} >theirs/w
+{
+    variable '\4\0\0\0\10\3\20\1'
+    printf '\5\0\0\0\0\0\0\0'
+} >theirs/b
+
+# --- import and ls
+run 0 model import theirs ours
+run 0 model ls ours
+says "version 000001-"
+says ": full, step 0"
+says "var w : f32[2,2]"
+says "var b : i64[1]"
+
+# --- cat
+run 0 model cat ours w
+[ "$out" = "1 2
+3 4" ] || fail "cat: $out"
+run 0 model cat ours w --key 1
+[ "$out" = "3 4" ] || fail "cat --key: $out"
+run 0 model cat ours w --lines 1
+[ "$out" = "1 2" ] || fail "cat --lines: $out"
+run 1 model cat ours w --key 2
+says "w has 2 rows, there is no row 2"
+run 1 model cat ours v
+says "has no variable v"
+
+# --- verify and diff
+run 0 model verify ours
+says ": good"
+run 0 model import theirs same
+run 0 model diff ours same
+[ "$out" = "the same" ] || fail "diff: $out"
+printf '\0\0\40\101' | dd of=theirs/w bs=1 seek=38 conv=notrunc 2>/dev/null
+rm theirs/b
+run 0 model import theirs other
+run 1 model diff ours other
+says "w[1,1]: 4, then 10; 1 of 4 numbers"
+says "b: only the first has it"
+says "different: 2 variables, 0 rows"
+run 1 model diff other ours
+says "b: only the second has it"
+run 2 model diff ours nowhere
+says "cannot open the model nowhere"
+
+# --- a spoilt version
+version=$(cat ours/CURRENT)
+printf X | dd of="ours/$version/dense.safetensors" bs=1 conv=notrunc \
+    seek=$(($(stat -c %s "ours/$version/dense.safetensors") - 1)) 2>/dev/null
+run 1 model verify ours
+says "dense.safetensors"
+
+# --- export
+run 0 export same --safetensors all.safetensors
+[ "$(od -An -tu8 -N8 all.safetensors | tr -d ' ')" -gt 0 ] || fail "export"
+run 2 export same
+says "--safetensors FILE or --tsv TABLE?"
+run 2 export same --safetensors x -o y
+says "-o goes with --tsv"
+run 1 export same --tsv emb
+says "has no table emb"
+
+# --- one file of all variables
+cat theirs/w >all
+mkdir one
+mv all one/all
+run 1 model import one two --params all
+says "give their names in the order of the file"
+echo w >names
+run 0 model import one two --params all --names names
+run 0 model cat two w --key 1
+[ "$out" = "3 10" ] || fail "one file: $out"
+: >none
+run 1 model import one two --params all --names none
+says "none has no names"
+run 1 model import one two --params all --names nowhere
+says "cannot read nowhere"
+
+# --- calls that make no sense
+run 2 model
+says "which action?"
+run 2 model lst ours
+says "there is no action 'lst'; did you mean ls?"
+run 2 model ls
+says "ls takes MODEL"
+run 2 model ls ours --key 1
+says "--key"
+run 1 model ls theirs
+says "theirs is no model"
+run 1 model import nowhere two
+says "nowhere"
+
+# --- a place that only a command reaches
+mkdir store
+cat >copy <<'END'
+#!/bin/sh
+# copy FROM TO: far:// is the folder store.
+exec cp -r "$(echo "$1" | sed "s,^far://,$STORE/,")" \
+    "$(echo "$2" | sed "s,^far://,$STORE/,")"
+END
+chmod +x copy
+export STORE="$work/store" FLOTILLA_FS_PUT="$work/copy" \
+    FLOTILLA_FS_GET="$work/copy" FLOTILLA_FS_CACHE="$work/cache"
+mkdir store/m
+run 0 model import theirs far://m
+run 0 model ls far://m
+says "var w : f32[2,2]"
+run 0 model diff other far://m
+FLOTILLA_FS_GET= FLOTILLA_FS_CACHE="$work/cache2" run 1 model ls far://m
+says "set fs_put and fs_get"
+echo "all good"
