@@ -7,6 +7,7 @@
 #include "flotilla/block.h"
 #include "flotilla/data.h"
 #include "flotilla/dist.h"
+#include "flotilla/eval.h"
 #include "flotilla/executor.h"
 #include "flotilla/fleet.h"
 #include "flotilla/job.h"

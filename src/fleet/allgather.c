@@ -33,6 +33,7 @@ const char *fl_fleet_call_name(fl_fleet_call call)
         [FL_CALL_RMSE] = "fl_fleet_metrics_rmse",
         [FL_CALL_AUC] = "fl_fleet_metrics_auc",
         [FL_CALL_EXACT_AUC] = "fl_fleet_metrics_exact_auc",
+        [FL_CALL_EVAL] = "fl_eval_finish",
     };
 
     return (size_t)call < FL_LEN(names) ? names[call] : "an unknown call";

@@ -32,7 +32,8 @@ typedef enum fl_fleet_call {
     FL_CALL_MSE,
     FL_CALL_RMSE,
     FL_CALL_AUC,
-    FL_CALL_EXACT_AUC
+    FL_CALL_EXACT_AUC,
+    FL_CALL_EVAL
 } fl_fleet_call;
 const char *fl_fleet_call_name(fl_fleet_call call);
 
