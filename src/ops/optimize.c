@@ -21,6 +21,7 @@
 #include "base/thread.h"
 #include "kernel/rows.h"
 #include "ops/rows.h"
+#include "ops/values.h"
 
 enum { PARAM = FL_UPDATE_PARAM, GRAD, RATE, STATE };
 
@@ -149,17 +150,42 @@ static bool is_table(const fl_infer *c)
     return c->node->in[PARAM].vars[0]->flags & FL_VAR_TABLE;
 }
 
+/* The slot of a setting; -1: it is an attribute only. */
+static int setting_slot(const fl_op *op, const fl_rule *rule, int i)
+{
+    const char *slot = rule->params[i].slot;
+
+    return slot ? fl_op_find_in(op, slot) : -1;
+}
+
 /* A table has the state with its rows, and shows none of it. */
-static fl_status refuse_state(const fl_infer *c)
+static fl_status refuse_state(const fl_infer *c, const fl_rule *rule)
 {
     const fl_op *op = c->node->def;
+    const char *table = c->node->in[PARAM].vars[0]->name;
 
+    for (int i = 0; i < fl_rule_n_params(rule); i++)
+        if (setting_slot(op, rule, i) >= 0 &&
+            fl_infer_n_in(c, setting_slot(op, rule, i)))
+            FL_FAIL(FL_ERR_INVAL,
+                    "op %s: %s is a table, whose %s is the same in all steps; "
+                    "say it as an attribute and leave %s out",
+                    op->name, table, rule->params[i].name,
+                    rule->params[i].slot);
     for (int s = STATE; s < fl_op_n_in(op); s++)
         if (fl_infer_n_in(c, s))
             FL_FAIL(FL_ERR_INVAL,
                     "op %s: %s is a table, which keeps %s with its rows; leave "
                     "the slot out",
-                    op->name, c->node->in[PARAM].vars[0]->name, op->in[s].name);
+                    op->name, table, op->in[s].name);
+    return FL_OK;
+}
+
+static fl_status check_setting_slots(const fl_infer *c, const fl_rule *rule)
+{
+    for (int i = 0; i < fl_rule_n_params(rule); i++)
+        if (setting_slot(c->node->def, rule, i) >= 0)
+            FL_TRY(fl_infer_number(c, setting_slot(c->node->def, rule, i)));
     return FL_OK;
 }
 
@@ -175,8 +201,9 @@ fl_status fl_update_infer(fl_infer *c)
     FL_TRY(check_count(c, "Grad", fl_infer_n_in(c, GRAD)));
     for (int i = 0; i < fl_infer_n_in(c, GRAD); i++)
         FL_TRY(check_arg(c, GRAD, i, false));
+    FL_TRY(check_setting_slots(c, rule));
     if (is_table(c))
-        return refuse_state(c);
+        return refuse_state(c, rule);
     n_states = fl_rule_n_states(rule);
     for (int k = 0; k < n_states + fl_rule_n_scalars(rule); k++)
         FL_TRY(infer_state(c, STATE + k, 1 + k, k >= n_states));
@@ -191,6 +218,7 @@ typedef struct plan {
     int n_states, n_scalars;
     int seed;          /* place of that setting; -1: it draws nothing */
     bool present_only; /* absent rows are left alone */
+    int slots[FL_RULE_PARAM_MAX]; /* that give a setting; -1: none does */
 } plan;
 
 static void make_plan(plan *p, const fl_op_node *n)
@@ -204,6 +232,12 @@ static void make_plan(plan *p, const fl_op_node *n)
     p->n_scalars = fl_rule_n_scalars(p->rule);
     p->seed = fl_rule_find_param(p->rule, FL_RULE_SEED);
     memcpy(p->hyper.p, u.p, sizeof(u.p));
+    for (int i = 0; i < FL_RULE_PARAM_MAX; i++) {
+        int slot =
+            i < fl_rule_n_params(u.rule) ? setting_slot(n->def, u.rule, i) : -1;
+
+        p->slots[i] = slot >= 0 && n->in[slot].n ? slot : -1;
+    }
     p->present_only =
         p->rule->zero_is_noop || (lazy >= 0 && fl_attr_bool(n, lazy));
 }
@@ -401,14 +435,14 @@ static fl_status update_weights(fl_op_ctx *c, job *j, const fl_tensor *grad,
     return FL_OK;
 }
 
-static fl_status update_one(fl_op_ctx *c, const plan *p, int i, double lr)
+static fl_status update_one(fl_op_ctx *c, const plan *p, int i,
+                            const fl_hyper *h)
 {
     fl_tensor *param = start_output(c, PARAM, 0, i);
     fl_tensor *scalar[FL_RULE_SCALAR_MAX];
-    job j = { .plan = p, .h = p->hyper, .dtype = param->dtype };
+    job j = { .plan = p, .h = *h, .dtype = param->dtype };
     int n = p->n_states, n_scalars = p->n_scalars;
 
-    j.h.lr = lr;
     j.w = param->data;
     for (int k = 0; k < n; k++)
         j.state[k] = start_output(c, STATE + k, 1 + k, i)->data;
@@ -449,13 +483,29 @@ static fl_status check_rows(const fl_op_ctx *c)
     return FL_OK;
 }
 
+/* The rate, and settings that a variable has for this step. */
+static fl_status read_hyper(const fl_op_ctx *c, const plan *p, fl_hyper *h)
+{
+    bool given = false;
+
+    *h = p->hyper;
+    h->lr = fl_n_in(c, RATE) ? scalar_get(fl_in_t(c, RATE)) : 1;
+    for (int i = 0; i < FL_RULE_PARAM_MAX; i++)
+        if (p->slots[i] >= 0) {
+            h->p[i] = scalar_get(fl_in_t(c, p->slots[i]));
+            given = true;
+        }
+    return given ? fl_rule_check(p->rule, h->p) : FL_OK;
+}
+
 fl_status fl_update_run(fl_op_ctx *c)
 {
     const plan *p = plan_of(c);
-    double lr = fl_n_in(c, RATE) ? scalar_get(fl_in_t(c, RATE)) : 1;
+    fl_hyper h;
 
+    FL_TRY(read_hyper(c, p, &h));
     FL_TRY(check_rows(c));
     for (int i = 0; i < fl_n_in(c, PARAM); i++)
-        FL_TRY(update_one(c, p, i, lr));
+        FL_TRY(update_one(c, p, i, &h));
     return FL_OK;
 }

@@ -1,12 +1,13 @@
 /* optimize_ops.c - an operator for each update rule, made from its descriptor.
  *
- *     in   Param, Grad, LearningRate, the rule's accumulators, its scalars
+ *     in   Param, Grad, LearningRate, the rule's accumulators, its scalars, and
+ *          settings that may be given as numbers of a variable
  *     out  ParamOut, the new value of each accumulator and scalar
  *
- * Every slot but LearningRate is a list, so that many updates of one kind can be
- * merged into one operator: entry i of each list belongs to parameter i. The
- * rows of a table have their state with them: an update of one leaves out the
- * slots of accumulators and scalars.
+ * Every slot but LearningRate and the settings is a list, so that many updates
+ * of one kind can be merged into one operator: entry i of each list belongs to
+ * parameter i. The rows of a table have their state with them: an update of one
+ * leaves out the slots of accumulators, scalars and settings.
  *
  * The operators are made when the first of them is looked for, and stay.
  */
@@ -79,6 +80,10 @@ static void add_slots(fl_op *op, const fl_rule *r)
         add_state(op, &r->states[i]);
     for (int i = 0; i < fl_rule_n_scalars(r); i++)
         add_state(op, &r->scalars[i]);
+    for (int i = 0; i < fl_rule_n_params(r); i++)
+        if (r->params[i].slot)
+            op->in[fl_op_n_in(op)] =
+                (fl_op_slot){ r->params[i].slot, RATE | FL_OP_SLOT_OPTIONAL };
 }
 
 /* Where a zero gradient changes nothing, lazy rows are all there is. */
@@ -177,6 +182,18 @@ static void add_case(update_op *u, const fl_rule *r, const struct shapes *s,
         c->in[slot++] = state_text(u, s->param, true, 1);
 }
 
+/* Settings from their slots, where the rule has any. */
+static void add_case_of_slots(update_op *u, const fl_rule *r)
+{
+    int first = FL_UPDATE_STATE + fl_rule_n_states(r) + fl_rule_n_scalars(r);
+
+    if (first == fl_op_n_in(&u->op))
+        return;
+    add_case(u, r, &all_shapes[0], NULL);
+    for (int slot = first; slot < fl_op_n_in(&u->op); slot++)
+        u->cases[u->op.n_cases - 1].in[slot] = "f32[1] below=1";
+}
+
 static void add_cases_with(update_op *u, const fl_rule *r, const char *attrs)
 {
     for (size_t i = 0; i < SHAPES_FOR_ATTRS; i++)
@@ -194,6 +211,7 @@ static void add_cases(update_op *u, const fl_rule *r)
             add_cases_with(u, r, keep(u, "{%s=true}", r->params[i].name));
     if (has_lazy_mode(r))
         add_cases_with(u, r, "{" FL_LAZY_MODE "=true}");
+    add_case_of_slots(u, r);
     u->op.cases = u->cases;
 }
 

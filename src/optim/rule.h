@@ -38,6 +38,7 @@ typedef struct fl_rule_param {
     double value, lo, hi;
     bool is_flag;     /* true or false: 1 or 0 */
     const char *word; /* what optimizers also call it, or NULL */
+    const char *slot; /* the operator's slot that may give it, or NULL */
 } fl_rule_param;
 
 /* One accumulator: the operator's input and output slot, the suffix of its

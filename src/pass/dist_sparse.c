@@ -91,6 +91,25 @@ static fl_status check_users(const array *a, const fl_program *p)
 
 /* --- the update ----------------------------------------------------------- */
 
+/* A table's settings stay as they are, those of an operator may come with every
+   step. */
+static fl_status check_settings(const array *a)
+{
+    const fl_rule *rule = a->what.rule;
+    char text[FL_NODE_TEXT_MAX];
+
+    for (int i = 0; i < fl_rule_n_params(rule); i++)
+        if (rule->params[i].slot &&
+            fl_match_in(a->update, rule->params[i].slot))
+            FL_FAIL(FL_ERR_INVAL,
+                    "%s: parameter %s is spread over the servers, as its "
+                    "lookups have is_sparse, and a table's %s is the same in "
+                    "all steps; say it as an attribute and leave %s out",
+                    fl_node_text(a->update, text), a->w->name,
+                    rule->params[i].name, rule->params[i].slot);
+    return FL_OK;
+}
+
 static fl_status find_rule(array *a)
 {
     const fl_attr *lazy = fl_match_attr(a->update, "lazy_mode");
@@ -107,7 +126,7 @@ static fl_status find_rule(array *a)
                 "have is_sparse, and rows of a table are updated when they "
                 "have a gradient: lazy_mode=false is not for it",
                 fl_node_text(a->update, text), a->w->name);
-    return FL_OK;
+    return check_settings(a);
 }
 
 /* The optimizer writes a scale of its own for a parameter with a factor. A

@@ -337,6 +337,56 @@ static void a_setting_out_of_its_range_is_refused(void **state)
                            "0..0.999999999"));
 }
 
+/* An adam whose betas come with the step. */
+#define ADAM_IN                                                                \
+    DENSE, DENSE, RATE, DENSE, ACC, POWER, POWER, "f32[1] below=1",            \
+        "f32[1] below=1"
+
+static void set_beta(const trial *t, const char *slot, float beta)
+{
+    *(float *)t->in[fl_op_find_in(t->op, slot)].t[0]->data = beta;
+}
+
+static void betas_of_a_variable_stand_for_the_attributes(void **state)
+{
+    static const fl_op_case said = {
+        .in = { DENSE, DENSE, RATE, DENSE, ACC, POWER, POWER },
+        .attrs = "{beta1=0.5, beta2=0.25}",
+    };
+    static const fl_op_case given = { .in = { ADAM_IN } };
+    fl_op a_op, b_op;
+    trial a, b;
+    call x, y;
+
+    (void)state;
+    open_trial(&a, &a_op, "adam", &said);
+    open_trial(&b, &b_op, "adam", &given);
+    set_beta(&b, "Beta1Tensor", 0.5f);
+    set_beta(&b, "Beta2Tensor", 0.25f);
+    run_once(&a, &x);
+    run_once(&b, &y);
+    assert_same_outputs(&a, &x, &y);
+    call_release(&x);
+    call_release(&y);
+    trial_release(&a);
+    trial_release(&b);
+}
+
+static void a_beta_of_a_variable_is_in_its_range(void **state)
+{
+    static const fl_op_case given = { .in = { ADAM_IN } };
+    fl_op op;
+    trial t;
+    call c;
+
+    (void)state;
+    open_trial(&t, &op, "adam", &given);
+    set_beta(&t, "Beta2Tensor", 1.5f);
+    assert_int_equal(trial_forward(&t, &(how){ 0 }, &c), FL_ERR_INVAL);
+    assert_non_null(strstr(fl_last_error(), "beta2=1.5 is not a number in"));
+    trial_release(&t);
+}
+
 static void state_of_an_array_must_be_there(void **state)
 {
     static const fl_op_case c = { .in = { DENSE, DENSE, RATE } };
@@ -362,6 +412,8 @@ int main(void)
         cmocka_unit_test(lists_of_different_length_are_refused),
         cmocka_unit_test(a_gradient_of_another_shape_is_refused_by_name),
         cmocka_unit_test(a_setting_out_of_its_range_is_refused),
+        cmocka_unit_test(betas_of_a_variable_stand_for_the_attributes),
+        cmocka_unit_test(a_beta_of_a_variable_is_in_its_range),
         cmocka_unit_test(state_of_an_array_must_be_there),
         cmocka_unit_test(hogwild_threads_may_update_the_same_weights),
     };
