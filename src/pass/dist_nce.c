@@ -1,4 +1,4 @@
-/* dist_nce.c - nce with is_sparse takes rows that are looked up.
+/* dist_nce.c - nce with is_sparse, or over tables, takes rows that are looked up.
  *
  *     nce (Label=y, Input=x, Weight=w, Bias=b) -> (Cost=c) {is_sparse}
  *     nce_grad (..) -> (Input@GRAD=dx, Weight@GRAD=dw, Bias@GRAD=db)
@@ -16,13 +16,19 @@
  *
  * with the same draws, and the rows of w and b can be spread over servers. The
  * gradient of b becomes one of rows, as that of w is.
+ *
+ * Where w or b is a table already, it is the same, with or without is_sparse and
+ * a gradient, and the lookups say is_distributed; an array beside the table
+ * keeps the gradient it has.
  */
 #include "pass/dist_kit.h"
+#include "pass/dist_pull.h"
 
 /* One of its two parameters, and the lookup that stands for it. */
 typedef struct looked_up {
     const char *slot, *suffix;
     fl_var *param;
+    bool is_rows; /* its gradient is, or becomes, one of rows */
     fl_op_node *lookup;
 } looked_up;
 
@@ -45,19 +51,76 @@ static bool is_array(const fl_dist *d, const fl_var *v)
            !fl_dist_find_update(d, v, &update) && update;
 }
 
-static bool match(const fl_dist *d, fl_op_node *n, noise *out)
+static bool is_table(const fl_var *v)
 {
-    *out = (noise){ .block = n->block,
-                    .old = n,
-                    .p = { { .slot = "Weight", .suffix = "@WEIGHT" },
-                           { .slot = "Bias", .suffix = "@BIAS" } } };
+    return v && (v->flags & FL_VAR_TABLE);
+}
+
+static noise noise_of(fl_op_node *n)
+{
+    noise t = { .block = n->block,
+                .old = n,
+                .old_grad = fl_match_grad(n),
+                .p = { { .slot = "Weight", .suffix = "@WEIGHT" },
+                       { .slot = "Bias", .suffix = "@BIAS" } } };
+
+    for (int i = 0; i < N_PARAMS; i++)
+        t.p[i].param = fl_match_in(n, t.p[i].slot);
+    return t;
+}
+
+static bool match_arrays(const fl_dist *d, fl_op_node *n, noise *out)
+{
     if (!fl_match_op(n, "nce") || !fl_match_attr(n, "is_sparse")->b)
         return false;
-    out->old_grad = fl_match_grad(n);
-    for (int i = 0; i < N_PARAMS; i++)
-        out->p[i].param = fl_match_in(n, out->p[i].slot);
+    *out = noise_of(n);
+    out->p[WEIGHT].is_rows = out->p[BIAS].is_rows = true;
     return out->old_grad && is_array(d, out->p[WEIGHT].param) &&
            (!out->p[BIAS].param || is_array(d, out->p[BIAS].param));
+}
+
+static const char *grad_slot(const noise *t, const char *slot)
+{
+    return fl_arena_printf(&t->block->program->arena, "%s" FL_GRAD_SUFFIX,
+                           slot);
+}
+
+/* The gradient of a parameter that the old operator gave; NULL: none. */
+static fl_var *old_grad_of(const noise *t, const looked_up *p)
+{
+    return fl_match_out(t->old_grad, grad_slot(t, p->slot));
+}
+
+static bool has_rows(const noise *t, const looked_up *p)
+{
+    const fl_var *grad = old_grad_of(t, p);
+
+    return is_table(p->param) || (grad && grad->meta.kind == FL_KIND_ROWS);
+}
+
+static bool match_tables(fl_op_node *n, noise *out)
+{
+    if (!fl_match_op(n, "nce") || fl_match_in(n, "Samples"))
+        return false;
+    *out = noise_of(n);
+    for (int i = 0; i < N_PARAMS; i++)
+        out->p[i].is_rows = has_rows(out, &out->p[i]);
+    return is_table(out->p[WEIGHT].param) || is_table(out->p[BIAS].param);
+}
+
+/* What can be looked up has rows; a bias may have come without. */
+static fl_status check_rows(const noise *t)
+{
+    char text[FL_NODE_TEXT_MAX];
+
+    for (int i = 0; i < N_PARAMS; i++)
+        if (t->p[i].param && t->p[i].param->meta.shape.rank != 2)
+            FL_FAIL(FL_ERR_INVAL,
+                    "%s: %s %s must be [num_total_classes, 1], as the other "
+                    "parameter is in a table and rows of both are looked up",
+                    fl_node_text(t->old, text), t->p[i].slot,
+                    t->p[i].param->name);
+    return FL_OK;
 }
 
 /* --- forward -------------------------------------------------------------- */
@@ -107,7 +170,8 @@ static fl_status insert_lookup(noise *t, looked_up *p)
         return FL_OK;
     fl_op_builder_in(&b, "W", p->param);
     fl_op_builder_in(&b, "Ids", fl_match_out(t->sample, "Out"));
-    fl_op_builder_bool(&b, "is_sparse", true);
+    fl_op_builder_bool(&b, "is_sparse", p->is_rows);
+    fl_op_builder_bool(&b, "is_distributed", is_table(p->param));
     fl_op_builder_out_name(&b, "Out", name_of(t, p->suffix));
     return fl_op_builder_insert(&b, t->old, &p->lookup);
 }
@@ -133,18 +197,6 @@ static fl_status insert_nce(noise *t)
 }
 
 /* --- backward ------------------------------------------------------------- */
-
-static const char *grad_slot(const noise *t, const char *slot)
-{
-    return fl_arena_printf(&t->block->program->arena, "%s" FL_GRAD_SUFFIX,
-                           slot);
-}
-
-/* The gradient of a parameter that the old operator gave; NULL: none. */
-static fl_var *old_grad_of(const noise *t, const looked_up *p)
-{
-    return fl_match_out(t->old_grad, grad_slot(t, p->slot));
-}
 
 static const char *rows_grad(const noise *t, const looked_up *p)
 {
@@ -212,12 +264,21 @@ static fl_status insert_lookup_grad(noise *t, const looked_up *p)
 
     if (!grad)
         return FL_OK;
-    if (grad->meta.kind != FL_KIND_ROWS)
+    if (p->is_rows && grad->meta.kind != FL_KIND_ROWS)
         make_rows(t, grad, p->param->meta.shape.dim[0]);
     fl_op_builder_init_grad(&b, p->lookup);
     fl_op_builder_in_name(&b, "Out@GRAD", rows_grad(t, p));
     fl_op_builder_out(&b, "W@GRAD", grad);
     return fl_op_builder_insert(&b, t->old_grad, NULL);
+}
+
+static fl_status translate_grad(noise *t)
+{
+    FL_TRY(insert_nce_grad(t));
+    for (int i = 0; i < N_PARAMS; i++)
+        FL_TRY(insert_lookup_grad(t, &t->p[i]));
+    fl_block_remove(t->block, t->old_grad);
+    return FL_OK;
 }
 
 static fl_status translate(noise *t)
@@ -226,10 +287,8 @@ static fl_status translate(noise *t)
     for (int i = 0; i < N_PARAMS; i++)
         FL_TRY(insert_lookup(t, &t->p[i]));
     FL_TRY(insert_nce(t));
-    FL_TRY(insert_nce_grad(t));
-    for (int i = 0; i < N_PARAMS; i++)
-        FL_TRY(insert_lookup_grad(t, &t->p[i]));
-    fl_block_remove(t->block, t->old_grad);
+    if (t->old_grad)
+        FL_TRY(translate_grad(t));
     fl_block_remove(t->block, t->old);
     return FL_OK;
 }
@@ -242,8 +301,25 @@ fl_status fl_dist_look_up_noise(fl_dist *d, bool *changed)
         noise t;
 
         next = n->next;
-        if (!match(d, n, &t))
+        if (!match_arrays(d, n, &t))
             continue;
+        FL_TRY(translate(&t));
+        *changed = true;
+    }
+    return FL_OK;
+}
+
+fl_status fl_pull_look_up_noise(const fl_program *p, bool *changed)
+{
+    fl_op_node *next;
+
+    for (fl_op_node *n = fl_program_main(p)->first; n; n = next) {
+        noise t;
+
+        next = n->next;
+        if (!match_tables(n, &t))
+            continue;
+        FL_TRY(check_rows(&t));
         FL_TRY(translate(&t));
         *changed = true;
     }

@@ -18,7 +18,8 @@
  * operator; in a program that is distributed, dist_server takes them to the
  * servers. Clipping in between stays and acts on the gradient of the rows.
  *
- * reader.h lists what may stand in the place of lookup_table.
+ * reader.h lists what may stand in the place of lookup_table; what nce reads of
+ * a table is looked up first (dist_nce.c).
  *
  * One pull serves all lookups of a table whose ids are there at the first one.
  * Ids that are computed later get a pull, and a push, of their own; so do
@@ -417,6 +418,8 @@ static fl_status pull_run(fl_program *p, bool *changed)
         if ((v->flags & flags) == flags)
             add_table(&tables, v);
     if (tables.len)
+        st = fl_pull_look_up_noise(p, changed);
+    if (tables.len && !st)
         st = translate_tables(p, &tables, changed);
     release_tables(&tables);
     return st;

@@ -43,6 +43,10 @@ typedef struct fl_pull_table {
     const fl_op_node *seen; /* the last that was found to use it */
 } fl_pull_table;
 
+/* What nce reads of tables is looked up instead: dist_nce.c. */
+FL_MUST_CHECK
+fl_status fl_pull_look_up_noise(const fl_program *p, bool *changed);
+
 /* Who uses the tables, which are by the names of their parameters: one walk for
    all of them. */
 FL_MUST_CHECK

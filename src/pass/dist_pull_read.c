@@ -31,8 +31,8 @@ static fl_status refuse_user(const fl_pull_table *t, const fl_op_node *n)
                 fl_node_text(n, text), t->w->name);
     FL_FAIL(FL_ERR_INVAL,
             "%s: parameter %s is in a table; only lookup_table and "
-            "lookup_table_v2 with is_distributed=true and skip_gram in block "
-            "0, and one optimizer, can use it",
+            "lookup_table_v2 with is_distributed=true, skip_gram and nce in "
+            "block 0, and one optimizer, can use it",
             fl_node_text(n, text), t->w->name);
 }
 

@@ -3,6 +3,8 @@
 #include "api.h"
 #include "../make.h"
 
+#include <stdio.h>
+
 #define ROWS 16
 #define WIDTH 6
 #define CLASSES 40
@@ -107,6 +109,100 @@ static void arrays_rows_and_tables_learn_the_same(void **state)
     assert_learnt(array);
 }
 
+/* --- as text ---------------------------------------------------------------- */
+
+/* What a program says of its two parameters. */
+typedef struct kind {
+    const char *weight, *bias;           /* words behind their declaration */
+    const char *make_weight, *make_bias; /* in the startup program */
+    const char *attrs;                   /* of nce */
+} kind;
+
+#define FILL_WEIGHT                                                            \
+    "param w : f32[40,6] trainable\n"                                          \
+    "op uniform_random () -> (Out=w) {shape=[40,6], min=-0.3, max=0.3}\n"
+#define FILL_BIAS                                                              \
+    "param b : f32[40,1] trainable\n"                                          \
+    "op fill_constant () -> (Out=b) {shape=[40,1]}\n"
+#define WEIGHT_TABLE                                                           \
+    "op init_table () -> () {table=w, settings=\"dim=6 height=40 "             \
+    "init=uniform(-0.3,0.3)\"}\n"
+#define BIAS_TABLE                                                             \
+    "op init_table () -> () {table=b, settings=\"dim=1 height=40 "             \
+    "init=constant(0)\"}\n"
+
+static void read_programs(const net *n, const kind *k, fl_program **main,
+                          fl_program **startup)
+{
+    char text[2048];
+
+    (void)snprintf(text, sizeof text,
+                   "seed 5\n"
+                   "var x : f32[-1,6] data\n"
+                   "var label : i64[-1,1] data\n"
+                   "param w : f32[40,6] trainable%s\n"
+                   "param b : f32[40,1] trainable%s\n"
+                   "op nce (Label=label, Input=x, Weight=w, Bias=b) -> "
+                   "(Cost=c, SampleLogits=s, SampleLabels=k) "
+                   "{num_total_classes=40, num_neg_samples=4%s}\n"
+                   "op mean (X=c) -> (Out=loss)\n",
+                   k->weight, k->bias, k->attrs);
+    assert_ok(fl_program_from_text(main, n->c, text));
+    (void)snprintf(text, sizeof text, "seed 5\n%s%s", k->make_weight,
+                   k->make_bias);
+    assert_ok(fl_program_from_text(startup, n->c, text));
+}
+
+static void losses_of_text(const kind *k, float losses[STEPS])
+{
+    static const char *const loss = "loss";
+    fl_program *main, *startup;
+    fl_tensor out;
+    net n;
+
+    open_net(&n, FL_OPTIONS(fl_layers_nce_args, .num_neg_samples = 4));
+    read_programs(&n, k, &main, &startup);
+    assert_ok(fl_program_push(n.c, main, startup));
+    assert_ok(fl_minimize(make_optimizer(n.c, "sgd", "learning_rate=5"),
+                          fl_program_var(main, loss)));
+    fl_program_pop(n.c);
+    assert_ok(fl_run(n.e, startup, NULL));
+    fl_scope_set_step(fl_current_scope(n.c), 0);
+    for (int i = 0; i < STEPS; i++) {
+        assert_ok(
+            fl_run(n.e, main,
+                   FL_OPTIONS(fl_run_args, .feeds = n.feeds, .n_feeds = 2,
+                              .fetches = &loss, .n_fetches = 1, .out = &out)));
+        losses[i] = *(const float *)out.data;
+    }
+    fl_program_free(main);
+    fl_program_free(startup);
+    close_net(&n);
+}
+
+static void a_text_over_tables_learns_what_one_over_arrays_does(void **state)
+{
+    static const kind kinds[] = {
+        { "", "", FILL_WEIGHT, FILL_BIAS, "" },
+        { " table", " table", WEIGHT_TABLE, BIAS_TABLE, "" },
+        { " table", " table", WEIGHT_TABLE, BIAS_TABLE, ", is_sparse=true" },
+        { " table", "", WEIGHT_TABLE, FILL_BIAS, "" },
+        { "", " table", FILL_WEIGHT, BIAS_TABLE, ", is_sparse=true" },
+    };
+    float want[STEPS], got[STEPS];
+
+    (void)state;
+    losses_of_text(&kinds[0], want);
+    assert_learnt(want);
+    for (size_t k = 1; k < sizeof kinds / sizeof *kinds; k++) {
+        losses_of_text(&kinds[k], got);
+        for (int i = 0; i < STEPS; i++)
+            assert_float_equal(got[i], want[i], 1e-5);
+    }
+}
+
+/* --- draws ------------------------------------------------------------------ */
+
 static void every_sampler_learns(void **state)
 {
     static const char *const samplers[] = { "uniform", "log_uniform",
@@ -189,6 +285,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(arrays_rows_and_tables_learn_the_same),
+        cmocka_unit_test(a_text_over_tables_learns_what_one_over_arrays_does),
         cmocka_unit_test(every_sampler_learns),
         cmocka_unit_test(a_table_has_rows_of_classes_that_occur),
         cmocka_unit_test(the_operators_are_those_that_users_know),

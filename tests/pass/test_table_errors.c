@@ -74,6 +74,11 @@ static const bad_program programs[] = {
     { "a_lookup_in_another_block_is_refused",
       VARIABLES "block 1 parent 0\n" LOOKUP("a", "e", "") "end\n",
       "op lookup_table -> e: parameter emb is in a table" },
+    { "a_bias_beside_a_table_has_rows",
+      VARIABLES "param c : f32[9] trainable\nvar y : f32[-1,4] data\n"
+                "op nce (Label=a, Input=y, Weight=emb, Bias=c) -> (Cost=q) "
+                "{num_total_classes=9}\nfetch q\n",
+      "op nce -> q: Bias c must be [num_total_classes, 1]" },
     { "decay_is_a_setting_of_the_table",
       VARIABLES TRAINED("") "op weight_decay (Param=emb, Grad=emb@GRAD) -> "
                             "(Out=g) {l2=0.1} @optimize\n" SGD("g"),
