@@ -118,6 +118,7 @@ struct fl_program {
     fl_map makers; /* operators by what they make, see fl_program_maker */
     uint64_t seed;
     uint64_t accumulate;  /* batches that make one update; 0: nobody said */
+    bool joins_parts;     /* an update is of gradients that replicas compute */
     uint64_t id, version; /* which program, and which state of it */
     bool is_default;      /* goes with its context: freeing does nothing */
     const fl_op_set *ops;

@@ -40,6 +40,19 @@ static inline void fl_share_copy(const fl_op_ctx *c, fl_tensor *to,
                (const char *)from->data + s.lo * size, (s.hi - s.lo) * size);
 }
 
+/* An output that begins as an input: the new value lies where the old one lay,
+   unless they are different variables. */
+static inline void *fl_carry_over(const fl_op_ctx *c, int in, int out)
+{
+    const fl_tensor *from = fl_in_t(c, in);
+    size_t bytes = (size_t)fl_tensor_numel(from) * fl_dtype_bytes(from->dtype);
+    void *to = fl_out(c, out);
+
+    if (to != from->data && bytes)
+        memcpy(to, from->data, bytes);
+    return to;
+}
+
 /* "X[2] (b: f32[3,4])": fl_infer_text for entry i of a list. */
 static inline const char *fl_infer_text_at(const fl_infer *c, int slot, int i,
                                            char buf[FL_SLOT_TEXT_MAX])

@@ -1,5 +1,5 @@
-/* labels.h - what the losses over classes share: shapes and classes of Label.
- * Written in cross_entropy.c. */
+/* labels.h - what the losses share: shapes, classes and numbers of Label.
+ * Written in cross_entropy.c and sigmoid_cross_entropy_with_logits.c. */
 #ifndef FL_OPS_LABELS_H
 #define FL_OPS_LABELS_H
 
@@ -29,5 +29,9 @@ static inline int64_t fl_label_at(const fl_tensor *label, size_t i)
 FL_MUST_CHECK
 fl_status fl_check_labels(const fl_tensor *label, fl_span s, int64_t n_classes,
                           int64_t ignore);
+
+/* Fails when one of the numbers is NaN. */
+FL_MUST_CHECK
+fl_status fl_check_label_numbers(const fl_tensor *label);
 
 #endif

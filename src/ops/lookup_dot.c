@@ -7,29 +7,26 @@
  * without a and b: rows are read where they lie. The gradients are rows + values
  * in the order of the ids, or dense, as those of the lookups. The pass
  * opt_lookup_dot puts it in their place. */
+#include "ops/lookup_dot.h"
+
 #include "kernel/rows.h"
 #include "kernel/vec.h"
 #include "ops/helpers.h"
 
-enum { X, Y, X_IDS, Y_IDS };
+enum { X = FL_PAIRS_X, Y, X_IDS, Y_IDS };
 enum { OUT };
-enum { X_IS_SPARSE, Y_IS_SPARSE };
-
-typedef struct pairs {
-    const uint64_t *x, *y;
-    size_t n, dim;
-} pairs;
+enum { X_IS_SPARSE = FL_PAIRS_X_IS_SPARSE, Y_IS_SPARSE };
 
 #define KERNELS(T, t)                                                          \
-    static void forward_##t(const pairs *p, const T *x, const T *y, T *out)    \
+    static void forward_##t(const fl_pairs *p, const T *x, const T *y, T *out) \
     {                                                                          \
         for (size_t i = 0; i < p->n; i++)                                      \
             out[i] = (T)fl_vec_##t()->dot(x + p->x[i] * p->dim,                \
                                           y + p->y[i] * p->dim, p->dim);       \
     }                                                                          \
     /* values[i] = g[i] from[ids[i]] */                                        \
-    static void sparse_##t(const pairs *p, const uint64_t *ids, const T *from, \
-                           const T *g, T *values)                              \
+    static void sparse_##t(const fl_pairs *p, const uint64_t *ids,             \
+                           const T *from, const T *g, T *values)               \
     {                                                                          \
         const uint64_t first = 0;                                              \
                                                                                \
@@ -40,7 +37,7 @@ typedef struct pairs {
                                         p->dim);                               \
     }                                                                          \
     /* d[rows[i]] += g[i] from[ids[i]] */                                      \
-    static void dense_##t(const pairs *p, const uint64_t *rows,                \
+    static void dense_##t(const fl_pairs *p, const uint64_t *rows,             \
                           const uint64_t *ids, const T *from, const T *g,      \
                           T *d)                                                \
     {                                                                          \
@@ -59,13 +56,14 @@ static fl_status check_ids(const fl_infer *c, int slot)
 
     if ((t->dtype != FL_DTYPE_I64 && t->dtype != FL_DTYPE_U64) ||
         t->shape.rank != 2 || t->shape.dim[1] != 1)
-        FL_FAIL(FL_ERR_INVAL, "op lookup_dot: %s must be ids [n, 1]",
-                fl_infer_text(c, slot, buf));
+        FL_FAIL(FL_ERR_INVAL, "op %s: %s must be ids [n, 1]",
+                c->node->def->name, fl_infer_text(c, slot, buf));
     return FL_OK;
 }
 
-static fl_status lookup_dot_infer(fl_infer *c)
+fl_status fl_pairs_check_shapes(const fl_infer *c)
 {
+    const char *op = c->node->def->name;
     const fl_tensor *x = fl_infer_in(c, X), *y = fl_infer_in(c, Y);
     const fl_tensor *i = fl_infer_in(c, X_IDS), *k = fl_infer_in(c, Y_IDS);
     char a[FL_SLOT_TEXT_MAX], b[FL_SLOT_TEXT_MAX];
@@ -76,17 +74,26 @@ static fl_status lookup_dot_infer(fl_infer *c)
     FL_TRY(check_ids(c, Y_IDS));
     if (x->shape.rank != 2 || y->shape.rank != 2 ||
         x->shape.dim[1] != y->shape.dim[1])
-        FL_FAIL(FL_ERR_INVAL,
-                "op lookup_dot: %s and %s must be rows of one width",
+        FL_FAIL(FL_ERR_INVAL, "op %s: %s and %s must be rows of one width", op,
                 fl_infer_text(c, X, a), fl_infer_text(c, Y, b));
     if (i->shape.dim[0] >= 0 && k->shape.dim[0] >= 0 &&
         i->shape.dim[0] != k->shape.dim[0])
-        FL_FAIL(FL_ERR_INVAL,
-                "op lookup_dot: %s and %s must be pairs: as many of each",
-                fl_infer_text(c, X_IDS, a), fl_infer_text(c, Y_IDS, b));
-    fl_tensor_like(fl_infer_out(c, OUT), i);
-    fl_infer_out(c, OUT)->dtype = x->dtype;
+        FL_FAIL(FL_ERR_INVAL, "op %s: %s and %s must be pairs: as many of each",
+                op, fl_infer_text(c, X_IDS, a), fl_infer_text(c, Y_IDS, b));
     return FL_OK;
+}
+
+fl_status fl_pairs_infer(const fl_infer *c, int out)
+{
+    FL_TRY(fl_pairs_check_shapes(c));
+    fl_tensor_like(fl_infer_out(c, out), fl_infer_in(c, X_IDS));
+    fl_infer_out(c, out)->dtype = fl_infer_in(c, X)->dtype;
+    return FL_OK;
+}
+
+static fl_status lookup_dot_infer(fl_infer *c)
+{
+    return fl_pairs_infer(c, OUT);
 }
 
 static void infer_grad(const fl_infer *c, int slot, int ids, int sparse)
@@ -102,23 +109,28 @@ static void infer_grad(const fl_infer *c, int slot, int ids, int sparse)
     grad->n_lod = 0;
 }
 
-static fl_status lookup_dot_back_infer(fl_infer *c)
+void fl_pairs_infer_grads(const fl_infer *c)
 {
     infer_grad(c, X, X_IDS, X_IS_SPARSE);
     infer_grad(c, Y, Y_IDS, Y_IS_SPARSE);
+}
+
+static fl_status lookup_dot_back_infer(fl_infer *c)
+{
+    fl_pairs_infer_grads(c);
     return FL_OK;
 }
 
 /* --- running -------------------------------------------------------------- */
 
-static pairs pairs_of(const fl_op_ctx *c)
+fl_pairs fl_pairs_of(const fl_op_ctx *c)
 {
     const fl_tensor *x = fl_in_t(c, X_IDS);
 
-    return (pairs){ .x = fl_tensor_ids(x),
-                    .y = fl_tensor_ids(fl_in_t(c, Y_IDS)),
-                    .n = (size_t)x->shape.dim[0],
-                    .dim = (size_t)fl_in_t(c, X)->shape.dim[1] };
+    return (fl_pairs){ .x = fl_tensor_ids(x),
+                       .y = fl_tensor_ids(fl_in_t(c, Y_IDS)),
+                       .n = (size_t)x->shape.dim[0],
+                       .dim = (size_t)fl_in_t(c, X)->shape.dim[1] };
 }
 
 static fl_status check_rows(const fl_op_ctx *c, int slot, int ids)
@@ -132,50 +144,59 @@ static fl_status check_rows(const fl_op_ctx *c, int slot, int ids)
     return fl_check_ids(fl_in_t(c, ids), name, height, 0);
 }
 
+fl_status fl_pairs_check(const fl_op_ctx *c)
+{
+    FL_TRY(check_rows(c, X, X_IDS));
+    return check_rows(c, Y, Y_IDS);
+}
+
+void fl_pairs_multiply(const fl_op_ctx *c, const fl_pairs *p, void *z)
+{
+    FL_BY_FLOAT(c, X, forward, p, fl_in(c, X), fl_in(c, Y), z);
+}
+
 static fl_status lookup_dot_run(fl_op_ctx *c)
 {
-    pairs p = pairs_of(c);
+    fl_pairs p = fl_pairs_of(c);
 
-    FL_TRY(check_rows(c, X, X_IDS));
-    FL_TRY(check_rows(c, Y, Y_IDS));
-    FL_BY_FLOAT(c, X, forward, &p, fl_in(c, X), fl_in(c, Y), fl_out(c, OUT));
+    FL_TRY(fl_pairs_check(c));
+    fl_pairs_multiply(c, &p, fl_out(c, OUT));
     return FL_OK;
 }
 
 /* The gradient of one side from the rows of the other. */
-static void give_grad(const fl_op_ctx *c, const pairs *p, int slot, int other)
+static void give_grad(const fl_op_ctx *c, const fl_pairs *p, int slot,
+                      const void *dz)
 {
     const uint64_t *own = slot == X ? p->x : p->y;
     const uint64_t *from = slot == X ? p->y : p->x;
+    const void *other = fl_in(c, slot == X ? Y : X);
     fl_tensor *grad = fl_din_t(c, slot);
 
     if (!grad)
         return;
     if (grad->kind != FL_KIND_ROWS) {
         fl_share_zero(c, grad);
-        FL_BY_FLOAT(c, X, dense, p, own, from, fl_in(c, other), fl_dout(c, OUT),
-                    grad->data);
+        FL_BY_FLOAT(c, X, dense, p, own, from, other, dz, grad->data);
         return;
     }
+    grad->shape.dim[0] = (int64_t)p->n;
     memcpy(grad->rows, own, p->n * sizeof(*own));
-    FL_BY_FLOAT(c, X, sparse, p, from, fl_in(c, other), fl_dout(c, OUT),
-                grad->data);
+    FL_BY_FLOAT(c, X, sparse, p, from, other, dz, grad->data);
     fl_tensor_set_merged(grad, p->n <= 1);
+}
+
+void fl_pairs_back(const fl_op_ctx *c, fl_pairs p, const void *dz)
+{
+    if (!dz)
+        p.n = 0;
+    for (int slot = X; slot <= Y; slot++)
+        give_grad(c, &p, slot, dz);
 }
 
 static fl_status lookup_dot_back(fl_op_ctx *c)
 {
-    pairs p = pairs_of(c);
-
-    if (!fl_dout_t(c, OUT))
-        p.n = 0;
-    for (int slot = X; slot <= Y; slot++) {
-        fl_tensor *grad = fl_din_t(c, slot);
-
-        if (grad && grad->kind == FL_KIND_ROWS)
-            grad->shape.dim[0] = (int64_t)p.n;
-        give_grad(c, &p, slot, slot == X ? Y : X);
-    }
+    fl_pairs_back(c, fl_pairs_of(c), fl_dout(c, OUT));
     return FL_OK;
 }
 
@@ -195,13 +216,9 @@ const fl_op fl_op_lookup_dot = {
     .name = "lookup_dot",
     .doc = "Out[i, 0] = X[XIds[i, 0], :] . Y[YIds[i, 0], :]; x_is_sparse and "
            "y_is_sparse make the gradients rows + values",
-    .in = { { "X", 0 },
-            { "Y", 0 },
-            { "XIds", FL_SLOT_NO_GRAD },
-            { "YIds", FL_SLOT_NO_GRAD } },
+    .in = { { "X", 0 }, { "Y", 0 }, FL_PAIRS_ID_SLOTS },
     .out = { { "Out", 0 } },
-    .attrs = { { "x_is_sparse", FL_ATTR_BOOL, "false" },
-               { "y_is_sparse", FL_ATTR_BOOL, "false" } },
+    .attrs = { FL_PAIRS_ATTR_LIST },
     .infer = lookup_dot_infer,
     .run = lookup_dot_run,
     .back = lookup_dot_back,

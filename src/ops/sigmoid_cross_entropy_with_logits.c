@@ -3,6 +3,7 @@
  */
 #include "kernel/vec.h"
 #include "ops/helpers.h"
+#include "ops/labels.h"
 
 enum { X, LABEL };
 enum { OUT };
@@ -80,16 +81,23 @@ static double scale_of(const fl_op_ctx *c)
     return 1 / (n ? (double)n : COUNT_MIN);
 }
 
+fl_status fl_check_label_numbers(const fl_tensor *label)
+{
+    size_t n = (size_t)fl_tensor_numel(label), bad;
+
+    FL_BY_DTYPE(label->dtype, find_nan, label->data, n, &bad);
+    if (bad < n)
+        FL_FAIL(FL_ERR_NUMERIC, "Label: the value at place %zu is NaN", bad);
+    return FL_OK;
+}
+
 static fl_status sigmoid_loss_run(fl_op_ctx *c)
 {
-    size_t n = count_all(c), bad;
-    fl_span s = fl_op_span(c, n);
+    fl_span s = fl_op_span(c, count_all(c));
 
     if (s.lo == s.hi)
         return FL_OK;
-    FL_BY_FLOAT(c, X, find_nan, fl_in(c, LABEL), n, &bad);
-    if (bad < n)
-        FL_FAIL(FL_ERR_NUMERIC, "Label: the value at place %zu is NaN", bad);
+    FL_TRY(fl_check_label_numbers(fl_in_t(c, LABEL)));
     FL_BY_FLOAT(c, X, forward, fl_in(c, X), fl_in(c, LABEL), fl_out(c, OUT), s,
                 (double)fl_int(c, IGNORE_INDEX), scale_of(c));
     return FL_OK;

@@ -433,26 +433,13 @@ static fl_status fused_run(fl_op_ctx *c)
 
 /* --- in place ------------------------------------------------------------- */
 
-/* The new value lies where the old one lay, unless they are different
-   variables. */
-static void *carry_over(const fl_op_ctx *c, int in, int out)
-{
-    const fl_tensor *from = fl_in_t(c, in);
-    size_t bytes = (size_t)fl_tensor_numel(from) * fl_dtype_bytes(from->dtype);
-    void *to = fl_out(c, out);
-
-    if (to != from->data && bytes)
-        memcpy(to, from->data, bytes);
-    return to;
-}
-
 static fl_status sgd_run(fl_op_ctx *c)
 {
     run r;
 
     FL_TRY(begin(c, &r));
-    r.x = r.to_x = carry_over(c, X, X_OUT);
-    r.y = r.to_y = carry_over(c, Y, Y_OUT);
+    r.x = r.to_x = fl_carry_over(c, X, X_OUT);
+    r.y = r.to_y = fl_carry_over(c, Y, Y_OUT);
     r.step = fl_float_at(fl_in_t(c, LEARNING_RATE), 0);
     FL_TRY(walk(c, &r));
     FL_BY_FLOAT(c, X, tell, c, &r);

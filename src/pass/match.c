@@ -160,6 +160,16 @@ fl_op_node *fl_match_grad(const fl_op_node *n)
     return NULL;
 }
 
+fl_op_node *fl_match_step(const fl_var *w, const fl_var *grad)
+{
+    for (const fl_use *u = grad ? grad->first_use : NULL; u; u = u->next)
+        if (fl_match_op(u->node, "sgd") && fl_match_in(u->node, "Param") == w &&
+            fl_match_out(u->node, "ParamOut") == w &&
+            fl_match_in(u->node, "Grad") == grad)
+            return u->node;
+    return NULL;
+}
+
 /* --- groups --------------------------------------------------------------- */
 
 void fl_node_group_add(fl_node_group *g, fl_op_node *n)

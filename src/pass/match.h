@@ -56,6 +56,10 @@ fl_op_node *fl_match_writer(const fl_var *v);
    none, or when n is NULL. */
 fl_op_node *fl_match_grad(const fl_op_node *n);
 
+/* The plain step of w (sgd) that its gradient is for; NULL when there is none,
+   or no gradient. */
+fl_op_node *fl_match_step(const fl_var *w, const fl_var *grad);
+
 /* --- traffic -------------------------------------------------------------- */
 
 /* What operators that a walk has met read and write, by name. */

@@ -39,17 +39,6 @@ static bool match_gradient(training *t)
            !*fl_match_attr(t->seed, "str_value")->s;
 }
 
-/* The plain step of w that its gradient is for. */
-static fl_op_node *find_step(const fl_var *w, const fl_var *grad)
-{
-    for (const fl_use *u = grad->first_use; u; u = u->next)
-        if (fl_match_op(u->node, "sgd") && fl_match_in(u->node, "Param") == w &&
-            fl_match_out(u->node, "ParamOut") == w &&
-            fl_match_in(u->node, "Grad") == grad)
-            return u->node;
-    return NULL;
-}
-
 static bool is_in_order(const training *t)
 {
     return fl_match_attr(t->grad, "step")->f > 0;
@@ -65,8 +54,8 @@ static void collect(const training *t, fl_node_group *g)
 
 static void match_updates(training *t)
 {
-    fl_op_node *x = find_step(fl_match_in(t->grad, "X"), t->dx);
-    fl_op_node *y = find_step(fl_match_in(t->grad, "Y"), t->dy);
+    fl_op_node *x = fl_match_step(fl_match_in(t->grad, "X"), t->dx);
+    fl_op_node *y = fl_match_step(fl_match_in(t->grad, "Y"), t->dy);
     fl_node_group g = { 0 };
 
     if (!x || !y || !is_in_order(t) ||
