@@ -3,8 +3,7 @@
  *     key(stream, row) = mix(stream + mix(row * R + 1))
  *     bits(key, col)   = mix(key + col * C)
  *
- * Along a row this is splitmix64 started at the row's key. R and C are odd, so
- * neither a row nor a column is ever lost.
+ * Along a row this is splitmix64 started at the row's key.
  *
  * Normal values come by inversion: one draw, one value, whatever the value.
  * The inverse is Wichura's rational approximation (algorithm AS 241, error
@@ -18,28 +17,14 @@
 #include <math.h>
 #include <stddef.h>
 
-#include "base/hash.h"
 #include "base/status.h"
 
 _Static_assert(FLT_EVAL_METHOD == 0, "values are pinned to plain doubles");
-
-#define ROW_STEP 0xd1342543de82ef95u
-#define COL_STEP 0x9e3779b97f4a7c15u
 
 /* P(Z < -2) for a standard normal Z. */
 #define PHI_MINUS_2 0.022750131948179207
 
 #define DEGREE 7
-
-static uint64_t row_key(uint64_t stream, uint64_t row)
-{
-    return fl_mix64(stream + fl_mix64(row * ROW_STEP + 1));
-}
-
-static uint64_t key_bits(uint64_t key, uint64_t col)
-{
-    return fl_mix64(key + col * COL_STEP);
-}
 
 static double unit_of(uint64_t bits)
 {
@@ -203,12 +188,12 @@ static double init_of(const fl_init *init, uint64_t bits)
 
 uint64_t fl_rng_stream(uint64_t seed, const char *name)
 {
-    return fl_mix64(fl_mix64(seed + COL_STEP) + fl_hash_str(name));
+    return fl_mix64(fl_mix64(seed + FL_RNG_COL_STEP) + fl_hash_str(name));
 }
 
 uint64_t fl_rng_bits(uint64_t stream, uint64_t row, uint64_t col)
 {
-    return key_bits(row_key(stream, row), col);
+    return fl_rng_row_bits(fl_rng_row(stream, row), col);
 }
 
 double fl_rng_unit(uint64_t stream, uint64_t row, uint64_t col)
@@ -238,8 +223,8 @@ double fl_init_value(const fl_init *init, uint64_t row, uint64_t col)
 
 void fl_init_row(const fl_init *init, uint64_t row, float *out, uint32_t n)
 {
-    uint64_t key = row_key(init->stream, row);
+    uint64_t key = fl_rng_row(init->stream, row);
 
     for (uint32_t i = 0; i < n; i++)
-        out[i] = (float)init_of(init, key_bits(key, i));
+        out[i] = (float)init_of(init, fl_rng_row_bits(key, i));
 }

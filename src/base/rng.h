@@ -15,6 +15,12 @@
 
 #include <stdint.h>
 
+#include "base/hash.h"
+
+/* Odd, so that neither a row nor a column is ever lost. */
+#define FL_RNG_ROW_STEP UINT64_C(0xd1342543de82ef95)
+#define FL_RNG_COL_STEP UINT64_C(0x9e3779b97f4a7c15)
+
 typedef enum fl_init_kind {
     FL_INIT_CONSTANT,  /* a = value */
     FL_INIT_UNIFORM,   /* in [a, b) */
@@ -31,6 +37,22 @@ typedef struct fl_init {
 
 uint64_t fl_rng_stream(uint64_t seed, const char *name);
 uint64_t fl_rng_bits(uint64_t stream, uint64_t row, uint64_t col);
+
+/* The same in two steps, for who needs several columns of a row. */
+static inline uint64_t fl_rng_row(uint64_t stream, uint64_t row)
+{
+    return fl_mix64(stream + fl_mix64(row * FL_RNG_ROW_STEP + 1));
+}
+
+static inline uint64_t fl_rng_row_bits(uint64_t key, uint64_t col)
+{
+    return fl_mix64(key + col * FL_RNG_COL_STEP);
+}
+
+static inline double fl_rng_row_unit(uint64_t key, uint64_t col)
+{
+    return (double)(fl_rng_row_bits(key, col) >> 11) * 0x1p-53;
+}
 
 /* In [0, 1) with 53 bits; in (0, 1) never 0 for fl_rng_open. */
 double fl_rng_unit(uint64_t stream, uint64_t row, uint64_t col);

@@ -274,10 +274,26 @@ static void a_row_is_its_single_values(void **state)
     }
 }
 
+static void a_row_has_a_key_for_its_columns(void **state)
+{
+    (void)state;
+    for (uint64_t row = 0; row < 9; row++) {
+        uint64_t key = fl_rng_row(stream(), row);
+
+        for (uint64_t col = 0; col < 9; col++) {
+            assert_true(fl_rng_row_bits(key, col) ==
+                        fl_rng_bits(stream(), row, col));
+            assert_true(fl_rng_row_unit(key, col) ==
+                        fl_rng_unit(stream(), row, col));
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(values_never_change),
+        cmocka_unit_test(a_row_has_a_key_for_its_columns),
         cmocka_unit_test(unit_values_are_uniform),
         cmocka_unit_test(normal_values_have_mean_0_and_variance_1),
         cmocka_unit_test(truncated_values_stay_within_two_deviations),

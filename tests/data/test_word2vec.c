@@ -93,6 +93,47 @@ static void words_that_are_too_long_are_left_out(void **state)
     expect_built(text, FL_WORDS_LOWER, 0, FL_RARE_DROP, expected);
 }
 
+/* Letters are taken eight at a time where that is all there is to a word. */
+static void words_of_every_length_keep_their_letters(void **state)
+{
+    static const char *const ends[] = { " ", "\n", ", ", "- x ", "" };
+    char letters[40], text[64], expected[64];
+
+    (void)state;
+    for (size_t len = 1; len < sizeof(letters); len++)
+        for (size_t e = 0; e < sizeof(ends) / sizeof(*ends); e++) {
+            letters[0] = 'B';
+            for (size_t i = 1; i < len; i++)
+                letters[i] = (char)((i % 3 ? 'a' : 'A') + (i * 7 + len) % 26);
+            snprintf(text, sizeof(text), "%.*s%s", (int)len, letters, ends[e]);
+            for (size_t i = 0; i < len; i++)
+                letters[i] = (char)(letters[i] | 0x20);
+            snprintf(expected, sizeof(expected), "%.*s 1\n%s", (int)len,
+                     letters, strchr(ends[e], 'x') ? "x 1\n" : "");
+            expect_built(text, FL_WORDS_LOWER, 0, FL_RARE_DROP, expected);
+        }
+}
+
+/* Bytes beside the letters, and with the bit that A and a differ in. */
+static void what_is_near_the_letters_is_no_letter(void **state)
+{
+    (void)state;
+    expect_built("@bcdefgh [bcdefgh `bcdefgh {bcdefgh \xe1"
+                 "bcdefgh \xc1"
+                 "bcdefgh bcdefgh bcdefg\x7f ",
+                 FL_WORDS_LOWER, 0, FL_RARE_DROP, "bcdefgh 7\nbcdefg 1\n");
+}
+
+static void words_with_the_same_ends_are_apart(void **state)
+{
+    (void)state;
+    expect_built("abcdefghXijklmnop abcdefghYijklmnop abcdefghXijklmnop "
+                 "abcdefghijklmnop a aa aba abba ab\n",
+                 FL_WORDS_AS_THEY_ARE, 0, FL_RARE_DROP,
+                 "abcdefghXijklmnop 2\na 1\naa 1\nab 1\naba 1\nabba 1\n"
+                 "abcdefghYijklmnop 1\nabcdefghijklmnop 1\n");
+}
+
 static void a_vocabulary_finds_all_its_words(void **state)
 {
     fl_vocab *v = fl_vocab_new();
@@ -533,6 +574,9 @@ int main(void)
         cmocka_unit_test(rare_words_are_dropped_or_unknown),
         cmocka_unit_test(lower_case_keeps_letters_only),
         cmocka_unit_test(words_that_are_too_long_are_left_out),
+        cmocka_unit_test(words_of_every_length_keep_their_letters),
+        cmocka_unit_test(what_is_near_the_letters_is_no_letter),
+        cmocka_unit_test(words_with_the_same_ends_are_apart),
         cmocka_unit_test(a_vocabulary_finds_all_its_words),
         cmocka_unit_test(files_that_are_no_vocabulary_are_refused),
         cmocka_unit_test(a_vocabulary_without_memory_fails),

@@ -7,7 +7,7 @@
  * file, the line, the epoch and the place of the word in its line, by counter.
  * So any number of threads gives the same records.
  *
- *     row = place of the word in its line
+ *     row = place of the word in its line, whose key goes with the word
  *     column 0: is the word kept?   1: its window   2...: negatives, noise
  */
 #include "data/format/fmt_help.h"
@@ -248,20 +248,23 @@ static uint32_t below(uint64_t bits, uint32_t n)
     return (uint32_t)(((bits >> 32) * n) >> 32);
 }
 
-static uint32_t draw_word(const word2vec *s, uint64_t stream, uint64_t place,
-                          uint64_t i)
+/* Draw i at the word whose row of randomness has this key. */
+static uint32_t draw_word(const word2vec *s, uint64_t key, uint64_t i)
 {
-    uint64_t bits = fl_rng_bits(stream, place, DRAW_NEGATIVE + i);
+    uint64_t bits = fl_rng_row_bits(key, DRAW_NEGATIVE + i);
     uint32_t cell = below(bits, s->n_words);
+    alias a = s->cells[cell];
+    uint32_t own = 0 - (uint32_t)((uint32_t)bits < a.below);
 
-    return (uint32_t)bits < s->cells[cell].below ? cell : s->cells[cell].other;
+    return (cell & own) | (a.other & ~own); /* no branch to guess */
 }
 
 /* --- lines ---------------------------------------------------------------- */
 
-/* A word that is known and kept. */
+/* A word that is known and kept, and the key of its randomness. */
 typedef struct token {
-    uint32_t id, place;
+    uint64_t key;
+    uint32_t id;
 } token;
 
 typedef struct sentence {
@@ -270,26 +273,43 @@ typedef struct sentence {
     size_t n;
 } sentence;
 
+/* Takes the word at this place of the line, if it is known and drawn. It is
+   written first and then counted, or not: a draw and a write cost less than a
+   branch that is often guessed wrong. */
+static void take_word(const word2vec *s, uint32_t id, uint64_t place,
+                      sentence *out)
+{
+    uint64_t key = fl_rng_row(out->stream, place);
+
+    if (id == FL_VOCAB_NONE)
+        id = s->unknown;
+    if (id == FL_VOCAB_NONE)
+        return;
+    out->tokens[out->n] = (token){ .key = key, .id = id };
+    if (fl_rng_row_unit(key, DRAW_KEEP) < s->keep[id])
+        out->n++;
+}
+
 static void read_words(const word2vec *s, const fl_line *l, sentence *out)
 {
+    fl_vocab_word words[FL_VOCAB_GROUP];
+    uint32_t ids[FL_VOCAB_GROUP];
     const char *at = l->at;
-    fl_vocab_word w;
+    size_t n = FL_VOCAB_GROUP;
 
-    for (uint32_t place = 0; fl_word_next(&at, l->end, s->how, &w); place++) {
-        uint32_t id = fl_vocab_find(s->vocab, w.at, w.len);
-
-        if (id == FL_VOCAB_NONE)
-            id = s->unknown;
-        if (id != FL_VOCAB_NONE &&
-            (s->keep[id] >= 1 ||
-             fl_rng_unit(out->stream, place, DRAW_KEEP) < s->keep[id]))
-            out->tokens[out->n++] = (token){ .id = id, .place = place };
+    for (uint64_t place = 0; n == FL_VOCAB_GROUP; place += n) {
+        for (n = 0; n < FL_VOCAB_GROUP; n++)
+            if (!fl_word_next(&at, l->end, s->how, &words[n]))
+                break;
+        fl_vocab_find_all(s->vocab, words, n, ids);
+        for (size_t i = 0; i < n; i++)
+            take_word(s, ids[i], place + i, out);
     }
 }
 
-static fl_status write_pair(const fl_parser *p, const sentence *t,
-                            const token *centre, const token *context,
-                            uint64_t pair, fl_row_writer *w)
+static fl_status write_pair(const fl_parser *p, const token *centre,
+                            const token *context, uint64_t pair,
+                            fl_row_writer *w)
 {
     const word2vec *s = p->state;
     uint32_t ragged = 0;
@@ -307,8 +327,7 @@ static fl_status write_pair(const fl_parser *p, const sentence *t,
             fl_row_id(w, context->id);
         else
             for (uint64_t k = 0; k < n; k++)
-                fl_row_id(w,
-                          draw_word(s, t->stream, centre->place, pair * n + k));
+                fl_row_id(w, draw_word(s, centre->key, pair * n + k));
     }
     fl_row_close(w);
     return FL_OK;
@@ -321,7 +340,7 @@ static fl_status write_centre(const fl_parser *p, const sentence *t, size_t i,
 {
     const word2vec *s = p->state;
     const token *centre = &t->tokens[i];
-    uint64_t bits = fl_rng_bits(t->stream, centre->place, DRAW_WINDOW);
+    uint64_t bits = fl_rng_row_bits(centre->key, DRAW_WINDOW);
     size_t k = 1 + (size_t)below(bits, s->window + 1);
     size_t lo = i > k ? i - k : 0;
     size_t hi = t->n - i > k ? i + k + 1 : t->n;
@@ -329,7 +348,7 @@ static fl_status write_centre(const fl_parser *p, const sentence *t, size_t i,
 
     for (size_t j = lo; j < hi; j++)
         if (j != i)
-            FL_TRY(write_pair(p, t, centre, &t->tokens[j], pair++, w));
+            FL_TRY(write_pair(p, centre, &t->tokens[j], pair++, w));
     return FL_OK;
 }
 
@@ -341,11 +360,10 @@ static fl_status write_pairs(const fl_parser *p, const sentence *t,
     return FL_OK;
 }
 
-static void write_noise(const word2vec *s, const sentence *t, const token *word,
-                        fl_row_writer *w)
+static void write_noise(const word2vec *s, const token *word, fl_row_writer *w)
 {
     for (uint64_t k = 0; k < s->n_noise; k++)
-        fl_row_id(w, draw_word(s, t->stream, word->place, k));
+        fl_row_id(w, draw_word(s, word->key, k));
 }
 
 /* The words [lo, hi) as a record. */
@@ -365,7 +383,7 @@ static fl_status write_piece(const fl_parser *p, const sentence *t, size_t lo,
             if (s->offer[i] == WORDS)
                 fl_row_id(w, t->tokens[k].id);
             else
-                write_noise(s, t, &t->tokens[k], w);
+                write_noise(s, &t->tokens[k], w);
     }
     fl_row_close(w);
     return FL_OK;

@@ -51,6 +51,22 @@ static inline uint64_t fl_load8(const char *s)
     return w;
 }
 
+static inline void fl_store8(char *s, uint64_t w)
+{
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    w = __builtin_bswap64(w);
+#endif
+    memcpy(s, &w, sizeof(w));
+}
+
+static inline uint32_t fl_load4(const char *s)
+{
+    uint32_t w;
+
+    memcpy(&w, s, sizeof(w));
+    return w;
+}
+
 /* Above 9: no digit. */
 static inline unsigned fl_digit(const char *s)
 {

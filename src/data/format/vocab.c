@@ -1,7 +1,9 @@
 /* vocab.c - words with their counts and numbers.
  *
  * The bytes of all words lie in one buffer, the words in one array in the order
- * of their numbers, and an open table of numbers finds them by hash. */
+ * of their numbers, and an open table of numbers finds them by hash. The ends of
+ * a word are kept beside its number: most words are no more than these, and are
+ * known without a look at their bytes. */
 #include "data/format/vocab.h"
 
 #include <inttypes.h>
@@ -13,12 +15,22 @@
 #include "base/hash.h"
 #include "base/vec.h"
 #include "data/format/scan.h"
+#include "data/format/scan_fast.h"
 
 #define FIRST_CAP 1024
 #define FILE_MAX ((size_t)4 << 30)
 #define WORDS_MAX ((size_t)1 << 30)
 
+/* The first and the last bytes of a word as numbers. */
+typedef struct ends {
+    uint64_t head, tail;
+} ends;
+
+/* With its length they are all of a word of at most so many bytes. */
+#define ENDS_BYTES 16
+
 typedef struct word {
+    ends ends;
     size_t at; /* in the bytes */
     uint64_t count;
     uint32_t len;
@@ -39,6 +51,43 @@ struct fl_vocab {
 static bool is_space(char c)
 {
     return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+#define EVERY(byte) ((uint64_t)(byte)*FL_EVERY_BYTE)
+
+/* A mark in the highest bit of each of eight bytes that is a letter, given with
+   A-Z as a-z. */
+static uint64_t letters_of(uint64_t lower)
+{
+    uint64_t low = lower & EVERY(0x7f);
+
+    return (low + EVERY(0x80 - 'a')) & ~(low + EVERY(0x7f - 'z')) & ~lower &
+           EVERY(0x80);
+}
+
+/* A word of letters alone with white space behind it, eight bytes at a time.
+   False: it is another one, or the end of the text is near. */
+static bool take_letters(const char **at, const char *end, fl_vocab_word *w)
+{
+    const char *p = *at;
+    size_t n = 0;
+
+    for (; end - p >= 8 && n + 8 <= FL_WORD_MAX; p += 8, n += 8) {
+        uint64_t lower = fl_load8(p) | EVERY(0x20);
+        uint64_t others = ~letters_of(lower) & EVERY(0x80);
+        int k = others ? __builtin_ctzll(others) / 8 : 8;
+
+        fl_store8(w->lower + n, lower);
+        if (k == 8)
+            continue;
+        if (!is_space(p[k]))
+            return false;
+        w->at = w->lower;
+        w->len = n + (size_t)k;
+        *at = p + k;
+        return true;
+    }
+    return false;
 }
 
 /* Keeps the letters. More than fit are counted only: the length then says that
@@ -70,6 +119,8 @@ bool fl_word_next(const char **at, const char *end, fl_word_case how,
             *at = p;
             return false;
         }
+        if (how == FL_WORDS_LOWER && take_letters(&p, end, out))
+            break;
         out->at = p;
         while (p < end && !is_space(*p))
             p++;
@@ -120,19 +171,66 @@ static fl_status grow(void **data, size_t *cap, size_t used, size_t need,
     return FL_OK;
 }
 
+static ends ends_of(const char *at, size_t len)
+{
+    const unsigned char *p = (const unsigned char *)at;
+
+    if (len >= 8)
+        return (ends){ fl_load8(at), fl_load8(at + len - 8) };
+    if (len >= 4)
+        return (ends){ fl_load4(at), fl_load4(at + len - 4) };
+    if (len == 0)
+        return (ends){ 0 };
+    return (ends){
+        p[0] | (uint64_t)p[len / 2] << 8 | (uint64_t)p[len - 1] << 16, 0
+    };
+}
+
+static uint64_t hash_of(const ends *e, const char *at, size_t len)
+{
+    if (len > ENDS_BYTES)
+        return fl_hash_bytes(at, len);
+    return fl_mix64(e->head ^ (e->tail + len) * UINT64_C(0x9e3779b97f4a7c15));
+}
+
+/* A word that is looked for, and the place where it may be first. */
+typedef struct search {
+    const char *at;
+    size_t len, place;
+    ends ends;
+} search;
+
+static search search_for(const fl_vocab *v, const char *at, size_t len)
+{
+    search s = { .at = at, .len = len, .ends = ends_of(at, len) };
+
+    s.place = (size_t)hash_of(&s.ends, at, len) & (v->table_cap - 1);
+    return s;
+}
+
+static bool is_word(const fl_vocab *v, const search *s, const word *w)
+{
+    return w->ends.head == s->ends.head && w->ends.tail == s->ends.tail &&
+           w->len == s->len &&
+           (s->len <= ENDS_BYTES ||
+            memcmp(v->bytes + w->at, s->at, s->len) == 0);
+}
+
 /* Place of the word in the table, or the free one where it belongs. */
+static size_t find_place(const fl_vocab *v, const search *s)
+{
+    size_t i = s->place;
+
+    while (v->table[i] && !is_word(v, s, &v->words[v->table[i] - 1]))
+        i = (i + 1) & (v->table_cap - 1);
+    return i;
+}
+
 static size_t probe(const fl_vocab *v, const char *at, size_t len)
 {
-    size_t mask = v->table_cap - 1;
-    size_t i = (size_t)fl_hash_bytes(at, len) & mask;
+    search s = search_for(v, at, len);
 
-    for (; v->table[i]; i = (i + 1) & mask) {
-        const word *w = &v->words[v->table[i] - 1];
-
-        if (w->len == len && memcmp(v->bytes + w->at, at, len) == 0)
-            break;
-    }
-    return i;
+    return find_place(v, &s);
 }
 
 /* Enters all words into a table of this size. */
@@ -173,7 +271,9 @@ static fl_status enter(fl_vocab *v, const char *at, size_t len, word **out)
     FL_TRY(
         grow((void **)&v->words, &v->cap, v->n, v->n + 1, sizeof(*v->words)));
     memcpy(v->bytes + v->bytes_len, at, len);
-    v->words[v->n] = (word){ .at = v->bytes_len, .len = (uint32_t)len };
+    v->words[v->n] = (word){ .ends = ends_of(at, len),
+                             .at = v->bytes_len,
+                             .len = (uint32_t)len };
     v->bytes_len += len;
     *out = &v->words[v->n++];
     v->table[slot] = (uint32_t)v->n;
@@ -360,6 +460,30 @@ uint32_t fl_vocab_find(const fl_vocab *v, const char *at, size_t len)
     uint32_t found = v->table_cap ? v->table[probe(v, at, len)] : 0;
 
     return found ? found - 1 : FL_VOCAB_NONE;
+}
+
+/* Most of the time goes into waiting for the table and then for the word; so
+   they are asked for in turn, for all words. */
+void fl_vocab_find_all(const fl_vocab *v, const fl_vocab_word *words, size_t n,
+                       uint32_t *out)
+{
+    search all[FL_VOCAB_GROUP];
+
+    FL_DEBUG_ASSERT(n <= FL_VOCAB_GROUP && v->table_cap);
+    for (size_t i = 0; i < n; i++) {
+        all[i] = search_for(v, words[i].at, words[i].len);
+        __builtin_prefetch(&v->table[all[i].place]);
+    }
+    for (size_t i = 0; i < n; i++) {
+        uint32_t first = v->table[all[i].place];
+
+        __builtin_prefetch(&v->words[first ? first - 1 : 0]);
+    }
+    for (size_t i = 0; i < n; i++) {
+        uint32_t found = v->table[find_place(v, &all[i])];
+
+        out[i] = found ? found - 1 : FL_VOCAB_NONE;
+    }
 }
 
 uint64_t fl_vocab_count_of(const fl_vocab *v, uint32_t i)

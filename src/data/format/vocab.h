@@ -20,6 +20,7 @@
 #define FL_VOCAB_UNKNOWN "<UNK>"
 /* Longer words are left out. */
 #define FL_WORD_MAX 255
+#define FL_VOCAB_GROUP 16
 
 /* --- words of a text ----------------------------------------------------- */
 
@@ -72,6 +73,9 @@ fl_status fl_vocab_read(fl_vocab **out, const char *path);
 uint32_t fl_vocab_len(const fl_vocab *v);
 /* Number of the word, or FL_VOCAB_NONE. */
 uint32_t fl_vocab_find(const fl_vocab *v, const char *word, size_t len);
+/* Those of n words, at most FL_VOCAB_GROUP, which costs less than one by one. */
+void fl_vocab_find_all(const fl_vocab *v, const fl_vocab_word *words, size_t n,
+                       uint32_t *out);
 uint64_t fl_vocab_count_of(const fl_vocab *v, uint32_t i);
 /* All counts together. */
 uint64_t fl_vocab_total(const fl_vocab *v);
