@@ -7,6 +7,10 @@
  *
  *     | 64 bytes | 64 bytes | ... | 16 bytes | ... | 1 | 1 |
  *
+ * Along rows a product and a sum are rounded once, as fused instructions do it;
+ * these are half of all that is to be done here. Where a machine has none, the C
+ * library gives the same bits, slowly.
+ *
  * The loss needs log(1 + exp(-|z|)) of every product. Its terms are between 1
  * and 2, so hundreds are multiplied before one logarithm is taken.
  */
@@ -14,6 +18,9 @@
 
 #include <math.h>
 #include <stdbool.h>
+#ifdef __FMA__
+#include <immintrin.h>
+#endif
 
 #include "base/thread.h"
 
@@ -34,12 +41,17 @@ enum { BLOCK = FL_SKIP_GRAM_BLOCK, STRIDE = FL_SKIP_GRAM_STRIDE };
 
 enum { PARTS = SUM_BYTES / WIDE_BYTES, QUARTERS = SUM_BYTES / NARROW_BYTES };
 
+/* The most inputs whose sums have registers at once. */
+enum { TOGETHER = 2 };
+
 /* Beyond this the next window's factors could leave the range of a double. */
 #define PRODUCT_MAX 0x1p900
 
 #define INLINE static inline __attribute__((always_inline))
 #define EACH(j) _Pragma("GCC unroll 6") for (int j = 0; j < BLOCK; j++)
 #define EACH_PART(p) _Pragma("GCC unroll 4") for (int p = 0; p < PARTS; p++)
+#define EACH_INPUT(i, n)                                                       \
+    _Pragma("GCC unroll 2") for (size_t i = 0; i < (n); i++)
 
 #define LANES(T, t)                                                              \
     typedef T wide_##t __attribute__((vector_size(WIDE_BYTES),                   \
@@ -61,6 +73,43 @@ LANES(double, f64)
 
 typedef int wide_i32
     __attribute__((vector_size(WIDE_BYTES), aligned(4), may_alias));
+
+/* --- products and sums ---------------------------------------------------- */
+
+/* *to += a b with one rounding. */
+#ifdef __FMA__
+#define MADD(T, t, V, fused, lane)                                             \
+    INLINE void V##_madd_##t(V##_##t *to, const V##_##t *a, const V##_##t *b)  \
+    {                                                                          \
+        *to = (V##_##t)fused(*a, *b, *to);                                     \
+    }
+#else
+#define MADD(T, t, V, fused, lane)                                             \
+    INLINE void V##_madd_##t(V##_##t *to, const V##_##t *a, const V##_##t *b)  \
+    {                                                                          \
+        for (size_t l = 0; l < sizeof(*to) / sizeof(T); l++)                   \
+            (*to)[l] = lane((*a)[l], (*b)[l], (*to)[l]);                       \
+    }
+#endif
+#define MADD_ONE(T, t, lane)                                                   \
+    INLINE void one_madd_##t(T *to, const T *a, const T *b)                    \
+    {                                                                          \
+        *to = lane(*a, *b, *to);                                               \
+    }
+#if defined(__AVX512F__)
+MADD(float, f32, wide, _mm512_fmadd_ps, fmaf)
+MADD(double, f64, wide, _mm512_fmadd_pd, fma)
+#else
+MADD(float, f32, wide, _mm256_fmadd_ps, fmaf)
+MADD(double, f64, wide, _mm256_fmadd_pd, fma)
+#endif
+MADD(float, f32, narrow, _mm_fmadd_ps, fmaf)
+MADD(double, f64, narrow, _mm_fmadd_pd, fma)
+MADD_ONE(float, f32, __builtin_fmaf)
+MADD_ONE(double, f64, __builtin_fma)
+
+/* One number in all lanes, with its sign if it is 0. */
+#define SPLAT(V, x) ((x) - (V){ 0 })
 
 /* --- sums of lanes -------------------------------------------------------- */
 
@@ -134,18 +183,6 @@ INLINE void exp_of_minus(wide_f32 *x)
     *x = (low + (rr * rr) * high) * (wide_f32)((127 - k) << 23);
 }
 
-/* Which of some lanes stand for a target, and for the right one. */
-typedef struct roles {
-    union {
-        wide_i32 part[PARTS];
-        int lane[INPUTS];
-    } there;
-    union {
-        wide_f32 part[PARTS];
-        float lane[INPUTS];
-    } label;
-} roles;
-
 /* z becomes what the rows move by for each other; what the loss grows by is
    added and multiplied by lane. */
 INLINE void slope(wide_f32 *z, const wide_i32 *there, const wide_f32 *label,
@@ -155,7 +192,7 @@ INLINE void slope(wide_f32 *z, const wide_i32 *there, const wide_f32 *label,
     wide_f32 v = *z, e, whole, near;
     wide_i32 minus = v < zero;
 
-    e = CHOOSE(minus, -v, v);
+    e = (wide_f32)((wide_i32)v & 0x7fffffff); /* |v| */
     exp_of_minus(&e);
     whole = one + e;
     near = CHOOSE(minus, e, one) / whole;
@@ -177,31 +214,35 @@ INLINE void add_loss(fl_skip_gram_loss *loss, const sums_f32 *terms,
         (double)((product[0] * product[2]) * (product[1] * product[3]));
 }
 
+/* Of two inputs, side by side: which input and which target a lane is for. */
+static const int lane_inputs[2 * STRIDE] = { 0, 0, 0, 0, 0, 0, 0, 0,
+                                             1, 1, 1, 1, 1, 1, 1, 1 };
+static const int lane_targets[2 * STRIDE] = { 0, 1, 2, 3, 4, 5, 6, 7,
+                                              0, 1, 2, 3, 4, 5, 6, 7 };
+
 /* For at most INPUTS inputs, two at a time; n targets of the block are there,
    and `right` is the label of the first. */
 INLINE void slopes_f32(float *z, size_t n_in, int n, float right, float step,
                        fl_skip_gram_loss *loss)
 {
+    const wide_f32 zero = { 0 };
     sums_f32 terms = { 0 }, factors;
-    roles r;
 
-    for (int l = 0; l < 2 * STRIDE; l++) {
-        r.there.lane[l] = -(l % STRIDE < n);
-        r.label.lane[l] = l % STRIDE ? 0 : right;
-    }
     EACH_PART(p)
     {
-        factors.part[p] = (wide_f32){ 0 } + 1;
+        factors.part[p] = zero + 1;
     }
-    for (size_t i = 0; i < n_in; i += 2) {
-        for (int l = STRIDE; i + 1 == n_in && l < 2 * STRIDE; l++)
-            r.there.lane[l] = 0;
+    for (size_t i = 0; i < n_in; i += 2)
         EACH_PART(p)
         {
-            slope((wide_f32 *)(z + i * STRIDE) + p, &r.there.part[p],
-                  &r.label.part[p], step, &terms.part[p], &factors.part[p]);
+            wide_i32 input = ((const wide_i32 *)lane_inputs)[p];
+            wide_i32 target = ((const wide_i32 *)lane_targets)[p];
+            wide_i32 there = (target < n) & (input < (int)(n_in - i));
+            wide_f32 label = CHOOSE(target == 0, zero + right, zero);
+
+            slope((wide_f32 *)(z + i * STRIDE) + p, &there, &label, step,
+                  &terms.part[p], &factors.part[p]);
         }
-    }
     add_loss(loss, &terms, &factors);
 }
 
@@ -248,8 +289,10 @@ INLINE void slopes_f64(double *z, size_t n_in, int n, double right, double step,
                                                                                \
             EACH(j)                                                            \
             {                                                                  \
-                o += g[j] * v[j];                                              \
-                a[j] += g[j] * x;                                              \
+                V##_##t slope = SPLAT(V##_##t, g[j]);                          \
+                                                                               \
+                V##_madd_##t(&o, &slope, &v[j]);                               \
+                V##_madd_##t(&a[j], &slope, &x);                               \
             }                                                                  \
             *(V##_##t *)(d + k) = o;                                           \
         }                                                                      \
@@ -279,31 +322,45 @@ PIECES(double, f64, wide)
 PIECES(double, f64, narrow)
 PIECES(double, f64, one)
 
-/* --- windows -------------------------------------------------------------- */
+/* --- products ------------------------------------------------------------- */
 
-#define WINDOWS(T, t)                                                          \
-    INLINE size_t multiply_wide_##t(const T *x, const T *const *y, size_t dim, \
-                                    sums_##t *s)                               \
+#define PRODUCTS(T, t)                                                         \
+    /* s[i][j] = sums of x[i] . y[j] side by side; where they end */           \
+    INLINE size_t multiply_wide_##t(const T *const *x, size_t n_x,             \
+                                    const T *const *y, size_t dim,             \
+                                    sums_##t(*s)[BLOCK])                       \
     {                                                                          \
         const size_t n = WIDE_BYTES / sizeof(T), all = SUM_BYTES / sizeof(T);  \
         size_t k = 0;                                                          \
                                                                                \
-        EACH(j)                                                                \
+        EACH_INPUT(i, n_x)                                                     \
         {                                                                      \
-            EACH_PART(p)                                                       \
+            EACH(j)                                                            \
             {                                                                  \
-                s[j].part[p] = (wide_##t){ 0 };                                \
+                EACH_PART(p)                                                   \
+                {                                                              \
+                    s[i][j].part[p] = (wide_##t){ 0 };                         \
+                }                                                              \
             }                                                                  \
         }                                                                      \
         for (; k + all <= dim; k += all)                                       \
             EACH_PART(p)                                                       \
             {                                                                  \
                 size_t at = k + (size_t)p * n;                                 \
-                wide_##t v = *(const wide_##t *)(x + at);                      \
+                wide_##t u[TOGETHER];                                          \
                                                                                \
+                EACH_INPUT(i, n_x)                                             \
+                {                                                              \
+                    u[i] = *(const wide_##t *)(x[i] + at);                     \
+                }                                                              \
                 EACH(j)                                                        \
                 {                                                              \
-                    s[j].part[p] += v * *(const wide_##t *)(y[j] + at);        \
+                    const wide_##t v = *(const wide_##t *)(y[j] + at);         \
+                                                                               \
+                    EACH_INPUT(i, n_x)                                         \
+                    {                                                          \
+                        wide_madd_##t(&s[i][j].part[p], &u[i], &v);            \
+                    }                                                          \
                 }                                                              \
             }                                                                  \
         return k;                                                              \
@@ -314,34 +371,155 @@ PIECES(double, f64, one)
         const size_t n = NARROW_BYTES / sizeof(T);                             \
                                                                                \
         for (; k + n <= dim; k += n) {                                         \
-            narrow_##t v = *(const narrow_##t *)(x + k);                       \
+            const narrow_##t v = *(const narrow_##t *)(x + k);                 \
                                                                                \
             EACH(j)                                                            \
             {                                                                  \
-                s[j] += v * *(const narrow_##t *)(y[j] + k);                   \
+                narrow_madd_##t(&s[j], &v, (const narrow_##t *)(y[j] + k));    \
             }                                                                  \
         }                                                                      \
         return k;                                                              \
+    }                                                                          \
+    /* The columns from k on, one by one. */                                   \
+    INLINE void multiply_rest_##t(const T *x, const T *const *y, size_t dim,   \
+                                  size_t k, T *z)                              \
+    {                                                                          \
+        for (; k < dim; k++)                                                   \
+            EACH(j)                                                            \
+            {                                                                  \
+                one_madd_##t(&z[j], &x[k], &y[j][k]);                          \
+            }                                                                  \
     }                                                                          \
     /* z[j] = x . y[j] */                                                      \
     INLINE void products_##t(const T *x, const T *const *y, size_t dim, T *z)  \
     {                                                                          \
         narrow_##t sums[BLOCK];                                                \
-        sums_##t wide[BLOCK];                                                  \
-        size_t k = multiply_wide_##t(x, y, dim, wide);                         \
+        sums_##t wide[1][BLOCK];                                               \
+        size_t k = multiply_wide_##t(&x, 1, y, dim, wide);                     \
                                                                                \
         EACH(j)                                                                \
         {                                                                      \
-            fold_##t(&wide[j], &sums[j]);                                      \
+            fold_##t(&wide[0][j], &sums[j]);                                   \
         }                                                                      \
         k = multiply_narrow_##t(x, y, dim, k, sums);                           \
         add_up_##t(sums, z);                                                   \
-        for (; k < dim; k++)                                                   \
-            EACH(j)                                                            \
-            {                                                                  \
-                z[j] += x[k] * y[j][k];                                        \
-            }                                                                  \
-    }                                                                          \
+        multiply_rest_##t(x, y, dim, k, z);                                    \
+    }
+PRODUCTS(float, f32)
+PRODUCTS(double, f64)
+
+/* z[i * STRIDE + j] = x[i] . y[j], for two inputs */
+#define PRODUCTS_OF_TWO(T, t)                                                  \
+    INLINE void products_of_two_##t(const T *const *x, const T *const *y,      \
+                                    size_t dim, T *z)                          \
+    {                                                                          \
+        products_##t(x[0], y, dim, z);                                         \
+        products_##t(x[1], y, dim, z + STRIDE);                                \
+    }
+
+#if WIDE_BYTES == SUM_BYTES
+/* Two inputs at once, whose sums are folded together. With sij for the sums of
+   input i and target j, folded to a quarter,
+
+       four[q] = s0q s0(4+q) s1q s1(4+q)   for q = 0 and 1
+                 s0q s0q s1q s1q           for q = 2 and 3
+       z       = the first quarters of all four, added up; the second; ...
+
+   so that z lies as two rows of STRIDE numbers. Sums are made in the order of
+   fold and add_up. */
+#define PICK __builtin_shufflevector
+
+/* Halves of a and of b, added. */
+INLINE wide_f32 add_halves(const sums_f32 *a, const sums_f32 *b)
+{
+    return PICK(a->part[0], b->part[0], 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19,
+                20, 21, 22, 23) +
+           PICK(a->part[0], b->part[0], 8, 9, 10, 11, 12, 13, 14, 15, 24, 25,
+                26, 27, 28, 29, 30, 31);
+}
+
+/* Targets a and b of both inputs. */
+INLINE wide_f32 fold_four(const sums_f32 (*s)[BLOCK], int a, int b)
+{
+    wide_f32 x = add_halves(&s[0][a], &s[0][b]);
+    wide_f32 y = add_halves(&s[1][a], &s[1][b]);
+
+    return PICK(x, y, 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26,
+                27) +
+           PICK(x, y, 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30,
+                31);
+}
+
+/* Target a of both inputs. */
+INLINE wide_f32 fold_two(const sums_f32 (*s)[BLOCK], int a)
+{
+    wide_f32 x = add_halves(&s[0][a], &s[1][a]);
+
+    return x + PICK(x, x, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11);
+}
+
+/* 16 bytes of two rows, each twice: those of b in the quarters of the mask. */
+INLINE wide_f32 load_two(const float *a, const float *b, __mmask16 of_b)
+{
+    return _mm512_mask_broadcast_f32x4(
+        _mm512_broadcast_f32x4(*(const narrow_f32 *)a), of_b,
+        *(const narrow_f32 *)b);
+}
+
+/* 16 bytes of every row, from column k on. */
+INLINE void multiply_fours(const float *const *x, const float *const *y,
+                           size_t k, wide_f32 *four)
+{
+    const wide_f32 u = load_two(x[0] + k, x[1] + k, 0xff00);
+
+    _Pragma("GCC unroll 4") for (int q = 0; q < 4; q++)
+    {
+        const wide_f32 v = load_two(y[q] + k, y[q < 2 ? q + 4 : q] + k, 0xf0f0);
+
+        wide_madd_f32(&four[q], &u, &v);
+    }
+}
+
+/* Numbers 0 and 2, and 1 and 3, of every quarter of a and of b. */
+INLINE wide_f32 add_crosswise(wide_f32 a, wide_f32 b)
+{
+    return PICK(a, b, 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28,
+                29) +
+           PICK(a, b, 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30,
+                31);
+}
+
+INLINE wide_f32 add_neighbours(wide_f32 a, wide_f32 b)
+{
+    return PICK(a, b, 0, 2, 16, 18, 4, 6, 20, 22, 8, 10, 24, 26, 12, 14, 28,
+                30) +
+           PICK(a, b, 1, 3, 17, 19, 5, 7, 21, 23, 9, 11, 25, 27, 13, 15, 29,
+                31);
+}
+
+INLINE void products_of_two_f32(const float *const *x, const float *const *y,
+                                size_t dim, float *z)
+{
+    sums_f32 s[2][BLOCK];
+    size_t k = multiply_wide_f32(x, 2, y, dim, s);
+    wide_f32 four[] = { fold_four(s, 0, 4), fold_four(s, 1, 5), fold_two(s, 2),
+                        fold_two(s, 3) };
+
+    for (; k + 4 <= dim; k += 4)
+        multiply_fours(x, y, k, four);
+    *(wide_f32 *)z = add_neighbours(add_crosswise(four[0], four[1]),
+                                    add_crosswise(four[2], four[3]));
+    for (int i = 0; i < 2; i++)
+        multiply_rest_f32(x[i], y, dim, k, z + i * STRIDE);
+}
+#else
+PRODUCTS_OF_TWO(float, f32)
+#endif
+PRODUCTS_OF_TWO(double, f64)
+
+/* --- windows -------------------------------------------------------------- */
+
+#define WINDOWS(T, t)                                                          \
     /* Block number `at` of the targets. */                                    \
     INLINE block_##t block_of_##t(const fl_skip_gram_##t##_rows *r,            \
                                   const fl_skip_gram_window *w, size_t at)     \
@@ -364,9 +542,16 @@ PIECES(double, f64, one)
                             fl_skip_gram_loss *loss)                           \
     {                                                                          \
         block_##t b = block_of_##t(r, w, at);                                  \
+        size_t done = 0;                                                       \
                                                                                \
-        for (size_t i = 0; i < w->n_in; i++)                                   \
-            products_##t(r->x + w->in[i], b.y, r->dim, b.slopes + i * STRIDE); \
+        for (; done + 2 <= w->n_in; done += 2) {                               \
+            const T *x[] = { r->x + w->in[done], r->x + w->in[done + 1] };     \
+                                                                               \
+            products_of_two_##t(x, b.y, r->dim, b.slopes + done * STRIDE);     \
+        }                                                                      \
+        if (done < w->n_in)                                                    \
+            products_##t(r->x + w->in[done], b.y, r->dim,                      \
+                         b.slopes + done * STRIDE);                            \
         for (size_t i = 0; i < w->n_in; i += INPUTS) {                         \
             size_t n = w->n_in - i < INPUTS ? w->n_in - i : INPUTS;            \
                                                                                \

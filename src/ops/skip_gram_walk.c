@@ -108,7 +108,7 @@ static bool next_middle(fl_skip_gram_walk *w)
 
         while (i >= (size_t)w->starts[w->sentence + 1])
             w->sentence++;
-        w->key = fl_rng_bits(w->stream, i, 0);
+        w->key = fl_rng_row_bits(fl_rng_row(w->stream, i), 0);
         k = 1 + (size_t)below((uint32_t)(w->key >> 32), w->window);
         w->lo = (size_t)w->starts[w->sentence];
         w->hi = (size_t)w->starts[w->sentence + 1];
