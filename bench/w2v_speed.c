@@ -17,7 +17,6 @@
 #include "floor_w2v.h"
 #include "harness.h"
 
-#define DIM 100
 #define FILE_WORDS 1500000
 #define LINE_WORDS 1000
 #define SAMPLE 0.001
@@ -28,14 +27,16 @@
 /* What is measured: windows of whom, and where the rows are. */
 typedef struct form {
     const char *name;
-    bool shared, in_tables;
     size_t lines; /* of a batch */
+    int dim;
+    bool shared, in_tables;
 } form;
 
 static const form forms[] = {
-    { "pair", false, false, 5 },
-    { "shared", true, false, 5 },
-    { "table", false, true, 20 },
+    { "pair", 5, 100, .shared = false },
+    { "shared", 5, 100, .shared = true },
+    { "shared_32", 5, 32, .shared = true },
+    { "table", 20, 100, .in_tables = true },
 };
 
 typedef struct side {
@@ -112,9 +113,10 @@ static void build(side *s, const w2v_text *t)
     noise = fl_layers_data(s->ctx, "noise", FL_DTYPE_I64, 2,
                            (int64_t[]){ -1, 1 }, 1);
     loss = fl_layers_skip_gram(
-        words, noise, (int64_t)t->n_words, DIM, .window = FLOOR_W2V_WINDOW,
-        .negatives = &(int){ FLOOR_W2V_NEGATIVES }, .shared = s->form->shared,
-        .is_distributed = s->form->in_tables, .step = 0.025, .mean = &mean);
+        words, noise, (int64_t)t->n_words, s->form->dim,
+        .window = FLOOR_W2V_WINDOW, .negatives = &(int){ FLOOR_W2V_NEGATIVES },
+        .shared = s->form->shared, .is_distributed = s->form->in_tables,
+        .step = 0.025, .mean = &mean);
     bench_check_new(loss, "building the network");
     bench_check(fl_optimizer_new(&o, s->ctx, "sgd", "learning_rate=0.025"),
                 "making the optimizer");
@@ -194,28 +196,39 @@ static void measure_form(side *s)
            ours[n - 1].value);
 }
 
+static void measure_threads(side *s, const w2v_text *t, const files *f)
+{
+    s->floor =
+        floor_w2v_new(t->ids, t->len, t->counts, t->n_words, s->form->dim);
+    build(s, t);
+    open_data(s, f);
+    measure_form(s);
+    fl_dataset_free(s->data);
+    fl_executor_free(s->exe);
+    fl_ctx_free(s->ctx);
+    floor_w2v_free(s->floor);
+}
+
+/* All forms, or the one that BENCH_W2V_FORM names. */
+static bool is_wanted(const form *f)
+{
+    const char *only = getenv("BENCH_W2V_FORM");
+
+    return !only || !strcmp(only, f->name);
+}
+
 void w2v_measure_speed(const w2v_text *t, const char *dir)
 {
-    floor_w2v *floor =
-        floor_w2v_new(t->ids, t->len, t->counts, t->n_words, DIM);
     double kept = count_kept(t);
     files f;
 
     write_files(&f, t, dir);
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
-        for (int threads = 1; threads <= 2; threads++) {
-            side s = { .form = &forms[i],
-                       .n_threads = threads,
-                       .n_words = kept,
-                       .floor = floor };
-
-            build(&s, t);
-            open_data(&s, &f);
-            measure_form(&s);
-            fl_dataset_free(s.data);
-            fl_executor_free(s.exe);
-            fl_ctx_free(s.ctx);
-        }
+        if (is_wanted(&forms[i]))
+            for (int threads = 1; threads <= 2; threads++)
+                measure_threads(&(side){ .form = &forms[i],
+                                         .n_threads = threads,
+                                         .n_words = kept },
+                                t, &f);
     remove_files(&f);
-    floor_w2v_free(floor);
 }
