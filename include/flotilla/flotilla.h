@@ -10,6 +10,7 @@
 #include "flotilla/eval.h"
 #include "flotilla/executor.h"
 #include "flotilla/fleet.h"
+#include "flotilla/io.h"
 #include "flotilla/job.h"
 #include "flotilla/layers.h"
 #include "flotilla/log.h"

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../sys_faults.h"
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/file_writer.h"
@@ -328,6 +329,39 @@ static void a_writer_that_is_dropped_leaves_the_old_file(void **state)
     assert_int_equal(count_files(), 1);
 }
 
+/* Open, write, sync, rename; then the folder is opened and synced. */
+static void every_call_that_fails_leaves_the_old_or_the_new_file(void **state)
+{
+    (void)state;
+    for (int at = 1; at <= 6; at++) {
+        fl_status st;
+
+        assert_int_equal(fl_file_write(path, "old", 3), FL_OK);
+        faults_begin(FAULT_FAIL, at);
+        st = fl_file_write(path, "new", 3);
+        fl_sys_replace(NULL);
+        assert_int_equal(st, FL_ERR_IO);
+        assert_file_is(at <= 4 ? "old" : "new", 3);
+        assert_int_equal(count_files(), 1);
+    }
+}
+
+static void a_short_write_is_gone_on_with(void **state)
+{
+    fl_file_writer *w = NULL;
+
+    (void)state;
+    faults_begin(FAULT_SHORT, 2);
+    assert_int_equal(fl_file_write(path, "longer", 6), FL_OK);
+    assert_file_is("longer", 6);
+    faults_begin(FAULT_SHORT, 2);
+    assert_int_equal(fl_file_writer_open(&w, path), FL_OK);
+    assert_int_equal(fl_file_writer_add_at(w, "still longer", 12, 0), FL_OK);
+    assert_int_equal(fl_file_writer_commit(w), FL_OK);
+    fl_sys_replace(NULL);
+    assert_file_is("still longer", 12);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -346,6 +380,8 @@ int main(void)
         cmocka_unit_test(a_link_that_dangles_says_where_the_file_belongs),
         cmocka_unit_test(a_descriptor_by_name_is_written_where_it_stands),
         cmocka_unit_test(a_writer_that_is_dropped_leaves_the_old_file),
+        cmocka_unit_test(every_call_that_fails_leaves_the_old_or_the_new_file),
+        cmocka_unit_test(a_short_write_is_gone_on_with),
     };
 
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

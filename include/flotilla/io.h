@@ -1,0 +1,85 @@
+/* io.h - models at rest: saved into a folder, loaded from it.
+ *
+ *     fl_save_persistables(exe, "model", NULL);
+ *     ...
+ *     fl_run(exe, fl_default_startup_program(ctx), NULL);
+ *     fl_load_persistables(exe, "model", NULL);
+ *
+ * Saving again into the same folder adds a version; the old one counts until
+ * the new one is whole, and goes then (docs/formats/model.md). A model has the
+ * values of dense variables with the state of their optimizer, the rows of
+ * tables with theirs, the two programs as text, and the global step.
+ *
+ * Loading is strict: variables that the model lacks, that the program does not
+ * have, and that differ in type or shape are all listed, and nothing changes.
+ *
+ * A program is one of the executor's context; NULL: the default one. Values are
+ * those of the current scope unless another is named. Owner thread of the
+ * executor, between runs.
+ */
+#ifndef FLOTILLA_IO_H
+#define FLOTILLA_IO_H
+
+#include "flotilla/executor.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* --- saving --------------------------------------------------------------- */
+
+/* Every persistent variable: parameters, state of optimizers, counters. */
+FL_API FL_MUST_CHECK
+fl_status fl_save_persistables(fl_executor *e, const char *dir, fl_program *p);
+
+/* Parameters alone. Rows of tables are whole. */
+FL_API FL_MUST_CHECK
+fl_status fl_save_params(fl_executor *e, const char *dir, fl_program *p);
+
+typedef struct fl_save_args {
+    uint32_t size;
+    uint32_t keep;            /* versions that stay; 0: setting save_keep */
+    const char *const *names; /* these alone; NULL: every persistent one */
+    size_t n_names;
+    fl_scope *scope; /* NULL: the current one */
+} fl_save_args;
+
+FL_API FL_MUST_CHECK
+fl_status fl_save_vars(fl_executor *e, const char *dir, fl_program *p,
+                       const fl_save_args *args);
+
+/* --- loading -------------------------------------------------------------- */
+
+/* `dir` is a folder that was saved into, or that of a version in it. Tables
+   must have been made: run the startup program first. The global step is that
+   of the save. */
+FL_API FL_MUST_CHECK
+fl_status fl_load_persistables(fl_executor *e, const char *dir, fl_program *p);
+
+/* Parameters alone; the global step stays. */
+FL_API FL_MUST_CHECK
+fl_status fl_load_params(fl_executor *e, const char *dir, fl_program *p);
+
+/* What is to be forgiven. It is told in the log before anything changes. */
+typedef struct fl_load_args {
+    uint32_t size;
+    bool fresh_state; /* the optimizer is another one: its state stays as the
+                         startup program made it */
+    const char *const *names; /* these variables alone; the global step stays */
+    size_t n_names;
+    const char *const *renames; /* "old=new": saved as old, with its state */
+    size_t n_renames;
+    const char *const *resizes; /* of these, with their state, another shape is
+                                   cut, or leaves the rest as it is */
+    size_t n_resizes;
+    fl_scope *scope; /* NULL: the current one */
+} fl_load_args;
+
+FL_API FL_MUST_CHECK
+fl_status fl_load_vars(fl_executor *e, const char *dir, fl_program *p,
+                       const fl_load_args *args);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

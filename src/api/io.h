@@ -1,0 +1,56 @@
+/* io.h - what saving and loading share: who asks, and for which variables. */
+#ifndef FL_API_IO_H
+#define FL_API_IO_H
+
+#include "ckpt/match.h"
+#include "ckpt/version.h"
+#include "ctx/ctx.h"
+#include "flotilla/io.h"
+
+/* A call of flotilla/io.h that makes sense. */
+typedef struct fl_io_call {
+    const char *what; /* "save", "load" */
+    fl_ctx *ctx;
+    fl_program *program; /* the user's own */
+    fl_scope *scope;
+} fl_io_call;
+
+/* Finds the program and the scope; fails where the call makes no sense, and
+   says what to call instead. */
+FL_MUST_CHECK
+fl_status fl_io_begin(fl_io_call *out, const char *what, fl_executor *e,
+                      fl_program *p, fl_scope *scope);
+
+/* Which persistent variables are asked for. */
+typedef enum fl_io_which { FL_IO_ALL, FL_IO_PARAMS } fl_io_which;
+
+/* The persistent variables of the program, dense ones and tables; those that
+   are not asked for are marked. Items are in the arena. */
+fl_match_set fl_io_variables(const fl_io_call *call, fl_io_which which,
+                             fl_arena *arena);
+
+/* --- tables of this process ----------------------------------------------- */
+
+/* Writes a table into a version. */
+FL_MUST_CHECK
+fl_status fl_io_save_table(const fl_io_call *call, const fl_model_version *v,
+                           fl_manifest *m, const char *name);
+
+/* A table that is to be loaded. */
+typedef struct fl_io_table {
+    const char *name, *saved;       /* here, and in the model */
+    fl_model_version *const *chain; /* the newest first, behind it its bases */
+    size_t n_chain;
+    bool is_resized, is_fresh_state;
+} fl_io_table;
+
+/* Whether it can be: the table is there, fits, and its files have their
+   sums. */
+FL_MUST_CHECK
+fl_status fl_io_check_table(const fl_io_call *call, const fl_io_table *t);
+
+/* Replaces its rows. */
+FL_MUST_CHECK
+fl_status fl_io_load_table(const fl_io_call *call, const fl_io_table *t);
+
+#endif

@@ -1,0 +1,162 @@
+/* io_save.c - saving a model of one process. */
+#include <string.h>
+
+#include "api/io.h"
+#include "base/args.h"
+#include "ckpt/dense.h"
+#include "flotilla/words.h"
+#include "mode/mode.h"
+
+/* One save. */
+typedef struct saving {
+    fl_io_call call;
+    fl_match_set vars;
+    fl_save_args args;
+    fl_model_version *version;
+    fl_manifest manifest;
+    fl_arena arena;
+} saving;
+
+/* --- which ---------------------------------------------------------------- */
+
+static bool is_named(const saving *s, const char *name)
+{
+    for (size_t i = 0; i < s->args.n_names; i++)
+        if (!strcmp(s->args.names[i], name))
+            return true;
+    return !s->args.n_names;
+}
+
+static bool is_saved(const saving *s, const fl_match_item *v)
+{
+    return !v->is_passed_over && is_named(s, v->name);
+}
+
+static fl_status refuse_name(const saving *s, const char *name)
+{
+    const char **names = fl_alloc(s->vars.n * sizeof(*names) + 1);
+    const char *nearest;
+
+    for (size_t i = 0; i < s->vars.n; i++)
+        names[i] = s->vars.items[i].name;
+    nearest = fl_nearest_name(name, names, s->vars.n);
+    fl_free(names);
+    FL_FAIL(FL_ERR_NOTFOUND,
+            "cannot save %s: the program has no persistent variable of that "
+            "name%s%s",
+            name, nearest ? "; the nearest is " : "", nearest ? nearest : "");
+}
+
+static fl_status check_names(const saving *s)
+{
+    for (size_t i = 0; i < s->args.n_names; i++) {
+        bool is_there = false;
+
+        for (size_t k = 0; k < s->vars.n; k++)
+            is_there |= !strcmp(s->vars.items[k].name, s->args.names[i]);
+        if (!is_there)
+            return refuse_name(s, s->args.names[i]);
+    }
+    return FL_OK;
+}
+
+/* --- what ----------------------------------------------------------------- */
+
+static fl_status save_text(saving *s, const char *file, const fl_program *p)
+{
+    char *text = fl_program_print(p);
+    fl_status st =
+        fl_version_put(s->version, &s->manifest, file, text, strlen(text));
+
+    fl_free(text);
+    return st;
+}
+
+static fl_status save_programs(saving *s)
+{
+    const fl_program *startup = fl_ctx_pair(s->call.ctx).startup;
+
+    s->manifest.step = fl_scope_step(s->call.scope);
+    s->manifest.mode = s->call.ctx->mode->name;
+    s->manifest.seed = (uint64_t)s->call.ctx->conf.seed;
+    s->manifest.main_version = s->call.program->version;
+    s->manifest.startup_version = startup->version;
+    FL_TRY(save_text(s, "program.txt", s->call.program));
+    return save_text(s, "startup.txt", startup);
+}
+
+static fl_status save_dense(saving *s)
+{
+    fl_named_tensor *tensors =
+        fl_arena_alloc(&s->arena, s->vars.n * sizeof(*tensors) + 1);
+    size_t n = 0;
+
+    for (size_t i = 0; i < s->vars.n; i++) {
+        const fl_match_item *v = &s->vars.items[i];
+
+        if (v->is_table || !is_saved(s, v))
+            continue;
+        tensors[n].name = v->name;
+        FL_TRY(fl_scope_get(s->call.scope, v->name, &tensors[n].value));
+        n++;
+    }
+    return fl_dense_save(s->version, &s->manifest, FL_DENSE_FILE, tensors, n);
+}
+
+static fl_status save_tables(saving *s)
+{
+    for (size_t i = 0; i < s->vars.n; i++)
+        if (s->vars.items[i].is_table && is_saved(s, &s->vars.items[i]))
+            FL_TRY(fl_io_save_table(&s->call, s->version, &s->manifest,
+                                    s->vars.items[i].name));
+    return FL_OK;
+}
+
+/* --- all of it ------------------------------------------------------------ */
+
+static fl_status write_version(saving *s, const char *dir)
+{
+    uint32_t keep =
+        s->args.keep ? s->args.keep : (uint32_t)s->call.ctx->conf.save_keep;
+
+    FL_TRY(check_names(s));
+    FL_TRY(fl_version_begin(&s->version, dir, &(fl_version_options){ keep }));
+    FL_TRY(save_programs(s));
+    FL_TRY(save_dense(s));
+    FL_TRY(save_tables(s));
+    return fl_version_commit(s->version, &s->manifest);
+}
+
+static fl_status save(fl_executor *e, const char *dir, fl_program *p,
+                      fl_io_which which, const fl_save_args *args)
+{
+    saving s = { 0 };
+    fl_status st;
+
+    FL_TRY(FL_ARGS_READ(fl_save_args, &s.args, args));
+    FL_TRY(fl_io_begin(&s.call, "save", e, p, s.args.scope));
+    fl_arena_init(&s.arena, 4096);
+    fl_manifest_init(&s.manifest, FL_MANIFEST_FULL);
+    s.vars = fl_io_variables(&s.call, which, &s.arena);
+    st = write_version(&s, dir);
+    fl_version_close(s.version);
+    fl_manifest_release(&s.manifest);
+    fl_arena_release(&s.arena);
+    return st;
+}
+
+fl_status fl_save_persistables(fl_executor *e, const char *dir, fl_program *p)
+{
+    return save(e, dir, p, FL_IO_ALL, NULL);
+}
+
+fl_status fl_save_params(fl_executor *e, const char *dir, fl_program *p)
+{
+    return save(e, dir, p, FL_IO_PARAMS, NULL);
+}
+
+fl_status fl_save_vars(fl_executor *e, const char *dir, fl_program *p,
+                       const fl_save_args *args)
+{
+    return save(e, dir, p, FL_IO_ALL, args);
+}

@@ -1,0 +1,69 @@
+/* io_table.c - tables of this process, saved and loaded. */
+#include "api/io.h"
+#include "base/hash.h"
+#include "ckpt/table_file.h"
+#include "mode/mode_local.h"
+
+/* No run is under way, so the cut is the table as it is. */
+fl_status fl_io_save_table(const fl_io_call *call, const fl_model_version *v,
+                           fl_manifest *m, const char *name)
+{
+    fl_table_save_options save = { .last = FL_SHARDS - 1,
+                                   .n_threads =
+                                       (int)call->ctx->conf.num_threads };
+    fl_table *t;
+    fl_status st;
+
+    FL_TRY(fl_mode_local_find(call->ctx->comm, name, &t));
+    FL_TRY(fl_table_cut_begin(&save.cut, t, NULL));
+    st = fl_table_file_write(v, m, &save);
+    fl_table_cut_end(save.cut);
+    return st;
+}
+
+/* Sums are compared by the check, before anything changes. */
+static fl_table_load_options load_of(const fl_io_call *call,
+                                     const fl_io_table *t)
+{
+    return (fl_table_load_options){
+        .last = FL_SHARDS - 1,
+        .n_threads = (int)call->ctx->conf.num_threads,
+        .is_verified = true,
+        .other_dim = t->is_resized,
+        .other_state = t->is_fresh_state,
+    };
+}
+
+static fl_status verify(const fl_model_version *v, const char *name)
+{
+    const fl_manifest_table *t = fl_manifest_find_table(&v->manifest, name);
+
+    for (size_t i = 0; t && i < t->n_files; i++)
+        FL_TRY(fl_version_verify_file(v, t->files[i].file));
+    return FL_OK;
+}
+
+fl_status fl_io_check_table(const fl_io_call *call, const fl_io_table *t)
+{
+    fl_table_load_options load = load_of(call, t);
+    fl_table *to;
+
+    FL_TRY(fl_mode_local_find(call->ctx->comm, t->name, &to));
+    for (size_t i = 0; i < t->n_chain; i++) {
+        FL_TRY(fl_table_file_check(to, t->chain[i], t->saved, &load));
+        FL_TRY(verify(t->chain[i], t->saved));
+    }
+    return FL_OK;
+}
+
+fl_status fl_io_load_table(const fl_io_call *call, const fl_io_table *t)
+{
+    fl_table_load_options load = load_of(call, t);
+    fl_table *to;
+
+    FL_TRY(fl_mode_local_find(call->ctx->comm, t->name, &to));
+    fl_table_clear(to);
+    for (size_t i = t->n_chain; i-- > 0;)
+        FL_TRY(fl_table_file_load(to, t->chain[i], t->saved, &load));
+    return FL_OK;
+}
