@@ -32,6 +32,12 @@ enum {
     OPT_ITEMS,
     OPT_FIELDS,
     OPT_NEGATIVES,
+    OPT_LOAD,
+    OPT_LOAD_ONLY,
+    OPT_LOAD_MAP,
+    OPT_LOAD_RESIZE,
+    OPT_LOAD_STATE,
+    OPT_SAVE,
     OPT_COUNT
 };
 
@@ -128,6 +134,8 @@ static int check(const char *self, const char *const *rest, size_t n,
     if (!a->data)
         return cmd_misused(self, "where is the data? --data DIR says it");
     code = check_special(self, a, given);
+    if (!code)
+        code = train_check_io(self, a);
     if (code)
         return code;
     if (!a->batch)
@@ -168,6 +176,15 @@ static int read_args(int argc, char **argv, const char **rest, train_args *a)
                          0 },
         [OPT_NEGATIVES] = { "--negatives", OPTION_COUNT, &m->negatives, 1,
                             WIDTH_MAX, 0 },
+        [OPT_LOAD] = { "--load", OPTION_TEXT, &a->load, 0, 0, 0 },
+        [OPT_LOAD_ONLY] = { "--load-only", OPTION_TEXT, &a->load_only, 0, 0,
+                            0 },
+        [OPT_LOAD_MAP] = { "--load-map", OPTION_TEXT, &a->load_map, 0, 0, 0 },
+        [OPT_LOAD_RESIZE] = { "--load-resize", OPTION_TEXT, &a->load_resize, 0,
+                              0, 0 },
+        [OPT_LOAD_STATE] = { "--load-state", OPTION_TEXT, &a->load_state, 0, 0,
+                             0 },
+        [OPT_SAVE] = { "--save", OPTION_TEXT, &a->save, 0, 0, 0 },
     };
     const options o = { .all = all, .n = OPT_COUNT, .self = argv[0] };
     uint64_t given = 0;
@@ -271,6 +288,15 @@ const cmd cmd_train = {
         "  --loss NAME         gru4rec: which one\n"
         "  --vocab FILE        word2vec: words, as `flotilla data vocab`"
         " writes them\n"
+        "  --load DIR          the model to begin with (docs/howto/models.md)\n"
+        "  --load-only A,B     of it these variables alone\n"
+        "  --load-map OLD=NEW  what was saved as OLD is NEW now; more of them"
+        " behind commas\n"
+        "  --load-resize A,B   these may have another shape: cut, or filled"
+        " up\n"
+        "  --load-state new    the optimizer is another one, its state begins"
+        " anew (saved)\n"
+        "  --save DIR          where the model goes at the end\n"
         "  --set NAME=VALUE    a setting (`flotilla settings` lists them)",
     .list = list_models,
     .run = run,

@@ -11,10 +11,22 @@ typedef struct train_args {
     const char *data, *test; /* test may be NULL */
     const char *mode, *strategy;
     uint64_t epochs, batch, threads, seed;
+    /* A model that is loaded before and one that is saved behind; what of the
+       former is to be forgiven, in lists apart by commas. NULL: none. */
+    const char *load, *save;
+    const char *load_only, *load_map, *load_resize, *load_state;
 } train_args;
 
 /* Trains, alone or as the process of a job that the environment says. CMD_OK,
    or CMD_FAILED after saying what is wrong. */
 int train_run(const char *self, fl_ctx *c, const train_args *a);
+
+/* Whether what is to be loaded and saved makes sense. CMD_OK, or CMD_USAGE
+   after saying what does not. */
+int train_check_io(const char *self, const train_args *a);
+
+/* Loads, and saves, what was asked for; nothing when it was not. */
+fl_status train_load(fl_executor *e, const train_args *a);
+fl_status train_save(fl_executor *e, const train_args *a);
 
 #endif

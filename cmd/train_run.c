@@ -306,6 +306,19 @@ static void say_what(job *j)
     fflush(stdout);
 }
 
+/* Servers keep what a job has learnt. */
+static int check_job(const job *j)
+{
+    const train_args *a = j->args;
+
+    if (!fl_fleet_server_num(j->fleet) || (!a->load && !a->save))
+        return CMD_OK;
+    return cmd_failed(j->self,
+                      "%s is for training in one process; leave it "
+                      "out, or train without servers",
+                      a->load ? "--load" : "--save");
+}
+
 /* Data is looked at before the job is joined: a wrong path is told at once. */
 static int train_and_examine(job *j, fl_dataset **data, fl_dataset **test)
 {
@@ -319,8 +332,12 @@ static int train_and_examine(job *j, fl_dataset **data, fl_dataset **test)
         return fail(j, "joining the job");
     if (fl_run(j->exe, fl_fleet_startup_program(j->fleet), NULL))
         return fail(j, "giving the parameters their first values");
+    if (train_load(j->exe, j->args))
+        return fail(j, "--load");
     say_what(j);
     code = train_epochs(j, *data);
+    if (!code && train_save(j->exe, j->args))
+        code = fail(j, "--save");
     if (!code && *test)
         code = examine(j, *test);
     if (!code && fl_fleet_stop_worker(j->fleet))
@@ -342,19 +359,27 @@ static int work(job *j)
     return code;
 }
 
+static int play_role(job *j)
+{
+    int code = check_job(j);
+
+    if (code)
+        return code;
+    if (build(j))
+        return fail(j, "building the model");
+    if (!fl_fleet_is_server(j->fleet))
+        return work(j);
+    return serve(j) ? fail(j, "serving") : CMD_OK;
+}
+
 int train_run(const char *self, fl_ctx *c, const train_args *a)
 {
     job j = { .self = self, .args = a, .ctx = c };
-    int code = CMD_OK;
+    int code;
 
     if (fl_fleet_init(&j.fleet, c, NULL))
         return fail(&j, "finding this process's role");
-    if (build(&j))
-        code = fail(&j, "building the model");
-    else if (!fl_fleet_is_server(j.fleet))
-        code = work(&j);
-    else if (serve(&j))
-        code = fail(&j, "serving");
+    code = play_role(&j);
     fl_fleet_free(j.fleet);
     return code;
 }

@@ -1,0 +1,82 @@
+#!/bin/sh
+# test_models.sh FLOTILLA FOLDER - flotilla train saves and loads models; the
+# files are what other tools read.
+set -u
+flotilla=$(realpath "$1")
+here=$(realpath "$2")
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf "$dir"' EXIT
+cd "$dir" || exit 1
+failed=0
+
+fail()
+{
+    echo "FAIL $*"
+    failed=1
+}
+
+# train ARGUMENTS: it ends well; what it says is in `said`.
+train()
+{
+    "$flotilla" train ctr_dnn --hidden 8 --batch 100 "$@" \
+        >said 2>&1 || { fail "train $*: $(cat said)"; return 1; }
+}
+
+# refuse CODE TEXT ARGUMENTS: it ends with the code and says the text.
+refuse()
+{
+    code=$1 text=$2
+    shift 2
+    "$flotilla" train ctr_dnn --hidden 8 "$@" >said 2>&1
+    got=$?
+    [ $got -eq "$code" ] || fail "train $*: exit code $got, not $code"
+    grep -qF -e "$text" said || fail "train $*: '$text' is not in: $(cat said)"
+}
+
+"$flotilla" datagen --lines 2000 --out day1 2>/dev/null || fail "no data"
+"$flotilla" datagen --lines 2000 --first 2000 --out day2 2>/dev/null
+
+# two_passes_with_a_save_between_equal_two_passes_in_one_go
+train --data day1 --save model
+train --data day1 --load model --save model
+train --data day1 --epochs 2 --save whole
+for file in dense.safetensors tables/SparseFeatFactors/0000-1023.safetensors; do
+    [ -s "model/$(cat model/CURRENT)/$file" ] || fail "there is no $file"
+done
+cmp "model/$(cat model/CURRENT)/dense.safetensors" \
+    "whole/$(cat whole/CURRENT)/dense.safetensors" ||
+    fail "going on gives other numbers"
+
+# one_version_stays
+[ "$(ls model)" = "$(cat model/CURRENT)
+CURRENT" ] || fail "more than one version: $(ls model)"
+
+# others_read_the_files
+if command -v python3 >/dev/null; then
+    python3 "$here/read_safetensors.py" $(find model -name '*.safetensors') ||
+        fail "the files are no safetensors"
+    python3 -m json.tool "model/$(cat model/CURRENT)/MANIFEST.json" >/dev/null ||
+        fail "the manifest is no JSON"
+fi
+
+# names_are_strict_and_what_is_forgiven_is_told
+refuse 1 "does not fit the program" --data day2 --load model --optimizer sgd
+grep -q "_moment1_0 was saved, but the program has none" said ||
+    fail "what does not fit is not listed: $(cat said)"
+train --data day2 --load model --optimizer sgd --load-state new
+refuse 1 "was saved as a table of rows of 10" --data day2 --load model --width 6
+train --data day2 --load model --width 6 \
+    --load-resize SparseFeatFactors,fc_0.w_0
+grep -q "loading fc_0.w_0: F32\[273,8\] becomes F32\[169,8\]" said ||
+    fail "what is resized is not told: $(cat said)"
+train --data day2 --load model --load-only fc_0.w_0,fc_0.b_0
+refuse 1 "is no renaming: write old=new" --data day2 --load model --load-map a
+refuse 1 "has no a" --data day2 --load model --load-map a=fc_0.w_0
+
+# what_makes_no_sense_is_refused
+refuse 1 "cannot open the model nowhere" --data day2 --load nowhere
+refuse 1 "is no model" --data day2 --load .
+refuse 2 "that is a file; name a folder" --data day2 --save day1
+refuse 2 "what is to be loaded?" --data day2 --load-only a
+refuse 2 "--load-state is saved or new" --data day2 --load model --load-state old
+exit $failed
