@@ -42,9 +42,7 @@ typedef struct running {
 
 /* --- starting ------------------------------------------------------------- */
 
-/* Descriptors 0 to 2 are given away in the child; a program that has closed its
-   own would otherwise get a pipe there, and lose it on the way. */
-static int above_standard(int fd)
+int fl_command_above(int fd)
 {
     int high, err;
 
@@ -57,24 +55,23 @@ static int above_standard(int fd)
     return high;
 }
 
-static int give_files(posix_spawn_file_actions_t *files, int out)
+static int give_files(posix_spawn_file_actions_t *files, const int fds[3])
 {
-    int err = posix_spawn_file_actions_addopen(files, STDIN_FILENO, "/dev/null",
-                                               O_RDONLY, 0);
+    int err = 0;
 
-    if (!err)
-        err = posix_spawn_file_actions_adddup2(files, out, STDOUT_FILENO);
-    return err ? err
-               : posix_spawn_file_actions_adddup2(files, out, STDERR_FILENO);
+    for (int i = STDIN_FILENO; !err && i <= STDERR_FILENO; i++)
+        if (fds[i] >= 0)
+            err = posix_spawn_file_actions_adddup2(files, fds[i], i);
+    return err;
 }
 
-/* 0 or errno. */
-static int spawn(running *r, char *const *argv, int out)
+int fl_command_start(pid_t *pid, char *const argv[], int in, int out, int err)
 {
+    const int fds[] = { in, out, err };
     posix_spawn_file_actions_t files;
     posix_spawnattr_t attr;
     sigset_t none, pipe_only;
-    int err;
+    int rc;
 
     sigemptyset(&none);
     sigemptyset(&pipe_only);
@@ -87,11 +84,44 @@ static int spawn(running *r, char *const *argv, int out)
     posix_spawnattr_setpgroup(&attr, 0);
     posix_spawnattr_setsigmask(&attr, &none);
     posix_spawnattr_setsigdefault(&attr, &pipe_only);
-    err = give_files(&files, out);
-    if (!err)
-        err = posix_spawn(&r->pid, "/bin/sh", &files, &attr, argv, environ);
+    rc = give_files(&files, fds);
+    if (!rc)
+        rc = posix_spawn(pid, "/bin/sh", &files, &attr, argv, environ);
     posix_spawnattr_destroy(&attr);
     posix_spawn_file_actions_destroy(&files);
+    return rc;
+}
+
+/* A pipe whose ends lie above the three, the first one not waiting. Returns 0
+   or errno; both ends are the caller's, -1 when they are not there. */
+static int make_pipe(int ends[2])
+{
+    if (pipe2(ends, O_CLOEXEC) != 0) {
+        ends[0] = ends[1] = -1;
+        return errno;
+    }
+    ends[0] = fl_command_above(ends[0]);
+    ends[1] = fl_command_above(ends[1]);
+    if (ends[0] < 0 || ends[1] < 0 || fcntl(ends[0], F_SETFL, O_NONBLOCK) != 0)
+        return errno;
+    return 0;
+}
+
+/* 0 or errno. */
+static int spawn(running *r, char *const argv[])
+{
+    int nothing = fl_command_above(open("/dev/null", O_RDONLY | O_CLOEXEC));
+    int ends[2], err = make_pipe(ends);
+
+    if (!err && nothing < 0)
+        err = errno;
+    if (!err)
+        err = fl_command_start(&r->pid, argv, nothing, ends[1], ends[1]);
+    if (nothing >= 0)
+        close(nothing);
+    if (ends[1] >= 0)
+        close(ends[1]);
+    r->out = ends[0];
     return err;
 }
 
@@ -100,7 +130,6 @@ static int start(running *r)
 {
     char script[4096 + 64];
     char *argv[4 + FL_COMMAND_WORDS_MAX + 1] = { "sh", "-c", script, "sh" };
-    int ends[2], err;
 
     FL_ASSERT(r->c->n_words <= FL_COMMAND_WORDS_MAX);
     if (snprintf(script, sizeof(script), "%s \"$@\"", r->c->text) >=
@@ -108,19 +137,7 @@ static int start(running *r)
         return E2BIG;
     for (size_t i = 0; i < r->c->n_words; i++)
         argv[4 + i] = (char *)r->c->words[i];
-    if (pipe2(ends, O_CLOEXEC) != 0)
-        return errno;
-    ends[0] = above_standard(ends[0]);
-    ends[1] = above_standard(ends[1]);
-    err = ends[0] < 0 || ends[1] < 0 ? errno : 0;
-    if (!err && fcntl(ends[0], F_SETFL, O_NONBLOCK) != 0)
-        err = errno;
-    if (!err)
-        err = spawn(r, argv, ends[1]);
-    if (ends[1] >= 0)
-        close(ends[1]);
-    r->out = ends[0];
-    return err;
+    return spawn(r, argv);
 }
 
 /* --- while it runs -------------------------------------------------------- */

@@ -9,6 +9,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/status.h"
 
@@ -25,5 +26,18 @@ typedef struct fl_command {
    how it ended and the last of its own words. */
 FL_MUST_CHECK
 fl_status fl_command_run(const fl_command *c);
+
+/* --- for those that talk to one while it runs ----------------------------- */
+
+/* Starts /bin/sh with these arguments in a process group of its own; it reads
+   from `in` and writes to `out`, errors to `err`, -1: where the caller does.
+   Returns 0 or errno. */
+FL_MUST_CHECK
+int fl_command_start(pid_t *pid, char *const argv[], int in, int out, int err);
+
+/* The same descriptor above those three, which are given away in the child: a
+   program that has closed its own would otherwise lose a file there. -1 stays
+   -1, and comes with errno when there is none left. */
+int fl_command_above(int fd);
 
 #endif

@@ -17,7 +17,6 @@
 #include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -28,6 +27,7 @@
 #include <zstd_errors.h>
 
 #include "base/alloc.h"
+#include "base/command.h"
 #include "base/file.h"
 #include "base/vec.h"
 
@@ -70,21 +70,6 @@ struct fl_bytes {
 
 /* --- the command ---------------------------------------------------------- */
 
-/* Descriptors 0 to 2 are given away in the child; a program that has closed its
-   own would otherwise get a file there, and lose it on the way. */
-static int above_standard(int fd)
-{
-    int high, err;
-
-    if (fd < 0 || fd > STDERR_FILENO)
-        return fd;
-    high = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-    err = errno;
-    close(fd);
-    errno = err;
-    return high;
-}
-
 /* Runs the shell with these as its input and output. Returns 0 or errno. A
    named pipe is opened by the shell, since that waits for a writer. */
 static int spawn(fl_bytes *s, int in, int out)
@@ -92,31 +77,9 @@ static int spawn(fl_bytes *s, int in, int out)
     char *argv[] = { "sh", "-c", s->command, NULL };
     char *fifo_argv[] = { "sh",    "-c",       "exec /bin/sh -c \"$1\" <\"$0\"",
                           s->path, s->command, NULL };
-    posix_spawn_file_actions_t files;
-    posix_spawnattr_t attr;
-    sigset_t none, pipe_only;
-    int err;
 
-    sigemptyset(&none);
-    sigemptyset(&pipe_only);
-    sigaddset(&pipe_only, SIGPIPE);
-    posix_spawn_file_actions_init(&files);
-    posix_spawnattr_init(&attr);
-    posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETPGROUP |
-                                        POSIX_SPAWN_SETSIGMASK |
-                                        POSIX_SPAWN_SETSIGDEF);
-    posix_spawnattr_setpgroup(&attr, 0);
-    posix_spawnattr_setsigmask(&attr, &none);
-    posix_spawnattr_setsigdefault(&attr, &pipe_only);
-    err = posix_spawn_file_actions_adddup2(&files, in, STDIN_FILENO);
-    if (!err)
-        err = posix_spawn_file_actions_adddup2(&files, out, STDOUT_FILENO);
-    if (!err)
-        err = posix_spawn(&s->pid, "/bin/sh", &files, &attr,
-                          s->is_fifo ? fifo_argv : argv, environ);
-    posix_spawnattr_destroy(&attr);
-    posix_spawn_file_actions_destroy(&files);
-    return err;
+    return fl_command_start(&s->pid, s->is_fifo ? fifo_argv : argv, in, out,
+                            -1);
 }
 
 /* Puts the command between the file and the reader. */
@@ -126,9 +89,9 @@ static fl_status start_command(fl_bytes *s)
 
     if (pipe2(ends, O_CLOEXEC) != 0)
         return fl_file_failed("make a pipe for", s->name, errno);
-    ends[0] = above_standard(ends[0]);
-    ends[1] = above_standard(ends[1]);
-    s->fd = above_standard(s->fd);
+    ends[0] = fl_command_above(ends[0]);
+    ends[1] = fl_command_above(ends[1]);
+    s->fd = fl_command_above(s->fd);
     err = ends[0] < 0 || ends[1] < 0 || s->fd < 0 ? errno : 0;
     if (!err && !s->is_fifo && fcntl(s->fd, F_SETFL, 0) != 0)
         err = errno; /* the command may wait, hence without O_NONBLOCK */
