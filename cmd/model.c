@@ -15,7 +15,7 @@ typedef struct action {
     int (*run)(const model_args *a);
 } action;
 
-enum { LS, CAT, DIFF, VERIFY, IMPORT, N_ACTIONS };
+enum { LS, CAT, DIFF, VERIFY, MERGE, IMPORT, N_ACTIONS };
 
 static const action actions[N_ACTIONS] = {
     [LS] = { "ls", 1, "MODEL", model_ls },
@@ -23,6 +23,7 @@ static const action actions[N_ACTIONS] = {
               model_cat },
     [DIFF] = { "diff", 2, "two MODELs", model_diff },
     [VERIFY] = { "verify", 1, "MODEL", model_verify },
+    [MERGE] = { "merge", 2, "MODEL and the DIR to save into", model_merge },
     [IMPORT] = { "import", 2,
                  "the folder of the model and the DIR to save "
                  "into",
@@ -111,7 +112,7 @@ static int run(int argc, char **argv)
 
 const cmd cmd_model = {
     .name = "model",
-    .args = "ls|cat|diff|verify|import [OPTIONS] MODEL ...",
+    .args = "ls|cat|diff|verify|merge|import [OPTIONS] MODEL ...",
     .doc = "look into saved models, compare and check them, import others",
     .more =
         "  ls MODEL           versions, variables and tables of a model\n"
@@ -123,6 +124,8 @@ const cmd cmd_model = {
         " --lines N (10);\n"
         "                     exit code 0 the same, 1 different, 2 errors\n"
         "  verify MODEL       reads every byte and compares the checksums\n"
+        "  merge MODEL DIR    a delta and what it is based on, as one version"
+        " in DIR\n"
         "  import FROM DIR    what PaddlePaddle 1.8 saved, as a version in DIR:"
         "\n"
         "                     --params FILE  all variables are in this file of"

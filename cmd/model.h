@@ -5,6 +5,7 @@
  *   model_cat.c     a variable, or rows of a table
  *   model_diff.c    two models: options and the sum of it
  *   model_compare.c   and their variables and rows
+ *   model_merge.c   a chain of deltas as one version
  *   model_verify.c  every byte is what was saved
  *   model_import.c  models of others
  *   model_text.c    shapes, numbers and times as text
@@ -30,6 +31,7 @@ int model_ls(const model_args *a);
 int model_cat(const model_args *a);
 int model_diff(const model_args *a);
 int model_verify(const model_args *a);
+int model_merge(const model_args *a);
 int model_import(const model_args *a);
 
 /* --- a model ------------------------------------------------------------- */

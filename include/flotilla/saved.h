@@ -130,6 +130,11 @@ fl_status fl_saved_export(const fl_saved *s, const char *path);
 
 /* --- making one of others ------------------------------------------------ */
 
+/* A delta and all that it is based on become one whole version in DIR, which
+   may be where they are. A link that is missing is named. */
+FL_API FL_MUST_CHECK
+fl_status fl_saved_merge(fl_ctx *c, const char *model, const char *dir);
+
 typedef struct fl_import_args {
     uint32_t size;
     const char *program; /* its file; NULL: __model__, if there */

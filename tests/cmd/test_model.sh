@@ -83,12 +83,18 @@ says "b: only the second has it"
 run 2 model diff ours nowhere
 says "cannot open the model nowhere"
 
+# --- a version that is no delta is copied by merge
+run 0 model merge ours merged
+run 0 model diff ours merged
+
 # --- a spoilt version
 version=$(cat ours/CURRENT)
 printf X | dd of="ours/$version/dense.safetensors" bs=1 conv=notrunc \
     seek=$(($(stat -c %s "ours/$version/dense.safetensors") - 1)) 2>/dev/null
 run 1 model verify ours
 says "dense.safetensors"
+run 1 model merge ours again
+says "merging ours"
 
 # --- export
 run 0 export same --safetensors all.safetensors
