@@ -97,41 +97,42 @@ void fl_runner_free(fl_runner *r)
 
 /* --- inputs ----------------------------------------------------------------*/
 
-static fl_status check_feed(const fl_var *v, const fl_tensor *t)
+fl_status fl_feed_check(const char *name, const fl_tensor *m,
+                        const fl_tensor *t)
 {
-    const fl_tensor *m = &v->meta;
     char a[FL_SHAPE_TEXT_MAX], b[FL_SHAPE_TEXT_MAX];
 
-    FL_TRY(fl_err_ctx(fl_tensor_check(t), "feed %s", v->name));
+    FL_TRY(fl_err_ctx(fl_tensor_check(t), "feed %s", name));
     if (t->dtype != m->dtype &&
         !(fl_dtype_is_id(t->dtype) && fl_dtype_is_id(m->dtype) &&
           fl_dtype_bytes(t->dtype) == fl_dtype_bytes(m->dtype)))
         FL_FAIL(FL_ERR_TYPE, "feed %s: got %s values, the program wants %s",
-                v->name, fl_dtype_text(t->dtype), fl_dtype_text(m->dtype));
+                name, fl_dtype_text(t->dtype), fl_dtype_text(m->dtype));
     if (m->n_lod == 0 && t->n_lod > 0)
         FL_FAIL(FL_ERR_INVAL,
                 "feed %s: got an id list (ragged), the program wants a dense "
                 "%s",
-                v->name, fl_shape_text(&m->shape, a));
+                name, fl_shape_text(&m->shape, a));
     if (m->n_lod != t->n_lod)
         FL_FAIL(FL_ERR_INVAL,
-                "feed %s: got %d levels of offsets, the program wants %d",
-                v->name, t->n_lod, m->n_lod);
+                "feed %s: got %d levels of offsets, the program wants %d", name,
+                t->n_lod, m->n_lod);
     if ((m->kind == FL_KIND_ROWS) != (t->kind == FL_KIND_ROWS))
         FL_FAIL(FL_ERR_INVAL, "feed %s: rows + values and dense do not fit",
-                v->name);
+                name);
     if (m->kind != FL_KIND_ROWS && !fl_shape_matches(&m->shape, &t->shape))
         FL_FAIL(FL_ERR_INVAL, "feed %s: got shape %s, the program wants %s",
-                v->name, fl_shape_text(&t->shape, a),
-                fl_shape_text(&m->shape, b));
+                name, fl_shape_text(&t->shape, a), fl_shape_text(&m->shape, b));
     if (!t->data && fl_tensor_numel(t))
-        FL_FAIL(FL_ERR_INVAL, "feed %s: no data", v->name);
-    return fl_err_ctx(fl_lod_check(t), "feed %s", v->name);
+        FL_FAIL(FL_ERR_INVAL, "feed %s: no data", name);
+    return fl_err_ctx(fl_lod_check(t), "feed %s", name);
 }
 
 fl_status fl_runner_feed(fl_runner *r, int index, const fl_tensor *value)
 {
-    FL_TRY(check_feed(r->plan->vars[index].var, value));
+    const fl_var *v = r->plan->vars[index].var;
+
+    FL_TRY(fl_feed_check(v->name, &v->meta, value));
     r->tensors[index] = *value;
     return FL_OK;
 }
@@ -193,6 +194,18 @@ void fl_runner_drop_ahead(fl_runner *r)
     r->is_ahead = false;
 }
 
+static fl_status take_values(fl_runner *r)
+{
+    if (r->options->is_frozen && r->taken == r->options->scope)
+        return FL_OK;
+    r->taken = NULL;
+    for (int i = 0; i < r->plan->n_vars; i++)
+        if (r->plan->vars[i].home == FL_HOME_SCOPE)
+            FL_TRY(take_from_scope(r, i));
+    r->taken = r->options->scope;
+    return FL_OK;
+}
+
 fl_status fl_runner_begin(fl_runner *r, uint64_t step_no, uint64_t samples)
 {
     /* What began ahead uses the step's memory already. */
@@ -201,10 +214,7 @@ fl_status fl_runner_begin(fl_runner *r, uint64_t step_no, uint64_t samples)
     r->is_ahead = false;
     r->step_no = step_no;
     r->samples = fl_turns_samples(r) + samples;
-    for (int i = 0; i < r->plan->n_vars; i++)
-        if (r->plan->vars[i].home == FL_HOME_SCOPE)
-            FL_TRY(take_from_scope(r, i));
-    return FL_OK;
+    return take_values(r);
 }
 
 /* --- one step --------------------------------------------------------------*/

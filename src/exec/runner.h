@@ -18,6 +18,7 @@ typedef struct fl_exec_options {
     int64_t slice_min_elements;
     int64_t pending_timeout_ms;
     bool adds_turns; /* gradients of several batches: their sum, not mean */
+    bool is_frozen;  /* the scope's values stay as they are: taken once */
     fl_scope *scope;
     fl_comm *comm;   /* may be NULL */
     fl_trace *trace; /* NULL: no profile */
@@ -53,8 +54,9 @@ typedef struct fl_runner {
     fl_turns *turns;   /* NULL: every run is a step */
     int turn;          /* of the coming run, from 0 */
     uint64_t step_no;
-    uint64_t samples; /* of the step, over all replicas */
-    bool is_ahead;    /* steps of the coming run have begun */
+    uint64_t samples;      /* of the step, over all replicas */
+    bool is_ahead;         /* steps of the coming run have begun */
+    const fl_scope *taken; /* frozen: the scope whose values it has */
 } fl_runner;
 
 /* The seat is that of a run alone; others set theirs. team is the runner's own,
@@ -63,6 +65,11 @@ typedef struct fl_runner {
 fl_runner *fl_runner_new(const fl_plan *plan, const fl_exec_options *options,
                          fl_team *team, int n_members, int replica);
 void fl_runner_free(fl_runner *r);
+
+/* Whether a value may be fed for what is described so: type, shape, offsets. */
+FL_MUST_CHECK
+fl_status fl_feed_check(const char *name, const fl_tensor *meta,
+                        const fl_tensor *value);
 
 /* Gives the plan variable at `index` its value for the coming run; the value
    is borrowed. Checks type, shape and offsets against the program. */
