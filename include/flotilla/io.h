@@ -48,6 +48,28 @@ FL_API FL_MUST_CHECK
 fl_status fl_save_vars(fl_executor *e, const char *dir, fl_program *p,
                        const fl_save_args *args);
 
+/* --- for prediction ------------------------------------------------------- */
+
+/* What predict.h opens: the program for test, pruned to the targets, with the
+   variables that it names and no state. */
+typedef struct fl_inference_args {
+    uint32_t size;
+    uint32_t keep;            /* versions that stay; 0: setting save_keep */
+    const char *const *feeds; /* all that the targets need, and no others */
+    size_t n_feeds;
+    const char *const *targets; /* what is computed */
+    size_t n_targets;
+    fl_program *program; /* NULL: the default one */
+    fl_scope *scope;     /* NULL: the current one */
+} fl_inference_args;
+
+#define fl_save_inference_model(e, dir, ...)                                   \
+    fl_save_inference_model_with(e, dir,                                       \
+                                 FL_OPTIONS(fl_inference_args, __VA_ARGS__))
+FL_API FL_MUST_CHECK
+fl_status fl_save_inference_model_with(fl_executor *e, const char *dir,
+                                       const fl_inference_args *args);
+
 /* --- loading -------------------------------------------------------------- */
 
 /* `dir` is a folder that was saved into, or that of a version in it. Tables

@@ -1,0 +1,157 @@
+/* io_inference.c - a model for prediction: the program for test, pruned to its
+ * targets, and the variables that it names, without any state. */
+#include <string.h>
+
+#include "api/io.h"
+#include "base/args.h"
+#include "ckpt/dense.h"
+#include "ckpt/table_file.h"
+#include "mode/mode.h"
+#include "mode/mode_local.h"
+#include "serve/inference.h"
+
+#define LAST_SHARD (FL_TABLE_SHARDS - 1)
+
+/* One save. */
+typedef struct saving {
+    fl_io_call call;
+    fl_inference_args args;
+    fl_program *program; /* pruned */
+    fl_model_version *version;
+    fl_manifest manifest;
+    fl_arena arena;
+} saving;
+
+/* --- the program ---------------------------------------------------------- */
+
+static fl_status prune(saving *s)
+{
+    fl_names_list targets = { s->args.targets, s->args.n_targets };
+    fl_names_list feeds = { s->args.feeds, s->args.n_feeds };
+
+    FL_TRY(fl_inference_program(&s->program, s->call.program, targets));
+    return fl_inference_check_feeds(s->program, feeds);
+}
+
+static fl_status save_program(saving *s)
+{
+    char *text = fl_program_print(s->program);
+    fl_status st = fl_version_put(s->version, &s->manifest, "program.txt", text,
+                                  strlen(text));
+
+    fl_free(text);
+    return st;
+}
+
+/* What the predictor is to leave out is what this context leaves out. */
+static void describe(saving *s)
+{
+    const fl_conf *conf = &s->call.ctx->conf;
+    fl_manifest *m = &s->manifest;
+
+    m->step = fl_scope_step(s->call.scope);
+    m->mode = s->call.ctx->mode->name;
+    m->seed = (uint64_t)conf->seed;
+    m->main_version = s->call.program->version;
+    m->passes = conf->optimize ? conf->passes : "*";
+    fl_manifest_set_inference(m, s->args.feeds, s->args.n_feeds,
+                              s->args.targets, s->args.n_targets);
+}
+
+/* --- variables ------------------------------------------------------------ */
+
+static const fl_var *next_persistent(const fl_var *v)
+{
+    while (v && !(v->flags & FL_VAR_PERSIST))
+        v = v->next;
+    return v;
+}
+
+static size_t count_persistent(const fl_program *p)
+{
+    size_t n = 0;
+
+    for (const fl_var *v = next_persistent(fl_program_main(p)->first_var); v;
+         v = next_persistent(v->next))
+        n++;
+    return n;
+}
+
+static fl_status save_dense(saving *s)
+{
+    fl_named_tensor *tensors = fl_arena_alloc(
+        &s->arena, (count_persistent(s->program) + 1) * sizeof(*tensors));
+    size_t n = 0;
+
+    for (const fl_var *v =
+             next_persistent(fl_program_main(s->program)->first_var);
+         v; v = next_persistent(v->next)) {
+        if (v->flags & FL_VAR_TABLE)
+            continue;
+        tensors[n].name = v->name;
+        FL_TRY(fl_scope_get(s->call.scope, v->name, &tensors[n].value));
+        n++;
+    }
+    return fl_dense_save(s->version, &s->manifest, FL_DENSE_FILE, tensors, n);
+}
+
+static fl_status save_table(saving *s, const char *name)
+{
+    fl_table_save_options how = { .last = LAST_SHARD, .values_only = true };
+    fl_table *t;
+    fl_status st;
+
+    FL_TRY(fl_mode_local_find(s->call.ctx->comm, name, &t));
+    FL_TRY(fl_table_cut_begin(&how.cut, t, NULL));
+    st = fl_table_file_write(s->version, &s->manifest, &how);
+    fl_table_cut_end(how.cut);
+    return st;
+}
+
+static fl_status save_tables(saving *s)
+{
+    for (const fl_var *v =
+             next_persistent(fl_program_main(s->program)->first_var);
+         v; v = next_persistent(v->next))
+        if (v->flags & FL_VAR_TABLE)
+            FL_TRY(save_table(s, v->name));
+    return FL_OK;
+}
+
+/* --- all of it ------------------------------------------------------------ */
+
+static fl_status save(saving *s, const char *dir)
+{
+    fl_version_options o = { .keep =
+                                 s->args.keep
+                                     ? s->args.keep
+                                     : (uint32_t)s->call.ctx->conf.save_keep };
+
+    FL_TRY(prune(s));
+    FL_TRY(fl_version_begin(&s->version, dir, &o));
+    describe(s);
+    FL_TRY(save_program(s));
+    FL_TRY(save_dense(s));
+    FL_TRY(save_tables(s));
+    return fl_version_commit(s->version, &s->manifest);
+}
+
+fl_status fl_save_inference_model_with(fl_executor *e, const char *dir,
+                                       const fl_inference_args *args)
+{
+    saving s = { 0 };
+    fl_status st;
+    fl_err why;
+
+    FL_TRY(FL_ARGS_READ(fl_inference_args, &s.args, args));
+    FL_TRY(fl_io_begin(&s.call, "save", e, s.args.program, s.args.scope));
+    fl_arena_init(&s.arena, 4096);
+    fl_manifest_init(&s.manifest, FL_MANIFEST_INFERENCE);
+    st = fl_err_ctx(save(&s, dir), "inference model %s", dir ? dir : "");
+    fl_err_save(&why, st);
+    fl_version_close(s.version);
+    fl_manifest_release(&s.manifest);
+    fl_arena_release(&s.arena);
+    fl_program_free(s.program);
+    return st ? fl_err_restore(&why) : FL_OK;
+}

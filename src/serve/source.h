@@ -1,0 +1,49 @@
+/* source.h - where rows of a model come from.
+ *
+ * Behind it stand the mapped files of a version, or something that is reached
+ * over a network and was handed in. What a key without a row has is said by the
+ * table's rule, which comes with the question. Any thread may read, at any time;
+ * a read may wait for the world, but not for ever: it fails and names its peer.
+ */
+#ifndef FL_SERVE_SOURCE_H
+#define FL_SERVE_SOURCE_H
+
+#include "flotilla/predict.h"
+#include "serve/rules.h"
+
+/* Keys of one table, all different, and the room for their values. */
+typedef struct fl_source_read {
+    const char *table;
+    const fl_table *rule;
+    const uint64_t *keys;
+    size_t n;
+    uint32_t dim;
+    float *out;       /* [n, dim]: filled by the read */
+    size_t n_missing; /* keys without a row, counted by the read */
+} fl_source_read;
+
+typedef struct fl_row_source_ops {
+    const char *name; /* for messages: "files" */
+    fl_status (*read)(fl_row_source *s, fl_source_read *r);
+    void (*free)(fl_row_source *s);
+} fl_row_source_ops;
+
+struct fl_row_source {
+    const fl_row_source_ops *ops;
+};
+
+/* Key i has no row. */
+static inline void fl_source_missing(fl_source_read *r, size_t i)
+{
+    fl_rules_first(r->rule, r->keys[i], r->out + i * r->dim);
+    r->n_missing++;
+}
+
+/* NULL is fine. */
+static inline void fl_row_source_free(fl_row_source *s)
+{
+    if (s)
+        s->ops->free(s);
+}
+
+#endif
