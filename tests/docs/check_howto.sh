@@ -1,7 +1,9 @@
 #!/bin/sh
 # check_howto.sh FLOTILLA PAGE... - every ```sh block of a page runs as it
-# stands, one after the other, in an empty directory.
+# stands, one after the other, in an empty directory. The examples can be called
+# by their names.
 PATH=$(cd "$(dirname "$1")" && pwd):$PATH
+PATH=$(cd "$(dirname "$1")/../examples" && pwd):$PATH
 shift
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT

@@ -1,0 +1,173 @@
+/* predict.c - flotilla predict: scores of the records of a file. */
+#include "predict.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "options.h"
+#include "ps.h"
+#include "targets.h"
+
+#define BATCH_MAX (1 << 20)
+#define BATCH 256
+
+/* One reading thread keeps the order of the records. */
+static data_args reading(const predict_args *a, const char *slots)
+{
+    data_args d = a->data;
+
+    d.threads = 1;
+    d.slots = d.slots ? d.slots : slots;
+    return d;
+}
+
+static int score(const predict_args *a, fl_model *m, data_input *in)
+{
+    predict_feeds feeds = { 0 };
+    int code = predict_feeds_find(a, m, in, &feeds);
+
+    if (!code)
+        code = predict_pass(a, m, in, &feeds);
+    predict_feeds_release(&feeds);
+    return code;
+}
+
+/* Without --slots and --format the data has what the model takes. */
+static int open_and_score(const predict_args *a, fl_model *m, data_input *in)
+{
+    char *slots = a->data.format ? NULL : predict_slots(m);
+    data_args d = reading(a, slots);
+    int code = data_open(&d, in);
+
+    if (!code)
+        code = score(a, m, in);
+    free(slots);
+    return code;
+}
+
+static int open_model(const predict_args *a, fl_model **out)
+{
+    targets t;
+    int code = CMD_OK;
+
+    if (!targets_read(&t, a->targets))
+        code = cmd_failed(a->self, "no memory for the targets");
+    else if (fl_model_open(out, a->model, .targets = t.names, .n_targets = t.n))
+        code = cmd_failed(a->self, "%s", fl_last_error());
+    targets_release(&t);
+    return code;
+}
+
+static int predict(const predict_args *a, const ps_sets *sets)
+{
+    data_input in = { .ctx = ps_open(a->self, sets) };
+    fl_model *m = NULL;
+    int code;
+
+    if (!in.ctx)
+        return CMD_FAILED;
+    code = open_model(a, &m);
+    if (!code) {
+        code = open_and_score(a, m, &in);
+        fl_model_close(m);
+    }
+    data_close(&in);
+    return code;
+}
+
+/* --- arguments ------------------------------------------------------------ */
+
+static int read_args(int argc, char **argv, const char **rest, predict_args *a)
+{
+    data_args *d = &a->data;
+    const char *file = NULL;
+    const option all[] = {
+        { "--data", OPTION_TEXT, &file, 0, 0, 0 },
+        { "--target", OPTION_TEXT, &a->targets, 0, 0, 0 },
+        { "--format", OPTION_TEXT, &d->format, 0, 0, 0 },
+        { "--slots", OPTION_TEXT, &d->slots, 0, 0, 0 },
+        { "--pipe", OPTION_TEXT, &d->pipe, 0, 0, 0 },
+        { "--batch", OPTION_COUNT, &d->batch, 1, BATCH_MAX, 0 },
+        { "--threads", OPTION_COUNT, &d->threads, 1, DATA_THREADS_MAX, 0 },
+        { "-o", OPTION_TEXT, &d->out, 0, 0, 0 },
+    };
+    const options o = { .all = all,
+                        .n = sizeof(all) / sizeof(all[0]),
+                        .self = argv[0] };
+    size_t n = 0;
+    int code = options_read(&o, argc, argv, rest, &n, NULL);
+
+    if (code)
+        return code;
+    if (!n)
+        return cmd_misused(argv[0], "which model? A directory is missing");
+    if (n > 1)
+        return cmd_misused(argv[0], "'%s' is too much", rest[1]);
+    if (!file)
+        return cmd_misused(argv[0], "where is the data? --data FILE says it");
+    a->model = rest[0];
+    rest[1] = file;
+    d->files = &rest[1];
+    d->n_files = 1;
+    return CMD_OK;
+}
+
+static int run_with(int argc, char **argv, char **room, const char **rest)
+{
+    predict_args a = { .self = argv[0],
+                       .data = {
+                           .self = argv[0], .threads = 1, .batch = BATCH } };
+    ps_sets sets;
+    int code = ps_take_sets(&argc, argv, room, &sets);
+
+    if (!code)
+        code = read_args(argc, argv, rest, &a);
+    return code ? code : predict(&a, &sets);
+}
+
+static int run(int argc, char **argv)
+{
+    char **room = calloc((size_t)argc, sizeof(*room));
+    const char **rest = calloc((size_t)argc + 1, sizeof(*rest));
+    int code = CMD_FAILED;
+
+    if (room && rest)
+        code = run_with(argc, argv, room, rest);
+    else
+        (void)cmd_failed(argv[0], "no memory for the arguments");
+    free(rest);
+    free(room);
+    return code;
+}
+
+const cmd cmd_predict = {
+    .name = "predict",
+    .args = "MODEL --data FILE [--format SPEC] [--slots WORDS] [--batch N]"
+            " [--threads N]\n"
+            "       [--target NAMES] [--pipe COMMAND] [-o FILE] [--set "
+            "NAME=VALUE]...",
+    .doc = "score the records of a file with a saved model",
+    .more = "MODEL is a directory that was saved for prediction, or a folder"
+            " of one of its\nversions. --data is a file, a directory or a"
+            " pattern; \"-\" is the standard input.\nEach record gives a line,"
+            " in the order of the file whatever the number of threads:\nthe"
+            " numbers of the model's outputs, apart by tabs.\n"
+            "\n"
+            "Slots of the data are inputs of the model by their names; others"
+            " are left out.\nWithout --slots and --format a line has the"
+            " inputs of the model in their order.\n"
+            "\n"
+            "  --target NAMES    of a model that was saved to train on: the"
+            " variables to\n"
+            "                    compute, apart by commas\n"
+            "  --format SPEC     of the data (`flotilla data formats` lists"
+            " them)\n"
+            "  --slots WORDS     NAME:u64 or NAME:float[:WIDTH], in the order"
+            " of the file\n"
+            "  --batch N         records that are scored together (256)\n"
+            "  --threads N       that score (1)\n"
+            "  --pipe COMMAND    what the file goes through first\n"
+            "  -o FILE           where the scores go instead of stdout\n"
+            "  --set NAME=VALUE  a setting (`flotilla settings` lists them)",
+    .run = run,
+};
