@@ -47,6 +47,8 @@ typedef struct fl_model_options {
                     taken by their headers and sizes. Versions that are taken
                     later are always verified */
     bool no_optimize;    /* operators as they were saved, none fused */
+    bool in_memory;      /* rows of tables are copied into memory: found sooner,
+                            at the price of their size and the time to copy */
     fl_row_source *rows; /* NULL: the files'; else freed with the model */
 } fl_model_options;
 

@@ -205,7 +205,9 @@ static fl_status open_rows(fl_edition *e, const versions *all,
     }
     if (o->has_rows)
         return FL_OK;
-    return fl_mapped_open(&e->files, chain, goes_on ? before->files : NULL);
+    return fl_mapped_open(&e->files, chain,
+                          o->in_memory ? FL_ROWS_COPIED : FL_ROWS_MAPPED,
+                          goes_on ? before->files : NULL);
 }
 
 /* --- opening -------------------------------------------------------------- */

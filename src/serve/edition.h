@@ -28,7 +28,7 @@ typedef struct fl_edition {
 typedef struct fl_edition_options {
     const char *path; /* a model's directory, or the folder of a version */
     fl_names_list targets;
-    bool verify, no_optimize;
+    bool verify, no_optimize, in_memory;
     bool has_rows; /* they are handed in: no files are opened for them */
 } fl_edition_options;
 

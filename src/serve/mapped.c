@@ -1,7 +1,8 @@
 /* mapped.c - rows from mapped files, and what deltas have changed.
  *
  * The files of the whole version are the base, which all editions on top of it
- * share. Of deltas, values are copied into one overlay for each table: the next
+ * share. Rows are found in the files, or, where that was asked for, in a hash
+ * into which they were copied. Of deltas, values are copied into one overlay for each table: the next
  * delta makes a new one from it, so a key is looked up twice at the most, however
  * long the chain.
  */
@@ -14,15 +15,23 @@
 #include "ckpt/table_map.h"
 #include "serve/overlay.h"
 
-/* Keys whose rows are found together. */
-#define GROUP 32
+#define GROUP FL_OVERLAY_GROUP
 
 /* The tables of one whole version. */
 typedef struct base_rows {
     atomic_int refs;
     fl_table_map **maps;
+    fl_overlay **copies; /* by map; NULL: its rows are in the files alone */
     size_t n;
 } base_rows;
+
+/* Keys of a read whose rows are found together. */
+typedef struct group {
+    const uint64_t *keys;
+    size_t n;
+    fl_overlay_state states[GROUP];
+    const float *values[GROUP];
+} group;
 
 typedef struct mapped {
     fl_row_source port;
@@ -51,9 +60,12 @@ static void base_unref(base_rows *b)
 {
     if (!b || atomic_fetch_sub(&b->refs, 1) > 1)
         return;
-    for (size_t i = 0; i < b->n; i++)
+    for (size_t i = 0; i < b->n; i++) {
         fl_table_map_close(b->maps[i]);
+        fl_overlay_unref(b->copies[i]);
+    }
     fl_free(b->maps);
+    fl_free(b->copies);
     fl_free(b);
 }
 
@@ -65,6 +77,7 @@ static fl_status base_open(base_rows **out, const fl_model_version *v)
 
     atomic_init(&b->refs, 1);
     b->maps = fl_alloc((n + 1) * sizeof(fl_table_map *));
+    b->copies = fl_alloc((n + 1) * sizeof(fl_overlay *));
     for (; b->n < n && !st; b->n += !st)
         st = fl_table_map_open(&b->maps[b->n], v,
                                v->manifest.tables.data[b->n].name);
@@ -125,6 +138,14 @@ static fl_status apply_rows(fl_overlay **overlay, const fl_table_map *delta)
     return FL_OK;
 }
 
+/* Copies all rows of the base. */
+static fl_status copy_rows(base_rows *b)
+{
+    for (size_t i = 0; i < b->n; i++)
+        FL_TRY(apply_rows(&b->copies[i], b->maps[i]));
+    return FL_OK;
+}
+
 static fl_status apply_table(mapped *m, const fl_model_version *v,
                              const char *name)
 {
@@ -158,49 +179,89 @@ static fl_status apply_delta(mapped *m, const fl_model_version *v)
 
 /* --- reading -------------------------------------------------------------- */
 
-/* The overlay knows better than the files. */
-static void read_key(const mapped *m, size_t table, fl_source_read *r, size_t i,
-                     uint64_t row)
+/* Four numbers at a time: a call of memcpy costs more than a short row. */
+static inline void copy_row(float *to, const float *from, uint32_t n)
 {
-    float *out = r->out + i * r->dim;
-    const float *newer = NULL;
+    uint32_t i = 0;
 
-    switch (fl_overlay_find(m->overlays[table], r->keys[i], &newer)) {
-    case FL_OVERLAY_ROW:
-        memcpy(out, newer, r->dim * sizeof(*out));
-        return;
-    case FL_OVERLAY_GONE:
-        fl_source_missing(r, i);
-        return;
-    case FL_OVERLAY_NONE:
-        break;
-    }
-    if (row < FL_MAP_GONE)
-        fl_table_map_value(m->base->maps[table], row, out);
+    for (; i + 4 <= n; i += 4)
+        memcpy(to + i, from + i, 4 * sizeof(*to));
+    for (; i < n; i++)
+        to[i] = from[i];
+}
+
+static void read_copies(const group *g, fl_source_read *r, size_t lo)
+{
+    for (size_t i = 0; i < g->n; i++)
+        if (g->states[i] == FL_OVERLAY_ROW)
+            copy_row(r->out + (lo + i) * r->dim, g->values[i], r->dim);
+        else
+            fl_source_missing(r, lo + i);
+}
+
+/* What the newer rows do not know is in the copies or in the files. */
+static void read_older(const mapped *m, size_t table, fl_source_read *r,
+                       size_t i)
+{
+    const fl_overlay *copies = m->base->copies[table];
+    const fl_table_map *map = m->base->maps[table];
+    fl_overlay_state state = FL_OVERLAY_NONE;
+    const float *value = NULL;
+    uint64_t row = FL_MAP_NONE;
+
+    if (copies)
+        fl_overlay_find(copies, &r->keys[i], 1, &state, &value);
+    else
+        fl_table_map_find(map, &r->keys[i], 1, &row);
+    if (value)
+        copy_row(r->out + i * r->dim, value, r->dim);
+    else if (row < FL_MAP_GONE)
+        fl_table_map_value(map, row, r->out + i * r->dim);
     else
         fl_source_missing(r, i);
+}
+
+static void read_newer(const mapped *m, size_t table, const group *g,
+                       fl_source_read *r, size_t lo)
+{
+    for (size_t i = 0; i < g->n; i++)
+        if (g->states[i] == FL_OVERLAY_ROW)
+            copy_row(r->out + (lo + i) * r->dim, g->values[i], r->dim);
+        else if (g->states[i] == FL_OVERLAY_GONE)
+            fl_source_missing(r, lo + i);
+        else
+            read_older(m, table, r, lo + i);
+}
+
+static void read_groups(const mapped *m, size_t table, fl_source_read *r)
+{
+    const fl_overlay *newer = m->overlays[table];
+    group g;
+
+    for (size_t lo = 0; lo < r->n; lo += GROUP) {
+        g.keys = r->keys + lo;
+        g.n = r->n - lo < GROUP ? r->n - lo : GROUP;
+        fl_overlay_find(newer ? newer : m->base->copies[table], g.keys, g.n,
+                        g.states, g.values);
+        if (newer)
+            read_newer(m, table, &g, r, lo);
+        else
+            read_copies(&g, r, lo);
+    }
 }
 
 static fl_status mapped_read(fl_row_source *s, fl_source_read *r)
 {
     const mapped *m = (const mapped *)s;
     size_t table = find_table(m->base, r->table);
-    uint64_t rows[GROUP];
 
     if (table == m->base->n)
         FL_FAIL(FL_ERR_NOTFOUND, "the files of the model have none");
-    if (!m->overlays[table]) {
+    if (m->overlays[table] || m->base->copies[table])
+        read_groups(m, table, r);
+    else
         r->n_missing =
             fl_table_map_pull(m->base->maps[table], r->keys, r->n, r->out);
-        return FL_OK;
-    }
-    for (size_t lo = 0; lo < r->n; lo += GROUP) {
-        size_t n = r->n - lo < GROUP ? r->n - lo : GROUP;
-
-        fl_table_map_find(m->base->maps[table], r->keys + lo, n, rows);
-        for (size_t i = 0; i < n; i++)
-            read_key(m, table, r, lo + i, rows[i]);
-    }
     return FL_OK;
 }
 
@@ -231,27 +292,29 @@ static void go_on_from(mapped *m, const mapped *before)
         m->overlays[i] = fl_overlay_ref(before->overlays[i]);
 }
 
-static fl_status open_base(mapped *m, const fl_model_version *v)
+static fl_status open_base(mapped *m, const fl_model_version *v,
+                           fl_rows_home home)
 {
     FL_TRY(base_open(&m->base, v));
     m->overlays = fl_alloc((m->base->n + 1) * sizeof(fl_overlay *));
-    return FL_OK;
+    return home == FL_ROWS_COPIED ? copy_rows(m->base) : FL_OK;
 }
 
-static fl_status fill(mapped *m, fl_chain chain, const fl_row_source *before)
+static fl_status fill(mapped *m, fl_chain chain, fl_rows_home home,
+                      const fl_row_source *before)
 {
     size_t n = chain.n;
 
     if (before)
         go_on_from(m, (const mapped *)before);
     else
-        FL_TRY(open_base(m, chain.versions[--n]));
+        FL_TRY(open_base(m, chain.versions[--n], home));
     while (n > 0)
         FL_TRY(apply_delta(m, chain.versions[--n]));
     return FL_OK;
 }
 
-fl_status fl_mapped_open(fl_row_source **out, fl_chain chain,
+fl_status fl_mapped_open(fl_row_source **out, fl_chain chain, fl_rows_home home,
                          const fl_row_source *before)
 {
     mapped *m = fl_alloc(sizeof(*m));
@@ -259,7 +322,7 @@ fl_status fl_mapped_open(fl_row_source **out, fl_chain chain,
     fl_err why;
 
     m->port.ops = &ops;
-    st = fill(m, chain, before);
+    st = fill(m, chain, home, before);
     if (!st) {
         *out = &m->port;
         return FL_OK;

@@ -16,10 +16,13 @@ typedef struct fl_chain {
     size_t n;
 } fl_chain;
 
+/* Where rows of whole versions are read. */
+typedef enum fl_rows_home { FL_ROWS_MAPPED, FL_ROWS_COPIED } fl_rows_home;
+
 /* Opens the tables of a chain. Its oldest version is a whole one, or, where
    `before` is not NULL, a delta to the version that `before` was made of. */
 FL_MUST_CHECK
-fl_status fl_mapped_open(fl_row_source **out, fl_chain chain,
+fl_status fl_mapped_open(fl_row_source **out, fl_chain chain, fl_rows_home home,
                          const fl_row_source *before);
 
 #endif

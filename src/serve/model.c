@@ -32,6 +32,7 @@ static fl_model *make(const char *path, const fl_model_options *o)
         .targets = { copy_names(o->targets, o->n_targets), o->n_targets },
         .verify = o->verify,
         .no_optimize = o->no_optimize,
+        .in_memory = o->in_memory,
         .has_rows = o->rows != NULL,
     };
     m->rows = o->rows;

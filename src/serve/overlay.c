@@ -10,6 +10,7 @@
 
 #define CAP_MIN 16
 #define GONE UINT32_MAX
+#define LINE_FLOATS 16
 #define ROWS_MAX ((size_t)UINT32_MAX - 2)
 
 typedef struct slot {
@@ -152,8 +153,18 @@ void fl_overlay_drop(fl_overlay *o, uint64_t key)
 
 /* --- reading -------------------------------------------------------------- */
 
-fl_overlay_state fl_overlay_find(const fl_overlay *o, uint64_t key,
-                                 const float **value)
+/* A row of up to 64 bytes lies in one line or in two; of a longer one the
+   processor fetches the rest itself. */
+static inline void ask_row(const fl_overlay *o, const float *row)
+{
+    uint32_t reach = o->dim < LINE_FLOATS ? o->dim - 1 : LINE_FLOATS;
+
+    __builtin_prefetch(row);
+    __builtin_prefetch(row + reach);
+}
+
+static inline fl_overlay_state find_one(const fl_overlay *o, uint64_t key,
+                                        const float **value)
 {
     const slot *s = find_slot(o, key);
 
@@ -162,7 +173,17 @@ fl_overlay_state fl_overlay_find(const fl_overlay *o, uint64_t key,
     if (s->row == GONE)
         return FL_OVERLAY_GONE;
     *value = row_at(o, s->row);
+    ask_row(o, *value);
     return FL_OVERLAY_ROW;
+}
+
+void fl_overlay_find(const fl_overlay *o, const uint64_t *keys, size_t n,
+                     fl_overlay_state *states, const float **values)
+{
+    for (size_t i = 0; i < n; i++)
+        __builtin_prefetch(&o->slots[fl_hash_key(keys[i]) & (o->cap - 1)]);
+    for (size_t i = 0; i < n; i++)
+        states[i] = find_one(o, keys[i], &values[i]);
 }
 
 size_t fl_overlay_len(const fl_overlay *o)

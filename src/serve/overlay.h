@@ -1,4 +1,5 @@
-/* overlay.h - rows of a table that are newer than its mapped files.
+/* overlay.h - rows of a table in memory: those that are newer than its mapped
+ * files, or copies of these.
  *
  * Made from the one before it and the rows of a delta, and read-only from then
  * on, so that threads read without a lock while the next one is made. It knows
@@ -32,8 +33,11 @@ typedef enum fl_overlay_state {
     FL_OVERLAY_ROW,
     FL_OVERLAY_GONE
 } fl_overlay_state;
-fl_overlay_state fl_overlay_find(const fl_overlay *o, uint64_t key,
-                                 const float **value);
+/* The state of each of n keys, at most FL_OVERLAY_GROUP, and the values of
+   those that have a row; these are on their way into the cache. */
+#define FL_OVERLAY_GROUP 64
+void fl_overlay_find(const fl_overlay *o, const uint64_t *keys, size_t n,
+                     fl_overlay_state *states, const float **values);
 
 size_t fl_overlay_len(const fl_overlay *o); /* keys, those that went too */
 

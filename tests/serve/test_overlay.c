@@ -19,11 +19,20 @@ static void put(fl_overlay *o, uint64_t key, float x)
         to[i] = x + (float)i;
 }
 
+static fl_overlay_state find(const fl_overlay *o, uint64_t key,
+                             const float **row)
+{
+    fl_overlay_state state;
+
+    fl_overlay_find(o, &key, 1, &state, row);
+    return state;
+}
+
 static void assert_row(const fl_overlay *o, uint64_t key, float x)
 {
     const float *row = NULL;
 
-    assert_int_equal(fl_overlay_find(o, key, &row), FL_OVERLAY_ROW);
+    assert_int_equal(find(o, key, &row), FL_OVERLAY_ROW);
     for (int i = 0; i < DIM; i++)
         assert_true(row[i] == x + (float)i);
 }
@@ -44,8 +53,8 @@ static void keys_are_found_known_gone_or_unknown(void **state)
         if (k % 7)
             assert_row(o, k * k, (float)k);
         else
-            assert_int_equal(fl_overlay_find(o, k * k, &row), FL_OVERLAY_GONE);
-    assert_int_equal(fl_overlay_find(o, UINT64_MAX, &row), FL_OVERLAY_NONE);
+            assert_int_equal(find(o, k * k, &row), FL_OVERLAY_GONE);
+    assert_int_equal(find(o, UINT64_MAX, &row), FL_OVERLAY_NONE);
     assert_int_equal(fl_overlay_len(o), MANY);
     fl_overlay_unref(o);
 }
@@ -67,12 +76,12 @@ the_next_one_has_the_last_word_and_leaves_the_old_one_alone(void **state)
     put(next, 3, 30);
     put(next, 4, 40);
     assert_row(next, 1, 11);
-    assert_int_equal(fl_overlay_find(next, 2, &row), FL_OVERLAY_GONE);
+    assert_int_equal(find(next, 2, &row), FL_OVERLAY_GONE);
     assert_row(next, 3, 30);
     assert_row(next, 4, 40);
     assert_row(old, 1, 10);
     assert_row(old, 2, 20);
-    assert_int_equal(fl_overlay_find(old, 4, &row), FL_OVERLAY_NONE);
+    assert_int_equal(find(old, 4, &row), FL_OVERLAY_NONE);
     fl_overlay_unref(old);
     assert_row(next, 3, 30);
     fl_overlay_unref(next);

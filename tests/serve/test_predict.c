@@ -68,7 +68,7 @@ static void score(fl_predictor *p, const kit_batch *b, float out[KIT_BATCH])
 }
 
 static void compare_scores(const fl_layers_embedding_args *args,
-                           const char *name)
+                           const char *name, bool in_memory)
 {
     float expected[KIT_BATCH], got[KIT_BATCH];
     kit_net n = kit_net_new(args);
@@ -80,7 +80,7 @@ static void compare_scores(const fl_layers_embedding_args *args,
     kit_train(&n, 1, 20);
     kit_path(name, dir);
     assert_ok(kit_save(&n, dir));
-    assert_ok(fl_model_open(&m, dir, .verify = true));
+    assert_ok(fl_model_open(&m, dir, .verify = true, .in_memory = in_memory));
     assert_ok(fl_predictor_new(&p, m));
     for (uint32_t seed = 100; seed < 110; seed++) {
         kit_batch_draw(&b, seed);
@@ -99,13 +99,19 @@ static void compare_scores(const fl_layers_embedding_args *args,
 static void a_dense_model_scores_as_its_program_does(void **state)
 {
     (void)state;
-    compare_scores(&in_array, "dense");
+    compare_scores(&in_array, "dense", false);
 }
 
 static void rows_of_tables_score_as_their_program_does(void **state)
 {
     (void)state;
-    compare_scores(&in_table, "table");
+    compare_scores(&in_table, "table", false);
+}
+
+static void rows_that_were_copied_into_memory_score_the_same(void **state)
+{
+    (void)state;
+    compare_scores(&in_table, "copied", true);
 }
 
 static void a_missing_row_has_its_first_value_and_is_counted(void **state)
@@ -380,6 +386,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_dense_model_scores_as_its_program_does),
         cmocka_unit_test(rows_of_tables_score_as_their_program_does),
+        cmocka_unit_test(rows_that_were_copied_into_memory_score_the_same),
         cmocka_unit_test(a_missing_row_has_its_first_value_and_is_counted),
         cmocka_unit_test(a_run_asks_for_no_memory),
         cmocka_unit_test(a_model_has_the_variables_it_names_and_no_state),

@@ -318,7 +318,7 @@ typedef struct chain {
     char dir[256];
 } chain;
 
-static void chain_new(chain *c, const char *name)
+static void chain_new(chain *c, const char *name, bool in_memory)
 {
     fl_table *t;
 
@@ -327,7 +327,7 @@ static void chain_new(chain *c, const char *name)
     must(fl_ctx_table(c->n.c, "emb", &t));
     c->epoch = fl_table_watch(t);
     must(kit_save(&c->n, kit_path(name, c->dir)));
-    must(fl_model_open(&c->m, c->dir));
+    must(fl_model_open(&c->m, c->dir, .in_memory = in_memory));
     must(fl_predictor_new(&c->p, c->m));
 }
 
@@ -338,14 +338,13 @@ static void chain_free(chain *c)
     kit_net_free(&c->n);
 }
 
-static void a_chain_of_deltas_scores_as_the_table_does(void **state)
+static void follow_a_chain(const char *name, bool in_memory)
 {
     fl_predictor *p;
     fl_model *late;
     chain c;
 
-    (void)state;
-    chain_new(&c, "deltas");
+    chain_new(&c, name, in_memory);
     for (uint32_t i = 0; i < 4; i++) {
         kit_train(&c.n, 50 + 10 * i, 2);
         c.epoch = save_delta(&c.n, c.dir, c.epoch);
@@ -368,12 +367,19 @@ static void a_chain_of_deltas_scores_as_the_table_does(void **state)
     chain_free(&c);
 }
 
+static void a_chain_of_deltas_scores_as_the_table_does(void **state)
+{
+    (void)state;
+    follow_a_chain("deltas", false);
+    follow_a_chain("deltas_copied", true);
+}
+
 static void several_deltas_between_two_looks_are_all_taken(void **state)
 {
     chain c;
 
     (void)state;
-    chain_new(&c, "several");
+    chain_new(&c, "several", false);
     for (uint32_t i = 0; i < 3; i++) {
         kit_train(&c.n, 70 + 10 * i, 1);
         c.epoch = save_delta(&c.n, c.dir, c.epoch);
@@ -393,7 +399,7 @@ static void a_row_that_went_has_its_first_value_again(void **state)
     chain c;
 
     (void)state;
-    chain_new(&c, "went");
+    chain_new(&c, "went", false);
     compare(&c.n, c.p, 980);
     before = kit_stats(c.m).missing_rows;
     must(fl_ctx_table(c.n.c, "emb", &t));
@@ -415,7 +421,7 @@ static void a_missing_link_is_named(void **state)
     chain c;
 
     (void)state;
-    chain_new(&c, "link");
+    chain_new(&c, "link", false);
     kit_train(&c.n, 80, 1);
     c.epoch = save_delta(&c.n, c.dir, c.epoch);
     assert_ok(fl_version_open(&v, c.dir));
