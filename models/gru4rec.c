@@ -93,13 +93,13 @@ static fl_status among_all(fl_ctx *c, const model_args *args, model_net *net,
     fl_var *scores =
         fl_layers_fc(states_of(rows, s->hidden), s->items, .param.init = INIT);
 
+    /* Read before the loss, so that what follows may take their place. */
+    if (!fl_layers_recall(scores, next, BEST, model_report(net, "recall@20")))
+        return fl_last_status();
     net->loss = fl_layers_mean(
         fl_layers_softmax_with_cross_entropy(scores, next, NULL));
     model_format(args, net, "sessions:items=%lld", (long long)s->items);
-    if (!net->loss)
-        return fl_last_status();
-    return model_made(
-        fl_layers_recall(scores, next, BEST, model_report(net, "recall@20")));
+    return model_made(net->loss);
 }
 
 static fl_status build(fl_ctx *c, const model_args *args, model_net *net)

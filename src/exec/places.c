@@ -6,7 +6,7 @@
  *
  * An operator that allows it writes its first output where its first input
  * lay (gradients: the first input's gradient where the first output's gradient
- * lay), when nobody reads that input afterwards.
+ * lay, or the first output itself), when nobody reads that input afterwards.
  */
 #include "exec/plan.h"
 
@@ -86,19 +86,30 @@ static void find_users(chooser *c)
     }
 }
 
-/* The input whose memory output 0 may take: input 0, or in a gradient the
-   gradient of output 0. */
-static int donor(const fl_plan_step *s)
+/* The only input in that slot, or -1. */
+static int only_input(const fl_plan_step *s, int slot)
 {
-    const fl_op *def = s->node->def;
-    int slot = s->node->is_grad ? fl_op_n_in(def) + fl_op_n_out(def) : 0;
     int at = 0;
 
-    if (!(def->flags & FL_OP_INPLACE) || slot >= s->n_in)
+    if (slot >= s->n_in || s->in_len[slot] != 1)
         return -1;
     for (int k = 0; k < slot; k++)
         at += s->in_len[k];
-    return s->in_len[slot] == 1 ? s->in[at] : -1;
+    return s->in[at];
+}
+
+/* The input whose memory output 0 may take: input 0, or in a gradient the
+   gradient of output 0, or output 0. */
+static int donor(const fl_plan_step *s)
+{
+    const fl_op *def = s->node->def;
+    int n_in = fl_op_n_in(def), n_out = fl_op_n_out(def), from = -1;
+
+    if (def->flags & FL_OP_INPLACE)
+        from = only_input(s, s->node->is_grad ? n_in + n_out : 0);
+    if (from < 0 && s->node->is_grad && (def->flags & FL_OP_OVER_OUT))
+        from = only_input(s, n_in);
+    return from;
 }
 
 static int count_uses(const fl_plan_step *s, int var)

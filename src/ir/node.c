@@ -54,13 +54,16 @@ bool fl_node_reads(const fl_op_node *n, int slot)
 {
     int in = fl_op_n_in(n->def);
     int out = fl_op_n_out(n->def);
+    unsigned uses = n->def->back_uses;
 
     if (!n->is_grad || slot >= in + out)
         return true;
+    if (n->def->back_reads)
+        uses &= n->def->back_reads(n);
     if (slot < in)
-        return (n->def->back_uses & FL_USES_IN(slot)) ||
+        return (uses & FL_USES_IN(slot)) ||
                (n->def->in[slot].flags & FL_OP_SLOT_VALUE);
-    return n->def->back_uses & FL_USES_OUT(slot - in);
+    return uses & FL_USES_OUT(slot - in);
 }
 
 static bool args_have(const fl_args *a, const fl_var *v)

@@ -66,7 +66,9 @@ enum fl_op_flag {
     FL_OP_WHOLE = 64,     /* an update that needs all of a parameter (a norm) */
     FL_OP_SERVER =
         128, /* its effect is on what a server holds: a peer may ask */
-    FL_OP_MAKES = 256, /* its first attribute names what it makes */
+    FL_OP_MAKES = 256,    /* its first attribute names what it makes */
+    FL_OP_OVER_OUT = 512, /* back: input 0's gradient may lie where output 0
+                             lies */
 };
 
 /* What back reads: bit i for input i, bit 16 + i for output i. */
@@ -111,6 +113,9 @@ struct fl_op {
     fl_status (*back)(fl_op_ctx *c);
     /* Gradients are like their variables unless this says otherwise. */
     fl_status (*back_infer)(fl_infer *c);
+    /* What of back_uses the gradient of this node reads, where its attributes
+       leave something out; NULL: all of it. */
+    unsigned (*back_reads)(const fl_op_node *n);
     const fl_op_case *cases;
     size_t n_cases;
 };

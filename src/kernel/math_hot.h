@@ -31,23 +31,21 @@ static inline float fl_f32_of_bits(uint32_t u)
     return x;
 }
 
-/* 2 to the power of n, n in [-126, 127]. */
+/* 2 to the power of n, n in [-126, 127]; 0 for -127, infinite for 128. */
 static inline float fl_exp2i_f32(int32_t n)
 {
     return fl_f32_of_bits((uint32_t)(n + 127) << 23);
 }
 
-/* x = k ln 2 + r with |r| <= ln 2 / 2; exp(r) is a polynomial. Adding 1.5 2^23
-   rounds k and leaves it in the low bits. Two factors make 2^k, because the
-   result may be denormal. */
-static inline float fl_exp_f32(float x)
+/* exp(x) = p 2^n for x in [-104, 89], by x = n ln 2 + r with |r| <= ln 2 / 2;
+   exp(r) is a polynomial. Adding 1.5 2^23 rounds n and leaves it in the low
+   bits. */
+static inline float fl_exp_parts_f32(float x, int32_t *n)
 {
     const float round = 0x1.8p23f;
-    float cut = x > 89 ? 89 : x < -104 ? -104 : x;
-    float shifted = cut * 0x1.715476p0f + round;
+    float shifted = x * 0x1.715476p0f + round;
     float k = shifted - round;
-    float r = (cut - k * 0x1.63p-1f) - k * -0x1.bd0106p-13f;
-    int32_t n = (int32_t)(fl_bits_of_f32(shifted) - fl_bits_of_f32(round));
+    float r = (x - k * 0x1.63p-1f) - k * -0x1.bd0106p-13f;
     float p = 1.9875691500e-4f;
 
     p = p * r + 1.3981999507e-3f;
@@ -55,11 +53,46 @@ static inline float fl_exp_f32(float x)
     p = p * r + 4.1665795894e-2f;
     p = p * r + 1.6666665459e-1f;
     p = p * r + 5.0000001201e-1f;
-    p = p * (r * r) + r + 1;
+    *n = (int32_t)(fl_bits_of_f32(shifted) - fl_bits_of_f32(round));
+    return p * (r * r) + r + 1;
+}
+
+/* Two factors make 2^n, because the result may be denormal. */
+static inline float fl_exp_f32(float x)
+{
+    int32_t n;
+    float p = fl_exp_parts_f32(x > 89 ? 89 : x < -104 ? -104 : x, &n);
+
     p = p * fl_exp2i_f32(n >> 1) * fl_exp2i_f32(n - (n >> 1));
     /* NaN would stay NaN by itself, but then gcc 12 leaves loops over
        log1p(exp(x)) scalar. */
     return x != x ? x : p;
+}
+
+/* exp of x in [-88, 89] with one factor: what would be denormal is 0, and what
+   is above 2^127.5 is infinite. */
+static inline float fl_exp_near_f32(float x)
+{
+    int32_t n;
+    float p = fl_exp_parts_f32(x, &n);
+
+    return p * fl_exp2i_f32(n);
+}
+
+static inline double fl_exp_near_f64(double x)
+{
+    return exp(x);
+}
+
+/* 1 / (1 + exp(-x)); NaN stays NaN. */
+static inline float fl_sigmoid_f32(float x)
+{
+    return 1 / (1 + fl_exp_near_f32(x < -89 ? 89 : x > 88 ? -88 : -x));
+}
+
+static inline double fl_sigmoid_f64(double x)
+{
+    return 1 / (1 + exp(-x));
 }
 
 /* x = 2^k (1 + f) with 1 + f in [sqrt(1/2), sqrt(2)), and log(1 + f) as a
@@ -116,6 +149,7 @@ static inline float fl_tanh_f32(float x)
 #define FL_LOG(x) _Generic((x), float : fl_log_f32, double : log)(x)
 #define FL_LOG1P(x) _Generic((x), float : fl_log1p_f32, double : log1p)(x)
 #define FL_TANH(x) _Generic((x), float : fl_tanh_f32, double : tanh)(x)
-#define FL_SIGMOID(x) (1 / (1 + FL_EXP(-(x))))
+#define FL_SIGMOID(x)                                                          \
+    _Generic((x), float : fl_sigmoid_f32, double : fl_sigmoid_f64)(x)
 
 #endif

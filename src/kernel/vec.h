@@ -19,6 +19,14 @@ typedef enum fl_act {
     FL_ACT_TANH
 } fl_act;
 
+/* No probability is less than exp of it, so its logarithm stays finite. */
+#define FL_SOFTMAX_LEAST (-64)
+
+/* What a row of scores has come to: its largest, and the sum of exp(x - max). */
+typedef struct fl_softmax_of {
+    double max, sum;
+} fl_softmax_of;
+
 /* The formatter takes T * for a product. */
 /* clang-format off */
 #define FL_VEC_FUNCTIONS(T, F)                                                 \
@@ -35,8 +43,14 @@ typedef enum fl_act {
     F(double, dot, (const T *x, const T *y, size_t n))                         \
     /* x . x, y . y and x . y as dot gives them, in one pass */                \
     F(void, dots, (double out[3], const T *x, const T *y, size_t n))           \
-    /* y = exp(x - shift), x - shift counting as `least` below it; the sum */  \
-    F(double, exp_sum, (T *y, const T *x, T shift, T least, size_t n))         \
+    /* out[i] = sum of x[i*n ..] as sum gives it, i in [0, rows) */            \
+    F(void, row_sums, (T *out, const T *x, size_t rows, size_t n))             \
+    /* y = exp(x - max) / sum of these for n > 0 numbers, x - max counting */  \
+    /* as FL_SOFTMAX_LEAST below it; y may be NULL */                          \
+    F(fl_softmax_of, softmax, (T *y, const T *x, size_t n))                    \
+    /* how many of x are not below v, and not at most v: NaN always is */      \
+    F(size_t, count_from, (const T *x, T v, size_t n))                         \
+    F(size_t, count_above, (const T *x, T v, size_t n))                        \
     /* log(1 + exp(x)) - x label without overflow, 0 where label is ignore; */ \
     /* and its gradient times g */                                             \
     F(void, logistic_loss,                                                     \

@@ -18,6 +18,11 @@
 /* How many elements find_not_finite tests before it looks at the outcome. */
 #define FINITE_BLOCK 256
 
+/* Numbers of which a sum is made while they are near; a multiple of the lanes,
+   so that sums of blocks are those of the whole. */
+#define SUM_BLOCK 256
+enum { SUM_LANES_f32 = 16, SUM_LANES_f64 = 8 };
+
 /* Folds the upper half onto the lower until one lane is left. */
 static double fold(double *lane, size_t n)
 {
@@ -66,10 +71,27 @@ static double fold(double *lane, size_t n)
         })                                                                     \
     }
 
+/* s + a b. The product of two floats is exact in double, so fusing it with the
+   sum changes no bit; that of two doubles is not. */
+static inline double add_product_f32(double s, double a, double b)
+{
+#ifdef __FMA__
+    return __builtin_fma(a, b, s);
+#else
+    return s + a * b;
+#endif
+}
+
+static inline double add_product_f64(double s, double a, double b)
+{
+    return s + a * b;
+}
+
+#define INLINE static inline __attribute__((always_inline))
+
 #define REDUCTIONS(T, t, LANES)                                                \
-    static double sum_##t(const T *x, size_t n)                                \
+    INLINE void add_lanes_##t(double *lane, const T *x, size_t n)              \
     {                                                                          \
-        double lane[LANES] = { 0 };                                            \
         size_t i = 0;                                                          \
                                                                                \
         for (; i + LANES <= n; i += LANES)                                     \
@@ -77,7 +99,22 @@ static double fold(double *lane, size_t n)
                 lane[l] += (double)x[i + l];                                   \
         for (size_t l = 0; i + l < n; l++)                                     \
             lane[l] += (double)x[i + l];                                       \
+    }                                                                          \
+    static double sum_##t(const T *x, size_t n)                                \
+    {                                                                          \
+        double lane[LANES] = { 0 };                                            \
+                                                                               \
+        add_lanes_##t(lane, x, n);                                             \
         return fold(lane, LANES);                                              \
+    }                                                                          \
+    static void row_sums_##t(T *out, const T *x, size_t rows, size_t n)        \
+    {                                                                          \
+        for (size_t i = 0; i < rows; i++) {                                    \
+            double lane[LANES] = { 0 };                                        \
+                                                                               \
+            add_lanes_##t(lane, x + i * n, n);                                 \
+            out[i] = (T)fold(lane, LANES);                                     \
+        }                                                                      \
     }                                                                          \
     static double dot_##t(const T *x, const T *y, size_t n)                    \
     {                                                                          \
@@ -86,27 +123,35 @@ static double fold(double *lane, size_t n)
                                                                                \
         for (; i + LANES <= n; i += LANES)                                     \
             for (size_t l = 0; l < LANES; l++)                                 \
-                lane[l] += (double)x[i + l] * (double)y[i + l];                \
+                lane[l] = add_product_##t(lane[l], (double)x[i + l],           \
+                                          (double)y[i + l]);                   \
         for (size_t l = 0; i + l < n; l++)                                     \
-            lane[l] += (double)x[i + l] * (double)y[i + l];                    \
+            lane[l] =                                                          \
+                add_product_##t(lane[l], (double)x[i + l], (double)y[i + l]);  \
         return fold(lane, LANES);                                              \
+    }                                                                          \
+    /* n products of each kind, to the first n lanes. */                       \
+    INLINE void add_dots_##t(double lanes[3][LANES], const T *x, const T *y,   \
+                             size_t n)                                         \
+    {                                                                          \
+        for (size_t l = 0; l < n; l++) {                                       \
+            double a = (double)x[l], b = (double)y[l];                         \
+                                                                               \
+            lanes[0][l] = add_product_##t(lanes[0][l], a, a);                  \
+            lanes[1][l] = add_product_##t(lanes[1][l], b, b);                  \
+            lanes[2][l] = add_product_##t(lanes[2][l], a, b);                  \
+        }                                                                      \
     }                                                                          \
     static void dots_##t(double out[3], const T *x, const T *y, size_t n)      \
     {                                                                          \
-        double xx[LANES] = { 0 }, yy[LANES] = { 0 }, xy[LANES] = { 0 };        \
+        double lanes[3][LANES] = { { 0 } };                                    \
+        size_t i = 0;                                                          \
                                                                                \
-        for (size_t i = 0; i < n; i += LANES)                                  \
-            for (size_t l = 0, end = n - i < LANES ? n - i : LANES; l < end;   \
-                 l++) {                                                        \
-                double a = (double)x[i + l], b = (double)y[i + l];             \
-                                                                               \
-                xx[l] += a * a;                                                \
-                yy[l] += b * b;                                                \
-                xy[l] += a * b;                                                \
-            }                                                                  \
-        out[0] = fold(xx, LANES);                                              \
-        out[1] = fold(yy, LANES);                                              \
-        out[2] = fold(xy, LANES);                                              \
+        for (; i + LANES <= n; i += LANES)                                     \
+            add_dots_##t(lanes, x + i, y + i, LANES);                          \
+        add_dots_##t(lanes, x + i, y + i, n - i);                              \
+        for (size_t k = 0; k < 3; k++)                                         \
+            out[k] = fold(lanes[k], LANES);                                    \
     }                                                                          \
     /* Four rows per sweep: a quarter of the traffic on out, same order. */    \
     static void col_sum_##t(T *out, const T *x, size_t rows, size_t cols,      \
@@ -161,14 +206,46 @@ static double fold(double *lane, size_t n)
             best[i] = v > b ? v : b;                                           \
         })                                                                     \
     }                                                                          \
-    static double exp_sum_##t(T *y, const T *x, T shift, T least, size_t n)    \
+    /* A block stays in the first cache between its exponentials and their   \
+       sum. */ \
+    static fl_softmax_of softmax_##t(T *y, const T *x, size_t n)               \
     {                                                                          \
-        FL_FOR_EACH(i, n, {                                                    \
-            T d = x[i] - shift;                                                \
+        double lane[SUM_LANES_##t] = { 0 };                                    \
+        T top = max_##t(x, n), least = FL_SOFTMAX_LEAST, here[SUM_BLOCK];      \
+        fl_softmax_of of = { (double)top, 0 };                                 \
                                                                                \
-            y[i] = FL_EXP(d < least ? least : d);                              \
-        })                                                                     \
-        return sum_##t(y, n);                                                  \
+        for (size_t lo = 0; lo < n; lo += SUM_BLOCK) {                         \
+            size_t len = n - lo < SUM_BLOCK ? n - lo : SUM_BLOCK;              \
+            const T *from = x + lo;                                            \
+            T *to = y ? y + lo : here;                                         \
+                                                                               \
+            FL_FOR_EACH(i, len, {                                              \
+                T d = from[i] - top;                                           \
+                                                                               \
+                to[i] = fl_exp_near_##t(d < least ? least : d);                \
+            })                                                                 \
+            add_lanes_##t(lane, to, len);                                      \
+        }                                                                      \
+        of.sum = fold(lane, SUM_LANES_##t);                                    \
+        if (y)                                                                 \
+            scale_##t(y, (T)(1 / of.sum), y, 0, n);                            \
+        return of;                                                             \
+    }                                                                          \
+    static size_t count_from_##t(const T *x, T v, size_t n)                    \
+    {                                                                          \
+        uint32_t count = 0;                                                    \
+                                                                               \
+        for (size_t i = 0; i < n; i++)                                         \
+            count += !(x[i] < v);                                              \
+        return count;                                                          \
+    }                                                                          \
+    static size_t count_above_##t(const T *x, T v, size_t n)                   \
+    {                                                                          \
+        uint32_t count = 0;                                                    \
+                                                                               \
+        for (size_t i = 0; i < n; i++)                                         \
+            count += !(x[i] <= v);                                             \
+        return count;                                                          \
     }                                                                          \
     static void logistic_loss_##t(T *loss, const T *x, const T *label,         \
                                   T ignore, size_t n)                          \
@@ -272,8 +349,8 @@ static double fold(double *lane, size_t n)
 
 ELEMENTWISE(float, f32)
 ELEMENTWISE(double, f64)
-REDUCTIONS(float, f32, 16)
-REDUCTIONS(double, f64, 8)
+REDUCTIONS(float, f32, SUM_LANES_f32)
+REDUCTIONS(double, f64, SUM_LANES_f64)
 EXTREMES(float, f32, 64)
 EXTREMES(double, f64, 32)
 ACTIVATIONS(float, f32)

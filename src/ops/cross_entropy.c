@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <math.h>
 
+#include "kernel/unary.h"
 #include "ops/helpers.h"
 #include "ops/kit.h"
 #include "ops/labels.h"
@@ -53,18 +54,38 @@ fl_status fl_infer_labels(const fl_infer *c, int x, int label, int axis,
     return FL_OK;
 }
 
+/* The first place of `s` with a class that is not allowed, or s.hi. All are
+   looked at before one is looked for: most batches have none. */
+#define FIND_BAD(T, t)                                                         \
+    static size_t find_bad_##t(const T *k, fl_span s, int64_t n_classes,       \
+                               int64_t ignore)                                 \
+    {                                                                          \
+        unsigned bad = 0;                                                      \
+        size_t i = s.lo;                                                       \
+                                                                               \
+        for (; i < s.hi; i++)                                                  \
+            bad |= (uint64_t)k[i] >= (uint64_t)n_classes && k[i] != ignore;    \
+        if (!bad)                                                              \
+            return s.hi;                                                       \
+        for (i = s.lo;                                                         \
+             (uint64_t)k[i] < (uint64_t)n_classes || k[i] == ignore;)          \
+            i++;                                                               \
+        return i;                                                              \
+    }
+FIND_BAD(int32_t, i32)
+FIND_BAD(int64_t, i64)
+
 fl_status fl_check_labels(const fl_tensor *label, fl_span s, int64_t n_classes,
                           int64_t ignore)
 {
-    for (size_t i = s.lo; i < s.hi; i++) {
-        int64_t k = fl_label_at(label, i);
+    size_t i = label->dtype == FL_DTYPE_I32
+                   ? find_bad_i32(label->data, s, n_classes, ignore)
+                   : find_bad_i64(label->data, s, n_classes, ignore);
 
-        if ((uint64_t)k >= (uint64_t)n_classes && k != ignore)
-            FL_FAIL(FL_ERR_INVAL,
-                    "Label: class %" PRId64
-                    " at place %zu is not in 0..%" PRId64,
-                    k, i, n_classes - 1);
-    }
+    if (i < s.hi)
+        FL_FAIL(FL_ERR_INVAL,
+                "Label: class %" PRId64 " at place %zu is not in 0..%" PRId64,
+                fl_label_at(label, i), i, n_classes - 1);
     return FL_OK;
 }
 
@@ -75,68 +96,78 @@ typedef struct entropy_job {
     fl_span rows;
 } entropy_job;
 
-#define KERNELS(T, t, LOG)                                                       \
-    static T loss_of_##t(T p)                                                    \
-    {                                                                            \
-        T loss = -LOG(p);                                                        \
-                                                                                 \
-        return loss > (T)LOSS_MAX ? (T)LOSS_MAX : loss;                          \
-    }                                                                            \
-    static void hard_##t(const entropy_job *j, const T *x, T *y, T *match)       \
-    {                                                                            \
-        for (size_t i = j->rows.lo; i < j->rows.hi; i++) {                       \
-            int64_t k = fl_label_at(j->label, i);                                \
-            bool skip = k == j->ignore;                                          \
-            T p = skip ? 0 : x[i * (size_t)j->n_classes + (size_t)k];            \
-                                                                                 \
-            y[i] = skip ? 0 : loss_of_##t(p);                                    \
-            if (match)                                                           \
-                match[i] = p;                                                    \
-        }                                                                        \
-    }                                                                            \
-    static void soft_##t(const entropy_job *j, const T *x, T *y)                 \
-    {                                                                            \
-        size_t n = (size_t)j->n_classes;                                         \
-        const T *weight = j->label->data;                                        \
-                                                                                 \
-        for (size_t i = j->rows.lo; i < j->rows.hi; i++) {                       \
-            T sum = 0;                                                           \
-                                                                                 \
-            for (size_t k = i * n; k < (i + 1) * n; k++)                         \
-                sum += weight[k] * loss_of_##t(x[k]);                            \
-            y[i] = sum;                                                          \
-        }                                                                        \
-    }                                                                            \
+/* Columns of the loops of functions of one number. */
+enum { IS_f32, IS_f64 };
+static const double no_attrs[FL_UNARY_ATTRS_MAX];
+
+#define KERNELS(T, t, LOG)                                                         \
+    static T loss_of_##t(T p)                                                      \
+    {                                                                              \
+        T loss = -LOG(p);                                                          \
+                                                                                   \
+        return loss > (T)LOSS_MAX ? (T)LOSS_MAX : loss;                            \
+    }                                                                              \
+    /* y holds the probabilities until their logarithms are taken at once; a     \
+       class that is passed over counts as a sure one. */ \
+    static void hard_##t(const entropy_job *j, const T *x, T *y, T *match)         \
+    {                                                                              \
+        size_t lo = j->rows.lo, n = j->rows.hi - lo;                               \
+                                                                                   \
+        for (size_t i = lo; i < lo + n; i++) {                                     \
+            int64_t k = fl_label_at(j->label, i);                                  \
+            bool skip = k == j->ignore;                                            \
+                                                                                   \
+            y[i] = skip ? 1 : x[i * (size_t)j->n_classes + (size_t)k];             \
+            if (match)                                                             \
+                match[i] = skip ? 0 : y[i];                                        \
+        }                                                                          \
+        fl_unary_of(FL_UNARY_log)->value[IS_##t](y + lo, y + lo, n, no_attrs);     \
+        for (size_t i = lo; i < lo + n; i++)                                       \
+            y[i] = -y[i] > (T)LOSS_MAX ? (T)LOSS_MAX : 0 - y[i];                   \
+    }                                                                              \
+    static void soft_##t(const entropy_job *j, const T *x, T *y)                   \
+    {                                                                              \
+        size_t n = (size_t)j->n_classes;                                           \
+        const T *weight = j->label->data;                                          \
+                                                                                   \
+        for (size_t i = j->rows.lo; i < j->rows.hi; i++) {                         \
+            T sum = 0;                                                             \
+                                                                                   \
+            for (size_t k = i * n; k < (i + 1) * n; k++)                           \
+                sum += weight[k] * loss_of_##t(x[k]);                              \
+            y[i] = sum;                                                            \
+        }                                                                          \
+    }                                                                              \
     /* p is X, `step` classes wide, or the probabilities that the forward run  \
-       looked up, then step is 1; dy and dmatch may be NULL. */ \
-    static void hard_back_##t(const entropy_job *j, const T *p, size_t step,     \
-                              const T *dy, const T *dmatch, T *dx)               \
-    {                                                                            \
-        size_t n = (size_t)j->n_classes;                                         \
-                                                                                 \
-        for (size_t i = j->rows.lo; i < j->rows.hi; i++) {                       \
-            int64_t k = fl_label_at(j->label, i);                                \
-            T *g;                                                                \
-                                                                                 \
-            memset(dx + i * n, 0, n * sizeof(T));                                \
-            if (k == j->ignore)                                                  \
-                continue;                                                        \
-            g = dx + i * n + (size_t)k;                                          \
-            if (dy)                                                              \
-                *g = -dy[i] / p[i * step + (step == 1 ? 0 : (size_t)k)];         \
-            if (dmatch)                                                          \
-                *g += dmatch[i];                                                 \
-        }                                                                        \
-    }                                                                            \
-    static void soft_back_##t(const entropy_job *j, const T *x, const T *dy,     \
-                              T *dx)                                             \
-    {                                                                            \
-        size_t n = (size_t)j->n_classes;                                         \
-        const T *weight = j->label->data;                                        \
-                                                                                 \
-        for (size_t i = j->rows.lo; i < j->rows.hi; i++)                         \
-            for (size_t k = i * n; k < (i + 1) * n; k++)                         \
-                dx[k] = weight[k] != 0 ? -dy[i] * weight[k] / x[k] : 0;          \
+       looked up, then step is 1; dy and dmatch may be NULL. */   \
+    static void hard_back_##t(const entropy_job *j, const T *p, size_t step,       \
+                              const T *dy, const T *dmatch, T *dx)                 \
+    {                                                                              \
+        size_t n = (size_t)j->n_classes;                                           \
+                                                                                   \
+        for (size_t i = j->rows.lo; i < j->rows.hi; i++) {                         \
+            int64_t k = fl_label_at(j->label, i);                                  \
+            T *g;                                                                  \
+                                                                                   \
+            memset(dx + i * n, 0, n * sizeof(T));                                  \
+            if (k == j->ignore)                                                    \
+                continue;                                                          \
+            g = dx + i * n + (size_t)k;                                            \
+            if (dy)                                                                \
+                *g = -dy[i] / p[i * step + (step == 1 ? 0 : (size_t)k)];           \
+            if (dmatch)                                                            \
+                *g += dmatch[i];                                                   \
+        }                                                                          \
+    }                                                                              \
+    static void soft_back_##t(const entropy_job *j, const T *x, const T *dy,       \
+                              T *dx)                                               \
+    {                                                                              \
+        size_t n = (size_t)j->n_classes;                                           \
+        const T *weight = j->label->data;                                          \
+                                                                                   \
+        for (size_t i = j->rows.lo; i < j->rows.hi; i++)                           \
+            for (size_t k = i * n; k < (i + 1) * n; k++)                           \
+                dx[k] = weight[k] != 0 ? -dy[i] * weight[k] / x[k] : 0;            \
     }
 KERNELS(float, f32, logf)
 KERNELS(double, f64, log)

@@ -22,47 +22,70 @@ enum { COL_DIMS, ACTIVATION };
    hundred columns stay in the second-level cache between the two loops. */
 #define SWEEP_ROWS 64
 
+/* Columns that are computed together: a block of rows of them stays there until
+   bias and activation have followed. */
+#define STRIP_COLS 2048
+
 typedef struct fc_job {
     fl_product size;
     fl_act act;
 } fc_job;
 
-/* One block of rows: Out = Input W. */
-static void product_f32(const fc_job *z, int64_t rows, const float *x,
+/* A part of Out. */
+typedef struct tile {
+    size_t row, rows, col, cols;
+} tile;
+
+/* Out = Input W. */
+static void product_f32(const fc_job *z, const tile *at, const float *x,
                         const float *w, float *out)
 {
     fl_gemm_weights ready;
 
-    fl_gemm_prepare(&ready, w, FL_NO_TRANS, z->size.k, z->size.n, z->size.n);
-    fl_gemm_prepared(rows, x, z->size.k, &ready, out, z->size.n);
+    fl_gemm_prepare(&ready, w + at->col, FL_NO_TRANS, z->size.k,
+                    (int64_t)at->cols, z->size.n);
+    fl_gemm_prepared((int64_t)at->rows, x + at->row * (size_t)z->size.k,
+                     z->size.k, &ready,
+                     out + at->row * (size_t)z->size.n + at->col, z->size.n);
 }
 
-static void product_f64(const fc_job *z, int64_t rows, const double *x,
+static void product_f64(const fc_job *z, const tile *at, const double *x,
                         const double *w, double *out)
 {
     fl_gemm_shape s = { .ta = FL_NO_TRANS,
                         .tb = FL_NO_TRANS,
-                        .m = rows,
-                        .n = z->size.n,
+                        .m = (int64_t)at->rows,
+                        .n = (int64_t)at->cols,
                         .k = z->size.k,
                         .lda = z->size.k,
                         .ldb = z->size.n,
                         .ldc = z->size.n };
 
-    fl_gemm_f64(&s, 1, x, w, 0, out);
+    fl_gemm_f64(&s, 1, x + at->row * (size_t)z->size.k, w + at->col, 0,
+                out + at->row * (size_t)z->size.n + at->col);
+}
+
+static size_t least(size_t x, size_t y)
+{
+    return x < y ? x : y;
 }
 
 #define KERNELS(T, t)                                                          \
     static void forward_##t(const fc_job *z, fl_span s, const T *x,            \
                             const T *w, const T *bias, T *out)                 \
     {                                                                          \
-        size_t n = (size_t)z->size.n, k = (size_t)z->size.k;                   \
+        size_t n = (size_t)z->size.n;                                          \
+        tile at;                                                               \
                                                                                \
-        for (size_t i = s.lo, rows; i < s.hi; i += rows) {                     \
-            rows = s.hi - i < FL_GEMM_BLOCK ? s.hi - i : FL_GEMM_BLOCK;        \
-            product_##t(z, (int64_t)rows, x + i * k, w, out + i * n);          \
-            fl_vec_##t()->bias_act(out + i * n, bias, rows, n, n, z->act);     \
-        }                                                                      \
+        for (at.row = s.lo; at.row < s.hi; at.row += FL_GEMM_BLOCK)            \
+            for (at.col = 0; at.col < n; at.col += STRIP_COLS) {               \
+                at.rows = least(s.hi - at.row, FL_GEMM_BLOCK);                 \
+                at.cols = least(n - at.col, STRIP_COLS);                       \
+                product_##t(z, &at, x, w, out);                                \
+                fl_vec_##t()->bias_act(out + at.row * n + at.col,              \
+                                       bias ? bias + at.col : NULL, at.rows,   \
+                                       at.cols, n, z->act);                    \
+            }                                                                  \
     }                                                                          \
     /* Fills dz and db where they are wanted; part is room for one row. */     \
     static void sweep_##t(const fc_job *z, const T *dout, const T *out, T *dz, \
@@ -233,6 +256,14 @@ static fl_status fc_back(fl_op_ctx *c)
     return FL_OK;
 }
 
+/* Without an activation nothing of Out is in its gradient. */
+static unsigned fc_back_reads(const fl_op_node *n)
+{
+    unsigned inputs = FL_USES_IN(INPUT) | FL_USES_IN(W);
+
+    return *fl_attr_str(n, ACTIVATION) ? inputs | FL_USES_OUT(OUT) : inputs;
+}
+
 static const fl_op_case fc_cases[] = {
     { .in = { "f32[6,7]", "f32[7,5]", "f32[5]" } },
     { .in = { "f32[6,7]", "f32[7,5]" } },
@@ -252,6 +283,9 @@ static const fl_op_case fc_cases[] = {
     /* more than one block of rows on every side */
     { .in = { "f32[300,140]", "f32[140,9]", "f32[9]" },
       .attrs = "{activation_type=tanh}" },
+    /* more than one strip of columns */
+    { .in = { "f32[3,2]", "f32[2,2100]", "f32[2100]" },
+      .attrs = "{activation_type=sigmoid}" },
 };
 
 const fl_op fl_op_fc = {
@@ -268,6 +302,7 @@ const fl_op fl_op_fc = {
     .run = fc_run,
     .back = fc_back,
     .back_uses = FL_USES_IN(INPUT) | FL_USES_IN(W) | FL_USES_OUT(OUT),
+    .back_reads = fc_back_reads,
     .cases = fc_cases,
     .n_cases = FL_LEN(fc_cases),
 };

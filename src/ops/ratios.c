@@ -10,6 +10,7 @@
 #include <inttypes.h>
 #include <math.h>
 
+#include "kernel/vec.h"
 #include "ops/kit.h"
 #include "ops/labels.h"
 
@@ -17,6 +18,7 @@ enum { X, Y, STAT };    /* index into .in; Y is the label or the other */
 enum { OUT, STAT_OUT }; /* index into .out */
 enum { K, BY_ROW };     /* of recall_at_k */
 #define P_MIN 1e-7      /* log loss: a prediction is at least so far from 0 */
+#define BLOCK 512       /* scores that are counted before one looks */
 #define NO_LABEL 0      /* that is passed over: 0 is a class like others */
 
 /* --- shapes --------------------------------------------------------------- */
@@ -129,18 +131,24 @@ static fl_status recall_infer(fl_infer *c)
     return infer_stat(c, 1);
 }
 
+static size_t up_to(ptrdiff_t n)
+{
+    return n < BLOCK ? (size_t)n : BLOCK;
+}
+
 /* Is class y among the k best of a row? Of equals the first is better; a score
-   that is no number is never among them. */
+   that is no number is never among them. Most rows end at the first block. */
 #define KERNELS(T, t)                                                          \
     static bool is_top_##t(const T *x, int64_t n, int64_t y, int64_t k)        \
     {                                                                          \
-        int64_t above = 0;                                                     \
+        const T *own = x + y, *end = x + n;                                    \
+        size_t above = 0, most = (size_t)k;                                    \
                                                                                \
-        for (int64_t i = 0; i < y && above < k; i++)                           \
-            above += !(x[i] < x[y]);                                           \
-        for (int64_t i = y + 1; i < n && above < k; i++)                       \
-            above += !(x[i] <= x[y]);                                          \
-        return above < k && x[y] == x[y];                                      \
+        for (const T *at = x; at < own && above < most; at += BLOCK)           \
+            above += fl_vec_##t()->count_from(at, *own, up_to(own - at));      \
+        for (const T *at = own + 1; at < end && above < most; at += BLOCK)     \
+            above += fl_vec_##t()->count_above(at, *own, up_to(end - at));     \
+        return above < most && *own == *own;                                   \
     }
 FL_FLOATS(KERNELS)
 

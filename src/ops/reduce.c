@@ -96,6 +96,10 @@ bool fl_tiles_next(fl_tiles *it, fl_tile *out)
             add_rows_##t(tile, y, x);                                          \
             return;                                                            \
         }                                                                      \
+        if (tile->rows == 1 && tile->first) {                                  \
+            fl_vec_##t()->row_sums(y, x, tile->n, tile->run);                  \
+            return;                                                            \
+        }                                                                      \
         for (size_t j = 0; j < tile->n; j++) {                                 \
             double sum = sum_of_##t(tile, x + j * tile->run);                  \
                                                                                \

@@ -9,10 +9,6 @@ enum { X };
 enum { OUT };
 enum { AXIS };
 
-/* Below this, x - max counts as this: no probability is less than exp(-64),
-   and its logarithm stays finite. */
-#define CUT (-64)
-
 /* X as [before][n][after]: n numbers, `after` apart, make one line. */
 typedef struct lines {
     size_t n, after;
@@ -33,13 +29,6 @@ static size_t start_of(const lines *l, size_t line)
             max = x[i * l->after] > max ? x[i * l->after] : max;               \
         return max;                                                            \
     }                                                                          \
-    static void forward_row_##t(T *y, const T *x, size_t n)                    \
-    {                                                                          \
-        T top = fl_vec_##t()->max(x, n);                                       \
-        double sum = fl_vec_##t()->exp_sum(y, x, top, CUT, n);                 \
-                                                                               \
-        fl_vec_##t()->scale(y, (T)(1 / sum), y, 0, n);                         \
-    }                                                                          \
     static void forward_line_##t(T *y, const T *x, const lines *l)             \
     {                                                                          \
         T max = max_##t(x, l);                                                 \
@@ -48,7 +37,8 @@ static size_t start_of(const lines *l, size_t line)
         for (size_t i = 0; i < l->n; i++) {                                    \
             T d = x[i * l->after] - max;                                       \
                                                                                \
-            y[i * l->after] = exp(d < CUT ? (T)CUT : d);                       \
+            y[i * l->after] =                                                  \
+                exp(d < FL_SOFTMAX_LEAST ? (T)FL_SOFTMAX_LEAST : d);           \
             sum += (double)y[i * l->after];                                    \
         }                                                                      \
         for (size_t i = 0; i < l->n; i++)                                      \
@@ -68,7 +58,7 @@ static size_t start_of(const lines *l, size_t line)
     {                                                                          \
         for (size_t line = l->s.lo; line < l->s.hi; line++)                    \
             if (l->after == 1)                                                 \
-                forward_row_##t(y + line * l->n, x + line * l->n, l->n);       \
+                fl_vec_##t()->softmax(y + line * l->n, x + line * l->n, l->n); \
             else                                                               \
                 forward_line_##t(y + start_of(l, line), x + start_of(l, line), \
                                  l);                                           \
@@ -88,10 +78,10 @@ FL_FLOATS(KERNELS)
                                  fl_span s)                                    \
     {                                                                          \
         for (size_t i = s.lo; i < s.hi; i++) {                                 \
-            lines l = { .n = fl_seqs_len(q, i), .after = 1 };                  \
+            size_t n = fl_seqs_len(q, i);                                      \
                                                                                \
-            if (l.n)                                                           \
-                forward_line_##t(y + q->off[i], x + q->off[i], &l);            \
+            if (n)                                                             \
+                fl_vec_##t()->softmax(y + q->off[i], x + q->off[i], n);        \
         }                                                                      \
     }                                                                          \
     static void backward_seqs_##t(T *dx, const T *y, const T *g,               \

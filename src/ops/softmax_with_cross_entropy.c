@@ -4,6 +4,10 @@
  * probability is near 1. Scores are taken relative to the largest of their row
  * and not below -64, as 1.8.5 does: the loss of one class is at most about 64.
  * Rows are independent of each other.
+ *
+ * With many classes this is a walk over memory: so Softmax may lie where Logits
+ * lay, and their gradient where Softmax lay. What the loss needs of Logits is
+ * read before.
  */
 #include <math.h>
 
@@ -14,8 +18,6 @@
 enum { LOGITS, LABEL };
 enum { SOFTMAX, LOSS };
 enum { SOFT_LABEL, STABLE, IGNORE_INDEX, AXIS };
-
-#define SCORE_MIN (-64)
 
 /* A row is one place outside the axis: its classes lie `step` apart. */
 typedef struct loss_job {
@@ -35,123 +37,109 @@ static size_t row_start(const loss_job *j, size_t i)
      loss = sum over k of w[k] (log S - z[k]),
      d loss / d z[k] = p[k] (sum of w) - w[k].
    A gradient of Softmax itself, ds, adds p[k] (ds[k] - sum of ds p). */
-#define KERNELS(T, t, EXP, LOG)                                                \
-    static T largest_##t(const loss_job *j, const T *x)                        \
-    {                                                                          \
-        T top = x[0];                                                          \
-                                                                               \
-        if (j->step == 1)                                                      \
-            return fl_vec_##t()->max(x, j->n);                                 \
-        for (size_t k = 1; k < j->n; k++)                                      \
-            top = x[k * j->step] > top ? x[k * j->step] : top;                 \
-        return top;                                                            \
-    }                                                                          \
-    static T score_##t(const loss_job *j, T x, T top)                          \
-    {                                                                          \
-        T z = x - top;                                                         \
-                                                                               \
-        return j->stable && z < SCORE_MIN ? SCORE_MIN : z;                     \
-    }                                                                          \
-    static T row_loss_##t(const loss_job *j, const T *x, T top, T log_sum,     \
-                          size_t i)                                            \
-    {                                                                          \
-        const T *w = (const T *)j->label->data + row_start(j, i);              \
-        T loss = 0;                                                            \
-        int64_t k;                                                             \
-                                                                               \
-        if (!j->soft) {                                                        \
-            k = fl_label_at(j->label, i);                                      \
-            if (k == j->ignore)                                                \
-                return 0;                                                      \
-            return log_sum - score_##t(j, x[(size_t)k * j->step], top);        \
-        }                                                                      \
-        for (size_t at = 0; at < j->n * j->step; at += j->step)                \
-            loss += w[at] * (log_sum - score_##t(j, x[at], top));              \
-        return loss;                                                           \
-    }                                                                          \
-    /* Exponentials of a row into p, which may be NULL, and their sum. */      \
-    static T exps_##t(const loss_job *j, const T *x, T top, T *p)              \
-    {                                                                          \
-        T sum = 0;                                                             \
-                                                                               \
-        if (p && j->step == 1)                                                 \
-            return (T)fl_vec_##t()->exp_sum(                                   \
-                p, x, top, j->stable ? SCORE_MIN : -(T)INFINITY, j->n);        \
-        for (size_t at = 0; at < j->n * j->step; at += j->step) {              \
-            T e = EXP(score_##t(j, x[at], top));                               \
-                                                                               \
-            sum += e;                                                          \
-            if (p)                                                             \
-                p[at] = e;                                                     \
-        }                                                                      \
-        return sum;                                                            \
-    }                                                                          \
-    static void forward_##t(const loss_job *j, const T *logits, T *softmax,    \
-                            T *loss)                                           \
-    {                                                                          \
-        for (size_t i = j->rows.lo; i < j->rows.hi; i++) {                     \
-            const T *x = logits + row_start(j, i);                             \
-            T *p = softmax ? softmax + row_start(j, i) : NULL;                 \
-            T top = j->stable ? largest_##t(j, x) : 0;                         \
-            T sum = exps_##t(j, x, top, p);                                    \
-                                                                               \
-            if (p && j->step == 1)                                             \
-                fl_vec_##t()->scale(p, 1 / sum, p, 0, j->n);                   \
-            for (size_t at = 0; p && j->step > 1 && at < j->n * j->step;       \
-                 at += j->step)                                                \
-                p[at] /= sum;                                                  \
-            loss[i] = row_loss_##t(j, x, top, LOG(sum), i);                    \
-        }                                                                      \
-    }                                                                          \
-    static void hard_back_##t(const loss_job *j, const T *p, T g, int64_t k,   \
-                              T *dx)                                           \
-    {                                                                          \
-        T scale = k == j->ignore ? 0 : g;                                      \
-                                                                               \
-        if (j->step == 1)                                                      \
-            fl_vec_##t()->scale(dx, scale, p, 0, j->n);                        \
-        for (size_t at = 0; j->step > 1 && at < j->n * j->step; at += j->step) \
-            dx[at] = scale * p[at];                                            \
-        if (k != j->ignore)                                                    \
-            dx[(size_t)k * j->step] -= g;                                      \
-    }                                                                          \
-    static void soft_back_##t(const loss_job *j, const T *p, T g, const T *w,  \
-                              T *dx)                                           \
-    {                                                                          \
-        T sum = 0;                                                             \
-                                                                               \
-        for (size_t at = 0; at < j->n * j->step; at += j->step)                \
-            sum += w[at];                                                      \
-        for (size_t at = 0; at < j->n * j->step; at += j->step)                \
-            dx[at] = g * (p[at] * sum - w[at]);                                \
-    }                                                                          \
-    static void add_softmax_back_##t(const loss_job *j, const T *p,            \
-                                     const T *ds, T *dx)                       \
-    {                                                                          \
-        T dot = 0;                                                             \
-                                                                               \
-        for (size_t at = 0; at < j->n * j->step; at += j->step)                \
-            dot += ds[at] * p[at];                                             \
-        for (size_t at = 0; at < j->n * j->step; at += j->step)                \
-            dx[at] += p[at] * (ds[at] - dot);                                  \
-    }                                                                          \
-    static void backward_##t(const loss_job *j, const T *softmax,              \
-                             const T *dloss, const T *dsoftmax, T *dlogits)    \
-    {                                                                          \
-        for (size_t i = j->rows.lo; i < j->rows.hi; i++) {                     \
-            size_t at = row_start(j, i);                                       \
-            T g = dloss ? dloss[i] : 0;                                        \
-                                                                               \
-            if (j->soft)                                                       \
-                soft_back_##t(j, softmax + at, g,                              \
-                              (const T *)j->label->data + at, dlogits + at);   \
-            else                                                               \
-                hard_back_##t(j, softmax + at, g, fl_label_at(j->label, i),    \
-                              dlogits + at);                                   \
-            if (dsoftmax)                                                      \
-                add_softmax_back_##t(j, softmax + at, dsoftmax + at,           \
-                                     dlogits + at);                            \
-        }                                                                      \
+#define KERNELS(T, t, EXP, LOG)                                                  \
+    static T largest_##t(const loss_job *j, const T *x)                          \
+    {                                                                            \
+        T top = x[0];                                                            \
+                                                                                 \
+        for (size_t at = j->step; at < j->n * j->step; at += j->step)            \
+            top = x[at] > top ? x[at] : top;                                     \
+        return j->stable ? top : 0;                                              \
+    }                                                                            \
+    static T score_##t(const loss_job *j, T x, T top)                            \
+    {                                                                            \
+        T z = x - top;                                                           \
+                                                                                 \
+        return j->stable && z < FL_SOFTMAX_LEAST ? FL_SOFTMAX_LEAST : z;         \
+    }                                                                            \
+    /* A row to its probabilities p, which may be NULL. */                       \
+    static fl_softmax_of softmax_##t(const loss_job *j, const T *x, T *p)        \
+    {                                                                            \
+        T top, sum = 0;                                                          \
+                                                                                 \
+        if (j->step == 1 && j->stable)                                           \
+            return fl_vec_##t()->softmax(p, x, j->n);                            \
+        top = largest_##t(j, x);                                                 \
+        for (size_t at = 0; at < j->n * j->step; at += j->step) {                \
+            T e = EXP(score_##t(j, x[at], top));                                 \
+                                                                                 \
+            sum += e;                                                            \
+            if (p)                                                               \
+                p[at] = e;                                                       \
+        }                                                                        \
+        for (size_t at = 0; p && at < j->n * j->step; at += j->step)             \
+            p[at] /= sum;                                                        \
+        return (fl_softmax_of){ (double)top, (double)sum };                      \
+    }                                                                            \
+    static T hard_loss_##t(const loss_job *j, const T *x, T *p, int64_t k)       \
+    {                                                                            \
+        T own = k == j->ignore ? 0 : x[(size_t)k * j->step];                     \
+        fl_softmax_of of = softmax_##t(j, x, p);                                 \
+                                                                                 \
+        if (k == j->ignore)                                                      \
+            return 0;                                                            \
+        return LOG((T)of.sum) - score_##t(j, own, (T)of.max);                    \
+    }                                                                            \
+    static T soft_loss_##t(const loss_job *j, const T *x, T *p, const T *w)      \
+    {                                                                            \
+        T top = largest_##t(j, x);                                               \
+        double weight = 0, score = 0;                                            \
+        fl_softmax_of of;                                                        \
+                                                                                 \
+        for (size_t at = 0; at < j->n * j->step; at += j->step) {                \
+            weight += (double)w[at];                                             \
+            score += (double)w[at] * (double)score_##t(j, x[at], top);           \
+        }                                                                        \
+        of = softmax_##t(j, x, p);                                               \
+        return (T)(weight * log(of.sum) - score);                                \
+    }                                                                            \
+    static void forward_##t(const loss_job *j, const T *logits, T *softmax,      \
+                            T *loss)                                             \
+    {                                                                            \
+        for (size_t i = j->rows.lo; i < j->rows.hi; i++) {                       \
+            size_t at = row_start(j, i);                                         \
+            T *p = softmax ? softmax + at : NULL;                                \
+                                                                                 \
+            if (j->soft)                                                         \
+                loss[i] = soft_loss_##t(j, logits + at, p,                       \
+                                        (const T *)j->label->data + at);         \
+            else                                                                 \
+                loss[i] = hard_loss_##t(j, logits + at, p,                       \
+                                        fl_label_at(j->label, i));               \
+        }                                                                        \
+    }                                                                            \
+    /* Of a row with weights w, or one class (NULL); ds is the gradient of     \
+       Softmax or NULL. The class itself is left to the caller. */ \
+    static void row_back_##t(const loss_job *j, const T *p, const T *ds,         \
+                             const T *w, T g, T *dx)                             \
+    {                                                                            \
+        T dot = 0, all = w ? 0 : g;                                              \
+                                                                                 \
+        for (size_t at = 0; at < j->n * j->step; at += j->step) {                \
+            dot += ds ? ds[at] * p[at] : 0;                                      \
+            all += w ? g * w[at] : 0;                                            \
+        }                                                                        \
+        for (size_t at = 0; at < j->n * j->step; at += j->step)                  \
+            dx[at] =                                                             \
+                p[at] * (all + (ds ? ds[at] - dot : 0)) - (w ? g * w[at] : 0);   \
+    }                                                                            \
+    static void backward_##t(const loss_job *j, const T *softmax,                \
+                             const T *dloss, const T *dsoftmax, T *dlogits)      \
+    {                                                                            \
+        for (size_t i = j->rows.lo; i < j->rows.hi; i++) {                       \
+            size_t at = row_start(j, i);                                         \
+            const T *w = j->soft ? (const T *)j->label->data + at : NULL;        \
+            const T *ds = dsoftmax ? dsoftmax + at : NULL;                       \
+            int64_t k = w ? j->ignore : fl_label_at(j->label, i);                \
+            T g = !dloss || (!w && k == j->ignore) ? 0 : dloss[i];               \
+                                                                                 \
+            if (!w && !ds && j->step == 1)                                       \
+                fl_vec_##t()->scale(dlogits + at, g, softmax + at, 0, j->n);     \
+            else                                                                 \
+                row_back_##t(j, softmax + at, ds, w, g, dlogits + at);           \
+            if (k != j->ignore)                                                  \
+                dlogits[at + (size_t)k * j->step] -= g;                          \
+        }                                                                        \
     }
 KERNELS(float, f32, expf, logf)
 KERNELS(double, f64, exp, log)
@@ -248,7 +236,7 @@ const fl_op fl_op_softmax_with_cross_entropy = {
                { "numeric_stable_mode", FL_ATTR_BOOL, "true" },
                { "ignore_index", FL_ATTR_INT, "-100" },
                { "axis", FL_ATTR_INT, "-1" } },
-    .flags = FL_OP_SLICED,
+    .flags = FL_OP_INPLACE | FL_OP_OVER_OUT | FL_OP_SLICED,
     .infer = swce_infer,
     .run = swce_run,
     .back = swce_back,

@@ -46,6 +46,29 @@ static void a_chain_lives_in_few_places(void **state)
     fl_plan_free(p);
 }
 
+static void
+scores_their_shares_and_their_gradient_lie_in_one_place(void **state)
+{
+    fl_plan *p = plan_of(
+        "var x : f32[-1,4] data\nvar w : f32[4,4] persist\n"
+        "op arg_max (X=x) -> (Out=label) {axis=1}\n"
+        "op reduce_sum (X=x) -> (Out=g) {dim=[1]}\n"
+        "op fc (Input=x, W=w) -> (Out=a)\n"
+        "op softmax_with_cross_entropy (Logits=a, Label=label) -> "
+        "(Softmax=s, Loss=loss)\n"
+        "op softmax_with_cross_entropy_grad (Logits=a, Label=label, Softmax=s, "
+        "Loss=loss, Loss@GRAD=g) -> (Logits@GRAD=d) @backward\n"
+        "op fc_grad (Input=x, W=w, Out=a, Out@GRAD=d) -> (W@GRAD=e) "
+        "@backward\n"
+        "fetch e\n",
+        false);
+
+    (void)state;
+    assert_int_equal(place_of(p, "a"), place_of(p, "s"));
+    assert_int_equal(place_of(p, "s"), place_of(p, "d"));
+    fl_plan_free(p);
+}
+
 static void a_step_has_the_function_of_its_device(void **state)
 {
     fl_plan *p = plan_of(chain, false);
@@ -266,6 +289,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_chain_lives_in_few_places),
+        cmocka_unit_test(
+            scores_their_shares_and_their_gradient_lie_in_one_place),
         cmocka_unit_test(a_step_has_the_function_of_its_device),
         cmocka_unit_test(fetched_values_keep_their_place),
         cmocka_unit_test(branches_share_places_only_in_program_order),

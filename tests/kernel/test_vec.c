@@ -182,18 +182,24 @@ static void rows_of_scores_are_looked_at_as_a_whole(void **state)
         float *x = samples_f32(1, n), *y = samples_f32(2, n);
         float *z = samples_f32(3, n), top = x[0];
         double sum = 0, dots[3];
+        fl_softmax_of of;
         int32_t at[LEN_MAX] = { 0 };
 
         v->dots(dots, x, y, n);
         assert_true(dots[0] == v->dot(x, x, n));
         assert_true(dots[1] == v->dot(y, y, n));
         assert_true(dots[2] == v->dot(x, y, n));
-        for (size_t i = 0; i < n; i++) {
+        for (size_t i = 0; i < n; i++)
             top = x[i] > top ? x[i] : top;
-            sum += exp(fmax((double)x[i] - 0.25, -0.5));
-        }
+        for (size_t i = 0; i < n; i++)
+            sum += exp(fmax((double)(x[i] - top), FL_SOFTMAX_LEAST));
         assert_true(v->max(x, n) == top);
-        assert_true(fabs(v->exp_sum(z, x, 0.25f, -0.5f, n) - sum) < 1e-6 * sum);
+        of = v->softmax(z, x, n);
+        assert_true(of.max == (double)top && fabs(of.sum - sum) < 1e-6 * sum);
+        assert_true(v->softmax(NULL, x, n).sum == of.sum);
+        for (size_t i = 0; i < n; i++)
+            assert_true(fabs((double)z[i] - exp((double)(x[i] - top)) / sum) <
+                        1e-6);
         v->scale(z, 1, x, 0, n);
         v->max_at(z, at, y, 7, n);
         for (size_t i = 0; i < n; i++) {
@@ -204,6 +210,42 @@ static void rows_of_scores_are_looked_at_as_a_whole(void **state)
         free(y);
         free(z);
     }
+}
+
+static void
+scores_far_below_the_largest_count_as_one_that_is_nearer(void **state)
+{
+    const float x[] = { -1e30f, 100, -INFINITY, 36, 35 };
+    float y[FL_LEN(x)];
+
+    (void)state;
+    fl_vec_f32()->softmax(y, x, FL_LEN(x));
+    assert_true(y[1] == 1);
+    assert_true(y[0] > 0 && y[0] == y[2] && y[0] == y[3] && y[0] == y[4]);
+    y[2] = NAN;
+    fl_vec_f32()->softmax(y, y, FL_LEN(y));
+    assert_true(isnan(y[0]) && isnan(y[2]));
+}
+
+static void what_is_not_below_is_counted_with_what_is_no_number(void **state)
+{
+    const float x[] = { 1, 2, 3, NAN, 2, INFINITY, -INFINITY };
+
+    (void)state;
+    assert_int_equal(fl_vec_f32()->count_from(x, 2, FL_LEN(x)), 5);
+    assert_int_equal(fl_vec_f32()->count_above(x, 2, FL_LEN(x)), 3);
+    assert_int_equal(fl_vec_f32()->count_above(x, 2, 0), 0);
+}
+
+static void sums_of_rows_are_sums(void **state)
+{
+    float *x = samples_f32(1, 5 * 37), out[5];
+
+    (void)state;
+    fl_vec_f32()->row_sums(out, x, 5, 37);
+    for (size_t i = 0; i < 5; i++)
+        assert_true(out[i] == (float)fl_vec_f32()->sum(x + i * 37, 37));
+    free(x);
 }
 
 static void a_logistic_loss_never_overflows(void **state)
@@ -334,7 +376,10 @@ static void the_first_number_that_is_not_finite_is_found(void **state)
         v->dots(dots, x, y, n);                                                \
         for (size_t k = 0; k < 3; k++)                                         \
             *o++ = (T)dots[k];                                                 \
-        *o = (T)v->exp_sum(o + 1, x, (T)0.5, (T)-0.75, n), o += n + 1;         \
+        *o = n ? (T)v->softmax(o + 1, x, n).sum : 0, o += n + 1;               \
+        v->row_sums(o, x, n / 5, 5), o += n / 5;                               \
+        *o++ = (T)v->count_from(x, (T)0.25, n);                                   \
+        *o++ = (T)v->count_above(x, (T)0.25, n);                                  \
         *o++ = n ? v->max(x, n) : 0;                                           \
         v->logistic_loss(o, x, y, 2, n), o += n;                               \
         v->logistic_grad(o, x, y, x, 2, n), o += n;                            \
@@ -377,6 +422,10 @@ int main(void)
         cmocka_unit_test(an_output_may_be_an_input),
         cmocka_unit_test(a_sum_of_large_floats_keeps_the_small_ones),
         cmocka_unit_test(rows_of_scores_are_looked_at_as_a_whole),
+        cmocka_unit_test(
+            scores_far_below_the_largest_count_as_one_that_is_nearer),
+        cmocka_unit_test(what_is_not_below_is_counted_with_what_is_no_number),
+        cmocka_unit_test(sums_of_rows_are_sums),
         cmocka_unit_test(a_logistic_loss_never_overflows),
         cmocka_unit_test(columns_are_summed_over_a_leading_dimension),
         cmocka_unit_test(a_bias_is_added_to_each_row_and_no_further),

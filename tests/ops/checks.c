@@ -338,6 +338,10 @@ static fl_status check_in_place_of(trial *t)
 {
     FL_TRY(fl_err_ctx(same_both_ways(t, &(how){ 0 }, &(how){ .apart = true }),
                       "state in place or apart"));
+    if (t->op->flags & FL_OP_OVER_OUT)
+        FL_TRY(fl_err_ctx(
+            same_both_ways(t, &(how){ 0 }, &(how){ .over_out = true }),
+            "over its output or not"));
     if (!(t->op->flags & FL_OP_INPLACE))
         return FL_OK;
     return fl_err_ctx(

@@ -628,12 +628,14 @@ static void ask_gradients(const trial *t, const how *h, call *c)
 static fl_status place_gradient(const trial *t, const how *h, call *c, int slot,
                                 int i)
 {
-    const fl_targs *dout = &c->in[fl_op_n_in(t->op) + fl_op_n_out(t->op)];
+    int n_in = fl_op_n_in(t->op);
+    const fl_targs *over =
+        &c->in[n_in + (h->over_out ? 0 : fl_op_n_out(t->op))];
     fl_tensor *g = c->out[slot].t[i];
 
-    if (h->in_place && slot == 0 && i == 0 && dout->n && dout->t[0] &&
-        same_size(g, dout->t[0])) {
-        g->data = dout->t[0]->data;
+    if ((h->in_place || h->over_out) && slot == 0 && i == 0 && over->n &&
+        over->t[0] && same_size(g, over->t[0])) {
+        g->data = over->t[0]->data;
         return FL_OK;
     }
     return new_values(c, g, h->dirt);

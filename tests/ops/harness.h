@@ -46,6 +46,7 @@ typedef struct how {
     int nth;         /* shares, each on its own thread; 0 means 1 */
     unsigned dirt;   /* byte that fills outputs before the run */
     bool in_place;   /* output 0 lies where input 0 lies */
+    bool over_out;   /* back: input 0's gradient lies where output 0 lies */
     bool apart;      /* new state lies apart from the old one */
     uint64_t fail;   /* the k-th allocation of the run fails; 0: none */
     bool blind;      /* back: inputs that are not in back_uses hold dirt */
