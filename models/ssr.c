@@ -6,6 +6,9 @@
  *  the last of `next`, or of `drawn` -> row --------> fc --+
  *
  *     loss = max(0, margin - cosine(next) + cosine(drawn))
+ *
+ * Sessions are cut at a click that is drawn anew in every pass: items that never
+ * were the last of a session would not be learnt otherwise.
  */
 #include "models.h"
 
@@ -50,7 +53,7 @@ static fl_status build(fl_ctx *c, const model_args *args, model_net *net)
     right = fl_layers_cos_sim(session, right);
     wrong = fl_layers_cos_sim(session, wrong);
     net->loss = model_hinge(right, wrong, MARGIN);
-    model_format(args, net, "sessions:items=%lld,negatives=1",
+    model_format(args, net, "sessions:items=%lld,negatives=1,cut=yes",
                  (long long)items);
     if (!net->loss)
         return fl_last_status();

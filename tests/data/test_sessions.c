@@ -125,17 +125,57 @@ static void every_item_is_drawn_as_often(void **state)
     close_format(&f);
 }
 
-static void only_sessions_with_negatives_draw(void **state)
+/* The last of `next` in n records of one line. */
+static void count_ends(unsigned *counts, size_t n)
+{
+    parsed f = open_format(&(fl_parser_args){ .spec = "sessions:cut=yes" });
+    fl_row_part parts[2];
+
+    for (uint64_t i = 0; i < n; i++)
+        assert_ok(feed_lines(&f, "0 1 2 3\n", (fl_line){ .number = i + 1 }));
+    for (size_t i = 0; i < f.rows.n; i++) {
+        fl_help_parts(&f.parser->schema, fl_records_at(&f.rows, i), parts);
+        assert_int_equal(parts[0].n, parts[1].n);
+        counts[fl_help_id(&parts[1], parts[1].n - 1)]++;
+    }
+    close_format(&f);
+}
+
+static void a_session_is_cut_at_every_click_but_the_first(void **state)
+{
+    unsigned counts[4] = { 0 };
+
+    (void)state;
+    count_ends(counts, N_DRAWS);
+    assert_int_equal(counts[0], 0);
+    for (size_t i = 1; i < FL_LEN(counts); i++)
+        assert_in_range(counts[i], N_DRAWS / 3 - 400, N_DRAWS / 3 + 400);
+}
+
+static void what_is_cut_is_read_even_so(void **state)
+{
+    (void)state;
+    expect_bad("sessions:cut=yes", "1 2 3 4 5 6 x", "'x' is no item id");
+    expect_parsed("sessions:cut=yes", "1 2\n", "items=1 next=2\n");
+    expect_parsed("sessions:cut=yes,max_len=2", "1 2 what\n",
+                  "items=1 next=2\n");
+    expect_spec_refused("sessions:cut=often", "cut=often");
+}
+
+static void only_sessions_with_negatives_or_cuts_draw(void **state)
 {
     parsed plain = open_format(&(fl_parser_args){ .spec = "sessions" });
     parsed drawing = open_format(
         &(fl_parser_args){ .spec = "sessions:items=9,negatives=1" });
+    parsed cut = open_format(&(fl_parser_args){ .spec = "sessions:cut=yes" });
 
     (void)state;
     assert_false(plain.parser->draws);
     assert_true(drawing.parser->draws);
+    assert_true(cut.parser->draws);
     close_format(&plain);
     close_format(&drawing);
+    close_format(&cut);
 }
 
 int main(void)
@@ -149,7 +189,9 @@ int main(void)
         cmocka_unit_test(negatives_come_with_every_click),
         cmocka_unit_test(draws_depend_on_seed_file_line_and_pass_alone),
         cmocka_unit_test(every_item_is_drawn_as_often),
-        cmocka_unit_test(only_sessions_with_negatives_draw),
+        cmocka_unit_test(a_session_is_cut_at_every_click_but_the_first),
+        cmocka_unit_test(what_is_cut_is_read_even_so),
+        cmocka_unit_test(only_sessions_with_negatives_or_cuts_draw),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

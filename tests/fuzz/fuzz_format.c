@@ -82,6 +82,7 @@ static const choice choices[] = {
       .empty_slots = true },
     { .spec = "sessions" },
     { .spec = "sessions:items=100,max_len=5,negatives=3" },
+    { .spec = "sessions:cut=yes" },
     { .spec = "word2vec:sample=0.1,max_words=3,noise=2", WANTED(sentences) },
 };
 

@@ -93,8 +93,7 @@ long)
         --epochs 20
     cut_data diginetica
     target 0.15 diginetica recall@20 gru4rec --learning-rate 0.03
-    target 0.79 diginetica 'pair accuracy' ssr --width 64 --hidden 64 \
-        --batch 200 --learning-rate 0.05 --epochs 15
+    target 0.80 diginetica 'pair accuracy' ssr --epochs 8
     cut_data stackoverflow
     target 0.65 stackoverflow accuracy tagspace --epochs 5
     cut_data ag_news

@@ -4,6 +4,9 @@
  *
  * Nothing here has a state: what is drawn depends on the seed, the file, the
  * line, the epoch and the place in the line, by counter.
+ *
+ * A session that is cut ends at a drawn click. All of its line is read even so:
+ * whether a line is bad does not depend on a draw.
  */
 #include "data/format/fmt_help.h"
 
@@ -21,9 +24,15 @@ enum { ITEMS, NEXT, DRAWN, N_OFFERS };
 typedef struct sessions {
     uint64_t n_items; /* 0: any id */
     uint32_t max_len, n_negatives;
-    uint64_t stream;
+    bool cut;
+    uint64_t stream, cut_stream;
     int offer[N_OFFERS]; /* that each slot has, in the order of the slots */
 } sessions;
+
+/* Of a line `all` clicks are read, and the first n make the record. */
+typedef struct clicks {
+    uint32_t all, n;
+} clicks;
 
 /* --- opening -------------------------------------------------------------- */
 
@@ -34,6 +43,7 @@ static fl_status read_options(const fl_parser *p, sessions *s)
     FL_TRY(fl_parser_option_int(p, "items", 0, ITEMS_MAX, &items));
     FL_TRY(fl_parser_option_int(p, "max_len", 2, LEN_MAX, &max_len));
     FL_TRY(fl_parser_option_int(p, "negatives", 0, NEGATIVES_MAX, &negatives));
+    FL_TRY(fl_parser_option_bool(p, "cut", &s->cut));
     if (negatives && !items)
         FL_FAIL(FL_ERR_INVAL,
                 "format sessions: negatives=%" PRId64 " are drawn from ids "
@@ -59,6 +69,7 @@ static fl_status sessions_open(fl_parser *p, const char *sample)
     (void)sample;
     p->state = s;
     s->stream = fl_rng_stream(p->seed, "sessions");
+    s->cut_stream = fl_rng_stream(p->seed, "sessions.cut");
     FL_TRY(read_options(p, s));
     n = s->n_negatives ? N_OFFERS : DRAWN;
     for (size_t i = 0; i < n; i++)
@@ -67,7 +78,7 @@ static fl_status sessions_open(fl_parser *p, const char *sample)
     for (size_t i = 0; i < n; i++)
         if (slot_of[i] != FL_NO_SLOT)
             s->offer[slot_of[i]] = (int)i;
-    p->draws = s->n_negatives > 0;
+    p->draws = s->n_negatives > 0 || s->cut;
     return FL_OK;
 }
 
@@ -78,6 +89,20 @@ static void sessions_close(fl_parser *p)
 
 /* --- lines ---------------------------------------------------------------- */
 
+/* The clicks of a line of n words, two or more. */
+static clicks clicks_of(const sessions *s, const fl_line *l, uint32_t n)
+{
+    clicks k = { .all = n < s->max_len ? n : s->max_len };
+    uint64_t bits;
+
+    k.n = k.all;
+    if (!s->cut)
+        return k;
+    bits = fl_rng_bits(fl_help_line_stream(s->cut_stream, l), 0, 0);
+    k.n = 2 + (uint32_t)(((bits >> 32) * (k.all - 1)) >> 32);
+    return k;
+}
+
 /* Values of an offer in a record of n clicks. */
 static uint32_t n_values(const sessions *s, int offer, uint32_t n_clicks)
 {
@@ -85,12 +110,12 @@ static uint32_t n_values(const sessions *s, int offer, uint32_t n_clicks)
 }
 
 static bool put_ids(const fl_parser *p, const fl_line *l, uint32_t slot,
-                    uint32_t n_clicks, fl_row_writer *w, fl_bad *bad)
+                    clicks k, fl_row_writer *w, fl_bad *bad)
 {
     const sessions *s = p->state;
     const char *at = fl_help_skip_blanks(l->at, l->end);
 
-    for (uint32_t i = 0; i < n_clicks; i++) {
+    for (uint32_t i = 0; i < k.all; i++) {
         const char *word = at;
         uint64_t id;
 
@@ -100,7 +125,7 @@ static bool put_ids(const fl_parser *p, const fl_line *l, uint32_t slot,
                                fl_help_shown(word, l->end), word);
         if (!fl_help_check_id(p, slot, id, bad))
             return false;
-        if (s->offer[slot] == ITEMS ? i + 1 < n_clicks : i > 0)
+        if (s->offer[slot] == ITEMS ? i + 1 < k.n : i > 0 && i < k.n)
             fl_row_id(w, id);
         at = fl_help_skip_blanks(at, l->end);
     }
@@ -121,14 +146,14 @@ static void put_drawn(const sessions *s, const fl_line *l, uint32_t n,
     }
 }
 
-static bool put_slots(const fl_parser *p, const fl_line *l, uint32_t n_clicks,
+static bool put_slots(const fl_parser *p, const fl_line *l, clicks k,
                       fl_row_writer *w, fl_bad *bad)
 {
     const sessions *s = p->state;
     uint32_t ragged = 0;
 
     for (uint32_t i = 0; i < p->schema.n_slots; i++) {
-        uint32_t n = n_values(s, s->offer[i], n_clicks);
+        uint32_t n = n_values(s, s->offer[i], k.n);
 
         if (!fl_help_check_count(p, i, n, bad))
             return false;
@@ -136,7 +161,7 @@ static bool put_slots(const fl_parser *p, const fl_line *l, uint32_t n_clicks,
         ragged += p->schema.slots[i].width == 0;
         if (s->offer[i] == DRAWN)
             put_drawn(s, l, n, w);
-        else if (!put_ids(p, l, i, n_clicks, w, bad))
+        else if (!put_ids(p, l, i, k, w, bad))
             return false;
     }
     return true;
@@ -149,17 +174,17 @@ static bool sessions_line(const fl_parser *p, const fl_line *l,
     const sessions *s = p->state;
     uint32_t n = fl_help_count_words(l->at, l->end);
     size_t room = 0;
+    clicks k;
 
-    if (n > s->max_len)
-        n = s->max_len;
     if (n < 2)
         return true;
+    k = clicks_of(s, l, n);
     for (uint32_t i = 0; i < p->schema.n_slots; i++)
-        room += n_values(s, s->offer[i], n);
+        room += n_values(s, s->offer[i], k.n);
     *st = fl_row_open(w, room);
     if (*st)
         return false;
-    if (!put_slots(p, l, n, w, bad)) {
+    if (!put_slots(p, l, k, w, bad)) {
         fl_row_drop(w);
         return false;
     }
@@ -179,6 +204,8 @@ const fl_format fl_format_sessions = {
           .doc = "lines are cut behind so many items" },
         { .name = "negatives", .otherwise = "0",
           .doc = "items drawn at random for each click; needs items" },
+        { .name = "cut", .otherwise = "no",
+          .doc = "yes: a session ends at a drawn click, in every pass another" },
     },
     .draws = true,
     .open = sessions_open,
