@@ -28,6 +28,7 @@ enum {
     OPT_WIDTH,
     OPT_VOCAB,
     OPT_LOSS,
+    OPT_ENCODER,
     OPT_HIDDEN,
     OPT_ITEMS,
     OPT_FIELDS,
@@ -54,6 +55,7 @@ static const struct {
     const char *name;
 } special[] = { { OPT_VOCAB, MODEL_VOCAB, "--vocab" },
                 { OPT_LOSS, MODEL_LOSS, "--loss" },
+                { OPT_ENCODER, MODEL_ENCODER, "--encoder" },
                 { OPT_HIDDEN, MODEL_HIDDEN, "--hidden" },
                 { OPT_ITEMS, MODEL_ITEMS, "--items" },
                 { OPT_FIELDS, MODEL_FIELDS, "--fields" },
@@ -100,6 +102,21 @@ static bool has_word(const char *list, const char *word)
     return false;
 }
 
+static int check_words(const char *self, const train_args *a)
+{
+    const model *m = a->model;
+    const struct {
+        const char *what, *word, *list;
+    } all[] = { { "loss", a->net.loss, m->losses },
+                { "encoder", a->net.encoder, m->encoders } };
+
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+        if (all[i].word && !has_word(all[i].list, all[i].word))
+            return cmd_misused(self, "%s has no %s '%s', but %s", m->name,
+                               all[i].what, all[i].word, all[i].list);
+    return CMD_OK;
+}
+
 static int check_special(const char *self, const train_args *a, uint64_t given)
 {
     const model *m = a->model;
@@ -113,10 +130,7 @@ static int check_special(const char *self, const train_args *a, uint64_t given)
                            "%s needs --vocab FILE (`flotilla data vocab` "
                            "makes one), or --format that names it",
                            m->name);
-    if (a->net.loss && !has_word(m->losses, a->net.loss))
-        return cmd_misused(self, "%s has no loss '%s', but %s", m->name,
-                           a->net.loss, m->losses);
-    return CMD_OK;
+    return check_words(self, a);
 }
 
 static int check(const char *self, const char *const *rest, size_t n,
@@ -169,6 +183,7 @@ static int read_args(int argc, char **argv, const char **rest, train_args *a)
         [OPT_WIDTH] = { "--width", OPTION_COUNT, &m->width, 1, WIDTH_MAX, 0 },
         [OPT_VOCAB] = { "--vocab", OPTION_TEXT, &m->vocab, 0, 0, 0 },
         [OPT_LOSS] = { "--loss", OPTION_TEXT, &m->loss, 0, 0, 0 },
+        [OPT_ENCODER] = { "--encoder", OPTION_TEXT, &m->encoder, 0, 0, 0 },
         [OPT_HIDDEN] = { "--hidden", OPTION_COUNT, &m->hidden, 1, WIDTH_MAX,
                          0 },
         [OPT_ITEMS] = { "--items", OPTION_COUNT, &m->items, 2, ITEMS_MAX, 0 },
@@ -236,9 +251,13 @@ static void list_models(void)
     for (size_t i = 0; i < model_count; i++) {
         const model *m = model_all[i];
 
-        printf("  %-17s%s\n%19s%s %s, batches of %" PRIu64 "%s%s\n", m->name,
-               m->doc, "", m->optimizer, m->learning_rate, m->batch_size,
-               m->losses ? "; losses " : "", m->losses ? m->losses : "");
+        printf("  %-17s%s\n%19s%s %s, batches of %" PRIu64, m->name, m->doc, "",
+               m->optimizer, m->learning_rate, m->batch_size);
+        if (m->losses)
+            printf("; losses %s", m->losses);
+        if (m->encoders)
+            printf("; encoders %s", m->encoders);
+        putchar('\n');
     }
 }
 
@@ -285,7 +304,8 @@ const cmd cmd_train = {
         " are\n"
         "  --fields N          deepfm: features of a record (10)\n"
         "  --negatives N       gru4rec with a loss that draws: of each click\n"
-        "  --loss NAME         gru4rec: which one\n"
+        "  --loss NAME         gru4rec, word2vec: which one\n"
+        "  --encoder NAME      multiview_simnet: which one\n"
         "  --vocab FILE        word2vec: words, as `flotilla data vocab`"
         " writes them\n"
         "  --load DIR          the model to begin with (docs/howto/models.md)\n"

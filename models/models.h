@@ -25,12 +25,13 @@ typedef struct model_args {
     uint64_t decay_steps; /* ... after so many steps, again and again */
     uint64_t width;       /* of a row of the tables */
     /* What only some models have: see model.uses. */
-    const char *vocab;  /* the file of words */
-    const char *loss;   /* which of several */
-    uint64_t hidden;    /* width of the layers above the tables */
-    uint64_t items;     /* how many there are to choose from */
-    uint64_t fields;    /* features of a record */
-    uint64_t negatives; /* drawn for each example */
+    const char *vocab;   /* the file of words */
+    const char *loss;    /* which of several */
+    const char *encoder; /* which of several */
+    uint64_t hidden;     /* width of the layers above the tables */
+    uint64_t items;      /* how many there are to choose from */
+    uint64_t fields;     /* features of a record */
+    uint64_t negatives;  /* drawn for each example */
 } model_args;
 
 enum model_use {
@@ -39,7 +40,8 @@ enum model_use {
     MODEL_HIDDEN = 4,
     MODEL_ITEMS = 8,
     MODEL_FIELDS = 16,
-    MODEL_NEGATIVES = 32
+    MODEL_NEGATIVES = 32,
+    MODEL_ENCODER = 64
 };
 
 /* A metric whose state is [rows, 2]: sums, and what they are over. Those of all
@@ -69,8 +71,9 @@ typedef struct model {
     double decay; /* 0: the rate stays as it is */
     uint64_t decay_steps;
     uint64_t batch_size;
-    unsigned uses;      /* arguments that it has a use for: enum model_use */
-    const char *losses; /* with MODEL_LOSS: "full bpr", the first by default */
+    unsigned uses; /* arguments that it has a use for: enum model_use */
+    /* With MODEL_LOSS and MODEL_ENCODER: "full bpr", the first by default. */
+    const char *losses, *encoders;
     /* Fills `net` but for the optimizer. Net names live as long as the
        context. */
     fl_status (*build)(fl_ctx *c, const model_args *args, model_net *net);

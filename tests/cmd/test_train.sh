@@ -123,6 +123,8 @@ refuse 2 "did you mean --learning-rate?" ctr_dnn --learning_rate 1
 refuse 2 "'b' is too much" ctr_dnn b --data train
 refuse 2 "needs --vocab FILE" word2vec --data train
 refuse 2 "pair shared network" word2vec --data train --vocab vocab --loss f
+refuse 2 "bow cnn gru" multiview_simnet --data train --encoder lstm
+refuse 2 "no use for --encoder" ssr --data train --encoder gru
 refuse 1 "nowhere/words" word2vec --data train --vocab nowhere/words
 refuse 2 "no use for --vocab" ctr_dnn --data train --vocab vocab
 refuse 2 "--epochs needs a whole number" ctr_dnn --data train --epochs 0

@@ -151,4 +151,8 @@ everywhere tagged 4000 accuracy 0.8 tagspace --items 4 --hidden 50 \
     --negatives 3
 everywhere news 4000 'pair accuracy' 0.8 multiview_simnet --width 16 \
     --hidden 16 --batch 20
+for encoder in cnn gru; do
+    learns news 4000 'pair accuracy' 0.8 multiview_simnet --width 16 \
+        --hidden 16 --batch 20 --encoder $encoder
+done
 exit $failed
