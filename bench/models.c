@@ -2,9 +2,11 @@
  * second with 1 and 2 threads, and where the time goes.
  *
  * Lines are parsed once and stay in memory, so that it is training that is
- * measured. DeepFM takes turns with the same network in straight C, over the
- * same lines; both must learn alike. The share of what is neither a matrix product nor a lookup nor an
- * update comes from a profile of one thread.
+ * measured. Some models take turns with the same network in straight C
+ * (models_straight.c), over the same lines; both must learn alike. The share of
+ * what is neither a matrix product nor a lookup nor an update comes from a
+ * profile of one thread. With words on the command line, only the models of
+ * these names are measured.
  */
 #include <math.h>
 #include <stdio.h>
@@ -12,10 +14,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "floor_deepfm.h"
 #include "harness.h"
 #include "models.h"
 #include "models_lines.h"
+#include "models_straight.h"
 
 #define THREADS_MAX 2
 #define REPEATS 7
@@ -162,77 +164,55 @@ static void put_share(const models_lines *of, const char *path)
 
 /* --- against straight C --------------------------------------------------- */
 
-/* The samples of a file of lines "label id:1 id:1 ...". */
-typedef struct samples {
-    int *ids, *labels;
-    size_t n;
-} samples;
-
-static samples read_samples(const char *path, size_t most)
-{
-    samples s = { 0 };
-    FILE *file = fopen(path, "r");
-
-    s.ids = bench_alloc(most * DEEPFM_FIELDS * sizeof *s.ids);
-    s.labels = bench_alloc(most * sizeof *s.labels);
-    while (file && s.n < most && fscanf(file, "%d", &s.labels[s.n]) == 1) {
-        int *ids = s.ids + s.n * DEEPFM_FIELDS;
-
-        for (int i = 0; i < DEEPFM_FIELDS; i++)
-            if (fscanf(file, "%d:1", &ids[i]) != 1)
-                ids[i] = 0;
-        s.labels[s.n] = s.labels[s.n] > 0;
-        s.n++;
-    }
-    if (file)
-        fclose(file);
-    return s;
-}
-
-static double train_floor(void *arg)
-{
-    return floor_deepfm_train(arg);
-}
-
 /* False, with a message, when the two do not learn alike. */
-static bool against_straight(run *r, const char *path, size_t n_lines)
+static bool learn_alike(const char *name, double ours, double straight)
 {
-    samples s = read_samples(path, n_lines);
-    floor_deepfm *f = floor_deepfm_new(s.ids, s.labels, s.n);
-    bench_side floor = { train_floor, f }, ours = { train, r };
+    printf("# models.%s: loss of the first pass %.4f, in straight C %.4f\n",
+           name, ours, straight);
+    if (fabs(ours - straight) < LOSS_OFF_MAX)
+        return true;
+    fprintf(stderr, "bench: models.%s: the two do not learn alike\n", name);
+    return false;
+}
+
+static bool against_straight(run *r, const models_straight *s, void *made)
+{
+    bench_side straight = { s->train, made }, ours = { train, r };
     size_t n = bench_repeats(REPEATS);
-    bench_sample *a = bench_alloc(n * sizeof *a);
-    bench_sample *b = bench_alloc(n * sizeof *b);
-    double *ratios = bench_alloc(n * sizeof *ratios), off;
+    bench_sample *a = bench_alloc(2 * n * sizeof *a), *b = a + n;
+    double *ratios = bench_alloc(2 * n * sizeof *ratios);
+    char prefix[64];
+    bool same;
 
     r->n_threads = 1;
-    bench_pairs(&floor, &ours, n, a, b);
-    for (size_t i = 0; i < n; i++)
+    bench_pairs(&straight, &ours, n, a, b);
+    for (size_t i = 0; i < n; i++) {
         ratios[i] = a[i].seconds / b[i].seconds;
-    bench_figure("models.deepfm", "of_straight", ratios, n, "ratio");
-    off = b[0].value - a[0].value;
-    printf("# models.deepfm: loss of the first pass %.4f, in straight C %.4f\n",
-           b[0].value, a[0].value);
-    floor_deepfm_free(f);
-    free(s.ids);
-    free(s.labels);
+        ratios[n + i] = a[i].cpu_seconds / b[i].cpu_seconds;
+    }
+    snprintf(prefix, sizeof prefix, "models.%s", r->name);
+    bench_figure(prefix, "of_straight", ratios, n, "ratio");
+    bench_figure(prefix, "cpu_of_straight", ratios + n, n, "ratio");
+    same = learn_alike(r->name, b[0].value, a[0].value);
     free(ratios);
     free(a);
-    free(b);
-    if (fabs(off) < LOSS_OFF_MAX)
-        return true;
-    fprintf(stderr, "bench: models.deepfm: the two do not learn alike\n");
-    return false;
+    return same;
 }
 
 static bool compare(const models_lines *of, const char *path)
 {
+    const models_straight *s = models_straight_find(of->model);
+    void *made;
     bool same;
     run r;
 
+    if (!s)
+        return true;
+    made = s->open(path, of->n);
     open_run(&r, of, path);
-    same = against_straight(&r, path, of->n);
+    same = against_straight(&r, s, made);
     close_run(&r);
+    s->close(made);
     return same;
 }
 
@@ -246,10 +226,18 @@ static bool measure(const models_lines *of, const char *path)
         put_rate(&r, t);
     close_run(&r);
     put_share(of, path);
-    return strcmp(of->model, "deepfm") != 0 || compare(of, path);
+    return compare(of, path);
 }
 
-int main(void)
+static bool is_asked(const char *name, int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++)
+        if (!strcmp(argv[i], name))
+            return true;
+    return argc < 2;
+}
+
+int main(int argc, char **argv)
 {
     char path[] = "/tmp/flotilla_bench_XXXXXX";
     int fd = mkstemp(path);
@@ -261,7 +249,8 @@ int main(void)
     }
     close(fd);
     for (size_t i = 0; i < models_lines_count; i++)
-        same = measure(&models_lines_all[i], path) && same;
+        if (is_asked(models_lines_all[i].model, argc, argv))
+            same = measure(&models_lines_all[i], path) && same;
     unlink(path);
     return same ? 0 : 1;
 }
