@@ -378,8 +378,8 @@ static void the_first_number_that_is_not_finite_is_found(void **state)
             *o++ = (T)dots[k];                                                 \
         *o = n ? (T)v->softmax(o + 1, x, n).sum : 0, o += n + 1;               \
         v->row_sums(o, x, n / 5, 5), o += n / 5;                               \
-        *o++ = (T)v->count_from(x, (T)0.25, n);                                   \
-        *o++ = (T)v->count_above(x, (T)0.25, n);                                  \
+        *o++ = (T)v->count_from(x, (T)0.25, n);                                \
+        *o++ = (T)v->count_above(x, (T)0.25, n);                               \
         *o++ = n ? v->max(x, n) : 0;                                           \
         v->logistic_loss(o, x, y, 2, n), o += n;                               \
         v->logistic_grad(o, x, y, x, 2, n), o += n;                            \
