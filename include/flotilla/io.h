@@ -13,6 +13,9 @@
  * Loading is strict: variables that the model lacks, that the program does not
  * have, and that differ in type or shape are all listed, and nothing changes.
  *
+ * A folder may be a path with a scheme, hdfs:// for example, which the commands
+ * of the settings fs_put and fs_get reach (docs/howto/models.md).
+ *
  * A program is one of the executor's context; NULL: the default one. Values are
  * those of the current scope unless another is named. Owner thread of the
  * executor, between runs.

@@ -6,6 +6,7 @@
 #include "base/args.h"
 #include "base/log.h"
 #include "ckpt/dense.h"
+#include "ckpt/remote.h"
 
 /* One load. */
 typedef struct loading {
@@ -158,6 +159,18 @@ static fl_status read_version(loading *l, fl_io_which which, const char *dir)
     return FL_OK;
 }
 
+/* What only a command reaches is brought here first. */
+static fl_status read_model(loading *l, fl_io_which which, const char *dir)
+{
+    char *local = NULL;
+    fl_status st;
+
+    FL_TRY(fl_remote_fetch(&l->call.ctx->conf, dir, &local));
+    st = read_version(l, which, local);
+    fl_free(local);
+    return st;
+}
+
 static fl_status load(fl_executor *e, const char *dir, fl_program *p,
                       fl_io_which which, const fl_load_args *args)
 {
@@ -167,7 +180,7 @@ static fl_status load(fl_executor *e, const char *dir, fl_program *p,
     FL_TRY(FL_ARGS_READ(fl_load_args, &l.args, args));
     FL_TRY(fl_io_begin(&l.call, "load", e, p, l.args.scope));
     fl_arena_init(&l.arena, 4096);
-    st = read_version(&l, which, dir);
+    st = read_model(&l, which, dir);
     fl_st_close(l.dense);
     for (size_t i = 0; i < l.chain.len; i++)
         fl_version_close(l.chain.data[i]);

@@ -4,6 +4,7 @@
 #include "api/io.h"
 #include "base/args.h"
 #include "ckpt/dense.h"
+#include "ckpt/remote.h"
 #include "flotilla/words.h"
 #include "mode/mode.h"
 
@@ -127,6 +128,19 @@ static fl_status write_version(saving *s, const char *dir)
     return fl_version_commit(s->version, &s->manifest);
 }
 
+/* Where only a command reaches, it is written here first. */
+static fl_status write_model(saving *s, const char *dir)
+{
+    const fl_conf *conf = &s->call.ctx->conf;
+    char *local = NULL;
+    fl_status st;
+
+    FL_TRY(fl_remote_place(conf, dir, &local));
+    st = write_version(s, local);
+    fl_free(local);
+    return st ? st : fl_remote_publish(conf, dir);
+}
+
 static fl_status save(fl_executor *e, const char *dir, fl_program *p,
                       fl_io_which which, const fl_save_args *args)
 {
@@ -138,7 +152,7 @@ static fl_status save(fl_executor *e, const char *dir, fl_program *p,
     fl_arena_init(&s.arena, 4096);
     fl_manifest_init(&s.manifest, FL_MANIFEST_FULL);
     s.vars = fl_io_variables(&s.call, which, &s.arena);
-    st = write_version(&s, dir);
+    st = write_model(&s, dir);
     fl_version_close(s.version);
     fl_manifest_release(&s.manifest);
     fl_arena_release(&s.arena);
