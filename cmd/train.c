@@ -39,6 +39,7 @@ enum {
     OPT_LOAD_RESIZE,
     OPT_LOAD_STATE,
     OPT_SAVE,
+    OPT_SAVE_KIND,
     OPT_COUNT
 };
 
@@ -200,6 +201,8 @@ static int read_args(int argc, char **argv, const char **rest, train_args *a)
         [OPT_LOAD_STATE] = { "--load-state", OPTION_TEXT, &a->load_state, 0, 0,
                              0 },
         [OPT_SAVE] = { "--save", OPTION_TEXT, &a->save, 0, 0, 0 },
+        [OPT_SAVE_KIND] = { "--save-kind", OPTION_TEXT, &a->save_kind, 0, 0,
+                            0 },
     };
     const options o = { .all = all, .n = OPT_COUNT, .self = argv[0] };
     uint64_t given = 0;
@@ -317,6 +320,8 @@ const cmd cmd_train = {
         "  --load-state new    the optimizer is another one, its state begins"
         " anew (saved)\n"
         "  --save DIR          where the model goes at the end\n"
+        "  --save-kind delta   of tables what changed since --load DIR alone"
+        " (full)\n"
         "  --set NAME=VALUE    a setting (`flotilla settings` lists them)",
     .list = list_models,
     .run = run,

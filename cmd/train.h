@@ -13,7 +13,7 @@ typedef struct train_args {
     uint64_t epochs, batch, threads, seed;
     /* A model that is loaded before and one that is saved behind; what of the
        former is to be forgiven, in lists apart by commas. NULL: none. */
-    const char *load, *save;
+    const char *load, *save, *save_kind;
     const char *load_only, *load_map, *load_resize, *load_state;
 } train_args;
 

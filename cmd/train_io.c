@@ -51,16 +51,30 @@ static bool is_file(const char *path)
     return stat(path, &is) == 0 && !S_ISDIR(is.st_mode);
 }
 
+static bool is_word(const char *text, const char *a, const char *b)
+{
+    return !text || !strcmp(text, a) || !strcmp(text, b);
+}
+
+static bool is_delta(const train_args *a)
+{
+    return a->save && a->save_kind && !strcmp(a->save_kind, "delta");
+}
+
 int train_check_io(const char *self, const train_args *a)
 {
+    if (!a->save && a->save_kind)
+        return cmd_misused(self, "where to save? --save DIR says it");
+    if (!is_word(a->save_kind, "full", "delta"))
+        return cmd_misused(self, "--save-kind is full or delta, not '%s'",
+                           a->save_kind);
     if (a->save && is_file(a->save))
         return cmd_misused(self, "--save %s: that is a file; name a folder",
                            a->save);
     if (!a->load &&
         (a->load_only || a->load_map || a->load_resize || a->load_state))
         return cmd_misused(self, "what is to be loaded? --load DIR says it");
-    if (a->load_state && strcmp(a->load_state, "new") != 0 &&
-        strcmp(a->load_state, "saved") != 0)
+    if (!is_word(a->load_state, "saved", "new"))
         return cmd_misused(self, "--load-state is saved or new, not '%s'",
                            a->load_state);
     return CMD_OK;
@@ -79,12 +93,12 @@ fl_status train_load(fl_executor *e, const train_args *a)
     if (!st)
         st = fl_load_vars(
             e, a->load, NULL,
-            FL_OPTIONS(fl_load_args,
-                       .fresh_state =
-                           a->load_state && !strcmp(a->load_state, "new"),
-                       .names = only.words, .n_names = only.n,
-                       .renames = map.words, .n_renames = map.n,
-                       .resizes = resize.words, .n_resizes = resize.n));
+            FL_OPTIONS(
+                fl_load_args,
+                .fresh_state = a->load_state && !strcmp(a->load_state, "new"),
+                .names = only.words, .n_names = only.n, .renames = map.words,
+                .n_renames = map.n, .resizes = resize.words,
+                .n_resizes = resize.n, .delta = is_delta(a)));
     free_list(&only);
     free_list(&map);
     free_list(&resize);
@@ -93,5 +107,8 @@ fl_status train_load(fl_executor *e, const train_args *a)
 
 fl_status train_save(fl_executor *e, const train_args *a)
 {
-    return a->save ? fl_save_persistables(e, a->save, NULL) : FL_OK;
+    if (!a->save)
+        return FL_OK;
+    return fl_save_vars(e, a->save, NULL,
+                        FL_OPTIONS(fl_save_args, .delta = is_delta(a)));
 }

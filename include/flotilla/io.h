@@ -45,6 +45,10 @@ typedef struct fl_save_args {
     const char *const *names; /* these alone; NULL: every persistent one */
     size_t n_names;
     fl_scope *scope; /* NULL: the current one */
+    /* The rows that changed since the version that counts, if that has what
+       this context saved or loaded last, also with `delta`; else all of them.
+       Dense variables are whole. */
+    bool delta;
 } fl_save_args;
 
 FL_API FL_MUST_CHECK
@@ -98,6 +102,7 @@ typedef struct fl_load_args {
                                    cut, or leaves the rest as it is */
     size_t n_resizes;
     fl_scope *scope; /* NULL: the current one */
+    bool delta;      /* the next save may be a delta: changes are logged */
 } fl_load_args;
 
 FL_API FL_MUST_CHECK

@@ -34,6 +34,12 @@ fl_status fl_io_begin(fl_io_call *out, const char *what, fl_executor *e,
     return FL_OK;
 }
 
+void fl_io_note_saved(const fl_io_call *call, const char *id)
+{
+    fl_free(call->ctx->saved_as);
+    call->ctx->saved_as = *id ? fl_strdup(id) : NULL;
+}
+
 static bool is_asked(const fl_var *v, fl_io_which which)
 {
     return which == FL_IO_ALL || (v->flags & FL_VAR_PARAM);

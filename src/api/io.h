@@ -31,17 +31,32 @@ fl_match_set fl_io_variables(const fl_io_call *call, fl_io_which which,
 
 /* --- tables of this process ----------------------------------------------- */
 
+/* What of a table goes into a version. */
+typedef struct fl_io_cut {
+    const char *name;
+    const fl_model_version *base; /* what changed since then; NULL: all */
+    bool watch;                   /* the next one may be a delta */
+} fl_io_cut;
+
 /* Writes a table into a version. */
 FL_MUST_CHECK
 fl_status fl_io_save_table(const fl_io_call *call, const fl_model_version *v,
-                           fl_manifest *m, const char *name);
+                           fl_manifest *m, const fl_io_cut *cut);
+
+/* Whether what changed in a table since that version is known. */
+bool fl_io_knows_since(const fl_io_call *call, const char *table,
+                       const fl_model_version *base);
+
+/* The values of the context are those of that version from now on; "": of
+   none. */
+void fl_io_note_saved(const fl_io_call *call, const char *id);
 
 /* A table that is to be loaded. */
 typedef struct fl_io_table {
     const char *name, *saved;       /* here, and in the model */
     fl_model_version *const *chain; /* the newest first, behind it its bases */
     size_t n_chain;
-    bool is_resized, is_fresh_state;
+    bool is_resized, is_fresh_state, watch;
 } fl_io_table;
 
 /* Whether it can be: the table is there, fits, and its files have their
@@ -49,7 +64,7 @@ typedef struct fl_io_table {
 FL_MUST_CHECK
 fl_status fl_io_check_table(const fl_io_call *call, const fl_io_table *t);
 
-/* Replaces its rows. */
+/* Replaces its rows; with `watch` changes are logged from now on. */
 FL_MUST_CHECK
 fl_status fl_io_load_table(const fl_io_call *call, const fl_io_table *t);
 

@@ -105,7 +105,8 @@ static fl_io_table table_of(const loading *l, const fl_match_pair *p)
                           .chain = l->chain.data,
                           .n_chain = l->chain.len,
                           .is_resized = p->is_resized,
-                          .is_fresh_state = l->args.fresh_state };
+                          .is_fresh_state = l->args.fresh_state,
+                          .watch = l->args.delta };
 }
 
 static fl_status check_table(const loading *l, const fl_match_pair *p)
@@ -140,9 +141,11 @@ static fl_status each_pair(const loading *l, pair_fn dense, pair_fn table)
 static void take_step(const loading *l, fl_io_which which)
 {
     const fl_manifest *m = &l->chain.data[0]->manifest;
+    bool is_all = which == FL_IO_ALL && !l->args.n_names;
 
-    if (which == FL_IO_ALL && !l->args.n_names)
+    if (is_all)
         fl_scope_set_step(l->call.scope, m->step);
+    fl_io_note_saved(&l->call, is_all && l->args.delta ? m->id : "");
     FL_INFO("ckpt", "loaded model=%s version=%s step=%llu variables=%zu",
             l->chain.data[0]->dir, m->id, (unsigned long long)m->step,
             l->pairs.len);

@@ -3,6 +3,7 @@
 
 #include "api/io.h"
 #include "base/args.h"
+#include "base/log.h"
 #include "ckpt/dense.h"
 #include "ckpt/remote.h"
 #include "flotilla/words.h"
@@ -13,6 +14,7 @@ typedef struct saving {
     fl_io_call call;
     fl_match_set vars;
     fl_save_args args;
+    fl_model_version *base; /* of a delta */
     fl_model_version *version;
     fl_manifest manifest;
     fl_arena arena;
@@ -104,13 +106,55 @@ static fl_status save_dense(saving *s)
     return fl_dense_save(s->version, &s->manifest, FL_DENSE_FILE, tensors, n);
 }
 
+static fl_status save_table(saving *s, const char *name)
+{
+    fl_io_cut cut = { .name = name, .base = s->base, .watch = s->args.delta };
+
+    return fl_io_save_table(&s->call, s->version, &s->manifest, &cut);
+}
+
 static fl_status save_tables(saving *s)
 {
     for (size_t i = 0; i < s->vars.n; i++)
         if (s->vars.items[i].is_table && is_saved(s, &s->vars.items[i]))
-            FL_TRY(fl_io_save_table(&s->call, s->version, &s->manifest,
-                                    s->vars.items[i].name));
+            FL_TRY(save_table(s, s->vars.items[i].name));
     return FL_OK;
+}
+
+/* --- deltas --------------------------------------------------------------- */
+
+/* Why the rows that changed since a version are not known; NULL: they are. */
+static const char *unknown_since(const saving *s, const fl_model_version *v)
+{
+    const char *last = s->call.ctx->saved_as;
+
+    if (!last || strcmp(last, v->id) != 0)
+        return "the version that counts is not the last one of this context";
+    for (size_t i = 0; i < s->vars.n; i++)
+        if (s->vars.items[i].is_table &&
+            !fl_io_knows_since(&s->call, s->vars.items[i].name, v))
+            return "what changed since the last version is not known";
+    return NULL;
+}
+
+/* A save is a delta when it was asked for and can be one. */
+static void find_base(saving *s, const char *dir)
+{
+    fl_model_version *v = NULL;
+    const char *why = "there is no version yet";
+
+    if (!s->args.delta || s->args.n_names)
+        return;
+    if (!fl_version_open(&v, dir))
+        why = unknown_since(s, v);
+    if (why) {
+        FL_INFO("ckpt", "the save is a whole one: %s", why);
+        fl_version_close(v);
+        return;
+    }
+    s->base = v;
+    s->manifest.kind = FL_MANIFEST_DELTA;
+    s->manifest.base = v->id;
 }
 
 /* --- all of it ------------------------------------------------------------ */
@@ -121,11 +165,15 @@ static fl_status write_version(saving *s, const char *dir)
         s->args.keep ? s->args.keep : (uint32_t)s->call.ctx->conf.save_keep;
 
     FL_TRY(check_names(s));
+    find_base(s, dir);
     FL_TRY(fl_version_begin(&s->version, dir, &(fl_version_options){ keep }));
     FL_TRY(save_programs(s));
     FL_TRY(save_dense(s));
     FL_TRY(save_tables(s));
-    return fl_version_commit(s->version, &s->manifest);
+    FL_TRY(fl_version_commit(s->version, &s->manifest));
+    if (s->args.delta && !s->args.n_names)
+        fl_io_note_saved(&s->call, s->version->id);
+    return FL_OK;
 }
 
 /* Where only a command reaches, it is written here first. */
@@ -154,6 +202,7 @@ static fl_status save(fl_executor *e, const char *dir, fl_program *p,
     s.vars = fl_io_variables(&s.call, which, &s.arena);
     st = write_model(&s, dir);
     fl_version_close(s.version);
+    fl_version_close(s.base);
     fl_manifest_release(&s.manifest);
     fl_arena_release(&s.arena);
     return st;

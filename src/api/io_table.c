@@ -4,18 +4,42 @@
 #include "ckpt/table_file.h"
 #include "mode/mode_local.h"
 
+/* The epoch of a table in a version: changes from there on are behind it. */
+static uint32_t epoch_of(const fl_model_version *v, const char *name)
+{
+    const fl_manifest_table *t = fl_manifest_find_table(&v->manifest, name);
+
+    return t ? t->epoch : 0;
+}
+
+bool fl_io_knows_since(const fl_io_call *call, const char *table,
+                       const fl_model_version *base)
+{
+    uint32_t since = epoch_of(base, table), known;
+    fl_table *t;
+
+    if (!since || fl_mode_local_find(call->ctx->comm, table, &t))
+        return false;
+    known = fl_table_watched_since(t);
+    return known && known <= since;
+}
+
 /* No run is under way, so the cut is the table as it is. */
 fl_status fl_io_save_table(const fl_io_call *call, const fl_model_version *v,
-                           fl_manifest *m, const char *name)
+                           fl_manifest *m, const fl_io_cut *cut)
 {
+    fl_cut_options options = { .since = cut->base
+                                            ? epoch_of(cut->base, cut->name)
+                                            : 0,
+                               .watch = cut->watch };
     fl_table_save_options save = { .last = FL_SHARDS - 1,
                                    .n_threads =
                                        (int)call->ctx->conf.num_threads };
     fl_table *t;
     fl_status st;
 
-    FL_TRY(fl_mode_local_find(call->ctx->comm, name, &t));
-    FL_TRY(fl_table_cut_begin(&save.cut, t, NULL));
+    FL_TRY(fl_mode_local_find(call->ctx->comm, cut->name, &t));
+    FL_TRY(fl_table_cut_begin(&save.cut, t, &options));
     st = fl_table_file_write(v, m, &save);
     fl_table_cut_end(save.cut);
     return st;
@@ -65,5 +89,7 @@ fl_status fl_io_load_table(const fl_io_call *call, const fl_io_table *t)
     fl_table_clear(to);
     for (size_t i = t->n_chain; i-- > 0;)
         FL_TRY(fl_table_file_load(to, t->chain[i], t->saved, &load));
+    if (t->watch)
+        (void)fl_table_watch(to);
     return FL_OK;
 }

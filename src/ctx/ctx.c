@@ -81,6 +81,7 @@ void fl_ctx_free(fl_ctx *c)
     fl_scope_release(&c->scope);
     fl_comm_free(c->comm);
     fl_conf_release(&c->conf);
+    fl_free(c->saved_as);
     fl_free(c);
 }
 

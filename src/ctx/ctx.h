@@ -28,6 +28,7 @@ struct fl_ctx {
     const struct fl_mode *mode; /* `local`, or that of the job */
     fl_comm *comm;              /* of the mode */
     bool run_failed;            /* the last run */
+    char *saved_as; /* the version that tables log changes since, or NULL */
     FL_VEC(fl_optimizer *) optimizers;
     FL_VEC(struct fl_mode *) modes; /* the user's own, see dist/mode_own.h */
 };

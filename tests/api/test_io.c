@@ -512,6 +512,128 @@ static void a_damaged_model_changes_nothing(void **state)
     free_net(&b);
 }
 
+/* --- deltas --------------------------------------------------------------- */
+
+static void save_delta(net *n)
+{
+    assert_ok(fl_save_vars(n->e, model, NULL,
+                           FL_OPTIONS(fl_save_args, .delta = true)));
+}
+
+/* The kind of the version that counts, and how many rows it has. */
+static void assert_version(fl_manifest_kind kind, uint64_t rows)
+{
+    fl_model_version *v = NULL;
+
+    assert_ok(fl_version_open(&v, model));
+    assert_ok(fl_version_verify(v));
+    assert_int_equal(v->manifest.kind, kind);
+    assert_int_equal(fl_manifest_find_table(&v->manifest, "emb")->rows, rows);
+    fl_version_close(v);
+}
+
+static uint64_t count_rows(net *n)
+{
+    fl_table_stats s = FL_INIT(fl_table_stats);
+    fl_table *t;
+
+    assert_ok(fl_ctx_table(n->c, "emb", &t));
+    assert_ok(fl_table_stats_get(t, &s));
+    return s.rows;
+}
+
+static void a_chain_of_deltas_loads_as_the_whole(void **state)
+{
+    plan p = { .optimizer = "adam" };
+    net a = make_net(&p), b = make_net(&p);
+    uint64_t key = 3;
+    fl_table *t;
+    size_t n;
+
+    (void)state;
+    train(&a, 0, 6);
+    save_delta(&a);
+    assert_text_has(fl_str_text(&heard),
+                    "the save is a whole one: there is no version yet");
+    assert_version(FL_MANIFEST_FULL, count_rows(&a));
+    (void)train_one(&a, 6);
+    save_delta(&a);
+    assert_version(FL_MANIFEST_DELTA, 2 * BATCH);
+    assert_ok(fl_ctx_table(a.c, "emb", &t));
+    fl_table_remove(t, &key, 1, &n);
+    assert_int_equal(n, 1);
+    save_delta(&a);
+    assert_version(FL_MANIFEST_DELTA, 0);
+    assert_ok(fl_load_persistables(b.e, model, NULL));
+    assert_same(&a, &b);
+    train(&a, 7, 9);
+    train(&b, 7, 9);
+    assert_same(&a, &b);
+    free_net(&a);
+    free_net(&b);
+}
+
+static void a_loaded_model_goes_on_with_deltas(void **state)
+{
+    plan p = { .optimizer = "adagrad" };
+    net a = make_net(&p), b = make_net(&p), c = make_net(&p);
+
+    (void)state;
+    train(&a, 0, 6);
+    assert_ok(fl_save_persistables(a.e, model, NULL));
+    assert_ok(fl_load_vars(b.e, model, NULL,
+                           FL_OPTIONS(fl_load_args, .delta = true)));
+    (void)train_one(&b, 6);
+    save_delta(&b);
+    assert_version(FL_MANIFEST_DELTA, 2 * BATCH);
+    assert_ok(fl_load_persistables(c.e, model, NULL));
+    assert_same(&b, &c);
+    free_net(&a);
+    free_net(&b);
+    free_net(&c);
+}
+
+static void a_delta_that_cannot_be_is_a_whole_save(void **state)
+{
+    plan p = { .optimizer = "sgd" };
+    net a = make_net(&p), b = make_net(&p);
+
+    (void)state;
+    train(&a, 0, 2);
+    train(&b, 0, 2);
+    save_delta(&a);
+    save_delta(&b); /* a's version counts, b knows nothing of it */
+    assert_text_has(fl_str_text(&heard), "not the last one of this context");
+    assert_version(FL_MANIFEST_FULL, count_rows(&b));
+    assert_ok(fl_run(b.e, fl_default_startup_program(b.c), NULL));
+    save_delta(&b); /* the startup program emptied the table */
+    assert_text_has(fl_str_text(&heard), "since the last version is not known");
+    assert_version(FL_MANIFEST_FULL, 0);
+    free_net(&a);
+    free_net(&b);
+}
+
+static void a_missing_link_is_named(void **state)
+{
+    net a = make_net(&(plan){ .optimizer = "sgd" });
+    fl_model_version *v = NULL;
+    char base[160];
+
+    (void)state;
+    train(&a, 0, 2);
+    save_delta(&a);
+    assert_ok(fl_version_open(&v, model));
+    snprintf(base, sizeof(base), "%s/%s", model, v->id);
+    fl_version_close(v);
+    (void)train_one(&a, 2);
+    save_delta(&a);
+    io_remove(base);
+    assert_int_equal(fl_load_persistables(a.e, model, NULL), FL_ERR_NOTFOUND);
+    assert_said("is a delta, and its base is needed");
+    assert_said(base);
+    free_net(&a);
+}
+
 /* --- where it makes no sense ---------------------------------------------- */
 
 static void calls_that_make_no_sense_say_what_to_call(void **state)
@@ -547,6 +669,10 @@ int main(void)
         TEST(saving_again_adds_a_version_and_keeps_as_many_as_asked),
         TEST(the_folder_of_a_version_is_a_model),
         TEST(a_damaged_model_changes_nothing),
+        TEST(a_chain_of_deltas_loads_as_the_whole),
+        TEST(a_loaded_model_goes_on_with_deltas),
+        TEST(a_delta_that_cannot_be_is_a_whole_save),
+        TEST(a_missing_link_is_named),
         TEST(calls_that_make_no_sense_say_what_to_call),
     };
 

@@ -59,6 +59,18 @@ if command -v python3 >/dev/null; then
         fail "the manifest is no JSON"
 fi
 
+# a_delta_has_what_changed
+cp -r model chain
+head -n 100 day2 >hour
+train --data hour --load chain --save chain --save-kind delta
+"$flotilla" model ls chain >said 2>&1
+grep -q delta said || fail "the second version is no delta: $(cat said)"
+train --data hour --load model --save model
+cmp "model/$(cat model/CURRENT)/dense.safetensors" \
+    "chain/$(cat chain/CURRENT)/dense.safetensors" ||
+    fail "a delta has other numbers"
+train --data day2 --load chain
+
 # names_are_strict_and_what_is_forgiven_is_told
 refuse 1 "does not fit the program" --data day2 --load model --optimizer sgd
 grep -q "_moment1_0 was saved, but the program has none" said ||
@@ -78,5 +90,7 @@ refuse 1 "cannot open the model nowhere" --data day2 --load nowhere
 refuse 1 "is no model" --data day2 --load .
 refuse 2 "that is a file; name a folder" --data day2 --save day1
 refuse 2 "what is to be loaded?" --data day2 --load-only a
+refuse 2 "where to save?" --data day2 --save-kind delta
+refuse 2 "--save-kind is full or delta" --data day2 --save model --save-kind x
 refuse 2 "--load-state is saved or new" --data day2 --load model --load-state old
 exit $failed
