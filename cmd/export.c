@@ -7,11 +7,13 @@
 #include <stdlib.h>
 
 #include "options.h"
+#include "scoring.h"
 #include "sink.h"
 
 typedef struct export_args {
     const char *self, *model;
     const char *safetensors, *tsv, *out;
+    const char *redis, *name;
 } export_args;
 
 /* --- a table as lines ----------------------------------------------------- */
@@ -107,11 +109,28 @@ static int export_safetensors(const export_args *a, const fl_saved *s)
     return CMD_OK;
 }
 
+static int export_redis(const export_args *a)
+{
+    fl_redis_args redis = scoring_redis(a->redis, a->name);
+    fl_redis_report r = FL_INIT(fl_redis_report);
+
+    if (fl_redis_export_with(a->model, &r, &redis))
+        return cmd_failed(a->self, "%s", fl_last_error());
+    printf("%s%" PRIu64 " rows, %" PRIu64 " bytes, %" PRIu64
+           " rows gone, %" PRIu64 " old versions removed\n",
+           r.is_delta ? "delta: " : "", r.rows, r.bytes, r.gone,
+           r.removed_versions);
+    return CMD_OK;
+}
+
 static int export_model(const export_args *a)
 {
     model_file m;
-    int code = model_open(a->self, a->model, &m);
+    int code;
 
+    if (a->redis)
+        return export_redis(a);
+    code = model_open(a->self, a->model, &m);
     if (!code)
         code = a->tsv ? export_tsv(a, m.saved) : export_safetensors(a, m.saved);
     model_close(&m);
@@ -123,8 +142,12 @@ static int check(const export_args *a, size_t n_models)
     if (n_models != 1)
         return cmd_misused(a->self,
                            n_models ? "one model at a time" : "which model?");
-    if (!a->safetensors == !a->tsv)
-        return cmd_misused(a->self, "--safetensors FILE or --tsv TABLE?");
+    if (!!a->safetensors + !!a->tsv + !!a->redis != 1)
+        return cmd_misused(a->self,
+                           "--safetensors FILE, --tsv TABLE or --redis "
+                           "ADDRESS?");
+    if (a->name && !a->redis)
+        return cmd_misused(a->self, "--redis-name goes with --redis");
     if (a->out && !a->tsv)
         return cmd_misused(a->self, "-o goes with --tsv");
     return CMD_OK;
@@ -136,6 +159,8 @@ static int run(int argc, char **argv)
     const option all[] = {
         { "--safetensors", OPTION_TEXT, &a.safetensors, 0, 0, 0 },
         { "--tsv", OPTION_TEXT, &a.tsv, 0, 0, 0 },
+        { "--redis", OPTION_TEXT, &a.redis, 0, 0, 0 },
+        { "--redis-name", OPTION_TEXT, &a.name, 0, 0, 0 },
         { "-o", OPTION_TEXT, &a.out, 0, 0, 0 },
     };
     const options o = { .all = all,
@@ -159,7 +184,8 @@ static int run(int argc, char **argv)
 
 const cmd cmd_export = {
     .name = "export",
-    .args = "MODEL --safetensors FILE | --tsv TABLE [-o FILE]",
+    .args = "MODEL --safetensors FILE | --tsv TABLE [-o FILE] |\n"
+            "       --redis ADDRESS [--redis-name NAME]",
     .doc = "write a saved model for programs of others",
     .more =
         "  --safetensors FILE  all of it: variables under their names, the"
@@ -168,6 +194,12 @@ const cmd cmd_export = {
         "  --tsv TABLE         a line per row: key, kind, epoch and the fields,"
         " to -o FILE\n"
         "                      or stdout\n"
+        "  --redis ADDRESS     rows of its tables into Redis at HOST:PORT or"
+        " unix:PATH, for\n"
+        "                      `flotilla predict --redis`; a delta alone when"
+        " its base is\n"
+        "                      there. The password is REDISCLI_AUTH\n"
+        "  --redis-name NAME   of the model there (model)\n"
         "\n"
         "MODEL is as for `flotilla model`.",
     .run = run,

@@ -4,9 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "options.h"
 #include "ps.h"
-#include "targets.h"
 
 #define BATCH_MAX (1 << 20)
 #define BATCH 256
@@ -45,19 +43,6 @@ static int open_and_score(const predict_args *a, fl_model *m, data_input *in)
     return code;
 }
 
-static int open_model(const predict_args *a, fl_model **out)
-{
-    targets t;
-    int code = CMD_OK;
-
-    if (!targets_read(&t, a->targets))
-        code = cmd_failed(a->self, "no memory for the targets");
-    else if (fl_model_open(out, a->model, .targets = t.names, .n_targets = t.n))
-        code = cmd_failed(a->self, "%s", fl_last_error());
-    targets_release(&t);
-    return code;
-}
-
 static int predict(const predict_args *a, const ps_sets *sets)
 {
     data_input in = { .ctx = ps_open(a->self, sets) };
@@ -66,7 +51,7 @@ static int predict(const predict_args *a, const ps_sets *sets)
 
     if (!in.ctx)
         return CMD_FAILED;
-    code = open_model(a, &m);
+    code = scoring_open(&a->model, &m);
     if (!code) {
         code = open_and_score(a, m, &in);
         fl_model_close(m);
@@ -83,7 +68,7 @@ static int read_args(int argc, char **argv, const char **rest, predict_args *a)
     const char *file = NULL;
     const option all[] = {
         { "--data", OPTION_TEXT, &file, 0, 0, 0 },
-        { "--target", OPTION_TEXT, &a->targets, 0, 0, 0 },
+        SCORING_OPTIONS(&a->model),
         { "--format", OPTION_TEXT, &d->format, 0, 0, 0 },
         { "--slots", OPTION_TEXT, &d->slots, 0, 0, 0 },
         { "--pipe", OPTION_TEXT, &d->pipe, 0, 0, 0 },
@@ -105,7 +90,7 @@ static int read_args(int argc, char **argv, const char **rest, predict_args *a)
         return cmd_misused(argv[0], "'%s' is too much", rest[1]);
     if (!file)
         return cmd_misused(argv[0], "where is the data? --data FILE says it");
-    a->model = rest[0];
+    a->model.model = rest[0];
     rest[1] = file;
     d->files = &rest[1];
     d->n_files = 1;
@@ -115,6 +100,7 @@ static int read_args(int argc, char **argv, const char **rest, predict_args *a)
 static int run_with(int argc, char **argv, char **room, const char **rest)
 {
     predict_args a = { .self = argv[0],
+                       .model = { .self = argv[0] },
                        .data = {
                            .self = argv[0], .threads = 1, .batch = BATCH } };
     ps_sets sets;
@@ -144,7 +130,8 @@ const cmd cmd_predict = {
     .name = "predict",
     .args = "MODEL --data FILE [--format SPEC] [--slots WORDS] [--batch N]"
             " [--threads N]\n"
-            "       [--target NAMES] [--pipe COMMAND] [-o FILE] [--set "
+            "       [--target NAMES] [--redis ADDRESS [--redis-name NAME]]\n"
+            "       [--pipe COMMAND] [-o FILE] [--set "
             "NAME=VALUE]...",
     .doc = "score the records of a file with a saved model",
     .more = "MODEL is a directory that was saved for prediction, or a folder"
@@ -156,10 +143,7 @@ const cmd cmd_predict = {
             "Slots of the data are inputs of the model by their names; others"
             " are left out.\nWithout --slots and --format a line has the"
             " inputs of the model in their order.\n"
-            "\n"
-            "  --target NAMES    of a model that was saved to train on: the"
-            " variables to\n"
-            "                    compute, apart by commas\n"
+            "\n" SCORING_HELP
             "  --format SPEC     of the data (`flotilla data formats` lists"
             " them)\n"
             "  --slots WORDS     NAME:u64 or NAME:float[:WIDTH], in the order"

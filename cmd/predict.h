@@ -8,11 +8,12 @@
 #define FL_CMD_PREDICT_H
 
 #include "data.h"
-#include "flotilla/predict.h"
+#include "scoring.h"
 
 typedef struct predict_args {
-    const char *self, *model, *targets; /* targets NULL: the model's */
-    data_args data;                     /* threads: those that score */
+    const char *self;
+    scoring_args model;
+    data_args data; /* threads: those that score */
 } predict_args;
 
 /* The slots of the data that are inputs of the model, in the order of these. */

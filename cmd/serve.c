@@ -7,17 +7,17 @@
 #include <string.h>
 
 #include "flotilla/serving.h"
-#include "options.h"
 #include "ps.h"
-#include "targets.h"
+#include "scoring.h"
 
 #define THREADS_MAX 1024
 #define BATCH_MAX (1 << 20)
 #define WATCH_MS_MAX 86400000
 
 typedef struct serve_args {
-    const char *self, *model, *listen, *http, *targets;
-    uint64_t threads, max_batch, watch_ms;
+    scoring_args model;
+    const char *listen, *http;
+    uint64_t threads, max_batch;
     ps_sets sets;
 } serve_args;
 
@@ -38,39 +38,25 @@ static sigset_t signals_to_wait_for(void)
 static void tell(const serve_args *a, const fl_serving *s)
 {
     if (fl_serving_address(s))
-        printf("%s listens at %s\n", a->model, fl_serving_address(s));
+        printf("%s listens at %s\n", a->model.model, fl_serving_address(s));
     if (fl_serving_http_address(s))
-        printf("%s listens at http://%s\n", a->model,
+        printf("%s listens at http://%s\n", a->model.model,
                fl_serving_http_address(s));
     fflush(stdout);
-}
-
-static int open_model(const serve_args *a, fl_model **out)
-{
-    targets t;
-    int code = CMD_OK;
-
-    if (!targets_read(&t, a->targets))
-        code = cmd_failed(a->self, "no memory for the targets");
-    else if (fl_model_open(out, a->model, .targets = t.names, .n_targets = t.n,
-                           .watch_ms = a->watch_ms))
-        code = cmd_failed(a->self, "%s", fl_last_error());
-    targets_release(&t);
-    return code;
 }
 
 static int serve(const serve_args *a, fl_ctx *c, const sigset_t *signals)
 {
     fl_serving *s;
     fl_model *m = NULL;
-    int signal, code = open_model(a, &m);
+    int signal, code = scoring_open(&a->model, &m);
 
     if (code)
         return code;
     if (fl_serving_start(&s, c, m, .listen = a->listen, .http = a->http,
                          .n_threads = (int)a->threads,
                          .max_batch = (size_t)a->max_batch)) {
-        code = cmd_failed(a->self, "%s", fl_last_error());
+        code = cmd_failed(a->model.self, "%s", fl_last_error());
     } else {
         tell(a, s);
         while (sigwait(signals, &signal))
@@ -85,7 +71,7 @@ static int serve(const serve_args *a, fl_ctx *c, const sigset_t *signals)
 static int serve_until_told(const serve_args *a)
 {
     sigset_t signals = signals_to_wait_for();
-    fl_ctx *c = ps_open(a->self, &a->sets);
+    fl_ctx *c = ps_open(a->model.self, &a->sets);
     int code;
 
     if (!c)
@@ -103,10 +89,10 @@ static int read_args(int argc, char **argv, const char **rest, serve_args *a)
     const option all[] = {
         { "--listen", OPTION_TEXT, &a->listen, 0, 0, 0 },
         { "--http", OPTION_TEXT, &a->http, 0, 0, 0 },
-        { "--target", OPTION_TEXT, &a->targets, 0, 0, 0 },
+        SCORING_OPTIONS(&a->model),
         { "--threads", OPTION_COUNT, &a->threads, 1, THREADS_MAX, 0 },
         { "--batch", OPTION_COUNT, &a->max_batch, 1, BATCH_MAX, 0 },
-        { "--watch-ms", OPTION_COUNT, &a->watch_ms, 0, WATCH_MS_MAX, 0 },
+        { "--watch-ms", OPTION_COUNT, &a->model.watch_ms, 0, WATCH_MS_MAX, 0 },
     };
     const options o = { .all = all,
                         .n = sizeof(all) / sizeof(all[0]),
@@ -124,13 +110,13 @@ static int read_args(int argc, char **argv, const char **rest, serve_args *a)
         return cmd_misused(argv[0],
                            "where? --listen ADDRESS or --http HOST:PORT says "
                            "it");
-    a->model = rest[0];
+    a->model.model = rest[0];
     return CMD_OK;
 }
 
 static int run_with(int argc, char **argv, char **room, const char **rest)
 {
-    serve_args a = { .self = argv[0], .watch_ms = 1000 };
+    serve_args a = { .model = { .self = argv[0], .watch_ms = 1000 } };
     int code = ps_take_sets(&argc, argv, room, &a.sets);
 
     if (!code)
@@ -157,22 +143,21 @@ const cmd cmd_serve = {
     .name = "serve",
     .args = "MODEL --listen ADDRESS [--http HOST:PORT] [--threads N]"
             " [--batch N]\n"
-            "       [--target NAMES] [--watch-ms N] [--set NAME=VALUE]...",
+            "       [--target NAMES] [--redis ADDRESS [--redis-name NAME]]\n"
+            "       [--watch-ms N] [--set NAME=VALUE]...",
     .doc = "answer other processes with the scores of a saved model",
-    .more = "Serves until SIGINT or SIGTERM. An address is HOST:PORT (port 0:"
-            " any that is\nfree) or unix:PATH. Token and TLS are settings, as"
-            " for parameter servers; with\na token, HTTP asks for"
-            " `Authorization: Bearer TOKEN`.\n"
-            "\n"
-            "  --listen ADDRESS  for fl_remote_model_open\n"
-            "  --http HOST:PORT  /predict, /health and /metrics, in JSON\n"
-            "  --target NAMES    of a model that was saved to train on: the"
-            " variables to\n"
-            "                    compute, apart by commas\n"
-            "  --threads N       that score (one per core)\n"
-            "  --batch N         records that run as one batch at most (1024)\n"
-            "  --watch-ms N      between two looks for a newer version, 0 for"
-            " none (1000)\n"
-            "  --set NAME=VALUE  a setting (`flotilla settings` lists them)",
+    .more =
+        "Serves until SIGINT or SIGTERM. An address is HOST:PORT (port 0:"
+        " any that is\nfree) or unix:PATH. Token and TLS are settings, as"
+        " for parameter servers; with\na token, HTTP asks for"
+        " `Authorization: Bearer TOKEN`.\n"
+        "\n"
+        "  --listen ADDRESS  for fl_remote_model_open\n"
+        "  --http HOST:PORT  /predict, /health and /metrics, in "
+        "JSON\n" SCORING_HELP "  --threads N       that score (one per core)\n"
+        "  --batch N         records that run as one batch at most (1024)\n"
+        "  --watch-ms N      between two looks for a newer version, 0 for"
+        " none (1000)\n"
+        "  --set NAME=VALUE  a setting (`flotilla settings` lists them)",
     .run = run,
 };

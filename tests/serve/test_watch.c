@@ -1,11 +1,9 @@
 /* test_watch.c - versions and deltas that come while a model is in use. */
-#include "serve_kit.h"
+#include "delta_kit.h"
 
 #include <stdatomic.h>
 
 #include "base/thread.h"
-#include "ckpt/dense.h"
-#include "ckpt/table_file.h"
 #include "ckpt/version.h"
 #include "table/cut.h"
 
@@ -241,62 +239,6 @@ static void threads_score_while_versions_change(void **state)
 
 /* --- deltas --------------------------------------------------------------- */
 
-static const fl_layers_embedding_args in_table = {
-    .size = sizeof(fl_layers_embedding_args),
-    .is_sparse = true,
-    .is_distributed = true,
-    .param = { .name = "emb" },
-};
-
-/* Everything that the base has of dense variables, as the scope has it now. */
-static void put_dense(kit_net *n, fl_model_version *v, fl_manifest *m,
-                      const char *base)
-{
-    fl_named_tensor all[8];
-    fl_model_version *b;
-    const fl_manifest_file *f;
-
-    must(fl_version_open(&b, base));
-    f = fl_manifest_find_file(&b->manifest, FL_DENSE_FILE);
-    assert_true(f->n_tensors <= FL_LEN(all));
-    for (size_t i = 0; i < f->n_tensors; i++) {
-        all[i].name = f->tensors[i].name;
-        must(fl_scope_get(fl_current_scope(n->c), all[i].name, &all[i].value));
-    }
-    must(fl_dense_save(v, m, FL_DENSE_FILE, all, f->n_tensors));
-    fl_version_close(b);
-}
-
-/* What changed since `since`, on top of the version that counts. */
-static uint32_t save_delta(kit_net *n, const char *dir, uint32_t since)
-{
-    fl_cut_options o = { .since = since, .watch = true };
-    fl_table_save_options how = { .last = FL_TABLE_SHARDS - 1,
-                                  .values_only = true };
-    char base[FL_VERSION_ID_MAX];
-    fl_manifest m;
-    fl_model_version *v;
-    fl_table *t;
-    uint32_t epoch;
-
-    must(fl_version_open(&v, dir));
-    memcpy(base, v->id, sizeof(base));
-    fl_version_close(v);
-    must(fl_ctx_table(n->c, "emb", &t));
-    must(fl_table_cut_begin(&how.cut, t, &o));
-    epoch = fl_table_cut_moment(how.cut)->epoch;
-    must(fl_version_begin(&v, dir, &(fl_version_options){ .keep = 1 }));
-    fl_manifest_init(&m, FL_MANIFEST_DELTA);
-    m.base = base;
-    put_dense(n, v, &m, dir);
-    must(fl_table_file_write(v, &m, &how));
-    must(fl_version_commit(v, &m));
-    fl_version_close(v);
-    fl_manifest_release(&m);
-    fl_table_cut_end(how.cut);
-    return epoch;
-}
-
 static void compare(kit_net *n, fl_predictor *p, uint32_t seed)
 {
     float expected[KIT_BATCH];
@@ -322,7 +264,7 @@ static void chain_new(chain *c, const char *name, bool in_memory)
 {
     fl_table *t;
 
-    c->n = kit_net_new(&in_table);
+    c->n = kit_net_new(&kit_in_table);
     kit_train(&c->n, 1, 10);
     must(fl_ctx_table(c->n.c, "emb", &t));
     c->epoch = fl_table_watch(t);
@@ -347,7 +289,7 @@ static void follow_a_chain(const char *name, bool in_memory)
     chain_new(&c, name, in_memory);
     for (uint32_t i = 0; i < 4; i++) {
         kit_train(&c.n, 50 + 10 * i, 2);
-        c.epoch = save_delta(&c.n, c.dir, c.epoch);
+        c.epoch = kit_save_delta(&c.n, c.dir, c.epoch);
         assert_ok(fl_model_refresh(c.m));
         compare(&c.n, c.p, 900 + i);
         compare(&c.n, c.p, 1); /* rows of the base, too */
@@ -382,7 +324,7 @@ static void several_deltas_between_two_looks_are_all_taken(void **state)
     chain_new(&c, "several", false);
     for (uint32_t i = 0; i < 3; i++) {
         kit_train(&c.n, 70 + 10 * i, 1);
-        c.epoch = save_delta(&c.n, c.dir, c.epoch);
+        c.epoch = kit_save_delta(&c.n, c.dir, c.epoch);
     }
     assert_ok(fl_model_refresh(c.m));
     compare(&c.n, c.p, 970);
@@ -405,7 +347,7 @@ static void a_row_that_went_has_its_first_value_again(void **state)
     must(fl_ctx_table(c.n.c, "emb", &t));
     fl_table_remove(t, keys, FL_LEN(keys), &n_removed);
     assert_true(n_removed > 0);
-    c.epoch = save_delta(&c.n, c.dir, c.epoch);
+    c.epoch = kit_save_delta(&c.n, c.dir, c.epoch);
     assert_ok(fl_model_refresh(c.m));
     for (uint32_t seed = 980; seed < 985; seed++)
         compare(&c.n, c.p, seed);
@@ -423,7 +365,7 @@ static void a_missing_link_is_named(void **state)
     (void)state;
     chain_new(&c, "link", false);
     kit_train(&c.n, 80, 1);
-    c.epoch = save_delta(&c.n, c.dir, c.epoch);
+    c.epoch = kit_save_delta(&c.n, c.dir, c.epoch);
     assert_ok(fl_version_open(&v, c.dir));
     snprintf(line, sizeof(line), "rm -r %s/%s", c.dir, v->manifest.base);
     fl_version_close(v);
