@@ -35,9 +35,19 @@ typedef struct models {
     char dir[64];
     ctr_data data;
     fl_model *model;
-    fl_predictor *predictor;
+    fl_predictor *predictor; /* the one that is measured */
     floor_predict *floor;
 } models;
+
+/* Where the model's rows are: copied into memory, where the floor has its own,
+   or in the mapped files. */
+typedef struct home {
+    const char *prefix; /* of the names of its figures */
+    bool in_memory;
+} home;
+
+static const home homes[] = { { "predict", true },
+                              { "predict.mapped", false } };
 
 /* Batches of one size, ready to be fed. */
 typedef struct batches {
@@ -125,8 +135,19 @@ static void models_new(models *m)
     save(e, m->dir, names.predicted);
     fl_executor_free(e);
     fl_ctx_free(c);
-    bench_check(fl_model_open(&m->model, m->dir), "opening the model");
+}
+
+static void open_model(models *m, bool in_memory)
+{
+    bench_check(fl_model_open(&m->model, m->dir, .in_memory = in_memory),
+                "opening the model");
     bench_check(fl_predictor_new(&m->predictor, m->model), "a predictor");
+}
+
+static void close_model(models *m)
+{
+    fl_predictor_free(m->predictor);
+    fl_model_close(m->model);
 }
 
 static void remove_folder(const char *dir)
@@ -140,8 +161,6 @@ static void remove_folder(const char *dir)
 
 static void models_free(models *m)
 {
-    fl_predictor_free(m->predictor);
-    fl_model_close(m->model);
     floor_predict_free(m->floor);
     ctr_data_release(&m->data);
     remove_folder(m->dir);
@@ -293,12 +312,12 @@ static void put_latency(const char *prefix, const batches *b)
     bench_figure(prefix, "p99_us", &p99, 1, "us");
 }
 
-static void measure_batches(models *m, size_t size)
+static void measure_batches(models *m, const home *h, size_t size)
 {
-    char prefix[32];
+    char prefix[64];
     batches b;
 
-    snprintf(prefix, sizeof prefix, "predict.b%zu", size);
+    snprintf(prefix, sizeof prefix, "%s.b%zu", h->prefix, size);
     batches_init(&b, m, size);
     compare(prefix, (bench_side){ run_ours, &b },
             (bench_side){ run_straight, &b });
@@ -427,12 +446,14 @@ static double file_straight(void *arg)
     return 0;
 }
 
-static void measure_file(models *m)
+static void measure_file(models *m, const home *h)
 {
+    char prefix[64];
     lines l;
 
+    snprintf(prefix, sizeof prefix, "%s.file", h->prefix);
     lines_init(&l, m);
-    compare("predict.file", (bench_side){ file_ours, &l },
+    compare(prefix, (bench_side){ file_ours, &l },
             (bench_side){ file_straight, &l });
     if (l.n_ours != l.n_straight)
         bench_check(FL_ERR_INVAL, "lines were lost");
@@ -523,9 +544,13 @@ int main(void)
     models m;
 
     models_new(&m);
-    measure_batches(&m, 1);
-    measure_batches(&m, 100);
-    measure_file(&m);
+    for (size_t i = 0; i < sizeof homes / sizeof homes[0]; i++) {
+        open_model(&m, homes[i].in_memory);
+        measure_batches(&m, &homes[i], 1);
+        measure_batches(&m, &homes[i], 100);
+        measure_file(&m, &homes[i]);
+        close_model(&m);
+    }
     models_free(&m);
 #ifndef CTR_SMALL
     measure_open();
