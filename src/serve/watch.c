@@ -86,6 +86,7 @@ static fl_status look(fl_model *m, bool *is_new)
         return FL_OK;
     memcpy(m->seen, id, sizeof(m->seen));
     FL_TRY(open_next(m, &e));
+    FL_ASSERT(e);
     memcpy(m->seen, e->id, sizeof(m->seen));
     put_in_place(m, e);
     return FL_OK;
