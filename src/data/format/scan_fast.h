@@ -59,14 +59,6 @@ static inline void fl_store8(char *s, uint64_t w)
     memcpy(s, &w, sizeof(w));
 }
 
-static inline uint32_t fl_load4(const char *s)
-{
-    uint32_t w;
-
-    memcpy(&w, s, sizeof(w));
-    return w;
-}
-
 /* Above 9: no digit. */
 static inline unsigned fl_digit(const char *s)
 {

@@ -1,8 +1,8 @@
 /* vocab.c - words with their counts and numbers.
  *
  * The bytes of all words lie in one buffer, the words in one array in the order
- * of their numbers, and an open table of numbers finds them by hash. The ends of
- * a word are kept beside its number: most words are no more than these, and are
+ * of their numbers, and an open table of numbers finds them by hash. How a word
+ * starts is kept beside its number: most words are no more than that, and are
  * known without a look at their bytes. */
 #include "data/format/vocab.h"
 
@@ -21,16 +21,15 @@
 #define FILE_MAX ((size_t)4 << 30)
 #define WORDS_MAX ((size_t)1 << 30)
 
-/* The first and the last bytes of a word as numbers. */
-typedef struct ends {
+/* The first 16 bytes of a word as numbers, with zeros behind a short one. */
+typedef struct word_start {
     uint64_t head, tail;
-} ends;
+} word_start;
 
-/* With its length they are all of a word of at most so many bytes. */
-#define ENDS_BYTES 16
+#define START_BYTES sizeof(word_start)
 
 typedef struct word {
-    ends ends;
+    word_start start;
     size_t at; /* in the bytes */
     uint64_t count;
     uint32_t len;
@@ -82,6 +81,8 @@ static bool take_letters(const char **at, const char *end, fl_vocab_word *w)
             continue;
         if (!is_space(p[k]))
             return false;
+        fl_store8(w->lower + n, lower & ((UINT64_C(1) << 8 * k) - 1));
+        fl_store8(w->lower + n + 8, 0);
         w->at = w->lower;
         w->len = n + (size_t)k;
         *at = p + k;
@@ -105,6 +106,8 @@ static void make_lower(fl_vocab_word *w, const char *at, const char *end)
             w->lower[w->len] = c;
         w->len++;
     }
+    if (w->len < FL_WORD_PAD)
+        memset(w->lower + w->len, 0, FL_WORD_PAD - w->len);
 }
 
 bool fl_word_next(const char **at, const char *end, fl_word_case how,
@@ -171,48 +174,47 @@ static fl_status grow(void **data, size_t *cap, size_t used, size_t need,
     return FL_OK;
 }
 
-static ends ends_of(const char *at, size_t len)
+static word_start start_of(const char *at, size_t len)
 {
-    const unsigned char *p = (const unsigned char *)at;
+    char bytes[START_BYTES] = { 0 };
 
-    if (len >= 8)
-        return (ends){ fl_load8(at), fl_load8(at + len - 8) };
-    if (len >= 4)
-        return (ends){ fl_load4(at), fl_load4(at + len - 4) };
-    if (len == 0)
-        return (ends){ 0 };
-    return (ends){
-        p[0] | (uint64_t)p[len / 2] << 8 | (uint64_t)p[len - 1] << 16, 0
-    };
+    memcpy(bytes, at, len < START_BYTES ? len : START_BYTES);
+    return (word_start){ fl_load8(bytes), fl_load8(bytes + 8) };
 }
 
-static uint64_t hash_of(const ends *e, const char *at, size_t len)
+static word_start start_of_word(const fl_vocab_word *w)
 {
-    if (len > ENDS_BYTES)
-        return fl_hash_bytes(at, len);
-    return fl_mix64(e->head ^ (e->tail + len) * UINT64_C(0x9e3779b97f4a7c15));
+    if (w->at != w->lower)
+        return start_of(w->at, w->len);
+    return (word_start){ fl_load8(w->lower), fl_load8(w->lower + 8) };
 }
 
 /* A word that is looked for, and the place where it may be first. */
 typedef struct search {
     const char *at;
     size_t len, place;
-    ends ends;
+    word_start start;
 } search;
 
-static search search_for(const fl_vocab *v, const char *at, size_t len)
+static search search_for(const fl_vocab *v, const char *at, size_t len,
+                         word_start s)
 {
-    search s = { .at = at, .len = len, .ends = ends_of(at, len) };
+    uint64_t hash =
+        fl_mix64(s.head ^ (s.tail + len) * UINT64_C(0x9e3779b97f4a7c15));
 
-    s.place = (size_t)hash_of(&s.ends, at, len) & (v->table_cap - 1);
-    return s;
+    if (len > START_BYTES)
+        hash = fl_hash_bytes(at, len);
+    return (search){ .at = at,
+                     .len = len,
+                     .place = (size_t)hash & (v->table_cap - 1),
+                     .start = s };
 }
 
 static bool is_word(const fl_vocab *v, const search *s, const word *w)
 {
-    return w->ends.head == s->ends.head && w->ends.tail == s->ends.tail &&
+    return w->start.head == s->start.head && w->start.tail == s->start.tail &&
            w->len == s->len &&
-           (s->len <= ENDS_BYTES ||
+           (s->len <= START_BYTES ||
             memcmp(v->bytes + w->at, s->at, s->len) == 0);
 }
 
@@ -228,7 +230,7 @@ static size_t find_place(const fl_vocab *v, const search *s)
 
 static size_t probe(const fl_vocab *v, const char *at, size_t len)
 {
-    search s = search_for(v, at, len);
+    search s = search_for(v, at, len, start_of(at, len));
 
     return find_place(v, &s);
 }
@@ -271,7 +273,7 @@ static fl_status enter(fl_vocab *v, const char *at, size_t len, word **out)
     FL_TRY(
         grow((void **)&v->words, &v->cap, v->n, v->n + 1, sizeof(*v->words)));
     memcpy(v->bytes + v->bytes_len, at, len);
-    v->words[v->n] = (word){ .ends = ends_of(at, len),
+    v->words[v->n] = (word){ .start = start_of(at, len),
                              .at = v->bytes_len,
                              .len = (uint32_t)len };
     v->bytes_len += len;
@@ -471,7 +473,8 @@ void fl_vocab_find_all(const fl_vocab *v, const fl_vocab_word *words, size_t n,
 
     FL_DEBUG_ASSERT(n <= FL_VOCAB_GROUP && v->table_cap);
     for (size_t i = 0; i < n; i++) {
-        all[i] = search_for(v, words[i].at, words[i].len);
+        all[i] =
+            search_for(v, words[i].at, words[i].len, start_of_word(&words[i]));
         __builtin_prefetch(&v->table[all[i].place]);
     }
     for (size_t i = 0; i < n; i++) {

@@ -29,10 +29,12 @@ typedef enum fl_word_case {
     FL_WORDS_LOWER /* A-Z become a-z, and only those are kept */
 } fl_word_case;
 
+/* Behind a short word in `lower` there are zeros, up to FL_WORD_PAD bytes. */
+#define FL_WORD_PAD 16
 typedef struct fl_vocab_word {
     const char *at; /* in the text, or in `lower` */
     size_t len;
-    char lower[FL_WORD_MAX];
+    char lower[FL_WORD_MAX + FL_WORD_PAD];
 } fl_vocab_word;
 
 /* The next word at *at, which moves behind it; false when there is none.
