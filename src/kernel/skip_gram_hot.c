@@ -66,6 +66,7 @@ enum { TOGETHER = 2 };
         const T *y[BLOCK];                                                       \
         T *to[BLOCK];                                                            \
         T *slopes, *sums;                                                        \
+        T right; /* the label of the first */                                    \
         int n;                                                                   \
     } block_##t;
 LANES(float, f32)
@@ -521,41 +522,42 @@ PRODUCTS_OF_TWO(double, f64)
 
 #define WINDOWS(T, t)                                                          \
     /* Block number `at` of the targets. */                                    \
-    INLINE block_##t block_of_##t(const fl_skip_gram_##t##_rows *r,            \
-                                  const fl_skip_gram_window *w, size_t at)     \
+    INLINE void block_of_##t(const fl_skip_gram_##t##_rows *r,                 \
+                             const fl_skip_gram_window *w, size_t at,          \
+                             block_##t *b)                                     \
     {                                                                          \
         size_t left = w->n_targets - at * BLOCK;                               \
-        block_##t b = { .n = left < BLOCK ? (int)left : BLOCK };               \
                                                                                \
-        b.sums = w->n_targets > BLOCK ? r->room + r->dim : NULL;               \
-        b.slopes = r->room + r->dim * (1 + w->n_in) + at * w->n_in * STRIDE;   \
+        b->n = left < BLOCK ? (int)left : BLOCK;                               \
+        b->right = at == 0;                                                    \
+        b->sums = w->n_targets > BLOCK ? r->room + r->dim : NULL;              \
+        b->slopes = r->room + r->dim * (1 + w->n_in) + at * w->n_in * STRIDE;  \
         for (int j = 0; j < BLOCK; j++) {                                      \
-            uint64_t row = j < b.n ? w->target[at * BLOCK + (size_t)j] : 0;    \
+            uint64_t row = j < b->n ? w->target[at * BLOCK + (size_t)j] : 0;   \
                                                                                \
-            b.y[j] = j < b.n ? r->y + row : r->room;                           \
-            b.to[j] = j < b.n ? r->to_y + row : r->room;                       \
+            b->y[j] = j < b->n ? r->y + row : r->room;                         \
+            b->to[j] = j < b->n ? r->to_y + row : r->room;                     \
         }                                                                      \
-        return b;                                                              \
     }                                                                          \
     INLINE void measure_##t(const fl_skip_gram_##t##_rows *r,                  \
-                            const fl_skip_gram_window *w, size_t at,           \
+                            const fl_skip_gram_window *w, const block_##t *b,  \
                             fl_skip_gram_loss *loss)                           \
     {                                                                          \
-        block_##t b = block_of_##t(r, w, at);                                  \
         size_t done = 0;                                                       \
                                                                                \
         for (; done + 2 <= w->n_in; done += 2) {                               \
             const T *x[] = { r->x + w->in[done], r->x + w->in[done + 1] };     \
                                                                                \
-            products_of_two_##t(x, b.y, r->dim, b.slopes + done * STRIDE);     \
+            products_of_two_##t(x, b->y, r->dim, b->slopes + done * STRIDE);   \
         }                                                                      \
         if (done < w->n_in)                                                    \
-            products_##t(r->x + w->in[done], b.y, r->dim,                      \
-                         b.slopes + done * STRIDE);                            \
+            products_##t(r->x + w->in[done], b->y, r->dim,                     \
+                         b->slopes + done * STRIDE);                           \
         for (size_t i = 0; i < w->n_in; i += INPUTS) {                         \
             size_t n = w->n_in - i < INPUTS ? w->n_in - i : INPUTS;            \
                                                                                \
-            slopes_##t(b.slopes + i * STRIDE, n, b.n, at == 0, r->step, loss); \
+            slopes_##t(b->slopes + i * STRIDE, n, b->n, b->right, r->step,     \
+                       loss);                                                  \
             if (loss->product > PRODUCT_MAX) {                                 \
                 loss->sum += log(loss->product);                               \
                 loss->product = 1;                                             \
@@ -582,34 +584,51 @@ PRODUCTS_OF_TWO(double, f64)
         (void)one_exchange_all_##t(r, w, b, alone, k);                         \
     }                                                                          \
     INLINE void move_##t(const fl_skip_gram_##t##_rows *r,                     \
-                         const fl_skip_gram_window *w, size_t at)              \
+                         const fl_skip_gram_window *w, const block_##t *b)     \
     {                                                                          \
-        block_##t b = block_of_##t(r, w, at);                                  \
-                                                                               \
-        if (is_alone_##t(r, &b))                                               \
-            exchange_##t(r, w, &b, true);                                      \
+        if (is_alone_##t(r, b))                                                \
+            exchange_##t(r, w, b, true);                                       \
         else                                                                   \
+            exchange_##t(r, w, b, false);                                      \
+    }                                                                          \
+    /* More targets than one block has: what the inputs get is summed up. */   \
+    INLINE void move_all_##t(const fl_skip_gram_##t##_rows *r,                 \
+                             const fl_skip_gram_window *w)                     \
+    {                                                                          \
+        T *sums = r->room + r->dim;                                            \
+        size_t n_sums = w->n_in * r->dim;                                      \
+                                                                               \
+        for (size_t k = 0; k < n_sums; k++)                                    \
+            sums[k] = 0;                                                       \
+        for (size_t at = 0; at * BLOCK < w->n_targets; at++) {                 \
+            block_##t b;                                                       \
+                                                                               \
+            block_of_##t(r, w, at, &b);                                        \
             exchange_##t(r, w, &b, false);                                     \
+        }                                                                      \
+        for (size_t k = 0; k < n_sums; k++)                                    \
+            r->to_x[w->in[k / r->dim] + k % r->dim] += sums[k];                \
     }                                                                          \
     FL_RACY                                                                    \
     static void window_##t(const fl_skip_gram_##t##_rows *r,                   \
                            const fl_skip_gram_window *w,                       \
                            fl_skip_gram_loss *loss)                            \
     {                                                                          \
-        size_t n_blocks = (w->n_targets + BLOCK - 1) / BLOCK;                  \
-        T *sums = r->room + r->dim;                                            \
-        size_t n_sums = n_blocks > 1 ? w->n_in * r->dim : 0;                   \
+        block_##t b;                                                           \
                                                                                \
-        for (size_t b = 0; b < n_blocks; b++)                                  \
-            measure_##t(r, w, b, loss);                                        \
-        if (r->step == 0)                                                      \
+        block_of_##t(r, w, 0, &b);                                             \
+        measure_##t(r, w, &b, loss);                                           \
+        if (w->n_targets <= BLOCK) {                                           \
+            if (r->step != 0)                                                  \
+                move_##t(r, w, &b);                                            \
             return;                                                            \
-        for (size_t k = 0; k < n_sums; k++)                                    \
-            sums[k] = 0;                                                       \
-        for (size_t b = 0; b < n_blocks; b++)                                  \
-            move_##t(r, w, b);                                                 \
-        for (size_t k = 0; k < n_sums; k++)                                    \
-            r->to_x[w->in[k / r->dim] + k % r->dim] += sums[k];                \
+        }                                                                      \
+        for (size_t at = 1; at * BLOCK < w->n_targets; at++) {                 \
+            block_of_##t(r, w, at, &b);                                        \
+            measure_##t(r, w, &b, loss);                                       \
+        }                                                                      \
+        if (r->step != 0)                                                      \
+            move_all_##t(r, w);                                                \
     }                                                                          \
     INLINE void ask_##t(const T *row, size_t dim)                              \
     {                                                                          \

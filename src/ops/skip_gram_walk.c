@@ -89,7 +89,8 @@ size_t fl_skip_gram_inputs_max(const fl_skip_gram_walk *w)
 fl_status fl_skip_gram_step_init(fl_skip_gram_step *s, fl_op_ctx *c,
                                  const fl_skip_gram_walk *w)
 {
-    s->in = fl_scratch(c, fl_skip_gram_inputs_max(w) * sizeof(*s->in));
+    /* One more: the word in the middle is written and not counted. */
+    s->in = fl_scratch(c, (1 + fl_skip_gram_inputs_max(w)) * sizeof(*s->in));
     s->target = fl_scratch(c, (1 + (size_t)w->negatives) * sizeof(*s->target));
     return s->in && s->target ? FL_OK : FL_NOMEM(c);
 }
@@ -123,28 +124,44 @@ static bool next_middle(fl_skip_gram_walk *w)
     return false;
 }
 
+/* What is written is of the type of some fields: these are read once. */
 static void draw_negatives(fl_skip_gram_walk *w, uint64_t *out)
 {
-    for (uint32_t k = 0; k < w->negatives; k++, w->n_drawn++) {
-        if (w->n_drawn % 2 == 0)
-            w->bits = fl_mix64(w->key + (1 + w->n_drawn / 2) * DRAW_STEP);
-        else
-            w->bits >>= 32;
-        out[k] =
-            w->noise[below((uint32_t)w->bits, (uint32_t)w->n_noise)] * w->dim;
+    const uint64_t *noise = w->noise, key = w->key, dim = w->dim;
+    const uint32_t n_noise = (uint32_t)w->n_noise, n = w->negatives;
+    uint64_t bits = w->bits, at = w->n_drawn;
+
+    for (uint32_t k = 0; k < n; k++, at++) {
+        bits = at % 2 ? bits >> 32 : fl_mix64(key + (1 + at / 2) * DRAW_STEP);
+        out[k] = noise[below((uint32_t)bits, n_noise)] * dim;
     }
+    w->bits = bits;
+    w->n_drawn = at;
+}
+
+/* The words from w->at on that have a place in the next window. */
+static size_t take_inputs(fl_skip_gram_walk *w, uint64_t *out)
+{
+    const uint64_t *x = w->x, dim = w->dim;
+    const size_t hi = w->hi, middle = w->middle;
+    size_t n = 0, most = fl_skip_gram_inputs_max(w), at = w->at;
+
+    for (; at < hi && n < most; at++) {
+        out[n] = x[at] * dim;
+        n += at != middle;
+    }
+    w->at = at;
+    return n;
 }
 
 bool fl_skip_gram_next(fl_skip_gram_walk *w, fl_skip_gram_step *s)
 {
-    size_t n = 0, most = fl_skip_gram_inputs_max(w);
+    size_t n;
 
     w->at += w->at == w->middle;
     if (w->at >= w->hi && !next_middle(w))
         return false;
-    for (; w->at < w->hi && n < most; w->at++)
-        if (w->at != w->middle)
-            s->in[n++] = w->x[w->at] * w->dim;
+    n = take_inputs(w, s->in);
     s->target[0] = w->y[w->middle] * w->dim;
     draw_negatives(w, s->target + 1);
     s->rows = (fl_skip_gram_window){ .in = s->in,
