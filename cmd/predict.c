@@ -51,7 +51,7 @@ static int predict(const predict_args *a, const ps_sets *sets)
 
     if (!in.ctx)
         return CMD_FAILED;
-    code = scoring_open(&a->model, &m);
+    code = scoring_open(&a->model, in.ctx, &m);
     if (!code) {
         code = open_and_score(a, m, &in);
         fl_model_close(m);

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "flotilla/saved.h"
+
 /* --- targets -------------------------------------------------------------- */
 
 typedef struct targets {
@@ -42,8 +44,8 @@ fl_redis_args scoring_redis(const char *address, const char *name)
                    .password = getenv("REDISCLI_AUTH"));
 }
 
-static fl_status open_with(const scoring_args *a, const targets *t,
-                           fl_model **out)
+static fl_status open_at(const scoring_args *a, const char *path,
+                         const targets *t, fl_model **out)
 {
     fl_redis_args redis = scoring_redis(a->redis, a->name);
     fl_row_source *rows = NULL;
@@ -52,20 +54,30 @@ static fl_status open_with(const scoring_args *a, const targets *t,
     if (a->redis)
         st = fl_row_source_of_redis_with(&rows, &redis);
     if (!st)
-        st = fl_model_open(out, a->model, .targets = t->names,
-                           .n_targets = t->n, .watch_ms = a->watch_ms,
+        st = fl_model_open(out, path, .targets = t->names, .n_targets = t->n,
+                           .watch_ms = a->watch_ms,
                            .no_optimize = a->no_optimize, .rows = rows);
     return st;
 }
 
-int scoring_open(const scoring_args *a, fl_model **out)
+static fl_status open_with(const scoring_args *a, fl_ctx *c, const targets *t,
+                           fl_model **out)
+{
+    char *path = fl_saved_fetch(c, a->model);
+    fl_status st = path ? open_at(a, path, t, out) : fl_last_status();
+
+    fl_text_free(path);
+    return st;
+}
+
+int scoring_open(const scoring_args *a, fl_ctx *c, fl_model **out)
 {
     targets t;
     int code = CMD_OK;
 
     if (!targets_read(&t, a->targets))
         code = cmd_failed(a->self, "no memory for the targets");
-    else if (open_with(a, &t, out))
+    else if (open_with(a, c, &t, out))
         code = cmd_failed(a->self, "%s", fl_last_error());
     targets_release(&t);
     return code;

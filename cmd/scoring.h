@@ -36,7 +36,8 @@ typedef struct scoring_args {
    redis-cli. */
 fl_redis_args scoring_redis(const char *address, const char *name);
 
-/* CMD_OK, or CMD_FAILED after saying what is wrong. */
-int scoring_open(const scoring_args *a, fl_model **out);
+/* The context gives settings: a model may be at a path with a scheme. CMD_OK, or
+   CMD_FAILED after saying what is wrong. */
+int scoring_open(const scoring_args *a, fl_ctx *c, fl_model **out);
 
 #endif

@@ -49,7 +49,7 @@ static int serve(const serve_args *a, fl_ctx *c, const sigset_t *signals)
 {
     fl_serving *s;
     fl_model *m = NULL;
-    int signal, code = scoring_open(&a->model, &m);
+    int signal, code = scoring_open(&a->model, c, &m);
 
     if (code)
         return code;

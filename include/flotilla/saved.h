@@ -30,6 +30,11 @@ FL_API FL_MUST_CHECK
 fl_status fl_saved_open(fl_saved **out, fl_ctx *c, const char *model);
 FL_API void fl_saved_close(fl_saved *s);
 
+/* Where a model is on this machine, freed with fl_text_free: the path itself, or
+   what was brought here from one with a scheme. For fl_model_open, which knows
+   no settings. NULL, with an error, when it cannot be had. */
+FL_API char *fl_saved_fetch(fl_ctx *c, const char *model);
+
 /* Filled; the caller has set the size. */
 typedef struct fl_saved_view {
     uint32_t size;

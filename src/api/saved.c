@@ -49,6 +49,13 @@ void fl_saved_close(fl_saved *s)
     fl_free(s);
 }
 
+char *fl_saved_fetch(fl_ctx *c, const char *model)
+{
+    char *local = NULL;
+
+    return fl_remote_fetch(&c->conf, model, &local) ? NULL : local;
+}
+
 /* --- what it says --------------------------------------------------------- */
 
 static uint64_t count_bytes(const fl_manifest *m)

@@ -100,7 +100,7 @@ says "merging ours"
 run 0 export same --safetensors all.safetensors
 [ "$(od -An -tu8 -N8 all.safetensors | tr -d ' ')" -gt 0 ] || fail "export"
 run 2 export same
-says "--safetensors FILE or --tsv TABLE?"
+says "--safetensors FILE, --tsv TABLE or --redis ADDRESS?"
 run 2 export same --safetensors x -o y
 says "-o goes with --tsv"
 run 1 export same --tsv emb
@@ -154,4 +154,40 @@ says "var w : f32[2,2]"
 run 0 model diff other far://m
 FLOTILLA_FS_GET= FLOTILLA_FS_CACHE="$work/cache2" run 1 model ls far://m
 says "set fs_put and fs_get"
+mkdir store/t
+run 0 datagen --lines 200 --out day.txt
+run 0 train ctr_dnn --data day.txt --batch 50 --hidden 8 --save far://t
+program=store/t/$(cat store/t/CURRENT)/program.txt
+target=$(sed -n 's/^op softmax .*Out=\([^)]*\)).*/\1/p' "$program")
+run 0 predict far://t --data day.txt --format criteo --target "$target" -o scores
+[ "$(wc -l <scores)" = 200 ] || fail "predict far://t gave $(wc -l <scores) lines"
+unset FLOTILLA_FS_PUT FLOTILLA_FS_GET FLOTILLA_FS_CACHE
+
+# --- a model with a table
+run 0 train ctr_dnn --data day.txt --batch 50 --hidden 8 --save trained
+run 0 train ctr_dnn --data day.txt --batch 50 --hidden 8 --load trained \
+    --save trained --set save_keep=2
+run 0 model ls trained
+says "beside it"
+says "table SparseFeatFactors : "
+older=$(ls -d trained/000001-*)
+run 0 model cat trained SparseFeatFactors --lines 1
+says " full epoch="
+says " value="
+key=${out%% *}
+run 0 model cat trained SparseFeatFactors --key "$key"
+says "$key full"
+run 1 model cat trained SparseFeatFactors --key 18446744073709551615
+says "has no row 18446744073709551615"
+run 1 model diff "$older" trained --lines 1000000
+says "SparseFeatFactors row $key value[0]: "
+run 0 export trained --tsv SparseFeatFactors -o rows.tsv
+rows=$(($(wc -l <rows.tsv) - 1))
+run 0 model ls trained
+says "SparseFeatFactors : $rows rows"
+grep -q "^$key	full	" rows.tsv || fail "the export has no row $key"
+run 0 model merge trained whole
+run 0 model diff trained whole
+run 1 export trained --tsv emb
+says "has no table emb; it has SparseFeatFactors"
 echo "all good"
