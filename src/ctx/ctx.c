@@ -6,8 +6,10 @@
 #include <cjson/cJSON.h>
 #include <xxhash.h>
 
+#include "ctx/passes.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "kernel/gemm.h"
 #include "kernel/isa.h"
 #include "mode/mode.h"
@@ -51,6 +53,8 @@ fl_status fl_ctx_new(fl_ctx **out)
     c->main = make_program(c);
     c->startup = make_program(c);
     c->main->is_default = c->startup->is_default = true;
+    c->passes = fl_passes_new();
+    c->saved_ns = fl_now_ns();
     c->mode = &fl_mode_local;
     c->comm = c->mode->open(NULL);
     /* The default leaves the word to fl_log_set. */
@@ -70,10 +74,12 @@ void fl_ctx_free(fl_ctx *c)
     for (size_t i = 0; i < c->modes.len; i++)
         fl_free(c->modes.data[i]);
     fl_vec_release(&c->modes);
+    fl_passes_free(c->passes);
     for (size_t i = 0; i < c->names.len; i++)
         fl_names_release(&c->names.data[i]);
     fl_vec_release(&c->names);
     fl_vec_release(&c->pairs);
+    fl_vec_release(&c->known_pairs);
     fl_vec_release(&c->scopes);
     c->main->is_default = c->startup->is_default = false;
     fl_program_free(c->main);

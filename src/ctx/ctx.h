@@ -15,9 +15,10 @@ typedef struct fl_program_pair {
 
 struct fl_ctx {
     fl_conf conf;
-    fl_program *main, *startup;    /* the context's own pair */
-    FL_VEC(fl_program_pair) pairs; /* of guards, the innermost last */
-    FL_VEC(fl_names) names;        /* of guards */
+    fl_program *main, *startup;          /* the context's own pair */
+    FL_VEC(fl_program_pair) pairs;       /* of guards, the innermost last */
+    FL_VEC(fl_program_pair) known_pairs; /* of all guards so far */
+    FL_VEC(fl_names) names;              /* of guards */
     /* What a worker of a fleet trains instead; NULL before that. They are the
        default programs then, and the fleet's. */
     fl_program *fleet_main, *fleet_startup;
@@ -31,6 +32,9 @@ struct fl_ctx {
     char *saved_as; /* the version that tables log changes since, or NULL */
     FL_VEC(fl_optimizer *) optimizers;
     FL_VEC(struct fl_mode *) modes; /* the user's own, see dist/mode_own.h */
+    struct fl_passes *passes;       /* over data, see passes.h */
+    uint64_t saved_step, saved_ns;  /* of the last automatic save */
+    bool is_resumed;                /* the setting resume was followed */
 };
 
 /* The context a variable's program belongs to. */

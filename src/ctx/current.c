@@ -35,6 +35,16 @@ fl_program *fl_default_startup_program(fl_ctx *c)
     return default_pair(c).startup;
 }
 
+static void note_pair(fl_ctx *c, fl_program_pair pair)
+{
+    for (size_t i = 0; i < c->known_pairs.len; i++)
+        if (c->known_pairs.data[i].startup == pair.startup) {
+            c->known_pairs.data[i] = pair;
+            return;
+        }
+    fl_vec_push(&c->known_pairs, pair);
+}
+
 fl_status fl_program_push(fl_ctx *c, fl_program *main, fl_program *startup)
 {
     fl_program_pair pair = { main, startup ? startup : fl_ctx_pair(c).startup };
@@ -44,6 +54,7 @@ fl_status fl_program_push(fl_ctx *c, fl_program *main, fl_program *startup)
     if (main->ctx != c || pair.startup->ctx != c)
         FL_FAIL(FL_ERR_INVAL, "the programs of a guard are of another context");
     fl_vec_push(&c->pairs, pair);
+    note_pair(c, pair);
     return FL_OK;
 }
 
