@@ -247,6 +247,17 @@ static fl_dataset_run_args run_args(const job *j)
                    .on_progress = fl_progress_to_file, .progress_arg = stdout);
 }
 
+/* Its numbers over all workers were printed then. */
+static void say_made_before(job *j, const char *what)
+{
+    char line[128];
+
+    snprintf(line, sizeof(line), "%s: trained before the model was saved",
+             what);
+    fl_fleet_util_print_on_rank(j->fleet, 0, line);
+    fflush(stdout);
+}
+
 static int train_epochs(job *j, fl_dataset *d)
 {
     fl_dataset_run_args args = run_args(j);
@@ -260,10 +271,14 @@ static int train_epochs(job *j, fl_dataset *d)
         if (fl_train_from_dataset_with(j->exe, fl_fleet_main_program(j->fleet),
                                        d, &r, &args))
             return fail(j, "training");
-        if (add_up(j, &r, &t))
-            return fail(j, "adding up over all workers");
         snprintf(what, sizeof(what), "epoch %" PRIu64 " of %" PRIu64, e,
                  j->args->epochs);
+        if (r.was_made_before) {
+            say_made_before(j, what);
+            continue;
+        }
+        if (add_up(j, &r, &t))
+            return fail(j, "adding up over all workers");
         print(j, what, &t);
     }
     return CMD_OK;

@@ -315,10 +315,15 @@ typedef struct fl_dataset_report {
     double wait_seconds; /* waiting for input, per thread on average */
     double loss;         /* mean over the samples; NaN without a loss */
     double auc;          /* the last value; NaN without one */
+    /* A run that goes on from a saved one (setting resume) did not make this
+       pass again: the numbers are those of then. */
+    bool was_made_before;
 } fl_dataset_report;
 
 /* One pass over the data with hogwild threads. infer runs the program without
-   updating anything. report may be NULL. A loss that is NaN or infinite ends the
+   updating anything. report may be NULL. With the setting resume, passes that
+   were over when the model was saved return at once, and the next one goes on
+   behind the last record that was trained. A loss that is NaN or infinite ends the
    pass with FL_ERR_NUMERIC, unless the setting finite_loss is false; without
    `loss` the single numbers of fetch_list are watched, and without that what
    the program minimizes. */

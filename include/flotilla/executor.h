@@ -116,6 +116,9 @@ typedef bool (*fl_next_batch)(void *arg, int thread, fl_feed *feeds);
 /* Called after each batch of a thread with what was fetched. */
 typedef void (*fl_on_batch)(void *arg, int thread, const fl_tensor *fetched);
 
+/* Called when a thread has made its last batch, or has failed. */
+typedef void (*fl_on_thread_end)(void *arg, int thread, fl_status st);
+
 typedef struct fl_hogwild_args {
     uint32_t size;
     int n_threads;
@@ -130,7 +133,8 @@ typedef struct fl_hogwild_args {
        be asked for before one is trained, where rows of tables come from
        servers, and they are on their way while the one is computed. */
     bool holds_two_batches;
-    fl_scope *scope; /* NULL: the current one */
+    fl_scope *scope;         /* NULL: the current one */
+    fl_on_thread_end on_end; /* may be NULL */
 } fl_hogwild_args;
 
 /* Threads train on batches of their own with shared parameters, without

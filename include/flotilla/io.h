@@ -109,6 +109,14 @@ FL_API FL_MUST_CHECK
 fl_status fl_load_vars(fl_executor *e, const char *dir, fl_program *p,
                        const fl_load_args *args);
 
+/* --- going on -------------------------------------------------------------- */
+
+/* The folder of the newest version in `dir` that is whole: every byte is what was
+   saved. Damaged ones are named in the log. FL_ERR_NOTFOUND: there is no version,
+   or no such folder. Free it with fl_text_free. */
+FL_API FL_MUST_CHECK
+fl_status fl_model_newest(const char *dir, char **path);
+
 #ifdef __cplusplus
 }
 #endif

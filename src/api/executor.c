@@ -1,7 +1,9 @@
 /* executor.c - running programs through the public API. */
 #include "flotilla/executor.h"
 
+#include "api/resume.h"
 #include "ctx/ctx.h"
+#include "train/autosave.h"
 #include "base/args.h"
 #include "base/file.h"
 
@@ -99,11 +101,22 @@ static fl_status run_alone(fl_executor *e, fl_program *p, const fl_run_args *a,
     return FL_OK;
 }
 
+/* What goes on by itself: values of a saved model behind the startup program,
+   a save behind a step. */
+static fl_status after_run(fl_executor *e, fl_program *p, fl_scope *s,
+                           uint64_t step)
+{
+    FL_TRY(fl_resume_after_run(e, p, s));
+    return fl_scope_step(s) > step ? fl_autosave_after_run(e, p, s) : FL_OK;
+}
+
 fl_status fl_run(fl_executor *e, fl_program *p, const fl_run_args *args)
 {
     const char *room[64];
     const char **names;
     fl_run_args a;
+    fl_scope *scope;
+    uint64_t step;
     fl_status st;
 
     FL_TRY(FL_ARGS_READ(fl_run_args, &a, args));
@@ -112,9 +125,13 @@ fl_status fl_run(fl_executor *e, fl_program *p, const fl_run_args *args)
                               "should have given it has failed");
     FL_TRY(check_args(&a));
     names = feed_names(&a, room, FL_LEN(room));
+    scope = a.scope ? a.scope : fl_current_scope(e->ctx);
+    step = fl_scope_step(scope);
     st = run_alone(e, p, &a, names);
     if (names != room)
         fl_free(names);
+    if (!st)
+        st = after_run(e, p, scope, step);
     return fl_ctx_ran(e->ctx, st);
 }
 

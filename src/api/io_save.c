@@ -6,12 +6,14 @@
 #include "base/log.h"
 #include "ckpt/dense.h"
 #include "ckpt/remote.h"
+#include "ctx/passes.h"
 #include "flotilla/words.h"
 #include "mode/mode.h"
 
 /* One save. */
 typedef struct saving {
     fl_io_call call;
+    fl_io_which which;
     fl_match_set vars;
     fl_save_args args;
     fl_model_version *base; /* of a delta */
@@ -157,6 +159,26 @@ static void find_base(saving *s, const char *dir)
     s->manifest.base = v->id;
 }
 
+/* --- where it stands ------------------------------------------------------ */
+
+/* How far the passes over data are goes with all of the model alone: values of
+   some variables are of no use to a run that goes on. */
+static fl_status save_position(saving *s)
+{
+    char *text = NULL;
+    fl_status st;
+
+    if (s->args.n_names || s->which != FL_IO_ALL)
+        return FL_OK;
+    FL_TRY(fl_passes_print(s->call.ctx->passes, &text));
+    st = fl_version_folder(s->version, FL_PASSES_FOLDER);
+    if (!st)
+        st = fl_version_put(s->version, &s->manifest, FL_PASSES_FILE, text,
+                            strlen(text));
+    fl_free(text);
+    return st;
+}
+
 /* --- all of it ------------------------------------------------------------ */
 
 static fl_status write_version(saving *s, const char *dir)
@@ -170,6 +192,7 @@ static fl_status write_version(saving *s, const char *dir)
     FL_TRY(save_programs(s));
     FL_TRY(save_dense(s));
     FL_TRY(save_tables(s));
+    FL_TRY(save_position(s));
     FL_TRY(fl_version_commit(s->version, &s->manifest));
     if (s->args.delta && !s->args.n_names)
         fl_io_note_saved(&s->call, s->version->id);
@@ -192,7 +215,7 @@ static fl_status write_model(saving *s, const char *dir)
 static fl_status save(fl_executor *e, const char *dir, fl_program *p,
                       fl_io_which which, const fl_save_args *args)
 {
-    saving s = { 0 };
+    saving s = { .which = which };
     fl_status st;
 
     FL_TRY(FL_ARGS_READ(fl_save_args, &s.args, args));

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 
 #include "ctx/ctx.h"
+#include "train/autosave.h"
 #include "base/args.h"
 
 struct fl_compiled_program {
@@ -215,12 +216,16 @@ static fl_status run_each(fl_executor *e, fl_compiled_program *cp,
                           const fl_run_args *a, const fl_feed *feeds)
 {
     const char **names = fl_alloc(sizeof(char *) * (a->n_feeds + 1));
+    fl_scope *s = a->scope ? a->scope : fl_current_scope(e->ctx);
+    uint64_t step = fl_scope_step(s);
     fl_status st;
 
     for (size_t i = 0; i < a->n_feeds; i++)
         names[i] = a->feeds[i].name;
     st = run_replicas(e, cp, a, feeds, names);
     fl_free(names);
+    if (!st && fl_scope_step(s) > step)
+        st = fl_autosave_after_run(e, cp->program, s);
     return fl_ctx_ran(e->ctx, st);
 }
 

@@ -105,6 +105,8 @@ static fl_status run_thread(void *arg, int i)
     fl_err_save(&err, train(h, i));
     if (err.status)
         atomic_store(&h->stop, true);
+    if (h->args->on_end)
+        h->args->on_end(h->args->arg, i, err.status);
     /* Threads that meet this one must not wait for it any more. */
     if (h->u->plan->trains && comm && comm->life->leave)
         comm->life->leave(comm, i);

@@ -10,15 +10,21 @@
  * Where rows come from servers, a thread takes its next batch before it trains
  * on one. It is two consumers of the dataset then, in turn, so that both
  * batches are there.
+ *
+ * Between two batches all threads come to rest when a save is due. A pass that
+ * a run before has made, or begun, is passed over or gone on with
+ * (ctx/passes.h).
  */
 #include <math.h>
 #include <stdatomic.h>
 #include <string.h>
 
-#include "ctx/ctx.h"
+#include "ctx/passes.h"
+#include "train/autosave.h"
 #include "train/progress.h"
 #include "dist/job.h"
 #include "base/args.h"
+#include "base/gate.h"
 #include "base/log.h"
 #include "base/thread.h"
 #include "data/dataset/dataset.h"
@@ -43,8 +49,16 @@ typedef struct tally {
 
 typedef struct pass {
     const fl_dataset_run_args *args;
+    fl_executor *exe;
+    fl_program *program;
+    fl_scope *scope;
     fl_dataset *data;
-    const char **fetches; /* the caller's, then loss and AUC */
+    bool is_infer;
+    fl_gate *gate;           /* NULL: nothing is saved in the midst */
+    uint64_t turns;          /* batches that make one step */
+    fl_pass_counts before;   /* what a run before has counted of it */
+    const fl_position *from; /* where that stopped; NULL: it begins anew */
+    const char **fetches;    /* the caller's, then loss and AUC */
     size_t n_fetches;
     int loss_at, auc_at; /* -1: not fetched */
     /* The fetches that must stay finite: watch_lo, ... below watch_hi. */
@@ -287,16 +301,17 @@ static void add_value(fl_str *s, const fl_tensor *t)
 
 static fl_progress progress_of(pass *p)
 {
-    fl_progress s = FL_INIT(fl_progress, .total = p->args->total_records);
+    double seconds = 1e-9 * (double)(fl_now_ns() - p->began_ns);
+    fl_progress s = FL_INIT(fl_progress, .total = p->args->total_records,
+                            .samples = p->before.samples);
 
     for (int i = 0; i < p->n_threads; i++)
         s.samples += atomic_load(&p->tallies[i].samples);
-    s.seconds = 1e-9 * (double)(fl_now_ns() - p->began_ns);
+    s.seconds = p->before.seconds + seconds;
     s.has_loss = p->loss_at >= 0 && s.samples;
     s.loss = atomic_load(&p->loss);
     s.auc = atomic_load(&p->auc);
-    s.wait_share =
-        fl_dataset_waited(p->data) / (s.seconds * p->n_threads + 1e-9);
+    s.wait_share = fl_dataset_waited(p->data) / (seconds * p->n_threads + 1e-9);
     return s;
 }
 
@@ -483,20 +498,78 @@ static void stop_watcher(pass *p)
     fl_mutex_release(&p->mu);
 }
 
+/* --- saves in the midst --------------------------------------------------- */
+
+static fl_pass_counts counts_of(pass *p)
+{
+    fl_progress s = progress_of(p);
+    fl_pass_counts c = { .is_infer = p->is_infer,
+                         .samples = s.samples,
+                         .batches = p->before.batches,
+                         .seconds = s.seconds,
+                         .loss_sum = p->loss_at >= 0 ? 0 : NAN,
+                         .auc = s.auc };
+
+    for (int i = 0; i < p->n_threads; i++) {
+        c.batches += p->tallies[i].batches;
+        c.loss_sum += p->tallies[i].loss_sum;
+    }
+    return c;
+}
+
+static fl_status tell_now(void *arg, fl_pass_counts *counts,
+                          fl_position *position)
+{
+    pass *p = arg;
+
+    *counts = counts_of(p);
+    return fl_dataset_position(p->data, position);
+}
+
+/* All threads are between two steps. A save that fails does not end what would
+   have been saved. */
+static void save_at_rest(void *arg)
+{
+    pass *p = arg;
+    fl_err kept;
+
+    if (p->stops_at_bad && atomic_load(&p->has_bad))
+        return;
+    fl_err_save(&kept, FL_OK);
+    fl_autosave(p->exe, p->program, p->scope);
+    (void)fl_err_restore(&kept);
+}
+
+static void on_thread_end(void *arg, int thread, fl_status st)
+{
+    pass *p = arg;
+
+    (void)thread;
+    if (p->gate)
+        fl_gate_leave(p->gate, st != FL_OK);
+}
+
 /* --- training threads ---------------------------------------------------- */
+
+/* The consumer of the dataset that has a batch of a thread. */
+static int consumer_of(const pass *p, int thread, uint64_t batch)
+{
+    return thread + (int)(batch % (uint64_t)p->at_once) * p->n_threads;
+}
 
 static bool next_batch(void *arg, int thread, fl_feed *feeds)
 {
     pass *p = arg;
     tally *t = &p->tallies[thread];
-    int turn = (int)(t->taken % (uint64_t)p->at_once);
     const fl_feed *got;
     fl_status st;
 
+    if (p->gate && t->taken % p->turns == 0)
+        fl_gate_enter(p->gate);
     if (p->stops_at_bad && atomic_load(&p->has_bad))
         return false;
-    st = fl_dataset_next(p->data, thread + turn * p->n_threads, &got,
-                         &t->n_rows[turn]);
+    st = fl_dataset_next(p->data, consumer_of(p, thread, t->taken), &got,
+                         &t->n_rows[t->taken % (uint64_t)p->at_once]);
     if (st) {
         fl_lock(&p->mu);
         if (!p->error.status)
@@ -511,12 +584,23 @@ static bool next_batch(void *arg, int thread, fl_feed *feeds)
     return true;
 }
 
+/* A batch that was trained is part of what is saved from now on. */
+static void note_trained(pass *p, int thread, uint64_t batch)
+{
+    if (p->is_infer)
+        return;
+    fl_dataset_trained(p->data, consumer_of(p, thread, batch));
+    if (p->gate && fl_autosave_is_due(p->exe->ctx, p->scope))
+        fl_gate_ask(p->gate);
+}
+
 static void count_batch(void *arg, int thread, const fl_tensor *fetched)
 {
     pass *p = arg;
     tally *t = &p->tallies[thread];
     size_t n_rows = t->n_rows[t->batches % (uint64_t)p->at_once];
 
+    note_trained(p, thread, t->batches);
     t->batches++;
     if (n_rows)
         look_at_numbers(p, thread, fetched);
@@ -537,19 +621,25 @@ static void count_batch(void *arg, int thread, const fl_tensor *fetched)
 
 /* --- one pass ------------------------------------------------------------ */
 
-static fl_dataset_report report_of(pass *p)
+static fl_dataset_report report_of(const fl_pass_counts *c)
+{
+    return (fl_dataset_report){
+        .samples = c->samples,
+        .batches = c->batches,
+        .seconds = c->seconds,
+        .loss = c->samples ? c->loss_sum / (double)c->samples : NAN,
+        .auc = c->auc,
+    };
+}
+
+static fl_dataset_report end_pass(pass *p)
 {
     fl_progress s = progress_of(p);
-    fl_dataset_report r = { .samples = s.samples, .seconds = s.seconds };
-    double loss_sum = 0;
+    fl_pass_counts c = counts_of(p);
+    fl_dataset_report r = report_of(&c);
 
-    for (int i = 0; i < p->n_threads; i++) {
-        r.batches += p->tallies[i].batches;
-        loss_sum += p->tallies[i].loss_sum;
-    }
-    r.wait_seconds = s.wait_share * s.seconds;
-    r.loss = p->loss_at >= 0 && r.samples ? loss_sum / (double)r.samples : NAN;
-    r.auc = s.auc;
+    fl_passes_end(p->exe->ctx->passes, &c);
+    r.wait_seconds = s.wait_share * (s.seconds - p->before.seconds);
     s.loss = r.loss;
     s.last_seconds = p->shown_seconds;
     s.is_last = true;
@@ -576,6 +666,7 @@ static fl_status run_threads(pass *p, fl_executor *e, fl_program *program)
                           .fetches = p->fetches,
                           .n_fetches = p->n_fetches,
                           .on_batch = count_batch,
+                          .on_end = on_thread_end,
                           .arg = p,
                           .holds_two_batches = p->at_once > 1 };
     fl_status st = fl_run_hogwild(e, program, &h);
@@ -583,26 +674,42 @@ static fl_status run_threads(pass *p, fl_executor *e, fl_program *program)
     return st ? st : fl_ctx_ran(e->ctx, fl_err_restore(&p->error));
 }
 
-static fl_status run_pass(pass *p, fl_executor *e, fl_program *program,
-                          fl_dataset_report *report)
+static fl_status train_threads(pass *p)
 {
-    fl_scope *scope =
-        p->args->scope ? p->args->scope : fl_current_scope(e->ctx);
+    fl_passes *passes = p->exe->ctx->passes;
+    fl_status st = start_watcher(p);
+
+    /* In a job it is the servers that say when a save is made. */
+    if (!p->is_infer && !p->job)
+        p->gate = fl_gate_new(p->n_threads, save_at_rest, p);
+    if (!p->is_infer)
+        fl_passes_begin(passes, &(fl_pass_now){ tell_now, p });
+    if (!st)
+        st = run_threads(p, p->exe, p->program);
+    fl_passes_leave(passes);
+    fl_gate_free(p->gate);
+    stop_watcher(p);
+    return st;
+}
+
+/* Counts of a pass that is gone on with are there, as they were. */
+static fl_status run_pass(pass *p, fl_dataset_report *report)
+{
     fl_status st;
 
-    FL_TRY(check_handled(p, program));
-    FL_TRY(clear_counts(scope, program, p->args->auc));
-    FL_TRY(fl_dataset_begin(p->data, p->n_threads * p->at_once));
+    FL_TRY(check_handled(p, p->program));
+    if (p->from)
+        FL_TRY(fl_passes_restore(p->exe->ctx->passes, p->scope));
+    else
+        FL_TRY(clear_counts(p->scope, p->program, p->args->auc));
+    FL_TRY(fl_dataset_begin_at(p->data, p->n_threads * p->at_once, p->from));
     name_feeds(p);
     p->began_ns = fl_now_ns();
-    st = start_watcher(p);
-    if (!st)
-        st = run_threads(p, e, program);
-    stop_watcher(p);
+    st = train_threads(p);
     if (p->job)
         end_report(p);
     if (!st) {
-        fl_dataset_report r = report_of(p);
+        fl_dataset_report r = end_pass(p);
 
         if (report)
             st = FL_ARGS_FILL(fl_dataset_report, report, &r);
@@ -613,18 +720,17 @@ static fl_status run_pass(pass *p, fl_executor *e, fl_program *program,
 }
 
 /* The profile of this pass, if it is asked for. */
-static fl_status run_profiled(pass *p, fl_executor *e, fl_program *program,
-                              fl_dataset_report *report)
+static fl_status run_profiled(pass *p, fl_dataset_report *report)
 {
-    fl_ctx *c = e->ctx;
+    fl_ctx *c = p->exe->ctx;
     bool was_on = c->conf.profile;
     fl_status st;
 
     c->conf.profile = was_on || p->args->debug;
-    st = run_pass(p, e, program, report);
+    st = run_pass(p, report);
     c->conf.profile = was_on;
     if (!st && p->args->debug) {
-        char *text = fl_executor_profile(e);
+        char *text = fl_executor_profile(p->exe);
 
         tell_text(p, text);
         fl_text_free(text);
@@ -632,61 +738,115 @@ static fl_status run_profiled(pass *p, fl_executor *e, fl_program *program,
     return st;
 }
 
-static fl_status run_from_dataset(fl_executor *e, fl_program *program,
-                                  fl_dataset *d, const char *phase,
+static fl_status check_saves(const fl_ctx *c)
+{
+    if (*c->conf.resume && !c->is_resumed && !c->job)
+        FL_FAIL(FL_ERR_INVAL,
+                "resume=%s is set, but nothing was taken from there: run the "
+                "startup program first, or leave the setting out",
+                c->conf.resume);
+    return fl_autosave_check(c);
+}
+
+static fl_status check_args(const pass *p)
+{
+    if (p->n_threads < 1)
+        FL_FAIL(FL_ERR_INVAL, "%d training threads: give at least one",
+                p->n_threads);
+    if (p->args->n_fetches && !p->args->fetches)
+        FL_FAIL(FL_ERR_INVAL, "%zu fetches, but no names of them",
+                p->args->n_fetches);
+    return p->is_infer ? FL_OK : check_saves(p->exe->ctx);
+}
+
+static fl_status run_with_tallies(pass *p, fl_dataset_report *report)
+{
+    fl_status st;
+
+    choose_fetches(p, p->program);
+    p->tallies = fl_alloc((size_t)p->n_threads * sizeof(*p->tallies));
+    for (int i = 0; i < p->n_threads; i++)
+        p->tallies[i].last_finite = NAN;
+    p->tallies[0].loss_sum =
+        p->from && p->loss_at >= 0 ? p->before.loss_sum : 0;
+    fl_mutex_init(&p->progress_mu);
+    st = run_profiled(p, report);
+    fl_mutex_release(&p->progress_mu);
+    fl_free(p->tallies);
+    fl_free(p->fetches);
+    return st;
+}
+
+static fl_status pass_over(const pass *p, fl_dataset_report *report)
+{
+    fl_dataset_report r = report_of(&p->before);
+
+    FL_TRY(fl_dataset_pass_over(p->data));
+    fl_passes_end(p->exe->ctx->passes, &p->before);
+    FL_INFO("train", "a pass was made before samples=%llu",
+            (unsigned long long)r.samples);
+    r.was_made_before = true;
+    return report ? FL_ARGS_FILL(fl_dataset_report, report, &r) : FL_OK;
+}
+
+/* Makes the pass, goes on with it, or finds that it was made. */
+static fl_status run_or_pass_over(pass *p, fl_dataset_report *report)
+{
+    fl_pass_start start;
+
+    FL_TRY(fl_passes_next(p->exe->ctx->passes, p->is_infer, &start, &p->before,
+                          &p->from));
+    if (start == FL_PASS_IS_OVER)
+        return pass_over(p, report);
+    if (start == FL_PASS_GOES_ON) {
+        p->auc = p->before.auc;
+        p->shown_seconds = p->before.seconds;
+        FL_INFO("train", "a pass goes on behind samples=%llu",
+                (unsigned long long)p->before.samples);
+    }
+    return run_with_tallies(p, report);
+}
+
+static fl_status run_from_dataset(pass *p, const char *phase,
                                   fl_dataset_report *report,
                                   const fl_dataset_run_args *given)
 {
-    const fl_ctx *c = e->ctx;
+    fl_ctx *c = p->exe->ctx;
     fl_dataset_run_args a;
-    const fl_dataset_run_args *args = &a;
-    pass p = { .args = args,
-               .data = d,
-               .job = c->job,
-               .phase = phase,
-               .stops_at_bad = c->conf.finite_loss,
-               .loss = NAN,
-               .auc = NAN };
-    fl_status st;
 
     FL_TRY(FL_ARGS_READ(fl_dataset_run_args, &a, given));
-    p.at_once = c->comm && c->comm->can_prefetch ? BATCHES_MAX : 1;
-    p.n_threads = args->n_threads ? args->n_threads : fl_dataset_threads(d);
-    if (p.n_threads < 1)
-        FL_FAIL(FL_ERR_INVAL, "%d training threads: give at least one",
-                p.n_threads);
-    if (args->n_fetches && !args->fetches)
-        FL_FAIL(FL_ERR_INVAL, "%zu fetches, but no names of them",
-                args->n_fetches);
-    choose_fetches(&p, program);
-    p.tallies = fl_alloc((size_t)p.n_threads * sizeof(*p.tallies));
-    for (int i = 0; i < p.n_threads; i++)
-        p.tallies[i].last_finite = NAN;
-    fl_mutex_init(&p.progress_mu);
-    st = run_profiled(&p, e, program, report);
-    fl_mutex_release(&p.progress_mu);
-    fl_free(p.tallies);
-    fl_free(p.fetches);
-    return st;
+    p->args = &a;
+    p->scope = a.scope ? a.scope : fl_current_scope(c);
+    p->job = c->job;
+    p->phase = phase;
+    p->stops_at_bad = c->conf.finite_loss;
+    p->loss = p->auc = NAN;
+    p->turns = p->program->accumulate ? p->program->accumulate : 1;
+    p->at_once = c->comm && c->comm->can_prefetch ? BATCHES_MAX : 1;
+    p->n_threads = a.n_threads ? a.n_threads : fl_dataset_threads(p->data);
+    FL_TRY(check_args(p));
+    return run_or_pass_over(p, report);
 }
 
 fl_status fl_train_from_dataset_with(fl_executor *e, fl_program *program,
                                      fl_dataset *d, fl_dataset_report *report,
                                      const fl_dataset_run_args *args)
 {
-    return run_from_dataset(e, program, d, "train", report, args);
+    pass p = { .exe = e, .program = program, .data = d };
+
+    return run_from_dataset(&p, "train", report, args);
 }
 
 fl_status fl_infer_from_dataset_with(fl_executor *e, fl_program *program,
                                      fl_dataset *d, fl_dataset_report *report,
                                      const fl_dataset_run_args *args)
 {
-    fl_program *test;
+    pass p = { .exe = e, .data = d, .is_infer = true };
     fl_status st;
 
-    FL_TRY(fl_program_for_test(&test, program));
-    st = run_from_dataset(e, test, d, "infer", report, args);
-    fl_executor_drop_program(e, test);
-    fl_program_free(test);
+    FL_TRY(fl_program_for_test(&p.program, program));
+    st = run_from_dataset(&p, "infer", report, args);
+    fl_executor_drop_program(e, p.program);
+    fl_program_free(p.program);
     return st;
 }
