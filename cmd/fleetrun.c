@@ -9,9 +9,12 @@
 
 static int run_task(room *r, const run_options *o, const task *t)
 {
+    const char *from;
     job j;
     int code = plan_task(&j, r, o, t);
 
+    if (!code && o->resume)
+        code = resume_find(&j, &from);
     if (code)
         return code;
     if (o->print_config)
@@ -19,11 +22,24 @@ static int run_task(room *r, const run_options *o, const task *t)
     return spawn_become(&j, &j.procs[t->rank]);
 }
 
+static int tell_resume(job *j)
+{
+    const char *from;
+    int code = resume_find(j, &from);
+
+    if (!code)
+        run_say("going on from %s",
+                from ? from : "the beginning: nothing was saved yet");
+    return code;
+}
+
 static int run_here(room *r, const run_options *o)
 {
     job j;
     int code = plan_here(&j, r, o);
 
+    if (!code && o->resume)
+        code = tell_resume(&j);
     if (!code && o->print_config)
         plan_print(&j);
     if (!code)

@@ -51,6 +51,7 @@ typedef struct run_options {
     const char *token_file; /* NULL: not given */
     int start_port;         /* 0: not given */
     int max_restart;
+    const char *resume; /* NULL: not given */
     const char *run_mode;
     status_use status;
     bool print_config;
@@ -152,5 +153,13 @@ void key_drop(job *j);
 
 /* Fills words of the job, and env and log_path of its processes. */
 int env_fill(job *j);
+/* Sets a variable for all of them. */
+void env_set(job *j, const char *name, const char *value);
+
+/* --- going on (fleetrun_resume.c) ----------------------------------------- */
+
+/* Finds the newest version that is whole and tells it to the processes; *from
+   is NULL when there is none yet. */
+int resume_find(job *j, const char **from);
 
 #endif

@@ -181,4 +181,5 @@ void asker_end(asker *a)
     (void)kill(a->pid, SIGKILL);
     while (waitpid(a->pid, NULL, 0) < 0 && errno == EINTR)
         ;
+    a->pid = 0;
 }

@@ -110,7 +110,7 @@ static const char *const dropped[] = {
     "HTTP_PROXY",
     "HTTPS_PROXY",
 };
-#define N_SET_MAX 12
+#define N_SET_MAX 16
 
 static bool is_dropped(const char *line)
 {
@@ -163,6 +163,24 @@ static char **make_env(const job *j, const proc *p)
     if (j->key_path)
         env[n] = room_text(r, "FLOTILLA_JOIN_TOKEN_FILE=%s", j->key_path);
     return env;
+}
+
+static void set_one(char **env, const char *name, char *line)
+{
+    size_t len = strlen(name);
+
+    while (*env && (strncmp(*env, name, len) || (*env)[len] != '='))
+        env++;
+    *env = line;
+}
+
+void env_set(job *j, const char *name, const char *value)
+{
+    char *line = room_text(j->room, "%s=%s", name, value);
+
+    for (int i = 0; i < j->n_servers + j->n_workers; i++)
+        if (j->procs[i].env)
+            set_one(j->procs[i].env, name, line);
 }
 
 /* Where the program finds it even from another folder. */

@@ -29,7 +29,7 @@ typedef struct option {
     int lo, hi;
     const char *args, *doc;
 } option;
-#define N_OPTIONS 15
+#define N_OPTIONS 16
 
 typedef struct refused {
     const char *name, *why;
@@ -83,7 +83,10 @@ static void list_options(run_options *o, option all[N_OPTIONS])
         { "--start_port", COUNT, &o->start_port, 1, 65535, "PORT",
           "the first one; without it free ones are used" },
         { "--max_restart", COUNT, &o->max_restart, 0, 1000, "N",
-          "a worker that fails is started again, N times" },
+          "a worker that fails is started again, N times; with --resume the "
+          "whole job" },
+        { "--resume", TEXT, &o->resume, 0, 0, "DIR",
+          "goes on from the newest version in DIR; saves go there" },
         { "--run_mode", TEXT, &o->run_mode, 0, 0, "ps",
           "the only mode there is" },
         { "--status", STATUS, &o->status, 0, 0, "[yes|no]",

@@ -6,6 +6,9 @@
  *                                     v       v                      v
  *                              END_WORKERS -------------------> END_SERVERS
  *
+ * A job that can go on from a saved model (--resume) is started again as a whole
+ * after a failure: RUN -> AGAIN, where everything is killed, -> RUN.
+ *
  * The ends of processes come as signals through a file, so that one poll waits
  * for everything. A process that has ended is looked at before it is taken away
  * (WNOWAIT): until then its number, which is that of its group, cannot be
@@ -26,7 +29,7 @@
 /* From SIGTERM to SIGKILL, and for servers to end after the last worker. */
 #define GRACE_MS 5000
 
-typedef enum stage { RUN, LEAVE, END_WORKERS, END_SERVERS } stage;
+typedef enum stage { RUN, LEAVE, AGAIN, END_WORKERS, END_SERVERS } stage;
 
 typedef struct watcher {
     job *j;
@@ -34,6 +37,7 @@ typedef struct watcher {
     uint64_t until_ms; /* the end of the stage, except RUN */
     bool is_killed;    /* SIGKILL was sent in this stage */
     int code;          /* of the launcher */
+    int n_restarts;    /* of the whole job */
     int n_signals;     /* from outside */
     int signals;       /* where they come from */
     keeper keeper;
@@ -136,10 +140,10 @@ static void enter(watcher *w, stage s)
     w->stage = s;
     w->until_ms = clock_ms() + GRACE_MS;
     w->is_killed = false;
-    if (s == END_WORKERS)
-        send(w->j, RUN_WORKER, SIGTERM);
-    else if (s == END_SERVERS)
-        send(w->j, RUN_SERVER, SIGTERM);
+    if (s == END_WORKERS || s == AGAIN)
+        send(w->j, RUN_WORKER, s == AGAIN ? SIGKILL : SIGTERM);
+    if (s == END_SERVERS || s == AGAIN)
+        send(w->j, RUN_SERVER, s == AGAIN ? SIGKILL : SIGTERM);
 }
 
 static void warn_of_servers(watcher *w)
@@ -166,11 +170,65 @@ static void kill_slow(watcher *w, run_role role)
     send(w->j, role, SIGKILL);
 }
 
+/* --- all of them ----------------------------------------------------------- */
+
+static int start_all(watcher *w, bool is_again)
+{
+    job *j = w->j;
+
+    for (int i = 0; i < n_procs(j); i++) {
+        proc *p = &j->procs[i];
+
+        if (!p->is_here)
+            continue;
+        if (spawn(j, p, is_again))
+            return RUN_FAILED;
+        keeper_add(&w->keeper, p->pid);
+        if (!is_again && p->role == RUN_WORKER && p->index == 0)
+            tail_open(&w->tail, p->log_path);
+    }
+    return RUN_OK;
+}
+
+static void show_status(watcher *w)
+{
+    asker_end(&w->asker);
+    if (w->screen.shows)
+        asker_start(&w->asker, w->j);
+}
+
+/* Nothing of it runs any more. */
+static void start_job_again(watcher *w)
+{
+    const char *from;
+
+    if (resume_find(w->j, &from)) {
+        w->code = RUN_FAILED;
+        enter(w, END_SERVERS);
+        return;
+    }
+    w->n_restarts++;
+    screen_say(&w->screen, "the job is started again (%d of %d), from %s",
+               w->n_restarts, w->j->o->max_restart,
+               from ? from : "the beginning: nothing was saved yet");
+    w->stage = RUN;
+    if (start_all(w, true)) {
+        w->code = RUN_FAILED;
+        enter(w, END_WORKERS);
+        return;
+    }
+    show_status(w);
+}
+
 static void advance(watcher *w)
 {
     bool is_late = clock_ms() >= w->until_ms;
 
     switch (w->stage) {
+    case AGAIN:
+        if (!n_running(w->j, RUN_SERVER) && !n_running(w->j, RUN_WORKER))
+            start_job_again(w);
+        break;
     case RUN:
         /* Workers on other machines may still need these servers. */
         if (!n_running(w->j, RUN_WORKER) && has_workers_here(w->j) &&
@@ -291,10 +349,11 @@ static void tell_others(watcher *w, const proc *p)
     int servers = n_running(w->j, RUN_SERVER);
     int workers = n_running(w->j, RUN_WORKER);
 
-    if (p->role == RUN_SERVER && w->j->o->max_restart)
+    if (p->role == RUN_SERVER && w->j->o->max_restart && !w->j->o->resume)
         screen_say(&w->screen,
                    "a server is not started again: the rows that it held are "
-                   "gone");
+                   "gone; with --resume the job would go on from a saved "
+                   "model");
     if (servers + workers)
         screen_say(&w->screen, "ending the others: %d server%s, %d worker%s",
                    servers, servers == 1 ? "" : "s", workers,
@@ -330,6 +389,22 @@ static int start_again(watcher *w, proc *p)
     return RUN_OK;
 }
 
+/* With a saved model it is the whole job that is started again: another worker
+   alone would not be where the others are. */
+static bool can_go_on(watcher *w, proc *p)
+{
+    if (w->stage != RUN || is_for_good(w, p))
+        return false;
+    if (w->j->o->resume) {
+        if (w->n_restarts == w->j->o->max_restart)
+            return false;
+        enter(w, AGAIN);
+        return true;
+    }
+    return p->role == RUN_WORKER && p->n_restarts < w->j->o->max_restart &&
+           !start_again(w, p);
+}
+
 static void on_end(watcher *w, proc *p)
 {
     bool is_well = WIFEXITED(p->status) && !WEXITSTATUS(p->status);
@@ -337,8 +412,7 @@ static void on_end(watcher *w, proc *p)
     if (is_well || w->stage > LEAVE)
         return;
     tell_failure(w, p);
-    if (p->role == RUN_WORKER && !is_for_good(w, p) && w->stage == RUN &&
-        p->n_restarts < w->j->o->max_restart && !start_again(w, p))
+    if (can_go_on(w, p))
         return;
     w->code = code_of(p->status);
     tell_others(w, p);
@@ -450,37 +524,18 @@ static void wait_and_look(watcher *w)
     screen_tick(&w->screen);
 }
 
-static int start_all(watcher *w)
-{
-    job *j = w->j;
-
-    for (int i = 0; i < n_procs(j); i++) {
-        proc *p = &j->procs[i];
-
-        if (!p->is_here)
-            continue;
-        if (spawn(j, p, false))
-            return RUN_FAILED;
-        keeper_add(&w->keeper, p->pid);
-        if (p->role == RUN_WORKER && p->index == 0)
-            tail_open(&w->tail, p->log_path);
-    }
-    return RUN_OK;
-}
-
 static void run_job(watcher *w)
 {
     job *j = w->j;
 
-    if (start_all(w)) {
+    if (start_all(w, false)) {
         w->code = RUN_FAILED;
         enter(w, END_WORKERS);
     } else {
         run_say("%d server%s and %d worker%s; logs in %s", j->n_servers,
                 j->n_servers == 1 ? "" : "s", j->n_workers,
                 j->n_workers == 1 ? "" : "s", j->o->log_dir);
-        if (w->screen.shows)
-            asker_start(&w->asker, j);
+        show_status(w);
     }
     while (n_running(j, RUN_SERVER) + n_running(j, RUN_WORKER))
         wait_and_look(w);
