@@ -68,6 +68,11 @@ typedef struct fl_inference_args {
     size_t n_targets;
     fl_program *program; /* NULL: the default one */
     fl_scope *scope;     /* NULL: the current one */
+    /* Of tables with accessor ctr only the rows that are worth a place online:
+       with a score of base_threshold or more and at most delta_keep_days unseen
+       days. What brought them there is taken off their delta_score when the
+       save stands. */
+    bool by_score;
 } fl_inference_args;
 
 #define fl_save_inference_model(e, dir, ...)                                   \

@@ -20,6 +20,7 @@ typedef struct saving {
     fl_model_version *version;
     fl_manifest manifest;
     fl_arena arena;
+    FL_VEC(fl_table_cut *) cuts; /* of tables, until the version stands */
 } saving;
 
 /* --- the program ---------------------------------------------------------- */
@@ -97,15 +98,29 @@ static fl_status save_dense(saving *s)
 
 static fl_status save_table(saving *s, const char *name)
 {
-    fl_table_save_options how = { .last = LAST_SHARD, .values_only = true };
+    fl_cut_options o = { .pick =
+                             s->args.by_score ? FL_PICK_BASE : FL_PICK_ALL };
+    fl_table_save_options how = { .last = LAST_SHARD,
+                                  .n_threads =
+                                      (int)s->call.ctx->conf.num_threads,
+                                  .values_only = true };
     fl_table *t;
-    fl_status st;
 
     FL_TRY(fl_mode_local_find(s->call.ctx->comm, name, &t));
-    FL_TRY(fl_table_cut_begin(&how.cut, t, NULL));
-    st = fl_table_file_write(s->version, &s->manifest, &how);
-    fl_table_cut_end(how.cut);
-    return st;
+    FL_TRY(fl_table_cut_begin(&how.cut, t, &o));
+    fl_vec_push(&s->cuts, how.cut);
+    return fl_table_file_write(s->version, &s->manifest, &how);
+}
+
+/* Scores are spent by a save that stands, and by no other. */
+static void end_cuts(saving *s, bool is_saved)
+{
+    for (size_t i = 0; i < s->cuts.len; i++) {
+        if (is_saved)
+            fl_table_cut_spend(s->cuts.data[i]);
+        fl_table_cut_end(s->cuts.data[i]);
+    }
+    fl_vec_release(&s->cuts);
 }
 
 static fl_status save_tables(saving *s)
@@ -149,6 +164,7 @@ fl_status fl_save_inference_model_with(fl_executor *e, const char *dir,
     fl_manifest_init(&s.manifest, FL_MANIFEST_INFERENCE);
     st = fl_err_ctx(save(&s, dir), "inference model %s", dir ? dir : "");
     fl_err_save(&why, st);
+    end_cuts(&s, !st);
     fl_version_close(s.version);
     fl_manifest_release(&s.manifest);
     fl_arena_release(&s.arena);

@@ -4,9 +4,11 @@
  * first and every column has its place. Rows come in blocks, are cut up into
  * one buffer per column, and a buffer that is full is written. Each thread
  * writes a file of its own. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "ckpt/table_columns.h"
 #include "ckpt/table_file.h"
 #include "table/inside.h"
@@ -381,6 +383,18 @@ static void note_table(fl_manifest *m, const fl_table_save_options *s,
     fl_free(files);
 }
 
+/* What the save cost beyond its files, for who wonders about memory. */
+static void tell(const fl_table_save_options *s, const char *name)
+{
+    fl_cut_stats n;
+
+    fl_table_cut_stats(s->cut, &n);
+    FL_INFO("ckpt",
+            "wrote table=%s shards=%u-%u copied_rows=%" PRIu64
+            " copied_bytes=%" PRIu64 " log_bytes=%" PRIu64,
+            name, s->first, s->last, n.copies, n.copies_bytes, n.log_bytes);
+}
+
 fl_status fl_table_file_write(const fl_model_version *v, fl_manifest *m,
                               const fl_table_save_options *save)
 {
@@ -394,6 +408,7 @@ fl_status fl_table_file_write(const fl_model_version *v, fl_manifest *m,
     if (!st) {
         note_files(m, &all);
         note_table(m, save, &all);
+        tell(save, name);
     }
     release_jobs(&all);
     fl_free(folder);

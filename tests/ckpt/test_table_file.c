@@ -173,6 +173,7 @@ static void a_table_comes_back_bit_by_bit_with_any_threads(void **state)
 
             fill(t);
             save(t, kit_path("model"), &(saving){ .n_threads = threads });
+            assert_logged("wrote table=emb/a shards=0-1023 copied_rows=0");
             back = load_new(kinds[k], kit_path("model"),
                             &(fl_table_load_options){
                                 .last = LAST, .n_threads = 4 - threads });

@@ -139,6 +139,47 @@ static void a_missing_row_has_its_first_value_and_is_counted(void **state)
     kit_net_free(&n);
 }
 
+static size_t rows_saved(kit_net *n, const char *dir, bool by_score)
+{
+    const char *feeds[] = { "s0", "s1", "x" };
+    const char *targets[] = { fl_var_name(n->score) };
+    fl_model_version *v;
+    size_t rows;
+
+    assert_ok(fl_save_inference_model(n->e, dir, .feeds = feeds, .n_feeds = 3,
+                                      .targets = targets, .n_targets = 1,
+                                      .by_score = by_score));
+    assert_ok(fl_version_open(&v, dir));
+    rows = v->manifest.tables.data[0].rows;
+    fl_version_close(v);
+    return rows;
+}
+
+/* A row has a score of 0.1 for each time that it was pushed: all of them are in
+   a save without scores, those that came often in one by score. */
+static void a_save_by_score_has_the_rows_that_are_worth_it(void **state)
+{
+    const fl_layers_embedding_args counted = {
+        .size = sizeof(fl_layers_embedding_args),
+        .is_sparse = true,
+        .is_distributed = true,
+        .accessor = "ctr",
+        .table = "embedx_threshold=0 base_threshold=0.45",
+        .param = { .name = "emb" },
+    };
+    kit_net n = kit_net_new(&counted);
+    size_t all, some;
+    char dir[256];
+
+    (void)state;
+    kit_train(&n, 1, 20);
+    all = rows_saved(&n, kit_path("all", dir), false);
+    some = rows_saved(&n, kit_path("some", dir), true);
+    assert_true(some > 0 && some < all);
+    assert_int_equal(rows_saved(&n, kit_path("again", dir), true), some);
+    kit_net_free(&n);
+}
+
 static void a_run_asks_for_no_memory(void **state)
 {
     kit_net n = kit_net_new(&in_table);
@@ -388,6 +429,7 @@ int main(void)
         cmocka_unit_test(rows_of_tables_score_as_their_program_does),
         cmocka_unit_test(rows_that_were_copied_into_memory_score_the_same),
         cmocka_unit_test(a_missing_row_has_its_first_value_and_is_counted),
+        cmocka_unit_test(a_save_by_score_has_the_rows_that_are_worth_it),
         cmocka_unit_test(a_run_asks_for_no_memory),
         cmocka_unit_test(a_model_has_the_variables_it_names_and_no_state),
         cmocka_unit_test(feeds_that_do_not_fit_the_targets_are_named),
