@@ -49,14 +49,15 @@ typedef struct home {
 static const home homes[] = { { "predict", true },
                               { "predict.mapped", false } };
 
-/* Batches of one size, ready to be fed. */
+/* Batches of one size. One set of feeds is pointed at each of them in turn, as a
+   program does that gets its records from elsewhere. */
 typedef struct batches {
     models *m;
     size_t size, n;
     int64_t *ids;     /* [n][slots][size] */
     int64_t *offsets; /* size + 1 */
-    fl_feed *feeds;   /* [n][inputs] */
-    double *micros;   /* of the library's runs, by batch */
+    fl_feed feeds[INPUTS];
+    double *micros; /* of the library's runs, by batch */
     float *ours, *straight;
 } batches;
 
@@ -168,27 +169,39 @@ static void models_free(models *m)
 
 /* --- batches -------------------------------------------------------------- */
 
-static void fill_feeds(batches *b, size_t k)
+/* The ids of batch k, turned so that each slot is one list. */
+static void turn_ids(batches *b, size_t k)
 {
-    const ctr_data *d = &b->m->data;
-    const int64_t n = (int64_t)b->size;
+    const uint64_t *from = b->m->data.ids + k * b->size * CTR_SLOTS;
     int64_t *ids = b->ids + k * CTR_SLOTS * b->size;
-    fl_feed *feeds = b->feeds + k * INPUTS;
 
     for (size_t i = 0; i < b->size; i++)
         for (size_t s = 0; s < CTR_SLOTS; s++)
-            ids[s * b->size + i] =
-                (int64_t)d->ids[(k * b->size + i) * CTR_SLOTS + s];
+            ids[s * b->size + i] = (int64_t)from[i * CTR_SLOTS + s];
+}
+
+static void make_feeds(batches *b)
+{
+    const int64_t n = (int64_t)b->size;
+
     for (size_t s = 0; s < CTR_SLOTS; s++)
-        feeds[s] =
+        b->feeds[s] =
             (fl_feed){ ctr_feed_names[s],
-                       fl_tensor_ragged(FL_DTYPE_I64, ids + s * b->size, 2,
+                       fl_tensor_ragged(FL_DTYPE_I64, b->ids, 2,
                                         (int64_t[]){ n, 1 }, b->offsets, n) };
-    feeds[CTR_SLOTS] =
+    b->feeds[CTR_SLOTS] =
         (fl_feed){ ctr_feed_names[CTR_SLOTS],
-                   fl_tensor_of(FL_DTYPE_F32,
-                                d->dense + k * b->size * CTR_DENSE, 2,
+                   fl_tensor_of(FL_DTYPE_F32, b->m->data.dense, 2,
                                 (int64_t[]){ n, CTR_DENSE }) };
+}
+
+static void point_at(batches *b, size_t k)
+{
+    int64_t *ids = b->ids + k * CTR_SLOTS * b->size;
+
+    for (size_t s = 0; s < CTR_SLOTS; s++)
+        b->feeds[s].value.data = ids + s * b->size;
+    b->feeds[CTR_SLOTS].value.data = b->m->data.dense + k * b->size * CTR_DENSE;
 }
 
 static void batches_init(batches *b, models *m, size_t size)
@@ -198,21 +211,20 @@ static void batches_init(batches *b, models *m, size_t size)
     *b = (batches){ .m = m, .size = size, .n = n };
     b->ids = bench_alloc(n * CTR_SLOTS * size * sizeof *b->ids);
     b->offsets = bench_alloc((size + 1) * sizeof *b->offsets);
-    b->feeds = bench_alloc(n * INPUTS * sizeof *b->feeds);
     b->micros = bench_alloc(n * sizeof *b->micros);
     b->ours = bench_alloc(n * size * sizeof *b->ours);
     b->straight = bench_alloc(n * size * sizeof *b->straight);
     for (size_t i = 0; i <= size; i++)
         b->offsets[i] = (int64_t)i;
     for (size_t k = 0; k < n; k++)
-        fill_feeds(b, k);
+        turn_ids(b, k);
+    make_feeds(b);
 }
 
 static void batches_release(batches *b)
 {
     free(b->ids);
     free(b->offsets);
-    free(b->feeds);
     free(b->micros);
     free(b->ours);
     free(b->straight);
@@ -233,8 +245,8 @@ static double run_ours(void *arg)
     for (size_t k = 0; k < b->n; k++) {
         double now;
 
-        bench_check(fl_predictor_run(b->m->predictor, b->feeds + k * INPUTS,
-                                     INPUTS, &t, 1),
+        point_at(b, k);
+        bench_check(fl_predictor_run(b->m->predictor, b->feeds, INPUTS, &t, 1),
                     "scoring");
         take_scores(&t, b->size, b->ours + k * b->size);
         now = now_us();
