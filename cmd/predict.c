@@ -25,7 +25,7 @@ static int score(const predict_args *a, fl_model *m, data_input *in)
     int code = predict_feeds_find(a, m, in, &feeds);
 
     if (!code)
-        code = predict_pass(a, m, in, &feeds);
+        code = a->use(a, m, in, &feeds);
     predict_feeds_release(&feeds);
     return code;
 }
@@ -62,25 +62,34 @@ static int predict(const predict_args *a, const ps_sets *sets)
 
 /* --- arguments ------------------------------------------------------------ */
 
-static int read_args(int argc, char **argv, const char **rest, predict_args *a)
+/* Its own options behind those of all. */
+static int read_options(int argc, char **argv, const char **rest,
+                        predict_args *a, const char **file, size_t *n)
 {
     data_args *d = &a->data;
-    const char *file = NULL;
-    const option all[] = {
-        { "--data", OPTION_TEXT, &file, 0, 0, 0 },
+    option all[OPTIONS_MAX] = {
+        { "--data", OPTION_TEXT, file, 0, 0, 0 },
         SCORING_OPTIONS(&a->model),
         { "--format", OPTION_TEXT, &d->format, 0, 0, 0 },
         { "--slots", OPTION_TEXT, &d->slots, 0, 0, 0 },
         { "--pipe", OPTION_TEXT, &d->pipe, 0, 0, 0 },
         { "--batch", OPTION_COUNT, &d->batch, 1, BATCH_MAX, 0 },
         { "--threads", OPTION_COUNT, &d->threads, 1, DATA_THREADS_MAX, 0 },
-        { "-o", OPTION_TEXT, &d->out, 0, 0, 0 },
     };
-    const options o = { .all = all,
-                        .n = sizeof(all) / sizeof(all[0]),
-                        .self = argv[0] };
+    options o = { .all = all, .self = argv[0] };
+
+    while (all[o.n].name)
+        o.n++;
+    for (size_t i = 0; i < a->n_more && o.n < OPTIONS_MAX; i++)
+        all[o.n++] = a->more[i];
+    return options_read(&o, argc, argv, rest, n, NULL);
+}
+
+static int read_args(int argc, char **argv, const char **rest, predict_args *a)
+{
+    const char *file = NULL;
     size_t n = 0;
-    int code = options_read(&o, argc, argv, rest, &n, NULL);
+    int code = read_options(argc, argv, rest, a, &file, &n);
 
     if (code)
         return code;
@@ -92,38 +101,48 @@ static int read_args(int argc, char **argv, const char **rest, predict_args *a)
         return cmd_misused(argv[0], "where is the data? --data FILE says it");
     a->model.model = rest[0];
     rest[1] = file;
-    d->files = &rest[1];
-    d->n_files = 1;
+    a->data.files = &rest[1];
+    a->data.n_files = 1;
     return CMD_OK;
 }
 
-static int run_with(int argc, char **argv, char **room, const char **rest)
+static int run_with(int argc, char **argv, char **room, const char **rest,
+                    predict_args *a)
 {
-    predict_args a = { .self = argv[0],
-                       .model = { .self = argv[0] },
-                       .data = {
-                           .self = argv[0], .threads = 1, .batch = BATCH } };
     ps_sets sets;
     int code = ps_take_sets(&argc, argv, room, &sets);
 
     if (!code)
-        code = read_args(argc, argv, rest, &a);
-    return code ? code : predict(&a, &sets);
+        code = read_args(argc, argv, rest, a);
+    return code ? code : predict(a, &sets);
 }
 
-static int run(int argc, char **argv)
+int predict_main(int argc, char **argv, predict_args *a)
 {
     char **room = calloc((size_t)argc, sizeof(*room));
     const char **rest = calloc((size_t)argc + 1, sizeof(*rest));
     int code = CMD_FAILED;
 
+    a->self = a->model.self = a->data.self = argv[0];
+    a->data.threads = 1;
+    a->data.batch = BATCH;
     if (room && rest)
-        code = run_with(argc, argv, room, rest);
+        code = run_with(argc, argv, room, rest, a);
     else
         (void)cmd_failed(argv[0], "no memory for the arguments");
     free(rest);
     free(room);
     return code;
+}
+
+static int run(int argc, char **argv)
+{
+    predict_args a = { .use = predict_lines };
+    const option more[] = { { "-o", OPTION_TEXT, &a.data.out, 0, 0, 0 } };
+
+    a.more = more;
+    a.n_more = 1;
+    return predict_main(argc, argv, &a);
 }
 
 const cmd cmd_predict = {

@@ -1,29 +1,21 @@
-/* predict_pass.c - threads that score, lines in the order of the records.
+/* predict_pass.c - threads that score, batches in the order of the records.
  *
  * One thread reads, so batches come in the order of the file. A thread takes the
- * next batch and its number under one lock, scores it and makes its lines for
- * itself, and writes them when the batches before it were written. A failure
+ * next batch and its number under one lock, scores it, makes of it for itself
+ * what is wanted, and hands that over when the batches before it were. A failure
  * ends the pass for all.
  */
 #include "predict.h"
 
-#include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-
-#include "sink.h"
-
-/* The longest number, with what stands before it. */
-#define NUMBER_BYTES 32
 
 typedef struct pass {
-    const predict_args *args;
     fl_model *model;
     fl_dataset *set;
     const predict_feeds *feeds;
-    sink to;
+    const predict_taker *taker;
 
     pthread_mutex_t taking; /* guards next and fl_dataset_next */
     uint64_t next;
@@ -32,7 +24,7 @@ typedef struct pass {
     pthread_cond_t changed;
     uint64_t written; /* batches */
     bool failed;
-    char why[SINK_WHY_BYTES];
+    char why[PREDICT_WHY_BYTES];
 } pass;
 
 typedef struct worker {
@@ -42,18 +34,8 @@ typedef struct worker {
     bool is_started;
     fl_predictor *predictor;
     fl_feed *feeds;
-    fl_tensor *outputs;
-    size_t n_outputs;
-    char *text;
-    size_t len, cap;
+    predict_batch batch;
 } worker;
-
-/* A batch on its way. */
-typedef struct batch {
-    const fl_feed *feeds; /* NULL: there are no more */
-    size_t n_rows;
-    uint64_t number;
-} batch;
 
 /* --- failing -------------------------------------------------------------- */
 
@@ -77,146 +59,73 @@ static bool has_failed(pass *p)
     return failed;
 }
 
-/* --- lines ---------------------------------------------------------------- */
-
-static bool reserve(worker *w, size_t more)
-{
-    size_t cap = w->cap ? w->cap : 4096;
-    char *text;
-
-    while (cap < w->len + more)
-        cap *= 2;
-    if (cap == w->cap)
-        return true;
-    text = realloc(w->text, cap);
-    if (!text)
-        return false;
-    w->text = text;
-    w->cap = cap;
-    return true;
-}
-
-#define PRINTER(name, type, format, shown)                                     \
-    static int print_##name(char *to, const void *data, size_t i)              \
-    {                                                                          \
-        return snprintf(to, NUMBER_BYTES, format,                              \
-                        (shown)((const type *)data)[i]);                       \
-    }
-
-/* As many digits as it takes to read the same number back. */
-PRINTER(f32, float, "%.9g", double)
-PRINTER(f64, double, "%.17g", double)
-PRINTER(i32, int32_t, "%" PRId32, int32_t)
-PRINTER(i64, int64_t, "%" PRId64, int64_t)
-PRINTER(u64, uint64_t, "%" PRIu64, uint64_t)
-PRINTER(u8, uint8_t, "%u", unsigned)
-
-static int (*const printers[])(char *, const void *, size_t) = {
-    [FL_DTYPE_F32] = print_f32, [FL_DTYPE_F64] = print_f64,
-    [FL_DTYPE_I32] = print_i32, [FL_DTYPE_I64] = print_i64,
-    [FL_DTYPE_U64] = print_u64, [FL_DTYPE_U8] = print_u8,
-    [FL_DTYPE_BOOL] = print_u8,
-};
-
-/* The numbers of one record of one output, each with a tab behind it. */
-static bool add_numbers(worker *w, const fl_tensor *t, size_t row,
-                        size_t n_rows)
-{
-    size_t width = (size_t)fl_tensor_numel(t) / n_rows;
-
-    if (!reserve(w, (width + 1) * NUMBER_BYTES))
-        return false;
-    for (size_t i = row * width; i < (row + 1) * width; i++) {
-        w->len += (size_t)printers[t->dtype](w->text + w->len, t->data, i);
-        w->text[w->len++] = '\t';
-    }
-    return true;
-}
-
-static bool add_line(worker *w, size_t row, size_t n_rows)
-{
-    for (size_t o = 0; o < w->n_outputs; o++)
-        if (!add_numbers(w, &w->outputs[o], row, n_rows))
-            return false;
-    w->text[w->len - 1] = '\n'; /* instead of the last tab */
-    return true;
-}
-
-/* An output that does not have a row for each record cannot be a score. */
-static const char *make_lines(worker *w, size_t n_rows)
-{
-    w->len = 0;
-    for (size_t o = 0; o < w->n_outputs; o++) {
-        const fl_shape *s = &w->outputs[o].shape;
-
-        if (!s->rank || s->dim[0] != (int64_t)n_rows ||
-            !fl_tensor_numel(&w->outputs[o]))
-            return "an output of the model has no number for each record; only "
-                   "such outputs can be written as lines";
-    }
-    for (size_t i = 0; i < n_rows; i++)
-        if (!add_line(w, i, n_rows))
-            return "no memory for the lines of a batch";
-    return NULL;
-}
-
 /* --- batches -------------------------------------------------------------- */
 
 /* Batches are numbered as they come. */
-static fl_status take_batch(worker *w, batch *out)
+static fl_status take_batch(worker *w)
 {
     pass *p = w->pass;
     fl_status st;
 
     pthread_mutex_lock(&p->taking);
-    st = fl_dataset_next(p->set, w->number, &out->feeds, &out->n_rows);
-    out->number = p->next;
-    p->next += !st && out->feeds;
+    st = fl_dataset_next(p->set, w->number, &w->batch.slots, &w->batch.n_rows);
+    w->batch.number = p->next;
+    p->next += !st && w->batch.slots;
     pthread_mutex_unlock(&p->taking);
     return st;
 }
 
+static bool is_mine(const worker *w)
+{
+    const predict_taker *t = w->pass->taker;
+
+    return !t->n_shares || w->batch.number % t->n_shares == t->mine;
+}
+
 /* Waits for the batches before this one. */
-static bool write_in_turn(worker *w, uint64_t number)
+static bool hand_over(worker *w)
 {
     pass *p = w->pass;
+    const predict_taker *t = p->taker;
     bool goes_on;
 
     pthread_mutex_lock(&p->mu);
-    while (!p->failed && p->written != number)
+    while (!p->failed && p->written != w->batch.number)
         pthread_cond_wait(&p->changed, &p->mu);
-    goes_on = !p->failed && sink_write(&p->to, w->text, w->len);
-    p->failed = !goes_on;
+    goes_on = !p->failed && (!is_mine(w) || t->take(t->arg, &w->batch, p->why));
+    p->failed |= !goes_on;
     p->written++;
     pthread_cond_broadcast(&p->changed);
     pthread_mutex_unlock(&p->mu);
     return goes_on;
 }
 
+/* NULL, or why it cannot be done. */
+static const char *score(worker *w)
+{
+    const pass *p = w->pass;
+
+    predict_feeds_of(p->feeds, w->batch.slots, w->batch.n_rows, w->feeds);
+    if (fl_predictor_run(w->predictor, w->feeds, p->feeds->n, w->batch.outputs,
+                         w->batch.n_outputs))
+        return fl_last_error();
+    return p->taker->make ? p->taker->make(&w->batch) : NULL;
+}
+
 /* False when there is no more, or the pass has failed. */
 static bool one_batch(worker *w)
 {
-    batch b = { 0 };
-    const char *why;
+    const char *why = take_batch(w) ? fl_last_error() : NULL;
 
-    if (take_batch(w, &b)) {
-        fail_pass(w->pass, fl_last_error());
+    if (!why && !w->batch.slots)
         return false;
-    }
-    if (!b.feeds)
-        return false;
-    predict_feeds_of(w->pass->feeds, b.feeds, b.n_rows, w->feeds);
-    if (fl_predictor_run(w->predictor, w->feeds, w->pass->feeds->n, w->outputs,
-                         w->n_outputs)) {
-        fail_pass(w->pass, fl_last_error());
-        return false;
-    }
-    why = make_lines(w, b.n_rows);
+    if (!why && is_mine(w))
+        why = score(w);
     if (why) {
         fail_pass(w->pass, why);
         return false;
     }
-    return write_in_turn(w, b.number);
+    return hand_over(w);
 }
 
 static void *work(void *arg)
@@ -234,10 +143,11 @@ static bool worker_init(worker *w, pass *p, int number)
 {
     w->pass = p;
     w->number = number;
-    (void)fl_model_outputs(p->model, &w->n_outputs);
+    (void)fl_model_outputs(p->model, &w->batch.n_outputs);
     w->feeds = calloc(p->feeds->n + 1, sizeof(*w->feeds));
-    w->outputs = calloc(w->n_outputs + 1, sizeof(*w->outputs));
-    if (!w->feeds || !w->outputs) {
+    w->batch.outputs =
+        calloc(w->batch.n_outputs + 1, sizeof(*w->batch.outputs));
+    if (!w->feeds || !w->batch.outputs) {
         fail_pass(p, "no memory for a thread");
         return false;
     }
@@ -252,8 +162,8 @@ static void worker_release(worker *w)
 {
     fl_predictor_free(w->predictor);
     free(w->feeds);
-    free(w->outputs);
-    free(w->text);
+    free(w->batch.outputs);
+    free(w->batch.text);
 }
 
 /* The first worker is the calling thread; too few threads are no error. */
@@ -284,46 +194,22 @@ static void run_workers(pass *p, worker *workers, size_t n)
         worker_release(&workers[i]);
 }
 
-/* The file is there when every line is. */
-static int finish(pass *p)
-{
-    const char *self = p->args->self;
-
-    if (p->failed && p->why[0]) {
-        sink_abandon(&p->to);
-        return cmd_failed(self, "%s", p->why);
-    }
-    if (p->failed || !sink_close(&p->to)) {
-        int code = sink_failed(&p->to, self);
-
-        sink_abandon(&p->to);
-        return code;
-    }
-    return CMD_OK;
-}
-
 int predict_pass(const predict_args *a, fl_model *m, data_input *in,
-                 const predict_feeds *feeds)
+                 const predict_feeds *feeds, const predict_taker *taker)
 {
     size_t n = (size_t)a->data.threads;
-    pass p = { .args = a, .model = m, .set = in->set, .feeds = feeds };
+    pass p = { .model = m, .set = in->set, .feeds = feeds, .taker = taker };
     worker *workers = calloc(n, sizeof(*workers));
-    int code;
 
     if (!workers)
         return cmd_failed(a->self, "no memory for %zu threads", n);
-    if (!sink_open(&p.to, a->data.out, "-o")) {
-        free(workers);
-        return sink_failed(&p.to, a->self);
-    }
     pthread_mutex_init(&p.taking, NULL);
     pthread_mutex_init(&p.mu, NULL);
     pthread_cond_init(&p.changed, NULL);
     run_workers(&p, workers, n);
-    code = finish(&p);
     pthread_cond_destroy(&p.changed);
     pthread_mutex_destroy(&p.mu);
     pthread_mutex_destroy(&p.taking);
     free(workers);
-    return code;
+    return p.failed ? cmd_failed(a->self, "%s", p.why) : CMD_OK;
 }
