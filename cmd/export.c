@@ -109,12 +109,24 @@ static int export_safetensors(const export_args *a, const fl_saved *s)
     return CMD_OK;
 }
 
+static bool bring_and_export(const export_args *a, const fl_redis_args *redis,
+                             fl_redis_report *r)
+{
+    fl_ctx *c = NULL;
+    char *path = fl_ctx_new(&c) ? NULL : fl_saved_fetch(c, a->model);
+    bool good = path && !fl_redis_export_with(path, r, redis);
+
+    fl_text_free(path);
+    fl_ctx_free(c);
+    return good;
+}
+
 static int export_redis(const export_args *a)
 {
     fl_redis_args redis = scoring_redis(a->redis, a->name);
     fl_redis_report r = FL_INIT(fl_redis_report);
 
-    if (fl_redis_export_with(a->model, &r, &redis))
+    if (!bring_and_export(a, &redis, &r))
         return cmd_failed(a->self, "%s", fl_last_error());
     printf("%s%" PRIu64 " rows, %" PRIu64 " bytes, %" PRIu64
            " rows gone, %" PRIu64 " old versions removed\n",

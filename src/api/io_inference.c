@@ -5,6 +5,7 @@
 #include "api/io.h"
 #include "base/args.h"
 #include "ckpt/dense.h"
+#include "ckpt/remote.h"
 #include "ckpt/table_file.h"
 #include "mode/mode.h"
 #include "mode/mode_local.h"
@@ -135,7 +136,7 @@ static fl_status save_tables(saving *s)
 
 /* --- all of it ------------------------------------------------------------ */
 
-static fl_status save(saving *s, const char *dir)
+static fl_status write_version(saving *s, const char *dir)
 {
     fl_version_options o = { .keep =
                                  s->args.keep
@@ -149,6 +150,19 @@ static fl_status save(saving *s, const char *dir)
     FL_TRY(save_dense(s));
     FL_TRY(save_tables(s));
     return fl_version_commit(s->version, &s->manifest);
+}
+
+/* Where only a command reaches, it is written here first. */
+static fl_status save(saving *s, const char *dir)
+{
+    const fl_conf *conf = &s->call.ctx->conf;
+    char *local = NULL;
+    fl_status st;
+
+    FL_TRY(fl_remote_place(conf, dir, &local));
+    st = write_version(s, local);
+    fl_free(local);
+    return st ? st : fl_remote_publish(conf, dir);
 }
 
 fl_status fl_save_inference_model_with(fl_executor *e, const char *dir,

@@ -482,11 +482,19 @@ static fl_status fetch(const place *p)
 
 /* --- paths ---------------------------------------------------------------- */
 
+static fl_status check_path(const char *path)
+{
+    if (!path || !*path)
+        FL_FAIL(FL_ERR_INVAL, "a model is a folder, and none was named");
+    return FL_OK;
+}
+
 fl_status fl_remote_place(const fl_conf *conf, const char *path, char **local)
 {
     place p;
     fl_status st;
 
+    FL_TRY(check_path(path));
     if (!fl_remote_has_scheme(path)) {
         *local = fl_strdup(path);
         return FL_OK;
@@ -517,6 +525,7 @@ fl_status fl_remote_fetch(const fl_conf *conf, const char *path, char **local)
     place p;
     fl_status st;
 
+    FL_TRY(check_path(path));
     if (!fl_remote_has_scheme(path)) {
         *local = fl_strdup(path);
         return FL_OK;

@@ -166,6 +166,11 @@ static void a_path_without_a_scheme_stays_as_it_is(void **state)
     assert_string_equal(local, "model/x");
     fl_free(local);
     expect_ok(fl_remote_publish(&c, "model/x"));
+    local = NULL;
+    assert_int_equal(fl_remote_place(&c, NULL, &local), FL_ERR_INVAL);
+    assert_int_equal(fl_remote_fetch(&c, "", &local), FL_ERR_INVAL);
+    expect_said("a model is a folder, and none was named");
+    assert_null(local);
     fl_conf_release(&c);
 }
 
