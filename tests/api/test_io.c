@@ -2,6 +2,7 @@
  * name, and what may be forgiven. */
 #include "io_kit.h"
 #include "../make.h"
+#include "../sys_faults.h"
 
 #include <stdint.h>
 
@@ -613,6 +614,30 @@ static void a_delta_that_cannot_be_is_a_whole_save(void **state)
     free_net(&b);
 }
 
+/* Whatever a save that failed did to the log of changes. */
+static void a_delta_behind_a_save_that_failed_has_everything(void **state)
+{
+    plan p = { .optimizer = "adagrad" };
+    net a = make_net(&p), b = make_net(&p);
+
+    (void)state;
+    train(&a, 0, 4);
+    save_delta(&a);
+    for (int at = 1; at < 40; at += 3) {
+        (void)train_one(&a, 3 + at);
+        faults_begin(FAULT_FAIL, at);
+        (void)!fl_save_vars(a.e, model, NULL,
+                            FL_OPTIONS(fl_save_args, .delta = true));
+        fl_sys_replace(NULL);
+        (void)train_one(&a, 4 + at);
+        save_delta(&a);
+        assert_ok(fl_load_persistables(b.e, model, NULL));
+        assert_same(&a, &b);
+    }
+    free_net(&a);
+    free_net(&b);
+}
+
 static void a_missing_link_is_named(void **state)
 {
     net a = make_net(&(plan){ .optimizer = "sgd" });
@@ -672,6 +697,7 @@ int main(void)
         TEST(a_chain_of_deltas_loads_as_the_whole),
         TEST(a_loaded_model_goes_on_with_deltas),
         TEST(a_delta_that_cannot_be_is_a_whole_save),
+        TEST(a_delta_behind_a_save_that_failed_has_everything),
         TEST(a_missing_link_is_named),
         TEST(calls_that_make_no_sense_say_what_to_call),
     };
