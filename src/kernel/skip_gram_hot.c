@@ -2,14 +2,14 @@
  *
  * Targets are taken in blocks of six, for which the sums of one input stay in
  * registers; a block that is not full is filled up with a row of zeros. Along
- * a row the loops go in pieces of 64 bytes, then of 16, then one by one, and the
- * sums of each kind are folded in one order on every machine:
+ * a row the loops go in pieces of 64 bytes, then of 16, then one by one, and
+ * the sums of each kind are folded in one order on every machine:
  *
  *     | 64 bytes | 64 bytes | ... | 16 bytes | ... | 1 | 1 |
  *
  * Along rows a product and a sum are rounded once, as fused instructions do it;
- * these are half of all that is to be done here. Where a machine has none, the C
- * library gives the same bits, slowly.
+ * these are half of all that is to be done here. Where a machine has none, the
+ * C library gives the same bits, slowly.
  *
  * The loss needs log(1 + exp(-|z|)) of every product. Its terms are between 1
  * and 2, so hundreds are multiplied before one logarithm is taken.
@@ -53,21 +53,21 @@ enum { TOGETHER = 2 };
 #define EACH_INPUT(i, n)                                                       \
     _Pragma("GCC unroll 2") for (size_t i = 0; i < (n); i++)
 
-#define LANES(T, t)                                                              \
-    typedef T wide_##t __attribute__((vector_size(WIDE_BYTES),                   \
-                                      aligned(sizeof(T)), may_alias));           \
-    typedef T narrow_##t __attribute__((vector_size(NARROW_BYTES),               \
-                                        aligned(sizeof(T)), may_alias));         \
-    typedef T half_##t __attribute__((vector_size(SUM_BYTES / 2)));              \
-    typedef T one_##t;                                                           \
-    /* Some targets: n rows to read and to add to; what is missing is the row  \
-       of zeros. sums: of the inputs, with several blocks; or NULL. */ \
-    typedef struct block_##t {                                                   \
-        const T *y[BLOCK];                                                       \
-        T *to[BLOCK];                                                            \
-        T *slopes, *sums;                                                        \
-        T right; /* the label of the first */                                    \
-        int n;                                                                   \
+#define LANES(T, t)                                                                \
+    typedef T wide_##t __attribute__((vector_size(WIDE_BYTES),                     \
+                                      aligned(sizeof(T)), may_alias));             \
+    typedef T narrow_##t __attribute__((vector_size(NARROW_BYTES),                 \
+                                        aligned(sizeof(T)), may_alias));           \
+    typedef T half_##t __attribute__((vector_size(SUM_BYTES / 2)));                \
+    typedef T one_##t;                                                             \
+    /* Some targets: n rows to read and to add to; what is missing is the row    \
+     of zeros. sums: of the inputs, with several blocks; or NULL. */ \
+    typedef struct block_##t {                                                     \
+        const T *y[BLOCK];                                                         \
+        T *to[BLOCK];                                                              \
+        T *slopes, *sums;                                                          \
+        T right; /* the label of the first */                                      \
+        int n;                                                                     \
     } block_##t;
 LANES(float, f32)
 LANES(double, f64)
@@ -172,16 +172,24 @@ INLINE void exp_of_minus(wide_f32 *x)
 {
     const float log2e = 1.44269504f, ln2_hi = 0.693145752f,
                 ln2_lo = 1.42860677e-6f;
-    const wide_f32 most = (wide_f32){ 0 } + 87;
-    wide_f32 a = CHOOSE(*x <= most, *x, most), n, r, rr, low, high;
+    const wide_f32 zero = { 0 }, most = zero + 87, c3 = zero + 1.f / 6,
+                   c5 = zero + 1.f / 120, c7 = zero + 1.f / 5040;
+    wide_f32 a = CHOOSE(*x <= most, *x, most), n, r, r2, r4;
+    wide_f32 sum, s2 = zero + 0.5f, s4 = zero + 1.f / 24, s6 = zero + 1.f / 720;
     wide_i32 k = __builtin_convertvector(a * log2e + 0.5f, wide_i32);
 
     n = __builtin_convertvector(k, wide_f32);
     r = (n * ln2_hi - a) + n * ln2_lo;
-    rr = r * r;
-    low = (r + 1) + rr * (r * (1.f / 6) + 0.5f);
-    high = (r * (1.f / 120) + 1.f / 24) + rr * (r * (1.f / 5040) + 1.f / 720);
-    *x = (low + (rr * rr) * high) * (wide_f32)((127 - k) << 23);
+    r2 = r * r;
+    r4 = r2 * r2;
+    sum = r + 1;
+    wide_madd_f32(&s2, &r, &c3); /* two terms each */
+    wide_madd_f32(&s4, &r, &c5);
+    wide_madd_f32(&s6, &r, &c7);
+    wide_madd_f32(&s4, &r2, &s6);
+    wide_madd_f32(&sum, &r2, &s2);
+    wide_madd_f32(&sum, &r4, &s4);
+    *x = sum * (wide_f32)((127 - k) << 23);
 }
 
 /* z becomes what the rows move by for each other; what the loss grows by is
@@ -266,10 +274,10 @@ INLINE void slopes_f64(double *z, size_t n_in, int n, double right, double step,
 
 /* --- pieces of rows ------------------------------------------------------- */
 
-/* What a block of targets and the inputs give each other, by pieces of one kind,
-   from column k on; where that kind ends. With `alone` all rows are read and
-   added to where they lie, and none is a target twice: what was read need not be
-   read again. */
+/* What a block of targets and the inputs give each other, by pieces of one
+   kind, from column k on; where that kind ends. With `alone` all rows are read
+   and added to where they lie, and none is a target twice: what was read need
+   not be read again. */
 #define PIECES(T, t, V)                                                        \
     INLINE void V##_exchange_##t(const fl_skip_gram_##t##_rows *r,             \
                                  const fl_skip_gram_window *w,                 \
