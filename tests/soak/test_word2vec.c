@@ -97,7 +97,7 @@ static void prepare(void)
 /* Negatives that all pairs of a word share weigh more. */
 static double rate_of(bool shared)
 {
-    return shared ? 0.025 : 0.03;
+    return shared ? 0.025 : 0.032;
 }
 
 static fl_var *build(fl_ctx *c, bool shared, fl_var **mean)
