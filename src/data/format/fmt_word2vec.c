@@ -360,15 +360,28 @@ static fl_status write_pairs(const fl_parser *p, const sentence *t,
     return FL_OK;
 }
 
-static void write_noise(const word2vec *s, const token *word, fl_row_writer *w)
+static void write_words(const token *lo, const token *hi, fl_row_writer *w)
 {
-    for (uint64_t k = 0; k < s->n_noise; k++)
-        fl_row_id(w, draw_word(s, word->key, k));
+    for (; lo < hi; lo++)
+        fl_row_id(w, lo->id);
+}
+
+/* The place to write to is kept here: in memory it would be read again after
+   every id. */
+static void write_noise(const word2vec *s, const token *lo, const token *hi,
+                        fl_row_writer *w)
+{
+    fl_row_writer to = *w;
+
+    for (; lo < hi; lo++)
+        for (uint64_t k = 0; k < s->n_noise; k++)
+            fl_row_id(&to, draw_word(s, lo->key, k));
+    *w = to;
 }
 
 /* The words [lo, hi) as a record. */
-static fl_status write_piece(const fl_parser *p, const sentence *t, size_t lo,
-                             size_t hi, fl_row_writer *w)
+static fl_status write_piece(const fl_parser *p, const token *lo,
+                             const token *hi, fl_row_writer *w)
 {
     const word2vec *s = p->state;
     uint32_t n = (uint32_t)(hi - lo), ragged = 0;
@@ -376,14 +389,14 @@ static fl_status write_piece(const fl_parser *p, const sentence *t, size_t lo,
     FL_TRY(fl_row_open(w, (size_t)n * (1 + s->n_noise)));
     for (uint32_t i = 0; i < p->schema.n_slots; i++) {
         const fl_slot *slot = &p->schema.slots[i];
+        bool words = s->offer[i] == WORDS;
 
-        fl_row_slot(w, slot, ragged, s->offer[i] == WORDS ? n : n * s->n_noise);
+        fl_row_slot(w, slot, ragged, words ? n : n * s->n_noise);
         ragged += slot->width == 0;
-        for (size_t k = lo; k < hi; k++)
-            if (s->offer[i] == WORDS)
-                fl_row_id(w, t->tokens[k].id);
-            else
-                write_noise(s, &t->tokens[k], w);
+        if (words)
+            write_words(lo, hi, w);
+        else
+            write_noise(s, lo, hi, w);
     }
     fl_row_close(w);
     return FL_OK;
@@ -397,7 +410,7 @@ static fl_status write_sentence(const fl_parser *p, const sentence *t,
 
     for (size_t lo = 0, hi; lo + 1 < t->n; lo = hi) {
         hi = t->n - lo > s->max_words ? lo + s->max_words : t->n;
-        FL_TRY(write_piece(p, t, lo, hi, w));
+        FL_TRY(write_piece(p, t->tokens + lo, t->tokens + hi, w));
     }
     return FL_OK;
 }
