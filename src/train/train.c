@@ -48,7 +48,8 @@ typedef struct tally {
 } tally;
 
 typedef struct pass {
-    const fl_dataset_run_args *args;
+    fl_dataset_run_args given;
+    const fl_dataset_run_args *args; /* the same */
     fl_executor *exe;
     fl_program *program;
     fl_scope *scope;
@@ -811,19 +812,19 @@ static fl_status run_from_dataset(pass *p, const char *phase,
                                   fl_dataset_report *report,
                                   const fl_dataset_run_args *given)
 {
+    const fl_dataset_run_args *a = &p->given;
     fl_ctx *c = p->exe->ctx;
-    fl_dataset_run_args a;
 
-    FL_TRY(FL_ARGS_READ(fl_dataset_run_args, &a, given));
-    p->args = &a;
-    p->scope = a.scope ? a.scope : fl_current_scope(c);
+    FL_TRY(FL_ARGS_READ(fl_dataset_run_args, &p->given, given));
+    p->args = a;
+    p->scope = a->scope ? a->scope : fl_current_scope(c);
     p->job = c->job;
     p->phase = phase;
     p->stops_at_bad = c->conf.finite_loss;
     p->loss = p->auc = NAN;
     p->turns = p->program->accumulate ? p->program->accumulate : 1;
     p->at_once = c->comm && c->comm->can_prefetch ? BATCHES_MAX : 1;
-    p->n_threads = a.n_threads ? a.n_threads : fl_dataset_threads(p->data);
+    p->n_threads = a->n_threads ? a->n_threads : fl_dataset_threads(p->data);
     FL_TRY(check_args(p));
     return run_or_pass_over(p, report);
 }
