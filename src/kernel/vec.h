@@ -59,8 +59,11 @@ typedef struct fl_softmax_of {
       (T *dx, const T *x, const T *label, const T *g, T ignore, size_t n))     \
     /* the largest of n > 0 numbers */                                         \
     F(T, max, (const T *x, size_t n))                                          \
-    /* best = max(best, x); where x was larger, at becomes row */              \
-    F(void, max_at, (T *best, int32_t *at, const T *x, int32_t row, size_t n)) \
+    /* best[j] = the largest of x[i*n + j] over rows > 0, at[j] = first + i */ \
+    /* of the first such i */                                                  \
+    F(void, max_rows,                                                          \
+      (T *best, int32_t *at, const T *x, size_t rows, size_t n,                \
+       int32_t first))                                                         \
     /* out[j] = sum over rows of x[i*ld + j], rows in ascending order */       \
     F(void, col_sum,                                                           \
       (T *out, const T *x, size_t rows, size_t cols, size_t ld))               \

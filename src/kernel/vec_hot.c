@@ -131,27 +131,32 @@ static inline double add_product_f64(double s, double a, double b)
         return fold(lane, LANES);                                              \
     }                                                                          \
     /* n products of each kind, to the first n lanes. */                       \
-    INLINE void add_dots_##t(double lanes[3][LANES], const T *x, const T *y,   \
-                             size_t n)                                         \
+    INLINE void add_dots_##t(double *xx, double *yy, double *xy, const T *x,   \
+                             const T *y, size_t n)                             \
     {                                                                          \
         for (size_t l = 0; l < n; l++) {                                       \
             double a = (double)x[l], b = (double)y[l];                         \
                                                                                \
-            lanes[0][l] = add_product_##t(lanes[0][l], a, a);                  \
-            lanes[1][l] = add_product_##t(lanes[1][l], b, b);                  \
-            lanes[2][l] = add_product_##t(lanes[2][l], a, b);                  \
+            xx[l] = add_product_##t(xx[l], a, a);                              \
+            yy[l] = add_product_##t(yy[l], b, b);                              \
+            xy[l] = add_product_##t(xy[l], a, b);                              \
         }                                                                      \
     }                                                                          \
     static void dots_##t(double out[3], const T *x, const T *y, size_t n)      \
     {                                                                          \
-        double lanes[3][LANES] = { { 0 } };                                    \
+        double xx[LANES], yy[LANES], xy[LANES];                                \
         size_t i = 0;                                                          \
                                                                                \
+        /* One { 0 } for all would be a call of memset. */                     \
+        for (size_t l = 0; l < LANES; l++)                                     \
+            xx[l] = yy[l] = xy[l] = 0;                                         \
         for (; i + LANES <= n; i += LANES)                                     \
-            add_dots_##t(lanes, x + i, y + i, LANES);                          \
-        add_dots_##t(lanes, x + i, y + i, n - i);                              \
-        for (size_t k = 0; k < 3; k++)                                         \
-            out[k] = fold(lanes[k], LANES);                                    \
+            add_dots_##t(xx, yy, xy, x + i, y + i, LANES);                     \
+        if (i < n)                                                             \
+            add_dots_##t(xx, yy, xy, x + i, y + i, n - i);                     \
+        out[0] = fold(xx, LANES);                                              \
+        out[1] = fold(yy, LANES);                                              \
+        out[2] = fold(xy, LANES);                                              \
     }                                                                          \
     /* Four rows per sweep: a quarter of the traffic on out, same order. */    \
     static void col_sum_##t(T *out, const T *x, size_t rows, size_t cols,      \
@@ -195,16 +200,25 @@ static inline double add_product_f64(double s, double a, double b)
                 lane[l] = lane[l + half] > lane[l] ? lane[l + half] : lane[l]; \
         return lane[0];                                                        \
     }                                                                          \
-    static void max_at_##t(T *best, int32_t *at, const T *x, int32_t row,      \
-                           size_t n)                                           \
+    static void max_rows_##t(T *best, int32_t *at, const T *x, size_t rows,    \
+                             size_t n, int32_t first)                          \
     {                                                                          \
         FL_FOR_EACH(i, n, {                                                    \
-            T v = x[i], b = best[i];                                           \
-            int32_t a = at[i];                                                 \
-                                                                               \
-            at[i] = v > b ? row : a;                                           \
-            best[i] = v > b ? v : b;                                           \
+            best[i] = x[i];                                                    \
+            at[i] = first;                                                     \
         })                                                                     \
+        for (size_t r = 1; r < rows; r++) {                                    \
+            const T *row = x + r * n;                                          \
+            int32_t number = first + (int32_t)r;                               \
+                                                                               \
+            FL_FOR_EACH(i, n, {                                                \
+                T v = row[i], b = best[i];                                     \
+                int32_t a = at[i];                                             \
+                                                                               \
+                at[i] = v > b ? number : a;                                    \
+                best[i] = v > b ? v : b;                                       \
+            })                                                                 \
+        }                                                                      \
     }                                                                          \
     /* A block stays in the first cache between its exponentials and their   \
        sum. */ \

@@ -43,9 +43,7 @@ static double factor(pool_type type, size_t len)
     static void sum_rows_##t(const pool_job *j, const T *x, size_t len,        \
                              T *out)                                           \
     {                                                                          \
-        memcpy(out, x, j->width * sizeof(T));                                  \
-        for (size_t i = 1; i < len; i++)                                       \
-            fl_vec_##t()->add(out, out, x + i * j->width, j->width);           \
+        fl_vec_##t()->col_sum(out, x, len, j->width, j->width);                \
         if (len > 1 && j->type != SUM)                                         \
             fl_vec_##t()->scale(out, (T)factor(j->type, len), out, 0,          \
                                 j->width);                                     \
@@ -54,13 +52,9 @@ static double factor(pool_type type, size_t len)
     static void max_rows_##t(const pool_job *j, const T *x, size_t lo,         \
                              size_t hi, T *out, int32_t *index)                \
     {                                                                          \
-        if (index && hi > lo) {                                                \
-            memcpy(out, x + lo * j->width, j->width * sizeof(T));              \
-            for (size_t k = 0; k < j->width; k++)                              \
-                index[k] = (int32_t)lo;                                        \
-            for (size_t i = lo + 1; i < hi; i++)                               \
-                fl_vec_##t()->max_at(out, index, x + i * j->width, (int32_t)i, \
-                                     j->width);                                \
+        if (index) {                                                           \
+            fl_vec_##t()->max_rows(out, index, x + lo * j->width, hi - lo,     \
+                                   j->width, (int32_t)lo);                     \
             return;                                                            \
         }                                                                      \
         for (size_t k = 0; k < j->width; k++) {                                \
