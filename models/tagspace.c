@@ -13,15 +13,30 @@ enum { TAGS = 20, WIDTH = 10, FILTERS = 1000, WINDOW = 5, NEGATIVES = 5 };
 #define MARGIN 0.1
 #define FAR 4 /* more than two cosines can differ by */
 
-static fl_var *text_of(fl_var *words, int64_t width, int64_t filters)
+/* x [n, filters] and one number for each filter. */
+static fl_var *biased(fl_ctx *c, fl_var *x, int64_t filters)
+{
+    fl_block *b = fl_program_block(fl_default_main_program(c), 0);
+    fl_var *bias;
+
+    if (fl_create_parameter(&bias, b, "filters_b", .dtype = FL_DTYPE_F32,
+                            .shape = { 1, { filters } }, .init = "constant(0)"))
+        return NULL;
+    return fl_layers_binary("elementwise_add", x, bias, NULL);
+}
+
+static fl_var *text_of(fl_ctx *c, fl_var *words, int64_t width, int64_t filters)
 {
     fl_var *rows = fl_layers_sparse_embedding(
         words, width, .param.name = "words", .param.init = "uniform(-0.1,0.1)");
 
     rows = fl_layers_sequence_pool(
-        fl_layers_sequence_conv(rows, filters, .filter_size = WINDOW), "max");
-    /* The largest of some tanh is the tanh of the largest. */
-    return fl_layers_fc(fl_layers_tanh(rows), width, );
+        fl_layers_sequence_conv(rows, filters, .filter_size = WINDOW,
+                                .no_bias = true),
+        "max");
+    /* The largest of some tanh is the tanh of the largest, and so it is with
+       what is added to all of them. */
+    return fl_layers_fc(fl_layers_tanh(biased(c, rows, filters)), width, );
 }
 
 /* The rows of all tags: [tags, width]. */
@@ -72,7 +87,7 @@ static fl_status build(fl_ctx *c, const model_args *args, model_net *net)
     int64_t tags = args->items ? (int64_t)args->items : TAGS;
     double negatives = args->negatives ? (double)args->negatives : NEGATIVES;
     fl_var *label = model_ids(c, net, "tag", 1);
-    fl_var *text = text_of(model_id_list(c, net, "text"), width, filters);
+    fl_var *text = text_of(c, model_id_list(c, net, "text"), width, filters);
     fl_var *scores = cosines_of(text, rows_of_tags(c, tags, width)), *hot,
            *right, *wrong;
 
