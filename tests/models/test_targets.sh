@@ -41,7 +41,7 @@ train()
     sed -n "s/^held out: .*$metric \([0-9.]*\).*/\1/p" said
 }
 
-# target LEAST DATA METRIC MODEL ARGUMENTS: the mean over the seeds is no less.
+# target LEAST DATA METRIC MODEL ARGUMENTS: no seed gives less.
 target()
 {
     least=$1
@@ -55,7 +55,7 @@ target()
     { sum += $1; if (NR == 1 || $1 < lo) lo = $1; if ($1 > hi) hi = $1 }
     END {
         mean = NR ? sum / NR : 0
-        bad = NR != n || !(mean >= least)
+        bad = NR != n || !(lo >= least)
         printf "%s%s %.4f (%.4f to %.4f), at least %s, %d s\n",
             bad ? "FAIL " : "", what, mean, lo, hi, least, seconds
         exit bad
@@ -89,7 +89,7 @@ long)
     cut_data adult
     target 0.913 adult AUC wide_deep --learning-rate 0.0003 --epochs 8
     cut_data frappe
-    target 0.932 frappe AUC deepfm --optimizer sgd --learning-rate 0.1 \
+    target 0.932 frappe AUC deepfm --optimizer sgd --learning-rate 0.2 \
         --epochs 20
     cut_data diginetica
     target 0.15 diginetica recall@20 gru4rec --learning-rate 0.03
