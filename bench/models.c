@@ -150,8 +150,9 @@ static void put_share(const models_lines *of, const char *path)
     run r;
 
     open_run(&r, of, path);
-    bench_check(fl_ctx_set(r.ctx, "profile", "true"), "the setting profile");
     r.n_threads = 1;
+    train(&r); /* until memory has been asked for */
+    bench_check(fl_ctx_set(r.ctx, "profile", "true"), "the setting profile");
     train(&r);
     json = fl_executor_profile_json(r.exe);
     bench_check_new(json, "a profile");
