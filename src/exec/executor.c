@@ -337,14 +337,40 @@ fl_status fl_unit_begin(fl_executor *e, fl_unit *u, int i, uint64_t samples)
     return fl_runner_begin(u->runners[i], next_step(e, u, i), samples);
 }
 
-fl_status fl_unit_run_alone(fl_executor *e, fl_unit *u, const fl_feed *feeds)
+void fl_unit_begin_batch(const fl_executor *e, const fl_unit *u)
+{
+    fl_comm *comm = e->options.comm;
+
+    if (u->plan->trains && comm && comm->life->begin_batch)
+        comm->life->begin_batch(comm);
+}
+
+void fl_unit_end_batch(const fl_executor *e, const fl_unit *u)
+{
+    fl_comm *comm = e->options.comm;
+
+    if (u->plan->trains && comm && comm->life->end_batch)
+        comm->life->end_batch(comm);
+}
+
+static fl_status run_alone(fl_executor *e, fl_unit *u, const fl_feed *feeds)
 {
     FL_TRY(fl_unit_feed(u, 0, feeds));
     FL_TRY(fl_unit_begin(e, u, 0, fl_unit_samples(u, feeds)));
     return fl_runner_run(u->runners[0], FL_PART_ALL, NULL);
 }
 
-fl_status fl_unit_run_replicas(fl_executor *e, fl_unit *u, const fl_feed *feeds)
+fl_status fl_unit_run_alone(fl_executor *e, fl_unit *u, const fl_feed *feeds)
+{
+    fl_status st;
+
+    fl_unit_begin_batch(e, u);
+    st = run_alone(e, u, feeds);
+    fl_unit_end_batch(e, u);
+    return st;
+}
+
+static fl_status run_replicas(fl_executor *e, fl_unit *u, const fl_feed *feeds)
 {
     int n = u->spec.n_runners;
     uint64_t samples = 0, step;
@@ -359,4 +385,14 @@ fl_status fl_unit_run_replicas(fl_executor *e, fl_unit *u, const fl_feed *feeds)
     for (int i = 0; i < n; i++)
         FL_TRY(fl_runner_begin(u->runners[i], step, samples));
     return fl_replicas_run(u->replicas);
+}
+
+fl_status fl_unit_run_replicas(fl_executor *e, fl_unit *u, const fl_feed *feeds)
+{
+    fl_status st;
+
+    fl_unit_begin_batch(e, u);
+    st = run_replicas(e, u, feeds);
+    fl_unit_end_batch(e, u);
+    return st;
 }

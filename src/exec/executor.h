@@ -75,6 +75,11 @@ fl_status fl_unit_feed(fl_unit *u, int i, const fl_feed *feeds);
 /* Views of what frame i has for the fetches. */
 void fl_unit_fetch(const fl_unit *u, int i, fl_tensor *out);
 
+/* A batch begins, and is over with all that belongs to it: around whatever
+   follows. */
+void fl_unit_begin_batch(const fl_executor *e, const fl_unit *u);
+void fl_unit_end_batch(const fl_executor *e, const fl_unit *u);
+
 /* Starts the next step in frame i, whose batch has so many samples. */
 FL_MUST_CHECK
 fl_status fl_unit_begin(fl_executor *e, fl_unit *u, int i, uint64_t samples);

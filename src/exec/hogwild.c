@@ -61,6 +61,18 @@ static void tell_batch(hogwild *h, int thread, int frame)
     a->on_batch(a->arg, thread, fetched);
 }
 
+static fl_status train_batch(hogwild *h, int thread, int frame)
+{
+    fl_status st;
+
+    fl_unit_begin_batch(h->e, h->u);
+    st = run_batch(h, frame);
+    if (!st)
+        tell_batch(h, thread, frame);
+    fl_unit_end_batch(h->e, h->u);
+    return st;
+}
+
 /* Frames of thread i are i and, if there are two, i + n_runners. */
 static fl_status train(hogwild *h, int i)
 {
@@ -83,9 +95,7 @@ static fl_status train(hogwild *h, int i)
         if (!is_fed)
             st = fl_unit_feed(h->u, frames[k], feeds_of(h, frames[k]));
         if (!st)
-            st = run_batch(h, frames[k]);
-        if (!st)
-            tell_batch(h, i, frames[k]);
+            st = train_batch(h, i, frames[k]);
         if (!st && !two)
             more = take_batch(h, i, i);
         is_fed = next_is_fed;

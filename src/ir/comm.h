@@ -57,6 +57,11 @@ typedef struct fl_comm_service {
     const struct fl_program *program;
     const int64_t *blocks, *table_blocks;
     size_t n_blocks, n_table_blocks;
+    /* By dense block: the row of its parameter that it begins with; none: every
+       parameter is whole. */
+    const int64_t *from_rows;
+    size_t n_from_rows;
+    bool adds; /* values alone: trainers have the state of the optimizer */
 } fl_comm_service;
 
 /* What operators ask, once per batch and variable.
@@ -95,6 +100,13 @@ typedef struct fl_comm_life {
        of them, once, has no more data or has failed. Without: one thread. */
     void (*enter)(fl_comm *c, int n_threads);
     void (*leave)(fl_comm *c, int thread);
+    /* A thread begins a batch that trains, and is through with it, for better or
+       worse: with whatever its caller has counted of it. Between two batches the
+       job may hold it, to make a cut. */
+    void (*begin_batch)(fl_comm *c);
+    void (*end_batch)(fl_comm *c);
+    /* All that was handed over is applied; no batch is under way. */
+    fl_status (*settle)(fl_comm *c);
     /* Everything is on its way and applied, and this process leaves the job.
        Done twice is fine. */
     fl_status (*stop)(fl_comm *c);
