@@ -138,8 +138,11 @@ static void on_over(void *arg, fl_status why)
 
 static inline world *world_new(const fl_coord_options *o)
 {
-    static const fl_coord_events events = { on_answer, on_dispatched,
-                                            on_gathered, on_say, on_over };
+    static const fl_coord_events events = { .answer = on_answer,
+                                            .dispatched = on_dispatched,
+                                            .gathered = on_gathered,
+                                            .log_line = on_say,
+                                            .over = on_over };
     world *w = fl_alloc(sizeof(*w));
 
     w->now_ms = START_MS;

@@ -15,6 +15,7 @@
 #include "flotilla/job.h"
 #include "ps/msg/calls.h"
 #include "ps/msg/items.h"
+#include "ps/msg/save_calls.h"
 #include "rpc/client/rpc_client.h"
 
 typedef struct fl_client fl_client;
@@ -202,6 +203,21 @@ FL_MUST_CHECK
 fl_status fl_client_gather(fl_client *c, const char *name, uint64_t generation,
                            fl_msg_bytes bytes, fl_client_gathered *out,
                            fl_ending ending);
+
+/* Makes a model of all that the job has; answered when it counts. The name of the
+   directory is borrowed until then. */
+FL_MUST_CHECK
+fl_status fl_client_save(fl_client *c, const char *dir, uint32_t keep,
+                         fl_save_reply *out, fl_ending ending);
+/* All servers replace what they hold by a saved model; the path is borrowed until
+   done. */
+FL_MUST_CHECK
+fl_status fl_client_load(fl_client *c, const char *path, fl_ending ending);
+/* How far this trainer is on its way to a cut; the answer is what to do next. The
+   bytes are borrowed until then. */
+FL_MUST_CHECK
+fl_status fl_client_cut(fl_client *c, const fl_cut_request *r,
+                        fl_cut_reply *out, fl_ending ending);
 
 /* Adds to the step of the job; *step is the one afterwards. */
 FL_MUST_CHECK

@@ -90,6 +90,8 @@ static void end_job(fl_coord *c, fl_status why)
     fl_coord_drop_barriers(c, why ? why : fl_coord_fail_over(c));
     fl_coord_drop_work(c,
                        why ? fl_err_restore(&c->why) : fl_coord_fail_over(c));
+    fl_coord_drop_saves(c,
+                        why ? fl_err_restore(&c->why) : fl_coord_fail_over(c));
     (void)fl_err_restore(&c->why);
     c->e.over(c->arg, why);
 }
@@ -111,6 +113,8 @@ static void withdraw(fl_coord *c, uint32_t rank)
     fl_coord_withdraw(c, rank, FL_ERR_CLOSED);
     (void)fl_err_restore(&why);
     fl_coord_withdraw_work(c, rank, FL_ERR_CLOSED);
+    (void)fl_err_restore(&why);
+    fl_coord_withdraw_save(c, rank, FL_ERR_CLOSED);
 }
 
 static uint32_t count_trainers(const fl_coord *c, fl_member_state state)
@@ -225,6 +229,7 @@ static void go_on_without(fl_coord *c, fl_coord_member *m, uint64_t now_ms)
                m->id.rank);
     withdraw(c, m->id.rank);
     fl_coord_check_barriers(c);
+    fl_coord_check_save(c, now_ms);
     check_trainers(c, now_ms);
 }
 
@@ -597,6 +602,7 @@ void fl_coord_leave(fl_coord *c, fl_member_role role, uint32_t rank,
     fl_err_set(FL_ERR_CLOSED, "trainer %" PRIu32 " has left the job", rank);
     withdraw(c, rank);
     fl_coord_check_barriers(c);
+    fl_coord_check_save(c, now_ms);
     check_trainers(c, now_ms);
 }
 
@@ -641,6 +647,8 @@ void fl_coord_tick(fl_coord *c, uint64_t now_ms)
         fl_coord_tick_barriers(c, now_ms);
     if (!c->is_over)
         fl_coord_tick_work(c, now_ms);
+    if (!c->is_over && c->is_complete)
+        fl_coord_tick_save(c, now_ms);
 }
 
 /* --- steps and reports --------------------------------------------------- */
@@ -723,6 +731,7 @@ fl_coord *fl_coord_new(const fl_coord_options *o, const fl_coord_events *e,
     server_0->incarnation = 1;
     c->n_joined = 1;
     c->epoch = 1;
+    c->saves.seats = fl_alloc(c->n_members * sizeof(*c->saves.seats));
     return c;
 }
 
@@ -732,6 +741,7 @@ void fl_coord_free(fl_coord *c)
         return;
     fl_coord_release_barriers(c);
     fl_coord_release_work(c);
+    fl_coord_release_saves(c);
     fl_free(c->members);
     fl_free(c);
 }

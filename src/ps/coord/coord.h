@@ -19,9 +19,11 @@
 #include "base/status.h"
 #include "ps/coord/gathered.h"
 #include "ps/msg/calls.h"
+#include "ps/msg/save_calls.h"
 #include "rpc/wire/hello.h"
 
 typedef struct fl_coord fl_coord;
+typedef struct fl_save_parts fl_save_parts;
 
 typedef struct fl_coord_options {
     int n_servers, n_trainers;
@@ -29,6 +31,12 @@ typedef struct fl_coord_options {
     bool go_on_without;          /* a lost trainer does not end the job */
     uint64_t max_gathered_bytes; /* of all trainers; 0: no limit */
     uint64_t max_record_bytes;   /* of gathers that are over; 0: 64 MB */
+    /* Saves by themselves (coord_save.h): where, "" or NULL: none; and how often,
+       0: not by time, not by steps. */
+    const char *save_dir; /* borrowed */
+    uint64_t save_every_ms, save_every_steps;
+    uint64_t save_timeout_ms; /* longest wait for a member that has to come */
+    uint32_t save_keep;
 } fl_coord_options;
 
 /* Answers that are owed are known by what was given with the question. */
@@ -45,6 +53,14 @@ typedef struct fl_coord_events {
     /* The answer to fl_coord_gather: FL_OK and what all have brought, which is
        borrowed, or this thread's last error. Exactly once per question as well. */
     void (*gathered)(void *arg, void *question, fl_status st, fl_gathered *g);
+    /* The answers to fl_coord_save, fl_coord_cut and fl_coord_save_work, in the
+       same way. What a version is made of comes with the order to commit, and is
+       the receiver's (fl_save_parts_free). */
+    void (*saved)(void *arg, void *question, fl_status st,
+                  const fl_save_reply *r);
+    void (*cut)(void *arg, void *question, fl_status st, const fl_cut_reply *r);
+    void (*save_work)(void *arg, void *question, fl_status st,
+                      const fl_save_work_reply *r, fl_save_parts *parts);
     /* A line for people, at most one per change. */
     void (*log_line)(void *arg, const char *line);
     /* The job is over: FL_OK when all trainers left, else the reason. */

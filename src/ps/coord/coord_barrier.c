@@ -298,6 +298,26 @@ const fl_barrier *fl_coord_waits_by_name(const fl_coord *c, uint32_t rank,
     return NULL;
 }
 
+const fl_barrier *fl_coord_waits_in_round(const fl_coord *c, uint32_t rank)
+{
+    for (size_t i = 0; i < c->open.len; i++)
+        if (c->open.data[i]->by_rank[rank].came && is_round(c->open.data[i]))
+            return c->open.data[i];
+    return NULL;
+}
+
+/* The last one that was made, of any name. */
+uint64_t fl_coord_next_round(const fl_coord *c)
+{
+    uint64_t next = c->step;
+
+    for (size_t i = 0; i < c->passed.len; i++)
+        if (c->passed.data[i].kind == FL_BARRIER_ROUND &&
+            c->passed.data[i].generation >= next)
+            next = c->passed.data[i].generation + 1;
+    return next;
+}
+
 /* --- questions ----------------------------------------------------------- */
 
 fl_status fl_coord_check_asker(const fl_coord *c, uint32_t rank,
@@ -432,6 +452,7 @@ void fl_coord_enter_barrier(fl_coord *c, const fl_coord_asker *who,
         b = open_barrier(c, id, who->now_ms);
     wait_at(c, b, who->rank, asked);
     fl_coord_check_barriers(c);
+    fl_coord_check_save(c, who->now_ms); /* a round may wait for a cut */
 }
 
 void fl_coord_barrier(fl_coord *c, const fl_coord_asker *who,

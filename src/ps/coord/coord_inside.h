@@ -5,6 +5,7 @@
 
 #include "base/vec.h"
 #include "ps/coord/coord.h"
+#include "ps/coord/coord_save.h"
 #include "rpc/stream/stream.h"
 
 /* A wait is told after the first and then again and again. */
@@ -92,6 +93,40 @@ typedef struct fl_passed {
 
 typedef struct fl_work_pass fl_work_pass;
 
+/* A member of a save: how far it has come, and its open question. */
+typedef struct fl_save_seat {
+    uint32_t state;  /* fl_cut_state, or of a server fl_save_state */
+    uint64_t number; /* of the save that it is at */
+    void *question;  /* NULL: none */
+    fl_save_part part;
+} fl_save_seat;
+
+typedef struct fl_save_wish {
+    void *question; /* NULL: nobody waits */
+    char *dir;
+    uint32_t keep;
+} fl_save_wish;
+
+typedef enum fl_save_phase {
+    FL_SAVES_NONE,
+    FL_SAVES_GATHERING,
+    FL_SAVES_CUTTING,
+    FL_SAVES_WRITING,
+    FL_SAVES_COMMITTING
+} fl_save_phase;
+
+typedef struct fl_coord_saves {
+    fl_save_phase phase;
+    uint64_t number; /* of the last one */
+    uint64_t since_ms, cut_ms, log_ms;
+    bool has_begun;              /* these two are known */
+    uint64_t last_ms, last_step; /* of the last one that was begun by itself */
+    uint64_t step;               /* of the cut */
+    char version[FL_SAVE_VERSION_ROOM];
+    FL_VEC(fl_save_wish) now, next; /* who waits for this one, and the next */
+    fl_save_seat *seats;            /* trainers by rank, then servers */
+} fl_coord_saves;
+
 struct fl_coord {
     fl_coord_options o;
     fl_coord_events e;
@@ -107,6 +142,7 @@ struct fl_coord {
     FL_VEC(fl_barrier *) open; /* in the order of their first question */
     FL_VEC(fl_passed) passed;
     FL_VEC(fl_work_pass *) passes; /* in the order of their first question */
+    fl_coord_saves saves;
 };
 
 /* Time between two moments; threads may tell them in the wrong order. */
@@ -173,6 +209,22 @@ void fl_coord_withdraw_work(fl_coord *c, uint32_t rank, fl_status st);
 void fl_coord_drop_work(fl_coord *c, fl_status st);
 void fl_coord_tick_work(fl_coord *c, uint64_t now_ms);
 void fl_coord_release_work(fl_coord *c);
+
+/* --- saves (coord_save.c) ------------------------------------------------- */
+
+/* Whatever a save waits for may have happened. */
+void fl_coord_check_save(fl_coord *c, uint64_t now_ms);
+/* A trainer no longer counts, or begins anew: its open question is answered with
+   this thread's last error. */
+void fl_coord_withdraw_save(fl_coord *c, uint32_t rank, fl_status st);
+/* Answers all questions with this thread's last error. */
+void fl_coord_drop_saves(fl_coord *c, fl_status st);
+void fl_coord_tick_save(fl_coord *c, uint64_t now_ms);
+void fl_coord_release_saves(fl_coord *c);
+/* The open barrier of a round that this trainer waits at, or NULL; and the round
+   that trainers make next. */
+const fl_barrier *fl_coord_waits_in_round(const fl_coord *c, uint32_t rank);
+uint64_t fl_coord_next_round(const fl_coord *c);
 
 /* --- sentences (coord_text.c) -------------------------------------------- */
 

@@ -9,6 +9,7 @@
  * stays, or does not come back, is not waited for longer than
  * FL_SERVER_FLUSH_MS.
  */
+#include "ps/server/saver.h"
 #include "ps/server/server_inside.h"
 
 #include <inttypes.h>
@@ -290,10 +291,23 @@ static fl_status take_part(fl_server *s)
     return st;
 }
 
+/* The job goes on behind the step of the model. */
+static fl_status take_model(fl_server *s, const fl_server_options *o)
+{
+    uint64_t step;
+
+    FL_TRY(
+        fl_store_set_model(s->store, o->model, o->rank, o->n_servers, &step));
+    fl_server_raise_step(s, step);
+    return FL_OK;
+}
+
 static fl_status start(fl_server *s, fl_loop *loop, const fl_server_options *o)
 {
     const char *listen = o->listen ? o->listen : o->servers[o->rank];
 
+    if (o->model)
+        FL_TRY(take_model(s, o));
     if (o->contents)
         FL_TRY(fl_store_hold(s->store, o->contents, o->declared, o->edited));
     FL_TRY(make_loops(s, loop));
@@ -301,6 +315,7 @@ static fl_status start(fl_server *s, fl_loop *loop, const fl_server_options *o)
         s->coord = fl_server_make_coord(s);
     FL_TRY(open_host(s, listen));
     FL_TRY(take_part(s));
+    fl_server_start_saver(s);
     fl_loop_call(s->loops[0], on_tick, s);
     FL_INFO("ps", "server %d of %d listens at %s", s->o.rank, s->o.n_servers,
             s->address);
@@ -347,6 +362,7 @@ void fl_server_free(fl_server *s)
         give_up(s);
         fl_loop_call(s->loops[0], leave_loop_0, s);
     }
+    fl_saver_free(s->saver);
     fl_rpc_server_free(s->host);
     for (int i = 0; i < s->n_loops && s->has_threads; i++)
         fl_loop_free(s->loops[i]);

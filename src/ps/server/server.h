@@ -29,6 +29,7 @@ typedef struct fl_server_options {
        for a declaration. */
     const fl_contents *contents;
     const char *declared, *edited;
+    const char *model; /* a saved one that it begins with; NULL: none */
 } fl_server_options;
 
 /* Listens and serves in threads of its own (or in the simulation's loop). The

@@ -33,6 +33,9 @@ fl_coord *fl_server_make_coord(fl_server *s)
         .answer = fl_server_answer_barrier,
         .dispatched = fl_server_answer_dispatch,
         .gathered = fl_server_answer_gather,
+        .saved = fl_server_answer_saved,
+        .cut = fl_server_answer_cut,
+        .save_work = fl_server_answer_save_work,
         .log_line = on_log_line,
         .over = on_over,
     };
@@ -43,10 +46,18 @@ fl_coord *fl_server_make_coord(fl_server *s)
         .restart_timeout_ms = s->o.restart_timeout_ms,
         .go_on_without = s->o.go_on_without,
         .max_gathered_bytes = s->o.max_message_bytes,
+        .save_dir = s->o.conf->save_dir,
+        .save_every_ms = (uint64_t)s->o.conf->save_every_s * 1000,
+        .save_every_steps = (uint64_t)s->o.conf->save_every_steps,
+        .save_timeout_ms = (uint64_t)s->o.conf->save_timeout_ms,
+        .save_keep = (uint32_t)s->o.conf->save_keep,
     };
+    fl_coord *c;
 
     s->level = FL_LOG_INFO;
-    return fl_coord_new(&o, &events, s, fl_server_now_ms(s));
+    c = fl_coord_new(&o, &events, s, fl_server_now_ms(s));
+    (void)fl_coord_step(c, atomic_load(&s->step)); /* of a model, or 0 */
+    return c;
 }
 
 /* --- checks --------------------------------------------------------------- */

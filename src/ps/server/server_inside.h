@@ -6,6 +6,7 @@
  *     server_coord.c     the coordinator, and who may ask it
  *     server_members.c   connections that come, go and fall silent
  *     server_upstream.c  the way of the other servers to server 0
+ *     server_save.c      the way of its saver (saver.h) to the coordinator
  *
  * Requests for the store and the relay run in the loop of their connection and
  * take no lock of the server. All that concerns members and the end is guarded by
@@ -20,6 +21,7 @@
 #include "base/log.h"
 #include "ps/server/buffers.h"
 #include "ps/coord/coord.h"
+#include "ps/coord/coord_save.h"
 #include "ps/server/relay.h"
 #include "ps/server/server.h"
 #include "rpc/server/rpc_server.h"
@@ -78,6 +80,8 @@ struct fl_server {
     fl_reply_buffers buffers;
     _Atomic uint64_t step; /* the largest that was seen */
     fl_upstream upstream;
+    struct fl_saver *saver;          /* NULL: it takes no part in saves */
+    _Atomic uint64_t n_save_reports; /* of the saver, by the link */
 
     fl_mutex mu;
     fl_cond changed;
@@ -153,6 +157,13 @@ void fl_server_answer_dispatch(void *server, void *question, fl_status st,
                                uint64_t item);
 void fl_server_answer_gather(void *server, void *question, fl_status st,
                              fl_gathered *g);
+void fl_server_answer_saved(void *server, void *question, fl_status st,
+                            const fl_save_reply *r);
+void fl_server_answer_cut(void *server, void *question, fl_status st,
+                          const fl_cut_reply *r);
+void fl_server_answer_save_work(void *server, void *question, fl_status st,
+                                const fl_save_work_reply *r,
+                                fl_save_parts *parts);
 
 /* --- server_members.c ----------------------------------------------------- */
 
@@ -177,6 +188,11 @@ bool fl_server_told_all(fl_server *s);
 /* Under mu, on server 0: what a member was told last was lost with its
    connection, maybe, and it comes back. */
 bool fl_server_awaits_return(fl_server *s);
+
+/* --- server_save.c -------------------------------------------------------- */
+
+/* When it is a member. Without mu. */
+void fl_server_start_saver(fl_server *s);
 
 /* --- server_upstream.c
    -------------------------------------------------------- */

@@ -14,7 +14,7 @@
 #define LOG_AGAIN_MS 10000
 #define LEAVE_MS 1000
 #define WINDOW_BYTES ((uint64_t)1 << 20)
-#define CALLS 4
+#define CALLS 8
 
 /* --- what people are told; loop 0 ----------------------------------------- */
 

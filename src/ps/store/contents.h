@@ -26,6 +26,7 @@ typedef struct fl_contents {
     fl_map by_name;                 /* of tables */
     fl_scope *scope;                /* borrowed */
     const fl_comm_service *service; /* borrowed; NULL: it does not serve yet */
+    const char *model; /* that it begins with, borrowed; NULL: none */
 } fl_contents;
 
 /* A table of that name begins anew. */

@@ -273,6 +273,21 @@ uint64_t fl_dense_bytes(fl_dense *d)
     return bytes;
 }
 
+fl_status fl_dense_each(fl_dense *d,
+                        fl_status (*fn)(void *arg, const char *name,
+                                        const fl_tensor *value),
+                        void *arg)
+{
+    fl_status st = FL_OK;
+
+    fl_lock(&d->mu);
+    for (size_t i = 0; i < d->scope.vars.len && !st; i++)
+        st =
+            fn(arg, d->scope.vars.data[i]->name, &d->scope.vars.data[i]->value);
+    fl_unlock(&d->mu);
+    return st;
+}
+
 uint64_t fl_dense_hash(fl_dense *d)
 {
     uint64_t hash;

@@ -36,6 +36,14 @@ fl_status fl_dense_push(fl_dense *d, const float *grad, uint64_t step);
 void fl_dense_pull(fl_dense *d, float *out);
 void fl_dense_assign(fl_dense *d, const float *values);
 
+/* Gives every persistent variable of the block: values, state, rates. Borrowed for
+   the call; ends with the first error of fn. */
+FL_MUST_CHECK
+fl_status fl_dense_each(fl_dense *d,
+                        fl_status (*fn)(void *arg, const char *name,
+                                        const fl_tensor *value),
+                        void *arg);
+
 /* Of values and state, less that of their first values: 0 for a block that is
    as it was born, so that a server that does not use it adds nothing. */
 uint64_t fl_dense_hash(fl_dense *d);

@@ -7,6 +7,7 @@
 #include "ir/attr.h"
 #include "pass/match.h"
 #include "ps/store/rounds.h"
+#include "ps/store/store_model.h"
 #include "table/inside.h"
 
 /* --- making --------------------------------------------------------------- */
@@ -127,6 +128,8 @@ static fl_status add_block(fl_store_schema *w, const fl_contents *from,
     const fl_comm_service *s = from->service;
     fl_store_block b = { 0 };
 
+    if (i < s->n_from_rows)
+        b.from_row = (uint64_t)s->from_rows[i];
     FL_TRY(fl_dense_new(&b.dense, s->program->blocks.data[s->blocks[i]],
                         from->scope, conf));
     fl_vec_push(&w->blocks, b);
@@ -151,25 +154,27 @@ static fl_status check_names(const fl_store_schema *w)
 }
 
 static fl_status fill_schema(fl_store_schema *w, const fl_contents *from,
-                             const fl_conf *conf)
+                             const fl_store *s)
 {
     if (from->service->n_blocks > FL_DECLARED_MAX)
         FL_FAIL(FL_ERR_INVAL,
                 "%zu blocks are too many: a server has at most "
                 "%d",
                 from->service->n_blocks, FL_DECLARED_MAX);
+    w->adds = from->service->adds;
     FL_TRY(add_tables(w, from));
     for (size_t i = 0; i < from->service->n_blocks; i++)
-        FL_TRY(add_block(w, from, i, conf));
+        FL_TRY(add_block(w, from, i, s->conf));
     w->changes = fl_alloc(w->tables.len * sizeof(*w->changes));
-    return check_names(w);
+    FL_TRY(check_names(w));
+    return s->model ? fl_store_load_schema(w, s->model) : FL_OK;
 }
 
-static fl_status make_schema(const fl_contents *from, const fl_conf *conf,
+static fl_status make_schema(const fl_contents *from, const fl_store *s,
                              fl_store_schema **out)
 {
     fl_store_schema *w = fl_alloc(sizeof(*w));
-    fl_status st = fill_schema(w, from, conf);
+    fl_status st = fill_schema(w, from, s);
 
     if (st) {
         schema_free(w);
@@ -189,6 +194,7 @@ fl_store *fl_store_new(const fl_op_set *ops, const fl_conf *conf)
     s->page_bytes = UINT64_MAX;
     fl_mutex_init(&s->mu);
     fl_mutex_init(&s->ranks_mu);
+    fl_store_gate_init(&s->gate);
     atomic_init(&s->schema, NULL);
     return s;
 }
@@ -198,11 +204,22 @@ void fl_store_free(fl_store *s)
     if (!s)
         return;
     schema_free(atomic_load(&s->schema));
+    fl_store_model_close(s->model);
     fl_rounds_free(s->rounds);
     fl_vec_release(&s->by_rank);
     fl_mutex_release(&s->mu);
     fl_mutex_release(&s->ranks_mu);
+    fl_store_gate_release(&s->gate);
     fl_free(s);
+}
+
+fl_status fl_store_set_model(fl_store *s, const char *path, int rank,
+                             int n_servers, uint64_t *step)
+{
+    FL_ASSERT(!s->model && !atomic_load(&s->schema));
+    FL_TRY(fl_store_model_open(&s->model, path, rank, n_servers));
+    *step = fl_store_model_step(s->model);
+    return FL_OK;
 }
 
 void fl_store_set_page(fl_store *s, uint64_t bytes)
@@ -230,7 +247,7 @@ static fl_status take_contents(void *arg, const fl_contents *c)
 {
     making *m = arg;
 
-    return make_schema(c, m->store->conf, &m->schema);
+    return make_schema(c, m->store, &m->schema);
 }
 
 static fl_status run_declared(fl_store *s, const char *text,
@@ -303,7 +320,7 @@ fl_status fl_store_hold(fl_store *s, const fl_contents *c, const char *declared,
     fl_store_schema *w;
 
     FL_ASSERT(!atomic_load(&s->schema));
-    FL_TRY(make_schema(c, s->conf, &w));
+    FL_TRY(make_schema(c, s, &w));
     w->text = fl_strdup(declared);
     w->edited = fl_strdup(edited);
     atomic_store(&s->schema, w);
@@ -404,7 +421,9 @@ fl_status fl_store_request(fl_store *s, const fl_store_call *call,
     if (!m || !m->in_store)
         FL_FAIL(FL_ERR_INVAL, "a request (%s) is not for the store",
                 fl_msg_name(call->type));
+    fl_store_gate_enter(&s->gate);
     st = run(&c, m);
+    fl_store_gate_leave(&s->gate);
     fl_store_note(s, &c, st);
     fl_free(c.rows);
     fl_free(c.blocks);

@@ -12,6 +12,7 @@
 #include "base/thread.h"
 #include "ps/store/changes.h"
 #include "ps/store/store.h"
+#include "ps/store/store_cut.h"
 
 /* Changes are numbered, apart for each table and block: the position of the last
    one (fl_store_commit). */
@@ -42,6 +43,7 @@ typedef struct fl_store_table {
 
 typedef struct fl_store_block {
     fl_dense *dense;
+    uint64_t from_row; /* of its parameter */
     fl_store_log log;
     fl_block_counts counts;
 } fl_store_block;
@@ -52,6 +54,7 @@ typedef struct fl_store_schema {
     char *edited; /* what runs instead of it; NULL: the same */
     FL_VEC(fl_store_table) tables;
     FL_VEC(fl_store_block) blocks;
+    bool adds; /* see fl_comm_service */
     /* By table: its log, once somebody has asked what was changed. */
     _Atomic(fl_changes *) *changes;
 } fl_store_schema;
@@ -64,6 +67,8 @@ typedef struct fl_rank_counts {
 struct fl_store {
     const fl_op_set *ops;
     const fl_conf *conf;
+    fl_store_gate gate;           /* every request passes it */
+    struct fl_store_model *model; /* that it begins with; NULL: none */
     uint64_t page_bytes;
     struct fl_rounds *rounds;
     fl_store_log declared, kept; /* declarations; what rounds keep */
@@ -112,6 +117,13 @@ fl_status fl_store_find_table(const fl_store_ctx *c, uint32_t table,
 
 /* Rows of a table were pushed: notes them where somebody wants to know. */
 void fl_store_note_push(const fl_store_ctx *c, const fl_rows_item *it);
+
+/* --- store_load.c --------------------------------------------------------- */
+
+/* What was declared takes the values of a model; tables are empty. */
+FL_MUST_CHECK
+fl_status fl_store_load_schema(const fl_store_schema *w,
+                               const struct fl_store_model *m);
 
 /* --- store_stats.c -------------------------------------------------------- */
 

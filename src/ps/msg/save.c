@@ -1,0 +1,90 @@
+/* save.c - SAVE: makes a model of all that the job has. */
+#include <string.h>
+
+#include "ps/client/client_inside.h"
+#include "ps/coord/coord_save.h"
+#include "ps/server/server_inside.h"
+
+static const fl_field request[] = {
+    FL_FIELD(U32, fl_save_request, keep),
+    FL_FIELD_GAP,
+    FL_FIELD(REST, fl_save_request, dir),
+    FL_FIELDS_END,
+};
+
+static const fl_field reply[] = {
+    FL_FIELD(U64, fl_save_reply, step),
+    FL_FIELD(TEXT, fl_save_reply, version),
+    FL_FIELDS_END,
+};
+
+const fl_msg_payload fl_msg_save_request = { .fields = request };
+const fl_msg_payload fl_msg_save_reply = { .fields = reply };
+
+fl_status fl_client_save(fl_client *c, const char *dir, uint32_t keep,
+                         fl_save_reply *out, fl_ending ending)
+{
+    fl_save_request r = { .keep = keep, .dir = { dir, strlen(dir) } };
+    fl_call_spec call = { .type = FL_MSG_SAVE, .request = &r, .out = out };
+
+    return fl_client_call(c, &call, ending);
+}
+
+/* --- server 0 ------------------------------------------------------------- */
+
+/* The copy is there before it is looked at. */
+fl_status fl_save_read_dir(fl_msg_bytes from, char to[FL_SAVE_DIR_MAX + 1])
+{
+    if (!from.len || from.len > FL_SAVE_DIR_MAX)
+        FL_FAIL(FL_ERR_INVAL,
+                "a model is in a directory, whose name has 1 to %d bytes",
+                FL_SAVE_DIR_MAX);
+    memcpy(to, from.data, (size_t)from.len);
+    to[from.len] = '\0';
+    for (const char *at = to; at < to + from.len; at++)
+        if ((unsigned char)*at < ' ' || *at == 0x7f)
+            FL_FAIL(FL_ERR_INVAL,
+                    "the name of a model's directory has the byte 0x%02x in it",
+                    (unsigned char)*at);
+    if (*to != '/')
+        FL_FAIL(FL_ERR_INVAL,
+                "the model of a job is in %s: give a path from the root, as "
+                "each server has a working directory of its own",
+                to);
+    return FL_OK;
+}
+
+static fl_status check_asker(fl_server *s, const fl_server_request *r)
+{
+    const fl_identity *who = fl_session_who(r->session);
+
+    if (who->role == FL_MEMBER_TOOL)
+        return FL_OK;
+    return fl_coord_check_asker(s->coord, who->rank, who->incarnation,
+                                "a save");
+}
+
+void fl_server_save(fl_server *s, const fl_server_request *r)
+{
+    const fl_save_request *q = r->request;
+    char dir[FL_SAVE_DIR_MAX + 1];
+    fl_status st = check_asker(s, r);
+
+    if (!st)
+        st = fl_save_read_dir(q->dir, dir);
+    s->level = FL_LOG_INFO;
+    if (st)
+        fl_reply_error(r->reply, st);
+    else
+        fl_coord_save(s->coord, r->reply, dir, q->keep, fl_server_now_ms(s));
+}
+
+void fl_server_answer_saved(void *arg, void *question, fl_status st,
+                            const fl_save_reply *r)
+{
+    (void)arg;
+    if (st)
+        fl_reply_error(question, st);
+    else
+        fl_server_reply(question, FL_MSG_SAVE, r);
+}

@@ -1,0 +1,412 @@
+/* saver.c - a server's part of a save.
+ *
+ * The thread owns the version and the cut. Guarded by mu are the order that waits
+ * for it and the values that came for server 0. Lock order: mu alone; reports are
+ * made without it.
+ */
+#include "ps/server/saver.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "ckpt/pace.h"
+#include "ckpt/version.h"
+#include "ps/server/save_commit.h"
+#include "ps/store/store_cut.h"
+
+typedef struct order {
+    fl_save_work_reply is; /* its dir is our own */
+    char *dir;
+    fl_save_parts *parts;
+} order;
+
+typedef struct loading {
+    char *path;
+    fl_reply *reply;
+} loading;
+
+struct fl_saver {
+    fl_saver_options o;
+    char *host;
+    fl_mutex mu;
+    fl_cond changed;
+    fl_thread *thread; /* guarded by mu, as is what follows */
+    bool has_order;
+    order order;
+    bool is_ending;
+    FL_VEC(loading) loads; /* that were asked for */
+    uint64_t number;       /* of the save that values are taken for */
+    fl_save_values values; /* that came so far */
+
+    /* The thread's own. */
+    order now;
+    fl_model_version *version;
+    fl_store_cut *cut;
+    fl_pace pace; /* any thread */
+};
+
+/* --- reports -------------------------------------------------------------- */
+
+static void report(fl_saver *s, fl_save_state state, const void *bytes,
+                   size_t len)
+{
+    fl_save_work_request r = { .number = s->now.is.number,
+                               .state = (uint32_t)state,
+                               .bytes = { bytes, len } };
+
+    s->o.report(s->o.arg, &r);
+}
+
+static void report_failure(fl_saver *s)
+{
+    char text[FL_ERR_TEXT_MAX];
+
+    fl_msg_text(text, fl_last_error());
+    report(s, FL_SAVE_FAILED, text, strlen(text));
+}
+
+/* Somebody else has made the save void. */
+static bool is_void(fl_saver *s)
+{
+    bool is;
+
+    fl_lock(&s->mu);
+    is = s->is_ending || (s->has_order && s->order.is.order == FL_SAVE_END);
+    fl_unlock(&s->mu);
+    return is;
+}
+
+/* --- preparing ------------------------------------------------------------ */
+
+static fl_status begin_version(fl_saver *s)
+{
+    fl_version_options o = { .keep = s->now.is.keep };
+
+    FL_TRY(fl_version_begin(&s->version, s->now.dir, &o));
+    fl_lock(&s->mu);
+    s->number = s->now.is.number;
+    fl_save_values_clear(&s->values);
+    fl_unlock(&s->mu);
+    return FL_OK;
+}
+
+static fl_status join_version(fl_saver *s)
+{
+    return fl_err_ctx(
+        fl_version_join(&s->version, s->now.dir, s->now.is.version),
+        "host %s does not see what server 0 has begun; servers "
+        "save to storage that all of them see",
+        s->host);
+}
+
+static void prepare(fl_saver *s)
+{
+    fl_status st = s->o.rank ? join_version(s) : begin_version(s);
+
+    if (st)
+        report_failure(s);
+    else
+        report(s, FL_SAVE_PREPARED, s->version->id, strlen(s->version->id));
+}
+
+/* --- the cut, and writing ------------------------------------------------- */
+
+static fl_status give_values(fl_saver *s, const fl_pack *p)
+{
+    fl_save_part_request r = { .number = s->now.is.number,
+                               .bytes = { p->data, p->len } };
+
+    return s->o.send ? s->o.send(s->o.arg, &r)
+                     : fl_saver_add_values(s, r.number, r.bytes);
+}
+
+static fl_status write_parts(fl_saver *s, fl_manifest *m)
+{
+    fl_save_writing w = { .version = s->version,
+                          .manifest = m,
+                          .rank = s->o.rank,
+                          .n_servers = s->o.n_servers,
+                          .pace = &s->pace };
+
+    for (size_t i = 0; i < s->cut->values.len; i++)
+        FL_TRY(give_values(s, &s->cut->values.data[i]));
+    for (size_t i = 0; i < s->cut->tables.len && !is_void(s); i++)
+        FL_TRY(fl_save_table(&w, s->cut->tables.data[i]));
+    return FL_OK;
+}
+
+static void write_behind(fl_saver *s)
+{
+    fl_manifest m;
+    fl_status st;
+    char *text;
+
+    fl_manifest_init(&m, FL_MANIFEST_PART);
+    st = write_parts(s, &m);
+    fl_store_cut_end(s->cut);
+    s->cut = NULL;
+    if (st && !is_void(s))
+        report_failure(s);
+    if (!st && !is_void(s)) {
+        text = fl_manifest_print(&m);
+        report(s, FL_SAVE_WRITTEN, text, strlen(text));
+        fl_free(text);
+    }
+    fl_manifest_release(&m);
+}
+
+static void take_cut(fl_saver *s)
+{
+    fl_status st = fl_store_cut_begin(&s->cut, s->o.store);
+
+    if (st) {
+        report_failure(s);
+        return;
+    }
+    FL_INFO("ps", "server %d has its cut: requests waited %.1f ms", s->o.rank,
+            (double)s->cut->closed_ns * 1e-6);
+    report(s, FL_SAVE_CUT, NULL, 0);
+    write_behind(s);
+}
+
+/* --- the end -------------------------------------------------------------- */
+
+static void commit(fl_saver *s)
+{
+    fl_save_values values;
+    fl_status st;
+
+    fl_lock(&s->mu);
+    values = s->values;
+    s->values = (fl_save_values){ 0 };
+    fl_unlock(&s->mu);
+    st = fl_save_commit(s->version, &s->now.is, s->now.parts, &values);
+    fl_save_values_clear(&values);
+    if (st)
+        report_failure(s);
+    else
+        report(s, FL_SAVE_COMMITTED, NULL, 0);
+}
+
+/* A version that was not committed is removed by this. */
+static void let_go(fl_saver *s)
+{
+    fl_store_cut_end(s->cut);
+    s->cut = NULL;
+    fl_version_close(s->version);
+    s->version = NULL;
+    fl_lock(&s->mu);
+    fl_save_values_clear(&s->values);
+    fl_unlock(&s->mu);
+}
+
+static void end(fl_saver *s)
+{
+    let_go(s);
+    report(s, FL_SAVE_IDLE, NULL, 0);
+}
+
+/* --- loading -------------------------------------------------------------- */
+
+static void answer_load(loading *l, fl_status st)
+{
+    if (st)
+        fl_reply_error(l->reply, st);
+    else
+        fl_reply_send(l->reply, NULL, 0);
+    fl_free(l->path);
+}
+
+static void load_now(fl_saver *s, loading *l)
+{
+    fl_status st =
+        fl_store_load(s->o.store, l->path, s->o.rank, s->o.n_servers);
+
+    if (!st)
+        FL_INFO("ps", "server %d has loaded %s", s->o.rank, l->path);
+    answer_load(l, st);
+}
+
+static void drop_loads(fl_saver *s)
+{
+    for (size_t i = 0; i < s->loads.len; i++)
+        answer_load(&s->loads.data[i],
+                    fl_err_set(FL_ERR_CLOSED, "server %d ends", s->o.rank));
+    fl_vec_release(&s->loads);
+}
+
+/* --- the thread ----------------------------------------------------------- */
+
+static void release_order(order *o)
+{
+    fl_save_parts_free(o->parts);
+    fl_free(o->dir);
+    *o = (order){ 0 };
+}
+
+/* What there is to do: a load, else an order; neither at the end. */
+typedef struct task {
+    loading load;
+    bool has_order;
+} task;
+
+static task next_task(fl_saver *s)
+{
+    task t = { 0 };
+
+    fl_lock(&s->mu);
+    while (!s->has_order && !s->loads.len && !s->is_ending)
+        fl_cond_wait(&s->changed, &s->mu);
+    if (s->is_ending) {
+        ; /* what is left is dropped */
+    } else if (s->loads.len) {
+        t.load = s->loads.data[--s->loads.len];
+    } else {
+        release_order(&s->now);
+        s->now = s->order;
+        s->order = (order){ 0 };
+        t.has_order = true;
+        s->has_order = false;
+    }
+    fl_unlock(&s->mu);
+    return t;
+}
+
+static void work(void *arg)
+{
+    static void (*const steps[])(fl_saver * s) = {
+        [FL_SAVE_PREPARE] = prepare,
+        [FL_SAVE_TAKE_CUT] = take_cut,
+        [FL_SAVE_COMMIT] = commit,
+        [FL_SAVE_END] = end,
+    };
+    fl_saver *s = arg;
+
+    for (;;) {
+        task t = next_task(s);
+
+        if (t.load.path)
+            load_now(s, &t.load);
+        else if (t.has_order)
+            steps[s->now.is.order](s);
+        else
+            break;
+    }
+    let_go(s);
+}
+
+static void set_order(fl_saver *s, const fl_save_work_reply *r,
+                      fl_save_parts *parts)
+{
+    release_order(&s->order);
+    s->order = (order){ .is = *r, .parts = parts };
+    s->order.dir = fl_alloc((size_t)r->dir.len + 1);
+    if (r->dir.len)
+        memcpy(s->order.dir, r->dir.data, (size_t)r->dir.len);
+    s->order.is.dir = (fl_msg_bytes){ 0 };
+    s->has_order = true;
+}
+
+/* Under mu. */
+static void start_thread(fl_saver *s)
+{
+    if (!s->thread && fl_thread_start(&s->thread, "save", work, s))
+        FL_WARN("ps", "server %d cannot save: %s", s->o.rank, fl_last_error());
+}
+
+void fl_saver_load(fl_saver *s, const char *path, fl_reply *reply)
+{
+    loading l = { fl_strdup(path), reply };
+
+    fl_lock(&s->mu);
+    fl_vec_push(&s->loads, l);
+    if (s->is_ending)
+        drop_loads(s);
+    else
+        start_thread(s);
+    fl_cond_wake_all(&s->changed);
+    fl_unlock(&s->mu);
+}
+
+void fl_saver_take_order(fl_saver *s, fl_status st, const fl_save_work_reply *r,
+                         fl_save_parts *parts)
+{
+    bool is_good =
+        !st && r->order >= FL_SAVE_PREPARE && r->order <= FL_SAVE_END;
+
+    fl_lock(&s->mu);
+    if (st)
+        s->is_ending = true; /* the job is over */
+    else if (is_good && !s->is_ending)
+        set_order(s, r, parts);
+    else
+        fl_save_parts_free(parts);
+    if (is_good && !s->is_ending)
+        start_thread(s);
+    fl_cond_wake_all(&s->changed);
+    fl_unlock(&s->mu);
+}
+
+fl_status fl_saver_add_values(fl_saver *s, uint64_t number, fl_msg_bytes bytes)
+{
+    fl_status st = FL_OK;
+
+    if (!s)
+        FL_FAIL(FL_ERR_INVAL, "this server takes no part in saves");
+    fl_lock(&s->mu);
+    if (number != s->number)
+        st = fl_err_set(FL_ERR_CLOSED,
+                        "values for save %" PRIu64 " came during save %" PRIu64,
+                        number, s->number);
+    else
+        st = fl_save_values_add(&s->values, bytes);
+    fl_unlock(&s->mu);
+    return st;
+}
+
+/* --- life ----------------------------------------------------------------- */
+
+fl_saver *fl_saver_new(const fl_saver_options *o)
+{
+    fl_saver *s = fl_alloc(sizeof(*s));
+
+    s->o = *o;
+    s->host = fl_strdup(o->host);
+    fl_mutex_init(&s->mu);
+    fl_cond_init(&s->changed);
+    fl_pace_init(&s->pace, (uint64_t)(o->conf->save_mb_per_s * 1e6));
+    return s;
+}
+
+void fl_saver_start(fl_saver *s)
+{
+    fl_save_work_request r = { .state = FL_SAVE_IDLE };
+
+    s->o.report(s->o.arg, &r);
+}
+
+void fl_saver_free(fl_saver *s)
+{
+    fl_thread *thread;
+
+    if (!s)
+        return;
+    fl_lock(&s->mu);
+    s->is_ending = true;
+    thread = s->thread;
+    s->thread = NULL;
+    fl_cond_wake_all(&s->changed);
+    fl_unlock(&s->mu);
+    fl_pace_stop(&s->pace);
+    fl_thread_join(thread);
+    fl_pace_release(&s->pace);
+    drop_loads(s);
+    release_order(&s->order);
+    release_order(&s->now);
+    fl_save_values_clear(&s->values);
+    fl_cond_release(&s->changed);
+    fl_mutex_release(&s->mu);
+    fl_free(s->host);
+    fl_free(s);
+}

@@ -1,0 +1,76 @@
+/* store_load.c - a saved model into what a server holds. */
+#include "ps/store/store_inside.h"
+#include "ps/store/store_model.h"
+
+static fl_status check_tables(const fl_store_schema *w, const fl_store_model *m)
+{
+    for (size_t i = 0; i < w->tables.len; i++)
+        FL_TRY(fl_store_model_check(m, w->tables.data[i].table,
+                                    fl_table_name(w->tables.data[i].table),
+                                    w->adds));
+    return FL_OK;
+}
+
+static fl_status load_tables(const fl_store_schema *w, const fl_store_model *m)
+{
+    for (size_t i = 0; i < w->tables.len; i++)
+        FL_TRY(fl_store_model_load(m, w->tables.data[i].table,
+                                   fl_table_name(w->tables.data[i].table),
+                                   w->adds));
+    return FL_OK;
+}
+
+static fl_status fill_blocks(const fl_store_schema *w, const fl_store_model *m)
+{
+    size_t n = w->blocks.len;
+    fl_dense **dense = fl_alloc((n + 1) * sizeof(fl_dense *));
+    uint64_t *from_rows = fl_alloc((n + 1) * sizeof(*from_rows));
+    fl_status st;
+
+    for (size_t i = 0; i < n; i++) {
+        dense[i] = w->blocks.data[i].dense;
+        from_rows[i] = w->blocks.data[i].from_row;
+    }
+    st = fl_store_model_fill(m, &(fl_store_blocks){ dense, from_rows, n });
+    fl_free(dense);
+    fl_free(from_rows);
+    return st;
+}
+
+fl_status fl_store_load_schema(const fl_store_schema *w,
+                               const fl_store_model *m)
+{
+    FL_TRY(check_tables(w, m));
+    FL_TRY(fill_blocks(w, m));
+    return load_tables(w, m);
+}
+
+static fl_status load(fl_store *s, fl_store_schema *w, const fl_store_model *m)
+{
+    fl_store_call call = { .type = FL_MSG_LOAD };
+    fl_status st;
+
+    FL_TRY(check_tables(w, m));
+    (void)fl_store_commit(&call, &s->declared);
+    fl_store_gate_close(&s->gate);
+    st = fill_blocks(w, m);
+    fl_store_gate_open(&s->gate);
+    for (size_t i = 0; i < w->tables.len && !st; i++)
+        fl_table_clear(w->tables.data[i].table);
+    return st ? st : load_tables(w, m);
+}
+
+fl_status fl_store_load(fl_store *s, const char *path, int rank, int n_servers)
+{
+    fl_store_schema *w = atomic_load(&s->schema);
+    fl_store_model *m;
+    fl_status st;
+
+    if (!w)
+        FL_FAIL(FL_ERR_INVAL, "nothing was declared yet that a model could be "
+                              "loaded into");
+    FL_TRY(fl_store_model_open(&m, path, rank, n_servers));
+    st = load(s, w, m);
+    fl_store_model_close(m);
+    return st;
+}

@@ -1,0 +1,47 @@
+/* store_model.h - a saved model that a server begins with: the rows of its own
+ * shards, and its blocks of dense variables, which are cut anew.
+ *
+ * Names are those of the program: a block called NAME.blockI takes its rows of
+ * NAME. What the server has and the model lacks is all listed, before anything
+ * is loaded. Owner thread only.
+ */
+#ifndef FL_PS_STORE_STORE_MODEL_H
+#define FL_PS_STORE_STORE_MODEL_H
+
+#include "ckpt/version.h"
+#include "ps/store/dense.h"
+#include "table/table.h"
+
+typedef struct fl_store_model fl_store_model;
+
+/* The rows are those of this server, of so many. */
+FL_MUST_CHECK
+fl_status fl_store_model_open(fl_store_model **out, const char *path, int rank,
+                              int n_servers);
+void fl_store_model_close(fl_store_model *m); /* NULL is fine */
+
+uint64_t fl_store_model_step(const fl_store_model *m);
+
+/* Dense blocks, and the row of its parameter that each begins with. */
+typedef struct fl_store_blocks {
+    fl_dense **dense;
+    const uint64_t *from_rows;
+    size_t n;
+} fl_store_blocks;
+
+/* Overwrites values and state of blocks that nobody uses meanwhile. */
+FL_MUST_CHECK
+fl_status fl_store_model_fill(const fl_store_model *m,
+                              const fl_store_blocks *blocks);
+
+/* A table that is empty. Where servers have values alone (mode geo), then or
+   now, state begins anew. */
+FL_MUST_CHECK
+fl_status fl_store_model_load(const fl_store_model *m, fl_table *t,
+                              const char *name, bool values_alone);
+/* Whether it would. */
+FL_MUST_CHECK
+fl_status fl_store_model_check(const fl_store_model *m, const fl_table *t,
+                               const char *name, bool values_alone);
+
+#endif

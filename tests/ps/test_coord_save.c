@@ -1,0 +1,458 @@
+/* test_coord_save.c - saves of a job: phases, rounds, and members that fail. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "ps/coord/coord_save.h"
+
+#define START_MS 1000
+#define TIMEOUT_MS 5000
+#define MEMBERS_MAX 4
+
+/* What a question was answered with; its address is the question. */
+typedef struct answer {
+    int n;
+    fl_status st;
+    uint32_t order;
+    uint64_t round, number;
+    char text[FL_ERR_TEXT_MAX];
+} answer;
+
+typedef struct world {
+    fl_coord *c;
+    uint64_t now_ms;
+    answer trainers[MEMBERS_MAX], servers[MEMBERS_MAX];
+    answer old; /* a question that a newer one has replaced */
+    answer saves[MEMBERS_MAX];
+    uint32_t n_trainer_parts, n_server_parts; /* of the last commit */
+    char lines[4096];
+} world;
+
+/* --- events --------------------------------------------------------------- */
+
+static void note(answer *a, fl_status st)
+{
+    a->n++;
+    a->st = st;
+    a->order = 0;
+    (void)snprintf(a->text, sizeof(a->text), "%s", st ? fl_last_error() : "");
+}
+
+static void on_saved(void *arg, void *question, fl_status st,
+                     const fl_save_reply *r)
+{
+    answer *a = question;
+
+    (void)arg;
+    note(a, st);
+    if (!st)
+        (void)snprintf(a->text, sizeof(a->text), "%s", r->version);
+}
+
+static void on_cut(void *arg, void *question, fl_status st,
+                   const fl_cut_reply *r)
+{
+    answer *a = question;
+
+    (void)arg;
+    note(a, st);
+    if (st)
+        return;
+    a->order = r->order;
+    a->round = r->round;
+    a->number = r->number;
+}
+
+static void on_work(void *arg, void *question, fl_status st,
+                    const fl_save_work_reply *r, fl_save_parts *parts)
+{
+    world *w = arg;
+    answer *a = question;
+
+    note(a, st);
+    if (!st) {
+        a->order = r->order;
+        a->number = r->number;
+    }
+    if (parts) {
+        w->n_trainer_parts = parts->n_trainers;
+        w->n_server_parts = parts->n_servers;
+        fl_save_parts_free(parts);
+    }
+}
+
+static void on_answer(void *arg, void *question, fl_status st,
+                      const fl_came *came, size_t n_came)
+{
+    (void)arg;
+    (void)came;
+    (void)n_came;
+    note(question, st);
+}
+
+static void on_line(void *arg, const char *line)
+{
+    world *w = arg;
+    size_t len = strlen(w->lines);
+
+    (void)snprintf(w->lines + len, sizeof(w->lines) - len, "%s\n", line);
+}
+
+static void on_over(void *arg, fl_status why)
+{
+    (void)arg;
+    (void)why;
+}
+
+/* --- a world -------------------------------------------------------------- */
+
+static void join(world *w, fl_member_role role, uint32_t rank)
+{
+    fl_identity who = { .role = role, .rank = rank, .process = 100 + rank };
+    uint32_t incarnation;
+
+    assert_int_equal(fl_coord_join(w->c, &who, "here", w->now_ms, &incarnation),
+                     FL_OK);
+}
+
+static world *make(int n_servers, int n_trainers, const fl_coord_options *more)
+{
+    static const fl_coord_events events = { .answer = on_answer,
+                                            .saved = on_saved,
+                                            .cut = on_cut,
+                                            .save_work = on_work,
+                                            .log_line = on_line,
+                                            .over = on_over };
+    fl_coord_options o = more ? *more : (fl_coord_options){ 0 };
+    world *w = fl_alloc(sizeof(*w));
+
+    o.n_servers = n_servers;
+    o.n_trainers = n_trainers;
+    o.connect_timeout_ms = o.restart_timeout_ms = 60000;
+    o.save_timeout_ms = TIMEOUT_MS;
+    w->now_ms = START_MS;
+    w->c = fl_coord_new(&o, &events, w, w->now_ms);
+    for (int i = 0; i < n_trainers; i++)
+        join(w, FL_MEMBER_TRAINER, (uint32_t)i);
+    for (int i = 1; i < n_servers; i++)
+        join(w, FL_MEMBER_SERVER, (uint32_t)i);
+    return w;
+}
+
+static void destroy(world *w)
+{
+    fl_coord_free(w->c);
+    fl_free(w);
+}
+
+static void cut(world *w, uint32_t rank, fl_cut_state state, const char *brings)
+{
+    fl_coord_asker who = { .rank = rank,
+                           .incarnation = 1,
+                           .question = &w->trainers[rank],
+                           .now_ms = w->now_ms };
+    fl_cut_request q = { .number = w->trainers[rank].number,
+                         .state = (uint32_t)state,
+                         .bytes = { brings, brings ? strlen(brings) : 0 } };
+
+    fl_coord_cut(w->c, &who, &q);
+}
+
+static void work(world *w, uint32_t rank, fl_save_state state,
+                 const char *brings)
+{
+    fl_coord_asker who = { .rank = rank,
+                           .question = &w->servers[rank],
+                           .now_ms = w->now_ms };
+    fl_save_work_request q = { .number = w->servers[rank].number,
+                               .state = (uint32_t)state,
+                               .bytes = { brings,
+                                          brings ? strlen(brings) : 0 } };
+
+    fl_coord_save_work(w->c, &who, &q);
+}
+
+static void come_to_round(world *w, uint32_t rank, uint64_t round,
+                          answer *question)
+{
+    fl_coord_asker who = { .rank = rank,
+                           .incarnation = 1,
+                           .question = question,
+                           .now_ms = w->now_ms };
+
+    fl_coord_barrier(w->c, &who,
+                     &(fl_barrier_request){ .name = "round",
+                                            .generation = round,
+                                            .kind = FL_BARRIER_ROUND });
+}
+
+/* Servers with nothing to do and trainers that train. */
+static void watch(world *w, uint32_t n_servers, uint32_t n_trainers)
+{
+    for (uint32_t i = 0; i < n_servers; i++)
+        work(w, i, FL_SAVE_IDLE, NULL);
+    for (uint32_t i = 0; i < n_trainers; i++)
+        cut(w, i, FL_CUT_WATCHING, NULL);
+}
+
+static void ask_save(world *w, int i, const char *dir)
+{
+    fl_coord_save(w->c, &w->saves[i], dir, 0, w->now_ms);
+}
+
+static void prepare(world *w, uint32_t n_servers)
+{
+    for (uint32_t i = 0; i < n_servers; i++) {
+        assert_int_equal(w->servers[i].order, FL_SAVE_PREPARE);
+        work(w, i, FL_SAVE_PREPARED, i ? NULL : "000001-abcdef");
+    }
+}
+
+static void expect_orders(const world *w, uint32_t n, fl_cut_order order)
+{
+    for (uint32_t i = 0; i < n; i++)
+        assert_int_equal(w->trainers[i].order, order);
+}
+
+/* --- tests ---------------------------------------------------------------- */
+
+static void a_save_goes_through_its_phases(void **state)
+{
+    world *w = make(2, 2, NULL);
+
+    (void)state;
+    watch(w, 2, 2);
+    ask_save(w, 0, "/m");
+    expect_orders(w, 2, FL_CUT_COME);
+    assert_int_equal(w->servers[0].order, FL_SAVE_PREPARE);
+    assert_int_equal(w->servers[1].order, 0); /* the version is not named yet */
+    prepare(w, 2);
+    cut(w, 0, FL_CUT_READY, "zero");
+    assert_int_equal(w->servers[0].order, FL_SAVE_PREPARE);
+    cut(w, 1, FL_CUT_READY, "one");
+    assert_int_equal(w->servers[0].order, FL_SAVE_TAKE_CUT);
+    assert_int_equal(w->servers[1].order, FL_SAVE_TAKE_CUT);
+    work(w, 0, FL_SAVE_CUT, NULL);
+    expect_orders(w, 2, FL_CUT_COME); /* not before all servers have it */
+    work(w, 1, FL_SAVE_CUT, NULL);
+    expect_orders(w, 2, FL_CUT_GO_ON);
+    work(w, 0, FL_SAVE_WRITTEN, "part 0");
+    work(w, 1, FL_SAVE_WRITTEN, "part 1");
+    assert_int_equal(w->servers[0].order, FL_SAVE_COMMIT);
+    assert_int_equal(w->n_trainer_parts, 2);
+    assert_int_equal(w->n_server_parts, 2);
+    assert_int_equal(w->saves[0].n, 0);
+    work(w, 0, FL_SAVE_COMMITTED, NULL);
+    assert_int_equal(w->saves[0].n, 1);
+    assert_string_equal(w->saves[0].text, "000001-abcdef");
+    assert_int_equal(w->servers[0].order, FL_SAVE_END);
+    assert_int_equal(w->servers[1].order, FL_SAVE_END);
+    destroy(w);
+}
+
+static void who_asks_for_the_same_directory_gets_the_same_save(void **state)
+{
+    world *w = make(1, 1, NULL);
+
+    (void)state;
+    watch(w, 1, 1);
+    ask_save(w, 0, "/m");
+    ask_save(w, 1, "/m");
+    ask_save(w, 2, "/other");
+    prepare(w, 1);
+    cut(w, 0, FL_CUT_READY, "x");
+    work(w, 0, FL_SAVE_CUT, NULL);
+    ask_save(w, 3, "/m"); /* too late for this one */
+    work(w, 0, FL_SAVE_WRITTEN, "p");
+    work(w, 0, FL_SAVE_COMMITTED, NULL);
+    assert_int_equal(w->saves[0].n, 1);
+    assert_int_equal(w->saves[1].n, 1);
+    assert_int_equal(w->saves[2].n, 0);
+    assert_int_equal(w->saves[3].n, 0);
+    work(w, 0, FL_SAVE_IDLE, NULL);
+    assert_int_equal(w->servers[0].order, FL_SAVE_PREPARE);
+    assert_int_equal(w->servers[0].number, 2);
+    destroy(w);
+}
+
+static void trainers_that_do_not_come_are_named(void **state)
+{
+    world *w = make(1, 3, NULL);
+
+    (void)state;
+    watch(w, 1, 3);
+    ask_save(w, 0, "/m");
+    prepare(w, 1);
+    cut(w, 0, FL_CUT_READY, "x");
+    cut(w, 1, FL_CUT_BUSY, NULL);
+    w->now_ms += TIMEOUT_MS;
+    fl_coord_tick(w->c, w->now_ms);
+    assert_int_equal(w->saves[0].st, FL_ERR_TIMEOUT);
+    assert_non_null(strstr(w->saves[0].text,
+                           "trainer 1 (a batch is under way), trainer 2"));
+    assert_int_equal(w->trainers[0].order, FL_CUT_GO_ON);
+    assert_int_equal(w->trainers[1].order, FL_CUT_GO_ON);
+    assert_int_equal(w->servers[0].order, FL_SAVE_END);
+    assert_non_null(
+        strstr(w->lines, "the model that was there stays as it was"));
+    cut(w, 2, FL_CUT_READY, "late");
+    assert_int_equal(w->trainers[2].order, FL_CUT_GO_ON);
+    destroy(w);
+}
+
+static void a_server_that_fails_ends_the_save(void **state)
+{
+    world *w = make(2, 1, NULL);
+
+    (void)state;
+    watch(w, 2, 1);
+    ask_save(w, 0, "/m");
+    prepare(w, 2);
+    cut(w, 0, FL_CUT_READY, "x");
+    work(w, 0, FL_SAVE_CUT, NULL);
+    work(w, 1, FL_SAVE_FAILED, "no room on the disk");
+    assert_int_equal(w->saves[0].st, FL_ERR_IO);
+    assert_non_null(
+        strstr(w->saves[0].text, "saving to /m: server 1: no room on"));
+    assert_int_equal(w->trainers[0].order, FL_CUT_GO_ON);
+    assert_int_equal(w->servers[0].order, FL_SAVE_END);
+    assert_int_equal(w->servers[1].order, FL_SAVE_END);
+    destroy(w);
+}
+
+static void an_idle_trainer_makes_the_round_that_others_wait_in(void **state)
+{
+    world *w = make(1, 2, NULL);
+    answer in_round = { 0 };
+
+    (void)state;
+    watch(w, 1, 2);
+    ask_save(w, 0, "/m");
+    prepare(w, 1);
+    cut(w, 0, FL_CUT_IDLE, "x"); /* stopped before round 0 */
+    cut(w, 1, FL_CUT_BUSY, NULL);
+    come_to_round(w, 1, 0, &in_round);
+    assert_int_equal(in_round.n, 0); /* it is not made without trainer 0 */
+    fl_coord_tick(w->c, w->now_ms);
+    assert_int_equal(w->trainers[0].order, FL_CUT_REOPEN);
+    assert_int_equal(w->trainers[0].round, 1);
+    cut(w, 0, FL_CUT_BUSY, NULL);
+    come_to_round(w, 0, 0, &w->old);
+    assert_int_equal(in_round.n, 1);
+    cut(w, 0, FL_CUT_READY, "x");
+    cut(w, 1, FL_CUT_READY, "y");
+    assert_int_equal(w->servers[0].order, FL_SAVE_TAKE_CUT);
+    destroy(w);
+}
+
+static void who_waits_for_a_calling_trainer_is_held(void **state)
+{
+    world *w = make(1, 2, NULL);
+    answer in_round = { 0 };
+
+    (void)state;
+    watch(w, 1, 2);
+    ask_save(w, 0, "/m"); /* trainer 0's program waits for it */
+    prepare(w, 1);
+    cut(w, 0, FL_CUT_CALLING, "x");
+    cut(w, 1, FL_CUT_BUSY, NULL);
+    come_to_round(w, 1, 0, &in_round);
+    fl_coord_tick(w->c, w->now_ms);
+    assert_int_equal(w->trainers[1].order, FL_CUT_HOLD);
+    cut(w, 1, FL_CUT_HELD, "y");
+    assert_int_equal(w->servers[0].order, FL_SAVE_TAKE_CUT);
+    assert_int_equal(in_round.n, 0);
+    work(w, 0, FL_SAVE_CUT, NULL);
+    expect_orders(w, 2, FL_CUT_GO_ON);
+    destroy(w);
+}
+
+static void a_trainer_that_leaves_is_not_waited_for(void **state)
+{
+    world *w = make(1, 2, NULL);
+
+    (void)state;
+    watch(w, 1, 2);
+    ask_save(w, 0, "/m");
+    prepare(w, 1);
+    cut(w, 0, FL_CUT_READY, "x");
+    fl_coord_leave(w->c, FL_MEMBER_TRAINER, 1, w->now_ms);
+    assert_int_equal(w->servers[0].order, FL_SAVE_TAKE_CUT);
+    destroy(w);
+}
+
+static void a_trainer_that_comes_during_the_cuts_ends_the_save(void **state)
+{
+    world *w = make(1, 2, NULL);
+
+    (void)state;
+    watch(w, 1, 2);
+    ask_save(w, 0, "/m");
+    prepare(w, 1);
+    cut(w, 0, FL_CUT_READY, "x");
+    cut(w, 1, FL_CUT_READY, "y");
+    cut(w, 1, FL_CUT_WATCHING, NULL); /* as a new process does */
+    assert_int_equal(w->saves[0].st, FL_ERR_CLOSED);
+    assert_int_equal(w->trainers[0].order, FL_CUT_GO_ON);
+    destroy(w);
+}
+
+static void a_job_saves_itself_by_steps(void **state)
+{
+    fl_coord_options o = { .save_dir = "/auto", .save_every_steps = 10 };
+    world *w = make(1, 1, &o);
+
+    (void)state;
+    watch(w, 1, 1);
+    fl_coord_tick(w->c, w->now_ms);
+    (void)fl_coord_step(w->c, 9);
+    fl_coord_tick(w->c, w->now_ms);
+    assert_int_equal(w->servers[0].order, 0);
+    (void)fl_coord_step(w->c, 1);
+    fl_coord_tick(w->c, w->now_ms);
+    assert_int_equal(w->servers[0].order, FL_SAVE_PREPARE);
+    expect_orders(w, 1, FL_CUT_COME);
+    destroy(w);
+}
+
+static void the_end_of_the_job_ends_its_saves(void **state)
+{
+    world *w = make(1, 1, NULL);
+
+    (void)state;
+    watch(w, 1, 1);
+    ask_save(w, 0, "/m");
+    ask_save(w, 1, "/other");
+    fl_coord_leave(w->c, FL_MEMBER_TRAINER, 0, w->now_ms);
+    assert_int_equal(w->saves[0].n, 1);
+    assert_int_equal(w->saves[1].n, 1);
+    assert_int_equal(w->saves[1].st, FL_ERR_CLOSED);
+    ask_save(w, 2, "/m");
+    assert_int_equal(w->saves[2].st, FL_ERR_CLOSED);
+    destroy(w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_save_goes_through_its_phases),
+        cmocka_unit_test(who_asks_for_the_same_directory_gets_the_same_save),
+        cmocka_unit_test(trainers_that_do_not_come_are_named),
+        cmocka_unit_test(a_server_that_fails_ends_the_save),
+        cmocka_unit_test(an_idle_trainer_makes_the_round_that_others_wait_in),
+        cmocka_unit_test(who_waits_for_a_calling_trainer_is_held),
+        cmocka_unit_test(a_trainer_that_leaves_is_not_waited_for),
+        cmocka_unit_test(a_trainer_that_comes_during_the_cuts_ends_the_save),
+        cmocka_unit_test(a_job_saves_itself_by_steps),
+        cmocka_unit_test(the_end_of_the_job_ends_its_saves),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
