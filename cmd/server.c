@@ -18,7 +18,7 @@
 #define RANK_MAX 1000000
 
 typedef struct server_args {
-    const char *self, *servers, *listen;
+    const char *self, *servers, *listen, *model;
     uint64_t rank, n_trainers;
     ps_sets sets;
 } server_args;
@@ -105,7 +105,8 @@ static void end_watcher(watcher *w)
 static int serve(fl_ctx *c, const server_args *a)
 {
     if (fl_job_serve(c, .servers = a->servers, .rank = (int)a->rank,
-                     .n_trainers = (int)a->n_trainers, .listen = a->listen))
+                     .n_trainers = (int)a->n_trainers, .listen = a->listen,
+                     .model = a->model))
         return cmd_failed(a->self, "%s", fl_last_error());
     return CMD_OK;
 }
@@ -136,6 +137,7 @@ static int read_args(server_args *a, int argc, char **argv, const char **rest)
     const option all[] = {
         { .name = "--servers", .to = &a->servers },
         { .name = "--listen", .to = &a->listen },
+        { .name = "--model", .to = &a->model },
         { .name = "--rank", OPTION_COUNT, &a->rank, .hi = RANK_MAX },
         { .name = "--trainers",
           OPTION_COUNT,
@@ -155,7 +157,8 @@ static int read_args(server_args *a, int argc, char **argv, const char **rest)
     if (rest && n_rest)
         return cmd_misused(argv[0], "'%s' is too much", rest[0]);
     for (size_t i = 0; i < o.n; i++)
-        if (all[i].to != &a->listen && !(given >> i & 1))
+        if (all[i].to != &a->listen && all[i].to != &a->model &&
+            !(given >> i & 1))
             return cmd_misused(argv[0], "%s is missing", all[i].name);
     return CMD_OK;
 }
@@ -183,11 +186,13 @@ static int run(int argc, char **argv)
 const cmd cmd_server = {
     .name = "server",
     .args = "--servers HOST:PORT,... --rank R --trainers N [--listen HOST:PORT]"
-            " [--set NAME=VALUE]...",
+            " [--model DIR] [--set NAME=VALUE]...",
     .doc = "run a parameter server until its job is over",
     .more = "--servers lists all servers of the job, the same for everyone;"
             " --rank is this\none's place in it, from 0. --listen is for"
-            " machines that have another name\nfor themselves. The exit code"
+            " machines that have another name\nfor themselves. --model is a"
+            " saved model that the server begins with, of any number\nof"
+            " servers. The exit code"
             " is 0 when the trainers are done or the end was\nasked for (by"
             " `flotilla shutdown`, SIGINT or SIGTERM). `flotilla settings`"
             " lists\nthe settings.",

@@ -186,7 +186,9 @@ FL_API fl_transpiler *fl_fleet_transpiler(fl_fleet *f);
 
 /* --- the life of a job ---------------------------------------------------- */
 
-/* model_dir NULL: first values; else a saved model (not yet: refused). */
+/* model_dir NULL: first values; else a saved model, of any number of servers or of
+   one process: each server takes its own rows of it, and the job goes on from
+   its step. */
 FL_API FL_MUST_CHECK
 fl_status fl_fleet_init_server(fl_fleet *f, const char *model_dir);
 FL_API FL_MUST_CHECK
@@ -198,14 +200,17 @@ fl_status fl_fleet_stop_worker(fl_fleet *f);
 FL_API FL_MUST_CHECK
 fl_status fl_fleet_barrier_worker(fl_fleet *f);
 
-/* These come with saved models and say so until then. */
+/* Saves all of the job, as of one moment, by any worker or by all of them: see
+   fl_job_save. One process saves itself. */
 FL_API FL_MUST_CHECK
 fl_status fl_fleet_save_persistables(fl_fleet *f, const char *dir);
+/* This comes with models for prediction and says so until then. */
 FL_API FL_MUST_CHECK
 fl_status fl_fleet_save_inference_model(fl_fleet *f, const char *dir,
                                         const char *const *feeds,
                                         size_t n_feeds, fl_var *const *targets,
                                         size_t n_targets);
+/* By one worker, before training: see fl_job_load. */
 FL_API FL_MUST_CHECK
 fl_status fl_fleet_load_model(fl_fleet *f, const char *dir);
 /* Drops rows of all tables that were not seen for so many days. */

@@ -45,6 +45,8 @@ typedef struct fl_job_args {
     int rank;            /* of this server or trainer, from 0 */
     const char *servers; /* "host:port,host:port", the same for everyone */
     const char *listen;  /* a server's own address; NULL: servers[rank] */
+    const char *model;   /* a server's: a saved model that it begins with, of any
+                            number of servers; NULL: none */
 } fl_job_args;
 
 /* --- a server ------------------------------------------------------------ */
@@ -177,6 +179,28 @@ fl_status fl_job_barrier(fl_job *j);
 FL_API FL_MUST_CHECK
 fl_status fl_job_step(fl_job *j, uint64_t add, uint64_t *step);
 
+/* --- models --------------------------------------------------------------- */
+
+/* Saves all that the job has, of all servers and of one moment, as a version of
+   the model in `dir` (docs/formats/model.md), and waits until it counts. Every
+   live trainer comes to that moment behind its batch, and goes on at once; rows
+   are written behind it. Called by any trainer, or by all of them: it is one
+   save. After an error the model that was there stays as it was. */
+FL_API FL_MUST_CHECK
+fl_status fl_job_save(fl_job *j, const char *dir);
+
+/* Servers replace what they hold by a saved model, each by the rows of its own
+   shards; it may have been saved by any number of servers, in any mode, or by
+   one process. By one trainer, before the others train (a barrier tells them);
+   the startup programs of trainers take over what is there. What does not fit
+   is all named, and nothing changes. The step of the job stays: servers that
+   begin with a model (fl_fleet_init_server, fl_job_args.model) go on from its
+   step. */
+FL_API FL_MUST_CHECK
+fl_status fl_job_load(fl_job *j, const char *dir);
+
+/* --- telling --------------------------------------------------------------- */
+
 /* What this trainer is doing, for `flotilla status`; NaN: not known. Training
    from a dataset reports by itself. */
 FL_API FL_MUST_CHECK
@@ -268,6 +292,13 @@ FL_API char *fl_job_status_json(const fl_job_status *s);
 /* Asks server 0 at `address` to end the job: all servers end. */
 FL_API FL_MUST_CHECK
 fl_status fl_job_shutdown(fl_ctx *c, const char *address);
+
+/* Asks the job whose server 0 is at `address` to save itself, as fl_job_save does,
+   to a path from the root that its servers see. *version is its name in that
+   directory; free it with fl_text_free. */
+FL_API FL_MUST_CHECK
+fl_status fl_job_save_at(fl_ctx *c, const char *address, const char *dir,
+                         char **version);
 
 /* --- secrets ------------------------------------------------------------- */
 

@@ -40,6 +40,7 @@ static fl_status serving_serve(fl_comm *c, const fl_comm_service *s)
 
     j->contents.service = s;
     j->contents.scope = &j->ctx->scope;
+    j->contents.model = j->model_path;
     return fl_cluster_serve(j->cluster, &j->contents);
 }
 
@@ -80,13 +81,17 @@ static fl_job *make(fl_ctx *c, fl_role_kind role, fl_endpoints *net,
     return j;
 }
 
-static fl_cluster *make_cluster(const fl_job *j, bool may_coalesce)
+static fl_cluster *make_cluster(fl_job *j, bool may_coalesce)
 {
-    return fl_cluster_new(&(fl_cluster_args){ .conf = &j->ctx->conf,
-                                              .scope = &j->ctx->scope,
-                                              .dist = j->dist,
-                                              .net = j->net.net,
-                                              .may_coalesce = may_coalesce });
+    fl_cluster *c =
+        fl_cluster_new(&(fl_cluster_args){ .conf = &j->ctx->conf,
+                                           .scope = &j->ctx->scope,
+                                           .dist = j->dist,
+                                           .net = j->net.net,
+                                           .may_coalesce = may_coalesce });
+
+    fl_cluster_set_bring(c, fl_job_bring, j);
+    return c;
 }
 
 static fl_comm *open_backend(fl_job *j)
@@ -95,10 +100,11 @@ static fl_comm *open_backend(fl_job *j)
 }
 
 fl_job *fl_job_new(fl_ctx *c, const fl_mode *mode, fl_role_kind role,
-                   fl_endpoints *net, fl_dist *dist)
+                   fl_endpoints *net, fl_dist *dist, fl_job_model *model)
 {
     fl_job *j = make(c, role, net, dist);
 
+    j->model = model;
     j->mode = mode;
     j->serving = make_serving();
     j->cluster = make_cluster(j, true);
@@ -139,6 +145,8 @@ void fl_job_free(fl_job *j)
     fl_dispatch_names_free(j->dispatches);
     fl_contents_release(&j->contents);
     fl_job_programs_free(j->programs);
+    fl_job_model_free(j->model);
+    fl_free(j->model_path);
     fl_dist_free(j->dist);
     fl_endpoints_close(&j->net);
     fl_cond_release(&j->idle);
@@ -167,6 +175,11 @@ static fl_status check_args(const fl_job_args *a)
                 "trainer %d: listen=%s is for servers, a trainer does not "
                 "listen",
                 a->rank, a->listen);
+    if (a->model)
+        FL_FAIL(FL_ERR_INVAL,
+                "trainer %d: model=%s is for servers; a trainer calls "
+                "fl_job_load",
+                a->rank, a->model);
     if (a->rank < 0 || a->rank >= n)
         FL_FAIL(FL_ERR_INVAL,
                 "trainer %d: the job has %d trainers, with ranks from 0 to %d",
@@ -192,6 +205,7 @@ fl_status fl_job_connect_with(fl_job **out, fl_ctx *c, const fl_job_args *args)
                  .n_trainers = a.n_trainers ? a.n_trainers : 1,
                  .rank = a.rank }));
     j->programs = fl_job_programs_new(c, j->net.servers.len);
+    j->model = fl_job_model_new(j->dist, NULL, NULL);
     j->cluster = make_cluster(j, false);
     st = fl_cluster_connect(j->cluster);
     if (st) {

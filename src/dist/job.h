@@ -4,6 +4,8 @@
  *     job_rows.c      rows and dense parameters on the servers
  *     job_ask.c       what all servers, or server 0, are asked
  *     job_tool.c      serving, and looking at a job from outside
+ *     job_save.c      saving all of it
+ *     job_load.c      beginning with what was saved
  *     shuffle.c, dispatch.c   data over trainers
  *
  * A job that was connected by hand declares its tables and parameters and is
@@ -18,6 +20,7 @@
 #include "base/thread.h"
 #include "ctx/ctx.h"
 #include "dist/endpoints.h"
+#include "dist/job_model.h"
 #include "dist/job_programs.h"
 #include "flotilla/job.h"
 #include "mode/mode.h"
@@ -31,6 +34,10 @@ struct fl_dispatch_name {
 };
 void fl_dispatch_names_free(fl_dispatch_name *first); /* dispatch.c */
 
+/* Where this trainer is in its data, as JSON; freed with fl_free, NULL: nowhere.
+   Called while no batch is under way. */
+typedef fl_status (*fl_job_position_fn)(void *arg, char **json);
+
 struct fl_job {
     fl_comm serving;      /* the port of a server's context; the first member */
     fl_contents contents; /* of a server: what its programs have said so far */
@@ -40,6 +47,8 @@ struct fl_job {
     fl_endpoints net;
     fl_dist *dist;             /* what the servers hold */
     fl_job_programs *programs; /* of a job by hand, else dist has them */
+    fl_job_model *model;       /* as the user's program sees it */
+    char *model_path;          /* that a server begins with; NULL: none */
     fl_cluster *cluster;       /* the backend's, where there is one */
     fl_comm *backend;          /* what a trainer's programs talk to, or NULL */
     fl_comm *before;           /* what the context had before */
@@ -50,15 +59,21 @@ struct fl_job {
     uint64_t n_samples;       /* of passes over data that are over */
     atomic_bool is_reporting; /* a report is under way */
 
+    struct {
+        fl_job_position_fn get; /* NULL: nobody reads data */
+        void *arg;
+    } position;
+
     fl_mutex mu; /* also held while declaring */
     fl_cond idle;
     size_t n_open; /* requests under way; guarded by mu */
 };
 
-/* Takes the endpoints, which were opened, and what the programs were made into:
+/* Takes the endpoints, which were opened, and what the programs were made into,
+   and from:
    from now on tables and parameters of the context are those of the job. */
 fl_job *fl_job_new(fl_ctx *c, const fl_mode *mode, fl_role_kind role,
-                   fl_endpoints *net, fl_dist *dist);
+                   fl_endpoints *net, fl_dist *dist, fl_job_model *model);
 
 /* Fails unless this is a trainer that is connected to all servers; a job with
    programs connects first. */
@@ -72,6 +87,29 @@ fl_status fl_job_dim_of(const fl_job *j, int table, uint32_t *dim);
 /* Requests under way, which fl_job_stop waits for. */
 void fl_job_open_request(fl_job *j);
 void fl_job_close_request(fl_job *j);
+
+/* For fl_cluster_set_bring; the argument is the job. */
+fl_status fl_job_bring(void *job, fl_pack *out);
+/* Who knows where this trainer is in its data; get NULL: nobody. While no cut is
+   made: before training, or between two batches of it. */
+void fl_job_set_position(fl_job *j, fl_job_position_fn get, void *arg);
+/* Saves the whole job and waits until the version counts. keep 0: as the setting
+   says. */
+FL_MUST_CHECK
+fl_status fl_job_save_to(fl_job *j, const char *dir, uint32_t keep);
+
+/* The path of a directory from the root, as servers have working directories of
+   their own; freed with fl_free. */
+FL_MUST_CHECK
+fl_status fl_job_full_path(const char *dir, char **out);
+
+/* A server begins with a saved model, when it serves. */
+FL_MUST_CHECK
+fl_status fl_job_begin_with(fl_job *j, const char *path);
+/* A trainer takes what trainers keep for themselves out of a saved model: what the
+   one of its rank had, where it is known, else what the first one had. */
+FL_MUST_CHECK
+fl_status fl_job_load_own(fl_job *j, const char *path);
 
 /* As fl_job_report, without waiting; nothing is sent while the one before is
    under way, or before the job has begun. Any thread. */

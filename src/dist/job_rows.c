@@ -9,13 +9,28 @@ struct fl_job_request {
 
 /* --- waiting -------------------------------------------------------------- */
 
+/* A job by hand has no batches: its requests are what a cut waits for. */
+static void open_request(fl_job *j)
+{
+    if (!j->mode)
+        fl_cut_begin_batch(fl_cluster_cut(j->cluster));
+    fl_job_open_request(j);
+}
+
+static void close_request(fl_job *j)
+{
+    if (!j->mode)
+        fl_cut_end_batch(fl_cluster_cut(j->cluster));
+    fl_job_close_request(j);
+}
+
 /* After fl_job_ready. */
 static void request_init(fl_job_request *r, fl_job *j)
 {
     r->job = j;
     fl_latch_init(&r->latch, fl_client_poller(fl_cluster_client(j->cluster)));
     fl_latch_add(&r->latch);
-    fl_job_open_request(j);
+    open_request(j);
 }
 
 /* For fl_client_done. Whoever waits may free the request meanwhile. */
@@ -25,7 +40,7 @@ static void on_done(void *arg, fl_status st)
     fl_job *j = r->job;
 
     fl_latch_done(&r->latch, st);
-    fl_job_close_request(j);
+    close_request(j);
 }
 
 /* st is what the call that began the request gave: after an error nobody will
@@ -33,7 +48,7 @@ static void on_done(void *arg, fl_status st)
 static fl_status wait_for(fl_job_request *r, fl_status st)
 {
     if (st)
-        fl_job_close_request(r->job);
+        close_request(r->job);
     else
         st = fl_latch_wait(&r->latch);
     fl_latch_release(&r->latch);

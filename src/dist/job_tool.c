@@ -2,6 +2,7 @@
 #include "dist/job.h"
 #include "dist/job_key.h"
 
+#include <string.h>
 #include <unistd.h>
 
 #include "base/args.h"
@@ -33,6 +34,7 @@ static fl_status serve(const fl_ctx *c, const fl_endpoints *e,
     o.n_trainers = a->n_trainers ? a->n_trainers : 1;
     o.rank = a->rank;
     o.listen = a->listen;
+    o.model = a->model;
     o.ops = &fl_ops;
     FL_TRY(fl_server_check_door(&o));
     FL_TRY(fl_server_new(&s, e->net, NULL, &o));
@@ -76,13 +78,17 @@ fl_status fl_job_serve_with(fl_ctx *c, const fl_job_args *args)
 /* One question of a tool, from its link to the answer. */
 typedef struct question {
     uint16_t type;
+    struct iovec request;
+    uint64_t timeout_ms; /* 0: the answer takes its time */
     fl_job_key key;
     fl_rpc_client *link;
     fl_mutex mu;
     fl_cond cond;
-    bool is_over;           /* guarded by mu */
-    fl_err err;             /* guarded by mu */
-    fl_job_status **status; /* where the answer goes; NULL: it has none */
+    bool is_over; /* guarded by mu */
+    fl_err err;   /* guarded by mu */
+    /* Where the answer goes; NULL: it has none. */
+    fl_status (*take)(void *out, fl_msg_bytes reply);
+    void *out;
 } question;
 
 static void on_answer(void *arg, fl_status st, const fl_frame *f,
@@ -91,11 +97,10 @@ static void on_answer(void *arg, fl_status st, const fl_frame *f,
     question *q = arg;
 
     (void)f;
-    if (!st && q->status)
-        st = fl_job_status_unpack(
-            q->status, payload ? (fl_msg_bytes){ fl_payload_data(payload),
-                                                 fl_payload_len(payload) }
-                               : (fl_msg_bytes){ 0 });
+    if (!st && q->take)
+        st = q->take(q->out, payload ? (fl_msg_bytes){ fl_payload_data(payload),
+                                                       fl_payload_len(payload) }
+                                     : (fl_msg_bytes){ 0 });
     fl_payload_free(payload);
     fl_lock(&q->mu);
     fl_err_save(&q->err, st);
@@ -142,7 +147,9 @@ static fl_status open_link(question *q, const fl_ctx *c, const fl_endpoints *e,
 static fl_status wait_for(question *q)
 {
     fl_rpc_call call = { .type = q->type,
-                         .timeout_ms = QUESTION_MS,
+                         .pieces = &q->request,
+                         .n_pieces = q->request.iov_len ? 1 : 0,
+                         .timeout_ms = q->timeout_ms,
                          .on_reply = on_answer,
                          .arg = q };
 
@@ -173,33 +180,72 @@ static fl_status ask_in_loop(const fl_ctx *c, const fl_endpoints *e,
 }
 
 /* Asks server 0 at the address. */
-static fl_status ask(fl_ctx *c, const char *address, uint16_t type,
-                     fl_job_use use, fl_job_status **status)
+static fl_status ask(fl_ctx *c, const char *address, fl_job_use use,
+                     question *q)
 {
-    question q = { .type = type, .status = status };
     fl_status st;
     fl_err why;
     fl_endpoints e;
 
     FL_TRY(fl_endpoints_open(&e, &c->conf, address));
-    fl_job_key_choose(&q.key, &c->conf, address, use);
-    fl_mutex_init(&q.mu);
-    fl_cond_init(&q.cond);
-    st = ask_in_loop(c, &e, &q);
+    fl_job_key_choose(&q->key, &c->conf, address, use);
+    fl_mutex_init(&q->mu);
+    fl_cond_init(&q->cond);
+    st = ask_in_loop(c, &e, q);
     fl_err_save(&why, st);
-    fl_cond_release(&q.cond);
-    fl_mutex_release(&q.mu);
-    fl_job_key_release(&q.key);
+    fl_cond_release(&q->cond);
+    fl_mutex_release(&q->mu);
+    fl_job_key_release(&q->key);
     fl_endpoints_close(&e);
     return st ? fl_err_restore(&why) : FL_OK;
 }
 
+static fl_status take_status(void *out, fl_msg_bytes reply)
+{
+    return fl_job_status_unpack(out, reply);
+}
+
 fl_status fl_job_status_get(fl_job_status **out, fl_ctx *c, const char *address)
 {
-    return ask(c, address, FL_MSG_STATUS, FL_JOB_LOOK, out);
+    question q = { .type = FL_MSG_STATUS,
+                   .timeout_ms = QUESTION_MS,
+                   .take = take_status,
+                   .out = out };
+
+    return ask(c, address, FL_JOB_LOOK, &q);
 }
 
 fl_status fl_job_shutdown(fl_ctx *c, const char *address)
 {
-    return ask(c, address, FL_MSG_SHUTDOWN, FL_JOB_CHANGE, NULL);
+    question q = { .type = FL_MSG_SHUTDOWN, .timeout_ms = QUESTION_MS };
+
+    return ask(c, address, FL_JOB_CHANGE, &q);
+}
+
+/* --- a save --------------------------------------------------------------- */
+
+static fl_status take_saved(void *out, fl_msg_bytes reply)
+{
+    fl_save_reply r;
+
+    FL_TRY(fl_msg_read_reply(FL_MSG_SAVE, reply, &r));
+    *(char **)out = fl_strdup(r.version);
+    return FL_OK;
+}
+
+/* Members that do not come end the wait, by save_timeout_ms of server 0. */
+fl_status fl_job_save_at(fl_ctx *c, const char *address, const char *dir,
+                         char **version)
+{
+    fl_save_request r = { .dir = { dir, strlen(dir) } };
+    question q = { .type = FL_MSG_SAVE, .take = take_saved, .out = version };
+    fl_pack p = { 0 };
+    fl_msg_bytes end = fl_fields_pack(&p, fl_msg_save_request.fields, &r);
+    fl_status st;
+
+    fl_pack_bytes(&p, end.data, (size_t)end.len);
+    q.request = (struct iovec){ p.data, p.len };
+    st = ask(c, address, FL_JOB_CHANGE, &q);
+    fl_pack_release(&p);
+    return st;
 }

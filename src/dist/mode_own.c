@@ -275,6 +275,8 @@ static const fl_comm_data data = {
 static const fl_comm_life life = {
     .declare = fl_cluster_port_declare,
     .step = fl_cluster_port_step,
+    .begin_batch = fl_cluster_port_begin_batch,
+    .end_batch = fl_cluster_port_end_batch,
     .stop = own_stop,
     .free = own_free,
 };

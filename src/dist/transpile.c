@@ -114,7 +114,8 @@ static fl_status own_programs(const request *r, fl_dist *d)
     return FL_OK;
 }
 
-static fl_status distribute(const request *r, fl_dist **out)
+static fl_status distribute(const request *r, fl_dist **out,
+                            fl_job_model **model)
 {
     fl_ctx *c = r->ctx;
     const fl_program *main =
@@ -128,7 +129,9 @@ static fl_status distribute(const request *r, fl_dist **out)
         FL_TRY(r->mode->check(&c->conf, main, startup));
     FL_TRY(fl_dist_new(out, &config, main, startup, r->mode->passes,
                        *c->conf.dump_ir ? c->conf.dump_ir : NULL));
-    return own_programs(r, *out);
+    FL_TRY(own_programs(r, *out));
+    *model = fl_job_model_new(*out, main, startup);
+    return FL_OK;
 }
 
 fl_status fl_transpile_with(fl_transpiler **out, fl_ctx *c,
@@ -138,21 +141,22 @@ fl_status fl_transpile_with(fl_transpiler **out, fl_ctx *c,
     request r = { .ctx = c, .args = &a };
     fl_transpiler *t;
     fl_dist *dist = NULL;
+    fl_job_model *model;
     fl_status st;
 
     FL_TRY(FL_ARGS_READ(fl_transpile_args, &a, args));
     FL_TRY(check_args(c, &a));
     FL_TRY(find_mode(c, a.mode, &r.mode));
     FL_TRY(fl_endpoints_open(&r.net, &c->conf, a.pservers));
-    st = fl_err_ctx(distribute(&r, &dist), "mode %s", r.mode->name);
+    st = fl_err_ctx(distribute(&r, &dist, &model), "mode %s", r.mode->name);
     if (st) {
         fl_dist_free(dist);
         fl_endpoints_close(&r.net);
         return st;
     }
     t = fl_alloc(sizeof(*t));
-    t->job =
-        fl_job_new(c, r.mode, a.role ? a.role : FL_ROLE_WORKER, &r.net, dist);
+    t->job = fl_job_new(c, r.mode, a.role ? a.role : FL_ROLE_WORKER, &r.net,
+                        dist, model);
     *out = t;
     return FL_OK;
 }

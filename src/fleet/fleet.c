@@ -315,13 +315,13 @@ static fl_status refuse_models(const char *call)
 fl_status fl_fleet_init_server(fl_fleet *f, const char *model_dir)
 {
     FL_TRY(need_server(f, "fl_fleet_init_server"));
-    if (model_dir)
-        return refuse_models("fl_fleet_init_server with a model_dir");
     if (f->server_exe)
         FL_FAIL(FL_ERR_INVAL,
                 "fl_fleet_init_server: server %d has its first values already; "
                 "call fl_fleet_run_server now",
                 f->role.index);
+    if (model_dir)
+        FL_TRY(fl_job_begin_with(fl_fleet_job(f), model_dir));
     FL_TRY(fl_executor_new(&f->server_exe, f->ctx));
     return fl_run(f->server_exe, fl_fleet_startup_program(f), NULL);
 }
@@ -406,9 +406,13 @@ fl_status fl_fleet_barrier_worker(fl_fleet *f)
 
 fl_status fl_fleet_save_persistables(fl_fleet *f, const char *dir)
 {
-    (void)f;
-    (void)dir;
-    return refuse_models("fl_fleet_save_persistables");
+    bool alone;
+
+    FL_TRY(need_worker(f, "fl_fleet_save_persistables"));
+    FL_TRY(need_programs(f, "fl_fleet_save_persistables"));
+    FL_TRY(fl_fleet_join(f, "fl_fleet_save_persistables", &alone));
+    return alone ? refuse_models("fl_fleet_save_persistables of one process")
+                 : fl_job_save(fl_fleet_job(f), dir);
 }
 
 fl_status fl_fleet_save_inference_model(fl_fleet *f, const char *dir,
@@ -427,7 +431,11 @@ fl_status fl_fleet_save_inference_model(fl_fleet *f, const char *dir,
 
 fl_status fl_fleet_load_model(fl_fleet *f, const char *dir)
 {
-    (void)f;
-    (void)dir;
-    return refuse_models("fl_fleet_load_model");
+    bool alone;
+
+    FL_TRY(need_worker(f, "fl_fleet_load_model"));
+    FL_TRY(need_programs(f, "fl_fleet_load_model"));
+    FL_TRY(fl_fleet_join(f, "fl_fleet_load_model", &alone));
+    return alone ? refuse_models("fl_fleet_load_model of one process")
+                 : fl_job_load(fl_fleet_job(f), dir);
 }

@@ -17,11 +17,15 @@ struct fl_cluster {
     _Atomic uint64_t step;
     _Atomic uint64_t n_begun;  /* batches of this process */
     _Atomic uint64_t n_untold; /* batches that server 0 has not heard of */
+    atomic_bool has_no_batch;  /* the last one that began was counted already */
     _Atomic uint64_t told_ns;  /* when it last heard of some */
     uint64_t heard_step;       /* by the last answer; the client's loop only */
     _Atomic(fl_client *) client; /* NULL until it is connected */
     fl_comm *port;               /* of the mode; NULL: this process serves */
     const char *const *texts;    /* see fl_cluster_set_declarations */
+    fl_cut *cut;
+    fl_status (*bring)(void *arg, fl_pack *out); /* to a cut */
+    void *bring_arg;
 
     atomic_bool is_ready; /* phase and why, for who is in a loop */
 
@@ -31,11 +35,61 @@ struct fl_cluster {
     fl_err why;  /* of a way to the servers that failed; guarded by mu */
 };
 
+/* --- to the cut of a save -------------------------------------------------- */
+
+/* The last batch is over, though no other one has begun. */
+static void end_last_batch(fl_cluster *c)
+{
+    if (!atomic_load(&c->n_begun) || atomic_exchange(&c->has_no_batch, true))
+        return;
+    atomic_fetch_add(&c->step, 1);
+    atomic_fetch_add(&c->n_untold, 1);
+}
+
+/* The step of a version is that of its cut, so server 0 hears of all batches. */
+static fl_status settle(void *cluster)
+{
+    fl_cluster *c = cluster;
+    uint64_t step, n;
+
+    if (c->port && c->port->life->settle)
+        FL_TRY(c->port->life->settle(c->port));
+    end_last_batch(c);
+    n = atomic_exchange(&c->n_untold, 0);
+    return n ? fl_client_step(fl_cluster_client(c), n, &step, FL_WAIT) : FL_OK;
+}
+
+static fl_status bring(void *cluster, fl_pack *out)
+{
+    fl_cluster *c = cluster;
+
+    return c->bring ? c->bring(c->bring_arg, out) : FL_OK;
+}
+
+static uint64_t next_round(void *cluster)
+{
+    return fl_cluster_step(cluster);
+}
+
+fl_cut *fl_cluster_cut(const fl_cluster *c)
+{
+    return c->cut;
+}
+
+void fl_cluster_set_bring(fl_cluster *c,
+                          fl_status (*fn)(void *arg, fl_pack *out), void *arg)
+{
+    c->bring = fn;
+    c->bring_arg = arg;
+}
+
 fl_cluster *fl_cluster_new(const fl_cluster_args *a)
 {
     fl_cluster *c = fl_alloc(sizeof(*c));
 
     c->a = *a;
+    c->cut = fl_cut_new(&(fl_cut_hooks){
+        .settle = settle, .bring = bring, .round = next_round, .arg = c });
     fl_mutex_init(&c->mu);
     fl_cond_init(&c->cond);
     return c;
@@ -45,7 +99,9 @@ void fl_cluster_free(fl_cluster *c)
 {
     if (!c)
         return;
+    fl_cut_stop(c->cut);
     fl_client_free(atomic_load(&c->client));
+    fl_cut_free(c->cut);
     fl_cond_release(&c->cond);
     fl_mutex_release(&c->mu);
     fl_free(c);
@@ -133,7 +189,8 @@ uint64_t fl_cluster_count_step(fl_cluster *c)
 {
     uint64_t step = atomic_load(&c->step);
 
-    if (atomic_fetch_add(&c->n_begun, 1)) {
+    if (atomic_fetch_add(&c->n_begun, 1) &&
+        !atomic_exchange(&c->has_no_batch, false)) {
         step = atomic_fetch_add(&c->step, 1) + 1;
         atomic_fetch_add(&c->n_untold, 1);
         if (fl_now_ns() - atomic_load(&c->told_ns) >= TELL_NS)
@@ -167,14 +224,17 @@ fl_status fl_cluster_barrier(fl_cluster *c, const char *name,
 {
     fl_barrier_request r = { .generation = generation };
     fl_client *client;
+    fl_status st;
 
     FL_TRY(fl_cluster_ready(c));
     client = fl_cluster_client(c);
     if (atomic_load(&c->n_untold))
         tell_steps(c);
     fl_msg_text(r.name, name);
-    FL_TRY(fl_client_barrier(client, &r, NULL, FL_WAIT));
-    return ask_step(c, client);
+    fl_cut_begin_call(c->cut);
+    st = fl_client_barrier(client, &r, NULL, FL_WAIT);
+    fl_cut_end_call(c->cut);
+    return st ? st : ask_step(c, client);
 }
 
 void fl_cluster_set_declarations(fl_cluster *c, const char *const *texts)
@@ -240,6 +300,8 @@ static fl_status join(fl_cluster *c)
         st = ask_step(c, client);
     if (!st)
         fl_cluster_set_step(c, fl_cluster_step(c));
+    if (!st)
+        st = fl_cut_start(c->cut, client);
     return fl_err_ctx(st, "trainer %d", c->a.dist->config.rank);
 }
 
@@ -278,10 +340,9 @@ fl_status fl_cluster_ready(fl_cluster *c)
 
 static fl_status leave(fl_cluster *c)
 {
-    if (atomic_load(&c->n_begun)) {
-        atomic_fetch_add(&c->n_untold, 1);
+    end_last_batch(c);
+    if (atomic_load(&c->n_untold))
         tell_steps(c);
-    }
     return fl_client_leave(fl_cluster_client(c), FL_WAIT);
 }
 
@@ -295,7 +356,22 @@ fl_status fl_cluster_leave(fl_cluster *c)
         c->phase = GONE;
     atomic_store(&c->is_ready, false);
     fl_unlock(&c->mu);
+    fl_cut_stop(c->cut);
     return is_here ? leave(c) : FL_OK;
+}
+
+fl_status fl_cluster_save(fl_cluster *c, const char *dir, uint32_t keep,
+                          fl_save_reply *out)
+{
+    fl_status st;
+
+    FL_TRY(fl_cluster_ready(c));
+    if (atomic_load(&c->n_untold))
+        tell_steps(c);
+    fl_cut_begin_call(c->cut);
+    st = fl_client_save(fl_cluster_client(c), dir, keep, out, FL_WAIT);
+    fl_cut_end_call(c->cut);
+    return st ? st : ask_step(c, fl_cluster_client(c));
 }
 
 /* --- gathering ------------------------------------------------------------ */
@@ -311,7 +387,9 @@ fl_status fl_cluster_gather(fl_cluster *c, const char *name,
 
     FL_TRY(fl_cluster_ready(c));
     client = fl_cluster_client(c);
+    fl_cut_begin_call(c->cut);
     st = fl_client_gather(client, name, generation, bytes, &g, FL_WAIT);
+    fl_cut_end_call(c->cut);
     if (!st)
         st = ask_step(c, client);
     if (st)
@@ -391,6 +469,7 @@ fl_status fl_cluster_serve(fl_cluster *c, const fl_contents *contents)
     o.n_trainers = d->config.n_trainers;
     o.ops = d->main->ops;
     o.contents = contents;
+    o.model = contents->model;
     o.declared = d->servers.data[o.rank].declared;
     o.edited = edited;
     st = serve_by(c, &o);
@@ -545,4 +624,14 @@ fl_status fl_cluster_port_declare(fl_comm *port, const char *table,
 uint64_t fl_cluster_port_step(fl_comm *port)
 {
     return fl_cluster_count_step(cluster_of(port));
+}
+
+void fl_cluster_port_begin_batch(fl_comm *port)
+{
+    fl_cut_begin_batch(cluster_of(port)->cut);
+}
+
+void fl_cluster_port_end_batch(fl_comm *port)
+{
+    fl_cut_end_batch(cluster_of(port)->cut);
 }

@@ -12,6 +12,7 @@
 #include "conf/conf.h"
 #include "exec/scope.h"
 #include "ir/comm.h"
+#include "mode/cut.h"
 #include "pass/dist.h"
 #include "ps/client/call_sync.h"
 #include "ps/store/contents.h"
@@ -98,6 +99,19 @@ fl_status fl_cluster_gather(fl_cluster *c, const char *name,
 FL_MUST_CHECK
 fl_status fl_cluster_learn_step(fl_cluster *c);
 
+/* --- saves ---------------------------------------------------------------- */
+
+/* The way of this trainer to cuts, which begins with fl_cluster_ready. */
+fl_cut *fl_cluster_cut(const fl_cluster *c);
+/* Who puts together what this trainer brings to a cut; before fl_cluster_ready. */
+void fl_cluster_set_bring(fl_cluster *c,
+                          fl_status (*bring)(void *arg, fl_pack *out),
+                          void *arg);
+/* Saves the whole job, and waits until the version counts. */
+FL_MUST_CHECK
+fl_status fl_cluster_save(fl_cluster *c, const char *dir, uint32_t keep,
+                          fl_save_reply *out);
+
 /* --- the global step ------------------------------------------------------ */
 
 /* As far as this process knows. */
@@ -142,5 +156,8 @@ fl_status fl_cluster_port_declare(fl_comm *port, const char *table,
                                   const char *settings, uint64_t seed);
 /* fl_cluster_count_step. */
 uint64_t fl_cluster_port_step(fl_comm *port);
+/* Batches of all modes pass the gate of the cut. */
+void fl_cluster_port_begin_batch(fl_comm *port);
+void fl_cluster_port_end_batch(fl_comm *port);
 
 #endif

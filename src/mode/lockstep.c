@@ -15,7 +15,7 @@
  * thread that asks: until all have met again nobody writes them, and who comes
  * later finds them copied.
  *
- * Lock order: mu alone.
+ * Lock order: mu, then that of the cut.
  */
 #include "mode/lockstep.h"
 
@@ -333,6 +333,9 @@ void fl_lockstep_end(fl_lockstep *l, fl_status st)
     l->samples = 0;
     l->n_came = 0;
     l->is_busy = false;
+    /* All are here, and none of them has gone on yet. */
+    fl_cut_met(fl_cluster_cut(l->port.cluster),
+               fl_cluster_step(l->port.cluster));
     fl_unlock(&l->mu);
     answer_all(&calls, &err);
 }
@@ -621,6 +624,8 @@ static const fl_comm_life life = {
     .step = port_step,
     .enter = port_enter,
     .leave = port_leave,
+    .begin_batch = fl_cluster_port_begin_batch,
+    .end_batch = fl_cluster_port_end_batch,
     .stop = port_stop,
     .free = port_free,
 };

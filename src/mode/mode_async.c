@@ -480,6 +480,15 @@ static fl_status async_recv(fl_comm *c, fl_comm_call *r)
     return fl_cluster_port_recv(c, r);
 }
 
+/* Pulls of parameters may be under way: they change nothing. */
+static fl_status async_settle(fl_comm *c)
+{
+    async_comm *a = (async_comm *)c;
+
+    fl_comm_flush(c);
+    return fl_queues_drain(a->queues);
+}
+
 /* A trainer that failed leaves, too: the others do not wait for it. */
 static fl_status stop_all(async_comm *a)
 {
@@ -610,6 +619,9 @@ static const fl_comm_data data = {
 static const fl_comm_life life = {
     .declare = fl_cluster_port_declare,
     .step = fl_cluster_port_step,
+    .begin_batch = fl_cluster_port_begin_batch,
+    .end_batch = fl_cluster_port_end_batch,
+    .settle = async_settle,
     .stop = async_stop,
     .free = async_free,
 };

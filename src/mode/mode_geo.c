@@ -384,20 +384,40 @@ static void end_thread(geo_comm *g)
     g->thread = NULL;
 }
 
-/* Batches since the last exchange go into one more, unless one has failed. */
-static fl_status exchange_last(geo_comm *g)
+/* Batches since the last exchange go into one more, unless one has failed. Under
+   mu. */
+static fl_status exchange_rest(geo_comm *g)
 {
-    fl_status st;
-
-    fl_lock(&g->mu);
     while (g->is_busy)
         fl_cond_wait(&g->cond, &g->mu);
     if (!g->has_stopped && !g->err.status)
         ask_exchange(g);
     while (g->is_busy)
         fl_cond_wait(&g->cond, &g->mu);
+    return g->err.status ? fl_err_restore(&g->err) : FL_OK;
+}
+
+static fl_status exchange_last(geo_comm *g)
+{
+    fl_status st;
+
+    fl_lock(&g->mu);
+    st = exchange_rest(g);
     g->has_stopped = true;
-    st = g->err.status ? fl_err_restore(&g->err) : FL_OK;
+    fl_unlock(&g->mu);
+    return st;
+}
+
+/* What this trainer has learned is the servers', too. */
+static fl_status geo_settle(fl_comm *c)
+{
+    geo_comm *g = (geo_comm *)c;
+    fl_status st;
+
+    if (!atomic_load(&g->is_begun))
+        return FL_OK;
+    fl_lock(&g->mu);
+    st = exchange_rest(g);
     fl_unlock(&g->mu);
     return st;
 }
@@ -448,6 +468,9 @@ static const fl_comm_data data = {
 static const fl_comm_life life = {
     .declare = geo_declare,
     .step = fl_cluster_port_step,
+    .begin_batch = fl_cluster_port_begin_batch,
+    .end_batch = fl_cluster_port_end_batch,
+    .settle = geo_settle,
     .stop = geo_stop,
     .free = geo_free,
 };

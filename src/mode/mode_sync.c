@@ -224,6 +224,7 @@ static fl_comm *sync_open(fl_cluster *cluster)
     m->cluster = cluster;
     m->weighing = weighing_of(fl_cluster_conf(cluster));
     fl_latch_init(&m->latch, NULL);
+    fl_cut_set_meeting(fl_cluster_cut(cluster), FL_CUT_MEETS_ALL);
     m->core = fl_lockstep_new(cluster, &ops, m, m->weighing);
     return fl_lockstep_port(m->core);
 }

@@ -36,12 +36,14 @@ typedef struct queue_list {
 struct fl_queues {
     fl_queues_config o;
     fl_mutex mu;
-    fl_cond cond; /* work has come, or the end */
+    fl_cond cond;    /* work has come, or the end */
+    fl_cond drained; /* nothing is left to work on */
     queue *queues;
     queue_list lingering, ready;
     size_t n_active; /* queues that do not rest */
     bool has_timekeeper, is_closing, is_cancelled;
-    fl_err err; /* the first one */
+    int n_draining; /* who waits for all to be worked on */
+    fl_err err;     /* the first one */
     fl_thread **threads;
     int n_started;
 };
@@ -118,10 +120,16 @@ static fl_queue_entry *take(fl_queues *q, queue *v, size_t n)
     return list;
 }
 
+/* Nothing more is going to come, for now or for good. */
+static bool is_hasty(const fl_queues *q)
+{
+    return q->is_closing || q->n_draining;
+}
+
 static bool is_full_enough(const fl_queues *q, const queue *v)
 {
     return v->len >= q->o.max_take || v->waiting || !q->o.linger_ns ||
-           q->is_closing;
+           is_hasty(q);
 }
 
 /* Somebody must see to that queue, unless somebody does. */
@@ -172,7 +180,7 @@ static void end_lingering(fl_queues *q)
     queue *v;
 
     while ((v = q->lingering.first) &&
-           (q->is_closing || v->deadline_ns <= fl_now_ns()))
+           (is_hasty(q) || v->deadline_ns <= fl_now_ns()))
         set_state(q, v, READY);
 }
 
@@ -259,6 +267,7 @@ fl_queues *fl_queues_new(const fl_queues_config *config)
     q->o = *config;
     fl_mutex_init(&q->mu);
     fl_cond_init(&q->cond);
+    fl_cond_init(&q->drained);
     q->queues = fl_alloc((config->n_queues + 1) * sizeof(*q->queues));
     q->threads = fl_alloc((size_t)config->n_threads * sizeof(*q->threads));
     return q;
@@ -271,6 +280,7 @@ void fl_queues_free(fl_queues *q)
     FL_ASSERT(!q->n_started && !q->n_active);
     fl_free(q->threads);
     fl_free(q->queues);
+    fl_cond_release(&q->drained);
     fl_cond_release(&q->cond);
     fl_mutex_release(&q->mu);
     fl_free(q);
@@ -333,6 +343,8 @@ void fl_queues_done(fl_queues *q, size_t queue_no, fl_status st)
     see_to(q, v);
     if (is_over(q))
         fl_cond_wake_all(&q->cond);
+    if (!q->n_active)
+        fl_cond_wake_all(&q->drained);
     fl_unlock(&q->mu);
 }
 
@@ -342,7 +354,24 @@ void fl_queues_fail(fl_queues *q, fl_status st)
     fail(q, st);
     if (is_over(q))
         fl_cond_wake_all(&q->cond);
+    if (!q->n_active)
+        fl_cond_wake_all(&q->drained);
     fl_unlock(&q->mu);
+}
+
+fl_status fl_queues_drain(fl_queues *q)
+{
+    fl_status st;
+
+    fl_lock(&q->mu);
+    q->n_draining++;
+    fl_cond_wake_all(&q->cond);
+    while (q->n_active)
+        fl_cond_wait(&q->drained, &q->mu);
+    q->n_draining--;
+    st = q->err.status ? fl_err_restore(&q->err) : FL_OK;
+    fl_unlock(&q->mu);
+    return st;
 }
 
 fl_status fl_queues_close(fl_queues *q)

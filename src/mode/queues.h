@@ -56,6 +56,12 @@ void fl_queues_done(fl_queues *q, size_t queue, fl_status st);
 /* The same for an error that came from elsewhere. */
 void fl_queues_fail(fl_queues *q, fl_status st);
 
+/* Waits until everything that was put is worked on and done, without lingering.
+   Gives the first error. Nobody may put anything meanwhile. What is under way
+   ends by itself: a link gives up a server that is lost. */
+FL_MUST_CHECK
+fl_status fl_queues_drain(fl_queues *q);
+
 /* Takes nothing more in, waits until everything is worked on and done, without
    lingering, and ends the threads. Gives the first error; done twice is fine.
  */

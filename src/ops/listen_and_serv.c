@@ -4,7 +4,7 @@
 #include "ir/comm.h"
 #include "ops/rpc.h"
 
-enum { ENDPOINT, OPTIMIZE_BLOCKS, TABLE_BLOCKS };
+enum { ENDPOINT, OPTIMIZE_BLOCKS, TABLE_BLOCKS, FROM_ROWS, ADDS };
 
 static fl_status check_blocks(const fl_infer *c, int attr)
 {
@@ -21,10 +21,31 @@ static fl_status check_blocks(const fl_infer *c, int attr)
     return FL_OK;
 }
 
+/* One for each of the blocks, or none at all. */
+static fl_status check_rows(const fl_infer *c)
+{
+    size_t n, n_blocks;
+    const int64_t *rows = fl_attr_ints(c->node, FROM_ROWS, &n);
+
+    (void)fl_attr_ints(c->node, OPTIMIZE_BLOCKS, &n_blocks);
+    if (n && n != n_blocks)
+        FL_FAIL(FL_ERR_INVAL,
+                "op listen_and_serv: %zu from_rows for %zu optimize_blocks; "
+                "there is one for each, or none",
+                n, n_blocks);
+    for (size_t i = 0; i < n; i++)
+        if (rows[i] < 0)
+            FL_FAIL(FL_ERR_INVAL,
+                    "op listen_and_serv: from_rows[%zu]=%lld is no row", i,
+                    (long long)rows[i]);
+    return FL_OK;
+}
+
 static fl_status serve_infer(fl_infer *c)
 {
     FL_TRY(check_blocks(c, OPTIMIZE_BLOCKS));
-    return check_blocks(c, TABLE_BLOCKS);
+    FL_TRY(check_blocks(c, TABLE_BLOCKS));
+    return check_rows(c);
 }
 
 static fl_status serve_run(fl_op_ctx *c)
@@ -38,6 +59,8 @@ static fl_status serve_run(fl_op_ctx *c)
                 "give fl_transpile .role = FL_ROLE_SERVER");
     s.blocks = fl_attr_ints(c->node, OPTIMIZE_BLOCKS, &s.n_blocks);
     s.table_blocks = fl_attr_ints(c->node, TABLE_BLOCKS, &s.n_table_blocks);
+    s.from_rows = fl_attr_ints(c->node, FROM_ROWS, &s.n_from_rows);
+    s.adds = fl_bool(c, ADDS);
     return c->comm->life->serve(c->comm, &s);
 }
 
@@ -51,10 +74,15 @@ const fl_op fl_op_listen_and_serv = {
     .doc = "serves at endpoint, or where the server was started without one, "
            "until the job is over: each of optimize_blocks, blocks of this "
            "program, runs when the gradient that is its data comes, and each "
-           "of table_blocks is the update of the rows of one table",
+           "of table_blocks is the update of the rows of one table; where "
+           "parameters are cut, from_rows has the row that each of "
+           "optimize_blocks begins with; adds: the server adds up what comes, "
+           "and trainers keep the state of their optimizer",
     .attrs = { { "endpoint", FL_ATTR_STRING, "" },
                { "optimize_blocks", FL_ATTR_INTS, "[]" },
-               { "table_blocks", FL_ATTR_INTS, "[]" } },
+               { "table_blocks", FL_ATTR_INTS, "[]" },
+               { "from_rows", FL_ATTR_INTS, "[]" },
+               { "adds", FL_ATTR_BOOL, "false" } },
     .flags = FL_OP_EFFECT | FL_OP_SERVER,
     .infer = serve_infer,
     .run = serve_run,

@@ -467,11 +467,31 @@ static void add_servers(fl_dist *d)
     }
 }
 
+/* Where the blocks of a server begin in their parameters, in their order; false:
+   all of them are whole. */
+static bool list_from_rows(const fl_dist *d, int server, int64_t *rows)
+{
+    bool is_cut = false;
+
+    for (size_t i = 0; i < d->params.len; i++)
+        for (size_t k = 0; k < d->params.data[i].n_blocks; k++) {
+            const fl_dist_block *b =
+                &d->blocks.data[d->params.data[i].first_block + k];
+
+            if (b->server != server)
+                continue;
+            rows[b->number] = (int64_t)b->from_row;
+            is_cut |= d->params.data[i].n_blocks > 1;
+        }
+    return is_cut;
+}
+
 static fl_status serve(fl_dist *d, int server)
 {
     fl_dist_server *s = &d->servers.data[server];
     size_t n = s->main->blocks.len - 1, n_dense = n - d->tables.len;
     int64_t *numbers = fl_arena_alloc(&d->arena, sizeof(*numbers) * (n + 1));
+    int64_t *rows = fl_arena_alloc(&d->arena, sizeof(*rows) * (n + 1));
     fl_op_builder op = { .type = "listen_and_serv", .role = FL_OP_ROLE_RPC };
 
     for (size_t i = 0; i < n; i++)
@@ -479,6 +499,10 @@ static fl_status serve(fl_dist *d, int server)
     fl_op_builder_str(&op, "endpoint", d->config.servers[server]);
     fl_op_builder_ints(&op, "optimize_blocks", numbers, n_dense);
     fl_op_builder_ints(&op, "table_blocks", numbers + n_dense, d->tables.len);
+    if (list_from_rows(d, server, rows))
+        fl_op_builder_ints(&op, "from_rows", rows, n_dense);
+    if (d->config.server_adds)
+        fl_op_builder_bool(&op, "adds", true);
     FL_TRY(fl_op_builder_put(&op, fl_program_main(s->main), NULL, NULL));
     return fl_dist_print_server(d, server, &s->declared);
 }

@@ -12,6 +12,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/thread.h"
+#include "dist/job.h"
 #include "../make.h"
 
 /* Nothing takes this long unless it hangs. */
@@ -539,6 +540,9 @@ static fl_status be_server(const local_cluster *w, kit_trainer *k, int rank)
         return FL_ERR_INVAL;
     if (w->job->edit)
         w->job->edit(startup, main);
+    if (w->job->model)
+        FL_TRY(
+            fl_job_begin_with(fl_transpiler_job(k->transpiler), w->job->model));
     FL_TRY(fl_run(k->exe, startup, NULL));
     return fl_run(k->exe, main, NULL);
 }
@@ -551,6 +555,8 @@ static fl_status be_trainer(const local_cluster *w, kit_trainer *k)
 
     p = st ? NULL : fl_transpiler_trainer_startup(k->transpiler);
     st = p ? fl_run(k->exe, p, NULL) : FL_ERR_INVAL;
+    if (!st && w->job->model)
+        st = fl_job_load_own(fl_transpiler_job(k->transpiler), w->job->model);
     if (!st)
         st = w->work(k, w->arg);
     if (!st)

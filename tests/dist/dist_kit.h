@@ -62,6 +62,7 @@ struct kit_job {
     int n_replicas;          /* instead of threads */
     /* What a server does to its programs before it runs them; NULL: nothing. */
     void (*edit)(fl_program *startup, fl_program *main);
+    const char *model; /* that servers begin with, and trainers; NULL: none */
     /* What the servers hold in the end: a mode that exchanges beside training
        is given some time to bring it there. NULL: they are looked at once. */
     const kit_model *awaited;

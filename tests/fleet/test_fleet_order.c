@@ -159,7 +159,7 @@ static void a_server_is_told_what_comes_first(void **state)
     refused(fl_fleet_init_worker(s.fleet), "fl_fleet_is_worker is true");
     refused(fl_fleet_stop_worker(s.fleet), "this process is server 0");
     refused(fl_fleet_barrier_worker(s.fleet), "this process is server 0");
-    refused(fl_fleet_init_server(s.fleet, "model"), "yet");
+    refused(fl_fleet_init_server(s.fleet, "no-such-model"), "no-such-model");
     assert_ok(fl_fleet_init_server(s.fleet, NULL));
     refused(fl_fleet_init_server(s.fleet, NULL), "fl_fleet_run_server now");
     close_solo(&s);

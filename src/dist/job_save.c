@@ -1,0 +1,70 @@
+/* job_save.c - saving a job, from one of its trainers. */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "dist/job.h"
+
+/* What this trainer brings to a cut, whoever asked for it. */
+fl_status fl_job_bring(void *arg, fl_pack *out)
+{
+    fl_job *j = arg;
+    char *position = NULL;
+    fl_status st = FL_OK;
+
+    if (j->position.get)
+        st = j->position.get(j->position.arg, &position);
+    if (!st)
+        st =
+            fl_job_model_pack(j->model, j->dist, &j->ctx->scope, position, out);
+    fl_free(position);
+    return st;
+}
+
+void fl_job_set_position(fl_job *j, fl_job_position_fn get, void *arg)
+{
+    j->position.arg = arg;
+    j->position.get = get;
+}
+
+fl_status fl_job_full_path(const char *dir, char **out)
+{
+    fl_str s = { 0 };
+    char *cwd;
+
+    if (*dir != '/') {
+        cwd = getcwd(NULL, 0);
+        if (!cwd)
+            FL_FAIL(FL_ERR_IO,
+                    "the working directory, which %s is relative to, cannot be "
+                    "read; give a path from the root",
+                    dir);
+        fl_str_addf(&s, "%s/", cwd);
+        free(cwd);
+    }
+    fl_str_add(&s, dir);
+    *out = fl_str_take(&s);
+    return FL_OK;
+}
+
+fl_status fl_job_save_to(fl_job *j, const char *dir, uint32_t keep)
+{
+    fl_save_reply saved;
+    fl_status st;
+    char *path;
+
+    if (!dir || !*dir)
+        FL_FAIL(FL_ERR_INVAL, "a job is saved to a directory, and none was "
+                              "given");
+    FL_TRY(fl_job_ready(j));
+    FL_TRY(fl_job_full_path(dir, &path));
+    fl_job_open_request(j);
+    st = fl_cluster_save(j->cluster, path, keep, &saved);
+    fl_job_close_request(j);
+    fl_free(path);
+    return st;
+}
+
+fl_status fl_job_save(fl_job *j, const char *dir)
+{
+    return fl_job_save_to(j, dir, 0);
+}
