@@ -15,7 +15,7 @@ typedef struct action {
     int (*run)(const model_args *a);
 } action;
 
-enum { LS, CAT, DIFF, VERIFY, MERGE, IMPORT, N_ACTIONS };
+enum { LS, CAT, DIFF, VERIFY, MERGE, IMPORT, SAVE, N_ACTIONS };
 
 static const action actions[N_ACTIONS] = {
     [LS] = { "ls", 1, "MODEL", model_ls },
@@ -28,6 +28,7 @@ static const action actions[N_ACTIONS] = {
                  "the folder of the model and the DIR to save "
                  "into",
                  model_import },
+    [SAVE] = { "save", 1, "the DIR to save into", model_save },
 };
 
 #define BIT(action) (1u << (action))
@@ -66,6 +67,7 @@ static int read_options(const action *act, int argc, char **argv, model_args *a,
         { "--params", OPTION_TEXT, &a->params, 0, 0, BIT(IMPORT) },
         { "--program", OPTION_TEXT, &a->program, 0, 0, BIT(IMPORT) },
         { "--names", OPTION_TEXT, &a->names, 0, 0, BIT(IMPORT) },
+        { "--from", OPTION_TEXT, &a->from, 0, 0, BIT(SAVE) },
     };
     const options o = { .all = all,
                         .n = sizeof(all) / sizeof(*all),
@@ -97,9 +99,8 @@ static int run_action(const action *act, int argc, char **argv, model_args *a)
     return code;
 }
 
-static int run(int argc, char **argv)
+static int find_and_run(int argc, char **argv, model_args *a)
 {
-    model_args a = { .self = argv[0], .lines = SHOWN_LINES };
     const action *act;
 
     if (argc < 2)
@@ -107,13 +108,30 @@ static int run(int argc, char **argv)
     act = find_action(argv[1]);
     if (!act)
         return unknown_action(argv[0], argv[1]);
-    return run_action(act, argc - 1, argv + 1, &a);
+    if (a->sets.n && act != &actions[SAVE])
+        return cmd_misused(argv[0], "%s takes no --set", act->name);
+    return run_action(act, argc - 1, argv + 1, a);
+}
+
+static int run(int argc, char **argv)
+{
+    model_args a = { .self = argv[0], .lines = SHOWN_LINES };
+    char **room = calloc((size_t)argc, sizeof(*room));
+    int code;
+
+    if (!room)
+        return cmd_failed(argv[0], "no memory for the arguments");
+    code = ps_take_sets(&argc, argv, room, &a.sets);
+    if (!code)
+        code = find_and_run(argc, argv, &a);
+    free(room);
+    return code;
 }
 
 const cmd cmd_model = {
     .name = "model",
-    .args = "ls|cat|diff|verify|merge|import [OPTIONS] MODEL ...",
-    .doc = "look into saved models, compare and check them, import others",
+    .args = "ls|cat|diff|verify|merge|import|save [OPTIONS] MODEL ...",
+    .doc = "look into saved models, compare and check them, make them",
     .more =
         "  ls MODEL           versions, variables and tables of a model\n"
         "  cat MODEL NAME     the numbers of a variable, a line per row, or the"
@@ -138,6 +156,11 @@ const cmd cmd_model = {
         " its order,\n"
         "                                    apart by blanks or lines: for one"
         " without a program\n"
+        "  save --from HOST:PORT DIR   the job whose server 0 is there saves "
+        "all"
+        " that it has,\n"
+        "                     as of one moment; its servers see DIR; --set"
+        " NAME=VALUE\n"
         "\n"
         "MODEL is a folder that was saved into, the folder of a version in it,"
         " or a path\nwith a scheme (settings fs_put and fs_get).",

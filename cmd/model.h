@@ -8,6 +8,7 @@
  *   model_merge.c   a chain of deltas as one version
  *   model_verify.c  every byte is what was saved
  *   model_import.c  models of others
+ *   model_save.c    a job that is running saves itself
  *   model_text.c    shapes, numbers and times as text
  */
 #ifndef FL_CMD_MODEL_H
@@ -15,6 +16,7 @@
 
 #include "cmd.h"
 #include "flotilla/saved.h"
+#include "ps.h"
 
 typedef struct model_args {
     const char *self;
@@ -23,6 +25,8 @@ typedef struct model_args {
     uint64_t lines, key;
     bool has_lines, has_key;
     const char *params, *program, *names;
+    const char *from; /* server 0 of a job */
+    ps_sets sets;     /* of the context that asks it */
 } model_args;
 
 /* --- actions: return the exit code --------------------------------------- */
@@ -33,6 +37,7 @@ int model_diff(const model_args *a);
 int model_verify(const model_args *a);
 int model_merge(const model_args *a);
 int model_import(const model_args *a);
+int model_save(const model_args *a);
 
 /* --- a model ------------------------------------------------------------- */
 

@@ -190,4 +190,13 @@ run 0 model merge trained whole
 run 0 model diff trained whole
 run 1 export trained --tsv emb
 says "has no table emb; it has SparseFeatFactors"
+# A job that is not there, and words that are missing.
+run 2 model save "$work/job"
+says "save needs --from HOST:PORT"
+run 2 model save --from 127.0.0.1:1
+says "save takes the DIR to save into"
+run 1 model save --from 127.0.0.1:1 job --set connect_timeout_ms=200
+says "127.0.0.1:1"
+run 2 model ls theirs --set seed=1
+says "ls takes no --set"
 echo "all good"
