@@ -45,7 +45,7 @@ typedef struct fl_job_args {
     int rank;            /* of this server or trainer, from 0 */
     const char *servers; /* "host:port,host:port", the same for everyone */
     const char *listen;  /* a server's own address; NULL: servers[rank] */
-    const char *model;   /* a server's: a saved model that it begins with, of any
+    const char *model; /* a server's: a saved model that it begins with, of any
                             number of servers; NULL: none */
 } fl_job_args;
 
