@@ -124,7 +124,7 @@ static const char first_program[] =
     "var m.block0 : f32[5,4] persist\n"
     "param b : f32[2] trainable\n"
     "op listen_and_serv () -> () {endpoint=one:1, optimize_blocks=[1,2], "
-    "table_blocks=[3]} @rpc\n"
+    "table_blocks=[3], from_rows=[0,0]} @rpc\n"
     "block 1 parent 0\n"
     "  var w.block0@GRAD : f32[5,4] data\n"
     "  op adagrad (Param=w.block0, Grad=w.block0@GRAD, LearningRate=lr, "
@@ -202,7 +202,8 @@ static void a_declaration_is_the_printed_programs(void **state)
     assert_string_equal(text, d->servers.data[0].declared);
     assert_non_null(strstr(text, "op listen_and_serv () -> () "
                                  "{optimize_blocks=[1,2], "
-                                 "table_blocks=[3]} @rpc\n"));
+                                 "table_blocks=[3], from_rows=[0,0]} "
+                                 "@rpc\n"));
     fl_free(text);
     fill = fl_program_main(d->servers.data[0].startup)->last->prev->prev;
     fill->attrs[fl_op_find_attr(fill->def, "value")].f = 0.7;
