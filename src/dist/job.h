@@ -34,10 +34,6 @@ struct fl_dispatch_name {
 };
 void fl_dispatch_names_free(fl_dispatch_name *first); /* dispatch.c */
 
-/* Where this trainer is in its data, as JSON; freed with fl_free, NULL: nowhere.
-   Called while no batch is under way. */
-typedef fl_status (*fl_job_position_fn)(void *arg, char **json);
-
 struct fl_job {
     fl_comm serving;      /* the port of a server's context; the first member */
     fl_contents contents; /* of a server: what its programs have said so far */
@@ -58,11 +54,6 @@ struct fl_job {
     fl_dispatch_name *dispatches;
     uint64_t n_samples;       /* of passes over data that are over */
     atomic_bool is_reporting; /* a report is under way */
-
-    struct {
-        fl_job_position_fn get; /* NULL: nobody reads data */
-        void *arg;
-    } position;
 
     fl_mutex mu; /* also held while declaring */
     fl_cond idle;
@@ -90,9 +81,6 @@ void fl_job_close_request(fl_job *j);
 
 /* For fl_cluster_set_bring; the argument is the job. */
 fl_status fl_job_bring(void *job, fl_pack *out);
-/* Who knows where this trainer is in its data; get NULL: nobody. While no cut is
-   made: before training, or between two batches of it. */
-void fl_job_set_position(fl_job *j, fl_job_position_fn get, void *arg);
 /* Saves the whole job and waits until the version counts. keep 0: as the setting
    says. */
 FL_MUST_CHECK

@@ -2,28 +2,20 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "ctx/passes.h"
 #include "dist/job.h"
 
 /* What this trainer brings to a cut, whoever asked for it. */
 fl_status fl_job_bring(void *arg, fl_pack *out)
 {
     fl_job *j = arg;
-    char *position = NULL;
-    fl_status st = FL_OK;
+    char *position;
+    fl_status st;
 
-    if (j->position.get)
-        st = j->position.get(j->position.arg, &position);
-    if (!st)
-        st =
-            fl_job_model_pack(j->model, j->dist, &j->ctx->scope, position, out);
+    FL_TRY(fl_passes_print(j->ctx->passes, &position));
+    st = fl_job_model_pack(j->model, j->dist, &j->ctx->scope, position, out);
     fl_free(position);
     return st;
-}
-
-void fl_job_set_position(fl_job *j, fl_job_position_fn get, void *arg)
-{
-    j->position.arg = arg;
-    j->position.get = get;
 }
 
 fl_status fl_job_full_path(const char *dir, char **out)
