@@ -45,6 +45,16 @@ void fl_partition_init(fl_partition *p, const fl_row_layout *l, int bits)
     fl_pool_init(&p->candidates, sizeof(fl_candidate));
 }
 
+/* The rule's scalars as they are before its first step. */
+static void start_scalars(fl_table *t)
+{
+    const fl_rule *rule = t->acc.rule;
+
+    for (int i = 0; i < fl_rule_n_scalars(rule); i++)
+        t->hyper.scalar[i] =
+            fl_rule_first(rule, &rule->scalars[i], t->config.p);
+}
+
 fl_status fl_table_create(fl_table **out, const fl_table_config *config)
 {
     fl_table *t;
@@ -65,9 +75,7 @@ fl_status fl_table_create(fl_table **out, const fl_table_config *config)
     t->config.accessor = t->accessor->name;
     t->accessor->layout(&t->acc, &t->acc.layout);
     memcpy(t->hyper.p, config->p, sizeof(config->p));
-    for (int i = 0; i < fl_rule_n_scalars(t->acc.rule); i++)
-        t->hyper.scalar[i] =
-            fl_rule_first(t->acc.rule, &t->acc.rule->scalars[i], config->p);
+    start_scalars(t);
     t->bits = choose_bits(config->n_partitions);
     t->n_parts = 1 << t->bits;
     t->parts = fl_alloc(sizeof(*t->parts) * (size_t)t->n_parts);
@@ -452,9 +460,7 @@ void fl_table_clear(fl_table *t)
         fl_unlock(&p->mu);
     }
     fl_lock(&t->mu);
-    for (int i = 0; i < fl_rule_n_scalars(t->acc.rule); i++)
-        t->hyper.scalar[i] =
-            fl_rule_first(t->acc.rule, &t->acc.rule->scalars[i], t->config.p);
+    start_scalars(t);
     t->days.len = 0;
     fl_unlock(&t->mu);
 }

@@ -423,6 +423,26 @@ static char *table_file(void)
 
 /* Whatever the bytes of a file are, opening, searching and loading it end
    with an answer or a sentence. */
+static void open_anyway(void)
+{
+    fl_table *to = make(kinds[1]);
+    fl_model_version *v = NULL;
+    fl_table_map *m = NULL;
+    float value[DIM];
+
+    if (!fl_version_open(&v, kit_path("model"))) {
+        for (size_t i = 0; i < 300 && (m || !fl_table_map_open(&m, v, "emb/a"));
+             i++)
+            (void)fl_table_map_pull(m, (uint64_t[]){ key_of(i) }, 1, value);
+        if (fl_table_file_load(to, v, "emb/a", &unverified))
+            assert_true(strlen(fl_last_error()) > 0);
+    }
+    fl_table_map_close(m);
+    fl_version_close(v);
+    fl_table_destroy(to);
+}
+
+/* Every other time within the header and what follows it at once. */
 static void damaged_files_do_no_harm(void **state)
 {
     fl_table *t = make(kinds[1]);
@@ -438,9 +458,6 @@ static void damaged_files_do_no_harm(void **state)
     bytes = kit_read(path, &n);
     for (int round = 0; round < 300; round++) {
         char *bad = malloc(n);
-        fl_table *to = make(kinds[1]);
-        fl_model_version *v = NULL;
-        fl_table_map *m = NULL;
 
         memcpy(bad, bytes, n);
         for (int i = 0; i < 4; i++) {
@@ -448,22 +465,7 @@ static void damaged_files_do_no_harm(void **state)
             bad[seed % (round % 2 ? n : 3000)] ^= (char)(seed >> 40 | 1);
         }
         kit_write(path, bad, n);
-        if (!fl_version_open(&v, kit_path("model"))) {
-            if (!fl_table_map_open(&m, v, "emb/a")) {
-                float value[DIM];
-
-                for (size_t i = 0; i < 300; i++) {
-                    uint64_t key = key_of(i);
-
-                    (void)fl_table_map_pull(m, &key, 1, value);
-                }
-            }
-            if (fl_table_file_load(to, v, "emb/a", &unverified))
-                assert_true(strlen(fl_last_error()) > 0);
-        }
-        fl_table_map_close(m);
-        fl_version_close(v);
-        fl_table_destroy(to);
+        open_anyway();
         free(bad);
     }
     fl_free(path);
