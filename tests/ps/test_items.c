@@ -107,6 +107,21 @@ static void pack_push(fl_pack *p)
     pack_floats(p, 40, 3);
 }
 
+/* One row of an odd number of words, and none of the other table: no zeros are
+   sent behind it. */
+static void pack_push_without_rows(fl_pack *p)
+{
+    static const fl_rows_item items[] = {
+        { .table = 2, .flags = FL_PUSH_SHOWS, .rows.n = 0, .rows.lr = 1 },
+        { .table = 0, .flags = FL_PUSH_MERGED, .rows.n = 1, .rows.lr = 1 },
+        { .table = 1, .flags = FL_PUSH_CLICKS, .rows.n = 0, .rows.lr = 2 },
+    };
+
+    pack_rows_head(p, FL_MSG_PUSH, items, 3);
+    pack_keys(p, 50, 1);
+    pack_floats(p, 1, 1);
+}
+
 static void pack_push_dense(fl_pack *p)
 {
     pack_blocks_head(p, FL_MSG_PUSH_DENSE, (uint32_t[]){ 1, 0 }, 2);
@@ -114,6 +129,26 @@ static void pack_push_dense(fl_pack *p)
 }
 
 /* --- good ones ------------------------------------------------------------ */
+
+static void a_push_may_end_with_tables_that_have_no_rows(void **state)
+{
+    fl_rows_item *items = NULL;
+    fl_pack p = { 0 };
+    received r;
+    uint32_t n;
+
+    (void)state;
+    pack_push_without_rows(&p);
+    r = receive(p.data, p.len);
+    assert_ok(unpack(FL_MSG_PUSH, r.data, r.len, &items, &n));
+    assert_int_equal(n, 3);
+    assert_int_equal(items[1].rows.keys[0], 50);
+    assert_true(items[1].rows.values[0] == 1);
+    assert_int_equal(items[2].rows.n, 0);
+    fl_free(items);
+    received_free(&r);
+    fl_pack_release(&p);
+}
 
 static void a_packed_pull_is_read_again(void **state)
 {
@@ -428,6 +463,7 @@ static void an_empty_payload_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_push_may_end_with_tables_that_have_no_rows),
         cmocka_unit_test(a_packed_pull_is_read_again),
         cmocka_unit_test(a_packed_assign_is_read_again),
         cmocka_unit_test(a_packed_push_is_read_again),

@@ -89,7 +89,8 @@ static fl_status read_push(fl_unpack *u, const fl_items_source *from,
         read_pushed(u, &items[i]);
         if (u->bad)
             return fl_items_too_short(from->type, "rows", i);
-        if (i + 1 < n || u->at != u->end)
+        /* Nothing stands behind the last one that has rows. */
+        if (u->at != u->end)
             FL_TRY(skip_padding(u, from->type, from->payload.data));
     }
     return FL_OK;
