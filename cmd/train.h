@@ -25,6 +25,9 @@ int train_run(const char *self, fl_ctx *c, const train_args *a);
    after saying what does not. */
 int train_check_io(const char *self, const train_args *a);
 
+/* Is anything but a whole model to be loaded or saved? */
+bool train_wants_part(const train_args *a);
+
 /* Loads, and saves, what was asked for; nothing when it was not. */
 fl_status train_load(fl_executor *e, const train_args *a);
 fl_status train_save(fl_executor *e, const train_args *a);

@@ -57,7 +57,7 @@ static fl_status build(job *j)
 
 static fl_status serve(job *j)
 {
-    fl_status st = fl_fleet_init_server(j->fleet, NULL);
+    fl_status st = fl_fleet_init_server(j->fleet, j->args->load);
 
     return st ? st : fl_fleet_run_server(j->fleet);
 }
@@ -321,17 +321,12 @@ static void say_what(job *j)
     fflush(stdout);
 }
 
-/* Servers keep what a job has learnt. */
-static int check_job(const job *j)
+/* What the others have learnt is to be in it. */
+static int save(job *j)
 {
-    const train_args *a = j->args;
-
-    if (!fl_fleet_server_num(j->fleet) || (!a->load && !a->save))
-        return CMD_OK;
-    return cmd_failed(j->self,
-                      "%s is for training in one process; leave it "
-                      "out, or train without servers",
-                      a->load ? "--load" : "--save");
+    if (j->args->save && fl_fleet_util_barrier(j->fleet))
+        return fail(j, "waiting for the other workers");
+    return train_save(j->exe, j->args) ? fail(j, "--save") : CMD_OK;
 }
 
 /* Data is looked at before the job is joined: a wrong path is told at once. */
@@ -347,12 +342,13 @@ static int train_and_examine(job *j, fl_dataset **data, fl_dataset **test)
         return fail(j, "joining the job");
     if (fl_run(j->exe, fl_fleet_startup_program(j->fleet), NULL))
         return fail(j, "giving the parameters their first values");
-    if (train_load(j->exe, j->args))
+    /* The servers of a job have loaded it before they served. */
+    if (!fl_fleet_server_num(j->fleet) && train_load(j->exe, j->args))
         return fail(j, "--load");
     say_what(j);
     code = train_epochs(j, *data);
-    if (!code && train_save(j->exe, j->args))
-        code = fail(j, "--save");
+    if (!code)
+        code = save(j);
     if (!code && *test)
         code = examine(j, *test);
     if (!code && fl_fleet_stop_worker(j->fleet))
@@ -376,10 +372,10 @@ static int work(job *j)
 
 static int play_role(job *j)
 {
-    int code = check_job(j);
-
-    if (code)
-        return code;
+    if (fl_fleet_server_num(j->fleet) && train_wants_part(j->args))
+        return cmd_failed(j->self, "a job is loaded and saved whole; leave "
+                                   "--load-... and --save-kind out, or train "
+                                   "in one process");
     if (build(j))
         return fail(j, "building the model");
     if (!fl_fleet_is_server(j->fleet))

@@ -204,7 +204,7 @@ fl_status fl_fleet_barrier_worker(fl_fleet *f);
    fl_job_save. One process saves itself. */
 FL_API FL_MUST_CHECK
 fl_status fl_fleet_save_persistables(fl_fleet *f, const char *dir);
-/* This comes with models for prediction and says so until then. */
+/* In one process; a job is saved and loaded there first: see io.h. */
 FL_API FL_MUST_CHECK
 fl_status fl_fleet_save_inference_model(fl_fleet *f, const char *dir,
                                         const char *const *feeds,

@@ -16,6 +16,11 @@
  * A folder may be a path with a scheme, hdfs:// for example, which the commands
  * of the settings fs_put and fs_get reach (docs/howto/models.md).
  *
+ * In a process of a job, a trainer's call saves all of the job as of one moment
+ * (fl_job_save) or loads a model into its servers (fl_job_load), and a server's
+ * says what it begins with, before it serves. Any number of servers loads what
+ * any number, or one process, has saved.
+ *
  * A program is one of the executor's context; NULL: the default one. Values are
  * those of the current scope unless another is named. Owner thread of the
  * executor, between runs.

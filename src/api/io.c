@@ -1,8 +1,6 @@
 /* io.c - who saves and loads, and for which variables. */
 #include "api/io.h"
 
-#include <string.h>
-
 /* What a fleet trains is made from the context's own program, which is the one
    that is saved. */
 static fl_program *users_program(const fl_ctx *c, fl_program *p)
@@ -17,10 +15,9 @@ fl_status fl_io_begin(fl_io_call *out, const char *what, fl_executor *e,
 
     if (c->job)
         FL_FAIL(FL_ERR_INVAL,
-                "cannot %s: the variables of a job are on its servers; call "
-                "fl_fleet_%s",
-                what,
-                !strcmp(what, "save") ? "save_persistables" : "load_model");
+                "cannot %s this of a job, whose rows are on its servers; call "
+                "fl_save_persistables, and load that in one process",
+                what);
     p = users_program(c, p);
     if (p->ctx != c)
         FL_FAIL(FL_ERR_INVAL,

@@ -29,6 +29,16 @@ typedef enum fl_io_which { FL_IO_ALL, FL_IO_PARAMS } fl_io_which;
 fl_match_set fl_io_variables(const fl_io_call *call, fl_io_which which,
                              fl_arena *arena);
 
+/* --- a job ---------------------------------------------------------------- */
+
+/* The same calls in a process of a job. */
+FL_MUST_CHECK
+fl_status fl_io_save_job(fl_job *j, const char *dir, fl_io_which which,
+                         const fl_save_args *args);
+FL_MUST_CHECK
+fl_status fl_io_load_job(fl_job *j, const char *dir, fl_io_which which,
+                         const fl_load_args *args);
+
 /* --- tables of this process ----------------------------------------------- */
 
 /* What of a table goes into a version. */

@@ -181,6 +181,8 @@ static fl_status load(fl_executor *e, const char *dir, fl_program *p,
     fl_status st;
 
     FL_TRY(FL_ARGS_READ(fl_load_args, &l.args, args));
+    if (e->ctx->job)
+        return fl_io_load_job(e->ctx->job, dir, which, &l.args);
     FL_TRY(fl_io_begin(&l.call, "load", e, p, l.args.scope));
     fl_arena_init(&l.arena, 4096);
     st = read_model(&l, which, dir);

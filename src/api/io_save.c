@@ -219,6 +219,8 @@ static fl_status save(fl_executor *e, const char *dir, fl_program *p,
     fl_status st;
 
     FL_TRY(FL_ARGS_READ(fl_save_args, &s.args, args));
+    if (e->ctx->job)
+        return fl_io_save_job(e->ctx->job, dir, which, &s.args);
     FL_TRY(fl_io_begin(&s.call, "save", e, p, s.args.scope));
     fl_arena_init(&s.arena, 4096);
     fl_manifest_init(&s.manifest, FL_MANIFEST_FULL);

@@ -302,16 +302,6 @@ static fl_status need_server(const fl_fleet *f, const char *call)
     return need_programs(f, call);
 }
 
-static fl_status refuse_models(const char *call)
-{
-    FL_FAIL(FL_ERR_UNSUPPORTED,
-            "%s: models cannot be saved and loaded yet; until a later version "
-            "does, fl_job_pull and fl_job_assign read and write values of "
-            "a job, fl_scope_get and fl_scope_set those of a single "
-            "process",
-            call);
-}
-
 fl_status fl_fleet_init_server(fl_fleet *f, const char *model_dir)
 {
     FL_TRY(need_server(f, "fl_fleet_init_server"));
@@ -400,42 +390,4 @@ fl_status fl_fleet_barrier_worker(fl_fleet *f)
 
     FL_TRY(fl_fleet_join(f, "fl_fleet_barrier_worker", &alone));
     return alone ? FL_OK : fl_job_barrier(fl_fleet_job(f));
-}
-
-/* --- models --------------------------------------------------------------- */
-
-fl_status fl_fleet_save_persistables(fl_fleet *f, const char *dir)
-{
-    bool alone;
-
-    FL_TRY(need_worker(f, "fl_fleet_save_persistables"));
-    FL_TRY(need_programs(f, "fl_fleet_save_persistables"));
-    FL_TRY(fl_fleet_join(f, "fl_fleet_save_persistables", &alone));
-    return alone ? refuse_models("fl_fleet_save_persistables of one process")
-                 : fl_job_save(fl_fleet_job(f), dir);
-}
-
-fl_status fl_fleet_save_inference_model(fl_fleet *f, const char *dir,
-                                        const char *const *feeds,
-                                        size_t n_feeds, fl_var *const *targets,
-                                        size_t n_targets)
-{
-    (void)f;
-    (void)dir;
-    (void)feeds;
-    (void)n_feeds;
-    (void)targets;
-    (void)n_targets;
-    return refuse_models("fl_fleet_save_inference_model");
-}
-
-fl_status fl_fleet_load_model(fl_fleet *f, const char *dir)
-{
-    bool alone;
-
-    FL_TRY(need_worker(f, "fl_fleet_load_model"));
-    FL_TRY(need_programs(f, "fl_fleet_load_model"));
-    FL_TRY(fl_fleet_join(f, "fl_fleet_load_model", &alone));
-    return alone ? refuse_models("fl_fleet_load_model of one process")
-                 : fl_job_load(fl_fleet_job(f), dir);
 }

@@ -79,6 +79,21 @@ job geo ctr_dnn --mode geo --data train \
     --strategy geo_sgd_need_push_nums=20
 total geo/workerlog.0 "epoch 1 of 1" 40000 0.5 0.8
 
+# a_job_saves_its_model_and_others_begin_with_it
+job saving ctr_dnn --mode sync --data train --batch 200 --save "$dir/model"
+"$flotilla" model verify model >verified 2>&1 ||
+    fail "the model of a job: $(cat verified)"
+job loading ctr_dnn --mode async --data train --batch 200 --load "$dir/model" \
+    --save "$dir/model"
+total loading/workerlog.0 "epoch 1 of 1" 40000 0.5 0.95
+"$flotilla" train ctr_dnn --data test --load model >home.txt 2>&1 ||
+    fail "one process does not load the model of a job: $(cat home.txt)"
+"$fleetrun" --server_num=1 --worker_num=1 --log_dir=part "$flotilla" train \
+    ctr_dnn --data test --load model --load-state new >part.txt 2>&1 &&
+    fail "a job takes a part of a model"
+cat part.txt part/* | grep -q "a job is loaded and saved whole" ||
+    fail "a job does not say that it takes no part: $(cat part.txt part/*)"
+
 # ctr_dnn_from_another_format
 "$flotilla" datagen --lines 4000 --format multislot --out slots 2>/dev/null
 "$flotilla" train ctr_dnn --data slots --format multislot >slots.txt 2>&1 ||

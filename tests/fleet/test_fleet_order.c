@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <ftw.h>
 #include <string.h>
 
 #include "flotilla/fleet.h"
@@ -205,16 +206,35 @@ static void a_mode_that_cannot_train_the_program_says_so(void **state)
     close_solo(&s);
 }
 
-static void models_come_later_and_say_so(void **state)
+static int remove_one(const char *path, const struct stat *is, int type,
+                      struct FTW *walk)
 {
+    (void)is;
+    (void)type;
+    (void)walk;
+    return remove(path);
+}
+
+static void one_process_saves_and_loads_itself(void **state)
+{
+    char dir[] = "/tmp/fl_test_fleet_XXXXXX", model[64];
     solo s = open_solo(0);
+    fl_executor *e = make_executor(s.ctx);
 
     (void)state;
+    assert_non_null(mkdtemp(dir));
+    snprintf(model, sizeof(model), "%s/model", dir);
+    refused(fl_fleet_save_persistables(s.fleet, model),
+            "fl_fleet_save_persistables: call fl_fleet_minimize first");
     minimize(&s);
-    refused(fl_fleet_save_persistables(s.fleet, "d"), "cannot be saved");
-    refused(fl_fleet_save_inference_model(s.fleet, "d", NULL, 0, NULL, 0),
-            "cannot be saved");
-    refused(fl_fleet_load_model(s.fleet, "d"), "cannot be saved and loaded");
+    assert_ok(fl_run(e, fl_fleet_startup_program(s.fleet), NULL));
+    refused(fl_fleet_load_model(s.fleet, dir), "is no model");
+    assert_ok(fl_fleet_save_persistables(s.fleet, model));
+    assert_ok(fl_fleet_load_model(s.fleet, model));
+    refused(fl_fleet_save_inference_model(s.fleet, model, NULL, 0, &s.cost, 1),
+            "is not among the feeds");
+    nftw(dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    fl_executor_free(e);
     close_solo(&s);
 }
 
@@ -228,7 +248,7 @@ int main(void)
         cmocka_unit_test(a_single_process_is_told_how_to_get_servers),
         cmocka_unit_test(strangers_are_refused),
         cmocka_unit_test(a_mode_that_cannot_train_the_program_says_so),
-        cmocka_unit_test(models_come_later_and_say_so),
+        cmocka_unit_test(one_process_saves_and_loads_itself),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

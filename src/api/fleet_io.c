@@ -1,0 +1,73 @@
+/* fleet_io.c - models of a fleet: one process saves and loads itself, a job
+ * does so on its servers. */
+#include "base/alloc.h"
+#include "dist/job.h"
+#include "fleet/fleet.h"
+#include "flotilla/io.h"
+
+/* Before minimize there is nothing to save and nothing to load into. */
+static fl_status begin(fl_fleet *f, const char *call, bool *alone)
+{
+    FL_TRY(fl_fleet_join(f, call, alone));
+    if (!f->is_minimized)
+        FL_FAIL(FL_ERR_INVAL, "%s: call fl_fleet_minimize first", call);
+    return FL_OK;
+}
+
+fl_status fl_fleet_save_persistables(fl_fleet *f, const char *dir)
+{
+    fl_executor *e;
+    fl_status st;
+    bool alone;
+
+    FL_TRY(begin(f, "fl_fleet_save_persistables", &alone));
+    if (!alone)
+        return fl_job_save(fl_fleet_job(f), dir);
+    FL_TRY(fl_executor_new(&e, f->ctx));
+    st = fl_save_persistables(e, dir, NULL);
+    fl_executor_free(e);
+    return st;
+}
+
+fl_status fl_fleet_load_model(fl_fleet *f, const char *dir)
+{
+    fl_executor *e;
+    fl_status st;
+    bool alone;
+
+    FL_TRY(begin(f, "fl_fleet_load_model", &alone));
+    if (!alone)
+        return fl_job_load(fl_fleet_job(f), dir);
+    FL_TRY(fl_executor_new(&e, f->ctx));
+    st = fl_load_persistables(e, dir, NULL);
+    fl_executor_free(e);
+    return st;
+}
+
+fl_status fl_fleet_save_inference_model(fl_fleet *f, const char *dir,
+                                        const char *const *feeds,
+                                        size_t n_feeds, fl_var *const *targets,
+                                        size_t n_targets)
+{
+    const char **names;
+    fl_executor *e;
+    fl_status st;
+    bool alone;
+
+    FL_TRY(begin(f, "fl_fleet_save_inference_model", &alone));
+    if (!alone)
+        FL_FAIL(
+            FL_ERR_UNSUPPORTED,
+            "fl_fleet_save_inference_model: the rows of this job are on its "
+            "servers; save it with fl_fleet_save_persistables, load that in "
+            "one process and call fl_save_inference_model there");
+    FL_TRY(fl_executor_new(&e, f->ctx));
+    names = fl_alloc(n_targets * sizeof(*names) + 1);
+    for (size_t i = 0; i < n_targets; i++)
+        names[i] = fl_var_name(targets[i]);
+    st = fl_save_inference_model(e, dir, .feeds = feeds, .n_feeds = n_feeds,
+                                 .targets = names, .n_targets = n_targets);
+    fl_free(names);
+    fl_executor_free(e);
+    return st;
+}
