@@ -129,7 +129,7 @@ FL_API bool fl_saved_rows_find(const fl_saved_rows *r, uint64_t key,
 
 /* One safetensors file with all of the model: dense variables under their
    names, of a table NAME the columns NAME.key (u64) and NAME.FIELD (f32[n,len]),
-   of its short rows NAME.short.key and so on. */
+   of its short rows NAME.short.key and so on. A delta is refused: merge it. */
 FL_API FL_MUST_CHECK
 fl_status fl_saved_export(const fl_saved *s, const char *path);
 

@@ -187,8 +187,14 @@ static fl_status write_file(exporting *e, const char *path)
 fl_status fl_saved_export(const fl_saved *s, const char *path)
 {
     exporting e = { .s = s };
+    const fl_manifest *m = &s->version->manifest;
     fl_status st;
 
+    if (m->kind == FL_MANIFEST_DELTA)
+        FL_FAIL(FL_ERR_INVAL,
+                "version %s is a delta of %s and not a whole model; make one "
+                "of it with `flotilla model merge` and export that",
+                m->id, m->base);
     fl_arena_init(&e.arena, 4096);
     add_dense(&e);
     st = add_tables(&e);

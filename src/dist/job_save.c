@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "ctx/passes.h"
+#include "ckpt/remote.h"
 #include "dist/job.h"
 
 /* What this trainer brings to a cut, whoever asked for it. */
@@ -47,6 +48,12 @@ fl_status fl_job_save_to(fl_job *j, const char *dir, uint32_t keep)
     if (!dir || !*dir)
         FL_FAIL(FL_ERR_INVAL, "a job is saved to a directory, and none was "
                               "given");
+    if (fl_remote_has_scheme(dir))
+        FL_FAIL(FL_ERR_UNSUPPORTED,
+                "a job is saved to a folder that its servers share, and %s is "
+                "none; save to a folder and copy the model with `flotilla "
+                "model merge`",
+                dir);
     FL_TRY(fl_job_ready(j));
     FL_TRY(fl_job_full_path(dir, &path));
     fl_job_open_request(j);

@@ -199,4 +199,18 @@ run 1 model save --from 127.0.0.1:1 job --set connect_timeout_ms=200
 says "127.0.0.1:1"
 run 2 model ls theirs --set seed=1
 says "ls takes no --set"
+
+# --- a delta has what changed; merged it is a whole model
+head -n 10 day.txt >hour.txt
+run 0 train ctr_dnn --data hour.txt --batch 5 --hidden 8 --load trained \
+    --save trained --save-kind delta
+run 0 model ls trained
+says ": delta of "
+run 1 export trained --safetensors part.safetensors
+says "make one of it with \`flotilla model merge\` and export that"
+run 0 model merge trained merged_rows
+run 0 model ls merged_rows
+says ": full, "
+says "SparseFeatFactors : $rows rows"
+run 0 export merged_rows --safetensors part.safetensors
 echo "all good"
