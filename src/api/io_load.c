@@ -3,8 +3,12 @@
  * Everything that can be wrong is found first: names, types and shapes, the
  * tables, and every checksum of what will be read. Then values change. */
 #include "api/io.h"
+
+#include <string.h>
+
 #include "base/args.h"
 #include "base/log.h"
+#include "ckpt/array.h"
 #include "ckpt/dense.h"
 #include "ckpt/remote.h"
 
@@ -48,6 +52,41 @@ static const fl_match_item *have_of(const loading *l, const fl_match_pair *p)
     return &l->saved.items[p->have];
 }
 
+static const fl_match_item *find_item(const fl_match_set *s, const char *name)
+{
+    for (size_t i = 0; i < s->n; i++)
+        if (!strcmp(s->items[i].name, name))
+            return &s->items[i];
+    return NULL;
+}
+
+/* What servers keep as a table is an array of this program, if it says so
+   (ckpt/array.h): the table's place is taken by what it has for the program. */
+static fl_match_set with_arrays(loading *l, const fl_match_set *saved)
+{
+    const fl_manifest *m = &l->chain.data[0]->manifest;
+    fl_match_item *items =
+        fl_arena_alloc(&l->arena, (saved->n + l->vars.n) * sizeof(*items) + 1);
+    fl_array_source from;
+    size_t n = 0;
+
+    for (size_t i = 0; i < saved->n; i++) {
+        const fl_match_item *want = find_item(&l->vars, saved->items[i].name);
+
+        if (!saved->items[i].is_table || !want || want->is_table)
+            items[n++] = saved->items[i];
+    }
+    for (size_t i = 0; i < l->vars.n; i++) {
+        const fl_match_item *want = &l->vars.items[i];
+        const fl_match_item *have = find_item(saved, want->name);
+
+        if (!want->is_table && (!have || have->is_table) &&
+            fl_array_find(m, want->name, &from))
+            items[n++] = *want;
+    }
+    return (fl_match_set){ saved->owner, items, n };
+}
+
 static fl_status match(loading *l, fl_io_which which, const char *dir)
 {
     const fl_manifest *m = &l->chain.data[0]->manifest;
@@ -64,6 +103,7 @@ static fl_status match(loading *l, fl_io_which which, const char *dir)
     l->vars = fl_io_variables(&l->call, which, &l->arena);
     l->saved = fl_match_saved(m, fl_arena_printf(&l->arena, "model %s", dir),
                               &l->arena);
+    l->saved = with_arrays(l, &l->saved);
     return fl_match(&l->vars, &l->saved, &options, &l->pairs);
 }
 
@@ -78,7 +118,21 @@ static fl_status check_dense(const loading *l, const fl_match_pair *p)
 {
     const fl_st_tensor *t = tensor_of(l, p);
 
-    return fl_st_verify(l->dense, t, t->xxh3);
+    return t ? fl_st_verify(l->dense, t, t->xxh3) : FL_OK;
+}
+
+/* The rows of a table, those of its base first. */
+static fl_status load_array(const loading *l, const fl_match_pair *p)
+{
+    const char *name = want_of(l, p)->name;
+    fl_array_source from;
+    fl_tensor to;
+
+    FL_TRY(fl_scope_get(l->call.scope, name, &to));
+    for (size_t i = l->chain.len; i-- > 0;)
+        if (fl_array_find(&l->chain.data[i]->manifest, name, &from))
+            FL_TRY(fl_array_load(l->chain.data[i], &from, &to));
+    return FL_OK;
 }
 
 /* What the scope has is written in place, so that views of it stay valid. */
@@ -88,6 +142,8 @@ static fl_status load_dense(const loading *l, const fl_match_pair *p)
     const fl_st_tensor *from = tensor_of(l, p);
     fl_tensor to = { 0 }, meta = { 0 };
 
+    if (!from)
+        return load_array(l, p);
     meta.dtype = (fl_dtype)want->type;
     meta.shape = p->is_resized ? want->shape : from->shape;
     if (!fl_scope_find(l->call.scope, want->name, &to) ||
