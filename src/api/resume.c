@@ -15,8 +15,8 @@
 #include "ckpt/newest.h"
 #include "ckpt/remote.h"
 #include "ctx/passes.h"
+#include "dist/job.h"
 #include "flotilla/io.h"
-#include "flotilla/job.h"
 
 /* The main program that goes with a startup program; NULL: it is none. */
 static fl_program *main_of(const fl_ctx *c, const fl_program *startup)
@@ -120,13 +120,14 @@ static fl_status read_positions(fl_ctx *c, const fl_model_version *v)
 }
 
 /* Rows and parameters of a job are on its servers, which have begun with the
-   model. */
+   model; a trainer takes what it had of its own. */
 static fl_status load_values(fl_executor *e, fl_program *main, fl_scope *s,
                              const char *path)
 {
     fl_load_args a = { .size = sizeof(a), .scope = s };
 
-    return fl_load_vars(e, path, main, &a);
+    return e->ctx->job ? fl_job_load_own(e->ctx->job, path)
+                       : fl_load_vars(e, path, main, &a);
 }
 
 static fl_status take_model(fl_executor *e, fl_program *main, fl_scope *s,
@@ -139,7 +140,7 @@ static fl_status take_model(fl_executor *e, fl_program *main, fl_scope *s,
     fl_passes_keep(c->passes, s, main);
     c->saved_step = fl_scope_step(s);
     FL_INFO("train", "going on from model=%s step=%" PRIu64, v->path,
-            c->saved_step);
+            v->manifest.step);
     return FL_OK;
 }
 

@@ -5,6 +5,7 @@
  * wrong order shows where one process is easiest to look at.
  */
 #include "fleet/fleet.h"
+#include "ckpt/newest.h"
 #include "base/args.h"
 
 /* --- making --------------------------------------------------------------- */
@@ -302,6 +303,26 @@ static fl_status need_server(const fl_fleet *f, const char *call)
     return need_programs(f, call);
 }
 
+/* The one that is named, or that the job goes on from (setting resume). */
+static fl_status begin_with_model(fl_fleet *f, const char *model_dir)
+{
+    const char *resume = f->ctx->conf.resume;
+    fl_model_version *v = NULL;
+    fl_status st;
+
+    if (model_dir)
+        return fl_job_begin_with(fl_fleet_job(f), model_dir);
+    if (!*resume)
+        return FL_OK;
+    st = fl_version_open_newest(&v, resume);
+    if (st == FL_ERR_NOTFOUND)
+        return FL_OK;
+    if (!st)
+        st = fl_job_begin_with(fl_fleet_job(f), v->path);
+    fl_version_close(v);
+    return fl_err_ctx(st, "resume=%s", resume);
+}
+
 fl_status fl_fleet_init_server(fl_fleet *f, const char *model_dir)
 {
     FL_TRY(need_server(f, "fl_fleet_init_server"));
@@ -310,8 +331,7 @@ fl_status fl_fleet_init_server(fl_fleet *f, const char *model_dir)
                 "fl_fleet_init_server: server %d has its first values already; "
                 "call fl_fleet_run_server now",
                 f->role.index);
-    if (model_dir)
-        FL_TRY(fl_job_begin_with(fl_fleet_job(f), model_dir));
+    FL_TRY(begin_with_model(f, model_dir));
     FL_TRY(fl_executor_new(&f->server_exe, f->ctx));
     return fl_run(f->server_exe, fl_fleet_startup_program(f), NULL);
 }
