@@ -141,7 +141,7 @@ fl_status fl_transpile_with(fl_transpiler **out, fl_ctx *c,
     request r = { .ctx = c, .args = &a };
     fl_transpiler *t;
     fl_dist *dist = NULL;
-    fl_job_model *model;
+    fl_job_model *model = NULL;
     fl_status st;
 
     FL_TRY(FL_ARGS_READ(fl_transpile_args, &a, args));
