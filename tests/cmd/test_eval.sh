@@ -1,9 +1,9 @@
 #!/bin/sh
 # test_eval.sh FLOTILLA CLICK FLEETRUN - `flotilla eval` against figures that awk makes of
 # the scores of `flotilla predict`; CLICK is the example that saves a model.
-flotilla=$1
-click=$2
-fleetrun=$3
+flotilla=$(realpath "$1")
+click=$(realpath "$2")
+fleetrun=$(realpath "$3")
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
@@ -33,7 +33,8 @@ cmp one.txt many.txt || fail "threads change figures"
     model --data logs.txt --slots "$slots" --group user --by user --top 4 \
     --batch 50 >fleet.txt 2>&1 || fail "$(cat fleet.txt logs/*)"
 grep -q "^auc" logs/workerlog.1 && fail "one worker tells"
-cmp one.txt logs/workerlog.0 || fail "workers change figures: $(cat logs/*)"
+grep -v "Z INFO " logs/workerlog.0 >first.txt
+cmp one.txt first.txt || fail "workers change figures: $(cat logs/*)"
 
 # Counts pairs, as the AUC is defined.
 paste scores.txt logs.txt | tr ' ' '\t' | awk -F '\t' '

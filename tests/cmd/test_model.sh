@@ -3,7 +3,7 @@
 # is imported from bytes made here, and on versions of it that were spoilt.
 set -eu
 
-flotilla=$1
+flotilla=$(realpath "$1")
 work=$(mktemp -d)
 trap 'rm -r "$work"' EXIT
 cd "$work"

@@ -1,8 +1,8 @@
 #!/bin/sh
 # test_cmd.sh FLOTILLA CLICK - `flotilla export --redis` and `predict --redis`
 # with a real Redis; CLICK is the example that saves a model.
-flotilla=$1
-click=$2
+flotilla=$(realpath "$1")
+click=$(realpath "$2")
 work=$(mktemp -d) || exit 1
 trap 'kill "$redis" 2>/dev/null; rm -rf "$work"' EXIT
 cd "$work" || exit 1
