@@ -327,29 +327,42 @@ static void a_server_that_fails_ends_the_save(void **state)
     destroy(w);
 }
 
-static void an_idle_trainer_makes_the_round_that_others_wait_in(void **state)
+/* Trainer 0 has stopped before round 0, and trainer 1 is in it. */
+static void make_round_and_come_again(fl_cut_state stopped)
 {
     world *w = make(1, 2, NULL);
     answer in_round = { 0 };
 
-    (void)state;
     watch(w, 1, 2);
     ask_save(w, 0, "/m");
     prepare(w, 1);
-    cut(w, 0, FL_CUT_IDLE, "x"); /* stopped before round 0 */
+    cut(w, 0, stopped, "x");
     cut(w, 1, FL_CUT_BUSY, NULL);
     come_to_round(w, 1, 0, &in_round);
     assert_int_equal(in_round.n, 0); /* it is not made without trainer 0 */
     fl_coord_tick(w->c, w->now_ms);
     assert_int_equal(w->trainers[0].order, FL_CUT_REOPEN);
     assert_int_equal(w->trainers[0].round, 1);
-    cut(w, 0, FL_CUT_BUSY, NULL);
     come_to_round(w, 0, 0, &w->old);
     assert_int_equal(in_round.n, 1);
-    cut(w, 0, FL_CUT_READY, "x");
     cut(w, 1, FL_CUT_READY, "y");
+    /* What trainer 0 brought was of before the round. */
+    assert_int_not_equal(w->servers[0].order, FL_SAVE_TAKE_CUT);
+    cut(w, 0, FL_CUT_READY, "x");
     assert_int_equal(w->servers[0].order, FL_SAVE_TAKE_CUT);
     destroy(w);
+}
+
+static void an_idle_trainer_makes_the_round_that_others_wait_in(void **state)
+{
+    (void)state;
+    make_round_and_come_again(FL_CUT_IDLE);
+}
+
+static void so_does_one_that_was_told_an_earlier_round(void **state)
+{
+    (void)state;
+    make_round_and_come_again(FL_CUT_READY);
 }
 
 static void who_waits_for_a_calling_trainer_is_held(void **state)
@@ -447,6 +460,7 @@ int main(void)
         cmocka_unit_test(trainers_that_do_not_come_are_named),
         cmocka_unit_test(a_server_that_fails_ends_the_save),
         cmocka_unit_test(an_idle_trainer_makes_the_round_that_others_wait_in),
+        cmocka_unit_test(so_does_one_that_was_told_an_earlier_round),
         cmocka_unit_test(who_waits_for_a_calling_trainer_is_held),
         cmocka_unit_test(a_trainer_that_leaves_is_not_waited_for),
         cmocka_unit_test(a_trainer_that_comes_during_the_cuts_ends_the_save),

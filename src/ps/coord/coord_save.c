@@ -6,7 +6,9 @@
  *
  * In mode sync a trainer stops before a round, and others may be in it already:
  *
- *     IDLE      stopped by chance: it is let go, makes the round, and comes again
+ *     IDLE,     stopped by chance, or behind the round that it was told before
+ *     READY     another was told a later one: it is let go, makes the round that
+ *               others are in, and comes again
  *     CALLING   its program waits in a call that the cut ends: the round cannot
  *               end before, so that those who wait in it are at the cut (HELD)
  *
@@ -309,6 +311,13 @@ static bool begin_next(fl_coord *c, uint64_t now_ms)
     return true;
 }
 
+/* It is on its way again, and brings anew what it has: the round changes it. */
+static void reopen(fl_coord *c, uint32_t rank, uint64_t round)
+{
+    tell_trainer(c, rank, FL_CUT_REOPEN, round);
+    c->saves.seats[rank].state = FL_CUT_BUSY;
+}
+
 /* Those whom this round waits for are let go, when they can. */
 static void resolve_round(fl_coord *c, uint32_t rank)
 {
@@ -324,8 +333,9 @@ static void resolve_round(fl_coord *c, uint32_t rank)
             continue;
         n_missing++;
         n_calling += is_ready(c, i) && seat->state == FL_CUT_CALLING;
-        if (is_ready(c, i) && seat->state == FL_CUT_IDLE)
-            tell_trainer(c, i, FL_CUT_REOPEN, b->generation + 1);
+        if (is_ready(c, i) &&
+            (seat->state == FL_CUT_IDLE || seat->state == FL_CUT_READY))
+            reopen(c, i, b->generation + 1);
     }
     if (n_missing && n_calling == n_missing)
         tell_trainer(c, rank, FL_CUT_HOLD, b->generation);

@@ -1,0 +1,54 @@
+#!/bin/sh
+# test_launch_disturbed.sh FLEETRUN FLOTILLA GOES_ON - a sync job whose processes
+# are killed again and again ends with the bits of one that nobody disturbed.
+fleetrun=$1
+flotilla=$2
+goes_on=$3
+. "$(dirname "$0")/kit.sh"
+
+mkdir "$dir/data"
+for worker in 0 1; do
+    for part in 0 1; do
+        awk -v w=$worker -v p=$part 'BEGIN {
+            for (i = 0; i < 1000; i++) {
+                k = (w * 2 + p) * 1000 + i
+                print "1 " k * 7 % 331 " 1 " k * 5 % 97 " 1 " (k * 7 % 331 > 160)
+            }
+        }' >"$dir/data/part-$worker-$part"
+    done
+done
+
+program job <<P
+exec "$goes_on" "\$@"
+P
+
+# whole DIR: what a model has, without the epochs of its rows.
+whole()
+{
+    sha256sum <"$1/$(cat "$1/CURRENT")/dense.safetensors"
+    for table in rows others; do
+        "$flotilla" export "$1" --tsv $table | cut -f 1,2,4- | sort | sha256sum
+    done
+}
+
+run --server_num=2 --worker_num=2 "$dir/job" "$dir/data" "$dir/undisturbed" 8
+expect_code 0 'undisturbed'
+
+export FLOTILLA_SAVE_EVERY_STEPS=25
+start --server_num=2 --worker_num=2 --max_restart=5 --resume="$dir/model" \
+    "$dir/job" "$dir/data" "$dir/disturbed" 8
+last=
+for victim in worker.1 server.0 server.1; do
+    until_true 60 eval '[ -e "$dir/model/CURRENT" ] &&
+        [ "$(cat "$dir/model/CURRENT")" != "$last" ]' ||
+        fail "no new version before $victim is killed: $(cat "$dir/said")"
+    last=$(cat "$dir/model/CURRENT")
+    kill -KILL "$(tail -n 1 "$dir/pids.$victim")"
+done
+wait $launcher
+code=$?
+expect_code 0 'disturbed'
+expect_said 'the job is started again (3 of 5), from'
+[ "$(whole "$dir/undisturbed")" = "$(whole "$dir/disturbed")" ] ||
+    fail "other bits: $(whole "$dir/undisturbed") $(whole "$dir/disturbed")"
+exit $failed
