@@ -172,9 +172,6 @@ int fl_version(void)
 #ifndef FL_HAS_MICROHTTPD
 #define FL_HAS_MICROHTTPD "none"
 #endif
-#ifndef FL_HAS_PROTOBUF_C
-#define FL_HAS_PROTOBUF_C "none"
-#endif
 
 static void add_libraries(fl_str *s)
 {
@@ -183,8 +180,7 @@ static void add_libraries(fl_str *s)
     fl_str_addf(s, "cjson %s\n", cJSON_Version());
     fl_str_addf(s, "xxhash %u.%u.%u\n", v / 10000, v / 100 % 100, v % 100);
     fl_str_add(s, "hiredis " FL_HAS_HIREDIS "\n"
-                  "libmicrohttpd " FL_HAS_MICROHTTPD "\n"
-                  "protobuf-c " FL_HAS_PROTOBUF_C "\n");
+                  "libmicrohttpd " FL_HAS_MICROHTTPD "\n");
 }
 
 char *fl_version_text(void)

@@ -152,7 +152,6 @@ static void version_and_operators_can_be_asked(void **state)
     assert_text_has(v, "\nxxhash 0.");
     assert_text_has(v, "\nhiredis ");
     assert_text_has(v, "\nlibmicrohttpd ");
-    assert_text_has(v, "\nprotobuf-c ");
     assert_text_has(op, "op relu\n");
     assert_text_has(all, "op lookup_table\n");
     assert_null(fl_operator_help("reul"));
