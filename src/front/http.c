@@ -127,13 +127,13 @@ static void on_scored(fl_score *s, fl_status st, const fl_tensor *outputs)
 static fl_status read_body(exchange *x)
 {
     fl_scoring *pool = x->http->pool;
+    const fl_model *m = fl_scoring_model(pool);
     size_t n_inputs, n;
-    const fl_model_var *inputs =
-        fl_model_inputs(fl_scoring_model(pool), &n_inputs);
     fl_feed *feeds;
 
-    FL_TRY(fl_http_read((const char *)x->body.data, x->body.len, inputs,
-                        n_inputs, &x->arena, &feeds, &n));
+    FL_TRY(fl_http_read((const char *)x->body.data, x->body.len, m, &x->arena,
+                        &feeds, &n));
+    (void)fl_model_inputs(m, &n_inputs);
     x->score.feeds = fl_arena_alloc(&x->arena, (n_inputs + 1) * sizeof(*feeds));
     x->score.done = on_scored;
     return fl_scoring_check(pool, feeds, n, &x->score);

@@ -262,10 +262,11 @@ static fl_status read_inputs(const cJSON *root, const fl_model_var *inputs,
     return FL_OK;
 }
 
-fl_status fl_http_read(const char *body, size_t len, const fl_model_var *inputs,
-                       size_t n_inputs, fl_arena *arena, fl_feed **feeds,
-                       size_t *n_feeds)
+fl_status fl_http_read(const char *body, size_t len, const fl_model *m,
+                       fl_arena *arena, fl_feed **feeds, size_t *n_feeds)
 {
+    size_t n_inputs;
+    const fl_model_var *inputs = fl_model_inputs(m, &n_inputs);
     cJSON *root = cJSON_ParseWithLength(body, len);
     fl_status st;
 
