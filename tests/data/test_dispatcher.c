@@ -46,11 +46,13 @@ static fl_status name_next(void *arg, uint64_t pass, uint64_t n_files,
 static fl_status hear(void *arg, uint64_t pass, uint64_t n_files, uint64_t file)
 {
     dispatcher *d = arg;
+    bool is_asked;
 
     fl_lock(&d->mu);
     d->n_told[file]++;
+    is_asked = pass == d->pass;
     fl_unlock(&d->mu);
-    if (d->fails_told || n_files != FILES || pass != d->pass)
+    if (d->fails_told || n_files != FILES || !is_asked)
         FL_FAIL(FL_ERR_CLOSED, "the dispatcher does not listen");
     return FL_OK;
 }
