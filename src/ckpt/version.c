@@ -129,7 +129,7 @@ static fl_status open_current(fl_model_version **out, const char *dir)
             break;
         memcpy(id, again, sizeof(id));
     }
-    return fl_err_ctx(st, "model %s", dir);
+    return st;
 }
 
 /* The folder of a version by itself; its neighbours are where it stands. */
