@@ -258,6 +258,15 @@ FL_MUST_CHECK
 fl_status fl_client_relay_take(fl_client *c, const fl_client_inbox *in,
                                fl_ending ending);
 
+/* A part of a collective call, to the worker that serves there: head and bytes,
+   one behind the other, are borrowed until done. */
+typedef struct fl_client_part {
+    fl_msg_bytes head, bytes;
+} fl_client_part;
+FL_MUST_CHECK
+fl_status fl_client_send_part(fl_client *c, int server, const fl_client_part *p,
+                              fl_ending ending);
+
 /* --- counters ------------------------------------------------------------- */
 
 /* Requests of a type that a server was sent. */

@@ -205,6 +205,8 @@ static fl_server *make(fl_net *net, const fl_server_options *o)
                        o->servers[o->rank]);
     fl_mutex_init(&s->mu);
     fl_cond_init(&s->changed);
+    fl_mutex_init(&s->parts.mu);
+    fl_cond_init(&s->parts.idle);
     fl_reply_buffers_init(&s->buffers);
     s->store = fl_store_new(o->ops, o->conf);
     fl_store_set_page(s->store, o->max_message_bytes < PAGE_BYTES
@@ -371,6 +373,8 @@ void fl_server_free(fl_server *s)
     fl_relay_free(s->relay);
     fl_reply_buffers_release(&s->buffers);
     fl_pack_release(&s->upstream.end);
+    fl_cond_release(&s->parts.idle);
+    fl_mutex_release(&s->parts.mu);
     fl_cond_release(&s->changed);
     fl_mutex_release(&s->mu);
     fl_free(s->loops);

@@ -50,6 +50,16 @@ void fl_server_free(fl_server *s);
 
 const char *fl_server_address(const fl_server *s);
 fl_store *fl_server_store(fl_server *s);
+/* Parts of collective calls (COLL_PART) go to a function, in the loops of their
+   connections; the bytes are borrowed for the call, and the reply is owed
+   (rpc/server/rpc_server.h). Without one they are refused: let trainers meet once
+   all have theirs. NULL: no more, and when this returns none is at work. */
+struct fl_reply;
+typedef void (*fl_server_part_fn)(void *arg, int from, const void *part,
+                                  size_t len, struct fl_reply *reply);
+void fl_server_on_part(fl_server *s, fl_server_part_fn fn, void *arg);
+/* Gives that reply: FL_OK, or this thread's last error. */
+void fl_server_part_taken(void *reply, fl_status st);
 /* Whether fl_server_wait would return at once, for simulations. */
 bool fl_server_is_over(fl_server *s);
 

@@ -54,6 +54,15 @@ typedef struct fl_member_conn {
     uint64_t back_by_ms;
 } fl_member_conn;
 
+/* Who takes parts of collective calls (msg/coll_part.c). */
+typedef struct fl_server_parts {
+    fl_mutex mu;
+    fl_cond idle;
+    fl_server_part_fn fn; /* guarded by mu; NULL: nobody */
+    void *arg;            /* guarded by mu */
+    int n_inside;         /* guarded by mu */
+} fl_server_parts;
+
 /* Of the link to server 0. Loop 0 only, but for what is noted. */
 typedef struct fl_upstream {
     fl_rpc_client *link; /* guarded by mu; NULL: none, or no more */
@@ -78,6 +87,7 @@ struct fl_server {
     fl_store *store;
     fl_relay *relay;
     fl_reply_buffers buffers;
+    fl_server_parts parts;
     _Atomic uint64_t step; /* the largest that was seen */
     fl_upstream upstream;
     struct fl_saver *saver;          /* NULL: it takes no part in saves */
