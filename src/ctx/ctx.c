@@ -118,7 +118,7 @@ fl_status fl_ctx_exec_options(fl_ctx *c, fl_scope *scope, fl_trace *trace,
     *out = (fl_exec_options){
         .check_nan_inf = c->conf.check_nan_inf,
         .slice_min_elements = c->conf.slice_min_elements,
-        .adds_turns = !strcmp(c->conf.gradient_weight, "sum"),
+        .weighing = fl_weighing_of(&c->conf),
         .pending_timeout_ms = c->conf.pending_timeout_ms,
         .scope = scope,
         .comm = c->comm,

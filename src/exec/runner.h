@@ -8,6 +8,7 @@
 
 #include "base/buf.h"
 #include "base/team.h"
+#include "conf/weigh.h"
 #include "exec/plan.h"
 #include "exec/scope.h"
 #include "exec/trace.h"
@@ -17,8 +18,8 @@ typedef struct fl_exec_options {
     bool check_nan_inf;
     int64_t slice_min_elements;
     int64_t pending_timeout_ms;
-    bool adds_turns; /* gradients of several batches: their sum, not mean */
-    bool is_frozen;  /* the scope's values stay as they are: taken once */
+    fl_weighing weighing; /* of gradients of several batches */
+    bool is_frozen;       /* the scope's values stay as they are: taken once */
     fl_scope *scope;
     fl_comm *comm;   /* may be NULL */
     fl_trace *trace; /* NULL: no profile */

@@ -137,7 +137,7 @@ void fl_turns_free(fl_turns *t, int n_turns)
 
 double fl_turns_share(const fl_runner *r)
 {
-    return r->options->adds_turns ? 1 : 1.0 / r->plan->n_turns;
+    return r->options->weighing == FL_WEIGH_SUM ? 1 : 1.0 / r->plan->n_turns;
 }
 
 /* --- gradients ------------------------------------------------------------ */

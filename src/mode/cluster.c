@@ -556,9 +556,12 @@ static fl_cluster *cluster_of(fl_comm *port)
 void fl_cluster_port_init(fl_cluster_port *p, fl_cluster *c, const char *name,
                           const fl_comm_data *data, const fl_comm_life *life)
 {
-    p->comm = (fl_comm){
-        .name = name, .data = data, .life = life, .has_own_deadline = true
-    };
+    p->comm = (fl_comm){ .name = name,
+                         .data = data,
+                         .life = life,
+                         .has_own_deadline = true,
+                         .rank = c->a.dist->config.rank,
+                         .n_workers = c->a.dist->config.n_trainers };
     p->cluster = c;
     c->port = &p->comm;
 }

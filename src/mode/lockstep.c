@@ -51,6 +51,8 @@ typedef FL_VEC(fl_comm_call *) call_list;
 
 struct fl_lockstep {
     fl_cluster_port port; /* the first member */
+    fl_comm_data data;    /* of the port */
+    fl_comm_life life;
     const fl_lockstep_ops *ops;
     void *mode;
     fl_weighing how; /* threads */
@@ -159,15 +161,6 @@ static int by_param(const void *a, const void *b)
     if (x->thread != y->thread)
         return x->thread - y->thread;
     return compare(x->place, y->place);
-}
-
-double fl_weight(fl_weighing how, double samples, double all, size_t n)
-{
-    if (how == FL_WEIGH_SUM)
-        return 1;
-    if (how == FL_WEIGH_BY_SAMPLES && all > 0)
-        return samples / all;
-    return 1.0 / (double)n;
 }
 
 static double thread_weight(const fl_lockstep *l, int thread)
@@ -635,7 +628,9 @@ fl_lockstep *fl_lockstep_new(fl_cluster *cluster, const fl_lockstep_ops *ops,
 {
     fl_lockstep *l = fl_alloc(sizeof(*l));
 
-    fl_cluster_port_init(&l->port, cluster, ops->name, &data, &life);
+    l->data = data;
+    l->life = life;
+    fl_cluster_port_init(&l->port, cluster, ops->name, &l->data, &l->life);
     l->ops = ops;
     l->mode = mode;
     l->how = how;
@@ -651,6 +646,31 @@ fl_lockstep *fl_lockstep_new(fl_cluster *cluster, const fl_lockstep_ops *ops,
 fl_comm *fl_lockstep_port(fl_lockstep *l)
 {
     return &l->port.comm;
+}
+
+fl_comm_data *fl_lockstep_data(fl_lockstep *l)
+{
+    return &l->data;
+}
+
+fl_comm_life *fl_lockstep_life(fl_lockstep *l)
+{
+    return &l->life;
+}
+
+void *fl_lockstep_mode(const fl_comm *port)
+{
+    return ((const fl_lockstep *)port)->mode;
+}
+
+bool fl_lockstep_failed(fl_lockstep *l)
+{
+    bool has_failed;
+
+    fl_lock(&l->mu);
+    has_failed = l->err.status != FL_OK;
+    fl_unlock(&l->mu);
+    return has_failed;
 }
 
 const fl_cluster_blocks *fl_lockstep_params(const fl_lockstep *l)

@@ -15,6 +15,7 @@
 #ifndef FL_MODE_LOCKSTEP_H
 #define FL_MODE_LOCKSTEP_H
 
+#include "conf/weigh.h"
 #include "mode/cluster.h"
 
 typedef struct fl_lockstep fl_lockstep;
@@ -28,15 +29,6 @@ typedef struct fl_merged {
     const fl_cluster_blocks *grads;
     uint64_t samples; /* of all threads */
 } fl_merged;
-
-/* What one of several gradients counts. */
-typedef enum fl_weighing {
-    FL_WEIGH_EQUALLY,    /* 1 / n */
-    FL_WEIGH_BY_SAMPLES, /* its share of all samples */
-    FL_WEIGH_SUM         /* 1 */
-} fl_weighing;
-
-double fl_weight(fl_weighing how, double samples, double all, size_t n);
 
 /* What a mode adds. All functions get the mode's own struct. */
 typedef struct fl_lockstep_ops {
@@ -55,6 +47,15 @@ typedef struct fl_lockstep_ops {
 fl_lockstep *fl_lockstep_new(fl_cluster *cluster, const fl_lockstep_ops *ops,
                              void *mode, fl_weighing how);
 fl_comm *fl_lockstep_port(fl_lockstep *l);
+
+/* What stands behind the port, for a mode that has more, or less, of it: before
+   the port is used. */
+fl_comm_data *fl_lockstep_data(fl_lockstep *l);
+fl_comm_life *fl_lockstep_life(fl_lockstep *l);
+/* The mode of a port. */
+void *fl_lockstep_mode(const fl_comm *port);
+/* An exchange has failed. */
+bool fl_lockstep_failed(fl_lockstep *l);
 
 /* All dense parameters, and the memory of this backend for their values. For
    the mode, during an exchange. */

@@ -1,0 +1,192 @@
+/* round.c - a step that all trainers make together. */
+#include "mode/round.h"
+
+#include <inttypes.h>
+
+#include "base/alloc.h"
+#include "base/latch.h"
+
+struct fl_round {
+    fl_cluster *cluster;
+    const fl_round_ops *ops;
+    void *mode;
+    fl_latch latch;
+
+    /* Of the exchange under way. */
+    fl_lockstep *core;
+    uint64_t number, samples;
+    fl_came_list came; /* to the barrier of the round, with their samples */
+    fl_round_members members;
+};
+
+static void end_round(fl_round *r, fl_status st)
+{
+    if (!st)
+        fl_cluster_set_step(r->cluster, r->number + 1);
+    fl_lockstep_end(r->core, fl_err_ctx(st, "round %" PRIu64, r->number));
+}
+
+/* --- applying ----------------------------------------------------------- */
+
+static void on_applied(void *arg, fl_status st)
+{
+    end_round(arg, st);
+}
+
+static void apply(fl_round *r)
+{
+    const fl_cluster_blocks *p = fl_lockstep_params(r->core);
+    fl_client_round round = { .number = r->number,
+                              .members = r->members.data,
+                              .n_members = r->members.len,
+                              .blocks = p->blocks.data,
+                              .out = p->data.data,
+                              .n_blocks = p->blocks.len };
+    fl_status st = fl_client_apply(fl_cluster_client(r->cluster), &round,
+                                   (fl_ending){ on_applied, r });
+
+    if (st)
+        end_round(r, st);
+}
+
+/* --- who takes part ----------------------------------------------------- */
+
+static fl_status check_came(const fl_round *r)
+{
+    const fl_dist_config *d = &fl_cluster_dist(r->cluster)->config;
+    bool has_me = false;
+
+    for (size_t i = 0; i < r->came.len; i++) {
+        uint32_t rank = r->came.data[i].rank;
+
+        if (rank >= (uint32_t)d->n_trainers)
+            FL_FAIL(FL_ERR_CORRUPT,
+                    "server 0 says that trainer %" PRIu32
+                    " came to a barrier, and the job has %d",
+                    rank, d->n_trainers);
+        has_me |= rank == (uint32_t)d->rank;
+    }
+    if (!has_me)
+        FL_FAIL(FL_ERR_CLOSED,
+                "it was made without trainer %d, which has joined since: start "
+                "it again",
+                d->rank);
+    return FL_OK;
+}
+
+/* Servers that hold nothing have nothing to apply. */
+static bool has_state(const fl_round *r)
+{
+    const fl_dist *d = fl_cluster_dist(r->cluster);
+
+    return d->tables.len || d->params.len;
+}
+
+static void on_barrier(void *arg, fl_status st)
+{
+    fl_round *r = arg;
+
+    if (!st)
+        st = check_came(r);
+    r->members.len = 0;
+    if (!st)
+        st = r->ops->weigh(r->mode, &r->came, &r->members);
+    if (st || !has_state(r))
+        end_round(r, st);
+    else
+        apply(r);
+}
+
+/* All servers have this trainer's gradients. */
+static void on_kept(void *arg, fl_status st)
+{
+    fl_round *r = arg;
+
+    if (!st)
+        st =
+            fl_client_barrier(fl_cluster_client(r->cluster),
+                              &(fl_barrier_request){ .name = "round",
+                                                     .generation = r->number,
+                                                     .share = r->samples,
+                                                     .kind = FL_BARRIER_ROUND },
+                              &r->came, (fl_ending){ on_barrier, r });
+    if (st)
+        end_round(r, st);
+}
+
+/* --- the way of the mode ------------------------------------------------ */
+
+static void send_rows(fl_round *r, const fl_merged *g)
+{
+    fl_status st;
+
+    if (!g->n_items)
+        return;
+    fl_latch_add(&r->latch);
+    st = fl_client_round_push(fl_cluster_client(r->cluster), r->number,
+                              g->items, g->dims, g->n_items,
+                              (fl_ending){ fl_latch_done, &r->latch });
+    if (st)
+        fl_latch_done(&r->latch, st);
+}
+
+static void send_blocks(fl_round *r, const fl_merged *g)
+{
+    fl_status st;
+
+    if (!g->grads->blocks.len)
+        return;
+    fl_latch_add(&r->latch);
+    st = fl_client_round_blocks(
+        fl_cluster_client(r->cluster), r->number, g->grads->blocks.data,
+        (const float *const *)g->grads->data.data, g->grads->blocks.len,
+        (fl_ending){ fl_latch_done, &r->latch });
+    if (st)
+        fl_latch_done(&r->latch, st);
+}
+
+void fl_round_begin(fl_round *r, fl_lockstep *core, const fl_merged *g)
+{
+    fl_status st = fl_cluster_ready(r->cluster);
+
+    r->core = core;
+    r->number = fl_cluster_step(r->cluster);
+    r->samples = g->samples;
+    if (st) {
+        end_round(r, st);
+        return;
+    }
+    fl_latch_open(&r->latch, on_kept, r);
+    send_rows(r, g);
+    send_blocks(r, g);
+    fl_latch_done(&r->latch, FL_OK);
+}
+
+uint64_t fl_round_step(const fl_round *r)
+{
+    return fl_cluster_ready(r->cluster) ? 0 : fl_cluster_step(r->cluster);
+}
+
+/* --- life --------------------------------------------------------------- */
+
+fl_round *fl_round_new(fl_cluster *cluster, const fl_round_ops *ops, void *mode)
+{
+    fl_round *r = fl_alloc(sizeof(*r));
+
+    r->cluster = cluster;
+    r->ops = ops;
+    r->mode = mode;
+    fl_latch_init(&r->latch, NULL);
+    fl_cut_set_meeting(fl_cluster_cut(cluster), FL_CUT_MEETS_ALL);
+    return r;
+}
+
+void fl_round_free(fl_round *r)
+{
+    if (!r)
+        return;
+    fl_vec_release(&r->members);
+    fl_vec_release(&r->came);
+    fl_latch_release(&r->latch);
+    fl_free(r);
+}

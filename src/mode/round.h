@@ -1,0 +1,42 @@
+/* round.h - a step that all trainers make together, in the modes that have such
+ * (sync, collective):
+ *
+ *     ROUND_PUSH, ROUND_DENSE   to all servers, which keep them
+ *     BARRIER "round"           at server 0: who takes part, and how many
+ *                               samples each of them had
+ *     APPLY                     to all servers: the weights of those; the reply
+ *                               has the dense parameters
+ *
+ * Every trainer asks for APPLY and the first one is enough: all of them got the
+ * same answer at the barrier, so they ask for the same. When a trainer's own
+ * has been answered by all servers, what it pulls next is of the new round.
+ *
+ * The number of the round is the global step. One round at a time.
+ */
+#ifndef FL_MODE_ROUND_H
+#define FL_MODE_ROUND_H
+
+#include "mode/lockstep.h"
+
+typedef struct fl_round fl_round;
+
+typedef FL_VEC(fl_round_member) fl_round_members;
+
+typedef struct fl_round_ops {
+    /* What those that came count; refuses a round that it cannot be part of. */
+    fl_status (*weigh)(void *mode, const fl_came_list *came,
+                       fl_round_members *out);
+} fl_round_ops;
+
+fl_round *fl_round_new(fl_cluster *cluster, const fl_round_ops *ops,
+                       void *mode);
+void fl_round_free(fl_round *r); /* NULL is fine */
+
+/* The exchange of a lockstep (fl_lockstep_ops), which it ends. */
+void fl_round_begin(fl_round *r, fl_lockstep *core, const fl_merged *g);
+
+/* The number of the step that begins. A trainer that comes back learns it when
+   it connects; if it cannot, the requests of this step say why. */
+uint64_t fl_round_step(const fl_round *r);
+
+#endif
