@@ -661,6 +661,63 @@ FL_API fl_var *fl_layers_mean_log_loss(fl_var *input, fl_var *label,
 FL_API fl_var *fl_layers_class_accuracy(fl_var *scores, fl_var *label,
                                         fl_var **stat);
 
+/* --- workers among themselves --------------------------------------------- */
+
+/* All workers of a collective job run these together, in the order of the
+   program; a worker alone gets what it has. No gradient flows back through
+   them. Layers of different ring_id do not wait for one another. */
+typedef struct fl_layers_collective_args {
+    uint32_t size;
+    int ring_id;          /* 0..15 */
+    int root;             /* broadcast, reduce: a rank */
+    bool use_calc_stream; /* of other devices: changes nothing */
+    const char *name;
+} fl_layers_collective_args;
+
+/* "sum" "max" "min" "prod" over the workers, element by element. */
+#define fl_layers_c_allreduce(x, op, ...)                                      \
+    fl_layers_c_allreduce_with(                                                \
+        x, op, FL_OPTIONS(fl_layers_collective_args, __VA_ARGS__))
+FL_API fl_var *
+fl_layers_c_allreduce_with(fl_var *x, const char *op,
+                           const fl_layers_collective_args *args);
+
+/* What the root has, for all of them. */
+#define fl_layers_c_broadcast(x, ...)                                          \
+    fl_layers_c_broadcast_with(                                                \
+        x, FL_OPTIONS(fl_layers_collective_args, __VA_ARGS__))
+FL_API fl_var *
+fl_layers_c_broadcast_with(fl_var *x, const fl_layers_collective_args *args);
+
+/* The sum at the root; the others get what they had. */
+#define fl_layers_c_reduce_sum(x, ...)                                         \
+    fl_layers_c_reduce_sum_with(                                               \
+        x, FL_OPTIONS(fl_layers_collective_args, __VA_ARGS__))
+FL_API fl_var *
+fl_layers_c_reduce_sum_with(fl_var *x, const fl_layers_collective_args *args);
+
+/* Rows of all nranks workers, in the order of ranks; and of their sum the rows
+   of this one. */
+#define fl_layers_c_allgather(x, nranks, ...)                                  \
+    fl_layers_c_allgather_with(                                                \
+        x, nranks, FL_OPTIONS(fl_layers_collective_args, __VA_ARGS__))
+FL_API fl_var *
+fl_layers_c_allgather_with(fl_var *x, int nranks,
+                           const fl_layers_collective_args *args);
+#define fl_layers_c_reducescatter(x, nranks, ...)                              \
+    fl_layers_c_reducescatter_with(                                            \
+        x, nranks, FL_OPTIONS(fl_layers_collective_args, __VA_ARGS__))
+FL_API fl_var *
+fl_layers_c_reducescatter_with(fl_var *x, int nranks,
+                               const fl_layers_collective_args *args);
+
+/* x, when all workers have come here. */
+#define fl_layers_barrier(x, ...)                                              \
+    fl_layers_barrier_with(x,                                                  \
+                           FL_OPTIONS(fl_layers_collective_args, __VA_ARGS__))
+FL_API fl_var *fl_layers_barrier_with(fl_var *x,
+                                      const fl_layers_collective_args *args);
+
 /* Prints the variable when it is computed; the identity otherwise. */
 FL_API fl_var *fl_layers_print(fl_var *x, const char *message);
 

@@ -20,10 +20,20 @@ fl_status fl_executor_new(fl_executor **out, fl_ctx *c)
     return FL_OK;
 }
 
+/* It makes no steps for others any more. */
+static void retire(fl_executor *e)
+{
+    fl_comm *comm = e->offers ? e->ctx->comm : NULL;
+
+    if (comm && comm->filler.arg == e)
+        comm->filler.arg = NULL;
+}
+
 void fl_executor_free(fl_executor *e)
 {
     if (!e)
         return;
+    retire(e);
     fl_executor_drop_units(e);
     fl_trace_release(&e->trace);
     fl_free(e);

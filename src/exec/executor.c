@@ -254,6 +254,8 @@ void fl_executor_drop_program(fl_executor *e, const fl_program *p)
 
         if (u->spec.program == p) {
             *at = u->next;
+            if (e->trained == u)
+                e->trained = NULL;
             unit_free(u);
         } else {
             at = &u->next;
@@ -269,7 +271,7 @@ void fl_executor_drop_units(fl_executor *e)
         next = u->next;
         unit_free(u);
     }
-    e->units = NULL;
+    e->units = e->trained = NULL;
 }
 
 /* --- running a unit ------------------------------------------------------ */
@@ -318,9 +320,7 @@ static uint64_t counted_step(fl_comm *comm, fl_scope *s)
     return step;
 }
 
-/* A run that trains is a step, or with turns the last of them; others see the
-   number of the next one. */
-static uint64_t next_step(fl_executor *e, const fl_unit *u, int i)
+uint64_t fl_unit_next_step(fl_executor *e, const fl_unit *u, int i)
 {
     fl_comm *comm = e->options.comm;
     fl_scope *s = e->options.scope;
@@ -334,7 +334,7 @@ static uint64_t next_step(fl_executor *e, const fl_unit *u, int i)
 
 fl_status fl_unit_begin(fl_executor *e, fl_unit *u, int i, uint64_t samples)
 {
-    return fl_runner_begin(u->runners[i], next_step(e, u, i), samples);
+    return fl_runner_begin(u->runners[i], fl_unit_next_step(e, u, i), samples);
 }
 
 void fl_unit_begin_batch(const fl_executor *e, const fl_unit *u)
@@ -364,6 +364,7 @@ fl_status fl_unit_run_alone(fl_executor *e, fl_unit *u, const fl_feed *feeds)
 {
     fl_status st;
 
+    fl_unit_offer(e, u);
     fl_unit_begin_batch(e, u);
     st = run_alone(e, u, feeds);
     fl_unit_end_batch(e, u);
@@ -381,7 +382,7 @@ static fl_status run_replicas(fl_executor *e, fl_unit *u, const fl_feed *feeds)
         FL_TRY(fl_err_ctx(fl_unit_feed(u, i, mine), "replica %d", i));
         samples += fl_unit_samples(u, mine);
     }
-    step = next_step(e, u, 0);
+    step = fl_unit_next_step(e, u, 0);
     for (int i = 0; i < n; i++)
         FL_TRY(fl_runner_begin(u->runners[i], step, samples));
     return fl_replicas_run(u->replicas);
@@ -391,6 +392,7 @@ fl_status fl_unit_run_replicas(fl_executor *e, fl_unit *u, const fl_feed *feeds)
 {
     fl_status st;
 
+    fl_unit_offer(e, u);
     fl_unit_begin_batch(e, u);
     st = run_replicas(e, u, feeds);
     fl_unit_end_batch(e, u);

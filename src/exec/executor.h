@@ -50,7 +50,9 @@ typedef struct fl_unit {
 
 struct fl_executor {
     fl_exec_options options;
-    fl_unit *units; /* newest use first */
+    fl_unit *units;   /* newest use first */
+    fl_unit *trained; /* the last that did; NULL: none */
+    bool offers;      /* it was said to be ready for steps without batches */
     fl_trace trace;
     fl_ctx *ctx;
 };
@@ -84,8 +86,15 @@ void fl_unit_end_batch(const fl_executor *e, const fl_unit *u);
 FL_MUST_CHECK
 fl_status fl_unit_begin(fl_executor *e, fl_unit *u, int i, uint64_t samples);
 
+/* The number of the step that frame i begins: a run that trains is one, or with
+   turns the last of them; others see the number of the next. */
+uint64_t fl_unit_next_step(fl_executor *e, const fl_unit *u, int i);
+
 /* The samples of one batch by its first feed: rows, or sequences. */
 uint64_t fl_unit_samples(const fl_unit *u, const fl_feed *feeds);
+
+/* Whoever else trains may ask for a step without a batch. Before a run. */
+void fl_unit_offer(fl_executor *e, fl_unit *u);
 
 FL_MUST_CHECK
 fl_status fl_unit_run_alone(fl_executor *e, fl_unit *u, const fl_feed *feeds);

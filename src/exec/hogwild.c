@@ -10,15 +10,17 @@
  * before it is trained.
  */
 #include "exec/executor.h"
+#include "exec/meeting.h"
 #include "ir/comm.h"
 
 typedef struct hogwild {
     fl_executor *e;
     fl_unit *u;
     const fl_hogwild_args *args;
-    fl_feed *feeds;     /* n_feeds per frame */
-    fl_tensor *fetched; /* n_fetches per thread */
-    atomic_bool stop;   /* another thread failed */
+    fl_feed *feeds;      /* n_feeds per frame */
+    fl_tensor *fetched;  /* n_fetches per thread */
+    fl_meeting *meeting; /* NULL: threads update each for itself */
+    atomic_bool stop;    /* another thread failed */
 } hogwild;
 
 static fl_feed *feeds_of(const hogwild *h, int frame)
@@ -42,12 +44,14 @@ static bool start_ahead(hogwild *h, int frame)
     return true;
 }
 
-static fl_status run_batch(hogwild *h, int frame)
+static fl_status run_batch(hogwild *h, int thread, int frame)
 {
     uint64_t samples = fl_unit_samples(h->u, feeds_of(h, frame));
+    fl_runner *r = h->u->runners[frame];
 
     FL_TRY(fl_unit_begin(h->e, h->u, frame, samples));
-    return fl_runner_run(h->u->runners[frame], FL_PART_ALL, NULL);
+    return h->meeting ? fl_meeting_run(h->meeting, thread, r)
+                      : fl_runner_run(r, FL_PART_ALL, NULL);
 }
 
 static void tell_batch(hogwild *h, int thread, int frame)
@@ -66,7 +70,7 @@ static fl_status train_batch(hogwild *h, int thread, int frame)
     fl_status st;
 
     fl_unit_begin_batch(h->e, h->u);
-    st = run_batch(h, frame);
+    st = run_batch(h, thread, frame);
     if (!st)
         tell_batch(h, thread, frame);
     fl_unit_end_batch(h->e, h->u);
@@ -118,9 +122,34 @@ static fl_status run_thread(void *arg, int i)
     if (h->args->on_end)
         h->args->on_end(h->args->arg, i, err.status);
     /* Threads that meet this one must not wait for it any more. */
+    if (h->meeting)
+        fl_meeting_leave(h->meeting, i, fl_err_restore(&err));
     if (h->u->plan->trains && comm && comm->life->leave)
         comm->life->leave(comm, i);
     return fl_err_ctx(fl_err_restore(&err), "training thread %d", i);
+}
+
+/* Where the others may go on without batches of this process, it helps them. */
+static fl_status drain(fl_comm *comm)
+{
+    return comm->life->drain ? comm->life->drain(comm) : FL_OK;
+}
+
+static fl_status run_threads(hogwild *h)
+{
+    fl_comm *comm = h->e->options.comm;
+    int n = h->args->n_threads;
+    fl_status st;
+
+    if (!h->u->plan->trains || !comm)
+        return fl_team_run(h->u->team, run_thread, h);
+    if (comm->threads_meet && n > 1)
+        FL_TRY(fl_meeting_new(&h->meeting, h->u->plan, n));
+    if (comm->life->enter)
+        comm->life->enter(comm, n);
+    st = fl_team_run(h->u->team, run_thread, h);
+    fl_meeting_free(h->meeting);
+    return st ? st : drain(comm);
 }
 
 fl_status fl_unit_run_hogwild(fl_executor *e, fl_unit *u,
@@ -129,17 +158,15 @@ fl_status fl_unit_run_hogwild(fl_executor *e, fl_unit *u,
     size_t n_feeds = (size_t)u->n_frames * args->n_feeds;
     size_t n_fetched = (size_t)args->n_threads * args->n_fetches;
     hogwild h = { .e = e, .u = u, .args = args };
-    fl_comm *comm = e->options.comm;
     fl_status st;
 
+    fl_unit_offer(e, u);
     h.feeds = fl_alloc(sizeof(fl_feed) * (n_feeds + 1));
     h.fetched = fl_alloc(sizeof(fl_tensor) * (n_fetched + 1));
     for (size_t i = 0; i < n_feeds; i++)
         h.feeds[i].name = args->feed_names[i % args->n_feeds];
     atomic_init(&h.stop, false);
-    if (u->plan->trains && comm && comm->life->enter)
-        comm->life->enter(comm, args->n_threads);
-    st = fl_team_run(u->team, run_thread, &h);
+    st = run_threads(&h);
     fl_free(h.feeds);
     fl_free(h.fetched);
     return st;

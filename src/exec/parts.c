@@ -143,14 +143,38 @@ static bool is_for_update(const fl_plan *p, int var)
     return false;
 }
 
-int fl_plan_grads(const fl_plan *p, int *out)
+int fl_plan_crossing(const fl_plan *p, int *out)
 {
     int n = 0;
 
     for (int i = 0; i < p->n_vars; i++)
-        if (p->vars[i].home == FL_HOME_PLACE &&
-            fl_dtype_is_float(p->vars[i].var->meta.dtype) &&
-            fl_plan_computes(p, i) && is_for_update(p, i))
+        if (p->vars[i].home == FL_HOME_PLACE && fl_plan_computes(p, i) &&
+            is_for_update(p, i))
             out[n++] = i;
     return n;
+}
+
+int fl_plan_grads(const fl_plan *p, int *out)
+{
+    int all = fl_plan_crossing(p, out), n = 0;
+
+    for (int i = 0; i < all; i++)
+        if (fl_dtype_is_float(p->vars[out[i]].var->meta.dtype))
+            out[n++] = out[i];
+    return n;
+}
+
+fl_status fl_plan_check_ordered(const fl_plan *p)
+{
+    char text[FL_NODE_TEXT_MAX];
+
+    for (int i = 0; i < p->n_steps; i++)
+        if ((p->steps[i].node->def->flags & FL_OP_ORDERED) &&
+            p->steps[i].part != FL_PART_UPDATE)
+            FL_FAIL(FL_ERR_INVAL,
+                    "all workers run %s together, each of them once, and here "
+                    "every thread or replica would: train with one of them per "
+                    "worker",
+                    fl_node_text(p->steps[i].node, text));
+    return FL_OK;
 }

@@ -132,7 +132,9 @@ static void note_outside(builder *b, int step)
 {
     unsigned flags = b->plan->steps[step].node->def->flags;
 
-    if (!(flags & (FL_OP_EFFECT | FL_OP_WAITS)))
+    /* What workers make together touches no table: the scheduler keeps its
+       order (sched.c). */
+    if (!(flags & (FL_OP_EFFECT | FL_OP_WAITS)) || (flags & FL_OP_ORDERED))
         return;
     for (size_t i = 0; i < b->effects.len; i++)
         add_dep(b, b->effects.data[i], step);

@@ -31,7 +31,8 @@ typedef enum fl_plan_part {
     FL_PART_ALL,
     FL_PART_COMPUTE, /* forward, backward and schedules */
     FL_PART_EACH,    /* updates that every replica makes for its own part */
-    FL_PART_UPDATE   /* updates with the gradients of all replicas */
+    FL_PART_UPDATE,  /* updates with the gradients of all replicas */
+    FL_PART_RATES    /* of what is computed, schedules alone */
 } fl_plan_part;
 
 /* One operator. */
@@ -77,6 +78,8 @@ void fl_plan_free(fl_plan *p);
 
 static inline bool fl_part_has(fl_plan_part part, const fl_plan_step *s)
 {
+    if (part == FL_PART_RATES)
+        return s->part == FL_PART_COMPUTE && s->node->role == FL_OP_ROLE_LR;
     return part == FL_PART_ALL || s->part == part;
 }
 
@@ -93,6 +96,13 @@ bool fl_plan_computes(const fl_plan *p, int var);
 /* The gradients that cross from what is computed into the update that runs
    once: indices into vars, so many. out has room for all variables. */
 int fl_plan_grads(const fl_plan *p, int *out);
+/* The same with what crosses of other types. */
+int fl_plan_crossing(const fl_plan *p, int *out);
+
+/* What all workers run together, each of them once, is made by the update:
+   refuses plans of several replicas or threads where it is computed. */
+FL_MUST_CHECK
+fl_status fl_plan_check_ordered(const fl_plan *p);
 
 /* Chooses places; used by fl_plan_new. before[j] has bit i set when step i is
    done before step j starts, whatever the schedule; NULL: program order. */

@@ -97,8 +97,10 @@ fl_status fl_replicas_new(fl_replicas **out, fl_runner *const *runners, int n,
 {
     fl_replicas *r;
 
-    if (n > 1)
+    if (n > 1) {
         FL_TRY(refuse_mixed(runners[0]->plan));
+        FL_TRY(fl_plan_check_ordered(runners[0]->plan));
+    }
     r = fl_alloc(sizeof(*r));
     r->runners = runners;
     r->n = n;

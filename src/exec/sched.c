@@ -6,6 +6,9 @@
  * leaves the queue and comes back when it is woken; members with nothing to do
  * sleep until work, a wake-up, an error or the end.
  *
+ * Steps with FL_OP_ORDERED begin in the order of the program, as others wait
+ * for them in that order, but one need not end before the next begins.
+ *
  * Steps may have begun before the run: they wait then like others, but nobody
  * is there to take them from the queue until the run starts.
  *
@@ -45,6 +48,7 @@ struct fl_sched {
     task *queue; /* a ring */
     int head, len, cap;
     int *deps_left, *shares_left;
+    int *follower; /* by step: which one it lets begin; -1: none */
     step_waker *wakers;
     int steps_left, running, waiting;
     bool is_on; /* a run is under way */
@@ -103,6 +107,16 @@ static void step_done(fl_sched *s, int step)
             push(s, (task){ p->next[i], 0, 0, false });
     if (!s->steps_left)
         fl_cond_wake_all(&s->changed);
+}
+
+/* It is on its way, if not through: the next of its kind may begin. */
+static void step_begun(fl_sched *s, int step)
+{
+    int next = s->follower[step];
+
+    s->follower[step] = -1;
+    if (next >= 0 && --s->deps_left[next] == 0)
+        push(s, (task){ next, 0, 0, false });
 }
 
 static fl_status waited_too_long(const fl_sched *s)
@@ -215,6 +229,8 @@ static fl_status account(fl_sched *s, task t, fl_status st)
 {
     step_waker *w = &s->wakers[t.step];
 
+    if (!st || st == FL_PENDING)
+        step_begun(s, t.step);
     if (st == FL_PENDING && w->woken) {
         w->woken = false;
         push(s, (task){ t.step, 0, 1, true });
@@ -289,6 +305,7 @@ static fl_sched *sched_new(fl_runner *r)
     s->queue = fl_alloc(sizeof(task) * (size_t)s->cap);
     s->deps_left = fl_alloc(sizeof(int) * n);
     s->shares_left = fl_alloc(sizeof(int) * n);
+    s->follower = fl_alloc(sizeof(int) * n);
     s->wakers = fl_alloc(sizeof(step_waker) * n);
     for (int i = 0; i < r->plan->n_steps; i++)
         s->wakers[i] = (step_waker){ .port = { wake_step }, .s = s, .step = i };
@@ -311,6 +328,7 @@ bool fl_sched_free(fl_sched *s)
     fl_free(s->queue);
     fl_free(s->deps_left);
     fl_free(s->shares_left);
+    fl_free(s->follower);
     fl_free(s->wakers);
     fl_free(s);
     return true;
@@ -333,6 +351,25 @@ static void take_over(fl_sched *s, int step)
     w->woken = false;
 }
 
+/* Those that begin in the order of the program. */
+static void chain_ordered(fl_sched *s)
+{
+    const fl_plan *p = s->r->plan;
+    int last = -1;
+
+    for (int i = 0; i < p->n_steps; i++) {
+        s->follower[i] = -1;
+        if (!fl_part_has(s->part, &p->steps[i]) ||
+            !(p->steps[i].node->def->flags & FL_OP_ORDERED))
+            continue;
+        if (last >= 0) {
+            s->follower[last] = i;
+            s->deps_left[i]++;
+        }
+        last = i;
+    }
+}
+
 /* Counts what each step of the part waits for, within the part. */
 static void count_steps(fl_sched *s)
 {
@@ -348,6 +385,7 @@ static void count_steps(fl_sched *s)
         for (int k = 0; k < p->steps[i].n_next; k++)
             s->deps_left[p->steps[i].next[k]]++;
     }
+    chain_ordered(s);
 }
 
 static fl_status check_not_stuck(const fl_sched *s)

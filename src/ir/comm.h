@@ -49,6 +49,54 @@ typedef struct fl_comm_call {
     uint64_t samples; /* of the batch, over all parts */
 } fl_comm_call;
 
+/* --- among workers -------------------------------------------------------- */
+
+typedef enum fl_collect_kind {
+    FL_COLLECT_ALLREDUCE,     /* out = op over the workers' in */
+    FL_COLLECT_BROADCAST,     /* out = in of the root */
+    FL_COLLECT_ALLGATHER,     /* out = in of all, in the order of ranks */
+    FL_COLLECT_REDUCE,        /* as all-reduce, at the root alone */
+    FL_COLLECT_REDUCESCATTER, /* each worker has its share of the all-reduce */
+    FL_COLLECT_BARRIER        /* everybody has come */
+} fl_collect_kind;
+
+typedef enum fl_collect_op {
+    FL_COLLECT_SUM,
+    FL_COLLECT_MAX,
+    FL_COLLECT_MIN,
+    FL_COLLECT_PROD
+} fl_collect_op;
+
+/* Rings that programs may number. */
+#define FL_COLLECT_RINGS 16
+
+/* What all workers make together. Calls of one ring begin in the same order
+   everywhere. */
+typedef struct fl_comm_collect fl_comm_collect;
+struct fl_comm_collect {
+    fl_comm_answer answer; /* the first member */
+    fl_collect_kind kind;
+    fl_collect_op op;
+    fl_dtype dtype;
+    const void *in;
+    void *out; /* may be `in`, but for allgather and reducescatter */
+    size_t n;  /* elements of in */
+    int root, ring;
+    fl_worker_id worker;
+    /* Allgather of unequal numbers: memory for all elements, when it is known
+       how many each worker brings; NULL: there is none. Once, from any thread,
+       before the answer. */
+    void *(*room)(fl_comm_collect *r, const uint64_t *counts, uint64_t sum);
+};
+
+/* What the batch of this worker counts among those of the same step. */
+typedef struct fl_comm_share {
+    fl_comm_answer answer; /* the first member */
+    uint64_t samples;      /* of the batch, over all parts */
+    double share;          /* the answer */
+    fl_worker_id worker;
+} fl_comm_share;
+
 /* What a server does: each of these blocks of the program updates one dense
    parameter, or a part of it, when its gradient comes; each of the table blocks
    is the update of one table, made for every row that has a gradient. */
@@ -82,6 +130,9 @@ typedef struct fl_comm_data {
     /* All of this batch has been pushed and sent: answered when the mode lets
        this thread go on. */
     fl_status (*barrier)(fl_comm *c, fl_comm_call *r);
+    /* Among workers; NULL, both: there is one. */
+    fl_status (*collect)(fl_comm *c, fl_comm_collect *r);
+    fl_status (*share)(fl_comm *c, fl_comm_share *r);
 } fl_comm_data;
 
 /* What a backend lives through. All but declare and free may be NULL. */
@@ -105,6 +156,9 @@ typedef struct fl_comm_life {
        job may hold it, to make a cut. */
     void (*begin_batch)(fl_comm *c);
     void (*end_batch)(fl_comm *c);
+    /* This process has no batch for now: takes part in the steps of the others
+       until nobody has one. By the thread that trains. */
+    fl_status (*drain)(fl_comm *c);
     /* All that was handed over is applied; no batch is under way. */
     fl_status (*settle)(fl_comm *c);
     /* Everything is on its way and applied, and this process leaves the job.
@@ -125,11 +179,27 @@ struct fl_comm {
     bool writes_params;
     /* Rows of the next batch may be pulled while this one computes. */
     bool can_prefetch;
+    /* Of workers that collect; 0: there is one. */
+    int rank, n_workers;
+    /* Threads of a run meet after what they compute, and update once. */
+    bool threads_meet;
+    /* How this process makes a step without a batch of its own, as others have
+       one: by the program that it trained last. Set by who trains; for the
+       thread that does. */
+    struct {
+        fl_status (*run)(void *arg);
+        void *arg; /* NULL: nothing was trained */
+    } filler;
     /* Where threads wait for answers, and flush what was coalesced with what
        may follow before they do something else. NULL as long as nothing is
        under way; threads sleep then. */
     _Atomic(fl_poller *) poller;
 };
+
+static inline int fl_comm_n_workers(const fl_comm *c)
+{
+    return c && c->n_workers ? c->n_workers : 1;
+}
 
 /* Makes an answer ready for a call. */
 void fl_comm_begin(fl_comm_answer *a, fl_waker *waker);

@@ -69,6 +69,8 @@ enum fl_op_flag {
     FL_OP_MAKES = 256,    /* its first attribute names what it makes */
     FL_OP_OVER_OUT = 512, /* back: input 0's gradient may lie where output 0
                              lies */
+    FL_OP_ORDERED = 1024, /* made by all workers: those of a program begin in
+                             its order, and need not wait for one another */
 };
 
 /* What back reads: bit i for input i, bit 16 + i for output i. */

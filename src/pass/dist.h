@@ -12,6 +12,7 @@
  *     dist_recv      a barrier behind the sends, and fresh parameters
  *     dist_geo       parameters are handed over at the end of a batch
  *     dist_startup   first values come from the servers
+ *     dist_collective   gradients are added up over the workers
  *
  * Owner thread only.
  */
@@ -59,6 +60,8 @@ typedef struct fl_dist_config {
     bool slice_var_up;       /* false: one block per parameter */
     bool round_robin;        /* else blocks are dealt by a hash of their name */
     bool server_adds;        /* servers add up what comes instead of updating */
+    uint64_t bucket_bytes;   /* gradients that travel as one; 0: each alone */
+    uint64_t last_bucket_bytes; /* the same for those that come last */
 } fl_dist_config;
 
 struct fl_dist {

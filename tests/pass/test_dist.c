@@ -62,6 +62,7 @@ static const struct {
     { "dist_recv", "dist_pull dist_place dist_send" },
     { "dist_geo", "dist_pull dist_place" },
     { "dist_startup", "dist_place" },
+    { "dist_collective", "dist_pull" },
 };
 
 static const struct {
@@ -152,6 +153,10 @@ static void read_word(setting *s, const char *word)
 
     if ((value = after_prefix(word, "min_block_size=")))
         s->config.min_block_size = strtoull(value, NULL, 10);
+    else if ((value = after_prefix(word, "bucket=")))
+        s->config.bucket_bytes = strtoull(value, NULL, 10);
+    else if ((value = after_prefix(word, "last_bucket=")))
+        s->config.last_bucket_bytes = strtoull(value, NULL, 10);
     else if ((value = after_prefix(word, "servers=")))
         s->config.n_servers = (int)strtol(value, NULL, 10);
     else if ((value = after_prefix(word, "mode=")))
