@@ -52,41 +52,6 @@ static const fl_match_item *have_of(const loading *l, const fl_match_pair *p)
     return &l->saved.items[p->have];
 }
 
-static const fl_match_item *find_item(const fl_match_set *s, const char *name)
-{
-    for (size_t i = 0; i < s->n; i++)
-        if (!strcmp(s->items[i].name, name))
-            return &s->items[i];
-    return NULL;
-}
-
-/* What servers keep as a table is an array of this program, if it says so
-   (ckpt/array.h): the table's place is taken by what it has for the program. */
-static fl_match_set with_arrays(loading *l, const fl_match_set *saved)
-{
-    const fl_manifest *m = &l->chain.data[0]->manifest;
-    fl_match_item *items =
-        fl_arena_alloc(&l->arena, (saved->n + l->vars.n) * sizeof(*items) + 1);
-    fl_array_source from;
-    size_t n = 0;
-
-    for (size_t i = 0; i < saved->n; i++) {
-        const fl_match_item *want = find_item(&l->vars, saved->items[i].name);
-
-        if (!saved->items[i].is_table || !want || want->is_table)
-            items[n++] = saved->items[i];
-    }
-    for (size_t i = 0; i < l->vars.n; i++) {
-        const fl_match_item *want = &l->vars.items[i];
-        const fl_match_item *have = find_item(saved, want->name);
-
-        if (!want->is_table && (!have || have->is_table) &&
-            fl_array_find(m, want->name, &from))
-            items[n++] = *want;
-    }
-    return (fl_match_set){ saved->owner, items, n };
-}
-
 static fl_status match(loading *l, fl_io_which which, const char *dir)
 {
     const fl_manifest *m = &l->chain.data[0]->manifest;
@@ -103,7 +68,7 @@ static fl_status match(loading *l, fl_io_which which, const char *dir)
     l->vars = fl_io_variables(&l->call, which, &l->arena);
     l->saved = fl_match_saved(m, fl_arena_printf(&l->arena, "model %s", dir),
                               &l->arena);
-    l->saved = with_arrays(l, &l->saved);
+    l->saved = fl_array_set(m, &l->vars, &l->saved, &l->arena);
     return fl_match(&l->vars, &l->saved, &options, &l->pairs);
 }
 

@@ -67,6 +67,41 @@ bool fl_array_find(const fl_manifest *m, const char *variable,
     return false;
 }
 
+/* --- in place of a table -------------------------------------------------- */
+
+static const fl_match_item *find_item(const fl_match_set *s, const char *name)
+{
+    for (size_t i = 0; i < s->n; i++)
+        if (!strcmp(s->items[i].name, name))
+            return &s->items[i];
+    return NULL;
+}
+
+fl_match_set fl_array_set(const fl_manifest *m, const fl_match_set *program,
+                          const fl_match_set *saved, fl_arena *arena)
+{
+    fl_match_item *items =
+        fl_arena_alloc(arena, (saved->n + program->n) * sizeof(*items) + 1);
+    fl_array_source from;
+    size_t n = 0;
+
+    for (size_t i = 0; i < saved->n; i++) {
+        const fl_match_item *want = find_item(program, saved->items[i].name);
+
+        if (!saved->items[i].is_table || !want || want->is_table)
+            items[n++] = saved->items[i];
+    }
+    for (size_t i = 0; i < program->n; i++) {
+        const fl_match_item *want = &program->items[i];
+        const fl_match_item *have = find_item(saved, want->name);
+
+        if (!want->is_table && (!have || have->is_table) &&
+            fl_array_find(m, want->name, &from))
+            items[n++] = *want;
+    }
+    return (fl_match_set){ saved->owner, items, n };
+}
+
 /* --- values --------------------------------------------------------------- */
 
 /* A column of a file, checked. */

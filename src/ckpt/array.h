@@ -5,6 +5,7 @@
 #ifndef FL_CKPT_ARRAY_H
 #define FL_CKPT_ARRAY_H
 
+#include "ckpt/match.h"
 #include "ckpt/version.h"
 
 /* What a table of a model has for a variable of arrays. */
@@ -17,6 +18,12 @@ typedef struct fl_array_source {
 /* False: no table has it. */
 bool fl_array_find(const fl_manifest *m, const char *variable,
                    fl_array_source *out);
+
+/* What a model has for a program (fl_match_saved) when what servers keep as a table
+   is an array there, if it says so: the table's place is taken by what it has for
+   the program. */
+fl_match_set fl_array_set(const fl_manifest *m, const fl_match_set *program,
+                          const fl_match_set *saved, fl_arena *arena);
 
 /* Rows go to their ids; those that the table does not have stay as they are in
    `to`, which is f32 [ids, dim], or one number for a scalar. Sums are compared

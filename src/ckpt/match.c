@@ -369,3 +369,39 @@ fl_match_set fl_match_saved(const fl_manifest *m, const char *owner,
         };
     return (fl_match_set){ owner, items, n };
 }
+
+/* --- what a program has --------------------------------------------------- */
+
+static fl_match_item item_of(const fl_var *v, bool params_only)
+{
+    return (fl_match_item){ .name = v->name,
+                            .is_table = v->flags & FL_VAR_TABLE,
+                            .is_passed_over =
+                                params_only && !(v->flags & FL_VAR_PARAM),
+                            .type = fl_st_type_of(v->meta.dtype),
+                            .shape = v->meta.shape };
+}
+
+static size_t count_vars(const fl_program *p)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < p->blocks.len; i++)
+        for (const fl_var *v = p->blocks.data[i]->first_var; v; v = v->next)
+            n += (v->flags & FL_VAR_PERSIST) != 0;
+    return n;
+}
+
+fl_match_set fl_match_program(const fl_program *p, bool params_only,
+                              fl_arena *arena)
+{
+    fl_match_item *items =
+        fl_arena_alloc(arena, count_vars(p) * sizeof(*items) + 1);
+    size_t n = 0;
+
+    for (size_t i = 0; i < p->blocks.len; i++)
+        for (const fl_var *v = p->blocks.data[i]->first_var; v; v = v->next)
+            if (v->flags & FL_VAR_PERSIST)
+                items[n++] = item_of(v, params_only);
+    return (fl_match_set){ "the program", items, n };
+}

@@ -9,6 +9,7 @@
 #define FL_CKPT_MATCH_H
 
 #include "ckpt/manifest.h"
+#include "ir/program.h"
 
 /* A dense variable, or a table: rows of shape.dim[1]. */
 typedef struct fl_match_item {
@@ -55,6 +56,11 @@ fl_status fl_match(const fl_match_set *program, const fl_match_set *model,
 /* Is it the state of a parameter called so: "NAME_moment1_0"? Gives the length
    of the parameter's name; 0: it is none. */
 size_t fl_match_state_of(const char *name);
+
+/* The persistent variables of a program, dense ones and tables; those that are not
+   asked for are marked. Items are in the arena, their names the program's. */
+fl_match_set fl_match_program(const fl_program *p, bool params_only,
+                              fl_arena *arena);
 
 /* What a model has, from the files `dense.safetensors` and the tables of its
    manifest; items are in the arena. */
