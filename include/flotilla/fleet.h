@@ -204,7 +204,8 @@ fl_status fl_fleet_barrier_worker(fl_fleet *f);
    fl_job_save. One process saves itself. */
 FL_API FL_MUST_CHECK
 fl_status fl_fleet_save_persistables(fl_fleet *f, const char *dir);
-/* In one process; a job is saved and loaded there first: see io.h. */
+/* What predictions need, without state: fl_save_inference_model of io.h, in one
+   process and in a job alike. Loads without servers. */
 FL_API FL_MUST_CHECK
 fl_status fl_fleet_save_inference_model(fl_fleet *f, const char *dir,
                                         const char *const *feeds,

@@ -63,7 +63,8 @@ fl_status fl_save_vars(fl_executor *e, const char *dir, fl_program *p,
 /* --- for prediction ------------------------------------------------------- */
 
 /* What predict.h opens: the program for test, pruned to the targets, with the
-   variables that it names and no state. */
+   variables that it names and no state. A job saves what its servers hold: every
+   one of them writes its own rows, as of one moment. */
 typedef struct fl_inference_args {
     uint32_t size;
     uint32_t keep;            /* versions that stay; 0: setting save_keep */

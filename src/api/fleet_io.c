@@ -55,12 +55,6 @@ fl_status fl_fleet_save_inference_model(fl_fleet *f, const char *dir,
     bool alone;
 
     FL_TRY(begin(f, "fl_fleet_save_inference_model", &alone));
-    if (!alone)
-        FL_FAIL(
-            FL_ERR_UNSUPPORTED,
-            "fl_fleet_save_inference_model: the rows of this job are on its "
-            "servers; save it with fl_fleet_save_persistables, load that in "
-            "one process and call fl_save_inference_model there");
     FL_TRY(fl_executor_new(&e, f->ctx));
     names = fl_alloc(n_targets * sizeof(*names) + 1);
     for (size_t i = 0; i < n_targets; i++)

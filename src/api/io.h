@@ -29,12 +29,27 @@ typedef enum fl_io_which { FL_IO_ALL, FL_IO_PARAMS } fl_io_which;
 fl_match_set fl_io_variables(const fl_io_call *call, fl_io_which which,
                              fl_arena *arena);
 
+/* --- for prediction ------------------------------------------------------- */
+
+/* The program for test, pruned to the targets; the caller's. Its feeds are those
+   that were given. */
+FL_MUST_CHECK
+fl_status fl_io_prune(fl_program **out, const fl_program *p,
+                      const fl_inference_args *a);
+
+/* What a predictor is to leave out of the passes: what this context leaves
+   out. */
+const char *fl_io_left_out(const fl_conf *conf);
+
 /* --- a job ---------------------------------------------------------------- */
 
 /* The same calls in a process of a job. */
 FL_MUST_CHECK
 fl_status fl_io_save_job(fl_job *j, const char *dir, fl_io_which which,
                          const fl_save_args *args);
+FL_MUST_CHECK
+fl_status fl_io_inference_job(fl_job *j, const char *dir,
+                              const fl_inference_args *args);
 FL_MUST_CHECK
 fl_status fl_io_load_job(fl_job *j, const char *dir, fl_io_which which,
                          const fl_load_args *args);

@@ -26,13 +26,26 @@ typedef struct saving {
 
 /* --- the program ---------------------------------------------------------- */
 
-static fl_status prune(saving *s)
+fl_status fl_io_prune(fl_program **out, const fl_program *p,
+                      const fl_inference_args *a)
 {
-    fl_names_list targets = { s->args.targets, s->args.n_targets };
-    fl_names_list feeds = { s->args.feeds, s->args.n_feeds };
+    fl_names_list targets = { a->targets, a->n_targets };
+    fl_names_list feeds = { a->feeds, a->n_feeds };
+    fl_program *pruned;
+    fl_status st;
 
-    FL_TRY(fl_inference_program(&s->program, s->call.program, targets));
-    return fl_inference_check_feeds(s->program, feeds);
+    FL_TRY(fl_inference_program(&pruned, p, targets));
+    st = fl_inference_check_feeds(pruned, feeds);
+    if (st)
+        fl_program_free(pruned);
+    else
+        *out = pruned;
+    return st;
+}
+
+const char *fl_io_left_out(const fl_conf *conf)
+{
+    return conf->optimize ? conf->passes : "*";
 }
 
 static fl_status save_program(saving *s)
@@ -45,7 +58,6 @@ static fl_status save_program(saving *s)
     return st;
 }
 
-/* What the predictor is to leave out is what this context leaves out. */
 static void describe(saving *s)
 {
     const fl_conf *conf = &s->call.ctx->conf;
@@ -55,7 +67,7 @@ static void describe(saving *s)
     m->mode = s->call.ctx->mode->name;
     m->seed = (uint64_t)conf->seed;
     m->main_version = s->call.program->version;
-    m->passes = conf->optimize ? conf->passes : "*";
+    m->passes = fl_io_left_out(conf);
     fl_manifest_set_inference(m, s->args.feeds, s->args.n_feeds,
                               s->args.targets, s->args.n_targets);
 }
@@ -143,7 +155,7 @@ static fl_status write_version(saving *s, const char *dir)
                                      ? s->args.keep
                                      : (uint32_t)s->call.ctx->conf.save_keep };
 
-    FL_TRY(prune(s));
+    FL_TRY(fl_io_prune(&s->program, s->call.program, &s->args));
     FL_TRY(fl_version_begin(&s->version, dir, &o));
     describe(s);
     FL_TRY(save_program(s));
@@ -173,6 +185,9 @@ fl_status fl_save_inference_model_with(fl_executor *e, const char *dir,
     fl_err why;
 
     FL_TRY(FL_ARGS_READ(fl_inference_args, &s.args, args));
+    if (e->ctx->job)
+        return fl_err_ctx(fl_io_inference_job(e->ctx->job, dir, &s.args),
+                          "inference model %s", dir ? dir : "");
     FL_TRY(fl_io_begin(&s.call, "save", e, s.args.program, s.args.scope));
     fl_arena_init(&s.arena, 4096);
     fl_manifest_init(&s.manifest, FL_MANIFEST_INFERENCE);

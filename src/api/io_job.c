@@ -23,6 +23,57 @@ fl_status fl_io_save_job(fl_job *j, const char *dir, fl_io_which which,
     return fl_job_save(j, dir);
 }
 
+/* --- for prediction ------------------------------------------------------- */
+
+/* The programs that stand for the one that the job was made of. */
+static bool is_users(const fl_job *j, const fl_program *p)
+{
+    return !p || p == j->model->main || p == j->dist->main ||
+           p == j->ctx->fleet_main;
+}
+
+static fl_status check_inference(const fl_job *j, const fl_inference_args *a)
+{
+    if (j->model && !is_users(j, a->program))
+        FL_FAIL(FL_ERR_INVAL,
+                "the program is not the one that this job was made of, and its "
+                "servers have values for that alone; leave the program out");
+    if (a->scope)
+        FL_FAIL(FL_ERR_INVAL, "the values of a job are on its servers; leave "
+                              "the scope out");
+    if (a->by_score)
+        FL_FAIL(FL_ERR_UNSUPPORTED,
+                "a job saves the rows of its tables whatever their score; save "
+                "it with fl_save_persistables, load that in one process and "
+                "save with by_score there");
+    return FL_OK;
+}
+
+fl_status fl_io_inference_job(fl_job *j, const char *dir,
+                              const fl_inference_args *args)
+{
+    fl_job_inference in = { .feeds = args->feeds,
+                            .n_feeds = args->n_feeds,
+                            .targets = args->targets,
+                            .n_targets = args->n_targets,
+                            .passes = fl_io_left_out(&j->ctx->conf),
+                            .keep = args->keep };
+    fl_program *whole, *pruned;
+    fl_status st;
+
+    FL_TRY(check_inference(j, args));
+    FL_TRY(fl_job_user_program(j, &whole));
+    st = fl_io_prune(&pruned, whole, args);
+    fl_program_free(whole);
+    FL_TRY(st);
+    in.program = pruned;
+    st = fl_job_save_inference(j, dir, &in);
+    fl_program_free(pruned);
+    return st;
+}
+
+/* --- loading -------------------------------------------------------------- */
+
 /* A server begins with a model, whose rows it takes when it serves. */
 fl_status fl_io_load_job(fl_job *j, const char *dir, fl_io_which which,
                          const fl_load_args *args)

@@ -13,7 +13,6 @@
 
 #include "base/log.h"
 #include "ckpt/newest.h"
-#include "ckpt/remote.h"
 #include "ctx/passes.h"
 #include "dist/job.h"
 #include "flotilla/io.h"
@@ -144,23 +143,11 @@ static fl_status take_model(fl_executor *e, fl_program *main, fl_scope *s,
     return FL_OK;
 }
 
-/* Out of a place that only a command reaches, if need be. */
-static fl_status open_newest(const fl_conf *conf, fl_model_version **out)
-{
-    char *local = NULL;
-    fl_status st = fl_remote_fetch(conf, conf->resume, &local);
-
-    if (!st)
-        st = fl_version_open_newest(out, local);
-    fl_free(local);
-    return st;
-}
-
 static fl_status go_on(fl_executor *e, fl_program *main, fl_scope *s)
 {
     const char *from = e->ctx->conf.resume;
     fl_model_version *v = NULL;
-    fl_status st = open_newest(&e->ctx->conf, &v);
+    fl_status st = fl_version_fetch_newest(&v, &e->ctx->conf, from);
 
     if (st == FL_ERR_NOTFOUND) {
         FL_INFO("train", "beginning anew: %s", fl_last_error());

@@ -112,6 +112,9 @@ const fl_manifest_table *fl_manifest_find_table(const fl_manifest *m,
 FL_MUST_CHECK
 fl_status fl_manifest_merge(fl_manifest *m, const fl_manifest *part);
 
+/* Whether a name is one of a file in the folder of a version. */
+bool fl_manifest_is_inside(const char *name);
+
 /* The text, freed with fl_free. */
 char *fl_manifest_print(const fl_manifest *m);
 

@@ -54,7 +54,7 @@ static bool is_plain(const char *name)
 
 /* Plain characters; parts between slashes that neither are empty nor lead
    up. */
-static bool stays_inside(const char *name)
+bool fl_manifest_is_inside(const char *name)
 {
     if (!is_plain(name))
         return false;
@@ -111,7 +111,7 @@ static fl_status read_file(const reading *r, const cJSON *from)
     fl_manifest_file f = { 0 };
 
     FL_TRY(read_text(r, from, "name", &f.name));
-    if (!stays_inside(f.name))
+    if (!fl_manifest_is_inside(f.name))
         FL_FAIL(FL_ERR_CORRUPT, "%s names a file outside of the version: '%s'",
                 r->where, f.name);
     if (fl_manifest_find_file(r->m, f.name))

@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "ckpt/folder.h"
+#include "ckpt/remote.h"
 
 /* With the versions that a delta is based on. */
 static fl_status verify_chain(const fl_model_version *v)
@@ -88,5 +89,17 @@ fl_status fl_version_open_newest(fl_model_version **out, const char *path)
     FL_TRY(fl_folder_list(path, &names));
     st = open_first(out, path, &names);
     fl_version_names_release(&names);
+    return st;
+}
+
+fl_status fl_version_fetch_newest(fl_model_version **out, const fl_conf *conf,
+                                  const char *path)
+{
+    char *local = NULL;
+    fl_status st = fl_remote_fetch(conf, path, &local);
+
+    if (!st)
+        st = fl_version_open_newest(out, local);
+    fl_free(local);
     return st;
 }

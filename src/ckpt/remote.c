@@ -506,6 +506,16 @@ fl_status fl_remote_place(const fl_conf *conf, const char *path, char **local)
     return st;
 }
 
+fl_status fl_remote_check(const fl_conf *conf, const char *path)
+{
+    place p = { .conf = conf, .url = path };
+
+    if (!fl_remote_has_scheme(path))
+        return FL_OK;
+    FL_TRY(need(&p, "fs_put", conf->fs_put));
+    return need(&p, "fs_get", conf->fs_get);
+}
+
 fl_status fl_remote_publish(const fl_conf *conf, const char *path)
 {
     place p;

@@ -26,6 +26,11 @@ bool fl_remote_has_scheme(const char *path);
 FL_MUST_CHECK
 fl_status fl_remote_place(const fl_conf *conf, const char *path, char **local);
 
+/* Whether the commands are there that publish needs; for who wants to know
+   before the work is done. */
+FL_MUST_CHECK
+fl_status fl_remote_check(const fl_conf *conf, const char *path);
+
 /* Sends the version that counts in the folder of fl_remote_place. */
 FL_MUST_CHECK
 fl_status fl_remote_publish(const fl_conf *conf, const char *path);

@@ -69,6 +69,13 @@ static fl_status check_files(const fl_model_version *v)
     return FL_OK;
 }
 
+fl_status fl_version_sees(const fl_model_version *v, const fl_manifest *part)
+{
+    for (size_t i = 0; i < part->files.len; i++)
+        FL_TRY(check_size(v, &part->files.data[i]));
+    return FL_OK;
+}
+
 /* Opens the folder `path`; `dir` is where its neighbours are. */
 static fl_status open_folder(fl_model_version **out, const char *dir,
                              const char *path)

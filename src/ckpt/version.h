@@ -102,6 +102,16 @@ FL_MUST_CHECK
 fl_status fl_version_put(const fl_model_version *v, fl_manifest *m,
                          const char *name, const void *bytes, size_t n);
 
+/* Whether this process sees the files of a part that others wrote, with their
+   sizes. */
+FL_MUST_CHECK
+fl_status fl_version_sees(const fl_model_version *v, const fl_manifest *part);
+
+/* Whether this process can write into the version: a file is written, read and
+   removed again. */
+FL_MUST_CHECK
+fl_status fl_version_probe(const fl_model_version *v);
+
 /* Writes the manifest, to which id, time and writer are added, and makes this
    the version that counts; then removes those that nobody needs. After an error
    the old version counts, unless the sentence says otherwise. */

@@ -242,6 +242,40 @@ fl_status fl_version_put(const fl_model_version *v, fl_manifest *m,
     return st;
 }
 
+static fl_status read_probe(const char *path, const char *expected)
+{
+    char *text = NULL;
+    size_t len = 0;
+
+    bool is_same;
+
+    FL_TRY(fl_file_read(path, FL_VERSION_ID_MAX, &text, &len));
+    is_same = !strcmp(text, expected);
+    fl_free(text);
+    if (!is_same)
+        FL_FAIL(FL_ERR_IO, "%s is not what was written", path);
+    return FL_OK;
+}
+
+/* Its name is of this process alone. */
+fl_status fl_version_probe(const fl_model_version *v)
+{
+    fl_str name = { 0 };
+    char *path;
+    fl_status st;
+
+    fl_str_addf(&name, "probe-%ld-%p", (long)getpid(), (const void *)v);
+    path = fl_version_file(v, fl_str_text(&name));
+    fl_str_release(&name);
+    st = fl_file_write(path, v->id, strlen(v->id));
+    if (!st)
+        st = read_probe(path, v->id);
+    if (!st && fl_sys_now()->unlink(path) != 0)
+        st = fl_file_failed("remove", path, errno);
+    fl_free(path);
+    return st;
+}
+
 /* --- the end -------------------------------------------------------------- */
 
 /* A manifest that could not be read is never written: one with a scalar that is

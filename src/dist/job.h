@@ -5,6 +5,7 @@
  *     job_ask.c       what all servers, or server 0, are asked
  *     job_tool.c      serving, and looking at a job from outside
  *     job_save.c      saving all of it
+ *     job_inference.c saving what predictions need
  *     job_load.c      beginning with what was saved
  *     shuffle.c, dispatch.c   data over trainers
  *
@@ -81,10 +82,30 @@ void fl_job_close_request(fl_job *j);
 
 /* For fl_cluster_set_bring; the argument is the job. */
 fl_status fl_job_bring(void *job, fl_pack *out);
-/* Saves the whole job and waits until the version counts. keep 0: as the setting
-   says. */
+/* Saves the job and waits until the version counts. keep 0: as the setting says;
+   an empty recipe: all that the job has (ps/recipe.h). */
 FL_MUST_CHECK
-fl_status fl_job_save_to(fl_job *j, const char *dir, uint32_t keep);
+fl_status fl_job_save_what(fl_job *j, const char *dir, uint32_t keep,
+                           fl_msg_bytes recipe);
+
+/* The program that the job was made of, with tables for arrays that are tables on
+   its servers; the caller's. */
+FL_MUST_CHECK
+fl_status fl_job_user_program(const fl_job *j, fl_program **out);
+
+/* What a model for prediction is made of; feeds and targets fit the program. */
+typedef struct fl_job_inference {
+    const fl_program *program; /* of fl_job_user_program, for test and pruned */
+    const char *const *feeds, *const *targets;
+    size_t n_feeds, n_targets;
+    const char *passes; /* that predictors leave out */
+    uint32_t keep;
+} fl_job_inference;
+
+/* Saves the variables that the program names, without state. */
+FL_MUST_CHECK
+fl_status fl_job_save_inference(fl_job *j, const char *dir,
+                                const fl_job_inference *in);
 
 /* The path of a directory from the root, as servers have working directories of
    their own; freed with fl_free. */

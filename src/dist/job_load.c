@@ -5,8 +5,22 @@
 #include <string.h>
 
 #include "ckpt/dense.h"
+#include "ckpt/remote.h"
 #include "dist/job.h"
 #include "flotilla/experimental/mode.h"
+
+/* What only a command reaches is brought here. */
+static fl_status fetch(const fl_job *j, const char *path, char **local,
+                       fl_model_version **v)
+{
+    fl_status st;
+
+    FL_TRY(fl_remote_fetch(&j->ctx->conf, path, local));
+    st = fl_version_open(v, *local);
+    if (st)
+        fl_free(*local);
+    return st;
+}
 
 /* --- a server ------------------------------------------------------------- */
 
@@ -14,16 +28,17 @@
 fl_status fl_job_begin_with(fl_job *j, const char *path)
 {
     fl_model_version *v;
+    char *local;
 
     if (j->role != FL_ROLE_SERVER)
         FL_FAIL(FL_ERR_INVAL,
                 "model %s: this process is a trainer of the job; servers begin "
                 "with a model, trainers call fl_job_load",
                 path);
-    FL_TRY(fl_version_open(&v, path));
+    FL_TRY(fetch(j, path, &local, &v));
     fl_version_close(v);
     fl_free(j->model_path);
-    j->model_path = fl_strdup(path);
+    j->model_path = local;
     return FL_OK;
 }
 
@@ -35,12 +50,14 @@ typedef struct own_files {
     fl_st_file *mine, *dense; /* mine may be NULL */
 } own_files;
 
-static fl_status open_own(own_files *f, const char *path, int rank)
+static fl_status open_own(own_files *f, const fl_job *j, const char *path)
 {
-    char name[64];
+    char name[64], *local;
 
-    (void)snprintf(name, sizeof(name), "trainers/%d.safetensors", rank);
-    FL_TRY(fl_version_open(&f->version, path));
+    (void)snprintf(name, sizeof(name), "trainers/%d.safetensors",
+                   fl_job_rank(j));
+    FL_TRY(fetch(j, path, &local, &f->version));
+    fl_free(local);
     FL_TRY(fl_version_map(f->version, FL_DENSE_FILE, &f->dense));
     if (!fl_manifest_find_file(&f->version->manifest, name))
         return FL_OK;
@@ -114,7 +131,7 @@ static fl_status copy_own(const fl_job *j, const own_files *f)
 fl_status fl_job_load_own(fl_job *j, const char *path)
 {
     own_files f = { 0 };
-    fl_status st = open_own(&f, path, fl_job_rank(j));
+    fl_status st = open_own(&f, j, path);
 
     if (!st)
         st = check_own(j, &f);

@@ -79,6 +79,7 @@ fl_job_model *fl_job_model_new(const fl_dist *d, const fl_program *main,
     m->mode = fl_arena_strdup(&m->arena, d->config.mode);
     if (!main)
         return m;
+    m->main = main;
     m->program = fl_program_print(main);
     m->startup = fl_program_print(startup);
     m->seed = startup->seed;
@@ -108,10 +109,7 @@ static fl_msg_bytes text_of(const char *text)
 
 static fl_status add_named(const char *name, const fl_tensor *t, fl_named *out)
 {
-    if (strlen(name) >= FL_NAMED_ROOM)
-        FL_FAIL(FL_ERR_INVAL,
-                "variable %s: names of more than %d characters cannot be saved",
-                name, FL_NAMED_ROOM - 1);
+    FL_TRY(fl_named_check(name));
     fl_msg_text(out->name, name);
     out->value = *t;
     return FL_OK;
@@ -142,11 +140,7 @@ static fl_status add_tables(const fl_dist *d, fl_trainer_part *part)
     for (size_t i = 0; i < d->tables.len && !d->config.server_adds; i++) {
         fl_part_table t = { .settings = text_of(d->tables.data[i].settings) };
 
-        if (strlen(d->tables.data[i].name) >= sizeof(t.name))
-            FL_FAIL(FL_ERR_INVAL,
-                    "table %s: names of more than %zu characters cannot be "
-                    "saved",
-                    d->tables.data[i].name, sizeof(t.name) - 1);
+        FL_TRY(fl_named_check(d->tables.data[i].name));
         fl_msg_text(t.name, d->tables.data[i].name);
         fl_vec_push(&part->tables, t);
     }

@@ -19,6 +19,7 @@ typedef struct fl_job_var {
 typedef struct fl_job_model {
     fl_arena arena;
     const char *mode;
+    const fl_program *main;  /* the user's, to compare with; NULL: none */
     char *program, *startup; /* as text; NULL: there are none */
     uint64_t seed, main_version, startup_version;
     FL_VEC(fl_job_var) vars;

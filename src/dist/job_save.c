@@ -24,7 +24,7 @@ fl_status fl_job_full_path(const char *dir, char **out)
     fl_str s = { 0 };
     char *cwd;
 
-    if (*dir != '/') {
+    if (*dir != '/' && !fl_remote_has_scheme(dir)) {
         cwd = getcwd(NULL, 0);
         if (!cwd)
             FL_FAIL(FL_ERR_IO,
@@ -39,31 +39,40 @@ fl_status fl_job_full_path(const char *dir, char **out)
     return FL_OK;
 }
 
-fl_status fl_job_save_to(fl_job *j, const char *dir, uint32_t keep)
+static fl_status ask(fl_job *j, const char *path, uint32_t keep,
+                     fl_msg_bytes recipe)
 {
+    fl_save_request r = { .keep = keep };
+    fl_pack what = { 0 };
     fl_save_reply saved;
+    fl_status st;
+
+    fl_save_join(&what, path, recipe);
+    r.dir = (fl_msg_bytes){ what.data, what.len };
+    fl_job_open_request(j);
+    st = fl_cluster_save(j->cluster, &r, &saved);
+    fl_job_close_request(j);
+    fl_pack_release(&what);
+    return st;
+}
+
+fl_status fl_job_save_what(fl_job *j, const char *dir, uint32_t keep,
+                           fl_msg_bytes recipe)
+{
     fl_status st;
     char *path;
 
     if (!dir || !*dir)
         FL_FAIL(FL_ERR_INVAL, "a job is saved to a directory, and none was "
                               "given");
-    if (fl_remote_has_scheme(dir))
-        FL_FAIL(FL_ERR_UNSUPPORTED,
-                "a job is saved to a folder that its servers share, and %s is "
-                "none; save to a folder and copy the model with `flotilla "
-                "model merge`",
-                dir);
     FL_TRY(fl_job_ready(j));
     FL_TRY(fl_job_full_path(dir, &path));
-    fl_job_open_request(j);
-    st = fl_cluster_save(j->cluster, path, keep, &saved);
-    fl_job_close_request(j);
+    st = ask(j, path, keep, recipe);
     fl_free(path);
     return st;
 }
 
 fl_status fl_job_save(fl_job *j, const char *dir)
 {
-    return fl_job_save_to(j, dir, 0);
+    return fl_job_save_what(j, dir, 0, (fl_msg_bytes){ 0 });
 }

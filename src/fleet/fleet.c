@@ -314,7 +314,7 @@ static fl_status begin_with_model(fl_fleet *f, const char *model_dir)
         return fl_job_begin_with(fl_fleet_job(f), model_dir);
     if (!*resume)
         return FL_OK;
-    st = fl_version_open_newest(&v, resume);
+    st = fl_version_fetch_newest(&v, &f->ctx->conf, resume);
     if (st == FL_ERR_NOTFOUND)
         return FL_OK;
     if (!st)

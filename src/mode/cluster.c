@@ -360,7 +360,7 @@ fl_status fl_cluster_leave(fl_cluster *c)
     return is_here ? leave(c) : FL_OK;
 }
 
-fl_status fl_cluster_save(fl_cluster *c, const char *dir, uint32_t keep,
+fl_status fl_cluster_save(fl_cluster *c, const fl_save_request *r,
                           fl_save_reply *out)
 {
     fl_status st;
@@ -369,7 +369,7 @@ fl_status fl_cluster_save(fl_cluster *c, const char *dir, uint32_t keep,
     if (atomic_load(&c->n_untold))
         tell_steps(c);
     fl_cut_begin_call(c->cut);
-    st = fl_client_save(fl_cluster_client(c), dir, keep, out, FL_WAIT);
+    st = fl_client_save(fl_cluster_client(c), r, out, FL_WAIT);
     fl_cut_end_call(c->cut);
     return st ? st : ask_step(c, fl_cluster_client(c));
 }

@@ -107,9 +107,9 @@ fl_cut *fl_cluster_cut(const fl_cluster *c);
 void fl_cluster_set_bring(fl_cluster *c,
                           fl_status (*bring)(void *arg, fl_pack *out),
                           void *arg);
-/* Saves the whole job, and waits until the version counts. */
+/* Saves the job, and waits until the version counts. */
 FL_MUST_CHECK
-fl_status fl_cluster_save(fl_cluster *c, const char *dir, uint32_t keep,
+fl_status fl_cluster_save(fl_cluster *c, const fl_save_request *r,
                           fl_save_reply *out);
 
 /* --- the global step ------------------------------------------------------ */

@@ -11,14 +11,20 @@ void fl_named_pack_meta(fl_pack *p, const fl_tensor *value)
         fl_pack_u64(p, (uint64_t)value->shape.dim[i]);
 }
 
-fl_status fl_named_pack(fl_pack *p, const char *name, const fl_tensor *value)
+fl_status fl_named_check(const char *name)
 {
-    size_t bytes;
-
     if (strlen(name) >= FL_NAMED_ROOM)
         FL_FAIL(FL_ERR_INVAL,
                 "variable %s: names of more than %d characters cannot be saved",
                 name, FL_NAMED_ROOM - 1);
+    return FL_OK;
+}
+
+fl_status fl_named_pack(fl_pack *p, const char *name, const fl_tensor *value)
+{
+    size_t bytes;
+
+    FL_TRY(fl_named_check(name));
     if (value->kind != FL_KIND_DENSE || value->n_lod)
         FL_FAIL(FL_ERR_INVAL,
                 "variable %s is not dense, and only dense ones are saved",

@@ -16,6 +16,10 @@ typedef struct fl_named {
     size_t bytes;
 } fl_named;
 
+/* Refuses a longer name. */
+FL_MUST_CHECK
+fl_status fl_named_check(const char *name);
+
 /* Refuses what is not dense, or has a longer name. */
 FL_MUST_CHECK
 fl_status fl_named_pack(fl_pack *p, const char *name, const fl_tensor *value);

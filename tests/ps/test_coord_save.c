@@ -204,7 +204,8 @@ static void watch(world *w, uint32_t n_servers, uint32_t n_trainers)
 
 static void ask_save(world *w, int i, const char *dir)
 {
-    fl_coord_save(w->c, &w->saves[i], dir, 0, w->now_ms);
+    fl_coord_save(w->c, &w->saves[i],
+                  &(fl_save_wanted){ .dir = { dir, strlen(dir) } }, w->now_ms);
 }
 
 static void prepare(world *w, uint32_t n_servers)

@@ -204,10 +204,10 @@ fl_status fl_client_gather(fl_client *c, const char *name, uint64_t generation,
                            fl_msg_bytes bytes, fl_client_gathered *out,
                            fl_ending ending);
 
-/* Makes a model of all that the job has; answered when it counts. The name of the
-   directory is borrowed until then. */
+/* Makes a model of what the job has; answered when it counts. What is asked for is
+   borrowed until then. */
 FL_MUST_CHECK
-fl_status fl_client_save(fl_client *c, const char *dir, uint32_t keep,
+fl_status fl_client_save(fl_client *c, const fl_save_request *r,
                          fl_save_reply *out, fl_ending ending);
 /* All servers replace what they hold by a saved model; the path is borrowed until
    done. */

@@ -103,7 +103,8 @@ typedef struct fl_save_seat {
 
 typedef struct fl_save_wish {
     void *question; /* NULL: nobody waits */
-    char *dir;
+    char *dir;      /* and a recipe (fl_save_split), and a NUL behind it */
+    size_t dir_len; /* with the recipe */
     uint32_t keep;
 } fl_save_wish;
 

@@ -144,6 +144,7 @@ static fl_save_parts *collect_parts(const fl_coord *c)
 
 /* --- telling -------------------------------------------------------------- */
 
+/* What is asked for begins with it, and has a NUL behind it. */
 static const char *dir_of(const fl_coord *c)
 {
     return c->saves.now.data[0].dir;
@@ -214,7 +215,7 @@ static void settle_server(fl_coord *c, uint32_t rank)
     seat->question = NULL;
     if (order != FL_SAVE_END) {
         r.keep = c->saves.now.data[0].keep;
-        r.dir = (fl_msg_bytes){ dir_of(c), strlen(dir_of(c)) };
+        r.dir = (fl_msg_bytes){ dir_of(c), c->saves.now.data[0].dir_len };
         fl_msg_text(r.version, c->saves.version);
     } else {
         r.number = seat->number;
@@ -286,7 +287,12 @@ static void finish_save(fl_coord *c, uint64_t now_ms)
 
 /* --- the way of a save ---------------------------------------------------- */
 
-/* All who want the same directory are served by one. */
+static bool is_like(const fl_save_wish *a, const fl_save_wish *b)
+{
+    return a->dir_len == b->dir_len && !memcmp(a->dir, b->dir, a->dir_len);
+}
+
+/* All who want the same in the same directory are served by one. */
 static bool begin_next(fl_coord *c, uint64_t now_ms)
 {
     saves *s = &c->saves;
@@ -297,7 +303,7 @@ static bool begin_next(fl_coord *c, uint64_t now_ms)
     for (size_t i = 0; i < s->next.len; i++) {
         fl_save_wish w = s->next.data[i];
 
-        if (s->now.len && strcmp(w.dir, s->now.data[0].dir))
+        if (s->now.len && !is_like(&w, &s->now.data[0]))
             s->next.data[n++] = w;
         else
             fl_vec_push(&s->now, w);
@@ -420,24 +426,32 @@ void fl_coord_check_save(fl_coord *c, uint64_t now_ms)
 
 /* --- questions ------------------------------------------------------------ */
 
-static bool is_same_dir(const fl_coord *c, const char *dir)
+static fl_save_wish wish_of(const fl_coord *c, const fl_save_wanted *wanted)
 {
-    return c->saves.now.len && !strcmp(dir_of(c), dir);
+    uint32_t keep = wanted->keep;
+    fl_save_wish w = { .dir_len = (size_t)wanted->dir.len };
+
+    w.dir = fl_alloc(w.dir_len + 1);
+    memcpy(w.dir, wanted->dir.data, w.dir_len);
+    w.keep = keep ? keep : c->o.save_keep ? c->o.save_keep : 1;
+    return w;
 }
 
-void fl_coord_save(fl_coord *c, void *question, const char *dir, uint32_t keep,
+void fl_coord_save(fl_coord *c, void *question, const fl_save_wanted *wanted,
                    uint64_t now_ms)
 {
-    fl_save_wish w = { .question = question, .keep = keep };
+    const saves *s = &c->saves;
+    fl_save_wish w;
 
     if (c->is_over) {
         if (question)
             c->e.saved(c->arg, question, fl_coord_fail_over(c), NULL);
         return;
     }
-    w.dir = fl_strdup(dir);
-    w.keep = keep ? keep : c->o.save_keep ? c->o.save_keep : 1;
-    if (c->saves.phase == FL_SAVES_GATHERING && is_same_dir(c, dir))
+    w = wish_of(c, wanted);
+    w.question = question;
+    if (s->phase == FL_SAVES_GATHERING && s->now.len &&
+        is_like(&w, &s->now.data[0]))
         fl_vec_push(&c->saves.now, w);
     else
         fl_vec_push(&c->saves.next, w);
@@ -679,7 +693,10 @@ void fl_coord_tick_save(fl_coord *c, uint64_t now_ms)
     if (c->saves.phase != FL_SAVES_NONE)
         tick_phase(c, now_ms);
     else if (is_due(c, now_ms))
-        fl_coord_save(c, NULL, c->o.save_dir, 0, now_ms);
+        fl_coord_save(c, NULL,
+                      &(fl_save_wanted){
+                          .dir = { c->o.save_dir, strlen(c->o.save_dir) } },
+                      now_ms);
     fl_coord_check_save(c, now_ms);
 }
 

@@ -6,8 +6,8 @@
  *     WRITING     trainers have gone on; servers write
  *     COMMITTING  server 0 writes the manifest: from then on the version counts
  *
- * Whoever asks for a save while trainers still come to one for the same
- * directory gets that one; others wait for the next. After an error in any phase
+ * Whoever asks for a save while trainers still come to one of the same, for the
+ * same directory, gets that one; others wait for the next. After an error in any phase
  * trainers go on, and the old model stays.
  *
  * As all of the coordinator: callbacks come last, and must not call back.
@@ -32,9 +32,14 @@ struct fl_save_parts {
 };
 void fl_save_parts_free(fl_save_parts *p); /* NULL is fine */
 
-/* Somebody wants a save; dir is copied. The question is answered when the
-   version counts, or when there will be none; NULL: nobody waits. */
-void fl_coord_save(fl_coord *c, void *question, const char *dir, uint32_t keep,
+typedef struct fl_save_wanted {
+    fl_msg_bytes dir; /* and a recipe (fl_save_split); copied */
+    uint32_t keep;    /* 0: as the option says */
+} fl_save_wanted;
+
+/* Somebody wants a save. The question is answered when the version counts, or
+   when there will be none; NULL: nobody waits. */
+void fl_coord_save(fl_coord *c, void *question, const fl_save_wanted *wanted,
                    uint64_t now_ms);
 
 /* A trainer's or a server's "I have come so far". A question is answered when

@@ -2,7 +2,10 @@
 #include <string.h>
 
 #include "ps/client/client_inside.h"
+#include "base/alloc.h"
+#include "ckpt/remote.h"
 #include "ps/coord/coord_save.h"
+#include "ps/recipe.h"
 #include "ps/server/server_inside.h"
 
 static const fl_field request[] = {
@@ -21,11 +24,30 @@ static const fl_field reply[] = {
 const fl_msg_payload fl_msg_save_request = { .fields = request };
 const fl_msg_payload fl_msg_save_reply = { .fields = reply };
 
-fl_status fl_client_save(fl_client *c, const char *dir, uint32_t keep,
+fl_save_place fl_save_split(fl_msg_bytes joined)
+{
+    const char *at = joined.data;
+    const char *end = joined.len ? memchr(at, '\0', (size_t)joined.len) : NULL;
+    uint64_t len = end ? (uint64_t)(end - at) : joined.len;
+
+    return (fl_save_place){ .path = { at, len },
+                            .rest = { end ? end + 1 : NULL,
+                                      end ? joined.len - len - 1 : 0 } };
+}
+
+void fl_save_join(fl_pack *out, const char *path, fl_msg_bytes rest)
+{
+    fl_pack_bytes(out, path, strlen(path));
+    if (!rest.len)
+        return;
+    fl_pack_u8(out, 0);
+    fl_pack_bytes(out, rest.data, (size_t)rest.len);
+}
+
+fl_status fl_client_save(fl_client *c, const fl_save_request *r,
                          fl_save_reply *out, fl_ending ending)
 {
-    fl_save_request r = { .keep = keep, .dir = { dir, strlen(dir) } };
-    fl_call_spec call = { .type = FL_MSG_SAVE, .request = &r, .out = out };
+    fl_call_spec call = { .type = FL_MSG_SAVE, .request = r, .out = out };
 
     return fl_client_call(c, &call, ending);
 }
@@ -46,7 +68,7 @@ fl_status fl_save_read_dir(fl_msg_bytes from, char to[FL_SAVE_DIR_MAX + 1])
             FL_FAIL(FL_ERR_INVAL,
                     "the name of a model's directory has the byte 0x%02x in it",
                     (unsigned char)*at);
-    if (*to != '/')
+    if (*to != '/' && !fl_remote_has_scheme(to))
         FL_FAIL(FL_ERR_INVAL,
                 "the model of a job is in %s: give a path from the root, as "
                 "each server has a working directory of its own",
@@ -64,19 +86,50 @@ static fl_status check_asker(fl_server *s, const fl_server_request *r)
                                 "a save");
 }
 
-void fl_server_save(fl_server *s, const fl_server_request *r)
+/* What servers will read is read here first. */
+static fl_status check_dir(fl_msg_bytes dir)
+{
+    fl_save_place w = fl_save_split(dir);
+    char path[FL_SAVE_DIR_MAX + 1];
+    fl_save_recipe recipe;
+
+    FL_TRY(fl_save_read_dir(w.path, path));
+    if (!w.rest.len)
+        return FL_OK;
+    FL_TRY(fl_save_recipe_read(&recipe, w.rest));
+    fl_save_recipe_release(&recipe);
+    return FL_OK;
+}
+
+/* The peer may still write to its bytes: a copy is looked at and kept. */
+static fl_status take_save(fl_server *s, const fl_server_request *r)
 {
     const fl_save_request *q = r->request;
-    char dir[FL_SAVE_DIR_MAX + 1];
+    size_t len = (size_t)q->dir.len;
+    char *dir = fl_try_alloc(len + 1);
+    fl_save_wanted wanted = { .dir = { dir, len }, .keep = q->keep };
+    fl_status st;
+
+    if (!dir)
+        FL_FAIL(FL_ERR_NOMEM, "no memory for what a save is asked for");
+    if (len)
+        memcpy(dir, q->dir.data, len);
+    st = check_dir(wanted.dir);
+    if (!st)
+        fl_coord_save(s->coord, r->reply, &wanted, fl_server_now_ms(s));
+    fl_data_free(dir, len + 1);
+    return st;
+}
+
+void fl_server_save(fl_server *s, const fl_server_request *r)
+{
     fl_status st = check_asker(s, r);
 
-    if (!st)
-        st = fl_save_read_dir(q->dir, dir);
     s->level = FL_LOG_INFO;
+    if (!st)
+        st = take_save(s, r);
     if (st)
         fl_reply_error(r->reply, st);
-    else
-        fl_coord_save(s->coord, r->reply, dir, q->keep, fl_server_now_ms(s));
 }
 
 void fl_server_answer_saved(void *arg, void *question, fl_status st,

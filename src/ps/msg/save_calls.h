@@ -18,9 +18,19 @@
 FL_MUST_CHECK
 fl_status fl_save_read_dir(fl_msg_bytes from, char to[FL_SAVE_DIR_MAX + 1]);
 
+/* A path and, behind a NUL, what goes with it: with the directory of a save the
+   recipe of a model for prediction (ps/recipe.h), with a file its bytes. */
+typedef struct fl_save_place {
+    fl_msg_bytes path; /* without a NUL */
+    fl_msg_bytes rest; /* may be empty: of a directory, all that the job has */
+} fl_save_place;
+
+fl_save_place fl_save_split(fl_msg_bytes joined);
+void fl_save_join(fl_pack *out, const char *path, fl_msg_bytes rest);
+
 typedef struct fl_save_request {
     uint32_t keep;    /* versions; 0: as the setting says */
-    fl_msg_bytes dir; /* without a NUL */
+    fl_msg_bytes dir; /* and a recipe: fl_save_split */
 } fl_save_request;
 
 typedef struct fl_save_reply {
@@ -88,7 +98,7 @@ typedef struct fl_save_work_reply {
     uint32_t order; /* fl_save_order_kind */
     uint32_t keep;
     char version[FL_SAVE_VERSION_ROOM];
-    fl_msg_bytes dir;
+    fl_msg_bytes dir; /* and a recipe: fl_save_split */
 } fl_save_work_reply;
 
 /* --- SAVE_PART (save_part.c): from servers to server 0 --------------------- */
@@ -98,5 +108,15 @@ typedef struct fl_save_part_request {
     uint64_t number; /* of the save */
     fl_msg_bytes bytes;
 } fl_save_part_request;
+
+/* --- SAVE_FILE (save_file.c): from servers to server 0 --------------------- */
+
+/* Bytes of a file of the version, one request after the other. */
+typedef struct fl_save_file_request {
+    uint64_t number; /* of the save */
+    uint64_t offset;
+    uint32_t is_last;   /* the file is whole with this */
+    fl_msg_bytes bytes; /* its name and these: fl_save_split */
+} fl_save_file_request;
 
 #endif

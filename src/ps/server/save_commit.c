@@ -195,22 +195,33 @@ fl_status fl_save_table(const fl_save_writing *w, fl_table_cut *cut)
     fl_table_save_options save = { .cut = cut,
                                    .first = first_shard(w, w->rank),
                                    .last = first_shard(w, w->rank + 1) - 1,
+                                   .values_only = w->recipe != NULL,
                                    .pace = w->pace };
 
+    if (w->recipe && !fl_save_recipe_has_table(
+                         w->recipe, fl_table_name(fl_table_cut_table(cut))))
+        return FL_OK;
     return fl_table_file_write(w->version, w->manifest, &save);
 }
 
+/* The model has the variables of `is`; what no server has, the trainer `lead`
+   brought. */
+typedef struct whole_model {
+    const fl_trainer_part *is, *lead;
+    const fl_save_values *values;
+} whole_model;
+
 static fl_status write_dense(const fl_model_version *v, fl_manifest *m,
-                             const fl_trainer_part *lead,
-                             const fl_save_values *values)
+                             const whole_model *w)
 {
+    const fl_save_values *values = w->values;
     tensors t = { 0 };
     fl_status st = FL_OK;
 
-    for (size_t i = 0; i < lead->wholes.len && !st; i++)
-        st = take_whole(values, lead, &lead->wholes.data[i], &t);
+    for (size_t i = 0; i < w->is->wholes.len && !st; i++)
+        st = take_whole(values, w->lead, &w->is->wholes.data[i], &t);
     /* A job that was declared by hand has what its servers have. */
-    for (size_t i = 0; i < values->list.len && !lead->program.len; i++)
+    for (size_t i = 0; i < values->list.len && !w->is->program.len; i++)
         add_tensor(&t, values->list.data[i]->name,
                    &values->list.data[i]->value);
     if (!st)
@@ -250,7 +261,8 @@ static fl_status put_text(const fl_model_version *v, fl_manifest *m,
 
 /* --- the manifest --------------------------------------------------------- */
 
-static fl_status merge_servers(fl_manifest *m, const fl_save_parts *parts)
+static fl_status merge_servers(const fl_model_version *v, fl_manifest *m,
+                               const fl_save_parts *parts)
 {
     for (uint32_t i = 0; i < parts->n_servers; i++) {
         const fl_save_part *p = &parts->servers[i];
@@ -262,7 +274,12 @@ static fl_status merge_servers(fl_manifest *m, const fl_save_parts *parts)
                        p->rank);
         FL_TRY(fl_manifest_parse(&part, (const char *)p->bytes, (size_t)p->len,
                                  where));
-        st = fl_manifest_merge(m, &part);
+        st = fl_err_ctx(fl_version_sees(v, &part),
+                        "server 0 does not see what server %" PRIu32
+                        " has written",
+                        p->rank);
+        if (!st)
+            st = fl_manifest_merge(m, &part);
         fl_manifest_release(&part);
         FL_TRY(st);
     }
@@ -283,52 +300,69 @@ static void name_settings(fl_manifest *m, const fl_trainer_part *lead)
     }
 }
 
-static fl_status write_lead(const fl_model_version *v, fl_manifest *m,
-                            const fl_trainer_part *lead,
-                            const fl_save_values *values)
+static fl_status write_model(const fl_model_version *v, fl_manifest *m,
+                             const whole_model *w)
 {
-    m->mode = fl_manifest_text(m, lead->mode);
-    m->seed = lead->seed;
-    m->main_version = lead->main_version;
-    m->startup_version = lead->startup_version;
-    name_settings(m, lead);
-    FL_TRY(put_text(v, m, "program.txt", lead->program));
-    FL_TRY(put_text(v, m, "startup.txt", lead->startup));
-    return write_dense(v, m, lead, values);
+    m->mode = fl_manifest_text(m, w->is->mode);
+    m->seed = w->is->seed;
+    m->main_version = w->is->main_version;
+    m->startup_version = w->is->startup_version;
+    name_settings(m, w->is);
+    FL_TRY(put_text(v, m, "program.txt", w->is->program));
+    FL_TRY(put_text(v, m, "startup.txt", w->is->startup));
+    return write_dense(v, m, w);
+}
+
+static void describe_inference(fl_manifest *m, const fl_save_recipe *r)
+{
+    m->kind = FL_MANIFEST_INFERENCE;
+    m->passes = fl_manifest_text(m, r->passes);
+    fl_manifest_set_inference(m, r->feeds.names, r->feeds.n, r->targets.names,
+                              r->targets.n);
+}
+
+/* The first trainer knows the program, and has what all of them have; a model for
+   prediction has nothing else of trainers. */
+static fl_status write_part(const fl_model_version *v, fl_manifest *m,
+                            const fl_save_brought *b, uint32_t i)
+{
+    const fl_save_part *p = &b->parts->trainers[i];
+    fl_trainer_part part;
+    whole_model w = { .is = b->recipe ? &b->recipe->model : &part,
+                      .lead = &part,
+                      .values = b->values };
+    fl_status st;
+
+    FL_TRY(fl_trainer_part_read(&part, (fl_msg_bytes){ p->bytes, p->len }));
+    st = i ? FL_OK : write_model(v, m, &w);
+    if (!st && !b->recipe)
+        st = write_trainer(v, m, p->rank, &part);
+    fl_trainer_part_release(&part);
+    return st;
 }
 
 static fl_status write_all(const fl_model_version *v, fl_manifest *m,
-                           const fl_save_parts *parts,
-                           const fl_save_values *values)
+                           const fl_save_brought *b)
 {
-    FL_TRY(merge_servers(m, parts));
-    if (!parts->n_trainers)
+    FL_TRY(merge_servers(v, m, b->parts));
+    if (!b->parts->n_trainers)
         FL_FAIL(FL_ERR_CLOSED, "no trainer is left that knows the program");
-    for (uint32_t i = 0; i < parts->n_trainers; i++) {
-        const fl_save_part *p = &parts->trainers[i];
-        fl_trainer_part part;
-        fl_status st;
-
-        FL_TRY(fl_trainer_part_read(&part, (fl_msg_bytes){ p->bytes, p->len }));
-        st = i ? FL_OK : write_lead(v, m, &part, values);
-        if (!st)
-            st = write_trainer(v, m, p->rank, &part);
-        fl_trainer_part_release(&part);
-        FL_TRY(st);
-    }
+    for (uint32_t i = 0; i < b->parts->n_trainers; i++)
+        FL_TRY(write_part(v, m, b, i));
     return FL_OK;
 }
 
 fl_status fl_save_commit(fl_model_version *v, const fl_save_work_reply *order,
-                         const fl_save_parts *parts,
-                         const fl_save_values *values)
+                         const fl_save_brought *b)
 {
     fl_manifest m;
     fl_status st;
 
     fl_manifest_init(&m, FL_MANIFEST_FULL);
     m.step = order->step;
-    st = write_all(v, &m, parts, values);
+    if (b->recipe)
+        describe_inference(&m, b->recipe);
+    st = write_all(v, &m, b);
     if (!st)
         st = fl_version_commit(v, &m);
     fl_manifest_release(&m);

@@ -13,6 +13,7 @@
 #include "ckpt/version.h"
 #include "ps/coord/coord_save.h"
 #include "ps/named.h"
+#include "ps/recipe.h"
 #include "table/cut.h"
 
 /* Variables of blocks by name. Zeros are an empty one. */
@@ -33,16 +34,24 @@ typedef struct fl_save_writing {
     fl_manifest *manifest; /* of its part */
     int rank, n_servers;
     fl_pace *pace;
+    const fl_save_recipe *recipe; /* NULL: all that there is */
 } fl_save_writing;
 
-/* The shards of a server in a cut, as a file of the version. */
+/* The shards of a server in a cut, as a file of the version; for prediction the
+   values of tables that the recipe has. */
 FL_MUST_CHECK
 fl_status fl_save_table(const fl_save_writing *w, fl_table_cut *cut);
+
+/* What all members brought; a recipe of NULL is for all that there is. */
+typedef struct fl_save_brought {
+    const fl_save_parts *parts;
+    const fl_save_values *values;
+    const fl_save_recipe *recipe;
+} fl_save_brought;
 
 /* Writes what is left, and commits. */
 FL_MUST_CHECK
 fl_status fl_save_commit(fl_model_version *v, const fl_save_work_reply *order,
-                         const fl_save_parts *parts,
-                         const fl_save_values *values);
+                         const fl_save_brought *b);
 
 #endif

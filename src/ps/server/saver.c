@@ -11,13 +11,15 @@
 
 #include "base/log.h"
 #include "ckpt/pace.h"
+#include "ckpt/remote.h"
 #include "ckpt/version.h"
+#include "ps/server/gathered.h"
 #include "ps/server/save_commit.h"
 #include "ps/store/store_cut.h"
 
 typedef struct order {
     fl_save_work_reply is; /* its dir is our own */
-    char *dir;
+    char *dir;             /* the same, with a NUL behind it */
     fl_save_parts *parts;
 } order;
 
@@ -25,6 +27,13 @@ typedef struct loading {
     char *path;
     fl_reply *reply;
 } loading;
+
+/* Bytes of a file that came; they are our own. */
+typedef struct incoming {
+    fl_save_file_request is;
+    uint8_t *bytes;
+    fl_reply *reply;
+} incoming;
 
 struct fl_saver {
     fl_saver_options o;
@@ -36,12 +45,15 @@ struct fl_saver {
     order order;
     bool is_ending;
     FL_VEC(loading) loads; /* that were asked for */
+    FL_VEC(incoming) incoming;
     uint64_t number;       /* of the save that values are taken for */
     fl_save_values values; /* that came so far */
 
     /* The thread's own. */
     order now;
     fl_model_version *version;
+    bool is_elsewhere;    /* the version is on this host, for server 0 to get */
+    fl_gathered gathered; /* on server 0 */
     fl_store_cut *cut;
     fl_pace pace; /* any thread */
 };
@@ -79,11 +91,18 @@ static bool is_void(fl_saver *s)
 
 /* --- preparing ------------------------------------------------------------ */
 
+/* Where only a command reaches, it is written to this host first. */
 static fl_status begin_version(fl_saver *s)
 {
     fl_version_options o = { .keep = s->now.is.keep };
+    char *local = NULL;
+    fl_status st;
 
-    FL_TRY(fl_version_begin(&s->version, s->now.dir, &o));
+    FL_TRY(fl_remote_check(s->o.conf, s->now.dir));
+    FL_TRY(fl_remote_place(s->o.conf, s->now.dir, &local));
+    st = fl_version_begin(&s->version, local, &o);
+    fl_free(local);
+    FL_TRY(st);
     fl_lock(&s->mu);
     s->number = s->now.is.number;
     fl_save_values_clear(&s->values);
@@ -91,13 +110,54 @@ static fl_status begin_version(fl_saver *s)
     return FL_OK;
 }
 
+static fl_status join_at(fl_saver *s, const char *local)
+{
+    fl_model_version *v;
+    fl_status st;
+
+    FL_TRY(fl_version_join(&v, local, s->now.is.version));
+    st = fl_version_probe(v);
+    if (st)
+        fl_version_close(v);
+    else
+        s->version = v;
+    return st;
+}
+
+/* A folder of this host, for the part that server 0 gets file by file. */
+static fl_status begin_elsewhere(fl_saver *s)
+{
+    char *local = NULL;
+    fl_str place = { 0 };
+    fl_status st;
+
+    FL_WARN("ps", "server %d sends its part of the save: %s", s->o.rank,
+            fl_last_error());
+    fl_str_addf(&place, "gather-%d://%s", s->o.rank, s->now.dir);
+    st = fl_remote_place(s->o.conf, fl_str_text(&place), &local);
+    fl_str_release(&place);
+    FL_TRY(st);
+    st = fl_version_begin(&s->version, local, NULL);
+    fl_free(local);
+    s->is_elsewhere = !st;
+    return st;
+}
+
 static fl_status join_version(fl_saver *s)
 {
-    return fl_err_ctx(
-        fl_version_join(&s->version, s->now.dir, s->now.is.version),
-        "host %s does not see what server 0 has begun; servers "
-        "save to storage that all of them see",
-        s->host);
+    char *local = NULL;
+    fl_status st;
+
+    FL_TRY(fl_remote_place(s->o.conf, s->now.dir, &local));
+    st = join_at(s, local);
+    fl_free(local);
+    if (st && s->o.conf->save_gather)
+        return begin_elsewhere(s);
+    return fl_err_ctx(st,
+                      "host %s does not see what server 0 has begun; save to "
+                      "storage that all servers see, or let server 0 get all "
+                      "parts with the setting save_gather=true",
+                      s->host);
 }
 
 static void prepare(fl_saver *s)
@@ -112,27 +172,66 @@ static void prepare(fl_saver *s)
 
 /* --- the cut, and writing ------------------------------------------------- */
 
+/* *out stays NULL for a save of all that there is. */
+static fl_status read_recipe(const fl_saver *s, fl_save_recipe *room,
+                             const fl_save_recipe **out)
+{
+    fl_msg_bytes bytes = fl_save_split(s->now.is.dir).rest;
+
+    if (!bytes.len)
+        return FL_OK;
+    FL_TRY(fl_save_recipe_read(room, bytes));
+    *out = room;
+    return FL_OK;
+}
+
 static fl_status give_values(fl_saver *s, const fl_pack *p)
 {
     fl_save_part_request r = { .number = s->now.is.number,
                                .bytes = { p->data, p->len } };
 
-    return s->o.send ? s->o.send(s->o.arg, &r)
+    return s->o.send ? s->o.send(s->o.arg, FL_MSG_SAVE_PART, &r)
                      : fl_saver_add_values(s, r.number, r.bytes);
 }
 
-static fl_status write_parts(fl_saver *s, fl_manifest *m)
+static fl_status write_parts(fl_saver *s, fl_manifest *m,
+                             const fl_save_recipe *recipe)
 {
     fl_save_writing w = { .version = s->version,
                           .manifest = m,
                           .rank = s->o.rank,
                           .n_servers = s->o.n_servers,
-                          .pace = &s->pace };
+                          .pace = &s->pace,
+                          .recipe = recipe };
 
     for (size_t i = 0; i < s->cut->values.len; i++)
         FL_TRY(give_values(s, &s->cut->values.data[i]));
     for (size_t i = 0; i < s->cut->tables.len && !is_void(s); i++)
         FL_TRY(fl_save_table(&w, s->cut->tables.data[i]));
+    return FL_OK;
+}
+
+static fl_status write_by_recipe(fl_saver *s, fl_manifest *m)
+{
+    const fl_save_recipe *recipe = NULL;
+    fl_save_recipe room = { 0 };
+    fl_status st = read_recipe(s, &room, &recipe);
+
+    if (!st)
+        st = write_parts(s, m, recipe);
+    fl_save_recipe_release(&room);
+    return st;
+}
+
+/* They were written at their pace, and are sent as fast as they are taken. */
+static fl_status send_files(fl_saver *s, const fl_manifest *m)
+{
+    fl_gathered_way way = { .send = s->o.send,
+                            .arg = s->o.arg,
+                            .number = s->now.is.number };
+
+    for (size_t i = 0; i < m->files.len && !is_void(s); i++)
+        FL_TRY(fl_gathered_send(&way, s->version, m->files.data[i].name));
     return FL_OK;
 }
 
@@ -143,9 +242,11 @@ static void write_behind(fl_saver *s)
     char *text;
 
     fl_manifest_init(&m, FL_MANIFEST_PART);
-    st = write_parts(s, &m);
+    st = write_by_recipe(s, &m);
     fl_store_cut_end(s->cut);
     s->cut = NULL;
+    if (!st && s->is_elsewhere)
+        st = send_files(s, &m);
     if (st && !is_void(s))
         report_failure(s);
     if (!st && !is_void(s)) {
@@ -172,6 +273,18 @@ static void take_cut(fl_saver *s)
 
 /* --- the end -------------------------------------------------------------- */
 
+static fl_status commit_by_recipe(fl_saver *s, const fl_save_values *values)
+{
+    fl_save_brought b = { .parts = s->now.parts, .values = values };
+    fl_save_recipe room = { 0 };
+    fl_status st = read_recipe(s, &room, &b.recipe);
+
+    if (!st)
+        st = fl_save_commit(s->version, &s->now.is, &b);
+    fl_save_recipe_release(&room);
+    return st ? st : fl_remote_publish(s->o.conf, s->now.dir);
+}
+
 static void commit(fl_saver *s)
 {
     fl_save_values values;
@@ -181,7 +294,7 @@ static void commit(fl_saver *s)
     values = s->values;
     s->values = (fl_save_values){ 0 };
     fl_unlock(&s->mu);
-    st = fl_save_commit(s->version, &s->now.is, s->now.parts, &values);
+    st = commit_by_recipe(s, &values);
     fl_save_values_clear(&values);
     if (st)
         report_failure(s);
@@ -194,6 +307,8 @@ static void let_go(fl_saver *s)
 {
     fl_store_cut_end(s->cut);
     s->cut = NULL;
+    fl_gathered_clear(&s->gathered);
+    s->is_elsewhere = false;
     fl_version_close(s->version);
     s->version = NULL;
     fl_lock(&s->mu);
@@ -220,9 +335,12 @@ static void answer_load(loading *l, fl_status st)
 
 static void load_now(fl_saver *s, loading *l)
 {
-    fl_status st =
-        fl_store_load(s->o.store, l->path, s->o.rank, s->o.n_servers);
+    char *local = NULL;
+    fl_status st = fl_remote_fetch(s->o.conf, l->path, &local);
 
+    if (!st)
+        st = fl_store_load(s->o.store, local, s->o.rank, s->o.n_servers);
+    fl_free(local);
     if (!st)
         FL_INFO("ps", "server %d has loaded %s", s->o.rank, l->path);
     answer_load(l, st);
@@ -236,6 +354,43 @@ static void drop_loads(fl_saver *s)
     fl_vec_release(&s->loads);
 }
 
+/* --- files of other servers ----------------------------------------------- */
+
+static void answer_file(incoming *f, fl_status st)
+{
+    if (st)
+        fl_reply_error(f->reply, st);
+    else
+        fl_reply_send(f->reply, NULL, 0);
+    fl_data_free(f->bytes, (size_t)f->is.bytes.len);
+}
+
+static fl_status check_number(const fl_saver *s, uint64_t number)
+{
+    if (!s->version || number != s->now.is.number)
+        FL_FAIL(FL_ERR_CLOSED,
+                "bytes for save %" PRIu64 " came when it was not under way",
+                number);
+    return FL_OK;
+}
+
+static void put_file(fl_saver *s, incoming *f)
+{
+    fl_status st = check_number(s, f->is.number);
+
+    if (!st)
+        st = fl_gathered_add(&s->gathered, s->version, &f->is);
+    answer_file(f, st);
+}
+
+static void drop_files(fl_saver *s)
+{
+    for (size_t i = 0; i < s->incoming.len; i++)
+        answer_file(&s->incoming.data[i],
+                    fl_err_set(FL_ERR_CLOSED, "server %d ends", s->o.rank));
+    fl_vec_release(&s->incoming);
+}
+
 /* --- the thread ----------------------------------------------------------- */
 
 static void release_order(order *o)
@@ -245,9 +400,11 @@ static void release_order(order *o)
     *o = (order){ 0 };
 }
 
-/* What there is to do: a load, else an order; neither at the end. */
+/* What there is to do: a load, else bytes of a file, else an order; nothing at
+   the end. */
 typedef struct task {
     loading load;
+    incoming file;
     bool has_order;
 } task;
 
@@ -256,12 +413,14 @@ static task next_task(fl_saver *s)
     task t = { 0 };
 
     fl_lock(&s->mu);
-    while (!s->has_order && !s->loads.len && !s->is_ending)
+    while (!s->has_order && !s->loads.len && !s->incoming.len && !s->is_ending)
         fl_cond_wait(&s->changed, &s->mu);
     if (s->is_ending) {
         ; /* what is left is dropped */
     } else if (s->loads.len) {
         t.load = s->loads.data[--s->loads.len];
+    } else if (s->incoming.len) { /* of each server there is one at a time */
+        t.file = s->incoming.data[--s->incoming.len];
     } else {
         release_order(&s->now);
         s->now = s->order;
@@ -288,6 +447,8 @@ static void work(void *arg)
 
         if (t.load.path)
             load_now(s, &t.load);
+        else if (t.file.reply)
+            put_file(s, &t.file);
         else if (t.has_order)
             steps[s->now.is.order](s);
         else
@@ -304,7 +465,7 @@ static void set_order(fl_saver *s, const fl_save_work_reply *r,
     s->order.dir = fl_alloc((size_t)r->dir.len + 1);
     if (r->dir.len)
         memcpy(s->order.dir, r->dir.data, (size_t)r->dir.len);
-    s->order.is.dir = (fl_msg_bytes){ 0 };
+    s->order.is.dir.data = s->order.dir;
     s->has_order = true;
 }
 
@@ -325,6 +486,39 @@ void fl_saver_load(fl_saver *s, const char *path, fl_reply *reply)
         drop_loads(s);
     else
         start_thread(s);
+    fl_cond_wake_all(&s->changed);
+    fl_unlock(&s->mu);
+}
+
+static fl_status copy_file(incoming *f, const fl_save_file_request *r)
+{
+    size_t len = (size_t)r->bytes.len;
+
+    f->is = *r;
+    f->bytes = fl_try_alloc(len);
+    if (!f->bytes)
+        FL_FAIL(FL_ERR_NOMEM, "no memory for %zu bytes of a file to save", len);
+    memcpy(f->bytes, r->bytes.data, len);
+    f->is.bytes.data = f->bytes;
+    return FL_OK;
+}
+
+void fl_saver_take_file(fl_saver *s, const fl_save_file_request *r,
+                        fl_reply *reply)
+{
+    incoming f = { .reply = reply };
+    fl_status st =
+        s ? copy_file(&f, r)
+          : fl_err_set(FL_ERR_INVAL, "this server takes no part in saves");
+
+    if (st) {
+        fl_reply_error(reply, st);
+        return;
+    }
+    fl_lock(&s->mu);
+    fl_vec_push(&s->incoming, f);
+    if (s->is_ending)
+        drop_files(s);
     fl_cond_wake_all(&s->changed);
     fl_unlock(&s->mu);
 }
@@ -402,6 +596,7 @@ void fl_saver_free(fl_saver *s)
     fl_thread_join(thread);
     fl_pace_release(&s->pace);
     drop_loads(s);
+    drop_files(s);
     release_order(&s->order);
     release_order(&s->now);
     fl_save_values_clear(&s->values);

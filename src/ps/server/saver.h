@@ -29,8 +29,9 @@ typedef struct fl_saver_options {
     /* Tells the coordinator, whose answer comes by fl_saver_take_order; the bytes
        are borrowed for the call. Any thread. */
     void (*report)(void *arg, const fl_save_work_request *r);
-    /* Sends values to server 0 and waits for its answer; NULL on server 0. */
-    fl_status (*send)(void *arg, const fl_save_part_request *r);
+    /* Sends values or bytes of a file (SAVE_PART, SAVE_FILE) to server 0 and waits
+       for its answer; NULL on server 0. */
+    fl_status (*send)(void *arg, fl_msg type, const void *request);
     void *arg;
 } fl_saver_options;
 
@@ -48,6 +49,11 @@ void fl_saver_take_order(fl_saver *s, fl_status st, const fl_save_work_reply *r,
 
 /* Loads a model into the store, and answers. Does not wait. */
 void fl_saver_load(fl_saver *s, const char *path, fl_reply *reply);
+
+/* Bytes of a file of another server; answers. Does not wait. NULL is a server that
+   cannot save. */
+void fl_saver_take_file(fl_saver *s, const fl_save_file_request *r,
+                        fl_reply *reply);
 
 /* Values of another server, or of this one, for the save of that number. NULL is a
    server that cannot save. */

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "ckpt/remote.h"
 
 #define TICK_MS 100
 #define HANDSHAKE_MS 5000
@@ -296,10 +297,14 @@ static fl_status take_part(fl_server *s)
 /* The job goes on behind the step of the model. */
 static fl_status take_model(fl_server *s, const fl_server_options *o)
 {
+    char *local = NULL;
     uint64_t step;
+    fl_status st;
 
-    FL_TRY(
-        fl_store_set_model(s->store, o->model, o->rank, o->n_servers, &step));
+    FL_TRY(fl_remote_fetch(o->conf, o->model, &local));
+    st = fl_store_set_model(s->store, local, o->rank, o->n_servers, &step);
+    fl_free(local);
+    FL_TRY(st);
     fl_server_raise_step(s, step);
     return FL_OK;
 }

@@ -108,7 +108,7 @@ static void report(void *server, const fl_save_work_request *r)
     fl_unlock(&s->mu);
 }
 
-/* --- values --------------------------------------------------------------- */
+/* --- values and files ----------------------------------------------------- */
 
 static void on_taken(void *arg, fl_status st, const fl_frame *f,
                      fl_payload *payload)
@@ -124,9 +124,9 @@ static void on_taken(void *arg, fl_status st, const fl_frame *f,
     fl_unlock(&k->mu);
 }
 
-static fl_status wait_for(call *k)
+static fl_status wait_for(call *k, fl_msg type)
 {
-    if (!send_call(k, FL_MSG_SAVE_PART, on_taken))
+    if (!send_call(k, type, on_taken))
         FL_FAIL(FL_ERR_CLOSED, "the job is over");
     fl_lock(&k->mu);
     while (!k->is_over)
@@ -136,7 +136,7 @@ static fl_status wait_for(call *k)
 }
 
 /* The link ends the wait when server 0 is lost, and when this server ends. */
-static fl_status send(void *server, const fl_save_part_request *r)
+static fl_status send(void *server, fl_msg type, const void *request)
 {
     call *k = fl_alloc(sizeof(*k));
     fl_msg_bytes end;
@@ -145,9 +145,10 @@ static fl_status send(void *server, const fl_save_part_request *r)
     k->server = server;
     fl_mutex_init(&k->mu);
     fl_cond_init(&k->over);
-    end = fl_fields_pack(&k->payload, fl_msg_save_part_request.fields, r);
+    end = fl_fields_pack(&k->payload,
+                         fl_msg_find((uint16_t)type)->request->fields, request);
     fl_pack_bytes(&k->payload, end.data, (size_t)end.len);
-    st = wait_for(k);
+    st = wait_for(k, type);
     fl_cond_release(&k->over);
     fl_mutex_release(&k->mu);
     free_call(k);
