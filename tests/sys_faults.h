@@ -21,11 +21,16 @@ typedef enum fault_kind {
     FAULT_KINDS
 } fault_kind;
 
-static struct {
+typedef struct fault_state {
     fault_kind kind;
     int at;
     atomic_int n; /* calls so far */
-} faults;
+} fault_state;
+
+/* What is in use; processes may share one. */
+static fault_state fault_own;
+static fault_state *fault_now = &fault_own;
+#define faults (*fault_now)
 
 /* Counts a call; true: it fails. Does not come back from a death before it. */
 static inline bool fault_count(bool *dies_after)

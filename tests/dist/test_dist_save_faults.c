@@ -1,43 +1,21 @@
-/* test_dist_save_faults.c - members of a job that are killed while it saves
- * itself again and again: the model that counts is whole, whoever goes, and
- * another job begins with it.
- *
- * Each member is a process. Nobody may be left at the end, and who hangs is ended
- * by an alarm clock.
+/* test_dist_save_faults.c - jobs that save themselves while members are killed and
+ * their file calls go wrong: the model that counts is whole, the job says which
+ * one it is, and another job begins with it.
  */
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/log.h"
+#include "../sys_faults.h"
 #include "ckpt/version.h"
-#include "dist_kit.h"
+#include "dist_procs.h"
 
-#define HANGS_S 90
+#define HANGS_S 280
 #define SERVERS 2
 #define TRAINERS 2
-#define MEMBERS (SERVERS + TRAINERS)
-#define SERVER(i) (i)
-#define TRAINER(i) (SERVERS + (i))
-#define FAILED 3
-
-typedef struct board {
-    atomic_bool is_enough;
-    kit_text texts[MEMBERS];
-} board;
-
-typedef struct job {
-    kit_job kit;
-    board *board;
-    char dir[64], addresses[256];
-    pid_t pids[MEMBERS];
-} job;
+#define CALLS_MAX 200 /* of one server in one save */
 
 static char folder[] = "/tmp/flotilla-faults-XXXXXX";
 
@@ -56,7 +34,68 @@ static int remove_folder(void **state)
     return system(command);
 }
 
-/* --- processes ------------------------------------------------------------ */
+/* --- jobs ----------------------------------------------------------------- */
+
+/* What the members of a job share. */
+typedef struct board {
+    char dir[64];
+    atomic_bool is_enough;
+    int victim;        /* the server whose calls go wrong */
+    fault_state calls; /* of its files */
+    int n_calls;       /* that a save without faults has made */
+} board;
+
+static board *new_board(const char *name)
+{
+    board *b = procs_share(sizeof(*b));
+
+    snprintf(b->dir, sizeof(b->dir), "%s/%s", folder, name);
+    return b;
+}
+
+static procs new_job(const char *mode, board *b, kit_work work)
+{
+    procs p = { .kit = { .mode = mode,
+                         .n_servers = SERVERS,
+                         .n_trainers = TRAINERS,
+                         .optimizer = "adagrad",
+                         .words = "learning_rate=0.05" },
+                .work = work,
+                .arg = b };
+
+    procs_set(&p, "restart_timeout_ms", "500");
+    procs_set(&p, "suspect_ms", "200");
+    procs_set(&p, "ping_ms", "50");
+    return p;
+}
+
+static void expect_whole(const char *dir)
+{
+    fl_model_version *v;
+
+    assert_ok(fl_version_open(&v, dir));
+    assert_ok(fl_version_verify(v));
+    fl_version_close(v);
+}
+
+static fl_status do_nothing(kit_trainer *t, void *arg)
+{
+    (void)t;
+    (void)arg;
+    return FL_OK;
+}
+
+/* Another job begins with what is there, and ends well. */
+static void expect_loads(board *b)
+{
+    procs p = new_job("sync", b, do_nothing);
+
+    p.kit.model = b->dir;
+    procs_start(&p);
+    procs_end(&p);
+}
+
+/* --- members that are killed ---------------------------------------------- */
 
 static fl_status train_until_enough(kit_trainer *t, void *arg)
 {
@@ -68,193 +107,222 @@ static fl_status train_until_enough(kit_trainer *t, void *arg)
     return st;
 }
 
-static void hear_nothing(void *arg, fl_log_level level, const char *area,
-                         const char *text)
+static void save_always(procs *p, const char *dir)
 {
-    (void)arg;
-    (void)level;
-    (void)area;
-    (void)text;
-}
-
-static _Noreturn void be_member(job *j, int member)
-{
-    kit_role role = member < SERVERS ? KIT_SERVER : KIT_TRAINER;
-    int rank = role == KIT_SERVER ? member : member - SERVERS;
-    char *text = j->board->texts[member];
-
-    alarm(HANGS_S);
-    if (!getenv("FL_TEST_LOUD"))
-        fl_log_set(hear_nothing, NULL, FL_LOG_WARN);
-    kit_member(&j->kit, j->addresses, role, rank, train_until_enough, j->board,
-               text);
-    exit(text[0] ? FAILED : 0);
-}
-
-static void start_member(job *j, int member)
-{
-    pid_t parent = getpid();
-
-    fflush(NULL);
-    j->pids[member] = fork();
-    assert_true(j->pids[member] >= 0);
-    if (j->pids[member])
-        return;
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent)
-        _exit(FAILED);
-    be_member(j, member);
-}
-
-static void start_job(job *j)
-{
-    memset(j->board, 0, sizeof(*j->board));
-    kit_addresses(j->addresses, sizeof(j->addresses), SERVERS);
-    for (int i = 0; i < MEMBERS; i++)
-        start_member(j, i);
-}
-
-/* The end of a member, as of waitpid. */
-static int wait_for(job *j, int member)
-{
-    int status = 0;
-
-    assert_int_equal(waitpid(j->pids[member], &status, 0), j->pids[member]);
-    j->pids[member] = 0;
-    return status;
-}
-
-static void kill_member(job *j, int member)
-{
-    assert_int_equal(kill(j->pids[member], SIGKILL), 0);
-    (void)wait_for(j, member);
-}
-
-/* --- versions ------------------------------------------------------------- */
-
-/* The number of the version that counts; 0: none yet. */
-static unsigned long current(const job *j)
-{
-    char path[128], id[64] = "";
-    FILE *f;
-
-    snprintf(path, sizeof(path), "%s/CURRENT", j->dir);
-    f = fopen(path, "r");
-    if (!f)
-        return 0;
-    if (!fgets(id, sizeof(id), f))
-        id[0] = '\0';
-    fclose(f);
-    return strtoul(id, NULL, 10);
-}
-
-/* The alarm clock of the test ends the wait. */
-static void wait_for_version(const job *j, unsigned long number)
-{
-    while (current(j) < number)
-        usleep(1000);
-}
-
-static void expect_whole(const job *j)
-{
-    fl_model_version *v;
-
-    assert_ok(fl_version_open(&v, j->dir));
-    assert_ok(fl_version_verify(v));
-    fl_version_close(v);
-}
-
-/* --- tests ---------------------------------------------------------------- */
-
-static job make_job(const char *mode, const char *name)
-{
-    job j = { .kit = { .mode = mode,
-                       .n_servers = SERVERS,
-                       .n_trainers = TRAINERS,
-                       .optimizer = "adagrad",
-                       .words = "learning_rate=0.05" } };
-
-    j.board = mmap(NULL, sizeof(*j.board), PROT_READ | PROT_WRITE,
-                   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    assert_true(j.board != MAP_FAILED);
-    snprintf(j.dir, sizeof(j.dir), "%s/%s", folder, name);
-    return j;
-}
-
-static void set(job *j, size_t i, const char *name, const char *value)
-{
-    j->kit.settings[i] = (kit_setting){ name, value };
-}
-
-static void save_always(job *j)
-{
-    set(j, 0, "save_dir", j->dir);
-    set(j, 1, "save_every_steps", "1");
-    set(j, 2, "restart_timeout_ms", "500");
-    set(j, 3, "suspect_ms", "200");
-    set(j, 4, "ping_ms", "50");
-    set(j, 5, "save_timeout_ms", "2000");
-}
-
-/* Another job begins with what is there, and ends well. */
-static void expect_loads(job *j)
-{
-    j->kit.model = j->dir;
-    set(j, 0, "save_dir", "");
-    start_job(j);
-    j->board->is_enough = true;
-    for (int i = 0; i < MEMBERS; i++)
-        if (wait_for(j, i))
-            fail_msg("member %d: %s", i, j->board->texts[i]);
+    procs_set(p, "save_dir", dir);
+    procs_set(p, "save_every_steps", "1");
+    procs_set(p, "save_timeout_ms", "2000");
 }
 
 static void a_lost_trainer_leaves_a_job_that_goes_on_saving(void **state)
 {
-    job j = make_job("async", "trainer");
+    board *b = new_board("trainer");
+    procs p = new_job("async", b, train_until_enough);
+    watch w = watch_begin(b->dir);
     unsigned long number;
 
     (void)state;
     alarm(HANGS_S);
-    save_always(&j);
-    set(&j, 6, "go_on_without_lost_trainers", "true");
-    start_job(&j);
-    wait_for_version(&j, 2);
-    kill_member(&j, TRAINER(1));
-    number = current(&j);
-    wait_for_version(&j, number + 2);
-    j.board->is_enough = true;
-    for (int i = 0; i < TRAINER(1); i++)
-        if (wait_for(&j, i))
-            fail_msg("member %d: %s", i, j.board->texts[i]);
-    expect_whole(&j);
-    expect_loads(&j);
+    save_always(&p, b->dir);
+    procs_set(&p, "go_on_without_lost_trainers", "true");
+    procs_start(&p);
+    watch_wait(&w, 2);
+    procs_kill(&p, procs_trainer(&p, 1));
+    number = watch_current(&w);
+    watch_wait(&w, number + 2);
+    b->is_enough = true;
+    procs_end(&p);
+    expect_whole(b->dir);
+    expect_loads(b);
+    watch_end(&w);
     alarm(0);
+}
+
+static void lose_server(const char *mode, int server)
+{
+    char name[32];
+    board *b;
+    procs p;
+    watch w;
+
+    snprintf(name, sizeof(name), "%s%d", mode, server);
+    b = new_board(name);
+    p = new_job(mode, b, train_until_enough);
+    w = watch_begin(b->dir);
+    save_always(&p, b->dir);
+    procs_start(&p);
+    watch_wait(&w, 2);
+    procs_kill(&p, server);
+    for (int i = 0; i < procs_count(&p); i++)
+        if (p.pids[i])
+            assert_int_not_equal(procs_wait(&p, i), 0);
+    expect_whole(b->dir);
+    expect_loads(b);
+    watch_end(&w);
 }
 
 static void a_lost_server_ends_the_job_and_the_model_stays(void **state)
 {
-    static const char *const modes[] = { "sync", "async" };
-
     (void)state;
-    for (size_t m = 0; m < 2; m++)
-        for (int server = 0; server < SERVERS; server++) {
-            char name[32];
-            job j;
+    alarm(HANGS_S);
+    for (int server = 0; server < SERVERS; server++) {
+        lose_server("sync", server);
+        lose_server("async", server);
+    }
+    alarm(0);
+}
 
-            alarm(HANGS_S);
-            snprintf(name, sizeof(name), "%s%d", modes[m], server);
-            j = make_job(modes[m], name);
-            save_always(&j);
-            start_job(&j);
-            wait_for_version(&j, 2);
-            kill_member(&j, SERVER(server));
-            for (int i = 0; i < MEMBERS; i++)
-                if (j.pids[i])
-                    assert_int_not_equal(wait_for(&j, i), 0);
-            expect_whole(&j);
-            expect_loads(&j);
-            alarm(0);
-        }
+/* --- calls that go wrong --------------------------------------------------- */
+
+/* The victim's calls are counted in memory that trainers see. Trainers make no
+   file calls when a job is saved. */
+static void take_faults(const procs *p, int member)
+{
+    board *b = p->arg;
+
+    if (member != b->victim)
+        return;
+    fault_now = &b->calls;
+    fl_sys_replace(&fault_sys);
+}
+
+static unsigned long current(const char *dir)
+{
+    watch w = { dir, -1 };
+
+    return watch_current(&w);
+}
+
+/* What counts is what the save has said, and it is whole. */
+static fl_status check_said(const char *dir, unsigned long before, fl_status st)
+{
+    bool is_new = !st || strstr(fl_last_error(), "counts now");
+    unsigned long after = current(dir);
+    fl_model_version *v;
+
+    if (is_new != (after > before))
+        FL_FAIL(FL_ERR_INVAL,
+                "version %lu counts behind %lu, and the save said: %s", after,
+                before, st ? fl_last_error() : "good");
+    FL_TRY(fl_version_open(&v, dir));
+    st = fl_version_verify(v);
+    fl_version_close(v);
+    return st;
+}
+
+static fl_status save_with(kit_trainer *t, board *b, fault_kind kind, int at)
+{
+    unsigned long before = current(b->dir);
+    fl_status st;
+
+    b->calls.kind = kind;
+    b->calls.at = at;
+    b->calls.n = 0;
+    st = fl_job_save(fl_transpiler_job(t->transpiler), b->dir);
+    return fl_err_ctx(check_said(b->dir, before, st), "fault %d at call %d",
+                      (int)kind, at);
+}
+
+/* How often a save calls; the second one also removes the first. */
+static fl_status count_calls(kit_trainer *t, board *b)
+{
+    FL_TRY(save_with(t, b, FAULT_FAIL, 0));
+    FL_TRY(save_with(t, b, FAULT_FAIL, 0));
+    b->n_calls = b->calls.n;
+    if (b->n_calls < 4 || b->n_calls > CALLS_MAX)
+        FL_FAIL(FL_ERR_INVAL, "a save made %d calls", b->n_calls);
+    return FL_OK;
+}
+
+static fl_status save_again_and_again(kit_trainer *t, void *arg)
+{
+    board *b = arg;
+
+    FL_TRY(kit_step(t, 0));
+    if (t->rank)
+        return FL_OK;
+    FL_TRY(count_calls(t, b));
+    for (int at = 1; at <= b->n_calls; at++) {
+        FL_TRY(save_with(t, b, FAULT_FAIL, at));
+        FL_TRY(save_with(t, b, FAULT_FAIL_ALWAYS, at));
+        FL_TRY(save_with(t, b, FAULT_SHORT, at));
+    }
+    return save_with(t, b, FAULT_FAIL, 0);
+}
+
+static void every_call_of_every_server_fails_in_turn(void **state)
+{
+    (void)state;
+    alarm(HANGS_S);
+    for (int server = 0; server < SERVERS; server++) {
+        char name[32];
+        board *b;
+        procs p;
+
+        snprintf(name, sizeof(name), "calls%d", server);
+        b = new_board(name);
+        b->victim = server;
+        p = new_job("sync", b, save_again_and_again);
+        p.first = take_faults;
+        procs_start(&p);
+        procs_end(&p);
+        expect_loads(b);
+    }
+    alarm(0);
+}
+
+/* --- processes that die in a call ------------------------------------------ */
+
+/* Each job goes on from what the one before has left. */
+static fl_status save_and_die(kit_trainer *t, void *arg)
+{
+    board *b = arg;
+
+    FL_TRY(kit_step(t, 0));
+    if (t->rank)
+        return FL_OK;
+    if (!b->n_calls)
+        return count_calls(t, b);
+    return fl_job_save(fl_transpiler_job(t->transpiler), b->dir);
+}
+
+static void live_once(board *b, int at)
+{
+    procs p = new_job("async", b, save_and_die);
+
+    p.first = take_faults;
+    p.kit.n_trainers = 1;
+    p.kit.model = b->n_calls ? b->dir : NULL;
+    b->calls.kind = FAULT_KILL_BEFORE;
+    b->calls.at = at;
+    b->calls.n = 0;
+    procs_start(&p);
+    for (int i = 0; i < procs_count(&p); i++) {
+        int status = procs_wait(&p, i);
+
+        if (!at && status)
+            fail_msg("member %d: %s", i, p.texts[i]);
+    }
+    expect_whole(b->dir);
+}
+
+static void every_call_of_every_server_is_its_last_in_turn(void **state)
+{
+    (void)state;
+    alarm(HANGS_S);
+    for (int server = 0; server < SERVERS; server++) {
+        char name[32];
+        board *b;
+
+        snprintf(name, sizeof(name), "deaths%d", server);
+        b = new_board(name);
+        b->victim = server;
+        live_once(b, 0);
+        for (int at = 1; at <= b->n_calls; at++)
+            live_once(b, at);
+        expect_loads(b);
+    }
+    alarm(0);
 }
 
 int main(void)
@@ -262,6 +330,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_lost_trainer_leaves_a_job_that_goes_on_saving),
         cmocka_unit_test(a_lost_server_ends_the_job_and_the_model_stays),
+        cmocka_unit_test(every_call_of_every_server_fails_in_turn),
+        cmocka_unit_test(every_call_of_every_server_is_its_last_in_turn),
     };
 
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
