@@ -3,7 +3,6 @@
 #include "api/io.h"
 #include "dist/job.h"
 
-/* A job has no scope of its caller's, and is saved and loaded whole. */
 static fl_status check_whole(const char *what, bool is_whole)
 {
     if (!is_whole)
@@ -74,14 +73,28 @@ fl_status fl_io_inference_job(fl_job *j, const char *dir,
 
 /* --- loading -------------------------------------------------------------- */
 
+static fl_load_wish wish_of(fl_io_which which, const fl_load_args *a)
+{
+    return (fl_load_wish){ .match = { .names = a->names,
+                                      .n_names = a->n_names,
+                                      .renames = a->renames,
+                                      .n_renames = a->n_renames,
+                                      .resizes = a->resizes,
+                                      .n_resizes = a->n_resizes,
+                                      .is_fresh_state = a->fresh_state },
+                           .params_only = which == FL_IO_PARAMS };
+}
+
 /* A server begins with a model, whose rows it takes when it serves. */
 fl_status fl_io_load_job(fl_job *j, const char *dir, fl_io_which which,
                          const fl_load_args *args)
 {
-    FL_TRY(check_whole("loaded", which == FL_IO_ALL && !args->n_names &&
-                                     !args->n_renames && !args->n_resizes &&
-                                     !args->fresh_state && !args->scope &&
-                                     !args->delta));
-    return j->role == FL_ROLE_SERVER ? fl_job_begin_with(j, dir)
-                                     : fl_job_load(j, dir);
+    fl_load_wish wish = wish_of(which, args);
+
+    if (args->scope || args->delta)
+        FL_FAIL(FL_ERR_UNSUPPORTED,
+                "a job is loaded into its servers: leave the options scope and "
+                "delta out, or load in one process");
+    return j->role == FL_ROLE_SERVER ? fl_job_begin_with(j, dir, &wish)
+                                     : fl_job_load_as(j, dir, &wish);
 }

@@ -88,6 +88,13 @@ static void copy_common(char *to, const fl_shape *to_shape, const char *from,
                     each);
 }
 
+void fl_dense_copy(const fl_tensor *to, const void *from,
+                   const fl_shape *from_shape)
+{
+    copy_common(to->data, &to->shape, from, from_shape, 0,
+                fl_st_type_bytes(fl_st_type_of(to->dtype)));
+}
+
 fl_status fl_dense_load(const fl_st_file *f, const fl_st_tensor *from,
                         const fl_tensor *to)
 {
@@ -99,7 +106,6 @@ fl_status fl_dense_load(const fl_st_file *f, const fl_st_tensor *from,
     if (fl_shape_equal(&from->shape, &to->shape))
         memcpy(to->data, fl_st_bytes(f, from), from->bytes);
     else
-        copy_common(to->data, &to->shape, fl_st_bytes(f, from), &from->shape, 0,
-                    fl_st_type_bytes(from->type));
+        fl_dense_copy(to, fl_st_bytes(f, from), &from->shape);
     return FL_OK;
 }

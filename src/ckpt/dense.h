@@ -18,6 +18,10 @@ fl_status fl_dense_save(const fl_model_version *v, fl_manifest *m,
                         const char *file, const fl_named_tensor *tensors,
                         size_t n);
 
+/* What both shapes have, which are of one rank; the rest of `to` stays. */
+void fl_dense_copy(const fl_tensor *to, const void *from,
+                   const fl_shape *from_shape);
+
 /* Copies a tensor of a file that fl_version_map gave; its sum is compared
    first. The type is the same; of another shape of the same rank what both have
    is copied, the rest of `to` stays. */

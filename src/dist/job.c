@@ -40,7 +40,8 @@ static fl_status serving_serve(fl_comm *c, const fl_comm_service *s)
 
     j->contents.service = s;
     j->contents.scope = &j->ctx->scope;
-    j->contents.model = j->model_path;
+    j->contents.model = j->begin.path;
+    j->contents.plan = j->begin.plan;
     return fl_cluster_serve(j->cluster, &j->contents);
 }
 
@@ -146,7 +147,8 @@ void fl_job_free(fl_job *j)
     fl_contents_release(&j->contents);
     fl_job_programs_free(j->programs);
     fl_job_model_free(j->model);
-    fl_free(j->model_path);
+    fl_free(j->begin.path);
+    fl_free(j->begin.plan);
     fl_dist_free(j->dist);
     fl_endpoints_close(&j->net);
     fl_cond_release(&j->idle);

@@ -19,6 +19,7 @@
 #include <stdatomic.h>
 
 #include "base/thread.h"
+#include "ckpt/load_plan.h"
 #include "ctx/ctx.h"
 #include "dist/endpoints.h"
 #include "dist/job_model.h"
@@ -35,6 +36,11 @@ struct fl_dispatch_name {
 };
 void fl_dispatch_names_free(fl_dispatch_name *first); /* dispatch.c */
 
+/* The model that a server begins with; NULL: none, and all of it. */
+typedef struct fl_job_begin {
+    char *path, *plan; /* ckpt/load_plan.h, as text */
+} fl_job_begin;
+
 struct fl_job {
     fl_comm serving;      /* the port of a server's context; the first member */
     fl_contents contents; /* of a server: what its programs have said so far */
@@ -45,7 +51,7 @@ struct fl_job {
     fl_dist *dist;             /* what the servers hold */
     fl_job_programs *programs; /* of a job by hand, else dist has them */
     fl_job_model *model;       /* as the user's program sees it */
-    char *model_path;          /* that a server begins with; NULL: none */
+    fl_job_begin begin;        /* of a server */
     fl_cluster *cluster;       /* the backend's, where there is one */
     fl_comm *backend;          /* what a trainer's programs talk to, or NULL */
     fl_comm *before;           /* what the context had before */
@@ -114,7 +120,11 @@ fl_status fl_job_full_path(const char *dir, char **out);
 
 /* A server begins with a saved model, when it serves. */
 FL_MUST_CHECK
-fl_status fl_job_begin_with(fl_job *j, const char *path);
+fl_status fl_job_begin_with(fl_job *j, const char *path,
+                            const fl_load_wish *wish);
+/* fl_job_load of what is asked for. */
+FL_MUST_CHECK
+fl_status fl_job_load_as(fl_job *j, const char *dir, const fl_load_wish *wish);
 /* A trainer takes what trainers keep for themselves out of a saved model: what the
    one of its rank had, where it is known, else what the first one had. */
 FL_MUST_CHECK

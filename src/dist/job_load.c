@@ -5,9 +5,11 @@
 #include <string.h>
 
 #include "ckpt/dense.h"
+#include "ckpt/load_plan.h"
 #include "ckpt/remote.h"
 #include "dist/job.h"
 #include "flotilla/experimental/mode.h"
+#include "ops/ops.h"
 
 /* What only a command reaches is brought here. */
 static fl_status fetch(const fl_job *j, const char *path, char **local,
@@ -22,13 +24,75 @@ static fl_status fetch(const fl_job *j, const char *path, char **local,
     return st;
 }
 
+/* --- what goes where ------------------------------------------------------ */
+
+/* Has the model a table where the program has an array? */
+static bool has_tables_for_arrays(const fl_manifest *m, const fl_program *p)
+{
+    for (size_t i = 0; i < m->tables.len; i++) {
+        const fl_var *v =
+            fl_block_find_var(fl_program_main(p), m->tables.data[i].name);
+
+        if (v && !(v->flags & FL_VAR_TABLE))
+            return true;
+    }
+    return false;
+}
+
+/* The user's program, with tables for arrays if the model has them so. */
+static fl_status program_for(const fl_job *j, const fl_model_version *v,
+                             fl_program **out)
+{
+    fl_program *p;
+
+    FL_TRY(fl_program_parse(j->model->program, &fl_ops, &p));
+    if (!has_tables_for_arrays(&v->manifest, p)) {
+        *out = p;
+        return FL_OK;
+    }
+    fl_program_free(p);
+    return fl_job_user_program(j, out);
+}
+
+static bool is_strict(const fl_load_wish *w)
+{
+    return !w->match.n_names && !w->match.n_renames && !w->match.n_resizes &&
+           !w->match.is_fresh_state && !w->params_only;
+}
+
+/* *text stays NULL in a job without a program: all that servers have is loaded. */
+static fl_status make_plan(const fl_job *j, const fl_model_version *v,
+                           const fl_load_wish *wish, char **text)
+{
+    fl_load_plan plan;
+    fl_program *p;
+    fl_status st;
+
+    if (!j->model || !j->model->program) {
+        if (is_strict(wish))
+            return FL_OK;
+        FL_FAIL(FL_ERR_UNSUPPORTED,
+                "a job that was connected by hand has no program whose "
+                "variables could be chosen; leave the options out");
+    }
+    FL_TRY(program_for(j, v, &p));
+    st = fl_load_plan_make(&plan, p, v, wish);
+    fl_program_free(p);
+    FL_TRY(st);
+    *text = fl_load_plan_print(&plan);
+    fl_load_plan_release(&plan);
+    return FL_OK;
+}
+
 /* --- a server ------------------------------------------------------------- */
 
-/* What is wrong with the model is told now, what does not fit when it serves. */
-fl_status fl_job_begin_with(fl_job *j, const char *path)
+/* What is wrong with the model, and what does not fit, is told now. */
+fl_status fl_job_begin_with(fl_job *j, const char *path,
+                            const fl_load_wish *wish)
 {
+    char *local, *plan = NULL;
     fl_model_version *v;
-    char *local;
+    fl_status st;
 
     if (j->role != FL_ROLE_SERVER)
         FL_FAIL(FL_ERR_INVAL,
@@ -36,9 +100,15 @@ fl_status fl_job_begin_with(fl_job *j, const char *path)
                 "with a model, trainers call fl_job_load",
                 path);
     FL_TRY(fetch(j, path, &local, &v));
+    st = make_plan(j, v, wish, &plan);
     fl_version_close(v);
-    fl_free(j->model_path);
-    j->model_path = local;
+    if (st) {
+        fl_free(local);
+        return st;
+    }
+    fl_free(j->begin.path);
+    fl_free(j->begin.plan);
+    j->begin = (fl_job_begin){ local, plan };
     return FL_OK;
 }
 
@@ -48,16 +118,15 @@ fl_status fl_job_begin_with(fl_job *j, const char *path)
 typedef struct own_files {
     fl_model_version *version;
     fl_st_file *mine, *dense; /* mine may be NULL */
+    fl_load_plan plan;
 } own_files;
 
-static fl_status open_own(own_files *f, const fl_job *j, const char *path)
+static fl_status open_own(own_files *f, const fl_job *j)
 {
-    char name[64], *local;
+    char name[64];
 
     (void)snprintf(name, sizeof(name), "trainers/%d.safetensors",
                    fl_job_rank(j));
-    FL_TRY(fetch(j, path, &local, &f->version));
-    fl_free(local);
     FL_TRY(fl_version_map(f->version, FL_DENSE_FILE, &f->dense));
     if (!fl_manifest_find_file(&f->version->manifest, name))
         return FL_OK;
@@ -80,14 +149,27 @@ static const fl_st_tensor *find_own(const own_files *f, const char *name,
     return t ? t : fl_st_find(f->dense, name);
 }
 
-/* A variable that this process has not made yet is not missed. */
-static bool fits(const own_files *f, const fl_job_var *v, const fl_tensor *to)
+static bool fits(const own_files *f, const fl_load_item *item,
+                 const fl_tensor *to)
 {
     const fl_st_file *in;
-    const fl_st_tensor *t = find_own(f, v->name, &in);
+    const fl_st_tensor *t = find_own(f, item->saved, &in);
 
     return t && t->type == fl_st_type_of(to->dtype) &&
-           fl_shape_equal(&t->shape, &to->shape);
+           (fl_shape_equal(&t->shape, &to->shape) ||
+            (item->is_resized && t->shape.rank == to->shape.rank));
+}
+
+/* What this trainer is to load of its own; NULL: the variable is the servers', is
+   not asked for, or was not made yet, which is not missed. */
+static const fl_load_item *wanted(const fl_job *j, const own_files *f, size_t i,
+                                  fl_tensor *to)
+{
+    const fl_job_var *v = &j->model->vars.data[i];
+
+    if (v->is_served || !fl_scope_find(&j->ctx->scope, v->name, to))
+        return NULL;
+    return fl_load_plan_find(&f->plan, v->name);
 }
 
 static fl_status check_own(const fl_job *j, const own_files *f)
@@ -97,11 +179,10 @@ static fl_status check_own(const fl_job *j, const own_files *f)
     fl_tensor to;
 
     for (size_t i = 0; i < j->model->vars.len; i++) {
-        const fl_job_var *v = &j->model->vars.data[i];
+        const fl_load_item *item = wanted(j, f, i, &to);
 
-        if (!v->is_served && fl_scope_find(&j->ctx->scope, v->name, &to) &&
-            !fits(f, v, &to))
-            fl_str_addf(&wrong, "%s%s", wrong.len ? ", " : "", v->name);
+        if (item && !fits(f, item, &to))
+            fl_str_addf(&wrong, "%s%s", wrong.len ? ", " : "", item->name);
     }
     if (wrong.len)
         st = fl_err_set(FL_ERR_INVAL,
@@ -115,29 +196,48 @@ static fl_status check_own(const fl_job *j, const own_files *f)
 static fl_status copy_own(const fl_job *j, const own_files *f)
 {
     for (size_t i = 0; i < j->model->vars.len; i++) {
-        const fl_job_var *v = &j->model->vars.data[i];
+        const fl_load_item *item;
         const fl_st_tensor *from;
         const fl_st_file *in;
         fl_tensor to;
 
-        if (v->is_served || !fl_scope_find(&j->ctx->scope, v->name, &to))
+        item = wanted(j, f, i, &to);
+        if (!item)
             continue;
-        from = find_own(f, v->name, &in);
+        from = find_own(f, item->saved, &in);
         FL_TRY(fl_dense_load(in, from, &to));
     }
     return FL_OK;
 }
 
+static fl_status load_own(fl_job *j, own_files *f, const char *plan)
+{
+    fl_status st;
+
+    if (!plan)
+        return FL_OK;
+    FL_TRY(open_own(f, j));
+    FL_TRY(fl_load_plan_parse(&f->plan, plan, strlen(plan)));
+    st = check_own(j, f);
+    if (!st)
+        st = copy_own(j, f);
+    fl_load_plan_release(&f->plan);
+    return st;
+}
+
 fl_status fl_job_load_own(fl_job *j, const char *path)
 {
     own_files f = { 0 };
-    fl_status st = open_own(&f, j, path);
+    char *local = NULL, *plan = NULL;
+    fl_status st;
 
+    FL_TRY(fetch(j, path, &local, &f.version));
+    st = make_plan(j, f.version, &(fl_load_wish){ 0 }, &plan);
     if (!st)
-        st = check_own(j, &f);
-    if (!st)
-        st = copy_own(j, &f);
+        st = load_own(j, &f, plan);
     close_own(&f);
+    fl_free(local);
+    fl_free(plan);
     return st;
 }
 
@@ -170,29 +270,56 @@ static fl_status check_load(const fl_job *j, const char *dir)
     return FL_OK;
 }
 
-static fl_status load_servers(fl_job *j, const char *path)
+static fl_status load_servers(fl_job *j, const char *path, const char *plan)
 {
+    fl_pack what = { 0 };
     fl_status st;
 
+    fl_save_join(&what, path, (fl_msg_bytes){ plan, plan ? strlen(plan) : 0 });
     fl_job_open_request(j);
-    st = fl_client_load(fl_cluster_client(j->cluster), path, FL_WAIT);
+    st = fl_client_load(fl_cluster_client(j->cluster),
+                        (fl_msg_bytes){ what.data, what.len }, FL_WAIT);
     fl_job_close_request(j);
+    fl_pack_release(&what);
+    return st;
+}
+
+static fl_status load_all(fl_job *j, own_files *f, const char *path,
+                          const fl_load_wish *wish)
+{
+    char *plan = NULL;
+    fl_status st;
+
+    FL_TRY(make_plan(j, f->version, wish, &plan));
+    st = load_servers(j, path, plan);
+    if (!st && has_params(j))
+        st = fl_mode_recv_all(j);
+    if (!st)
+        st = load_own(j, f, plan);
+    fl_free(plan);
+    return st;
+}
+
+fl_status fl_job_load_as(fl_job *j, const char *dir, const fl_load_wish *wish)
+{
+    own_files f = { 0 };
+    char *path, *local = NULL;
+    fl_status st;
+
+    FL_TRY(check_load(j, dir));
+    FL_TRY(fl_job_ready(j));
+    FL_TRY(fl_job_full_path(dir, &path));
+    st = fetch(j, path, &local, &f.version);
+    if (!st) {
+        st = load_all(j, &f, path, wish);
+        fl_free(local);
+    }
+    close_own(&f);
+    fl_free(path);
     return st;
 }
 
 fl_status fl_job_load(fl_job *j, const char *dir)
 {
-    fl_status st;
-    char *path;
-
-    FL_TRY(check_load(j, dir));
-    FL_TRY(fl_job_ready(j));
-    FL_TRY(fl_job_full_path(dir, &path));
-    st = load_servers(j, path);
-    if (!st && has_params(j))
-        st = fl_mode_recv_all(j);
-    if (!st)
-        st = fl_job_load_own(j, path);
-    fl_free(path);
-    return st;
+    return fl_job_load_as(j, dir, &(fl_load_wish){ 0 });
 }

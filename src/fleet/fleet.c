@@ -311,14 +311,15 @@ static fl_status begin_with_model(fl_fleet *f, const char *model_dir)
     fl_status st;
 
     if (model_dir)
-        return fl_job_begin_with(fl_fleet_job(f), model_dir);
+        return fl_job_begin_with(fl_fleet_job(f), model_dir,
+                                 &(fl_load_wish){ 0 });
     if (!*resume)
         return FL_OK;
     st = fl_version_fetch_newest(&v, &f->ctx->conf, resume);
     if (st == FL_ERR_NOTFOUND)
         return FL_OK;
     if (!st)
-        st = fl_job_begin_with(fl_fleet_job(f), v->path);
+        st = fl_job_begin_with(fl_fleet_job(f), v->path, &(fl_load_wish){ 0 });
     fl_version_close(v);
     return fl_err_ctx(st, "resume=%s", resume);
 }

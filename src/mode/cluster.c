@@ -470,6 +470,7 @@ fl_status fl_cluster_serve(fl_cluster *c, const fl_contents *contents)
     o.ops = d->main->ops;
     o.contents = contents;
     o.model = contents->model;
+    o.plan = contents->plan;
     o.declared = d->servers.data[o.rank].declared;
     o.edited = edited;
     st = serve_by(c, &o);

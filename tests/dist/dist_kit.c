@@ -541,8 +541,8 @@ static fl_status be_server(const local_cluster *w, kit_trainer *k, int rank)
     if (w->job->edit)
         w->job->edit(startup, main);
     if (w->job->model)
-        FL_TRY(
-            fl_job_begin_with(fl_transpiler_job(k->transpiler), w->job->model));
+        FL_TRY(fl_job_begin_with(fl_transpiler_job(k->transpiler),
+                                 w->job->model, &(fl_load_wish){ 0 }));
     FL_TRY(fl_run(k->exe, startup, NULL));
     return fl_run(k->exe, main, NULL);
 }

@@ -4,7 +4,6 @@
  * A server with other storage has a mount of its own over the folder, which needs
  * a namespace; where there are none the tests are skipped.
  */
-#define _GNU_SOURCE
 #include <dirent.h>
 #include <sched.h>
 #include <stdio.h>

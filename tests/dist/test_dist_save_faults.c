@@ -63,9 +63,9 @@ static procs new_job(const char *mode, board *b, kit_work work)
                 .work = work,
                 .arg = b };
 
-    procs_set(&p, "restart_timeout_ms", "500");
-    procs_set(&p, "suspect_ms", "200");
-    procs_set(&p, "ping_ms", "50");
+    procs_set(&p, "restart_timeout_ms", "200");
+    procs_set(&p, "suspect_ms", "100");
+    procs_set(&p, "ping_ms", "20");
     return p;
 }
 

@@ -209,10 +209,10 @@ fl_status fl_client_gather(fl_client *c, const char *name, uint64_t generation,
 FL_MUST_CHECK
 fl_status fl_client_save(fl_client *c, const fl_save_request *r,
                          fl_save_reply *out, fl_ending ending);
-/* All servers replace what they hold by a saved model; the path is borrowed until
-   done. */
+/* All servers replace what they hold by a saved model: its path, and what of it
+   (fl_save_split, ckpt/load_plan.h), which are borrowed until done. */
 FL_MUST_CHECK
-fl_status fl_client_load(fl_client *c, const char *path, fl_ending ending);
+fl_status fl_client_load(fl_client *c, fl_msg_bytes what, fl_ending ending);
 /* How far this trainer is on its way to a cut; the answer is what to do next. The
    bytes are borrowed until then. */
 FL_MUST_CHECK

@@ -18,5 +18,10 @@ const fl_msg_payload fl_msg_save_file_reply = { .fields = fl_fields_none };
 /* A disk is not for the loop of a connection. */
 void fl_server_save_file(fl_server *s, const fl_server_request *r)
 {
-    fl_saver_take_file(s->saver, r->request, r->reply);
+    if (s->saver)
+        fl_saver_take_file(s->saver, r->request, r->reply);
+    else
+        fl_reply_error(
+            r->reply,
+            fl_err_set(FL_ERR_INVAL, "this server takes no part in saves"));
 }

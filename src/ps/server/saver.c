@@ -13,7 +13,7 @@
 #include "ckpt/pace.h"
 #include "ckpt/remote.h"
 #include "ckpt/version.h"
-#include "ps/server/gathered.h"
+#include "ps/server/save_files.h"
 #include "ps/server/save_commit.h"
 #include "ps/store/store_cut.h"
 
@@ -24,7 +24,7 @@ typedef struct order {
 } order;
 
 typedef struct loading {
-    char *path;
+    char *path, *plan; /* plan NULL: all of it */
     fl_reply *reply;
 } loading;
 
@@ -52,8 +52,8 @@ struct fl_saver {
     /* The thread's own. */
     order now;
     fl_model_version *version;
-    bool is_elsewhere;    /* the version is on this host, for server 0 to get */
-    fl_gathered gathered; /* on server 0 */
+    bool is_elsewhere;   /* the version is on this host, for server 0 to get */
+    fl_save_files files; /* on server 0 */
     fl_store_cut *cut;
     fl_pace pace; /* any thread */
 };
@@ -226,12 +226,12 @@ static fl_status write_by_recipe(fl_saver *s, fl_manifest *m)
 /* They were written at their pace, and are sent as fast as they are taken. */
 static fl_status send_files(fl_saver *s, const fl_manifest *m)
 {
-    fl_gathered_way way = { .send = s->o.send,
-                            .arg = s->o.arg,
-                            .number = s->now.is.number };
+    fl_save_way way = { .send = s->o.send,
+                        .arg = s->o.arg,
+                        .number = s->now.is.number };
 
     for (size_t i = 0; i < m->files.len && !is_void(s); i++)
-        FL_TRY(fl_gathered_send(&way, s->version, m->files.data[i].name));
+        FL_TRY(fl_save_files_send(&way, s->version, m->files.data[i].name));
     return FL_OK;
 }
 
@@ -307,7 +307,7 @@ static void let_go(fl_saver *s)
 {
     fl_store_cut_end(s->cut);
     s->cut = NULL;
-    fl_gathered_clear(&s->gathered);
+    fl_save_files_clear(&s->files);
     s->is_elsewhere = false;
     fl_version_close(s->version);
     s->version = NULL;
@@ -331,6 +331,7 @@ static void answer_load(loading *l, fl_status st)
     else
         fl_reply_send(l->reply, NULL, 0);
     fl_free(l->path);
+    fl_free(l->plan);
 }
 
 static void load_now(fl_saver *s, loading *l)
@@ -339,7 +340,11 @@ static void load_now(fl_saver *s, loading *l)
     fl_status st = fl_remote_fetch(s->o.conf, l->path, &local);
 
     if (!st)
-        st = fl_store_load(s->o.store, local, s->o.rank, s->o.n_servers);
+        st = fl_store_load(s->o.store,
+                           &(fl_model_share){ .path = local,
+                                              .plan = l->plan,
+                                              .rank = s->o.rank,
+                                              .n_servers = s->o.n_servers });
     fl_free(local);
     if (!st)
         FL_INFO("ps", "server %d has loaded %s", s->o.rank, l->path);
@@ -379,7 +384,7 @@ static void put_file(fl_saver *s, incoming *f)
     fl_status st = check_number(s, f->is.number);
 
     if (!st)
-        st = fl_gathered_add(&s->gathered, s->version, &f->is);
+        st = fl_save_files_add(&s->files, s->version, &f->is);
     answer_file(f, st);
 }
 
@@ -476,9 +481,20 @@ static void start_thread(fl_saver *s)
         FL_WARN("ps", "server %d cannot save: %s", s->o.rank, fl_last_error());
 }
 
-void fl_saver_load(fl_saver *s, const char *path, fl_reply *reply)
+/* Memory for as much as came is there: it came. */
+static char *copy_plan(fl_msg_bytes plan)
 {
-    loading l = { fl_strdup(path), reply };
+    char *copy = plan.len ? fl_alloc((size_t)plan.len + 1) : NULL;
+
+    if (copy)
+        memcpy(copy, plan.data, (size_t)plan.len);
+    return copy;
+}
+
+void fl_saver_load(fl_saver *s, const char *path, fl_msg_bytes plan,
+                   fl_reply *reply)
+{
+    loading l = { fl_strdup(path), copy_plan(plan), reply };
 
     fl_lock(&s->mu);
     fl_vec_push(&s->loads, l);
@@ -507,9 +523,7 @@ void fl_saver_take_file(fl_saver *s, const fl_save_file_request *r,
                         fl_reply *reply)
 {
     incoming f = { .reply = reply };
-    fl_status st =
-        s ? copy_file(&f, r)
-          : fl_err_set(FL_ERR_INVAL, "this server takes no part in saves");
+    fl_status st = copy_file(&f, r);
 
     if (st) {
         fl_reply_error(reply, st);

@@ -47,11 +47,12 @@ void fl_saver_start(fl_saver *s);
 void fl_saver_take_order(fl_saver *s, fl_status st, const fl_save_work_reply *r,
                          fl_save_parts *parts);
 
-/* Loads a model into the store, and answers. Does not wait. */
-void fl_saver_load(fl_saver *s, const char *path, fl_reply *reply);
+/* Loads a model into the store, what the plan says of it (empty: all), and answers.
+   Does not wait. */
+void fl_saver_load(fl_saver *s, const char *path, fl_msg_bytes plan,
+                   fl_reply *reply);
 
-/* Bytes of a file of another server; answers. Does not wait. NULL is a server that
-   cannot save. */
+/* Bytes of a file of another server; answers. Does not wait. */
 void fl_saver_take_file(fl_saver *s, const fl_save_file_request *r,
                         fl_reply *reply);
 

@@ -302,7 +302,12 @@ static fl_status take_model(fl_server *s, const fl_server_options *o)
     fl_status st;
 
     FL_TRY(fl_remote_fetch(o->conf, o->model, &local));
-    st = fl_store_set_model(s->store, local, o->rank, o->n_servers, &step);
+    st = fl_store_set_model(s->store,
+                            &(fl_model_share){ .path = local,
+                                               .plan = o->plan,
+                                               .rank = o->rank,
+                                               .n_servers = o->n_servers },
+                            &step);
     fl_free(local);
     FL_TRY(st);
     fl_server_raise_step(s, step);

@@ -30,6 +30,7 @@ typedef struct fl_server_options {
     const fl_contents *contents;
     const char *declared, *edited;
     const char *model; /* a saved one that it begins with; NULL: none */
+    const char *plan;  /* what of it (ckpt/load_plan.h); NULL: all */
 } fl_server_options;
 
 /* Listens and serves in threads of its own (or in the simulation's loop). The

@@ -27,6 +27,7 @@ typedef struct fl_contents {
     fl_scope *scope;                /* borrowed */
     const fl_comm_service *service; /* borrowed; NULL: it does not serve yet */
     const char *model; /* that it begins with, borrowed; NULL: none */
+    const char *plan;  /* what of it (ckpt/load_plan.h); NULL: all */
 } fl_contents;
 
 /* A table of that name begins anew. */

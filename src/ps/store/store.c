@@ -213,11 +213,11 @@ void fl_store_free(fl_store *s)
     fl_free(s);
 }
 
-fl_status fl_store_set_model(fl_store *s, const char *path, int rank,
-                             int n_servers, uint64_t *step)
+fl_status fl_store_set_model(fl_store *s, const fl_model_share *share,
+                             uint64_t *step)
 {
     FL_ASSERT(!s->model && !atomic_load(&s->schema));
-    FL_TRY(fl_store_model_open(&s->model, path, rank, n_servers));
+    FL_TRY(fl_store_model_open(&s->model, share));
     *step = fl_store_model_step(s->model);
     return FL_OK;
 }

@@ -24,17 +24,24 @@ void fl_store_free(fl_store *s);
    it, any number. Before the first request. */
 void fl_store_set_page(fl_store *s, uint64_t bytes);
 
-/* What is declared begins with a saved model: the rows and blocks of one of so many
-   servers. Before the first declaration. *step is that of the model. */
+/* A saved model, and what a server takes of it. */
+typedef struct fl_model_share {
+    const char *path;
+    const char *plan;    /* what of it (ckpt/load_plan.h); NULL: all */
+    int rank, n_servers; /* the rows and blocks of one of so many */
+} fl_model_share;
+
+/* What is declared begins with a saved model. Before the first declaration. *step
+   is that of the model; 0 when only some of its variables are loaded. */
 FL_MUST_CHECK
-fl_status fl_store_set_model(fl_store *s, const char *path, int rank,
-                             int n_servers, uint64_t *step);
+fl_status fl_store_set_model(fl_store *s, const fl_model_share *share,
+                             uint64_t *step);
 
 /* Replaces what it holds by that of a saved model. After an error before anything
    was changed it is as it was. Requests wait while blocks are written, not while
    rows are. */
 FL_MUST_CHECK
-fl_status fl_store_load(fl_store *s, const char *path, int rank, int n_servers);
+fl_status fl_store_load(fl_store *s, const fl_model_share *share);
 
 /* The first declaration is run and makes everything; a later one must be the
    same. After an error everything is as it was. The text may change meanwhile. */

@@ -56,11 +56,12 @@ static fl_status load(fl_store *s, fl_store_schema *w, const fl_store_model *m)
     st = fill_blocks(w, m);
     fl_store_gate_open(&s->gate);
     for (size_t i = 0; i < w->tables.len && !st; i++)
-        fl_table_clear(w->tables.data[i].table);
+        if (fl_store_model_wants(m, fl_table_name(w->tables.data[i].table)))
+            fl_table_clear(w->tables.data[i].table);
     return st ? st : load_tables(w, m);
 }
 
-fl_status fl_store_load(fl_store *s, const char *path, int rank, int n_servers)
+fl_status fl_store_load(fl_store *s, const fl_model_share *share)
 {
     fl_store_schema *w = atomic_load(&s->schema);
     fl_store_model *m;
@@ -69,7 +70,7 @@ fl_status fl_store_load(fl_store *s, const char *path, int rank, int n_servers)
     if (!w)
         FL_FAIL(FL_ERR_INVAL, "nothing was declared yet that a model could be "
                               "loaded into");
-    FL_TRY(fl_store_model_open(&m, path, rank, n_servers));
+    FL_TRY(fl_store_model_open(&m, share));
     st = load(s, w, m);
     fl_store_model_close(m);
     return st;

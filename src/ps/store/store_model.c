@@ -9,6 +9,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "ckpt/dense.h"
+#include "ckpt/load_plan.h"
 #include "ckpt/table_file.h"
 #include "table/inside.h"
 #include "table/restore.h"
@@ -19,6 +20,8 @@ struct fl_store_model {
     fl_model_version *version;
     fl_st_file *dense;
     uint32_t first, last; /* shards of this server */
+    bool has_plan;
+    fl_load_plan plan;
 };
 
 static uint32_t first_shard(int rank, int n_servers)
@@ -39,15 +42,25 @@ static fl_status open_files(fl_store_model *m, const char *path)
     return fl_version_map(m->version, FL_DENSE_FILE, &m->dense);
 }
 
-fl_status fl_store_model_open(fl_store_model **out, const char *path, int rank,
-                              int n_servers)
+static fl_status read_plan(fl_store_model *m, const char *plan)
+{
+    if (!plan)
+        return FL_OK;
+    FL_TRY(fl_load_plan_parse(&m->plan, plan, strlen(plan)));
+    m->has_plan = true;
+    return FL_OK;
+}
+
+fl_status fl_store_model_open(fl_store_model **out, const fl_model_share *share)
 {
     fl_store_model *m = fl_alloc(sizeof(*m));
     fl_status st;
 
-    m->first = first_shard(rank, n_servers);
-    m->last = first_shard(rank + 1, n_servers) - 1;
-    st = open_files(m, path);
+    m->first = first_shard(share->rank, share->n_servers);
+    m->last = first_shard(share->rank + 1, share->n_servers) - 1;
+    st = open_files(m, share->path);
+    if (!st)
+        st = read_plan(m, share->plan);
     if (st) {
         fl_store_model_close(m);
         return st;
@@ -60,6 +73,8 @@ void fl_store_model_close(fl_store_model *m)
 {
     if (!m)
         return;
+    if (m->has_plan)
+        fl_load_plan_release(&m->plan);
     fl_st_close(m->dense);
     fl_version_close(m->version);
     fl_free(m);
@@ -67,16 +82,43 @@ void fl_store_model_close(fl_store_model *m)
 
 uint64_t fl_store_model_step(const fl_store_model *m)
 {
-    return m->version->manifest.step;
+    return m->has_plan && !m->plan.is_all ? 0 : m->version->manifest.step;
+}
+
+/* --- names ---------------------------------------------------------------- */
+
+/* What a variable of the program is in the model; false: it is not to be
+   loaded. */
+static bool find_item(const fl_store_model *m, const char *name,
+                      fl_load_item *out)
+{
+    const fl_load_item *item;
+
+    *out = (fl_load_item){ .name = name, .saved = name };
+    if (!m->has_plan)
+        return true;
+    item = fl_load_plan_find(&m->plan, name);
+    if (item)
+        *out = *item;
+    return item != NULL;
+}
+
+bool fl_store_model_wants(const fl_store_model *m, const char *name)
+{
+    fl_load_item item;
+
+    return find_item(m, name, &item);
 }
 
 /* --- dense variables ------------------------------------------------------ */
 
-/* One that is to be filled, and the row of the whole that it begins with. */
+/* One that is to be filled, and where from. */
 typedef struct wanted {
     const char *name;
     fl_tensor to;
-    uint64_t from_row;
+    uint64_t from_row; /* of the whole, when it is a block */
+    const fl_st_tensor *from;
+    bool is_left, is_block, is_resized;
 } wanted;
 
 typedef struct filling {
@@ -85,68 +127,114 @@ typedef struct filling {
     fl_str wrong; /* all that does not fit */
 } filling;
 
-/* The tensor itself, or that of which it is a block; NULL: there is none. */
-static const fl_st_tensor *find_tensor(const fl_store_model *m,
-                                       const char *name)
+/* The name of which it is a block, freed with fl_free; NULL: it is none. */
+static char *whole_name(const char *name)
 {
-    const fl_st_tensor *t = fl_st_find(m->dense, name);
     const char *suffix = strstr(name, BLOCK_SUFFIX), *next;
     char *whole;
 
-    if (t || !suffix)
-        return t;
+    if (!suffix)
+        return NULL;
     while ((next = strstr(suffix + 1, BLOCK_SUFFIX)))
         suffix = next;
     whole = fl_strdup(name);
     whole[suffix - name] = '\0';
-    t = fl_st_find(m->dense, whole);
+    return whole;
+}
+
+static bool knows(const fl_store_model *m, const char *name)
+{
+    return m->has_plan ? fl_load_plan_find(&m->plan, name) != NULL
+                       : fl_st_find(m->dense, name) != NULL;
+}
+
+/* The tensor itself, or that of which it is a block. */
+static void find_source(const fl_store_model *m, wanted *w)
+{
+    char *whole = whole_name(w->name);
+    fl_load_item item;
+
+    w->is_block = whole && !knows(m, w->name);
+    w->is_left = !find_item(m, w->is_block ? whole : w->name, &item);
+    if (!w->is_left) {
+        w->is_resized = item.is_resized;
+        w->from = fl_st_find(m->dense, item.saved);
+    }
     fl_free(whole);
-    return t;
+}
+
+static bool is_within(const wanted *w, const fl_shape *rows)
+{
+    return rows->rank && w->to.shape.rank &&
+           (uint64_t)rows->dim[0] >= w->from_row &&
+           (uint64_t)rows->dim[0] - w->from_row >= (uint64_t)w->to.shape.dim[0];
 }
 
 /* Rows of the whole from `from_row` on; all of it when the shapes are equal. */
-static bool fits(const wanted *w, const fl_st_tensor *t)
+static bool fits(const wanted *w)
 {
-    fl_shape rows = t->shape;
+    fl_shape rows = w->from->shape;
 
-    if (fl_st_type_of(w->to.dtype) != t->type)
+    if (fl_st_type_of(w->to.dtype) != w->from->type)
         return false;
-    if (fl_shape_equal(&w->to.shape, &t->shape))
+    if (fl_shape_equal(&w->to.shape, &w->from->shape))
         return true;
-    if (!rows.rank || !w->to.shape.rank ||
-        (uint64_t)rows.dim[0] < w->from_row ||
-        (uint64_t)rows.dim[0] - w->from_row < (uint64_t)w->to.shape.dim[0])
+    if (w->is_resized)
+        return rows.rank == w->to.shape.rank;
+    if (!w->is_block || !is_within(w, &rows))
         return false;
     rows.dim[0] = w->to.shape.dim[0];
-    return strstr(w->name, BLOCK_SUFFIX) && fl_shape_equal(&rows, &w->to.shape);
+    return fl_shape_equal(&rows, &w->to.shape);
 }
 
-static void check_wanted(filling *f, const wanted *w)
+static void check_wanted(filling *f, wanted *w)
 {
-    const fl_st_tensor *t = find_tensor(f->model, w->name);
     char a[FL_SHAPE_TEXT_MAX], b[FL_SHAPE_TEXT_MAX];
 
-    if (t && fits(w, t))
+    find_source(f->model, w);
+    if (w->is_left || (w->from && fits(w)))
         return;
     fl_str_addf(&f->wrong, "%s%s ", f->wrong.len ? ", " : "", w->name);
-    if (!t)
+    if (!w->from)
         fl_str_add(&f->wrong, "(not in the model)");
     else
         fl_str_addf(&f->wrong, "(%s%s from row %" PRIu64 " on, of %s%s)",
                     fl_dtype_text(w->to.dtype), fl_shape_text(&w->to.shape, a),
-                    w->from_row, fl_st_type_text(t->type),
-                    fl_shape_text(&t->shape, b));
+                    w->from_row, fl_st_type_text(w->from->type),
+                    fl_shape_text(&w->from->shape, b));
+}
+
+/* What both have of the rows from `from_row` on; the rest stays. */
+static void copy_resized(const wanted *w, const char *from)
+{
+    fl_shape rows = w->from->shape;
+    uint64_t n = rows.rank ? (uint64_t)rows.dim[0] : 0;
+    uint64_t skip = w->is_block ? w->from_row : 0;
+
+    if (w->is_block && skip >= n)
+        return;
+    if (skip) {
+        from += skip * (w->from->bytes / n);
+        rows.dim[0] -= (int64_t)skip;
+    }
+    fl_dense_copy(&w->to, from, &rows);
 }
 
 static fl_status load_one(const fl_store_model *m, const wanted *w)
 {
-    const fl_st_tensor *t = find_tensor(m, w->name);
-    const char *from = fl_st_bytes(m->dense, t);
+    const char *from;
     size_t bytes;
 
-    FL_TRY(fl_st_verify(m->dense, t, t->xxh3));
+    if (w->is_left)
+        return FL_OK;
+    from = fl_st_bytes(m->dense, w->from);
+    FL_TRY(fl_st_verify(m->dense, w->from, w->from->xxh3));
     FL_TRY(fl_tensor_bytes(&w->to, &bytes));
-    if (!fl_shape_equal(&w->to.shape, &t->shape))
+    if (w->is_resized) {
+        copy_resized(w, from);
+        return FL_OK;
+    }
+    if (!fl_shape_equal(&w->to.shape, &w->from->shape))
         from += (size_t)w->from_row * (bytes / (size_t)w->to.shape.dim[0]);
     if (bytes)
         memcpy(w->to.data, from, bytes);
@@ -210,10 +298,15 @@ fl_status fl_store_model_fill(const fl_store_model *m,
 typedef struct array {
     const fl_store_model *model;
     fl_table *table;
-    const char *name;
+    const char *name; /* in the model */
     const fl_acc_ctx *acc;
-    const fl_st_tensor *fields[FL_ROW_FIELDS_MAX]; /* value, then state */
+    bool is_resized, is_fresh_state;
+    const fl_st_tensor
+        *fields[FL_ROW_FIELDS_MAX]; /* value, then state, which is
+                                                      NULL when it begins anew */
+    uint32_t dim;                   /* of the arrays */
     double scalars[FL_RULE_SCALAR_MAX];
+    int n_scalars;
 } array;
 
 /* "NAME_SUFFIX_0", of state. */
@@ -233,7 +326,8 @@ static fl_status check_array(const array *a, const fl_st_tensor *t)
     uint32_t dim = a->acc->config->dim;
 
     if (t && t->type == FL_ST_F32 && t->shape.rank == 2 &&
-        t->shape.dim[1] == (int64_t)dim &&
+        (a->is_resized ? t->shape.dim[1] == a->fields[0]->shape.dim[1]
+                       : t->shape.dim[1] == (int64_t)dim) &&
         (!a->acc->config->height ||
          (uint64_t)t->shape.dim[0] <= a->acc->config->height))
         return fl_st_verify(a->model->dense, t, t->xxh3);
@@ -253,6 +347,7 @@ static fl_status find_scalars(array *a)
             return check_array(a, NULL);
         FL_TRY(fl_st_verify(a->model->dense, t, t->xxh3));
         a->scalars[i] = *(const float *)fl_st_bytes(a->model->dense, t);
+        a->n_scalars = i + 1;
     }
     return FL_OK;
 }
@@ -263,10 +358,14 @@ static fl_status find_arrays(array *a)
     const fl_row_layout *l = &a->acc->layout;
 
     a->fields[0] = fl_st_find(a->model->dense, a->name);
-    for (int i = 1; i < l->n_fields; i++)
+    FL_TRY(check_array(a, a->fields[0]));
+    a->dim = (uint32_t)a->fields[0]->shape.dim[1];
+    if (a->is_fresh_state)
+        return FL_OK;
+    for (int i = 1; i < l->n_fields; i++) {
         a->fields[i] = find_state(a, l->fields[i].name);
-    for (int i = 0; i < l->n_fields; i++)
         FL_TRY(check_array(a, a->fields[i]));
+    }
     return find_scalars(a);
 }
 
@@ -285,11 +384,14 @@ typedef struct array_rows {
 
 static void add_row(const array *a, array_rows *r, uint64_t id)
 {
-    const size_t dim = a->acc->config->dim;
+    const size_t dim = a->dim;
 
     for (int i = 0; i < a->acc->layout.n_fields; i++) {
-        const float *from = fl_st_bytes(a->model->dense, a->fields[i]);
+        const float *from;
 
+        if (!a->fields[i])
+            continue;
+        from = fl_st_bytes(a->model->dense, a->fields[i]);
         memcpy((float *)r->columns[i].data + r->n * dim, from + id * dim,
                dim * sizeof(float));
     }
@@ -301,15 +403,15 @@ static fl_status hand_over(const array *a, array_rows *r)
     fl_restore_rows rows = { .kind = FL_CUT_FULL, .n = r->n, .keys = r->keys };
 
     for (int i = 0; i < a->acc->layout.n_fields; i++)
-        rows.columns[i] =
-            (fl_restore_column){ r->columns[i].data, a->acc->config->dim };
+        if (a->fields[i])
+            rows.columns[i] = (fl_restore_column){ r->columns[i].data, a->dim };
     r->n = 0;
     return rows.n ? fl_table_restore_rows(a->table, &rows) : FL_OK;
 }
 
 static fl_status make_columns(const array *a, array_rows *r)
 {
-    size_t bytes = ROWS_AT_ONCE * a->acc->config->dim * sizeof(float);
+    size_t bytes = ROWS_AT_ONCE * (size_t)a->dim * sizeof(float);
 
     for (int i = 0; i < a->acc->layout.n_fields; i++)
         if (!fl_buf_reserve(&r->columns[i], bytes))
@@ -323,7 +425,7 @@ static fl_status restore_array(const array *a, array_rows *r)
     uint64_t share = a->model->last - a->model->first + 1;
     fl_cut_moment moment = { .epoch = 1,
                              .scalars = a->scalars,
-                             .n_scalars = fl_rule_n_scalars(a->acc->rule) };
+                             .n_scalars = a->n_scalars };
 
     FL_TRY(make_columns(a, r));
     FL_TRY(fl_table_reserve(a->table, a->model->first, a->model->last,
@@ -363,45 +465,61 @@ static fl_status verify_table(const fl_store_model *m,
     return FL_OK;
 }
 
-static fl_table_load_options load_of(const fl_store_model *m, bool values_alone)
+static fl_table_load_options
+load_of(const fl_store_model *m, const fl_load_item *item, bool values_alone)
 {
     return (fl_table_load_options){
         .is_verified = true,
         .first = m->first,
         .last = m->last,
-        .other_state =
-            values_alone || !strcmp(m->version->manifest.mode, "geo"),
+        .other_dim = item->is_resized,
+        .other_state = values_alone || m->plan.is_fresh_state ||
+                       !strcmp(m->version->manifest.mode, "geo"),
     };
 }
 
 static array array_of(const fl_store_model *m, const fl_table *t,
-                      const char *name)
+                      const fl_load_item *item)
 {
-    return (array){ .model = m, .name = name, .acc = fl_table_acc(t) };
+    return (array){ .model = m,
+                    .name = item->saved,
+                    .acc = fl_table_acc(t),
+                    .is_resized = item->is_resized,
+                    .is_fresh_state = m->plan.is_fresh_state };
 }
 
 fl_status fl_store_model_check(const fl_store_model *m, const fl_table *t,
                                const char *name, bool values_alone)
 {
-    const fl_manifest_table *saved =
-        fl_manifest_find_table(&m->version->manifest, name);
-    fl_table_load_options load = load_of(m, values_alone);
-    array a = array_of(m, t, name);
+    const fl_manifest_table *saved;
+    fl_table_load_options load;
+    fl_load_item item;
+    array a;
 
+    if (!find_item(m, name, &item))
+        return FL_OK;
+    saved = fl_manifest_find_table(&m->version->manifest, item.saved);
+    load = load_of(m, &item, values_alone);
+    a = array_of(m, t, &item);
     if (!saved)
         return find_arrays(&a);
-    FL_TRY(fl_table_file_check(t, m->version, name, &load));
+    FL_TRY(fl_table_file_check(t, m->version, item.saved, &load));
     return verify_table(m, saved);
 }
 
 fl_status fl_store_model_load(const fl_store_model *m, fl_table *t,
                               const char *name, bool values_alone)
 {
-    fl_table_load_options load = load_of(m, values_alone);
-    array a = array_of(m, t, name);
+    fl_table_load_options load;
+    fl_load_item item;
+    array a;
 
+    if (!find_item(m, name, &item))
+        return FL_OK;
+    load = load_of(m, &item, values_alone);
+    a = array_of(m, t, &item);
     a.table = t;
-    return fl_manifest_find_table(&m->version->manifest, name)
-               ? fl_table_file_load(t, m->version, name, &load)
+    return fl_manifest_find_table(&m->version->manifest, item.saved)
+               ? fl_table_file_load(t, m->version, item.saved, &load)
                : load_array(&a);
 }

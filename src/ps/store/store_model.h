@@ -10,17 +10,21 @@
 
 #include "ckpt/version.h"
 #include "ps/store/dense.h"
+#include "ps/store/store.h"
 #include "table/table.h"
 
 typedef struct fl_store_model fl_store_model;
 
-/* The rows are those of this server, of so many. */
 FL_MUST_CHECK
-fl_status fl_store_model_open(fl_store_model **out, const char *path, int rank,
-                              int n_servers);
+fl_status fl_store_model_open(fl_store_model **out,
+                              const fl_model_share *share);
 void fl_store_model_close(fl_store_model *m); /* NULL is fine */
 
+/* 0 when only some of its variables are loaded. */
 uint64_t fl_store_model_step(const fl_store_model *m);
+
+/* Whether a table, or a variable, is to be loaded. */
+bool fl_store_model_wants(const fl_store_model *m, const char *name);
 
 /* Dense blocks, and the row of its parameter that each begins with. */
 typedef struct fl_store_blocks {
@@ -34,8 +38,8 @@ FL_MUST_CHECK
 fl_status fl_store_model_fill(const fl_store_model *m,
                               const fl_store_blocks *blocks);
 
-/* A table that is empty. Where servers have values alone (mode geo), then or
-   now, state begins anew. */
+/* A table that is empty; one that is not to be loaded stays as it is. Where servers
+   have values alone (mode geo), then or now, state begins anew. */
 FL_MUST_CHECK
 fl_status fl_store_model_load(const fl_store_model *m, fl_table *t,
                               const char *name, bool values_alone);

@@ -1,5 +1,5 @@
-/* gathered.c - files of a version on their way to server 0. */
-#include "ps/server/gathered.h"
+/* save_files.c - files of a version on their way to server 0. */
+#include "ps/server/save_files.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -42,10 +42,10 @@ static fl_status make_folder_of(const fl_model_version *v, const char *name)
     return st;
 }
 
-static fl_status begin_file(fl_gathered *g, const fl_model_version *v,
-                            const char *name, fl_gathered_file **out)
+static fl_status begin_file(fl_save_files *g, const fl_model_version *v,
+                            const char *name, fl_save_incoming **out)
 {
-    fl_gathered_file f = { 0 };
+    fl_save_incoming f = { 0 };
     fl_status st;
     char *path;
 
@@ -60,8 +60,8 @@ static fl_status begin_file(fl_gathered *g, const fl_model_version *v,
     return FL_OK;
 }
 
-static fl_status find_file(fl_gathered *g, const fl_model_version *v,
-                           const char *name, fl_gathered_file **out)
+static fl_status find_file(fl_save_files *g, const fl_model_version *v,
+                           const char *name, fl_save_incoming **out)
 {
     for (size_t i = 0; i < g->files.len; i++)
         if (!strcmp(g->files.data[i].name, name)) {
@@ -71,7 +71,7 @@ static fl_status find_file(fl_gathered *g, const fl_model_version *v,
     return begin_file(g, v, name, out);
 }
 
-static fl_status end_file(fl_gathered_file *f)
+static fl_status end_file(fl_save_incoming *f)
 {
     fl_file_writer *to = f->to;
 
@@ -80,7 +80,7 @@ static fl_status end_file(fl_gathered_file *f)
 }
 
 /* A piece whose answer was lost comes again. */
-static fl_status add_piece(fl_gathered_file *f, const fl_save_file_request *r,
+static fl_status add_piece(fl_save_incoming *f, const fl_save_file_request *r,
                            fl_msg_bytes bytes)
 {
     if (r->offset + bytes.len <= f->len && (!f->to || !r->is_last))
@@ -95,19 +95,19 @@ static fl_status add_piece(fl_gathered_file *f, const fl_save_file_request *r,
     return r->is_last ? end_file(f) : FL_OK;
 }
 
-fl_status fl_gathered_add(fl_gathered *g, const fl_model_version *v,
-                          const fl_save_file_request *r)
+fl_status fl_save_files_add(fl_save_files *g, const fl_model_version *v,
+                            const fl_save_file_request *r)
 {
     fl_save_place p = fl_save_split(r->bytes);
     char name[FL_SAVE_DIR_MAX + 1];
-    fl_gathered_file *f = NULL;
+    fl_save_incoming *f = NULL;
 
     FL_TRY(check_name(p.path, name));
     FL_TRY(find_file(g, v, name, &f));
     return add_piece(f, r, p.rest);
 }
 
-void fl_gathered_clear(fl_gathered *g)
+void fl_save_files_clear(fl_save_files *g)
 {
     for (size_t i = 0; i < g->files.len; i++) {
         fl_file_writer_drop(g->files.data[i].to);
@@ -141,7 +141,7 @@ static fl_status read_piece(reading *r, size_t *n)
 }
 
 /* The last piece is empty. */
-static fl_status send_pieces(const fl_gathered_way *way, reading *r)
+static fl_status send_pieces(const fl_save_way *way, reading *r)
 {
     size_t n = 1;
 
@@ -163,8 +163,8 @@ static fl_status send_pieces(const fl_gathered_way *way, reading *r)
     return FL_OK;
 }
 
-fl_status fl_gathered_send(const fl_gathered_way *way,
-                           const fl_model_version *v, const char *name)
+fl_status fl_save_files_send(const fl_save_way *way, const fl_model_version *v,
+                             const char *name)
 {
     char *path = fl_version_file(v, name);
     reading r = { .name = name, .fd = open(path, O_RDONLY | O_CLOEXEC) };
