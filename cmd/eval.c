@@ -280,7 +280,9 @@ const cmd cmd_eval = {
     .args = "MODEL --data FILE [--label SLOT] [--group SLOT] [--by SLOT"
             " [--top N]]\n"
             "       [--format SPEC] [--slots WORDS] [--batch N] [--threads N]\n"
-            "       [--target NAMES] [--redis ADDRESS [--redis-name NAME]]\n"
+            "       [--target NAMES] [--redis ADDRESS [--redis-name NAME] | "
+            "--servers"
+            " ADDRESS]\n"
             "       [--pipe COMMAND] [--set NAME=VALUE]...",
     .doc = "judge the scores of a saved model by the labels of a file",
     .more = "Scores are those of `flotilla predict`: the last number of the"

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "flotilla/saved.h"
+#include "flotilla/serving.h"
 
 /* --- targets -------------------------------------------------------------- */
 
@@ -44,15 +45,23 @@ fl_redis_args scoring_redis(const char *address, const char *name)
                    .password = getenv("REDISCLI_AUTH"));
 }
 
-static fl_status open_at(const scoring_args *a, const char *path,
-                         const targets *t, fl_model **out)
+/* NULL: the files'. */
+static fl_status open_rows(const scoring_args *a, fl_ctx *c,
+                           fl_row_source **out)
 {
     fl_redis_args redis = scoring_redis(a->redis, a->name);
-    fl_row_source *rows = NULL;
-    fl_status st = FL_OK;
 
     if (a->redis)
-        st = fl_row_source_of_redis_with(&rows, &redis);
+        return fl_row_source_of_redis_with(out, &redis);
+    return a->servers ? fl_row_source_of_servers(out, c, a->servers) : FL_OK;
+}
+
+static fl_status open_at(const scoring_args *a, fl_ctx *c, const char *path,
+                         const targets *t, fl_model **out)
+{
+    fl_row_source *rows = NULL;
+    fl_status st = open_rows(a, c, &rows);
+
     if (!st)
         st = fl_model_open(out, path, .targets = t->names, .n_targets = t->n,
                            .watch_ms = a->watch_ms,
@@ -64,7 +73,7 @@ static fl_status open_with(const scoring_args *a, fl_ctx *c, const targets *t,
                            fl_model **out)
 {
     char *path = fl_saved_fetch(c, a->model);
-    fl_status st = path ? open_at(a, path, t, out) : fl_last_status();
+    fl_status st = path ? open_at(a, c, path, t, out) : fl_last_status();
 
     fl_text_free(path);
     return st;
@@ -75,6 +84,9 @@ int scoring_open(const scoring_args *a, fl_ctx *c, fl_model **out)
     targets t;
     int code = CMD_OK;
 
+    if (a->redis && a->servers)
+        return cmd_misused(a->self,
+                           "rows come from one place: --redis or --servers");
     if (!targets_read(&t, a->targets))
         code = cmd_failed(a->self, "no memory for the targets");
     else if (open_with(a, c, &t, out))

@@ -10,7 +10,8 @@
 typedef struct scoring_args {
     const char *self, *model;
     const char *targets;      /* apart by commas; NULL: the model's */
-    const char *redis, *name; /* whose rows; NULL: the model's files */
+    const char *redis, *name; /* whose rows; NULL: the model's files, */
+    const char *servers;      /* or those of a job; NULL: not so */
     uint64_t watch_ms;
     bool no_optimize;
 } scoring_args;
@@ -19,6 +20,7 @@ typedef struct scoring_args {
 #define SCORING_OPTIONS(a)                                                     \
     { "--target", OPTION_TEXT, &(a)->targets, 0, 0, 0 },                       \
         { "--redis", OPTION_TEXT, &(a)->redis, 0, 0, 0 },                      \
+        { "--servers", OPTION_TEXT, &(a)->servers, 0, 0, 0 },                  \
     {                                                                          \
         "--redis-name", OPTION_TEXT, &(a)->name, 0, 0, 0                       \
     }
@@ -30,7 +32,10 @@ typedef struct scoring_args {
     "  --redis ADDRESS   rows come from Redis (`flotilla export --redis`)"     \
     " instead of\n"                                                            \
     "                    the model's files; HOST:PORT or unix:PATH\n"          \
-    "  --redis-name NAME of the model there (model)\n"
+    "  --redis-name NAME of the model there (model)\n"                         \
+    "  --servers ADDRESS rows come from the servers of a job that is running," \
+    " as they\n"                                                               \
+    "                    are; HOST:PORT of its server 0\n"
 
 /* The Redis of a command line; the password is REDISCLI_AUTH, as for
    redis-cli. */

@@ -143,7 +143,9 @@ const cmd cmd_serve = {
     .name = "serve",
     .args = "MODEL --listen ADDRESS [--http HOST:PORT] [--threads N]"
             " [--batch N]\n"
-            "       [--target NAMES] [--redis ADDRESS [--redis-name NAME]]\n"
+            "       [--target NAMES] [--redis ADDRESS [--redis-name NAME] | "
+            "--servers"
+            " ADDRESS]\n"
             "       [--watch-ms N] [--set NAME=VALUE]...",
     .doc = "answer other processes with the scores of a saved model",
     .more =

@@ -56,6 +56,14 @@ FL_API const char *fl_serving_http_address(const fl_serving *s);
 FL_API FL_MUST_CHECK
 fl_status fl_row_source_of_job(fl_row_source **out, fl_job *j);
 
+/* The same for a process that takes no part in the job, whose server 0 is at
+   `address`: the look token is enough. Keys without a row are counted as
+   missing, and none is made. The job goes on as it does; when it ends, reads
+   fail and say so. */
+FL_API FL_MUST_CHECK
+fl_status fl_row_source_of_servers(fl_row_source **out, fl_ctx *c,
+                                   const char *address);
+
 /* --- a caller ------------------------------------------------------------ */
 
 typedef struct fl_remote_model fl_remote_model;

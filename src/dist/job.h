@@ -4,6 +4,7 @@
  *     job_rows.c      rows and dense parameters on the servers
  *     job_ask.c       what all servers, or server 0, are asked
  *     job_tool.c      serving, and looking at a job from outside
+ *     job_view.c      what its servers hold, for a tool
  *     job_save.c      saving all of it
  *     job_inference.c saving what predictions need
  *     job_load.c      beginning with what was saved

@@ -310,6 +310,57 @@ static fl_status redis_read(fl_row_source *port, fl_source_read *r)
     return st;
 }
 
+/* --- keys ----------------------------------------------------------------- */
+
+static fl_status take_keys(reader *d, fl_source_key_fn fn, void *arg)
+{
+    redisReply *reply;
+
+    FL_TRY(fl_redis_take(&d->link, REDIS_REPLY_ARRAY, &reply));
+    for (size_t i = 0; i < reply->elements; i++) {
+        const redisReply *field = reply->element[i];
+        uint64_t key;
+
+        if (field->len != sizeof(key))
+            continue; /* nobody asks for it */
+        memcpy(&key, field->str, sizeof(key));
+        fn(arg, key);
+    }
+    freeReplyObject(reply);
+    return FL_OK;
+}
+
+static fl_status ask_keys(const redis_rows *s, reader *d, const char *layer,
+                          const char *table, uint32_t shard)
+{
+    char *key = fl_redis_shard_key(&s->place, layer, table, shard);
+    fl_status st;
+
+    fl_redis_words_clear(&d->words);
+    fl_redis_words_text(&d->words, "HKEYS");
+    fl_redis_words_text(&d->words, key);
+    st = fl_redis_send(&d->link, &d->words);
+    fl_free(key);
+    return st;
+}
+
+/* Those that a newer layer has removed are among them. */
+static fl_status redis_list(fl_row_source *port, const char *table,
+                            uint32_t shard, fl_source_key_fn fn, void *arg)
+{
+    redis_rows *s = (redis_rows *)port;
+    fl_status st = FL_OK;
+    reader *d;
+
+    FL_TRY(take_reader(s, &d));
+    for (size_t i = 0; i < d->layers.len && !st; i++)
+        st = ask_keys(s, d, d->layers.data[i], table, shard);
+    for (size_t i = 0; i < d->layers.len && !st; i++)
+        st = take_keys(d, fn, arg);
+    give_back(s, d, st);
+    return st;
+}
+
 static void redis_free(fl_row_source *port)
 {
     redis_rows *s = (redis_rows *)port;
@@ -323,9 +374,9 @@ static void redis_free(fl_row_source *port)
     fl_free(s);
 }
 
-static const fl_row_source_ops ops = { .name = "Redis",
-                                       .read = redis_read,
-                                       .free = redis_free };
+static const fl_row_source_ops ops = {
+    .name = "Redis", .read = redis_read, .list = redis_list, .free = redis_free
+};
 
 /* Its first reader is there when it is: what cannot be reached is told now. */
 static fl_status open_rows(redis_rows *s, const fl_redis_args *args)

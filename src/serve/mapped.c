@@ -259,9 +259,60 @@ static fl_status mapped_read(fl_row_source *s, fl_source_read *r)
         FL_FAIL(FL_ERR_NOTFOUND, "the files of the model have none");
     if (m->overlays[table] || m->base->copies[table])
         read_groups(m, table, r);
+    else if (r->missing)
+        for (size_t i = 0; i < r->n; i++)
+            read_older(m, table, r, i);
     else
         r->n_missing =
             fl_table_map_pull(m->base->maps[table], r->keys, r->n, r->out);
+    return FL_OK;
+}
+
+/* --- keys ----------------------------------------------------------------- */
+
+/* Keys of a shard on their way to who asked for them. */
+typedef struct listing {
+    const fl_overlay *newer; /* or NULL */
+    uint32_t shard;
+    fl_source_key_fn fn;
+    void *arg;
+} listing;
+
+/* What the newer rows know is theirs to tell. */
+static void list_older(void *arg, uint64_t key, uint64_t row)
+{
+    const listing *l = arg;
+    fl_overlay_state state = FL_OVERLAY_NONE;
+    const float *value;
+
+    if (l->newer)
+        fl_overlay_find(l->newer, &key, 1, &state, &value);
+    if (state == FL_OVERLAY_NONE && row != FL_MAP_GONE)
+        l->fn(l->arg, key);
+}
+
+static void list_newer(void *arg, uint64_t key)
+{
+    const listing *l = arg;
+
+    if (fl_table_shard_of(key) == l->shard)
+        l->fn(l->arg, key);
+}
+
+static fl_status mapped_list(fl_row_source *s, const char *table,
+                             uint32_t shard, fl_source_key_fn fn, void *arg)
+{
+    const mapped *m = (const mapped *)s;
+    size_t i = find_table(m->base, table);
+    listing l = { .shard = shard, .fn = fn, .arg = arg };
+
+    if (i == m->base->n)
+        FL_FAIL(FL_ERR_NOTFOUND, "the files of the model have no table %s",
+                table);
+    l.newer = m->overlays[i];
+    fl_table_map_each(m->base->maps[i], shard, list_older, &l);
+    if (l.newer)
+        fl_overlay_each(l.newer, list_newer, &l);
     return FL_OK;
 }
 
@@ -278,6 +329,7 @@ static void mapped_free(fl_row_source *s)
 
 static const fl_row_source_ops ops = { .name = "files",
                                        .read = mapped_read,
+                                       .list = mapped_list,
                                        .free = mapped_free };
 
 /* --- opening -------------------------------------------------------------- */

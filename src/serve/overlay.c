@@ -186,6 +186,14 @@ void fl_overlay_find(const fl_overlay *o, const uint64_t *keys, size_t n,
         states[i] = find_one(o, keys[i], &values[i]);
 }
 
+void fl_overlay_each(const fl_overlay *o, void (*fn)(void *arg, uint64_t key),
+                     void *arg)
+{
+    for (size_t i = 0; i < o->cap; i++)
+        if (o->slots[i].row && o->slots[i].row != GONE)
+            fn(arg, o->slots[i].key);
+}
+
 size_t fl_overlay_len(const fl_overlay *o)
 {
     return o ? o->len : 0;

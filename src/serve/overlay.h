@@ -39,6 +39,10 @@ typedef enum fl_overlay_state {
 void fl_overlay_find(const fl_overlay *o, const uint64_t *keys, size_t n,
                      fl_overlay_state *states, const float **values);
 
+/* Calls fn for each key that has a row. */
+void fl_overlay_each(const fl_overlay *o, void (*fn)(void *arg, uint64_t key),
+                     void *arg);
+
 size_t fl_overlay_len(const fl_overlay *o); /* keys, those that went too */
 
 #endif

@@ -20,11 +20,23 @@ typedef struct fl_source_read {
     uint32_t dim;
     float *out;       /* [n, dim]: filled by the read */
     size_t n_missing; /* keys without a row, counted by the read */
+    uint8_t *missing; /* [n] zeros: 1 where a key has no row; NULL: not asked */
 } fl_source_read;
+
+/* One key of a list. */
+typedef void (*fl_source_key_fn)(void *arg, uint64_t key);
 
 typedef struct fl_row_source_ops {
     const char *name; /* for messages: "files" */
     fl_status (*read)(fl_row_source *s, fl_source_read *r);
+    /* The keys of one virtual shard that have a row, in any order; one may come
+       twice, or have none any more. NULL: it cannot tell. */
+    fl_status (*list)(fl_row_source *s, const char *table, uint32_t shard,
+                      fl_source_key_fn fn, void *arg);
+    /* The n numbers of a dense parameter, FL_ERR_NOTFOUND when it has none of
+       that name. NULL: it has rows alone. */
+    fl_status (*dense)(fl_row_source *s, const char *name, float *out,
+                       size_t n);
     void (*free)(fl_row_source *s);
 } fl_row_source_ops;
 
@@ -37,6 +49,8 @@ static inline void fl_source_missing(fl_source_read *r, size_t i)
 {
     fl_rules_first(r->rule, r->keys[i], r->out + i * r->dim);
     r->n_missing++;
+    if (r->missing)
+        r->missing[i] = 1;
 }
 
 /* NULL is fine. */

@@ -31,6 +31,7 @@
 typedef struct pull_args {
     bool create;
     float *out;
+    uint8_t *missing; /* by key; NULL: nobody asks */
 } pull_args;
 
 /* A memcpy of so few bytes would mostly be the call. The last four floats may
@@ -236,6 +237,8 @@ static fl_status copy_new(fl_group *g, void *arg)
     for (int k = 0; k < g->n; k++) {
         uint32_t ref = g->ref[k];
 
+        if (a->missing && !ref)
+            a->missing[fl_group_number(g, k)] = 1;
         g->t->accessor->pull(acc, fl_group_key(g, k),
                              ref ? fl_partition_row(g->p, ref) : NULL,
                              ref && fl_ref_is_short(ref),
@@ -276,6 +279,16 @@ fl_status fl_table_pull(fl_table *t, const uint64_t *keys, size_t n,
     pull_args a = { .out = out };
 
     a.create = kind == FL_PULL_CREATE && t->config.entry.kind == FL_ENTRY_NONE;
+    FL_TRY(fl_batch_check(t, keys, n));
+    return fl_batch_split(t, keys, n, pull_share, &a);
+}
+
+fl_status fl_table_peek(fl_table *t, const uint64_t *keys, size_t n, float *out,
+                        uint8_t *missing)
+{
+    pull_args a = { .out = out, .missing = missing };
+
+    memset(missing, 0, n);
     FL_TRY(fl_batch_check(t, keys, n));
     return fl_batch_split(t, keys, n, pull_share, &a);
 }

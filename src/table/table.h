@@ -79,6 +79,12 @@ fl_status fl_table_create(fl_table **out, const fl_table_config *config);
 void fl_table_count(fl_table *t, fl_table_stats *out);
 void fl_table_destroy(fl_table *t);
 
+/* Pulls without making rows, and says which keys have none: missing[i] is 1
+   then. Keys may repeat. */
+FL_MUST_CHECK
+fl_status fl_table_peek(fl_table *t, const uint64_t *keys, size_t n, float *out,
+                        uint8_t *missing);
+
 /* Hands the value of every key's row to fn, which may change it: i is the place
    of the key. Rows are made as needed, state stays. For values that are one run
    of floats (accessor plain); fn must not call the table. */

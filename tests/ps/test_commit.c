@@ -72,6 +72,14 @@ static void build_changed(fl_pack *p, uint16_t type)
                          &(fl_changed_request){ .table = 1 });
 }
 
+static void build_peek(fl_pack *p, uint16_t type)
+{
+    (void)type;
+    fl_pack_u32(p, 1);
+    fl_pack_u32(p, 0);
+    fl_pack_u64(p, 12345);
+}
+
 static void build_empty(fl_pack *p, uint16_t type)
 {
     (void)p;
@@ -96,6 +104,7 @@ static const build_fn builders[FL_MSG_MAX] = {
     [FL_MSG_ROUND_DENSE] = build_round_blocks,
     [FL_MSG_APPLY] = build_apply,
     [FL_MSG_CHANGED] = build_changed,
+    [FL_MSG_PEEK] = build_peek,
 };
 
 /* --- positions ------------------------------------------------------------ */

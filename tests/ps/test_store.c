@@ -244,6 +244,58 @@ static void a_pull_that_only_looks_makes_no_rows(void **state)
     fl_store_free(s);
 }
 
+static fl_status peek(fl_store *s, uint32_t table, const void *keys,
+                      size_t bytes, answer *a)
+{
+    fl_pack p = { 0 };
+
+    fl_pack_u32(&p, table);
+    fl_pack_u32(&p, 0);
+    fl_pack_bytes(&p, keys, bytes);
+    return ask(s, FL_MSG_PEEK, &p, a);
+}
+
+static void who_peeks_is_told_which_keys_have_no_row(void **state)
+{
+    static const uint64_t keys[] = { 4, 5, 4, 6 };
+    fl_store *s = open_store();
+    answer a = { 0 }, pulled = { 0 };
+    uint64_t hash;
+
+    (void)state;
+    pull_into(s, TABLE_EMB, FL_PULL_CREATE, keys, 1, &a);
+    answer_release(&a);
+    hash = hash_at(s, TABLE_EMB);
+    assert_ok(peek(s, TABLE_EMB, keys, sizeof(keys), &a));
+    assert_int_equal(a.len, 8 + 4 * (5 * sizeof(float) + 1));
+    assert_int_equal(*(const uint32_t *)a.data, 5);
+    pull_into(s, TABLE_EMB, FL_PULL_ONLY, keys, 4, &pulled);
+    assert_memory_equal((const char *)a.data + 8, pulled.data, pulled.len);
+    assert_memory_equal((const char *)a.data + 8 + pulled.len,
+                        ((const uint8_t[]){ 0, 1, 0, 1 }), 4);
+    answer_release(&a);
+    answer_release(&pulled);
+    assert_int_equal(hash_at(s, TABLE_EMB), hash);
+    fl_store_free(s);
+}
+
+static void a_bad_peek_is_refused(void **state)
+{
+    static const uint64_t keys[] = { 4, 100 };
+    fl_store *s = open_store();
+    answer a = { 0 };
+
+    (void)state;
+    assert_error(peek(s, 3, keys, 8, &a), FL_ERR_NOTFOUND, "table 3");
+    assert_error(peek(s, TABLE_EMB, keys, 9, &a), FL_ERR_CORRUPT, "peek");
+    assert_int_not_equal(peek(s, TABLE_LOW, keys, 16, &a), FL_OK);
+    assert_int_equal(a.n_calls, 0);
+    assert_ok(peek(s, TABLE_LOW, keys, 0, &a));
+    assert_int_equal(a.len, 8);
+    answer_release(&a);
+    fl_store_free(s);
+}
+
 static void assigned_values_are_pulled(void **state)
 {
     static const uint64_t keys[] = { 3, UINT64_MAX, 99 };
@@ -713,6 +765,8 @@ int main(void)
         cmocka_unit_test(pulls_and_pushes_give_what_direct_calls_give),
         cmocka_unit_test(items_of_several_tables_travel_together),
         cmocka_unit_test(a_pull_that_only_looks_makes_no_rows),
+        cmocka_unit_test(who_peeks_is_told_which_keys_have_no_row),
+        cmocka_unit_test(a_bad_peek_is_refused),
         cmocka_unit_test(assigned_values_are_pulled),
         cmocka_unit_test(blocks_are_assigned_pushed_and_pulled),
         cmocka_unit_test(a_second_declaration_must_be_the_same),

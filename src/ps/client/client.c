@@ -7,7 +7,8 @@
  * Handshakes carry the incarnation, and a handshake is what a server knows a
  * process by. So the link that joined is not used any further; it is kept until
  * server 0 has seen the incarnation, lest a process that ends in between leaves
- * no trace.
+ * no trace. A tool does not join: it dials all servers at once, under a rank by
+ * chance that keeps it apart from other tools.
  */
 #include "ps/client/client.h"
 
@@ -184,9 +185,11 @@ static void on_log(void *arg, fl_rpc_client *l, uint8_t level, const char *line)
 static fl_status make_link(fl_client *c, int server, uint32_t incarnation,
                            fl_rpc_client **out)
 {
+    bool tells = incarnation || c->o.is_tool;
     fl_rpc_client_options o = {
-        .me = { .role = FL_MEMBER_TRAINER,
-                .rank = (uint32_t)c->o.rank,
+        .me = { .role = c->o.is_tool ? FL_MEMBER_TOOL : FL_MEMBER_TRAINER,
+                .rank = c->o.is_tool ? (uint32_t)fl_auth_random64()
+                                     : (uint32_t)c->o.rank,
                 .incarnation = incarnation,
                 .process = (uint32_t)getpid() },
         .peer_role = FL_MEMBER_SERVER,
@@ -201,8 +204,8 @@ static fl_status make_link(fl_client *c, int server, uint32_t incarnation,
         .suspect_ms = c->o.suspect_ms,
         .connect_timeout_ms = c->o.connect_timeout_ms,
         .restart_timeout_ms = c->o.restart_timeout_ms,
-        .on_state = incarnation ? on_state : NULL,
-        .on_log = incarnation ? on_log : NULL,
+        .on_state = tells ? on_state : NULL,
+        .on_log = tells ? on_log : NULL,
         .arg = &c->links[server],
     };
 
@@ -215,6 +218,15 @@ static fl_status make_links(fl_client *c, uint32_t incarnation)
     for (int i = 0; i < c->o.n_servers; i++)
         FL_TRY(make_link(c, i, incarnation, &c->links[i].link));
     return FL_OK;
+}
+
+/* "trainer 3". */
+static void add_self(const fl_client *c, fl_str *out)
+{
+    if (c->o.is_tool)
+        fl_str_add(out, "this tool");
+    else
+        fl_str_addf(out, "trainer %d", c->o.rank);
 }
 
 static fl_status read_joined(const fl_payload *payload, uint32_t *incarnation)
@@ -253,34 +265,41 @@ static void on_joined(void *arg, fl_status st, const fl_frame *f,
 static void log_missing(void *arg)
 {
     fl_client *c = arg;
-    fl_str who = { 0 };
+    fl_str self = { 0 }, who = { 0 };
 
+    add_self(c, &self);
     for (int i = 0; i < c->o.n_servers; i++)
         if (!c->links[i].was_up && (i == 0 || c->links[i].link))
             fl_str_addf(&who, "%sserver %d (%s)", who.len ? ", " : "", i,
                         c->servers[i]);
-    FL_WARN("ps", "trainer %d waits for %s since %.0f s, up to %.0f s in all",
-            c->o.rank, fl_str_text(&who),
+    FL_WARN("ps", "%s waits for %s since %.0f s, up to %.0f s in all",
+            fl_str_text(&self), fl_str_text(&who),
             seconds(fl_loop_now_ms(c->loop) - c->start_ms),
             seconds(c->o.connect_timeout_ms));
     fl_str_release(&who);
+    fl_str_release(&self);
     c->timer = fl_loop_timer(c->loop, LOG_AGAIN_MS, log_missing, c);
+}
+
+static fl_status join(fl_client *c)
+{
+    fl_rpc_call call = { .type = FL_MSG_JOIN, .on_reply = on_joined, .arg = c };
+
+    FL_TRY(make_link(c, 0, 0, &c->joiner));
+    fl_rpc_client_call(c->joiner, &call);
+    return FL_OK;
 }
 
 static void start(void *arg)
 {
     fl_client *c = arg;
-    fl_rpc_call call = { .type = FL_MSG_JOIN, .on_reply = on_joined, .arg = c };
     fl_status st;
 
     c->start_ms = fl_loop_now_ms(c->loop);
-    st = make_link(c, 0, 0, &c->joiner);
-    if (st) {
-        settle(c, st);
-        return;
-    }
     c->timer = fl_loop_timer(c->loop, LOG_FIRST_MS, log_missing, c);
-    fl_rpc_client_call(c->joiner, &call);
+    st = c->o.is_tool ? make_links(c, 0) : join(c);
+    if (st)
+        settle(c, st);
 }
 
 /* --- life ----------------------------------------------------------------- */
@@ -290,7 +309,7 @@ static fl_status check_options(const fl_client_options *o)
     if (o->n_servers < 1 || o->n_servers > FL_SHARDS)
         FL_FAIL(FL_ERR_INVAL, "a job has from 1 to %d servers, not %d",
                 FL_SHARDS, o->n_servers);
-    if (o->rank < 0 || o->rank >= o->n_trainers)
+    if (!o->is_tool && (o->rank < 0 || o->rank >= o->n_trainers))
         FL_FAIL(FL_ERR_INVAL,
                 "trainer %d: the job has %d trainers, with ranks from 0 on",
                 o->rank, o->n_trainers);

@@ -1,5 +1,5 @@
 /* client.h - a trainer's side: one link per server, keys scattered to servers,
- * rows put to where they belong.
+ * rows put to where they belong. A tool that only looks has one as well.
  *
  * Requests are asynchronous inside; the public calls (flotilla/job.h) wait. One
  * request per server and call: items of several tables travel together. What is
@@ -26,6 +26,8 @@ typedef struct fl_client_options {
     const char *job, *token;
     uint64_t connect_timeout_ms, restart_timeout_ms, ping_ms, suspect_ms;
     uint64_t max_message_bytes, arena_bytes;
+    bool is_tool;      /* takes no part in the job: does not join, asks only
+                          what tools may; n_trainers and rank are not used */
     int window;        /* requests under way per server; 0: 16 */
     bool may_coalesce; /* small pulls and pushes wait for others, until the
                           poller is flushed; in a simulation they must have left
@@ -88,6 +90,20 @@ typedef struct fl_client_values {
 FL_MUST_CHECK
 fl_status fl_client_assign(fl_client *c, const fl_client_values *v,
                            fl_ending ending);
+
+/* Keys of one server, and where its rows go; it is borrowed until done. */
+typedef struct fl_peek {
+    uint32_t table, dim;
+    const uint64_t *keys;
+    size_t n;
+    float *out;       /* [n, dim] */
+    uint8_t *missing; /* [n]: 1 where there is no row */
+} fl_peek;
+
+/* For tools. */
+FL_MUST_CHECK
+fl_status fl_client_peek(fl_client *c, int server, fl_peek *p,
+                         fl_ending ending);
 
 /* --- dense blocks --------------------------------------------------------- */
 
