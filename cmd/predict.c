@@ -114,6 +114,8 @@ static int run_with(int argc, char **argv, char **room, const char **rest,
 
     if (!code)
         code = read_args(argc, argv, rest, a);
+    if (!code && a->prepare)
+        code = a->prepare(a);
     return code ? code : predict(a, &sets);
 }
 
@@ -149,7 +151,9 @@ const cmd cmd_predict = {
     .name = "predict",
     .args = "MODEL --data FILE [--format SPEC] [--slots WORDS] [--batch N]"
             " [--threads N]\n"
-            "       [--target NAMES] [--redis ADDRESS [--redis-name NAME]]\n"
+            "       [--target NAMES] [--redis ADDRESS [--redis-name NAME] | "
+            "--servers"
+            " ADDRESS]\n"
             "       [--pipe COMMAND] [-o FILE] [--set "
             "NAME=VALUE]...",
     .doc = "score the records of a file with a saved model",

@@ -22,6 +22,8 @@ struct predict_args {
     data_args data;     /* threads: those that score */
     const option *more; /* options of the command's own */
     size_t n_more;
+    /* After the options are read, before anything is opened; NULL: nothing. */
+    int (*prepare)(predict_args *a);
     int (*use)(const predict_args *a, fl_model *m, data_input *in,
                const predict_feeds *feeds);
     void *arg; /* for it */

@@ -158,7 +158,7 @@ static fl_status take_value(fl_scope *s, const fl_st_file *f,
     return fl_scope_set(s, v->name, &value);
 }
 
-static fl_status take_values(fl_edition *e, const fl_model_version *v,
+static fl_status take_values(fl_scope *s, const fl_model_version *v,
                              const fl_var *const *params, size_t n)
 {
     const fl_manifest_file *sums = fl_manifest_find_file(&v->manifest, DENSE);
@@ -172,19 +172,20 @@ static fl_status take_values(fl_edition *e, const fl_model_version *v,
                 DENSE, params[0]->name);
     FL_TRY(fl_version_map(v, DENSE, &f));
     for (size_t i = 0; i < n && !st; i++)
-        st = take_value(&e->values, f, sums, params[i]);
+        st = take_value(s, f, sums, params[i]);
     fl_st_close(f);
     return st;
 }
 
-static fl_status load_values(fl_edition *e, const fl_model_version *v)
+fl_status fl_edition_load_values(fl_scope *to, const fl_model_version *v,
+                                 const fl_plan *plan)
 {
     size_t n;
-    const fl_var **params = fl_recipe_params(e->recipe, &n);
+    const fl_var **vars = fl_recipe_reads(plan, &n);
     fl_status st =
-        fl_err_ctx(take_values(e, v, params, n), "%s/%s", v->path, DENSE);
+        fl_err_ctx(take_values(to, v, vars, n), "%s/%s", v->path, DENSE);
 
-    fl_free(params);
+    fl_free(vars);
     return st;
 }
 
@@ -226,7 +227,7 @@ static fl_status fill(fl_edition *e, const versions *all,
     } else {
         FL_TRY(find_recipe(e, oldest, o, before));
     }
-    FL_TRY(load_values(e, all->data[0]));
+    FL_TRY(fl_edition_load_values(&e->values, all->data[0], e->recipe->plan));
     return open_rows(e, all, o, before);
 }
 

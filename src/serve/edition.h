@@ -8,6 +8,7 @@
 #ifndef FL_SERVE_EDITION_H
 #define FL_SERVE_EDITION_H
 
+#include "ckpt/version.h"
 #include "exec/scope.h"
 #include "serve/recipe.h"
 #include "serve/rules.h"
@@ -37,6 +38,11 @@ typedef struct fl_edition_options {
 FL_MUST_CHECK
 fl_status fl_edition_open(fl_edition **out, const fl_edition_options *o,
                           fl_edition *before);
+
+/* Takes what a plan reads of dense variables out of a version. */
+FL_MUST_CHECK
+fl_status fl_edition_load_values(fl_scope *to, const fl_model_version *v,
+                                 const fl_plan *plan);
 
 /* The id of the version that counts now, without opening it. */
 FL_MUST_CHECK

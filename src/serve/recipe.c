@@ -240,12 +240,12 @@ fl_status fl_recipe_check_same(const fl_recipe *r, const fl_recipe *before)
 
 /* --- parameters ----------------------------------------------------------- */
 
-const fl_var **fl_recipe_params(const fl_recipe *r, size_t *n)
+const fl_var **fl_recipe_reads(const fl_plan *p, size_t *n)
 {
     FL_VEC(const fl_var *) all = { 0 };
 
-    for (int i = 0; i < r->plan->n_vars; i++) {
-        const fl_plan_var *v = &r->plan->vars[i];
+    for (int i = 0; i < p->n_vars; i++) {
+        const fl_plan_var *v = &p->vars[i];
 
         if (v->home == FL_HOME_SCOPE &&
             (v->read_first || (v->fetched && !v->written)))

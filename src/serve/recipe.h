@@ -46,8 +46,7 @@ bool fl_recipe_fits(const fl_recipe *r, const fl_recipe_spec *spec);
 FL_MUST_CHECK
 fl_status fl_recipe_check_same(const fl_recipe *r, const fl_recipe *before);
 
-/* The names of the dense persistent variables that it reads; freed with
-   fl_free. */
-const fl_var **fl_recipe_params(const fl_recipe *r, size_t *n);
+/* The dense persistent variables that a plan reads; freed with fl_free. */
+const fl_var **fl_recipe_reads(const fl_plan *p, size_t *n);
 
 #endif

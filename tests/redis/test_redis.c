@@ -1,6 +1,6 @@
 /* test_redis.c - rows of a model in a real Redis: the same scores, whatever is
  * brought there and whatever goes wrong. */
-#include "../serve/delta_kit.h"
+#include "../check/check_kit.h"
 
 #include <signal.h>
 #include <stdatomic.h>
@@ -381,7 +381,8 @@ static void faults_are_named(void **state)
     kit_net_free(&n);
 }
 
-static void put_row(const char *hash, uint64_t key, const char *value)
+static void put_bytes(const char *hash, uint64_t key, const void *value,
+                      size_t len)
 {
     fl_redis_words w = { 0 };
     fl_redis_link l = { 0 };
@@ -391,7 +392,7 @@ static void put_row(const char *hash, uint64_t key, const char *value)
     fl_redis_words_text(&w, "HSET");
     fl_redis_words_text(&w, hash);
     fl_redis_words_add(&w, &key, sizeof(key));
-    fl_redis_words_text(&w, value);
+    fl_redis_words_add(&w, value, len);
     must(fl_redis_send(&l, &w));
     must(fl_redis_skip(&l, REDIS_REPLY_INTEGER));
     fl_redis_words_release(&w);
@@ -419,12 +420,130 @@ static void a_row_of_another_width_is_named(void **state)
     kit_batch_draw(&b, 1);
     key = (uint64_t)b.ids[0][0];
     hash = fl_redis_shard_key(&place, v->id, "emb", fl_table_shard_of(key));
-    put_row(hash, key, "short");
+    put_bytes(hash, key, "short", 5);
     assert_int_equal(fl_predictor_run(f.p, b.feeds, 3, &t, 1), FL_ERR_CORRUPT);
     assert_said("has 5 bytes where 32 are due");
     fl_free(hash);
     fl_version_close(v);
     far_close(&f);
+    kit_net_free(&n);
+}
+
+/* --- against the model ---------------------------------------------------- */
+
+static void drop_row(const char *hash, uint64_t key)
+{
+    fl_redis_words w = { 0 };
+    fl_redis_link l = { 0 };
+    fl_redis_place place;
+
+    must(open_link(&l, &place));
+    fl_redis_words_text(&w, "HDEL");
+    fl_redis_words_text(&w, hash);
+    fl_redis_words_add(&w, &key, sizeof(key));
+    must(fl_redis_send(&l, &w));
+    must(fl_redis_skip(&l, REDIS_REPLY_INTEGER));
+    fl_redis_words_release(&w);
+    fl_redis_link_close(&l);
+    fl_redis_place_release(&place);
+}
+
+static check_found compare_with(const char *dir, const char *name)
+{
+    fl_consistency_args how = FL_INIT(fl_consistency_args);
+    far_model f = far_open(dir, name);
+    check_found found = check_model(dir, f.m, &how);
+
+    far_close(&f);
+    return found;
+}
+
+/* The hash that the row of a key is in. */
+static char *hash_of(const char *dir, const char *name, uint64_t key)
+{
+    fl_redis_place place = { .name = (char *)(uintptr_t)name };
+    fl_model_version *v;
+    char *hash;
+
+    must(fl_version_open(&v, dir));
+    hash = fl_redis_shard_key(&place, v->id, "emb", fl_table_shard_of(key));
+    fl_version_close(v);
+    return hash;
+}
+
+static void a_row_missing_in_redis_is_found(void **state)
+{
+    kit_net n = kit_net_new(&kit_in_table);
+    check_found found;
+    char dir[256], words[128], *hash;
+    uint64_t key;
+    kit_batch b;
+
+    (void)state;
+    kit_train(&n, 1, 5);
+    must(kit_save(&n, kit_path("lost", dir)));
+    export_as(dir, "lost");
+    found = compare_with(dir, "lost");
+    assert_consistent(&found);
+    kit_batch_draw(&b, 1);
+    key = (uint64_t)b.ids[0][0];
+    hash = hash_of(dir, "lost", key);
+    drop_row(hash, key);
+    found = compare_with(dir, "lost");
+    snprintf(words, sizeof(words),
+             "table emb row %d: there is none online (Redis)", (int)key);
+    assert_found(&found, ROWS, words);
+    assert_int_equal(found.all[ROWS].different, 1);
+    assert_same(&found, PARAMETERS);
+    fl_free(hash);
+    kit_net_free(&n);
+}
+
+static void a_row_that_is_only_in_redis_is_found(void **state)
+{
+    kit_net n = kit_net_new(&kit_in_table);
+    float value[KIT_WIDTH] = { 1 };
+    check_found found;
+    char dir[256], *hash;
+    uint64_t key = 1000000;
+
+    (void)state;
+    kit_train(&n, 1, 5);
+    must(kit_save(&n, kit_path("more", dir)));
+    export_as(dir, "more");
+    hash = hash_of(dir, "more", key);
+    put_bytes(hash, key, value, sizeof(value));
+    found = compare_with(dir, "more");
+    assert_found(&found, ROWS,
+                 "table emb row 1000000: it is online (Redis) and was not "
+                 "trained");
+    fl_free(hash);
+    kit_net_free(&n);
+}
+
+/* Deltas take rows away; what is left of them below is none. */
+static void deltas_in_redis_are_what_was_saved(void **state)
+{
+    kit_net n = kit_net_new(&kit_in_table);
+    check_found found;
+    uint32_t epoch;
+    char dir[256];
+    fl_table *t;
+
+    (void)state;
+    kit_train(&n, 1, 10);
+    must(fl_ctx_table(n.c, "emb", &t));
+    epoch = fl_table_watch(t);
+    must(kit_save(&n, kit_path("layers", dir)));
+    export_as(dir, "layers");
+    kit_train(&n, 100, 1);
+    drop_rows(&n, 30);
+    kit_save_delta(&n, dir, epoch);
+    found = compare_with(dir, "layers");
+    assert_found(&found, ROWS, "has not arrived there");
+    assert_true(export_as(dir, "layers").is_delta);
+    found = compare_with(dir, "layers");
+    assert_consistent(&found);
     kit_net_free(&n);
 }
 
@@ -438,6 +557,9 @@ int main(void)
         cmocka_unit_test(what_a_dead_export_left_is_removed),
         cmocka_unit_test(faults_are_named),
         cmocka_unit_test(a_row_of_another_width_is_named),
+        cmocka_unit_test(a_row_missing_in_redis_is_found),
+        cmocka_unit_test(a_row_that_is_only_in_redis_is_found),
+        cmocka_unit_test(deltas_in_redis_are_what_was_saved),
     };
 
     return cmocka_run_group_tests(tests, start_redis, stop_redis);
