@@ -71,7 +71,8 @@ void fl_version_close(fl_model_version *v);
 /* --- writing -------------------------------------------------------------- */
 
 typedef struct fl_version_options {
-    uint32_t keep; /* versions that stay when this one counts; 0: 1 */
+    uint32_t keep; /* versions that stay when this one counts; 0: 1. A delta
+                      removes none */
 } fl_version_options;
 
 /* Makes DIR, as needed, and the folder of a version with a new number. Removes

@@ -357,7 +357,10 @@ fl_status fl_version_commit(fl_model_version *v, fl_manifest *m)
         st = name_current(v);
     if (st)
         return fl_err_ctx(st, "saving into %s", v->dir);
-    fl_folder_prune(v->dir, v->save->keep);
+    /* A delta needs all that its base does: there is nothing to look for, which
+       would cost more with every link of a chain. */
+    if (m->kind != FL_MANIFEST_DELTA)
+        fl_folder_prune(v->dir, v->save->keep);
     end_save(v);
     FL_INFO("ckpt", "saved model=%s version=%s step=%" PRIu64, v->dir, v->id,
             m->step);
