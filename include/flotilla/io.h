@@ -79,6 +79,12 @@ typedef struct fl_inference_args {
        days. What brought them there is taken off their delta_score when the
        save stands. */
     bool by_score;
+    /* What changed since the version that counts, if that was saved by this
+       context with `delta`; with by_score, whoever saved it, the rows that are
+       worth a place and have gained a delta_score of delta_threshold or more
+       since. Else a whole one, and the log says why. Dense variables are
+       whole. */
+    bool delta;
 } fl_inference_args;
 
 #define fl_save_inference_model(e, dir, ...)                                   \

@@ -56,6 +56,9 @@ fl_status fl_io_load_job(fl_job *j, const char *dir, fl_io_which which,
 
 /* --- tables of this process ----------------------------------------------- */
 
+/* The epoch of a table in a version: changes from there on are behind it. */
+uint32_t fl_io_epoch(const fl_model_version *v, const char *table);
+
 /* What of a table goes into a version. */
 typedef struct fl_io_cut {
     const char *name;
@@ -75,6 +78,18 @@ bool fl_io_knows_since(const fl_io_call *call, const char *table,
 /* The values of the context are those of that version from now on; "": of
    none. */
 void fl_io_note_saved(const fl_io_call *call, const char *id);
+
+/* A save for prediction: the program is the pruned one. */
+typedef struct fl_io_online {
+    const fl_inference_args *args;
+    const fl_program *program;
+} fl_io_online;
+
+/* The version that it is a delta of, the caller's; NULL: it is a whole one, and
+   the log says why. Whether the log of changes reaches back to it is in
+   *is_known. */
+fl_model_version *fl_io_online_base(const fl_io_call *call, const char *dir,
+                                    const fl_io_online *o, bool *is_known);
 
 /* A table that is to be loaded. */
 typedef struct fl_io_table {

@@ -17,7 +17,9 @@
 typedef struct saving {
     fl_io_call call;
     fl_inference_args args;
-    fl_program *program; /* pruned */
+    fl_program *program;    /* pruned */
+    fl_model_version *base; /* of a delta */
+    bool is_known;          /* what changed since then is in the log */
     fl_model_version *version;
     fl_manifest manifest;
     fl_arena arena;
@@ -109,10 +111,18 @@ static fl_status save_dense(saving *s)
     return fl_dense_save(s->version, &s->manifest, FL_DENSE_FILE, tensors, n);
 }
 
+static fl_cut_pick pick_of(const saving *s)
+{
+    if (!s->args.by_score)
+        return FL_PICK_ALL;
+    return s->base ? FL_PICK_DELTA : FL_PICK_BASE;
+}
+
 static fl_status save_table(saving *s, const char *name)
 {
-    fl_cut_options o = { .pick =
-                             s->args.by_score ? FL_PICK_BASE : FL_PICK_ALL };
+    fl_cut_options o = { .since = s->is_known ? fl_io_epoch(s->base, name) : 0,
+                         .watch = s->args.delta,
+                         .pick = pick_of(s) };
     fl_table_save_options how = { .last = LAST_SHARD,
                                   .n_threads =
                                       (int)s->call.ctx->conf.num_threads,
@@ -146,6 +156,32 @@ static fl_status save_tables(saving *s)
     return FL_OK;
 }
 
+/* --- deltas --------------------------------------------------------------- */
+
+static void find_base(saving *s, const char *dir)
+{
+    fl_io_online o = { .args = &s->args, .program = s->program };
+
+    if (!s->args.delta)
+        return;
+    s->base = fl_io_online_base(&s->call, dir, &o, &s->is_known);
+    if (!s->base)
+        return;
+    s->manifest.kind = FL_MANIFEST_DELTA;
+    s->manifest.base = s->base->id;
+}
+
+/* What changes from now on belongs to the next delta. */
+static void note_served(const saving *s)
+{
+    fl_ctx *c = s->call.ctx;
+
+    if (!s->args.delta)
+        return;
+    fl_free(c->served_as);
+    c->served_as = fl_strdup(s->version->id);
+}
+
 /* --- all of it ------------------------------------------------------------ */
 
 static fl_status write_version(saving *s, const char *dir)
@@ -156,12 +192,15 @@ static fl_status write_version(saving *s, const char *dir)
                                      : (uint32_t)s->call.ctx->conf.save_keep };
 
     FL_TRY(fl_io_prune(&s->program, s->call.program, &s->args));
+    find_base(s, dir);
     FL_TRY(fl_version_begin(&s->version, dir, &o));
     describe(s);
     FL_TRY(save_program(s));
     FL_TRY(save_dense(s));
     FL_TRY(save_tables(s));
-    return fl_version_commit(s->version, &s->manifest);
+    FL_TRY(fl_version_commit(s->version, &s->manifest));
+    note_served(s);
+    return FL_OK;
 }
 
 /* Where only a command reaches, it is written here first. */
@@ -195,6 +234,7 @@ fl_status fl_save_inference_model_with(fl_executor *e, const char *dir,
     fl_err_save(&why, st);
     end_cuts(&s, !st);
     fl_version_close(s.version);
+    fl_version_close(s.base);
     fl_manifest_release(&s.manifest);
     fl_arena_release(&s.arena);
     fl_program_free(s.program);

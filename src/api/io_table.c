@@ -4,10 +4,9 @@
 #include "ckpt/table_file.h"
 #include "mode/mode_local.h"
 
-/* The epoch of a table in a version: changes from there on are behind it. */
-static uint32_t epoch_of(const fl_model_version *v, const char *name)
+uint32_t fl_io_epoch(const fl_model_version *v, const char *table)
 {
-    const fl_manifest_table *t = fl_manifest_find_table(&v->manifest, name);
+    const fl_manifest_table *t = fl_manifest_find_table(&v->manifest, table);
 
     return t ? t->epoch : 0;
 }
@@ -15,7 +14,7 @@ static uint32_t epoch_of(const fl_model_version *v, const char *name)
 bool fl_io_knows_since(const fl_io_call *call, const char *table,
                        const fl_model_version *base)
 {
-    uint32_t since = epoch_of(base, table), known;
+    uint32_t since = fl_io_epoch(base, table), known;
     fl_table *t;
 
     if (!since || fl_mode_local_find(call->ctx->comm, table, &t))
@@ -29,7 +28,7 @@ fl_status fl_io_save_table(const fl_io_call *call, const fl_model_version *v,
                            fl_manifest *m, const fl_io_cut *cut)
 {
     fl_cut_options options = { .since = cut->base
-                                            ? epoch_of(cut->base, cut->name)
+                                            ? fl_io_epoch(cut->base, cut->name)
                                             : 0,
                                .watch = cut->watch };
     fl_table_save_options save = { .last = FL_SHARDS - 1,

@@ -54,7 +54,7 @@ fl_status fl_ctx_new(fl_ctx **out)
     c->startup = make_program(c);
     c->main->is_default = c->startup->is_default = true;
     c->passes = fl_passes_new();
-    c->saved_ns = fl_now_ns();
+    c->saved_ns = c->delta_ns = fl_now_ns();
     c->mode = &fl_mode_local;
     c->comm = c->mode->open(NULL);
     /* The default leaves the word to fl_log_set. */
@@ -88,6 +88,7 @@ void fl_ctx_free(fl_ctx *c)
     fl_comm_free(c->comm);
     fl_conf_release(&c->conf);
     fl_free(c->saved_as);
+    fl_free(c->served_as);
     fl_free(c);
 }
 

@@ -29,11 +29,14 @@ struct fl_ctx {
     const struct fl_mode *mode; /* `local`, or that of the job */
     fl_comm *comm;              /* of the mode */
     bool run_failed;            /* the last run */
-    char *saved_as; /* the version that tables log changes since, or NULL */
+    /* Versions that tables log changes since, or NULL: the last one to train on,
+       and the last one for prediction. */
+    char *saved_as, *served_as;
     FL_VEC(fl_optimizer *) optimizers;
     FL_VEC(struct fl_mode *) modes; /* the user's own, see dist/mode_own.h */
     struct fl_passes *passes;       /* over data, see passes.h */
     uint64_t saved_step, saved_ns;  /* of the last automatic save */
+    uint64_t delta_ns;              /* of that, or of a delta behind it */
     bool is_resumed;                /* the setting resume was followed */
 };
 
