@@ -68,6 +68,7 @@ static int read_options(const action *act, int argc, char **argv, model_args *a,
         { "--program", OPTION_TEXT, &a->program, 0, 0, BIT(IMPORT) },
         { "--names", OPTION_TEXT, &a->names, 0, 0, BIT(IMPORT) },
         { "--from", OPTION_TEXT, &a->from, 0, 0, BIT(SAVE) },
+        { "--delta", OPTION_FLAG, &a->delta, 0, 0, BIT(SAVE) },
     };
     const options o = { .all = all,
                         .n = sizeof(all) / sizeof(*all),
@@ -161,6 +162,9 @@ const cmd cmd_model = {
         " that it has,\n"
         "                     as of one moment; its servers see DIR; --set"
         " NAME=VALUE\n"
+        "                     --delta: the rows that changed since the last"
+        " one, if that\n"
+        "                     is known, else all of them\n"
         "\n"
         "MODEL is a folder that was saved into, the folder of a version in it,"
         " or a path\nwith a scheme (settings fs_put and fs_get).",

@@ -26,6 +26,7 @@ typedef struct model_args {
     bool has_lines, has_key;
     const char *params, *program, *names;
     const char *from; /* server 0 of a job */
+    bool delta;       /* what changed since the version before */
     ps_sets sets;     /* of the context that asks it */
 } model_args;
 

@@ -24,9 +24,25 @@ static int full_path(const model_args *a, char out[PATH_MAX])
     return CMD_OK;
 }
 
+/* A delta that became a whole save is told, beside its name. */
+static int save(fl_ctx *c, const model_args *a, const char *path)
+{
+    fl_job_saved saved = FL_INIT(fl_job_saved);
+
+    if (fl_job_save_at_with(c, a->from, path,
+                            FL_OPTIONS(fl_job_save_args, .delta = a->delta),
+                            &saved))
+        return cmd_failed(a->self, "%s", fl_last_error());
+    if (*saved.whole)
+        fprintf(stderr, "flotilla %s: the save is a whole one: %s\n", a->self,
+                saved.whole);
+    printf("%s/%s\n", path, saved.version);
+    return CMD_OK;
+}
+
 int model_save(const model_args *a)
 {
-    char path[PATH_MAX], *version = NULL;
+    char path[PATH_MAX];
     int code = full_path(a, path);
     fl_ctx *c;
 
@@ -38,12 +54,7 @@ int model_save(const model_args *a)
     c = ps_open(a->self, &a->sets);
     if (!c)
         return CMD_FAILED;
-    if (fl_job_save_at(c, a->from, path, &version)) {
-        code = cmd_failed(a->self, "%s", fl_last_error());
-    } else {
-        printf("%s/%s\n", path, version);
-        fl_text_free(version);
-    }
+    code = save(c, a, path);
     fl_ctx_free(c);
     return code;
 }

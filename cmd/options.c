@@ -113,7 +113,7 @@ static int no_option(const options *o, const char *word)
     return cmd_misused(o->self, "there is no option '%s'", word);
 }
 
-/* The option word at argv[*i], and its value behind it. */
+/* The option word at argv[*i], and its value behind it, if it takes one. */
 static int read_option(const options *o, int argc, char **argv, int *i,
                        uint64_t *given)
 {
@@ -129,6 +129,10 @@ static int read_option(const options *o, int argc, char **argv, int *i,
     if (*given & bit)
         return cmd_misused(o->self, "%s is there twice", found->name);
     *given |= bit;
+    if (found->kind == OPTION_FLAG) {
+        *(bool *)found->to = true;
+        return CMD_OK;
+    }
     if (++*i == argc)
         return cmd_misused(o->self, "%s needs a value behind it", found->name);
     return read_value(o, found, argv[*i]);

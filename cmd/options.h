@@ -1,8 +1,9 @@
 /* options.h - options of a subcommand, out of a table.
  *
- * Each option is a word and a value behind it. Whatever else begins with '-'
- * is refused, and so is an option that comes twice or that the action at hand
- * has no use for: nothing is taken and then ignored. "-" alone is no option.
+ * Each option is a word and a value behind it, a flag the word alone. Whatever
+ * else begins with '-' is refused, and so is an option that comes twice or that
+ * the action at hand has no use for: nothing is taken and then ignored. "-" alone
+ * is no option.
  */
 #ifndef FL_CMD_OPTIONS_H
 #define FL_CMD_OPTIONS_H
@@ -14,7 +15,8 @@ typedef enum option_kind {
     OPTION_TEXT,  /* const char * */
     OPTION_COUNT, /* uint64_t: a whole number in lo..hi */
     OPTION_SIZE,  /* uint64_t: the same with K, M, G or T behind, of 1024 */
-    OPTION_SHARE  /* double in 0..1 */
+    OPTION_SHARE, /* double in 0..1 */
+    OPTION_FLAG   /* bool: true when it is there */
 } option_kind;
 
 typedef struct option {

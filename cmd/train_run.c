@@ -374,8 +374,9 @@ static int play_role(job *j)
 {
     if (fl_fleet_server_num(j->fleet) && train_wants_part(j->args))
         return cmd_failed(j->self, "a job is loaded and saved whole; leave "
-                                   "--load-... and --save-kind out, or train "
-                                   "in one process");
+                                   "--load-... and --save-kind out (setting "
+                                   "save_delta_every_ms makes deltas), or "
+                                   "train in one process");
     if (build(j))
         return fail(j, "building the model");
     if (!fl_fleet_is_server(j->fleet))

@@ -204,6 +204,11 @@ fl_status fl_fleet_barrier_worker(fl_fleet *f);
    fl_job_save. One process saves itself. */
 FL_API FL_MUST_CHECK
 fl_status fl_fleet_save_persistables(fl_fleet *f, const char *dir);
+/* The same of the rows that changed since the last call, on top of what that
+   saved; the first one saves everything, and the log says so. See fl_save_args
+   and fl_job_save_args. */
+FL_API FL_MUST_CHECK
+fl_status fl_fleet_save_delta(fl_fleet *f, const char *dir);
 /* What predictions need, without state: fl_save_inference_model of io.h, in one
    process and in a job alike. Loads without servers. */
 FL_API FL_MUST_CHECK

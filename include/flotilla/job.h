@@ -189,6 +189,30 @@ fl_status fl_job_step(fl_job *j, uint64_t add, uint64_t *step);
 FL_API FL_MUST_CHECK
 fl_status fl_job_save(fl_job *j, const char *dir);
 
+typedef struct fl_job_save_args {
+    uint32_t size;
+    uint32_t keep; /* versions that stay; 0: setting save_keep of server 0 */
+    /* The rows that changed since the version that counts, if that is what the
+       job saved last with `delta` (or to save_dir, where deltas are made); else
+       all of them. Dense variables are whole. */
+    bool delta;
+} fl_job_save_args;
+
+/* What became of it. */
+typedef struct fl_job_saved {
+    uint32_t size;
+    uint64_t step; /* of the moment */
+    char version[32];
+    char base[32];   /* of a delta: the version that it changes; "": it is a
+                        whole one */
+    char whole[256]; /* why, when a delta was asked for */
+} fl_job_saved;
+
+/* The same; NULL: nobody wants to know. */
+FL_API FL_MUST_CHECK
+fl_status fl_job_save_with(fl_job *j, const char *dir,
+                           const fl_job_save_args *args, fl_job_saved *saved);
+
 /* Servers replace what they hold by a saved model, each by the rows of its own
    shards; it may have been saved by any number of servers, in any mode, or by
    one process. By one trainer, before the others train (a barrier tells them);
@@ -299,6 +323,12 @@ fl_status fl_job_shutdown(fl_ctx *c, const char *address);
 FL_API FL_MUST_CHECK
 fl_status fl_job_save_at(fl_ctx *c, const char *address, const char *dir,
                          char **version);
+
+/* The same as fl_job_save_with does. */
+FL_API FL_MUST_CHECK
+fl_status fl_job_save_at_with(fl_ctx *c, const char *address, const char *dir,
+                              const fl_job_save_args *args,
+                              fl_job_saved *saved);
 
 /* --- secrets ------------------------------------------------------------- */
 

@@ -14,19 +14,32 @@ static fl_status begin(fl_fleet *f, const char *call, bool *alone)
     return FL_OK;
 }
 
-fl_status fl_fleet_save_persistables(fl_fleet *f, const char *dir)
+/* An executor of a job's context saves all of the job. */
+static fl_status save(fl_fleet *f, const char *dir, const fl_save_args *args)
 {
     fl_executor *e;
     fl_status st;
+
+    FL_TRY(fl_executor_new(&e, f->ctx));
+    st = fl_save_vars(e, dir, NULL, args);
+    fl_executor_free(e);
+    return st;
+}
+
+fl_status fl_fleet_save_persistables(fl_fleet *f, const char *dir)
+{
     bool alone;
 
     FL_TRY(begin(f, "fl_fleet_save_persistables", &alone));
-    if (!alone)
-        return fl_job_save(fl_fleet_job(f), dir);
-    FL_TRY(fl_executor_new(&e, f->ctx));
-    st = fl_save_persistables(e, dir, NULL);
-    fl_executor_free(e);
-    return st;
+    return save(f, dir, NULL);
+}
+
+fl_status fl_fleet_save_delta(fl_fleet *f, const char *dir)
+{
+    bool alone;
+
+    FL_TRY(begin(f, "fl_fleet_save_delta", &alone));
+    return save(f, dir, FL_OPTIONS(fl_save_args, .delta = true));
 }
 
 fl_status fl_fleet_load_model(fl_fleet *f, const char *dir)

@@ -16,10 +16,13 @@ static fl_status check_whole(const char *what, bool is_whole)
 fl_status fl_io_save_job(fl_job *j, const char *dir, fl_io_which which,
                          const fl_save_args *args)
 {
-    FL_TRY(check_whole("saved", which == FL_IO_ALL && !args->n_names &&
-                                    !args->keep && !args->scope &&
-                                    !args->delta));
-    return fl_job_save(j, dir);
+    fl_job_save_args a = { .size = sizeof(a),
+                           .keep = args->keep,
+                           .delta = args->delta };
+
+    FL_TRY(check_whole("saved",
+                       which == FL_IO_ALL && !args->n_names && !args->scope));
+    return fl_job_save_with(j, dir, &a, NULL);
 }
 
 /* --- for prediction ------------------------------------------------------- */
@@ -45,6 +48,11 @@ static fl_status check_inference(const fl_job *j, const fl_inference_args *a)
                 "a job saves the rows of its tables whatever their score; save "
                 "it with fl_save_persistables, load that in one process and "
                 "save with by_score there");
+    if (a->delta)
+        FL_FAIL(FL_ERR_UNSUPPORTED,
+                "a job saves a model for prediction whole; leave delta out, or "
+                "save deltas to train on with fl_save_vars, which predictors "
+                "take as well");
     return FL_OK;
 }
 

@@ -16,6 +16,7 @@ typedef struct saving {
     fl_io_which which;
     fl_match_set vars;
     fl_save_args args;
+    bool watch;             /* the next one may be a delta of this one */
     fl_model_version *base; /* of a delta */
     fl_model_version *version;
     fl_manifest manifest;
@@ -110,7 +111,7 @@ static fl_status save_dense(saving *s)
 
 static fl_status save_table(saving *s, const char *name)
 {
-    fl_io_cut cut = { .name = name, .base = s->base, .watch = s->args.delta };
+    fl_io_cut cut = { .name = name, .base = s->base, .watch = s->watch };
 
     return fl_io_save_table(&s->call, s->version, &s->manifest, &cut);
 }
@@ -187,6 +188,8 @@ static fl_status write_version(saving *s, const char *dir)
         s->args.keep ? s->args.keep : (uint32_t)s->call.ctx->conf.save_keep;
 
     FL_TRY(check_names(s));
+    s->watch = !s->args.n_names &&
+               (s->args.delta || s->call.ctx->conf.save_delta_every_ms);
     find_base(s, dir);
     FL_TRY(fl_version_begin(&s->version, dir, &(fl_version_options){ keep }));
     FL_TRY(save_programs(s));
@@ -194,7 +197,7 @@ static fl_status write_version(saving *s, const char *dir)
     FL_TRY(save_tables(s));
     FL_TRY(save_position(s));
     FL_TRY(fl_version_commit(s->version, &s->manifest));
-    if (s->args.delta && !s->args.n_names)
+    if (s->watch)
         fl_io_note_saved(&s->call, s->version->id);
     return FL_OK;
 }

@@ -89,11 +89,22 @@ void fl_job_close_request(fl_job *j);
 
 /* For fl_cluster_set_bring; the argument is the job. */
 fl_status fl_job_bring(void *job, fl_pack *out);
-/* Saves the job and waits until the version counts. keep 0: as the setting says;
-   an empty recipe: all that the job has (ps/recipe.h). */
+/* What a job is asked to save. */
+typedef struct fl_job_saving {
+    uint32_t keep; /* 0: as the setting says */
+    fl_save_kind kind;
+    fl_msg_bytes recipe; /* empty: all that the job has (ps/recipe.h) */
+} fl_job_saving;
+/* Saves the job and waits until the version counts. */
 FL_MUST_CHECK
-fl_status fl_job_save_what(fl_job *j, const char *dir, uint32_t keep,
-                           fl_msg_bytes recipe);
+fl_status fl_job_save_what(fl_job *j, const char *dir,
+                           const fl_job_saving *what, fl_save_reply *saved);
+
+/* What options ask for, and what became of it; NULL: nobody wants to know. */
+FL_MUST_CHECK
+fl_status fl_job_saving_of(const fl_job_save_args *args, fl_job_saving *out);
+FL_MUST_CHECK
+fl_status fl_job_tell_saved(const fl_save_reply *r, fl_job_saved *out);
 
 /* The program that the job was made of, with tables for arrays that are tables on
    its servers; the caller's. */

@@ -128,10 +128,12 @@ fl_status fl_job_save_inference(fl_job *j, const char *dir,
     char *text = fl_program_print(in->program);
     fl_pack recipe = { 0 };
     fl_status st = make_recipe(j, in, text, &recipe);
+    fl_job_saving what = { .keep = in->keep,
+                           .recipe = { recipe.data, recipe.len } };
+    fl_save_reply saved;
 
     if (!st)
-        st = fl_job_save_what(j, dir, in->keep,
-                              (fl_msg_bytes){ recipe.data, recipe.len });
+        st = fl_job_save_what(j, dir, &what, &saved);
     fl_pack_release(&recipe);
     fl_free(text);
     return st;

@@ -1,7 +1,9 @@
 /* job_save.c - saving a job, from one of its trainers. */
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
+#include "base/args.h"
 #include "ctx/passes.h"
 #include "ckpt/remote.h"
 #include "dist/job.h"
@@ -39,25 +41,45 @@ fl_status fl_job_full_path(const char *dir, char **out)
     return FL_OK;
 }
 
-static fl_status ask(fl_job *j, const char *path, uint32_t keep,
-                     fl_msg_bytes recipe)
+fl_status fl_job_saving_of(const fl_job_save_args *args, fl_job_saving *out)
 {
-    fl_save_request r = { .keep = keep };
-    fl_pack what = { 0 };
-    fl_save_reply saved;
+    fl_job_save_args a;
+
+    FL_TRY(FL_ARGS_READ(fl_job_save_args, &a, args));
+    *out = (fl_job_saving){ .keep = a.keep,
+                            .kind = a.delta ? FL_SAVE_KIND_DELTA
+                                            : FL_SAVE_KIND_FULL };
+    return FL_OK;
+}
+
+fl_status fl_job_tell_saved(const fl_save_reply *r, fl_job_saved *out)
+{
+    fl_job_saved all = { .step = r->step };
+
+    fl_msg_text(all.version, r->version);
+    fl_msg_text(all.base, r->base);
+    fl_msg_text(all.whole, r->whole);
+    return out ? FL_ARGS_FILL(fl_job_saved, out, &all) : FL_OK;
+}
+
+static fl_status ask(fl_job *j, const char *path, const fl_job_saving *what,
+                     fl_save_reply *saved)
+{
+    fl_save_request r = { .keep = what->keep, .kind = (uint32_t)what->kind };
+    fl_pack place = { 0 };
     fl_status st;
 
-    fl_save_join(&what, path, recipe);
-    r.dir = (fl_msg_bytes){ what.data, what.len };
+    fl_save_join(&place, path, what->recipe);
+    r.dir = (fl_msg_bytes){ place.data, place.len };
     fl_job_open_request(j);
-    st = fl_cluster_save(j->cluster, &r, &saved);
+    st = fl_cluster_save(j->cluster, &r, saved);
     fl_job_close_request(j);
-    fl_pack_release(&what);
+    fl_pack_release(&place);
     return st;
 }
 
-fl_status fl_job_save_what(fl_job *j, const char *dir, uint32_t keep,
-                           fl_msg_bytes recipe)
+fl_status fl_job_save_what(fl_job *j, const char *dir,
+                           const fl_job_saving *what, fl_save_reply *saved)
 {
     fl_status st;
     char *path;
@@ -67,12 +89,23 @@ fl_status fl_job_save_what(fl_job *j, const char *dir, uint32_t keep,
                               "given");
     FL_TRY(fl_job_ready(j));
     FL_TRY(fl_job_full_path(dir, &path));
-    st = ask(j, path, keep, recipe);
+    st = ask(j, path, what, saved);
     fl_free(path);
     return st;
 }
 
+fl_status fl_job_save_with(fl_job *j, const char *dir,
+                           const fl_job_save_args *args, fl_job_saved *saved)
+{
+    fl_job_saving what;
+    fl_save_reply reply;
+
+    FL_TRY(fl_job_saving_of(args, &what));
+    FL_TRY(fl_job_save_what(j, dir, &what, &reply));
+    return fl_job_tell_saved(&reply, saved);
+}
+
 fl_status fl_job_save(fl_job *j, const char *dir)
 {
-    return fl_job_save_what(j, dir, 0, (fl_msg_bytes){ 0 });
+    return fl_job_save_with(j, dir, NULL, NULL);
 }

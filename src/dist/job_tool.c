@@ -226,21 +226,16 @@ fl_status fl_job_shutdown(fl_ctx *c, const char *address)
 
 static fl_status take_saved(void *out, fl_msg_bytes reply)
 {
-    fl_save_reply r;
-
-    FL_TRY(fl_msg_read_reply(FL_MSG_SAVE, reply, &r));
-    *(char **)out = fl_strdup(r.version);
-    return FL_OK;
+    return fl_msg_read_reply(FL_MSG_SAVE, reply, out);
 }
 
 /* Members that do not come end the wait, by save_timeout_ms of server 0. */
-fl_status fl_job_save_at(fl_ctx *c, const char *address, const char *dir,
-                         char **version)
+static fl_status ask_save(fl_ctx *c, const char *address,
+                          const fl_save_request *r, fl_save_reply *saved)
 {
-    fl_save_request r = { .dir = { dir, strlen(dir) } };
-    question q = { .type = FL_MSG_SAVE, .take = take_saved, .out = version };
+    question q = { .type = FL_MSG_SAVE, .take = take_saved, .out = saved };
     fl_pack p = { 0 };
-    fl_msg_bytes end = fl_fields_pack(&p, fl_msg_save_request.fields, &r);
+    fl_msg_bytes end = fl_fields_pack(&p, fl_msg_save_request.fields, r);
     fl_status st;
 
     fl_pack_bytes(&p, end.data, (size_t)end.len);
@@ -248,4 +243,28 @@ fl_status fl_job_save_at(fl_ctx *c, const char *address, const char *dir,
     st = ask(c, address, FL_JOB_CHANGE, &q);
     fl_pack_release(&p);
     return st;
+}
+
+fl_status fl_job_save_at_with(fl_ctx *c, const char *address, const char *dir,
+                              const fl_job_save_args *args, fl_job_saved *saved)
+{
+    fl_save_request r = { .dir = { dir, strlen(dir) } };
+    fl_job_saving what;
+    fl_save_reply reply;
+
+    FL_TRY(fl_job_saving_of(args, &what));
+    r.keep = what.keep;
+    r.kind = (uint32_t)what.kind;
+    FL_TRY(ask_save(c, address, &r, &reply));
+    return fl_job_tell_saved(&reply, saved);
+}
+
+fl_status fl_job_save_at(fl_ctx *c, const char *address, const char *dir,
+                         char **version)
+{
+    fl_job_saved saved = FL_INIT(fl_job_saved);
+
+    FL_TRY(fl_job_save_at_with(c, address, dir, NULL, &saved));
+    *version = fl_strdup(saved.version);
+    return FL_OK;
 }

@@ -1,5 +1,6 @@
 /* autosave.h - saves that are made by themselves: every so many steps or
- * seconds, as the settings save_dir, save_every_steps and save_every_s say.
+ * seconds, as the settings save_dir, save_every_steps and save_every_s say, and
+ * deltas in between (save_delta_every_ms).
  *
  * In a job the coordinator decides about that; here they are those of one
  * process.

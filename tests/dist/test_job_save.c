@@ -1,5 +1,6 @@
 /* test_job_save.c - a job without programs that is saved, by a trainer and from
  * outside, and servers that begin with a model or load one. */
+#include <errno.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,7 +8,9 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/sys.h"
 #include "base/thread.h"
+#include "ckpt/version.h"
 #include "dist_kit.h"
 
 #define HANGS_S 60
@@ -256,6 +259,227 @@ static void a_tool_saves_a_job_from_outside(void **state)
     alarm(0);
 }
 
+/* --- deltas --------------------------------------------------------------- */
+
+/* Some of the keys, from `lo` on. */
+static void push_some(trainer *t, int lo, int n)
+{
+    float grads[KEYS * DIM];
+    fl_rows rows = { .keys = t->keys + lo,
+                     .n = (size_t)n,
+                     .values = grads,
+                     .dim = DIM,
+                     .lr = 0.1 };
+
+    for (int i = 0; i < n * DIM; i++)
+        grads[i] = (float)(i % 5) - 2;
+    assert_ok(fl_job_push(t->job, t->table, &rows));
+}
+
+static void save_delta(trainer *t, const char *dir, fl_job_saved *out)
+{
+    *out = (fl_job_saved)FL_INIT(fl_job_saved);
+    assert_ok(fl_job_save_with(
+        t->job, dir, FL_OPTIONS(fl_job_save_args, .delta = true), out));
+}
+
+static uint64_t rows_of(const char *dir)
+{
+    fl_model_version *v;
+    uint64_t n;
+
+    assert_ok(fl_version_open(&v, dir));
+    assert_ok(fl_version_verify(v));
+    n = v->manifest.tables.data[0].rows;
+    fl_version_close(v);
+    return n;
+}
+
+static void expect_loads(const char *dir, const values *want)
+{
+    values got;
+
+    for (int n = 1; n <= SERVERS_MAX; n++) {
+        servers *w = start_servers(n, dir);
+        trainer t = { 0 };
+
+        connect(&t, w);
+        pull(&t, &got);
+        assert_memory_equal(&got, want, sizeof(got));
+        leave(&t);
+        end_servers(w);
+    }
+}
+
+static void a_delta_has_the_rows_that_changed(void **state)
+{
+    servers *w = start_servers(2, NULL);
+    trainer t = { 0 };
+    char dir[64], other[64];
+    fl_job_saved first, second, third;
+    values have;
+
+    (void)state;
+    alarm(HANGS_S);
+    snprintf(dir, sizeof(dir), "%s/changed", folder);
+    snprintf(other, sizeof(other), "%s/beside", folder);
+    connect(&t, w);
+    push(&t, 2);
+    save_delta(&t, dir, &first);
+    assert_string_equal(first.base, "");
+    assert_int_equal(rows_of(dir), KEYS);
+    push_some(&t, 10, 20);
+    assert_ok(fl_job_save(t.job, other)); /* has no part in it */
+    push_some(&t, 20, 20);
+    save_delta(&t, dir, &second);
+    assert_string_equal(second.base, first.version);
+    assert_int_equal(rows_of(dir), 30);
+    save_delta(&t, dir, &third); /* nothing changed */
+    assert_int_equal(rows_of(dir), 0);
+    pull(&t, &have);
+    leave(&t);
+    end_servers(w);
+    expect_loads(dir, &have);
+    alarm(0);
+}
+
+/* A whole save into the folder of a chain is what the next delta stands on. */
+static void a_whole_save_goes_on_with_the_chain(void **state)
+{
+    servers *w = start_servers(2, NULL);
+    trainer t = { 0 };
+    char dir[64];
+    fl_job_saved first, second;
+    values have;
+
+    (void)state;
+    alarm(HANGS_S);
+    snprintf(dir, sizeof(dir), "%s/whole", folder);
+    connect(&t, w);
+    push(&t, 1);
+    save_delta(&t, dir, &first);
+    push_some(&t, 0, 5);
+    assert_ok(fl_job_save(t.job, dir));
+    push_some(&t, 7, 3);
+    save_delta(&t, dir, &second);
+    assert_string_not_equal(second.base, "");
+    assert_string_not_equal(second.base, first.version);
+    assert_int_equal(rows_of(dir), 3);
+    pull(&t, &have);
+    leave(&t);
+    end_servers(w);
+    expect_loads(dir, &have);
+    alarm(0);
+}
+
+static void what_is_not_known_is_saved_whole_and_told(void **state)
+{
+    servers *w = start_servers(2, NULL);
+    trainer t = { 0 };
+    char a[64], b[64];
+    fl_job_saved saved;
+
+    (void)state;
+    alarm(HANGS_S);
+    snprintf(a, sizeof(a), "%s/a", folder);
+    snprintf(b, sizeof(b), "%s/b", folder);
+    connect(&t, w);
+    push(&t, 1);
+    save_delta(&t, a, &saved);
+    save_delta(&t, b, &saved);
+    save_delta(&t, a, &saved); /* two chains in turn */
+    assert_non_null(strstr(saved.whole, "is not the last one that was saved"));
+    assert_int_equal(rows_of(a), KEYS);
+    push_some(&t, 0, 4);
+    assert_ok(fl_job_clear(t.job, t.table));
+    push_some(&t, 0, 6);
+    save_delta(&t, a, &saved); /* emptied meanwhile */
+    assert_non_null(strstr(saved.whole, "what changed since the last version"));
+    assert_int_equal(rows_of(a), 6);
+    push_some(&t, 0, 2);
+    save_delta(&t, a, &saved);
+    assert_string_equal(saved.whole, "");
+    assert_int_equal(rows_of(a), 2);
+    leave(&t);
+    end_servers(w);
+    alarm(0);
+}
+
+/* The file that server 0 writes when all of them have written. */
+static int refuse_dense(const char *name, int flags, mode_t mode)
+{
+    if (strstr(name, "dense.safetensors")) {
+        errno = ENOSPC;
+        return -1;
+    }
+    return fl_sys_own.open(name, flags, mode);
+}
+
+/* Behind the cut; the chain stays as it was. */
+static void a_delta_after_a_failed_save_has_everything(void **state)
+{
+    servers *w = start_servers(2, NULL);
+    fl_sys sys = fl_sys_own;
+    trainer t = { 0 };
+    char dir[64];
+    fl_job_saved first, second;
+    values have;
+
+    (void)state;
+    alarm(HANGS_S);
+    snprintf(dir, sizeof(dir), "%s/failed", folder);
+    connect(&t, w);
+    push(&t, 1);
+    save_delta(&t, dir, &first);
+    push_some(&t, 0, 10);
+    sys.open = refuse_dense;
+    fl_sys_replace(&sys);
+    assert_int_not_equal(
+        fl_job_save_with(t.job, dir,
+                         FL_OPTIONS(fl_job_save_args, .delta = true), NULL),
+        FL_OK);
+    fl_sys_replace(NULL);
+    push_some(&t, 30, 10);
+    save_delta(&t, dir, &second);
+    assert_string_equal(second.base, first.version);
+    assert_int_equal(rows_of(dir), 20);
+    pull(&t, &have);
+    leave(&t);
+    end_servers(w);
+    expect_loads(dir, &have);
+    alarm(0);
+}
+
+static void a_tool_saves_what_changed_from_outside(void **state)
+{
+    servers *w = start_servers(2, NULL);
+    char address[64], dir[64];
+    fl_job_saved saved = FL_INIT(fl_job_saved);
+    trainer t = { 0 };
+    fl_ctx *c;
+
+    (void)state;
+    alarm(HANGS_S);
+    snprintf(dir, sizeof(dir), "%s/outside", folder);
+    snprintf(address, sizeof(address), "%.*s", (int)strcspn(w->addresses, ","),
+             w->addresses);
+    connect(&t, w);
+    push(&t, 1);
+    assert_ok(fl_ctx_new(&c));
+    for (int i = 0; i < 2; i++) {
+        assert_ok(fl_job_save_at_with(
+            c, address, dir, FL_OPTIONS(fl_job_save_args, .delta = true),
+            &saved));
+        push_some(&t, 0, 8);
+    }
+    assert_string_not_equal(saved.base, "");
+    assert_int_equal(rows_of(dir), 8);
+    fl_ctx_free(c);
+    leave(&t);
+    end_servers(w);
+    alarm(0);
+}
+
 static void what_cannot_be_saved_or_loaded_is_told(void **state)
 {
     servers *w = start_servers(2, NULL);
@@ -291,6 +515,11 @@ int main(void)
         cmocka_unit_test(servers_begin_with_a_model_of_any_number),
         cmocka_unit_test(a_job_loads_a_model_and_forgets_what_it_had),
         cmocka_unit_test(a_tool_saves_a_job_from_outside),
+        cmocka_unit_test(a_delta_has_the_rows_that_changed),
+        cmocka_unit_test(a_whole_save_goes_on_with_the_chain),
+        cmocka_unit_test(what_is_not_known_is_saved_whole_and_told),
+        cmocka_unit_test(a_delta_after_a_failed_save_has_everything),
+        cmocka_unit_test(a_tool_saves_what_changed_from_outside),
         cmocka_unit_test(what_cannot_be_saved_or_loaded_is_told),
     };
 

@@ -20,9 +20,10 @@
 typedef struct answer {
     int n;
     fl_status st;
-    uint32_t order;
+    uint32_t order, kind, has_cuts;
     uint64_t round, number;
-    char text[FL_ERR_TEXT_MAX];
+    char text[FL_ERR_TEXT_MAX]; /* an error, or a version */
+    char base[FL_SAVE_VERSION_ROOM], whole[FL_SAVE_WHOLE_ROOM];
 } answer;
 
 typedef struct world {
@@ -52,8 +53,11 @@ static void on_saved(void *arg, void *question, fl_status st,
 
     (void)arg;
     note(a, st);
-    if (!st)
-        (void)snprintf(a->text, sizeof(a->text), "%s", r->version);
+    if (st)
+        return;
+    (void)snprintf(a->text, sizeof(a->text), "%s", r->version);
+    memcpy(a->base, r->base, sizeof(a->base));
+    memcpy(a->whole, r->whole, sizeof(a->whole));
 }
 
 static void on_cut(void *arg, void *question, fl_status st,
@@ -80,6 +84,10 @@ static void on_work(void *arg, void *question, fl_status st,
     if (!st) {
         a->order = r->order;
         a->number = r->number;
+        a->kind = r->kind;
+        a->has_cuts = r->has_cuts;
+        (void)snprintf(a->text, sizeof(a->text), "%s", r->version);
+        memcpy(a->base, r->base, sizeof(a->base));
     }
     if (parts) {
         w->n_trainer_parts = parts->n_trainers;
@@ -179,6 +187,24 @@ static void work(world *w, uint32_t rank, fl_save_state state,
     fl_coord_save_work(w->c, &who, &q);
 }
 
+/* A server that is ready, and says what it knows of the version before. */
+static void prepared(world *w, uint32_t rank, const char *base,
+                     const char *whole)
+{
+    fl_coord_asker who = { .rank = rank,
+                           .question = &w->servers[rank],
+                           .now_ms = w->now_ms };
+    fl_save_work_request q = { .number = w->servers[rank].number,
+                               .state = FL_SAVE_PREPARED,
+                               .bytes = { "000002-abcdef", rank ? 0 : 13 } };
+
+    assert_int_equal(w->servers[rank].order, FL_SAVE_PREPARE);
+    assert_int_equal(w->servers[rank].kind, FL_SAVE_KIND_DELTA);
+    fl_msg_text(q.base, base);
+    fl_msg_text(q.whole, whole);
+    fl_coord_save_work(w->c, &who, &q);
+}
+
 static void come_to_round(world *w, uint32_t rank, uint64_t round,
                           answer *question)
 {
@@ -206,6 +232,14 @@ static void ask_save(world *w, int i, const char *dir)
 {
     fl_coord_save(w->c, &w->saves[i],
                   &(fl_save_wanted){ .dir = { dir, strlen(dir) } }, w->now_ms);
+}
+
+static void ask_delta(world *w, int i, const char *dir)
+{
+    fl_coord_save(w->c, &w->saves[i],
+                  &(fl_save_wanted){ .dir = { dir, strlen(dir) },
+                                     .kind = FL_SAVE_KIND_DELTA },
+                  w->now_ms);
 }
 
 static void prepare(world *w, uint32_t n_servers)
@@ -255,6 +289,137 @@ static void a_save_goes_through_its_phases(void **state)
     assert_string_equal(w->saves[0].text, "000001-abcdef");
     assert_int_equal(w->servers[0].order, FL_SAVE_END);
     assert_int_equal(w->servers[1].order, FL_SAVE_END);
+    destroy(w);
+}
+
+/* From the cut to the end. */
+static void write_and_commit(world *w, uint32_t n_servers)
+{
+    for (uint32_t i = 0; i < n_servers; i++) {
+        assert_int_equal(w->servers[i].order, FL_SAVE_TAKE_CUT);
+        work(w, i, FL_SAVE_CUT, NULL);
+    }
+    for (uint32_t i = 0; i < n_servers; i++)
+        work(w, i, FL_SAVE_WRITTEN, "part");
+    work(w, 0, FL_SAVE_COMMITTED, NULL);
+}
+
+static void a_delta_is_made_when_all_servers_know_what_changed(void **state)
+{
+    world *w = make(2, 1, NULL);
+
+    (void)state;
+    watch(w, 2, 1);
+    ask_delta(w, 0, "/m");
+    prepared(w, 0, "000001-123456", "");
+    assert_string_equal(w->servers[1].base, "000001-123456");
+    prepared(w, 1, "", "");
+    cut(w, 0, FL_CUT_READY, "zero");
+    for (int i = 0; i < 2; i++)
+        assert_string_equal(w->servers[i].base, "000001-123456");
+    write_and_commit(w, 2);
+    assert_string_equal(w->saves[0].text, "000002-abcdef");
+    assert_string_equal(w->saves[0].base, "000001-123456");
+    assert_string_equal(w->saves[0].whole, "");
+    assert_non_null(strstr(w->lines, "it has what changed since 000001-1"));
+    for (int i = 0; i < 2; i++) { /* what they stand on from now on */
+        assert_int_equal(w->servers[i].order, FL_SAVE_END);
+        assert_string_equal(w->servers[i].text, "000002-abcdef");
+    }
+    destroy(w);
+}
+
+static void one_server_that_does_not_know_makes_it_a_whole_save(void **state)
+{
+    world *w = make(2, 1, NULL);
+
+    (void)state;
+    watch(w, 2, 1);
+    ask_delta(w, 0, "/m");
+    prepared(w, 0, "000001-123456", "");
+    prepared(w, 1, "", "it was emptied");
+    cut(w, 0, FL_CUT_READY, "zero");
+    for (int i = 0; i < 2; i++)
+        assert_string_equal(w->servers[i].base, "");
+    write_and_commit(w, 2);
+    assert_string_equal(w->saves[0].base, "");
+    assert_string_equal(w->saves[0].whole, "server 1: it was emptied");
+    assert_non_null(
+        strstr(w->lines, "it is a whole one: server 1: it was emptied"));
+    destroy(w);
+}
+
+static void a_delta_and_a_whole_save_are_two(void **state)
+{
+    world *w = make(1, 1, NULL);
+
+    (void)state;
+    watch(w, 1, 1);
+    ask_delta(w, 0, "/m");
+    ask_save(w, 1, "/m");
+    ask_delta(w, 2, "/m");
+    prepared(w, 0, "", "there is no version yet");
+    cut(w, 0, FL_CUT_READY, "zero");
+    write_and_commit(w, 1);
+    assert_int_equal(w->saves[0].n, 1);
+    assert_int_equal(w->saves[1].n, 0);
+    assert_int_equal(w->saves[2].n, 1);
+    destroy(w);
+}
+
+/* Servers that took no cut count it nevertheless, and none stands on it. */
+static void the_end_of_a_save_says_whether_it_counts_and_has_cuts(void **state)
+{
+    world *w = make(2, 1, NULL);
+
+    (void)state;
+    watch(w, 2, 1);
+    ask_save(w, 0, "/m");
+    prepare(w, 2);
+    work(w, 1, FL_SAVE_FAILED, "no room"); /* while trainers come */
+    assert_int_equal(w->servers[0].order, FL_SAVE_END);
+    assert_int_equal(w->servers[0].has_cuts, 0);
+    watch(w, 2, 1);
+    ask_save(w, 1, "/m");
+    prepare(w, 2);
+    cut(w, 0, FL_CUT_READY, "zero");
+    work(w, 0, FL_SAVE_CUT, NULL);
+    work(w, 1, FL_SAVE_FAILED, "no memory");
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(w->servers[i].order, FL_SAVE_END);
+        assert_int_equal(w->servers[i].has_cuts, 1);
+        assert_string_equal(w->servers[i].text, "");
+    }
+    assert_int_equal(w->saves[1].n, 1);
+    destroy(w);
+}
+
+static void deltas_are_made_between_whole_saves_by_time(void **state)
+{
+    fl_coord_options o = { .save_dir = "/auto",
+                           .save_every_ms = 10000,
+                           .save_delta_every_ms = 1000 };
+    world *w = make(1, 1, &o);
+    uint32_t kinds[11];
+
+    (void)state;
+    watch(w, 1, 1);
+    fl_coord_tick(w->c, w->now_ms);
+    for (int i = 0; i < 11; i++) {
+        w->now_ms += 999;
+        fl_coord_tick(w->c, w->now_ms);
+        w->now_ms += 1;
+        fl_coord_tick(w->c, w->now_ms);
+        assert_int_equal(w->servers[0].order, FL_SAVE_PREPARE);
+        kinds[i] = w->servers[0].kind;
+        work(w, 0, FL_SAVE_PREPARED, "000001-abcdef");
+        cut(w, 0, FL_CUT_READY, "zero");
+        write_and_commit(w, 1);
+        watch(w, 1, 1);
+    }
+    for (int i = 0; i < 11; i++)
+        assert_int_equal(kinds[i],
+                         i == 9 ? FL_SAVE_KIND_FULL : FL_SAVE_KIND_DELTA);
     destroy(w);
 }
 
@@ -457,6 +622,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_save_goes_through_its_phases),
+        cmocka_unit_test(a_delta_is_made_when_all_servers_know_what_changed),
+        cmocka_unit_test(one_server_that_does_not_know_makes_it_a_whole_save),
+        cmocka_unit_test(a_delta_and_a_whole_save_are_two),
+        cmocka_unit_test(the_end_of_a_save_says_whether_it_counts_and_has_cuts),
+        cmocka_unit_test(deltas_are_made_between_whole_saves_by_time),
         cmocka_unit_test(who_asks_for_the_same_directory_gets_the_same_save),
         cmocka_unit_test(trainers_that_do_not_come_are_named),
         cmocka_unit_test(a_server_that_fails_ends_the_save),

@@ -34,7 +34,7 @@ typedef struct fl_coord_options {
     /* Saves by themselves (coord_save.h): where, "" or NULL: none; and how often,
        0: not by time, not by steps. */
     const char *save_dir; /* borrowed */
-    uint64_t save_every_ms, save_every_steps;
+    uint64_t save_every_ms, save_every_steps, save_delta_every_ms;
     uint64_t save_timeout_ms; /* longest wait for a member that has to come */
     uint32_t save_keep;
 } fl_coord_options;

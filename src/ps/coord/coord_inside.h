@@ -105,7 +105,7 @@ typedef struct fl_save_wish {
     void *question; /* NULL: nobody waits */
     char *dir;      /* and a recipe (fl_save_split), and a NUL behind it */
     size_t dir_len; /* with the recipe */
-    uint32_t keep;
+    uint32_t keep, kind;
 } fl_save_wish;
 
 typedef enum fl_save_phase {
@@ -122,8 +122,14 @@ typedef struct fl_coord_saves {
     uint64_t since_ms, cut_ms, log_ms;
     bool has_begun;              /* these two are known */
     uint64_t last_ms, last_step; /* of the last one that was begun by itself */
+    uint64_t delta_ms;           /* when that, or a delta, was begun */
     uint64_t step;               /* of the cut */
     char version[FL_SAVE_VERSION_ROOM];
+    char base[FL_SAVE_VERSION_ROOM]; /* of a delta, as long as it can be one */
+    char whole[FL_SAVE_WHOLE_ROOM];  /* why it cannot */
+    uint64_t cut_number;             /* of the last one with cuts */
+    uint64_t counts_number; /* of the last one that counts, and its version */
+    char counts[FL_SAVE_VERSION_ROOM];
     FL_VEC(fl_save_wish) now, next; /* who waits for this one, and the next */
     fl_save_seat *seats;            /* trainers by rank, then servers */
 } fl_coord_saves;

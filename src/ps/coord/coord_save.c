@@ -150,6 +150,11 @@ static const char *dir_of(const fl_coord *c)
     return c->saves.now.data[0].dir;
 }
 
+static uint32_t kind_of(const fl_coord *c)
+{
+    return c->saves.now.data[0].kind;
+}
+
 static void tell_trainer(fl_coord *c, uint32_t rank, fl_cut_order order,
                          uint64_t round)
 {
@@ -201,25 +206,43 @@ static fl_save_order_kind order_for(const fl_coord *c, uint32_t rank)
                : 0;
 }
 
+static fl_save_work_reply work_of(const fl_coord *c, fl_save_order_kind order)
+{
+    fl_save_work_reply r = { .number = c->saves.number,
+                             .step = c->saves.step,
+                             .order = (uint32_t)order,
+                             .keep = c->saves.now.data[0].keep,
+                             .kind = kind_of(c),
+                             .dir = { dir_of(c),
+                                      c->saves.now.data[0].dir_len } };
+
+    fl_msg_text(r.version, c->saves.version);
+    fl_msg_text(r.base, c->saves.base);
+    return r;
+}
+
+/* Another save may have begun since. */
+static fl_save_work_reply end_of(const fl_coord *c, const fl_save_seat *seat)
+{
+    fl_save_work_reply r = { .number = seat->number, .order = FL_SAVE_END };
+
+    r.has_cuts = seat->number == c->saves.cut_number;
+    if (seat->number == c->saves.counts_number)
+        fl_msg_text(r.version, c->saves.counts);
+    return r;
+}
+
 static void settle_server(fl_coord *c, uint32_t rank)
 {
     fl_save_seat *seat = server_seat(c, rank);
     fl_save_order_kind order = order_for(c, rank);
     void *question = seat->question;
-    fl_save_work_reply r = { .number = c->saves.number,
-                             .step = c->saves.step,
-                             .order = (uint32_t)order };
+    fl_save_work_reply r;
 
     if (!question || !order)
         return;
     seat->question = NULL;
-    if (order != FL_SAVE_END) {
-        r.keep = c->saves.now.data[0].keep;
-        r.dir = (fl_msg_bytes){ dir_of(c), c->saves.now.data[0].dir_len };
-        fl_msg_text(r.version, c->saves.version);
-    } else {
-        r.number = seat->number;
-    }
+    r = order == FL_SAVE_END ? end_of(c, seat) : work_of(c, order);
     c->e.save_work(c->arg, question, FL_OK, &r,
                    order == FL_SAVE_COMMIT ? collect_parts(c) : NULL);
 }
@@ -239,6 +262,8 @@ static void answer_wishes(fl_coord *c, const fl_err *why)
     fl_save_reply r = { .step = c->saves.step };
 
     fl_msg_text(r.version, c->saves.version);
+    fl_msg_text(r.base, c->saves.base);
+    fl_msg_text(r.whole, c->saves.whole);
     for (size_t i = 0; i < c->saves.now.len; i++) {
         const fl_save_wish *w = &c->saves.now.data[i];
         fl_status st = why->status ? fl_err_restore(why) : FL_OK;
@@ -273,15 +298,22 @@ static void fail_save(fl_coord *c, fl_status st)
 
 static void finish_save(fl_coord *c, uint64_t now_ms)
 {
+    saves *s = &c->saves;
     fl_err good = { 0 };
     fl_str line = { 0 };
 
     fl_str_addf(&line,
                 "saved %s/%s, as of step %" PRIu64 ", in %s; the cut took %s",
-                dir_of(c), c->saves.version, c->saves.step,
-                fl_text_of_ms(fl_coord_between(c->saves.since_ms, now_ms)).s,
-                fl_text_of_ms(c->saves.cut_ms).s);
+                dir_of(c), s->version, s->step,
+                fl_text_of_ms(fl_coord_between(s->since_ms, now_ms)).s,
+                fl_text_of_ms(s->cut_ms).s);
+    if (*s->base)
+        fl_str_addf(&line, "; it has what changed since %s", s->base);
+    else if (*s->whole)
+        fl_str_addf(&line, "; it is a whole one: %s", s->whole);
     fl_coord_log_line(c, &line);
+    s->counts_number = s->number;
+    fl_msg_text(s->counts, s->version);
     end_save(c, &good);
 }
 
@@ -289,7 +321,8 @@ static void finish_save(fl_coord *c, uint64_t now_ms)
 
 static bool is_like(const fl_save_wish *a, const fl_save_wish *b)
 {
-    return a->dir_len == b->dir_len && !memcmp(a->dir, b->dir, a->dir_len);
+    return a->kind == b->kind && a->dir_len == b->dir_len &&
+           !memcmp(a->dir, b->dir, a->dir_len);
 }
 
 /* All who want the same in the same directory are served by one. */
@@ -313,7 +346,7 @@ static bool begin_next(fl_coord *c, uint64_t now_ms)
     s->phase = FL_SAVES_GATHERING;
     s->since_ms = now_ms;
     s->log_ms = now_ms + FL_COORD_LOG_FIRST_MS;
-    *s->version = '\0';
+    *s->version = *s->base = *s->whole = '\0';
     return true;
 }
 
@@ -368,6 +401,7 @@ static bool advance_gathering(fl_coord *c, uint64_t now_ms)
     if (!c->n_live || !all_ready(c) || !all_servers_are(c, FL_SAVE_PREPARED))
         return false;
     c->saves.phase = FL_SAVES_CUTTING;
+    c->saves.cut_number = c->saves.number;
     c->saves.cut_ms = now_ms;
     c->saves.step = c->step;
     return true;
@@ -429,7 +463,8 @@ void fl_coord_check_save(fl_coord *c, uint64_t now_ms)
 static fl_save_wish wish_of(const fl_coord *c, const fl_save_wanted *wanted)
 {
     uint32_t keep = wanted->keep;
-    fl_save_wish w = { .dir_len = (size_t)wanted->dir.len };
+    fl_save_wish w = { .dir_len = (size_t)wanted->dir.len,
+                       .kind = wanted->kind };
 
     w.dir = fl_alloc(w.dir_len + 1);
     memcpy(w.dir, wanted->dir.data, w.dir_len);
@@ -519,11 +554,30 @@ static fl_status check_work(const fl_coord *c, const fl_coord_asker *who,
     return FL_OK;
 }
 
-/* The version that server 0 has begun. */
-static void take_version(fl_coord *c, fl_msg_bytes name)
+/* The version that server 0 has begun, and what it would change. */
+static void take_version(fl_coord *c, const fl_save_work_request *q)
 {
     (void)snprintf(c->saves.version, sizeof(c->saves.version), "%.*s",
-                   (int)name.len, (const char *)name.data);
+                   (int)q->bytes.len, (const char *)q->bytes.data);
+    fl_msg_text(c->saves.base, q->base);
+}
+
+/* One that does not know what changed makes the save a whole one. */
+static void take_prepared(fl_coord *c, uint32_t rank,
+                          const fl_save_work_request *q)
+{
+    const fl_coord_member *m = &c->members[c->n_trainers + rank];
+    fl_str why = { 0 };
+
+    if (!rank)
+        take_version(c, q);
+    if (*q->whole && !*c->saves.whole) {
+        fl_str_addf(&why, "%s: %s", fl_text_of_rank(m).s, q->whole);
+        fl_msg_text(c->saves.whole, fl_str_text(&why));
+        fl_str_release(&why);
+    }
+    if (*c->saves.whole)
+        *c->saves.base = '\0';
 }
 
 static bool is_at_work(const fl_coord *c, const fl_save_work_request *q)
@@ -541,8 +595,8 @@ static void note_work(fl_coord *c, const fl_coord_asker *who,
     seat->number = q->number;
     if (!is_at_work(c, q))
         return;
-    if (!who->rank && q->state == FL_SAVE_PREPARED)
-        take_version(c, q->bytes);
+    if (q->state == FL_SAVE_PREPARED)
+        take_prepared(c, who->rank, q);
     if (q->state == FL_SAVE_FAILED)
         fail_save(
             c, fail_member(&c->members[c->n_trainers + who->rank], q->bytes));
@@ -668,35 +722,56 @@ static void tick_phase(fl_coord *c, uint64_t now_ms)
     fl_str_release(&who);
 }
 
-static bool is_due(fl_coord *c, uint64_t now_ms)
+static bool has_passed(uint64_t every, uint64_t last, uint64_t now)
+{
+    return every && now - last >= every;
+}
+
+/* A model that was loaded has steps already. */
+static void begin_clocks(fl_coord *c, uint64_t now_ms)
+{
+    if (c->saves.has_begun)
+        return;
+    c->saves.has_begun = true;
+    c->saves.last_ms = c->saves.delta_ms = now_ms;
+    c->saves.last_step = c->step;
+}
+
+/* A whole save, else a delta, which comes so long after either. */
+static bool is_due(fl_coord *c, uint64_t now_ms, fl_save_kind *kind)
 {
     const fl_coord_options *o = &c->o;
     saves *s = &c->saves;
 
     if (!o->save_dir || !*o->save_dir || !c->n_live || s->next.len)
         return false;
-    if (!s->has_begun) { /* a model that was loaded has steps already */
-        s->has_begun = true;
+    begin_clocks(c, now_ms);
+    *kind = FL_SAVE_KIND_FULL;
+    if (has_passed(o->save_every_ms, s->last_ms, now_ms) ||
+        has_passed(o->save_every_steps, s->last_step, c->step)) {
         s->last_ms = now_ms;
         s->last_step = c->step;
-    }
-    if (!(o->save_every_ms && now_ms - s->last_ms >= o->save_every_ms) &&
-        !(o->save_every_steps && c->step - s->last_step >= o->save_every_steps))
+    } else if (has_passed(o->save_delta_every_ms, s->delta_ms, now_ms)) {
+        *kind = FL_SAVE_KIND_DELTA;
+    } else {
         return false;
-    s->last_ms = now_ms;
-    s->last_step = c->step;
+    }
+    s->delta_ms = now_ms;
     return true;
 }
 
 void fl_coord_tick_save(fl_coord *c, uint64_t now_ms)
 {
-    if (c->saves.phase != FL_SAVES_NONE)
+    fl_save_wanted wanted = { 0 };
+    fl_save_kind kind;
+
+    if (c->saves.phase != FL_SAVES_NONE) {
         tick_phase(c, now_ms);
-    else if (is_due(c, now_ms))
-        fl_coord_save(c, NULL,
-                      &(fl_save_wanted){
-                          .dir = { c->o.save_dir, strlen(c->o.save_dir) } },
-                      now_ms);
+    } else if (is_due(c, now_ms, &kind)) {
+        wanted.dir = (fl_msg_bytes){ c->o.save_dir, strlen(c->o.save_dir) };
+        wanted.kind = (uint32_t)kind;
+        fl_coord_save(c, NULL, &wanted, now_ms);
+    }
     fl_coord_check_save(c, now_ms);
 }
 

@@ -7,8 +7,12 @@
  *     COMMITTING  server 0 writes the manifest: from then on the version counts
  *
  * Whoever asks for a save while trainers still come to one of the same, for the
- * same directory, gets that one; others wait for the next. After an error in any phase
- * trainers go on, and the old model stays.
+ * same directory, gets that one; others wait for the next. After an error in any
+ * phase trainers go on, and the old model stays.
+ *
+ * A delta is wanted, and is made when server 0 finds a version that counts and
+ * every server knows what changed since; otherwise the save is a whole one, and
+ * who asked for it is told why.
  *
  * As all of the coordinator: callbacks come last, and must not call back.
  */
@@ -35,6 +39,7 @@ void fl_save_parts_free(fl_save_parts *p); /* NULL is fine */
 typedef struct fl_save_wanted {
     fl_msg_bytes dir; /* and a recipe (fl_save_split); copied */
     uint32_t keep;    /* 0: as the option says */
+    uint32_t kind;    /* fl_save_kind */
 } fl_save_wanted;
 
 /* Somebody wants a save. The question is answered when the version counts, or

@@ -1,4 +1,5 @@
 /* save.c - SAVE: makes a model of all that the job has. */
+#include <inttypes.h>
 #include <string.h>
 
 #include "ps/client/client_inside.h"
@@ -10,7 +11,7 @@
 
 static const fl_field request[] = {
     FL_FIELD(U32, fl_save_request, keep),
-    FL_FIELD_GAP,
+    FL_FIELD(U32, fl_save_request, kind),
     FL_FIELD(REST, fl_save_request, dir),
     FL_FIELDS_END,
 };
@@ -18,6 +19,8 @@ static const fl_field request[] = {
 static const fl_field reply[] = {
     FL_FIELD(U64, fl_save_reply, step),
     FL_FIELD(TEXT, fl_save_reply, version),
+    FL_FIELD(TEXT, fl_save_reply, base),
+    FL_FIELD(TEXT, fl_save_reply, whole),
     FL_FIELDS_END,
 };
 
@@ -101,13 +104,24 @@ static fl_status check_dir(fl_msg_bytes dir)
     return FL_OK;
 }
 
+static fl_status check_kind(const fl_save_wanted *w)
+{
+    if (w->kind >= FL_SAVE_KINDS)
+        FL_FAIL(FL_ERR_INVAL, "there is no save of kind %" PRIu32, w->kind);
+    if (w->kind == FL_SAVE_KIND_DELTA && fl_save_split(w->dir).rest.len)
+        FL_FAIL(FL_ERR_UNSUPPORTED, "a job saves a model for prediction whole");
+    return FL_OK;
+}
+
 /* The peer may still write to its bytes: a copy is looked at and kept. */
 static fl_status take_save(fl_server *s, const fl_server_request *r)
 {
     const fl_save_request *q = r->request;
     size_t len = (size_t)q->dir.len;
     char *dir = fl_try_alloc(len + 1);
-    fl_save_wanted wanted = { .dir = { dir, len }, .keep = q->keep };
+    fl_save_wanted wanted = { .dir = { dir, len },
+                              .keep = q->keep,
+                              .kind = q->kind };
     fl_status st;
 
     if (!dir)
@@ -115,6 +129,8 @@ static fl_status take_save(fl_server *s, const fl_server_request *r)
     if (len)
         memcpy(dir, q->dir.data, len);
     st = check_dir(wanted.dir);
+    if (!st)
+        st = check_kind(&wanted);
     if (!st)
         fl_coord_save(s->coord, r->reply, &wanted, fl_server_now_ms(s));
     fl_data_free(dir, len + 1);

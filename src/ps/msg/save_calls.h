@@ -28,14 +28,27 @@ typedef struct fl_save_place {
 fl_save_place fl_save_split(fl_msg_bytes joined);
 void fl_save_join(fl_pack *out, const char *path, fl_msg_bytes rest);
 
+/* Why a save is a whole one, as text. */
+#define FL_SAVE_WHOLE_ROOM 256
+
+typedef enum fl_save_kind {
+    FL_SAVE_KIND_FULL,
+    FL_SAVE_KIND_DELTA, /* what changed since the version that counts, when all
+                           servers know it; else everything */
+    FL_SAVE_KINDS
+} fl_save_kind;
+
 typedef struct fl_save_request {
     uint32_t keep;    /* versions; 0: as the setting says */
+    uint32_t kind;    /* fl_save_kind */
     fl_msg_bytes dir; /* and a recipe: fl_save_split */
 } fl_save_request;
 
 typedef struct fl_save_reply {
     uint64_t step; /* of the cut */
     char version[FL_SAVE_VERSION_ROOM];
+    char base[FL_SAVE_VERSION_ROOM]; /* of a delta; "": it is a whole one */
+    char whole[FL_SAVE_WHOLE_ROOM];  /* why, when a delta was wanted */
 } fl_save_reply;
 
 /* --- CUT (cut.c): trainers ------------------------------------------------- */
@@ -90,6 +103,9 @@ typedef enum fl_save_order_kind {
 typedef struct fl_save_work_request {
     uint64_t number; /* of the save; 0: none yet */
     uint32_t state;  /* fl_save_state */
+    /* Of PREPARED, when a delta is wanted: server 0 has found what it would
+       change; or why there can be none, whoever says so. */
+    char base[FL_SAVE_VERSION_ROOM], whole[FL_SAVE_WHOLE_ROOM];
     fl_msg_bytes bytes;
 } fl_save_work_request;
 
@@ -97,8 +113,12 @@ typedef struct fl_save_work_reply {
     uint64_t number, step;
     uint32_t order; /* fl_save_order_kind */
     uint32_t keep;
+    uint32_t kind;     /* fl_save_kind: what is wanted */
+    uint32_t has_cuts; /* of END: servers were told to take their cuts */
+    /* Of END: the version that counts now, "": the save has failed. */
     char version[FL_SAVE_VERSION_ROOM];
-    fl_msg_bytes dir; /* and a recipe: fl_save_split */
+    char base[FL_SAVE_VERSION_ROOM]; /* that it changes; "": it is whole */
+    fl_msg_bytes dir;                /* and a recipe: fl_save_split */
 } fl_save_work_reply;
 
 /* --- SAVE_PART (save_part.c): from servers to server 0 --------------------- */

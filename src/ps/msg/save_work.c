@@ -7,6 +7,8 @@ static const fl_field request[] = {
     FL_FIELD(U64, fl_save_work_request, number),
     FL_FIELD(U32, fl_save_work_request, state),
     FL_FIELD_GAP,
+    FL_FIELD(TEXT, fl_save_work_request, base),
+    FL_FIELD(TEXT, fl_save_work_request, whole),
     FL_FIELD(REST, fl_save_work_request, bytes),
     FL_FIELDS_END,
 };
@@ -16,7 +18,10 @@ static const fl_field reply[] = {
     FL_FIELD(U64, fl_save_work_reply, step),
     FL_FIELD(U32, fl_save_work_reply, order),
     FL_FIELD(U32, fl_save_work_reply, keep),
+    FL_FIELD(U32, fl_save_work_reply, kind),
+    FL_FIELD(U32, fl_save_work_reply, has_cuts),
     FL_FIELD(TEXT, fl_save_work_reply, version),
+    FL_FIELD(TEXT, fl_save_work_reply, base),
     FL_FIELD(REST, fl_save_work_reply, dir),
     FL_FIELDS_END,
 };

@@ -358,7 +358,8 @@ fl_status fl_save_commit(fl_model_version *v, const fl_save_work_reply *order,
     fl_manifest m;
     fl_status st;
 
-    fl_manifest_init(&m, FL_MANIFEST_FULL);
+    fl_manifest_init(&m, *order->base ? FL_MANIFEST_DELTA : FL_MANIFEST_FULL);
+    m.base = *order->base ? order->base : NULL;
     m.step = order->step;
     if (b->recipe)
         describe_inference(&m, b->recipe);

@@ -55,7 +55,10 @@ struct fl_saver {
     bool is_elsewhere;   /* the version is on this host, for server 0 to get */
     fl_save_files files; /* on server 0 */
     fl_store_cut *cut;
-    fl_pace pace; /* any thread */
+    fl_store_epochs epochs; /* of the cut that was taken */
+    bool has_cut;           /* or as good as */
+    char *chain_dir;        /* deltas may follow in it; NULL: none */
+    fl_pace pace;           /* any thread */
 };
 
 /* --- reports -------------------------------------------------------------- */
@@ -90,6 +93,37 @@ static bool is_void(fl_saver *s)
 }
 
 /* --- preparing ------------------------------------------------------------ */
+
+/* The version that counts in the directory: what a delta would change. */
+static fl_status find_base(const fl_saver *s, fl_save_work_request *r)
+{
+    fl_model_version *v = NULL;
+    char *local = NULL;
+
+    FL_TRY(fl_remote_place(s->o.conf, s->now.dir, &local));
+    if (!fl_version_open(&v, local))
+        fl_msg_text(r->base, v->id);
+    else
+        fl_msg_text(r->whole, "there is no version yet");
+    fl_version_close(v);
+    fl_free(local);
+    return FL_OK;
+}
+
+/* Whether this server knows what changed since then. */
+static fl_status check_base(const fl_saver *s, fl_save_work_request *r)
+{
+    const char *base = s->o.rank ? s->now.is.base : r->base, *why;
+
+    if (s->now.is.kind != FL_SAVE_KIND_DELTA)
+        return FL_OK;
+    if (!s->o.rank)
+        FL_TRY(find_base(s, r));
+    why = *base ? fl_store_cut_why_whole(s->o.store, base) : NULL;
+    if (why)
+        fl_msg_text(r->whole, why);
+    return FL_OK;
+}
 
 /* Where only a command reaches, it is written to this host first. */
 static fl_status begin_version(fl_saver *s)
@@ -162,12 +196,19 @@ static fl_status join_version(fl_saver *s)
 
 static void prepare(fl_saver *s)
 {
-    fl_status st = s->o.rank ? join_version(s) : begin_version(s);
+    fl_save_work_request r = { .number = s->now.is.number,
+                               .state = FL_SAVE_PREPARED };
+    fl_status st;
 
-    if (st)
+    st = check_base(s, &r);
+    if (!st)
+        st = s->o.rank ? join_version(s) : begin_version(s);
+    if (st) {
         report_failure(s);
-    else
-        report(s, FL_SAVE_PREPARED, s->version->id, strlen(s->version->id));
+        return;
+    }
+    r.bytes = (fl_msg_bytes){ s->version->id, strlen(s->version->id) };
+    s->o.report(s->o.arg, &r);
 }
 
 /* --- the cut, and writing ------------------------------------------------- */
@@ -257,14 +298,31 @@ static void write_behind(fl_saver *s)
     fl_manifest_release(&m);
 }
 
+/* Deltas follow where they were asked for, and where they are made already. */
+static bool may_be_base(const fl_saver *s)
+{
+    const fl_conf *conf = s->o.conf;
+
+    if (fl_save_split(s->now.is.dir).rest.len)
+        return false; /* for prediction: rows lack their state */
+    return s->now.is.kind == FL_SAVE_KIND_DELTA ||
+           fl_store_chain_is_in(fl_store_chain_of(s->o.store), s->now.dir) ||
+           (conf->save_delta_every_ms && !strcmp(conf->save_dir, s->now.dir));
+}
+
 static void take_cut(fl_saver *s)
 {
-    fl_status st = fl_store_cut_begin(&s->cut, s->o.store);
+    fl_store_cut_options o = { .delta = *s->now.is.base,
+                               .watch = may_be_base(s) };
+    fl_status st = fl_store_cut_begin(&s->cut, s->o.store, &o);
 
+    s->has_cut = true;
     if (st) {
         report_failure(s);
         return;
     }
+    fl_store_cut_epochs(s->cut, &s->epochs);
+    s->chain_dir = o.watch ? fl_strdup(s->now.dir) : NULL;
     FL_INFO("ps", "server %d has its cut: requests waited %.1f ms", s->o.rank,
             (double)s->cut->closed_ns * 1e-6);
     report(s, FL_SAVE_CUT, NULL, 0);
@@ -302,9 +360,23 @@ static void commit(fl_saver *s)
         report(s, FL_SAVE_COMMITTED, NULL, 0);
 }
 
+/* The save that this server has its cut of counts: what changes from now on
+   belongs to the next delta. */
+static void go_on_from(fl_saver *s)
+{
+    if (s->chain_dir && *s->now.is.version)
+        fl_store_chain_set(fl_store_chain_of(s->o.store), s->chain_dir,
+                           s->now.is.version, &s->epochs);
+    if (s->now.is.has_cuts && !s->has_cut)
+        fl_store_cut_skip(s->o.store);
+}
+
 /* A version that was not committed is removed by this. */
 static void let_go(fl_saver *s)
 {
+    s->has_cut = false;
+    fl_free(s->chain_dir);
+    s->chain_dir = NULL;
     fl_store_cut_end(s->cut);
     s->cut = NULL;
     fl_save_files_clear(&s->files);
@@ -318,6 +390,7 @@ static void let_go(fl_saver *s)
 
 static void end(fl_saver *s)
 {
+    go_on_from(s);
     let_go(s);
     report(s, FL_SAVE_IDLE, NULL, 0);
 }
@@ -613,6 +686,7 @@ void fl_saver_free(fl_saver *s)
     drop_files(s);
     release_order(&s->order);
     release_order(&s->now);
+    fl_vec_release(&s->epochs);
     fl_save_values_clear(&s->values);
     fl_cond_release(&s->changed);
     fl_mutex_release(&s->mu);

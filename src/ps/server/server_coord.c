@@ -49,6 +49,7 @@ fl_coord *fl_server_make_coord(fl_server *s)
         .save_dir = s->o.conf->save_dir,
         .save_every_ms = (uint64_t)s->o.conf->save_every_s * 1000,
         .save_every_steps = (uint64_t)s->o.conf->save_every_steps,
+        .save_delta_every_ms = (uint64_t)s->o.conf->save_delta_every_ms,
         .save_timeout_ms = (uint64_t)s->o.conf->save_timeout_ms,
         .save_keep = (uint32_t)s->o.conf->save_keep,
     };

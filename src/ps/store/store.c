@@ -154,7 +154,7 @@ static fl_status check_names(const fl_store_schema *w)
 }
 
 static fl_status fill_schema(fl_store_schema *w, const fl_contents *from,
-                             const fl_store *s)
+                             fl_store *s)
 {
     if (from->service->n_blocks > FL_DECLARED_MAX)
         FL_FAIL(FL_ERR_INVAL,
@@ -167,10 +167,10 @@ static fl_status fill_schema(fl_store_schema *w, const fl_contents *from,
         FL_TRY(add_block(w, from, i, s->conf));
     w->changes = fl_alloc(w->tables.len * sizeof(*w->changes));
     FL_TRY(check_names(w));
-    return s->model ? fl_store_load_schema(w, s->model) : FL_OK;
+    return s->model ? fl_store_load_schema(s, w, s->model) : FL_OK;
 }
 
-static fl_status make_schema(const fl_contents *from, const fl_store *s,
+static fl_status make_schema(const fl_contents *from, fl_store *s,
                              fl_store_schema **out)
 {
     fl_store_schema *w = fl_alloc(sizeof(*w));
@@ -205,6 +205,7 @@ void fl_store_free(fl_store *s)
         return;
     schema_free(atomic_load(&s->schema));
     fl_store_model_close(s->model);
+    fl_store_chain_release(&s->chain);
     fl_rounds_free(s->rounds);
     fl_vec_release(&s->by_rank);
     fl_mutex_release(&s->mu);
@@ -239,7 +240,7 @@ uint64_t fl_store_commit(const fl_store_call *call, fl_store_log *log)
 
 /* For fl_contents_run. */
 typedef struct making {
-    const fl_store *store;
+    fl_store *store;
     fl_store_schema *schema;
 } making;
 

@@ -1,6 +1,8 @@
 /* store_cut.c - what a server holds, as of one moment. */
 #include "ps/store/store_cut.h"
 
+#include <string.h>
+
 #include "ps/named.h"
 #include "ps/store/store_inside.h"
 
@@ -67,20 +69,46 @@ static fl_status add_value(void *arg, const char *name, const fl_tensor *value)
     return st;
 }
 
-static fl_status take(fl_store_cut *c, const fl_store_schema *w)
+static fl_status take(fl_store_cut *c, const fl_store *s,
+                      const fl_store_cut_options *o)
 {
+    const fl_store_schema *w = atomic_load(&s->schema);
+
     for (size_t i = 0; i < w->blocks.len; i++)
         FL_TRY(fl_dense_each(w->blocks.data[i].dense, add_value, c));
     for (size_t i = 0; i < w->tables.len; i++) {
+        fl_cut_options rows = { .watch = o->watch };
         fl_table_cut *cut;
 
-        FL_TRY(fl_table_cut_begin(&cut, w->tables.data[i].table, NULL));
+        if (o->delta)
+            rows.since = s->chain.epochs.data[i];
+        FL_TRY(fl_table_cut_begin(&cut, w->tables.data[i].table, &rows));
         fl_vec_push(&c->tables, cut);
     }
     return FL_OK;
 }
 
-fl_status fl_store_cut_begin(fl_store_cut **out, fl_store *s)
+/* Of the tables from that one on. */
+static void skip(const fl_store_schema *w, size_t from)
+{
+    for (size_t i = from; i < w->tables.len; i++) {
+        fl_table_cut *cut = NULL;
+
+        if (!fl_table_cut_begin(&cut, w->tables.data[i].table, NULL))
+            fl_table_cut_end(cut);
+    }
+}
+
+void fl_store_cut_skip(fl_store *s)
+{
+    const fl_store_schema *w = atomic_load(&s->schema);
+
+    if (w)
+        skip(w, 0);
+}
+
+fl_status fl_store_cut_begin(fl_store_cut **out, fl_store *s,
+                             const fl_store_cut_options *options)
 {
     const fl_store_schema *w = atomic_load(&s->schema);
     uint64_t began_ns = fl_now_ns();
@@ -92,10 +120,11 @@ fl_status fl_store_cut_begin(fl_store_cut **out, fl_store *s)
                               "nothing to save");
     c = fl_alloc(sizeof(*c));
     fl_store_gate_close(&s->gate);
-    st = take(c, w);
+    st = take(c, s, options);
     fl_store_gate_open(&s->gate);
     c->closed_ns = fl_now_ns() - began_ns;
     if (st) {
+        skip(w, c->tables.len);
         fl_store_cut_end(c);
         return st;
     }
@@ -114,4 +143,33 @@ void fl_store_cut_end(fl_store_cut *c)
     fl_vec_release(&c->values);
     fl_vec_release(&c->tables);
     fl_free(c);
+}
+
+/* --- deltas --------------------------------------------------------------- */
+
+const char *fl_store_cut_why_whole(const fl_store *s, const char *base)
+{
+    const fl_store_schema *w = atomic_load(&s->schema);
+
+    if (!*s->chain.id)
+        return "nothing was saved yet that a delta could be based on";
+    if (strcmp(s->chain.id, base) != 0)
+        return "the version that counts is not the last one that was saved or "
+               "loaded";
+    for (size_t i = 0; w && i < w->tables.len; i++)
+        if (!fl_store_chain_knows(&s->chain, i, w->tables.data[i].table))
+            return "what changed since the last version is not known";
+    return NULL;
+}
+
+void fl_store_cut_epochs(const fl_store_cut *c, fl_store_epochs *out)
+{
+    out->len = 0;
+    for (size_t i = 0; i < c->tables.len; i++)
+        fl_vec_push(out, fl_table_cut_moment(c->tables.data[i])->epoch);
+}
+
+fl_store_chain *fl_store_chain_of(fl_store *s)
+{
+    return &s->chain;
 }

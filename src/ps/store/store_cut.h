@@ -2,7 +2,8 @@
  *
  * The gate closes: requests that run come to their end, others wait. Then the
  * dense blocks are copied, a cut of every table begins (table/cut.h), and the
- * gate opens again. Rows are read behind it.
+ * gate opens again. Rows are read behind it: all of them, or those that changed
+ * since the version that the store stands on (store_chain.h).
  *
  * One cut at a time; owner thread only.
  */
@@ -11,6 +12,7 @@
 
 #include "base/vec.h"
 #include "ps/store/store.h"
+#include "ps/store/store_chain.h"
 #include "rpc/wire/frame.h"
 #include "table/cut.h"
 
@@ -20,10 +22,30 @@ typedef struct fl_store_cut {
     uint64_t closed_ns; /* how long requests have waited */
 } fl_store_cut;
 
-/* FL_ERR_INVAL when nothing was declared yet. */
+/* What a cut is taken for. */
+typedef struct fl_store_cut_options {
+    bool delta; /* rows that changed; else all */
+    bool watch; /* the next one may be a delta of this one */
+} fl_store_cut_options;
+
+/* FL_ERR_INVAL when nothing was declared yet. After an error epochs have
+   advanced as if the cut had been taken. */
 FL_MUST_CHECK
-fl_status fl_store_cut_begin(fl_store_cut **out, fl_store *s);
+fl_status fl_store_cut_begin(fl_store_cut **out, fl_store *s,
+                             const fl_store_cut_options *options);
 void fl_store_cut_end(fl_store_cut *c); /* NULL is fine */
+
+/* Counts as a cut that nothing is read of: servers of a job have the same
+   epochs, whoever of them took part in a save that failed. */
+void fl_store_cut_skip(fl_store *s);
+
+/* Why there can be no delta of that version; NULL: there can. */
+const char *fl_store_cut_why_whole(const fl_store *s, const char *base);
+
+/* The epochs of a cut, and the chain that begins or goes on with it when it
+   counts. */
+void fl_store_cut_epochs(const fl_store_cut *c, fl_store_epochs *out);
+fl_store_chain *fl_store_chain_of(fl_store *s);
 
 /* Requests pass it. */
 typedef struct fl_store_gate {

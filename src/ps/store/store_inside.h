@@ -12,6 +12,7 @@
 #include "base/thread.h"
 #include "ps/store/changes.h"
 #include "ps/store/store.h"
+#include "ps/store/store_chain.h"
 #include "ps/store/store_cut.h"
 
 /* Changes are numbered, apart for each table and block: the position of the last
@@ -69,6 +70,7 @@ struct fl_store {
     const fl_conf *conf;
     fl_store_gate gate;           /* every request passes it */
     struct fl_store_model *model; /* that it begins with; NULL: none */
+    fl_store_chain chain;         /* that deltas go on with */
     uint64_t page_bytes;
     struct fl_rounds *rounds;
     fl_store_log declared, kept; /* declarations; what rounds keep */
@@ -122,7 +124,7 @@ void fl_store_note_push(const fl_store_ctx *c, const fl_rows_item *it);
 
 /* What was declared takes the values of a model; tables are empty. */
 FL_MUST_CHECK
-fl_status fl_store_load_schema(const fl_store_schema *w,
+fl_status fl_store_load_schema(fl_store *s, const fl_store_schema *w,
                                const struct fl_store_model *m);
 
 /* --- store_stats.c -------------------------------------------------------- */

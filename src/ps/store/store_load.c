@@ -37,12 +37,39 @@ static fl_status fill_blocks(const fl_store_schema *w, const fl_store_model *m)
     return st;
 }
 
-fl_status fl_store_load_schema(const fl_store_schema *w,
+static bool has_tables(const fl_store_schema *w, const fl_store_model *m)
+{
+    for (size_t i = 0; i < w->tables.len; i++)
+        if (!fl_store_model_has(m, w->tables.data[i].table,
+                                fl_table_name(w->tables.data[i].table)))
+            return false;
+    return true;
+}
+
+/* Deltas go on with a model whose tables are as they are here; changes are
+   logged when deltas are to be made. */
+static void begin_chain(fl_store *s, const fl_store_schema *w,
+                        const fl_store_model *m)
+{
+    const fl_model_version *v = fl_store_model_version(m);
+    fl_store_epochs epochs = { 0 };
+
+    fl_store_chain_release(&s->chain);
+    if (!s->conf->save_delta_every_ms || !has_tables(w, m))
+        return;
+    for (size_t i = 0; i < w->tables.len; i++)
+        fl_vec_push(&epochs, fl_table_watch(w->tables.data[i].table));
+    fl_store_chain_set(&s->chain, v->dir, v->id, &epochs);
+}
+
+fl_status fl_store_load_schema(fl_store *s, const fl_store_schema *w,
                                const fl_store_model *m)
 {
     FL_TRY(check_tables(w, m));
     FL_TRY(fill_blocks(w, m));
-    return load_tables(w, m);
+    FL_TRY(load_tables(w, m));
+    begin_chain(s, w, m);
+    return FL_OK;
 }
 
 static fl_status load(fl_store *s, fl_store_schema *w, const fl_store_model *m)
@@ -58,7 +85,11 @@ static fl_status load(fl_store *s, fl_store_schema *w, const fl_store_model *m)
     for (size_t i = 0; i < w->tables.len && !st; i++)
         if (fl_store_model_wants(m, fl_table_name(w->tables.data[i].table)))
             fl_table_clear(w->tables.data[i].table);
-    return st ? st : load_tables(w, m);
+    if (!st)
+        st = load_tables(w, m);
+    if (!st)
+        begin_chain(s, w, m);
+    return st;
 }
 
 fl_status fl_store_load(fl_store *s, const fl_model_share *share)

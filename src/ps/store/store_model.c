@@ -17,7 +17,8 @@
 #define BLOCK_SUFFIX ".block"
 
 struct fl_store_model {
-    fl_model_version *version;
+    fl_model_version *version;        /* the newest, first in the chain */
+    FL_VEC(fl_model_version *) chain; /* and what each of them is based on */
     fl_st_file *dense;
     uint32_t first, last; /* shards of this server */
     bool has_plan;
@@ -31,14 +32,28 @@ static uint32_t first_shard(int rank, int n_servers)
     return ((uint32_t)rank * FL_SHARDS + n - 1) / n;
 }
 
+static fl_status open_chain(fl_store_model *m, const char *path)
+{
+    fl_model_version *v = NULL;
+
+    FL_TRY(fl_version_open(&v, path));
+    m->version = v;
+    fl_vec_push(&m->chain, v);
+    while (v->manifest.kind == FL_MANIFEST_DELTA) {
+        FL_TRY(fl_version_open_base(&v, v));
+        fl_vec_push(&m->chain, v);
+    }
+    if (v->manifest.kind != FL_MANIFEST_FULL)
+        FL_FAIL(FL_ERR_UNSUPPORTED,
+                "model %s is of kind %s; servers begin with a full one, or "
+                "with deltas of one",
+                v->path, fl_manifest_kind_text(v->manifest.kind));
+    return FL_OK;
+}
+
 static fl_status open_files(fl_store_model *m, const char *path)
 {
-    FL_TRY(fl_version_open(&m->version, path));
-    if (m->version->manifest.kind != FL_MANIFEST_FULL)
-        FL_FAIL(FL_ERR_UNSUPPORTED,
-                "model %s is of kind %s; servers begin with a full one: make "
-                "one of a delta with `flotilla model merge`",
-                path, fl_manifest_kind_text(m->version->manifest.kind));
+    FL_TRY(open_chain(m, path));
     return fl_version_map(m->version, FL_DENSE_FILE, &m->dense);
 }
 
@@ -76,7 +91,9 @@ void fl_store_model_close(fl_store_model *m)
     if (m->has_plan)
         fl_load_plan_release(&m->plan);
     fl_st_close(m->dense);
-    fl_version_close(m->version);
+    for (size_t i = 0; i < m->chain.len; i++)
+        fl_version_close(m->chain.data[i]);
+    fl_vec_release(&m->chain);
     fl_free(m);
 }
 
@@ -108,6 +125,11 @@ bool fl_store_model_wants(const fl_store_model *m, const char *name)
     fl_load_item item;
 
     return find_item(m, name, &item);
+}
+
+const fl_model_version *fl_store_model_version(const fl_store_model *m)
+{
+    return m->version;
 }
 
 /* --- dense variables ------------------------------------------------------ */
@@ -457,11 +479,13 @@ static fl_status load_array(array *a)
 /* --- tables --------------------------------------------------------------- */
 
 static fl_status verify_table(const fl_store_model *m,
-                              const fl_manifest_table *t)
+                              const fl_model_version *v, const char *name)
 {
-    for (size_t i = 0; i < t->n_files; i++)
+    const fl_manifest_table *t = fl_manifest_find_table(&v->manifest, name);
+
+    for (size_t i = 0; t && i < t->n_files; i++)
         if (t->files[i].first <= m->last && t->files[i].last >= m->first)
-            FL_TRY(fl_version_verify_file(m->version, t->files[i].file));
+            FL_TRY(fl_version_verify_file(v, t->files[i].file));
     return FL_OK;
 }
 
@@ -491,20 +515,59 @@ static array array_of(const fl_store_model *m, const fl_table *t,
 fl_status fl_store_model_check(const fl_store_model *m, const fl_table *t,
                                const char *name, bool values_alone)
 {
-    const fl_manifest_table *saved;
     fl_table_load_options load;
     fl_load_item item;
     array a;
 
     if (!find_item(m, name, &item))
         return FL_OK;
-    saved = fl_manifest_find_table(&m->version->manifest, item.saved);
     load = load_of(m, &item, values_alone);
     a = array_of(m, t, &item);
-    if (!saved)
+    if (!fl_manifest_find_table(&m->version->manifest, item.saved))
         return find_arrays(&a);
-    FL_TRY(fl_table_file_check(t, m->version, item.saved, &load));
-    return verify_table(m, saved);
+    for (size_t i = 0; i < m->chain.len; i++) {
+        FL_TRY(fl_table_file_check(t, m->chain.data[i], item.saved, &load));
+        FL_TRY(verify_table(m, m->chain.data[i], item.saved));
+    }
+    return FL_OK;
+}
+
+/* The plan takes all of the model, under its own names. */
+static bool is_as_saved(const fl_store_model *m, const char *name)
+{
+    fl_load_item item;
+
+    if (m->has_plan && (!m->plan.is_all || m->plan.is_fresh_state))
+        return false;
+    return find_item(m, name, &item) && !strcmp(item.saved, name) &&
+           !item.is_resized;
+}
+
+bool fl_store_model_has(const fl_store_model *m, const fl_table *t,
+                        const char *name)
+{
+    const fl_manifest_table *saved =
+        fl_manifest_find_table(&m->version->manifest, name);
+    const fl_row_layout *l = &fl_table_acc(t)->layout;
+
+    if (!saved || !is_as_saved(m, name) ||
+        saved->n_fields != (size_t)l->n_fields)
+        return false;
+    for (size_t i = 0; i < saved->n_fields; i++)
+        if (strcmp(saved->fields[i].name, l->fields[i].name) != 0 ||
+            saved->fields[i].len != l->fields[i].len)
+            return false;
+    return true;
+}
+
+/* The oldest first. */
+static fl_status load_chain(const fl_store_model *m, fl_table *t,
+                            const char *saved,
+                            const fl_table_load_options *load)
+{
+    for (size_t i = m->chain.len; i-- > 0;)
+        FL_TRY(fl_table_file_load(t, m->chain.data[i], saved, load));
+    return FL_OK;
 }
 
 fl_status fl_store_model_load(const fl_store_model *m, fl_table *t,
@@ -520,6 +583,6 @@ fl_status fl_store_model_load(const fl_store_model *m, fl_table *t,
     a = array_of(m, t, &item);
     a.table = t;
     return fl_manifest_find_table(&m->version->manifest, item.saved)
-               ? fl_table_file_load(t, m->version, item.saved, &load)
+               ? load_chain(m, t, item.saved, &load)
                : load_array(&a);
 }

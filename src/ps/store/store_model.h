@@ -3,7 +3,7 @@
  *
  * Names are those of the program: a block called NAME.blockI takes its rows of
  * NAME. What the server has and the model lacks is all listed, before anything
- * is loaded. Owner thread only.
+ * is loaded. A delta is loaded behind what it is based on. Owner thread only.
  */
 #ifndef FL_PS_STORE_STORE_MODEL_H
 #define FL_PS_STORE_STORE_MODEL_H
@@ -22,6 +22,8 @@ void fl_store_model_close(fl_store_model *m); /* NULL is fine */
 
 /* 0 when only some of its variables are loaded. */
 uint64_t fl_store_model_step(const fl_store_model *m);
+/* The version that was opened. */
+const fl_model_version *fl_store_model_version(const fl_store_model *m);
 
 /* Whether a table, or a variable, is to be loaded. */
 bool fl_store_model_wants(const fl_store_model *m, const char *name);
@@ -43,6 +45,10 @@ fl_status fl_store_model_fill(const fl_store_model *m,
 FL_MUST_CHECK
 fl_status fl_store_model_load(const fl_store_model *m, fl_table *t,
                               const char *name, bool values_alone);
+/* Whether the model has it as a table of that name with the fields that it has
+   here, and is loaded as it is. */
+bool fl_store_model_has(const fl_store_model *m, const fl_table *t,
+                        const char *name);
 /* Whether it would. */
 FL_MUST_CHECK
 fl_status fl_store_model_check(const fl_store_model *m, const fl_table *t,
