@@ -16,6 +16,10 @@
  * that the user's own would: alone, as replicas, as hogwild threads, from
  * datasets.
  *
+ * With workers_serve nobody runs the programs of servers: trainer i listens at
+ * address i from its first run on, and fl_job_stop returns when all trainers have
+ * stopped, since they need its rows until then.
+ *
  * Modes (docs/modes.md):
  *     sync         equal to one process on the joined batches
  *     half_async   threads of a trainer meet, trainers do not
@@ -43,6 +47,9 @@ typedef struct fl_transpile_args {
     int n_trainers;       /* how many there will be; 0: 1 */
     const char *mode;     /* NULL: sync */
     fl_program *program, *startup_program; /* NULL: the default ones */
+    /* There are no processes of servers: trainer i is server i of the list, too,
+       in threads of its own. */
+    bool workers_serve;
 } fl_transpile_args;
 
 /* The user's programs stay as they are. From now on tables and parameters of

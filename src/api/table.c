@@ -6,10 +6,10 @@
 #include "mode/mode.h"
 #include "mode/mode_local.h"
 
-/* In a job rows are on its servers. */
+/* In a job rows are on its servers, or dealt over its workers. */
 static fl_status check_local(const fl_ctx *c, const char *name)
 {
-    if (c->mode->needs_servers)
+    if (fl_mode_is_of_jobs(c->mode))
         FL_FAIL(FL_ERR_INVAL,
                 "table %s: this context has been transpiled for a job, whose "
                 "tables are on its servers; look at rows with "

@@ -94,7 +94,7 @@ fl_status fl_job_begin_with(fl_job *j, const char *path,
     fl_model_version *v;
     fl_status st;
 
-    if (j->role != FL_ROLE_SERVER)
+    if (j->role != FL_ROLE_SERVER && !j->dist->config.workers_serve)
         FL_FAIL(FL_ERR_INVAL,
                 "model %s: this process is a trainer of the job; servers begin "
                 "with a model, trainers call fl_job_load",
@@ -109,6 +109,8 @@ fl_status fl_job_begin_with(fl_job *j, const char *path,
     fl_free(j->begin.path);
     fl_free(j->begin.plan);
     j->begin = (fl_job_begin){ local, plan };
+    if (j->role == FL_ROLE_WORKER)
+        fl_cluster_set_model(j->cluster, local, plan);
     return FL_OK;
 }
 

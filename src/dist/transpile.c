@@ -34,10 +34,10 @@ static fl_status refuse_mode(const fl_ctx *c, const char *name)
     for (size_t i = 0; i < c->modes.len; i++)
         fl_str_addf(&known, "%s, ", c->modes.data[i]->name);
     for (size_t i = 0; i < fl_mode_count(); i++)
-        if (fl_mode_at(i)->needs_servers)
+        if (fl_mode_is_of_jobs(fl_mode_at(i)))
             fl_str_addf(&known, "%s, ", fl_mode_at(i)->name);
     st = fl_err_set(FL_ERR_NOTFOUND,
-                    "no mode with servers is called %s; there are %.*s", name,
+                    "no mode of jobs is called %s; there are %.*s", name,
                     (int)known.len - 2, fl_str_text(&known));
     fl_str_release(&known);
     return st;
@@ -50,7 +50,7 @@ static fl_status find_mode(const fl_ctx *c, const char *name,
 
     if (!m)
         m = find_own(c, name);
-    if (!m || !m->needs_servers)
+    if (!m || !fl_mode_is_of_jobs(m))
         return refuse_mode(c, name);
     *out = m;
     return FL_OK;
@@ -84,6 +84,31 @@ typedef struct request {
     fl_endpoints net;
 } request;
 
+static bool workers_serve(const request *r)
+{
+    return r->args->workers_serve || r->mode->workers_serve;
+}
+
+/* Where workers serve, the addresses are theirs. */
+static fl_status check_serving(const request *r)
+{
+    const fl_transpile_args *a = r->args;
+    int n = a->n_trainers ? a->n_trainers : 1;
+
+    if (!workers_serve(r))
+        return FL_OK;
+    if (a->role == FL_ROLE_SERVER)
+        FL_FAIL(FL_ERR_INVAL,
+                "role FL_ROLE_SERVER: in a job whose workers serve every "
+                "process is a worker");
+    if (r->net.servers.len != (size_t)n)
+        FL_FAIL(FL_ERR_INVAL,
+                "%d workers serve, and there are %zu addresses: give one per "
+                "worker, in the order of their ranks",
+                n, r->net.servers.len);
+    return FL_OK;
+}
+
 static fl_dist_config config_of(const request *r)
 {
     const fl_conf *conf = &r->ctx->conf;
@@ -98,6 +123,7 @@ static fl_dist_config config_of(const request *r)
         .slice_var_up = conf->slice_var_up,
         .round_robin = !strcmp(conf->split_method, "round_robin"),
         .server_adds = r->mode->server_adds,
+        .workers_serve = workers_serve(r),
     };
 }
 
@@ -148,7 +174,9 @@ fl_status fl_transpile_with(fl_transpiler **out, fl_ctx *c,
     FL_TRY(check_args(c, &a));
     FL_TRY(find_mode(c, a.mode, &r.mode));
     FL_TRY(fl_endpoints_open(&r.net, &c->conf, a.pservers));
-    st = fl_err_ctx(distribute(&r, &dist, &model), "mode %s", r.mode->name);
+    st = check_serving(&r);
+    if (!st)
+        st = fl_err_ctx(distribute(&r, &dist, &model), "mode %s", r.mode->name);
     if (st) {
         fl_dist_free(dist);
         fl_endpoints_close(&r.net);

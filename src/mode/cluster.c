@@ -4,6 +4,8 @@
 #include <inttypes.h>
 
 #include "base/alloc.h"
+#include "base/log.h"
+#include "mode/own_server.h"
 #include "ps/options.h"
 
 /* A pause between messages about the step: others need not know it sooner. */
@@ -26,6 +28,9 @@ struct fl_cluster {
     fl_cut *cut;
     fl_status (*bring)(void *arg, fl_pack *out); /* to a cut */
     void *bring_arg;
+    fl_cluster_hooks hooks;
+    fl_server *server;        /* where trainers serve, once it is connected */
+    const char *model, *plan; /* that it begins with, or NULL */
 
     atomic_bool is_ready; /* phase and why, for who is in a loop */
 
@@ -100,7 +105,10 @@ void fl_cluster_free(fl_cluster *c)
     if (!c)
         return;
     fl_cut_stop(c->cut);
+    if (c->server)
+        fl_own_server_give_up(c->server, c->a.dist);
     fl_client_free(atomic_load(&c->client));
+    fl_own_server_close(c->server);
     fl_cut_free(c->cut);
     fl_cond_release(&c->cond);
     fl_mutex_release(&c->mu);
@@ -130,6 +138,22 @@ fl_cluster_stats *fl_cluster_stats_of(fl_cluster *c)
 fl_client *fl_cluster_client(fl_cluster *c)
 {
     return atomic_load(&c->client);
+}
+
+fl_server *fl_cluster_server(fl_cluster *c)
+{
+    return c->server;
+}
+
+void fl_cluster_set_hooks(fl_cluster *c, const fl_cluster_hooks *h)
+{
+    c->hooks = *h;
+}
+
+void fl_cluster_set_model(fl_cluster *c, const char *path, const char *plan)
+{
+    c->model = path;
+    c->plan = plan;
 }
 
 /* --- the global step ------------------------------------------------------ */
@@ -263,6 +287,23 @@ static fl_status declare(const fl_cluster *c, fl_client *client)
     return st;
 }
 
+/* Before anybody may ask this trainer for something. */
+static fl_status open_server(fl_cluster *c)
+{
+    fl_own_server_args a = { .dist = c->a.dist,
+                             .conf = c->a.conf,
+                             .net = c->a.net,
+                             .model = c->model,
+                             .plan = c->plan };
+
+    if (!c->a.dist->config.workers_serve)
+        return FL_OK;
+    FL_TRY(fl_own_server_open(&c->server, &a));
+    if (c->hooks.serves)
+        c->hooks.serves(c->hooks.arg, c->server);
+    return FL_OK;
+}
+
 fl_status fl_cluster_connect(fl_cluster *c)
 {
     const fl_dist_config *d = &c->a.dist->config;
@@ -270,11 +311,14 @@ fl_status fl_cluster_connect(fl_cluster *c)
     fl_client *client = NULL;
     fl_status st;
 
+    FL_TRY(open_server(c));
     o.servers = d->servers;
     o.n_servers = d->n_servers;
     o.n_trainers = d->n_trainers;
     o.rank = d->rank;
     o.may_coalesce = c->a.may_coalesce;
+    o.on_lost = c->hooks.lost;
+    o.arg = c->hooks.arg;
     st = fl_client_new(&client, c->a.net, NULL, &o);
     /* It stays until the cluster goes: requests may be under way. */
     atomic_store(&c->client, client);
@@ -343,7 +387,11 @@ static fl_status leave(fl_cluster *c)
     end_last_batch(c);
     if (atomic_load(&c->n_untold))
         tell_steps(c);
-    return fl_client_leave(fl_cluster_client(c), FL_WAIT);
+    if (c->server)
+        FL_INFO("mode", "worker %d is done, and serves until all of the %d are",
+                c->a.dist->config.rank, c->a.dist->config.n_trainers);
+    FL_TRY(fl_client_leave(fl_cluster_client(c), FL_WAIT));
+    return c->server ? fl_own_server_serve_out(c->server, c->a.dist) : FL_OK;
 }
 
 fl_status fl_cluster_leave(fl_cluster *c)

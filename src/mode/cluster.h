@@ -15,6 +15,7 @@
 #include "mode/cut.h"
 #include "pass/dist.h"
 #include "ps/client/call_sync.h"
+#include "ps/server/server.h"
 #include "ps/store/contents.h"
 #include "rpc/stream/stream.h"
 
@@ -50,8 +51,28 @@ fl_status fl_cluster_ready(fl_cluster *c);
 /* After fl_cluster_ready. */
 fl_client *fl_cluster_client(fl_cluster *c);
 
+/* The server of this trainer, in a job whose trainers serve; NULL before it is
+   connected, and in other jobs. */
+fl_server *fl_cluster_server(fl_cluster *c);
+/* What a mode wants to hear of. Both may be NULL. */
+typedef struct fl_cluster_hooks {
+    /* The server of this trainer is there, and no other trainer has sent it
+       anything yet. */
+    void (*serves)(void *arg, fl_server *s);
+    /* A peer is lost for good, or the job has ended, with this thread's last
+       error; in a loop. */
+    void (*lost)(void *arg, fl_status why);
+    void *arg;
+} fl_cluster_hooks;
+/* Before it is connected. */
+void fl_cluster_set_hooks(fl_cluster *c, const fl_cluster_hooks *h);
+
+/* A saved model that this server begins with, and what of it
+   (ckpt/load_plan.h); borrowed. Before it is connected. */
+void fl_cluster_set_model(fl_cluster *c, const char *path, const char *plan);
+
 /* Leaves the job; done twice, or never connected, is fine. What was begun must
-   have ended. */
+   have ended. Where trainers serve it waits until all of them have left. */
 FL_MUST_CHECK
 fl_status fl_cluster_leave(fl_cluster *c);
 

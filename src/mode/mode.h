@@ -11,6 +11,7 @@ typedef struct fl_mode fl_mode;
 struct fl_mode {
     const char *name, *doc;
     bool needs_servers; /* without, it trains in one process */
+    bool workers_serve; /* instead of servers: see fl_dist_config */
     bool trainers_meet; /* a step waits for the other trainers */
     bool server_adds;   /* see fl_dist_config */
     const char *passes; /* names of pass/passes.def, apart by spaces */
@@ -35,5 +36,7 @@ const fl_mode *fl_mode_find(const char *name); /* NULL when there is none */
 size_t fl_mode_count(void);
 const fl_mode *fl_mode_at(size_t i);
 bool fl_mode_reads(const fl_mode *m, const char *setting);
+/* Whether several processes train in it. */
+bool fl_mode_is_of_jobs(const fl_mode *m);
 
 #endif

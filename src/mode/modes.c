@@ -27,6 +27,11 @@ const fl_mode *fl_mode_find(const char *name)
     return NULL;
 }
 
+bool fl_mode_is_of_jobs(const fl_mode *m)
+{
+    return m->needs_servers || m->workers_serve;
+}
+
 bool fl_mode_reads(const fl_mode *m, const char *setting)
 {
     size_t len = strlen(setting);

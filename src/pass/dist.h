@@ -62,6 +62,7 @@ typedef struct fl_dist_config {
     bool server_adds;        /* servers add up what comes instead of updating */
     uint64_t bucket_bytes;   /* gradients that travel as one; 0: each alone */
     uint64_t last_bucket_bytes; /* the same for those that come last */
+    bool workers_serve;         /* server i is a part of trainer i */
 } fl_dist_config;
 
 struct fl_dist {

@@ -511,10 +511,10 @@ static fl_status transpile(const local_cluster *w, kit_trainer *k,
     k->loss = (w->job->build ? w->job->build : kit_build)(k->ctx, w->job);
     if (!k->loss)
         return FL_ERR_INVAL;
-    return fl_transpile(&k->transpiler, k->ctx, .role = role,
-                        .trainer_id = k->rank, .pservers = w->addresses,
-                        .n_trainers = n_trainers_of(w->job),
-                        .mode = w->job->mode);
+    return fl_transpile(
+        &k->transpiler, k->ctx, .role = role, .trainer_id = k->rank,
+        .pservers = w->addresses, .n_trainers = n_trainers_of(w->job),
+        .mode = w->job->mode, .workers_serve = w->job->workers_serve);
 }
 
 static void address_of(const local_cluster *w, int server, char out[64])
@@ -553,6 +553,9 @@ static fl_status be_trainer(const local_cluster *w, kit_trainer *k)
     fl_program *p;
     fl_status st = transpile(w, k, FL_ROLE_WORKER);
 
+    if (!st && w->job->model && w->job->workers_serve)
+        st = fl_job_begin_with(fl_transpiler_job(k->transpiler), w->job->model,
+                               &(fl_load_wish){ 0 });
     p = st ? NULL : fl_transpiler_trainer_startup(k->transpiler);
     st = p ? fl_run(k->exe, p, NULL) : FL_ERR_INVAL;
     if (!st && w->job->model)
@@ -617,7 +620,7 @@ void kit_member(const kit_job *j, const char *addresses, kit_role role,
 void kit_run(const kit_job *j, kit_work work, void *arg, kit_end *out,
              kit_text texts[KIT_MEMBERS])
 {
-    int n_servers = j->n_servers ? j->n_servers : 1;
+    int n_servers = j->workers_serve ? 0 : j->n_servers ? j->n_servers : 1;
     int n = n_servers + n_trainers_of(j);
     local_cluster w = {
         .job = j, .work = work, .arg = arg, .end = out, .texts = texts
@@ -628,7 +631,7 @@ void kit_run(const kit_job *j, kit_work work, void *arg, kit_end *out,
     alarm(HANGS_S);
     if (!getenv("FL_TEST_LOUD"))
         fl_log_set(hear_nothing, NULL, FL_LOG_WARN);
-    kit_addresses(w.addresses, sizeof(w.addresses), n_servers);
+    kit_addresses(w.addresses, sizeof(w.addresses), n_servers ? n_servers : n);
     for (int i = 0; i < n; i++) {
         members[i] = (member){ .local_cluster = &w,
                                .rank = i < n_servers ? i : i - n_servers,

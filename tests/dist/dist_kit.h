@@ -48,6 +48,7 @@ struct kit_job {
     /* A network of the test's own, with its optimizer; NULL: kit_build. */
     fl_var *(*build)(fl_ctx *c, const kit_job *j);
     int n_servers, n_trainers, n_steps;
+    bool workers_serve; /* there are no servers: every trainer is one, too */
     const char *optimizer, *words; /* sgd, learning_rate=0.1 */
     bool is_dense;                 /* the embedding is no table */
     bool is_sum;                   /* the loss is a sum, not a mean */

@@ -216,10 +216,12 @@ static fl_status shuffle_twice(kit_trainer *t, void *arg)
     return st;
 }
 
+/* Without servers, trainers serve. */
 static shuffles *run_shuffles(uint64_t seed, int n_servers)
 {
     kit_job j = { .mode = "async",
                   .n_servers = n_servers,
+                  .workers_serve = !n_servers,
                   .n_trainers = TRAINERS };
     shuffles *s = fl_alloc(sizeof(*s));
 
@@ -270,14 +272,16 @@ static void a_global_shuffle_leaves_every_record_in_one_trainer(void **state)
 static void a_global_shuffle_depends_on_its_seed_alone(void **state)
 {
     shuffles *a = run_shuffles(5, 1), *b = run_shuffles(5, 3);
-    shuffles *c = run_shuffles(6, 1);
+    shuffles *c = run_shuffles(6, 1), *d = run_shuffles(5, 0);
 
     (void)state;
     assert_memory_equal(a->after, b->after, sizeof(a->after));
+    assert_memory_equal(a->after, d->after, sizeof(a->after));
     assert_memory_not_equal(a->after, c->after, sizeof(a->after));
     fl_free(a);
     fl_free(b);
     fl_free(c);
+    fl_free(d);
 }
 
 /* More than one pack for everybody, and a trainer that has nothing. */

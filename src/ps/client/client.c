@@ -141,6 +141,16 @@ static void came_up(fl_client_link *k)
         settle(c, FL_OK);
 }
 
+static void tell_lost(const fl_client_link *k)
+{
+    const fl_client_options *o = &k->client->o;
+
+    FL_WARN("ps", "%s", fl_last_error());
+    settle(k->client, fl_rpc_client_why(k->link));
+    if (o->on_lost)
+        o->on_lost(o->arg, fl_rpc_client_why(k->link));
+}
+
 static void on_state(void *arg, fl_rpc_client *l, fl_rpc_client_state state,
                      uint64_t since_ms)
 {
@@ -160,8 +170,7 @@ static void on_state(void *arg, fl_rpc_client *l, fl_rpc_client_state state,
         log_down(k, since_ms);
         break;
     case FL_RPC_CLIENT_FAILED:
-        FL_WARN("ps", "%s", fl_last_error());
-        settle(k->client, fl_rpc_client_why(k->link));
+        tell_lost(k);
         break;
     case FL_RPC_CLIENT_DIALLING:
         break;

@@ -32,6 +32,11 @@ typedef struct fl_client_options {
     bool may_coalesce; /* small pulls and pushes wait for others, until the
                           poller is flushed; in a simulation they must have left
                           before it is freed */
+    /* A server is lost for good, or the job has ended: in the loop, with the
+       reason as this thread's last error, maybe once per server. Requests to it
+       fail as well. NULL: nobody wants to know. */
+    void (*on_lost)(void *arg, fl_status why);
+    void *arg;
 } fl_client_options;
 
 /* Joins at server 0, then dials all servers, and waits for them. In a

@@ -77,6 +77,7 @@ void fl_server_end(fl_server *s, fl_status why)
         fl_rpc_server_dismiss(s->host, FL_MEMBER_TRAINER,
                               fl_err_restore(&s->why));
     s->end_by_ms = fl_server_now_ms(s) + FL_SERVER_FLUSH_MS;
+    fl_cond_wake_all(&s->changed);
     fl_server_answer_watches(s);
     fl_server_check_end(s);
 }
@@ -96,22 +97,51 @@ void fl_server_end_asked(fl_server *s, const char *who)
     }
 }
 
-fl_status fl_server_wait(fl_server *s)
+static fl_status wait_for(fl_server *s, fl_server_phase phase)
 {
     fl_err why;
 
     fl_lock(&s->mu);
-    while (s->phase != FL_SERVER_OVER)
+    while (s->phase < phase)
         fl_cond_wait(&s->changed, &s->mu);
     why = s->why;
     fl_unlock(&s->mu);
     return why.status ? fl_err_restore(&why) : FL_OK;
 }
 
+fl_status fl_server_wait(fl_server *s)
+{
+    return wait_for(s, FL_SERVER_OVER);
+}
+
+fl_status fl_server_wait_result(fl_server *s)
+{
+    return wait_for(s, FL_SERVER_ENDING);
+}
+
 void fl_server_stop(fl_server *s)
 {
     fl_lock(&s->mu);
     fl_server_end_asked(s, "its owner");
+    fl_unlock(&s->mu);
+}
+
+static void end_early(fl_server *s, const char *why)
+{
+    if (!s->coord)
+        fl_server_leave_job(s);
+    (void)fl_err_set(FL_ERR_CLOSED, "%s", why);
+    if (s->coord)
+        fl_coord_end(s->coord, FL_ERR_CLOSED);
+    else
+        fl_server_end(s, FL_ERR_CLOSED);
+}
+
+void fl_server_give_up(fl_server *s, const char *why)
+{
+    fl_lock(&s->mu);
+    if (s->phase == FL_SERVER_SERVING)
+        end_early(s, why);
     fl_unlock(&s->mu);
 }
 
@@ -355,7 +385,7 @@ fl_status fl_server_new(fl_server **out, fl_net *net, fl_loop *loop,
 }
 
 /* Whoever still waits for an answer gets one now. */
-static void give_up(fl_server *s)
+static void end_now(fl_server *s)
 {
     (void)fl_err_set(FL_ERR_CLOSED, "server %d was closed", s->o.rank);
     fl_lock(&s->mu);
@@ -371,7 +401,7 @@ void fl_server_free(fl_server *s)
     if (!s)
         return;
     if (s->n_loops) {
-        give_up(s);
+        end_now(s);
         fl_loop_call(s->loops[0], leave_loop_0, s);
     }
     fl_saver_free(s->saver);

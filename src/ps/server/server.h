@@ -44,8 +44,15 @@ fl_status fl_server_new(fl_server **out, fl_net *net, fl_loop *loop,
    over. */
 FL_MUST_CHECK
 fl_status fl_server_wait(fl_server *s);
+/* The same as soon as the result is known: last words are on their way, and it
+   goes on to answer. */
+FL_MUST_CHECK
+fl_status fl_server_wait_result(fl_server *s);
 /* Asks for the end, as a tool does with SHUTDOWN; does not wait for it. */
 void fl_server_stop(fl_server *s);
+/* Ends before the job is over, because its process cannot go on. The others are
+   told why; does not wait for them. */
+void fl_server_give_up(fl_server *s, const char *why);
 /* At once, whatever is under way; NULL is fine. */
 void fl_server_free(fl_server *s);
 
