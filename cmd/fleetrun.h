@@ -44,8 +44,9 @@ typedef enum status_use {
 } status_use;
 
 typedef struct run_options {
-    int server_num, worker_num; /* 0: not given */
-    const char *servers, *workers, *endpoints, *cluster_node_ips, *node_ip;
+    int server_num, worker_num, nproc_per_node; /* 0: not given */
+    const char *servers, *workers, *endpoints, *node_ip;
+    const char *cluster_node_ips, *ips;
     const char *log_dir;
     bool has_log_dir;       /* it was given */
     const char *token_file; /* NULL: not given */
@@ -57,6 +58,9 @@ typedef struct run_options {
     bool print_config;
     char **program; /* its words; NULL behind them */
 } run_options;
+
+/* Whether there are to be servers; without, the job is a collective one. */
+bool options_have_servers(const run_options *o);
 
 /* *is_over: there was --help, and nothing is left to do. */
 int options_read(run_options *o, int argc, char **argv, bool *is_over);
@@ -125,11 +129,12 @@ typedef struct job {
     room *room;
     const run_options *o;
     int n_servers, n_workers;
-    proc *procs;                     /* the servers, then the workers */
-    char *name;                      /* FLOTILLA_JOB */
-    char *server_list, *worker_list; /* worker_list NULL: not known */
-    char *key_path; /* of the job's token; NULL: the caller has set one */
-    char **words;   /* what is started, a path first */
+    proc *procs;       /* the servers, then the workers */
+    char *name;        /* FLOTILLA_JOB */
+    char *server_list; /* "": workers do without */
+    char *worker_list; /* NULL: not known */
+    char *key_path;    /* of the job's token; NULL: the caller has set one */
+    char **words;      /* what is started, a path first */
 } job;
 
 int plan_here(job *j, room *r, const run_options *o);

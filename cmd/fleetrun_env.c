@@ -103,6 +103,9 @@ static const char *const dropped[] = {
     "POD_IP",
     "PADDLE_TRAINING_ROLE",
     "PADDLE_CURRENT_ENDPOINT",
+    "PADDLE_RANK_IN_NODE",
+    "PADDLE_LOCAL_DEVICE_IDS",
+    "PADDLE_WORLD_DEVICE_IDS",
     "FLOTILLA_JOB",
     "FLOTILLA_END_NOTE",
     "http_proxy",
@@ -133,6 +136,32 @@ static const char *own_host(const proc *p, char *room_for_it, size_t cap)
     return room_for_it;
 }
 
+/* Its number among the workers of its machine. */
+static int rank_in_node(const job *j, const proc *p)
+{
+    int n = 0;
+
+    for (int i = 0; i < p->index; i++)
+        n += !strcmp(plan_proc(j, RUN_WORKER, i)->at.host, p->at.host);
+    return n;
+}
+
+/* Who the others are: servers, or in a collective job the workers themselves. */
+static size_t add_peers(const job *j, const proc *p, char **env)
+{
+    room *r = j->room;
+
+    if (j->n_servers) {
+        env[0] =
+            room_text(r, "PADDLE_PSERVERS_IP_PORT_LIST=%s", j->server_list);
+        return 1;
+    }
+    env[0] =
+        room_text(r, "PADDLE_CURRENT_ENDPOINT=%s:%d", p->at.host, p->at.port);
+    env[1] = room_text(r, "PADDLE_RANK_IN_NODE=%d", rank_in_node(j, p));
+    return 2;
+}
+
 static char **make_env(const job *j, const proc *p)
 {
     room *r = j->room;
@@ -149,7 +178,7 @@ static char **make_env(const job *j, const proc *p)
         if (!is_dropped(*e))
             env[n++] = *e;
     env[n++] = room_text(r, "TRAINING_ROLE=%s", serves ? "PSERVER" : "TRAINER");
-    env[n++] = room_text(r, "PADDLE_PSERVERS_IP_PORT_LIST=%s", j->server_list);
+    n += add_peers(j, p, env + n);
     env[n++] = room_text(r, "PADDLE_TRAINERS_NUM=%d", j->n_workers);
     if (j->worker_list)
         env[n++] = room_text(r, "PADDLE_TRAINER_ENDPOINTS=%s", j->worker_list);

@@ -29,7 +29,7 @@ typedef struct option {
     int lo, hi;
     const char *args, *doc;
 } option;
-#define N_OPTIONS 16
+#define N_OPTIONS 18
 
 typedef struct refused {
     const char *name, *why;
@@ -38,30 +38,27 @@ typedef struct refused {
 static const refused all_refused[] = {
     { "--backend", "there is one way for messages, and nothing to choose" },
     { "--devices", "everything runs on CPUs" },
-    { "--elastic_level", "the size of a parameter-server job is fixed" },
-    { "--elastic_server", "the size of a parameter-server job is fixed" },
-    { "--elastic_timeout", "the size of a parameter-server job is fixed" },
-    { "--force", "the size of a parameter-server job is fixed" },
-    { "--gloo_port", "workers meet at server 0, there is no Gloo" },
+    { "--elastic_level", "the size of a job is fixed" },
+    { "--elastic_server", "the size of a job is fixed" },
+    { "--elastic_timeout", "the size of a job is fixed" },
+    { "--force", "the size of a job is fixed" },
+    { "--gloo_port", "workers meet at server 0 or worker 0, not by Gloo" },
     { "--gpus", "everything runs on CPUs" },
     { "--heter_devices", "there are no heterogeneous workers" },
     { "--heter_worker_num", "there are no heterogeneous workers" },
     { "--heter_workers", "there are no heterogeneous workers" },
     { "--host", "give --node_ip, the address of this machine in the lists" },
-    { "--http_port", "workers meet at server 0, no HTTP server is needed" },
-    { "--ips", "it lists the machines of a collective job, which there is not "
-               "yet; give --servers and --workers" },
+    { "--http_port", "workers meet at server 0 or worker 0, not by HTTP" },
     { "--job_id", "set FLOTILLA_JOB to the name of the job" },
     { "--log_level", "set FLOTILLA_LOG_LEVEL for the program" },
     { "--master", "give --servers and --workers, the same on every machine" },
     { "--nnodes", "give --servers and --workers, the same on every machine" },
-    { "--np", "the size of a parameter-server job is fixed" },
-    { "--nproc_per_node", "it is for collective jobs; give --worker_num" },
+    { "--np", "the size of a job is fixed" },
     { "--rank", "ranks follow from the order of --servers and --workers" },
-    { "--scale", "the size of a parameter-server job is fixed" },
+    { "--scale", "the size of a job is fixed" },
     { "--trainer_num", "it is called --worker_num" },
     { "--trainers", "it is called --workers" },
-    { "--with_gloo", "workers meet at server 0, there is no Gloo" },
+    { "--with_gloo", "workers meet at server 0 or worker 0, not by Gloo" },
     { "--xpus", "everything runs on CPUs" },
 };
 
@@ -69,13 +66,17 @@ static void list_options(run_options *o, option all[N_OPTIONS])
 {
     const option list[N_OPTIONS] = {
         { "--server_num", COUNT, &o->server_num, 1, PROCS_MAX, "S",
-          "so many parameter servers" },
+          "so many parameter servers; without, workers do without" },
         { "--worker_num", COUNT, &o->worker_num, 1, PROCS_MAX, "W",
           "so many workers" },
         { "--servers", TEXT, &o->servers, 0, 0, "HOST[:PORT],...",
           "the servers of a job on several machines" },
         { "--workers", TEXT, &o->workers, 0, 0, "HOST[:PORT],...",
           "its workers; each machine starts its own" },
+        { "--nproc_per_node", COUNT, &o->nproc_per_node, 1, PROCS_MAX, "N",
+          "so many workers on each machine, of a job without servers" },
+        { "--ips", TEXT, &o->ips, 0, 0, "HOST,...",
+          "the machines of a job without servers" },
         { "--node_ip", TEXT, &o->node_ip, 0, 0, "HOST",
           "which of the hosts this machine is (or POD_IP)" },
         { "--log_dir", TEXT, &o->log_dir, 0, 0, "DIR",
@@ -87,8 +88,8 @@ static void list_options(run_options *o, option all[N_OPTIONS])
           "whole job" },
         { "--resume", TEXT, &o->resume, 0, 0, "DIR",
           "goes on from the newest version in DIR; saves go there" },
-        { "--run_mode", TEXT, &o->run_mode, 0, 0, "ps",
-          "the only mode there is" },
+        { "--run_mode", TEXT, &o->run_mode, 0, 0, "ps|collective",
+          "with or without servers; the other options say it as well" },
         { "--status", STATUS, &o->status, 0, 0, "[yes|no]",
           "what the job does; on a terminal it is shown" },
         { "--token_file", TEXT, &o->token_file, 0, 0, "FILE",
@@ -120,10 +121,11 @@ static void print_help(const option all[N_OPTIONS])
         printf("%*s%s\n", n < 36 ? 36 - n : 1, "", all[i].doc);
     }
     printf("\nexample: %s --server_num=1 --worker_num=2 ./ctr_dnn data/\n"
+           "         %s --worker_num=4 ./collective_mlp 1001\n"
            "A program that ends in .py is run by python3. The exit status is "
            "that of the\nprocess that failed first, 128 + the signal that "
            "ended it, or 0.\n",
-           program_invocation_short_name);
+           program_invocation_short_name, program_invocation_short_name);
 }
 
 static bool is_one_of(const char *word, const char *const *words)
@@ -253,16 +255,58 @@ static bool asks_for_help(const char *word)
     return !strcmp(word, "--help") || !strcmp(word, "-h");
 }
 
+bool options_have_servers(const run_options *o)
+{
+    return o->server_num || o->servers || o->endpoints;
+}
+
 static int check_mode(const run_options *o)
 {
-    static const char *const known[] = { "collective", "ps-heter", NULL };
+    static const char *const heter[] = { "ps-heter", NULL };
+    const char *mode = o->run_mode;
+    bool has_servers = options_have_servers(o);
 
-    if (!o->run_mode || !strcmp(o->run_mode, "ps"))
+    if (!mode || (!strcmp(mode, "ps") && has_servers) ||
+        (!strcmp(mode, "collective") && !has_servers))
         return RUN_OK;
-    return run_misused("--run_mode=%s: %s; the mode is ps", o->run_mode,
-                       is_one_of(o->run_mode, known)
-                           ? "jobs of this kind cannot be run yet"
+    if (!strcmp(mode, "ps"))
+        return run_misused("--run_mode=ps: --server_num is missing; for "
+                           "example --server_num=1 --worker_num=2");
+    if (!strcmp(mode, "collective"))
+        return run_misused("--run_mode=collective contradicts %s: such a job "
+                           "has workers alone",
+                           o->server_num ? "--server_num"
+                           : o->servers  ? "--servers"
+                                         : "--endpoints");
+    return run_misused("--run_mode=%s: %s; there are ps and collective", mode,
+                       is_one_of(mode, heter)
+                           ? "there are no heterogeneous workers"
                            : "there is no such mode");
+}
+
+/* Options of jobs without servers. */
+static int check_collective(const run_options *o)
+{
+    const char *one = o->ips ? "--ips" : "--nproc_per_node";
+
+    if (!o->ips && !o->nproc_per_node)
+        return RUN_OK;
+    if (options_have_servers(o))
+        return run_misused("%s is for jobs without servers; with servers give "
+                           "--worker_num, --workers or --cluster_node_ips",
+                           one);
+    if (o->workers || o->cluster_node_ips)
+        return run_misused("%s and %s both say where workers are; give one",
+                           one,
+                           o->workers ? "--workers" : "--cluster_node_ips");
+    if (o->ips && o->worker_num)
+        return run_misused("--worker_num counts the workers of one machine; "
+                           "with --ips give --nproc_per_node");
+    if (o->worker_num && o->worker_num != o->nproc_per_node)
+        return run_misused("--worker_num=%d, but --nproc_per_node=%d: on one "
+                           "machine they are the same; give one",
+                           o->worker_num, o->nproc_per_node);
+    return RUN_OK;
 }
 
 /* Lists say how many there are; otherwise launch_ps starts two of each. */
@@ -306,5 +350,6 @@ int options_read(run_options *o, int argc, char **argv, bool *is_over)
         return run_misused("which program?");
     o->program = argv + i;
     fill_defaults(o);
-    return check_mode(o);
+    code = check_mode(o);
+    return code ? code : check_collective(o);
 }

@@ -1,7 +1,8 @@
 /* fleetrun_plan.c - who runs where, with which port.
  *
  * Every machine, and every task of a scheduler, makes the same plan from the
- * same options; then each starts what is its own.
+ * same options; then each starts what is its own. In a job without servers it
+ * is the workers that listen.
  */
 #include "fleetrun.h"
 
@@ -19,6 +20,11 @@
 #define TASK_PORTS 10000
 #define NAME_MAX_LEN 63 /* of the setting job */
 
+static const char *role_name(run_role role)
+{
+    return role == RUN_SERVER ? "server" : "worker";
+}
+
 static proc *new_procs(room *r, int n_servers, int n_workers)
 {
     int n = n_servers + n_workers;
@@ -30,7 +36,7 @@ static proc *new_procs(room *r, int n_servers, int n_workers)
         procs[i].role = serves ? RUN_SERVER : RUN_WORKER;
         procs[i].index = serves ? i : i - n_servers;
         procs[i].name =
-            room_text(r, "%s %d", serves ? "server" : "worker", procs[i].index);
+            room_text(r, "%s %d", role_name(procs[i].role), procs[i].index);
     }
     return procs;
 }
@@ -62,7 +68,8 @@ static int read_lists(lists *l, room *r, const run_options *o)
 
     *l = (lists){ .server_option = o->servers ? "--servers" : "--endpoints",
                   .n_servers = o->server_num,
-                  .n_workers = o->worker_num };
+                  .n_workers =
+                      o->worker_num ? o->worker_num : o->nproc_per_node };
     if (o->servers && o->endpoints)
         return run_misused("--servers and --endpoints are the same; give one");
     if (servers)
@@ -82,15 +89,12 @@ static int read_lists(lists *l, room *r, const run_options *o)
 
 static int check_there_are(const lists *l)
 {
-    const char *missing = !l->n_servers   ? "--server_num"
-                          : !l->n_workers ? "--worker_num"
-                                          : NULL;
-
-    if (missing)
-        return run_misused("%s is missing; for example --server_num=1 "
-                           "--worker_num=2",
-                           missing);
-    return RUN_OK;
+    if (l->n_workers)
+        return RUN_OK;
+    return run_misused("--worker_num is missing; for example %s",
+                       l->n_servers ? "--server_num=1 --worker_num=2"
+                                    : "--worker_num=4, or --server_num=1 "
+                                      "--worker_num=2 with servers");
 }
 
 static int check_other(const lists *l, run_role missing)
@@ -112,7 +116,8 @@ static int check_other(const lists *l, run_role missing)
 /* A list that is not given means this machine, if all of the other is here. */
 static int fill_from_lists(job *j, const lists *l)
 {
-    int code = l->servers ? RUN_OK : check_other(l, RUN_SERVER);
+    int code =
+        l->servers || !l->n_servers ? RUN_OK : check_other(l, RUN_SERVER);
 
     if (!code && !l->workers)
         code = check_other(l, RUN_WORKER);
@@ -148,49 +153,71 @@ static int plan_lists(job *j)
     return fill_from_lists(j, &l);
 }
 
-/* --cluster_node_ips: the same numbers on every node. */
-static int plan_nodes(job *j)
+/* The same numbers on every node. */
+typedef struct nodes {
+    const char *option; /* --cluster_node_ips or --ips */
+    place *all;
+    int n, n_servers, n_workers;
+} nodes;
+
+static int read_nodes(nodes *l, const job *j)
 {
     const run_options *o = j->o;
-    int first = o->start_port ? o->start_port : PORT_FIRST;
-    int n_nodes, code;
-    place *nodes;
 
+    *l = (nodes){ .option = o->ips ? "--ips" : "--cluster_node_ips",
+                  .n_servers = o->server_num,
+                  .n_workers = o->nproc_per_node ? o->nproc_per_node
+                               : o->ips          ? 1
+                                                 : o->worker_num };
     if (o->servers || o->endpoints || o->workers)
-        return run_misused("--cluster_node_ips says where all processes are; "
-                           "leave out --servers, --endpoints and --workers");
-    code = places_read(j->room, "--cluster_node_ips", o->cluster_node_ips,
-                       &nodes, &n_nodes);
+        return run_misused("%s says where all processes are; leave out "
+                           "--servers, --endpoints and --workers",
+                           l->option);
+    return places_read(j->room, l->option,
+                       o->ips ? o->ips : o->cluster_node_ips, &l->all, &l->n);
+}
+
+static int put_on_node(const job *j, proc *p, const nodes *l)
+{
+    int first = j->o->start_port ? j->o->start_port : PORT_FIRST;
+    bool serves = p->role == RUN_SERVER;
+    int n = serves ? l->n_servers : l->n_workers;
+    const place *node = &l->all[p->index / n];
+
+    if (node->port)
+        return run_misused("%s: %s has a port; the ports begin with "
+                           "--start_port on every node",
+                           l->option, node->host);
+    p->at.host = node->host;
+    if (l->n > 1 || j->o->start_port)
+        p->at.port = first + (serves ? 0 : l->n_servers) + p->index % n;
+    return RUN_OK;
+}
+
+static int plan_nodes(job *j)
+{
+    nodes l;
+    int code = read_nodes(&l, j);
+
     if (!code)
         code = check_there_are(
-            &(lists){ .n_servers = o->server_num, .n_workers = o->worker_num });
+            &(lists){ .n_servers = l.n_servers, .n_workers = l.n_workers });
     if (code)
         return code;
-    j->n_servers = n_nodes * o->server_num;
-    j->n_workers = n_nodes * o->worker_num;
+    j->n_servers = l.n * l.n_servers;
+    j->n_workers = l.n * l.n_workers;
     j->procs = new_procs(j->room, j->n_servers, j->n_workers);
-    for (int i = 0; i < n_procs(j); i++) {
-        proc *p = &j->procs[i];
-        bool serves = p->role == RUN_SERVER;
-        int n = serves ? o->server_num : o->worker_num;
-        const place *node = &nodes[p->index / n];
-
-        if (node->port)
-            return run_misused("--cluster_node_ips: %s has a port; the ports "
-                               "begin with --start_port on every node",
-                               node->host);
-        p->at.host = node->host;
-        if (n_nodes > 1 || o->start_port)
-            p->at.port = first + (serves ? 0 : o->server_num) + p->index % n;
-    }
-    return RUN_OK;
+    for (int i = 0; !code && i < n_procs(j); i++)
+        code = put_on_node(j, &j->procs[i], &l);
+    return code;
 }
 
 /* --- which of them are here ----------------------------------------------- */
 
 static bool names_hosts(const run_options *o)
 {
-    return o->servers || o->endpoints || o->workers || o->cluster_node_ips;
+    return o->servers || o->endpoints || o->workers || o->cluster_node_ips ||
+           o->ips;
 }
 
 static int mark_here(job *j)
@@ -217,10 +244,9 @@ static int mark_here(job *j)
     if (n_here)
         return RUN_OK;
     if (self && *self)
-        return run_failed("no process of the job is at %s (%s); the first "
-                          "server is at %s",
+        return run_failed("no process of the job is at %s (%s); %s is at %s",
                           self, j->o->node_ip ? "--node_ip" : "POD_IP",
-                          j->procs[0].at.host);
+                          j->procs[0].name, j->procs[0].at.host);
     return run_failed("no process of the job is on this machine: none of the "
                       "hosts, such as %s, is one of its names or addresses; "
                       "--node_ip says which one it is",
@@ -296,17 +322,24 @@ static int check_twice(const job *j)
     return RUN_OK;
 }
 
-/* Workers do not listen, unless a program of another kind does. */
+/* Workers beside servers do not, unless a program of another kind does. */
+static bool listens(const job *j, const proc *p)
+{
+    return p->role == RUN_SERVER || !j->n_servers;
+}
+
 static int check_free(const job *j, const proc *p)
 {
-    if (p->role != RUN_SERVER || port_is_free(p->at.port))
+    const char *list = j->o->servers     ? "one in --servers"
+                       : j->o->endpoints ? "one in --endpoints"
+                       : j->o->workers   ? "one in --workers"
+                                         : "--start_port";
+
+    if (!listens(j, p) || port_is_free(p->at.port))
         return RUN_OK;
     return run_failed("port %d of %s is in use on this machine; choose another "
                       "%s",
-                      p->at.port, p->name,
-                      j->o->servers     ? "one in --servers"
-                      : j->o->endpoints ? "one in --endpoints"
-                                        : "--start_port");
+                      p->at.port, p->name, list);
 }
 
 static int choose_ports(job *j)
@@ -320,7 +353,7 @@ static int choose_ports(job *j)
         code = count_from(j, j->o->start_port ? j->o->start_port : PORT_FIRST);
     if (!code)
         code = check_twice(j);
-    for (int i = 0; !code && i < j->n_servers; i++)
+    for (int i = 0; !code && i < n_procs(j); i++)
         if (j->procs[i].is_here)
             code = check_free(j, &j->procs[i]);
     return code;
@@ -393,12 +426,25 @@ static int finish(job *j, const char *name)
     return code ? code : env_fill(j);
 }
 
+/* What a worker that serves has held is gone with it. */
+static int check_restart(const job *j)
+{
+    if (j->n_servers || !j->o->max_restart || j->o->resume)
+        return RUN_OK;
+    return run_misused("--max_restart=%d: a worker of a job without servers is "
+                       "not started again alone, since what it held is gone; "
+                       "with --resume the whole job is",
+                       j->o->max_restart);
+}
+
 int plan_here(job *j, room *r, const run_options *o)
 {
     int code;
 
     *j = (job){ .room = r, .o = o };
-    code = o->cluster_node_ips ? plan_nodes(j) : plan_lists(j);
+    code = o->cluster_node_ips || o->ips ? plan_nodes(j) : plan_lists(j);
+    if (!code)
+        code = check_restart(j);
     if (!code)
         code = mark_here(j);
     if (!code)
@@ -410,9 +456,12 @@ int plan_here(job *j, room *r, const run_options *o)
 
 static int check_task_options(const run_options *o, const task *t)
 {
-    if (o->cluster_node_ips)
-        return run_misused("--cluster_node_ips is not taken inside of a task "
-                           "of %s: the tasks are where they are",
+    if (o->cluster_node_ips || o->ips || o->nproc_per_node)
+        return run_misused("%s is not taken inside of a task of %s: the tasks "
+                           "are where they are, and each is one process",
+                           o->cluster_node_ips ? "--cluster_node_ips"
+                           : o->ips            ? "--ips"
+                                               : "--nproc_per_node",
                            t->system);
     if (o->max_restart)
         return run_misused("--max_restart is not taken inside of a task of "
@@ -421,7 +470,7 @@ static int check_task_options(const run_options *o, const task *t)
     if (o->status == STATUS_YES)
         return run_misused("--status is not taken inside of a task of %s: "
                            "the task becomes the program; `flotilla status` "
-                           "asks server 0",
+                           "asks server 0, or worker 0 where there are none",
                            t->system);
     return RUN_OK;
 }
@@ -464,11 +513,12 @@ static int fill_task(job *j, const task *t, const lists *l)
             p->at = all[p->index];
         else if (host)
             p->at.host = room_text(j->room, "%s", host);
-        else if (p->role == RUN_SERVER)
-            return run_failed("%s does not say on which hosts the servers are: "
-                              "give --servers=host:port,..., or FLOTILLA_HOSTS "
+        else if (listens(j, p))
+            return run_failed("%s does not say on which hosts the %ss are: "
+                              "give --%ss=host:port,..., or FLOTILLA_HOSTS "
                               "with a host per task",
-                              t->system);
+                              t->system, role_name(p->role),
+                              role_name(p->role));
     }
     return RUN_OK;
 }

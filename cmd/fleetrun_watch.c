@@ -344,10 +344,25 @@ static void tell_failure(watcher *w, const proc *p)
     log_print_end(stderr, p->log_path, "    ");
 }
 
+/* "2 servers and 1 worker"; a job without servers has none to tell of. */
+static const char *count_text(const job *j, int servers, int workers, char *out,
+                              size_t cap)
+{
+    int n = 0;
+
+    if (j->n_servers)
+        n = snprintf(out, cap, "%d server%s and ", servers,
+                     servers == 1 ? "" : "s");
+    (void)snprintf(out + n, cap - (size_t)n, "%d worker%s", workers,
+                   workers == 1 ? "" : "s");
+    return out;
+}
+
 static void tell_others(watcher *w, const proc *p)
 {
     int servers = n_running(w->j, RUN_SERVER);
     int workers = n_running(w->j, RUN_WORKER);
+    char text[64];
 
     if (p->role == RUN_SERVER && w->j->o->max_restart && !w->j->o->resume)
         screen_say(&w->screen,
@@ -355,9 +370,8 @@ static void tell_others(watcher *w, const proc *p)
                    "gone; with --resume the job would go on from a saved "
                    "model");
     if (servers + workers)
-        screen_say(&w->screen, "ending the others: %d server%s, %d worker%s",
-                   servers, servers == 1 ? "" : "s", workers,
-                   workers == 1 ? "" : "s");
+        screen_say(&w->screen, "ending the others: %s",
+                   count_text(w->j, servers, workers, text, sizeof(text)));
 }
 
 /* A process whose end would be the same again has left a note. */
@@ -457,10 +471,9 @@ static void on_signal(watcher *w, int signal)
         send(w->j, RUN_SERVER, SIGKILL);
         return;
     }
-    screen_say(&w->screen,
-               "%s: ending the workers, then the servers; once "
-               "more ends all at once",
-               signal_name(signal));
+    screen_say(
+        &w->screen, "%s: ending the workers%s; once more ends all at once",
+        signal_name(signal), w->j->n_servers ? ", then the servers" : "");
     w->code = 128 + signal;
     if (w->stage < END_WORKERS)
         enter(w, END_WORKERS);
@@ -527,14 +540,15 @@ static void wait_and_look(watcher *w)
 static void run_job(watcher *w)
 {
     job *j = w->j;
+    char text[64];
 
     if (start_all(w, false)) {
         w->code = RUN_FAILED;
         enter(w, END_WORKERS);
     } else {
-        run_say("%d server%s and %d worker%s; logs in %s", j->n_servers,
-                j->n_servers == 1 ? "" : "s", j->n_workers,
-                j->n_workers == 1 ? "" : "s", j->o->log_dir);
+        run_say("%s; logs in %s",
+                count_text(j, j->n_servers, j->n_workers, text, sizeof(text)),
+                j->o->log_dir);
         show_status(w);
     }
     while (n_running(j, RUN_SERVER) + n_running(j, RUN_WORKER))

@@ -22,7 +22,7 @@ P
 run --server_num=1 --worker_num=2 "$dir/fails"
 expect_code 3 'worker that fails'
 expect_said 'worker 1 ended with exit status 3 after'
-expect_said 'ending the others: 1 server, 1 worker'
+expect_said 'ending the others: 1 server and 1 worker'
 expect_said '    line 30'
 expect_said '    line 11'
 grep -q 'line 10$' "$dir/said" && fail "more than 20 lines"

@@ -134,16 +134,17 @@ refuse()
 one='--server_num=1 --worker_num=1'
 echo 'not a program' >"$dir/plain"
 refuse 2 'which program?' $one
-refuse 2 '--server_num is missing' --worker_num=2 "$dir/show"
+refuse 2 '--server_num is missing' --run_mode=ps --worker_num=2 "$dir/show"
+refuse 2 '--worker_num is missing' "$dir/show"
 refuse 2 'did you mean --server_num?' --sever_num=1 "$dir/show"
 refuse 2 'from 1 to 10000' --server_num=none "$dir/show"
 refuse 2 'is there twice' $one --worker_num=2 "$dir/show"
-refuse 2 '--ips is not taken: it lists' --ips=10.0.0.1 "$dir/show"
 refuse 2 '--http_port is not taken' --http_port=1 "$dir/show"
 refuse 2 '--heter_workers is not taken' --heter_workers=a "$dir/show"
 refuse 2 '--elastic_server is not taken' --elastic_server=a "$dir/show"
 refuse 2 'start nothing at all' $one --print_config=false "$dir/show"
-refuse 2 'jobs of this kind cannot be run yet' $one --run_mode=collective \
+refuse 2 'contradicts --server_num' $one --run_mode=collective "$dir/show"
+refuse 2 'there are no heterogeneous workers' $one --run_mode=ps-heter \
     "$dir/show"
 refuse 2 '--servers names 2' --servers=127.0.0.1,127.0.0.2 --server_num=3 \
     --worker_num=1 "$dir/show"
