@@ -47,15 +47,20 @@ typedef struct fl_role_args {
     fl_role_kind role;            /* 0: a worker */
     int current_id;               /* among workers, or among servers */
     int worker_num;               /* or worker_endpoints */
-    const char *worker_endpoints; /* "host:port,..."; ports may be anything */
+    const char *worker_endpoints; /* "host:port,..."; with servers, ports may be
+                                     anything */
     const char *server_endpoints; /* "host:port,..."; empty: one process */
-    bool is_collective;           /* refused: there is no such mode yet */
+    /* A job without servers, whose workers listen at worker_endpoints. Alone,
+       with nothing else given: the environment says who this is. */
+    bool is_collective;
 } fl_role_args;
 
 /* role NULL: from the environment (docs/fleet.md lists the variables):
    TRAINING_ROLE, PADDLE_PSERVERS_IP_PORT_LIST, PADDLE_TRAINERS_NUM,
-   PADDLE_TRAINER_ID, POD_IP, PADDLE_PORT, PADDLE_TRAINER_ENDPOINTS, ... A
-   variable that is missing or contradicts another is named, with an example. */
+   PADDLE_TRAINER_ID, POD_IP, PADDLE_PORT, PADDLE_TRAINER_ENDPOINTS, ... With
+   the latter, or PADDLE_CURRENT_ENDPOINT, and without servers it is a collective
+   job. A variable that is missing or contradicts another is named, with an
+   example. */
 FL_API FL_MUST_CHECK
 fl_status fl_fleet_init(fl_fleet **out, fl_ctx *c, const fl_role_args *role);
 /* Stops first. Before the context goes. NULL is fine. */

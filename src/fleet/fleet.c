@@ -55,7 +55,10 @@ fl_status fl_fleet_init(fl_fleet **out, fl_ctx *c, const fl_role_args *role)
         return fl_fleet_init_from(out, c, get_variable, NULL);
     FL_TRY(FL_ARGS_READ(fl_role_args, &a, role));
     FL_TRY(check_context(c));
-    FL_TRY(fl_fleet_role_of_args(&r, &a));
+    if (fl_fleet_role_asks_env(&a))
+        FL_TRY(fl_fleet_role_of_env_collective(&r, get_variable, NULL));
+    else
+        FL_TRY(fl_fleet_role_of_args(&r, &a));
     *out = make(c, &r);
     return FL_OK;
 }
@@ -187,6 +190,27 @@ static fl_status check_minimize(const fl_fleet *f, const fl_var *loss)
     return FL_OK;
 }
 
+/* The one that is named, or that the job goes on from (setting resume). */
+static fl_status begin_with_model(fl_fleet *f, const char *model_dir)
+{
+    const char *resume = f->ctx->conf.resume;
+    fl_model_version *v = NULL;
+    fl_status st;
+
+    if (model_dir)
+        return fl_job_begin_with(fl_fleet_job(f), model_dir,
+                                 &(fl_load_wish){ 0 });
+    if (!*resume)
+        return FL_OK;
+    st = fl_version_fetch_newest(&v, &f->ctx->conf, resume);
+    if (st == FL_ERR_NOTFOUND)
+        return FL_OK;
+    if (!st)
+        st = fl_job_begin_with(fl_fleet_job(f), v->path, &(fl_load_wish){ 0 });
+    fl_version_close(v);
+    return fl_err_ctx(st, "resume=%s", resume);
+}
+
 static fl_status distribute(fl_fleet *f, fl_program *main)
 {
     bool is_worker = fl_fleet_is_worker(f);
@@ -194,7 +218,9 @@ static fl_status distribute(fl_fleet *f, fl_program *main)
     return fl_transpile(
         &f->transpiler, f->ctx, .role = f->role.kind,
         .trainer_id = is_worker ? f->role.index : 0,
-        .pservers = f->role.server_endpoints, .n_trainers = f->role.n_workers,
+        .pservers = f->role.is_collective ? f->role.worker_endpoints
+                                          : f->role.server_endpoints,
+        .workers_serve = f->role.is_collective, .n_trainers = f->role.n_workers,
         .mode = f->own_mode ? f->own_mode : f->strategy->mode->name,
         .program = main);
 }
@@ -233,7 +259,7 @@ fl_status fl_fleet_minimize_with(fl_fleet *f, fl_var *loss,
         f->ctx->fleet_main = fl_transpiler_trainer(f->transpiler);
         f->ctx->fleet_startup = fl_transpiler_trainer_startup(f->transpiler);
     }
-    return FL_OK;
+    return f->role.is_collective ? begin_with_model(f, NULL) : FL_OK;
 }
 
 static bool has_programs(const fl_fleet *f)
@@ -295,33 +321,17 @@ static fl_status need_server(const fl_fleet *f, const char *call)
                 "PADDLE_PSERVERS_IP_PORT_LIST, and call it where "
                 "fl_fleet_is_server is true",
                 call);
+    if (f->role.is_collective)
+        FL_FAIL(FL_ERR_INVAL,
+                "%s: this is worker %d of a collective job, which has no "
+                "servers: workers serve each other by themselves; leave it out",
+                call, f->role.index);
     if (!fl_fleet_is_server(f))
         FL_FAIL(FL_ERR_INVAL,
                 "%s: this process is worker %d; servers call it, where "
                 "fl_fleet_is_server is true",
                 call, f->role.index);
     return need_programs(f, call);
-}
-
-/* The one that is named, or that the job goes on from (setting resume). */
-static fl_status begin_with_model(fl_fleet *f, const char *model_dir)
-{
-    const char *resume = f->ctx->conf.resume;
-    fl_model_version *v = NULL;
-    fl_status st;
-
-    if (model_dir)
-        return fl_job_begin_with(fl_fleet_job(f), model_dir,
-                                 &(fl_load_wish){ 0 });
-    if (!*resume)
-        return FL_OK;
-    st = fl_version_fetch_newest(&v, &f->ctx->conf, resume);
-    if (st == FL_ERR_NOTFOUND)
-        return FL_OK;
-    if (!st)
-        st = fl_job_begin_with(fl_fleet_job(f), v->path, &(fl_load_wish){ 0 });
-    fl_version_close(v);
-    return fl_err_ctx(st, "resume=%s", resume);
 }
 
 fl_status fl_fleet_init_server(fl_fleet *f, const char *model_dir)

@@ -83,6 +83,63 @@ fl_status fl_fleet_role_read_workers(fl_fleet_role *r, const char *text, int *n)
     return FL_OK;
 }
 
+/* Calls for each of worker_endpoints, until it fails. */
+static fl_status for_each_worker(const fl_fleet_role *r,
+                                 fl_status (*fn)(void *arg, int i,
+                                                 const char *at, size_t len),
+                                 void *arg)
+{
+    const char *at = r->worker_endpoints ? r->worker_endpoints : "";
+
+    for (int i = 0; *at; i++) {
+        size_t len = strcspn(at, ",");
+
+        FL_TRY(fn(arg, i, at, len));
+        at += len + (at[len] == ',');
+    }
+    return FL_OK;
+}
+
+typedef struct wanted {
+    const char *address;
+    int i; /* where it is first; -1: nowhere */
+} wanted;
+
+static fl_status note_if_wanted(void *arg, int i, const char *at, size_t len)
+{
+    wanted *w = arg;
+
+    if (w->i < 0 && strlen(w->address) == len && !memcmp(w->address, at, len))
+        w->i = i;
+    return FL_OK;
+}
+
+int fl_fleet_role_find_worker(const fl_fleet_role *r, const char *address)
+{
+    wanted w = { address, -1 };
+    fl_status st = for_each_worker(r, note_if_wanted, &w);
+
+    FL_ASSERT(!st);
+    return w.i;
+}
+
+static fl_status check_listener(void *arg, int i, const char *at, size_t len)
+{
+    const fl_fleet_role *r = arg;
+    char *address = trimmed(at, len);
+    fl_status st = fl_address_check(address);
+
+    if (!st && fl_fleet_role_find_worker(r, address) != i)
+        st = fl_err_set(FL_ERR_INVAL, "%s is there twice", address);
+    fl_free(address);
+    return fl_err_ctx(st, "worker %d", i);
+}
+
+fl_status fl_fleet_role_check_listeners(const fl_fleet_role *r)
+{
+    return for_each_worker(r, check_listener, (void *)(uintptr_t)r);
+}
+
 void fl_fleet_role_make_single(fl_fleet_role *r)
 {
     fl_fleet_role_release(r);
@@ -119,8 +176,8 @@ static fl_status check_single(const fl_role_args *a, int n_workers)
     if (n_workers > 1)
         FL_FAIL(FL_ERR_INVAL,
                 "%d workers need servers: server_endpoints is empty; give it, "
-                "for example \"127.0.0.1:6170\", or leave worker_num 1 for a "
-                "single process",
+                "for example \"127.0.0.1:6170\", set is_collective for a job "
+                "without servers, or leave worker_num 1 for a single process",
                 n_workers);
     if (a->current_id)
         FL_FAIL(FL_ERR_INVAL,
@@ -168,12 +225,53 @@ static fl_status check_job(const fl_fleet_role *r)
     return FL_OK;
 }
 
+bool fl_fleet_role_asks_env(const fl_role_args *a)
+{
+    return a->is_collective && !a->role && !a->current_id && !a->worker_num &&
+           !a->worker_endpoints && !a->server_endpoints;
+}
+
+/* All processes are workers; one alone needs no address. */
+static fl_status check_collective(const fl_role_args *a, int n_workers)
+{
+    if (a->role == FL_ROLE_SERVER)
+        FL_FAIL(FL_ERR_INVAL,
+                "role FL_ROLE_SERVER: a collective job has workers alone; "
+                "leave is_collective false, or be a worker");
+    if (!is_empty(a->server_endpoints))
+        FL_FAIL(FL_ERR_INVAL,
+                "server_endpoints %.80s contradicts is_collective: such a job "
+                "has workers alone; give one of them",
+                a->server_endpoints);
+    if (n_workers > 1 && is_empty(a->worker_endpoints))
+        FL_FAIL(FL_ERR_INVAL,
+                "worker_endpoints is empty: the %d workers of a collective job "
+                "listen, each at an address of its own; give them, for example "
+                "\"127.0.0.1:6170,127.0.0.1:6171\"",
+                n_workers);
+    if (is_empty(a->worker_endpoints) && a->current_id)
+        FL_FAIL(FL_ERR_INVAL,
+                "current_id %d: without worker_endpoints there is one process, "
+                "whose current_id is 0",
+                a->current_id);
+    return FL_OK;
+}
+
+static fl_status read_collective(fl_fleet_role *r, const fl_role_args *a)
+{
+    FL_TRY(check_collective(a, r->n_workers));
+    if (is_empty(a->worker_endpoints)) {
+        fl_fleet_role_make_single(r);
+        return FL_OK;
+    }
+    r->is_collective = true;
+    r->server_endpoints = fl_strdup("");
+    FL_TRY(fl_err_ctx(fl_fleet_role_check_listeners(r), "worker_endpoints"));
+    return check_job(r);
+}
+
 static fl_status read_args(fl_fleet_role *r, const fl_role_args *a)
 {
-    if (a->is_collective)
-        FL_FAIL(FL_ERR_UNSUPPORTED,
-                "is_collective: collective training is not there yet; leave it "
-                "false and give server_endpoints, or run a single process");
     if (a->role && a->role != FL_ROLE_WORKER && a->role != FL_ROLE_SERVER)
         FL_FAIL(FL_ERR_INVAL,
                 "role %d: there are FL_ROLE_WORKER and FL_ROLE_SERVER",
@@ -181,6 +279,8 @@ static fl_status read_args(fl_fleet_role *r, const fl_role_args *a)
     r->kind = a->role ? a->role : FL_ROLE_WORKER;
     r->index = a->current_id;
     FL_TRY(count_workers(r, a));
+    if (a->is_collective)
+        return read_collective(r, a);
     if (is_empty(a->server_endpoints)) {
         FL_TRY(check_single(a, r->n_workers));
         fl_fleet_role_make_single(r);

@@ -12,8 +12,9 @@
 
 typedef struct fl_fleet_role {
     fl_role_kind kind;
-    bool is_single; /* no servers: this process is all there is */
-    int index;      /* among workers, or among servers */
+    bool is_single;     /* this process is all there is */
+    bool is_collective; /* no servers: workers have addresses, and serve */
+    int index;          /* among workers, or among servers */
     int n_workers, n_servers;
     /* Apart by commas, without spaces; "" when there are none. */
     char *worker_endpoints, *server_endpoints;
@@ -33,6 +34,13 @@ typedef const char *(*fl_env_get)(void *arg, const char *name);
 
 FL_MUST_CHECK
 fl_status fl_fleet_role_of_env(fl_fleet_role *out, fl_env_get get, void *arg);
+/* The same for a program that asks for a collective job: without any variable
+   it is one process, and variables of a job with servers are refused. */
+FL_MUST_CHECK
+fl_status fl_fleet_role_of_env_collective(fl_fleet_role *out, fl_env_get get,
+                                          void *arg);
+/* Whether nothing is given but is_collective: the environment says the rest. */
+bool fl_fleet_role_asks_env(const fl_role_args *a);
 
 /* --- what both are made of ------------------------------------------------ */
 
@@ -44,6 +52,12 @@ fl_status fl_fleet_role_read_servers(fl_fleet_role *r, const char *text);
 FL_MUST_CHECK
 fl_status fl_fleet_role_read_workers(fl_fleet_role *r, const char *text,
                                      int *n);
+/* Those of a collective job listen: each has a port, and an address of its own.
+   Of what was read. */
+FL_MUST_CHECK
+fl_status fl_fleet_role_check_listeners(const fl_fleet_role *r);
+/* The number of an address among worker_endpoints; -1: it is none of them. */
+int fl_fleet_role_find_worker(const fl_fleet_role *r, const char *address);
 void fl_fleet_role_make_single(fl_fleet_role *r);
 
 #endif

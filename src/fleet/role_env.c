@@ -1,9 +1,14 @@
 /* role_env.c - the role that the environment gives.
  *
- * The variables are those that launchers of parameter-server jobs set. All of
- * them are read first and only then compared, so that an error depends on what
- * is set and not on the order in which somebody looked. An error names the
- * variable, its value and a line that would be right.
+ * The variables are those that launchers set. All of them are read first and
+ * only then compared, so that an error depends on what is set and not on the
+ * order in which somebody looked. An error names the variable, its value and a
+ * line that would be right.
+ *
+ *     PADDLE_PSERVERS_IP_PORT_LIST                 a job with servers
+ *     else PADDLE_TRAINER_ENDPOINTS, PADDLE_CURRENT_ENDPOINT
+ *     or PADDLE_TRAINING_ROLE                      a collective job
+ *     else                                         one process
  */
 #include <errno.h>
 
@@ -21,6 +26,8 @@
 #define WORKER_ID "PADDLE_TRAINER_ID"
 #define WORKERS "PADDLE_TRAINER_ENDPOINTS"
 #define SERVER_ID "PADDLE_PSERVER_ID"
+#define CURRENT "PADDLE_CURRENT_ENDPOINT"
+#define COLLECTIVE_ROLE "PADDLE_TRAINING_ROLE"
 #define HOST "POD_IP"
 #define PORT "PADDLE_PORT"
 
@@ -29,7 +36,9 @@ typedef struct env {
     fl_env_get get;
     void *arg;
     const char *role, *servers, *n_workers, *worker_id, *workers;
-    const char *server_id, *host, *port;
+    const char *server_id, *host, *port, *current;
+    const char *proof;  /* the variable that says which kind of job; or NULL */
+    bool is_collective; /* the program asks for it */
 } env;
 
 static const char *read_one(const env *e, const char *name)
@@ -49,14 +58,15 @@ static void read_all(env *e)
     e->server_id = read_one(e, SERVER_ID);
     e->host = read_one(e, HOST);
     e->port = read_one(e, PORT);
+    e->current = read_one(e, CURRENT);
+    e->proof = e->servers                     ? SERVERS
+               : e->workers                   ? WORKERS
+               : e->current                   ? CURRENT
+               : read_one(e, COLLECTIVE_ROLE) ? COLLECTIVE_ROLE
+                                              : NULL;
 }
 
 /* --- what there is no role for -------------------------------------------- */
-
-static const char *const collective_names[] = {
-    "PADDLE_TRAINING_ROLE",    "PADDLE_CURRENT_ENDPOINT", "PADDLE_RANK_IN_NODE",
-    "PADDLE_LOCAL_DEVICE_IDS", "PADDLE_WORLD_DEVICE_IDS",
-};
 
 static const char *const heter_names[] = {
     "PADDLE_ALL_HETER_TRAINER_IP_PORT_LIST",
@@ -67,28 +77,29 @@ static const char *const heter_names[] = {
     "PADDLE_COORDINATOR_ENDPOINTS",
 };
 
-static fl_status refuse_collective(const env *e)
+/* What a launcher of collective jobs sets beside the endpoints. */
+static fl_status refuse_both(const env *e)
 {
-    for (size_t i = 0; i < FL_LEN(collective_names); i++) {
-        const char *text = read_one(e, collective_names[i]);
+    static const char *const names[] = {
+        COLLECTIVE_ROLE,           CURRENT,
+        "PADDLE_RANK_IN_NODE",     "PADDLE_LOCAL_DEVICE_IDS",
+        "PADDLE_WORLD_DEVICE_IDS",
+    };
 
-        if (text && e->servers)
+    if (e->servers && e->is_collective)
+        FL_FAIL(
+            FL_ERR_INVAL,
+            "the program asks for a collective job, which contradicts " SERVERS
+            "=%.80s: it was started as one with servers; leave "
+            "--server_num out, or is_collective",
+            e->servers);
+    for (size_t i = 0; e->servers && i < FL_LEN(names); i++)
+        if (read_one(e, names[i]))
             FL_FAIL(FL_ERR_INVAL,
                     "%s=%.80s belongs to collective jobs and contradicts "
                     "%s=%.80s, which belongs to jobs with parameter servers; "
                     "unset one of them",
-                    collective_names[i], text, SERVERS, e->servers);
-        if (text)
-            FL_FAIL(FL_ERR_INVAL,
-                    "%s=%.80s makes this process worker %.20s of %.20s of a "
-                    "collective job, and collective training is not there "
-                    "yet; start servers, for example with fleetrun "
-                    "--server_num=1 --worker_num=2, or unset it for a single "
-                    "process",
-                    collective_names[i], text,
-                    e->worker_id ? e->worker_id : "0",
-                    e->n_workers ? e->n_workers : "1");
-    }
+                    names[i], read_one(e, names[i]), SERVERS, e->servers);
     return FL_OK;
 }
 
@@ -129,9 +140,10 @@ static fl_status read_number(const char *name, const char *text, long lo,
 static fl_status missing(const env *e, const char *name, const char *example)
 {
     FL_FAIL(FL_ERR_INVAL,
-            "%s is not set, and %s=%.200s says that this is a job with "
-            "servers; for example %s=%s",
-            name, SERVERS, e->servers, name, example);
+            "%s is not set, and %s=%.200s says that this is a %s; for example "
+            "%s=%s",
+            name, e->proof, read_one(e, e->proof),
+            e->servers ? "job with servers" : "collective job", name, example);
 }
 
 /* --- a job ---------------------------------------------------------------- */
@@ -276,6 +288,58 @@ static fl_status read_job(fl_fleet_role *r, const env *e)
     return r->kind == FL_ROLE_WORKER ? read_worker(r, e) : read_server(r, e);
 }
 
+/* --- a collective job ----------------------------------------------------- */
+
+static fl_status check_collective_role(const env *e)
+{
+    if (e->role && strcmp(e->role, "TRAINER"))
+        FL_FAIL(FL_ERR_INVAL,
+                ROLE "=%.80s, but " SERVERS " is not set: a collective job has "
+                     "workers alone; for example " ROLE "=TRAINER",
+                e->role);
+    if (!e->workers)
+        return missing(e, WORKERS, "127.0.0.1:6170,127.0.0.1:6171");
+    return FL_OK;
+}
+
+/* By its number, by its address, or by both, which must be the same one. */
+static fl_status read_peer(fl_fleet_role *r, const env *e)
+{
+    int here = e->current ? fl_fleet_role_find_worker(r, e->current) : -1;
+
+    if (e->current && here < 0)
+        FL_FAIL(FL_ERR_INVAL,
+                CURRENT "=%.80s is no worker of " WORKERS "=%.200s; take an "
+                        "address of that list",
+                e->current, e->workers);
+    if (e->worker_id)
+        FL_TRY(read_worker(r, e));
+    else if (e->current)
+        r->index = here;
+    else
+        return missing(e, WORKER_ID, "0");
+    if (e->current && here != r->index)
+        FL_FAIL(FL_ERR_INVAL,
+                WORKER_ID "=%d contradicts " CURRENT "=%.80s, which is worker "
+                          "%d of " WORKERS "; for example " WORKER_ID "=%d",
+                r->index, e->current, here, here);
+    return FL_OK;
+}
+
+static fl_status read_collective(fl_fleet_role *r, const env *e)
+{
+    r->kind = FL_ROLE_WORKER;
+    r->is_collective = true;
+    r->server_endpoints = fl_strdup("");
+    FL_TRY(check_collective_role(e));
+    FL_TRY(read_workers(r, e));
+    FL_TRY(fl_err_ctx(fl_fleet_role_check_listeners(r),
+                      WORKERS "=%.200s (for example " WORKERS
+                              "=127.0.0.1:6170,127.0.0.1:6171)",
+                      e->workers));
+    return read_peer(r, e);
+}
+
 /* --- one process ---------------------------------------------------------- */
 
 static fl_status read_single(fl_fleet_role *r, const env *e)
@@ -286,6 +350,13 @@ static fl_status read_single(fl_fleet_role *r, const env *e)
                      "process has no servers; for example " SERVERS
                      "=127.0.0.1:6170,127.0.0.1:6171",
                 e->role);
+    if (e->is_collective && e->n_workers && strcmp(e->n_workers, "1"))
+        FL_FAIL(FL_ERR_INVAL,
+                N_WORKERS "=%.20s, but " WORKERS " is not set: the workers of "
+                          "a collective job listen, each at an address of its "
+                          "own; for example " WORKERS
+                          "=127.0.0.1:6170,127.0.0.1:6171",
+                e->n_workers);
     if (e->n_workers && strcmp(e->n_workers, "1"))
         FL_WARN("fleet", "%s=%s, but %s is not set: this process trains alone",
                 N_WORKERS, e->n_workers, SERVERS);
@@ -293,22 +364,37 @@ static fl_status read_single(fl_fleet_role *r, const env *e)
     return FL_OK;
 }
 
-fl_status fl_fleet_role_of_env(fl_fleet_role *out, fl_env_get get, void *arg)
+static fl_status read_role(fl_fleet_role *r, env *e)
 {
-    env e = { .get = get, .arg = arg };
-    fl_fleet_role r = { 0 };
-    fl_status st;
+    read_all(e);
+    FL_TRY(refuse_both(e));
+    FL_TRY(refuse_heter(e));
+    if (e->servers)
+        return read_job(r, e);
+    return e->proof ? read_collective(r, e) : read_single(r, e);
+}
 
-    read_all(&e);
-    st = refuse_collective(&e);
-    if (!st)
-        st = refuse_heter(&e);
-    if (!st)
-        st = e.servers ? read_job(&r, &e) : read_single(&r, &e);
+static fl_status role_of(fl_fleet_role *out, env *e)
+{
+    fl_fleet_role r = { 0 };
+    fl_status st = read_role(&r, e);
+
     if (st) {
         fl_fleet_role_release(&r);
         return fl_err_ctx(st, "role from the environment");
     }
     *out = r;
     return FL_OK;
+}
+
+fl_status fl_fleet_role_of_env(fl_fleet_role *out, fl_env_get get, void *arg)
+{
+    return role_of(out, &(env){ .get = get, .arg = arg });
+}
+
+fl_status fl_fleet_role_of_env_collective(fl_fleet_role *out, fl_env_get get,
+                                          void *arg)
+{
+    return role_of(out,
+                   &(env){ .get = get, .arg = arg, .is_collective = true });
 }

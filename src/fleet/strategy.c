@@ -28,7 +28,7 @@ static fl_status refuse_kind(const char *kind)
     fl_str known = { 0 };
 
     for (size_t i = 0; i < fl_mode_count(); i++)
-        if (fl_mode_at(i)->needs_servers)
+        if (fl_mode_is_of_jobs(fl_mode_at(i)))
             fl_vec_push(&names, fl_mode_at(i)->name);
     fl_vec_push(&names, a_sync);
     for (size_t i = 0; i < names.len; i++)
@@ -51,7 +51,7 @@ fl_status fl_strategy_make(fl_strategy **out, fl_conf *conf, const char *kind)
 {
     const fl_mode *mode = fl_mode_find(kind);
 
-    if (mode && mode->needs_servers)
+    if (mode && fl_mode_is_of_jobs(mode))
         return make(out, conf, mode->name, mode);
     if (!strcmp(kind, a_sync))
         return make(out, conf, a_sync, NULL);

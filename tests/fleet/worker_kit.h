@@ -1,5 +1,5 @@
 /* worker_kit.h - the workers of a fleet, each a thread that does the work of a
- * test, with servers beside them; or one process alone.
+ * test, with servers beside them or without; or one process alone.
  *
  * cmocka's assertions are for the test's own thread: work that goes wrong
  * returns an error, and leaves its sentence.
@@ -29,7 +29,8 @@ typedef struct worker worker;
 typedef fl_status (*work_fn)(worker *w);
 
 typedef struct local_workers {
-    int n; /* workers; 0: one process without servers */
+    int n;              /* workers; 0: one process without servers */
+    bool is_collective; /* workers do without servers, too */
     work_fn work;
     const void *arg;
     const char *mode;              /* NULL: async */
@@ -77,7 +78,9 @@ static inline fl_status worker_init(worker *w)
     fl_role_args role = FL_INIT(
         fl_role_args, .role = w->is_server ? FL_ROLE_SERVER : FL_ROLE_WORKER,
         .current_id = w->rank, .worker_num = w->n,
-        .server_endpoints = c->addresses);
+        .server_endpoints = c->is_collective ? NULL : c->addresses,
+        .worker_endpoints = c->is_collective ? c->addresses : NULL,
+        .is_collective = c->is_collective);
 
     w->ctx = make_ctx();
     if (!w->ctx || (max && fl_ctx_set(w->ctx, "max_message_bytes", max)))
@@ -92,10 +95,12 @@ static inline fl_status worker_distribute(worker *w)
         fl_layers_data(w->ctx, "x", FL_DTYPE_F32, 2, (int64_t[]){ -1, 4 }, 0);
     fl_var *loss = fl_layers_mean(fl_layers_fc(x, 1));
     fl_optimizer *o = make_optimizer(w->ctx, "sgd", "learning_rate=0.1");
-    fl_strategy *s = make_strategy(
-        w->fleet, w->local_workers->mode ? w->local_workers->mode : "async");
+    const local_workers *c = w->local_workers;
+    fl_strategy *s = c->mode            ? make_strategy(w->fleet, c->mode)
+                     : c->is_collective ? NULL
+                                        : make_strategy(w->fleet, "async");
 
-    if (!loss || !o || !s || fl_fleet_distributed_optimizer(w->fleet, o, s))
+    if (!loss || !o || fl_fleet_distributed_optimizer(w->fleet, o, s))
         return FL_ERR_INVAL;
     return fl_fleet_minimize(w->fleet, loss);
 }
@@ -141,14 +146,16 @@ static inline void hear_nothing(void *arg, fl_log_level level, const char *area,
 /* Everybody is to end well. */
 static inline void local_workers_run(local_workers *c)
 {
-    int n_servers = c->n ? SERVERS : 0, n_workers = c->n ? c->n : 1;
+    int n_servers = c->n && !c->is_collective ? SERVERS : 0;
+    int n_workers = c->n ? c->n : 1;
     worker *all = calloc((size_t)(n_servers + n_workers), sizeof(*all));
     kit_text text = "";
 
     alarm(HANGS_S);
     if (!getenv("FL_TEST_LOUD"))
         fl_log_set(hear_nothing, NULL, FL_LOG_WARN);
-    kit_addresses(c->addresses, sizeof(c->addresses), n_servers);
+    kit_addresses(c->addresses, sizeof(c->addresses),
+                  c->is_collective ? n_workers : n_servers);
     for (int i = 0; i < n_servers + n_workers; i++) {
         worker *w = &all[i];
 
@@ -177,6 +184,9 @@ static inline void local_workers_run_all(work_fn work, const void *arg)
 {
     for (int n = 0; n <= WORKERS_MAX; n++)
         local_workers_run(&(local_workers){ .n = n, .work = work, .arg = arg });
+    for (int n = 1; n <= WORKERS_MAX; n++)
+        local_workers_run(&(local_workers){
+            .n = n, .is_collective = true, .work = work, .arg = arg });
 }
 
 #endif

@@ -1,0 +1,153 @@
+#!/bin/sh
+# test_launch_faults.sh FLEETRUN COLLECTIVE FLOTILLA - what becomes of a job of
+# workers alone when one of them is killed, stopped, missing or wrong: the others
+# name it and end, and nothing is left.
+fleetrun=$1 collective=$2 flotilla=$3
+. "$(dirname "$0")/kit.sh"
+. "$(dirname "$0")/collective_kit.sh"
+export FLOTILLA_CONNECT_TIMEOUT_MS=30000 FLOTILLA_RESTART_TIMEOUT_MS=3000
+
+begin()
+{
+    rm -f "$dir"/pids.* "$dir"/said.*
+    list=$(free_list "$1")
+    [ "$(echo "$list" | tr , '\n' | wc -l)" -eq "$1" ] ||
+        fail "no addresses: $list"
+    address_1=$(echo "$list" | cut -d, -f2)
+}
+
+long='steps=100000 net=table pause_ms=5'
+
+# a_worker_that_is_killed_is_named_by_all_others
+begin 3
+for i in 0 1 2; do
+    by_hand $i "$list" $long bad=1 how=kill at=20
+done
+for i in 0 2; do
+    expect_said_by $i "server 1 ($address_1) is down"
+    expect_failed $i
+done
+status_of 1
+[ $code -eq 137 ] || fail "worker 1 was not killed: $code"
+
+# so_is_worker_0_at_which_they_meet
+begin 3
+address_0=$(echo "$list" | cut -d, -f1)
+for i in 0 1 2; do
+    by_hand $i "$list" $long bad=0 how=kill at=20
+done
+for i in 1 2; do
+    expect_said_by $i "server 0 ($address_0) is down"
+    expect_failed $i
+done
+
+# a_worker_that_is_stopped_is_named_by_all_others
+begin 3
+for i in 0 1 2; do
+    by_hand $i "$list" $long bad=1 how=stop at=20
+done
+for i in 0 2; do
+    expect_said_by $i "server 1 ($address_1) is silent"
+    expect_failed $i
+done
+kill -9 "$pid_1"
+
+# a_worker_that_never_comes_is_named_by_all_others
+begin 3
+for i in 0 2; do
+    FLOTILLA_CONNECT_TIMEOUT_MS=6000 by_hand $i "$list" $long
+done
+for i in 0 2; do
+    expect_said_by $i "server 1 ($address_1)"
+    expect_failed $i
+done
+
+# an_error_of_one_worker_ends_all_of_them_at_once
+begin 3
+for i in 0 1 2; do
+    FLOTILLA_RESTART_TIMEOUT_MS=60000 by_hand $i "$list" $long bad=1 \
+        how=error at=20
+done
+expect_failed 1
+for i in 0 2; do
+    expect_failed $i
+    says $i "1 ($address_1" || fail "worker $i: $(cat "$dir/said.$i")"
+done
+
+# the_launcher_ends_with_the_status_of_who_failed_and_leaves_nothing
+for how in kill exit stop; do
+    run --worker_num=3 "$collective" $long bad=1 how=$how at=20
+    case $how in
+    kill) expect_code 137 "$how" ;;
+    exit) expect_code 3 "$how" ;;
+    stop) [ $code -ne 0 ] || fail "a stopped worker is no failure" ;;
+    esac
+    for pid in $(pgrep -f "^$collective $long bad=1 how=$how"); do
+        is_gone "$pid" || fail "$how: process $pid is left"
+    done
+done
+
+# a_worker_with_fewer_batches_hangs_nobody
+begin 3
+for i in 0 1 2; do
+    by_hand $i "$list" steps=40 net=table bad=1 how=short at=20
+done
+for i in 0 1 2; do
+    status_of $i
+    eval "short_$i=$code"
+done
+[ "$short_0" = "$short_2" ] || fail "they end differently: $short_0 $short_2"
+
+# a_worker_that_knows_of_fewer_ends_the_job
+begin 3
+by_hand 0 "$list" $long
+by_hand 1 "$(echo "$list" | cut -d, -f1-2)" $long
+by_hand 2 "$list" $long
+for i in 0 1 2; do
+    expect_failed $i
+done
+says 1 'give all members the same list' || fail "worker 1: $(cat "$dir/said.1")"
+
+# so_does_one_that_looks_for_others_elsewhere
+begin 3
+elsewhere=$(free_list 1)
+export FLOTILLA_CONNECT_TIMEOUT_MS=6000
+by_hand 0 "$list" $long
+by_hand 1 "$(echo "$list" | cut -d, -f1-2),$elsewhere" $long
+by_hand 2 "$list" $long
+export FLOTILLA_CONNECT_TIMEOUT_MS=30000
+for i in 0 1 2; do
+    expect_failed $i
+done
+says 1 "server 2 ($elsewhere" || fail "worker 1: $(cat "$dir/said.1")"
+
+# two_workers_of_one_rank
+begin 2
+by_hand 0 "$list" steps=300 net=table pause_ms=5
+by_hand 1 "$list" steps=300 net=table pause_ms=5
+until_true 20 makes_steps 1 || fail "no steps: $(cat "$dir/said.1")"
+mv "$dir/said.1" "$dir/said.first"
+first=$pid_1
+by_hand 1 "$list" steps=300 net=table
+expect_failed 1
+says 1 "$address_1" || fail "the second worker 1: $(cat "$dir/said.1")"
+status_of 0
+[ $code -eq 0 ] || fail "worker 0 ends with $code: $(cat "$dir/said.0")"
+wait $first || fail "the first worker 1: $(cat "$dir/said.first")"
+
+# a_stranger_on_the_port
+begin 2
+"$flotilla" server --servers "$address_1" --rank 0 --trainers 1 \
+    >"$dir/stranger" 2>&1 &
+stranger=$!
+echo $stranger >"$dir/pids.stranger"
+until_true 20 grep -q listens "$dir/stranger" || fail "no stranger listens"
+FLOTILLA_CONNECT_TIMEOUT_MS=6000 by_hand 0 "$list" $long
+FLOTILLA_CONNECT_TIMEOUT_MS=6000 by_hand 1 "$list" $long
+for i in 0 1; do
+    expect_failed $i
+    says $i "$address_1" || fail "worker $i: $(cat "$dir/said.$i")"
+done
+kill $stranger
+wait $stranger 2>/dev/null
+exit $failed
