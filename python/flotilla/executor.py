@@ -1,0 +1,69 @@
+"""Running programs."""
+import numpy as np
+
+from . import _core, ir, tensor, types
+
+
+def _contiguous(value, var):
+    """A fed value as the library takes it: numbers in a row, of a type that
+    there is. Lists become arrays of the variable's type."""
+    if hasattr(value, "_fed"):
+        return value._fed()
+    if isinstance(value, np.ndarray):
+        return np.ascontiguousarray(value)
+    dtype = types.to_numpy(var.dtype) if var is not None else None
+    return np.ascontiguousarray(np.asarray(value, dtype=dtype))
+
+
+class Executor:
+    """Runs programs; plans are kept, so the second run of one is quick."""
+
+    def __init__(self, place=None):
+        self.place = place or tensor.CPUPlace()
+        self._handle = _core.executor_new(ir.ctx)
+        self._fetches = {}
+
+    def close(self):
+        """Gives back what it keeps."""
+        self._handle = None
+
+    def run(self, program=None, feed=None, fetch_list=None,
+            feed_var_name="feed", fetch_var_name="fetch", scope=None,
+            return_numpy=True, use_program_cache=False, return_merged=True,
+            use_prune=False):
+        """What `fetch_list` names, after one run of the program."""
+        if self._handle is None:
+            raise RuntimeError("this Executor was closed")
+        program = program or ir.default_main_program()
+        scope = scope or tensor.global_scope()
+        names = self._names(fetch_list)
+        try:
+            found = _core.run(self._handle, program._handle, feed, names,
+                              scope._handle, return_numpy)
+        except (TypeError, BufferError, ValueError):
+            ready = self._prepare(program, feed)
+            if ready is None:
+                raise
+            found = _core.run(self._handle, program._handle, ready, names,
+                              scope._handle, return_numpy)
+        return found if return_numpy else [tensor.as_value(t) for t in found]
+
+    def _names(self, fetch_list):
+        if not fetch_list:
+            return ()
+        if not isinstance(fetch_list, (list, tuple)):
+            fetch_list = [fetch_list]
+        return tuple([v if isinstance(v, str) else v.name for v in fetch_list])
+
+    def _prepare(self, program, feed):
+        """Feeds that are no plain arrays, made so; None when all are."""
+        if not isinstance(feed, dict):
+            if feed:
+                raise TypeError("feed is a dict of names and values, not "
+                                f"{type(feed)}")
+            return None
+        block = program.global_block()
+        ready = {getattr(k, "name", k): _contiguous(v, block._find(k))
+                 for k, v in feed.items()}
+        same = all(ready.get(k) is v for k, v in feed.items())
+        return None if same else ready

@@ -1,0 +1,132 @@
+"""LayerHelper: what a layer needs to add its variables and operators."""
+import copy
+
+from . import ir, names, types
+from .attr import ParamAttr
+from .initializer import ConstantInitializer, XavierInitializer
+
+
+class LayerHelper:
+    def __init__(self, layer_type, **kwargs):
+        self.kwargs = kwargs
+        self.layer_type = layer_type
+        self.name = kwargs.get("name") or names.generate(layer_type)
+
+    @property
+    def main_program(self):
+        return ir.default_main_program()
+
+    @property
+    def startup_program(self):
+        return ir.default_startup_program()
+
+    def append_op(self, *args, **kwargs):
+        return self.main_program.current_block().append_op(*args, **kwargs)
+
+    # --- inputs ---
+
+    def multiple_input(self, input_param_name="input"):
+        found = self.kwargs.get(input_param_name, [])
+        return list(found) if isinstance(found, (list, tuple)) else [found]
+
+    def input(self, input_param_name="input"):
+        found = self.multiple_input(input_param_name)
+        if len(found) != 1:
+            raise ValueError(f"{self.layer_type} layer only takes one input")
+        return found[0]
+
+    def input_dtype(self, input_param_name="input"):
+        kinds = {v.dtype for v in self.multiple_input(input_param_name)}
+        if len(kinds) > 1:
+            raise ValueError("Data Type mismatch: " +
+                             ", ".join(types.name_of(k) for k in kinds))
+        return kinds.pop() if kinds else None
+
+    @property
+    def param_attr(self):
+        return ParamAttr._to_attr(self.kwargs.get("param_attr"))
+
+    @property
+    def bias_attr(self):
+        return ParamAttr._to_attr(self.kwargs.get("bias_attr"))
+
+    def multiple_param_attr(self, length):
+        attrs = self.param_attr
+        if isinstance(attrs, ParamAttr):
+            attrs = [attrs]
+        if len(attrs) not in (1, length):
+            raise ValueError("parameter number mismatch")
+        if len(attrs) == 1:
+            attrs = attrs + [copy.deepcopy(attrs[0]) for _ in range(length - 1)]
+        return attrs
+
+    def iter_inputs_and_params(self, input_param_name="input"):
+        inputs = self.multiple_input(input_param_name)
+        yield from zip(inputs, self.multiple_param_attr(len(inputs)))
+
+    # --- what it makes ---
+
+    def create_parameter(self, attr, shape, dtype=None, is_bias=False,
+                         default_initializer=None, stop_gradient=False,
+                         type=types.VarType.LOD_TENSOR):
+        """A parameter in both programs, and its first value in startup."""
+        if attr is False:
+            return None
+        attr = copy.deepcopy(attr)
+        attr._set_default_initializer(
+            default_initializer or
+            (ConstantInitializer(0.0) if is_bias else XavierInitializer()))
+        if attr.name is None:
+            attr.name = names.generate(f"{self.name}.{'b' if is_bias else 'w'}")
+        self.startup_program.global_block().create_parameter(
+            shape, dtype, **attr._to_kwargs(with_initializer=True))
+        return self.main_program.global_block().create_parameter(
+            shape, dtype, stop_gradient=stop_gradient, **attr._to_kwargs())
+
+    def create_variable_for_type_inference(self, dtype, stop_gradient=False):
+        return self.main_program.current_block()._temporary(
+            f"{self.name}.tmp", dtype, stop_gradient=stop_gradient)
+
+    def create_variable(self, *args, **kwargs):
+        return self.main_program.current_block().create_var(*args, **kwargs)
+
+    def create_global_variable(self, persistable=False, *args, **kwargs):
+        return self.main_program.global_block().create_var(
+            *args, persistable=persistable, **kwargs)
+
+    def create_or_get_global_variable(self, name, *args, **kwargs):
+        block = self.main_program.global_block()
+        if block.has_var(name):
+            return block.var(name), False
+        return self.create_global_variable(*args, name=name, **kwargs), True
+
+    def set_variable_initializer(self, var, initializer):
+        """The first value of a persistent variable, in startup."""
+        block = self.startup_program.global_block()
+        twin = block.create_var(name=var.name, shape=var.shape,
+                                dtype=var.dtype, persistable=True)
+        initializer(twin, block)
+
+    # --- what often follows ---
+
+    def append_bias_op(self, input_var, dim_start=1, dim_end=None):
+        size = list(input_var.shape[dim_start:dim_end])
+        if self.bias_attr is False:
+            return input_var
+        bias = self.create_parameter(self.bias_attr, size, input_var.dtype,
+                                     is_bias=True)
+        out = self.create_variable_for_type_inference(input_var.dtype)
+        self.append_op("elementwise_add", inputs={"X": input_var, "Y": bias},
+                       outputs={"Out": out}, attrs={"axis": dim_start})
+        return out
+
+    def append_activation(self, input_var):
+        act = self.kwargs.get("act")
+        if act is None:
+            return input_var
+        attrs = {"type": act} if isinstance(act, str) else dict(act)
+        kind = attrs.pop("type")
+        out = self.create_variable_for_type_inference(input_var.dtype)
+        self.append_op(kind, inputs={"X": input_var}, outputs={"Out": out},
+                       attrs=attrs)
+        return out

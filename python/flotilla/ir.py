@@ -1,0 +1,731 @@
+"""Programs, blocks, variables and operators: thin faces of the library's own.
+
+There is no second copy of a program in Python. A face is made when somebody
+asks for it, and there is one for each handle, so that block.var("x") is x.
+"""
+import contextlib
+import itertools
+import sys
+
+import numpy as np
+
+from . import _core, names, types
+from .types import VarType
+
+ctx = _core.ctx_new()
+
+_ROLES = {"forward": 0, "backward": 1, "optimize": 2, "lr": 3, "rpc": 4}
+# Fluid's numbers of roles, by ours.
+_FLUID_ROLES = (0x0000, 0x0001, 0x0002, 0x0010, 0x0003)
+
+_ATTR_STRING = 3
+_ATTR_BLOCK = 7
+
+_tags = itertools.count(1)
+_operators = {}
+
+
+def operator_view(kind):
+    """What the library says of an operator: slots and attributes."""
+    view = _operators.get(kind)
+    if view is None:
+        view = _core.operator_look(kind[:-5] if kind.endswith("_grad")
+                                   else kind)
+        view["attr_types"] = {name: t for name, t, _ in view["attrs"]}
+        _operators[kind] = view
+    return view
+
+
+def _caller():
+    """The line outside of this package that is being run."""
+    frame = sys._getframe(1)
+    while frame and frame.f_globals.get("__name__", "").startswith("flotilla."):
+        frame = frame.f_back
+    return (frame.f_code.co_filename, frame.f_lineno) if frame else ("?", 0)
+
+
+def _name(v):
+    return v.name if isinstance(v, Variable) else v
+
+
+def _as_list(x):
+    return list(x) if isinstance(x, (list, tuple)) else [x]
+
+
+def _arguments(slots):
+    """{slot: variable or list} as [(slot, name), ...]."""
+    return [(slot, _name(v)) for slot, vs in (slots or {}).items()
+            if vs is not None for v in _as_list(vs)]
+
+
+def _attr_value(name, kind, value):
+    """Fluid's way to write an attribute in the library's."""
+    if kind == _ATTR_STRING and name.endswith("dtype") and value != "":
+        return types.name_of(value)
+    if kind == _ATTR_BLOCK and isinstance(value, Block):
+        return value.idx
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, np.generic):
+        return value.item()
+    return value
+
+
+class Operator:
+    """An operator of a block."""
+
+    def __init__(self, block, handle):
+        self.block = block
+        self._handle = handle
+
+    @property
+    def type(self):
+        return _core.op_type(self._handle)
+
+    @property
+    def input_names(self):
+        return list(_core.op_slots(self._handle, 0))
+
+    @property
+    def output_names(self):
+        return list(_core.op_slots(self._handle, 1))
+
+    def input(self, name):
+        return _core.op_slots(self._handle, 0).get(name, [])
+
+    def output(self, name):
+        return _core.op_slots(self._handle, 1).get(name, [])
+
+    @property
+    def input_arg_names(self):
+        return [n for ns in _core.op_slots(self._handle, 0).values()
+                for n in ns if n != "@EMPTY@"]
+
+    @property
+    def output_arg_names(self):
+        return [n for ns in _core.op_slots(self._handle, 1).values()
+                for n in ns if n != "@EMPTY@"]
+
+    @property
+    def _extra(self):
+        """Attributes that the library does not know, and the line of the
+        script: kept by the program under the operator's tag."""
+        return self.block.program._extra.get(_core.op_tag(self._handle), {})
+
+    @property
+    def attr_names(self):
+        return (_core.op_attr_names(self._handle) +
+                [n for n in self._extra if n != "op_callstack"] + ["op_role"])
+
+    def has_attr(self, name):
+        return name in self.attr_names
+
+    def attr(self, name):
+        if name == "op_role":
+            return _FLUID_ROLES[_core.op_role(self._handle)]
+        if name in self._extra:
+            return self._extra[name]
+        value = _core.op_attr(self._handle, name)
+        if name.endswith("dtype") and isinstance(value, str) and value:
+            return types.var_type(value)
+        return value
+
+    def all_attrs(self):
+        return {name: self.attr(name) for name in self.attr_names}
+
+    def _set_attr(self, name, value):
+        kinds = operator_view(self.type)["attr_types"]
+        if name in kinds:
+            value = _attr_value(name, kinds[name], value)
+            _core.op_set_attr(self._handle, name, value)
+        else:
+            tag = _core.op_tag(self._handle)
+            self.block.program._extra.setdefault(tag, {})[name] = value
+
+    def _rename_input(self, old, new):
+        self._rename(0, old, new)
+
+    def _rename_output(self, old, new):
+        self._rename(1, old, new)
+
+    def _rename(self, side, old, new):
+        _core.op_replace(self._handle, side, self.block.var(old)._handle,
+                         self.block.var(new)._handle)
+
+    def __repr__(self):
+        ins = ", ".join(f"{s}={ns}" for s, ns in
+                        _core.op_slots(self._handle, 0).items())
+        outs = ", ".join(f"{s}={ns}" for s, ns in
+                         _core.op_slots(self._handle, 1).items())
+        return f"{{{outs}}} = {self.type}(inputs={{{ins}}})"
+
+    __str__ = __repr__
+
+
+class Variable:
+    """A variable of a block. One that an operator is going to make has a name
+    and a type; its shape is known when the operator is there."""
+
+    def __init__(self, block, name, dtype=None, **flags):
+        self.block = block
+        self.error_clip = None
+        self._name = name
+        self._dtype = None if dtype is None else types.var_type(dtype)
+        self._pending = flags
+        self._known = None
+
+    @property
+    def _handle(self):
+        if self._known is None:
+            handle = _core.block_var(self.block._handle, self._name)
+            if handle is None:
+                raise ValueError(f"variable {self._name} has no value yet: no "
+                                 "operator makes it")
+            self._take(handle)
+        return self._known
+
+    def _take(self, handle):
+        self._known = handle
+        if self._pending:
+            _core.var_change(handle, **self._pending)
+            self._pending = {}
+
+    def _exists(self):
+        return (self._known is not None or
+                _core.block_var(self.block._handle, self._name) is not None)
+
+    def _look(self, field, default):
+        if self._exists():
+            return _core.var_look(self._handle)[field]
+        return self._pending.get(field, default)
+
+    def _change(self, **fields):
+        if self._exists():
+            _core.var_change(self._handle, **fields)
+        else:
+            self._pending.update(fields)
+
+    @property
+    def name(self):
+        return self._name
+
+    @name.setter
+    def name(self, new):
+        if self._exists():
+            _core.var_rename(self._handle, new)
+        self.block._renamed(self, new)
+        self._name = new
+
+    @property
+    def shape(self):
+        return self._look("shape", ())
+
+    @property
+    def dtype(self):
+        if self._exists():
+            return types.from_core(_core.var_look(self._handle)["dtype"])
+        return self._dtype
+
+    @property
+    def type(self):
+        rows = self._look("kind", types.KIND_DENSE) == types.KIND_ROWS
+        return VarType.SELECTED_ROWS if rows else VarType.LOD_TENSOR
+
+    @property
+    def lod_level(self):
+        return self._look("lod_level", 0)
+
+    @property
+    def is_data(self):
+        return self._look("is_data", False)
+
+    @property
+    def persistable(self):
+        return self._look("persistable", False)
+
+    @persistable.setter
+    def persistable(self, value):
+        self._change(persistable=bool(value))
+
+    @property
+    def stop_gradient(self):
+        return self._look("stop_gradient", False)
+
+    @stop_gradient.setter
+    def stop_gradient(self, value):
+        self._change(stop_gradient=bool(value))
+
+    @property
+    def grad_name(self):
+        return self.name + "@GRAD"
+
+    def astype(self, dtype):
+        """The same numbers as another type."""
+        out = self.block._temporary("tmp", dtype)
+        self.block.append_op("cast", inputs={"X": self}, outputs={"Out": out},
+                             attrs={"in_dtype": self.dtype,
+                                    "out_dtype": types.var_type(dtype)})
+        return out
+
+    def __repr__(self):
+        shape = ", ".join(map(str, self.shape))
+        dtype = types.name_of(self.dtype) if self.dtype is not None else "?"
+        return f"var {self.name} : {dtype}[{shape}]"
+
+    def to_string(self, throw_on_error=False, with_details=False):
+        return repr(self)
+
+    __str__ = __repr__
+
+
+class Parameter(Variable):
+    """A variable that is learned."""
+
+    def __init__(self, block, name, dtype=None, trainable=True,
+                 optimize_attr=None, regularizer=None, do_model_average=None,
+                 **flags):
+        super().__init__(block, name, dtype, **flags)
+        self.optimize_attr = optimize_attr or {"learning_rate": 1.0}
+        self.regularizer = regularizer
+        self.do_model_average = do_model_average
+        self.is_distributed = False
+        self._trainable = trainable
+
+    @property
+    def trainable(self):
+        return self._trainable
+
+    @trainable.setter
+    def trainable(self, value):
+        self._trainable = bool(value)
+        self._change(frozen=not value)
+
+
+class Block:
+    """A list of operators over named variables."""
+
+    def __init__(self, program, idx):
+        self.program = program
+        self.idx = idx
+        self._handle = _core.program_block(program._handle, idx)
+        self._vars = {}
+        self._ops = {}
+
+    @property
+    def parent_idx(self):
+        return _core.block_parent(self._handle)
+
+    @property
+    def forward_block_idx(self):
+        return -1
+
+    # --- variables ---
+
+    def _face(self, handle):
+        name = _core.var_name(handle)
+        face = self._vars.get(name)
+        if face is None:
+            look = _core.var_look(handle)
+            kind = Parameter if look["is_parameter"] else Variable
+            face = self._vars[name] = kind(self, name)
+        if face._known is None:
+            face._take(handle)
+        return face
+
+    def _renamed(self, v, new):
+        self._vars[new] = self._vars.pop(v.name)
+
+    def _temporary(self, key, dtype, **flags):
+        """A variable that an operator is going to make."""
+        name = names.generate(key)
+        v = self._vars[name] = Variable(self, name, dtype, **flags)
+        return v
+
+    @property
+    def vars(self):
+        """{name: variable} of this block, in the order of their making."""
+        made = {_core.var_name(h): self._face(h)
+                for h in _core.block_vars(self._handle)}
+        for name, face in self._vars.items():
+            made.setdefault(name, face)
+        return made
+
+    def has_var(self, name):
+        return name in self._vars or self._own(name) is not None
+
+    def _own(self, name):
+        handle = _core.block_var(self._handle, name)
+        if handle is None or _core.var_block(handle) != self.idx:
+            return None
+        return handle
+
+    def _find(self, name):
+        """The variable of this block, or None."""
+        face = self._vars.get(name)
+        if face is None:
+            handle = self._own(name)
+            face = self._face(handle) if handle is not None else None
+        return face
+
+    def var(self, name):
+        if not isinstance(name, str):
+            raise TypeError(f"a name of a variable is a str, not {name!r}")
+        face = self._find(name)
+        if face is None:
+            raise ValueError(f"var {name} not in this block")
+        return face
+
+    def _var_recursive(self, name):
+        block = self
+        while True:
+            face = block._find(name)
+            if face is not None:
+                return face
+            if block.parent_idx < 0:
+                raise ValueError(f"Var {name} is not found recursively")
+            block = self.program.block(block.parent_idx)
+
+    def _find_var_recursive(self, name):
+        try:
+            return self._var_recursive(name)
+        except ValueError:
+            return None
+
+    def create_var(self, name=None, shape=None, dtype=None, lod_level=None,
+                   persistable=None, is_data=False, stop_gradient=False,
+                   type=VarType.LOD_TENSOR, need_check_feed=False,
+                   error_clip=None):
+        """A variable; one whose shape is not said waits for its operator."""
+        name = name or names.generate("_generated_var")
+        flags = {"persistable": bool(persistable), "is_data": bool(is_data),
+                 "stop_gradient": bool(stop_gradient)}
+        face = self._find(name)
+        if face is None:
+            face = self._vars[name] = Variable(self, name, dtype, **flags)
+        face.error_clip = error_clip
+        if shape is not None and dtype is not None and not face._exists():
+            self._declare(face, shape, dtype, lod_level or 0,
+                          type == VarType.SELECTED_ROWS)
+        return face
+
+    def _declare(self, face, shape, dtype, lod_level, is_rows):
+        kind = (types.KIND_ROWS if is_rows else
+                types.KIND_RAGGED if lod_level else types.KIND_DENSE)
+        flags, face._pending = face._pending, {}
+        face._take(_core.var_new(
+            self._handle, face.name, dtype=types.to_core(dtype), kind=kind,
+            lod_level=lod_level, shape=tuple(int(n) for n in shape), **flags))
+
+    def create_parameter(self, shape, dtype, name=None, initializer=None,
+                         stop_gradient=False, **options):
+        """A parameter; an initializer writes its first value here."""
+        name = name or names.generate("_generated_var")
+        known = self._find(name)
+        if known is not None and known._exists():
+            if tuple(known.shape) != tuple(shape):
+                raise ValueError(f"parameter {name} is there already with shape"
+                                 f" {known.shape}, not {tuple(shape)}")
+            return known
+        face = Parameter(self, name, dtype, is_parameter=True,
+                         persistable=True, stop_gradient=stop_gradient,
+                         frozen=not options.get("trainable", True), **options)
+        self._vars[name] = face
+        self._declare(face, shape, dtype, 0, False)
+        if initializer is not None:
+            initializer(face, self)
+        return face
+
+    def all_parameters(self):
+        return [v for v in self.vars.values() if isinstance(v, Parameter)]
+
+    def iter_parameters(self):
+        return iter(self.all_parameters())
+
+    def _rename_var(self, name, new_name):
+        self.var(name).name = new_name
+        return self.var(new_name)
+
+    def _remove_var(self, name):
+        face = self._vars.pop(name, None)
+        handle = self._own(name)
+        if handle is not None:
+            _core.var_remove(handle)
+        return face
+
+    # --- operators ---
+
+    def _op_face(self, handle):
+        face = self._ops.get(handle)
+        if face is None:
+            face = self._ops[handle] = Operator(self, handle)
+        return face
+
+    @property
+    def ops(self):
+        return [self._op_face(h) for h in _core.block_ops(self._handle)]
+
+    def append_op(self, type=None, inputs=None, outputs=None, attrs=None,
+                  stop_gradient=False):
+        op = self._add_op(type, inputs, outputs, attrs, None)
+        if stop_gradient:
+            for name in op.output_arg_names:
+                self._var_recursive(name).stop_gradient = True
+        return op
+
+    def _prepend_op(self, type=None, inputs=None, outputs=None, attrs=None):
+        return self._insert_op(0, type, inputs, outputs, attrs)
+
+    def _insert_op(self, index, type=None, inputs=None, outputs=None,
+                   attrs=None):
+        handles = _core.block_ops(self._handle)
+        before = handles[index] if index < len(handles) else None
+        return self._add_op(type, inputs, outputs, attrs, before)
+
+    def _remove_op(self, index):
+        handle = _core.block_ops(self._handle)[index]
+        self._ops.pop(handle, None)
+        _core.op_remove(handle)
+
+    def _add_op(self, type, inputs, outputs, attrs, before):
+        tag = next(_tags)
+        attrs = dict(attrs or {})
+        role = self.program._role_of(attrs)
+        known, extra = self._split_attrs(type, attrs)
+        ins, outs = _arguments(inputs), _arguments(outputs)
+        flags = self._clear_way(outs, {n for _, n in ins})
+        handle = _core.op_append(self._handle, type, ins, outs, known, role,
+                                 tag, before)
+        extra["op_callstack"] = _caller()
+        self.program._extra[tag] = extra
+        for name, fields in flags.items():
+            self.var(name)._change(**fields)
+        for _, name in outs:
+            face = self._vars.get(name)
+            if face is not None and face._known is None:
+                face._take(_core.block_var(self._handle, name))
+        return self._op_face(handle)
+
+    def _split_attrs(self, type, attrs):
+        """Those that the library knows, as it takes them, and the others."""
+        kinds = operator_view(type)["attr_types"]
+        known, extra = [], {}
+        for name, value in attrs.items():
+            if value is None:
+                continue
+            if name in kinds:
+                known.append((name, kinds[name],
+                              _attr_value(name, kinds[name], value)))
+            else:
+                extra[name] = value
+        return known, extra
+
+    def _clear_way(self, outs, read):
+        """A temporary that was declared takes the shape that its operator
+        gives it: it goes, and the operator makes it again."""
+        flags = {}
+        for _, name in outs:
+            face = self._vars.get(name)
+            if face is None or face._known is None or name in read:
+                continue
+            look = _core.var_look(face._known)
+            if look["persistable"] or look["is_data"]:
+                continue
+            try:
+                _core.var_remove(face._known)
+            except _core.Error:
+                continue  # an operator has it already
+            face._known = None
+            flags[name] = {"stop_gradient": look["stop_gradient"]}
+        return flags
+
+    def __repr__(self):
+        return "\n".join(map(repr, self.ops))
+
+    def to_string(self, throw_on_error=False, with_details=False):
+        return repr(self)
+
+
+class Program:
+    """Blocks of operators; block 0 is what runs."""
+
+    def __init__(self, handle=None, extra=None):
+        self._handle = handle or _core.program_new(ctx)
+        self._blocks = {}
+        self._current = 0
+        self._role = _ROLES["forward"]
+        self._extra = extra if extra is not None else {}
+        self._is_distributed = False
+
+    # --- blocks ---
+
+    @property
+    def num_blocks(self):
+        return _core.program_n_blocks(self._handle)
+
+    def block(self, index):
+        if not 0 <= index < self.num_blocks:
+            raise IndexError(f"a program of {self.num_blocks} blocks has no "
+                             f"block {index}")
+        found = self._blocks.get(index)
+        if found is None:
+            found = self._blocks[index] = Block(self, index)
+        return found
+
+    @property
+    def blocks(self):
+        return [self.block(i) for i in range(self.num_blocks)]
+
+    def global_block(self):
+        return self.block(0)
+
+    def current_block(self):
+        return self.block(self._current)
+
+    @property
+    def current_block_idx(self):
+        return self._current
+
+    def _create_block(self, parent_idx=None):
+        parent = self._current if parent_idx is None else parent_idx
+        handle = _core.block_new(self.block(parent)._handle)
+        self._current = _core.block_index(handle)
+        return self.current_block()
+
+    def _rollback(self):
+        self._current = self.current_block().parent_idx
+
+    # --- roles ---
+
+    def _role_of(self, attrs):
+        given = attrs.pop("op_role", None)
+        attrs.pop("op_role_var", None)
+        if given is None:
+            return self._role
+        number = int(given) & ~0x0100  # the mark of the loss
+        return _FLUID_ROLES.index(number) if number in _FLUID_ROLES else 0
+
+    @contextlib.contextmanager
+    def _role_guard(self, role):
+        old, self._role = self._role, _ROLES[role]
+        try:
+            yield
+        finally:
+            self._role = old
+
+    def _optimized_guard(self, param_and_grads):
+        return self._role_guard("optimize")
+
+    def _backward_role_guard(self):
+        return self._role_guard("backward")
+
+    def _lr_schedule_guard(self, is_with_opt=False):
+        return self._role_guard("lr")
+
+    # --- the whole ---
+
+    @property
+    def random_seed(self):
+        return _core.program_seed(self._handle)
+
+    @random_seed.setter
+    def random_seed(self, seed):
+        if not isinstance(seed, int):
+            raise ValueError("Program.random_seed's input seed must be an "
+                             f"integer, but received {type(seed)}.")
+        _core.program_set_seed(self._handle, seed)
+
+    @property
+    def version(self):
+        return _core.program_version(self._handle)
+
+    def clone(self, for_test=False):
+        copy = _core.program_for_test if for_test else _core.program_copy
+        new = Program(copy(self._handle), dict(self._extra))
+        new._copy_faces(self)
+        return new
+
+    def _prune(self, targets):
+        found = [_name(t) for t in _as_list(targets)]
+        new = Program(_core.program_pruned(self._handle, found),
+                      dict(self._extra))
+        new._copy_faces(self)
+        return new
+
+    def _copy_faces(self, other):
+        """Parameters keep what Python knows of them."""
+        for i, block in other._blocks.items():
+            for name, face in block._vars.items():
+                if isinstance(face, Parameter) and self.block(i).has_var(name):
+                    mine = self.block(i).var(name)
+                    mine.optimize_attr = face.optimize_attr
+                    mine.regularizer = face.regularizer
+                    mine.do_model_average = face.do_model_average
+
+    def list_vars(self):
+        for block in self.blocks:
+            yield from block.vars.values()
+
+    def all_parameters(self):
+        return [p for b in self.blocks for p in b.all_parameters()]
+
+    def to_string(self, throw_on_error=False, with_details=False):
+        return _core.program_text(self._handle)
+
+    @staticmethod
+    def from_text(text):
+        """A program from the text that to_string gives."""
+        return Program(_core.program_from_text(ctx, text))
+
+    def __str__(self):
+        return self.to_string()
+
+    def _repr_svg_(self):
+        return _core.program_svg(self._handle)
+
+
+# --- the current pair ------------------------------------------------------
+
+_main, _startup = Program(), Program()
+
+
+def default_main_program():
+    return _main
+
+
+def default_startup_program():
+    return _startup
+
+
+def switch_main_program(program):
+    global _main
+    old, _main = _main, program
+    return old
+
+
+def switch_startup_program(program):
+    global _startup
+    old, _startup = _startup, program
+    return old
+
+
+@contextlib.contextmanager
+def program_guard(main_program, startup_program=None):
+    """Layers inside write to this pair."""
+    for p in (main_program, startup_program):
+        if p is not None and not isinstance(p, Program):
+            raise TypeError(f"program_guard takes programs, not {type(p)}")
+    old_main = switch_main_program(main_program)
+    old_startup = (switch_startup_program(startup_program)
+                   if startup_program is not None else None)
+    try:
+        yield
+    finally:
+        switch_main_program(old_main)
+        if old_startup is not None:
+            switch_startup_program(old_startup)
+
+
+@contextlib.contextmanager
+def name_scope(prefix=None):
+    """Names of a part of a net in drawings; nothing else depends on it."""
+    yield

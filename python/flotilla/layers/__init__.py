@@ -1,0 +1,15 @@
+"""Layers: functions that add operators to the current program."""
+from . import arithmetic
+from .generated import layers as _generated
+from .io import data
+from .loss import *
+from .metric import accuracy, auc
+from .nn import *
+from .schedule import *
+from .sequence import *
+from .tensor import *
+
+arithmetic.patch()
+# What is written by hand comes before what follows from a descriptor.
+for _name, _layer in _generated.items():
+    globals().setdefault(_name, _layer)

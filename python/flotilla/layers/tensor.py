@@ -1,0 +1,145 @@
+"""Making tensors and putting them together."""
+import numpy as np
+
+from .. import ir, names, types
+from ..attr import ParamAttr
+from ..helper import LayerHelper
+from ..initializer import ConstantInitializer, NumpyArrayInitializer
+
+
+def create_parameter(shape, dtype, name=None, attr=None, is_bias=False,
+                     default_initializer=None):
+    helper = LayerHelper("create_parameter")
+    attr = attr or ParamAttr(name=name)
+    return helper.create_parameter(attr, shape, types.var_type(dtype), is_bias,
+                                   default_initializer)
+
+
+def create_global_var(shape, value, dtype, persistable=False, force_cpu=False,
+                      name=None):
+    helper = LayerHelper("global_var")
+    v = helper.create_global_variable(
+        name=name or names.generate("global_var"), shape=shape, dtype=dtype,
+        persistable=persistable, stop_gradient=True)
+    helper.set_variable_initializer(v, ConstantInitializer(float(value)))
+    return v
+
+
+def cast(x, dtype):
+    helper = LayerHelper("cast")
+    out = helper.create_variable_for_type_inference(dtype)
+    helper.append_op("cast", inputs={"X": x}, outputs={"Out": out},
+                     attrs={"in_dtype": x.dtype,
+                            "out_dtype": types.var_type(dtype)})
+    return out
+
+
+def concat(input, axis=0, name=None):
+    helper = LayerHelper("concat", name=name)
+    inputs = list(input) if isinstance(input, (list, tuple)) else [input]
+    out = helper.create_variable_for_type_inference(inputs[0].dtype)
+    slots = {"X": inputs}
+    attrs = {}
+    if isinstance(axis, ir.Variable):
+        slots["AxisTensor"] = axis
+    else:
+        attrs["axis"] = axis
+    helper.append_op("concat", inputs=slots, outputs={"Out": out}, attrs=attrs)
+    return out
+
+
+def sums(input, out=None):
+    helper = LayerHelper("sum")
+    inputs = list(input) if isinstance(input, (list, tuple)) else [input]
+    if out is None:
+        out = helper.create_variable_for_type_inference(inputs[0].dtype)
+    helper.append_op("sum", inputs={"X": inputs}, outputs={"Out": out})
+    return out
+
+
+def assign(input, output=None):
+    helper = LayerHelper("assign")
+    if isinstance(input, ir.Variable):
+        if output is None:
+            output = helper.create_variable_for_type_inference(input.dtype)
+        helper.append_op("assign", inputs={"X": input},
+                         outputs={"Out": output})
+        return output
+    array = np.asarray(input)
+    if array.dtype == np.float64:
+        array = array.astype("float32")
+    name = array.dtype.name
+    if name not in NumpyArrayInitializer._VALUES:
+        raise TypeError(f"assign: an array of type {name} cannot be assigned; "
+                        "float32, int32, int64 and bool can")
+    if output is None:
+        output = helper.create_variable_for_type_inference(name)
+    helper.append_op("assign_value", outputs={"Out": output},
+                     attrs={"dtype": name, "shape": list(array.shape),
+                            NumpyArrayInitializer._VALUES[name]:
+                                array.reshape(-1).tolist()})
+    return output
+
+
+def fill_constant(shape, dtype, value, force_cpu=False, out=None, name=None):
+    helper = LayerHelper("fill_constant", name=name)
+    if out is None:
+        out = helper.create_variable_for_type_inference(dtype)
+    inputs, attrs = _shape_slots(helper, shape)
+    attrs.update(dtype=types.var_type(dtype), value=float(value))
+    helper.append_op("fill_constant", inputs=inputs, outputs={"Out": out},
+                     attrs=attrs)
+    out.stop_gradient = True
+    return out
+
+
+def _shape_slots(helper, shape):
+    """A shape of numbers, a tensor, or a list of both, as slots and
+    attributes."""
+    if isinstance(shape, ir.Variable):
+        return {"ShapeTensor": shape}, {}
+    if not any(isinstance(n, ir.Variable) for n in shape):
+        return {}, {"shape": [int(n) for n in shape]}
+    parts = [n if isinstance(n, ir.Variable) else
+             fill_constant([1], "int32", n) for n in shape]
+    known = [-1 if isinstance(n, ir.Variable) else int(n) for n in shape]
+    return {"ShapeTensorList": parts}, {"shape": known}
+
+
+def fill_constant_batch_size_like(input, shape, dtype, value, input_dim_idx=0,
+                                  output_dim_idx=0, force_cpu=False):
+    helper = LayerHelper("fill_constant_batch_size_like")
+    out = helper.create_variable_for_type_inference(dtype)
+    helper.append_op("fill_constant_batch_size_like",
+                     inputs={"Input": input}, outputs={"Out": out},
+                     attrs={"shape": list(shape),
+                            "dtype": types.var_type(dtype),
+                            "value": float(value),
+                            "input_dim_idx": input_dim_idx,
+                            "output_dim_idx": output_dim_idx})
+    out.stop_gradient = True
+    return out
+
+
+def ones(shape, dtype, force_cpu=False):
+    return fill_constant(shape, dtype, 1.0)
+
+
+def zeros(shape, dtype, force_cpu=False, name=None):
+    return fill_constant(shape, dtype, 0.0, name=name)
+
+
+def argmax(x, axis=0):
+    return _arg("arg_max", x, axis)
+
+
+def argmin(x, axis=0):
+    return _arg("arg_min", x, axis)
+
+
+def _arg(kind, x, axis):
+    helper = LayerHelper(kind)
+    out = helper.create_variable_for_type_inference("int64", True)
+    helper.append_op(kind, inputs={"X": x}, outputs={"Out": out},
+                     attrs={"axis": axis})
+    return out

@@ -1,0 +1,79 @@
+"""Types of numbers and kinds of variables, with the numbers that Fluid gives
+them, and the ways in which people write them."""
+import enum
+
+import numpy as np
+
+
+class VarType(enum.IntEnum):
+    BOOL = 0
+    INT16 = 1
+    INT32 = 2
+    INT64 = 3
+    FP16 = 4
+    FP32 = 5
+    FP64 = 6
+    LOD_TENSOR = 7
+    SELECTED_ROWS = 8
+    FEED_MINIBATCH = 9
+    FETCH_LIST = 10
+    STEP_SCOPES = 11
+    LOD_RANK_TABLE = 12
+    LOD_TENSOR_ARRAY = 13
+    PLACE_LIST = 14
+    READER = 15
+    RAW = 17
+    UINT8 = 20
+    INT8 = 21
+    UINT64 = 100  # ours: keys of tables
+
+
+# The library's number of a type, its word, and numpy's name.
+_TYPES = {
+    VarType.FP32: (0, "float32"),
+    VarType.FP64: (1, "float64"),
+    VarType.INT32: (2, "int32"),
+    VarType.INT64: (3, "int64"),
+    VarType.UINT64: (4, "uint64"),
+    VarType.UINT8: (5, "uint8"),
+    VarType.BOOL: (6, "bool"),
+}
+_BY_CORE = {number: kind for kind, (number, _) in _TYPES.items()}
+_BY_NAME = {name: kind for kind, (_, name) in _TYPES.items()}
+_BY_NAME.update({"fp32": VarType.FP32, "fp64": VarType.FP64})
+
+KIND_DENSE, KIND_RAGGED, KIND_ROWS = 0, 1, 2
+
+
+def var_type(dtype):
+    """VarType of whatever means a type: one, a name, numpy's, a class."""
+    if isinstance(dtype, VarType):
+        return dtype
+    if isinstance(dtype, int) and not isinstance(dtype, bool):
+        return VarType(dtype)
+    name = dtype if isinstance(dtype, str) else np.dtype(dtype).name
+    if name not in _BY_NAME:
+        raise TypeError(f"no variable can have type {name}; there are "
+                        f"{', '.join(n for _, n in _TYPES.values())}")
+    return _BY_NAME[name]
+
+
+def to_core(dtype):
+    """The library's number of a type."""
+    kind = var_type(dtype)
+    if kind not in _TYPES:
+        raise TypeError(f"no variable can have type {kind.name}")
+    return _TYPES[kind][0]
+
+
+def from_core(number):
+    return _BY_CORE[number]
+
+
+def name_of(dtype):
+    """numpy's name, which is also the word of the library's attributes."""
+    return _TYPES[var_type(dtype)][1]
+
+
+def to_numpy(dtype):
+    return np.dtype(name_of(dtype))
