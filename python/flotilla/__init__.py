@@ -15,15 +15,17 @@ import pkgutil
 # In a tree the extension lies in the build directory.
 __path__ = pkgutil.extend_path(__path__, __name__)
 
-from . import (backward, clip, initializer, layers, names, optimizer,
+from . import (backward, clip, initializer, layers, metrics, names, optimizer,
                regularizer)
 from ._core import Error
 from .attr import ParamAttr, WeightNormParamAttr
 from .backward import append_backward, gradients
+from .compiler import (BuildStrategy, CompiledProgram, ExecutionStrategy,
+                       ParallelExecutor)
 from .executor import Executor
 from .ir import (Operator, Parameter, Program, Variable, default_main_program,
                  default_startup_program, name_scope, program_guard)
-from .layers.io import data as _data
+from .fluid import data
 from .layers.nn import embedding_v2 as embedding
 from .tensor import (CPUPlace, LoDTensor, Scope, SelectedRows,
                      create_lod_tensor, create_random_int_lodtensor,

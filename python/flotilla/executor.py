@@ -21,7 +21,6 @@ class Executor:
     def __init__(self, place=None):
         self.place = place or tensor.CPUPlace()
         self._handle = _core.executor_new(ir.ctx)
-        self._fetches = {}
 
     def close(self):
         """Gives back what it keeps."""
@@ -37,16 +36,27 @@ class Executor:
         program = program or ir.default_main_program()
         scope = scope or tensor.global_scope()
         names = self._names(fetch_list)
+        if not isinstance(program, ir.Program):
+            return program._run(self, feed, names, scope, return_numpy,
+                                return_merged)
+        return self._run_program(program, feed, names, scope, return_numpy)
+
+    def _run_program(self, program, feed, names, scope, return_numpy):
+        found = self._call(_core.run, program._handle, program, feed, names,
+                           scope, return_numpy)
+        return found if return_numpy else [tensor.as_value(t) for t in found]
+
+    def _call(self, fn, handle, program, feed, names, scope, as_arrays):
+        """Runs it; feeds that are not as the library takes them are made so
+        when it says so, which costs nothing where they are."""
         try:
-            found = _core.run(self._handle, program._handle, feed, names,
-                              scope._handle, return_numpy)
+            return fn(self._handle, handle, feed, names, scope._handle,
+                      as_arrays)
         except (TypeError, BufferError, ValueError):
             ready = self._prepare(program, feed)
             if ready is None:
                 raise
-            found = _core.run(self._handle, program._handle, ready, names,
-                              scope._handle, return_numpy)
-        return found if return_numpy else [tensor.as_value(t) for t in found]
+        return fn(self._handle, handle, ready, names, scope._handle, as_arrays)
 
     def _names(self, fetch_list):
         if not fetch_list:
@@ -56,14 +66,20 @@ class Executor:
         return tuple([v if isinstance(v, str) else v.name for v in fetch_list])
 
     def _prepare(self, program, feed):
-        """Feeds that are no plain arrays, made so; None when all are."""
+        """Feeds as the library takes them: plain arrays of variables that are
+        data. None when all are."""
         if not isinstance(feed, dict):
             if feed:
                 raise TypeError("feed is a dict of names and values, not "
                                 f"{type(feed)}")
             return None
         block = program.global_block()
-        ready = {getattr(k, "name", k): _contiguous(v, block._find(k))
-                 for k, v in feed.items()}
-        same = all(ready.get(k) is v for k, v in feed.items())
+        named = {getattr(k, "name", k): v for k, v in feed.items()}
+        vars = {k: block._find(k) for k in named}
+        ready = {k: _contiguous(v, vars[k]) for k, v in named.items()}
+        same = all(ready[k] is v for k, v in named.items())
+        for v in vars.values():
+            if v is not None and v._exists() and not v.is_data:
+                v._change(is_data=True)
+                same = False
         return None if same else ready

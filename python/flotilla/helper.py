@@ -3,6 +3,7 @@ import copy
 
 from . import ir, names, types
 from .attr import ParamAttr
+from .check import check_type
 from .initializer import ConstantInitializer, XavierInitializer
 
 
@@ -36,7 +37,10 @@ class LayerHelper:
         return found[0]
 
     def input_dtype(self, input_param_name="input"):
-        kinds = {v.dtype for v in self.multiple_input(input_param_name)}
+        inputs = self.multiple_input(input_param_name)
+        for v in inputs:
+            check_type(v, input_param_name, ir.Variable, self.layer_type)
+        kinds = {v.dtype for v in inputs}
         if len(kinds) > 1:
             raise ValueError("Data Type mismatch: " +
                              ", ".join(types.name_of(k) for k in kinds))
@@ -86,6 +90,11 @@ class LayerHelper:
     def create_variable_for_type_inference(self, dtype, stop_gradient=False):
         return self.main_program.current_block()._temporary(
             f"{self.name}.tmp", dtype, stop_gradient=stop_gradient)
+
+    def like(self, x):
+        """A variable to be made of the same type as an input, which is one."""
+        check_type(x, "input", ir.Variable, self.layer_type)
+        return self.create_variable_for_type_inference(x.dtype)
 
     def create_variable(self, *args, **kwargs):
         return self.main_program.current_block().create_var(*args, **kwargs)

@@ -52,10 +52,15 @@ def _as_list(x):
     return list(x) if isinstance(x, (list, tuple)) else [x]
 
 
-def _arguments(slots):
+def _arguments(slots, kind):
     """{slot: variable or list} as [(slot, name), ...]."""
-    return [(slot, _name(v)) for slot, vs in (slots or {}).items()
-            if vs is not None for v in _as_list(vs)]
+    found = [(slot, _name(v)) for slot, vs in (slots or {}).items()
+             if vs is not None for v in _as_list(vs)]
+    for slot, name in found:
+        if not isinstance(name, str):
+            raise TypeError(f"slot {slot} of {kind} takes a Variable, not "
+                            f"{type(name)}")
+    return found
 
 
 def _attr_value(name, kind, value):
@@ -69,6 +74,11 @@ def _attr_value(name, kind, value):
     if isinstance(value, np.generic):
         return value.item()
     return value
+
+
+def grad_var_name(name):
+    """The name of a variable's gradient."""
+    return name + "@GRAD"
 
 
 class Operator:
@@ -491,7 +501,7 @@ class Block:
         attrs = dict(attrs or {})
         role = self.program._role_of(attrs)
         known, extra = self._split_attrs(type, attrs)
-        ins, outs = _arguments(inputs), _arguments(outputs)
+        ins, outs = _arguments(inputs, type), _arguments(outputs, type)
         flags = self._clear_way(outs, {n for _, n in ins})
         handle = _core.op_append(self._handle, type, ins, outs, known, role,
                                  tag, before)

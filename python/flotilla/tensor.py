@@ -169,6 +169,49 @@ class _ScopeTensor:
         self.set_lod(_lengths_to_offsets(lengths))
 
 
+class _ScopeRows(SelectedRows):
+    """Sparse rows in a scope; they are written when they have values."""
+
+    def __init__(self, var):
+        core = _core.scope_get(var._scope._handle, var.name)
+        has_rows = core is not None and core.rows is not None
+        super().__init__(core=core if has_rows else None)
+        self._var = var
+
+    def set_rows(self, rows):
+        super().set_rows(rows)
+        self._write()
+
+    def set_height(self, height):
+        super().set_height(height)
+        self._write()
+
+    def get_tensor(self):
+        return _RowsTensor(self)
+
+    def _write(self):
+        array = self._tensor._array
+        if array is not None and len(array) == len(self._rows):
+            self._var._write(self._fed())
+
+
+class _RowsTensor:
+    """The values of sparse rows in a scope."""
+
+    def __init__(self, rows):
+        self._rows = rows
+
+    def set(self, array, place=None):
+        self._rows._tensor.set(array)
+        self._rows._write()
+
+    def __getattr__(self, name):
+        return getattr(self._rows._tensor, name)
+
+    def __array__(self, dtype=None, copy=None):
+        return np.asarray(self._rows._tensor, dtype=dtype)
+
+
 class _ScopeVar:
     def __init__(self, scope, name):
         self._scope, self.name = scope, name
@@ -184,7 +227,7 @@ class _ScopeVar:
         return _ScopeTensor(self)
 
     def get_selected_rows(self):
-        return self._value()
+        return _ScopeRows(self)
 
     def is_int(self):
         return False

@@ -44,7 +44,7 @@ def _unary(kind, view):
             raise TypeError(f"{kind} has no setting {sorted(wrong)[0]}")
         values.update(given)
         helper = LayerHelper(kind, name=name)
-        out = helper.create_variable_for_type_inference(x.dtype)
+        out = helper.like(x)
         helper.append_op(kind, inputs={"X": x}, outputs={"Out": out},
                          attrs=values)
         return out
@@ -55,7 +55,7 @@ def _unary(kind, view):
 def _elementwise(kind):
     def layer(x, y, axis=-1, act=None, name=None):
         helper = LayerHelper(kind, name=name, act=act)
-        out = helper.create_variable_for_type_inference(x.dtype)
+        out = helper.like(x)
         helper.append_op(kind, inputs={"X": x, "Y": y}, outputs={"Out": out},
                          attrs={"axis": axis})
         return helper.append_activation(out)
@@ -78,7 +78,7 @@ def _boolean(kind):
 def _reducing(kind):
     def layer(input, dim=None, keep_dim=False, name=None):
         helper = LayerHelper(kind, name=name)
-        out = helper.create_variable_for_type_inference(input.dtype)
+        out = helper.like(input)
         if dim is not None and not isinstance(dim, (list, tuple)):
             dim = [dim]
         helper.append_op(kind, inputs={"X": input}, outputs={"Out": out},

@@ -70,7 +70,7 @@ def embedding_v2(input, size, is_sparse=False, is_distributed=False,
 def dropout(x, dropout_prob, is_test=False, seed=None, name=None,
             dropout_implementation="downgrade_in_infer"):
     helper = LayerHelper("dropout", name=name)
-    out = helper.create_variable_for_type_inference(x.dtype)
+    out = helper.like(x)
     mask = helper.create_variable_for_type_inference("uint8", True)
     seed = seed or helper.main_program.random_seed
     helper.append_op("dropout", inputs={"X": x},
@@ -83,7 +83,7 @@ def dropout(x, dropout_prob, is_test=False, seed=None, name=None,
 
 def matmul(x, y, transpose_x=False, transpose_y=False, alpha=1.0, name=None):
     helper = LayerHelper("matmul", name=name)
-    out = helper.create_variable_for_type_inference(x.dtype)
+    out = helper.like(x)
     helper.append_op("matmul", inputs={"X": x, "Y": y}, outputs={"Out": out},
                      attrs={"transpose_X": transpose_x,
                             "transpose_Y": transpose_y, "alpha": float(alpha)})
@@ -92,7 +92,7 @@ def matmul(x, y, transpose_x=False, transpose_y=False, alpha=1.0, name=None):
 
 def mul(x, y, x_num_col_dims=1, y_num_col_dims=1, name=None):
     helper = LayerHelper("mul", name=name)
-    out = helper.create_variable_for_type_inference(x.dtype)
+    out = helper.like(x)
     helper.append_op("mul", inputs={"X": x, "Y": y}, outputs={"Out": out},
                      attrs={"x_num_col_dims": x_num_col_dims,
                             "y_num_col_dims": y_num_col_dims})
@@ -101,14 +101,14 @@ def mul(x, y, x_num_col_dims=1, y_num_col_dims=1, name=None):
 
 def mean(x, name=None):
     helper = LayerHelper("mean", name=name)
-    out = helper.create_variable_for_type_inference(x.dtype)
+    out = helper.like(x)
     helper.append_op("mean", inputs={"X": x}, outputs={"Out": out})
     return out
 
 
 def scale(x, scale=1.0, bias=0.0, bias_after_scale=True, act=None, name=None):
     helper = LayerHelper("scale", name=name, act=act)
-    out = helper.create_variable_for_type_inference(x.dtype)
+    out = helper.like(x)
     inputs, attrs = {"X": x}, {"bias": float(bias),
                                "bias_after_scale": bias_after_scale}
     if isinstance(scale, ir.Variable):
@@ -121,7 +121,7 @@ def scale(x, scale=1.0, bias=0.0, bias_after_scale=True, act=None, name=None):
 
 def softmax(input, use_cudnn=False, name=None, axis=-1):
     helper = LayerHelper("softmax", name=name)
-    out = helper.create_variable_for_type_inference(input.dtype)
+    out = helper.like(input)
     helper.append_op("softmax", inputs={"X": input}, outputs={"Out": out},
                      attrs={"axis": axis})
     return out
@@ -129,7 +129,7 @@ def softmax(input, use_cudnn=False, name=None, axis=-1):
 
 def reshape(x, shape, actual_shape=None, act=None, inplace=False, name=None):
     helper = LayerHelper("reshape2", name=name, act=act)
-    out = helper.create_variable_for_type_inference(x.dtype)
+    out = helper.like(x)
     xshape = helper.create_variable_for_type_inference(x.dtype, True)
     inputs, attrs = {"X": x}, {}
     given = actual_shape if actual_shape is not None else shape
@@ -145,7 +145,7 @@ def reshape(x, shape, actual_shape=None, act=None, inplace=False, name=None):
 def _moved(kind, x, name, **attrs):
     """Operators that give their input another shape."""
     helper = LayerHelper(kind, name=name)
-    out = helper.create_variable_for_type_inference(x.dtype)
+    out = helper.like(x)
     xshape = helper.create_variable_for_type_inference(x.dtype, True)
     helper.append_op(kind, inputs={"X": x},
                      outputs={"Out": out, "XShape": xshape}, attrs=attrs)
@@ -178,7 +178,7 @@ def split(input, num_or_sections, dim=-1, name=None):
     else:
         n = len(num_or_sections)
         attrs = {"sections": list(num_or_sections), "axis": dim}
-    outs = [helper.create_variable_for_type_inference(input.dtype)
+    outs = [helper.like(input)
             for _ in range(n)]
     helper.append_op("split", inputs={"X": input}, outputs={"Out": outs},
                      attrs=attrs)
@@ -187,7 +187,7 @@ def split(input, num_or_sections, dim=-1, name=None):
 
 def topk(input, k, name=None):
     helper = LayerHelper("top_k", name=name)
-    values = helper.create_variable_for_type_inference(input.dtype)
+    values = helper.like(input)
     indices = helper.create_variable_for_type_inference("int64", True)
     inputs, attrs = {"X": input}, {}
     if isinstance(k, ir.Variable):
@@ -202,7 +202,7 @@ def topk(input, k, name=None):
 
 def cos_sim(X, Y):
     helper = LayerHelper("cos_sim")
-    outs = [helper.create_variable_for_type_inference(X.dtype)
+    outs = [helper.like(X)
             for _ in range(3)]
     helper.append_op("cos_sim", inputs={"X": X, "Y": Y},
                      outputs=dict(zip(("Out", "XNorm", "YNorm"), outs)))
@@ -211,7 +211,7 @@ def cos_sim(X, Y):
 
 def clip(x, min, max, name=None):
     helper = LayerHelper("clip", name=name)
-    out = helper.create_variable_for_type_inference(x.dtype)
+    out = helper.like(x)
     helper.append_op("clip", inputs={"X": x}, outputs={"Out": out},
                      attrs={"min": float(min), "max": float(max)})
     return out

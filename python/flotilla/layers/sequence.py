@@ -4,7 +4,7 @@ from ..helper import LayerHelper
 
 def sequence_pool(input, pool_type, is_test=False, pad_value=0.0):
     helper = LayerHelper("sequence_pool")
-    out = helper.create_variable_for_type_inference(input.dtype)
+    out = helper.like(input)
     index = helper.create_variable_for_type_inference("int32", True)
     helper.append_op("sequence_pool", inputs={"X": input},
                      outputs={"Out": out, "MaxIndex": index},
@@ -23,7 +23,7 @@ def sequence_last_step(input):
 
 def sequence_softmax(input, use_cudnn=False, name=None):
     helper = LayerHelper("sequence_softmax", name=name)
-    out = helper.create_variable_for_type_inference(input.dtype)
+    out = helper.like(input)
     helper.append_op("sequence_softmax", inputs={"X": input},
                      outputs={"Out": out})
     return out
@@ -31,7 +31,7 @@ def sequence_softmax(input, use_cudnn=False, name=None):
 
 def sequence_expand(x, y, ref_level=-1, name=None):
     helper = LayerHelper("sequence_expand", name=name)
-    out = helper.create_variable_for_type_inference(x.dtype)
+    out = helper.like(x)
     helper.append_op("sequence_expand", inputs={"X": x, "Y": y},
                      outputs={"Out": out}, attrs={"ref_level": ref_level})
     return out
@@ -45,7 +45,7 @@ def sequence_conv(input, num_filters, filter_size=3, filter_stride=1,
     w = helper.create_parameter(helper.param_attr,
                                 [filter_size * input.shape[1], num_filters],
                                 input.dtype)
-    out = helper.create_variable_for_type_inference(input.dtype)
+    out = helper.like(input)
     start = -int(filter_size // 2) if padding_start is None else padding_start
     helper.append_op("sequence_conv", inputs={"X": input, "Filter": w},
                      outputs={"Out": out},
@@ -68,7 +68,7 @@ def dynamic_gru(input, size, param_attr=None, bias_attr=None, is_reverse=False,
         inputs["Bias"] = b
     if h_0 is not None:
         inputs["H0"] = h_0
-    hidden = helper.create_variable_for_type_inference(input.dtype)
+    hidden = helper.like(input)
     helper.append_op("gru", inputs=inputs, outputs={"Hidden": hidden},
                      attrs={"is_reverse": is_reverse,
                             "gate_activation": gate_activation,

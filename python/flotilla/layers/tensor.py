@@ -61,7 +61,7 @@ def assign(input, output=None):
     helper = LayerHelper("assign")
     if isinstance(input, ir.Variable):
         if output is None:
-            output = helper.create_variable_for_type_inference(input.dtype)
+            output = helper.like(input)
         helper.append_op("assign", inputs={"X": input},
                          outputs={"Out": output})
         return output

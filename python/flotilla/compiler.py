@@ -1,0 +1,132 @@
+"""Programs that run as replicas, each on a part of the batch."""
+import numpy as np
+
+from . import _core, ir, tensor
+from .executor import Executor
+
+
+class BuildStrategy:
+    """How replicas put their gradients together. What Fluid lets one switch
+    besides is done where it helps; those switches may be set."""
+
+    class ReduceStrategy:
+        AllReduce, Reduce = 0, 1
+
+    class GradientScaleStrategy:
+        CoeffNumDevice, One, Customized = 0, 1, 2
+
+    # Fluid's switches that change speed and no result.
+    _FREE = ("debug_graphviz_path", "enable_sequential_execution",
+             "remove_unnecessary_lock", "num_trainers", "trainer_id",
+             "trainers_endpoints", "fuse_elewise_add_act_ops",
+             "fuse_bn_act_ops", "fuse_relu_depthwise_conv",
+             "fuse_broadcast_ops", "fuse_all_optimizer_ops",
+             "fuse_all_reduce_ops", "sync_batch_norm", "memory_optimize",
+             "enable_inplace", "cache_runtime_context", "async_mode",
+             "enable_parallel_graph", "nccl_comm_num", "use_hierarchical_allreduce",
+             "hierarchical_allreduce_inter_nranks", "mkldnn_enabled_op_types",
+             "enable_backward_optimizer_op_deps", "is_distribution")
+
+    def __init__(self):
+        self.__dict__.update(reduce_strategy=self.ReduceStrategy.AllReduce,
+                             gradient_scale_strategy=self.
+                             GradientScaleStrategy.CoeffNumDevice)
+
+    def __setattr__(self, name, value):
+        if name not in self._FREE and name not in self.__dict__:
+            raise AttributeError(f"BuildStrategy has no {name}")
+        self.__dict__[name] = value
+
+    def __getattr__(self, name):
+        if name in self._FREE:
+            return None
+        raise AttributeError(f"BuildStrategy has no {name}")
+
+
+class ExecutionStrategy:
+    def __init__(self):
+        self.num_threads = 0
+        self.num_iteration_per_drop_scope = 100
+        self.num_iteration_per_run = 1
+        self.use_thread_barrier = False
+        self.allow_op_delay = False
+
+
+class CompiledProgram:
+    """A program as it is, or with_data_parallel as replicas."""
+
+    def __init__(self, program_or_graph, build_strategy=None):
+        if not isinstance(program_or_graph, ir.Program):
+            raise TypeError("The input to CompiledProgram should be a Program,"
+                            f" not {type(program_or_graph)}")
+        self._program = program_or_graph
+        self._build = build_strategy or BuildStrategy()
+        self._handle = None
+        self._parallel = None
+
+    def with_data_parallel(self, loss_name=None, build_strategy=None,
+                           exec_strategy=None, share_vars_from=None,
+                           places=None):
+        if self._parallel is not None:
+            raise AssertionError("Already compiled with parallel, cannot be "
+                                 "recompiled.")
+        if build_strategy is not None:
+            self._build = build_strategy
+        self._parallel = (loss_name, exec_strategy or ExecutionStrategy(),
+                          len(places) if places else 0)
+        return self
+
+    def _run(self, exe, feed, names, scope, return_numpy, return_merged):
+        if self._parallel is None:
+            return exe._run_program(self._program, feed, names, scope,
+                                    return_numpy)
+        if self._handle is None:
+            loss, how, n = self._parallel
+            self._handle = _core.compiled_new(
+                self._program._handle, loss, self._build.reduce_strategy,
+                self._build.gradient_scale_strategy, how.num_threads, n)
+        if isinstance(feed, (list, tuple)):
+            feed = _joined(feed)
+        found = exe._call(_core.run_compiled, self._handle, self._program,
+                          feed, names, scope, return_numpy)
+        n = _core.compiled_replicas(self._handle)
+        by_fetch = [found[i::len(names)] for i in range(len(names))]
+        if not return_numpy:
+            by_fetch = [[tensor.as_value(v) for v in vs] for vs in by_fetch]
+        if not return_merged or not return_numpy:
+            return by_fetch if n > 1 else [vs[0] for vs in by_fetch]
+        return [np.concatenate(vs) for vs in by_fetch]
+
+
+def _joined(feeds):
+    """One batch of those of all replicas."""
+    return {k: np.concatenate([np.asarray(f[k]) for f in feeds])
+            for k in feeds[0]}
+
+
+class ParallelExecutor:
+    """The older face of the same."""
+
+    def __init__(self, use_cuda=False, loss_name=None, main_program=None,
+                 share_vars_from=None, exec_strategy=None, build_strategy=None,
+                 num_trainers=1, trainer_id=0, scope=None):
+        if use_cuda:
+            from .fluid import _on_cpu
+            _on_cpu("ParallelExecutor(use_cuda=True)")
+        program = main_program or ir.default_main_program()
+        self._compiled = CompiledProgram(program).with_data_parallel(
+            loss_name, build_strategy, exec_strategy)
+        self._scope = scope
+        self._exe = Executor()
+
+    def run(self, fetch_list, feed=None, feed_dict=None, return_numpy=True):
+        return self._exe.run(self._compiled, feed=feed or feed_dict,
+                             fetch_list=fetch_list, scope=self._scope,
+                             return_numpy=return_numpy)
+
+    @property
+    def device_count(self):
+        return int(_core.ctx_get(ir.ctx, "cpu_num"))
+
+    def drop_local_exe_scopes(self):
+        pass

@@ -1,0 +1,136 @@
+"""What Fluid has and flotilla has otherwise: places of GPUs, the module core,
+one operator run by itself."""
+import logging
+
+from . import _core, ir, tensor, types
+from .types import VarType
+
+EnforceNotMet = _core.Error
+EOFException = StopIteration
+_said = set()
+
+
+def _on_cpu(what):
+    if what not in _said:
+        _said.add(what)
+        logging.getLogger("flotilla").warning(
+            "%s: there is no GPU here; computing on the CPU", what)
+
+
+class CUDAPlace(tensor.CPUPlace):
+    def __init__(self, device_id=0):
+        _on_cpu("CUDAPlace")
+
+
+class CUDAPinnedPlace(tensor.CPUPlace):
+    def __init__(self):
+        _on_cpu("CUDAPinnedPlace")
+
+
+def cuda_places(device_ids=None):
+    return [CUDAPlace(i) for i in device_ids or [0]]
+
+
+def cpu_places(device_count=None):
+    n = device_count or int(_core.ctx_get(ir.ctx, "cpu_num"))
+    return [tensor.CPUPlace() for _ in range(n)]
+
+
+def is_compiled_with_cuda():
+    return False
+
+
+def in_dygraph_mode():
+    return False
+
+
+def get_cuda_device_count():
+    return 0
+
+
+def op_support_gpu(op_type):
+    return False
+
+
+def is_compiled_with_mkldnn():
+    return False
+
+
+class VarDesc:
+    VarType = VarType
+
+
+class OpProtoHolder:
+    """Operators by name, as the original's tests ask for them."""
+
+    _instance = None
+
+    @classmethod
+    def instance(cls):
+        cls._instance = cls._instance or cls()
+        return cls._instance
+
+    def get_op_proto(self, kind):
+        return _OpProto(ir.operator_view(kind))
+
+
+class _Named:
+    def __init__(self, name, **fields):
+        self.name = name
+        self.__dict__.update(fields)
+
+
+class _OpProto:
+    def __init__(self, view):
+        self.type = view["name"]
+        self.comment = view["doc"]
+        self.inputs = [self._slot(s) for s in view["inputs"]]
+        self.outputs = [self._slot(s) for s in view["outputs"]]
+        self.attrs = [_Named(n) for n, _, _ in view["attrs"]]
+
+    @staticmethod
+    def _slot(s):
+        return _Named(s["name"], duplicable=s["is_list"],
+                      dispensable=s["is_optional"], intermediate=False)
+
+
+class OneOperator:
+    """Operator("sgd", Param="p", ...).run(scope, place): a program of one
+    operator over values of a scope."""
+
+    def __init__(self, kind, **given):
+        view = ir.operator_view(kind)
+        ins = {s["name"] for s in view["inputs"]}
+        outs = {s["name"] for s in view["outputs"]}
+        self._kind = kind
+        self._inputs = {k: v for k, v in given.items() if k in ins}
+        self._outputs = {k: v for k, v in given.items() if k in outs}
+        self._attrs = {k: v for k, v in given.items()
+                       if k not in ins and k not in outs}
+
+    def run(self, scope, place=None):
+        from .executor import Executor
+        program = ir.Program()
+        block = program.global_block()
+        for names in self._inputs.values():
+            for name in ir._as_list(names):
+                value = scope.find_var(name)._value()
+                rows = isinstance(value, tensor.SelectedRows)
+                array = value.get_tensor() if rows else value
+                block.create_var(name=name, shape=array.shape(),
+                                 dtype=array._dtype(), persistable=True,
+                                 type=VarType.SELECTED_ROWS if rows else
+                                 VarType.LOD_TENSOR)
+        block.append_op(self._kind, inputs=self._inputs,
+                        outputs=self._outputs, attrs=self._attrs)
+        for names in self._outputs.values():
+            for name in ir._as_list(names):
+                block.var(name).persistable = True
+        Executor(place).run(program, scope=scope)
+
+
+def data(name, shape, dtype="float32", lod_level=0):
+    """An input with its whole shape; None and -1 are open dimensions."""
+    return ir.default_main_program().global_block().create_var(
+        name=name, shape=[-1 if n is None else n for n in shape], dtype=dtype,
+        lod_level=lod_level, stop_gradient=True, is_data=True)
