@@ -6,6 +6,7 @@
 #   make test       all tests; T=name runs one
 #   make check      format, layers, headers, symbols, ABI, warnings, analysis
 #   make bench      measure, into build/bench.tsv; B=area measures one area
+#   make python     the Python package, built and tested
 #   make golden     compare with recorded numbers; DIR=path says where they are
 #   make asan tsan  the tests under the sanitizers
 #   make soak       the long tests
@@ -31,7 +32,7 @@ FIXED_LAYOUT = $$(setarch -R true 2>/dev/null && echo setarch -R)
 configure = test -f $(1)/build.ninja || $(MESON) setup $(1) $(2)
 
 .PHONY: all demo test check bench golden asan tsan soak install format clean
-.PHONY: cluster build tests check-format check-layers check-words check-headers
+.PHONY: cluster python build tests check-format check-layers check-words check-headers
 .PHONY: check-types check-symbols check-abi check-gcc check-clang check-tidy check-tools
 
 all: build
@@ -63,6 +64,9 @@ soak: tests
 cluster: tests
 	@tools/setup cluster
 	$(MESON) test -C build --suite cluster --print-errorlogs
+
+python: tests
+	$(MESON) test -C build --suite python --print-errorlogs
 
 golden: tests
 	@test -n "$(DIR)" || { echo "usage: make golden DIR=path" >&2; exit 2; }

@@ -1,0 +1,182 @@
+/* module.c - the module flotilla._core: errors, texts, and its table of
+ * functions. */
+#include <string.h>
+
+#include "core.h"
+
+/* --- errors -------------------------------------------------------------- */
+
+static PyObject *error_base;
+
+/* The Python class of each status: a subclass of flotilla's Error and of what
+   a Python programmer expects. */
+typedef struct error_class {
+    fl_status status;
+    const char *name;
+    PyObject **also;
+    PyObject *type;
+} error_class;
+
+static error_class classes[] = {
+    { FL_ERR_INVAL, "flotilla.InvalidError", &PyExc_ValueError, NULL },
+    { FL_ERR_NOMEM, "flotilla.NoMemoryError", &PyExc_MemoryError, NULL },
+    { FL_ERR_IO, "flotilla.FileError", &PyExc_OSError, NULL },
+    { FL_ERR_CORRUPT, "flotilla.CorruptError", &PyExc_ValueError, NULL },
+    { FL_ERR_NOTFOUND, "flotilla.NotFoundError", &PyExc_LookupError, NULL },
+    { FL_ERR_TIMEOUT, "flotilla.TimedOutError", &PyExc_TimeoutError, NULL },
+    { FL_ERR_CLOSED, "flotilla.ClosedError", &PyExc_ConnectionError, NULL },
+    { FL_ERR_NUMERIC, "flotilla.NumericError", &PyExc_ArithmeticError, NULL },
+    { FL_ERR_EXISTS, "flotilla.ExistsError", &PyExc_ValueError, NULL },
+    { FL_ERR_BUSY, "flotilla.BusyError", &PyExc_RuntimeError, NULL },
+    { FL_ERR_UNSUPPORTED, "flotilla.UnsupportedError",
+      &PyExc_NotImplementedError, NULL },
+    { FL_ERR_TYPE, "flotilla.WrongTypeError", &PyExc_TypeError, NULL },
+};
+
+#define N_CLASSES (sizeof classes / sizeof *classes)
+
+PyObject *core_fail(fl_status st)
+{
+    PyObject *type = error_base;
+
+    for (size_t i = 0; i < N_CLASSES; i++) {
+        if (classes[i].status == st)
+            type = classes[i].type;
+    }
+    PyErr_SetString(type, fl_last_error());
+    return NULL;
+}
+
+PyObject *core_done(fl_status st)
+{
+    if (st)
+        return core_fail(st);
+    Py_RETURN_NONE;
+}
+
+static int add_class(PyObject *module, error_class *c)
+{
+    PyObject *bases = PyTuple_Pack(2, error_base, *c->also);
+
+    if (!bases)
+        return -1;
+    c->type = PyErr_NewException(c->name, bases, NULL);
+    Py_DECREF(bases);
+    if (!c->type)
+        return -1;
+    Py_INCREF(c->type);
+    return PyModule_AddObject(module, strchr(c->name, '.') + 1, c->type);
+}
+
+int core_add_errors(PyObject *module)
+{
+    error_base = PyErr_NewExceptionWithDoc(
+        "flotilla.Error", "What the library says.", NULL, NULL);
+    if (!error_base)
+        return -1;
+    Py_INCREF(error_base);
+    if (PyModule_AddObject(module, "Error", error_base))
+        return -1;
+    for (size_t i = 0; i < N_CLASSES; i++) {
+        if (add_class(module, &classes[i]))
+            return -1;
+    }
+    return 0;
+}
+
+/* --- memory and texts ---------------------------------------------------- */
+
+struct core_piece {
+    struct core_piece *next;
+    max_align_t data[];
+};
+
+void *core_alloc(core_memory *m, size_t n, size_t bytes)
+{
+    struct core_piece *p = PyMem_Calloc(1, sizeof *p + n * bytes);
+
+    if (!p)
+        return PyErr_NoMemory();
+    p->next = m->pieces;
+    m->pieces = p;
+    return p->data;
+}
+
+void core_release(core_memory *m)
+{
+    for (struct core_piece *p = m->pieces, *next; p; p = next) {
+        next = p->next;
+        PyMem_Free(p);
+    }
+    m->pieces = NULL;
+}
+
+const char **core_names(core_memory *m, PyObject *o, size_t *n)
+{
+    Py_ssize_t len = o == Py_None ? 0 : PySequence_Length(o);
+    const char **names;
+
+    *n = 0;
+    if (len < 0)
+        return NULL;
+    names = core_alloc(m, (size_t)len + 1, sizeof *names);
+    for (Py_ssize_t i = 0; names && i < len; i++) {
+        PyObject *item = PySequence_GetItem(o, i);
+
+        names[i] = item ? PyUnicode_AsUTF8AndSize(item, NULL) : NULL;
+        Py_XDECREF(item); /* the sequence has it */
+        if (!names[i])
+            return NULL;
+    }
+    *n = (size_t)len;
+    return names;
+}
+
+PyObject *core_text(char *text)
+{
+    PyObject *o;
+
+    if (!text)
+        Py_RETURN_NONE;
+    o = PyUnicode_FromString(text);
+    fl_text_free(text);
+    return o;
+}
+
+/* --- the module ---------------------------------------------------------- */
+
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT,
+    .m_name = "flotilla._core",
+    .m_doc = "Handles and functions of libflotilla.",
+    .m_size = -1,
+};
+
+static int fill(PyObject *module)
+{
+    PyMethodDef *const tables[] = { core_ir_methods, core_look_methods,
+                                    core_run_methods };
+
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
+        if (PyModule_AddFunctions(module, tables[i]))
+            return -1;
+    }
+    if (core_add_errors(module) || core_add_handle(module))
+        return -1;
+    return core_add_tensor(module);
+}
+
+/* Named in the export list by hand: headers of 3.8 hide PyMODINIT_FUNC where
+   symbols are hidden by default. */
+FL_API PyObject *PyInit__core(void);
+
+PyObject *PyInit__core(void)
+{
+    PyObject *module = PyModule_Create(&definition);
+
+    if (module && fill(module)) {
+        Py_DECREF(module);
+        return NULL;
+    }
+    return module;
+}

@@ -1,0 +1,447 @@
+/* run.c - scopes, executors, gradients, and the one call that is made a
+ * thousand times a second. */
+#include <string.h>
+
+#include "core.h"
+
+/* --- scopes -------------------------------------------------------------- */
+
+static PyObject *scope_new(PyObject *self, PyObject *args)
+{
+    PyObject *of;
+    fl_scope *parent, *s;
+    fl_status st;
+
+    (void)self;
+    if (!PyArg_ParseTuple(args, "O", &of) || !core_scope_or_none(of, &parent))
+        return NULL;
+    st = fl_scope_new(&s, parent);
+    return st ? core_fail(st) : core_handle(CORE_scope, s, of, true);
+}
+
+/* That of the context itself. */
+static PyObject *scope_current(PyObject *self, PyObject *args)
+{
+    PyObject *of;
+    fl_ctx *c;
+
+    (void)self;
+    if (!PyArg_ParseTuple(args, "O", &of) || !core_ctx(of, &c))
+        return NULL;
+    return core_handle(CORE_scope, fl_current_scope(c), of, false);
+}
+
+/* A copy of a value as a Tensor; None when there is none. */
+static PyObject *scope_get(PyObject *self, PyObject *args)
+{
+    const char *name;
+    fl_scope *s;
+    fl_tensor t;
+
+    (void)self;
+    if (!PyArg_ParseTuple(args, "O&s", core_scope, &s, &name))
+        return NULL;
+    if (!fl_scope_find(s, name, &t))
+        Py_RETURN_NONE;
+    return core_tensor_copy(&t);
+}
+
+static PyObject *scope_set(PyObject *self, PyObject *args)
+{
+    PyObject *value, *result = NULL;
+    const char *name;
+    core_view view;
+    fl_scope *s;
+    fl_tensor t;
+
+    (void)self;
+    if (!PyArg_ParseTuple(args, "O&sO", core_scope, &s, &name, &value))
+        return NULL;
+    if (!core_view_of(value, &view, &t))
+        result = core_done(fl_scope_set(s, name, &t));
+    core_drop_view(&view);
+    return result;
+}
+
+static PyObject *scope_drop(PyObject *self, PyObject *args)
+{
+    const char *name;
+    fl_scope *s;
+
+    (void)self;
+    if (!PyArg_ParseTuple(args, "O&s", core_scope, &s, &name))
+        return NULL;
+    return PyBool_FromLong(fl_scope_drop(s, name));
+}
+
+static PyObject *scope_names(PyObject *self, PyObject *args)
+{
+    const char *name;
+    PyObject *list;
+    fl_scope *s;
+
+    (void)self;
+    if (!PyArg_ParseTuple(args, "O&", core_scope, &s))
+        return NULL;
+    list = PyList_New(0);
+    for (size_t i = 0; list && (name = fl_scope_name(s, i)); i++) {
+        PyObject *text = PyUnicode_FromString(name);
+
+        if (!text || PyList_Append(list, text))
+            Py_CLEAR(list);
+        Py_XDECREF(text);
+    }
+    return list;
+}
+
+/* --- gradients ----------------------------------------------------------- */
+
+/* Handles of variables out of a list; *n is their number. */
+static fl_var **read_vars(core_memory *m, PyObject *o, size_t *n)
+{
+    Py_ssize_t len = o == Py_None ? 0 : PyList_Size(o);
+    fl_var **vars =
+        len < 0 ? NULL : core_alloc(m, (size_t)len + 1, sizeof *vars);
+
+    for (Py_ssize_t i = 0; vars && i < len; i++) {
+        if (!core_var_or_none(PyList_GetItem(o, i), &vars[i]))
+            return NULL;
+    }
+    *n = (size_t)len;
+    return vars;
+}
+
+static PyObject *pair_list(const fl_param_grad *pg, size_t n, PyObject *owner)
+{
+    PyObject *list = PyList_New(0);
+
+    for (size_t i = 0; list && i < n; i++) {
+        PyObject *pair = Py_BuildValue(
+            "NN", core_handle(CORE_var, pg[i].param, owner, false),
+            core_handle(CORE_var, pg[i].grad, owner, false));
+
+        if (!pair || PyList_Append(list, pair))
+            Py_CLEAR(list);
+        Py_XDECREF(pair);
+    }
+    return list;
+}
+
+/* append_backward(loss, parameters or None, no_grad): [(param, grad), ...] */
+static PyObject *append_backward(PyObject *self, PyObject *args)
+{
+    fl_backward_args a = FL_INIT(fl_backward_args, .n_no_grad = 0);
+    PyObject *of, *params, *no_grad, *result = NULL;
+    core_memory memory = { 0 };
+    fl_param_grad *pg;
+    fl_var *loss;
+    size_t n;
+    fl_status st;
+
+    (void)self;
+    if (!PyArg_ParseTuple(args, "OOO", &of, &params, &no_grad) ||
+        !core_var(of, &loss))
+        return NULL;
+    if ((params == Py_None ||
+         (a.parameters = read_vars(&memory, params, &a.n_parameters))) &&
+        (a.no_grad = read_vars(&memory, no_grad, &a.n_no_grad))) {
+        st = fl_append_backward_with(loss, &a, &pg, &n);
+        result = st ? core_fail(st) : pair_list(pg, n, core_owner(of));
+        if (!st)
+            fl_param_grads_free(pg);
+    }
+    core_release(&memory);
+    return result;
+}
+
+static PyObject *var_list(fl_var *const *vars, size_t n, PyObject *owner)
+{
+    PyObject *list = PyList_New((Py_ssize_t)n);
+
+    for (size_t i = 0; list && i < n; i++) {
+        PyObject *h = core_handle(CORE_var, vars[i], owner, false);
+
+        if (!h || PyList_SetItem(list, (Py_ssize_t)i, h))
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
+/* gradients(targets, inputs, target_gradients or None, no_grad, owner) */
+static PyObject *gradients(PyObject *self, PyObject *args)
+{
+    fl_gradients_args a = FL_INIT(fl_gradients_args, .n_targets = 0);
+    PyObject *targets, *inputs, *given, *no_grad, *result = NULL;
+    core_memory memory = { 0 };
+    fl_var **out = NULL;
+    size_t n_given;
+    fl_status st;
+
+    (void)self;
+    if (!PyArg_ParseTuple(args, "O!OOO", &PyList_Type, &targets, &inputs,
+                          &given, &no_grad))
+        return NULL;
+    if ((a.targets = read_vars(&memory, targets, &a.n_targets)) &&
+        (a.inputs = read_vars(&memory, inputs, &a.n_inputs)) &&
+        (given == Py_None ||
+         (a.target_gradients = read_vars(&memory, given, &n_given))) &&
+        (a.no_grad = read_vars(&memory, no_grad, &a.n_no_grad)) &&
+        (out = core_alloc(&memory, a.n_inputs + 1, sizeof *out))) {
+        st = fl_gradients_with(out, &a);
+        result = st ? core_fail(st)
+                    : var_list(out, a.n_inputs,
+                               core_owner(PyList_GetItem(targets, 0)));
+    }
+    core_release(&memory);
+    return result;
+}
+
+/* --- executors ----------------------------------------------------------- */
+
+static PyObject *executor_new(PyObject *self, PyObject *args)
+{
+    PyObject *of;
+    fl_executor *e;
+    fl_ctx *c;
+    fl_status st;
+
+    (void)self;
+    if (!PyArg_ParseTuple(args, "O", &of) || !core_ctx(of, &c))
+        return NULL;
+    st = fl_executor_new(&e, c);
+    return st ? core_fail(st) : core_handle(CORE_executor, e, of, true);
+}
+
+/* What is fed and fetched, on the stack as long as there are few. */
+#define FEW 16
+
+typedef struct run_call {
+    fl_feed feeds[FEW];
+    core_view views[FEW];
+    const char *fetches[FEW];
+    fl_tensor out[FEW];
+    fl_feed *feed;
+    core_view *view;
+    const char **fetch;
+    fl_tensor *value;
+    size_t n_feeds, n_views, n_fetches;
+    size_t n_values; /* n_fetches of each replica */
+    core_memory memory;
+} run_call;
+
+/* What a run is asked for, as Python gives it. */
+typedef struct run_args {
+    PyObject *feed, *names; /* a dict or None, a tuple */
+    fl_scope *scope;
+    int as_arrays;
+    size_t n_replicas;
+} run_args;
+
+/* Room for all; false with an error set when there is none. The arrays are
+   large and are filled as far as they are used. */
+static bool make_room(run_call *r, const run_args *a)
+{
+    r->n_feeds = a->feed == Py_None ? 0 : (size_t)PyDict_Size(a->feed);
+    r->n_fetches = (size_t)PyTuple_Size(a->names);
+    r->n_values = r->n_fetches * a->n_replicas;
+    r->n_views = 0;
+    r->memory = (core_memory){ 0 };
+    r->feed = r->feeds;
+    r->view = r->views;
+    r->fetch = r->fetches;
+    r->value = r->out;
+    if (r->n_feeds > FEW) {
+        r->feed = core_alloc(&r->memory, r->n_feeds, sizeof *r->feed);
+        r->view = core_alloc(&r->memory, r->n_feeds, sizeof *r->view);
+    }
+    if (r->n_values > FEW) {
+        r->fetch = core_alloc(&r->memory, r->n_fetches, sizeof *r->fetch);
+        r->value = core_alloc(&r->memory, r->n_values, sizeof *r->value);
+    }
+    return r->feed && r->view && r->fetch && r->value;
+}
+
+/* Says which feed it was. */
+static void name_feed(const char *name)
+{
+    PyObject *type, *value, *trace;
+
+    PyErr_Fetch(&type, &value, &trace);
+    PyErr_Format(type ? type : PyExc_TypeError, "feed %s: %S", name,
+                 value ? value : Py_None);
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(trace);
+}
+
+static bool read_feeds(run_call *r, PyObject *dict)
+{
+    PyObject *key, *value;
+    Py_ssize_t at = 0;
+
+    while (r->n_feeds && PyDict_Next(dict, &at, &key, &value)) {
+        fl_feed *f = &r->feed[r->n_views];
+
+        f->name = PyUnicode_AsUTF8AndSize(key, NULL);
+        if (!f->name)
+            return false;
+        if (core_view_of(value, &r->view[r->n_views++], &f->value)) {
+            name_feed(f->name);
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool read_fetches(run_call *r, PyObject *names)
+{
+    for (size_t i = 0; i < r->n_fetches; i++) {
+        r->fetch[i] = PyUnicode_AsUTF8AndSize(
+            PyTuple_GetItem(names, (Py_ssize_t)i), NULL);
+        if (!r->fetch[i])
+            return false;
+    }
+    return true;
+}
+
+static void end_call(run_call *r)
+{
+    for (size_t i = 0; i < r->n_views; i++)
+        core_drop_view(&r->view[i]);
+    core_release(&r->memory);
+}
+
+static PyObject *fetched(const run_call *r, bool as_arrays)
+{
+    PyObject *list = PyList_New((Py_ssize_t)r->n_values);
+
+    for (size_t i = 0; list && i < r->n_values; i++) {
+        PyObject *item = as_arrays ? core_array_copy(&r->value[i])
+                                   : core_tensor_copy(&r->value[i]);
+
+        if (!item || PyList_SetItem(list, (Py_ssize_t)i, item))
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
+/* A program, or one for replicas: one of the two. */
+typedef struct runnable {
+    fl_executor *e;
+    fl_program *program;
+    fl_compiled_program *compiled;
+} runnable;
+
+static PyObject *run_it(const runnable *what, const run_args *a)
+{
+    PyObject *result = NULL;
+    run_call r;
+
+    if (make_room(&r, a) && read_feeds(&r, a->feed) &&
+        read_fetches(&r, a->names)) {
+        fl_run_args args =
+            FL_INIT(fl_run_args, .feeds = r.feed, .n_feeds = r.n_feeds,
+                    .fetches = r.fetch, .n_fetches = r.n_fetches,
+                    .out = r.value, .scope = a->scope);
+        fl_status st;
+
+        Py_BEGIN_ALLOW_THREADS st =
+            what->program ? fl_run(what->e, what->program, &args)
+                          : fl_run_compiled(what->e, what->compiled, &args);
+        Py_END_ALLOW_THREADS result =
+            st ? core_fail(st) : fetched(&r, a->as_arrays);
+    }
+    end_call(&r);
+    return result;
+}
+
+/* run(executor, program, {name: value} or None, (fetch, ...), scope or None,
+   as_arrays) */
+static PyObject *run(PyObject *self, PyObject *args)
+{
+    runnable what = { .compiled = NULL };
+    run_args a = { .n_replicas = 1 };
+
+    (void)self;
+    if (!PyArg_ParseTuple(args, "O&O&OO!O&p", core_executor, &what.e,
+                          core_program, &what.program, &a.feed, &PyTuple_Type,
+                          &a.names, core_scope_or_none, &a.scope, &a.as_arrays))
+        return NULL;
+    return run_it(&what, &a);
+}
+
+/* --- replicas ------------------------------------------------------------ */
+
+/* compiled_new(program, loss or None, reduce_strategy, gradient_scale,
+   n_threads, n_replicas) */
+static PyObject *compiled_new(PyObject *self, PyObject *args)
+{
+    fl_build_strategy build = FL_INIT(fl_build_strategy, .reduce_strategy = 0);
+    fl_exec_strategy exec = FL_INIT(fl_exec_strategy, .n_threads = 0);
+    fl_compiled_program *cp;
+    const char *loss;
+    fl_program *p;
+    PyObject *of;
+    int reduce, scale;
+    fl_status st;
+
+    (void)self;
+    if (!PyArg_ParseTuple(args, "Oziiii", &of, &loss, &reduce, &scale,
+                          &exec.n_threads, &exec.n_replicas) ||
+        !core_program(of, &p))
+        return NULL;
+    build.reduce_strategy = (fl_reduce_strategy)reduce;
+    build.gradient_scale_strategy = (fl_gradient_scale)scale;
+    st = fl_compiled_program_new(&cp, p);
+    if (st)
+        return core_fail(st);
+    st = fl_compiled_program_with_data_parallel(cp, loss, &build, &exec);
+    if (st) {
+        fl_compiled_program_free(cp);
+        return core_fail(st);
+    }
+    return core_handle(CORE_compiled, cp, of, true);
+}
+
+static PyObject *compiled_replicas(PyObject *self, PyObject *args)
+{
+    fl_compiled_program *cp;
+
+    (void)self;
+    if (!PyArg_ParseTuple(args, "O&", core_compiled, &cp))
+        return NULL;
+    return PyLong_FromLong(fl_compiled_program_replicas(cp));
+}
+
+/* As run; the values of one replica behind those of another. */
+static PyObject *run_compiled(PyObject *self, PyObject *args)
+{
+    runnable what = { .program = NULL };
+    run_args a = { .n_replicas = 1 };
+
+    (void)self;
+    if (!PyArg_ParseTuple(args, "O&O&OO!O&p", core_executor, &what.e,
+                          core_compiled, &what.compiled, &a.feed, &PyTuple_Type,
+                          &a.names, core_scope_or_none, &a.scope, &a.as_arrays))
+        return NULL;
+    a.n_replicas = (size_t)fl_compiled_program_replicas(what.compiled);
+    return run_it(&what, &a);
+}
+
+PyMethodDef core_run_methods[] = {
+    { "scope_new", scope_new, METH_VARARGS, "A scope below another, or None." },
+    { "scope_current", scope_current, METH_VARARGS, "The context's own." },
+    { "scope_get", scope_get, METH_VARARGS, "A value, or None." },
+    { "scope_set", scope_set, METH_VARARGS, "Sets a value, as a copy." },
+    { "scope_drop", scope_drop, METH_VARARGS, "Drops a variable." },
+    { "scope_names", scope_names, METH_VARARGS, "Its own variables." },
+    { "append_backward", append_backward, METH_VARARGS,
+      "Gradients of a loss: [(parameter, gradient), ...]." },
+    { "gradients", gradients, METH_VARARGS, "Gradients of targets." },
+    { "executor_new", executor_new, METH_VARARGS, "An executor." },
+    { "run", run, METH_VARARGS, "Runs a program once." },
+    { "compiled_new", compiled_new, METH_VARARGS, "A program for replicas." },
+    { "compiled_replicas", compiled_replicas, METH_VARARGS, "How many." },
+    { "run_compiled", run_compiled, METH_VARARGS, "Runs it once." },
+    { NULL, NULL, 0, NULL },
+};

@@ -1,0 +1,417 @@
+/* tensor.c - values: arrays of others without a copy, and tensors of our own.
+ *
+ * A Tensor is dense, ragged (with offsets) or rows of a table. It owns its
+ * memory, which numpy sees through __array_interface__.
+ */
+#include <string.h>
+
+#include "core.h"
+
+typedef struct tensor {
+    PyObject_HEAD fl_tensor value; /* all that it points to is in memory */
+    void *memory;
+} tensor;
+
+static PyTypeObject *tensor_type;
+static PyObject *numpy_empty; /* numpy.empty */
+
+/* --- types --------------------------------------------------------------- */
+
+/* By fl_dtype: the letters of the buffer protocol that mean it, and how
+   __array_interface__ spells it. */
+static const struct {
+    const char *formats, *typestr;
+} types[] = {
+    [FL_DTYPE_F32] = { "f", "<f4" },  [FL_DTYPE_F64] = { "d", "<f8" },
+    [FL_DTYPE_I32] = { "il", "<i4" }, [FL_DTYPE_I64] = { "lq", "<i8" },
+    [FL_DTYPE_U64] = { "LQ", "<u8" }, [FL_DTYPE_U8] = { "B", "|u1" },
+    [FL_DTYPE_BOOL] = { "?", "|b1" },
+};
+
+#define N_TYPES (sizeof types / sizeof *types)
+
+/* "l" is 4 or 8 bytes wide: the size decides. */
+static bool find_type(const char *format, Py_ssize_t itemsize, fl_dtype *out)
+{
+    char letter = format ? *format : 'B';
+
+    if (letter == '=' || letter == '<' || letter == '@')
+        letter = *++format;
+    for (size_t i = 0; i < N_TYPES; i++) {
+        if (letter && strchr(types[i].formats, letter) &&
+            fl_dtype_bytes((fl_dtype)i) == (size_t)itemsize) {
+            *out = (fl_dtype)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* --- views of what others have ------------------------------------------- */
+
+static int view_buffer(PyObject *o, core_view *view, fl_tensor *out)
+{
+    const Py_buffer *b = &view->buffer;
+    int64_t dims[FL_RANK_MAX];
+    fl_dtype dtype;
+
+    if (PyObject_GetBuffer(o, &view->buffer, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT))
+        return -1;
+    view->has_buffer = true;
+    if (!find_type(b->format, b->itemsize, &dtype)) {
+        PyErr_Format(PyExc_TypeError,
+                     "numbers of type '%s' cannot be fed: cast to float32, "
+                     "float64, int32, int64, uint64, uint8 or bool",
+                     b->format ? b->format : "B");
+        return -1;
+    }
+    if (b->ndim > FL_RANK_MAX) {
+        PyErr_Format(PyExc_ValueError,
+                     "an array of %d dimensions; at most %d are possible",
+                     b->ndim, FL_RANK_MAX);
+        return -1;
+    }
+    for (int i = 0; i < b->ndim; i++)
+        dims[i] = b->shape[i];
+    *out = fl_tensor_of(dtype, b->buf, b->ndim, dims);
+    return 0;
+}
+
+int core_view_of(PyObject *o, core_view *view, fl_tensor *out)
+{
+    view->has_buffer = false;
+    if (Py_TYPE(o) != tensor_type)
+        return view_buffer(o, view, out);
+    *out = ((tensor *)o)->value;
+    return 0;
+}
+
+void core_drop_view(core_view *view)
+{
+    if (view->has_buffer)
+        PyBuffer_Release(&view->buffer);
+    view->has_buffer = false;
+}
+
+/* --- copies -------------------------------------------------------------- */
+
+static size_t value_bytes(const fl_tensor *t)
+{
+    return (size_t)fl_tensor_numel(t) * fl_dtype_bytes(t->dtype);
+}
+
+static size_t round_up(size_t n)
+{
+    return (n + 63) & ~(size_t)63;
+}
+
+static size_t level_bytes(const fl_tensor *t, int k)
+{
+    return (size_t)t->lod_len[k] * sizeof **t->lod;
+}
+
+static size_t row_bytes(const fl_tensor *t)
+{
+    return t->kind == FL_KIND_ROWS ? (size_t)t->shape.dim[0] * sizeof *t->rows
+                                   : 0;
+}
+
+static size_t all_bytes(const fl_tensor *t)
+{
+    size_t n = round_up(value_bytes(t)) + round_up(row_bytes(t));
+
+    for (int k = 0; k < t->n_lod; k++)
+        n += round_up(level_bytes(t, k));
+    return n;
+}
+
+/* Puts a piece into the memory and moves on. */
+static void *put(char **at, const void *from, size_t bytes)
+{
+    void *to = *at;
+
+    if (bytes)
+        memcpy(to, from, bytes);
+    *at += round_up(bytes);
+    return to;
+}
+
+PyObject *core_tensor_copy(const fl_tensor *t)
+{
+    size_t bytes = all_bytes(t);
+    tensor *copy = PyObject_New(tensor, tensor_type);
+    char *at;
+
+    if (!copy)
+        return NULL;
+    copy->value = *t;
+    copy->memory = PyMem_Malloc(bytes ? bytes : 1);
+    if (!copy->memory) {
+        Py_DECREF(copy);
+        return PyErr_NoMemory();
+    }
+    at = copy->memory;
+    copy->value.data = put(&at, t->data, value_bytes(t));
+    copy->value.strides = NULL;
+    copy->value.flags &= ~(uint64_t)FL_TENSOR_READ_ONLY;
+    for (int k = 0; k < t->n_lod; k++)
+        copy->value.lod[k] = put(&at, t->lod[k], level_bytes(t, k));
+    if (t->kind == FL_KIND_ROWS)
+        copy->value.rows = put(&at, t->rows, row_bytes(t));
+    return (PyObject *)copy;
+}
+
+static PyObject *shape_of(const fl_tensor *t)
+{
+    PyObject *shape = PyTuple_New(t->shape.rank);
+
+    for (int i = 0; shape && i < t->shape.rank; i++) {
+        PyObject *n = PyLong_FromLongLong(t->shape.dim[i]);
+
+        if (!n || PyTuple_SetItem(shape, i, n))
+            Py_CLEAR(shape);
+    }
+    return shape;
+}
+
+PyObject *core_array_copy(const fl_tensor *t)
+{
+    PyObject *shape = shape_of(t), *array;
+    Py_buffer b;
+
+    if (!shape)
+        return NULL;
+    array = PyObject_CallFunction(numpy_empty, "Ns", shape,
+                                  types[t->dtype].typestr);
+    if (!array ||
+        PyObject_GetBuffer(array, &b, PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE)) {
+        Py_XDECREF(array);
+        return NULL;
+    }
+    if (b.len)
+        memcpy(b.buf, t->data, (size_t)b.len);
+    PyBuffer_Release(&b);
+    return array;
+}
+
+/* --- the type ------------------------------------------------------------ */
+
+static void tensor_dealloc(PyObject *o)
+{
+    PyTypeObject *type = Py_TYPE(o);
+    freefunc free_object = (freefunc)PyType_GetSlot(type, Py_tp_free);
+
+    PyMem_Free(((tensor *)o)->memory);
+    free_object(o);
+    Py_DECREF(type);
+}
+
+static PyObject *get_interface(PyObject *o, void *unused)
+{
+    const fl_tensor *t = &((tensor *)o)->value;
+    PyObject *shape = shape_of(t);
+
+    (void)unused;
+    if (!shape)
+        return NULL;
+    return Py_BuildValue("{s:N,s:s,s:(NO),s:i}", "shape", shape, "typestr",
+                         types[t->dtype].typestr, "data",
+                         PyLong_FromVoidPtr(t->data), Py_False, "version", 3);
+}
+
+static PyObject *get_shape(PyObject *o, void *unused)
+{
+    (void)unused;
+    return shape_of(&((tensor *)o)->value);
+}
+
+static PyObject *get_dtype(PyObject *o, void *unused)
+{
+    (void)unused;
+    return PyLong_FromLong((long)((tensor *)o)->value.dtype);
+}
+
+static PyObject *list_of_offsets(const int64_t *offsets, int64_t n)
+{
+    PyObject *list = PyList_New((Py_ssize_t)n);
+
+    for (int64_t i = 0; list && i < n; i++) {
+        PyObject *item = PyLong_FromLongLong(offsets[i]);
+
+        if (!item || PyList_SetItem(list, (Py_ssize_t)i, item))
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
+/* Levels of offsets, as Fluid's lod(). */
+static PyObject *get_lod(PyObject *o, void *unused)
+{
+    const fl_tensor *t = &((tensor *)o)->value;
+    PyObject *levels = PyList_New(t->n_lod);
+
+    (void)unused;
+    for (int k = 0; levels && k < t->n_lod; k++) {
+        PyObject *level = list_of_offsets(t->lod[k], t->lod_len[k]);
+
+        if (!level || PyList_SetItem(levels, k, level))
+            Py_CLEAR(levels);
+    }
+    return levels;
+}
+
+/* The table rows of a sparse value; None of another kind. */
+static PyObject *get_rows(PyObject *o, void *unused)
+{
+    const fl_tensor *t = &((tensor *)o)->value;
+    PyObject *list;
+
+    (void)unused;
+    if (t->kind != FL_KIND_ROWS)
+        Py_RETURN_NONE;
+    list = PyList_New((Py_ssize_t)t->shape.dim[0]);
+    for (int64_t i = 0; list && i < t->shape.dim[0]; i++) {
+        PyObject *item = PyLong_FromUnsignedLongLong(t->rows[i]);
+
+        if (!item || PyList_SetItem(list, (Py_ssize_t)i, item))
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
+static PyObject *get_height(PyObject *o, void *unused)
+{
+    (void)unused;
+    return PyLong_FromLongLong(((tensor *)o)->value.height);
+}
+
+static PyGetSetDef tensor_fields[] = {
+    { "__array_interface__", get_interface, NULL, "for numpy", NULL },
+    { "shape", get_shape, NULL, "dimensions", NULL },
+    { "dtype", get_dtype, NULL, "number of the type", NULL },
+    { "lod", get_lod, NULL, "levels of offsets", NULL },
+    { "rows", get_rows, NULL, "table rows of a sparse value, or None", NULL },
+    { "height", get_height, NULL, "rows of the table", NULL },
+    { NULL, NULL, NULL, NULL, NULL },
+};
+
+static PyType_Slot slots[] = {
+    { Py_tp_dealloc, tensor_dealloc },
+    { Py_tp_getset, tensor_fields },
+    { Py_tp_doc, "A value that owns its memory." },
+    { 0, NULL },
+};
+
+static PyType_Spec spec = { .name = "flotilla._core.Tensor",
+                            .basicsize = sizeof(tensor),
+                            .flags = Py_TPFLAGS_DEFAULT,
+                            .slots = slots };
+
+/* --- making one ---------------------------------------------------------- */
+
+/* Offsets out of a sequence of numbers. */
+static int read_level(core_memory *m, PyObject *o, const int64_t **out,
+                      int64_t *len)
+{
+    Py_ssize_t n = PySequence_Length(o);
+    int64_t *list = n < 0 ? NULL : core_alloc(m, (size_t)n + 1, sizeof *list);
+
+    for (Py_ssize_t i = 0; list && i < n; i++) {
+        PyObject *item = PySequence_GetItem(o, i);
+
+        list[i] = item ? PyLong_AsLongLong(item) : 0;
+        Py_XDECREF(item);
+        if (PyErr_Occurred())
+            return -1;
+    }
+    *out = list;
+    *len = n;
+    return list ? 0 : -1;
+}
+
+static int read_levels(core_memory *m, PyObject *o, fl_tensor *t)
+{
+    Py_ssize_t n = PySequence_Length(o);
+
+    if (n < 0)
+        return -1;
+    if (n > FL_LOD_MAX) {
+        PyErr_Format(PyExc_ValueError,
+                     "%zd levels of offsets; at most %d are possible", n,
+                     FL_LOD_MAX);
+        return -1;
+    }
+    for (Py_ssize_t k = 0; k < n; k++) {
+        PyObject *level = PySequence_GetItem(o, k);
+        int bad = !level || read_level(m, level, &t->lod[k], &t->lod_len[k]);
+
+        Py_XDECREF(level);
+        if (bad)
+            return -1;
+    }
+    t->n_lod = (int)n;
+    if (n)
+        t->kind = FL_KIND_RAGGED;
+    return 0;
+}
+
+static int read_rows(core_memory *m, PyObject *o, int64_t height, fl_tensor *t)
+{
+    const int64_t *rows;
+    int64_t n;
+
+    if (read_level(m, o, &rows, &n))
+        return -1;
+    if (t->shape.rank < 1 || n != t->shape.dim[0]) {
+        PyErr_Format(PyExc_ValueError, "%lld rows are named for %lld values",
+                     (long long)n,
+                     (long long)(t->shape.rank ? t->shape.dim[0] : 0));
+        return -1;
+    }
+    t->kind = FL_KIND_ROWS;
+    t->rows = (uint64_t *)rows;
+    t->height = height;
+    return 0;
+}
+
+/* tensor(array, lod, rows or None, height): a Tensor with copies. */
+static PyObject *tensor_new(PyObject *self, PyObject *args)
+{
+    PyObject *array, *lod, *rows, *result = NULL;
+    core_memory memory = { 0 };
+    core_view view;
+    fl_tensor t;
+    long long height;
+
+    (void)self;
+    if (!PyArg_ParseTuple(args, "OOOL", &array, &lod, &rows, &height))
+        return NULL;
+    if (!core_view_of(array, &view, &t) && !read_levels(&memory, lod, &t) &&
+        (rows == Py_None || !read_rows(&memory, rows, height, &t)))
+        result = core_tensor_copy(&t);
+    core_drop_view(&view);
+    core_release(&memory);
+    return result;
+}
+
+static PyMethodDef tensor_methods[] = {
+    { "tensor", tensor_new, METH_VARARGS,
+      "tensor(array, lod, rows, height): a Tensor with copies." },
+    { NULL, NULL, 0, NULL },
+};
+
+int core_add_tensor(PyObject *module)
+{
+    PyObject *numpy = PyImport_ImportModule("numpy");
+
+    if (!numpy)
+        return -1;
+    numpy_empty = PyObject_GetAttrString(numpy, "empty");
+    Py_DECREF(numpy);
+    tensor_type = (PyTypeObject *)PyType_FromSpec(&spec);
+    if (!numpy_empty || !tensor_type ||
+        PyModule_AddFunctions(module, tensor_methods))
+        return -1;
+    Py_INCREF(tensor_type);
+    return PyModule_AddObject(module, "Tensor", (PyObject *)tensor_type);
+}

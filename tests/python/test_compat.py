@@ -1,0 +1,58 @@
+"""PaddlePaddle's names."""
+import unittest
+
+import numpy as np
+
+import paddle
+import paddle.fluid as fluid
+from paddle.fluid.backward import append_backward
+
+
+class Names(unittest.TestCase):
+    def test_it_says_what_it_is(self):
+        self.assertIn("flotilla", paddle.__version__)
+
+    def test_every_row_of_the_list_names_something(self):
+        from flotilla import compat
+        for module, name, path in compat._rows():
+            with self.subTest(name=f"{module}.{name}"):
+                compat._find(path)
+
+    def test_a_name_that_is_not_there_is_answered_with_the_nearest(self):
+        with self.assertRaisesRegex(AttributeError, "did you mean fc"):
+            fluid.layers.fcc
+
+    def test_there_is_no_gpu(self):
+        self.assertFalse(fluid.is_compiled_with_cuda())
+        self.assertIsInstance(fluid.CUDAPlace(0), fluid.CPUPlace)
+
+    def test_a_net_trains(self):
+        main, startup = fluid.Program(), fluid.Program()
+        with fluid.program_guard(main, startup):
+            x = fluid.layers.data(name="x", shape=[13], dtype="float32")
+            y = fluid.layers.data(name="y", shape=[1], dtype="float32")
+            loss = fluid.layers.mean(fluid.layers.square_error_cost(
+                input=fluid.layers.fc(input=x, size=1), label=y))
+            fluid.optimizer.SGD(learning_rate=0.01).minimize(loss)
+        exe = fluid.Executor(fluid.CPUPlace())
+        with fluid.scope_guard(fluid.core.Scope()):
+            exe.run(startup)
+            feed = {"x": np.ones((4, 13), "float32"),
+                    "y": np.ones((4, 1), "float32")}
+            losses = [exe.run(main, feed=feed, fetch_list=[loss.name])[0][0]
+                      for _ in range(20)]
+        self.assertLess(losses[-1], losses[0])
+
+    def test_one_operator_runs_on_a_scope(self):
+        scope = fluid.core.Scope()
+        for name, value in (("p", 1.0), ("g", 2.0), ("lr", 0.5)):
+            scope.var(name).get_tensor().set(np.full(1, value, "float32"),
+                                             fluid.CPUPlace())
+        fluid.op.Operator("sgd", Param="p", Grad="g", LearningRate="lr",
+                          ParamOut="p").run(scope, fluid.CPUPlace())
+        got = np.array(scope.find_var("p").get_tensor())
+        self.assertEqual(got.tolist(), [0.0])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,151 @@
+"""Runs, feeds, fetches and scopes."""
+import threading
+import unittest
+
+import numpy as np
+
+import flotilla as fl
+
+
+def net(build):
+    """A program of one layer over x [-1, 2], and what it gives."""
+    main = fl.Program()
+    with fl.program_guard(main, fl.Program()), fl.unique_name.guard():
+        x = fl.layers.data("x", [2])
+        return main, build(x)
+
+
+class Feeds(unittest.TestCase):
+    def setUp(self):
+        self.main, self.out = net(lambda x: fl.layers.scale(x, 2.0))
+        self.exe = fl.Executor(fl.CPUPlace())
+
+    def run_with(self, x):
+        return self.exe.run(self.main, feed={"x": x}, fetch_list=[self.out])[0]
+
+    def test_an_array(self):
+        x = np.arange(6, dtype="float32").reshape(3, 2)
+        np.testing.assert_array_equal(self.run_with(x), 2 * x)
+
+    def test_a_part_of_an_array(self):
+        x = np.arange(12, dtype="float32").reshape(3, 4)[:, ::2]
+        np.testing.assert_array_equal(self.run_with(x), 2 * x)
+
+    def test_a_list_takes_the_type_of_its_variable(self):
+        np.testing.assert_array_equal(self.run_with([[1, 2]]), [[2.0, 4.0]])
+
+    def test_no_rows(self):
+        self.assertEqual(self.run_with(np.zeros((0, 2), "float32")).shape,
+                         (0, 2))
+
+    def test_a_fetched_array_stays_when_the_program_runs_again(self):
+        first = self.run_with(np.ones((1, 2), "float32"))
+        self.run_with(np.zeros((1, 2), "float32"))
+        np.testing.assert_array_equal(first, [[2.0, 2.0]])
+
+    def test_a_type_that_there_is_not(self):
+        with self.assertRaisesRegex(TypeError, "feed x: .*cast to float32"):
+            self.run_with(np.ones((1, 2), "float16"))
+
+    def test_a_wrong_shape_names_the_variable(self):
+        with self.assertRaisesRegex(fl.Error, "x"):
+            self.run_with(np.ones((1, 3), "float32"))
+
+    def test_a_name_that_is_not_there(self):
+        with self.assertRaises(fl.Error):
+            self.exe.run(self.main, feed={"y": np.ones((1, 2), "float32")},
+                         fetch_list=[self.out])
+
+    def test_a_closed_executor_says_so(self):
+        self.exe.close()
+        with self.assertRaisesRegex(RuntimeError, "closed"):
+            self.run_with(np.ones((1, 2), "float32"))
+
+
+class Ragged(unittest.TestCase):
+    def test_sequences_go_in_and_come_out(self):
+        main = fl.Program()
+        with fl.program_guard(main, fl.Program()):
+            x = fl.layers.data("x", [1], dtype="float32", lod_level=1)
+            doubled = fl.layers.scale(x, 2.0)
+            pooled = fl.layers.sequence_pool(x, "sum")
+        t = fl.create_lod_tensor(
+            np.arange(5, dtype="float32").reshape(5, 1), [[2, 3]],
+            fl.CPUPlace())
+        exe = fl.Executor()
+        two, one = exe.run(main, feed={"x": t}, fetch_list=[doubled, pooled],
+                           return_numpy=False)
+        self.assertEqual(two.lod(), [[0, 2, 5]])
+        self.assertEqual(two.recursive_sequence_lengths(), [[2, 3]])
+        np.testing.assert_array_equal(np.array(one), [[1.0], [9.0]])
+
+    def test_offsets_that_do_not_fit_are_refused(self):
+        with self.assertRaises(AssertionError):
+            fl.create_lod_tensor(np.zeros((5, 1)), [[2, 2]], fl.CPUPlace())
+
+
+class Scopes(unittest.TestCase):
+    def test_values_are_set_and_read(self):
+        scope = fl.Scope()
+        scope.var("a").get_tensor().set(np.ones((2, 3), "float32"))
+        t = scope.find_var("a").get_tensor()
+        self.assertEqual(t.shape(), [2, 3])
+        self.assertIsNone(scope.find_var("b"))
+
+    def test_a_child_shows_its_parents_values(self):
+        parent = fl.Scope()
+        parent.var("a").get_tensor().set(np.ones(2, "float32"))
+        self.assertIsNotNone(parent.new_scope().find_var("a"))
+
+    def test_two_scopes_train_apart(self):
+        main, startup = fl.Program(), fl.Program()
+        with fl.program_guard(main, startup), fl.unique_name.guard():
+            out = fl.layers.fc(fl.layers.data("x", [2]), 1)
+        exe = fl.Executor()
+        x = {"x": np.ones((1, 2), "float32")}
+        a, b = fl.Scope(), fl.Scope()
+        for scope in (a, b):
+            exe.run(startup, scope=scope)
+        b.var("fc_0.b_0").get_tensor().set(np.full(1, 5, "float32"))
+        one = exe.run(main, feed=x, fetch_list=[out], scope=a)[0]
+        two = exe.run(main, feed=x, fetch_list=[out], scope=b)[0]
+        self.assertAlmostEqual(float((two - one)[0, 0]), 5.0, places=5)
+
+
+class Replicas(unittest.TestCase):
+    def test_batches_are_split_and_fetches_joined(self):
+        main, out = net(lambda x: fl.layers.scale(x, 3.0))
+        both = fl.CompiledProgram(main).with_data_parallel(
+            places=[fl.CPUPlace(), fl.CPUPlace()])
+        x = np.arange(8, dtype="float32").reshape(4, 2)
+        got, = fl.Executor().run(both, feed={"x": x}, fetch_list=[out])
+        np.testing.assert_array_equal(got, 3 * x)
+
+    def test_a_switch_that_there_is_not(self):
+        with self.assertRaises(AttributeError):
+            fl.BuildStrategy().no_such_switch = True
+
+
+class Threads(unittest.TestCase):
+    def test_executors_run_side_by_side(self):
+        main, out = net(lambda x: fl.layers.scale(x, 2.0))
+        wrong = []
+
+        def work(k):
+            exe = fl.Executor()
+            x = np.full((8, 2), k, "float32")
+            for _ in range(200):
+                got, = exe.run(main, feed={"x": x}, fetch_list=[out])
+                if not (got == 2 * k).all():
+                    wrong.append(k)
+
+        threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        self.assertEqual(wrong, [])
+
+
+if __name__ == "__main__":
+    unittest.main()
