@@ -327,14 +327,6 @@ static void measure_load(model *m)
     free_old(m);
 }
 
-/* BENCH_MODEL names one of them; all without it. */
-static bool is_wanted(const char *part)
-{
-    const char *only = getenv("BENCH_MODEL");
-
-    return !only || !strcmp(only, part);
-}
-
 void bench_model_table(void)
 {
     const char *rows = getenv("BENCH_MODEL_ROWS");
@@ -346,13 +338,13 @@ void bench_model_table(void)
     save(&m, 0);
     bench_check(fl_version_open(&m.saved, m.dir), "opening");
     m.bytes = read_files(m.saved, &m.n_bytes);
-    if (is_wanted("load"))
+    if (bench_model_wants("load"))
         measure_load(&m);
     fl_version_close(m.saved);
     remove_files(&m);
-    if (is_wanted("save"))
+    if (bench_model_wants("save"))
         measure_saves(&m);
-    if (is_wanted("delta"))
+    if (bench_model_wants("delta"))
         measure_delta(&m);
     free(m.bytes);
     fl_table_destroy(m.t);
