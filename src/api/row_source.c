@@ -78,10 +78,10 @@ static fl_status seen_read(fl_row_source *s, fl_source_read *r)
     return st;
 }
 
-static fl_status seen_dense(fl_row_source *s, const char *name, float *out,
-                            size_t n)
+static fl_status seen_dense(fl_row_source *s, const char *name,
+                            const fl_shape *shape, float *out)
 {
-    return fl_job_view_dense(((seen_rows *)s)->view, name, out, n);
+    return fl_job_view_dense(((seen_rows *)s)->view, name, shape, out);
 }
 
 static void seen_free(fl_row_source *s)

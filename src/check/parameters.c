@@ -88,7 +88,7 @@ static fl_status compare_far(fl_consistency *c, const char *name,
     if (!c->rows->ops->dense || right->dtype != FL_DTYPE_F32)
         return FL_OK;
     far.data = fl_alloc((n + 1) * sizeof(float));
-    st = c->rows->ops->dense(c->rows, name, far.data, n);
+    st = c->rows->ops->dense(c->rows, name, &right->shape, far.data);
     if (!st)
         compare(f, name, right, &far, c->where);
     else if (st == FL_ERR_NOTFOUND)

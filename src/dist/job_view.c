@@ -2,7 +2,8 @@
  *
  * Servers know tables and blocks by number; which number has which name is in
  * their statistics, asked for once. A parameter is one block of its name, or
- * blocks NAME.block0, NAME.block1, ... behind one another.
+ * blocks NAME.block0, NAME.block1, ... behind one another, or, when it is read by
+ * ids, the rows of a table of its name.
  */
 #include "dist/job_view.h"
 
@@ -413,22 +414,48 @@ static fl_status pull_blocks(const fl_job_view *v, const block_list *blocks,
     return st;
 }
 
-fl_status fl_job_view_dense(const fl_job_view *v, const char *name, float *out,
-                            size_t n)
+/* An array that is read by ids is a table of its rows, by number. */
+static fl_status read_as_rows(const fl_job_view *v, const char *name,
+                              const fl_shape *shape, float *out)
 {
+    size_t n = shape->rank == 2 ? (size_t)shape->dim[0] : 0;
+    uint64_t *keys;
+    uint8_t *missing;
+    uint32_t table;
+    fl_status st;
+
+    if (!n || find_table(v, name, &table))
+        FL_FAIL(FL_ERR_NOTFOUND, "the job has no dense parameter %s", name);
+    keys = fl_alloc(n * sizeof(*keys));
+    missing = fl_alloc(n);
+    for (size_t i = 0; i < n; i++)
+        keys[i] = i;
+    st = fl_job_view_read(v, &(fl_view_rows){ .table = name,
+                                              .keys = keys,
+                                              .n = n,
+                                              .dim = (uint32_t)shape->dim[1],
+                                              .out = out,
+                                              .missing = missing });
+    fl_free(keys);
+    fl_free(missing);
+    return st;
+}
+
+fl_status fl_job_view_dense(const fl_job_view *v, const char *name,
+                            const fl_shape *shape, float *out)
+{
+    uint64_t n = (uint64_t)fl_shape_numel(shape), held;
     block_list blocks = { 0 };
-    uint64_t held;
     fl_status st;
 
     find_blocks(v, name, &blocks);
     held = count_numbers(&blocks);
     if (!blocks.len)
-        st = fl_err_set(FL_ERR_NOTFOUND, "the job has no dense parameter %s",
-                        name);
+        st = read_as_rows(v, name, shape, out);
     else if (held != n)
         st = fl_err_set(FL_ERR_INVAL,
                         "parameter %s has %" PRIu64 " numbers on the servers, "
-                        "and %zu are asked for",
+                        "and %" PRIu64 " are asked for",
                         name, held, n);
     else
         st = pull_blocks(v, &blocks, out);

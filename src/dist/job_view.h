@@ -31,10 +31,10 @@ typedef struct fl_view_rows {
 FL_MUST_CHECK
 fl_status fl_job_view_read(const fl_job_view *v, const fl_view_rows *r);
 
-/* The n numbers of a dense parameter. FL_ERR_NOTFOUND: the job has none of that
-   name. */
+/* The numbers of a dense parameter of that shape, also of one whose rows the
+   servers keep in a table. FL_ERR_NOTFOUND: the job has none of that name. */
 FL_MUST_CHECK
-fl_status fl_job_view_dense(const fl_job_view *v, const char *name, float *out,
-                            size_t n);
+fl_status fl_job_view_dense(const fl_job_view *v, const char *name,
+                            const fl_shape *shape, float *out);
 
 #endif

@@ -33,10 +33,10 @@ typedef struct fl_row_source_ops {
        twice, or have none any more. NULL: it cannot tell. */
     fl_status (*list)(fl_row_source *s, const char *table, uint32_t shard,
                       fl_source_key_fn fn, void *arg);
-    /* The n numbers of a dense parameter, FL_ERR_NOTFOUND when it has none of
-       that name. NULL: it has rows alone. */
-    fl_status (*dense)(fl_row_source *s, const char *name, float *out,
-                       size_t n);
+    /* The numbers of a dense parameter of that shape, FL_ERR_NOTFOUND when it
+       has none of that name. NULL: it has rows alone. */
+    fl_status (*dense)(fl_row_source *s, const char *name,
+                       const fl_shape *shape, float *out);
     void (*free)(fl_row_source *s);
 } fl_row_source_ops;
 
