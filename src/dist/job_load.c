@@ -26,12 +26,24 @@ static fl_status fetch(const fl_job *j, const char *path, char **local,
 
 /* --- what goes where ------------------------------------------------------ */
 
+/* What the program calls a variable of the model. */
+static const char *name_here(const fl_match_options *o, const char *saved)
+{
+    size_t n = strlen(saved);
+
+    for (size_t i = 0; i < o->n_renames; i++)
+        if (!strncmp(o->renames[i], saved, n) && o->renames[i][n] == '=')
+            return o->renames[i] + n + 1;
+    return saved;
+}
+
 /* Has the model a table where the program has an array? */
-static bool has_tables_for_arrays(const fl_manifest *m, const fl_program *p)
+static bool has_tables_for_arrays(const fl_manifest *m, const fl_program *p,
+                                  const fl_match_options *o)
 {
     for (size_t i = 0; i < m->tables.len; i++) {
-        const fl_var *v =
-            fl_block_find_var(fl_program_main(p), m->tables.data[i].name);
+        const fl_var *v = fl_block_find_var(
+            fl_program_main(p), name_here(o, m->tables.data[i].name));
 
         if (v && !(v->flags & FL_VAR_TABLE))
             return true;
@@ -41,12 +53,12 @@ static bool has_tables_for_arrays(const fl_manifest *m, const fl_program *p)
 
 /* The user's program, with tables for arrays if the model has them so. */
 static fl_status program_for(const fl_job *j, const fl_model_version *v,
-                             fl_program **out)
+                             const fl_match_options *o, fl_program **out)
 {
     fl_program *p;
 
     FL_TRY(fl_program_parse(j->model->program, &fl_ops, &p));
-    if (!has_tables_for_arrays(&v->manifest, p)) {
+    if (!has_tables_for_arrays(&v->manifest, p, o)) {
         *out = p;
         return FL_OK;
     }
@@ -75,7 +87,7 @@ static fl_status make_plan(const fl_job *j, const fl_model_version *v,
                 "a job that was connected by hand has no program whose "
                 "variables could be chosen; leave the options out");
     }
-    FL_TRY(program_for(j, v, &p));
+    FL_TRY(program_for(j, v, &wish->match, &p));
     st = fl_load_plan_make(&plan, p, v, wish);
     fl_program_free(p);
     FL_TRY(st);
