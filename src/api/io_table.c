@@ -1,6 +1,7 @@
 /* io_table.c - tables of this process, saved and loaded. */
 #include "api/io.h"
 #include "base/hash.h"
+#include "ckpt/state_rows.h"
 #include "ckpt/table_file.h"
 #include "mode/mode_local.h"
 
@@ -44,6 +45,13 @@ fl_status fl_io_save_table(const fl_io_call *call, const fl_model_version *v,
     return st;
 }
 
+/* State of rows that trainers had for themselves. */
+static bool has_trainers_state(const fl_io_table *t)
+{
+    return !t->is_fresh_state &&
+           fl_state_rows_has(&t->chain[0]->manifest, t->saved, -1);
+}
+
 /* Sums are compared by the check, before anything changes. */
 static fl_table_load_options load_of(const fl_io_call *call,
                                      const fl_io_table *t)
@@ -53,7 +61,7 @@ static fl_table_load_options load_of(const fl_io_call *call,
         .n_threads = (int)call->ctx->conf.num_threads,
         .is_verified = true,
         .other_dim = t->is_resized,
-        .other_state = t->is_fresh_state,
+        .other_state = t->is_fresh_state || has_trainers_state(t),
     };
 }
 
@@ -88,6 +96,12 @@ fl_status fl_io_load_table(const fl_io_call *call, const fl_io_table *t)
     fl_table_clear(to);
     for (size_t i = t->n_chain; i-- > 0;)
         FL_TRY(fl_table_file_load(to, t->chain[i], t->saved, &load));
+    if (has_trainers_state(t))
+        FL_TRY(
+            fl_state_rows_load(to, &(fl_state_from){ .version = t->chain[0],
+                                                     .table = t->saved,
+                                                     .trainer = -1,
+                                                     .last = FL_SHARDS - 1 }));
     if (t->watch)
         (void)fl_table_watch(to);
     return FL_OK;

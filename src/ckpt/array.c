@@ -4,6 +4,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/hash.h"
+#include "ckpt/state_rows.h"
 #include "optim/rule.h"
 #include "table/table.h"
 
@@ -27,7 +29,7 @@ static bool find_field(const fl_manifest_table *t, const char *variable,
 {
     for (size_t i = 0; i < t->n_fields; i++)
         if (is_state(variable, t->name, t->fields[i].name)) {
-            *out = (fl_array_source){ t, t->fields[i].name, 0 };
+            *out = (fl_array_source){ .table = t, .field = t->fields[i].name };
             return true;
         }
     return false;
@@ -45,9 +47,31 @@ static bool find_scalar(const fl_manifest_table *t, const char *variable,
     for (size_t i = 0; i < t->n_scalars && (int)i < fl_rule_n_scalars(rule);
          i++)
         if (is_state(variable, t->name, rule->scalars[i].suffix)) {
-            *out = (fl_array_source){ t, NULL, t->scalars[i] };
+            *out = (fl_array_source){ .table = t, .scalar = t->scalars[i] };
             return true;
         }
+    return false;
+}
+
+/* Where trainers update rows themselves, the servers' table has values alone. */
+static bool find_of_trainers(const fl_manifest *m, const fl_manifest_table *t,
+                             const char *variable, fl_array_source *out)
+{
+    for (size_t r = 0; r < fl_rule_count(); r++) {
+        const fl_rule *rule = fl_rule_at(r);
+
+        for (int i = 0; i < fl_rule_n_states(rule); i++) {
+            const char *field = rule->states[i].suffix;
+
+            if (!is_state(variable, t->name, field) ||
+                !fl_state_rows_has_field(m, t->name, field))
+                continue;
+            *out = (fl_array_source){ .table = t,
+                                      .field = field,
+                                      .is_of_trainers = true };
+            return true;
+        }
+    }
     return false;
 }
 
@@ -58,10 +82,11 @@ bool fl_array_find(const fl_manifest *m, const char *variable,
         const fl_manifest_table *t = &m->tables.data[i];
 
         if (!strcmp(variable, t->name)) {
-            *out = (fl_array_source){ t, VALUE, 0 };
+            *out = (fl_array_source){ .table = t, .field = VALUE };
             return true;
         }
-        if (find_field(t, variable, out) || find_scalar(t, variable, out))
+        if (find_field(t, variable, out) || find_scalar(t, variable, out) ||
+            find_of_trainers(m, t, variable, out))
             return true;
     }
     return false;
@@ -178,16 +203,36 @@ static fl_status load_file(const fl_model_version *v, const char *name,
     return st;
 }
 
+static fl_status load_scalar(const fl_array_source *from, const fl_tensor *to)
+{
+    if (to->dtype != FL_DTYPE_F32 || fl_tensor_numel(to) != 1)
+        FL_FAIL(FL_ERR_INVAL, "table %s: a scalar of its rule is one f32",
+                from->table->name);
+    *(float *)to->data = (float)from->scalar;
+    return FL_OK;
+}
+
+static fl_status add_up(const fl_model_version *v, const fl_array_source *from,
+                        const fl_tensor *to)
+{
+    fl_state_from trainers = { .version = v,
+                               .table = from->table->name,
+                               .trainer = -1,
+                               .last = FL_SHARDS - 1 };
+
+    if (to->dtype != FL_DTYPE_F32 || to->shape.rank != 2)
+        FL_FAIL(FL_ERR_INVAL, "table %s: state of rows is an array of f32",
+                from->table->name);
+    return fl_state_rows_add_up(&trainers, from->field, to);
+}
+
 fl_status fl_array_load(const fl_model_version *v, const fl_array_source *from,
                         const fl_tensor *to)
 {
-    if (!from->field) {
-        if (to->dtype != FL_DTYPE_F32 || fl_tensor_numel(to) != 1)
-            FL_FAIL(FL_ERR_INVAL, "table %s: a scalar of its rule is one f32",
-                    from->table->name);
-        *(float *)to->data = (float)from->scalar;
-        return FL_OK;
-    }
+    if (!from->field)
+        return load_scalar(from, to);
+    if (from->is_of_trainers)
+        return add_up(v, from, to);
     for (size_t i = 0; i < from->table->n_files; i++)
         FL_TRY(load_file(v, from->table->files[i].file, from, to));
     return FL_OK;

@@ -13,6 +13,7 @@ typedef struct fl_array_source {
     const fl_manifest_table *table;
     const char *field; /* of its rows; NULL: a scalar */
     double scalar;
+    bool is_of_trainers; /* who have it (ckpt/state_rows.h) */
 } fl_array_source;
 
 /* False: no table has it. */

@@ -131,6 +131,24 @@ size_t fl_match_state_of(const char *name)
     return 0;
 }
 
+bool fl_match_adds_up(const char *name)
+{
+    size_t len = fl_match_state_of(name);
+
+    for (size_t r = 0; len && r < fl_rule_count(); r++) {
+        const fl_rule *rule = fl_rule_at(r);
+
+        for (int i = 0; i < fl_rule_n_states(rule); i++) {
+            size_t n = strlen(rule->states[i].suffix);
+
+            if (!strncmp(name + len + 1, rule->states[i].suffix, n) &&
+                name[len + 1 + n] == '_')
+                return true;
+        }
+    }
+    return false;
+}
+
 /* State that is left to begin anew. */
 static bool is_fresh(const matching *m, const char *name)
 {

@@ -57,6 +57,10 @@ fl_status fl_match(const fl_match_set *program, const fl_match_set *model,
    of the parameter's name; 0: it is none. */
 size_t fl_match_state_of(const char *name);
 
+/* Is it state that trainers add up, one number for each of its parameter: an
+   accumulator, not a power of beta? */
+bool fl_match_adds_up(const char *name);
+
 /* The persistent variables of a program, dense ones and tables; those that are not
    asked for are marked. Items are in the arena, their names the program's. */
 fl_match_set fl_match_program(const fl_program *p, bool params_only,

@@ -95,6 +95,13 @@ static fl_cluster *make_cluster(fl_job *j, bool may_coalesce)
     return c;
 }
 
+fl_table *fl_job_own_table(const fl_job *j, const char *name)
+{
+    return j->backend && j->mode && j->mode->find_table
+               ? j->mode->find_table(j->backend, name)
+               : NULL;
+}
+
 static fl_comm *open_backend(fl_job *j)
 {
     return j->mode->own ? fl_mode_own_open(j) : j->mode->open(j->cluster);

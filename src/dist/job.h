@@ -87,6 +87,10 @@ fl_status fl_job_dim_of(const fl_job *j, int table, uint32_t *dim);
 void fl_job_open_request(fl_job *j);
 void fl_job_close_request(fl_job *j);
 
+/* A table that this trainer updates itself; NULL: servers do, or it is not made
+   yet. */
+fl_table *fl_job_own_table(const fl_job *j, const char *name);
+
 /* For fl_cluster_set_bring; the argument is the job. */
 fl_status fl_job_bring(void *job, fl_pack *out);
 /* What a job is asked to save. */

@@ -7,9 +7,11 @@
 #include "ckpt/dense.h"
 #include "ckpt/load_plan.h"
 #include "ckpt/remote.h"
+#include "ckpt/state_rows.h"
 #include "dist/job.h"
 #include "flotilla/experimental/mode.h"
 #include "ops/ops.h"
+#include "ps/store/store_model.h"
 
 /* What only a command reaches is brought here. */
 static fl_status fetch(const fl_job *j, const char *path, char **local,
@@ -224,6 +226,48 @@ static fl_status copy_own(const fl_job *j, const own_files *f)
     return FL_OK;
 }
 
+/* What this trainer had; one that was not there begins with what all had. */
+static fl_status load_rows(const fl_job *j, const own_files *f, fl_table *t,
+                           const fl_store_model *model)
+{
+    const char *name = fl_table_name(t);
+    const fl_load_item *item = fl_load_plan_find(&f->plan, name);
+    fl_state_from from = { .version = f->version,
+                           .trainer = fl_job_rank(j),
+                           .last = FL_SHARDS - 1 };
+
+    if (!item || f->plan.is_fresh_state)
+        return FL_OK;
+    from.table = item->saved;
+    if (fl_state_rows_has(&f->version->manifest, from.table, from.trainer))
+        return fl_state_rows_load(t, &from);
+    FL_TRY(fl_store_model_check(model, t, name, false));
+    return fl_store_model_load(model, t, name, false);
+}
+
+/* Tables that this trainer updates itself: their values are the servers', which
+   have loaded them. */
+static fl_status load_tables(const fl_job *j, const own_files *f,
+                             const char *plan)
+{
+    fl_store_model *model;
+    fl_status st = FL_OK;
+
+    if (!j->mode->find_table)
+        return FL_OK;
+    FL_TRY(fl_store_model_open(
+        &model, &(fl_model_share){
+                    .path = f->version->path, .plan = plan, .n_servers = 1 }));
+    for (size_t i = 0; i < j->dist->tables.len && !st; i++) {
+        fl_table *t = fl_job_own_table(j, j->dist->tables.data[i].name);
+
+        if (t)
+            st = load_rows(j, f, t, model);
+    }
+    fl_store_model_close(model);
+    return st;
+}
+
 static fl_status load_own(fl_job *j, own_files *f, const char *plan)
 {
     fl_status st;
@@ -235,6 +279,8 @@ static fl_status load_own(fl_job *j, own_files *f, const char *plan)
     st = check_own(j, f);
     if (!st)
         st = copy_own(j, f);
+    if (!st)
+        st = load_tables(j, f, plan);
     fl_load_plan_release(&f->plan);
     return st;
 }

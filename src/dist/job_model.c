@@ -147,20 +147,34 @@ static fl_status add_tables(const fl_dist *d, fl_trainer_part *part)
     return FL_OK;
 }
 
+static fl_status add_rows(const fl_state_rows *rows, fl_trainer_part *part)
+{
+    for (size_t i = 0; i < rows->list.len; i++) {
+        const fl_named_tensor *t = &rows->list.data[i];
+        fl_named named = { 0 };
+
+        FL_TRY(add_named(t->name, &t->value, &named));
+        fl_vec_push(&part->values, named);
+    }
+    return FL_OK;
+}
+
 fl_status fl_job_model_pack(const fl_job_model *m, const fl_dist *d,
-                            fl_scope *scope, const char *position, fl_pack *out)
+                            const fl_job_own *own, fl_pack *out)
 {
     fl_trainer_part part = { .seed = m->seed,
                              .main_version = m->main_version,
                              .startup_version = m->startup_version,
-                             .position = text_of(position),
+                             .position = text_of(own->position),
                              .program = text_of(m->program),
                              .startup = text_of(m->startup) };
     fl_status st = add_tables(d, &part);
 
     fl_msg_text(part.mode, m->mode);
     for (size_t i = 0; i < m->vars.len && !st; i++)
-        st = add_var(&m->vars.data[i], scope, &part);
+        st = add_var(&m->vars.data[i], own->scope, &part);
+    if (!st)
+        st = add_rows(&own->rows, &part);
     if (!st)
         fl_trainer_part_pack(out, &part);
     fl_trainer_part_release(&part);

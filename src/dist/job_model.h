@@ -5,6 +5,7 @@
 #define FL_DIST_JOB_MODEL_H
 
 #include "base/arena.h"
+#include "ckpt/state_rows.h"
 #include "exec/scope.h"
 #include "pass/dist.h"
 #include "rpc/wire/frame.h"
@@ -31,11 +32,16 @@ fl_job_model *fl_job_model_new(const fl_dist *d, const fl_program *main,
                                const fl_program *startup);
 void fl_job_model_free(fl_job_model *m); /* NULL is fine */
 
-/* What a trainer brings to a cut (ps/trainer_part.h): the values of variables that
-   trainers have, out of the scope. */
+/* What a trainer has of its own. */
+typedef struct fl_job_own {
+    fl_scope *scope;      /* values of variables that trainers have */
+    const char *position; /* in its data */
+    fl_state_rows rows;   /* of tables that it updates itself */
+} fl_job_own;
+
+/* What a trainer brings to a cut (ps/trainer_part.h). */
 FL_MUST_CHECK
 fl_status fl_job_model_pack(const fl_job_model *m, const fl_dist *d,
-                            fl_scope *scope, const char *position,
-                            fl_pack *out);
+                            const fl_job_own *own, fl_pack *out);
 
 #endif

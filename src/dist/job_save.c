@@ -8,15 +8,32 @@
 #include "ckpt/remote.h"
 #include "dist/job.h"
 
+/* State of rows that this trainer updates itself. */
+static fl_status take_rows(const fl_job *j, fl_state_rows *out)
+{
+    for (size_t i = 0; i < j->dist->tables.len; i++) {
+        fl_table *t = fl_job_own_table(j, j->dist->tables.data[i].name);
+
+        if (t)
+            FL_TRY(fl_state_rows_take(out, t));
+    }
+    return FL_OK;
+}
+
 /* What this trainer brings to a cut, whoever asked for it. */
 fl_status fl_job_bring(void *arg, fl_pack *out)
 {
     fl_job *j = arg;
+    fl_job_own own = { .scope = &j->ctx->scope };
     char *position;
     fl_status st;
 
     FL_TRY(fl_passes_print(j->ctx->passes, &position));
-    st = fl_job_model_pack(j->model, j->dist, &j->ctx->scope, position, out);
+    own.position = position;
+    st = take_rows(j, &own.rows);
+    if (!st)
+        st = fl_job_model_pack(j->model, j->dist, &own, out);
+    fl_state_rows_release(&own.rows);
     fl_free(position);
     return st;
 }

@@ -5,6 +5,7 @@
 #define FL_MODE_MODE_H
 
 #include "mode/cluster.h"
+#include "table/table.h"
 
 typedef struct fl_mode fl_mode;
 
@@ -25,6 +26,9 @@ struct fl_mode {
     /* The backend of a trainer, which takes the cluster; NULL in a mode without
        servers. */
     fl_comm *(*open)(fl_cluster *cluster);
+    /* The table that a trainer updates itself, by its backend, NULL before the
+       startup program; the function is NULL where servers do it. */
+    fl_table *(*find_table)(fl_comm *backend, const char *name);
     const struct fl_mode_def *own; /* a user's, instead of open; else NULL */
 };
 

@@ -475,6 +475,13 @@ static const fl_comm_life life = {
     .free = geo_free,
 };
 
+static fl_table *geo_find_table(fl_comm *c, const char *name)
+{
+    const fl_geo_table *t = look_up((geo_comm *)c, name);
+
+    return t ? t->here : NULL;
+}
+
 static fl_comm *geo_open(fl_cluster *cluster)
 {
     geo_comm *g = fl_alloc(sizeof(*g));
@@ -502,4 +509,5 @@ const fl_mode fl_mode_geo = {
               "dist_startup",
     .check = fl_geo_check,
     .open = geo_open,
+    .find_table = geo_find_table,
 };

@@ -7,6 +7,7 @@
 
 #include "base/hash.h"
 #include "ckpt/dense.h"
+#include "ckpt/match.h"
 #include "ckpt/table_file.h"
 #include "ps/trainer_part.h"
 
@@ -157,26 +158,64 @@ static const fl_named *find_own(const fl_trainer_part *part, const char *name)
     return NULL;
 }
 
-/* From the servers, or from the first trainer. */
-static fl_status take_whole(const fl_save_values *v,
-                            const fl_trainer_part *lead, const fl_named *whole,
+/* What a model is made of. It has the variables of `is`; what no server has,
+   trainers brought. */
+typedef struct whole_model {
+    const fl_trainer_part *is, *trainers;
+    uint32_t n_trainers;
+    const fl_save_values *values;
+} whole_model;
+
+/* Accumulators of trainers that update parameters themselves are one when they are
+   added up. */
+static fl_status add_up(const whole_model *w, const fl_named *first,
+                        tensors *out)
+{
+    fl_tensor sum = first->value;
+    fl_pack p = { 0 };
+
+    fl_pack_bytes(&p, first->value.data, first->bytes);
+    fl_vec_push(&out->joined, p);
+    sum.data = p.data;
+    for (uint32_t i = 1; i < w->n_trainers; i++) {
+        const fl_named *other = find_own(&w->trainers[i], first->name);
+
+        if (!other)
+            continue;
+        FL_TRY(check_like(first, &other->value));
+        for (size_t k = 0; k < first->bytes / sizeof(float); k++)
+            ((float *)sum.data)[k] += ((const float *)other->value.data)[k];
+    }
+    add_tensor(out, first->name, &sum);
+    return FL_OK;
+}
+
+/* From the servers, or from trainers. */
+static fl_status take_whole(const whole_model *w, const fl_named *whole,
                             tensors *out)
 {
+    const fl_save_values *v = w->values;
     const fl_named *have = fl_map_find(&v->by_name, whole->name);
     const fl_named *block = find_block(v, whole->name, 0);
+    bool is_own = false;
 
     if (!have && block)
         return fl_shape_equal(&block->value.shape, &whole->value.shape)
                    ? take_common(v, whole, out)
                    : join_blocks(v, whole, out);
-    if (!have)
-        have = find_own(lead, whole->name);
+    if (!have) {
+        have = find_own(&w->trainers[0], whole->name);
+        is_own = have != NULL;
+    }
     if (!have)
         FL_FAIL(FL_ERR_NOTFOUND,
                 "variable %s of the program has no value, neither on a server "
                 "nor in a trainer; run the startup program first",
                 whole->name);
     FL_TRY(check_like(whole, &have->value));
+    if (is_own && have->value.dtype == FL_DTYPE_F32 &&
+        fl_match_adds_up(have->name))
+        return add_up(w, have, out);
     add_tensor(out, whole->name, &have->value);
     return FL_OK;
 }
@@ -204,13 +243,6 @@ fl_status fl_save_table(const fl_save_writing *w, fl_table_cut *cut)
     return fl_table_file_write(w->version, w->manifest, &save);
 }
 
-/* The model has the variables of `is`; what no server has, the trainer `lead`
-   brought. */
-typedef struct whole_model {
-    const fl_trainer_part *is, *lead;
-    const fl_save_values *values;
-} whole_model;
-
 static fl_status write_dense(const fl_model_version *v, fl_manifest *m,
                              const whole_model *w)
 {
@@ -219,7 +251,7 @@ static fl_status write_dense(const fl_model_version *v, fl_manifest *m,
     fl_status st = FL_OK;
 
     for (size_t i = 0; i < w->is->wholes.len && !st; i++)
-        st = take_whole(values, w->lead, &w->is->wholes.data[i], &t);
+        st = take_whole(w, &w->is->wholes.data[i], &t);
     /* A job that was declared by hand has what its servers have. */
     for (size_t i = 0; i < values->list.len && !w->is->program.len; i++)
         add_tensor(&t, values->list.data[i]->name,
@@ -321,35 +353,54 @@ static void describe_inference(fl_manifest *m, const fl_save_recipe *r)
                               r->targets.n);
 }
 
-/* The first trainer knows the program, and has what all of them have; a model for
-   prediction has nothing else of trainers. */
-static fl_status write_part(const fl_model_version *v, fl_manifest *m,
-                            const fl_save_brought *b, uint32_t i)
+/* Released also when it fails. */
+static fl_status read_trainers(const fl_save_parts *parts, fl_trainer_part *out,
+                               uint32_t *n)
 {
-    const fl_save_part *p = &b->parts->trainers[i];
-    fl_trainer_part part;
-    whole_model w = { .is = b->recipe ? &b->recipe->model : &part,
-                      .lead = &part,
-                      .values = b->values };
-    fl_status st;
+    for (; *n < parts->n_trainers; ++*n) {
+        const fl_save_part *p = &parts->trainers[*n];
 
-    FL_TRY(fl_trainer_part_read(&part, (fl_msg_bytes){ p->bytes, p->len }));
-    st = i ? FL_OK : write_model(v, m, &w);
-    if (!st && !b->recipe)
-        st = write_trainer(v, m, p->rank, &part);
-    fl_trainer_part_release(&part);
-    return st;
+        FL_TRY(
+            fl_trainer_part_read(&out[*n], (fl_msg_bytes){ p->bytes, p->len }));
+    }
+    return FL_OK;
+}
+
+/* The first trainer knows the program; a model for prediction has a program of its
+   own, and no files of trainers. */
+static fl_status write_trainers(const fl_model_version *v, fl_manifest *m,
+                                const fl_save_brought *b,
+                                const fl_trainer_part *trainers)
+{
+    whole_model w = { .is = b->recipe ? &b->recipe->model : trainers,
+                      .trainers = trainers,
+                      .n_trainers = b->parts->n_trainers,
+                      .values = b->values };
+
+    FL_TRY(write_model(v, m, &w));
+    for (uint32_t i = 0; i < b->parts->n_trainers && !b->recipe; i++)
+        FL_TRY(write_trainer(v, m, b->parts->trainers[i].rank, &trainers[i]));
+    return FL_OK;
 }
 
 static fl_status write_all(const fl_model_version *v, fl_manifest *m,
                            const fl_save_brought *b)
 {
+    fl_trainer_part *trainers;
+    uint32_t n = 0;
+    fl_status st;
+
     FL_TRY(merge_servers(v, m, b->parts));
     if (!b->parts->n_trainers)
         FL_FAIL(FL_ERR_CLOSED, "no trainer is left that knows the program");
-    for (uint32_t i = 0; i < b->parts->n_trainers; i++)
-        FL_TRY(write_part(v, m, b, i));
-    return FL_OK;
+    trainers = fl_alloc(b->parts->n_trainers * sizeof(*trainers));
+    st = read_trainers(b->parts, trainers, &n);
+    if (!st)
+        st = write_trainers(v, m, b, trainers);
+    for (uint32_t i = 0; i < n; i++)
+        fl_trainer_part_release(&trainers[i]);
+    fl_free(trainers);
+    return st;
 }
 
 fl_status fl_save_commit(fl_model_version *v, const fl_save_work_reply *order,

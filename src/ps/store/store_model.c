@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "ckpt/dense.h"
 #include "ckpt/load_plan.h"
+#include "ckpt/state_rows.h"
 #include "ckpt/table_file.h"
 #include "table/inside.h"
 #include "table/restore.h"
@@ -570,6 +571,21 @@ static fl_status load_chain(const fl_store_model *m, fl_table *t,
     return FL_OK;
 }
 
+/* What trainers had for themselves. */
+static fl_status add_trainers_state(const fl_store_model *m, fl_table *t,
+                                    const char *saved)
+{
+    const fl_state_from from = { .version = m->version,
+                                 .table = saved,
+                                 .trainer = -1,
+                                 .first = m->first,
+                                 .last = m->last };
+
+    return fl_state_rows_has(&m->version->manifest, saved, -1)
+               ? fl_state_rows_load(t, &from)
+               : FL_OK;
+}
+
 fl_status fl_store_model_load(const fl_store_model *m, fl_table *t,
                               const char *name, bool values_alone)
 {
@@ -582,7 +598,10 @@ fl_status fl_store_model_load(const fl_store_model *m, fl_table *t,
     load = load_of(m, &item, values_alone);
     a = array_of(m, t, &item);
     a.table = t;
-    return fl_manifest_find_table(&m->version->manifest, item.saved)
-               ? load_chain(m, t, item.saved, &load)
-               : load_array(&a);
+    if (!fl_manifest_find_table(&m->version->manifest, item.saved))
+        return load_array(&a);
+    FL_TRY(load_chain(m, t, item.saved, &load));
+    return values_alone || m->plan.is_fresh_state
+               ? FL_OK
+               : add_trainers_state(m, t, item.saved);
 }

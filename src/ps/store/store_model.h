@@ -41,7 +41,8 @@ fl_status fl_store_model_fill(const fl_store_model *m,
                               const fl_store_blocks *blocks);
 
 /* A table that is empty; one that is not to be loaded stays as it is. Where servers
-   have values alone (mode geo), then or now, state begins anew. */
+   have values alone (mode geo) there is no state; where they had, that of trainers
+   is added up. */
 FL_MUST_CHECK
 fl_status fl_store_model_load(const fl_store_model *m, fl_table *t,
                               const char *name, bool values_alone);
