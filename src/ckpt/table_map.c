@@ -340,7 +340,8 @@ void fl_table_map_value(const fl_table_map *m, uint64_t row, float *out)
     }
 }
 
-void fl_table_map_first(const fl_table_map *m, uint64_t key, float *out)
+/* The value of a key without a row: what the table's rule says. */
+static void first_values(const fl_table_map *m, uint64_t key, float *out)
 {
     m->accessor->pull(&m->acc, key, NULL, false, out);
 }
@@ -363,7 +364,7 @@ size_t fl_table_map_pull(const fl_table_map *m, const uint64_t *keys, size_t n,
             if (rows[i] < FL_MAP_GONE)
                 fl_table_map_value(m, rows[i], to);
             else
-                fl_table_map_first(m, keys[lo + i], to);
+                first_values(m, keys[lo + i], to);
             n_missing += rows[i] >= FL_MAP_GONE;
         }
     }

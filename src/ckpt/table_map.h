@@ -37,9 +37,6 @@ void fl_table_map_find(const fl_table_map *m, const uint64_t *keys, size_t n,
 /* The value of a row that was found, into out [dim]. */
 void fl_table_map_value(const fl_table_map *m, uint64_t row, float *out);
 
-/* The value of a key without a row: what the table's rule says. */
-void fl_table_map_first(const fl_table_map *m, uint64_t key, float *out);
-
 /* Values of n keys into out [n, dim]; returns how many had no row. */
 size_t fl_table_map_pull(const fl_table_map *m, const uint64_t *keys, size_t n,
                          float *out);

@@ -1,7 +1,7 @@
 /* passes.c - the passes over data that a context has made. */
 #include "ctx/passes_inside.h"
 
-void fl_passes_state_release(fl_passes_state *s)
+static void release_state(fl_passes_state *s)
 {
     fl_vec_release(&s->done);
     fl_position_release(&s->position);
@@ -20,7 +20,7 @@ void fl_passes_free(fl_passes *p)
 {
     fl_vec_release(&p->done);
     fl_passes_drop_kept(p);
-    fl_passes_state_release(&p->before);
+    release_state(&p->before);
     fl_mutex_release(&p->mu);
     fl_free(p);
 }
@@ -148,7 +148,7 @@ fl_status fl_passes_join(fl_passes *p, fl_passes_of of, const char *text,
 
     if (!st)
         st = join(&p->before, of, &other, where);
-    fl_passes_state_release(&other);
+    release_state(&other);
     return st;
 }
 
@@ -159,11 +159,11 @@ fl_status fl_passes_read(fl_passes *p, const char *text, size_t len,
     fl_status st = fl_passes_state_read(&s, text, len, where);
 
     if (st) {
-        fl_passes_state_release(&s);
+        release_state(&s);
         return st;
     }
     fl_lock(&p->mu);
-    fl_passes_state_release(&p->before);
+    release_state(&p->before);
     p->before = s;
     p->done.len = 0;
     fl_unlock(&p->mu);

@@ -30,8 +30,6 @@ struct fl_passes {
 
 void fl_passes_drop_kept(fl_passes *p);
 
-void fl_passes_state_release(fl_passes_state *s);
-
 /* The text, and back; what is read goes into an empty state. */
 char *fl_passes_state_print(const fl_passes_state *s);
 FL_MUST_CHECK

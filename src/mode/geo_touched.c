@@ -8,7 +8,7 @@
 
 #define CAP_MIN ((size_t)1 << 12)
 
-void fl_geo_keys_release(fl_geo_keys *k)
+static void release_keys(fl_geo_keys *k)
 {
     if (k->data)
         fl_data_free(k->data, k->cap * sizeof(*k->data));
@@ -36,7 +36,7 @@ static fl_status move(fl_geo_keys *k, size_t cap)
         return no_memory(cap);
     if (k->n)
         memcpy(to.data, k->data, k->n * sizeof(*to.data));
-    fl_geo_keys_release(k);
+    release_keys(k);
     *k = to;
     return FL_OK;
 }
@@ -44,7 +44,7 @@ static fl_status move(fl_geo_keys *k, size_t cap)
 void fl_geo_uniter_release(fl_geo_uniter *u)
 {
     fl_unique_release(&u->unique);
-    fl_geo_keys_release(&u->other);
+    release_keys(&u->other);
     fl_buf_release(&u->index);
     *u = (fl_geo_uniter){ 0 };
 }
@@ -76,8 +76,8 @@ void fl_geo_touched_init(fl_geo_touched *t)
 
 void fl_geo_touched_release(fl_geo_touched *t)
 {
-    fl_geo_keys_release(&t->keys);
-    fl_geo_keys_release(&t->spare);
+    release_keys(&t->keys);
+    release_keys(&t->spare);
     fl_geo_uniter_release(&t->uniter);
     fl_mutex_release(&t->mu);
 }
@@ -136,5 +136,5 @@ void fl_geo_touched_give_back(fl_geo_touched *t, fl_geo_keys *keys)
         *keys = smaller;
     }
     fl_unlock(&t->mu);
-    fl_geo_keys_release(keys);
+    release_keys(keys);
 }

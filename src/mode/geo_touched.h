@@ -16,8 +16,6 @@ typedef struct fl_geo_keys {
     size_t n, cap; /* keys */
 } fl_geo_keys;
 
-void fl_geo_keys_release(fl_geo_keys *k);
-
 /* What uniting keys needs; memory is kept, since fresh pages cost more than the
    work on them. */
 typedef struct fl_geo_uniter {

@@ -32,7 +32,8 @@ size_t fl_grid_kept(const fl_grid *g)
     return g->n[5] * g->n[3] * g->n[1];
 }
 
-size_t fl_grid_dropped(const fl_grid *g)
+/* How many elements of X meet in each of Y. */
+static size_t dropped(const fl_grid *g)
 {
     return g->n[6] * g->n[4] * g->n[2] * g->n[0];
 }
@@ -111,7 +112,7 @@ bool fl_tiles_next(fl_tiles *it, fl_tile *out)
     {                                                                          \
         fl_tiles it = fl_tiles_of(grid, s);                                    \
         fl_tile tile;                                                          \
-        T count = (T)fl_grid_dropped(grid);                                    \
+        T count = (T)dropped(grid);                                            \
                                                                                \
         while (fl_tiles_next(&it, &tile))                                      \
             fl_tile_sum_##t(&tile, y, x);                                      \
@@ -130,7 +131,7 @@ bool fl_tiles_next(fl_tiles *it, fl_tile *out)
     {                                                                          \
         fl_tiles it = fl_tiles_of(grid, s);                                    \
         fl_tile tile;                                                          \
-        T count = k == MEAN ? (T)fl_grid_dropped(grid) : 1;                    \
+        T count = k == MEAN ? (T)dropped(grid) : 1;                            \
                                                                                \
         while (fl_tiles_next(&it, &tile))                                      \
             for (size_t r = 0; r < tile.rows; r++)                             \

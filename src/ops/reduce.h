@@ -21,9 +21,8 @@ typedef struct fl_grid {
 /* has[i]: Y has dimension i of X. X is not empty. */
 fl_grid fl_grid_of(const fl_shape *x, const bool has[FL_RANK_MAX]);
 
-/* Elements of Y, and how many of X meet in each. */
+/* Elements of Y. */
 size_t fl_grid_kept(const fl_grid *g);
-size_t fl_grid_dropped(const fl_grid *g);
 
 /* Element j of the piece meets x[r * ld + j * run + k], r < rows, k < run. */
 typedef struct fl_tile {

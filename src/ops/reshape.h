@@ -14,10 +14,6 @@ FL_MUST_CHECK
 fl_status fl_infer_reshaped(const fl_infer *c, const fl_shape *shape,
                             fl_row_kind rows);
 
-/* XShape, [0, dims of X]: a note of the old shape that holds no numbers. */
-FL_MUST_CHECK
-fl_status fl_infer_xshape(const fl_infer *c);
-
 fl_status fl_reshape_run(fl_op_ctx *c);
 fl_status fl_reshape_back(fl_op_ctx *c);
 

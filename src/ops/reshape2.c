@@ -78,7 +78,8 @@ static fl_row_kind row_kind(const fl_ints *wanted, const fl_shape *x,
     return FL_ROWS_CHANGE;
 }
 
-fl_status fl_infer_xshape(const fl_infer *c)
+/* XShape, [0, dims of X]: a note of the old shape that holds no numbers. */
+static fl_status infer_xshape(const fl_infer *c)
 {
     const fl_tensor *x = fl_infer_in(c, X);
     char buf[FL_SLOT_TEXT_MAX];
@@ -106,7 +107,7 @@ fl_status fl_infer_reshaped(const fl_infer *c, const fl_shape *shape,
     } else {
         fl_infer_dense(c, OUT, x->dtype, shape->rank, shape->dim);
     }
-    return fl_infer_xshape(c);
+    return infer_xshape(c);
 }
 
 static fl_status reshape2_infer(fl_infer *c)

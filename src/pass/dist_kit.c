@@ -3,7 +3,7 @@
 
 /* --- lists ---------------------------------------------------------------- */
 
-bool fl_var_list_has(const fl_var_list *l, const fl_var *v)
+static bool has_var(const fl_var_list *l, const fl_var *v)
 {
     for (size_t i = 0; i < l->len; i++)
         if (l->data[i] == v)
@@ -13,7 +13,7 @@ bool fl_var_list_has(const fl_var_list *l, const fl_var *v)
 
 void fl_var_list_add(fl_var_list *l, fl_var *v)
 {
-    if (v && !fl_var_list_has(l, v))
+    if (v && !has_var(l, v))
         fl_vec_push(l, v);
 }
 

@@ -45,7 +45,6 @@ void fl_dist_forget(fl_dist *d, fl_var *v);
 typedef FL_VEC(fl_var *) fl_var_list;
 
 void fl_var_list_add(fl_var_list *l, fl_var *v); /* once */
-bool fl_var_list_has(const fl_var_list *l, const fl_var *v);
 
 typedef struct fl_dist_chain {
     fl_var *param;

@@ -33,7 +33,8 @@ void fl_acc_layout_end(fl_row_layout *l);
 /* The first values of the state of a field of weights. */
 void fl_acc_start_state(const fl_acc_ctx *c, void *row, int weights);
 
-/* fl_acc_update on a field of weights. */
+/* l1 and l2 decay of the pushed row, then the rule, on a field of weights with
+   its state; grad is not changed. */
 void fl_acc_push(const fl_acc_ctx *c, void *row, int weights, const float *grad,
                  const fl_hyper *h);
 

@@ -86,17 +86,6 @@ void fl_acc_start_state(const fl_acc_ctx *c, void *row, int weights)
     }
 }
 
-void fl_acc_push(const fl_acc_ctx *c, void *row, int weights, const float *grad,
-                 const fl_hyper *h)
-{
-    float *state[FL_RULE_STATE_MAX] = { 0 };
-
-    for (int s = 0; s < fl_rule_n_states(c->rule); s++)
-        state[s] = fl_acc_at(c, row, weights + 1 + s);
-    fl_acc_update(c, fl_acc_at(c, row, weights), state, grad,
-                  c->layout.fields[weights].len, h);
-}
-
 /* The sum is formed in the order of the operator weight_decay, to the bit. */
 static void add_decay(const fl_table_config *config, float *out,
                       const float *grad, const float *w, uint32_t n)
@@ -122,11 +111,23 @@ static void update_decayed(const fl_acc_ctx *c, float *w, float *const *state,
     }
 }
 
-void fl_acc_update(const fl_acc_ctx *c, float *w, float *const *state,
+/* Decay of the pushed row, then the rule. */
+static void update(const fl_acc_ctx *c, float *w, float *const *state,
                    const float *grad, uint32_t n, const fl_hyper *h)
 {
     if (c->config->l1 != 0 || c->config->l2 != 0)
         update_decayed(c, w, state, grad, n, h);
     else
         c->rule->update_f32(w, state, grad, n, h);
+}
+
+void fl_acc_push(const fl_acc_ctx *c, void *row, int weights, const float *grad,
+                 const fl_hyper *h)
+{
+    float *state[FL_RULE_STATE_MAX] = { 0 };
+
+    for (int s = 0; s < fl_rule_n_states(c->rule); s++)
+        state[s] = fl_acc_at(c, row, weights + 1 + s);
+    update(c, fl_acc_at(c, row, weights), state, grad,
+           c->layout.fields[weights].len, h);
 }

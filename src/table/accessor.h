@@ -91,9 +91,4 @@ const fl_accessor *fl_accessor_find(const char *name);
 size_t fl_accessor_count(void);
 const fl_accessor *fl_accessor_at(size_t i);
 
-/* l1 and l2 decay of the pushed row, then the rule: w -= ... on n weights with
-   their state; used by the accessors. grad is not changed. */
-void fl_acc_update(const fl_acc_ctx *c, float *w, float *const *state,
-                   const float *grad, uint32_t n, const fl_hyper *h);
-
 #endif

@@ -15,7 +15,7 @@ static const fl_field request[] = {
 
 /* --- the reply ------------------------------------------------------------ */
 
-void fl_barrier_pack_reply(fl_pack *p, const fl_came *came, size_t n)
+static void pack_reply(fl_pack *p, const fl_came *came, size_t n)
 {
     fl_pack_u32(p, (uint32_t)n);
     fl_pack_u32(p, 0);
@@ -26,7 +26,8 @@ void fl_barrier_pack_reply(fl_pack *p, const fl_came *came, size_t n)
     }
 }
 
-fl_status fl_barrier_unpack_reply(fl_msg_bytes payload, fl_came_list *came)
+/* Into *came, which is emptied first. */
+static fl_status unpack_reply(fl_msg_bytes payload, fl_came_list *came)
 {
     fl_unpack u = fl_unpack_from(payload.data, payload.len);
     uint32_t n = fl_unpack_u32(&u);
@@ -53,11 +54,11 @@ fl_status fl_barrier_unpack_reply(fl_msg_bytes payload, fl_came_list *came)
 static fl_status echo(uint16_t type, fl_msg_bytes payload, fl_pack *again)
 {
     fl_came_list came = { 0 };
-    fl_status st = fl_barrier_unpack_reply(payload, &came);
+    fl_status st = unpack_reply(payload, &came);
 
     (void)type;
     if (!st)
-        fl_barrier_pack_reply(again, came.data, came.len);
+        pack_reply(again, came.data, came.len);
     fl_vec_release(&came);
     return st;
 }
@@ -69,7 +70,7 @@ static bool example(uint16_t type, int n, fl_pack *out)
     (void)type;
     if (n > (int)FL_LEN(came))
         return false;
-    fl_barrier_pack_reply(out, came, (size_t)n);
+    pack_reply(out, came, (size_t)n);
     return true;
 }
 
@@ -82,7 +83,7 @@ const fl_msg_payload fl_msg_barrier_reply = { .echo = echo,
 static fl_status list_came(void *came, int server, fl_msg_bytes reply)
 {
     (void)server;
-    return fl_barrier_unpack_reply(reply, came);
+    return unpack_reply(reply, came);
 }
 
 fl_status fl_client_barrier(fl_client *c, const fl_barrier_request *r,
@@ -159,7 +160,7 @@ void fl_server_answer_barrier(void *arg, void *question, fl_status st,
         fl_reply_error(question, st);
         return;
     }
-    fl_barrier_pack_reply(&p, came, n_came);
+    pack_reply(&p, came, n_came);
     fl_reply_send(question, p.data, p.len);
     fl_pack_release(&p);
 }

@@ -32,11 +32,6 @@ typedef struct fl_came {
 
 typedef FL_VEC(fl_came) fl_came_list;
 
-void fl_barrier_pack_reply(fl_pack *p, const fl_came *came, size_t n);
-/* Into *came, which is emptied first. */
-FL_MUST_CHECK
-fl_status fl_barrier_unpack_reply(fl_msg_bytes payload, fl_came_list *came);
-
 /* --- GATHER (gather.c) ---------------------------------------------------- */
 
 /* What one member brought, where it lies. */
@@ -47,10 +42,6 @@ typedef struct fl_gather_piece {
 } fl_gather_piece;
 
 typedef FL_VEC(fl_gather_piece) fl_gather_pieces;
-
-/* Pieces stay where they lie in the payload. */
-FL_MUST_CHECK
-fl_status fl_gather_unpack_reply(fl_msg_bytes payload, fl_gather_pieces *out);
 
 /* --- DISPATCH (dispatch.c) ------------------------------------------------ */
 

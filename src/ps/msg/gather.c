@@ -22,7 +22,8 @@ static const fl_field request[] = {
  *
  * u32 n, u32 0, then n parts as coord/gathered.h makes them. */
 
-fl_status fl_gather_unpack_reply(fl_msg_bytes payload, fl_gather_pieces *out)
+/* Pieces stay where they lie in the payload. */
+static fl_status unpack_reply(fl_msg_bytes payload, fl_gather_pieces *out)
 {
     fl_unpack u = fl_unpack_from(payload.data, payload.len);
     uint32_t n = fl_unpack_u32(&u);
@@ -58,7 +59,7 @@ static void pack_reply(fl_pack *p, const fl_gather_piece *pieces, size_t n)
 static fl_status echo(uint16_t type, fl_msg_bytes payload, fl_pack *again)
 {
     fl_gather_pieces pieces = { 0 };
-    fl_status st = fl_gather_unpack_reply(payload, &pieces);
+    fl_status st = unpack_reply(payload, &pieces);
 
     (void)type;
     if (!st)
@@ -106,8 +107,7 @@ static fl_status copy_reply(void *gathered, int server, fl_msg_bytes reply)
                 reply.len);
     if (reply.len)
         memcpy(g->memory, reply.data, (size_t)reply.len);
-    return fl_gather_unpack_reply((fl_msg_bytes){ g->memory, g->bytes },
-                                  &g->pieces);
+    return unpack_reply((fl_msg_bytes){ g->memory, g->bytes }, &g->pieces);
 }
 
 fl_status fl_client_gather(fl_client *c, const char *name, uint64_t generation,
