@@ -1,55 +1,6 @@
 /* test_server.c - servers and trainers of one job, in a simulated network: how
  * it begins, goes wrong, goes on and ends. */
-#include "server_kit.h"
-
-#include "ps/server/buffers.h"
-
-#define TRAINERS 3
-
-static const fl_sim_faults calm = { .seed = 1, .delay_hi_ms = 2 };
-
-/* Two servers, and so many trainers that have joined. */
-typedef struct job {
-    sim_cluster c;
-    trainer t[TRAINERS];
-} job;
-
-static void job_begin(job *j, bool go_on_without)
-{
-    sim_cluster_simulate(&j->c, &calm, 2, TRAINERS);
-    j->c.o.go_on_without = go_on_without;
-    serve_all(&j->c);
-    for (uint32_t i = 0; i < TRAINERS; i++)
-        trainer_join(&j->c, &j->t[i], i, 100 + i);
-    assert_said(&j->c, "all 5 members are here");
-}
-
-static void job_end(job *j)
-{
-    for (int i = 0; i < TRAINERS; i++)
-        trainer_die(&j->c, &j->t[i]);
-    sim_cluster_release(&j->c);
-}
-
-static void meet(job *j, const char *name, uint64_t generation)
-{
-    answer a[TRAINERS];
-
-    for (int i = 0; i < TRAINERS; i++)
-        send_barrier(&j->t[i], name, generation, &a[i]);
-    for (int i = 0; i < TRAINERS; i++)
-        expect_answer(&j->c, &a[i], FL_OK, "");
-}
-
-/* Time for servers to end, also when a goodbye was lost. */
-#define END_MS 3000
-
-static void leave_all(job *j)
-{
-    for (int i = 0; i < TRAINERS; i++)
-        trainer_leave(&j->c, &j->t[i]);
-    run(&j->c, END_MS);
-}
+#include "sim_job_kit.h"
 
 /* --- a job as it should be ------------------------------------------------ */
 
@@ -704,100 +655,6 @@ static void options_that_do_not_fit_are_refused(void **state)
     sim_cluster_release(&c);
 }
 
-/* --- memory of replies ---------------------------------------------------- */
-
-static void buffers_are_used_again(void **state)
-{
-    fl_reply_buffers b;
-    fl_reply_buffer *first, *second;
-
-    (void)state;
-    fl_reply_buffers_init(&b);
-    first = fl_reply_buffers_take(&b, 5000);
-    assert_non_null(first);
-    assert_int_equal((uintptr_t)fl_reply_buffer_data(first) % 64, 0);
-    memset(fl_reply_buffer_data(first), 1, 5000);
-    second = fl_reply_buffers_take(&b, 5000);
-    assert_true(second != first);
-    fl_reply_buffer_put(first);
-    fl_reply_buffer_put(second);
-    assert_true(fl_reply_buffers_take(&b, 8192) == second);
-    assert_true(fl_reply_buffers_take(&b, 4097) == first);
-    fl_reply_buffer_put(first);
-    fl_reply_buffer_put(second);
-    fl_reply_buffer_put(NULL);
-    assert_null(fl_reply_buffers_take(&b, UINT64_MAX));
-    /* What is larger than all that may lie idle is given back. */
-    first = fl_reply_buffers_take(&b, (uint64_t)65 << 20);
-    assert_non_null(first);
-    fl_reply_buffer_put(first);
-    assert_true(b.idle_bytes < 1 << 20);
-    fl_reply_buffers_release(&b);
-}
-
-/* --- exactly once --------------------------------------------------------- */
-
-#define PUSHES 500
-#define ROWS 40
-
-static uint32_t dice_of(int trainer_no, int push_no)
-{
-    return (uint32_t)(trainer_no * PUSHES + push_no);
-}
-
-/* Every trainer pushes to both servers by turns; gives the sum of hashes. */
-static uint64_t push_all(const fl_sim_faults *f, uint64_t *cuts)
-{
-    answer *a = fl_alloc(sizeof(*a) * TRAINERS * PUSHES);
-    uint64_t hash, n_applied = 0;
-    job j;
-
-    job_begin(&j, false);
-    for (int i = 0; i < TRAINERS; i++)
-        declare(&j.c, &j.t[i], KIT_TABLE);
-    fl_sim_set_faults(j.c.sim, f);
-    for (int i = 0; i < PUSHES; i++) {
-        for (int t = 0; t < TRAINERS; t++) {
-            fl_pack p = pack_push((uint64_t)i % 97, ROWS, dice_of(t, i));
-
-            send_to(j.t[t].links[i % 2], FL_MSG_PUSH, ONCE, &p,
-                    &a[t * PUSHES + i]);
-        }
-    }
-    for (int i = 0; i < TRAINERS * PUSHES; i++)
-        expect_answer(&j.c, &a[i], FL_OK, "");
-    for (int i = 0; i < 2; i++)
-        n_applied +=
-            fl_store_count(fl_server_store(j.c.servers[i]), FL_MSG_PUSH)
-                ->requests;
-    assert_int_equal(n_applied, TRAINERS * PUSHES);
-    *cuts = fl_sim_cuts(j.c.sim);
-    fl_sim_set_faults(j.c.sim, &calm);
-    run(&j.c, 3000);
-    hash = hash_of(&j.c, 0) ^ fl_mix64(hash_of(&j.c, 1));
-    leave_all(&j);
-    expect_over(&j.c, FL_OK, "");
-    job_end(&j);
-    fl_free(a);
-    return hash;
-}
-
-static void pushes_are_applied_once_through_fifty_cuts(void **state)
-{
-    fl_sim_faults rough = { .seed = 5,
-                            .delay_hi_ms = 3,
-                            .cut_after_bytes = 20000 };
-    uint64_t no_cuts, cuts, hash;
-
-    (void)state;
-    hash = push_all(&calm, &no_cuts);
-    assert_int_equal(no_cuts, 0);
-    for (rough.seed = 5; rough.seed < 8; rough.seed++) {
-        assert_true(push_all(&rough, &cuts) == hash);
-        assert_true(cuts >= 50);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -825,8 +682,6 @@ int main(void)
         cmocka_unit_test(ranks_beyond_the_job_are_not_let_in),
         cmocka_unit_test(a_reply_that_would_be_too_large_is_refused),
         cmocka_unit_test(options_that_do_not_fit_are_refused),
-        cmocka_unit_test(buffers_are_used_again),
-        cmocka_unit_test(pushes_are_applied_once_through_fifty_cuts),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
