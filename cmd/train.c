@@ -15,6 +15,7 @@ enum {
     OPT_DATA,
     OPT_TEST,
     OPT_MODE,
+    OPT_TEST_EVERY,
     OPT_STRATEGY,
     OPT_EPOCHS,
     OPT_BATCH,
@@ -176,6 +177,11 @@ static int read_args(int argc, char **argv, const char **rest, train_args *a)
         [OPT_FORMAT] = { "--format", OPTION_TEXT, &m->format, 0, 0, 0 },
         [OPT_OPTIMIZER] = { "--optimizer", OPTION_TEXT, &m->optimizer, 0, 0,
                             0 },
+    if (a->test_every && !a->test)
+        return cmd_misused(self,
+                           "--test-every %" PRIu64 " of what? --test DIR "
+                           "says it",
+                           a->test_every);
         [OPT_RATE] = { "--learning-rate", OPTION_TEXT, &m->learning_rate, 0, 0,
                        0 },
         [OPT_DECAY] = { "--decay", OPTION_SHARE, &m->decay, 0, 0, 0 },
@@ -195,6 +201,8 @@ static int read_args(int argc, char **argv, const char **rest, train_args *a)
         [OPT_LOAD] = { "--load", OPTION_TEXT, &a->load, 0, 0, 0 },
         [OPT_LOAD_ONLY] = { "--load-only", OPTION_TEXT, &a->load_only, 0, 0,
                             0 },
+        [OPT_TEST_EVERY] = { "--test-every", OPTION_COUNT, &a->test_every, 1,
+                             COUNT_MAX, 0 },
         [OPT_LOAD_MAP] = { "--load-map", OPTION_TEXT, &a->load_map, 0, 0, 0 },
         [OPT_LOAD_RESIZE] = { "--load-resize", OPTION_TEXT, &a->load_resize, 0,
                               0, 0 },
@@ -315,6 +323,7 @@ const cmd cmd_train = {
         "  --load-only A,B     of it these variables alone\n"
         "  --load-map OLD=NEW  what was saved as OLD is NEW now; more of them"
         " behind commas\n"
+        "  --test-every N      and whenever a worker has trained N batches\n"
         "  --load-resize A,B   these may have another shape: cut, or filled"
         " up\n"
         "  --load-state new    the optimizer is another one, its state begins"

@@ -11,6 +11,7 @@ typedef struct train_args {
     const char *data, *test; /* test may be NULL */
     const char *mode, *strategy;
     uint64_t epochs, batch, threads, seed;
+    uint64_t test_every; /* batches; 0: at the end alone */
     /* A model that is loaded before and one that is saved behind; what of the
        former is to be forgiven, in lists apart by commas. NULL: none. */
     const char *load, *save, *save_kind;

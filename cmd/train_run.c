@@ -18,6 +18,8 @@ typedef struct job {
     fl_ctx *ctx;
     fl_fleet *fleet;
     fl_executor *exe;
+    fl_dataset *test; /* NULL: none */
+    fl_scope *counts; /* where the metrics count */
     model_net net;
 } job;
 
@@ -95,11 +97,9 @@ static fl_status add_up_auc(job *j, bool is_counted, double *out)
 
     if (!j->net.auc)
         return FL_OK;
-    st = fl_scope_get(fl_current_scope(j->ctx), fl_var_name(j->net.stat_pos),
-                      &pos);
+    st = fl_scope_get(j->counts, fl_var_name(j->net.stat_pos), &pos);
     if (!st)
-        st = fl_scope_get(fl_current_scope(j->ctx),
-                          fl_var_name(j->net.stat_neg), &neg);
+        st = fl_scope_get(j->counts, fl_var_name(j->net.stat_neg), &neg);
     if (st)
         return st;
     n = (size_t)fl_tensor_numel(&pos);
@@ -115,8 +115,7 @@ static fl_status add_up_auc(job *j, bool is_counted, double *out)
 
 static fl_status find_stat(const job *j, size_t i, fl_tensor *out)
 {
-    return fl_scope_get(fl_current_scope(j->ctx),
-                        fl_var_name(j->net.metrics[i].stat), out);
+    return fl_scope_get(j->counts, fl_var_name(j->net.metrics[i].stat), out);
 }
 
 /* Metrics are counted from zero in every pass. */
@@ -247,6 +246,27 @@ static fl_dataset_run_args run_args(const job *j)
                    .on_progress = fl_progress_to_file, .progress_arg = stdout);
 }
 
+/* While training rests: all workers have examined their shares. */
+static fl_status tell_test(void *arg, const fl_dataset_report *r,
+                           fl_scope *counts)
+{
+    job *j = arg;
+    fl_scope *training = j->counts;
+    char what[64];
+    fl_status st;
+    total t;
+
+    j->counts = counts;
+    st = add_up(j, r, &t);
+    j->counts = training;
+    if (st)
+        return st;
+    snprintf(what, sizeof(what), "held out at step %" PRIu64,
+             fl_scope_step(training));
+    print(j, what, &t);
+    return FL_OK;
+}
+
 /* Its numbers over all workers were printed then. */
 static void say_made_before(job *j, const char *what)
 {
@@ -265,6 +285,12 @@ static int train_epochs(job *j, fl_dataset *d)
     char what[64];
     total t;
 
+    if (j->args->test_every) {
+        args.test = j->test;
+        args.test_every = j->args->test_every;
+        args.on_test = tell_test;
+        args.test_arg = j;
+    }
     for (uint64_t e = 1; e <= j->args->epochs; e++) {
         if (clear_metrics(j))
             return fail(j, "counting anew");
@@ -284,7 +310,7 @@ static int train_epochs(job *j, fl_dataset *d)
     return CMD_OK;
 }
 
-static int examine(job *j, fl_dataset *d)
+static int examine(job *j)
 {
     fl_dataset_run_args args = run_args(j);
     fl_dataset_report r = FL_INIT(fl_dataset_report);
@@ -296,8 +322,8 @@ static int examine(job *j, fl_dataset *d)
         return fail(j, "waiting for the other workers");
     if (clear_metrics(j))
         return fail(j, "counting anew");
-    if (fl_infer_from_dataset_with(j->exe, fl_fleet_main_program(j->fleet), d,
-                                   &r, &args))
+    if (fl_infer_from_dataset_with(j->exe, fl_fleet_main_program(j->fleet),
+                                   j->test, &r, &args))
         return fail(j, "examining");
     if (add_up(j, &r, &t))
         return fail(j, "adding up over all workers");
@@ -330,13 +356,13 @@ static int save(job *j)
 }
 
 /* Data is looked at before the job is joined: a wrong path is told at once. */
-static int train_and_examine(job *j, fl_dataset **data, fl_dataset **test)
+static int train_and_examine(job *j, fl_dataset **data)
 {
     int code;
 
     if (open_data(j, j->args->data, "train", data))
         return fail(j, "--data");
-    if (j->args->test && open_data(j, j->args->test, "test", test))
+    if (j->args->test && open_data(j, j->args->test, "test", &j->test))
         return fail(j, "--test");
     if (fl_fleet_init_worker(j->fleet))
         return fail(j, "joining the job");
@@ -349,8 +375,8 @@ static int train_and_examine(job *j, fl_dataset **data, fl_dataset **test)
     code = train_epochs(j, *data);
     if (!code)
         code = save(j);
-    if (!code && *test)
-        code = examine(j, *test);
+    if (!code && j->test)
+        code = examine(j);
     if (!code && fl_fleet_stop_worker(j->fleet))
         code = fail(j, "leaving the job");
     return code;
@@ -358,13 +384,13 @@ static int train_and_examine(job *j, fl_dataset **data, fl_dataset **test)
 
 static int work(job *j)
 {
-    fl_dataset *data = NULL, *test = NULL;
+    fl_dataset *data = NULL;
     int code;
 
     if (fl_executor_new(&j->exe, j->ctx))
         return fail(j, "making an executor");
-    code = train_and_examine(j, &data, &test);
-    fl_dataset_free(test);
+    code = train_and_examine(j, &data);
+    fl_dataset_free(j->test);
     fl_dataset_free(data);
     fl_executor_free(j->exe);
     return code;
@@ -386,7 +412,9 @@ static int play_role(job *j)
 
 int train_run(const char *self, fl_ctx *c, const train_args *a)
 {
-    job j = { .self = self, .args = a, .ctx = c };
+    job j = {
+        .self = self, .args = a, .ctx = c, .counts = fl_current_scope(c)
+    };
     int code;
 
     if (fl_fleet_init(&j.fleet, c, NULL))

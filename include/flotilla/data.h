@@ -287,6 +287,25 @@ typedef void (*fl_progress_fn)(void *arg, const fl_progress *p);
    is written over, in a file a line every ten seconds. */
 FL_API void fl_progress_to_file(void *file, const fl_progress *p);
 
+typedef struct fl_dataset_report {
+    uint32_t size;
+    uint64_t samples, batches;
+    double seconds;
+    double wait_seconds; /* waiting for input, per thread on average */
+    double loss;         /* mean over the samples; NaN without a loss */
+    double auc;          /* the last value; NaN without one */
+    /* A run that goes on from a saved one (setting resume) did not make this
+       pass again: the numbers are those of then. */
+    bool was_made_before;
+} fl_dataset_report;
+
+/* Called by the thread that trains a pass, while nothing is trained, with the
+   numbers of an examination. `counts` is a scope over that of the training: its
+   own variables are what the metrics have counted, from zero, the AUC's
+   histograms for example. An error ends the pass. */
+typedef fl_status (*fl_test_handler)(void *arg, const fl_dataset_report *r,
+                                     fl_scope *counts);
+
 typedef struct fl_dataset_run_args {
     uint32_t size;
     int n_threads; /* that train; 0: as many as the dataset reads with */
@@ -306,19 +325,16 @@ typedef struct fl_dataset_run_args {
     void *progress_arg;
     bool debug;      /* time per operator, as a text at the end */
     fl_scope *scope; /* NULL: the current one */
+    /* Every test_every batches of this process `test` is examined with the
+       program for test (fl_program_for_test), as it is then; what training
+       counts stays as it is. In a job all workers examine at the same time,
+       each its share: one whose data has ended waits for the others and
+       examines with them. NULL and 0: never. */
+    fl_dataset *test;
+    uint64_t test_every;
+    fl_test_handler on_test;
+    void *test_arg;
 } fl_dataset_run_args;
-
-typedef struct fl_dataset_report {
-    uint32_t size;
-    uint64_t samples, batches;
-    double seconds;
-    double wait_seconds; /* waiting for input, per thread on average */
-    double loss;         /* mean over the samples; NaN without a loss */
-    double auc;          /* the last value; NaN without one */
-    /* A run that goes on from a saved one (setting resume) did not make this
-       pass again: the numbers are those of then. */
-    bool was_made_before;
-} fl_dataset_report;
 
 /* One pass over the data with hogwild threads. infer runs the program without
    updating anything. report may be NULL. With the setting resume, passes that

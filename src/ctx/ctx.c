@@ -112,10 +112,10 @@ fl_status fl_ctx_exec_options(fl_ctx *c, fl_scope *scope, fl_trace *trace,
 {
     if (!scope)
         scope = fl_current_scope(c);
-    if (c->job && scope != &c->scope)
+    if (c->job && scope != &c->scope && scope->parent != &c->scope)
         FL_FAIL(FL_ERR_INVAL,
                 "a job with servers keeps its values in the context's own "
-                "scope; run it in no other");
+                "scope; run it there, or in a scope that has it as parent");
     *out = (fl_exec_options){
         .check_nan_inf = c->conf.check_nan_inf,
         .slice_min_elements = c->conf.slice_min_elements,

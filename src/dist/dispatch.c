@@ -1,8 +1,9 @@
 /* dispatch.c - the files of a dataset, dispatched to trainers by server 0
  * (ps/coord/coord.h) as they ask for more.
  *
- * In a mode whose trainers wait for one another (sync) a trainer cannot wait
- * for the files that others still have: they would not get on without it.
+ * Where trainers wait for one another (mode sync, examinations in the midst of
+ * training) a trainer cannot wait for the files that others still have: they
+ * would not get on without it.
  */
 #include <stdatomic.h>
 
@@ -24,6 +25,11 @@ typedef struct dispatching {
     uint64_t pass, question; /* of who asks, one at a time */
 } dispatching;
 
+static bool trainers_meet(const fl_job *j)
+{
+    return (j->mode && j->mode->trainers_meet) || atomic_load(&j->meets);
+}
+
 /* What all questions of a pass have in common comes with a number, or a file
    that is finished. */
 static fl_status ask(const dispatching *g, uint64_t n_files, uint64_t question,
@@ -33,8 +39,7 @@ static fl_status ask(const dispatching *g, uint64_t n_files, uint64_t question,
                               .n = n_files,
                               .question = question,
                               .finished = finished,
-                              .is_hasty =
-                                  g->job->mode && g->job->mode->trainers_meet };
+                              .is_hasty = trainers_meet(g->job) };
 
     fl_msg_text(r.name, g->name->name);
     FL_TRY(fl_job_ready(g->job));

@@ -61,6 +61,8 @@ struct fl_job {
     uint64_t n_shuffles; /* global ones so far */
     fl_dispatch_name *dispatches;
     uint64_t n_samples;       /* of passes over data that are over */
+    uint64_t n_tests;         /* examinations in the midst of training */
+    atomic_bool meets;        /* a pass trains that they are made in */
     atomic_bool is_reporting; /* a report is under way */
 
     fl_mutex mu; /* also held while declaring */

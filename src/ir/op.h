@@ -42,6 +42,8 @@ enum fl_slot_flag {
     FL_OP_SLOT_KEPT =
         64, /* an input that is not read, but must live until then */
     FL_OP_SLOT_VALUE = 128, /* infer reads its few numbers before a run */
+    FL_OP_SLOT_COUNT = 256, /* state that sums up what was seen of some data:
+                               other data is counted from zero */
 };
 
 typedef struct fl_op_slot {

@@ -259,6 +259,8 @@ static const fl_op_case auc_cases[] = {
       .attrs = "{curve=PR, num_thresholds=200, slide_steps=0}" },
 };
 
+#define COUNT (FL_OP_SLOT_STATE | FL_OP_SLOT_COUNT | FL_SLOT_NO_GRAD)
+
 const fl_op fl_op_auc = {
     .name = "auc",
     .doc = "AUC = area under the ROC curve of the predictions counted so far "
@@ -270,8 +272,8 @@ const fl_op fl_op_auc = {
            "for a ring of batches, their sum and the number of batches",
     .in = { { "Predict", FL_SLOT_NO_GRAD },
             { "Label", FL_SLOT_NO_GRAD },
-            { "StatPos", FL_OP_SLOT_STATE | FL_SLOT_NO_GRAD },
-            { "StatNeg", FL_OP_SLOT_STATE | FL_SLOT_NO_GRAD } },
+            { "StatPos", COUNT },
+            { "StatNeg", COUNT } },
     .out = { { "AUC", 0 }, { "StatPosOut", 0 }, { "StatNegOut", 0 } },
     .attrs = { { "curve", FL_ATTR_STRING, "ROC" },
                { "num_thresholds", FL_ATTR_INT, "4095" },

@@ -270,7 +270,7 @@ static fl_status class_run(fl_op_ctx *c)
     {                                                                          \
         { "X", FL_SLOT_NO_GRAD }, { name, FL_SLOT_NO_GRAD },                   \
         {                                                                      \
-            "Stat", FL_OP_SLOT_STATE | FL_SLOT_NO_GRAD                         \
+            "Stat", FL_OP_SLOT_STATE | FL_OP_SLOT_COUNT | FL_SLOT_NO_GRAD      \
         }                                                                      \
     }
 #define OUT_OF_ALL                                                             \

@@ -151,3 +151,11 @@ refuse 1 "cpu_num" ctr_dnn --data train --set cpu_num=many
 TRAINING_ROLE=TRAINER PADDLE_PSERVERS_IP_PORT_LIST=127.0.0.1:6189 \
     refuse 1 "PADDLE_TRAINERS_NUM" ctr_dnn --data train
 exit $failed
+refuse 2 "--test-every 4 of what?" ctr_dnn --data train --test-every 4
+refuse 2 "give one of them" ctr_dnn --data train --decay 0.5 --end-rate 0.1 \
+    --decay-steps 9
+refuse 2 "and --decay-steps" ctr_dnn --data train --end-rate 0.1
+refuse 2 "and --decay-steps" ctr_dnn --data train --decay 0.1
+refuse 2 "needs --decay or" ctr_dnn --data train --decay-steps 9
+refuse 2 "a number of 0 or more" ctr_dnn --data train --end-rate -1 \
+    --decay-steps 9
