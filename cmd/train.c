@@ -2,6 +2,7 @@
 #include "train.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,8 +15,8 @@
 enum {
     OPT_DATA,
     OPT_TEST,
-    OPT_MODE,
     OPT_TEST_EVERY,
+    OPT_MODE,
     OPT_STRATEGY,
     OPT_EPOCHS,
     OPT_BATCH,
@@ -25,6 +26,7 @@ enum {
     OPT_OPTIMIZER,
     OPT_RATE,
     OPT_DECAY,
+    OPT_END_RATE,
     OPT_DECAY_STEPS,
     OPT_WIDTH,
     OPT_VOCAB,
@@ -135,6 +137,32 @@ static int check_special(const char *self, const train_args *a, uint64_t given)
     return check_words(self, a);
 }
 
+/* A number of 0 or more. */
+static bool is_rate(const char *text)
+{
+    char *end;
+    double x = strtod(text, &end);
+
+    return end != text && !*end && x >= 0 && isfinite(x);
+}
+
+static int check_rate(const char *self, const model_args *m, uint64_t given)
+{
+    bool shrinks = given >> OPT_DECAY & 1;
+
+    if (shrinks && m->end_rate)
+        return cmd_misused(self, "the rate shrinks by --decay or falls to "
+                                 "--end-rate; give one of them");
+    if (m->end_rate && !is_rate(m->end_rate))
+        return cmd_misused(self,
+                           "--end-rate needs a number of 0 or more, not '%s'",
+                           m->end_rate);
+    if ((shrinks || m->end_rate) == !m->decay_steps)
+        return cmd_misused(self, "a rate that falls needs --decay or "
+                                 "--end-rate, and --decay-steps");
+    return CMD_OK;
+}
+
 static int check(const char *self, const char *const *rest, size_t n,
                  uint64_t given, train_args *a)
 {
@@ -149,7 +177,14 @@ static int check(const char *self, const char *const *rest, size_t n,
         return no_model(self, rest[0]);
     if (!a->data)
         return cmd_misused(self, "where is the data? --data DIR says it");
+    if (a->test_every && !a->test)
+        return cmd_misused(self,
+                           "--test-every %" PRIu64 " of what? --test DIR "
+                           "says it",
+                           a->test_every);
     code = check_special(self, a, given);
+    if (!code)
+        code = check_rate(self, &a->net, given);
     if (!code)
         code = train_check_io(self, a);
     if (code)
@@ -166,6 +201,8 @@ static int read_args(int argc, char **argv, const char **rest, train_args *a)
     const option all[OPT_COUNT] = {
         [OPT_DATA] = { "--data", OPTION_TEXT, &a->data, 0, 0, 0 },
         [OPT_TEST] = { "--test", OPTION_TEXT, &a->test, 0, 0, 0 },
+        [OPT_TEST_EVERY] = { "--test-every", OPTION_COUNT, &a->test_every, 1,
+                             COUNT_MAX, 0 },
         [OPT_MODE] = { "--mode", OPTION_TEXT, &a->mode, 0, 0, 0 },
         [OPT_STRATEGY] = { "--strategy", OPTION_TEXT, &a->strategy, 0, 0, 0 },
         [OPT_EPOCHS] = { "--epochs", OPTION_COUNT, &a->epochs, 1, COUNT_MAX,
@@ -177,14 +214,10 @@ static int read_args(int argc, char **argv, const char **rest, train_args *a)
         [OPT_FORMAT] = { "--format", OPTION_TEXT, &m->format, 0, 0, 0 },
         [OPT_OPTIMIZER] = { "--optimizer", OPTION_TEXT, &m->optimizer, 0, 0,
                             0 },
-    if (a->test_every && !a->test)
-        return cmd_misused(self,
-                           "--test-every %" PRIu64 " of what? --test DIR "
-                           "says it",
-                           a->test_every);
         [OPT_RATE] = { "--learning-rate", OPTION_TEXT, &m->learning_rate, 0, 0,
                        0 },
         [OPT_DECAY] = { "--decay", OPTION_SHARE, &m->decay, 0, 0, 0 },
+        [OPT_END_RATE] = { "--end-rate", OPTION_TEXT, &m->end_rate, 0, 0, 0 },
         [OPT_DECAY_STEPS] = { "--decay-steps", OPTION_COUNT, &m->decay_steps, 1,
                               COUNT_MAX, 0 },
         [OPT_WIDTH] = { "--width", OPTION_COUNT, &m->width, 1, WIDTH_MAX, 0 },
@@ -201,8 +234,6 @@ static int read_args(int argc, char **argv, const char **rest, train_args *a)
         [OPT_LOAD] = { "--load", OPTION_TEXT, &a->load, 0, 0, 0 },
         [OPT_LOAD_ONLY] = { "--load-only", OPTION_TEXT, &a->load_only, 0, 0,
                             0 },
-        [OPT_TEST_EVERY] = { "--test-every", OPTION_COUNT, &a->test_every, 1,
-                             COUNT_MAX, 0 },
         [OPT_LOAD_MAP] = { "--load-map", OPTION_TEXT, &a->load_map, 0, 0, 0 },
         [OPT_LOAD_RESIZE] = { "--load-resize", OPTION_TEXT, &a->load_resize, 0,
                               0, 0 },
@@ -292,6 +323,7 @@ const cmd cmd_train = {
         "What is printed counts all of them.\n"
         "\n"
         "  --test DIR          what is not trained on, examined at the end\n"
+        "  --test-every N      and whenever a worker has trained N batches\n"
         "  --mode MODE         of a job: sync, half_async, async or geo"
         " (sync)\n"
         "  --strategy WORDS    settings of the mode, e.g."
@@ -307,8 +339,9 @@ const cmd cmd_train = {
         "  --learning-rate X   in mode geo 0.01 instead of adam's\n"
         "  --decay X           the rate is multiplied by it every"
         " --decay-steps steps\n"
-        "                      (word2vec 0.999)\n"
-        "  --decay-steps N     (100000)\n"
+        "  --end-rate X        or falls in a line to this in --decay-steps"
+        " steps, and stays\n"
+        "  --decay-steps N     of the whole job\n"
         "  --width N           of a row of the tables\n"
         "  --hidden N          of the layers above them; not word2vec\n"
         "  --items N           gru4rec, ssr: ids are below it; tagspace: tags"
@@ -323,7 +356,6 @@ const cmd cmd_train = {
         "  --load-only A,B     of it these variables alone\n"
         "  --load-map OLD=NEW  what was saved as OLD is NEW now; more of them"
         " behind commas\n"
-        "  --test-every N      and whenever a worker has trained N batches\n"
         "  --load-resize A,B   these may have another shape: cut, or filled"
         " up\n"
         "  --load-state new    the optimizer is another one, its state begins"

@@ -128,24 +128,32 @@ fl_status model_judge_clicks(model_net *net, fl_var *logits, fl_var *label)
 
 /* --- the optimizer -------------------------------------------------------- */
 
+/* A rate that falls, over the global step. */
+static fl_var *falling(fl_ctx *c, double rate, const model_args *args)
+{
+    int64_t steps = (int64_t)args->decay_steps;
+
+    if (args->end_rate)
+        return fl_layers_polynomial_decay(
+            c, rate, steps, strtod(args->end_rate, NULL), 1, false);
+    return fl_layers_exponential_decay(c, rate, steps, args->decay, true);
+}
+
 fl_status model_optimizer(fl_optimizer **out, fl_ctx *c, const model *m,
                           const model_args *args)
 {
     const char *kind = args->optimizer ? args->optimizer : m->optimizer;
     const char *rate =
         args->learning_rate ? args->learning_rate : m->learning_rate;
-    double decay = args->decay > 0 ? args->decay : m->decay;
-    uint64_t steps = args->decay_steps ? args->decay_steps : m->decay_steps;
     fl_var *lr;
     char words[64];
     fl_status st;
 
     snprintf(words, sizeof(words), "learning_rate=%s", rate);
     st = fl_optimizer_new(out, c, kind, words);
-    if (st || decay <= 0)
+    if (st || !args->decay_steps)
         return st;
-    lr = fl_layers_exponential_decay(c, strtod(rate, NULL), (int64_t)steps,
-                                     decay, true);
+    lr = falling(c, strtod(rate, NULL), args);
     if (!lr)
         return fl_last_status();
     fl_optimizer_set_lr(*out, lr);

@@ -21,9 +21,12 @@ typedef struct model_args {
     const char *format;        /* of the data, as fl_dataset_set_format */
     const char *optimizer;     /* sgd, adam, ... */
     const char *learning_rate; /* a number */
-    double decay;         /* the rate shrinks to this share of itself ... */
-    uint64_t decay_steps; /* ... after so many steps, again and again */
-    uint64_t width;       /* of a row of the tables */
+    /* The rate shrinks to a share of itself, again and again, or falls in a line
+       to its end; either one in so many steps. */
+    double decay;
+    const char *end_rate; /* a number */
+    uint64_t decay_steps;
+    uint64_t width; /* of a row of the tables */
     /* What only some models have: see model.uses. */
     const char *vocab;   /* the file of words */
     const char *loss;    /* which of several */
@@ -68,8 +71,6 @@ typedef struct model_net {
 typedef struct model {
     const char *name, *doc;
     const char *optimizer, *learning_rate;
-    double decay; /* 0: the rate stays as it is */
-    uint64_t decay_steps;
     uint64_t batch_size;
     unsigned uses; /* arguments that it has a use for: enum model_use */
     /* With MODEL_LOSS and MODEL_ENCODER: "full bpr", the first by default. */

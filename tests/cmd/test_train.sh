@@ -116,6 +116,16 @@ for form in pair shared network; do
 END { exit !(n == 2 && loss[2] < loss[1] && loss[1] < 4.2) }' w2v.txt ||
         fail "word2vec, loss $form, does not learn: $(cat w2v.txt)"
 done
+
+# a_rate_that_has_fallen_to_zero_changes_nothing_any_more
+for epochs in 1 2; do
+    "$flotilla" train word2vec --data 'text-*' --vocab vocab --width 16 \
+        --epochs $epochs --end-rate 0 --decay-steps 5 --save fell$epochs \
+        >fell.txt 2>&1 || fail "a rate that falls: $(cat fell.txt)"
+done
+"$flotilla" model diff fell1 fell2 >fell.txt 2>&1 ||
+    fail "a rate of zero has changed the model: $(cat fell.txt)"
+
 for mode in sync async geo; do
     job w2v-$mode word2vec --mode $mode --data 'text-*' --vocab vocab --width 16
     total w2v-$mode/workerlog.0 "epoch 1 of 1" "" "" ""
@@ -143,14 +153,6 @@ refuse 2 "no use for --encoder" ssr --data train --encoder gru
 refuse 1 "nowhere/words" word2vec --data train --vocab nowhere/words
 refuse 2 "no use for --vocab" ctr_dnn --data train --vocab vocab
 refuse 2 "--epochs needs a whole number" ctr_dnn --data train --epochs 0
-refuse 1 "nowhere" ctr_dnn --data nowhere
-refuse 1 "fast" ctr_dnn --data train --mode fast
-refuse 1 "sdg" ctr_dnn --data train --optimizer sdg
-refuse 1 "min_block_size" ctr_dnn --data train --strategy min_block_sise=3
-refuse 1 "cpu_num" ctr_dnn --data train --set cpu_num=many
-TRAINING_ROLE=TRAINER PADDLE_PSERVERS_IP_PORT_LIST=127.0.0.1:6189 \
-    refuse 1 "PADDLE_TRAINERS_NUM" ctr_dnn --data train
-exit $failed
 refuse 2 "--test-every 4 of what?" ctr_dnn --data train --test-every 4
 refuse 2 "give one of them" ctr_dnn --data train --decay 0.5 --end-rate 0.1 \
     --decay-steps 9
@@ -159,3 +161,11 @@ refuse 2 "and --decay-steps" ctr_dnn --data train --decay 0.1
 refuse 2 "needs --decay or" ctr_dnn --data train --decay-steps 9
 refuse 2 "a number of 0 or more" ctr_dnn --data train --end-rate -1 \
     --decay-steps 9
+refuse 1 "nowhere" ctr_dnn --data nowhere
+refuse 1 "fast" ctr_dnn --data train --mode fast
+refuse 1 "sdg" ctr_dnn --data train --optimizer sdg
+refuse 1 "min_block_size" ctr_dnn --data train --strategy min_block_sise=3
+refuse 1 "cpu_num" ctr_dnn --data train --set cpu_num=many
+TRAINING_ROLE=TRAINER PADDLE_PSERVERS_IP_PORT_LIST=127.0.0.1:6189 \
+    refuse 1 "PADDLE_TRAINERS_NUM" ctr_dnn --data train
+exit $failed
