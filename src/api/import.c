@@ -3,13 +3,13 @@
 
 #include <inttypes.h>
 
+#include "api/import.h"
 #include "base/args.h"
 #include "base/log.h"
 #include "ckpt/dense.h"
 #include "ckpt/remote.h"
 #include "ctx/ctx.h"
 #include "ops/ops.h"
-#include "paddle18/model.h"
 
 typedef FL_VEC(fl_named_tensor) named_tensors;
 
@@ -20,6 +20,8 @@ static void collect(const fl_p18_model *p, named_tensors *out)
     const fl_p18_var *v;
 
     for (size_t i = 0; (v = fl_p18_var_at(p, i)); i++) {
+        if (v->value.is_rows)
+            continue;
         if (v->value.n_lod)
             FL_WARN("import",
                     "%s had %" PRIu64 " levels of sequences, which "
@@ -27,6 +29,17 @@ static void collect(const fl_p18_model *p, named_tensors *out)
                     v->name, v->value.n_lod);
         fl_vec_push(out, ((fl_named_tensor){ v->name, v->value.tensor }));
     }
+}
+
+static fl_status put_tables(const fl_model_version *v, fl_manifest *m,
+                            const fl_p18_model *p)
+{
+    const fl_p18_var *var;
+
+    for (size_t i = 0; (var = fl_p18_var_at(p, i)); i++)
+        if (var->value.is_rows)
+            FL_TRY(fl_import_rows(v, m, var));
+    return FL_OK;
 }
 
 static fl_status put_program(const fl_model_version *v, fl_manifest *m,
@@ -68,6 +81,8 @@ static fl_status fill(const fl_model_version *v, fl_manifest *m,
     collect(p, &tensors);
     if (!st)
         st = fl_dense_save(v, m, FL_DENSE_FILE, tensors.data, tensors.len);
+    if (!st)
+        st = put_tables(v, m, p);
     fl_vec_release(&tensors);
     return st;
 }

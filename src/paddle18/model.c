@@ -225,24 +225,31 @@ static fl_status check_fit(const fl_p18_model *m, const fl_p18_var *v)
             fl_shape_text(&got->shape, b));
 }
 
+/* A program here reads a whole parameter where theirs had rows on servers. */
+static fl_status check_no_program(const fl_p18_model *m, const fl_p18_var *v)
+{
+    if (m->program.program)
+        FL_FAIL(FL_ERR_UNSUPPORTED,
+                "variable %s holds %" PRIu64
+                " rows of a table (SelectedRows), where its program has a "
+                "whole parameter; import the folder without %s, and load the "
+                "table with a program that has one of that name",
+                v->name, v->value.n_rows, PROGRAM_FILE);
+    return FL_OK;
+}
+
 /* Nothing says what a file of a folder without a program holds: what does not
    read as a tensor may be rows of a table. */
 static fl_status read_value(fl_p18_model *m, fl_p18_bytes *b, fl_p18_var *v)
 {
     fl_status st = fl_p18_read_tensor(b, v->name, &m->arena, &v->value);
-    fl_p18_bytes again = *b;
-    fl_p18_value rows;
     fl_err why;
 
     if (!st)
         return check_fit(m, v);
     fl_err_save(&why, st);
-    if (!fl_p18_read_rows(&again, v->name, &m->arena, &rows))
-        FL_FAIL(FL_ERR_UNSUPPORTED,
-                "variable %s holds %" PRIu64
-                " rows of a table (SelectedRows), which are not imported; save "
-                "it as a whole parameter",
-                v->name, rows.n_rows);
+    if (!fl_p18_read_rows(b, v->name, &m->arena, &v->value))
+        return check_no_program(m, v);
     return fl_err_restore(&why);
 }
 

@@ -164,6 +164,7 @@ fl_status fl_p18_read_rows(fl_p18_bytes *b, const char *name, fl_arena *arena,
     FL_TRY(take(&r, sizeof(uint64_t), "its number of rows", &v.n_rows));
     if (v.n_rows > left(&r) / sizeof(int64_t))
         return fail_at(&r, "it has more rows than the file has room for");
+    v.is_rows = true;
     v.rows = r.b.at;
     r.b.at += v.n_rows * sizeof(int64_t);
     FL_TRY(take(&r, sizeof(int64_t), "its height", &height));

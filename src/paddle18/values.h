@@ -22,7 +22,8 @@ typedef struct fl_p18_value {
     fl_tensor tensor; /* data points into the file, at any address */
     size_t n_bytes;   /* of its values */
     uint64_t n_lod;   /* levels of offsets that were saved with it */
-    uint64_t n_rows;  /* SelectedRows: their number and where they lie */
+    bool is_rows;     /* SelectedRows: their number and where their ids lie */
+    uint64_t n_rows;
     const uint8_t *rows;
     int64_t height;
 } fl_p18_value;

@@ -214,21 +214,44 @@ static void a_file_with_too_much_is_refused(void **state)
                    "variable w: its file has 4 bytes too many");
 }
 
-static void rows_of_a_table_are_refused_by_name(void **state)
+/* One row of two numbers, for the id 7. */
+static void write_rows(const char *name)
 {
     int64_t dims[] = { 1, 2 };
     bytes b = { 0 };
 
-    (void)state;
     put_u32(&b, 0);
     put_u64(&b, 1);
-    put_u64(&b, 7); /* the row */
+    put_u64(&b, 7);
     put_u64(&b, 100);
     put_tensor(&b, FL_P18_FP32, 2, dims);
     put_u64(&b, 0);
-    write_bytes("emb", &b);
+    write_bytes(name, &b);
+}
+
+static void rows_of_a_table_are_a_variable_of_their_own_kind(void **state)
+{
+    const fl_p18_var *v;
+    fl_p18_model *m;
+
+    (void)state;
+    write_rows("emb");
+    m = open_model(&(fl_p18_args){ 0 });
+    v = fl_p18_var_at(m, 0);
+    assert_string_equal(v->name, "emb");
+    assert_true(v->value.is_rows);
+    assert_int_equal(v->value.n_rows, 1);
+    fl_p18_close(m);
+}
+
+static void rows_of_a_table_are_no_parameter_of_a_program(void **state)
+{
+    (void)state;
+    write_program();
+    write_rows("bias");
+    write_floats("gain", 2, 3);
     expect_refused(&(fl_p18_args){ 0 }, FL_ERR_UNSUPPORTED,
-                   "variable emb holds 1 rows of a table");
+                   "variable bias holds 1 rows of a table");
 }
 
 static void a_folder_with_nothing_is_no_model(void **state)
@@ -266,7 +289,8 @@ int main(void)
         IN_FOLDER(one_file_without_a_program_needs_names),
         IN_FOLDER(all_files_that_are_wrong_are_named),
         IN_FOLDER(a_file_with_too_much_is_refused),
-        IN_FOLDER(rows_of_a_table_are_refused_by_name),
+        IN_FOLDER(rows_of_a_table_are_a_variable_of_their_own_kind),
+        IN_FOLDER(rows_of_a_table_are_no_parameter_of_a_program),
         IN_FOLDER(a_folder_with_nothing_is_no_model),
         IN_FOLDER(a_program_that_does_not_parse_is_named),
     };
