@@ -82,8 +82,9 @@ char **hosts_expand(room *r, const char *list, int *n);
 
 #define PORT_FIRST 6170
 bool port_is_free(int port);
-/* A port that nobody listens at and that the system gives to no connection;
-   0 when there is none. taken[n] are used already. */
+/* A port that nobody has and that the system gives to no connection; nobody
+   finds it free until this process ends. 0 when there is none. taken[n] are used
+   already. */
 int port_find(const int *taken, int n);
 
 /* --- clusters (fleetrun_cluster.c) ---------------------------------------- */

@@ -3,7 +3,9 @@
  * A port is looked for below those that the system gives to outgoing
  * connections: there, somebody's connection could take it before the server
  * begins to listen, and a worker that tries to reach it could even meet
- * itself. */
+ * itself. It is held until the launcher ends, by a socket that is bound and does
+ * not listen: another launcher does not find it free, and a server, which asks
+ * for SO_REUSEADDR, listens there. */
 #include "fleetrun.h"
 
 #include <netinet/in.h>
@@ -15,22 +17,50 @@
 #define LOWEST 10240
 #define TRIES 2000
 
-bool port_is_free(int port)
+static void share(int fd)
+{
+    int one = 1;
+
+    (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+}
+
+static bool takes_port(int fd, int port)
 {
     struct sockaddr_in a = { .sin_family = AF_INET,
                              .sin_port = htons((uint16_t)port),
                              .sin_addr.s_addr = htonl(INADDR_ANY) };
+
+    return !bind(fd, (struct sockaddr *)&a, sizeof(a));
+}
+
+bool port_is_free(int port)
+{
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    int one = 1;
     bool is_free;
 
     if (fd < 0)
         return false;
     /* What is left of connections that are over does not count. */
-    (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-    is_free = !bind(fd, (struct sockaddr *)&a, sizeof(a)) && !listen(fd, 1);
+    share(fd);
+    is_free = takes_port(fd, port) && !listen(fd, 1);
     close(fd);
     return is_free;
+}
+
+/* It may be shared from when it is held, not before: of two launchers that try
+   it at once one gets it. */
+static bool hold(int port)
+{
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    if (fd < 0)
+        return false;
+    if (!takes_port(fd, port)) {
+        close(fd);
+        return false;
+    }
+    share(fd);
+    return true;
 }
 
 static int highest(void)
@@ -63,7 +93,7 @@ int port_find(const int *taken, int n)
         if (getrandom(&at, sizeof(at), 0) != sizeof(at))
             at = (unsigned)getpid() + (unsigned)i;
         port = LOWEST + (int)(at % span);
-        if (!is_taken(port, taken, n) && port_is_free(port))
+        if (!is_taken(port, taken, n) && hold(port))
             return port;
     }
     return 0;

@@ -5,16 +5,15 @@
 
 #include "api.h"
 
-#include <arpa/inet.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/log.h"
 #include "base/thread.h"
 #include "../make.h"
+#include "../ports.h"
 
 #define SERVERS_MAX 3
 #define TRAINERS_MAX 3
@@ -126,26 +125,14 @@ static inline void name_servers(job *j)
                               "%sunix:%s/s%d", i ? "," : "", folder, i);
 }
 
-/* Server i listens at a port that nobody has now. */
+/* Server i listens at a port that nobody has. */
 static inline void name_ports(job *j)
 {
-    int fds[SERVERS_MAX];
     size_t n = 0;
 
-    for (int i = 0; i < j->n_servers; i++) {
-        struct sockaddr_in sa = { .sin_family = AF_INET };
-        socklen_t len = sizeof(sa);
-
-        sa.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-        fds[i] = socket(AF_INET, SOCK_STREAM, 0);
-        assert_int_equal(bind(fds[i], (struct sockaddr *)&sa, sizeof(sa)), 0);
-        assert_int_equal(getsockname(fds[i], (struct sockaddr *)&sa, &len), 0);
-        n += (size_t)snprintf(j->servers + n, sizeof(j->servers) - n,
-                              "%s127.0.0.1:%d", i ? "," : "",
-                              ntohs(sa.sin_port));
-    }
     for (int i = 0; i < j->n_servers; i++)
-        close(fds[i]);
+        n += (size_t)snprintf(j->servers + n, sizeof(j->servers) - n,
+                              "%s127.0.0.1:%u", i ? "," : "", free_port());
 }
 
 static inline void start_servers(job *j)

@@ -78,7 +78,7 @@ doctor 1 TRAINING_ROLE=PSERVER $list=no-such-host.invalid:1,127.0.0.1:2 \
 says '^bad   port  *no-such-host.invalid:1'
 
 # a_port_that_is_taken_is_bad_for_its_server_and_good_for_a_worker
-port=$((10000 + $$ % 20000))
+port=7301
 "$flotilla" server --servers 127.0.0.1:$port --rank 0 --trainers 1 \
     2>server.txt & server=$!
 n=0

@@ -2,11 +2,9 @@
 #include "dist_kit.h"
 
 #include <math.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/hash.h"
@@ -14,6 +12,7 @@
 #include "base/thread.h"
 #include "dist/job.h"
 #include "../make.h"
+#include "../ports.h"
 
 /* Nothing takes this long unless it hangs. */
 #define HANGS_S 120
@@ -657,33 +656,6 @@ void kit_train(const kit_job *j, kit_end *out)
 }
 
 /* --- addresses ------------------------------------------------------------ */
-
-static bool is_free(uint16_t port)
-{
-    struct sockaddr_in at = { .sin_family = AF_INET,
-                              .sin_port = htons(port),
-                              .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    bool ok = fd >= 0 && !bind(fd, (struct sockaddr *)&at, sizeof(at));
-
-    if (fd >= 0)
-        close(fd);
-    return ok;
-}
-
-/* Below those that the system gives to sockets that connect, and none twice. */
-static uint16_t free_port(void)
-{
-    static uint64_t n_drawn;
-
-    for (;;) {
-        uint64_t at = fl_mix64((uint64_t)getpid()) % 20000 + n_drawn++;
-        uint16_t port = (uint16_t)(10000 + at % 20000);
-
-        if (is_free(port))
-            return port;
-    }
-}
 
 void kit_addresses(char *out, size_t cap, int n)
 {

@@ -16,14 +16,13 @@
 
 #include "procs.h"
 #include "strangers.h"
+#include "../ports.h"
 
 #define SERVERS_MAX 4
 #define PROCS_MAX 16
 #define STRANGERS_MAX 4
 #define WORDS_MAX 16
 #define TEXT_ROOM 512
-#define PORTS_FIRST 20000
-#define PORTS_PER_CASE 32
 
 /* A fault must be told within this; other waits end as well. */
 #define SAYS_MS 10000
@@ -467,13 +466,8 @@ static bool do_line(scene *c, char *line)
 
 static void choose_ports(scene *c)
 {
-    int port = PORTS_FIRST + (int)getppid() % 64 * 128 +
-               c->s->number * PORTS_PER_CASE % 4096;
-
-    for (size_t i = 0; i < sizeof(c->ports) / sizeof(c->ports[0]); i++) {
-        c->ports[i] = port_free_from(port);
-        port = c->ports[i] + 1;
-    }
+    for (size_t i = 0; i < sizeof(c->ports) / sizeof(c->ports[0]); i++)
+        c->ports[i] = free_port();
 }
 
 static void raise_files(void)

@@ -2,59 +2,17 @@
  * on them. */
 #include "strangers.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
-#include <netinet/in.h>
 #include <poll.h>
-#include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include "procs.h"
+#include "../ports.h"
 
-#define PORTS_END 32000 /* above, the system takes some for its own use */
 #define CLOSE_MS 20000
 #define IDLE 500
 #define NOISE_BYTES ((size_t)8 << 20)
 #define HEAD_BYTES 64 /* docs/formats/wire.md */
-
-static struct sockaddr_in local(int port)
-{
-    return (struct sockaddr_in){
-        .sin_family = AF_INET,
-        .sin_port = htons((uint16_t)port),
-        .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
-    };
-}
-
-static int listen_at(int port)
-{
-    struct sockaddr_in at = local(port);
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-    if (fd < 0)
-        give_up("socket");
-    if (bind(fd, (struct sockaddr *)&at, sizeof(at)) || listen(fd, 16)) {
-        close(fd);
-        return -1;
-    }
-    return fd;
-}
-
-int port_free_from(int port)
-{
-    for (; port < PORTS_END; port++) {
-        int fd = listen_at(port);
-
-        if (fd >= 0) {
-            close(fd);
-            return port;
-        }
-    }
-    give_up("no free port");
-}
 
 /* --- sitting on a port ---------------------------------------------------- */
 
@@ -91,7 +49,7 @@ pid_t stranger_start(const char *kind, int port)
 
     if (!is_http && strcmp(kind, "silent"))
         return 0;
-    fd = listen_at(port);
+    fd = port_listen((unsigned)port);
     if (fd < 0)
         give_up("a stranger cannot listen");
     pid = start_child(is_http ? be_a_web_server : be_silent, fd);
@@ -103,7 +61,7 @@ pid_t stranger_start(const char *kind, int port)
 
 static int dial(int port)
 {
-    struct sockaddr_in at = local(port);
+    struct sockaddr_in at = port_place((unsigned)port);
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
     if (fd < 0)

@@ -6,9 +6,6 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* A port of this machine that nobody has; searched from there on. */
-int port_free_from(int port);
-
 /* A process that listens on a port and says nothing, or answers as a web
    server. 0 when there is no such kind. */
 pid_t stranger_start(const char *kind, int port);

@@ -15,12 +15,11 @@
 #include "compare.h"
 #include "flotilla/flotilla.h"
 #include "../make.h"
+#include "../ports.h"
 
-#include <netinet/in.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #define TOLERANCE 1e-5
@@ -264,20 +263,6 @@ static void *live(void *arg)
 
 /* --- the case ------------------------------------------------------------- */
 
-static void find_address(char out[64])
-{
-    struct sockaddr_in at = { .sin_family = AF_INET,
-                              .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-    socklen_t len = sizeof(at);
-    int fd = socket(AF_INET, SOCK_STREAM, 0);
-
-    if (fd < 0 || bind(fd, (struct sockaddr *)&at, sizeof(at)) ||
-        getsockname(fd, (struct sockaddr *)&at, &len))
-        perror("golden: a port");
-    close(fd);
-    snprintf(out, 64, "127.0.0.1:%u", ntohs(at.sin_port));
-}
-
 /* How many tensors there are whose names follow the format from `first` on. */
 static int count(const dist_case *d, const char *fmt, int first)
 {
@@ -416,7 +401,7 @@ void run_dist(golden_case *c)
     if (!read_case(&d))
         return;
     m = pool_alloc(&c->pool, (size_t)(d.n_trainers + 1) * sizeof(*m));
-    find_address(d.address);
+    snprintf(d.address, sizeof(d.address), "127.0.0.1:%u", free_port());
     run_members(&d, m);
     for (int i = 0; i <= d.n_trainers; i++)
         if (m[i].failure[0])

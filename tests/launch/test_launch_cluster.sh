@@ -83,9 +83,9 @@ expect_code 0 'Open MPI'
 expect_said 'worker.1 127.0.0.1:'
 expect_said 'job mpi-prterun-here-9@1'
 task PMI_RANK=0 PMI_SIZE=3 MPI_LOCALNRANKS=3 -- --server_num=1 \
-    --start_port=16210
+    --start_port=7210
 expect_code 0 MPICH
-expect_said 'server.0 127.0.0.1:16210 of 2'
+expect_said 'server.0 127.0.0.1:7210 of 2'
 
 # tasks_of_mpi_on_several_machines_are_told_where_the_servers_are
 task PMI_RANK=1 PMI_SIZE=3 MPI_LOCALNRANKS=1 -- --server_num=1

@@ -39,7 +39,7 @@ finish()
     wait $launcher || { fail "the job ends with $?"; cat "$dir/said"; }
 }
 
-port=16290
+port=7290
 begin
 
 # the_owner_looks_without_being_told_anything_but_the_address
@@ -100,7 +100,7 @@ finish
 [ ! -e "$keys/$port.key" ] || fail 'the key is still there'
 
 # the_owner_ends_a_job
-port=16291
+port=7291
 begin
 ask shutdown 127.0.0.1:$port
 [ $code -eq 0 ] || fail "the owner cannot end it: $(cat "$dir/asked")"
@@ -108,7 +108,7 @@ ask shutdown 127.0.0.1:$port
 wait $launcher
 
 # a_token_of_ones_own_is_taken_as_it_is
-port=16292
+port=7292
 export FLOTILLA_JOIN_TOKEN=mine FLOTILLA_JOB=own
 begin
 [ ! -e "$keys/$port.key" ] || fail 'a key beside the token of the environment'
@@ -127,7 +127,7 @@ if [ "$(id -u)" -eq 0 ] && [ ! -e /tmp/flotilla-65533 ] &&
     chmod 755 "$dir"
     chown 65533 "$dir/home"
     mkdir -m 777 /tmp/flotilla-65533
-    port=16295
+    port=7295
     (cd / && HOME=$dir/home $other "$whole" --log_dir="$dir/home/log" \
         --worker_num=1 --servers=127.0.0.1:$port sh -c 'ls "$HOME/.flotilla"') \
         >"$dir/said" 2>&1
@@ -141,21 +141,21 @@ else
 fi
 
 # a_server_without_a_token_says_so_and_stays_on_the_loopback
-ask server --servers 127.0.0.1:16293 --rank 0 --trainers 1 \
+ask server --servers 127.0.0.1:7293 --rank 0 --trainers 1 \
     --set connect_timeout_ms=100
 grep -q 'server 0 has no join token' "$dir/asked" ||
     fail "nothing is said of the token: $(cat "$dir/asked")"
-ask server --servers 127.0.0.1:16293 --listen 0.0.0.0:16293 --rank 0 \
+ask server --servers 127.0.0.1:7293 --listen 0.0.0.0:7293 --rank 0 \
     --trainers 1 --set connect_timeout_ms=100
 [ $code -eq 1 ] && grep -q 'set allow_no_token=true' "$dir/asked" ||
     fail "it listens for all: $(cat "$dir/asked")"
-ask server --servers 127.0.0.1:16293 --listen 0.0.0.0:16293 --rank 0 \
+ask server --servers 127.0.0.1:7293 --listen 0.0.0.0:7293 --rank 0 \
     --trainers 1 --set connect_timeout_ms=100 --set allow_no_token=true
 grep -q 'listens at' "$dir/asked" || fail "told to, it does not listen"
 
 # a_token_file_is_handed_to_the_processes
 (umask 077 && echo shared >"$dir/shared")
-port=16294
+port=7294
 "$fleetrun" --token_file="$dir/shared" --log_dir="$dir/log" --worker_num=1 \
     --servers=127.0.0.1:$port "$member" "$dir/shared" >"$dir/said" 2>&1 ||
     fail "a token of a file: $(cat "$dir/said")"
@@ -167,7 +167,7 @@ expect_said '(--token_file)'
 # a_secret_that_others_can_read_is_refused
 echo secret >"$dir/token"
 chmod 644 "$dir/token"
-ask status 127.0.0.1:16293 --set join_token_file="$dir/token"
+ask status 127.0.0.1:7293 --set join_token_file="$dir/token"
 grep -q 'chmod 600' "$dir/asked" || fail "a public secret: $(cat "$dir/asked")"
 
 exit $failed

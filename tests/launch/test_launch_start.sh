@@ -57,11 +57,11 @@ FLOTILLA_JOB=mine run --server_num=1 --worker_num=1 "$dir/show"
 [ -n "$ports" ] || fail "no port was chosen"
 
 # a_start_port_counts_up
-run --server_num=2 --worker_num=1 --start_port=16170 "$dir/show"
+run --server_num=2 --worker_num=1 --start_port=7170 "$dir/show"
 expect_code 0 start_port
 [ "$(value worker.0 PADDLE_PSERVERS_IP_PORT_LIST)" = \
-    127.0.0.1:16170,127.0.0.1:16171 ] || fail "ports of servers"
-[ "$(value worker.0 PADDLE_TRAINER_ENDPOINTS)" = 127.0.0.1:16172 ] ||
+    127.0.0.1:7170,127.0.0.1:7171 ] || fail "ports of servers"
+[ "$(value worker.0 PADDLE_TRAINER_ENDPOINTS)" = 127.0.0.1:7172 ] ||
     fail "port of the worker"
 
 # a_port_in_use_is_told_before_anything_starts
@@ -69,22 +69,22 @@ listens()
 {
     grep -q ":$(printf %04X "$1") .* 0A " /proc/net/tcp
 }
-"$flotilla" server --servers 127.0.0.1:16184 --rank 0 --trainers 1 \
+"$flotilla" server --servers 127.0.0.1:7184 --rank 0 --trainers 1 \
     >/dev/null 2>&1 &
 server=$!
-until_true 20 listens 16184 || fail "nobody listens at 16184"
+until_true 20 listens 7184 || fail "nobody listens at 7184"
 rm -f "$dir"/pids.*
-run --server_num=2 --worker_num=1 --start_port=16183 "$dir/show"
+run --server_num=2 --worker_num=1 --start_port=7183 "$dir/show"
 kill $server
 wait $server 2>/dev/null
 expect_code 1 'port in use'
-expect_said 'port 16184 of server 1 is in use'
+expect_said 'port 7184 of server 1 is in use'
 have_begun 1 && fail "something was started"
 
 # only_processes_of_this_machine_are_started
 for ip in 127.0.0.1 127.0.0.2; do
     rm -f "$dir"/env.*
-    POD_IP=$ip run --servers=127.0.0.1:16190,127.0.0.2 \
+    POD_IP=$ip run --servers=127.0.0.1:7190,127.0.0.2 \
         --workers=127.0.0.1,127.0.0.2,127.0.0.2 "$dir/show"
     expect_code 0 "hosts, $ip"
     case $ip in
@@ -96,7 +96,7 @@ for ip in 127.0.0.1 127.0.0.2; do
     cat "$dir"/env.* | grep -E 'ENDPOINTS|IP_PORT|JOB' | sort -u >"$dir/job.$ip"
 done
 cmp "$dir/job.127.0.0.1" "$dir/job.127.0.0.2" || fail "two machines, two jobs"
-grep -qx PADDLE_PSERVERS_IP_PORT_LIST=127.0.0.1:16190,127.0.0.2:6171 \
+grep -qx PADDLE_PSERVERS_IP_PORT_LIST=127.0.0.1:7190,127.0.0.2:6171 \
     "$dir/job.127.0.0.1" || fail "ports that were left out"
 run --servers=192.0.2.1:6170 --workers=192.0.2.1 "$dir/show"
 expect_code 1 'no host is here'
@@ -110,15 +110,15 @@ rm -f "$dir"/env.*
 (cd "$dir" && names/launch_ps "$dir/show" >said 2>&1) || fail "launch_ps"
 [ "$(ls "$dir"/env.* | wc -l)" = 4 ] || fail "launch_ps starts not two of each"
 [ -s "$dir/logs/workerlog.1" ] || fail "launch_ps has no logs"
-run --endpoints=127.0.0.1:16195 --worker_num=1 --print_config=true "$dir/show"
+run --endpoints=127.0.0.1:7195 --worker_num=1 --print_config=true "$dir/show"
 expect_code 0 endpoints
-expect_said 'server 0     127.0.0.1:16195'
+expect_said 'server 0     127.0.0.1:7195'
 run --cluster_node_ips=127.0.0.1,127.0.0.2 --node_ip=127.0.0.2 --server_num=1 \
-    --worker_num=2 --start_port=16200 "$dir/show"
+    --worker_num=2 --start_port=7200 "$dir/show"
 expect_code 0 cluster_node_ips
 [ "$(value worker.2 PADDLE_PSERVERS_IP_PORT_LIST)" = \
-    127.0.0.1:16200,127.0.0.2:16200 ] || fail "servers of nodes"
-[ "$(value worker.3 PADDLE_PORT)" = 16202 ] || fail "port of worker 3"
+    127.0.0.1:7200,127.0.0.2:7200 ] || fail "servers of nodes"
+[ "$(value worker.3 PADDLE_PORT)" = 7202 ] || fail "port of worker 3"
 
 # what_cannot_be_run_is_refused_with_the_reason
 refuse()

@@ -22,11 +22,8 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <netinet/in.h>
 
 #include <cmocka.h>
 
@@ -35,6 +32,7 @@
 #include "base/thread.h"
 #include "flotilla/flotilla.h"
 #include "../make.h"
+#include "../ports.h"
 
 #define JOB_SERVERS 3
 #define JOB_TRAINERS 3
@@ -73,47 +71,6 @@ static inline void be_quiet(void)
 }
 
 /* --- ports ---------------------------------------------------------------- */
-
-static inline struct sockaddr_in kit_loopback(uint16_t port)
-{
-    return (struct sockaddr_in){ .sin_family = AF_INET,
-                                 .sin_port = htons(port),
-                                 .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-}
-
-/* Listens there; -1 when the port is taken. */
-static inline int kit_listen_at(uint16_t port)
-{
-    struct sockaddr_in at = kit_loopback(port);
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-    if (fd >= 0 && !bind(fd, (struct sockaddr *)&at, sizeof(at)) &&
-        !listen(fd, SOMAXCONN))
-        return fd;
-    close(fd);
-    return -1;
-}
-
-/* A port that nobody has. It is below those that the system gives to sockets
-   that connect, so that none of them gets it before it is used, and no port is
-   given out twice. */
-static inline uint16_t free_port(void)
-{
-    static uint64_t n_drawn;
-
-    for (int i = 0; i < 1000; i++) {
-        uint64_t at = fl_mix64((uint64_t)getpid()) % 20000 + n_drawn++;
-        uint16_t port = (uint16_t)(10000 + at % 20000);
-        int fd = kit_listen_at(port);
-
-        if (fd < 0)
-            continue;
-        close(fd);
-        return port;
-    }
-    fail_msg("there is no free port");
-    return 0;
-}
 
 /* "127.0.0.1:P,127.0.0.1:Q". */
 static inline void free_addresses(char out[JOB_ADDRESSES], int n)

@@ -56,7 +56,7 @@ typedef struct proxy {
 
 static inline int proxy_dial(uint16_t port)
 {
-    struct sockaddr_in at = kit_loopback(port);
+    struct sockaddr_in at = port_place(port);
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
     if (fd >= 0 && !connect(fd, (struct sockaddr *)&at, sizeof(at)))
@@ -247,7 +247,7 @@ static inline void proxy_start(proxy *p, const char *servers,
 
         at += *at == ',';
         p->to[i] = (uint16_t)strtoul(strchr(at, ':') + 1, NULL, 10);
-        p->doors[i] = kit_listen_at(port);
+        p->doors[i] = port_listen(port);
         assert_true(p->doors[i] >= 0);
         len += (size_t)snprintf(ways + len, JOB_ADDRESSES - len,
                                 "%s127.0.0.1:%u", i ? "," : "", port);

@@ -28,7 +28,7 @@ typedef struct raw_message {
 static inline int raw_dial(uint16_t port)
 {
     struct timeval patience = { .tv_sec = RAW_PATIENCE_S };
-    struct sockaddr_in at = kit_loopback(port);
+    struct sockaddr_in at = port_place(port);
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), one = 1;
 
     if (fd >= 0 &&

@@ -166,7 +166,7 @@ static void run_impostor(void *arg)
 static void a_server_without_the_token_is_refused(void **state)
 {
     uint16_t port = free_port();
-    impostor i = { .door = kit_listen_at(port) };
+    impostor i = { .door = port_listen(port) };
     fl_ctx *c = make_ctx();
     char address[32];
     fl_job *p;
