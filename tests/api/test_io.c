@@ -6,7 +6,9 @@
 
 #include <stdint.h>
 
+#include "ckpt/dense.h"
 #include "ckpt/version.h"
+#include "ir/program.h"
 #include "optim/rule.h"
 
 #define BATCH 8
@@ -198,6 +200,34 @@ static void every_optimizer_goes_on_bit_for_bit(void **state)
 
         check_going_on(&p);
     }
+}
+
+/* Inputs, layers' outputs and gradients live for one batch; parameters, moments
+   and rates, and the table apart from them, are what is saved. */
+static void what_lives_for_one_batch_is_not_saved(void **state)
+{
+    net a = make_net(&(plan){ .optimizer = "adam" });
+    fl_program *p = fl_default_main_program(a.c);
+    const fl_manifest_file *f;
+    fl_model_version *v = NULL;
+    size_t n_state = 0;
+
+    (void)state;
+    train(&a, 0, 3);
+    assert_ok(fl_save_persistables(a.e, model, NULL));
+    assert_ok(fl_version_open(&v, model));
+    f = fl_manifest_find_file(&v->manifest, FL_DENSE_FILE);
+    for (size_t i = 0; i < f->n_tensors; i++) {
+        const fl_var *var = fl_program_var(p, f->tensors[i].name);
+
+        assert_non_null(var);
+        assert_true(var->flags & FL_VAR_PERSIST);
+        n_state += !(var->flags & FL_VAR_PARAM);
+    }
+    assert_true(n_state > 0 && n_state < f->n_tensors);
+    assert_non_null(fl_manifest_find_table(&v->manifest, "emb"));
+    fl_version_close(v);
+    free_net(&a);
 }
 
 static void the_programs_are_saved_as_text(void **state)
@@ -683,6 +713,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(every_optimizer_goes_on_bit_for_bit),
+        TEST(what_lives_for_one_batch_is_not_saved),
         TEST(the_programs_are_saved_as_text),
         TEST(parameters_alone_leave_state_and_step),
         TEST(a_scope_of_ones_own_is_saved_and_loaded),
