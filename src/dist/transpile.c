@@ -109,6 +109,11 @@ static fl_status check_serving(const request *r)
     return FL_OK;
 }
 
+static uint64_t bytes_of_mb(double mb)
+{
+    return (uint64_t)(mb * (1 << 20));
+}
+
 static fl_dist_config config_of(const request *r)
 {
     const fl_conf *conf = &r->ctx->conf;
@@ -123,6 +128,13 @@ static fl_dist_config config_of(const request *r)
         .slice_var_up = conf->slice_var_up,
         .round_robin = !strcmp(conf->split_method, "round_robin"),
         .server_adds = r->mode->server_adds,
+        .bucket_bytes = conf->fuse_all_reduce_ops
+                            ? bytes_of_mb(conf->fuse_grad_size_in_MB)
+                            : 0,
+        .last_bucket_bytes = bytes_of_mb(conf->last_comm_group_size_MB),
+        .merge_steps =
+            conf->gradient_merge ? (uint64_t)conf->gradient_merge_k_steps : 0,
+        .local_steps = conf->localsgd ? (uint64_t)conf->localsgd_k_steps : 0,
         .workers_serve = workers_serve(r),
     };
 }

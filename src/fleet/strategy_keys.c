@@ -64,6 +64,8 @@ static const char *const groups[] = {
     "server_runtime_config",
     "build_strategy",
     "execute_strategy",
+    "gradient_merge_configs",
+    "localsgd_configs",
 };
 
 /* --- keys ----------------------------------------------------------------- */
@@ -212,6 +214,23 @@ static const fl_strategy_row *find_row(const wanted *w, unsigned kinds)
     return NULL;
 }
 
+/* A name without its group must mean one value. */
+static fl_status check_one(const wanted *w, const fl_strategy_row *row,
+                           fl_strategy_kinds kinds)
+{
+    for (size_t i = 0; i < fl_n_strategy_rows; i++) {
+        const fl_strategy_row *other = &fl_strategy_rows[i];
+
+        if ((other->kinds & kinds) && fits(w, other->group, other->name) &&
+            strcmp(other->value, row->value))
+            FL_FAIL(FL_ERR_INVAL,
+                    "%s is a key of two groups: say %s.%s or "
+                    "%s.%s",
+                    w->name, row->group, row->name, other->group, other->name);
+    }
+    return FL_OK;
+}
+
 fl_status fl_strategy_row_find(const char *name, fl_strategy_kinds kinds,
                                const fl_strategy_row **out)
 {
@@ -221,6 +240,7 @@ fl_status fl_strategy_row_find(const char *name, fl_strategy_kinds kinds,
     FL_TRY(split(name, &w));
     row = find_row(&w, kinds);
     if (row) {
+        FL_TRY(check_one(&w, row, kinds));
         *out = row;
         return FL_OK;
     }

@@ -28,6 +28,8 @@ struct fl_cluster {
     fl_cut *cut;
     fl_status (*bring)(void *arg, fl_pack *out); /* to a cut */
     void *bring_arg;
+    void (*lost)(void *arg, fl_status st); /* guarded by mu, as is its arg */
+    void *lost_arg;
     fl_cluster_hooks hooks;
     fl_server *server;        /* where trainers serve, once it is connected */
     const char *model, *plan; /* that it begins with, or NULL */
@@ -76,6 +78,30 @@ static uint64_t next_round(void *cluster)
     return fl_cluster_step(cluster);
 }
 
+/* Whoever asks later is told by the requests it makes. */
+static void tell_lost(void *cluster, fl_status st)
+{
+    fl_cluster *c = cluster;
+    void (*lost)(void *arg, fl_status st);
+    void *arg;
+
+    fl_lock(&c->mu);
+    lost = c->lost;
+    arg = c->lost_arg;
+    fl_unlock(&c->mu);
+    if (lost)
+        lost(arg, st);
+}
+
+void fl_cluster_on_lost(fl_cluster *c, void (*lost)(void *arg, fl_status st),
+                        void *arg)
+{
+    fl_lock(&c->mu);
+    c->lost = lost;
+    c->lost_arg = arg;
+    fl_unlock(&c->mu);
+}
+
 fl_cut *fl_cluster_cut(const fl_cluster *c)
 {
     return c->cut;
@@ -93,8 +119,11 @@ fl_cluster *fl_cluster_new(const fl_cluster_args *a)
     fl_cluster *c = fl_alloc(sizeof(*c));
 
     c->a = *a;
-    c->cut = fl_cut_new(&(fl_cut_hooks){
-        .settle = settle, .bring = bring, .round = next_round, .arg = c });
+    c->cut = fl_cut_new(&(fl_cut_hooks){ .settle = settle,
+                                         .bring = bring,
+                                         .round = next_round,
+                                         .lost = tell_lost,
+                                         .arg = c });
     fl_mutex_init(&c->mu);
     fl_cond_init(&c->cond);
     return c;
@@ -208,6 +237,13 @@ static void tell_steps(fl_cluster *c)
         hear_of_step(c, st);
 }
 
+void fl_cluster_tell_round(fl_cluster *c)
+{
+    atomic_fetch_add(&c->n_untold, 1);
+    if (fl_now_ns() - atomic_load(&c->told_ns) >= TELL_NS)
+        tell_steps(c);
+}
+
 /* Servers other than 0 hear of the step by the requests of its batch. */
 uint64_t fl_cluster_count_step(fl_cluster *c)
 {
@@ -216,9 +252,7 @@ uint64_t fl_cluster_count_step(fl_cluster *c)
     if (atomic_fetch_add(&c->n_begun, 1) &&
         !atomic_exchange(&c->has_no_batch, false)) {
         step = atomic_fetch_add(&c->step, 1) + 1;
-        atomic_fetch_add(&c->n_untold, 1);
-        if (fl_now_ns() - atomic_load(&c->told_ns) >= TELL_NS)
-            tell_steps(c);
+        fl_cluster_tell_round(c);
     }
     fl_cluster_set_step(c, step);
     return step;
@@ -242,6 +276,14 @@ fl_status fl_cluster_learn_step(fl_cluster *c)
     return ask_step(c, fl_cluster_client(c));
 }
 
+/* Others may still train, and need this trainer for that. */
+static fl_status ready_to_meet(fl_cluster *c)
+{
+    FL_TRY(fl_cluster_ready(c));
+    return c->port && c->port->life->drain ? c->port->life->drain(c->port)
+                                           : FL_OK;
+}
+
 /* While this trainer waited, others may have made rounds without it. */
 fl_status fl_cluster_barrier(fl_cluster *c, const char *name,
                              uint64_t generation)
@@ -250,7 +292,7 @@ fl_status fl_cluster_barrier(fl_cluster *c, const char *name,
     fl_client *client;
     fl_status st;
 
-    FL_TRY(fl_cluster_ready(c));
+    FL_TRY(ready_to_meet(c));
     client = fl_cluster_client(c);
     if (atomic_load(&c->n_untold))
         tell_steps(c);
@@ -433,7 +475,7 @@ fl_status fl_cluster_gather(fl_cluster *c, const char *name,
     fl_client *client;
     fl_status st;
 
-    FL_TRY(fl_cluster_ready(c));
+    FL_TRY(ready_to_meet(c));
     client = fl_cluster_client(c);
     fl_cut_begin_call(c->cut);
     st = fl_client_gather(client, name, generation, bytes, &g, FL_WAIT);

@@ -102,6 +102,11 @@ void fl_cluster_blocks_add(fl_cluster_blocks *b, const fl_cluster *c,
                            const fl_dist_param *p, float *data);
 void fl_cluster_blocks_release(fl_cluster_blocks *b);
 
+/* Calls `lost` with the reason, once, when server 0 answers no more; from any
+   thread. */
+void fl_cluster_on_lost(fl_cluster *c, void (*lost)(void *arg, fl_status st),
+                        void *arg);
+
 /* --- together ------------------------------------------------------------- */
 
 /* Waits for all live trainers at a barrier of that name. */
@@ -142,6 +147,9 @@ void fl_cluster_set_step(fl_cluster *c, uint64_t step);
    is told server 0 without waiting; its answer raises the step that is known
    here. So a server sees gradients under the number of their batch. */
 uint64_t fl_cluster_count_step(fl_cluster *c);
+
+/* A round is over that servers do not hear of otherwise. */
+void fl_cluster_tell_round(fl_cluster *c);
 
 /* --- counters ------------------------------------------------------------- */
 

@@ -271,9 +271,9 @@ static bool come(fl_cut *c, const fl_cut_reply *order)
     return goes_on;
 }
 
-static void watch(void *arg)
+/* Comes to cuts until there are none any more. */
+static void follow(fl_cut *c)
 {
-    fl_cut *c = arg;
     fl_cut_reply order;
 
     for (;;) {
@@ -286,6 +286,21 @@ static void watch(void *arg)
         if (!come(c, &order))
             return;
     }
+}
+
+static void watch(void *arg)
+{
+    fl_cut *c = arg;
+    bool is_lost;
+    fl_err err;
+
+    follow(c);
+    fl_lock(&c->mu);
+    err = c->err;
+    is_lost = c->has_answer && err.status && !c->is_over;
+    fl_unlock(&c->mu);
+    if (is_lost && c->hooks.lost)
+        c->hooks.lost(c->hooks.arg, fl_err_restore(&err));
 }
 
 /* --- life ----------------------------------------------------------------- */

@@ -32,6 +32,9 @@ typedef struct fl_cut_hooks {
     fl_status (*bring)(void *arg, fl_pack *out);
     /* The round that it makes next. */
     uint64_t (*round)(void *arg);
+    /* Server 0 answers no more: this thread's last error says why. By the thread
+       of the cut, once; NULL: nobody wants to know. */
+    void (*lost)(void *arg, fl_status st);
     void *arg;
 } fl_cut_hooks;
 

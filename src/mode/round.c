@@ -19,10 +19,28 @@ struct fl_round {
     fl_round_members members;
 };
 
+/* Servers that hold nothing have nothing to apply, */
+static bool has_state(const fl_round *r)
+{
+    const fl_dist *d = fl_cluster_dist(r->cluster);
+
+    return d->tables.len || d->params.len;
+}
+
+/* and hear of the step from trainer 0. */
+static void count_step(fl_round *r)
+{
+    const fl_dist_config *d = &fl_cluster_dist(r->cluster)->config;
+
+    fl_cluster_set_step(r->cluster, r->number + 1);
+    if (!has_state(r) && d->rank == 0)
+        fl_cluster_tell_round(r->cluster);
+}
+
 static void end_round(fl_round *r, fl_status st)
 {
     if (!st)
-        fl_cluster_set_step(r->cluster, r->number + 1);
+        count_step(r);
     fl_lockstep_end(r->core, fl_err_ctx(st, "round %" PRIu64, r->number));
 }
 
@@ -72,14 +90,6 @@ static fl_status check_came(const fl_round *r)
                 "it again",
                 d->rank);
     return FL_OK;
-}
-
-/* Servers that hold nothing have nothing to apply. */
-static bool has_state(const fl_round *r)
-{
-    const fl_dist *d = fl_cluster_dist(r->cluster);
-
-    return d->tables.len || d->params.len;
 }
 
 static void on_barrier(void *arg, fl_status st)

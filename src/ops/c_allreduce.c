@@ -7,11 +7,14 @@
  * Share is what this worker's numbers count in the sum. With it a sum of
  * gradients is their mean, in one pass over the memory.
  */
+#include <inttypes.h>
+
 #include "kernel/vec.h"
 #include "ops/collect.h"
 
 enum { X, SHARE };
 enum { OUT };
+enum { EVERY = FL_COLLECT_USE_CALC_STREAM + 1 };
 
 /* --- shapes --------------------------------------------------------------- */
 
@@ -70,7 +73,15 @@ static fl_status reduce_infer(fl_infer *c)
 
 static fl_status sum_infer(fl_infer *c)
 {
+    if (fl_int(c, EVERY) < 1)
+        FL_FAIL(FL_ERR_INVAL, "op %s: every=%" PRId64 " is below 1",
+                c->node->def->name, fl_int(c, EVERY));
     FL_TRY(reduce_infer(c));
+    if (fl_infer_in(c, X)->kind == FL_KIND_ROWS && fl_int(c, EVERY) > 1)
+        FL_FAIL(FL_ERR_INVAL,
+                "op %s: rows + values are of one step, and every=%" PRId64
+                " leaves steps out",
+                c->node->def->name, fl_int(c, EVERY));
     return check_share(c);
 }
 
@@ -178,11 +189,21 @@ static fl_status reduce_dense(fl_op_ctx *c, fl_collect_op op, double share)
     return st;
 }
 
+/* Steps in which workers leave it out have the same numbers everywhere. */
+static bool is_its_step(const fl_op_ctx *c)
+{
+    return (c->step_no + 1) % (uint64_t)fl_int(c, EVERY) == 0;
+}
+
 static fl_status c_allreduce_sum_run(fl_op_ctx *c)
 {
     const fl_tensor *t = fl_in_t(c, SHARE);
     double share = t ? fl_float_at(t, 0) : 1;
 
+    if (!is_its_step(c)) {
+        put_all(c, 1);
+        return FL_OK;
+    }
     if (fl_in_t(c, X)->kind == FL_KIND_ROWS)
         return fl_collect_rows(c, fl_in_t(c, X), fl_out_t(c, OUT), share);
     return reduce_dense(c, FL_COLLECT_SUM, share);
@@ -194,19 +215,22 @@ static const fl_op_case sum_cases[] = {
     { .in = { "i64[6,1] below=10" } },
     { .in = { "f32[5,4] rows height=9" } },
     { .in = { "f32[0,8]" }, .attrs = "{ring_id=1, use_calc_stream=true}" },
+    { .in = { "f32[3,4];f32[5]" }, .attrs = "{every=3}" },
 };
 
 const fl_op fl_op_c_allreduce_sum = {
     .name = "c_allreduce_sum",
     .doc = "Out = the sum of X over all workers, of several X as one message; "
            "what this worker has is multiplied by Share, 1 if it is left out. "
-           "Rows + values: those of all workers, in the order of ranks. Calls "
+           "Rows + values: those of all workers, in the order of ranks. With "
+           "every above 1 it is made once in so many steps, and Out is X in "
+           "the others. Calls "
            "with one ring_id begin in the same order everywhere; "
            "use_calc_stream is of other devices and changes nothing",
     .in = { { "X", FL_OP_SLOT_LIST | FL_OP_SLOT_ROWS | FL_SLOT_NO_GRAD },
             { "Share", FL_OP_SLOT_OPTIONAL | FL_SLOT_NO_GRAD } },
     .out = { { "Out", FL_OP_SLOT_LIST | FL_OP_SLOT_ROWS } },
-    .attrs = { FL_COLLECT_ATTRS },
+    .attrs = { FL_COLLECT_ATTRS, { "every", FL_ATTR_INT, "1" } },
     .flags = FL_COLLECT_FLAGS,
     .infer = sum_infer,
     .run = c_allreduce_sum_run,

@@ -62,6 +62,9 @@ typedef struct fl_dist_config {
     bool server_adds;        /* servers add up what comes instead of updating */
     uint64_t bucket_bytes;   /* gradients that travel as one; 0: each alone */
     uint64_t last_bucket_bytes; /* the same for those that come last */
+    uint64_t merge_steps;       /* batches that make one update; 0: as it was */
+    uint64_t local_steps;       /* parameters are averaged instead of gradients,
+                             once in so many steps; 0: they are not */
     bool workers_serve;         /* server i is a part of trainer i */
 } fl_dist_config;
 

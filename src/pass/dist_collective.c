@@ -19,6 +19,11 @@
  * left to compute while it travels. A gradient with rows + values goes alone.
  * Gradients of tables go to the tables.
  *
+ * With local steps gradients stay where they are, and behind the update the
+ * parameters are averaged, once in so many steps:
+ *
+ *     c_allreduce_sum (X=[w, b], Share=batch@SHARE) -> (Out=[w, b]) {every=4}
+ *
  * At the end of the startup program worker 0 gives all others its parameters. The
  * barrier at the end of the main program stands for the round; it waits for the
  * share, since a round is weighed by what all workers have said.
@@ -264,6 +269,59 @@ static fl_status insert_share(const fl_dist *d)
     return fl_op_builder_put(&b, block, block->first, NULL);
 }
 
+/* --- averages of parameters ------------------------------------------------ */
+
+/* What the update writes, where workers update by gradients of their own. */
+static void find_trained(const fl_dist *d, cross_list *out)
+{
+    fl_var *v = fl_program_main(d->main)->first_var;
+
+    for (; v; v = v->next) {
+        fl_op_node *n = fl_program_main(d->main)->last;
+        cross c = { .grad = v };
+
+        if ((v->flags & (FL_VAR_PARAM | FL_VAR_TABLE)) != FL_VAR_PARAM)
+            continue;
+        while (n && !(is_update(n) && fl_node_writes_var(n, v)))
+            n = n->prev;
+        if (!n)
+            continue;
+        c.writer = n;
+        c.bytes = (uint64_t)fl_shape_numel(&v->meta.shape) *
+                  fl_dtype_bytes(v->meta.dtype);
+        fl_vec_push(out, c);
+    }
+    sort(out);
+}
+
+static fl_status append_mean(const fl_dist *d, const cross *c, size_t n)
+{
+    fl_op_builder b = { .type = "c_allreduce_sum", .role = FL_OP_ROLE_RPC };
+
+    for (size_t i = 0; i < n; i++) {
+        fl_op_builder_in(&b, "X", c[i].grad);
+        fl_op_builder_out(&b, "Out", c[i].grad);
+    }
+    fl_op_builder_in_name(&b, "Share", SHARE);
+    fl_op_builder_int(&b, "every", (int64_t)d->config.local_steps);
+    return fl_op_builder_put(&b, fl_program_main(d->main), NULL, NULL);
+}
+
+static fl_status average_params(const fl_dist *d)
+{
+    cross_list all = { 0 };
+    fl_status st = FL_OK;
+    size_t hi;
+
+    find_trained(d, &all);
+    for (size_t lo = 0; lo < all.len && !st; lo = hi) {
+        hi = find_end(d, &all, lo, all.len);
+        st = append_mean(d, &all.data[lo], hi - lo);
+    }
+    fl_vec_release(&all);
+    return st;
+}
+
 /* --- first values --------------------------------------------------------- */
 
 static fl_status give_param(const fl_dist *d, const fl_var *w)
@@ -309,21 +367,26 @@ static bool trains(const fl_dist *d)
     return false;
 }
 
-static fl_status collective_spread(fl_dist *d, bool *changed)
+static fl_status add_up_gradients(const fl_dist *d)
 {
     cross_list all = { 0 };
-    fl_status st;
+    fl_status st = find_all(d, &all);
 
-    if (fl_dist_has_op(d->main, "batch_share") || !trains(d))
-        return FL_OK;
-    *changed = true;
-    st = find_all(d, &all);
-    if (!st)
-        st = insert_share(d);
     if (!st)
         st = insert_all(d, &all);
     fl_vec_release(&all);
-    FL_TRY(st);
+    return st;
+}
+
+static fl_status collective_spread(fl_dist *d, bool *changed)
+{
+    if (fl_dist_has_op(d->main, "batch_share") || !trains(d))
+        return FL_OK;
+    *changed = true;
+    if (d->config.merge_steps > 1)
+        d->main->accumulate = d->config.merge_steps;
+    FL_TRY(insert_share(d));
+    FL_TRY(d->config.local_steps ? average_params(d) : add_up_gradients(d));
     FL_TRY(append_end(d));
     return give_params(d);
 }

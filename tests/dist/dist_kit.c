@@ -33,6 +33,7 @@ static fl_var *embed(fl_ctx *c, int slot, const kit_job *j)
     return fl_layers_sequence_pool(
         fl_layers_embedding(
             ids, KIT_HEIGHT, KIT_DIM, .is_sparse = !j->is_dense,
+            .is_distributed = j->is_table,
             .param = { .name = "emb", .init = "uniform(-0.5,0.5)" }),
         "sum");
 }

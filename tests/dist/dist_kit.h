@@ -51,6 +51,7 @@ struct kit_job {
     bool workers_serve; /* there are no servers: every trainer is one, too */
     const char *optimizer, *words; /* sgd, learning_rate=0.1 */
     bool is_dense;                 /* the embedding is no table */
+    bool is_table;                 /* it is one, in every mode */
     bool is_sum;                   /* the loss is a sum, not a mean */
     bool has_own; /* fc1_w has a rate, a decay and a clip of its own */
     /* The rate follows a schedule, one of kit_schedules; NULL: it stays. */

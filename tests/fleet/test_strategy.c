@@ -161,6 +161,23 @@ static void unknown_names_get_the_nearest_right_one(void **state)
     close_world(&w);
 }
 
+static void a_name_of_two_groups_wants_its_group(void **state)
+{
+    world w = open_world();
+    fl_strategy *s = make_strategy(w.fleet, "collective");
+
+    (void)state;
+    refuses(s, "k_steps=2",
+            "say gradient_merge_configs.k_steps or localsgd_configs.k_steps");
+    assert_ok(fl_strategy_set(s, "gradient_merge_configs.k_steps=2 "
+                                 "localsgd_configs.k_steps=3 avg=false"));
+    assert_string_equal(fl_strategy_get(s, "gradient_merge_configs.k_steps"),
+                        "2");
+    refuses(s, "localsgd_configs.begin_step=2", "begin with the first one");
+    refuses(s, "amp=true", "in f32 or f64");
+    close_world(&w);
+}
+
 static void words_that_are_no_words_are_refused(void **state)
 {
     world w = open_world();
@@ -202,7 +219,7 @@ static void keys_without_a_meaning_are_refused_with_the_reason(void **state)
     refuses(s, "use_ps_gpu=1", "CPUs");
     refuses(s, "a_sync_configs.heter_worker_device_guard=cpu", "CPUs");
     refuses(s, "program_config.half_async=true", "kind of the strategy");
-    refuses(s, "build_strategy.fuse_all_reduce_ops=true", "passes");
+    refuses(s, "build_strategy.fuse_bn_act_ops=true", "passes");
     refuses(s, "rpc_get_thread_num=12", "server_threads");
     refuses(s, "launch_barrier=false", "always wait");
     assert_ok(fl_strategy_set(s, "launch_barrier=true"));
@@ -587,6 +604,7 @@ int main(int argc, char **argv)
         TEST(every_key_takes_its_value_or_says_who_uses_it),
         TEST(the_page_names_every_key),
         TEST(unknown_names_get_the_nearest_right_one),
+        TEST(a_name_of_two_groups_wants_its_group),
         TEST(words_that_are_no_words_are_refused),
         TEST(several_words_are_set_together_or_not_at_all),
         TEST(keys_without_a_meaning_are_refused_with_the_reason),

@@ -72,6 +72,7 @@ static const struct {
               "dist_recv dist_startup" },
     { "async", "dist_sparse dist_pull dist_place dist_server dist_send "
                "dist_startup" },
+    { "collective", "dist_pull dist_server dist_collective" },
     { "geo", "dist_sparse dist_pull dist_place dist_server dist_geo "
              "dist_startup" },
 };
@@ -157,6 +158,10 @@ static void read_word(setting *s, const char *word)
         s->config.bucket_bytes = strtoull(value, NULL, 10);
     else if ((value = after_prefix(word, "last_bucket=")))
         s->config.last_bucket_bytes = strtoull(value, NULL, 10);
+    else if ((value = after_prefix(word, "merge_steps=")))
+        s->config.merge_steps = strtoull(value, NULL, 10);
+    else if ((value = after_prefix(word, "local_steps=")))
+        s->config.local_steps = strtoull(value, NULL, 10);
     else if ((value = after_prefix(word, "servers=")))
         s->config.n_servers = (int)strtol(value, NULL, 10);
     else if ((value = after_prefix(word, "mode=")))
