@@ -2,13 +2,17 @@
  *
  *     builtin.c    calls from their beginning to their end, parts that come
  *     outbox.c     parts that leave
+ *     meeting.c    before the first call: who shares memory with whom
  *     choose.c     which algorithm for which call
  *     alg_*.c      the algorithms
+ *     shared.h     calls by memory that is shared
  *
  * An algorithm is a small machine: it is started, and takes parts as they come.
  * A part that is too early is kept, as are those of calls that this rank has not
  * begun; only when it is taken its sender gets the receipt. So nobody is more
- * than a few parts ahead of another, and what is kept has a limit.
+ * than a few parts ahead of another, and what is kept has a limit. One call of a
+ * ring is at work at a time: its parts are never behind those of a later one,
+ * which nobody may take yet.
  *
  * All of it runs under one mutex, in the thread that begins a call or brings a
  * part; ends of calls and receipts are given behind it (fl_builtin_leave).
@@ -23,11 +27,12 @@
 #include "coll/engine.h"
 #include "coll/numbers.h"
 #include "coll/part.h"
+#include "coll/shared.h"
 
 /* What is larger travels in chunks of so many bytes, one behind the other. */
 #define FL_COLL_CHUNK_BYTES ((size_t)256 << 10)
-/* Parts to one rank that have no receipt yet; the others wait. */
-#define FL_COLL_WINDOW 8
+/* Parts of one ring to one rank that have no receipt yet; the others wait. */
+#define FL_COLL_WINDOW 4
 /* Buffers of parts that are kept for the next ones. */
 #define FL_COLL_SPARE 32
 
@@ -43,6 +48,12 @@ typedef struct fl_coll_alg {
     int (*awaits)(const fl_run *r);
 } fl_coll_alg;
 
+/* Ranks that make calls among themselves. */
+typedef struct fl_coll_group {
+    int n, me;
+    int *ranks; /* by place */
+} fl_coll_group;
+
 /* A call on its way. */
 struct fl_run {
     fl_run *next;
@@ -50,8 +61,9 @@ struct fl_run {
     fl_coll_call call;
     fl_coll_sign sign;
     fl_coll_place at;
-    const fl_coll_alg *alg;
-    size_t n_left;   /* parts that are still to come */
+    const fl_coll_alg *alg;     /* NULL: not yet at work */
+    const fl_coll_group *group; /* for which ranks are places in it */
+    size_t n_left;              /* parts that are still to come */
     size_t n_queued; /* parts that are still to leave: they read its memory */
     /* For the algorithm. */
     uint32_t step;
@@ -59,13 +71,17 @@ struct fl_run {
     fl_buf scratch;
 };
 
+/* The ring on which ranks meet before their first call. */
+#define FL_COLL_RING_MEETING FL_COLL_RING_MAX
+#define FL_COLL_RINGS (FL_COLL_RING_MAX + 1)
+
 typedef struct fl_coll_slot fl_coll_slot;
 typedef struct fl_coll_queued fl_coll_queued;
 
 /* Parts to one rank. */
 typedef struct fl_coll_outbox {
     fl_coll_queued *first, **end;
-    int n_under_way;
+    uint8_t n_under_way[FL_COLL_RINGS]; /* by ring */
 } fl_coll_outbox;
 
 /* A part that is not taken yet. */
@@ -76,19 +92,30 @@ typedef struct fl_coll_held {
     fl_coll_receipt receipt;
 } fl_coll_held;
 
-typedef struct fl_coll_receipts {
-    FL_VEC(fl_coll_receipt) list;
-} fl_coll_receipts;
+typedef enum fl_coll_phase {
+    FL_COLL_FIRST,   /* no call yet */
+    FL_COLL_MEETING, /* calls wait */
+    FL_COLL_READY
+} fl_coll_phase;
 
 struct fl_builtin {
     fl_coll base;
     fl_coll_link link;
+    char machine[FL_MACHINE_MAX];
+    fl_coll_group all;
 
-    fl_mutex mu;                        /* guards all that follows */
-    uint64_t numbers[FL_COLL_RING_MAX]; /* of the next call */
-    fl_run *runs;                       /* in the order of their beginning */
-    fl_coll_held *held;                 /* in the order of their coming */
-    fl_coll_outbox *outboxes;           /* by rank */
+    fl_mutex mu; /* guards all that follows */
+    fl_coll_phase phase;
+    FL_VEC(fl_coll_call) waiting; /* while they meet */
+    fl_shared *shared;            /* NULL: with nobody */
+    /* The first rank of each machine, when ranks of several machines share
+       memory; this one may be none of them. n is 0 otherwise. */
+    fl_coll_group leaders;
+    uint64_t numbers[FL_COLL_RINGS]; /* of the next call */
+    FL_VEC(fl_coll_place) later; /* calls that this rank will send parts of */
+    fl_run *runs;                /* in the order of their beginning */
+    fl_coll_held *held;          /* in the order of their coming */
+    fl_coll_outbox *outboxes;    /* by rank */
     fl_coll_slot *spare;
     int n_spare;
     int n_slots; /* that have not ended */
@@ -107,6 +134,27 @@ void fl_builtin_fail(fl_builtin *b, fl_status st);
 /* Ends calls that are through, lets the mutex go, and tells their owners. */
 void fl_builtin_leave(fl_builtin *b);
 void fl_builtin_destroy(fl_builtin *b);
+/* Under the mutex: it is at work when those before it are over. */
+void fl_builtin_start(fl_builtin *b, const fl_coll_call *call,
+                      const fl_coll_group *group, uint64_t number);
+/* The next number of a ring. */
+uint64_t fl_builtin_number(fl_builtin *b, int ring);
+/* Under the mutex: what is shared, to be left afterwards; NULL: nothing. */
+fl_shared *fl_builtin_enter_shared(fl_builtin *b);
+/* The meeting is over: what waits begins. Without the mutex. */
+void fl_builtin_ready(fl_builtin *b);
+
+/* --- meeting.c ------------------------------------------------------------- */
+
+/* Under the mutex, at the first call; fl_builtin_ready ends it. */
+void fl_builtin_meet(fl_builtin *b);
+
+/* --- levels.c -------------------------------------------------------------- */
+
+/* Under the mutex: begins a call, or puts it to the shared memory. */
+void fl_builtin_dispatch(fl_builtin *b, const fl_coll_call *call);
+/* What a machine's first rank sends (shared.h). */
+void fl_builtin_send(void *builtin, const fl_coll_call *call, fl_coll_place at);
 
 /* --- outbox.c -------------------------------------------------------------- */
 
@@ -129,9 +177,10 @@ extern const fl_coll_alg fl_coll_alg_alone, fl_coll_alg_ring,
 
 /* --- work.c: what algorithms have in common -------------------------------- */
 
+/* Algorithms know places in their group; parts have them, too. */
 int fl_run_ranks(const fl_run *r);
 int fl_run_me(const fl_run *r);
-/* The rank that is so many places behind another, in a circle. */
+/* The one that is so many places behind another, in a circle. */
 int fl_run_rank_at(const fl_run *r, int from, int places);
 
 size_t fl_run_bytes(const fl_run *r, size_t n);

@@ -100,7 +100,7 @@ static fl_status check(const fl_coll *c, const fl_coll_call *a)
     return a->kind == FL_COLL_BARRIER ? FL_OK : check_values(c, a);
 }
 
-void fl_coll_begin(fl_coll *c, const fl_coll_call *call)
+static void begin(fl_coll *c, const fl_coll_call *call, bool is_helped)
 {
     fl_status st = check(c, call);
 
@@ -110,7 +110,12 @@ void fl_coll_begin(fl_coll *c, const fl_coll_call *call)
         call->done(call->arg, st);
         return;
     }
-    c->engine->begin(c, call);
+    c->engine->begin(c, call, is_helped);
+}
+
+void fl_coll_begin(fl_coll *c, const fl_coll_call *call)
+{
+    begin(c, call, false);
 }
 
 /* --- waiting --------------------------------------------------------------- */
@@ -153,7 +158,7 @@ fl_status fl_coll_run(fl_coll *c, const fl_coll_call *call)
     mine.arg = &w;
     fl_latch_init(&w.latch, NULL);
     fl_latch_add(&w.latch);
-    fl_coll_begin(c, &mine);
+    begin(c, &mine, true);
     if (c->engine->help)
         c->engine->help(c, is_over, &w);
     st = fl_latch_wait(&w.latch);

@@ -12,9 +12,10 @@ typedef struct fl_coll_engine {
     const char *name;
     fl_status (*open)(const fl_coll_options *o, fl_coll **out);
     void (*close)(fl_coll *c);
-    void (*begin)(fl_coll *c, const fl_coll_call *call);
-    /* Works on what is under way until is_over(arg), or sleeps. NULL: whatever
-       ends calls does so without help. */
+    /* is_helped: help is called next. */
+    void (*begin)(fl_coll *c, const fl_coll_call *call, bool is_helped);
+    /* Works on what is under way until is_over(arg), or until others will end it
+       without help. NULL: they always do. */
     void (*help)(fl_coll *c, bool (*is_over)(void *arg), void *arg);
     void (*fail)(fl_coll *c, fl_status why);
     /* NULL: it has ways of its own, and no parts come. */

@@ -19,6 +19,7 @@ struct fl_coll_slot {
     fl_coll_slot *next;
     fl_builtin *b;
     int to;
+    uint32_t ring;
     uint8_t head[FL_COLL_HEAD_BYTES];
     fl_buf bytes;
 };
@@ -63,7 +64,7 @@ static void on_ended(void *arg, fl_status st)
     int to = s->to;
 
     fl_lock(&b->mu);
-    b->outboxes[to].n_under_way--;
+    b->outboxes[to].n_under_way[s->ring]--;
     b->n_slots--;
     give_slot(b, s);
     is_last = b->is_freed && !b->n_slots;
@@ -74,6 +75,15 @@ static void on_ended(void *arg, fl_status st)
     fl_builtin_leave(b);
     if (is_last)
         fl_builtin_destroy(b);
+}
+
+/* What is said before the first call is nobody's. */
+static void count_sent(fl_builtin *b, const fl_coll_part *p)
+{
+    if (p->at.ring == FL_COLL_RING_MEETING)
+        return;
+    fl_stat_add(&b->base.stats.parts, 1);
+    fl_stat_add(&b->base.stats.sent, p->n);
 }
 
 static fl_status post(fl_builtin *b, int to, const fl_coll_part *p)
@@ -89,6 +99,7 @@ static fl_status post(fl_builtin *b, int to, const fl_coll_part *p)
 
     s->b = b;
     s->to = to;
+    s->ring = p->at.ring;
     fl_coll_part_pack(p, s->head);
     o.bytes = p->n ? fl_buf_reserve(&s->bytes, p->n) : NULL;
     if (p->n && !o.bytes)
@@ -104,31 +115,39 @@ static fl_status post(fl_builtin *b, int to, const fl_coll_part *p)
         return fl_err_ctx(st, "worker %d", to);
     }
     b->n_slots++;
-    b->outboxes[to].n_under_way++;
-    fl_stat_add(&b->base.stats.parts, 1);
-    fl_stat_add(&b->base.stats.sent, p->n);
+    b->outboxes[to].n_under_way[s->ring]++;
+    count_sent(b, p);
     return FL_OK;
 }
 
 /* --- queues ---------------------------------------------------------------- */
 
-static fl_coll_queued *take_queued(fl_coll_outbox *box)
+static fl_coll_queued *take_queued(fl_coll_outbox *box, fl_coll_queued **at)
 {
-    fl_coll_queued *q = box->first;
+    fl_coll_queued *q = *at;
 
-    box->first = q->next;
+    *at = q->next;
     if (!q->next)
-        box->end = &box->first;
+        box->end = at;
     q->run->n_queued--;
     return q;
 }
 
+/* The first whose ring has room in its window: rings do not wait for each
+   other. */
+static fl_coll_queued *take_next(fl_coll_outbox *box)
+{
+    for (fl_coll_queued **at = &box->first; *at; at = &(*at)->next)
+        if (box->n_under_way[(*at)->part.at.ring] < FL_COLL_WINDOW)
+            return take_queued(box, at);
+    return NULL;
+}
+
 static void pump(fl_builtin *b, int to)
 {
-    fl_coll_outbox *box = &b->outboxes[to];
+    fl_coll_queued *q;
 
-    while (box->first && box->n_under_way < FL_COLL_WINDOW) {
-        fl_coll_queued *q = take_queued(box);
+    while ((q = take_next(&b->outboxes[to]))) {
         fl_status st = post(b, to, &q->part);
 
         fl_free(q);
@@ -142,7 +161,8 @@ static void pump(fl_builtin *b, int to)
 void fl_run_send(fl_run *r, int to, uint32_t step, uint64_t chunk,
                  fl_coll_span s, const void *from)
 {
-    fl_coll_outbox *box = &r->b->outboxes[to];
+    int rank = r->group->ranks[to];
+    fl_coll_outbox *box = &r->b->outboxes[rank];
     fl_coll_queued *q;
 
     if (r->b->err.status)
@@ -160,14 +180,17 @@ void fl_run_send(fl_run *r, int to, uint32_t step, uint64_t chunk,
     *box->end = q;
     box->end = &q->next;
     r->n_queued++;
-    pump(r->b, to);
+    pump(r->b, rank);
 }
 
 void fl_coll_outbox_clear(fl_builtin *b)
 {
-    for (int i = 0; i < b->base.n_ranks; i++)
-        while (b->outboxes[i].first)
-            fl_free(take_queued(&b->outboxes[i]));
+    for (int i = 0; i < b->base.n_ranks; i++) {
+        fl_coll_outbox *box = &b->outboxes[i];
+
+        while (box->first)
+            fl_free(take_queued(box, &box->first));
+    }
 }
 
 /* The others fail with the same sentence; who is lost does not hear it. */

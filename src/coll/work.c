@@ -6,12 +6,12 @@
 
 int fl_run_ranks(const fl_run *r)
 {
-    return r->b->base.n_ranks;
+    return r->group->n;
 }
 
 int fl_run_me(const fl_run *r)
 {
-    return r->b->base.rank;
+    return r->group->me;
 }
 
 int fl_run_rank_at(const fl_run *r, int from, int places)
@@ -39,7 +39,7 @@ fl_status fl_run_reserve(fl_run *r, size_t bytes)
         FL_FAIL(
             FL_ERR_NOMEM,
             "worker %d has no memory for the %zu bytes of a collective call",
-            fl_run_me(r), bytes);
+            r->b->base.rank, bytes);
     return FL_OK;
 }
 
@@ -84,8 +84,8 @@ fl_status fl_run_unexpected(const fl_run *r, const fl_coll_part *p)
             " of call %" PRIu64 " of ring %" PRIu32 " (%s) with %zu bytes, "
             "which does not belong there: all workers must run the same "
             "version",
-            p->from, fl_run_me(r), p->chunk, p->step, r->at.number, r->at.ring,
-            fl_coll_sign_text(&r->sign, text), p->n);
+            r->group->ranks[p->from], r->b->base.rank, p->chunk, p->step,
+            r->at.number, r->at.ring, fl_coll_sign_text(&r->sign, text), p->n);
 }
 
 fl_status fl_run_expect(const fl_run *r, const fl_coll_part *p,

@@ -76,6 +76,8 @@ static inline fl_status kit_send(void *arg, const fl_coll_out *o)
     return FL_OK;
 }
 
+static inline void kit_meet(kit *k);
+
 static inline void kit_open(kit *k, int n, uint64_t seed)
 {
     memset(k, 0, sizeof(*k));
@@ -91,6 +93,7 @@ static inline void kit_open(kit *k, int n, uint64_t seed)
         k->ranks[i].rank = i;
         assert_ok(fl_coll_new(&k->ranks[i].c, &o));
     }
+    kit_meet(k);
 }
 
 static inline void kit_taken(void *arg, fl_status st)
@@ -175,6 +178,21 @@ static inline void kit_begin(kit *k, int rank, fl_coll_call call)
     call.done = kit_done;
     call.arg = &k->ranks[rank];
     fl_coll_begin(k->ranks[rank].c, &call);
+}
+
+/* Before the first call ranks find out about each other; here that is over. */
+static inline void kit_meet(kit *k)
+{
+    for (int i = 0; i < k->n; i++)
+        kit_begin(k, i,
+                  (fl_coll_call){ .kind = FL_COLL_BARRIER,
+                                  .ring = FL_COLL_RING_MAX - 1 });
+    kit_run(k);
+    k->most_under_way = 0;
+    for (int i = 0; i < k->n; i++) {
+        assert_int_equal(k->ranks[i].n_done, 1);
+        k->ranks[i].n_done = 0;
+    }
 }
 
 /* All of them, n_done times, and well. */

@@ -163,8 +163,7 @@ static void a_part_that_does_not_arrive_names_the_worker(void **state)
 
     kit_open(&k, 2, 1);
     kit_begin(&k, 0, sum_of(0, 9));
-    o = k.ways[0][1].data[0].o;
-    k.first[0][1] = 1;
+    o = k.ways[0][1].data[k.first[0][1]++].o;
     o.ended(o.arg, fl_err_set(FL_ERR_TIMEOUT, "nothing was heard for 9 s"));
     assert_int_equal(k.ranks[0].st, FL_ERR_TIMEOUT);
     assert_string_equal(k.ranks[0].text, "worker 1: nothing was heard for 9 s");
@@ -227,6 +226,31 @@ static void people_are_told_who_is_waited_for(void **state)
     kit_close(&k);
 }
 
+/* Before the first call ranks find out about each other: who has none yet is
+   named as for any other. */
+static void who_never_makes_a_call_is_named(void **state)
+{
+    char text[200] = "";
+    kit_rank r = { 0 };
+    kit k = { .n = 3 };
+    fl_coll_options o = { .n_ranks = 3, .machine = "", .link.send = kit_send };
+    fl_coll_call a = sum_of(0, 9);
+    (void)state;
+
+    r.k = &k;
+    o.link.arg = &r;
+    a.done = kit_done;
+    a.arg = &r;
+    assert_ok(fl_coll_new(&r.c, &o));
+    fl_coll_begin(r.c, &a);
+    assert_true(fl_coll_waits_for(r.c, text, sizeof(text)));
+    assert_string_equal(text, "allreduce of 9 f32 (sum), call 0 of ring 0, "
+                              "waits for worker 1");
+    k.ranks[0].c = r.c;
+    kit_close(&k);
+    assert_int_equal(r.st, FL_ERR_CLOSED);
+}
+
 /* --- parts that are none ------------------------------------------------------ */
 
 static void note_receipt(void *arg, fl_status st)
@@ -266,7 +290,7 @@ static void a_part_that_does_not_belong_there_is_refused(void **state)
         { { .sign = SUM_9, .step = 1, .chunk = 1 }, 0, 36, "chunk 1" },
         { { .sign = SUM_9, .step = 1 }, 9, 36, "worker 9 sends" },
         { { .sign = SUM_9, .step = 1 }, 1, 36, "worker 1 sends" },
-        { { .sign = SUM_9, .at.ring = 64 }, 0, 36, "ring 64" },
+        { { .sign = SUM_9, .at.ring = 65 }, 0, 36, "ring 65" },
         { { .sign = { .kind = 77, .dtype = 99, .op = 50, .n = 3 } },
           0,
           36,
@@ -402,6 +426,7 @@ int main(void)
         cmocka_unit_test(a_link_that_refuses_ends_the_call),
         cmocka_unit_test(calls_under_way_end_with_the_engine),
         cmocka_unit_test(people_are_told_who_is_waited_for),
+        cmocka_unit_test(who_never_makes_a_call_is_named),
         cmocka_unit_test(a_part_that_does_not_belong_there_is_refused),
         cmocka_unit_test(a_part_of_a_call_that_is_over_is_refused),
         cmocka_unit_test(random_parts_do_no_harm),

@@ -1,201 +1,208 @@
-/* test_threads.c - ranks that wait for their calls, each in a thread, and a way
- * between them in threads of its own. */
-#include "coll_kit.h"
+/* test_threads.c - ranks in threads that wait for their calls, or do not, by
+ * parts, by memory that they share, and on two levels. */
+#include "thread_kit.h"
 
-#include "base/thread.h"
+#include "base/latch.h"
 
-#define RANKS 4
 #define N_CALLS 60
 #define MOST 100000
 
-typedef struct world world;
+/* All ways to be spread over machines. */
+static const char *const layouts[] = { "    ",   "aaaa", "aabb", "abab",
+                                       "aabbbc", "aa b", "aa" };
 
-/* What is on its way to a rank, and the thread that brings it. */
-typedef struct post {
-    struct post *next;
-    fl_coll_out o;
-    int from;
-} post;
-
-typedef struct member {
-    world *w;
-    int rank;
-    fl_coll *c;
-    fl_thread *postman, *worker;
-    fl_mutex mu;
-    fl_cond more;
-    post *first, **end; /* guarded by mu */
-    bool is_over;       /* guarded by mu */
-    fl_status st;
-    uint64_t hash;
-    char text[FL_ERR_TEXT_MAX];
-} member;
-
-struct world {
-    member m[RANKS];
-    int fails_at; /* rank 1 fails before this call; -1: never */
-};
-
-static fl_status put(void *arg, const fl_coll_out *o)
+static size_t size_of(int i)
 {
-    member *from = arg, *to = &from->w->m[o->to];
-    post *p = fl_alloc(sizeof(*p));
-
-    p->o = *o;
-    p->from = from->rank;
-    fl_lock(&to->mu);
-    *to->end = p;
-    to->end = &p->next;
-    fl_cond_wake_all(&to->more);
-    fl_unlock(&to->mu);
-    return FL_OK;
+    return i % 7 == 6 ? 0 : (size_t)i * 1999 % MOST;
 }
 
-static void give_receipt(void *arg, fl_status st)
+static fl_coll_call call_of(int i, float *v)
 {
-    post *p = arg;
-
-    (void)st;
-    p->o.ended(p->o.arg, FL_OK);
-    fl_free(p);
+    return (fl_coll_call){
+        .kind = i % 7 == 6 ? FL_COLL_BARRIER : FL_COLL_ALLREDUCE,
+        .in = v,
+        .out = v,
+        .n = size_of(i),
+    };
 }
 
-static void bring(member *m, post *p)
+static void fill(const member *m, float *v, size_t n)
 {
-    size_t n = p->o.head_bytes + p->o.n;
-    uint8_t *bytes = fl_try_alloc(n);
-
-    memcpy(bytes, p->o.head, p->o.head_bytes);
-    if (p->o.n)
-        memcpy(bytes + p->o.head_bytes, p->o.bytes, p->o.n);
-    fl_coll_on_part(m->c, p->from, bytes, n,
-                    (fl_coll_receipt){ give_receipt, p });
-    fl_data_free(bytes, n);
+    for (size_t j = 0; j < n; j++)
+        v[j] = (float)((double)fl_mix64(j * 8 + (uint64_t)m->rank) / 1e19);
 }
 
-static void deliver(void *arg)
+static void note(member *m, const float *v, size_t n)
 {
-    member *m = arg;
+    for (size_t j = 0; j < n; j++) {
+        uint32_t bits;
 
-    fl_lock(&m->mu);
-    while (m->first || !m->is_over) {
-        post *p = m->first;
-
-        if (!p) {
-            fl_cond_wait(&m->more, &m->mu);
-            continue;
-        }
-        m->first = p->next;
-        if (!p->next)
-            m->end = &m->first;
-        fl_unlock(&m->mu);
-        bring(m, p);
-        fl_lock(&m->mu);
+        memcpy(&bits, &v[j], sizeof(bits));
+        m->hash = fl_mix64(m->hash ^ bits);
     }
-    fl_unlock(&m->mu);
+}
+
+/* Almost what a sum in double gives. */
+static bool is_near(const member *m, const float *v, size_t n)
+{
+    for (size_t j = 0; j < n; j += 97) {
+        double sum = 0;
+
+        for (int r = 0; r < m->w->n; r++)
+            sum += (double)fl_mix64(j * 8 + (uint64_t)r) / 1e19;
+        if (v[j] - sum > 1e-5 || sum - v[j] > 1e-5)
+            return false;
+    }
+    return true;
 }
 
 static fl_status one_call(member *m, float *v, int i)
 {
-    fl_coll_call a = { .kind = i % 7 == 6 ? FL_COLL_BARRIER : FL_COLL_ALLREDUCE,
-                       .in = v,
-                       .out = v,
-                       .n = (size_t)i * 1999 % MOST };
+    fl_coll_call a = call_of(i, v);
 
-    if (a.kind == FL_COLL_BARRIER)
-        a.n = 0;
-    if (m->rank == 1 && i == m->w->fails_at)
-        fl_coll_fail(m->c, fl_err_set(FL_ERR_NUMERIC, "worker 1 has a NaN"));
-    for (size_t j = 0; j < a.n; j++)
-        v[j] = (float)((double)fl_mix64(j + (uint64_t)m->rank) / 1e19);
+    fill(m, v, a.n);
     FL_TRY(fl_coll_run(m->c, &a));
-    for (size_t j = 0; j < a.n; j++)
-        m->hash = fl_mix64(m->hash ^ (uint64_t)(v[j] * 1e7f));
+    if (!is_near(m, v, a.n))
+        FL_FAIL(FL_ERR_NUMERIC, "call %d gives a wrong sum", i);
+    note(m, v, a.n);
     return FL_OK;
 }
 
-static void work(void *arg)
+static fl_status make_calls(member *m, int n)
 {
-    member *m = arg;
     float *v = fl_try_alloc(MOST * sizeof(float));
+    fl_status st = FL_OK;
 
-    for (int i = 0; i < N_CALLS && !m->st; i++)
-        m->st = one_call(m, v, i);
-    if (m->st)
-        (void)snprintf(m->text, sizeof(m->text), "%s", fl_last_error());
+    for (int i = 0; i < n && !st; i++)
+        st = one_call(m, v, i);
     fl_data_free(v, MOST * sizeof(float));
+    return st;
 }
 
-static void open_world(world *w, const char *machine)
+static fl_status make_all_calls(member *m)
 {
-    for (int r = 0; r < RANKS; r++) {
-        member *m = &w->m[r];
-        fl_coll_options o = {
-            .rank = r, .n_ranks = RANKS, .machine = machine, .link = { put, m }
-        };
-
-        *m = (member){ .w = w, .rank = r };
-        m->end = &m->first;
-        fl_mutex_init(&m->mu);
-        fl_cond_init(&m->more);
-        assert_ok(fl_coll_new(&m->c, &o));
-    }
-    for (int r = 0; r < RANKS; r++)
-        assert_ok(fl_thread_start(&w->m[r].postman, "post", deliver, &w->m[r]));
+    return make_calls(m, N_CALLS);
 }
 
-static void run_world(world *w, const char *machine)
+static uint64_t hash_of(const char *layout, fl_status (*work)(member *m))
 {
-    open_world(w, machine);
-    for (int r = 0; r < RANKS; r++)
-        assert_ok(fl_thread_start(&w->m[r].worker, "work", work, &w->m[r]));
-    for (int r = 0; r < RANKS; r++)
-        fl_thread_join(w->m[r].worker);
-    for (int r = 0; r < RANKS; r++) {
-        fl_lock(&w->m[r].mu);
-        w->m[r].is_over = true;
-        fl_cond_wake_all(&w->m[r].more);
-        fl_unlock(&w->m[r].mu);
-    }
-    for (int r = 0; r < RANKS; r++)
-        fl_thread_join(w->m[r].postman);
-    for (int r = 0; r < RANKS; r++) {
-        fl_coll_free(w->m[r].c);
-        fl_cond_release(&w->m[r].more);
-        fl_mutex_release(&w->m[r].mu);
-    }
-}
+    world w = { .machines = layout, .work = work };
 
-static void threads_get_the_same_sums(void **state)
-{
-    world w = { .fails_at = -1 };
-    (void)state;
-
-    run_world(&w, "");
-    for (int r = 0; r < RANKS; r++) {
-        if (w.m[r].st)
-            fail_msg("rank %d: %s", r, w.m[r].text);
+    world_go(&w);
+    world_expect_good(&w);
+    world_close(&w);
+    for (int r = 1; r < w.n; r++)
         assert_int_equal(w.m[r].hash, w.m[0].hash);
+    return w.m[0].hash;
+}
+
+static void threads_get_the_same_bits_and_get_them_again(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < FL_LEN(layouts); i++)
+        assert_int_equal(hash_of(layouts[i], make_all_calls),
+                         hash_of(layouts[i], make_all_calls));
+}
+
+/* --- calls that nobody waits for ----------------------------------------------- */
+
+/* All are begun before the first has ended; two rings take turns. */
+static fl_status begin_all_calls(member *m)
+{
+    size_t bytes = (size_t)N_CALLS * MOST * sizeof(float);
+    float *v = fl_try_alloc(bytes);
+    fl_latch l;
+    fl_status st;
+
+    fl_latch_init(&l, NULL);
+    for (int i = 0; i < N_CALLS; i++) {
+        fl_coll_call a = call_of(i, v + (size_t)i * MOST);
+
+        a.ring = i % 2;
+        a.done = fl_latch_done;
+        a.arg = &l;
+        fill(m, v + (size_t)i * MOST, a.n);
+        fl_latch_add(&l);
+        fl_coll_begin(m->c, &a);
     }
+    st = fl_latch_wait(&l);
+    for (int i = 0; i < N_CALLS && !st; i++)
+        note(m, v + (size_t)i * MOST, size_of(i));
+    fl_latch_release(&l);
+    fl_data_free(v, bytes);
+    return st;
+}
+
+static void calls_that_nobody_waits_for_give_the_same(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < FL_LEN(layouts); i++)
+        assert_int_equal(hash_of(layouts[i], begin_all_calls),
+                         hash_of(layouts[i], make_all_calls));
+}
+
+/* --- failures ------------------------------------------------------------------ */
+
+static fl_status fail_in_the_middle(member *m)
+{
+    FL_TRY(make_calls(m, N_CALLS / 2));
+    if (m->rank == 1)
+        fl_coll_fail(m->c, fl_err_set(FL_ERR_NUMERIC, "worker 1 has a NaN"));
+    return make_calls(m, N_CALLS);
 }
 
 static void a_failure_ends_all_threads(void **state)
 {
-    world w = { .fails_at = N_CALLS / 2 };
     (void)state;
+    for (size_t i = 0; i < FL_LEN(layouts); i++) {
+        world w = { .machines = layouts[i], .work = fail_in_the_middle };
 
-    run_world(&w, "");
-    for (int r = 0; r < RANKS; r++) {
-        assert_int_equal(w.m[r].st, FL_ERR_NUMERIC);
-        assert_non_null(strstr(w.m[r].text, "worker 1 has a NaN"));
+        world_go(&w);
+        for (int r = 0; r < w.n; r++) {
+            assert_int_equal(w.m[r].st, FL_ERR_NUMERIC);
+            assert_non_null(strstr(w.m[r].text, "worker 1 has a NaN"));
+        }
+        world_close(&w);
+    }
+}
+
+static fl_status make_another_call(member *m)
+{
+    static float v[WORLD_RANKS][MOST];
+    fl_coll_call a = call_of(2, v[m->rank]);
+
+    FL_TRY(make_calls(m, 5));
+    if (m->rank == 1)
+        a.n = 7;
+    return fl_coll_run(m->c, &a);
+}
+
+static void a_call_that_does_not_fit_names_both(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < FL_LEN(layouts); i++) {
+        world w = { .machines = layouts[i], .work = make_another_call };
+
+        world_go(&w);
+        for (int r = 0; r < w.n; r++) {
+            const char *text = w.m[r].text;
+
+            assert_int_equal(w.m[r].st, FL_ERR_INVAL);
+            if (!strstr(text, "allreduce of 7 f32 (sum) on worker 1") ||
+                !strstr(text, "allreduce of 3998 f32 (sum) on worker "))
+                fail_msg("%s: %s", layouts[i], text);
+        }
+        world_close(&w);
     }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(threads_get_the_same_sums),
+        cmocka_unit_test(threads_get_the_same_bits_and_get_them_again),
+        cmocka_unit_test(calls_that_nobody_waits_for_give_the_same),
         cmocka_unit_test(a_failure_ends_all_threads),
+        cmocka_unit_test(a_call_that_does_not_fit_names_both),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
