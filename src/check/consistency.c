@@ -104,6 +104,8 @@ fl_status fl_check_program(const fl_edition *e, fl_program **out)
         st = fl_inference_program(out, p, targets);
         fl_program_free(p);
     }
+    if (!st)
+        fl_inference_use_tables(*out, e->recipe->tables);
     fl_free(room);
     return st;
 }

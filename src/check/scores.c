@@ -45,6 +45,7 @@ static fl_status make_right_program(const fl_consistency *c,
         fl_program_free(test);
         return fl_check_program(c->trained, out);
     }
+    fl_inference_use_tables(test, r->tables);
     fl_program_clear_fetches(test);
     for (size_t i = 0; i < r->n_outputs; i++)
         fl_program_fetch(test, r->outputs[i].name);

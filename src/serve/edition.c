@@ -97,6 +97,15 @@ static fl_pass_options passes_of(const fl_manifest *m, bool no_optimize)
                               .skip = has_none ? NULL : m->passes };
 }
 
+static const char **list_tables(const fl_manifest *m)
+{
+    const char **names = fl_alloc((m->tables.len + 1) * sizeof(*names));
+
+    for (size_t i = 0; i < m->tables.len; i++)
+        names[i] = m->tables.data[i].name;
+    return names;
+}
+
 static fl_status find_recipe(fl_edition *e, const fl_model_version *v,
                              const fl_edition_options *o,
                              const fl_edition *before)
@@ -117,11 +126,13 @@ static fl_status find_recipe(fl_edition *e, const fl_model_version *v,
         spec.targets = o->targets;
     FL_TRY(fl_version_read(v, PROGRAM, &text, &len));
     spec.text = text;
+    spec.tables = (fl_names_list){ list_tables(m), m->tables.len };
     if (before && fl_recipe_fits(before->recipe, &spec))
         e->recipe = fl_recipe_ref(before->recipe);
     else
         st = fl_err_ctx(fl_recipe_new(&e->recipe, &spec), "%s/%s", v->path,
                         PROGRAM);
+    fl_free((void *)(uintptr_t)spec.tables.names);
     fl_free(text);
     return st;
 }

@@ -4,6 +4,27 @@
 #include <string.h>
 
 #include "ir/attr.h"
+#include "pass/reader.h"
+
+/* --- names ---------------------------------------------------------------- */
+
+fl_names_list fl_names_copy(fl_names_list l)
+{
+    const char **names = fl_alloc((l.n + 1) * sizeof(*names));
+
+    for (size_t i = 0; i < l.n; i++)
+        names[i] = fl_strdup(l.names[i]);
+    return (fl_names_list){ names, l.n };
+}
+
+void fl_names_free(fl_names_list l)
+{
+    for (size_t i = 0; i < l.n; i++)
+        fl_free((void *)(uintptr_t)l.names[i]);
+    fl_free((void *)(uintptr_t)l.names);
+}
+
+/* --- pruning -------------------------------------------------------------- */
 
 /* Those that know of a test are told, and leave their state alone. */
 static bool knows_test(const fl_op_node *n)
@@ -61,6 +82,39 @@ fl_status fl_inference_program(fl_program **out, const fl_program *p,
     }
     *out = q;
     return FL_OK;
+}
+
+/* --- tables --------------------------------------------------------------- */
+
+/* Whether all that use it take rows by ids. */
+static bool is_read_by_ids(const fl_program *p, const fl_var *v)
+{
+    for (size_t b = 0; b < p->blocks.len; b++)
+        for (const fl_op_node *n = p->blocks.data[b]->first; n; n = n->next)
+            if (fl_node_uses_var(n, v) && (b || !fl_row_reader_of(n, v)))
+                return false;
+    return true;
+}
+
+static void use_table(const fl_program *p, fl_var *v)
+{
+    for (fl_op_node *n = fl_program_main(p)->first; n; n = n->next) {
+        int at = fl_op_find_attr(n->def, "is_distributed");
+
+        if (at >= 0 && fl_row_reader_of(n, v))
+            n->attrs[at].b = true;
+    }
+    v->flags |= FL_VAR_TABLE;
+}
+
+void fl_inference_use_tables(fl_program *p, fl_names_list tables)
+{
+    for (size_t i = 0; i < tables.n; i++) {
+        fl_var *v = fl_block_find_var(fl_program_main(p), tables.names[i]);
+
+        if (v && !(v->flags & FL_VAR_TABLE) && is_read_by_ids(p, v))
+            use_table(p, v);
+    }
 }
 
 /* --- feeds ---------------------------------------------------------------- */

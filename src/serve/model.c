@@ -7,29 +7,13 @@
 
 /* --- opening -------------------------------------------------------------- */
 
-static const char *const *copy_names(const char *const *names, size_t n)
-{
-    const char **copy = fl_alloc((n + 1) * sizeof(*copy));
-
-    for (size_t i = 0; i < n; i++)
-        copy[i] = fl_strdup(names[i]);
-    return copy;
-}
-
-static void free_names(fl_names_list l)
-{
-    for (size_t i = 0; i < l.n; i++)
-        fl_free((void *)(uintptr_t)l.names[i]);
-    fl_free((void *)(uintptr_t)l.names);
-}
-
 static fl_model *make(const char *path, const fl_model_options *o)
 {
     fl_model *m = fl_alloc(sizeof(*m));
 
     m->options = (fl_edition_options){
         .path = fl_strdup(path),
-        .targets = { copy_names(o->targets, o->n_targets), o->n_targets },
+        .targets = fl_names_copy((fl_names_list){ o->targets, o->n_targets }),
         .verify = o->verify,
         .no_optimize = o->no_optimize,
         .in_memory = o->in_memory,
@@ -89,7 +73,7 @@ void fl_model_close(fl_model *m)
     fl_cond_release(&m->changed);
     fl_mutex_release(&m->mu);
     fl_mutex_release(&m->refreshing);
-    free_names(m->options.targets);
+    fl_names_free(m->options.targets);
     fl_free((void *)(uintptr_t)m->options.path);
     fl_free(m);
 }

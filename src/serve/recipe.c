@@ -31,6 +31,8 @@ static fl_status read_program(fl_program **out, const fl_recipe_spec *spec)
 
     FL_TRY(fl_program_parse(spec->text, &fl_ops, &p));
     st = prune(&p, spec->targets);
+    if (!st)
+        fl_inference_use_tables(p, spec->tables);
     if (!st && !spec->is_training)
         st = fl_inference_check_feeds(p, spec->feeds);
     if (!st)
@@ -115,6 +117,7 @@ static void keep_spec(fl_recipe *r, const fl_recipe_spec *spec)
 {
     atomic_init(&r->refs, 1);
     r->text = fl_strdup(spec->text);
+    r->tables = fl_names_copy(spec->tables);
     r->passes = spec->passes;
     r->passes.dump_dir = NULL;
     if (spec->passes.skip)
@@ -167,6 +170,7 @@ void fl_recipe_unref(fl_recipe *r)
     fl_free(r->input_at);
     fl_free(r->output_at);
     fl_free((void *)(uintptr_t)r->passes.skip);
+    fl_names_free(r->tables);
     fl_free(r->text);
     fl_free(r);
 }
@@ -183,6 +187,16 @@ static bool same_names(const fl_model_var *v, size_t n, fl_names_list l)
     return true;
 }
 
+static bool same_lists(fl_names_list a, fl_names_list b)
+{
+    if (a.n != b.n)
+        return false;
+    for (size_t i = 0; i < a.n; i++)
+        if (strcmp(a.names[i], b.names[i]))
+            return false;
+    return true;
+}
+
 static bool same_text(const char *a, const char *b)
 {
     return !strcmp(a ? a : "", b ? b : "");
@@ -191,6 +205,7 @@ static bool same_text(const char *a, const char *b)
 bool fl_recipe_fits(const fl_recipe *r, const fl_recipe_spec *spec)
 {
     return same_text(r->text, spec->text) &&
+           same_lists(r->tables, spec->tables) &&
            r->passes.optimize == spec->passes.optimize &&
            same_text(r->passes.skip, spec->passes.skip) &&
            (spec->is_training ||

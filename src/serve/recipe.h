@@ -16,7 +16,8 @@
 
 typedef struct fl_recipe {
     atomic_int refs;
-    char *text; /* of the program, as it was saved */
+    char *text;           /* of the program, as it was saved */
+    fl_names_list tables; /* of the model, the recipe's own */
     fl_pass_options passes;
     fl_plan *plan;
     fl_model_var *inputs, *outputs; /* names are the recipe's own */
@@ -27,7 +28,7 @@ typedef struct fl_recipe {
 /* What it is made from, borrowed for the call. */
 typedef struct fl_recipe_spec {
     const char *text;
-    fl_names_list feeds, targets;
+    fl_names_list feeds, targets, tables;
     bool is_training; /* the text is a program to train with: it is pruned, and
                          the feeds are what is left of them */
     fl_pass_options passes;

@@ -39,11 +39,13 @@ fl_status __wrap_fl_passes_run(fl_program *p, const fl_pass_options *o)
 /* Two slots, each of which may look where it should not. */
 typedef struct wiring {
     const char *slots[2], *tables[2];
+    int width; /* of the hidden layer; 0: 16 */
+    bool has_no_dropout;
 } wiring;
 
-static const wiring as_trained = { { "s0", "s1" }, { "emb", "emb" } };
+static const wiring as_trained = { { "s0", "s1" }, { "emb", "emb" }, 0, 0 };
 
-static const wiring two_tables = { { "s0", "s1" }, { "emb", "other" } };
+static const wiring two_tables = { { "s0", "s1" }, { "emb", "other" }, 0, 0 };
 
 static fl_var *pooled(fl_ctx *c, fl_var *ids, const char *table)
 {
@@ -76,8 +78,10 @@ static kit_net net_new(const wiring *w)
     in[1] = pooled(n.c, find_ids(ids, w->slots[1]), w->tables[1]);
     in[2] = data2(n.c, "x", KIT_DENSE);
     y = data2(n.c, "y", 1);
-    hidden = fl_layers_fc(fl_layers_concat(in, 3, 1), 16, .act = "relu");
-    hidden = fl_layers_dropout(hidden, 0.3);
+    hidden = fl_layers_fc(fl_layers_concat(in, 3, 1), w->width ? w->width : 16,
+                          .act = "relu");
+    if (!w->has_no_dropout)
+        hidden = fl_layers_dropout(hidden, 0.3);
     n.score = fl_layers_fc(hidden, 1, .act = "sigmoid");
     n.loss = fl_layers_mean(fl_layers_square_error_cost(n.score, y));
     must(
@@ -292,7 +296,7 @@ static void put_online(const wiring *w, const char *const *feeds,
 
 static void two_swapped_slots_are_found(void **state)
 {
-    static const wiring swapped = { { "s1", "s0" }, { "emb", "emb" } };
+    static const wiring swapped = { { "s1", "s0" }, { "emb", "emb" }, 0, 0 };
     const char *feeds[] = { "s0", "s1", "x" };
     kit_net n = net_new(&as_trained);
     check_found found;
@@ -334,7 +338,7 @@ static void slots_in_another_order_are_found(void **state)
 
 static void a_missing_slot_is_found(void **state)
 {
-    static const wiring without = { { "s0", "s0" }, { "emb", "emb" } };
+    static const wiring without = { { "s0", "s0" }, { "emb", "emb" }, 0, 0 };
     const char *feeds[] = { "s0", "x" };
     kit_net n = net_new(&as_trained);
     check_found found;
@@ -350,6 +354,45 @@ static void a_missing_slot_is_found(void **state)
                  "online does not");
     assert_found(&found, PROGRAM, "was s1 in training and is s0 online");
     kit_net_free(&n);
+}
+
+/* Dropout of this kind scales in test mode, so leaving it out is no matter of
+   taste. */
+static void a_missing_operator_is_found(void **state)
+{
+    static const wiring without = { { "s0", "s1" }, { "emb", "emb" }, 0, true };
+    const char *feeds[] = { "s0", "s1", "x" };
+    kit_net n = net_new(&as_trained);
+    check_found found;
+
+    (void)state;
+    name_models("operator");
+    kit_train(&n, 1, 5);
+    save_trained(&n, trained);
+    put_online(&without, feeds, 3);
+    found = check_dir(trained, online);
+    assert_found(&found, PROGRAM, "op dropout -> dropout_0.tmp_0 was trained");
+    assert_found(&found, SCORES, "in training");
+    assert_same(&found, PARAMETERS);
+    kit_net_free(&n);
+}
+
+static void a_variable_of_another_shape_is_found(void **state)
+{
+    static const wiring wide = { { "s0", "s1" }, { "emb", "emb" }, 24, false };
+    kit_net n = net_new(&as_trained), other = net_new(&wide);
+    check_found found;
+
+    (void)state;
+    name_models("shape");
+    save_trained(&n, trained);
+    must(kit_save(&other, online));
+    found = check_dir(trained, online);
+    assert_found(&found, NAMES,
+                 "variable fc_0.w_0: f32[19,16] was trained, f32[19,24] is "
+                 "online");
+    kit_net_free(&n);
+    kit_net_free(&other);
 }
 
 static void a_rounded_parameter_is_found(void **state)
@@ -522,6 +565,8 @@ int main(void)
         cmocka_unit_test(two_swapped_slots_are_found),
         cmocka_unit_test(slots_in_another_order_are_found),
         cmocka_unit_test(a_missing_slot_is_found),
+        cmocka_unit_test(a_missing_operator_is_found),
+        cmocka_unit_test(a_variable_of_another_shape_is_found),
         cmocka_unit_test(a_rounded_parameter_is_found),
         cmocka_unit_test(another_tables_row_is_found),
         cmocka_unit_test(a_row_that_nobody_trained_is_found),

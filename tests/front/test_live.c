@@ -171,6 +171,48 @@ static void a_job_that_trains_another_model_is_told_so(void **state)
     kit_net_free(&net);
 }
 
+static fl_row_source *left_behind;
+
+static void open_and_leave(job *j, fl_job *p, int rank)
+{
+    fl_ctx *c = new_ctx(j);
+    int table;
+
+    (void)rank;
+    assert_ok(fl_job_declare_table(p, "emb", "dim=8", &table));
+    assert_ok(fl_job_start(p));
+    assert_ok(fl_row_source_of_servers(&left_behind, c, j->servers));
+    fl_ctx_free(c);
+}
+
+static void who_looks_is_told_that_the_job_is_over(void **state)
+{
+    job j = { .n_servers = 1,
+              .n_trainers = 1,
+              .settings = { { "restart_timeout_ms", "100" } },
+              .train = open_and_leave };
+    fl_predictor *predictor;
+    fl_model *m;
+    fl_tensor score;
+    kit_batch b;
+
+    (void)state;
+    net = kit_net_new(&in_table);
+    must(kit_save(&net, kit_path("over", model)));
+    name_servers(&j);
+    run_job(&j);
+    assert_all_well(&j);
+    assert_ok(fl_model_open(&m, model, .rows = left_behind));
+    assert_ok(fl_predictor_new(&predictor, m));
+    kit_batch_draw(&b, 1);
+    assert_int_not_equal(fl_predictor_run(predictor, b.feeds, 3, &score, 1),
+                         FL_OK);
+    assert_said("server 0");
+    fl_predictor_free(predictor);
+    fl_model_close(m);
+    kit_net_free(&net);
+}
+
 static void where_no_job_is_nothing_can_be_seen(void **state)
 {
     fl_ctx *c = make_ctx();
@@ -211,6 +253,7 @@ int main(void)
         cmocka_unit_test(rows_come_from_live_servers),
         cmocka_unit_test(who_only_looks_sees_rows_and_makes_none),
         cmocka_unit_test(a_job_that_trains_another_model_is_told_so),
+        cmocka_unit_test(who_looks_is_told_that_the_job_is_over),
         cmocka_unit_test(where_no_job_is_nothing_can_be_seen),
         cmocka_unit_test(without_a_job_there_are_no_rows),
     };

@@ -39,6 +39,19 @@ grep -q '^[1-9][0-9]* rows, ' report.txt || fail "$(cat report.txt)"
     --redis-name click >redis.txt || fail "predict from Redis"
 cmp files.txt redis.txt || fail "scores differ"
 
+# What is there is what was exported, until a shard is lost.
+"$flotilla" consistency model --against "redis://unix:$work/redis" \
+    --redis-name click --data records.txt >said.txt || fail "$(cat said.txt)"
+grep -q '^rows: the same, [1-9]' said.txt || fail "$(cat said.txt)"
+redis-cli -s "$work/redis" --scan --pattern 'flotilla:click:*:items:*' |
+    sort | head -n 1 >shard.txt
+redis-cli -s "$work/redis" del "$(cat shard.txt)" >/dev/null
+"$flotilla" consistency model --against "redis://unix:$work/redis" \
+    --redis-name click --data records.txt >said.txt
+[ $? = 3 ] || fail "a lost shard: $(cat said.txt)"
+grep -q '^rows: different, .*: table items row [0-9]*: there is none online (Redis)' \
+    said.txt || fail "$(cat said.txt)"
+
 "$flotilla" export model --redis nowhere 2>error.txt && fail "no address"
 grep -q 'is no address of Redis' error.txt || fail "$(cat error.txt)"
 "$flotilla" export model --tsv emb --redis-name x 2>error.txt
