@@ -43,16 +43,6 @@ static fl_status check_inference(const fl_job *j, const fl_inference_args *a)
     if (a->scope)
         FL_FAIL(FL_ERR_INVAL, "the values of a job are on its servers; leave "
                               "the scope out");
-    if (a->by_score)
-        FL_FAIL(FL_ERR_UNSUPPORTED,
-                "a job saves the rows of its tables whatever their score; save "
-                "it with fl_save_persistables, load that in one process and "
-                "save with by_score there");
-    if (a->delta)
-        FL_FAIL(FL_ERR_UNSUPPORTED,
-                "a job saves a model for prediction whole; leave delta out, or "
-                "save deltas to train on with fl_save_vars, which predictors "
-                "take as well");
     return FL_OK;
 }
 
@@ -64,7 +54,9 @@ fl_status fl_io_inference_job(fl_job *j, const char *dir,
                             .targets = args->targets,
                             .n_targets = args->n_targets,
                             .passes = fl_io_left_out(&j->ctx->conf),
-                            .keep = args->keep };
+                            .keep = args->keep,
+                            .delta = args->delta,
+                            .by_score = args->by_score };
     fl_program *whole, *pruned;
     fl_status st;
 

@@ -124,6 +124,7 @@ typedef struct fl_job_inference {
     size_t n_feeds, n_targets;
     const char *passes; /* that predictors leave out */
     uint32_t keep;
+    bool delta, by_score; /* as of fl_inference_args */
 } fl_job_inference;
 
 /* Saves the variables that the program names, without state. */

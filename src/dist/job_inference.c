@@ -122,6 +122,12 @@ static fl_status make_recipe(const fl_job *j, const fl_job_inference *in,
     return st;
 }
 
+static fl_save_kind kind_of(const fl_job_inference *in)
+{
+    return (in->delta ? FL_SAVE_KIND_DELTA : 0) |
+           (in->by_score ? FL_SAVE_KIND_BY_SCORE : 0);
+}
+
 fl_status fl_job_save_inference(fl_job *j, const char *dir,
                                 const fl_job_inference *in)
 {
@@ -129,6 +135,7 @@ fl_status fl_job_save_inference(fl_job *j, const char *dir,
     fl_pack recipe = { 0 };
     fl_status st = make_recipe(j, in, text, &recipe);
     fl_job_saving what = { .keep = in->keep,
+                           .kind = kind_of(in),
                            .recipe = { recipe.data, recipe.len } };
     fl_save_reply saved;
 

@@ -668,6 +668,47 @@ static void a_delta_behind_a_save_that_failed_has_everything(void **state)
     free_net(&b);
 }
 
+/* Trains until the version that counts is a delta, and gives its base. */
+static void train_until_delta(net *a, char base[64])
+{
+    fl_model_version *v = NULL;
+
+    for (int i = 0; *base == '\0'; i++) {
+        (void)train_one(a, i % 20);
+        if (fl_version_open(&v, model))
+            continue;
+        if (v->manifest.kind == FL_MANIFEST_DELTA)
+            snprintf(base, 64, "%s", v->manifest.base);
+        fl_version_close(v);
+    }
+}
+
+static void deltas_come_by_themselves_and_stand_on_whole_saves(void **state)
+{
+    plan p = { .optimizer = "adagrad" };
+    net a = make_net(&p), b = make_net(&p);
+    fl_model_version *v = NULL;
+    char base[64] = "", whole[64];
+
+    (void)state;
+    assert_ok(fl_ctx_set(a.c, "save_dir", model));
+    assert_ok(fl_ctx_set(a.c, "save_delta_every_ms", "1"));
+    train_until_delta(&a, base);
+    assert_ok(fl_load_persistables(b.e, model, NULL));
+    assert_same(&a, &b);
+    assert_ok(fl_save_persistables(a.e, model, NULL));
+    assert_ok(fl_version_open(&v, model));
+    snprintf(whole, sizeof(whole), "%s", v->id);
+    fl_version_close(v);
+    base[0] = '\0';
+    train_until_delta(&a, base);
+    assert_string_equal(base, whole);
+    assert_ok(fl_load_persistables(b.e, model, NULL));
+    assert_same(&a, &b);
+    free_net(&a);
+    free_net(&b);
+}
+
 static void a_missing_link_is_named(void **state)
 {
     net a = make_net(&(plan){ .optimizer = "sgd" });
@@ -729,6 +770,7 @@ int main(void)
         TEST(a_loaded_model_goes_on_with_deltas),
         TEST(a_delta_that_cannot_be_is_a_whole_save),
         TEST(a_delta_behind_a_save_that_failed_has_everything),
+        TEST(deltas_come_by_themselves_and_stand_on_whole_saves),
         TEST(a_missing_link_is_named),
         TEST(calls_that_make_no_sense_say_what_to_call),
     };

@@ -197,6 +197,10 @@ run 2 model save --from 127.0.0.1:1
 says "save takes the DIR to save into"
 run 1 model save --from 127.0.0.1:1 job --set connect_timeout_ms=200
 says "127.0.0.1:1"
+run 1 model save --from 127.0.0.1:1 --delta job --set connect_timeout_ms=200
+says "127.0.0.1:1"
+run 2 model ls theirs --delta
+says "ls has no use for --delta"
 run 2 model ls theirs --set seed=1
 says "ls takes no --set"
 

@@ -244,7 +244,6 @@ typedef struct refusal {
     const char *feeds[KIT_FEEDS];
     size_t n_feeds;
     const char *target; /* NULL: the probabilities */
-    bool by_score;
     const char *says;
 } refusal;
 
@@ -256,19 +255,15 @@ static const refusal refusals[] = {
       .n_feeds = 5,
       .says = "the targets do not need the feeds label; leave them out" },
     { .n_feeds = 0, .target = "nobody", .says = "nobody" },
-    { .feeds = { "s0", "s1", "s2", "dense" },
-      .n_feeds = 4,
-      .by_score = true,
-      .says = "whatever their score" },
 };
 
 static fl_status be_refused(kit_trainer *t, const refusal *r, const char *dir)
 {
     const char *target =
         r->target ? r->target : target_of(fl_default_main_program(t->ctx));
-    fl_status st = fl_save_inference_model(
-        t->exe, dir, .feeds = r->feeds, .n_feeds = r->n_feeds,
-        .targets = &target, .n_targets = 1, .by_score = r->by_score);
+    fl_status st = fl_save_inference_model(t->exe, dir, .feeds = r->feeds,
+                                           .n_feeds = r->n_feeds,
+                                           .targets = &target, .n_targets = 1);
 
     if (!st || !strstr(fl_last_error(), r->says))
         FL_FAIL(FL_ERR_INVAL, "not refused with \"%s\" but \"%s\"", r->says,

@@ -108,8 +108,9 @@ static fl_status check_kind(const fl_save_wanted *w)
 {
     if (w->kind >= FL_SAVE_KINDS)
         FL_FAIL(FL_ERR_INVAL, "there is no save of kind %" PRIu32, w->kind);
-    if (w->kind == FL_SAVE_KIND_DELTA && fl_save_split(w->dir).rest.len)
-        FL_FAIL(FL_ERR_UNSUPPORTED, "a job saves a model for prediction whole");
+    if ((w->kind & FL_SAVE_KIND_BY_SCORE) && !fl_save_split(w->dir).rest.len)
+        FL_FAIL(FL_ERR_INVAL,
+                "a model to train on has all rows, whatever their scores");
     return FL_OK;
 }
 

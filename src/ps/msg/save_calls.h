@@ -31,11 +31,15 @@ void fl_save_join(fl_pack *out, const char *path, fl_msg_bytes rest);
 /* Why a save is a whole one, as text. */
 #define FL_SAVE_WHOLE_ROOM 256
 
+/* Bits. */
 typedef enum fl_save_kind {
-    FL_SAVE_KIND_FULL,
-    FL_SAVE_KIND_DELTA, /* what changed since the version that counts, when all
-                           servers know it; else everything */
-    FL_SAVE_KINDS
+    FL_SAVE_KIND_FULL = 0,
+    FL_SAVE_KIND_DELTA = 1, /* what changed since the version that counts, when
+                               all servers know it; else everything */
+    /* Of a model for prediction, the rows that are worth a place online
+       (table/cut.h), which spends their scores. */
+    FL_SAVE_KIND_BY_SCORE = 2,
+    FL_SAVE_KINDS = 4
 } fl_save_kind;
 
 typedef struct fl_save_request {

@@ -412,7 +412,7 @@ fl_status fl_save_commit(fl_model_version *v, const fl_save_work_reply *order,
     fl_manifest_init(&m, *order->base ? FL_MANIFEST_DELTA : FL_MANIFEST_FULL);
     m.base = *order->base ? order->base : NULL;
     m.step = order->step;
-    if (b->recipe)
+    if (b->recipe && !m.base)
         describe_inference(&m, b->recipe);
     st = write_all(v, &m, b);
     if (!st)

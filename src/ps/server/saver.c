@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "ckpt/online.h"
 #include "ckpt/pace.h"
 #include "ckpt/remote.h"
 #include "ckpt/version.h"
@@ -56,6 +57,7 @@ struct fl_saver {
     fl_save_files files; /* on server 0 */
     fl_store_cut *cut;
     fl_store_epochs epochs; /* of the cut that was taken */
+    fl_store_use use;       /* what that is for */
     bool has_cut;           /* or as good as */
     char *chain_dir;        /* deltas may follow in it; NULL: none */
     fl_pace pace;           /* any thread */
@@ -94,32 +96,82 @@ static bool is_void(fl_saver *s)
 
 /* --- preparing ------------------------------------------------------------ */
 
-/* The version that counts in the directory: what a delta would change. */
-static fl_status find_base(const fl_saver *s, fl_save_work_request *r)
+/* *out stays NULL for a save of all that there is. */
+static fl_status read_recipe(const fl_saver *s, fl_save_recipe *room,
+                             const fl_save_recipe **out)
 {
-    fl_model_version *v = NULL;
-    char *local = NULL;
+    fl_msg_bytes bytes = fl_save_split(s->now.is.dir).rest;
 
-    FL_TRY(fl_remote_place(s->o.conf, s->now.dir, &local));
-    if (!fl_version_open(&v, local))
-        fl_msg_text(r->base, v->id);
-    else
-        fl_msg_text(r->whole, "there is no version yet");
-    fl_version_close(v);
-    fl_free(local);
+    if (!bytes.len)
+        return FL_OK;
+    FL_TRY(fl_save_recipe_read(room, bytes));
+    *out = room;
     return FL_OK;
 }
 
-/* Whether this server knows what changed since then. */
+static fl_store_use use_of(const fl_saver *s)
+{
+    return fl_save_split(s->now.is.dir).rest.len ? FL_STORE_SERVE
+                                                 : FL_STORE_TRAIN;
+}
+
+/* The version that a model for prediction would change: one that computes the
+   same. */
+static fl_status find_online(const fl_saver *s, const char *local,
+                             fl_model_version **out, const char **why)
+{
+    const fl_save_recipe *recipe = NULL;
+    fl_save_recipe room;
+    fl_online o;
+
+    FL_TRY(read_recipe(s, &room, &recipe));
+    FL_ASSERT(recipe);
+    o = (fl_online){ .feeds = recipe->feeds.names,
+                     .n_feeds = recipe->feeds.n,
+                     .targets = recipe->targets.names,
+                     .n_targets = recipe->targets.n,
+                     .program = recipe->model.program.data,
+                     .program_len = (size_t)recipe->model.program.len };
+    *out = fl_online_base(local, &o, why);
+    fl_save_recipe_release(&room);
+    return FL_OK;
+}
+
+/* The version that counts in the directory: what a delta would change. */
+static fl_status find_base(const fl_saver *s, fl_save_work_request *r)
+{
+    const char *why = "there is no version yet";
+    fl_model_version *v = NULL;
+    char *local = NULL;
+    fl_status st = FL_OK;
+
+    FL_TRY(fl_remote_place(s->o.conf, s->now.dir, &local));
+    if (use_of(s) == FL_STORE_SERVE)
+        st = find_online(s, local, &v, &why);
+    else if (fl_version_open(&v, local))
+        v = NULL;
+    if (v)
+        fl_msg_text(r->base, v->id);
+    else
+        fl_msg_text(r->whole, why);
+    fl_version_close(v);
+    fl_free(local);
+    return st;
+}
+
+/* Whether this server knows what changed since then. By score rows tell it
+   themselves. */
 static fl_status check_base(const fl_saver *s, fl_save_work_request *r)
 {
     const char *base = s->o.rank ? s->now.is.base : r->base, *why;
 
-    if (s->now.is.kind != FL_SAVE_KIND_DELTA)
+    if (!(s->now.is.kind & FL_SAVE_KIND_DELTA))
         return FL_OK;
     if (!s->o.rank)
         FL_TRY(find_base(s, r));
-    why = *base ? fl_store_cut_why_whole(s->o.store, base) : NULL;
+    if (!*base || (s->now.is.kind & FL_SAVE_KIND_BY_SCORE))
+        return FL_OK;
+    why = fl_store_cut_why_whole(s->o.store, use_of(s), base);
     if (why)
         fl_msg_text(r->whole, why);
     return FL_OK;
@@ -213,19 +265,6 @@ static void prepare(fl_saver *s)
 
 /* --- the cut, and writing ------------------------------------------------- */
 
-/* *out stays NULL for a save of all that there is. */
-static fl_status read_recipe(const fl_saver *s, fl_save_recipe *room,
-                             const fl_save_recipe **out)
-{
-    fl_msg_bytes bytes = fl_save_split(s->now.is.dir).rest;
-
-    if (!bytes.len)
-        return FL_OK;
-    FL_TRY(fl_save_recipe_read(room, bytes));
-    *out = room;
-    return FL_OK;
-}
-
 static fl_status give_values(fl_saver *s, const fl_pack *p)
 {
     fl_save_part_request r = { .number = s->now.is.number,
@@ -284,8 +323,10 @@ static void write_behind(fl_saver *s)
 
     fl_manifest_init(&m, FL_MANIFEST_PART);
     st = write_by_recipe(s, &m);
-    fl_store_cut_end(s->cut);
-    s->cut = NULL;
+    if (!(s->now.is.kind & FL_SAVE_KIND_BY_SCORE)) {
+        fl_store_cut_end(s->cut); /* else its scores are to be spent */
+        s->cut = NULL;
+    }
     if (!st && s->is_elsewhere)
         st = send_files(s, &m);
     if (st && !is_void(s))
@@ -299,23 +340,40 @@ static void write_behind(fl_saver *s)
 }
 
 /* Deltas follow where they were asked for, and where they are made already. */
-static bool may_be_base(const fl_saver *s)
+static bool may_be_base(const fl_saver *s, const fl_store_chain *chain)
 {
     const fl_conf *conf = s->o.conf;
 
-    if (fl_save_split(s->now.is.dir).rest.len)
-        return false; /* for prediction: rows lack their state */
-    return s->now.is.kind == FL_SAVE_KIND_DELTA ||
-           fl_store_chain_is_in(fl_store_chain_of(s->o.store), s->now.dir) ||
+    if ((s->now.is.kind & FL_SAVE_KIND_DELTA) || s->use == FL_STORE_SERVE)
+        return s->now.is.kind & FL_SAVE_KIND_DELTA;
+    return fl_store_chain_is_in(chain, s->now.dir) ||
            (conf->save_delta_every_ms && !strcmp(conf->save_dir, s->now.dir));
+}
+
+/* By score a log that reaches back is of use, and not needed. */
+static fl_store_cut_options cut_of(const fl_saver *s)
+{
+    const fl_store_chain *chain = fl_store_chain_of(s->o.store, s->use);
+    const char *base = s->now.is.base;
+    bool by_score = s->now.is.kind & FL_SAVE_KIND_BY_SCORE;
+    fl_store_cut_options o = { .watch = may_be_base(s, chain) };
+
+    if (*base &&
+        (!by_score || !fl_store_cut_why_whole(s->o.store, s->use, base)))
+        o.since = chain;
+    if (by_score)
+        o.pick = *base ? FL_PICK_DELTA : FL_PICK_BASE;
+    return o;
 }
 
 static void take_cut(fl_saver *s)
 {
-    fl_store_cut_options o = { .delta = *s->now.is.base,
-                               .watch = may_be_base(s) };
-    fl_status st = fl_store_cut_begin(&s->cut, s->o.store, &o);
+    fl_store_cut_options o;
+    fl_status st;
 
+    s->use = use_of(s);
+    o = cut_of(s);
+    st = fl_store_cut_begin(&s->cut, s->o.store, &o);
     s->has_cut = true;
     if (st) {
         report_failure(s);
@@ -364,8 +422,10 @@ static void commit(fl_saver *s)
    belongs to the next delta. */
 static void go_on_from(fl_saver *s)
 {
+    if (s->cut && *s->now.is.version)
+        fl_store_cut_spend(s->cut);
     if (s->chain_dir && *s->now.is.version)
-        fl_store_chain_set(fl_store_chain_of(s->o.store), s->chain_dir,
+        fl_store_chain_set(fl_store_chain_of(s->o.store, s->use), s->chain_dir,
                            s->now.is.version, &s->epochs);
     if (s->now.is.has_cuts && !s->has_cut)
         fl_store_cut_skip(s->o.store);

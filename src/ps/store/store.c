@@ -205,7 +205,8 @@ void fl_store_free(fl_store *s)
         return;
     schema_free(atomic_load(&s->schema));
     fl_store_model_close(s->model);
-    fl_store_chain_release(&s->chain);
+    for (int i = 0; i < FL_STORE_USES; i++)
+        fl_store_chain_release(&s->chains[i]);
     fl_rounds_free(s->rounds);
     fl_vec_release(&s->by_rank);
     fl_mutex_release(&s->mu);

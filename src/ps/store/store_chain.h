@@ -13,6 +13,13 @@
 
 typedef FL_VEC(uint32_t) fl_store_epochs; /* by table */
 
+/* What versions are for; each has a chain of its own. */
+typedef enum fl_store_use {
+    FL_STORE_TRAIN,
+    FL_STORE_SERVE,
+    FL_STORE_USES
+} fl_store_use;
+
 typedef struct fl_store_chain {
     char id[FL_VERSION_ID_MAX]; /* of the version; "": there is none */
     char *dir;                  /* that it was saved to, or loaded from */

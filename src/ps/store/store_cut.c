@@ -77,11 +77,11 @@ static fl_status take(fl_store_cut *c, const fl_store *s,
     for (size_t i = 0; i < w->blocks.len; i++)
         FL_TRY(fl_dense_each(w->blocks.data[i].dense, add_value, c));
     for (size_t i = 0; i < w->tables.len; i++) {
-        fl_cut_options rows = { .watch = o->watch };
+        fl_cut_options rows = { .watch = o->watch, .pick = o->pick };
         fl_table_cut *cut;
 
-        if (o->delta)
-            rows.since = s->chain.epochs.data[i];
+        if (o->since)
+            rows.since = o->since->epochs.data[i];
         FL_TRY(fl_table_cut_begin(&cut, w->tables.data[i].table, &rows));
         fl_vec_push(&c->tables, cut);
     }
@@ -147,17 +147,19 @@ void fl_store_cut_end(fl_store_cut *c)
 
 /* --- deltas --------------------------------------------------------------- */
 
-const char *fl_store_cut_why_whole(const fl_store *s, const char *base)
+const char *fl_store_cut_why_whole(const fl_store *s, fl_store_use use,
+                                   const char *base)
 {
     const fl_store_schema *w = atomic_load(&s->schema);
+    const fl_store_chain *c = &s->chains[use];
 
-    if (!*s->chain.id)
+    if (!*c->id)
         return "nothing was saved yet that a delta could be based on";
-    if (strcmp(s->chain.id, base) != 0)
+    if (strcmp(c->id, base) != 0)
         return "the version that counts is not the last one that was saved or "
                "loaded";
     for (size_t i = 0; w && i < w->tables.len; i++)
-        if (!fl_store_chain_knows(&s->chain, i, w->tables.data[i].table))
+        if (!fl_store_chain_knows(c, i, w->tables.data[i].table))
             return "what changed since the last version is not known";
     return NULL;
 }
@@ -169,7 +171,13 @@ void fl_store_cut_epochs(const fl_store_cut *c, fl_store_epochs *out)
         fl_vec_push(out, fl_table_cut_moment(c->tables.data[i])->epoch);
 }
 
-fl_store_chain *fl_store_chain_of(fl_store *s)
+fl_store_chain *fl_store_chain_of(fl_store *s, fl_store_use use)
 {
-    return &s->chain;
+    return &s->chains[use];
+}
+
+void fl_store_cut_spend(fl_store_cut *c)
+{
+    for (size_t i = 0; i < c->tables.len; i++)
+        fl_table_cut_spend(c->tables.data[i]);
 }

@@ -24,8 +24,9 @@ typedef struct fl_store_cut {
 
 /* What a cut is taken for. */
 typedef struct fl_store_cut_options {
-    bool delta; /* rows that changed; else all */
-    bool watch; /* the next one may be a delta of this one */
+    const fl_store_chain *since; /* rows that changed since then; NULL: all */
+    bool watch;                  /* the next one may be a delta of this one */
+    fl_cut_pick pick;
 } fl_store_cut_options;
 
 /* FL_ERR_INVAL when nothing was declared yet. After an error epochs have
@@ -39,13 +40,17 @@ void fl_store_cut_end(fl_store_cut *c); /* NULL is fine */
    epochs, whoever of them took part in a save that failed. */
 void fl_store_cut_skip(fl_store *s);
 
-/* Why there can be no delta of that version; NULL: there can. */
-const char *fl_store_cut_why_whole(const fl_store *s, const char *base);
+/* Why a chain does not know what changed since that version; NULL: it does. */
+const char *fl_store_cut_why_whole(const fl_store *s, fl_store_use use,
+                                   const char *base);
 
 /* The epochs of a cut, and the chain that begins or goes on with it when it
    counts. */
 void fl_store_cut_epochs(const fl_store_cut *c, fl_store_epochs *out);
-fl_store_chain *fl_store_chain_of(fl_store *s);
+fl_store_chain *fl_store_chain_of(fl_store *s, fl_store_use use);
+
+/* A cut that picked counts: its scores are spent. */
+void fl_store_cut_spend(fl_store_cut *c);
 
 /* Requests pass it. */
 typedef struct fl_store_gate {

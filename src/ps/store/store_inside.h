@@ -68,9 +68,9 @@ typedef struct fl_rank_counts {
 struct fl_store {
     const fl_op_set *ops;
     const fl_conf *conf;
-    fl_store_gate gate;           /* every request passes it */
-    struct fl_store_model *model; /* that it begins with; NULL: none */
-    fl_store_chain chain;         /* that deltas go on with */
+    fl_store_gate gate;                   /* every request passes it */
+    struct fl_store_model *model;         /* that it begins with; NULL: none */
+    fl_store_chain chains[FL_STORE_USES]; /* that deltas go on with */
     uint64_t page_bytes;
     struct fl_rounds *rounds;
     fl_store_log declared, kept; /* declarations; what rounds keep */

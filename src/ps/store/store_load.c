@@ -54,12 +54,13 @@ static void begin_chain(fl_store *s, const fl_store_schema *w,
     const fl_model_version *v = fl_store_model_version(m);
     fl_store_epochs epochs = { 0 };
 
-    fl_store_chain_release(&s->chain);
+    for (int i = 0; i < FL_STORE_USES; i++)
+        fl_store_chain_release(&s->chains[i]);
     if (!s->conf->save_delta_every_ms || !has_tables(w, m))
         return;
     for (size_t i = 0; i < w->tables.len; i++)
         fl_vec_push(&epochs, fl_table_watch(w->tables.data[i].table));
-    fl_store_chain_set(&s->chain, v->dir, v->id, &epochs);
+    fl_store_chain_set(&s->chains[FL_STORE_TRAIN], v->dir, v->id, &epochs);
 }
 
 fl_status fl_store_load_schema(fl_store *s, const fl_store_schema *w,
