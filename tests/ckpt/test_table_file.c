@@ -562,6 +562,56 @@ static void a_pace_gives_each_byte_its_time(void **state)
     fl_pace_release(&p);
 }
 
+/* Columns of rows; where shards begin is no matter of the pace. */
+static uint64_t column_bytes(const fl_manifest *m)
+{
+    uint64_t bytes = 0;
+
+    for (size_t i = 0; i < m->files.len; i++)
+        for (size_t k = 0; k < m->files.data[i].n_tensors; k++) {
+            const fl_st_tensor *t = &m->files.data[i].tensors[k];
+            uint64_t n;
+
+            assert_ok(fl_st_tensor_bytes(t, &n));
+            bytes += strstr(t->name, "shards") ? 0 : n;
+        }
+    return bytes;
+}
+
+/* A byte a second, with nobody who waits: the clock of the pace is that far ahead
+   when the table is written. */
+static void every_byte_of_a_save_goes_by_the_pace(void **state)
+{
+    fl_table *t = make("dim=3 optimizer=adam");
+    uint64_t before, ns;
+    fl_model_version *v = NULL;
+    fl_table_cut *c;
+    fl_manifest m;
+    fl_pace p;
+
+    (void)state;
+    fill(t);
+    fl_pace_init(&p, 1);
+    fl_pace_stop(&p);
+    fl_manifest_init(&m, FL_MANIFEST_FULL);
+    assert_ok(fl_table_cut_begin(&c, t, NULL));
+    assert_ok(fl_version_begin(&v, kit_dir, NULL));
+    before = fl_now_ns();
+    assert_ok(fl_table_file_write(
+        v, &m,
+        &(fl_table_save_options){
+            .cut = c, .last = LAST, .n_threads = 2, .pace = &p }));
+    ns = column_bytes(&m) * UINT64_C(1000000000);
+    assert_true(ns > 0);
+    assert_true(p.due_ns - before >= ns);
+    assert_true(p.due_ns - fl_now_ns() <= ns);
+    fl_table_cut_end(c);
+    fl_version_close(v);
+    fl_manifest_release(&m);
+    fl_pace_release(&p);
+    fl_table_destroy(t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -578,6 +628,7 @@ int main(void)
         KIT_TEST(a_save_that_cannot_be_written_leaves_no_file),
         KIT_TEST(a_pace_that_is_stopped_holds_up_nobody),
         KIT_TEST(a_pace_gives_each_byte_its_time),
+        KIT_TEST(every_byte_of_a_save_goes_by_the_pace),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

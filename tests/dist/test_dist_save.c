@@ -1,5 +1,6 @@
 /* test_dist_save.c - a job that is saved, and one that begins with what was
  * saved: in every mode, on any number of servers. */
+#include <dirent.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -241,6 +242,55 @@ static void every_mode_saves_itself_by_steps_while_it_trains(void **state)
     }
 }
 
+/* --- pace ----------------------------------------------------------------- */
+
+static bool has_begun(const char *dir)
+{
+    DIR *d = opendir(dir);
+    struct dirent *e;
+    bool has = false;
+
+    while (d && (e = readdir(d)))
+        has |= strchr(e->d_name, '-') != NULL;
+    if (d)
+        closedir(d);
+    return has;
+}
+
+/* Until a version was begun, which takes for ever, and DAY steps more. */
+static fl_status train_beside_a_save(kit_trainer *t, void *arg)
+{
+    const char *dir = arg;
+    fl_status st = FL_OK;
+
+    for (int step = 0; !st && !has_begun(dir); step++)
+        st = kit_step(t, step % 50);
+    for (int step = 0; !st && step < DAY; step++)
+        st = kit_step(t, step);
+    return st;
+}
+
+/* A byte a second: the job trains on, ends, and waits for no byte. */
+static void a_pace_holds_up_the_writing_and_nobody_else(void **state)
+{
+    const char *dir = new_dir();
+    kit_job j = { .mode = "async",
+                  .n_servers = 2,
+                  .n_trainers = 2,
+                  .settings = { { "save_dir", dir },
+                                { "save_every_steps", "1" },
+                                { "save_mb_per_s", "0.000001" } } };
+    kit_text texts[KIT_MEMBERS] = { 0 };
+    fl_model_version *v;
+    kit_end end;
+
+    (void)state;
+    memset(&end, 0, sizeof(end));
+    kit_run(&j, train_beside_a_save, (void *)(uintptr_t)dir, &end, texts);
+    check_texts(texts);
+    assert_int_equal(fl_version_open(&v, dir), FL_ERR_NOTFOUND);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -249,6 +299,7 @@ int main(void)
         cmocka_unit_test(all_trainers_may_ask_for_one_save),
         cmocka_unit_test(every_mode_begins_with_what_any_mode_has_saved),
         cmocka_unit_test(every_mode_saves_itself_by_steps_while_it_trains),
+        cmocka_unit_test(a_pace_holds_up_the_writing_and_nobody_else),
     };
 
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
