@@ -26,13 +26,15 @@ on && !/^\|---/ {
 }' "$page"
 }
 
-# The file of a test is named where meson lists it, without its ending.
+# The file of a test is named where meson lists it, here or above, perhaps without
+# its ending and its beginning.
 is_run()
 {
     name=${1##*/}
     stem=${name%.*}
-    grep -qE "$name|'${stem}'|'${stem#test_}'" "$(dirname "$1")/meson.build" ||
-        grep -q "'test_' + name" "$(dirname "$1")/meson.build"
+    list=$(dirname "$1")
+    [ -f "$list/meson.build" ] || list=$(dirname "$list")
+    grep -qE "$name|'${stem}'|'${stem#test_}'" "$list/meson.build"
 }
 
 n=0
