@@ -82,6 +82,8 @@ struct fl_comm_collect {
     void *out; /* may be `in`, but for allgather and reducescatter */
     size_t n;  /* elements of in */
     int root, ring;
+    size_t n_vars; /* gradients that travel in it; 0: it is none */
+    void *backend; /* its own */
     fl_worker_id worker;
     /* Allgather of unequal numbers: memory for all elements, when it is known
        how many each worker brings; NULL: there is none. Once, from any thread,

@@ -58,6 +58,7 @@ typedef struct coll_mode {
     word mine, *words;     /* by rank */
     fl_comm_share *asking; /* who waits for them */
     bool is_filling;       /* they were exchanged by drain */
+    word *said;            /* by rank: the same, at the round */
 } coll_mode;
 
 /* --- how parts travel ----------------------------------------------------- */
@@ -162,7 +163,11 @@ static void *make_room(void *arg, const uint64_t *counts, uint64_t sum)
 static void on_collected(void *arg, fl_status st)
 {
     fl_comm_collect *r = arg;
+    coll_mode *m = r->backend;
 
+    if (!st)
+        fl_stat_add(&fl_cluster_stats_of(m->cluster)->gradients_applied,
+                    r->n_vars);
     fl_comm_finish(&r->answer, st);
 }
 
@@ -172,6 +177,8 @@ static fl_status port_collect(fl_comm *c, fl_comm_collect *r)
     fl_coll *coll;
 
     FL_TRY(get_coll(m, &coll));
+    r->backend = m;
+    fl_stat_add(&fl_cluster_stats_of(m->cluster)->gradients_made, r->n_vars);
     fl_coll_begin(coll, &(fl_coll_call){ .kind = kinds[r->kind],
                                          .op = ops_of[r->op],
                                          .dtype = r->dtype,
@@ -189,20 +196,20 @@ static fl_status port_collect(fl_comm *c, fl_comm_collect *r)
 /* --- what a batch counts -------------------------------------------------- */
 
 /* A batch without samples counts nothing, unless nobody has any. */
-static double weight_of(const coll_mode *m, int rank)
+static double weight_of(const coll_mode *m, const word *words, int rank)
 {
     size_t n_batches = 0, n_samples = 0;
     double all = 0;
 
     for (int i = 0; i < m->n; i++) {
-        n_batches += m->words[i].has_batch != 0;
-        n_samples += m->words[i].samples > 0;
-        all += (double)m->words[i].samples;
+        n_batches += words[i].has_batch != 0;
+        n_samples += words[i].samples > 0;
+        all += (double)words[i].samples;
     }
-    if (!m->words[rank].has_batch || (n_samples && !m->words[rank].samples))
+    if (!words[rank].has_batch || (n_samples && !words[rank].samples))
         return 0;
-    return m->factor * fl_weight(m->weighing, (double)m->words[rank].samples,
-                                 all, n_samples ? n_samples : n_batches);
+    return m->factor * fl_weight(m->weighing, (double)words[rank].samples, all,
+                                 n_samples ? n_samples : n_batches);
 }
 
 static fl_coll_call word_call(coll_mode *m)
@@ -221,7 +228,7 @@ static void on_words(void *arg, fl_status st)
     fl_comm_share *r = m->asking;
 
     if (!st)
-        r->share = weight_of(m, m->rank);
+        r->share = weight_of(m, m->words, m->rank);
     fl_comm_finish(&r->answer, st);
 }
 
@@ -231,8 +238,8 @@ static fl_status port_share(fl_comm *c, fl_comm_share *r)
     fl_coll_call call;
     fl_coll *coll;
 
-    if (m->is_filling || m->n == 1) {
-        r->share = m->is_filling ? 0 : m->factor;
+    if (m->is_filling) {
+        r->share = 0;
         return FL_OK;
     }
     FL_TRY(get_coll(m, &coll));
@@ -303,19 +310,32 @@ static fl_status port_stop(fl_comm *c)
 
 /* --- rounds --------------------------------------------------------------- */
 
-/* All know what each of them counts since the step began. */
+/* The round may be over before the words of the step are here: it has its own,
+   in one number. */
+static uint64_t say(void *mode, uint64_t samples)
+{
+    const coll_mode *m = mode;
+
+    return m->is_filling ? 0 : samples + 1;
+}
+
 static fl_status weigh(void *mode, const fl_came_list *came,
                        fl_round_members *out)
 {
-    const coll_mode *m = mode;
+    coll_mode *m = mode;
 
     if (came->len != (size_t)m->n)
         FL_FAIL(FL_ERR_CLOSED,
                 "%zu of %d workers came to it, and a sum over all needs them",
                 came->len, m->n);
+    for (size_t i = 0; i < came->len; i++) {
+        uint64_t said = came->data[i].share;
+
+        m->said[came->data[i].rank] =
+            (word){ said != 0, said ? (int64_t)(said - 1) : 0 };
+    }
     for (int i = 0; i < m->n; i++) {
-        fl_round_member who = { (uint32_t)i,
-                                m->n > 1 ? weight_of(m, i) : m->factor };
+        fl_round_member who = { (uint32_t)i, weight_of(m, m->said, i) };
 
         if (who.weight != 0)
             fl_vec_push(out, who);
@@ -347,6 +367,7 @@ static void release(void *mode)
     fl_coll_free(atomic_load(&m->coll));
     fl_round_free(m->round);
     fl_free(m->words);
+    fl_free(m->said);
     fl_mutex_release(&m->mu);
     fl_free(m);
 }
@@ -371,8 +392,6 @@ static void set_port(coll_mode *m)
     life->enter = NULL;
     life->leave = NULL;
     data->share = port_share;
-    if (m->n == 1)
-        return;
     data->collect = port_collect;
     life->drain = port_drain;
     m->stop = life->stop;
@@ -387,7 +406,7 @@ static fl_comm *collective_open(fl_cluster *cluster)
                                          .exchange = exchange,
                                          .step = step,
                                          .free = release };
-    static const fl_round_ops round_ops = { .weigh = weigh };
+    static const fl_round_ops round_ops = { .say = say, .weigh = weigh };
     const fl_dist_config *d = &fl_cluster_dist(cluster)->config;
     const fl_conf *conf = fl_cluster_conf(cluster);
     coll_mode *m = fl_alloc(sizeof(*m));
@@ -396,6 +415,7 @@ static fl_comm *collective_open(fl_cluster *cluster)
     m->rank = d->rank;
     m->n = d->n_trainers;
     m->words = fl_alloc((size_t)m->n * sizeof(*m->words));
+    m->said = fl_alloc((size_t)m->n * sizeof(*m->said));
     m->weighing = fl_weighing_of(conf);
     m->factor = conf->gradient_merge && !conf->gradient_merge_avg
                     ? (double)conf->gradient_merge_k_steps

@@ -14,8 +14,8 @@ struct fl_round {
 
     /* Of the exchange under way. */
     fl_lockstep *core;
-    uint64_t number, samples;
-    fl_came_list came; /* to the barrier of the round, with their samples */
+    uint64_t number, said;
+    fl_came_list came; /* to the barrier of the round, with what they said */
     fl_round_members members;
 };
 
@@ -117,7 +117,7 @@ static void on_kept(void *arg, fl_status st)
             fl_client_barrier(fl_cluster_client(r->cluster),
                               &(fl_barrier_request){ .name = "round",
                                                      .generation = r->number,
-                                                     .share = r->samples,
+                                                     .share = r->said,
                                                      .kind = FL_BARRIER_ROUND },
                               &r->came, (fl_ending){ on_barrier, r });
     if (st)
@@ -161,7 +161,7 @@ void fl_round_begin(fl_round *r, fl_lockstep *core, const fl_merged *g)
 
     r->core = core;
     r->number = fl_cluster_step(r->cluster);
-    r->samples = g->samples;
+    r->said = r->ops->say ? r->ops->say(r->mode, g->samples) : g->samples;
     if (st) {
         end_round(r, st);
         return;

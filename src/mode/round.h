@@ -23,6 +23,9 @@ typedef struct fl_round fl_round;
 typedef FL_VEC(fl_round_member) fl_round_members;
 
 typedef struct fl_round_ops {
+    /* What this trainer says of itself at the barrier, for the others' weigh;
+       NULL: its samples. */
+    uint64_t (*say)(void *mode, uint64_t samples);
     /* What those that came count; refuses a round that it cannot be part of. */
     fl_status (*weigh)(void *mode, const fl_came_list *came,
                        fl_round_members *out);

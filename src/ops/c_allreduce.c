@@ -160,7 +160,8 @@ static fl_status begin(const fl_op_ctx *c, fl_collect_state *s,
     fl_comm_collect what = { .kind = FL_COLLECT_ALLREDUCE,
                              .op = op,
                              .dtype = fl_in_t(c, X)->dtype,
-                             .n = count_numbers(c) };
+                             .n = count_numbers(c),
+                             .n_vars = (size_t)fl_n_in(c, X) };
 
     if (fl_n_in(c, X) > 1) {
         FL_TRY(pack(c, s, share));

@@ -66,6 +66,7 @@ static fl_status carry(const fl_op_ctx *c, fl_collect_state *s,
                             .dtype = FL_DTYPE_U8,
                             .in = s->buf.data,
                             .n = (size_t)x->shape.dim[0] * row_bytes(x),
+                            .n_vars = 1,
                             .room = make_room });
 }
 

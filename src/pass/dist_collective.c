@@ -25,8 +25,9 @@
  *     c_allreduce_sum (X=[w, b], Share=batch@SHARE) -> (Out=[w, b]) {every=4}
  *
  * At the end of the startup program worker 0 gives all others its parameters. The
- * barrier at the end of the main program stands for the round; it waits for the
- * share, since a round is weighed by what all workers have said.
+ * barrier at the end of the main program stands for the round; it waits for
+ * nothing but the pushes, so that server 0 knows of a worker that waits for
+ * others (a cut of the job is made there).
  */
 #include "pass/dist_kit.h"
 
@@ -352,8 +353,6 @@ static fl_status append_end(fl_dist *d)
     fl_status st;
 
     fl_dist_pushed(d, &pushed);
-    fl_var_list_add(&pushed,
-                    fl_block_find_var(fl_program_main(d->main), SHARE));
     st = fl_dist_append_barrier(d, &pushed);
     fl_vec_release(&pushed);
     return st;

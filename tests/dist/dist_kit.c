@@ -298,6 +298,8 @@ static fl_status take_remote(kit_trainer *k, kit_model *m)
     part p[KIT_PARAMS];
     int emb;
 
+    if (k->job->mode && !strcmp(k->job->mode, "collective"))
+        return take_local(k->ctx, m);
     parts_of(m, p);
     for (int i = 0; i < KIT_PARAMS; i++)
         if (pull_dense(job, p[i].name, p[i].data))
@@ -343,6 +345,17 @@ static fl_status run_batch(fl_executor *e, fl_program *p, const fl_feed *feeds,
 static int n_steps_of(const kit_job *j, int rank)
 {
     return j->steps[rank] ? j->steps[rank] : j->n_steps;
+}
+
+/* Workers that add up gradients among themselves have no servers. */
+static bool is_collective(const kit_job *j)
+{
+    return j->mode && !strcmp(j->mode, "collective");
+}
+
+static bool serves(const kit_job *j)
+{
+    return j->workers_serve || is_collective(j);
 }
 
 static int n_trainers_of(const kit_job *j)
@@ -511,10 +524,10 @@ static fl_status transpile(const local_cluster *w, kit_trainer *k,
     k->loss = (w->job->build ? w->job->build : kit_build)(k->ctx, w->job);
     if (!k->loss)
         return FL_ERR_INVAL;
-    return fl_transpile(
-        &k->transpiler, k->ctx, .role = role, .trainer_id = k->rank,
-        .pservers = w->addresses, .n_trainers = n_trainers_of(w->job),
-        .mode = w->job->mode, .workers_serve = w->job->workers_serve);
+    return fl_transpile(&k->transpiler, k->ctx, .role = role,
+                        .trainer_id = k->rank, .pservers = w->addresses,
+                        .n_trainers = n_trainers_of(w->job),
+                        .mode = w->job->mode, .workers_serve = serves(w->job));
 }
 
 static void address_of(const local_cluster *w, int server, char out[64])
@@ -553,7 +566,7 @@ static fl_status be_trainer(const local_cluster *w, kit_trainer *k)
     fl_program *p;
     fl_status st = transpile(w, k, FL_ROLE_WORKER);
 
-    if (!st && w->job->model && w->job->workers_serve)
+    if (!st && w->job->model && serves(w->job))
         st = fl_job_begin_with(fl_transpiler_job(k->transpiler), w->job->model,
                                &(fl_load_wish){ 0 });
     p = st ? NULL : fl_transpiler_trainer_startup(k->transpiler);
@@ -620,7 +633,7 @@ void kit_member(const kit_job *j, const char *addresses, kit_role role,
 void kit_run(const kit_job *j, kit_work work, void *arg, kit_end *out,
              kit_text texts[KIT_MEMBERS])
 {
-    int n_servers = j->workers_serve ? 0 : j->n_servers ? j->n_servers : 1;
+    int n_servers = serves(j) ? 0 : j->n_servers ? j->n_servers : 1;
     int n = n_servers + n_trainers_of(j);
     local_cluster w = {
         .job = j, .work = work, .arg = arg, .end = out, .texts = texts

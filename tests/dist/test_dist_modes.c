@@ -107,8 +107,8 @@ static fl_status train_and_stop(kit_trainer *t, void *arg)
 static void queues_are_drained_at_the_end_in_every_mode(void **state)
 {
     (void)state;
-    for (size_t i = 0; mode_name(i); i++) {
-        kit_job j = { .mode = mode_name(i),
+    for (size_t i = 0; job_mode_name(i); i++) {
+        kit_job j = { .mode = job_mode_name(i),
                       .n_servers = 2,
                       .n_trainers = 2,
                       .n_steps = 23,
@@ -272,8 +272,8 @@ static void expect_like_alone(kit_job *j, double tolerance)
 static void clipping_works_in_every_mode(void **state)
 {
     (void)state;
-    for (size_t i = 0; mode_name(i); i++) {
-        kit_job j = { .mode = mode_name(i),
+    for (size_t i = 0; job_mode_name(i); i++) {
+        kit_job j = { .mode = job_mode_name(i),
                       .n_steps = 30,
                       .words = "learning_rate=0.1, "
                                "grad_clip=global_norm(0.1)" };
@@ -288,8 +288,8 @@ static void every_schedule_follows_the_global_step(void **state)
 
     (void)state;
     for (size_t k = 0; (s = kit_schedule_at(k)); k++)
-        for (size_t i = 0; mode_name(i); i++) {
-            kit_job j = { .mode = mode_name(i),
+        for (size_t i = 0; job_mode_name(i); i++) {
+            kit_job j = { .mode = job_mode_name(i),
                           .n_steps = 14,
                           .schedule = s->make };
 
@@ -306,9 +306,9 @@ static void every_optimizer_works_in_the_modes_that_allow_it(void **state)
 {
     (void)state;
     for (size_t k = 0; k < fl_rule_count(); k++)
-        for (size_t i = 0; mode_name(i); i++) {
+        for (size_t i = 0; job_mode_name(i); i++) {
             const fl_rule *r = fl_rule_at(k);
-            kit_job j = { .mode = mode_name(i),
+            kit_job j = { .mode = job_mode_name(i),
                           .n_steps = 20,
                           .optimizer = r->name,
                           .words = "learning_rate=0.05",
@@ -324,8 +324,8 @@ static void accumulation_works_in_every_mode(void **state)
     kit_job alone = { .n_steps = 10, .joined = 3, .optimizer = "adagrad" };
 
     (void)state;
-    for (size_t i = 0; mode_name(i); i++) {
-        kit_job j = { .mode = mode_name(i),
+    for (size_t i = 0; job_mode_name(i); i++) {
+        kit_job j = { .mode = job_mode_name(i),
                       .n_servers = 2,
                       .n_steps = 30,
                       .optimizer = "adagrad",
@@ -396,8 +396,8 @@ static fl_status train_with_average(kit_trainer *t, void *arg)
 static void averages_take_in_what_the_servers_made(void **state)
 {
     (void)state;
-    for (size_t i = 0; mode_name(i); i++) {
-        kit_job j = { .mode = mode_name(i),
+    for (size_t i = 0; job_mode_name(i); i++) {
+        kit_job j = { .mode = job_mode_name(i),
                       .build = build_with_average,
                       .n_steps = 10 };
         bool beside = !strcmp(j.mode, "async") || !strcmp(j.mode, "geo");
@@ -459,16 +459,18 @@ static fl_status feed_nan(kit_trainer *t, void *arg)
 static void a_number_that_is_none_is_named_in_every_mode(void **state)
 {
     (void)state;
-    for (size_t i = 0; mode_name(i); i++) {
-        kit_job j = { .mode = mode_name(i),
+    for (size_t i = 0; job_mode_name(i); i++) {
+        kit_job j = { .mode = job_mode_name(i),
                       .n_steps = 1,
                       .settings = { { "check_nan_inf", "true" },
                                     { "restart_timeout_ms", "500" } } };
         kit_text texts[KIT_MEMBERS] = { 0 };
 
         kit_run(&j, feed_nan, NULL, NULL, texts);
-        if (!strstr(texts[1], "nan"))
-            fail_msg("%s: '%s' does not name the NaN", mode_name(i), texts[1]);
+        /* The trainer's, whether there is a server before it or not. */
+        if (!strstr(texts[0], "nan") && !strstr(texts[1], "nan"))
+            fail_msg("%s: '%s' does not name the NaN", job_mode_name(i),
+                     texts[1]);
     }
 }
 

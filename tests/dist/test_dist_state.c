@@ -176,8 +176,8 @@ static void expect_counts(const kit_job *j, const counts *got, int rank)
 static void each_trainer_counts_its_own_batches_in_every_mode(void **state)
 {
     (void)state;
-    for (size_t i = 0; mode_name(i); i++) {
-        kit_job j = { .mode = mode_name(i),
+    for (size_t i = 0; job_mode_name(i); i++) {
+        kit_job j = { .mode = job_mode_name(i),
                       .build = build,
                       .n_servers = 2,
                       .n_trainers = 2,
@@ -197,8 +197,8 @@ static void each_trainer_counts_its_own_batches_in_every_mode(void **state)
 static void replicas_count_for_their_trainer_in_every_mode(void **state)
 {
     (void)state;
-    for (size_t i = 0; mode_name(i); i++) {
-        kit_job j = { .mode = mode_name(i),
+    for (size_t i = 0; job_mode_name(i); i++) {
+        kit_job j = { .mode = job_mode_name(i),
                       .build = build,
                       .n_trainers = 2,
                       .n_replicas = 2,
@@ -223,8 +223,8 @@ static void replicas_count_for_their_trainer_in_every_mode(void **state)
 static void threads_count_for_their_trainer_in_every_mode(void **state)
 {
     (void)state;
-    for (size_t i = 0; mode_name(i); i++) {
-        kit_job j = { .mode = mode_name(i),
+    for (size_t i = 0; job_mode_name(i); i++) {
+        kit_job j = { .mode = job_mode_name(i),
                       .build = build,
                       .n_trainers = 2,
                       .n_threads = 2,
