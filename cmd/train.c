@@ -43,6 +43,10 @@ enum {
     OPT_LOAD_STATE,
     OPT_SAVE,
     OPT_SAVE_KIND,
+    OPT_INFER,
+    OPT_INFER_DELTA,
+    OPT_INFER_BY_SCORE,
+    OPT_CTR,
     OPT_COUNT
 };
 
@@ -63,7 +67,8 @@ static const struct {
                 { OPT_HIDDEN, MODEL_HIDDEN, "--hidden" },
                 { OPT_ITEMS, MODEL_ITEMS, "--items" },
                 { OPT_FIELDS, MODEL_FIELDS, "--fields" },
-                { OPT_NEGATIVES, MODEL_NEGATIVES, "--negatives" } };
+                { OPT_NEGATIVES, MODEL_NEGATIVES, "--negatives" },
+                { OPT_CTR, MODEL_CTR, "--ctr" } };
 
 /* Mode geo exchanges values, which the state of adam would not fit. */
 static void fit_mode(train_args *a)
@@ -240,6 +245,12 @@ static int read_args(int argc, char **argv, const char **rest, train_args *a)
         [OPT_LOAD_STATE] = { "--load-state", OPTION_TEXT, &a->load_state, 0, 0,
                              0 },
         [OPT_SAVE] = { "--save", OPTION_TEXT, &a->save, 0, 0, 0 },
+        [OPT_INFER] = { "--infer", OPTION_TEXT, &a->infer, 0, 0, 0 },
+        [OPT_INFER_DELTA] = { "--infer-delta", OPTION_FLAG, &a->infer_delta, 0,
+                              0, 0 },
+        [OPT_INFER_BY_SCORE] = { "--infer-by-score", OPTION_FLAG,
+                                 &a->infer_by_score, 0, 0, 0 },
+        [OPT_CTR] = { "--ctr", OPTION_TEXT, &m->ctr, 0, 0, 0 },
         [OPT_SAVE_KIND] = { "--save-kind", OPTION_TEXT, &a->save_kind, 0, 0,
                             0 },
     };
@@ -363,6 +374,15 @@ const cmd cmd_train = {
         "  --save DIR          where the model goes at the end\n"
         "  --save-kind delta   of tables what changed since --load DIR alone"
         " (full)\n"
+        "  --infer DIR         where a model for prediction goes at the end\n"
+        "  --infer-delta       of it what changed since the version in DIR\n"
+        "  --infer-by-score    of a table that counts the rows that are worth a"
+        " place\n"
+        "                      online\n"
+        "  --ctr WORDS         ctr_dnn: its table counts shows and grows with"
+        " them; WORDS\n"
+        "                      are settings of accessor ctr, as"
+        " 'delta_threshold=0.25'\n"
         "  --set NAME=VALUE    a setting (`flotilla settings` lists them)",
     .list = list_models,
     .run = run,

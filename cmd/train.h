@@ -15,6 +15,8 @@ typedef struct train_args {
     /* A model that is loaded before and one that is saved behind; what of the
        former is to be forgiven, in lists apart by commas. NULL: none. */
     const char *load, *save, *save_kind;
+    const char *infer; /* where a model for prediction goes; NULL: nowhere */
+    bool infer_delta, infer_by_score;
     const char *load_only, *load_map, *load_resize, *load_state;
 } train_args;
 
@@ -32,5 +34,8 @@ bool train_wants_part(const train_args *a);
 /* Loads, and saves, what was asked for; nothing when it was not. */
 fl_status train_load(fl_executor *e, const train_args *a);
 fl_status train_save(fl_executor *e, const train_args *a);
+/* Saves what predictions need. */
+fl_status train_save_infer(fl_executor *e, const train_args *a,
+                           const model_net *net);
 
 #endif

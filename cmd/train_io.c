@@ -68,6 +68,12 @@ int train_check_io(const char *self, const train_args *a)
     if (!is_word(a->save_kind, "full", "delta"))
         return cmd_misused(self, "--save-kind is full or delta, not '%s'",
                            a->save_kind);
+    if (!a->infer && (a->infer_delta || a->infer_by_score))
+        return cmd_misused(self, "where to save what predictions need? --infer "
+                                 "DIR says it");
+    if (a->infer && is_file(a->infer))
+        return cmd_misused(self, "--infer %s: that is a file; name a folder",
+                           a->infer);
     if (a->save && is_file(a->save))
         return cmd_misused(self, "--save %s: that is a file; name a folder",
                            a->save);
@@ -117,4 +123,14 @@ fl_status train_save(fl_executor *e, const train_args *a)
         return FL_OK;
     return fl_save_vars(e, a->save, NULL,
                         FL_OPTIONS(fl_save_args, .delta = is_delta(a)));
+}
+
+fl_status train_save_infer(fl_executor *e, const train_args *a,
+                           const model_net *net)
+{
+    const char *target = fl_var_name(net->prediction);
+
+    return fl_save_inference_model(e, a->infer, .targets = &target,
+                                   .n_targets = 1, .delta = a->infer_delta,
+                                   .by_score = a->infer_by_score);
 }

@@ -347,12 +347,28 @@ static void say_what(job *j)
     fflush(stdout);
 }
 
+/* What predictions need comes first: it spends scores of rows. One worker asks
+   for all of them. */
+static int save_infer(job *j)
+{
+    if (!j->args->infer || !fl_fleet_is_first_worker(j->fleet))
+        return CMD_OK;
+    return train_save_infer(j->exe, j->args, &j->net) ? fail(j, "--infer")
+                                                      : CMD_OK;
+}
+
 /* What the others have learnt is to be in it. */
 static int save(job *j)
 {
-    if (j->args->save && fl_fleet_util_barrier(j->fleet))
+    const train_args *a = j->args;
+
+    if ((a->save || a->infer) && fl_fleet_util_barrier(j->fleet))
         return fail(j, "waiting for the other workers");
-    return train_save(j->exe, j->args) ? fail(j, "--save") : CMD_OK;
+    if (save_infer(j))
+        return CMD_FAILED;
+    if (a->save && a->infer && fl_fleet_util_barrier(j->fleet))
+        return fail(j, "waiting for the other workers");
+    return train_save(j->exe, a) ? fail(j, "--save") : CMD_OK;
 }
 
 /* Data is looked at before the job is joined: a wrong path is told at once. */
@@ -405,6 +421,11 @@ static int play_role(job *j)
                                    "train in one process");
     if (build(j))
         return fail(j, "building the model");
+    if (j->args->infer && !j->net.prediction)
+        return cmd_failed(j->self,
+                          "%s has no prediction that --infer could "
+                          "save",
+                          j->args->model->name);
     if (!fl_fleet_is_server(j->fleet))
         return work(j);
     return serve(j) ? fail(j, "serving") : CMD_OK;

@@ -17,16 +17,18 @@ static const char *const slots[N_SLOTS] = {
     "C19", "C20", "C21", "C22", "C23", "C24", "C25", "C26"
 };
 
-static fl_var *embed(fl_ctx *c, model_net *net, int64_t width)
+static fl_var *embed(fl_ctx *c, const model_args *args, model_net *net,
+                     int64_t width)
 {
     fl_var *parts[N_SLOTS + 1];
 
     parts[N_SLOTS] = model_floats(c, net, "dense", N_DENSE);
     for (int s = 0; s < N_SLOTS; s++)
-        parts[s] =
-            fl_layers_sparse_embedding(model_ids(c, net, slots[s], 1), width,
-                                       .param.name = "SparseFeatFactors",
-                                       .param.init = "uniform(-0.01,0.01)");
+        parts[s] = fl_layers_sparse_embedding(
+            model_ids(c, net, slots[s], 1), width,
+            .accessor = args->ctr ? "ctr" : NULL, .table = args->ctr,
+            .param.name = "SparseFeatFactors",
+            .param.init = "uniform(-0.01,0.01)");
     return fl_layers_concat(parts, N_SLOTS + 1, 1);
 }
 
@@ -34,7 +36,7 @@ static fl_status build(fl_ctx *c, const model_args *args, model_net *net)
 {
     int64_t width = args->width ? (int64_t)args->width : WIDTH;
     int64_t hidden = args->hidden ? (int64_t)args->hidden : HIDDEN;
-    fl_var *h = embed(c, net, width), *label;
+    fl_var *h = embed(c, args, net, width), *label;
 
     label = model_ids(c, net, "label", 1);
     for (int i = 0; i < LAYERS; i++)
@@ -57,6 +59,6 @@ const model model_ctr_dnn = {
     .optimizer = "adam",
     .learning_rate = "0.001",
     .batch_size = 500,
-    .uses = MODEL_HIDDEN,
+    .uses = MODEL_HIDDEN | MODEL_CTR,
     .build = build,
 };

@@ -35,6 +35,8 @@ typedef struct model_args {
     uint64_t items;      /* how many there are to choose from */
     uint64_t fields;     /* features of a record */
     uint64_t negatives;  /* drawn for each example */
+    /* Settings of a table that counts shows (accessor ctr). */
+    const char *ctr;
 } model_args;
 
 enum model_use {
@@ -44,7 +46,8 @@ enum model_use {
     MODEL_ITEMS = 8,
     MODEL_FIELDS = 16,
     MODEL_NEGATIVES = 32,
-    MODEL_ENCODER = 64
+    MODEL_ENCODER = 64,
+    MODEL_CTR = 128
 };
 
 /* A metric whose state is [rows, 2]: sums, and what they are over. Those of all

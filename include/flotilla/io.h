@@ -68,7 +68,8 @@ fl_status fl_save_vars(fl_executor *e, const char *dir, fl_program *p,
 typedef struct fl_inference_args {
     uint32_t size;
     uint32_t keep;            /* versions that stay; 0: setting save_keep */
-    const char *const *feeds; /* all that the targets need, and no others */
+    const char *const *feeds; /* all that the targets need, and no others;
+                                 NULL: these, in the order of the program */
     size_t n_feeds;
     const char *const *targets; /* what is computed */
     size_t n_targets;

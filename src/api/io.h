@@ -32,10 +32,11 @@ fl_match_set fl_io_variables(const fl_io_call *call, fl_io_which which,
 /* --- for prediction ------------------------------------------------------- */
 
 /* The program for test, pruned to the targets; the caller's. Its feeds are those
-   that were given. */
+   that were given; when none were, they are given by this, as long as the program
+   lives. */
 FL_MUST_CHECK
 fl_status fl_io_prune(fl_program **out, const fl_program *p,
-                      const fl_inference_args *a);
+                      fl_inference_args *a);
 
 /* What a predictor is to leave out of the passes: what this context leaves
    out. */
@@ -49,7 +50,7 @@ fl_status fl_io_save_job(fl_job *j, const char *dir, fl_io_which which,
                          const fl_save_args *args);
 FL_MUST_CHECK
 fl_status fl_io_inference_job(fl_job *j, const char *dir,
-                              const fl_inference_args *args);
+                              fl_inference_args *args);
 FL_MUST_CHECK
 fl_status fl_io_load_job(fl_job *j, const char *dir, fl_io_which which,
                          const fl_load_args *args);

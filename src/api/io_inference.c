@@ -28,16 +28,32 @@ typedef struct saving {
 
 /* --- the program ---------------------------------------------------------- */
 
+/* Its own feeds, in its own memory. */
+static void give_feeds(fl_program *pruned, fl_inference_args *a)
+{
+    size_t n;
+    const char **names = fl_inference_feeds(pruned, &n);
+    const char **own = fl_arena_alloc(&pruned->arena, (n + 1) * sizeof(*own));
+
+    for (size_t i = 0; i < n; i++)
+        own[i] = names[i];
+    fl_free(names);
+    a->feeds = own;
+    a->n_feeds = n;
+}
+
 fl_status fl_io_prune(fl_program **out, const fl_program *p,
-                      const fl_inference_args *a)
+                      fl_inference_args *a)
 {
     fl_names_list targets = { a->targets, a->n_targets };
-    fl_names_list feeds = { a->feeds, a->n_feeds };
     fl_program *pruned;
     fl_status st;
 
     FL_TRY(fl_inference_program(&pruned, p, targets));
-    st = fl_inference_check_feeds(pruned, feeds);
+    if (!a->feeds)
+        give_feeds(pruned, a);
+    st = fl_inference_check_feeds(pruned,
+                                  (fl_names_list){ a->feeds, a->n_feeds });
     if (st)
         fl_program_free(pruned);
     else

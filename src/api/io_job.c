@@ -47,11 +47,9 @@ static fl_status check_inference(const fl_job *j, const fl_inference_args *a)
 }
 
 fl_status fl_io_inference_job(fl_job *j, const char *dir,
-                              const fl_inference_args *args)
+                              fl_inference_args *args)
 {
-    fl_job_inference in = { .feeds = args->feeds,
-                            .n_feeds = args->n_feeds,
-                            .targets = args->targets,
+    fl_job_inference in = { .targets = args->targets,
                             .n_targets = args->n_targets,
                             .passes = fl_io_left_out(&j->ctx->conf),
                             .keep = args->keep,
@@ -66,6 +64,8 @@ fl_status fl_io_inference_job(fl_job *j, const char *dir,
     fl_program_free(whole);
     FL_TRY(st);
     in.program = pruned;
+    in.feeds = args->feeds;
+    in.n_feeds = args->n_feeds;
     st = fl_job_save_inference(j, dir, &in);
     fl_program_free(pruned);
     return st;

@@ -59,6 +59,28 @@ if command -v python3 >/dev/null; then
         fail "the manifest is no JSON"
 fi
 
+# rows_go_online_once_they_have_gained_enough: 0.1 for each batch that has them
+counts='base_threshold=0.15 delta_threshold=0.25'
+online()
+{
+    train --ctr "$counts" --infer online --infer-delta --infer-by-score "$@"
+    rows=$("$flotilla" model ls online |
+        sed -n 's/^table .* : \([0-9]*\) rows,.*/\1/p')
+}
+online --data day1 --save counted
+grep -q 'the save is a whole one: there is no version yet' said ||
+    fail "a whole save is not told: $(cat said)"
+all=$rows
+head -n 400 day1 >hours
+online --data hours --load counted --save counted
+"$flotilla" model ls online | grep -q ': delta of ' || fail "it is no delta"
+[ "$rows" -gt 0 ] && [ "$rows" -lt "$all" ] ||
+    fail "$rows rows of $all have gained enough"
+head -n 100 day1 >minute
+"$flotilla" predict online --data minute --format criteo >scores 2>said ||
+    fail "what is online does not predict: $(cat said)"
+[ "$(wc -l <scores)" -eq 100 ] || fail "$(wc -l <scores) scores of 100"
+
 # a_delta_has_what_changed
 cp -r model chain
 head -n 100 day2 >hour
@@ -91,6 +113,8 @@ refuse 1 "is no model" --data day2 --load .
 refuse 2 "that is a file; name a folder" --data day2 --save day1
 refuse 2 "what is to be loaded?" --data day2 --load-only a
 refuse 2 "where to save?" --data day2 --save-kind delta
+refuse 2 "where to save what predictions need?" --data day2 --infer-delta
+refuse 2 "--infer day1: that is a file" --data day2 --infer day1
 refuse 2 "--save-kind is full or delta" --data day2 --save model --save-kind x
 refuse 2 "--load-state is saved or new" --data day2 --load model --load-state old
 exit $failed
