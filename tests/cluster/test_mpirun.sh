@@ -32,6 +32,12 @@ expect_good 'one host'
 wanted=$(sed -n 's/^worker 0 done //p' logs/workerlog.0)
 expect logs/workerlog.1 "worker 1 done ${wanted:-?}"
 
+# workers_alone_come_to_the_same
+run mpirun -n 2 "$fleetrun" --log_dir=alone "$member" 50 0
+expect_good 'workers alone'
+expect alone/workerlog.0 "worker 0 done ${wanted:-?}"
+expect alone/workerlog.1 "worker 1 done ${wanted:-?}"
+
 # two_jobs_at_the_same_time_do_not_meet
 for i in 1 2; do
     timeout -k 5 100 mpirun -n 3 "$fleetrun" --server_num=1 --log_dir=logs.$i \

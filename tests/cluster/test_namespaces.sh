@@ -95,6 +95,17 @@ expect_same logs.first/workerlog.0 'the launcher on every host'
 [ "$(echo logs.*/*log.* | wc -w)" -eq 4 ] || fail "logs: $(echo logs.*/*)"
 expect_none_left member fleetrun
 
+# workers_alone_come_to_the_same
+for one in first second; do
+    start $one $one "$fleetrun" --ips=10.77.0.2,10.77.0.3 --log_dir=alone.$one \
+        "$member" 150 0
+done
+for one in first second; do
+    ends $one 0 'workers alone'
+done
+expect_same alone.first/workerlog.0 'workers alone'
+expect_none_left member fleetrun
+
 # a_cable_that_is_out_for_5_s_does_not_harm
 export FLOTILLA_PING_MS=200 FLOTILLA_SUSPECT_MS=1000
 pull()

@@ -96,6 +96,12 @@ expect logs/workerlog.0 "worker 0 done $wanted"
 expect logs/workerlog.1 "worker 1 done $wanted"
 expect logs/serverlog.0 'listens at n1:'
 
+# workers_alone_over_two_nodes_come_to_it_as_well
+run -N 2 -n 2 "$fleetrun" --log_dir=alone "$member" 50 0
+expect_good 'workers alone'
+expect alone/workerlog.0 "worker 0 done $wanted"
+expect alone/workerlog.1 "worker 1 done $wanted"
+
 # tasks_that_slurm_prepares_for_mpi_are_the_same
 run --mpi=pmi2 -N 2 -n 3 "$fleetrun" --server_num=1 --worker_num=2 "$member" \
     50 0

@@ -460,7 +460,8 @@ static void every_file_is_dispatched_once_in_every_pass(void **state)
     for (size_t m = 0; mode_name(m); m++) {
         kit_job j = { .mode = mode_name(m),
                       .n_servers = 2,
-                      .n_trainers = TRAINERS };
+                      .n_trainers = TRAINERS,
+                      .workers_serve = m % 2 };
         deals *g = make_deals(3);
 
         run_good(&j, read_dispatched, g);
