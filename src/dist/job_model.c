@@ -32,19 +32,38 @@ static bool is_served(const fl_dist *d, const char *name, fl_arena *tmp)
     return false;
 }
 
+/* A parameter that an update of this variable is for; NULL: there is none. */
+static const fl_var *updated_with(const fl_op_node *n, const fl_var *v)
+{
+    const fl_var *param = fl_match_in(n, "Param");
+    fl_update u;
+
+    return param && fl_node_update(n, &u) && fl_node_uses_var(n, v) &&
+                   v != fl_match_in(n, "LearningRate")
+               ? param
+               : NULL;
+}
+
 /* The state of an array that became a table is in the rows of that. */
 static bool is_state_of_table(const fl_dist *d, const fl_program *main,
                               const fl_var *v)
 {
     for (const fl_op_node *n = fl_program_main(main)->first; n; n = n->next) {
-        const fl_var *param = fl_match_in(n, "Param");
-        fl_update u;
+        const fl_var *param = updated_with(n, v);
 
-        if (param && fl_node_update(n, &u) && fl_node_uses_var(n, v) &&
-            fl_dist_find_table(d, param->name) >= 0 &&
-            v != fl_match_in(n, "LearningRate"))
+        if (param && fl_dist_find_table(d, param->name) >= 0)
             return true;
     }
+    return false;
+}
+
+static bool is_alike(const fl_dist *d, const fl_program *main, const fl_var *v)
+{
+    if (!d->config.updates_alike)
+        return false;
+    for (const fl_op_node *n = fl_program_main(main)->first; n; n = n->next)
+        if (updated_with(n, v))
+            return true;
     return false;
 }
 
@@ -66,6 +85,7 @@ static void list_vars(fl_job_model *m, const fl_dist *d, const fl_program *main)
         if (!is_dense(d, main, v))
             continue;
         var.is_served = is_served(d, v->name, &m->arena);
+        var.is_alike = is_alike(d, main, v);
         fl_vec_push(&m->vars, var);
     }
 }
@@ -115,7 +135,13 @@ static fl_status add_named(const char *name, const fl_tensor *t, fl_named *out)
     return FL_OK;
 }
 
-static fl_status add_var(const fl_job_var *v, fl_scope *scope,
+/* Another trainer brings it, or a server has it. */
+static bool is_left_out(const fl_dist *d, const fl_job_var *v)
+{
+    return v->is_served || (v->is_alike && d->config.rank);
+}
+
+static fl_status add_var(const fl_dist *d, const fl_job_var *v, fl_scope *scope,
                          fl_trainer_part *part)
 {
     fl_named named = { 0 };
@@ -123,7 +149,7 @@ static fl_status add_var(const fl_job_var *v, fl_scope *scope,
 
     FL_TRY(add_named(v->name, &v->meta, &named));
     fl_vec_push(&part->wholes, named);
-    if (v->is_served || !fl_scope_find(scope, v->name, &value))
+    if (is_left_out(d, v) || !fl_scope_find(scope, v->name, &value))
         return FL_OK;
     if (value.kind != FL_KIND_DENSE || value.n_lod)
         FL_FAIL(FL_ERR_INVAL,
@@ -172,7 +198,7 @@ fl_status fl_job_model_pack(const fl_job_model *m, const fl_dist *d,
 
     fl_msg_text(part.mode, m->mode);
     for (size_t i = 0; i < m->vars.len && !st; i++)
-        st = add_var(&m->vars.data[i], own->scope, &part);
+        st = add_var(d, &m->vars.data[i], own->scope, &part);
     if (!st)
         st = add_rows(&own->rows, &part);
     if (!st)

@@ -15,6 +15,7 @@ typedef struct fl_job_var {
     const char *name;
     fl_tensor meta;
     bool is_served; /* servers have it, whole or as blocks; else trainers */
+    bool is_alike;  /* all trainers have the same: the first one brings it */
 } fl_job_var;
 
 typedef struct fl_job_model {

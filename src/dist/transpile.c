@@ -136,6 +136,7 @@ static fl_dist_config config_of(const request *r)
             conf->gradient_merge ? (uint64_t)conf->gradient_merge_k_steps : 0,
         .local_steps = conf->localsgd ? (uint64_t)conf->localsgd_k_steps : 0,
         .workers_serve = workers_serve(r),
+        .updates_alike = r->mode->workers_serve && !conf->localsgd,
     };
 }
 

@@ -10,7 +10,8 @@
  *     u32 n             tables: text name, u64 n and n bytes of settings
  *     align, then values of this trainer (ps/named.h)
  *
- * All trainers bring all of it: any of them may be the first that is left.
+ * All trainers bring all of it: any of them may be the first that is left. Values
+ * that all have alike (mode collective) trainer 0 brings, which cannot have left.
  */
 #ifndef FL_PS_TRAINER_PART_H
 #define FL_PS_TRAINER_PART_H

@@ -1,0 +1,36 @@
+#!/bin/sh
+# test_launch_dealt.sh FLEETRUN FLOTILLA CTR - CTR-DNN whose table is dealt over its
+# workers comes to what sync mode with a server comes to.
+fleetrun=$1 flotilla=$2 ctr=$3
+. "$(dirname "$0")/kit.sh"
+
+mkdir "$dir/data"
+for i in 0 1 2; do
+    "$flotilla" datagen --lines 3000 --first $((i * 3000)) \
+        --out "$dir/data/part-$i" >/dev/null || fail "no data"
+done
+
+# compare LIMIT WORKERS OPTIMIZER RATE
+compare()
+{
+    rm -rf "$dir/sync" "$dir/alone"
+    run --server_num=1 --worker_num="$2" "$ctr" train "$dir/data" sync "$3" \
+        "$4" "$dir/sync"
+    expect_code 0 "$2 workers, sync, $3"
+    run --worker_num="$2" "$ctr" train "$dir/data" collective "$3" "$4" \
+        "$dir/alone"
+    expect_code 0 "$2 workers, collective, $3"
+    "$ctr" compare "$dir/sync" "$dir/alone" "$1" >"$dir/said" 2>&1 ||
+        fail "$2 workers, $3: $(cat "$dir/said")"
+    echo "$2 workers, $3: $(cat "$dir/said")"
+}
+compare 1e-6 2 sgd 0.1
+compare 1e-6 3 sgd 0.1
+compare 1e-4 3 adagrad 0.01
+compare 1e-4 2 adam 0.001
+
+# what_workers_saved_is_the_job_of_servers_to_go_on_with
+run --server_num=2 --worker_num=1 "$flotilla" train ctr_dnn --hidden 32 \
+    --data "$dir/data" --load "$dir/alone"
+expect_code 0 'going on with servers'
+exit $failed
