@@ -73,7 +73,7 @@ static const struct {
 /* Mode geo exchanges values, which the state of adam would not fit. */
 static void fit_mode(train_args *a)
 {
-    if (strcmp(a->mode, "geo") != 0 || a->net.optimizer ||
+    if (!a->mode || strcmp(a->mode, "geo") != 0 || a->net.optimizer ||
         strcmp(a->model->optimizer, "adam") != 0)
         return;
     a->net.optimizer = "adagrad";
@@ -264,7 +264,7 @@ static int read_args(int argc, char **argv, const char **rest, train_args *a)
 
 static int train(int argc, char **argv, char **room, const char **rest)
 {
-    train_args a = { .mode = "sync", .epochs = 1, .threads = 1 };
+    train_args a = { .epochs = 1, .threads = 1 };
     ps_sets sets;
     fl_ctx *c;
     int code = ps_take_sets(&argc, argv, room, &sets);
@@ -335,8 +335,9 @@ const cmd cmd_train = {
         "\n"
         "  --test DIR          what is not trained on, examined at the end\n"
         "  --test-every N      and whenever a worker has trained N batches\n"
-        "  --mode MODE         of a job: sync, half_async, async or geo"
-        " (sync)\n"
+        "  --mode MODE         of a job: sync, half_async, async or geo with"
+        " servers (sync),\n"
+        "                      collective without\n"
         "  --strategy WORDS    settings of the mode, e.g."
         " min_block_size=81920\n"
         "  --epochs N          passes over the data (1)\n"

@@ -8,8 +8,8 @@
 typedef struct train_args {
     const model *model;
     model_args net;
-    const char *data, *test; /* test may be NULL */
-    const char *mode, *strategy;
+    const char *data, *test;     /* test may be NULL */
+    const char *mode, *strategy; /* mode NULL: the fleet's own */
     uint64_t epochs, batch, threads, seed;
     uint64_t test_every; /* batches; 0: at the end alone */
     /* A model that is loaded before and one that is saved behind; what of the

@@ -80,8 +80,9 @@ FL_API const char *fl_fleet_server_endpoints(const fl_fleet *f);
 /* --- strategies ----------------------------------------------------------- */
 
 /* kind: "sync", "half_async", "async" or "geo" (the four factories, with their
-   defaults), or "a_sync" (DistributedStrategy: set a_sync and k_steps, or
-   auto). It belongs to the fleet. */
+   defaults), "collective" (of workers alone), or "a_sync" (DistributedStrategy:
+   set a_sync and k_steps, or auto). NULL: "collective" in a job of workers
+   alone, else "sync". It belongs to the fleet. */
 FL_API FL_MUST_CHECK
 fl_status fl_strategy_new(fl_strategy **out, fl_fleet *f, const char *kind);
 
@@ -166,7 +167,7 @@ FL_API char *fl_strategy_json(const fl_strategy *s);
 
 /* --- the programs --------------------------------------------------------- */
 
-/* strategy NULL: sync. */
+/* strategy NULL: one of kind NULL. */
 FL_API FL_MUST_CHECK
 fl_status fl_fleet_distributed_optimizer(fl_fleet *f, fl_optimizer *o,
                                          fl_strategy *s);

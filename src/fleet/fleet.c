@@ -135,6 +135,8 @@ static const char *own_endpoint(const fl_fleet *f)
 
 fl_status fl_strategy_new(fl_strategy **out, fl_fleet *f, const char *kind)
 {
+    if (!kind)
+        kind = f->role.is_collective ? "collective" : "sync";
     FL_TRY(fl_strategy_make(out, &f->ctx->conf, kind));
     fl_vec_push(&f->strategies, *out);
     return FL_OK;
@@ -167,7 +169,7 @@ fl_status fl_fleet_distributed_optimizer(fl_fleet *f, fl_optimizer *o,
                 "another fleet; make it with fl_strategy_new of this one");
     f->optimizer = o;
     f->strategy = s;
-    return s ? FL_OK : fl_strategy_new(&f->strategy, f, "sync");
+    return s ? FL_OK : fl_strategy_new(&f->strategy, f, NULL);
 }
 
 static fl_status check_minimize(const fl_fleet *f, const fl_var *loss)
@@ -237,6 +239,19 @@ fl_status fl_fleet_use_mode(fl_fleet *f, const char *name)
     return FL_OK;
 }
 
+/* Modes with servers train in collective jobs, too, whose workers serve. */
+static fl_status check_mode(const fl_fleet *f, const fl_mode *mode)
+{
+    if (mode && mode->workers_serve && f->role.n_servers)
+        FL_FAIL(FL_ERR_INVAL,
+                "fl_fleet_minimize: strategy %s is for jobs of workers alone, "
+                "and this one has %d server%s; start it without --server_num, "
+                "or take another strategy",
+                mode->name, f->role.n_servers,
+                f->role.n_servers == 1 ? "" : "s");
+    return FL_OK;
+}
+
 /* The operators that are appended stay when a later step fails: then there is
    no second try, and the message is that of the first. */
 fl_status fl_fleet_minimize_with(fl_fleet *f, fl_var *loss,
@@ -247,6 +262,7 @@ fl_status fl_fleet_minimize_with(fl_fleet *f, fl_var *loss,
 
     FL_TRY(check_minimize(f, loss));
     FL_TRY(fl_strategy_mode_of(f->strategy, &mode));
+    FL_TRY(check_mode(f, mode));
     f->is_minimized = true;
     FL_TRY(fl_minimize_with(f->optimizer, loss, args));
     main = loss->block->program;

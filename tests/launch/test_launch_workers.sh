@@ -44,7 +44,7 @@ expect_said '1 worker; logs in'
 for ip in 127.0.0.1 127.0.0.2; do
     rm -f "$dir"/env.*
     run --ips=127.0.0.1,127.0.0.2 --node_ip=$ip --nproc_per_node=2 \
-        --start_port=16300 "$dir/show"
+        --start_port=9300 "$dir/show"
     expect_code 0 "ips, $ip"
     case $ip in
     127.0.0.1) list='env.worker.0 env.worker.1' ;;
@@ -55,19 +55,19 @@ for ip in 127.0.0.1 127.0.0.2; do
     cat "$dir"/env.* | grep -E 'TRAINER_ENDPOINTS|JOB' | sort -u >"$dir/job.$ip"
 done
 cmp "$dir/job.127.0.0.1" "$dir/job.127.0.0.2" || fail "two machines, two jobs"
-hosts=127.0.0.1:16300,127.0.0.1:16301,127.0.0.2:16300,127.0.0.2:16301
+hosts=127.0.0.1:9300,127.0.0.1:9301,127.0.0.2:9300,127.0.0.2:9301
 grep -qx "PADDLE_TRAINER_ENDPOINTS=$hosts" "$dir/job.127.0.0.1" ||
     fail "ports of machines"
 [ "$(value worker.3 PADDLE_RANK_IN_NODE)" = 1 ] || fail "rank in its machine"
-run --workers=127.0.0.1:16310,127.0.0.1:16320 "$dir/show"
+run --workers=127.0.0.1:9310,127.0.0.1:9320 "$dir/show"
 expect_code 0 workers
-[ "$(value worker.1 PADDLE_CURRENT_ENDPOINT)" = 127.0.0.1:16320 ] ||
+[ "$(value worker.1 PADDLE_CURRENT_ENDPOINT)" = 127.0.0.1:9320 ] ||
     fail "ports that were given"
 run --cluster_node_ips=127.0.0.1,127.0.0.2 --node_ip=127.0.0.2 --worker_num=1 \
-    --start_port=16330 "$dir/show"
+    --start_port=9330 "$dir/show"
 expect_code 0 cluster_node_ips
 [ "$(value worker.1 PADDLE_TRAINER_ENDPOINTS)" = \
-    127.0.0.1:16330,127.0.0.2:16330 ] || fail "a worker on each node"
+    127.0.0.1:9330,127.0.0.2:9330 ] || fail "a worker on each node"
 
 # tasks_of_schedulers_are_workers
 task()
@@ -87,9 +87,9 @@ task SLURM_STEP_ID=4 SLURM_JOB_ID=77 SLURM_NTASKS=3 SLURM_PROCID=2 \
 expect_code 0 Slurm
 expect_said 'worker.2 at n09:6172 of n08:6170,n08:6171,n09:6172'
 task OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_SIZE=2 \
-    OMPI_COMM_WORLD_RANK=1 PMIX_NAMESPACE=here-9@1 -- --start_port=16340
+    OMPI_COMM_WORLD_RANK=1 PMIX_NAMESPACE=here-9@1 -- --start_port=9340
 expect_code 0 'Open MPI'
-expect_said 'worker.1 at 127.0.0.1:16341 of 127.0.0.1:16340,127.0.0.1:16341'
+expect_said 'worker.1 at 127.0.0.1:9341 of 127.0.0.1:9340,127.0.0.1:9341'
 task JOB_COMPLETION_INDEX=1 'FLOTILLA_HOSTS=ctr-{}.ctr' -- --worker_num=2
 expect_code 0 Kubernetes
 expect_said 'worker.1 at ctr-1.ctr:6171 of ctr-0.ctr:6170,ctr-1.ctr:6171'
@@ -131,14 +131,14 @@ if command -v python3 >/dev/null; then
     python3 -c 'import socket, sys, time
 s = socket.socket()
 s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-s.bind(("127.0.0.1", 16351))
+s.bind(("127.0.0.1", 9351))
 s.listen()
 print("listens", flush=True)
 time.sleep(60)' >"$dir/listener" &
     listener=$!
     until_true 20 grep -q listens "$dir/listener" || fail "nobody listens"
-    refuse 1 'port 16351 of worker 1 is in use' --worker_num=2 \
-        --start_port=16350 "$dir/show"
+    refuse 1 'port 9351 of worker 1 is in use' --worker_num=2 \
+        --start_port=9350 "$dir/show"
     kill $listener
 fi
 
