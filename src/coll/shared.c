@@ -207,14 +207,10 @@ static bool advance(fl_shared *s, fl_shared_run *r, bool *has_moved,
 
 /* --- queues ------------------------------------------------------------------- */
 
+/* Only who holds mu takes runs out, so that it stays there. */
 static fl_shared_run *front(fl_shared *s, int channel)
 {
-    fl_shared_run *r;
-
-    fl_lock(&s->queue_mu);
-    r = s->channels[channel].first;
-    fl_unlock(&s->queue_mu);
-    return r;
+    return atomic_load(&s->channels[channel].first);
 }
 
 static void pop(fl_shared *s, int channel)
@@ -222,9 +218,7 @@ static void pop(fl_shared *s, int channel)
     fl_shared_channel *c = &s->channels[channel];
 
     fl_lock(&s->queue_mu);
-    c->first = c->first->next;
-    if (!c->first)
-        c->end = &c->first;
+    atomic_store(&c->first, front(s, channel)->next);
     fl_unlock(&s->queue_mu);
 }
 
@@ -281,8 +275,12 @@ static bool work_and_unlock(fl_shared *s, fl_status *st)
     bool has_moved = work(s, &ended, st);
 
     for (int i = 0; i < FL_SHARED_CHANNELS; i++) {
-        sending[i] = s->channels[i].sending;
-        s->channels[i].sending.is_due = false;
+        fl_shared_sending *due = &s->channels[i].sending;
+
+        sending[i].is_due = due->is_due;
+        if (due->is_due)
+            sending[i] = *due;
+        due->is_due = false;
     }
     fl_unlock(&s->mu);
     if (*st)
@@ -406,8 +404,11 @@ void fl_shared_put(fl_shared *s, fl_shared_run *r)
     fl_stat_add(&s->o.stats->shared, r->call.n * fl_dtype_bytes(r->call.dtype));
     atomic_fetch_add(&s->n_runs, 1);
     fl_lock(&s->queue_mu);
-    *c->end = r;
-    c->end = &r->next;
+    if (atomic_load(&c->first))
+        c->last->next = r;
+    else
+        atomic_store(&c->first, r);
+    c->last = r;
     fl_unlock(&s->queue_mu);
 }
 
@@ -430,7 +431,7 @@ int fl_shared_awaits(fl_shared *s, fl_coll_sign *sign, fl_coll_place *at)
 
     fl_lock(&s->queue_mu);
     for (int i = 0; i < FL_SHARED_CHANNELS && place < 0; i++) {
-        fl_shared_run *r = s->channels[i].first;
+        fl_shared_run *r = front(s, i);
 
         if (!r)
             continue;
@@ -519,7 +520,6 @@ void fl_shared_free(fl_shared *s)
 static void init_channels(fl_shared *s)
 {
     for (int i = 0; i < FL_SHARED_CHANNELS; i++) {
-        s->channels[i].end = &s->channels[i].first;
         s->desks[i] = fl_alloc((size_t)s->o.n * sizeof(*s->desks[i]));
         for (int p = 0; p < s->o.n; p++)
             s->desks[i][p] = &s->segments[p]->desks[i];

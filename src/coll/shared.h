@@ -62,10 +62,11 @@ typedef struct fl_shared_sending {
 } fl_shared_sending;
 
 typedef struct fl_shared_channel {
-    fl_shared_run *first, **end; /* guarded by queue_mu */
-    uint64_t next;               /* number of the next chunk; guarded by mu */
-    fl_shared_sending sending;   /* by the call in front; guarded by mu */
-    atomic_bool is_sent;         /* it has come back */
+    _Atomic(fl_shared_run *) first; /* written under queue_mu */
+    fl_shared_run *last;            /* guarded by queue_mu */
+    uint64_t next;             /* number of the next chunk; guarded by mu */
+    fl_shared_sending sending; /* by the call in front; guarded by mu */
+    atomic_bool is_sent;       /* it has come back */
 } fl_shared_channel;
 
 typedef struct fl_shared_options {
