@@ -83,7 +83,9 @@ static fl_status end_file(fl_save_incoming *f)
 static fl_status add_piece(fl_save_incoming *f, const fl_save_file_request *r,
                            fl_msg_bytes bytes)
 {
-    if (r->offset + bytes.len <= f->len && (!f->to || !r->is_last))
+    bool is_there = r->offset <= f->len && bytes.len <= f->len - r->offset;
+
+    if (is_there && (!f->to || !r->is_last))
         return FL_OK;
     if (!f->to || r->offset != f->len)
         FL_FAIL(FL_ERR_CORRUPT,
