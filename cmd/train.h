@@ -28,8 +28,8 @@ int train_run(const char *self, fl_ctx *c, const train_args *a);
    after saying what does not. */
 int train_check_io(const char *self, const train_args *a);
 
-/* Is anything but a whole model to be loaded or saved? */
-bool train_wants_part(const train_args *a);
+/* Is what changed to be saved, and not all of it? */
+bool train_wants_delta(const train_args *a);
 
 /* Loads, and saves, what was asked for; nothing when it was not. */
 fl_status train_load(fl_executor *e, const train_args *a);

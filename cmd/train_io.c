@@ -86,10 +86,9 @@ int train_check_io(const char *self, const train_args *a)
     return CMD_OK;
 }
 
-bool train_wants_part(const train_args *a)
+bool train_wants_delta(const train_args *a)
 {
-    return a->load_only || a->load_map || a->load_resize || a->load_state ||
-           is_delta(a);
+    return is_delta(a);
 }
 
 fl_status train_load(fl_executor *e, const train_args *a)

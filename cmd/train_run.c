@@ -57,11 +57,19 @@ static fl_status build(job *j)
                                                              : j->net.loss);
 }
 
+/* A server begins with the model, unless the job goes on from a later one. */
 static fl_status serve(job *j)
 {
-    fl_status st = fl_fleet_init_server(j->fleet, j->args->load);
+    fl_status st = fl_executor_new(&j->exe, j->ctx);
 
-    return st ? st : fl_fleet_run_server(j->fleet);
+    if (!st)
+        st = train_load(j->exe, j->args);
+    if (!st)
+        st = fl_fleet_init_server(j->fleet, NULL);
+    if (!st)
+        st = fl_fleet_run_server(j->fleet);
+    fl_executor_free(j->exe);
+    return st;
 }
 
 static fl_status open_data(job *j, const char *path, const char *pass,
@@ -414,9 +422,9 @@ static int work(job *j)
 
 static int play_role(job *j)
 {
-    if (fl_fleet_server_num(j->fleet) && train_wants_part(j->args))
-        return cmd_failed(j->self, "a job is loaded and saved whole; leave "
-                                   "--load-... and --save-kind out (setting "
+    if (fl_fleet_server_num(j->fleet) && train_wants_delta(j->args))
+        return cmd_failed(j->self, "a job is saved whole at its end; leave "
+                                   "--save-kind out (setting "
                                    "save_delta_every_ms makes deltas), or "
                                    "train in one process");
     if (build(j))

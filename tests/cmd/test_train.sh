@@ -88,11 +88,20 @@ job loading ctr_dnn --mode async --data train --batch 200 --load "$dir/model" \
 total loading/workerlog.0 "epoch 1 of 1" 40000 0.5 0.95
 "$flotilla" train ctr_dnn --data test --load model >home.txt 2>&1 ||
     fail "one process does not load the model of a job: $(cat home.txt)"
-"$fleetrun" --server_num=1 --worker_num=1 --log_dir=part "$flotilla" train \
-    ctr_dnn --data test --load model --load-state new >part.txt 2>&1 &&
-    fail "a job takes a part of a model"
-cat part.txt part/* | grep -q "a job is loaded and saved whole" ||
-    fail "a job does not say that it takes no part: $(cat part.txt part/*)"
+"$fleetrun" --server_num=1 --worker_num=1 --log_dir=other "$flotilla" train \
+    ctr_dnn --data test --load "$dir/model" --optimizer sgd >other.txt 2>&1 &&
+    fail "a job takes a model with another optimizer"
+cat other.txt other/* | grep -q "does not fit the program" ||
+    fail "a job does not say that it does not fit: $(cat other.txt other/*)"
+"$fleetrun" --server_num=2 --worker_num=1 --log_dir=part "$flotilla" train \
+    ctr_dnn --data test --load "$dir/model" --optimizer sgd --load-state new \
+    >part.txt 2>&1 ||
+    fail "a job takes no part of a model: $(cat part.txt part/*)"
+"$fleetrun" --server_num=1 --worker_num=1 --log_dir=delta "$flotilla" train \
+    ctr_dnn --data test --save "$dir/model" --save-kind delta >delta.txt 2>&1 &&
+    fail "a job saves a delta at its end"
+cat delta.txt delta/* | grep -q "a job is saved whole at its end" ||
+    fail "a job does not say what it saves: $(cat delta.txt delta/*)"
 
 # ctr_dnn_from_another_format
 "$flotilla" datagen --lines 4000 --format multislot --out slots 2>/dev/null
