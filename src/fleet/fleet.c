@@ -252,6 +252,27 @@ static fl_status check_mode(const fl_fleet *f, const fl_mode *mode)
     return FL_OK;
 }
 
+/* One process takes the keys of a collective job as one worker of it would: to
+   average its own parameters changes nothing, and merging is accumulating. */
+static fl_status train_alone(const fl_fleet *f, fl_program *main)
+{
+    const fl_conf *conf = &f->ctx->conf;
+    const fl_mode *mode = f->strategy->mode;
+
+    if (!mode->workers_serve)
+        return FL_OK;
+    FL_TRY(fl_err_ctx(mode->check(conf, main, fl_ctx_pair(f->ctx).startup),
+                      "mode %s", mode->name));
+    if (conf->gradient_merge && !conf->gradient_merge_avg)
+        FL_FAIL(FL_ERR_UNSUPPORTED,
+                "gradient_merge_configs.avg=false: a single process takes the "
+                "mean of its batches; start it as a job of one worker, with "
+                "fleetrun --worker_num=1, or leave it true");
+    if (conf->gradient_merge)
+        main->accumulate = (uint64_t)conf->gradient_merge_k_steps;
+    return FL_OK;
+}
+
 /* The operators that are appended stay when a later step fails: then there is
    no second try, and the message is that of the first. */
 fl_status fl_fleet_minimize_with(fl_fleet *f, fl_var *loss,
@@ -269,7 +290,7 @@ fl_status fl_fleet_minimize_with(fl_fleet *f, fl_var *loss,
     FL_TRY(fl_strategy_decide(f->strategy, main, fl_ctx_pair(f->ctx).startup));
     FL_TRY(fl_strategy_apply(f->strategy));
     if (f->role.is_single)
-        return FL_OK;
+        return train_alone(f, main);
     FL_TRY(distribute(f, main));
     if (fl_fleet_is_worker(f)) {
         f->ctx->fleet_main = fl_transpiler_trainer(f->transpiler);

@@ -166,6 +166,67 @@ static void a_server_is_told_what_comes_first(void **state)
     close_solo(&s);
 }
 
+static void a_collective_worker_serves_by_itself(void **state)
+{
+    solo s = { .ctx = make_ctx() };
+    fl_role_args role =
+        FL_INIT(fl_role_args, .is_collective = true,
+                .worker_endpoints = "127.0.0.1:6170,127.0.0.1:6171");
+
+    (void)state;
+    assert_ok(fl_fleet_init(&s.fleet, s.ctx, &role));
+    s.cost = mlp(s.ctx);
+    s.optimizer = make_optimizer(s.ctx, "sgd", "learning_rate=0.1");
+    minimize(&s);
+    assert_int_equal(fl_fleet_server_num(s.fleet), 0);
+    assert_int_equal(fl_fleet_init_server(s.fleet, NULL), FL_ERR_INVAL);
+    assert_non_null(strstr(fl_last_error(), "workers serve each other"));
+    close_solo(&s);
+}
+
+static void a_job_with_servers_is_not_collective(void **state)
+{
+    solo s = open_solo(FL_ROLE_WORKER);
+
+    (void)state;
+    assert_ok(fl_fleet_distributed_optimizer(
+        s.fleet, s.optimizer, make_strategy(s.fleet, "collective")));
+    assert_int_equal(fl_fleet_minimize(s.fleet, s.cost), FL_ERR_INVAL);
+    assert_non_null(strstr(fl_last_error(), "jobs of workers alone"));
+    close_solo(&s);
+}
+
+static void one_process_merges_gradients_by_accumulating(void **state)
+{
+    solo s = open_solo(0);
+    fl_strategy *merging = make_strategy(s.fleet, "collective");
+    char *text;
+
+    (void)state;
+    assert_ok(fl_strategy_set(merging, "gradient_merge=true "
+                                       "gradient_merge_configs.k_steps=4"));
+    assert_ok(fl_fleet_distributed_optimizer(s.fleet, s.optimizer, merging));
+    assert_ok(fl_fleet_minimize(s.fleet, s.cost));
+    text = fl_program_to_text(fl_fleet_main_program(s.fleet));
+    assert_non_null(strstr(text, "accumulate 4"));
+    fl_text_free(text);
+    close_solo(&s);
+}
+
+static void one_process_does_not_add_gradients_up(void **state)
+{
+    solo s = open_solo(0);
+    fl_strategy *adding = make_strategy(s.fleet, "collective");
+
+    (void)state;
+    assert_ok(fl_strategy_set(adding, "gradient_merge=true avg=false "
+                                      "gradient_merge_configs.k_steps=4"));
+    assert_ok(fl_fleet_distributed_optimizer(s.fleet, s.optimizer, adding));
+    assert_int_equal(fl_fleet_minimize(s.fleet, s.cost), FL_ERR_UNSUPPORTED);
+    assert_non_null(strstr(fl_last_error(), "fleetrun --worker_num=1"));
+    close_solo(&s);
+}
+
 static void a_single_process_is_told_how_to_get_servers(void **state)
 {
     solo s = open_solo(0);
@@ -246,6 +307,10 @@ int main(void)
         cmocka_unit_test(a_worker_is_told_what_comes_first),
         cmocka_unit_test(a_server_is_told_what_comes_first),
         cmocka_unit_test(a_single_process_is_told_how_to_get_servers),
+        cmocka_unit_test(a_collective_worker_serves_by_itself),
+        cmocka_unit_test(a_job_with_servers_is_not_collective),
+        cmocka_unit_test(one_process_merges_gradients_by_accumulating),
+        cmocka_unit_test(one_process_does_not_add_gradients_up),
         cmocka_unit_test(strangers_are_refused),
         cmocka_unit_test(a_mode_that_cannot_train_the_program_says_so),
         cmocka_unit_test(one_process_saves_and_loads_itself),

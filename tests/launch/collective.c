@@ -279,7 +279,7 @@ static void train(trainer *t)
         (void)fflush(stdout);
         pause_for(t->w->pause_ms);
     }
-    if (t->n_fetches > 1)
+    if (out[1].data)
         memcpy(t->rows, out[1].data, sizeof(t->rows));
     check(fl_fleet_stop_worker(t->fleet), t, "end");
     tell(t);
