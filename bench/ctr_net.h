@@ -18,6 +18,7 @@ extern const char *const ctr_feed_names[CTR_FEEDS];
 typedef struct ctr_net_spec {
     bool is_distributed; /* rows in the hashed table instead of an array */
     bool is_dense;       /* gradients of all rows, touched or not */
+    bool is_frozen;      /* rows are not trained: the tower alone is */
     /* NULL: the network is not trained. */
     const char *optimizer, *settings;
 } ctr_net_spec;

@@ -153,10 +153,11 @@ static void be_trainer(void *state, const member_order *o, member_answer *out)
 static void take_seats(job *j)
 {
     const job_spec *s = &j->spec;
-    char all[JOB_SERVERS_MAX * ADDRESS_MAX] = "";
+    const int n_serving = s->n_servers ? s->n_servers : s->n_trainers;
+    char all[JOB_TRAINERS_MAX * ADDRESS_MAX] = "";
     size_t len = 0;
 
-    for (int i = 0; i < s->n_servers; i++) {
+    for (int i = 0; i < n_serving; i++) {
         process_free_address(j->seats[i].address);
         len += (size_t)snprintf(all + len, sizeof all - len, "%s%s",
                                 i ? "," : "", j->seats[i].address);
@@ -185,9 +186,11 @@ void job_start(job *j, const job_spec *spec)
         (void)member_hear(&j->trainers[i]);
 }
 
-/* Trainers leave together: in no mode does one wait for another then. */
+/* Trainers leave together: where they serve, each waits for the others. */
 void job_end(job *j)
 {
+    for (int i = 0; i < j->spec.n_trainers; i++)
+        member_tell_end(&j->trainers[i]);
     for (int i = 0; i < j->spec.n_trainers; i++)
         member_end(&j->trainers[i]);
     for (int i = 0; i < j->spec.n_servers; i++)

@@ -29,8 +29,8 @@ typedef struct job_work {
 
 struct job_spec {
     const char *mode;
-    int n_servers, n_trainers;
-    bool is_tcp; /* local_transport=off */
+    int n_servers, n_trainers; /* no servers: workers serve */
+    bool is_tcp;               /* local_transport=off */
     int geo_period;
     uint64_t seed;
     const job_work *work;
@@ -48,8 +48,8 @@ extern const job_work ctr_work;
 typedef struct job_seat {
     job_spec job;
     int rank;
-    char servers[JOB_SERVERS_MAX * ADDRESS_MAX];
-    char address[ADDRESS_MAX]; /* of a server */
+    char servers[JOB_TRAINERS_MAX * ADDRESS_MAX]; /* or workers that serve */
+    char address[ADDRESS_MAX];                    /* of a server */
 } job_seat;
 
 typedef struct job {

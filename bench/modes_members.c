@@ -133,12 +133,18 @@ member_answer member_hear(const member *m)
     return a;
 }
 
+void member_tell_end(member *m)
+{
+    if (m->orders < 0)
+        return;
+    member_tell(m, (member_order){ .what = MEMBER_END });
+    close(m->orders);
+    m->orders = -1;
+}
+
 void member_end(member *m)
 {
-    if (m->orders >= 0) {
-        member_tell(m, (member_order){ .what = MEMBER_END });
-        close(m->orders);
-    }
+    member_tell_end(m);
     process_wait(m->pid, m->name);
     if (m->answers >= 0)
         close(m->answers);

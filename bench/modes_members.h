@@ -56,7 +56,9 @@ void member_tell(const member *m, member_order o);
    answer for minutes. */
 member_answer member_hear(const member *m);
 
-/* MEMBER_END, and waits until the process has ended well. */
+/* MEMBER_END, which is told once. */
+void member_tell_end(member *m);
+/* The same, and waits until the process has ended well. */
 void member_end(member *m);
 
 /* Of the whole process so far. */

@@ -419,6 +419,7 @@ static void a_saved_job_goes_on_bit_by_bit(void **state)
                   .is_table = true };
     ends *whole = fl_alloc(sizeof(*whole)), *e = fl_alloc(sizeof(*e));
     char dir[128];
+    double error;
 
     (void)state;
     snprintf(dir, sizeof(dir), "%s/model", folder);
@@ -432,6 +433,13 @@ static void a_saved_job_goes_on_bit_by_bit(void **state)
     j.model = dir;
     run(j, e);
     assert_memory_equal(e->models, whole->models, sizeof(e->models));
+    /* One with replicas for both goes on with the same state. */
+    j.n_trainers = 1;
+    j.n_replicas = 2;
+    run(j, e);
+    error = kit_error(&e->models[0], &whole->models[0]);
+    if (!(error <= 1e-5))
+        fail_msg("one worker is %g away from the two", error);
     fl_free(whole);
     fl_free(e);
 }
