@@ -288,6 +288,64 @@ static void rows_are_dealt_over_the_workers(void **state)
     }
 }
 
+/* --- calls of the program's own ------------------------------------------- */
+
+#define OWN_WORKERS 3
+
+/* The losses of all workers, and the largest of them, behind the update. */
+static fl_var *build_with_calls(fl_ctx *c, const kit_job *j)
+{
+    fl_var *loss = kit_build(c, j);
+    fl_var *all = fl_layers_c_allgather(loss, OWN_WORKERS, .name = "losses");
+    fl_var *most =
+        fl_layers_c_allreduce(loss, "max", .ring_id = 3, .name = "most");
+
+    return all && most ? loss : NULL;
+}
+
+static fl_status call_others(kit_trainer *t, void *arg)
+{
+    const char *fetches[] = { fl_var_name(t->loss), "losses.tmp_0",
+                              "most.tmp_0" };
+    kit_batch *b = kit_batch_make(t->job, t->rank, t->rank + 1, 0);
+    fl_tensor out[3];
+    fl_run_args args =
+        FL_INIT(fl_run_args, .feeds = kit_batch_feeds(b), .n_feeds = KIT_FEEDS,
+                .fetches = fetches, .n_fetches = 3, .out = out);
+    fl_status st = fl_run(t->exe, fl_transpiler_trainer(t->transpiler), &args);
+    float(*seen)[OWN_WORKERS + 2] = arg;
+
+    if (!st) {
+        seen[t->rank][0] = *(const float *)out[0].data;
+        memcpy(&seen[t->rank][1], out[1].data, OWN_WORKERS * sizeof(float));
+        seen[t->rank][OWN_WORKERS + 1] = *(const float *)out[2].data;
+    }
+    kit_batch_free(b);
+    return st;
+}
+
+static void a_program_may_call_the_other_workers(void **state)
+{
+    kit_job j = { .mode = "collective",
+                  .n_trainers = OWN_WORKERS,
+                  .build = build_with_calls };
+    float seen[OWN_WORKERS][OWN_WORKERS + 2], most = 0;
+    kit_text texts[KIT_MEMBERS] = { 0 };
+
+    (void)state;
+    kit_run(&j, call_others, seen, NULL, texts);
+    for (int i = 0; i < KIT_MEMBERS; i++)
+        if (texts[i][0])
+            fail_msg("worker %d: %s", i, texts[i]);
+    for (int i = 0; i < OWN_WORKERS; i++)
+        most = seen[i][0] > most ? seen[i][0] : most;
+    for (int i = 0; i < OWN_WORKERS; i++) {
+        for (int k = 0; k < OWN_WORKERS; k++)
+            assert_true(seen[i][1 + k] == seen[k][0]);
+        assert_true(seen[i][OWN_WORKERS + 1] == most);
+    }
+}
+
 /* --- strategies ------------------------------------------------------------ */
 
 /* As one process with other words. */
@@ -457,6 +515,7 @@ int main(void)
         cmocka_unit_test(batches_of_unequal_size_count_by_their_samples),
         cmocka_unit_test(who_has_no_more_data_stays_with_the_others),
         cmocka_unit_test(rows_are_dealt_over_the_workers),
+        cmocka_unit_test(a_program_may_call_the_other_workers),
         cmocka_unit_test(merged_gradients_make_one_update),
         cmocka_unit_test(local_steps_end_in_the_mean_of_all),
         cmocka_unit_test(what_contradicts_itself_is_refused),
