@@ -21,6 +21,7 @@ typedef struct fixture {
     fl_executor *exe;
     fl_var *loss, *auc, *stat_pos, *stat_neg;
     fl_dataset *data, *held_out;
+    const char *model; /* saved every 25 steps, and gone on from; NULL: none */
 } fixture;
 
 /* What examinations have told. */
@@ -50,6 +51,11 @@ static void build_net(fixture *f)
     fl_var *x, *label, *p;
 
     f->ctx = make_ctx();
+    if (f->model) {
+        assert_ok(fl_ctx_set(f->ctx, "save_dir", f->model));
+        assert_ok(fl_ctx_set(f->ctx, "save_every_steps", "25"));
+        assert_ok(fl_ctx_set(f->ctx, "resume", f->model));
+    }
     fl_program_set_seed(fl_default_startup_program(f->ctx), 7);
     x = data2(f->ctx, "x", 2);
     label = fl_layers_data(f->ctx, "label", FL_DTYPE_I64, 2,
@@ -274,6 +280,32 @@ static void a_scope_of_ones_own_is_examined(void **state)
     fl_scope_free(own);
 }
 
+/* The run that goes on makes the examinations that are left: those that were made
+   are no passes of their own. */
+static void a_run_that_goes_on_examines_what_is_left(void **state)
+{
+    char model[] = "/tmp/flotilla-examined-XXXXXX", command[64];
+    fixture first = { .model = model }, second = { .model = model };
+    told whole, rest;
+
+    (void)state;
+    assert_non_null(mkdtemp(model));
+    open_all(&first, ROWS);
+    whole = train(&first, 20, 1, NULL);
+    assert_int_equal(whole.n, 3);
+    open_all(&second, ROWS);
+    fl_dataset_free(second.data);
+    second.data = open_data(&second, first.train);
+    rest = train(&second, 20, 1, NULL);
+    assert_int_equal(rest.n, 1);
+    assert_true(rest.loss[0] == whole.loss[2] && rest.auc[0] == whole.auc[2]);
+    assert_same_weights(&first, &second);
+    close_all(&first);
+    close_all(&second);
+    snprintf(command, sizeof(command), "rm -r %s", model);
+    assert_int_equal(system(command), 0);
+}
+
 /* --- what goes wrong -------------------------------------------------------- */
 
 static void what_makes_no_sense_is_refused(void **state)
@@ -335,6 +367,7 @@ int main(void)
         TEST(threads_come_to_rest_and_go_on),
         TEST(fewer_batches_than_that_are_not_examined),
         TEST(a_scope_of_ones_own_is_examined),
+        cmocka_unit_test(a_run_that_goes_on_examines_what_is_left),
         TEST(what_makes_no_sense_is_refused),
         TEST(an_error_of_the_handler_ends_the_pass),
         TEST(data_that_fails_is_named_with_the_batch),
