@@ -3,6 +3,7 @@
 #include "io_kit.h"
 #include "../make.h"
 #include "../sys_faults.h"
+#include "../folder.h"
 
 #include <stdint.h>
 
@@ -15,7 +16,7 @@
 #define HEIGHT 40
 #define WIDTH 4
 
-static char dir[64], model[80];
+static char dir[FOLDER_BYTES], model[80];
 static fl_str heard;
 
 static void hear(void *arg, fl_log_level level, const char *area,
@@ -30,8 +31,7 @@ static void hear(void *arg, fl_log_level level, const char *area,
 static int set_up(void **state)
 {
     (void)state;
-    snprintf(dir, sizeof(dir), "/tmp/fl_test_io_XXXXXX");
-    if (!mkdtemp(dir))
+    if (!folder_make(dir, "io"))
         return -1;
     snprintf(model, sizeof(model), "%s/model", dir);
     fl_log_set(hear, NULL, FL_LOG_INFO);

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 
 #include "../sys_faults.h"
+#include "../folder.h"
 #include "ckpt/version.h"
 #include "ctx/ctx.h"
 #include "flotilla/io.h"
@@ -16,7 +17,7 @@
 
 enum { SAVED, NOT_SAVED, SAVED_UNSURE, KILLED };
 
-static char dir[64], model[80];
+static char dir[FOLDER_BYTES], model[80];
 static fl_ctx *ctx;
 static fl_executor *exe;
 
@@ -51,10 +52,7 @@ static void build(void)
 static int set_up(void **state)
 {
     (void)state;
-    /* Thousands of files are synced: in memory that costs nothing. */
-    snprintf(dir, sizeof(dir), "%s/fl_test_io_XXXXXX",
-             access("/dev/shm", W_OK) ? "/tmp" : "/dev/shm");
-    if (!mkdtemp(dir))
+    if (!folder_make(dir, "faults"))
         return -1;
     snprintf(model, sizeof(model), "%s/model", dir);
     fl_log_set(keep_quiet, NULL, FL_LOG_ERROR);

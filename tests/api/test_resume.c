@@ -19,6 +19,7 @@
 #include "flotilla/flotilla.h"
 #include "flotilla/io.h"
 #include "../make.h"
+#include "../folder.h"
 
 #define FILES 3
 #define PER_FILE 70
@@ -32,7 +33,7 @@
         assert_said(words);                                                    \
     } while (0)
 
-static char folder[] = "/tmp/flotilla-resume-XXXXXX";
+static char folder[FOLDER_BYTES];
 
 static const char *in_folder(const char *name)
 {
@@ -55,7 +56,7 @@ static void remove_tree(const char *name)
 static int make_folder(void **state)
 {
     (void)state;
-    if (!mkdtemp(folder))
+    if (!folder_make(folder, "resume"))
         return -1;
     for (int i = 0; i < FILES; i++) {
         char name[16];

@@ -18,8 +18,9 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/vec.h"
+#include "../folder.h"
 
-static char kit_dir[64];
+static char kit_dir[FOLDER_BYTES];
 static fl_str kit_log;
 
 static inline void kit_hear(void *arg, fl_log_level level, const char *area,
@@ -33,10 +34,9 @@ static inline void kit_hear(void *arg, fl_log_level level, const char *area,
 static inline int kit_set_up(void **state)
 {
     (void)state;
-    snprintf(kit_dir, sizeof(kit_dir), "/tmp/fl_test_ckpt_XXXXXX");
     fl_str_release(&kit_log);
     fl_log_set(kit_hear, NULL, FL_LOG_INFO);
-    return mkdtemp(kit_dir) ? 0 : -1;
+    return folder_make(kit_dir, "ckpt") ? 0 : -1;
 }
 
 static inline int kit_remove_one(const char *path, const struct stat *is,

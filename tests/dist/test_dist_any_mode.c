@@ -12,6 +12,7 @@
 #include "dist_kit.h"
 #include "flotilla/io.h"
 #include "mode_list.h"
+#include "../folder.h"
 
 #define STEPS 4
 #define TRAINERS 2
@@ -19,12 +20,12 @@
 #define ROWS (KIT_HEIGHT * KIT_DIM)
 #define WEIGHTS ((KIT_SLOTS * KIT_DIM + KIT_DENSE) * KIT_HIDDEN)
 
-static char folder[] = "/tmp/flotilla-any-XXXXXX";
+static char folder[FOLDER_BYTES];
 
 static int make_folder(void **state)
 {
     (void)state;
-    return mkdtemp(folder) ? 0 : -1;
+    return folder_make(folder, "any") ? 0 : -1;
 }
 
 static int remove_folder(void **state)

@@ -8,18 +8,19 @@
 #include "ckpt/version.h"
 #include "dist_kit.h"
 #include "mode_list.h"
+#include "../folder.h"
 
 #define HOUR 2 /* steps */
 #define HOURS 3
 #define SERVERS_MAX 3
 #define NEVER_MS "31536000000" /* changes are logged, nothing comes by itself */
 
-static char folder[] = "/tmp/flotilla-delta-XXXXXX";
+static char folder[FOLDER_BYTES];
 
 static int make_folder(void **state)
 {
     (void)state;
-    return mkdtemp(folder) ? 0 : -1;
+    return folder_make(folder, "delta") ? 0 : -1;
 }
 
 static int remove_folder(void **state)

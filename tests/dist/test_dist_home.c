@@ -9,16 +9,17 @@
 #include "ckpt/version.h"
 #include "dist_kit.h"
 #include "flotilla/io.h"
+#include "../folder.h"
 
 #define STEPS 5
 #define SERVERS_MAX 3
 
-static char folder[] = "/tmp/flotilla-home-XXXXXX";
+static char folder[FOLDER_BYTES];
 
 static int make_folder(void **state)
 {
     (void)state;
-    return mkdtemp(folder) ? 0 : -1;
+    return folder_make(folder, "home") ? 0 : -1;
 }
 
 static int remove_folder(void **state)

@@ -11,12 +11,13 @@
 #include "flotilla/predict.h"
 #include "ir/program.h"
 #include "mode_list.h"
+#include "../folder.h"
 
 #define STEPS 4
 #define N_FEEDS (KIT_FEEDS - 1) /* no label */
 #define SCORES (2 * KIT_ROWS)
 
-static char folder[] = "/tmp/flotilla-inference-XXXXXX";
+static char folder[FOLDER_BYTES];
 static const char *feeds[N_FEEDS];
 
 static int make_folder(void **state)
@@ -28,7 +29,7 @@ static int make_folder(void **state)
     for (int i = 0; i < N_FEEDS; i++)
         feeds[i] = kit_batch_feeds(b)[i].name;
     kit_batch_free(b);
-    return mkdtemp(folder) ? 0 : -1;
+    return folder_make(folder, "inference") ? 0 : -1;
 }
 
 static int remove_folder(void **state)

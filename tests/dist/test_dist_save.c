@@ -12,16 +12,17 @@
 #include "dist_kit.h"
 #include "flotilla/experimental/scan.h"
 #include "mode_list.h"
+#include "../folder.h"
 
 #define DAY 4 /* steps */
 #define SERVERS_MAX 3
 
-static char folder[] = "/tmp/flotilla-save-XXXXXX";
+static char folder[FOLDER_BYTES];
 
 static int make_folder(void **state)
 {
     (void)state;
-    return mkdtemp(folder) ? 0 : -1;
+    return folder_make(folder, "save") ? 0 : -1;
 }
 
 static int remove_folder(void **state)

@@ -12,6 +12,7 @@
 #include "base/thread.h"
 #include "ckpt/version.h"
 #include "dist_kit.h"
+#include "../folder.h"
 
 #define HANGS_S 60
 #define SERVERS_MAX 3
@@ -19,7 +20,7 @@
 #define DIM 3
 #define DENSE 5
 
-static char folder[] = "/tmp/flotilla-byhand-XXXXXX";
+static char folder[FOLDER_BYTES];
 
 static void hear_nothing(void *arg, fl_log_level level, const char *area,
                          const char *text)
@@ -35,7 +36,7 @@ static int make_folder(void **state)
     (void)state;
     if (!getenv("FL_TEST_LOUD"))
         fl_log_set(hear_nothing, NULL, FL_LOG_WARN);
-    return mkdtemp(folder) ? 0 : -1;
+    return folder_make(folder, "byhand") ? 0 : -1;
 }
 
 static int remove_folder(void **state)

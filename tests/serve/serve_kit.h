@@ -4,6 +4,7 @@
 
 #include "../api/api.h"
 #include "../make.h"
+#include "../folder.h"
 
 #include <stdint.h>
 #include <stdio.h>
@@ -33,7 +34,7 @@ typedef struct kit_batch {
     fl_feed feeds[4]; /* s0, s1, x, y */
 } kit_batch;
 
-static char kit_folder[] = "/tmp/flotilla_serve_XXXXXX";
+static char kit_folder[FOLDER_BYTES];
 
 static inline int kit_setup(void **state)
 {
@@ -41,7 +42,7 @@ static inline int kit_setup(void **state)
     /* Threads cannot be left by an assertion. */
     setenv("CMOCKA_TEST_ABORT", "1", 1);
     fl_log_set_level(FL_LOG_ERROR);
-    return mkdtemp(kit_folder) ? 0 : -1;
+    return folder_make(kit_folder, "serve") ? 0 : -1;
 }
 
 static inline int kit_teardown(void **state)
