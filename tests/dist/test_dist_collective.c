@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "../folder.h"
 
 /* What each of them had in the end. */
 typedef struct ends {
@@ -450,12 +451,12 @@ static void what_contradicts_itself_is_refused(void **state)
 
 /* --- saves ----------------------------------------------------------------- */
 
-static char folder[] = "/tmp/flotilla-collective-XXXXXX";
+static char folder[FOLDER_BYTES];
 
 static int make_folder(void **state)
 {
     (void)state;
-    return mkdtemp(folder) ? 0 : -1;
+    return folder_make(folder, "collective") ? 0 : -1;
 }
 
 static int remove_folder(void **state)

@@ -12,10 +12,11 @@
 #include "dist_kit.h"
 #include "flotilla/io.h"
 #include "../make.h"
+#include "../folder.h"
 
 #define STEPS 3
 
-static char folder[] = "/tmp/flotilla-names-XXXXXX", saved[64];
+static char folder[FOLDER_BYTES], saved[64];
 
 /* --- networks ------------------------------------------------------------- */
 
@@ -96,7 +97,7 @@ static int set_up(void **state)
     kit_job j = new_job(2);
 
     (void)state;
-    if (!mkdtemp(folder))
+    if (!folder_make(folder, "names"))
         return -1;
     snprintf(saved, sizeof(saved), "%s/model", folder);
     run(&j, train_and_save, NULL);

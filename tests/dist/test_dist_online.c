@@ -8,15 +8,16 @@
 #include "dist_kit.h"
 #include "flotilla/io.h"
 #include "flotilla/predict.h"
+#include "../folder.h"
 
 #define SAVES 4
 
-static char folder[] = "/tmp/flotilla-online-XXXXXX";
+static char folder[FOLDER_BYTES];
 
 static int make_folder(void **state)
 {
     (void)state;
-    return mkdtemp(folder) ? 0 : -1;
+    return folder_make(folder, "online") ? 0 : -1;
 }
 
 static int remove_folder(void **state)

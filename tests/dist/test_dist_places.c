@@ -17,17 +17,18 @@
 #include "ckpt/version.h"
 #include "dist_procs.h"
 #include "flotilla/io.h"
+#include "../folder.h"
 
 #define HANGS_S 120
 #define STEPS 3
 
-static char folder[] = "/tmp/flotilla-places-XXXXXX";
+static char folder[FOLDER_BYTES];
 static char shared[64], cache[64], copier[256];
 
 static int make_folder(void **state)
 {
     (void)state;
-    if (!mkdtemp(folder))
+    if (!folder_make(folder, "places"))
         return -1;
     snprintf(shared, sizeof(shared), "%s/shared", folder);
     snprintf(cache, sizeof(cache), "%s/cache", folder);

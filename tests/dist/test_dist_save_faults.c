@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "../sys_faults.h"
+#include "../folder.h"
 #include "ckpt/version.h"
 #include "dist_procs.h"
 
@@ -17,12 +18,12 @@
 #define TRAINERS 2
 #define CALLS_MAX 200 /* of one server in one save */
 
-static char folder[] = "/tmp/flotilla-faults-XXXXXX";
+static char folder[FOLDER_BYTES];
 
 static int make_folder(void **state)
 {
     (void)state;
-    return mkdtemp(folder) ? 0 : -1;
+    return folder_make(folder, "faults") ? 0 : -1;
 }
 
 static int remove_folder(void **state)

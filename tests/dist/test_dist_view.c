@@ -10,18 +10,19 @@
 #include "flotilla/io.h"
 #include "flotilla/serving.h"
 #include "mode_list.h"
+#include "../folder.h"
 
 #define STEPS 4
 #define TOKEN "not for everybody"
 #define SERVERS_MAX 3
 #define N_FEEDS (KIT_FEEDS - 1) /* no label */
 
-static char folder[] = "/tmp/flotilla-view-XXXXXX";
+static char folder[FOLDER_BYTES];
 
 static int make_folder(void **state)
 {
     (void)state;
-    return mkdtemp(folder) ? 0 : -1;
+    return folder_make(folder, "view") ? 0 : -1;
 }
 
 static int remove_folder(void **state)
