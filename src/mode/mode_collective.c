@@ -106,7 +106,9 @@ static fl_status meet_all(coll_mode *m)
 /* Under mu. */
 static fl_status open_coll(coll_mode *m)
 {
-    fl_coll_options o = { .rank = m->rank,
+    fl_coll_options o = { .engine =
+                              fl_cluster_conf(m->cluster)->collective_engine,
+                          .rank = m->rank,
                           .n_ranks = m->n,
                           .link = { send_part, m } };
     fl_coll *coll;
@@ -489,7 +491,7 @@ const fl_mode fl_mode_collective = {
     .settings = "gradient_weight fuse_all_reduce_ops fuse_grad_size_in_MB "
                 "last_comm_group_size_MB gradient_merge "
                 "gradient_merge_k_steps gradient_merge_avg localsgd "
-                "localsgd_k_steps",
+                "localsgd_k_steps collective_engine",
     .passes = "dist_pull dist_server dist_collective",
     .check = check,
     .open = collective_open,
