@@ -12,7 +12,7 @@
 #define FL_MPI_API_VERSION 1
 #define FL_MPI_API_SYMBOL "fl_coll_mpi"
 /* Each has a communicator of its own. */
-#define FL_MPI_RINGS 8
+#define FL_MPI_RINGS 20
 
 /* Functions give 0, or 1 and a sentence in why[FL_ERR_TEXT_MAX]. */
 typedef struct fl_mpi_api {

@@ -20,8 +20,9 @@
 
 #include "coll/sign.h"
 
-/* Rings below it have a channel; calls of the others are sent. */
-#define FL_SHARED_CHANNELS 4
+/* Rings below it have a channel, those of programs and some more; calls of the
+   others are sent. Pages of a channel are there when it is used. */
+#define FL_SHARED_CHANNELS 20
 #define FL_SHARED_SLOTS 4
 #define FL_SHARED_SLOT_BYTES ((size_t)256 << 10)
 /* More calls than slots can be under way. */
