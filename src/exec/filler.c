@@ -70,6 +70,21 @@ static fl_status fill_step(fl_executor *e, fl_unit *u)
     return st;
 }
 
+/* What all workers run together on a batch cannot be run without one. */
+static fl_status check_plan(const fl_plan *p)
+{
+    char text[FL_NODE_TEXT_MAX];
+
+    for (int i = 0; i < p->n_steps; i++)
+        if ((p->steps[i].node->def->flags & FL_OP_ORDERED) &&
+            p->steps[i].part != FL_PART_UPDATE)
+            FL_FAIL(FL_ERR_INVAL,
+                    "this worker has no more batches, and the others wait for "
+                    "it in %s; give all workers the same number of batches",
+                    fl_node_text(p->steps[i].node, text));
+    return FL_OK;
+}
+
 static fl_status fill(void *arg)
 {
     fl_executor *e = arg;
@@ -80,6 +95,7 @@ static fl_status fill(void *arg)
         FL_FAIL(FL_ERR_INVAL,
                 "other workers train, and the program that this one trained is "
                 "gone; stop the job before it is freed");
+    FL_TRY(check_plan(u->plan));
     fl_unit_begin_batch(e, u);
     st = fill_step(e, u);
     fl_unit_end_batch(e, u);

@@ -283,6 +283,9 @@ static fl_status fill_step(coll_mode *m, fl_comm *c)
     m->is_filling = true;
     st = c->filler.run(c->filler.arg);
     m->is_filling = false;
+    /* The others are in this step, and wait for what does not come. */
+    if (st)
+        fl_coll_fail(atomic_load(&m->coll), st);
     return st;
 }
 

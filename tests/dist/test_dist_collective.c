@@ -347,6 +347,33 @@ static void a_program_may_call_the_other_workers(void **state)
     }
 }
 
+static fl_status call_in_steps(kit_trainer *t, void *arg)
+{
+    fl_status st = FL_OK;
+
+    for (int i = 0; i < t->job->steps[t->rank] && !st; i++)
+        st = call_others(t, arg);
+    return st;
+}
+
+/* Without a batch there is nothing to call the others with. */
+static void calls_of_unequal_number_end_for_all(void **state)
+{
+    kit_job j = { .mode = "collective",
+                  .n_trainers = OWN_WORKERS,
+                  .steps = { 3, 1, 3 },
+                  .build = build_with_calls };
+    float seen[OWN_WORKERS][OWN_WORKERS + 2];
+    kit_text texts[KIT_MEMBERS] = { 0 };
+
+    (void)state;
+    kit_run(&j, call_in_steps, seen, NULL, texts);
+    if (!strstr(texts[1], "give all workers the same number of batches"))
+        fail_msg("worker 1: %s", texts[1]);
+    for (int i = 0; i < OWN_WORKERS; i++)
+        assert_true(texts[i][0]);
+}
+
 /* --- strategies ------------------------------------------------------------ */
 
 /* As one process with other words. */
@@ -517,6 +544,7 @@ int main(void)
         cmocka_unit_test(who_has_no_more_data_stays_with_the_others),
         cmocka_unit_test(rows_are_dealt_over_the_workers),
         cmocka_unit_test(a_program_may_call_the_other_workers),
+        cmocka_unit_test(calls_of_unequal_number_end_for_all),
         cmocka_unit_test(merged_gradients_make_one_update),
         cmocka_unit_test(local_steps_end_in_the_mean_of_all),
         cmocka_unit_test(what_contradicts_itself_is_refused),
