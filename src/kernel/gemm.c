@@ -1,7 +1,7 @@
 /* gemm.c - cuts products into what the library or our own loops do best.
  *
  * A product with at most FL_GEMM_THIN columns or terms is one call of our
- * loops. Any other f32 product goes to the library; without one, and for f64,
+ * loops, and so is one of few rows. Any other f32 product goes to the library; without one, and for f64,
  * it is cut into blocks of C that stay in the cache while k runs over them in
  * steps of FL_GEMM_THIN terms.
  */
@@ -27,6 +27,9 @@ extern void omp_set_num_threads(int n);
 
 /* From here on the long side of a thin product pays for our loops. */
 #define LONG 32
+
+/* As many rows of A at most are few. */
+#define FEW 1
 
 #define DECLARE(name, isa) extern const fl_gemm_hot_table name##_##isa;
 #define ADDR(name, isa) &name##_##isa,
@@ -101,12 +104,21 @@ static int64_t least(int64_t x, int64_t y)
 BLOCKED(float, f32)
 BLOCKED(double, f64)
 
+/* A prediction for a few records: B is read where it lies. */
+static bool is_few(const fl_gemm_job_f32 *job)
+{
+    return job->m <= FEW && job->n >= FL_GEMM_WIDE && job->b_col == 1;
+}
+
 /* Where our loops beat the library's by measurement: 2 to 8 columns with a long
-   sum (up to 5 times) and short sums of long rows (1.1 to 1.3 times). */
+   sum (up to 5 times), short sums of long rows (1.1 to 1.3 times), and one row
+   times weights, for which the library gets ready as long as it multiplies. */
 static bool own_is_faster(const fl_gemm_shape *s)
 {
     if (s->k <= FL_GEMM_THIN)
         return s->n >= LONG;
+    if (s->m <= FEW && s->n >= FL_GEMM_WIDE)
+        return !s->tb;
     return s->n > 1 && s->n <= FL_GEMM_THIN && (s->ta ? s->m : s->k) >= LONG;
 }
 
@@ -114,6 +126,8 @@ static void own(const fl_gemm_job_f32 *job)
 {
     if (job->k <= FL_GEMM_THIN)
         hot()->terms_f32(job);
+    else if (is_few(job))
+        hot()->few_f32(job);
     else if (job->n > FL_GEMM_THIN)
         blocked_f32(job);
     else if (job->a_col == 1)

@@ -1,9 +1,9 @@
 /* gemm_hot.c - products with a thin side, compiled per instruction set.
  *
- * Three shapes cover all of them (gemm_hot.h). Each copies the thin operand to
- * the stack in the order it is read, which makes the inner loops contiguous
- * whatever the transposition was, and sums in an order that does not depend on
- * the vector width. Weights are read while other threads may change them; the
+ * Four shapes cover all of them (gemm_hot.h). Each but that of few rows copies
+ * the thin operand to the stack in the order it is read, which makes the inner
+ * loops contiguous whatever the transposition was; all sum in an order that does
+ * not depend on the vector width. Weights are read while other threads may change them; the
  * copies take alpha with them, so none of them is a memcpy, which
  * ThreadSanitizer would see.
  */
@@ -20,6 +20,12 @@
 
 typedef float lanes
     __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
+
+/* Columns of few rows that are added up side by side on every machine, and how
+   many of these pieces are. */
+typedef float wide
+    __attribute__((vector_size(4 * FL_GEMM_WIDE), aligned(4), may_alias));
+#define STRIP 4
 
 #define INLINE static inline __attribute__((always_inline))
 
@@ -185,6 +191,91 @@ static void sums_f32(const fl_gemm_job_f32 *job)
     }
 }
 
+/* sum[v] = x times n pieces of B's columns from j on. Terms of even and of odd p
+   are added apart: no addition waits for the one before. */
+INLINE void few_sums(const fl_gemm_job_f32 *job, const float *x, int64_t j,
+                     wide *sum, int n)
+{
+    const float *b = job->b + j, *b1 = b + job->b_row;
+    wide even[STRIP] = { { 0 } }, odd[STRIP] = { { 0 } };
+    int64_t p = 0;
+
+    for (; p + 2 <= job->k; p += 2, b += 2 * job->b_row, b1 += 2 * job->b_row)
+        for (int v = 0; v < n; v++) {
+            even[v] += x[p] * *(const wide *)(b + v * FL_GEMM_WIDE);
+            odd[v] += x[p + 1] * *(const wide *)(b1 + v * FL_GEMM_WIDE);
+        }
+    for (int v = 0; p < job->k && v < n; v++)
+        even[v] += x[p] * *(const wide *)(b + v * FL_GEMM_WIDE);
+    for (int v = 0; v < n; v++)
+        sum[v] = even[v] + odd[v];
+}
+
+INLINE void few_columns(const fl_gemm_job_f32 *job, const float *x, float *c,
+                        int64_t j, int n)
+{
+    wide sum[STRIP];
+
+    few_sums(job, x, j, sum, n);
+    for (int v = 0; v < n; v++) {
+        wide *to = (wide *)(c + j + v * FL_GEMM_WIDE);
+
+        if (job->add)
+            sum[v] += *to;
+        *to = sum[v];
+    }
+}
+
+/* The last columns, with others before them that are there already. */
+INLINE void few_last(const fl_gemm_job_f32 *job, const float *x, float *c,
+                     int64_t j)
+{
+    int64_t first = job->n - FL_GEMM_WIDE;
+    wide sum[1];
+
+    few_sums(job, x, first, sum, 1);
+    for (; j < job->n; j++)
+        c[j] = job->add ? c[j] + sum[0][j - first] : sum[0][j - first];
+}
+
+INLINE void few_row(const fl_gemm_job_f32 *job, const float *x, float *c)
+{
+    int64_t j = 0;
+
+    for (; j + STRIP * FL_GEMM_WIDE <= job->n; j += STRIP * FL_GEMM_WIDE)
+        few_columns(job, x, c, j, STRIP);
+    for (; j + FL_GEMM_WIDE <= job->n; j += FL_GEMM_WIDE)
+        few_columns(job, x, c, j, 1);
+    if (j < job->n)
+        few_last(job, x, c, j);
+}
+
+FL_RACY
+static void few_chunk(const fl_gemm_job_f32 *job)
+{
+    for (int64_t i = 0; i < job->m; i++) {
+        const float *a = job->a + i * job->a_row;
+        float x[CHUNK];
+
+        for (int64_t p = 0; p < job->k; p++)
+            x[p] = job->alpha * a[p * job->a_col];
+        few_row(job, x, job->c + i * job->ldc);
+    }
+}
+
+static void few_f32(const fl_gemm_job_f32 *job)
+{
+    for (int64_t lo = 0; lo < job->k; lo += CHUNK) {
+        fl_gemm_job_f32 part = *job;
+
+        part.k = least(job->k - lo, CHUNK);
+        part.a += lo * job->a_col;
+        part.b += lo * job->b_row;
+        part.add = job->add || lo > 0;
+        few_chunk(&part);
+    }
+}
+
 #define TERMS(T, t)                                                            \
     INLINE void term_row_##t(T *restrict c, const T *x, T(*pack)[CHUNK],       \
                              int64_t n, bool add, int k)                       \
@@ -242,6 +333,7 @@ TERMS(double, f64)
 const fl_gemm_hot_table FL_ISA_NAME(fl_gemm_hot_table_of) = {
     .dots_f32 = dots_f32,
     .sums_f32 = sums_f32,
+    .few_f32 = few_f32,
     .terms_f32 = terms_f32,
     .terms_f64 = terms_f64,
 };

@@ -16,6 +16,9 @@
 /* The thin side of a product that the loops here take. */
 #define FL_GEMM_THIN 8
 
+/* Columns that few rows must have at least. */
+#define FL_GEMM_WIDE 16
+
 /* c[i*ldc + j] (+)= alpha * sum over p of
    a[i*a_row + p*a_col] * b[p*b_row + j*b_col], all sizes above 0. */
 #define FL_GEMM_JOB(T, t)                                                      \
@@ -36,6 +39,9 @@ typedef struct fl_gemm_hot_table {
     void (*dots_f32)(const fl_gemm_job_f32 *job);
     /* n <= FL_GEMM_THIN and a_row == 1: a sum of multiples of A's columns. */
     void (*sums_f32)(const fl_gemm_job_f32 *job);
+    /* b_col == 1, n >= FL_GEMM_WIDE and few rows of A: B is read where it
+       lies. */
+    void (*few_f32)(const fl_gemm_job_f32 *job);
     /* k <= FL_GEMM_THIN: few terms for many numbers. */
     void (*terms_f32)(const fl_gemm_job_f32 *job);
     void (*terms_f64)(const fl_gemm_job_f64 *job);

@@ -220,9 +220,24 @@ static inline double add_product_f64(double s, double a, double b)
             })                                                                 \
         }                                                                      \
     }                                                                          \
+    /* Two classes, the usual case: the same bits without lanes. */            \
+    static fl_softmax_of softmax_two_##t(T *y, const T *x)                     \
+    {                                                                          \
+        T top = x[1] > x[0] ? x[1] : x[0], least = FL_SOFTMAX_LEAST;           \
+        T d0 = x[0] - top, d1 = x[1] - top;                                    \
+        T e0 = fl_exp_near_##t(d0 < least ? least : d0);                       \
+        T e1 = fl_exp_near_##t(d1 < least ? least : d1);                       \
+        fl_softmax_of of = { (double)top, (double)e0 + (double)e1 };           \
+                                                                               \
+        if (y) {                                                               \
+            y[0] = e0 * (T)(1 / of.sum);                                       \
+            y[1] = e1 * (T)(1 / of.sum);                                       \
+        }                                                                      \
+        return of;                                                             \
+    }                                                                          \
     /* A block stays in the first cache between its exponentials and their   \
        sum. */ \
-    static fl_softmax_of softmax_##t(T *y, const T *x, size_t n)               \
+    static fl_softmax_of softmax_many_##t(T *y, const T *x, size_t n)          \
     {                                                                          \
         double lane[SUM_LANES_##t] = { 0 };                                    \
         T top = max_##t(x, n), least = FL_SOFTMAX_LEAST, here[SUM_BLOCK];      \
@@ -244,6 +259,10 @@ static inline double add_product_f64(double s, double a, double b)
         if (y)                                                                 \
             scale_##t(y, (T)(1 / of.sum), y, 0, n);                            \
         return of;                                                             \
+    }                                                                          \
+    static fl_softmax_of softmax_##t(T *y, const T *x, size_t n)               \
+    {                                                                          \
+        return n == 2 ? softmax_two_##t(y, x) : softmax_many_##t(y, x, n);     \
     }                                                                          \
     static size_t count_from_##t(const T *x, T v, size_t n)                    \
     {                                                                          \

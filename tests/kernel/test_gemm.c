@@ -25,12 +25,13 @@ static const fl_gemm_hot_table *const hot_sets[] = { FL_ISA_MAP(
 
 /* m, n, k */
 static const int64_t sizes[][3] = {
-    { 1, 1, 1 },     { 1, 1, 100 },  { 1, 40, 1 },    { 3, 5, 7 },
-    { 8, 8, 8 },     { 9, 9, 9 },    { 33, 2, 40 },   { 50, 2, 400 },
-    { 40, 3, 1030 }, { 17, 8, 35 },  { 50, 400, 2 },  { 7, 600, 8 },
-    { 5, 64, 1 },    { 400, 2, 50 }, { 600, 3, 35 },  { 33, 8, 1 },
-    { 1, 50, 60 },   { 8, 33, 70 },  { 37, 41, 53 },  { 70, 520, 20 },
-    { 64, 64, 64 },  { 130, 17, 9 }, { 20, 100, 513 }
+    { 1, 1, 1 },     { 1, 1, 100 },  { 1, 40, 1 },     { 3, 5, 7 },
+    { 8, 8, 8 },     { 9, 9, 9 },    { 33, 2, 40 },    { 50, 2, 400 },
+    { 40, 3, 1030 }, { 17, 8, 35 },  { 50, 400, 2 },   { 7, 600, 8 },
+    { 5, 64, 1 },    { 400, 2, 50 }, { 600, 3, 35 },   { 33, 8, 1 },
+    { 1, 50, 60 },   { 8, 33, 70 },  { 37, 41, 53 },   { 70, 520, 20 },
+    { 64, 64, 64 },  { 130, 17, 9 }, { 20, 100, 513 }, { 1, 400, 273 },
+    { 2, 33, 70 },   { 2, 9, 9 },    { 4, 64, 75 }
 };
 
 static double at_f32(const float *x, fl_trans t, int64_t ld, int64_t i,
@@ -305,11 +306,16 @@ static void all_instruction_sets_give_the_same_bits(void **state)
                                             .alpha = 0.7,
                                             .add = true };
 
+            fl_gemm_job_f32 few_rows = few_terms;
+
+            few_rows.m = thin;
+            few_rows.k = k;
             transposed.a_row = 1;
             transposed.a_col = m;
             hot->dots_f32(&few_columns);
             hot->sums_f32(&transposed);
             hot->terms_f32(&few_terms);
+            hot->few_f32(&few_rows);
             hot->terms_f64(&few_terms64);
         }
     for (int isa = FL_ISA_AVX2; isa <= (int)fl_isa(); isa++) {
