@@ -23,6 +23,7 @@
 #define PLACE_MASK ((UINT64_C(1) << SHORT_BIT) - 1)
 #define FILES_MAX FL_TABLE_SHARDS
 #define NO_FILE UINT16_MAX
+#define LINE_FLOATS 16
 
 /* A field of the value. */
 typedef struct piece {
@@ -185,15 +186,21 @@ typedef struct search {
     uint32_t number; /* of the key in its batch */
 } search;
 
-/* Where the key is by its hash; halfway when that has not led there. */
+/* Where the key is by its hash; halfway when that has not led there. Hashes of
+   a shard differ by less than the sign, unless the file is damaged: any place
+   will do then. */
 static inline void guess(search *s, bool halve)
 {
     uint64_t n = s->hi - s->lo;
-    double part = (double)(s->hash - s->lo_hash) /
-                  ((double)(s->hi_hash - s->lo_hash) + 1);
-    uint64_t off = halve ? n / 2 : (uint64_t)(part * (double)n);
+    double part = (double)(int64_t)(s->hash - s->lo_hash) /
+                  ((double)(int64_t)(s->hi_hash - s->lo_hash) + 1);
+    double off = part * (double)n;
 
-    s->at = s->lo + (off < n ? off : n - 1);
+    if (halve)
+        s->at = s->lo + n / 2;
+    else
+        s->at = s->lo +
+                (off >= 0 && off < (double)n ? (uint64_t)(int64_t)off : n - 1);
     __builtin_prefetch(&s->keys[s->at]);
 }
 
@@ -248,12 +255,12 @@ static uint64_t row_number(uint64_t file, fl_cut_kind kind, uint64_t place)
 }
 
 /* Looks for those keys of a group that have not been found among keys of a
-   kind. */
-static void find_kind(const fl_table_map *m, const uint64_t *keys, size_t n,
-                      fl_cut_kind kind, uint64_t *rows)
+   kind; returns how many of them are. */
+static size_t find_kind(const fl_table_map *m, const uint64_t *keys, size_t n,
+                        fl_cut_kind kind, uint64_t *rows)
 {
     search all[GROUP];
-    size_t n_all = 0;
+    size_t n_all = 0, n_found = 0;
 
     for (uint32_t i = 0; i < n; i++) {
         uint64_t hash = fl_hash_key(keys[i]);
@@ -274,12 +281,15 @@ static void find_kind(const fl_table_map *m, const uint64_t *keys, size_t n,
                 all[left++] = all[i];
                 continue;
             }
-            if (place != FL_MAP_NONE)
-                rows[all[i].number] = row_number(
-                    m->by_shard[fl_hash_shard(all[i].hash)], kind, place);
+            if (place == FL_MAP_NONE)
+                continue;
+            rows[all[i].number] = row_number(
+                m->by_shard[fl_hash_shard(all[i].hash)], kind, place);
+            n_found++;
         }
         n_all = left;
     }
+    return n_found;
 }
 
 void fl_table_map_find(const fl_table_map *m, const uint64_t *keys, size_t n,
@@ -289,12 +299,12 @@ void fl_table_map_find(const fl_table_map *m, const uint64_t *keys, size_t n,
                                          FL_CUT_GONE };
 
     for (size_t lo = 0; lo < n; lo += GROUP) {
-        size_t len = n - lo < GROUP ? n - lo : GROUP;
+        size_t len = n - lo < GROUP ? n - lo : GROUP, left = len;
 
         for (size_t i = 0; i < len; i++)
             rows[lo + i] = FL_MAP_NONE;
-        for (size_t k = 0; k < FL_LEN(order); k++)
-            find_kind(m, keys + lo, len, order[k], rows + lo);
+        for (size_t k = 0; k < FL_LEN(order) && left; k++)
+            left -= find_kind(m, keys + lo, len, order[k], rows + lo);
     }
 }
 
@@ -307,20 +317,6 @@ static inline const fl_row_group *group_of(const fl_table_map *m, uint64_t row,
 
     *place = row & PLACE_MASK;
     return &f->groups[row >> SHORT_BIT & 1 ? FL_CUT_SHORT : FL_CUT_FULL];
-}
-
-static inline void ask_value(const fl_table_map *m, uint64_t row)
-{
-    uint64_t place;
-    const fl_row_group *g;
-
-    if (row >= FL_MAP_GONE)
-        return;
-    g = group_of(m, row, &place);
-    for (int i = 0; i < m->n_pieces; i++)
-        if (g->fields[m->pieces[i].field])
-            __builtin_prefetch(g->fields[m->pieces[i].field] +
-                               place * m->pieces[i].len);
 }
 
 /* A row in its short form has zeros where it has nothing. */
@@ -346,8 +342,46 @@ static void first_values(const fl_table_map *m, uint64_t key, float *out)
     m->accessor->pull(&m->acc, key, NULL, false, out);
 }
 
-size_t fl_table_map_pull(const fl_table_map *m, const uint64_t *keys, size_t n,
-                         float *out)
+/* NULL: the row is in pieces, or has not all of them. */
+static inline const float *whole_value(const fl_table_map *m, uint64_t row)
+{
+    uint64_t place;
+    const fl_row_group *g = group_of(m, row, &place);
+    const float *values = g->fields[m->pieces[0].field];
+
+    return m->n_pieces == 1 && values ? values + place * m->pieces[0].len
+                                      : NULL;
+}
+
+/* A row of up to 64 bytes lies in one line or in two; of a longer one the
+   processor fetches the rest itself. */
+static inline void ask_value(const float *value, uint32_t dim)
+{
+    __builtin_prefetch(value);
+    __builtin_prefetch(value + (dim < LINE_FLOATS ? dim - 1 : LINE_FLOATS));
+}
+
+/* Returns whether the key has a row. */
+static inline bool look_one(const fl_table_map *m, uint64_t key, uint64_t row,
+                            float *room, const float **value)
+{
+    bool has_row = row < FL_MAP_GONE;
+
+    *value = has_row ? whole_value(m, row) : NULL;
+    if (*value) {
+        ask_value(*value, m->config.dim);
+        return true;
+    }
+    *value = room;
+    if (has_row)
+        fl_table_map_value(m, row, room);
+    else
+        first_values(m, key, room);
+    return has_row;
+}
+
+size_t fl_table_map_look(const fl_table_map *m, const uint64_t *keys, size_t n,
+                         float *room, const float **values)
 {
     size_t n_missing = 0;
     uint64_t rows[GROUP];
@@ -356,17 +390,9 @@ size_t fl_table_map_pull(const fl_table_map *m, const uint64_t *keys, size_t n,
         size_t len = n - lo < GROUP ? n - lo : GROUP;
 
         fl_table_map_find(m, keys + lo, len, rows);
-        for (size_t i = 0; i < len; i++)
-            ask_value(m, rows[i]);
-        for (size_t i = 0; i < len; i++) {
-            float *to = out + (lo + i) * m->config.dim;
-
-            if (rows[i] < FL_MAP_GONE)
-                fl_table_map_value(m, rows[i], to);
-            else
-                first_values(m, keys[lo + i], to);
-            n_missing += rows[i] >= FL_MAP_GONE;
-        }
+        for (size_t i = lo; i < lo + len; i++)
+            n_missing += !look_one(m, keys[i], rows[i - lo],
+                                   room + i * m->config.dim, &values[i]);
     }
     return n_missing;
 }

@@ -37,9 +37,11 @@ void fl_table_map_find(const fl_table_map *m, const uint64_t *keys, size_t n,
 /* The value of a row that was found, into out [dim]. */
 void fl_table_map_value(const fl_table_map *m, uint64_t row, float *out);
 
-/* Values of n keys into out [n, dim]; returns how many had no row. */
-size_t fl_table_map_pull(const fl_table_map *m, const uint64_t *keys, size_t n,
-                         float *out);
+/* Where the values of n keys lie, for as long as the map does; they are on their
+   way into the cache. Those that lie nowhere as they are, and those of keys
+   without a row, are written to room [n, dim]. Returns how many had no row. */
+size_t fl_table_map_look(const fl_table_map *m, const uint64_t *keys, size_t n,
+                         float *room, const float **values);
 
 /* The row numbers of all rows of a shard, as keys: fn is called with each
    key and its row, in the order of the hash, short rows behind the others;

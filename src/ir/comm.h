@@ -40,6 +40,17 @@ typedef struct fl_comm_request {
     uint64_t step; /* push: parts of one step have one number */
 } fl_comm_request;
 
+/* Rows of one table that are read where they lie. */
+typedef struct fl_comm_find {
+    const char *table;
+    uint32_t dim;
+    const uint64_t *keys; /* they may repeat */
+    size_t n;
+    float *room;        /* [n, dim]: for rows that lie nowhere as they are */
+    const float **rows; /* filled, and on their way into the cache; they stay
+                           until the run ends */
+} fl_comm_find;
+
 /* What send, recv and barrier take. */
 typedef struct fl_comm_call {
     fl_comm_answer answer; /* the first member */
@@ -120,9 +131,11 @@ typedef struct fl_comm_service {
  * kept until the answer to the next barrier of that thread, in programs that
  * have one (it lists what must live so long). Of several parts that make one
  * step (worker.n_parts > 1) all but the last to come are answered at once.
- * send, recv and barrier may be NULL, where a backend has no use for them. */
+ * find, send, recv and barrier may be NULL, where a backend has no use for them. */
 typedef struct fl_comm_data {
     fl_status (*pull)(fl_comm *c, fl_comm_request *r);
+    /* Answered at once. NULL: rows change, or they are not in this process. */
+    fl_status (*find)(fl_comm *c, fl_comm_find *f);
     fl_status (*push)(fl_comm *c, fl_comm_request *r);
     /* The gradient of a parameter; where the update is made here (geo), the
        parameter itself. */

@@ -7,83 +7,35 @@
  * W is any buffer of rows and Ids point into it: a parameter, rows pulled from
  * a table, rows that came over a wire. The loops walk sample by sample, so Out
  * is written once and in order, and ask for the rows of the next samples
- * ahead. A slot with exactly one id in every sample, the usual case, takes
- * a path without offsets and without sums.
+ * ahead.
  */
 #include <inttypes.h>
-#include <math.h>
 
 #include "base/thread.h"
 #include "ops/helpers.h"
-#include "ops/kit.h"
+#include "ops/pool_concat.h"
 
 enum { W, IDS, X };
 enum { OUT };
 enum { ORDER, POOLTYPE, PADDING_IDX, IS_SPARSE, V2 };
+
+static const fl_pool_form form = { .ids = IDS,
+                                   .x = X,
+                                   .order = ORDER,
+                                   .pooltype = POOLTYPE,
+                                   .padding_idx = PADDING_IDX,
+                                   .v2 = V2 };
 
 /* Samples between the request for a row and its use: with some 26 slots about
    50 rows are on their way. */
 #define AHEAD 2
 #define LINE_BYTES 64
 
-typedef enum pool_type { SUM, AVERAGE, SQRT } pool_type;
-
-/* A column range of Out that is pooled from W. */
-typedef struct lookup {
-    const uint64_t *ids;
-    const int64_t *off; /* NULL: one id per sample */
-    size_t col;
-} lookup;
-
-/* A column range of Out that is X[from]. */
-typedef struct copy {
-    int from;
-    size_t col, width;
-} copy;
-
-typedef struct fused_job {
-    lookup *lookups;
-    copy *copies;
-    size_t n_lookups, n_copies;
-    size_t batch, dim, ld; /* ld: columns of Out */
-    pool_type type;
-    bool padded;
-    uint64_t padding;
-} fused_job;
-
 /* --- rows ----------------------------------------------------------------- */
-
-/* Four numbers at a time; written out so that no compiler makes a call of
-   memcpy from it, which costs more than a short row. */
-typedef float quad_f32 __attribute__((vector_size(16), aligned(4), may_alias));
-typedef double quad_f64 __attribute__((vector_size(32), aligned(8), may_alias));
-
-/* What the sum of n rows is multiplied with. */
-static double factor(pool_type type, size_t n)
-{
-    if (n <= 1 || type == SUM)
-        return 1;
-    return type == AVERAGE ? 1 / (double)n : 1 / sqrt((double)n);
-}
-
-static inline size_t seq_lo(const lookup *l, size_t i)
-{
-    return l->off ? (size_t)l->off[i] : i;
-}
-
-static inline size_t seq_hi(const lookup *l, size_t i)
-{
-    return l->off ? (size_t)l->off[i + 1] : i + 1;
-}
-
-static inline bool is_padding(const fused_job *j, uint64_t id)
-{
-    return j->padded && id == j->padding;
-}
 
 /* Asks for the rows of sample i; a row of up to 64 bytes lies in one line or
    in two, of a longer one the processor fetches the rest itself. */
-static inline void ask_ahead(const fused_job *j, const void *w, size_t bytes,
+static inline void ask_ahead(const fl_pool_job *j, const void *w, size_t bytes,
                              size_t i)
 {
     size_t reach = bytes < LINE_BYTES ? bytes - (bytes > 0) : LINE_BYTES;
@@ -91,9 +43,9 @@ static inline void ask_ahead(const fused_job *j, const void *w, size_t bytes,
     if (i >= j->batch)
         return;
     for (size_t s = 0; s < j->n_lookups; s++) {
-        const lookup *l = &j->lookups[s];
+        const fl_pool_lookup *l = &j->lookups[s];
 
-        for (size_t k = seq_lo(l, i); k < seq_hi(l, i); k++) {
+        for (size_t k = fl_pool_lo(l, i); k < fl_pool_hi(l, i); k++) {
             const char *row = (const char *)w + l->ids[k] * bytes;
 
             __builtin_prefetch(row);
@@ -103,89 +55,54 @@ static inline void ask_ahead(const fused_job *j, const void *w, size_t bytes,
 }
 
 #define KERNELS(T, t)                                                            \
-    static inline __attribute__((always_inline)) void copy_row_##t(              \
-        T *out, const T *row, size_t dim)                                        \
-    {                                                                            \
-        size_t d = 0;                                                            \
-                                                                                 \
-        for (; d + 4 <= dim; d += 4)                                             \
-            *(quad_##t *)(out + d) = *(const quad_##t *)(row + d);               \
-        for (; d < dim; d++)                                                     \
-            out[d] = row[d];                                                     \
-    }                                                                            \
-    /* out += a * row */                                                         \
-    static inline __attribute__((always_inline)) void add_row_##t(               \
-        T *out, T a, const T *row, size_t dim)                                   \
-    {                                                                            \
-        size_t d = 0;                                                            \
-                                                                                 \
-        for (; d + 4 <= dim; d += 4)                                             \
-            *(quad_##t *)(out + d) += a * *(const quad_##t *)(row + d);          \
-        for (; d < dim; d++)                                                     \
-            out[d] += a * row[d];                                                \
-    }                                                                            \
-    static inline void scale_row_##t(T *out, T a, const T *row, size_t dim)      \
-    {                                                                            \
-        size_t d = 0;                                                            \
-                                                                                 \
-        for (; d + 4 <= dim; d += 4)                                             \
-            *(quad_##t *)(out + d) = a * *(const quad_##t *)(row + d);           \
-        for (; d < dim; d++)                                                     \
-            out[d] = a * row[d];                                                 \
-    }                                                                            \
     FL_RACY                                                                      \
-    static void pool_##t(const fused_job *j, const lookup *l, const T *w,        \
-                         size_t i, T *out)                                       \
+    static void pool_##t(const fl_pool_job *j, const fl_pool_lookup *l,          \
+                         const T *w, size_t i, T *out)                           \
     {                                                                            \
-        size_t lo = seq_lo(l, i), hi = seq_hi(l, i);                             \
+        size_t lo = fl_pool_lo(l, i), hi = fl_pool_hi(l, i);                     \
         bool first = true;                                                       \
                                                                                  \
         for (size_t k = lo; k < hi; k++) {                                       \
-            if (is_padding(j, l->ids[k]))                                        \
+            if (fl_pool_is_padding(j, l->ids[k]))                                \
                 continue;                                                        \
             if (first)                                                           \
-                copy_row_##t(out, w + l->ids[k] * j->dim, j->dim);               \
+                fl_row_copy_##t(out, w + l->ids[k] * j->dim, j->dim);            \
             else                                                                 \
-                add_row_##t(out, 1, w + l->ids[k] * j->dim, j->dim);             \
+                fl_row_add_##t(out, 1, w + l->ids[k] * j->dim, j->dim);          \
             first = false;                                                       \
         }                                                                        \
         if (first)                                                               \
             memset(out, 0, j->dim * sizeof(T));                                  \
-        else if (factor(j->type, hi - lo) != 1)                                  \
-            scale_row_##t(out, (T)factor(j->type, hi - lo), out, j->dim);        \
+        else if (fl_pool_factor(j->type, hi - lo) != 1)                          \
+            fl_row_scale_##t(out, (T)fl_pool_factor(j->type, hi - lo), out,      \
+                             j->dim);                                            \
     }                                                                            \
     FL_RACY                                                                      \
-    static void gather_sample_##t(const fused_job *j, const T *w, size_t i,      \
+    static void gather_sample_##t(const fl_pool_job *j, const T *w, size_t i,    \
                                   T *out)                                        \
     {                                                                            \
         ask_ahead(j, w, j->dim * sizeof(T), i + AHEAD);                          \
         for (size_t s = 0; s < j->n_lookups; s++) {                              \
-            const lookup *l = &j->lookups[s];                                    \
+            const fl_pool_lookup *l = &j->lookups[s];                            \
                                                                                  \
             if (l->off || j->padded)                                             \
                 pool_##t(j, l, w, i, out + l->col);                              \
             else                                                                 \
-                copy_row_##t(out + l->col, w + l->ids[i] * j->dim, j->dim);      \
+                fl_row_copy_##t(out + l->col, w + l->ids[i] * j->dim, j->dim);   \
         }                                                                        \
     }                                                                            \
-    static void forward_##t(const fl_op_ctx *c, const fused_job *j)              \
+    static void forward_##t(const fl_op_ctx *c, const fl_pool_job *j)            \
     {                                                                            \
         T *out = fl_out(c, OUT);                                                 \
                                                                                  \
         for (size_t i = 0; i < j->batch; i++, out += j->ld) {                    \
             gather_sample_##t(j, fl_in(c, W), i, out);                           \
-            for (size_t s = 0; s < j->n_copies; s++) {                           \
-                const copy *x = &j->copies[s];                                   \
-                const T *from = fl_in_at(c, X, x->from)->data;                   \
-                                                                                 \
-                memcpy(out + x->col, from + i * x->width,                        \
-                       x->width * sizeof(T));                                    \
-            }                                                                    \
+            fl_pool_copy_dense(j, &c->in[X], i, out);                            \
         }                                                                        \
     }                                                                            \
     /* Rows and values in the order of samples, in a sample in that of         \
        `order`. */ \
-    static void rows_back_##t(const fused_job *j, const T *dout,                 \
+    static void rows_back_##t(const fl_pool_job *j, const T *dout,               \
                               fl_tensor *dw)                                     \
     {                                                                            \
         T *value = dw->data;                                                     \
@@ -193,38 +110,38 @@ static inline void ask_ahead(const fused_job *j, const void *w, size_t bytes,
                                                                                  \
         for (size_t i = 0; dout && i < j->batch; i++, dout += j->ld)             \
             for (size_t s = 0; s < j->n_lookups; s++) {                          \
-                const lookup *l = &j->lookups[s];                                \
-                size_t lo = seq_lo(l, i), hi = seq_hi(l, i);                     \
-                T a = (T)factor(j->type, hi - lo);                               \
+                const fl_pool_lookup *l = &j->lookups[s];                        \
+                size_t lo = fl_pool_lo(l, i), hi = fl_pool_hi(l, i);             \
+                T a = (T)fl_pool_factor(j->type, hi - lo);                       \
                                                                                  \
                 for (size_t k = lo; k < hi; k++) {                               \
-                    if (is_padding(j, l->ids[k]))                                \
+                    if (fl_pool_is_padding(j, l->ids[k]))                        \
                         continue;                                                \
                     dw->rows[n] = l->ids[k];                                     \
-                    scale_row_##t(value + n++ * j->dim, a, dout + l->col,        \
-                                  j->dim);                                       \
+                    fl_row_scale_##t(value + n++ * j->dim, a, dout + l->col,     \
+                                     j->dim);                                    \
                 }                                                                \
             }                                                                    \
         dw->shape.dim[0] = (int64_t)n;                                           \
         fl_tensor_set_merged(dw, n <= 1);                                        \
     }                                                                            \
-    static void dense_back_##t(const fused_job *j, const T *dout, T *dw)         \
+    static void dense_back_##t(const fl_pool_job *j, const T *dout, T *dw)       \
     {                                                                            \
         for (size_t i = 0; i < j->batch; i++, dout += j->ld) {                   \
             ask_ahead(j, dw, j->dim * sizeof(T), i + AHEAD);                     \
             for (size_t s = 0; s < j->n_lookups; s++) {                          \
-                const lookup *l = &j->lookups[s];                                \
-                size_t lo = seq_lo(l, i), hi = seq_hi(l, i);                     \
-                T a = (T)factor(j->type, hi - lo);                               \
+                const fl_pool_lookup *l = &j->lookups[s];                        \
+                size_t lo = fl_pool_lo(l, i), hi = fl_pool_hi(l, i);             \
+                T a = (T)fl_pool_factor(j->type, hi - lo);                       \
                                                                                  \
                 for (size_t k = lo; k < hi; k++)                                 \
-                    if (!is_padding(j, l->ids[k]))                               \
-                        add_row_##t(dw + l->ids[k] * j->dim, a, dout + l->col,   \
-                                    j->dim);                                     \
+                    if (!fl_pool_is_padding(j, l->ids[k]))                       \
+                        fl_row_add_##t(dw + l->ids[k] * j->dim, a,               \
+                                       dout + l->col, j->dim);                   \
             }                                                                    \
         }                                                                        \
     }                                                                            \
-    static void copy_back_##t(const fused_job *j, const copy *x,                 \
+    static void copy_back_##t(const fl_pool_job *j, const fl_pool_copy *x,       \
                               const T *dout, T *dx)                              \
     {                                                                            \
         for (size_t i = 0; i < j->batch; i++)                                    \
@@ -235,58 +152,12 @@ FL_FLOATS(KERNELS)
 
 /* --- infer ---------------------------------------------------------------- */
 
-static bool parse_type(const char *name, pool_type *out)
-{
-    static const char *const names[] = { "SUM", "AVERAGE", "SQRT" };
-
-    for (size_t i = 0; i < FL_LEN(names); i++)
-        if (!strcmp(names[i], name)) {
-            *out = (pool_type)i;
-            return true;
-        }
-    return false;
-}
-
-/* Every entry of Ids and of X stands in `order` once. */
-static fl_status check_order(const fl_infer *c)
-{
-    int64_t n_ids = fl_infer_n_in(c, IDS), n_x = fl_infer_n_in(c, X);
-    size_t n;
-    const int64_t *order = fl_attr_ints(c->node, ORDER, &n);
-
-    if ((int64_t)n != n_ids + n_x)
-        FL_FAIL(FL_ERR_INVAL,
-                "op fused_embedding_pool_concat: order has %zu entries for "
-                "%" PRId64 " Ids and %" PRId64 " X",
-                n, n_ids, n_x);
-    for (size_t i = 0; i < n; i++) {
-        if (order[i] >= n_ids || order[i] < -n_x)
-            FL_FAIL(FL_ERR_INVAL,
-                    "op fused_embedding_pool_concat: entry %" PRId64
-                    " of order names no input",
-                    order[i]);
-        for (size_t k = 0; k < i; k++)
-            if (order[k] == order[i])
-                FL_FAIL(FL_ERR_INVAL,
-                        "op fused_embedding_pool_concat: order names %" PRId64
-                        " twice",
-                        order[i]);
-    }
-    return FL_OK;
-}
-
-static fl_status check_attrs(const fl_infer *c)
+static fl_status check_table(const fl_infer *c)
 {
     const fl_shape *w = &fl_infer_in(c, W)->shape;
     int64_t padding = fl_int(c, PADDING_IDX);
     char buf[FL_SLOT_TEXT_MAX];
-    pool_type type;
 
-    if (!parse_type(fl_str_attr(c, POOLTYPE), &type))
-        FL_FAIL(FL_ERR_INVAL,
-                "op fused_embedding_pool_concat: pooltype is %s; there are "
-                "SUM, AVERAGE and SQRT",
-                fl_str_attr(c, POOLTYPE));
     if (w->rank != 2)
         FL_FAIL(FL_ERR_INVAL,
                 "op fused_embedding_pool_concat: %s must have two dimensions",
@@ -296,96 +167,16 @@ static fl_status check_attrs(const fl_infer *c)
                 "op fused_embedding_pool_concat: padding_idx=%" PRId64
                 " is neither -1 nor a row of %s",
                 padding, fl_infer_text(c, W, buf));
-    return check_order(c);
-}
-
-static fl_status check_ids(const fl_infer *c, int i)
-{
-    const fl_tensor *t = fl_infer_in_at(c, IDS, i);
-    bool fits = fl_bool(c, V2) ? t->shape.rank == 1
-                               : t->shape.rank == 2 && t->shape.dim[1] == 1;
-    char buf[FL_SLOT_TEXT_MAX];
-
-    if (t->dtype != FL_DTYPE_I64 && t->dtype != FL_DTYPE_U64)
-        FL_FAIL(FL_ERR_INVAL,
-                "op fused_embedding_pool_concat: %s must be i64 or u64",
-                fl_infer_text_at(c, IDS, i, buf));
-    if (!fits || t->n_lod > 1)
-        FL_FAIL(FL_ERR_INVAL,
-                "op fused_embedding_pool_concat: %s must have the shape %s "
-                "and at most one level of offsets",
-                fl_infer_text_at(c, IDS, i, buf),
-                fl_bool(c, V2) ? "[n]" : "[n,1]");
-    return FL_OK;
-}
-
-static fl_status check_x(const fl_infer *c, int i)
-{
-    const fl_tensor *t = fl_infer_in_at(c, X, i);
-    char buf[FL_SLOT_TEXT_MAX];
-
-    if (t->dtype != fl_infer_in(c, W)->dtype || t->shape.rank != 2)
-        FL_FAIL(FL_ERR_INVAL,
-                "op fused_embedding_pool_concat: %s must have two dimensions "
-                "and the type of W, %s",
-                fl_infer_text_at(c, X, i, buf),
-                fl_dtype_text(fl_infer_in(c, W)->dtype));
-    return FL_OK;
-}
-
-/* The number of samples of one input; -1 when it is not known yet. */
-static int64_t samples_of(const fl_infer *c, int slot, int i)
-{
-    const fl_tensor *t = fl_infer_in_at(c, slot, i);
-
-    if (slot == X || t->n_lod == 0)
-        return t->shape.dim[0];
-    return c->running ? t->lod_len[0] - 1 : -1;
-}
-
-/* Checks the inputs of one slot and makes their batches one. */
-static fl_status check_slot(const fl_infer *c, int slot, int64_t *batch)
-{
-    char buf[FL_SLOT_TEXT_MAX];
-
-    for (int i = 0; i < fl_infer_n_in(c, slot); i++) {
-        int64_t n;
-
-        FL_TRY(slot == IDS ? check_ids(c, i) : check_x(c, i));
-        n = samples_of(c, slot, i);
-        if (*batch >= 0 && n >= 0 && *batch != n)
-            FL_FAIL(FL_ERR_INVAL,
-                    "op fused_embedding_pool_concat: %s has %" PRId64
-                    " samples, others have %" PRId64,
-                    fl_infer_text_at(c, slot, i, buf), n, *batch);
-        if (n >= 0)
-            *batch = n;
-    }
     return FL_OK;
 }
 
 static fl_status fused_infer(fl_infer *c)
 {
     const fl_tensor *w = fl_infer_in(c, W);
-    int64_t out[] = { -1, 0 };
-    bool known;
 
     FL_TRY(fl_infer_float(c, W));
-    FL_TRY(check_attrs(c));
-    FL_TRY(check_slot(c, IDS, &out[0]));
-    FL_TRY(check_slot(c, X, &out[0]));
-    known = w->shape.dim[1] >= 0;
-    out[1] = w->shape.dim[1] * fl_infer_n_in(c, IDS);
-    for (int i = 0; i < fl_infer_n_in(c, X); i++) {
-        int64_t width = fl_infer_in_at(c, X, i)->shape.dim[1];
-
-        known = known && width >= 0;
-        out[1] += width;
-    }
-    if (!known)
-        out[1] = -1;
-    fl_infer_dense(c, OUT, w->dtype, 2, out);
-    return FL_OK;
+    FL_TRY(check_table(c));
+    return fl_pool_infer(c, &form, w->dtype, w->shape.dim[1]);
 }
 
 static fl_status fused_back_infer(fl_infer *c)
@@ -409,70 +200,9 @@ static fl_status fused_back_infer(fl_infer *c)
 
 /* --- run ------------------------------------------------------------------ */
 
-/* Offsets 0, 1, 2, ...: every sample has exactly one id. */
-static bool one_each(const fl_tensor *ids, size_t batch)
+static fl_status make_job(fl_op_ctx *c, fl_pool_job *j)
 {
-    int64_t differ = 0;
-
-    if ((size_t)ids->shape.dim[0] != batch)
-        return false;
-    for (size_t i = 0; i <= batch; i++)
-        differ |= ids->lod[0][i] ^ (int64_t)i;
-    return differ == 0;
-}
-
-static lookup lookup_of(const fl_tensor *ids, size_t batch, size_t col)
-{
-    bool one = ids->n_lod == 0 || one_each(ids, batch);
-
-    return (lookup){ .ids = fl_tensor_ids(ids),
-                     .off = one ? NULL : ids->lod[0],
-                     .col = col };
-}
-
-static size_t batch_of(const fl_tensor *ids)
-{
-    return (size_t)(ids->n_lod ? ids->lod_len[0] - 1 : ids->shape.dim[0]);
-}
-
-/* Lays the inputs out along the columns of Out. */
-static void lay_out(const fl_op_ctx *c, fused_job *j)
-{
-    size_t n;
-    const int64_t *order = fl_attr_ints(c->node, ORDER, &n);
-
-    for (size_t i = 0; i < n; i++) {
-        const fl_tensor *x;
-
-        if (order[i] >= 0) {
-            j->lookups[j->n_lookups++] =
-                lookup_of(fl_in_at(c, IDS, (int)order[i]), j->batch, j->ld);
-            j->ld += j->dim;
-            continue;
-        }
-        x = fl_in_at(c, X, (int)(-1 - order[i]));
-        j->copies[j->n_copies++] = (copy){ .from = (int)(-1 - order[i]),
-                                           .col = j->ld,
-                                           .width = (size_t)x->shape.dim[1] };
-        j->ld += (size_t)x->shape.dim[1];
-    }
-}
-
-static fl_status make_job(fl_op_ctx *c, fused_job *j)
-{
-    size_t n_ids = (size_t)fl_n_in(c, IDS), n_x = (size_t)fl_n_in(c, X);
-
-    *j = (fused_job){ .batch = batch_of(fl_in_t(c, IDS)),
-                      .dim = (size_t)fl_in_t(c, W)->shape.dim[1],
-                      .padded = fl_int(c, PADDING_IDX) >= 0,
-                      .padding = (uint64_t)fl_int(c, PADDING_IDX) };
-    FL_ASSERT(parse_type(fl_str_attr(c, POOLTYPE), &j->type));
-    j->lookups = fl_scratch(c, (n_ids + 1) * sizeof(*j->lookups));
-    j->copies = fl_scratch(c, (n_x + 1) * sizeof(*j->copies));
-    if (!j->lookups || !j->copies)
-        return FL_NOMEM(c);
-    lay_out(c, j);
-    return FL_OK;
+    return fl_pool_job_init(j, c, &form, (size_t)fl_in_t(c, W)->shape.dim[1]);
 }
 
 /* One test for all ids of a list; only a failure looks for the place. */
@@ -497,7 +227,7 @@ static fl_status check_range(const fl_tensor *ids, int list, uint64_t height)
 static fl_status fused_run(fl_op_ctx *c)
 {
     uint64_t height = (uint64_t)fl_in_t(c, W)->shape.dim[0];
-    fused_job j;
+    fl_pool_job j;
 
     for (int i = 0; i < fl_n_in(c, IDS); i++)
         FL_TRY(check_range(fl_in_at(c, IDS, i), i, height));
@@ -506,7 +236,7 @@ static fl_status fused_run(fl_op_ctx *c)
     return FL_OK;
 }
 
-static void back_w(const fl_op_ctx *c, const fused_job *j, fl_tensor *dw)
+static void back_w(const fl_op_ctx *c, const fl_pool_job *j, fl_tensor *dw)
 {
     const void *dout = fl_dout(c, OUT);
 
@@ -519,7 +249,8 @@ static void back_w(const fl_op_ctx *c, const fused_job *j, fl_tensor *dw)
         FL_BY_FLOAT(c, W, dense_back, j, dout, dw->data);
 }
 
-static void back_x(const fl_op_ctx *c, const fused_job *j, const copy *x)
+static void back_x(const fl_op_ctx *c, const fl_pool_job *j,
+                   const fl_pool_copy *x)
 {
     fl_tensor *dx = fl_din_at(c, X, x->from);
 
@@ -533,7 +264,7 @@ static void back_x(const fl_op_ctx *c, const fused_job *j, const copy *x)
 
 static fl_status fused_back(fl_op_ctx *c)
 {
-    fused_job j;
+    fl_pool_job j;
 
     FL_TRY(make_job(c, &j));
     if (fl_din_t(c, W))

@@ -12,12 +12,14 @@ typedef struct fl_dist fl_dist;
 typedef struct fl_pass {
     const char *name, *doc;
     bool required; /* programs do not run without it: it cannot be left out */
+    bool only_frozen; /* for tables that do not change and are in memory */
     fl_status (*run)(fl_program *p, bool *changed); /* NULL: only spread */
     fl_status (*spread)(fl_dist *d, bool *changed); /* NULL: only run */
 } fl_pass;
 
 typedef struct fl_pass_options {
     bool optimize;        /* false: run required ones only */
+    bool is_frozen;       /* tables do not change, and are in memory */
     const char *skip;     /* comma-separated names to leave out, or NULL */
     const char *dump_dir; /* gets the text after each pass that changed it */
 } fl_pass_options;

@@ -93,7 +93,8 @@ static bool is_left_out(const fl_pass *pass, const fl_pass_options *o)
     const char *name;
     size_t len;
 
-    if (!pass->run || (!o->optimize && !pass->required))
+    if (!pass->run || (!o->optimize && !pass->required) ||
+        (pass->only_frozen && !o->is_frozen))
         return true;
     while (fl_pass_next_name(&skip, &name, &len))
         if (fl_pass_find_part(name, len) == pass)

@@ -89,11 +89,13 @@ static fl_status check_targets(const fl_model_version *v, fl_names_list targets)
 }
 
 /* Passes that were left out when it was saved; "*": all that can be. */
-static fl_pass_options passes_of(const fl_manifest *m, bool no_optimize)
+static fl_pass_options passes_of(const fl_manifest *m,
+                                 const fl_edition_options *o)
 {
     bool has_none = m->passes && !strcmp(m->passes, "*");
 
-    return (fl_pass_options){ .optimize = !no_optimize && !has_none,
+    return (fl_pass_options){ .optimize = !o->no_optimize && !has_none,
+                              .is_frozen = !o->has_rows,
                               .skip = has_none ? NULL : m->passes };
 }
 
@@ -115,7 +117,7 @@ static fl_status find_recipe(fl_edition *e, const fl_model_version *v,
         .feeds = { m->feeds, m->n_feeds },
         .targets = { m->targets, m->n_targets },
         .is_training = m->kind != FL_MANIFEST_INFERENCE,
-        .passes = passes_of(m, o->no_optimize),
+        .passes = passes_of(m, o),
     };
     char *text;
     size_t len;

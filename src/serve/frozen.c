@@ -11,16 +11,16 @@ static void count(_Atomic uint64_t *at, uint64_t n)
                           memory_order_relaxed);
 }
 
-static fl_status rule_for(const fl_frozen *f, const fl_comm_request *r,
+static fl_status rule_for(const fl_frozen *f, const char *table, uint32_t dim,
                           const fl_table **out)
 {
-    const fl_table *t = fl_rules_find(f->rules, r->table);
+    const fl_table *t = fl_rules_find(f->rules, table);
 
     if (!t)
-        FL_FAIL(FL_ERR_NOTFOUND, "the model has no table %s", r->table);
-    if (fl_table_dim(t) != r->rows.dim)
-        FL_FAIL(FL_ERR_INVAL, "table %s has rows of %u, not of %u", r->table,
-                fl_table_dim(t), r->rows.dim);
+        FL_FAIL(FL_ERR_NOTFOUND, "the model has no table %s", table);
+    if (fl_table_dim(t) != dim)
+        FL_FAIL(FL_ERR_INVAL, "table %s has rows of %u, not of %u", table,
+                fl_table_dim(t), dim);
     *out = t;
     return FL_OK;
 }
@@ -34,9 +34,26 @@ static fl_status frozen_pull(fl_comm *c, fl_comm_request *r)
                             .dim = r->rows.dim,
                             .out = r->out };
 
-    FL_TRY(rule_for(f, r, &read.rule));
+    FL_TRY(rule_for(f, r->table, r->rows.dim, &read.rule));
     FL_TRY(fl_err_ctx(f->source->ops->read(f->source, &read), "table %s",
                       r->table));
+    count(&f->rows, read.n);
+    count(&f->missing, read.n_missing);
+    return FL_OK;
+}
+
+static fl_status frozen_find(fl_comm *c, fl_comm_find *r)
+{
+    fl_frozen *f = (fl_frozen *)c;
+    fl_source_read read = { .table = r->table,
+                            .keys = r->keys,
+                            .n = r->n,
+                            .dim = r->dim,
+                            .out = r->room };
+
+    FL_TRY(rule_for(f, r->table, r->dim, &read.rule));
+    FL_TRY(fl_err_ctx(f->source->ops->find(f->source, &read, r->rows),
+                      "table %s", r->table));
     count(&f->rows, read.n);
     count(&f->missing, read.n_missing);
     return FL_OK;
@@ -67,14 +84,26 @@ static void frozen_free(fl_comm *c)
     (void)c;
 }
 
-static const fl_comm_data data = { .pull = frozen_pull, .push = frozen_push };
+static const fl_comm_data elsewhere = { .pull = frozen_pull,
+                                        .push = frozen_push };
+static const fl_comm_data in_memory = { .pull = frozen_pull,
+                                        .find = frozen_find,
+                                        .push = frozen_push };
 static const fl_comm_life life = { .declare = frozen_declare,
                                    .free = frozen_free };
 
 void fl_frozen_init(fl_frozen *f)
 {
     memset(f, 0, sizeof(*f));
-    f->port = (fl_comm){
-        .name = "model", .data = &data, .life = &life, .is_synchronous = true
-    };
+    f->port = (fl_comm){ .name = "model",
+                         .data = &elsewhere,
+                         .life = &life,
+                         .is_synchronous = true };
+}
+
+void fl_frozen_use(fl_frozen *f, const fl_rules *rules, fl_row_source *source)
+{
+    f->rules = rules;
+    f->source = source;
+    f->port.data = source->ops->find ? &in_memory : &elsewhere;
 }

@@ -15,7 +15,7 @@
 
 typedef struct fl_frozen {
     fl_comm port; /* the first member */
-    /* Of the version in use, borrowed; set between runs. */
+    /* Of the version in use, borrowed. */
     const fl_rules *rules;
     fl_row_source *source;
     /* Written by the predictor's thread alone, read by others. */
@@ -23,5 +23,8 @@ typedef struct fl_frozen {
 } fl_frozen;
 
 void fl_frozen_init(fl_frozen *f);
+
+/* From the next run on it reads from there. */
+void fl_frozen_use(fl_frozen *f, const fl_rules *rules, fl_row_source *source);
 
 #endif

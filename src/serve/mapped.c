@@ -25,14 +25,6 @@ typedef struct base_rows {
     size_t n;
 } base_rows;
 
-/* Keys of a read whose rows are found together. */
-typedef struct group {
-    const uint64_t *keys;
-    size_t n;
-    fl_overlay_state states[GROUP];
-    const float *values[GROUP];
-} group;
-
 typedef struct mapped {
     fl_row_source port;
     base_rows *base;       /* a reference */
@@ -190,81 +182,98 @@ static inline void copy_row(float *to, const float *from, uint32_t n)
         to[i] = from[i];
 }
 
-static void read_copies(const group *g, fl_source_read *r, size_t lo)
+static const float *find_missing(fl_source_read *r, size_t i)
 {
-    for (size_t i = 0; i < g->n; i++)
-        if (g->states[i] == FL_OVERLAY_ROW)
-            copy_row(r->out + (lo + i) * r->dim, g->values[i], r->dim);
-        else
-            fl_source_missing(r, lo + i);
+    fl_source_missing(r, i);
+    return r->out + i * r->dim;
 }
 
 /* What the newer rows do not know is in the copies or in the files. */
-static void read_older(const mapped *m, size_t table, fl_source_read *r,
-                       size_t i)
+static const float *find_older(const mapped *m, size_t table, fl_source_read *r,
+                               size_t i)
 {
     const fl_overlay *copies = m->base->copies[table];
-    const fl_table_map *map = m->base->maps[table];
     fl_overlay_state state = FL_OVERLAY_NONE;
-    const float *value = NULL;
-    uint64_t row = FL_MAP_NONE;
+    const float *row = NULL;
 
     if (copies)
-        fl_overlay_find(copies, &r->keys[i], 1, &state, &value);
-    else
-        fl_table_map_find(map, &r->keys[i], 1, &row);
-    if (value)
-        copy_row(r->out + i * r->dim, value, r->dim);
-    else if (row < FL_MAP_GONE)
-        fl_table_map_value(map, row, r->out + i * r->dim);
-    else
-        fl_source_missing(r, i);
+        fl_overlay_find(copies, &r->keys[i], 1, &state, &row);
+    else if (!fl_table_map_look(m->base->maps[table], &r->keys[i], 1,
+                                r->out + i * r->dim, &row))
+        state = FL_OVERLAY_ROW;
+    return state == FL_OVERLAY_ROW ? row : find_missing(r, i);
 }
 
-static void read_newer(const mapped *m, size_t table, const group *g,
-                       fl_source_read *r, size_t lo)
-{
-    for (size_t i = 0; i < g->n; i++)
-        if (g->states[i] == FL_OVERLAY_ROW)
-            copy_row(r->out + (lo + i) * r->dim, g->values[i], r->dim);
-        else if (g->states[i] == FL_OVERLAY_GONE)
-            fl_source_missing(r, lo + i);
-        else
-            read_older(m, table, r, lo + i);
-}
-
-static void read_groups(const mapped *m, size_t table, fl_source_read *r)
+/* Keys [lo, lo + n), at most GROUP, in what is in memory. */
+static void find_in_memory(const mapped *m, size_t table, fl_source_read *r,
+                           size_t lo, size_t n, const float **rows)
 {
     const fl_overlay *newer = m->overlays[table];
-    group g;
+    fl_overlay_state states[GROUP];
 
-    for (size_t lo = 0; lo < r->n; lo += GROUP) {
-        g.keys = r->keys + lo;
-        g.n = r->n - lo < GROUP ? r->n - lo : GROUP;
-        fl_overlay_find(newer ? newer : m->base->copies[table], g.keys, g.n,
-                        g.states, g.values);
-        if (newer)
-            read_newer(m, table, &g, r, lo);
-        else
-            read_copies(&g, r, lo);
-    }
+    fl_overlay_find(newer ? newer : m->base->copies[table], r->keys + lo, n,
+                    states, rows);
+    for (size_t i = 0; i < n; i++)
+        if (newer && states[i] == FL_OVERLAY_NONE)
+            rows[i] = find_older(m, table, r, lo + i);
+        else if (states[i] != FL_OVERLAY_ROW)
+            rows[i] = find_missing(r, lo + i);
+}
+
+static void find_group(const mapped *m, size_t table, fl_source_read *r,
+                       size_t lo, size_t n, const float **rows)
+{
+    if (m->overlays[table] || m->base->copies[table])
+        find_in_memory(m, table, r, lo, n, rows);
+    else if (r->missing)
+        for (size_t i = 0; i < n; i++)
+            rows[i] = find_older(m, table, r, lo + i);
+    else
+        r->n_missing += fl_table_map_look(m->base->maps[table], r->keys + lo, n,
+                                          r->out + lo * r->dim, rows);
+}
+
+static fl_status table_for(const mapped *m, const fl_source_read *r,
+                           size_t *out)
+{
+    *out = find_table(m->base, r->table);
+    if (*out == m->base->n)
+        FL_FAIL(FL_ERR_NOTFOUND, "the files of the model have none");
+    return FL_OK;
+}
+
+static size_t group_len(const fl_source_read *r, size_t lo)
+{
+    return r->n - lo < GROUP ? r->n - lo : GROUP;
+}
+
+static fl_status mapped_find(fl_row_source *s, fl_source_read *r,
+                             const float **rows)
+{
+    const mapped *m = (const mapped *)s;
+    size_t table;
+
+    FL_TRY(table_for(m, r, &table));
+    for (size_t lo = 0; lo < r->n; lo += GROUP)
+        find_group(m, table, r, lo, group_len(r, lo), rows + lo);
+    return FL_OK;
 }
 
 static fl_status mapped_read(fl_row_source *s, fl_source_read *r)
 {
     const mapped *m = (const mapped *)s;
-    size_t table = find_table(m->base, r->table);
+    const float *rows[GROUP];
+    size_t table;
 
-    if (table == m->base->n)
-        FL_FAIL(FL_ERR_NOTFOUND, "the files of the model have none");
-    if (m->overlays[table] || m->base->copies[table])
-        read_groups(m, table, r);
-    else if (r->missing)
-        for (size_t i = 0; i < r->n; i++)
-            read_older(m, table, r, i);
-    else
-        r->n_missing =
-            fl_table_map_pull(m->base->maps[table], r->keys, r->n, r->out);
+    FL_TRY(table_for(m, r, &table));
+    for (size_t lo = 0; lo < r->n; lo += GROUP) {
+        size_t n = group_len(r, lo);
+
+        find_group(m, table, r, lo, n, rows);
+        for (size_t i = 0; i < n; i++)
+            if (rows[i] != r->out + (lo + i) * r->dim)
+                copy_row(r->out + (lo + i) * r->dim, rows[i], r->dim);
+    }
     return FL_OK;
 }
 
@@ -330,6 +339,7 @@ static void mapped_free(fl_row_source *s)
 static const fl_row_source_ops ops = { .name = "files",
                                        .read = mapped_read,
                                        .list = mapped_list,
+                                       .find = mapped_find,
                                        .free = mapped_free };
 
 /* --- opening -------------------------------------------------------------- */

@@ -38,7 +38,7 @@ static size_t cap_for(size_t n)
 }
 
 /* The key's slot, or the free one where it would be. */
-static slot *find_slot(const fl_overlay *o, uint64_t key)
+static inline slot *find_slot(const fl_overlay *o, uint64_t key)
 {
     size_t at = fl_hash_key(key) & (o->cap - 1);
 

@@ -61,8 +61,7 @@ static void use_edition(fl_predictor *p, fl_edition *e)
 
     p->edition = e;
     p->options.scope = &e->values;
-    p->rows.rules = &e->rules;
-    p->rows.source = e->files ? e->files : p->model->rows;
+    fl_frozen_use(&p->rows, &e->rules, e->files ? e->files : p->model->rows);
     if (!p->recipe || p->recipe != e->recipe)
         make_runner(p);
     fl_edition_unref(old);
@@ -111,15 +110,25 @@ void fl_predictor_counts(const fl_predictor *p, fl_model_counts *sum)
 
 /* --- running -------------------------------------------------------------- */
 
+/* Names are short: a call of strcmp costs more than to compare them. */
+static inline bool is_named(const fl_feed *f, const char *name)
+{
+    const char *a = f->name;
+
+    while (*a && *a == *name)
+        a++, name++;
+    return *a == *name;
+}
+
 /* The feed of input i, which is in its place unless the caller has another
    order; NULL: there is none. */
 static const fl_feed *find_feed(const fl_feed *feeds, size_t n,
                                 const char *name, size_t i)
 {
-    if (i < n && !strcmp(feeds[i].name, name))
+    if (i < n && is_named(&feeds[i], name))
         return &feeds[i];
     for (size_t k = 0; k < n; k++)
-        if (!strcmp(feeds[k].name, name))
+        if (is_named(&feeds[k], name))
             return &feeds[k];
     return NULL;
 }

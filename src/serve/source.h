@@ -11,14 +11,15 @@
 #include "flotilla/predict.h"
 #include "serve/rules.h"
 
-/* Keys of one table, all different, and the room for their values. */
+/* Keys of one table and the room for their values; for `read` they are all
+   different. */
 typedef struct fl_source_read {
     const char *table;
     const fl_table *rule;
     const uint64_t *keys;
     size_t n;
     uint32_t dim;
-    float *out;       /* [n, dim]: filled by the read */
+    float *out;       /* [n, dim] */
     size_t n_missing; /* keys without a row, counted by the read */
     uint8_t *missing; /* [n] zeros: 1 where a key has no row; NULL: not asked */
 } fl_source_read;
@@ -37,6 +38,9 @@ typedef struct fl_row_source_ops {
        has none of that name. NULL: it has rows alone. */
     fl_status (*dense)(fl_row_source *s, const char *name,
                        const fl_shape *shape, float *out);
+    /* Where the rows lie, for as long as the source does; r->out has those that
+       lie nowhere. NULL: they are not in this process. */
+    fl_status (*find)(fl_row_source *s, fl_source_read *r, const float **rows);
     void (*free)(fl_row_source *s);
 } fl_row_source_ops;
 

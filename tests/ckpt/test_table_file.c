@@ -251,6 +251,21 @@ static void a_base_and_its_deltas_load_as_the_whole(void **state)
 
 /* --- looking into it ------------------------------------------------------ */
 
+/* Values of n keys; returns how many had no row. */
+static size_t pull_mapped(const fl_table_map *m, const uint64_t *keys, size_t n,
+                          float *out)
+{
+    size_t n_missing = 0;
+    const float *at;
+
+    for (size_t i = 0; i < n; i++) {
+        n_missing += fl_table_map_look(m, &keys[i], 1, out + i * DIM, &at);
+        if (at != out + i * DIM)
+            memcpy(out + i * DIM, at, DIM * sizeof(*out));
+    }
+    return n_missing;
+}
+
 static void a_mapped_table_gives_the_values_of_the_live_one(void **state)
 {
     (void)state;
@@ -273,7 +288,7 @@ static void a_mapped_table_gives_the_values_of_the_live_one(void **state)
         assert_ok(fl_table_pull(t, keys, FL_LEN(keys), FL_PULL_ONLY, live));
         fl_table_count(t, &s);
         assert_int_equal(fl_table_map_rows(m), s.rows);
-        assert_int_equal(fl_table_map_pull(m, keys, FL_LEN(keys), mapped),
+        assert_int_equal(pull_mapped(m, keys, FL_LEN(keys), mapped),
                          FL_LEN(keys) - s.rows);
         assert_memory_equal(live, mapped, sizeof(live));
         fl_table_map_close(m);
@@ -343,7 +358,7 @@ static void a_table_without_rows_is_a_table(void **state)
     assert_equal_tables(t, back);
     v = open_model(kit_path("model"));
     assert_ok(fl_table_map_open(&m, v, "emb/a"));
-    assert_int_equal(fl_table_map_pull(m, &key, 1, value), 1);
+    assert_int_equal(pull_mapped(m, &key, 1, value), 1);
     assert_ok(fl_table_pull(t, &key, 1, FL_PULL_ONLY, live));
     assert_memory_equal(value, live, sizeof(value));
     fl_table_map_close(m);
@@ -433,7 +448,7 @@ static void open_anyway(void)
     if (!fl_version_open(&v, kit_path("model"))) {
         for (size_t i = 0; i < 300 && (m || !fl_table_map_open(&m, v, "emb/a"));
              i++)
-            (void)fl_table_map_pull(m, (uint64_t[]){ key_of(i) }, 1, value);
+            (void)pull_mapped(m, (uint64_t[]){ key_of(i) }, 1, value);
         if (fl_table_file_load(to, v, "emb/a", &unverified))
             assert_true(strlen(fl_last_error()) > 0);
     }

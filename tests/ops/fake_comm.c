@@ -68,15 +68,15 @@ static fake_row *make_row(fake_table *t, uint64_t key)
     return &t->rows.data[t->rows.len - 1];
 }
 
-static fl_status table_for(fake_comm *c, const fl_comm_request *r,
+static fl_status table_for(fake_comm *c, const char *name, uint32_t dim,
                            fake_table **out)
 {
-    *out = fake_find(c, r->table);
+    *out = fake_find(c, name);
     if (!*out)
-        FL_FAIL(FL_ERR_NOTFOUND, "there is no table %s", r->table);
-    if ((*out)->dim != r->rows.dim)
-        FL_FAIL(FL_ERR_INVAL, "table %s has rows of %u, not of %u", r->table,
-                (*out)->dim, r->rows.dim);
+        FL_FAIL(FL_ERR_NOTFOUND, "there is no table %s", name);
+    if ((*out)->dim != dim)
+        FL_FAIL(FL_ERR_INVAL, "table %s has rows of %u, not of %u", name,
+                (*out)->dim, dim);
     return FL_OK;
 }
 
@@ -84,7 +84,7 @@ static fl_status pull_now(fake_comm *c, fl_comm_request *r)
 {
     fake_table *t;
 
-    FL_TRY(table_for(c, r, &t));
+    FL_TRY(table_for(c, r->table, r->rows.dim, &t));
     c->n_asked = r->rows.n;
     for (size_t i = 0; i < r->rows.n; i++) {
         fake_row *row = r->create ? make_row(t, r->rows.keys[i])
@@ -117,7 +117,7 @@ static fl_status push_now(fake_comm *c, fl_comm_request *r)
 {
     fake_table *t;
 
-    FL_TRY(table_for(c, r, &t));
+    FL_TRY(table_for(c, r->table, r->rows.dim, &t));
     note_push(&c->last, r);
     for (size_t i = 0; i < r->rows.n; i++) {
         fake_row *row = make_row(t, r->rows.keys[i]);
@@ -149,6 +149,25 @@ static fl_status fake_pull(fl_comm *port, fl_comm_request *r)
 static fl_status fake_push_rows(fl_comm *port, fl_comm_request *r)
 {
     return serve(port, r, push_now);
+}
+
+/* A row that is not there has its first value in the room. */
+static fl_status fake_find_rows(fl_comm *port, fl_comm_find *f)
+{
+    fake_comm *c = (fake_comm *)port;
+    fake_table *t;
+
+    FL_TRY(table_for(c, f->table, f->dim, &t));
+    c->n_asked = f->n;
+    for (size_t i = 0; i < f->n; i++) {
+        const fake_row *row = find_row(t, f->keys[i]);
+        fake_row first = new_row(f->keys[i]);
+        float *room = f->room + i * f->dim;
+
+        memcpy(room, first.value, f->dim * sizeof(float));
+        f->rows[i] = row ? row->value : room;
+    }
+    return FL_OK;
 }
 
 /* --- dense parameters ----------------------------------------------------- */
@@ -263,6 +282,7 @@ static void fake_free(fl_comm *port)
 static const fl_comm_data data = {
     .pull = fake_pull,
     .push = fake_push_rows,
+    .find = fake_find_rows,
     .send = fake_send,
     .recv = fake_recv,
     .barrier = fake_barrier,

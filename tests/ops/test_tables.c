@@ -396,6 +396,112 @@ static void a_pending_pull_gives_its_error_to_the_operator(void **state)
     assert_string_equal(fl_last_error(), "server 3 sleeps");
 }
 
+/* --- fused_find_pool_concat ----------------------------------------------- */
+
+static void begin_find(fixture *f, const char *attrs)
+{
+    char op[TEXT_MAX];
+
+    snprintf(op, sizeof(op),
+             "op fused_find_pool_concat (Ids=[a,b]) -> (Out=out) {order=[1,0], "
+             "table=t, dim=3%s}",
+             attrs);
+    begin(f, op);
+    give_ids(f);
+}
+
+/* Column j of a sum of first values. */
+static float sum_of(const uint64_t *keys, size_t n, uint32_t j)
+{
+    float sum = 0;
+
+    for (size_t i = 0; i < n; i++)
+        sum += fake_first(keys[i], j);
+    return sum;
+}
+
+/* Row i of Out: b's id, then the sum of a's. */
+static void expect_found(const fixture *f, int64_t i, const uint64_t *b,
+                         const uint64_t *a, size_t n_a)
+{
+    const float *out = f->out[0].t[0]->data;
+
+    for (uint32_t j = 0; j < DIM; j++) {
+        assert_true(out[i * 2 * DIM + j] == sum_of(b, b ? 1 : 0, j));
+        assert_true(out[i * 2 * DIM + DIM + j] == sum_of(a, n_a, j));
+    }
+}
+
+static void rows_are_pooled_where_they_are_found(void **state)
+{
+    fixture *f = *state;
+
+    begin_find(f, "");
+    assert_int_equal(run(f), FL_OK);
+    assert_int_equal(f->out[0].t[0]->shape.dim[0], 3);
+    assert_int_equal(f->out[0].t[0]->shape.dim[1], 2 * DIM);
+    assert_int_equal(f->fake->n_asked, 7);
+    assert_int_equal(fake_find(f->fake, "t")->rows.len, 0);
+    expect_found(f, 0, (uint64_t[]){ 5 }, (uint64_t[]){ 7, 5 }, 2);
+    expect_found(f, 1, (uint64_t[]){ 19 }, NULL, 0);
+    expect_found(f, 2, (uint64_t[]){ 0 }, (uint64_t[]){ 7, 0 }, 2);
+}
+
+static void a_padding_is_not_looked_for(void **state)
+{
+    fixture *f = *state;
+
+    begin_find(f, ", padding_idx=0");
+    assert_int_equal(run(f), FL_OK);
+    assert_int_equal(f->fake->n_asked, 5);
+    expect_found(f, 0, (uint64_t[]){ 5 }, (uint64_t[]){ 7, 5 }, 2);
+    expect_found(f, 1, (uint64_t[]){ 19 }, NULL, 0);
+    expect_found(f, 2, NULL, (uint64_t[]){ 7 }, 1);
+}
+
+static void rows_that_lie_elsewhere_are_not_found(void **state)
+{
+    fixture *f = *state;
+    fl_comm_data data = *f->comm->data;
+
+    data.find = NULL;
+    f->comm->data = &data;
+    begin_find(f, "");
+    assert_int_equal(run(f), FL_ERR_INVAL);
+    expect_said("table t: fused_find_pool_concat needs rows of a frozen model");
+    f->comm = NULL;
+    begin_find(f, "");
+    assert_int_equal(run(f), FL_ERR_INVAL);
+    expect_said("others are pulled (pull_sparse)");
+}
+
+static void the_table_of_a_search_is_named_and_fits(void **state)
+{
+    fixture *f = *state;
+    fl_program *p;
+
+    assert_int_equal(try_parse("op fused_find_pool_concat (Ids=a) -> (Out=out) "
+                               "{order=[0], dim=3}",
+                               &p),
+                     FL_ERR_INVAL);
+    expect_said("table is not given");
+    assert_int_equal(try_parse("op fused_find_pool_concat (Ids=a) -> (Out=out) "
+                               "{order=[0], table=t}",
+                               &p),
+                     FL_ERR_INVAL);
+    expect_said("dim=0 of table t is not positive");
+    assert_int_equal(try_parse("op fused_find_pool_concat (Ids=a) -> (Out=out) "
+                               "{order=[0], table=t, dim=3, padding_idx=-2}",
+                               &p),
+                     FL_ERR_INVAL);
+    expect_said("padding_idx=-2 of table t is neither -1 nor an id");
+    begin(f, "op fused_find_pool_concat (Ids=b) -> (Out=out) {order=[0], "
+             "table=t, dim=2}");
+    give(f, 0, fl_tensor_of(FL_DTYPE_U64, ids_b, 2, (int64_t[]){ 3, 1 }));
+    assert_int_equal(run(f), FL_ERR_INVAL);
+    expect_said("table t has rows of 3, not of 2");
+}
+
 /* --- push_sparse ---------------------------------------------------------- */
 
 enum { KEYS, GRAD, LEARNING_RATE, INDEX, SHOW, CLICK };
@@ -756,6 +862,10 @@ int main(void)
         TEST(pull_without_a_backend_is_refused),
         TEST(a_pending_pull_is_resumed_when_its_answer_is_there),
         TEST(a_pending_pull_gives_its_error_to_the_operator),
+        TEST(rows_are_pooled_where_they_are_found),
+        TEST(a_padding_is_not_looked_for),
+        TEST(rows_that_lie_elsewhere_are_not_found),
+        TEST(the_table_of_a_search_is_named_and_fits),
         TEST(push_moves_the_rows_of_its_keys),
         TEST(push_adds_up_rows_before_it_sends_them),
         TEST(push_leaves_the_padding_out),

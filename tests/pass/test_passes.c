@@ -140,6 +140,44 @@ static void required_passes_run_without_optimize(void **state)
     fl_program_free(p);
 }
 
+static const char pooled_text[] =
+    "var ids : i64[-1,1] lod=1 data\n"
+    "op pull_sparse (Ids=ids) -> (Rows=r, Index=i, Keys=k) {table=t, dim=4, "
+    "create=false}\n"
+    "op fused_embedding_pool_concat (W=r, Ids=i) -> (Out=y) {order=[0]}\n"
+    "fetch y\n";
+
+static const char found_text[] =
+    "var ids : i64[-1,1] lod=1 data\n"
+    "op fused_find_pool_concat (Ids=ids) -> (Out=y) {order=[0], table=t, "
+    "dim=4}\n"
+    "fetch y\n";
+
+static void expect_pooled(const fl_pass_options *o, const char *want)
+{
+    fl_program *p = parse(pooled_text);
+    char *text;
+
+    assert_int_equal(fl_passes_run(p, o), FL_OK);
+    text = fl_program_print(p);
+    assert_string_equal(text, want);
+    fl_free(text);
+    fl_program_free(p);
+}
+
+static void some_passes_are_for_frozen_tables_alone(void **state)
+{
+    (void)state;
+    expect_pooled(&(fl_pass_options){ .optimize = true }, pooled_text);
+    expect_pooled(&(fl_pass_options){ .is_frozen = true }, pooled_text);
+    expect_pooled(&(fl_pass_options){ .optimize = true,
+                                      .is_frozen = true,
+                                      .skip = "opt_find" },
+                  pooled_text);
+    expect_pooled(&(fl_pass_options){ .optimize = true, .is_frozen = true },
+                  found_text);
+}
+
 static void a_required_pass_cannot_be_skipped(void **state)
 {
     fl_pass_options o = { .optimize = true, .skip = "opt_fc,dist_pull" };
@@ -276,6 +314,7 @@ int main(void)
         cmocka_unit_test(without_optimize_nothing_is_optimized),
         cmocka_unit_test(skipped_passes_do_not_run),
         cmocka_unit_test(required_passes_run_without_optimize),
+        cmocka_unit_test(some_passes_are_for_frozen_tables_alone),
         cmocka_unit_test(a_required_pass_cannot_be_skipped),
         cmocka_unit_test(a_pass_of_a_training_mode_cannot_be_skipped),
         cmocka_unit_test(an_unknown_name_in_skip_is_refused),
