@@ -28,9 +28,19 @@ static size_t count_values(const char *text, size_t len)
     return n;
 }
 
+/* How much of the text, from `at` on, is not space. */
+static size_t count_more(const char *text, size_t len, size_t at)
+{
+    while (at < len && memchr(" \t\r\n", text[at], 4))
+        at++;
+    return len - at;
+}
+
 fl_status fl_json_in_parse(cJSON **out, const char *text, size_t len,
                            const char *where)
 {
+    const char *end = NULL;
+    size_t more;
     cJSON *root;
 
     if (count_values(text, len) * sizeof(*root) / NODE_RATIO >
@@ -39,11 +49,19 @@ fl_status fl_json_in_parse(cJSON **out, const char *text, size_t len,
                 "%s has more values than its %zu bytes of JSON may have; it is "
                 "none of ours",
                 where, len);
-    root = cJSON_ParseWithLength(text, len);
+    root = cJSON_ParseWithLengthOpts(text, len, &end, false);
     if (!cJSON_IsObject(root)) {
         cJSON_Delete(root);
         FL_FAIL(FL_ERR_CORRUPT, "%s is no JSON object; the file is damaged",
                 where);
+    }
+    more = count_more(text, len, (size_t)(end - text));
+    if (more) {
+        cJSON_Delete(root);
+        FL_FAIL(FL_ERR_CORRUPT,
+                "%s: behind the JSON object are %zu bytes that do not belong "
+                "there; the file is damaged",
+                where, more);
     }
     *out = root;
     return FL_OK;

@@ -194,6 +194,8 @@ static const struct {
     { "\"last\":1023", "\"last\":1000", FL_ERR_CORRUPT, "1001 of 1024" },
     { "\"epoch\":4", "\"epoch\":5000000000", FL_ERR_CORRUPT, "too large" },
     { "0.9", "\"x\"", FL_ERR_CORRUPT, "is no number" },
+    { "{\"format\"", "{}{\"format\"", FL_ERR_CORRUPT,
+      "behind the JSON object are" },
 };
 
 static void what_cannot_be_is_refused_by_name(void **state)

@@ -285,6 +285,28 @@ static void a_file_of_another_size_is_noticed_when_opening(void **state)
     fl_free(folder);
 }
 
+static void bytes_behind_a_manifest_are_noticed_when_opening(void **state)
+{
+    static const char *const more[] = { "x", "{}", "\n\n }" };
+    const char *dir = kit_path("model");
+
+    (void)state;
+    for (size_t i = 0; i < FL_LEN(more); i++) {
+        char *folder = fl_folder_join(dir, save(dir, 1, 1, NULL));
+        char *file = fl_folder_join(folder, "MANIFEST.json");
+        fl_model_version *v = NULL;
+        FILE *f = fopen(file, "a");
+
+        assert_non_null(f);
+        assert_true(fputs(more[i], f) >= 0);
+        assert_int_equal(fclose(f), 0);
+        assert_refused(fl_version_open(&v, dir), FL_ERR_CORRUPT,
+                       "MANIFEST.json: behind the JSON object are");
+        fl_free(file);
+        fl_free(folder);
+    }
+}
+
 static void every_flipped_bit_is_noticed_when_verifying(void **state)
 {
     static const char *const names[] = { "program.txt", "dense.safetensors" };
@@ -353,6 +375,7 @@ int main(void)
         KIT_TEST(a_place_that_is_none_is_refused),
         KIT_TEST(what_is_no_model_is_told),
         KIT_TEST(a_file_of_another_size_is_noticed_when_opening),
+        KIT_TEST(bytes_behind_a_manifest_are_noticed_when_opening),
         KIT_TEST(every_flipped_bit_is_noticed_when_verifying),
         KIT_TEST(a_foreign_file_in_its_place_is_noticed),
         KIT_TEST(folders_of_tables_have_names_that_files_may_have),
