@@ -1,4 +1,5 @@
 /* test_serving.c - a model for other processes, over real sockets. */
+#include "../rpc/certs.h"
 #include "../serve/serve_kit.h"
 
 #include <arpa/inet.h>
@@ -30,8 +31,22 @@ typedef struct served {
     fl_serving *s;
 } served;
 
-static void served_new(served *s, const char *token,
-                       const fl_serving_args *args)
+/* Settings of a context, the last without a name. */
+typedef struct setting {
+    const char *key, *value;
+} setting;
+
+static fl_ctx *ctx_with(const setting *settings)
+{
+    fl_ctx *c = make_ctx();
+
+    for (; settings->key; settings++)
+        must(fl_ctx_set(c, settings->key, settings->value));
+    return c;
+}
+
+static void served_with(served *s, const setting *settings,
+                        const fl_serving_args *args)
 {
     static int number;
     char name[32], dir[256];
@@ -41,9 +56,16 @@ static void served_new(served *s, const char *token,
     snprintf(name, sizeof(name), "served%d", number++);
     must(kit_save(&s->n, kit_path(name, dir)));
     must(fl_model_open(&s->m, dir));
-    s->c = make_ctx();
-    must(fl_ctx_set(s->c, "join_token", token));
+    s->c = ctx_with(settings);
     must(fl_serving_start_with(&s->s, s->c, s->m, args));
+}
+
+static void served_new(served *s, const char *token,
+                       const fl_serving_args *args)
+{
+    const setting settings[] = { { "join_token", token }, { 0 } };
+
+    served_with(s, settings, args);
 }
 
 static void served_free(served *s)
@@ -106,26 +128,93 @@ static void scores_come_over_tcp_and_over_a_unix_socket(void **state)
     serve_at(address, "");
 }
 
+/* Whoever has these settings gets no answer. */
+static void is_refused(served *s, const setting *settings)
+{
+    fl_ctx *stranger = ctx_with(settings);
+    fl_remote_model *r;
+    const fl_feed *out;
+    kit_batch b;
+    size_t n;
+
+    must(fl_ctx_set(stranger, "connect_timeout_ms", "300"));
+    must(fl_ctx_set(stranger, "pending_timeout_ms", "300"));
+    r = call_up(stranger, fl_serving_address(s->s));
+    kit_batch_draw(&b, 1);
+    assert_true(fl_remote_model_run(r, b.feeds, 3, &out, &n) != FL_OK);
+    assert_said(fl_serving_address(s->s));
+    fl_remote_model_close(r);
+    fl_ctx_free(stranger);
+}
+
 static void a_caller_with_another_token_is_told_nothing(void **state)
 {
     fl_serving_args a = FL_INIT(fl_serving_args, .listen = "127.0.0.1:0");
-    fl_remote_model *r;
-    const fl_feed *out;
-    fl_ctx *stranger = make_ctx();
-    kit_batch b;
-    size_t n;
     served s;
 
     (void)state;
     served_new(&s, "a secret", &a);
-    must(fl_ctx_set(stranger, "join_token", "a guess"));
-    must(fl_ctx_set(stranger, "connect_timeout_ms", "300"));
-    must(fl_ctx_set(stranger, "pending_timeout_ms", "300"));
-    r = call_up(stranger, fl_serving_address(s.s));
-    kit_batch_draw(&b, 1);
-    assert_true(fl_remote_model_run(r, b.feeds, 3, &out, &n) != FL_OK);
+    is_refused(&s, (const setting[]){ { "join_token", "a guess" }, { 0 } });
+    is_refused(&s, (const setting[]){ { 0 } });
+    served_free(&s);
+}
+
+/* --- TLS ------------------------------------------------------------------ */
+
+/* An authority and somebody with its certificate: NAME-ca.pem, NAME.pem and
+   NAME.key. */
+static void write_certs(const char *name)
+{
+    test_cert ca = { 0 }, member = { 0 };
+    char file[64], path[256];
+
+    assert_true(
+        test_cert_make(&ca, "authority", NULL, -CERT_HOUR, CERT_HOUR, NULL));
+    assert_true(
+        test_cert_make(&member, name, &ca, -CERT_HOUR, CERT_HOUR, NULL));
+    snprintf(file, sizeof(file), "%s-ca.pem", name);
+    assert_true(test_cert_write(&ca, kit_path(file, path)));
+    snprintf(file, sizeof(file), "%s.pem", name);
+    assert_true(test_cert_write(&member, kit_path(file, path)));
+    snprintf(file, sizeof(file), "%s.key", name);
+    assert_true(test_key_write(&member, kit_path(file, path), NULL));
+    test_cert_release(&ca);
+    test_cert_release(&member);
+}
+
+static void scores_come_over_tls_with_a_token(void **state)
+{
+    char ca[256], cert[256], key[256], ca2[256], cert2[256], key2[256];
+    const setting ours[] = { { "tls_ca", kit_path("ours-ca.pem", ca) },
+                             { "tls_cert", kit_path("ours.pem", cert) },
+                             { "tls_key", kit_path("ours.key", key) },
+                             { "join_token", "a secret" },
+                             { 0 } };
+    const setting theirs[] = { { "tls_ca", kit_path("theirs-ca.pem", ca2) },
+                               { "tls_cert", kit_path("theirs.pem", cert2) },
+                               { "tls_key", kit_path("theirs.key", key2) },
+                               { "join_token", "a secret" },
+                               { 0 } };
+    fl_remote_model *r;
+    served s;
+
+    (void)state;
+    write_certs("ours");
+    write_certs("theirs");
+    served_with(
+        &s, ours,
+        FL_OPTIONS(fl_serving_args, .listen = "127.0.0.1:0", .n_threads = 2));
+    r = call_up(s.c, fl_serving_address(s.s));
+    for (uint32_t i = 0; i < 5; i++)
+        ask_and_compare(&s, r, 700 + i);
     fl_remote_model_close(r);
-    fl_ctx_free(stranger);
+    /* Another authority, no TLS, and another token behind good TLS. */
+    is_refused(&s, theirs);
+    is_refused(&s, (const setting[]){ { "join_token", "a secret" }, { 0 } });
+    is_refused(
+        &s,
+        (const setting[]){
+            ours[0], ours[1], ours[2], { "join_token", "a guess" }, { 0 } });
     served_free(&s);
 }
 
@@ -420,6 +509,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(scores_come_over_tcp_and_over_a_unix_socket),
         cmocka_unit_test(a_caller_with_another_token_is_told_nothing),
+        cmocka_unit_test(scores_come_over_tls_with_a_token),
         cmocka_unit_test(beyond_the_loopback_a_token_is_needed),
         cmocka_unit_test(what_is_wrong_with_a_question_is_told),
         cmocka_unit_test(many_callers_get_their_own_scores),

@@ -316,6 +316,84 @@ static void a_chain_of_deltas_scores_as_the_table_does(void **state)
     follow_a_chain("deltas_copied", true);
 }
 
+/* --- threads and deltas --------------------------------------------------- */
+
+#define DELTAS 8
+
+/* What a batch scores in each version, known before the version is there. */
+typedef struct expected {
+    fl_model *m;
+    kit_batch b;
+    float scores[DELTAS + 1][KIT_BATCH];
+    atomic_int n;
+} expected;
+
+static void expect_next(expected *e, kit_net *n)
+{
+    int at = atomic_load(&e->n);
+
+    kit_expect(n, &e->b, e->scores[at]);
+    atomic_store(&e->n, at + 1);
+}
+
+/* The version that gave these scores, `from` or a later one. */
+static int version_of(expected *e, const fl_tensor *t, int from)
+{
+    int n = atomic_load(&e->n);
+
+    while (from < n && memcmp(t->data, e->scores[from], sizeof(e->scores[0])))
+        from++;
+    assert_true(from < n);
+    return from;
+}
+
+static void score_chain(void *arg)
+{
+    expected *e = arg;
+    fl_predictor *p;
+    int last = 0;
+
+    must(fl_predictor_new(&p, e->m));
+    while (last < DELTAS) {
+        fl_tensor t;
+
+        must(fl_predictor_run(p, e->b.feeds, 3, &t, 1));
+        last = version_of(e, &t, last);
+    }
+    fl_predictor_free(p);
+}
+
+static void score_while_deltas_come(const char *name, bool in_memory)
+{
+    fl_thread *threads[SCORERS];
+    expected e = { 0 };
+    chain c;
+
+    chain_new(&c, name, in_memory);
+    must(fl_model_open(&e.m, c.dir, .in_memory = in_memory, .watch_ms = 1));
+    kit_batch_draw(&e.b, 5);
+    expect_next(&e, &c.n);
+    for (int i = 0; i < SCORERS; i++)
+        assert_ok(fl_thread_start(&threads[i], "score", score_chain, &e));
+    for (uint32_t i = 0; i < DELTAS; i++) {
+        kit_train(&c.n, 50 + 10 * i, 2);
+        expect_next(&e, &c.n);
+        c.epoch = kit_save_delta(&c.n, c.dir, c.epoch);
+    }
+    for (int i = 0; i < SCORERS; i++)
+        fl_thread_join(threads[i]);
+    assert_int_equal(kit_stats(e.m).refused, 0);
+    fl_model_close(e.m);
+    chain_free(&c);
+}
+
+static void threads_score_while_deltas_come(void **state)
+{
+    (void)state;
+    score_while_deltas_come("chain_threads", false);
+    score_while_deltas_come("chain_threads_copied", true);
+}
+
 static void several_deltas_between_two_looks_are_all_taken(void **state)
 {
     chain c;
@@ -386,6 +464,7 @@ int main(void)
             a_directory_that_cannot_be_read_leaves_the_version_in_use),
         cmocka_unit_test(threads_score_while_versions_change),
         cmocka_unit_test(a_chain_of_deltas_scores_as_the_table_does),
+        cmocka_unit_test(threads_score_while_deltas_come),
         cmocka_unit_test(several_deltas_between_two_looks_are_all_taken),
         cmocka_unit_test(a_row_that_went_has_its_first_value_again),
         cmocka_unit_test(a_missing_link_is_named),
