@@ -14,6 +14,8 @@ bool bench_model_wants(const char *part)
 
 int main(void)
 {
+    if (bench_model_wants("job"))
+        bench_model_job();
     if (bench_model_wants("fresh"))
         bench_model_fresh();
     if (bench_model_wants("load") || bench_model_wants("save") ||

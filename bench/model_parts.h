@@ -14,4 +14,7 @@ void bench_model_table(void);
 /* How soon a push to a job is online. */
 void bench_model_fresh(void);
 
+/* A job that trains while it is saved; the program has no threads yet. */
+void bench_model_job(void);
+
 #endif

@@ -233,8 +233,10 @@ job_run job_train(job *j, size_t n_each)
     r.seconds = -member_now();
     order_all(j, (member_order){ MEMBER_TRAIN, j->next, n_each }, after);
     r.seconds += member_now();
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n; i++) {
+        j->losses[i] = after[i].loss;
         r.loss += after[i].loss / n;
+    }
     order_all(j, (member_order){ .what = MEMBER_SETTLE }, after);
     add_cpu(j, 1, &r);
     for (int i = 0; i < n; i++) {

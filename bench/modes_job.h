@@ -57,7 +57,8 @@ typedef struct job {
     char name[32]; /* sync.1s2t.tcp */
     job_seat seats[JOB_SERVERS_MAX + JOB_TRAINERS_MAX];
     member servers[JOB_SERVERS_MAX], trainers[JOB_TRAINERS_MAX];
-    size_t next; /* batch to train */
+    size_t next;                     /* batch to train */
+    double losses[JOB_TRAINERS_MAX]; /* what each trainer answered last */
 } job;
 
 /* A context for one thread per run, quiet unless something is wrong. */

@@ -37,11 +37,22 @@ void modes_threads_release(modes_threads *t)
             free(t->batches[i][k]);
 }
 
+static void note_time(modes_threads *t)
+{
+    double now = member_now();
+
+    if (t->last > 0 && now - t->last > t->longest)
+        t->longest = now - t->last;
+    t->last = now;
+}
+
 static bool next_batch(void *arg, int thread, fl_feed *feeds)
 {
     modes_threads *t = arg;
     size_t at = atomic_fetch_add(&t->n_dealt, (size_t)t->n_joined);
 
+    if (t->n_threads == 1)
+        note_time(t);
     if (at >= t->n)
         return false;
     t->turn[thread] = !t->turn[thread];
@@ -65,6 +76,7 @@ double modes_threads_train(modes_threads *t, fl_executor *e, fl_program *p,
     t->first = first;
     t->n = n;
     t->n_dealt = 0;
+    t->last = t->longest = 0;
     for (int i = 0; i < t->n_threads; i++)
         t->sum[i] = 0;
     bench_check(

@@ -27,6 +27,8 @@ typedef struct modes_threads {
     ctr_batch *batches[MODES_THREADS_MAX][2];
     int turn[MODES_THREADS_MAX];
     double sum[MODES_THREADS_MAX]; /* of the losses of this run */
+    double last;                   /* when a batch was asked for */
+    double longest; /* seconds between two of them, with one thread */
 } modes_threads;
 
 /* Builds the network into the default programs of the context. */

@@ -4,40 +4,22 @@
  * Both score the same batches in turn, and must agree on every score. A table of
  * ten million rows shows how soon a mapped model gives its first score.
  */
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
-#include "ctr_net.h"
 #include "data_text.h"
 #include "flotilla/io.h"
-#include "flotilla/predict.h"
 #include "floor_parse.h"
-#include "floor_predict.h"
 #include "harness.h"
+#include "predict_parts.h"
 
 #define PAIRS 15
-#define SAMPLES 20000
 #define FILE_LINES 40000
 #define FILE_BATCH 256
-#define MOST_BATCH 256
-#define INPUTS (CTR_SLOTS + 1)
-#define TOLERANCE 1e-4
 #define OPEN_ROWS ((size_t)10000000)
 #define OPEN_DIM 10
 #define CHUNK ((size_t)100000)
-
-/* The model on disk, and as the floor has it. */
-typedef struct models {
-    char dir[64];
-    ctr_data data;
-    fl_model *model;
-    fl_predictor *predictor; /* the one that is measured */
-    floor_predict *floor;
-} models;
 
 /* Where the model's rows are: copied into memory, where the floor has its own,
    or in the mapped files. */
@@ -48,235 +30,6 @@ typedef struct home {
 
 static const home homes[] = { { "predict", true },
                               { "predict.mapped", false } };
-
-/* Batches of one size. One set of feeds is pointed at each of them in turn, as a
-   program does that gets its records from elsewhere. */
-typedef struct batches {
-    models *m;
-    size_t size, n;
-    int64_t *ids;     /* [n][slots][size] */
-    int64_t *offsets; /* size + 1 */
-    fl_feed feeds[INPUTS];
-    double *micros; /* of the library's runs, by batch */
-    float *ours, *straight;
-} batches;
-
-static double now_us(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return 1e6 * (double)t.tv_sec + 1e-3 * (double)t.tv_nsec;
-}
-
-/* --- the models ----------------------------------------------------------- */
-
-/* Rows for every id that may come, with their first values. */
-static float *make_rows(fl_ctx *c)
-{
-    float *rows = bench_alloc((size_t)CTR_ROWS * CTR_DIM * sizeof *rows);
-    uint64_t *keys = bench_alloc(CHUNK * sizeof *keys);
-    fl_table *t;
-
-    bench_check(fl_ctx_table(c, ctr_parts[0].name, &t), "the table");
-    for (size_t lo = 0; lo < CTR_ROWS; lo += CHUNK) {
-        size_t n = CTR_ROWS - lo < CHUNK ? CTR_ROWS - lo : CHUNK;
-
-        for (size_t i = 0; i < n; i++)
-            keys[i] = lo + i;
-        bench_check(
-            fl_table_pull(t, keys, n, FL_PULL_CREATE, rows + lo * CTR_DIM),
-            "making rows");
-    }
-    free(keys);
-    return rows;
-}
-
-static floor_predict *make_floor(fl_ctx *c, const float *rows)
-{
-    const float *dense[CTR_PARTS - 1];
-
-    for (int i = 1; i < CTR_PARTS; i++) {
-        fl_tensor t;
-
-        bench_check(fl_scope_get(fl_current_scope(c), ctr_parts[i].name, &t),
-                    "a parameter");
-        dense[i - 1] = t.data;
-    }
-    return floor_predict_new(dense, rows, CTR_ROWS, MOST_BATCH);
-}
-
-static void save(fl_executor *e, const char *dir, const char *target)
-{
-    bench_check(fl_save_inference_model(e, dir, .feeds = ctr_feed_names,
-                                        .n_feeds = INPUTS, .targets = &target,
-                                        .n_targets = 1),
-                "saving the model");
-}
-
-static void models_new(models *m)
-{
-    ctr_net_names names;
-    fl_executor *e;
-    fl_ctx *c;
-    float *rows;
-
-    snprintf(m->dir, sizeof m->dir, "/tmp/bench_predict_XXXXXX");
-    bench_check_new(mkdtemp(m->dir), "a folder");
-    ctr_data_init(&m->data, SAMPLES / CTR_BATCH + 1, 3);
-    bench_check(fl_ctx_new(&c), "settings");
-    names = ctr_net_build(c, &(ctr_net_spec){ .is_distributed = true,
-                                              .optimizer = "adam",
-                                              .settings = "" });
-    bench_check(fl_executor_new(&e, c), "an executor");
-    bench_check(fl_run(e, fl_default_startup_program(c), NULL), "starting");
-    rows = make_rows(c);
-    m->floor = make_floor(c, rows);
-    free(rows);
-    save(e, m->dir, names.predicted);
-    fl_executor_free(e);
-    fl_ctx_free(c);
-}
-
-static void open_model(models *m, bool in_memory)
-{
-    bench_check(fl_model_open(&m->model, m->dir, .in_memory = in_memory),
-                "opening the model");
-    bench_check(fl_predictor_new(&m->predictor, m->model), "a predictor");
-}
-
-static void close_model(models *m)
-{
-    fl_predictor_free(m->predictor);
-    fl_model_close(m->model);
-}
-
-static void remove_folder(const char *dir)
-{
-    char line[128];
-
-    snprintf(line, sizeof line, "rm -rf %s", dir);
-    if (system(line))
-        fprintf(stderr, "bench: %s stays\n", dir);
-}
-
-static void models_free(models *m)
-{
-    floor_predict_free(m->floor);
-    ctr_data_release(&m->data);
-    remove_folder(m->dir);
-}
-
-/* --- batches -------------------------------------------------------------- */
-
-/* The ids of batch k, turned so that each slot is one list. */
-static void turn_ids(batches *b, size_t k)
-{
-    const uint64_t *from = b->m->data.ids + k * b->size * CTR_SLOTS;
-    int64_t *ids = b->ids + k * CTR_SLOTS * b->size;
-
-    for (size_t i = 0; i < b->size; i++)
-        for (size_t s = 0; s < CTR_SLOTS; s++)
-            ids[s * b->size + i] = (int64_t)from[i * CTR_SLOTS + s];
-}
-
-static void make_feeds(batches *b)
-{
-    const int64_t n = (int64_t)b->size;
-
-    for (size_t s = 0; s < CTR_SLOTS; s++)
-        b->feeds[s] =
-            (fl_feed){ ctr_feed_names[s],
-                       fl_tensor_ragged(FL_DTYPE_I64, b->ids, 2,
-                                        (int64_t[]){ n, 1 }, b->offsets, n) };
-    b->feeds[CTR_SLOTS] =
-        (fl_feed){ ctr_feed_names[CTR_SLOTS],
-                   fl_tensor_of(FL_DTYPE_F32, b->m->data.dense, 2,
-                                (int64_t[]){ n, CTR_DENSE }) };
-}
-
-static void point_at(batches *b, size_t k)
-{
-    int64_t *ids = b->ids + k * CTR_SLOTS * b->size;
-
-    for (size_t s = 0; s < CTR_SLOTS; s++)
-        b->feeds[s].value.data = ids + s * b->size;
-    b->feeds[CTR_SLOTS].value.data = b->m->data.dense + k * b->size * CTR_DENSE;
-}
-
-static void batches_init(batches *b, models *m, size_t size)
-{
-    size_t n = SAMPLES / size;
-
-    *b = (batches){ .m = m, .size = size, .n = n };
-    b->ids = bench_alloc(n * CTR_SLOTS * size * sizeof *b->ids);
-    b->offsets = bench_alloc((size + 1) * sizeof *b->offsets);
-    b->micros = bench_alloc(n * sizeof *b->micros);
-    b->ours = bench_alloc(n * size * sizeof *b->ours);
-    b->straight = bench_alloc(n * size * sizeof *b->straight);
-    for (size_t i = 0; i <= size; i++)
-        b->offsets[i] = (int64_t)i;
-    for (size_t k = 0; k < n; k++)
-        turn_ids(b, k);
-    make_feeds(b);
-}
-
-static void batches_release(batches *b)
-{
-    free(b->ids);
-    free(b->offsets);
-    free(b->micros);
-    free(b->ours);
-    free(b->straight);
-}
-
-static void take_scores(const fl_tensor *t, size_t n, float *to)
-{
-    for (size_t i = 0; i < n; i++)
-        to[i] = ((const float *)t->data)[i * CTR_CLASSES + 1];
-}
-
-static double run_ours(void *arg)
-{
-    batches *b = arg;
-    double last = now_us();
-    fl_tensor t;
-
-    for (size_t k = 0; k < b->n; k++) {
-        double now;
-
-        point_at(b, k);
-        bench_check(fl_predictor_run(b->m->predictor, b->feeds, INPUTS, &t, 1),
-                    "scoring");
-        take_scores(&t, b->size, b->ours + k * b->size);
-        now = now_us();
-        b->micros[k] = now - last;
-        last = now;
-    }
-    return 0;
-}
-
-static double run_straight(void *arg)
-{
-    batches *b = arg;
-    const ctr_data *d = &b->m->data;
-
-    for (size_t k = 0; k < b->n; k++)
-        floor_predict_run(b->m->floor, d->ids + k * b->size * CTR_SLOTS,
-                          d->dense + k * b->size * CTR_DENSE, b->size,
-                          b->straight + k * b->size);
-    return 0;
-}
-
-static void check_scores(const float *ours, const float *straight, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (!(fabs((double)(ours[i] - straight[i])) < TOLERANCE)) {
-            fprintf(stderr, "bench: score %zu is %g, straight %g\n", i,
-                    (double)ours[i], (double)straight[i]);
-            exit(1);
-        }
-}
 
 /* --- figures -------------------------------------------------------------- */
 
@@ -313,10 +66,11 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void put_latency(const char *prefix, const batches *b)
+static void put_latency(const char *prefix, batches *b)
 {
     double p50, p99;
 
+    batches_time(b);
     qsort(b->micros, b->n, sizeof *b->micros, by_value);
     p50 = b->micros[b->n / 2];
     p99 = b->micros[b->n * 99 / 100];
@@ -331,8 +85,8 @@ static void measure_batches(models *m, const home *h, size_t size)
 
     snprintf(prefix, sizeof prefix, "%s.b%zu", h->prefix, size);
     batches_init(&b, m, size);
-    compare(prefix, (bench_side){ run_ours, &b },
-            (bench_side){ run_straight, &b });
+    compare(prefix, (bench_side){ batches_ours, &b },
+            (bench_side){ batches_straight, &b });
     check_scores(b.ours, b.straight, b.n * size);
     put_latency(prefix, &b);
     batches_release(&b);
@@ -381,8 +135,8 @@ static void lines_init(lines *l, models *m)
     if (!f || fwrite(l->text, 1, l->len, f) != l->len || fclose(f))
         bench_check(FL_ERR_IO, "writing the lines");
     l->records = bench_alloc(FILE_LINES * sizeof *l->records);
-    l->ids = bench_alloc(MOST_BATCH * CTR_SLOTS * sizeof *l->ids);
-    l->dense = bench_alloc(MOST_BATCH * CTR_DENSE * sizeof *l->dense);
+    l->ids = bench_alloc(PREDICT_MOST_BATCH * CTR_SLOTS * sizeof *l->ids);
+    l->dense = bench_alloc(PREDICT_MOST_BATCH * CTR_DENSE * sizeof *l->dense);
     l->ours = bench_alloc(FILE_LINES * sizeof *l->ours);
     l->straight = bench_alloc(FILE_LINES * sizeof *l->straight);
     bench_check(fl_ctx_new(&l->ctx), "settings");
@@ -409,7 +163,7 @@ static double file_ours(void *arg)
 {
     lines *l = arg;
     const fl_feed *feeds;
-    fl_feed inputs[INPUTS];
+    fl_feed inputs[PREDICT_INPUTS];
     size_t n;
     fl_tensor t;
 
@@ -422,8 +176,9 @@ static double file_ours(void *arg)
         for (int s = 0; s < CTR_SLOTS; s++)
             inputs[s] = feeds[s + 1];
         inputs[CTR_SLOTS] = feeds[0];
-        bench_check(fl_predictor_run(l->m->predictor, inputs, INPUTS, &t, 1),
-                    "scoring");
+        bench_check(
+            fl_predictor_run(l->m->predictor, inputs, PREDICT_INPUTS, &t, 1),
+            "scoring");
         take_scores(&t, n, l->ours + l->n_ours);
         l->n_ours += n;
     }
@@ -521,7 +276,7 @@ static double open_once(const char *dir)
     static const int64_t ids[] = { 5, 6, 9999999 }, offsets[] = { 0, 3 };
     fl_feed feed = { "ids", fl_tensor_ragged(FL_DTYPE_I64, ids, 2,
                                              (int64_t[]){ 3, 1 }, offsets, 1) };
-    double start = now_us();
+    double start = predict_now_us();
     fl_predictor *p;
     fl_model *m;
     fl_tensor t;
@@ -529,7 +284,7 @@ static double open_once(const char *dir)
     bench_check(fl_model_open(&m, dir), "opening the model");
     bench_check(fl_predictor_new(&p, m), "a predictor");
     bench_check(fl_predictor_run(p, &feed, 1, &t, 1), "scoring");
-    start = now_us() - start;
+    start = predict_now_us() - start;
     fl_predictor_free(p);
     fl_model_close(m);
     return start / 1000;
@@ -557,12 +312,13 @@ int main(void)
 
     models_new(&m);
     for (size_t i = 0; i < sizeof homes / sizeof homes[0]; i++) {
-        open_model(&m, homes[i].in_memory);
+        models_open(&m, homes[i].in_memory, NULL);
         measure_batches(&m, &homes[i], 1);
         measure_batches(&m, &homes[i], 100);
         measure_file(&m, &homes[i]);
-        close_model(&m);
+        models_close(&m);
     }
+    bench_predict_redis(&m);
     models_free(&m);
 #ifndef CTR_SMALL
     measure_open();

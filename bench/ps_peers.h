@@ -52,6 +52,9 @@ typedef struct ps_kind {
 extern const ps_kind ps_direct, ps_local, ps_tcp, ps_flat, ps_redis,
     ps_redis_tcp;
 
+/* Where ps_redis listens, as the library takes it: "unix:PATH". */
+void ps_redis_address(const void *peer, char *out, size_t cap);
+
 /* What the server processes run; the arguments are those of the program. */
 int ps_library_serve(char **argv);
 int ps_flat_serve(char **argv);

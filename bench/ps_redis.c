@@ -132,6 +132,12 @@ static void add_bytes(redis *r, const void *bytes, size_t n)
     r->len += n + 2;
 }
 
+/* Keys of the command that begins with key i. */
+static size_t command_keys(const ps_batch *b, size_t i)
+{
+    return b->n - i < COMMAND_KEYS ? b->n - i : COMMAND_KEYS;
+}
+
 /* Hands the commands of one batch over; they leave when an answer is read. */
 static void add_commands(redis *r, const ps_batch *b, bool is_push)
 {
@@ -139,8 +145,8 @@ static void add_commands(redis *r, const ps_batch *b, bool is_push)
     for (size_t i = 0; i < b->n; i++) {
         if (i % COMMAND_KEYS == 0) {
             r->len +=
-                (size_t)snprintf(r->command + r->len, KEY_TEXT_MAX, "*%d\r\n",
-                                 1 + COMMAND_KEYS * (is_push ? 2 : 1));
+                (size_t)snprintf(r->command + r->len, KEY_TEXT_MAX, "*%zu\r\n",
+                                 1 + command_keys(b, i) * (is_push ? 2 : 1));
             add_bytes(r, is_push ? "MSET" : "MGET", 4);
         }
         add_bytes(r, &b->keys[i], sizeof b->keys[i]);
@@ -153,12 +159,11 @@ static void add_commands(redis *r, const ps_batch *b, bool is_push)
     }
 }
 
-static void take_rows(const redisReply *reply, float *out)
+static void take_rows(const redisReply *reply, size_t n, float *out)
 {
-    bool is_good =
-        reply->type == REDIS_REPLY_ARRAY && reply->elements == COMMAND_KEYS;
+    bool is_good = reply->type == REDIS_REPLY_ARRAY && reply->elements == n;
 
-    for (size_t i = 0; is_good && i < COMMAND_KEYS; i++) {
+    for (size_t i = 0; is_good && i < n; i++) {
         const redisReply *row = reply->element[i];
 
         is_good = row->type == REDIS_REPLY_STRING && row->len == PS_ROW_BYTES;
@@ -183,7 +188,7 @@ static void take_answers(redis *r, const ps_batch *b, bool is_push)
             exit(1);
         }
         if (!is_push)
-            take_rows(reply, b->out + i * PS_DIM);
+            take_rows(reply, command_keys(b, i), b->out + i * PS_DIM);
         freeReplyObject(reply);
     }
 }
@@ -215,6 +220,13 @@ static double redis_cpu_seconds(const void *peer)
     return process_cpu_seconds(r->server);
 }
 
+void ps_redis_address(const void *peer, char *out, size_t cap)
+{
+    const redis *r = peer;
+
+    snprintf(out, cap, "unix:%s", r->path);
+}
+
 const ps_kind ps_redis = { .name = "redis",
                            .overwrites = true,
                            .open = unix_open,
@@ -236,6 +248,12 @@ static void *not_there(const ps_shape *s)
 {
     (void)s;
     return NULL;
+}
+
+void ps_redis_address(const void *peer, char *out, size_t cap)
+{
+    (void)peer, (void)cap;
+    *out = 0;
 }
 
 const ps_kind ps_redis = { .name = "redis", .open = not_there };
