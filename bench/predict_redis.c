@@ -27,7 +27,7 @@ typedef struct redis_rows {
     batches *b;
     uint64_t *keys; /* [n][BATCH_IDS], of which the first lens[k] are used */
     size_t *lens;
-    float *values; /* of one batch, read or to be written */
+    float *values; /* of one batch */
 } redis_rows;
 
 /* --- keys ----------------------------------------------------------------- */
@@ -54,11 +54,25 @@ static ps_batch batch_at(const redis_rows *r, size_t k)
 {
     return (ps_batch){ .keys = r->keys + k * BATCH_IDS,
                        .n = r->lens[k],
-                       .values = r->values,
                        .out = r->values };
 }
 
-/* The bare client's rows are written by it; any values will do. */
+/* The bare client's rows are written by it, as many as the model has; any values
+   will do. */
+static void fill_redis(void *peer)
+{
+    static uint64_t keys[PS_BATCH];
+    static float values[PS_BATCH * PS_DIM];
+
+    for (uint64_t lo = 0; lo < CTR_ROWS; lo += PS_BATCH) {
+        ps_batch b = { .keys = keys, .values = values };
+
+        for (; b.n < PS_BATCH && lo + b.n < CTR_ROWS; b.n++)
+            keys[b.n] = lo + b.n;
+        ps_redis.push(peer, &b, 1);
+    }
+}
+
 static void rows_init(redis_rows *r, batches *b, void *peer)
 {
     const uint64_t *ids = b->m->data.ids;
@@ -69,13 +83,11 @@ static void rows_init(redis_rows *r, batches *b, void *peer)
     r->values = bench_alloc(BATCH_IDS * PS_ROW_BYTES);
     for (size_t k = 0; k < b->n; k++) {
         uint64_t *keys = r->keys + k * BATCH_IDS;
-        ps_batch batch;
 
         memcpy(keys, ids + k * BATCH_IDS, BATCH_IDS * sizeof *keys);
         r->lens[k] = make_different(keys, BATCH_IDS);
-        batch = batch_at(r, k);
-        ps_redis.push(peer, &batch, 1);
     }
+    fill_redis(peer);
 }
 
 static void rows_release(redis_rows *r)

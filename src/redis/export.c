@@ -109,7 +109,7 @@ static fl_status take_answers(exporter *x)
 }
 
 /* Every command that is sent so is answered with a number. */
-static fl_status send(exporter *x, const fl_redis_words *w)
+static fl_status send(exporter *x, fl_redis_words *w)
 {
     FL_TRY(fl_redis_send(&x->link, w));
     return ++x->n_sent < COMMANDS_UNDER_WAY ? FL_OK : take_answers(x);
@@ -242,7 +242,7 @@ static fl_status send_keyed(exporter *x, const char *command, char *key,
 static fl_status remove_shards(exporter *x, const char *version,
                                const char *table)
 {
-    for (uint32_t shard = 0; shard < FL_TABLE_SHARDS; shard++)
+    for (uint32_t shard = 0; shard < FL_TABLE_SHARDS; shard += FL_REDIS_SHARDS)
         FL_TRY(send_keyed(x, "UNLINK",
                           fl_redis_shard_key(&x->place, version, table, shard),
                           NULL));

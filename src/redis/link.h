@@ -9,6 +9,7 @@
 
 #include <hiredis/hiredis.h>
 
+#include "base/buf.h"
 #include "base/status.h"
 #include "base/vec.h"
 #include "flotilla/redis.h"
@@ -36,6 +37,7 @@ void fl_redis_link_close(fl_redis_link *l);
 typedef struct fl_redis_words {
     FL_VEC(const char *) at;
     FL_VEC(size_t) len;
+    fl_buf command; /* the last one that was sent */
 } fl_redis_words;
 void fl_redis_words_add(fl_redis_words *w, const void *bytes, size_t len);
 void fl_redis_words_text(fl_redis_words *w, const char *text);
@@ -43,7 +45,7 @@ void fl_redis_words_clear(fl_redis_words *w);
 void fl_redis_words_release(fl_redis_words *w);
 
 FL_MUST_CHECK
-fl_status fl_redis_send(fl_redis_link *l, const fl_redis_words *w);
+fl_status fl_redis_send(fl_redis_link *l, fl_redis_words *w);
 /* The next answer, freed with freeReplyObject; one that is an error, or not of
    this type, fails. */
 FL_MUST_CHECK
@@ -69,7 +71,12 @@ char *fl_redis_current_key(const fl_redis_place *p);
 char *fl_redis_versions_key(const fl_redis_place *p);
 /* A list of the tables of a version. */
 char *fl_redis_tables_key(const fl_redis_place *p, const char *version);
-/* A hash: the rows of a shard. */
+/* Virtual shards whose rows are in one hash: so many that a batch of some hundred
+   records asks each hash for several rows, since a command costs Redis more than
+   a row. */
+#define FL_REDIS_SHARDS 16
+
+/* A hash: the rows of the shards of which this is one. */
 char *fl_redis_shard_key(const fl_redis_place *p, const char *version,
                          const char *table, uint32_t shard);
 

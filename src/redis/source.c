@@ -16,14 +16,15 @@
 #include "serve/source.h"
 #include "table/table.h"
 
+#define HASHES (FL_TABLE_SHARDS / FL_REDIS_SHARDS)
 #define SWITCHES_MAX 4 /* in the midst of one read */
 
 /* A connection and what a read needs, kept for the next one. */
 typedef struct reader {
     fl_redis_link link;
     char *current; /* the version that counted when it was last asked */
-    FL_VEC(uint32_t) order;  /* of the keys, by shard */
-    FL_VEC(uint32_t) shards; /* by key */
+    FL_VEC(uint32_t) order;  /* of the keys, by hash */
+    FL_VEC(uint32_t) hashes; /* by key */
     FL_VEC(char *) layers;   /* of current, the newest first */
     fl_redis_words words;
 } reader;
@@ -50,7 +51,7 @@ static void reader_free(reader *d)
     drop_layers(d);
     fl_vec_release(&d->layers);
     fl_vec_release(&d->order);
-    fl_vec_release(&d->shards);
+    fl_vec_release(&d->hashes);
     fl_redis_words_release(&d->words);
     fl_free(d->current);
     fl_redis_link_close(&d->link);
@@ -132,49 +133,49 @@ static void give_back(redis_rows *s, reader *d, fl_status st)
 
 /* --- asking --------------------------------------------------------------- */
 
-/* Places of keys, those of a shard together: shards are few, so counting sorts
+/* Places of keys, those of a hash together: hashes are few, so counting sorts
    them. */
 static void order_keys(reader *d, const fl_source_read *r)
 {
-    uint32_t at[FL_TABLE_SHARDS + 1] = { 0 };
+    uint32_t at[HASHES + 1] = { 0 };
 
-    d->order.len = d->shards.len = 0;
+    d->order.len = d->hashes.len = 0;
     for (size_t i = 0; i < r->n; i++) {
-        uint32_t shard = fl_table_shard_of(r->keys[i]);
+        uint32_t hash = fl_table_shard_of(r->keys[i]) / FL_REDIS_SHARDS;
 
-        fl_vec_push(&d->shards, shard);
+        fl_vec_push(&d->hashes, hash);
         fl_vec_push(&d->order, 0);
-        at[shard + 1]++;
+        at[hash + 1]++;
     }
-    for (size_t i = 0; i < FL_TABLE_SHARDS; i++)
+    for (size_t i = 0; i < HASHES; i++)
         at[i + 1] += at[i];
     for (size_t i = 0; i < r->n; i++)
-        d->order.data[at[d->shards.data[i]]++] = (uint32_t)i;
+        d->order.data[at[d->hashes.data[i]]++] = (uint32_t)i;
 }
 
-/* The end of the run of keys of one shard that begins at lo. */
-static size_t end_of_shard(const reader *d, size_t lo)
+/* The end of the run of keys of one hash that begins at lo. */
+static size_t end_of_hash(const reader *d, size_t lo)
 {
-    uint32_t shard = d->shards.data[d->order.data[lo]];
+    uint32_t hash = d->hashes.data[d->order.data[lo]];
     size_t hi = lo + 1;
 
-    while (hi < d->order.len && d->shards.data[d->order.data[hi]] == shard)
+    while (hi < d->order.len && d->hashes.data[d->order.data[hi]] == hash)
         hi++;
     return hi;
 }
 
-static fl_status ask_shard(const redis_rows *s, reader *d,
-                           const fl_source_read *r, const char *layer,
-                           size_t lo)
+static fl_status ask_hash(const redis_rows *s, reader *d,
+                          const fl_source_read *r, const char *layer, size_t lo)
 {
-    uint32_t shard = d->shards.data[d->order.data[lo]];
+    uint32_t shard = fl_table_shard_of(r->keys[d->order.data[lo]]);
     char *key = fl_redis_shard_key(&s->place, layer, r->table, shard);
+    size_t hi = end_of_hash(d, lo);
     fl_status st;
 
     fl_redis_words_clear(&d->words);
     fl_redis_words_text(&d->words, "HMGET");
     fl_redis_words_text(&d->words, key);
-    for (size_t i = lo; i < end_of_shard(d, lo); i++)
+    for (size_t i = lo; i < hi; i++)
         fl_redis_words_add(&d->words, &r->keys[d->order.data[i]],
                            sizeof(*r->keys));
     st = fl_redis_send(&d->link, &d->words);
@@ -186,8 +187,8 @@ static fl_status ask_all(const redis_rows *s, reader *d,
                          const fl_source_read *r)
 {
     for (size_t k = 0; k < d->layers.len; k++)
-        for (size_t lo = 0; lo < r->n; lo = end_of_shard(d, lo))
-            FL_TRY(ask_shard(s, d, r, d->layers.data[k], lo));
+        for (size_t lo = 0; lo < r->n; lo = end_of_hash(d, lo))
+            FL_TRY(ask_hash(s, d, r, d->layers.data[k], lo));
     fl_redis_words_clear(&d->words);
     fl_redis_words_text(&d->words, "GET");
     fl_redis_words_text(&d->words, s->current_key);
@@ -218,10 +219,10 @@ static fl_status take_value(const fl_source_read *r, const redisReply *v,
     return FL_OK;
 }
 
-static fl_status take_shard(reader *d, const fl_source_read *r, size_t lo,
-                            uint8_t *known)
+static fl_status take_hash(reader *d, const fl_source_read *r, size_t lo,
+                           uint8_t *known)
 {
-    size_t n = end_of_shard(d, lo) - lo;
+    size_t n = end_of_hash(d, lo) - lo;
     redisReply *reply;
     fl_status st;
 
@@ -243,8 +244,8 @@ static fl_status take_shard(reader *d, const fl_source_read *r, size_t lo,
 static fl_status take_layers(reader *d, const fl_source_read *r, uint8_t *known)
 {
     for (size_t k = 0; k < d->layers.len; k++)
-        for (size_t lo = 0; lo < r->n; lo = end_of_shard(d, lo))
-            FL_TRY(take_shard(d, r, lo, known));
+        for (size_t lo = 0; lo < r->n; lo = end_of_hash(d, lo))
+            FL_TRY(take_hash(d, r, lo, known));
     return FL_OK;
 }
 
@@ -312,7 +313,9 @@ static fl_status redis_read(fl_row_source *port, fl_source_read *r)
 
 /* --- keys ----------------------------------------------------------------- */
 
-static fl_status take_keys(reader *d, fl_source_key_fn fn, void *arg)
+/* A hash has the keys of other shards, too. */
+static fl_status take_keys(reader *d, uint32_t shard, fl_source_key_fn fn,
+                           void *arg)
 {
     redisReply *reply;
 
@@ -324,7 +327,8 @@ static fl_status take_keys(reader *d, fl_source_key_fn fn, void *arg)
         if (field->len != sizeof(key))
             continue; /* nobody asks for it */
         memcpy(&key, field->str, sizeof(key));
-        fn(arg, key);
+        if (fl_table_shard_of(key) == shard)
+            fn(arg, key);
     }
     freeReplyObject(reply);
     return FL_OK;
@@ -356,7 +360,7 @@ static fl_status redis_list(fl_row_source *port, const char *table,
     for (size_t i = 0; i < d->layers.len && !st; i++)
         st = ask_keys(s, d, d->layers.data[i], table, shard);
     for (size_t i = 0; i < d->layers.len && !st; i++)
-        st = take_keys(d, fn, arg);
+        st = take_keys(d, shard, fn, arg);
     give_back(s, d, st);
     return st;
 }

@@ -325,8 +325,8 @@ static void what_a_dead_export_left_is_removed(void **state)
                                  NULL };
     const char *const tables[] = { "SADD", "flotilla:dead:000001-abc:tables",
                                    "emb", NULL };
-    const char *const row[] = { "HSET", "flotilla:dead:000001-abc:emb:0007",
-                                "k", "v", NULL };
+    const char *const row[] = { "HSET", "flotilla:dead:000001-abc:emb:07", "k",
+                                "v", NULL };
     kit_net n = kit_net_new(&kit_in_table);
     char dir[256];
 
