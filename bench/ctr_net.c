@@ -52,7 +52,7 @@ static fl_var *ids_of_slot(fl_ctx *c, const ctr_net_spec *spec, int slot)
              CTR_ROW_RANGE);
     ids = fl_layers_data(c, ctr_feed_names[slot], FL_DTYPE_I64, 2,
                          (int64_t[]){ -1, 1 }, 1);
-    ids = fl_layers_embedding(ids, CTR_ROWS, CTR_DIM,
+    ids = fl_layers_embedding(ids, spec->rows ? spec->rows : CTR_ROWS, CTR_DIM,
                               .is_sparse = !spec->is_dense,
                               .is_distributed = spec->is_distributed,
                               .param = { .name = ctr_parts[0].name,

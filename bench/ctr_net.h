@@ -19,6 +19,7 @@ typedef struct ctr_net_spec {
     bool is_distributed; /* rows in the hashed table instead of an array */
     bool is_dense;       /* gradients of all rows, touched or not */
     bool is_frozen;      /* rows are not trained: the tower alone is */
+    int64_t rows;        /* that there may be; 0: CTR_ROWS */
     /* NULL: the network is not trained. */
     const char *optimizer, *settings;
 } ctr_net_spec;

@@ -23,6 +23,7 @@
 #define SEED 11
 
 static const ctr_net_spec net = { .is_distributed = true,
+                                  .rows = ROWS,
                                   .optimizer = "adam",
                                   .settings = "learning_rate=0.001" };
 
