@@ -119,15 +119,20 @@ static void row_state(const place *p, const rule *r, int trainer,
 
 static void row_values(const place *p, float out[ROWS])
 {
-    uint64_t keys[KIT_HEIGHT];
+    const size_t width = ROWS / KIT_HEIGHT;
     fl_model_version *v;
     fl_table_map *map;
 
-    for (uint64_t i = 0; i < KIT_HEIGHT; i++)
-        keys[i] = i;
     assert_ok(fl_version_open(&v, p->dir));
     assert_ok(fl_table_map_open(&map, v, "emb"));
-    (void)fl_table_map_pull(map, keys, KIT_HEIGHT, out);
+    for (uint64_t i = 0; i < KIT_HEIGHT; i++) {
+        float *to = out + i * width;
+        const float *at;
+
+        (void)fl_table_map_look(map, &i, 1, to, &at);
+        if (at != to)
+            memcpy(to, at, width * sizeof(*to));
+    }
     fl_table_map_close(map);
     fl_version_close(v);
 }
