@@ -2,10 +2,10 @@
  *
  * Four shapes cover all of them (gemm_hot.h). Each but that of few rows copies
  * the thin operand to the stack in the order it is read, which makes the inner
- * loops contiguous whatever the transposition was; all sum in an order that does
- * not depend on the vector width. Weights are read while other threads may change them; the
- * copies take alpha with them, so none of them is a memcpy, which
- * ThreadSanitizer would see.
+ * loops contiguous whatever the transposition was; all sum in an order that
+ * does not depend on the vector width. Weights are read while other threads may
+ * change them; the copies take alpha with them, so none of them is a memcpy,
+ * which ThreadSanitizer would see.
  */
 #include "kernel/gemm_hot.h"
 
@@ -21,10 +21,18 @@
 typedef float lanes
     __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
 
-/* Columns of few rows that are added up side by side on every machine, and how
-   many of these pieces are. */
+/* Columns of few rows that are added up side by side: as many as a register
+   holds, in a strip of four. Every column has sums of its own, so that how many
+   there are changes no bit. */
+#if defined(__AVX512F__)
+#define WIDE 16
+#elif defined(__AVX2__)
+#define WIDE 8
+#else
+#define WIDE 4
+#endif
 typedef float wide
-    __attribute__((vector_size(4 * FL_GEMM_WIDE), aligned(4), may_alias));
+    __attribute__((vector_size(4 * WIDE), aligned(4), may_alias));
 #define STRIP 4
 
 #define INLINE static inline __attribute__((always_inline))
@@ -191,8 +199,8 @@ static void sums_f32(const fl_gemm_job_f32 *job)
     }
 }
 
-/* sum[v] = x times n pieces of B's columns from j on. Terms of even and of odd p
-   are added apart: no addition waits for the one before. */
+/* sum[v] = x times n pieces of B's columns from j on. Terms of even and of odd
+   p are added apart: no addition waits for the one before. */
 INLINE void few_sums(const fl_gemm_job_f32 *job, const float *x, int64_t j,
                      wide *sum, int n)
 {
@@ -202,11 +210,11 @@ INLINE void few_sums(const fl_gemm_job_f32 *job, const float *x, int64_t j,
 
     for (; p + 2 <= job->k; p += 2, b += 2 * job->b_row, b1 += 2 * job->b_row)
         for (int v = 0; v < n; v++) {
-            even[v] += x[p] * *(const wide *)(b + v * FL_GEMM_WIDE);
-            odd[v] += x[p + 1] * *(const wide *)(b1 + v * FL_GEMM_WIDE);
+            even[v] += x[p] * *(const wide *)(b + v * WIDE);
+            odd[v] += x[p + 1] * *(const wide *)(b1 + v * WIDE);
         }
     for (int v = 0; p < job->k && v < n; v++)
-        even[v] += x[p] * *(const wide *)(b + v * FL_GEMM_WIDE);
+        even[v] += x[p] * *(const wide *)(b + v * WIDE);
     for (int v = 0; v < n; v++)
         sum[v] = even[v] + odd[v];
 }
@@ -218,7 +226,7 @@ INLINE void few_columns(const fl_gemm_job_f32 *job, const float *x, float *c,
 
     few_sums(job, x, j, sum, n);
     for (int v = 0; v < n; v++) {
-        wide *to = (wide *)(c + j + v * FL_GEMM_WIDE);
+        wide *to = (wide *)(c + j + v * WIDE);
 
         if (job->add)
             sum[v] += *to;
@@ -230,7 +238,7 @@ INLINE void few_columns(const fl_gemm_job_f32 *job, const float *x, float *c,
 INLINE void few_last(const fl_gemm_job_f32 *job, const float *x, float *c,
                      int64_t j)
 {
-    int64_t first = job->n - FL_GEMM_WIDE;
+    int64_t first = job->n - WIDE;
     wide sum[1];
 
     few_sums(job, x, first, sum, 1);
@@ -242,9 +250,9 @@ INLINE void few_row(const fl_gemm_job_f32 *job, const float *x, float *c)
 {
     int64_t j = 0;
 
-    for (; j + STRIP * FL_GEMM_WIDE <= job->n; j += STRIP * FL_GEMM_WIDE)
+    for (; j + STRIP * WIDE <= job->n; j += STRIP * WIDE)
         few_columns(job, x, c, j, STRIP);
-    for (; j + FL_GEMM_WIDE <= job->n; j += FL_GEMM_WIDE)
+    for (; j + WIDE <= job->n; j += WIDE)
         few_columns(job, x, c, j, 1);
     if (j < job->n)
         few_last(job, x, c, j);
