@@ -222,7 +222,8 @@ fl_status fl_fleet_save_inference_model(fl_fleet *f, const char *dir,
                                         const char *const *feeds,
                                         size_t n_feeds, fl_var *const *targets,
                                         size_t n_targets);
-/* By one worker, before training: see fl_job_load. */
+/* By one worker, before training: see fl_job_load. In a collective job by all of
+   them, and it returns when all have: each has dense parameters of its own. */
 FL_API FL_MUST_CHECK
 fl_status fl_fleet_load_model(fl_fleet *f, const char *dir);
 /* Drops rows of all tables that were not seen for so many days. */

@@ -215,7 +215,8 @@ fl_status fl_job_save_with(fl_job *j, const char *dir,
 
 /* Servers replace what they hold by a saved model, each by the rows of its own
    shards; it may have been saved by any number of servers, in any mode, or by
-   one process. By one trainer, before the others train (a barrier tells them);
+   one process. By one trainer, before the others train (a barrier tells them), in
+   mode collective by all, as each has dense parameters of its own;
    the startup programs of trainers take over what is there. What does not fit
    is all named, and nothing changes. The step of the job stays: servers that
    begin with a model (fl_fleet_init_server, fl_job_args.model) go on from its

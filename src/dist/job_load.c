@@ -344,20 +344,28 @@ static fl_status load_servers(fl_job *j, const char *path, const char *plan)
     return st;
 }
 
+/* Workers that have parameters of their own load together: one of them tells the
+   servers, and nobody trains before that. */
+static bool load_together(const fl_job *j)
+{
+    return j->mode && j->mode->workers_serve;
+}
+
 static fl_status load_all(fl_job *j, own_files *f, const char *path,
                           const fl_load_wish *wish)
 {
     char *plan = NULL;
-    fl_status st;
+    fl_status st = FL_OK;
 
     FL_TRY(make_plan(j, f->version, wish, &plan));
-    st = load_servers(j, path, plan);
+    if (!load_together(j) || !fl_job_rank(j))
+        st = load_servers(j, path, plan);
     if (!st && has_params(j))
         st = fl_mode_recv_all(j);
     if (!st)
         st = load_own(j, f, plan);
     fl_free(plan);
-    return st;
+    return !st && load_together(j) ? fl_job_barrier(j) : st;
 }
 
 fl_status fl_job_load_as(fl_job *j, const char *dir, const fl_load_wish *wish)

@@ -292,7 +292,8 @@ static void one_process_saves_and_loads_itself(void **state)
     refused(fl_fleet_load_model(s.fleet, dir), "is no model");
     assert_ok(fl_fleet_save_persistables(s.fleet, model));
     assert_ok(fl_fleet_load_model(s.fleet, model));
-    refused(fl_fleet_save_inference_model(s.fleet, model, NULL, 0, &s.cost, 1),
+    refused(fl_fleet_save_inference_model(
+                s.fleet, model, (const char *const[]){ "x" }, 1, &s.cost, 1),
             "is not among the feeds");
     nftw(dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
     fl_executor_free(e);

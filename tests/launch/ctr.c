@@ -1,6 +1,8 @@
 /* ctr.c - CTR-DNN on files of each worker's own, and models compared.
  *
- *     ctr train DATA MODE OPTIMIZER RATE OUT    a worker reads DATA/part-RANK
+ *     ctr train DATA MODE OPTIMIZER RATE OUT [FROM]
+ *                                               a worker reads DATA/part-RANK;
+ *                                               FROM is a model to go on from
  *     ctr compare MODEL MODEL LIMIT             |a - b| / max(1, |a|) of every
  *                                               number
  */
@@ -68,6 +70,8 @@ static void work(fl_ctx *c, fl_fleet *f, const model_net *net, char **argv)
     fl_dataset_report r = FL_INIT(fl_dataset_report);
 
     check(fl_run(e, fl_fleet_startup_program(f), NULL), "startup");
+    if (argv[7] && !fl_fleet_server_num(f))
+        check(fl_fleet_load_model(f, argv[7]), "load");
     check(fl_train_from_dataset(e, fl_fleet_main_program(f), d, &r), "pass");
     check(fl_fleet_barrier_worker(f), "barrier");
     check(fl_fleet_save_persistables(f, argv[6]), "save");
@@ -87,7 +91,7 @@ static int train(char **argv)
     if (fl_fleet_is_worker(f)) {
         work(c, f, &net, argv);
     } else {
-        check(fl_fleet_init_server(f, NULL), "server");
+        check(fl_fleet_init_server(f, argv[7]), "server");
         check(fl_fleet_run_server(f), "server");
     }
     fl_fleet_free(f);
@@ -188,7 +192,7 @@ static int compare(char **argv)
 
 int main(int argc, char **argv)
 {
-    if (argc == 7 && !strcmp(argv[1], "train"))
+    if ((argc == 7 || argc == 8) && !strcmp(argv[1], "train"))
         return train(argv);
     if (argc == 5 && !strcmp(argv[1], "compare"))
         return compare(argv);
