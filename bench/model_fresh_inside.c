@@ -5,6 +5,7 @@
  * its own pace all the time. Now and then one of its batches has a row that no
  * other has: when the step is over the push is applied, and the clock of that row
  * begins. It ends when the predictor gives another score than before. */
+#include <math.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -150,7 +151,8 @@ static void fill_rows(fresh *f)
     }
 }
 
-/* A step with the row of a probe, or without. */
+/* A step with the row of a probe, or without. Low ids are frequent, as in logs:
+   every power of ten has the same share. */
 static void train_step(fresh *f, uint64_t step, int64_t probe)
 {
     static int64_t ids[BATCH];
@@ -163,9 +165,10 @@ static void train_step(fresh *f, uint64_t step, int64_t probe)
 
     for (size_t i = 0; i < BATCH; i++) {
         uint64_t dice = fl_mix64(step * BATCH + i);
+        double unit = (double)(dice >> 11) * 0x1p-53;
 
-        ids[i] = (int64_t)(PROBES + dice % (f->n_rows - PROBES));
-        labels[i] = (float)(dice >> 63);
+        ids[i] = PROBES - 1 + (int64_t)pow((double)(f->n_rows - PROBES), unit);
+        labels[i] = (float)(dice & 1);
     }
     if (probe >= 0)
         ids[0] = probe;
