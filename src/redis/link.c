@@ -233,8 +233,11 @@ fl_status fl_redis_take(fl_redis_link *l, int type, redisReply **out)
     void *reply;
     fl_status st;
 
-    if (redisGetReply(l->c, &reply))
-        return failed(l);
+    if (redisGetReply(l->c, &reply)) {
+        /* Not what it gives back: so it is seen that this is never FL_OK. */
+        (void)failed(l);
+        return FL_ERR_IO;
+    }
     st = check_reply(l, reply, awaited(reply, type));
     if (st)
         freeReplyObject(reply);
