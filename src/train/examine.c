@@ -29,6 +29,12 @@ static fl_status check_tests(const fl_train_pass *p)
         FL_FAIL(FL_ERR_INVAL,
                 "a pass that infers trains nothing that could be examined in "
                 "its midst; leave test and test_every out");
+    if (a->test && p->job && p->job->mode && p->job->mode->workers_serve)
+        FL_FAIL(FL_ERR_UNSUPPORTED,
+                "mode %s: workers make every step together until the last one "
+                "has no more data, and do not rest in the midst of a pass; "
+                "examine between passes with fl_infer_from_dataset",
+                p->job->mode->name);
     if (!a->test != !a->test_every)
         FL_FAIL(FL_ERR_INVAL, "examining in the midst of training needs both, "
                               "data (test) and how often (test_every)");

@@ -66,4 +66,9 @@ for mode in sync half_async async geo; do
     grep -q '^held out' $mode/workerlog.1 &&
         fail "mode $mode: both workers tell what was held out"
 done
+
+"$fleetrun" --worker_num=2 --log_dir=alike "$flotilla" "$@" \
+    --mode collective >job.txt 2>&1 && fail 'mode collective rests in a pass'
+cat job.txt alike/* | grep -q 'mode collective: workers make every step' ||
+    fail "mode collective does not say why: $(cat job.txt alike/*)"
 exit $failed
