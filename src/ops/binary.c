@@ -41,7 +41,7 @@ static fl_status binary_infer(fl_infer *c, fl_binary_kind kind)
     char buf[FL_SLOT_TEXT_MAX];
 
     if (type_index(dtype, kind) < 0)
-        FL_FAIL(FL_ERR_INVAL, "op %s: %s must be f32 or f64%s",
+        FL_FAIL(FL_ERR_TYPE, "op %s: %s must be f32 or f64%s",
                 c->node->def->name, fl_infer_text(c, X, buf),
                 flags_of[kind] & FL_BINARY_INTS ? ", i32 or i64" : "");
     return fl_infer_meeting(c, fl_int(c, AXIS), dtype);

@@ -49,7 +49,7 @@ static fl_status clip_infer(fl_infer *c)
         const fl_tensor *x = fl_infer_in_at(c, X, i);
 
         if (!fl_dtype_is_float(x->dtype))
-            FL_FAIL(FL_ERR_INVAL, "op %s: X (%.100s) must be f32 or f64",
+            FL_FAIL(FL_ERR_TYPE, "op %s: X (%.100s) must be f32 or f64",
                     c->node->def->name, c->node->in[X].vars[i]->name);
         fl_tensor_like(fl_infer_out_at(c, OUT, i), x);
     }

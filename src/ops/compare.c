@@ -111,8 +111,7 @@ static fl_status check_bool(const fl_infer *c, int slot)
     char buf[FL_SLOT_TEXT_MAX];
 
     if (fl_infer_in(c, slot)->dtype != FL_DTYPE_BOOL)
-        FL_FAIL(FL_ERR_INVAL,
-                "op %s: %s must be bool; compare or cast it first",
+        FL_FAIL(FL_ERR_TYPE, "op %s: %s must be bool; compare or cast it first",
                 c->node->def->name, fl_infer_text(c, slot, buf));
     return FL_OK;
 }

@@ -49,8 +49,8 @@ static fl_status check_ids_shape(const fl_infer *c, bool v2)
     char buf[FL_SLOT_TEXT_MAX];
 
     if (ids->dtype != FL_DTYPE_I64 && ids->dtype != FL_DTYPE_U64)
-        FL_FAIL(FL_ERR_INVAL, "op %s: %s must be i64 or u64",
-                c->node->def->name, fl_infer_text(c, IDS, buf));
+        FL_FAIL(FL_ERR_TYPE, "op %s: %s must be i64 or u64", c->node->def->name,
+                fl_infer_text(c, IDS, buf));
     if (!v2 && (s->rank < 2 || (s->dim[s->rank - 1] != 1)))
         FL_FAIL(FL_ERR_INVAL,
                 "op lookup_table: %s must have two dimensions or more and 1 "

@@ -98,7 +98,7 @@ static fl_status check_params(const fl_infer *c)
 
     for (int i = 0; i < fl_infer_n_in(c, PARAM); i++)
         if (!fl_dtype_is_float(fl_infer_in_at(c, PARAM, i)->dtype))
-            FL_FAIL(FL_ERR_INVAL, "op %s: %s must be f32 or f64",
+            FL_FAIL(FL_ERR_TYPE, "op %s: %s must be f32 or f64",
                     c->node->def->name, arg_text(c, PARAM, i, buf));
     return FL_OK;
 }

@@ -63,7 +63,7 @@ static fl_status pull_infer(fl_infer *c)
         int64_t n = fl_shape_numel(&ids->shape);
 
         if (ids->dtype != FL_DTYPE_I64 && ids->dtype != FL_DTYPE_U64)
-            FL_FAIL(FL_ERR_INVAL,
+            FL_FAIL(FL_ERR_TYPE,
                     "op pull_sparse: Ids[%d] (%s) is %s, it must be i64 or u64",
                     i, c->node->in[IDS].vars[i]->name,
                     fl_dtype_text(ids->dtype));

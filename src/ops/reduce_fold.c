@@ -120,8 +120,7 @@ static fl_status bool_infer(fl_infer *c)
     char buf[FL_SLOT_TEXT_MAX];
 
     if (fl_infer_in(c, X)->dtype != FL_DTYPE_BOOL)
-        FL_FAIL(FL_ERR_INVAL,
-                "op %s: %s must be bool; compare or cast it first",
+        FL_FAIL(FL_ERR_TYPE, "op %s: %s must be bool; compare or cast it first",
                 c->node->def->name, fl_infer_text(c, X, buf));
     return fl_reduce_infer(c);
 }

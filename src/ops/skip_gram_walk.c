@@ -36,8 +36,8 @@ fl_status fl_skip_gram_check_ids(const fl_infer *c, int slot)
     char buf[FL_SLOT_TEXT_MAX];
 
     if (t->dtype != FL_DTYPE_I64 && t->dtype != FL_DTYPE_U64)
-        FL_FAIL(FL_ERR_INVAL, "op %s: %s must be i64 or u64",
-                c->node->def->name, fl_infer_text(c, slot, buf));
+        FL_FAIL(FL_ERR_TYPE, "op %s: %s must be i64 or u64", c->node->def->name,
+                fl_infer_text(c, slot, buf));
     return FL_OK;
 }
 

@@ -13,7 +13,7 @@ static fl_status where_infer(fl_infer *c)
     char a[FL_SLOT_TEXT_MAX], b[FL_SLOT_TEXT_MAX];
 
     if (fl_infer_in(c, CONDITION)->dtype != FL_DTYPE_BOOL)
-        FL_FAIL(FL_ERR_INVAL, "op where: %s must be bool",
+        FL_FAIL(FL_ERR_TYPE, "op where: %s must be bool",
                 fl_infer_text(c, CONDITION, a));
     FL_TRY(fl_infer_same_dtype(c, X, Y));
     for (int s = CONDITION; s <= Y; s++)
