@@ -4,7 +4,9 @@ from .ir import Variable, _as_list, _name
 
 
 def _handles(block, found):
-    """Variables or names as handles."""
+    """Variables or names, or one of either, as handles."""
+    if isinstance(found, (str, Variable)):
+        found = [found]
     return [block._var_recursive(_name(v))._handle for v in found or []]
 
 

@@ -116,6 +116,18 @@ class LayerHelper:
                                 dtype=var.dtype, persistable=True)
         initializer(twin, block)
 
+    def apply(self, kind, inputs, outputs=("Out",), attrs=None, dtype=None):
+        """Appends an operator; what it makes in its first output, whose type
+        is that of the first input unless said. Other outputs are made too."""
+        first = next(iter(inputs.values()))
+        first = first[0] if isinstance(first, (list, tuple)) else first
+        made = {outputs[0]: self.like(first) if dtype is None else
+                self.create_variable_for_type_inference(dtype)}
+        for slot in outputs[1:]:
+            made[slot] = self.create_variable_for_type_inference(None, True)
+        self.append_op(kind, inputs=inputs, outputs=made, attrs=attrs)
+        return made[outputs[0]]
+
     # --- what often follows ---
 
     def append_bias_op(self, input_var, dim_start=1, dim_end=None):

@@ -118,23 +118,23 @@ class Auc(MetricBase):
         super().__init__(name)
         self._curve = curve
         self._num_thresholds = num_thresholds
-        self._pos = np.zeros(num_thresholds + 1, "int64")
-        self._neg = np.zeros(num_thresholds + 1, "int64")
+        self._stat_pos = np.zeros(num_thresholds + 1, "int64")
+        self._stat_neg = np.zeros(num_thresholds + 1, "int64")
 
     def update(self, preds, labels):
         preds = np.asarray(preds)[:, 1]
         labels = np.asarray(labels).reshape(-1)
         at = (preds * self._num_thresholds).astype("int64")
         size = self._num_thresholds + 1
-        self._pos += np.bincount(at[labels != 0], minlength=size)
-        self._neg += np.bincount(at[labels == 0], minlength=size)
+        self._stat_pos += np.bincount(at[labels != 0], minlength=size)
+        self._stat_neg += np.bincount(at[labels == 0], minlength=size)
 
     def reset(self):
-        self._pos[:] = 0
-        self._neg[:] = 0
+        self._stat_pos[:] = 0
+        self._stat_neg[:] = 0
 
     def eval(self):
-        pos, neg = np.cumsum(self._pos[::-1]), np.cumsum(self._neg[::-1])
+        pos, neg = np.cumsum(self._stat_pos[::-1]), np.cumsum(self._stat_neg[::-1])
         if not pos[-1] or not neg[-1]:
             return 0.0
         pos0, neg0 = np.r_[0, pos[:-1]], np.r_[0, neg[:-1]]

@@ -1,4 +1,6 @@
 """Losses."""
+from .. import ir
+from ..check import check_type
 from ..helper import LayerHelper
 
 
@@ -71,3 +73,58 @@ def bpr_loss(input, label, name=None):
     helper.append_op("bpr_loss", inputs={"X": input, "Label": label},
                      outputs={"Y": out})
     return out
+
+
+def margin_rank_loss(label, left, right, margin=0.1, name=None):
+    for value, given in ((label, "label"), (left, "left"), (right, "right")):
+        check_type(value, given, ir.Variable, "margin_rank_loss")
+    return LayerHelper("margin_rank_loss", name=name).apply(
+        "margin_rank_loss", {"X1": left, "X2": right, "Label": label},
+        ("Out", "Activated"), {"margin": margin})
+
+
+def rank_loss(label, left, right, name=None):
+    return LayerHelper("rank_loss", name=name).apply(
+        "rank_loss", {"Left": left, "Right": right, "Label": label})
+
+
+def kldiv_loss(x, target, reduction="mean", name=None):
+    return LayerHelper("kldiv_loss", name=name).apply(
+        "kldiv_loss", {"X": x, "Target": target}, ("Loss",),
+        {"reduction": reduction})
+
+
+def smooth_l1(x, y, inside_weight=None, outside_weight=None, sigma=None):
+    return LayerHelper("smooth_l1_loss").apply(
+        "smooth_l1_loss", {"X": x, "Y": y, "InsideWeight": inside_weight,
+                           "OutsideWeight": outside_weight}, ("Out", "Diff"),
+        {"sigma": 1.0 if sigma is None else float(sigma)})
+
+
+# Fluid's numbers of samplers.
+_SAMPLERS = {"uniform": 0, "log_uniform": 1}
+
+
+def nce(input, label, num_total_classes, sample_weight=None, param_attr=None,
+        bias_attr=None, num_neg_samples=None, name=None, sampler="uniform",
+        custom_dist=None, seed=0, is_sparse=False):
+    """The loss of the true classes against drawn ones, a number a row."""
+    if sampler not in _SAMPLERS:
+        raise ValueError(f"nce: sampler {sampler!r} is not there; uniform and "
+                         "log_uniform are")
+    helper = LayerHelper("nce", param_attr=param_attr, bias_attr=bias_attr,
+                         name=name)
+    w = helper.create_parameter(helper.param_attr,
+                                [num_total_classes, input.shape[1]],
+                                input.dtype)
+    b = helper.create_parameter(helper.bias_attr, [num_total_classes, 1],
+                                input.dtype, is_bias=True)
+    n = 10 if num_neg_samples is None else int(num_neg_samples)
+    cost = helper.apply("nce", {"Input": input, "Label": label, "Weight": w,
+                                "Bias": b, "SampleWeight": sample_weight},
+                        ("Cost", "SampleLogits", "SampleLabels"),
+                        {"num_total_classes": num_total_classes,
+                         "num_neg_samples": n, "seed": seed,
+                         "sampler": _SAMPLERS[sampler],
+                         "is_sparse": is_sparse})
+    return cost / (n + 1)

@@ -1,4 +1,5 @@
 """Layers over sequences of different length."""
+from .. import ir
 from ..helper import LayerHelper
 
 
@@ -75,3 +76,94 @@ def dynamic_gru(input, size, param_attr=None, bias_attr=None, is_reverse=False,
                             "activation": candidate_activation,
                             "origin_mode": origin_mode})
     return hidden
+
+
+def sequence_concat(input, name=None):
+    return LayerHelper("sequence_concat", name=name).apply(
+        "sequence_concat", {"X": list(input)})
+
+
+def sequence_expand_as(x, y, name=None):
+    return LayerHelper("sequence_expand_as", name=name).apply(
+        "sequence_expand_as", {"X": x, "Y": y})
+
+
+def sequence_reverse(x, name=None):
+    return LayerHelper("sequence_reverse", name=name).apply(
+        "sequence_reverse", {"X": x}, ("Y",))
+
+
+def sequence_pad(x, pad_value, maxlen=None, name=None):
+    helper = LayerHelper("sequence_pad", name=name)
+    out = helper.like(x)
+    length = helper.create_variable_for_type_inference("int64", True)
+    helper.append_op("sequence_pad", inputs={"X": x, "PadValue": pad_value},
+                     outputs={"Out": out, "Length": length},
+                     attrs={"padded_length": -1 if maxlen is None else maxlen})
+    return out, length
+
+
+def sequence_unpad(x, length, name=None):
+    return LayerHelper("sequence_unpad", name=name).apply(
+        "sequence_unpad", {"X": x, "Length": length})
+
+
+def sequence_reshape(input, new_dim):
+    return LayerHelper("sequence_reshape").apply(
+        "sequence_reshape", {"X": input}, attrs={"new_dim": new_dim})
+
+
+def sequence_slice(input, offset, length, name=None):
+    return LayerHelper("sequence_slice", name=name).apply(
+        "sequence_slice", {"X": input, "Offset": offset, "Length": length})
+
+
+def sequence_enumerate(input, win_size, pad_value=0, name=None):
+    return LayerHelper("sequence_enumerate", name=name).apply(
+        "sequence_enumerate", {"X": input},
+        attrs={"win_size": win_size, "pad_value": pad_value})
+
+
+def sequence_mask(x, maxlen=None, dtype="int64", name=None):
+    inputs, attrs = {"X": x}, {"out_dtype": dtype}
+    if isinstance(maxlen, ir.Variable):
+        inputs["MaxLenTensor"] = maxlen
+    else:
+        attrs["maxlen"] = -1 if maxlen is None else maxlen
+    out = LayerHelper("sequence_mask", name=name).apply(
+        "sequence_mask", inputs, ("Y",), attrs, dtype)
+    out.stop_gradient = True
+    return out
+
+
+# Fluid's numbers of activations of gru_unit.
+_ACTIVATIONS = {"identity": 0, "sigmoid": 1, "tanh": 2, "relu": 3}
+
+
+def gru_unit(input, hidden, size, param_attr=None, bias_attr=None,
+             activation="tanh", gate_activation="sigmoid", origin_mode=False):
+    """One step of a gated unit: (hidden, reset hidden, gate)."""
+    helper = LayerHelper("gru_unit", param_attr=param_attr,
+                         bias_attr=bias_attr)
+    size = size // 3
+    w = helper.create_parameter(helper.param_attr, [size, 3 * size],
+                                input.dtype)
+    b = helper.create_parameter(helper.bias_attr, [1, 3 * size], input.dtype,
+                                is_bias=True)
+    outs = [helper.like(input) for _ in range(3)]
+    helper.append_op("gru_unit",
+                     inputs={"Input": input, "HiddenPrev": hidden, "Weight": w,
+                             "Bias": b},
+                     outputs=dict(zip(("Hidden", "ResetHiddenPrev", "Gate"),
+                                      outs)),
+                     attrs={"activation": _ACTIVATIONS[activation],
+                            "gate_activation": _ACTIVATIONS[gate_activation],
+                            "origin_mode": origin_mode})
+    return tuple(outs)
+
+
+def sequence_conv_pool(input, num_filters, filter_size, param_attr=None,
+                       act="sigmoid", pool_type="max", bias_attr=None):
+    return sequence_pool(sequence_conv(input, num_filters, filter_size,
+                                       param_attr=param_attr, act=act,
+                                       bias_attr=bias_attr), pool_type)

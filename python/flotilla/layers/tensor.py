@@ -3,6 +3,7 @@ import numpy as np
 
 from .. import ir, names, types
 from ..attr import ParamAttr
+from ..check import check_type
 from ..helper import LayerHelper
 from ..initializer import ConstantInitializer, NumpyArrayInitializer
 
@@ -85,15 +86,20 @@ def fill_constant(shape, dtype, value, force_cpu=False, out=None, name=None):
     helper = LayerHelper("fill_constant", name=name)
     if out is None:
         out = helper.create_variable_for_type_inference(dtype)
-    inputs, attrs = _shape_slots(helper, shape)
-    attrs.update(dtype=types.var_type(dtype), value=float(value))
+    check_type(shape, "shape", (list, tuple, ir.Variable), "fill_constant")
+    inputs, attrs = shape_slots(shape)
+    attrs["dtype"] = types.var_type(dtype)
+    if isinstance(value, ir.Variable):
+        inputs["ValueTensor"] = value
+    else:
+        attrs["value"] = float(value)
     helper.append_op("fill_constant", inputs=inputs, outputs={"Out": out},
                      attrs=attrs)
     out.stop_gradient = True
     return out
 
 
-def _shape_slots(helper, shape):
+def shape_slots(shape):
     """A shape of numbers, a tensor, or a list of both, as slots and
     attributes."""
     if isinstance(shape, ir.Variable):
@@ -142,4 +148,57 @@ def _arg(kind, x, axis):
     out = helper.create_variable_for_type_inference("int64", True)
     helper.append_op(kind, inputs={"X": x}, outputs={"Out": out},
                      attrs={"axis": axis})
+    return out
+
+
+def argsort(input, axis=-1, descending=False, name=None):
+    helper = LayerHelper("argsort", name=name)
+    out = helper.like(input)
+    indices = helper.create_variable_for_type_inference("int64", True)
+    helper.append_op("argsort", inputs={"X": input},
+                     outputs={"Out": out, "Indices": indices},
+                     attrs={"axis": axis, "descending": descending})
+    return out, indices
+
+
+def range(start, end, step, dtype):
+    """Numbers from start to below end."""
+    def tensor(n):
+        return n if isinstance(n, ir.Variable) else fill_constant([1], dtype, n)
+
+    out = LayerHelper("range").apply(
+        "range", {"Start": tensor(start), "End": tensor(end),
+                  "Step": tensor(step)}, dtype=dtype)
+    out.stop_gradient = True
+    return out
+
+
+def increment(x, value=1.0, in_place=True):
+    helper = LayerHelper("increment")
+    out = x if in_place else helper.like(x)
+    helper.append_op("increment", inputs={"X": x}, outputs={"Out": out},
+                     attrs={"step": float(value)})
+    return out
+
+
+def sum(x):
+    inputs = x if isinstance(x, (list, tuple)) else [x]
+    for v in inputs:
+        check_type(v, "x", ir.Variable, "sum")
+    return LayerHelper("sum").apply("sum", {"X": list(inputs)})
+
+
+def zeros_like(x, out=None):
+    return _filled_like(x, out, 0.0)
+
+
+def ones_like(x, out=None):
+    return _filled_like(x, out, 1.0)
+
+
+def _filled_like(x, out, value):
+    helper = LayerHelper("fill_any_like")
+    out = out or helper.like(x)
+    helper.append_op("fill_any_like", inputs={"X": x}, outputs={"Out": out},
+                     attrs={"value": value})
     return out
