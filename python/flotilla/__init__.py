@@ -22,6 +22,8 @@ from .attr import ParamAttr, WeightNormParamAttr
 from .backward import append_backward, gradients
 from .compiler import (BuildStrategy, CompiledProgram, ExecutionStrategy,
                        ParallelExecutor)
+from .data.feeder import DataFeeder
+from .data.loader import DataLoader, PyReader
 from .executor import Executor
 from .ir import (Operator, Parameter, Program, Variable, default_main_program,
                  default_startup_program, name_scope, program_guard)

@@ -36,10 +36,19 @@ class Executor:
         program = program or ir.default_main_program()
         scope = scope or tensor.global_scope()
         names = self._names(fetch_list)
+        feed = self._with_loaders(program, feed)
         if not isinstance(program, ir.Program):
             return program._run(self, feed, names, scope, return_numpy,
                                 return_merged)
         return self._run_program(program, feed, names, scope, return_numpy)
+
+    @staticmethod
+    def _with_loaders(program, feed):
+        """The feed, and the next batches of loaders that were started."""
+        loaders = getattr(program, "_program", program)._loaders
+        for loader in loaders.values():
+            feed = dict(feed or {}, **(loader._next() or {}))
+        return feed
 
     def _run_program(self, program, feed, names, scope, return_numpy):
         found = self._call(_core.run, program._handle, program, feed, names,

@@ -3,10 +3,10 @@ one operator run by itself."""
 import logging
 
 from . import _core, ir, tensor, types
+from .data.loader import EOFException
 from .types import VarType
 
 EnforceNotMet = _core.Error
-EOFException = StopIteration
 _said = set()
 
 

@@ -436,11 +436,13 @@ class Block:
                 raise ValueError(f"parameter {name} is there already with shape"
                                  f" {known.shape}, not {tuple(shape)}")
             return known
+        lod_level = options.pop("lod_level", 0)
+        options.pop("persistable", None)
         face = Parameter(self, name, dtype, is_parameter=True,
                          persistable=True, stop_gradient=stop_gradient,
                          frozen=not options.get("trainable", True), **options)
         self._vars[name] = face
-        self._declare(face, shape, dtype, 0, False)
+        self._declare(face, shape, dtype, lod_level, False)
         if initializer is not None:
             initializer(face, self)
         return face
@@ -564,7 +566,7 @@ class Program:
         self._current = 0
         self._role = _ROLES["forward"]
         self._extra = extra if extra is not None else {}
-        self._is_distributed = False
+        self._loaders = {}  # those that its runs take batches from
 
     # --- blocks ---
 

@@ -1,0 +1,1 @@
+"""Ways for data to come in: readers, feeders, loaders, data sets."""
