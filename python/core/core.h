@@ -49,7 +49,8 @@ PyAPI_FUNC(const char *) PyUnicode_AsUTF8AndSize(PyObject *o, Py_ssize_t *n);
     X(op, fl_op_node, NULL)                                                    \
     X(scope, fl_scope, fl_scope_free)                                          \
     X(executor, fl_executor, fl_executor_free)                                 \
-    X(compiled, fl_compiled_program, fl_compiled_program_free)
+    X(compiled, fl_compiled_program, fl_compiled_program_free)                 \
+    X(dataset, fl_dataset, fl_dataset_free)
 
 typedef enum core_kind {
 #define X(name, type, free_fn) CORE_##name,
@@ -120,6 +121,7 @@ PyObject *core_text(char *text);
 
 /* --- functions ----------------------------------------------------------- */
 
-extern PyMethodDef core_ir_methods[], core_look_methods[], core_run_methods[];
+extern PyMethodDef core_ir_methods[], core_look_methods[], core_run_methods[],
+    core_io_methods[], core_data_methods[];
 
 #endif

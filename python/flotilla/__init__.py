@@ -15,16 +15,18 @@ import pkgutil
 # In a tree the extension lies in the build directory.
 __path__ = pkgutil.extend_path(__path__, __name__)
 
-from . import (backward, clip, initializer, layers, metrics, names, optimizer,
-               regularizer)
+from . import (backward, clip, initializer, io, layers, metrics, names,
+               optimizer, regularizer)
 from ._core import Error
 from .attr import ParamAttr, WeightNormParamAttr
 from .backward import append_backward, gradients
 from .compiler import (BuildStrategy, CompiledProgram, ExecutionStrategy,
                        ParallelExecutor)
+from .data.dataset import DatasetFactory, InMemoryDataset, QueueDataset
 from .data.feeder import DataFeeder
 from .data.loader import DataLoader, PyReader
-from .executor import Executor
+from .executor import Executor, FetchHandler
+from .io import load, save
 from .ir import (Operator, Parameter, Program, Variable, default_main_program,
                  default_startup_program, name_scope, program_guard)
 from .fluid import data

@@ -92,3 +92,55 @@ class Executor:
                 v._change(is_data=True)
                 same = False
         return None if same else ready
+
+    # --- passes over a dataset ---
+
+    def train_from_dataset(self, program=None, dataset=None, scope=None,
+                           thread=0, debug=False, fetch_list=None,
+                           fetch_info=None, print_period=100,
+                           fetch_handler=None):
+        """One pass over the data; gives what was seen, as a dict."""
+        return self._pass(True, program, dataset, scope, thread, debug,
+                          fetch_list, fetch_info, print_period, fetch_handler)
+
+    def infer_from_dataset(self, program=None, dataset=None, scope=None,
+                           thread=0, debug=False, fetch_list=None,
+                           fetch_info=None, print_period=100,
+                           fetch_handler=None):
+        """The same without updating anything."""
+        return self._pass(False, program, dataset, scope, thread, debug,
+                          fetch_list, fetch_info, print_period, fetch_handler)
+
+    def _pass(self, trains, program, dataset, scope, thread, debug, fetch_list,
+              fetch_info, print_period, handler):
+        if dataset is None:
+            raise RuntimeError("dataset is need and should be initialized")
+        program = program or ir.default_main_program()
+        program = getattr(program, "_program", program)
+        names, called, period = self._names(fetch_list), None, 0.0
+        if handler is not None:
+            keys = list(handler.var_dict)
+            names = self._names(list(handler.var_dict.values()))
+            period = float(handler.period_secs)
+
+            def called(values):
+                handler.handler(dict(zip(keys, values)))
+        return _core.pass_over(trains, self._handle, program._handle,
+                               dataset._handle, thread, names, fetch_info,
+                               print_period, called, period, debug,
+                               (scope or tensor.global_scope())._handle)
+
+
+class FetchHandler:
+    """A user's class has handler(values): called every period_secs with
+    {name: array} of var_dict."""
+
+    def __init__(self, var_dict=None, period_secs=60):
+        if var_dict is None:
+            raise AssertionError("FetchHandler needs a var_dict")
+        self.var_dict = var_dict
+        self.period_secs = period_secs
+
+    def handler(self, res_dict):
+        for name, value in res_dict.items():
+            print(f"{name}[0]: {value[0]} ")

@@ -117,13 +117,14 @@ class Optimizer:
         if not with_grad:
             return []
         program = with_grad[0][0].block.program
+        block = program.global_block()
+        first = len(block.ops)
         self._create_global_learning_rate(program)
-        ops = []
         for param, grad in with_grad:
             rate = self._rate_of(param)
             with program._optimized_guard([param, grad]):
-                ops.append(self._append_optimize_op(param, grad, rate))
-        return ops
+                self._append_optimize_op(param, grad, rate)
+        return block.ops[first:]
 
     def _append_optimize_op(self, param, grad, rate):
         inputs = {"Param": param, "Grad": grad, "LearningRate": rate}

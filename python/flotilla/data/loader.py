@@ -33,7 +33,11 @@ def _as_batch(values):
     return values if isinstance(values, LoDTensor) else np.asarray(values)
 
 
-class GeneratorLoader:
+class DataLoaderBase:
+    """What loaders of all kinds are."""
+
+
+class GeneratorLoader(DataLoaderBase):
     def __init__(self, feed_list, capacity, iterable, return_list=False):
         if not capacity or capacity < 1:
             raise ValueError(f"Please give value to capacity: {capacity!r}")
@@ -46,6 +50,10 @@ class GeneratorLoader:
         self._running = None
         if not iterable:
             self._program().setdefault(id(self), self)
+
+    @property
+    def iterable(self):
+        return self._iterable
 
     def _program(self):
         return ir.default_main_program()._loaders
