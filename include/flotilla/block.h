@@ -45,7 +45,8 @@ typedef struct fl_var_def {
     fl_shape shape;    /* -1: not known yet */
     bool is_data;      /* fed */
     bool is_parameter; /* learned, hence persistable */
-    bool is_table;     /* a parameter whose rows are in a table; not to set */
+    bool is_table;     /* a parameter whose rows are in a table, which operator
+                          init_table of the startup program makes */
     bool persistable;  /* lives in the scope, from run to run */
     bool frozen;       /* a parameter that is not trained */
     bool stop_gradient;

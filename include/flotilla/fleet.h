@@ -182,6 +182,12 @@ FL_API FL_MUST_CHECK
 fl_status fl_fleet_minimize_with(fl_fleet *f, fl_var *loss,
                                  const fl_backward_args *args);
 
+/* The programs of this process, out of a pair that somebody else has minimized:
+   a front end in another language. strategy NULL: sync. */
+FL_API FL_MUST_CHECK
+fl_status fl_fleet_distribute(fl_fleet *f, fl_strategy *s, fl_program *main,
+                              fl_program *startup);
+
 FL_API fl_program *fl_fleet_main_program(fl_fleet *f);
 FL_API fl_program *fl_fleet_startup_program(fl_fleet *f);
 /* The handle of this process in the job: barriers, statistics, values on the

@@ -50,7 +50,9 @@ PyAPI_FUNC(const char *) PyUnicode_AsUTF8AndSize(PyObject *o, Py_ssize_t *n);
     X(scope, fl_scope, fl_scope_free)                                          \
     X(executor, fl_executor, fl_executor_free)                                 \
     X(compiled, fl_compiled_program, fl_compiled_program_free)                 \
-    X(dataset, fl_dataset, fl_dataset_free)
+    X(dataset, fl_dataset, fl_dataset_free)                                    \
+    X(fleet, fl_fleet, fl_fleet_free)                                          \
+    X(strategy, fl_strategy, NULL)
 
 typedef enum core_kind {
 #define X(name, type, free_fn) CORE_##name,
@@ -122,6 +124,6 @@ PyObject *core_text(char *text);
 /* --- functions ----------------------------------------------------------- */
 
 extern PyMethodDef core_ir_methods[], core_look_methods[], core_run_methods[],
-    core_io_methods[], core_data_methods[];
+    core_io_methods[], core_data_methods[], core_fleet_methods[];
 
 #endif

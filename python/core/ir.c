@@ -319,7 +319,8 @@ static PyObject *block_ops(PyObject *self, PyObject *args)
 static char *var_words[] = { "dtype",       "kind",          "lod_level",
                              "shape",       "is_data",       "is_parameter",
                              "persistable", "frozen",        "stop_gradient",
-                             "tag",         "learning_rate", NULL };
+                             "tag",         "learning_rate", "is_table",
+                             NULL };
 
 static int read_shape(PyObject *o, fl_shape *out)
 {
@@ -352,15 +353,15 @@ static int read_def(PyObject *words, fl_var_def *def)
     int dtype = (int)def->dtype, kind = (int)def->kind;
     int is_data = def->is_data, is_parameter = def->is_parameter;
     int persistable = def->persistable, frozen = def->frozen;
-    int stop = def->stop_gradient;
+    int stop = def->stop_gradient, is_table = def->is_table;
     unsigned long long tag = def->tag;
     int ok;
 
-    ok = none &&
-         PyArg_ParseTupleAndKeywords(
-             none, words, "|$iiiO&pppppKd", var_words, &dtype, &kind,
-             &def->lod_level, read_shape, &def->shape, &is_data, &is_parameter,
-             &persistable, &frozen, &stop, &tag, &def->learning_rate);
+    ok = none && PyArg_ParseTupleAndKeywords(
+                     none, words, "|$iiiO&pppppKdp", var_words, &dtype, &kind,
+                     &def->lod_level, read_shape, &def->shape, &is_data,
+                     &is_parameter, &persistable, &frozen, &stop, &tag,
+                     &def->learning_rate, &is_table);
     Py_XDECREF(none);
     def->dtype = (fl_dtype)dtype;
     def->kind = (fl_kind)kind;
@@ -369,6 +370,7 @@ static int read_def(PyObject *words, fl_var_def *def)
     def->persistable = persistable;
     def->frozen = frozen;
     def->stop_gradient = stop;
+    def->is_table = is_table;
     def->tag = tag;
     return ok;
 }

@@ -15,7 +15,7 @@ import pkgutil
 # In a tree the extension lies in the build directory.
 __path__ = pkgutil.extend_path(__path__, __name__)
 
-from . import (backward, clip, initializer, io, layers, metrics, names,
+from . import (backward, clip, fleet, initializer, io, layers, metrics, names,
                optimizer, regularizer)
 from ._core import Error
 from .attr import ParamAttr, WeightNormParamAttr

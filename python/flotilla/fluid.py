@@ -44,6 +44,10 @@ def in_dygraph_mode():
     return False
 
 
+def enable_static():
+    """Programs are the only mode."""
+
+
 def get_cuda_device_count():
     return 0
 

@@ -87,6 +87,26 @@ class LayerHelper:
         return self.main_program.global_block().create_parameter(
             shape, dtype, stop_gradient=stop_gradient, **attr._to_kwargs())
 
+    def create_table(self, attr, shape, dtype):
+        """A parameter whose rows are in a table of ids, which operator
+        init_table of the startup program makes."""
+        if attr.name is None:
+            attr.name = names.generate(f"{self.name}.w")
+        block = self.main_program.global_block()
+        known = block._find(attr.name)
+        if known is not None:
+            return known
+        table = block.create_parameter(shape, dtype, is_table=True,
+                                       **attr._to_kwargs())
+        table.is_distributed = True
+        words = f"dim={shape[1]} height={shape[0]}"
+        first = attr.initializer._words() if attr.initializer else None
+        self.startup_program.global_block().append_op(
+            "init_table", attrs={"table": attr.name,
+                                 "settings": words + (f" init={first}" if first
+                                                      else "")})
+        return table
+
     def create_variable_for_type_inference(self, dtype, stop_gradient=False):
         return self.main_program.current_block()._temporary(
             f"{self.name}.tmp", dtype, stop_gradient=stop_gradient)

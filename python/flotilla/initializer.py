@@ -11,6 +11,12 @@ class Initializer:
     def __call__(self, param, block=None):
         raise NotImplementedError
 
+    def _words(self):
+        """The same for the rows of a table."""
+        raise NotImplementedError(f"{type(self).__name__}: rows of a table "
+                                  "begin with Constant, Uniform, Normal, "
+                                  "TruncatedNormal or Xavier")
+
     @staticmethod
     def _fans(param):
         """Inputs and outputs of a layer with these weights."""
@@ -38,6 +44,9 @@ class ConstantInitializer(Initializer):
     def __init__(self, value=0.0, force_cpu=False):
         self._value = value
 
+    def _words(self):
+        return f"constant({float(self._value)})"
+
     def __call__(self, param, block):
         return self._write(block, "fill_constant", param,
                            value=float(self._value))
@@ -50,16 +59,22 @@ class UniformInitializer(Initializer):
                              "none")
         self._low, self._high, self._seed = low, high, seed
 
+    def _words(self):
+        return f"uniform({self._low},{self._high})"
+
     def __call__(self, param, block):
         return self._write(block, "uniform_random", param, min=self._low,
                            max=self._high, seed=self._seed)
 
 
 class NormalInitializer(Initializer):
-    _KIND = "gaussian_random"
+    _KIND, _WORD = "gaussian_random", "normal"
 
     def __init__(self, loc=0.0, scale=1.0, seed=0):
         self._mean, self._std, self._seed = loc, scale, seed
+
+    def _words(self):
+        return f"{self._WORD}({self._mean},{self._std})"
 
     def __call__(self, param, block):
         return self._write(block, self._KIND, param, mean=self._mean,
@@ -67,7 +82,7 @@ class NormalInitializer(Initializer):
 
 
 class TruncatedNormalInitializer(NormalInitializer):
-    _KIND = "truncated_gaussian_random"
+    _KIND, _WORD = "truncated_gaussian_random", "truncated_normal"
 
 
 class _FanInitializer(Initializer):
@@ -90,6 +105,9 @@ class XavierInitializer(_FanInitializer):
     def __init__(self, uniform=True, fan_in=None, fan_out=None, seed=0):
         super().__init__(uniform, seed)
         self._fan_in, self._fan_out = fan_in, fan_out
+
+    def _words(self):
+        return "xavier"
 
     def __call__(self, param, block):
         fan_in, fan_out = self._fans(param)

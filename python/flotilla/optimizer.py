@@ -126,14 +126,34 @@ class Optimizer:
                 self._append_optimize_op(param, grad, rate)
         return block.ops[first:]
 
+    def _set_table_rule(self, param):
+        """The table of a parameter learns by this rule: its maker in the
+        startup program is told."""
+        maker = next(op for op in ir.default_startup_program().global_block().ops
+                     if op.type == "init_table" and
+                     op.attr("table") == param.name)
+        known = {name for name, _, _ in _RULES[self.type]["settings"]}
+        words = [f"{k}={_number(v)}" for k, v in self._settings.items()
+                 if k in known]
+        maker._set_attr("settings", " ".join(
+            [maker.attr("settings"), f"optimizer={self.type}"] + words))
+
     def _append_optimize_op(self, param, grad, rate):
         inputs = {"Param": param, "Grad": grad, "LearningRate": rate}
         outputs = {"ParamOut": param}
-        for state in _RULES[self.type]["states"]:
+        states = _RULES[self.type]["states"]
+        if param.is_distributed:
+            self._set_table_rule(param)
+            states = []
+        for state in states:
             value = self._accumulator(state, param)
             inputs[state["slot"]] = outputs[state["out_slot"]] = value
         return param.block.program.global_block().append_op(
             self.type, inputs=inputs, outputs=outputs, attrs=self._settings)
+
+
+def _number(value):
+    return str(value).lower() if isinstance(value, bool) else repr(value)
 
 
 def _startup(program):

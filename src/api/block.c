@@ -136,6 +136,22 @@ static fl_status add_var(fl_block *b, const char *name, const fl_var_def *def,
     return st;
 }
 
+/* Its rows are wherever the startup program makes the table. */
+static fl_status check_table(const char *name, const fl_var_def *def)
+{
+    if (!def->is_table)
+        return FL_OK;
+    if (!def->is_parameter || def->dtype != FL_DTYPE_F32 ||
+        def->kind != FL_KIND_DENSE || def->shape.rank != 2 || def->init)
+        FL_FAIL(
+            FL_ERR_INVAL,
+            "variable %s: with is_table it is a parameter, dense f32 of two "
+            "dimensions, whose first values are among the settings of "
+            "operator init_table",
+            name);
+    return FL_OK;
+}
+
 fl_status fl_create_var_with(fl_var **out, fl_block *b, const char *name,
                              const fl_var_def *args)
 {
@@ -146,11 +162,7 @@ fl_status fl_create_var_with(fl_var **out, fl_block *b, const char *name,
     if (!name)
         name = fl_ctx_name(c, b->program, "_generated_var");
     FL_TRY(read_def(name, args, &def));
-    if (def.is_table)
-        FL_FAIL(FL_ERR_INVAL,
-                "variable %s: the parameter of a table is made by "
-                "fl_layers_embedding with is_distributed",
-                name);
+    FL_TRY(check_table(name, &def));
     FL_TRY(add_var(b, name, &def, &v));
     if (v->init && b->program == fl_ctx_pair(c).main)
         FL_TRY(fl_layer_first_value(c, v));

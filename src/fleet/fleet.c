@@ -150,6 +150,18 @@ static bool has_strategy(const fl_fleet *f, const fl_strategy *s)
     return false;
 }
 
+/* NULL: that of the job's kind. */
+static fl_status take_strategy(fl_fleet *f, fl_strategy *s, const char *call)
+{
+    if (s && !has_strategy(f, s))
+        FL_FAIL(FL_ERR_INVAL,
+                "%s: the strategy belongs to another fleet; make it with "
+                "fl_strategy_new of this one",
+                call);
+    f->strategy = s;
+    return s ? FL_OK : fl_strategy_new(&f->strategy, f, NULL);
+}
+
 fl_status fl_fleet_distributed_optimizer(fl_fleet *f, fl_optimizer *o,
                                          fl_strategy *s)
 {
@@ -163,13 +175,9 @@ fl_status fl_fleet_distributed_optimizer(fl_fleet *f, fl_optimizer *o,
                 "make one with fl_optimizer_new first",
                 *fl_last_error() ? ", and the last error was: " : "",
                 fl_last_error());
-    if (s && !has_strategy(f, s))
-        FL_FAIL(FL_ERR_INVAL,
-                "fl_fleet_distributed_optimizer: the strategy belongs to "
-                "another fleet; make it with fl_strategy_new of this one");
+    FL_TRY(take_strategy(f, s, "fl_fleet_distributed_optimizer"));
     f->optimizer = o;
-    f->strategy = s;
-    return s ? FL_OK : fl_strategy_new(&f->strategy, f, NULL);
+    return FL_OK;
 }
 
 static fl_status check_minimize(const fl_fleet *f, const fl_var *loss)
@@ -213,7 +221,7 @@ static fl_status begin_with_model(fl_fleet *f, const char *model_dir)
     return fl_err_ctx(st, "resume=%s", resume);
 }
 
-static fl_status distribute(fl_fleet *f, fl_program *main)
+static fl_status distribute(fl_fleet *f, fl_program *main, fl_program *startup)
 {
     bool is_worker = fl_fleet_is_worker(f);
 
@@ -224,7 +232,7 @@ static fl_status distribute(fl_fleet *f, fl_program *main)
                                           : f->role.server_endpoints,
         .workers_serve = f->role.is_collective, .n_trainers = f->role.n_workers,
         .mode = f->own_mode ? f->own_mode : f->strategy->mode->name,
-        .program = main);
+        .program = main, .startup_program = startup);
 }
 
 fl_status fl_fleet_use_mode(fl_fleet *f, const char *name)
@@ -244,7 +252,7 @@ static fl_status check_mode(const fl_fleet *f, const fl_mode *mode)
 {
     if (mode && mode->workers_serve && f->role.n_servers)
         FL_FAIL(FL_ERR_INVAL,
-                "fl_fleet_minimize: strategy %s is for jobs of workers alone, "
+                "strategy %s is for jobs of workers alone, "
                 "and this one has %d server%s; start it without --server_num, "
                 "or take another strategy",
                 mode->name, f->role.n_servers,
@@ -254,15 +262,15 @@ static fl_status check_mode(const fl_fleet *f, const fl_mode *mode)
 
 /* One process takes the keys of a collective job as one worker of it would: to
    average its own parameters changes nothing, and merging is accumulating. */
-static fl_status train_alone(const fl_fleet *f, fl_program *main)
+static fl_status train_alone(const fl_fleet *f, fl_program *main,
+                             const fl_program *startup)
 {
     const fl_conf *conf = &f->ctx->conf;
     const fl_mode *mode = f->strategy->mode;
 
     if (!mode->workers_serve)
         return FL_OK;
-    FL_TRY(fl_err_ctx(mode->check(conf, main, fl_ctx_pair(f->ctx).startup),
-                      "mode %s", mode->name));
+    FL_TRY(fl_err_ctx(mode->check(conf, main, startup), "mode %s", mode->name));
     if (conf->gradient_merge && !conf->gradient_merge_avg)
         FL_FAIL(FL_ERR_UNSUPPORTED,
                 "gradient_merge_configs.avg=false: a single process takes the "
@@ -273,12 +281,27 @@ static fl_status train_alone(const fl_fleet *f, fl_program *main)
     return FL_OK;
 }
 
+/* What this process runs, out of a pair that trains. */
+static fl_status make_programs(fl_fleet *f, fl_program *main,
+                               fl_program *startup)
+{
+    FL_TRY(fl_strategy_decide(f->strategy, main, startup));
+    FL_TRY(fl_strategy_apply(f->strategy));
+    if (f->role.is_single)
+        return train_alone(f, main, startup);
+    FL_TRY(distribute(f, main, startup));
+    if (fl_fleet_is_worker(f)) {
+        f->ctx->fleet_main = fl_transpiler_trainer(f->transpiler);
+        f->ctx->fleet_startup = fl_transpiler_trainer_startup(f->transpiler);
+    }
+    return f->role.is_collective ? begin_with_model(f, NULL) : FL_OK;
+}
+
 /* The operators that are appended stay when a later step fails: then there is
    no second try, and the message is that of the first. */
 fl_status fl_fleet_minimize_with(fl_fleet *f, fl_var *loss,
                                  const fl_backward_args *args)
 {
-    fl_program *main;
     const fl_mode *mode;
 
     FL_TRY(check_minimize(f, loss));
@@ -286,17 +309,27 @@ fl_status fl_fleet_minimize_with(fl_fleet *f, fl_var *loss,
     FL_TRY(check_mode(f, mode));
     f->is_minimized = true;
     FL_TRY(fl_minimize_with(f->optimizer, loss, args));
-    main = loss->block->program;
-    FL_TRY(fl_strategy_decide(f->strategy, main, fl_ctx_pair(f->ctx).startup));
-    FL_TRY(fl_strategy_apply(f->strategy));
-    if (f->role.is_single)
-        return train_alone(f, main);
-    FL_TRY(distribute(f, main));
-    if (fl_fleet_is_worker(f)) {
-        f->ctx->fleet_main = fl_transpiler_trainer(f->transpiler);
-        f->ctx->fleet_startup = fl_transpiler_trainer_startup(f->transpiler);
-    }
-    return f->role.is_collective ? begin_with_model(f, NULL) : FL_OK;
+    return make_programs(f, loss->block->program, fl_ctx_pair(f->ctx).startup);
+}
+
+fl_status fl_fleet_distribute(fl_fleet *f, fl_strategy *s, fl_program *main,
+                              fl_program *startup)
+{
+    const fl_mode *mode;
+
+    if (f->is_minimized)
+        FL_FAIL(FL_ERR_INVAL,
+                "fl_fleet_distribute: the programs of this fleet are made "
+                "already; a job has one loss");
+    if (main->ctx != f->ctx || startup->ctx != f->ctx)
+        FL_FAIL(FL_ERR_INVAL,
+                "fl_fleet_distribute: the programs are of another context than "
+                "the fleet");
+    FL_TRY(take_strategy(f, s, "fl_fleet_distribute"));
+    FL_TRY(fl_strategy_mode_of(f->strategy, &mode));
+    FL_TRY(check_mode(f, mode));
+    f->is_minimized = true;
+    return make_programs(f, main, startup);
 }
 
 static bool has_programs(const fl_fleet *f)

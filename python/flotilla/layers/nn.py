@@ -43,8 +43,8 @@ def fc(input, size, num_flatten_dims=1, param_attr=None, bias_attr=None,
 def _embedding(kind, input, size, is_sparse, is_distributed, padding_idx,
                param_attr, dtype):
     helper = LayerHelper("embedding", param_attr=param_attr)
-    w = helper.create_parameter(helper.param_attr, size, dtype)
-    w.is_distributed = is_distributed
+    w = (helper.create_table(helper.param_attr, size, dtype) if is_distributed
+         else helper.create_parameter(helper.param_attr, size, dtype))
     out = helper.create_variable_for_type_inference(dtype)
     if padding_idx is None:
         padding_idx = -1
