@@ -52,7 +52,8 @@ PyAPI_FUNC(const char *) PyUnicode_AsUTF8AndSize(PyObject *o, Py_ssize_t *n);
     X(compiled, fl_compiled_program, fl_compiled_program_free)                 \
     X(dataset, fl_dataset, fl_dataset_free)                                    \
     X(fleet, fl_fleet, fl_fleet_free)                                          \
-    X(strategy, fl_strategy, NULL)
+    X(strategy, fl_strategy, NULL)                                             \
+    X(transpiler, fl_transpiler, fl_transpiler_free)
 
 typedef enum core_kind {
 #define X(name, type, free_fn) CORE_##name,

@@ -130,6 +130,51 @@ static PyObject *fleet_program(PyObject *self, PyObject *args)
              : core_fail(fl_last_status());
 }
 
+/* transpile(ctx, role, trainer_id, pservers, n_trainers, mode, main, startup) */
+static PyObject *transpile(PyObject *self, PyObject *args)
+{
+    fl_transpile_args a = FL_INIT(fl_transpile_args, .trainer_id = 0);
+    fl_transpiler *t;
+    PyObject *of;
+    fl_ctx *c;
+    fl_status st;
+    int role;
+
+    (void)self;
+    if (!PyArg_ParseTuple(args, "OiisisO&O&", &of, &role, &a.trainer_id,
+                          &a.pservers, &a.n_trainers, &a.mode, core_program,
+                          &a.program, core_program, &a.startup_program) ||
+        !core_ctx(of, &c))
+        return NULL;
+    a.role = (fl_role_kind)role;
+    st = fl_transpile_with(&t, c, &a);
+    return st ? core_fail(st) : core_handle(CORE_transpiler, t, of, true);
+}
+
+/* transpiler_program(transpiler, endpoint or None, is_startup): what the server
+   there runs, or a trainer. */
+static PyObject *transpiler_program(PyObject *self, PyObject *args)
+{
+    const char *endpoint;
+    fl_transpiler *t;
+    fl_program *p;
+    PyObject *of;
+    int is_startup;
+
+    (void)self;
+    if (!PyArg_ParseTuple(args, "Ozp", &of, &endpoint, &is_startup) ||
+        !core_transpiler(of, &t))
+        return NULL;
+    if (endpoint)
+        p = is_startup ? fl_transpiler_startup(t, endpoint)
+                       : fl_transpiler_server(t, endpoint);
+    else
+        p = is_startup ? fl_transpiler_trainer_startup(t)
+                       : fl_transpiler_trainer(t);
+    return p ? core_handle(CORE_program, p, of, false)
+             : core_fail(fl_last_status());
+}
+
 /* --- what members do ----------------------------------------------------- */
 
 static fl_status run_server(fl_fleet *f, const char *dir)
@@ -274,6 +319,9 @@ PyMethodDef core_fleet_methods[] = {
     { "fleet_distribute", fleet_distribute, METH_VARARGS,
       "Makes the programs of this process." },
     { "fleet_program", fleet_program, METH_VARARGS, "One of them." },
+    { "transpile", transpile, METH_VARARGS,
+      "Makes the programs of trainers and servers." },
+    { "transpiler_program", transpiler_program, METH_VARARGS, "One of them." },
     { "fleet_do", fleet_do, METH_VARARGS, "What a member does." },
     { "fleet_reduce", fleet_reduce, METH_VARARGS, "Numbers over workers." },
     { "fleet_gather", fleet_gather, METH_VARARGS, "A number of every one." },

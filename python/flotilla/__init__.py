@@ -29,6 +29,8 @@ from .executor import Executor, FetchHandler
 from .io import load, save
 from .ir import (Operator, Parameter, Program, Variable, default_main_program,
                  default_startup_program, name_scope, program_guard)
+from .fleet.transpiler import (DistributeTranspiler,
+                               DistributeTranspilerConfig)
 from .fluid import data
 from .layers.nn import embedding_v2 as embedding
 from .tensor import (CPUPlace, LoDTensor, Scope, SelectedRows,

@@ -40,7 +40,7 @@ class UserDefinedRoleMaker(RoleMakerBase):
             raise TypeError("current_id must be as int")
         if current_id < 0:
             raise ValueError("current_id must be greater than or equal to 0")
-        self._role = (0 if role == Role.WORKER else 1, current_id, worker_num,
+        self._role = (int(role), current_id, worker_num,
                       ",".join(worker_endpoints or []) or None,
                       ",".join(server_endpoints or []) or None, is_collective)
 

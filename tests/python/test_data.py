@@ -1,0 +1,154 @@
+"""Readers, feeders, loaders, data sets."""
+import os
+import tempfile
+import unittest
+
+import numpy as np
+
+import flotilla as fl
+from flotilla.data import reader as rd
+from flotilla.data.generator import MultiSlotDataGenerator
+from flotilla.data.loader import EOFException
+
+
+def numbers(n):
+    return lambda: iter(range(n))
+
+
+class Readers(unittest.TestCase):
+    def test_batches(self):
+        self.assertEqual(list(rd.batch(numbers(5), 2)()), [[0, 1], [2, 3], [4]])
+        self.assertEqual(list(rd.batch(numbers(5), 2, drop_last=True)()),
+                         [[0, 1], [2, 3]])
+
+    def test_made_of_others(self):
+        self.assertEqual(list(rd.chain(numbers(2), numbers(1))()), [0, 1, 0])
+        self.assertEqual(list(rd.compose(numbers(2), numbers(2))()),
+                         [(0, 0), (1, 1)])
+        self.assertEqual(list(rd.map_readers(lambda a: a + 1, numbers(2))()),
+                         [1, 2])
+        self.assertEqual(list(rd.firstn(numbers(9), 2)()), [0, 1])
+        self.assertEqual(sorted(rd.shuffle(numbers(9), 4)()), list(range(9)))
+        self.assertEqual(list(rd.buffered(numbers(9), 2)()), list(range(9)))
+        self.assertEqual(list(rd.xmap_readers(lambda a: 2 * a, numbers(9), 3, 4,
+                                              order=True)()),
+                         [2 * i for i in range(9)])
+
+    def test_readers_of_unequal_length_are_told(self):
+        with self.assertRaises(rd.ComposeNotAligned):
+            list(rd.compose(numbers(2), numbers(3))())
+
+    def test_a_failure_in_a_thread_is_raised_here(self):
+        def fails():
+            yield 1
+            raise KeyError("lost")
+        for made in (rd.buffered(fails, 2),
+                     rd.xmap_readers(lambda a: a["x"], numbers(1), 1, 1)):
+            with self.assertRaises((KeyError, TypeError)):
+                list(made())
+
+    def test_processes_read_side_by_side(self):
+        got = rd.multiprocess_reader([numbers(3), numbers(3)])()
+        self.assertEqual(sorted(got), [0, 0, 1, 1, 2, 2])
+
+
+class Loaders(unittest.TestCase):
+    def setUp(self):
+        self.main = fl.Program()
+        guard = fl.program_guard(self.main, fl.Program())
+        guard.__enter__()
+        self.addCleanup(guard.__exit__, None, None, None)
+        self.x = fl.layers.data("x", [2])
+        self.out = fl.layers.reduce_sum(self.x)
+
+    @staticmethod
+    def samples():
+        for i in range(5):
+            yield [np.full(2, i, "float32")]
+
+    def test_an_iterable_one_gives_feeds(self):
+        loader = fl.DataLoader.from_generator([self.x], capacity=2)
+        loader.set_sample_generator(self.samples, 2, drop_last=False)
+        exe = fl.Executor()
+        sums = [float(exe.run(self.main, feed=f, fetch_list=[self.out])[0][0])
+                for f, in loader]
+        self.assertEqual(sums, [2.0, 10.0, 8.0])
+
+    def test_one_that_is_not_feeds_the_program_until_the_end(self):
+        loader = fl.DataLoader.from_generator([self.x], capacity=2,
+                                              iterable=False)
+        loader.set_sample_generator(self.samples, 5)
+        exe = fl.Executor()
+        for _ in range(2):
+            loader.start()
+            got, = exe.run(self.main, fetch_list=[self.out])
+            self.assertEqual(float(got[0]), 20.0)
+            with self.assertRaises(EOFException):
+                exe.run(self.main, fetch_list=[self.out])
+
+    def test_sequences_are_fed_with_their_lengths(self):
+        ids = fl.layers.data("ids", [1], dtype="int64", lod_level=1)
+        feed = fl.DataFeeder([ids]).feed([([1, 2],), ([3],)])
+        self.assertEqual(feed["ids"].recursive_sequence_lengths(), [[2, 1]])
+        self.assertEqual(np.array(feed["ids"]).tolist(), [[1], [2], [3]])
+
+
+class DataSets(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.file = os.path.join(folder.name, "part-0")
+        with open(self.file, "w") as f:
+            for i in range(100):
+                f.write(f"2 {i} {i + 1} 1 {i % 2}\n")
+        self.main, self.startup = fl.Program(), fl.Program()
+        with fl.program_guard(self.main, self.startup):
+            self.ids = fl.layers.data("ids", [1], dtype="int64", lod_level=1)
+            self.y = fl.layers.data("y", [1], dtype="int64")
+            e = fl.layers.embedding(self.ids, [101, 4], is_sparse=True)
+            p = fl.layers.fc(fl.layers.sequence_pool(e, "sum"), 2,
+                             act="softmax")
+            self.loss = fl.layers.mean(fl.layers.cross_entropy(p, self.y))
+            fl.optimizer.SGD(0.1).minimize(self.loss)
+
+    def dataset(self, kind):
+        d = fl.DatasetFactory().create_dataset(kind)
+        d.set_use_var([self.ids, self.y])
+        d.set_batch_size(10)
+        d.set_filelist([self.file])
+        return d
+
+    def test_a_pass_trains(self):
+        exe = fl.Executor()
+        with fl.scope_guard(fl.Scope()):
+            exe.run(self.startup)
+            d = self.dataset("QueueDataset")
+            seen = [exe.train_from_dataset(self.main, d,
+                                           fetch_list=[self.loss],
+                                           print_period=-1)
+                    for _ in range(2)]
+        self.assertEqual((seen[0]["samples"], seen[0]["batches"]), (100, 10))
+
+    def test_records_in_memory_are_counted_and_shuffled(self):
+        d = self.dataset("InMemoryDataset")
+        d.load_into_memory()
+        self.assertEqual(d.get_memory_data_size(), 100)
+        d.local_shuffle()
+        ids = [np.array(f["ids"]).reshape(-1).tolist()
+               for f in fl.DataLoader.from_dataset(d, None)]
+        self.assertEqual(len(ids), 10)
+        self.assertEqual(sorted(sum(ids, [])),
+                         sorted(list(range(100)) + list(range(1, 101))))
+        d.release_memory()
+
+    def test_a_kind_that_there_is_not(self):
+        with self.assertRaisesRegex(ValueError, "QueueDataset"):
+            fl.DatasetFactory().create_dataset("Nothing")
+
+    def test_a_generator_writes_lines_of_slots(self):
+        line = MultiSlotDataGenerator()._gen_str([("ids", [1, 2]), ("y", [0])])
+        self.assertEqual(line, "2 1 2 1 0\n")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,125 @@
+"""Jobs: scripts under fleetrun, with real servers and workers.
+
+    test_fleet.py FLEETRUN
+"""
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+FLEETRUN = os.path.abspath(sys.argv.pop(1))
+
+NET = """
+import sys
+import numpy as np
+import paddle.fluid as fluid
+ids = fluid.layers.data("ids", [1], dtype="int64")
+y = fluid.layers.data("y", [1], dtype="int64")
+e = fluid.layers.embedding(ids, [100, 8], is_sparse=True,
+                           is_distributed={table})
+p = fluid.layers.fc(e, 2, act="softmax")
+loss = fluid.layers.mean(fluid.layers.cross_entropy(p, y))
+exe = fluid.Executor(fluid.CPUPlace())
+
+def train(program, rank):
+    rng = np.random.RandomState(rank)
+    losses = []
+    for _ in range(50):
+        a = rng.randint(0, 100, (32, 1))
+        got, = exe.run(program, feed={{"ids": a, "y": a % 2}},
+                       fetch_list=[loss])
+        losses.append(float(got[0]))
+    assert losses[-1] < 0.5 * losses[0], losses
+"""
+
+FLEET = NET + """
+import paddle.distributed.fleet as fleet
+import paddle.distributed.fleet.base.role_maker as role_maker
+fleet.init(role_maker.PaddleCloudRoleMaker())
+{strategy}
+optimizer = fleet.distributed_optimizer(
+    fluid.optimizer.Adagrad(0.5), strategy)
+optimizer.minimize(loss)
+if fleet.is_server():
+    fleet.init_server()
+    fleet.run_server()
+else:
+    fleet.init_worker()
+    exe.run(fluid.default_startup_program())
+    train(fluid.default_main_program(), fleet.worker_index())
+    total = fleet.util.all_reduce([1.0, 2.0])
+    print("summed", total.tolist(), "of", fleet.worker_num())
+    fleet.stop_worker()
+"""
+
+TRANSPILED = NET + """
+import os
+fluid.optimizer.SGD(1.0).minimize(loss)
+t = fluid.DistributeTranspiler()
+servers = os.environ["PADDLE_PSERVERS_IP_PORT_LIST"]
+t.transpile(int(os.environ.get("PADDLE_TRAINER_ID", 0)), pservers=servers,
+            trainers=int(os.environ["PADDLE_TRAINERS_NUM"]))
+if os.environ["TRAINING_ROLE"] == "PSERVER":
+    here = os.environ["POD_IP"] + ":" + os.environ["PADDLE_PORT"]
+    program, startup = t.get_pserver_programs(here)
+    exe.run(startup)
+    exe.run(program)
+else:
+    program = t.get_trainer_program()
+    exe.run(fluid.default_startup_program())
+    train(program, 0)
+    print("trained")
+"""
+
+KINDS = {
+    "sync": "strategy = None",
+    "half_async": "strategy = fleet.DistributedStrategy()\n"
+                  "strategy.a_sync = True",
+    "geo": "strategy = fleet.DistributedStrategy()\n"
+           "strategy.a_sync = True\n"
+           "strategy.a_sync_configs = {'k_steps': 5}",
+}
+
+
+class Jobs(unittest.TestCase):
+    def run_job(self, script, *options):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "script.py")
+            with open(path, "w") as f:
+                f.write(script)
+            done = subprocess.run(
+                [FLEETRUN, *options, sys.executable, path], cwd=folder,
+                text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        self.assertEqual(done.returncode, 0, done.stdout)
+        return done.stdout
+
+    def test_every_kind_of_strategy_trains(self):
+        for kind, strategy in KINDS.items():
+            with self.subTest(kind=kind):
+                out = self.run_job(FLEET.format(table=False, strategy=strategy),
+                                   "--server_num=1", "--worker_num=2")
+                self.assertTrue(re.search(r"summed \[2.0, 4.0\] of 2", out),
+                                out)
+
+    def test_rows_of_a_table_are_on_the_servers(self):
+        out = self.run_job(FLEET.format(table=True, strategy=KINDS["sync"]),
+                           "--server_num=2", "--worker_num=2")
+        self.assertIn("summed", out)
+
+    def test_one_process_is_a_job_of_its_own(self):
+        script = FLEET.format(table=False, strategy=KINDS["sync"])
+        done = subprocess.run([sys.executable, "-c", script], text=True,
+                              capture_output=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("of 1", done.stdout)
+
+    def test_a_transpiled_program_trains(self):
+        out = self.run_job(TRANSPILED.format(table=False), "--server_num=1",
+                           "--worker_num=2")
+        self.assertIn("trained", out)
+
+
+if __name__ == "__main__":
+    unittest.main()
