@@ -102,6 +102,23 @@ static void a_variable_changes_by_look_and_change(void **state)
     assert_false(def.is_parameter);
 }
 
+static void a_parameter_of_a_table_is_made_by_hand(void **state)
+{
+    fl_var_def def = FL_INIT(fl_var_def, .tag = 0);
+    fl_var *v;
+
+    (void)state;
+    assert_int_equal(fl_create_parameter(&v, block, "w", .dtype = FL_DTYPE_F64,
+                                         .shape = two_by_three,
+                                         .is_table = true),
+                     FL_ERR_INVAL);
+    assert_said("init_table");
+    assert_ok(fl_create_parameter(&v, block, "w", .dtype = FL_DTYPE_F32,
+                                  .shape = two_by_three, .is_table = true));
+    assert_ok(fl_var_look(v, &def));
+    assert_true(def.is_table && def.is_parameter);
+}
+
 static void variables_are_listed_renamed_and_removed(void **state)
 {
     fl_var *x = make("x", two_by_three), *made;
@@ -330,6 +347,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         block_test(a_variable_is_what_its_maker_said),
         block_test(a_variable_changes_by_look_and_change),
+        block_test(a_parameter_of_a_table_is_made_by_hand),
         block_test(variables_are_listed_renamed_and_removed),
         block_test(a_sub_block_sees_its_parents),
         block_test(an_operator_is_appended_by_its_names),

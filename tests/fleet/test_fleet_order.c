@@ -102,14 +102,35 @@ static void default_programs_of_a_single_process_are_its_own(void **state)
     close_solo(&s);
 }
 
-/* --- orders that cannot be ------------------------------------------------ */
-
 static void refused(fl_status st, const char *part)
 {
     assert_int_not_equal(st, FL_OK);
     if (!strstr(fl_last_error(), part))
         fail_msg("'%s' does not say '%s'", fl_last_error(), part);
 }
+
+static void programs_that_others_minimized_are_distributed(void **state)
+{
+    solo s = open_solo(FL_ROLE_WORKER), other = open_solo(FL_ROLE_WORKER);
+    fl_program *main = fl_default_main_program(s.ctx);
+    fl_program *startup = fl_default_startup_program(s.ctx);
+
+    (void)state;
+    assert_ok(fl_minimize(s.optimizer, s.cost));
+    refused(fl_fleet_distribute(other.fleet, NULL, main, startup),
+            "another context");
+    refused(fl_fleet_distribute(s.fleet, make_strategy(other.fleet, "sync"),
+                                main, startup),
+            "another fleet");
+    assert_ok(fl_fleet_distribute(s.fleet, NULL, main, startup));
+    assert_ptr_equal(fl_fleet_main_program(s.fleet),
+                     fl_transpiler_trainer(fl_fleet_transpiler(s.fleet)));
+    refused(fl_fleet_distribute(s.fleet, NULL, main, startup), "made already");
+    close_solo(&s);
+    close_solo(&other);
+}
+
+/* --- orders that cannot be ------------------------------------------------ */
 
 static void a_worker_is_told_what_comes_first(void **state)
 {
@@ -305,6 +326,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(default_programs_are_the_fleets_while_it_lives),
         cmocka_unit_test(default_programs_of_a_single_process_are_its_own),
+        cmocka_unit_test(programs_that_others_minimized_are_distributed),
         cmocka_unit_test(a_worker_is_told_what_comes_first),
         cmocka_unit_test(a_server_is_told_what_comes_first),
         cmocka_unit_test(a_single_process_is_told_how_to_get_servers),
