@@ -1,0 +1,37 @@
+"""The pages of docs/python: their Python runs, block after block.
+
+    test_docs.py PAGE ...
+"""
+import os
+import re
+import sys
+import tempfile
+import unittest
+
+PAGES = [os.path.abspath(p) for p in sys.argv[1:]]
+del sys.argv[1:]
+
+
+def blocks(page):
+    """(line, code) of each block of Python."""
+    with open(page, encoding="utf-8") as f:
+        text = f.read()
+    for m in re.finditer(r"^```python\n(.*?)^```", text, re.M | re.S):
+        yield text[:m.start(1)].count("\n"), m.group(1)
+
+
+class Pages(unittest.TestCase):
+    def test_every_block_runs(self):
+        for page in PAGES:
+            names, n = {}, 0
+            with tempfile.TemporaryDirectory() as folder:
+                os.chdir(folder)
+                for line, code in blocks(page):
+                    exec(compile("\n" * line + code, page, "exec"), names)
+                    n += 1
+                os.chdir("/")
+            self.assertGreater(n, 0, page)
+
+
+if __name__ == "__main__":
+    unittest.main()
