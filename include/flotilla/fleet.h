@@ -183,7 +183,7 @@ fl_status fl_fleet_minimize_with(fl_fleet *f, fl_var *loss,
                                  const fl_backward_args *args);
 
 /* The programs of this process, out of a pair that somebody else has minimized:
-   a front end in another language. strategy NULL: sync. */
+   a front end in another language. strategy NULL: one of kind NULL. */
 FL_API FL_MUST_CHECK
 fl_status fl_fleet_distribute(fl_fleet *f, fl_strategy *s, fl_program *main,
                               fl_program *startup);
