@@ -65,8 +65,8 @@ static fl_status check_ids(const fl_infer *c, const fl_pool_form *f, int i)
     char buf[FL_SLOT_TEXT_MAX];
 
     if (t->dtype != FL_DTYPE_I64 && t->dtype != FL_DTYPE_U64)
-        FL_FAIL(FL_ERR_INVAL, "op %s: %s must be i64 or u64",
-                c->node->def->name, fl_infer_text_at(c, f->ids, i, buf));
+        FL_FAIL(FL_ERR_TYPE, "op %s: %s must be i64 or u64", c->node->def->name,
+                fl_infer_text_at(c, f->ids, i, buf));
     if (!fits || t->n_lod > 1)
         FL_FAIL(FL_ERR_INVAL,
                 "op %s: %s must have the shape %s and at most one level of "
