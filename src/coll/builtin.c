@@ -167,9 +167,12 @@ static bool take_one_held(fl_run *r)
         if (h->part.at.ring != r->at.ring || h->part.at.number != r->at.number)
             continue;
         st = take(r, &h->part, &is_early);
-        if (st)
+        if (st) {
+            /* None is held any more. */
             fl_builtin_fail(r->b, st);
-        if (st || is_early)
+            return false;
+        }
+        if (is_early)
             continue;
         *at = h->next;
         fl_vec_push(&r->b->receipts, h->receipt);

@@ -68,6 +68,27 @@ static void a_call_that_does_not_fit_names_both(void **state)
         }
 }
 
+/* What came before its call is looked at when the call begins: the first part
+   that does not fit ends all, and the others are no longer there. */
+static void parts_that_came_early_do_not_fit(void **state)
+{
+    kit k;
+    (void)state;
+
+    kit_open(&k, 3, 1);
+    for (int r = 0; r < 3; r += 2)
+        kit_begin(&k, r,
+                  (fl_coll_call){ .kind = FL_COLL_ALLGATHER,
+                                  .in = v[r],
+                                  .out = v[r + 4],
+                                  .n = 9 });
+    kit_run(&k);
+    kit_begin(&k, 1, sum_of(1, 9));
+    kit_run(&k);
+    expect_all(&k, FL_ERR_INVAL, "call 0 of ring 0 is ");
+    kit_close(&k);
+}
+
 typedef struct wrong_call {
     fl_coll_call call;
     fl_status st;
@@ -419,6 +440,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_call_that_does_not_fit_names_both),
+        cmocka_unit_test(parts_that_came_early_do_not_fit),
         cmocka_unit_test(a_wrong_call_is_refused_and_ends_the_others),
         cmocka_unit_test(ranks_count_from_0),
         cmocka_unit_test(a_lost_peer_ends_what_is_under_way_and_what_follows),
