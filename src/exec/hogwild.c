@@ -10,17 +10,17 @@
  * before it is trained.
  */
 #include "exec/executor.h"
-#include "exec/meeting.h"
+#include "exec/joint_step.h"
 #include "ir/comm.h"
 
 typedef struct hogwild {
     fl_executor *e;
     fl_unit *u;
     const fl_hogwild_args *args;
-    fl_feed *feeds;      /* n_feeds per frame */
-    fl_tensor *fetched;  /* n_fetches per thread */
-    fl_meeting *meeting; /* NULL: threads update each for itself */
-    atomic_bool stop;    /* another thread failed */
+    fl_feed *feeds;         /* n_feeds per frame */
+    fl_tensor *fetched;     /* n_fetches per thread */
+    fl_joint_step *meeting; /* NULL: threads update each for itself */
+    atomic_bool stop;       /* another thread failed */
 } hogwild;
 
 static fl_feed *feeds_of(const hogwild *h, int frame)
@@ -50,7 +50,7 @@ static fl_status run_batch(hogwild *h, int thread, int frame)
     fl_runner *r = h->u->runners[frame];
 
     FL_TRY(fl_unit_begin(h->e, h->u, frame, samples));
-    return h->meeting ? fl_meeting_run(h->meeting, thread, r)
+    return h->meeting ? fl_joint_step_run(h->meeting, thread, r)
                       : fl_runner_run(r, FL_PART_ALL, NULL);
 }
 
@@ -123,7 +123,7 @@ static fl_status run_thread(void *arg, int i)
         h->args->on_end(h->args->arg, i, err.status);
     /* Threads that meet this one must not wait for it any more. */
     if (h->meeting)
-        fl_meeting_leave(h->meeting, i, fl_err_restore(&err));
+        fl_joint_step_leave(h->meeting, i, fl_err_restore(&err));
     if (h->u->plan->trains && comm && comm->life->leave)
         comm->life->leave(comm, i);
     return fl_err_ctx(fl_err_restore(&err), "training thread %d", i);
@@ -144,11 +144,11 @@ static fl_status run_threads(hogwild *h)
     if (!h->u->plan->trains || !comm)
         return fl_team_run(h->u->team, run_thread, h);
     if (comm->threads_meet && n > 1)
-        FL_TRY(fl_meeting_new(&h->meeting, h->u->plan, n));
+        FL_TRY(fl_joint_step_new(&h->meeting, h->u->plan, n));
     if (comm->life->enter)
         comm->life->enter(comm, n);
     st = fl_team_run(h->u->team, run_thread, h);
-    fl_meeting_free(h->meeting);
+    fl_joint_step_free(h->meeting);
     return st ? st : drain(comm);
 }
 

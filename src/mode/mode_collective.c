@@ -15,7 +15,7 @@
  * making their steps without a batch (drain), so that its parameters stay the
  * same. Nobody has a batch: all are done, at the same step.
  *
- * Threads of a worker meet in the executor (exec/meeting), so that this sees one
+ * Threads of a worker meet in the executor (exec/joint_step), so that this sees one
  * of each call per step.
  *
  * `mu` guards opening; the rest belongs to the one thread that trains, or to the

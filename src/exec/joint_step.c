@@ -1,4 +1,4 @@
-/* meeting.c - hogwild threads that meet after what they compute.
+/* joint_step.c - hogwild threads that meet after what they compute.
  *
  *     compute        each thread
  *     SEATS          weights are known: each is a part of the step
@@ -8,7 +8,7 @@
  * Whoever finds that all have come, at the latest the last of them, does what
  * the place asks for, without the lock: nobody else moves before it is done.
  */
-#include "exec/meeting.h"
+#include "exec/joint_step.h"
 
 #include "base/alloc.h"
 #include "exec/join.h"
@@ -16,7 +16,7 @@
 #include "kernel/vec.h"
 #include "tensor/floats.h"
 
-struct fl_meeting {
+struct fl_joint_step {
     int n_threads;
     int *grads, n_grads;     /* plan variables that cross into the update */
     fl_buf *joined;          /* by gradient: room for joined rows */
@@ -49,10 +49,11 @@ static fl_status check_plan(const fl_plan *p)
     return fl_plan_check_ordered(p);
 }
 
-fl_status fl_meeting_new(fl_meeting **out, const fl_plan *p, int n_threads)
+fl_status fl_joint_step_new(fl_joint_step **out, const fl_plan *p,
+                            int n_threads)
 {
     size_t n = (size_t)n_threads;
-    fl_meeting *m;
+    fl_joint_step *m;
 
     FL_TRY(check_plan(p));
     m = fl_alloc(sizeof(*m));
@@ -70,7 +71,7 @@ fl_status fl_meeting_new(fl_meeting **out, const fl_plan *p, int n_threads)
     return FL_OK;
 }
 
-void fl_meeting_free(fl_meeting *m)
+void fl_joint_step_free(fl_joint_step *m)
 {
     if (!m)
         return;
@@ -90,7 +91,7 @@ void fl_meeting_free(fl_meeting *m)
 /* --- what one does for all ------------------------------------------------ */
 
 /* Those that came, in the order of threads. */
-static int gather(fl_meeting *m)
+static int gather(fl_joint_step *m)
 {
     int n = 0;
 
@@ -100,7 +101,7 @@ static int gather(fl_meeting *m)
     return n;
 }
 
-static uint64_t count_samples(const fl_meeting *m, int n)
+static uint64_t count_samples(const fl_joint_step *m, int n)
 {
     uint64_t all = 0;
 
@@ -109,7 +110,7 @@ static uint64_t count_samples(const fl_meeting *m, int n)
     return all;
 }
 
-static fl_status give_seats(fl_meeting *m)
+static fl_status give_seats(fl_joint_step *m)
 {
     int n = gather(m);
     double all = (double)count_samples(m, n);
@@ -133,7 +134,7 @@ static fl_status give_seats(fl_meeting *m)
     }
 FL_FLOATS(ADD)
 
-static void merge_dense(const fl_meeting *m, int var, int n)
+static void merge_dense(const fl_joint_step *m, int var, int n)
 {
     fl_tensor *to = &m->came[0]->tensors[var];
 
@@ -143,7 +144,7 @@ static void merge_dense(const fl_meeting *m, int var, int n)
                     m->weights[i], (size_t)fl_tensor_numel(to));
 }
 
-static fl_status merge_rows(fl_meeting *m, int g, int n)
+static fl_status merge_rows(fl_joint_step *m, int g, int n)
 {
     for (int i = 0; i < n; i++) {
         fl_tensor *t = &m->came[i]->tensors[m->grads[g]];
@@ -155,7 +156,7 @@ static fl_status merge_rows(fl_meeting *m, int g, int n)
                         &m->came[0]->tensors[m->grads[g]]);
 }
 
-static fl_status merge(fl_meeting *m, int n)
+static fl_status merge(fl_joint_step *m, int n)
 {
     for (int g = 0; g < m->n_grads; g++) {
         int var = m->grads[g];
@@ -169,7 +170,7 @@ static fl_status merge(fl_meeting *m, int n)
 }
 
 /* What runs once runs for the whole step. */
-static fl_status update(fl_meeting *m)
+static fl_status update(fl_joint_step *m)
 {
     int n = gather(m);
     fl_runner *first = m->came[0];
@@ -188,10 +189,10 @@ static fl_status update(fl_meeting *m)
 
 /* --- meeting -------------------------------------------------------------- */
 
-typedef fl_status (*place_fn)(fl_meeting *m);
+typedef fl_status (*place_fn)(fl_joint_step *m);
 
 /* All that train are here, and nobody leads yet: the caller does. Under mu. */
-static void lead(fl_meeting *m, place_fn fn)
+static void lead(fl_joint_step *m, place_fn fn)
 {
     fl_status st;
 
@@ -208,7 +209,7 @@ static void lead(fl_meeting *m, place_fn fn)
     fl_cond_wake_all(&m->changed);
 }
 
-static fl_status meet(fl_meeting *m, int thread, fl_runner *r, place_fn fn)
+static fl_status meet(fl_joint_step *m, int thread, fl_runner *r, place_fn fn)
 {
     uint64_t place;
     fl_status st;
@@ -231,7 +232,7 @@ static fl_status meet(fl_meeting *m, int thread, fl_runner *r, place_fn fn)
     return st;
 }
 
-fl_status fl_meeting_run(fl_meeting *m, int thread, fl_runner *r)
+fl_status fl_joint_step_run(fl_joint_step *m, int thread, fl_runner *r)
 {
     FL_TRY(fl_runner_run(r, FL_PART_COMPUTE, NULL));
     FL_TRY(fl_turns_gather(r));
@@ -242,7 +243,7 @@ fl_status fl_meeting_run(fl_meeting *m, int thread, fl_runner *r)
     return FL_OK;
 }
 
-void fl_meeting_leave(fl_meeting *m, int thread, fl_status st)
+void fl_joint_step_leave(fl_joint_step *m, int thread, fl_status st)
 {
     fl_lock(&m->mu);
     FL_ASSERT(thread < m->n_threads);
