@@ -39,7 +39,7 @@ static int remove_folder(void **state)
 
 /* What the members of a job share. */
 typedef struct board {
-    char dir[64];
+    char dir[FOLDER_BYTES + 32];
     atomic_bool is_enough;
     int victim;        /* the server whose calls go wrong */
     fault_state calls; /* of its files */
