@@ -50,8 +50,7 @@ fl_status fl_trial_init(fl_trial *t, fl_program *p,
         fetch_all(p);
     FL_TRY(make_plan(t, p));
     fl_frozen_init(&t->rows);
-    t->rows.rules = home->rules;
-    t->rows.source = home->rows;
+    fl_frozen_use(&t->rows, home->rules, home->rows);
     t->options = (fl_exec_options){ .slice_min_elements = INT64_MAX,
                                     .pending_timeout_ms = PENDING_TIMEOUT_MS,
                                     .is_frozen = true,
