@@ -3,7 +3,7 @@
 tools=$1
 tree=$(mktemp -d) || exit 1
 trap 'rm -rf "$tree"' EXIT
-mkdir -p "$tree/models" "$tree/src/base" "$tree/src/ops" "$tree/src/odd" \
+mkdir -p "$tree/models" "$tree/python" "$tree/src/base" "$tree/src/ops" "$tree/src/odd" \
     "$tree/include/flotilla" "$tree/cmd" "$tree/examples" "$tree/bench"
 cd "$tree" || exit 1
 printf '%s\n' '# a comment' 'base' 'ops: base' >src/LAYERS
