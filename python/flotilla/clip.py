@@ -1,5 +1,4 @@
 """Limits on gradients, written as operators."""
-from . import names
 
 
 class GradientClipBase:

@@ -2,8 +2,7 @@
 one operator run by itself."""
 import logging
 
-from . import _core, ir, tensor, types
-from .data.loader import EOFException
+from . import _core, ir, tensor
 from .types import VarType
 
 EnforceNotMet = _core.Error

@@ -5,7 +5,6 @@ import numpy as np
 
 import paddle
 import paddle.fluid as fluid
-from paddle.fluid.backward import append_backward
 
 
 class Names(unittest.TestCase):
@@ -21,6 +20,10 @@ class Names(unittest.TestCase):
     def test_a_name_that_is_not_there_is_answered_with_the_nearest(self):
         with self.assertRaisesRegex(AttributeError, "did you mean fc"):
             fluid.layers.fcc
+
+    def test_a_name_is_imported_out_of_its_module(self):
+        from paddle.fluid.backward import append_backward
+        self.assertIs(append_backward, fluid.append_backward)
 
     def test_there_is_no_gpu(self):
         self.assertFalse(fluid.is_compiled_with_cuda())

@@ -1,7 +1,7 @@
 """x + y, 2 * x, x < y: operators of Python on variables."""
 import numpy as np
 
-from .. import ir, names
+from .. import ir
 
 
 def _temporary(v, dtype=None):

@@ -1,12 +1,10 @@
 """Layers that follow from an operator's descriptor: functions of one tensor,
 of two, comparisons, logic, reductions. An operator of these families that is
 new in the library has its layer without a line here."""
-from .. import _core, types
+from .. import _core
 from ..helper import LayerHelper
 from ..ir import operator_view
 
-# Fluid's names of parameters, where they differ from the attribute's.
-_RENAMED = {("brelu", "t_min"): "t_min", ("pow", "factor"): "factor"}
 # Families by what an operator takes and gives: one X, or X and Y.
 _COMPARING = ("less_than", "less_equal", "greater_than", "greater_equal",
               "equal", "not_equal")
