@@ -353,20 +353,19 @@ static fl_status train_parts(fl_train_pass *p)
 
 static fl_status train_threads(fl_train_pass *p)
 {
-    fl_passes *passes = p->exe->ctx->passes;
     fl_status st = fl_train_watch(p);
 
     if (!p->is_infer)
-        fl_passes_begin(passes, &(fl_pass_now){ tell_now, p });
+        fl_passes_begin(p->exe->ctx->passes, &(fl_pass_now){ tell_now, p });
     if (!st)
         st = train_parts(p);
-    if (!p->is_infer)
-        fl_passes_leave(passes);
     fl_train_unwatch(p);
     return st;
 }
 
-/* Counts of a pass that is gone on with are there, as they were. */
+/* Counts of a pass that is gone on with are there, as they were. A job may be
+   saved at any moment: the pass is under way until it is counted as one that is
+   over. */
 static fl_status run_pass(fl_train_pass *p, fl_dataset_report *report)
 {
     fl_status st;
@@ -382,6 +381,8 @@ static fl_status run_pass(fl_train_pass *p, fl_dataset_report *report)
     st = train_threads(p);
     if (p->job)
         fl_train_end_report(p);
+    if (st && !p->is_infer)
+        fl_passes_leave(p->exe->ctx->passes);
     if (!st) {
         fl_dataset_report r = end_pass(p);
 
