@@ -28,10 +28,15 @@ static size_t count_values(const char *text, size_t len)
     return n;
 }
 
+static bool is_space(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
 /* How much of the text, from `at` on, is not space. */
 static size_t count_more(const char *text, size_t len, size_t at)
 {
-    while (at < len && memchr(" \t\r\n", text[at], 4))
+    while (at < len && is_space(text[at]))
         at++;
     return len - at;
 }
