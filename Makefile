@@ -21,6 +21,7 @@ endif
 export CC
 
 PREFIX ?= /usr/local
+BUILD ?= build
 MESON = tools/meson
 NINJA = ninja
 TEST = $(MESON) test --no-suite soak --no-suite cluster --print-errorlogs
@@ -42,36 +43,36 @@ build:
 	@tools/setup build
 	@$(call configure,build)
 
-# The same directory with the tests switched on.
+# The same directory with the tests switched on; BUILD names another one.
 tests:
 	@tools/setup test
-	@$(call configure,build,-Dtests=enabled)
-	@test -f build/.tests || { \
-	    $(MESON) configure build -Dtests=enabled && touch build/.tests; }
+	@$(call configure,$(BUILD),-Dtests=enabled)
+	@test -f $(BUILD)/.tests || { \
+	    $(MESON) configure $(BUILD) -Dtests=enabled && touch $(BUILD)/.tests; }
 
 demo: build
 	@$(NINJA) -C build --quiet cmd/flotilla cmd/fleetrun examples/ctr_dnn
 	@examples/demo.sh build
 
 test: tests
-	@test -z "$(T)" || $(MESON) test -C build --list $(T) >/dev/null || \
+	@test -z "$(T)" || $(MESON) test -C $(BUILD) --list $(T) >/dev/null || \
 	    { echo "make: no test is called $(T)" >&2; exit 1; }
-	$(TEST) -C build $(if $(T),-v $(T))
+	$(TEST) -C $(BUILD) $(if $(T),-v $(T))
 
 soak: tests
-	$(MESON) test -C build --suite soak --print-errorlogs
+	$(MESON) test -C $(BUILD) --suite soak --print-errorlogs
 
 cluster: tests
 	@tools/setup cluster
-	$(MESON) test -C build --suite cluster --print-errorlogs
+	$(MESON) test -C $(BUILD) --suite cluster --print-errorlogs
 
 python: tests
-	$(MESON) test -C build --suite python --print-errorlogs
+	$(MESON) test -C $(BUILD) --suite python --print-errorlogs
 
 golden: tests
 	@test -n "$(DIR)" || { echo "usage: make golden DIR=path" >&2; exit 2; }
-	@$(NINJA) -C build tests/golden/golden
-	build/tests/golden/golden $(DIR)
+	@$(NINJA) -C $(BUILD) tests/golden/golden
+	$(BUILD)/tests/golden/golden $(DIR)
 
 # The peers that the benches need may have come after build/ was set up.
 bench: build
