@@ -119,6 +119,8 @@ int core_add_tensor(PyObject *module);
 /* Names out of a sequence of strings, borrowed from it; *n is their number.
    None is an empty list. */
 const char **core_names(core_memory *m, PyObject *o, size_t *n);
+/* Whole numbers out of a sequence, and how many. */
+int64_t *core_ints(core_memory *m, PyObject *o, size_t *n);
 /* A text of the library, which it frees. */
 PyObject *core_text(char *text);
 

@@ -487,24 +487,6 @@ static PyObject *var_remove(PyObject *self, PyObject *args)
 
 /* --- attributes ---------------------------------------------------------- */
 
-static int read_ints(core_memory *m, PyObject *o, fl_attr *out)
-{
-    Py_ssize_t n = PySequence_Length(o);
-    int64_t *list = n < 0 ? NULL : core_alloc(m, (size_t)n + 1, sizeof *list);
-
-    for (Py_ssize_t i = 0; list && i < n; i++) {
-        PyObject *item = PySequence_GetItem(o, i);
-
-        list[i] = item ? PyLong_AsLongLong(item) : 0;
-        Py_XDECREF(item);
-        if (PyErr_Occurred())
-            return 0;
-    }
-    out->ints = list;
-    out->n = (size_t)n;
-    return list != NULL;
-}
-
 static int read_floats(core_memory *m, PyObject *o, fl_attr *out)
 {
     Py_ssize_t n = PySequence_Length(o);
@@ -541,7 +523,8 @@ static int read_attr(core_memory *m, PyObject *o, fl_attr *out)
         out->s = PyUnicode_AsUTF8AndSize(o, NULL);
         return out->s != NULL;
     case FL_ATTR_INTS:
-        return read_ints(m, o, out);
+        out->ints = core_ints(m, o, &out->n);
+        return out->ints != NULL;
     case FL_ATTR_FLOATS:
         return read_floats(m, o, out);
     case FL_ATTR_STRINGS:

@@ -132,6 +132,24 @@ const char **core_names(core_memory *m, PyObject *o, size_t *n)
     return names;
 }
 
+int64_t *core_ints(core_memory *m, PyObject *o, size_t *n)
+{
+    Py_ssize_t len = PySequence_Length(o);
+    int64_t *list =
+        len < 0 ? NULL : core_alloc(m, (size_t)len + 1, sizeof *list);
+
+    for (Py_ssize_t i = 0; list && i < len; i++) {
+        PyObject *item = PySequence_GetItem(o, i);
+
+        list[i] = item ? PyLong_AsLongLong(item) : 0;
+        Py_XDECREF(item);
+        if (PyErr_Occurred())
+            return NULL;
+    }
+    *n = list ? (size_t)len : 0;
+    return list;
+}
+
 PyObject *core_text(char *text)
 {
     PyObject *o;

@@ -309,24 +309,14 @@ static PyType_Spec spec = { .name = "flotilla._core.Tensor",
 
 /* --- making one ---------------------------------------------------------- */
 
-/* Offsets out of a sequence of numbers. */
 static int read_level(core_memory *m, PyObject *o, const int64_t **out,
                       int64_t *len)
 {
-    Py_ssize_t n = PySequence_Length(o);
-    int64_t *list = n < 0 ? NULL : core_alloc(m, (size_t)n + 1, sizeof *list);
+    size_t n;
 
-    for (Py_ssize_t i = 0; list && i < n; i++) {
-        PyObject *item = PySequence_GetItem(o, i);
-
-        list[i] = item ? PyLong_AsLongLong(item) : 0;
-        Py_XDECREF(item);
-        if (PyErr_Occurred())
-            return -1;
-    }
-    *out = list;
-    *len = n;
-    return list ? 0 : -1;
+    *out = core_ints(m, o, &n);
+    *len = (int64_t)n;
+    return *out ? 0 : -1;
 }
 
 static int read_levels(core_memory *m, PyObject *o, fl_tensor *t)
