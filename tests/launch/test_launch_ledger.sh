@@ -57,7 +57,7 @@ has_saved()
 
 for mode in sync half_async async; do
     epochs=40
-    [ $mode = sync ] && epochs=4
+    [ $mode = sync ] && epochs=12
     once=$(one_pass $mode)
     [ -n "$once" ] || fail "$mode: $(entries "$dir/one-$mode")"
     FLOTILLA_SAVE_EVERY_STEPS=20
