@@ -7,6 +7,7 @@
 #   make check      format, layers, headers, symbols, ABI, warnings, analysis
 #   make bench      measure, into build/bench.tsv; B=area measures one area
 #   make python     the Python package, built and tested
+#   make seeds      the documents' scripts, as they stand; DIR=path has them
 #   make golden     compare with recorded numbers; DIR=path says where they are
 #   make asan tsan  the tests under the sanitizers
 #   make soak       the long tests
@@ -33,7 +34,7 @@ FIXED_LAYOUT = $$(setarch -R true 2>/dev/null && echo setarch -R)
 configure = test -f $(1)/build.ninja || $(MESON) setup $(1) $(2)
 
 .PHONY: all demo test check bench golden asan tsan soak install format clean
-.PHONY: cluster python build tests check-format check-layers check-words check-headers
+.PHONY: cluster python seeds build tests check-format check-layers check-words check-headers
 .PHONY: check-types check-symbols check-abi check-gcc check-clang check-tidy check-tools
 
 all: build
@@ -68,6 +69,12 @@ cluster: tests
 
 python: tests
 	$(MESON) test -C $(BUILD) --suite python --print-errorlogs
+
+seeds: tests
+	@test -n "$(DIR)" || { echo "usage: make seeds DIR=path" >&2; exit 2; }
+	@$(NINJA) -C $(BUILD) cmd/fleetrun python/flotilla/_core.abi3.so
+	PYTHONPATH=python:$(BUILD)/python tests/python/seeds.py \
+	    $(BUILD)/cmd/fleetrun $(DIR)
 
 golden: tests
 	@test -n "$(DIR)" || { echo "usage: make golden DIR=path" >&2; exit 2; }

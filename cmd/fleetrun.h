@@ -61,6 +61,8 @@ typedef struct run_options {
 
 /* Whether there are to be servers; without, the job is a collective one. */
 bool options_have_servers(const run_options *o);
+/* Whether the program is one of Python, which an interpreter runs. */
+bool options_are_script(const run_options *o);
 
 /* *is_over: there was --help, and nothing is left to do. */
 int options_read(run_options *o, int argc, char **argv, bool *is_over);
@@ -161,6 +163,12 @@ void key_drop(job *j);
 int env_fill(job *j);
 /* Sets a variable for all of them. */
 void env_set(job *j, const char *name, const char *value);
+
+/* --- scripts (fleetrun_python.c) ------------------------------------------ */
+
+/* Puts the names of PaddlePaddle on the path of the job's scripts, if their
+   interpreter, words[0], has the package flotilla. */
+int python_names(job *j);
 
 /* --- going on (fleetrun_resume.c) ----------------------------------------- */
 

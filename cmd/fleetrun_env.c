@@ -11,13 +11,6 @@
 
 /* --- the program ---------------------------------------------------------- */
 
-static bool ends_with(const char *text, const char *end)
-{
-    size_t n = strlen(text), m = strlen(end);
-
-    return n >= m && !strcmp(text + n - m, end);
-}
-
 static bool is_file(const char *path)
 {
     struct stat s;
@@ -52,32 +45,30 @@ static int no_such_program(const char *name)
                       strerror(ENOENT));
 }
 
-/* A script of Python is run by python3, with its output unbuffered. */
-static int find_program(job *j)
+/* FLOTILLA_PYTHON, or the python3 of PATH. */
+static int find_python(job *j, char **python)
 {
-    char **given = j->o->program;
-    const char *name = given[0];
-    size_t n = 1, n_before = 0; /* there is a program, or it is no job */
-    char *path;
+    const char *given = getenv("FLOTILLA_PYTHON");
 
-    while (given[n])
-        n++;
-    j->words = room_take(j->room, (n + 3) * sizeof(*j->words));
-    if (ends_with(name, ".py")) {
-        if (!is_file(name))
-            return no_such_program(name);
-        path = find_in_path(j->room, "python3");
-        if (!path)
-            return run_failed("%s needs python3, which is in no folder of PATH",
-                              name);
-        j->words[n_before++] = path;
-        j->words[n_before++] = room_text(j->room, "-u");
-    }
-    memcpy(j->words + n_before, given, n * sizeof(*given));
-    if (n_before)
-        return RUN_OK;
-    path = strchr(name, '/') ? room_text(j->room, "%s", name)
-                             : find_in_path(j->room, name);
+    if (!is_file(j->o->program[0]))
+        return no_such_program(j->o->program[0]);
+    *python = given ? room_text(j->room, "%s", given)
+                    : find_in_path(j->room, "python3");
+    if (!*python)
+        return run_failed("%s needs python3, which is in no folder of PATH",
+                          j->o->program[0]);
+    if (access(*python, X_OK))
+        return run_failed("FLOTILLA_PYTHON=%s: %s; give the path of a Python",
+                          *python, strerror(errno));
+    return RUN_OK;
+}
+
+static int find_other(job *j)
+{
+    const char *name = j->o->program[0];
+    char *path = strchr(name, '/') ? room_text(j->room, "%s", name)
+                                   : find_in_path(j->room, name);
+
     if (!path || !is_file(path))
         return no_such_program(name);
     if (access(path, X_OK))
@@ -86,6 +77,23 @@ static int find_program(job *j)
                           name, strerror(errno));
     j->words[0] = path;
     return RUN_OK;
+}
+
+/* A script of Python is run by the interpreter, with its output unbuffered. */
+static int find_program(job *j)
+{
+    char **given = j->o->program;
+    size_t n = 1; /* there is a program, or it is no job */
+    size_t n_before = options_are_script(j->o) ? 2 : 0;
+
+    while (given[n])
+        n++;
+    j->words = room_take(j->room, (n + 3) * sizeof(*j->words));
+    memcpy(j->words + n_before, given, n * sizeof(*given));
+    if (!n_before)
+        return find_other(j);
+    j->words[1] = room_text(j->room, "-u");
+    return find_python(j, &j->words[0]);
 }
 
 /* --- the environment ------------------------------------------------------ */
@@ -238,5 +246,5 @@ int env_fill(job *j)
         if (p->is_here)
             p->env = make_env(j, p);
     }
-    return RUN_OK;
+    return options_are_script(j->o) ? python_names(j) : RUN_OK;
 }

@@ -122,9 +122,9 @@ static void print_help(const option all[N_OPTIONS])
     }
     printf("\nexample: %s --server_num=1 --worker_num=2 ./ctr_dnn data/\n"
            "         %s --worker_num=4 ./collective_mlp 1001\n"
-           "A program that ends in .py is run by python3. The exit status is "
-           "that of the\nprocess that failed first, 128 + the signal that "
-           "ended it, or 0.\n",
+           "A program that ends in .py is run by $FLOTILLA_PYTHON or python3, "
+           "and may import\npaddle. The exit status is that of the process "
+           "that failed first, 128 + the\nsignal that ended it, or 0.\n",
            program_invocation_short_name, program_invocation_short_name);
 }
 
@@ -258,6 +258,13 @@ static bool asks_for_help(const char *word)
 bool options_have_servers(const run_options *o)
 {
     return o->server_num || o->servers || o->endpoints;
+}
+
+bool options_are_script(const run_options *o)
+{
+    size_t n = strlen(o->program[0]);
+
+    return n > 3 && !strcmp(o->program[0] + n - 3, ".py");
 }
 
 static int check_mode(const run_options *o)

@@ -138,11 +138,14 @@ static int fill_from_lists(job *j, const lists *l)
     return code;
 }
 
+/* A script without any number is one worker, as users of Python know it. */
 static int plan_lists(job *j)
 {
     lists l;
     int code = read_lists(&l, j->room, j->o);
 
+    if (!code && !l.n_servers && !l.n_workers && options_are_script(j->o))
+        l.n_workers = 1;
     if (!code)
         code = check_there_are(&l);
     if (code)

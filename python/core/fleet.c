@@ -201,6 +201,13 @@ static fl_status barrier(fl_fleet *f, const char *dir)
     return fl_fleet_barrier_worker(f);
 }
 
+/* Without coming to the job first, when nothing was run. */
+static fl_status leave(fl_fleet *f, const char *dir)
+{
+    (void)dir;
+    return fl_fleet_job(f) ? fl_job_stop(fl_fleet_job(f)) : FL_OK;
+}
+
 /* By number; some take a folder. */
 static fl_status (*const deeds[])(fl_fleet *, const char *) = {
     fl_fleet_init_server,
@@ -211,6 +218,7 @@ static fl_status (*const deeds[])(fl_fleet *, const char *) = {
     fl_fleet_save_persistables,
     fl_fleet_save_delta,
     fl_fleet_load_model,
+    leave,
 };
 
 /* fleet_do(fleet, deed, folder or None) */

@@ -1,16 +1,14 @@
 """python -m flotilla SCRIPT ...: runs a script with PaddlePaddle's names."""
-import runpy
 import sys
 
-from . import compat
+from .launch import run_script
 
 
 def main():
     if len(sys.argv) < 2:
-        sys.exit("usage: python -m flotilla SCRIPT [ARGUMENTS]")
-    compat.install()
-    sys.argv = sys.argv[1:]
-    runpy.run_path(sys.argv[0], run_name="__main__")
+        sys.exit("usage: python -m flotilla SCRIPT [ARGUMENTS]\n"
+                 "       python -m flotilla -m MODULE [ARGUMENTS]")
+    run_script(sys.argv[1:])
 
 
 if __name__ == "__main__":

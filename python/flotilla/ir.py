@@ -321,6 +321,17 @@ class Block:
         self._vars = {}
         self._ops = {}
 
+    def _become(self):
+        """Its program has become another one."""
+        if self.idx >= self.program.num_blocks:
+            return
+        self._handle = _core.program_block(self.program._handle, self.idx)
+        self._ops = {}
+        self._vars = {name: face for name, face in self._vars.items()
+                      if self._own(name) is not None}
+        for face in self._vars.values():
+            face._known = None
+
     @property
     def parent_idx(self):
         return _core.block_parent(self._handle)
@@ -655,6 +666,16 @@ class Program:
         new = Program(copy(self._handle), dict(self._extra))
         new._copy_faces(self)
         return new
+
+    def _become(self, handle):
+        """It is another program from now on, and its variables are those of
+        the same names there. Gives what it was."""
+        was = Program(self._handle, dict(self._extra))
+        was._copy_faces(self)
+        self._handle, self._current = handle, 0
+        for block in self._blocks.values():
+            block._become()
+        return was
 
     def _prune(self, targets):
         found = [_name(t) for t in _as_list(targets)]

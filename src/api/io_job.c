@@ -13,6 +13,12 @@ static fl_status check_whole(const char *what, bool is_whole)
     return FL_OK;
 }
 
+/* The context's own scope is what is meant without one. */
+static bool is_other(const fl_job *j, const fl_scope *s)
+{
+    return s && s != &j->ctx->scope;
+}
+
 fl_status fl_io_save_job(fl_job *j, const char *dir, fl_io_which which,
                          const fl_save_args *args)
 {
@@ -20,8 +26,8 @@ fl_status fl_io_save_job(fl_job *j, const char *dir, fl_io_which which,
                            .keep = args->keep,
                            .delta = args->delta };
 
-    FL_TRY(check_whole("saved",
-                       which == FL_IO_ALL && !args->n_names && !args->scope));
+    FL_TRY(check_whole("saved", which == FL_IO_ALL && !args->n_names &&
+                                    !is_other(j, args->scope)));
     return fl_job_save_with(j, dir, &a, NULL);
 }
 
@@ -40,7 +46,7 @@ static fl_status check_inference(const fl_job *j, const fl_inference_args *a)
         FL_FAIL(FL_ERR_INVAL,
                 "the program is not the one that this job was made of, and its "
                 "servers have values for that alone; leave the program out");
-    if (a->scope)
+    if (is_other(j, a->scope))
         FL_FAIL(FL_ERR_INVAL, "the values of a job are on its servers; leave "
                               "the scope out");
     return FL_OK;
@@ -91,7 +97,7 @@ fl_status fl_io_load_job(fl_job *j, const char *dir, fl_io_which which,
 {
     fl_load_wish wish = wish_of(which, args);
 
-    if (args->scope || args->delta)
+    if (is_other(j, args->scope) || args->delta)
         FL_FAIL(FL_ERR_UNSUPPORTED,
                 "a job is loaded into its servers: leave the options scope and "
                 "delta out, or load in one process");

@@ -13,13 +13,29 @@ class Names(unittest.TestCase):
 
     def test_every_row_of_the_list_names_something(self):
         from flotilla import compat
-        for module, name, path in compat._rows():
+        for module, name, path, why in compat._rows():
             with self.subTest(name=f"{module}.{name}"):
-                compat._find(path)
+                self.assertTrue(why or compat._find(path) is not None)
 
     def test_a_name_that_is_not_there_is_answered_with_the_nearest(self):
         with self.assertRaisesRegex(AttributeError, "did you mean fc"):
             fluid.layers.fcc
+
+    def test_what_makes_no_sense_is_there_and_says_why_when_it_is_called(self):
+        from paddle.fluid.dygraph import Layer
+
+        class Mine(Layer):
+            pass
+
+        with self.assertRaisesRegex(NotImplementedError,
+                                    "dygraph.Layer: there is no eager mode"):
+            Mine()
+
+    def test_an_object_behind_a_module_is_asked_again(self):
+        import paddle.distributed.fleet as fleet
+        first = fleet.main_program
+        with fluid.program_guard(fluid.Program()):
+            self.assertIsNot(fleet.main_program, first)
 
     def test_a_name_is_imported_out_of_its_module(self):
         from paddle.fluid.backward import append_backward

@@ -1,32 +1,70 @@
 """The fleet: a program for one machine becomes a job of many processes."""
+import atexit
 import weakref
 
 from .. import _core, io, ir
-from .role import PaddleCloudRoleMaker
-from .strategy import Strategy
+from ..compiler import CompiledProgram, ParallelExecutor
+from ..executor import Executor
+from ..optimizer import Optimizer
+from .config import DistributeTranspilerConfig
+from .role import PaddleCloudRoleMaker, RoleMakerBase
+from .strategy import (DistributedStrategy, ModeStrategy, Strategy,
+                       SyncStrategy, of_config)
+from .util import Util, part_of
 
 (_INIT_SERVER, _RUN_SERVER, _INIT_WORKER, _STOP_WORKER, _BARRIER, _SAVE,
- _SAVE_DELTA, _LOAD) = range(8)
-_SUM, _MIN, _MAX = range(3)
+ _SAVE_DELTA, _LOAD, _LEAVE) = range(9)
+
+
+class Mode:
+    TRANSPILER = 1
+    PSLIB = 2
+    COLLECTIVE = 3
 
 
 class Fleet:
-    def __init__(self):
+    """One member of a job. A process is in one job, so the last one that was
+    initialised counts."""
+
+    _last = None
+
+    def __init__(self, mode=Mode.TRANSPILER):
+        self._mode = mode
         self._handle = None
         self._look = None
+        self._role_maker = None
         self._strategy = None
-        self._main = self._startup = None
+        self._forget()
+
+    def _forget(self):
+        self._main = self._startup = self._origin_program = None
+        self._waits = True
+        self._is_stopped = False
 
     # --- roles ---
+
+    @property
+    def _is_initialized(self):
+        return self._handle is not None
 
     def init(self, role_maker=None, is_collective=False, strategy=None):
         """Reads who this process is; before everything else."""
         if role_maker is None:
             role_maker = PaddleCloudRoleMaker(is_collective)
+        if not isinstance(role_maker, RoleMakerBase):
+            raise TypeError("fleet.init takes a role maker, as "
+                            "PaddleCloudRoleMaker(), not "
+                            f"{type(role_maker)}")
+        role_maker.generate_role()
+        if Fleet._last is not None:
+            Fleet._last._handle = None
         self._handle = _core.fleet_new(ir.ctx, role_maker._given())
         self._look = _core.fleet_look(self._handle)
+        self._role_maker = role_maker
         self._strategy = strategy
-        self._main = self._startup = None
+        self._forget()
+        role_maker._fleet = weakref.proxy(self)
+        Fleet._last = self
 
     def _ready(self):
         if self._handle is None:
@@ -78,23 +116,37 @@ class Fleet:
         raise RuntimeError("fleet.minimize: call distributed_optimizer first, "
                            "and minimize of what it gives")
 
+    def _transpile(self, config):
+        """Checks what a user calls a strategy."""
+        if isinstance(config, DistributeTranspilerConfig):
+            return of_config(config)
+        if config is not None and not isinstance(config, Strategy):
+            raise TypeError("a strategy is wanted: fleet.DistributedStrategy()"
+                            ", one of StrategyFactory or a DistributeTranspiler"
+                            f"Config; not {type(config)}")
+        return config
+
     def _distribute(self, strategy, main, startup):
+        """The pair becomes the programs of a worker where they are, so that
+        whoever has them trains with the others; those of a server are made
+        beside it."""
         s = None
         if strategy is not None:
-            if not isinstance(strategy, Strategy):
-                raise TypeError("a strategy is wanted: fleet."
-                                "DistributedStrategy(), or one of "
-                                f"StrategyFactory; not {type(strategy)}")
-            s = _core.strategy_new(self._ready(), strategy._kind)
-            _core.strategy_set(s, strategy._words())
+            s = _core.strategy_new(self._ready(), strategy._kind_in(self))
+            _core.strategy_set(s, strategy._words_in(self))
+        if isinstance(strategy, ModeStrategy):
+            self._waits = strategy.get_program_config().wait_port
         _core.fleet_distribute(self._ready(), s, main._handle, startup._handle)
-        self._main, self._startup = main, startup
-        if self.server_num() or self.worker_num() > 1:
-            self._main = ir.Program(_core.fleet_program(self._handle, False))
-            self._startup = ir.Program(_core.fleet_program(self._handle, True))
+        self._main, self._startup, self._origin_program = main, startup, main
+        if not self.server_num() and self.worker_num() == 1:
+            return
+        programs = [_core.fleet_program(self._handle, is_startup)
+                    for is_startup in (False, True)]
         if self.is_worker():
-            ir.switch_main_program(self._main)
-            ir.switch_startup_program(self._startup)
+            self._origin_program = main._become(programs[0])
+            startup._become(programs[1])
+        else:
+            self._main, self._startup = map(ir.Program, programs)
 
     @property
     def main_program(self):
@@ -116,16 +168,50 @@ class Fleet:
         self._do(_RUN_SERVER)
 
     def init_worker(self):
-        self._do(_INIT_WORKER)
+        """Waits for the servers; without wait_port the first run does."""
+        if self._waits:
+            self._do(_INIT_WORKER)
 
     def stop_worker(self):
-        self._do(_STOP_WORKER)
+        self._do(_STOP_WORKER if self._waits else _LEAVE)
+        self._is_stopped = True
+
+    def _end(self):
+        """The script is over: what it has computed is applied, also when it
+        did not call stop_worker."""
+        if (self._handle is not None and self._main is not None and
+                not self._is_stopped and self.is_worker()):
+            self._do(_LEAVE)
 
     def barrier_worker(self):
         self._do(_BARRIER)
 
-    def save_persistables(self, executor, dirname, main_program=None):
-        self._do(_SAVE, dirname)
+    # --- models ---
+
+    @staticmethod
+    def _check_save(call, executor, program):
+        if isinstance(executor, ParallelExecutor) or \
+                not isinstance(executor, Executor):
+            raise TypeError(f"fleet.{call}: executor is an Executor, not "
+                            f"{type(executor)}")
+        if isinstance(program, CompiledProgram):
+            raise TypeError(f"fleet.{call}: main_program is a Program, not a "
+                            "CompiledProgram")
+
+    def save_persistables(self, executor, dirname, main_program=None,
+                          filename=None):
+        """All that the job has, of its workers and servers."""
+        self._check_save("save_persistables", executor, main_program)
+        if self._main is not None and self.worker_num() == 1 and \
+                not self.server_num():
+            io.save_persistables(executor, dirname, main_program or self._main,
+                                 filename)
+        else:
+            self._do(_SAVE, dirname)
+
+    def _save(self, dirname, mode):
+        """Mode 1: what changed since the last time."""
+        self._do(_SAVE_DELTA if mode == 1 else _SAVE, dirname)
 
     def load_model(self, dirname):
         self._do(_LOAD, dirname)
@@ -133,62 +219,50 @@ class Fleet:
     def save_inference_model(self, executor, dirname, feeded_var_names,
                              target_vars, main_program=None,
                              export_for_deployment=True):
+        self._check_save("save_inference_model", executor, main_program)
         io.save_inference_model(dirname, feeded_var_names, target_vars,
-                                executor, main_program)
-
-    def split_files(self, files):
-        """This worker's part of a list of files."""
-        n, i, total = self.worker_num(), self.worker_index(), len(files)
-        at = i * (total // n) + min(i, total % n)
-        return files[at:at + total // n + (1 if i < total % n else 0)]
+                                executor, main_program or self.main_program)
 
     # --- together ---
 
-    @property
-    def util(self):
-        return _Util(weakref.proxy(self))
-
-
-class _Util:
-    """What workers find out together."""
-
-    _KINDS = {"sum": _SUM, "min": _MIN, "max": _MAX}
-
-    def __init__(self, owner):
-        self._fleet = owner
-
-    def barrier(self, comm_world="worker"):
-        self._fleet.barrier_worker()
-
-    def all_reduce(self, input, mode="sum", comm_world="worker"):
-        import numpy as np
-        array = np.asarray(input, dtype="float64")
-        found = _core.fleet_reduce(self._fleet._ready(), self._KINDS[mode],
-                                   array.reshape(-1).tolist())
-        return np.asarray(found).reshape(array.shape)
-
-    def all_gather(self, input, comm_world="worker"):
-        return _core.fleet_gather(self._fleet._ready(), float(input))
-
-    def get_file_shard(self, files):
+    def split_files(self, files):
+        """This worker's part of a list of files."""
         if not isinstance(files, list):
             raise TypeError("files should be a list of file need to be read.")
-        return self._fleet.split_files(files)
+        return part_of(files, self.worker_index(), self.worker_num())
 
-    def print_on_rank(self, message, rank_id):
-        if self._fleet.worker_index() == rank_id:
-            print(message, flush=True)
+    def all_reduce_worker(self, input, output):
+        for i, x in enumerate(self.util.all_reduce(input)):
+            output[i] = x
+
+    @property
+    def util(self):
+        return Util(weakref.proxy(self))
 
 
 class DistributedOptimizer:
     """An optimizer whose minimize also makes the programs of this process."""
 
-    def __init__(self, owner, optimizer, strategy):
-        self._fleet, self._optimizer, self._strategy = (owner, optimizer,
-                                                        strategy)
+    def __init__(self, owner, optimizer, strategy=None):
+        if not isinstance(optimizer, Optimizer):
+            raise TypeError("an optimizer is wanted, not "
+                            f"{type(optimizer)}")
+        self._fleet = owner
+        self._optimizer = optimizer
+        self._strategy = owner._transpile(strategy)
+
+    def backward(self, loss, startup_program=None, parameter_list=None,
+                 no_grad_set=None, callbacks=None):
+        return self._optimizer.backward(loss, startup_program, parameter_list,
+                                        no_grad_set, callbacks)
+
+    def apply_gradients(self, params_grads):
+        return self._optimizer.apply_gradients(params_grads)
 
     def minimize(self, loss, startup_program=None, parameter_list=None,
                  no_grad_set=None):
+        if not isinstance(loss, ir.Variable):
+            raise TypeError(f"minimize takes one loss, a Variable, not {loss!r}")
         startup = startup_program or ir.default_startup_program()
         result = self._optimizer.minimize(loss, startup, parameter_list,
                                           no_grad_set)
@@ -199,4 +273,34 @@ class DistributedOptimizer:
         return getattr(self._optimizer, name)
 
 
+# --- 1.8: with servers -------------------------------------------------------
+
+class DistributedTranspiler(Fleet):
+    """The fleet of incubate.fleet.parameter_server."""
+
+    def distributed_optimizer(self, optimizer, strategy=None):
+        self._ready()
+        return TranspilerOptimizer(optimizer, strategy, self)
+
+
+class TranspilerOptimizer(DistributedOptimizer):
+    def __init__(self, optimizer, strategy=None, owner=None):
+        super().__init__(owner or transpiler_fleet, optimizer,
+                         SyncStrategy() if strategy is None else strategy)
+
+    def minimize(self, loss, scopes=None, startup_program=None,
+                 parameter_list=None, no_grad_set=None):
+        if isinstance(scopes, ir.Program) and startup_program is None:
+            startup_program = scopes
+        return super().minimize(loss, startup_program, parameter_list,
+                                no_grad_set)
+
+
 fleet = Fleet()
+transpiler_fleet = DistributedTranspiler()
+
+
+@atexit.register
+def _end_of_script():
+    if Fleet._last is not None:
+        Fleet._last._end()

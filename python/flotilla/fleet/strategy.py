@@ -1,68 +1,11 @@
-"""Strategies: a kind, and settings by name. The library knows both; a name
-that it does not know is refused there, with the nearest one."""
+"""Strategies: a kind of training, and what was set about it. The library knows
+both; a name that it does not know is refused there, with the nearest one."""
+import logging
+import os
+
 from ..compiler import BuildStrategy, ExecutionStrategy
-
-
-class Strategy:
-    """One of the four kinds, or a_sync, with what was set."""
-
-    def __init__(self, kind, **settings):
-        self._kind = kind
-        self._settings = dict(settings)
-        self._build, self._execute = BuildStrategy(), ExecutionStrategy()
-
-    def _words(self):
-        return " ".join(f"{k}={_word(v)}" for k, v in self._settings.items())
-
-    def _set_all(self, config):
-        given = config if isinstance(config, dict) else vars(config)
-        self._settings.update(
-            {k: v for k, v in given.items()
-             if not k.startswith("_") and v is not None})
-
-    def get_program_config(self):
-        return _Config(self)
-
-    get_trainer_runtime_config = get_server_runtime_config = get_program_config
-
-    def set_program_config(self, config):
-        self._set_all(config)
-
-    set_trainer_runtime_config = set_server_runtime_config = set_program_config
-
-    def get_build_strategy(self):
-        return self._build
-
-    def set_build_strategy(self, config):
-        for name, value in (config.items() if isinstance(config, dict) else
-                            vars(config).items()):
-            setattr(self._build, name, value)
-
-    def get_execute_strategy(self):
-        return self._execute
-
-    def set_execute_strategy(self, config):
-        for name, value in (config.items() if isinstance(config, dict) else
-                            vars(config).items()):
-            if not hasattr(self._execute, name):
-                raise ValueError(f"ExecutionStrategy doesn't have key: {name}")
-            setattr(self._execute, name, value)
-
-
-class _Config:
-    """Settings of a strategy as attributes; setting one sets it there."""
-
-    def __init__(self, strategy):
-        object.__setattr__(self, "_strategy", strategy)
-
-    def __setattr__(self, name, value):
-        self._strategy._settings[name] = value
-
-    def __getattr__(self, name):
-        try:
-            return self._strategy._settings[name]
-        except KeyError:
-            raise AttributeError(f"{name} was not set") from None
+from .config import (DistributedMode, DistributeTranspilerConfig,
+                     ServerRuntimeConfig, TrainerRuntimeConfig)
 
 
 def _word(value):
@@ -71,55 +14,288 @@ def _word(value):
     return str(value)
 
 
+def _words(settings):
+    return " ".join(f"{k}={_word(v)}" for k, v in settings.items())
+
+
+class Strategy:
+    """What every strategy says: its kind in a fleet, and its settings in
+    words."""
+
+    def _kind_in(self, fleet):
+        raise NotImplementedError
+
+    def _words_in(self, fleet):
+        raise NotImplementedError
+
+
+# --- 1.8: one class per mode -------------------------------------------------
+
+class _Part:
+    """One of the objects that a strategy is made of: got, set as an object of
+    its class, or changed by a dict."""
+
+    def __init__(self, name, kind):
+        self.name, self.kind = name, kind
+
+    def set(self, strategy, config):
+        if isinstance(config, self.kind):
+            setattr(strategy, self.name, config)
+            return
+        if not isinstance(config, dict):
+            raise TypeError(f"{self.name[1:]} only accept input type: dict or "
+                            f"{self.kind.__name__}, not {type(config)}")
+        mine = getattr(strategy, self.name)
+        into = getattr(mine, "runtime_configs", None)
+        for key, value in config.items():
+            if not (key in into if into is not None else hasattr(mine, key)):
+                raise ValueError(f"{self.kind.__name__} doesn't have key: "
+                                 f"{key}")
+            if into is not None:
+                into[key] = value
+            else:
+                setattr(mine, key, value)
+
+
+_PROGRAM = _Part("_program_config", DistributeTranspilerConfig)
+_TRAINER = _Part("_trainer_runtime_config", TrainerRuntimeConfig)
+_SERVER = _Part("_server_runtime_config", ServerRuntimeConfig)
+_EXECUTE = _Part("_execute_strategy", ExecutionStrategy)
+_BUILD = _Part("_build_strategy", BuildStrategy)
+
+
+class ModeStrategy(Strategy):
+    """One of the four modes of jobs with servers."""
+
+    _mode = _name = None
+
+    def __init__(self):
+        n = int(os.getenv("CPU_NUM", "1"))
+        for part in (_PROGRAM, _TRAINER, _SERVER, _EXECUTE, _BUILD):
+            setattr(self, part.name, part.kind())
+        self._execute_strategy.num_threads = n
+        if n > 1:
+            self._build_strategy.reduce_strategy = \
+                BuildStrategy.ReduceStrategy.Reduce
+        self.debug_opt = None
+        self._check()
+
+    def _check(self):
+        """The switches that say the mode are as the class says."""
+        if self._mode is None:
+            raise NotImplementedError("StrategyFactory makes strategies; this "
+                                      "class is what they have in common")
+        self._trainer_runtime_config.mode = self._mode
+        config = self._program_config
+        config.sync_mode = False
+        config.runtime_split_send_recv = True
+        config.half_async = self._mode in (DistributedMode.SYNC,
+                                           DistributedMode.HALF_ASYNC)
+        config.completely_not_async = self._mode == DistributedMode.SYNC
+        config.geo_sgd_mode = self._mode == DistributedMode.GEO
+        self._execute_strategy.use_thread_barrier = config.half_async
+        self._build_strategy.async_mode = True
+
+    def _kind_in(self, fleet):
+        return self._name
+
+    def _words_in(self, fleet):
+        trainer = self._trainer_runtime_config._changed()
+        if trainer and self._mode != DistributedMode.ASYNC:
+            logging.getLogger("flotilla").warning(
+                "mode %s has no use for %s", self._name, ", ".join(trainer))
+            trainer = {}
+        return _words({**self._program_config._changed(self._name), **trainer,
+                       **self._server_runtime_config._changed()})
+
+    # --- its parts ---
+
+    def get_program_config(self):
+        return self._program_config
+
+    def set_program_config(self, config):
+        _PROGRAM.set(self, config)
+        self._check()
+
+    def get_trainer_runtime_config(self):
+        return self._trainer_runtime_config
+
+    def set_trainer_runtime_config(self, config):
+        _TRAINER.set(self, config)
+        self._check()
+
+    def get_server_runtime_config(self):
+        return self._server_runtime_config
+
+    def set_server_runtime_config(self, config):
+        _SERVER.set(self, config)
+
+    def get_execute_strategy(self):
+        return self._execute_strategy
+
+    def set_execute_strategy(self, config):
+        _EXECUTE.set(self, config)
+        self._check()
+
+    def get_build_strategy(self):
+        return self._build_strategy
+
+    def set_build_strategy(self, config):
+        _BUILD.set(self, config)
+        self._check()
+
+    # --- dumping, which flotilla does by print operators and fetch handlers ---
+
+    def set_debug_opt(self, opt_info):
+        if opt_info:
+            raise NotImplementedError(
+                "set_debug_opt: values are seen by fetch_list, a FetchHandler "
+                "or layers.Print; a program by the setting dump_ir")
+
+    def get_debug_opt(self):
+        return {}
+
+
+class SyncStrategy(ModeStrategy):
+    _mode, _name = DistributedMode.SYNC, "sync"
+
+
+class AsyncStrategy(ModeStrategy):
+    _mode, _name = DistributedMode.ASYNC, "async"
+
+
+class HalfAsyncStrategy(ModeStrategy):
+    _mode, _name = DistributedMode.HALF_ASYNC, "half_async"
+
+
+class GeoStrategy(ModeStrategy):
+    _mode, _name = DistributedMode.GEO, "geo"
+
+    def __init__(self, update_frequency=100):
+        super().__init__()
+        self._program_config.geo_sgd_need_push_nums = update_frequency
+
+
 class StrategyFactory:
     @staticmethod
     def create_sync_strategy():
-        return Strategy("sync")
+        return SyncStrategy()
 
     @staticmethod
     def create_half_async_strategy():
-        return Strategy("half_async")
+        return HalfAsyncStrategy()
 
     @staticmethod
     def create_async_strategy():
-        return Strategy("async")
+        return AsyncStrategy()
 
     @staticmethod
     def create_geo_strategy(update_frequency=100):
-        return Strategy("geo", geo_sgd_need_push_nums=update_frequency)
+        return GeoStrategy(update_frequency)
 
 
 DistributedStrategyFactory = StrategyFactory
+_BY_NAME = {c._name: c for c in (SyncStrategy, AsyncStrategy,
+                                 HalfAsyncStrategy, GeoStrategy)}
 
+
+def of_config(config):
+    """The strategy that a DistributeTranspilerConfig means."""
+    made = _BY_NAME[config._kind()]()
+    made._program_config = config
+    return made
+
+
+# --- 2.x: one class for all --------------------------------------------------
 
 class DistributedStrategy(Strategy):
-    """fleet.DistributedStrategy: a_sync and a_sync_configs choose the mode."""
+    """fleet.DistributedStrategy: a_sync and a_sync_configs choose the mode
+    with servers; without them the switches of collective jobs count."""
+
+    # Groups of settings, each a dict; they go to the library by their names.
+    _GROUPS = ("a_sync_configs", "gradient_merge_configs", "localsgd_configs",
+               "amp_configs", "recompute_configs", "dgc_configs",
+               "lars_configs", "lamb_configs", "pipeline_configs",
+               "sharding_configs", "adaptive_localsgd_configs")
+    _ON = ("a_sync", "fuse_all_reduce_ops")  # unless somebody says otherwise
 
     def __init__(self):
-        super().__init__("a_sync")
-
-    @property
-    def a_sync(self):
-        return self._settings.get("a_sync", False)
-
-    @a_sync.setter
-    def a_sync(self, value):
-        if not isinstance(value, bool):
-            raise ValueError("The type of a_sync is invalid, expected bool")
-        self._settings["a_sync"] = value
-
-    @property
-    def a_sync_configs(self):
-        return {k: v for k, v in self._settings.items() if k != "a_sync"}
-
-    @a_sync_configs.setter
-    def a_sync_configs(self, configs):
-        self._set_all(configs)
+        object.__setattr__(self, "_settings", {})
+        object.__setattr__(self, "build_strategy", BuildStrategy())
+        object.__setattr__(self, "execution_strategy", ExecutionStrategy())
 
     def __setattr__(self, name, value):
-        known = name.startswith("_") or isinstance(
-            getattr(type(self), name, None), property)
-        if known:
+        kept = {"build_strategy": BuildStrategy,
+                "execution_strategy": ExecutionStrategy}
+        if name in kept:
+            if not isinstance(value, kept[name]):
+                raise TypeError(f"{name} is a {kept[name].__name__}, not "
+                                f"{type(value)}")
             object.__setattr__(self, name, value)
+        elif name in self._GROUPS:
+            if not isinstance(value, dict):
+                raise TypeError(f"{name} is a dict, not {type(value)}")
+            self._settings.setdefault(name, {}).update(value)
         else:
+            if name == "a_sync" and not isinstance(value, bool):
+                raise ValueError("The type of a_sync is invalid, expected bool"
+                                 f", not {type(value)}")
             self._settings[name] = value
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        if name in self._GROUPS:
+            return dict(self._settings.get(name, {}))
+        return self._settings.get(name, name in self._ON)
+
+    def _kind_in(self, fleet):
+        return "a_sync" if fleet.server_num() else "collective"
+
+    def _words_in(self, fleet):
+        """What is as it would be without a word is left out; so are settings
+        of the other kind of job."""
+        servers = bool(fleet.server_num())
+        flat = {}
+        for name, value in self._settings.items():
+            if isinstance(value, dict):
+                if self._counts(name, servers):
+                    flat.update({f"{name}.{k}": v for k, v in value.items()})
+            elif self._counts(name, servers) and value != (name in self._ON):
+                flat[name] = value
+        return _words(flat)
+
+    def _counts(self, name, servers):
+        """a_sync is nothing to workers alone, and the settings of something
+        that is switched off are nothing to anybody."""
+        if name.startswith("a_sync"):
+            return servers
+        switch = name[:-len("_configs")] if name in self._GROUPS else None
+        return switch is None or bool(self._settings.get(switch))
+
+
+# --- 1.8: workers alone ------------------------------------------------------
+
+class CollectiveStrategy(BuildStrategy, Strategy):
+    """DistributedStrategy of incubate.fleet.collective."""
+
+    def __init__(self):
+        super().__init__()
+        self.__dict__.update(
+            use_local_sgd=False, use_dist_fc=False, dist_fc_config=None,
+            mode="nccl2", collective_mode=None, nccl_comm_num=1,
+            forward_recompute=False, recompute_checkpoints=[], use_amp=False,
+            amp_loss_scaling=2 ** 15, exec_strategy=ExecutionStrategy(),
+            _ut4grad_allreduce=False)
+
+    def __setattr__(self, name, value):
+        self.__dict__[name] = value
+
+    def _kind_in(self, fleet):
+        return "collective"
+
+    def _words_in(self, fleet):
+        local = self.use_local_sgd or self.collective_mode == "local_sgd"
+        refused = ("use_dist_fc", "forward_recompute", "use_amp")
+        return _words({**({"localsgd": True} if local else {}),
+                       **{k: True for k in refused if getattr(self, k)}})

@@ -1,38 +1,13 @@
 """DistributeTranspiler: one program made into those of trainers and servers."""
 from .. import _core, ir
+from .config import (DistributedMode, DistributeTranspilerConfig, HashName,
+                     PSDispatcher, RoundRobin, ServerRuntimeConfig)
+from .strategy import _word
 
 _WORKER, _SERVER = 1, 2
-
-
-class DistributeTranspilerConfig:
-    """How parameters are dealt to servers, and how the job trains."""
-
-    def __init__(self):
-        self.slice_var_up = True
-        self.split_method = None
-        self.min_block_size = 8192
-        self.sync_mode = True
-        self.half_async = False
-        self.runtime_split_send_recv = False
-        self.geo_sgd_mode = False
-        self.geo_sgd_need_push_nums = 100
-        self.mode = "pserver"
-
-    def _mode(self, sync_mode):
-        if self.geo_sgd_mode:
-            return "geo"
-        if self.half_async:
-            return "half_async"
-        return "sync" if sync_mode and self.sync_mode else "async"
-
-    def _set(self):
-        """What the context has for it."""
-        settings = {"slice_var_up": str(self.slice_var_up).lower(),
-                    "min_block_size": str(self.min_block_size)}
-        if self.geo_sgd_mode:
-            settings["geo_need_push_nums"] = str(self.geo_sgd_need_push_nums)
-        for name, value in settings.items():
-            _core.ctx_set(ir.ctx, name, value)
+_NUMBERS = {"sync": DistributedMode.SYNC, "async": DistributedMode.ASYNC,
+            "half_async": DistributedMode.HALF_ASYNC,
+            "geo": DistributedMode.GEO}
 
 
 class DistributeTranspiler:
@@ -41,8 +16,19 @@ class DistributeTranspiler:
 
     def __init__(self, config=None):
         self.config = config or DistributeTranspilerConfig()
+        self._set_server_config()
+        if self.config.split_method is None:
+            self.config.split_method = RoundRobin
+        self.distributed_mode = _NUMBERS[self.config._kind()]
         self._args = None
         self._handle = None
+        self._trainer = None
+
+    def _set_server_config(self, server_config=None):
+        self.server_config = server_config or ServerRuntimeConfig()
+        if not isinstance(self.server_config, ServerRuntimeConfig):
+            raise TypeError("server_config is a ServerRuntimeConfig, not "
+                            f"{type(server_config)}")
 
     def transpile(self, trainer_id, program=None, pservers="127.0.0.1:6174",
                   trainers=1, sync_mode=True, startup_program=None,
@@ -51,37 +37,76 @@ class DistributeTranspiler:
             raise NotImplementedError(
                 f"DistributeTranspiler: mode {self.config.mode} is for GPUs; "
                 "workers without servers are what a collective fleet has")
-        self.config._set()
-        self._args = (trainer_id, pservers, trainers,
-                      self.config._mode(sync_mode),
-                      program or ir.default_main_program(),
-                      startup_program or ir.default_startup_program())
-        self._handle = None
+        self.origin_program = program or ir.default_main_program()
+        self.startup_program = startup_program or ir.default_startup_program()
+        self.trainer_id, self.trainer_num = trainer_id, trainers
+        self.pserver_endpoints = pservers.split(",")
+        self._args = (pservers, trainers, self._mode(sync_mode))
+        self._handle = self._trainer = None
+
+    def _mode(self, sync_mode):
+        """Both the config and transpile() may say that it is not sync."""
+        kind = self.config._kind()
+        return "half_async" if kind == "sync" and not sync_mode else kind
+
+    def _tell(self, mode):
+        """What the context has of the config."""
+        changed = self.config._changed(mode)
+        changed.update(self.server_config._changed())
+        changed["geo_need_push_nums"] = changed.pop("geo_sgd_need_push_nums",
+                                                    None)
+        for name, value in changed.items():
+            if value is not None:
+                _core.ctx_set(ir.ctx, name, _word(value))
 
     def _program(self, role, endpoint, is_startup):
         if self._args is None:
             raise RuntimeError("DistributeTranspiler: call transpile() first")
         if self._handle is None:
-            trainer, pservers, n, mode, main, startup = self._args
+            pservers, n, mode = self._args
+            self._tell(mode)
             self._handle = _core.transpile(
-                ir.ctx, role, trainer if role == _WORKER else 0, pservers, n,
-                mode, main._handle, startup._handle)
-        return ir.Program(_core.transpiler_program(self._handle, endpoint,
-                                                   is_startup))
+                ir.ctx, role, self.trainer_id if role == _WORKER else 0,
+                pservers, n, mode, self.origin_program._handle,
+                self.startup_program._handle)
+        return _core.transpiler_program(self._handle, endpoint, is_startup)
 
     def get_trainer_program(self, wait_port=True):
-        program = self._program(_WORKER, None, False)
-        ir.switch_startup_program(self._program(_WORKER, None, True))
-        return program
+        """The program that was transpiled; it trains with the others now, and
+        so does its startup program."""
+        if self._trainer is None:
+            self._trainer = self.origin_program
+            main, startup = (self._program(_WORKER, None, is_startup)
+                             for is_startup in (False, True))
+            self._origin = (self._trainer._become(main),
+                            self.startup_program._become(startup))
+        return self._trainer
+
+    def _get_trainer_startup_program(self, recv_vars=None, eplist=None):
+        self.get_trainer_program()
+        return self.startup_program
 
     def get_pserver_program(self, endpoint):
-        return self._program(_SERVER, endpoint, False)
+        return ir.Program(self._program(_SERVER, endpoint, False))
 
     def get_startup_program(self, endpoint, pserver_program=None,
                             startup_program=None):
-        return self._program(_SERVER, endpoint, True)
+        return ir.Program(self._program(_SERVER, endpoint, True))
 
     def get_pserver_programs(self, endpoint):
         """The program of a server and its startup program."""
         return (self.get_pserver_program(endpoint),
                 self.get_startup_program(endpoint))
+
+
+class GeoSgdTranspiler(DistributeTranspiler):
+    """The same in mode geo."""
+
+    def _mode(self, sync_mode):
+        return "geo"
+
+
+def memory_optimize(input_program, skip_opt_set=None, print_log=False, level=0,
+                    skip_grads=False):
+    """Nothing is left to do: memory of temporaries is planned before the first
+    run, always."""

@@ -1,0 +1,4 @@
+"""PaddlePaddle's names over flotilla: what names.def says."""
+from flotilla import compat
+
+compat.install()

@@ -1,0 +1,94 @@
+"""Starting scripts: python -m flotilla, fleetrun, paddle.distributed.launch.
+
+    test_launch.py FLEETRUN
+"""
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+FLEETRUN = os.path.abspath(sys.argv.pop(1))
+# PaddlePaddle's names are on no path by themselves.
+PATH = [p for p in os.environ["PYTHONPATH"].split(os.pathsep)
+        if os.path.basename(p) != "compat"]
+SAYS = """
+import os, sys
+import paddle
+import neighbour
+print(paddle.__version__, neighbour.NAME, sys.argv[1:],
+      os.environ.get("TRAINING_ROLE"), os.environ.get("PADDLE_TRAINERS_NUM"))
+"""
+
+
+class Scripts(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+        self.write("neighbour.py", "NAME = 'beside'\n")
+        self.write("script.py", SAYS)
+
+    def write(self, name, text):
+        path = os.path.join(self.folder, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(text)
+
+    def run_it(self, *words, path=(), **variables):
+        env = dict(os.environ, PYTHONPATH=os.pathsep.join([*path, *PATH]),
+                   FLOTILLA_PYTHON=sys.executable,
+                   PATH=os.path.dirname(FLEETRUN) + ":" + os.environ["PATH"])
+        env.update(variables)
+        return subprocess.run(words, cwd=self.folder, env=env, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+
+    def expect(self, said, *words, **variables):
+        done = self.run_it(*words, **variables)
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertIn(said, done.stdout)
+
+    def test_a_script_finds_the_names_and_what_lies_beside_it(self):
+        self.expect("1.8.5+flotilla beside ['a', 'b'] None",
+                    sys.executable, "-m", "flotilla", "script.py", "a", "b")
+
+    def test_fleetrun_starts_the_interpreter_itself(self):
+        self.expect("1.8.5+flotilla beside ['a'] TRAINER 1", FLEETRUN,
+                    "script.py", "a")
+        self.expect("1.8.5+flotilla beside [] TRAINER 2", FLEETRUN,
+                    "--worker_num=2", "script.py")
+
+    def test_launch_starts_as_many_workers_as_devices_are_selected(self):
+        launch = (sys.executable, "-m", "flotilla", "-m",
+                  "paddle.distributed.launch")
+        self.expect("TRAINER 1", *launch, "script.py")
+        self.expect("TRAINER 2", *launch, "--selected_gpus=0,1", "script.py")
+        self.expect("['--selected_gpus'] TRAINER 2", *launch,
+                    "--selected_gpus", "0,1", "script.py", "--selected_gpus")
+
+    def test_launch_ps_starts_two_of_each(self):
+        launch = (sys.executable, "-m", "flotilla", "-m",
+                  "paddle.distributed.launch_ps")
+        self.expect("2 servers and 2 workers", *launch, "script.py")
+        self.expect("1 server and 3 workers", *launch, "--server_num", "1",
+                    "--worker_num=3", "script.py")
+
+    def test_another_paddle_is_not_shadowed(self):
+        self.write("site/paddle/__init__.py", "__version__ = 'another'\n")
+        site = [os.path.join(self.folder, "site")]
+        self.expect("another beside", sys.executable, "script.py", path=site)
+        self.expect("1.8.5+flotilla", sys.executable, "-m", "flotilla",
+                    "script.py", path=site)
+
+    def test_an_interpreter_without_flotilla_runs_its_script(self):
+        self.write("plain.py", "print('plain', 1 + 1)\n")
+        self.expect("plain 2", FLEETRUN, "plain.py", PYTHONPATH="")
+
+    def test_an_interpreter_that_is_not_there_is_named(self):
+        done = self.run_it(FLEETRUN, "script.py", FLOTILLA_PYTHON="/no/python")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("FLOTILLA_PYTHON=/no/python: No such file", done.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()
