@@ -25,7 +25,8 @@ enum fl_binary_flag {
     FL_BINARY_DX_IS_G = 2, /* the gradient of X is that of Out */
     FL_BINARY_DY_IS_G = 4,
     FL_BINARY_DIVIDES = 8, /* an integer Y of 0 is an error */
-    FL_BINARY_NO_BACK = 16
+    FL_BINARY_NO_BACK = 16,
+    FL_BINARY_ROWS = 32 /* X may be rows + values, Y is one number then */
 };
 
 /* z and g are Out and its gradient, for gradients. */

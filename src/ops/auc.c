@@ -54,15 +54,17 @@ static int64_t stat_numel(int64_t n_thresholds, int64_t steps)
     return steps ? (steps + 1) * (n_thresholds + 1) + 1 : n_thresholds + 1;
 }
 
+/* The number of the batch may be there also where nobody asks for it. */
 static fl_status check_stat(const fl_infer *c, int slot)
 {
     const fl_tensor *t = fl_infer_in(c, slot);
     int64_t need =
         stat_numel(fl_int(c, NUM_THRESHOLDS), fl_int(c, SLIDE_STEPS));
     int64_t has = fl_shape_numel(&t->shape);
+    bool has_turn = !fl_int(c, SLIDE_STEPS) && has == need + 1;
     char buf[FL_SLOT_TEXT_MAX];
 
-    if (t->dtype != FL_DTYPE_I64 || (has >= 0 && has != need))
+    if (t->dtype != FL_DTYPE_I64 || (has >= 0 && has != need && !has_turn))
         FL_FAIL(FL_ERR_INVAL,
                 "op auc: %s must be i64 with %" PRId64 " elements",
                 fl_infer_text(c, slot, buf), need);

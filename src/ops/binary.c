@@ -8,6 +8,8 @@
 #include "ops/broadcast.h"
 #include "ops/helpers.h"
 #include "ops/reduce.h"
+#include "ops/rows.h"
+#include "ops/values.h"
 
 enum { X, Y };
 enum { OUT };
@@ -35,6 +37,20 @@ static int type_index(fl_dtype d, fl_binary_kind kind)
     return -1;
 }
 
+/* Rows that are absent stay so: that is right for a factor alone. */
+static fl_status infer_rows(fl_infer *c)
+{
+    const fl_tensor *x = fl_infer_in(c, X), *y = fl_infer_in(c, Y);
+    char a[FL_SLOT_TEXT_MAX], b[FL_SLOT_TEXT_MAX];
+
+    if (y->dtype != x->dtype || !fl_is_one(y))
+        FL_FAIL(FL_ERR_INVAL, "op %s: %s has rows, but %s is not one number",
+                c->node->def->name, fl_infer_text(c, X, a),
+                fl_infer_text(c, Y, b));
+    fl_tensor_like(fl_infer_out(c, OUT), x);
+    return FL_OK;
+}
+
 static fl_status binary_infer(fl_infer *c, fl_binary_kind kind)
 {
     fl_dtype dtype = fl_infer_in(c, X)->dtype;
@@ -44,6 +60,8 @@ static fl_status binary_infer(fl_infer *c, fl_binary_kind kind)
         FL_FAIL(FL_ERR_TYPE, "op %s: %s must be f32 or f64%s",
                 c->node->def->name, fl_infer_text(c, X, buf),
                 flags_of[kind] & FL_BINARY_INTS ? ", i32 or i64" : "");
+    if (fl_infer_in(c, X)->kind == FL_KIND_ROWS)
+        return infer_rows(c);
     return fl_infer_meeting(c, fl_int(c, AXIS), dtype);
 }
 
@@ -135,6 +153,7 @@ static fl_status binary_run(fl_op_ctx *c, fl_binary_kind kind)
 
     if ((flags_of[kind] & FL_BINARY_DIVIDES) && type > 1)
         FL_TRY(check_divisors(y));
+    fl_rows_carry(x, fl_out_t(c, OUT), s);
     if (side < 0)
         run_rows(f, &v, &m, s);
     else
@@ -368,6 +387,11 @@ static fl_status binary_back(fl_op_ctx *c, fl_binary_kind kind)
     return back_job(c, &j);
 }
 
+static fl_status binary_back_infer(fl_infer *c)
+{
+    return fl_rows_no_grad(c, X);
+}
+
 /* --- the operators -------------------------------------------------------- */
 
 /* Positive, so that quotients and powers stay tame. */
@@ -418,14 +442,16 @@ static const fl_op_case binary_cases[] = {
                "stands in the other with its first dimension at axis (-1: "    \
                "its last one at the end), and where one of them has no "       \
                "dimension, or 1, it is repeated",                              \
-        .in = { { "X", 0 }, { "Y", 0 } },                                      \
-        .out = { { "Out", 0 } },                                               \
+        .in = { { "X", (flags_)&FL_BINARY_ROWS ? FL_OP_SLOT_ROWS : 0 },        \
+                { "Y", 0 } },                                                  \
+        .out = { { "Out", (flags_)&FL_BINARY_ROWS ? FL_OP_SLOT_ROWS : 0 } },   \
         .attrs = { { "axis", FL_ATTR_INT, "-1" } },                            \
         .flags = FL_OP_INPLACE | FL_OP_SLICED,                                 \
         .infer = name_##_infer,                                                \
         .run = name_##_run,                                                    \
         .back = (flags_)&FL_BINARY_NO_BACK ? NULL : name_##_back,              \
         .back_uses = uses,                                                     \
+        .back_infer = (flags_)&FL_BINARY_ROWS ? binary_back_infer : NULL,      \
         .cases = binary_cases,                                                 \
         .n_cases = FL_LEN(binary_cases),                                       \
     };

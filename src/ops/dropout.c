@@ -22,8 +22,13 @@ static double factor_of(const fl_op_ctx *c)
     return upscale && p < 1 ? 1 / (1 - p) : 1;
 }
 
+/* A seed that is a value says all: operators with the same one drop the same
+   numbers. */
 static uint64_t stream_of(const fl_op_ctx *c)
 {
+    if (fl_in_t(c, SEED_TENSOR))
+        return fl_op_stream_of(c, "", fl_read_int(c, SEED_TENSOR, SEED),
+                               FL_STREAM_FIXED);
     return fl_op_stream(c, fl_read_int(c, SEED_TENSOR, SEED),
                         fl_bool(c, FIX_SEED) ? FL_STREAM_FIXED
                                              : FL_STREAM_MOVING);
@@ -123,8 +128,8 @@ const fl_op fl_op_dropout = {
     .doc = "Out = X * Mask, each Mask 0 with probability p = dropout_prob; "
            "upscale_in_train divides by 1 - p while training, "
            "downgrade_in_infer multiplies by 1 - p when is_test is true. "
-           "fix_seed draws the same Mask in every step. Seed gives the seed "
-           "instead",
+           "fix_seed draws the same Mask in every step. Seed, when given, is "
+           "all that Mask depends on",
     .in = { { "X", 0 }, { "Seed", FL_VALUE_SLOT } },
     .out = { { "Out", 0 }, { "Mask", FL_OP_SLOT_BYPRODUCT } },
     .attrs = { { "dropout_prob", FL_ATTR_FLOAT, "0.5" },

@@ -159,38 +159,16 @@ static fl_status fill_constant_infer(fl_infer *c)
     return FL_OK;
 }
 
-/* Sequences count where a ragged input is asked for its rows. */
-static int64_t batch_of(const fl_infer *c, const fl_tensor *in, int64_t dim)
-{
-    if (dim > 0 || in->n_lod == 0)
-        return in->shape.dim[dim];
-    return c->running ? in->lod_len[in->n_lod - 1] - 1 : -1;
-}
-
 static fl_status like_infer(fl_infer *c)
 {
-    const fl_tensor *in = fl_infer_in(c, INPUT);
-    int64_t from = fl_int(c, INPUT_DIM_IDX), to = fl_int(c, OUTPUT_DIM_IDX);
-    char buf[FL_SLOT_TEXT_MAX], text[FL_SHAPE_TEXT_MAX];
+    static const fl_batch_like like = { INPUT, SHAPE, INPUT_DIM_IDX,
+                                        OUTPUT_DIM_IDX };
     fl_shape shape;
     fl_dtype dtype;
 
-    FL_TRY(fl_infer_shape(c, SHAPE, -1, &shape));
     FL_TRY(fl_infer_dtype(c, DTYPE, &dtype));
     FL_TRY(check_number(c, dtype));
-    if (from < 0 || from >= in->shape.rank || to < 0 || to >= shape.rank)
-        FL_FAIL(FL_ERR_INVAL,
-                "op %s: %s has no dimension input_dim_idx=%d, or shape %s "
-                "none at output_dim_idx=%d",
-                c->node->def->name, fl_infer_text(c, INPUT, buf), (int)from,
-                fl_shape_text(&shape, text), (int)to);
-    shape.dim[to] = batch_of(c, in, from);
-    for (int i = 0; i < shape.rank; i++)
-        if (i != to && shape.dim[i] < 0)
-            FL_FAIL(FL_ERR_INVAL,
-                    "op %s: shape %s leaves open more than dimension "
-                    "output_dim_idx=%d",
-                    c->node->def->name, fl_shape_text(&shape, text), (int)to);
+    FL_TRY(fl_infer_batch_like(c, &like, &shape));
     fl_infer_dense(c, OUT, dtype, shape.rank, shape.dim);
     return FL_OK;
 }

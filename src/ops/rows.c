@@ -97,6 +97,15 @@ fl_status fl_rows_merge(fl_op_ctx *c, const fl_tensor *in, fl_tensor *out)
     return FL_OK;
 }
 
+void fl_rows_carry(const fl_tensor *in, fl_tensor *out, fl_span s)
+{
+    if (in->kind != FL_KIND_ROWS || s.lo > 0)
+        return;
+    fl_tensor_set_merged(out, fl_tensor_is_merged(in));
+    if (n_rows(in) && out->rows != in->rows)
+        memcpy(out->rows, in->rows, n_rows(in) * sizeof(*in->rows));
+}
+
 /* --- in ascending order --------------------------------------------------- */
 
 typedef struct ranked {

@@ -21,6 +21,10 @@ fl_status fl_rows_sum(fl_op_ctx *c, const fl_targs *in, fl_tensor *out);
 FL_MUST_CHECK
 fl_status fl_rows_add_to(const fl_tensor *in, fl_tensor *dense);
 
+/* Out of an operator that changes values alone: it has the rows of `in`, which
+   the share that begins at 0 copies; nothing happens to dense values. */
+void fl_rows_carry(const fl_tensor *in, fl_tensor *out, fl_span s);
+
 /* For back_infer: fails when the gradient of rows + values is wanted. */
 FL_MUST_CHECK
 fl_status fl_rows_no_grad(const fl_infer *c, int slot);

@@ -3,6 +3,7 @@
 
 #include "kernel/vec.h"
 #include "ops/helpers.h"
+#include "ops/rows.h"
 #include "ops/values.h"
 
 enum { X, SCALE_TENSOR };
@@ -52,27 +53,35 @@ static bool is_whole(double v)
     return fabs(v) <= WHOLE_MAX && v == trunc(v);
 }
 
+static fl_status check_integers(const fl_infer *c)
+{
+    double scale = fl_float(c, SCALE), bias = fl_float(c, BIAS);
+    char buf[FL_SLOT_TEXT_MAX];
+
+    if (fl_infer_in(c, SCALE_TENSOR))
+        FL_FAIL(FL_ERR_INVAL,
+                "op scale: %s holds integers, whose scale must stand in the "
+                "program, not in ScaleTensor",
+                fl_infer_text(c, X, buf));
+    if (!(is_whole(scale) && is_whole(bias) && is_whole(scale * bias)))
+        FL_FAIL(FL_ERR_INVAL,
+                "op scale: %s holds integers, but scale %g and bias %g are "
+                "not both whole",
+                fl_infer_text(c, X, buf), scale, bias);
+    return FL_OK;
+}
+
 static fl_status scale_infer(fl_infer *c)
 {
     const fl_tensor *x = fl_infer_in(c, X);
-    double scale = fl_float(c, SCALE), bias = fl_float(c, BIAS);
     char buf[FL_SLOT_TEXT_MAX];
 
     FL_TRY(fl_infer_number(c, SCALE_TENSOR));
     if (!fl_dtype_is_float(x->dtype) && !fl_dtype_is_id(x->dtype))
         FL_FAIL(FL_ERR_INVAL, "op scale: %s must be a float, i64, u64 or i32",
                 fl_infer_text(c, X, buf));
-    if (fl_infer_in(c, SCALE_TENSOR) && fl_dtype_is_id(x->dtype))
-        FL_FAIL(FL_ERR_INVAL,
-                "op scale: %s holds integers, whose scale must stand in the "
-                "program, not in ScaleTensor",
-                fl_infer_text(c, X, buf));
-    if (fl_dtype_is_id(x->dtype) &&
-        !(is_whole(scale) && is_whole(bias) && is_whole(scale * bias)))
-        FL_FAIL(FL_ERR_INVAL,
-                "op scale: %s holds integers, but scale %g and bias %g are "
-                "not both whole",
-                fl_infer_text(c, X, buf), scale, bias);
+    if (fl_dtype_is_id(x->dtype))
+        FL_TRY(check_integers(c));
     fl_tensor_like(fl_infer_out(c, OUT), x);
     return FL_OK;
 }
@@ -83,6 +92,7 @@ static fl_status scale_run(fl_op_ctx *c)
     fl_span s = fl_op_span(c, (size_t)fl_tensor_numel(x));
     double a = scale_of(c), b = offset_of(c);
 
+    fl_rows_carry(x, fl_out_t(c, OUT), s);
     if (fl_dtype_is_float(x->dtype))
         FL_BY_FLOAT(c, X, forward, fl_out(c, OUT), a, x->data, b, s);
     else if (x->dtype == FL_DTYPE_I32)
@@ -107,6 +117,11 @@ static fl_status scale_back(fl_op_ctx *c)
     return FL_OK;
 }
 
+static fl_status scale_back_infer(fl_infer *c)
+{
+    return fl_rows_no_grad(c, X);
+}
+
 static const fl_op_case scale_cases[] = {
     { .in = { "f32[33,7]" }, .attrs = "{scale=2.5, bias=0.75}" },
     { .in = { "f32[33,7]" },
@@ -114,6 +129,7 @@ static const fl_op_case scale_cases[] = {
     { .in = { "f32[5,2] lod=[0,0,5]" }, .attrs = "{scale=0.1}" },
     { .in = { "i64[6,1] below=10" }, .attrs = "{scale=3, bias=1}" },
     { .in = { "f32[33,7]", "f32[1]" }, .attrs = "{bias=0.5}" },
+    { .in = { "f32[33,4] rows height=9" }, .attrs = "{scale=0.1}" },
     { .in = { "f32[0,8]" }, .attrs = "{scale=2}" },
 };
 
@@ -121,9 +137,10 @@ const fl_op fl_op_scale = {
     .name = "scale",
     .doc = "Out = scale X + bias, or scale (X + bias) when bias_after_scale is "
            "false; integers need a whole scale and bias, and wrap around. "
-           "ScaleTensor gives the scale instead",
-    .in = { { "X", 0 }, { "ScaleTensor", FL_VALUE_SLOT } },
-    .out = { { "Out", 0 } },
+           "ScaleTensor gives the scale instead. Of rows + values it is the "
+           "values that change",
+    .in = { { "X", FL_OP_SLOT_ROWS }, { "ScaleTensor", FL_VALUE_SLOT } },
+    .out = { { "Out", FL_OP_SLOT_ROWS } },
     .attrs = { { "scale", FL_ATTR_FLOAT, "1" },
                { "bias", FL_ATTR_FLOAT, "0" },
                { "bias_after_scale", FL_ATTR_BOOL, "true" } },
@@ -131,6 +148,7 @@ const fl_op fl_op_scale = {
     .infer = scale_infer,
     .run = scale_run,
     .back = scale_back,
+    .back_infer = scale_back_infer,
     .cases = scale_cases,
     .n_cases = FL_LEN(scale_cases),
 };

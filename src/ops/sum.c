@@ -59,13 +59,30 @@ static int64_t count_rows(const fl_infer *c)
     return n;
 }
 
+/* Floats; integers where all are dense. */
+static fl_status check_type(const fl_infer *c)
+{
+    fl_dtype d = fl_infer_in_at(c, X, 0)->dtype;
+    char buf[FL_SLOT_TEXT_MAX];
+
+    if (fl_dtype_is_float(d))
+        return FL_OK;
+    for (int i = 0; i < fl_infer_n_in(c, X); i++)
+        if ((d != FL_DTYPE_I32 && d != FL_DTYPE_I64) ||
+            fl_infer_in_at(c, X, i)->kind == FL_KIND_ROWS)
+            FL_FAIL(FL_ERR_TYPE,
+                    "op sum: %s must be f32 or f64, or i32 or i64 without rows",
+                    fl_infer_text_at(c, X, i, buf));
+    return FL_OK;
+}
+
 static fl_status sum_infer(fl_infer *c)
 {
     fl_tensor *out = fl_infer_out(c, OUT);
     int dense = first_dense(c);
     int model = dense < 0 ? 0 : dense;
 
-    FL_TRY(fl_infer_float(c, X));
+    FL_TRY(check_type(c));
     for (int i = 0; i < fl_infer_n_in(c, X); i++)
         if (!fits(fl_infer_in_at(c, X, i), fl_infer_in_at(c, X, model)))
             return mismatch(c, i, model);
@@ -104,6 +121,33 @@ static void add_dense(fl_tensor *out, const fl_tensor *x)
     }
 FL_FLOATS(ADD_ALL)
 
+/* Integers wrap around, as in scale and elementwise_add. */
+#define INTEGERS(T, U)                                                         \
+    static void add_all_##T(fl_tensor *out, fl_tensor *const *x, int n_x)      \
+    {                                                                          \
+        size_t n = (size_t)fl_tensor_numel(out);                               \
+        T *to = out->data;                                                     \
+                                                                               \
+        for (size_t k = 0; k < n; k++) {                                       \
+            U sum = 0;                                                         \
+                                                                               \
+            for (int i = 0; i < n_x; i++)                                      \
+                sum += (U)((const T *)x[i]->data)[k];                          \
+            to[k] = (T)sum;                                                    \
+        }                                                                      \
+    }
+INTEGERS(int32_t, uint32_t)
+INTEGERS(int64_t, uint64_t)
+
+static fl_status sum_integers(fl_op_ctx *c)
+{
+    if (fl_out_t(c, OUT)->dtype == FL_DTYPE_I32)
+        add_all_int32_t(fl_out_t(c, OUT), c->in[X].t, fl_n_in(c, X));
+    else
+        add_all_int64_t(fl_out_t(c, OUT), c->in[X].t, fl_n_in(c, X));
+    return FL_OK;
+}
+
 static bool all_dense(const fl_targs *x)
 {
     for (int i = 0; i < x->n; i++)
@@ -118,6 +162,8 @@ static fl_status sum_run(fl_op_ctx *c)
     fl_tensor *out = fl_out_t(c, OUT);
     int first = 0;
 
+    if (!fl_dtype_is_float(out->dtype))
+        return sum_integers(c);
     if (out->kind == FL_KIND_ROWS)
         return fl_rows_sum(c, &c->in[X], out);
     if (all_dense(&c->in[X]) && fl_n_in(c, X) > 1) {
@@ -163,13 +209,16 @@ static const fl_op_case sum_cases[] = {
               "f32[0,4] rows height=9" } },
     { .in = { "f32[9,4];f32[5,4] rows height=9" } },
     { .in = { "f32[5,4] rows height=9;f32[9,4];f32[9,4]" } },
+    { .in = { "i64[5,2];i64[5,2];i64[5,2]" } },
+    { .in = { "i32[5]" } },
     { .in = { "f32[0,8];f32[0,8]" } },
 };
 
 const fl_op fl_op_sum = {
     .name = "sum",
-    .doc = "Out = X[0] + X[1] + ...; of rows + values each row once, in "
-           "ascending order; of both kinds a dense tensor",
+    .doc =
+        "Out = X[0] + X[1] + ...; of rows + values each row once, in "
+        "ascending order; of both kinds a dense tensor. Integers wrap around",
     .in = { { "X", FL_OP_SLOT_LIST | FL_OP_SLOT_ROWS } },
     .out = { { "Out", FL_OP_SLOT_ROWS } },
     .infer = sum_infer,

@@ -248,3 +248,45 @@ double fl_read_float(const fl_op_ctx *c, int slot, int attr)
 
     return t ? fl_float_at(t, 0) : fl_float(c, attr);
 }
+
+/* --- the batch of another tensor ------------------------------------------ */
+
+static int64_t batch_of(const fl_infer *c, const fl_tensor *in, int64_t dim)
+{
+    if (dim > 0 || in->n_lod == 0)
+        return in->shape.dim[dim];
+    return c->running ? in->lod_len[in->n_lod - 1] - 1 : -1;
+}
+
+/* Only dimension `to` may be open. */
+static fl_status check_closed(const fl_infer *c, const fl_shape *shape,
+                              int64_t to)
+{
+    char text[FL_SHAPE_TEXT_MAX];
+
+    for (int i = 0; i < shape->rank; i++)
+        if (i != to && shape->dim[i] < 0)
+            FL_FAIL(FL_ERR_INVAL,
+                    "op %s: shape %s leaves open more than dimension "
+                    "output_dim_idx=%d",
+                    c->node->def->name, fl_shape_text(shape, text), (int)to);
+    return FL_OK;
+}
+
+fl_status fl_infer_batch_like(const fl_infer *c, const fl_batch_like *like,
+                              fl_shape *out)
+{
+    const fl_tensor *in = fl_infer_in(c, like->input);
+    int64_t from = fl_int(c, like->from), to = fl_int(c, like->to);
+    char buf[FL_SLOT_TEXT_MAX], text[FL_SHAPE_TEXT_MAX];
+
+    FL_TRY(fl_infer_shape(c, like->shape, -1, out));
+    if (from < 0 || from >= in->shape.rank || to < 0 || to >= out->rank)
+        FL_FAIL(FL_ERR_INVAL,
+                "op %s: %s has no dimension input_dim_idx=%d, or shape %s "
+                "none at output_dim_idx=%d",
+                c->node->def->name, fl_infer_text(c, like->input, buf),
+                (int)from, fl_shape_text(out, text), (int)to);
+    out->dim[to] = batch_of(c, in, from);
+    return check_closed(c, out, to);
+}

@@ -56,6 +56,18 @@ fl_status fl_infer_int(const fl_infer *c, int slot, int attr, int64_t *out,
 FL_MUST_CHECK
 fl_status fl_infer_number(const fl_infer *c, int slot);
 
+/* Where a shape with the batch of another tensor comes from: that tensor, the
+   attribute with the shape, and those with the dimension of the tensor and its
+   place in the shape. */
+typedef struct fl_batch_like {
+    int input, shape, from, to;
+} fl_batch_like;
+
+/* Dimension 0 of a ragged tensor counts its sequences. */
+FL_MUST_CHECK
+fl_status fl_infer_batch_like(const fl_infer *c, const fl_batch_like *like,
+                              fl_shape *out);
+
 /* The number of the slot, or of the attribute when it is left out. */
 int64_t fl_read_int(const fl_op_ctx *c, int slot, int attr);
 double fl_read_float(const fl_op_ctx *c, int slot, int attr);
