@@ -15,8 +15,8 @@ import pkgutil
 # In a tree the extension lies in the build directory.
 __path__ = pkgutil.extend_path(__path__, __name__)
 
-from . import (backward, clip, fleet, initializer, io, layers, metrics, names,
-               optimizer, regularizer)
+from . import (average, backward, clip, fleet, initializer, io, layers, metrics,
+               names, nets, optimizer, regularizer)
 from ._core import Error
 from .attr import ParamAttr, WeightNormParamAttr
 from .backward import append_backward, gradients

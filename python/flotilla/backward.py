@@ -1,5 +1,6 @@
 """Gradients: the library makes them, Python names them."""
-from . import _core
+from . import _core, recompute
+from .clip import error_clip_callback
 from .ir import Variable, _as_list, _name
 
 
@@ -10,19 +11,47 @@ def _handles(block, found):
     return [block._var_recursive(_name(v))._handle for v in found or []]
 
 
+def _clip_errors(block, first):
+    """Limits gradients of variables with an error_clip, each behind the last
+    operator that makes it."""
+    makers = {name: i for i, op in enumerate(block.ops) if i >= first
+              for name in op.output_arg_names}
+    clips = []
+    for v in block.vars.values():
+        if v.error_clip is not None and v.grad_name in makers:
+            clips.append((makers[v.grad_name], v.grad_name, v.error_clip))
+    for at, name, clip in sorted(clips, key=lambda c: c[0], reverse=True):
+        clip._insert(block, at + 1, name)
+
+
+def _check_callbacks(callbacks):
+    for c in callbacks or []:
+        if c is not error_clip_callback:
+            raise NotImplementedError(
+                f"append_backward: callback {c!r} would be called between "
+                "gradients, which the library makes in one go; "
+                "clip.error_clip_callback is the one there is")
+    return bool(callbacks)
+
+
 def append_backward(loss, parameter_list=None, no_grad_set=None,
                     callbacks=None, checkpoints=None):
     """Gradient operators behind the loss: [(parameter, gradient), ...]."""
     if not isinstance(loss, Variable):
         raise TypeError(f"a loss is a Variable, not {type(loss)}")
-    if checkpoints:
-        raise NotImplementedError("append_backward: checkpoints save memory of "
-                                  "GPUs; leave them out")
+    clips_errors = _check_callbacks(callbacks)
     block = loss.block.program.global_block()
+    if checkpoints:
+        recompute.fix_seeds(block)
+    forward = block.ops
     params = (None if parameter_list is None else
               _handles(block, parameter_list))
     pairs = _core.append_backward(loss._handle, params,
                                   _handles(block, no_grad_set))
+    if checkpoints:
+        recompute.rewrite(block, forward, [_name(c) for c in checkpoints])
+    if clips_errors:
+        _clip_errors(block, len(forward))
     return [(block._face(p), block._face(g)) for p, g in pairs]
 
 

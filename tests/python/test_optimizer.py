@@ -74,8 +74,131 @@ class Gradients(unittest.TestCase):
                 0.1, regularization=fl.regularizer.L2Decay(0.1),
                 grad_clip=fl.clip.GradientClipByGlobalNorm(1.0)).minimize(loss)
         kinds = [o.type for o in main.global_block().ops]
-        self.assertEqual(kinds[-5:], ["clip_by_global_norm", "weight_decay",
-                                      "weight_decay", "sgd", "sgd"])
+        self.assertEqual(kinds[-8:], ["elementwise_mul", "elementwise_mul",
+                                      "scale", "sum", "scale", "sum", "sgd",
+                                      "sgd"])
+
+    def test_a_gradient_of_rows_is_clipped_by_the_norm_of_all(self):
+        """An embedding and a matrix, one step of rate 1: what they moved by
+        has the norm that they were clipped to."""
+        def net():
+            ids = fl.layers.data("ids", [1], dtype="int64")
+            rows = fl.layers.embedding(ids, [5, 2], is_sparse=True,
+                                       param_attr="rows")
+            return fl.layers.mean(fl.layers.fc(rows, 1, param_attr="w",
+                                               bias_attr=False))
+
+        moved = self.moves(net, {"ids": np.array([[1], [3], [1]])},
+                           fl.clip.GradientClipByGlobalNorm(0.25))
+        self.assertAlmostEqual(
+            np.sqrt(sum((m**2).sum() for m in moved.values())), 0.25, 5)
+        self.assertFalse(moved["rows"][[0, 2, 4]].any())
+
+    def test_set_gradient_clip_is_for_the_next_minimization(self):
+        def net():
+            loss = fl.layers.mean(fl.layers.fc(
+                fl.layers.data("x", [2]), 1, param_attr="w", bias_attr=False))
+            fl.clip.set_gradient_clip(fl.clip.GradientClipByValue(0.1))
+            return loss
+
+        moved = self.moves(net, {"x": np.full((1, 2), 3, "float32")})
+        np.testing.assert_allclose(moved["w"], -0.1, rtol=1e-5)
+
+    def test_an_error_clip_limits_what_goes_on_back(self):
+        def net():
+            h = fl.layers.fc(fl.layers.data("x", [2]), 1, param_attr="w",
+                             bias_attr=False)
+            h.error_clip = fl.clip.ErrorClipByValue(0.5)
+            return fl.layers.mean(h * 8.0)
+
+        moved = self.moves(net, {"x": np.ones((1, 2), "float32")})
+        np.testing.assert_allclose(moved["w"], -0.5, rtol=1e-6)
+
+    def test_what_is_computed_again_is_the_same(self):
+        def net():
+            h = fl.layers.fc(fl.layers.data("x", [3]), 4, act="relu",
+                             param_attr="w", bias_attr=False)
+            self.kept = fl.layers.fc(h, 4, act="relu", param_attr="u")
+            return fl.layers.mean(fl.layers.fc(self.kept, 1, param_attr="v"))
+
+        feed = {"x": np.ones((8, 3), "float32")}
+        plain = self.moves(net, feed)
+        again = self.moves(net, feed, checkpoints=lambda: [self.kept])
+        for name in plain:
+            np.testing.assert_allclose(plain[name], again[name], rtol=1e-6)
+
+    def test_dropout_that_is_computed_again_drops_the_same(self):
+        main, startup, scope = fl.Program(), fl.Program(), fl.Scope()
+        with fl.program_guard(main, startup), fl.unique_name.guard():
+            x = fl.layers.data("x", [9])
+            kept = fl.layers.fc(fl.layers.dropout(x, 0.5, name="drop"), 1)
+            optimizer = fl.optimizer.RecomputeOptimizer(fl.optimizer.SGD(0.1))
+            optimizer._set_checkpoints([kept])
+            optimizer.minimize(fl.layers.mean(kept))
+        exe = fl.Executor()
+        exe.run(startup, scope=scope)
+        a, b = exe.run(main, feed={"x": np.ones((8, 9), "float32")},
+                       fetch_list=["drop.tmp_1", "drop.tmp_1.subprog_0"],
+                       scope=scope)
+        np.testing.assert_array_equal(a, b)
+        self.assertTrue(0 < a.sum() < a.size)
+
+    def test_a_callback_that_would_be_between_gradients_is_refused(self):
+        with fl.program_guard(fl.Program(), fl.Program()):
+            loss = fl.layers.mean(fl.layers.fc(fl.layers.data("x", [2]), 1))
+            with self.assertRaisesRegex(NotImplementedError, "callback"):
+                fl.append_backward(loss, callbacks=[print])
+
+    def moves(self, net, feed, clip=None, checkpoints=None):
+        """What a step of rate 1 adds to each parameter of a net."""
+        main, startup, scope = fl.Program(), fl.Program(), fl.Scope()
+        startup.random_seed = 5
+        with fl.program_guard(main, startup), fl.unique_name.guard():
+            loss = net()
+            optimizer = fl.optimizer.SGD(1.0, grad_clip=clip)
+            if checkpoints:
+                optimizer = fl.optimizer.RecomputeOptimizer(optimizer)
+                optimizer._set_checkpoints(checkpoints())
+            optimizer.minimize(loss)
+        exe = fl.Executor()
+        exe.run(startup, scope=scope)
+        names = [p.name for p in main.all_parameters()]
+
+        def values():
+            return {n: np.array(scope.find_var(n).get_tensor()) for n in names}
+
+        before = values()
+        exe.run(main, feed=feed, scope=scope)
+        return {n: v - before[n] for n, v in values().items()}
+
+
+class Around(unittest.TestCase):
+    def test_the_mean_of_a_window_is_applied_and_taken_back(self):
+        main, startup, scope = fl.Program(), fl.Program(), fl.Scope()
+        with fl.program_guard(main, startup), fl.unique_name.guard():
+            x = fl.layers.data("x", [1])
+            loss = fl.layers.mean(fl.layers.fc(x, 1, param_attr=fl.ParamAttr(
+                "w", fl.initializer.Constant(4.0)), bias_attr=False))
+            fl.optimizer.SGD(1.0).minimize(loss)
+            average = fl.optimizer.ModelAverage(1.0, 2, 100)
+        exe = fl.Executor()
+        with fl.scope_guard(scope):
+            exe.run(startup)
+            for _ in range(3):
+                exe.run(main, feed={"x": np.ones((1, 1), "float32")})
+
+            def w():
+                return float(np.array(scope.find_var("w").get_tensor()).item())
+
+            with average.apply(exe):
+                self.assertAlmostEqual(w(), 2.0, 5)
+            self.assertAlmostEqual(w(), 1.0, 5)
+
+    def test_what_is_for_gpus_alone_says_so(self):
+        for make in (lambda: fl.optimizer.PipelineOptimizer(None),
+                     lambda: fl.optimizer.DGCMomentumOptimizer(0.1, 0.9, 0)):
+            with self.assertRaises(NotImplementedError):
+                make()
 
 
 if __name__ == "__main__":

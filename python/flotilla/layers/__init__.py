@@ -1,5 +1,6 @@
 """Layers: functions that add operators to the current program."""
 from . import arithmetic
+from ..check import checked as _checked
 from .generated import layers as _generated
 from .io import data
 from .loss import *
@@ -13,3 +14,6 @@ arithmetic.patch()
 # What is written by hand comes before what follows from a descriptor.
 for _name, _layer in _generated.items():
     globals().setdefault(_name, _layer)
+for _name, _layer in list(globals().items()):
+    if not _name.startswith("_"):
+        globals()[_name] = _checked(_name, _layer)

@@ -5,12 +5,15 @@ from ..helper import LayerHelper
 
 
 def cross_entropy(input, label, soft_label=False, ignore_index=-100):
-    helper = LayerHelper("cross_entropy")
-    out = helper.like(input)
-    helper.append_op("cross_entropy", inputs={"X": input, "Label": label},
-                     outputs={"Y": out},
-                     attrs={"soft_label": soft_label,
-                            "ignore_index": ignore_index})
+    if soft_label:
+        return LayerHelper("cross_entropy").apply(
+            "cross_entropy", {"X": input, "Label": label}, ("Y",),
+            {"soft_label": True, "ignore_index": ignore_index})
+    helper = LayerHelper("cross_entropy2")
+    out, xshape, match = (helper.like(input) for _ in range(3))
+    helper.append_op("cross_entropy2", inputs={"X": input, "Label": label},
+                     outputs={"Y": out, "MatchX": match, "XShape": xshape},
+                     attrs={"ignore_index": ignore_index})
     return out
 
 
@@ -24,7 +27,8 @@ def softmax_with_cross_entropy(logits, label, soft_label=False,
                      inputs={"Logits": logits, "Label": label},
                      outputs={"Softmax": softmax, "Loss": loss},
                      attrs={"soft_label": soft_label,
-                            "ignore_index": ignore_index, "axis": axis})
+                            "ignore_index": ignore_index, "axis": axis,
+                            "numeric_stable_mode": numeric_stable_mode})
     return (loss, softmax) if return_softmax else loss
 
 
@@ -95,10 +99,14 @@ def kldiv_loss(x, target, reduction="mean", name=None):
 
 
 def smooth_l1(x, y, inside_weight=None, outside_weight=None, sigma=None):
-    return LayerHelper("smooth_l1_loss").apply(
-        "smooth_l1_loss", {"X": x, "Y": y, "InsideWeight": inside_weight,
-                           "OutsideWeight": outside_weight}, ("Out", "Diff"),
-        {"sigma": 1.0 if sigma is None else float(sigma)})
+    helper = LayerHelper("smooth_l1_loss")
+    diff, out = helper.like(x), helper.like(x)
+    helper.append_op("smooth_l1_loss",
+                     inputs={"X": x, "Y": y, "InsideWeight": inside_weight,
+                             "OutsideWeight": outside_weight},
+                     outputs={"Diff": diff, "Out": out},
+                     attrs={"sigma": 1.0 if sigma is None else float(sigma)})
+    return out
 
 
 # Fluid's numbers of samplers.

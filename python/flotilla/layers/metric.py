@@ -20,18 +20,20 @@ def accuracy(input, label, k=1, correct=None, total=None):
 
 def auc(input, label, curve="ROC", num_thresholds=2**12 - 1, topk=1,
         slide_steps=1):
-    """The area over the last batches and over all: (auc, batch_auc, states)."""
+    """The area over all batches and over the last ones: (auc, batch_auc,
+    states). One bucket a batch of the last ones, one for their sum, and the
+    number of the batch."""
     helper = LayerHelper("auc")
-
-    def state(shape):
-        v = helper.create_global_variable(
-            persistable=True, name=None, dtype="int64", shape=shape)
+    whole, batch = (helper.create_variable_for_type_inference("float64")
+                    for _ in range(2))
+    buckets = num_thresholds + 1
+    shapes = [[(1 + slide_steps) * buckets + 1]] * 2 + [[1, buckets]] * 2
+    states = [helper.create_global_variable(persistable=True, dtype="int64",
+                                            shape=s) for s in shapes]
+    for v in states:
         helper.set_variable_initializer(v, ConstantInitializer(0.0))
-        return v
-
-    def area(shape, steps):
-        out = helper.create_variable_for_type_inference("float64")
-        pos, neg = state(shape), state(shape)
+    for out, (pos, neg), steps in ((batch, states[:2], slide_steps),
+                                   (whole, states[2:], 0)):
         helper.append_op("auc",
                          inputs={"Predict": input, "Label": label,
                                  "StatPos": pos, "StatNeg": neg},
@@ -39,10 +41,4 @@ def auc(input, label, curve="ROC", num_thresholds=2**12 - 1, topk=1,
                                   "StatNegOut": neg},
                          attrs={"curve": curve, "slide_steps": steps,
                                 "num_thresholds": num_thresholds})
-        return out, pos, neg
-
-    ring = [(1 + slide_steps) * (num_thresholds + 1) + (1 if slide_steps else 0)]
-    batch, batch_pos, batch_neg = area(
-        ring if slide_steps else [1, num_thresholds + 1], slide_steps)
-    whole, pos, neg = area([1, num_thresholds + 1], 0)
-    return whole, batch, [batch_pos, batch_neg, pos, neg]
+    return whole, batch, states

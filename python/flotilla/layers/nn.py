@@ -1,12 +1,13 @@
 """Layers of networks."""
 import numpy as np
 
-from .. import ir
+from .. import ir, types
 from ..attr import ParamAttr
 from ..check import check_dtype, check_type
 from ..helper import LayerHelper
 from ..initializer import Constant
-from .tensor import fill_constant, shape_slots
+from .tensor import (assign, is_open, numbers_known, shape_slots,
+                     tensors_of)
 
 
 def _rank_size(shape, start):
@@ -132,61 +133,119 @@ def softmax(input, use_cudnn=False, name=None, axis=-1):
 
 
 def reshape(x, shape, actual_shape=None, act=None, inplace=False, name=None):
+    check_type(shape, "shape", (list, tuple, ir.Variable), "reshape")
+    check_type(actual_shape, "actual_shape", (ir.Variable, type(None)),
+               "reshape")
     helper = LayerHelper("reshape2", name=name, act=act)
+    inputs, attrs = {"X": x}, {}
+    if isinstance(shape, ir.Variable):
+        shape.stop_gradient = True
+        inputs["Shape"] = shape
+    else:
+        attrs["shape"] = _new_shape(shape, x)
+        if is_open(shape):
+            inputs["ShapeTensor"] = tensors_of(helper, shape)
+        elif actual_shape is not None:
+            actual_shape.stop_gradient = True
+            inputs["Shape"] = actual_shape
     out = helper.like(x)
     xshape = helper.create_variable_for_type_inference(x.dtype, True)
-    inputs, attrs = {"X": x}, {}
-    given = actual_shape if actual_shape is not None else shape
-    if isinstance(given, ir.Variable):
-        inputs["Shape"] = given
-    else:
-        attrs["shape"] = [int(n) for n in given]
     helper.append_op("reshape2", inputs=inputs,
                      outputs={"Out": out, "XShape": xshape}, attrs=attrs)
     return helper.append_activation(out)
 
 
-def _moved(kind, x, name, **attrs):
+def _new_shape(shape, x):
+    """What is known of a shape; it must make sense."""
+    assert len(shape) > 0, "reshape: the shape has no dimensions"
+    known = numbers_known(shape)
+    open_at = [i for i, n in enumerate(shape)
+               if not isinstance(n, ir.Variable) and n == -1]
+    assert len(open_at) < 2, f"reshape: shape {known} has two open dimensions"
+    for i, n in enumerate(known):
+        assert n > 0 or n == -1 or (n == 0 and i < len(x.shape)), (
+            f"reshape: dimension {i} of shape {known} is {n}; x has shape "
+            f"{tuple(x.shape)}")
+    return known
+
+
+def _moved(helper, kind, x, slots=None, **attrs):
     """Operators that give their input another shape."""
-    helper = LayerHelper(kind, name=name)
     out = helper.like(x)
     xshape = helper.create_variable_for_type_inference(x.dtype, True)
-    helper.append_op(kind, inputs={"X": x},
+    helper.append_op(kind, inputs={"X": x, **(slots or {})},
                      outputs={"Out": out, "XShape": xshape}, attrs=attrs)
     return out
 
 
 def squeeze(input, axes, name=None):
-    return _moved("squeeze2", input, name, axes=list(axes))
+    return _moved(LayerHelper("squeeze", name=name), "squeeze2", input,
+                  axes=list(axes))
 
 
 def unsqueeze(input, axes, name=None):
-    return _moved("unsqueeze2", input, name,
-                  axes=list(axes) if isinstance(axes, (list, tuple)) else
-                  [axes])
+    helper = LayerHelper("unsqueeze2", name=name)
+    if isinstance(axes, ir.Variable):
+        axes.stop_gradient = True
+        return _moved(helper, "unsqueeze2", input, {"AxesTensor": axes})
+    axes = [axes] if isinstance(axes, int) else list(axes)
+    if is_open(axes):
+        return _moved(helper, "unsqueeze2", input,
+                      {"AxesTensorList": tensors_of(helper, axes)})
+    return _moved(helper, "unsqueeze2", input, axes=axes)
 
 
 def flatten(x, axis=1, name=None):
-    return _moved("flatten2", x, name, axis=axis)
+    check_type(x, "x", ir.Variable, "flatten")
+    if not isinstance(axis, int) or not 0 <= axis <= len(x.shape):
+        raise ValueError(f"flatten: axis {axis} is not from 0 to "
+                         f"{len(x.shape)}, the dimensions of x")
+    return _moved(LayerHelper("flatten", name=name), "flatten2", x, axis=axis)
 
 
 def transpose(x, perm, name=None):
-    return _moved("transpose2", x, name, axis=list(perm))
+    if len(perm) != len(x.shape):
+        raise ValueError(f"transpose: perm {list(perm)} does not name each of "
+                         f"the {len(x.shape)} dimensions of x once")
+    for i in perm:
+        if i >= len(x.shape):
+            raise ValueError(f"transpose: perm {list(perm)} names dimension "
+                             f"{i}; x has {len(x.shape)}")
+    return _moved(LayerHelper("transpose", name=name), "transpose2", x,
+                  axis=list(perm))
 
 
 def split(input, num_or_sections, dim=-1, name=None):
+    check_type(num_or_sections, "num_or_sections", (list, int, tuple), "split")
+    check_type(dim, "dim", (int, ir.Variable), "split")
     helper = LayerHelper("split", name=name)
-    dim = dim + len(input.shape) if dim < 0 else dim
+    inputs, attrs = {"X": input}, {}
+    if isinstance(dim, ir.Variable):
+        dim.stop_gradient = True
+        inputs["AxisTensor"] = dim
+    else:
+        dim = dim + len(input.shape) if dim < 0 else dim
+        attrs["axis"] = dim
     if isinstance(num_or_sections, int):
-        n, attrs = num_or_sections, {"num": num_or_sections, "axis": dim}
+        n = attrs["num"] = num_or_sections
+        assert n > 1, f"split: {n} is no number of parts"
+        _check_parts(input, n, dim)
     else:
         n = len(num_or_sections)
-        attrs = {"sections": list(num_or_sections), "axis": dim}
-    outs = [helper.like(input)
-            for _ in range(n)]
-    helper.append_op("split", inputs={"X": input}, outputs={"Out": outs},
+        attrs["sections"] = numbers_known(num_or_sections)
+        if is_open(num_or_sections):
+            inputs["SectionsTensorList"] = tensors_of(helper, num_or_sections)
+    outs = [helper.like(input) for _ in range(n)]
+    helper.append_op("split", inputs=inputs, outputs={"Out": outs},
                      attrs=attrs)
     return outs
+
+
+def _check_parts(x, n, dim):
+    if isinstance(dim, int) and x.shape[dim] > 0:
+        assert x.shape[dim] % n == 0, (
+            f"split: dimension {dim} has {x.shape[dim]} numbers, which {n} "
+            "parts cannot share")
 
 
 def topk(input, k, name=None):
@@ -221,25 +280,25 @@ def clip(x, min, max, name=None):
     return out
 
 
-def _times(times):
-    """Numbers, a tensor, or a list of both, as slots and attributes."""
-    if isinstance(times, ir.Variable):
-        return {"ExpandTimes": times}, {}
-    if not any(isinstance(n, ir.Variable) for n in times):
-        return {}, {"expand_times": [int(n) for n in times]}
-    parts = [n if isinstance(n, ir.Variable) else
-             fill_constant([1], "int32", n) for n in times]
-    known = [-1 if isinstance(n, ir.Variable) else int(n) for n in times]
-    return {"expand_times_tensor": parts}, {"expand_times": known}
-
-
 def expand(x, expand_times, name=None):
-    check_type(x, "x", ir.Variable, "expand")
     check_type(expand_times, "expand_times", (list, tuple, ir.Variable),
                "expand")
-    slots, attrs = _times(expand_times)
-    return LayerHelper("expand", name=name).apply(
-        "expand", {"X": x, **slots}, attrs=attrs)
+    if types.name_of(x.dtype) == "bool" and not x.stop_gradient:
+        raise ValueError("expand: x of type bool has no gradient; set its "
+                         "stop_gradient")
+    helper = LayerHelper("expand", name=name)
+    inputs, attrs = {"X": x}, {}
+    if isinstance(expand_times, ir.Variable):
+        expand_times.stop_gradient = True
+        inputs["ExpandTimes"] = expand_times
+    else:
+        attrs["expand_times"] = numbers_known(expand_times)
+        for n in expand_times:
+            assert isinstance(n, ir.Variable) or n > 0, (
+                f"expand: {n} is no number of times")
+        if is_open(expand_times):
+            inputs["expand_times_tensor"] = tensors_of(helper, expand_times)
+    return helper.apply("expand", inputs, attrs=attrs)
 
 
 def expand_as(x, target_tensor, name=None):
@@ -268,24 +327,22 @@ def slice(input, axes, starts, ends):
     both."""
     check_type(starts, "starts", (list, tuple, ir.Variable), "slice")
     check_type(ends, "ends", (list, tuple, ir.Variable), "slice")
+    helper = LayerHelper("slice")
     inputs, attrs = {"Input": input}, {"axes": list(axes)}
     flags = [1] * len(axes)
     for name, given in (("Starts", starts), ("Ends", ends)):
         if isinstance(given, ir.Variable):
+            given.stop_gradient = True
             inputs[name + "Tensor"] = given
             flags = [-1] * len(axes)
             continue
-        open_at = [isinstance(n, ir.Variable) for n in given]
-        if any(open_at):
-            inputs[name + "TensorList"] = [
-                n if isinstance(n, ir.Variable) else
-                fill_constant([1], "int32", n) for n in given]
-            flags = [-1 if is_open else f for is_open, f in
-                     zip(open_at, flags)]
-        attrs[name.lower()] = [-1 if isinstance(n, ir.Variable) else int(n)
-                               for n in given]
+        attrs[name.lower()] = numbers_known(given)
+        if is_open(given):
+            inputs[name + "TensorList"] = tensors_of(helper, given)
+            flags = [-1 if isinstance(n, ir.Variable) else f
+                     for n, f in zip(given, flags)]
     attrs["infer_flags"] = flags
-    return LayerHelper("slice").apply("slice", inputs, attrs=attrs)
+    return helper.apply("slice", inputs, attrs=attrs)
 
 
 def stack(x, axis=0):
@@ -300,23 +357,61 @@ def shape(input):
     return out
 
 
-def one_hot(input, depth, allow_out_of_range=False):
+def rank(input):
+    """The number of dimensions, as a tensor."""
+    return assign(np.array(len(input.shape), "int32"))
+
+
+def _one_hot(kind, input, depth, allow_out_of_range):
     inputs = {"X": input}
     attrs = {"allow_out_of_range": allow_out_of_range}
     if isinstance(depth, ir.Variable):
+        depth.stop_gradient = True
         inputs["depth_tensor"] = depth
     else:
         attrs["depth"] = depth
-    out = LayerHelper("one_hot").apply("one_hot", inputs, attrs=attrs,
-                                       dtype="float32")
+    out = LayerHelper(kind).apply(kind, inputs, attrs=attrs, dtype="float32")
     out.stop_gradient = True
     return out
+
+
+def one_hot(input, depth, allow_out_of_range=False):
+    """A row of zeros with a one for each id; ids have a last dimension of
+    1."""
+    return _one_hot("one_hot", input, depth, allow_out_of_range)
+
+
+def one_hot_v2(input, depth, allow_out_of_range=False):
+    """The same for ids without that dimension (fluid.one_hot)."""
+    return _one_hot("one_hot_v2", input, depth, allow_out_of_range)
+
+
+def index_sample(x, index):
+    """Of each row, the numbers at the places that its row of index names."""
+    return LayerHelper("index_sample").apply("index_sample",
+                                             {"X": x, "Index": index})
 
 
 def where(condition):
     """Where a condition holds: the indices."""
     return LayerHelper("where_index").apply(
         "where_index", {"Condition": condition}, dtype="int64")
+
+
+def autoincreased_step_counter(counter_name=None, begin=1, step=1):
+    """A number that every run of the program raises before all else."""
+    helper = LayerHelper("global_step_counter")
+    counter, is_new = helper.create_or_get_global_variable(
+        name=counter_name or "@STEP_COUNTER@", dtype="int64", shape=[1],
+        persistable=True)
+    if is_new:
+        helper.set_variable_initializer(counter, Constant(begin - 1,
+                                                          force_cpu=True))
+        helper.main_program.global_block()._prepend_op(
+            "increment", inputs={"X": counter}, outputs={"Out": counter},
+            attrs={"step": float(step)})
+        counter.stop_gradient = True
+    return counter
 
 
 def l2_normalize(x, axis, epsilon=1e-12, name=None):
@@ -332,26 +427,47 @@ def t(input, name=None):
     if len(input.shape) > 2:
         raise ValueError(f"t takes at most 2 dimensions, not "
                          f"{len(input.shape)}: use transpose")
-    return input if len(input.shape) < 2 else transpose(input, [1, 0], name)
+    if len(input.shape) < 2:
+        return input
+    return _moved(LayerHelper("t", name=name), "transpose2", input,
+                  axis=[1, 0])
 
 
-def uniform_random(shape, dtype="float32", min=-1.0, max=1.0, seed=0,
-                   name=None):
-    return _random("uniform_random", shape, dtype, name,
+def uniform_random(shape, dtype="float32", min=-1.0, max=1.0, seed=0):
+    return _random("uniform_random", shape, dtype,
                    {"min": float(min), "max": float(max), "seed": seed})
 
 
-def gaussian_random(shape, mean=0.0, std=1.0, seed=0, dtype="float32",
-                    name=None):
-    return _random("gaussian_random", shape, dtype, name,
+def gaussian_random(shape, mean=0.0, std=1.0, seed=0, dtype="float32"):
+    return _random("gaussian_random", shape, dtype,
                    {"mean": float(mean), "std": float(std), "seed": seed})
 
 
-def _random(kind, shape, dtype, name, attrs):
+def uniform_random_batch_size_like(input, shape, dtype="float32",
+                                   input_dim_idx=0, output_dim_idx=0, min=-1.0,
+                                   max=1.0, seed=0):
+    return LayerHelper("uniform_random_batch_size_like").apply(
+        "uniform_random_batch_size_like", {"Input": input}, dtype=dtype,
+        attrs={"shape": list(shape), "input_dim_idx": input_dim_idx,
+               "output_dim_idx": output_dim_idx, "min": float(min),
+               "max": float(max), "seed": seed, "dtype": dtype})
+
+
+def gaussian_random_batch_size_like(input, shape, input_dim_idx=0,
+                                    output_dim_idx=0, mean=0.0, std=1.0,
+                                    seed=0, dtype="float32"):
+    return LayerHelper("gaussian_random_batch_size_like").apply(
+        "gaussian_random_batch_size_like", {"Input": input}, dtype=dtype,
+        attrs={"shape": list(shape), "input_dim_idx": input_dim_idx,
+               "output_dim_idx": output_dim_idx, "mean": float(mean),
+               "std": float(std), "seed": seed, "dtype": dtype})
+
+
+def _random(kind, shape, dtype, attrs):
     check_type(shape, "shape", (list, tuple, ir.Variable), kind)
-    helper = LayerHelper(kind, name=name)
+    helper = LayerHelper(kind)
     check_dtype(dtype, "dtype", ("float32", "float64"), kind)
-    slots, given = shape_slots(shape)
+    slots, given = shape_slots(shape, kind)
     out = helper.create_variable_for_type_inference(dtype)
     helper.append_op(kind, inputs=slots, outputs={"Out": out},
                      attrs={**attrs, **given, "dtype": dtype})
@@ -383,9 +499,9 @@ def batch_norm(input, act=None, is_test=False, momentum=0.9, epsilon=1e-05,
 
     mean_var = statistic(moving_mean_name, 0.0)
     variance = statistic(moving_variance_name, 1.0)
-    out = helper.like(input)
     saved = [helper.create_variable_for_type_inference(input.dtype, True)
              for _ in range(2)]
+    out = helper.like(input)
     helper.append_op("batch_norm",
                      inputs={"X": input, "Scale": scale_w, "Bias": bias,
                              "Mean": mean_var, "Variance": variance},
@@ -411,10 +527,32 @@ def layer_norm(input, scale=True, shift=True, begin_norm_axis=1, epsilon=1e-05,
     if shift:
         inputs["Bias"] = helper.create_parameter(helper.bias_attr, size,
                                                  input.dtype, is_bias=True)
-    out = helper.apply("layer_norm", inputs, ("Y", "Mean", "Variance"),
-                       {"epsilon": epsilon,
-                        "begin_norm_axis": begin_norm_axis})
+    mean, variance = (helper.create_variable_for_type_inference(input.dtype,
+                                                                True)
+                      for _ in range(2))
+    out = helper.like(input)
+    helper.append_op("layer_norm", inputs=inputs,
+                     outputs={"Y": out, "Mean": mean, "Variance": variance},
+                     attrs={"epsilon": epsilon,
+                            "begin_norm_axis": begin_norm_axis})
     return helper.append_activation(out)
+
+
+# First values of what data_norm counts, and its own scale and bias.
+_COUNTS = {"batch_size": 1e4, "batch_sum": 0.0, "batch_square": 1e4}
+_SHIFTS = {"scale_w": 1.0, "bias": 0.0}
+
+
+def _data_norm_parameters(helper, input, name, param_attr, suffixes):
+    given = param_attr or {}
+    made = {}
+    for suffix, first in suffixes.items():
+        full = "batch_square_sum" if suffix == "batch_square" else suffix
+        made[full] = helper.create_parameter(
+            ParamAttr(name=f"{name}.{full}",
+                      initializer=Constant(float(given.get(suffix, first)))),
+            [input.shape[-1]], input.dtype)
+    return made
 
 
 def data_norm(input, act=None, epsilon=1e-05, param_attr=None,
@@ -423,30 +561,25 @@ def data_norm(input, act=None, epsilon=1e-05, param_attr=None,
               do_model_average_for_mean_and_var=True, slot_dim=-1,
               sync_stats=False, summary_decay_rate=0.9999999,
               enable_scale_and_shift=False):
+    """Numbers less their mean, over their deviation, as counted so far."""
     helper = LayerHelper("data_norm", act=act, name=name)
-    size = [input.shape[1]]
-    first = {"batch_size": 1e4, "batch_sum": 0.0, "batch_square": 1e4}
-    if isinstance(param_attr, dict):
-        first = {k: param_attr.get(k, v) for k, v in first.items()}
-
-    def parameter(suffix, value):
-        given = None if name is None else f"{name}.{suffix}"
-        return helper.create_parameter(
-            ParamAttr(name=given, initializer=Constant(float(value))), size,
-            input.dtype)
-
-    inputs = {"X": input, "BatchSize": parameter("batch_size",
-                                                 first["batch_size"]),
-              "BatchSum": parameter("batch_sum", first["batch_sum"]),
-              "BatchSquareSum": parameter("batch_square_sum",
-                                          first["batch_square"])}
+    name = name or "dn"
+    counts = _data_norm_parameters(helper, input, name, param_attr, _COUNTS)
+    inputs = {"X": input, "BatchSize": counts["batch_size"],
+              "BatchSum": counts["batch_sum"],
+              "BatchSquareSum": counts["batch_square_sum"]}
+    attrs = {"epsilon": epsilon, "slot_dim": slot_dim,
+             "sync_stats": sync_stats,
+             "summary_decay_rate": summary_decay_rate}
     if enable_scale_and_shift:
-        inputs["scale_w"] = parameter("scale_w", 1.0)
-        inputs["bias"] = parameter("bias", 0.0)
-    out = helper.apply("data_norm", inputs, ("Y", "Means", "Scales"),
-                       {"epsilon": epsilon, "slot_dim": slot_dim,
-                        "sync_stats": sync_stats,
-                        "summary_decay_rate": summary_decay_rate,
-                        "enable_scale_and_shift": enable_scale_and_shift,
-                        "data_layout": data_layout})
+        inputs.update(_data_norm_parameters(helper, input, name, param_attr,
+                                            _SHIFTS))
+        attrs["enable_scale_and_shift"] = True
+    means, scales = (helper.create_variable(dtype=input.dtype,
+                                            stop_gradient=True)
+                     for _ in range(2))
+    out = input if in_place else helper.create_variable(dtype=input.dtype)
+    helper.append_op("data_norm", inputs=inputs,
+                     outputs={"Y": out, "Means": means, "Scales": scales},
+                     attrs=attrs)
     return helper.append_activation(out)

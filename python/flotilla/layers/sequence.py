@@ -69,13 +69,16 @@ def dynamic_gru(input, size, param_attr=None, bias_attr=None, is_reverse=False,
         inputs["Bias"] = b
     if h_0 is not None:
         inputs["H0"] = h_0
-    hidden = helper.like(input)
-    helper.append_op("gru", inputs=inputs, outputs={"Hidden": hidden},
+    outs = [helper.like(input) for _ in range(4)]
+    helper.append_op("gru", inputs=inputs,
+                     outputs=dict(zip(("Hidden", "BatchGate",
+                                       "BatchResetHiddenPrev", "BatchHidden"),
+                                      outs)),
                      attrs={"is_reverse": is_reverse,
                             "gate_activation": gate_activation,
                             "activation": candidate_activation,
                             "origin_mode": origin_mode})
-    return hidden
+    return outs[0]
 
 
 def sequence_concat(input, name=None):
@@ -150,20 +153,13 @@ def gru_unit(input, hidden, size, param_attr=None, bias_attr=None,
                                 input.dtype)
     b = helper.create_parameter(helper.bias_attr, [1, 3 * size], input.dtype,
                                 is_bias=True)
-    outs = [helper.like(input) for _ in range(3)]
+    gate, reset, new = (helper.like(input) for _ in range(3))
     helper.append_op("gru_unit",
                      inputs={"Input": input, "HiddenPrev": hidden, "Weight": w,
                              "Bias": b},
-                     outputs=dict(zip(("Hidden", "ResetHiddenPrev", "Gate"),
-                                      outs)),
+                     outputs={"Gate": gate, "ResetHiddenPrev": reset,
+                              "Hidden": new},
                      attrs={"activation": _ACTIVATIONS[activation],
                             "gate_activation": _ACTIVATIONS[gate_activation],
                             "origin_mode": origin_mode})
-    return tuple(outs)
-
-
-def sequence_conv_pool(input, num_filters, filter_size, param_attr=None,
-                       act="sigmoid", pool_type="max", bias_attr=None):
-    return sequence_pool(sequence_conv(input, num_filters, filter_size,
-                                       param_attr=param_attr, act=act,
-                                       bias_attr=bias_attr), pool_type)
+    return new, reset, gate

@@ -3,14 +3,21 @@ import numpy as np
 
 from .. import ir, names, types
 from ..attr import ParamAttr
-from ..check import check_type
+from ..check import check_dtype, check_type, check_variable_and_dtype
 from ..helper import LayerHelper
-from ..initializer import ConstantInitializer, NumpyArrayInitializer
+from ..initializer import VALUES, ConstantInitializer
+
+
+def create_tensor(dtype, name=None, persistable=False):
+    """A variable that an operator is going to fill."""
+    helper = LayerHelper("create_tensor", name=name)
+    return helper.create_variable(name=helper.name, dtype=dtype,
+                                  persistable=persistable)
 
 
 def create_parameter(shape, dtype, name=None, attr=None, is_bias=False,
                      default_initializer=None):
-    helper = LayerHelper("create_parameter")
+    helper = LayerHelper("create_parameter", name=name)
     attr = attr or ParamAttr(name=name)
     return helper.create_parameter(attr, shape, types.var_type(dtype), is_bias,
                                    default_initializer)
@@ -18,11 +25,12 @@ def create_parameter(shape, dtype, name=None, attr=None, is_bias=False,
 
 def create_global_var(shape, value, dtype, persistable=False, force_cpu=False,
                       name=None):
-    helper = LayerHelper("global_var")
+    helper = LayerHelper("global_var", name=name)
     v = helper.create_global_variable(
-        name=name or names.generate("global_var"), shape=shape, dtype=dtype,
-        persistable=persistable, stop_gradient=True)
-    helper.set_variable_initializer(v, ConstantInitializer(float(value)))
+        name=name, shape=shape, dtype=dtype, persistable=persistable,
+        stop_gradient=True)
+    helper.set_variable_initializer(
+        v, ConstantInitializer(float(value), force_cpu))
     return v
 
 
@@ -70,46 +78,90 @@ def assign(input, output=None):
     if array.dtype == np.float64:
         array = array.astype("float32")
     name = array.dtype.name
-    if name not in NumpyArrayInitializer._VALUES:
+    if name not in VALUES:
         raise TypeError(f"assign: an array of type {name} cannot be assigned; "
                         "float32, int32, int64 and bool can")
     if output is None:
         output = helper.create_variable_for_type_inference(name)
     helper.append_op("assign_value", outputs={"Out": output},
                      attrs={"dtype": name, "shape": list(array.shape),
-                            NumpyArrayInitializer._VALUES[name]:
+                            VALUES[name]:
                                 array.reshape(-1).tolist()})
     return output
 
 
-def fill_constant(shape, dtype, value, force_cpu=False, out=None, name=None):
-    helper = LayerHelper("fill_constant", name=name)
-    if out is None:
-        out = helper.create_variable_for_type_inference(dtype)
+def _number_attrs(value, dtype):
+    """A number as an attribute, with all digits of an integer."""
+    whole = types.name_of(dtype) in ("int64", "int32")
+    return {"value": float(value),
+            "str_value": str(int(value) if whole else float(value))}
+
+
+def fill_constant(shape, dtype, value, force_cpu=False, out=None):
     check_type(shape, "shape", (list, tuple, ir.Variable), "fill_constant")
+    if out is not None:
+        check_variable_and_dtype(out, "out", [types.name_of(dtype)],
+                                 "fill_constant")
+    helper = LayerHelper("fill_constant")
     inputs, attrs = shape_slots(shape)
-    attrs["dtype"] = types.var_type(dtype)
     if isinstance(value, ir.Variable):
         inputs["ValueTensor"] = value
     else:
-        attrs["value"] = float(value)
+        attrs.update(_number_attrs(value, dtype))
+    if out is None:
+        out = helper.create_variable_for_type_inference(dtype)
     helper.append_op("fill_constant", inputs=inputs, outputs={"Out": out},
-                     attrs=attrs)
-    out.stop_gradient = True
+                     attrs={**attrs, "dtype": out.dtype,
+                            "force_cpu": force_cpu}, stop_gradient=True)
     return out
 
 
-def shape_slots(shape):
+def _as_count(v, what, layer):
+    """A tensor in a shape; fill_constant has them all as int32."""
+    check_dtype(v.dtype, what, ("int32", "int64"), layer)
+    v.stop_gradient = True
+    if layer == "fill_constant" and types.name_of(v.dtype) == "int64":
+        return cast(v, "int32")
+    return v
+
+
+def shape_slots(shape, layer="fill_constant"):
     """A shape of numbers, a tensor, or a list of both, as slots and
     attributes."""
     if isinstance(shape, ir.Variable):
-        return {"ShapeTensor": shape}, {}
-    if not any(isinstance(n, ir.Variable) for n in shape):
-        return {}, {"shape": [int(n) for n in shape]}
-    parts = [n if isinstance(n, ir.Variable) else
-             fill_constant([1], "int32", n) for n in shape]
-    known = [-1 if isinstance(n, ir.Variable) else int(n) for n in shape]
+        return {"ShapeTensor": _as_count(shape, "shape", layer)}, {}
+    assert len(shape) > 0, f"{layer}: the shape has no dimensions"
+    known = numbers_known(shape)
+    if not is_open(shape):
+        return {}, {"shape": known}
+    parts = [_as_count(n, f"shape[{i}]", layer) if isinstance(n, ir.Variable)
+             else fill_constant([1], "int32", n, force_cpu=True)
+             for i, n in enumerate(shape)]
     return {"ShapeTensorList": parts}, {"shape": known}
+
+
+def is_open(values):
+    """Whether a list has variables among its numbers."""
+    return any(isinstance(n, ir.Variable) for n in values)
+
+
+def numbers_known(values):
+    """Numbers of a list, -1 for those that are variables."""
+    return [-1 if isinstance(n, ir.Variable) else int(n) for n in values]
+
+
+def tensors_of(helper, values):
+    """Numbers and variables of one number as variables."""
+    made = []
+    for n in values:
+        if isinstance(n, ir.Variable):
+            n.stop_gradient = True
+            made.append(n)
+        else:
+            out = helper.create_variable_for_type_inference("int32")
+            made.append(fill_constant([1], "int32", int(n), force_cpu=True,
+                                      out=out))
+    return made
 
 
 def fill_constant_batch_size_like(input, shape, dtype, value, input_dim_idx=0,
@@ -120,19 +172,21 @@ def fill_constant_batch_size_like(input, shape, dtype, value, input_dim_idx=0,
                      inputs={"Input": input}, outputs={"Out": out},
                      attrs={"shape": list(shape),
                             "dtype": types.var_type(dtype),
-                            "value": float(value),
                             "input_dim_idx": input_dim_idx,
-                            "output_dim_idx": output_dim_idx})
+                            "output_dim_idx": output_dim_idx,
+                            "force_cpu": force_cpu,
+                            **_number_attrs(value, dtype)})
     out.stop_gradient = True
     return out
 
 
 def ones(shape, dtype, force_cpu=False):
-    return fill_constant(shape, dtype, 1.0)
+    assert np.prod(shape) > 0, f"a tensor of shape {shape} has no numbers"
+    return fill_constant(shape, dtype, 1.0, force_cpu)
 
 
-def zeros(shape, dtype, force_cpu=False, name=None):
-    return fill_constant(shape, dtype, 0.0, name=name)
+def zeros(shape, dtype, force_cpu=False):
+    return fill_constant(shape, dtype, 0.0, force_cpu)
 
 
 def argmax(x, axis=0):
@@ -189,16 +243,29 @@ def sum(x):
 
 
 def zeros_like(x, out=None):
-    return _filled_like(x, out, 0.0)
+    return _filled_like("zeros_like", "fill_zeros_like", x, out)
 
 
 def ones_like(x, out=None):
-    return _filled_like(x, out, 1.0)
+    return _filled_like("ones_like", "fill_any_like", x, out, value=1.0)
 
 
-def _filled_like(x, out, value):
-    helper = LayerHelper("fill_any_like")
-    out = out or helper.like(x)
-    helper.append_op("fill_any_like", inputs={"X": x}, outputs={"Out": out},
-                     attrs={"value": value})
+def full_like(input, fill_value, out=None, dtype=None, device=None,
+              stop_gradient=True, name=None):
+    helper = LayerHelper("full_like", name=name)
+    if out is None:
+        out = helper.create_variable_for_type_inference(dtype or input.dtype)
+    helper.append_op("fill_any_like", inputs={"X": input},
+                     outputs={"Out": out},
+                     attrs={"value": fill_value,
+                            "dtype": types.var_type(dtype or input.dtype)})
+    out.stop_gradient = stop_gradient
+    return out
+
+
+def _filled_like(layer, kind, x, out, **attrs):
+    helper = LayerHelper(layer)
+    out = helper.like(x) if out is None else out
+    helper.append_op(kind, inputs={"X": x}, outputs={"Out": out}, attrs=attrs)
+    out.stop_gradient = True
     return out
