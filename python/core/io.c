@@ -97,6 +97,21 @@ static PyObject *name_list(const fl_saved *s,
     return list;
 }
 
+/* Dense variables and tables. */
+static const char *variable_at(const fl_saved *s, size_t i)
+{
+    fl_saved_view v = FL_INIT(fl_saved_view, .id = NULL);
+    fl_saved_table table = FL_INIT(fl_saved_table, .name = NULL);
+    const char *name;
+    fl_tensor t;
+
+    if (!fl_saved_tensor(s, i, &name, &t))
+        return name;
+    if (fl_saved_look(s, &v) || fl_saved_table_at(s, i - v.n_tensors, &table))
+        return NULL;
+    return table.name;
+}
+
 /* {name: Tensor} of the dense variables. */
 static PyObject *tensors(const fl_saved *s)
 {
@@ -121,11 +136,12 @@ static PyObject *saved_dict(const fl_saved *s)
 
     if (st)
         return core_fail(st);
-    return Py_BuildValue("{s:s,s:s,s:K,s:N,s:N,s:N}", "id", v.id, "kind",
+    return Py_BuildValue("{s:s,s:s,s:K,s:N,s:N,s:N,s:N}", "id", v.id, "kind",
                          v.kind, "step", (unsigned long long)v.step, "program",
                          core_text(fl_saved_text(s, "program.txt")), "feeds",
                          name_list(s, fl_saved_feed), "targets",
-                         name_list(s, fl_saved_target));
+                         name_list(s, fl_saved_target), "names",
+                         name_list(s, variable_at));
 }
 
 /* saved(ctx, dir, with_tensors): what a saved model is, as a dict. */
@@ -155,11 +171,30 @@ static PyObject *saved(PyObject *self, PyObject *args)
     return dict;
 }
 
+/* import_paddle(ctx, from, dir, file of the program or None, file of all
+   variables or None) */
+static PyObject *import_paddle(PyObject *self, PyObject *args)
+{
+    fl_import_args a = FL_INIT(fl_import_args, .n_names = 0);
+    const char *from, *dir;
+    fl_ctx *c;
+    fl_status st;
+
+    (void)self;
+    if (!PyArg_ParseTuple(args, "O&sszz", core_ctx, &c, &from, &dir, &a.program,
+                          &a.params))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS st = fl_import_paddle(c, from, dir, &a);
+    Py_END_ALLOW_THREADS return core_done(st);
+}
+
 PyMethodDef core_io_methods[] = {
     { "save", save, METH_VARARGS, "Saves persistent variables." },
     { "load", load, METH_VARARGS, "Loads them." },
     { "save_inference", save_inference, METH_VARARGS,
       "Saves what predictions need." },
+    { "import_paddle", import_paddle, METH_VARARGS,
+      "Makes a model of what PaddlePaddle 1.8 saved." },
     { "saved", saved, METH_VARARGS, "What a saved model is." },
     { NULL, NULL, 0, NULL },
 };

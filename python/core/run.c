@@ -224,14 +224,16 @@ typedef struct run_call {
     core_view *view;
     const char **fetch;
     fl_tensor *value;
-    size_t n_feeds, n_views, n_fetches;
+    size_t n_feeds; /* of one batch */
+    size_t n_views, n_fetches;
     size_t n_values; /* n_fetches of each replica */
     core_memory memory;
 } run_call;
 
 /* What a run is asked for, as Python gives it. */
 typedef struct run_args {
-    PyObject *feed, *names; /* a dict or None, a tuple */
+    PyObject *feed, *names; /* a dict, a tuple of one per replica, or None; a
+                               tuple */
     fl_scope *scope;
     int as_arrays;
     size_t n_replicas;
@@ -241,7 +243,11 @@ typedef struct run_args {
    large and are filled as far as they are used. */
 static bool make_room(run_call *r, const run_args *a)
 {
-    r->n_feeds = a->feed == Py_None ? 0 : (size_t)PyDict_Size(a->feed);
+    bool each = PyTuple_Check(a->feed);
+    size_t n_batches = each ? (size_t)PyTuple_Size(a->feed) : 1;
+    PyObject *first = each ? PyTuple_GetItem(a->feed, 0) : a->feed;
+
+    r->n_feeds = first == Py_None ? 0 : (size_t)PyDict_Size(first);
     r->n_fetches = (size_t)PyTuple_Size(a->names);
     r->n_values = r->n_fetches * a->n_replicas;
     r->n_views = 0;
@@ -250,9 +256,11 @@ static bool make_room(run_call *r, const run_args *a)
     r->view = r->views;
     r->fetch = r->fetches;
     r->value = r->out;
-    if (r->n_feeds > FEW) {
-        r->feed = core_alloc(&r->memory, r->n_feeds, sizeof *r->feed);
-        r->view = core_alloc(&r->memory, r->n_feeds, sizeof *r->view);
+    if (r->n_feeds * n_batches > FEW) {
+        size_t n = r->n_feeds * n_batches;
+
+        r->feed = core_alloc(&r->memory, n, sizeof *r->feed);
+        r->view = core_alloc(&r->memory, n, sizeof *r->view);
     }
     if (r->n_values > FEW) {
         r->fetch = core_alloc(&r->memory, r->n_fetches, sizeof *r->fetch);
@@ -274,23 +282,42 @@ static void name_feed(const char *name)
     Py_XDECREF(trace);
 }
 
-static bool read_feeds(run_call *r, PyObject *dict)
+/* The values of a batch, in the order of the names of the first. */
+static bool read_batch(run_call *r, PyObject *first, PyObject *dict)
 {
     PyObject *key, *value;
     Py_ssize_t at = 0;
 
-    while (r->n_feeds && PyDict_Next(dict, &at, &key, &value)) {
+    while (r->n_feeds && PyDict_Next(first, &at, &key, &value)) {
         fl_feed *f = &r->feed[r->n_views];
 
         f->name = PyUnicode_AsUTF8AndSize(key, NULL);
         if (!f->name)
             return false;
+        value = PyDict_GetItemWithError(dict, key);
+        if (!value) {
+            PyErr_Format(PyExc_ValueError,
+                         "feed %s is missing in the batch of a replica",
+                         f->name);
+            return false;
+        }
         if (core_view_of(value, &r->view[r->n_views++], &f->value)) {
             name_feed(f->name);
             return false;
         }
     }
     return true;
+}
+
+static bool read_feeds(run_call *r, PyObject *feed)
+{
+    Py_ssize_t n = PyTuple_Check(feed) ? PyTuple_Size(feed) : 0;
+
+    for (Py_ssize_t i = 0; i < n; i++) {
+        if (!read_batch(r, PyTuple_GetItem(feed, 0), PyTuple_GetItem(feed, i)))
+            return false;
+    }
+    return n || read_batch(r, feed, feed);
 }
 
 static bool read_fetches(run_call *r, PyObject *names)
@@ -330,7 +357,16 @@ typedef struct runnable {
     fl_executor *e;
     fl_program *program;
     fl_compiled_program *compiled;
+    bool each; /* a batch for each replica */
 } runnable;
+
+static fl_status call_it(const runnable *what, const fl_run_args *args)
+{
+    if (what->program)
+        return fl_run(what->e, what->program, args);
+    return what->each ? fl_run_compiled_each(what->e, what->compiled, args)
+                      : fl_run_compiled(what->e, what->compiled, args);
+}
 
 static PyObject *run_it(const runnable *what, const run_args *a)
 {
@@ -345,9 +381,7 @@ static PyObject *run_it(const runnable *what, const run_args *a)
                     .out = r.value, .scope = a->scope);
         fl_status st;
 
-        Py_BEGIN_ALLOW_THREADS st =
-            what->program ? fl_run(what->e, what->program, &args)
-                          : fl_run_compiled(what->e, what->compiled, &args);
+        Py_BEGIN_ALLOW_THREADS st = call_it(what, &args);
         Py_END_ALLOW_THREADS result =
             st ? core_fail(st) : fetched(&r, a->as_arrays);
     }
@@ -413,7 +447,8 @@ static PyObject *compiled_replicas(PyObject *self, PyObject *args)
     return PyLong_FromLong(fl_compiled_program_replicas(cp));
 }
 
-/* As run; the values of one replica behind those of another. */
+/* As run, or with a tuple of a feed for each replica; the values of one replica
+   behind those of another. */
 static PyObject *run_compiled(PyObject *self, PyObject *args)
 {
     runnable what = { .program = NULL };
@@ -425,6 +460,12 @@ static PyObject *run_compiled(PyObject *self, PyObject *args)
                           &a.names, core_scope_or_none, &a.scope, &a.as_arrays))
         return NULL;
     a.n_replicas = (size_t)fl_compiled_program_replicas(what.compiled);
+    what.each = PyTuple_Check(a.feed);
+    if (what.each && (size_t)PyTuple_Size(a.feed) != a.n_replicas) {
+        PyErr_Format(PyExc_ValueError, "%zd feeds for %zu replicas",
+                     PyTuple_Size(a.feed), a.n_replicas);
+        return NULL;
+    }
     return run_it(&what, &a);
 }
 

@@ -26,7 +26,7 @@ from .data.dataset import DatasetFactory, InMemoryDataset, QueueDataset
 from .data.feeder import DataFeeder
 from .data.loader import DataLoader, PyReader
 from .executor import Executor, FetchHandler
-from .io import load, save
+from .io import load, load_program_state, save, set_program_state
 from .ir import (Operator, Parameter, Program, Variable, default_main_program,
                  default_startup_program, name_scope, program_guard)
 from .fleet.transpiler import (DistributeTranspiler,

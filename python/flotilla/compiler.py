@@ -2,7 +2,9 @@
 import numpy as np
 
 from . import _core, ir, tensor
+from .data import read
 from .executor import Executor
+from .fluid import cpu_places
 
 
 class BuildStrategy:
@@ -76,20 +78,36 @@ class CompiledProgram:
                           len(places) if places else 0)
         return self
 
+    def _compile(self):
+        if self._handle is None:
+            loss, how, n = self._parallel
+            if loss and not self._program.global_block().has_var(
+                    ir.grad_var_name(loss)):
+                loss = None  # nothing is trained
+            self._handle = _core.compiled_new(
+                self._program._handle, loss, self._build.reduce_strategy,
+                self._build.gradient_scale_strategy, how.num_threads,
+                n or len(cpu_places()))
+
+    def _feed(self, feed, n):
+        """One batch to split, or a tuple of one for each of n replicas."""
+        if self._program._readers:
+            feed = read.next_feeds(self._program, feed, n)
+        if not isinstance(feed, (list, tuple)):
+            return feed
+        if len(feed) > n:
+            raise ValueError(f"{len(feed)} feeds for {n} replicas; feed a "
+                             "batch for each, or one that is split")
+        return tuple(feed) if len(feed) == n else _joined(feed)
+
     def _run(self, exe, feed, names, scope, return_numpy, return_merged):
         if self._parallel is None:
             return exe._run_program(self._program, feed, names, scope,
                                     return_numpy)
-        if self._handle is None:
-            loss, how, n = self._parallel
-            self._handle = _core.compiled_new(
-                self._program._handle, loss, self._build.reduce_strategy,
-                self._build.gradient_scale_strategy, how.num_threads, n)
-        if isinstance(feed, (list, tuple)):
-            feed = _joined(feed)
-        found = exe._call(_core.run_compiled, self._handle, self._program,
-                          feed, names, scope, return_numpy)
+        self._compile()
         n = _core.compiled_replicas(self._handle)
+        found = exe._call(_core.run_compiled, self._handle, self._program,
+                          self._feed(feed, n), names, scope, return_numpy)
         by_fetch = [found[i::len(names)] for i in range(len(names))]
         if not return_numpy:
             by_fetch = [[tensor.as_value(v) for v in vs] for vs in by_fetch]
@@ -98,10 +116,21 @@ class CompiledProgram:
         return [np.concatenate(vs) for vs in by_fetch]
 
 
+def _one_behind_another(values):
+    """Tensors of several batches as those of one, with their sequences."""
+    lods = [getattr(v, "lod", ()) for v in values]
+    lods = [lod() if callable(lod) else lod for lod in lods]
+    whole = tensor.LoDTensor()
+    whole.set(np.concatenate([np.asarray(v) for v in values]))
+    whole.set_recursive_sequence_lengths(
+        [[n for level in levels for n in np.diff(level).tolist()]
+         for levels in zip(*lods)])
+    return whole._fed()
+
+
 def _joined(feeds):
-    """One batch of those of all replicas."""
-    return {k: np.concatenate([np.asarray(f[k]) for f in feeds])
-            for k in feeds[0]}
+    """One batch of those of several replicas."""
+    return {k: _one_behind_another([f[k] for f in feeds]) for k in feeds[0]}
 
 
 class ParallelExecutor:

@@ -2,6 +2,7 @@
 import numpy as np
 
 from . import _core, ir, tensor, types
+from .data import read
 
 
 def _contiguous(value, var):
@@ -36,24 +37,27 @@ class Executor:
         program = program or ir.default_main_program()
         scope = scope or tensor.global_scope()
         names = self._names(fetch_list)
-        feed = self._with_loaders(program, feed)
         if not isinstance(program, ir.Program):
             return program._run(self, feed, names, scope, return_numpy,
                                 return_merged)
         return self._run_program(program, feed, names, scope, return_numpy)
 
-    @staticmethod
-    def _with_loaders(program, feed):
-        """The feed, and the next batches of loaders that were started."""
-        loaders = getattr(program, "_program", program)._loaders
-        for loader in loaders.values():
-            feed = dict(feed or {}, **(loader._next() or {}))
-        return feed
-
     def _run_program(self, program, feed, names, scope, return_numpy):
+        if isinstance(feed, (list, tuple)):
+            feed = self._only(feed)
+        if program._readers:
+            feed, = read.next_feeds(program, feed)
         found = self._call(_core.run, program._handle, program, feed, names,
                            scope, return_numpy)
         return found if return_numpy else [tensor.as_value(t) for t in found]
+
+    @staticmethod
+    def _only(feeds):
+        """The feed of a list, as loaders give them."""
+        if len(feeds) != 1:
+            raise ValueError(f"{len(feeds)} feeds for a program that is not "
+                             "compiled with data parallel; it takes one")
+        return feeds[0]
 
     def _call(self, fn, handle, program, feed, names, scope, as_arrays):
         """Runs it; feeds that are not as the library takes them are made so
@@ -77,6 +81,11 @@ class Executor:
     def _prepare(self, program, feed):
         """Feeds as the library takes them: plain arrays of variables that are
         data. None when all are."""
+        if isinstance(feed, tuple):
+            ready = [self._prepare(program, f) for f in feed]
+            if all(r is None for r in ready):
+                return None
+            return tuple(r or f for r, f in zip(ready, feed))
         if not isinstance(feed, dict):
             if feed:
                 raise TypeError("feed is a dict of names and values, not "

@@ -1,6 +1,7 @@
 """What Fluid has and flotilla has otherwise: places of GPUs, the module core,
 one operator run by itself."""
 import logging
+import os
 
 from . import _core, ir, tensor
 from .types import VarType
@@ -26,13 +27,23 @@ class CUDAPinnedPlace(tensor.CPUPlace):
         _on_cpu("CUDAPinnedPlace")
 
 
+class Place(tensor.CPUPlace):
+    """Any place, which is the CPU."""
+
+    def set_place(self, place):
+        if not isinstance(place, tensor.CPUPlace):
+            raise TypeError(f"a place is wanted, not {type(place)}")
+
+
 def cuda_places(device_ids=None):
     return [CUDAPlace(i) for i in device_ids or [0]]
 
 
 def cpu_places(device_count=None):
-    n = device_count or int(_core.ctx_get(ir.ctx, "cpu_num"))
-    return [tensor.CPUPlace() for _ in range(n)]
+    """As many as asked for, or as CPU_NUM says now, or the setting cpu_num."""
+    n = (device_count or os.environ.get("CPU_NUM") or
+         _core.ctx_get(ir.ctx, "cpu_num"))
+    return [tensor.CPUPlace() for _ in range(int(n))]
 
 
 def is_compiled_with_cuda():

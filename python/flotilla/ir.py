@@ -577,7 +577,8 @@ class Program:
         self._current = 0
         self._role = _ROLES["forward"]
         self._extra = extra if extra is not None else {}
-        self._loaders = {}  # those that its runs take batches from
+        self._readers = {}  # queues of batches, by the reader's name
+        self._reads = None  # its operators `read`, as data.read found them
 
     # --- blocks ---
 
@@ -684,8 +685,22 @@ class Program:
         new._copy_faces(self)
         return new
 
+    def _prune_with_input(self, feeded_var_names, targets):
+        """What computes the targets from variables that are given."""
+        new = self.clone()
+        block = new.global_block()
+        given = set(feeded_var_names)
+        for i, op in reversed(list(enumerate(block.ops))):
+            if given & set(op.output_arg_names):
+                block._remove_op(i)
+        for name in given:
+            if block.has_var(name):
+                block.var(name)._change(is_data=True)
+        return new._prune(targets)
+
     def _copy_faces(self, other):
-        """Parameters keep what Python knows of them."""
+        """Parameters and readers keep what Python knows of them."""
+        self._readers.update(other._readers)
         for i, block in other._blocks.items():
             for name, face in block._vars.items():
                 if isinstance(face, Parameter) and self.block(i).has_var(name):

@@ -4,7 +4,7 @@ import collections
 import contextlib
 
 
-class _Counter:
+class UniqueNameGenerator:
     def __init__(self, prefix=""):
         self.counts = collections.Counter()
         self.prefix = prefix
@@ -15,7 +15,7 @@ class _Counter:
         return f"{self.prefix}{key}_{number}"
 
 
-_current = _Counter()
+_current = UniqueNameGenerator()
 
 
 def generate(key):
@@ -26,7 +26,7 @@ def generate(key):
 def switch(new_generator=None):
     """Counts with another generator from now on; gives the one before."""
     global _current
-    old, _current = _current, new_generator or _Counter()
+    old, _current = _current, new_generator or UniqueNameGenerator()
     return old
 
 
@@ -37,7 +37,7 @@ def guard(new_generator=None):
     if isinstance(new_generator, bytes):
         new_generator = new_generator.decode()
     if isinstance(new_generator, str):
-        new_generator = _Counter(new_generator)
+        new_generator = UniqueNameGenerator(new_generator)
     old = switch(new_generator)
     try:
         yield

@@ -19,6 +19,16 @@ class CPUPlace:
     def __hash__(self):
         return 0
 
+    def _equals(self, other):
+        return self == other
+
+    def _type(self):
+        """Fluid's number of the kind of place: there is one."""
+        return 0
+
+    def is_cpu_place(self):
+        return True
+
 
 def _lengths_to_offsets(levels):
     return [[0] + np.cumsum(level).astype("int64").tolist()
@@ -69,6 +79,9 @@ class LoDTensor:
 
     def _is_initialized(self):
         return self._array is not None
+
+    def _place(self):
+        return CPUPlace()
 
     def _fed(self):
         """What a run takes: the array itself, or one with its offsets."""

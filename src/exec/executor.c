@@ -48,6 +48,7 @@ fl_status fl_unit_program(const fl_unit_spec *spec, fl_program **out)
         fl_program_fetch(p, spec->fetches[i]);
     if (spec->fed_grad)
         drop_writer(p, spec->fed_grad);
+    fl_program_drop_fed(p);
     p->joins_parts = spec->kind == FL_UNIT_REPLICAS;
     st = fl_program_verify(p);
     if (!st)

@@ -195,3 +195,25 @@ fl_status fl_program_prune(fl_program *p, const char *const *targets, size_t n)
     fl_map_release(&needed);
     return FL_OK;
 }
+
+static void mark_data(const fl_op_node *n)
+{
+    for (int s = 0; s < fl_node_n_out(n); s++)
+        for (int i = 0; i < n->out[s].n; i++)
+            if (n->out[s].vars[i])
+                n->out[s].vars[i]->flags |= FL_VAR_DATA;
+}
+
+void fl_program_drop_fed(fl_program *p)
+{
+    fl_block *b = fl_program_main(p);
+    fl_op_node *next;
+
+    for (fl_op_node *n = b->first; n; n = next) {
+        next = n->next;
+        if (n->def->flags & FL_OP_FED) {
+            mark_data(n);
+            fl_block_remove(b, n);
+        }
+    }
+}

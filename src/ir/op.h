@@ -73,6 +73,7 @@ enum fl_op_flag {
                              lies */
     FL_OP_ORDERED = 1024, /* made by all workers: those of a program begin in
                              its order, and need not wait for one another */
+    FL_OP_FED = 2048,     /* never runs: what it gives is fed, see ops/read.c */
 };
 
 /* What back reads: bit i for input i, bit 16 + i for output i. */

@@ -258,6 +258,9 @@ fl_status fl_block_copy(fl_block *to, const fl_op_node *first);
 FL_MUST_CHECK
 fl_status fl_program_prune(fl_program *p, const char *const *targets, size_t n);
 
+/* Leaves out the operators whose outputs are fed (FL_OP_FED). */
+void fl_program_drop_fed(fl_program *p);
+
 /* Every variable exists, has a writer before its first read, slots and
    attributes fit the descriptors, inferred shapes agree. */
 FL_MUST_CHECK

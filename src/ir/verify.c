@@ -24,7 +24,7 @@ static fl_status verify_output(const fl_op_node *n, fl_var *v, fl_map *written)
 {
     char text[FL_NODE_TEXT_MAX];
 
-    if (v->flags & FL_VAR_DATA)
+    if ((v->flags & FL_VAR_DATA) && !(n->def->flags & FL_OP_FED))
         FL_FAIL(FL_ERR_INVAL, "%s writes %s, which is fed",
                 fl_node_text(n, text), v->name);
     fl_map_put(written, v->name, v);

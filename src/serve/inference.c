@@ -73,6 +73,7 @@ fl_status fl_inference_program(fl_program **out, const fl_program *p,
                 "a model for prediction needs targets: the variables that it "
                 "is to compute");
     FL_TRY(fl_program_clone(p, FL_CLONE_FOR_TEST, &q));
+    fl_program_drop_fed(q);
     st = fl_program_prune(q, targets.names, targets.n);
     if (!st)
         st = check_changes_nothing(q);

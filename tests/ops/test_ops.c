@@ -50,7 +50,7 @@ static size_t count_failures(check_fn check, reach r)
 
     for (size_t i = 0; i < fl_ops_count(); i++) {
         const fl_op *op = fl_ops_at(i);
-        size_t n = r == ONCE ? 1 : op->n_cases;
+        size_t n = r == ONCE ? 1 : op->run ? op->n_cases : 0;
 
         for (size_t k = 0; k < n; k++) {
             if (!check(op, k))

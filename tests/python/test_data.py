@@ -135,7 +135,7 @@ class DataSets(unittest.TestCase):
         self.assertEqual(d.get_memory_data_size(), 100)
         d.local_shuffle()
         ids = [np.array(f["ids"]).reshape(-1).tolist()
-               for f in fl.DataLoader.from_dataset(d, None)]
+               for f, in fl.DataLoader.from_dataset(d, None)]
         self.assertEqual(len(ids), 10)
         self.assertEqual(sorted(sum(ids, [])),
                          sorted(list(range(100)) + list(range(1, 101))))

@@ -1,11 +1,18 @@
 """Models at rest."""
 import os
+import pickle
 import tempfile
 import unittest
 
 import numpy as np
 
 import flotilla as fl
+
+
+# What save_persistables of PaddlePaddle 1.8.5 wrote of a bias.
+VARIABLE_OF_1_8 = bytes.fromhex(
+    "0000000000000000000000000000000004000000"
+    "08051001c278b73c")
 
 
 class Models(unittest.TestCase):
@@ -56,6 +63,75 @@ class Models(unittest.TestCase):
         self.check_comes_back(lambda: fl.save(self.main, self.path),
                               lambda: fl.load(self.main, self.path))
 
+    def test_files_that_are_named_come_back(self):
+        self.check_comes_back(
+            lambda: fl.io.save_persistables(self.exe, self.path, self.main,
+                                            filename="all"),
+            lambda: fl.io.load_persistables(self.exe, self.path, self.main,
+                                            filename="all"))
+        self.assertEqual(os.listdir(self.path), ["all"])
+
+    def test_bytes_come_back(self):
+        kept = []
+        self.check_comes_back(
+            lambda: kept.append(fl.io.save_persistables(self.exe, None,
+                                                        self.main)),
+            lambda: fl.io.load_persistables(self.exe, None, self.main,
+                                            filename=kept[0]))
+
+    def test_load_takes_what_save_persistables_wrote(self):
+        self.check_comes_back(
+            lambda: fl.io.save_persistables(self.exe, self.path, self.main),
+            lambda: fl.load(self.main, self.path, self.exe))
+        with self.assertRaisesRegex(ValueError, "executor is required"):
+            fl.load(self.main, self.path)
+        state = fl.load_program_state(self.path)
+        self.assertEqual(set(state), set(self.values()))
+
+    def test_a_program_for_test_loads_what_it_has_of_a_model(self):
+        fl.io.save_persistables(self.exe, self.path, self.main)
+        before = self.values()
+        test = self.main.clone(for_test=True)._prune(self.out)
+        with fl.scope_guard(fl.Scope()):
+            self.exe.run(self.startup)
+            fl.io.load_persistables(self.exe, self.path, test)
+            np.testing.assert_array_equal(self.values()["fc_0.w_0"],
+                                          before["fc_0.w_0"])
+
+    def test_state_that_does_not_fit_is_refused(self):
+        state = {"fc_0.w_0": np.zeros((3, 1), "float32")}
+        with self.assertRaisesRegex(AssertionError, "fc_0.w_0.*shape"):
+            fl.set_program_state(self.main, state)
+        state = {"fc_0.w_0": np.zeros((2, 1), "float64")}
+        with self.assertRaisesRegex(AssertionError, "float64"):
+            fl.set_program_state(self.main, state)
+        with self.assertWarnsRegex(UserWarning, "stranger"):
+            fl.set_program_state(self.main, {"stranger": np.zeros(1)})
+
+    def test_a_pickle_of_more_than_arrays_is_refused(self):
+        with open(self.path + ".pdparams", "wb") as f:
+            f.write(pickle.dumps({"fc_0.w_0": os.path.join}))
+        with self.assertRaisesRegex(pickle.UnpicklingError, "join"):
+            fl.load_program_state(self.path)
+
+    def test_a_file_of_the_original_is_read(self):
+        os.makedirs(self.path)
+        with open(os.path.join(self.path, "fc_0.b_0"), "wb") as f:
+            f.write(VARIABLE_OF_1_8)
+        fl.io.load_vars(self.exe, self.path, self.main,
+                        [self.main.global_block().var("fc_0.b_0")])
+        self.assertEqual(self.values()["fc_0.b_0"],
+                         np.array([0.022396449], "float32"))
+        with self.assertRaisesRegex(RuntimeError, "fc_0.w_0"):
+            fl.io.load_params(self.exe, self.path, self.main)
+
+    def test_a_file_that_is_cut_is_told(self):
+        with open(self.path, "wb") as f:
+            f.write(VARIABLE_OF_1_8[:-1])
+        with self.assertRaisesRegex(ValueError, "model: 4 bytes more"):
+            fl.io.load_vars(self.exe, os.path.dirname(self.path), self.main,
+                            ["fc_0.b_0"], filename="model")
+
     def test_an_inference_model_gives_the_same_scores(self):
         test = self.main.clone(for_test=True)
         x = {"x": self.feed["x"]}
@@ -69,6 +145,44 @@ class Models(unittest.TestCase):
             got, = self.exe.run(program, feed=x, fetch_list=targets)
         self.assertEqual(feeds, ["x"])
         np.testing.assert_array_equal(got, want)
+
+    def test_a_model_in_named_files_gives_the_same_scores(self):
+        x = {"x": self.feed["x"]}
+        program, _, targets = self.scored()
+        want, = self.exe.run(program, feed=x, fetch_list=targets)
+        for params in ("params", None):
+            fl.io.save_inference_model(self.path, ["x"], [self.out], self.exe,
+                                       self.main, "model", params)
+            with fl.scope_guard(fl.Scope()):
+                program, feeds, targets = fl.io.load_inference_model(
+                    self.path, self.exe, "model", params)
+                got, = self.exe.run(program, feed=x, fetch_list=targets)
+            self.assertEqual(feeds, ["x"])
+            np.testing.assert_array_equal(got, want)
+
+    def scored(self):
+        fl.io.save_inference_model(self.path + "0", ["x"], [self.out],
+                                   self.exe, self.main)
+        return fl.io.load_inference_model(self.path + "0", self.exe)
+
+    def test_what_cannot_be_a_model_for_prediction_is_refused(self):
+        def save(feeds, targets, **how):
+            fl.io.save_inference_model(self.path, feeds, targets, self.exe,
+                                       self.main, **how)
+
+        with self.assertRaisesRegex(ValueError, "list of Variable"):
+            save(["x"], [])
+        with self.assertRaisesRegex(ValueError, "list of str"):
+            save([1], [self.out])
+        with self.assertRaisesRegex(ValueError, "feed y is not"):
+            save(["x", "y"], [self.out], model_filename="model")
+        with self.assertRaisesRegex(ValueError, "no directory"):
+            fl.io.load_inference_model("/nowhere", self.exe)
+        with self.assertRaisesRegex(NotImplementedError, "Predictor"):
+            fl.io.load_inference_model(self.path, self.exe,
+                                       pserver_endpoints=["a:1"])
+        with self.assertRaisesRegex(TypeError, "main_program"):
+            fl.io.save_params(self.exe, self.path, "program")
 
     def test_a_model_that_is_not_there_is_named(self):
         with self.assertRaisesRegex(fl.Error, "nowhere"):

@@ -19,11 +19,13 @@ class DatasetBase:
         self.thread_num = 1
         self.filelist = []
         self._names = []
+        self._batch_size = 32
 
     def set_pipe_command(self, pipe_command):
         _core.dataset_text(self._handle, "pipe_command", pipe_command)
 
     def set_batch_size(self, batch_size):
+        self._batch_size = batch_size
         _core.dataset_number(self._handle, "batch_size", batch_size)
 
     def set_thread(self, thread_num):
@@ -60,8 +62,18 @@ class DatasetBase:
         finally:
             _core.dataset_end(self._handle)
 
-    def _loader(self, drop_last):
-        return _DatasetLoader(self, drop_last)
+    def _feeds(self, n, drop_last):
+        """Lists of n feeds; with drop_last of whole batches alone. Batches
+        that are too few for a list are left."""
+        found = []
+        for rows, feeds in self._batches():
+            if drop_last and rows < self._batch_size:
+                continue
+            found.append({name: tensor.as_value(t)
+                          for name, t in feeds.items()})
+            if len(found) == n:
+                yield found
+                found = []
 
 
 class QueueDataset(DatasetBase):
@@ -105,20 +117,3 @@ class InMemoryDataset(DatasetBase):
 
     def get_shuffle_data_size(self, fleet=None):
         return _core.dataset_sizes(self._handle)[1]
-
-
-class _DatasetLoader:
-    """Batches of a dataset for a loop."""
-
-    def __init__(self, dataset, drop_last):
-        self._dataset, self._drop_last = dataset, drop_last
-        self._size = None
-
-    def __iter__(self):
-        size = None
-        for rows, feeds in self._dataset._batches():
-            size = size or rows
-            if rows == size or not self._drop_last:
-                yield {name: tensor.as_value(t) for name, t in feeds.items()}
-
-    __call__ = __iter__

@@ -3,17 +3,63 @@
 One that is iterable gives feeds. One that is not belongs to its program: after
 start() a run takes its next batch from it, and raises EOFException at the end.
 """
+import logging
+
 import numpy as np
 
 from .. import ir
-from ..tensor import LoDTensor
-from .feeder import DataFeeder
+from ..tensor import CPUPlace, LoDTensor
+from . import read
+from .batches import BatchQueue, EOFException
+from .dataset import DatasetBase
+from .feeder import batch_of, batches_of
+from .process import gather
 from .reader import batch as batch_reader
-from .reader import buffered
+
+_keeps_order = True
 
 
-class EOFException(Exception):
-    """There is no more data."""
+def keep_data_loader_order(*args):
+    """Whether batches must come in the order of their making. They do, whether
+    they must or not."""
+    global _keeps_order
+    if not args:
+        return _keeps_order
+    _keeps_order, = args
+
+
+def _check_array(value):
+    """Numbers of a batch as an array that can be fed."""
+    array = np.asarray(value)
+    if array.dtype == np.object_:
+        raise TypeError(
+            "a batch has rows of different lengths, or what is no number; "
+            "sequences are fed as a LoDTensor, see fluid.create_lod_tensor")
+    return array
+
+
+def _tensor(value):
+    if isinstance(value, LoDTensor):
+        return value
+    t = LoDTensor()
+    t.set(_check_array(value))
+    return t
+
+
+class DataLoaderBase:
+    """What loaders of all kinds are."""
+
+    def __call__(self):
+        return self
+
+    def next(self):
+        return self.__next__()
+
+    def __iter__(self):
+        raise NotImplementedError(f"{type(self).__name__} has no __iter__")
+
+    def __next__(self):
+        raise NotImplementedError(f"{type(self).__name__} has no __next__")
 
 
 class DataLoader:
@@ -21,94 +67,127 @@ class DataLoader:
     def from_generator(feed_list=None, capacity=None, use_double_buffer=True,
                        iterable=True, return_list=False,
                        use_multiprocess=False, drop_last=True):
-        return GeneratorLoader(feed_list, capacity, iterable, return_list)
+        loader = GeneratorLoader(feed_list, capacity, use_double_buffer,
+                                 iterable, return_list, drop_last)
+        loader._in_process = use_multiprocess
+        return loader
 
     @staticmethod
     def from_dataset(dataset, places, drop_last=True):
-        return dataset._loader(drop_last)
-
-
-def _as_batch(values):
-    """A value of a batch generator as it is fed."""
-    return values if isinstance(values, LoDTensor) else np.asarray(values)
-
-
-class DataLoaderBase:
-    """What loaders of all kinds are."""
+        return DatasetLoader(dataset, places, drop_last)
 
 
 class GeneratorLoader(DataLoaderBase):
-    def __init__(self, feed_list, capacity, iterable, return_list=False):
+    def __init__(self, feed_list=None, capacity=None, use_double_buffer=True,
+                 iterable=True, return_list=False, drop_last=True):
         if not capacity or capacity < 1:
             raise ValueError(f"Please give value to capacity: {capacity!r}")
-        self._vars = list(feed_list or [])
+        if not feed_list:
+            raise ValueError("Feed list must be given: the variables that a "
+                             "batch is for")
+        self._vars = list(feed_list)
         self._names = [v.name for v in self._vars]
-        self._capacity = capacity
-        self._iterable = iterable
-        self._return_list = return_list
-        self._batches = None
-        self._running = None
+        self._iterable, self._return_list = iterable, return_list
+        self._drop_last = drop_last
+        self._in_process = False
+        self._source = None
+        self._places = [CPUPlace()]
+        self._queue = BatchQueue(
+            capacity, f"the loader of {', '.join(self._names)}")
         if not iterable:
-            self._program().setdefault(id(self), self)
+            self._append_read(use_double_buffer)
+
+    def _append_read(self, use_double_buffer):
+        """The operators that stand for it in the program; where the order of
+        batches does not matter, the reader is made by the startup program."""
+        queue_name, reader_name, ahead_name = read.loader_names()
+        main = ir.default_main_program().current_block()
+        slots = read.slots_of(self._vars)
+        if _keeps_order:
+            reader = read.create_reader(main, queue_name, reader_name,
+                                        self._queue, slots)
+        else:
+            startup = ir.default_startup_program().current_block()
+            read.create_reader(startup, queue_name, reader_name, self._queue,
+                               slots)
+            reader = read.ReaderVar(main, reader_name, self._queue)
+        if use_double_buffer:
+            reader = read.append_double_buffer(
+                reader, read.ReaderVar(main, ahead_name, self._queue))
+        read.append_read(reader, self._vars, drop_last=self._drop_last)
+
+    @property
+    def queue(self):
+        return self._queue
 
     @property
     def iterable(self):
         return self._iterable
 
-    def _program(self):
-        return ir.default_main_program()._loaders
-
     # --- where data comes from ---
 
     def set_sample_generator(self, reader, batch_size, drop_last=True,
                              places=None):
-        def lists():
-            for sample in reader():
-                yield sample if isinstance(sample, (list, tuple)) else [sample]
-
-        return self.set_sample_list_generator(
-            batch_reader(lists, batch_size, drop_last), places)
+        if batch_size <= 0:
+            raise AssertionError("batch_size must be larger than 0, not "
+                                 f"{batch_size}")
+        if any(v.lod_level for v in self._vars):
+            return self.set_sample_list_generator(
+                batch_reader(reader, batch_size, drop_last), places)
+        return self.set_batch_generator(
+            lambda: batches_of(self._vars, reader(), batch_size, drop_last),
+            places)
 
     def set_sample_list_generator(self, reader, places=None):
-        feeder = DataFeeder(self._vars, program=self._vars[0].block.program)
-
-        def fed():
-            for rows in reader():
-                yield feeder.feed(rows)
-
-        self._batches = fed
-        return self
+        return self.set_batch_generator(
+            lambda: (batch_of(self._vars, rows) for rows in reader()), places)
 
     def set_batch_generator(self, reader, places=None):
-        def fed():
-            for values in reader():
-                if isinstance(values, dict):
-                    yield values
-                    continue
-                if not isinstance(values, (list, tuple)):
-                    values = [values]
-                yield dict(zip(self._names, map(_as_batch, values)))
-
-        self._batches = fed
+        if isinstance(places, (list, tuple)):
+            self._places = list(places)
+        self._source = reader
         return self
 
-    decorate_sample_generator = set_sample_generator
-    decorate_sample_list_generator = set_sample_list_generator
-    decorate_paddle_reader = set_sample_list_generator
-    decorate_batch_generator = set_batch_generator
-    decorate_tensor_provider = set_batch_generator
+    def _batches(self):
+        """Batches as they wait in the queue: a tensor per variable."""
+        source = self._source
+        found = gather([source]) if self._in_process else source()
+        for values in found:
+            if isinstance(values, dict):
+                values = [values[name] for name in self._names]
+            elif not isinstance(values, (list, tuple)):
+                values = [values]
+            if len(values) != len(self._names):
+                raise ValueError(f"a batch has {len(values)} values for the "
+                                 f"{len(self._names)} variables of feed_list")
+            yield [_tensor(v) for v in values]
+
+    def _start(self):
+        if self._source is None:
+            raise AssertionError("Data source of DataLoader has not set yet")
+        self._queue.reset()
+        self._queue.fill(self._batches)
+
+    def _reset(self):
+        self._queue.reset()
 
     # --- iterable ---
 
     def __iter__(self):
         if not self._iterable:
             raise AssertionError("DataLoader is not iterable")
-        if self._batches is None:
-            raise AssertionError("Data source of DataLoader has not set yet")
-        for feed in buffered(self._batches, self._capacity)():
-            yield [feed] if not self._return_list else list(feed.values())
+        self._start()
+        return self
 
-    __call__ = __iter__
+    def __next__(self):
+        """A batch for each place."""
+        try:
+            found = self._queue.take(len(self._places), self._drop_last)
+        except EOFException:
+            raise StopIteration from None
+        if self._return_list:
+            return found
+        return [dict(zip(self._names, batch)) for batch in found]
 
     # --- not iterable ---
 
@@ -116,28 +195,64 @@ class GeneratorLoader(DataLoaderBase):
         if self._iterable:
             raise AssertionError("start() cannot be called when DataLoader is "
                                  "iterable")
-        if self._batches is None:
-            raise AssertionError("Data source of DataLoader has not set yet")
-        self._running = iter(buffered(self._batches, self._capacity)())
+        self._start()
 
     def reset(self):
         if self._iterable:
             raise AssertionError("reset() cannot be called when DataLoader is "
                                  "iterable")
-        self._running = None
+        self._reset()
 
-    def _next(self):
-        """The next batch, for a run; None when it was not started."""
-        if self._running is None:
-            return None
-        try:
-            return next(self._running)
-        except StopIteration:
-            self._running = None
-            raise EOFException("There is no next data.") from None
+    def __del__(self):
+        queue = getattr(self, "_queue", None)
+        if queue is not None:
+            queue.close()
 
 
 class PyReader(GeneratorLoader):
     def __init__(self, feed_list=None, capacity=None, use_double_buffer=True,
                  iterable=True, return_list=False):
-        super().__init__(feed_list, capacity, iterable, return_list)
+        super().__init__(feed_list, capacity, use_double_buffer, iterable,
+                         return_list)
+
+    def decorate_sample_generator(self, sample_generator, batch_size,
+                                  drop_last=True, places=None):
+        self.set_sample_generator(sample_generator, batch_size, drop_last,
+                                  places)
+
+    def decorate_sample_list_generator(self, reader, places=None):
+        self.set_sample_list_generator(reader, places)
+
+    def decorate_batch_generator(self, reader, places=None):
+        self.set_batch_generator(reader, places)
+
+    decorate_paddle_reader = decorate_sample_list_generator
+    decorate_tensor_provider = decorate_batch_generator
+
+
+class DatasetLoader(DataLoaderBase):
+    """Batches of a dataset, a feed for each place."""
+
+    def __init__(self, dataset, places, drop_last):
+        if not isinstance(dataset, DatasetBase):
+            raise AssertionError("dataset must be type of DatasetBase, not "
+                                 f"{type(dataset)}")
+        self._n = len(places) if isinstance(places, (list, tuple)) else 1
+        if len(dataset.filelist) < self._n:
+            raise AssertionError(
+                f"Filelist number of dataset {len(dataset.filelist)} must be "
+                f"not less than place number {self._n}")
+        if dataset.thread_num not in (0, self._n):
+            logging.getLogger("flotilla").warning(
+                "thread_num %d which is set in Dataset is ignored",
+                dataset.thread_num)
+        dataset.set_thread(self._n)
+        self._dataset, self._drop_last = dataset, drop_last
+        self._found = None
+
+    def __iter__(self):
+        self._found = self._dataset._feeds(self._n, self._drop_last)
+        return self
+
+    def __next__(self):
+        return next(self._found)

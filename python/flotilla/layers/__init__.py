@@ -2,7 +2,8 @@
 from . import arithmetic
 from ..check import checked as _checked
 from .generated import layers as _generated
-from .io import data
+from .io import (create_py_reader_by_data, data, double_buffer, py_reader,
+                 read_file)
 from .loss import *
 from .metric import accuracy, auc
 from .nn import *

@@ -1,0 +1,159 @@
+"""Models for prediction: a folder that the predictor opens, or, where files are
+named, the text of the program and a file of its variables."""
+import os
+import tempfile
+import warnings
+
+from . import _core, ir, tensor
+from .io_vars import (as_bytes, get_program_persistable_vars, load_vars,
+                      valid_program, write_file)
+
+_MARK = "# inference model: "
+
+
+def _names_to_feed(names):
+    names = [names] if isinstance(names, str) else list(names)
+    if not all(isinstance(n, str) for n in names):
+        raise ValueError("'feed_var_names' should be a list of str.")
+    return names
+
+
+def _targets(vars):
+    vars = [vars] if isinstance(vars, ir.Variable) else list(vars or ())
+    if not vars or not all(isinstance(v, ir.Variable) for v in vars):
+        raise ValueError("'target_vars' should be a list of Variable.")
+    return [v.name for v in vars]
+
+
+def _text(program, feeds, targets):
+    """The program for prediction, with its feeds and targets in their order."""
+    for name in feeds:
+        if not program.global_block().has_var(name):
+            raise ValueError(
+                f"feed {name} is not in what computes {', '.join(targets)}; "
+                "leave it out of feeded_var_names")
+    return (f"{_MARK}feeds={','.join(feeds)} targets={','.join(targets)}\n"
+            f"{program.to_string()}").encode()
+
+
+def _write_files(dirname, program, feeds, targets, files):
+    """The program, and its variables in one file or a file each."""
+    model_filename, params_filename, program_only = files
+    write_file(os.path.join(dirname, model_filename or "__model__"),
+               _text(program, feeds, targets))
+    if program_only:
+        warnings.warn("save_inference_model specified the param `program_only`"
+                      " to True, It will not save params of Program.")
+        return
+    names = [v.name for v in get_program_persistable_vars(program)]
+    if params_filename is not None:
+        write_file(os.path.join(dirname, params_filename), as_bytes(names))
+        return
+    for name in names:
+        write_file(os.path.join(dirname, name), as_bytes([name]))
+
+
+def save_inference_model(dirname, feeded_var_names, target_vars, executor,
+                         main_program=None, model_filename=None,
+                         params_filename=None, export_for_deployment=True,
+                         program_only=False):
+    """What predictions need; gives the names of the targets."""
+    feeds, targets = _names_to_feed(feeded_var_names), _targets(target_vars)
+    program = valid_program(main_program)
+    if any(op.type == "auc" for op in program.global_block().ops):
+        warnings.warn("please ensure that you have set the auc states to zeros"
+                      " before saving inference model")
+    pruned = program
+    if export_for_deployment:
+        pruned = program.clone(for_test=True)._prune_with_input(feeds, targets)
+    if not get_program_persistable_vars(pruned) and not program_only:
+        warnings.warn("no variable in your model, please ensure there are any "
+                      "variables in your model to save")
+    if model_filename or params_filename or program_only or (
+            not export_for_deployment):
+        _write_files(dirname, pruned, feeds, targets,
+                     (model_filename, params_filename, program_only))
+    else:
+        _core.save_inference(executor._handle, dirname, feeds, targets,
+                             program._handle, tensor.global_scope()._handle)
+    return targets
+
+
+# --- loading -----------------------------------------------------------------
+
+def _from_model(dirname):
+    saved = _core.saved(ir.ctx, dirname, True)
+    program = ir.Program.from_text(saved["program"])
+    for name, value in saved["tensors"].items():
+        _core.scope_set(tensor.global_scope()._handle, name, value)
+    return program, saved["feeds"], saved["targets"]
+
+
+def _from_paddle(dirname, model_filename, params_filename):
+    """A model of PaddlePaddle 1.8."""
+    with tempfile.TemporaryDirectory() as folder:
+        _core.import_paddle(ir.ctx, dirname, folder, model_filename,
+                            params_filename)
+        return _from_model(folder)
+
+
+def _from_text(executor, text, dirname, params):
+    """The program of _write_files; its variables from a file of the folder, a
+    file each, or bytes."""
+    head, _, rest = text.decode().partition("\n")
+    feeds, targets = (part.partition("=")[2].split(",")
+                      for part in head[len(_MARK):].split(" "))
+    program = ir.Program.from_text(rest)
+    wanted = get_program_persistable_vars(program)
+    if wanted:
+        load_vars(executor, dirname, program, wanted, filename=params)
+    return program, [f for f in feeds if f], targets
+
+
+def _is_text(data):
+    return data.startswith(_MARK.encode())
+
+
+def _from_bytes(executor, text, params):
+    if params is None:
+        raise ValueError("The path of params cannot be None when the directory"
+                         " path is None.")
+    if not _is_text(text):
+        raise NotImplementedError(
+            "load_inference_model: bytes of a program of PaddlePaddle are read"
+            " from a folder; write them to a file __model__ there")
+    return _from_text(executor, text, None, params)
+
+
+def _from_folder(executor, dirname, model_filename, params_filename):
+    if not os.path.isdir(dirname):
+        raise ValueError(f"There is no directory named '{dirname}'")
+    path = os.path.join(dirname, model_filename or "__model__")
+    if not os.path.isfile(path):
+        if model_filename is not None:
+            raise ValueError(f"there is no file {path}")
+        return _from_model(dirname)
+    with open(path, "rb") as f:
+        data = f.read()
+    if _is_text(data):
+        return _from_text(executor, data, dirname, params_filename)
+    return _from_paddle(dirname, model_filename, params_filename)
+
+
+def load_inference_model(dirname, executor, model_filename=None,
+                         params_filename=None, pserver_endpoints=None):
+    """[program, names of feeds, targets]; its values are in the scope."""
+    if pserver_endpoints:
+        raise NotImplementedError(
+            "load_inference_model: a Predictor takes rows of servers, see "
+            "flotilla.predict; pserver_endpoints has no meaning here")
+    if dirname is None:
+        found = _from_bytes(executor, model_filename, params_filename)
+    elif "://" in dirname:
+        found = _from_model(dirname)
+    else:
+        found = _from_folder(executor, dirname, model_filename,
+                             params_filename)
+    program, feeds, targets = found
+    block = program.global_block()
+    return [program, feeds, [block.var(name) for name in targets]]
