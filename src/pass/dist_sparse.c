@@ -21,10 +21,13 @@
  * (dist_nce.c).
  *
  * Only parameters that are trained are changed; an array that nobody updates
- * stays with every trainer.
+ * stays with every trainer. One whose update moves every row in each step
+ * (lazy_mode=false) stays an array of the servers, and its gradient is dense:
+ * rows of a table are updated when they have a gradient.
  */
 #include <inttypes.h>
 
+#include "base/log.h"
 #include "ir/attr.h"
 #include "optim/rule.h"
 #include "pass/dist_kit.h"
@@ -112,19 +115,12 @@ static fl_status check_settings(const array *a)
 
 static fl_status find_rule(array *a)
 {
-    const fl_attr *lazy = fl_match_attr(a->update, "lazy_mode");
     char text[FL_NODE_TEXT_MAX];
 
     if (!fl_node_update(a->update, &a->what) || a->what.rule->whole)
         FL_FAIL(FL_ERR_INVAL,
                 "%s: tables do not have this update; parameter %s is one, as "
                 "its lookups have is_sparse",
-                fl_node_text(a->update, text), a->w->name);
-    if (lazy && !lazy->b)
-        FL_FAIL(FL_ERR_INVAL,
-                "%s: parameter %s is spread over the servers, as its lookups "
-                "have is_sparse, and rows of a table are updated when they "
-                "have a gradient: lazy_mode=false is not for it",
                 fl_node_text(a->update, text), a->w->name);
     return check_settings(a);
 }
@@ -374,6 +370,58 @@ static void mark_lookups(const array *a)
     a->d->main->version++;
 }
 
+/* --- what stays an array --------------------------------------------------- */
+
+static bool moves_every_row(const fl_op_node *update)
+{
+    const fl_attr *lazy = fl_match_attr(update, "lazy_mode");
+
+    return lazy && !lazy->b;
+}
+
+/* What was rows of w's gradient is all of it, through clipping and decay up to
+   the update. */
+static void be_dense(const array *a, fl_node_group *from)
+{
+    for (size_t i = 0; i < from->len; i++) {
+        const fl_op_node *n = from->data[i];
+
+        for (int s = 0; s < fl_node_n_out(n); s++)
+            for (int k = 0; k < n->out[s].n; k++) {
+                fl_var *v = n->out[s].vars[k];
+
+                if (!v || v->meta.kind != FL_KIND_ROWS)
+                    continue;
+                v->meta = a->w->meta;
+                for (fl_op_node *m = n->next; m; m = m->next)
+                    if (fl_node_uses_var(m, v))
+                        fl_node_group_add(from, m);
+            }
+    }
+}
+
+static void stay_array(const array *a)
+{
+    fl_node_group from = { 0 };
+    char text[FL_NODE_TEXT_MAX];
+
+    for (fl_op_node *n = a->block->first; n; n = n->next)
+        if (is_sparse_lookup(n, a->w)) {
+            const fl_row_reader *how = fl_row_reader_of(n, a->w);
+
+            n->attrs[fl_op_find_attr(n->def, how->sparse)].b = false;
+            fl_node_group_add(&from, n);
+        }
+    be_dense(a, &from);
+    fl_vec_release(&from);
+    a->d->main->version++;
+    FL_WARN("dist",
+            "%s has lazy_mode=false, which moves every row in each step: all "
+            "of parameter %s travels; with lazy_mode=true it is the rows of a "
+            "batch",
+            fl_node_text(a->update, text), a->w->name);
+}
+
 /* --- all parameters ------------------------------------------------------- */
 
 static fl_status read_array(array *a)
@@ -411,6 +459,11 @@ static fl_status change_param(fl_dist *d, fl_var *w, bool *changed)
     FL_TRY(fl_dist_find_update(d, w, &a.update));
     if (!a.update)
         return FL_OK;
+    if (moves_every_row(a.update)) {
+        stay_array(&a);
+        *changed = true;
+        return FL_OK;
+    }
     st = make_table(&a);
     *changed |= !st;
     fl_vec_release(&a.decays);

@@ -73,6 +73,41 @@ else:
     print("trained")
 """
 
+# Each worker takes its part of the same batches, so that their mean is what one
+# process finds.
+SAME = """
+import sys
+import numpy as np
+import paddle.fluid as fluid
+import paddle.distributed.fleet as fleet
+fluid.default_startup_program().random_seed = 3
+ids = fluid.layers.data("ids", [1], dtype="int64")
+y = fluid.layers.data("y", [1], dtype="int64")
+e = fluid.layers.embedding(ids, [100, 8], is_sparse=True)
+p = fluid.layers.fc(e, 2, act="softmax")
+loss = fluid.layers.mean(fluid.layers.cross_entropy(p, y))
+fleet.init()
+strategy = fleet.DistributedStrategy()
+strategy.a_sync = False
+fleet.distributed_optimizer({optimizer}, strategy).minimize(loss)
+if fleet.is_server():
+    fleet.init_server()
+    fleet.run_server()
+else:
+    exe = fluid.Executor()
+    exe.run(fluid.default_startup_program())
+    rng = np.random.RandomState(1)
+    losses = []
+    for _ in range(8):
+        a = rng.randint(0, 100, (32, 1))[fleet.worker_index()::
+                                         fleet.worker_num()]
+        got, = exe.run(feed={{"ids": a, "y": a % 2}}, fetch_list=[loss])
+        losses.append(float(got[0]))
+    means = fleet.util.all_reduce(losses) / fleet.worker_num()
+    if fleet.is_first_worker():
+        print("losses", *("%.5f" % x for x in means))
+"""
+
 KINDS = {
     "sync": "strategy = None",
     "half_async": "strategy = fleet.DistributedStrategy()\n"
@@ -107,6 +142,16 @@ class Jobs(unittest.TestCase):
         out = self.run_job(FLEET.format(table=True, strategy=KINDS["sync"]),
                            "--server_num=2", "--worker_num=2")
         self.assertIn("summed", out)
+
+    def test_rows_move_on_servers_as_in_one_process(self):
+        for optimizer in ("SGD(0.5)", "Adam(0.05)", "Momentum(0.05, 0.9)"):
+            with self.subTest(optimizer=optimizer):
+                script = SAME.format(optimizer="fluid.optimizer." + optimizer)
+                found = [re.findall(r"losses .*", self.run_job(script, *how))
+                         for how in (("--worker_num=1",),
+                                     ("--server_num=2", "--worker_num=2"))]
+                self.assertEqual(len(found[0]), 1)
+                self.assertEqual(found[0], found[1])
 
     def test_one_process_is_a_job_of_its_own(self):
         script = FLEET.format(table=False, strategy=KINDS["sync"])

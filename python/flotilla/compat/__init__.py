@@ -87,6 +87,8 @@ class _Names(types.ModuleType):
             if hasattr(owner, name):
                 return (getattr(owner, name),
                         isinstance(owner, types.ModuleType))
+        if any(os.path.isdir(os.path.join(p, name)) for p in self.__path__):
+            return importlib.import_module(f"{self.__name__}.{name}"), True
         why = self._why.get(name, self._why.get("*"))
         if why:
             return _refused(f"{self.__name__}.{name}", why), True

@@ -1,0 +1,2 @@
+"""Public data sets, over files that are here already."""
+from . import common
