@@ -329,8 +329,7 @@ typedef struct fl_dataset_run_args {
        program for test (fl_program_for_test), as it is then; what training
        counts stays as it is. In a job all workers examine at the same time,
        each its share: one whose data has ended waits for the others and
-       examines with them; mode collective does not rest, and refuses it. NULL
-       and 0: never. */
+       examines with them. NULL and 0: never. */
     fl_dataset *test;
     uint64_t test_every;
     fl_test_handler on_test;

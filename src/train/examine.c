@@ -29,12 +29,6 @@ static fl_status check_tests(const fl_train_pass *p)
         FL_FAIL(FL_ERR_INVAL,
                 "a pass that infers trains nothing that could be examined in "
                 "its midst; leave test and test_every out");
-    if (a->test && p->job && p->job->mode && p->job->mode->workers_serve)
-        FL_FAIL(FL_ERR_UNSUPPORTED,
-                "mode %s: workers make every step together until the last one "
-                "has no more data, and do not rest in the midst of a pass; "
-                "examine between passes with fl_infer_from_dataset",
-                p->job->mode->name);
     if (!a->test != !a->test_every)
         FL_FAIL(FL_ERR_INVAL, "examining in the midst of training needs both, "
                               "data (test) and how often (test_every)");
@@ -181,6 +175,15 @@ static fl_status examine(fl_train_pass *p)
                       (unsigned long long)fl_train_batches(p));
 }
 
+/* Where others need this worker for their steps they have it until they rest
+   again, as it would have them at the end of its own batches. */
+static fl_status help_others(const fl_train_pass *p)
+{
+    fl_comm *comm = p->exe->ctx->comm;
+
+    return comm && comm->life->drain ? comm->life->drain(comm) : FL_OK;
+}
+
 /* Until nobody has data any more, or this worker goes on with its own. */
 static fl_status test(fl_train_pass *p, bool mine)
 {
@@ -190,6 +193,8 @@ static fl_status test(fl_train_pass *p, bool mine)
         FL_TRY(meet(p, mine, &anybody));
         if (anybody)
             FL_TRY(examine(p));
+        if (anybody && !mine)
+            FL_TRY(help_others(p));
     } while (anybody && !mine);
     return FL_OK;
 }
