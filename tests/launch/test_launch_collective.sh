@@ -51,14 +51,14 @@ compare()
 }
 all='1 2 3 4'
 compare 1e-6 steps=200 net=mlp optimizer=sgd
-all='2 3'
-compare 1e-6 steps=50 net=mlp optimizer=momentum rate=0.05
+compare 1e-6 steps=200 net=mlp optimizer=momentum rate=0.05
 for rule in adagrad adam ftrl; do
-    compare 1e-4 steps=50 net=mlp optimizer=$rule rate=0.01
+    compare 2e-4 steps=200 net=mlp optimizer=$rule rate=0.01
 done
+all='2 3'
 for net in sparse table; do
     compare 1e-6 steps=50 net=$net optimizer=sgd
-    compare 1e-4 steps=50 net=$net optimizer=adam rate=0.01
+    compare 2e-4 steps=50 net=$net optimizer=adam rate=0.01
 done
 
 # the_same_job_again_has_the_same_bits
