@@ -4,7 +4,9 @@
  *      |                                      |                      |
  *      +--- a failure, or a signal ---+       |                      |
  *                                     v       v                      v
- *                              END_WORKERS -------------------> END_SERVERS
+ *               (LAST_WORDS ->) END_WORKERS ------------------> END_SERVERS
+ *
+ * Workers without servers lose each other, and get the time to say so.
  *
  * A job that can go on from a saved model (--resume) is started again as a whole
  * after a failure: RUN -> AGAIN, where everything is killed, -> RUN.
@@ -28,8 +30,18 @@
 #define TICK_MS 100
 /* From SIGTERM to SIGKILL, and for servers to end after the last worker. */
 #define GRACE_MS 5000
+/* For workers of a job without servers: who has lost one of them ends by itself,
+   and says whom. */
+#define LAST_WORDS_MS 3000
 
-typedef enum stage { RUN, LEAVE, AGAIN, END_WORKERS, END_SERVERS } stage;
+typedef enum stage {
+    RUN,
+    LEAVE,
+    AGAIN,
+    LAST_WORDS,
+    END_WORKERS,
+    END_SERVERS
+} stage;
 
 typedef struct watcher {
     job *j;
@@ -135,15 +147,22 @@ static void send(const job *j, run_role role, int signal)
 
 /* --- stages --------------------------------------------------------------- */
 
+/* One that is stopped would not notice. */
+static void end_role(const watcher *w, run_role role, int signal)
+{
+    send(w->j, role, signal);
+    send(w->j, role, SIGCONT);
+}
+
 static void enter(watcher *w, stage s)
 {
     w->stage = s;
-    w->until_ms = clock_ms() + GRACE_MS;
+    w->until_ms = clock_ms() + (s == LAST_WORDS ? LAST_WORDS_MS : GRACE_MS);
     w->is_killed = false;
     if (s == END_WORKERS || s == AGAIN)
-        send(w->j, RUN_WORKER, s == AGAIN ? SIGKILL : SIGTERM);
+        end_role(w, RUN_WORKER, s == AGAIN ? SIGKILL : SIGTERM);
     if (s == END_SERVERS || s == AGAIN)
-        send(w->j, RUN_SERVER, s == AGAIN ? SIGKILL : SIGTERM);
+        end_role(w, RUN_SERVER, s == AGAIN ? SIGKILL : SIGTERM);
 }
 
 static void warn_of_servers(watcher *w)
@@ -240,6 +259,10 @@ static void advance(watcher *w)
             warn_of_servers(w);
             enter(w, END_SERVERS);
         }
+        break;
+    case LAST_WORDS:
+        if (is_late)
+            enter(w, END_WORKERS);
         break;
     case END_WORKERS:
         if (!n_running(w->j, RUN_WORKER))
@@ -430,7 +453,7 @@ static void on_end(watcher *w, proc *p)
         return;
     w->code = code_of(p->status);
     tell_others(w, p);
-    enter(w, END_WORKERS);
+    enter(w, w->j->n_servers ? END_WORKERS : LAST_WORDS);
 }
 
 /* Takes it away, with what is left of its group. */
@@ -451,13 +474,27 @@ static bool has_ended(watcher *w, proc *p)
     return true;
 }
 
-static void reap(watcher *w)
+static void reap(watcher *w, proc *p)
+{
+    if (!has_ended(w, p))
+        return;
+    take_last_output(w, p);
+    on_end(w, p);
+}
+
+static void reap_all(watcher *w)
 {
     for (int i = 0; i < n_procs(w->j); i++)
-        if (has_ended(w, &w->j->procs[i])) {
-            take_last_output(w, &w->j->procs[i]);
-            on_end(w, &w->j->procs[i]);
-        }
+        reap(w, &w->j->procs[i]);
+}
+
+/* A signal is of the first that has ended since the last one was read; those
+   that ended because of it come later. */
+static void reap_first(watcher *w, pid_t pid)
+{
+    for (int i = 0; i < n_procs(w->j); i++)
+        if (w->j->procs[i].pid == pid)
+            reap(w, &w->j->procs[i]);
 }
 
 /* --- signals -------------------------------------------------------------- */
@@ -484,9 +521,11 @@ static void read_signals(watcher *w)
     struct signalfd_siginfo s;
 
     while (read(w->signals, &s, sizeof(s)) == (ssize_t)sizeof(s))
-        if (s.ssi_signo != SIGCHLD)
+        if (s.ssi_signo == SIGCHLD)
+            reap_first(w, (pid_t)s.ssi_pid);
+        else
             on_signal(w, (int)s.ssi_signo);
-    reap(w);
+    reap_all(w);
 }
 
 /* Those that the caller wants to be ignored, as nohup does, stay so. */

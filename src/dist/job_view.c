@@ -62,9 +62,9 @@ static fl_status list_servers(fl_ctx *c, const char *address, fl_str *out)
     return st;
 }
 
-static uint64_t at_most(int64_t ms)
+static uint64_t at_most(uint64_t ms)
 {
-    return ms < VIEW_MS ? (uint64_t)ms : VIEW_MS;
+    return ms < VIEW_MS ? ms : VIEW_MS;
 }
 
 static fl_status connect_to(fl_job_view *v, fl_ctx *c, const char *address)
@@ -80,8 +80,8 @@ static fl_status connect_to(fl_job_view *v, fl_ctx *c, const char *address)
     o.token = fl_str_text(&key.token);
     o.is_tool = true;
     o.arena_bytes = 0;
-    o.connect_timeout_ms = at_most(c->conf.connect_timeout_ms);
-    o.restart_timeout_ms = at_most(c->conf.restart_timeout_ms);
+    o.connect_timeout_ms = at_most(o.connect_timeout_ms);
+    o.restart_timeout_ms = at_most(o.restart_timeout_ms);
     v->max_bytes = o.max_message_bytes;
     st = fl_client_new(&v->client, v->net.net, NULL, &o);
     fl_job_key_release(&key);

@@ -16,6 +16,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/thread.h"
+#include "conf/patience.h"
 #include "data/dataset/exchange.h"
 
 #define BARRIER "shuffle"
@@ -335,7 +336,8 @@ static void init(shuffle *s, fl_job *j)
                                .arg = s },
                     .pause_ns = PAUSE_MIN_NS,
                     .patience_ns =
-                        2 * (uint64_t)j->ctx->conf.restart_timeout_ms * MS };
+                        2 * fl_patience_ms(&j->ctx->conf, FL_JOB_WITH_SERVERS) *
+                        MS };
     fl_latch_init(&s->latch, fl_client_poller(s->client));
 }
 

@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "base/thread.h"
+#include "conf/patience.h"
 #include "front/door.h"
 #include "front/tensors.h"
 #include "rpc/client/rpc_client.h"
@@ -115,7 +116,7 @@ static fl_status open_link(fl_caller *c, fl_net *net, const fl_conf *conf,
         .ping_ms = (uint64_t)conf->ping_ms,
         .suspect_ms = (uint64_t)conf->suspect_ms,
         .connect_timeout_ms = (uint64_t)conf->connect_timeout_ms,
-        .restart_timeout_ms = (uint64_t)conf->restart_timeout_ms,
+        .restart_timeout_ms = fl_patience_ms(conf, FL_JOB_WITH_SERVERS),
     };
 
     (void)snprintf(o.me.job, sizeof(o.me.job), "%s", conf->job);

@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "conf/patience.h"
 #include "mode/own_server.h"
 #include "ps/options.h"
 
@@ -30,7 +31,6 @@ struct fl_cluster {
     void *bring_arg;
     void (*lost)(void *arg, fl_status st); /* guarded by mu, as is its arg */
     void *lost_arg;
-    fl_cluster_hooks hooks;
     fl_server *server;        /* where trainers serve, once it is connected */
     const char *model, *plan; /* that it begins with, or NULL */
 
@@ -172,11 +172,6 @@ fl_client *fl_cluster_client(fl_cluster *c)
 fl_server *fl_cluster_server(fl_cluster *c)
 {
     return c->server;
-}
-
-void fl_cluster_set_hooks(fl_cluster *c, const fl_cluster_hooks *h)
-{
-    c->hooks = *h;
 }
 
 void fl_cluster_set_model(fl_cluster *c, const char *path, const char *plan)
@@ -340,10 +335,27 @@ static fl_status open_server(fl_cluster *c)
 
     if (!c->a.dist->config.workers_serve)
         return FL_OK;
-    FL_TRY(fl_own_server_open(&c->server, &a));
-    if (c->hooks.serves)
-        c->hooks.serves(c->hooks.arg, c->server);
-    return FL_OK;
+    return fl_own_server_open(&c->server, &a);
+}
+
+/* Where trainers serve nobody can go on without the one that is lost: who waits
+   at this one's server learns it at once, and so does the mode. */
+static void on_peer_lost(void *cluster, fl_status why)
+{
+    fl_cluster *c = cluster;
+    fl_err e;
+
+    fl_err_save(&e, why);
+    fl_server_give_up(c->server, e.text);
+    tell_lost(c, fl_err_restore(&e));
+}
+
+static void be_worker(fl_cluster *c, fl_client_options *o)
+{
+    o->are_workers = true;
+    o->restart_timeout_ms = fl_patience_ms(c->a.conf, FL_JOB_OF_WORKERS);
+    o->on_lost = on_peer_lost;
+    o->arg = c;
 }
 
 fl_status fl_cluster_connect(fl_cluster *c)
@@ -359,14 +371,14 @@ fl_status fl_cluster_connect(fl_cluster *c)
     o.n_trainers = d->n_trainers;
     o.rank = d->rank;
     o.may_coalesce = c->a.may_coalesce;
-    o.on_lost = c->hooks.lost;
-    o.arg = c->hooks.arg;
+    if (c->server)
+        be_worker(c, &o);
     st = fl_client_new(&client, c->a.net, NULL, &o);
     /* It stays until the cluster goes: requests may be under way. */
     atomic_store(&c->client, client);
     if (client && c->port)
         atomic_store(&c->port->poller, fl_client_poller(client));
-    return fl_err_ctx(st, "trainer %d", d->rank);
+    return fl_err_ctx(st, "%s %d", c->server ? "worker" : "trainer", d->rank);
 }
 
 static fl_status join(fl_cluster *c)
@@ -388,7 +400,8 @@ static fl_status join(fl_cluster *c)
         fl_cluster_set_step(c, fl_cluster_step(c));
     if (!st)
         st = fl_cut_start(c->cut, client);
-    return fl_err_ctx(st, "trainer %d", c->a.dist->config.rank);
+    return fl_err_ctx(st, "%s %d", c->server ? "worker" : "trainer",
+                      c->a.dist->config.rank);
 }
 
 static fl_status result(fl_cluster *c)

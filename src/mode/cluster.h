@@ -54,19 +54,6 @@ fl_client *fl_cluster_client(fl_cluster *c);
 /* The server of this trainer, in a job whose trainers serve; NULL before it is
    connected, and in other jobs. */
 fl_server *fl_cluster_server(fl_cluster *c);
-/* What a mode wants to hear of. Both may be NULL. */
-typedef struct fl_cluster_hooks {
-    /* The server of this trainer is there, and no other trainer has sent it
-       anything yet. */
-    void (*serves)(void *arg, fl_server *s);
-    /* A peer is lost for good, or the job has ended, with this thread's last
-       error; in a loop. */
-    void (*lost)(void *arg, fl_status why);
-    void *arg;
-} fl_cluster_hooks;
-/* Before it is connected. */
-void fl_cluster_set_hooks(fl_cluster *c, const fl_cluster_hooks *h);
-
 /* A saved model that this server begins with, and what of it
    (ckpt/load_plan.h); borrowed. Before it is connected. */
 void fl_cluster_set_model(fl_cluster *c, const char *path, const char *plan);
@@ -102,8 +89,8 @@ void fl_cluster_blocks_add(fl_cluster_blocks *b, const fl_cluster *c,
                            const fl_dist_param *p, float *data);
 void fl_cluster_blocks_release(fl_cluster_blocks *b);
 
-/* Calls `lost` with the reason, once, when server 0 answers no more; from any
-   thread. */
+/* Calls `lost` with the reason when server 0 answers no more or, where trainers
+   serve, when one of them is lost; from any thread, maybe more than once. */
 void fl_cluster_on_lost(fl_cluster *c, void (*lost)(void *arg, fl_status st),
                         void *arg);
 

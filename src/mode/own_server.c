@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/thread.h"
 #include "base/vec.h"
+#include "conf/patience.h"
 #include "ps/options.h"
 #include "rpc/stream/address.h"
 
@@ -37,6 +38,8 @@ fl_status fl_own_server_open(fl_server **out, const fl_own_server_args *a)
     o.n_servers = d->n_servers;
     o.n_trainers = d->n_trainers;
     o.rank = d->rank;
+    o.are_workers = true;
+    o.restart_timeout_ms = fl_patience_ms(a->conf, FL_JOB_OF_WORKERS);
     o.ops = a->dist->main->ops;
     o.model = a->model;
     o.plan = a->plan;

@@ -2,6 +2,7 @@
 #include "ps/options.h"
 
 #include "base/log.h"
+#include "conf/patience.h"
 #include "rpc/stream/address.h"
 
 fl_client_options fl_client_options_of(const fl_conf *conf)
@@ -10,7 +11,7 @@ fl_client_options fl_client_options_of(const fl_conf *conf)
         .job = conf->job,
         .token = conf->join_token,
         .connect_timeout_ms = (uint64_t)conf->connect_timeout_ms,
-        .restart_timeout_ms = (uint64_t)conf->restart_timeout_ms,
+        .restart_timeout_ms = fl_patience_ms(conf, FL_JOB_WITH_SERVERS),
         .ping_ms = (uint64_t)conf->ping_ms,
         .suspect_ms = (uint64_t)conf->suspect_ms,
         .max_message_bytes = (uint64_t)conf->max_message_bytes,
@@ -25,7 +26,7 @@ fl_server_options fl_server_options_of(const fl_conf *conf)
         .token = conf->join_token,
         .n_loops = (int)conf->server_threads,
         .connect_timeout_ms = (uint64_t)conf->connect_timeout_ms,
-        .restart_timeout_ms = (uint64_t)conf->restart_timeout_ms,
+        .restart_timeout_ms = fl_patience_ms(conf, FL_JOB_WITH_SERVERS),
         .ping_ms = (uint64_t)conf->ping_ms,
         .suspect_ms = (uint64_t)conf->suspect_ms,
         .go_on_without = conf->go_on_without_lost_trainers,

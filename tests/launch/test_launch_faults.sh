@@ -5,7 +5,7 @@
 fleetrun=$1 collective=$2 flotilla=$3
 . "$(dirname "$0")/kit.sh"
 . "$(dirname "$0")/collective_kit.sh"
-export FLOTILLA_CONNECT_TIMEOUT_MS=30000 FLOTILLA_RESTART_TIMEOUT_MS=3000
+export FLOTILLA_CONNECT_TIMEOUT_MS=30000
 
 begin()
 {
@@ -18,48 +18,58 @@ begin()
 
 long='steps=100000 net=table pause_ms=5'
 
-# a_worker_that_is_killed_is_named_by_all_others
-begin 3
-for i in 0 1 2; do
-    by_hand $i "$list" $long bad=1 how=kill at=20
-done
-for i in 0 2; do
-    expect_said_by $i "server 1 ($address_1) is down"
-    expect_failed $i
-done
-status_of 1
-[ $code -eq 137 ] || fail "worker 1 was not killed: $code"
-
-# so_is_worker_0_at_which_they_meet
-begin 3
-address_0=$(echo "$list" | cut -d, -f1)
-for i in 0 1 2; do
-    by_hand $i "$list" $long bad=0 how=kill at=20
-done
-for i in 1 2; do
-    expect_said_by $i "server 0 ($address_0) is down"
-    expect_failed $i
+# a_worker_that_is_killed_is_named_by_all_others_at_once: nobody listens there any
+# more, so that nothing is waited for
+for lost in 1 0; do
+    begin 3
+    address=$(echo "$list" | cut -d, -f$((lost + 1)))
+    for i in 0 1 2; do
+        FLOTILLA_RESTART_TIMEOUT_MS=600000 by_hand $i "$list" $long \
+            bad=$lost how=kill at=20
+    done
+    for i in 0 1 2; do
+        [ $i -ne $lost ] || continue
+        expect_failed $i
+        says $i "worker $lost (127.0.0.1" || says $i "worker $lost at $address" ||
+            fail "worker $i does not name $lost: $(cat "$dir/said.$i")"
+    done
+    status_of $lost
+    [ $code -eq 137 ] || fail "worker $lost was not killed: $code"
 done
 
-# a_worker_that_is_stopped_is_named_by_all_others
-begin 3
-for i in 0 1 2; do
-    by_hand $i "$list" $long bad=1 how=stop at=20
-done
-for i in 0 2; do
-    expect_said_by $i "server 1 ($address_1) is silent"
-    expect_failed $i
-done
-kill -9 "$pid_1"
+# a_worker_that_is_stopped_is_named_by_all_others: after suspect_ms, and lost after
+# the same time again or after restart_timeout_ms, where that is set
+stop_one()
+{
+    begin 3
+    for i in 0 1 2; do
+        by_hand $i "$list" $long bad=1 how=stop at=20
+    done
+    for i in 0 2; do
+        expect_failed $i
+        says $i "worker 1 ($address_1) is silent since" ||
+            says $i 'trainer 1' ||
+            fail "worker $i does not name 1: $(cat "$dir/said.$i")"
+        says $i "$1" || fail "worker $i does not wait $1: $(cat "$dir/said.$i")"
+    done
+    kill -CONT "$pid_1"
+    expect_failed 1
+}
+export FLOTILLA_PING_MS=100 FLOTILLA_SUSPECT_MS=700
+stop_one 'waiting up to 1.4 s for its return'
+FLOTILLA_RESTART_TIMEOUT_MS=2300 stop_one 'waiting up to 2.3 s for its return'
+unset FLOTILLA_PING_MS FLOTILLA_SUSPECT_MS
 
-# a_worker_that_never_comes_is_named_by_all_others
+# a_worker_that_never_comes_is_named_by_all_others, long before they give it up
 begin 3
 for i in 0 2; do
     FLOTILLA_CONNECT_TIMEOUT_MS=6000 by_hand $i "$list" $long
 done
 for i in 0 2; do
-    expect_said_by $i "server 1 ($address_1)"
     expect_failed $i
+    says $i "worker $i waits for worker 1 ($address_1) since" ||
+        fail "worker $i does not name 1: $(cat "$dir/said.$i")"
+    says $i 'up to 6 s in all' || fail "worker $i: $(cat "$dir/said.$i")"
 done
 
 # an_error_of_one_worker_ends_all_of_them_at_once
@@ -74,14 +84,21 @@ for i in 0 2; do
     says $i "1 ($address_1" || fail "worker $i: $(cat "$dir/said.$i")"
 done
 
-# the_launcher_ends_with_the_status_of_who_failed_and_leaves_nothing
+# the_launcher_ends_with_the_status_of_who_failed_and_leaves_nothing: the others
+# have said whom they lost
 for how in kill exit stop; do
-    run --worker_num=3 "$collective" $long bad=1 how=$how at=20
+    rm -rf "$dir/log"
+    FLOTILLA_SUSPECT_MS=700 run --worker_num=3 "$collective" $long bad=1 \
+        how=$how at=20
     case $how in
     kill) expect_code 137 "$how" ;;
     exit) expect_code 3 "$how" ;;
     stop) [ $code -ne 0 ] || fail "a stopped worker is no failure" ;;
     esac
+    for i in 0 2; do
+        grep -qE '(worker|trainer) 1 ' "$dir/log/workerlog.$i" ||
+            fail "$how: worker $i names nobody: $(cat "$dir/log/workerlog.$i")"
+    done
     for pid in $(pgrep -f "^$collective $long bad=1 how=$how"); do
         is_gone "$pid" || fail "$how: process $pid is left"
     done
@@ -129,7 +146,7 @@ export FLOTILLA_CONNECT_TIMEOUT_MS=30000
 for i in 0 1 2; do
     expect_failed $i
 done
-says 1 "server 2 ($elsewhere" || fail "worker 1: $(cat "$dir/said.1")"
+says 1 "worker 2 ($elsewhere" || fail "worker 1: $(cat "$dir/said.1")"
 
 # two_workers_of_one_rank
 begin 2

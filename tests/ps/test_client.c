@@ -409,7 +409,7 @@ static void a_server_that_never_comes_is_named(void **state)
     j.servers[0] = job_serve(&j, 0);
     j.clients[0] = job_connect(&j, 0);
     job_run(&j, 4000);
-    assert_has(said, "trainer 0 waits for server 1 (s1:1) since 3 s, up to 30 "
+    assert_has(said, "trainer 0 waits for server 1 (s1:1) since 2 s, up to 30 "
                      "s in all");
     assert_int_equal(fl_client_state(j.clients[0]), FL_PENDING);
     job_run(&j, 30000);
@@ -452,7 +452,7 @@ static void a_silent_server_is_told_and_its_return_too(void **state)
     fl_sim_freeze(j.sim, "s1:1", true);
     job_run(&j, 3500);
     assert_has(said, "server 1 (s1:1) is silent since 2.");
-    assert_has(said, "last step 17; waiting up to 20 s for its return");
+    assert_has(said, "last step 17; waiting up to 20.0 s for its return");
     fl_sim_freeze(j.sim, "s1:1", false);
     job_run(&j, 1500);
     assert_has(said, "server 1 (s1:1) is back after 3.");

@@ -165,6 +165,35 @@ static void a_server_that_does_not_come_back_is_given_up(void **state)
     stage_release(&s);
 }
 
+/* A frozen place still listens. */
+static void who_cannot_return_is_lost_when_nobody_listens(void **state)
+{
+    fl_rpc_client_options o = kit_link_options(0);
+    stage s;
+    client c;
+
+    (void)state;
+    o.no_return = true;
+    o.peer_name = "worker";
+    stage_init(&s, &near_by);
+    stage_client(&s, &c, &o);
+    stage_run(&s, 1000);
+    fl_sim_freeze(s.sim, s.address, true);
+    stage_run(&s, 5000);
+    fl_sim_freeze(s.sim, s.address, false);
+    stage_run(&s, 1000);
+    assert_string_equal(c.states, "USU");
+    fl_rpc_server_free(s.host);
+    s.host = NULL;
+    client_ask(&c, TYPE_READ, 0);
+    stage_run(&s, 1000);
+    assert_string_equal(c.states, "USUDF");
+    assert_int_equal(c.st, FL_ERR_CLOSED);
+    assert_text(c.text, "worker 0 at server0:1: has ended; server0:1 refused");
+    client_close(&c);
+    stage_release(&s);
+}
+
 static void nobody_there_is_an_error_after_the_connect_timeout(void **state)
 {
     fl_rpc_client_options o = kit_link_options(0);
@@ -361,6 +390,7 @@ int main(void)
         cmocka_unit_test(a_frozen_server_is_told_of_and_so_is_its_thaw),
         cmocka_unit_test(a_server_that_stays_silent_is_given_up),
         cmocka_unit_test(a_server_that_does_not_come_back_is_given_up),
+        cmocka_unit_test(who_cannot_return_is_lost_when_nobody_listens),
         cmocka_unit_test(nobody_there_is_an_error_after_the_connect_timeout),
         cmocka_unit_test(who_does_not_shake_hands_in_time_is_closed),
         cmocka_unit_test(a_server_that_never_answers_is_given_up),

@@ -24,7 +24,7 @@
 #define SEND_WINDOW_BYTES (UINT64_C(16) << 20)
 
 /* A wait for servers is told after the first and then again and again. */
-#define LOG_FIRST_MS 3000
+#define LOG_FIRST_MS 2000
 #define LOG_AGAIN_MS 10000
 
 int fl_client_server_of(int n_servers, uint64_t key)
@@ -82,6 +82,12 @@ static void settle(fl_client *c, fl_status st)
     fl_unlock(&c->mu);
 }
 
+/* What people call a server of the job. */
+static const char *peer_name(const fl_client *c)
+{
+    return c->o.are_workers ? "worker" : "server";
+}
+
 static double seconds(uint64_t ms)
 {
     return (double)ms / 1e3;
@@ -97,9 +103,9 @@ static void log_away(fl_client_link *k, uint64_t since_ms, const char *how)
         k->away_ms = fl_loop_now_ms(c->loop) - since_ms;
     k->is_away = true;
     FL_WARN("ps",
-            "server %d (%s) %s, last step %" PRIu64
-            "; waiting up to %.0f s for its return",
-            k->server, info.address, how, info.peer_step,
+            "%s %d (%s) %s, last step %" PRIu64
+            "; waiting up to %.1f s for its return",
+            peer_name(c), k->server, info.address, how, info.peer_step,
             seconds(c->o.restart_timeout_ms));
 }
 
@@ -126,8 +132,8 @@ static void came_up(fl_client_link *k)
     fl_client *c = k->client;
 
     if (k->is_away)
-        FL_WARN("ps", "server %d (%s) is back after %.1f s", k->server,
-                c->servers[k->server],
+        FL_WARN("ps", "%s %d (%s) is back after %.1f s", peer_name(c),
+                k->server, c->servers[k->server],
                 seconds(fl_loop_now_ms(c->loop) - k->away_ms));
     k->is_away = false;
     if (k->was_up)
@@ -185,7 +191,7 @@ static void on_log(void *arg, fl_rpc_client *l, uint8_t level, const char *line)
     (void)l;
     if (!atomic_load(&k->client->is_leaving))
         fl_log(level < FL_LOG_WARN ? FL_LOG_INFO : FL_LOG_WARN, "ps",
-               "server 0 says: %s", line);
+               "%s 0 says: %s", peer_name(k->client), line);
 }
 
 /* --- connecting ----------------------------------------------------------- */
@@ -203,6 +209,7 @@ static fl_status make_link(fl_client *c, int server, uint32_t incarnation,
                 .process = (uint32_t)getpid() },
         .peer_role = FL_MEMBER_SERVER,
         .peer_rank = (uint32_t)server,
+        .peer_name = peer_name(c),
         .token = c->token,
         .conn = { .max_bytes = c->o.max_message_bytes,
                   .window_bytes = SEND_WINDOW_BYTES,
@@ -213,6 +220,7 @@ static fl_status make_link(fl_client *c, int server, uint32_t incarnation,
         .suspect_ms = c->o.suspect_ms,
         .connect_timeout_ms = c->o.connect_timeout_ms,
         .restart_timeout_ms = c->o.restart_timeout_ms,
+        .no_return = c->o.are_workers,
         .on_state = tells ? on_state : NULL,
         .on_log = tells ? on_log : NULL,
         .arg = &c->links[server],
@@ -229,13 +237,14 @@ static fl_status make_links(fl_client *c, uint32_t incarnation)
     return FL_OK;
 }
 
-/* "trainer 3". */
+/* "trainer 3", or "worker 3". */
 static void add_self(const fl_client *c, fl_str *out)
 {
     if (c->o.is_tool)
         fl_str_add(out, "this tool");
     else
-        fl_str_addf(out, "trainer %d", c->o.rank);
+        fl_str_addf(out, "%s %d", c->o.are_workers ? "worker" : "trainer",
+                    c->o.rank);
 }
 
 static fl_status read_joined(const fl_payload *payload, uint32_t *incarnation)
@@ -264,7 +273,7 @@ static void on_joined(void *arg, fl_status st, const fl_frame *f,
         fl_payload_free(payload);
     }
     if (!fl_rpc_client_why(c->joiner))
-        st = fl_err_ctx(st, "server 0");
+        st = fl_err_ctx(st, "%s 0", peer_name(c));
     if (!st)
         st = make_links(c, incarnation);
     if (st)
@@ -279,8 +288,8 @@ static void log_missing(void *arg)
     add_self(c, &self);
     for (int i = 0; i < c->o.n_servers; i++)
         if (!c->links[i].was_up && (i == 0 || c->links[i].link))
-            fl_str_addf(&who, "%sserver %d (%s)", who.len ? ", " : "", i,
-                        c->servers[i]);
+            fl_str_addf(&who, "%s%s %d (%s)", who.len ? ", " : "", peer_name(c),
+                        i, c->servers[i]);
     FL_WARN("ps", "%s waits for %s since %.0f s, up to %.0f s in all",
             fl_str_text(&self), fl_str_text(&who),
             seconds(fl_loop_now_ms(c->loop) - c->start_ms),

@@ -26,6 +26,8 @@ typedef struct fl_client_options {
     const char *job, *token;
     uint64_t connect_timeout_ms, restart_timeout_ms, ping_ms, suspect_ms;
     uint64_t max_message_bytes, arena_bytes;
+    bool are_workers;  /* servers are parts of workers, and are called so: one
+                          that has ended cannot return */
     bool is_tool;      /* takes no part in the job: does not join, asks only
                           what tools may; n_trainers and rank are not used */
     int window;        /* requests under way per server; 0: 16 */

@@ -21,6 +21,8 @@ typedef struct fl_server_options {
     int n_loops;      /* 0: one per core */
     uint64_t connect_timeout_ms, restart_timeout_ms, ping_ms, suspect_ms;
     bool go_on_without;
+    bool are_workers; /* servers are parts of workers: one that has ended cannot
+                         return */
     uint64_t max_message_bytes, arena_bytes;
     int max_connections;
     const fl_op_set *ops;

@@ -198,9 +198,9 @@ static void on_deadline(void *arg)
     l->calls.timer = 0;
     put_off(
         l, fl_heartbeat_paused_ms(l->calls.timer_due_ms, now, l->o.suspect_ms));
-    (void)fl_err_set(
-        FL_ERR_TIMEOUT, "%s %u at %s gave no answer in the request's time",
-        fl_member_role_name(l->o.peer_role), l->o.peer_rank, l->address);
+    (void)fl_err_set(FL_ERR_TIMEOUT,
+                     "%s %u at %s gave no answer in the request's time",
+                     fl_rpc_client_peer(l), l->o.peer_rank, l->address);
     fl_err_save(&late, FL_ERR_TIMEOUT);
     if (is_any_lent(l, now))
         fl_rpc_client_broke(l, FL_ERR_TIMEOUT);

@@ -78,6 +78,12 @@ static void destroy(fl_rpc_client *l)
     fl_free(l);
 }
 
+const char *fl_rpc_client_peer(const fl_rpc_client *l)
+{
+    return l->o.peer_name ? l->o.peer_name
+                          : fl_member_role_name(l->o.peer_role);
+}
+
 void fl_rpc_client_enter(fl_rpc_client *l)
 {
     l->depth++;
@@ -168,8 +174,8 @@ void fl_rpc_client_fail(fl_rpc_client *l, fl_status st)
 {
     fl_err e;
 
-    st = fl_err_ctx(st, "%s %u at %s", fl_member_role_name(l->o.peer_role),
-                    l->o.peer_rank, l->address);
+    st = fl_err_ctx(st, "%s %u at %s", fl_rpc_client_peer(l), l->o.peer_rank,
+                    l->address);
     fl_err_save(&e, st);
     end(l, &e);
     (void)fl_err_restore(&e);
@@ -204,8 +210,7 @@ void fl_rpc_client_free(fl_rpc_client *l)
     if (l->phase == FL_RPC_CLIENT_AT_REQUESTS)
         send_plain(l, FL_TYPE_BYE, NULL, 0);
     (void)fl_err_set(FL_ERR_CLOSED, "the link to %s %u at %s was closed",
-                     fl_member_role_name(l->o.peer_role), l->o.peer_rank,
-                     l->address);
+                     fl_rpc_client_peer(l), l->o.peer_rank, l->address);
     fl_err_save(&e, FL_ERR_CLOSED);
     end(l, &e);
     fl_rpc_client_answer_all(l, take_inbox(l), &e);
@@ -555,6 +560,19 @@ static void on_room(void *arg, fl_conn *c)
 
 /* --- attempts ------------------------------------------------------------- */
 
+/* Who listened as long as it lived has ended when nobody listens. */
+static void dial_failed(fl_rpc_client *l)
+{
+    fl_err why;
+
+    fl_err_keep(&why);
+    if (l->was_up && l->o.no_return && why.status == FL_ERR_CLOSED)
+        fl_rpc_client_fail(
+            l, fl_err_set(FL_ERR_CLOSED, "has ended; %s", why.text));
+    else
+        fl_rpc_client_broke(l, fl_err_set(FL_ERR_IO, "%s", why.text));
+}
+
 static void on_stream(void *arg, fl_stream *s)
 {
     static const fl_conn_events events = {
@@ -572,8 +590,7 @@ static void on_stream(void *arg, fl_stream *s)
         fl_conn_set_max_bytes(l->conn, FL_HANDSHAKE_BYTES_MAX);
         send_hello(l);
     } else {
-        /* The status is not known here, and the sentence must not be lost. */
-        fl_rpc_client_broke(l, fl_err_set(FL_ERR_IO, "%s", fl_last_error()));
+        dial_failed(l);
     }
     fl_rpc_client_leave(l);
 }

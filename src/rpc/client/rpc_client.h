@@ -35,12 +35,15 @@ typedef struct fl_rpc_client_options {
     fl_identity me;
     fl_member_role peer_role; /* who must answer */
     uint32_t peer_rank;
-    const char *token; /* borrowed */
+    const char *peer_name; /* for people, with its rank; NULL: its role */
+    const char *token;     /* borrowed */
     fl_conn_options conn;
     int window; /* requests under way; the others wait. At most 64 */
     uint64_t ping_ms, suspect_ms; /* 500, 2000 */
     uint64_t connect_timeout_ms;  /* for the first time */
     uint64_t restart_timeout_ms;  /* for its return */
+    bool no_return; /* a peer that has ended cannot return: it is lost as soon
+                       as nobody listens there */
     /* In the loop; both may be NULL. The state has changed; since_ms is how long
        ago the peer was heard last. */
     void (*on_state)(void *arg, fl_rpc_client *l, fl_rpc_client_state state,

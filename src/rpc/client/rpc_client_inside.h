@@ -89,6 +89,9 @@ struct fl_rpc_client {
 
 /* --- rpc_client.c -------------------------------------------------------- */
 
+/* What people call who answers there, without its rank. */
+const char *fl_rpc_client_peer(const fl_rpc_client *l);
+
 /* Every callback of the loop runs between these; the second may free. */
 void fl_rpc_client_enter(fl_rpc_client *l);
 void fl_rpc_client_leave(fl_rpc_client *l);

@@ -140,7 +140,7 @@ static fl_status reach(const dial *d, fl_stream **out)
                 d->address, d->timeout_ms);
     to = fl_sim_place_get(d->sim, d->address);
     if (d->outcome == REFUSED || !to->listener)
-        FL_FAIL(FL_ERR_IO,
+        FL_FAIL(FL_ERR_CLOSED,
                 "%s refused the connection: see whether it listens there",
                 d->address);
     return fl_sim_connect(d->sim, to, out);

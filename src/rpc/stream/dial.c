@@ -106,6 +106,11 @@ static uint64_t left_ms(const dial *d)
     return d->deadline_ms > now ? d->deadline_ms - now : 0;
 }
 
+static bool nobody_listens(int err)
+{
+    return err == ECONNREFUSED || err == ENOENT;
+}
+
 static void fail_late(dial *d)
 {
     (void)fl_err_set(FL_ERR_TIMEOUT,
@@ -176,7 +181,8 @@ static fl_status connect_unix(dial *d, const fl_place *p, fl_socket_peer *peer)
         return st;
     if (err == EAGAIN || err == EINTR)
         return FL_PENDING;
-    FL_FAIL(FL_ERR_IO,
+    st = nobody_listens(err) ? FL_ERR_CLOSED : FL_ERR_IO;
+    FL_FAIL(st,
             "cannot connect to %s by its local socket: %s; check that its "
             "process runs on this machine",
             d->text, strerror(err));
@@ -258,7 +264,7 @@ static void try_local(void *arg)
 
 static void next_place(dial *d, int err)
 {
-    (void)fl_err_set(FL_ERR_IO,
+    (void)fl_err_set(nobody_listens(err) ? FL_ERR_CLOSED : FL_ERR_IO,
                      "cannot connect to %s: %s; check that its process runs "
                      "there",
                      d->text, strerror(err));

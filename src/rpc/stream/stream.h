@@ -57,7 +57,8 @@ fl_status fl_address_check(const char *text);
 /* How a process listens and connects: by sockets or in a simulation. */
 typedef struct fl_net fl_net;
 typedef void (*fl_accept_fn)(void *arg, fl_stream *s);
-/* s NULL: it failed, and fl_last_error says why. */
+/* s NULL: it failed, and the last error says why: FL_ERR_CLOSED when nobody
+   listens there. */
 typedef void (*fl_dial_fn)(void *arg, fl_stream *s);
 typedef struct fl_listener fl_listener;
 
