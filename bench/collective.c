@@ -53,12 +53,12 @@ static int serve(char **argv)
 
 static void start_pair(crew *c, const char *dir, const char *what)
 {
-    int fds[CREW_SIZE];
+    int fds[PAIR];
 
-    crew_make(c, dir, what);
+    crew_make(c, dir, what, PAIR);
     if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, fds) != 0)
         bench_check(FL_ERR_IO, "a pair of sockets");
-    for (int i = 0; i < CREW_SIZE; i++) {
+    for (int i = 0; i < PAIR; i++) {
         char rank[4], fd[16];
         char *argv[] = { (char *)(size_t)PROCESS_SELF,
                          (char *)(size_t)what,
@@ -71,7 +71,7 @@ static void start_pair(crew *c, const char *dir, const char *what)
         (void)snprintf(fd, sizeof fd, "%d", fds[i]);
         c->pids[c->n_pids++] = process_start(argv);
     }
-    for (int i = 0; i < CREW_SIZE; i++)
+    for (int i = 0; i < PAIR; i++)
         (void)close(fds[i]);
     crew_open(c);
 }
@@ -86,7 +86,7 @@ static void start_mpi(crew *c, const char *dir)
                      c->pipes,
                      NULL };
 
-    crew_make(c, dir, "mpi");
+    crew_make(c, dir, "mpi", PAIR);
     (void)setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
     (void)setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
     c->pids[c->n_pids++] = process_start(argv);

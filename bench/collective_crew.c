@@ -69,7 +69,7 @@ static void each_pipe(const crew *c, void (*func)(const char *path))
     static const char *const ways[] = { "to", "from" };
     char path[CREW_PATH + 16];
 
-    for (int rank = 0; rank < CREW_SIZE; rank++)
+    for (int rank = 0; rank < c->n; rank++)
         for (int i = 0; i < 2; i++) {
             name_pipe(path, c->pipes, ways[i], rank);
             func(path);
@@ -87,16 +87,17 @@ static void remove_pipe(const char *path)
     (void)unlink(path);
 }
 
-void crew_make(crew *c, const char *dir, const char *name)
+void crew_make(crew *c, const char *dir, const char *name, int n)
 {
     memset(c, 0, sizeof *c);
+    c->n = n;
     (void)snprintf(c->pipes, sizeof c->pipes, "%s/%s", dir, name);
     each_pipe(c, make_pipe);
 }
 
 void crew_open(crew *c)
 {
-    for (int i = 0; i < CREW_SIZE; i++) {
+    for (int i = 0; i < c->n; i++) {
         c->to[i] = open_pipe(c->pipes, "to", i, O_WRONLY);
         c->from[i] = open_pipe(c->pipes, "from", i, O_RDONLY);
     }
@@ -104,7 +105,7 @@ void crew_open(crew *c)
 
 void crew_end(crew *c)
 {
-    for (int i = 0; i < CREW_SIZE; i++) {
+    for (int i = 0; i < c->n; i++) {
         (void)close(c->to[i]);
         (void)close(c->from[i]);
     }
@@ -118,9 +119,9 @@ crew_time crew_run(crew *c, size_t bytes, size_t reps)
     order o = { bytes, reps };
     crew_time sum = { 0 };
 
-    for (int i = 0; i < CREW_SIZE; i++)
+    for (int i = 0; i < c->n; i++)
         write_all(c->to[i], &o, sizeof o);
-    for (int i = 0; i < CREW_SIZE; i++) {
+    for (int i = 0; i < c->n; i++) {
         crew_time t;
 
         if (!read_all(c->from[i], &t, sizeof t)) {

@@ -1,4 +1,4 @@
-/* collective_crew.h - two processes that do the same thing at the same time when
+/* collective_crew.h - a few processes that do the same thing at the same time when
  * they are told to, and say how long it took.
  *
  * A crew is told by named pipes, so that it may be started by anything, and
@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#define CREW_SIZE 2
+#define CREW_MAX 4
 #define CREW_PATH 96
 #define CREW_BYTES_MAX ((size_t)64 << 20)
 
@@ -18,20 +18,21 @@
 
 typedef struct crew {
     char pipes[CREW_PATH]; /* DIR/NAME, the beginning of their names */
-    pid_t pids[CREW_SIZE];
+    int n;                 /* processes */
+    pid_t pids[CREW_MAX];
     int n_pids;
-    int to[CREW_SIZE], from[CREW_SIZE];
+    int to[CREW_MAX], from[CREW_MAX];
 } crew;
 
-/* Makes the pipes; then the processes are to be started, and after that
-   opened. */
-void crew_make(crew *c, const char *dir, const char *name);
+/* Makes the pipes of n processes, which then are to be started; after that they
+   are opened. */
+void crew_make(crew *c, const char *dir, const char *name, int n);
 void crew_open(crew *c);
 /* Ends the processes and removes the pipes. */
 void crew_end(crew *c);
 
-/* What `reps` rounds of so many bytes took: the time of the slower one, and the
-   CPU time of both. */
+/* What `reps` rounds of so many bytes took: the time of the slowest one, and the
+   CPU time of all. */
 typedef struct crew_time {
     double seconds, cpu_seconds;
 } crew_time;

@@ -111,7 +111,7 @@ void collective_serve(const char *pipes, int rank, int fd)
 {
     member m = { .rank = rank, .fd = fd };
     fl_coll_options o = { .rank = rank,
-                          .n_ranks = CREW_SIZE,
+                          .n_ranks = PAIR,
                           .link = { send_part, &m } };
     crew_work w = { meet, add_up, &m };
     fl_thread *reader;

@@ -4,6 +4,8 @@
 
 #include "collective_crew.h"
 
+#define PAIR 2
+
 /* One of two that add up by the library; fd is a packet socket to the other. */
 void collective_serve(const char *pipes, int rank, int fd);
 

@@ -11,9 +11,6 @@
 
 #include "coll/shared.h"
 
-/* Up to here every rank adds up all of it (docs/decisions/030-collective-calls.md). */
-#define SMALL_BYTES ((size_t)16 << 10)
-
 static size_t bytes_of(const fl_shared_chunk *c, size_t n)
 {
     return n * fl_dtype_bytes(c->r->call.dtype);
@@ -72,7 +69,7 @@ static void take_sum(const fl_shared_chunk *c)
 
 static const fl_shared_way small_sum = {
     .name = "small sum",
-    .chunk_bytes = SMALL_BYTES,
+    .chunk_bytes = FL_SHARED_SLOT_BYTES,
     .bring = bring_all,
     .take = take_sum,
 };
@@ -178,7 +175,8 @@ static const fl_shared_way gather = {
 
 /* --- the choice ---------------------------------------------------------------- */
 
-const fl_shared_way *fl_shared_choose(const fl_coll_call *call)
+const fl_shared_way *fl_shared_choose(const fl_coll_call *call,
+                                      size_t small_bytes)
 {
     static const fl_shared_way *const ways[] = {
         [FL_COLL_ALLREDUCE] = &large_sum,
@@ -192,7 +190,7 @@ const fl_shared_way *fl_shared_choose(const fl_coll_call *call)
     if (call->ring >= FL_SHARED_CHANNELS || call->room)
         return NULL;
     if (call->kind == FL_COLL_ALLREDUCE &&
-        call->n <= SMALL_BYTES / fl_dtype_bytes(call->dtype))
+        call->n <= small_bytes / fl_dtype_bytes(call->dtype))
         return &small_sum;
     return ways[call->kind];
 }

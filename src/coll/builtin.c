@@ -489,6 +489,16 @@ static bool waits_for(fl_coll *c, char *text, size_t cap)
 
 /* --- life ------------------------------------------------------------------ */
 
+static void set_limits(fl_builtin *b, const fl_coll_options *o)
+{
+    size_t sent = o->small_sent_bytes, shared = o->small_shared_bytes;
+
+    sent = sent ? sent : FL_COLL_SMALL_SENT_BYTES;
+    b->small_sent_bytes =
+        sent < FL_COLL_CHUNK_BYTES ? sent : FL_COLL_CHUNK_BYTES;
+    b->small_shared_bytes = shared ? shared : FL_COLL_SMALL_SHARED_BYTES;
+}
+
 static fl_status open_builtin(const fl_coll_options *o, fl_coll **out)
 {
     fl_builtin *b = fl_alloc(sizeof(*b));
@@ -497,6 +507,7 @@ static fl_status open_builtin(const fl_coll_options *o, fl_coll **out)
     b->base.rank = o->rank;
     b->base.n_ranks = o->n_ranks;
     b->link = o->link;
+    set_limits(b, o);
     if (o->machine)
         (void)snprintf(b->machine, sizeof(b->machine), "%s", o->machine);
     else

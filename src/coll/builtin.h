@@ -35,6 +35,10 @@
 #define FL_COLL_WINDOW 4
 /* Buffers of parts that are kept for the next ones. */
 #define FL_COLL_SPARE 32
+/* Up to here few messages count for more than few bytes, and one meeting for more
+   than few additions (docs/decisions/030-collective-calls.md). */
+#define FL_COLL_SMALL_SENT_BYTES ((size_t)64 << 10)
+#define FL_COLL_SMALL_SHARED_BYTES ((size_t)16 << 10)
 
 typedef struct fl_builtin fl_builtin;
 typedef struct fl_run fl_run;
@@ -102,6 +106,7 @@ struct fl_builtin {
     fl_coll base;
     fl_coll_link link;
     char machine[FL_MACHINE_MAX];
+    size_t small_sent_bytes, small_shared_bytes;
     fl_coll_group all;
 
     fl_mutex mu; /* guards all that follows */

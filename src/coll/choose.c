@@ -3,10 +3,6 @@
  * of ranks, which are the same everywhere. */
 #include "coll/builtin.h"
 
-/* Up to here few messages count for more than few bytes
-   (docs/decisions/030-collective-calls.md). */
-#define SMALL_BYTES ((size_t)64 << 10)
-
 static const fl_coll_alg *const for_small[] = {
     [FL_COLL_ALLREDUCE] = &fl_coll_alg_doubling,
     [FL_COLL_BROADCAST] = &fl_coll_alg_broadcast,
@@ -30,6 +26,7 @@ const fl_coll_alg *fl_coll_choose(const fl_run *r)
     /* One rank gathers, too: it may have to ask for room. */
     if (fl_run_ranks(r) == 1 && r->call.kind != FL_COLL_ALLGATHER)
         return &fl_coll_alg_alone;
-    return fl_run_bytes(r, r->call.n) <= SMALL_BYTES ? for_small[r->call.kind]
-                                                     : for_large[r->call.kind];
+    return fl_run_bytes(r, r->call.n) <= r->b->small_sent_bytes
+               ? for_small[r->call.kind]
+               : for_large[r->call.kind];
 }

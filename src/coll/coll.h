@@ -127,6 +127,10 @@ typedef struct fl_coll_options {
     /* Ranks with equal texts use the memory that they share. NULL: what tells
        machines apart; "": no memory is shared. Borrowed for the call. */
     const char *machine;
+    /* Up to so many bytes a sum is a small one, the same on all ranks; 0: as was
+       measured (docs/decisions/030-collective-calls.md). For those that are sent,
+       which have no more than a chunk, and those by shared memory. */
+    size_t small_sent_bytes, small_shared_bytes;
 } fl_coll_options;
 
 FL_MUST_CHECK

@@ -51,7 +51,7 @@ static void put_levels(fl_builtin *b, const fl_coll_call *call)
 
 void fl_builtin_dispatch(fl_builtin *b, const fl_coll_call *call)
 {
-    const fl_shared_way *way = fl_shared_choose(call);
+    const fl_shared_way *way = fl_shared_choose(call, b->small_shared_bytes);
     bool is_leveled = b->leaders.n && way && has_levels(call);
 
     if (b->err.status || !way || (!is_leveled && (b->leaders.n || !b->shared)))

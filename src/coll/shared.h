@@ -144,8 +144,9 @@ struct fl_shared_way {
     void (*take)(const fl_shared_chunk *c);
 };
 
-/* By kind and size; NULL: it is sent. */
-const fl_shared_way *fl_shared_choose(const fl_coll_call *call);
+/* By kind and size, small sums up to so many bytes; NULL: it is sent. */
+const fl_shared_way *fl_shared_choose(const fl_coll_call *call,
+                                      size_t small_bytes);
 extern const fl_shared_way fl_shared_way_reduce, fl_shared_way_broadcast;
 
 #endif
