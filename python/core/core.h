@@ -119,14 +119,22 @@ int core_add_tensor(PyObject *module);
 /* Names out of a sequence of strings, borrowed from it; *n is their number.
    None is an empty list. */
 const char **core_names(core_memory *m, PyObject *o, size_t *n);
-/* Whole numbers out of a sequence, and how many. */
+/* Numbers out of a sequence, and how many. */
 int64_t *core_ints(core_memory *m, PyObject *o, size_t *n);
+double *core_floats(core_memory *m, PyObject *o, size_t *n);
 /* A text of the library, which it frees. */
 PyObject *core_text(char *text);
 
 /* --- functions ----------------------------------------------------------- */
 
-extern PyMethodDef core_ir_methods[], core_look_methods[], core_run_methods[],
-    core_io_methods[], core_data_methods[], core_fleet_methods[];
+/* A function of the module by the name of its C body. */
+#define METHOD(name, doc)                                                      \
+    {                                                                          \
+#name, name, METH_VARARGS, doc                                         \
+    }
+
+extern PyMethodDef core_ir_methods[], core_var_methods[], core_op_methods[],
+    core_look_methods[], core_run_methods[], core_io_methods[],
+    core_data_methods[], core_fleet_methods[];
 
 #endif

@@ -240,21 +240,6 @@ static PyObject *fleet_do(PyObject *self, PyObject *args)
 
 /* --- together ------------------------------------------------------------ */
 
-static double *read_numbers(core_memory *m, PyObject *o, size_t n, size_t room)
-{
-    double *list = core_alloc(m, room + 1, sizeof *list);
-
-    for (size_t i = 0; list && i < n; i++) {
-        PyObject *item = PySequence_GetItem(o, (Py_ssize_t)i);
-
-        list[i] = item ? PyFloat_AsDouble(item) : 0;
-        Py_XDECREF(item);
-        if (PyErr_Occurred())
-            return NULL;
-    }
-    return list;
-}
-
 static PyObject *number_list(const double *x, size_t n)
 {
     PyObject *list = PyList_New((Py_ssize_t)n);
@@ -273,8 +258,8 @@ static PyObject *fleet_reduce(PyObject *self, PyObject *args)
 {
     core_memory memory = { 0 };
     PyObject *o, *result = NULL;
-    double *x = NULL;
-    Py_ssize_t n;
+    double *x;
+    size_t n;
     fl_fleet *f;
     fl_status st;
     int kind;
@@ -282,14 +267,11 @@ static PyObject *fleet_reduce(PyObject *self, PyObject *args)
     (void)self;
     if (!PyArg_ParseTuple(args, "O&iO", core_fleet, &f, &kind, &o))
         return NULL;
-    n = PySequence_Length(o);
-    if (n >= 0)
-        x = read_numbers(&memory, o, (size_t)n, (size_t)n);
+    x = core_floats(&memory, o, &n);
     if (x) {
         Py_BEGIN_ALLOW_THREADS st =
-            fl_fleet_util_all_reduce(f, (fl_reduce_kind)kind, x, (size_t)n);
-        Py_END_ALLOW_THREADS result =
-            st ? core_fail(st) : number_list(x, (size_t)n);
+            fl_fleet_util_all_reduce(f, (fl_reduce_kind)kind, x, n);
+        Py_END_ALLOW_THREADS result = st ? core_fail(st) : number_list(x, n);
     }
     core_release(&memory);
     return result;

@@ -2,56 +2,63 @@
 #include "core.h"
 #include "flotilla/saved.h"
 
-/* save(executor, dir, program, names or None, scope or None) */
-static PyObject *save(PyObject *self, PyObject *args)
-{
-    fl_save_args a = FL_INIT(fl_save_args, .keep = 0);
-    core_memory memory = { 0 };
-    PyObject *names;
-    const char *dir;
+/* What save and load are asked for. */
+typedef struct at_rest {
     fl_executor *e;
-    fl_program *p;
-    fl_status st = FL_OK;
+    const char *dir, *const *names;
+    fl_program *program;
+    fl_scope *scope;
+    size_t n_names;
+} at_rest;
 
-    (void)self;
-    if (!PyArg_ParseTuple(args, "O&sO&OO&", core_executor, &e, &dir,
-                          core_program, &p, &names, core_scope_or_none,
+static fl_status save_vars(const at_rest *a)
+{
+    fl_save_args args = FL_INIT(fl_save_args, .names = a->names,
+                                .n_names = a->n_names, .scope = a->scope);
+
+    return fl_save_vars(a->e, a->dir, a->program, &args);
+}
+
+static fl_status load_vars(const at_rest *a)
+{
+    fl_load_args args = FL_INIT(fl_load_args, .names = a->names,
+                                .n_names = a->n_names, .scope = a->scope);
+
+    return fl_load_vars(a->e, a->dir, a->program, &args);
+}
+
+/* (executor, dir, program, names or None, scope or None) */
+static PyObject *with_vars(PyObject *args, fl_status (*fn)(const at_rest *a))
+{
+    core_memory memory = { 0 };
+    fl_status st = FL_OK;
+    PyObject *names;
+    at_rest a = { 0 };
+
+    if (!PyArg_ParseTuple(args, "O&sO&OO&", core_executor, &a.e, &a.dir,
+                          core_program, &a.program, &names, core_scope_or_none,
                           &a.scope))
         return NULL;
     if (names != Py_None)
         a.names = core_names(&memory, names, &a.n_names);
     if (names == Py_None || a.names) {
-        Py_BEGIN_ALLOW_THREADS st = fl_save_vars(e, dir, p, &a);
+        Py_BEGIN_ALLOW_THREADS st = fn(&a);
         Py_END_ALLOW_THREADS
     }
     core_release(&memory);
     return PyErr_Occurred() ? NULL : core_done(st);
 }
 
-/* load(executor, dir, program, names or None, scope or None) */
+static PyObject *save(PyObject *self, PyObject *args)
+{
+    (void)self;
+    return with_vars(args, save_vars);
+}
+
 static PyObject *load(PyObject *self, PyObject *args)
 {
-    fl_load_args a = FL_INIT(fl_load_args, .n_names = 0);
-    core_memory memory = { 0 };
-    PyObject *names;
-    const char *dir;
-    fl_executor *e;
-    fl_program *p;
-    fl_status st = FL_OK;
-
     (void)self;
-    if (!PyArg_ParseTuple(args, "O&sO&OO&", core_executor, &e, &dir,
-                          core_program, &p, &names, core_scope_or_none,
-                          &a.scope))
-        return NULL;
-    if (names != Py_None)
-        a.names = core_names(&memory, names, &a.n_names);
-    if (names == Py_None || a.names) {
-        Py_BEGIN_ALLOW_THREADS st = fl_load_vars(e, dir, p, &a);
-        Py_END_ALLOW_THREADS
-    }
-    core_release(&memory);
-    return PyErr_Occurred() ? NULL : core_done(st);
+    return with_vars(args, load_vars);
 }
 
 /* save_inference(executor, dir, feeds, targets, program, scope or None) */

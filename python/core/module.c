@@ -132,23 +132,27 @@ const char **core_names(core_memory *m, PyObject *o, size_t *n)
     return names;
 }
 
-int64_t *core_ints(core_memory *m, PyObject *o, size_t *n)
-{
-    Py_ssize_t len = PySequence_Length(o);
-    int64_t *list =
-        len < 0 ? NULL : core_alloc(m, (size_t)len + 1, sizeof *list);
-
-    for (Py_ssize_t i = 0; list && i < len; i++) {
-        PyObject *item = PySequence_GetItem(o, i);
-
-        list[i] = item ? PyLong_AsLongLong(item) : 0;
-        Py_XDECREF(item);
-        if (PyErr_Occurred())
-            return NULL;
+/* Numbers of one C type out of a sequence: both lists are read alike. */
+#define READ_LIST(name, type, convert)                                         \
+    type *name(core_memory *m, PyObject *o, size_t *n)                         \
+    {                                                                          \
+        Py_ssize_t len = PySequence_Length(o);                                 \
+        type *list =                                                           \
+            len < 0 ? NULL : core_alloc(m, (size_t)len + 1, sizeof *list);     \
+                                                                               \
+        for (Py_ssize_t i = 0; list && i < len; i++) {                         \
+            PyObject *item = PySequence_GetItem(o, i);                         \
+                                                                               \
+            list[i] = item ? convert(item) : 0;                                \
+            Py_XDECREF(item);                                                  \
+            if (PyErr_Occurred())                                              \
+                return NULL;                                                   \
+        }                                                                      \
+        *n = list ? (size_t)len : 0;                                           \
+        return list;                                                           \
     }
-    *n = list ? (size_t)len : 0;
-    return list;
-}
+READ_LIST(core_ints, int64_t, PyLong_AsLongLong)
+READ_LIST(core_floats, double, PyFloat_AsDouble)
 
 PyObject *core_text(char *text)
 {
@@ -172,7 +176,8 @@ static struct PyModuleDef definition = {
 
 static int fill(PyObject *module)
 {
-    PyMethodDef *const tables[] = { core_ir_methods,   core_look_methods,
+    PyMethodDef *const tables[] = { core_ir_methods,   core_var_methods,
+                                    core_op_methods,   core_look_methods,
                                     core_run_methods,  core_io_methods,
                                     core_data_methods, core_fleet_methods };
 
