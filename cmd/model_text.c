@@ -54,6 +54,17 @@ const char *model_number_text(const fl_tensor *t, int64_t i,
         (void)snprintf(buf, MODEL_TEXT_MAX, "%" PRIu64,
                        ((const uint64_t *)t->data)[i]);
         break;
+    case FL_DTYPE_F16:
+        (void)snprintf(buf, MODEL_TEXT_MAX, "%.5g",
+                       (double)fl_half_value(((const uint16_t *)t->data)[i]));
+        break;
+    case FL_DTYPE_I16:
+        (void)snprintf(buf, MODEL_TEXT_MAX, "%d",
+                       ((const int16_t *)t->data)[i]);
+        break;
+    case FL_DTYPE_I8:
+        (void)snprintf(buf, MODEL_TEXT_MAX, "%d", ((const int8_t *)t->data)[i]);
+        break;
     case FL_DTYPE_U8:
     case FL_DTYPE_BOOL:
         (void)snprintf(buf, MODEL_TEXT_MAX, "%u",

@@ -41,12 +41,21 @@ PRINTER(i32, int32_t, "%" PRId32, int32_t)
 PRINTER(i64, int64_t, "%" PRId64, int64_t)
 PRINTER(u64, uint64_t, "%" PRIu64, uint64_t)
 PRINTER(u8, uint8_t, "%u", unsigned)
+PRINTER(i8, int8_t, "%d", int)
+PRINTER(i16, int16_t, "%d", int)
+
+static int print_f16(char *to, const void *data, size_t i)
+{
+    return snprintf(to, NUMBER_BYTES, "%.5g",
+                    (double)fl_half_value(((const uint16_t *)data)[i]));
+}
 
 static int (*const printers[])(char *, const void *, size_t) = {
     [FL_DTYPE_F32] = print_f32, [FL_DTYPE_F64] = print_f64,
     [FL_DTYPE_I32] = print_i32, [FL_DTYPE_I64] = print_i64,
     [FL_DTYPE_U64] = print_u64, [FL_DTYPE_U8] = print_u8,
-    [FL_DTYPE_BOOL] = print_u8,
+    [FL_DTYPE_BOOL] = print_u8, [FL_DTYPE_F16] = print_f16,
+    [FL_DTYPE_I8] = print_i8,   [FL_DTYPE_I16] = print_i16,
 };
 
 /* The numbers of one record of one output, each with a tab behind it. */

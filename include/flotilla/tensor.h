@@ -8,6 +8,7 @@
  *   ragged   n sequences of rows of different length: n + 1 offsets in lod[0];
  *            with more levels lod[k] counts sequences of lod[k + 1]
  *   rows     a sparse gradient: values [n, ...] and the table row of each
+ *   array    n values of these kinds: shape [n], data points to n tensors
  *
  * Tensors come in arrays, so the struct does not grow: fields to come take
  * from `reserved`, which is zero until then (abi.h).
@@ -28,15 +29,23 @@ extern "C" {
 #define FL_RANK_MAX 9
 #define FL_LOD_MAX 4
 
-/* Name, pinned number, C type, text, long text. A bool is a byte, 0 or 1. */
-#define FL_DTYPE_MAP(X)                                                        \
+/* Name, pinned number, C type, text, long text. A bool is a byte, 0 or 1; a
+   float16 is its bits. The types of the first list are C's own. Operators
+   compute with float32 and float64, some with integers; they take the others
+   where numbers are moved, compared or cast. */
+#define FL_DTYPE_PLAIN_MAP(X)                                                  \
     X(F32, 0, float, "f32", "float32")                                         \
     X(F64, 1, double, "f64", "float64")                                        \
     X(I32, 2, int32_t, "i32", "int32")                                         \
     X(I64, 3, int64_t, "i64", "int64")                                         \
     X(U64, 4, uint64_t, "u64", "uint64")                                       \
     X(U8, 5, uint8_t, "u8", "uint8")                                           \
-    X(BOOL, 6, bool, "bool", "bool")
+    X(BOOL, 6, bool, "bool", "bool")                                           \
+    X(I8, 8, int8_t, "i8", "int8")                                             \
+    X(I16, 9, int16_t, "i16", "int16")
+#define FL_DTYPE_MAP(X)                                                        \
+    FL_DTYPE_PLAIN_MAP(X)                                                      \
+    X(F16, 7, uint16_t, "f16", "float16")
 
 typedef enum fl_dtype {
 #define X(name, value, type, text, long_text) FL_DTYPE_##name = value,
@@ -44,7 +53,12 @@ typedef enum fl_dtype {
 #undef X
 } fl_dtype;
 
-typedef enum fl_kind { FL_KIND_DENSE, FL_KIND_RAGGED, FL_KIND_ROWS } fl_kind;
+typedef enum fl_kind {
+    FL_KIND_DENSE,
+    FL_KIND_RAGGED,
+    FL_KIND_ROWS,
+    FL_KIND_ARRAY
+} fl_kind;
 
 /* dim[0] is the batch; -1 stands for "not known before the run". */
 typedef struct fl_shape {
@@ -93,10 +107,22 @@ FL_API fl_tensor fl_tensor_ragged(fl_dtype dtype, const void *data, int rank,
                                   const int64_t *dims, const int64_t *offsets,
                                   int64_t n_seq);
 
+/* n tensors as one value. */
+FL_API fl_tensor fl_tensor_array(const fl_tensor *items, size_t n);
+
+/* A copy of all that a tensor points to, in one block of the caller's: as large
+   as the first function says, and aligned for any type. */
+FL_API size_t fl_tensor_packed_bytes(const fl_tensor *t);
+FL_API fl_tensor fl_tensor_pack(const fl_tensor *t, void *block);
+
 /* Elements, and bytes of one element. */
 FL_API int64_t fl_tensor_numel(const fl_tensor *t);
 FL_API size_t fl_dtype_bytes(fl_dtype d);
 FL_API const char *fl_dtype_text(fl_dtype d);
+
+/* A float16 as a number, and the nearest one to a number. */
+FL_API float fl_half_value(uint16_t bits);
+FL_API uint16_t fl_half_of(double v);
 
 /* Accepts "f32" and "float32"; false when it is neither. */
 FL_API bool fl_dtype_parse(const char *text, fl_dtype *out);

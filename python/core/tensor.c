@@ -1,7 +1,7 @@
 /* tensor.c - values: arrays of others without a copy, and tensors of our own.
  *
- * A Tensor is dense, ragged (with offsets) or rows of a table. It owns its
- * memory, which numpy sees through __array_interface__.
+ * A Tensor is dense, ragged (with offsets), rows of a table or an array of
+ * these. It owns its memory, which numpy sees through __array_interface__.
  */
 #include <string.h>
 
@@ -25,7 +25,8 @@ static const struct {
     [FL_DTYPE_F32] = { "f", "<f4" },  [FL_DTYPE_F64] = { "d", "<f8" },
     [FL_DTYPE_I32] = { "il", "<i4" }, [FL_DTYPE_I64] = { "lq", "<i8" },
     [FL_DTYPE_U64] = { "LQ", "<u8" }, [FL_DTYPE_U8] = { "B", "|u1" },
-    [FL_DTYPE_BOOL] = { "?", "|b1" },
+    [FL_DTYPE_BOOL] = { "?", "|b1" }, [FL_DTYPE_F16] = { "e", "<f2" },
+    [FL_DTYPE_I8] = { "b", "|i1" },   [FL_DTYPE_I16] = { "h", "<i2" },
 };
 
 #define N_TYPES (sizeof types / sizeof *types)
@@ -61,7 +62,8 @@ static int view_buffer(PyObject *o, core_view *view, fl_tensor *out)
     if (!find_type(b->format, b->itemsize, &dtype)) {
         PyErr_Format(PyExc_TypeError,
                      "numbers of type '%s' cannot be fed: cast to float32, "
-                     "float64, int32, int64, uint64, uint8 or bool",
+                     "float64, float16, int8, int16, int32, int64, uint64, "
+                     "uint8 or bool",
                      b->format ? b->format : "B");
         return -1;
     }
@@ -95,69 +97,19 @@ void core_drop_view(core_view *view)
 
 /* --- copies -------------------------------------------------------------- */
 
-static size_t value_bytes(const fl_tensor *t)
-{
-    return (size_t)fl_tensor_numel(t) * fl_dtype_bytes(t->dtype);
-}
-
-static size_t round_up(size_t n)
-{
-    return (n + 63) & ~(size_t)63;
-}
-
-static size_t level_bytes(const fl_tensor *t, int k)
-{
-    return (size_t)t->lod_len[k] * sizeof **t->lod;
-}
-
-static size_t row_bytes(const fl_tensor *t)
-{
-    return t->kind == FL_KIND_ROWS ? (size_t)t->shape.dim[0] * sizeof *t->rows
-                                   : 0;
-}
-
-static size_t all_bytes(const fl_tensor *t)
-{
-    size_t n = round_up(value_bytes(t)) + round_up(row_bytes(t));
-
-    for (int k = 0; k < t->n_lod; k++)
-        n += round_up(level_bytes(t, k));
-    return n;
-}
-
-/* Puts a piece into the memory and moves on. */
-static void *put(char **at, const void *from, size_t bytes)
-{
-    void *to = *at;
-
-    if (bytes)
-        memcpy(to, from, bytes);
-    *at += round_up(bytes);
-    return to;
-}
-
 PyObject *core_tensor_copy(const fl_tensor *t)
 {
-    size_t bytes = all_bytes(t);
+    size_t bytes = fl_tensor_packed_bytes(t);
     tensor *copy = PyObject_New(tensor, tensor_type);
-    char *at;
 
     if (!copy)
         return NULL;
-    copy->value = *t;
     copy->memory = PyMem_Malloc(bytes ? bytes : 1);
     if (!copy->memory) {
         Py_DECREF(copy);
         return PyErr_NoMemory();
     }
-    at = copy->memory;
-    copy->value.data = put(&at, t->data, value_bytes(t));
-    copy->value.strides = NULL;
-    copy->value.flags &= ~(uint64_t)FL_TENSOR_READ_ONLY;
-    for (int k = 0; k < t->n_lod; k++)
-        copy->value.lod[k] = put(&at, t->lod[k], level_bytes(t, k));
-    if (t->kind == FL_KIND_ROWS)
-        copy->value.rows = put(&at, t->rows, row_bytes(t));
+    copy->value = fl_tensor_pack(t, copy->memory);
     return (PyObject *)copy;
 }
 
@@ -209,9 +161,13 @@ static void tensor_dealloc(PyObject *o)
 static PyObject *get_interface(PyObject *o, void *unused)
 {
     const fl_tensor *t = &((tensor *)o)->value;
-    PyObject *shape = shape_of(t);
+    PyObject *shape;
 
     (void)unused;
+    if (t->kind == FL_KIND_ARRAY)
+        return PyErr_Format(PyExc_AttributeError,
+                            "an array has values (items), not numbers");
+    shape = shape_of(t);
     if (!shape)
         return NULL;
     return Py_BuildValue("{s:N,s:s,s:(NO),s:i}", "shape", shape, "typestr",
@@ -285,6 +241,25 @@ static PyObject *get_height(PyObject *o, void *unused)
     return PyLong_FromLongLong(((tensor *)o)->value.height);
 }
 
+/* The values of an array, each a Tensor; None of another kind. */
+static PyObject *get_items(PyObject *o, void *unused)
+{
+    const fl_tensor *t = &((tensor *)o)->value, *items = t->data;
+    PyObject *list;
+
+    (void)unused;
+    if (t->kind != FL_KIND_ARRAY)
+        Py_RETURN_NONE;
+    list = PyList_New((Py_ssize_t)t->shape.dim[0]);
+    for (int64_t i = 0; list && i < t->shape.dim[0]; i++) {
+        PyObject *item = core_tensor_copy(&items[i]);
+
+        if (!item || PyList_SetItem(list, (Py_ssize_t)i, item))
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
 static PyGetSetDef tensor_fields[] = {
     { "__array_interface__", get_interface, NULL, "for numpy", NULL },
     { "shape", get_shape, NULL, "dimensions", NULL },
@@ -292,6 +267,7 @@ static PyGetSetDef tensor_fields[] = {
     { "lod", get_lod, NULL, "levels of offsets", NULL },
     { "rows", get_rows, NULL, "table rows of a sparse value, or None", NULL },
     { "height", get_height, NULL, "rows of the table", NULL },
+    { "items", get_items, NULL, "values of an array, or None", NULL },
     { NULL, NULL, NULL, NULL, NULL },
 };
 
@@ -384,9 +360,42 @@ static PyObject *tensor_new(PyObject *self, PyObject *args)
     return result;
 }
 
+/* tensor_array([Tensor, ...]): a Tensor with copies of them. */
+static PyObject *tensor_array(PyObject *self, PyObject *args)
+{
+    PyObject *list, *result = NULL;
+    core_memory memory = { 0 };
+    fl_tensor *items, t;
+    Py_ssize_t n;
+
+    (void)self;
+    if (!PyArg_ParseTuple(args, "O!", &PyList_Type, &list))
+        return NULL;
+    n = PyList_Size(list);
+    items = core_alloc(&memory, (size_t)n + 1, sizeof *items);
+    for (Py_ssize_t i = 0; items && i < n; i++) {
+        PyObject *item = PyList_GetItem(list, i);
+
+        if (Py_TYPE(item) != tensor_type) {
+            PyErr_Format(PyExc_TypeError, "an array has Tensors, not %R", item);
+            items = NULL;
+        } else {
+            items[i] = ((tensor *)item)->value;
+        }
+    }
+    if (items) {
+        t = fl_tensor_array(items, (size_t)n);
+        result = core_tensor_copy(&t);
+    }
+    core_release(&memory);
+    return result;
+}
+
 static PyMethodDef tensor_methods[] = {
     { "tensor", tensor_new, METH_VARARGS,
       "tensor(array, lod, rows, height): a Tensor with copies." },
+    { "tensor_array", tensor_array, METH_VARARGS,
+      "tensor_array(tensors): a Tensor that is an array of them." },
     { NULL, NULL, 0, NULL },
 };
 

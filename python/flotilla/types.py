@@ -37,10 +37,13 @@ _TYPES = {
     VarType.UINT64: (4, "uint64"),
     VarType.UINT8: (5, "uint8"),
     VarType.BOOL: (6, "bool"),
+    VarType.FP16: (7, "float16"),
+    VarType.INT8: (8, "int8"),
+    VarType.INT16: (9, "int16"),
 }
 _BY_CORE = {number: kind for kind, (number, _) in _TYPES.items()}
 _BY_NAME = {name: kind for kind, (_, name) in _TYPES.items()}
-_BY_NAME.update({"fp32": VarType.FP32, "fp64": VarType.FP64})
+_BY_NAME.update({"fp32": VarType.FP32, "fp64": VarType.FP64, "fp16": VarType.FP16})
 
 KIND_DENSE, KIND_RAGGED, KIND_ROWS = 0, 1, 2
 

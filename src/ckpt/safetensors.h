@@ -27,7 +27,10 @@
     X(U64, 4, 8)                                                               \
     X(U8, 5, 1)                                                                \
     X(BOOL, 6, 1)                                                              \
-    X(U32, 7, 4)
+    X(F16, 7, 2)                                                               \
+    X(I8, 8, 1)                                                                \
+    X(I16, 9, 2)                                                               \
+    X(U32, 10, 4)
 
 typedef enum fl_st_type {
 #define X(name, value, bytes) FL_ST_##name = value,

@@ -21,6 +21,9 @@ SAME(I64);
 SAME(U64);
 SAME(U8);
 SAME(BOOL);
+SAME(F16);
+SAME(I8);
+SAME(I16);
 
 const char *fl_st_type_text(fl_st_type t)
 {

@@ -70,31 +70,54 @@ static fl_status store_float(const fl_model_var *v, const cJSON *item, void *to,
     FL_TRY(read_float(v->name, item, &x));
     if (v->dtype == FL_DTYPE_F32)
         ((float *)to)[i] = (float)x;
+    else if (v->dtype == FL_DTYPE_F16)
+        ((uint16_t *)to)[i] = fl_half_of(x);
     else
         ((double *)to)[i] = x;
     return FL_OK;
 }
 
+/* The whole numbers of a type. */
+typedef struct whole {
+    int64_t least;
+    uint64_t most;
+    const char *text;
+} whole;
+
+static const whole wholes[] = {
+    [FL_DTYPE_I64] = { INT64_MIN, INT64_MAX, "a whole number of 64 bits" },
+    [FL_DTYPE_U64] = { 0, UINT64_MAX, "a whole number of 64 bits" },
+    [FL_DTYPE_I32] = { INT32_MIN, INT32_MAX, "a whole number of 32 bits" },
+    [FL_DTYPE_I16] = { INT16_MIN, INT16_MAX, "a whole number of 16 bits" },
+    [FL_DTYPE_I8] = { INT8_MIN, INT8_MAX, "a whole number of 8 bits" },
+    [FL_DTYPE_U8] = { 0, UINT8_MAX, "a number of its type" },
+    [FL_DTYPE_BOOL] = { 0, 1, "a number of its type" },
+};
+
 static fl_status store_whole(const fl_model_var *v, const cJSON *item, void *to,
                              size_t i)
 {
-    bool is_signed = v->dtype == FL_DTYPE_I32 || v->dtype == FL_DTYPE_I64;
+    const whole *w = &wholes[v->dtype];
+    bool is_signed = w->least < 0;
     uint64_t x = 0;
 
     FL_TRY(read_whole(v->name, item, is_signed, &x));
-    if (v->dtype == FL_DTYPE_I64 || v->dtype == FL_DTYPE_U64) {
+    if (is_signed ? (int64_t)x < w->least || (int64_t)x > (int64_t)w->most
+                  : x > w->most)
+        return not_that(v->name, w->text);
+    switch (fl_dtype_bytes(v->dtype)) {
+    case 8:
         ((uint64_t *)to)[i] = x;
-        return FL_OK;
+        break;
+    case 4:
+        ((uint32_t *)to)[i] = (uint32_t)x;
+        break;
+    case 2:
+        ((uint16_t *)to)[i] = (uint16_t)x;
+        break;
+    default:
+        ((uint8_t *)to)[i] = (uint8_t)x;
     }
-    if (v->dtype == FL_DTYPE_I32) {
-        if ((int64_t)x < INT32_MIN || (int64_t)x > INT32_MAX)
-            return not_that(v->name, "a whole number of 32 bits");
-        ((int32_t *)to)[i] = (int32_t)(int64_t)x;
-        return FL_OK;
-    }
-    if (x > (v->dtype == FL_DTYPE_BOOL ? 1 : UINT8_MAX))
-        return not_that(v->name, "a number of its type");
-    ((uint8_t *)to)[i] = (uint8_t)x;
     return FL_OK;
 }
 
@@ -125,7 +148,7 @@ static fl_status read_leaves(reader *r, const cJSON *item)
     const cJSON *child;
 
     if (!cJSON_IsArray(item))
-        return fl_dtype_is_float(r->var->dtype)
+        return fl_dtype_is_float(r->var->dtype) || r->var->dtype == FL_DTYPE_F16
                    ? store_float(r->var, item, r->to->data, r->n++)
                    : store_whole(r->var, item, r->to->data, r->n++);
     cJSON_ArrayForEach(child, item) FL_TRY(read_leaves(r, child));
@@ -281,16 +304,35 @@ fl_status fl_http_read(const char *body, size_t len, const fl_model *m,
 
 static void write_number(fl_json *j, const fl_tensor *t, size_t i)
 {
-    if (t->dtype == FL_DTYPE_F32)
+    switch (t->dtype) {
+    case FL_DTYPE_F32:
         fl_json_f64(j, NULL, (double)((const float *)t->data)[i]);
-    else if (t->dtype == FL_DTYPE_F64)
+        break;
+    case FL_DTYPE_F64:
         fl_json_f64(j, NULL, ((const double *)t->data)[i]);
-    else if (t->dtype == FL_DTYPE_U64)
+        break;
+    case FL_DTYPE_F16:
+        fl_json_f64(j, NULL,
+                    (double)fl_half_value(((const uint16_t *)t->data)[i]));
+        break;
+    case FL_DTYPE_U64:
         fl_json_u64(j, NULL, ((const uint64_t *)t->data)[i]);
-    else if (fl_dtype_is_id(t->dtype))
+        break;
+    case FL_DTYPE_I64:
+    case FL_DTYPE_I32:
         fl_json_i64(j, NULL, fl_id_at(t, (int64_t)i));
-    else
+        break;
+    case FL_DTYPE_I16:
+        fl_json_i64(j, NULL, ((const int16_t *)t->data)[i]);
+        break;
+    case FL_DTYPE_I8:
+        fl_json_i64(j, NULL, ((const int8_t *)t->data)[i]);
+        break;
+    case FL_DTYPE_U8:
+    case FL_DTYPE_BOOL:
         fl_json_u64(j, NULL, ((const uint8_t *)t->data)[i]);
+        break;
+    }
 }
 
 /* Arrays as deep as the shape; *at is the next number. */

@@ -57,7 +57,7 @@ static fl_status unpack_shape(input *in, const char *name, fl_tensor *t)
 {
     uint32_t dtype = fl_unpack_u32(&in->u), rank = fl_unpack_u32(&in->u);
 
-    if (in->u.bad || dtype > FL_DTYPE_BOOL || rank > FL_RANK_MAX)
+    if (in->u.bad || dtype >= FL_N_DTYPES || rank > FL_RANK_MAX)
         FL_FAIL(FL_ERR_CORRUPT,
                 "tensor %s has type %" PRIu32 " and rank %" PRIu32
                 ", which do not exist",

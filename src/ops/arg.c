@@ -14,6 +14,7 @@ static fl_status arg_infer(fl_infer *c)
     fl_shape shape = x->shape;
     fl_dtype dtype;
 
+    FL_TRY(fl_infer_not_half(c, X));
     FL_TRY(fl_infer_dtype(c, DTYPE, &dtype));
     if (axis < 0 || x->shape.dim[axis] == 0)
         FL_FAIL(FL_ERR_INVAL, "op %s: %s has no axis %d with numbers",
@@ -64,7 +65,7 @@ typedef struct extent {
                                                                                \
         return w == LARGEST ? max_##name(x, e) : min_##name(x, e);             \
     }
-FL_DTYPE_MAP(KERNELS)
+FL_DTYPE_PLAIN_MAP(KERNELS)
 #undef KERNELS
 
 static int64_t find(const fl_tensor *x, size_t at, extent e, which w)
@@ -73,8 +74,10 @@ static int64_t find(const fl_tensor *x, size_t at, extent e, which w)
 #define FIND(name, value, T, text, long_text)                                  \
     case FL_DTYPE_##name:                                                      \
         return find_##name(x, at, e, w);
-        FL_DTYPE_MAP(FIND)
+        FL_DTYPE_PLAIN_MAP(FIND)
 #undef FIND
+    case FL_DTYPE_F16: /* infer has refused it */
+        break;
     }
     return 0;
 }

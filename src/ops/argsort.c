@@ -86,7 +86,7 @@ static size_t lane_start(const lanes *l, size_t lane)
             }                                                                  \
         }                                                                      \
     }
-FL_DTYPE_MAP(KERNELS)
+FL_DTYPE_PLAIN_MAP(KERNELS)
 #undef KERNELS
 
 static fl_status argsort_infer(fl_infer *c)
@@ -94,6 +94,7 @@ static fl_status argsort_infer(fl_infer *c)
     const fl_tensor *x = fl_infer_in(c, X);
     char buf[FL_SLOT_TEXT_MAX];
 
+    FL_TRY(fl_infer_not_half(c, X));
     if (fl_shape_axis(&x->shape, fl_int(c, AXIS)) < 0)
         FL_FAIL(FL_ERR_INVAL, "op argsort: %s has no axis %d",
                 fl_infer_text(c, X, buf), (int)fl_int(c, AXIS));
@@ -116,8 +117,10 @@ static fl_status argsort_run(fl_op_ctx *c)
     case FL_DTYPE_##name:                                                      \
         forward_##name(c, &l, s, work);                                        \
         break;
-        FL_DTYPE_MAP(SORT)
+        FL_DTYPE_PLAIN_MAP(SORT)
 #undef SORT
+    case FL_DTYPE_F16: /* infer has refused it */
+        break;
     }
     return FL_OK;
 }

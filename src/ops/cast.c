@@ -14,30 +14,42 @@ typedef struct range {
 } range;
 
 static const range ranges[] = {
-    [FL_DTYPE_I32] = { -0x1p31, 0x1p31 },
-    [FL_DTYPE_I64] = { -0x1p63, 0x1p63 },
-    [FL_DTYPE_U64] = { 0, 0x1p64 },
-    [FL_DTYPE_U8] = { 0, 0x1p8 },
+    [FL_DTYPE_I32] = { -0x1p31, 0x1p31 }, [FL_DTYPE_I64] = { -0x1p63, 0x1p63 },
+    [FL_DTYPE_U64] = { 0, 0x1p64 },       [FL_DTYPE_U8] = { 0, 0x1p8 },
+    [FL_DTYPE_I8] = { -0x1p7, 0x1p7 },    [FL_DTYPE_I16] = { -0x1p15, 0x1p15 },
 };
+
+static bool has_fractions(fl_dtype d)
+{
+    return fl_dtype_is_float(d) || d == FL_DTYPE_F16;
+}
+
+static double number_at(const fl_tensor *x, size_t i)
+{
+    if (x->dtype == FL_DTYPE_F16)
+        return (double)fl_half_value(((const uint16_t *)x->data)[i]);
+    return fl_float_at(x, (int64_t)i);
+}
 
 /* NaN fails both comparisons. */
 static fl_status check_range(const fl_tensor *x, fl_dtype to, fl_span s)
 {
     for (size_t i = s.lo; i < s.hi; i++) {
-        double v = trunc(fl_float_at(x, (int64_t)i));
+        double v = trunc(number_at(x, i));
 
         if (!(v >= ranges[to].lo && v < ranges[to].hi))
             FL_FAIL(FL_ERR_NUMERIC, "X: %g at place %zu does not fit in %s",
-                    fl_float_at(x, (int64_t)i), i, fl_dtype_text(to));
+                    number_at(x, i), i, fl_dtype_text(to));
     }
     return FL_OK;
 }
 
-#define FROM(dtype, S)                                                         \
+#define FROM(dtype, S, value)                                                  \
     case FL_DTYPE_##dtype:                                                     \
         for (size_t i = s.lo; i < s.hi; i++)                                   \
-            y[i] = (type)((const S *)x->data)[i];                              \
+            y[i] = TO_TYPE(value(((const S *)x->data)[i]));                    \
         break;
+#define AS_IT_IS(v) (v)
 
 /* One function per type to convert to. */
 #define TO(name, value, T, text, long_text)                                    \
@@ -47,16 +59,24 @@ static fl_status check_range(const fl_tensor *x, fl_dtype to, fl_span s)
         type *y = out;                                                         \
                                                                                \
         switch (x->dtype) {                                                    \
-            FROM(F32, float)                                                   \
-            FROM(F64, double)                                                  \
-            FROM(I32, int32_t)                                                 \
-            FROM(I64, int64_t)                                                 \
-            FROM(U64, uint64_t)                                                \
-            FROM(U8, uint8_t)                                                  \
-            FROM(BOOL, bool)                                                   \
+            FROM(F32, float, AS_IT_IS)                                         \
+            FROM(F64, double, AS_IT_IS)                                        \
+            FROM(I32, int32_t, AS_IT_IS)                                       \
+            FROM(I64, int64_t, AS_IT_IS)                                       \
+            FROM(U64, uint64_t, AS_IT_IS)                                      \
+            FROM(U8, uint8_t, AS_IT_IS)                                        \
+            FROM(BOOL, bool, AS_IT_IS)                                         \
+            FROM(I8, int8_t, AS_IT_IS)                                         \
+            FROM(I16, int16_t, AS_IT_IS)                                       \
+            FROM(F16, uint16_t, fl_half_value)                                 \
         }                                                                      \
     }
-FL_DTYPE_MAP(TO)
+#define TO_TYPE(v) (type)(v)
+FL_DTYPE_PLAIN_MAP(TO)
+#undef TO_TYPE
+#define TO_TYPE(v) fl_half_of((double)(v))
+TO(F16, 7, uint16_t, "f16", "float16")
+#undef TO_TYPE
 #undef TO
 
 static void convert(fl_tensor *to, const fl_tensor *from, fl_span s)
@@ -96,7 +116,7 @@ static fl_status cast_run(fl_op_ctx *c)
     fl_tensor *out = fl_out_t(c, OUT);
     fl_span s = fl_op_span(c, (size_t)fl_tensor_numel(x));
 
-    if (fl_dtype_is_float(x->dtype) && !fl_dtype_is_float(out->dtype) &&
+    if (has_fractions(x->dtype) && !has_fractions(out->dtype) &&
         out->dtype != FL_DTYPE_BOOL)
         FL_TRY(check_range(x, out->dtype, s));
     convert(out, x, s);
@@ -111,7 +131,7 @@ static fl_status cast_back(fl_op_ctx *c)
 
     if (!dx)
         return FL_OK;
-    if (g && fl_dtype_is_float(g->dtype) && fl_dtype_is_float(dx->dtype))
+    if (g && has_fractions(g->dtype) && has_fractions(dx->dtype))
         convert(dx, g, fl_op_span(c, (size_t)fl_tensor_numel(dx)));
     else
         fl_share_zero(c, dx);
@@ -129,6 +149,9 @@ static const fl_op_case cast_cases[] = {
     { .in = { "i64[33,1] below=3" }, .attrs = "{out_dtype=bool}" },
     { .in = { "bool[33,7]" }, .attrs = "{out_dtype=float32}" },
     { .in = { "bool[33,7]" }, .attrs = "{in_dtype=bool, out_dtype=i64}" },
+    { .in = { "i64[33,1] below=100" }, .attrs = "{out_dtype=int8}" },
+    { .in = { "i16[33,7] below=100" }, .attrs = "{out_dtype=float32}" },
+    { .in = { "i8[33,7] below=100" }, .attrs = "{out_dtype=f16}" },
     { .in = { "f32[0,8]" }, .attrs = "{out_dtype=float64}" },
 };
 

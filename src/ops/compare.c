@@ -11,22 +11,24 @@ enum { AXIS };
 typedef void (*row_fn)(bool *to, const void *x, const void *y, size_t n,
                        const size_t step[2]);
 
-#define LOOP(T, t, name, OP)                                                   \
+#define LOOP(T, t, name, OP, value)                                            \
     static void name##_##t(bool *to, const void *xs, const void *ys, size_t n, \
                            const size_t step[2])                               \
     {                                                                          \
         const T *x = xs, *y = ys;                                              \
                                                                                \
         for (size_t i = 0; i < n; i++)                                         \
-            to[i] = x[i * step[X]] OP y[i * step[Y]];                          \
+            to[i] = value(x[i * step[X]]) OP value(y[i * step[Y]]);            \
     }
+#define AS_IT_IS(v) (v)
 
 #define BY_TYPE(name)                                                          \
     {                                                                          \
         [FL_DTYPE_F32] = name##_f32, [FL_DTYPE_F64] = name##_f64,              \
         [FL_DTYPE_I32] = name##_i32, [FL_DTYPE_I64] = name##_i64,              \
         [FL_DTYPE_U64] = name##_u64, [FL_DTYPE_U8] = name##_u8,                \
-        [FL_DTYPE_BOOL] = name##_bool                                          \
+        [FL_DTYPE_BOOL] = name##_bool, [FL_DTYPE_I8] = name##_i8,              \
+        [FL_DTYPE_I16] = name##_i16, [FL_DTYPE_F16] = name##_f16               \
     }
 
 static fl_status rows_run(fl_op_ctx *c, const row_fn *by_type, int64_t axis)
@@ -60,6 +62,8 @@ static const fl_op_case compare_cases[] = {
     { .in = { "i32[7] below=3", "i32[33,7] below=3" } },
     { .in = { "u64[3,1] below=3", "u64[1,4] below=3" } },
     { .in = { "bool[33]", "bool[33]" } },
+    { .in = { "i8[33] below=3", "i8[1] below=3" } },
+    { .in = { "i16[3,7] below=3", "i16[3,7] below=3" } },
     { .in = { "u8[2,3,4] below=3", "u8[3] below=3" }, .attrs = "{axis=1}" },
     { .in = { "f32[7,3] lod=[0,2,2,7]", "f32[1]" } },
     { .in = { "f32[0,8]", "f32[8]" } },
@@ -75,13 +79,16 @@ static const fl_op_case compare_cases[] = {
     C(not_equal, !=, "differs from")
 
 #define COMPARE(name_, OP, words)                                              \
-    LOOP(float, f32, name_, OP)                                                \
-    LOOP(double, f64, name_, OP)                                               \
-    LOOP(int32_t, i32, name_, OP)                                              \
-    LOOP(int64_t, i64, name_, OP)                                              \
-    LOOP(uint64_t, u64, name_, OP)                                             \
-    LOOP(uint8_t, u8, name_, OP)                                               \
-    LOOP(bool, bool, name_, OP)                                                \
+    LOOP(float, f32, name_, OP, AS_IT_IS)                                      \
+    LOOP(double, f64, name_, OP, AS_IT_IS)                                     \
+    LOOP(int32_t, i32, name_, OP, AS_IT_IS)                                    \
+    LOOP(int64_t, i64, name_, OP, AS_IT_IS)                                    \
+    LOOP(uint64_t, u64, name_, OP, AS_IT_IS)                                   \
+    LOOP(uint8_t, u8, name_, OP, AS_IT_IS)                                     \
+    LOOP(bool, bool, name_, OP, AS_IT_IS)                                      \
+    LOOP(int8_t, i8, name_, OP, AS_IT_IS)                                      \
+    LOOP(int16_t, i16, name_, OP, AS_IT_IS)                                    \
+    LOOP(uint16_t, f16, name_, OP, fl_half_value)                              \
     static fl_status name_##_run(fl_op_ctx *c)                                 \
     {                                                                          \
         static const row_fn rows[] = BY_TYPE(name_);                           \
@@ -138,7 +145,7 @@ static const fl_op_case logic_cases[] = {
     L(logical_xor, !=, "one of X and Y alone is true")
 
 #define LOGIC(name_, OP, words)                                                \
-    LOOP(bool, bool, name_, OP)                                                \
+    LOOP(bool, bool, name_, OP, AS_IT_IS)                                      \
     static fl_status name_##_run(fl_op_ctx *c)                                 \
     {                                                                          \
         static const row_fn rows[] = { [FL_DTYPE_BOOL] = name_##_bool };       \

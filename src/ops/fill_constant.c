@@ -19,6 +19,9 @@ typedef union element {
     int64_t i64;
     uint64_t u64;
     uint8_t u8;
+    int8_t i8;
+    int16_t i16;
+    uint16_t f16;
     bool b;
 } element;
 
@@ -113,6 +116,18 @@ static bool read_element(const char *text, fl_dtype dtype, element *out)
     case FL_DTYPE_U8:
         ok = read_signed(text, 0, UINT8_MAX, &i);
         out->u8 = (uint8_t)i;
+        break;
+    case FL_DTYPE_I8:
+        ok = read_signed(text, INT8_MIN, INT8_MAX, &i);
+        out->i8 = (int8_t)i;
+        break;
+    case FL_DTYPE_I16:
+        ok = read_signed(text, INT16_MIN, INT16_MAX, &i);
+        out->i16 = (int16_t)i;
+        break;
+    case FL_DTYPE_F16:
+        ok = read_float(text, &f);
+        out->f16 = fl_half_of(f);
         break;
     case FL_DTYPE_BOOL:
         ok = read_bool(text, &out->b);

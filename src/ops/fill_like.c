@@ -15,7 +15,7 @@ static fl_status fill_any_like_infer(fl_infer *c)
 
     if (*fl_str_attr(c, DTYPE))
         FL_TRY(fl_infer_dtype(c, DTYPE, &dtype));
-    if (!fl_dtype_is_float(dtype) &&
+    if (!fl_dtype_is_float(dtype) && dtype != FL_DTYPE_F16 &&
         !(value == trunc(value) && fabs(value) <= 0x1p53))
         FL_FAIL(FL_ERR_INVAL, "op fill_any_like: %g is no number of type %s",
                 value, fl_dtype_text(dtype));
@@ -32,8 +32,12 @@ static void fill(fl_tensor *t, double value, fl_span s)
         for (size_t i = s.lo; i < s.hi; i++)                                   \
             ((T *)t->data)[i] = (T)value;                                      \
         break;
-        FL_DTYPE_MAP(FILL)
+        FL_DTYPE_PLAIN_MAP(FILL)
 #undef FILL
+    case FL_DTYPE_F16:
+        for (size_t i = s.lo; i < s.hi; i++)
+            ((uint16_t *)t->data)[i] = fl_half_of(value);
+        break;
     }
 }
 

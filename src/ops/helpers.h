@@ -78,6 +78,19 @@ static inline fl_status fl_infer_dtype(const fl_infer *c, int attr,
     return FL_OK;
 }
 
+/* float16 is kept, moved, compared and cast. What computes with numbers says
+   that it does not take it. */
+FL_MUST_CHECK
+static inline fl_status fl_infer_not_half(const fl_infer *c, int slot)
+{
+    char buf[FL_SLOT_TEXT_MAX];
+
+    if (fl_infer_in(c, slot)->dtype == FL_DTYPE_F16)
+        FL_FAIL(FL_ERR_TYPE, "op %s: %s is float16; cast it to float32 first",
+                c->node->def->name, fl_infer_text(c, slot, buf));
+    return FL_OK;
+}
+
 /* The shape that the attribute `attr` spells out; every entry is at least
    `least`. */
 FL_MUST_CHECK

@@ -8,13 +8,18 @@ enum { X };
 enum { OUT };
 enum { STEP };
 
+static bool can_count(fl_dtype d)
+{
+    return fl_dtype_is_float(d) || fl_dtype_is_id(d) || d == FL_DTYPE_U8;
+}
+
 static fl_status increment_infer(fl_infer *c)
 {
     const fl_tensor *x = fl_infer_in(c, X);
     double step = fl_float(c, STEP);
     char buf[FL_SLOT_TEXT_MAX];
 
-    if (!fl_is_one(x) || x->dtype == FL_DTYPE_BOOL)
+    if (!fl_is_one(x) || !can_count(x->dtype))
         FL_FAIL(FL_ERR_INVAL, "op increment: %s must hold one number",
                 fl_infer_text(c, X, buf));
     if (!fl_dtype_is_float(x->dtype) &&

@@ -66,8 +66,11 @@ static void put_one(fl_tensor *t, size_t i)
     case FL_DTYPE_##name:                                                      \
         ((T *)t->data)[i] = (T)1;                                              \
         break;
-        FL_DTYPE_MAP(ONE)
+        FL_DTYPE_PLAIN_MAP(ONE)
 #undef ONE
+    case FL_DTYPE_F16:
+        ((uint16_t *)t->data)[i] = fl_half_of(1);
+        break;
     }
 }
 

@@ -44,6 +44,16 @@ static void add_element(fl_str *text, const fl_tensor *t, int64_t i)
     case FL_DTYPE_U8:
         fl_str_addf(text, "%d", ((const uint8_t *)t->data)[i]);
         break;
+    case FL_DTYPE_I8:
+        fl_str_addf(text, "%d", ((const int8_t *)t->data)[i]);
+        break;
+    case FL_DTYPE_I16:
+        fl_str_addf(text, "%d", ((const int16_t *)t->data)[i]);
+        break;
+    case FL_DTYPE_F16:
+        fl_str_addf(text, "%.5g",
+                    (double)fl_half_value(((const uint16_t *)t->data)[i]));
+        break;
     case FL_DTYPE_BOOL:
         fl_str_add(text, ((const bool *)t->data)[i] ? "true" : "false");
         break;

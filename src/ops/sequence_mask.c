@@ -47,6 +47,9 @@ static fl_status sequence_mask_infer(fl_infer *c)
 
     FL_TRY(fl_infer_ids(c, X));
     FL_TRY(fl_infer_dtype(c, OUT_DTYPE, &dtype));
+    if (dtype == FL_DTYPE_F16)
+        FL_FAIL(FL_ERR_TYPE, "op sequence_mask: out_dtype float16 is not "
+                             "possible; cast what it gives");
     if (shape.rank >= FL_RANK_MAX)
         FL_FAIL(FL_ERR_INVAL, "op sequence_mask: %s has too many dimensions",
                 fl_infer_text(c, X, buf));
@@ -69,7 +72,7 @@ static fl_status sequence_mask_infer(fl_infer *c)
                 y[k] = (type)((int64_t)k < n);                                 \
         }                                                                      \
     }
-FL_DTYPE_MAP(MASK)
+FL_DTYPE_PLAIN_MAP(MASK)
 #undef MASK
 
 static fl_status sequence_mask_run(fl_op_ctx *c)
@@ -84,8 +87,10 @@ static fl_status sequence_mask_run(fl_op_ctx *c)
     case FL_DTYPE_##name:                                                      \
         mask_##name(x, y->data, rows, width);                                  \
         break;
-        FL_DTYPE_MAP(MASK)
+        FL_DTYPE_PLAIN_MAP(MASK)
 #undef MASK
+    case FL_DTYPE_F16: /* infer has refused it */
+        break;
     }
     return FL_OK;
 }

@@ -75,8 +75,10 @@ static bool holds(const fl_tensor *t, int64_t i)
 #define HOLDS(name, value, T, text, long_text)                                 \
     case FL_DTYPE_##name:                                                      \
         return ((const T *)t->data)[i] != 0;
-        FL_DTYPE_MAP(HOLDS)
+        FL_DTYPE_PLAIN_MAP(HOLDS)
 #undef HOLDS
+    case FL_DTYPE_F16:
+        return fl_half_value(((const uint16_t *)t->data)[i]) != 0;
     }
     return false;
 }

@@ -119,35 +119,22 @@ const fl_wire_message fl_p18_program_message =
 
 static const struct {
     int64_t type;
-    const char *name;
-    bool is_ours;
     fl_dtype dtype;
 } dtypes[] = {
-    { FL_P18_BOOL, "BOOL", true, FL_DTYPE_BOOL },
-    { FL_P18_INT16, "INT16", false, 0 },
-    { FL_P18_INT32, "INT32", true, FL_DTYPE_I32 },
-    { FL_P18_INT64, "INT64", true, FL_DTYPE_I64 },
-    { FL_P18_FP16, "FP16", false, 0 },
-    { FL_P18_FP32, "FP32", true, FL_DTYPE_F32 },
-    { FL_P18_FP64, "FP64", true, FL_DTYPE_F64 },
-    { FL_P18_SIZE_T, "SIZE_T", true, FL_DTYPE_U64 },
-    { FL_P18_UINT8, "UINT8", true, FL_DTYPE_U8 },
-    { FL_P18_INT8, "INT8", false, 0 },
+    { FL_P18_BOOL, FL_DTYPE_BOOL }, { FL_P18_INT16, FL_DTYPE_I16 },
+    { FL_P18_INT32, FL_DTYPE_I32 }, { FL_P18_INT64, FL_DTYPE_I64 },
+    { FL_P18_FP16, FL_DTYPE_F16 },  { FL_P18_FP32, FL_DTYPE_F32 },
+    { FL_P18_FP64, FL_DTYPE_F64 },  { FL_P18_SIZE_T, FL_DTYPE_U64 },
+    { FL_P18_UINT8, FL_DTYPE_U8 },  { FL_P18_INT8, FL_DTYPE_I8 },
 };
 
 fl_status fl_p18_dtype(int64_t type, const char *what, fl_dtype *out)
 {
-    for (size_t i = 0; i < FL_LEN(dtypes); i++) {
-        if (dtypes[i].type != type)
-            continue;
-        if (!dtypes[i].is_ours)
-            FL_FAIL(FL_ERR_UNSUPPORTED,
-                    "%s is of type %s, which this version does not have; cast "
-                    "it before it is saved",
-                    what, dtypes[i].name);
-        *out = dtypes[i].dtype;
-        return FL_OK;
-    }
+    for (size_t i = 0; i < FL_LEN(dtypes); i++)
+        if (dtypes[i].type == type) {
+            *out = dtypes[i].dtype;
+            return FL_OK;
+        }
     FL_FAIL(FL_ERR_CORRUPT, "%s is of type %" PRId64 ", which does not exist",
             what, type);
 }

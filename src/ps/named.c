@@ -45,7 +45,7 @@ void fl_named_read_meta(fl_unpack *u, fl_tensor *t)
 {
     uint32_t dtype = fl_unpack_u32(u), rank = fl_unpack_u32(u);
 
-    u->bad |= rank > FL_RANK_MAX || dtype > FL_DTYPE_BOOL;
+    u->bad |= rank > FL_RANK_MAX || dtype >= FL_N_DTYPES;
     if (u->bad)
         return;
     t->dtype = (fl_dtype)dtype;

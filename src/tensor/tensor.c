@@ -28,6 +28,15 @@ fl_tensor fl_tensor_ragged(fl_dtype dtype, const void *data, int rank,
     return t;
 }
 
+fl_tensor fl_tensor_array(const fl_tensor *items, size_t n)
+{
+    fl_tensor t =
+        fl_tensor_of(FL_DTYPE_F32, items, 1, &(int64_t){ (int64_t)n });
+
+    t.kind = FL_KIND_ARRAY;
+    return t;
+}
+
 int64_t fl_tensor_numel(const fl_tensor *t)
 {
     return fl_shape_numel(&t->shape);

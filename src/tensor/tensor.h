@@ -23,6 +23,14 @@ bool fl_shape_equal(const fl_shape *a, const fl_shape *b);
 /* axis in [-rank, rank) to [0, rank); -1 when it is outside. */
 int fl_shape_axis(const fl_shape *s, int64_t axis);
 
+/* How many types there are; their numbers have no gap. */
+enum {
+    FL_N_DTYPES = 0
+#define X(name, value, type, text, long_text) +1
+    FL_DTYPE_MAP(X)
+#undef X
+};
+
 static inline bool fl_dtype_is_float(fl_dtype d)
 {
     return d == FL_DTYPE_F32 || d == FL_DTYPE_F64;
@@ -31,6 +39,18 @@ static inline bool fl_dtype_is_float(fl_dtype d)
 static inline bool fl_dtype_is_id(fl_dtype d)
 {
     return d == FL_DTYPE_I64 || d == FL_DTYPE_U64 || d == FL_DTYPE_I32;
+}
+
+/* Whether one may hold the other: sequences are rows with offsets. */
+static inline bool fl_kind_fits(fl_kind a, fl_kind b)
+{
+    return a == b || (a <= FL_KIND_RAGGED && b <= FL_KIND_RAGGED);
+}
+
+/* " rows", " array" or nothing, behind a type and a shape. */
+static inline const char *fl_kind_text(fl_kind k)
+{
+    return k == FL_KIND_ROWS ? " rows" : k == FL_KIND_ARRAY ? " array" : "";
 }
 
 /* Refuses a tensor of a caller that says more than this version can read:

@@ -15,8 +15,10 @@ double number_at(fl_dtype dtype, const void *data, int64_t i)
 #define X(name, value, type, short_text, long_text)                            \
     case FL_DTYPE_##name:                                                      \
         return (double)((const type *)data)[i];
-        FL_DTYPE_MAP(X)
+        FL_DTYPE_PLAIN_MAP(X)
 #undef X
+    case FL_DTYPE_F16:
+        return (double)fl_half_value(((const uint16_t *)data)[i]);
     }
     return NAN;
 }

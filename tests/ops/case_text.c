@@ -178,8 +178,11 @@ static void store(fl_tensor *t, int64_t i, double v)
     case FL_DTYPE_##name:                                                      \
         ((type *)t->data)[i] = (type)v;                                        \
         break;
-        FL_DTYPE_MAP(X)
+        FL_DTYPE_PLAIN_MAP(X)
 #undef X
+    case FL_DTYPE_F16:
+        ((uint16_t *)t->data)[i] = fl_half_of(v);
+        break;
     }
 }
 

@@ -678,8 +678,10 @@ double value_at(const fl_tensor *t, int64_t i)
 #define X(name, value, type, text, long_text)                                  \
     case FL_DTYPE_##name:                                                      \
         return (double)((const type *)t->data)[i];
-        FL_DTYPE_MAP(X)
+        FL_DTYPE_PLAIN_MAP(X)
 #undef X
+    case FL_DTYPE_F16:
+        return (double)fl_half_value(((const uint16_t *)t->data)[i]);
     }
     return 0;
 }

@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <math.h>
 #include <string.h>
 
 #include "tensor/tensor.h"
@@ -93,10 +94,52 @@ static void types_are_known_by_both_names(void **state)
     FL_DTYPE_MAP(X)
 #undef X
     d = FL_DTYPE_U8;
-    assert_false(fl_dtype_parse("f16", &d));
+    assert_false(fl_dtype_parse("f8", &d));
     assert_false(fl_dtype_parse("", &d));
     assert_false(fl_dtype_parse("F32", &d));
     assert_int_equal(d, FL_DTYPE_U8);
+}
+
+static void every_half_is_its_own_nearest(void **state)
+{
+    (void)state;
+    for (int bits = 0; bits <= UINT16_MAX; bits++) {
+        float v = fl_half_value((uint16_t)bits);
+
+        if (isnan(v))
+            assert_true(isnan(fl_half_value(fl_half_of((double)v))));
+        else
+            assert_int_equal(fl_half_of((double)v), bits);
+    }
+}
+
+static void numbers_round_to_the_nearest_half(void **state)
+{
+    static const struct {
+        double v;
+        uint16_t bits;
+    } cases[] = {
+        { 1, 0x3c00 },
+        { -2, 0xc000 },
+        { 65504, 0x7bff },
+        { 65519, 0x7bff },
+        { 65520, 0x7c00 },
+        { -1e300, 0xfc00 },
+        { 1 + 0x1p-11, 0x3c00 },           /* a tie goes to the even one */
+        { 1 + 3 * 0x1p-11, 0x3c02 },       /* here as well */
+        { 1 + 0x1p-11 + 0x1p-40, 0x3c01 }, /* no tie */
+        { 2 - 0x1p-12, 0x4000 },           /* carries */
+        { 0x1p-24, 1 },
+        { 0x1p-25, 0 },
+        { 0x1p-14 - 0x1p-26, 0x0400 },
+        { -0.0, 0x8000 },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < FL_LEN(cases); i++)
+        assert_int_equal(fl_half_of(cases[i].v), cases[i].bits);
+    assert_true(fl_half_value(0x0001) == 0x1p-24f);
+    assert_true(fl_half_value(0x3555) == 0x1.554p-2f);
 }
 
 static void bytes_are_counted_or_refused(void **state)
@@ -186,6 +229,8 @@ int main(void)
         cmocka_unit_test(an_unknown_dimension_matches_any),
         cmocka_unit_test(negative_axes_count_from_the_end),
         cmocka_unit_test(types_are_known_by_both_names),
+        cmocka_unit_test(every_half_is_its_own_nearest),
+        cmocka_unit_test(numbers_round_to_the_nearest_half),
         cmocka_unit_test(bytes_are_counted_or_refused),
         cmocka_unit_test(offsets_ascend_from_zero_to_the_rows),
         cmocka_unit_test(two_levels_fit_each_other),

@@ -172,6 +172,8 @@ FLOAT_TO_ID(double, f64)
     }
 INT_TO_ID(int32_t, i32)
 INT_TO_ID(uint8_t, u8)
+INT_TO_ID(int8_t, i8)
+INT_TO_ID(int16_t, i16)
 
 #define INT_TO_FLOAT(T, t)                                                     \
     static size_t t##_to_float(void *to, const void *from, size_t n)           \
@@ -187,6 +189,8 @@ INT_TO_FLOAT(int32_t, i32)
 INT_TO_FLOAT(int64_t, i64)
 INT_TO_FLOAT(uint64_t, u64)
 INT_TO_FLOAT(uint8_t, u8)
+INT_TO_FLOAT(int8_t, i8)
+INT_TO_FLOAT(int16_t, i16)
 
 /* Halfway between the largest float and the next power of two: from here on
    the nearest float would be infinite. */
@@ -205,19 +209,48 @@ static size_t f64_to_float(void *to, const void *from, size_t n)
     return n;
 }
 
+static size_t f16_to_float(void *to, const void *from, size_t n)
+{
+    const uint16_t *x = from;
+    float *y = to;
+
+    for (size_t i = 0; i < n; i++)
+        y[i] = fl_half_value(x[i]);
+    return n;
+}
+
+static size_t f16_to_id(void *to, const void *from, size_t n)
+{
+    const uint16_t *x = from;
+
+    for (size_t i = 0; i < n; i++) {
+        float v = fl_half_value(x[i]);
+
+        if (!f32_to_id((uint64_t *)to + i, &v, 1))
+            return i;
+    }
+    return n;
+}
+
 /* By kind of slot and type; NULL where the bytes are right as they are. */
-static const convert_fn converts[][FL_DTYPE_BOOL + 1] = {
+static const convert_fn converts[][FL_N_DTYPES] = {
     [FL_SLOT_IDS] = { [FL_DTYPE_F32] = f32_to_id,
                       [FL_DTYPE_F64] = f64_to_id,
                       [FL_DTYPE_I32] = i32_to_id,
                       [FL_DTYPE_U8] = u8_to_id,
-                      [FL_DTYPE_BOOL] = u8_to_id },
+                      [FL_DTYPE_BOOL] = u8_to_id,
+                      [FL_DTYPE_F16] = f16_to_id,
+                      [FL_DTYPE_I8] = i8_to_id,
+                      [FL_DTYPE_I16] = i16_to_id },
     [FL_SLOT_FLOATS] = { [FL_DTYPE_F64] = f64_to_float,
                          [FL_DTYPE_I32] = i32_to_float,
                          [FL_DTYPE_I64] = i64_to_float,
                          [FL_DTYPE_U64] = u64_to_float,
                          [FL_DTYPE_U8] = u8_to_float,
-                         [FL_DTYPE_BOOL] = u8_to_float },
+                         [FL_DTYPE_BOOL] = u8_to_float,
+                         [FL_DTYPE_F16] = f16_to_float,
+                         [FL_DTYPE_I8] = i8_to_float,
+                         [FL_DTYPE_I16] = i16_to_float },
 };
 
 /* Where a run of values goes, for messages: row `row` on, rows of `width`
