@@ -118,6 +118,9 @@ typedef struct fl_op_args {
     const fl_named_attr *attrs;
     fl_op_node *before; /* an operator of the block; NULL: at its end */
     uint64_t tag;       /* a number of the builder's, carried along by copies */
+    /* An output that is neither data nor a parameter takes the type and shape
+       that the operator gives it; without, another declaration is an error. */
+    bool redeclares;
 } fl_op_args;
 
 #define FL_ARGS(...) FL_ARRAY(fl_arg, __VA_ARGS__, { 0 })

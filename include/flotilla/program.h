@@ -87,6 +87,11 @@ FL_API void fl_names_pop(fl_ctx *c);
 FL_API void fl_program_set_seed(fl_program *p, uint64_t seed);
 FL_API uint64_t fl_program_seed(const fl_program *p);
 
+/* Infers every operator anew, in order: what it gives follows from what its
+   inputs are now, for example after fl_var_change of one that is fed. */
+FL_API FL_MUST_CHECK
+fl_status fl_program_infer(fl_program *p);
+
 /* A number that grows with every change of the program. */
 FL_API uint64_t fl_program_version(const fl_program *p);
 

@@ -1,5 +1,5 @@
 /* scope.h - where values live between runs: parameters, optimizer state,
- * metrics and the global step.
+ * metrics and the global step. A value is dense, ragged, rows or an array.
  *
  * A context has a scope of its own, and any number of others may be made: two
  * models in one process, or one program with two sets of parameters. A scope
@@ -35,7 +35,11 @@ fl_status fl_scope_get(fl_scope *s, const char *name, fl_tensor *out);
 /* The same; false instead of an error when there is none. */
 FL_API bool fl_scope_find(fl_scope *s, const char *name, fl_tensor *out);
 
-/* Copies a value into this scope; makes the variable if it has none. */
+/* The scope that has the variable: this one or a parent; NULL: none has it. */
+FL_API fl_scope *fl_scope_holder(fl_scope *s, const char *name);
+
+/* Copies a value of any kind, with all that it points to, into this scope;
+   makes the variable if it has none. */
 FL_API FL_MUST_CHECK
 fl_status fl_scope_set(fl_scope *s, const char *name, const fl_tensor *value);
 

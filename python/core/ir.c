@@ -194,6 +194,16 @@ static PyObject *program_version(PyObject *self, PyObject *args)
     return PyLong_FromUnsignedLongLong(fl_program_version(p));
 }
 
+static PyObject *program_infer(PyObject *self, PyObject *args)
+{
+    fl_program *p;
+
+    (void)self;
+    if (!PyArg_ParseTuple(args, "O&", core_program, &p))
+        return NULL;
+    return core_done(fl_program_infer(p));
+}
+
 static PyObject *program_n_blocks(PyObject *self, PyObject *args)
 {
     fl_program *p;
@@ -321,6 +331,7 @@ PyMethodDef core_ir_methods[] = {
     METHOD(program_seed, "The seed of its random operators."),
     METHOD(program_set_seed, "Sets it."),
     METHOD(program_version, "Grows with every change."),
+    METHOD(program_infer, "Infers every operator anew."),
     METHOD(program_n_blocks, "How many blocks it has."),
     METHOD(program_block, "Block i."),
     METHOD(block_new, "A new block below another."),

@@ -133,9 +133,10 @@ typedef struct append_call {
 
 static PyObject *append(const append_call *c, fl_block *b, core_memory *m)
 {
-    fl_op_args args = FL_INIT(fl_op_args, .role = (fl_op_role)c->role,
-                              .inputs = read_args(m, c->inputs),
-                              .before = c->before, .tag = c->tag);
+    fl_op_args args =
+        FL_INIT(fl_op_args, .role = (fl_op_role)c->role,
+                .inputs = read_args(m, c->inputs), .before = c->before,
+                .tag = c->tag, .redeclares = true);
     fl_op_node *n;
     fl_status st;
 

@@ -1,98 +1,8 @@
-/* run.c - scopes, executors, gradients, and the one call that is made a
- * thousand times a second. */
+/* run.c - executors, gradients, and the one call that is made a thousand times
+ * a second. */
 #include <string.h>
 
 #include "core.h"
-
-/* --- scopes -------------------------------------------------------------- */
-
-static PyObject *scope_new(PyObject *self, PyObject *args)
-{
-    PyObject *of;
-    fl_scope *parent, *s;
-    fl_status st;
-
-    (void)self;
-    if (!PyArg_ParseTuple(args, "O", &of) || !core_scope_or_none(of, &parent))
-        return NULL;
-    st = fl_scope_new(&s, parent);
-    return st ? core_fail(st) : core_handle(CORE_scope, s, of, true);
-}
-
-/* That of the context itself. */
-static PyObject *scope_current(PyObject *self, PyObject *args)
-{
-    PyObject *of;
-    fl_ctx *c;
-
-    (void)self;
-    if (!PyArg_ParseTuple(args, "O", &of) || !core_ctx(of, &c))
-        return NULL;
-    return core_handle(CORE_scope, fl_current_scope(c), of, false);
-}
-
-/* A copy of a value as a Tensor; None when there is none. */
-static PyObject *scope_get(PyObject *self, PyObject *args)
-{
-    const char *name;
-    fl_scope *s;
-    fl_tensor t;
-
-    (void)self;
-    if (!PyArg_ParseTuple(args, "O&s", core_scope, &s, &name))
-        return NULL;
-    if (!fl_scope_find(s, name, &t))
-        Py_RETURN_NONE;
-    return core_tensor_copy(&t);
-}
-
-static PyObject *scope_set(PyObject *self, PyObject *args)
-{
-    PyObject *value, *result = NULL;
-    const char *name;
-    core_view view;
-    fl_scope *s;
-    fl_tensor t;
-
-    (void)self;
-    if (!PyArg_ParseTuple(args, "O&sO", core_scope, &s, &name, &value))
-        return NULL;
-    if (!core_view_of(value, &view, &t))
-        result = core_done(fl_scope_set(s, name, &t));
-    core_drop_view(&view);
-    return result;
-}
-
-static PyObject *scope_drop(PyObject *self, PyObject *args)
-{
-    const char *name;
-    fl_scope *s;
-
-    (void)self;
-    if (!PyArg_ParseTuple(args, "O&s", core_scope, &s, &name))
-        return NULL;
-    return PyBool_FromLong(fl_scope_drop(s, name));
-}
-
-static PyObject *scope_names(PyObject *self, PyObject *args)
-{
-    const char *name;
-    PyObject *list;
-    fl_scope *s;
-
-    (void)self;
-    if (!PyArg_ParseTuple(args, "O&", core_scope, &s))
-        return NULL;
-    list = PyList_New(0);
-    for (size_t i = 0; list && (name = fl_scope_name(s, i)); i++) {
-        PyObject *text = PyUnicode_FromString(name);
-
-        if (!text || PyList_Append(list, text))
-            Py_CLEAR(list);
-        Py_XDECREF(text);
-    }
-    return list;
-}
 
 /* --- gradients ----------------------------------------------------------- */
 
@@ -470,12 +380,6 @@ static PyObject *run_compiled(PyObject *self, PyObject *args)
 }
 
 PyMethodDef core_run_methods[] = {
-    { "scope_new", scope_new, METH_VARARGS, "A scope below another, or None." },
-    { "scope_current", scope_current, METH_VARARGS, "The context's own." },
-    { "scope_get", scope_get, METH_VARARGS, "A value, or None." },
-    { "scope_set", scope_set, METH_VARARGS, "Sets a value, as a copy." },
-    { "scope_drop", scope_drop, METH_VARARGS, "Drops a variable." },
-    { "scope_names", scope_names, METH_VARARGS, "Its own variables." },
     { "append_backward", append_backward, METH_VARARGS,
       "Gradients of a loss: [(parameter, gradient), ...]." },
     { "gradients", gradients, METH_VARARGS, "Gradients of targets." },

@@ -126,21 +126,29 @@ class OneOperator:
         from .executor import Executor
         program = ir.Program()
         block = program.global_block()
-        for names in self._inputs.values():
-            for name in ir._as_list(names):
-                value = scope.find_var(name)._value()
-                rows = isinstance(value, tensor.SelectedRows)
-                array = value.get_tensor() if rows else value
-                block.create_var(name=name, shape=array.shape(),
-                                 dtype=array._dtype(), persistable=True,
-                                 type=VarType.SELECTED_ROWS if rows else
-                                 VarType.LOD_TENSOR)
+        for name in _flat(self._inputs):
+            self._declare(block, name, scope.find_var(name))
         block.append_op(self._kind, inputs=self._inputs,
                         outputs=self._outputs, attrs=self._attrs)
-        for names in self._outputs.values():
-            for name in ir._as_list(names):
-                block.var(name).persistable = True
+        for name in _flat(self._outputs):
+            block.var(name).persistable = True
         Executor(place).run(program, scope=scope)
+
+    def _declare(self, block, name, var):
+        value = var._value() if var is not None else None
+        if value is None:
+            raise ValueError(f"operator {self._kind} reads {name}, which the "
+                             "scope does not have")
+        rows = isinstance(value, tensor.SelectedRows)
+        array = value.get_tensor() if rows else value
+        block.create_var(name=name, shape=array.shape(), dtype=array._dtype(),
+                         persistable=True, lod_level=len(array.lod()),
+                         type=VarType.SELECTED_ROWS if rows else
+                         VarType.LOD_TENSOR)
+
+
+def _flat(slots):
+    return [name for names in slots.values() for name in ir._as_list(names)]
 
 
 def data(name, shape, dtype="float32", lod_level=0):

@@ -515,13 +515,10 @@ class Block:
         role = self.program._role_of(attrs)
         known, extra = self._split_attrs(type, attrs)
         ins, outs = _arguments(inputs, type), _arguments(outputs, type)
-        flags = self._clear_way(outs, {n for _, n in ins})
         handle = _core.op_append(self._handle, type, ins, outs, known, role,
                                  tag, before)
         extra["op_callstack"] = _caller()
         self.program._extra[tag] = extra
-        for name, fields in flags.items():
-            self.var(name)._change(**fields)
         for _, name in outs:
             face = self._vars.get(name)
             if face is not None and face._known is None:
@@ -541,25 +538,6 @@ class Block:
             else:
                 extra[name] = value
         return known, extra
-
-    def _clear_way(self, outs, read):
-        """A temporary that was declared takes the shape that its operator
-        gives it: it goes, and the operator makes it again."""
-        flags = {}
-        for _, name in outs:
-            face = self._vars.get(name)
-            if face is None or face._known is None or name in read:
-                continue
-            look = _core.var_look(face._known)
-            if look["persistable"] or look["is_data"]:
-                continue
-            try:
-                _core.var_remove(face._known)
-            except _core.Error:
-                continue  # an operator has it already
-            face._known = None
-            flags[name] = {"stop_gradient": look["stop_gradient"]}
-        return flags
 
     def __repr__(self):
         return "\n".join(map(repr, self.ops))

@@ -31,7 +31,7 @@ class CPUPlace:
 
 
 def _lengths_to_offsets(levels):
-    return [[0] + np.cumsum(level).astype("int64").tolist()
+    return [[0] + np.cumsum(np.asarray(list(level), "int64")).tolist()
             for level in levels]
 
 
@@ -39,42 +39,74 @@ def _offsets_to_lengths(levels):
     return [np.diff(level).tolist() for level in levels]
 
 
+def _fits(lod, n_rows=None):
+    """Whether offsets rise from 0 and every level ends at the number of
+    sequences of the next, the last one at the rows, if they are said."""
+    ends = [len(level) - 1 for level in lod[1:]] + [n_rows]
+    return all(len(level) > 1 and level[0] == 0 and end in (level[-1], None)
+               and all(a <= b for a, b in zip(level, level[1:]))
+               for level, end in zip(lod, ends))
+
+
 class LoDTensor:
     """Numbers, and where sequences of them begin: offsets per level."""
 
     def __init__(self, core=None):
-        self._array = None if core is None else np.asarray(core)
-        self._lod = [] if core is None else core.lod
+        self._dims = None  # said before there are numbers
+        self._array, self._lod = None, []
+        if core is not None:
+            self._keep(np.asarray(core), core.lod)
 
-    def set(self, array, place=None):
-        self._array = np.ascontiguousarray(array)
+    def _keep(self, array, lod):
+        """Where the numbers and offsets go: a scope has a way of its own."""
+        self._array, self._lod = array, lod
 
-    def set_lod(self, lod):
-        self._lod = [list(level) for level in lod]
+    def _n_rows(self):
+        shape = self.shape()
+        return shape[0] if shape else 0
 
-    def lod(self):
-        return self._lod
+    # --- numbers ---
 
-    def set_recursive_sequence_lengths(self, lengths):
-        self._lod = _lengths_to_offsets(lengths)
-
-    def recursive_sequence_lengths(self):
-        return _offsets_to_lengths(self._lod)
-
-    def has_valid_recursive_sequence_lengths(self):
-        if not self._lod:
-            return True
-        ends = [level[-1] for level in self._lod]
-        counts = [len(level) - 1 for level in self._lod[1:]]
-        rows = [len(self._array)] if self._array is not None else [0]
-        rising = all(a <= b for level in self._lod
-                     for a, b in zip(level, level[1:]))
-        return rising and ends == counts + rows
+    def set(self, array, place=None, zero_copy=False):
+        array = np.ascontiguousarray(array)
+        types.var_type(array.dtype)  # or it says what is possible
+        self._keep(array, self._lod)
 
     def shape(self):
-        return [] if self._array is None else list(self._array.shape)
+        if self._array is not None:
+            return list(self._array.shape)
+        return [] if self._dims is None else list(self._dims)
+
+    def _set_dims(self, dims):
+        self._dims = list(dims)
+        if self._array is not None:
+            self._alloc(self._array.dtype)
+
+    def _alloc(self, dtype):
+        self._keep(np.zeros(self._dims or self.shape() or [0], dtype),
+                   self._lod)
+
+    def _alloc_float(self, place=None):
+        self._alloc("float32")
+
+    def _alloc_double(self, place=None):
+        self._alloc("float64")
+
+    def _alloc_int(self, place=None):
+        self._alloc("int32")
+
+    def _mutable_data(self, place=None, dtype=None):
+        """The address of numbers of the type."""
+        if dtype is not None and (self._array is None or
+                                  self._dtype() != types.var_type(dtype)):
+            self._alloc(types.to_numpy(dtype))
+        return self._array.ctypes.data
+
+    _ptr = _mutable_data
 
     def _dtype(self):
+        if self._array is None:
+            raise ValueError("a LoDTensor without numbers: set() gives it some")
         return types.var_type(self._array.dtype)
 
     def _is_initialized(self):
@@ -83,53 +115,141 @@ class LoDTensor:
     def _place(self):
         return CPUPlace()
 
-    def _fed(self):
-        """What a run takes: the array itself, or one with its offsets."""
-        if self._array is None:
-            raise ValueError("a LoDTensor without numbers: set() gives it some")
-        if not self._lod:
-            return self._array
-        return _core.tensor(self._array, self._lod, None, 0)
+    def _clear(self):
+        self._dims = None
+        self._keep(None, [])
+
+    def _share_data_with(self, other):
+        self._keep(other._array, other._lod)
+
+    def __getitem__(self, index):
+        part = LoDTensor()
+        part.set(np.asarray(self._array)[index])
+        return part
 
     def __array__(self, dtype=None, copy=None):
-        return np.asarray(self._array, dtype=dtype)
+        if self._array is None:
+            raise ValueError("a LoDTensor without numbers: set() gives it some")
+        array = np.asarray(self._array, dtype=dtype)
+        return array.copy() if copy else array
+
+    # --- offsets ---
+
+    def set_lod(self, lod):
+        lod = [list(level) for level in lod]
+        if not _fits(lod):
+            raise ValueError(f"offsets {lod} are none: every level rises from 0"
+                             " and ends at the number of sequences of the next")
+        self._keep(self._array, lod)
+
+    def lod(self):
+        return self._lod
+
+    def set_recursive_sequence_lengths(self, lengths):
+        self.set_lod(_lengths_to_offsets(lengths))
+
+    def recursive_sequence_lengths(self):
+        return _offsets_to_lengths(self._lod)
+
+    def has_valid_recursive_sequence_lengths(self):
+        return _fits(self._lod, self._n_rows())
+
+    # --- for a run ---
+
+    def _core(self):
+        """A copy with its offsets, of the library's class."""
+        return _core.tensor(np.asarray(self), self._lod, None, 0)
+
+    def _fed(self):
+        """What a run takes: the array itself, or one with its offsets."""
+        return self._core() if self._lod else np.asarray(self)
 
     def __repr__(self):
-        return f"LoDTensor(lod={self._lod}, data={self._array!r})"
+        if self._array is None:
+            return "LoDTensor(without numbers)"
+        lod = (f"\tlod: {self._lod}\n" if self._lod else "")
+        return (f"{lod}\tdim: {', '.join(map(str, self.shape()))}\n"
+                f"\tdtype: {types.name_of(self._dtype())}\n"
+                f"\tdata: {np.array2string(np.asarray(self))}\n")
+
+    __str__ = __repr__
 
 
 class SelectedRows:
     """Some rows of a table of `height` rows."""
 
     def __init__(self, rows=None, height=0, core=None):
-        self._rows = list(rows or [])
-        self._height = height
         self._tensor = LoDTensor()
+        self._keep(list(rows or []), height)
         if core is not None:
-            self._rows, self._height = core.rows, core.height
+            self._keep(core.rows, core.height)
             self._tensor.set(np.asarray(core))
+
+    def _keep(self, rows, height):
+        self._rows, self._height = rows, height
 
     def rows(self):
         return self._rows
 
     def set_rows(self, rows):
-        self._rows = list(rows)
+        self._keep(list(rows), self._height)
 
     def height(self):
         return self._height
 
     def set_height(self, height):
-        self._height = height
+        self._keep(self._rows, height)
+
+    def numel(self):
+        return int(np.prod(self._tensor.shape()))
+
+    def sync_index(self):
+        """Rows are looked up as they are."""
 
     def get_tensor(self):
         return self._tensor
 
     def _fed(self):
-        return _core.tensor(self._tensor._array, [], self._rows, self._height)
+        return _core.tensor(np.asarray(self._tensor), [], self._rows,
+                            self._height)
+
+
+class LoDTensorArray:
+    """A list of tensors."""
+
+    def __init__(self, core=None):
+        self._items = [LoDTensor(item) for item in core.items] if core else []
+
+    def _keep(self, items):
+        self._items = items
+
+    def append(self, tensor):
+        copy = LoDTensor()
+        copy._keep(np.array(tensor), tensor.lod())
+        self._keep(self._items + [copy])
+
+    def __setitem__(self, index, tensor):
+        items = list(self._items)
+        items[index] = tensor
+        self._keep(items)
+
+    def __getitem__(self, index):
+        return self._items[index]
+
+    def __len__(self):
+        return len(self._items)
+
+    def __iter__(self):
+        return iter(self._items)
+
+    def _fed(self):
+        return _core.tensor_array([item._core() for item in self._items])
 
 
 def as_value(core):
     """A value of the library in its Python class."""
+    if core.items is not None:
+        return LoDTensorArray(core)
     return SelectedRows(core=core) if core.rows is not None else LoDTensor(core)
 
 
@@ -141,6 +261,9 @@ def create_lod_tensor(data, recursive_seq_lens, place=None):
             raise AssertionError("data and recursive_seq_lens do not match")
         flat = np.concatenate([np.asarray(s) for s in data])
         data = flat.reshape([len(flat), 1]).astype("int64")
+    if not isinstance(data, (np.ndarray, LoDTensor)):
+        raise TypeError("data should be either a LoDTensor, a Numpy array or a "
+                        f"list, not {type(data)}")
     t = LoDTensor()
     t.set(np.asarray(data))
     t.set_recursive_sequence_lengths(recursive_seq_lens)
@@ -158,92 +281,144 @@ def create_random_int_lodtensor(recursive_seq_lens, base_shape, place, low,
 
 # --- scopes ----------------------------------------------------------------
 
-class _ScopeTensor:
-    """The value of a variable in a scope; set() writes it there."""
+class _ScopeTensor(LoDTensor):
+    """The tensor of a variable in a scope: it is read there, and written as
+    soon as it has numbers."""
 
     def __init__(self, var):
         self._var = var
+        self._waiting = []  # offsets that no numbers fit yet
+        self._dims = None
 
-    def set(self, array, place=None):
-        self._var._write(np.ascontiguousarray(array))
+    @property
+    def _array(self):
+        core = self._var._core()
+        return None if core is None else np.asarray(core)
 
-    def __getattr__(self, name):
-        return getattr(self._var._value(), name)
+    @property
+    def _lod(self):
+        core = self._var._core()
+        return self._waiting or ([] if core is None else core.lod)
 
-    def __array__(self, dtype=None, copy=None):
-        return np.asarray(self._var._value(), dtype=dtype)
-
-    def set_lod(self, lod):
-        value = self._var._value()
-        value.set_lod(lod)
-        self._var._write(value._fed())
-
-    def set_recursive_sequence_lengths(self, lengths):
-        self.set_lod(_lengths_to_offsets(lengths))
-
-
-class _ScopeRows(SelectedRows):
-    """Sparse rows in a scope; they are written when they have values."""
-
-    def __init__(self, var):
-        core = _core.scope_get(var._scope._handle, var.name)
-        has_rows = core is not None and core.rows is not None
-        super().__init__(core=core if has_rows else None)
-        self._var = var
-
-    def set_rows(self, rows):
-        super().set_rows(rows)
-        self._write()
-
-    def set_height(self, height):
-        super().set_height(height)
-        self._write()
-
-    def get_tensor(self):
-        return _RowsTensor(self)
-
-    def _write(self):
-        array = self._tensor._array
-        if array is not None and len(array) == len(self._rows):
-            self._var._write(self._fed())
+    def _keep(self, array, lod):
+        fits = array is not None and (not lod or _fits(lod, len(array)))
+        self._waiting = [] if fits else lod
+        if array is None:
+            self._var._drop()
+        else:
+            self._var._write(_core.tensor(array, lod if fits else [], None, 0))
 
 
-class _RowsTensor:
+class _RowsTensor(LoDTensor):
     """The values of sparse rows in a scope."""
 
     def __init__(self, rows):
-        self._rows = rows
+        self._of = rows
+        self._dims = None
+        self._lod = []
 
-    def set(self, array, place=None):
-        self._rows._tensor.set(array)
-        self._rows._write()
+    @property
+    def _array(self):
+        return self._of._now()[2]
 
-    def __getattr__(self, name):
-        return getattr(self._rows._tensor, name)
+    def _keep(self, array, lod):
+        self._of._change(array=array)
 
-    def __array__(self, dtype=None, copy=None):
-        return np.asarray(self._rows._tensor, dtype=dtype)
+
+class _ScopeRows(SelectedRows):
+    """Sparse rows in a scope; they are written when rows and values are as
+    many."""
+
+    def __init__(self, var):
+        self._var = var
+        self._waiting = {}
+        self._tensor = _RowsTensor(self)
+
+    def _now(self):
+        """(rows, height, array): those of the scope with what waits."""
+        core = self._var._core()
+        has = core is not None and core.rows is not None
+        rows, height, array = ((core.rows, core.height, np.asarray(core))
+                               if has else ([], 0, None))
+        return (self._waiting.get("rows", rows),
+                self._waiting.get("height", height),
+                self._waiting.get("array", array))
+
+    def _change(self, **fields):
+        self._waiting.update(fields)
+        rows, height, array = self._now()
+        if array is not None and len(array) == len(rows):
+            self._var._write(_core.tensor(array, [], rows, height))
+            self._waiting = {}
+
+    @property
+    def _rows(self):
+        return self._now()[0]
+
+    @property
+    def _height(self):
+        return self._now()[1]
+
+    def _keep(self, rows, height):
+        self._change(rows=rows, height=height)
+
+
+class _ScopeArray(LoDTensorArray):
+    def __init__(self, var):
+        self._var = var
+
+    @property
+    def _items(self):
+        core = self._var._core()
+        return [] if core is None else LoDTensorArray(core)._items
+
+    def _keep(self, items):
+        self._var._write(_core.tensor_array([i._core() for i in items]))
 
 
 class _ScopeVar:
+    """A variable of a scope: what it holds is said by what is asked for."""
+
     def __init__(self, scope, name):
         self._scope, self.name = scope, name
+        self._faces = {}
+        self._int = None
 
-    def _value(self):
-        core = _core.scope_get(self._scope._handle, self.name)
-        return LoDTensor() if core is None else as_value(core)
+    def _core(self):
+        return _core.scope_get(self._scope._handle, self.name)
 
     def _write(self, value):
         _core.scope_set(self._scope._handle, self.name, value)
 
+    def _drop(self):
+        _core.scope_drop(self._scope._handle, self.name)
+
+    def _value(self):
+        core = self._core()
+        return LoDTensor() if core is None else as_value(core)
+
+    def _face(self, kind):
+        return self._faces.setdefault(kind, kind(self))
+
     def get_tensor(self):
-        return _ScopeTensor(self)
+        return self._face(_ScopeTensor)
 
     def get_selected_rows(self):
-        return _ScopeRows(self)
+        return self._face(_ScopeRows)
+
+    def get_lod_tensor_array(self):
+        return self._face(_ScopeArray)
 
     def is_int(self):
-        return False
+        return self._int is not None
+
+    def set_int(self, value):
+        self._int = int(value)
+
+    def get_int(self):
+        if self._int is None:
+            raise ValueError(f"variable {self.name} holds no int")
+        return self._int
 
 
 class Scope:
@@ -254,15 +429,17 @@ class Scope:
         self._handle = handle or _core.scope_new(
             parent._handle if parent else None)
         self._kids = []
+        self._vars = {}
 
     def var(self, name):
-        return _ScopeVar(self, name)
+        """The variable of this scope; a new one has no value."""
+        return self._vars.setdefault(name, _ScopeVar(self, name))
 
     def find_var(self, name):
         """The variable here or in a parent; None when there is none."""
-        if _core.scope_get(self._handle, name) is None:
-            return None
-        return _ScopeVar(self, name)
+        if name in self._vars or _core.scope_has(self._handle, name):
+            return self.var(name)
+        return self._parent.find_var(name) if self._parent else None
 
     def new_scope(self):
         kid = Scope(parent=self)
@@ -274,10 +451,12 @@ class Scope:
 
     def erase(self, found):
         for name in found:
+            self._vars.pop(name, None)
             _core.scope_drop(self._handle, name)
 
     def local_var_names(self):
-        return _core.scope_names(self._handle)
+        kept = _core.scope_names(self._handle)
+        return kept + [n for n in self._vars if n not in kept]
 
 
 _global = Scope(_core.scope_current(ctx))

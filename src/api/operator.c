@@ -64,7 +64,8 @@ fl_status fl_append_op_with(fl_op_node **out, fl_block *b, const char *type,
                          .attrs = a.attrs,
                          .n_attrs = count_attrs(a.attrs),
                          .role = a.role,
-                         .tag = a.tag };
+                         .tag = a.tag,
+                         .redeclares = a.redeclares };
     return fl_block_insert(b, a.before, &spec, out);
 }
 

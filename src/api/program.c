@@ -13,6 +13,15 @@ uint64_t fl_program_seed(const fl_program *p)
     return p->seed;
 }
 
+fl_status fl_program_infer(fl_program *p)
+{
+    p->version++;
+    for (size_t i = 0; i < p->blocks.len; i++)
+        for (fl_op_node *n = p->blocks.data[i]->first; n; n = n->next)
+            FL_TRY(fl_node_infer_anew(n));
+    return FL_OK;
+}
+
 uint64_t fl_program_version(const fl_program *p)
 {
     return p->version;

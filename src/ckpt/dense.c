@@ -34,6 +34,17 @@ static fl_status write_file(const char *path, const fl_st_tensor *plan,
     return st;
 }
 
+static fl_status check_kinds(const fl_named_tensor *tensors, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (tensors[i].value.kind != FL_KIND_DENSE)
+            FL_FAIL(FL_ERR_UNSUPPORTED,
+                    "variable %s: a model keeps dense values, and this one has "
+                    "offsets or row numbers; leave it out of what is saved",
+                    tensors[i].name);
+    return FL_OK;
+}
+
 fl_status fl_dense_save(const fl_model_version *v, fl_manifest *m,
                         const char *file, const fl_named_tensor *tensors,
                         size_t n)
@@ -45,12 +56,13 @@ fl_status fl_dense_save(const fl_model_version *v, fl_manifest *m,
     fl_status st;
 
     for (size_t i = 0; i < n; i++) {
-        FL_ASSERT(tensors[i].value.kind == FL_KIND_DENSE);
         plan[i] = (fl_st_tensor){ .name = tensors[i].name,
                                   .type = fl_st_type_of(tensors[i].value.dtype),
                                   .shape = tensors[i].value.shape };
     }
-    st = write_file(path, plan, tensors, n, &f, sums);
+    st = check_kinds(tensors, n);
+    if (!st)
+        st = write_file(path, plan, tensors, n, &f, sums);
     if (!st)
         fl_manifest_add_tensors(m, &f, sums);
     fl_free(path);

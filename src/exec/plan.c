@@ -260,6 +260,29 @@ static fl_status find_homes(fl_plan *p, const fl_map *fed)
     return FL_OK;
 }
 
+static bool is_fixed(const fl_tensor *meta)
+{
+    return meta->kind == FL_KIND_DENSE && fl_tensor_numel(meta) >= 0;
+}
+
+/* Steps whose values in the scope are as large as the run makes them. */
+static void find_settling(fl_plan *p)
+{
+    for (int i = 0; i < p->n_vars; i++)
+        p->vars[i].is_fixed = is_fixed(&p->vars[i].var->meta);
+    for (int j = 0; j < p->n_steps; j++) {
+        fl_plan_step *s = &p->steps[j];
+        int n = 0;
+
+        for (int slot = 0; slot < s->n_out; slot++)
+            n += s->out_len[slot];
+        for (int i = 0; i < n; i++)
+            if (s->out[i] >= 0 && p->vars[s->out[i]].home == FL_HOME_SCOPE &&
+                !p->vars[s->out[i]].is_fixed)
+                s->settles = true;
+    }
+}
+
 /* Gradients that operators made have the right shape; fed ones may not. */
 static void find_fed_grads(fl_plan *p)
 {
@@ -380,6 +403,7 @@ fl_status fl_plan_new(fl_plan **out, fl_program *program,
     st = find_homes(p, options->fed);
     if (!st) {
         find_fed_grads(p);
+        find_settling(p);
         find_ahead(p);
         fl_plan_parts(p);
         choose_places(&b, options);

@@ -23,6 +23,7 @@ typedef struct fl_plan_var {
     bool written;    /* by some step */
     bool read_first; /* read before any step writes it */
     bool fetched;
+    bool is_fixed; /* home scope: dense, and its shape is known */
 } fl_plan_var;
 
 /* Which steps of a plan a run covers. Replicas run the parts one by one, in
@@ -46,6 +47,7 @@ typedef struct fl_plan_step {
     int n_deps;
     int *next, n_next; /* steps that wait for this one */
     bool fed_grad;     /* a gradient is fed: its shape must be checked */
+    bool settles;      /* writes what is in the scope and not fixed */
 } fl_plan_step;
 
 typedef struct fl_plan {

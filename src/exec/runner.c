@@ -111,7 +111,7 @@ static bool is_as_declared(const fl_tensor *m, const fl_tensor *t)
 {
     return t->size == sizeof(*t) && t->dtype == m->dtype &&
            t->dtype != FL_DTYPE_BOOL && t->n_lod == m->n_lod &&
-           m->kind != FL_KIND_ROWS && t->kind != FL_KIND_ROWS && t->data &&
+           m->kind <= FL_KIND_RAGGED && t->kind <= FL_KIND_RAGGED && t->data &&
            !t->strides && !t->flags && t->device.type == FL_DEVICE_CPU &&
            !t->device.id && !has_reserved(t) &&
            fl_shape_matches(&m->shape, &t->shape);
@@ -137,9 +137,12 @@ static fl_status check_feed(const char *name, const fl_tensor *m,
         FL_FAIL(FL_ERR_INVAL,
                 "feed %s: got %d levels of offsets, the program wants %d", name,
                 t->n_lod, m->n_lod);
-    if ((m->kind == FL_KIND_ROWS) != (t->kind == FL_KIND_ROWS))
-        FL_FAIL(FL_ERR_INVAL, "feed %s: rows + values and dense do not fit",
-                name);
+    if (!fl_kind_fits(m->kind, t->kind))
+        FL_FAIL(FL_ERR_INVAL,
+                "feed %s: got %s%s, the program wants %s%s; rows + values, "
+                "arrays and dense values do not fit",
+                name, fl_dtype_text(t->dtype), fl_kind_text(t->kind),
+                fl_dtype_text(m->dtype), fl_kind_text(m->kind));
     if (m->kind != FL_KIND_ROWS && !fl_shape_matches(&m->shape, &t->shape))
         FL_FAIL(FL_ERR_INVAL, "feed %s: got shape %s, the program wants %s",
                 name, fl_shape_text(&t->shape, a), fl_shape_text(&m->shape, b));
@@ -179,7 +182,14 @@ static fl_status no_value(const fl_var *v)
             v->name);
 }
 
-/* A persistent variable as the scope has it now. */
+static bool fits(const fl_tensor *meta, const fl_tensor *t)
+{
+    return t->dtype == meta->dtype && fl_kind_fits(t->kind, meta->kind) &&
+           fl_shape_matches(&t->shape, &meta->shape);
+}
+
+/* A persistent variable as the scope has it now. What is written before it is
+   read is made anew where it does not fit. */
 static fl_status take_from_scope(fl_runner *r, int i)
 {
     const fl_plan_var *v = &r->plan->vars[i];
@@ -192,13 +202,19 @@ static fl_status take_from_scope(fl_runner *r, int i)
             return no_value(v->var);
         return FL_OK;
     }
-    if (t->dtype != v->var->meta.dtype ||
-        !fl_shape_matches(&t->shape, &v->var->meta.shape))
+    if (fits(&v->var->meta, t))
+        return FL_OK;
+    if (v->read_first)
         FL_FAIL(FL_ERR_INVAL,
-                "variable %s is %s%s in the scope, but the program wants %s%s",
+                "variable %s is %s%s%s in the scope, but the program wants "
+                "%s%s%s",
                 v->var->name, fl_dtype_text(t->dtype),
-                fl_shape_text(&t->shape, a), fl_dtype_text(v->var->meta.dtype),
-                fl_shape_text(&v->var->meta.shape, b));
+                fl_shape_text(&t->shape, a), fl_kind_text(t->kind),
+                fl_dtype_text(v->var->meta.dtype),
+                fl_shape_text(&v->var->meta.shape, b),
+                fl_kind_text(v->var->meta.kind));
+    if (v->written)
+        *t = v->var->meta;
     return FL_OK;
 }
 
@@ -278,7 +294,7 @@ fl_status fl_runner_place(fl_runner *r, int var)
 
     if (v->home == FL_HOME_PLACE)
         return lay_out(r, var);
-    if (t->data)
+    if (t->data && v->is_fixed)
         return FL_OK;
     return fl_scope_reserve(r->options->scope, v->var->name, t, t);
 }
@@ -423,18 +439,28 @@ static fl_status check_finite(const fl_runner *r, int step, int var)
             r->plan->vars[var].var->name, value, at);
 }
 
+static fl_status finish_output(fl_runner *r, int step, int var)
+{
+    const fl_plan_var *v = &r->plan->vars[var];
+
+    if (v->home == FL_HOME_SCOPE && !v->is_fixed)
+        FL_TRY(
+            fl_scope_settle(r->options->scope, v->var->name, &r->tensors[var]));
+    return r->options->check_nan_inf ? check_finite(r, step, var) : FL_OK;
+}
+
 fl_status fl_step_finish(fl_runner *r, int step)
 {
     const fl_plan_step *s = &r->plan->steps[step];
     int n = 0;
 
-    if (!r->options->check_nan_inf)
+    if (!r->options->check_nan_inf && !s->settles)
         return FL_OK;
     for (int slot = 0; slot < s->n_out; slot++)
         n += s->out_len[slot];
     for (int i = 0; i < n; i++)
         if (s->out[i] >= 0)
-            FL_TRY(check_finite(r, step, s->out[i]));
+            FL_TRY(finish_output(r, step, s->out[i]));
     return FL_OK;
 }
 

@@ -1,6 +1,8 @@
 /* scope.c - the values that outlive a run. */
 #include "exec/scope.h"
 
+#include "tensor/pack.h"
+
 void fl_scope_init(fl_scope *s)
 {
     memset(s, 0, sizeof(*s));
@@ -10,7 +12,7 @@ void fl_scope_init(fl_scope *s)
 
 static void free_var(fl_scope_var *v)
 {
-    fl_data_free(v->value.data, v->cap_bytes);
+    fl_data_free(v->block, v->block_bytes);
     fl_free(v->name);
     fl_free(v);
 }
@@ -62,6 +64,23 @@ bool fl_scope_find(fl_scope *s, const char *name, fl_tensor *out)
     return false;
 }
 
+fl_scope *fl_scope_holder(fl_scope *s, const char *name)
+{
+    fl_tensor t;
+
+    while (s && !find_own(s, name, &t))
+        s = s->parent;
+    return s;
+}
+
+/* Where a value of the name goes: to the scope that has it, or to this one. */
+static fl_scope *home(fl_scope *s, const char *name)
+{
+    fl_scope *has = fl_scope_holder(s, name);
+
+    return has ? has : s;
+}
+
 fl_status fl_scope_get(fl_scope *s, const char *name, fl_tensor *out)
 {
     if (!fl_scope_find(s, name, out))
@@ -85,20 +104,43 @@ static fl_scope_var *find_or_add(fl_scope *s, const char *name)
     return v;
 }
 
-static fl_status grow(fl_scope_var *v, size_t bytes)
+/* Whether the pieces of both lie at the same places of a block. */
+static bool has_layout(const fl_tensor *a, const fl_tensor *b)
 {
-    void *data;
+    bool same = fl_tensor_numel(a) * (int64_t)fl_dtype_bytes(a->dtype) ==
+                    fl_tensor_numel(b) * (int64_t)fl_dtype_bytes(b->dtype) &&
+                a->n_lod == b->n_lod && a->kind != FL_KIND_ARRAY &&
+                (a->kind == FL_KIND_ROWS) == (b->kind == FL_KIND_ROWS);
 
-    if (v->value.data && v->cap_bytes == bytes)
-        return FL_OK;
-    data = fl_try_alloc(bytes);
-    if (!data)
+    for (int k = 0; same && k < a->n_lod; k++)
+        same = a->lod_len[k] == b->lod_len[k];
+    if (same && a->kind == FL_KIND_ROWS)
+        same = a->shape.dim[0] == b->shape.dim[0];
+    return same;
+}
+
+/* A new block with the value, or with room for one like it. */
+static fl_status refill(fl_scope_var *v, const fl_tensor *t, fl_pack_what what)
+{
+    size_t bytes = fl_tensor_packed_bytes(t);
+    void *block = fl_try_alloc(bytes);
+
+    if (!block)
         FL_FAIL(FL_ERR_NOMEM, "no memory for variable %s of %zu bytes", v->name,
                 bytes);
-    memset(data, 0, bytes);
-    fl_data_free(v->value.data, v->cap_bytes);
-    v->value.data = data;
-    v->cap_bytes = bytes;
+    memset(block, 0, bytes);
+    v->value = fl_pack(block, t, what);
+    fl_data_free(v->block, v->block_bytes);
+    v->block = block;
+    v->block_bytes = bytes;
+    return FL_OK;
+}
+
+static fl_status fill(fl_scope_var *v, const fl_tensor *t, fl_pack_what what)
+{
+    if (!v->block || !has_layout(&v->value, t))
+        return refill(v, t, what);
+    v->value = fl_pack(v->block, t, what);
     return FL_OK;
 }
 
@@ -112,34 +154,75 @@ fl_status fl_scope_reserve(fl_scope *s, const char *name, const fl_tensor *meta,
     st = fl_err_ctx(fl_tensor_bytes(meta, &bytes), "variable %s", name);
     if (st)
         return st;
+    s = home(s, name);
     fl_lock(&s->mu);
     v = find_or_add(s, name);
-    st = grow(v, bytes);
-    if (!st) {
-        v->value.size = sizeof(fl_tensor);
-        v->value.dtype = meta->dtype;
-        v->value.kind = FL_KIND_DENSE;
-        v->value.shape = meta->shape;
+    st = fill(v, meta, FL_PACK_ROOM);
+    if (!st)
         *out = v->value;
-    }
     fl_unlock(&s->mu);
     return st;
 }
 
+/* Offsets that the operator made itself lie elsewhere. */
+static bool is_in_block(const fl_scope_var *v, const fl_tensor *t)
+{
+    bool same = t->data == v->value.data && t->rows == v->value.rows &&
+                t->n_lod == v->value.n_lod && t->kind != FL_KIND_ARRAY;
+
+    for (int k = 0; same && k < t->n_lod; k++)
+        same = t->lod[k] == v->value.lod[k];
+    return same;
+}
+
+static fl_status settle(fl_scope_var *v, fl_tensor *t)
+{
+    if (is_in_block(v, t)) {
+        v->value = *t;
+        return FL_OK;
+    }
+    FL_TRY(refill(v, t, FL_PACK_ALL));
+    *t = v->value;
+    return FL_OK;
+}
+
+fl_status fl_scope_settle(fl_scope *s, const char *name, fl_tensor *t)
+{
+    fl_status st;
+
+    s = home(s, name);
+    fl_lock(&s->mu);
+    st = settle(find_or_add(s, name), t);
+    fl_unlock(&s->mu);
+    return st;
+}
+
+static fl_status check_value(const fl_tensor *t)
+{
+    const fl_tensor *items = t->data;
+    size_t bytes;
+
+    FL_TRY(fl_tensor_check(t));
+    for (int64_t i = 0; t->kind == FL_KIND_ARRAY && i < t->shape.dim[0]; i++) {
+        if (items[i].kind == FL_KIND_ARRAY)
+            FL_FAIL(FL_ERR_UNSUPPORTED, "an array of arrays");
+        FL_TRY(check_value(&items[i]));
+    }
+    if (t->n_lod)
+        FL_TRY(fl_lod_check(t));
+    return fl_tensor_bytes(t, &bytes);
+}
+
 fl_status fl_scope_set(fl_scope *s, const char *name, const fl_tensor *value)
 {
-    size_t bytes;
-    fl_tensor t;
+    fl_status st = fl_err_ctx(check_value(value), "variable %s", name);
 
-    FL_TRY(fl_err_ctx(fl_tensor_check(value), "variable %s", name));
-    if (value->kind != FL_KIND_DENSE)
-        FL_FAIL(FL_ERR_INVAL, "variable %s: the scope holds dense values",
-                name);
-    FL_TRY(fl_tensor_bytes(value, &bytes));
-    FL_TRY(fl_scope_reserve(s, name, value, &t));
-    if (bytes)
-        memcpy(t.data, value->data, bytes);
-    return FL_OK;
+    if (st)
+        return st;
+    fl_lock(&s->mu);
+    st = fill(find_or_add(s, name), value, FL_PACK_ALL);
+    fl_unlock(&s->mu);
+    return st;
 }
 
 bool fl_scope_drop(fl_scope *s, const char *name)

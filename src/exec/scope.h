@@ -16,8 +16,9 @@
 
 typedef struct fl_scope_var {
     char *name;
-    fl_tensor value;
-    size_t cap_bytes;
+    fl_tensor value; /* all that it points to is in block */
+    void *block;
+    size_t block_bytes;
     size_t index; /* in vars */
 } fl_scope_var;
 
@@ -32,10 +33,16 @@ struct fl_scope {
 void fl_scope_init(fl_scope *s);
 void fl_scope_release(fl_scope *s);
 
-/* Makes room in this scope for a value like `meta` under the name and gives a
-   view of it; what was there is kept when the size is the same, else zeroed. */
+/* Makes room for a value like `meta` under the name, in the scope that has it
+   or in this one, and gives a view of it. Offsets are copied; the numbers that
+   were there are kept when they are as many bytes, else zeroed. */
 FL_MUST_CHECK
 fl_status fl_scope_reserve(fl_scope *s, const char *name, const fl_tensor *meta,
                            fl_tensor *out);
+
+/* What an operator made of the room that it got: fewer rows, other offsets.
+   Gives the view again. */
+FL_MUST_CHECK
+fl_status fl_scope_settle(fl_scope *s, const char *name, fl_tensor *t);
 
 #endif

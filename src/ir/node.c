@@ -400,22 +400,52 @@ static fl_status run_infer(infer_frame *f, const fl_op_node *n)
     return n->def->back_infer ? n->def->back_infer(&c) : FL_OK;
 }
 
+static bool fits_meta(const fl_var *v, const fl_tensor *got)
+{
+    return v->meta.dtype == got->dtype &&
+           fl_shape_matches(&v->meta.shape, &got->shape) &&
+           fl_kind_fits(v->meta.kind, got->kind);
+}
+
 /* An inferred output against the variable that is to hold it. */
 static fl_status check_meta(const fl_op_node *n, const fl_var *v,
                             const fl_tensor *got)
 {
     char a[FL_SHAPE_TEXT_MAX], b[FL_SHAPE_TEXT_MAX];
 
-    if (v->meta.dtype == got->dtype &&
-        fl_shape_matches(&v->meta.shape, &got->shape) &&
-        (v->meta.kind == FL_KIND_ROWS) == (got->kind == FL_KIND_ROWS))
+    if (fits_meta(v, got))
         return FL_OK;
     FL_FAIL(FL_ERR_INVAL, "op %s gives %s%s%s, but variable %s is %s%s%s",
             fl_node_type(n), fl_dtype_text(got->dtype),
-            fl_shape_text(&got->shape, a),
-            got->kind == FL_KIND_ROWS ? " rows" : "", v->name,
+            fl_shape_text(&got->shape, a), fl_kind_text(got->kind), v->name,
             fl_dtype_text(v->meta.dtype), fl_shape_text(&v->meta.shape, b),
-            v->meta.kind == FL_KIND_ROWS ? " rows" : "");
+            fl_kind_text(v->meta.kind));
+}
+
+/* What becomes of a variable that an operator does not give as declared. */
+typedef enum on_differs { REFUSE, TAKE } on_differs;
+
+/* A temporary that several operators write is what the last of them made. */
+static bool is_rewritten(const fl_var *v)
+{
+    int n = 0;
+
+    for (const fl_use *u = v->first_use; u; u = u->next)
+        n += fl_node_writes_var(u->node, v);
+    return n > 1 && !(v->flags & FL_VAR_PERSIST);
+}
+
+static fl_status meet_meta(const fl_op_node *n, fl_var *v, const fl_tensor *got,
+                           on_differs how)
+{
+    bool is_fixed = v->flags & (FL_VAR_DATA | FL_VAR_PARAM);
+
+    if (how == REFUSE && fits_meta(v, got))
+        return FL_OK;
+    if (is_fixed || (how == REFUSE && !is_rewritten(v)))
+        return check_meta(n, v, got);
+    fl_tensor_like(&v->meta, got);
+    return FL_OK;
 }
 
 /* --- outputs --------------------------------------------------------------- */
@@ -488,7 +518,7 @@ static void bind_declared(fl_op_node *n, const slot_names *names)
 /* Infers the outputs, checks them against variables that exist and creates
    the others. Nothing is created before everything has been checked. */
 static fl_status bind_outputs(fl_op_node *n, const slot_names *names,
-                              fl_arena *tmp)
+                              on_differs how, fl_arena *tmp)
 {
     infer_frame f = { 0 };
 
@@ -506,7 +536,7 @@ static fl_status bind_outputs(fl_op_node *n, const slot_names *names,
     for (int s = 0; s < fl_node_n_out(n); s++)
         for (int i = 0; i < names[s].n; i++)
             if (n->out[s].vars[i] && f.out[s].t[i])
-                FL_TRY(check_meta(n, n->out[s].vars[i], f.out[s].t[i]));
+                FL_TRY(meet_meta(n, n->out[s].vars[i], f.out[s].t[i], how));
     for (int s = 0; s < fl_node_n_out(n); s++)
         for (int i = 0; i < names[s].n; i++) {
             fl_var **v = &n->out[s].vars[i];
@@ -520,7 +550,7 @@ static fl_status bind_outputs(fl_op_node *n, const slot_names *names,
     return FL_OK;
 }
 
-fl_status fl_node_infer(fl_op_node *n)
+static fl_status infer_node(fl_op_node *n, on_differs how)
 {
     infer_frame f = { 0 };
     fl_arena tmp;
@@ -539,9 +569,19 @@ fl_status fl_node_infer(fl_op_node *n)
     for (int s = 0; s < fl_node_n_out(n) && !st; s++)
         for (int i = 0; i < n->out[s].n && !st; i++)
             if (n->out[s].vars[i])
-                st = check_meta(n, n->out[s].vars[i], f.out[s].t[i]);
+                st = meet_meta(n, n->out[s].vars[i], f.out[s].t[i], how);
     fl_arena_release(&tmp);
     return st;
+}
+
+fl_status fl_node_infer(fl_op_node *n)
+{
+    return infer_node(n, REFUSE);
+}
+
+fl_status fl_node_infer_anew(fl_op_node *n)
+{
+    return infer_node(n, TAKE);
 }
 
 /* --- into and out of a block -----------------------------------------------*/
@@ -650,7 +690,7 @@ static fl_status make_node(fl_block *b, const fl_op_spec *spec, fl_arena *tmp,
     FL_TRY(bind_attrs(n, spec));
     if (n->is_grad)
         FL_TRY(fl_node_check_grad_inputs(n));
-    FL_TRY(bind_outputs(n, outs, tmp));
+    FL_TRY(bind_outputs(n, outs, spec->redeclares ? TAKE : REFUSE, tmp));
     if (n->is_grad)
         FL_TRY(fl_node_check_grad_sides(n));
     n->uses = fl_arena_alloc(

@@ -166,6 +166,7 @@ typedef struct fl_op_spec {
     size_t n_attrs;
     fl_op_role role;
     uint64_t tag;
+    bool redeclares; /* outputs that are there take what infer says */
 } fl_op_spec;
 
 /* Checks it, infers its outputs (creating those that do not exist) and appends
@@ -234,6 +235,10 @@ const char *fl_node_text(const fl_op_node *n, char buf[FL_NODE_TEXT_MAX]);
 /* Runs infer of a node over the metas of its variables. */
 FL_MUST_CHECK
 fl_status fl_node_infer(fl_op_node *n);
+
+/* The same; outputs that are neither data nor parameters take what comes out. */
+FL_MUST_CHECK
+fl_status fl_node_infer_anew(fl_op_node *n);
 
 /* Gradients given to a gradient operator have the shapes of the outputs they
    belong to, as infer sees them from the tensors `in` of its slots. */

@@ -153,8 +153,10 @@ static uint64_t hash_scope(const fl_dense *d)
 
     for (size_t i = 0; i < d->scope.vars.len; i++) {
         const fl_scope_var *v = d->scope.vars.data[i];
+        size_t bytes = (size_t)fl_tensor_numel(&v->value) *
+                       fl_dtype_bytes(v->value.dtype);
 
-        sum += fl_sum_bytes(fl_hash_str(v->name), v->value.data, v->cap_bytes);
+        sum += fl_sum_bytes(fl_hash_str(v->name), v->value.data, bytes);
     }
     return sum;
 }
@@ -268,7 +270,7 @@ uint64_t fl_dense_bytes(fl_dense *d)
 
     fl_lock(&d->mu);
     for (size_t i = 0; i < d->scope.vars.len; i++)
-        bytes += d->scope.vars.data[i]->cap_bytes;
+        bytes += d->scope.vars.data[i]->block_bytes;
     fl_unlock(&d->mu);
     return bytes;
 }

@@ -1,0 +1,223 @@
+"""Values: tensors with offsets, sparse rows, arrays, and scopes of them."""
+import unittest
+
+import numpy as np
+
+import flotilla as fl
+from flotilla import VarType
+from flotilla.fluid import OneOperator
+from flotilla.tensor import LoDTensorArray
+
+TYPES = ["bool", "uint8", "int8", "int16", "int32", "int64", "float16",
+         "float32", "float64"]
+
+
+class Tensors(unittest.TestCase):
+    def test_every_type_goes_in_and_comes_out(self):
+        for dtype in TYPES:
+            array = np.arange(6).reshape(2, 3).astype(dtype)
+            t = fl.LoDTensor()
+            t.set(array, fl.CPUPlace())
+            back = np.array(t)
+            self.assertEqual(back.dtype, array.dtype)
+            np.testing.assert_array_equal(back, array)
+
+    def test_a_type_that_there_is_not(self):
+        with self.assertRaisesRegex(TypeError, "complex64"):
+            fl.LoDTensor().set(np.ones(1, "complex64"))
+
+    def test_parts_are_tensors(self):
+        t = fl.LoDTensor()
+        t.set(np.arange(27).reshape(3, 3, 3))
+        part = t[2::-2, 1:]
+        self.assertIsInstance(part, fl.LoDTensor)
+        np.testing.assert_array_equal(np.array(part),
+                                      np.array(t)[2::-2, 1:])
+
+    def test_memory_of_a_shape_that_was_said(self):
+        t = fl.LoDTensor()
+        t._set_dims([4, 5])
+        t._alloc_int(fl.CPUPlace())
+        self.assertEqual((t.shape(), t._dtype()), ([4, 5], VarType.INT32))
+        self.assertEqual(np.array(t).sum(), 0)
+        self.assertIsInstance(t._mutable_data(fl.CPUPlace(), VarType.FP32),
+                              int)
+        self.assertEqual(t._dtype(), VarType.FP32)
+
+    def test_an_array_of_a_tensor_is_a_copy(self):
+        t = fl.LoDTensor()
+        t.set(np.zeros(2, "float32"))
+        np.array(t)[0] = 7
+        self.assertEqual(np.array(t)[0], 0)
+
+    def test_levels_of_offsets_fit_each_other(self):
+        t = fl.LoDTensor()
+        for lengths in ([[], [1], [3]], [[0], [2], [3]]):
+            with self.assertRaisesRegex(ValueError, "offsets"):
+                t.set_recursive_sequence_lengths(lengths)
+        t.set_recursive_sequence_lengths([[2, 1], [1, 3, 2]])
+        self.assertEqual(t.lod(), [[0, 2, 3], [0, 1, 4, 6]])
+
+    def test_offsets_that_rows_do_not_fit_are_told(self):
+        t = fl.LoDTensor()
+        t.set_lod([[0, 1, 3]])
+        t.set(np.zeros((3, 1)))
+        self.assertTrue(t.has_valid_recursive_sequence_lengths())
+        t.set(np.zeros((4, 1)))
+        self.assertFalse(t.has_valid_recursive_sequence_lengths())
+
+    def test_it_prints_what_it_is(self):
+        t = fl.create_lod_tensor(np.ones((3, 1), "float32"), [[1, 2]])
+        for word in ("lod: [[0, 1, 3]]", "dim: 3, 1", "float32"):
+            self.assertIn(word, str(t))
+
+    def test_without_numbers_it_says_so(self):
+        for use in (np.array, fl.LoDTensor._dtype):
+            with self.assertRaisesRegex(ValueError, "set()"):
+                use(fl.LoDTensor())
+
+
+class Scopes(unittest.TestCase):
+    def setUp(self):
+        self.scope = fl.Scope()
+
+    def test_a_tensor_is_written_where_it_is(self):
+        t = self.scope.var("x").get_tensor()
+        t.set(np.arange(3, dtype="int8"))
+        np.testing.assert_array_equal(
+            np.array(self.scope.find_var("x").get_tensor()), [0, 1, 2])
+
+    def test_offsets_are_kept_with_the_numbers(self):
+        t = self.scope.var("x").get_tensor()
+        t.set_recursive_sequence_lengths([[2, 1]])
+        t.set(np.zeros((3, 2), "float32"))
+        again = self.scope.find_var("x").get_tensor()
+        self.assertEqual(again.recursive_sequence_lengths(), [[2, 1]])
+
+    def test_rows_come_in_any_order(self):
+        rows = self.scope.var("g").get_selected_rows()
+        rows.set_height(10)
+        rows.get_tensor().set(np.ones((2, 3), "float32"))
+        rows.set_rows([7, 4])
+        again = self.scope.find_var("g").get_selected_rows()
+        self.assertEqual((again.rows(), again.height()), ([7, 4], 10))
+        self.assertEqual(np.array(again.get_tensor()).shape, (2, 3))
+
+    def test_an_array_keeps_its_tensors(self):
+        array = self.scope.var("a").get_lod_tensor_array()
+        array.append(fl.create_lod_tensor(np.ones((3, 1)), [[1, 2]]))
+        t = fl.LoDTensor()
+        t.set(np.zeros(4, "int64"))
+        array.append(t)
+        again = self.scope.find_var("a").get_lod_tensor_array()
+        self.assertEqual(len(again), 2)
+        self.assertEqual(again[0].lod(), [[0, 1, 3]])
+        self.assertEqual(np.array(again[1]).dtype, np.int64)
+
+    def test_an_array_by_itself(self):
+        array = LoDTensorArray()
+        t = fl.LoDTensor()
+        t.set(np.ones(2))
+        array.append(t)
+        array[0] = t
+        self.assertEqual([x.shape() for x in array], [[2]])
+
+    def test_a_variable_without_a_value_is_there(self):
+        self.assertIsNone(self.scope.find_var("x"))
+        v = self.scope.var("x")
+        self.assertIs(self.scope.find_var("x"), v)
+        self.assertFalse(v.get_tensor()._is_initialized())
+        self.assertEqual(self.scope.local_var_names(), ["x"])
+
+    def test_a_child_finds_what_its_parent_has(self):
+        self.scope.var("x").get_tensor().set(np.ones(2))
+        child = self.scope.new_scope()
+        child.find_var("x").get_tensor().set(np.zeros(2))
+        np.testing.assert_array_equal(
+            np.array(self.scope.find_var("x").get_tensor()), [0, 0])
+        child.var("x").get_tensor().set(np.full(2, 7.0))
+        np.testing.assert_array_equal(
+            np.array(self.scope.find_var("x").get_tensor()), [0, 0])
+
+    def test_ints_are_kept_too(self):
+        v = self.scope.var("n")
+        self.assertFalse(v.is_int())
+        with self.assertRaisesRegex(ValueError, "n holds no int"):
+            v.get_int()
+        v.set_int(10)
+        self.assertEqual((v.is_int(), v.get_int()), (True, 10))
+
+
+class OneOperatorOnAScope(unittest.TestCase):
+    def put(self, name, array):
+        self.scope.var(name).get_tensor().set(np.asarray(array, "float32"))
+
+    def setUp(self):
+        self.scope = fl.Scope()
+        self.put("p", np.ones((4, 2)))
+        self.put("lr", [0.5])
+
+    def value(self, name):
+        return np.array(self.scope.find_var(name).get_tensor())
+
+    def test_dense(self):
+        self.put("g", np.ones((4, 2)))
+        OneOperator("sgd", Param="p", Grad="g", LearningRate="lr",
+                    ParamOut="p").run(self.scope, fl.CPUPlace())
+        np.testing.assert_array_equal(self.value("p"), np.full((4, 2), 0.5))
+
+    def test_rows(self):
+        rows = self.scope.var("g").get_selected_rows()
+        rows.set_height(4)
+        rows.set_rows([3, 1, 3])
+        rows.get_tensor().set(np.ones((3, 2), "float32"))
+        OneOperator("sgd", Param="p", Grad="g", LearningRate="lr",
+                    ParamOut="p").run(self.scope, fl.CPUPlace())
+        np.testing.assert_array_equal(self.value("p"),
+                                      [[1, 1], [.5, .5], [1, 1], [0, 0]])
+
+    def test_what_it_makes_is_in_the_scope(self):
+        OneOperator("scale", X="p", Out="q", scale=3.0).run(self.scope, None)
+        np.testing.assert_array_equal(self.value("q"), np.full((4, 2), 3))
+
+    def test_an_input_that_is_not_there_is_named(self):
+        with self.assertRaisesRegex(ValueError, "nothing"):
+            OneOperator("scale", X="nothing", Out="q").run(self.scope, None)
+
+
+class Types(unittest.TestCase):
+    def run_op(self, build, x):
+        main = fl.Program()
+        with fl.program_guard(main, fl.Program()):
+            v = fl.data("x", [None, 2], dtype=x.dtype.name)
+            out = build(v)
+        return fl.Executor().run(main, feed={"x": x}, fetch_list=[out])[0]
+
+    def test_every_type_is_cast_to_every_other(self):
+        for one in TYPES:
+            x = np.array([[0, 1], [1, 0]]).astype(one)
+            for other in TYPES:
+                got = self.run_op(lambda v: v.astype(other), x)
+                self.assertEqual(got.dtype, np.dtype(other))
+                np.testing.assert_array_equal(got, x.astype(other))
+
+    def test_halves_round_as_numpys(self):
+        x = np.array([[1.0002, 65519.0], [1e-8, -3.14159]], "float32")
+        got = self.run_op(lambda v: v.astype("float16"), x)
+        np.testing.assert_array_equal(got, x.astype("float16"))
+
+    def test_small_types_are_compared(self):
+        for dtype in TYPES:
+            x = np.array([[0, 1], [1, 1]]).astype(dtype)
+            got = self.run_op(lambda v: fl.layers.equal(v, v), x)
+            np.testing.assert_array_equal(got, np.ones((2, 2), bool))
+
+    def test_arithmetic_refuses_by_name(self):
+        for dtype in ("float16", "int8", "int16"):
+            with self.assertRaisesRegex(TypeError, "elementwise_mul.*x"):
+                self.run_op(lambda v: fl.layers.elementwise_mul(v, v),
+                            np.zeros((1, 2), dtype))
+
+
+if __name__ == "__main__":
+    unittest.main()
