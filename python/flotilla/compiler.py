@@ -1,7 +1,7 @@
 """Programs that run as replicas, each on a part of the batch."""
 import numpy as np
 
-from . import _core, ir, tensor
+from . import _core, feeding, ir, tensor
 from .data import read
 from .executor import Executor
 from .fluid import cpu_places
@@ -63,8 +63,10 @@ class CompiledProgram:
                             f" not {type(program_or_graph)}")
         self._program = program_or_graph
         self._build = build_strategy or BuildStrategy()
-        self._handle = None
         self._parallel = None
+        self._share = None
+        self._compiled_for = None  # (scope, place)
+        self._handles = {}  # by program handle and number of replicas
 
     def with_data_parallel(self, loss_name=None, build_strategy=None,
                            exec_strategy=None, share_vars_from=None,
@@ -76,38 +78,76 @@ class CompiledProgram:
             self._build = build_strategy
         self._parallel = (loss_name, exec_strategy or ExecutionStrategy(),
                           len(places) if places else 0)
+        self._share = share_vars_from
         return self
 
-    def _compile(self):
-        if self._handle is None:
-            loss, how, n = self._parallel
-            if loss and not self._program.global_block().has_var(
-                    ir.grad_var_name(loss)):
-                loss = None  # nothing is trained
-            self._handle = _core.compiled_new(
-                self._program._handle, loss, self._build.reduce_strategy,
-                self._build.gradient_scale_strategy, how.num_threads,
-                n or len(cpu_places()))
+    def _compile(self, scope, place):
+        """Binds it to a scope and a place; those of a program whose variables
+        it shares are bound before."""
+        if self._compiled_for is not None:
+            if self._compiled_for[0] is not scope:
+                raise ValueError("Cannot compile program with different scope.")
+            if self._compiled_for[1] != place:
+                raise ValueError("Cannot compile program with different place.")
+            return self
+        if self._share is not None:
+            if self._share._parallel is None:
+                raise ValueError("The shared Program is not data parallel, "
+                                 "cannot share variables from it.")
+            if self._share._compiled_for is None:
+                raise ValueError("The shared Program is not compiled and "
+                                 "executed, so there is no variables to share.")
+        self._compiled_for = (scope, place)
+        return self
 
-    def _feed(self, feed, n):
-        """One batch to split, or a tuple of one for each of n replicas."""
+    def _n_places(self):
+        return self._parallel[2] or len(cpu_places())
+
+    def _feed(self, feed):
+        """One batch to split, or a tuple of one for each replica, and how many
+        replicas there are: as many as places; a program that does not train
+        has no more than samples."""
+        n = self._n_places()
         if self._program._readers:
             feed = read.next_feeds(self._program, feed, n)
         if not isinstance(feed, (list, tuple)):
-            return feed
+            return feed, self._n_replicas(feed, n)
         if len(feed) > n:
             raise ValueError(f"{len(feed)} feeds for {n} replicas; feed a "
                              "batch for each, or one that is split")
-        return tuple(feed) if len(feed) == n else _joined(feed)
+        if len(feed) < n and self._program._trains():
+            return _joined(feed), n
+        return tuple(feed), len(feed)
+
+    def _n_replicas(self, feed, n):
+        if not feed or self._program._trains():
+            return n
+        block = self._program.global_block()
+        counts = [feeding.n_samples(v) for k, v in feed.items()
+                  if block._find(k) is None or not block.var(k).persistable]
+        return max(1, min([n] + counts))
+
+    def _compiled(self, handle, n):
+        found = self._handles.get((handle, n))
+        if found is None:
+            loss, how, _ = self._parallel
+            if loss and not self._program.global_block().has_var(
+                    ir.grad_var_name(loss)):
+                loss = None  # nothing is trained
+            found = self._handles[handle, n] = _core.compiled_new(
+                handle, loss, self._build.reduce_strategy,
+                self._build.gradient_scale_strategy, how.num_threads, n)
+        return found
 
     def _run(self, exe, feed, names, scope, return_numpy, return_merged):
         if self._parallel is None:
             return exe._run_program(self._program, feed, names, scope,
                                     return_numpy)
-        self._compile()
-        n = _core.compiled_replicas(self._handle)
-        found = exe._call(_core.run_compiled, self._handle, self._program,
-                          self._feed(feed, n), names, scope, return_numpy)
+        self._compile(scope, exe.place)
+        feed, n = self._feed(feed)
+        found = exe._call(_core.run_compiled, self._program,
+                          lambda handle: self._compiled(handle, n), feed,
+                          names, scope, return_numpy, n)
         by_fetch = [found[i::len(names)] for i in range(len(names))]
         if not return_numpy:
             by_fetch = [[tensor.as_value(v) for v in vs] for vs in by_fetch]

@@ -1,19 +1,8 @@
 """Running programs."""
 import numpy as np
 
-from . import _core, ir, tensor, types
+from . import _core, feeding, ir, tensor
 from .data import read
-
-
-def _contiguous(value, var):
-    """A fed value as the library takes it: numbers in a row, of a type that
-    there is. Lists become arrays of the variable's type."""
-    if hasattr(value, "_fed"):
-        return value._fed()
-    if isinstance(value, np.ndarray):
-        return np.ascontiguousarray(value)
-    dtype = types.to_numpy(var.dtype) if var is not None else None
-    return np.ascontiguousarray(np.asarray(value, dtype=dtype))
 
 
 class Executor:
@@ -31,24 +20,31 @@ class Executor:
             feed_var_name="feed", fetch_var_name="fetch", scope=None,
             return_numpy=True, use_program_cache=False, return_merged=True,
             use_prune=False):
-        """What `fetch_list` names, after one run of the program."""
+        """What `fetch_list` names, after one run of the program. Plans are
+        kept with or without use_program_cache; operators that nothing needs
+        do not run with or without use_prune."""
         if self._handle is None:
-            raise RuntimeError("this Executor was closed")
+            raise RuntimeError("Attempted to use a closed Executor")
         program = program or ir.default_main_program()
         scope = scope or tensor.global_scope()
         names = self._names(fetch_list)
-        if not isinstance(program, ir.Program):
-            return program._run(self, feed, names, scope, return_numpy,
-                                return_merged)
-        return self._run_program(program, feed, names, scope, return_numpy)
+        if isinstance(program, ir.Program):
+            return self._run_program(program, feed, names, scope, return_numpy)
+        if not hasattr(program, "_run"):
+            raise TypeError("Executor requires Program as its Parameter. But "
+                            f"you passed in {type(program)}")
+        return program._run(self, feed, names, scope, return_numpy,
+                            return_merged)
 
     def _run_program(self, program, feed, names, scope, return_numpy):
         if isinstance(feed, (list, tuple)):
             feed = self._only(feed)
         if program._readers:
             feed, = read.next_feeds(program, feed)
-        found = self._call(_core.run, program._handle, program, feed, names,
-                           scope, return_numpy)
+        if feed is not None:
+            feeding.expect_dict(feed)
+        found = self._call(_core.run, program, lambda handle: handle, feed,
+                           names, scope, return_numpy)
         return found if return_numpy else [tensor.as_value(t) for t in found]
 
     @staticmethod
@@ -59,17 +55,32 @@ class Executor:
                              "compiled with data parallel; it takes one")
         return feeds[0]
 
-    def _call(self, fn, handle, program, feed, names, scope, as_arrays):
-        """Runs it; feeds that are not as the library takes them are made so
-        when it says so, which costs nothing where they are."""
+    def _call(self, fn, program, runnable, feed, names, scope, as_arrays,
+              n_places=1):
+        """Runs `runnable(handle of the program)`. Feeds that are not as the
+        library takes them, or as they were declared, are seen to when it
+        refuses them, which costs nothing where it does not."""
         try:
-            return fn(self._handle, handle, feed, names, scope._handle,
-                      as_arrays)
-        except (TypeError, BufferError, ValueError):
-            ready = self._prepare(program, feed)
-            if ready is None:
+            return fn(self._handle, runnable(program._handle), feed, names,
+                      scope._handle, as_arrays)
+        except (TypeError, BufferError, ValueError) as e:
+            if not feed:
                 raise
-        return fn(self._handle, handle, ready, names, scope._handle, as_arrays)
+            first = e
+        ready = feeding.prepare(program, feed)
+        feeding.check(program, ready, n_places)
+        is_same = not feeding.changed(feed, ready)
+        try:
+            handle = feeding.redeclared(program, ready)
+        except (_core.Error, TypeError):
+            raise first from None
+        if is_same and handle is None:
+            raise first
+        try:
+            return fn(self._handle, runnable(handle or program._handle), ready,
+                      names, scope._handle, as_arrays)
+        except _core.Error as e:
+            raise (first if is_same else e) from None
 
     def _names(self, fetch_list):
         if not fetch_list:
@@ -77,30 +88,6 @@ class Executor:
         if not isinstance(fetch_list, (list, tuple)):
             fetch_list = [fetch_list]
         return tuple([v if isinstance(v, str) else v.name for v in fetch_list])
-
-    def _prepare(self, program, feed):
-        """Feeds as the library takes them: plain arrays of variables that are
-        data. None when all are."""
-        if isinstance(feed, tuple):
-            ready = [self._prepare(program, f) for f in feed]
-            if all(r is None for r in ready):
-                return None
-            return tuple(r or f for r, f in zip(ready, feed))
-        if not isinstance(feed, dict):
-            if feed:
-                raise TypeError("feed is a dict of names and values, not "
-                                f"{type(feed)}")
-            return None
-        block = program.global_block()
-        named = {getattr(k, "name", k): v for k, v in feed.items()}
-        vars = {k: block._find(k) for k in named}
-        ready = {k: _contiguous(v, vars[k]) for k, v in named.items()}
-        same = all(ready[k] is v for k, v in named.items())
-        for v in vars.values():
-            if v is not None and v._exists() and not v.is_data:
-                v._change(is_data=True)
-                same = False
-        return None if same else ready
 
     # --- passes over a dataset ---
 
@@ -153,3 +140,17 @@ class FetchHandler:
     def handler(self, res_dict):
         for name, value in res_dict.items():
             print(f"{name}[0]: {value[0]} ")
+
+
+def _fetch_var(name, scope=None, return_numpy=True):
+    """The value of a variable of a scope."""
+    if not isinstance(name, str):
+        raise TypeError(f"a name of a variable is a str, not {name!r}")
+    scope = scope or tensor.global_scope()
+    var = scope.find_var(name)
+    if var is None:
+        raise ValueError(f"Cannot find {name} in scope. Perhaps you need to "
+                         "make the variable persistable by using "
+                         "var.persistable = True in your program.")
+    value = var._value()
+    return np.array(value) if return_numpy else value

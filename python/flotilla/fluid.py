@@ -155,4 +155,5 @@ def data(name, shape, dtype="float32", lod_level=0):
     """An input with its whole shape; None and -1 are open dimensions."""
     return ir.default_main_program().global_block().create_var(
         name=name, shape=[-1 if n is None else n for n in shape], dtype=dtype,
-        lod_level=lod_level, stop_gradient=True, is_data=True)
+        lod_level=lod_level, stop_gradient=True, is_data=True,
+        need_check_feed=True)

@@ -424,6 +424,8 @@ class Block:
         if face is None:
             face = self._vars[name] = Variable(self, name, dtype, **flags)
         face.error_clip = error_clip
+        if need_check_feed:
+            self.program._checked.add(name)
         if shape is not None and dtype is not None and not face._exists():
             self._declare(face, shape, dtype, lod_level or 0,
                           type == VarType.SELECTED_ROWS)
@@ -557,6 +559,8 @@ class Program:
         self._extra = extra if extra is not None else {}
         self._readers = {}  # queues of batches, by the reader's name
         self._reads = None  # its operators `read`, as data.read found them
+        self._checked = set()  # what is fed to these is checked
+        self._redeclared = {}  # copies for what was fed otherwise
 
     # --- blocks ---
 
@@ -679,6 +683,7 @@ class Program:
     def _copy_faces(self, other):
         """Parameters and readers keep what Python knows of them."""
         self._readers.update(other._readers)
+        self._checked = set(other._checked)
         for i, block in other._blocks.items():
             for name, face in block._vars.items():
                 if isinstance(face, Parameter) and self.block(i).has_var(name):
@@ -686,6 +691,11 @@ class Program:
                     mine.optimize_attr = face.optimize_attr
                     mine.regularizer = face.regularizer
                     mine.do_model_average = face.do_model_average
+
+    def _trains(self):
+        """Whether it has gradients or updates."""
+        return any(_core.op_role(h) in (_ROLES["backward"], _ROLES["optimize"])
+                   for b in self.blocks for h in _core.block_ops(b._handle))
 
     def list_vars(self):
         for block in self.blocks:

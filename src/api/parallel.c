@@ -137,6 +137,17 @@ static fl_tensor part_of(fl_compiled_program *cp, const fl_tensor *t,
     return part;
 }
 
+/* A value that every replica gets as it is: what the caller's gradient of the
+   loss is, and one sample of a persistent variable. */
+static bool is_whole(const fl_compiled_program *cp, const fl_feed *f)
+{
+    const fl_var *v = fl_block_find_var(fl_program_main(cp->program), f->name);
+
+    if (cp->loss_grad && !strcmp(f->name, cp->loss_grad))
+        return true;
+    return v && (v->flags & FL_VAR_PERSIST) && n_samples(&f->value) == 1;
+}
+
 static fl_status split_feeds(fl_compiled_program *cp, const fl_run_args *a,
                              fl_feed *out)
 {
@@ -144,10 +155,11 @@ static fl_status split_feeds(fl_compiled_program *cp, const fl_run_args *a,
 
     for (size_t i = 0; i < a->n_feeds; i++) {
         const fl_feed *f = &a->feeds[i];
-        bool whole = cp->loss_grad && !strcmp(f->name, cp->loss_grad);
+        bool whole;
         int64_t rows;
 
         FL_TRY(fl_err_ctx(fl_tensor_check(&f->value), "feed %s", f->name));
+        whole = is_whole(cp, f);
         rows = n_samples(&f->value);
         if (!whole && (rows < r || (n >= 0 && rows != n)))
             FL_FAIL(FL_ERR_INVAL,

@@ -36,6 +36,15 @@ static void drop_writer(fl_program *p, const char *name)
     v->flags |= FL_VAR_DATA;
 }
 
+/* What is fed is data, however it was declared, unless an operator writes it:
+   then verification says so. */
+static void mark_fed(fl_program *p, const fl_unit_spec *s)
+{
+    for (size_t i = 0; i < s->n_feeds; i++)
+        fl_block_find_var(fl_program_main(p), s->feeds[i])->flags |=
+            FL_VAR_DATA;
+}
+
 fl_status fl_unit_program(const fl_unit_spec *spec, fl_program **out)
 {
     fl_program *p;
@@ -49,6 +58,7 @@ fl_status fl_unit_program(const fl_unit_spec *spec, fl_program **out)
     if (spec->fed_grad)
         drop_writer(p, spec->fed_grad);
     fl_program_drop_fed(p);
+    mark_fed(p, spec);
     p->joins_parts = spec->kind == FL_UNIT_REPLICAS;
     st = fl_program_verify(p);
     if (!st)

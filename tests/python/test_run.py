@@ -47,9 +47,57 @@ class Feeds(unittest.TestCase):
         with self.assertRaisesRegex(TypeError, "feed x: .*cast to float32"):
             self.run_with(np.ones((1, 2), "complex64"))
 
-    def test_a_wrong_shape_names_the_variable(self):
-        with self.assertRaisesRegex(fl.Error, "x"):
-            self.run_with(np.ones((1, 3), "float32"))
+    def test_a_shape_that_operators_do_not_take_names_the_variable(self):
+        main, out = net(lambda x: fl.layers.matmul(x, x, transpose_y=True))
+        with self.assertRaisesRegex(fl.Error, r"feed x: got shape \[3\], the "
+                                    r"program wants \[-1,2\]"):
+            self.exe.run(main, feed={"x": np.ones(3, "float32")},
+                         fetch_list=[out])
+
+    def test_what_operators_take_is_fed_as_it_is(self):
+        for x in (np.ones((1, 3, 4), "float32"), np.ones((2, 2), "float64"),
+                  np.ones((2, 5), "int64")):
+            got = self.run_with(x)
+            self.assertEqual(got.dtype, x.dtype)
+            np.testing.assert_array_equal(got, 2 * x)
+
+    def test_sequences_where_none_were_declared(self):
+        t = fl.create_lod_tensor(np.ones((3, 2), "float32"), [[1, 2]])
+        got, = self.exe.run(self.main, feed={"x": t}, fetch_list=[self.out],
+                            return_numpy=False)
+        self.assertEqual(got.lod(), [[0, 1, 3]])
+
+    def test_a_variable_that_was_not_declared_as_data(self):
+        main = fl.Program()
+        block = main.global_block()
+        block.create_var(name="x", shape=[-1, 2], dtype="float32")
+        block.append_op("scale", inputs={"X": "x"}, outputs={"Out": "y"},
+                        attrs={"scale": 2.0})
+        x = np.ones((1, 2), "float32")
+        got, = self.exe.run(main, feed={"x": x}, fetch_list=["y"])
+        np.testing.assert_array_equal(got, 2 * x)
+        self.assertFalse(block.var("x").is_data)
+
+    def test_what_is_to_be_checked_is_refused(self):
+        main = fl.Program()
+        with fl.program_guard(main, fl.Program()):
+            out = fl.layers.scale(fl.data("x", [None, 2]), 2.0)
+        for x, words in ((np.ones((4, 3), "float32"), "shape"),
+                         (np.ones((4, 2), "float64"), "float64")):
+            with self.assertRaisesRegex(ValueError, f"'x'.*{words}"):
+                self.exe.run(main, feed={"x": x}, fetch_list=[out])
+
+    def test_a_list_of_different_lengths_says_what_to_do(self):
+        with self.assertRaisesRegex(TypeError, "create_lod_tensor"):
+            self.run_with([[1.0, 2.0], [3.0]])
+
+    def test_a_feed_that_is_no_dict(self):
+        with self.assertRaisesRegex(TypeError, "dict"):
+            self.exe.run(self.main, feed=[1], fetch_list=[self.out])
+
+    def test_a_program_that_is_none(self):
+        with self.assertRaisesRegex(TypeError, "Program"):
+            self.exe.run("program", fetch_list=[self.out])
 
     def test_a_name_that_is_not_there(self):
         with self.assertRaises(fl.Error):

@@ -1,0 +1,144 @@
+"""What a run is fed: values as the library takes them, and programs that are
+fed otherwise than they were declared.
+
+A declaration is what the layers were built for. A run that is fed another
+type, rank or level of offsets has the program inferred anew from what came;
+only where that fails, or where the variable is to be checked (flotilla.data),
+the feed is refused.
+"""
+import numpy as np
+
+from . import _core, types
+
+
+def contiguous(value, var):
+    """A fed value as the library takes it: numbers in a row. Lists become
+    arrays of the variable's type."""
+    if hasattr(value, "_fed"):
+        return value._fed()
+    if isinstance(value, np.ndarray):
+        return np.ascontiguousarray(value)
+    dtype = types.to_numpy(var.dtype) if var is not None else None
+    try:
+        array = np.asarray(value, dtype=dtype)
+    except ValueError:
+        array = None
+    if array is None or array.dtype == object:
+        raise TypeError("a list of lists of different lengths cannot be fed: "
+                        "make a LoDTensor of it (create_lod_tensor)")
+    return np.ascontiguousarray(array)
+
+
+def expect_dict(feed):
+    if not isinstance(feed, dict):
+        raise TypeError("feed requires dict as its Parameter, but you passed "
+                        f"in {type(feed)}: {{name: value}} is what is fed")
+
+
+def named(feed):
+    """{name: value}; keys may be variables."""
+    expect_dict(feed)
+    return {getattr(k, "name", k): v for k, v in feed.items()}
+
+
+def n_samples(value):
+    """Rows, or sequences of a value that has some."""
+    lod = getattr(value, "lod", [])
+    lod = lod() if callable(lod) else lod
+    return len(lod[0]) - 1 if lod else len(np.asarray(value))
+
+
+def prepare(program, feed):
+    """The feed, or a tuple of one for each replica, with values as the library
+    takes them."""
+    if isinstance(feed, tuple):
+        return tuple(prepare(program, one) for one in feed)
+    block = program.global_block()
+    return {name: contiguous(value, block._find(name))
+            for name, value in named(feed).items()}
+
+
+def changed(feed, ready):
+    """Whether anything had to be made ready."""
+    if isinstance(feed, tuple):
+        return any(map(changed, feed, ready))
+    before = named(feed)
+    return any(ready[name] is not before[name] for name in ready)
+
+
+def _look(value):
+    """(type, shape, levels of offsets) of what is fed."""
+    if isinstance(value, _core.Tensor):
+        return types.from_core(value.dtype), value.shape, len(value.lod)
+    return types.var_type(value.dtype), value.shape, 0
+
+
+def _differs(declared, shape):
+    return len(declared) != len(shape) or any(
+        a >= 0 and a != b for a, b in zip(declared, shape))
+
+
+def check(program, ready, n_places=1):
+    """Refuses what does not fit a variable that is to be checked."""
+    if isinstance(ready, tuple):
+        for one in ready:
+            check(program, one)
+        return
+    for name, value in ready.items():
+        if name not in program._checked:
+            continue
+        var = program.global_block().var(name)
+        dtype, shape, levels = _look(value)
+        shape = list(shape)
+        if shape:
+            shape[0] = -(-shape[0] // n_places)
+        skip = 1 if levels and var.shape else 0
+        if len(var.shape) != len(shape) or _differs(var.shape[skip:],
+                                                    shape[skip:]):
+            raise ValueError(
+                f"The fed Variable {name!r} should have dimensions = "
+                f"{len(var.shape)}, shape = {var.shape!r}, but received fed "
+                f"shape {shape!r} on each device")
+        if dtype != var.dtype:
+            raise ValueError(
+                f"The data type of fed Variable {name!r} must be "
+                f"{types.name_of(var.dtype)!r}, but received "
+                f"{types.name_of(dtype)!r}")
+
+
+def _otherwise(block, ready):
+    """((name, type, shape, levels), ...) of what is fed otherwise than it was
+    declared. The first dimension is left open."""
+    found = []
+    for name, value in ready.items():
+        var = block._find(name)
+        if var is None or not var._exists() or var.persistable:
+            continue
+        dtype, shape, levels = _look(value)
+        if (dtype == var.dtype and levels == var.lod_level and
+                not _differs(var.shape, shape)):
+            continue
+        found.append((name, types.to_core(dtype), (-1,) + tuple(shape[1:]),
+                      levels))
+    return tuple(found)
+
+
+def redeclared(program, ready):
+    """A copy of the program for what is fed, or None: it is as declared."""
+    if isinstance(ready, tuple):
+        ready = ready[0]
+    others = _otherwise(program.global_block(), ready)
+    if not others:
+        return None
+    key = (program.version, others)
+    if key not in program._redeclared:
+        handle = _core.program_copy(program._handle)
+        block = _core.program_block(handle, 0)
+        for name, dtype, shape, levels in others:
+            _core.var_change(
+                _core.block_var(block, name), dtype=dtype, shape=shape,
+                lod_level=levels,
+                kind=types.KIND_RAGGED if levels else types.KIND_DENSE)
+        _core.program_infer(handle)
+        program._redeclared[key] = handle
+    return program._redeclared[key]
