@@ -296,7 +296,8 @@ fl_status fl_runner_place(fl_runner *r, int var)
         return lay_out(r, var);
     if (t->data && v->is_fixed)
         return FL_OK;
-    return fl_scope_reserve(r->options->scope, v->var->name, t, t);
+    return fl_scope_reserve(fl_scope_home(r->options->scope, v->var->name),
+                            v->var->name, t, t);
 }
 
 static void infer_grad_default(const fl_plan_step *s, fl_run_step *rs)
@@ -444,8 +445,8 @@ static fl_status finish_output(fl_runner *r, int step, int var)
     const fl_plan_var *v = &r->plan->vars[var];
 
     if (v->home == FL_HOME_SCOPE && !v->is_fixed)
-        FL_TRY(
-            fl_scope_settle(r->options->scope, v->var->name, &r->tensors[var]));
+        FL_TRY(fl_scope_settle(fl_scope_home(r->options->scope, v->var->name),
+                               v->var->name, &r->tensors[var]));
     return r->options->check_nan_inf ? check_finite(r, step, var) : FL_OK;
 }
 

@@ -73,8 +73,7 @@ fl_scope *fl_scope_holder(fl_scope *s, const char *name)
     return s;
 }
 
-/* Where a value of the name goes: to the scope that has it, or to this one. */
-static fl_scope *home(fl_scope *s, const char *name)
+fl_scope *fl_scope_home(fl_scope *s, const char *name)
 {
     fl_scope *has = fl_scope_holder(s, name);
 
@@ -154,7 +153,6 @@ fl_status fl_scope_reserve(fl_scope *s, const char *name, const fl_tensor *meta,
     st = fl_err_ctx(fl_tensor_bytes(meta, &bytes), "variable %s", name);
     if (st)
         return st;
-    s = home(s, name);
     fl_lock(&s->mu);
     v = find_or_add(s, name);
     st = fill(v, meta, FL_PACK_ROOM);
@@ -190,7 +188,6 @@ fl_status fl_scope_settle(fl_scope *s, const char *name, fl_tensor *t)
 {
     fl_status st;
 
-    s = home(s, name);
     fl_lock(&s->mu);
     st = settle(find_or_add(s, name), t);
     fl_unlock(&s->mu);

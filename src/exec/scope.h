@@ -33,9 +33,12 @@ struct fl_scope {
 void fl_scope_init(fl_scope *s);
 void fl_scope_release(fl_scope *s);
 
-/* Makes room for a value like `meta` under the name, in the scope that has it
-   or in this one, and gives a view of it. Offsets are copied; the numbers that
-   were there are kept when they are as many bytes, else zeroed. */
+/* Where a value of the name goes: to the scope that has it, or to this one. */
+fl_scope *fl_scope_home(fl_scope *s, const char *name);
+
+/* Makes room in this scope for a value like `meta` under the name and gives a
+   view of it. Offsets are copied; the numbers that were there are kept when
+   they are as many bytes, else zeroed. */
 FL_MUST_CHECK
 fl_status fl_scope_reserve(fl_scope *s, const char *name, const fl_tensor *meta,
                            fl_tensor *out);

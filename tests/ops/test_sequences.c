@@ -286,7 +286,7 @@ static const struct {
       "must be i64, u64 or i32" },
     { "var x : i64[-1] data\n"
       "op sequence_mask (X=x) -> (Y=y) {out_dtype=f16}\n",
-      "out_dtype=f16 is no type" },
+      "out_dtype float16 is not possible" },
     { "var x : i64[-1,1] lod=1 data\n"
       "op sequence_enumerate (X=x) -> (Out=y) {win_size=0}\n",
       "win_size=0 is not at least 1" },

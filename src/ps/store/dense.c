@@ -147,16 +147,20 @@ static fl_status take_values(fl_dense *d, fl_scope *from)
     return FL_OK;
 }
 
+static size_t value_bytes(const fl_scope_var *v)
+{
+    return (size_t)fl_tensor_numel(&v->value) * fl_dtype_bytes(v->value.dtype);
+}
+
 static uint64_t hash_scope(const fl_dense *d)
 {
     uint64_t sum = 0;
 
     for (size_t i = 0; i < d->scope.vars.len; i++) {
         const fl_scope_var *v = d->scope.vars.data[i];
-        size_t bytes = (size_t)fl_tensor_numel(&v->value) *
-                       fl_dtype_bytes(v->value.dtype);
 
-        sum += fl_sum_bytes(fl_hash_str(v->name), v->value.data, bytes);
+        sum +=
+            fl_sum_bytes(fl_hash_str(v->name), v->value.data, value_bytes(v));
     }
     return sum;
 }
@@ -270,7 +274,7 @@ uint64_t fl_dense_bytes(fl_dense *d)
 
     fl_lock(&d->mu);
     for (size_t i = 0; i < d->scope.vars.len; i++)
-        bytes += d->scope.vars.data[i]->block_bytes;
+        bytes += value_bytes(d->scope.vars.data[i]);
     fl_unlock(&d->mu);
     return bytes;
 }
