@@ -5,9 +5,11 @@ import os
 from .. import initializer, layers
 from ..attr import ParamAttr
 from ..data.dataset import DatasetFactory
+from ..data.loader import DataLoader
 from ..fleet import fleet
-from ..fluid import data
 from ..fleet.util import part_of
+from ..fluid import data
+from ..tensor import CPUPlace
 
 
 class MultiSlotCTR:
@@ -74,6 +76,6 @@ class Loader:
             self._is_read = True
         if self._shuffle:
             self.dataset.local_shuffle()
-        return iter(self.dataset._loader(False))
+        return iter(DataLoader.from_dataset(self.dataset, CPUPlace(), False))
 
     __iter__ = __call__
