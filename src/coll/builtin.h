@@ -37,8 +37,8 @@
 #define FL_COLL_SPARE 32
 /* Up to here few messages count for more than few bytes, and one meeting for more
    than few additions (docs/decisions/030-collective-calls.md). */
-#define FL_COLL_SMALL_SENT_BYTES ((size_t)64 << 10)
-#define FL_COLL_SMALL_SHARED_BYTES ((size_t)16 << 10)
+#define FL_COLL_SMALL_SENT_BYTES ((size_t)128 << 10)
+#define FL_COLL_SMALL_SHARED_BYTES ((size_t)32 << 10)
 
 typedef struct fl_builtin fl_builtin;
 typedef struct fl_run fl_run;
