@@ -196,7 +196,7 @@ static fl_status check_attrs(const fl_infer *c, int epsilon, int slot_dim)
     int64_t slot = fl_int(c, slot_dim);
     char buf[FL_SLOT_TEXT_MAX];
 
-    if (x->shape.rank != 2)
+    if (c->running ? x->shape.rank != 2 : x->shape.rank < 2)
         FL_FAIL(FL_ERR_INVAL, "op %s: %s must have two dimensions",
                 c->node->def->name, fl_infer_text(c, X, buf));
     if (!(e > 0 && e < EPSILON_MAX))
@@ -266,11 +266,10 @@ static void count_batch(const fl_op_ctx *c, norm_job *j, const fl_tensor *means,
 static fl_status check_shift(const fl_infer *c)
 {
     bool has_both = fl_infer_in(c, SCALE_W) && fl_infer_in(c, BIAS);
-    bool has_any = fl_infer_in(c, SCALE_W) || fl_infer_in(c, BIAS);
 
-    if (fl_bool(c, ENABLE_SCALE_AND_SHIFT) ? !has_both : has_any)
+    if (fl_bool(c, ENABLE_SCALE_AND_SHIFT) && !has_both)
         FL_FAIL(FL_ERR_INVAL, "op data_norm: scale_w and bias are there when "
-                              "enable_scale_and_shift is true, and only then");
+                              "enable_scale_and_shift is true");
     return FL_OK;
 }
 
@@ -299,6 +298,12 @@ static fl_status refuse_summary(const fl_op_ctx *c, size_t i)
             fl_float_at(fl_in_t(c, BATCH_SQUARE_SUM), (int64_t)i), i);
 }
 
+/* Scale and shift, where they are asked for: NULL else. */
+static const void *shift_of(const fl_op_ctx *c, int slot)
+{
+    return fl_bool(c, ENABLE_SCALE_AND_SHIFT) ? fl_in(c, slot) : NULL;
+}
+
 /* Every share measures for itself, and the first one tells. */
 static fl_status data_norm_run(fl_op_ctx *c)
 {
@@ -306,7 +311,7 @@ static fl_status data_norm_run(fl_op_ctx *c)
     size_t bytes = (j.width + 1) * fl_dtype_bytes(fl_in_t(c, X)->dtype);
     void *mean = c->ith ? NULL : fl_out(c, MEANS);
     void *scale = c->ith ? NULL : fl_out(c, SCALES);
-    columns by = { .w = fl_in(c, SCALE_W), .b = fl_in(c, BIAS) };
+    columns by = { .w = shift_of(c, SCALE_W), .b = shift_of(c, BIAS) };
     size_t bad;
 
     mean = mean ? mean : fl_scratch(c, bytes);
@@ -338,7 +343,7 @@ static fl_status data_norm_back(fl_op_ctx *c)
 {
     norm_job j = norm_of(c);
     columns by = { fl_saved_out(c, MEANS), fl_saved_out(c, SCALES),
-                   fl_in(c, SCALE_W), NULL };
+                   shift_of(c, SCALE_W), NULL };
 
     summaries_back(c, &j);
     j.s = columns_of(c, &j);
@@ -348,7 +353,8 @@ static fl_status data_norm_back(fl_op_ctx *c)
         fl_din_zero(c, X);
         return FL_OK;
     }
-    if (fl_din_t(c, SCALE_W) || fl_din_t(c, BIAS))
+    if (fl_bool(c, ENABLE_SCALE_AND_SHIFT) &&
+        (fl_din_t(c, SCALE_W) || fl_din_t(c, BIAS)))
         FL_BY_FLOAT(c, X, shift_back, c, &j, &by);
     j.s = fl_op_span(c, j.rows);
     if (fl_din_t(c, X))

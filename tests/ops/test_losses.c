@@ -189,6 +189,7 @@ static const refused wrong[] = {
       .words = "slot_dim=3 does not divide the columns of X" },
     { .op = "data_norm",
       .in = { "f32[3,4]", "f32[4]", "f32[4]", "f32[4]", "f32[4]" },
+      .attrs = "{enable_scale_and_shift=true}",
       .words =
           "scale_w and bias are there when enable_scale_and_shift is true" },
     { .op = "data_norm",
