@@ -53,7 +53,9 @@ class ParamAttr:
 class WeightNormParamAttr(ParamAttr):
     """Fluid's weight normalisation, which is not there."""
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, dim=None, name=None, initializer=None,
+                 learning_rate=1.0, regularizer=None, trainable=True,
+                 do_model_average=False):
         raise NotImplementedError("WeightNormParamAttr: weight normalisation "
                                   "is not there; use layers.l2_normalize of "
                                   "the parameter")

@@ -11,6 +11,14 @@ def _handles(block, found):
     return [block._var_recursive(_name(v))._handle for v in found or []]
 
 
+def _without_gradient(block, found):
+    """Handles of what gradients stop at; names that nobody has stop none."""
+    if isinstance(found, (str, Variable)):
+        found = [found]
+    known = (block._find_var_recursive(_name(v)) for v in found or [])
+    return [v._handle for v in known if v is not None and v._exists()]
+
+
 def _clip_errors(block, first):
     """Limits gradients of variables with an error_clip, each behind the last
     operator that makes it."""
@@ -47,7 +55,7 @@ def append_backward(loss, parameter_list=None, no_grad_set=None,
     params = (None if parameter_list is None else
               _handles(block, parameter_list))
     pairs = _core.append_backward(loss._handle, params,
-                                  _handles(block, no_grad_set))
+                                  _without_gradient(block, no_grad_set))
     if checkpoints:
         recompute.rewrite(block, forward, [_name(c) for c in checkpoints])
     if clips_errors:
@@ -66,7 +74,7 @@ def gradients(targets, inputs, target_gradients=None, no_grad_set=None):
                  for g in _as_list(target_gradients)]
     found = _core.gradients([t._handle for t in targets],
                             [i._handle for i in inputs], given,
-                            _handles(block, no_grad_set))
+                            _without_gradient(block, no_grad_set))
     return [None if g is None else block._face(g) for g in found]
 
 

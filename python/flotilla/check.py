@@ -37,8 +37,13 @@ def _check_class(value, name, words, op_name):
     check_type(value, name, tuple(_CLASSES[w] for w in words), op_name)
 
 
-_KINDS = {"variable": check_variable_and_dtype, "dtype": check_dtype,
-          "type": _check_class}
+def _check_variables(value, name, words, op_name):
+    for v in value if isinstance(value, (list, tuple)) else [value]:
+        check_variable_and_dtype(v, name, words, op_name)
+
+
+_KINDS = {"variable": check_variable_and_dtype, "variables": _check_variables,
+          "dtype": check_dtype, "type": _check_class}
 
 
 def _read():
@@ -72,7 +77,7 @@ def checked(name, layer):
         except TypeError:
             given = {}  # the layer says what is wrong
         for argument, check, words in rows:
-            if argument in given:
+            if given.get(argument) is not None:
                 check(given[argument], argument, words, name)
         return layer(*args, **kwargs)
 

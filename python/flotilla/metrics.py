@@ -114,29 +114,97 @@ class Accuracy(MetricBase):
 
 
 class Auc(MetricBase):
-    def __init__(self, name=None, curve="ROC", num_thresholds=4095):
+    """The area under a curve, over buckets of what was predicted."""
+
+    def __init__(self, name, curve="ROC", num_thresholds=4095):
         super().__init__(name)
         self._curve = curve
         self._num_thresholds = num_thresholds
-        self._stat_pos = np.zeros(num_thresholds + 1, "int64")
-        self._stat_neg = np.zeros(num_thresholds + 1, "int64")
-
-    def update(self, preds, labels):
-        preds = np.asarray(preds)[:, 1]
-        labels = np.asarray(labels).reshape(-1)
-        at = (preds * self._num_thresholds).astype("int64")
-        size = self._num_thresholds + 1
-        self._stat_pos += np.bincount(at[labels != 0], minlength=size)
-        self._stat_neg += np.bincount(at[labels == 0], minlength=size)
+        self.reset()
 
     def reset(self):
-        self._stat_pos[:] = 0
-        self._stat_neg[:] = 0
+        self._stat_pos = [0] * (self._num_thresholds + 1)
+        self._stat_neg = [0] * (self._num_thresholds + 1)
+
+    def update(self, preds, labels):
+        for what, array in (("labels", labels), ("preds", preds)):
+            if not isinstance(array, np.ndarray):
+                raise ValueError(f"{what} of Auc.update are an array, not "
+                                 f"{type(array)}")
+        at = (preds[:, 1] * self._num_thresholds).astype("int64")
+        labels = labels.reshape(-1)
+        size = self._num_thresholds + 1
+        self._stat_pos = self._added(self._stat_pos, at[labels != 0], size)
+        self._stat_neg = self._added(self._stat_neg, at[labels == 0], size)
+
+    @staticmethod
+    def _added(counts, buckets, size):
+        return (np.array(counts) + np.bincount(buckets, minlength=size)).tolist()
 
     def eval(self):
-        pos, neg = np.cumsum(self._stat_pos[::-1]), np.cumsum(self._stat_neg[::-1])
+        pos = np.cumsum(self._stat_pos[::-1])
+        neg = np.cumsum(self._stat_neg[::-1])
         if not pos[-1] or not neg[-1]:
             return 0.0
         pos0, neg0 = np.r_[0, pos[:-1]], np.r_[0, neg[:-1]]
         area = np.sum((neg - neg0) * (pos + pos0) / 2.0)
         return float(area / pos[-1] / neg[-1])
+
+
+class EditDistance(MetricBase):
+    """The mean distance of texts, and the part of them that are wrong."""
+
+    def __init__(self, name):
+        super().__init__(name)
+        self.total_distance = 0.0
+        self.seq_num = 0
+        self.instance_error = 0
+
+    def update(self, distances, seq_num):
+        if not isinstance(distances, np.ndarray):
+            raise ValueError("distances of EditDistance.update are an array, "
+                             f"not {type(distances)}")
+        if not _is_number(seq_num):
+            raise ValueError("seq_num of EditDistance.update is a number, not "
+                             f"{type(seq_num)}")
+        right = int(np.sum(distances == 0))
+        self.seq_num += seq_num
+        self.instance_error += seq_num - right
+        self.total_distance += np.sum(distances)
+
+    def eval(self):
+        if self.seq_num == 0:
+            raise ValueError("nothing was added to this EditDistance")
+        return (self.total_distance / self.seq_num,
+                self.instance_error / float(self.seq_num))
+
+
+class ChunkEvaluator(MetricBase):
+    """Precision, recall and F1 of chunks."""
+
+    def __init__(self, name=None):
+        super().__init__(name)
+        self.num_infer_chunks = 0
+        self.num_label_chunks = 0
+        self.num_correct_chunks = 0
+
+    def update(self, num_infer_chunks, num_label_chunks, num_correct_chunks):
+        given = (num_infer_chunks, num_label_chunks, num_correct_chunks)
+        if not all(_is_number(n) or isinstance(n, np.ndarray) for n in given):
+            raise ValueError("counts of ChunkEvaluator.update are numbers or "
+                             "arrays")
+        infer, label, correct = (int(np.asarray(n).reshape(-1)[0])
+                                 for n in given)
+        self.num_infer_chunks += infer
+        self.num_label_chunks += label
+        self.num_correct_chunks += correct
+
+    def eval(self):
+        def share(n):
+            return float(self.num_correct_chunks) / n if n else 0
+
+        precision = share(self.num_infer_chunks)
+        recall = share(self.num_label_chunks)
+        f1 = (2 * precision * recall / (precision + recall)
+              if self.num_correct_chunks else 0)
+        return precision, recall, f1

@@ -45,6 +45,11 @@ _BY_CORE = {number: kind for kind, (number, _) in _TYPES.items()}
 _BY_NAME = {name: kind for kind, (_, name) in _TYPES.items()}
 _BY_NAME.update({"fp32": VarType.FP32, "fp64": VarType.FP64, "fp16": VarType.FP16})
 
+# Words of the texts of programs.
+_BY_NAME.update({"f32": VarType.FP32, "f64": VarType.FP64,
+                 "i32": VarType.INT32, "i64": VarType.INT64,
+                 "u64": VarType.UINT64, "u8": VarType.UINT8})
+
 KIND_DENSE, KIND_RAGGED, KIND_ROWS = 0, 1, 2
 
 

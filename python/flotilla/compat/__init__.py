@@ -28,8 +28,9 @@ def _rows():
             if not line:
                 continue
             left, right, why = _sides(line)
-            module, _, name = left.rpartition(".")
-            yield module, name, right, why
+            module, _, last = left.rpartition(".")
+            for name in last.strip("{}").split(","):
+                yield module, name, right, why
 
 
 def _sides(line):
@@ -89,12 +90,21 @@ class _Names(types.ModuleType):
                         isinstance(owner, types.ModuleType))
         if any(os.path.isdir(os.path.join(p, name)) for p in self.__path__):
             return importlib.import_module(f"{self.__name__}.{name}"), True
-        why = self._why.get(name, self._why.get("*"))
+        why = self._why_not(name)
         if why:
             return _refused(f"{self.__name__}.{name}", why), True
         near = difflib.get_close_matches(name, self.__dir__(), 1)
         hint = f"; did you mean {near[0]}?" if near else ""
         raise AttributeError(f"{self.__name__} has no {name}{hint}")
+
+    def _why_not(self, name):
+        """Why a name makes no sense here; a part of a module refuses what the
+        whole does."""
+        parent = sys.modules.get(self.__name__.rpartition(".")[0])
+        whys = [self._why] + ([parent._why] if isinstance(parent, _Names)
+                              else [])
+        found = (w.get(name) for w in whys)
+        return next((w for w in found if w), self._why.get("*"))
 
     def __dir__(self):
         known = set(self._rows) | set(self._why) - {"*"}

@@ -2,6 +2,8 @@
 from .. import ir
 from ..check import check_type
 from ..helper import LayerHelper
+from .generated import equal, reduce_mean, reduce_sum, square
+from .nn import expand, matmul, one_hot, reshape, transpose
 
 
 def cross_entropy(input, label, soft_label=False, ignore_index=-100):
@@ -59,6 +61,36 @@ def square_error_cost(input, label):
     out = helper.like(input)
     helper.append_op("square", inputs={"X": off}, outputs={"Out": out})
     return out
+
+
+def mse_loss(input, label):
+    """The mean of squares."""
+    return reduce_mean(square_error_cost(input, label))
+
+
+def dice_loss(input, label, epsilon=1e-05, name=None):
+    """How little two sets have in common."""
+    label = one_hot(label, depth=input.shape[-1])
+    inner = list(range(1, len(input.shape)))
+    both = reduce_sum(input * label, dim=inner)
+    each = reduce_sum(input, dim=inner) + reduce_sum(label, dim=inner)
+    return reduce_mean(1 - both * 2 / (each + epsilon))
+
+
+def npair_loss(anchor, positive, labels, l2_reg=0.002):
+    """Anchors are near what has the same label, and far from the rest."""
+    n = labels.shape[0]
+    labels = expand(reshape(labels, shape=[n, 1], inplace=True),
+                    expand_times=[1, n])
+    same = equal(labels, transpose(labels, perm=[1, 0])).astype("float32")
+    same = same / reduce_sum(same, dim=1, keep_dim=True)
+    sizes = (reduce_mean(reduce_sum(square(anchor), 1)) +
+             reduce_mean(reduce_sum(square(positive), 1)))
+    sizes = sizes * 0.25 * l2_reg
+    likeness = matmul(anchor, positive, transpose_x=False, transpose_y=True)
+    entropy = softmax_with_cross_entropy(logits=likeness, label=same,
+                                         soft_label=True)
+    return sizes + reduce_mean(reduce_sum(same * entropy, 0))
 
 
 def huber_loss(input, label, delta):

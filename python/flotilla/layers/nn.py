@@ -6,7 +6,7 @@ from ..attr import ParamAttr
 from ..check import check_dtype, check_type
 from ..helper import LayerHelper
 from ..initializer import Constant
-from .tensor import (assign, is_open, numbers_known, shape_slots,
+from .tensor import (assign, counts, is_open, numbers_known, shape_slots,
                      tensors_of)
 
 
@@ -139,15 +139,13 @@ def reshape(x, shape, actual_shape=None, act=None, inplace=False, name=None):
     helper = LayerHelper("reshape2", name=name, act=act)
     inputs, attrs = {"X": x}, {}
     if isinstance(shape, ir.Variable):
-        shape.stop_gradient = True
-        inputs["Shape"] = shape
+        inputs["Shape"] = counts(shape)
     else:
         attrs["shape"] = _new_shape(shape, x)
         if is_open(shape):
             inputs["ShapeTensor"] = tensors_of(helper, shape)
         elif actual_shape is not None:
-            actual_shape.stop_gradient = True
-            inputs["Shape"] = actual_shape
+            inputs["Shape"] = counts(actual_shape)
     out = helper.like(x)
     xshape = helper.create_variable_for_type_inference(x.dtype, True)
     helper.append_op("reshape2", inputs=inputs,
@@ -280,17 +278,21 @@ def clip(x, min, max, name=None):
     return out
 
 
+def clip_by_norm(x, max_norm, name=None):
+    return LayerHelper("clip_by_norm", name=name).apply(
+        "clip_by_norm", {"X": x}, attrs={"max_norm": max_norm})
+
+
 def expand(x, expand_times, name=None):
     check_type(expand_times, "expand_times", (list, tuple, ir.Variable),
                "expand")
-    if types.name_of(x.dtype) == "bool" and not x.stop_gradient:
-        raise ValueError("expand: x of type bool has no gradient; set its "
-                         "stop_gradient")
+    if types.name_of(x.dtype) == "bool" and x.stop_gradient:
+        raise ValueError("expand: x of type bool is expanded when its "
+                         "stop_gradient is False")
     helper = LayerHelper("expand", name=name)
     inputs, attrs = {"X": x}, {}
     if isinstance(expand_times, ir.Variable):
-        expand_times.stop_gradient = True
-        inputs["ExpandTimes"] = expand_times
+        inputs["ExpandTimes"] = counts(expand_times)
     else:
         attrs["expand_times"] = numbers_known(expand_times)
         for n in expand_times:
@@ -463,11 +465,19 @@ def gaussian_random_batch_size_like(input, shape, input_dim_idx=0,
                "std": float(std), "seed": seed, "dtype": dtype})
 
 
+def _random_shape(helper, shape, kind):
+    if kind != "uniform_random" or isinstance(shape, ir.Variable) or \
+            not is_open(shape):
+        return shape_slots(shape, kind)
+    return ({"ShapeTensorList": tensors_of(helper, shape, "int64")},
+            {"shape": numbers_known(shape)})
+
+
 def _random(kind, shape, dtype, attrs):
     check_type(shape, "shape", (list, tuple, ir.Variable), kind)
     helper = LayerHelper(kind)
     check_dtype(dtype, "dtype", ("float32", "float64"), kind)
-    slots, given = shape_slots(shape, kind)
+    slots, given = _random_shape(helper, shape, kind)
     out = helper.create_variable_for_type_inference(dtype)
     helper.append_op(kind, inputs=slots, outputs={"Out": out},
                      attrs={**attrs, **given, "dtype": dtype})
@@ -484,7 +494,7 @@ def batch_norm(input, act=None, is_test=False, momentum=0.9, epsilon=1e-05,
                do_model_average_for_mean_and_var=True, use_global_stats=False):
     helper = LayerHelper("batch_norm", param_attr=param_attr,
                          bias_attr=bias_attr, act=act, name=name)
-    size = [input.shape[1 if data_layout == "NCHW" else -1]]
+    size = [_channels(input, data_layout)]
     scale_w = helper.create_parameter(helper.param_attr, size, input.dtype,
                                       default_initializer=Constant(1.0))
     bias = helper.create_parameter(helper.bias_attr, size, input.dtype,
@@ -538,20 +548,26 @@ def layer_norm(input, scale=True, shift=True, begin_norm_axis=1, epsilon=1e-05,
     return helper.append_activation(out)
 
 
-# First values of what data_norm counts, and its own scale and bias.
+# First values of what data_norm counts, and of its own scale and bias, by the
+# names of param_attr.
 _COUNTS = {"batch_size": 1e4, "batch_sum": 0.0, "batch_square": 1e4}
 _SHIFTS = {"scale_w": 1.0, "bias": 0.0}
 
 
-def _data_norm_parameters(helper, input, name, param_attr, suffixes):
-    given = param_attr or {}
+def _channels(input, data_layout):
+    if data_layout not in ("NCHW", "NHWC"):
+        raise ValueError(f"data_layout {data_layout!r} is neither NCHW nor "
+                         "NHWC")
+    return input.shape[1 if data_layout == "NCHW" else -1]
+
+
+def _data_norm_parameters(helper, shape, dtype, name, first):
     made = {}
-    for suffix, first in suffixes.items():
+    for suffix, value in first.items():
         full = "batch_square_sum" if suffix == "batch_square" else suffix
         made[full] = helper.create_parameter(
             ParamAttr(name=f"{name}.{full}",
-                      initializer=Constant(float(given.get(suffix, first)))),
-            [input.shape[-1]], input.dtype)
+                      initializer=Constant(float(value))), shape, dtype)
     return made
 
 
@@ -563,18 +579,25 @@ def data_norm(input, act=None, epsilon=1e-05, param_attr=None,
               enable_scale_and_shift=False):
     """Numbers less their mean, over their deviation, as counted so far."""
     helper = LayerHelper("data_norm", act=act, name=name)
-    name = name or "dn"
-    counts = _data_norm_parameters(helper, input, name, param_attr, _COUNTS)
-    inputs = {"X": input, "BatchSize": counts["batch_size"],
-              "BatchSum": counts["batch_sum"],
-              "BatchSquareSum": counts["batch_square_sum"]}
-    attrs = {"epsilon": epsilon, "slot_dim": slot_dim,
-             "sync_stats": sync_stats,
+    given = param_attr if isinstance(param_attr, dict) else {}
+    attrs = {"epsilon": epsilon, "sync_stats": sync_stats,
              "summary_decay_rate": summary_decay_rate}
+    if slot_dim > 0:
+        attrs["slot_dim"] = slot_dim
+
+    def parameters(first):
+        return _data_norm_parameters(
+            helper, [_channels(input, data_layout)], input.dtype, name or "dn",
+            {k: given.get(k, v) for k, v in first.items()})
+
+    inputs = {"X": input}
     if enable_scale_and_shift:
-        inputs.update(_data_norm_parameters(helper, input, name, param_attr,
-                                            _SHIFTS))
         attrs["enable_scale_and_shift"] = True
+        inputs.update(parameters(_SHIFTS))
+    counted = parameters(_COUNTS)
+    inputs.update(BatchSize=counted["batch_size"],
+                  BatchSum=counted["batch_sum"],
+                  BatchSquareSum=counted["batch_square_sum"])
     means, scales = (helper.create_variable(dtype=input.dtype,
                                             stop_gradient=True)
                      for _ in range(2))

@@ -74,10 +74,8 @@ def assign(input, output=None):
         helper.append_op("assign", inputs={"X": input},
                          outputs={"Out": output})
         return output
-    array = np.asarray(input)
-    if array.dtype == np.float64:
-        array = array.astype("float32")
-    name = array.dtype.name
+    check_type(input, "input", (ir.Variable, np.ndarray), "assign")
+    array, name = input, input.dtype.name
     if name not in VALUES:
         raise TypeError(f"assign: an array of type {name} cannot be assigned; "
                         "float32, int32, int64 and bool can")
@@ -150,7 +148,16 @@ def numbers_known(values):
     return [-1 if isinstance(n, ir.Variable) else int(n) for n in values]
 
 
-def tensors_of(helper, values):
+def counts(v):
+    """A tensor in the place of a list of numbers. What is fed decides whether
+    it has whole ones, so a declaration as floats is taken for an oversight."""
+    v.stop_gradient = True
+    if v.is_data and types.name_of(v.dtype) in ("float32", "float64"):
+        v._change(dtype=types.to_core("int32"), shape=(int(np.prod(v.shape)),))
+    return v
+
+
+def tensors_of(helper, values, dtype="int32"):
     """Numbers and variables of one number as variables."""
     made = []
     for n in values:
@@ -158,8 +165,8 @@ def tensors_of(helper, values):
             n.stop_gradient = True
             made.append(n)
         else:
-            out = helper.create_variable_for_type_inference("int32")
-            made.append(fill_constant([1], "int32", int(n), force_cpu=True,
+            out = helper.create_variable_for_type_inference(dtype)
+            made.append(fill_constant([1], dtype, int(n), force_cpu=True,
                                       out=out))
     return made
 
