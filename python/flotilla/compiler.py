@@ -1,7 +1,7 @@
 """Programs that run as replicas, each on a part of the batch."""
 import numpy as np
 
-from . import _core, feeding, ir, tensor
+from . import _core, feeding, fetched, ir, tensor
 from .data import read
 from .executor import Executor
 from .fluid import cpu_places
@@ -153,7 +153,7 @@ class CompiledProgram:
             by_fetch = [[tensor.as_value(v) for v in vs] for vs in by_fetch]
         if not return_merged or not return_numpy:
             return by_fetch if n > 1 else [vs[0] for vs in by_fetch]
-        return [np.concatenate(vs) for vs in by_fetch]
+        return fetched.values([np.concatenate(vs) for vs in by_fetch])
 
 
 def _one_behind_another(values):

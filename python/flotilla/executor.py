@@ -1,7 +1,7 @@
 """Running programs."""
 import numpy as np
 
-from . import _core, feeding, ir, tensor
+from . import _core, feeding, fetched, ir, tensor
 from .data import read
 
 
@@ -45,7 +45,9 @@ class Executor:
             feeding.expect_dict(feed)
         found = self._call(_core.run, program, lambda handle: handle, feed,
                            names, scope, return_numpy)
-        return found if return_numpy else [tensor.as_value(t) for t in found]
+        if return_numpy:
+            return fetched.values(found)
+        return [tensor.as_value(t) for t in found]
 
     @staticmethod
     def _only(feeds):

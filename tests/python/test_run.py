@@ -195,5 +195,16 @@ class Threads(unittest.TestCase):
         self.assertEqual(wrong, [])
 
 
+class Fetched(unittest.TestCase):
+    def test_a_loss_is_a_number_for_float_and_int(self):
+        main = fl.Program()
+        with fl.program_guard(main, fl.Program()):
+            loss = fl.layers.mean(fl.layers.data("x", [2]))
+        got, = fl.Executor().run(main, feed={"x": np.full((3, 2), 4.0, "f4")},
+                                 fetch_list=[loss])
+        self.assertEqual((float(got), int(got), got.shape), (4.0, 4, (1,)))
+        self.assertEqual(repr(got), "array([4.], dtype=float32)")
+
+
 if __name__ == "__main__":
     unittest.main()
