@@ -95,6 +95,10 @@ fl_status fl_job_find_table(const fl_job *j, const char *name, int *table);
 FL_API FL_MUST_CHECK
 fl_status fl_job_find_dense(const fl_job *j, const char *name, int *dense);
 
+/* Floats of a row, and of a whole parameter, by number; 0 when there is none. */
+FL_API uint32_t fl_job_table_dim(const fl_job *j, int table);
+FL_API size_t fl_job_dense_size(const fl_job *j, int dense);
+
 /* Sends what was declared and waits until all members are there; whatever needs
    the servers does so itself, if it comes first. Two trainers that disagree are
    told the first line that differs. Done twice is fine. */

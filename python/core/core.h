@@ -53,7 +53,9 @@ PyAPI_FUNC(const char *) PyUnicode_AsUTF8AndSize(PyObject *o, Py_ssize_t *n);
     X(dataset, fl_dataset, fl_dataset_free)                                    \
     X(fleet, fl_fleet, fl_fleet_free)                                          \
     X(strategy, fl_strategy, NULL)                                             \
-    X(transpiler, fl_transpiler, fl_transpiler_free)
+    X(transpiler, fl_transpiler, fl_transpiler_free)                           \
+    X(table, fl_table, NULL)                                                   \
+    X(job, fl_job, fl_job_free)
 
 typedef enum core_kind {
 #define X(name, type, free_fn) CORE_##name,
@@ -135,6 +137,7 @@ PyObject *core_text(char *text);
 
 extern PyMethodDef core_ir_methods[], core_var_methods[], core_op_methods[],
     core_look_methods[], core_scope_methods[], core_run_methods[],
-    core_io_methods[], core_data_methods[], core_fleet_methods[];
+    core_io_methods[], core_data_methods[], core_fleet_methods[],
+    core_table_methods[];
 
 #endif

@@ -180,7 +180,7 @@ static int fill(PyObject *module)
                                     core_op_methods,    core_look_methods,
                                     core_scope_methods, core_run_methods,
                                     core_io_methods,    core_data_methods,
-                                    core_fleet_methods };
+                                    core_fleet_methods, core_table_methods };
 
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
         if (PyModule_AddFunctions(module, tables[i]))

@@ -33,6 +33,7 @@ from .fleet.transpiler import (DistributeTranspiler,
                                DistributeTranspilerConfig)
 from .fluid import data
 from .layers.nn import embedding_v2 as embedding
+from .table import Job, Table, serve
 from .tensor import (CPUPlace, LoDTensor, Scope, SelectedRows,
                      create_lod_tensor, create_random_int_lodtensor,
                      global_scope, scope_guard)

@@ -348,6 +348,20 @@ fl_status fl_job_find_dense(const fl_job *j, const char *name, int *dense)
     return FL_OK;
 }
 
+uint32_t fl_job_table_dim(const fl_job *j, int table)
+{
+    bool is_there = table >= 0 && (size_t)table < j->dist->tables.len;
+
+    return is_there ? j->dist->tables.data[table].dim : 0;
+}
+
+size_t fl_job_dense_size(const fl_job *j, int dense)
+{
+    bool is_there = dense >= 0 && (size_t)dense < j->dist->params.len;
+
+    return is_there ? j->dist->params.data[dense].n : 0;
+}
+
 /* --- starting and leaving ------------------------------------------------- */
 
 /* What was declared by hand becomes the programs of the servers, once. */
