@@ -144,6 +144,7 @@ fl_status fl_op_builder_put(fl_op_builder *b, fl_block *block,
                             fl_op_node *before, fl_op_node **out)
 {
     fl_op_spec spec = { .type = b->type,
+                        .redeclares = b->redeclares,
                         .in = b->in.data,
                         .out = b->out.data,
                         .n_in = b->in.len,

@@ -26,6 +26,7 @@ typedef struct fl_op_builder {
     fl_arg_list in, out;
     fl_named_attrs attrs;
     fl_arena tmp;
+    bool redeclares; /* as in fl_op_spec */
 } fl_op_builder;
 
 /* Begins an operator of the type of n, with its role, tag and attributes. */

@@ -1,12 +1,15 @@
 /* clone.c - copies of programs, whole or for test, and pruning to targets. */
 #include "ir/builder.h"
 
+/* A variable that several operators write is for each what it was for the one
+   that is copied. */
 static fl_status copy_node(fl_block *to, const fl_op_node *n, bool for_test)
 {
     fl_op_builder b;
     fl_attr *is_test;
 
     fl_op_builder_init_like(&b, n);
+    b.redeclares = true;
     for (int s = 0; s < fl_node_n_in(n); s++)
         fl_op_builder_ins(&b, fl_node_in_name(n, s), n->in[s]);
     for (int s = 0; s < fl_node_n_out(n); s++)
@@ -78,6 +81,16 @@ static bool skips_var(const fl_var *v, fl_clone_kind kind,
            !fl_map_find(touched, v->name);
 }
 
+static void copy_declarations(fl_block *to, const fl_block *from)
+{
+    for (const fl_var *v = from->first_var; v; v = v->next) {
+        fl_var *w = fl_block_find_var(to, v->name);
+
+        if (w && w->block == to)
+            w->meta = v->meta;
+    }
+}
+
 static fl_status copy_block(fl_block *to, const fl_block *from,
                             fl_clone_kind kind, const fl_map *touched)
 {
@@ -87,6 +100,7 @@ static fl_status copy_block(fl_block *to, const fl_block *from,
     for (const fl_op_node *n = from->first; n; n = n->next)
         if (!skips_node(n, kind))
             FL_TRY(copy_node(to, n, kind == FL_CLONE_FOR_TEST));
+    copy_declarations(to, from);
     return FL_OK;
 }
 

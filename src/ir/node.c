@@ -425,14 +425,14 @@ static fl_status check_meta(const fl_op_node *n, const fl_var *v,
 /* What becomes of a variable that an operator does not give as declared. */
 typedef enum on_differs { REFUSE, TAKE } on_differs;
 
-/* A temporary that several operators write is what the last of them made. */
+/* What several operators write is what the last of them made. */
 static bool is_rewritten(const fl_var *v)
 {
     int n = 0;
 
     for (const fl_use *u = v->first_use; u; u = u->next)
         n += fl_node_writes_var(u->node, v);
-    return n > 1 && !(v->flags & FL_VAR_PERSIST);
+    return n > 1;
 }
 
 static fl_status meet_meta(const fl_op_node *n, fl_var *v, const fl_tensor *got,

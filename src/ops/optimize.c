@@ -413,12 +413,37 @@ static fl_status update_rows(fl_op_ctx *c, job *j, const fl_tensor *grad,
     return FL_OK;
 }
 
+/* A variable of the scope that is not the one that is read keeps the rows that
+   the step leaves alone. */
+static bool keeps_others(const fl_op_ctx *c, const plan *p, int out, int i)
+{
+    const fl_tensor *g = fl_in_at(c, GRAD, i);
+
+    return g->kind == FL_KIND_ROWS && p->present_only && p->n_states &&
+           !p->rule->whole &&
+           (c->node->out[out].vars[i]->flags & FL_VAR_PERSIST);
+}
+
+static void carry_rows(fl_tensor *to, const fl_tensor *from, const fl_tensor *g)
+{
+    size_t bytes = (size_t)fl_shape_count(&from->shape, 1, from->shape.rank) *
+                   fl_dtype_bytes(from->dtype);
+
+    for (int64_t i = 0; to->data != from->data && i < g->shape.dim[0]; i++)
+        memcpy((char *)to->data + g->rows[i] * bytes,
+               (const char *)from->data + g->rows[i] * bytes, bytes);
+}
+
 /* Output `out`, entry i, holding the value that the step starts from. */
-static fl_tensor *start_output(const fl_op_ctx *c, int in, int out, int i)
+static fl_tensor *start_output(const fl_op_ctx *c, const plan *p, int in,
+                               int out, int i)
 {
     fl_tensor *t = fl_out_at(c, out, i);
 
-    carry_over(t, fl_in_at(c, in, i));
+    if (keeps_others(c, p, out, i))
+        carry_rows(t, fl_in_at(c, in, i), fl_in_at(c, GRAD, i));
+    else
+        carry_over(t, fl_in_at(c, in, i));
     return t;
 }
 
@@ -438,14 +463,14 @@ static fl_status update_weights(fl_op_ctx *c, job *j, const fl_tensor *grad,
 static fl_status update_one(fl_op_ctx *c, const plan *p, int i,
                             const fl_hyper *h)
 {
-    fl_tensor *param = start_output(c, PARAM, 0, i);
+    fl_tensor *param = start_output(c, p, PARAM, 0, i);
     fl_tensor *scalar[FL_RULE_SCALAR_MAX];
     job j = { .plan = p, .h = *h, .dtype = param->dtype };
     int n = p->n_states, n_scalars = p->n_scalars;
 
     j.w = param->data;
     for (int k = 0; k < n; k++)
-        j.state[k] = start_output(c, STATE + k, 1 + k, i)->data;
+        j.state[k] = start_output(c, p, STATE + k, 1 + k, i)->data;
     for (int k = 0; k < n_scalars; k++) {
         j.h.scalar[k] = scalar_get(fl_in_at(c, STATE + n + k, i));
         scalar[k] = fl_out_at(c, 1 + n + k, i);
