@@ -28,7 +28,8 @@ from .data.loader import DataLoader, PyReader
 from .executor import Executor, FetchHandler
 from .io import load, load_program_state, save, set_program_state
 from .ir import (Operator, Parameter, Program, Variable, default_main_program,
-                 default_startup_program, name_scope, program_guard)
+                 default_startup_program, device_guard, name_scope,
+                 program_guard)
 from .fleet.transpiler import (DistributeTranspiler,
                                DistributeTranspilerConfig)
 from .fluid import data

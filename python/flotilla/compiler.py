@@ -27,7 +27,8 @@ class BuildStrategy:
              "enable_inplace", "cache_runtime_context", "async_mode",
              "enable_parallel_graph", "nccl_comm_num", "use_hierarchical_allreduce",
              "hierarchical_allreduce_inter_nranks", "mkldnn_enabled_op_types",
-             "enable_backward_optimizer_op_deps", "is_distribution")
+             "enable_backward_optimizer_op_deps", "is_distribution",
+             "enable_auto_fusion")
 
     def __init__(self):
         self.__dict__.update(reduce_strategy=self.ReduceStrategy.AllReduce,
@@ -151,13 +152,21 @@ class CompiledProgram:
         by_fetch = [found[i::len(names)] for i in range(len(names))]
         if not return_numpy:
             by_fetch = [[tensor.as_value(v) for v in vs] for vs in by_fetch]
-        if not return_merged or not return_numpy:
-            return by_fetch if n > 1 else [vs[0] for vs in by_fetch]
-        return fetched.values([np.concatenate(vs) for vs in by_fetch])
+        if not return_merged:
+            return by_fetch
+        merged = [_merged(vs, return_numpy) for vs in by_fetch]
+        return fetched.values(merged) if return_numpy else merged
+
+
+def _merged(values, is_numpy):
+    """What the replicas gave, as one value."""
+    if len(values) == 1:
+        return values[0]
+    return np.concatenate(values) if is_numpy else _one_behind_another(values)
 
 
 def _one_behind_another(values):
-    """Tensors of several batches as those of one, with their sequences."""
+    """Tensors of several batches as one, with their sequences."""
     lods = [getattr(v, "lod", ()) for v in values]
     lods = [lod() if callable(lod) else lod for lod in lods]
     whole = tensor.LoDTensor()
@@ -165,7 +174,7 @@ def _one_behind_another(values):
     whole.set_recursive_sequence_lengths(
         [[n for level in levels for n in np.diff(level).tolist()]
          for levels in zip(*lods)])
-    return whole._fed()
+    return whole
 
 
 def _joined(feeds):

@@ -4,7 +4,7 @@ import logging
 import os
 
 from . import _core, ir, tensor
-from .types import VarType
+from .types import AttrType, VarType
 
 EnforceNotMet = _core.Error
 _said = set()
@@ -68,6 +68,22 @@ def op_support_gpu(op_type):
 
 def is_compiled_with_mkldnn():
     return False
+
+
+def is_compiled_with_brpc():
+    return False
+
+
+def is_compiled_with_dist():
+    return True
+
+
+def has_avx_core():
+    return True
+
+
+def cuda_pinned_places(device_count=None):
+    return [CUDAPinnedPlace() for _ in range(device_count or 1)]
 
 
 class VarDesc:

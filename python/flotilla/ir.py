@@ -9,7 +9,8 @@ import sys
 
 import numpy as np
 
-from . import _core, names, types
+from . import _core, marks, names, types
+from .marks import NameScope, device_guard, name_scope
 from .types import VarType
 
 ctx = _core.ctx_new()
@@ -17,6 +18,12 @@ ctx = _core.ctx_new()
 _ROLES = {"forward": 0, "backward": 1, "optimize": 2, "lr": 3, "rpc": 4}
 # Fluid's numbers of roles, by ours.
 _FLUID_ROLES = (0x0000, 0x0001, 0x0002, 0x0010, 0x0003)
+
+# Attributes that every operator of Fluid has, and their defaults.
+_EVERY_OPERATOR = {"op_role": 0, "op_role_var": [], "op_namescope": "/",
+                   "op_device": ""}
+
+_READS = ("create_py_reader", "create_double_buffer_reader", "read")
 
 _ATTR_STRING = 3
 _ATTR_BLOCK = 7
@@ -76,6 +83,18 @@ def _attr_value(name, kind, value):
     return value
 
 
+def _expect_bools(**given):
+    for name, value in given.items():
+        if not isinstance(value, bool):
+            raise AssertionError(f"The type of {name} parameter is wrong, "
+                                 f"expected bool, but received {type(value)}.")
+
+
+def _expect_program(p, what):
+    if not isinstance(p, Program):
+        raise TypeError(f"{what} takes a Program, not {type(p)}")
+
+
 def grad_var_name(name):
     """The name of a variable's gradient."""
     return name + "@GRAD"
@@ -124,17 +143,20 @@ class Operator:
 
     @property
     def attr_names(self):
-        return (_core.op_attr_names(self._handle) +
-                [n for n in self._extra if n != "op_callstack"] + ["op_role"])
+        known = _core.op_attr_names(self._handle)
+        return known + [n for n in {**_EVERY_OPERATOR, **self._extra}
+                        if n not in known and n != "op_callstack"]
 
     def has_attr(self, name):
         return name in self.attr_names
 
     def attr(self, name):
-        if name == "op_role":
-            return _FLUID_ROLES[_core.op_role(self._handle)]
         if name in self._extra:
             return self._extra[name]
+        if name == "op_role":
+            return _FLUID_ROLES[_core.op_role(self._handle)]
+        if name in _EVERY_OPERATOR:
+            return _EVERY_OPERATOR[name]
         value = _core.op_attr(self._handle, name)
         if name.endswith("dtype") and isinstance(value, str) and value:
             return types.var_type(value)
@@ -142,6 +164,26 @@ class Operator:
 
     def all_attrs(self):
         return {name: self.attr(name) for name in self.attr_names}
+
+    def attr_type(self, name):
+        """Fluid's number of the type of an attribute."""
+        if name in _EVERY_OPERATOR or name in self._extra:
+            return types.attr_type_of(self.attr(name))
+        return types.ATTR_TYPES[operator_view(self.type)["attr_types"][name]]
+
+    def _block_attr_id(self, name):
+        return _core.op_attr(self._handle, name)
+
+    def _block_attr(self, name):
+        return self.block.program.block(self._block_attr_id(name))
+
+    @property
+    def idx(self):
+        """Its place in its block."""
+        return _core.block_ops(self.block._handle).index(self._handle)
+
+    def _is_optimize_op(self):
+        return bool(self.attr("op_role") & _FLUID_ROLES[_ROLES["optimize"]])
 
     def _set_attr(self, name, value):
         kinds = operator_view(self.type)["attr_types"]
@@ -170,6 +212,9 @@ class Operator:
         return f"{{{outs}}} = {self.type}(inputs={{{ins}}})"
 
     __str__ = __repr__
+
+    def to_string(self, throw_on_error):
+        return repr(self)
 
 
 class Variable:
@@ -283,9 +328,31 @@ class Variable:
         return f"var {self.name} : {dtype}[{shape}]"
 
     def to_string(self, throw_on_error=False, with_details=False):
-        return repr(self)
+        _expect_bools(throw_on_error=throw_on_error, with_details=with_details)
+        if not with_details:
+            return repr(self)
+        return (f"{self!r} persistable={self.persistable} "
+                f"stop_gradient={self.stop_gradient} error_clip="
+                f"{self.error_clip}")
 
     __str__ = __repr__
+
+    def _set_error_clip(self, error_clip):
+        self.error_clip = error_clip
+
+    def _set_info(self, key, value):
+        """What a tool wants to keep beside the variable."""
+        self.__dict__.setdefault("_info", {})[key] = value
+
+    def _get_info(self, key):
+        return self.__dict__.get("_info", {}).get(key)
+
+    def _eager(self, *args, **kwargs):
+        raise NotImplementedError("there is no eager mode: a Variable has a "
+                                  "value when its program runs; fetch it")
+
+    numpy = set_value = detach = _eager
+    backward = gradient = clear_gradient = _eager
 
 
 class Parameter(Variable):
@@ -339,6 +406,30 @@ class Block:
     @property
     def forward_block_idx(self):
         return -1
+
+    backward_block_idx = forward_block_idx
+
+    def _sync_with_cpp(self):
+        """There is one program, the library's: nothing to copy."""
+
+    def _slice_ops(self, start, end):
+        return self.ops[start:end]
+
+    def _clone_variable(self, var, force_persistable=True):
+        """A variable like one of another block."""
+        return self.create_var(
+            name=var.name, shape=var.shape, dtype=var.dtype, type=var.type,
+            lod_level=var.lod_level, is_data=var.is_data,
+            persistable=force_persistable or var.persistable)
+
+    def _copy_param_info_from(self, other):
+        """What Python knows of parameters of the same names."""
+        for name, face in other.vars.items():
+            if isinstance(face, Parameter) and self.has_var(name):
+                mine = self.var(name)
+                mine.optimize_attr = face.optimize_attr
+                mine.regularizer = face.regularizer
+                mine.do_model_average = face.do_model_average
 
     # --- variables ---
 
@@ -520,6 +611,7 @@ class Block:
         handle = _core.op_append(self._handle, type, ins, outs, known, role,
                                  tag, before)
         extra["op_callstack"] = _caller()
+        extra.update(marks.current(), **self.program._marks)
         self.program._extra[tag] = extra
         for _, name in outs:
             face = self._vars.get(name)
@@ -545,7 +637,27 @@ class Block:
         return "\n".join(map(repr, self.ops))
 
     def to_string(self, throw_on_error=False, with_details=False):
-        return repr(self)
+        _expect_bools(throw_on_error=throw_on_error, with_details=with_details)
+        return "\n".join([v.to_string(True, with_details)
+                          for v in self.vars.values()] + [repr(self)])
+
+
+# --- programs --------------------------------------------------------------
+
+_seed = 0  # of programs that are made now
+
+
+class _Desc:
+    """What tools ask a program's description for: its text, as bytes."""
+
+    def __init__(self, program):
+        self._program = program
+
+    def serialize_to_string(self):
+        return str(self._program).encode()
+
+    def num_blocks(self):
+        return self._program.num_blocks
 
 
 class Program:
@@ -553,9 +665,12 @@ class Program:
 
     def __init__(self, handle=None, extra=None):
         self._handle = handle or _core.program_new(ctx)
+        if handle is None and _seed:
+            _core.program_set_seed(self._handle, _seed)
         self._blocks = {}
         self._current = 0
         self._role = _ROLES["forward"]
+        self._marks = {}  # attributes of operators that are added now
         self._extra = extra if extra is not None else {}
         self._readers = {}  # queues of batches, by the reader's name
         self._reads = None  # its operators `read`, as data.read found them
@@ -604,22 +719,35 @@ class Program:
 
     def _role_of(self, attrs):
         given = attrs.pop("op_role", None)
-        attrs.pop("op_role_var", None)
         if given is None:
             return self._role
         number = int(given) & ~0x0100  # the mark of the loss
         return _FLUID_ROLES.index(number) if number in _FLUID_ROLES else 0
 
     @contextlib.contextmanager
-    def _role_guard(self, role):
-        old, self._role = self._role, _ROLES[role]
+    def _role_guard(self, role, role_var=()):
+        old = self._role, self._marks
+        self._role = _ROLES[role]
+        self._marks = {"op_role_var": list(role_var)} if role_var else {}
         try:
             yield
         finally:
-            self._role = old
+            self._role, self._marks = old
 
     def _optimized_guard(self, param_and_grads):
-        return self._role_guard("optimize")
+        return self._role_guard("optimize", map(_name, param_and_grads))
+
+    @property
+    def _op_role(self):
+        return _FLUID_ROLES[self._role]
+
+    @_op_role.setter
+    def _op_role(self, role):
+        self._role = _FLUID_ROLES.index(int(role))
+
+    @property
+    def _op_role_var(self):
+        return self._marks.get("op_role_var", [])
 
     def _backward_role_guard(self):
         return self._role_guard("backward")
@@ -705,15 +833,64 @@ class Program:
         return [p for b in self.blocks for p in b.all_parameters()]
 
     def to_string(self, throw_on_error=False, with_details=False):
-        return _core.program_text(self._handle)
+        _expect_bools(throw_on_error=throw_on_error, with_details=with_details)
+        return str(self)
 
     @staticmethod
     def from_text(text):
-        """A program from the text that to_string gives."""
+        """A program from its text, which str() gives."""
         return Program(_core.program_from_text(ctx, text))
 
+    @property
+    def desc(self):
+        return _Desc(self)
+
+    @staticmethod
+    def parse_from_string(binary_str):
+        """A program from what desc.serialize_to_string() gave."""
+        return Program.from_text(bytes(binary_str).decode())
+
     def __str__(self):
-        return self.to_string()
+        return _core.program_text(self._handle)
+
+    __repr__ = __str__
+
+    @classmethod
+    def global_seed(cls, seed=0):
+        """The seed of programs that are made from now on, and of the current
+        pair."""
+        global _seed
+        _seed = seed
+        default_main_program().random_seed = seed
+        default_startup_program().random_seed = seed
+
+    def _sync_with_cpp(self):
+        """There is one program, the library's: nothing to copy."""
+
+    def _inference_optimize(self, prune_read_op=True):
+        """A copy for test, and without what reads."""
+        new = self.clone(for_test=True)
+        block = new.global_block()
+        for i, op in reversed(list(enumerate(block.ops))):
+            if prune_read_op and op.type in _READS:
+                block._remove_op(i)
+        return new
+
+    def _copy_param_info_from(self, other):
+        _expect_program(other, "_copy_param_info_from")
+        if len(self.blocks) != len(other.blocks):
+            raise ValueError("parameters are copied between programs of as "
+                             f"many blocks, not {self.num_blocks} and "
+                             f"{other.num_blocks}")
+        self.global_block()._copy_param_info_from(other.global_block())
+
+    def _copy_dist_param_info_from(self, other):
+        """What a job knows of its programs is the library's."""
+        _expect_program(other, "_copy_dist_param_info_from")
+
+    def _copy_data_info_from(self, other, pruned_origin_block_id_map=None):
+        """Which variables are fed is the library's."""
+        _expect_program(other, "_copy_data_info_from")
 
     def _repr_svg_(self):
         return _core.program_svg(self._handle)
@@ -759,9 +936,3 @@ def program_guard(main_program, startup_program=None):
         switch_main_program(old_main)
         if old_startup is not None:
             switch_startup_program(old_startup)
-
-
-@contextlib.contextmanager
-def name_scope(prefix=None):
-    """Names of a part of a net in drawings; nothing else depends on it."""
-    yield

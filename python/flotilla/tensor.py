@@ -115,6 +115,28 @@ class LoDTensor:
     def _place(self):
         return CPUPlace()
 
+    def _copy(self, place=None):
+        copy = LoDTensor()
+        copy._keep(np.array(self), self._lod)
+        return copy
+
+    def _get_dims(self):
+        return self.shape()
+
+    def _get_float_element(self, offset):
+        return float(np.asarray(self).flat[offset])
+
+    def _set_float_element(self, offset, value):
+        array = np.array(self)
+        array.flat[offset] = value
+        self._keep(array, self._lod)
+
+    _get_double_element = _get_float_element
+    _set_double_element = _set_float_element
+
+    def _to_dlpack(self):
+        return np.array(self).__dlpack__()
+
     def _clear(self):
         self._dims = None
         self._keep(None, [])

@@ -85,3 +85,37 @@ def name_of(dtype):
 
 def to_numpy(dtype):
     return np.dtype(name_of(dtype))
+
+
+class AttrType(enum.IntEnum):
+    """Fluid's types of attributes."""
+    INT = 0
+    FLOAT = 1
+    STRING = 2
+    INTS = 3
+    FLOATS = 4
+    STRINGS = 5
+    BOOL = 6
+    BOOLS = 7
+    BLOCK = 8
+    LONG = 9
+    BLOCKS = 10
+    LONGS = 11
+
+
+# By the library's number: bool, int, float, string, ints, floats, strings,
+# block.
+ATTR_TYPES = (AttrType.BOOL, AttrType.INT, AttrType.FLOAT, AttrType.STRING,
+              AttrType.INTS, AttrType.FLOATS, AttrType.STRINGS, AttrType.BLOCK)
+
+
+def attr_type_of(value):
+    """The type of an attribute that the library does not know."""
+    if isinstance(value, (list, tuple)):
+        one = attr_type_of(value[0]) if value else AttrType.STRING
+        return AttrType[one.name + "S"]
+    for python, kind in ((bool, AttrType.BOOL), (int, AttrType.INT),
+                         (float, AttrType.FLOAT)):
+        if isinstance(value, python):
+            return kind
+    return AttrType.STRING

@@ -100,7 +100,7 @@ static void note_write(builder *b, int step, int var)
         add_dep(b, a->readers.data[i], step);
     a->readers.len = 0;
     a->writer = step;
-    v->written = true;
+    v->n_writers++;
     if (v->first < 0)
         v->first = step;
     v->last = step;
@@ -251,7 +251,7 @@ static fl_status find_homes(fl_plan *p, const fl_map *fed)
         } else {
             v->home = FL_HOME_PLACE;
         }
-        if (v->home == FL_HOME_FEED && v->written)
+        if (v->home == FL_HOME_FEED && v->n_writers)
             FL_FAIL(FL_ERR_INVAL,
                     "variable %s is fed, but the program writes "
                     "it",
@@ -260,16 +260,20 @@ static fl_status find_homes(fl_plan *p, const fl_map *fed)
     return FL_OK;
 }
 
-static bool is_fixed(const fl_tensor *meta)
+/* Several operators may give a variable several shapes, but no parameter. */
+static bool is_fixed(const fl_plan_var *v)
 {
-    return meta->kind == FL_KIND_DENSE && fl_tensor_numel(meta) >= 0;
+    const fl_tensor *meta = &v->var->meta;
+
+    return meta->kind == FL_KIND_DENSE && fl_tensor_numel(meta) >= 0 &&
+           (v->n_writers < 2 || (v->var->flags & FL_VAR_PARAM));
 }
 
 /* Steps whose values in the scope are as large as the run makes them. */
 static void find_settling(fl_plan *p)
 {
     for (int i = 0; i < p->n_vars; i++)
-        p->vars[i].is_fixed = is_fixed(&p->vars[i].var->meta);
+        p->vars[i].is_fixed = is_fixed(&p->vars[i]);
     for (int j = 0; j < p->n_steps; j++) {
         fl_plan_step *s = &p->steps[j];
         int n = 0;

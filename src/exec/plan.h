@@ -20,10 +20,10 @@ typedef struct fl_plan_var {
     fl_home home;
     int place;       /* home place: index of the buffer */
     int first, last; /* steps of its first write and last read */
-    bool written;    /* by some step */
+    int n_writers;   /* steps that write it */
     bool read_first; /* read before any step writes it */
     bool fetched;
-    bool is_fixed; /* home scope: dense, and its shape is known */
+    bool is_fixed; /* home scope: dense, of one shape that is known */
 } fl_plan_var;
 
 /* Which steps of a plan a run covers. Replicas run the parts one by one, in

@@ -198,7 +198,7 @@ static fl_status take_from_scope(fl_runner *r, int i)
 
     if (!fl_scope_find(r->options->scope, v->var->name, t)) {
         *t = v->var->meta;
-        if (v->read_first || (v->fetched && !v->written))
+        if (v->read_first || (v->fetched && !v->n_writers))
             return no_value(v->var);
         return FL_OK;
     }
@@ -213,7 +213,7 @@ static fl_status take_from_scope(fl_runner *r, int i)
                 fl_dtype_text(v->var->meta.dtype),
                 fl_shape_text(&v->var->meta.shape, b),
                 fl_kind_text(v->var->meta.kind));
-    if (v->written)
+    if (v->n_writers)
         *t = v->var->meta;
     return FL_OK;
 }

@@ -263,7 +263,7 @@ const fl_var **fl_recipe_reads(const fl_plan *p, size_t *n)
         const fl_plan_var *v = &p->vars[i];
 
         if (v->home == FL_HOME_SCOPE &&
-            (v->read_first || (v->fetched && !v->written)))
+            (v->read_first || (v->fetched && !v->n_writers)))
             fl_vec_push(&all, v->var);
     }
     *n = all.len;

@@ -236,6 +236,30 @@ static void what_is_written_first_may_change_its_shape_and_type(void **state)
                  "f32[2]");
 }
 
+static void what_is_written_twice_is_what_the_last_operator_made(void **state)
+{
+    world *w = *state;
+    fl_program *p;
+    fl_op_args a = FL_INIT(fl_op_args, .redeclares = true,
+                           .outputs = FL_ARGS({ "Out", "v" }));
+
+    for (int round = 0; round < 2; round++) {
+        assert_ok(fl_program_from_text(
+            &p, w->ctx,
+            "var v : f32[2] persist\n"
+            "op fill_constant () -> (Out=v) {shape=[2], value=1}\n"));
+        a.attrs = FL_ATTRS(
+            fl_list_attr("shape", FL_ATTR_INTS, (int64_t[]){ 10, 5, 4 }, 3),
+            fl_float_attr("value", 2));
+        assert_ok(fl_append_op_with(NULL, fl_program_block(p, 0),
+                                    "fill_constant", &a));
+        assert_ok(fl_run(w->executor, p, NULL));
+        assert_int_equal(get(w, "v").shape.rank, 3);
+        assert_true(((const float *)get(w, "v").data)[199] == 2);
+        fl_program_free(p);
+    }
+}
+
 static void rows_in_the_scope_are_not_read_as_dense_values(void **state)
 {
     world *w = *state;
@@ -291,6 +315,7 @@ int main(void)
         TEST(a_larger_batch_fits_in_the_scope),
         TEST(offsets_in_the_scope_outlive_those_that_were_fed),
         TEST(what_is_written_first_may_change_its_shape_and_type),
+        TEST(what_is_written_twice_is_what_the_last_operator_made),
         TEST(rows_in_the_scope_are_not_read_as_dense_values),
         TEST(a_child_writes_where_its_parent_has_the_value),
     };

@@ -4,6 +4,7 @@ import unittest
 
 import flotilla as fl
 from flotilla import VarType
+from flotilla.types import AttrType
 
 
 class Faces(unittest.TestCase):
@@ -133,6 +134,94 @@ class Names(unittest.TestCase):
             with fl.unique_name.guard("in_"):
                 self.assertEqual(fl.unique_name.generate("fc"), "in_fc_0")
             self.assertEqual(fl.unique_name.generate("fc"), "fc_1")
+
+
+class Marks(unittest.TestCase):
+    def setUp(self):
+        self.main = fl.Program()
+        self.guard = fl.program_guard(self.main, fl.Program())
+        self.guard.__enter__()
+        self.addCleanup(self.guard.__exit__, None, None, None)
+        self.x = fl.data("x", [None, 2])
+
+    def last(self):
+        return self.main.global_block().ops[-1]
+
+    def test_parts_of_a_net_are_numbered(self):
+        with fl.name_scope("part"):
+            for path in ("/part/a/", "/part/a_1/"):
+                with fl.name_scope("a"):
+                    fl.layers.relu(self.x)
+                self.assertEqual(self.last().attr("op_namescope"), path)
+        fl.layers.relu(self.x)
+        self.assertEqual(self.last().attr("op_namescope"), "/")
+        with self.assertRaises(AssertionError):
+            with fl.name_scope(""):
+                pass
+
+    def test_a_device_is_kept_and_checked(self):
+        with fl.device_guard("cpu"):
+            fl.layers.relu(self.x)
+        self.assertEqual(self.last().attr("op_device"), "cpu")
+        with self.assertRaisesRegex(ValueError, "tpu"):
+            with fl.device_guard("tpu"):
+                pass
+
+    def test_updates_name_parameter_and_gradient(self):
+        loss = fl.layers.mean(fl.layers.fc(self.x, 1))
+        fl.optimizer.SGD(0.1).minimize(loss)
+        self.assertEqual(self.last().type, "sgd")
+        param, grad = self.last().attr("op_role_var")
+        self.assertEqual(grad, param + "@GRAD")
+        self.assertTrue(self.last()._is_optimize_op())
+
+    def test_types_of_attributes(self):
+        fl.layers.scale(self.x, 2.0)
+        op = self.last()
+        self.assertEqual(op.attr_type("scale"), AttrType.FLOAT)
+        self.assertEqual(op.attr_type("op_role_var"), AttrType.STRINGS)
+        self.assertEqual(op.attr_type("op_device"), AttrType.STRING)
+        self.assertEqual(op.idx, 0)
+
+
+class Texts(unittest.TestCase):
+    def setUp(self):
+        self.program = fl.Program()
+        with fl.program_guard(self.program, fl.Program()):
+            self.y = fl.layers.fc(fl.data("x", [None, 2]), 3)
+
+    def test_a_program_comes_back_from_its_bytes(self):
+        again = fl.Program.parse_from_string(
+            self.program.desc.serialize_to_string())
+        self.assertEqual(str(again), str(self.program))
+
+    def test_every_part_has_a_text(self):
+        block = self.program.global_block()
+        for thing in (self.program, block, self.y, block.ops[0]):
+            self.assertIsInstance(thing.to_string(True), str)
+        self.assertIn("persistable", self.y.to_string(True, True))
+        with self.assertRaisesRegex(AssertionError, "throw_on_error"):
+            self.program.to_string("yes")
+
+    def test_there_is_no_eager_mode(self):
+        for name in ("numpy", "backward", "gradient", "set_value"):
+            with self.assertRaisesRegex(NotImplementedError, "eager"):
+                getattr(self.y, name)()
+
+    def test_what_is_no_program_is_refused(self):
+        for copy in (self.program._copy_param_info_from,
+                     self.program._copy_dist_param_info_from):
+            with self.assertRaisesRegex(TypeError, "Program"):
+                copy("program")
+
+    def test_a_variable_is_declared_again_by_its_operators(self):
+        block = self.program.global_block()
+        for n in (2, 3):
+            block.append_op("fill_constant", outputs={"Out": "v"},
+                            attrs={"shape": [n], "value": 1.0})
+        self.assertEqual(block.var("v").shape, (3,))
+        got, = fl.Executor().run(self.program.clone(), fetch_list=["v"])
+        self.assertEqual(got.shape, (3,))
 
 
 if __name__ == "__main__":

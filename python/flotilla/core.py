@@ -1,0 +1,139 @@
+"""What programs ask PaddlePaddle's core and framework for besides programs:
+names, sizes of types, defaults of operators, flags, versions."""
+import numpy as np
+
+from . import _core, fluid, ir, tensor, types
+from .types import VarType
+
+VERSION = "1.8.5"  # whose names these are
+
+# --- names of variables and types --------------------------------------------
+
+kGradVarSuffix = GRAD_VAR_SUFFIX = "@GRAD"
+kEmptyVarName = EMPTY_VAR_NAME = "@EMPTY@"
+kTempVarName = TEMP_VAR_NAME = "@TEMP@"
+kZeroVarSuffix = ZERO_VAR_SUFFIX = "@ZERO"
+
+
+def grad_var_suffix():
+    return kGradVarSuffix
+
+
+def empty_var_name():
+    return kEmptyVarName
+
+
+def size_of_dtype(dtype):
+    return types.to_numpy(dtype).itemsize
+
+
+def dtype_is_floating(dtype):
+    return types.var_type(dtype) in (VarType.FP16, VarType.FP32, VarType.FP64)
+
+
+def get_op_attrs_default_value(kind):
+    """{attribute: default} of an operator."""
+    name = kind.decode() if isinstance(kind, bytes) else kind
+    return {n: _read(types.ATTR_TYPES[t], text)
+            for n, t, text in ir.operator_view(name)["attrs"]}
+
+
+_READERS = {types.AttrType.BOOL: lambda text: text == "true",
+            types.AttrType.INT: int, types.AttrType.FLOAT: float,
+            types.AttrType.BLOCK: int}
+
+
+def _read(kind, text):
+    """A value of an attribute from the library's text."""
+    if text.startswith("["):
+        one = _READERS.get(types.AttrType[kind.name[:-1]], str)
+        return [one(part) for part in text[1:-1].split(",") if part]
+    return _READERS.get(kind, str)(text)
+
+
+def has_grad_op_maker(kind):
+    """Whether the operator has a gradient."""
+    return bool(ir.operator_view(kind)["has_gradient"])
+
+
+def get_variable_tensor(scope, name):
+    return scope.find_var(name).get_tensor()
+
+
+def from_dlpack(capsule):
+    """A tensor with the numbers of a DLPack capsule."""
+    t = tensor.LoDTensor()
+    t.set(np.from_dlpack(_Capsule(capsule)))
+    return t
+
+
+class _Capsule:
+    def __init__(self, capsule):
+        self._capsule = capsule
+
+    def __dlpack__(self, **how):
+        return self._capsule
+
+    def __dlpack_device__(self):
+        return 1, 0  # the CPU
+
+
+# --- flags and versions ------------------------------------------------------
+
+# Fluid's flags that are settings here.
+_FLAGS = {"FLAGS_check_nan_inf": "check_nan_inf",
+          "FLAGS_paddle_num_threads": "num_threads"}
+
+
+def _setting(flag, what):
+    if flag not in _FLAGS:
+        raise ValueError(f"Flag {flag} cannot {what} its value through this "
+                         f"function: {', '.join(_FLAGS)} are settings here")
+    return _FLAGS[flag]
+
+
+def set_flags(flags):
+    if not isinstance(flags, dict):
+        raise TypeError("flags in set_flags should be a dict")
+    for name, value in flags.items():
+        text = str(value).lower() if isinstance(value, bool) else str(value)
+        _core.ctx_set(ir.ctx, _setting(name, "set"), text)
+
+
+def get_flags(flags):
+    names = [flags] if isinstance(flags, str) else flags
+    if not isinstance(names, (list, tuple)):
+        raise TypeError("Flags in get_flags should be a list, tuple or string.")
+    found = {n: _core.ctx_get(ir.ctx, _setting(n, "get")) for n in names}
+    return {n: v == "true" if v in ("true", "false") else int(v)
+            for n, v in found.items()}
+
+
+def require_version(min_version, max_version=None):
+    """Says so when this is not a version between the two."""
+    def numbers(text):
+        if not isinstance(text, str):
+            raise TypeError(f"a version is a str, not {type(text)}")
+        parts = text.split(".")
+        if not 1 <= len(parts) <= 4 or not all(p.isdigit() for p in parts):
+            raise ValueError(f"a version is like 1.8.5, not {text!r}")
+        return [int(p) for p in parts + ["0"] * (4 - len(parts))]
+
+    mine = numbers(VERSION)
+    if mine < numbers(min_version) or (max_version is not None and
+                                       mine > numbers(max_version)):
+        raise Exception(f"these are the names of version {VERSION}, and one "
+                        f"from {min_version} to {max_version or 'any later'} "
+                        "is required")
+
+
+def _get_var(name, program=None):
+    return (program or ir.default_main_program()).global_block().var(name)
+
+
+def _current_expected_place():
+    return tensor.CPUPlace()
+
+
+def _cpu_num():
+    return len(fluid.cpu_places())
