@@ -166,10 +166,12 @@ def _set_all(program, found):
 
 
 def _load_model(executor, dirname, program, names, whole):
-    """From a model of ours. All of it when the program wants all that it has;
-    else what the program wants."""
-    if whole and set(_core.saved(ir.ctx, dirname, False)["names"]) <= set(
-            names):
+    """From a model of ours. All of it when the program wants all that it has,
+    and by servers, each of which takes its part; else what the program
+    wants."""
+    if whole and (program._is_distributed or
+                  set(_core.saved(ir.ctx, dirname, False)["names"]) <= set(
+                      names)):
         names = None
     _core.load(executor._handle, dirname, program._handle, names,
                tensor.global_scope()._handle)

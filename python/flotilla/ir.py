@@ -672,6 +672,7 @@ class Program:
         self._role = _ROLES["forward"]
         self._marks = {}  # attributes of operators that are added now
         self._extra = extra if extra is not None else {}
+        self._is_distributed = False  # that of a member of a job
         self._readers = {}  # queues of batches, by the reader's name
         self._reads = None  # its operators `read`, as data.read found them
         self._checked = set()  # what is fed to these is checked
@@ -783,7 +784,8 @@ class Program:
         the same names there. Gives what it was."""
         was = Program(self._handle, dict(self._extra))
         was._copy_faces(self)
-        self._handle, self._current = handle, 0
+        self._handle, self._current, self._is_distributed = handle, 0, True
+        self._reads, self._redeclared = None, {}
         for block in self._blocks.values():
             block._become()
         return was

@@ -10,6 +10,7 @@ from .config import DistributeTranspilerConfig
 from .role import PaddleCloudRoleMaker, RoleMakerBase
 from .strategy import (DistributedStrategy, ModeStrategy, Strategy,
                        SyncStrategy, of_config)
+from .transpiler import server_program
 from .util import Util, part_of
 
 (_INIT_SERVER, _RUN_SERVER, _INIT_WORKER, _STOP_WORKER, _BARRIER, _SAVE,
@@ -146,7 +147,7 @@ class Fleet:
             self._origin_program = main._become(programs[0])
             startup._become(programs[1])
         else:
-            self._main, self._startup = map(ir.Program, programs)
+            self._main, self._startup = map(server_program, programs)
 
     @property
     def main_program(self):

@@ -10,6 +10,13 @@ _NUMBERS = {"sync": DistributedMode.SYNC, "async": DistributedMode.ASYNC,
             "geo": DistributedMode.GEO}
 
 
+def server_program(handle):
+    """A program of a server, which is no other program's face."""
+    program = ir.Program(handle)
+    program._is_distributed = True
+    return program
+
+
 class DistributeTranspiler:
     """transpile() takes the job; which of its programs a process asks for
     first says what it is, a trainer or a server."""
@@ -87,11 +94,11 @@ class DistributeTranspiler:
         return self.startup_program
 
     def get_pserver_program(self, endpoint):
-        return ir.Program(self._program(_SERVER, endpoint, False))
+        return server_program(self._program(_SERVER, endpoint, False))
 
     def get_startup_program(self, endpoint, pserver_program=None,
                             startup_program=None):
-        return ir.Program(self._program(_SERVER, endpoint, True))
+        return server_program(self._program(_SERVER, endpoint, True))
 
     def get_pserver_programs(self, endpoint):
         """The program of a server and its startup program."""
