@@ -60,6 +60,10 @@ int main(int argc, char **argv)
         code = key_take(&o);
         if (!code)
             code = task_find(&t, &r);
+        /* The only task is the only worker, unless it is told of others. */
+        if (!code && t.size == 1 && !options_have_servers(&o) &&
+            !options_have_workers(&o))
+            o.worker_num = 1;
         if (!code)
             code = t.system ? run_task(&r, &o, &t) : run_here(&r, &o);
     }

@@ -61,6 +61,8 @@ typedef struct run_options {
 
 /* Whether there are to be servers; without, the job is a collective one. */
 bool options_have_servers(const run_options *o);
+/* Whether it is told how many workers there are, or where. */
+bool options_have_workers(const run_options *o);
 /* Whether the program is one of Python, which an interpreter runs. */
 bool options_are_script(const run_options *o);
 
@@ -94,7 +96,7 @@ int port_find(const int *taken, int n);
 /* One task out of several that a scheduler has started. */
 typedef struct task {
     const char *system;  /* "Slurm"; NULL: this is no such task */
-    int rank, size;      /* size 0: not told */
+    int rank, size;      /* size 0: not told; 1: it is the only one */
     char **hosts;        /* of every rank, `size` of them; NULL: not known */
     const char *pattern; /* of the hosts, "job-{}.service", or NULL */
     const char *job;     /* a name that the tasks share, or NULL */

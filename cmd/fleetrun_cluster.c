@@ -312,7 +312,7 @@ int task_find(task *t, room *r)
         return RUN_FAILED;
     /* The only task of a scheduler starts all processes itself. */
     if (is == ABSENT || t->size == 1) {
-        *t = (task){ 0 };
+        *t = (task){ .size = is == ABSENT ? 0 : 1 };
         return RUN_OK;
     }
     return find_hosts(t, r);

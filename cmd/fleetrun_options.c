@@ -260,6 +260,12 @@ bool options_have_servers(const run_options *o)
     return o->server_num || o->servers || o->endpoints;
 }
 
+bool options_have_workers(const run_options *o)
+{
+    return o->worker_num || o->nproc_per_node || o->workers || o->ips ||
+           o->cluster_node_ips;
+}
+
 bool options_are_script(const run_options *o)
 {
     size_t n = strlen(o->program[0]);

@@ -32,6 +32,10 @@ struct fl_mode {
     const struct fl_mode_def *own; /* a user's, instead of open; else NULL */
 };
 
+/* Settings of modes whose dense parameters are on servers, where dist_place puts
+   them. */
+#define FL_MODE_PLACES "min_block_size slice_var_up split_method"
+
 #define FL_MODE(name) extern const fl_mode fl_mode_##name;
 #include "mode/modes.def"
 #undef FL_MODE

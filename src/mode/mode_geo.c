@@ -504,7 +504,7 @@ const fl_mode fl_mode_geo = {
     .doc = "trainers update their own copies and exchange differences",
     .needs_servers = true,
     .server_adds = true,
-    .settings = "geo_need_push_nums",
+    .settings = "geo_need_push_nums " FL_MODE_PLACES,
     .passes = "dist_sparse dist_pull dist_place dist_server dist_geo "
               "dist_startup",
     .check = fl_geo_check,

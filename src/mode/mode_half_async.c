@@ -121,7 +121,7 @@ const fl_mode fl_mode_half_async = {
     .doc = "threads of a trainer meet after every batch, trainers do not wait "
            "for one another: gradients are applied when they arrive",
     .needs_servers = true,
-    .settings = "prefetch",
+    .settings = "prefetch " FL_MODE_PLACES,
     .passes = "dist_sparse dist_pull dist_place dist_server dist_send "
               "dist_recv dist_startup",
     .open = half_open,

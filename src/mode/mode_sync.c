@@ -72,7 +72,7 @@ const fl_mode fl_mode_sync = {
            "gradients: equal to one process on the joined batches",
     .needs_servers = true,
     .trainers_meet = true,
-    .settings = "gradient_weight",
+    .settings = "gradient_weight " FL_MODE_PLACES,
     .passes = "dist_sparse dist_pull dist_place dist_server dist_send "
               "dist_recv dist_startup",
     .open = sync_open,

@@ -178,6 +178,26 @@ static void a_name_of_two_groups_wants_its_group(void **state)
     close_world(&w);
 }
 
+/* Where every worker has all dense parameters nothing is put on servers. */
+static void workers_alone_refuse_what_places_blocks_on_servers(void **state)
+{
+    static const char *const words[] = { "min_block_size=81920",
+                                         "slice_var_up=false",
+                                         "split_method=round_robin" };
+    fl_program_config c = FL_INIT(fl_program_config);
+    world w = open_world();
+    fl_strategy *s = make_strategy(w.fleet, "collective");
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
+        refuses(s, words[i], "is not used in mode collective, only in sync");
+    assert_ok(fl_strategy_get_program_config(s, &c));
+    c.gradient_weight = "samples";
+    assert_ok(fl_strategy_set_program_config(s, &c));
+    assert_string_equal(fl_strategy_get(s, "gradient_weight"), "samples");
+    close_world(&w);
+}
+
 static void words_that_are_no_words_are_refused(void **state)
 {
     world w = open_world();
@@ -605,6 +625,7 @@ int main(int argc, char **argv)
         TEST(the_page_names_every_key),
         TEST(unknown_names_get_the_nearest_right_one),
         TEST(a_name_of_two_groups_wants_its_group),
+        TEST(workers_alone_refuse_what_places_blocks_on_servers),
         TEST(words_that_are_no_words_are_refused),
         TEST(several_words_are_set_together_or_not_at_all),
         TEST(keys_without_a_meaning_are_refused_with_the_reason),

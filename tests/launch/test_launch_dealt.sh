@@ -24,12 +24,15 @@ compare()
         fail "$2 workers, $3: $(cat "$dir/said")"
     echo "$2 workers, $3: $(cat "$dir/said")"
 }
-compare 1e-6 2 sgd 0.1
-compare 1e-6 3 sgd 0.1
-compare 1e-4 3 adagrad 0.01
-compare 1e-4 2 adam 0.001
+for workers in 2 3; do
+    compare 1e-6 $workers sgd 0.1
+    compare 1e-6 $workers momentum 0.01
+    compare 2e-4 $workers adagrad 0.01
+    compare 2e-4 $workers ftrl 0.01
+    compare 2e-4 $workers adam 0.001
+done
 
 # what_workers_saved_both_go_on_with
 mv "$dir/alone" "$dir/from"
-compare 1e-4 3 adam 0.001 "$dir/from"
+compare 2e-4 2 adam 0.001 "$dir/from"
 exit $failed

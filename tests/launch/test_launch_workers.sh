@@ -90,6 +90,14 @@ task OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_SIZE=2 \
     OMPI_COMM_WORLD_RANK=1 PMIX_NAMESPACE=here-9@1 -- --start_port=9340
 expect_code 0 'Open MPI'
 expect_said 'worker.1 at 127.0.0.1:9341 of 127.0.0.1:9340,127.0.0.1:9341'
+task OMPI_COMM_WORLD_SIZE=1 OMPI_COMM_WORLD_LOCAL_SIZE=1 \
+    OMPI_COMM_WORLD_RANK=0 PMIX_NAMESPACE=here-9@1 -- --log_dir="$dir/log"
+expect_code 0 'the only task'
+expect_said '1 worker; logs in'
+task OMPI_COMM_WORLD_SIZE=1 OMPI_COMM_WORLD_LOCAL_SIZE=1 \
+    OMPI_COMM_WORLD_RANK=0 -- --worker_num=2 --log_dir="$dir/log"
+expect_code 0 'the only task, which starts two'
+expect_said '2 workers; logs in'
 task JOB_COMPLETION_INDEX=1 'FLOTILLA_HOSTS=ctr-{}.ctr' -- --worker_num=2
 expect_code 0 Kubernetes
 expect_said 'worker.1 at ctr-1.ctr:6171 of ctr-0.ctr:6170,ctr-1.ctr:6171'
