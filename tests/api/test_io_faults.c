@@ -1,6 +1,7 @@
 /* test_io_faults.c - every file call of a save goes wrong in turn, in a process
- * of its own: afterwards the old or the new model verifies and loads, the save
- * said which, and the next one leaves nothing of it behind. */
+ * of its own: afterwards the old or the new model verifies and can be used, the
+ * save said which, and the next one leaves nothing of it behind. So for models
+ * that training goes on from, and for those that predict. */
 #include "io_kit.h"
 
 #include <dirent.h>
@@ -11,6 +12,7 @@
 #include "ckpt/version.h"
 #include "ctx/ctx.h"
 #include "flotilla/io.h"
+#include "flotilla/predict.h"
 
 /* More calls than a save makes. */
 #define CALLS_MAX 1000
@@ -30,7 +32,7 @@ static void keep_quiet(void *arg, fl_log_level level, const char *area,
     (void)text;
 }
 
-/* One weight, and a table with two rows. */
+/* Two rows of a table, and a weight that they are multiplied with. */
 static void build(void)
 {
     fl_table *t;
@@ -38,8 +40,13 @@ static void build(void)
     assert_ok(fl_ctx_new(&ctx));
     assert_ok(fl_executor_new(&exe, ctx));
     assert_ok(fl_program_add(fl_default_main_program(ctx),
-                             "param w : f32[2] init=constant(1) trainable\n"
-                             "param emb : f32[-1,3] table trainable\n"));
+                             "var ids : i64[-1,1] data\n"
+                             "param w : f32[3] init=constant(1) trainable\n"
+                             "param emb : f32[-1,3] table trainable\n"
+                             "op lookup_table (W=emb, Ids=ids) -> (Out=rows) "
+                             "{is_sparse=true, is_distributed=true}\n"
+                             "op elementwise_mul (X=rows, Y=w) -> "
+                             "(Out=score)\n"));
     assert_ok(fl_program_add(fl_default_startup_program(ctx),
                              "op init_table () -> () {table=emb, "
                              "settings=\"dim=3 optimizer=adam\"}\n"));
@@ -74,7 +81,66 @@ static void set_step(uint64_t step)
     fl_scope_set_step(fl_current_scope(ctx), step);
 }
 
-/* A save that goes wrong, in a process of its own. */
+/* --- kinds of models ------------------------------------------------------ */
+
+typedef struct model_kind {
+    fl_status (*save)(void);
+    void (*use)(void);
+} model_kind;
+
+static const model_kind *now;
+
+static fl_status save_all(void)
+{
+    return fl_save_persistables(exe, model, NULL);
+}
+
+static void load_all(void)
+{
+    assert_ok(fl_load_persistables(exe, model, NULL));
+}
+
+static fl_status save_scores(void)
+{
+    const char *feed = "ids", *target = "score";
+
+    return fl_save_inference_model(exe, model, .feeds = &feed, .n_feeds = 1,
+                                   .targets = &target, .n_targets = 1);
+}
+
+static void score(void)
+{
+    static const int64_t ids[] = { 9, 7 };
+    fl_feed feed = { "ids",
+                     fl_tensor_of(FL_DTYPE_I64, ids, 2, (int64_t[]){ 2, 1 }) };
+    fl_predictor *p;
+    fl_model *m;
+    fl_tensor t;
+
+    assert_ok(fl_model_open(&m, model));
+    assert_ok(fl_predictor_new(&p, m));
+    assert_ok(fl_predictor_run(p, &feed, 1, &t, 1));
+    assert_memory_equal(t.data, ((float[]){ 4, 5, 6, 1, 2, 3 }),
+                        6 * sizeof(float));
+    fl_predictor_free(p);
+    fl_model_close(m);
+}
+
+static const model_kind kinds[] = { { save_all, load_all },
+                                    { save_scores, score } };
+
+static void for_every_kind(void (*test)(void))
+{
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+        now = &kinds[i];
+        test();
+        io_remove(model);
+    }
+}
+
+/* --- saves that go wrong -------------------------------------------------- */
+
+/* In a process of its own. */
 static int save_apart(fault_kind kind, int at)
 {
     pid_t pid = fork();
@@ -85,7 +151,7 @@ static int save_apart(fault_kind kind, int at)
         fl_status st;
 
         faults_begin(kind, at);
-        st = fl_save_persistables(exe, model, NULL);
+        st = now->save();
         _exit(!st                                          ? SAVED
               : strstr(fl_last_error(), "counts now, but") ? SAVED_UNSURE
                                                            : NOT_SAVED);
@@ -98,17 +164,18 @@ static int save_apart(fault_kind kind, int at)
     return WEXITSTATUS(status);
 }
 
-/* What is there verifies and loads; gives its step. */
-static uint64_t loaded_step(void)
+/* What is there verifies and can be used; gives its step. */
+static uint64_t used_step(void)
 {
     fl_model_version *v = NULL;
+    uint64_t step;
 
     assert_ok(fl_version_open(&v, model));
     assert_ok(fl_version_verify(v));
+    step = v->manifest.step;
     fl_version_close(v);
-    set_step(0);
-    assert_ok(fl_load_persistables(exe, model, NULL));
-    return fl_scope_step(fl_current_scope(ctx));
+    now->use();
+    return step;
 }
 
 static size_t count_entries(void)
@@ -129,7 +196,7 @@ static int count_calls(void)
     int n;
 
     faults_begin(FAULT_FAIL, CALLS_MAX);
-    assert_ok(fl_save_persistables(exe, model, NULL));
+    assert_ok(now->save());
     n = atomic_load(&faults.n);
     fl_sys_replace(NULL);
     assert_in_range(n, 20, CALLS_MAX - 1);
@@ -142,10 +209,10 @@ static void one_goes_wrong(fault_kind kind, int at)
     uint64_t step;
 
     set_step(1);
-    assert_ok(fl_save_persistables(exe, model, NULL));
+    assert_ok(now->save());
     set_step(2);
     result = save_apart(kind, at);
-    step = loaded_step();
+    step = used_step();
     if (result == SAVED || result == SAVED_UNSURE)
         assert_int_equal(step, 2);
     else if (result == NOT_SAVED)
@@ -153,8 +220,8 @@ static void one_goes_wrong(fault_kind kind, int at)
     else
         assert_in_range(step, 1, 2);
     set_step(3);
-    assert_ok(fl_save_persistables(exe, model, NULL));
-    assert_int_equal(loaded_step(), 3);
+    assert_ok(now->save());
+    assert_int_equal(used_step(), 3);
     assert_int_equal(count_entries(), 2); /* CURRENT and one version */
 }
 
@@ -162,47 +229,65 @@ static void every_call_of_a_save_goes_wrong_in_turn(fault_kind kind)
 {
     int n;
 
-    assert_ok(fl_save_persistables(exe, model, NULL));
+    assert_ok(now->save());
     n = count_calls();
     for (int at = 1; at <= n; at++)
         one_goes_wrong(kind, at);
 }
 
+static void fail_in_turn(void)
+{
+    every_call_of_a_save_goes_wrong_in_turn(FAULT_FAIL);
+}
+
 static void every_call_fails_in_turn(void **state)
 {
     (void)state;
-    every_call_of_a_save_goes_wrong_in_turn(FAULT_FAIL);
+    for_every_kind(fail_in_turn);
+}
+
+static void fill_the_disk_in_turn(void)
+{
+    every_call_of_a_save_goes_wrong_in_turn(FAULT_FAIL_ALWAYS);
 }
 
 static void the_disk_is_full_from_every_call_on(void **state)
 {
     (void)state;
-    every_call_of_a_save_goes_wrong_in_turn(FAULT_FAIL_ALWAYS);
+    for_every_kind(fill_the_disk_in_turn);
+}
+
+static void be_short_in_turn(void)
+{
+    int n;
+
+    assert_ok(now->save());
+    n = count_calls();
+    for (int at = 1; at <= n; at++)
+        assert_int_equal(save_apart(FAULT_SHORT, at), SAVED);
+    (void)used_step();
 }
 
 static void every_write_is_short_in_turn(void **state)
 {
-    int n;
-
     (void)state;
-    assert_ok(fl_save_persistables(exe, model, NULL));
-    n = count_calls();
-    for (int at = 1; at <= n; at++)
-        assert_int_equal(save_apart(FAULT_SHORT, at), SAVED);
-    (void)loaded_step();
+    for_every_kind(be_short_in_turn);
+}
+
+static void die_in_turn(void)
+{
+    every_call_of_a_save_goes_wrong_in_turn(FAULT_KILL_BEFORE);
+    every_call_of_a_save_goes_wrong_in_turn(FAULT_KILL_AFTER);
 }
 
 static void every_call_is_the_last_one_in_turn(void **state)
 {
     (void)state;
-    every_call_of_a_save_goes_wrong_in_turn(FAULT_KILL_BEFORE);
-    every_call_of_a_save_goes_wrong_in_turn(FAULT_KILL_AFTER);
+    for_every_kind(die_in_turn);
 }
 
-/* Without a model before, there is none or the new one. */
-static void the_first_save_leaves_a_model_or_none(void **state)
+static void die_in_the_first_save(void)
 {
-    (void)state;
     for (int at = 1; at < CALLS_MAX; at++) {
         fl_model_version *v = NULL;
         int result = save_apart(FAULT_KILL_BEFORE, at);
@@ -215,6 +300,13 @@ static void the_first_save_leaves_a_model_or_none(void **state)
         io_remove(model);
     }
     fail_msg("the save makes too many calls");
+}
+
+/* Without a model before, there is none or the new one. */
+static void the_first_save_leaves_a_model_or_none(void **state)
+{
+    (void)state;
+    for_every_kind(die_in_the_first_save);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)

@@ -11,6 +11,8 @@
 #include "base/log.h"
 #include "base/thread.h"
 #include "dist/job.h"
+#include "flotilla/io.h"
+#include "ir/program.h"
 #include "../make.h"
 #include "../ports.h"
 
@@ -232,6 +234,24 @@ void kit_batch_free(kit_batch *b)
 const fl_feed *kit_batch_feeds(const kit_batch *b)
 {
     return b->feeds;
+}
+
+const char *kit_target(const fl_program *p)
+{
+    const fl_op_node *n = fl_program_main(p)->first;
+
+    while (n && strcmp(n->def->name, "softmax") != 0)
+        n = n->next;
+    return n ? n->out[0].vars[0]->name : "";
+}
+
+fl_status kit_save_scores(fl_executor *e, fl_program *p, const char *dir)
+{
+    const char *target = kit_target(p);
+
+    return fl_save_inference_model(e, dir, .feeds = feed_names,
+                                   .n_feeds = KIT_INPUTS, .targets = &target,
+                                   .n_targets = 1);
 }
 
 /* --- models --------------------------------------------------------------- */

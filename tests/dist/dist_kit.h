@@ -100,6 +100,11 @@ void kit_batch_free(kit_batch *b);
 #define KIT_FEEDS (KIT_SLOTS + 2)
 const fl_feed *kit_batch_feeds(const kit_batch *b);
 
+/* What the network predicts: its probabilities, from all feeds but the last. */
+#define KIT_INPUTS (KIT_FEEDS - 1)
+const char *kit_target(const fl_program *p);
+fl_status kit_save_scores(fl_executor *e, fl_program *p, const char *dir);
+
 /* --- training ------------------------------------------------------------- */
 
 /* Alone, on the batches of all trainers joined. */

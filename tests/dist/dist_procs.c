@@ -2,12 +2,14 @@
 #include "dist_procs.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/inotify.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -126,6 +128,27 @@ void procs_end(procs *p)
     for (int i = 0; i < procs_count(p); i++)
         if (p->pids[i] && procs_wait(p, i))
             fail_msg("member %d: %s", i, p->texts[i]);
+}
+
+/* --- storage that members do not share ------------------------------------ */
+
+bool procs_hide(const char *path)
+{
+    if (unshare(CLONE_NEWNS) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0)
+        return false;
+    return mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+           mount("none", path, "tmpfs", 0, NULL) == 0;
+}
+
+bool procs_can_hide(const char *path)
+{
+    int status;
+    pid_t pid = fork();
+
+    if (!pid)
+        _exit(procs_hide(path) ? 0 : 1);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    return status == 0;
 }
 
 /* --- the versions of a model ---------------------------------------------- */

@@ -38,6 +38,13 @@ void procs_kill(procs *p, int member);
 /* All that are left end well. */
 void procs_end(procs *p);
 
+/* --- storage that members do not share ------------------------------------ */
+
+/* From now on this process has an empty folder of its own there: a mount in a
+   namespace of its own. False where there are none. */
+bool procs_hide(const char *path);
+bool procs_can_hide(const char *path); /* another process could */
+
 /* --- the versions of a model ---------------------------------------------- */
 
 /* Waits for versions in a directory, which it makes. */

@@ -9,26 +9,17 @@
 #include "dist_kit.h"
 #include "flotilla/io.h"
 #include "flotilla/predict.h"
-#include "ir/program.h"
 #include "mode_list.h"
 #include "../folder.h"
 
 #define STEPS 4
-#define N_FEEDS (KIT_FEEDS - 1) /* no label */
 #define SCORES (2 * KIT_ROWS)
 
 static char folder[FOLDER_BYTES];
-static const char *feeds[N_FEEDS];
 
 static int make_folder(void **state)
 {
-    const kit_job j = { 0 };
-    kit_batch *b = kit_batch_make(&j, 0, 1, 0);
-
     (void)state;
-    for (int i = 0; i < N_FEEDS; i++)
-        feeds[i] = kit_batch_feeds(b)[i].name;
-    kit_batch_free(b);
     return folder_make(folder, "inference") ? 0 : -1;
 }
 
@@ -58,24 +49,6 @@ static places new_places(void)
     return p;
 }
 
-/* The probabilities, which the loss is made of. */
-static const char *target_of(fl_program *p)
-{
-    const fl_op_node *n = fl_program_main(p)->first;
-
-    while (n && strcmp(n->def->name, "softmax") != 0)
-        n = n->next;
-    return n ? n->out[0].vars[0]->name : "";
-}
-
-static fl_status save_scores(fl_executor *e, fl_program *p, const char *dir)
-{
-    const char *target = target_of(p);
-
-    return fl_save_inference_model(e, dir, .feeds = feeds, .n_feeds = N_FEEDS,
-                                   .targets = &target, .n_targets = 1);
-}
-
 /* --- a job ---------------------------------------------------------------- */
 
 static fl_status train(kit_trainer *t)
@@ -94,7 +67,7 @@ static fl_status save_both(kit_trainer *t, void *arg)
     if (t->rank)
         return FL_OK;
     FL_TRY(fl_save_persistables(t->exe, at->whole, NULL));
-    return save_scores(t->exe, fl_default_main_program(t->ctx), at->ours);
+    return kit_save_scores(t->exe, fl_default_main_program(t->ctx), at->ours);
 }
 
 static void run(const kit_job *j, kit_work work, void *arg)
@@ -120,7 +93,7 @@ static void save_alone(const kit_job *j, const places *at)
     assert_ok(fl_executor_new(&e, c));
     assert_ok(fl_run(e, fl_default_startup_program(c), NULL));
     assert_ok(fl_load_persistables(e, at->whole, NULL));
-    assert_ok(save_scores(e, fl_default_main_program(c), at->alone));
+    assert_ok(kit_save_scores(e, fl_default_main_program(c), at->alone));
     fl_executor_free(e);
     fl_ctx_free(c);
 }
@@ -135,7 +108,7 @@ static void score(const char *dir, const kit_job *j, int step,
 
     assert_ok(fl_model_open(&m, dir, .verify = true));
     assert_ok(fl_predictor_new(&p, m));
-    assert_ok(fl_predictor_run(p, kit_batch_feeds(b), N_FEEDS, &t, 1));
+    assert_ok(fl_predictor_run(p, kit_batch_feeds(b), KIT_INPUTS, &t, 1));
     assert_int_equal(t.shape.dim[0] * t.shape.dim[1], SCORES);
     memcpy(out, t.data, SCORES * sizeof(*out));
     fl_predictor_free(p);
@@ -209,7 +182,7 @@ static void check_contents(const fl_manifest *m)
 
     assert_int_equal(m->kind, FL_MANIFEST_INFERENCE);
     assert_int_equal(m->step, STEPS);
-    assert_int_equal(m->n_feeds, N_FEEDS);
+    assert_int_equal(m->n_feeds, KIT_INPUTS);
     assert_int_equal(m->n_targets, 1);
     assert_non_null(dense);
     assert_int_equal(dense->n_tensors, KIT_PARAMS);
@@ -261,7 +234,7 @@ static const refusal refusals[] = {
 static fl_status be_refused(kit_trainer *t, const refusal *r, const char *dir)
 {
     const char *target =
-        r->target ? r->target : target_of(fl_default_main_program(t->ctx));
+        r->target ? r->target : kit_target(fl_default_main_program(t->ctx));
     fl_status st = fl_save_inference_model(t->exe, dir, .feeds = r->feeds,
                                            .n_feeds = r->n_feeds,
                                            .targets = &target, .n_targets = 1);

@@ -1,17 +1,14 @@
 /* test_dist_places.c - jobs whose servers do not share the folder of a save, and
  * jobs that save to places which only a command reaches.
  *
- * A server with other storage has a mount of its own over the folder, which needs
- * a namespace; where there are none the tests are skipped.
+ * Where no folder can be hidden from a process the tests of the former are
+ * skipped.
  */
 #include <dirent.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mount.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "ckpt/version.h"
@@ -44,37 +41,15 @@ static int remove_folder(void **state)
     return system(command);
 }
 
-/* --- other storage -------------------------------------------------------- */
-
-/* From now on this process has an empty folder of its own there. */
-static bool hide(const char *path)
-{
-    if (unshare(CLONE_NEWNS) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0)
-        return false;
-    return mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
-           mount("none", path, "tmpfs", 0, NULL) == 0;
-}
-
-static bool can_hide(void)
-{
-    int status;
-    pid_t pid = fork();
-
-    if (!pid)
-        _exit(hide(shared) ? 0 : 1);
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    return status == 0;
-}
+/* --- jobs ----------------------------------------------------------------- */
 
 /* Server 1 is on another host, as far as that folder goes. */
 static void move_server_1(const procs *p, int member)
 {
     (void)p;
-    if (member == 1 && !hide(shared))
+    if (member == 1 && !procs_hide(shared))
         _exit(9);
 }
-
-/* --- jobs ----------------------------------------------------------------- */
 
 /* What trainer 0 saves to, and what it is told; NULL: that it is saved. */
 typedef struct plan {
@@ -209,7 +184,7 @@ static void a_server_with_other_storage_is_named(void **state)
     procs j = new_job(p);
 
     (void)state;
-    if (!can_hide())
+    if (!procs_can_hide(shared))
         skip();
     alarm(HANGS_S);
     (void)gethostname(host, sizeof(host) - 1);
@@ -232,7 +207,7 @@ static void parts_are_sent_to_server_0_when_asked_for(void **state)
     fl_model_version *v;
 
     (void)state;
-    if (!can_hide())
+    if (!procs_can_hide(shared))
         skip();
     alarm(HANGS_S);
     snprintf(dir, sizeof(dir), "%s/gathered", shared);

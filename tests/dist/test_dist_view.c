@@ -15,7 +15,6 @@
 #define STEPS 4
 #define TOKEN "not for everybody"
 #define SERVERS_MAX 3
-#define N_FEEDS (KIT_FEEDS - 1) /* no label */
 
 static char folder[FOLDER_BYTES];
 
@@ -32,16 +31,6 @@ static int remove_folder(void **state)
     (void)state;
     snprintf(command, sizeof(command), "rm -rf %s", folder);
     return system(command);
-}
-
-/* The probabilities, which the loss is made of. */
-static const char *target_of(fl_program *p)
-{
-    const fl_op_node *n = fl_program_main(p)->first;
-
-    while (n && strcmp(n->def->name, "softmax") != 0)
-        n = n->next;
-    return n ? n->out[0].vars[0]->name : "";
 }
 
 static fl_var *pooled(fl_ctx *c, const char *slot)
@@ -167,7 +156,7 @@ static fl_status save_and_look(kit_trainer *t, void *arg)
     const char *dir = arg, *target;
 
     FL_TRY(train(t));
-    target = target_of(fl_default_main_program(t->ctx));
+    target = kit_target(fl_default_main_program(t->ctx));
     if (!t->rank) {
         FL_TRY(fl_save_persistables(t->exe, dir, NULL));
         FL_TRY(look(server_0(t), dir, target, t->job));
@@ -177,16 +166,7 @@ static fl_status save_and_look(kit_trainer *t, void *arg)
 
 static fl_status save_scores(const kit_trainer *t, const char *dir)
 {
-    const char *target = target_of(fl_default_main_program(t->ctx));
-    kit_batch *b = kit_batch_make(t->job, 0, 1, 0);
-    const char *names[N_FEEDS];
-
-    for (int i = 0; i < N_FEEDS; i++)
-        names[i] = kit_batch_feeds(b)[i].name;
-    kit_batch_free(b);
-    return fl_save_inference_model(t->exe, dir, .feeds = names,
-                                   .n_feeds = N_FEEDS, .targets = &target,
-                                   .n_targets = 1);
+    return kit_save_scores(t->exe, fl_default_main_program(t->ctx), dir);
 }
 
 static fl_status save_scores_and_look(kit_trainer *t, void *arg)
