@@ -44,6 +44,7 @@ typedef struct job {
     size_t n_tensors;
     fl_st_writer *writer;
     uint64_t file_bytes;
+    uint64_t cpu_ns; /* of the thread when it last told the pace */
     uint64_t sums[TENSORS_MAX];
     fl_err err;
 } job;
@@ -139,6 +140,15 @@ static fl_status plan(job *j)
 
 /* --- rows ----------------------------------------------------------------- */
 
+/* What this thread has done since it told the pace last. */
+static void keep_pace(job *j, size_t bytes)
+{
+    uint64_t before = j->cpu_ns;
+
+    j->cpu_ns = fl_thread_cpu_ns();
+    fl_pace_wait(j->save->pace, (fl_pace_use){ bytes, j->cpu_ns - before });
+}
+
 static fl_status flush(job *j, group *g)
 {
     size_t bytes = 0;
@@ -151,7 +161,7 @@ static fl_status flush(job *j, group *g)
         bytes += n;
     }
     g->buffered = 0;
-    fl_pace_wait(j->save->pace, bytes);
+    keep_pace(j, bytes);
     return FL_OK;
 }
 
@@ -249,6 +259,7 @@ static void run_job(void *arg)
 {
     job *j = arg;
 
+    j->cpu_ns = fl_thread_cpu_ns();
     fl_err_save(&j->err, write_file(j));
 }
 

@@ -724,6 +724,7 @@ static void counters_tell_what_was_done(void **state)
     assert_int_equal(n->requests, 2);
     assert_int_equal(n->pushed_rows, 13);
     assert_int_equal(n->merged_rows, 10);
+    assert_int_equal(fl_store_requests(s), 4); /* any type */
     assert_ok(ask(s, FL_MSG_STATS, &p, &a));
     a.data = fl_realloc(a.data, a.len + 1);
     ((char *)a.data)[a.len] = '\0';

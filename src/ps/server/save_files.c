@@ -125,7 +125,8 @@ typedef struct reading {
     const char *name;
     int fd;
     uint64_t at;
-    uint8_t *room; /* PIECE_BYTES */
+    uint64_t cpu_ns; /* of the thread when it last told the pace */
+    uint8_t *room;   /* PIECE_BYTES */
 } reading;
 
 /* *n is 0 at the end. */
@@ -142,6 +143,15 @@ static fl_status read_piece(reading *r, size_t *n)
     return FL_OK;
 }
 
+/* The bytes went by the pace when they were written. */
+static void keep_pace(const fl_save_way *way, reading *r)
+{
+    uint64_t before = r->cpu_ns;
+
+    r->cpu_ns = fl_thread_cpu_ns();
+    fl_pace_wait(way->pace, (fl_pace_use){ .cpu_ns = r->cpu_ns - before });
+}
+
 /* The last piece is empty. */
 static fl_status send_pieces(const fl_save_way *way, reading *r)
 {
@@ -156,11 +166,11 @@ static fl_status send_pieces(const fl_save_way *way, reading *r)
         q.is_last = !n;
         fl_save_join(&p, r->name, (fl_msg_bytes){ r->room, n });
         q.bytes = (fl_msg_bytes){ p.data, p.len };
-        fl_pace_wait(way->pace, n);
         st = way->send(way->arg, FL_MSG_SAVE_FILE, &q);
         fl_pack_release(&p);
         FL_TRY(st);
         r->at += n;
+        keep_pace(way, r);
     }
     return FL_OK;
 }
@@ -169,7 +179,9 @@ fl_status fl_save_files_send(const fl_save_way *way, const fl_model_version *v,
                              const char *name)
 {
     char *path = fl_version_file(v, name);
-    reading r = { .name = name, .fd = open(path, O_RDONLY | O_CLOEXEC) };
+    reading r = { .name = name,
+                  .fd = open(path, O_RDONLY | O_CLOEXEC),
+                  .cpu_ns = fl_thread_cpu_ns() };
     fl_status st;
 
     if (r.fd < 0) {

@@ -303,12 +303,12 @@ static fl_status write_by_recipe(fl_saver *s, fl_manifest *m)
     return st;
 }
 
-/* They were written at their pace, and are sent as fast as they are taken. */
 static fl_status send_files(fl_saver *s, const fl_manifest *m)
 {
     fl_save_way way = { .send = s->o.send,
                         .arg = s->o.arg,
-                        .number = s->now.is.number };
+                        .number = s->now.is.number,
+                        .pace = &s->pace };
 
     for (size_t i = 0; i < m->files.len && !is_void(s); i++)
         FL_TRY(fl_save_files_send(&way, s->version, m->files.data[i].name));
@@ -383,6 +383,7 @@ static void take_cut(fl_saver *s)
     s->chain_dir = o.watch ? fl_strdup(s->now.dir) : NULL;
     FL_INFO("ps", "server %d has its cut: requests waited %.1f ms", s->o.rank,
             (double)s->cut->closed_ns * 1e-6);
+    fl_pace_begin(&s->pace);
     report(s, FL_SAVE_CUT, NULL, 0);
     write_behind(s);
 }
@@ -708,15 +709,34 @@ fl_status fl_saver_add_values(fl_saver *s, uint64_t number, fl_msg_bytes bytes)
 
 /* --- life ----------------------------------------------------------------- */
 
+static uint64_t requests_so_far(void *store)
+{
+    return fl_store_requests(store);
+}
+
+/* All cores are no limit: others get theirs from the system. */
+static fl_pace_limits limits_of(const fl_saver_options *o)
+{
+    double share = o->conf->save_core_share;
+
+    return (fl_pace_limits){
+        .bytes_per_s = (uint64_t)(o->conf->save_mb_per_s * 1e6),
+        .cores = share < 1 ? share * fl_cpu_count() : 0,
+        .work = requests_so_far,
+        .arg = o->store,
+    };
+}
+
 fl_saver *fl_saver_new(const fl_saver_options *o)
 {
+    fl_pace_limits limits = limits_of(o);
     fl_saver *s = fl_alloc(sizeof(*s));
 
     s->o = *o;
     s->host = fl_strdup(o->host);
     fl_mutex_init(&s->mu);
     fl_cond_init(&s->changed);
-    fl_pace_init(&s->pace, (uint64_t)(o->conf->save_mb_per_s * 1e6));
+    fl_pace_init(&s->pace, &limits);
     return s;
 }
 

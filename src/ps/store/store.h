@@ -98,6 +98,9 @@ char *fl_store_stats_json(fl_store *s);
     X(out, BYTES)
 FL_STATS(fl_store_counts, FL_STORE_COUNTS);
 
+/* Requests so far, of every type. */
+uint64_t fl_store_requests(const fl_store *s);
+
 /* Of the requests of a type. */
 const fl_store_counts *fl_store_count(const fl_store *s, uint16_t type);
 

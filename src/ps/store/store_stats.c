@@ -62,6 +62,15 @@ void fl_store_note(fl_store *s, const fl_store_ctx *c, fl_status st)
     fl_unlock(&s->ranks_mu);
 }
 
+uint64_t fl_store_requests(const fl_store *s)
+{
+    uint64_t n = 0;
+
+    for (size_t i = 0; i < FL_LEN(s->by_type); i++)
+        n += fl_stat_get(&s->by_type[i].requests);
+    return n;
+}
+
 const fl_store_counts *fl_store_count(const fl_store *s, uint16_t type)
 {
     FL_ASSERT(type < FL_MSG_MAX);
