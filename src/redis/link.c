@@ -255,6 +255,120 @@ fl_status fl_redis_skip(fl_redis_link *l, int type)
     return FL_OK;
 }
 
+/* --- values as they come --------------------------------------------------- */
+
+/* An answer on its way through the parser of hiredis, which makes what these
+   functions give it instead of objects of its own. */
+typedef struct value_sink {
+    redisReply top; /* what hiredis sees of it */
+    const fl_redis_link *link;
+    fl_redis_value_fn fn;
+    void *arg;
+    size_t n;     /* texts that are due */
+    fl_err wrong; /* the first thing that was */
+} value_sink;
+
+#if HIREDIS_MAJOR >= 1
+typedef size_t sink_count;
+#else
+typedef int sink_count;
+#endif
+
+static void sink_note(value_sink *s, fl_status st)
+{
+    if (st && !s->wrong.status)
+        fl_err_save(&s->wrong, st);
+}
+
+static fl_status sink_error(const value_sink *s, const char *text, size_t len)
+{
+    FL_FAIL(FL_ERR_IO, "Redis at %s: %.*s", s->link->place->address, (int)len,
+            text);
+}
+
+static fl_status sink_stranger(const value_sink *s)
+{
+    redisReply stranger = { .type = REDIS_REPLY_NIL };
+
+    return check_reply(s->link, &stranger, REDIS_REPLY_ARRAY);
+}
+
+static void *sink_string(const redisReadTask *t, char *text, size_t len)
+{
+    value_sink *s = t->privdata;
+
+    if (t->type == REDIS_REPLY_ERROR)
+        sink_note(s, sink_error(s, text, len));
+    else if (!t->parent)
+        sink_note(s, sink_stranger(s));
+    else if (!s->wrong.status)
+        sink_note(s, s->fn(s->arg, (size_t)t->idx, text, len));
+    return &s->top;
+}
+
+static void *sink_array(const redisReadTask *t, sink_count n)
+{
+    value_sink *s = t->privdata;
+
+    if (t->parent)
+        sink_note(s, sink_stranger(s));
+    else if ((size_t)n != s->n)
+        sink_note(s, fl_err_set(FL_ERR_CORRUPT,
+                                "Redis answers with %zu rows to a question for "
+                                "%zu",
+                                (size_t)n, s->n));
+    return &s->top;
+}
+
+static void *sink_integer(const redisReadTask *t, long long value)
+{
+    value_sink *s = t->privdata;
+
+    (void)value;
+    sink_note(s, sink_stranger(s));
+    return &s->top;
+}
+
+static void *sink_nil(const redisReadTask *t)
+{
+    value_sink *s = t->privdata;
+
+    if (!t->parent)
+        sink_note(s, sink_stranger(s));
+    return &s->top;
+}
+
+static void sink_free(void *reply)
+{
+    (void)reply;
+}
+
+fl_status fl_redis_take_values(fl_redis_link *l, size_t n, fl_redis_value_fn fn,
+                               void *arg)
+{
+    static redisReplyObjectFunctions functions = { .createString = sink_string,
+                                                   .createArray = sink_array,
+                                                   .createInteger =
+                                                       sink_integer,
+                                                   .createNil = sink_nil,
+                                                   .freeObject = sink_free };
+    value_sink s = { .top = { .type = REDIS_REPLY_ARRAY },
+                     .link = l,
+                     .fn = fn,
+                     .arg = arg,
+                     .n = n };
+    redisReplyObjectFunctions *before = l->c->reader->fn;
+    void *reply;
+    int failure;
+
+    l->c->reader->fn = &functions;
+    l->c->reader->privdata = &s;
+    failure = redisGetReply(l->c, &reply);
+    l->c->reader->fn = before;
+    l->c->reader->privdata = NULL;
+    return failure ? failed(l) : fl_err_restore(&s.wrong);
+}
+
 fl_status fl_redis_ask(fl_redis_link *l, int type, redisReply **out,
                        const char *const *words)
 {

@@ -54,6 +54,15 @@ fl_status fl_redis_take(fl_redis_link *l, int type, redisReply **out);
 FL_MUST_CHECK
 fl_status fl_redis_skip(fl_redis_link *l, int type);
 
+/* The next answer, an array of n texts, handed out where they lie: a batch has
+   thousands, each of which would be two pieces of memory. One that is not there
+   is left out. All are read, also behind a value that was refused. */
+typedef fl_status (*fl_redis_value_fn)(void *arg, size_t i, const char *text,
+                                       size_t len);
+FL_MUST_CHECK
+fl_status fl_redis_take_values(fl_redis_link *l, size_t n, fl_redis_value_fn fn,
+                               void *arg);
+
 /* One command of texts and its answer; the last word is NULL. */
 FL_MUST_CHECK
 fl_status fl_redis_ask(fl_redis_link *l, int type, redisReply **out,

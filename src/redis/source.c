@@ -199,46 +199,43 @@ static fl_status ask_all(const redis_rows *s, reader *d,
 
 enum { UNKNOWN, FOUND, GONE };
 
+/* Rows of one hash on their way. */
+typedef struct taking {
+    const fl_source_read *r;
+    const uint32_t *order; /* of the keys of the hash */
+    uint8_t *known;
+} taking;
+
 /* What the layers say of a key, the newest first. */
-static fl_status take_value(const fl_source_read *r, const redisReply *v,
-                            size_t i, uint8_t *known)
+static fl_status take_value(void *arg, size_t i, const char *bytes, size_t len)
 {
-    if (*known || v->type != REDIS_REPLY_STRING)
+    const taking *t = arg;
+    const fl_source_read *r = t->r;
+    uint32_t key = t->order[i];
+
+    if (t->known[key])
         return FL_OK;
-    if (!v->len) {
-        *known = GONE;
+    if (!len) {
+        t->known[key] = GONE;
         return FL_OK;
     }
-    if (v->len != r->dim * sizeof(float))
+    if (len != r->dim * sizeof(float))
         FL_FAIL(FL_ERR_CORRUPT,
                 "a row in Redis has %zu bytes where %zu are due: it is of "
                 "another table or another model",
-                v->len, r->dim * sizeof(float));
-    memcpy(r->out + i * r->dim, v->str, v->len);
-    *known = FOUND;
+                len, r->dim * sizeof(float));
+    memcpy(r->out + (size_t)key * r->dim, bytes, len);
+    t->known[key] = FOUND;
     return FL_OK;
 }
 
 static fl_status take_hash(reader *d, const fl_source_read *r, size_t lo,
                            uint8_t *known)
 {
-    size_t n = end_of_hash(d, lo) - lo;
-    redisReply *reply;
-    fl_status st;
+    taking t = { r, d->order.data + lo, known };
 
-    FL_TRY(fl_redis_take(&d->link, REDIS_REPLY_ARRAY, &reply));
-    st = reply->elements == n
-             ? FL_OK
-             : fl_err_set(FL_ERR_CORRUPT,
-                          "Redis answers with %zu rows to a question for %zu",
-                          reply->elements, n);
-    for (size_t i = 0; !st && i < n; i++) {
-        uint32_t key = d->order.data[lo + i];
-
-        st = take_value(r, reply->element[i], key, &known[key]);
-    }
-    freeReplyObject(reply);
-    return st;
+    return fl_redis_take_values(&d->link, end_of_hash(d, lo) - lo, take_value,
+                                &t);
 }
 
 static fl_status take_layers(reader *d, const fl_source_read *r, uint8_t *known)
