@@ -331,6 +331,73 @@ static void find_ahead(fl_plan *p)
     }
 }
 
+/* --- steps that stay as they are ------------------------------------------ */
+
+static int count_of(const int *len, int n_slots)
+{
+    int n = 0;
+
+    for (int slot = 0; slot < n_slots; slot++)
+        n += len[slot];
+    return n;
+}
+
+/* An output with offsets borrows them from an input, where they may be others
+   each time. */
+static bool has_offsets(const fl_plan *p, const fl_plan_step *s)
+{
+    int n = count_of(s->out_len, s->n_out);
+
+    for (int i = 0; i < n; i++)
+        if (s->out[i] >= 0 && (p->vars[s->out[i]].var->meta.n_lod ||
+                               p->vars[s->out[i]].var->meta.kind))
+            return true;
+    return false;
+}
+
+/* writers[v]: steps that write it, UNSTEADY when one of them is not steady. */
+#define UNSTEADY INT32_MAX
+
+static bool is_steady(const fl_plan *p, const fl_plan_step *s,
+                      const int *writers)
+{
+    int n_in = count_of(s->in_len, s->n_in);
+    int n_out = count_of(s->out_len, s->n_out);
+
+    if (s->node->is_grad || !(s->node->def->flags & FL_OP_BY_FORM) ||
+        has_offsets(p, s))
+        return false;
+    for (int i = 0; i < n_in; i++)
+        if (s->in[i] >= 0 && writers[s->in[i]] > 1)
+            return false;
+    for (int i = 0; i < n_out; i++)
+        if (s->out[i] >= 0 && (writers[s->out[i]] > 1 ||
+                               p->vars[s->out[i]].home != FL_HOME_PLACE))
+            return false;
+    return true;
+}
+
+/* Program order, in which what is written comes before what reads it. */
+static void find_steady(fl_plan *p)
+{
+    int *writers = fl_alloc(sizeof(int) * ((size_t)p->n_vars + 1));
+
+    for (int k = 0; k < p->n_steps; k++)
+        for (int i = 0; i < count_of(p->steps[k].out_len, p->steps[k].n_out);
+             i++)
+            if (p->steps[k].out[i] >= 0)
+                writers[p->steps[k].out[i]]++;
+    for (int k = 0; k < p->n_steps; k++) {
+        fl_plan_step *s = &p->steps[k];
+
+        s->is_steady = is_steady(p, s, writers);
+        for (int i = 0; i < count_of(s->out_len, s->n_out); i++)
+            if (s->out[i] >= 0 && !s->is_steady)
+                writers[s->out[i]] = UNSTEADY;
+    }
+    fl_free(writers);
+}
+
 static void choose_places(builder *b, const fl_plan_options *o)
 {
     size_t words = ((size_t)b->plan->n_steps + 63) / 64;
@@ -409,6 +476,7 @@ fl_status fl_plan_new(fl_plan **out, fl_program *program,
         find_fed_grads(p);
         find_settling(p);
         find_ahead(p);
+        find_steady(p);
         fl_plan_parts(p);
         choose_places(&b, options);
     }

@@ -2,11 +2,15 @@
  *
  * Before each step its outputs are inferred again from the real shapes and
  * laid into their places. A place grows when a batch is larger than any
- * before; otherwise a step asks the system for nothing.
+ * before; otherwise a step asks the system for nothing. Where nothing but feeds
+ * can change (predictions), and they have the form of those before, what was
+ * inferred then is true still: a run that found every place where it was makes
+ * the runner steady, until a feed, the values or a place is another.
  */
 #include "exec/runner.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 #include "exec/blocks.h"
 #include "exec/turns.h"
@@ -53,6 +57,7 @@ fl_runner *fl_runner_new(const fl_plan *plan, const fl_exec_options *options,
         fl_arena_alloc(a, sizeof(fl_tensor) * ((size_t)plan->n_vars + 1));
     r->buffers =
         fl_arena_alloc(a, sizeof(fl_buf) * ((size_t)plan->n_places + 1));
+    r->is_fed = fl_arena_alloc(a, (size_t)plan->n_vars + 1);
     r->steps =
         fl_arena_alloc(a, sizeof(fl_run_step) * ((size_t)plan->n_steps + 1));
     r->n_members = n_members;
@@ -159,12 +164,52 @@ fl_status fl_feed_check(const char *name, const fl_tensor *m,
     return t->n_lod ? fl_err_ctx(fl_lod_check(t), "feed %s", name) : FL_OK;
 }
 
+/* Whether all is the same but where numbers and offsets are; of what has to be
+   looked at as a whole it is not said. */
+static bool has_form_of(const fl_tensor *t, const fl_tensor *before)
+{
+    uint64_t differ = (uint64_t)(t->shape.rank ^ before->shape.rank);
+
+    if (memcmp(t, before, offsetof(fl_tensor, shape)) || t->strides ||
+        t->kind > FL_KIND_RAGGED || t->dtype == FL_DTYPE_BOOL || !t->data ||
+        has_reserved(t))
+        return false;
+    for (int i = 0; i < before->shape.rank; i++)
+        differ |= (uint64_t)(t->shape.dim[i] ^ before->shape.dim[i]);
+    for (int i = 0; i < before->n_lod; i++)
+        differ |= (uint64_t)(t->lod_len[i] ^ before->lod_len[i]);
+    return !differ;
+}
+
+/* Another value like the one before. */
+static fl_status feed_again(fl_runner *r, int index, const fl_tensor *value)
+{
+    fl_tensor *t = &r->tensors[index];
+    fl_status st;
+
+    if (!t->n_lod) {
+        t->data = value->data;
+        return FL_OK;
+    }
+    st = fl_lod_check(value);
+    if (st)
+        return fl_err_ctx(st, "feed %s", r->plan->vars[index].var->name);
+    t->data = value->data;
+    memcpy(t->lod, value->lod, sizeof(t->lod));
+    return FL_OK;
+}
+
 fl_status fl_runner_feed(fl_runner *r, int index, const fl_tensor *value)
 {
     const fl_var *v = r->plan->vars[index].var;
 
+    if (r->is_fed[index] && has_form_of(value, &r->tensors[index]))
+        return feed_again(r, index, value);
     FL_TRY(fl_feed_check(v->name, &v->meta, value));
     r->tensors[index] = *value;
+    r->is_fed[index] = true;
+    r->has_changed = true;
+    r->is_steady = false;
     return FL_OK;
 }
 
@@ -243,6 +288,8 @@ static fl_status take_values(fl_runner *r)
     if (r->options->is_frozen && r->taken == r->options->scope)
         return FL_OK;
     r->taken = NULL;
+    r->has_changed = true;
+    r->is_steady = false;
     for (int i = 0; i < r->plan->n_vars; i++)
         if (r->plan->vars[i].home == FL_HOME_SCOPE)
             FL_TRY(take_from_scope(r, i));
@@ -275,6 +322,7 @@ static fl_status lay_out(fl_runner *r, int var)
     fl_tensor *t = &r->tensors[var];
     fl_buf *b = &r->buffers[v->place];
     size_t bytes, rows_bytes = 0;
+    const void *before = b->data;
 
     FL_TRY(fl_err_ctx(fl_tensor_bytes(t, &bytes), "variable %s", v->var->name));
     if (t->kind == FL_KIND_ROWS)
@@ -282,6 +330,10 @@ static fl_status lay_out(fl_runner *r, int var)
     if (!r->plan->device->reserve(b, rows_bytes + bytes))
         FL_FAIL(FL_ERR_NOMEM, "no memory for variable %s of %zu bytes",
                 v->var->name, rows_bytes + bytes);
+    if (b->data != before) {
+        r->has_changed = true;
+        r->is_steady = false;
+    }
     t->rows = t->kind == FL_KIND_ROWS ? b->data : NULL;
     t->data = (char *)b->data + rows_bytes;
     return FL_OK;
@@ -327,7 +379,7 @@ static fl_status prepare(fl_runner *r, int step)
                    .workspace = &rs->workspace };
     int at = 0;
 
-    atomic_store(&rs->workspace.n_done, 0);
+    atomic_store_explicit(&rs->workspace.n_done, 0, memory_order_relaxed);
     if (s->node->is_grad) {
         if (s->fed_grad)
             FL_TRY(fl_node_check_grads(s->node, rs->in, true));
@@ -346,8 +398,11 @@ static fl_status prepare(fl_runner *r, int step)
 
 fl_status fl_step_prepare(fl_runner *r, int step)
 {
-    fl_status st = prepare(r, step);
+    fl_status st;
 
+    if (r->is_steady && r->plan->steps[step].is_steady)
+        return FL_OK;
+    st = prepare(r, step);
     return st ? name_step(r, step, st) : FL_OK;
 }
 
@@ -478,13 +533,20 @@ static bool is_in_order(const fl_runner *r, const fl_team *team)
     return !r->plan->waits || (comm && comm->is_synchronous);
 }
 
+static fl_status note_end(fl_runner *r, fl_status st)
+{
+    r->is_steady = r->options->is_frozen && !st && !r->has_changed;
+    r->has_changed = st != FL_OK;
+    return st;
+}
+
 fl_status fl_runner_run(fl_runner *r, fl_plan_part part, fl_team *team)
 {
     if (part == FL_PART_ALL && r->turns)
         return fl_turns_run(r, team);
     team = team ? team : r->team;
     if (is_in_order(r, team))
-        return fl_sched_run_in_order(r, part);
+        return note_end(r, fl_sched_run_in_order(r, part));
     return fl_sched_run(r, part, team);
 }
 

@@ -58,6 +58,10 @@ typedef struct fl_runner {
     uint64_t samples;      /* of the step, over all replicas */
     bool is_ahead;         /* steps of the coming run have begun */
     const fl_scope *taken; /* frozen: the scope whose values it has */
+    bool *is_fed;          /* by plan variable: tensors[] has a fed value */
+    /* Frozen: since the last run feeds, values or memory are others; when they
+       were not, steady steps need not be prepared. */
+    bool has_changed, is_steady;
 } fl_runner;
 
 /* The seat is that of a run alone; others set theirs. team is the runner's own,

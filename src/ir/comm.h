@@ -49,6 +49,11 @@ typedef struct fl_comm_find {
     float *room;        /* [n, dim]: for rows that lie nowhere as they are */
     const float **rows; /* filled, and on their way into the cache; they stay
                            until the run ends */
+    /* Keys of the find that follows, for whom the memory can be asked
+       meanwhile; those of this one came with the one before. */
+    const uint64_t *next;
+    size_t n_next;
+    bool is_asked;
 } fl_comm_find;
 
 /* What send, recv and barrier take. */

@@ -74,6 +74,8 @@ enum fl_op_flag {
     FL_OP_ORDERED = 1024, /* made by all workers: those of a program begin in
                              its order, and need not wait for one another */
     FL_OP_FED = 2048,     /* never runs: what it gives is fed, see ops/read.c */
+    FL_OP_BY_FORM = 4096, /* infer needs types, shapes and numbers of offsets
+                             alone, and leaves nothing in the workspace */
 };
 
 /* What back reads: bit i for input i, bit 16 + i for output i. */

@@ -252,6 +252,8 @@ INLINE void few_row(const fl_gemm_job_f32 *job, const float *x, float *c)
 
     for (; j + STRIP * WIDE <= job->n; j += STRIP * WIDE)
         few_columns(job, x, c, j, STRIP);
+    for (; j + 2 * WIDE <= job->n; j += 2 * WIDE)
+        few_columns(job, x, c, j, 2);
     for (; j + WIDE <= job->n; j += WIDE)
         few_columns(job, x, c, j, 1);
     if (j < job->n)

@@ -446,7 +446,7 @@ static const fl_op_case binary_cases[] = {
                 { "Y", 0 } },                                                  \
         .out = { { "Out", (flags_)&FL_BINARY_ROWS ? FL_OP_SLOT_ROWS : 0 } },   \
         .attrs = { { "axis", FL_ATTR_INT, "-1" } },                            \
-        .flags = FL_OP_INPLACE | FL_OP_SLICED,                                 \
+        .flags = FL_OP_INPLACE | FL_OP_SLICED | FL_OP_BY_FORM,                 \
         .infer = name_##_infer,                                                \
         .run = name_##_run,                                                    \
         .back = (flags_)&FL_BINARY_NO_BACK ? NULL : name_##_back,              \

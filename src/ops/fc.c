@@ -297,7 +297,7 @@ const fl_op fl_op_fc = {
     .out = { { "Out", 0 } },
     .attrs = { { "in_num_col_dims", FL_ATTR_INT, "1" },
                { "activation_type", FL_ATTR_STRING, "" } },
-    .flags = FL_OP_SLICED,
+    .flags = FL_OP_SLICED | FL_OP_BY_FORM,
     .infer = fc_infer,
     .run = fc_run,
     .back = fc_back,

@@ -3,8 +3,9 @@
  * are pooled where they lie.
  *
  * Ids are not united first: to find a row twice costs less than to remember that
- * it was found. Samples go in groups: the rows of a group are on their way into
- * the cache when it is pooled, and do not drive each other out.
+ * it was found. Samples go in groups, three of which are under way: of one it is
+ * asked where its rows are, the rows of the next come into the cache, and those
+ * of the third are pooled.
  */
 #include "ir/comm.h"
 #include "ops/helpers.h"
@@ -15,7 +16,8 @@ enum { OUT };
 enum { ORDER, POOLTYPE, PADDING_IDX, V2, TABLE, DIM };
 
 /* A group ends with the sample that makes it this many ids. */
-#define GROUP 96
+#define GROUP 256
+#define GROUPS 3
 
 static const fl_pool_form form = { .ids = IDS,
                                    .x = X,
@@ -43,30 +45,78 @@ static fl_status find_infer(fl_infer *c)
 
 /* --- groups --------------------------------------------------------------- */
 
-/* The keys of sample i behind those of the group; returns how many it has
-   then. */
-static size_t add_sample(const fl_pool_job *j, size_t i, uint64_t *keys,
-                         size_t n)
-{
-    for (size_t s = 0; s < j->n_lookups; s++) {
-        const fl_pool_lookup *l = &j->lookups[s];
+/* Samples [lo, hi); one without samples is behind the last. */
+typedef struct group {
+    size_t lo, hi;
+    uint64_t *keys;
+    size_t n;
+    const float **rows;
+    float *room;
+} group;
 
-        for (size_t k = fl_pool_lo(l, i); k < fl_pool_hi(l, i); k++) {
-            keys[n] = l->ids[k];
-            n += !fl_pool_is_padding(j, l->ids[k]);
-        }
-    }
+static size_t ids_of_sample(const fl_pool_job *j, size_t i)
+{
+    size_t n = 0;
+
+    if (!j->n_ragged)
+        return j->n_lookups;
+    for (size_t s = 0; s < j->n_lookups; s++)
+        n += fl_pool_hi(&j->lookups[s], i) - fl_pool_lo(&j->lookups[s], i);
     return n;
 }
 
-/* Samples from lo on; returns the one behind them. */
-static size_t fill_group(const fl_pool_job *j, size_t lo, uint64_t *keys,
-                         size_t *n)
+/* The keys of a slot, behind those of the slots before. */
+static void add_slot(const fl_pool_job *j, const fl_pool_lookup *l, group *g)
 {
-    *n = 0;
-    while (lo < j->batch && *n < GROUP)
-        *n = add_sample(j, lo++, keys, *n);
-    return lo;
+    size_t lo = fl_pool_lo(l, g->lo), hi = fl_pool_lo(l, g->hi);
+
+    if (!j->padded && hi == lo + 1) { /* a call costs more */
+        g->keys[g->n++] = l->ids[lo];
+        return;
+    }
+    if (!j->padded) {
+        memcpy(g->keys + g->n, l->ids + lo, (hi - lo) * sizeof(*g->keys));
+        g->n += hi - lo;
+        return;
+    }
+    for (size_t k = lo; k < hi; k++) {
+        g->keys[g->n] = l->ids[k];
+        g->n += !fl_pool_is_padding(j, l->ids[k]);
+    }
+}
+
+/* Samples from lo on. */
+static void fill_group(const fl_pool_job *j, size_t lo, group *g)
+{
+    size_t n = 0;
+
+    g->lo = g->hi = lo;
+    g->n = 0;
+    while (g->hi < j->batch && n < GROUP)
+        n += ids_of_sample(j, g->hi++);
+    for (size_t s = 0; s < j->n_lookups && g->lo < g->hi; s++)
+        add_slot(j, &j->lookups[s], g);
+}
+
+/* As many ids as a group may have. */
+static size_t most_ids(const fl_pool_job *j)
+{
+    size_t most = 0;
+
+    for (size_t i = 0; i < j->batch; i++) {
+        size_t n = ids_of_sample(j, i);
+
+        most = n > most ? n : most;
+    }
+    return GROUP + most;
+}
+
+static fl_status make_group(fl_op_ctx *c, size_t n, size_t dim, group *g)
+{
+    g->keys = fl_scratch(c, n * sizeof(*g->keys));
+    g->rows = fl_scratch(c, n * sizeof(*g->rows));
+    g->room = fl_scratch(c, n * dim * sizeof(*g->room));
+    return g->keys && g->rows && g->room ? FL_OK : FL_NOMEM(c);
 }
 
 /* --- pooling -------------------------------------------------------------- */
@@ -96,43 +146,20 @@ static row_list pool(const fl_pool_job *j, const fl_pool_lookup *l, size_t i,
     return rows;
 }
 
-static row_list pool_sample(const fl_pool_job *j, size_t i, row_list rows,
-                            float *out)
+/* The samples of a group, slot by slot, as their keys are. */
+static row_list pool_slot(const fl_pool_job *j, const fl_pool_lookup *l,
+                          const group *g, row_list rows, float *out)
 {
-    for (size_t s = 0; s < j->n_lookups; s++) {
-        const fl_pool_lookup *l = &j->lookups[s];
-
+    out += l->col;
+    for (size_t i = g->lo; i < g->hi; i++, out += j->ld)
         if (l->off || j->padded)
-            rows = pool(j, l, i, rows, out + l->col);
+            rows = pool(j, l, i, rows, out);
         else
-            fl_row_copy_f32(out + l->col, *rows++, j->dim);
-    }
+            fl_row_copy_f32(out, *rows++, j->dim);
     return rows;
 }
 
 /* --- run ------------------------------------------------------------------ */
-
-static size_t count_ids(const fl_op_ctx *c)
-{
-    const fl_targs *ids = &c->in[IDS];
-    size_t n = 0;
-
-    for (int i = 0; i < ids->n; i++)
-        n += (size_t)ids->t[i]->shape.dim[0];
-    return n;
-}
-
-/* Room for any group. */
-static fl_status make_room(fl_op_ctx *c, fl_comm_find *f, uint64_t **keys)
-{
-    size_t n = count_ids(c) + 1;
-
-    *keys = fl_scratch(c, n * sizeof(**keys));
-    f->keys = *keys;
-    f->rows = fl_scratch(c, n * sizeof(*f->rows));
-    f->room = fl_scratch(c, n * f->dim * sizeof(*f->room));
-    return f->keys && f->rows && f->room ? FL_OK : FL_NOMEM(c);
-}
 
 static fl_status check_port(const fl_op_ctx *c)
 {
@@ -144,28 +171,63 @@ static fl_status check_port(const fl_op_ctx *c)
     return FL_OK;
 }
 
-static fl_status find_run(fl_op_ctx *c)
+/* Finds the rows of a group, and says which group follows. */
+static fl_status find_group(const fl_op_ctx *c, const group *g,
+                            const group *next)
 {
     fl_comm_find f = { .table = fl_str_attr(c, TABLE),
-                       .dim = (uint32_t)fl_int(c, DIM) };
-    float *out = fl_out(c, OUT);
-    uint64_t *keys;
-    fl_pool_job j;
+                       .dim = (uint32_t)fl_int(c, DIM),
+                       .keys = g->keys,
+                       .n = g->n,
+                       .room = g->room,
+                       .rows = g->rows,
+                       .next = next->keys,
+                       .n_next = next->n,
+                       .is_asked = g->lo > 0 };
 
-    FL_TRY(check_port(c));
-    FL_TRY(fl_pool_job_init(&j, c, &form, f.dim));
-    FL_TRY(make_room(c, &f, &keys));
-    for (size_t i = 0, end; i < j.batch;) {
-        row_list rows = f.rows;
+    return c->comm->data->find(c->comm, &f);
+}
 
-        end = fill_group(&j, i, keys, &f.n);
-        FL_TRY(c->comm->data->find(c->comm, &f));
-        for (; i < end; i++, out += j.ld) {
-            rows = pool_sample(&j, i, rows, out);
-            fl_pool_copy_dense(&j, &c->in[X], i, out);
-        }
+static void pool_group(const fl_op_ctx *c, const fl_pool_job *j, const group *g)
+{
+    row_list rows = (row_list)g->rows;
+    float *out = (float *)fl_out(c, OUT) + g->lo * j->ld;
+
+    for (size_t s = 0; s < j->n_lookups; s++)
+        rows = pool_slot(j, &j->lookups[s], g, rows, out);
+    for (size_t i = g->lo; i < g->hi; i++, out += j->ld)
+        fl_pool_copy_dense(j, &c->in[X], i, out);
+}
+
+static fl_status run_groups(const fl_op_ctx *c, const fl_pool_job *j,
+                            group g[GROUPS])
+{
+    fill_group(j, 0, &g[0]);
+    fill_group(j, g[0].hi, &g[1]);
+    FL_TRY(find_group(c, &g[0], &g[1]));
+    for (size_t k = 0; g[k % GROUPS].lo < j->batch; k++) {
+        group *next = &g[(k + 1) % GROUPS], *last = &g[(k + 2) % GROUPS];
+
+        fill_group(j, next->hi, last);
+        if (next->lo < j->batch)
+            FL_TRY(find_group(c, next, last));
+        pool_group(c, j, &g[k % GROUPS]);
     }
     return FL_OK;
+}
+
+static fl_status find_run(fl_op_ctx *c)
+{
+    group g[GROUPS] = { { 0 } };
+    fl_pool_job j;
+    size_t n;
+
+    FL_TRY(check_port(c));
+    FL_TRY(fl_pool_job_init(&j, c, &form, (size_t)fl_int(c, DIM)));
+    n = most_ids(&j);
+    for (int i = 0; i < GROUPS; i++)
+        FL_TRY(make_group(c, n, j.dim, &g[i]));
+    return run_groups(c, &j, g);
 }
 
 static const fl_op_case find_cases[] = {
@@ -206,6 +268,7 @@ const fl_op fl_op_fused_find_pool_concat = {
                { "v2", FL_ATTR_BOOL, "false" },
                { "table", FL_ATTR_STRING, "" },
                { "dim", FL_ATTR_INT, "0" } },
+    .flags = FL_OP_BY_FORM,
     .infer = find_infer,
     .run = find_run,
     .cases = find_cases,

@@ -134,7 +134,7 @@ const fl_op fl_op_mul = {
     .out = { { "Out", 0 } },
     .attrs = { { "x_num_col_dims", FL_ATTR_INT, "1" },
                { "y_num_col_dims", FL_ATTR_INT, "1" } },
-    .flags = FL_OP_SLICED,
+    .flags = FL_OP_SLICED | FL_OP_BY_FORM,
     .infer = mul_infer,
     .run = mul_run,
     .back = mul_back,

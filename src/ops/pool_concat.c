@@ -191,8 +191,9 @@ static void lay_out(const fl_op_ctx *c, const fl_pool_form *f, fl_pool_job *j)
         const fl_tensor *x;
 
         if (order[i] >= 0) {
-            j->lookups[j->n_lookups++] =
+            j->lookups[j->n_lookups] =
                 lookup_of(c->in[f->ids].t[order[i]], j->batch, j->ld);
+            j->n_ragged += j->lookups[j->n_lookups++].off != NULL;
             j->ld += j->dim;
             continue;
         }

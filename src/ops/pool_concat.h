@@ -43,6 +43,7 @@ typedef struct fl_pool_job {
     fl_pool_lookup *lookups;
     fl_pool_copy *copies;
     size_t n_lookups, n_copies;
+    size_t n_ragged;       /* lookups with offsets */
     size_t batch, dim, ld; /* dim: of a row; ld: columns of Out */
     fl_pool_type type;
     bool padded; /* rows of the id `padding` count as zeros */

@@ -144,7 +144,7 @@ const fl_op fl_op_scale = {
     .attrs = { { "scale", FL_ATTR_FLOAT, "1" },
                { "bias", FL_ATTR_FLOAT, "0" },
                { "bias_after_scale", FL_ATTR_BOOL, "true" } },
-    .flags = FL_OP_INPLACE | FL_OP_SLICED,
+    .flags = FL_OP_INPLACE | FL_OP_SLICED | FL_OP_BY_FORM,
     .infer = scale_infer,
     .run = scale_run,
     .back = scale_back,

@@ -102,7 +102,7 @@ static fl_status unary_back(fl_op_ctx *c, fl_unary_kind kind)
         .in = { { "X", 0 } },                                                  \
         .out = { { "Out", 0 } },                                               \
         .attrs = { __VA_ARGS__ },                                              \
-        .flags = FL_OP_INPLACE | FL_OP_SLICED,                                 \
+        .flags = FL_OP_INPLACE | FL_OP_SLICED | FL_OP_BY_FORM,                 \
         .infer = unary_infer,                                                  \
         .run = name_##_run,                                                    \
         .back = name_##_back,                                                  \

@@ -49,7 +49,10 @@ static fl_status frozen_find(fl_comm *c, fl_comm_find *r)
                             .keys = r->keys,
                             .n = r->n,
                             .dim = r->dim,
-                            .out = r->room };
+                            .out = r->room,
+                            .next = r->next,
+                            .n_next = r->n_next,
+                            .is_asked = r->is_asked };
 
     FL_TRY(rule_for(f, r->table, r->dim, &read.rule));
     FL_TRY(fl_err_ctx(f->source->ops->find(f->source, &read, r->rows),

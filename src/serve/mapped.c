@@ -15,7 +15,8 @@
 #include "ckpt/table_map.h"
 #include "serve/overlay.h"
 
-#define GROUP FL_OVERLAY_GROUP
+/* Keys that are looked for together. */
+#define GROUP 64
 
 /* The tables of one whole version. */
 typedef struct base_rows {
@@ -211,8 +212,9 @@ static void find_in_memory(const mapped *m, size_t table, fl_source_read *r,
     const fl_overlay *newer = m->overlays[table];
     fl_overlay_state states[GROUP];
 
-    fl_overlay_find(newer ? newer : m->base->copies[table], r->keys + lo, n,
-                    states, rows);
+    if (!fl_overlay_find(newer ? newer : m->base->copies[table], r->keys + lo,
+                         n, states, rows))
+        return;
     for (size_t i = 0; i < n; i++)
         if (newer && states[i] == FL_OVERLAY_NONE)
             rows[i] = find_older(m, table, r, lo + i);
@@ -231,6 +233,16 @@ static void find_group(const mapped *m, size_t table, fl_source_read *r,
     else
         r->n_missing += fl_table_map_look(m->base->maps[table], r->keys + lo, n,
                                           r->out + lo * r->dim, rows);
+}
+
+/* Keys that are looked for next in what is in memory. */
+static void ask(const mapped *m, size_t table, const uint64_t *keys, size_t n)
+{
+    const fl_overlay *newer = m->overlays[table];
+    const fl_overlay *first = newer ? newer : m->base->copies[table];
+
+    if (first)
+        fl_overlay_ask(first, keys, n);
 }
 
 static fl_status table_for(const mapped *m, const fl_source_read *r,
@@ -254,8 +266,11 @@ static fl_status mapped_find(fl_row_source *s, fl_source_read *r,
     size_t table;
 
     FL_TRY(table_for(m, r, &table));
+    if (!r->is_asked)
+        ask(m, table, r->keys, r->n);
     for (size_t lo = 0; lo < r->n; lo += GROUP)
         find_group(m, table, r, lo, group_len(r, lo), rows + lo);
+    ask(m, table, r->next, r->n_next);
     return FL_OK;
 }
 
@@ -269,6 +284,7 @@ static fl_status mapped_read(fl_row_source *s, fl_source_read *r)
     for (size_t lo = 0; lo < r->n; lo += GROUP) {
         size_t n = group_len(r, lo);
 
+        ask(m, table, r->keys + lo, n);
         find_group(m, table, r, lo, n, rows);
         for (size_t i = 0; i < n; i++)
             if (rows[i] != r->out + (lo + i) * r->dim)

@@ -177,13 +177,22 @@ static inline fl_overlay_state find_one(const fl_overlay *o, uint64_t key,
     return FL_OVERLAY_ROW;
 }
 
-void fl_overlay_find(const fl_overlay *o, const uint64_t *keys, size_t n,
-                     fl_overlay_state *states, const float **values)
+void fl_overlay_ask(const fl_overlay *o, const uint64_t *keys, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         __builtin_prefetch(&o->slots[fl_hash_key(keys[i]) & (o->cap - 1)]);
-    for (size_t i = 0; i < n; i++)
+}
+
+size_t fl_overlay_find(const fl_overlay *o, const uint64_t *keys, size_t n,
+                       fl_overlay_state *states, const float **values)
+{
+    size_t n_none = 0;
+
+    for (size_t i = 0; i < n; i++) {
         states[i] = find_one(o, keys[i], &values[i]);
+        n_none += states[i] != FL_OVERLAY_ROW;
+    }
+    return n_none;
 }
 
 void fl_overlay_each(const fl_overlay *o, void (*fn)(void *arg, uint64_t key),

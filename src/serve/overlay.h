@@ -33,11 +33,14 @@ typedef enum fl_overlay_state {
     FL_OVERLAY_ROW,
     FL_OVERLAY_GONE
 } fl_overlay_state;
-/* The state of each of n keys, at most FL_OVERLAY_GROUP, and the values of
-   those that have a row; these are on their way into the cache. */
-#define FL_OVERLAY_GROUP 64
-void fl_overlay_find(const fl_overlay *o, const uint64_t *keys, size_t n,
-                     fl_overlay_state *states, const float **values);
+/* The state of each of n keys, and the values of those that have a row, which
+   are on their way into the cache; returns how many have none. */
+size_t fl_overlay_find(const fl_overlay *o, const uint64_t *keys, size_t n,
+                       fl_overlay_state *states, const float **values);
+
+/* Keys that will be looked for soon: what says where they are is on its way into
+   the cache. */
+void fl_overlay_ask(const fl_overlay *o, const uint64_t *keys, size_t n);
 
 /* Calls fn for each key that has a row. */
 void fl_overlay_each(const fl_overlay *o, void (*fn)(void *arg, uint64_t key),

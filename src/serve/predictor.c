@@ -110,25 +110,23 @@ void fl_predictor_counts(const fl_predictor *p, fl_model_counts *sum)
 
 /* --- running -------------------------------------------------------------- */
 
-/* Names are short: a call of strcmp costs more than to compare them. */
-static inline bool is_named(const fl_feed *f, const char *name)
+/* Names are short: a call of strcmp costs more than to compare them. Gives the
+   end of the name; NULL: the feed has another. */
+static inline const char *match_name(const fl_feed *f, const char *name)
 {
     const char *a = f->name;
 
     while (*a && *a == *name)
         a++, name++;
-    return *a == *name;
+    return *a == *name ? name : NULL;
 }
 
-/* The feed of input i, which is in its place unless the caller has another
-   order; NULL: there is none. */
+/* The feed of a name, wherever it is; NULL: there is none. */
 static const fl_feed *find_feed(const fl_feed *feeds, size_t n,
-                                const char *name, size_t i)
+                                const char *name)
 {
-    if (i < n && is_named(&feeds[i], name))
-        return &feeds[i];
     for (size_t k = 0; k < n; k++)
-        if (is_named(&feeds[k], name))
+        if (match_name(&feeds[k], name))
             return &feeds[k];
     return NULL;
 }
@@ -154,12 +152,16 @@ static fl_status check_unknown(const fl_recipe *r, const fl_feed *feeds,
 static fl_status feed_all(fl_predictor *p, const fl_feed *feeds, size_t n)
 {
     const fl_recipe *r = p->recipe;
+    const char *name = r->input_names;
 
-    for (size_t i = 0; i < r->n_inputs; i++) {
-        const fl_feed *f = find_feed(feeds, n, r->inputs[i].name, i);
+    for (size_t i = 0; i < r->n_inputs; i++, name++) {
+        /* In its place, unless the caller has another order. */
+        const char *end = i < n ? match_name(&feeds[i], name) : NULL;
+        const fl_feed *f = end ? &feeds[i] : find_feed(feeds, n, name);
 
         if (!f)
-            FL_FAIL(FL_ERR_INVAL, "input %s is not fed", r->inputs[i].name);
+            FL_FAIL(FL_ERR_INVAL, "input %s is not fed", name);
+        name = end ? end : name + strlen(name);
         if (r->input_at[i] >= 0)
             FL_TRY(fl_runner_feed(p->runner, r->input_at[i], &f->value));
     }

@@ -92,6 +92,21 @@ static int *find_all(const fl_plan *p, const fl_model_var *v, size_t n)
     return at;
 }
 
+/* Beside each other they are one or two lines of the cache, as are not the
+   inputs, which every run would have to fetch. */
+static char *join_names(const fl_model_var *v, size_t n)
+{
+    size_t len = 0;
+    char *all, *at;
+
+    for (size_t i = 0; i < n; i++)
+        len += strlen(v[i].name) + 1;
+    at = all = fl_alloc(len + 1);
+    for (size_t i = 0; i < n; i++, at += strlen(at) + 1)
+        memcpy(at, v[i].name, strlen(v[i].name) + 1);
+    return all;
+}
+
 /* --- the plan ------------------------------------------------------------- */
 
 /* Takes the program, also on failure. */
@@ -141,6 +156,7 @@ fl_status fl_recipe_new(fl_recipe **out, const fl_recipe_spec *spec)
     }
     r->input_at = find_all(r->plan, r->inputs, r->n_inputs);
     r->output_at = find_all(r->plan, r->outputs, r->n_outputs);
+    r->input_names = join_names(r->inputs, r->n_inputs);
     *out = r;
     return FL_OK;
 }
@@ -169,6 +185,7 @@ void fl_recipe_unref(fl_recipe *r)
     free_vars(r->outputs, r->n_outputs);
     fl_free(r->input_at);
     fl_free(r->output_at);
+    fl_free(r->input_names);
     fl_free((void *)(uintptr_t)r->passes.skip);
     fl_names_free(r->tables);
     fl_free(r->text);

@@ -23,6 +23,7 @@ typedef struct fl_recipe {
     fl_model_var *inputs, *outputs; /* names are the recipe's own */
     size_t n_inputs, n_outputs;
     int *input_at, *output_at; /* variables of the plan; -1: not needed */
+    char *input_names;         /* one behind the other, each with its NUL */
 } fl_recipe;
 
 /* What it is made from, borrowed for the call. */

@@ -21,6 +21,11 @@ typedef struct fl_source_read {
     uint32_t dim;
     float *out;       /* [n, dim] */
     size_t n_missing; /* keys without a row, counted by the read */
+    /* For `find`: keys of the one that follows, and whether those of this one
+       came with the one before. */
+    const uint64_t *next;
+    size_t n_next;
+    bool is_asked;
     uint8_t *missing; /* [n] zeros: 1 where a key has no row; NULL: not asked */
 } fl_source_read;
 

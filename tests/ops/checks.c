@@ -192,6 +192,69 @@ fl_status check_shapes(const fl_op *op, size_t index)
     return fl_err_ctx(st, "with a first dimension of -1");
 }
 
+/* --- forms ---------------------------------------------------------------- */
+
+/* Of the inputs there are types, shapes and numbers of offsets left. */
+static void leave_forms(call *c, int n_slots)
+{
+    for (int s = 0; s < n_slots; s++)
+        for (int i = 0; i < c->in[s].n; i++) {
+            fl_tensor *t = c->in[s].t[i];
+
+            t->data = NULL;
+            for (int k = 0; k < t->n_lod; k++)
+                t->lod[k] = fl_arena_alloc(&c->mem, (size_t)t->lod_len[k] *
+                                                        sizeof(int64_t));
+        }
+}
+
+static fl_status same_form(const fl_op_node *n, const call *a, const call *b)
+{
+    for (int s = 0; s < fl_node_n_out(n); s++)
+        for (int i = 0; i < n->out[s].n; i++) {
+            const fl_tensor *x = a->out[s].t[i], *y = b->out[s].t[i];
+
+            if (x->dtype != y->dtype || x->n_lod != y->n_lod ||
+                !fl_shape_equal(&x->shape, &y->shape))
+                FL_FAIL(FL_ERR_INVAL, "%s[%d] is inferred from more than forms",
+                        fl_node_out_name(n, s), i);
+        }
+    return FL_OK;
+}
+
+static fl_status infer_blindly(trial *t, const call *seen, call *blind)
+{
+    fl_infer infer = { t->node, blind->in, blind->out, true,
+                       &blind->workspace };
+
+    leave_forms(blind, fl_op_n_in(t->op));
+    FL_TRY(t->op->infer(&infer));
+    if (blind->workspace.buf.bytes)
+        FL_FAIL(FL_ERR_INVAL, "infer leaves something for the run");
+    return same_form(t->node, seen, blind);
+}
+
+static fl_status check_form_of(trial *t)
+{
+    call seen, blind;
+    fl_status st;
+
+    FL_TRY(trial_forward(t, &(how){ 0 }, &seen));
+    st = trial_forward(t, &(how){ 0 }, &blind);
+    if (!st) {
+        st = infer_blindly(t, &seen, &blind);
+        call_release(&blind);
+    }
+    call_release(&seen);
+    return st;
+}
+
+fl_status check_form(const fl_op *op, size_t index)
+{
+    return op->flags & FL_OP_BY_FORM ? in_both_types(op, index, check_form_of)
+                                     : FL_OK;
+}
+
 /* --- numeric gradient ----------------------------------------------------- */
 
 /* The sum of all outputs, each weighted with its gradient. */

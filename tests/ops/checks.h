@@ -18,6 +18,10 @@ fl_status check_cases(const fl_op *op, size_t index);
    whose first dimension was not known. */
 fl_status check_shapes(const fl_op *op, size_t index);
 
+/* With FL_OP_BY_FORM: outputs are inferred to be the same whatever the inputs and
+   their offsets hold, and nothing is left for the run. */
+fl_status check_form(const fl_op *op, size_t index);
+
 /* Gradients equal central differences. */
 fl_status check_gradient(const fl_op *op, size_t index);
 

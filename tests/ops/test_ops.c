@@ -81,6 +81,8 @@ static void sweep(check_fn check, reach r)
 SWEEP(every_operator_says_what_it_does, check_doc, ONCE)
 SWEEP(every_operator_has_cases_for_all_it_can_do, check_cases, ONCE)
 SWEEP(a_run_gives_the_shapes_that_were_promised, check_shapes, EVERY_CASE)
+SWEEP(what_is_inferred_by_form_is_inferred_by_nothing_else, check_form,
+      EVERY_CASE)
 SWEEP(gradients_equal_central_differences, check_gradient, EVERY_CASE)
 SWEEP(f32_and_f64_agree, check_precision, EVERY_CASE)
 SWEEP(any_number_of_shares_gives_the_same_bits, check_shares, EVERY_CASE)
@@ -96,6 +98,7 @@ SWEEP(no_memory_is_an_error_and_nothing_else, check_no_memory, EVERY_CASE)
 static enum mistake {
     NO_MISTAKE,
     OTHER_SHAPE_AT_RUN,
+    SHAPE_BY_VALUES,
     WRONG_GRADIENT,
     COARSE_F32,
     SHARE_IN_RESULT,
@@ -130,6 +133,8 @@ static fl_status faulty_infer(fl_infer *c)
     FL_TRY(fl_infer_same(c, X, PRODUCT));
     FL_TRY(fl_infer_same(c, S, S_OUT));
     if (mistake == OTHER_SHAPE_AT_RUN && c->running)
+        reverse_dims(&fl_infer_out(c, SUM)->shape);
+    if (mistake == SHAPE_BY_VALUES && c->running && !fl_infer_in(c, X)->data)
         reverse_dims(&fl_infer_out(c, SUM)->shape);
     return FL_OK;
 }
@@ -230,7 +235,7 @@ static const fl_op faulty_op = {
             { "Y", 0 },
             { "S", FL_OP_SLOT_STATE | FL_SLOT_NO_GRAD } },
     .out = { { "Sum", 0 }, { "Product", 0 }, { "SOut", FL_SLOT_NO_GRAD } },
-    .flags = FL_OP_INPLACE | FL_OP_SLICED,
+    .flags = FL_OP_INPLACE | FL_OP_SLICED | FL_OP_BY_FORM,
     .infer = faulty_infer,
     .run = faulty_run,
     .back = faulty_back,
@@ -244,6 +249,7 @@ static const struct {
     check_fn check;
 } detectors[] = {
     { OTHER_SHAPE_AT_RUN, check_shapes },
+    { SHAPE_BY_VALUES, check_form },
     { WRONG_GRADIENT, check_gradient },
     { COARSE_F32, check_precision },
     { SHARE_IN_RESULT, check_shares },
@@ -328,6 +334,7 @@ int main(void)
         cmocka_unit_test(every_operator_says_what_it_does),
         cmocka_unit_test(every_operator_has_cases_for_all_it_can_do),
         cmocka_unit_test(a_run_gives_the_shapes_that_were_promised),
+        cmocka_unit_test(what_is_inferred_by_form_is_inferred_by_nothing_else),
         cmocka_unit_test(gradients_equal_central_differences),
         cmocka_unit_test(f32_and_f64_agree),
         cmocka_unit_test(any_number_of_shares_gives_the_same_bits),

@@ -114,6 +114,97 @@ static void rows_that_were_copied_into_memory_score_the_same(void **state)
     compare_scores(&in_table, "copied", true);
 }
 
+/* The first n records of a batch. */
+static void cut_batch(kit_batch *b, int64_t n)
+{
+    for (int s = 0; s < 2; s++) {
+        b->feeds[s].value.shape.dim[0] = b->offsets[s][n];
+        b->feeds[s].value.lod_len[0] = n + 1;
+    }
+    b->feeds[2].value.shape.dim[0] = n;
+}
+
+/* Batches by seed and records, whose forms come and go. */
+static const struct {
+    uint32_t seed;
+    int64_t n;
+} visits[] = { { 1, 12 }, { 1, 12 }, { 1, 12 }, { 2, 12 }, { 1, 12 },
+               { 1, 3 },  { 2, 3 },  { 2, 3 },  { 2, 3 },  { 3, 3 },
+               { 4, 1 },  { 4, 1 },  { 4, 1 },  { 5, 1 },  { 1, 12 },
+               { 6, 0 },  { 6, 0 },  { 6, 0 },  { 7, 12 }, { 7, 12 } };
+
+static void expect_visits(fl_model *m, fl_predictor *p)
+{
+    for (size_t i = 0; i < sizeof(visits) / sizeof(visits[0]); i++) {
+        fl_tensor got, expected;
+        fl_predictor *fresh;
+        kit_batch b;
+
+        kit_batch_draw(&b, visits[i].seed);
+        cut_batch(&b, visits[i].n);
+        assert_ok(fl_predictor_new(&fresh, m));
+        assert_ok(fl_predictor_run(fresh, b.feeds, 3, &expected, 1));
+        assert_ok(fl_predictor_run(p, b.feeds, 3, &got, 1));
+        assert_int_equal(got.shape.dim[0], visits[i].n);
+        assert_int_equal(expected.shape.dim[0], visits[i].n);
+        if (visits[i].n)
+            assert_memory_equal(got.data, expected.data,
+                                (size_t)visits[i].n * sizeof(float));
+        fl_predictor_free(fresh);
+    }
+}
+
+static void scores_do_not_depend_on_the_runs_before(void **state)
+{
+    static const fl_layers_embedding_args *const kinds[] = { &in_array,
+                                                             &in_table };
+
+    (void)state;
+    for (int k = 0; k < 4; k++) {
+        kit_net n = kit_net_new(kinds[k / 2]);
+        fl_predictor *p;
+        fl_model *m;
+        char dir[256];
+
+        kit_train(&n, 1, 20);
+        assert_ok(kit_save(&n, kit_path("visits", dir)));
+        assert_ok(fl_model_open(&m, dir, .in_memory = k % 2 == 1));
+        assert_ok(fl_predictor_new(&p, m));
+        expect_visits(m, p);
+        fl_predictor_free(p);
+        fl_model_close(m);
+        kit_net_free(&n);
+    }
+}
+
+/* A form that was seen before does not excuse what it holds now. */
+static void offsets_are_checked_in_every_run(void **state)
+{
+    kit_net n = kit_net_new(&in_table);
+    fl_predictor *p;
+    kit_batch b;
+    fl_model *m;
+    fl_tensor t;
+    char dir[256];
+
+    (void)state;
+    kit_train(&n, 1, 2);
+    assert_ok(kit_save(&n, kit_path("offsets", dir)));
+    assert_ok(fl_model_open(&m, dir));
+    assert_ok(fl_predictor_new(&p, m));
+    kit_batch_draw(&b, 5);
+    for (int i = 0; i < 3; i++)
+        assert_ok(fl_predictor_run(p, b.feeds, 3, &t, 1));
+    b.offsets[1][4] = b.offsets[1][KIT_BATCH] + 1;
+    assert_int_equal(fl_predictor_run(p, b.feeds, 3, &t, 1), FL_ERR_INVAL);
+    assert_non_null(strstr(fl_last_error(), "feed s1: offset 5 of level 0"));
+    kit_batch_draw(&b, 5);
+    assert_ok(fl_predictor_run(p, b.feeds, 3, &t, 1));
+    fl_predictor_free(p);
+    fl_model_close(m);
+    kit_net_free(&n);
+}
+
 static void a_missing_row_has_its_first_value_and_is_counted(void **state)
 {
     float expected[KIT_BATCH], got[KIT_BATCH];
@@ -428,6 +519,8 @@ int main(void)
         cmocka_unit_test(a_dense_model_scores_as_its_program_does),
         cmocka_unit_test(rows_of_tables_score_as_their_program_does),
         cmocka_unit_test(rows_that_were_copied_into_memory_score_the_same),
+        cmocka_unit_test(scores_do_not_depend_on_the_runs_before),
+        cmocka_unit_test(offsets_are_checked_in_every_run),
         cmocka_unit_test(a_missing_row_has_its_first_value_and_is_counted),
         cmocka_unit_test(a_save_by_score_has_the_rows_that_are_worth_it),
         cmocka_unit_test(a_run_asks_for_no_memory),
