@@ -578,7 +578,9 @@ class Block:
 
     @property
     def ops(self):
-        return [self._op_face(h) for h in _core.block_ops(self._handle)]
+        found = [self._op_face(h) for h in _core.block_ops(self._handle)]
+        look = self.program._listing
+        return found if look is None else look(self.idx, found)
 
     def append_op(self, type=None, inputs=None, outputs=None, attrs=None,
                   stop_gradient=False):
@@ -673,6 +675,7 @@ class Program:
         self._marks = {}  # attributes of operators that are added now
         self._extra = extra if extra is not None else {}
         self._is_distributed = False  # that of a member of a job
+        self._listing = None  # what shows of its operators (fleet/listing.py)
         self._readers = {}  # queues of batches, by the reader's name
         self._reads = None  # its operators `read`, as data.read found them
         self._checked = set()  # what is fed to these is checked

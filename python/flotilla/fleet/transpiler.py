@@ -1,5 +1,8 @@
 """DistributeTranspiler: one program made into those of trainers and servers."""
+import gc
+
 from .. import _core, ir
+from . import listing
 from .config import (DistributedMode, DistributeTranspilerConfig, HashName,
                      PSDispatcher, RoundRobin, ServerRuntimeConfig)
 from .strategy import _word
@@ -72,6 +75,7 @@ class DistributeTranspiler:
         if self._handle is None:
             pservers, n, mode = self._args
             self._tell(mode)
+            gc.collect()  # a job that nobody holds any more makes room
             self._handle = _core.transpile(
                 ir.ctx, role, self.trainer_id if role == _WORKER else 0,
                 pservers, n, mode, self.origin_program._handle,
@@ -82,19 +86,34 @@ class DistributeTranspiler:
         """The program that was transpiled; it trains with the others now, and
         so does its startup program."""
         if self._trainer is None:
-            self._trainer = self.origin_program
             main, startup = (self._program(_WORKER, None, is_startup)
                              for is_startup in (False, True))
+            self._trainer = self.origin_program
             self._origin = (self._trainer._become(main),
                             self.startup_program._become(startup))
+            self._list_trainer()
         return self._trainer
+
+    def _list_trainer(self):
+        _, n, mode = self._args
+        if mode not in listing.MODES:
+            return
+        parts = listing.parts_of(
+            ir.Program(self._program(_SERVER, at, False))
+            for at in self.pserver_endpoints)
+        self._trainer._listing = listing.of_trainer(parts, mode)
+        self.startup_program._listing = listing.of_trainer_startup(
+            parts, mode, self._origin[1].global_block().ops)
 
     def _get_trainer_startup_program(self, recv_vars=None, eplist=None):
         self.get_trainer_program()
         return self.startup_program
 
     def get_pserver_program(self, endpoint):
-        return server_program(self._program(_SERVER, endpoint, False))
+        program = server_program(self._program(_SERVER, endpoint, False))
+        _, n, mode = self._args
+        program._listing = listing.of_server(mode, n, _NUMBERS[mode])
+        return program
 
     def get_startup_program(self, endpoint, pserver_program=None,
                             startup_program=None):
