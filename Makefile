@@ -36,6 +36,10 @@ FAST_LINK = $$(command -v mold >/dev/null && echo -Dc_link_args=-fuse-ld=mold)
 # What a stack needs to name its lines, at half the price of compiling.
 LIGHT_DEBUG = -Doptimization=1 -Ddebug=false -Dc_args=-g1
 
+# The one that the extension is built for: the first that has numpy.
+PYTHON = $(shell for p in python3 /usr/bin/python3; do \
+    $$p -c 'import numpy' 2>/dev/null && echo $$p && break; done)
+
 # $(call configure,DIR,OPTIONS): sets the build directory up, once.
 configure = test -f $(1)/build.ninja || $(MESON) setup $(1) $(2)
 
@@ -79,7 +83,7 @@ python: tests
 seeds: tests
 	@test -n "$(DIR)" || { echo "usage: make seeds DIR=path" >&2; exit 2; }
 	@$(NINJA) -C $(BUILD) cmd/fleetrun python/flotilla/_core.abi3.so
-	PYTHONPATH=python:$(BUILD)/python tests/python/seeds.py \
+	PYTHONPATH=python:$(BUILD)/python $(PYTHON) tests/python/seeds.py \
 	    $(BUILD)/cmd/fleetrun $(DIR)
 
 golden: tests

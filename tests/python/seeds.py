@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """The scripts of five documents, as they stand.
 
     seeds.py FLEETRUN FOLDER
