@@ -108,6 +108,32 @@ else:
         print("losses", *("%.5f" % x for x in means))
 """
 
+# It would train for ever, if nobody told it that the other one is gone.
+FAILS = """
+import sys
+import numpy as np
+import paddle.fluid as fluid
+import paddle.distributed.fleet as fleet
+x = fluid.layers.data("x", [4])
+loss = fluid.layers.mean(fluid.layers.fc(x, 1))
+fleet.init()
+strategy = fleet.DistributedStrategy()
+strategy.a_sync = False
+fleet.distributed_optimizer(fluid.optimizer.SGD(0.1), strategy).minimize(loss)
+if fleet.is_server():
+    fleet.init_server()
+    fleet.run_server()
+else:
+    exe = fluid.Executor()
+    exe.run(fluid.default_startup_program())
+    step = 0
+    while True:
+        exe.run(feed={"x": np.ones((2, 4), "float32")}, fetch_list=[loss])
+        step += 1
+        if step == 5 and fleet.worker_index() == 1:
+            raise ValueError("no more")
+"""
+
 KINDS = {
     "sync": "strategy = None",
     "half_async": "strategy = fleet.DistributedStrategy()\n"
@@ -119,7 +145,7 @@ KINDS = {
 
 
 class Jobs(unittest.TestCase):
-    def run_job(self, script, *options):
+    def run_job(self, script, *options, code=0):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "script.py")
             with open(path, "w") as f:
@@ -127,7 +153,7 @@ class Jobs(unittest.TestCase):
             done = subprocess.run(
                 [FLEETRUN, *options, sys.executable, path], cwd=folder,
                 text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertEqual(done.returncode, code, done.stdout)
         return done.stdout
 
     def test_every_kind_of_strategy_trains(self):
@@ -152,6 +178,13 @@ class Jobs(unittest.TestCase):
                                      ("--server_num=2", "--worker_num=2"))]
                 self.assertEqual(len(found[0]), 1)
                 self.assertEqual(found[0], found[1])
+
+    def test_a_worker_that_fails_ends_its_job(self):
+        for how in (("--server_num=1", "--worker_num=2"), ("--worker_num=2",)):
+            with self.subTest(how=how):
+                out = self.run_job(FAILS, *how, code=1)
+                self.assertIn("ValueError: no more", out)
+                self.assertIn("worker 1 ended with exit status 1", out)
 
     def test_one_process_is_a_job_of_its_own(self):
         script = FLEET.format(table=False, strategy=KINDS["sync"])

@@ -1,5 +1,8 @@
 """The fleet: a program for one machine becomes a job of many processes."""
 import atexit
+import gc
+import os
+import sys
 import weakref
 
 from .. import _core, io, ir
@@ -57,14 +60,20 @@ class Fleet:
                             "PaddleCloudRoleMaker(), not "
                             f"{type(role_maker)}")
         role_maker.generate_role()
-        if Fleet._last is not None:
-            Fleet._last._handle = None
-        self._handle = _core.fleet_new(ir.ctx, role_maker._given())
-        self._look = _core.fleet_look(self._handle)
         self._role_maker = role_maker
         self._strategy = strategy
-        self._forget()
+        self._join()
         role_maker._fleet = weakref.proxy(self)
+
+    def _join(self):
+        """A new member; what an earlier one has made goes, unless a script
+        holds it."""
+        for earlier in {self, Fleet._last} - {None}:
+            earlier._handle = None
+            earlier._forget()
+        gc.collect()
+        self._handle = _core.fleet_new(ir.ctx, self._role_maker._given())
+        self._look = _core.fleet_look(self._handle)
         Fleet._last = self
 
     def _ready(self):
@@ -301,7 +310,22 @@ fleet = Fleet()
 transpiler_fleet = DistributedTranspiler()
 
 
+def _has_failed():
+    """An exception has ended the script; in a session, where scripts go on
+    after one, it has not."""
+    return (getattr(sys, "last_value", None) is not None and
+            not hasattr(sys, "ps1"))
+
+
 @atexit.register
 def _end_of_script():
-    if Fleet._last is not None:
-        Fleet._last._end()
+    """A member that has failed is gone at once: to leave is to wait for the
+    others, and they would wait for it."""
+    fleet = Fleet._last
+    if fleet is None or fleet._main is None:
+        return
+    if _has_failed():
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(1)
+    fleet._end()
