@@ -231,12 +231,19 @@ int fl_float_index(fl_dtype dtype, const fl_op_node *n)
     return dtype == FL_DTYPE_F64;
 }
 
+/* A program may be built over f16, to be looked at or cast; it is a run that
+   has no arithmetic for it. */
+static bool is_half_so_far(const fl_infer *c, const fl_tensor *t)
+{
+    return !c->running && t->dtype == FL_DTYPE_F16;
+}
+
 fl_status fl_infer_float(const fl_infer *c, int slot)
 {
     const fl_tensor *t = fl_infer_in(c, slot);
     char buf[FL_SLOT_TEXT_MAX];
 
-    if (t && !fl_dtype_is_float(t->dtype))
+    if (t && !fl_dtype_is_float(t->dtype) && !is_half_so_far(c, t))
         FL_FAIL(FL_ERR_TYPE, "op %s: %s must be f32 or f64", c->node->def->name,
                 fl_infer_text(c, slot, buf));
     return FL_OK;

@@ -113,13 +113,24 @@ static int loss_slot(const fl_op *op)
     return fl_op_n_out(op) - 1;
 }
 
+/* [n, 1] is as good as [n]. */
+static fl_shape column_of(const fl_shape *s)
+{
+    fl_shape c = *s;
+
+    if (c.rank == 2 && c.dim[1] == 1)
+        c.rank = 1;
+    return c;
+}
+
 static fl_status infer_alike(const fl_infer *c, int slot)
 {
+    fl_shape first = column_of(&fl_infer_in(c, 0)->shape);
+    fl_shape other = column_of(&fl_infer_in(c, slot)->shape);
     char a[FL_SLOT_TEXT_MAX], b[FL_SLOT_TEXT_MAX];
 
     FL_TRY(fl_infer_same_dtype(c, 0, slot));
-    if (!fl_shape_matches(&fl_infer_in(c, 0)->shape,
-                          &fl_infer_in(c, slot)->shape))
+    if (!fl_shape_matches(&first, &other))
         FL_FAIL(FL_ERR_INVAL, "op %s: %s and %s must have the same shape",
                 c->node->def->name, fl_infer_text(c, 0, a),
                 fl_infer_text(c, slot, b));

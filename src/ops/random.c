@@ -1,9 +1,9 @@
-/* random.c - tensors of random numbers. A number depends on the seed, the
- * name of the variable, its row (the index along dimension 0) and its column
- * (the place inside the row) alone, so any split gives the same tensor, and
- * so does a table that makes its rows one by one, or a server that keeps some
- * of the rows: `of` is the name of the whole then, and `from_row` the first row
- * that is wanted. */
+/* random.c - tensors of random numbers. A number depends on the seed of the
+ * program and the name of the variable, or on a seed of the operator's own, on
+ * its row (the index along dimension 0) and its column (the place inside the
+ * row) alone, so any split gives the same tensor, and so does a table that makes
+ * its rows one by one, or a server that keeps some of the rows: `of` is the name
+ * of the whole then, and `from_row` the first row that is wanted. */
 #include "base/rng.h"
 #include "ops/helpers.h"
 #include "ops/values.h"
@@ -110,9 +110,11 @@ static uint64_t stream_of(const fl_op_ctx *c)
     const char *of = fl_str_attr(c, OF);
     uint64_t seed = (uint64_t)fl_int(c, SEED);
 
+    if (seed)
+        return fl_rng_stream(seed, "");
     if (!*of)
         of = c->node->out[OUT].vars[0]->name;
-    return fl_rng_stream(seed ? seed : c->seed, of);
+    return fl_rng_stream(c->seed, of);
 }
 
 static fl_init init_of(const fl_op_ctx *c, fl_init_kind kind, uint64_t stream)
@@ -143,9 +145,9 @@ static fl_status draw(fl_op_ctx *c, fl_init_kind kind)
 static fl_status draw_like(fl_op_ctx *c, fl_init_kind kind)
 {
     int64_t seed = fl_int(c, SEED);
-    fl_init init = init_of(
-        c, kind,
-        fl_op_stream(c, seed, seed ? FL_STREAM_FIXED : FL_STREAM_MOVING));
+    fl_init init = init_of(c, kind,
+                           seed ? fl_rng_stream((uint64_t)seed, "")
+                                : fl_op_stream(c, 0, FL_STREAM_MOVING));
 
     draw_rows(c, &init, 0);
     return FL_OK;
@@ -232,7 +234,8 @@ static const fl_op_case like_cases[] = {
     const fl_op fl_op_##op = {                                                 \
         .name = #op,                                                           \
         .doc =                                                                 \
-            "Out = " text "; seed 0 is the seed of the program. With `of` "    \
+            "Out = " text "; seed 0 is the seed of the program, and other "    \
+            "numbers for each variable. With `of` "                            \
             "and from_row, Out has the rows from that one on of a variable "   \
             "of that name. ShapeTensor or ShapeTensorList give the shape",     \
         .in = { { "ShapeTensor", FL_VALUE_SLOT },                              \

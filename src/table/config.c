@@ -257,7 +257,7 @@ static fl_status choose_rule(fl_table_config *c, const fl_words *words)
 
 /* Fans are those of a parameter [height, dim]; without a height there is no
    such shape, and the width stands for both. The stream is the one that the
-   operators would use for a parameter of this name. */
+   operators would use for a parameter of this name, or of this seed. */
 static fl_status finish_init(fl_table_config *c, const char *text,
                              uint64_t seed)
 {
@@ -269,7 +269,8 @@ static fl_status finish_init(fl_table_config *c, const char *text,
     FL_TRY(fl_init_parse(text, &shape, init));
     if (init->kind == FL_INIT_UNIFORM && !(init->a <= init->b))
         FL_FAIL(FL_ERR_INVAL, "%g is above %g", init->a, init->b);
-    init->stream = fl_rng_stream(init->stream ? init->stream : seed, c->name);
+    init->stream = init->stream ? fl_rng_stream(init->stream, "")
+                                : fl_rng_stream(seed, c->name);
     return FL_OK;
 }
 

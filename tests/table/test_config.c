@@ -158,7 +158,7 @@ static void values_are_those_of_a_parameter_of_that_name(void **state)
     assert_true(c.init.kind == FL_INIT_UNIFORM);
     assert_true(c.init.a == -2 && c.init.b == 3);
     c = read_as("fc_0.w_0", "dim=3 init=normal(0, 0.1, seed=7)");
-    assert_true(c.init.stream == fl_rng_stream(7, "fc_0.w_0"));
+    assert_true(c.init.stream == fl_rng_stream(7, ""));
     assert_true(c.init.kind == FL_INIT_GAUSSIAN);
 }
 
