@@ -5,16 +5,26 @@ from .ir import Variable, _as_list, _name
 
 
 def _handles(block, found):
-    """Variables or names, or one of either, as handles."""
-    if isinstance(found, (str, Variable)):
-        found = [found]
-    return [block._var_recursive(_name(v))._handle for v in found or []]
+    """Variables or names as handles."""
+    if not isinstance(found, (list, tuple, set)):
+        raise TypeError("parameter_list is a list, tuple or set, not "
+                        f"{type(found)}")
+    for v in found:
+        if not isinstance(v, (str, Variable)):
+            raise TypeError("parameter_list has parameters or names, not "
+                            f"{type(v)}")
+    return [block._var_recursive(_name(v))._handle for v in found]
 
 
 def _without_gradient(block, found):
     """Handles of what gradients stop at; names that nobody has stop none."""
-    if isinstance(found, (str, Variable)):
-        found = [found]
+    if found is not None and not isinstance(found, (list, tuple, set)):
+        raise TypeError("no_grad_set is a set, list or tuple of variables or "
+                        f"names, not {type(found)}")
+    for v in found or []:
+        if not isinstance(v, (str, Variable)):
+            raise TypeError(f"no_grad_set has variables or names, not "
+                            f"{type(v)}")
     known = (block._find_var_recursive(_name(v)) for v in found or [])
     return [v._handle for v in known if v is not None and v._exists()]
 
@@ -33,6 +43,8 @@ def _clip_errors(block, first):
 
 
 def _check_callbacks(callbacks):
+    if callbacks is not None and not isinstance(callbacks, (list, tuple)):
+        raise TypeError(f"callbacks is a list, not {type(callbacks)}")
     for c in callbacks or []:
         if c is not error_clip_callback:
             raise NotImplementedError(

@@ -6,6 +6,7 @@ import math
 import numpy as np
 
 from . import ir, names, types
+from .check import check_variable_and_dtype
 from .types import VarType
 
 
@@ -78,6 +79,11 @@ class ConstantInitializer(Initializer):
 
 class _Random(Initializer):
     """Numbers that are drawn; a seed of 0 becomes that of the program."""
+
+    def _write(self, block, kind, param, **attrs):
+        check_variable_and_dtype(param, "Out",
+                                 ["float16", "float32", "float64"], self._TMP)
+        return super()._write(block, kind, param, **attrs)
 
     def _seed_for(self, block):
         if self._seed == 0:

@@ -142,6 +142,11 @@ def pow(x, factor=1.0, name=None):
     return LayerHelper("pow", name=name).apply("pow", inputs, attrs=attrs)
 
 
+def elementwise_equal(x, y, name=None):
+    return _truth(LayerHelper("elementwise_equal", name=name), "equal",
+                  {"X": x, "Y": y}, None)
+
+
 def log1p(x, out=None, name=None):
     helper = LayerHelper("log1p", name=name)
     out = helper.like(x) if out is None else out
@@ -177,5 +182,5 @@ def _all():
     return made
 
 
-layers = _all()
+layers = {**_all(), "elementwise_equal": elementwise_equal}
 globals().update(layers)

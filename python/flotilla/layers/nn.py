@@ -1,4 +1,6 @@
 """Layers of networks."""
+import sys
+
 import numpy as np
 
 from .. import ir, types
@@ -278,6 +280,25 @@ def clip(x, min, max, name=None):
     return out
 
 
+def clamp(input, min=None, max=None, output=None, name=None):
+    """clip with one limit or two, which may be variables."""
+    assert min is not None or max is not None, "clamp: there is no limit"
+    helper = LayerHelper("clamp", name=name)
+    inputs = {"X": input}
+    attrs = {"min": sys.float_info.min, "max": sys.float_info.max}
+    for slot, given in (("Min", min), ("Max", max)):
+        if isinstance(given, ir.Variable):
+            given.stop_gradient = True
+            inputs[slot] = given
+        elif given is not None:
+            check_type(given, slot.lower(), float, "clamp")
+            attrs[slot.lower()] = given
+    output = helper.like(input) if output is None else output
+    helper.append_op("clip", inputs=inputs, outputs={"Out": output},
+                     attrs=attrs)
+    return output
+
+
 def clip_by_norm(x, max_norm, name=None):
     return LayerHelper("clip_by_norm", name=name).apply(
         "clip_by_norm", {"X": x}, attrs={"max_norm": max_norm})
@@ -334,8 +355,7 @@ def slice(input, axes, starts, ends):
     flags = [1] * len(axes)
     for name, given in (("Starts", starts), ("Ends", ends)):
         if isinstance(given, ir.Variable):
-            given.stop_gradient = True
-            inputs[name + "Tensor"] = given
+            inputs[name + "Tensor"] = counts(given)
             flags = [-1] * len(axes)
             continue
         attrs[name.lower()] = numbers_known(given)
@@ -398,6 +418,18 @@ def where(condition):
     """Where a condition holds: the indices."""
     return LayerHelper("where_index").apply(
         "where_index", {"Condition": condition}, dtype="int64")
+
+
+def nonzero(input, as_tuple=False):
+    """Where numbers are not 0: their places, or one list a dimension."""
+    found = where(input)
+    rank = len(input.shape)
+    if not as_tuple:
+        return found
+    if rank == 1:
+        return (found,)
+    return tuple(slice(found, axes=[rank - 1], starts=[i], ends=[i + 1])
+                 for i in range(rank))
 
 
 def autoincreased_step_counter(counter_name=None, begin=1, step=1):

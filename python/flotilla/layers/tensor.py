@@ -5,7 +5,7 @@ from .. import ir, names, types
 from ..attr import ParamAttr
 from ..check import check_dtype, check_type, check_variable_and_dtype
 from ..helper import LayerHelper
-from ..initializer import VALUES, ConstantInitializer
+from ..initializer import VALUES, ConstantInitializer, Initializer
 
 
 def create_tensor(dtype, name=None, persistable=False):
@@ -15,8 +15,17 @@ def create_tensor(dtype, name=None, persistable=False):
                                   persistable=persistable)
 
 
+def _check_sizes(shape, layer):
+    for n in shape:
+        check_type(n, "item of shape", (int, np.integer), layer)
+
+
 def create_parameter(shape, dtype, name=None, attr=None, is_bias=False,
                      default_initializer=None):
+    _check_sizes(shape, "create_parameter")
+    check_type(attr, "attr", (type(None), ParamAttr), "create_parameter")
+    check_type(default_initializer, "default_initializer",
+               (type(None), Initializer), "create_parameter")
     helper = LayerHelper("create_parameter", name=name)
     attr = attr or ParamAttr(name=name)
     return helper.create_parameter(attr, shape, types.var_type(dtype), is_bias,
@@ -25,6 +34,7 @@ def create_parameter(shape, dtype, name=None, attr=None, is_bias=False,
 
 def create_global_var(shape, value, dtype, persistable=False, force_cpu=False,
                       name=None):
+    _check_sizes(shape, "create_global_var")
     helper = LayerHelper("global_var", name=name)
     v = helper.create_global_variable(
         name=name, shape=shape, dtype=dtype, persistable=persistable,
@@ -69,6 +79,9 @@ def sums(input, out=None):
 def assign(input, output=None):
     helper = LayerHelper("assign")
     if isinstance(input, ir.Variable):
+        check_dtype(input.dtype, "input",
+                    ["float16", "float32", "float64", "int32", "int64",
+                     "bool"], "assign")
         if output is None:
             output = helper.like(input)
         helper.append_op("assign", inputs={"X": input},
@@ -231,6 +244,23 @@ def range(start, end, step, dtype):
         "range", {"Start": tensor(start), "End": tensor(end),
                   "Step": tensor(step)}, dtype=dtype)
     out.stop_gradient = True
+    return out
+
+
+def arange(start, end, step=1, dtype=None, name=None):
+    """The same, of floats unless said."""
+    return range(start, end, step, dtype or "float32")
+
+
+def full(shape, fill_value, out=None, dtype=None, device=None,
+         stop_gradient=True, name=None):
+    """A number everywhere."""
+    helper = LayerHelper("full", name=name)
+    dtype = dtype or "float32"
+    if out is None:
+        out = helper.create_variable_for_type_inference(dtype)
+    fill_constant(shape=shape, dtype=dtype, value=fill_value, out=out)
+    out.stop_gradient = stop_gradient
     return out
 
 

@@ -4,3 +4,5 @@ from .around import (DGCMomentumOptimizer, LookaheadOptimizer,
 from .average import ExponentialMovingAverage, ModelAverage
 from .base import Optimizer
 from .rules import *
+from ..clip import append_gradient_clip_ops
+from ..regularizer import append_regularization_ops
