@@ -77,6 +77,8 @@ class CompiledProgram:
                                  "recompiled.")
         if build_strategy is not None:
             self._build = build_strategy
+        if places is not None and not isinstance(places, (list, tuple)):
+            places = [places]
         self._parallel = (loss_name, exec_strategy or ExecutionStrategy(),
                           len(places) if places else 0)
         self._share = share_vars_from

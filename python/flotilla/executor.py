@@ -28,6 +28,7 @@ class Executor:
         program = program or ir.default_main_program()
         scope = scope or tensor.global_scope()
         names = self._names(fetch_list)
+        program = self._with_updates(program, fetch_list)
         if isinstance(program, ir.Program):
             return self._run_program(program, feed, names, scope, return_numpy)
         if not hasattr(program, "_run"):
@@ -89,7 +90,25 @@ class Executor:
             return ()
         if not isinstance(fetch_list, (list, tuple)):
             fetch_list = [fetch_list]
-        return tuple([v if isinstance(v, str) else v.name for v in fetch_list])
+        return tuple([v if isinstance(v, str) else v.name for v in fetch_list
+                      if not isinstance(v, tuple)])
+
+    @staticmethod
+    def _with_updates(program, fetch_list):
+        """The program with the updates alone that minimize() gave, if what it
+        gave is among the fetches: (operators, ...) tuples."""
+        chosen = [v for v in fetch_list if isinstance(v, tuple)] if isinstance(
+            fetch_list, (list, tuple)) else []
+        if not chosen:
+            return program
+        ops = [op for pair in chosen for op in pair[0]]
+        if not all(isinstance(op, ir.Operator) for op in ops):
+            raise TypeError("a tuple among the fetches is what minimize() "
+                            f"gives, not {chosen[0]!r}")
+        if not isinstance(program, ir.Program):
+            raise NotImplementedError("updates of a CompiledProgram cannot be "
+                                      "chosen among: fetch variables alone")
+        return program._with_updates(ops)
 
     # --- passes over a dataset ---
 

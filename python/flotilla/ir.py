@@ -32,12 +32,21 @@ _tags = itertools.count(1)
 _operators = {}
 
 
+class UnknownOperator(_core.NotFoundError, ValueError):
+    """No operator is called so."""
+
+
 def operator_view(kind):
     """What the library says of an operator: slots and attributes."""
     view = _operators.get(kind)
     if view is None:
-        view = _core.operator_look(kind[:-5] if kind.endswith("_grad")
-                                   else kind)
+        try:
+            view = _core.operator_look(kind[:-5] if kind.endswith("_grad")
+                                       else kind)
+        except _core.NotFoundError as e:
+            _, _, hint = str(e).partition("; ")
+            raise UnknownOperator(f'Operator "{kind}" has not been registered.'
+                                  + (f" {hint}" if hint else "")) from None
         view["attr_types"] = {name: t for name, t, _ in view["attrs"]}
         _operators[kind] = view
     return view
@@ -224,6 +233,8 @@ class Variable:
     def __init__(self, block, name, dtype=None, **flags):
         self.block = block
         self.error_clip = None
+        self.op = None  # the last one that was added to write it
+        self._declared_type = VarType.LOD_TENSOR
         self._name = name
         self._dtype = None if dtype is None else types.var_type(dtype)
         self._pending = flags
@@ -283,8 +294,9 @@ class Variable:
 
     @property
     def type(self):
-        rows = self._look("kind", types.KIND_DENSE) == types.KIND_ROWS
-        return VarType.SELECTED_ROWS if rows else VarType.LOD_TENSOR
+        if self._look("kind", types.KIND_DENSE) == types.KIND_ROWS:
+            return VarType.SELECTED_ROWS
+        return self._declared_type
 
     @property
     def lod_level(self):
@@ -514,6 +526,9 @@ class Block:
         face = self._find(name)
         if face is None:
             face = self._vars[name] = Variable(self, name, dtype, **flags)
+            face._declared_type = type
+        else:
+            self._expect_same(face, shape, dtype, lod_level, persistable)
         face.error_clip = error_clip
         if need_check_feed:
             self.program._checked.add(name)
@@ -521,6 +536,22 @@ class Block:
             self._declare(face, shape, dtype, lod_level or 0,
                           type == VarType.SELECTED_ROWS)
         return face
+
+    @staticmethod
+    def _expect_same(face, shape, dtype, lod_level, persistable):
+        """A variable that is there is not declared otherwise."""
+        if not face._exists():
+            return
+        new = {"shape": None if shape is None else tuple(shape),
+               "dtype": None if dtype is None else types.var_type(dtype),
+               "lod_level": lod_level, "persistable": persistable}
+        for field, value in new.items():
+            known = getattr(face, field)
+            if value is not None and value != known:
+                raise ValueError(f"Variable {face.name} has been created "
+                                 f"before. The previous {field} is {known}, "
+                                 f"the new {field} is {value}. They are not "
+                                 "matched.")
 
     def _declare(self, face, shape, dtype, lod_level, is_rows):
         kind = (types.KIND_ROWS if is_rows else
@@ -533,6 +564,12 @@ class Block:
     def create_parameter(self, shape, dtype, name=None, initializer=None,
                          stop_gradient=False, **options):
         """A parameter; an initializer writes its first value here."""
+        if shape is None or dtype is None or not len(shape):
+            raise ValueError("a parameter needs a shape of one dimension or "
+                             f"more and a type, not {shape} and {dtype}")
+        if any(isinstance(n, int) and n < 0 for n in shape):
+            raise ValueError("each dimension of a parameter is known and at "
+                             f"least 0, not {shape}")
         name = name or names.generate("_generated_var")
         known = self._find(name)
         if known is not None and known._exists():
@@ -605,6 +642,9 @@ class Block:
         _core.op_remove(handle)
 
     def _add_op(self, type, inputs, outputs, attrs, before):
+        if type is None:
+            raise ValueError("`type` to initialized an Operator can not be "
+                             "None.")
         tag = next(_tags)
         attrs = dict(attrs or {})
         role = self.program._role_of(attrs)
@@ -615,11 +655,14 @@ class Block:
         extra["op_callstack"] = _caller()
         extra.update(marks.current(), **self.program._marks)
         self.program._extra[tag] = extra
+        op = self._op_face(handle)
         for _, name in outs:
             face = self._vars.get(name)
-            if face is not None and face._known is None:
-                face._take(_core.block_var(self._handle, name))
-        return self._op_face(handle)
+            if face is not None:
+                face.op = op
+                if face._known is None:
+                    face._take(_core.block_var(self._handle, name))
+        return op
 
     def _split_attrs(self, type, attrs):
         """Those that the library knows, as it takes them, and the others."""
@@ -679,7 +722,7 @@ class Program:
         self._readers = {}  # queues of batches, by the reader's name
         self._reads = None  # its operators `read`, as data.read found them
         self._checked = set()  # what is fed to these is checked
-        self._redeclared = {}  # copies for what was fed otherwise
+        self._redeclared = {}  # copies for other feeds or updates
 
     # --- blocks ---
 
@@ -792,6 +835,20 @@ class Program:
         for block in self._blocks.values():
             block._become()
         return was
+
+    def _with_updates(self, ops):
+        """A copy with these updates and no others, kept until the program
+        changes."""
+        tags = frozenset(_core.op_tag(op._handle) for op in ops)
+        key = (self.version, tags)
+        if key not in self._redeclared:
+            new = self.clone()
+            for handle in _core.block_ops(new.global_block()._handle):
+                if (_core.op_role(handle) == _ROLES["optimize"] and
+                        _core.op_tag(handle) not in tags):
+                    _core.op_remove(handle)
+            self._redeclared[key] = new
+        return self._redeclared[key]
 
     def _prune(self, targets):
         found = [_name(t) for t in _as_list(targets)]

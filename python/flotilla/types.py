@@ -59,7 +59,10 @@ def var_type(dtype):
         return dtype
     if isinstance(dtype, int) and not isinstance(dtype, bool):
         return VarType(dtype)
-    name = dtype if isinstance(dtype, str) else np.dtype(dtype).name
+    try:
+        name = dtype if dtype in _BY_NAME else np.dtype(dtype).name
+    except TypeError:
+        name = dtype
     if name not in _BY_NAME:
         raise TypeError(f"no variable can have type {name}; there are "
                         f"{', '.join(n for _, n in _TYPES.values())}")

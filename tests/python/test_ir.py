@@ -214,6 +214,36 @@ class Texts(unittest.TestCase):
             with self.assertRaisesRegex(TypeError, "Program"):
                 copy("program")
 
+    def test_a_variable_is_not_declared_otherwise(self):
+        block = self.program.global_block()
+        self.assertIs(block.create_var(name="x"), block.var("x"))
+        for field, value in (("shape", [3]), ("dtype", "int64"),
+                             ("lod_level", 1), ("persistable", True)):
+            with self.assertRaisesRegex(ValueError, f"x .*{field}"):
+                block.create_var(name="x", **{field: value})
+
+    def test_a_parameter_has_a_shape_and_a_type(self):
+        block = self.program.global_block()
+        for shape, dtype in ((None, None), ([], "float32"), ([-1], "float32")):
+            with self.assertRaisesRegex(ValueError, "parameter"):
+                block.create_parameter(shape, dtype, name="p")
+
+    def test_an_operator_that_there_is_not(self):
+        block = self.program.global_block()
+        for kind, words in ((None, "can not be None"),
+                            ("no_such_op", "has not been registered"),
+                            ("reluu", "did you mean relu?")):
+            with self.assertRaisesRegex(ValueError, words.replace("?", r"\?")):
+                block.append_op(kind)
+
+    def test_a_variable_knows_the_operator_that_makes_it(self):
+        self.assertIs(self.y.op, self.program.global_block().ops[-1])
+
+    def test_kinds_of_variables_that_have_no_numbers(self):
+        v = self.program.global_block().create_var(
+            name="steps", type=VarType.STEP_SCOPES)
+        self.assertEqual(v.type, VarType.STEP_SCOPES)
+
     def test_a_variable_is_declared_again_by_its_operators(self):
         block = self.program.global_block()
         for n in (2, 3):

@@ -206,5 +206,35 @@ class Fetched(unittest.TestCase):
         self.assertEqual(repr(got), "array([4.], dtype=float32)")
 
 
+class ChosenUpdates(unittest.TestCase):
+    def test_updates_among_the_fetches_are_made_alone(self):
+        main, startup = fl.Program(), fl.Program()
+        with fl.program_guard(main, startup):
+            x = fl.layers.data("x", [2])
+            losses = [fl.layers.mean(fl.layers.fc(
+                x, 1, param_attr=fl.ParamAttr(name=name), bias_attr=False))
+                for name in ("one", "two")]
+            made = [fl.optimizer.SGD(1.0).minimize(loss) for loss in losses]
+        scope, exe = fl.Scope(), fl.Executor()
+        with fl.scope_guard(scope):
+            exe.run(startup)
+            before = [self.value(scope, n) for n in ("one", "two")]
+            got = exe.run(main, feed={"x": np.ones((3, 2), "float32")},
+                          fetch_list=[losses[0], made[0]])
+        self.assertEqual(len(got), 1)
+        self.assertFalse(np.array_equal(before[0], self.value(scope, "one")))
+        np.testing.assert_array_equal(before[1], self.value(scope, "two"))
+
+    def test_what_is_no_result_of_minimize(self):
+        main, out = net(lambda x: fl.layers.scale(x, 2.0))
+        with self.assertRaisesRegex(TypeError, "minimize"):
+            fl.Executor().run(main, feed={"x": np.ones((1, 2), "float32")},
+                              fetch_list=[out, (["sgd"], [])])
+
+    @staticmethod
+    def value(scope, name):
+        return np.array(scope.find_var(name).get_tensor())
+
+
 if __name__ == "__main__":
     unittest.main()

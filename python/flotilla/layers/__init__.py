@@ -1,5 +1,5 @@
 """Layers: functions that add operators to the current program."""
-from . import arithmetic
+from . import arithmetic, subscript
 from ..check import checked as _checked
 from .generated import layers as _generated
 from .io import (create_py_reader_by_data, data, double_buffer, py_reader,
@@ -12,6 +12,7 @@ from .sequence import *
 from .tensor import *
 
 arithmetic.patch()
+subscript.patch()
 # What is written by hand comes before what follows from a descriptor.
 for _name, _layer in _generated.items():
     globals().setdefault(_name, _layer)
