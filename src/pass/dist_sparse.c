@@ -22,8 +22,10 @@
  *
  * Only parameters that are trained are changed; an array that nobody updates
  * stays with every trainer. One whose update moves every row in each step
- * (lazy_mode=false) stays an array of the servers, and its gradient is dense:
- * rows of a table are updated when they have a gradient.
+ * (lazy_mode=false, a decay that is written out), or whose gradient is calculated
+ * with as a whole (a norm that is written out), stays an array of the servers,
+ * and its gradient is dense: rows of a table are updated when they have a
+ * gradient.
  */
 #include <inttypes.h>
 
@@ -372,54 +374,124 @@ static void mark_lookups(const array *a)
 
 /* --- what stays an array --------------------------------------------------- */
 
-static bool moves_every_row(const fl_op_node *update)
+static bool moves_every_row(const array *a)
 {
-    const fl_attr *lazy = fl_match_attr(update, "lazy_mode");
+    const fl_attr *lazy = fl_match_attr(a->update, "lazy_mode");
 
     return lazy && !lazy->b;
 }
 
-/* What was rows of w's gradient is all of it, through clipping and decay up to
-   the update. */
-static void be_dense(const array *a, fl_node_group *from)
+/* Decay that is written out reads all of the parameter, and moves all of it. */
+static bool decays_every_row(const array *a)
 {
-    for (size_t i = 0; i < from->len; i++) {
-        const fl_op_node *n = from->data[i];
+    for (const fl_op_node *n = a->block->first; n; n = n->next)
+        if (n->role == FL_OP_ROLE_OPTIMIZE && n != a->update &&
+            !fl_match_op(n, "weight_decay") && fl_node_uses_var(n, a->w))
+            return true;
+    return false;
+}
+
+/* What a table's gradient may go through on its way to the update. */
+static bool takes_rows(const array *a, const fl_op_node *n)
+{
+    static const char *const ops[] = { "sum", "clip", "clip_by_norm",
+                                       "clip_by_global_norm", "weight_decay" };
+
+    for (size_t i = 0; i < FL_LEN(ops); i++)
+        if (fl_match_op(n, ops[i]))
+            return true;
+    return n == a->update;
+}
+
+/* Whether v, which n writes, is rows of w's gradient. A lookup may have
+   gradients of other parameters, too. */
+static bool is_rows_of(const array *a, const fl_op_node *n, const fl_var *v)
+{
+    const fl_row_reader *how = fl_row_reader_of(n, a->w);
+
+    return v && v->meta.kind == FL_KIND_ROWS &&
+           (!how || v == fl_match_out(n, how->grad));
+}
+
+static void add_readers(fl_node_group *g, const fl_op_node *n, const fl_var *v)
+{
+    for (fl_op_node *m = n->next; m; m = m->next)
+        if (fl_node_uses_var(m, v) && !fl_node_group_has(g, m))
+            fl_node_group_add(g, m);
+}
+
+/* The operators that see rows of w's gradient, from the lookups to the
+   update. */
+static void find_row_users(const array *a, fl_node_group *g)
+{
+    for (fl_op_node *n = a->block->first; n; n = n->next)
+        if (is_sparse_lookup(n, a->w))
+            fl_node_group_add(g, n);
+    for (size_t i = 0; i < g->len; i++) {
+        const fl_op_node *n = g->data[i];
 
         for (int s = 0; s < fl_node_n_out(n); s++)
-            for (int k = 0; k < n->out[s].n; k++) {
-                fl_var *v = n->out[s].vars[k];
-
-                if (!v || v->meta.kind != FL_KIND_ROWS)
-                    continue;
-                v->meta = a->w->meta;
-                for (fl_op_node *m = n->next; m; m = m->next)
-                    if (fl_node_uses_var(m, v))
-                        fl_node_group_add(from, m);
-            }
+            for (int k = 0; k < n->out[s].n; k++)
+                if (is_rows_of(a, n, n->out[s].vars[k]))
+                    add_readers(g, n, n->out[s].vars[k]);
     }
 }
 
-static void stay_array(const array *a)
+/* Why all of the parameter has to travel; NULL: rows of it do. */
+static const char *needs_all(const array *a, const fl_node_group *users)
 {
-    fl_node_group from = { 0 };
+    if (moves_every_row(a))
+        return "has lazy_mode=false, which moves every row in each step";
+    if (decays_every_row(a))
+        return "comes with a decay that moves every row in each step";
+    for (size_t i = 0; i < users->len; i++)
+        if (!is_sparse_lookup(users->data[i], a->w) &&
+            !takes_rows(a, users->data[i]))
+            return "takes a gradient that is calculated with as a whole";
+    return NULL;
+}
+
+/* Rows that are merged, or taken as an array, are one already. */
+static fl_status be_copy(fl_op_node *n)
+{
+    fl_op_builder b = { .type = "assign", .role = n->role };
+    fl_op_node *next = n->next;
+
+    fl_op_builder_in(&b, "X", fl_match_in(n, "X"));
+    fl_op_builder_out(&b, "Out", fl_match_out(n, "Out"));
+    fl_block_remove(n->block, n);
+    return fl_op_builder_insert(&b, next, NULL);
+}
+
+static fl_status be_dense(const array *a, fl_op_node *n)
+{
+    const fl_row_reader *how = fl_row_reader_of(n, a->w);
+
+    if (how)
+        n->attrs[fl_op_find_attr(n->def, how->sparse)].b = false;
+    for (int s = 0; s < fl_node_n_out(n); s++)
+        for (int k = 0; k < n->out[s].n; k++)
+            if (is_rows_of(a, n, n->out[s].vars[k]))
+                n->out[s].vars[k]->meta = a->w->meta;
+    if (fl_match_op(n, "merge_selected_rows") ||
+        fl_match_op(n, "get_tensor_from_selected_rows"))
+        return be_copy(n);
+    return FL_OK;
+}
+
+static fl_status stay_array(const array *a, const fl_node_group *users,
+                            const char *why)
+{
     char text[FL_NODE_TEXT_MAX];
 
-    for (fl_op_node *n = a->block->first; n; n = n->next)
-        if (is_sparse_lookup(n, a->w)) {
-            const fl_row_reader *how = fl_row_reader_of(n, a->w);
-
-            n->attrs[fl_op_find_attr(n->def, how->sparse)].b = false;
-            fl_node_group_add(&from, n);
-        }
-    be_dense(a, &from);
-    fl_vec_release(&from);
+    for (size_t i = 0; i < users->len; i++)
+        FL_TRY(be_dense(a, users->data[i]));
     a->d->main->version++;
     FL_WARN("dist",
-            "%s has lazy_mode=false, which moves every row in each step: all "
-            "of parameter %s travels; with lazy_mode=true it is the rows of a "
+            "%s %s: all of parameter %s travels, not the rows of a "
             "batch",
-            fl_node_text(a->update, text), a->w->name);
+            fl_node_text(a->update, text), why, a->w->name);
+    return FL_OK;
 }
 
 /* --- all parameters ------------------------------------------------------- */
@@ -451,6 +523,8 @@ static fl_status make_table(array *a)
 static fl_status change_param(fl_dist *d, fl_var *w, bool *changed)
 {
     array a = { .d = d, .block = fl_program_main(d->main), .w = w };
+    fl_node_group users = { 0 };
+    const char *why;
     fl_status st;
 
     a.lookup = find_lookup(&a);
@@ -459,13 +533,11 @@ static fl_status change_param(fl_dist *d, fl_var *w, bool *changed)
     FL_TRY(fl_dist_find_update(d, w, &a.update));
     if (!a.update)
         return FL_OK;
-    if (moves_every_row(a.update)) {
-        stay_array(&a);
-        *changed = true;
-        return FL_OK;
-    }
-    st = make_table(&a);
+    find_row_users(&a, &users);
+    why = needs_all(&a, &users);
+    st = why ? stay_array(&a, &users, why) : make_table(&a);
     *changed |= !st;
+    fl_vec_release(&users);
     fl_vec_release(&a.decays);
     return st;
 }

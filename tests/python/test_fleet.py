@@ -170,7 +170,10 @@ class Jobs(unittest.TestCase):
         self.assertIn("summed", out)
 
     def test_rows_move_on_servers_as_in_one_process(self):
-        for optimizer in ("SGD(0.5)", "Adam(0.05)", "Momentum(0.05, 0.9)"):
+        decay = "regularization=fluid.regularizer."
+        for optimizer in ("SGD(0.5)", "Adam(0.05)", "Momentum(0.05, 0.9)",
+                          f"SGD(0.5, {decay}L2Decay(0.01))",
+                          f"SGD(0.5, {decay}L1Decay(0.01))"):
             with self.subTest(optimizer=optimizer):
                 script = SAME.format(optimizer="fluid.optimizer." + optimizer)
                 found = [re.findall(r"losses .*", self.run_job(script, *how))
