@@ -13,6 +13,7 @@
 #include <Python.h>
 
 #include "flotilla/flotilla.h"
+#include "flotilla/predict.h"
 
 /* --- buffers ------------------------------------------------------------- */
 
@@ -55,7 +56,9 @@ PyAPI_FUNC(const char *) PyUnicode_AsUTF8AndSize(PyObject *o, Py_ssize_t *n);
     X(strategy, fl_strategy, NULL)                                             \
     X(transpiler, fl_transpiler, fl_transpiler_free)                           \
     X(table, fl_table, NULL)                                                   \
-    X(job, fl_job, fl_job_free)
+    X(job, fl_job, fl_job_free)                                                \
+    X(model, fl_model, fl_model_close)                                         \
+    X(predictor, fl_predictor, fl_predictor_free)
 
 typedef enum core_kind {
 #define X(name, type, free_fn) CORE_##name,
@@ -138,6 +141,6 @@ PyObject *core_text(char *text);
 extern PyMethodDef core_ir_methods[], core_var_methods[], core_op_methods[],
     core_look_methods[], core_scope_methods[], core_run_methods[],
     core_io_methods[], core_data_methods[], core_fleet_methods[],
-    core_table_methods[];
+    core_table_methods[], core_predict_methods[];
 
 #endif

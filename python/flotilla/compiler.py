@@ -5,6 +5,7 @@ from . import _core, feeding, fetched, ir, tensor
 from .data import read
 from .executor import Executor
 from .fluid import cpu_places
+from .inference import create_paddle_predictor
 
 
 class BuildStrategy:
@@ -65,6 +66,7 @@ class CompiledProgram:
         self._program = program_or_graph
         self._build = build_strategy or BuildStrategy()
         self._parallel = None
+        self._is_inference, self._predictor = False, None
         self._share = None
         self._compiled_for = None  # (scope, place)
         self._handles = {}  # by program handle and number of replicas
@@ -82,6 +84,12 @@ class CompiledProgram:
         self._parallel = (loss_name, exec_strategy or ExecutionStrategy(),
                           len(places) if places else 0)
         self._share = share_vars_from
+        return self
+
+    def _with_inference_optimize(self, config):
+        """Runs give what the predictor of a config does."""
+        self._predictor = create_paddle_predictor(config)
+        self._is_inference = True
         return self
 
     def _compile(self, scope, place):
@@ -143,6 +151,8 @@ class CompiledProgram:
         return found
 
     def _run(self, exe, feed, names, scope, return_numpy, return_merged):
+        if self._is_inference:
+            return self._predictor.run(feed)
         if self._parallel is None:
             return exe._run_program(self._program, feed, names, scope,
                                     return_numpy)

@@ -162,6 +162,15 @@ class FetchHandler:
         for name, value in res_dict.items():
             print(f"{name}[0]: {value[0]} ")
 
+    @staticmethod
+    def help():
+        print("""class FetchHandlerExample(FetchHandler):
+    def handler(self, res_dict):
+        print(res_dict["auc"])
+
+exe.train_from_dataset(program, dataset, fetch_handler=FetchHandlerExample(
+    var_dict={"auc": auc}, period_secs=60))""")
+
 
 def _fetch_var(name, scope=None, return_numpy=True):
     """The value of a variable of a scope."""

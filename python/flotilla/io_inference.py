@@ -1,10 +1,12 @@
 """Models for prediction: a folder that the predictor opens, or, where files are
 named, the text of the program and a file of its variables."""
+import contextlib
 import os
 import tempfile
 import warnings
 
 from . import _core, ir, tensor
+from .executor import Executor
 from .io_vars import (as_bytes, get_program_persistable_vars, load_vars,
                       valid_program, write_file)
 
@@ -157,3 +159,35 @@ def load_inference_model(dirname, executor, model_filename=None,
     program, feeds, targets = found
     block = program.global_block()
     return [program, feeds, [block.var(name) for name in targets]]
+
+
+# --- for predictors ----------------------------------------------------------
+
+def _save_text(folder, data, dirname, params):
+    """A model of files that _write_files wrote, as a folder of versions."""
+    with tensor.scope_guard(tensor.Scope()):
+        executor = Executor()
+        program, feeds, targets = _from_text(executor, data, dirname, params)
+        _core.save_inference(executor._handle, folder, feeds, targets,
+                             program._handle, tensor.global_scope()._handle)
+
+
+@contextlib.contextmanager
+def model_folder(path, model_filename=None, params_filename=None):
+    """A folder that the predictor opens: the model's own, or one made of files
+    that are something else."""
+    program = os.path.join(path, model_filename or "__model__")
+    if not os.path.isfile(program):
+        if model_filename is not None:
+            raise ValueError(f"there is no file {program}")
+        yield path
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        with open(program, "rb") as f:
+            data = f.read()
+        if _is_text(data):
+            _save_text(folder, data, path, params_filename)
+        else:
+            _core.import_paddle(ir.ctx, path, folder, model_filename,
+                                params_filename)
+        yield folder

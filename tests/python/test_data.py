@@ -7,6 +7,7 @@ import numpy as np
 
 import flotilla as fl
 from flotilla.data import reader as rd
+from flotilla.data.feed_desc import DataFeedDesc
 from flotilla.data.generator import MultiSlotDataGenerator
 from flotilla.data.loader import EOFException
 
@@ -144,6 +145,70 @@ class DataSets(unittest.TestCase):
     def test_a_kind_that_there_is_not(self):
         with self.assertRaisesRegex(ValueError, "QueueDataset"):
             fl.DatasetFactory().create_dataset("Nothing")
+
+    def test_what_a_dataset_reads_is_described(self):
+        d = self.dataset("QueueDataset")
+        self.assertEqual(d.desc(), '''name: "MultiSlotDataFeed"
+batch_size: 10
+multi_slot_desc {
+  slots {
+    name: "ids"
+    type: "uint64"
+    is_used: true
+  }
+  slots {
+    name: "y"
+    type: "uint64"
+    is_dense: true
+    is_used: true
+    shape: -1
+    shape: 1
+  }
+}
+pipe_command: "cat"
+''')
+        with open(self.file + ".proto", "w") as f:
+            f.write(d.desc().replace("    is_used: true\n", ""))
+        desc = DataFeedDesc(self.file + ".proto")
+        desc.set_batch_size(128)
+        desc.set_use_slots(["ids"])
+        self.assertIn('name: "ids"\n    type: "uint64"\n    is_used: true',
+                      desc.desc())
+        self.assertIn("batch_size: 128", desc.desc())
+        with self.assertRaisesRegex(ValueError, "no slot z; there are ids, y"):
+            desc.set_dense_slots(["z"])
+
+    def test_ids_and_contents_of_lines_are_cut_off(self):
+        with open(self.file, "w") as f:
+            f.write("1 a 1 text 2 7 8 1 0\n1 b 1 more 1 9 1 1\n")
+        d = self.dataset("InMemoryDataset")
+        d.set_parse_ins_id(True)
+        d.set_parse_content(True)
+        d.load_into_memory()
+        feed, = next(iter(fl.DataLoader.from_dataset(d, None,
+                                                     drop_last=False)))
+        self.assertEqual(np.array(feed["ids"]).ravel().tolist(), [7, 8, 9])
+
+    def test_what_a_dataset_has_not_is_refused_by_name(self):
+        d = self.dataset("InMemoryDataset")
+        with self.assertRaisesRegex(NotImplementedError,
+                                    "set_merge_by_lineid: records"):
+            d.set_merge_by_lineid(2)
+        with self.assertRaisesRegex(ValueError, "only supports.*FP64"):
+            with fl.program_guard(fl.Program()):
+                d.set_use_var([fl.layers.data("z", [1], dtype="float64")])
+
+    def test_a_generator_refuses_what_is_no_line(self):
+        g = MultiSlotDataGenerator()
+        self.assertEqual(g._gen_str(zip(["a", "b"], [[1], (0.5, 2)])),
+                         "1 1 2 0.5 2\n")
+        for line, why in ((7, "list or tuple"), ("text", "list or tuple"),
+                          ([("a", [])], "a is empty"),
+                          ([("a", ["x"])], "int or float"),
+                          ([("a", [1])], "1 fields after 2"),
+                          ([("a", [1]), ("c", [1])], "require<b>, get<c>")):
+            with self.assertRaisesRegex(ValueError, why):
+                g._gen_str(line)
 
     def test_a_generator_writes_lines_of_slots(self):
         line = MultiSlotDataGenerator()._gen_str([("ids", [1, 2]), ("y", [0])])

@@ -1,28 +1,73 @@
 """Data sets: files that the library reads, in threads of its own."""
 from .. import _core, ir, tensor
+from ..types import VarType
+from .feed_desc import to_text
 
 _LOAD, _PRELOAD, _WAIT, _SHUFFLE, _GLOBAL_SHUFFLE, _RELEASE = range(6)
 
 
 class DatasetFactory:
     def create_dataset(self, datafeed_class="QueueDataset"):
-        kinds = {c.__name__: c for c in (QueueDataset, InMemoryDataset)}
+        kinds = {c.__name__: c for c in (QueueDataset, InMemoryDataset,
+                                         FileInstantDataset)}
         if datafeed_class not in kinds:
             raise ValueError(f"datafeed class {datafeed_class} does not exist; "
                              f"there are {', '.join(kinds)}")
         return kinds[datafeed_class]()
 
 
+# Fluid's words for what slots hold.
+_SLOT_TYPES = {VarType.FP32: "float", VarType.INT64: "uint64"}
+
+
+def _slot(var):
+    """How a variable's slot is described."""
+    if var.dtype not in _SLOT_TYPES:
+        raise ValueError("Currently, fluid.dataset only supports dtype=float32"
+                         f" and dtype=int64; {var.name} is {var.dtype.name}")
+    found = [("name", f'"{var.name}"'),
+             ("type", f'"{_SLOT_TYPES[var.dtype]}"')]
+    if not var.lod_level:
+        found.append(("is_dense", "true"))
+    found.append(("is_used", "true"))
+    if not var.lod_level:
+        found += [("shape", str(n)) for n in var.shape]
+    return found
+
+
 class DatasetBase:
+    _kind = "QueueDataset"
+    _feed = "MultiSlotDataFeed"
+
     def __init__(self):
-        self._handle = _core.dataset_new(ir.ctx, type(self).__name__)
+        self._handle = _core.dataset_new(ir.ctx, self._kind)
         self.thread_num = 1
         self.filelist = []
-        self._names = []
+        self._slots = []
         self._batch_size = 32
+        self._pipe_command = "cat"
+        self.parse_ins_id = self.parse_content = False
 
     def set_pipe_command(self, pipe_command):
-        _core.dataset_text(self._handle, "pipe_command", pipe_command)
+        self._pipe_command = pipe_command
+        self._set_pipe()
+
+    def _set_pipe(self):
+        """Ids and contents before the slots of a line, each a 1 and a word,
+        are cut off; nothing here uses them."""
+        n = 2 * (self.parse_ins_id + self.parse_content)
+        command = self._pipe_command
+        if n:
+            command += f" | cut -d' ' -f{n + 1}-"
+        _core.dataset_text(self._handle, "pipe_command", command)
+
+    def desc(self):
+        """The description of the feed, as PaddlePaddle writes it."""
+        slots = [("slots", slot) for slot in self._slots]
+        return to_text([("name", f'"{self._feed}"'),
+                        ("batch_size", str(self._batch_size)),
+                        ("multi_slot_desc", slots),
+                        ("pipe_command", f'"{self._pipe_command}"')])
 
     def set_batch_size(self, batch_size):
         self._batch_size = batch_size
@@ -37,9 +82,9 @@ class DatasetBase:
         _core.dataset_files(self._handle, self.filelist)
 
     def set_use_var(self, var_list):
-        self._names = [v.name for v in var_list]
+        self._slots = [_slot(v) for v in var_list]
         _core.dataset_vars(self._handle, var_list[0].block.program._handle,
-                           self._names)
+                           [v.name for v in var_list])
 
     def set_format(self, spec):
         """How lines are read; multislot unless said."""
@@ -76,6 +121,37 @@ class DatasetBase:
                 found = []
 
 
+# Of engines that are not here, or of others' record formats.
+_REFUSED = {
+    "set_download_cmd": "the setting fs_get brings files of other systems",
+    "set_rank_offset": "records have no ranks",
+    "set_pv_batch_size": "records are not joined by page views",
+    "set_enable_pv_merge": "records are not joined by page views",
+    "get_pv_data_size": "records are not joined by page views",
+    "preprocess_instance": "records are not joined by page views",
+    "postprocess_instance": "records are not joined by page views",
+    "set_current_phase": "records are not joined by page views",
+    "set_parse_logkey": "records have no log keys",
+    "set_merge_by_sid": "records have no log keys",
+    "set_merge_by_lineid": "records are not joined by their ids",
+    "set_generate_unique_feasigns": "servers know the rows that they have",
+    "generate_local_tables_unlock": "servers know the rows that they have",
+    "set_feed_type": "set_format says how lines are read",
+}
+
+
+def _refuse(name, why):
+    def refuse(self, *args, **kwargs):
+        raise NotImplementedError(f"Dataset.{name}: {why}")
+
+    refuse.__name__ = name
+    return refuse
+
+
+for _name, _why in _REFUSED.items():
+    setattr(DatasetBase, _name, _refuse(_name, _why))
+
+
 class QueueDataset(DatasetBase):
     """Files stream through."""
 
@@ -90,7 +166,49 @@ class QueueDataset(DatasetBase):
                                   "global_shuffle")
 
 
+class FileInstantDataset(QueueDataset):
+    """The same: files are read when they are needed."""
+
+    _feed = "MultiSlotFileInstantDataFeed"
+
+
 class InMemoryDataset(DatasetBase):
+    _kind = "InMemoryDataset"
+    _feed = "MultiSlotInMemoryDataFeed"
+
+    def __init__(self):
+        super().__init__()
+        self.queue_num = None
+        self.fea_eval = False
+        self.fleet_send_batch_size = None
+        self.fleet_send_sleep_seconds = None
+
+    def set_parse_ins_id(self, parse_ins_id):
+        """Whether lines begin with an id: a 1 and a word."""
+        self.parse_ins_id = bool(parse_ins_id)
+        self._set_pipe()
+
+    def set_parse_content(self, parse_content):
+        """Whether a 1 and a word of content come next."""
+        self.parse_content = bool(parse_content)
+        self._set_pipe()
+
+    def set_fea_eval(self, record_candidate_size, fea_eval=True):
+        """slots_shuffle may follow; every record is a candidate."""
+        self.fea_eval = bool(fea_eval)
+
+    def set_queue_num(self, queue_num):
+        """Speed alone: there are as many queues as threads that train."""
+        self.queue_num = queue_num
+
+    def set_fleet_send_batch_size(self, fleet_send_batch_size=1024):
+        """Speed alone: a global shuffle sends what fits."""
+        self.fleet_send_batch_size = fleet_send_batch_size
+
+    def set_fleet_send_sleep_seconds(self, fleet_send_sleep_seconds=0):
+        """Speed alone: a global shuffle does not sleep."""
+        self.fleet_send_sleep_seconds = fleet_send_sleep_seconds
+
     def load_into_memory(self):
         _core.dataset_do(self._handle, _LOAD, 0)
 
@@ -113,7 +231,16 @@ class InMemoryDataset(DatasetBase):
         _core.dataset_do(self._handle, _RELEASE, 0)
 
     def get_memory_data_size(self, fleet=None):
-        return _core.dataset_sizes(self._handle)[0]
+        return self._size(0, fleet)
 
     def get_shuffle_data_size(self, fleet=None):
-        return _core.dataset_sizes(self._handle)[1]
+        return self._size(1, fleet)
+
+    def _size(self, which, fleet):
+        """Of this process, or of all workers of a fleet."""
+        mine = [_core.dataset_sizes(self._handle)[which]]
+        if fleet is None:
+            return mine[0]
+        total = [0]
+        fleet._role_maker.all_reduce_worker(mine, total)
+        return total[0]

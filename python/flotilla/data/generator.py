@@ -1,4 +1,5 @@
 """Generators of multi-slot lines, for scripts of a dataset's pipe command."""
+import numbers
 import sys
 
 
@@ -8,8 +9,10 @@ class DataGenerator:
 
     def __init__(self):
         self.batch_size_ = 32
+        self._proto_info = None
 
     def set_batch(self, batch_size):
+        """How many samples generate_batch gets at a time."""
         self.batch_size_ = batch_size
 
     def generate_sample(self, line):
@@ -22,6 +25,10 @@ class DataGenerator:
             yield from samples
 
         return all_of
+
+    def _gen_str(self, line):
+        raise NotImplementedError("pls use MultiSlotDataGenerator or "
+                                  "MultiSlotStringDataGenerator")
 
     def run_from_stdin(self):
         self._run(sys.stdin)
@@ -46,31 +53,61 @@ class DataGenerator:
             sys.stdout.write(self._gen_str(sample))
 
 
-def _items(line):
-    if not isinstance(line, (list, tuple)):
+def _fields(line):
+    """[(name, values), ...] of whatever gives pairs."""
+    if isinstance(line, (str, bytes)):
         raise ValueError("the output of process() must be in list or tuple "
-                         "type")
-    return line
+                         f"type, not {line!r}")
+    try:
+        return [(name, list(values)) for name, values in line]
+    except (TypeError, ValueError):
+        raise ValueError(
+            "the output of process() must be in list or tuple type: [('words',"
+            f" [1926, 8, 17]), ('label', [1])], not {line!r}") from None
+
+
+def _line(fields):
+    return " ".join(" ".join([str(len(values)), *map(str, values)])
+                    for _, values in fields) + "\n"
 
 
 class MultiSlotStringDataGenerator(DataGenerator):
+    """Values are texts, written as they are."""
+
     def _gen_str(self, line):
-        parts = []
-        for _, values in _items(line):
-            parts.append(str(len(values)))
-            parts.extend(values)
-        return " ".join(parts) + "\n"
+        return _line(_fields(line))
+
+
+def _kind(name, values):
+    """What a slot holds: uint64 or float."""
+    if not isinstance(name, str):
+        raise ValueError(f"name {name!r} must be in str type")
+    if not values:
+        raise ValueError("the elements of each field can not be empty, please "
+                         f"check if {name} is empty")
+    for value in values:
+        if not isinstance(value, numbers.Real):
+            raise ValueError(f"{value!r} of {name} must be in int or float")
+    whole = all(isinstance(v, numbers.Integral) for v in values)
+    return "uint64" if whole else "float"
 
 
 class MultiSlotDataGenerator(DataGenerator):
+    """Values are numbers; every line has the slots of the first."""
+
     def _gen_str(self, line):
-        parts = []
-        for name, values in _items(line):
-            if not isinstance(name, str):
-                raise ValueError(f"name {name!r} must be in str type")
-            if not values:
-                raise ValueError("the elements of each field can not be empty,"
-                                 f" please check if {name} is empty")
-            parts.append(str(len(values)))
-            parts.extend(map(str, values))
-        return " ".join(parts) + "\n"
+        fields = _fields(line)
+        kinds = [(name, _kind(name, values)) for name, values in fields]
+        if self._proto_info is None:
+            self._proto_info = kinds
+        if len(kinds) != len(self._proto_info):
+            raise ValueError(
+                "the complete field set of two given line are inconsistent: "
+                f"{len(kinds)} fields after {len(self._proto_info)}")
+        for i, (known, new) in enumerate(zip(self._proto_info, kinds)):
+            if known[0] != new[0]:
+                raise ValueError("the field name of two given line are not "
+                                 f"match: require<{known[0]}>, get<{new[0]}>.")
+            if new[1] == "float":
+                self._proto_info[i] = new
+        return _line(fields)
