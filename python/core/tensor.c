@@ -1,7 +1,8 @@
 /* tensor.c - values: arrays of others without a copy, and tensors of our own.
  *
  * A Tensor is dense, ragged (with offsets), rows of a table or an array of
- * these. It owns its memory, which numpy sees through __array_interface__.
+ * these. It owns its memory, or holds on to whose it is, and numpy sees it
+ * through __array_interface__.
  */
 #include <string.h>
 
@@ -10,6 +11,7 @@
 typedef struct tensor {
     PyObject_HEAD fl_tensor value; /* all that it points to is in memory */
     void *memory;
+    PyObject *held; /* a tuple of views of others' memory; NULL: its own */
 } tensor;
 
 static PyTypeObject *tensor_type;
@@ -104,6 +106,7 @@ PyObject *core_tensor_copy(const fl_tensor *t)
 
     if (!copy)
         return NULL;
+    copy->held = NULL;
     copy->memory = PyMem_Malloc(bytes ? bytes : 1);
     if (!copy->memory) {
         Py_DECREF(copy);
@@ -154,6 +157,7 @@ static void tensor_dealloc(PyObject *o)
     freefunc free_object = (freefunc)PyType_GetSlot(type, Py_tp_free);
 
     PyMem_Free(((tensor *)o)->memory);
+    Py_XDECREF(((tensor *)o)->held);
     free_object(o);
     Py_DECREF(type);
 }
@@ -274,7 +278,7 @@ static PyGetSetDef tensor_fields[] = {
 static PyType_Slot slots[] = {
     { Py_tp_dealloc, tensor_dealloc },
     { Py_tp_getset, tensor_fields },
-    { Py_tp_doc, "A value that owns its memory." },
+    { Py_tp_doc, "A value that owns its memory, or borrows it." },
     { 0, NULL },
 };
 
@@ -360,6 +364,86 @@ static PyObject *tensor_new(PyObject *self, PyObject *args)
     return result;
 }
 
+/* Adds a view of what `o` has to the tuple, which keeps it where it is, and
+   gives it as a tensor. */
+static int hold(PyObject *tuple, Py_ssize_t i, PyObject *o, fl_tensor *out)
+{
+    PyObject *keeper = PyMemoryView_FromObject(o);
+    core_view view;
+    int bad;
+
+    if (!keeper || PyTuple_SetItem(tuple, i, keeper))
+        return -1;
+    bad = core_view_of(keeper, &view, out);
+    core_drop_view(&view);
+    return bad;
+}
+
+/* Offsets of a level, outermost first: int64 numbers in a row. */
+static int hold_level(PyObject *held, int k, PyObject *o, fl_tensor *t)
+{
+    fl_tensor level;
+
+    if (!o || hold(held, k + 1, o, &level))
+        return -1;
+    if (level.dtype != FL_DTYPE_I64 || level.shape.rank != 1) {
+        PyErr_Format(PyExc_TypeError, "offsets are one row of int64");
+        return -1;
+    }
+    t->lod[k] = level.data;
+    t->lod_len[k] = level.shape.dim[0];
+    return 0;
+}
+
+static int hold_all(PyObject *held, PyObject *array, PyObject *levels,
+                    fl_tensor *t)
+{
+    Py_ssize_t n = PyTuple_Size(held) - 1;
+
+    if (hold(held, 0, array, t))
+        return -1;
+    for (int k = 0; k < n; k++) {
+        PyObject *level = PySequence_GetItem(levels, k);
+        int bad = hold_level(held, k, level, t);
+
+        Py_XDECREF(level);
+        if (bad)
+            return -1;
+    }
+    t->n_lod = (int)n;
+    t->kind = FL_KIND_RAGGED;
+    return 0;
+}
+
+/* tensor_view(array, levels of offsets): a ragged Tensor without copies. */
+static PyObject *tensor_view(PyObject *self, PyObject *args)
+{
+    PyObject *array, *levels, *held;
+    Py_ssize_t n;
+    fl_tensor t;
+    tensor *made;
+
+    (void)self;
+    if (!PyArg_ParseTuple(args, "OO", &array, &levels))
+        return NULL;
+    n = PySequence_Length(levels);
+    if (n < 1 || n > FL_LOD_MAX)
+        return PyErr_Format(PyExc_ValueError,
+                            "a view has 1 to %d levels of offsets", FL_LOD_MAX);
+    held = PyTuple_New(n + 1);
+    made = held && !hold_all(held, array, levels, &t)
+               ? PyObject_New(tensor, tensor_type)
+               : NULL;
+    if (!made) {
+        Py_XDECREF(held);
+        return NULL;
+    }
+    made->value = t;
+    made->memory = NULL;
+    made->held = held;
+    return (PyObject *)made;
+}
+
 /* tensor_array([Tensor, ...]): a Tensor with copies of them. */
 static PyObject *tensor_array(PyObject *self, PyObject *args)
 {
@@ -394,6 +478,8 @@ static PyObject *tensor_array(PyObject *self, PyObject *args)
 static PyMethodDef tensor_methods[] = {
     { "tensor", tensor_new, METH_VARARGS,
       "tensor(array, lod, rows, height): a Tensor with copies." },
+    { "tensor_view", tensor_view, METH_VARARGS,
+      "tensor_view(array, levels): a ragged Tensor without copies." },
     { "tensor_array", tensor_array, METH_VARARGS,
       "tensor_array(tensors): a Tensor that is an array of them." },
     { NULL, NULL, 0, NULL },

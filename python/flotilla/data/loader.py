@@ -28,10 +28,13 @@ def keep_data_loader_order(*args):
     _keeps_order, = args
 
 
-def _check_array(value):
+def check_array(value):
     """Numbers of a batch as an array that can be fed."""
-    array = np.asarray(value)
-    if array.dtype == np.object_:
+    try:
+        array = np.asarray(value)
+    except ValueError:  # rows of different lengths, for a newer numpy
+        array = None
+    if array is None or array.dtype == np.object_:
         raise TypeError(
             "a batch has rows of different lengths, or what is no number; "
             "sequences are fed as a LoDTensor, see fluid.create_lod_tensor")
@@ -42,7 +45,7 @@ def _tensor(value):
     if isinstance(value, LoDTensor):
         return value
     t = LoDTensor()
-    t.set(_check_array(value))
+    t.set(check_array(value))
     return t
 
 
@@ -76,8 +79,22 @@ class DataLoader:
     def from_dataset(dataset, places, drop_last=True):
         return DatasetLoader(dataset, places, drop_last)
 
+    @staticmethod
+    def from_frame(feed_list, frame, batch_size, drop_last=True):
+        """Of columns that have the names of the variables."""
+        from .frame import from_frame
+        return from_frame(feed_list, frame, batch_size, drop_last)
+
+    @staticmethod
+    def from_parquet(feed_list, paths, batch_size, drop_last=True):
+        """The same of files."""
+        from .frame import from_parquet
+        return from_parquet(feed_list, paths, batch_size, drop_last)
+
 
 class GeneratorLoader(DataLoaderBase):
+    _check_input_array = staticmethod(check_array)
+
     def __init__(self, feed_list=None, capacity=None, use_double_buffer=True,
                  iterable=True, return_list=False, drop_last=True):
         if not capacity or capacity < 1:
@@ -166,7 +183,8 @@ class GeneratorLoader(DataLoaderBase):
         if self._source is None:
             raise AssertionError("Data source of DataLoader has not set yet")
         self._queue.reset()
-        self._queue.fill(self._batches)
+        self._queue.fill(self._batches if self._iterable else
+                         lambda: map(read.ready, self._batches()))
 
     def _reset(self):
         self._queue.reset()
@@ -214,6 +232,10 @@ class PyReader(GeneratorLoader):
                  iterable=True, return_list=False):
         super().__init__(feed_list, capacity, use_double_buffer, iterable,
                          return_list)
+
+    @property
+    def _loader(self):
+        return self
 
     def decorate_sample_generator(self, sample_generator, batch_size,
                                   drop_last=True, places=None):

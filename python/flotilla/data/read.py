@@ -102,8 +102,10 @@ def _reads(program):
     return program._reads[1]
 
 
-def _fed(value):
-    return value._fed() if isinstance(value, LoDTensor) else value
+def ready(batch):
+    """Values of a batch as a run takes them. The thread that fills a queue
+    makes them so; others push what they have."""
+    return [v._fed() if isinstance(v, LoDTensor) else v for v in batch]
 
 
 def next_feeds(program, feed=None, n=1):
@@ -114,5 +116,5 @@ def next_feeds(program, feed=None, n=1):
         batches = queue.take(n, drop_last)
         feeds = feeds[:len(batches)]
         for one, batch in zip(feeds, batches):
-            one.update(zip(outs, map(_fed, batch)))
+            one.update(zip(outs, ready(batch)))
     return feeds

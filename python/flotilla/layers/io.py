@@ -54,7 +54,7 @@ class PyReaderVar(read.ReaderVar):
         if self.tensor_provider is None:
             raise AssertionError(f"reader {self.name} has no data: a decorate_"
                                  "method says where it comes from")
-        self.queue.fill(self.tensor_provider)
+        self.queue.fill(lambda: map(read.ready, self.tensor_provider()))
 
     def reset(self):
         self.queue.reset()
