@@ -9,6 +9,7 @@ import flotilla as fl
 from flotilla.data import batches
 from flotilla.data import reader as rd
 from flotilla.data.batches import EOFException
+from flotilla.data.samples import BatchSampler, Dataset
 
 
 def counting(n, rows=2):
@@ -242,6 +243,72 @@ class Loops(Case):
             self.loader(counting(1)).start()
 
 
+class Squares(Dataset):
+    def __init__(self, n=7):
+        self.n = n
+
+    def __getitem__(self, i):
+        if i == 99:
+            raise KeyError("sample 99")
+        return np.full(2, i, "float32"), np.array([i * i])
+
+    def __len__(self):
+        return self.n
+
+
+class Numbered(Case):
+    def setUp(self):
+        super().setUp()
+        self.vars = [fl.layers.data("x", [2]),
+                     fl.layers.data("y", [1], dtype="int64")]
+
+    def loader(self, dataset=None, **options):
+        return fl.DataLoader(dataset or Squares(), feed_list=self.vars,
+                             places=[fl.CPUPlace()], **options)
+
+    def test_batches_come_in_order_whoever_reads_them(self):
+        for workers in (0, 1, 3):
+            loader = self.loader(batch_size=2, num_workers=workers)
+            for _ in range(2):
+                found = [np.array(feed["y"]).ravel().tolist()
+                         for feed, in loader()]
+                self.assertEqual(found, [[0, 1], [4, 9], [16, 25], [36]])
+            self.assertEqual(len(loader), 4)
+
+    def test_a_feed_for_each_place(self):
+        loader = fl.DataLoader(Squares(), self.vars, [fl.CPUPlace()] * 2,
+                               batch_size=2, drop_last=True)
+        self.assertEqual([len(feeds) for feeds in loader], [2, 1])
+        values = next(iter(fl.DataLoader(Squares(), return_list=True)))
+        self.assertEqual([v.shape() for v in values[0]], [[1, 2], [1, 1]])
+
+    def test_a_sampler_chooses(self):
+        sampler = BatchSampler(indices=[5, 3, 1], batch_size=2)
+        found = [np.array(feed["x"])[:, 0].tolist()
+                 for feed, in self.loader(batch_sampler=sampler)]
+        self.assertEqual(found, [[5, 3], [1]])
+        shuffled = BatchSampler(Squares(), shuffle=True, batch_size=7)
+        self.assertEqual(sorted(next(iter(shuffled))), list(range(7)))
+
+    def test_a_sample_that_fails_ends_the_loop(self):
+        for workers, kind in ((0, KeyError), (2, ValueError)):
+            with self.assertRaisesRegex(kind, "sample 99"):
+                list(self.loader(Squares(100), num_workers=workers,
+                                 batch_size=10))
+
+    def test_what_does_not_fit_together_is_refused(self):
+        with self.assertRaisesRegex(AssertionError, "paddle.io.Dataset"):
+            self.loader([1, 2])
+        with self.assertRaisesRegex(AssertionError, "feed_list"):
+            fl.DataLoader(Squares())
+        with self.assertRaisesRegex(AssertionError, "batch_sampler is given"):
+            self.loader(batch_sampler=BatchSampler(indices=[1]), shuffle=True)
+        with self.assertRaisesRegex(AssertionError, "positive integer"):
+            BatchSampler(indices=[1], batch_size=0)
+        with self.assertRaisesRegex(NotImplementedError, "__getitem__"):
+            Dataset()[0]
+
+
 class Queues(unittest.TestCase):
     def test_a_generator_that_does_not_end_is_told(self):
         blocked = rd.BatchQueue(1, "the other")
@@ -255,6 +322,14 @@ class Queues(unittest.TestCase):
         self.addCleanup(setattr, batches, "_END_SECONDS", old)
         with self.assertRaisesRegex(fl.Error, "the reader: its generator"):
             queue.reset()
+        blocked.close()
+
+    def test_one_that_is_too_slow_is_told(self):
+        blocked = rd.BatchQueue(1, "the other")
+        queue = batches.BatchQueue(1, "the reader", 0.0)
+        queue.fill(lambda: iter(blocked))
+        with self.assertRaisesRegex(fl.Error, "the reader: no batch.*slow"):
+            queue.pop()
         blocked.close()
 
     def test_a_killed_queue_gives_nothing_more(self):

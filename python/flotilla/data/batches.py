@@ -38,10 +38,11 @@ def as_error(error):
 
 
 class BatchQueue:
-    """At most `capacity` batches, in the order in which they came."""
+    """At most `capacity` batches, in the order in which they came. Whoever takes
+    one waits `seconds` for it, or as long as it takes."""
 
-    def __init__(self, capacity, name="reader"):
-        self._capacity, self._name = capacity, name
+    def __init__(self, capacity, name="reader", seconds=None):
+        self._capacity, self._name, self._seconds = capacity, name, seconds
         self._items = collections.deque()
         self._changed = threading.Condition(threading.RLock())
         self._closed = False
@@ -72,13 +73,7 @@ class BatchQueue:
         """The next batch; raises EOFException, or what the data ended with."""
         with self._changed:
             while not self._items and not self._closed:
-                filled = bool(self._threads)
-                if not self._changed.wait(None if filled
-                                          else _UNFILLED_SECONDS):
-                    raise ReaderError(
-                        f"{self._name}: no batch came in "
-                        f"{_UNFILLED_SECONDS:.0f} s; start() begins to read, "
-                        "or a thread of yours pushes to its queue")
+                self._wait()
             if self._items:
                 batch = self._items.popleft()
                 self._changed.notify_all()
@@ -86,6 +81,17 @@ class BatchQueue:
             if self._error is not None:
                 raise self._error
             raise EOFException("There is no next data.")
+
+    def _wait(self):
+        """For a change; says so when none came."""
+        seconds = self._seconds if self._threads else _UNFILLED_SECONDS
+        if self._changed.wait(seconds):
+            return
+        why = ("its generator is too slow, or stands still" if self._threads
+               else "start() begins to read, or a thread of yours pushes to "
+               "its queue")
+        raise ReaderError(f"{self._name}: no batch came in {seconds:.0f} s; "
+                          f"{why}")
 
     def take(self, n, drop_last):
         """Up to n batches; the end when there is none, or, with drop_last,

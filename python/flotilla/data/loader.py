@@ -9,7 +9,7 @@ import numpy as np
 
 from .. import ir
 from ..tensor import CPUPlace, LoDTensor
-from . import read
+from . import read, samples
 from .batches import BatchQueue, EOFException
 from .dataset import DatasetBase
 from .feeder import batch_of, batches_of
@@ -65,7 +65,62 @@ class DataLoaderBase:
         raise NotImplementedError(f"{type(self).__name__} has no __next__")
 
 
+# Batches that wait for a loop over a data set, for each worker.
+_AHEAD = 2
+
+
 class DataLoader:
+    """Batches of a data set whose samples have numbers; the methods below are
+    loaders of other kinds. A thread reads ahead and processes send through
+    pipes, whatever use_buffer_reader and use_shared_memory say."""
+
+    def __init__(self, dataset, feed_list=None, places=None, return_list=False,
+                 batch_sampler=None, batch_size=1, shuffle=False,
+                 drop_last=False, collate_fn=None, num_workers=0,
+                 use_buffer_reader=True, use_shared_memory=True, timeout=0,
+                 worker_init_fn=None):
+        if not return_list and feed_list is None:
+            raise AssertionError("feed_list should be set when "
+                                 "return_list=False")
+        if num_workers < 0 or timeout < 0:
+            raise AssertionError("num_workers and timeout should be "
+                                 f"non-negative: {num_workers}, {timeout}")
+        if batch_sampler is None:
+            batch_sampler = samples.BatchSampler(
+                dataset, shuffle=shuffle, batch_size=batch_size,
+                drop_last=drop_last)
+        elif batch_size != 1 or shuffle or drop_last:
+            raise AssertionError("batch_size/shuffle/drop_last should not be "
+                                 "set when batch_sampler is given")
+        self.batch_sampler = batch_sampler
+        self._batches = samples.Batches(dataset, batch_sampler, collate_fn)
+        self._names = [v.name for v in feed_list or ()]
+        self._n_places = (len(places) if isinstance(places, (list, tuple))
+                          else 1)
+        self._return_list = return_list
+        self._workers = (num_workers, worker_init_fn)
+        self._seconds = timeout or None
+
+    def __len__(self):
+        return len(self._batches)
+
+    def _take(self, queue):
+        found = [[_tensor(v) for v in batch]
+                 for batch in queue.take(self._n_places, False)]
+        if self._return_list:
+            return found
+        return [dict(zip(self._names, batch)) for batch in found]
+
+    def __iter__(self):
+        n, init_fn = self._workers
+        source = (self._batches.here if not n else
+                  lambda: self._batches.by_workers(n, init_fn))
+        return samples.SampleIterator(source, self._take,
+                                      _AHEAD * max(n, self._n_places),
+                                      self._seconds)
+
+    __call__ = __iter__
+
     @staticmethod
     def from_generator(feed_list=None, capacity=None, use_double_buffer=True,
                        iterable=True, return_list=False,

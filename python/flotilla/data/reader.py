@@ -109,7 +109,8 @@ def buffered(reader, size):
     return ahead
 
 
-def _in_order(numbered):
+def in_order(numbered):
+    """Samples in the order of their numbers, which have no gap."""
     waiting, at = {}, 0
     for number, sample in numbered:
         waiting[number] = sample
@@ -129,7 +130,7 @@ def xmap_readers(mapper, reader, process_num, buffer_size, order=False):
 
         source.fill(lambda: enumerate(reader()))
         done.fill(work, process_num)
-        return _in_order(done) if order else (s for _, s in done)
+        return in_order(done) if order else (s for _, s in done)
 
     return mapped
 
