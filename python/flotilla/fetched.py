@@ -4,6 +4,9 @@ import warnings
 
 import numpy as np
 
+from .tensor import LoDTensor, LoDTensorArray
+from .types import to_numpy
+
 
 class array(np.ndarray):
     """An array of one number, which float() and int() take."""
@@ -31,3 +34,29 @@ if _is_refused():
 else:
     def values(found):
         return found
+
+
+def as_numpy(value):
+    """An array of a tensor without sequences; lists of lists of tensors."""
+    if isinstance(value, (list, LoDTensorArray)):
+        return [as_numpy(v) for v in value]
+    if isinstance(value, LoDTensor) and value.lod():
+        raise RuntimeError(
+            "Some of your fetched tensors hold LoD information, which an array"
+            " has no place for; fetch with return_numpy=False")
+    return np.array(value)
+
+
+def as_tensor(data, place, dtype=None):
+    """A tensor of an array or of one number, whose type is said."""
+    if isinstance(data, list):
+        raise RuntimeError("Some of your feed data hold LoD information; make "
+                           "a LoDTensor of a list before it is fed")
+    if np.isscalar(data):
+        if dtype is None:
+            raise AssertionError("dtype should be given when casting python "
+                                 "scalar to tensor")
+        data = np.array([data]).astype(to_numpy(dtype))
+    found = LoDTensor()
+    found.set(data, place)
+    return found

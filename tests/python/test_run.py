@@ -5,6 +5,7 @@ import unittest
 import numpy as np
 
 import flotilla as fl
+from flotilla import fetched
 
 
 def net(build):
@@ -204,6 +205,17 @@ class Fetched(unittest.TestCase):
                                  fetch_list=[loss])
         self.assertEqual((float(got), int(got), got.shape), (4.0, 4, (1,)))
         self.assertEqual(repr(got), "array([4.], dtype=float32)")
+
+    def test_tensors_and_arrays_become_each_other(self):
+        t = fetched.as_tensor(2, fl.CPUPlace(), "int32")
+        self.assertEqual(fetched.as_numpy([t]), [np.array([2])])
+        ragged = fl.create_lod_tensor(np.ones((2, 1)), [[2]], fl.CPUPlace())
+        with self.assertRaisesRegex(RuntimeError, "return_numpy=False"):
+            fetched.as_numpy(ragged)
+        with self.assertRaisesRegex(RuntimeError, "LoDTensor of a list"):
+            fetched.as_tensor([1], fl.CPUPlace())
+        with self.assertRaisesRegex(AssertionError, "dtype"):
+            fetched.as_tensor(1, fl.CPUPlace())
 
 
 class ChosenUpdates(unittest.TestCase):
