@@ -56,7 +56,9 @@ class Executor:
         if len(feeds) != 1:
             raise ValueError(f"{len(feeds)} feeds for a program that is not "
                              "compiled with data parallel; it takes one")
-        return feeds[0]
+        feed = feeds[0]
+        feeding.expect_dict(feed)
+        return dict(zip(feed, read.ready(feed.values())))
 
     def _call(self, fn, program, runnable, feed, names, scope, as_arrays,
               n_places=1):

@@ -66,7 +66,8 @@ class BatchQueue:
                 self._changed.wait()
             if not self._closed:
                 self._items.append(batch)
-                self._changed.notify_all()
+                if len(self._items) == 1:  # else nobody waits for one
+                    self._changed.notify_all()
             return not self._closed
 
     def pop(self):
@@ -76,7 +77,10 @@ class BatchQueue:
                 self._wait()
             if self._items:
                 batch = self._items.popleft()
-                self._changed.notify_all()
+                # Who fills it goes on when there is room for several: each
+                # waking costs more than a batch.
+                if len(self._items) <= self._capacity // 2:
+                    self._changed.notify_all()
                 return batch
             if self._error is not None:
                 raise self._error
