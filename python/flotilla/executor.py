@@ -5,6 +5,15 @@ from . import _core, feeding, fetched, ir, tensor
 from .data import read
 
 
+def _flat(fetches):
+    """Variables of a list and of lists in it; tuples are updates."""
+    for v in fetches:
+        if isinstance(v, list):
+            yield from _flat(v)
+        elif not isinstance(v, tuple):
+            yield v
+
+
 class Executor:
     """Runs programs; plans are kept, so the second run of one is quick."""
 
@@ -92,8 +101,8 @@ class Executor:
             return ()
         if not isinstance(fetch_list, (list, tuple)):
             fetch_list = [fetch_list]
-        return tuple([v if isinstance(v, str) else v.name for v in fetch_list
-                      if not isinstance(v, tuple)])
+        return tuple([v if isinstance(v, str) else v.name
+                      for v in _flat(fetch_list)])
 
     @staticmethod
     def _with_updates(program, fetch_list):

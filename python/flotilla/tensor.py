@@ -51,11 +51,14 @@ def _fits(lod, n_rows=None):
 class LoDTensor:
     """Numbers, and where sequences of them begin: offsets per level."""
 
-    def __init__(self, core=None):
+    def __init__(self, of=None):
+        """Of a value of the library, or with lengths of sequences."""
         self._dims = None  # said before there are numbers
         self._array, self._lod = None, []
-        if core is not None:
-            self._keep(np.asarray(core), core.lod)
+        if isinstance(of, list):
+            self.set_recursive_sequence_lengths(of)
+        elif of is not None:
+            self._keep(np.asarray(of), of.lod)
 
     def _keep(self, array, lod):
         """Where the numbers and offsets go: a scope has a way of its own."""

@@ -8,6 +8,12 @@ import paddle.fluid as fluid
 
 
 class Names(unittest.TestCase):
+    def test_a_module_of_names_may_be_loaded_again(self):
+        import importlib
+        from paddle.fluid import executor
+        self.assertIs(importlib.reload(executor), executor)
+        self.assertTrue(executor.Executor)
+
     def test_it_says_what_it_is(self):
         self.assertIn("flotilla", paddle.__version__)
 

@@ -79,6 +79,12 @@ class Feeds(unittest.TestCase):
         np.testing.assert_array_equal(got, 2 * x)
         self.assertFalse(block.var("x").is_data)
 
+    def test_lists_among_the_fetches(self):
+        x = np.ones((1, 2), "float32")
+        got = self.exe.run(self.main, feed={"x": x},
+                           fetch_list=[self.out, ["x", [self.out]]])
+        self.assertEqual(len(got), 3)
+
     def test_what_is_to_be_checked_is_refused(self):
         main = fl.Program()
         with fl.program_guard(main, fl.Program()):

@@ -58,6 +58,11 @@ class Tensors(unittest.TestCase):
         t.set_recursive_sequence_lengths([[2, 1], [1, 3, 2]])
         self.assertEqual(t.lod(), [[0, 2, 3], [0, 1, 4, 6]])
 
+    def test_lengths_may_come_first(self):
+        t = fl.LoDTensor([[2, 2]])
+        t.set(np.ones((4, 1)))
+        self.assertEqual(t.lod(), [[0, 2, 4]])
+
     def test_offsets_that_rows_do_not_fit_are_told(self):
         t = fl.LoDTensor()
         t.set_lod([[0, 1, 3]])

@@ -11,6 +11,7 @@ that makes no sense here is there, and says why when it is called.
 """
 import difflib
 import importlib
+import importlib.machinery
 import os
 import sys
 import types
@@ -136,10 +137,30 @@ def _module(name):
     return made
 
 
+class _Finder:
+    """Lets importlib.reload() have a module of names: it stays as it is."""
+
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if isinstance(target, _Names):
+            return importlib.machinery.ModuleSpec(name, _Finder,
+                                                  is_package=True)
+        return None
+
+    @staticmethod
+    def create_module(spec):
+        return sys.modules.get(spec.name)
+
+    @staticmethod
+    def exec_module(module):
+        pass
+
+
 def install():
     """Makes `paddle` and its modules importable in this process."""
     if isinstance(sys.modules.get("paddle"), _Names):
         return
+    sys.meta_path.append(_Finder)
     for module, name, path, why in _rows():
         m = _module(module)
         if why:
