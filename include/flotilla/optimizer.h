@@ -46,6 +46,8 @@ typedef struct fl_backward_args {
     size_t n_parameters;
     fl_var *const *no_grad; /* no gradient flows through these */
     size_t n_no_grad;
+    bool all_leaves; /* what operators make of nothing gets its gradient too,
+                        and a loss that depends on nothing is no error */
 } fl_backward_args;
 
 /* Gradients of the loss, which is one number, for parameters; those that it

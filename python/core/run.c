@@ -40,7 +40,7 @@ static PyObject *pair_list(const fl_param_grad *pg, size_t n, PyObject *owner)
 /* append_backward(loss, parameters or None, no_grad): [(param, grad), ...] */
 static PyObject *append_backward(PyObject *self, PyObject *args)
 {
-    fl_backward_args a = FL_INIT(fl_backward_args, .n_no_grad = 0);
+    fl_backward_args a = FL_INIT(fl_backward_args, .all_leaves = true);
     PyObject *of, *params, *no_grad, *result = NULL;
     core_memory memory = { 0 };
     fl_param_grad *pg;

@@ -92,11 +92,13 @@ fl_status fl_append_backward_with(fl_var *loss, const fl_backward_args *args,
     FL_TRY(check_vars(loss->block, "parameter", a.parameters, a.n_parameters));
     spec = (fl_grad_spec){ .targets = &loss,
                            .n_targets = 1,
+                           .all_leaves = a.all_leaves,
                            .wanted = a.parameters,
                            .n_wanted = a.n_parameters,
                            .no_grad = a.no_grad,
                            .n_no_grad = a.n_no_grad,
                            .sum_op = "sum",
+                           .copy_op = "assign",
                            .seed = seed };
     st = fl_grad_append(loss->block, &spec, &pairs);
     if (!st)
@@ -140,6 +142,7 @@ fl_status fl_gradients_with(fl_var **out, const fl_gradients_args *args)
                            .no_grad = a.no_grad,
                            .n_no_grad = a.n_no_grad,
                            .sum_op = "sum",
+                           .copy_op = "assign",
                            .seed = seed };
     st = fl_grad_append(a.targets[0]->block, &spec, &pairs);
     for (size_t i = 0; i < pairs.len && !st; i++)

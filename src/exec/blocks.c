@@ -1,13 +1,16 @@
 /* blocks.c - a block that an operator runs inside its step.
  *
  * The block becomes a program of its own, with a plan and a runner that the
- * step keeps. Temporaries of outer blocks that it reads are fed to it, those
- * that it writes are fetched; what lives in the scope is the same for both.
+ * step keeps; blocks in it come along. Temporaries of outer blocks that it reads
+ * are fed to it, those that it writes are fetched; what lives in the scope is
+ * the same for both.
  * A gradient is the same program with autodiff's operators behind it, pruned
  * to the gradients that are wanted, so nothing is changed twice.
  */
 #include "exec/blocks.h"
 
+#include "base/rng.h"
+#include "ir/builder.h"
 #include "pass/grad.h"
 
 struct fl_child {
@@ -33,6 +36,7 @@ void fl_child_free(fl_child *k)
 /* Names while a child is made. */
 typedef struct maker {
     const fl_block_call *call;
+    const fl_plan *outer; /* of the step that runs it */
     const fl_block *from; /* the block that runs */
     fl_program *program;
     fl_block *main;
@@ -65,7 +69,29 @@ static fl_status feed(maker *m, const char *name, const fl_tensor *meta)
     return FL_OK;
 }
 
-/* What the block reads and writes anew is two variables in the program: the
+/* The operator that gives a variable of the block its first value. */
+static fl_status begin_with(maker *m, const fl_var *v, const char *fed)
+{
+    fl_op_builder b = { .type = m->call->copy_op };
+    fl_var *own;
+
+    FL_TRY(fl_block_add_var(m->main, v->name, &v->meta,
+                            v->flags & ~(unsigned)FL_VAR_DATA, &own));
+    fl_op_builder_in_name(&b, "X", fed);
+    fl_op_builder_out_name(&b, "Out", own->name);
+    return fl_op_builder_put(&b, m->main, NULL, NULL);
+}
+
+/* What both find there; a value may be fed in its place. */
+static bool is_in_scope(const maker *m, const fl_var *v)
+{
+    int i = v->flags & FL_VAR_PERSIST ? fl_plan_find(m->outer, v->name) : -1;
+
+    return (v->flags & FL_VAR_PERSIST) &&
+           (i < 0 || m->outer->vars[i].home != FL_HOME_FEED);
+}
+
+/* What the block is given and writes anew is two variables in the program: the
    one that is fed has a name of its own. */
 static fl_status declare_inputs(maker *m)
 {
@@ -73,62 +99,38 @@ static fl_status declare_inputs(maker *m)
 
     for (int i = 0; i < vars->n; i++) {
         const fl_var *v = vars->vars[i];
+        bool is_new = !fl_block_find_var(m->main, v->name);
 
         m->in[i] = v->name;
-        if (v->flags & FL_VAR_PERSIST)
+        if (is_in_scope(m, v))
             continue;
         if (is_written(m->from, v))
             m->in[i] = fl_arena_printf(m->arena, "%s@OUTER", v->name);
         FL_TRY(feed(m, m->in[i], &v->meta));
+        if (m->in[i] != v->name && is_new)
+            FL_TRY(begin_with(m, v, m->in[i]));
     }
     return FL_OK;
-}
-
-/* Reads before the first write see what was fed. */
-static void rewire(maker *m, const char *name, fl_var *fed)
-{
-    const fl_var *v = fl_block_find_var(m->main, name);
-
-    for (fl_op_node *n = m->main->first; n && v && v != fed; n = n->next) {
-        for (int s = 0; s < fl_node_n_in(n); s++)
-            for (int i = 0; i < n->in[s].n; i++)
-                if (n->in[s].vars[i] == v)
-                    fl_node_put_arg(n, &n->in[s], i, fed);
-        if (fl_node_writes_var(n, v))
-            return;
-    }
 }
 
 static fl_status check_nodes(const fl_block *b)
 {
     char text[FL_NODE_TEXT_MAX];
 
-    for (const fl_op_node *n = b->first; n; n = n->next) {
+    for (const fl_op_node *n = b->first; n; n = n->next)
         if (n->def->flags & FL_OP_WAITS)
             FL_FAIL(FL_ERR_UNSUPPORTED,
                     "%s waits for an answer and cannot stand in block %d, "
                     "which runs inside an operator",
                     fl_node_text(n, text), b->index);
-        for (int i = 0; i < fl_op_n_attrs(n->def); i++)
-            if (n->attrs[i].type == FL_ATTR_BLOCK && n->attrs[i].i >= 0)
-                FL_FAIL(FL_ERR_UNSUPPORTED,
-                        "%s has a block of its own, but stands in block %d, "
-                        "which runs inside an operator",
-                        fl_node_text(n, text), b->index);
-    }
     return FL_OK;
 }
 
 static fl_status copy_forward(maker *m)
 {
-    const fl_args *in = m->call->in_vars;
-
     FL_TRY(check_nodes(m->from));
     FL_TRY(declare_inputs(m));
-    FL_TRY(fl_block_copy(m->main, m->from->first));
-    for (int i = 0; i < in->n; i++)
-        rewire(m, in->vars[i]->name, fl_block_find_var(m->main, m->in[i]));
-    return FL_OK;
+    return fl_block_copy(m->main, m->from->first);
 }
 
 static void fetch_outputs(maker *m)
@@ -198,7 +200,8 @@ static fl_status differentiate(maker *m, const var_vec *targets,
                           .target_grads = grads->data,
                           .wanted = wanted->data,
                           .n_wanted = wanted->len,
-                          .sum_op = m->call->sum_op };
+                          .sum_op = m->call->sum_op,
+                          .copy_op = m->call->copy_op };
     FL_VEC(const char *) kept = { 0 };
     fl_status st = FL_OK;
 
@@ -293,7 +296,7 @@ static fl_status make_child(fl_runner *r, const fl_block_call *call,
 {
     const fl_program *outer = r->plan->program;
     fl_child *k = fl_alloc(sizeof(*k));
-    maker m = { .call = call };
+    maker m = { .call = call, .outer = r->plan };
     fl_status st;
 
     fl_arena_init(&k->arena, 4 << 10);
@@ -314,12 +317,15 @@ static fl_status make_child(fl_runner *r, const fl_block_call *call,
 
 /* --- the port ------------------------------------------------------------- */
 
-static fl_status feed_all(fl_child *k, const int *index, const fl_targs *t)
+/* A value of the outer run may have another shape than was declared: that of
+   one lap is not that of the next. */
+static void feed_all(fl_child *k, const int *index, const fl_targs *t)
 {
     for (int i = 0; t && i < t->n; i++)
         if (index[i] >= 0 && t->t[i])
-            FL_TRY(fl_runner_feed(k->runner, index[i], t->t[i]));
-    return FL_OK;
+            k->runner->tensors[index[i]] = *t->t[i];
+    k->runner->has_changed = true;
+    k->runner->is_steady = false;
 }
 
 static fl_status run_child(fl_runner *r, fl_child *k, const fl_block_call *call)
@@ -327,8 +333,9 @@ static fl_status run_child(fl_runner *r, fl_child *k, const fl_block_call *call)
     int n = call->dout ? call->in_vars->n : call->out_vars->n;
 
     k->runner->worker = r->worker;
-    FL_TRY(feed_all(k, k->in, call->in));
-    FL_TRY(feed_all(k, k->dout, call->dout));
+    k->runner->lap = fl_mix64(r->lap) * (r->lap > 0) + call->lap;
+    feed_all(k, k->in, call->in);
+    feed_all(k, k->dout, call->dout);
     FL_TRY(fl_runner_begin(k->runner, r->step_no, r->samples));
     FL_TRY(fl_runner_run(k->runner, FL_PART_ALL, NULL));
     for (int i = 0; i < n; i++)

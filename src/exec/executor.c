@@ -299,7 +299,9 @@ fl_status fl_unit_feed(fl_unit *u, int i, const fl_feed *feeds)
 void fl_unit_fetch(const fl_unit *u, int i, fl_tensor *out)
 {
     for (size_t k = 0; k < u->spec.n_fetches; k++) {
-        out[k] = u->runners[i]->tensors[u->fetch_index[k]];
+        const fl_tensor *t = &u->runners[i]->tensors[u->fetch_index[k]];
+
+        out[k] = t->kind == FL_KIND_ARRAY ? fl_array_view(t->data) : *t;
         out[k].size = sizeof(fl_tensor);
     }
 }

@@ -152,6 +152,7 @@ static bool take_over(chooser *c, int j, int out)
     if (from < 0 || from == out || s->out[0] != out || s->out_len[0] != 1)
         return false;
     if (c->plan->vars[from].home != FL_HOME_PLACE ||
+        c->plan->vars[from].place < 0 ||
         c->plan->vars[from].var->meta.kind == FL_KIND_ROWS ||
         to->var->meta.kind == FL_KIND_ROWS ||
         to->var->meta.dtype != c->plan->vars[from].var->meta.dtype ||
@@ -187,7 +188,8 @@ static void settle(chooser *c, int j, int var)
     size_t bytes = guess_bytes(c, v->var);
     int k;
 
-    if (v->home != FL_HOME_PLACE || v->place >= 0 || take_over(c, j, var))
+    if (v->home != FL_HOME_PLACE || v->place >= 0 ||
+        v->var->meta.kind == FL_KIND_ARRAY || take_over(c, j, var))
         return;
     k = find_place(c, j, bytes);
     if (k < 0) {

@@ -304,6 +304,15 @@ static void find_fed_grads(fl_plan *p)
     }
 }
 
+static void find_arrays(fl_plan *p)
+{
+    p->arrays =
+        fl_arena_alloc(&p->arena, sizeof(int) * ((size_t)p->n_vars + 1));
+    for (int i = 0; i < p->n_vars; i++)
+        if (p->vars[i].var->meta.kind == FL_KIND_ARRAY)
+            p->arrays[p->n_arrays++] = i;
+}
+
 static bool is_fed(const fl_plan *p, const fl_plan_step *s)
 {
     int n = 0;
@@ -475,6 +484,7 @@ fl_status fl_plan_new(fl_plan **out, fl_program *program,
     if (!st) {
         find_fed_grads(p);
         find_settling(p);
+        find_arrays(p);
         find_ahead(p);
         find_steady(p);
         fl_plan_parts(p);

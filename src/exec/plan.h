@@ -59,8 +59,9 @@ typedef struct fl_plan {
     fl_plan_var *vars;
     fl_plan_step *steps;
     int n_vars, n_steps, n_places;
-    int *ahead, n_ahead; /* steps that can begin before their run: they wait
+    int *ahead, n_ahead;   /* steps that can begin before their run: they wait
                             for the outside and need nothing but feeds */
+    int *arrays, n_arrays; /* variables that are arrays */
     int mixed;   /* a step that serves both kinds of updates; -1: none */
     int n_turns; /* runs that make one step; the last of them updates */
     bool trains; /* changes what is trained: a run is a step */

@@ -16,6 +16,7 @@
 #include "exec/turns.h"
 #include "ir/comm.h"
 #include "kernel/vec.h"
+#include "tensor/array.h"
 #include "tensor/floats.h"
 
 #define ALIGN_BYTES 64
@@ -69,6 +70,10 @@ fl_runner *fl_runner_new(const fl_plan *plan, const fl_exec_options *options,
     }
     for (int i = 0; i < plan->n_vars; i++)
         r->tensors[i] = plan->vars[i].var->meta;
+    r->arrays =
+        fl_arena_alloc(a, sizeof(fl_array *) * ((size_t)plan->n_arrays + 1));
+    for (int i = 0; i < plan->n_arrays; i++)
+        r->tensors[plan->arrays[i]].data = r->arrays[i] = fl_array_new();
     for (int i = 0; i < plan->n_steps; i++) {
         const fl_plan_step *s = &plan->steps[i];
 
@@ -90,6 +95,8 @@ void fl_runner_free(fl_runner *r)
         fl_child_free(r->steps[i].child);
     }
     fl_turns_free(r->turns, r->plan->n_turns);
+    for (int i = 0; i < r->plan->n_arrays; i++)
+        fl_array_free(r->arrays[i]);
     for (int i = 0; i < r->plan->n_places; i++)
         r->plan->device->release(&r->buffers[i]);
     for (int i = 0; i < r->n_members; i++) {
@@ -199,9 +206,31 @@ static fl_status feed_again(fl_runner *r, int index, const fl_tensor *value)
     return FL_OK;
 }
 
+/* The runner's list of a variable that is an array. */
+static fl_array *array_of(const fl_runner *r, int var)
+{
+    int i = 0;
+
+    while (r->plan->arrays[i] != var)
+        i++;
+    return r->arrays[i];
+}
+
+/* A list of its own with the values of one from outside. */
+static fl_status take_array(fl_runner *r, int var, const fl_tensor *value)
+{
+    r->tensors[var] = r->plan->vars[var].var->meta;
+    r->tensors[var].data = array_of(r, var);
+    return fl_err_ctx(fl_array_take(r->tensors[var].data, value), "variable %s",
+                      r->plan->vars[var].var->name);
+}
+
 fl_status fl_runner_feed(fl_runner *r, int index, const fl_tensor *value)
 {
     const fl_var *v = r->plan->vars[index].var;
+
+    if (value->kind == FL_KIND_ARRAY && v->meta.kind == FL_KIND_ARRAY)
+        return take_array(r, index, value);
 
     if (r->is_fed[index] && has_form_of(value, &r->tensors[index]))
         return feed_again(r, index, value);
@@ -233,6 +262,21 @@ static bool fits(const fl_tensor *meta, const fl_tensor *t)
            fl_shape_matches(&t->shape, &meta->shape);
 }
 
+static fl_status take_array_from_scope(fl_runner *r, int i)
+{
+    const fl_var *v = r->plan->vars[i].var;
+    fl_tensor t, none = fl_tensor_array(NULL, 0);
+
+    if (!fl_scope_find(r->options->scope, v->name, &t))
+        return take_array(r, i, &none);
+    if (t.kind != FL_KIND_ARRAY)
+        FL_FAIL(FL_ERR_INVAL,
+                "variable %s is no array in the scope, but the program wants "
+                "one",
+                v->name);
+    return take_array(r, i, &t);
+}
+
 /* A persistent variable as the scope has it now. What is written before it is
    read is made anew where it does not fit. */
 static fl_status take_from_scope(fl_runner *r, int i)
@@ -240,6 +284,9 @@ static fl_status take_from_scope(fl_runner *r, int i)
     const fl_plan_var *v = &r->plan->vars[i];
     char a[FL_SHAPE_TEXT_MAX], b[FL_SHAPE_TEXT_MAX];
     fl_tensor *t = &r->tensors[i];
+
+    if (v->var->meta.kind == FL_KIND_ARRAY)
+        return take_array_from_scope(r, i);
 
     if (!fl_scope_find(r->options->scope, v->var->name, t)) {
         *t = v->var->meta;
@@ -268,6 +315,14 @@ static void clear_step(fl_runner *r)
     for (int i = 0; i < r->n_members; i++)
         if (r->step[i].used_bytes)
             fl_arena_clear(&r->step[i]);
+}
+
+/* Arrays that begin anew: all that are neither fed nor kept. */
+static void clear_arrays(fl_runner *r)
+{
+    for (int i = 0; i < r->plan->n_arrays; i++)
+        if (r->plan->vars[r->plan->arrays[i]].home == FL_HOME_PLACE)
+            fl_array_clear(r->arrays[i]);
 }
 
 void fl_runner_start_ahead(fl_runner *r)
@@ -302,6 +357,7 @@ fl_status fl_runner_begin(fl_runner *r, uint64_t step_no, uint64_t samples)
     /* What began ahead uses the step's memory already. */
     if (!r->is_ahead)
         clear_step(r);
+    clear_arrays(r);
     r->is_ahead = false;
     r->step_no = step_no;
     r->samples = fl_turns_samples(r) + samples;
@@ -345,8 +401,8 @@ fl_status fl_runner_place(fl_runner *r, int var)
     fl_tensor *t = &r->tensors[var];
 
     if (v->home == FL_HOME_PLACE)
-        return lay_out(r, var);
-    if (t->data && v->is_fixed)
+        return v->place < 0 ? FL_OK : lay_out(r, var);
+    if ((t->data && v->is_fixed) || t->kind == FL_KIND_ARRAY)
         return FL_OK;
     return fl_scope_reserve(fl_scope_home(r->options->scope, v->var->name),
                             v->var->name, t, t);
@@ -459,6 +515,7 @@ fl_status fl_step_run(fl_runner *r, const fl_step_share *share, fl_waker *waker)
         .turn = r->turn,
         .n_turns = r->plan->n_turns,
         .samples = r->samples,
+        .lap = r->lap,
         .keep = &rs->keep,
         .keep_free = &rs->keep_free,
         .comm = r->options->comm,
@@ -483,6 +540,8 @@ static fl_status check_finite(const fl_runner *r, int step, int var)
     double value;
     char text[FL_NODE_TEXT_MAX];
 
+    if (t->kind == FL_KIND_ARRAY)
+        return FL_OK; /* what was put there was looked at before */
     if (t->dtype == FL_DTYPE_F32)
         at = fl_vec_f32()->find_not_finite(t->data, n);
     else if (t->dtype == FL_DTYPE_F64)
@@ -499,9 +558,16 @@ static fl_status finish_output(fl_runner *r, int step, int var)
 {
     const fl_plan_var *v = &r->plan->vars[var];
 
-    if (v->home == FL_HOME_SCOPE && !v->is_fixed)
+    if (v->home == FL_HOME_SCOPE && !v->is_fixed) {
+        fl_tensor view, *t = &r->tensors[var];
+
+        if (t->kind == FL_KIND_ARRAY) {
+            view = fl_array_view(t->data);
+            t = &view;
+        }
         FL_TRY(fl_scope_settle(fl_scope_home(r->options->scope, v->var->name),
-                               v->var->name, &r->tensors[var]));
+                               v->var->name, t));
+    }
     return r->options->check_nan_inf ? check_finite(r, step, var) : FL_OK;
 }
 

@@ -12,6 +12,7 @@
 #include "exec/plan.h"
 #include "exec/scope.h"
 #include "exec/trace.h"
+#include "tensor/array.h"
 
 /* What all runners of an executor have in common. */
 typedef struct fl_exec_options {
@@ -46,6 +47,7 @@ typedef struct fl_runner {
     fl_worker_id worker; /* what operators are told of who runs */
     fl_arena arena;      /* bindings */
     fl_tensor *tensors;  /* by plan variable */
+    fl_array **arrays;   /* lists of plan->arrays */
     fl_buf *buffers;     /* by place: the home of its temporaries */
     fl_run_step *steps;
     int n_members;     /* the largest team that may run it */
@@ -56,6 +58,7 @@ typedef struct fl_runner {
     int turn;          /* of the coming run, from 0 */
     uint64_t step_no;
     uint64_t samples;      /* of the step, over all replicas */
+    uint64_t lap;          /* of a block: which of its runs in the step */
     bool is_ahead;         /* steps of the coming run have begun */
     const fl_scope *taken; /* frozen: the scope whose values it has */
     bool *is_fed;          /* by plan variable: tensors[] has a fed value */

@@ -398,6 +398,14 @@ const double *fl_attr_floats(const fl_op_node *n, int i, size_t *len)
     return a->floats;
 }
 
+const char *const *fl_attr_strings(const fl_op_node *n, int i, size_t *len)
+{
+    const fl_attr *a = attr_at(n, i, FL_ATTR_STRINGS);
+
+    *len = a->n;
+    return a->strings;
+}
+
 bool fl_node_update(const fl_op_node *n, fl_update *out)
 {
     fl_update u = { .rule = n->is_grad ? NULL : fl_rule_find(n->def->name) };

@@ -34,6 +34,7 @@ double fl_attr_float(const fl_op_node *n, int i);
 const char *fl_attr_str(const fl_op_node *n, int i);
 const int64_t *fl_attr_ints(const fl_op_node *n, int i, size_t *len);
 const double *fl_attr_floats(const fl_op_node *n, int i, size_t *len);
+const char *const *fl_attr_strings(const fl_op_node *n, int i, size_t *len);
 
 /* The rule and the settings of an update: the rule has the name of the node's
    operator, its settings are attributes. False when there is no such rule. */

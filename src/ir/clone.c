@@ -116,12 +116,36 @@ static fl_status copy_vars(fl_block *to, const fl_args *args, int n_slots)
     return FL_OK;
 }
 
+/* The blocks that a copied operator runs, from another program. */
+static fl_status copy_inner(fl_op_node *n, const fl_program *from)
+{
+    fl_program *p = n->block->program;
+
+    for (int i = 0; i < fl_op_n_attrs(n->def) && p != from; i++) {
+        fl_block *inner;
+        int64_t at = n->attrs[i].i;
+
+        if (n->attrs[i].type != FL_ATTR_BLOCK || at < 0)
+            continue;
+        if (at >= (int64_t)from->blocks.len)
+            FL_FAIL(FL_ERR_INVAL, "op %s runs block %lld, and there are %zu",
+                    fl_node_type(n), (long long)at, from->blocks.len);
+        inner = fl_program_add_block(p, n->block);
+        n->attrs[i].i = inner->index;
+        for (const fl_var *v = from->blocks.data[at]->first_var; v; v = v->next)
+            FL_TRY(copy_var(inner, v));
+        FL_TRY(fl_block_copy(inner, from->blocks.data[at]->first));
+    }
+    return FL_OK;
+}
+
 fl_status fl_block_copy(fl_block *to, const fl_op_node *first)
 {
     for (const fl_op_node *n = first; n; n = n->next) {
         FL_TRY(copy_vars(to, n->in, fl_node_n_in(n)));
         FL_TRY(copy_vars(to, n->out, fl_node_n_out(n)));
         FL_TRY(copy_node(to, n, false));
+        FL_TRY(copy_inner(to->last, n->block->program));
     }
     return FL_OK;
 }

@@ -373,18 +373,27 @@ static void infer_grad_default(infer_frame *f, const fl_op_node *n)
                 fl_tensor_like(f->out[s].t[i], f->in[s].t[i]);
 }
 
-static fl_status check_rows_inputs(const fl_op_node *n)
+static fl_status check_kind(const fl_op_node *n, int slot, const fl_var *v)
+{
+    fl_kind kind = v->meta.kind;
+    unsigned flags = fl_node_in_flags(n, slot);
+    bool is_refused = (kind == FL_KIND_ROWS && !(flags & FL_OP_SLOT_ROWS)) ||
+                      (kind == FL_KIND_ARRAY && !(flags & FL_OP_SLOT_ARRAY));
+
+    if (is_refused)
+        FL_FAIL(FL_ERR_INVAL,
+                "op %s: slot %s takes dense values, but %s holds %s",
+                fl_node_type(n), fl_node_in_name(n, slot), v->name,
+                kind == FL_KIND_ROWS ? "rows + values" : "an array");
+    return FL_OK;
+}
+
+static fl_status check_kinds(const fl_op_node *n)
 {
     for (int s = 0; s < fl_node_n_in(n); s++)
         for (int i = 0; i < n->in[s].n; i++)
-            if (n->in[s].vars[i] &&
-                n->in[s].vars[i]->meta.kind == FL_KIND_ROWS &&
-                !(fl_node_in_flags(n, s) & FL_OP_SLOT_ROWS))
-                FL_FAIL(FL_ERR_INVAL,
-                        "op %s: slot %s takes dense values, but %s holds rows "
-                        "+ values",
-                        fl_node_type(n), fl_node_in_name(n, s),
-                        n->in[s].vars[i]->name);
+            if (n->in[s].vars[i])
+                FL_TRY(check_kind(n, s, n->in[s].vars[i]));
     return FL_OK;
 }
 
@@ -392,7 +401,7 @@ static fl_status run_infer(infer_frame *f, const fl_op_node *n)
 {
     fl_infer c = { .node = n, .in = f->in, .out = f->out };
 
-    FL_TRY(check_rows_inputs(n));
+    FL_TRY(check_kinds(n));
     if (!n->is_grad)
         return n->def->infer(&c);
     FL_TRY(fl_node_check_grads(n, f->in, false));
@@ -400,8 +409,11 @@ static fl_status run_infer(infer_frame *f, const fl_op_node *n)
     return n->def->back_infer ? n->def->back_infer(&c) : FL_OK;
 }
 
+/* What an array holds is of any type and shape. */
 static bool fits_meta(const fl_var *v, const fl_tensor *got)
 {
+    if (v->meta.kind == FL_KIND_ARRAY && got->kind == FL_KIND_ARRAY)
+        return true;
     return v->meta.dtype == got->dtype &&
            fl_shape_matches(&v->meta.shape, &got->shape) &&
            fl_kind_fits(v->meta.kind, got->kind);
@@ -516,7 +528,8 @@ static void bind_declared(fl_op_node *n, const slot_names *names)
 }
 
 /* Infers the outputs, checks them against variables that exist and creates
-   the others. Nothing is created before everything has been checked. */
+   the others; an array is described by what was written to it last. Nothing is
+   created before everything has been checked. */
 static fl_status bind_outputs(fl_op_node *n, const slot_names *names,
                               on_differs how, fl_arena *tmp)
 {
@@ -541,6 +554,8 @@ static fl_status bind_outputs(fl_op_node *n, const slot_names *names,
         for (int i = 0; i < names[s].n; i++) {
             fl_var **v = &n->out[s].vars[i];
 
+            if (*v && (*v)->meta.kind == FL_KIND_ARRAY)
+                fl_tensor_like(&(*v)->meta, f.out[s].t[i]);
             if (*v || !f.out[s].t[i])
                 continue;
             *v = make_output(n, names[s].names[i], f.out[s].t[i]);

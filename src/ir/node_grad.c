@@ -59,7 +59,8 @@ static fl_status compare_grad(const fl_op_node *n, int slot,
     bool same = running ? fl_shape_equal(&got->shape, &want->shape)
                         : fl_shape_matches(&got->shape, &want->shape);
 
-    if (got->kind == FL_KIND_ROWS || (same && got->dtype == want->dtype))
+    if (got->kind == FL_KIND_ROWS || got->kind == FL_KIND_ARRAY ||
+        (same && got->dtype == want->dtype))
         return FL_OK;
     FL_FAIL(FL_ERR_INVAL,
             "op %s_grad: %s is %s%s, but the output it belongs to is %s%s",

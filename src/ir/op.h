@@ -41,9 +41,11 @@ enum fl_slot_flag {
     FL_OP_SLOT_BYPRODUCT = 32, /* an output that may be left out */
     FL_OP_SLOT_KEPT =
         64, /* an input that is not read, but must live until then */
-    FL_OP_SLOT_VALUE = 128, /* infer reads its few numbers before a run */
-    FL_OP_SLOT_COUNT = 256, /* state that sums up what was seen of some data:
+    FL_OP_SLOT_VALUE = 128,  /* infer reads its few numbers before a run */
+    FL_OP_SLOT_COUNT = 256,  /* state that sums up what was seen of some data:
                                other data is counted from zero */
+    FL_OP_SLOT_ARRAY = 512,  /* may carry an array of tensors */
+    FL_OP_SLOT_UNSET = 1024, /* may name what nobody has written before */
 };
 
 typedef struct fl_op_slot {
@@ -76,6 +78,9 @@ enum fl_op_flag {
     FL_OP_FED = 2048,     /* never runs: what it gives is fed, see ops/read.c */
     FL_OP_BY_FORM = 4096, /* infer needs types, shapes and numbers of offsets
                              alone, and leaves nothing in the workspace */
+    FL_OP_REMEMBERS =
+        8192, /* back needs nothing of the inputs that the operator
+                               overwrote but what it kept of them */
 };
 
 /* What back reads: bit i for input i, bit 16 + i for output i. */
@@ -176,6 +181,7 @@ struct fl_op_ctx {
        last, only operators with FL_OP_EACH see the gradients. */
     int turn, n_turns;
     uint64_t samples; /* of this step's batch, over all parts and turns */
+    uint64_t lap;     /* which run of its block in the step this is, from 0 */
     void **keep;      /* this operator's own state between steps */
     void (**keep_free)(void *keep);
     fl_comm *comm;         /* the port to the tables; NULL without tables */
@@ -184,16 +190,18 @@ struct fl_op_ctx {
     fl_block_port *blocks; /* NULL: no block can run here */
 };
 
-/* A block of the program that an operator runs inside its step. */
+/* A block of the program that an operator runs inside its step, once or
+   several times. */
 typedef struct fl_block_call {
     int block;
-    const fl_args *in_vars;  /* what the block reads of outer blocks, */
-    const fl_targs *in;      /* and its values */
-    const fl_args *out_vars; /* what it writes there */
-    /* Back: gradients that came for out_vars, those that are wanted of in_vars,
-       and the operator that adds several up. NULL: forward. */
+    uint64_t lap;            /* of several runs, which one this is */
+    const fl_args *in_vars;  /* what the block is given, as it knows them, */
+    const fl_targs *in;      /* and their values */
+    const fl_args *out_vars; /* what it writes for others */
+    /* Back: gradients that came for out_vars, and those that are wanted of
+       in_vars. NULL: forward. */
     const fl_targs *dout, *din;
-    const char *sum_op;
+    const char *copy_op, *sum_op; /* operators that copy, and add up several */
     /* Room for the values of out_vars, or for the gradients of in_vars; NULL
        for what there is none of, or what lives in the scope. Borrowed until the
        next call of the operator. */

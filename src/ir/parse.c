@@ -169,6 +169,8 @@ static fl_status parse_var_words(parser *ps, fl_tensor *t, var_words *out)
             out->flags |= flags[i].flag;
         else if (!strcmp(w, "rows"))
             t->kind = FL_KIND_ROWS;
+        else if (!strcmp(w, "array"))
+            t->kind = FL_KIND_ARRAY;
         else
             FL_TRY(parse_key_value(w, out, t));
     }

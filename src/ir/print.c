@@ -18,6 +18,8 @@ static void print_type(const fl_tensor *t, fl_str *out)
         fl_str_addf(out, " lod=%d", t->n_lod);
     if (t->kind == FL_KIND_ROWS)
         fl_str_add(out, " rows");
+    if (t->kind == FL_KIND_ARRAY)
+        fl_str_add(out, " array");
 }
 
 static void print_param_words(const fl_var *v, fl_str *out)

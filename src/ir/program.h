@@ -254,8 +254,9 @@ fl_status fl_program_clone(const fl_program *p, fl_clone_kind kind,
                            fl_program **out);
 
 /* Copies an operator and those behind it in its block to the end of another
-   block, which may be of another program, with the variables that they use. A
-   variable whose name `to` sees already is taken for the same. NULL: none. */
+   block, which may be of another program, with the variables that they use and,
+   into another program, the blocks that they run. A variable whose name `to`
+   sees already is taken for the same. NULL: none. */
 FL_MUST_CHECK
 fl_status fl_block_copy(fl_block *to, const fl_op_node *first);
 

@@ -2,7 +2,7 @@
 #include "ir/program.h"
 
 /* `written` has the variables that operators before n write. */
-static fl_status verify_input(const fl_op_node *n, const fl_var *v,
+static fl_status verify_input(const fl_op_node *n, int slot, const fl_var *v,
                               const fl_map *written)
 {
     char text[FL_NODE_TEXT_MAX];
@@ -12,7 +12,14 @@ static fl_status verify_input(const fl_op_node *n, const fl_var *v,
                 fl_node_text(n, text), v->name);
     if (v->flags & (FL_VAR_DATA | FL_VAR_PERSIST))
         return FL_OK;
+    /* An array is empty before anybody writes to it. */
+    if (v->meta.kind == FL_KIND_ARRAY ||
+        (fl_node_in_flags(n, slot) & FL_OP_SLOT_UNSET))
+        return FL_OK;
     if (v->block != n->block || fl_map_find(written, v->name))
+        return FL_OK;
+    /* The operator that runs a block may give it values of its own. */
+    if (n->block->parent >= 0)
         return FL_OK;
     FL_FAIL(FL_ERR_INVAL,
             "%s reads %s before any operator writes it, and it is neither "
@@ -50,7 +57,7 @@ static fl_status verify_node(fl_op_node *n, fl_map *written)
     for (int s = 0; s < fl_node_n_in(n); s++)
         for (int i = 0; i < n->in[s].n; i++)
             if (n->in[s].vars[i])
-                FL_TRY(verify_input(n, n->in[s].vars[i], written));
+                FL_TRY(verify_input(n, s, n->in[s].vars[i], written));
     for (int s = 0; s < fl_node_n_out(n); s++)
         for (int i = 0; i < n->out[s].n; i++)
             if (n->out[s].vars[i])

@@ -1,4 +1,5 @@
-/* assign.c - a copy: any type, offsets and rows included. */
+/* assign.c - a copy: any type, offsets, rows and arrays included. */
+#include "ops/arrays.h"
 #include "ops/helpers.h"
 
 enum { X };
@@ -14,6 +15,13 @@ static fl_status assign_infer(fl_infer *c)
 static void copy_tensor(const fl_op_ctx *c, fl_tensor *to,
                         const fl_tensor *from)
 {
+    if (to->kind == FL_KIND_ARRAY) {
+        if (from)
+            fl_array_copy(fl_array_of(to), fl_array_of(from));
+        else
+            fl_array_clear(fl_array_of(to));
+        return;
+    }
     if (from && from->kind == FL_KIND_ROWS) {
         size_t n = (size_t)from->shape.dim[0];
 
@@ -48,9 +56,10 @@ static const fl_op_case assign_cases[] = {
 
 const fl_op fl_op_assign = {
     .name = "assign",
-    .doc = "Out = X: values of any type, with their offsets or rows",
-    .in = { { "X", FL_OP_SLOT_ROWS } },
-    .out = { { "Out", FL_OP_SLOT_ROWS } },
+    .doc = "Out = X: values of any type, with their offsets or rows, or an "
+           "array of them",
+    .in = { { "X", FL_OP_SLOT_ROWS | FL_OP_SLOT_ARRAY } },
+    .out = { { "Out", FL_OP_SLOT_ROWS | FL_OP_SLOT_ARRAY } },
     .flags = FL_OP_INPLACE,
     .infer = assign_infer,
     .run = assign_run,

@@ -164,7 +164,8 @@ uint64_t fl_op_stream_of(const fl_op_ctx *c, const char *name, int64_t seed,
 
     if (kind == FL_STREAM_MOVING)
         stream = fl_mix64(stream ^ fl_mix64(c->step_no + 1)) +
-                 (uint64_t)c->replica + ((uint64_t)c->turn << 32);
+                 (uint64_t)c->replica + ((uint64_t)c->turn << 32) +
+                 fl_mix64(c->lap) * (c->lap > 0);
     return stream;
 }
 

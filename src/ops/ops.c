@@ -46,33 +46,16 @@ static const char *nearest(const char *name)
     return found;
 }
 
-#define NO_LOOPS                                                               \
-    "loops are not part of this version; conditional_block runs a block "      \
-    "once, "                                                                   \
-    "gru and the sequence operators go over sequences"
 #define NO_LSTM "LSTM is not part of this version; gru is its nearest relative"
-#define NO_IMAGES                                                              \
-    "convolutions over images are not part of this version; sequence_conv "    \
-    "goes over sequences"
-#define NO_ARRAYS                                                              \
-    "arrays of tensors are not part of this version; concat and stack join "   \
-    "variables"
 
 /* Operators that programs of others have and this version does not. */
 static const struct {
     const char *name, *why;
 } refused[] = {
-    { "while", NO_LOOPS },
-    { "recurrent", NO_LOOPS },
     { "lstm", NO_LSTM },
     { "lstmp", NO_LSTM },
     { "lstm_unit", NO_LSTM },
     { "cudnn_lstm", NO_LSTM },
-    { "conv2d", NO_IMAGES },
-    { "depthwise_conv2d", NO_IMAGES },
-    { "tensor_array_to_tensor", NO_ARRAYS },
-    { "write_to_array", NO_ARRAYS },
-    { "read_from_array", NO_ARRAYS },
 };
 
 static const char *refusal(const char *name)

@@ -1,6 +1,8 @@
-/* sum.c - the sum of a list of tensors, dense or rows + values. This is what
- * adds up the gradients of a variable that is used more than once. */
+/* sum.c - the sum of a list of tensors, dense or rows + values, or of arrays of
+ * them. This is what adds up the gradients of a variable that is used more than
+ * once. */
 #include "kernel/vec.h"
+#include "ops/arrays.h"
 #include "ops/helpers.h"
 #include "ops/rows.h"
 
@@ -76,11 +78,24 @@ static fl_status check_type(const fl_infer *c)
     return FL_OK;
 }
 
+/* Arrays are added up place by place; what is there shows when they are. */
+static fl_status infer_arrays(const fl_infer *c)
+{
+    for (int i = 1; i < fl_infer_n_in(c, X); i++)
+        if (fl_infer_in_at(c, X, i)->kind != FL_KIND_ARRAY)
+            return mismatch(c, 0, i);
+    fl_infer_array_of(c, OUT, fl_infer_in(c, X));
+    return FL_OK;
+}
+
 static fl_status sum_infer(fl_infer *c)
 {
     fl_tensor *out = fl_infer_out(c, OUT);
     int dense = first_dense(c);
     int model = dense < 0 ? 0 : dense;
+
+    if (fl_infer_in(c, X)->kind == FL_KIND_ARRAY)
+        return infer_arrays(c);
 
     FL_TRY(check_type(c));
     for (int i = 0; i < fl_infer_n_in(c, X); i++)
@@ -156,12 +171,22 @@ static bool all_dense(const fl_targs *x)
     return true;
 }
 
+static fl_status sum_arrays(const fl_op_ctx *c, fl_array *out)
+{
+    fl_array_copy(out, fl_array_of(fl_in_at(c, X, 0)));
+    for (int i = 1; i < fl_n_in(c, X); i++)
+        FL_TRY(fl_array_add(out, fl_array_of(fl_in_at(c, X, i))));
+    return FL_OK;
+}
+
 /* The first dense one is the beginning, the others follow as listed. */
 static fl_status sum_run(fl_op_ctx *c)
 {
     fl_tensor *out = fl_out_t(c, OUT);
     int first = 0;
 
+    if (out->kind == FL_KIND_ARRAY)
+        return sum_arrays(c, fl_array_of(out));
     if (!fl_dtype_is_float(out->dtype))
         return sum_integers(c);
     if (out->kind == FL_KIND_ROWS)
@@ -190,7 +215,10 @@ static fl_status sum_run(fl_op_ctx *c)
 static fl_status sum_back(fl_op_ctx *c)
 {
     for (int i = 0; i < fl_n_in(c, X); i++)
-        if (fl_din_at(c, X, i))
+        if (fl_din_at(c, X, i) && fl_din_at(c, X, i)->kind == FL_KIND_ARRAY)
+            fl_array_copy(fl_array_of(fl_din_at(c, X, i)),
+                          fl_array_of(fl_dout_t(c, OUT)));
+        else if (fl_din_at(c, X, i))
             fl_share_copy(c, fl_din_at(c, X, i), fl_dout_t(c, OUT));
     return FL_OK;
 }
@@ -216,11 +244,11 @@ static const fl_op_case sum_cases[] = {
 
 const fl_op fl_op_sum = {
     .name = "sum",
-    .doc =
-        "Out = X[0] + X[1] + ...; of rows + values each row once, in "
-        "ascending order; of both kinds a dense tensor. Integers wrap around",
-    .in = { { "X", FL_OP_SLOT_LIST | FL_OP_SLOT_ROWS } },
-    .out = { { "Out", FL_OP_SLOT_ROWS } },
+    .doc = "Out = X[0] + X[1] + ...; of rows + values each row once, in "
+           "ascending order; of both kinds a dense tensor; of arrays place by "
+           "place. Integers wrap around",
+    .in = { { "X", FL_OP_SLOT_LIST | FL_OP_SLOT_ROWS | FL_OP_SLOT_ARRAY } },
+    .out = { { "Out", FL_OP_SLOT_ROWS | FL_OP_SLOT_ARRAY } },
     .infer = sum_infer,
     .run = sum_run,
     .back = sum_back,

@@ -1,8 +1,9 @@
 /* grad.c - autodiff.
  *
  * A temporary that is written more than once holds several values, each with
- * a gradient of its own; before anything else all but the last get a variable
- * of their own (versions.c), so that below a variable is one value.
+ * a gradient of its own. Back reads forward values, so before anything else all
+ * but the last get a variable of their own (versions.c), where no other block
+ * uses the variable; below, a mark is one value of one variable.
  *
  * Three walks over the block, none of which knows an operator by name:
  *   down  a variable wants a gradient when something that is wanted (usually a
@@ -18,35 +19,69 @@
 #include "ir/builder.h"
 #include "pass/versions.h"
 
-/* What is known of one variable. */
+/* What is known of one value of a variable. */
 typedef struct mark {
-    bool wants;   /* something wanted flows into it */
-    bool is_cut;  /* it wants nothing, whatever flows into it */
-    bool reached; /* a target depends on it */
-    int writers;
-    int uses;         /* gradients it will get */
-    int got;          /* gradients it has got */
-    const char *seed; /* a target's own gradient, one of them */
+    const fl_var *var;
+    int version;              /* which of its values, from 0 */
+    struct mark *prev, *next; /* values before and after it; NULL: none */
+    bool is_made;             /* an operator writes it */
+    bool wants;               /* something wanted flows into it */
+    bool reached;             /* a target depends on it */
+    int uses;                 /* gradients it will get */
+    int got;                  /* gradients it has got */
+    const char *seed;         /* a target's own gradient, one of them */
 } mark;
+
+/* An operator, and the values that it reads and writes, slot after slot. */
+typedef struct site {
+    fl_op_node *node;
+    mark **in, **out; /* NULL for an empty place */
+} site;
 
 typedef struct differ {
     fl_block *block;
-    fl_map marks; /* by variable name */
+    fl_map first, now;  /* marks by variable name: its first value, its last */
+    fl_map wanted, cut; /* names that want a gradient, or none, whatever flows
+                           into them */
     fl_arena tmp;
-    fl_op_node *last; /* the last forward operator */
+    FL_VEC(site) sites; /* of the forward operators */
     const fl_grad_spec *spec;
     char suffix[16]; /* of names of gradients, when they are not the first */
 } differ;
 
+/* A new value of a variable. */
+static mark *add_mark(differ *d, const fl_var *v)
+{
+    mark *m = fl_arena_alloc(&d->tmp, sizeof(*m));
+    mark *old = fl_map_find(&d->now, v->name);
+
+    m->var = v;
+    m->prev = old;
+    m->version = old ? old->version + 1 : 0;
+    m->wants = fl_map_find(&d->wanted, v->name) != NULL;
+    if (old)
+        old->next = m;
+    else
+        fl_map_put(&d->first, v->name, m);
+    fl_map_put(&d->now, v->name, m);
+    return m;
+}
+
+/* The value that a variable has now. */
 static mark *mark_of(differ *d, const fl_var *v)
 {
-    mark *m = fl_map_find(&d->marks, v->name);
+    mark *m = fl_map_find(&d->now, v->name);
 
-    if (!m) {
-        m = fl_arena_alloc(&d->tmp, sizeof(*m));
-        fl_map_put(&d->marks, v->name, m);
-    }
-    return m;
+    return m ? m : add_mark(d, v);
+}
+
+/* The value of a leaf that gradients are for: what a run begins with, where it
+   is kept from run to run, else the last one. */
+static mark *leaf_of(differ *d, const fl_var *v)
+{
+    mark *m = fl_map_find(&d->first, v->name);
+
+    return m && (v->flags & FL_VAR_PERSIST) ? m : mark_of(d, v);
 }
 
 static bool is_trainable(const fl_var *v)
@@ -70,94 +105,223 @@ static bool is_differentiable(const fl_op_node *n, int slot)
     return !(n->def->in[slot].flags & (FL_SLOT_NO_GRAD | FL_OP_SLOT_STATE));
 }
 
-/* Does input (slot, i) of the node get a gradient? */
-static bool wants_grad(differ *d, const fl_op_node *n, int slot, int i)
+/* Does input (slot, i) of an operator, which is m, get a gradient? */
+static bool wants_grad(const site *t, int slot, const mark *m)
 {
-    const fl_var *v = n->in[slot].vars[i];
-
-    return v && is_differentiable(n, slot) && mark_of(d, v)->wants;
+    return m && is_differentiable(t->node, slot) && m->wants;
 }
 
-static bool any_input_wants(differ *d, const fl_op_node *n)
+static bool any_input_wants(const site *t)
 {
-    for (int s = 0; s < fl_node_n_in(n); s++)
-        for (int i = 0; i < n->in[s].n; i++)
-            if (wants_grad(d, n, s, i))
+    int at = 0;
+
+    for (int s = 0; s < fl_node_n_in(t->node); s++)
+        for (int i = 0; i < t->node->in[s].n; i++, at++)
+            if (wants_grad(t, s, t->in[at]))
                 return true;
     return false;
 }
 
-static void mark_wanted(differ *d)
+static bool has_gradient(const site *t)
+{
+    return t->node->def->back && !t->node->is_grad && any_input_wants(t);
+}
+
+/* Variables that the block sees, its own first: give NULL for the first one. */
+static fl_var *next_var(const differ *d, const fl_var *v)
+{
+    const fl_block *b = v ? v->block : d->block;
+    fl_var *next = v ? v->next : b->first_var;
+
+    while (!next && b->parent >= 0) {
+        b = b->program->blocks.data[b->parent];
+        next = b->first_var;
+    }
+    return next;
+}
+
+static void list_wanted(differ *d)
 {
     const fl_grad_spec *s = d->spec;
 
-    if (!s->wanted)
-        for (fl_var *v = d->block->first_var; v; v = v->next)
-            mark_of(d, v)->wants = is_trainable(v) || is_open_leaf(v);
+    for (fl_var *v = next_var(d, NULL); v && !s->wanted; v = next_var(d, v))
+        if (is_trainable(v) || is_open_leaf(v))
+            fl_map_put(&d->wanted, v->name, v);
     for (size_t i = 0; s->wanted && i < s->n_wanted; i++)
-        mark_of(d, s->wanted[i])->wants = true;
-    for (size_t i = 0; i < s->n_no_grad; i++)
-        *mark_of(d, s->no_grad[i]) = (mark){ .is_cut = true };
+        fl_map_put(&d->wanted, s->wanted[i]->name, s->wanted[i]);
+    for (size_t i = 0; i < s->n_no_grad; i++) {
+        fl_map_remove(&d->wanted, s->no_grad[i]->name);
+        fl_map_put(&d->cut, s->no_grad[i]->name, s->no_grad[i]);
+    }
+}
+
+static mark **marks_for(differ *d, const fl_args *args, int n_slots)
+{
+    size_t n = 1;
+
+    for (int s = 0; s < n_slots; s++)
+        n += (size_t)args[s].n;
+    return fl_arena_alloc(&d->tmp, sizeof(mark *) * n);
+}
+
+static void read_values(differ *d, site *t)
+{
+    int at = 0;
+
+    t->in = marks_for(d, t->node->in, fl_node_n_in(t->node));
+    for (int s = 0; s < fl_node_n_in(t->node); s++)
+        for (int i = 0; i < t->node->in[s].n; i++, at++)
+            if (t->node->in[s].vars[i])
+                t->in[at] = mark_of(d, t->node->in[s].vars[i]);
+}
+
+/* What nobody computes from anything, where that counts. */
+static bool is_source(const differ *d, const site *t)
+{
+    int n = 0;
+
+    for (int s = 0; s < fl_node_n_in(t->node); s++)
+        n += t->node->in[s].n;
+    return d->spec->all_leaves && !d->spec->wanted && !n;
+}
+
+static void write_values(differ *d, site *t)
+{
+    bool wants = has_gradient(t) || is_source(d, t);
+    int at = 0;
+
+    t->out = marks_for(d, t->node->out, fl_node_n_out(t->node));
+    for (int s = 0; s < fl_node_n_out(t->node); s++)
+        for (int i = 0; i < t->node->out[s].n; i++, at++) {
+            const fl_var *v = t->node->out[s].vars[i];
+
+            if (!v)
+                continue;
+            t->out[at] = add_mark(d, v);
+            t->out[at]->is_made = true;
+            if (wants && !fl_map_find(&d->cut, v->name) &&
+                !(v->flags & FL_VAR_STOP_GRAD) &&
+                fl_dtype_is_float(v->meta.dtype))
+                t->out[at]->wants = true;
+        }
 }
 
 static void walk_down(differ *d)
 {
-    mark_wanted(d);
+    list_wanted(d);
     for (fl_op_node *n = d->block->first; n; n = n->next) {
-        bool wants = n->def->back && !n->is_grad && any_input_wants(d, n);
+        site t = { .node = n };
 
-        for (int s = 0; s < fl_node_n_out(n); s++)
-            for (int i = 0; i < n->out[s].n; i++) {
-                fl_var *v = n->out[s].vars[i];
-
-                mark *m = mark_of(d, v);
-
-                m->writers++;
-                if (wants && !m->is_cut && !(v->flags & FL_VAR_STOP_GRAD) &&
-                    fl_dtype_is_float(v->meta.dtype))
-                    m->wants = true;
-            }
-        if (n == d->last)
-            break;
+        read_values(d, &t);
+        write_values(d, &t);
+        fl_vec_push(&d->sites, t);
     }
 }
 
-static bool is_reached(differ *d, const fl_op_node *n)
+static bool is_reached(const site *t)
 {
-    if (!n->def->back || n->is_grad || !any_input_wants(d, n))
-        return false;
-    for (int s = 0; s < fl_node_n_out(n); s++)
-        for (int i = 0; i < n->out[s].n; i++) {
-            const mark *m = mark_of(d, n->out[s].vars[i]);
+    int n = 0;
 
-            if (m->reached && m->wants)
-                return true;
-        }
+    for (int s = 0; s < fl_node_n_out(t->node); s++)
+        n += t->node->out[s].n;
+    if (!has_gradient(t))
+        return false;
+    for (int at = 0; at < n; at++)
+        if (t->out[at] && t->out[at]->reached && t->out[at]->wants)
+            return true;
     return false;
+}
+
+static bool has_mark(mark *const *marks, const fl_args *args, int n_slots,
+                     const mark *m)
+{
+    int n = 0;
+
+    for (int s = 0; s < n_slots; s++)
+        n += args[s].n;
+    for (int at = 0; at < n; at++)
+        if (marks[at] == m)
+            return true;
+    return false;
+}
+
+/* The operator that takes the place of a value is this one, and needs no more
+   than it has kept of it. */
+static bool is_remembered(const site *t, const mark *m)
+{
+    const fl_op_node *n = t->node;
+
+    return (n->def->flags & FL_OP_REMEMBERS) &&
+           has_mark(t->out, n->out, fl_node_n_out(n), m->next);
+}
+
+/* A value that is gone when back reads it. What a run began with counts as it
+   is then: an update may stand between. */
+static fl_status check_value(const site *t, const mark *m, unsigned use)
+{
+    bool is_first = (m->var->flags & FL_VAR_PERSIST) && !m->is_made;
+
+    if (!m->next || is_first || !(t->node->def->back_uses & use) ||
+        is_remembered(t, m))
+        return FL_OK;
+    FL_FAIL(FL_ERR_INVAL,
+            "the gradient of %s reads %s, which is written again before that "
+            "and is kept or used by another block; give the later value a "
+            "variable of its own",
+            fl_node_type(t->node), m->var->name);
+}
+
+static fl_status use_input(const site *t, int slot, mark *m)
+{
+    FL_TRY(check_value(t, m, FL_USES_IN(slot)));
+    if (!wants_grad(t, slot, m))
+        return FL_OK;
+    m->reached = true;
+    m->uses++;
+    return FL_OK;
+}
+
+/* An output that may keep what it held gets its gradient to the earlier value
+   through an input. */
+static fl_status use_output(const site *t, int slot, const mark *m)
+{
+    const fl_op_node *n = t->node;
+    const mark *old = m->prev;
+
+    if (!(n->def->flags & FL_OP_REMEMBERS))
+        FL_TRY(check_value(t, m, FL_USES_OUT(slot)));
+    if (!(n->def->out[slot].flags & FL_OP_SLOT_STATE) || !m->reached ||
+        !m->wants || !old || !old->wants ||
+        has_mark(t->in, n->in, fl_node_n_in(n), old))
+        return FL_OK;
+    FL_FAIL(FL_ERR_INVAL,
+            "variable %s may keep its value through %s, which does not list it "
+            "as an input; no gradient gets to the earlier value",
+            m->var->name, fl_node_type(n));
+}
+
+static fl_status use_site(const site *t)
+{
+    const fl_op_node *n = t->node;
+    int at = 0;
+
+    for (int s = 0; s < fl_node_n_out(n); s++)
+        for (int i = 0; i < n->out[s].n; i++, at++)
+            if (t->out[at])
+                FL_TRY(use_output(t, s, t->out[at]));
+    at = 0;
+    for (int s = 0; s < fl_node_n_in(n); s++)
+        for (int i = 0; i < n->in[s].n; i++, at++)
+            if (t->in[at])
+                FL_TRY(use_input(t, s, t->in[at]));
+    return FL_OK;
 }
 
 static fl_status walk_up(differ *d)
 {
-    for (fl_op_node *n = d->last; n; n = n->prev) {
-        if (!is_reached(d, n))
-            continue;
-        for (int s = 0; s < fl_node_n_in(n); s++)
-            for (int i = 0; i < n->in[s].n; i++) {
-                mark *m;
-
-                if (!wants_grad(d, n, s, i))
-                    continue;
-                m = mark_of(d, n->in[s].vars[i]);
-                m->reached = true;
-                m->uses++;
-                if (m->writers > 1)
-                    FL_FAIL(FL_ERR_INVAL,
-                            "variable %s is written %d times and is kept or "
-                            "used by another block; only a temporary of one "
-                            "block can have a gradient for each of its values",
-                            n->in[s].vars[i]->name, m->writers);
-            }
-    }
+    for (size_t k = d->sites.len; k-- > 0;)
+        if (is_reached(&d->sites.data[k]))
+            FL_TRY(use_site(&d->sites.data[k]));
     return FL_OK;
 }
 
@@ -166,23 +330,29 @@ static const char *slot_grad(differ *d, const char *slot)
     return fl_arena_printf(&d->tmp, "%s" FL_GRAD_SUFFIX, slot);
 }
 
-/* The variable with the whole gradient of v; that of a mere target is the one
-   that it was given. */
-static const char *grad_name(differ *d, const fl_var *v)
+/* "@GRAD" for the value that a variable stands for, see leaf_of. */
+static const char *grad_suffix(differ *d, const mark *m)
 {
-    const mark *m = mark_of(d, v);
+    if (m->var->flags & FL_VAR_PERSIST ? !m->version : !m->next)
+        return fl_arena_printf(&d->tmp, FL_GRAD_SUFFIX "%s", d->suffix);
+    return fl_arena_printf(&d->tmp, FL_GRAD_SUFFIX "%s@BEFORE@%d", d->suffix,
+                           m->version + 1);
+}
 
+/* The variable with the whole gradient of a value; that of a mere target is the
+   one that it was given. */
+static const char *grad_name(differ *d, const mark *m)
+{
     if (m->seed && !m->uses)
         return m->seed;
-    return fl_arena_printf(&d->tmp, "%s" FL_GRAD_SUFFIX "%s", v->name,
-                           d->suffix);
+    return fl_arena_printf(&d->tmp, "%s%s", m->var->name, grad_suffix(d, m));
 }
 
 /* The variable with gradient i of several. */
-static const char *part_name(differ *d, const fl_var *v, int i)
+static const char *part_name(differ *d, const mark *m, int i)
 {
-    return fl_arena_printf(&d->tmp, "%s" FL_GRAD_SUFFIX "%s@RENAME@%d", v->name,
-                           d->suffix, i);
+    return fl_arena_printf(&d->tmp, "%s%s@RENAME@%d", m->var->name,
+                           grad_suffix(d, m), i);
 }
 
 static bool is_sum(const mark *m)
@@ -190,17 +360,19 @@ static bool is_sum(const mark *m)
     return m->uses > 1 || (m->uses && m->seed);
 }
 
-/* The name of the next gradient of v. */
-static const char *next_grad(differ *d, const fl_var *v)
+/* The name of the next gradient of a value. */
+static const char *next_grad(differ *d, mark *m)
 {
-    mark *m = mark_of(d, v);
     int i = m->got++;
 
-    return is_sum(m) ? part_name(d, v, i) : grad_name(d, v);
+    return is_sum(m) ? part_name(d, m, i) : grad_name(d, m);
 }
 
-static fl_status list_dout(differ *d, const fl_op_node *n, fl_op_builder *b)
+static fl_status list_dout(differ *d, const site *t, fl_op_builder *b)
 {
+    const fl_op_node *n = t->node;
+    int at = 0;
+
     for (int s = 0; s < fl_op_n_out(n->def); s++) {
         const char *slot = slot_grad(d, n->def->out[s].name);
         size_t before = b->in.len;
@@ -212,13 +384,13 @@ static fl_status list_dout(differ *d, const fl_op_node *n, fl_op_builder *b)
             FL_FAIL(FL_ERR_INVAL,
                     "op %s: its gradient needs output %s, which was left out",
                     n->def->name, n->def->out[s].name);
-        for (int i = 0; i < n->out[s].n; i++) {
-            const mark *m = mark_of(d, n->out[s].vars[i]);
-            bool has = m->reached && m->wants;
+        for (int i = 0; i < n->out[s].n; i++, at++) {
+            const mark *m = t->out[at];
+            bool has = m && m->reached && m->wants;
 
             any |= has;
-            fl_op_builder_in_name(
-                b, slot, has ? grad_name(d, n->out[s].vars[i]) : FL_EMPTY_NAME);
+            fl_op_builder_in_name(b, slot,
+                                  has ? grad_name(d, m) : FL_EMPTY_NAME);
         }
         if (!any)
             b->in.len = before;
@@ -226,31 +398,32 @@ static fl_status list_dout(differ *d, const fl_op_node *n, fl_op_builder *b)
     return FL_OK;
 }
 
-static void list_din(differ *d, const fl_op_node *n, fl_op_builder *b)
+static void list_din(differ *d, const site *t, fl_op_builder *b)
 {
+    const fl_op_node *n = t->node;
+    int at = 0;
+
     for (int s = 0; s < fl_op_n_in(n->def); s++) {
         const char *slot = slot_grad(d, n->def->in[s].name);
         size_t before = b->out.len;
         bool any = false;
 
-        for (int i = 0; i < n->in[s].n; i++) {
-            bool wants = wants_grad(d, n, s, i);
+        for (int i = 0; i < n->in[s].n; i++, at++) {
+            bool wants = wants_grad(t, s, t->in[at]);
 
             any |= wants;
-            fl_op_builder_out_name(b, slot,
-                                   wants ? next_grad(d, n->in[s].vars[i])
-                                         : FL_EMPTY_NAME);
+            fl_op_builder_out_name(
+                b, slot, wants ? next_grad(d, t->in[at]) : FL_EMPTY_NAME);
         }
         if (!any)
             b->out.len = before;
     }
 }
 
-/* All gradients of v are there: add them up if there are several. */
-static fl_status sum_up(differ *d, const fl_var *v)
+/* All gradients of a value are there: add them up if there are several. */
+static fl_status sum_up(differ *d, mark *m)
 {
     fl_op_builder b = { .type = d->spec->sum_op, .role = FL_OP_ROLE_BACKWARD };
-    mark *m = mark_of(d, v);
 
     if (!is_sum(m) || m->got != m->uses)
         return FL_OK;
@@ -258,28 +431,35 @@ static fl_status sum_up(differ *d, const fl_var *v)
     if (m->seed)
         fl_op_builder_in_name(&b, "X", m->seed);
     for (int i = 0; i < m->uses; i++)
-        fl_op_builder_in_name(&b, "X", part_name(d, v, i));
-    fl_op_builder_out_name(&b, "Out", grad_name(d, v));
+        fl_op_builder_in_name(&b, "X", part_name(d, m, i));
+    fl_op_builder_out_name(&b, "Out", grad_name(d, m));
     return fl_op_builder_put(&b, d->block, NULL, NULL);
 }
 
-static fl_status append_grad(differ *d, const fl_op_node *n)
+static fl_status sum_inputs(differ *d, const site *t)
+{
+    int at = 0;
+
+    for (int s = 0; s < fl_op_n_in(t->node->def); s++)
+        for (int i = 0; i < t->node->in[s].n; i++, at++)
+            if (wants_grad(t, s, t->in[at]))
+                FL_TRY(sum_up(d, t->in[at]));
+    return FL_OK;
+}
+
+static fl_status append_grad(differ *d, const site *t)
 {
     fl_op_builder b;
     fl_status st;
 
-    fl_op_builder_init_grad(&b, n);
-    st = list_dout(d, n, &b);
+    fl_op_builder_init_grad(&b, t->node);
+    st = list_dout(d, t, &b);
     if (!st) {
-        list_din(d, n, &b);
+        list_din(d, t, &b);
         st = fl_op_builder_put(&b, d->block, NULL, NULL);
     }
     fl_op_builder_release(&b);
-    for (int s = 0; s < fl_op_n_in(n->def) && !st; s++)
-        for (int i = 0; i < n->in[s].n && !st; i++)
-            if (wants_grad(d, n, s, i))
-                st = sum_up(d, n->in[s].vars[i]);
-    return st;
+    return st ? st : sum_inputs(d, t);
 }
 
 /* --- targets and results --------------------------------------------------- */
@@ -287,13 +467,11 @@ static fl_status append_grad(differ *d, const fl_op_node *n)
 /* Gradients of a target that has others of an earlier call get a suffix. */
 static bool is_free(differ *d)
 {
-    for (const fl_var *v = d->block->first_var; v; v = v->next) {
-        const mark *m = fl_map_find(&d->marks, v->name);
-
-        if (m && m->reached && m->uses &&
-            fl_block_find_var(d->block, grad_name(d, v)))
-            return false;
-    }
+    for (const fl_var *v = next_var(d, NULL); v; v = next_var(d, v))
+        for (const mark *m = fl_map_find(&d->first, v->name); m; m = m->next)
+            if (m->reached && m->uses &&
+                fl_block_find_var(d->block, grad_name(d, m)))
+                return false;
     return true;
 }
 
@@ -343,9 +521,10 @@ static fl_status make_seeds(differ *d)
 static void add_pair(differ *d, fl_var *v, fl_grad_pairs *out)
 {
     fl_grad_pair pair = { v, NULL };
+    const mark *m = leaf_of(d, v);
 
-    if (mark_of(d, v)->reached)
-        pair.grad = fl_block_find_var(d->block, grad_name(d, v));
+    if (m->reached)
+        pair.grad = fl_block_find_var(d->block, grad_name(d, m));
     fl_vec_push(out, pair);
 }
 
@@ -353,8 +532,9 @@ static void list_pairs(differ *d, fl_grad_pairs *out)
 {
     for (size_t i = 0; i < d->spec->n_wanted; i++)
         add_pair(d, d->spec->wanted[i], out);
-    for (fl_var *v = d->block->first_var; v && !d->spec->wanted; v = v->next)
-        if (is_trainable(v) && mark_of(d, v)->reached)
+    for (fl_var *v = next_var(d, NULL); v && !d->spec->wanted;
+         v = next_var(d, v))
+        if (is_trainable(v) && leaf_of(d, v)->reached)
             add_pair(d, v, out);
 }
 
@@ -363,7 +543,7 @@ static fl_status check_targets(differ *d)
     const fl_grad_spec *s = d->spec;
 
     for (size_t i = 0; i < s->n_targets; i++) {
-        if (!s->wanted && !mark_of(d, s->targets[i])->wants)
+        if (!s->wanted && !s->all_leaves && !mark_of(d, s->targets[i])->wants)
             FL_FAIL(FL_ERR_INVAL,
                     "loss %s does not depend on any trainable parameter",
                     s->targets[i]->name);
@@ -374,15 +554,15 @@ static fl_status check_targets(differ *d)
 
 static fl_status differentiate(differ *d, fl_grad_pairs *out)
 {
-    FL_TRY(fl_versions_part(d->block));
+    FL_TRY(fl_versions_part(d->block, d->spec->copy_op));
     walk_down(d);
     FL_TRY(check_targets(d));
     FL_TRY(walk_up(d));
     choose_suffix(d);
     FL_TRY(make_seeds(d));
-    for (fl_op_node *n = d->last; n; n = n->prev)
-        if (is_reached(d, n))
-            FL_TRY(append_grad(d, n));
+    for (size_t k = d->sites.len; k-- > 0;)
+        if (is_reached(&d->sites.data[k]))
+            FL_TRY(append_grad(d, &d->sites.data[k]));
     list_pairs(d, out);
     return FL_OK;
 }
@@ -390,12 +570,16 @@ static fl_status differentiate(differ *d, fl_grad_pairs *out)
 fl_status fl_grad_append(fl_block *b, const fl_grad_spec *spec,
                          fl_grad_pairs *out)
 {
-    differ d = { .block = b, .last = b->last, .spec = spec };
+    differ d = { .block = b, .spec = spec };
     fl_status st;
 
     fl_arena_init(&d.tmp, 64 << 10);
     st = differentiate(&d, out);
-    fl_map_release(&d.marks);
+    fl_map_release(&d.first);
+    fl_map_release(&d.now);
+    fl_map_release(&d.wanted);
+    fl_map_release(&d.cut);
+    fl_vec_release(&d.sites);
     fl_arena_release(&d.tmp);
     return fl_err_ctx(st, "backward of %s", spec->targets[0]->name);
 }

@@ -17,9 +17,12 @@ typedef struct fl_grad_spec {
     fl_var *const *target_grads;
     fl_var *const *wanted; /* NULL: every trainable parameter */
     size_t n_wanted;
+    bool all_leaves; /* and every float that operators make of nothing; the
+                        targets need not depend on any */
     fl_var *const *no_grad; /* no gradient flows through these */
     size_t n_no_grad;
-    const char *sum_op; /* the operator that adds gradients up */
+    const char *sum_op;  /* the operator that adds gradients up */
+    const char *copy_op; /* the one that copies a value */
     /* Appends what gives the variable `name` ones like those of the target. */
     fl_status (*seed)(const fl_var *target, const char *name);
 } fl_grad_spec;

@@ -4,8 +4,13 @@
  * an earlier one has read, the earlier value must still be there. Two walks
  * over the block: one counts who writes what, the other, where something is
  * written again, gives the values their variables.
+ *
+ * A block inside an operator knows a variable by its name, so that one which it
+ * uses cannot be another: what is read of it here is read from copies.
  */
 #include "pass/versions.h"
+
+#include "ir/builder.h"
 
 /* A variable on the way through the block. */
 typedef struct value {
@@ -18,6 +23,7 @@ typedef struct parter {
     fl_map values; /* by name */
     fl_arena tmp;
     bool any; /* something is written again */
+    const char *copy_op;
 } parter;
 
 static bool is_temporary(const fl_var *v, const fl_block *b)
@@ -107,9 +113,89 @@ static fl_status write_values(parter *p, fl_op_node *n)
     return FL_OK;
 }
 
-fl_status fl_versions_part(fl_block *b)
+/* --- what other blocks use ------------------------------------------------ */
+
+static bool runs_block(const fl_op_node *n)
 {
-    parter p = { .block = b };
+    for (int i = 0; i < fl_op_n_attrs(n->def); i++)
+        if (n->attrs[i].type == FL_ATTR_BLOCK && n->attrs[i].i >= 0)
+            return true;
+    return false;
+}
+
+static bool reads_plainly(const fl_op_node *n, const fl_var *v)
+{
+    return !runs_block(n) && fl_node_uses_var(n, v);
+}
+
+/* The operator that writes v next; NULL: none. */
+static fl_op_node *next_writer(fl_op_node *n, const fl_var *v)
+{
+    for (n = n->next; n && !fl_node_writes_var(n, v);)
+        n = n->next;
+    return n;
+}
+
+static bool is_read_plainly(const fl_op_node *n, const fl_op_node *last,
+                            const fl_var *v)
+{
+    for (n = n->next; n; n = n->next) {
+        if (reads_plainly(n, v))
+            return true;
+        if (n == last)
+            break;
+    }
+    return false;
+}
+
+static void read_copy(fl_op_node *n, const fl_var *v, fl_var *copy)
+{
+    for (int s = 0; s < fl_node_n_in(n); s++)
+        for (int i = 0; i < n->in[s].n; i++)
+            if (n->in[s].vars[i] == v)
+                fl_node_put_arg(n, &n->in[s], i, copy);
+}
+
+/* Operators behind `writer`, up to and with the next one that writes v, read a
+   copy of what it wrote. */
+static fl_status copy_value(parter *p, fl_op_node *writer, fl_op_node *last,
+                            fl_var *v)
+{
+    fl_op_builder b = { .type = p->copy_op };
+    fl_op_node *n;
+    fl_var *copy;
+
+    FL_TRY(add_version(p->block, v, 0, &copy));
+    fl_op_builder_in(&b, "X", v);
+    fl_op_builder_out(&b, "Out", copy);
+    FL_TRY(fl_op_builder_put(&b, p->block, writer->next, &n));
+    while (n != last) {
+        n = n->next;
+        if (reads_plainly(n, v))
+            read_copy(n, v, copy);
+    }
+    return FL_OK;
+}
+
+static fl_status copy_values(parter *p, fl_op_node *n)
+{
+    for (int s = 0; s < fl_node_n_out(n); s++)
+        for (int i = 0; i < n->out[s].n; i++) {
+            fl_var *v = n->out[s].vars[i];
+            fl_op_node *next;
+
+            if (!v || !is_temporary(v, p->block) || is_only_here(v, p->block))
+                continue;
+            next = next_writer(n, v);
+            if (next && is_read_plainly(n, next, v))
+                FL_TRY(copy_value(p, n, next, v));
+        }
+    return FL_OK;
+}
+
+fl_status fl_versions_part(fl_block *b, const char *copy_op)
+{
+    parter p = { .block = b, .copy_op = copy_op };
     fl_status st = FL_OK;
 
     fl_arena_init(&p.tmp, 16 << 10);
@@ -117,6 +203,8 @@ fl_status fl_versions_part(fl_block *b)
     for (fl_op_node *n = b->first; n && p.any && !st; n = n->next) {
         read_values(&p, n);
         st = write_values(&p, n);
+        if (!st)
+            st = copy_values(&p, n);
     }
     fl_map_release(&p.values);
     fl_arena_release(&p.tmp);

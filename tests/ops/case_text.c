@@ -115,6 +115,8 @@ static fl_status read_words(reader *r, wish *w)
             FL_TRY(read_int(r, &w->t.height));
         } else if (accept(r, "rows")) {
             w->t.kind = FL_KIND_ROWS;
+        } else if (accept(r, "array")) {
+            w->t.kind = FL_KIND_ARRAY;
         } else {
             return FL_OK;
         }

