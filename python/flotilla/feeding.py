@@ -8,7 +8,7 @@ the feed is refused.
 """
 import numpy as np
 
-from . import _core, types
+from . import _core, ir, types
 
 
 def contiguous(value, var):
@@ -112,7 +112,8 @@ def _otherwise(block, ready):
     found = []
     for name, value in ready.items():
         var = block._find(name)
-        if var is None or not var._exists() or var.persistable:
+        if (var is None or not var._exists() or
+                isinstance(var, ir.Parameter)):
             continue
         dtype, shape, levels = _look(value)
         if (dtype == var.dtype and levels == var.lod_level and

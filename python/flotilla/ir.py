@@ -25,6 +25,13 @@ _EVERY_OPERATOR = {"op_role": 0, "op_role_var": [], "op_namescope": "/",
 
 _READS = ("create_py_reader", "create_double_buffer_reader", "read")
 
+_TYPE_OF_KIND = {types.KIND_ROWS: VarType.SELECTED_ROWS,
+                 types.KIND_ARRAY: VarType.LOD_TENSOR_ARRAY}
+# What a loop keeps for its gradient is an array too.
+_KIND_OF_TYPE = {VarType.SELECTED_ROWS: types.KIND_ROWS,
+                 VarType.LOD_TENSOR_ARRAY: types.KIND_ARRAY,
+                 VarType.STEP_SCOPES: types.KIND_ARRAY}
+
 _ATTR_STRING = 3
 _ATTR_BLOCK = 7
 
@@ -243,7 +250,7 @@ class Variable:
     @property
     def _handle(self):
         if self._known is None:
-            handle = _core.block_var(self.block._handle, self._name)
+            handle = self.block._own(self._name)
             if handle is None:
                 raise ValueError(f"variable {self._name} has no value yet: no "
                                  "operator makes it")
@@ -258,7 +265,7 @@ class Variable:
 
     def _exists(self):
         return (self._known is not None or
-                _core.block_var(self.block._handle, self._name) is not None)
+                self.block._own(self._name) is not None)
 
     def _look(self, field, default):
         if self._exists():
@@ -294,9 +301,10 @@ class Variable:
 
     @property
     def type(self):
-        if self._look("kind", types.KIND_DENSE) == types.KIND_ROWS:
-            return VarType.SELECTED_ROWS
-        return self._declared_type
+        if self._declared_type != VarType.LOD_TENSOR:
+            return self._declared_type
+        return _TYPE_OF_KIND.get(self._look("kind", types.KIND_DENSE),
+                                 VarType.LOD_TENSOR)
 
     @property
     def lod_level(self):
@@ -532,9 +540,11 @@ class Block:
         face.error_clip = error_clip
         if need_check_feed:
             self.program._checked.add(name)
+        kind = _KIND_OF_TYPE.get(type, types.KIND_DENSE)
+        if kind == types.KIND_ARRAY:  # empty, and of any shape
+            shape, dtype = (), VarType.FP32 if dtype is None else dtype
         if shape is not None and dtype is not None and not face._exists():
-            self._declare(face, shape, dtype, lod_level or 0,
-                          type == VarType.SELECTED_ROWS)
+            self._declare(face, shape, dtype, lod_level or 0, kind)
         return face
 
     @staticmethod
@@ -553,9 +563,10 @@ class Block:
                                  f"the new {field} is {value}. They are not "
                                  "matched.")
 
-    def _declare(self, face, shape, dtype, lod_level, is_rows):
-        kind = (types.KIND_ROWS if is_rows else
-                types.KIND_RAGGED if lod_level else types.KIND_DENSE)
+    def _declare(self, face, shape, dtype, lod_level=0,
+                 kind=types.KIND_DENSE):
+        if lod_level and kind == types.KIND_DENSE:
+            kind = types.KIND_RAGGED
         flags, face._pending = face._pending, {}
         face._take(_core.var_new(
             self._handle, face.name, dtype=types.to_core(dtype), kind=kind,
@@ -583,7 +594,7 @@ class Block:
                          persistable=True, stop_gradient=stop_gradient,
                          frozen=not options.get("trainable", True), **options)
         self._vars[name] = face
-        self._declare(face, shape, dtype, lod_level, False)
+        self._declare(face, shape, dtype, lod_level)
         if initializer is not None:
             initializer(face, self)
         return face
@@ -650,6 +661,8 @@ class Block:
         role = self.program._role_of(attrs)
         known, extra = self._split_attrs(type, attrs)
         ins, outs = _arguments(inputs, type), _arguments(outputs, type)
+        for _, name in outs:
+            self._declare_outside(name)
         handle = _core.op_append(self._handle, type, ins, outs, known, role,
                                  tag, before)
         extra["op_callstack"] = _caller()
@@ -663,6 +676,16 @@ class Block:
                 if face._known is None:
                     face._take(_core.block_var(self._handle, name))
         return op
+
+    def _declare_outside(self, name):
+        """A variable of an outer block that this block makes is declared
+        there; what it is, its operator says."""
+        block = self
+        while name not in block._vars and block.parent_idx >= 0:
+            block = self.program.block(block.parent_idx)
+        face = block._vars.get(name)
+        if block is not self and face is not None and not face._exists():
+            block._declare(face, (), face._dtype or VarType.FP32)
 
     def _split_attrs(self, type, attrs):
         """Those that the library knows, as it takes them, and the others."""

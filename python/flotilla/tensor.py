@@ -112,6 +112,19 @@ class LoDTensor:
             raise ValueError("a LoDTensor without numbers: set() gives it some")
         return types.var_type(self._array.dtype)
 
+    def _get_dims(self):
+        return self.shape()
+
+    def _get_float_element(self, at):
+        return float(np.asarray(self).reshape(-1)[at])
+
+    _get_double_element = _get_float_element
+
+    def _set_float_element(self, at, value):
+        self._array.reshape(-1)[at] = value
+
+    _set_double_element = _set_float_element
+
     def _is_initialized(self):
         return self._array is not None
 
@@ -401,6 +414,16 @@ class _ScopeArray(LoDTensorArray):
         self._var._write(_core.tensor_array([i._core() for i in items]))
 
 
+class _RankTable:
+    """What lod_rank_table makes: numbers and lengths of sequences."""
+
+    def __init__(self, table):
+        self._table = table
+
+    def items(self):
+        return [tuple(int(n) for n in row) for row in self._table]
+
+
 class _ScopeVar:
     """A variable of a scope: what it holds is said by what is asked for."""
 
@@ -433,6 +456,9 @@ class _ScopeVar:
 
     def get_lod_tensor_array(self):
         return self._face(_ScopeArray)
+
+    def get_lod_rank_table(self):
+        return _RankTable(np.asarray(self._value()))
 
     def is_int(self):
         return self._int is not None

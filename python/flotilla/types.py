@@ -50,7 +50,7 @@ _BY_NAME.update({"f32": VarType.FP32, "f64": VarType.FP64,
                  "i32": VarType.INT32, "i64": VarType.INT64,
                  "u64": VarType.UINT64, "u8": VarType.UINT8})
 
-KIND_DENSE, KIND_RAGGED, KIND_ROWS = 0, 1, 2
+KIND_DENSE, KIND_RAGGED, KIND_ROWS, KIND_ARRAY = 0, 1, 2, 3
 
 
 def var_type(dtype):

@@ -21,7 +21,7 @@ class ReaderVar(ir.Variable):
         super().__init__(block, name, "uint8", is_data=True,
                          stop_gradient=True)
         block._vars[name] = self
-        block._declare(self, [0], "uint8", 0, False)
+        block._declare(self, [0], "uint8")
         block.program._readers[name] = queue
 
     @property

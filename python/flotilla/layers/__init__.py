@@ -1,12 +1,23 @@
 """Layers: functions that add operators to the current program."""
 from . import arithmetic, subscript
 from ..check import checked as _checked
+from .arrays import (array_length, array_read, array_to_lod_tensor,
+                     array_write, create_array, lod_rank_table,
+                     lod_tensor_to_array, max_sequence_len,
+                     reorder_lod_tensor_by_rank, shrink_memory,
+                     tensor_array_to_tensor)
+from .control import (Assert, BlockGuard, ConditionalBlock, IfElse, Print,
+                      Switch, While, case, cond, is_empty, merge_lod_tensor,
+                      select_input, select_output, split_lod_tensor,
+                      switch_case, while_loop)
 from .generated import layers as _generated
+from .image import adaptive_pool2d, conv2d, pool2d
 from .io import (create_py_reader_by_data, data, double_buffer, py_reader,
                  read_file)
 from .loss import *
 from .metric import accuracy, auc
 from .nn import *
+from .recurrent import DynamicRNN, StaticRNN
 from .schedule import *
 from .sequence import *
 from .tensor import *
