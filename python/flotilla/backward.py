@@ -1,7 +1,8 @@
 """Gradients: the library makes them, Python names them."""
 from . import _core, recompute
 from .clip import error_clip_callback
-from .ir import Variable, _as_list, _name
+from .check import check_type
+from .ir import Variable, _name, grad_var_name
 
 
 def _handles(block, found):
@@ -75,9 +76,17 @@ def append_backward(loss, parameter_list=None, no_grad_set=None,
     return [(block._face(p), block._face(g)) for p, g in pairs]
 
 
+def _check_vars(found, name):
+    check_type(found, name, (Variable, list, tuple), "fluid.backward.gradients")
+    for v in _as_list(found):
+        check_type(v, name, Variable, "fluid.backward.gradients")
+
+
 def gradients(targets, inputs, target_gradients=None, no_grad_set=None):
     """Gradients of the sum of the targets for each input; None for one that
-    no target depends on."""
+    no target depends on. A gradient may be a target."""
+    _check_vars(targets, "targets")
+    _check_vars(inputs, "inputs")
     targets, inputs = _as_list(targets), _as_list(inputs)
     block = targets[0].block
     given = None
@@ -90,4 +99,17 @@ def gradients(targets, inputs, target_gradients=None, no_grad_set=None):
     return [None if g is None else block._face(g) for g in found]
 
 
-calc_gradient = gradients
+def calc_gradient(targets, inputs, target_gradients=None, no_grad_set=None):
+    """The same; of one input, its gradient alone."""
+    found = gradients(targets, inputs, target_gradients, no_grad_set)
+    return found[0] if len(found) == 1 else found
+
+
+def _as_list(found):
+    if found is None:
+        return []
+    return list(found) if isinstance(found, (list, tuple)) else [found]
+
+
+def _append_grad_suffix_(name):
+    return grad_var_name(name)

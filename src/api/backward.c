@@ -99,6 +99,7 @@ fl_status fl_append_backward_with(fl_var *loss, const fl_backward_args *args,
                            .n_no_grad = a.n_no_grad,
                            .sum_op = "sum",
                            .copy_op = "assign",
+                           .zeros_op = "fill_zeros_like",
                            .seed = seed };
     st = fl_grad_append(loss->block, &spec, &pairs);
     if (!st)
@@ -143,6 +144,7 @@ fl_status fl_gradients_with(fl_var **out, const fl_gradients_args *args)
                            .n_no_grad = a.n_no_grad,
                            .sum_op = "sum",
                            .copy_op = "assign",
+                           .zeros_op = "fill_zeros_like",
                            .seed = seed };
     st = fl_grad_append(a.targets[0]->block, &spec, &pairs);
     for (size_t i = 0; i < pairs.len && !st; i++)

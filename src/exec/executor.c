@@ -166,8 +166,14 @@ static void find_indices(fl_unit *u)
     u->feed_index = fl_arena_alloc(&u->arena, sizeof(int) * (s->n_feeds + 1));
     u->fetch_index =
         fl_arena_alloc(&u->arena, sizeof(int) * (s->n_fetches + 1));
-    for (size_t i = 0; i < s->n_feeds; i++)
+    u->feed_kept = fl_arena_alloc(&u->arena, sizeof(bool) * (s->n_feeds + 1));
+    for (size_t i = 0; i < s->n_feeds; i++) {
+        const fl_var *v =
+            fl_block_find_var(fl_program_main(s->program), s->feeds[i]);
+
         u->feed_index[i] = fl_plan_find(u->plan, s->feeds[i]);
+        u->feed_kept[i] = v && (v->flags & FL_VAR_PERSIST);
+    }
     for (size_t i = 0; i < s->n_fetches; i++)
         u->fetch_index[i] = fl_plan_find(u->plan, s->fetches[i]);
 }
@@ -287,8 +293,20 @@ void fl_executor_drop_units(fl_executor *e)
 
 /* --- running a unit ------------------------------------------------------ */
 
+/* What is kept from run to run is kept when it is fed, too. */
+static fl_status keep_feed(const fl_unit *u, int i, const fl_feed *feed)
+{
+    const fl_exec_options *o = u->runners[i]->options;
+
+    return o->is_frozen ? FL_OK
+                        : fl_scope_set(o->scope, feed->name, &feed->value);
+}
+
 fl_status fl_unit_feed(fl_unit *u, int i, const fl_feed *feeds)
 {
+    for (size_t k = 0; k < u->spec.n_feeds; k++)
+        if (u->feed_kept[k])
+            FL_TRY(keep_feed(u, i, &feeds[k]));
     for (size_t k = 0; k < u->spec.n_feeds; k++)
         if (u->feed_index[k] >= 0)
             FL_TRY(fl_runner_feed(u->runners[i], u->feed_index[k],

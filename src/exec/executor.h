@@ -45,6 +45,7 @@ typedef struct fl_unit {
     fl_team *team;       /* runs the runners */
     fl_replicas *replicas;
     int *feed_index, *fetch_index; /* plan variables; -1: not needed */
+    bool *feed_kept;               /* by feed: it is persistent */
     struct fl_unit *next;
 } fl_unit;
 

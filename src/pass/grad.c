@@ -17,6 +17,7 @@
 #include "pass/grad.h"
 
 #include "ir/builder.h"
+#include "pass/second.h"
 #include "pass/versions.h"
 
 /* What is known of one value of a variable. */
@@ -102,6 +103,8 @@ static bool is_open_leaf(const fl_var *v)
 
 static bool is_differentiable(const fl_op_node *n, int slot)
 {
+    if (n->is_grad)
+        return fl_second_is_wanted(n, slot);
     return !(n->def->in[slot].flags & (FL_SLOT_NO_GRAD | FL_OP_SLOT_STATE));
 }
 
@@ -124,7 +127,9 @@ static bool any_input_wants(const site *t)
 
 static bool has_gradient(const site *t)
 {
-    return t->node->def->back && !t->node->is_grad && any_input_wants(t);
+    if (t->node->is_grad && !fl_second_is_known(t->node))
+        return false;
+    return t->node->def->back && any_input_wants(t);
 }
 
 /* Variables that the block sees, its own first: give NULL for the first one. */
@@ -273,7 +278,8 @@ static fl_status check_value(const site *t, const mark *m, unsigned use)
 
 static fl_status use_input(const site *t, int slot, mark *m)
 {
-    FL_TRY(check_value(t, m, FL_USES_IN(slot)));
+    if (!t->node->is_grad)
+        FL_TRY(check_value(t, m, FL_USES_IN(slot)));
     if (!wants_grad(t, slot, m))
         return FL_OK;
     m->reached = true;
@@ -288,6 +294,8 @@ static fl_status use_output(const site *t, int slot, const mark *m)
     const fl_op_node *n = t->node;
     const mark *old = m->prev;
 
+    if (n->is_grad)
+        return FL_OK;
     if (!(n->def->flags & FL_OP_REMEMBERS))
         FL_TRY(check_value(t, m, FL_USES_OUT(slot)));
     if (!(n->def->out[slot].flags & FL_OP_SLOT_STATE) || !m->reached ||
@@ -447,11 +455,15 @@ static fl_status sum_inputs(differ *d, const site *t)
     return FL_OK;
 }
 
+static fl_status append_second(differ *d, const site *t);
+
 static fl_status append_grad(differ *d, const site *t)
 {
     fl_op_builder b;
     fl_status st;
 
+    if (t->node->is_grad)
+        return append_second(d, t);
     fl_op_builder_init_grad(&b, t->node);
     st = list_dout(d, t, &b);
     if (!st) {
@@ -460,6 +472,61 @@ static fl_status append_grad(differ *d, const site *t)
     }
     fl_op_builder_release(&b);
     return st ? st : sum_inputs(d, t);
+}
+
+/* --- gradients of gradients ----------------------------------------------- */
+
+/* Names by slot and entry; NULL where `name_of` gives none. */
+static const char *const *const *name_slots(
+    differ *d, const fl_args *args, int n_slots, mark **marks,
+    const char *(*name_of)(differ *d, const fl_op_node *n, int slot, mark *m),
+    const fl_op_node *n)
+{
+    const char ***names =
+        fl_arena_alloc(&d->tmp, sizeof(*names) * ((size_t)n_slots + 1));
+    int at = 0;
+
+    for (int s = 0; s < n_slots; s++) {
+        names[s] =
+            fl_arena_alloc(&d->tmp, sizeof(char *) * ((size_t)args[s].n + 1));
+        for (int i = 0; i < args[s].n; i++, at++)
+            names[s][i] = marks[at] ? name_of(d, n, s, marks[at]) : NULL;
+        if (!args[s].n)
+            names[s] = NULL;
+    }
+    return (const char *const *const *)names;
+}
+
+static const char *name_that_came(differ *d, const fl_op_node *n, int slot,
+                                  mark *m)
+{
+    (void)n;
+    (void)slot;
+    return m->reached && m->wants ? grad_name(d, m) : NULL;
+}
+
+static const char *name_wanted(differ *d, const fl_op_node *n, int slot,
+                               mark *m)
+{
+    return is_differentiable(n, slot) && m->wants ? next_grad(d, m) : NULL;
+}
+
+static fl_status append_second(differ *d, const site *t)
+{
+    fl_op_node *n = t->node;
+    fl_second s = { .node = n,
+                    .sum_op = d->spec->sum_op,
+                    .zeros_op = d->spec->zeros_op };
+    int at = 0;
+
+    s.came = name_slots(d, n->out, fl_node_n_out(n), t->out, name_that_came, n);
+    s.wanted = name_slots(d, n->in, fl_node_n_in(n), t->in, name_wanted, n);
+    FL_TRY(fl_second_append(&s));
+    for (int slot = 0; slot < fl_node_n_in(n); slot++)
+        for (int i = 0; i < n->in[slot].n; i++, at++)
+            if (wants_grad(t, slot, t->in[at]))
+                FL_TRY(sum_up(d, t->in[at]));
+    return FL_OK;
 }
 
 /* --- targets and results --------------------------------------------------- */

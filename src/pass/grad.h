@@ -21,8 +21,9 @@ typedef struct fl_grad_spec {
                         targets need not depend on any */
     fl_var *const *no_grad; /* no gradient flows through these */
     size_t n_no_grad;
-    const char *sum_op;  /* the operator that adds gradients up */
-    const char *copy_op; /* the one that copies a value */
+    const char *sum_op;   /* the operator that adds gradients up */
+    const char *copy_op;  /* the one that copies a value */
+    const char *zeros_op; /* the one that makes zeros like a value */
     /* Appends what gives the variable `name` ones like those of the target. */
     fl_status (*seed)(const fl_var *target, const char *name);
 } fl_grad_spec;

@@ -30,7 +30,8 @@ static fl_status differentiate(fl_program *p, fl_grad_pairs *pairs)
                           .n_targets = 1,
                           .target_grads = &ones,
                           .sum_op = "sum",
-                          .copy_op = "assign" };
+                          .copy_op = "assign",
+                          .zeros_op = "fill_zeros_like" };
 
     return fl_grad_append(b, &spec, pairs);
 }
@@ -219,6 +220,37 @@ static void a_kept_value_that_back_reads_and_is_gone_is_refused(void **state)
                    "the gradient of relu reads y, which is written again");
 }
 
+/* A gradient operator of what is straight but for corners takes what came in
+   place of the gradient that it was given. */
+static void a_gradient_of_a_gradient_is_made_of_what_there_is(void **state)
+{
+    (void)state;
+    expect_grads(
+        "var x : f32[2] data stop_gradient\n"
+        "var g : f32[2] data\n" LOSS "op relu (X=x) -> (Out=y)\n"
+        "op relu_grad (X=x, Out=y, Out@GRAD=g) -> (X@GRAD=d)\n"
+        "op mean (X=d) -> (Out=loss)\n",
+        "op mean_grad (X=d, Out@GRAD=loss@GRAD) -> (X@GRAD=d@GRAD) @backward\n"
+        "op relu_grad (X=x, Out=y, Out@GRAD=d@GRAD) -> (X@GRAD=g@GRAD) "
+        "@backward\n",
+        0);
+}
+
+static void a_product_has_gradients_of_its_gradients(void **state)
+{
+    (void)state;
+    expect_grads(
+        "param w : f32[2,2] init=constant(1) trainable\n"
+        "var x : f32[2,2] data stop_gradient\n"
+        "var g : f32[2,2] data stop_gradient\n" LOSS
+        "op mul_grad (X=x, Y=w, Out@GRAD=g) -> (X@GRAD=d)\n"
+        "op mean (X=d) -> (Out=loss)\n",
+        "op mean_grad (X=d, Out@GRAD=loss@GRAD) -> (X@GRAD=d@GRAD) @backward\n"
+        "op mul_grad (X=d@GRAD, Y=w, Out@GRAD=g) -> (Y@GRAD=w@GRAD) "
+        "@backward\n",
+        1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -232,6 +264,8 @@ int main(void)
         cmocka_unit_test(a_value_that_is_overwritten_gets_a_variable),
         cmocka_unit_test(data_that_is_not_marked_gets_a_gradient),
         cmocka_unit_test(a_kept_value_that_back_reads_and_is_gone_is_refused),
+        cmocka_unit_test(a_gradient_of_a_gradient_is_made_of_what_there_is),
+        cmocka_unit_test(a_product_has_gradients_of_its_gradients),
     };
 
     return cmocka_run_group_tests_name("grad", tests, NULL, NULL);
