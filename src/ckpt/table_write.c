@@ -13,8 +13,9 @@
 #include "ckpt/table_file.h"
 #include "table/inside.h"
 
-/* All buffers of a kind together. */
-#define BUFFER_BYTES ((size_t)4 << 20)
+/* All buffers of a kind together: what was cut up is in the second-level cache
+   still when it is summed and written. */
+#define BUFFER_BYTES ((size_t)512 << 10)
 #define BUFFER_ROWS_MIN 64
 
 /* Shard offsets and the columns of every kind. */
