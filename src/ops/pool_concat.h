@@ -103,6 +103,11 @@ typedef double fl_quad_f64
                                                                                \
         for (; d + 4 <= dim; d += 4)                                           \
             *(fl_quad_##t *)(out + d) = *(const fl_quad_##t *)(row + d);       \
+        if (d < dim && dim > 4) { /* the last four, some of them again */      \
+            d = dim - 4;                                                       \
+            *(fl_quad_##t *)(out + d) = *(const fl_quad_##t *)(row + d);       \
+            return;                                                            \
+        }                                                                      \
         for (; d < dim; d++)                                                   \
             out[d] = row[d];                                                   \
     }                                                                          \
