@@ -24,9 +24,10 @@ static uint64_t work_so_far(const fl_pace *p)
     return p->limits.work ? p->limits.work(p->limits.arg) : 0;
 }
 
-void fl_pace_begin(fl_pace *p)
+void fl_pace_begin(fl_pace *p, fl_pace_kind kind)
 {
     fl_lock(&p->mu);
+    p->is_urgent = kind == FL_PACE_URGENT;
     p->work_seen = work_so_far(p);
     p->busy_until_ns = 0;
     fl_unlock(&p->mu);
@@ -34,6 +35,7 @@ void fl_pace_begin(fl_pace *p)
 
 /* --- decisions, under mu --------------------------------------------------- */
 
+/* Whether others are to be spared. */
 static bool is_beside_work(fl_pace *p, uint64_t now)
 {
     uint64_t work = work_so_far(p);
@@ -42,7 +44,7 @@ static bool is_beside_work(fl_pace *p, uint64_t now)
         p->work_seen = work;
         p->busy_until_ns = now + FL_PACE_QUIET_NS;
     }
-    return now < p->busy_until_ns;
+    return !p->is_urgent && now < p->busy_until_ns;
 }
 
 /* Moves a time by what was used at that rate. What was not used before is lost,

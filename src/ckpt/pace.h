@@ -3,8 +3,8 @@
  * Two limits, of which the slower one counts: so many bytes a second, and, while
  * others work beside the save, so many cores. Others are seen by a number that
  * grows with what they do; a save that nobody works beside is as fast as it
- * goes. Time that was not taken is kept, up to FL_PACE_BURST_NS, so that a small
- * save, such as a delta every second, does not wait at all. Any thread.
+ * goes, and so is an urgent one. Time that was not taken is kept, up to
+ * FL_PACE_BURST_NS, so that a small save does not wait at all. Any thread.
  */
 #ifndef FL_CKPT_PACE_H
 #define FL_CKPT_PACE_H
@@ -33,14 +33,18 @@ typedef struct fl_pace {
     uint64_t bytes_due_ns; /* when all bytes so far may have been written, */
     uint64_t cores_due_ns; /* and all CPU time so far may have been taken */
     uint64_t work_seen, busy_until_ns;
+    bool is_urgent;
     bool is_stopped;
 } fl_pace;
 
 void fl_pace_init(fl_pace *p, const fl_pace_limits *limits);
 void fl_pace_release(fl_pace *p);
 
+/* What is small and awaited, a delta, is urgent: it takes the cores it gets. */
+typedef enum fl_pace_kind { FL_PACE_PATIENT, FL_PACE_URGENT } fl_pace_kind;
+
 /* A save begins: what others did before is not beside it. */
-void fl_pace_begin(fl_pace *p);
+void fl_pace_begin(fl_pace *p, fl_pace_kind kind);
 
 /* What a thread has written and taken since its last call. */
 typedef struct fl_pace_use {

@@ -22,7 +22,7 @@ static fl_pace beside_others(void)
     fl_pace p;
 
     fl_pace_init(&p, &(fl_pace_limits){ .cores = 0.125, .work = work_so_far });
-    fl_pace_begin(&p);
+    fl_pace_begin(&p, FL_PACE_PATIENT);
     return p;
 }
 
@@ -47,7 +47,7 @@ static void no_limit_is_no_wait(void **state)
 
     (void)state;
     fl_pace_init(&p, &(fl_pace_limits){ .work = work_so_far });
-    fl_pace_begin(&p);
+    fl_pace_begin(&p, FL_PACE_PATIENT);
     work++;
     assert_int_equal(fl_pace_due(&p, (fl_pace_use){ S, S }, NOW), 0);
     fl_pace_release(&p);
@@ -96,17 +96,32 @@ static void beside_work_cpu_time_is_stretched_to_its_share(void **state)
     fl_pace_release(&p);
 }
 
-/* A delta every second that takes no more than the share. */
+/* One every second that takes no more than the share. */
 static void a_small_save_does_not_wait(void **state)
 {
     fl_pace p = beside_others();
 
     (void)state;
     for (uint64_t i = 0; i < 100; i++) {
-        fl_pace_begin(&p);
+        fl_pace_begin(&p, FL_PACE_PATIENT);
         assert_int_equal(wait_beside(&p, 30 * MS, NOW + i * S), 0);
         assert_int_equal(wait_beside(&p, 20 * MS, NOW + i * S), 0);
     }
+    fl_pace_release(&p);
+}
+
+static void an_urgent_save_takes_the_cores_it_gets(void **state)
+{
+    fl_pace p = beside_others();
+
+    (void)state;
+    fl_pace_begin(&p, FL_PACE_URGENT);
+    for (uint64_t i = 0; i < 10; i++)
+        assert_int_equal(wait_beside(&p, S, NOW + i), 0);
+    /* Which are not taken from the next one. */
+    fl_pace_begin(&p, FL_PACE_PATIENT);
+    assert_int_equal(wait_beside(&p, FL_PACE_BURST_NS, NOW + S), 0);
+    assert_int_equal(wait_beside(&p, MS, NOW + S), 8 * MS);
     fl_pace_release(&p);
 }
 
@@ -179,6 +194,7 @@ int main(void)
         cmocka_unit_test(a_save_that_nobody_works_beside_does_not_wait),
         cmocka_unit_test(beside_work_cpu_time_is_stretched_to_its_share),
         cmocka_unit_test(a_small_save_does_not_wait),
+        cmocka_unit_test(an_urgent_save_takes_the_cores_it_gets),
         cmocka_unit_test(unused_time_is_kept_up_to_the_burst),
         cmocka_unit_test(when_others_have_stopped_nobody_waits),
         cmocka_unit_test(the_slower_limit_counts),

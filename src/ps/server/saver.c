@@ -383,7 +383,7 @@ static void take_cut(fl_saver *s)
     s->chain_dir = o.watch ? fl_strdup(s->now.dir) : NULL;
     FL_INFO("ps", "server %d has its cut: requests waited %.1f ms", s->o.rank,
             (double)s->cut->closed_ns * 1e-6);
-    fl_pace_begin(&s->pace);
+    fl_pace_begin(&s->pace, o.since ? FL_PACE_URGENT : FL_PACE_PATIENT);
     report(s, FL_SAVE_CUT, NULL, 0);
     write_behind(s);
 }
