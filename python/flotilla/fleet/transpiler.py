@@ -2,6 +2,7 @@
 import gc
 
 from .. import _core, ir
+from ..fuse import fuse
 from . import listing
 from .config import (DistributedMode, DistributeTranspilerConfig, HashName,
                      PSDispatcher, RoundRobin, ServerRuntimeConfig)
@@ -76,10 +77,11 @@ class DistributeTranspiler:
             pservers, n, mode = self._args
             self._tell(mode)
             gc.collect()  # a job that nobody holds any more makes room
+            main = self.origin_program.clone()
+            fuse(main, self.startup_program)
             self._handle = _core.transpile(
                 ir.ctx, role, self.trainer_id if role == _WORKER else 0,
-                pservers, n, mode, self.origin_program._handle,
-                self.startup_program._handle)
+                pservers, n, mode, main._handle, self.startup_program._handle)
         return _core.transpiler_program(self._handle, endpoint, is_startup)
 
     def get_trainer_program(self, wait_port=True):
