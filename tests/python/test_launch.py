@@ -80,6 +80,15 @@ class Scripts(unittest.TestCase):
         self.expect("1.8.5+flotilla", sys.executable, "-m", "flotilla",
                     "script.py", path=site)
 
+    def test_another_paddle_that_is_imported_stays(self):
+        self.write("site/paddle/__init__.py", "__version__ = 'another'\n")
+        done = self.run_it(sys.executable, "-c", "import paddle\n"
+                           "import flotilla.compat\n"
+                           "flotilla.compat.install()\n",
+                           path=[os.path.join(self.folder, "site")])
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("another paddle is imported already", done.stdout)
+
     def test_an_interpreter_without_flotilla_runs_its_script(self):
         self.write("plain.py", "print('plain', 1 + 1)\n")
         self.expect("plain 2", FLEETRUN, "plain.py", PYTHONPATH="")

@@ -158,8 +158,14 @@ class _Finder:
 
 def install():
     """Makes `paddle` and its modules importable in this process."""
-    if isinstance(sys.modules.get("paddle"), _Names):
+    found = sys.modules.get("paddle")
+    if isinstance(found, _Names):
         return
+    at = getattr(found, "__file__", None)
+    if at and not os.path.realpath(at).startswith(os.path.realpath(FOLDER)):
+        raise ImportError(f"another paddle is imported already, from {at}; "
+                          "install these names before it, or run the script "
+                          "by python -m flotilla")
     sys.meta_path.append(_Finder)
     for module, name, path, why in _rows():
         m = _module(module)

@@ -12,8 +12,7 @@ from ..fuse import fuse
 from ..optimizer import Optimizer
 from .config import DistributeTranspilerConfig
 from .role import PaddleCloudRoleMaker, RoleMakerBase
-from .strategy import (DistributedStrategy, ModeStrategy, Strategy,
-                       SyncStrategy, of_config)
+from .strategy import ModeStrategy, Strategy, SyncStrategy, of_config
 from .transpiler import server_program
 from .util import Util, part_of
 

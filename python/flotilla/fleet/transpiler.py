@@ -4,8 +4,8 @@ import gc
 from .. import _core, ir
 from ..fuse import fuse
 from . import listing
-from .config import (DistributedMode, DistributeTranspilerConfig, HashName,
-                     PSDispatcher, RoundRobin, ServerRuntimeConfig)
+from .config import (DistributedMode, DistributeTranspilerConfig, RoundRobin,
+                     ServerRuntimeConfig)
 from .strategy import _word
 
 _WORKER, _SERVER = 1, 2
@@ -97,7 +97,7 @@ class DistributeTranspiler:
         return self._trainer
 
     def _list_trainer(self):
-        _, n, mode = self._args
+        mode = self._args[2]
         if mode not in listing.MODES:
             return
         parts = listing.parts_of(
