@@ -123,9 +123,20 @@ static bool runs_block(const fl_op_node *n)
     return false;
 }
 
+/* Does backward need what the node found in a slot? */
+static bool is_needed(const fl_op_node *n, int slot)
+{
+    return n->is_grad ||
+           (n->def->back && (n->def->back_uses & FL_USES_IN(slot)));
+}
+
 static bool reads_plainly(const fl_op_node *n, const fl_var *v)
 {
-    return !runs_block(n) && fl_node_uses_var(n, v);
+    for (int s = 0; s < fl_node_n_in(n) && !runs_block(n); s++)
+        for (int i = 0; i < n->in[s].n; i++)
+            if (n->in[s].vars[i] == v && is_needed(n, s))
+                return true;
+    return false;
 }
 
 /* The operator that writes v next; NULL: none. */
@@ -152,7 +163,7 @@ static void read_copy(fl_op_node *n, const fl_var *v, fl_var *copy)
 {
     for (int s = 0; s < fl_node_n_in(n); s++)
         for (int i = 0; i < n->in[s].n; i++)
-            if (n->in[s].vars[i] == v)
+            if (n->in[s].vars[i] == v && is_needed(n, s))
                 fl_node_put_arg(n, &n->in[s], i, copy);
 }
 
