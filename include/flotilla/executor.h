@@ -23,6 +23,10 @@ typedef struct fl_feed {
     fl_tensor value; /* borrowed for the run */
 } fl_feed;
 
+/* Memory of a fetched value that is the caller's own now; any thread. */
+typedef struct fl_mem fl_mem;
+FL_API void fl_mem_release(fl_mem *m); /* NULL is fine */
+
 /* What a run takes and gives. */
 typedef struct fl_run_args {
     uint32_t size;
@@ -32,6 +36,10 @@ typedef struct fl_run_args {
     size_t n_fetches;
     fl_tensor *out;  /* n_fetches; replicas: n_fetches per replica, in turn */
     fl_scope *scope; /* NULL: the current one */
+    /* As many as `out` has; NULL: all are views. A large value that the run made
+       is handed over instead of being looked at: its entry is to be released
+       then. Of other values it is NULL. */
+    fl_mem **keep;
 } fl_run_args;
 
 FL_API FL_MUST_CHECK
@@ -150,6 +158,9 @@ fl_status fl_run_hogwild(fl_executor *e, fl_program *p,
 FL_API char *fl_executor_profile(const fl_executor *e);
 /* For programs (docs/formats/status.md). */
 FL_API char *fl_executor_profile_json(const fl_executor *e);
+
+/* Forgets those runs. */
+FL_API void fl_executor_reset_profile(fl_executor *e);
 
 /* The same as a Chrome trace (chrome://tracing, Perfetto). */
 FL_API FL_MUST_CHECK

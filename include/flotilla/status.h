@@ -6,6 +6,8 @@
 #ifndef FLOTILLA_STATUS_H
 #define FLOTILLA_STATUS_H
 
+#include <stdbool.h>
+
 #include "flotilla/abi.h"
 
 #ifdef __cplusplus
@@ -40,8 +42,38 @@ FL_API const char *fl_status_text(fl_status st);
 /* The sentence of this thread's last failure; "" when nothing failed yet. */
 FL_API const char *fl_last_error(void);
 
+/* Where in a program it happened, for who keeps the lines of a script under the
+   tags of what they build (fl_op_args, fl_var_args). Borrowed like the
+   sentence. */
+typedef struct fl_error_place {
+    uint32_t size;
+    uint64_t op_tag;  /* of the operator, or of the one it is the gradient of */
+    const char *op;   /* its type; NULL: no operator */
+    uint64_t var_tag; /* of the variable */
+    const char *var;  /* its name; NULL: no variable */
+    bool is_feed;     /* what was fed for it does not fit */
+} fl_error_place;
+
+/* False, and nothing written, when the failure has no such place. */
+FL_API bool fl_last_error_place(fl_error_place *out);
+
 /* Its code, for what returns NULL on failure: layers and lookups. */
 FL_API fl_status fl_last_status(void);
+
+/* --- ending early --------------------------------------------------------- */
+
+typedef enum fl_interrupt_kind {
+    /* Passes over data end behind the batches that are under way, files are not
+       read on, a server ends its job in order: all stays usable. */
+    FL_INTERRUPT_SOON,
+    /* Requests to servers fail as well, and their job is lost for this process:
+       for what did not end soon. */
+    FL_INTERRUPT_NOW
+} fl_interrupt_kind;
+
+/* Ends with FL_ERR_CLOSED what the threads of this process do at this moment,
+   whatever context it belongs to. Any thread, but not a signal handler. */
+FL_API void fl_interrupt(fl_interrupt_kind kind);
 
 #ifdef __cplusplus
 }

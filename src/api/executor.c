@@ -108,6 +108,8 @@ static fl_status run_alone(fl_executor *e, fl_program *p, const fl_run_args *a,
     FL_TRY(fl_executor_unit(e, &spec, &u));
     FL_TRY(fl_unit_run_alone(e, u, a->feeds));
     fl_unit_fetch(u, 0, a->out);
+    if (a->keep)
+        fl_unit_keep(u, 0, a->out, a->keep);
     return FL_OK;
 }
 
@@ -197,6 +199,11 @@ fl_status fl_run_hogwild(fl_executor *e, fl_program *p,
 }
 
 /* --- looking inside ------------------------------------------------------ */
+
+void fl_executor_reset_profile(fl_executor *e)
+{
+    fl_trace_clear(&e->trace);
+}
 
 char *fl_executor_profile_json(const fl_executor *e)
 {

@@ -219,8 +219,13 @@ static fl_status run_replicas(fl_executor *e, fl_compiled_program *cp,
     if (st)
         return st;
     FL_TRY(fl_unit_run_replicas(e, u, feeds));
-    for (int i = 0; i < cp->n_replicas; i++)
-        fl_unit_fetch(u, i, a->out + (size_t)i * a->n_fetches);
+    for (int i = 0; i < cp->n_replicas; i++) {
+        size_t at = (size_t)i * a->n_fetches;
+
+        fl_unit_fetch(u, i, a->out + at);
+        if (a->keep)
+            fl_unit_keep(u, i, a->out + at, a->keep + at);
+    }
     return FL_OK;
 }
 

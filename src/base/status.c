@@ -7,6 +7,8 @@
  */
 #include "base/status.h"
 
+#include "base/args.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,6 +51,7 @@ static void set_last(fl_status st, const char *fmt, va_list ap)
 
     format(text, sizeof(text), fmt, ap);
     last.status = st;
+    last.place = (fl_err_place){ 0 };
     memcpy(last.text, text, sizeof(last.text));
 }
 
@@ -56,6 +59,11 @@ static void set_last(fl_status st, const char *fmt, va_list ap)
 static const char *cause_of(fl_status st)
 {
     return last.status == st ? last.text : fl_status_text(st);
+}
+
+static fl_err_place place_of(fl_status st)
+{
+    return last.status == st ? last.place : (fl_err_place){ 0 };
 }
 
 const char *fl_status_text(fl_status st)
@@ -97,19 +105,70 @@ fl_status fl_err_set(fl_status st, const char *fmt, ...)
 fl_status fl_err_ctx(fl_status st, const char *fmt, ...)
 {
     char context[CONTEXT_MAX];
+    fl_err_place place;
     va_list ap;
 
     if (!is_error(st))
         return st;
+    place = place_of(st);
     va_start(ap, fmt);
     format(context, sizeof(context), fmt, ap);
     va_end(ap);
-    return fl_err_set(st, "%s: %s", context, cause_of(st));
+    (void)fl_err_set(st, "%s: %s", context, cause_of(st));
+    last.place = place;
+    return st;
 }
+
+/* --- places --------------------------------------------------------------- */
+
+fl_status fl_err_at_op(fl_status st, uint64_t tag, const char *type)
+{
+    fl_err_place *p = &last.place;
+
+    if (!is_error(st) || last.status != st || *p->op)
+        return st;
+    p->op_tag = tag;
+    snprintf(p->op, sizeof(p->op), "%s", type);
+    return st;
+}
+
+fl_status fl_err_at_var(fl_status st, uint64_t tag, const char *name)
+{
+    fl_err_place *p = &last.place;
+
+    if (!is_error(st) || last.status != st || *p->var)
+        return st;
+    p->var_tag = tag;
+    snprintf(p->var, sizeof(p->var), "%s", name);
+    return st;
+}
+
+fl_status fl_err_at_feed(fl_status st, uint64_t tag, const char *name)
+{
+    (void)fl_err_at_var(st, tag, name);
+    last.place.is_feed = is_error(st);
+    return st;
+}
+
+bool fl_last_error_place(fl_error_place *out)
+{
+    const fl_err_place *p = &last.place;
+    fl_error_place found = { .op_tag = p->op_tag,
+                             .op = *p->op ? p->op : NULL,
+                             .var_tag = p->var_tag,
+                             .var = *p->var ? p->var : NULL,
+                             .is_feed = p->is_feed };
+
+    return (found.op || found.var) &&
+           !FL_ARGS_FILL(fl_error_place, out, &found);
+}
+
+/* --- between threads ------------------------------------------------------ */
 
 void fl_err_save(fl_err *out, fl_status st)
 {
     out->status = st;
+    out->place = is_error(st) ? place_of(st) : (fl_err_place){ 0 };
     snprintf(out->text, sizeof(out->text), "%s",
              is_error(st) ? cause_of(st) : "");
 }
@@ -118,13 +177,16 @@ fl_status fl_err_restore(const fl_err *e)
 {
     if (!is_error(e->status))
         return e->status;
-    return fl_err_set(e->status, "%s", e->text);
+    (void)fl_err_set(e->status, "%s", e->text);
+    last.place = e->place;
+    return e->status;
 }
 
 /* Most threads have had no error: what is behind the sentence stays behind. */
 static void copy(fl_err *to, const fl_err *from)
 {
     to->status = from->status;
+    to->place = from->place;
     memcpy(to->text, from->text, strlen(from->text) + 1);
 }
 

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 
 #define FL_ERR_TEXT_MAX 1024
+#define FL_ERR_NAME_MAX 128 /* of what an error is about */
 
 /* Not an error, and never seen by the library's users: the operator will be
    woken when its answer is there. */
@@ -20,9 +21,17 @@
 
 #define FL_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 
+/* Where in a program: see fl_error_place. Empty names: nowhere. */
+typedef struct fl_err_place {
+    uint64_t op_tag, var_tag;
+    bool is_feed;
+    char op[FL_ERR_NAME_MAX], var[FL_ERR_NAME_MAX];
+} fl_err_place;
+
 /* An error that can be carried to another thread. Storage is the caller's. */
 typedef struct fl_err {
     fl_status status;
+    fl_err_place place;
     char text[FL_ERR_TEXT_MAX];
 } fl_err;
 
@@ -31,6 +40,12 @@ fl_status fl_err_set(fl_status st, const char *fmt, ...) FL_PRINTF(2, 3);
 
 /* Puts "context: " before this thread's sentence; FL_OK passes untouched. */
 fl_status fl_err_ctx(fl_status st, const char *fmt, ...) FL_PRINTF(2, 3);
+
+/* Notes the operator, or the variable, that this thread's error is about. The
+   first to say so is the nearest; FL_OK passes untouched. */
+fl_status fl_err_at_op(fl_status st, uint64_t tag, const char *type);
+fl_status fl_err_at_var(fl_status st, uint64_t tag, const char *name);
+fl_status fl_err_at_feed(fl_status st, uint64_t tag, const char *name);
 
 /* Copies this thread's error out, to be given to another thread. */
 void fl_err_save(fl_err *out, fl_status st);

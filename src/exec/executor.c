@@ -2,9 +2,25 @@
 #include "exec/executor.h"
 
 #include "exec/turns.h"
+#include "flotilla/words.h"
 #include "ir/comm.h"
 
 /* --- making a unit ------------------------------------------------------- */
+
+/* `what` is a feed or a fetch that no variable is called. */
+static fl_status no_variable(const fl_block *b, const char *what,
+                             const char *name)
+{
+    FL_VEC(const char *) names = { 0 };
+    const char *near;
+
+    for (const fl_var *v = b->first_var; v; v = v->next)
+        fl_vec_push(&names, v->name);
+    near = fl_nearest_name(name, names.data, names.len);
+    fl_vec_release(&names);
+    FL_FAIL(FL_ERR_NOTFOUND, "%s %s is not in the program%s%s%s", what, name,
+            near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+}
 
 static fl_status check_names(const fl_unit_spec *s)
 {
@@ -12,12 +28,10 @@ static fl_status check_names(const fl_unit_spec *s)
 
     for (size_t i = 0; i < s->n_feeds; i++)
         if (!fl_block_find_var(b, s->feeds[i]))
-            FL_FAIL(FL_ERR_NOTFOUND, "feed %s is not in the program",
-                    s->feeds[i]);
+            return no_variable(b, "feed", s->feeds[i]);
     for (size_t i = 0; i < s->n_fetches; i++)
         if (!fl_block_find_var(b, s->fetches[i]))
-            FL_FAIL(FL_ERR_NOTFOUND, "fetch %s is not in the program",
-                    s->fetches[i]);
+            return no_variable(b, "fetch", s->fetches[i]);
     return FL_OK;
 }
 

@@ -78,6 +78,9 @@ fl_status fl_unit_feed(fl_unit *u, int i, const fl_feed *feeds);
 /* Views of what frame i has for the fetches. */
 void fl_unit_fetch(const fl_unit *u, int i, fl_tensor *out);
 
+/* Hands large ones over to the caller, see fl_run_args: keep[] as out[]. */
+void fl_unit_keep(const fl_unit *u, int i, const fl_tensor *out, fl_mem **keep);
+
 /* A batch begins, and is over with all that belongs to it: around whatever
    follows. */
 void fl_unit_begin_batch(const fl_executor *e, const fl_unit *u);

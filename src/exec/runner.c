@@ -233,8 +233,9 @@ fl_status fl_runner_feed(fl_runner *r, int index, const fl_tensor *value)
         return take_array(r, index, value);
 
     if (r->is_fed[index] && has_form_of(value, &r->tensors[index]))
-        return feed_again(r, index, value);
-    FL_TRY(fl_feed_check(v->name, &v->meta, value));
+        return fl_err_at_feed(feed_again(r, index, value), v->tag, v->name);
+    FL_TRY(fl_err_at_feed(fl_feed_check(v->name, &v->meta, value), v->tag,
+                          v->name));
     r->tensors[index] = *value;
     r->is_fed[index] = true;
     r->has_changed = true;
@@ -347,7 +348,9 @@ static fl_status take_values(fl_runner *r)
     r->is_steady = false;
     for (int i = 0; i < r->plan->n_vars; i++)
         if (r->plan->vars[i].home == FL_HOME_SCOPE)
-            FL_TRY(take_from_scope(r, i));
+            FL_TRY(fl_err_at_var(take_from_scope(r, i),
+                                 r->plan->vars[i].var->tag,
+                                 r->plan->vars[i].var->name));
     r->taken = r->options->scope;
     return FL_OK;
 }
@@ -420,7 +423,10 @@ static fl_status name_step(const fl_runner *r, int step, fl_status st)
 {
     char text[FL_NODE_TEXT_MAX];
 
-    return fl_err_ctx(st, "%s", fl_node_text(r->plan->steps[step].node, text));
+    const fl_op_node *n = r->plan->steps[step].node;
+
+    st = fl_err_at_op(st, n->tag, fl_node_type(n));
+    return fl_err_ctx(st, "%s", fl_node_text(n, text));
 }
 
 static fl_status prepare(fl_runner *r, int step)
@@ -534,24 +540,26 @@ fl_status fl_step_run(fl_runner *r, const fl_step_share *share, fl_waker *waker)
 
 static fl_status check_finite(const fl_runner *r, int step, int var)
 {
+    const fl_op_node *n = r->plan->steps[step].node;
     const fl_tensor *t = &r->tensors[var];
-    size_t n = (size_t)fl_tensor_numel(t);
-    size_t at = n;
+    size_t len = (size_t)fl_tensor_numel(t);
+    size_t at = len;
     double value;
     char text[FL_NODE_TEXT_MAX];
 
     if (t->kind == FL_KIND_ARRAY)
         return FL_OK; /* what was put there was looked at before */
     if (t->dtype == FL_DTYPE_F32)
-        at = fl_vec_f32()->find_not_finite(t->data, n);
+        at = fl_vec_f32()->find_not_finite(t->data, len);
     else if (t->dtype == FL_DTYPE_F64)
-        at = fl_vec_f64()->find_not_finite(t->data, n);
-    if (at == n)
+        at = fl_vec_f64()->find_not_finite(t->data, len);
+    if (at == len)
         return FL_OK;
     value = fl_float_at(t, (int64_t)at);
-    FL_FAIL(FL_ERR_NUMERIC, "%s: variable %s has %f at element %zu",
-            fl_node_text(r->plan->steps[step].node, text),
-            r->plan->vars[var].var->name, value, at);
+    (void)fl_err_set(FL_ERR_NUMERIC, "%s: variable %s has %f at element %zu",
+                     fl_node_text(n, text), r->plan->vars[var].var->name, value,
+                     at);
+    return fl_err_at_op(FL_ERR_NUMERIC, n->tag, fl_node_type(n));
 }
 
 static fl_status finish_output(fl_runner *r, int step, int var)

@@ -25,6 +25,14 @@ void fl_trace_release(fl_trace *t)
     fl_mutex_release(&t->mu);
 }
 
+void fl_trace_clear(fl_trace *t)
+{
+    fl_lock(&t->mu);
+    t->events.len = 0;
+    t->dropped = 0;
+    fl_unlock(&t->mu);
+}
+
 void fl_trace_add(fl_trace *t, const fl_trace_event *e)
 {
     fl_lock(&t->mu);

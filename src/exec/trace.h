@@ -21,6 +21,7 @@ typedef struct fl_trace {
 
 void fl_trace_init(fl_trace *t);
 void fl_trace_release(fl_trace *t);
+void fl_trace_clear(fl_trace *t);
 void fl_trace_add(fl_trace *t, const fl_trace_event *e);
 
 /* A table: operator, calls, milliseconds, mean, share. */

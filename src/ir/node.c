@@ -726,7 +726,7 @@ fl_status fl_block_insert(fl_block *b, fl_op_node *before,
     st = make_node(b, spec, &tmp, &n);
     fl_arena_release(&tmp);
     if (st)
-        return st;
+        return fl_err_at_op(st, spec->tag, spec->type);
     link_node(b, before, n);
     if (out)
         *out = n;

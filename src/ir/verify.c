@@ -72,7 +72,7 @@ static fl_status verify_block(const fl_block *b)
     fl_status st = FL_OK;
 
     for (fl_op_node *n = b->first; n && !st; n = n->next)
-        st = verify_node(n, &written);
+        st = fl_err_at_op(verify_node(n, &written), n->tag, fl_node_type(n));
     fl_map_release(&written);
     return st;
 }

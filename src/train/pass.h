@@ -38,6 +38,7 @@ typedef struct fl_train_pass {
     bool stops_at_bad;       /* the setting finite_loss */
     atomic_bool has_bad;     /* something watched is not finite any more */
     atomic_bool is_test_due; /* all threads come to an end for it */
+    atomic_bool is_interrupted;
     fl_gate *gate;           /* NULL: nothing is saved in the midst */
     uint64_t turns;          /* batches that make one step */
     fl_pass_counts before;   /* what a run before has counted of it */

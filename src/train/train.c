@@ -20,6 +20,7 @@
 #include "train/objective.h"
 #include "train/pass.h"
 #include "base/args.h"
+#include "base/interrupt.h"
 #include "base/log.h"
 #include "data/dataset/dataset.h"
 
@@ -86,6 +87,15 @@ static double mean_of(const fl_tensor *t)
 
 /* --- numbers that must stay finite ---------------------------------------- */
 
+/* The first error is that of the pass. */
+static void fail_pass(fl_train_pass *p, fl_status st)
+{
+    fl_lock(&p->mu);
+    if (!p->error.status)
+        fl_err_save(&p->error, st);
+    fl_unlock(&p->mu);
+}
+
 /* Says which number went wrong and when, once per pass. */
 static void on_bad(fl_train_pass *p, int thread, const char *name, double value)
 {
@@ -105,10 +115,7 @@ static void on_bad(fl_train_pass *p, int thread, const char *name, double value)
         FL_WARN("train", "%s", fl_last_error());
         return;
     }
-    fl_lock(&p->mu);
-    if (!p->error.status)
-        fl_err_save(&p->error, st);
-    fl_unlock(&p->mu);
+    fail_pass(p, st);
 }
 
 /* A single float, or the loss, which may be a few. */
@@ -202,26 +209,34 @@ static int consumer_of(const fl_train_pass *p, int thread, uint64_t batch)
     return thread + (int)(batch % (uint64_t)p->at_once) * p->n_threads;
 }
 
+/* Does a thread take another batch? */
+static bool takes_more(fl_train_pass *p)
+{
+    if (atomic_load(&p->is_interrupted)) {
+        fail_pass(p, fl_interrupted("the pass over the data"));
+        return false;
+    }
+    return !(p->stops_at_bad && atomic_load(&p->has_bad)) && !fl_train_rests(p);
+}
+
 static bool next_batch(void *arg, int thread, fl_feed *feeds)
 {
     fl_train_pass *p = arg;
     fl_train_tally *t = &p->tallies[thread];
-    const fl_feed *got;
+    const fl_feed *got = NULL;
     fl_status st;
 
     if (p->gate && t->taken % p->turns == 0)
         fl_gate_enter(p->gate);
-    if ((p->stops_at_bad && atomic_load(&p->has_bad)) || fl_train_rests(p))
+    if (!takes_more(p))
         return false;
     st = fl_dataset_next(p->data, consumer_of(p, thread, t->taken), &got,
                          &t->n_rows[t->taken % (uint64_t)p->at_once]);
-    if (st) {
-        fl_lock(&p->mu);
-        if (!p->error.status)
-            fl_err_save(&p->error, st);
-        fl_unlock(&p->mu);
-        return false;
-    }
+    if (st)
+        fail_pass(p, st);
+    else if (!got)
+        (void)takes_more(
+            p); /* data that ended by an interruption did not end */
     if (!got)
         return false;
     t->taken++;
@@ -351,14 +366,28 @@ static fl_status train_parts(fl_train_pass *p)
     return FL_OK;
 }
 
+/* Threads end behind their batches; those that wait for data are woken. */
+static void interrupt(void *arg)
+{
+    fl_train_pass *p = arg;
+
+    atomic_store(&p->is_interrupted, true);
+    fl_dataset_interrupt(p->data);
+}
+
 static fl_status train_threads(fl_train_pass *p)
 {
+    fl_interruptible me = { .kind = FL_INTERRUPT_SOON,
+                            .stop = interrupt,
+                            .arg = p };
     fl_status st = fl_train_watch(p);
 
+    fl_interruptible_enter(&me);
     if (!p->is_infer)
         fl_passes_begin(p->exe->ctx->passes, &(fl_pass_now){ tell_now, p });
     if (!st)
         st = train_parts(p);
+    fl_interruptible_leave(&me);
     fl_train_unwatch(p);
     return st;
 }

@@ -208,9 +208,44 @@ static void a_failed_assertion_says_where_and_aborts(void **state)
     assert_non_null(strstr(said, "assertion failed: 0 > 1"));
 }
 
+static void a_place_is_the_nearest_one_and_travels_with_its_error(void **state)
+{
+    fl_error_place p = FL_INIT(fl_error_place, .op_tag = 0);
+    fl_err carried;
+    fl_status st;
+
+    (void)state;
+    st = fl_err_at_op(fl_err_set(FL_ERR_INVAL, "wrong"), 7, "mul");
+    st = fl_err_at_op(fl_err_ctx(st, "outside"), 8, "conditional_block");
+    fl_err_save(&carried, fl_err_at_feed(st, 9, "x"));
+    (void)fl_err_set(FL_ERR_IO, "another");
+    assert_false(fl_last_error_place(&p));
+    assert_int_equal(fl_err_restore(&carried), FL_ERR_INVAL);
+    assert_true(fl_last_error_place(&p));
+    assert_string_equal(fl_last_error(), "outside: wrong");
+    assert_int_equal(p.op_tag, 7);
+    assert_string_equal(p.op, "mul");
+    assert_int_equal(p.var_tag, 9);
+    assert_string_equal(p.var, "x");
+    assert_true(p.is_feed);
+}
+
+static void what_is_no_error_has_no_place(void **state)
+{
+    fl_error_place p = FL_INIT(fl_error_place, .op_tag = 0);
+
+    (void)state;
+    (void)fl_err_set(FL_ERR_INVAL, "wrong");
+    assert_int_equal(fl_err_at_op(FL_OK, 7, "mul"), FL_OK);
+    assert_int_equal(fl_err_at_var(FL_OK, 7, "w"), FL_OK);
+    assert_false(fl_last_error_place(&p));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_place_is_the_nearest_one_and_travels_with_its_error),
+        cmocka_unit_test(what_is_no_error_has_no_place),
         cmocka_unit_test(every_status_has_its_own_text),
         cmocka_unit_test(a_failure_carries_its_sentence_up),
         cmocka_unit_test(context_comes_before_the_cause),

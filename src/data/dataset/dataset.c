@@ -471,6 +471,14 @@ static bool close_pass(fl_dataset *d)
     return was_open;
 }
 
+void fl_dataset_interrupt(fl_dataset *d)
+{
+    fl_lock(&d->mu);
+    if (d->n_consumers > 0 && d->queue)
+        fl_queue_pass_close(d->queue);
+    fl_unlock(&d->mu);
+}
+
 void fl_dataset_end(fl_dataset *d)
 {
     if (!close_pass(d))

@@ -27,6 +27,10 @@ fl_status fl_dataset_set_shaped_slots(fl_dataset *d, const fl_slot *slots,
 
 int fl_dataset_threads(const fl_dataset *d);
 
+/* Consumers of the pass that wait, or ask later, are told that the data has
+   ended; files are not read on. Any thread, until fl_dataset_end. */
+void fl_dataset_interrupt(fl_dataset *d);
+
 /* Seconds that all consumers waited for input, in the last pass. */
 double fl_dataset_waited(const fl_dataset *d);
 

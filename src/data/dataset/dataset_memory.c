@@ -9,6 +9,7 @@
  * depends on the records, the seed and the calls alone.
  */
 #include "base/hash.h"
+#include "base/interrupt.h"
 #include "data/dataset/dataset_inside.h"
 
 struct fl_memory_pass {
@@ -25,6 +26,7 @@ struct fl_preload {
     fl_loaded *into;
     fl_reading *reading;
     fl_thread *thread;
+    atomic_bool is_interrupted;
     fl_err err; /* how it ended */
 };
 
@@ -109,12 +111,37 @@ static void wait_for_end(void *arg)
     fl_err_save(&p->err, fl_reading_wait(p->reading));
 }
 
+static void interrupt(void *arg)
+{
+    fl_preload *p = arg;
+
+    atomic_store(&p->is_interrupted, true);
+    fl_reading_stop(p->reading);
+}
+
+/* Until all is read, or somebody interrupts it. */
+static void wait_here(fl_preload *p)
+{
+    fl_interruptible me = { .kind = FL_INTERRUPT_SOON,
+                            .stop = interrupt,
+                            .arg = p };
+
+    fl_interruptible_enter(&me);
+    if (p->thread)
+        fl_thread_join(p->thread);
+    else
+        wait_for_end(p);
+    fl_interruptible_leave(&me);
+}
+
 /* The records become the dataset's if they all came. */
 static fl_status finish_loading(fl_dataset *d, fl_preload *p)
 {
     fl_status st = fl_err_restore(&p->err);
 
     d->stats = fl_reading_stats(p->reading);
+    if (!st && atomic_load(&p->is_interrupted))
+        st = fl_interrupted("loading data into memory");
     if (!st)
         st = fl_memory_settle(p->into->memory);
     if (!st) {
@@ -132,7 +159,7 @@ fl_status fl_dataset_load_into_memory(fl_dataset *d)
     FL_TRY(check_in_memory(d, "load_into_memory"));
     FL_TRY(fl_dataset_check_idle(d, "load_into_memory"));
     FL_TRY(start_loading(d, d->n_threads, &p));
-    wait_for_end(p);
+    wait_here(p);
     return finish_loading(d, p);
 }
 
@@ -165,7 +192,7 @@ fl_status fl_dataset_wait_preload_done(fl_dataset *d)
         FL_FAIL(FL_ERR_INVAL, "fl_dataset_wait_preload_done: nothing is being "
                               "preloaded; call fl_dataset_preload_into_memory "
                               "first");
-    fl_thread_join(p->thread);
+    wait_here(p);
     d->preload = NULL;
     return finish_loading(d, p);
 }
@@ -175,10 +202,7 @@ void fl_preload_cancel(fl_preload *p)
     if (!p)
         return;
     fl_reading_stop(p->reading);
-    if (p->thread)
-        fl_thread_join(p->thread);
-    else
-        wait_for_end(p);
+    wait_here(p);
     free_preload(p);
 }
 

@@ -392,11 +392,32 @@ static void close_links(void *arg)
     fl_rpc_client_free(c->joiner);
 }
 
+static void give_up_links(void *arg)
+{
+    fl_client *c = arg;
+
+    settle(c, fl_interrupted("connecting to the job"));
+    for (int i = 0; i < c->o.n_servers; i++)
+        if (c->links[i].link)
+            fl_rpc_client_give_up(c->links[i].link);
+    if (c->joiner)
+        fl_rpc_client_give_up(c->joiner);
+}
+
+/* By the thread that interrupts. */
+static void interrupt(void *arg)
+{
+    fl_client *c = arg;
+
+    fl_loop_post(c->loop, give_up_links, c);
+}
+
 void fl_client_free(fl_client *c)
 {
     if (!c)
         return;
     if (c->has_loop) {
+        fl_interruptible_leave(&c->interruptible);
         fl_loop_post(c->loop, close_links, c);
         fl_loop_free(c->loop);
     } else {
@@ -438,7 +459,11 @@ fl_status fl_client_new(fl_client **out, fl_net *net, fl_loop *loop,
         return st;
     }
     c->has_loop = true;
+    c->interruptible = (fl_interruptible){ .kind = FL_INTERRUPT_NOW,
+                                           .stop = interrupt,
+                                           .arg = c };
     fl_loop_post(c->loop, start, c);
+    fl_interruptible_enter(&c->interruptible);
     st = wait_for_servers(c);
     if (st) {
         fl_err why;

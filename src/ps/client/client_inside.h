@@ -15,6 +15,7 @@
 #include <stdatomic.h>
 
 #include "base/buf.h"
+#include "base/interrupt.h"
 #include "base/thread.h"
 #include "base/vec.h"
 #include "ps/client/client.h"
@@ -187,7 +188,8 @@ struct fl_client {
     char *job, *token;
     fl_net *net;
     fl_loop *loop;
-    bool has_loop; /* of its own */
+    bool has_loop;                  /* of its own */
+    fl_interruptible interruptible; /* with a loop of its own */
     _Atomic uint64_t step, n_requests;
     fl_client_stats stats;
     atomic_bool is_leaving;

@@ -231,6 +231,15 @@ static void give_up(fl_rpc_client *l)
                                       : "there was no time to dial"));
 }
 
+void fl_rpc_client_give_up(fl_rpc_client *l)
+{
+    fl_rpc_client_enter(l);
+    if (l->state != FL_RPC_CLIENT_FAILED)
+        fl_rpc_client_fail(
+            l, fl_err_set(FL_ERR_CLOSED, "was given up by an interruption"));
+    fl_rpc_client_leave(l);
+}
+
 static void on_pause_over(void *arg)
 {
     fl_rpc_client *l = arg;

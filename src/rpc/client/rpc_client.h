@@ -63,6 +63,10 @@ fl_status fl_rpc_client_new(fl_rpc_client **out, fl_loop *loop, fl_net *net,
    Says BYE. Requests that wait fail with FL_ERR_CLOSED first. NULL is fine. */
 void fl_rpc_client_free(fl_rpc_client *l);
 
+/* Gives the peer up: requests fail with FL_ERR_CLOSED, and so do later ones. In
+   the loop. */
+void fl_rpc_client_give_up(fl_rpc_client *l);
+
 /* A request. Pieces are borrowed until on_reply, which is called exactly once:
    with FL_OK and the reply (payload may be NULL and is the receiver's), or with
    an error as this thread's last one: the server's own, FL_ERR_TIMEOUT,
