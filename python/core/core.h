@@ -90,6 +90,33 @@ PyObject *core_fail(fl_status st);
 PyObject *core_done(fl_status st);
 int core_add_errors(PyObject *module);
 
+/* --- work ----------------------------------------------------------------- */
+
+/* Around work that may take long: Ctrl-C ends it, see watch.c. What begin gives
+   is handed to end. With the interpreter's lock. */
+typedef enum core_watch {
+    CORE_NOT_WATCHED,
+    CORE_WATCHED,
+    CORE_INTERRUPTED /* before it has begun: an exception is set */
+} core_watch;
+core_watch core_watch_begin(void);
+void core_watch_end(core_watch begun);
+int core_add_watch(void);
+
+/* st = work, without the interpreter's lock, and ended by Ctrl-C. */
+#define CORE_WORK(st, work)                                                    \
+    do {                                                                       \
+        core_watch core_watched = core_watch_begin();                          \
+                                                                               \
+        (st) = FL_ERR_CLOSED;                                                  \
+        if (core_watched != CORE_INTERRUPTED) {                                \
+            Py_BEGIN_ALLOW_THREADS;                                            \
+            (st) = (work);                                                     \
+            Py_END_ALLOW_THREADS;                                              \
+        }                                                                      \
+        core_watch_end(core_watched);                                          \
+    } while (0)
+
 /* --- memory of one call -------------------------------------------------- */
 
 /* Blocks that are freed together. */
@@ -116,6 +143,10 @@ void core_drop_view(core_view *view);
 PyObject *core_tensor_copy(const fl_tensor *t);
 /* A numpy array with a copy of the values. */
 PyObject *core_array_copy(const fl_tensor *t);
+/* The same without a copy for memory that was handed over, which goes with the
+   object; also when there is none. */
+PyObject *core_tensor_keep(const fl_tensor *t, fl_mem *memory);
+PyObject *core_array_keep(const fl_tensor *t, fl_mem *memory);
 
 int core_add_tensor(PyObject *module);
 
@@ -141,6 +172,6 @@ PyObject *core_text(char *text);
 extern PyMethodDef core_ir_methods[], core_var_methods[], core_op_methods[],
     core_look_methods[], core_scope_methods[], core_run_methods[],
     core_io_methods[], core_data_methods[], core_fleet_methods[],
-    core_table_methods[], core_predict_methods[];
+    core_profile_methods[], core_table_methods[], core_predict_methods[];
 
 #endif

@@ -181,8 +181,8 @@ static PyObject *dataset_do(PyObject *self, PyObject *args)
         return NULL;
     if (deed >= sizeof deeds / sizeof *deeds)
         return PyErr_Format(PyExc_SystemError, "no deed %u", deed);
-    Py_BEGIN_ALLOW_THREADS st = deeds[deed](d, n_threads);
-    Py_END_ALLOW_THREADS return core_done(st);
+    CORE_WORK(st, deeds[deed](d, n_threads));
+    return core_done(st);
 }
 
 /* dataset_sizes(dataset): records in memory, and after a shuffle. */
@@ -253,8 +253,9 @@ static PyObject *dataset_next(PyObject *self, PyObject *args)
     (void)self;
     if (!PyArg_ParseTuple(args, "O&", core_dataset, &d))
         return NULL;
-    Py_BEGIN_ALLOW_THREADS st = fl_dataset_next(d, 0, &feeds, &n_rows);
-    Py_END_ALLOW_THREADS if (st) return core_fail(st);
+    CORE_WORK(st, fl_dataset_next(d, 0, &feeds, &n_rows));
+    if (st)
+        return core_fail(st);
     if (!feeds)
         Py_RETURN_NONE;
     fl_dataset_slots(d, &n_slots);
@@ -274,12 +275,46 @@ static PyObject *dataset_end(PyObject *self, PyObject *args)
 
 /* --- a pass -------------------------------------------------------------- */
 
-/* Calls Python's function with what was fetched; its exception ends with the
-   call, told on stderr, since a pass cannot stop for it. */
+/* What pass_over takes, and the first exception of its callbacks. */
+typedef struct pass_call {
+    fl_executor *e;
+    fl_program *program;
+    fl_dataset *dataset;
+    PyObject *fetches, *infos, *handler, *progress;
+    int trains, debug;
+    fl_dataset_run_args args;
+    PyObject *error_type, *error, *error_trace; /* with the lock */
+} pass_call;
+
+/* Ends the pass, which raises the exception when it is over. */
+static void keep_exception(pass_call *c)
+{
+    if (c->error_type) {
+        PyErr_Clear();
+        return;
+    }
+    PyErr_Fetch(&c->error_type, &c->error, &c->error_trace);
+    fl_interrupt(FL_INTERRUPT_SOON);
+}
+
+/* Calls a function of Python's with one value, which it takes. */
+static void call_back(pass_call *c, PyObject *fn, PyObject *value)
+{
+    PyObject *result = NULL;
+
+    if (value)
+        result = PyObject_CallFunctionObjArgs(fn, value, NULL);
+    if (!result)
+        keep_exception(c);
+    Py_XDECREF(result);
+    Py_XDECREF(value);
+}
+
 static void on_fetched(void *arg, const fl_tensor *values, size_t n)
 {
     PyGILState_STATE held = PyGILState_Ensure();
-    PyObject *list = PyList_New((Py_ssize_t)n), *result = NULL;
+    PyObject *list = PyList_New((Py_ssize_t)n);
+    pass_call *c = arg;
 
     for (size_t i = 0; list && i < n; i++) {
         PyObject *array = core_array_copy(&values[i]);
@@ -287,34 +322,34 @@ static void on_fetched(void *arg, const fl_tensor *values, size_t n)
         if (!array || PyList_SetItem(list, (Py_ssize_t)i, array))
             Py_CLEAR(list);
     }
-    if (list)
-        result = PyObject_CallFunctionObjArgs(arg, list, NULL);
-    if (!result)
-        PyErr_WriteUnraisable(arg);
-    Py_XDECREF(result);
-    Py_XDECREF(list);
+    call_back(c, c->handler, list);
     PyGILState_Release(held);
 }
 
-/* What pass_over takes. */
-typedef struct pass_call {
-    fl_executor *e;
-    fl_program *program;
-    fl_dataset *dataset;
-    PyObject *fetches, *infos, *handler;
-    int trains;
-    fl_dataset_run_args args;
-} pass_call;
+static void on_progress(void *arg, const fl_progress *p)
+{
+    PyGILState_STATE held = PyGILState_Ensure();
+    pass_call *c = arg;
+
+    call_back(c, c->progress,
+              Py_BuildValue("{s:K,s:K,s:d,s:d,s:d,s:d,s:O,s:z}", "samples",
+                            (unsigned long long)p->samples, "total",
+                            (unsigned long long)p->total, "seconds", p->seconds,
+                            "wait_share", p->wait_share, "loss", p->loss, "auc",
+                            p->auc, "is_last", p->is_last ? Py_True : Py_False,
+                            "text", p->text));
+    PyGILState_Release(held);
+}
 
 static int read_pass(PyObject *args, pass_call *c)
 {
-    c->args = FL_INIT(fl_dataset_run_args, .n_threads = 0);
-    return PyArg_ParseTuple(args, "pO&O&O&iOOiOdpO&", &c->trains, core_executor,
-                            &c->e, core_program, &c->program, core_dataset,
-                            &c->dataset, &c->args.n_threads, &c->fetches,
-                            &c->infos, &c->args.print_period, &c->handler,
-                            &c->args.period_secs, &c->args.debug,
-                            core_scope_or_none, &c->args.scope);
+    *c = (pass_call){ .args = FL_INIT(fl_dataset_run_args, .n_threads = 0) };
+    return PyArg_ParseTuple(args, "pO&O&O&iOOiOdpO&O", &c->trains,
+                            core_executor, &c->e, core_program, &c->program,
+                            core_dataset, &c->dataset, &c->args.n_threads,
+                            &c->fetches, &c->infos, &c->args.print_period,
+                            &c->handler, &c->args.period_secs, &c->debug,
+                            core_scope_or_none, &c->args.scope, &c->progress);
 }
 
 static PyObject *report_dict(const fl_dataset_report *r)
@@ -330,20 +365,30 @@ static PyObject *make_pass(pass_call *c)
     fl_dataset_report report = FL_INIT(fl_dataset_report, .samples = 0);
     fl_status st;
 
+    c->args.debug = c->debug;
     if (c->handler != Py_None) {
         c->args.fetch_handler = on_fetched;
-        c->args.fetch_arg = c->handler;
+        c->args.fetch_arg = c;
     }
-    Py_BEGIN_ALLOW_THREADS st =
-        c->trains ? fl_train_from_dataset_with(c->e, c->program, c->dataset,
-                                               &report, &c->args)
-                  : fl_infer_from_dataset_with(c->e, c->program, c->dataset,
-                                               &report, &c->args);
-    Py_END_ALLOW_THREADS return st ? core_fail(st) : report_dict(&report);
+    if (c->progress != Py_None) {
+        c->args.on_progress = on_progress;
+        c->args.progress_arg = c;
+    }
+    CORE_WORK(st, c->trains
+                      ? fl_train_from_dataset_with(c->e, c->program, c->dataset,
+                                                   &report, &c->args)
+                      : fl_infer_from_dataset_with(c->e, c->program, c->dataset,
+                                                   &report, &c->args));
+    if (c->error_type) {
+        PyErr_Restore(c->error_type, c->error, c->error_trace);
+        return NULL;
+    }
+    return st ? core_fail(st) : report_dict(&report);
 }
 
 /* pass_over(trains, executor, program, dataset, n_threads, fetches, infos,
-   print_period, handler or None, period_secs, debug, scope or None) */
+   print_period, handler or None, period_secs, debug, scope or None, progress
+   or None) */
 static PyObject *pass_over(PyObject *self, PyObject *args)
 {
     core_memory memory = { 0 };

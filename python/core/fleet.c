@@ -234,8 +234,8 @@ static PyObject *fleet_do(PyObject *self, PyObject *args)
         return NULL;
     if (deed >= sizeof deeds / sizeof *deeds)
         return PyErr_Format(PyExc_SystemError, "no deed %u", deed);
-    Py_BEGIN_ALLOW_THREADS st = deeds[deed](f, dir);
-    Py_END_ALLOW_THREADS return core_done(st);
+    CORE_WORK(st, deeds[deed](f, dir));
+    return core_done(st);
 }
 
 /* --- together ------------------------------------------------------------ */
@@ -269,9 +269,8 @@ static PyObject *fleet_reduce(PyObject *self, PyObject *args)
         return NULL;
     x = core_floats(&memory, o, &n);
     if (x) {
-        Py_BEGIN_ALLOW_THREADS st =
-            fl_fleet_util_all_reduce(f, (fl_reduce_kind)kind, x, n);
-        Py_END_ALLOW_THREADS result = st ? core_fail(st) : number_list(x, n);
+        CORE_WORK(st, fl_fleet_util_all_reduce(f, (fl_reduce_kind)kind, x, n));
+        result = st ? core_fail(st) : number_list(x, n);
     }
     core_release(&memory);
     return result;
@@ -292,8 +291,8 @@ static PyObject *fleet_gather(PyObject *self, PyObject *args)
     all = core_alloc(&memory, (size_t)fl_fleet_worker_num(f), sizeof *all);
     if (!all)
         return NULL;
-    Py_BEGIN_ALLOW_THREADS st = fl_fleet_util_all_gather(f, &x, 1, all);
-    Py_END_ALLOW_THREADS result =
+    CORE_WORK(st, fl_fleet_util_all_gather(f, &x, 1, all));
+    result =
         st ? core_fail(st) : number_list(all, (size_t)fl_fleet_worker_num(f));
     core_release(&memory);
     return result;

@@ -42,8 +42,7 @@ static PyObject *with_vars(PyObject *args, fl_status (*fn)(const at_rest *a))
     if (names != Py_None)
         a.names = core_names(&memory, names, &a.n_names);
     if (names == Py_None || a.names) {
-        Py_BEGIN_ALLOW_THREADS st = fn(&a);
-        Py_END_ALLOW_THREADS
+        CORE_WORK(st, fn(&a));
     }
     core_release(&memory);
     return PyErr_Occurred() ? NULL : core_done(st);
@@ -79,8 +78,7 @@ static PyObject *save_inference(PyObject *self, PyObject *args)
     a.feeds = core_names(&memory, feeds, &a.n_feeds);
     a.targets = a.feeds ? core_names(&memory, targets, &a.n_targets) : NULL;
     if (a.targets) {
-        Py_BEGIN_ALLOW_THREADS st = fl_save_inference_model_with(e, dir, &a);
-        Py_END_ALLOW_THREADS
+        CORE_WORK(st, fl_save_inference_model_with(e, dir, &a));
     }
     core_release(&memory);
     return PyErr_Occurred() ? NULL : core_done(st);

@@ -35,15 +35,44 @@ static error_class classes[] = {
 
 #define N_CLASSES (sizeof classes / sizeof *classes)
 
+/* Where in a program it happened, as attributes of the exception. */
+static int set_place(PyObject *error)
+{
+    fl_error_place p = FL_INIT(fl_error_place, .op_tag = 0);
+    PyObject *fields;
+    PyObject *key, *value;
+    Py_ssize_t at = 0;
+    int bad = 0;
+
+    (void)fl_last_error_place(&p);
+    fields = Py_BuildValue("{s:K,s:z,s:K,s:z,s:O}", "op_tag",
+                           (unsigned long long)p.op_tag, "op", p.op, "var_tag",
+                           (unsigned long long)p.var_tag, "var", p.var,
+                           "is_feed", p.is_feed ? Py_True : Py_False);
+    if (!fields)
+        return -1;
+    while (!bad && PyDict_Next(fields, &at, &key, &value))
+        bad = PyObject_SetAttr(error, key, value);
+    Py_DECREF(fields);
+    return bad;
+}
+
 PyObject *core_fail(fl_status st)
 {
-    PyObject *type = error_base;
+    PyObject *type = error_base, *error;
+
+    /* What Ctrl-C has ended. */
+    if (st == FL_ERR_CLOSED && (PyErr_Occurred() || PyErr_CheckSignals()))
+        return NULL;
 
     for (size_t i = 0; i < N_CLASSES; i++) {
         if (classes[i].status == st)
             type = classes[i].type;
     }
-    PyErr_SetString(type, fl_last_error());
+    error = PyObject_CallFunction(type, "s", fl_last_error());
+    if (error && !set_place(error))
+        PyErr_SetObject(type, error);
+    Py_XDECREF(error);
     return NULL;
 }
 
@@ -176,18 +205,18 @@ static struct PyModuleDef definition = {
 
 static int fill(PyObject *module)
 {
-    PyMethodDef *const tables[] = { core_ir_methods,     core_var_methods,
-                                    core_op_methods,     core_look_methods,
-                                    core_scope_methods,  core_run_methods,
-                                    core_io_methods,     core_data_methods,
-                                    core_fleet_methods,  core_table_methods,
-                                    core_predict_methods };
+    PyMethodDef *const tables[] = { core_ir_methods,    core_var_methods,
+                                    core_op_methods,    core_look_methods,
+                                    core_scope_methods, core_run_methods,
+                                    core_io_methods,    core_data_methods,
+                                    core_fleet_methods, core_profile_methods,
+                                    core_table_methods, core_predict_methods };
 
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
         if (PyModule_AddFunctions(module, tables[i]))
             return -1;
     }
-    if (core_add_errors(module) || core_add_handle(module))
+    if (core_add_errors(module) || core_add_handle(module) || core_add_watch())
         return -1;
     return core_add_tensor(module);
 }

@@ -130,10 +130,12 @@ typedef struct run_call {
     core_view views[FEW];
     const char *fetches[FEW];
     fl_tensor out[FEW];
+    fl_mem *keeps[FEW];
     fl_feed *feed;
     core_view *view;
     const char **fetch;
     fl_tensor *value;
+    fl_mem **keep;  /* of values that were handed over */
     size_t n_feeds; /* of one batch */
     size_t n_views, n_fetches;
     size_t n_values; /* n_fetches of each replica */
@@ -166,6 +168,7 @@ static bool make_room(run_call *r, const run_args *a)
     r->view = r->views;
     r->fetch = r->fetches;
     r->value = r->out;
+    r->keep = r->keeps;
     if (r->n_feeds * n_batches > FEW) {
         size_t n = r->n_feeds * n_batches;
 
@@ -175,8 +178,14 @@ static bool make_room(run_call *r, const run_args *a)
     if (r->n_values > FEW) {
         r->fetch = core_alloc(&r->memory, r->n_fetches, sizeof *r->fetch);
         r->value = core_alloc(&r->memory, r->n_values, sizeof *r->value);
+        r->keep = core_alloc(&r->memory, r->n_values, sizeof *r->keep);
     }
-    return r->feed && r->view && r->fetch && r->value;
+    if (!r->feed || !r->view || !r->fetch || !r->value || !r->keep) {
+        r->n_values = 0; /* nothing is kept that was to be released */
+        return false;
+    }
+    memset(r->keep, 0, r->n_values * sizeof *r->keep);
+    return true;
 }
 
 /* Says which feed it was. */
@@ -245,16 +254,30 @@ static void end_call(run_call *r)
 {
     for (size_t i = 0; i < r->n_views; i++)
         core_drop_view(&r->view[i]);
+    for (size_t i = 0; r->keep && i < r->n_values; i++)
+        fl_mem_release(r->keep[i]);
     core_release(&r->memory);
 }
 
-static PyObject *fetched(const run_call *r, bool as_arrays)
+/* Offsets stay the runner's: a ragged value is copied. */
+static PyObject *fetched_one(run_call *r, size_t i, bool as_arrays)
+{
+    fl_mem *memory = r->value[i].n_lod && !as_arrays ? NULL : r->keep[i];
+
+    if (!memory)
+        return as_arrays ? core_array_copy(&r->value[i])
+                         : core_tensor_copy(&r->value[i]);
+    r->keep[i] = NULL;
+    return as_arrays ? core_array_keep(&r->value[i], memory)
+                     : core_tensor_keep(&r->value[i], memory);
+}
+
+static PyObject *fetched(run_call *r, bool as_arrays)
 {
     PyObject *list = PyList_New((Py_ssize_t)r->n_values);
 
     for (size_t i = 0; list && i < r->n_values; i++) {
-        PyObject *item = as_arrays ? core_array_copy(&r->value[i])
-                                   : core_tensor_copy(&r->value[i]);
+        PyObject *item = fetched_one(r, i, as_arrays);
 
         if (!item || PyList_SetItem(list, (Py_ssize_t)i, item))
             Py_CLEAR(list);
@@ -288,12 +311,11 @@ static PyObject *run_it(const runnable *what, const run_args *a)
         fl_run_args args =
             FL_INIT(fl_run_args, .feeds = r.feed, .n_feeds = r.n_feeds,
                     .fetches = r.fetch, .n_fetches = r.n_fetches,
-                    .out = r.value, .scope = a->scope);
+                    .out = r.value, .scope = a->scope, .keep = r.keep);
         fl_status st;
 
-        Py_BEGIN_ALLOW_THREADS st = call_it(what, &args);
-        Py_END_ALLOW_THREADS result =
-            st ? core_fail(st) : fetched(&r, a->as_arrays);
+        CORE_WORK(st, call_it(what, &args));
+        result = st ? core_fail(st) : fetched(&r, a->as_arrays);
     }
     end_call(&r);
     return result;

@@ -12,10 +12,11 @@ typedef struct tensor {
     PyObject_HEAD fl_tensor value; /* all that it points to is in memory */
     void *memory;
     PyObject *held; /* a tuple of views of others' memory; NULL: its own */
+    fl_mem *kept;   /* instead of memory; or NULL */
 } tensor;
 
 static PyTypeObject *tensor_type;
-static PyObject *numpy_empty; /* numpy.empty */
+static PyObject *numpy_empty, *numpy_asarray;
 
 /* --- types --------------------------------------------------------------- */
 
@@ -107,6 +108,7 @@ PyObject *core_tensor_copy(const fl_tensor *t)
     if (!copy)
         return NULL;
     copy->held = NULL;
+    copy->kept = NULL;
     copy->memory = PyMem_Malloc(bytes ? bytes : 1);
     if (!copy->memory) {
         Py_DECREF(copy);
@@ -149,6 +151,32 @@ PyObject *core_array_copy(const fl_tensor *t)
     return array;
 }
 
+PyObject *core_tensor_keep(const fl_tensor *t, fl_mem *memory)
+{
+    tensor *kept = PyObject_New(tensor, tensor_type);
+
+    if (!kept) {
+        fl_mem_release(memory);
+        return NULL;
+    }
+    kept->value = *t;
+    kept->value.n_lod = 0;
+    kept->memory = NULL;
+    kept->held = NULL;
+    kept->kept = memory;
+    return (PyObject *)kept;
+}
+
+PyObject *core_array_keep(const fl_tensor *t, fl_mem *memory)
+{
+    PyObject *kept = core_tensor_keep(t, memory);
+    PyObject *array =
+        kept ? PyObject_CallFunctionObjArgs(numpy_asarray, kept, NULL) : NULL;
+
+    Py_XDECREF(kept);
+    return array;
+}
+
 /* --- the type ------------------------------------------------------------ */
 
 static void tensor_dealloc(PyObject *o)
@@ -158,6 +186,7 @@ static void tensor_dealloc(PyObject *o)
 
     PyMem_Free(((tensor *)o)->memory);
     Py_XDECREF(((tensor *)o)->held);
+    fl_mem_release(((tensor *)o)->kept);
     free_object(o);
     Py_DECREF(type);
 }
@@ -441,6 +470,7 @@ static PyObject *tensor_view(PyObject *self, PyObject *args)
     made->value = t;
     made->memory = NULL;
     made->held = held;
+    made->kept = NULL;
     return (PyObject *)made;
 }
 
@@ -492,9 +522,10 @@ int core_add_tensor(PyObject *module)
     if (!numpy)
         return -1;
     numpy_empty = PyObject_GetAttrString(numpy, "empty");
+    numpy_asarray = PyObject_GetAttrString(numpy, "asarray");
     Py_DECREF(numpy);
     tensor_type = (PyTypeObject *)PyType_FromSpec(&spec);
-    if (!numpy_empty || !tensor_type ||
+    if (!numpy_empty || !numpy_asarray || !tensor_type ||
         PyModule_AddFunctions(module, tensor_methods))
         return -1;
     Py_INCREF(tensor_type);

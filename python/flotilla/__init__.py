@@ -16,7 +16,7 @@ import pkgutil
 __path__ = pkgutil.extend_path(__path__, __name__)
 
 from . import (average, backward, clip, fleet, initializer, io, layers, metrics,
-               names, nets, optimizer, regularizer)
+               names, near, nets, optimizer, profiler, regularizer)
 from ._core import Error
 from .attr import ParamAttr, WeightNormParamAttr
 from .backward import append_backward, gradients
@@ -42,3 +42,4 @@ from .tensor import (CPUPlace, LoDTensor, Scope, SelectedRows,
 from .types import VarType
 
 unique_name = names
+__getattr__ = near.attributes_of(__name__)

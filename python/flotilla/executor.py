@@ -1,7 +1,7 @@
 """Running programs."""
 import numpy as np
 
-from . import _core, feeding, fetched, ir, tensor
+from . import _core, feeding, fetched, ir, place, profiler, show, tensor
 from .data import read
 
 
@@ -20,6 +20,7 @@ class Executor:
     def __init__(self, place=None):
         self.place = place or tensor.CPUPlace()
         self._handle = _core.executor_new(ir.ctx)
+        profiler.note(self)
 
     def close(self):
         """Gives back what it keeps."""
@@ -38,13 +39,18 @@ class Executor:
         scope = scope or tensor.global_scope()
         names = self._names(fetch_list)
         program = self._with_updates(program, fetch_list)
-        if isinstance(program, ir.Program):
-            return self._run_program(program, feed, names, scope, return_numpy)
-        if not hasattr(program, "_run"):
-            raise TypeError("Executor requires Program as its Parameter. But "
-                            f"you passed in {type(program)}")
-        return program._run(self, feed, names, scope, return_numpy,
-                            return_merged)
+        try:
+            if isinstance(program, ir.Program):
+                return self._run_program(program, feed, names, scope,
+                                         return_numpy)
+            if not hasattr(program, "_run"):
+                raise TypeError("Executor requires Program as its Parameter. "
+                                f"But you passed in {type(program)}")
+            return program._run(self, feed, names, scope, return_numpy,
+                                return_merged)
+        except _core.Error as e:
+            place.name_lines(e, getattr(program, "_program", program))
+            raise
 
     def _run_program(self, program, feed, names, scope, return_numpy):
         if isinstance(feed, (list, tuple)):
@@ -153,10 +159,15 @@ class Executor:
 
             def called(values):
                 handler.handler(dict(zip(keys, values)))
-        return _core.pass_over(trains, self._handle, program._handle,
-                               dataset._handle, thread, names, fetch_info,
-                               print_period, called, period, debug,
-                               (scope or tensor.global_scope())._handle)
+        try:
+            return _core.pass_over(trains, self._handle, program._handle,
+                                   dataset._handle, thread, names, fetch_info,
+                                   print_period, called, period, debug,
+                                   (scope or tensor.global_scope())._handle,
+                                   show.Progress())
+        except _core.Error as e:
+            place.name_lines(e, program)
+            raise
 
 
 class FetchHandler:

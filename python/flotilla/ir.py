@@ -5,11 +5,10 @@ asks for it, and there is one for each handle, so that block.var("x") is x.
 """
 import contextlib
 import itertools
-import sys
 
 import numpy as np
 
-from . import _core, marks, names, types
+from . import _core, marks, names, near, place, types
 from .marks import NameScope, device_guard, name_scope
 from .types import VarType
 
@@ -57,14 +56,6 @@ def operator_view(kind):
         view["attr_types"] = {name: t for name, t, _ in view["attrs"]}
         _operators[kind] = view
     return view
-
-
-def _caller():
-    """The line outside of this package that is being run."""
-    frame = sys._getframe(1)
-    while frame and frame.f_globals.get("__name__", "").startswith("flotilla."):
-        frame = frame.f_back
-    return (frame.f_code.co_filename, frame.f_lineno) if frame else ("?", 0)
 
 
 def _name(v):
@@ -504,7 +495,8 @@ class Block:
             raise TypeError(f"a name of a variable is a str, not {name!r}")
         face = self._find(name)
         if face is None:
-            raise ValueError(f"var {name} not in this block")
+            raise ValueError(f"var {name} not in this block"
+                             f"{near.hint(name, self.vars)}")
         return face
 
     def _var_recursive(self, name):
@@ -568,9 +560,12 @@ class Block:
         if lod_level and kind == types.KIND_DENSE:
             kind = types.KIND_RAGGED
         flags, face._pending = face._pending, {}
+        tag = next(_tags)
         face._take(_core.var_new(
             self._handle, face.name, dtype=types.to_core(dtype), kind=kind,
-            lod_level=lod_level, shape=tuple(int(n) for n in shape), **flags))
+            lod_level=lod_level, shape=tuple(int(n) for n in shape), tag=tag,
+            **flags))
+        self.program._extra[tag] = {"op_callstack": place.caller()}
 
     def create_parameter(self, shape, dtype, name=None, initializer=None,
                          stop_gradient=False, **options):
@@ -663,9 +658,13 @@ class Block:
         ins, outs = _arguments(inputs, type), _arguments(outputs, type)
         for _, name in outs:
             self._declare_outside(name)
-        handle = _core.op_append(self._handle, type, ins, outs, known, role,
-                                 tag, before)
-        extra["op_callstack"] = _caller()
+        extra["op_callstack"] = place.caller()
+        try:
+            handle = _core.op_append(self._handle, type, ins, outs, known,
+                                     role, tag, before)
+        except _core.Error as e:
+            place.name_line(e, f"operator {type}", extra["op_callstack"])
+            raise
         extra.update(marks.current(), **self.program._marks)
         self.program._extra[tag] = extra
         op = self._op_face(handle)
@@ -979,6 +978,9 @@ class Program:
 
     def _repr_svg_(self):
         return _core.program_svg(self._handle)
+
+    def _repr_html_(self):
+        return f'<div style="overflow:auto">{self._repr_svg_()}</div>'
 
 
 # --- the current pair ------------------------------------------------------

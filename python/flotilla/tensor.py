@@ -3,7 +3,7 @@ import contextlib
 
 import numpy as np
 
-from . import _core, types
+from . import _core, show, types
 from .ir import ctx
 
 
@@ -212,6 +212,12 @@ class LoDTensor:
 
     __str__ = __repr__
 
+    def _repr_html_(self):
+        if self._array is None:
+            return "<b>LoDTensor</b> without numbers"
+        lod = f" lod {self._lod}" if self._lod else ""
+        return show.array(f"LoDTensor{lod}", self._array)
+
 
 class SelectedRows:
     """Some rows of a table of `height` rows."""
@@ -282,6 +288,10 @@ class LoDTensorArray:
 
     def _fed(self):
         return _core.tensor_array([item._core() for item in self._items])
+
+    def _repr_html_(self):
+        return show.array(f"SelectedRows of {self._height}", self._tensor,
+                          labels=self._rows)
 
 
 def as_value(core):

@@ -26,8 +26,8 @@ static bool is_worth_it(const fl_buf *b, const fl_tensor *t)
 {
     size_t bytes;
 
-    return b->data && !fl_tensor_bytes(t, &bytes) && bytes >= KEEP_MIN_BYTES &&
-           bytes >= b->bytes / 2;
+    return b->data && t->kind != FL_KIND_ARRAY && !fl_tensor_bytes(t, &bytes) &&
+           bytes >= KEEP_MIN_BYTES && bytes >= b->bytes / 2;
 }
 
 static fl_mem *take(const fl_plan *p, fl_buf *b)

@@ -209,14 +209,13 @@ static int consumer_of(const fl_train_pass *p, int thread, uint64_t batch)
     return thread + (int)(batch % (uint64_t)p->at_once) * p->n_threads;
 }
 
-/* Does a thread take another batch? */
-static bool takes_more(fl_train_pass *p)
+/* Interrupted? Data that ended by that did not end. */
+static bool is_broken_off(fl_train_pass *p)
 {
-    if (atomic_load(&p->is_interrupted)) {
-        fail_pass(p, fl_interrupted("the pass over the data"));
+    if (!atomic_load(&p->is_interrupted))
         return false;
-    }
-    return !(p->stops_at_bad && atomic_load(&p->has_bad)) && !fl_train_rests(p);
+    fail_pass(p, fl_interrupted("the pass over the data"));
+    return true;
 }
 
 static bool next_batch(void *arg, int thread, fl_feed *feeds)
@@ -228,15 +227,15 @@ static bool next_batch(void *arg, int thread, fl_feed *feeds)
 
     if (p->gate && t->taken % p->turns == 0)
         fl_gate_enter(p->gate);
-    if (!takes_more(p))
+    if (is_broken_off(p) || (p->stops_at_bad && atomic_load(&p->has_bad)) ||
+        fl_train_rests(p))
         return false;
     st = fl_dataset_next(p->data, consumer_of(p, thread, t->taken), &got,
                          &t->n_rows[t->taken % (uint64_t)p->at_once]);
     if (st)
         fail_pass(p, st);
     else if (!got)
-        (void)takes_more(
-            p); /* data that ended by an interruption did not end */
+        (void)is_broken_off(p);
     if (!got)
         return false;
     t->taken++;

@@ -9,12 +9,13 @@ script.py`, or by hand. A notebook writes
 A name that is not there says so when it is asked for, with the nearest one; one
 that makes no sense here is there, and says why when it is called.
 """
-import difflib
 import importlib
 import importlib.machinery
 import os
 import sys
 import types
+
+from .. import near
 
 VERSION = "1.8.5+flotilla"
 FOLDER = os.path.dirname(os.path.abspath(__file__))
@@ -94,9 +95,8 @@ class _Names(types.ModuleType):
         why = self._why_not(name)
         if why:
             return _refused(f"{self.__name__}.{name}", why), True
-        near = difflib.get_close_matches(name, self.__dir__(), 1)
-        hint = f"; did you mean {near[0]}?" if near else ""
-        raise AttributeError(f"{self.__name__} has no {name}{hint}")
+        raise AttributeError(f"{self.__name__} has no {name}"
+                             f"{near.hint(name, self.__dir__())}")
 
     def _why_not(self, name):
         """Why a name makes no sense here; a part of a module refuses what the

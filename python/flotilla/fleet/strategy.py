@@ -3,6 +3,7 @@ both; a name that it does not know is refused there, with the nearest one."""
 import logging
 import os
 
+from .. import show
 from ..compiler import BuildStrategy, ExecutionStrategy
 from .config import (DistributedMode, DistributeTranspilerConfig,
                      ServerRuntimeConfig, TrainerRuntimeConfig)
@@ -27,6 +28,15 @@ class Strategy:
 
     def _words_in(self, fleet):
         raise NotImplementedError
+
+    def _repr_html_(self):
+        rows = {}
+        for name, value in vars(self).items():
+            parts = getattr(value, "__dict__", None)
+            name = name.strip("_")
+            rows.update({name: value} if parts is None else
+                        {f"{name}.{k}": v for k, v in parts.items()})
+        return show.settings(type(self).__name__, rows)
 
 
 # --- 1.8: one class per mode -------------------------------------------------

@@ -1,4 +1,5 @@
 """Layers: functions that add operators to the current program."""
+from .. import near as _near
 from . import arithmetic, subscript
 from ..check import checked as _checked
 from .arrays import (array_length, array_read, array_to_lod_tensor,
@@ -30,3 +31,6 @@ for _name, _layer in _generated.items():
 for _name, _layer in list(globals().items()):
     if not _name.startswith("_"):
         globals()[_name] = _checked(_name, _layer)
+
+_near.all_arguments(__name__)
+__getattr__ = _near.attributes_of(__name__)

@@ -1,0 +1,47 @@
+"""Which line of the user's script built what an error is about.
+
+The library knows operators and variables by the tags that they were built
+with; a program keeps the line of the script under each (Program._extra).
+"""
+import linecache
+import sys
+
+
+def caller():
+    """(file, line) outside of this package that is being run."""
+    frame = sys._getframe(1)
+    while frame and frame.f_globals.get("__name__", "").startswith("flotilla."):
+        frame = frame.f_back
+    return (frame.f_code.co_filename, frame.f_lineno) if frame else ("?", 0)
+
+
+def text(where):
+    """A line as people read it: where it is, and what stands there."""
+    path, number = where
+    source = linecache.getline(path, number).strip()
+    return f"{path}, line {number}" + (f": {source}" if source else "")
+
+
+def _add(error, what, where):
+    """Adds a line to the error's sentence; its attribute `place` is the first
+    one."""
+    if not hasattr(error, "place"):
+        error.place = where
+    error.args = (f"{error}\n  {what}: {text(where)}",)
+
+
+def name_lines(error, program):
+    """Adds the lines of what an error of the library is about."""
+    def line_of(tag):
+        return program._extra.get(tag, {}).get("op_callstack")
+
+    for what, name, tag in (("operator", error.op, error.op_tag),
+                            ("variable", error.var, error.var_tag)):
+        where = line_of(tag) if name else None
+        if where:
+            _add(error, f"{what} {name} comes from", where)
+
+
+def name_line(error, what, where):
+    """The same for something that is being built."""
+    _add(error, f"{what} comes from", where)
