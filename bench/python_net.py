@@ -62,10 +62,10 @@ class Toy(Side):
         x = np.zeros((8, 2), "float32")
         x[0] = 0.1, 0.7
         y = np.array([0, 1, 0, 1, 1, 0, 1, 0], "int64").reshape(8, 1)
-        self.feed = {"x": x, "y": y}
+        self.fed = {"x": x, "y": y}
 
     def toy(self, n=TOY_STEPS):
-        run, main, feed, loss = self.exe.run, self.main, self.feed, [self.loss]
+        run, main, feed, loss = self.exe.run, self.main, self.fed, [self.loss]
         with fluid.scope_guard(self.scope):
             for _ in range(n):
                 run(main, feed=feed, fetch_list=loss)
@@ -74,7 +74,7 @@ class Toy(Side):
         """As quick as the original can be asked to."""
         with fluid.scope_guard(self.scope):
             for _ in range(TOY_STEPS // 100):
-                self.exe.run(self.main, feed=self.feed,
+                self.exe.run(self.main, feed=self.fed,
                              fetch_list=[self.loss], use_program_cache=True)
 
 
