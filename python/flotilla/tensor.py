@@ -257,6 +257,10 @@ class SelectedRows:
         return _core.tensor(np.asarray(self._tensor), [], self._rows,
                             self._height)
 
+    def _repr_html_(self):
+        return show.array(f"SelectedRows of {self._height}", self._tensor,
+                          labels=self._rows)
+
 
 class LoDTensorArray:
     """A list of tensors."""
@@ -288,10 +292,6 @@ class LoDTensorArray:
 
     def _fed(self):
         return _core.tensor_array([item._core() for item in self._items])
-
-    def _repr_html_(self):
-        return show.array(f"SelectedRows of {self._height}", self._tensor,
-                          labels=self._rows)
 
 
 def as_value(core):
