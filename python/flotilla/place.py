@@ -31,15 +31,14 @@ def _add(error, what, where):
 
 
 def name_lines(error, program):
-    """Adds the lines of what an error of the library is about."""
-    def line_of(tag):
-        return program._extra.get(tag, {}).get("op_callstack")
-
-    for what, name, tag in (("operator", error.op, error.op_tag),
-                            ("variable", error.var, error.var_tag)):
-        where = line_of(tag) if name else None
-        if where:
-            _add(error, f"{what} {name} comes from", where)
+    """Adds the lines of what an error of the library is about; one of Python's
+    own has no place."""
+    for what, kind in (("op", "operator"), ("var", "variable")):
+        name = getattr(error, what, None)
+        tag = getattr(error, f"{what}_tag", None)
+        where = program._extra.get(tag, {}).get("op_callstack")
+        if name and where:
+            _add(error, f"{kind} {name} comes from", where)
 
 
 def name_line(error, what, where):
