@@ -505,7 +505,8 @@ const fl_mode fl_mode_geo = {
     .needs_servers = true,
     .server_adds = true,
     .settings = "geo_need_push_nums " FL_MODE_PLACES,
-    .passes = "dist_sparse dist_pull dist_place dist_server dist_geo "
+    .passes = "canon_decay canon_clip canon_lr dist_sparse dist_pull "
+              "dist_place dist_server dist_geo "
               "dist_startup",
     .check = fl_geo_check,
     .open = geo_open,

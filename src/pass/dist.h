@@ -4,6 +4,7 @@
  * They work on an fl_dist: the trainer's two programs, which start as copies of
  * the user's, and what the servers are going to hold, which the passes fill in.
  *
+ *     canon_*        what Fluid writes with many operators becomes one
  *     dist_sparse    lookups with is_sparse, of nce too, become those of tables
  *     dist_pull      one pull and one push per table and batch (also alone)
  *     dist_place     dense parameters cut into blocks, blocks dealt to servers

@@ -55,6 +55,7 @@ typedef struct dist_case {
 static const struct {
     const char *pass, *before;
 } order[] = {
+    { "canon_lr", "" },
     { "dist_sparse", "" },
     { "dist_place", "" },
     { "dist_server", "dist_place" },
@@ -68,12 +69,16 @@ static const struct {
 static const struct {
     const char *mode, *passes;
 } modes[] = {
-    { "sync", "dist_sparse dist_pull dist_place dist_server dist_send "
+    { "sync", "canon_decay canon_clip canon_lr dist_sparse dist_pull "
+              "dist_place dist_server dist_send "
               "dist_recv dist_startup" },
-    { "async", "dist_sparse dist_pull dist_place dist_server dist_send "
+    { "async", "canon_decay canon_clip canon_lr dist_sparse dist_pull "
+               "dist_place dist_server dist_send "
                "dist_startup" },
-    { "collective", "dist_pull dist_server dist_collective" },
-    { "geo", "dist_sparse dist_pull dist_place dist_server dist_geo "
+    { "collective",
+      "canon_decay canon_clip canon_lr dist_pull dist_server dist_collective" },
+    { "geo", "canon_decay canon_clip canon_lr dist_sparse dist_pull dist_place "
+             "dist_server dist_geo "
              "dist_startup" },
 };
 

@@ -70,7 +70,7 @@ static void every_pass_has_a_name_and_a_sentence(void **state)
         assert_true(pass->run || pass->spread);
         assert_ptr_equal(fl_pass_find(pass->name), pass);
     }
-    assert_string_equal(fl_pass_at(0)->name, "dist_pull");
+    assert_string_equal(fl_pass_at(0)->name, "canon_decay");
     assert_true(fl_pass_at(0)->required);
 }
 
@@ -274,8 +274,8 @@ static void the_text_after_each_change_is_written(void **state)
     expect_after(&(fl_pass_options){ .optimize = true, .dump_dir = d.path },
                  fused_text);
     expect_file(&d, "00-input.txt", layer_text);
-    expect_file(&d, "02-opt_dce.txt", no_dead_text);
-    expect_file(&d, "03-opt_fc.txt", fused_text);
+    expect_file(&d, "04-opt_dce.txt", no_dead_text);
+    expect_file(&d, "05-opt_fc.txt", fused_text);
     remove_dir(&d);
 }
 

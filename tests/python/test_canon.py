@@ -1,0 +1,102 @@
+"""Clipping, decay and schedules, as Fluid writes them with operators, train on
+servers in each mode as they do in one process.
+
+    test_canon.py FLEETRUN
+"""
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+FLEETRUN = os.path.abspath(sys.argv.pop(1))
+
+SCHEDULES = {
+    "exponential": "L.exponential_decay(0.5, 10, 0.5)",
+    "stairs": "L.exponential_decay(0.5, 10, 0.5, staircase=True)",
+    "natural": "L.natural_exp_decay(0.5, 10, 0.5)",
+    "inverse": "L.inverse_time_decay(0.5, 10, 0.5)",
+    "polynomial": "L.polynomial_decay(0.5, 15, 0.1, 2.0)",
+    "noam": "L.noam_decay(4, 5, 1.0)",
+    "cosine": "L.cosine_decay(0.5, 5, 4)",
+    "piecewise": "L.piecewise_decay([5, 10], [0.5, 0.25, 0.1])",
+    "warmup": "L.linear_lr_warmup(0.5, 8, 0.0, 0.5)",
+}
+
+SCRIPT = """
+import numpy as np
+import paddle.fluid as fluid
+from paddle.fluid.incubate.fleet.base import role_maker
+from paddle.fluid.incubate.fleet.parameter_server.distribute_transpiler \\
+    import fleet
+from paddle.fluid.incubate.fleet.parameter_server.distribute_transpiler \\
+    .distributed_strategy import StrategyFactory
+L = fluid.layers
+fleet.init(role_maker.PaddleCloudRoleMaker())
+x = L.data("x", [4])
+y = L.data("y", [1])
+start = fluid.initializer.Constant(0.1)
+p = L.fc(L.fc(x, 3, param_attr=fluid.ParamAttr(initializer=start)), 1,
+         param_attr=fluid.ParamAttr(initializer=start))
+loss = L.mean(L.square_error_cost(p, y))
+optimizer = fluid.optimizer.SGD(
+    {rate}, regularization=fluid.regularizer.{decay}(0.01),
+    grad_clip=fluid.clip.GradientClipByGlobalNorm(0.5))
+fleet.distributed_optimizer(
+    optimizer, StrategyFactory.create_{mode}_strategy()).minimize(loss)
+if fleet.is_server():
+    fleet.init_server()
+    fleet.run_server()
+else:
+    exe = fluid.Executor(fluid.CPUPlace())
+    fleet.init_worker()
+    exe.run(fluid.default_startup_program())
+    rng = np.random.RandomState(3)
+    a = rng.rand(16, 4).astype("float32")
+    feed = {{"x": a, "y": a.sum(1, keepdims=True)}}
+    values = [float(exe.run(fluid.default_main_program(), feed=feed,
+                            fetch_list=[loss])[0][0]) for _ in range(20)]
+    print("losses", " ".join("%.5f" % v for v in values), flush=True)
+    fleet.stop_worker()
+"""
+
+
+class Canon(unittest.TestCase):
+    def losses(self, *options, **words):
+        script = SCRIPT.format(**dict({"mode": "sync", "decay": "L2Decay"},
+                                      **words))
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "script.py")
+            with open(path, "w") as f:
+                f.write(script)
+            command = [FLEETRUN, *options] if options else []
+            done = subprocess.run(
+                [*command, sys.executable, path], cwd=folder, text=True,
+                stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        self.assertEqual(done.returncode, 0, done.stdout)
+        found = re.findall(r"losses ([-0-9. naif]+)", done.stdout)
+        return [[float(v) for v in one.split()] for one in found]
+
+    def test_one_worker_in_sync_is_one_process(self):
+        for name, rate in SCHEDULES.items():
+            with self.subTest(name):
+                alone, = self.losses(rate=rate)
+                served, = self.losses("--server_num=1", "--worker_num=1",
+                                      rate=rate)
+                for a, b in zip(alone, served):
+                    self.assertAlmostEqual(a, b, delta=2e-5)
+
+    def test_every_mode_trains(self):
+        for mode in ("half_async", "async", "geo"):
+            with self.subTest(mode):
+                found = self.losses("--server_num=2", "--worker_num=2",
+                                    mode=mode, decay="L1Decay",
+                                    rate=SCHEDULES["exponential"])
+                for losses in found:  # those that fleetrun shows
+                    self.assertLess(losses[-1], 0.5 * losses[0])
+                self.assertTrue(found)
+
+
+if __name__ == "__main__":
+    unittest.main()
