@@ -46,6 +46,10 @@ FL_API FL_MUST_CHECK
 fl_status fl_executor_new(fl_executor **out, fl_ctx *c);
 FL_API void fl_executor_free(fl_executor *e);
 
+/* Gives back what is kept for the program of that number (fl_program_id), which
+   may be gone: it will not be run again. */
+FL_API void fl_executor_forget(fl_executor *e, uint64_t program_id);
+
 /* Runs a program once with num_threads of the settings. args may be NULL. */
 FL_API FL_MUST_CHECK
 fl_status fl_run(fl_executor *e, fl_program *p, const fl_run_args *args);

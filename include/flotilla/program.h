@@ -92,6 +92,9 @@ FL_API uint64_t fl_program_seed(const fl_program *p);
 FL_API FL_MUST_CHECK
 fl_status fl_program_infer(fl_program *p);
 
+/* A number that no other program of this process has. */
+FL_API uint64_t fl_program_id(const fl_program *p);
+
 /* A number that grows with every change of the program. */
 FL_API uint64_t fl_program_version(const fl_program *p);
 

@@ -184,6 +184,16 @@ static PyObject *program_set_seed(PyObject *self, PyObject *args)
     Py_RETURN_NONE;
 }
 
+static PyObject *program_id(PyObject *self, PyObject *args)
+{
+    fl_program *p;
+
+    (void)self;
+    if (!PyArg_ParseTuple(args, "O&", core_program, &p))
+        return NULL;
+    return PyLong_FromUnsignedLongLong(fl_program_id(p));
+}
+
 static PyObject *program_version(PyObject *self, PyObject *args)
 {
     fl_program *p;
@@ -331,6 +341,7 @@ PyMethodDef core_ir_methods[] = {
     METHOD(program_seed, "The seed of its random operators."),
     METHOD(program_set_seed, "Sets it."),
     METHOD(program_version, "Grows with every change."),
+    METHOD(program_id, "A number that no other program has."),
     METHOD(program_infer, "Infers every operator anew."),
     METHOD(program_n_blocks, "How many blocks it has."),
     METHOD(program_block, "Block i."),

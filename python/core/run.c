@@ -122,6 +122,18 @@ static PyObject *executor_new(PyObject *self, PyObject *args)
     return st ? core_fail(st) : core_handle(CORE_executor, e, of, true);
 }
 
+static PyObject *executor_forget(PyObject *self, PyObject *args)
+{
+    unsigned long long id;
+    fl_executor *e;
+
+    (void)self;
+    if (!PyArg_ParseTuple(args, "O&K", core_executor, &e, &id))
+        return NULL;
+    fl_executor_forget(e, id);
+    Py_RETURN_NONE;
+}
+
 /* What is fed and fetched, on the stack as long as there are few. */
 #define FEW 16
 
@@ -406,6 +418,8 @@ PyMethodDef core_run_methods[] = {
       "Gradients of a loss: [(parameter, gradient), ...]." },
     { "gradients", gradients, METH_VARARGS, "Gradients of targets." },
     { "executor_new", executor_new, METH_VARARGS, "An executor." },
+    { "executor_forget", executor_forget, METH_VARARGS,
+      "Gives back what it keeps for a program." },
     { "run", run, METH_VARARGS, "Runs a program once." },
     { "compiled_new", compiled_new, METH_VARARGS, "A program for replicas." },
     { "compiled_replicas", compiled_replicas, METH_VARARGS, "How many." },

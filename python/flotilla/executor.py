@@ -1,7 +1,7 @@
 """Running programs."""
 import numpy as np
 
-from . import _core, feeding, fetched, ir, place, profiler, show, tensor
+from . import _core, feeding, fetched, ir, place, show, tensor
 from .data import read
 
 
@@ -20,7 +20,8 @@ class Executor:
     def __init__(self, place=None):
         self.place = place or tensor.CPUPlace()
         self._handle = _core.executor_new(ir.ctx)
-        profiler.note(self)
+        self._gone = []  # numbers of programs that are no more
+        ir.executors.add(self)
 
     def close(self):
         """Gives back what it keeps."""
@@ -35,6 +36,8 @@ class Executor:
         do not run with or without use_prune."""
         if self._handle is None:
             raise RuntimeError("Attempted to use a closed Executor")
+        while self._gone:
+            _core.executor_forget(self._handle, self._gone.pop())
         program = program or ir.default_main_program()
         scope = scope or tensor.global_scope()
         names = self._names(fetch_list)
@@ -156,6 +159,7 @@ class Executor:
             keys = list(handler.var_dict)
             names = self._names(list(handler.var_dict.values()))
             period = float(handler.period_secs)
+            print_period = -1  # the handler sees them
 
             def called(values):
                 handler.handler(dict(zip(keys, values)))

@@ -5,6 +5,7 @@ asks for it, and there is one for each handle, so that block.var("x") is x.
 """
 import contextlib
 import itertools
+import weakref
 
 import numpy as np
 
@@ -35,6 +36,7 @@ _ATTR_STRING = 3
 _ATTR_BLOCK = 7
 
 _tags = itertools.count(1)
+executors = weakref.WeakSet()  # all of them: they keep plans of programs
 _operators = {}
 
 
@@ -745,6 +747,11 @@ class Program:
         self._reads = None  # its operators `read`, as data.read found them
         self._checked = set()  # what is fed to these is checked
         self._redeclared = {}  # copies for other feeds or updates
+
+    def __del__(self, executors=executors):
+        # Any thread may collect it: executors forget it before their next run.
+        for e in executors:
+            e._gone.append(_core.program_id(self._handle))
 
     # --- blocks ---
 

@@ -10,17 +10,10 @@ import contextlib
 import json
 import os
 import tempfile
-import weakref
 
 from . import _core, ir
 
 _SORTED = {"calls": 1, "total": 2, "max": 4, "min": 3, "ave": 5}
-_executors = weakref.WeakSet()
-
-
-def note(executor):
-    """Executors whose runs are profiled."""
-    _executors.add(executor)
 
 
 def _set(is_on):
@@ -70,7 +63,7 @@ def cuda_profiler(output_file, output_mode=None, config=None):
 
 
 def _open():
-    return [e for e in _executors if e._handle is not None]
+    return [e for e in ir.executors if e._handle is not None]
 
 
 def _events():

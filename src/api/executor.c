@@ -39,6 +39,11 @@ void fl_executor_free(fl_executor *e)
     fl_free(e);
 }
 
+void fl_executor_forget(fl_executor *e, uint64_t program_id)
+{
+    fl_executor_drop_program(e, program_id);
+}
+
 /* --- one program --------------------------------------------------------- */
 
 static int64_t nominal_batch(const fl_feed *feeds, size_t n)

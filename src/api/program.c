@@ -22,6 +22,11 @@ fl_status fl_program_infer(fl_program *p)
     return FL_OK;
 }
 
+uint64_t fl_program_id(const fl_program *p)
+{
+    return p->id;
+}
+
 uint64_t fl_program_version(const fl_program *p)
 {
     return p->version;

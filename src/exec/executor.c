@@ -278,12 +278,12 @@ fl_status fl_executor_unit(fl_executor *e, const fl_unit_spec *spec,
     return FL_OK;
 }
 
-void fl_executor_drop_program(fl_executor *e, const fl_program *p)
+void fl_executor_drop_program(fl_executor *e, uint64_t program_id)
 {
     for (fl_unit **at = &e->units; *at;) {
         fl_unit *u = *at;
 
-        if (u->spec.program == p) {
+        if (u->program_id == program_id) {
             *at = u->next;
             if (e->trained == u)
                 e->trained = NULL;

@@ -65,7 +65,7 @@ fl_status fl_executor_unit(fl_executor *e, const fl_unit_spec *spec,
 void fl_executor_drop_units(fl_executor *e);
 
 /* The same for those of one program, which will not be run again. */
-void fl_executor_drop_program(fl_executor *e, const fl_program *p);
+void fl_executor_drop_program(fl_executor *e, uint64_t program_id);
 
 /* The program after the passes, for looking at it. */
 FL_MUST_CHECK

@@ -86,7 +86,7 @@ void fl_train_end_tests(fl_train_pass *p)
     if (p->job)
         atomic_store(&p->job->meets, false);
     if (p->test_program)
-        fl_executor_drop_program(p->exe, p->test_program);
+        fl_executor_drop_program(p->exe, p->test_program->id);
     fl_program_free(p->test_program);
     fl_scope_free(p->test_scope);
 }

@@ -565,7 +565,7 @@ fl_status fl_infer_from_dataset_with(fl_executor *e, fl_program *program,
 
     FL_TRY(fl_program_for_test(&p.program, program));
     st = run_from_dataset(&p, "infer", report, args);
-    fl_executor_drop_program(e, p.program);
+    fl_executor_drop_program(e, p.program->id);
     fl_program_free(p.program);
     return st;
 }
