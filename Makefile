@@ -7,6 +7,7 @@
 #   make check      format, layers, headers, symbols, ABI, warnings, analysis
 #   make bench      measure, into build/bench.tsv; B=area measures one area
 #   make python     the Python package, built and tested
+#   make wheel      a wheel, tested with every Python that is here
 #   make seeds      the documents' scripts, as they stand; DIR=path has them
 #   make golden     compare with recorded numbers; DIR=path says where they are
 #   make asan tsan  the tests under the sanitizers
@@ -44,8 +45,8 @@ PYTHON = $(shell for p in python3 /usr/bin/python3; do \
 configure = test -f $(1)/build.ninja || $(MESON) setup $(1) $(2)
 
 .PHONY: all demo test check bench golden asan tsan soak install format clean
-.PHONY: cluster python seeds build tests check-format check-layers check-words check-headers
-.PHONY: check-types check-symbols check-abi check-gcc check-clang check-tidy check-tools
+.PHONY: cluster python wheel seeds build tests check-format check-layers check-words check-headers
+.PHONY: check-python check-types check-symbols check-abi check-gcc check-clang check-tidy check-tools
 
 all: build
 	$(NINJA) -C build product
@@ -72,6 +73,8 @@ test: tests
 
 soak: tests
 	$(MESON) test -C $(BUILD) --suite soak --print-errorlogs
+	@tools/setup soak
+	tools/soak-python $(BUILD)
 
 cluster: tests
 	@tools/setup cluster
@@ -85,6 +88,10 @@ seeds: tests
 	@$(NINJA) -C $(BUILD) cmd/fleetrun python/flotilla/_core.abi3.so
 	PYTHONPATH=python:$(BUILD)/python $(PYTHON) tests/python/seeds.py \
 	    $(BUILD)/cmd/fleetrun $(DIR)
+
+wheel:
+	@tools/setup build
+	tools/wheel
 
 golden: tests
 	@test -n "$(DIR)" || { echo "usage: make golden DIR=path" >&2; exit 2; }
@@ -117,7 +124,8 @@ tsan:
 comma = ,
 
 # Cheap checks first: a wrong include is told before anything is compiled.
-check: check-format check-layers check-types check-words check-headers \
+check: check-format check-layers check-types check-words check-python \
+       check-headers \
        check-gcc check-clang check-symbols check-abi check-tidy
 	@echo "check: all good"
 
@@ -135,6 +143,9 @@ check-types:
 
 check-words:
 	tools/check-words
+
+check-python: check-tools
+	tools/check-python
 
 check-headers: check-tools
 	tools/check-headers
