@@ -459,7 +459,7 @@ static void a_program_that_is_gone_makes_no_steps(void **state)
     (void)state;
     member_open(&two, worker_text);
     train(&two, 0);
-    fl_executor_drop_program(two.e, two.program);
+    fl_executor_drop_program(two.e, two.program->id);
     assert_error(two.twin->port.filler.run(two.twin->port.filler.arg),
                  FL_ERR_INVAL, "is gone");
     fl_executor_free(two.e);
