@@ -122,10 +122,12 @@ struct core_piece {
 
 void *core_alloc(core_memory *m, size_t n, size_t bytes)
 {
-    struct core_piece *p = PyMem_Calloc(1, sizeof *p + n * bytes);
+    size_t all = sizeof(struct core_piece) + n * bytes;
+    struct core_piece *p = PyMem_Malloc(all);
 
     if (!p)
         return PyErr_NoMemory();
+    memset(p, 0, all); /* PyMem_Calloc is not part of the stable ABI of 3.8 */
     p->next = m->pieces;
     m->pieces = p;
     return p->data;
