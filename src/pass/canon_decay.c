@@ -105,7 +105,7 @@ static fl_status decay_run(fl_program *p, bool *changed)
     while (n && !writes_over(n))
         n = n->next;
     if (n)
-        FL_TRY(fl_versions_part(fl_program_main(p)));
+        FL_TRY(fl_versions_part(fl_program_main(p), "assign"));
     *changed |= p->version != version;
     return fl_match_sweep(p, fuse, changed);
 }
