@@ -110,9 +110,29 @@ static fl_status decay_run(fl_program *p, bool *changed)
     return fl_match_sweep(p, fuse, changed);
 }
 
+/* What a trainer sends goes by the name of the gradient again: the sum had
+   taken it. */
+static fl_status give_name_back(fl_op_node *n)
+{
+    fl_var *out = fl_match_out(n, "Out"), *grad = fl_match_in(n, "Grad");
+    const char *name = out->name;
+    size_t len = strlen(name);
+
+    if (strncmp(grad->name, name, len) || grad->name[len] != '@')
+        return FL_OK;
+    FL_TRY(fl_block_rename_var(
+        n->block, out,
+        fl_arena_printf(&n->block->program->arena, "%s@DECAY", name)));
+    return fl_block_rename_var(n->block, grad, name);
+}
+
 static fl_status decay_spread(fl_dist *d, bool *changed)
 {
-    return decay_run(d->main, changed);
+    FL_TRY(decay_run(d->main, changed));
+    for (fl_op_node *n = fl_program_main(d->main)->first; n; n = n->next)
+        if (fl_match_op(n, "weight_decay"))
+            FL_TRY(give_name_back(n));
+    return FL_OK;
 }
 
 const fl_pass fl_pass_canon_decay = {
