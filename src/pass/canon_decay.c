@@ -65,15 +65,12 @@ static fl_status insert(const decay *m, fl_op_node *place)
     return fl_op_builder_insert(&b, place, NULL);
 }
 
-static fl_status fuse(fl_op_node *n, bool *fused)
+static fl_status replace(decay m, bool *fused)
 {
-    decay m = { .sum = n };
     fl_node_group g = { 0 };
     fl_op_node *place;
     fl_status st = FL_OK;
 
-    if (!match(&m))
-        return FL_OK;
     fl_node_group_add(&g, m.sign);
     fl_node_group_add(&g, m.scale);
     fl_node_group_add(&g, m.sum);
@@ -88,6 +85,23 @@ static fl_status fuse(fl_op_node *n, bool *fused)
     return st;
 }
 
+static fl_status fuse(fl_op_node *n, bool *fused)
+{
+    decay m = { .sum = n };
+
+    return match(&m) ? replace(m, fused) : FL_OK;
+}
+
+/* The decay of a table is that of the rows of a batch: a program that decays
+   all of them, though its gradient has rows, stays as it is written. */
+static fl_status fuse_dense(fl_op_node *n, bool *fused)
+{
+    decay m = { .sum = n };
+
+    return match(&m) && m.grad->meta.kind != FL_KIND_ROWS ? replace(m, fused)
+                                                          : FL_OK;
+}
+
 /* A sum or a scale of temporaries that writes over what it reads first. */
 static bool writes_over(const fl_op_node *n)
 {
@@ -97,7 +111,7 @@ static bool writes_over(const fl_op_node *n)
            !out->flags && fl_args_count(fl_match_ins(n, "X"), out);
 }
 
-static fl_status decay_run(fl_program *p, bool *changed)
+static fl_status fuse_all(fl_program *p, fl_fuse_fn fn, bool *changed)
 {
     const fl_op_node *n = fl_program_main(p)->first;
     uint64_t version = p->version;
@@ -107,7 +121,12 @@ static fl_status decay_run(fl_program *p, bool *changed)
     if (n)
         FL_TRY(fl_versions_part(fl_program_main(p), "assign"));
     *changed |= p->version != version;
-    return fl_match_sweep(p, fuse, changed);
+    return fl_match_sweep(p, fn, changed);
+}
+
+static fl_status decay_run(fl_program *p, bool *changed)
+{
+    return fuse_all(p, fuse, changed);
 }
 
 /* What a trainer sends goes by the name of the gradient again: the sum had
@@ -128,7 +147,7 @@ static fl_status give_name_back(fl_op_node *n)
 
 static fl_status decay_spread(fl_dist *d, bool *changed)
 {
-    FL_TRY(decay_run(d->main, changed));
+    FL_TRY(fuse_all(d->main, fuse_dense, changed));
     for (fl_op_node *n = fl_program_main(d->main)->first; n; n = n->next)
         if (fl_match_op(n, "weight_decay"))
             FL_TRY(give_name_back(n));
