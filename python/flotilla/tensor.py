@@ -112,19 +112,6 @@ class LoDTensor:
             raise ValueError("a LoDTensor without numbers: set() gives it some")
         return types.var_type(self._array.dtype)
 
-    def _get_dims(self):
-        return self.shape()
-
-    def _get_float_element(self, at):
-        return float(np.asarray(self).reshape(-1)[at])
-
-    _get_double_element = _get_float_element
-
-    def _set_float_element(self, at, value):
-        self._array.reshape(-1)[at] = value
-
-    _set_double_element = _set_float_element
-
     def _is_initialized(self):
         return self._array is not None
 

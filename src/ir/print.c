@@ -39,12 +39,25 @@ static void print_param_words(const fl_var *v, fl_str *out)
         fl_str_add(out, " table");
 }
 
+/* It is there before an operator that changes it, so an array may have no other
+   line. */
+static bool is_array_that_grows(const fl_var *v)
+{
+    if (v->meta.kind != FL_KIND_ARRAY)
+        return false;
+    for (const fl_use *u = v->first_use; u; u = u->next)
+        if (fl_node_uses_var(u->node, v) && fl_node_writes_var(u->node, v))
+            return true;
+    return false;
+}
+
 /* Temporaries follow from the operators and are not printed, unless they
    carry something that does not. */
 static bool is_printed(const fl_var *v)
 {
-    return v->flags &
-           (FL_VAR_DATA | FL_VAR_PERSIST | FL_VAR_DECLARED | FL_VAR_STOP_GRAD);
+    return (v->flags & (FL_VAR_DATA | FL_VAR_PERSIST | FL_VAR_DECLARED |
+                        FL_VAR_STOP_GRAD)) ||
+           is_array_that_grows(v);
 }
 
 static void print_var(const fl_var *v, const char *indent, fl_str *out)

@@ -34,11 +34,19 @@ static fl_var *find_param(decay *m)
     return x && (x->flags & FL_VAR_PARAM) ? x : NULL;
 }
 
+/* What is written once and read once: others are not looked into, since many
+   operators may use them. */
+static bool is_used_twice(const fl_var *v)
+{
+    return v->first_use && v->first_use->next && !v->first_use->next->next;
+}
+
 static bool match(decay *m)
 {
     fl_args x = fl_match_ins(m->sum, "X");
 
-    if (!fl_match_op(m->sum, "sum") || x.n != 2 || x.vars[0] == x.vars[1])
+    if (!fl_match_op(m->sum, "sum") || x.n != 2 || x.vars[0] == x.vars[1] ||
+        !is_used_twice(x.vars[1]))
         return false;
     m->grad = x.vars[0];
     m->scale = fl_match_writer(x.vars[1]);

@@ -165,8 +165,8 @@ static const struct {
 } bad[] = {
     { "[]", 0, FL_ERR_CORRUPT, "is no JSON object" },
     { "{\"x\": 1}", 0, FL_ERR_CORRUPT, "no field \"dtype\"" },
-    { "{\"x\":{\"dtype\":\"F16\",\"shape\":[],\"data_offsets\":[0,2]}}", 2,
-      FL_ERR_UNSUPPORTED, "tensor x is of type F16" },
+    { "{\"x\":{\"dtype\":\"F8_E4M3\",\"shape\":[],\"data_offsets\":[0,2]}}", 2,
+      FL_ERR_UNSUPPORTED, "tensor x is of type F8_E4M3" },
     { "{\"x\":{\"dtype\":\"U8\",\"data_offsets\":[0,2]}}", 2, FL_ERR_CORRUPT,
       "no field \"shape\"" },
     { "{\"x\":{\"dtype\":\"U8\",\"shape\":[2]}}", 2, FL_ERR_CORRUPT,

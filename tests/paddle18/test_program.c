@@ -209,9 +209,9 @@ static void everything_that_is_lacking_is_in_one_message(void **state)
     (void)state;
     add_var(&b, VAR("x", FL_P18_FP32, 2, { -1, 4 }, 0, false));
     add_feed(&b, "x", 0);
-    add_simple(&b, "conv2d", "x", "a");
+    add_simple(&b, "conv3d", "x", "a");
     add_simple(&b, "no_such_op", "a", "b");
-    add_simple(&b, "conv2d", "b", "c");
+    add_simple(&b, "conv3d", "b", "c");
     add_arg(&op, IN, "X", "c");
     add_arg(&op, IN, "Z", "x");
     add_arg(&op, OUT, "Out", "d");
@@ -223,7 +223,7 @@ static void everything_that_is_lacking_is_in_one_message(void **state)
     translate(&t, &b);
     assert_int_equal(t.st, FL_ERR_UNSUPPORTED);
     expect_said(
-        "operator conv2d, operator no_such_op, input Z of relu, output "
+        "operator conv3d, operator no_such_op, input Z of relu, output "
         "Extra of relu, attribute strength=0.5 of relu; `flotilla ops`");
     end(&t);
 }
