@@ -23,6 +23,20 @@ class Names(unittest.TestCase):
             with self.subTest(name=f"{module}.{name}"):
                 self.assertTrue(why or compat._find(path) is not None)
 
+    def test_what_is_refused_is_nothing_that_there_is(self):
+        from flotilla import compat
+        rows = list(compat._rows())
+        owners = {}
+        for module, name, path, _ in rows:
+            if path and name == "*":
+                owners.setdefault(module, []).append(compat._find(path))
+        given = {(module, name) for module, name, path, _ in rows if path}
+        for module, name, _, why in rows:
+            with self.subTest(name=f"{module}.{name}"):
+                self.assertFalse(why and name != "*" and (
+                    (module, name) in given or
+                    any(hasattr(o, name) for o in owners.get(module, []))))
+
     def test_a_name_that_is_not_there_is_answered_with_the_nearest(self):
         with self.assertRaisesRegex(AttributeError, "did you mean fc"):
             fluid.layers.fcc
