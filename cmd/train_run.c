@@ -245,6 +245,24 @@ static int fail(const job *j, const char *what)
     return cmd_failed(j->self, "%s: %s", what, *why ? why : "see above");
 }
 
+/* Prints the numbers of a pass over what the option names; without a record of
+   any worker there are none. */
+static int tell_pass(job *j, const char *what, const fl_dataset_report *r,
+                     const char *option)
+{
+    total t;
+
+    if (add_up(j, r, &t))
+        return fail(j, "adding up over all workers");
+    if (t.samples <= 0)
+        return cmd_failed(j->self,
+                          "%s has no record that could be read; `flotilla data "
+                          "check` shows its lines and what is wrong with them",
+                          option);
+    print(j, what, &t);
+    return CMD_OK;
+}
+
 /* The run of one pass over this worker's data. */
 static fl_dataset_run_args run_args(const job *j)
 {
@@ -291,7 +309,7 @@ static int train_epochs(job *j, fl_dataset *d)
     fl_dataset_run_args args = run_args(j);
     fl_dataset_report r = FL_INIT(fl_dataset_report);
     char what[64];
-    total t;
+    int code = CMD_OK;
 
     if (j->args->test_every) {
         args.test = j->test;
@@ -299,7 +317,7 @@ static int train_epochs(job *j, fl_dataset *d)
         args.on_test = tell_test;
         args.test_arg = j;
     }
-    for (uint64_t e = 1; e <= j->args->epochs; e++) {
+    for (uint64_t e = 1; !code && e <= j->args->epochs; e++) {
         if (clear_metrics(j))
             return fail(j, "counting anew");
         if (fl_train_from_dataset_with(j->exe, fl_fleet_main_program(j->fleet),
@@ -307,22 +325,18 @@ static int train_epochs(job *j, fl_dataset *d)
             return fail(j, "training");
         snprintf(what, sizeof(what), "epoch %" PRIu64 " of %" PRIu64, e,
                  j->args->epochs);
-        if (r.was_made_before) {
+        if (r.was_made_before)
             say_made_before(j, what);
-            continue;
-        }
-        if (add_up(j, &r, &t))
-            return fail(j, "adding up over all workers");
-        print(j, what, &t);
+        else
+            code = tell_pass(j, what, &r, "--data");
     }
-    return CMD_OK;
+    return code;
 }
 
 static int examine(job *j)
 {
     fl_dataset_run_args args = run_args(j);
     fl_dataset_report r = FL_INIT(fl_dataset_report);
-    total t;
 
     args.on_progress = NULL;
     /* What the others have learnt is to be there. */
@@ -333,10 +347,7 @@ static int examine(job *j)
     if (fl_infer_from_dataset_with(j->exe, fl_fleet_main_program(j->fleet),
                                    j->test, &r, &args))
         return fail(j, "examining");
-    if (add_up(j, &r, &t))
-        return fail(j, "adding up over all workers");
-    print(j, "held out", &t);
-    return CMD_OK;
+    return tell_pass(j, "held out", &r, "--test");
 }
 
 static void say_what(job *j)

@@ -171,6 +171,10 @@ refuse 2 "needs --decay or" ctr_dnn --data train --decay-steps 9
 refuse 2 "a number of 0 or more" ctr_dnn --data train --end-rate -1 \
     --decay-steps 9
 refuse 1 "nowhere" ctr_dnn --data nowhere
+echo 'not a record' >strange
+refuse 1 "--data has no record that could be read" ctr_dnn --data strange
+refuse 1 "--test has no record that could be read" ctr_dnn --data train \
+    --hidden 8 --test strange
 refuse 1 "fast" ctr_dnn --data train --mode fast
 refuse 1 "sdg" ctr_dnn --data train --optimizer sdg
 refuse 1 "min_block_size" ctr_dnn --data train --strategy min_block_sise=3
