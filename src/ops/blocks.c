@@ -70,6 +70,16 @@ static fl_status infer_declared(const fl_infer *c, int slot, int i)
     return FL_OK;
 }
 
+bool fl_is_read_later(const fl_op_node *n, int slot)
+{
+    const fl_var *v = n->out[slot].n ? n->out[slot].vars[0] : NULL;
+
+    for (const fl_use *u = v ? v->first_use : NULL; u; u = u->next)
+        if (u->node != n)
+            return true;
+    return false;
+}
+
 fl_status fl_infer_declared(const fl_infer *c, int slot)
 {
     for (int i = 0; i < fl_infer_n_out(c, slot); i++)

@@ -21,6 +21,9 @@ const fl_args *fl_out_vars(const fl_op_node *n, int slot);
 /* Does the variable hold something when the node runs? */
 bool fl_is_kept(const fl_op_node *n, const fl_var *v);
 
+/* Does anybody but the node itself use the only output of that slot? */
+bool fl_is_read_later(const fl_op_node *n, int slot);
+
 /* Outputs of a slot as they are declared, or as they are when they keep what
    they hold. */
 FL_MUST_CHECK

@@ -220,17 +220,6 @@ static fl_status recurrent_infer(fl_infer *c)
 
 /* --- run ------------------------------------------------------------------ */
 
-static bool is_remembered(const fl_op_node *n)
-{
-    const fl_var *v =
-        n->out[STEP_SCOPES].n ? n->out[STEP_SCOPES].vars[0] : NULL;
-
-    for (const fl_use *u = v ? v->first_use : NULL; u; u = u->next)
-        if (u->node != n)
-            return true;
-    return false;
-}
-
 static fl_status begin_states(frame *f)
 {
     for (int i = 0; i < f->n_states; i++)
@@ -288,7 +277,7 @@ static fl_status take_step(frame *f, int64_t step)
 
 static fl_status run_steps(frame *f)
 {
-    bool remembers = is_remembered(f->c->node);
+    bool remembers = fl_is_read_later(f->c->node, STEP_SCOPES);
     fl_array *seen =
         remembers ? fl_array_of(fl_out_t(f->c, STEP_SCOPES)) : NULL;
 

@@ -64,18 +64,6 @@ static int count_changed(const fl_op_node *n)
     return count;
 }
 
-/* Does anybody but this node care for what the laps found? */
-static bool is_remembered(const fl_op_node *n)
-{
-    const fl_var *v =
-        n->out[STEP_SCOPES].n ? n->out[STEP_SCOPES].vars[0] : NULL;
-
-    for (const fl_use *u = v ? v->first_use : NULL; u; u = u->next)
-        if (u->node != n)
-            return true;
-    return false;
-}
-
 static fl_status remember(const fl_op_ctx *c)
 {
     fl_array *laps = fl_array_of(fl_out_t(c, STEP_SCOPES));
@@ -107,7 +95,7 @@ static bool holds(const fl_op_ctx *c)
 static fl_status while_run(fl_op_ctx *c)
 {
     fl_block_call call = call_of(c);
-    bool remembers = is_remembered(c->node);
+    bool remembers = fl_is_read_later(c->node, STEP_SCOPES);
 
     fl_out_begin(c, OUT);
     if (remembers)
