@@ -189,8 +189,8 @@ static PyObject *import_paddle(PyObject *self, PyObject *args)
     if (!PyArg_ParseTuple(args, "O&sszz", core_ctx, &c, &from, &dir, &a.program,
                           &a.params))
         return NULL;
-    Py_BEGIN_ALLOW_THREADS st = fl_import_paddle(c, from, dir, &a);
-    Py_END_ALLOW_THREADS return core_done(st);
+    CORE_WORK(st, fl_import_paddle(c, from, dir, &a));
+    return core_done(st);
 }
 
 PyMethodDef core_io_methods[] = {

@@ -27,11 +27,11 @@ static PyObject *model_open(PyObject *self, PyObject *args)
     o.in_memory = in_memory;
     o.targets = core_names(&memory, targets, &o.n_targets);
     if (o.targets) {
-        Py_BEGIN_ALLOW_THREADS st =
-            servers ? fl_row_source_of_servers(&o.rows, c, servers) : FL_OK;
+        st = FL_OK;
+        if (servers)
+            CORE_WORK(st, fl_row_source_of_servers(&o.rows, c, servers));
         if (!st)
-            st = fl_model_open_with(&m, dir, &o);
-        Py_END_ALLOW_THREADS
+            CORE_WORK(st, fl_model_open_with(&m, dir, &o));
     }
     core_release(&memory);
     if (PyErr_Occurred())
@@ -112,8 +112,8 @@ static PyObject *model_refresh(PyObject *self, PyObject *args)
     (void)self;
     if (!PyArg_ParseTuple(args, "O&", core_model, &m))
         return NULL;
-    Py_BEGIN_ALLOW_THREADS st = fl_model_refresh(m);
-    Py_END_ALLOW_THREADS return core_done(st);
+    CORE_WORK(st, fl_model_refresh(m));
+    return core_done(st);
 }
 
 static PyObject *predictor_new(PyObject *self, PyObject *args)
@@ -188,9 +188,8 @@ static PyObject *predict(PyObject *self, PyObject *args)
         return NULL;
     b.n_out = (size_t)n_out;
     if (read_batch(&memory, dict, &b)) {
-        Py_BEGIN_ALLOW_THREADS st =
-            fl_predictor_run(p, b.feeds, b.n, b.out, b.n_out);
-        Py_END_ALLOW_THREADS result = st ? core_fail(st) : scores(&b);
+        CORE_WORK(st, fl_predictor_run(p, b.feeds, b.n, b.out, b.n_out));
+        result = st ? core_fail(st) : scores(&b);
     }
     for (size_t i = 0; i < b.n; i++)
         core_drop_view(&b.views[i]);

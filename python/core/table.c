@@ -137,9 +137,9 @@ static PyObject *table_pull(PyObject *self, PyObject *args)
         return NULL;
     if (check_rows(&a, fl_table_dim(t))) {
         keys = keys_of(&a, &n);
-        Py_BEGIN_ALLOW_THREADS st = fl_table_pull(
-            t, keys, n, creates ? FL_PULL_CREATE : FL_PULL_ONLY, a.t[1].data);
-        Py_END_ALLOW_THREADS
+        CORE_WORK(st, fl_table_pull(t, keys, n,
+                                    creates ? FL_PULL_CREATE : FL_PULL_ONLY,
+                                    a.t[1].data));
     }
     drop_arrays(&a);
     return PyErr_Occurred() ? NULL : core_done(st);
@@ -171,8 +171,7 @@ static PyObject *table_push(PyObject *self, PyObject *args)
         return NULL;
     if (check_rows(&a, fl_table_dim(t))) {
         fill_rows(&rows, &a, rate);
-        Py_BEGIN_ALLOW_THREADS st = fl_table_push(t, &rows);
-        Py_END_ALLOW_THREADS
+        CORE_WORK(st, fl_table_push(t, &rows));
     }
     drop_arrays(&a);
     return PyErr_Occurred() ? NULL : core_done(st);
@@ -196,10 +195,8 @@ static PyObject *table_write(PyObject *self, PyObject *args)
         return NULL;
     if (check_rows(&a, fl_table_dim(t))) {
         keys = keys_of(&a, &n);
-        Py_BEGIN_ALLOW_THREADS st =
-            adds ? fl_table_add(t, keys, n, a.t[1].data)
-                 : fl_table_assign(t, keys, n, a.t[1].data);
-        Py_END_ALLOW_THREADS
+        CORE_WORK(st, adds ? fl_table_add(t, keys, n, a.t[1].data)
+                           : fl_table_assign(t, keys, n, a.t[1].data));
     }
     drop_arrays(&a);
     return PyErr_Occurred() ? NULL : core_done(st);
@@ -263,9 +260,8 @@ static PyObject *table_text(PyObject *self, PyObject *args)
     (void)self;
     if (!PyArg_ParseTuple(args, "O&sp", core_table, &t, &path, &reads))
         return NULL;
-    Py_BEGIN_ALLOW_THREADS st =
-        reads ? fl_table_load(t, path) : fl_table_dump(t, path);
-    Py_END_ALLOW_THREADS return core_done(st);
+    CORE_WORK(st, reads ? fl_table_load(t, path) : fl_table_dump(t, path));
+    return core_done(st);
 }
 
 /* --- a job --------------------------------------------------------------- */
@@ -284,9 +280,8 @@ static PyObject *job_connect(PyObject *self, PyObject *args)
                           &a.rank) ||
         !core_ctx(of, &c))
         return NULL;
-    Py_BEGIN_ALLOW_THREADS st = fl_job_connect_with(&j, c, &a);
-    Py_END_ALLOW_THREADS return st ? core_fail(st)
-                                   : core_handle(CORE_job, j, of, true);
+    CORE_WORK(st, fl_job_connect_with(&j, c, &a));
+    return st ? core_fail(st) : core_handle(CORE_job, j, of, true);
 }
 
 /* job_serve(ctx, servers, n_trainers, rank, model or None): until it is over. */
@@ -300,8 +295,8 @@ static PyObject *job_serve(PyObject *self, PyObject *args)
     if (!PyArg_ParseTuple(args, "O&siiz", core_ctx, &c, &a.servers,
                           &a.n_trainers, &a.rank, &a.model))
         return NULL;
-    Py_BEGIN_ALLOW_THREADS st = fl_job_serve_with(c, &a);
-    Py_END_ALLOW_THREADS return core_done(st);
+    CORE_WORK(st, fl_job_serve_with(c, &a));
+    return core_done(st);
 }
 
 /* fleet_job(fleet): that of its worker; None in a single process. */
@@ -380,8 +375,8 @@ static PyObject *job_do(PyObject *self, PyObject *args)
         return NULL;
     if (deed >= sizeof job_deeds / sizeof *job_deeds)
         return PyErr_Format(PyExc_SystemError, "a job has no deed %u", deed);
-    Py_BEGIN_ALLOW_THREADS st = job_deeds[deed](j);
-    Py_END_ALLOW_THREADS return core_done(st);
+    CORE_WORK(st, job_deeds[deed](j));
+    return core_done(st);
 }
 
 /* job_folder(job, folder, loads): saves all of it, or takes what is there. */
@@ -395,9 +390,8 @@ static PyObject *job_folder(PyObject *self, PyObject *args)
     (void)self;
     if (!PyArg_ParseTuple(args, "O&sp", core_job, &j, &dir, &loads))
         return NULL;
-    Py_BEGIN_ALLOW_THREADS st =
-        loads ? fl_job_load(j, dir) : fl_job_save(j, dir);
-    Py_END_ALLOW_THREADS return core_done(st);
+    CORE_WORK(st, loads ? fl_job_load(j, dir) : fl_job_save(j, dir));
+    return core_done(st);
 }
 
 /* job_width(job, number, is_dense): of a row, or of all of a parameter. */
@@ -431,10 +425,9 @@ static PyObject *job_pull(PyObject *self, PyObject *args)
         return NULL;
     if (check_rows(&a, fl_job_table_dim(j, number))) {
         keys = keys_of(&a, &n);
-        Py_BEGIN_ALLOW_THREADS st =
-            fl_job_pull(j, number, keys, n,
-                        creates ? FL_PULL_CREATE : FL_PULL_ONLY, a.t[1].data);
-        Py_END_ALLOW_THREADS
+        CORE_WORK(st, fl_job_pull(j, number, keys, n,
+                                  creates ? FL_PULL_CREATE : FL_PULL_ONLY,
+                                  a.t[1].data));
     }
     drop_arrays(&a);
     return PyErr_Occurred() ? NULL : core_done(st);
@@ -458,8 +451,7 @@ static PyObject *job_push(PyObject *self, PyObject *args)
         return NULL;
     if (check_rows(&a, fl_job_table_dim(j, number))) {
         fill_rows(&rows, &a, rate);
-        Py_BEGIN_ALLOW_THREADS st = fl_job_push(j, number, &rows);
-        Py_END_ALLOW_THREADS
+        CORE_WORK(st, fl_job_push(j, number, &rows));
     }
     drop_arrays(&a);
     return PyErr_Occurred() ? NULL : core_done(st);
@@ -483,9 +475,7 @@ static PyObject *job_assign(PyObject *self, PyObject *args)
         return NULL;
     if (check_rows(&a, fl_job_table_dim(j, number))) {
         keys = keys_of(&a, &n);
-        Py_BEGIN_ALLOW_THREADS st =
-            fl_job_assign(j, number, keys, n, a.t[1].data);
-        Py_END_ALLOW_THREADS
+        CORE_WORK(st, fl_job_assign(j, number, keys, n, a.t[1].data));
     }
     drop_arrays(&a);
     return PyErr_Occurred() ? NULL : core_done(st);
@@ -503,11 +493,9 @@ static PyObject *job_forget(PyObject *self, PyObject *args)
     (void)self;
     if (!PyArg_ParseTuple(args, "O&ii", core_job, &j, &number, &days))
         return NULL;
-    Py_BEGIN_ALLOW_THREADS st = days < 0
-                                    ? fl_job_clear(j, number)
-                                    : fl_job_shrink(j, number, days, &removed);
-    Py_END_ALLOW_THREADS return st ? core_fail(st)
-                                   : PyLong_FromUnsignedLongLong(removed);
+    CORE_WORK(st, days < 0 ? fl_job_clear(j, number)
+                           : fl_job_shrink(j, number, days, &removed));
+    return st ? core_fail(st) : PyLong_FromUnsignedLongLong(removed);
 }
 
 static fl_status push_dense(fl_job *j, int dense, float *x)
@@ -547,8 +535,7 @@ static PyObject *job_dense(PyObject *self, PyObject *args)
         PyErr_Format(PyExc_ValueError, "this parameter has %zu floats",
                      fl_job_dense_size(j, dense));
     } else {
-        Py_BEGIN_ALLOW_THREADS st = dense_deeds[deed](j, dense, t.data);
-        Py_END_ALLOW_THREADS
+        CORE_WORK(st, dense_deeds[deed](j, dense, t.data));
     }
     core_drop_view(&view);
     return PyErr_Occurred() ? NULL : core_done(st);
@@ -563,8 +550,8 @@ static PyObject *job_stats(PyObject *self, PyObject *args)
     (void)self;
     if (!PyArg_ParseTuple(args, "O&", core_job, &j))
         return NULL;
-    Py_BEGIN_ALLOW_THREADS st = fl_job_stats_json(j, &json);
-    Py_END_ALLOW_THREADS return st ? core_fail(st) : core_text(json);
+    CORE_WORK(st, fl_job_stats_json(j, &json));
+    return st ? core_fail(st) : core_text(json);
 }
 
 PyMethodDef core_table_methods[] = {
