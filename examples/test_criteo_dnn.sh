@@ -23,15 +23,17 @@ gzip -k train.txt test.txt
 # held_out ARG... - prints samples and AUC of the held-out lines.
 held_out()
 {
-    "$criteo" --epochs 1 "$@" >said.txt 2>&1 ||
+    "$criteo" --epochs 2 "$@" >said.txt 2>&1 ||
         fail "it ends with $?: $(cat said.txt)"
     sed -n 's/^held out: \([0-9]*\) samples, .* AUC \(0\.[0-9]*\)$/\1 \2/p' said.txt
 }
+# How far two racing threads get varies with the machine (0.59 to 0.67); a model
+# that learnt nothing stays within 0.05 of a half.
 check()
 {
     awk -v want="$1" -v got="$2" 'BEGIN {
         split(got, part, " ")
-        exit !(part[1] == want && part[2] > 0.6 && part[2] < 0.95)
+        exit !(part[1] == want && part[2] > 0.55 && part[2] < 0.95)
     }' || fail "$3: '$2' (samples and AUC); it said: $(cat said.txt)"
 }
 
