@@ -2,7 +2,7 @@
 from . import _core, recompute
 from .clip import error_clip_callback
 from .check import check_type
-from .ir import Variable, _name, grad_var_name
+from .ir import Variable, grad_var_name, name_of
 
 
 def _handles(block, found):
@@ -14,7 +14,7 @@ def _handles(block, found):
         if not isinstance(v, (str, Variable)):
             raise TypeError("parameter_list has parameters or names, not "
                             f"{type(v)}")
-    return [block._var_recursive(_name(v))._handle for v in found]
+    return [block._var_recursive(name_of(v))._handle for v in found]
 
 
 def _without_gradient(block, found):
@@ -26,7 +26,7 @@ def _without_gradient(block, found):
         if not isinstance(v, (str, Variable)):
             raise TypeError(f"no_grad_set has variables or names, not "
                             f"{type(v)}")
-    known = (block._find_var_recursive(_name(v)) for v in found or [])
+    known = (block._find_var_recursive(name_of(v)) for v in found or [])
     return [v._handle for v in known if v is not None and v._exists()]
 
 
@@ -70,7 +70,7 @@ def append_backward(loss, parameter_list=None, no_grad_set=None,
     pairs = _core.append_backward(loss._handle, params,
                                   _without_gradient(block, no_grad_set))
     if checkpoints:
-        recompute.rewrite(block, forward, [_name(c) for c in checkpoints])
+        recompute.rewrite(block, forward, [name_of(c) for c in checkpoints])
     if clips_errors:
         _clip_errors(block, len(forward))
     return [(block._face(p), block._face(g)) for p, g in pairs]

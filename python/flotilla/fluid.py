@@ -164,7 +164,7 @@ class OneOperator:
 
 
 def _flat(slots):
-    return [name for names in slots.values() for name in ir._as_list(names)]
+    return [name for names in slots.values() for name in ir.as_list(names)]
 
 
 def data(name, shape, dtype="float32", lod_level=0):
