@@ -12,17 +12,16 @@ import os
 import re
 import subprocess
 import sys
-import tempfile
 import textwrap
 import unittest
 
+from kit import FolderCase
+
 FLEETRUN, FOLDER = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 del sys.argv[1:3]
-# Scripts run in folders of their own, under this interpreter.
-ENVIRONMENT = dict(os.environ, FLOTILLA_PYTHON=sys.executable,
-                   PYTHONPATH=os.pathsep.join(
-                       os.path.abspath(p) for p in
-                       os.environ["PYTHONPATH"].split(os.pathsep)))
+# Scripts run in folders of their own.
+PATH = os.pathsep.join(os.path.abspath(p) for p in
+                       os.environ["PYTHONPATH"].split(os.pathsep))
 
 
 # --- documents ---------------------------------------------------------------
@@ -106,32 +105,9 @@ exe = fluid.Executor(fluid.CPUPlace())
 """
 
 
-class Scripts(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = folder.name
-
-    def write(self, name, *parts):
-        path = os.path.join(self.folder, name)
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        with open(path, "w", encoding="utf-8") as f:
-            f.write("".join(parts))
-
+class Scripts(FolderCase):
     def command(self, *words, **variables):
-        done = subprocess.run(list(words), cwd=self.folder, text=True,
-                              env=dict(ENVIRONMENT, **variables),
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        logs = self.logs("*log.*")
-        self.assertEqual(done.returncode, 0, done.stdout + logs)
-        return done.stdout
-
-    def logs(self, which):
-        found = []
-        for path in sorted(glob.glob(f"{self.folder}/log*/{which}")):
-            with open(path, encoding="utf-8") as f:
-                found.append(f.read())
-        return "".join(found)
+        return super().command(*words, PYTHONPATH=PATH, **variables)
 
     def alone(self, name, **variables):
         return self.command(sys.executable, "-m", "flotilla", name,

@@ -5,10 +5,10 @@ servers in each mode as they do in one process.
 """
 import os
 import re
-import subprocess
 import sys
-import tempfile
 import unittest
+
+from kit import FolderCase
 
 FLEETRUN = os.path.abspath(sys.argv.pop(1))
 
@@ -62,20 +62,13 @@ else:
 """
 
 
-class Canon(unittest.TestCase):
+class Canon(FolderCase):
     def losses(self, *options, **words):
         script = SCRIPT.format(**dict({"mode": "sync", "decay": "L2Decay"},
                                       **words))
-        with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, "script.py")
-            with open(path, "w") as f:
-                f.write(script)
-            command = [FLEETRUN, *options] if options else []
-            done = subprocess.run(
-                [*command, sys.executable, path], cwd=folder, text=True,
-                stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        self.assertEqual(done.returncode, 0, done.stdout)
-        found = re.findall(r"losses ([-0-9. naif]+)", done.stdout)
+        launcher = [FLEETRUN, *options] if options else []
+        out = self.run_script(script, *launcher, sys.executable)
+        found = re.findall(r"losses ([-0-9. naif]+)", out)
         return [[float(v) for v in one.split()] for one in found]
 
     def test_one_worker_in_sync_is_one_process(self):

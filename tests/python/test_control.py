@@ -5,27 +5,10 @@ import numpy as np
 
 import flotilla as fl
 from flotilla import layers
+from kit import NetCase
 
 
-class Case(unittest.TestCase):
-    def setUp(self):
-        self.main, self.startup = fl.Program(), fl.Program()
-        self.guards = [fl.program_guard(self.main, self.startup),
-                       fl.unique_name.guard()]
-        for g in self.guards:
-            g.__enter__()
-        self.addCleanup(self.leave)
-
-    def leave(self):
-        for g in reversed(self.guards):
-            g.__exit__(None, None, None)
-
-    def run_for(self, *fetches, **feed):
-        exe, scope = fl.Executor(), fl.Scope()
-        exe.run(self.startup, scope=scope)
-        return exe.run(self.main, feed=feed, fetch_list=list(fetches),
-                       scope=scope)
-
+class Case(NetCase):
     def data(self, name, shape, dtype="float32", smooth=True):
         v = fl.data(name, shape, dtype)
         v.stop_gradient = not smooth

@@ -1,6 +1,4 @@
 """Readers, feeders, loaders, data sets."""
-import os
-import tempfile
 import unittest
 
 import numpy as np
@@ -10,6 +8,7 @@ from flotilla.data import reader as rd
 from flotilla.data.feed_desc import DataFeedDesc
 from flotilla.data.generator import MultiSlotDataGenerator
 from flotilla.data.loader import EOFException
+from kit import FolderCase, NetCase
 
 
 def numbers(n):
@@ -53,12 +52,9 @@ class Readers(unittest.TestCase):
         self.assertEqual(sorted(got), [0, 0, 1, 1, 2, 2])
 
 
-class Loaders(unittest.TestCase):
+class Loaders(NetCase):
     def setUp(self):
-        self.main = fl.Program()
-        guard = fl.program_guard(self.main, fl.Program())
-        guard.__enter__()
-        self.addCleanup(guard.__exit__, None, None, None)
+        super().setUp()
         self.x = fl.layers.data("x", [2])
         self.out = fl.layers.reduce_sum(self.x)
 
@@ -94,14 +90,12 @@ class Loaders(unittest.TestCase):
         self.assertEqual(np.array(feed["ids"]).tolist(), [[1], [2], [3]])
 
 
-class DataSets(unittest.TestCase):
+class DataSets(FolderCase):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.file = os.path.join(folder.name, "part-0")
-        with open(self.file, "w") as f:
-            for i in range(100):
-                f.write(f"2 {i} {i + 1} 1 {i % 2}\n")
+        super().setUp()
+        self.file = self.at("part-0")
+        self.write("part-0", *(f"2 {i} {i + 1} 1 {i % 2}\n"
+                               for i in range(100)))
         self.main, self.startup = fl.Program(), fl.Program()
         with fl.program_guard(self.main, self.startup):
             self.ids = fl.layers.data("ids", [1], dtype="int64", lod_level=1)

@@ -5,18 +5,16 @@ import unittest
 import numpy as np
 
 import flotilla as fl
+from kit import NetCase
 
 
 def line_here():
     return inspect.currentframe().f_back.f_lineno
 
 
-class Errors(unittest.TestCase):
+class Errors(NetCase):
     def setUp(self):
-        self.main, self.startup = fl.Program(), fl.Program()
-        guard = fl.program_guard(self.main, self.startup)
-        guard.__enter__()
-        self.addCleanup(guard.__exit__, None, None, None)
+        super().setUp()
         self.exe = fl.Executor()
 
     def build(self):

@@ -6,37 +6,26 @@ import glob
 import os
 import re
 import shutil
-import subprocess
 import sys
-import tempfile
 import unittest
+
+from kit import FolderCase, path_with
 
 FLEETRUN, FLOTILLA, FOLDER = (os.path.abspath(p) for p in sys.argv[1:4])
 del sys.argv[1:4]
 ALONE = (sys.executable, "-m", "flotilla")
 
 
-class Examples(unittest.TestCase):
+class Examples(FolderCase):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = folder.name
+        super().setUp()
         for path in glob.glob(FOLDER + "/*.py"):
             shutil.copy(path, self.folder)
 
     def run_it(self, *words, **variables):
         """What it prints, those of all workers together."""
-        path = os.path.dirname(FLEETRUN) + os.pathsep + os.environ["PATH"]
-        env = dict(os.environ, FLOTILLA_PYTHON=sys.executable, PATH=path,
-                   **variables)
-        done = subprocess.run(words, cwd=self.folder, env=env, text=True,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        said = [done.stdout]
-        for log in sorted(glob.glob(self.folder + "/log*/*log.*")):
-            with open(log, encoding="utf-8") as f:
-                said.append(f.read())
-        self.assertEqual(done.returncode, 0, "\n".join(said))
-        return "\n".join(said)
+        said = self.command(*words, PATH=path_with(FLEETRUN), **variables)
+        return said + self.logs("*log.*")
 
     def job(self, servers, workers, *words, **variables):
         many = [f"--server_num={servers}"] if servers else []

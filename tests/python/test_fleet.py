@@ -6,8 +6,9 @@ import os
 import re
 import subprocess
 import sys
-import tempfile
 import unittest
+
+from kit import FolderCase
 
 FLEETRUN = os.path.abspath(sys.argv.pop(1))
 
@@ -145,17 +146,10 @@ KINDS = {
 }
 
 
-class Jobs(unittest.TestCase):
+class Jobs(FolderCase):
     def run_job(self, script, *options, code=0):
-        with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, "script.py")
-            with open(path, "w") as f:
-                f.write(script)
-            done = subprocess.run(
-                [FLEETRUN, *options, sys.executable, path], cwd=folder,
-                text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        self.assertEqual(done.returncode, code, done.stdout)
-        return done.stdout
+        return self.run_script(script, FLEETRUN, *options, sys.executable,
+                               code=code)
 
     def test_every_kind_of_strategy_trains(self):
         for kind, strategy in KINDS.items():

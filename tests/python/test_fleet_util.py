@@ -18,6 +18,7 @@ from paddle.fluid.incubate.fleet.parameter_server.pslib import fleet as pslib
 from paddle.fluid.incubate.fleet.utils.fleet_util import FleetUtil
 from paddle.fluid.incubate.fleet.utils.hdfs import HDFSClient
 from paddle.fluid.transpiler.ps_dispatcher import HashName, RoundRobin
+from kit import FolderCase
 
 # `hadoop fs -Dk=v -COMMAND ...` over a folder of this machine.
 HADOOP = """#!/bin/sh
@@ -40,15 +41,7 @@ esac
 """
 
 
-class FileSystems(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = folder.name
-
-    def at(self, *names):
-        return os.path.join(self.folder, *names)
-
+class FileSystems(FolderCase):
     def test_the_machines_own(self):
         fs = LocalFS()
         fs.mkdir(self.at("a", "b"))

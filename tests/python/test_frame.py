@@ -9,6 +9,7 @@ import numpy as np
 import flotilla as fl
 from flotilla import _core
 from flotilla.data import frame
+from kit import NetCase
 
 
 def wants(name):
@@ -19,12 +20,9 @@ def wants(name):
 LISTS = [[1, 2], [], [3], [4, 5, 6]]
 
 
-class Case(unittest.TestCase):
+class Case(NetCase):
     def setUp(self):
-        self.main = fl.Program()
-        guard = fl.program_guard(self.main, fl.Program())
-        guard.__enter__()
-        self.addCleanup(guard.__exit__, None, None, None)
+        super().setUp()
         self.ids = fl.layers.data("ids", [1], dtype="int64", lod_level=1)
         self.x = fl.layers.data("x", [1])
         self.out = fl.layers.concat([fl.layers.sequence_pool(

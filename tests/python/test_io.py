@@ -1,12 +1,12 @@
 """Models at rest."""
 import os
 import pickle
-import tempfile
 import unittest
 
 import numpy as np
 
 import flotilla as fl
+from kit import FolderCase
 
 
 # What save_persistables of PaddlePaddle 1.8.5 wrote of a bias.
@@ -15,11 +15,10 @@ VARIABLE_OF_1_8 = bytes.fromhex(
     "08051001c278b73c")
 
 
-class Models(unittest.TestCase):
+class Models(FolderCase):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.path = os.path.join(folder.name, "model")
+        super().setUp()
+        self.path = self.at("model")
         self.main, self.startup = fl.Program(), fl.Program()
         with fl.program_guard(self.main, self.startup), \
                 fl.unique_name.guard():
@@ -29,9 +28,7 @@ class Models(unittest.TestCase):
             loss = fl.layers.mean(fl.layers.square_error_cost(self.out, y))
             fl.optimizer.Adam(0.1).minimize(loss)
         self.exe, self.scope = fl.Executor(), fl.Scope()
-        guard = fl.scope_guard(self.scope)
-        guard.__enter__()
-        self.addCleanup(guard.__exit__, None, None, None)
+        self.enter(fl.scope_guard(self.scope))
         self.exe.run(self.startup)
         self.feed = {"x": np.ones((4, 2), "float32"),
                      "y": np.ones((4, 1), "float32")}

@@ -5,6 +5,7 @@ import unittest
 import flotilla as fl
 from flotilla import VarType
 from flotilla.types import AttrType
+from kit import NetCase
 
 
 class Faces(unittest.TestCase):
@@ -136,12 +137,9 @@ class Names(unittest.TestCase):
             self.assertEqual(fl.unique_name.generate("fc"), "fc_1")
 
 
-class Marks(unittest.TestCase):
+class Marks(NetCase):
     def setUp(self):
-        self.main = fl.Program()
-        self.guard = fl.program_guard(self.main, fl.Program())
-        self.guard.__enter__()
-        self.addCleanup(self.guard.__exit__, None, None, None)
+        super().setUp()
         self.x = fl.data("x", [None, 2])
 
     def last(self):

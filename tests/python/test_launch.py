@@ -3,10 +3,10 @@
     test_launch.py FLEETRUN
 """
 import os
-import subprocess
 import sys
-import tempfile
 import unittest
+
+from kit import FolderCase, path_with
 
 FLEETRUN = os.path.abspath(sys.argv.pop(1))
 # PaddlePaddle's names are on no path by themselves.
@@ -21,32 +21,16 @@ print(paddle.__version__, neighbour.NAME, sys.argv[1:],
 """
 
 
-class Scripts(unittest.TestCase):
+class Scripts(FolderCase):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = folder.name
+        super().setUp()
         self.write("neighbour.py", "NAME = 'beside'\n")
         self.write("script.py", SAYS)
 
-    def write(self, name, text):
-        path = os.path.join(self.folder, name)
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        with open(path, "w", encoding="utf-8") as f:
-            f.write(text)
-
-    def run_it(self, *words, path=(), **variables):
-        env = dict(os.environ, PYTHONPATH=os.pathsep.join([*path, *PATH]),
-                   FLOTILLA_PYTHON=sys.executable,
-                   PATH=os.path.dirname(FLEETRUN) + ":" + os.environ["PATH"])
-        env.update(variables)
-        return subprocess.run(words, cwd=self.folder, env=env, text=True,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-
-    def expect(self, said, *words, **variables):
-        done = self.run_it(*words, **variables)
-        self.assertEqual(done.returncode, 0, done.stdout)
-        self.assertIn(said, done.stdout)
+    def expect(self, said, *words, path=(), code=0, **variables):
+        env = {"PYTHONPATH": os.pathsep.join([*path, *PATH]),
+               "PATH": path_with(FLEETRUN), **variables}
+        self.assertIn(said, self.command(*words, code=code, **env))
 
     def test_a_script_finds_the_names_and_what_lies_beside_it(self):
         self.expect("1.8.5+flotilla beside ['a', 'b'] None",
@@ -75,28 +59,26 @@ class Scripts(unittest.TestCase):
 
     def test_another_paddle_is_not_shadowed(self):
         self.write("site/paddle/__init__.py", "__version__ = 'another'\n")
-        site = [os.path.join(self.folder, "site")]
+        site = [self.at("site")]
         self.expect("another beside", sys.executable, "script.py", path=site)
         self.expect("1.8.5+flotilla", sys.executable, "-m", "flotilla",
                     "script.py", path=site)
 
     def test_another_paddle_that_is_imported_stays(self):
         self.write("site/paddle/__init__.py", "__version__ = 'another'\n")
-        done = self.run_it(sys.executable, "-c", "import paddle\n"
-                           "import flotilla.compat\n"
-                           "flotilla.compat.install()\n",
-                           path=[os.path.join(self.folder, "site")])
-        self.assertEqual(done.returncode, 1)
-        self.assertIn("another paddle is imported already", done.stdout)
+        self.expect("another paddle is imported already", sys.executable,
+                    "-c", "import paddle\n"
+                    "import flotilla.compat\n"
+                    "flotilla.compat.install()\n",
+                    path=[self.at("site")], code=1)
 
     def test_an_interpreter_without_flotilla_runs_its_script(self):
         self.write("plain.py", "print('plain', 1 + 1)\n")
         self.expect("plain 2", FLEETRUN, "plain.py", PYTHONPATH="")
 
     def test_an_interpreter_that_is_not_there_is_named(self):
-        done = self.run_it(FLEETRUN, "script.py", FLOTILLA_PYTHON="/no/python")
-        self.assertEqual(done.returncode, 1)
-        self.assertIn("FLOTILLA_PYTHON=/no/python: No such file", done.stdout)
+        self.expect("FLOTILLA_PYTHON=/no/python: No such file", FLEETRUN,
+                    "script.py", FLOTILLA_PYTHON="/no/python", code=1)
 
 
 if __name__ == "__main__":

@@ -4,28 +4,12 @@ import unittest
 import numpy as np
 
 import flotilla as fl
+from kit import NetCase
 
 
-class Layers(unittest.TestCase):
-    def setUp(self):
-        self.main, self.startup = fl.Program(), fl.Program()
-        self.guards = [fl.program_guard(self.main, self.startup),
-                       fl.unique_name.guard()]
-        for g in self.guards:
-            g.__enter__()
-        self.addCleanup(self.leave)
-
-    def leave(self):
-        for g in reversed(self.guards):
-            g.__exit__(None, None, None)
-
+class Layers(NetCase):
     def kinds(self):
         return [o.type for o in self.main.global_block().ops]
-
-    def compute(self, out, **feed):
-        exe, scope = fl.Executor(), fl.Scope()
-        exe.run(self.startup, scope=scope)
-        return exe.run(self.main, feed=feed, fetch_list=[out], scope=scope)[0]
 
     def test_fc_is_named_as_in_fluid(self):
         out = fl.layers.fc(fl.layers.data("x", [3]), 4, act="relu")
@@ -57,14 +41,14 @@ class Layers(unittest.TestCase):
         x = fl.layers.data("x", [2])
         out = (2.0 - x * 3.0) / (x + 1.0)
         a = np.array([[1, 2]], "float32")
-        np.testing.assert_allclose(self.compute(out, x=a),
+        np.testing.assert_allclose(self.run_for(out, x=a)[0],
                                    (2 - a * 3) / (a + 1), rtol=1e-6)
 
     def test_functions_of_one_number_come_from_descriptors(self):
         x = fl.layers.data("x", [2])
         a = np.array([[-1, 2]], "float32")
         np.testing.assert_allclose(
-            self.compute(fl.layers.leaky_relu(x, alpha=0.1), x=a),
+            self.run_for(fl.layers.leaky_relu(x, alpha=0.1), x=a)[0],
             [[-0.1, 2]], rtol=1e-6)
 
     def test_a_setting_that_there_is_not(self):
@@ -79,7 +63,7 @@ class Layers(unittest.TestCase):
         x = fl.layers.data("x", [2])
         y = fl.layers.data("y", [1], dtype="int64")
         loss = fl.layers.mean(fl.layers.softmax_with_cross_entropy(x, y))
-        got = self.compute(loss, x=np.zeros((3, 2), "float32"),
+        got, = self.run_for(loss, x=np.zeros((3, 2), "float32"),
                            y=np.zeros((3, 1), "int64"))
         np.testing.assert_allclose(got, [np.log(2)], rtol=1e-6)
 
@@ -87,7 +71,7 @@ class Layers(unittest.TestCase):
         p = fl.layers.data("p", [2])
         y = fl.layers.data("y", [1], dtype="int64")
         auc, _, _ = fl.layers.auc(p, y)
-        got = self.compute(auc, p=np.array([[.9, .1], [.2, .8]], "float32"),
+        got, = self.run_for(auc, p=np.array([[.9, .1], [.2, .8]], "float32"),
                            y=np.array([[0], [1]]))
         self.assertEqual(float(got[0]), 1.0)
 

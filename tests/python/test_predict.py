@@ -1,6 +1,4 @@
 """Scores from saved models."""
-import os
-import tempfile
 import threading
 import unittest
 
@@ -8,13 +6,13 @@ import numpy as np
 
 import flotilla as fl
 from flotilla import inference
+from kit import FolderCase
 
 
-class Predictors(unittest.TestCase):
+class Predictors(FolderCase):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.path = os.path.join(folder.name, "model")
+        super().setUp()
+        self.path = self.at("model")
         self.main, startup = fl.Program(), fl.Program()
         with fl.program_guard(self.main, startup), fl.unique_name.guard():
             ids = fl.layers.data("ids", [1], dtype="int64", lod_level=1)
@@ -23,9 +21,7 @@ class Predictors(unittest.TestCase):
             both = fl.layers.concat(
                 [fl.layers.sequence_pool(rows, "sum"), x], axis=1)
             self.out = fl.layers.fc(both, 2, act="softmax")
-        guard = fl.scope_guard(fl.Scope())
-        guard.__enter__()
-        self.addCleanup(guard.__exit__, None, None, None)
+        self.enter(fl.scope_guard(fl.Scope()))
         self.exe = fl.Executor()
         self.exe.run(startup)
         self.feed = {

@@ -10,6 +10,7 @@ from flotilla.data import batches
 from flotilla.data import reader as rd
 from flotilla.data.batches import EOFException
 from flotilla.data.samples import BatchSampler, Dataset
+from kit import NetCase
 
 
 def counting(n, rows=2):
@@ -21,13 +22,10 @@ def counting(n, rows=2):
     return generate
 
 
-class Case(unittest.TestCase):
+class Case(NetCase):
     def setUp(self):
-        self.main, self.startup = fl.Program(), fl.Program()
-        for guard in (fl.program_guard(self.main, self.startup),
-                      fl.unique_name.guard(), fl.scope_guard(fl.Scope())):
-            guard.__enter__()
-            self.addCleanup(guard.__exit__, None, None, None)
+        super().setUp()
+        self.enter(fl.scope_guard(fl.Scope()))
         self.exe = fl.Executor()
 
     def all_of(self, program, out):

@@ -3,7 +3,6 @@
     test_table.py FLEETRUN
 """
 import os
-import subprocess
 import sys
 import tempfile
 import unittest
@@ -11,6 +10,7 @@ import unittest
 import numpy as np
 
 import flotilla as fl
+from kit import FolderCase
 
 FLEETRUN = os.path.abspath(sys.argv.pop(1))
 
@@ -161,19 +161,10 @@ class OfThisProcess(unittest.TestCase):
         self.assertEqual(fl.Table.find("t7").pull([3]).tolist(), [[0.0] * 4])
 
 
-class OfServers(unittest.TestCase):
+class OfServers(FolderCase):
     def run_job(self, script, said):
-        with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, "script.py")
-            with open(path, "w", encoding="utf-8") as f:
-                f.write(script)
-            done = subprocess.run(
-                [FLEETRUN, "--server_num=2", "--worker_num=2", path],
-                cwd=folder, text=True, stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                env=dict(os.environ, FLOTILLA_PYTHON=sys.executable))
-        self.assertEqual(done.returncode, 0, done.stdout)
-        self.assertIn(said, done.stdout)
+        self.assertIn(said, self.run_script(
+            script, FLEETRUN, "--server_num=2", "--worker_num=2"))
 
     def test_a_client_without_programs(self):
         self.run_job(BY_HAND, "trainer 0 is through")
