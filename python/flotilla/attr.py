@@ -4,6 +4,8 @@ from . import regularizer as decay
 
 
 class ParamAttr:
+    """What a parameter is: name, first value, rate, decay, clip."""
+
     def __init__(self, name=None, initializer=None, learning_rate=1.0,
                  regularizer=None, trainable=True, do_model_average=True):
         if not (name is None or isinstance(name, str)):

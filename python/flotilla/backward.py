@@ -100,7 +100,7 @@ def gradients(targets, inputs, target_gradients=None, no_grad_set=None):
 
 
 def calc_gradient(targets, inputs, target_gradients=None, no_grad_set=None):
-    """The same; of one input, its gradient alone."""
+    """Gradients of the targets for the inputs; of one input, it alone."""
     found = gradients(targets, inputs, target_gradients, no_grad_set)
     return found[0] if len(found) == 1 else found
 

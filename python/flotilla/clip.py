@@ -46,6 +46,8 @@ def error_clip_callback(block, context):
 # --- of gradients of parameters --------------------------------------------
 
 class GradientClipBase:
+    """Limits gradients before their updates."""
+
     def __init__(self, need_clip=None):
         if need_clip is not None and not callable(need_clip):
             raise TypeError("need_clip is a function of a parameter, not "
@@ -85,6 +87,8 @@ class GradientClipBase:
 
 
 class GradientClipByValue(GradientClipBase):
+    """Cuts each number of a gradient off at min and max."""
+
     def __init__(self, max, min=None, need_clip=None):
         super().__init__(need_clip)
         if min is None:
@@ -100,6 +104,8 @@ class GradientClipByValue(GradientClipBase):
 
 
 class GradientClipByNorm(GradientClipBase):
+    """Scales each gradient so that its norm is at most clip_norm."""
+
     def __init__(self, clip_norm, need_clip=None):
         super().__init__(need_clip)
         self.clip_norm = float(clip_norm)
@@ -119,6 +125,8 @@ def _sum_of_squares(grad):
 
 
 class GradientClipByGlobalNorm(GradientClipBase):
+    """Scales all gradients so that their common norm is at most clip_norm."""
+
     def __init__(self, clip_norm, group_name="default_group", need_clip=None):
         super().__init__(need_clip)
         self.clip_norm = float(clip_norm)

@@ -48,6 +48,8 @@ class BuildStrategy:
 
 
 class ExecutionStrategy:
+    """How a program is run: threads, and how often scopes are dropped."""
+
     def __init__(self):
         self.num_threads = 0
         self.num_iteration_per_drop_scope = 100
@@ -74,6 +76,7 @@ class CompiledProgram:
     def with_data_parallel(self, loss_name=None, build_strategy=None,
                            exec_strategy=None, share_vars_from=None,
                            places=None):
+        """Runs each batch in parts, one on each place."""
         if self._parallel is not None:
             raise AssertionError("Already compiled with parallel, cannot be "
                                  "recompiled.")
@@ -210,13 +213,15 @@ class ParallelExecutor:
         self._exe = Executor()
 
     def run(self, fetch_list, feed=None, feed_dict=None, return_numpy=True):
+        """Runs a batch on all places; a fetched value has those of all."""
         return self._exe.run(self._compiled, feed=feed or feed_dict,
                              fetch_list=fetch_list, scope=self._scope,
                              return_numpy=return_numpy)
 
     @property
     def device_count(self):
+        """On how many places it runs."""
         return int(_core.ctx_get(ir.ctx, "cpu_num"))
 
     def drop_local_exe_scopes(self):
-        pass
+        """Nothing is kept between runs: there is nothing to drop."""

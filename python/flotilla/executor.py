@@ -144,7 +144,7 @@ class Executor:
                            thread=0, debug=False, fetch_list=None,
                            fetch_info=None, print_period=100,
                            fetch_handler=None):
-        """The same without updating anything."""
+        """One pass over a data set that updates nothing."""
         return self._pass(False, program, dataset, scope, thread, debug,
                           fetch_list, fetch_info, print_period, fetch_handler)
 
@@ -185,11 +185,13 @@ class FetchHandler:
         self.period_secs = period_secs
 
     def handler(self, res_dict):
+        """Called with the values; whoever inherits writes it."""
         for name, value in res_dict.items():
             print(f"{name}[0]: {value[0]} ")
 
     @staticmethod
     def help():
+        """Prints how to write one."""
         print("""class FetchHandlerExample(FetchHandler):
     def handler(self, res_dict):
         print(res_dict["auc"])

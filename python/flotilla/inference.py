@@ -33,9 +33,11 @@ class PaddleBuf:
         self.reset(data)
 
     def reset(self, data):
+        """Takes other numbers."""
         self._array = np.ascontiguousarray(data)
 
     def empty(self):
+        """Whether it holds nothing."""
         return self._array.size == 0
 
     def length(self):
@@ -43,15 +45,19 @@ class PaddleBuf:
         return self._array.nbytes
 
     def tolist(self, dtype="float32"):
+        """Its numbers as a list."""
         return self._array.reshape(-1).astype(dtype).tolist()
 
     def float_data(self):
+        """Its numbers as floats."""
         return self.tolist("float32")
 
     def int64_data(self):
+        """Its numbers as int64."""
         return self.tolist("int64")
 
     def int32_data(self):
+        """Its numbers as int32."""
         return self.tolist("int32")
 
 
@@ -66,6 +72,7 @@ class PaddleTensor:
                                   PaddleDType.FLOAT32)
 
     def as_ndarray(self):
+        """Its numbers as an array."""
         array = self.data._array.reshape(self.shape)
         return array.astype(_TYPES[self.dtype], copy=False)
 
@@ -93,23 +100,29 @@ class ZeroCopyTensor:
         return self._values.setdefault(self._name, LoDTensor())
 
     def copy_from_cpu(self, array):
+        """Takes the numbers of an array."""
         self._value().set(array)
 
     def copy_to_cpu(self):
+        """Its numbers as an array."""
         return np.array(self._value())
 
     def reshape(self, shape):
+        """The shape that it is going to have."""
         value = self._value()
         if value._is_initialized():
             value.set(np.asarray(value).reshape(shape))
 
     def shape(self):
+        """Its shape."""
         return self._value().shape()
 
     def set_lod(self, lod):
+        """Takes offsets."""
         self._value().set_lod(lod)
 
     def lod(self):
+        """Its offsets."""
         return self._value().lod()
 
 
@@ -140,8 +153,9 @@ def _files(folder, program, params):
 
 
 class AnalysisConfig:
-    """The same with switches. What changes speed alone may be set; what would
-    need another engine says that it is not here."""
+    """A model and how its scores are computed, with switches. What changes
+    speed alone may be set; what would need another engine says that it is not
+    here."""
 
     class Precision(enum.IntEnum):
         Float32 = 0
@@ -166,36 +180,46 @@ class AnalysisConfig:
                        ("", model_dir, params_file))
 
     def set_prog_file(self, path):
+        """Names the file of the program."""
         self._paths = ("", path, self._paths[2])
 
     def set_params_file(self, path):
+        """Names the file of the values."""
         self._paths = ("", self._paths[1], path)
 
     def model_dir(self):
+        """The folder of the model."""
         return self._paths[0]
 
     def prog_file(self):
+        """The file of the program."""
         return self._paths[1]
 
     def params_file(self):
+        """The file of the values."""
         return self._paths[2]
 
     def _files(self):
         return _files(*self._paths)
 
     def switch_ir_optim(self, x=True):
+        """Whether to optimise the program."""
         self._optimize = bool(x)
 
     def ir_optim(self):
+        """Whether the program is optimised."""
         return self._optimize
 
     def switch_specify_input_names(self, x=True):
+        """Whether inputs are told by their names, not their order."""
         self.specify_input_name = bool(x)
 
     def use_gpu(self):
+        """Whether a GPU is used: no."""
         return False
 
     def enable_use_gpu(self, memory_pool_init_size_mb=100, device_id=0):
+        """Says that there is no GPU, and computes on the CPU."""
         fluid._on_cpu("AnalysisConfig.enable_use_gpu")
 
     def __getattr__(self, name):
@@ -216,15 +240,19 @@ class PaddlePredictor:
         self._fed, self._found = {}, {}
 
     def get_input_names(self):
+        """Names of what the model takes."""
         return [v.name for v in self._predictor.inputs]
 
     def get_output_names(self):
+        """Names of what the model gives."""
         return [v.name for v in self._predictor.outputs]
 
     def get_input_tensor_shape(self):
+        """Shapes of what the model takes, by name."""
         return {v.name: list(v.shape) for v in self._predictor.inputs}
 
     def run(self, inputs):
+        """What the model gives for a list of tensors."""
         known = {v.name: v for v in self._predictor.inputs}
         names = ([t.name for t in inputs] if self._by_name
                  else self.get_input_names())
@@ -238,16 +266,20 @@ class PaddlePredictor:
                 for name, value in zip(self.get_output_names(), found)]
 
     def get_input_tensor(self, name):
+        """The tensor of an input, to be filled."""
         return ZeroCopyTensor(name, self._fed)
 
     def get_output_tensor(self, name):
+        """The tensor of an output of the last run."""
         return ZeroCopyTensor(name, self._found)
 
     def zero_copy_run(self):
+        """Runs on what the tensors of the inputs hold."""
         found = self._predictor.run(self._fed, return_numpy=False)
         self._found.update(zip(self.get_output_names(), found))
 
     def clone(self):
+        """One for another thread, of the same model."""
         return PaddlePredictor(self._predictor.clone(), self._by_name)
 
 

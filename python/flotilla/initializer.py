@@ -11,6 +11,8 @@ from .types import VarType
 
 
 class Initializer:
+    """Writes the operator of a variable's first value."""
+
     _TMP = "init"  # in the name of what a 16-bit parameter is cast from
 
     def __call__(self, param, block=None):
@@ -61,6 +63,8 @@ def _says(*needed):
 
 
 class ConstantInitializer(Initializer):
+    """The same number everywhere."""
+
     _TMP = "constant_init"
 
     def __init__(self, value=0.0, force_cpu=False):
@@ -184,6 +188,8 @@ VALUES = {"float32": "fp32_values", "int32": "int32_values",
 
 
 class NumpyArrayInitializer(Initializer):
+    """The numbers of an array."""
+
     _TMP = "numpy_array_init"
 
     def __init__(self, value):
@@ -250,4 +256,5 @@ def init_on_cpu():
 
 
 def force_init_on_cpu():
+    """Whether first values are made on the CPU: there is nothing else."""
     return True

@@ -21,5 +21,6 @@ def get_parameter_value(para, executor):
 
 
 def get_parameter_value_by_name(name, executor, program=None):
+    """The value of a parameter of a program in the scope."""
     program = program or ir.default_main_program()
     return get_parameter_value(program.global_block().var(name), executor)

@@ -27,10 +27,12 @@ def valid_program(program):
 
 
 def is_parameter(var):
+    """Whether it is a parameter."""
     return isinstance(var, ir.Parameter)
 
 
 def is_persistable(var):
+    """Whether it outlives a run."""
     return (var.type not in _NOT_KEPT and var.persistable and
             not var.is_data)
 
@@ -41,10 +43,12 @@ def is_belong_to_optimizer(var):
 
 
 def get_program_parameter(program):
+    """The parameters of a program."""
     return [v for v in program.list_vars() if is_parameter(v)]
 
 
 def get_program_persistable_vars(program):
+    """What of a program outlives a run."""
     return [v for v in program.list_vars() if is_persistable(v)]
 
 
@@ -114,11 +118,13 @@ def save_vars(executor, dirname, main_program=None, vars=None, predicate=None,
 
 
 def save_params(executor, dirname, main_program=None, filename=None):
+    """Writes the parameters of a program."""
     return save_vars(executor, dirname, main_program, predicate=is_parameter,
                      filename=filename)
 
 
 def save_persistables(executor, dirname, main_program=None, filename=None):
+    """Writes all that outlives a run of a program."""
     return save_vars(executor, dirname, main_program, filename=filename)
 
 
@@ -200,9 +206,11 @@ def load_vars(executor, dirname, main_program=None, vars=None, predicate=None,
 
 
 def load_params(executor, dirname, main_program=None, filename=None):
+    """Reads the parameters of a program."""
     load_vars(executor, dirname, main_program, predicate=is_parameter,
               filename=filename)
 
 
 def load_persistables(executor, dirname, main_program=None, filename=None):
+    """Reads all that outlives a run of a program."""
     load_vars(executor, dirname, main_program, filename=filename)

@@ -50,10 +50,13 @@ class Block:
 
     @property
     def parent_idx(self):
+        """The number of the block around it, or -1."""
         return _core.block_parent(self._handle)
 
     @property
     def forward_block_idx(self):
+        """The block that this one is the gradient of: gradients are in the
+        same block, so -1."""
         return -1
 
     backward_block_idx = forward_block_idx
@@ -112,6 +115,7 @@ class Block:
         return made
 
     def has_var(self, name):
+        """Whether it has a variable of that name."""
         return name in self._vars or self._own(name) is not None
 
     def _own(self, name):
@@ -129,6 +133,7 @@ class Block:
         return face
 
     def var(self, name):
+        """Its variable of that name."""
         if not isinstance(name, str):
             raise TypeError(f"a name of a variable is a str, not {name!r}")
         face = self._find(name)
@@ -233,9 +238,11 @@ class Block:
         return face
 
     def all_parameters(self):
+        """Its parameters."""
         return [v for v in self.vars.values() if isinstance(v, Parameter)]
 
     def iter_parameters(self):
+        """Its parameters, one by one."""
         return iter(self.all_parameters())
 
     def _rename_var(self, name, new_name):
@@ -259,12 +266,14 @@ class Block:
 
     @property
     def ops(self):
+        """Its operators, in their order."""
         found = [self._op_face(h) for h in _core.block_ops(self._handle)]
         look = self.program._listing
         return found if look is None else look(self.idx, found)
 
     def append_op(self, type=None, inputs=None, outputs=None, attrs=None,
                   stop_gradient=False):
+        """Adds an operator at the end."""
         op = self._add_op(type, inputs, outputs, attrs, None)
         if stop_gradient:
             for name in op.output_arg_names:
@@ -342,6 +351,7 @@ class Block:
         return "\n".join(map(repr, self.ops))
 
     def to_string(self, throw_on_error=False, with_details=False):
+        """Its operators, and with details its variables, as text."""
         expect_bools(throw_on_error=throw_on_error, with_details=with_details)
         return "\n".join([v.to_string(True, with_details)
                           for v in self.vars.values()] + [repr(self)])

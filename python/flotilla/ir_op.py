@@ -16,29 +16,36 @@ class Operator:
 
     @property
     def type(self):
+        """The name of its kind."""
         return _core.op_type(self._handle)
 
     @property
     def input_names(self):
+        """Names of its inputs."""
         return list(_core.op_slots(self._handle, 0))
 
     @property
     def output_names(self):
+        """Names of its outputs."""
         return list(_core.op_slots(self._handle, 1))
 
     def input(self, name):
+        """Names of the variables of an input."""
         return _core.op_slots(self._handle, 0).get(name, [])
 
     def output(self, name):
+        """Names of the variables of an output."""
         return _core.op_slots(self._handle, 1).get(name, [])
 
     @property
     def input_arg_names(self):
+        """Names of all variables that it reads."""
         return [n for ns in _core.op_slots(self._handle, 0).values()
                 for n in ns if n != "@EMPTY@"]
 
     @property
     def output_arg_names(self):
+        """Names of all variables that it writes."""
         return [n for ns in _core.op_slots(self._handle, 1).values()
                 for n in ns if n != "@EMPTY@"]
 
@@ -50,14 +57,17 @@ class Operator:
 
     @property
     def attr_names(self):
+        """Names of its attributes."""
         known = _core.op_attr_names(self._handle)
         return known + [n for n in {**_EVERY_OPERATOR, **self._extra}
                         if n not in known and n != "op_callstack"]
 
     def has_attr(self, name):
+        """Whether it has that attribute."""
         return name in self.attr_names
 
     def attr(self, name):
+        """The value of an attribute."""
         if name in self._extra:
             return self._extra[name]
         if name == "op_role":
@@ -70,6 +80,7 @@ class Operator:
         return value
 
     def all_attrs(self):
+        """{attribute: value}."""
         return {name: self.attr(name) for name in self.attr_names}
 
     def attr_type(self, name):
@@ -121,4 +132,5 @@ class Operator:
     __str__ = __repr__
 
     def to_string(self, throw_on_error):
+        """What it reads and writes, as text."""
         return repr(self)

@@ -61,9 +61,11 @@ class Program:
 
     @property
     def num_blocks(self):
+        """How many blocks it has."""
         return _core.program_n_blocks(self._handle)
 
     def block(self, index):
+        """The block of that number."""
         if not 0 <= index < self.num_blocks:
             raise IndexError(f"a program of {self.num_blocks} blocks has no "
                              f"block {index}")
@@ -74,16 +76,20 @@ class Program:
 
     @property
     def blocks(self):
+        """All of its blocks."""
         return [self.block(i) for i in range(self.num_blocks)]
 
     def global_block(self):
+        """Block 0."""
         return self.block(0)
 
     def current_block(self):
+        """The block that layers write to."""
         return self.block(self._current)
 
     @property
     def current_block_idx(self):
+        """The number of the block that layers write to."""
         return self._current
 
     def _create_block(self, parent_idx=None):
@@ -139,6 +145,8 @@ class Program:
 
     @property
     def random_seed(self):
+        """What its random numbers follow from; 0 is another one in each
+        process."""
         return _core.program_seed(self._handle)
 
     @random_seed.setter
@@ -150,9 +158,12 @@ class Program:
 
     @property
     def version(self):
+        """A number that grows whenever the program changes."""
         return _core.program_version(self._handle)
 
     def clone(self, for_test=False):
+        """A copy; for_test leaves out gradients and updates, and layers do
+        what they do when nothing is learned."""
         copy = _core.program_for_test if for_test else _core.program_copy
         new = Program(copy(self._handle), dict(self._extra))
         new._copy_faces(self)
@@ -221,13 +232,16 @@ class Program:
                    for b in self.blocks for h in _core.block_ops(b._handle))
 
     def list_vars(self):
+        """The variables of all blocks, one by one."""
         for block in self.blocks:
             yield from block.vars.values()
 
     def all_parameters(self):
+        """The parameters of all blocks."""
         return [p for b in self.blocks for p in b.all_parameters()]
 
     def to_string(self, throw_on_error=False, with_details=False):
+        """Its text."""
         expect_bools(throw_on_error=throw_on_error, with_details=with_details)
         return str(self)
 
@@ -238,6 +252,7 @@ class Program:
 
     @property
     def desc(self):
+        """Its description, for tools that ask for one."""
         return _Desc(self)
 
     @staticmethod
@@ -300,20 +315,25 @@ _main, _startup = Program(), Program()
 
 
 def default_main_program():
+    """The program that layers write to."""
     return _main
 
 
 def default_startup_program():
+    """The program of first values."""
     return _startup
 
 
 def switch_main_program(program):
+    """Layers write to this program from now on; gives the one before."""
     global _main
     old, _main = _main, program
     return old
 
 
 def switch_startup_program(program):
+    """First values are written to this program from now on; gives the one
+    before."""
     global _startup
     old, _startup = _startup, program
     return old

@@ -54,6 +54,7 @@ class Variable:
 
     @property
     def name(self):
+        """Its name."""
         return self._name
 
     @name.setter
@@ -65,16 +66,19 @@ class Variable:
 
     @property
     def shape(self):
+        """Its shape; -1 is what a batch decides."""
         return self._look("shape", ())
 
     @property
     def dtype(self):
+        """The type of its numbers."""
         if self._exists():
             return types.from_core(_core.var_look(self._handle)["dtype"])
         return self._dtype
 
     @property
     def type(self):
+        """Its kind: a tensor, rows, an array of tensors."""
         if self._declared_type != VarType.LOD_TENSOR:
             return self._declared_type
         return _TYPE_OF_KIND.get(self._look("kind", types.KIND_DENSE),
@@ -82,14 +86,17 @@ class Variable:
 
     @property
     def lod_level(self):
+        """How many levels of offsets it has."""
         return self._look("lod_level", 0)
 
     @property
     def is_data(self):
+        """Whether it is fed."""
         return self._look("is_data", False)
 
     @property
     def persistable(self):
+        """Whether its value outlives a run."""
         return self._look("persistable", False)
 
     @persistable.setter
@@ -98,6 +105,7 @@ class Variable:
 
     @property
     def stop_gradient(self):
+        """Whether gradients end here."""
         return self._look("stop_gradient", False)
 
     @stop_gradient.setter
@@ -106,6 +114,7 @@ class Variable:
 
     @property
     def grad_name(self):
+        """The name of its gradient."""
         return self.name + "@GRAD"
 
     def astype(self, dtype):
@@ -122,6 +131,7 @@ class Variable:
         return f"var {self.name} : {dtype}[{shape}]"
 
     def to_string(self, throw_on_error=False, with_details=False):
+        """Name, type and shape as text."""
         expect_bools(throw_on_error=throw_on_error, with_details=with_details)
         if not with_details:
             return repr(self)
@@ -142,6 +152,7 @@ class Variable:
         return self.__dict__.get("_info", {}).get(key)
 
     def _eager(self, *args, **kwargs):
+        """Refuses: a variable has a value when its program runs."""
         raise NotImplementedError("there is no eager mode: a Variable has a "
                                   "value when its program runs; fetch it")
 
@@ -164,6 +175,7 @@ class Parameter(Variable):
 
     @property
     def trainable(self):
+        """Whether updates change it."""
         return self._trainable
 
     @trainable.setter

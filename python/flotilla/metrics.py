@@ -8,6 +8,8 @@ def _is_number(x):
 
 
 class MetricBase:
+    """What every metric has: update with a batch, eval, reset."""
+
     def __init__(self, name):
         self._name = str(name) if name is not None else type(self).__name__
 
@@ -29,25 +31,31 @@ class MetricBase:
                 setattr(self, name, None)
 
     def get_config(self):
+        """Its states, by name."""
         return {k: v for k, v in self.__dict__.items()
                 if not k.startswith("_")}
 
 
 class CompositeMetric(MetricBase):
+    """Several metrics over the same batches."""
+
     def __init__(self, name=None):
         super().__init__(name)
         self._metrics = []
 
     def add_metric(self, metric):
+        """Adds a metric."""
         if not isinstance(metric, MetricBase):
             raise ValueError("SubMetric should be inherit from MetricBase.")
         self._metrics.append(metric)
 
     def update(self, preds, labels):
+        """Adds a batch to each metric."""
         for m in self._metrics:
             m.update(preds, labels)
 
     def eval(self):
+        """What each metric says."""
         return [m.eval() for m in self._metrics]
 
 
@@ -69,12 +77,14 @@ class Precision(_Counted):
         self.fp = 0
 
     def update(self, preds, labels):
+        """Adds scores and labels of a batch."""
         said = np.rint(np.asarray(preds)).astype("int32").reshape(-1)
         labels = np.asarray(labels).reshape(-1)
         self.tp += int(((said == 1) & (labels == 1)).sum())
         self.fp += int(((said == 1) & (labels != 1)).sum())
 
     def eval(self):
+        """The precision so far."""
         return self._share(self.fp)
 
 
@@ -84,28 +94,34 @@ class Recall(_Counted):
         self.fn = 0
 
     def update(self, preds, labels):
+        """Adds scores and labels of a batch."""
         said = np.rint(np.asarray(preds)).astype("int32").reshape(-1)
         labels = np.asarray(labels).reshape(-1)
         self.tp += int(((said == 1) & (labels == 1)).sum())
         self.fn += int(((said != 1) & (labels == 1)).sum())
 
     def eval(self):
+        """The recall so far."""
         return self._share(self.fn)
 
 
 class Accuracy(MetricBase):
+    """The mean of accuracies, each with its weight."""
+
     def __init__(self, name=None):
         super().__init__(name)
         self.value = 0.0
         self.weight = 0.0
 
     def update(self, value, weight):
+        """Adds that of a batch."""
         if not _is_number(value) or not _is_number(weight) or weight < 0:
             raise ValueError("value and weight of Accuracy.update are numbers")
         self.value += float(np.asarray(value).reshape(-1)[0]) * weight
         self.weight += weight
 
     def eval(self):
+        """The accuracy so far."""
         if self.weight == 0:
             raise ValueError("There is no data in Accuracy Metrics. Please "
                              "check layers.accuracy output has added to "
@@ -127,6 +143,7 @@ class Auc(MetricBase):
         self._stat_neg = [0] * (self._num_thresholds + 1)
 
     def update(self, preds, labels):
+        """Adds scores and labels of a batch."""
         for what, array in (("labels", labels), ("preds", preds)):
             if not isinstance(array, np.ndarray):
                 raise ValueError(f"{what} of Auc.update are an array, not "
@@ -142,6 +159,7 @@ class Auc(MetricBase):
         return (np.array(counts) + np.bincount(buckets, minlength=size)).tolist()
 
     def eval(self):
+        """The area under the curve so far."""
         pos = np.cumsum(self._stat_pos[::-1])
         neg = np.cumsum(self._stat_neg[::-1])
         if not pos[-1] or not neg[-1]:
@@ -161,6 +179,7 @@ class EditDistance(MetricBase):
         self.instance_error = 0
 
     def update(self, distances, seq_num):
+        """Adds the distances of a batch."""
         if not isinstance(distances, np.ndarray):
             raise ValueError("distances of EditDistance.update are an array, "
                              f"not {type(distances)}")
@@ -173,6 +192,7 @@ class EditDistance(MetricBase):
         self.total_distance += np.sum(distances)
 
     def eval(self):
+        """The mean distance, and the share of records with one."""
         if self.seq_num == 0:
             raise ValueError("nothing was added to this EditDistance")
         return (self.total_distance / self.seq_num,
@@ -189,6 +209,7 @@ class ChunkEvaluator(MetricBase):
         self.num_correct_chunks = 0
 
     def update(self, num_infer_chunks, num_label_chunks, num_correct_chunks):
+        """Adds the counts of a batch."""
         given = (num_infer_chunks, num_label_chunks, num_correct_chunks)
         if not all(_is_number(n) or isinstance(n, np.ndarray) for n in given):
             raise ValueError("counts of ChunkEvaluator.update are numbers or "
@@ -200,6 +221,7 @@ class ChunkEvaluator(MetricBase):
         self.num_correct_chunks += correct
 
     def eval(self):
+        """Precision, recall and F1 so far."""
         def share(n):
             return float(self.num_correct_chunks) / n if n else 0
 

@@ -5,6 +5,8 @@ import contextlib
 
 
 class UniqueNameGenerator:
+    """Counts names for each key."""
+
     def __init__(self, prefix=""):
         self.counts = collections.Counter()
         self.prefix = prefix

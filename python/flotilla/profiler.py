@@ -21,6 +21,7 @@ def _set(is_on):
 
 
 def start_profiler(state, tracer_option="Default"):
+    """Profiles runs from now on."""
     if state not in ("CPU", "GPU", "All"):
         raise ValueError("The state must be 'CPU' or 'GPU' or 'All'.")
     if tracer_option not in ("Default", "OpDetail", "AllOpDetail"):
@@ -30,6 +31,7 @@ def start_profiler(state, tracer_option="Default"):
 
 
 def stop_profiler(sorted_key=None, profile_path="/tmp/profile"):
+    """Prints which operators took the time, and writes when they ran."""
     if sorted_key is not None and sorted_key not in _SORTED:
         raise ValueError("The sorted_key must be None or in 'calls', 'total', "
                          "'max', 'min' and 'ave'")
@@ -50,6 +52,7 @@ def reset_profiler():
 @contextlib.contextmanager
 def profiler(state, sorted_key=None, profile_path="/tmp/profile",
              tracer_option="Default"):
+    """Profiles what runs inside."""
     start_profiler(state, tracer_option)
     try:
         yield
@@ -58,6 +61,7 @@ def profiler(state, sorted_key=None, profile_path="/tmp/profile",
 
 
 def cuda_profiler(output_file, output_mode=None, config=None):
+    """Refuses: there is no GPU here."""
     raise NotImplementedError("cuda_profiler: there is no GPU here; "
                               "profiler('CPU') shows where the time goes")
 

@@ -102,6 +102,7 @@ class Table(_Rows):
         return _core.table_remove(self._handle, _keys(keys))
 
     def clear(self):
+        """Removes all rows."""
         _core.table_clear(self._handle)
 
     def end_day(self, unseen_days=0):
@@ -146,6 +147,7 @@ class RemoteTable(_Rows):
                          _floats(values))
 
     def clear(self):
+        """Removes all rows."""
         _core.job_forget(self._job._handle, self._number, -1)
 
     def shrink(self, unseen_days):
@@ -165,12 +167,15 @@ class RemoteDense:
         return array
 
     def pull(self):
+        """The values."""
         return self._do(_PULL, np.empty(self.size, np.float32))
 
     def push(self, gradient):
+        """Gives a gradient to the servers."""
         self._do(_PUSH, _floats(gradient))
 
     def assign(self, values):
+        """Overwrites the values: by one trainer, before training."""
         self._do(_ASSIGN, _floats(values))
 
 
@@ -219,6 +224,7 @@ class Job:
         _core.job_do(self._handle, _STOP)
 
     def barrier(self):
+        """Waits for all trainers."""
         _core.job_do(self._handle, _BARRIER)
 
     def save(self, folder):
@@ -226,9 +232,11 @@ class Job:
         _core.job_folder(self._handle, folder, False)
 
     def load(self, folder):
+        """Brings a saved model to the servers."""
         _core.job_folder(self._handle, folder, True)
 
     def stats(self):
+        """What the servers count."""
         return json.loads(_core.job_stats(self._handle))
 
     def __enter__(self):

@@ -8,6 +8,8 @@ from .ir import ctx
 
 
 class CPUPlace:
+    """This machine."""
+
     def __repr__(self):
         return "CPUPlace"
 
@@ -27,6 +29,7 @@ class CPUPlace:
         return 0
 
     def is_cpu_place(self):
+        """Whether it is the CPU: yes."""
         return True
 
 
@@ -71,11 +74,13 @@ class LoDTensor:
     # --- numbers ---
 
     def set(self, array, place=None, zero_copy=False):
+        """Takes the numbers of an array."""
         array = np.ascontiguousarray(array)
         types.var_type(array.dtype)  # or it says what is possible
         self._keep(array, self._lod)
 
     def shape(self):
+        """Its shape."""
         if self._array is not None:
             return list(self._array.shape)
         return [] if self._dims is None else list(self._dims)
@@ -161,6 +166,7 @@ class LoDTensor:
     # --- offsets ---
 
     def set_lod(self, lod):
+        """Takes offsets."""
         lod = [list(level) for level in lod]
         if not _fits(lod):
             raise ValueError(f"offsets {lod} are none: every level rises from 0"
@@ -168,15 +174,19 @@ class LoDTensor:
         self._keep(self._array, lod)
 
     def lod(self):
+        """Offsets, level by level."""
         return self._lod
 
     def set_recursive_sequence_lengths(self, lengths):
+        """Takes lengths."""
         self.set_lod(_lengths_to_offsets(lengths))
 
     def recursive_sequence_lengths(self):
+        """Lengths of its sequences, level by level."""
         return _offsets_to_lengths(self._lod)
 
     def has_valid_recursive_sequence_lengths(self):
+        """Whether its lengths fit its rows."""
         return _fits(self._lod, self._n_rows())
 
     # --- for a run ---
@@ -220,24 +230,30 @@ class SelectedRows:
         self._rows, self._height = rows, height
 
     def rows(self):
+        """Which rows it has."""
         return self._rows
 
     def set_rows(self, rows):
+        """Says which rows it has."""
         self._keep(list(rows), self._height)
 
     def height(self):
+        """How many rows the whole has."""
         return self._height
 
     def set_height(self, height):
+        """Says how many rows the whole has."""
         self._keep(self._rows, height)
 
     def numel(self):
+        """How many numbers its rows have."""
         return int(np.prod(self._tensor.shape()))
 
     def sync_index(self):
         """Rows are looked up as they are."""
 
     def get_tensor(self):
+        """The values of its rows."""
         return self._tensor
 
     def _fed(self):
@@ -309,6 +325,7 @@ def create_lod_tensor(data, recursive_seq_lens, place=None):
 
 def create_random_int_lodtensor(recursive_seq_lens, base_shape, place, low,
                                 high):
+    """Sequences of random whole numbers."""
     rows = sum(recursive_seq_lens[-1])
     data = np.random.randint(low, high + 1, [rows] + list(base_shape))
     return create_lod_tensor(data.astype("int64"), recursive_seq_lens, place)
@@ -490,19 +507,23 @@ class Scope:
         return self._parent.find_var(name) if self._parent else None
 
     def new_scope(self):
+        """A scope that sees this one's variables."""
         kid = Scope(parent=self)
         self._kids.append(kid)
         return kid
 
     def drop_kids(self):
+        """Forgets the scopes below it."""
         self._kids.clear()
 
     def erase(self, found):
+        """Forgets variables."""
         for name in found:
             self._vars.pop(name, None)
             _core.scope_drop(self._handle, name)
 
     def local_var_names(self):
+        """Names of its own variables."""
         kept = _core.scope_names(self._handle)
         return kept + [n for n in self._vars if n not in kept]
 
@@ -512,11 +533,13 @@ _current = _global
 
 
 def global_scope():
+    """The scope that runs use unless another is given."""
     return _current
 
 
 @contextlib.contextmanager
 def scope_guard(scope):
+    """Runs inside use another scope."""
     global _current
     old, _current = _current, scope
     try:

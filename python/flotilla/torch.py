@@ -46,12 +46,15 @@ class Embedding(torch.nn.Module):
 
     @property
     def embedding_dim(self):
+        """How many numbers a row has."""
         return self.table.dim
 
     def forward(self, ids):
+        """Rows of ids, of one dimension more."""
         if ids.dtype not in (torch.int64, torch.int32):
             raise TypeError(f"ids are int64 or int32, not {ids.dtype}")
         return _Lookup.apply(self._anchor, self, ids)
 
     def extra_repr(self):
+        """Table and rate, as torch prints a module."""
         return f"{self.table!r}, lr={self.lr}"

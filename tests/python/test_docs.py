@@ -8,6 +8,8 @@ import sys
 import tempfile
 import unittest
 
+from flotilla import _core
+
 PAGES = [os.path.abspath(p) for p in sys.argv[1:]]
 del sys.argv[1:]
 
@@ -31,6 +33,16 @@ class Pages(unittest.TestCase):
                     n += 1
                 os.chdir("/")
             self.assertGreater(n, 0, page)
+
+
+class Differences(unittest.TestCase):
+    def test_operators_that_differ_from_1_8_are_named(self):
+        page, = [p for p in PAGES if p.endswith("differences.md")]
+        with open(page, encoding="utf-8") as f:
+            text = f.read()
+        for name in _core.operator_names():
+            if "PaddlePaddle 1.8" in _core.operator_look(name)["doc"]:
+                self.assertIn(f"`{name}`", text)
 
 
 if __name__ == "__main__":

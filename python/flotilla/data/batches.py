@@ -51,12 +51,15 @@ class BatchQueue:
         self._filling = 0
 
     def capacity(self):
+        """How many batches it holds."""
         return self._capacity
 
     def size(self):
+        """How many batches wait."""
         return len(self._items)
 
     def is_closed(self):
+        """Whether nothing more comes."""
         return self._closed
 
     def push(self, batch):

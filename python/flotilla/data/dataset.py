@@ -7,7 +7,10 @@ _LOAD, _PRELOAD, _WAIT, _SHUFFLE, _GLOBAL_SHUFFLE, _RELEASE = range(6)
 
 
 class DatasetFactory:
+    """Makes data sets by their names."""
+
     def create_dataset(self, datafeed_class="QueueDataset"):
+        """QueueDataset or InMemoryDataset."""
         kinds = {c.__name__: c for c in (QueueDataset, InMemoryDataset,
                                          FileInstantDataset)}
         if datafeed_class not in kinds:
@@ -36,6 +39,8 @@ def _slot(var):
 
 
 class DatasetBase:
+    """Files of records, and how they are read."""
+
     _kind = "QueueDataset"
     _feed = "MultiSlotDataFeed"
 
@@ -49,6 +54,7 @@ class DatasetBase:
         self.parse_ins_id = self.parse_content = False
 
     def set_pipe_command(self, pipe_command):
+        """The command that each file goes through."""
         self._pipe_command = pipe_command
         self._set_pipe()
 
@@ -70,18 +76,22 @@ class DatasetBase:
                         ("pipe_command", f'"{self._pipe_command}"')])
 
     def set_batch_size(self, batch_size):
+        """How many records a batch has."""
         self._batch_size = batch_size
         _core.dataset_number(self._handle, "batch_size", batch_size)
 
     def set_thread(self, thread_num):
+        """How many threads read."""
         self.thread_num = thread_num
         _core.dataset_number(self._handle, "thread", thread_num)
 
     def set_filelist(self, filelist):
+        """The files that are read."""
         self.filelist = list(filelist)
         _core.dataset_files(self._handle, self.filelist)
 
     def set_use_var(self, var_list):
+        """The variables that a record fills, in its order."""
         self._slots = [_slot(v) for v in var_list]
         _core.dataset_vars(self._handle, var_list[0].block.program._handle,
                            [v.name for v in var_list])
@@ -91,6 +101,7 @@ class DatasetBase:
         _core.dataset_text(self._handle, "format", spec)
 
     def set_hdfs_config(self, fs_name, fs_ugi):
+        """The file system that files are fetched from, and as whom."""
         raise NotImplementedError(
             "set_hdfs_config: files of HDFS come through set_pipe_command or "
             "the setting fs_get")
@@ -145,6 +156,7 @@ def _refuse(name, why):
         raise NotImplementedError(f"Dataset.{name}: {why}")
 
     refuse.__name__ = name
+    refuse.__doc__ = f"Refuses: {why}."
     return refuse
 
 
@@ -156,23 +168,27 @@ class QueueDataset(DatasetBase):
     """Files stream through."""
 
     def local_shuffle(self):
+        """Refuses: records that pass by are not shuffled."""
         raise NotImplementedError("QueueDataset does not support local "
                                   "shuffle, please use InMemoryDataset for "
                                   "local_shuffle")
 
     def global_shuffle(self, fleet=None, thread_num=1):
+        """Refuses: records that pass by are not shuffled."""
         raise NotImplementedError("QueueDataset does not support global "
                                   "shuffle, please use InMemoryDataset for "
                                   "global_shuffle")
 
 
 class FileInstantDataset(QueueDataset):
-    """The same: files are read when they are needed."""
+    """Files that stream through, read when they are needed."""
 
     _feed = "MultiSlotFileInstantDataFeed"
 
 
 class InMemoryDataset(DatasetBase):
+    """Records that are kept in memory, and shuffled there."""
+
     _kind = "InMemoryDataset"
     _feed = "MultiSlotInMemoryDataFeed"
 
@@ -210,30 +226,40 @@ class InMemoryDataset(DatasetBase):
         self.fleet_send_sleep_seconds = fleet_send_sleep_seconds
 
     def load_into_memory(self):
+        """Reads all files."""
         _core.dataset_do(self._handle, _LOAD, 0)
 
     def preload_into_memory(self, thread_num=None):
+        """Begins to read all files, in the background."""
         _core.dataset_do(self._handle, _PRELOAD, thread_num or self.thread_num)
 
     def wait_preload_done(self):
+        """Waits until what preload_into_memory began is there."""
         _core.dataset_do(self._handle, _WAIT, 0)
 
     def local_shuffle(self):
+        """Shuffles the records of this process."""
         _core.dataset_do(self._handle, _SHUFFLE, 0)
 
     def global_shuffle(self, fleet=None, thread_num=12):
+        """Deals the records of all processes over them anew."""
         _core.dataset_do(self._handle, _GLOBAL_SHUFFLE, thread_num)
 
     def slots_shuffle(self, slots):
+        """Shuffles the values of some slots among the records."""
         _core.dataset_slots_shuffle(self._handle, list(slots))
 
     def release_memory(self):
+        """Forgets the records."""
         _core.dataset_do(self._handle, _RELEASE, 0)
 
     def get_memory_data_size(self, fleet=None):
+        """How many records are in memory, of this process or of all."""
         return self._size(0, fleet)
 
     def get_shuffle_data_size(self, fleet=None):
+        """How many records are here after shuffling, of this process or of
+        all."""
         return self._size(1, fleet)
 
     def _size(self, which, fleet):

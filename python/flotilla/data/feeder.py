@@ -96,6 +96,7 @@ class DataFeeder:
         self.place = place or CPUPlace()
 
     def feed(self, iterable):
+        """Records as {name: value}, to be fed."""
         return dict(zip(self.feed_names, batch_of(self._vars, iterable)))
 
     def _n_places(self, given):

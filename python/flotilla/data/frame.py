@@ -17,6 +17,7 @@ class Ragged:
         self._values, self._levels = values, levels
 
     def lod(self):
+        """Offsets of its lists."""
         return [level.tolist() for level in self._levels]
 
     def __array__(self, dtype=None, copy=None):

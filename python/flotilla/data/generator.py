@@ -16,11 +16,14 @@ class DataGenerator:
         self.batch_size_ = batch_size
 
     def generate_sample(self, line):
+        """A generator of the records of a line; whoever inherits writes it."""
         raise NotImplementedError("Please rewrite this function to return a "
                                   "list or tuple: [(name, [feasign, ...]), "
                                   "...]")
 
     def generate_batch(self, samples):
+        """A generator of what a list of records becomes; the same unless it is
+        overridden."""
         def all_of():
             yield from samples
 
@@ -31,9 +34,11 @@ class DataGenerator:
                                   "MultiSlotStringDataGenerator")
 
     def run_from_stdin(self):
+        """Prints the records of the lines that are read."""
         self._run(sys.stdin)
 
     def run_from_memory(self):
+        """Prints the records of generate_sample(None)."""
         self._run([None])
 
     def _run(self, lines):

@@ -56,6 +56,7 @@ class DataLoaderBase:
         return self
 
     def next(self):
+        """The next batch."""
         return self.__next__()
 
     def __iter__(self):
@@ -125,6 +126,7 @@ class DataLoader:
     def from_generator(feed_list=None, capacity=None, use_double_buffer=True,
                        iterable=True, return_list=False,
                        use_multiprocess=False, drop_last=True):
+        """A loader that a generator fills."""
         loader = GeneratorLoader(feed_list, capacity, use_double_buffer,
                                  iterable, return_list, drop_last)
         loader._in_process = use_multiprocess
@@ -132,6 +134,7 @@ class DataLoader:
 
     @staticmethod
     def from_dataset(dataset, places, drop_last=True):
+        """A loader of a data set's batches."""
         return DatasetLoader(dataset, places, drop_last)
 
     @staticmethod
@@ -142,7 +145,7 @@ class DataLoader:
 
     @staticmethod
     def from_parquet(feed_list, paths, batch_size, drop_last=True):
-        """The same of files."""
+        """Of columns of Parquet files with the names of the variables."""
         from .frame import from_parquet
         return from_parquet(feed_list, paths, batch_size, drop_last)
 
@@ -190,16 +193,19 @@ class GeneratorLoader(DataLoaderBase):
 
     @property
     def queue(self):
+        """The batches that wait."""
         return self._queue
 
     @property
     def iterable(self):
+        """Whether batches are taken by a loop; else by runs of the program."""
         return self._iterable
 
     # --- where data comes from ---
 
     def set_sample_generator(self, reader, batch_size, drop_last=True,
                              places=None):
+        """Takes records of a generator, batch_size at a time."""
         if batch_size <= 0:
             raise AssertionError("batch_size must be larger than 0, not "
                                  f"{batch_size}")
@@ -211,10 +217,12 @@ class GeneratorLoader(DataLoaderBase):
             places)
 
     def set_sample_list_generator(self, reader, places=None):
+        """Takes lists of records of a generator, each a batch."""
         return self.set_batch_generator(
             lambda: (batch_of(self._vars, rows) for rows in reader()), places)
 
     def set_batch_generator(self, reader, places=None):
+        """Takes batches of a generator."""
         if isinstance(places, (list, tuple)):
             self._places = list(places)
         self._source = reader
@@ -265,12 +273,14 @@ class GeneratorLoader(DataLoaderBase):
     # --- not iterable ---
 
     def start(self):
+        """Begins to read."""
         if self._iterable:
             raise AssertionError("start() cannot be called when DataLoader is "
                                  "iterable")
         self._start()
 
     def reset(self):
+        """Ends reading, so that it can start anew."""
         if self._iterable:
             raise AssertionError("reset() cannot be called when DataLoader is "
                                  "iterable")
@@ -294,13 +304,16 @@ class PyReader(GeneratorLoader):
 
     def decorate_sample_generator(self, sample_generator, batch_size,
                                   drop_last=True, places=None):
+        """Takes records of a generator, batch_size at a time."""
         self.set_sample_generator(sample_generator, batch_size, drop_last,
                                   places)
 
     def decorate_sample_list_generator(self, reader, places=None):
+        """Takes lists of records of a generator, each a batch."""
         self.set_sample_list_generator(reader, places)
 
     def decorate_batch_generator(self, reader, places=None):
+        """Takes batches of a generator."""
         self.set_batch_generator(reader, places)
 
     decorate_paddle_reader = decorate_sample_list_generator

@@ -42,6 +42,7 @@ def shuffle(reader, buf_size):
 
 
 def map_readers(func, *readers):
+    """What a function makes of one record of each reader."""
     def mapped():
         return map(func, *(r() for r in readers))
 
@@ -49,6 +50,7 @@ def map_readers(func, *readers):
 
 
 def chain(*readers):
+    """The records of one reader after the other."""
     def chained():
         return itertools.chain.from_iterable(r() for r in readers)
 
@@ -79,6 +81,7 @@ def compose(*readers, check_alignment=True):
 
 
 def firstn(reader, n):
+    """The first n records of a reader."""
     def first():
         return itertools.islice(reader(), n)
 

@@ -86,30 +86,39 @@ class Fleet:
         return self._look[what]
 
     def is_worker(self):
+        """Whether this process is a worker."""
         return self._says("is_worker")
 
     def is_server(self):
+        """Whether this process is a server."""
         return self._says("is_server")
 
     def is_first_worker(self):
+        """Whether this is worker 0."""
         return self.is_worker() and self.worker_index() == 0
 
     def worker_index(self):
+        """The number of this worker."""
         return self._says("worker_index")
 
     def worker_num(self):
+        """How many workers the job has."""
         return self._says("worker_num")
 
     def server_index(self):
+        """The number of this server."""
         return self._says("server_index")
 
     def server_num(self):
+        """How many servers the job has."""
         return self._says("server_num")
 
     def worker_endpoints(self, to_string=False):
+        """Addresses of the workers, as a list or as one text."""
         return self._endpoints("worker_endpoints", to_string)
 
     def server_endpoints(self, to_string=False):
+        """Addresses of the servers, as a list or as one text."""
         return self._endpoints("server_endpoints", to_string)
 
     def _endpoints(self, which, to_string):
@@ -119,10 +128,13 @@ class Fleet:
     # --- programs ---
 
     def distributed_optimizer(self, optimizer, strategy=None):
+        """The optimizer of a job: its minimize makes the programs those of the
+        job."""
         self._ready()
         return DistributedOptimizer(self, optimizer, strategy or self._strategy)
 
     def minimize(self, loss, *args, **kwargs):
+        """The minimize of its optimizer."""
         raise RuntimeError("fleet.minimize: call distributed_optimizer first, "
                            "and minimize of what it gives")
 
@@ -161,10 +173,12 @@ class Fleet:
 
     @property
     def main_program(self):
+        """The main program of this member."""
         return self._main or ir.default_main_program()
 
     @property
     def startup_program(self):
+        """The startup program of this member."""
         return self._startup or ir.default_startup_program()
 
     # --- the life of a job ---
@@ -173,9 +187,12 @@ class Fleet:
         _core.fleet_do(self._ready(), deed, folder)
 
     def init_server(self, model_dir=None):
+        """Makes the tables of this server, with the values of a saved model if
+        one is named."""
         self._do(_INIT_SERVER, model_dir)
 
     def run_server(self):
+        """Serves until all workers have left."""
         self._do(_RUN_SERVER)
 
     def init_worker(self):
@@ -184,6 +201,7 @@ class Fleet:
             self._do(_INIT_WORKER)
 
     def stop_worker(self):
+        """This worker is through and leaves the job."""
         self._do(_STOP_WORKER if self._waits else _LEAVE)
         self._is_stopped = True
 
@@ -195,6 +213,7 @@ class Fleet:
             self._do(_LEAVE)
 
     def barrier_worker(self):
+        """Waits for all workers."""
         self._do(_BARRIER)
 
     # --- models ---
@@ -225,11 +244,14 @@ class Fleet:
         self._do(_SAVE_DELTA if mode == 1 else _SAVE, dirname)
 
     def load_model(self, dirname):
+        """Brings a saved model to the servers."""
         self._do(_LOAD, dirname)
 
     def save_inference_model(self, executor, dirname, feeded_var_names,
                              target_vars, main_program=None,
                              export_for_deployment=True):
+        """Saves what scores need: the program cut to the targets, and the
+        values of the job."""
         self._check_save("save_inference_model", executor, main_program)
         io.save_inference_model(dirname, feeded_var_names, target_vars,
                                 executor, main_program or self.main_program)
@@ -243,11 +265,14 @@ class Fleet:
         return part_of(files, self.worker_index(), self.worker_num())
 
     def all_reduce_worker(self, input, output):
+        """Adds arrays up over all workers, or takes the largest or
+        smallest."""
         for i, x in enumerate(self.util.all_reduce(input)):
             output[i] = x
 
     @property
     def util(self):
+        """Numbers and files of all workers."""
         return Util(weakref.proxy(self))
 
 
@@ -264,14 +289,18 @@ class DistributedOptimizer:
 
     def backward(self, loss, startup_program=None, parameter_list=None,
                  no_grad_set=None, callbacks=None):
+        """Writes gradients."""
         return self._optimizer.backward(loss, startup_program, parameter_list,
                                         no_grad_set, callbacks)
 
     def apply_gradients(self, params_grads):
+        """Writes updates of these pairs of parameter and gradient."""
         return self._optimizer.apply_gradients(params_grads)
 
     def minimize(self, loss, startup_program=None, parameter_list=None,
                  no_grad_set=None):
+        """Writes gradients and updates, and makes the programs those of the
+        job."""
         if not isinstance(loss, ir.Variable):
             raise TypeError(f"minimize takes one loss, a Variable, not {loss!r}")
         startup = startup_program or ir.default_startup_program()

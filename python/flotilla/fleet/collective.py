@@ -13,11 +13,11 @@ _STATUS = "fleet_train_status"
 
 
 class LambConfig:
-    pass
+    """A name of 1.8 that holds nothing, there as here."""
 
 
 class DistFCConfig:
-    pass
+    """A name of 1.8 that holds nothing; use_dist_fc refuses."""
 
 
 class TrainStatus:
@@ -27,6 +27,7 @@ class TrainStatus:
         self._epoch_no = epoch_no
 
     def next(self):
+        """The number of the next pass."""
         return self._epoch_no + 1
 
     def __eq__(self, other):
@@ -54,6 +55,7 @@ class Collective(Fleet):
         super().init(role_maker, is_collective, strategy)
 
     def distributed_optimizer(self, optimizer, strategy=None):
+        """The optimizer of a job of workers alone."""
         self._ready()
         return CollectiveOptimizer(optimizer, strategy, self)
 
@@ -68,6 +70,7 @@ class Collective(Fleet):
 
     def clean_redundant_check_points(self, root_path, fs=LocalFS(),
                                      checkpoint_num=1):
+        """Removes checkpoints but for the newest."""
         for n in _numbers(root_path, fs)[:-max(checkpoint_num, 1)]:
             fs.rmr(f"{root_path}/{_PREFIX}.{n}")
 

@@ -59,6 +59,8 @@ class RoundRobin(PSDispatcher):
 # --- programs ----------------------------------------------------------------
 
 class DistributeTranspilerConfig:
+    """How a program is cut over servers, with 1.8's names."""
+
     slice_var_up = True
     split_method = None
     min_block_size = 8192
@@ -84,6 +86,7 @@ class DistributeTranspilerConfig:
 
     @property
     def runtime_split_send_recv(self):
+        """Whether gradients are cut when they are sent."""
         return self._split
 
     @runtime_split_send_recv.setter
@@ -97,6 +100,7 @@ class DistributeTranspilerConfig:
 
     @property
     def sync_mode(self):
+        """Whether workers wait for each other."""
         return self._sync
 
     @sync_mode.setter

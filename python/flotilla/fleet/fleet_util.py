@@ -13,6 +13,9 @@ _log = logging.getLogger("flotilla")
 
 
 class FleetUtil:
+    """What scripts of jobs do again and again: prints, models by day and pass,
+    AUC of all workers."""
+
     def __init__(self, mode="pslib"):
         if mode not in ("pslib", "transpiler"):
             raise ValueError(f"FleetUtil: mode is pslib or transpiler, not "
@@ -24,15 +27,18 @@ class FleetUtil:
         return fleet is None or fleet.is_first_worker()
 
     def rank0_print(self, s):
+        """Prints, by worker 0."""
         if self._is_first():
             print(s)
             sys.stdout.flush()
 
     def rank0_info(self, s):
+        """A line in the log, by worker 0."""
         if self._is_first():
             _log.info(s)
 
     def rank0_error(self, s):
+        """An error in the log, by worker 0."""
         if self._is_first():
             _log.error(s)
 
@@ -43,6 +49,7 @@ class FleetUtil:
 
     def get_global_auc(self, scope=None, stat_pos="_generated_var_2",
                        stat_neg="_generated_var_3"):
+        """The AUC of the histograms of all workers."""
         scope = scope or tensor.global_scope()
         if scope.find_var(stat_pos) is None or \
                 scope.find_var(stat_neg) is None:
@@ -52,6 +59,7 @@ class FleetUtil:
 
     def print_global_auc(self, scope=None, stat_pos="_generated_var_2",
                          stat_neg="_generated_var_3", print_prefix=""):
+        """Prints the AUC of all workers."""
         value = self.get_global_auc(scope, stat_pos, stat_neg)
         self.rank0_print(f"{print_prefix} global auc = {value}")
 
@@ -66,18 +74,23 @@ class FleetUtil:
         self._fleet()._save(path, mode)
 
     def load_fleet_model(self, path, mode=0):
+        """Brings a saved model to the servers."""
         self._fleet().load_model(path)
 
     def save_model(self, output_path, day, pass_id):
+        """Saves the model of a day and a pass."""
         self.save_fleet_model(_of(output_path, day, pass_id))
 
     def save_batch_model(self, output_path, day):
+        """Saves the model of a day."""
         self.save_fleet_model(_of(output_path, day, 0))
 
     def save_delta_model(self, output_path, day, pass_id):
+        """Saves what changed, of a day and a pass."""
         self.save_fleet_model(_of(output_path, day, f"delta-{pass_id}"), 1)
 
     def load_model(self, output_path, day, pass_id):
+        """Brings the model of a day and a pass to the servers."""
         self.load_fleet_model(_of(output_path, day, pass_id))
 
     def get_online_pass_interval(self, days, hours, split_interval,

@@ -30,14 +30,17 @@ def _over_workers(x, mode, scope, util):
 
 
 def sum(input, scope=None, util=None):
+    """The sum over all workers."""
     return _over_workers(input, "sum", scope, util)
 
 
 def max(input, scope=None, util=None):
+    """The largest value of all workers."""
     return _over_workers(input, "max", scope, util)
 
 
 def min(input, scope=None, util=None):
+    """The smallest value of all workers."""
     return _over_workers(input, "min", scope, util)
 
 
@@ -48,18 +51,22 @@ def _ratio(x, total, scope, util):
 
 
 def acc(correct, total, scope=None, util=None):
+    """The accuracy over all workers."""
     return _ratio(correct, total, scope, util)
 
 
 def mae(abserr, total_ins_num, scope=None, util=None):
+    """The mean of absolute errors over all workers."""
     return _ratio(abserr, total_ins_num, scope, util)
 
 
 def mse(sqrerr, total_ins_num, scope=None, util=None):
+    """The mean of squared errors over all workers."""
     return _ratio(sqrerr, total_ins_num, scope, util)
 
 
 def rmse(sqrerr, total_ins_num, scope=None, util=None):
+    """The root of the mean of squared errors over all workers."""
     return mse(sqrerr, total_ins_num, scope, util) ** 0.5
 
 

@@ -48,12 +48,14 @@ class RoleMakerBase:
         self._wanted("is_server")
 
     def is_first_worker(self):
+        """Whether this is worker 0."""
         return self.is_worker() and self.worker_index() == 0
 
     def worker_num(self):
         self._wanted("worker_num")
 
     def server_num(self):
+        """How many servers the job has."""
         return len(self.get_pserver_endpoints())
 
     def worker_index(self):
@@ -69,6 +71,7 @@ class RoleMakerBase:
         return self._server_endpoints
 
     def to_string(self):
+        """Who this is and who the others are, as text."""
         return (f"role: {self._role}, current_id: {self._current_id}, "
                 f"worker_endpoints: {self._worker_endpoints}, "
                 f"server_endpoints: {self._server_endpoints}")
@@ -82,17 +85,22 @@ class RoleMakerBase:
         return self._fleet.util
 
     def all_gather(self, input):
+        """What each worker gave, in their order."""
         return self._util().all_gather(input)
 
     def all_reduce_worker(self, input, output, mode="sum"):
+        """Adds arrays up over all workers, or takes the largest or
+        smallest."""
         for i, x in enumerate(self._util().all_reduce(input, mode)):
             output[i] = x
 
     def barrier_worker(self):
+        """Waits for all workers."""
         if self.is_worker():
             self._util().barrier()
 
     def barrier_all(self):
+        """Waits for all members."""
         raise NotImplementedError(
             "barrier_all: servers are not where workers wait; barrier_worker "
             "is, and servers are there before it returns")
@@ -106,6 +114,7 @@ class _LibraryRole(RoleMakerBase):
     """Read and checked by the library, out of what _given says."""
 
     def generate_role(self):
+        """Finds out who this process is."""
         if self._role_is_generated:
             return
         look = _core.fleet_look(_core.fleet_new(_core.ctx_new(),
@@ -118,14 +127,17 @@ class _LibraryRole(RoleMakerBase):
         self._role_is_generated = True
 
     def is_worker(self):
+        """Whether this process is a worker."""
         self.generate_role()
         return self._role == Role.WORKER
 
     def is_server(self):
+        """Whether this process is a server."""
         self.generate_role()
         return self._role == Role.SERVER
 
     def worker_num(self):
+        """How many workers the job has."""
         self.generate_role()
         return self._n_workers
 
@@ -137,10 +149,12 @@ class _LibraryRole(RoleMakerBase):
     server_index = worker_index
 
     def get_trainer_endpoints(self):
+        """Addresses of the workers."""
         self.generate_role()
         return self._worker_endpoints
 
     def get_pserver_endpoints(self):
+        """Addresses of the servers."""
         self.generate_role()
         return self._server_endpoints
 
@@ -160,7 +174,7 @@ class PaddleCloudRoleMaker(_LibraryRole):
 
 
 class GeneralRoleMaker(PaddleCloudRoleMaker):
-    """The same; Fluid's has the settings of a meeting place besides, which
+    """From the environment; settings of a meeting place are taken, which
     members of a job here find at their server 0."""
 
     _MEETING = ("path", "iface", "prefix", "http_ip_port", "http_server_d",
@@ -176,6 +190,7 @@ class GeneralRoleMaker(PaddleCloudRoleMaker):
                 "changes nothing", ", ".join(sorted(kwargs)))
 
     def get_local_endpoint(self):
+        """The address of this process."""
         if self.is_server():
             return self.get_pserver_endpoints()[self.server_index()]
         return self.get_trainer_endpoints()[self.worker_index()]

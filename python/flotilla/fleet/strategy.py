@@ -187,20 +187,27 @@ class GeoStrategy(ModeStrategy):
 
 
 class StrategyFactory:
+    """Strategies by name."""
+
     @staticmethod
     def create_sync_strategy():
+        """Workers wait for each other in each step."""
         return SyncStrategy()
 
     @staticmethod
     def create_half_async_strategy():
+        """Workers send what all of their threads found."""
         return HalfAsyncStrategy()
 
     @staticmethod
     def create_async_strategy():
+        """Workers do not wait for each other."""
         return AsyncStrategy()
 
     @staticmethod
     def create_geo_strategy(update_frequency=100):
+        """Workers train on their own and exchange differences, every so many
+        batches."""
         return GeoStrategy(update_frequency)
 
 

@@ -44,6 +44,7 @@ class DistributeTranspiler:
     def transpile(self, trainer_id, program=None, pservers="127.0.0.1:6174",
                   trainers=1, sync_mode=True, startup_program=None,
                   current_endpoint="127.0.0.1:6174"):
+        """Makes the programs those of a job."""
         if self.config.mode != "pserver":
             raise NotImplementedError(
                 f"DistributeTranspiler: mode {self.config.mode} is for GPUs; "
@@ -112,6 +113,7 @@ class DistributeTranspiler:
         return self.startup_program
 
     def get_pserver_program(self, endpoint):
+        """The program of a server."""
         program = server_program(self._program(_SERVER, endpoint, False))
         _, n, mode = self._args
         program._listing = listing.of_server(mode, n, _NUMBERS[mode])
@@ -119,6 +121,7 @@ class DistributeTranspiler:
 
     def get_startup_program(self, endpoint, pserver_program=None,
                             startup_program=None):
+        """The program that a server begins with."""
         return server_program(self._program(_SERVER, endpoint, True))
 
     def get_pserver_programs(self, endpoint):

@@ -11,7 +11,7 @@ from .control import (Assert, BlockGuard, ConditionalBlock, IfElse, Print,
                       Switch, While, case, cond, is_empty, merge_lod_tensor,
                       select_input, select_output, split_lod_tensor,
                       switch_case, while_loop)
-from .generated import layers as _generated
+from .generated import describe as _describe, layers as _generated
 from .image import adaptive_pool2d, conv2d, pool2d
 from .io import (create_py_reader_by_data, data, double_buffer, py_reader,
                  read_file)
@@ -30,6 +30,7 @@ for _name, _layer in _generated.items():
     globals().setdefault(_name, _layer)
 for _name, _layer in list(globals().items()):
     if not _name.startswith("_"):
+        _describe(_name, _layer)
         globals()[_name] = _checked(_name, _layer)
 
 _near.all_arguments(__name__)

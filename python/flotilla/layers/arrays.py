@@ -58,6 +58,7 @@ def array_read(array, i):
 
 
 def array_length(array):
+    """How many tensors an array has."""
     helper = LayerHelper("array_length")
     _check_array(array, "array_length")
     out = helper.create_variable_for_type_inference("int64", True)

@@ -100,9 +100,11 @@ class ConditionalBlock:
         self.helper = LayerHelper("conditional_block", name=name)
 
     def block(self):
+        """What is written inside runs if the conditions hold."""
         return _Completing(self.helper.main_program, self.complete)
 
     def complete(self):
+        """Writes the operator behind its block."""
         program = self.helper.main_program
         inside = program.current_block()
         parent = program.block(inside.parent_idx)
@@ -256,6 +258,8 @@ class Switch:
         self._none_so_far = None
 
     def case(self, condition):
+        """What is written inside runs if this condition holds and none before
+        did."""
         if not self.inside_scope:
             raise ValueError("case should be called inside with")
         check_variable_and_dtype(condition, "condition", ["bool"],
@@ -271,6 +275,7 @@ class Switch:
         return ConditionalBlock([found], is_scalar_condition=True).block()
 
     def default(self):
+        """What is written inside runs if no condition held."""
         if self._none_so_far is None:
             raise ValueError("there should be at least one condition")
         return ConditionalBlock([self._none_so_far],
@@ -349,12 +354,16 @@ class IfElse:
         return found[self.status != self.IN_IF_ELSE_TRUE_BLOCKS]
 
     def true_block(self):
+        """What is written inside sees the rows whose condition holds."""
         return _IfElseGuard(True, self)
 
     def false_block(self):
+        """What is written inside sees the rows whose condition does not
+        hold."""
         return _IfElseGuard(False, self)
 
     def output(self, *outs):
+        """What a branch gives."""
         if self.status == self.OUT_IF_ELSE_BLOCKS:
             raise ValueError("output can only be invoked in the sub-block")
         table = self.output_table[self.status == self.IN_IF_ELSE_TRUE_BLOCKS]
@@ -421,6 +430,7 @@ class While:
         self.is_test = is_test
 
     def block(self):
+        """What is written inside runs as long as the condition holds."""
         self.status = self.IN_WHILE_BLOCK
         return _Completing(self.helper.main_program, self._complete)
 

@@ -14,6 +14,8 @@ _LOGICAL = ("logical_and", "logical_or", "logical_xor")
 _REDUCING = ("reduce_sum", "reduce_mean", "reduce_max", "reduce_min",
              "reduce_prod", "reduce_all", "reduce_any")
 
+_KINDS = _core.operator_names()
+
 # How the text of a default is read, by type of attribute: a truth value, a
 # whole number, a number, a text.
 _READ = (lambda text: text == "true", int, float, str)
@@ -143,6 +145,7 @@ def pow(x, factor=1.0, name=None):
 
 
 def elementwise_equal(x, y, name=None):
+    """Whether X and Y are equal, element by element."""
     return _truth(LayerHelper("elementwise_equal", name=name), "equal",
                   {"X": x, "Y": y}, None)
 
@@ -170,9 +173,17 @@ def _make(kind, view):
     return None
 
 
+def describe(name, layer):
+    """A layer without a sentence of its own has that of its operator."""
+    for kind in (name, name + "2"):
+        if (inspect.isfunction(layer) and layer.__doc__ is None and
+                kind in _KINDS):
+            layer.__doc__ = operator_view(kind)["doc"]
+
+
 def _all():
     made = {}
-    for kind in _core.operator_names():
+    for kind in _KINDS:
         view = operator_view(kind)
         layer = globals().get(kind) or _make(kind, view)
         if layer is not None:

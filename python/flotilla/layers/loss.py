@@ -54,6 +54,7 @@ def log_loss(input, label, epsilon=1e-4, name=None):
 
 
 def square_error_cost(input, label):
+    """(input - label)^2, element by element."""
     helper = LayerHelper("square_error_cost")
     off = helper.like(input)
     helper.append_op("elementwise_sub", inputs={"X": input, "Y": label},
@@ -131,6 +132,8 @@ def kldiv_loss(x, target, reduction="mean", name=None):
 
 
 def smooth_l1(x, y, inside_weight=None, outside_weight=None, sigma=None):
+    """Per row, the sum of 0.5 (sigma d)^2 where |d| < 1 / sigma^2 and of |d| -
+    0.5 / sigma^2 elsewhere, d = x - y."""
     helper = LayerHelper("smooth_l1_loss")
     diff, out = helper.like(x), helper.like(x)
     helper.append_op("smooth_l1_loss",

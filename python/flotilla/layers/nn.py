@@ -69,7 +69,7 @@ def embedding(input, size, is_sparse=False, is_distributed=False,
 
 def embedding_v2(input, size, is_sparse=False, is_distributed=False,
                  padding_idx=None, param_attr=None, dtype="float32"):
-    """The same for ids without that dimension (fluid.embedding)."""
+    """Rows of a parameter for ids of any shape (fluid.embedding)."""
     return _embedding("lookup_table_v2", input, size, is_sparse,
                       is_distributed, padding_idx, param_attr, dtype)
 
@@ -249,6 +249,7 @@ def _check_parts(x, n, dim):
 
 
 def topk(input, k, name=None):
+    """The k largest numbers of each row, and where they stand."""
     helper = LayerHelper("top_k", name=name)
     values = helper.like(input)
     indices = helper.create_variable_for_type_inference("int64", True)
@@ -404,7 +405,7 @@ def one_hot(input, depth, allow_out_of_range=False):
 
 
 def one_hot_v2(input, depth, allow_out_of_range=False):
-    """The same for ids without that dimension (fluid.one_hot)."""
+    """A one at the place of each id of any shape (fluid.one_hot)."""
     return _one_hot("one_hot_v2", input, depth, allow_out_of_range)
 
 
@@ -449,6 +450,7 @@ def autoincreased_step_counter(counter_name=None, begin=1, step=1):
 
 
 def l2_normalize(x, axis, epsilon=1e-12, name=None):
+    """x divided by its norm along an axis, at least epsilon."""
     if len(x.shape) == 1:
         axis = 0
     return LayerHelper("l2_normalize", name=name).apply(

@@ -41,6 +41,7 @@ class StaticRNN:
         self.seq_len = None
 
     def step(self):
+        """What is written inside runs once for each step."""
         self.status = self.IN_RNN_BLOCK
         return _Completing(self.helper.main_program, self._complete_op)
 
@@ -95,6 +96,7 @@ class StaticRNN:
         return step
 
     def step_output(self, o):
+        """What a step gives."""
         self._assert_in_rnn_block_("step_output")
         check_type(o, "o", ir.Variable, "fluid.layers.StaticRNN.step_output")
         inside = self.helper.create_variable_for_type_inference(o.dtype)
@@ -106,6 +108,7 @@ class StaticRNN:
             shape=[self.seq_len] + list(inside.shape)))
 
     def output(self, *outputs):
+        """What a step gives, each of several."""
         for each in outputs:
             self.step_output(each)
 
@@ -239,6 +242,7 @@ class DynamicRNN:
 
     @contextlib.contextmanager
     def block(self):
+        """What is written inside runs once for each step of the sequences."""
         if self.status != self.BEFORE_RNN:
             raise ValueError("rnn.block() can only be invoke once")
         self.step_idx = fill_constant([1], "int64", 0, force_cpu=True)
@@ -320,6 +324,7 @@ class DynamicRNN:
         self.mem_link.append((new_mem, array))
 
     def output(self, *outputs):
+        """What a step gives."""
         self._assert_in_rnn_block_("output")
         parent = _outside(self.helper)
         for each in outputs:

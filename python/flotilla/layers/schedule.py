@@ -44,6 +44,7 @@ def _periods(decay_steps, staircase):
 
 
 def noam_decay(d_model, warmup_steps, learning_rate=1.0):
+    """d_model ^ -0.5 * min(step ^ -0.5, step * warmup_steps ^ -1.5)."""
     with _guard():
         step = _decay_step_counter(1)
         a = step**-0.5
@@ -52,11 +53,13 @@ def noam_decay(d_model, warmup_steps, learning_rate=1.0):
 
 
 def exponential_decay(learning_rate, decay_steps, decay_rate, staircase=False):
+    """learning_rate * decay_rate ^ (step / decay_steps)."""
     with _guard():
         return learning_rate * (decay_rate**_periods(decay_steps, staircase))
 
 
 def natural_exp_decay(learning_rate, decay_steps, decay_rate, staircase=False):
+    """learning_rate * e ^ (-decay_rate * step / decay_steps)."""
     with _guard():
         past = _periods(decay_steps, staircase)
         return learning_rate * exp(-1 * decay_rate * past)
@@ -64,6 +67,7 @@ def natural_exp_decay(learning_rate, decay_steps, decay_rate, staircase=False):
 
 def inverse_time_decay(learning_rate, decay_steps, decay_rate,
                        staircase=False):
+    """learning_rate / (1 + decay_rate * step / decay_steps)."""
     with _guard():
         past = _periods(decay_steps, staircase)
         return learning_rate / (1 + decay_rate * past)
@@ -71,6 +75,8 @@ def inverse_time_decay(learning_rate, decay_steps, decay_rate,
 
 def polynomial_decay(learning_rate, decay_steps, end_learning_rate=0.0001,
                      power=1.0, cycle=False):
+    """From learning_rate to end_learning_rate along a power, in
+    decay_steps."""
     if cycle:
         return _rate("lr_polynomial_decay", learning_rate=learning_rate,
                      decay_steps=decay_steps, power=power, cycle=True,
@@ -83,6 +89,7 @@ def polynomial_decay(learning_rate, decay_steps, end_learning_rate=0.0001,
 
 
 def piecewise_decay(boundaries, values):
+    """One value up to each boundary, and one behind the last."""
     if len(values) - len(boundaries) != 1:
         raise ValueError("len(values) - len(boundaries) should be 1")
     return _rate("lr_piecewise_decay", boundaries=list(boundaries),
@@ -90,6 +97,7 @@ def piecewise_decay(boundaries, values):
 
 
 def cosine_decay(learning_rate, step_each_epoch, epochs):
+    """Half a cosine over the epochs."""
     check_type(learning_rate, "learning_rate", (float, ir.Variable),
                "cosine_decay")
     with _guard():
@@ -98,6 +106,7 @@ def cosine_decay(learning_rate, step_each_epoch, epochs):
 
 
 def linear_lr_warmup(learning_rate, warmup_steps, start_lr, end_lr):
+    """From start_lr to end_lr in warmup_steps, then learning_rate."""
     if not isinstance(learning_rate, ir.Variable):
         learning_rate = fill_constant([1], "float32", learning_rate)
     return _rate("lr_linear_warmup", inner=learning_rate,

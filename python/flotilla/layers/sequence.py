@@ -15,10 +15,12 @@ def sequence_pool(input, pool_type, is_test=False, pad_value=0.0):
 
 
 def sequence_first_step(input):
+    """The first row of each sequence."""
     return sequence_pool(input, "first")
 
 
 def sequence_last_step(input):
+    """The last row of each sequence."""
     return sequence_pool(input, "last")
 
 
@@ -59,6 +61,8 @@ def sequence_conv(input, num_filters, filter_size=3, filter_stride=1,
 def dynamic_gru(input, size, param_attr=None, bias_attr=None, is_reverse=False,
                 gate_activation="sigmoid", candidate_activation="tanh",
                 h_0=None, origin_mode=False):
+    """A gated recurrent unit over each sequence; input has its three
+    products."""
     helper = LayerHelper("gru", param_attr=param_attr, bias_attr=bias_attr)
     w = helper.create_parameter(helper.param_attr, [size, 3 * size],
                                 input.dtype)

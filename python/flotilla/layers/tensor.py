@@ -22,6 +22,7 @@ def _check_sizes(shape, layer):
 
 def create_parameter(shape, dtype, name=None, attr=None, is_bias=False,
                      default_initializer=None):
+    """A parameter that belongs to no layer."""
     _check_sizes(shape, "create_parameter")
     check_type(attr, "attr", (type(None), ParamAttr), "create_parameter")
     check_type(default_initializer, "default_initializer",
@@ -34,6 +35,7 @@ def create_parameter(shape, dtype, name=None, attr=None, is_bias=False,
 
 def create_global_var(shape, value, dtype, persistable=False, force_cpu=False,
                       name=None):
+    """A variable with a value that outlives runs."""
     _check_sizes(shape, "create_global_var")
     helper = LayerHelper("global_var", name=name)
     v = helper.create_global_variable(
@@ -68,6 +70,7 @@ def concat(input, axis=0, name=None):
 
 
 def sums(input, out=None):
+    """The sum of tensors of one shape."""
     helper = LayerHelper("sum")
     inputs = list(input) if isinstance(input, (list, tuple)) else [input]
     if out is None:
@@ -201,19 +204,23 @@ def fill_constant_batch_size_like(input, shape, dtype, value, input_dim_idx=0,
 
 
 def ones(shape, dtype, force_cpu=False):
+    """A tensor of ones."""
     assert np.prod(shape) > 0, f"a tensor of shape {shape} has no numbers"
     return fill_constant(shape, dtype, 1.0, force_cpu)
 
 
 def zeros(shape, dtype, force_cpu=False):
+    """A tensor of zeros."""
     return fill_constant(shape, dtype, 0.0, force_cpu)
 
 
 def argmax(x, axis=0):
+    """Where the largest number along an axis stands."""
     return _arg("arg_max", x, axis)
 
 
 def argmin(x, axis=0):
+    """Where the smallest number along an axis stands."""
     return _arg("arg_min", x, axis)
 
 
@@ -248,7 +255,7 @@ def range(start, end, step, dtype):
 
 
 def arange(start, end, step=1, dtype=None, name=None):
-    """The same, of floats unless said."""
+    """Numbers from start up to end in steps, floats unless said."""
     return range(start, end, step, dtype or "float32")
 
 
@@ -280,15 +287,18 @@ def sum(x):
 
 
 def zeros_like(x, out=None):
+    """Zeros in the shape of another tensor."""
     return _filled_like("zeros_like", "fill_zeros_like", x, out)
 
 
 def ones_like(x, out=None):
+    """Ones in the shape of another tensor."""
     return _filled_like("ones_like", "fill_any_like", x, out, value=1.0)
 
 
 def full_like(input, fill_value, out=None, dtype=None, device=None,
               stop_gradient=True, name=None):
+    """A tensor of the shape of another, the same number everywhere."""
     helper = LayerHelper("full_like", name=name)
     if out is None:
         out = helper.create_variable_for_type_inference(dtype or input.dtype)

@@ -17,25 +17,30 @@ class RecomputeOptimizer(Optimizer):
         self._checkpoints = checkpoints
 
     def load(self, stat_dict):
+        """Refuses: states are loaded with the model."""
         raise NotImplementedError("load function is not supported by Recompute "
                                   "Optimizer for now")
 
     def backward(self, loss, startup_program=None, parameter_list=None,
                  no_grad_set=None, callbacks=None):
+        """Writes gradients that compute anew what lies between checkpoints."""
         self._dtype = loss.dtype
         with ir.program_guard(loss.block.program, startup_program):
             return append_backward(loss, parameter_list, no_grad_set,
                                    checkpoints=self._checkpoints)
 
     def apply_gradients(self, params_grads):
+        """Writes updates of these pairs of parameter and gradient."""
         return self._optimizer.apply_gradients(params_grads)
 
     def apply_optimize(self, loss, startup_program, params_grads):
+        """Writes updates."""
         return self._optimizer.apply_optimize(loss, startup_program,
                                               params_grads)
 
     def minimize(self, loss, startup_program=None, parameter_list=None,
                  no_grad_set=None):
+        """Writes gradients and updates."""
         assert self._checkpoints is not None, (
             "RecomputeOptimizer: _set_checkpoints comes before minimize")
         return super().minimize(loss, startup_program, parameter_list,
@@ -57,6 +62,7 @@ class LookaheadOptimizer:
         self.k = k
 
     def minimize(self, loss, startup_program=None):
+        """Writes gradients, updates, and the slow weights."""
         result = self.inner_optimizer.minimize(loss, startup_program)
         startup = startup_program or ir.default_startup_program()
         params = loss.block.all_parameters()

@@ -42,6 +42,7 @@ class _Averaged:
                 self.restore(executor)
 
     def restore(self, executor):
+        """Puts the values back that were there before apply()."""
         executor.run(self.restore_program)
 
     def _make_restore_program(self, pairs):

@@ -140,6 +140,7 @@ class Optimizer:
 
     def backward(self, loss, startup_program=None, parameter_list=None,
                  no_grad_set=None, callbacks=None):
+        """Writes gradients; gives pairs of parameter and gradient."""
         self._dtype = loss.dtype
         assert tuple(loss.shape) == (1,), (
             f"the loss {loss.name} has shape {tuple(loss.shape)}, not (1,); "
@@ -150,6 +151,8 @@ class Optimizer:
                                    callbacks or [error_clip_callback])
 
     def apply_gradients(self, params_grads):
+        """Writes clipping, decay and updates of these pairs of parameter and
+        gradient."""
         params_grads = sorted(params_grads, key=lambda pg: pg[0].name)
         clip = self._grad_clip or append_gradient_clip_ops
         params_grads = append_regularization_ops(clip(params_grads),
@@ -157,11 +160,13 @@ class Optimizer:
         return self._create_optimization_pass(params_grads)
 
     def apply_optimize(self, loss, startup_program, params_grads):
+        """The same for a loss that backward() was called with."""
         with ir.program_guard(loss.block.program, startup_program):
             return self.apply_gradients(params_grads)
 
     def minimize(self, loss, startup_program=None, parameter_list=None,
                  no_grad_set=None):
+        """Writes gradients, clipping, decay and updates."""
         assert isinstance(loss, ir.Variable), (
             f"a loss is a Variable, not {type(loss)}")
         params_grads = self.backward(loss, startup_program, parameter_list,

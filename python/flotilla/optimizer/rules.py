@@ -1,7 +1,7 @@
 """The update rules of the library, with the settings that Fluid's users
 write."""
 from .. import ir
-from .base import Optimizer
+from .base import RULES, Optimizer
 
 
 def _keep(self, learning_rate, settings, rest):
@@ -196,3 +196,8 @@ RMSProp, Ftrl, Lamb = RMSPropOptimizer, FtrlOptimizer, LambOptimizer
 __all__ = [name for name, value in list(globals().items())
            if isinstance(value, type) and issubclass(value, Optimizer) and
            value is not Optimizer]
+
+for _name in __all__:
+    _rule = globals()[_name]
+    if _rule.__doc__ is None:
+        _rule.__doc__ = RULES[_rule.type]["doc"]
