@@ -20,6 +20,10 @@ typedef struct train_args {
     const char *load_only, *load_map, *load_resize, *load_state;
 } train_args;
 
+/* Reads argv; `rest` has room for argc words. CMD_OK, or CMD_USAGE after saying
+   what is wrong. */
+int train_read_args(int argc, char **argv, const char **rest, train_args *a);
+
 /* Trains, alone or as the process of a job that the environment says. CMD_OK,
    or CMD_FAILED after saying what is wrong. */
 int train_run(const char *self, fl_ctx *c, const train_args *a);

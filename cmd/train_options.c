@@ -1,0 +1,260 @@
+/* train_options.c - the options of `flotilla train`, and whether they make
+ * sense together. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "nearest.h"
+#include "options.h"
+#include "train.h"
+
+enum {
+    OPT_DATA,
+    OPT_TEST,
+    OPT_TEST_EVERY,
+    OPT_MODE,
+    OPT_STRATEGY,
+    OPT_EPOCHS,
+    OPT_BATCH,
+    OPT_THREADS,
+    OPT_SEED,
+    OPT_FORMAT,
+    OPT_OPTIMIZER,
+    OPT_RATE,
+    OPT_DECAY,
+    OPT_END_RATE,
+    OPT_DECAY_STEPS,
+    OPT_WIDTH,
+    OPT_VOCAB,
+    OPT_LOSS,
+    OPT_ENCODER,
+    OPT_HIDDEN,
+    OPT_ITEMS,
+    OPT_FIELDS,
+    OPT_NEGATIVES,
+    OPT_LOAD,
+    OPT_LOAD_ONLY,
+    OPT_LOAD_MAP,
+    OPT_LOAD_RESIZE,
+    OPT_LOAD_STATE,
+    OPT_SAVE,
+    OPT_SAVE_KIND,
+    OPT_INFER,
+    OPT_INFER_DELTA,
+    OPT_INFER_BY_SCORE,
+    OPT_CTR,
+    OPT_COUNT
+};
+
+#define THREADS_MAX 256
+#define BATCH_MAX 1000000
+#define COUNT_MAX ((uint64_t)1 << 40)
+#define WIDTH_MAX 4096
+#define ITEMS_MAX ((uint64_t)1 << 31)
+
+/* Options that only some models have a use for. */
+static const struct {
+    int option;
+    unsigned use;
+    const char *name;
+} special[] = { { OPT_VOCAB, MODEL_VOCAB, "--vocab" },
+                { OPT_LOSS, MODEL_LOSS, "--loss" },
+                { OPT_ENCODER, MODEL_ENCODER, "--encoder" },
+                { OPT_HIDDEN, MODEL_HIDDEN, "--hidden" },
+                { OPT_ITEMS, MODEL_ITEMS, "--items" },
+                { OPT_FIELDS, MODEL_FIELDS, "--fields" },
+                { OPT_NEGATIVES, MODEL_NEGATIVES, "--negatives" },
+                { OPT_CTR, MODEL_CTR, "--ctr" } };
+
+/* Mode geo exchanges values, which the state of adam would not fit. */
+static void fit_mode(train_args *a)
+{
+    if (!a->mode || strcmp(a->mode, "geo") != 0 || a->net.optimizer ||
+        strcmp(a->model->optimizer, "adam") != 0)
+        return;
+    a->net.optimizer = "adagrad";
+    if (!a->net.learning_rate)
+        a->net.learning_rate = "0.01";
+}
+
+static int no_model(const char *self, const char *name)
+{
+    const char *nearest = NULL;
+
+    for (size_t i = 0; i < model_count; i++)
+        nearest = nearer_name(name, nearest, model_all[i]->name);
+    if (nearest)
+        return cmd_misused(self, "there is no model '%s'; the nearest is %s",
+                           name, nearest);
+    return cmd_misused(self,
+                       "there is no model '%s'; `flotilla help train` "
+                       "lists them",
+                       name);
+}
+
+/* Is the word one of the list, apart by blanks? */
+static bool has_word(const char *list, const char *word)
+{
+    size_t len = strlen(word);
+
+    for (const char *at = list; *at; at += strspn(at, " ")) {
+        size_t n = strcspn(at, " ");
+
+        if (n == len && !memcmp(at, word, n))
+            return true;
+        at += n;
+    }
+    return false;
+}
+
+static int check_words(const char *self, const train_args *a)
+{
+    const model *m = a->model;
+    const struct {
+        const char *what, *word, *list;
+    } all[] = { { "loss", a->net.loss, m->losses },
+                { "encoder", a->net.encoder, m->encoders } };
+
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+        if (all[i].word && !has_word(all[i].list, all[i].word))
+            return cmd_misused(self, "%s has no %s '%s', but %s", m->name,
+                               all[i].what, all[i].word, all[i].list);
+    return CMD_OK;
+}
+
+static int check_special(const char *self, const train_args *a, uint64_t given)
+{
+    const model *m = a->model;
+
+    for (size_t i = 0; i < sizeof(special) / sizeof(special[0]); i++)
+        if ((given >> special[i].option & 1) && !(m->uses & special[i].use))
+            return cmd_misused(self, "%s has no use for %s; leave it out",
+                               m->name, special[i].name);
+    if ((m->uses & MODEL_VOCAB) && !a->net.vocab == !a->net.format)
+        return cmd_misused(self,
+                           "%s needs --vocab FILE (`flotilla data vocab` "
+                           "makes one), or --format that names it",
+                           m->name);
+    return check_words(self, a);
+}
+
+/* A number of 0 or more. */
+static bool is_rate(const char *text)
+{
+    char *end;
+    double x = strtod(text, &end);
+
+    return end != text && !*end && x >= 0 && isfinite(x);
+}
+
+static int check_rate(const char *self, const model_args *m, uint64_t given)
+{
+    bool shrinks = given >> OPT_DECAY & 1;
+
+    if (shrinks && m->end_rate)
+        return cmd_misused(self, "the rate shrinks by --decay or falls to "
+                                 "--end-rate; give one of them");
+    if (m->end_rate && !is_rate(m->end_rate))
+        return cmd_misused(self,
+                           "--end-rate needs a number of 0 or more, not '%s'",
+                           m->end_rate);
+    if ((shrinks || m->end_rate) == !m->decay_steps)
+        return cmd_misused(self, "a rate that falls needs --decay or "
+                                 "--end-rate, and --decay-steps");
+    return CMD_OK;
+}
+
+static int check(const char *self, const char *const *rest, size_t n,
+                 uint64_t given, train_args *a)
+{
+    int code;
+
+    if (!n)
+        return cmd_misused(self, "which model? ctr_dnn, for example");
+    if (n > 1)
+        return cmd_misused(self, "'%s' is too much", rest[1]);
+    a->model = model_find(rest[0]);
+    if (!a->model)
+        return no_model(self, rest[0]);
+    if (!a->data)
+        return cmd_misused(self, "where is the data? --data DIR says it");
+    if (a->test_every && !a->test)
+        return cmd_misused(self,
+                           "--test-every %" PRIu64 " of what? --test DIR "
+                           "says it",
+                           a->test_every);
+    code = check_special(self, a, given);
+    if (!code)
+        code = check_rate(self, &a->net, given);
+    if (!code)
+        code = train_check_io(self, a);
+    if (code)
+        return code;
+    if (!a->batch)
+        a->batch = a->model->batch_size;
+    fit_mode(a);
+    return CMD_OK;
+}
+
+int train_read_args(int argc, char **argv, const char **rest, train_args *a)
+{
+    model_args *m = &a->net;
+    const option all[OPT_COUNT] = {
+        [OPT_DATA] = { "--data", OPTION_TEXT, &a->data, 0, 0, 0 },
+        [OPT_TEST] = { "--test", OPTION_TEXT, &a->test, 0, 0, 0 },
+        [OPT_TEST_EVERY] = { "--test-every", OPTION_COUNT, &a->test_every, 1,
+                             COUNT_MAX, 0 },
+        [OPT_MODE] = { "--mode", OPTION_TEXT, &a->mode, 0, 0, 0 },
+        [OPT_STRATEGY] = { "--strategy", OPTION_TEXT, &a->strategy, 0, 0, 0 },
+        [OPT_EPOCHS] = { "--epochs", OPTION_COUNT, &a->epochs, 1, COUNT_MAX,
+                         0 },
+        [OPT_BATCH] = { "--batch", OPTION_COUNT, &a->batch, 1, BATCH_MAX, 0 },
+        [OPT_THREADS] = { "--threads", OPTION_COUNT, &a->threads, 1,
+                          THREADS_MAX, 0 },
+        [OPT_SEED] = { "--seed", OPTION_COUNT, &a->seed, 0, COUNT_MAX, 0 },
+        [OPT_FORMAT] = { "--format", OPTION_TEXT, &m->format, 0, 0, 0 },
+        [OPT_OPTIMIZER] = { "--optimizer", OPTION_TEXT, &m->optimizer, 0, 0,
+                            0 },
+        [OPT_RATE] = { "--learning-rate", OPTION_TEXT, &m->learning_rate, 0, 0,
+                       0 },
+        [OPT_DECAY] = { "--decay", OPTION_SHARE, &m->decay, 0, 0, 0 },
+        [OPT_END_RATE] = { "--end-rate", OPTION_TEXT, &m->end_rate, 0, 0, 0 },
+        [OPT_DECAY_STEPS] = { "--decay-steps", OPTION_COUNT, &m->decay_steps, 1,
+                              COUNT_MAX, 0 },
+        [OPT_WIDTH] = { "--width", OPTION_COUNT, &m->width, 1, WIDTH_MAX, 0 },
+        [OPT_VOCAB] = { "--vocab", OPTION_TEXT, &m->vocab, 0, 0, 0 },
+        [OPT_LOSS] = { "--loss", OPTION_TEXT, &m->loss, 0, 0, 0 },
+        [OPT_ENCODER] = { "--encoder", OPTION_TEXT, &m->encoder, 0, 0, 0 },
+        [OPT_HIDDEN] = { "--hidden", OPTION_COUNT, &m->hidden, 1, WIDTH_MAX,
+                         0 },
+        [OPT_ITEMS] = { "--items", OPTION_COUNT, &m->items, 2, ITEMS_MAX, 0 },
+        [OPT_FIELDS] = { "--fields", OPTION_COUNT, &m->fields, 1, WIDTH_MAX,
+                         0 },
+        [OPT_NEGATIVES] = { "--negatives", OPTION_COUNT, &m->negatives, 1,
+                            WIDTH_MAX, 0 },
+        [OPT_LOAD] = { "--load", OPTION_TEXT, &a->load, 0, 0, 0 },
+        [OPT_LOAD_ONLY] = { "--load-only", OPTION_TEXT, &a->load_only, 0, 0,
+                            0 },
+        [OPT_LOAD_MAP] = { "--load-map", OPTION_TEXT, &a->load_map, 0, 0, 0 },
+        [OPT_LOAD_RESIZE] = { "--load-resize", OPTION_TEXT, &a->load_resize, 0,
+                              0, 0 },
+        [OPT_LOAD_STATE] = { "--load-state", OPTION_TEXT, &a->load_state, 0, 0,
+                             0 },
+        [OPT_SAVE] = { "--save", OPTION_TEXT, &a->save, 0, 0, 0 },
+        [OPT_INFER] = { "--infer", OPTION_TEXT, &a->infer, 0, 0, 0 },
+        [OPT_INFER_DELTA] = { "--infer-delta", OPTION_FLAG, &a->infer_delta, 0,
+                              0, 0 },
+        [OPT_INFER_BY_SCORE] = { "--infer-by-score", OPTION_FLAG,
+                                 &a->infer_by_score, 0, 0, 0 },
+        [OPT_CTR] = { "--ctr", OPTION_TEXT, &m->ctr, 0, 0, 0 },
+        [OPT_SAVE_KIND] = { "--save-kind", OPTION_TEXT, &a->save_kind, 0, 0,
+                            0 },
+    };
+    const options o = { .all = all, .n = OPT_COUNT, .self = argv[0] };
+    uint64_t given = 0;
+    size_t n = 0;
+    int code = options_read(&o, argc, argv, rest, &n, &given);
+
+    return code ? code : check(argv[0], rest, n, given, a);
+}
