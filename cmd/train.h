@@ -11,7 +11,8 @@ typedef struct train_args {
     const char *data, *test;     /* test may be NULL */
     const char *mode, *strategy; /* mode NULL: the fleet's own */
     uint64_t epochs, batch, threads, seed;
-    uint64_t test_every; /* batches; 0: at the end alone */
+    uint64_t test_every; /* batches; 0: behind each epoch alone */
+    uint64_t patience;   /* epochs that bring nothing better; 0: no end */
     /* A model that is loaded before and one that is saved behind; what of the
        former is to be forgiven, in lists apart by commas. NULL: none. */
     const char *load, *save, *save_kind;

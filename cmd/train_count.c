@@ -62,25 +62,33 @@ fl_status train_clear_metrics(const train_job *j)
     return FL_OK;
 }
 
+/* A figure of the pass; what is not known of it is NaN. */
+static train_figure *add_figure(train_total *t, const char *name)
+{
+    train_figure *f = &t->figures[t->n++];
+
+    *f =
+        (train_figure){ .name = name, .value = NAN, .least = NAN, .most = NAN };
+    return f;
+}
+
 /* From the sums of n classes. */
-static void judge(const double *sums, int64_t n, size_t metric,
-                  train_total *out)
+static void judge(const double *sums, size_t n, train_figure *out)
 {
     double all[2] = { 0 };
 
-    out->least[metric] = out->most[metric] = NAN;
-    for (int64_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         double share = sums[2 * i] / sums[2 * i + 1];
 
         all[0] += sums[2 * i];
         all[1] += sums[2 * i + 1];
-        out->least[metric] = fmin(out->least[metric], share);
-        out->most[metric] = fmax(out->most[metric], share);
+        out->least = fmin(out->least, share);
+        out->most = fmax(out->most, share);
     }
-    out->value[metric] = all[0] / all[1];
+    out->value = all[0] / all[1];
 }
 
-static fl_status add_up_metric(train_job *j, size_t i, train_total *out)
+static fl_status add_up_metric(train_job *j, size_t i, train_figure *out)
 {
     fl_tensor t;
     fl_status st = find_stat(j, i, &t);
@@ -96,7 +104,7 @@ static fl_status add_up_metric(train_job *j, size_t i, train_total *out)
     memcpy(sums, t.data, n * sizeof(*sums));
     st = fl_fleet_util_all_reduce(j->fleet, FL_REDUCE_SUM, sums, n);
     if (!st)
-        judge(sums, (int64_t)n / 2, i, out);
+        judge(sums, n / 2, out);
     free(sums);
     return st;
 }
@@ -105,24 +113,73 @@ static fl_status add_up_metrics(train_job *j, train_total *out)
 {
     fl_status st = FL_OK;
 
-    for (size_t i = 0; !st && i < j->net.n_metrics; i++)
-        st = add_up_metric(j, i, out);
+    for (size_t i = 0; !st && i < j->net.n_metrics; i++) {
+        train_figure *f = add_figure(out, j->net.metrics[i].name);
+
+        f->less_is_better = j->net.metrics[i].is_error;
+        st = add_up_metric(j, i, f);
+    }
     return st;
+}
+
+/* The AUC decides which epoch is the best, else the first metric of the model,
+   else the loss. */
+static fl_status add_up_counts(train_job *j, bool is_counted, train_total *out)
+{
+    fl_status st = add_up_metrics(j, out);
+
+    out->decides = out->n > 1;
+    if (st || !j->net.auc)
+        return st;
+    out->decides = out->n;
+    return add_up_auc(j, is_counted, &add_figure(out, "AUC")->value);
+}
+
+/* What the metrics have counted is not that of a pass which was made before: of
+   that the loss is known, and in one process the AUC. */
+static void forget_counts(train_total *t, const fl_dataset_report *r,
+                          int n_workers)
+{
+    for (size_t i = 1; i < t->n; i++)
+        t->figures[i].value = t->figures[i].least = t->figures[i].most = NAN;
+    if (t->decides && n_workers == 1)
+        t->figures[t->decides].value = r->auc;
+}
+
+enum { SAMPLES, LOSS, MADE_BEFORE, N_SUMS };
+
+/* Samples, loss, and how many workers have made the pass before. */
+static fl_status add_up_report(train_job *j, const fl_dataset_report *r,
+                               train_total *out, double *n_before)
+{
+    double n = (double)r->samples;
+    double sums[N_SUMS] = { n, n > 0 ? n * r->loss : 0, r->was_made_before };
+    fl_status st =
+        fl_fleet_util_all_reduce(j->fleet, FL_REDUCE_SUM, sums, N_SUMS);
+    train_figure *loss;
+
+    *out = (train_total){ .samples = sums[SAMPLES], .seconds = r->seconds };
+    *n_before = sums[MADE_BEFORE];
+    loss = add_figure(out, "loss");
+    loss->less_is_better = true;
+    if (out->samples > 0)
+        loss->value = sums[LOSS] / out->samples;
+    return st ? st
+              : fl_fleet_util_all_reduce(j->fleet, FL_REDUCE_MAX, &out->seconds,
+                                         1);
 }
 
 fl_status train_add_up(train_job *j, const fl_dataset_report *r,
                        train_total *out)
 {
-    double n = (double)r->samples, sums[] = { n, n > 0 ? n * r->loss : 0 };
-    fl_status st = fl_fleet_util_all_reduce(j->fleet, FL_REDUCE_SUM, sums, 2);
+    int n_workers = fl_fleet_worker_num(j->fleet);
+    double n_before;
+    fl_status st = add_up_report(j, r, out, &n_before);
 
-    *out =
-        (train_total){ .samples = sums[0], .seconds = r->seconds, .auc = NAN };
-    out->loss = sums[0] > 0 ? sums[1] / sums[0] : NAN;
     if (!st)
-        st =
-            fl_fleet_util_all_reduce(j->fleet, FL_REDUCE_MAX, &out->seconds, 1);
-    if (!st)
-        st = add_up_auc(j, n > 0, &out->auc);
-    return st ? st : add_up_metrics(j, out);
+        st = add_up_counts(j, r->samples > 0, out);
+    out->was_made_before = n_before >= n_workers;
+    if (n_before > 0)
+        forget_counts(out, r, n_workers);
+    return st;
 }

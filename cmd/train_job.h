@@ -4,6 +4,39 @@
 
 #include "train.h"
 
+/* --- numbers of a pass ------------------------------------------------------ */
+
+/* One number that says how good a model is. */
+typedef struct train_figure {
+    const char *name;
+    double value; /* NaN: not known */
+    bool less_is_better;
+    /* Of its classes the least and the most; NaN: it has none. */
+    double least, most;
+} train_figure;
+
+#define TRAIN_FIGURES_MAX (MODEL_METRICS_MAX + 2)
+
+/* Of all workers. */
+typedef struct train_total {
+    double samples, seconds;
+    bool was_made_before; /* by the run that this one goes on from */
+    train_figure figures[TRAIN_FIGURES_MAX]; /* the first is the loss */
+    size_t n;
+    size_t decides; /* the figure that epochs are compared by */
+} train_total;
+
+/* An epoch: training, and what was held out behind it. */
+typedef struct train_epoch {
+    train_total trained;
+    train_total held_out; /* without samples: nothing was */
+} train_epoch;
+
+typedef struct train_history {
+    train_epoch *epochs;
+    size_t n, best; /* best: the index, 0 without an epoch */
+} train_history;
+
 typedef struct train_job {
     const char *self;
     const train_args *args;
@@ -13,21 +46,16 @@ typedef struct train_job {
     fl_dataset *test; /* NULL: none */
     fl_scope *counts; /* where the metrics count */
     model_net net;
+    train_history history;
 } train_job;
 
 /* Says what could not be done and why; returns CMD_FAILED. */
 int train_fail(const train_job *j, const char *what);
 
-/* --- numbers of a pass (train_count.c) -------------------------------------- */
+/* Is this one process of several? */
+bool train_is_job(const train_job *j);
 
-/* Of all workers. */
-typedef struct train_total {
-    double samples, loss, seconds;
-    double auc; /* NaN: the model has none */
-    /* Of each metric the value, and of its classes the least and the most. */
-    double value[MODEL_METRICS_MAX];
-    double least[MODEL_METRICS_MAX], most[MODEL_METRICS_MAX];
-} train_total;
+/* --- over all workers (train_count.c) --------------------------------------- */
 
 /* Metrics are counted from zero in every pass. */
 FL_MUST_CHECK
@@ -38,17 +66,33 @@ FL_MUST_CHECK
 fl_status train_add_up(train_job *j, const fl_dataset_report *r,
                        train_total *out);
 
+/* --- epochs side by side (train_best.c) ------------------------------------- */
+
+/* Is a better than b? Where the figure that decides is not known of both, the
+   loss decides. */
+bool train_is_better(const train_total *a, const train_total *b);
+
+/* Adds an epoch; false: no memory. Is the last one the best so far? */
+FL_MUST_CHECK
+bool train_history_add(train_history *h, const train_epoch *e);
+bool train_history_is_best(const train_history *h);
+
 /* --- what is printed, by one worker (train_tell.c) -------------------------- */
 
 void train_say(const train_job *j, const char *line);
+/* "WHAT: 800 samples, 9000 samples/s, loss 0.5, AUC 0.7". */
 void train_tell(const train_job *j, const char *what, const train_total *t);
+/* The same of an epoch, with what was held out behind it. */
+void train_tell_epoch(const train_job *j, const train_epoch *e);
+/* All epochs as a table, and the best one. */
+void train_tell_history(const train_job *j);
 /* What is trained, and how. */
 void train_tell_start(const train_job *j);
 
 /* --- passes over the data (train_epochs.c) ---------------------------------- */
 
-/* Each is CMD_OK, or CMD_FAILED after saying why. */
+/* Trains, examines behind each epoch and saves the best one, or the last when
+   nothing is examined. CMD_OK, or CMD_FAILED after saying why. */
 int train_epochs(train_job *j, fl_dataset *d);
-int train_examine(train_job *j);
 
 #endif

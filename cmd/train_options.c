@@ -13,6 +13,7 @@ enum {
     OPT_DATA,
     OPT_TEST,
     OPT_TEST_EVERY,
+    OPT_PATIENCE,
     OPT_MODE,
     OPT_STRATEGY,
     OPT_EPOCHS,
@@ -165,6 +166,24 @@ static int check_rate(const char *self, const model_args *m, uint64_t given)
     return CMD_OK;
 }
 
+static int check_tests(const char *self, const train_args *a)
+{
+    if (a->test_every && !a->test)
+        return cmd_misused(self,
+                           "--test-every %" PRIu64 " of what? --test DIR "
+                           "says it",
+                           a->test_every);
+    if (a->patience && !a->test)
+        return cmd_misused(self, "--patience waits for a better test; --test "
+                                 "DIR says of what");
+    if (a->patience >= a->epochs && a->patience)
+        return cmd_misused(self,
+                           "--patience %" PRIu64 " would never end --epochs "
+                           "%" PRIu64 "; give more epochs, or leave it out",
+                           a->patience, a->epochs);
+    return CMD_OK;
+}
+
 static int check(const char *self, const char *const *rest, size_t n,
                  uint64_t given, train_args *a)
 {
@@ -179,12 +198,9 @@ static int check(const char *self, const char *const *rest, size_t n,
         return no_model(self, rest[0]);
     if (!a->data)
         return cmd_misused(self, "where is the data? --data DIR says it");
-    if (a->test_every && !a->test)
-        return cmd_misused(self,
-                           "--test-every %" PRIu64 " of what? --test DIR "
-                           "says it",
-                           a->test_every);
-    code = check_special(self, a, given);
+    code = check_tests(self, a);
+    if (!code)
+        code = check_special(self, a, given);
     if (!code)
         code = check_rate(self, &a->net, given);
     if (!code)
@@ -205,6 +221,8 @@ int train_read_args(int argc, char **argv, const char **rest, train_args *a)
         [OPT_TEST] = { "--test", OPTION_TEXT, &a->test, 0, 0, 0 },
         [OPT_TEST_EVERY] = { "--test-every", OPTION_COUNT, &a->test_every, 1,
                              COUNT_MAX, 0 },
+        [OPT_PATIENCE] = { "--patience", OPTION_COUNT, &a->patience, 1,
+                           COUNT_MAX, 0 },
         [OPT_MODE] = { "--mode", OPTION_TEXT, &a->mode, 0, 0, 0 },
         [OPT_STRATEGY] = { "--strategy", OPTION_TEXT, &a->strategy, 0, 0, 0 },
         [OPT_EPOCHS] = { "--epochs", OPTION_COUNT, &a->epochs, 1, COUNT_MAX,

@@ -1,5 +1,7 @@
 /* train_run.c - one process of `flotilla train`: its role in the job, and what
  * is made, loaded and saved in it. */
+#include <stdlib.h>
+
 #include "train_job.h"
 
 int train_fail(const train_job *j, const char *what)
@@ -63,32 +65,8 @@ static fl_status open_data(train_job *j, const char *path, const char *pass,
     return FL_OK;
 }
 
-/* What predictions need comes first: it spends scores of rows. One worker asks
-   for all of them. */
-static int save_infer(train_job *j)
-{
-    if (!j->args->infer || !fl_fleet_is_first_worker(j->fleet))
-        return CMD_OK;
-    return train_save_infer(j->exe, j->args, &j->net) ? train_fail(j, "--infer")
-                                                      : CMD_OK;
-}
-
-/* What the others have learnt is to be in it. */
-static int save(train_job *j)
-{
-    const train_args *a = j->args;
-
-    if ((a->save || a->infer) && fl_fleet_util_barrier(j->fleet))
-        return train_fail(j, "waiting for the other workers");
-    if (save_infer(j))
-        return CMD_FAILED;
-    if (a->save && a->infer && fl_fleet_util_barrier(j->fleet))
-        return train_fail(j, "waiting for the other workers");
-    return train_save(j->exe, a) ? train_fail(j, "--save") : CMD_OK;
-}
-
 /* Data is looked at before the job is joined: a wrong path is told at once. */
-static int train_and_examine(train_job *j, fl_dataset **data)
+static int join_and_train(train_job *j, fl_dataset **data)
 {
     int code;
 
@@ -105,10 +83,6 @@ static int train_and_examine(train_job *j, fl_dataset **data)
         return train_fail(j, "--load");
     train_tell_start(j);
     code = train_epochs(j, *data);
-    if (!code)
-        code = save(j);
-    if (!code && j->test)
-        code = train_examine(j);
     if (!code && fl_fleet_stop_worker(j->fleet))
         code = train_fail(j, "leaving the job");
     return code;
@@ -121,15 +95,38 @@ static int work(train_job *j)
 
     if (fl_executor_new(&j->exe, j->ctx))
         return train_fail(j, "making an executor");
-    code = train_and_examine(j, &data);
+    code = join_and_train(j, &data);
     fl_dataset_free(j->test);
     fl_dataset_free(data);
     fl_executor_free(j->exe);
     return code;
 }
 
+bool train_is_job(const train_job *j)
+{
+    return fl_fleet_server_num(j->fleet) ||
+           *fl_fleet_worker_endpoints(j->fleet);
+}
+
+/* What only a job has a use for. */
+static int check_alone(const train_job *j)
+{
+    const train_args *a = j->args;
+
+    if (train_is_job(j) || (!a->mode && !a->strategy))
+        return CMD_OK;
+    return cmd_failed(j->self,
+                      "%s %s is of a job, and this is one process: start it "
+                      "with `fleetrun --server_num=1 --worker_num=2 flotilla "
+                      "train ...`, or leave it out",
+                      a->mode ? "--mode" : "--strategy",
+                      a->mode ? a->mode : a->strategy);
+}
+
 static int play_role(train_job *j)
 {
+    if (check_alone(j))
+        return CMD_FAILED;
     if (fl_fleet_server_num(j->fleet) && train_wants_delta(j->args))
         return cmd_failed(j->self, "a job is saved whole at its end; leave "
                                    "--save-kind out (setting "
@@ -157,6 +154,7 @@ int train_run(const char *self, fl_ctx *c, const train_args *a)
     if (fl_fleet_init(&j.fleet, c, NULL))
         return train_fail(&j, "finding this process's role");
     code = play_role(&j);
+    free(j.history.epochs);
     fl_fleet_free(j.fleet);
     return code;
 }

@@ -49,8 +49,8 @@ static fl_status build(fl_ctx *c, const model_args *args, model_net *net)
     model_format(args, net, "criteo");
     if (!net->auc)
         return fl_last_status();
-    return model_made(fl_layers_mean_log_loss(net->prediction, label,
-                                              model_report(net, "log loss")));
+    return model_made(fl_layers_mean_log_loss(
+        net->prediction, label, model_report_error(net, "log loss")));
 }
 
 const model model_ctr_dnn = {

@@ -100,6 +100,12 @@ fl_var **model_report(model_net *net, const char *name)
     return &m->stat;
 }
 
+fl_var **model_report_error(model_net *net, const char *name)
+{
+    net->metrics[net->n_metrics].is_error = true;
+    return model_report(net, name);
+}
+
 fl_status model_made(const fl_var *last)
 {
     return last ? FL_OK : fl_last_status();
@@ -122,8 +128,8 @@ fl_status model_judge_clicks(model_net *net, fl_var *logits, fl_var *label)
                              .stat_neg = &net->stat_neg);
     if (!net->loss || !net->auc)
         return fl_last_status();
-    return model_made(
-        fl_layers_mean_log_loss(chance, label, model_report(net, "log loss")));
+    return model_made(fl_layers_mean_log_loss(
+        chance, label, model_report_error(net, "log loss")));
 }
 
 /* --- the optimizer -------------------------------------------------------- */

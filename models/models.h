@@ -55,6 +55,7 @@ enum model_use {
 typedef struct model_metric {
     const char *name;
     fl_var *stat;
+    bool is_error; /* less of it is better */
 } model_metric;
 
 typedef struct model_net {
@@ -110,8 +111,10 @@ void model_format(const model_args *args, model_net *net, const char *fmt, ...)
    1 / sqrt(inputs). */
 fl_var *model_fc(fl_var *x, int64_t width, const char *act);
 
-/* Reports a metric under that name: where its layer puts its state. */
+/* Reports a metric under that name: where its layer puts its state. Of an error
+   less is better. */
 fl_var **model_report(model_net *net, const char *name);
+fl_var **model_report_error(model_net *net, const char *name);
 
 /* FL_OK when the last layer of a network was made, else why it was not. */
 fl_status model_made(const fl_var *last);

@@ -16,6 +16,7 @@
 
 #include "train/pass.h"
 #include "ir/comm.h"
+#include "flotilla/experimental/mode.h"
 
 #define NAME "test" /* of the gathers */
 
@@ -132,14 +133,33 @@ static fl_status meet_workers(fl_job *j, bool mine, bool *anybody)
     return FL_OK;
 }
 
-/* Whether a worker has an examination due, this one or another. */
-static fl_status meet(fl_train_pass *p, bool mine, bool *anybody)
+fl_status fl_train_settle(const fl_train_pass *p)
 {
     fl_comm *comm = p->exe->ctx->comm;
 
+    return p->job && comm && comm->life->settle ? comm->life->settle(comm)
+                                                : FL_OK;
+}
+
+/* Does this worker only look at dense parameters that servers hold? */
+static bool has_views(const fl_job *j)
+{
+    return j && j->cluster && j->mode && !j->mode->workers_serve &&
+           !j->dist->config.server_adds;
+}
+
+/* Copies of its own, which other modes have, get what is new by settling. */
+fl_status fl_train_refresh(const fl_train_pass *p)
+{
+    FL_TRY(fl_train_settle(p));
+    return has_views(p->job) ? fl_mode_recv_all(p->job) : FL_OK;
+}
+
+/* Whether a worker has an examination due, this one or another. */
+static fl_status meet(fl_train_pass *p, bool mine, bool *anybody)
+{
     *anybody = mine;
-    if (comm && comm->life->settle)
-        FL_TRY(comm->life->settle(comm));
+    FL_TRY(fl_train_settle(p));
     return p->job && p->job->cluster ? meet_workers(p->job, mine, anybody)
                                      : FL_OK;
 }
@@ -155,6 +175,7 @@ static fl_status infer(fl_train_pass *p, fl_dataset_report *report)
                             .is_infer = true,
                             .is_inner = true };
 
+    FL_TRY(fl_train_refresh(p));
     FL_TRY(clear_counts(p->test_scope, p->test_program));
     FL_TRY(fl_train_init(&inner,
                          FL_OPTIONS(fl_dataset_run_args,

@@ -129,6 +129,13 @@ FL_MUST_CHECK
 fl_status fl_train_begin_tests(fl_train_pass *p);
 void fl_train_end_tests(fl_train_pass *p);
 
+/* Of a job: what this worker has learnt is with the servers; and, before it
+   examines, what they have is here. */
+FL_MUST_CHECK
+fl_status fl_train_settle(const fl_train_pass *p);
+FL_MUST_CHECK
+fl_status fl_train_refresh(const fl_train_pass *p);
+
 /* A thread is about to take a batch: is it to come to its end instead? */
 bool fl_train_rests(fl_train_pass *p);
 

@@ -399,6 +399,8 @@ static fl_status run_pass(fl_train_pass *p, fl_dataset_report *report)
     fl_status st;
 
     FL_TRY(fl_train_check_handled(p));
+    if (p->is_infer && !p->is_inner)
+        FL_TRY(fl_train_refresh(p));
     if (p->from)
         FL_TRY(fl_passes_restore(p->exe->ctx->passes, p->scope));
     else
@@ -407,6 +409,8 @@ static fl_status run_pass(fl_train_pass *p, fl_dataset_report *report)
     name_feeds(p);
     p->began_ns = fl_now_ns();
     st = train_threads(p);
+    if (!st && !p->is_infer)
+        st = fl_train_settle(p);
     if (p->job)
         fl_train_end_report(p);
     if (st && !p->is_infer)

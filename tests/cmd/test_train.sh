@@ -175,10 +175,20 @@ echo 'not a record' >strange
 refuse 1 "--data has no record that could be read" ctr_dnn --data strange
 refuse 1 "--test has no record that could be read" ctr_dnn --data train \
     --hidden 8 --test strange
-refuse 1 "fast" ctr_dnn --data train --mode fast
 refuse 1 "sdg" ctr_dnn --data train --optimizer sdg
-refuse 1 "min_block_size" ctr_dnn --data train --strategy min_block_sise=3
 refuse 1 "cpu_num" ctr_dnn --data train --set cpu_num=many
+# what a job refuses is in the log of its worker
+refuse_job()
+{
+    text=$1
+    shift
+    "$fleetrun" --server_num=1 --worker_num=1 --log_dir=wrong "$flotilla" \
+        train "$@" >wrong.txt 2>&1 && fail "train $* as a job ends well"
+    cat wrong.txt wrong/* | grep -qF -e "$text" ||
+        fail "train $* as a job: '$text' is not in: $(cat wrong.txt wrong/*)"
+}
+refuse_job fast ctr_dnn --data train --mode fast
+refuse_job min_block_size ctr_dnn --data train --strategy min_block_sise=3
 TRAINING_ROLE=TRAINER PADDLE_PSERVERS_IP_PORT_LIST=127.0.0.1:6189 \
     refuse 1 "PADDLE_TRAINERS_NUM" ctr_dnn --data train
 exit $failed
