@@ -177,6 +177,12 @@ fl_status fl_dataset_set_slots(fl_dataset *d, const fl_slot *slots,
 FL_API FL_MUST_CHECK
 fl_status fl_dataset_set_format(fl_dataset *d, const char *spec);
 
+/* More options of the format, key=value,key=value, beside those of its text:
+   split=0-80 for a share of the records, for example (docs/formats/parts.md).
+   NULL: none. */
+FL_API FL_MUST_CHECK
+fl_status fl_dataset_set_options(fl_dataset *d, const char *options);
+
 /* A shell command that gets the bytes of each file on its standard input and
    gives the text on its output; "cat", "" and NULL mean none. */
 FL_API void fl_dataset_set_pipe_command(fl_dataset *d, const char *command);

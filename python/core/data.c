@@ -38,7 +38,8 @@ static const struct {
     fl_status (*set)(fl_dataset *d, const char *text);
 } texts[] = { { "pipe_command", set_pipe_command },
               { "cache", set_cache },
-              { "format", fl_dataset_set_format } };
+              { "format", fl_dataset_set_format },
+              { "options", fl_dataset_set_options } };
 
 static void set_batch_size(fl_dataset *d, unsigned long long n)
 {

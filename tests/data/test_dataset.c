@@ -324,6 +324,42 @@ static void a_second_pass_comes_from_the_cache(void **state)
     }
 }
 
+/* Which keys come out of a part of the files; each once. */
+static void read_part(const char *options, int n_threads, uint32_t *seen)
+{
+    fl_dataset *d = new_dataset("QueueDataset", "part-*");
+    const fl_feed *feeds = NULL;
+    size_t n_rows, n = 0;
+
+    fl_dataset_set_thread(d, n_threads);
+    fl_dataset_set_cache(d, cache_folder);
+    assert_ok(fl_dataset_set_options(d, options));
+    assert_ok(fl_dataset_begin(d, 1));
+    do {
+        assert_ok(fl_dataset_next(d, 0, &feeds, &n_rows));
+        if (feeds)
+            check_key_feeds(feeds, n_rows, seen, N_KEYS);
+        n += feeds ? n_rows : 0;
+    } while (feeds);
+    assert_int_equal(fl_dataset_set_options(d, NULL), FL_ERR_INVAL);
+    fl_dataset_end(d);
+    assert_int_equal(dataset_stats(d).records, n);
+    fl_dataset_free(d);
+}
+
+static void parts_do_not_depend_on_threads_or_caches(void **state)
+{
+    uint32_t one[N_KEYS] = { 0 }, many[N_KEYS] = { 0 }, all[N_KEYS] = { 0 };
+
+    (void)state;
+    read_part("split=0-70", 1, one);
+    read_part("split=0-70", 4, many);
+    assert_memory_equal(one, many, sizeof(one));
+    read_part("split=0-70", 1, all);
+    read_part("split=70-100", 3, all);
+    assert_each_once(all, N_KEYS);
+}
+
 static void stats_tell_what_the_pass_saw(void **state)
 {
     fl_dataset *d = new_dataset("QueueDataset", "part-*");
@@ -437,6 +473,7 @@ int main(void)
         cmocka_unit_test(an_empty_file_gives_no_batch),
         cmocka_unit_test(a_pipe_command_makes_the_text),
         cmocka_unit_test(a_second_pass_comes_from_the_cache),
+        cmocka_unit_test(parts_do_not_depend_on_threads_or_caches),
         cmocka_unit_test(stats_tell_what_the_pass_saw),
         cmocka_unit_test(feeds_have_the_wanted_shapes),
         cmocka_unit_test(slots_are_there_when_they_are_set),

@@ -36,7 +36,7 @@ static void unknown_names_are_refused_with_the_nearest(void **state)
     expect_spec_refused("zzzzzzzzzz", "fl_format_help lists them");
     expect_spec_refused("criteo:hash_sise=3", "did you mean hash_size?");
     expect_spec_refused("criteo:qqqqqqqqqqqq=3", "fl_format_help lists them");
-    expect_spec_refused("multislot:a=1", "format multislot has no options");
+    expect_spec_refused("multislot:splt=1", "did you mean split?");
 }
 
 static void options_are_checked(void **state)

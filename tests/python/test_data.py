@@ -136,6 +136,16 @@ class DataSets(FolderCase):
                          sorted(list(range(100)) + list(range(1, 101))))
         d.release_memory()
 
+    def test_two_parts_have_every_record_once(self):
+        sizes = []
+        for part in "split=0-80", "split=80-100":
+            d = self.dataset("InMemoryDataset")
+            d.set_options(part)
+            d.load_into_memory()
+            sizes.append(d.get_memory_data_size())
+        self.assertEqual(sum(sizes), 100)
+        self.assertTrue(60 < sizes[0] < 95)
+
     def test_a_kind_that_there_is_not(self):
         with self.assertRaisesRegex(ValueError, "QueueDataset"):
             fl.DatasetFactory().create_dataset("Nothing")

@@ -100,6 +100,10 @@ class DatasetBase:
         """How lines are read; multislot unless said."""
         _core.dataset_text(self._handle, "format", spec)
 
+    def set_options(self, options):
+        """More options of the format: split=0-80,key=user, for example."""
+        _core.dataset_text(self._handle, "options", options)
+
     def set_hdfs_config(self, fs_name, fs_ugi):
         """The file system that files are fetched from, and as whom."""
         raise NotImplementedError(

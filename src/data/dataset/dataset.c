@@ -37,6 +37,7 @@ static void free_input(fl_input *in)
     fl_schema_release(&in->wanted);
     fl_free(in->shapes);
     fl_free(in->format);
+    fl_free(in->options);
     fl_free(in->pipe_command);
     fl_free(in->cache);
     fl_free(in);
@@ -210,6 +211,14 @@ fl_status fl_dataset_set_format(fl_dataset *d, const char *spec)
     return FL_OK;
 }
 
+fl_status fl_dataset_set_options(fl_dataset *d, const char *options)
+{
+    FL_TRY(fl_dataset_check_idle(d, "set_options"));
+    set_text(&d->input->options, options);
+    d->input->is_stale = true;
+    return FL_OK;
+}
+
 void fl_dataset_set_pipe_command(fl_dataset *d, const char *command)
 {
     bool none = command && strcmp(command, "cat") == 0;
@@ -298,6 +307,7 @@ static fl_status make_parser(const fl_input *in, const fl_conf *conf,
 {
     fl_text text = { 0 };
     fl_parser_args args = { .spec = in->format,
+                            .options = in->options,
                             .wanted = in->wanted.slots,
                             .n_wanted = in->wanted.n_slots,
                             .empty_slots = conf->empty_slots,

@@ -30,7 +30,8 @@ typedef struct fl_input {
     fl_paths paths;
     fl_schema wanted; /* n_slots 0: whatever the format has */
     fl_shape *shapes; /* of the feeds of the wanted slots, or NULL */
-    char *format, *pipe_command, *cache; /* the last two may be NULL */
+    char *format;
+    char *options, *pipe_command, *cache; /* each may be NULL */
     uint64_t seed;
     fl_parser *parser; /* NULL: not made yet */
     bool is_stale;     /* the parser was made with other settings */

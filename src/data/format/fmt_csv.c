@@ -7,6 +7,7 @@
 
 #include <inttypes.h>
 
+#include "base/hash.h"
 #include "data/format/fmt_help.h"
 #include "data/format/scan.h"
 
@@ -223,15 +224,18 @@ static fl_status name_columns(const csv *s, const fl_line *l, csv_head *head)
     return FL_OK;
 }
 
-static fl_status check_header(const csv *s, const csv_head *head)
+static fl_status check_header(const fl_parser *p, const csv_head *head)
 {
+    const csv *s = p->state;
+
     for (size_t i = 0; i < s->columns.list.len; i++) {
         const fl_csv_column *c = &s->columns.list.data[i];
         size_t k = 0;
 
         while (k < head->n && head->column[k] != (int)c->field)
             k++;
-        if (k == head->n && c->slot != FL_NO_SLOT)
+        if (k == head->n &&
+            (c->slot != FL_NO_SLOT || p->part.column == (int)c->field))
             FL_FAIL(FL_ERR_INVAL, "the header has no column called %s",
                     c->name);
     }
@@ -251,7 +255,7 @@ static fl_status csv_read_head(const fl_parser *p, const fl_line *l,
     h = fl_alloc(sizeof(*h) + n_max * sizeof(*h->column));
     st = name_columns(s, l, h);
     if (!st)
-        st = check_header(s, h);
+        st = check_header(p, h);
     if (st)
         fl_free(h);
     else
@@ -339,6 +343,32 @@ static void put_hash(const csv *s, const fl_csv_column *c,
         at += f->quoted && *at == '"';
     }
     fl_row_id(w, fl_csv_id(h, s->hash_size));
+}
+
+static int csv_find_column(const fl_parser *p, const char *name)
+{
+    const csv *s = p->state;
+
+    return fl_csv_columns_find(&s->columns, name, strlen(name));
+}
+
+/* The text without quotes and without blanks around it. */
+static bool csv_hash_column(const fl_parser *p, const fl_line *l, int column,
+                            uint64_t *hash)
+{
+    fl_csv_field fields[FL_CSV_COLUMNS_MAX];
+    uint64_t h = FL_CSV_HASH_START;
+    fl_csv_field f;
+
+    if (!split(p->state, l, fields, NULL))
+        return false;
+    f = trim(fields[column]);
+    for (const char *at = f.at; at < f.end; at++) {
+        h = fl_csv_hash_step(h, *at);
+        at += f.quoted && *at == '"';
+    }
+    *hash = fl_mix64(h);
+    return true;
 }
 
 static uint32_t count_values(const fl_csv_column *c, const fl_csv_field *f)
@@ -524,6 +554,8 @@ const fl_format fl_format_csv = {
     .close = csv_close,
     .head = csv_read_head,
     .line = csv_line,
+    .find_column = csv_find_column,
+    .hash_column = csv_hash_column,
     .print = csv_print,
     .print_head = csv_print_head,
 };

@@ -78,35 +78,47 @@ static fl_status no_format(const char *name)
 
 static fl_status no_option(const fl_format *f, const char *key)
 {
-    const char *names[FL_FORMAT_OPTIONS_MAX];
+    const char *names[FL_FORMAT_OPTIONS_MAX + FL_PART_OPTIONS];
     size_t n = option_count(f);
     const char *near;
 
     for (size_t i = 0; i < n; i++)
         names[i] = f->options[i].name;
-    if (!n)
-        FL_FAIL(FL_ERR_INVAL, "format %s has no options, but '%s' was given",
-                f->name, key);
+    for (size_t i = 0; i < FL_PART_OPTIONS; i++)
+        names[n++] = fl_part_options[i].name;
     near = fl_nearest_name(key, names, n);
     FL_FAIL(FL_ERR_INVAL, "format %s has no option '%s'%s%s%s", f->name, key,
             near ? "; did you mean " : "", near ? near : "",
             near ? "?" : "; fl_format_help lists them");
 }
 
+/* Where the value of an option goes; NULL when there is none of that name. */
+static const char **option_place(fl_parser *p, const char *name)
+{
+    int i = option_find(p->format, name);
+
+    if (i >= 0)
+        return &p->values[i];
+    for (i = 0; i < FL_PART_OPTIONS; i++)
+        if (!strcmp(fl_part_options[i].name, name))
+            return &p->part_values[i];
+    return NULL;
+}
+
 static fl_status set_option(fl_parser *p, const fl_word *w)
 {
-    int i = option_find(p->format, w->name);
+    const char **place = option_place(p, w->name);
 
     if (!*w->name)
         FL_FAIL(FL_ERR_INVAL,
                 "format %s: option '%s' is not of the form name=value",
                 p->format->name, w->value);
-    if (i < 0)
+    if (!place)
         return no_option(p->format, w->name);
-    if (p->values[i])
+    if (*place)
         FL_FAIL(FL_ERR_INVAL, "format %s: option %s is given twice",
                 p->format->name, w->name);
-    p->values[i] = fl_strdup(w->value);
+    *place = fl_strdup(w->value);
     return FL_OK;
 }
 
@@ -133,8 +145,8 @@ static void set_the_rest(fl_parser *p)
     }
 }
 
-/* `text` is NAME or NAME:options, and is cut in two. */
-static fl_status read_spec(fl_parser *p, char *text)
+/* `text` is NAME or NAME:options, and is cut in two; `more` may be NULL. */
+static fl_status read_spec(fl_parser *p, char *text, const char *more)
 {
     char *options = strchr(text, ':');
 
@@ -145,6 +157,8 @@ static fl_status read_spec(fl_parser *p, char *text)
         return no_format(text);
     if (options)
         FL_TRY(set_options(p, options));
+    if (more)
+        FL_TRY(set_options(p, more));
     set_the_rest(p);
     return FL_OK;
 }
@@ -190,7 +204,7 @@ fl_status fl_parser_option_int(const fl_parser *p, const char *name, int64_t lo,
 static fl_status open_parser(fl_parser *p, const fl_parser_args *args)
 {
     char *text = fl_strdup(args->spec);
-    fl_status st = read_spec(p, text);
+    fl_status st = read_spec(p, text, args->options);
 
     fl_free(text);
     if (st)
@@ -200,7 +214,7 @@ static fl_status open_parser(fl_parser *p, const fl_parser_args *args)
     p->draws = p->format->draws;
     FL_TRY(p->format->open(p, args->sample));
     FL_ASSERT(p->schema.n_slots > 0);
-    return FL_OK;
+    return fl_part_open(&p->part, p, p->part_values);
 }
 
 fl_status fl_parser_new(fl_parser **out, const fl_parser_args *args)
@@ -228,6 +242,8 @@ void fl_parser_free(fl_parser *p)
         p->format->close(p);
     for (size_t i = 0; i < FL_FORMAT_OPTIONS_MAX; i++)
         fl_free((void *)(uintptr_t)p->values[i]);
+    for (size_t i = 0; i < FL_PART_OPTIONS; i++)
+        fl_free((void *)(uintptr_t)p->part_values[i]);
     fl_schema_release(&p->wanted);
     fl_schema_release(&p->schema);
     fl_free(p->spec);
@@ -243,6 +259,9 @@ uint64_t fl_parser_hash(const fl_parser *p)
 
         h = fl_mix64(h ^ fl_hash_str(value)) + i;
     }
+    for (size_t i = 0; i < FL_PART_OPTIONS; i++)
+        if (p->part_values[i])
+            h = fl_mix64(h ^ fl_hash_str(p->part_values[i])) + ~i;
     h = fl_mix64(h ^ fl_schema_hash(&p->schema));
     return fl_mix64(h ^ (uint64_t)p->empty_slots);
 }
@@ -290,12 +309,51 @@ static const char *cut_line(fl_line *l)
     return next;
 }
 
+/* A line that has its own end already. */
+static fl_status parse_chosen(const fl_parser *p, const fl_line *l,
+                              fl_row_writer *w, fl_on_bad on_bad, void *arg)
+{
+    size_t n = w->rows->n;
+    fl_status st = FL_OK;
+
+    if (fl_part_leaves_out(p, l)) {
+        w->rows->n_skipped++;
+        return FL_OK;
+    }
+    if (!take_line(p, l, w, &st) && !st)
+        st = parse_line(p, l, w, on_bad, arg);
+    if (!st)
+        fl_part_keep(p, l, w->rows, n);
+    return st;
+}
+
+/* The lines are cut before they are read, since their bytes decide. */
+static fl_status parse_part(const fl_parser *p, fl_line first, fl_row_writer *w,
+                            fl_on_bad on_bad, void *arg)
+{
+    fl_line l = first;
+
+    while (l.at < first.end) {
+        const char *next;
+
+        l.end = first.end;
+        next = cut_line(&l);
+        if (l.number != 1 || !l.head)
+            FL_TRY(parse_chosen(p, &l, w, on_bad, arg));
+        l.at = next;
+        l.number++;
+    }
+    return FL_OK;
+}
+
 fl_status fl_parse_lines(const fl_parser *p, fl_line first, fl_records *to,
                          fl_on_bad on_bad, void *arg)
 {
     fl_row_writer w = { .schema = &p->schema, .rows = to };
     fl_line l = first;
 
+    if (!fl_part_is_all(&p->part))
+        return parse_part(p, first, &w, on_bad, arg);
     while (l.at < first.end) {
         bool is_head = l.number == 1 && l.head;
         const char *next;

@@ -13,6 +13,7 @@
 #define FL_DATA_FORMAT_FORMAT_H
 
 #include "base/vec.h"
+#include "data/format/part.h"
 #include "data/records.h"
 
 #define FL_BAD_REASON_MAX 160
@@ -40,6 +41,9 @@ typedef struct fl_format_option {
     const char *otherwise; /* its value when it is not given */
 } fl_format_option;
 #define FL_FORMAT_OPTIONS_MAX 16
+
+/* Those of part.h, which every format has. */
+extern const fl_format_option fl_part_options[FL_PART_OPTIONS];
 
 typedef struct fl_format {
     const char *name, *doc;
@@ -72,6 +76,14 @@ typedef struct fl_format {
     const char *(*take)(const fl_parser *p, const fl_line *l, fl_row_writer *w,
                         fl_status *st);
 
+    /* For formats whose columns are told apart before they are read, else NULL:
+       the number of the column of that name, or -1; and a hash of what stands
+       there in a line, the same wherever it stands. False when the line has
+       no such column. */
+    int (*find_column)(const fl_parser *p, const char *name);
+    bool (*hash_column)(const fl_parser *p, const fl_line *l, int column,
+                        uint64_t *hash);
+
     /* The way back: a record as a line without newline; NULL when the format
        cannot be written. print_head gives the lines before it, or is NULL. */
     void (*print)(const fl_parser *p, const uint32_t *row, fl_str *out);
@@ -88,12 +100,15 @@ struct fl_parser {
     uint64_t seed;    /* for formats that draw */
     char *spec;       /* as given */
     const char *values[FL_FORMAT_OPTIONS_MAX]; /* of the options, in order */
+    const char *part_values[FL_PART_OPTIONS];  /* of those of part.h, or NULL */
+    fl_part part;                              /* which records are taken */
 };
 
 /* spec is NAME or NAME:key=value,key=value. Unknown names and keys are refused
    with the nearest right one. wanted may be NULL. */
 typedef struct fl_parser_args {
     const char *spec;
+    const char *options; /* more of them, key=value,key=value; or NULL */
     const fl_slot *wanted;
     size_t n_wanted;
     const char *sample; /* first line of the first file, or NULL */

@@ -25,6 +25,11 @@ static fl_status check_slots(const fl_parser *p, const fl_slot *slots,
                 "format %s can be read only; choose another to write, "
                 "multislot for example",
                 p->format->name);
+    if (!fl_part_is_all(&p->part))
+        FL_FAIL(FL_ERR_INVAL,
+                "format %s: split and negatives choose what is read; leave "
+                "them out of the format to write",
+                p->format->name);
     if (s->n_slots != n_slots)
         FL_FAIL(FL_ERR_INVAL, "format %s has %u slots, the records have %zu",
                 p->format->name, s->n_slots, n_slots);
@@ -144,14 +149,18 @@ fl_status fl_record_printer_line(fl_record_printer *p, const fl_feed *feeds,
 
 /* --- help ---------------------------------------------------------------- */
 
+static void describe_options(const fl_format_option *o, size_t n, fl_str *out)
+{
+    for (size_t i = 0; i < n && o[i].name; i++)
+        fl_str_addf(out, "  option %s = %s\n    %s\n", o[i].name,
+                    o[i].otherwise && *o[i].otherwise ? o[i].otherwise : "\"\"",
+                    o[i].doc);
+}
+
 static void describe(const fl_format *f, fl_str *out)
 {
     fl_str_addf(out, "format %s\n  doc  %s\n", f->name, f->doc);
-    for (const fl_format_option *o = f->options;
-         o < f->options + FL_FORMAT_OPTIONS_MAX && o->name; o++)
-        fl_str_addf(out, "  option %s = %s\n    %s\n", o->name,
-                    o->otherwise && *o->otherwise ? o->otherwise : "\"\"",
-                    o->doc);
+    describe_options(f->options, FL_FORMAT_OPTIONS_MAX, out);
     fl_str_addf(out, "  written %s\n", f->print ? "yes" : "no");
 }
 
@@ -169,5 +178,7 @@ char *fl_format_help(const char *name)
                          name);
         return NULL;
     }
+    fl_str_add(&out, "every format\n");
+    describe_options(fl_part_options, FL_PART_OPTIONS, &out);
     return fl_str_take(&out);
 }

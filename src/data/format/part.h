@@ -1,0 +1,46 @@
+/* part.h - a part of the records, the same whoever reads them.
+ *
+ * Options that every format has besides its own say which records are taken:
+ * a share of them (split=0-80) by a fixed hash of the line, or of a key, and of
+ * those whose label is 0 a share only (negatives=0.1). docs/formats/parts.md
+ * has the function. Made with the parser and read by any thread.
+ */
+#ifndef FL_DATA_FORMAT_PART_H
+#define FL_DATA_FORMAT_PART_H
+
+#include "data/records.h"
+
+struct fl_parser;
+struct fl_line;
+
+#define FL_PART_OPTIONS 3 /* format.h declares them */
+
+typedef struct fl_part {
+    bool is_share;       /* of the records those with lo <= place * of < hi */
+    uint64_t lo, hi, of; /* where the place is the hash by 2^64 */
+    int column;          /* of the format, whose text is the key, or -1 */
+    int key;             /* slot whose values are, or FL_NO_SLOT */
+    double negatives;    /* share of the records that have label 0; 1: all */
+    int label;           /* slot of the label */
+} fl_part;
+
+/* Reads the values of the options, each of which may be NULL, for a parser that
+   is open. */
+FL_MUST_CHECK
+fl_status fl_part_open(fl_part *part, const struct fl_parser *p,
+                       const char *const values[FL_PART_OPTIONS]);
+
+static inline bool fl_part_is_all(const fl_part *part)
+{
+    return !part->is_share && part->negatives >= 1;
+}
+
+/* Is the line, before it is read, known to lie outside? */
+bool fl_part_leaves_out(const struct fl_parser *p, const struct fl_line *l);
+
+/* Drops the records from the first-th on that lie outside; they are all of that
+   line. */
+void fl_part_keep(const struct fl_parser *p, const struct fl_line *l,
+                  fl_records *rows, size_t first);
+
+#endif
