@@ -38,6 +38,16 @@ fl_status fl_eval_add(fl_eval *e, const float *scores, const int64_t *labels,
 FL_API FL_MUST_CHECK
 fl_status fl_eval_finish(fl_eval *e, fl_fleet *f, size_t n_groups);
 
+/* The same where predictions are no chances but numbers, ratings for example:
+   any finite ones. Of the figures, those of classes are NaN then; actual_ctr
+   and predicted_ctr are the means of both. */
+FL_API FL_MUST_CHECK
+fl_status fl_eval_new_of_numbers(fl_eval **out);
+FL_API FL_MUST_CHECK
+fl_status fl_eval_add_numbers(fl_eval *e, const float *scores,
+                              const float *labels, const uint64_t *groups,
+                              size_t n);
+
 typedef struct fl_eval_figures {
     uint32_t size;
     uint64_t samples, positives;
@@ -66,6 +76,50 @@ FL_API size_t fl_eval_group_count(const fl_eval *e);
 FL_API FL_MUST_CHECK
 fl_status fl_eval_group(const fl_eval *e, size_t i, uint64_t *group,
                         fl_eval_figures *out);
+
+/* --- by name -------------------------------------------------------------- *
+ *
+ *     fl_judge_new(&j, "auc,logloss,precision@0.5,recall@20:user,gauc:user");
+ *     fl_judge_add(j, scores, labels, keys, n);    batch after batch
+ *     fl_judge_finish(j, NULL);
+ *     fl_judge_value(j, 0);                        the AUC
+ *
+ * A key is what records belong together by, a slot of theirs. Measures of the K
+ * best of a key count all orders of equal scores alike. Owner thread only.
+ */
+typedef struct fl_judge fl_judge;
+
+/* A list of NAME, NAME@SCORE, NAME:KEY and NAME@K:KEY, apart by commas, which
+   fl_judge_help explains. All workers ask for the same. */
+FL_API FL_MUST_CHECK
+fl_status fl_judge_new(fl_judge **out, const char *metrics);
+FL_API void fl_judge_free(fl_judge *j);
+
+/* The keys in the order in which fl_judge_add wants their values; NULL behind
+   the last one. */
+FL_API const char *fl_judge_key(const fl_judge *j, size_t i);
+
+/* Takes in n samples, keys[i][s] being the value of key i in sample s; keys may
+   be NULL when there are none. Scores are from 0 to 1 and labels 0 or 1, unless
+   all measures are such that take any number. */
+FL_API FL_MUST_CHECK
+fl_status fl_judge_add(fl_judge *j, const float *scores, const float *labels,
+                       const uint64_t *const *keys, size_t n);
+
+/* Of all that was added by all workers of the fleet, each of which calls it;
+   NULL: by this process. */
+FL_API FL_MUST_CHECK
+fl_status fl_judge_finish(fl_judge *j, fl_fleet *f);
+
+/* The measures in the order of the list, by name as it was asked for; NaN where
+   nothing counts, and before the end. */
+FL_API size_t fl_judge_count(const fl_judge *j);
+FL_API const char *fl_judge_name(const fl_judge *j, size_t i);
+FL_API double fl_judge_value(const fl_judge *j, size_t i);
+
+/* A line per measure: how it is written, a tab, what it is. Freed with
+   fl_text_free. */
+FL_API char *fl_judge_help(void);
 
 #ifdef __cplusplus
 }

@@ -6,9 +6,10 @@
  *     exchange    every worker keeps the samples of its bins; a group is in one
  *     bins        sorted, so that sums do not depend on where samples came from
  *     together    sums of all bins, added up in the order of bins; the pairs of
- *                 all scores; the steps of all scores; the largest groups
+ *                 all scores; the steps of all scores; the largest groups; what
+ *                 was asked for besides (eval_asked.h)
  */
-#include "fleet/eval_sums.h"
+#include "fleet/eval_asked.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -39,9 +40,12 @@ typedef FL_VEC(group) groups;
 
 struct fl_eval {
     samples own;
+    bool is_of_numbers; /* and not of chances */
     bool has_groups, is_finished;
     fl_eval_figures total;
     groups groups; /* the largest, in order */
+    FL_VEC(fl_asked) asked;
+    FL_VEC(double) measures; /* of what was asked for */
 };
 
 /* What a call of fl_eval_finish needs. */
@@ -52,6 +56,7 @@ typedef struct finish {
     samples kept;
     uint64_t n_seen; /* samples of all workers, when they were exchanged */
     fl_eval_sums bins[N_BINS];
+    fl_asked_sums *asked; /* of each bin what was asked for, in its order */
 } finish;
 
 fl_status fl_eval_new(fl_eval **out)
@@ -60,16 +65,30 @@ fl_status fl_eval_new(fl_eval **out)
     return FL_OK;
 }
 
+fl_status fl_eval_new_of_numbers(fl_eval **out)
+{
+    FL_TRY(fl_eval_new(out));
+    (*out)->is_of_numbers = true;
+    return FL_OK;
+}
+
 void fl_eval_free(fl_eval *e)
 {
     if (!e)
         return;
+    fl_vec_release(&e->asked);
+    fl_vec_release(&e->measures);
     fl_vec_release(&e->own);
     fl_vec_release(&e->groups);
     fl_free(e);
 }
 
 /* --- taking in ------------------------------------------------------------- */
+
+void fl_eval_ask(fl_eval *e, fl_asked asked)
+{
+    fl_vec_push(&e->asked, asked);
+}
 
 static fl_status check_sample(const fl_eval *e, size_t i, float score,
                               int64_t label)
@@ -86,8 +105,26 @@ static fl_status check_sample(const fl_eval *e, size_t i, float score,
     return FL_OK;
 }
 
-static fl_status check_batch(const fl_eval *e, bool has_groups)
+static fl_status check_number(const fl_eval *e, size_t i, float score,
+                              float label)
 {
+    if (!isfinite(score) || !isfinite(label))
+        FL_FAIL(FL_ERR_NUMERIC,
+                "fl_eval_add_numbers: %s %g of sample %zu is not finite",
+                isfinite(score) ? "label" : "score",
+                (double)(isfinite(score) ? label : score), e->own.len + i);
+    return FL_OK;
+}
+
+static fl_status check_batch(const fl_eval *e, bool is_of_numbers,
+                             bool has_groups)
+{
+    if (e->is_of_numbers != is_of_numbers)
+        FL_FAIL(FL_ERR_INVAL,
+                "fl_eval_add: %s; fl_eval_new_of_numbers and "
+                "fl_eval_add_numbers go together",
+                is_of_numbers ? "this evaluation is one of chances"
+                              : "this evaluation is one of numbers");
     if (e->is_finished)
         FL_FAIL(FL_ERR_INVAL, "fl_eval_add: the figures are made already; take "
                               "another fl_eval for more samples");
@@ -105,19 +142,36 @@ static uint32_t bits_of(float score)
     return bits;
 }
 
+static void add_sample(fl_eval *e, float score, float label,
+                       const uint64_t *group_of)
+{
+    fl_sample s = { group_of ? *group_of : bits_of(score), score, label };
+
+    fl_vec_push(&e->own, s);
+    e->has_groups |= group_of != NULL;
+}
+
 fl_status fl_eval_add(fl_eval *e, const float *scores, const int64_t *labels,
                       const uint64_t *groups_of, size_t n)
 {
-    FL_TRY(check_batch(e, groups_of));
+    FL_TRY(check_batch(e, false, groups_of));
     for (size_t i = 0; i < n; i++)
         FL_TRY(check_sample(e, i, scores[i], labels[i]));
-    for (size_t i = 0; i < n; i++) {
-        fl_sample s = { groups_of ? groups_of[i] : bits_of(scores[i]),
-                        scores[i], (uint32_t)labels[i] };
+    for (size_t i = 0; i < n; i++)
+        add_sample(e, scores[i], (float)labels[i],
+                   groups_of ? &groups_of[i] : NULL);
+    return FL_OK;
+}
 
-        fl_vec_push(&e->own, s);
-    }
-    e->has_groups |= groups_of && n;
+fl_status fl_eval_add_numbers(fl_eval *e, const float *scores,
+                              const float *labels, const uint64_t *groups_of,
+                              size_t n)
+{
+    FL_TRY(check_batch(e, true, groups_of));
+    for (size_t i = 0; i < n; i++)
+        FL_TRY(check_number(e, i, scores[i], labels[i]));
+    for (size_t i = 0; i < n; i++)
+        add_sample(e, scores[i], labels[i], groups_of ? &groups_of[i] : NULL);
     return FL_OK;
 }
 
@@ -227,6 +281,17 @@ static void cut_groups(const finish *f)
         g->len = f->n_groups;
 }
 
+static void add_asked(finish *f, const fl_sample *s, size_t n)
+{
+    size_t n_asked = f->eval->asked.len;
+
+    for (size_t i = 0; i < n_asked; i++) {
+        const fl_asked *a = &f->eval->asked.data[i];
+
+        a->add(s, n, a->number, &f->asked[bin_of(s) * n_asked + i]);
+    }
+}
+
 /* Samples of one group and bin. */
 static void add_group(finish *f, const fl_sample *s, size_t n)
 {
@@ -234,6 +299,7 @@ static void add_group(finish *f, const fl_sample *s, size_t n)
 
     fl_samples_add_up(s, n, &g.sums);
     fl_eval_sums_add(&f->bins[bin_of(s)], &g.sums);
+    add_asked(f, s, n);
     if (!f->n_groups || !f->eval->has_groups)
         return;
     g.auc = fl_samples_auc(s, n);
@@ -277,6 +343,29 @@ static fl_status add_bins(finish *f, fl_eval_sums *out)
     return (uint64_t)out->samples == f->n_seen ? FL_OK : somebody_left();
 }
 
+/* In the order of bins, as the figures are. */
+static fl_status add_measures(finish *f)
+{
+    fl_eval *e = f->eval;
+    size_t n = e->asked.len;
+
+    if (f->fleet && n)
+        FL_TRY(fl_fleet_fold(f->fleet, FL_CALL_EVAL, FL_REDUCE_SUM,
+                             (double *)f->asked,
+                             N_BINS * n * sizeof(*f->asked) / sizeof(double)));
+    e->measures.len = 0;
+    for (size_t i = 0; i < n; i++) {
+        fl_asked_sums all = { 0 };
+
+        for (size_t bin = 0; bin < N_BINS; bin++) {
+            all.sum += f->asked[bin * n + i].sum;
+            all.weight += f->asked[bin * n + i].weight;
+        }
+        fl_vec_push(&e->measures, all.weight > 0 ? all.sum / all.weight : NAN);
+    }
+    return FL_OK;
+}
+
 static fl_status fold_steps(finish *f, double *steps, double *out)
 {
     const samples *own = &f->eval->own;
@@ -285,7 +374,7 @@ static fl_status fold_steps(finish *f, double *steps, double *out)
         size_t step = fl_eval_step_of(own->data[i].score);
 
         steps[step]++;
-        steps[FL_EVAL_STEPS + step] += own->data[i].label;
+        steps[FL_EVAL_STEPS + step] += (double)own->data[i].label;
     }
     if (f->fleet)
         FL_TRY(fl_fleet_fold(f->fleet, FL_CALL_EVAL, FL_REDUCE_SUM, steps,
@@ -344,7 +433,7 @@ static fl_status auc_of_all(finish *f, double *out)
 
     for (size_t i = 0; i < own->len; i++) {
         scores[i] = own->data[i].score;
-        labels[i] = own->data[i].label;
+        labels[i] = own->data[i].label > 0;
     }
     st = auc_of(f, scores, labels, out);
     fl_free(labels);
@@ -404,25 +493,55 @@ static fl_status share_groups(finish *f)
 
 /* --- the whole ------------------------------------------------------------- */
 
+/* A worker without samples does not know by itself. */
+static fl_status agree_on_groups(finish *f)
+{
+    double has_groups = f->eval->has_groups;
+
+    if (!f->fleet)
+        return FL_OK;
+    FL_TRY(
+        fl_fleet_fold(f->fleet, FL_CALL_EVAL, FL_REDUCE_MAX, &has_groups, 1));
+    f->eval->has_groups = has_groups > 0;
+    return FL_OK;
+}
+
+static fl_status share_samples(finish *f)
+{
+    FL_TRY(agree_on_groups(f));
+    if (f->fleet)
+        return exchange(f);
+    keep_own(f);
+    return FL_OK;
+}
+
+/* Numbers have no classes. */
+static void leave_out_classes(fl_eval_figures *f)
+{
+    f->auc = f->group_auc = f->log_loss = f->accuracy = NAN;
+}
+
 static fl_status make_figures(finish *f)
 {
     fl_eval *e = f->eval;
     fl_eval_sums sums;
 
-    if (f->fleet)
-        FL_TRY(exchange(f));
-    else
-        keep_own(f);
+    FL_TRY(share_samples(f));
     fill_bins(f);
     FL_TRY(add_bins(f, &sums));
     if (!(sums.samples > 0))
         FL_FAIL(FL_ERR_INVAL, "fl_eval_finish: there are no samples; add some "
                               "with fl_eval_add first");
+    FL_TRY(add_measures(f));
     fl_eval_figures_of(&sums, &e->total);
     if (!e->has_groups)
         e->total.group_auc = NAN;
-    FL_TRY(auc_of_all(f, &e->total.auc));
-    FL_TRY(bucket_error(f, &e->total.bucket_error));
+    if (e->is_of_numbers) {
+        leave_out_classes(&e->total);
+    } else {
+        FL_TRY(auc_of_all(f, &e->total.auc));
+        FL_TRY(bucket_error(f, &e->total.bucket_error));
+    }
     return f->fleet && f->n_groups ? share_groups(f) : FL_OK;
 }
 
@@ -432,9 +551,11 @@ fl_status fl_eval_finish(fl_eval *e, fl_fleet *fleet, size_t n_groups)
     fl_status st;
 
     *f = (finish){ .eval = e, .fleet = fleet, .n_groups = n_groups };
+    f->asked = fl_alloc((N_BINS * e->asked.len + 1) * sizeof(*f->asked));
     e->groups.len = 0;
     st = make_figures(f);
     e->is_finished = !st;
+    fl_free(f->asked);
     fl_vec_release(&f->kept);
     fl_free(f);
     return st;
@@ -453,6 +574,11 @@ fl_status fl_eval_total(const fl_eval *e, fl_eval_figures *out)
     return FL_ARGS_FILL(fl_eval_figures, out, &e->total);
 }
 
+double fl_eval_asked(const fl_eval *e, size_t i)
+{
+    return e->is_finished ? e->measures.data[i] : NAN;
+}
+
 size_t fl_eval_group_count(const fl_eval *e)
 {
     return e->is_finished ? e->groups.len : 0;
@@ -469,6 +595,8 @@ fl_status fl_eval_group(const fl_eval *e, size_t i, uint64_t *number,
                 i, e->groups.len);
     fl_eval_figures_of(&e->groups.data[i].sums, &figures);
     figures.auc = e->groups.data[i].auc;
+    if (e->is_of_numbers)
+        leave_out_classes(&figures);
     *number = e->groups.data[i].number;
     return FL_ARGS_FILL(fl_eval_figures, out, &figures);
 }

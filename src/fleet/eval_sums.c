@@ -35,15 +35,17 @@ static double log_loss(double score, bool is_positive)
 
 static void add_sample(fl_eval_sums *to, const fl_sample *s)
 {
-    double score = (double)s->score, error = fabs(score - s->label);
+    double score = (double)s->score, label = (double)s->label;
+    double error = fabs(score - label);
 
     to->samples++;
-    to->positives += s->label;
-    to->correct += (score >= 0.5) == s->label;
+    to->positives += label > 0;
+    to->correct += (score >= 0.5) == (label > 0);
     to->score += score;
+    to->label += label;
     to->abs_error += error;
     to->square_error += error * error;
-    to->log_loss += log_loss(score, s->label);
+    to->log_loss += log_loss(score, label > 0);
 }
 
 void fl_samples_add_up(const fl_sample *samples, size_t n, fl_eval_sums *out)
@@ -75,7 +77,7 @@ double fl_samples_auc(const fl_sample *samples, size_t n)
         double here[2] = { 0 };
 
         for (end = i; end < n && samples[end].score == samples[i].score; end++)
-            here[samples[end].label]++;
+            here[samples[end].label > 0]++;
         halves += here[1] * (2 * below + here[0]);
         below += here[0];
         positives += here[1];
@@ -97,9 +99,9 @@ void fl_eval_figures_of(const fl_eval_sums *s, fl_eval_figures *out)
         .mae = s->abs_error / n,
         .rmse = sqrt(s->square_error / n),
         .accuracy = s->correct / n,
-        .actual_ctr = s->positives / n,
+        .actual_ctr = s->label / n,
         .predicted_ctr = s->score / n,
-        .copc = s->score > 0 ? s->positives / s->score : NAN,
+        .copc = s->score > 0 ? s->label / s->score : NAN,
         .bucket_error = NAN,
     };
 }

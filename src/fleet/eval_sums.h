@@ -8,7 +8,7 @@
 typedef struct fl_sample {
     uint64_t group;
     float score;
-    uint32_t label;
+    float label; /* 0 or 1, unless predictions are of numbers */
 } fl_sample;
 
 /* What adds up. Counts are whole numbers. */
@@ -17,6 +17,7 @@ typedef struct fl_sample {
     X(positives)                                                               \
     X(correct)                                                                 \
     X(score)                                                                   \
+    X(label)                                                                   \
     X(abs_error)                                                               \
     X(square_error)                                                            \
     X(log_loss)                                                                \

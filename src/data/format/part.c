@@ -112,9 +112,7 @@ static fl_status read_negatives(fl_part *part, const fl_parser *p,
 fl_status fl_part_open(fl_part *part, const fl_parser *p,
                        const char *const values[FL_PART_OPTIONS])
 {
-    *part = (fl_part){
-        .column = -1, .key = FL_NO_SLOT, .label = FL_NO_SLOT, .negatives = 1
-    };
+    *part = (fl_part){ .column = -1, .key = FL_NO_SLOT, .label = FL_NO_SLOT };
     if (values[SPLIT])
         FL_TRY(read_split(part, p->format->name, values[SPLIT]));
     if (values[KEY])

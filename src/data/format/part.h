@@ -3,7 +3,8 @@
  * Options that every format has besides its own say which records are taken:
  * a share of them (split=0-80) by a fixed hash of the line, or of a key, and of
  * those whose label is 0 a share only (negatives=0.1). docs/formats/parts.md
- * has the function. Made with the parser and read by any thread.
+ * has the function. All zeros take everything. Made with the parser and read by
+ * any thread.
  */
 #ifndef FL_DATA_FORMAT_PART_H
 #define FL_DATA_FORMAT_PART_H
@@ -20,7 +21,7 @@ typedef struct fl_part {
     uint64_t lo, hi, of; /* where the place is the hash by 2^64 */
     int column;          /* of the format, whose text is the key, or -1 */
     int key;             /* slot whose values are, or FL_NO_SLOT */
-    double negatives;    /* share of the records that have label 0; 1: all */
+    double negatives;    /* share of the records that have label 0; 0: all */
     int label;           /* slot of the label */
 } fl_part;
 
@@ -32,7 +33,7 @@ fl_status fl_part_open(fl_part *part, const struct fl_parser *p,
 
 static inline bool fl_part_is_all(const fl_part *part)
 {
-    return !part->is_share && part->negatives >= 1;
+    return !part->is_share && !(part->negatives > 0);
 }
 
 /* Is the line, before it is read, known to lie outside? */
