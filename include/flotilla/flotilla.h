@@ -9,6 +9,7 @@
 #include "flotilla/dist.h"
 #include "flotilla/eval.h"
 #include "flotilla/executor.h"
+#include "flotilla/features.h"
 #include "flotilla/fleet.h"
 #include "flotilla/io.h"
 #include "flotilla/job.h"

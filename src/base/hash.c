@@ -6,19 +6,30 @@
 #include "base/alloc.h"
 #include "flotilla/words.h"
 
-uint64_t fl_hash_bytes(const void *bytes, size_t n)
+#define FNV_START 0xcbf29ce484222325u
+
+static uint64_t fnv(uint64_t h, const void *bytes, size_t n)
 {
     const unsigned char *p = bytes;
-    uint64_t h = 0xcbf29ce484222325u;
 
     for (size_t i = 0; i < n; i++)
         h = (h ^ p[i]) * 0x100000001b3u;
-    return fl_mix64(h);
+    return h;
+}
+
+uint64_t fl_hash_bytes(const void *bytes, size_t n)
+{
+    return fl_mix64(fnv(FNV_START, bytes, n));
 }
 
 uint64_t fl_hash_str(const char *s)
 {
     return fl_hash_bytes(s, strlen(s));
+}
+
+uint64_t fl_hash_column(const char *name)
+{
+    return fl_mix64(fnv(fnv(FNV_START, name, strlen(name)), "=", 1));
 }
 
 static size_t min3(size_t a, size_t b, size_t c)

@@ -20,6 +20,9 @@ static inline uint64_t fl_mix64(uint64_t x)
 uint64_t fl_hash_bytes(const void *bytes, size_t n);
 uint64_t fl_hash_str(const char *s);
 
+/* The hash of "NAME=", where those of the values of a column begin. */
+uint64_t fl_hash_column(const char *name);
+
 /* The hash of a key of a table; its top bits are the key's virtual shard. */
 static inline uint64_t fl_hash_key(uint64_t key)
 {
