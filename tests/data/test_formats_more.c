@@ -247,7 +247,7 @@ static void an_empty_float_has_the_missing_value(void **state)
     expect_parsed("csv:columns=a:float", "\n", "a=0\n");
 }
 
-static void separators_have_names_or_are_one_character(void **state)
+static void separators_have_names_or_are_a_few_characters(void **state)
 {
     (void)state;
     expect_parsed("csv:columns=a:id b:id,sep=tab", "1\t2", "a=1 b=2\n");
@@ -256,7 +256,13 @@ static void separators_have_names_or_are_one_character(void **state)
     expect_parsed("csv:columns=a:id b:id,sep=|", "1|2", "a=1 b=2\n");
     expect_parsed("csv:sep=:,columns=a:id :skip b:id", "1::2", "a=1 b=2\n");
     expect_spec_refused("csv:columns=a:id,sep=", "sep=: a separator is");
+    expect_parsed("csv:columns=a:id b:hash,sep=::,hash_size=2", "1::a:b\n",
+                  "a=1 b=0\n");
+    expect_parsed("csv:columns=a:id b:id c:id,sep=::", "1::2::3\n",
+                  "a=1 b=2 c=3\n");
+    expect_bad("csv:columns=a:id b:id,sep=::", "1:2", "has 1 columns");
     expect_spec_refused("csv:columns=a:id,sep=ab", "sep=ab: a separator is");
+    expect_spec_refused("csv:columns=a:id,sep=::::::::", "up to 7 characters");
     expect_spec_refused("csv:columns=a:id,sep=5", "sep=5: a separator is");
     expect_spec_refused("csv:columns=a:id,sep='\"'", "a separator is");
     expect_spec_refused("csv:columns=a:ids,sep=|", "column a is a list");
@@ -275,6 +281,63 @@ static void hashes_are_pinned(void **state)
     expect_parsed("csv:columns=site:hash", "1fbe01fe", "site=171028\n");
     expect_parsed("csv:columns=a:hashes b:hashes,hash_size=1000", "x|y||x,y\n",
                   "a=110 266 355 110 b=41\n");
+}
+
+static void texts_become_labels(void **state)
+{
+    const char *spec = "csv:columns=a:id y:label(>50K|>50K.)";
+    fl_slot wanted = { .name = "y", .kind = FL_SLOT_FLOATS, .width = 1 };
+    parsed f = open_format(
+        &(fl_parser_args){ .spec = spec, .wanted = &wanted, .n_wanted = 1 });
+
+    (void)state;
+    close_format(&f);
+    expect_parsed(spec, "1, >50K\n2, <=50K\n3,>50K. \n",
+                  "a=1 y=1\na=2 y=0\na=3 y=1\n");
+    expect_bad(spec, "1, ", "column y: ' ' is no label");
+    expect_spec_refused("csv:columns=y:label", "column y: which text is 1?");
+    expect_spec_refused("csv:columns=y:label()", "column y: which text is 1?");
+}
+
+static void times_become_seconds(void **state)
+{
+    (void)state;
+    expect_parsed("csv:columns=t:time(%y%m%d%H)", "14102100\n69010100\n",
+                  "t=1413849600\nt=18446744073678015616\n");
+    expect_parsed("csv:columns=t:time(%Y-%m-%d %H:%M:%S) a:id",
+                  "2000-02-29 12:34:56,1\n1970-1-1 0:0:0,2\n",
+                  "t=951827696 a=1\nt=0 a=2\n");
+    expect_parsed("csv:columns=t:time", "1413849600\n", "t=1413849600\n");
+    expect_parsed("csv:columns=t:time(%d/%m/%Y%%)", "01/03/2001%\n",
+                  "t=983404800\n");
+    expect_bad("csv:columns=t:time(%y%m%d%H)", "14132100",
+               "column t: '14132100' is no time of the form %y%m%d%H");
+    expect_bad("csv:columns=t:time(%y%m%d%H)", " \n", "is no time of the form");
+    expect_bad("csv:columns=t:time(%y)", "14x", "is no time of the form");
+    expect_spec_refused("csv:columns=t:time(%j)", "a form has %Y or %y");
+    expect_spec_refused("csv:columns=t:time(x)", "a form has %Y or %y");
+}
+
+static void lists_have_separators_of_their_own(void **state)
+{
+    (void)state;
+    expect_parsed("csv:columns=a:ids(;) b:ids( )", "1;2,3 4\n",
+                  "a=1 2 b=3 4\n");
+    expect_spec_refused("csv:columns=a:ids(;;)", "one character lies between");
+    expect_spec_refused("csv:columns=a:ids(;),sep=semicolon",
+                        "that cannot be the separator as well");
+    expect_spec_refused("csv:columns=a:id(;)", "describes no column");
+    expect_spec_refused("csv:columns=a:ids(;", "brackets");
+}
+
+static void what_is_missing_may_be_said(void **state)
+{
+    (void)state;
+    expect_parsed("csv:columns=a:float b:float(-1) c:float(nan),missing=2,na=?",
+                  ",,\n?, ?,?\n1,2,3\n",
+                  "a=2 b=-1 c=nan\na=2 b=-1 c=nan\na=1 b=2 c=3\n");
+    expect_parsed("csv:columns=a:float,missing=nan", "\n", "a=nan\n");
+    expect_spec_refused("csv:columns=a:float(x)", "is a number, or nan");
 }
 
 static void hashed_slots_have_the_hash_size_as_height(void **state)
@@ -466,7 +529,8 @@ static void column_descriptions_are_checked(void **state)
     expect_spec_refused("csv:columns=a:id a:skip", "two columns are called a");
     expect_spec_refused("csv:columns=* a:id", "'a:id' follows the *");
     expect_spec_refused("csv:columns=a:skip", "0 slots");
-    expect_spec_refused("csv:columns=a:id,missing=x", "missing=x is no number");
+    expect_spec_refused("csv:columns=a:id,missing=x",
+                        "missing=x is no number and not nan");
     expect_spec_refused("csv:columns=a:id,hash_size=-1", "hash_size=-1");
     expect_spec_refused("csv:columns=a;b:id,header=yes,sep=semicolon,quote=no",
                         "has the separator in its name");
@@ -563,8 +627,12 @@ int main(void)
         cmocka_unit_test(malformed_libffm_lines_are_refused),
         cmocka_unit_test(libffm_records_print_and_come_back),
         cmocka_unit_test(csv_columns_become_slots),
+        cmocka_unit_test(texts_become_labels),
+        cmocka_unit_test(times_become_seconds),
+        cmocka_unit_test(lists_have_separators_of_their_own),
+        cmocka_unit_test(what_is_missing_may_be_said),
         cmocka_unit_test(an_empty_float_has_the_missing_value),
-        cmocka_unit_test(separators_have_names_or_are_one_character),
+        cmocka_unit_test(separators_have_names_or_are_a_few_characters),
         cmocka_unit_test(hashes_are_pinned),
         cmocka_unit_test(hashed_slots_have_the_hash_size_as_height),
         cmocka_unit_test(quotes_follow_rfc_4180),

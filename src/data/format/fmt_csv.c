@@ -6,56 +6,72 @@
 #include "data/format/fmt_csv.h"
 
 #include <inttypes.h>
+#include <math.h>
 
 #include "base/hash.h"
 #include "data/format/fmt_help.h"
 #include "data/format/scan.h"
 
+#define SEP_BYTES 8
+
 typedef struct csv {
     fl_csv_columns columns;
     uint32_t *column_of; /* of each slot */
-    char sep;
+    char sep[SEP_BYTES];
+    size_t sep_len;
     bool quote, header;
-    float missing;
+    const char *na;     /* a number that is written like this is missing */
     uint64_t hash_size; /* 0: all 64 bits */
 } csv;
 
 /* --- opening -------------------------------------------------------------- */
 
-static fl_status read_separator(const fl_parser *p, char *out)
+static bool in_numbers(char c)
+{
+    return strchr("\"\r\n+-.", c) || (c >= '0' && c <= '9') ||
+           (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+static bool is_separator(const char *text)
+{
+    size_t len = strlen(text);
+
+    for (size_t i = 0; i < len; i++)
+        if (in_numbers(text[i]))
+            return false;
+    return len > 0 && len < SEP_BYTES;
+}
+
+static fl_status read_separator(const fl_parser *p, csv *s)
 {
     static const struct {
-        const char *name;
-        char sep;
-    } names[] = { { "comma", ',' },
-                  { "tab", '\t' },
-                  { "semicolon", ';' },
-                  { "space", ' ' } };
+        const char *name, *sep;
+    } names[] = { { "comma", "," },
+                  { "tab", "\t" },
+                  { "semicolon", ";" },
+                  { "space", " " } };
     const char *text = fl_parser_option(p, "sep");
 
     for (size_t i = 0; i < FL_LEN(names); i++)
-        if (strcmp(text, names[i].name) == 0) {
-            *out = names[i].sep;
-            return FL_OK;
-        }
-    if (strlen(text) != 1 || strchr("\"\r\n+-.", *text) ||
-        (*text >= '0' && *text <= '9') || (*text >= 'a' && *text <= 'z') ||
-        (*text >= 'A' && *text <= 'Z'))
+        if (strcmp(text, names[i].name) == 0)
+            text = names[i].sep;
+    if (!is_separator(text))
         FL_FAIL(FL_ERR_INVAL,
                 "format csv: sep=%s: a separator is comma, tab, semicolon, "
-                "space or one character that is in no number",
-                text);
-    *out = *text;
+                "space or up to %d characters that are in no number",
+                text, SEP_BYTES - 1);
+    s->sep_len = strlen(text);
+    memcpy(s->sep, text, s->sep_len);
     return FL_OK;
 }
 
 static fl_status read_missing(const fl_parser *p, float *out)
 {
     const char *text = fl_parser_option(p, "missing");
-    const char *at = text, *end = text + strlen(text);
 
-    if (at == end || !fl_scan_f32(&at, end, out) || at != end)
-        FL_FAIL(FL_ERR_INVAL, "format csv: missing=%s is no number", text);
+    if (!fl_csv_read_missing(text, out))
+        FL_FAIL(FL_ERR_INVAL, "format csv: missing=%s is no number and not nan",
+                text);
     return FL_OK;
 }
 
@@ -63,8 +79,9 @@ static fl_status read_options(const fl_parser *p, csv *s)
 {
     int64_t hash_size;
 
-    FL_TRY(read_separator(p, &s->sep));
-    FL_TRY(read_missing(p, &s->missing));
+    FL_TRY(read_separator(p, s));
+    FL_TRY(read_missing(p, &s->columns.missing));
+    s->na = fl_parser_option(p, "na");
     FL_TRY(fl_parser_option_bool(p, "quote", &s->quote));
     FL_TRY(fl_parser_option_bool(p, "header", &s->header));
     FL_TRY(fl_parser_option_bool(p, "shared", &s->columns.shared));
@@ -81,7 +98,7 @@ static fl_status check_name(const csv *s, const char *name)
                 "format csv: column %s has a quote in its name: such a header "
                 "needs quote=no",
                 name);
-    if (s->header && !s->quote && strchr(name, s->sep))
+    if (s->header && !s->quote && strstr(name, s->sep))
         FL_FAIL(FL_ERR_INVAL,
                 "format csv: column %s has the separator in its name: such a "
                 "header needs quote=yes",
@@ -95,11 +112,12 @@ static fl_status check_columns(const csv *s)
         const fl_csv_column *c = &s->columns.list.data[i];
 
         FL_TRY(check_name(s, c->name));
-        if (s->sep == FL_CSV_BAR && fl_csv_is_list(c->kind))
+        if (fl_csv_is_list(c->kind) && strchr(s->sep, c->bar))
             FL_FAIL(FL_ERR_INVAL,
                     "format csv: column %s is a list, whose values are apart "
-                    "by %c: that cannot be the separator as well",
-                    c->name, FL_CSV_BAR);
+                    "by %c: that cannot be the separator as well; write "
+                    "%s:hashes(;) where it is another",
+                    c->name, c->bar, c->name);
     }
     return FL_OK;
 }
@@ -133,6 +151,13 @@ static void csv_close(fl_parser *p)
 
 /* --- fields --------------------------------------------------------------- */
 
+static bool at_separator(const csv *s, const char *p, const char *end)
+{
+    return *p == *s->sep &&
+           (s->sep_len == 1 || ((size_t)(end - p) >= s->sep_len &&
+                                memcmp(p, s->sep, s->sep_len) == 0));
+}
+
 /* Reads the field at *at and moves it behind the separator, or to NULL behind
    the last field. */
 static bool next_field(const csv *s, const char **at, const char *end,
@@ -150,14 +175,14 @@ static bool next_field(const csv *s, const char **at, const char *end,
                                "a quote is not closed in its line (line breaks "
                                "inside quotes are not taken)");
         out->end = p++;
-        if (p < end && *p != s->sep)
+        if (p < end && !at_separator(s, p, end))
             return fl_help_bad(bad, FL_NO_SLOT, "text follows a closing quote");
     } else {
-        while (p < end && *p != s->sep)
+        while (p < end && !at_separator(s, p, end))
             p++;
         out->end = p;
     }
-    *at = p < end ? p + 1 : NULL;
+    *at = p < end ? p + s->sep_len : NULL;
     return true;
 }
 
@@ -306,13 +331,19 @@ static bool split(const csv *s, const fl_line *l, fl_csv_field *fields,
     return true;
 }
 
+static bool is_text(const fl_csv_field *f, const char *text, size_t len)
+{
+    return (size_t)(f->end - f->at) == len && memcmp(f->at, text, len) == 0;
+}
+
 static bool put_float(const csv *s, const fl_csv_column *c,
                       const fl_csv_field *f, fl_row_writer *w, fl_bad *bad)
 {
     fl_csv_field t = trim(*f);
-    float x = s->missing;
+    float x = c->missing;
 
-    if (t.at < t.end && (!fl_scan_f32(&t.at, t.end, &x) || t.at != t.end))
+    if (t.at < t.end && !is_text(&t, s->na, strlen(s->na)) &&
+        (!fl_scan_f32(&t.at, t.end, &x) || t.at != t.end))
         return bad_field(bad, c, f, "number");
     fl_row_float(w, x);
     return true;
@@ -331,6 +362,41 @@ static bool put_id(const fl_parser *p, const fl_csv_column *c,
         return bad_field(bad, c, f, hex ? "hexadecimal id" : "decimal id");
     fl_row_id(w, id);
     return fl_help_check_id(p, (uint32_t)c->slot, id, bad);
+}
+
+/* 1 for one of the texts of the column, which are apart by bars, else 0. */
+static bool put_label(const fl_parser *p, const fl_csv_column *c,
+                      const fl_csv_field *f, fl_row_writer *w, fl_bad *bad)
+{
+    fl_csv_field t = trim(*f);
+    bool is_one = false;
+    size_t len;
+
+    if (t.at == t.end)
+        return bad_field(bad, c, f, "label");
+    for (const char *at = c->arg; at; at = at[len] ? at + len + 1 : NULL) {
+        len = strcspn(at, "|");
+        is_one |= is_text(&t, at, len);
+    }
+    if (p->schema.slots[c->slot].kind == FL_SLOT_FLOATS)
+        fl_row_float(w, is_one);
+    else
+        fl_row_id(w, is_one);
+    return true;
+}
+
+static bool put_time(const fl_csv_column *c, const fl_csv_field *f,
+                     fl_row_writer *w, fl_bad *bad)
+{
+    fl_csv_field t = trim(*f);
+    int64_t seconds;
+
+    if (!fl_csv_time_read(c->arg, t.at, t.end, &seconds))
+        return fl_help_bad(bad, c->slot,
+                           "column %.40s: '%.*s' is no time of the form %.40s",
+                           c->name, shown(f), f->at, c->arg);
+    fl_row_id(w, (uint64_t)seconds);
+    return true;
 }
 
 static void put_hash(const csv *s, const fl_csv_column *c,
@@ -382,7 +448,7 @@ static uint32_t count_values(const fl_csv_column *c, const fl_csv_field *f)
     if (f->at == f->end)
         return 0;
     for (const char *at = f->at; at < f->end; at++)
-        n += *at == FL_CSV_BAR;
+        n += *at == c->bar;
     return n;
 }
 
@@ -394,6 +460,10 @@ static bool put_value(const fl_parser *p, const fl_csv_column *c,
 
     if (c->kind == FL_CSV_FLOAT)
         return put_float(s, c, f, w, bad);
+    if (c->kind == FL_CSV_LABEL)
+        return put_label(p, c, f, w, bad);
+    if (c->kind == FL_CSV_TIME)
+        return put_time(c, f, w, bad);
     if (!fl_csv_is_hash(c->kind))
         return put_id(p, c, f, w, bad);
     put_hash(s, c, f, w);
@@ -406,7 +476,7 @@ static bool put_field(const fl_parser *p, const fl_csv_column *c,
     fl_csv_field piece = f;
 
     for (uint32_t i = 0; i < n; i++) {
-        while (fl_csv_is_list(c->kind) && f.at < f.end && *f.at != FL_CSV_BAR)
+        while (fl_csv_is_list(c->kind) && f.at < f.end && *f.at != c->bar)
             f.at++;
         if (fl_csv_is_list(c->kind))
             piece.end = f.at++;
@@ -473,14 +543,21 @@ static bool csv_line(const fl_parser *p, const fl_line *l, fl_row_writer *w,
 
 /* --- printing ------------------------------------------------------------- */
 
-static void print_values(const fl_csv_column *c, const fl_row_part *part,
-                         fl_str *out)
+/* What is missing stays empty. */
+static void print_float(float x, fl_str *out)
+{
+    if (!isnan(x))
+        fl_print_f32(out, x);
+}
+
+static void print_values(const fl_parser *p, const fl_csv_column *c,
+                         const fl_row_part *part, fl_str *out)
 {
     for (uint32_t i = 0; i < part->n; i++) {
         if (i)
-            fl_str_addf(out, "%c", FL_CSV_BAR);
-        if (c->kind == FL_CSV_FLOAT)
-            fl_print_f32(out, fl_help_float(part, i));
+            fl_str_addf(out, "%c", c->bar);
+        if (p->schema.slots[c->slot].kind == FL_SLOT_FLOATS)
+            print_float(fl_help_float(part, i), out);
         else if (c->kind == FL_CSV_HEX)
             fl_str_addf(out, "%" PRIx64, fl_help_id(part, i));
         else
@@ -489,7 +566,8 @@ static void print_values(const fl_csv_column *c, const fl_row_part *part,
 }
 
 /* Columns that are not wanted stay empty. Of a hashed one only the id is
-   known, so that is printed; it has to be read back as an id. Of several ways
+   known, so that is printed; it has to be read back as an id, and so have
+   labels and times. Of several ways
    to read a column the first is printed. */
 static void csv_print(const fl_parser *p, const uint32_t *row, fl_str *out)
 {
@@ -503,9 +581,9 @@ static void csv_print(const fl_parser *p, const uint32_t *row, fl_str *out)
         if (!fl_csv_is_first(&s->columns, i))
             continue;
         if (i)
-            fl_str_addf(out, "%c", s->sep);
+            fl_str_add(out, s->sep);
         if (c->slot != FL_NO_SLOT)
-            print_values(c, &parts[c->slot], out);
+            print_values(p, c, &parts[c->slot], out);
     }
 }
 
@@ -521,8 +599,8 @@ static void csv_print_head(const fl_parser *p, fl_str *out)
         if (!fl_csv_is_first(&s->columns, i))
             continue;
         if (i)
-            fl_str_addf(out, "%c", s->sep);
-        fl_str_addf(out, strchr(name, s->sep) ? "\"%s\"" : "%s", name);
+            fl_str_add(out, s->sep);
+        fl_str_addf(out, strstr(name, s->sep) ? "\"%s\"" : "%s", name);
     }
     fl_str_add(out, "\n");
 }
@@ -535,16 +613,18 @@ const fl_format fl_format_csv = {
         { .name = "columns", .otherwise = "",
           .doc = "the columns in their order, or by name with a header: "
                  "NAME:KIND NAME:KIND ..., where KIND is float, id, ids, hex, "
-                 "hash, hashes, words, trigrams or skip, or several as "
-                 "KIND+KIND; a last * skips all others" },
+                 "hash, hashes, words, trigrams, label(TEXT), time(FORM) or "
+                 "skip, or several as KIND+KIND; a last * skips all others" },
         { .name = "sep", .otherwise = "comma",
-          .doc = "comma, tab, semicolon, space or one character" },
+          .doc = "comma, tab, semicolon, space or a few characters" },
         { .name = "header", .otherwise = "no",
           .doc = "yes: the first line of each file names its columns" },
         { .name = "quote", .otherwise = "yes",
           .doc = "no: a double quote is a character like any other" },
         { .name = "missing", .otherwise = "0",
-          .doc = "value of an empty float" },
+          .doc = "value of an empty float; nan: it is missing" },
+        { .name = "na", .otherwise = "",
+          .doc = "a float that is written like this is empty, too" },
         { .name = "hash_size", .otherwise = "1000001",
           .doc = "hashed texts become ids below it; 0: of 64 bits" },
         { .name = "shared", .otherwise = "no",

@@ -7,19 +7,21 @@
 
 #define FL_CSV_COLUMNS_MAX FL_SLOTS_MAX
 
-/* What stands in a column: values, lists apart by FL_CSV_BAR, and texts. */
+/* What stands in a column: values, lists apart by a bar, and texts. */
 typedef enum fl_csv_kind {
     FL_CSV_SKIP,
     FL_CSV_FLOAT,
     FL_CSV_ID,
     FL_CSV_HEX,
+    FL_CSV_LABEL,
+    FL_CSV_TIME,
     FL_CSV_HASH,
     FL_CSV_IDS,
     FL_CSV_HASHES,
     FL_CSV_WORDS,
     FL_CSV_TRIGRAMS
 } fl_csv_kind;
-#define FL_CSV_BAR '|'
+#define FL_CSV_BAR '|' /* unless the column has another */
 
 static inline bool fl_csv_is_list(fl_csv_kind kind)
 {
@@ -43,16 +45,20 @@ typedef struct fl_csv_column {
     uint32_t field; /* of the line, from 0 */
     int slot;       /* FL_NO_SLOT: not wanted */
     uint64_t hash;  /* where the hash of its texts starts */
+    char *arg;      /* what stood behind the kind in brackets; NULL: nothing */
+    char bar;       /* between the values of a list */
+    float missing;  /* value of an empty float */
 } fl_csv_column;
 
 typedef struct fl_csv_columns {
     FL_VEC(fl_csv_column) list; /* by their fields */
     uint32_t n_fields;
-    bool shared; /* a text has the same id in all columns */
-    bool rest;   /* more columns may follow, which are skipped */
+    float missing; /* of columns that do not say it */
+    bool shared;   /* a text has the same id in all columns */
+    bool rest;     /* more columns may follow, which are skipped */
 } fl_csv_columns;
 
-/* NAME:KIND NAME:KIND ... [*] */
+/* NAME:KIND NAME:KIND(ARGUMENT) ... [*] */
 FL_MUST_CHECK
 fl_status fl_csv_columns_parse(fl_csv_columns *c, const char *text);
 void fl_csv_columns_release(fl_csv_columns *c);
@@ -91,5 +97,15 @@ typedef struct fl_csv_field {
 uint32_t fl_csv_text_count(fl_csv_kind kind, const fl_csv_field *f);
 void fl_csv_text_put(const fl_csv_column *c, const fl_csv_field *f,
                      uint64_t hash_size, fl_row_writer *w);
+
+/* Is the form of a time one that can be read? */
+bool fl_csv_time_check(const char *form);
+
+/* The seconds since 1970 that a text of this form says; false for another. */
+bool fl_csv_time_read(const char *form, const char *at, const char *end,
+                      int64_t *out);
+
+/* A number, or nan. */
+bool fl_csv_read_missing(const char *text, float *out);
 
 #endif
