@@ -5,24 +5,35 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "ps.h"
+static int train_once(int argc, char **argv, const ps_sets *sets,
+                      const char **rest)
+{
+    train_args a = train_defaults();
+    int code = train_read_args(argc, argv, rest, &a);
+    fl_ctx *c;
+
+    if (code)
+        return code;
+    c = ps_open(argv[0], sets);
+    if (!c)
+        return CMD_FAILED;
+    code = train_run(argv[0], c, &a, NULL);
+    fl_ctx_free(c);
+    return code;
+}
 
 static int train(int argc, char **argv, char **room, const char **rest)
 {
-    train_args a = { .epochs = 1, .threads = 1 };
     ps_sets sets;
-    fl_ctx *c;
-    int code = ps_take_sets(&argc, argv, room, &sets);
+    tries what;
+    int code = tries_take(&what, &argc, argv);
 
     if (!code)
-        code = train_read_args(argc, argv, rest, &a);
-    if (code)
-        return code;
-    c = ps_open(argv[0], &sets);
-    if (!c)
-        return CMD_FAILED;
-    code = train_run(argv[0], c, &a);
-    fl_ctx_free(c);
+        code = ps_take_sets(&argc, argv, room, &sets);
+    if (!code)
+        code = what.n ? train_search(argc, argv, &sets, &what)
+                      : train_once(argc, argv, &sets, rest);
+    tries_release(&what);
     return code;
 }
 
@@ -135,6 +146,13 @@ const cmd cmd_train = {
         " them; WORDS\n"
         "                      are settings of accessor ctr, as"
         " 'delta_threshold=0.25'\n"
+        "  --try OPTION=A,B    trains once with each value, judges by --test, "
+        "and"
+        " tells which\n"
+        "                      is the best; more of them try all combinations\n"
+        "  --try-random N      draws N combinations instead; then --try OPTION="
+        "LOW..HIGH\n"
+        "                      draws from a range\n"
         "  --set NAME=VALUE    a setting (`flotilla settings` lists them)",
     .list = list_models,
     .run = run,

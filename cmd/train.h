@@ -4,6 +4,8 @@
 
 #include "cmd.h"
 #include "models.h"
+#include "ps.h"
+#include "train_tries.h"
 
 typedef struct train_args {
     const model *model;
@@ -21,13 +23,29 @@ typedef struct train_args {
     const char *load_only, *load_map, *load_resize, *load_state;
 } train_args;
 
+/* As it is when nothing is said. */
+static inline train_args train_defaults(void)
+{
+    return (train_args){ .epochs = 1, .threads = 1 };
+}
+
 /* Reads argv; `rest` has room for argc words. CMD_OK, or CMD_USAGE after saying
    what is wrong. */
 int train_read_args(int argc, char **argv, const char **rest, train_args *a);
 
+/* How good the best epoch is. */
+typedef struct train_result train_result;
+
 /* Trains, alone or as the process of a job that the environment says. CMD_OK,
-   or CMD_FAILED after saying what is wrong. */
-int train_run(const char *self, fl_ctx *c, const train_args *a);
+   or CMD_FAILED after saying what is wrong. The result may be NULL. */
+int train_run(const char *self, fl_ctx *c, const train_args *a,
+              train_result *out);
+
+/* Builds a trial's model, and no more. */
+int train_try_build(const char *self, fl_ctx *c, const train_args *a);
+
+/* Trains once with each of the values that are to be tried. */
+int train_search(int argc, char **argv, const ps_sets *sets, const tries *what);
 
 /* Whether what is to be loaded and saved makes sense. CMD_OK, or CMD_USAGE
    after saying what does not. */

@@ -2,6 +2,8 @@
 #ifndef FL_CMD_TRAIN_JOB_H
 #define FL_CMD_TRAIN_JOB_H
 
+#include <stdio.h>
+
 #include "train.h"
 
 /* --- numbers of a pass ------------------------------------------------------ */
@@ -31,6 +33,11 @@ typedef struct train_epoch {
     train_total trained;
     train_total held_out; /* without samples: nothing was */
 } train_epoch;
+
+struct train_result {
+    train_total held_out;
+    size_t epoch;
+};
 
 typedef struct train_history {
     train_epoch *epochs;
@@ -86,6 +93,9 @@ void train_tell(const train_job *j, const char *what, const train_total *t);
 void train_tell_epoch(const train_job *j, const train_epoch *e);
 /* All epochs as a table, and the best one. */
 void train_tell_history(const train_job *j);
+/* Columns of a table: the names of figures, and their values. */
+void train_print_names(FILE *to, const train_total *t);
+void train_print_values(FILE *to, const train_total *t);
 /* What is trained, and how. */
 void train_tell_start(const train_job *j);
 

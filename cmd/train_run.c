@@ -144,17 +144,54 @@ static int play_role(train_job *j)
     return serve(j) ? train_fail(j, "serving") : CMD_OK;
 }
 
-int train_run(const char *self, fl_ctx *c, const train_args *a)
+static void give_result(const train_job *j, train_result *out)
 {
-    train_job j = {
-        .self = self, .args = a, .ctx = c, .counts = fl_current_scope(c)
-    };
+    const train_history *h = &j->history;
+
+    if (out && h->n)
+        *out = (train_result){ .held_out = h->epochs[h->best].held_out,
+                               .epoch = h->best + 1 };
+}
+
+/* Finds this process's role and does something with it. */
+static int with_fleet(train_job *j, int (*act)(train_job *j))
+{
     int code;
 
-    if (fl_fleet_init(&j.fleet, c, NULL))
-        return train_fail(&j, "finding this process's role");
-    code = play_role(&j);
-    free(j.history.epochs);
-    fl_fleet_free(j.fleet);
+    j->counts = fl_current_scope(j->ctx);
+    if (fl_fleet_init(&j->fleet, j->ctx, NULL))
+        return train_fail(j, "finding this process's role");
+    code = act(j);
+    fl_fleet_free(j->fleet);
     return code;
+}
+
+int train_run(const char *self, fl_ctx *c, const train_args *a,
+              train_result *out)
+{
+    train_job j = { .self = self, .args = a, .ctx = c };
+    int code = with_fleet(&j, play_role);
+
+    give_result(&j, out);
+    free(j.history.epochs);
+    return code;
+}
+
+static int build_trial(train_job *j)
+{
+    if (train_is_job(j))
+        return cmd_failed(j->self,
+                          "--try trains in one process, one trial after the "
+                          "other, and this is a job; find the best line first, "
+                          "then start the job with it");
+    if (check_alone(j))
+        return CMD_FAILED;
+    return build(j) ? train_fail(j, "building the model") : CMD_OK;
+}
+
+int train_try_build(const char *self, fl_ctx *c, const train_args *a)
+{
+    train_job j = { .self = self, .args = a, .ctx = c };
+
+    return with_fleet(&j, build_trial);
 }

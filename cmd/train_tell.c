@@ -101,13 +101,13 @@ static int width_of(const train_figure *f)
     return n > 6 ? n : 6;
 }
 
-static void print_names(FILE *to, const train_total *t)
+void train_print_names(FILE *to, const train_total *t)
 {
     for (size_t i = 0; i < t->n; i++)
         fprintf(to, "  %*s", width_of(&t->figures[i]), t->figures[i].name);
 }
 
-static void print_values(FILE *to, const train_total *t)
+void train_print_values(FILE *to, const train_total *t)
 {
     for (size_t i = 0; i < t->n; i++) {
         const train_figure *f = &t->figures[i];
@@ -122,10 +122,10 @@ static void print_values(FILE *to, const train_total *t)
 static void print_head(FILE *to, const train_job *j)
 {
     fputs(" epoch", to);
-    print_names(to, &j->history.epochs[0].trained);
+    train_print_names(to, &j->history.epochs[0].trained);
     if (j->test) {
         fputs("  | held out", to);
-        print_names(to, &j->history.epochs[0].held_out);
+        train_print_names(to, &j->history.epochs[0].held_out);
     }
 }
 
@@ -134,10 +134,10 @@ static void print_row(FILE *to, const train_job *j, size_t i)
     const train_epoch *e = &j->history.epochs[i];
 
     fprintf(to, "\n%6zu", i + 1);
-    print_values(to, &e->trained);
+    train_print_values(to, &e->trained);
     if (j->test) {
         fprintf(to, "  | %8s", i == j->history.best ? "best" : "");
-        print_values(to, &e->held_out);
+        train_print_values(to, &e->held_out);
     }
 }
 
