@@ -42,8 +42,11 @@ static int run_here(room *r, const run_options *o)
         code = tell_resume(&j);
     if (!code && o->print_config)
         plan_print(&j);
-    if (!code)
+    if (!code) {
+        note_make(&j);
         code = watch(&j);
+        note_drop(&j);
+    }
     key_drop(&j);
     return code;
 }

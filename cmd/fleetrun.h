@@ -134,12 +134,13 @@ typedef struct job {
     room *room;
     const run_options *o;
     int n_servers, n_workers;
-    proc *procs;       /* the servers, then the workers */
-    char *name;        /* FLOTILLA_JOB */
-    char *server_list; /* "": workers do without */
-    char *worker_list; /* NULL: not known */
-    char *key_path;    /* of the job's token; NULL: the caller has set one */
-    char **words;      /* what is started, a path first */
+    proc *procs;         /* the servers, then the workers */
+    char *name;          /* FLOTILLA_JOB */
+    char *server_list;   /* "": workers do without */
+    char *worker_list;   /* NULL: not known */
+    char *key_path;      /* of the job's token; NULL: the caller has set one */
+    char *job_note_path; /* NULL: there is none */
+    char **words;        /* what is started, a path first */
 } job;
 
 int plan_here(job *j, room *r, const run_options *o);
@@ -158,6 +159,12 @@ int key_take(const run_options *o);
 /* Makes a token, unless the environment has one for the job. */
 int key_make(job *j);
 void key_drop(job *j);
+
+/* --- the job's note (fleetrun_note.c) ------------------------------------- */
+
+/* Tells tools of this user where the job is; that it cannot is only told. */
+void note_make(job *j);
+void note_drop(job *j);
 
 /* --- the environment and the program (fleetrun_env.c) --------------------- */
 

@@ -18,6 +18,7 @@ typedef struct summary {
     mean loss, auc;
     int n_rates, slowest;
     double slowest_rate;
+    double left_seconds;   /* of the pass, for the slowest; NaN: not known */
     fl_member_status away; /* somebody who is silent, down or lost */
     const char *waits_for; /* or NULL */
 } summary;
@@ -100,11 +101,16 @@ static void add_waits_for(text *t, const char *who)
 
 static void add_numbers(text *t, const summary *s)
 {
+    char time[32];
+
     if (s->n_rates) {
         add(t, "%s", t->len ? ", " : "");
         add_rate(t, s->rate);
         add(t, " samples/s");
     }
+    if (!isnan(s->left_seconds))
+        add(t, "%s%s left", t->len ? ", " : "",
+            status_time(s->left_seconds, time));
     if (s->loss.n)
         add(t, "%sloss %.4f", t->len ? ", " : "", s->loss.sum / s->loss.n);
     if (s->auc.n)
@@ -136,13 +142,16 @@ static void add_summary(text *t, const summary *s)
 void status_line(const fl_job_status *status, char *out, size_t cap)
 {
     fl_member_status m = FL_INIT(fl_member_status);
+    fl_job_summary all = FL_INIT(fl_job_summary);
     text t = { out, cap, 0 };
-    summary s = { 0 };
+    summary s = { .left_seconds = NAN };
 
     if (status_of_job(status, out, cap))
         return;
     for (size_t i = 0; fl_job_status_member(status, i, &m); i++)
         if (m.role == FL_ROLE_WORKER)
             add_worker(&s, &m);
+    if (!fl_job_status_summary(status, &all))
+        s.left_seconds = all.left_seconds;
     add_summary(&t, &s);
 }

@@ -23,11 +23,12 @@ static int run(int argc, char **argv)
 
 const cmd cmd_look_token = {
     .name = "look-token",
-    .args = "HOST:PORT [--set NAME=VALUE]...",
+    .args = "JOB|HOST:PORT [--wait SECONDS] [--set NAME=VALUE]...",
     .doc = "print the secret with which others may look at a job",
     .more = "Whoever has it can ask for the status and statistics of the job"
-            " whose server 0 is\nat HOST:PORT (setting look_token), but cannot"
-            " join it, change it or end it, and\ncannot tell the job's token"
-            " from it.",
+            " (setting\nlook_token), but cannot join it, change it or end it,"
+            " and cannot tell the job's\ntoken from it. JOB is the name of one"
+            " of this user on this machine, HOST:PORT the\naddress of server"
+            " 0.",
     .run = run,
 };

@@ -1,10 +1,16 @@
 /* ps.c - what the commands about servers share. */
 #include "ps.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
+#include "jobs.h"
 #include "options.h"
+
+#define PAUSE_NS 50000000
+#define WAIT_MAX 86400
 
 int ps_take_sets(int *argc, char **argv, char **room, ps_sets *out)
 {
@@ -52,44 +58,97 @@ fl_ctx *ps_open(const char *self, const ps_sets *sets)
     return c;
 }
 
-static int ask_with(const char *self, const ps_sets *sets, const char *address,
-                    ps_question ask)
+/* Where nobody listens yet somebody may a little later, if there is time. */
+static fl_status ask_in_time(fl_ctx *c, const char *address, ps_question ask,
+                             uint64_t wait_seconds, char **text)
 {
-    fl_ctx *c = ps_open(self, sets);
+    const struct timespec pause = { .tv_nsec = PAUSE_NS };
+    time_t until = time(NULL) + (time_t)wait_seconds;
+    fl_status st = ask(c, address, text);
+
+    while (st == FL_ERR_CLOSED && time(NULL) < until) {
+        nanosleep(&pause, NULL);
+        st = ask(c, address, text);
+    }
+    return st;
+}
+
+typedef struct ps_args {
+    const char *self;
+    ps_sets sets;
+    ps_question ask;
+    ps_only only;          /* NULL: a job is needed */
+    uint64_t wait_seconds; /* for somebody to listen */
+} ps_args;
+
+static int ask_with(const ps_args *a, const char *address)
+{
+    fl_ctx *c = ps_open(a->self, &a->sets);
     char *text = NULL;
     int code = CMD_OK;
 
     if (!c)
         return CMD_FAILED;
-    if (ask(c, address, &text))
-        code = cmd_failed(self, "%s", fl_last_error());
+    if (ask_in_time(c, address, a->ask, a->wait_seconds, &text))
+        code = cmd_failed(a->self, "%s", fl_last_error());
     else if (text)
         code = cmd_print(text);
     fl_ctx_free(c);
     return code;
 }
 
-int ps_ask(int argc, char **argv, ps_question ask)
+static int ask_job(const ps_args *a, const char *word)
+{
+    char *address;
+    int code = CMD_FAILED;
+
+    if (!word || !strchr(word, ':'))
+        jobs_await(word, a->wait_seconds);
+    address = word ? jobs_address(a->self, word) : a->only(a->self, &code);
+    if (!address)
+        return code;
+    code = ask_with(a, address);
+    free(address);
+    return code;
+}
+
+static int read_and_ask(ps_args *a, int argc, char **argv, const char **rest)
+{
+    const option all[] = {
+        { "--wait", OPTION_COUNT, &a->wait_seconds, 0, WAIT_MAX, 0 },
+    };
+    const options o = { .all = all, .n = 1, .self = a->self };
+    size_t n = 0;
+    int code = options_read(&o, argc, argv, rest, &n, NULL);
+
+    if (code)
+        return code;
+    if (n > 1)
+        return cmd_misused(a->self, "'%s' is too much", rest[1]);
+    if (!n && !a->only)
+        return cmd_misused(a->self, "where is server 0 of the job?");
+    return ask_job(a, n ? rest[0] : NULL);
+}
+
+int ps_ask_or(int argc, char **argv, ps_question ask, ps_only only)
 {
     char **room = calloc((size_t)argc, sizeof(*room));
     const char **rest = calloc((size_t)argc, sizeof(*rest));
-    const options o = { .self = argv[0] };
-    ps_sets sets = { 0 };
-    size_t n = 0;
+    ps_args a = { .self = argv[0], .ask = ask, .only = only };
     int code = CMD_FAILED;
 
     if (!room || !rest)
         (void)cmd_failed(argv[0], "no memory for the arguments");
     else
-        code = ps_take_sets(&argc, argv, room, &sets);
-    if (!code)
-        code = options_read(&o, argc, argv, rest, &n, NULL);
-    if (rest && !code && n != 1)
-        code = n ? cmd_misused(argv[0], "'%s' is too much", rest[1])
-                 : cmd_misused(argv[0], "where is server 0 of the job?");
+        code = ps_take_sets(&argc, argv, room, &a.sets);
     if (rest && !code)
-        code = ask_with(argv[0], &sets, rest[0], ask);
+        code = read_and_ask(&a, argc, argv, rest);
     free(rest);
     free(room);
     return code;
+}
+
+int ps_ask(int argc, char **argv, ps_question ask)
+{
+    return ps_ask_or(argc, argv, ask, NULL);
 }

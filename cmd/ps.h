@@ -20,9 +20,14 @@ int ps_take_sets(int *argc, char **argv, char **room, ps_sets *out);
 /* A context with these settings; NULL after saying what is wrong. */
 fl_ctx *ps_open(const char *self, const ps_sets *sets);
 
-/* Runs a command `NAME HOST:PORT [--set ...]`. *text stays NULL when the
-   question has no answer to print. */
+/* Runs a command `NAME HOST:PORT|JOB [--wait SECONDS] [--set ...]`. *text stays
+   NULL when the question has no answer to print. */
 typedef fl_status (*ps_question)(fl_ctx *c, const char *address, char **text);
 int ps_ask(int argc, char **argv, ps_question ask);
+
+/* The same where the job may be left out: then `only` gives the address, or NULL
+   with the exit code. */
+typedef char *(*ps_only)(const char *self, int *code);
+int ps_ask_or(int argc, char **argv, ps_question ask, ps_only only);
 
 #endif

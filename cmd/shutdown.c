@@ -14,11 +14,13 @@ static int run(int argc, char **argv)
 
 const cmd cmd_shutdown = {
     .name = "shutdown",
-    .args = "HOST:PORT [--set NAME=VALUE]...",
+    .args = "JOB|HOST:PORT [--wait SECONDS] [--set NAME=VALUE]...",
     .doc = "end all servers of a job",
-    .more = "HOST:PORT is the address of server 0. Of a job that fleetrun has"
-            " started on this\nmachine nothing else is needed by the same user;"
-            " otherwise the settings job,\njoin_token and tls_* must be those"
-            " of the job; --set and the environment give them.",
+    .more =
+        "JOB is the name of one of this user on this machine, as `flotilla"
+        " status` lists\nthem, HOST:PORT the address of server 0. Of a job"
+        " that fleetrun has started here\nnothing else is needed by the same"
+        " user; otherwise the settings job, join_token\nand tls_* must be"
+        " those of the job; --set and the environment give them.",
     .run = run,
 };

@@ -120,6 +120,14 @@ static void write_rate(cell *c, const fl_member_status *m)
         (void)snprintf(c->text, sizeof(c->text), "%.0f", m->samples_per_second);
 }
 
+static void write_left(cell *c, const fl_member_status *m)
+{
+    char time[32];
+
+    if (!isnan(m->left_seconds))
+        write_text(c, status_time(m->left_seconds, time));
+}
+
 static void write_loss(cell *c, const fl_member_status *m)
 {
     write_metric(c, m->loss);
@@ -154,6 +162,7 @@ static const column columns[] = {
     { "step", true, write_step },
     { "samples", true, write_samples },
     { "samples/s", true, write_rate },
+    { "to go", true, write_left },
     { "loss", true, write_loss },
     { "AUC", true, write_auc },
     { "reported", false, write_reported },
@@ -250,6 +259,23 @@ int status_of_job(const fl_job_status *s, char *out, size_t cap)
                     j.waits_for, j.n_here, j.n_members);
 }
 
+/* Of all trainers; the table has each one's own. */
+static void add_rate(FILE *out, const fl_job_summary *j)
+{
+    char time[32];
+
+    if (!j->samples)
+        return;
+    (void)fprintf(out, "all trainers together: %" PRIu64 " samples",
+                  j->samples);
+    if (!isnan(j->samples_per_second))
+        (void)fprintf(out, ", %.0f samples/s", j->samples_per_second);
+    if (!isnan(j->left_seconds))
+        (void)fprintf(out, ", this pass takes %s more",
+                      status_time(j->left_seconds, time));
+    (void)fputc('\n', out);
+}
+
 void status_page(FILE *out, const fl_job_status *s)
 {
     fl_job_summary j = FL_INIT(fl_job_summary);
@@ -265,4 +291,5 @@ void status_page(FILE *out, const fl_job_status *s)
         return;
     (void)fprintf(out, "the job began %s ago and is at step %" PRIu64 "\n",
                   status_time(j.running_seconds, time), j.step);
+    add_rate(out, &j);
 }

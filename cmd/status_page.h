@@ -14,6 +14,7 @@
  *     barrier "epoch": open for 4.2 s, waits for trainer 1 (last seen at ...
  *
  *     the job began 3 min 5 s ago and is at step 120
+ *     all trainers together: 7680 samples, 41 samples/s, this pass takes 2 min more
  */
 void status_page(FILE *out, const fl_job_status *s);
 

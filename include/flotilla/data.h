@@ -283,6 +283,9 @@ typedef struct fl_progress {
     double loss, auc; /* of the newest batch, at the end of all; NaN: none */
     const char *text; /* fetched values, the profile; NULL: numbers alone */
     bool has_loss;    /* a loss that is NaN is the loss */
+    /* In a job the numbers above are this worker's. */
+    int worker, n_workers;         /* n_workers 0: it is in no job */
+    double job_samples_per_second; /* of all workers; NaN: not known yet */
 } fl_progress;
 
 /* Called with the numbers about once a second and at the end, and with each

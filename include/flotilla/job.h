@@ -261,7 +261,8 @@ fl_status fl_job_stats_json(fl_job *j, char **json);
 /* --- looking from outside ------------------------------------------------ */
 
 /* Members, phases and who waits for whom, as server 0 at `address` sees it:
-   a picture of one moment. Texts live as long as the picture; a number that is
+   a picture of one moment. Where nobody listens that is said at once, with
+   FL_ERR_CLOSED. Texts live as long as the picture; a number that is
    not known is NaN, or 0 where it counts. Every struct is filled up to the size
    that it begins with. */
 typedef struct fl_job_status fl_job_status;
@@ -272,13 +273,16 @@ FL_API void fl_job_status_free(fl_job_status *s);
 
 typedef struct fl_job_summary {
     uint32_t size;
-    bool is_complete;       /* all members have come */
-    bool is_over;           /* servers end */
-    int n_members, n_here;  /* trainers and servers; that have come */
-    uint64_t step;          /* of the job */
-    double running_seconds; /* since server 0 began */
-    const char *waits_for;  /* "trainer 1 and server 2", who has not come */
-    const char *why_over;   /* "": its trainers are done */
+    bool is_complete;          /* all members have come */
+    bool is_over;              /* servers end */
+    int n_members, n_here;     /* trainers and servers; that have come */
+    uint64_t step;             /* of the job */
+    double running_seconds;    /* since server 0 began */
+    const char *waits_for;     /* "trainer 1 and server 2", who has not come */
+    const char *why_over;      /* "": its trainers are done */
+    uint64_t samples;          /* of all trainers */
+    double samples_per_second; /* of those that are here */
+    double left_seconds;       /* of this pass, for the slowest of them */
 } fl_job_summary;
 FL_API FL_MUST_CHECK
 fl_status fl_job_status_summary(const fl_job_status *s, fl_job_summary *out);
@@ -295,7 +299,9 @@ typedef struct fl_member_status {
     uint64_t step, samples;
     double samples_per_second, loss, auc;
     double reported_seconds_ago;
-    const char *waits_for; /* "trainer 1 and trainer 4", at a barrier */
+    const char *waits_for;     /* "trainer 1 and trainer 4", at a barrier */
+    uint64_t samples_expected; /* at the end of this pass; 0: not known */
+    double left_seconds;       /* until then */
 } fl_member_status;
 /* Trainers by rank, then servers; false past the last one, and for a struct
    without a size. */
@@ -334,6 +340,36 @@ FL_API FL_MUST_CHECK
 fl_status fl_job_save_at_with(fl_ctx *c, const char *address, const char *dir,
                               const fl_job_save_args *args,
                               fl_job_saved *saved);
+
+/* --- jobs of this machine ------------------------------------------------ */
+
+/* A job that runs here, by the note that its launcher or its server 0 keeps in
+   the user's folder (docs/formats/job.md). Texts live as long as the list. */
+typedef struct fl_local_job {
+    uint32_t size;
+    uint32_t process; /* of `by` */
+    uint64_t began;   /* seconds since 1970 */
+    const char *name, *address, *program;
+    const char *by; /* "fleetrun", "server 0" or "worker 0" */
+} fl_local_job;
+
+/* The jobs of this user on this machine, the oldest first; notes of those that
+   are no more are removed. */
+typedef struct fl_local_jobs fl_local_jobs;
+FL_API FL_MUST_CHECK
+fl_status fl_local_jobs_get(fl_local_jobs **out);
+/* False past the last one, and for a struct without a size. */
+FL_API bool fl_local_jobs_at(const fl_local_jobs *l, size_t i,
+                             fl_local_job *out);
+/* All of it as JSON (docs/formats/job.md). Free with fl_text_free. */
+FL_API char *fl_local_jobs_json(const fl_local_jobs *l);
+FL_API void fl_local_jobs_free(fl_local_jobs *l); /* NULL is fine */
+
+/* Writes a note of a job that this process starts; process and began are filled
+   in. Others of the same user can look at the job by it. Remove the file *path
+   when the job is over, and free the text with fl_text_free. */
+FL_API FL_MUST_CHECK
+fl_status fl_job_announce(fl_ctx *c, const fl_local_job *job, char **path);
 
 /* --- secrets ------------------------------------------------------------- */
 

@@ -1,6 +1,7 @@
 /* job.c - a job: connecting, declaring, starting and leaving. */
 #include "dist/job.h"
 
+#include <math.h>
 #include <inttypes.h>
 
 #include "base/args.h"
@@ -78,6 +79,8 @@ static fl_job *make(fl_ctx *c, fl_role_kind role, fl_endpoints *net,
     j->dist = dist;
     fl_mutex_init(&j->mu);
     fl_cond_init(&j->idle);
+    fl_mutex_init(&j->reports.mu);
+    j->reports.rate = j->loss = j->auc = NAN;
     *net = (fl_endpoints){ 0 };
     return j;
 }
@@ -141,6 +144,7 @@ void fl_job_free(fl_job *j)
     if (!j)
         return;
     leave(j);
+    fl_job_end_reports(j);
     if (j->ctx->job == j) {
         j->ctx->comm = j->before;
         j->ctx->mode = &fl_mode_local;
@@ -160,6 +164,7 @@ void fl_job_free(fl_job *j)
     fl_endpoints_close(&j->net);
     fl_cond_release(&j->idle);
     fl_mutex_release(&j->mu);
+    fl_mutex_release(&j->reports.mu);
     fl_free(j);
 }
 

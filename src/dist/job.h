@@ -42,6 +42,16 @@ typedef struct fl_job_begin {
     char *path, *plan; /* ckpt/load_plan.h, as text */
 } fl_job_begin;
 
+/* What a trainer tells server 0 without waiting: one at a time, and the newest of
+   those that came meanwhile. */
+typedef struct fl_job_reports {
+    fl_mutex mu;
+    bool is_under_way, has_next, is_over; /* guarded by mu */
+    fl_report_request next;               /* guarded by mu */
+    fl_report_reply reply;                /* of the one under way */
+    _Atomic double rate;                  /* of the job, as told last */
+} fl_job_reports;
+
 struct fl_job {
     fl_comm serving;      /* the port of a server's context; the first member */
     fl_contents contents; /* of a server: what its programs have said so far */
@@ -60,10 +70,11 @@ struct fl_job {
     _Atomic uint64_t n_barriers;
     uint64_t n_shuffles; /* global ones so far */
     fl_dispatch_name *dispatches;
-    uint64_t n_samples;       /* of passes over data that are over */
-    uint64_t n_tests;         /* examinations in the midst of training */
-    atomic_bool meets;        /* a pass trains that they are made in */
-    atomic_bool is_reporting; /* a report is under way */
+    uint64_t n_samples; /* of passes over data that are over */
+    double loss, auc;   /* at the end of the last of them */
+    uint64_t n_tests;   /* examinations in the midst of training */
+    atomic_bool meets;  /* a pass trains that they are made in */
+    fl_job_reports reports;
 
     fl_mutex mu; /* also held while declaring */
     fl_cond idle;
@@ -149,9 +160,13 @@ fl_status fl_job_load_as(fl_job *j, const char *dir, const fl_load_wish *wish);
 FL_MUST_CHECK
 fl_status fl_job_load_own(fl_job *j, const char *path);
 
-/* As fl_job_report, without waiting; nothing is sent while the one before is
-   under way, or before the job has begun. Any thread. */
-void fl_job_report_later(fl_job *j, const char *phase, uint64_t samples,
-                         double loss, double auc);
+/* As fl_job_report, without waiting; nothing is sent before the job has begun.
+   Any thread. */
+void fl_job_report_later(fl_job *j, const char *phase,
+                         const fl_report_request *r);
+/* None begins any more: the connection is closed next. */
+void fl_job_end_reports(fl_job *j);
+/* Samples per second of all trainers, as told last; NaN: not known. */
+double fl_job_rate(const fl_job *j);
 
 #endif

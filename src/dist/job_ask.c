@@ -96,31 +96,65 @@ fl_status fl_job_report(fl_job *j, const char *phase, uint64_t samples,
                         double loss, double auc)
 {
     fl_report_request r = { .samples = samples, .loss = loss, .auc = auc };
+    fl_report_reply of_job;
 
     fl_msg_text(r.phase, phase);
-    ASK(j, fl_client_report(client_of(j), &r, FL_WAIT));
+    ASK(j, fl_client_report(client_of(j), &r, &of_job, FL_WAIT));
     return FL_OK;
 }
 
-/* A report that is lost is no matter: the next one comes soon. */
+static void report_done(void *arg, fl_status st);
+
+/* Under mu, so that none begins once the reports have ended. A report that is
+   lost is no matter: the next one comes soon. */
+static void send_next(fl_job *j)
+{
+    fl_job_reports *r = &j->reports;
+
+    if (!r->has_next || r->is_over)
+        return;
+    r->has_next = false;
+    r->is_under_way = !fl_client_report(client_of(j), &r->next, &r->reply,
+                                        (fl_ending){ report_done, j });
+}
+
 static void report_done(void *arg, fl_status st)
 {
     fl_job *j = arg;
 
-    (void)st;
-    atomic_store(&j->is_reporting, false);
+    fl_lock(&j->reports.mu);
+    j->reports.is_under_way = false;
+    if (!st) {
+        atomic_store(&j->reports.rate, j->reports.reply.rate);
+        send_next(j);
+    }
+    fl_unlock(&j->reports.mu);
 }
 
-void fl_job_report_later(fl_job *j, const char *phase, uint64_t samples,
-                         double loss, double auc)
+void fl_job_report_later(fl_job *j, const char *phase,
+                         const fl_report_request *r)
 {
-    fl_report_request r = { .samples = samples, .loss = loss, .auc = auc };
-
-    if (!client_of(j) || atomic_exchange(&j->is_reporting, true))
+    if (!client_of(j))
         return;
-    fl_msg_text(r.phase, phase);
-    if (fl_client_report(client_of(j), &r, (fl_ending){ report_done, j }))
-        atomic_store(&j->is_reporting, false);
+    fl_lock(&j->reports.mu);
+    j->reports.next = *r;
+    fl_msg_text(j->reports.next.phase, phase);
+    j->reports.has_next = true;
+    if (!j->reports.is_under_way)
+        send_next(j);
+    fl_unlock(&j->reports.mu);
+}
+
+void fl_job_end_reports(fl_job *j)
+{
+    fl_lock(&j->reports.mu);
+    j->reports.is_over = true;
+    fl_unlock(&j->reports.mu);
+}
+
+double fl_job_rate(const fl_job *j)
+{
+    return atomic_load(&j->reports.rate);
 }
 
 /* --- counters of this trainer --------------------------------------------- */

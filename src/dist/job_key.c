@@ -2,7 +2,6 @@
 #include "dist/job_key.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +11,8 @@
 #include "base/file.h"
 #include "ctx/ctx.h"
 #include "flotilla/job.h"
+#include "ps/job_file.h"
+#include "ps/user_folder.h"
 #include "rpc/stream/address.h"
 #include "rpc/wire/auth.h"
 
@@ -67,70 +68,35 @@ fl_status fl_job_key_load(fl_conf *conf)
     return st;
 }
 
-/* --- the folder of a user's keys ------------------------------------------ */
-
-/* In /tmp somebody else may have taken the name. A home is the last choice:
-   several machines may share it, and with it the numbers of ports. */
-typedef enum key_place {
-    RUNTIME_FOLDER,
-    TEMP_FOLDER,
-    HOME_FOLDER,
-    N_KEY_PLACES
-} key_place;
-
-/* False when there is no such folder. */
-static bool folder_of(key_place place, fl_str *out)
-{
-    const char *base =
-        getenv(place == RUNTIME_FOLDER ? "XDG_RUNTIME_DIR" : "HOME");
-
-    if (place == TEMP_FOLDER)
-        fl_str_addf(out, "/tmp/flotilla-%u", (unsigned)geteuid());
-    else if (base && *base == '/')
-        fl_str_addf(out, place == HOME_FOLDER ? "%s/.flotilla" : "%s/flotilla",
-                    base);
-    return out->len > 0;
-}
-
-/* In a folder that somebody else has made, he could change what we read. */
-static bool is_ours(const char *folder)
-{
-    struct stat st;
-
-    return lstat(folder, &st) == 0 && S_ISDIR(st.st_mode) &&
-           st.st_uid == geteuid() && !(st.st_mode & (S_IRWXG | S_IRWXO));
-}
+/* --- the place of a key --------------------------------------------------- */
 
 /* The file of an address in the first folder that `is_good` says yes to. */
-static bool find_place(const fl_address *a,
-                       bool (*is_good)(const char *folder, const char *path),
-                       fl_str *out)
-{
-    for (key_place place = 0; place < N_KEY_PLACES; place++) {
-        fl_str folder = { 0 };
-        bool is_found = folder_of(place, &folder);
+typedef struct key_search {
+    const fl_address *address;
+    bool (*is_good)(const char *folder, const char *path);
+    fl_str *out;
+} key_search;
 
-        if (is_found) {
-            fl_str_addf(out, "%s/%u.key", folder.data, a->port);
-            is_found = is_good(folder.data, out->data);
-        }
-        fl_str_release(&folder);
-        if (is_found)
-            return true;
-        fl_str_release(out);
-    }
+static bool try_folder(void *arg, const char *folder)
+{
+    const key_search *s = arg;
+
+    fl_str_addf(s->out, "%s/%u.key", folder, s->address->port);
+    if (s->is_good(folder, s->out->data))
+        return true;
+    fl_str_release(s->out);
     return false;
 }
 
 static bool can_make(const char *folder, const char *path)
 {
     (void)path;
-    return (mkdir(folder, 0700) == 0 || errno == EEXIST) && is_ours(folder);
+    return fl_user_folder_make(folder);
 }
 
 static bool has_key(const char *folder, const char *path)
 {
-    return is_ours(folder) && access(path, R_OK) == 0;
+    return fl_user_folder_is_ours(folder) && access(path, R_OK) == 0;
 }
 
 /* --- making --------------------------------------------------------------- */
@@ -139,22 +105,14 @@ static fl_status write_key(const char *path, const char *job)
 {
     char token[FL_LOOK_TOKEN_BYTES];
     fl_str text = { 0 };
-    int fd, err;
+    fl_status st;
 
-    (void)unlink(path); /* of a job that is no more: the port was free */
-    fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (fd < 0)
-        return fl_file_failed("make", path, errno);
     fl_auth_new_token(token);
     fl_str_addf(&text, "%s\n%s\n", token, job);
-    err = fl_file_put(fd, text.data, text.len);
-    if (close(fd) != 0 && !err)
-        err = errno;
+    /* What is there is of a job that is no more: the port was free. */
+    st = fl_user_file_write(path, text.data, text.len);
     fl_str_release(&text);
-    if (!err)
-        return FL_OK;
-    (void)unlink(path);
-    return fl_file_failed("write", path, err);
+    return st;
 }
 
 fl_status fl_job_key_make(const char *address, const char *job, char **path)
@@ -164,7 +122,7 @@ fl_status fl_job_key_make(const char *address, const char *job, char **path)
     fl_status st;
 
     FL_TRY(fl_address_parse(&a, address));
-    if (!find_place(&a, can_make, &at))
+    if (!fl_user_folders(try_folder, &(key_search){ &a, can_make, &at }))
         FL_FAIL(FL_ERR_IO,
                 "there is no folder for the job's token: neither "
                 "/tmp/flotilla-%u nor one in XDG_RUNTIME_DIR or HOME can be "
@@ -201,7 +159,7 @@ static void find_key(const char *address, fl_job_key *out)
     size_t len;
 
     if (fl_address_parse(&a, address) || !is_here(&a) ||
-        !find_place(&a, has_key, &path))
+        !fl_user_folders(try_folder, &(key_search){ &a, has_key, &path }))
         return;
     if (fl_file_read(path.data, KEY_BYTES_MAX, &text, &len) == FL_OK) {
         at = text;
@@ -212,6 +170,20 @@ static void find_key(const char *address, fl_job_key *out)
         fl_free(text);
     }
     fl_str_release(&path);
+}
+
+/* The same by the note of a running job, which has the right to look. */
+static bool find_look(const char *address, fl_job_key *out)
+{
+    fl_local_jobs *l = fl_job_files_read();
+    const fl_job_file *f = fl_job_files_find(l, address);
+
+    if (f) {
+        fl_str_add(&out->token, f->look);
+        fl_str_add(&out->job, f->job.name);
+    }
+    fl_local_jobs_free(l);
+    return f != NULL;
 }
 
 static void put_text(fl_str *s, const char *text)
@@ -232,6 +204,9 @@ void fl_job_key_choose(fl_job_key *out, const fl_conf *conf,
     if (!conf->join_token[0] && !has_look)
         find_key(address, out);
     fl_err_put_back(&was);
+    if (use == FL_JOB_LOOK && !out->token.len && !conf->join_token[0] &&
+        !has_look)
+        has_look = find_look(address, out);
     if (!out->token.len)
         put_text(&out->token, has_look ? conf->look_token : conf->join_token);
     if (!out->job.len || fl_conf_from_of(conf, "job") != FL_FROM_DEFAULT)

@@ -1,15 +1,11 @@
 /* job_key.h - the secrets of jobs: where they lie, and which one is shown.
  *
- * A launcher keeps the token of a job of one machine in a file of its user:
- *
- *     $XDG_RUNTIME_DIR/flotilla/PORT.key
- *     /tmp/flotilla-UID/PORT.key
- *     $HOME/.flotilla/PORT.key
- *
- * with the port of server 0. The first line is the token, the second the job's
- * name. The folder is for its owner alone, and so is the file. Processes of the
- * job get the path by the setting join_token_file; tools of the same user find
- * it by the address.
+ * A launcher keeps the token of a job of one machine in its user's folder
+ * (ps/user_folder.h), as PORT.key with the port of server 0. The first line is the
+ * token, the second the job's name. Processes of the job get the path by the
+ * setting join_token_file; tools of the same user find it by the address. Of a
+ * job whose token its caller has set there is the look token alone, in the note
+ * of ps/job_file.h.
  */
 #ifndef FL_DIST_JOB_KEY_H
 #define FL_DIST_JOB_KEY_H
@@ -29,8 +25,8 @@ typedef struct fl_job_key {
 
 typedef enum fl_job_use { FL_JOB_LOOK, FL_JOB_CHANGE } fl_job_use;
 
-/* By the settings, or else by the user's key of that address. Looking needs the
-   look token alone, so nothing more is shown. */
+/* By the settings, or else by the user's key of that address, or by the note of
+   the job. Looking needs the look token alone, so nothing more is shown. */
 void fl_job_key_choose(fl_job_key *out, const fl_conf *conf,
                        const char *address, fl_job_use use);
 void fl_job_key_release(fl_job_key *k);

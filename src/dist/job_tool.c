@@ -138,6 +138,7 @@ static fl_status open_link(question *q, const fl_ctx *c, const fl_endpoints *e,
         .suspect_ms = (uint64_t)conf->suspect_ms,
         .connect_timeout_ms = ms,
         .restart_timeout_ms = ms,
+        .must_listen = true,
     };
 
     (void)snprintf(o.me.job, sizeof(o.me.job), "%s", fl_str_text(&q->key.job));

@@ -34,6 +34,7 @@ fl_server_options fl_server_options_of(const fl_conf *conf)
         .arena_bytes = (uint64_t)conf->arena_bytes,
         .max_connections = (int)conf->max_connections,
         .conf = conf,
+        .is_announced = true,
     };
 }
 

@@ -72,6 +72,8 @@ static void add_member(fl_json *j, const fl_member_status *m)
     fl_json_f64(j, "auc", m->auc);
     fl_json_f64(j, "reported_seconds_ago", m->reported_seconds_ago);
     add_text(j, "waits_for", m->waits_for);
+    fl_json_u64(j, "samples_expected", m->samples_expected);
+    fl_json_f64(j, "left_seconds", m->left_seconds);
     fl_json_end(j);
 }
 
@@ -98,6 +100,9 @@ static void add_summary(fl_json *j, const fl_job_summary *m)
     fl_json_f64(j, "running_seconds", m->running_seconds);
     add_text(j, "waits_for", m->waits_for);
     add_text(j, "why_over", m->why_over);
+    fl_json_u64(j, "samples", m->samples);
+    fl_json_f64(j, "samples_per_second", m->samples_per_second);
+    fl_json_f64(j, "left_seconds", m->left_seconds);
 }
 
 char *fl_job_status_json(const fl_job_status *s)

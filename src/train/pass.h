@@ -55,6 +55,7 @@ typedef struct fl_train_pass {
     fl_job *job;        /* that hears how far it is; NULL: none */
     const char *phase;  /* as it is told */
     uint64_t report_ns; /* when it is told next */
+    uint64_t total;     /* records of it; 0: not known */
     fl_train_tally *tallies;
     uint64_t began_ns;
     _Atomic double loss, auc; /* of the newest batch */

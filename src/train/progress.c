@@ -13,6 +13,9 @@
 /* Clears the rest of a line on a terminal. */
 #define TO_END_OF_LINE "\x1b[K"
 
+/* Below this a pass has hundredths. */
+#define SHORT_SECONDS 1.0
+
 /* Waiting below this share is not worth a word. */
 #define WAIT_SHARE_SHOWN 0.01
 
@@ -53,6 +56,10 @@ static void add_time(char *out, size_t cap, size_t *len, double seconds)
 {
     long s = lround(seconds);
 
+    if (seconds < SHORT_SECONDS) {
+        add(out, cap, len, "%.2g s", seconds);
+        return;
+    }
     if (s >= 3600)
         add(out, cap, len, "%ld:%02ld:%02ld", s / 3600, s / 60 % 60, s % 60);
     else
@@ -74,16 +81,30 @@ static void add_way_to_go(char *out, size_t cap, size_t *len,
     add(out, cap, len, " left");
 }
 
-void fl_progress_line(const fl_progress *s, char *out, size_t cap)
+/* Whose rate it is, where there are several. */
+static void add_rates(char *out, size_t cap, size_t *len, const fl_progress *s)
 {
     double rate = s->seconds > 0 ? (double)s->samples / s->seconds : 0;
+
+    if (s->n_workers > 1)
+        add(out, cap, len, "worker %d of %d: ", s->worker, s->n_workers);
+    add_count(out, cap, len, (double)s->samples);
+    add(out, cap, len, " samples, ");
+    add_count(out, cap, len, rate);
+    add(out, cap, len, "/s");
+    if (s->n_workers > 1 && !isnan(s->job_samples_per_second)) {
+        add(out, cap, len, " (all workers ");
+        add_count(out, cap, len, s->job_samples_per_second);
+        add(out, cap, len, "/s)");
+    }
+}
+
+void fl_progress_line(const fl_progress *s, char *out, size_t cap)
+{
     size_t len = 0;
 
     out[0] = '\0';
-    add_count(out, cap, &len, (double)s->samples);
-    add(out, cap, &len, " samples, ");
-    add_count(out, cap, &len, rate);
-    add(out, cap, &len, "/s");
+    add_rates(out, cap, &len, s);
     if (s->has_loss && isnan(s->loss))
         add(out, cap, &len, ", loss nan");
     else if (!isnan(s->loss))

@@ -407,6 +407,8 @@ static fl_status run_pass(fl_train_pass *p, fl_dataset_report *report)
         FL_TRY(fl_objective_clear_counts(p->scope, p->program, p->args->auc));
     FL_TRY(fl_dataset_begin_at(p->data, p->n_threads * p->at_once, p->from));
     name_feeds(p);
+    p->total = p->args->total_records ? p->args->total_records
+                                      : fl_dataset_records(p->data);
     p->began_ns = fl_now_ns();
     st = train_threads(p);
     if (!st && !p->is_infer)
@@ -417,6 +419,9 @@ static fl_status run_pass(fl_train_pass *p, fl_dataset_report *report)
         fl_passes_leave(p->exe->ctx->passes);
     if (!st) {
         fl_dataset_report r = end_pass(p);
+
+        if (!atomic_load(&p->is_interrupted))
+            fl_dataset_set_records(p->data, r.samples);
 
         if (report)
             st = FL_ARGS_FILL(fl_dataset_report, report, &r);

@@ -3,6 +3,7 @@
  * Training threads share nothing with the watcher but a few counters; thread 0
  * alone prints, and copies what it fetched when the watcher has asked for it.
  */
+#include <math.h>
 #include <string.h>
 
 #include "train/pass.h"
@@ -64,8 +65,8 @@ static double seconds_of(fl_train_pass *p)
 fl_progress fl_train_progress(fl_train_pass *p)
 {
     double seconds = seconds_of(p);
-    fl_progress s = FL_INIT(fl_progress, .total = p->args->total_records,
-                            .samples = p->before.samples);
+    fl_progress s =
+        FL_INIT(fl_progress, .total = p->total, .samples = p->before.samples);
 
     for (int i = 0; i < p->n_threads; i++)
         s.samples += atomic_load(&p->tallies[i].samples);
@@ -74,6 +75,11 @@ fl_progress fl_train_progress(fl_train_pass *p)
     s.loss = atomic_load(&p->loss);
     s.auc = atomic_load(&p->auc);
     s.wait_share = fl_dataset_waited(p->data) / (seconds * p->n_threads + 1e-9);
+    if (p->job) {
+        s.worker = fl_job_rank(p->job);
+        s.n_workers = p->job->dist->config.n_trainers;
+        s.job_samples_per_second = fl_job_rate(p->job);
+    }
     return s;
 }
 
@@ -186,15 +192,22 @@ static void call_handler(fl_train_pass *p, uint64_t *next_ns)
     }
 }
 
+/* Until there is a loss, the one of the pass before stands. */
 static void tell_job(fl_train_pass *p, const char *phase)
 {
     fl_progress s = fl_train_progress(p);
+    const fl_job *j = p->job;
 
-    fl_job_report_later(p->job, phase, p->job->n_samples + s.samples, s.loss,
-                        s.auc);
+    fl_job_report_later(p->job, phase,
+                        &(fl_report_request){
+                            .samples = j->n_samples + s.samples,
+                            .loss = isnan(s.loss) ? j->loss : s.loss,
+                            .auc = isnan(s.auc) ? j->auc : s.auc,
+                            .expected = s.total ? j->n_samples + s.total : 0,
+                        });
 }
 
-/* About once a second; a pass that is shorter is not worth a word. */
+/* At once, as the pass may be short, and then about once a second. */
 static void report_in_time(fl_train_pass *p)
 {
     if (fl_now_ns() < p->report_ns)
@@ -206,9 +219,12 @@ static void report_in_time(fl_train_pass *p)
 /* After the watcher. */
 void fl_train_end_report(fl_train_pass *p)
 {
-    if (p->report_ns > p->began_ns + REPORT_NS)
-        tell_job(p, "idle");
-    p->job->n_samples += fl_train_progress(p).samples;
+    fl_progress s = fl_train_progress(p);
+
+    tell_job(p, "idle");
+    p->job->n_samples += s.samples;
+    p->job->loss = s.loss;
+    p->job->auc = s.auc;
 }
 
 static void tell_in_time(fl_train_pass *p)
@@ -227,6 +243,8 @@ static void watch(void *arg)
     fl_train_pass *p = arg;
     uint64_t next_ns = p->began_ns;
 
+    if (p->job)
+        report_in_time(p);
     fl_lock(&p->mu);
     while (!p->is_over) {
         fl_cond_wait_until(&p->wake, &p->mu,
@@ -248,7 +266,7 @@ fl_status fl_train_watch(fl_train_pass *p)
     fl_cond_init(&p->wake);
     p->copies = fl_alloc((n + 1) * sizeof(*p->copies));
     p->copied = fl_alloc((n + 1) * sizeof(*p->copied));
-    p->report_ns = p->began_ns + REPORT_NS;
+    p->report_ns = p->began_ns;
     if (!p->args->on_progress && !p->args->fetch_handler && !p->job)
         return FL_OK;
     return fl_thread_start(&p->watcher, "fl-watch", watch, p);

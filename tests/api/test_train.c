@@ -303,6 +303,56 @@ static void progress_lines_are_for_people(void **state)
     assert_string_equal(line, "999 samples");
 }
 
+static void a_worker_and_its_job_are_told_apart(void **state)
+{
+    fl_progress s = FL_INIT(fl_progress, .samples = 1204000, .seconds = 20.7,
+                            .loss = NAN, .auc = NAN, .worker = 1,
+                            .n_workers = 2, .job_samples_per_second = 115000);
+    char line[256];
+
+    (void)state;
+    fl_progress_line(&s, line, sizeof(line));
+    assert_string_equal(line, "worker 1 of 2: 1.20M samples, 58.2k/s (all "
+                              "workers 115k/s)");
+    s.job_samples_per_second = NAN;
+    fl_progress_line(&s, line, sizeof(line));
+    assert_string_equal(line, "worker 1 of 2: 1.20M samples, 58.2k/s");
+    s.n_workers = 1;
+    fl_progress_line(&s, line, sizeof(line));
+    assert_string_equal(line, "1.20M samples, 58.2k/s");
+}
+
+static void a_pass_below_a_second_is_told(void **state)
+{
+    fl_progress s = FL_INIT(fl_progress, .is_last = true, .samples = 999,
+                            .seconds = 0.0237, .loss = NAN, .auc = NAN);
+    char line[256];
+
+    (void)state;
+    fl_progress_line(&s, line, sizeof(line));
+    assert_string_equal(line, "999 samples, 42.2k/s, 0.024 s in all");
+}
+
+/* The first pass over files does not know how long it is, the second does. */
+static void take_total(void *arg, const fl_progress *s)
+{
+    if (s->is_last)
+        *(uint64_t *)arg = s->total;
+}
+
+static void a_second_pass_knows_its_length(void **state)
+{
+    fixture *f = *state;
+    fl_dataset_report report = FL_INIT(fl_dataset_report);
+    uint64_t totals[2] = { 0 };
+
+    for (int i = 0; i < 2; i++)
+        assert_ok(fl_train_from_dataset(
+            f->exe, main_of(f), f->data, &report, .print_period = -1,
+            .on_progress = take_total, .progress_arg = &totals[i]));
+    assert_int_equal(totals[1], report.samples);
+}
+
 /* --- what goes wrong ----------------------------------------------------- */
 
 static void a_failing_pipe_ends_the_pass_by_name(void **state)
@@ -463,9 +513,12 @@ int main(void)
         TEST(inference_changes_nothing),
         TEST(fetches_are_printed_by_period),
         TEST(progress_is_numbers_and_ends_once),
+        TEST(a_second_pass_knows_its_length),
         TEST(the_profile_comes_with_debug),
         TEST(a_fetch_handler_is_called_by_period),
         cmocka_unit_test(progress_lines_are_for_people),
+        cmocka_unit_test(a_worker_and_its_job_are_told_apart),
+        cmocka_unit_test(a_pass_below_a_second_is_told),
         TEST(a_failing_pipe_ends_the_pass_by_name),
         TEST(unknown_names_are_refused),
         TEST(the_auc_of_a_pass_starts_anew),

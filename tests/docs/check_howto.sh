@@ -7,6 +7,7 @@ PATH=$(cd "$(dirname "$1")/../examples" && pwd):$PATH
 shift
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
+export FLOTILLA_RUNTIME_DIR="$dir/run" # jobs of others are not looked at
 failed=0
 
 # The blocks, each told before it runs.

@@ -134,9 +134,12 @@ port=7292
 export FLOTILLA_JOIN_TOKEN=mine FLOTILLA_JOB=own
 begin
 [ ! -e "$keys/$port.key" ] || fail 'a key beside the token of the environment'
-(unset FLOTILLA_JOIN_TOKEN; ask status 127.0.0.1:$port $patience
+(unset FLOTILLA_JOIN_TOKEN; ask shutdown 127.0.0.1:$port $patience
     [ $code -eq 1 ]) ||
-    fail 'status without the token'
+    fail 'the end without the token'
+(unset FLOTILLA_JOIN_TOKEN; ask status 127.0.0.1:$port
+    [ $code -eq 0 ]) ||
+    fail 'the owner cannot look at a job whose token was given'
 finish
 unset FLOTILLA_JOIN_TOKEN FLOTILLA_JOB
 

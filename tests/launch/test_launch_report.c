@@ -18,7 +18,7 @@
 typedef struct onlooker {
     char address[64];
     char folder[64], data[96], go[96]; /* the data waits for the file `go` */
-    bool saw_train, saw_idle;
+    bool saw_train, saw_idle, saw_short;
 } onlooker;
 
 static bool has_phase(const fl_job_status *s, const char *phase)
@@ -28,7 +28,16 @@ static bool has_phase(const fl_job_status *s, const char *phase)
     return fl_job_status_member(s, 0, &m) && !strcmp(m.phase, phase);
 }
 
-static bool wait_for_phase(const onlooker *o, const char *phase)
+/* Idle, with so many samples behind it. */
+static bool is_seen(const fl_job_status *s, const char *phase, uint64_t samples)
+{
+    fl_member_status m = FL_INIT(fl_member_status);
+
+    return has_phase(s, phase) && fl_job_status_member(s, 0, &m) &&
+           m.samples >= samples;
+}
+
+static bool wait_for(const onlooker *o, const char *phase, uint64_t samples)
 {
     const struct timespec pause = { .tv_nsec = 20 * 1000 * 1000 };
     uint64_t until = fl_now_ns() + WAIT_NS;
@@ -39,7 +48,7 @@ static bool wait_for_phase(const onlooker *o, const char *phase)
         fl_job_status *s;
 
         if (!fl_job_status_get(&s, c, o->address)) {
-            is_there = has_phase(s, phase);
+            is_there = is_seen(s, phase, samples);
             fl_job_status_free(s);
         }
         nanosleep(&pause, NULL);
@@ -53,7 +62,7 @@ static void look(void *arg)
     onlooker *o = arg;
     FILE *f;
 
-    o->saw_train = wait_for_phase(o, "train");
+    o->saw_train = wait_for(o, "train", 0);
     f = fopen(o->go, "w");
     if (f)
         fclose(f);
@@ -93,7 +102,13 @@ static fl_status train(kit_trainer *t, void *arg)
                                    d, NULL, .n_threads = 1, .print_period = -1);
     fl_thread_join(thread);
     if (!st)
-        o->saw_idle = wait_for_phase(o, "idle");
+        o->saw_idle = wait_for(o, "idle", SAMPLES);
+    /* The data does not wait any more. */
+    if (!st)
+        st = fl_train_from_dataset(t->exe, fl_transpiler_trainer(t->transpiler),
+                                   d, NULL, .n_threads = 1, .print_period = -1);
+    if (!st)
+        o->saw_short = wait_for(o, "idle", 2 * SAMPLES);
     fl_dataset_free(d);
     return st;
 }
@@ -131,6 +146,7 @@ static void a_pass_over_data_is_seen_from_outside(void **state)
             fail_msg("member %d: %s", i, texts[i]);
     assert_true(o.saw_train);
     assert_true(o.saw_idle);
+    assert_true(o.saw_short);
 }
 
 int main(void)

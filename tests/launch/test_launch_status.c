@@ -25,6 +25,7 @@ static fl_member_status worker(int rank, const char *phase, double rate,
                                .loss = loss,
                                .auc = auc,
                                .reported_seconds_ago = 0.2,
+                               .left_seconds = NAN,
                                .waits_for = "" };
 }
 
@@ -34,6 +35,7 @@ static fl_job_status *running(void)
 
     s->summary = (fl_job_summary){ .size = sizeof(s->summary),
                                    .is_complete = true,
+                                   .left_seconds = NAN,
                                    .waits_for = "",
                                    .why_over = "" };
     return s;
@@ -60,6 +62,16 @@ static void rates_add_up_and_the_slowest_is_named(void **state)
     fl_vec_push(&s->members, server);
     expect(s, "train, 15.5k samples/s, loss 0.4600, AUC 0.7900, slowest is "
               "worker 1 (3.5k/s)");
+}
+
+static void the_end_of_the_pass_is_told(void **state)
+{
+    fl_job_status *s = running();
+
+    (void)state;
+    s->summary.left_seconds = 95;
+    fl_vec_push(&s->members, worker(0, "train", 12000, NAN, NAN));
+    expect(s, "train, 12.0k samples/s, 95 s left");
 }
 
 static void what_is_not_known_is_left_out(void **state)
@@ -127,6 +139,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rates_add_up_and_the_slowest_is_named),
+        cmocka_unit_test(the_end_of_the_pass_is_told),
         cmocka_unit_test(what_is_not_known_is_left_out),
         cmocka_unit_test(who_is_waited_for_and_who_is_silent_is_told),
         cmocka_unit_test(a_job_that_waits_or_is_over_says_so),

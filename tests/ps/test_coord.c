@@ -418,7 +418,7 @@ static void a_lost_trainer_ends_the_job_by_name(void **state)
 
     (void)state;
     fl_coord_step(w->c, 7);
-    fl_coord_report(w->c, 1, &(fl_report_request){ "train", 700, 0.5, 0.7 },
+    fl_coord_report(w->c, 1, &(fl_report_request){ "train", 700, 0.5, 0.7, 0 },
                     w->now_ms);
     fl_coord_down(w->c, TRAINER, 1, "killed", w->now_ms);
     pass_ms(w, 60000);
@@ -447,7 +447,7 @@ static void the_job_goes_on_without_a_lost_trainer(void **state)
     size_t q0 = ask(w, 0, "epoch", 0), q1 = ask(w, 1, "epoch", 0), q2;
 
     (void)state;
-    fl_coord_report(w->c, 2, &(fl_report_request){ "train", 1200, NAN, NAN },
+    fl_coord_report(w->c, 2, &(fl_report_request){ "train", 1200, NAN, NAN, 0 },
                     w->now_ms);
     fl_coord_down(w->c, TRAINER, 2, "killed", w->now_ms);
     pass_ms(w, 59900);
@@ -597,9 +597,9 @@ static void news_of_nobody_changes_nothing(void **state)
     fl_coord_down(w->c, SERVER, 0, "that is here", w->now_ms);
     fl_coord_silent(w->c, SERVER, 0, 2000, 9, w->now_ms);
     fl_coord_down(w->c, FL_MEMBER_TOOL, 0, "a tool", w->now_ms);
-    fl_coord_report(w->c, 1, &(fl_report_request){ "train", 1, 1, 1 },
+    fl_coord_report(w->c, 1, &(fl_report_request){ "train", 1, 1, 1, 0 },
                     w->now_ms);
-    fl_coord_report(w->c, 77, &(fl_report_request){ "train", 1, 1, 1 },
+    fl_coord_report(w->c, 77, &(fl_report_request){ "train", 1, 1, 1, 0 },
                     w->now_ms);
     expect_quiet(w);
     assert_int_equal(fl_coord_epoch(w->c), epoch);

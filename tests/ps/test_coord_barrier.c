@@ -417,14 +417,15 @@ static void the_status_page_shows_who_waits_for_whom(void **state)
     (void)state;
     (void)snprintf(server_0.address, sizeof(server_0.address), "10.0.0.9:6174");
     assert_ok(fl_coord_join(w->c, &server_0, "", w->now_ms, &incarnation));
-    fl_coord_report(w->c, 0, &(fl_report_request){ "train", 1000, 0.7, NAN },
+    fl_coord_report(w->c, 0, &(fl_report_request){ "train", 1000, 0.7, NAN, 0 },
                     w->now_ms);
     pass_ms(w, 2000);
     fl_coord_step(w->c, 120);
     fl_coord_report(w->c, 0,
-                    &(fl_report_request){ "train", 6000, 0.693147, 0.75 },
+                    &(fl_report_request){ "train", 6000, 0.693147, 0.75, 0 },
                     w->now_ms);
-    fl_coord_report(w->c, 1, &(fl_report_request){ "load\tdata", 0, NAN, NAN },
+    fl_coord_report(w->c, 1,
+                    &(fl_report_request){ "load\tdata", 0, NAN, NAN, 0 },
                     w->now_ms);
     (void)ask(w, 0, "epoch", 3);
     fl_coord_silent(w->c, TRAINER, 1, 2000, 119, w->now_ms);
@@ -432,27 +433,31 @@ static void the_status_page_shows_who_waits_for_whom(void **state)
     fl_coord_leave(w->c, TRAINER, 3, w->now_ms);
     w->now_ms += 2500;
     expect_status(
-        w,
-        "member     address        process  phase      state         "
-        "incarnation  step  samples  samples/s     loss   AUC  reported   "
-        "waits for\n"
-        "trainer 0  10.0.0.0:4000       70  train      up                      "
-        "1   120     6000       2500  0.69315  0.75  2.5 s ago  trainer 1 and "
-        "trainer 2\n"
-        "trainer 1  10.0.0.1:4000       71  load?data  silent 4.5 s            "
-        "1   120        0          -        -     -  2.5 s ago  -\n"
-        "trainer 2  10.0.0.2:4000       72  -          down 2.5 s              "
-        "1     0        -          -        -     -  -          -\n"
-        "trainer 3  10.0.0.3:4000       73  -          left                    "
-        "1     0        -          -        -     -  -          -\n"
-        "server 0   10.0.0.9:6174       50  -          up                      "
-        "1     -        -          -        -     -  -          -\n"
-        "\n"
-        "barrier \"epoch\": open for 2.5 s, waits for trainer 1 (silent for "
-        "4.5 s, last seen at step 120) and trainer 2 (down for 2.5 s, last "
-        "seen at step 0) (1 of 3 trainers came)\n"
-        "\n"
-        "the job began 4.5 s ago and is at step 120\n");
+        w, "member     address        process  phase      state         "
+           "incarnation  step  samples  samples/s  to go     loss   AUC  "
+           "reported   waits for\n"
+           "trainer 0  10.0.0.0:4000       70  train      up                "
+           "      1   120     6000       2500      -  0.69315  0.75  2.5 s "
+           "ago  trainer 1 and trainer 2\n"
+           "trainer 1  10.0.0.1:4000       71  load?data  silent 4.5 s      "
+           "      1   120        0          -      -        -     -  2.5 s "
+           "ago  -\n"
+           "trainer 2  10.0.0.2:4000       72  -          down 2.5 s        "
+           "      1     0        -          -      -        -     -  -      "
+           "    -\n"
+           "trainer 3  10.0.0.3:4000       73  -          left              "
+           "      1     0        -          -      -        -     -  -      "
+           "    -\n"
+           "server 0   10.0.0.9:6174       50  -          up                "
+           "      1     -        -          -      -        -     -  -      "
+           "    -\n"
+           "\n"
+           "barrier \"epoch\": open for 2.5 s, waits for trainer 1 (silent "
+           "for 4.5 s, last seen at step 120) and trainer 2 (down for 2.5 "
+           "s, last seen at step 0) (1 of 3 trainers came)\n"
+           "\n"
+           "the job began 4.5 s ago and is at step 120\n"
+           "all trainers together: 6000 samples, 2500 samples/s\n");
     world_free(w);
 }
 
@@ -466,14 +471,15 @@ static void the_status_page_shows_the_rendezvous_and_the_end(void **state)
     (void)ask(w, 0, "start", 0);
     expect_status(
         w, "member     address        process  phase  state         "
-           "incarnation  step  samples  samples/s  loss  AUC  reported  "
-           "waits for\n"
-           "trainer 0  10.0.0.0:4000       70  -      up                      "
-           "1     0        -          -     -    -  -         trainer 1\n"
-           "trainer 1  -                    -  -      not here yet            "
-           "-     -        -          -     -    -  -         -\n"
-           "server 0   -                    -  -      up                      "
-           "1     -        -          -     -    -  -         -\n"
+           "incarnation  step  samples  samples/s  to go  loss  AUC  "
+           "reported  waits for\n"
+           "trainer 0  10.0.0.0:4000       70  -      up                    "
+           "  1     0        -          -      -     -    -  -         "
+           "trainer 1\n"
+           "trainer 1  -                    -  -      not here yet          "
+           "  -     -        -          -      -     -    -  -         -\n"
+           "server 0   -                    -  -      up                    "
+           "  1     -        -          -      -     -    -  -         -\n"
            "\n"
            "barrier \"start\": open for 0 s, waits for trainer 1 (1 of 2 "
            "trainers came)\n"
@@ -483,14 +489,14 @@ static void the_status_page_shows_the_rendezvous_and_the_end(void **state)
     pass_ms(w, 30000);
     expect_status(
         w, "member     address        process  phase  state         "
-           "incarnation  step  samples  samples/s  loss  AUC  reported  "
-           "waits for\n"
-           "trainer 0  10.0.0.0:4000       70  -      up                      "
-           "1     0        -          -     -    -  -         -\n"
-           "trainer 1  -                    -  -      not here yet            "
-           "-     -        -          -     -    -  -         -\n"
-           "server 0   -                    -  -      up                      "
-           "1     -        -          -     -    -  -         -\n"
+           "incarnation  step  samples  samples/s  to go  loss  AUC  "
+           "reported  waits for\n"
+           "trainer 0  10.0.0.0:4000       70  -      up                    "
+           "  1     0        -          -      -     -    -  -         -\n"
+           "trainer 1  -                    -  -      not here yet          "
+           "  -     -        -          -      -     -    -  -         -\n"
+           "server 0   -                    -  -      up                    "
+           "  1     -        -          -      -     -    -  -         -\n"
            "\n"
            "the job is over: trainer 1 did not come within 30 s (2 of 3 "
            "members are here): start it, or raise connect_timeout_ms\n"
@@ -505,7 +511,7 @@ static void rates_are_measured_over_a_second_and_begin_anew(void **state)
         uint64_t after_ms, samples;
         const char *rate;
     } reports[] = {
-        { 0, 500, " -  " },      { 400, 700, " -  " },
+        { 0, 500, " -  " },      { 400, 700, " 500 " },
         { 600, 1500, " 1000 " }, { 400, 9999, " 1000 " },
         { 600, 2500, " 1000 " }, { 2000, 100, " -  " },
         { 2000, 500, " 200 " },  { 50000, 500, " 0 " },
@@ -519,7 +525,7 @@ static void rates_are_measured_over_a_second_and_begin_anew(void **state)
         fl_coord_report(
             w->c, 0,
             &(fl_report_request){ "a phase with a long name that is cut",
-                                  reports[i].samples, 0, 0 },
+                                  reports[i].samples, 0, 0, 0 },
             w->now_ms);
         text = page_of(w, w->now_ms);
         row = strchr(text, '\n');
@@ -528,6 +534,39 @@ static void rates_are_measured_over_a_second_and_begin_anew(void **state)
             fail_msg("%zu: no%sin%s", i, reports[i].rate, row);
         free(text);
     }
+    world_free(w);
+}
+
+static void
+the_rate_of_the_job_and_the_end_of_its_pass_are_added_up(void **state)
+{
+    world *w = make_full(3);
+    fl_job_summary j = FL_INIT(fl_job_summary);
+    fl_member_status m = FL_INIT(fl_member_status);
+    fl_job_status *s;
+
+    (void)state;
+    for (uint64_t i = 0; i < 2; i++) {
+        fl_coord_report(w->c, 0,
+                        &(fl_report_request){ "train", 100 * i, 0, 0, 1100 },
+                        w->now_ms);
+        fl_coord_report(w->c, 1,
+                        &(fl_report_request){ "train", 50 * i, 0, 0, 1050 },
+                        w->now_ms);
+        w->now_ms += 1000;
+    }
+    assert_float_equal(fl_coord_rate(w->c), 150, 1e-6);
+    s = fl_coord_status(w->c, w->now_ms);
+    assert_ok(fl_job_status_summary(s, &j));
+    assert_int_equal(j.samples, 150);
+    assert_float_equal(j.samples_per_second, 150, 1e-6);
+    assert_float_equal(j.left_seconds, 20, 1e-6);
+    assert_true(fl_job_status_member(s, 0, &m));
+    assert_int_equal(m.samples_expected, 1100);
+    assert_float_equal(m.left_seconds, 10, 1e-6);
+    assert_true(fl_job_status_member(s, 2, &m));
+    assert_true(isnan(m.left_seconds));
+    fl_job_status_free(s);
     world_free(w);
 }
 
@@ -553,6 +592,8 @@ int main(void)
         cmocka_unit_test(the_status_page_shows_who_waits_for_whom),
         cmocka_unit_test(the_status_page_shows_the_rendezvous_and_the_end),
         cmocka_unit_test(rates_are_measured_over_a_second_and_begin_anew),
+        cmocka_unit_test(
+            the_rate_of_the_job_and_the_end_of_its_pass_are_added_up),
     };
 
     return cmocka_run_group_tests_name("coord_barrier", tests, NULL, NULL);

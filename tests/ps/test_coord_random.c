@@ -198,7 +198,7 @@ static void event(job *j)
         break;
     case 7:
         fl_coord_report(w->c, rank,
-                        &(fl_report_request){ "train", draw(j, 100), 1, 1 },
+                        &(fl_report_request){ "train", draw(j, 100), 1, 1, 0 },
                         w->now_ms);
         break;
     case 8:

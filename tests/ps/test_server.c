@@ -44,6 +44,7 @@ static void report(sim_cluster *c, trainer *t, const char *phase)
     fl_pack_u64(&p, 4096);
     fl_pack_f64(&p, 0.25);
     fl_pack_f64(&p, 0.75);
+    fl_pack_u64(&p, 0);
     ask_ok(c, t->links[0], FL_MSG_REPORT, REPEATED, &p);
 }
 

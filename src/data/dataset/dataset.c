@@ -122,6 +122,7 @@ fl_status fl_dataset_set_filelist(fl_dataset *d, const char *const *paths,
         fl_paths_release(&found);
         return st;
     }
+    d->n_records = 0;
     fl_paths_release(&d->input->paths);
     d->input->paths = found;
     d->input->is_stale = true;
@@ -487,6 +488,20 @@ void fl_dataset_interrupt(fl_dataset *d)
     if (d->n_consumers > 0 && d->queue)
         fl_queue_pass_close(d->queue);
     fl_unlock(&d->mu);
+}
+
+uint64_t fl_dataset_records(const fl_dataset *d)
+{
+    bool is_dealt = d->dispatcher.next != NULL;
+
+    return d->in_memory ? fl_dataset_get_memory_data_size(d)
+           : is_dealt   ? 0
+                        : d->n_records;
+}
+
+void fl_dataset_set_records(fl_dataset *d, uint64_t n)
+{
+    d->n_records = n;
 }
 
 void fl_dataset_end(fl_dataset *d)

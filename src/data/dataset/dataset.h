@@ -34,6 +34,12 @@ void fl_dataset_interrupt(fl_dataset *d);
 /* Seconds that all consumers waited for input, in the last pass. */
 double fl_dataset_waited(const fl_dataset *d);
 
+/* Records of a pass: those in memory, or as many as the last whole pass had; 0:
+   not known, as where files are dealt while workers read. */
+uint64_t fl_dataset_records(const fl_dataset *d);
+/* A whole pass over the files had so many. */
+void fl_dataset_set_records(fl_dataset *d, uint64_t n);
+
 /* As fl_dataset_begin, behind what was trained of this pass before; `from` is
    borrowed until the end of the pass, NULL: nothing was. Fails when it is of
    another pass or of other data. */

@@ -54,6 +54,7 @@ struct fl_dataset {
     uint64_t dispatched_from; /* the epoch when it came */
     fl_pump_stats stats;      /* of the last one */
     atomic_uint_fast64_t waited_ns;
+    uint64_t n_records; /* of a whole pass over these files; 0: not known */
 
     fl_loaded *loaded;   /* NULL: nothing is */
     fl_preload *preload; /* NULL: none is under way */

@@ -248,7 +248,7 @@ fl_status fl_client_step(fl_client *c, uint64_t add, uint64_t *step,
                          fl_ending ending);
 FL_MUST_CHECK
 fl_status fl_client_report(fl_client *c, const fl_report_request *r,
-                           fl_ending ending);
+                           fl_report_reply *of_job, fl_ending ending);
 /* An item, FL_DISPATCH_NONE or FL_DISPATCH_LATER. */
 FL_MUST_CHECK
 fl_status fl_client_dispatch(fl_client *c, const fl_dispatch_request *r,

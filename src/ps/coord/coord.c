@@ -27,7 +27,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define RATE_MS_MIN 1000 /* rates over less time than this jump about */
+#define RATE_MS_MIN 1000  /* rates over less time than this jump about */
+#define RATE_MS_FIRST 100 /* but are better than none */
 
 /* --- small things -------------------------------------------------------- */
 
@@ -673,16 +674,16 @@ static void take_samples(fl_member_progress *p, uint64_t samples,
                          uint64_t now_ms)
 {
     uint64_t ms = fl_coord_between(p->from_ms, now_ms);
+    bool is_anew = !p->is_known || samples < p->from_samples;
 
     p->samples = samples;
     p->at_ms = now_ms;
-    if (!p->is_known || samples < p->from_samples) {
+    if (is_anew)
         p->rate = NAN;
-    } else if (ms >= RATE_MS_MIN) {
+    else if (ms >= RATE_MS_MIN || (isnan(p->rate) && ms >= RATE_MS_FIRST))
         p->rate = (double)(samples - p->from_samples) * 1e3 / (double)ms;
-    } else {
+    if (!is_anew && ms < RATE_MS_MIN)
         return;
-    }
     p->from_samples = samples;
     p->from_ms = now_ms;
 }
@@ -698,9 +699,26 @@ void fl_coord_report(fl_coord *c, uint32_t rank, const fl_report_request *r,
     take_samples(&m->progress, r->samples, now_ms);
     m->progress.loss = r->loss;
     m->progress.auc = r->auc;
+    m->progress.expected = r->expected;
     m->progress.is_known = true;
     m->uses_incarnation = true;
     m->step = c->step;
+}
+
+double fl_coord_rate(const fl_coord *c)
+{
+    double sum = NAN;
+
+    for (uint32_t i = 0; i < c->n_trainers; i++) {
+        const fl_coord_member *m = &c->members[i];
+        double rate = m->state == FL_MEMBER_HERE && m->progress.is_known
+                          ? m->progress.rate
+                          : NAN;
+
+        if (!isnan(rate))
+            sum = isnan(sum) ? rate : sum + rate;
+    }
+    return sum;
 }
 
 /* --- making and asking --------------------------------------------------- */

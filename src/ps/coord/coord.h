@@ -137,6 +137,8 @@ fl_status fl_coord_check_asker(const fl_coord *c, uint32_t rank,
 uint64_t fl_coord_step(fl_coord *c, uint64_t add);
 void fl_coord_report(fl_coord *c, uint32_t rank, const fl_report_request *r,
                      uint64_t now_ms);
+/* Samples per second of the trainers that are here; NaN: not known. */
+double fl_coord_rate(const fl_coord *c);
 
 /* Time passes; to be called about every 100 ms. */
 void fl_coord_tick(fl_coord *c, uint64_t now_ms);

@@ -33,6 +33,7 @@ typedef struct fl_member_progress {
     uint64_t from_samples, from_ms; /* where the rate is measured from */
     double rate;                    /* samples per second; NaN: not known yet */
     double loss, auc;
+    uint64_t expected; /* samples at the end of the pass; 0: not known */
 } fl_member_progress;
 
 typedef struct fl_coord_member {

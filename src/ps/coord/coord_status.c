@@ -55,6 +55,16 @@ static const char *waits_for(const fl_coord *c, const fl_coord_member *m,
     return keep(a, &s);
 }
 
+/* Until the end of its pass, as fast as it is. */
+static double left_of(const fl_member_progress *p)
+{
+    if (!p->is_known || !p->expected || isnan(p->rate))
+        return NAN;
+    if (p->expected <= p->samples)
+        return 0;
+    return p->rate > 0 ? (double)(p->expected - p->samples) / p->rate : NAN;
+}
+
 /* Where it listens is of more use than where a connection comes from. */
 static void add_member(fl_job_status *s, const fl_coord *c,
                        const fl_coord_member *m, uint64_t now_ms)
@@ -79,6 +89,8 @@ static void add_member(fl_job_status *s, const fl_coord *c,
         .auc = p->is_known ? p->auc : NAN,
         .reported_seconds_ago = p->is_known ? seconds(p->at_ms, now_ms) : NAN,
         .waits_for = waits_for(c, m, &s->arena),
+        .samples_expected = p->is_known ? p->expected : 0,
+        .left_seconds = left_of(p),
     };
 
     fl_vec_push(&s->members, out);
@@ -108,6 +120,21 @@ static void add_barrier(fl_job_status *s, const fl_coord *c,
     fl_vec_push(&s->barriers, out);
 }
 
+/* The job has what its trainers have, and is done when the last of them is. */
+static void add_up(fl_job_summary *out, const fl_coord *c)
+{
+    out->samples_per_second = fl_coord_rate(c);
+    out->left_seconds = NAN;
+    for (uint32_t i = 0; i < c->n_trainers; i++) {
+        const fl_coord_member *m = &c->members[i];
+        double left = m->state == FL_MEMBER_HERE ? left_of(&m->progress) : NAN;
+
+        out->samples += m->progress.samples;
+        if (!isnan(left) && !(out->left_seconds >= left))
+            out->left_seconds = left;
+    }
+}
+
 static void add_summary(fl_job_status *s, const fl_coord *c, uint64_t now_ms)
 {
     fl_str absent = { 0 };
@@ -126,6 +153,7 @@ static void add_summary(fl_job_status *s, const fl_coord *c, uint64_t now_ms)
         .why_over = fl_arena_strdup(
             &s->arena, c->is_over && c->why.status ? c->why.text : ""),
     };
+    add_up(&s->summary, c);
 }
 
 fl_job_status *fl_coord_status(const fl_coord *c, uint64_t now_ms)

@@ -67,8 +67,13 @@ typedef struct fl_dispatch_request {
 typedef struct fl_report_request {
     char phase[FL_PHASE_ROOM];
     uint64_t samples;
-    double loss, auc; /* NaN: not known */
+    double loss, auc;  /* NaN: not known */
+    uint64_t expected; /* samples at the end of the pass; 0: not known */
 } fl_report_request;
+
+typedef struct fl_report_reply {
+    double rate; /* of all trainers, samples per second; NaN: not known */
+} fl_report_reply;
 
 /* --- JOIN (join.c) -------------------------------------------------------- */
 

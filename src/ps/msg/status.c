@@ -17,6 +17,9 @@ static void pack_summary(fl_pack *p, const fl_job_summary *m)
     fl_pack_f64(p, m->running_seconds);
     fl_pack_text(p, m->waits_for);
     fl_pack_text(p, m->why_over);
+    fl_pack_u64(p, m->samples);
+    fl_pack_f64(p, m->samples_per_second);
+    fl_pack_f64(p, m->left_seconds);
 }
 
 static void pack_member(fl_pack *p, const fl_member_status *m)
@@ -36,6 +39,8 @@ static void pack_member(fl_pack *p, const fl_member_status *m)
     fl_pack_f64(p, m->auc);
     fl_pack_f64(p, m->reported_seconds_ago);
     fl_pack_text(p, m->waits_for);
+    fl_pack_u64(p, m->samples_expected);
+    fl_pack_f64(p, m->left_seconds);
 }
 
 static void pack_barrier(fl_pack *p, const fl_barrier_status *b)
@@ -80,6 +85,9 @@ static fl_job_summary take_summary(fl_unpack *u, fl_arena *a)
     m.running_seconds = fl_unpack_f64(u);
     m.waits_for = take_text(u, a);
     m.why_over = take_text(u, a);
+    m.samples = fl_unpack_u64(u);
+    m.samples_per_second = fl_unpack_f64(u);
+    m.left_seconds = fl_unpack_f64(u);
     return m;
 }
 
@@ -102,6 +110,8 @@ static fl_member_status take_member(fl_unpack *u, fl_arena *a)
     m.auc = fl_unpack_f64(u);
     m.reported_seconds_ago = fl_unpack_f64(u);
     m.waits_for = take_text(u, a);
+    m.samples_expected = fl_unpack_u64(u);
+    m.left_seconds = fl_unpack_f64(u);
     return m;
 }
 

@@ -19,6 +19,7 @@
 
 #include "base/alloc.h"
 #include "ckpt/remote.h"
+#include "ps/job_file.h"
 
 #define TICK_MS 100
 #define HANDSHAKE_MS 5000
@@ -344,6 +345,24 @@ static fl_status take_model(fl_server *s, const fl_server_options *o)
     return FL_OK;
 }
 
+/* Without the note the job runs as well; tools need the address then. */
+static void announce(fl_server *s)
+{
+    fl_local_jobs *known = fl_job_files_read();
+    char *program = fl_own_command();
+    const fl_local_job job = { .name = s->job,
+                               .address = s->server_0,
+                               .program = program,
+                               .by =
+                                   s->o.are_workers ? "worker 0" : "server 0" };
+
+    if (!fl_job_files_find(known, s->server_0) &&
+        fl_job_file_write(&job, s->token, &s->note))
+        FL_INFO("ps", "%s", fl_last_error());
+    fl_local_jobs_free(known);
+    fl_free(program);
+}
+
 static fl_status start(fl_server *s, fl_loop *loop, const fl_server_options *o)
 {
     const char *listen = o->listen ? o->listen : o->servers[o->rank];
@@ -361,6 +380,8 @@ static fl_status start(fl_server *s, fl_loop *loop, const fl_server_options *o)
     fl_loop_call(s->loops[0], on_tick, s);
     FL_INFO("ps", "server %d of %d listens at %s", s->o.rank, s->o.n_servers,
             s->address);
+    if (o->is_announced && !o->rank)
+        announce(s);
     return FL_OK;
 }
 
@@ -400,6 +421,7 @@ void fl_server_free(fl_server *s)
 {
     if (!s)
         return;
+    fl_job_file_remove(s->note);
     if (s->n_loops) {
         end_now(s);
         fl_loop_call(s->loops[0], leave_loop_0, s);
@@ -422,5 +444,6 @@ void fl_server_free(fl_server *s)
     fl_free(s->job);
     fl_free(s->token);
     fl_free(s->server_0);
+    fl_free(s->note);
     fl_free(s);
 }

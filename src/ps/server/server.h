@@ -33,6 +33,8 @@ typedef struct fl_server_options {
     const char *declared, *edited;
     const char *model; /* a saved one that it begins with; NULL: none */
     const char *plan;  /* what of it (ckpt/load_plan.h); NULL: all */
+    bool is_announced; /* server 0 leaves a note of the job (ps/job_file.h),
+                          unless somebody has */
 } fl_server_options;
 
 /* Listens and serves in threads of its own (or in the simulation's loop). The

@@ -76,6 +76,7 @@ typedef struct fl_upstream {
 struct fl_server {
     fl_server_options o; /* texts are our own */
     char *job, *token, *server_0;
+    char *note; /* path of the job's; NULL: it is none of ours */
     fl_identity me;
     char address[FL_ADDRESS_MAX];
     fl_net *net;

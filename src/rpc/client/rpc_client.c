@@ -572,12 +572,15 @@ static void on_room(void *arg, fl_conn *c)
 /* Who listened as long as it lived has ended when nobody listens. */
 static void dial_failed(fl_rpc_client *l)
 {
+    bool is_final = l->was_up ? l->o.no_return : l->o.must_listen;
     fl_err why;
 
     fl_err_keep(&why);
-    if (l->was_up && l->o.no_return && why.status == FL_ERR_CLOSED)
+    if (is_final && why.status == FL_ERR_CLOSED)
         fl_rpc_client_fail(
-            l, fl_err_set(FL_ERR_CLOSED, "has ended; %s", why.text));
+            l, fl_err_set(FL_ERR_CLOSED, "%s; %s",
+                          l->was_up ? "has ended" : "nobody listens there",
+                          why.text));
     else
         fl_rpc_client_broke(l, fl_err_set(FL_ERR_IO, "%s", why.text));
 }

@@ -42,8 +42,10 @@ typedef struct fl_rpc_client_options {
     uint64_t ping_ms, suspect_ms; /* 500, 2000 */
     uint64_t connect_timeout_ms;  /* for the first time */
     uint64_t restart_timeout_ms;  /* for its return */
-    bool no_return; /* a peer that has ended cannot return: it is lost as soon
+    bool no_return;   /* a peer that has ended cannot return: it is lost as soon
                        as nobody listens there */
+    bool must_listen; /* from the start: the first dial that nobody takes is the
+                         last */
     /* In the loop; both may be NULL. The state has changed; since_ms is how long
        ago the peer was heard last. */
     void (*on_state)(void *arg, fl_rpc_client *l, fl_rpc_client_state state,
