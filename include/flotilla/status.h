@@ -60,6 +60,11 @@ FL_API bool fl_last_error_place(fl_error_place *out);
 /* Its code, for what returns NULL on failure: layers and lookups. */
 FL_API fl_status fl_last_status(void);
 
+/* For functions of yours that the library calls: keeps the sentence as this
+   thread's last error, and returns `st`. */
+FL_API fl_status fl_err_set(fl_status st, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+
 /* --- ending early --------------------------------------------------------- */
 
 typedef enum fl_interrupt_kind {

@@ -35,9 +35,6 @@ typedef struct fl_err {
     char text[FL_ERR_TEXT_MAX];
 } fl_err;
 
-/* Stores the sentence for this thread and returns `st`. */
-fl_status fl_err_set(fl_status st, const char *fmt, ...) FL_PRINTF(2, 3);
-
 /* Puts "context: " before this thread's sentence; FL_OK passes untouched. */
 fl_status fl_err_ctx(fl_status st, const char *fmt, ...) FL_PRINTF(2, 3);
 

@@ -7,6 +7,7 @@
 #include <xxhash.h>
 
 #include "ctx/passes.h"
+#include "ctx/plugin.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/thread.h"
@@ -60,8 +61,12 @@ fl_status fl_ctx_new(fl_ctx **out)
     /* The default leaves the word to fl_log_set. */
     if (strcmp(c->conf.log_level, "info"))
         apply_log_level(c);
-    *out = c;
-    return FL_OK;
+    st = fl_plugins_open(c);
+    if (st)
+        fl_ctx_free(c);
+    else
+        *out = c;
+    return st;
 }
 
 void fl_ctx_free(fl_ctx *c)
@@ -99,7 +104,7 @@ fl_status fl_ctx_set(fl_ctx *c, const char *name, const char *value)
         c->main->seed = c->startup->seed = (uint64_t)c->conf.seed;
     if (!strcmp(name, "log_level"))
         apply_log_level(c);
-    return FL_OK;
+    return strcmp(name, "plugins") ? FL_OK : fl_plugins_open(c);
 }
 
 const char *fl_ctx_get(fl_ctx *c, const char *name)

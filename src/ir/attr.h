@@ -26,16 +26,6 @@ const char *fl_attr_type_text(fl_attr_type t);
 #define FL_NUMBER_TEXT_MAX 32
 const char *fl_number_text(double v, char buf[FL_NUMBER_TEXT_MAX]);
 
-/* Attribute i of a node, by its index in the descriptor. */
-bool fl_attr_bool(const fl_op_node *n, int i);
-int64_t fl_attr_int(const fl_op_node *n, int i);
-int64_t fl_attr_block(const fl_op_node *n, int i); /* -1: none */
-double fl_attr_float(const fl_op_node *n, int i);
-const char *fl_attr_str(const fl_op_node *n, int i);
-const int64_t *fl_attr_ints(const fl_op_node *n, int i, size_t *len);
-const double *fl_attr_floats(const fl_op_node *n, int i, size_t *len);
-const char *const *fl_attr_strings(const fl_op_node *n, int i, size_t *len);
-
 /* The rule and the settings of an update: the rule has the name of the node's
    operator, its settings are attributes. False when there is no such rule. */
 bool fl_node_update(const fl_op_node *n, fl_update *out);

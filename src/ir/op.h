@@ -19,118 +19,13 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/status.h"
-#include "flotilla/operator.h"
+#include "flotilla/experimental/op.h"
 #include "tensor/tensor.h"
 
-#define FL_OP_SLOTS_MAX 16
-#define FL_ATTRS_MAX 24
-
-typedef struct fl_op fl_op;
 typedef struct fl_comm fl_comm;
 typedef struct fl_waker fl_waker;
 typedef struct fl_args fl_args;
 typedef struct fl_block_port fl_block_port;
-
-enum fl_slot_flag {
-    FL_OP_SLOT_LIST = 1,       /* takes any number of variables */
-    FL_OP_SLOT_OPTIONAL = 2,   /* may be left out */
-    FL_OP_SLOT_STATE = 4,      /* an input that the operator changes in place,
-                                  an output that may keep what it holds */
-    FL_OP_SLOT_ROWS = 8,       /* may carry rows + values */
-    FL_SLOT_NO_GRAD = 16,      /* labels, ids, state: no gradient flows back */
-    FL_OP_SLOT_BYPRODUCT = 32, /* an output that may be left out */
-    FL_OP_SLOT_KEPT =
-        64, /* an input that is not read, but must live until then */
-    FL_OP_SLOT_VALUE = 128,  /* infer reads its few numbers before a run */
-    FL_OP_SLOT_COUNT = 256,  /* state that sums up what was seen of some data:
-                               other data is counted from zero */
-    FL_OP_SLOT_ARRAY = 512,  /* may carry an array of tensors */
-    FL_OP_SLOT_UNSET = 1024, /* may name what nobody has written before */
-};
-
-typedef struct fl_op_slot {
-    const char *name;
-    unsigned flags;
-} fl_op_slot;
-
-/* Name, type and default in text form: "true", "-1", "0.5", "SUM", "[1,2]". */
-typedef struct fl_attr_def {
-    const char *name;
-    fl_attr_type type;
-    const char *value;
-} fl_attr_def;
-
-enum fl_op_flag {
-    FL_OP_INPLACE = 1,    /* output 0 may lie where input 0 lies */
-    FL_OP_SLICED = 2,     /* run and back may be split by fl_op_span */
-    FL_OP_EFFECT = 4,     /* does something besides its outputs */
-    FL_OP_TRAIN_ONLY = 8, /* left out of a clone for test */
-    FL_OP_WAITS = 16,     /* may return FL_PENDING */
-    FL_OP_EACH = 32,      /* an update that each replica makes for its part */
-    FL_OP_WHOLE = 64,     /* an update that needs all of a parameter (a norm) */
-    FL_OP_SERVER =
-        128, /* its effect is on what a server holds: a peer may ask */
-    FL_OP_MAKES = 256,    /* its first attribute names what it makes */
-    FL_OP_OVER_OUT = 512, /* back: input 0's gradient may lie where output 0
-                             lies */
-    FL_OP_ORDERED = 1024, /* made by all workers: those of a program begin in
-                             its order, and need not wait for one another */
-    FL_OP_FED = 2048,     /* never runs: what it gives is fed, see ops/read.c */
-    FL_OP_BY_FORM = 4096, /* infer needs types, shapes and numbers of offsets
-                             alone, and leaves nothing in the workspace */
-    FL_OP_REMEMBERS =
-        8192, /* back needs nothing of the inputs that the operator
-                               overwrote but what it kept of them */
-};
-
-/* What back reads: bit i for input i, bit 16 + i for output i. */
-#define FL_USES_IN(i) (1u << (i))
-#define FL_USES_OUT(i) (1u << (16 + (i)))
-
-#define FL_CASE_ARGS_MAX 16
-
-/* One row of the sweep test: inputs by slot in text form ("f32[3,4]",
-   "i64[7,1] lod=[0,2,7] below=10", "f32[9,4] rows height=9"), separated by
-   ';' where a slot takes a list, and attributes ("{axis=1}"). Cases written in
-   f32 are run in f64 too; "f32[3] below=1" draws numbers in (0, 1), and
-   "i32[2] is=[3,4]" holds just these whole numbers. Texts
-   behind those of the inputs declare outputs, for an operator that takes their
-   shapes from the declaration. */
-typedef struct fl_op_case {
-    const char *in[FL_CASE_ARGS_MAX];
-    const char *attrs;
-    unsigned flags; /* enum fl_case_flag */
-} fl_op_case;
-
-enum fl_case_flag {
-    FL_CASE_POSITIVE = 1, /* draw inputs in [0.5, 2) */
-    FL_CASE_PROB = 2,     /* rows of input 0 are probabilities */
-    FL_CASE_BINARY = 4,   /* float inputs after the first are 0 or 1 */
-    FL_CASE_UNIT = 8,     /* draw inputs in (0, 1) */
-};
-
-typedef struct fl_infer fl_infer;
-typedef struct fl_op_ctx fl_op_ctx;
-
-struct fl_op {
-    const char *name, *doc;
-    fl_op_slot in[FL_OP_SLOTS_MAX], out[FL_OP_SLOTS_MAX];
-    fl_attr_def attrs[FL_ATTRS_MAX];
-    unsigned flags, back_uses;
-    /* Shapes and types of the outputs from those of the inputs; used while
-       building, with -1 for what is not known, and again before each run, when
-       the numbers in slots with FL_OP_SLOT_VALUE may be read. */
-    fl_status (*infer)(fl_infer *c);
-    fl_status (*run)(fl_op_ctx *c);
-    fl_status (*back)(fl_op_ctx *c);
-    /* Gradients are like their variables unless this says otherwise. */
-    fl_status (*back_infer)(fl_infer *c);
-    /* What of back_uses the gradient of this node reads, where its attributes
-       leave something out; NULL: all of it. */
-    unsigned (*back_reads)(const fl_op_node *n);
-    const fl_op_case *cases;
-    size_t n_cases;
-};
 
 /* Tensors of one slot. A NULL entry stands for a variable left out. */
 typedef struct fl_targs {

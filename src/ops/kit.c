@@ -335,3 +335,13 @@ fl_status fl_check_ids(const fl_tensor *ids, const char *slot, uint64_t limit,
     }
     return FL_OK;
 }
+
+const fl_op_node *fl_op_ctx_node(const fl_op_ctx *c)
+{
+    return c->node;
+}
+
+const fl_op_node *fl_infer_node(const fl_infer *c)
+{
+    return c->node;
+}

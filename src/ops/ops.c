@@ -1,8 +1,9 @@
 /* ops.c - the only place that expands the list of operators; those of the
- * update rules come behind it. */
+ * update rules come behind it, and then those that programs have added. */
 #include "ops/ops.h"
 
 #include "flotilla/words.h"
+#include "base/added.h"
 #include "base/vec.h"
 #include "ops/optimize.h"
 
@@ -16,14 +17,22 @@ static const fl_op *const all[] = {
 #undef FL_OP
 };
 
+static fl_added own = FL_ADDED_EMPTY;
+
 size_t fl_ops_count(void)
 {
-    return FL_LEN(all) + fl_update_op_count();
+    return FL_LEN(all) + fl_update_op_count() + fl_added_count(&own);
 }
 
 const fl_op *fl_ops_at(size_t i)
 {
-    return i < FL_LEN(all) ? all[i] : fl_update_op_at(i - FL_LEN(all));
+    size_t n_updates = fl_update_op_count();
+
+    if (i < FL_LEN(all))
+        return all[i];
+    i -= FL_LEN(all);
+    return i < n_updates ? fl_update_op_at(i)
+                         : fl_added_at(&own, i - n_updates);
 }
 
 static const fl_op *find(const char *name)
@@ -32,6 +41,23 @@ static const fl_op *find(const char *name)
         if (!strcmp(fl_ops_at(i)->name, name))
             return fl_ops_at(i);
     return NULL;
+}
+
+static const void *find_any(const char *name)
+{
+    return find(name);
+}
+
+fl_status fl_op_add_sized(const fl_op *op, size_t size)
+{
+    FL_TRY(fl_added_check_size("operator", size, sizeof(fl_op)));
+    if (!op->infer || !op->run || !op->doc)
+        FL_FAIL(FL_ERR_INVAL, "operator %s needs infer, run and doc",
+                op->name ? op->name : "");
+    return fl_added_push(&own, &(fl_addition){ .item = op,
+                                               .what = "operator",
+                                               .name = op->name,
+                                               .find = find_any });
 }
 
 static const char *nearest(const char *name)

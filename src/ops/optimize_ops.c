@@ -16,6 +16,9 @@
 #include <pthread.h>
 #include <stdarg.h>
 
+#include "base/added.h"
+#include "base/alloc.h"
+
 enum {
     STATE = FL_OP_SLOT_LIST | FL_OP_SLOT_STATE | FL_SLOT_NO_GRAD,
     GRAD = FL_OP_SLOT_LIST | FL_OP_SLOT_ROWS | FL_SLOT_NO_GRAD,
@@ -23,15 +26,9 @@ enum {
     NEW = FL_OP_SLOT_LIST
 };
 
-#define FL_OPTIM(name) +1
-enum {
-    N_RULES = 0
-#include "optim/optims.def"
-};
-#undef FL_OPTIM
-
 #define TEXT_BYTES 8192
 #define CASES_MAX 24
+#define UPDATES_MAX (FL_ADDED_MAX + 64)
 
 /* An operator, and the texts that its descriptor points to. */
 typedef struct update_op {
@@ -40,8 +37,6 @@ typedef struct update_op {
     char text[TEXT_BYTES];
     size_t used;
 } update_op;
-
-static update_op ops[N_RULES];
 
 FL_PRINTF(2, 3)
 static const char *keep(update_op *u, const char *fmt, ...)
@@ -231,21 +226,35 @@ static void make_op(update_op *u, const fl_rule *r)
     add_cases(u, r);
 }
 
-static void make_all(void)
+/* By the number of the rule; those of programs may come at any time. */
+static _Atomic(update_op *) made[UPDATES_MAX];
+
+static update_op *make(size_t i)
 {
-    for (size_t i = 0; i < N_RULES; i++)
-        make_op(&ops[i], fl_rule_at(i));
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    update_op *u;
+
+    pthread_mutex_lock(&lock);
+    u = atomic_load(&made[i]);
+    if (!u) {
+        u = fl_alloc(sizeof(*u));
+        make_op(u, fl_rule_at(i));
+        atomic_store(&made[i], u);
+    }
+    pthread_mutex_unlock(&lock);
+    return u;
 }
 
 size_t fl_update_op_count(void)
 {
-    return N_RULES;
+    return fl_rule_count();
 }
 
 const fl_op *fl_update_op_at(size_t i)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    update_op *u;
 
-    pthread_once(&once, make_all);
-    return &ops[i].op;
+    FL_ASSERT(i < UPDATES_MAX);
+    u = atomic_load_explicit(&made[i], memory_order_acquire);
+    return &(u ? u : make(i))->op;
 }

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/added.h"
+
 #define DECLARE(name, isa) extern const fl_rule name##_##isa;
 #define ADDR(name, isa) &name##_##isa,
 
@@ -17,23 +19,43 @@ static const fl_rule *const all[][FL_ISA_AVX512 + 1] = {
 #undef FL_OPTIM
 };
 
+static fl_added own = FL_ADDED_EMPTY;
+
 size_t fl_rule_count(void)
 {
-    return FL_LEN(all);
+    return FL_LEN(all) + fl_added_count(&own);
 }
 
 const fl_rule *fl_rule_at(size_t i)
 {
-    FL_ASSERT(i < FL_LEN(all));
-    return all[i][fl_isa()];
+    return i < FL_LEN(all) ? all[i][fl_isa()]
+                           : fl_added_at(&own, i - FL_LEN(all));
 }
 
 const fl_rule *fl_rule_find(const char *name)
 {
-    for (size_t i = 0; i < FL_LEN(all); i++)
-        if (strcmp(all[i][FL_ISA_BASE]->name, name) == 0)
+    for (size_t i = 0; i < fl_rule_count(); i++)
+        if (!strcmp(fl_rule_at(i)->name, name))
             return fl_rule_at(i);
     return NULL;
+}
+
+static const void *find_any(const char *name)
+{
+    return fl_rule_find(name);
+}
+
+fl_status fl_rule_add_sized(const fl_rule *rule, size_t size)
+{
+    FL_TRY(fl_added_check_size("update rule", size, sizeof(fl_rule)));
+    if (!rule->update_f32 || !rule->update_f64 || !rule->doc)
+        FL_FAIL(FL_ERR_INVAL,
+                "update rule %s needs update_f32, update_f64 and doc",
+                rule->name ? rule->name : "");
+    return fl_added_push(&own, &(fl_addition){ .item = rule,
+                                               .what = "update rule",
+                                               .name = rule->name,
+                                               .find = find_any });
 }
 
 static int count_slots(const fl_rule_state *slots, int max)
@@ -78,7 +100,7 @@ fl_status fl_rule_refuse(const char *name)
 {
     fl_str known = { 0 };
 
-    for (size_t i = 0; i < FL_LEN(all); i++)
+    for (size_t i = 0; i < fl_rule_count(); i++)
         fl_str_addf(&known, "%s%s", i ? ", " : "", fl_rule_at(i)->name);
     (void)fl_err_set(FL_ERR_NOTFOUND,
                      "no optimizer is called '%s'; there are %s", name,

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/team.h"
-#include "harness.h"
+#include "sweep/trial.h"
 #include "ops/ops.h"
 
 enum { PREDICT, LABEL, STAT_POS, STAT_NEG };
@@ -31,12 +31,12 @@ static const fl_op_case ring_case = {
     .attrs = "{num_thresholds=7, slide_steps=3}",
 };
 
-static void open_trial(trial *t, fl_op *op, const fl_op_case *c)
+static void open_trial(fl_op_trial *t, fl_op *op, const fl_op_case *c)
 {
     *op = *fl_ops.find("auc");
     op->cases = c;
     op->n_cases = 1;
-    if (trial_init(t, op, 0, FL_DTYPE_F32, BUILD_KNOWN))
+    if (fl_op_trial_init(t, op, 0, FL_DTYPE_F32, FL_BUILD_KNOWN))
         fail_msg("%s", fl_last_error());
 }
 
@@ -49,11 +49,11 @@ static int64_t sum_of(const int64_t *h, int n)
     return sum;
 }
 
-static void assert_refused(trial *t, fl_status want, const char *text)
+static void assert_refused(fl_op_trial *t, fl_status want, const char *text)
 {
-    call c;
+    fl_op_call c;
 
-    assert_int_equal(trial_forward(t, &(how){ 0 }, &c), want);
+    assert_int_equal(fl_op_trial_forward(t, &(fl_how){ 0 }, &c), want);
     if (!strstr(fl_last_error(), text))
         fail_msg("'%s' is not in '%s'", text, fl_last_error());
 }
@@ -63,7 +63,7 @@ static void odd_predictions_and_labels_are_named(void **state)
     float *p;
     int64_t *y;
     fl_op op;
-    trial t;
+    fl_op_trial t;
 
     (void)state;
     open_trial(&t, &op, &all_case);
@@ -78,22 +78,22 @@ static void odd_predictions_and_labels_are_named(void **state)
     p[2 * 5 + 1] = 1;
     y[7] = 2;
     assert_refused(&t, FL_ERR_INVAL, "2 in row 7 is not 0 or 1");
-    trial_release(&t);
+    fl_op_trial_release(&t);
 }
 
 static void a_damaged_counter_stays_in_the_ring(void **state)
 {
     fl_op op;
-    trial t;
-    call c;
+    fl_op_trial t;
+    fl_op_call c;
 
     (void)state;
     open_trial(&t, &op, &ring_case);
     ((int64_t *)t.in[STAT_POS].t[0]->data)[N_BUCKETS * (N_SLIDE + 1)] = -2;
-    if (trial_forward(&t, &(how){ 0 }, &c))
+    if (fl_op_trial_forward(&t, &(fl_how){ 0 }, &c))
         fail_msg("%s", fl_last_error());
-    call_release(&c);
-    trial_release(&t);
+    fl_op_call_release(&c);
+    fl_op_trial_release(&t);
 }
 
 /* --- threads -------------------------------------------------------------- */
@@ -102,8 +102,8 @@ static void a_damaged_counter_stays_in_the_ring(void **state)
 #define N_BATCHES 100
 
 typedef struct crowd {
-    const trial *t;
-    const call *c; /* its histograms are everybody's */
+    const fl_op_trial *t;
+    const fl_op_call *c; /* its histograms are everybody's */
 } crowd;
 
 static fl_status count_batches(void *arg, int ith)
@@ -125,13 +125,14 @@ static fl_status count_batches(void *arg, int ith)
 }
 
 /* One run before the crowd's, which gives the tensors. */
-static void run_crowd(const fl_op_case *test_case, trial *t, fl_op *op, call *c)
+static void run_crowd(const fl_op_case *test_case, fl_op_trial *t, fl_op *op,
+                      fl_op_call *c)
 {
     crowd w = { t, c };
     fl_team *team;
 
     open_trial(t, op, test_case);
-    assert_int_equal(trial_forward(t, &(how){ 0 }, c), FL_OK);
+    assert_int_equal(fl_op_trial_forward(t, &(fl_how){ 0 }, c), FL_OK);
     assert_int_equal(fl_team_new(&team, N_THREADS, "crowd"), FL_OK);
     assert_int_equal(fl_team_run(team, count_batches, &w), FL_OK);
     fl_team_free(team);
@@ -141,24 +142,24 @@ static void no_count_is_lost_between_threads(void **state)
 {
     const int64_t n_runs = N_THREADS * N_BATCHES + 1;
     fl_op op;
-    trial t;
-    call c;
+    fl_op_trial t;
+    fl_op_call c;
 
     (void)state;
     run_crowd(&all_case, &t, &op, &c);
     assert_int_equal(sum_of(c.out[STAT_POS_OUT].t[0]->data, N_BUCKETS) +
                          sum_of(c.out[STAT_NEG_OUT].t[0]->data, N_BUCKETS),
                      n_runs * N_ROWS);
-    call_release(&c);
-    trial_release(&t);
+    fl_op_call_release(&c);
+    fl_op_trial_release(&t);
 }
 
 static void the_sum_of_the_ring_is_the_sum_of_its_parts(void **state)
 {
     const int64_t n_runs = N_THREADS * N_BATCHES + 1;
     fl_op op;
-    trial t;
-    call c;
+    fl_op_trial t;
+    fl_op_call c;
 
     (void)state;
     run_crowd(&ring_case, &t, &op, &c);
@@ -170,8 +171,8 @@ static void the_sum_of_the_ring_is_the_sum_of_its_parts(void **state)
                              h[N_SLIDE * N_BUCKETS + i]);
         assert_int_equal(h[(N_SLIDE + 1) * N_BUCKETS], n_runs);
     }
-    call_release(&c);
-    trial_release(&t);
+    fl_op_call_release(&c);
+    fl_op_trial_release(&t);
 }
 
 int main(void)

@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "harness.h"
+#include "sweep/trial.h"
 #include "ops/ops.h"
 #include "ops/sampler.h"
 
@@ -18,7 +18,7 @@ static void put(fl_tensor *t, int64_t i, double v)
     if (t->dtype == FL_DTYPE_I64)
         ((int64_t *)t->data)[i] = (int64_t)v;
     else
-        value_set(t, i, v);
+        fl_value_set(t, i, v);
 }
 
 /* --- refused -------------------------------------------------------------- */
@@ -222,17 +222,17 @@ static void expect_refused(const refused *r)
     bool runs = r->poke.slot || r->poke.at || r->poke.value != 0;
     fl_status st;
     tried with;
-    trial t;
-    call c;
+    fl_op_trial t;
+    fl_op_call c;
 
     try_with(&with, r->op, r->in, r->attrs);
-    st = trial_init(&t, &with.op, 0, FL_DTYPE_F32, BUILD_KNOWN);
+    st = fl_op_trial_init(&t, &with.op, 0, FL_DTYPE_F32, FL_BUILD_KNOWN);
     if (!st && runs) {
         put(t.in[r->poke.slot].t[0], r->poke.at, r->poke.value);
-        st = trial_forward(&t, &(how){ 0 }, &c);
+        st = fl_op_trial_forward(&t, &(fl_how){ 0 }, &c);
         if (!st)
-            call_release(&c);
-        trial_release(&t);
+            fl_op_call_release(&c);
+        fl_op_trial_release(&t);
     } else if (!st || runs) {
         fail_msg("%s, '%s': %s", r->op, r->words,
                  st ? fl_last_error() : "it is taken");
@@ -318,24 +318,24 @@ static void expect_known(const known *k)
 {
     const fl_tensor *out;
     tried with;
-    trial t;
-    call c;
+    fl_op_trial t;
+    fl_op_call c;
 
     try_with(&with, k->op, k->in, k->attrs);
-    if (trial_init(&t, &with.op, 0, FL_DTYPE_F64, BUILD_KNOWN))
+    if (fl_op_trial_init(&t, &with.op, 0, FL_DTYPE_F64, FL_BUILD_KNOWN))
         fail_msg("%s: %s", k->op, fl_last_error());
     for (int s = 0; s < 4; s++)
         for (int64_t i = 0; t.in[s].n && i < fl_tensor_numel(t.in[s].t[0]); i++)
             put(t.in[s].t[0], i, k->values[s][i]);
-    if (trial_forward(&t, &(how){ 0 }, &c))
+    if (fl_op_trial_forward(&t, &(fl_how){ 0 }, &c))
         fail_msg("%s: %s", k->op, fl_last_error());
     out = c.out[k->out].t[0];
     for (int64_t i = 0; i < fl_tensor_numel(out); i++)
-        if (!(fabs(value_at(out, i) - k->want[i]) < 1e-12))
+        if (!(fabs(fl_value_at(out, i) - k->want[i]) < 1e-12))
             fail_msg("%s: number %d is %.17g, not %.17g", k->op, (int)i,
-                     value_at(out, i), k->want[i]);
-    call_release(&c);
-    trial_release(&t);
+                     fl_value_at(out, i), k->want[i]);
+    fl_op_call_release(&c);
+    fl_op_trial_release(&t);
 }
 
 static void losses_are_what_a_hand_works_out(void **state)

@@ -15,10 +15,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "checks.h"
-#include "harness.h"
+#include "fake_comm.h"
 #include "ops/kit.h"
 #include "ops/ops.h"
+#include "sweep/sweep.h"
+#include "sweep/trial.h"
 
 /* --- the sweep ------------------------------------------------------------ */
 
@@ -44,24 +45,13 @@ static void speak(int saved)
     close(saved);
 }
 
-/* A trial has memory of a fixed size for each output and no place for arrays:
-   tests/api runs programs that have some. Here such a case shows that it can be
-   built. */
-static bool has_array(const fl_op *op, size_t index)
+/* The tables of operators that ask for some. */
+static fl_comm *make_comm(void)
 {
-    bool found = false;
-    trial t;
-
-    if (trial_init(&t, op, index, FL_DTYPE_F32, BUILD_KNOWN))
-        return false;
-    for (const fl_var *v = fl_program_main(t.program)->first_var; v;
-         v = v->next)
-        found |= v->meta.kind == FL_KIND_ARRAY;
-    trial_release(&t);
-    return found;
+    return &fake_comm_new()->port;
 }
 
-static size_t count_failures(check_fn check, reach r)
+static size_t count_failures(fl_check_fn check, reach r)
 {
     size_t n_failed = 0;
 
@@ -70,7 +60,7 @@ static size_t count_failures(check_fn check, reach r)
         size_t n = r == ONCE ? 1 : op->run ? op->n_cases : 0;
 
         for (size_t k = 0; k < n; k++) {
-            if (has_array(op, k) || !check(op, k))
+            if (fl_sweep_has_array(op, k) || !check(op, k))
                 continue;
             print_error("%s, case %zu: %s\n", op->name, k, fl_last_error());
             n_failed++;
@@ -79,7 +69,7 @@ static size_t count_failures(check_fn check, reach r)
     return n_failed;
 }
 
-static void sweep(check_fn check, reach r)
+static void sweep(fl_check_fn check, reach r)
 {
     int saved = hush();
     size_t n_failed = count_failures(check, r);
@@ -95,19 +85,19 @@ static void sweep(check_fn check, reach r)
         sweep(check, reach);                                                   \
     }
 
-SWEEP(every_operator_says_what_it_does, check_doc, ONCE)
-SWEEP(every_operator_has_cases_for_all_it_can_do, check_cases, ONCE)
-SWEEP(a_run_gives_the_shapes_that_were_promised, check_shapes, EVERY_CASE)
-SWEEP(what_is_inferred_by_form_is_inferred_by_nothing_else, check_form,
+SWEEP(every_operator_says_what_it_does, fl_check_doc, ONCE)
+SWEEP(every_operator_has_cases_for_all_it_can_do, fl_check_cases, ONCE)
+SWEEP(a_run_gives_the_shapes_that_were_promised, fl_check_shapes, EVERY_CASE)
+SWEEP(what_is_inferred_by_form_is_inferred_by_nothing_else, fl_check_form,
       EVERY_CASE)
-SWEEP(gradients_equal_central_differences, check_gradient, EVERY_CASE)
-SWEEP(f32_and_f64_agree, check_precision, EVERY_CASE)
-SWEEP(any_number_of_shares_gives_the_same_bits, check_shares, EVERY_CASE)
-SWEEP(in_place_gives_the_same_bits, check_in_place, EVERY_CASE)
-SWEEP(outputs_do_not_depend_on_dirt, check_written, EVERY_CASE)
-SWEEP(back_reads_what_it_says, check_uses, EVERY_CASE)
-SWEEP(back_gives_and_takes_part_of_the_gradients, check_parts, EVERY_CASE)
-SWEEP(no_memory_is_an_error_and_nothing_else, check_no_memory, EVERY_CASE)
+SWEEP(gradients_equal_central_differences, fl_check_gradient, EVERY_CASE)
+SWEEP(f32_and_f64_agree, fl_check_precision, EVERY_CASE)
+SWEEP(any_number_of_shares_gives_the_same_bits, fl_check_shares, EVERY_CASE)
+SWEEP(in_place_gives_the_same_bits, fl_check_in_place, EVERY_CASE)
+SWEEP(outputs_do_not_depend_on_dirt, fl_check_written, EVERY_CASE)
+SWEEP(back_reads_what_it_says, fl_check_uses, EVERY_CASE)
+SWEEP(back_gives_and_takes_part_of_the_gradients, fl_check_parts, EVERY_CASE)
+SWEEP(no_memory_is_an_error_and_nothing_else, fl_check_no_memory, EVERY_CASE)
 
 /* --- can the checks fail? ------------------------------------------------- */
 
@@ -159,14 +149,14 @@ static fl_status faulty_infer(fl_infer *c)
 static double faulty_sum(const fl_op_ctx *c, int64_t i, int64_t n)
 {
     const fl_tensor *x = fl_in_t(c, X), *y = fl_in_t(c, Y);
-    double v = value_at(x, i) + value_at(y, i);
+    double v = fl_value_at(x, i) + fl_value_at(y, i);
 
     if (mistake == COARSE_F32 && x->dtype == FL_DTYPE_F32)
         return floor(v * 100) / 100;
     if (mistake == SHARE_IN_RESULT)
         return v + c->ith;
     if (mistake == READS_AFTER_WRITING)
-        return value_at(x, n - 1 - i) + value_at(y, i);
+        return fl_value_at(x, n - 1 - i) + fl_value_at(y, i);
     return v;
 }
 
@@ -192,32 +182,32 @@ static fl_status faulty_run(fl_op_ctx *c)
 
     FL_TRY(faulty_memory(c));
     for (int64_t i = (int64_t)s.lo; i < (int64_t)s.hi; i++) {
-        value_set(product, i, value_at(x, i) * value_at(y, i));
+        fl_value_set(product, i, fl_value_at(x, i) * fl_value_at(y, i));
         if (mistake != HALF_WRITTEN || i % 2)
-            value_set(sum, i, faulty_sum(c, i, n));
+            fl_value_set(sum, i, faulty_sum(c, i, n));
     }
     if (c->ith > 0)
         return FL_OK;
     if (mistake != STATE_LEFT_BEHIND || fl_out(c, S_OUT) == fl_in(c, S))
-        value_set(fl_out_t(c, S_OUT), 0, value_at(fl_in_t(c, S), 0) + 1);
+        fl_value_set(fl_out_t(c, S_OUT), 0, fl_value_at(fl_in_t(c, S), 0) + 1);
     return FL_OK;
 }
 
 static double given(const fl_tensor *dy, int64_t i)
 {
-    return dy ? value_at(dy, i) : 0;
+    return dy ? fl_value_at(dy, i) : 0;
 }
 
 static double faulty_gradient(const fl_op_ctx *c, int other, int64_t i)
 {
     const fl_tensor *sum = fl_dout_t(c, SUM), *product = fl_dout_t(c, PRODUCT);
     double v =
-        given(sum, i) + given(product, i) * value_at(fl_in_t(c, other), i);
+        given(sum, i) + given(product, i) * fl_value_at(fl_in_t(c, other), i);
 
     if (mistake == WRONG_GRADIENT)
         return v + 1e-5;
     if (mistake == READS_BACK_INPUT)
-        return v + 0 * value_at(fl_in_t(c, S), 0);
+        return v + 0 * fl_value_at(fl_in_t(c, S), 0);
     if (mistake == NEEDS_BOTH_WANTED && !fl_din_t(c, other))
         return 0;
     if (mistake == NEEDS_BOTH_GIVEN && !sum)
@@ -233,9 +223,9 @@ static fl_status faulty_back(fl_op_ctx *c)
         double dx = faulty_gradient(c, Y, i), dy = faulty_gradient(c, X, i);
 
         if (fl_din_t(c, X))
-            value_set(fl_din_t(c, X), i, dx);
+            fl_value_set(fl_din_t(c, X), i, dx);
         if (fl_din_t(c, Y))
-            value_set(fl_din_t(c, Y), i, dy);
+            fl_value_set(fl_din_t(c, Y), i, dy);
     }
     return FL_OK;
 }
@@ -263,21 +253,21 @@ static const fl_op faulty_op = {
 
 static const struct {
     enum mistake mistake;
-    check_fn check;
+    fl_check_fn check;
 } detectors[] = {
-    { OTHER_SHAPE_AT_RUN, check_shapes },
-    { SHAPE_BY_VALUES, check_form },
-    { WRONG_GRADIENT, check_gradient },
-    { COARSE_F32, check_precision },
-    { SHARE_IN_RESULT, check_shares },
-    { READS_AFTER_WRITING, check_in_place },
-    { STATE_LEFT_BEHIND, check_in_place },
-    { HALF_WRITTEN, check_written },
-    { READS_BACK_INPUT, check_uses },
-    { NEEDS_BOTH_WANTED, check_parts },
-    { NEEDS_BOTH_GIVEN, check_parts },
-    { OTHER_ERROR, check_no_memory },
-    { LEAK, check_no_memory },
+    { OTHER_SHAPE_AT_RUN, fl_check_shapes },
+    { SHAPE_BY_VALUES, fl_check_form },
+    { WRONG_GRADIENT, fl_check_gradient },
+    { COARSE_F32, fl_check_precision },
+    { SHARE_IN_RESULT, fl_check_shares },
+    { READS_AFTER_WRITING, fl_check_in_place },
+    { STATE_LEFT_BEHIND, fl_check_in_place },
+    { HALF_WRITTEN, fl_check_written },
+    { READS_BACK_INPUT, fl_check_uses },
+    { NEEDS_BOTH_WANTED, fl_check_parts },
+    { NEEDS_BOTH_GIVEN, fl_check_parts },
+    { OTHER_ERROR, fl_check_no_memory },
+    { LEAK, fl_check_no_memory },
 };
 
 static void an_operator_without_mistakes_passes_every_check(void **state)
@@ -288,8 +278,8 @@ static void an_operator_without_mistakes_passes_every_check(void **state)
         for (size_t k = 0; k < faulty_op.n_cases; k++)
             if (detectors[i].check(&faulty_op, k))
                 fail_msg("check %zu, case %zu: %s", i, k, fl_last_error());
-    assert_int_equal(check_doc(&faulty_op, 0), FL_OK);
-    assert_int_equal(check_cases(&faulty_op, 0), FL_OK);
+    assert_int_equal(fl_check_doc(&faulty_op, 0), FL_OK);
+    assert_int_equal(fl_check_cases(&faulty_op, 0), FL_OK);
 }
 
 static void each_check_finds_its_mistake(void **state)
@@ -311,15 +301,15 @@ static void a_bare_descriptor_is_refused(void **state)
     (void)state;
     mistake = NO_MISTAKE;
     op.doc = "";
-    assert_int_not_equal(check_doc(&op, 0), FL_OK);
+    assert_int_not_equal(fl_check_doc(&op, 0), FL_OK);
     op.n_cases = 1; /* the one without an empty batch */
-    assert_int_not_equal(check_cases(&op, 0), FL_OK);
+    assert_int_not_equal(fl_check_cases(&op, 0), FL_OK);
     op.n_cases = 2;
     op.in[X].flags = FL_SLOT_NO_GRAD; /* so back is never called */
     op.in[Y].flags = FL_SLOT_NO_GRAD;
-    assert_int_not_equal(check_cases(&op, 0), FL_OK);
+    assert_int_not_equal(fl_check_cases(&op, 0), FL_OK);
     op.n_cases = 0;
-    assert_int_not_equal(check_cases(&op, 0), FL_OK);
+    assert_int_not_equal(fl_check_cases(&op, 0), FL_OK);
 }
 
 static void a_case_that_does_not_parse_is_refused(void **state)
@@ -336,7 +326,7 @@ static void a_case_that_does_not_parse_is_refused(void **state)
         bad.in[X] = texts[i];
         op.cases = &bad;
         op.n_cases = 1;
-        if (!check_cases(&op, 0) || !strstr(fl_last_error(), "case"))
+        if (!fl_check_cases(&op, 0) || !strstr(fl_last_error(), "case"))
             fail_msg("'%s' is taken: %s", texts[i], fl_last_error());
     }
 }
@@ -362,5 +352,6 @@ int main(void)
         cmocka_unit_test(no_memory_is_an_error_and_nothing_else),
     };
 
+    fl_op_trial_use_comm(make_comm);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/team.h"
-#include "harness.h"
+#include "sweep/trial.h"
 #include "ops/ops.h"
 #include "optim/rule.h"
 
@@ -55,32 +55,33 @@ static void for_each_rule(void (*check)(const fl_rule *r))
 
 /* A trial of one case that stands in no list. The descriptor must outlive the
    trial. */
-static void open_trial(trial *t, fl_op *op, const char *name,
+static void open_trial(fl_op_trial *t, fl_op *op, const char *name,
                        const fl_op_case *c)
 {
     *op = *fl_ops.find(name);
     op->cases = c;
     op->n_cases = 1;
-    if (trial_init(t, op, 0, FL_DTYPE_F32, BUILD_KNOWN))
+    if (fl_op_trial_init(t, op, 0, FL_DTYPE_F32, FL_BUILD_KNOWN))
         fail_msg("%s", fl_last_error());
 }
 
-static void run_once(trial *t, call *c)
+static void run_once(fl_op_trial *t, fl_op_call *c)
 {
-    if (trial_forward(t, &(how){ 0 }, c))
+    if (fl_op_trial_forward(t, &(fl_how){ 0 }, c))
         fail_msg("%s: %s", t->op->name, fl_last_error());
 }
 
-static fl_tensor *grad_of(const trial *t)
+static fl_tensor *grad_of(const fl_op_trial *t)
 {
     return t->in[fl_op_find_in(t->op, "Grad")].t[0];
 }
 
 /* Every weight and every state of two calls are the same bits. */
-static void assert_same_outputs(const trial *t, const call *a, const call *b)
+static void assert_same_outputs(const fl_op_trial *t, const fl_op_call *a,
+                                const fl_op_call *b)
 {
     for (int s = 0; s < fl_op_n_out(t->op); s++)
-        if (!same_bits(a->out[s].t[0], b->out[s].t[0]))
+        if (!fl_same_bits(a->out[s].t[0], b->out[s].t[0]))
             fail_msg("%s: %s differs", t->op->name, t->op->out[s].name);
 }
 
@@ -88,8 +89,8 @@ static void rows_equal_dense(const fl_rule *r)
 {
     fl_op dense_op, rows_op;
     inputs dense_in, rows_in;
-    trial dense, rows;
-    call a, b;
+    fl_op_trial dense, rows;
+    fl_op_call a, b;
     float *g;
 
     open_trial(&dense, &dense_op, r->name, case_of(&dense_in, r, DENSE));
@@ -106,10 +107,10 @@ static void rows_equal_dense(const fl_rule *r)
     run_once(&rows, &b);
     run_once(&dense, &a);
     assert_same_outputs(&dense, &a, &b);
-    call_release(&a);
-    call_release(&b);
-    trial_release(&dense);
-    trial_release(&rows);
+    fl_op_call_release(&a);
+    fl_op_call_release(&b);
+    fl_op_trial_release(&dense);
+    fl_op_trial_release(&rows);
 }
 
 static void rows_without_repeats_do_what_a_dense_gradient_does(void **state)
@@ -119,7 +120,7 @@ static void rows_without_repeats_do_what_a_dense_gradient_does(void **state)
 }
 
 /* Does a row of a weight or of its state change? */
-static bool row_moved(const trial *t, const call *c, size_t row)
+static bool row_moved(const fl_op_trial *t, const fl_op_call *c, size_t row)
 {
     int n_states = fl_rule_n_states(fl_rule_find(t->op->name));
 
@@ -127,8 +128,8 @@ static bool row_moved(const trial *t, const call *c, size_t row)
         const fl_tensor *before = t->in[out ? 2 + out : 0].t[0];
 
         for (size_t k = row * WIDTH; k < (row + 1) * WIDTH; k++)
-            if (value_at(c->out[out].t[0], (int64_t)k) !=
-                value_at(before, (int64_t)k))
+            if (fl_value_at(c->out[out].t[0], (int64_t)k) !=
+                fl_value_at(before, (int64_t)k))
                 return true;
     }
     return false;
@@ -140,8 +141,8 @@ static int count_moved(const fl_rule *r, const char *attrs)
     int n_moved = 0;
     inputs in;
     fl_op op;
-    trial t;
-    call after;
+    fl_op_trial t;
+    fl_op_call after;
 
     case_of(&in, r, ROWS);
     in.c.attrs = attrs;
@@ -152,8 +153,8 @@ static int count_moved(const fl_rule *r, const char *attrs)
     for (size_t row = 0; row < HEIGHT; row++)
         n_moved += row_moved(&t, &after, row);
     assert_true(row_moved(&t, &after, 3));
-    call_release(&after);
-    trial_release(&t);
+    fl_op_call_release(&after);
+    fl_op_trial_release(&t);
     return n_moved;
 }
 
@@ -178,8 +179,8 @@ static void powers_advance_once_for_each_parameter(void **state)
         .attrs = "{beta1=0.5, beta2=0.25}",
     };
     fl_op op;
-    trial t;
-    call after;
+    fl_op_trial t;
+    fl_op_call after;
     int in1, in2, out1, out2;
 
     (void)state;
@@ -190,27 +191,27 @@ static void powers_advance_once_for_each_parameter(void **state)
     out1 = fl_op_find_out(&op, "Beta1PowOut");
     out2 = fl_op_find_out(&op, "Beta2PowOut");
     for (int i = 0; i < 2; i++) {
-        assert_float_equal(value_at(after.out[out1].t[i], 0),
-                           0.5 * value_at(t.in[in1].t[i], 0), 0);
-        assert_float_equal(value_at(after.out[out2].t[i], 0),
-                           0.25 * value_at(t.in[in2].t[i], 0), 0);
+        assert_float_equal(fl_value_at(after.out[out1].t[i], 0),
+                           0.5 * fl_value_at(t.in[in1].t[i], 0), 0);
+        assert_float_equal(fl_value_at(after.out[out2].t[i], 0),
+                           0.25 * fl_value_at(t.in[in2].t[i], 0), 0);
     }
-    call_release(&after);
-    trial_release(&t);
+    fl_op_call_release(&after);
+    fl_op_trial_release(&t);
 }
 
 static void refuses_a_row(const fl_rule *r)
 {
     inputs in;
     fl_op op;
-    trial t;
-    call c;
+    fl_op_trial t;
+    fl_op_call c;
 
     open_trial(&t, &op, r->name, case_of(&in, r, ROWS));
     grad_of(&t)->rows[5] = HEIGHT;
-    assert_int_equal(trial_forward(&t, &(how){ 0 }, &c), FL_ERR_INVAL);
+    assert_int_equal(fl_op_trial_forward(&t, &(fl_how){ 0 }, &c), FL_ERR_INVAL);
     assert_non_null(strstr(fl_last_error(), "row 9 at place 5"));
-    trial_release(&t);
+    fl_op_trial_release(&t);
 }
 
 static void a_row_beyond_the_parameter_is_named(void **state)
@@ -225,12 +226,12 @@ static void lists_of_different_length_are_refused(void **state)
         .in = { DENSE ";f32[3]", DENSE, RATE, DENSE ";f32[3]" },
     };
     fl_op op = *fl_ops.find("momentum");
-    trial t;
+    fl_op_trial t;
 
     (void)state;
     op.cases = &c;
     op.n_cases = 1;
-    assert_int_equal(trial_init(&t, &op, 0, FL_DTYPE_F32, BUILD_KNOWN),
+    assert_int_equal(fl_op_trial_init(&t, &op, 0, FL_DTYPE_F32, FL_BUILD_KNOWN),
                      FL_ERR_INVAL);
     assert_non_null(
         strstr(fl_last_error(), "slot Grad has 1 variables, Param has 2"));
@@ -240,12 +241,12 @@ static void a_gradient_of_another_shape_is_refused_by_name(void **state)
 {
     static const fl_op_case c = { .in = { DENSE, "f32[9,5]", RATE } };
     fl_op op = *fl_ops.find("sgd");
-    trial t;
+    fl_op_trial t;
 
     (void)state;
     op.cases = &c;
     op.n_cases = 1;
-    assert_int_equal(trial_init(&t, &op, 0, FL_DTYPE_F32, BUILD_KNOWN),
+    assert_int_equal(fl_op_trial_init(&t, &op, 0, FL_DTYPE_F32, FL_BUILD_KNOWN),
                      FL_ERR_INVAL);
     assert_non_null(strstr(fl_last_error(), "Grad (in.Grad.0: f32[9,5])"));
     assert_non_null(strstr(fl_last_error(), "Param (in.Param.0: f32[9,4])"));
@@ -257,8 +258,8 @@ static void a_gradient_of_another_shape_is_refused_by_name(void **state)
 #define N_STEPS 50
 
 typedef struct hogwild {
-    const trial *t;
-    call *c; /* all threads use its tensors */
+    const fl_op_trial *t;
+    fl_op_call *c; /* all threads use its tensors */
 } hogwild;
 
 static fl_status train(void *arg, int ith)
@@ -293,15 +294,15 @@ static void race(const fl_rule *r, const char *grad)
 {
     inputs in;
     fl_op op;
-    trial t;
-    call c;
+    fl_op_trial t;
+    fl_op_call c;
     hogwild h = { &t, &c };
 
     open_trial(&t, &op, r->name, case_of(&in, r, grad));
     run_once(&t, &c);
     assert_int_equal(fl_team_run(team, train, &h), FL_OK);
-    call_release(&c);
-    trial_release(&t);
+    fl_op_call_release(&c);
+    fl_op_trial_release(&t);
 }
 
 static void race_dense_and_rows(const fl_rule *r)
@@ -323,14 +324,14 @@ static void a_setting_out_of_its_range_is_refused(void **state)
 {
     fl_op op = *fl_ops.find("adam");
     inputs in;
-    trial t;
+    fl_op_trial t;
 
     (void)state;
     case_of(&in, fl_rule_find("adam"), DENSE);
     in.c.attrs = "{beta1=1.5}";
     op.cases = &in.c;
     op.n_cases = 1;
-    assert_int_equal(trial_init(&t, &op, 0, FL_DTYPE_F32, BUILD_KNOWN),
+    assert_int_equal(fl_op_trial_init(&t, &op, 0, FL_DTYPE_F32, FL_BUILD_KNOWN),
                      FL_ERR_INVAL);
     assert_non_null(strstr(fl_last_error(),
                            "op adam: beta1=1.5 is not a number in "
@@ -342,7 +343,7 @@ static void a_setting_out_of_its_range_is_refused(void **state)
     DENSE, DENSE, RATE, DENSE, ACC, POWER, POWER, "f32[1] below=1",            \
         "f32[1] below=1"
 
-static void set_beta(const trial *t, const char *slot, float beta)
+static void set_beta(const fl_op_trial *t, const char *slot, float beta)
 {
     *(float *)t->in[fl_op_find_in(t->op, slot)].t[0]->data = beta;
 }
@@ -355,8 +356,8 @@ static void betas_of_a_variable_stand_for_the_attributes(void **state)
     };
     static const fl_op_case given = { .in = { ADAM_IN } };
     fl_op a_op, b_op;
-    trial a, b;
-    call x, y;
+    fl_op_trial a, b;
+    fl_op_call x, y;
 
     (void)state;
     open_trial(&a, &a_op, "adam", &said);
@@ -366,37 +367,37 @@ static void betas_of_a_variable_stand_for_the_attributes(void **state)
     run_once(&a, &x);
     run_once(&b, &y);
     assert_same_outputs(&a, &x, &y);
-    call_release(&x);
-    call_release(&y);
-    trial_release(&a);
-    trial_release(&b);
+    fl_op_call_release(&x);
+    fl_op_call_release(&y);
+    fl_op_trial_release(&a);
+    fl_op_trial_release(&b);
 }
 
 static void a_beta_of_a_variable_is_in_its_range(void **state)
 {
     static const fl_op_case given = { .in = { ADAM_IN } };
     fl_op op;
-    trial t;
-    call c;
+    fl_op_trial t;
+    fl_op_call c;
 
     (void)state;
     open_trial(&t, &op, "adam", &given);
     set_beta(&t, "Beta2Tensor", 1.5f);
-    assert_int_equal(trial_forward(&t, &(how){ 0 }, &c), FL_ERR_INVAL);
+    assert_int_equal(fl_op_trial_forward(&t, &(fl_how){ 0 }, &c), FL_ERR_INVAL);
     assert_non_null(strstr(fl_last_error(), "beta2=1.5 is not a number in"));
-    trial_release(&t);
+    fl_op_trial_release(&t);
 }
 
 static void state_of_an_array_must_be_there(void **state)
 {
     static const fl_op_case c = { .in = { DENSE, DENSE, RATE } };
     fl_op op = *fl_ops.find("momentum");
-    trial t;
+    fl_op_trial t;
 
     (void)state;
     op.cases = &c;
     op.n_cases = 1;
-    assert_int_equal(trial_init(&t, &op, 0, FL_DTYPE_F32, BUILD_KNOWN),
+    assert_int_equal(fl_op_trial_init(&t, &op, 0, FL_DTYPE_F32, FL_BUILD_KNOWN),
                      FL_ERR_INVAL);
     assert_non_null(
         strstr(fl_last_error(), "slot Velocity has 0 variables, Param has 1"));

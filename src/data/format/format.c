@@ -7,6 +7,7 @@
 #include "base/hash.h"
 #include "conf/words.h"
 #include "data/format/scan.h"
+#include "flotilla/words.h"
 
 /* Goes up when a format begins to read the same text in another way, so that
    what was kept of it is made anew. */
@@ -19,25 +20,24 @@
 static const fl_format *const all[] = {
 #define FL_FORMAT(name) &fl_format_##name,
 #include "data/format/formats.def"
-#include "flotilla/words.h"
 #undef FL_FORMAT
 };
 
 size_t fl_format_count(void)
 {
-    return FL_LEN(all);
+    return FL_LEN(all) + fl_own_format_count();
 }
 
 const fl_format *fl_format_at(size_t i)
 {
-    return all[i];
+    return i < FL_LEN(all) ? all[i] : fl_own_format_at(i - FL_LEN(all));
 }
 
 const fl_format *fl_format_find(const char *name)
 {
-    for (size_t i = 0; i < FL_LEN(all); i++)
-        if (!strcmp(all[i]->name, name))
-            return all[i];
+    for (size_t i = 0; i < fl_format_count(); i++)
+        if (!strcmp(fl_format_at(i)->name, name))
+            return fl_format_at(i);
     return NULL;
 }
 
@@ -65,12 +65,13 @@ static int option_find(const fl_format *f, const char *name)
 
 static fl_status no_format(const char *name)
 {
-    const char *names[FL_LEN(all)];
+    FL_VEC(const char *) names = { 0 };
     const char *near;
 
-    for (size_t i = 0; i < FL_LEN(all); i++)
-        names[i] = all[i]->name;
-    near = fl_nearest_name(name, names, FL_LEN(all));
+    for (size_t i = 0; i < fl_format_count(); i++)
+        fl_vec_push(&names, fl_format_at(i)->name);
+    near = fl_nearest_name(name, names.data, names.len);
+    fl_vec_release(&names);
     FL_FAIL(FL_ERR_NOTFOUND, "no format is called '%s'%s%s%s", name,
             near ? "; did you mean " : "", near ? near : "",
             near ? "?" : "; fl_format_help lists them");
@@ -254,6 +255,7 @@ uint64_t fl_parser_hash(const fl_parser *p)
 {
     uint64_t h = fl_mix64(PARSER_VERSION ^ fl_hash_str(p->format->name));
 
+    h += p->format->version;
     for (size_t i = 0; i < option_count(p->format); i++) {
         const char *value = p->values[i] ? p->values[i] : "";
 

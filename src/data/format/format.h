@@ -15,6 +15,7 @@
 #include "base/vec.h"
 #include "data/format/part.h"
 #include "data/records.h"
+#include "flotilla/experimental/format.h"
 
 #define FL_BAD_REASON_MAX 160
 #define FL_NO_SLOT (-1)
@@ -35,13 +36,6 @@ typedef struct fl_line {
 
 typedef struct fl_parser fl_parser;
 
-/* One option of a format. */
-typedef struct fl_format_option {
-    const char *name, *doc;
-    const char *otherwise; /* its value when it is not given */
-} fl_format_option;
-#define FL_FORMAT_OPTIONS_MAX 16
-
 /* Those of part.h, which every format has. */
 extern const fl_format_option fl_part_options[FL_PART_OPTIONS];
 
@@ -49,6 +43,7 @@ typedef struct fl_format {
     const char *name, *doc;
     fl_format_option options[FL_FORMAT_OPTIONS_MAX]; /* ends with name NULL */
     bool draws; /* records differ from pass to pass; `open` may clear it */
+    uint32_t version; /* as PARSER_VERSION of format.c, for this one alone */
 
     /* Checks wanted slots (p->wanted, may have none) against the options, sets
        p->schema and p->state. `sample` is the first line of the first file, or
@@ -132,9 +127,12 @@ fl_status fl_parser_option_int(const fl_parser *p, const char *name, int64_t lo,
    empty_slots. */
 uint64_t fl_parser_hash(const fl_parser *p);
 
+/* Those of formats.def, and behind them those of programs (fmt_own.c). */
 size_t fl_format_count(void);
 const fl_format *fl_format_at(size_t i);
 const fl_format *fl_format_find(const char *name);
+size_t fl_own_format_count(void);
+const fl_format *fl_own_format_at(size_t i);
 
 /* Parses all lines of a text, at first.at up to first.end, into rows; the head
    of a file, line 1 with first.head, is passed over. on_bad is called for each

@@ -1,11 +1,11 @@
-/* harness.c - programs of one operator, and calls of them. */
-#include "harness.h"
+/* trial.c - programs of one operator, and calls of them. */
+#include "sweep/trial.h"
 
 #include <string.h>
 
 #include "base/team.h"
-#include "case_text.h"
-#include "fake_comm.h"
+#include "ir/comm.h"
+#include "sweep/case_text.h"
 #include "ops/ops.h"
 
 #define CHUNK_BYTES (4 << 10)
@@ -51,7 +51,7 @@ static bool is_batch_slot(const fl_op *op, int slot)
     return slot == 0 && !(op->in[slot].flags & FL_OP_SLOT_VALUE);
 }
 
-static void add_vars(fl_str *s, const trial *t, build_kind kind)
+static void add_vars(fl_str *s, const fl_op_trial *t, fl_build_kind kind)
 {
     for (int slot = 0; slot < fl_op_n_in(t->op); slot++)
         for (int i = 0; i < t->in[slot].n; i++) {
@@ -59,7 +59,7 @@ static void add_vars(fl_str *s, const trial *t, build_kind kind)
 
             fl_str_addf(s, "var in.%s.%d : ", t->op->in[slot].name, i);
             add_dims(s, x,
-                     kind == BUILD_UNKNOWN &&
+                     kind == FL_BUILD_UNKNOWN &&
                          (is_batch_slot(t->op, slot) || x->n_lod > 0));
             if (x->n_lod)
                 fl_str_addf(s, " lod=%d", x->n_lod);
@@ -70,7 +70,7 @@ static void add_vars(fl_str *s, const trial *t, build_kind kind)
 }
 
 /* The declarations of an output slot: the text behind those of the inputs. */
-static const char *declared(const trial *t, int slot)
+static const char *declared(const fl_op_trial *t, int slot)
 {
     int at = fl_op_n_in(t->op) + slot;
     const char *text = at < FL_CASE_ARGS_MAX ? t->test_case->in[at] : NULL;
@@ -78,7 +78,7 @@ static const char *declared(const trial *t, int slot)
     return text ? text : "";
 }
 
-static int count_declared(const trial *t, int slot)
+static int count_declared(const fl_op_trial *t, int slot)
 {
     const char *text = declared(t, slot);
     int n = *text != '\0';
@@ -88,7 +88,7 @@ static int count_declared(const trial *t, int slot)
     return n;
 }
 
-static void add_declared(fl_str *s, const trial *t)
+static void add_declared(fl_str *s, const fl_op_trial *t)
 {
     for (int slot = 0; slot < fl_op_n_out(t->op); slot++) {
         const char *text = declared(t, slot);
@@ -121,7 +121,7 @@ static bool has_block(const fl_op *op)
     return false;
 }
 
-static char *program_text(const trial *t, build_kind kind, int n_list)
+static char *program_text(const fl_op_trial *t, fl_build_kind kind, int n_list)
 {
     const fl_op *op = t->op;
     fl_str s = { 0 };
@@ -150,7 +150,7 @@ static char *program_text(const trial *t, build_kind kind, int n_list)
     return fl_str_take(&s);
 }
 
-static fl_status parse_with(trial *t, build_kind kind, int n_list)
+static fl_status parse_with(fl_op_trial *t, fl_build_kind kind, int n_list)
 {
     char *text = program_text(t, kind, n_list);
     fl_status st = fl_program_parse(text, &op_set, &t->program);
@@ -161,7 +161,7 @@ static fl_status parse_with(trial *t, build_kind kind, int n_list)
 
 /* The number of outputs of a list is the operator's to say: as many as there
    are inputs, else whatever it accepts. */
-static fl_status build_program(trial *t, build_kind kind)
+static fl_status build_program(fl_op_trial *t, fl_build_kind kind)
 {
     fl_status st = parse_with(t, kind, t->in[0].n ? t->in[0].n : 1);
     fl_err first;
@@ -177,7 +177,7 @@ static fl_status build_program(trial *t, build_kind kind)
 
 /* --- the gradient operator ------------------------------------------------ */
 
-bool trial_wants(const trial *t, int slot, int i)
+bool fl_op_trial_wants(const fl_op_trial *t, int slot, int i)
 {
     const fl_tensor *x = t->in[slot].t[i];
 
@@ -186,7 +186,7 @@ bool trial_wants(const trial *t, int slot, int i)
            !(t->op->in[slot].flags & (FL_SLOT_NO_GRAD | FL_OP_SLOT_STATE));
 }
 
-bool trial_gives(const trial *t, int slot, int i)
+bool fl_op_trial_gives(const fl_op_trial *t, int slot, int i)
 {
     const fl_var *v = t->node->out[slot].vars[i];
 
@@ -194,34 +194,34 @@ bool trial_gives(const trial *t, int slot, int i)
            !(t->op->out[slot].flags & (FL_SLOT_NO_GRAD | FL_OP_SLOT_BYPRODUCT));
 }
 
-int trial_n_wanted(const trial *t)
+int fl_op_trial_n_wanted(const fl_op_trial *t)
 {
     int n = 0;
 
     for (int s = 0; s < fl_op_n_in(t->op); s++)
         for (int i = 0; i < t->in[s].n; i++)
-            n += trial_wants(t, s, i);
+            n += fl_op_trial_wants(t, s, i);
     return n;
 }
 
-int trial_n_given(const trial *t)
+int fl_op_trial_n_given(const fl_op_trial *t)
 {
     int n = 0;
 
     for (int s = 0; s < fl_op_n_out(t->op); s++)
         for (int i = 0; i < t->node->out[s].n; i++)
-            n += trial_gives(t, s, i);
+            n += fl_op_trial_gives(t, s, i);
     return n;
 }
 
 typedef FL_VEC(fl_arg) arg_vec;
 
-static const char *slot_grad(trial *t, const fl_op_slot *slot)
+static const char *slot_grad(fl_op_trial *t, const fl_op_slot *slot)
 {
     return fl_arena_printf(&t->mem, "%s" FL_GRAD_SUFFIX, slot->name);
 }
 
-static const char *var_grad(trial *t, const fl_var *v)
+static const char *var_grad(fl_op_trial *t, const fl_var *v)
 {
     return fl_arena_printf(&t->mem, "%s" FL_GRAD_SUFFIX, v->name);
 }
@@ -232,7 +232,7 @@ static void push_vars(arg_vec *out, const fl_op_slot *slot, const fl_args *args)
         fl_vec_push(out, ((fl_arg){ slot->name, args->vars[i]->name }));
 }
 
-static fl_status push_given(trial *t, arg_vec *out)
+static fl_status push_given(fl_op_trial *t, arg_vec *out)
 {
     fl_block *b = fl_program_main(t->program);
 
@@ -241,7 +241,7 @@ static fl_status push_given(trial *t, arg_vec *out)
             fl_var *v = t->node->out[s].vars[i], *g;
             fl_arg a = { slot_grad(t, &t->op->out[s]), FL_EMPTY_NAME };
 
-            if (trial_gives(t, s, i)) {
+            if (fl_op_trial_gives(t, s, i)) {
                 a.var = var_grad(t, v);
                 FL_TRY(fl_block_add_var(b, a.var, &v->meta, FL_VAR_DATA, &g));
             }
@@ -250,19 +250,19 @@ static fl_status push_given(trial *t, arg_vec *out)
     return FL_OK;
 }
 
-static void push_wanted(trial *t, arg_vec *out)
+static void push_wanted(fl_op_trial *t, arg_vec *out)
 {
     for (int s = 0; s < fl_op_n_in(t->op); s++)
         for (int i = 0; i < t->node->in[s].n; i++) {
             fl_arg a = { slot_grad(t, &t->op->in[s]), FL_EMPTY_NAME };
 
-            if (trial_wants(t, s, i))
+            if (fl_op_trial_wants(t, s, i))
                 a.var = var_grad(t, t->node->in[s].vars[i]);
             fl_vec_push(out, a);
         }
 }
 
-static fl_status append_gradient(trial *t, arg_vec *in, arg_vec *out)
+static fl_status append_gradient(fl_op_trial *t, arg_vec *in, arg_vec *out)
 {
     fl_named_attr attrs[FL_ATTRS_MAX];
     fl_op_spec spec = { .role = FL_OP_ROLE_BACKWARD, .attrs = attrs };
@@ -284,12 +284,12 @@ static fl_status append_gradient(trial *t, arg_vec *in, arg_vec *out)
     return fl_block_append(fl_program_main(t->program), &spec, &t->grad_node);
 }
 
-static fl_status build_gradient(trial *t)
+static fl_status build_gradient(fl_op_trial *t)
 {
     arg_vec in = { 0 }, out = { 0 };
     fl_status st;
 
-    if (!t->op->back || !trial_n_wanted(t) || !trial_n_given(t))
+    if (!t->op->back || !fl_op_trial_n_wanted(t) || !fl_op_trial_n_given(t))
         return FL_OK;
     st = append_gradient(t, &in, &out);
     fl_vec_release(&in);
@@ -297,33 +297,43 @@ static fl_status build_gradient(trial *t)
     return st;
 }
 
-static fl_status build(trial *t, build_kind kind)
+static fl_status build(fl_op_trial *t, fl_build_kind kind)
 {
     /* Tables and servers hold f32 and nothing else. */
     if (fl_op_find_attr(t->op, "table") >= 0 || (t->op->flags & FL_OP_WAITS))
         t->real = FL_DTYPE_F32;
-    FL_TRY(t->comm->life->declare(t->comm, TABLE_NAME, TABLE_SETTINGS, SEED));
-    FL_TRY(case_draw(t->op, t->test_case, t->real, &t->mem, t->in));
+    if (t->comm)
+        FL_TRY(
+            t->comm->life->declare(t->comm, TABLE_NAME, TABLE_SETTINGS, SEED));
+    FL_TRY(fl_case_draw(t->op, t->test_case, t->real, &t->mem, t->in));
     FL_TRY(build_program(t, kind));
     return build_gradient(t);
 }
 
-fl_status trial_init(trial *t, const fl_op *op, size_t index, fl_dtype real,
-                     build_kind kind)
+static fl_op_trial_comm_fn make_comm;
+
+void fl_op_trial_use_comm(fl_op_trial_comm_fn make)
+{
+    make_comm = make;
+}
+
+fl_status fl_op_trial_init(fl_op_trial *t, const fl_op *op, size_t index,
+                           fl_dtype real, fl_build_kind kind)
 {
     fl_status st;
 
-    *t = (trial){ .op = op, .test_case = &op->cases[index], .real = real };
+    *t =
+        (fl_op_trial){ .op = op, .test_case = &op->cases[index], .real = real };
     under_test = op;
     fl_arena_init(&t->mem, CHUNK_BYTES);
-    t->comm = &fake_comm_new()->port;
+    t->comm = make_comm ? make_comm() : NULL;
     st = build(t, kind);
     if (st)
-        trial_release(t);
+        fl_op_trial_release(t);
     return st;
 }
 
-void trial_forget(trial *t)
+void fl_op_trial_forget(fl_op_trial *t)
 {
     if (t->keep && t->keep_free)
         t->keep_free(t->keep);
@@ -331,26 +341,27 @@ void trial_forget(trial *t)
     t->keep = NULL;
 }
 
-void trial_release(trial *t)
+void fl_op_trial_release(fl_op_trial *t)
 {
-    trial_forget(t);
-    fl_comm_free(t->comm);
+    fl_op_trial_forget(t);
+    if (t->comm)
+        fl_comm_free(t->comm);
     fl_program_free(t->program);
     fl_arena_release(&t->mem);
 }
 
 /* --- memory of a call ----------------------------------------------------- */
 
-static void *new_block(call *c, size_t bytes)
+static void *new_block(fl_op_call *c, size_t bytes)
 {
-    block b = { fl_try_alloc(bytes), bytes };
+    fl_op_call_block b = { fl_try_alloc(bytes), bytes };
 
     FL_ASSERT(b.data);
     fl_vec_push(&c->blocks, b);
     return b.data;
 }
 
-void call_release(call *c)
+void fl_op_call_release(fl_op_call *c)
 {
     for (size_t i = 0; i < c->blocks.len; i++)
         fl_data_free(c->blocks.data[i].data, c->blocks.data[i].bytes);
@@ -359,13 +370,13 @@ void call_release(call *c)
     fl_arena_release(&c->mem);
 }
 
-static void new_args(call *c, fl_targs *a, int n)
+static void new_args(fl_op_call *c, fl_targs *a, int n)
 {
     a->n = n;
     a->t = fl_arena_alloc(&c->mem, ((size_t)n + 1) * sizeof(*a->t));
 }
 
-static fl_tensor *new_tensor(call *c)
+static fl_tensor *new_tensor(fl_op_call *c)
 {
     return fl_arena_alloc(&c->mem, sizeof(fl_tensor));
 }
@@ -375,7 +386,7 @@ static size_t row_bytes(const fl_tensor *t)
     return (size_t)t->shape.dim[0] * sizeof(*t->rows);
 }
 
-static fl_status new_values(call *c, fl_tensor *t, unsigned dirt)
+static fl_status new_values(fl_op_call *c, fl_tensor *t, unsigned dirt)
 {
     size_t bytes;
 
@@ -389,7 +400,8 @@ static fl_status new_values(call *c, fl_tensor *t, unsigned dirt)
     return FL_OK;
 }
 
-static fl_status copy_tensor(call *c, const fl_tensor *from, fl_tensor **out)
+static fl_status copy_tensor(fl_op_call *c, const fl_tensor *from,
+                             fl_tensor **out)
 {
     fl_tensor *t = new_tensor(c);
     size_t bytes;
@@ -407,9 +419,9 @@ static fl_status copy_tensor(call *c, const fl_tensor *from, fl_tensor **out)
 /* --- running -------------------------------------------------------------- */
 
 typedef struct shares {
-    trial *t;
-    const how *h;
-    call *c;
+    fl_op_trial *t;
+    const fl_how *h;
+    fl_op_call *c;
     const fl_op_node *node;
 } shares;
 
@@ -448,7 +460,7 @@ static fl_status run_share(void *arg, int ith)
     return st;
 }
 
-static fl_status run_shares(trial *t, const how *h, call *c,
+static fl_status run_shares(fl_op_trial *t, const fl_how *h, fl_op_call *c,
                             const fl_op_node *node)
 {
     shares s = { t, h, c, node };
@@ -485,8 +497,8 @@ static bool same_size(const fl_tensor *a, const fl_tensor *b)
            fl_tensor_numel(a) == fl_tensor_numel(b);
 }
 
-static fl_status place_output(const trial *t, const how *h, call *c, int slot,
-                              int i)
+static fl_status place_output(const fl_op_trial *t, const fl_how *h,
+                              fl_op_call *c, int slot, int i)
 {
     fl_tensor *y = c->out[slot].t[i];
     int state = state_of(t->op, slot);
@@ -504,7 +516,7 @@ static fl_status place_output(const trial *t, const how *h, call *c, int slot,
     return new_values(c, y, h->dirt);
 }
 
-static fl_status forward_in(trial *t, const how *h, call *c)
+static fl_status forward_in(fl_op_trial *t, const fl_how *h, fl_op_call *c)
 {
     fl_infer infer = { t->node, c->in, c->out, true, &c->workspace };
 
@@ -525,21 +537,21 @@ static fl_status forward_in(trial *t, const how *h, call *c)
     return run_shares(t, h, c, t->node);
 }
 
-fl_status trial_forward(trial *t, const how *h, call *out)
+fl_status fl_op_trial_forward(fl_op_trial *t, const fl_how *h, fl_op_call *out)
 {
     fl_status st;
 
-    *out = (call){ 0 };
+    *out = (fl_op_call){ 0 };
     fl_arena_init(&out->mem, CHUNK_BYTES);
     st = forward_in(t, h, out);
     if (st)
-        call_release(out);
+        fl_op_call_release(out);
     return st;
 }
 
 /* --- backward ------------------------------------------------------------- */
 
-double drawn_gradient(int slot, int entry, int64_t i)
+double fl_drawn_gradient(int slot, int entry, int64_t i)
 {
     uint64_t stream =
         fl_rng_stream((uint64_t)slot * 100 + (uint64_t)entry, "grad");
@@ -548,8 +560,8 @@ double drawn_gradient(int slot, int entry, int64_t i)
 }
 
 /* A forward tensor as back sees it: real, or dirt where back must not look. */
-static fl_status back_sees(const trial *t, const how *h, call *c, int slot,
-                           const fl_tensor *from, fl_tensor **out)
+static fl_status back_sees(const fl_op_trial *t, const fl_how *h, fl_op_call *c,
+                           int slot, const fl_tensor *from, fl_tensor **out)
 {
     fl_tensor *x = new_tensor(c);
 
@@ -560,8 +572,8 @@ static fl_status back_sees(const trial *t, const how *h, call *c, int slot,
     return new_values(c, x, 0xff);
 }
 
-static fl_status back_inputs(const trial *t, const call *forward, const how *h,
-                             call *c)
+static fl_status back_inputs(const fl_op_trial *t, const fl_op_call *forward,
+                             const fl_how *h, fl_op_call *c)
 {
     int n_in = fl_op_n_in(t->op), n_out = fl_op_n_out(t->op);
 
@@ -575,8 +587,8 @@ static fl_status back_inputs(const trial *t, const call *forward, const how *h,
     return FL_OK;
 }
 
-static fl_status give_one(const how *h, call *c, int slot, int i, int number,
-                          const fl_tensor *y, fl_tensor **out)
+static fl_status give_one(const fl_how *h, fl_op_call *c, int slot, int i,
+                          int number, const fl_tensor *y, fl_tensor **out)
 {
     bool comes = !h->only_out || h->only_out == number + 1;
     fl_tensor *g;
@@ -587,13 +599,13 @@ static fl_status give_one(const how *h, call *c, int slot, int i, int number,
     *g = *y;
     FL_TRY(new_values(c, g, 0));
     for (int64_t k = 0; comes && k < fl_tensor_numel(g); k++)
-        value_set(g, k, drawn_gradient(slot, i, k));
+        fl_value_set(g, k, fl_drawn_gradient(slot, i, k));
     *out = g;
     return FL_OK;
 }
 
-static fl_status give_gradients(const trial *t, const call *forward,
-                                const how *h, call *c)
+static fl_status give_gradients(const fl_op_trial *t, const fl_op_call *forward,
+                                const fl_how *h, fl_op_call *c)
 {
     int first = fl_op_n_in(t->op) + fl_op_n_out(t->op);
     int number = 0;
@@ -603,21 +615,21 @@ static fl_status give_gradients(const trial *t, const call *forward,
 
         new_args(c, &c->in[first + s], y->n);
         for (int i = 0; i < y->n; i++)
-            if (trial_gives(t, s, i))
+            if (fl_op_trial_gives(t, s, i))
                 FL_TRY(give_one(h, c, s, i, number++, y->t[i],
                                 &c->in[first + s].t[i]));
     }
     return FL_OK;
 }
 
-static void ask_gradients(const trial *t, const how *h, call *c)
+static void ask_gradients(const fl_op_trial *t, const fl_how *h, fl_op_call *c)
 {
     int number = 0;
 
     for (int s = 0; s < fl_op_n_in(t->op); s++) {
         new_args(c, &c->out[s], t->in[s].n);
         for (int i = 0; i < t->in[s].n; i++) {
-            if (!trial_wants(t, s, i))
+            if (!fl_op_trial_wants(t, s, i))
                 continue;
             if (h->only_in && h->only_in != ++number)
                 continue;
@@ -627,8 +639,8 @@ static void ask_gradients(const trial *t, const how *h, call *c)
     }
 }
 
-static fl_status place_gradient(const trial *t, const how *h, call *c, int slot,
-                                int i)
+static fl_status place_gradient(const fl_op_trial *t, const fl_how *h,
+                                fl_op_call *c, int slot, int i)
 {
     int n_in = fl_op_n_in(t->op);
     const fl_targs *over =
@@ -643,8 +655,8 @@ static fl_status place_gradient(const trial *t, const how *h, call *c, int slot,
     return new_values(c, g, h->dirt);
 }
 
-static fl_status backward_in(trial *t, const call *forward, const how *h,
-                             call *c)
+static fl_status backward_in(fl_op_trial *t, const fl_op_call *forward,
+                             const fl_how *h, fl_op_call *c)
 {
     fl_infer infer = { t->grad_node, c->in, c->out, true, &c->workspace };
 
@@ -660,21 +672,22 @@ static fl_status backward_in(trial *t, const call *forward, const how *h,
     return run_shares(t, h, c, t->grad_node);
 }
 
-fl_status trial_backward(trial *t, const call *forward, const how *h, call *out)
+fl_status fl_op_trial_backward(fl_op_trial *t, const fl_op_call *forward,
+                               const fl_how *h, fl_op_call *out)
 {
     fl_status st;
 
-    *out = (call){ 0 };
+    *out = (fl_op_call){ 0 };
     fl_arena_init(&out->mem, CHUNK_BYTES);
     st = backward_in(t, forward, h, out);
     if (st)
-        call_release(out);
+        fl_op_call_release(out);
     return st;
 }
 
 /* --- values --------------------------------------------------------------- */
 
-double value_at(const fl_tensor *t, int64_t i)
+double fl_value_at(const fl_tensor *t, int64_t i)
 {
     switch (t->dtype) {
 #define X(name, value, type, text, long_text)                                  \
@@ -688,7 +701,7 @@ double value_at(const fl_tensor *t, int64_t i)
     return 0;
 }
 
-void value_set(fl_tensor *t, int64_t i, double v)
+void fl_value_set(fl_tensor *t, int64_t i, double v)
 {
     if (t->dtype == FL_DTYPE_F64)
         ((double *)t->data)[i] = v;
@@ -708,7 +721,7 @@ static bool same_offsets(const fl_tensor *a, const fl_tensor *b)
     return true;
 }
 
-bool same_bits(const fl_tensor *a, const fl_tensor *b)
+bool fl_same_bits(const fl_tensor *a, const fl_tensor *b)
 {
     size_t bytes;
 
@@ -723,7 +736,7 @@ bool same_bits(const fl_tensor *a, const fl_tensor *b)
     return !memcmp(a->data, b->data, bytes);
 }
 
-double *densified(const fl_tensor *t, const fl_shape *shape)
+double *fl_densified(const fl_tensor *t, const fl_shape *shape)
 {
     int64_t n = fl_shape_numel(shape);
     double *out = fl_alloc((size_t)n * sizeof(*out));
@@ -735,7 +748,7 @@ double *densified(const fl_tensor *t, const fl_shape *shape)
         if (t->kind == FL_KIND_ROWS)
             at = (int64_t)t->rows[i / width] * width + i % width;
         FL_ASSERT(at < n);
-        out[at] += value_at(t, i);
+        out[at] += fl_value_at(t, i);
     }
     return out;
 }

@@ -1,10 +1,10 @@
 /* checks.c - what is asked of an operator in one of its cases. */
-#include "checks.h"
+#include "sweep/checks.h"
 
 #include <inttypes.h>
 #include <math.h>
 
-#include "harness.h"
+#include "sweep/trial.h"
 
 /* Central differences in f64, twice, with steps of 1e-4 and half of that; what
    is left of the third derivative cancels between the two, so that they are
@@ -18,17 +18,17 @@
 
 #define PRECISION_ERROR 1e-4
 
-typedef fl_status (*trial_fn)(trial *t);
+typedef fl_status (*trial_fn)(fl_op_trial *t);
 
 static fl_status with_trial(const fl_op *op, size_t index, fl_dtype real,
                             trial_fn fn)
 {
-    trial t;
+    fl_op_trial t;
     fl_status st;
 
-    FL_TRY(trial_init(&t, op, index, real, BUILD_KNOWN));
+    FL_TRY(fl_op_trial_init(&t, op, index, real, FL_BUILD_KNOWN));
     st = fn(&t);
-    trial_release(&t);
+    fl_op_trial_release(&t);
     return st;
 }
 
@@ -50,37 +50,38 @@ static double error_of(double got, double want)
 /* Forward and, where there is one, backward; both are released by the caller
    through pair_release. */
 typedef struct pair {
-    call forward, backward;
+    fl_op_call forward, backward;
     bool has_backward;
 } pair;
 
-static fl_status pair_run(trial *t, const how *fore, const how *aft, pair *p)
+static fl_status pair_run(fl_op_trial *t, const fl_how *fore, const fl_how *aft,
+                          pair *p)
 {
     fl_status st;
 
     *p = (pair){ 0 };
-    FL_TRY(trial_forward(t, fore, &p->forward));
+    FL_TRY(fl_op_trial_forward(t, fore, &p->forward));
     if (!t->grad_node)
         return FL_OK;
-    st = trial_backward(t, &p->forward, aft, &p->backward);
+    st = fl_op_trial_backward(t, &p->forward, aft, &p->backward);
     p->has_backward = !st;
     if (st)
-        call_release(&p->forward);
+        fl_op_call_release(&p->forward);
     return fl_err_ctx(st, "gradient");
 }
 
 static void pair_release(pair *p)
 {
-    call_release(&p->forward);
+    fl_op_call_release(&p->forward);
     if (p->has_backward)
-        call_release(&p->backward);
+        fl_op_call_release(&p->backward);
 }
 
 typedef fl_status (*compare_fn)(const fl_tensor *a, const fl_tensor *b);
 
 static fl_status compare_bits(const fl_tensor *a, const fl_tensor *b)
 {
-    if (!same_bits(a, b))
+    if (!fl_same_bits(a, b))
         FL_FAIL(FL_ERR_INVAL, "the bits differ");
     return FL_OK;
 }
@@ -90,15 +91,15 @@ static fl_status compare_values(const fl_tensor *a, const fl_tensor *b)
     if (!fl_shape_equal(&a->shape, &b->shape) || a->kind != b->kind)
         FL_FAIL(FL_ERR_INVAL, "the shapes differ");
     for (int64_t i = 0; i < fl_tensor_numel(a); i++)
-        if (error_of(value_at(a, i), value_at(b, i)) > PRECISION_ERROR)
+        if (error_of(fl_value_at(a, i), fl_value_at(b, i)) > PRECISION_ERROR)
             FL_FAIL(FL_ERR_INVAL, "element %" PRId64 " is %.9g, not %.9g", i,
-                    value_at(a, i), value_at(b, i));
+                    fl_value_at(a, i), fl_value_at(b, i));
     return FL_OK;
 }
 
 /* Outputs of two calls of one node, those that both have. */
-static fl_status compare_calls(const fl_op_node *n, const call *a,
-                               const call *b, compare_fn compare)
+static fl_status compare_calls(const fl_op_node *n, const fl_op_call *a,
+                               const fl_op_call *b, compare_fn compare)
 {
     for (int s = 0; s < fl_node_n_out(n); s++)
         for (int i = 0; i < a->out[s].n; i++)
@@ -108,8 +109,8 @@ static fl_status compare_calls(const fl_op_node *n, const call *a,
     return FL_OK;
 }
 
-static fl_status compare_pairs(const trial *t, const pair *a, const pair *b,
-                               compare_fn compare)
+static fl_status compare_pairs(const fl_op_trial *t, const pair *a,
+                               const pair *b, compare_fn compare)
 {
     FL_TRY(compare_calls(t->node, &a->forward, &b->forward, compare));
     if (a->has_backward && b->has_backward)
@@ -119,7 +120,8 @@ static fl_status compare_pairs(const trial *t, const pair *a, const pair *b,
 }
 
 /* Runs in two ways and wants the same bits. */
-static fl_status same_both_ways(trial *t, const how *one, const how *other)
+static fl_status same_both_ways(fl_op_trial *t, const fl_how *one,
+                                const fl_how *other)
 {
     pair a, b;
     fl_status st;
@@ -155,7 +157,7 @@ static fl_status keeps_promise(const fl_tensor *meta, const fl_tensor *got)
             fl_shape_text(&got->shape, b), got->n_lod);
 }
 
-static fl_status check_promises(const fl_op_node *n, const call *c)
+static fl_status check_promises(const fl_op_node *n, const fl_op_call *c)
 {
     for (int s = 0; s < fl_node_n_out(n); s++)
         for (int i = 0; i < n->out[s].n; i++)
@@ -166,12 +168,12 @@ static fl_status check_promises(const fl_op_node *n, const call *c)
     return FL_OK;
 }
 
-static fl_status check_shapes_of(trial *t)
+static fl_status check_shapes_of(fl_op_trial *t)
 {
     pair p;
     fl_status st;
 
-    FL_TRY(pair_run(t, &(how){ 0 }, &(how){ 0 }, &p));
+    FL_TRY(pair_run(t, &(fl_how){ 0 }, &(fl_how){ 0 }, &p));
     st = check_promises(t->node, &p.forward);
     if (!st && p.has_backward)
         st = check_promises(t->grad_node, &p.backward);
@@ -179,23 +181,24 @@ static fl_status check_shapes_of(trial *t)
     return st;
 }
 
-fl_status check_shapes(const fl_op *op, size_t index)
+fl_status fl_check_shapes(const fl_op *op, size_t index)
 {
-    trial t;
+    fl_op_trial t;
     fl_status st;
 
     FL_TRY(in_both_types(op, index, check_shapes_of));
-    FL_TRY(fl_err_ctx(trial_init(&t, op, index, FL_DTYPE_F32, BUILD_UNKNOWN),
-                      "with a first dimension of -1"));
+    FL_TRY(fl_err_ctx(
+        fl_op_trial_init(&t, op, index, FL_DTYPE_F32, FL_BUILD_UNKNOWN),
+        "with a first dimension of -1"));
     st = check_shapes_of(&t);
-    trial_release(&t);
+    fl_op_trial_release(&t);
     return fl_err_ctx(st, "with a first dimension of -1");
 }
 
 /* --- forms ---------------------------------------------------------------- */
 
 /* Of the inputs there are types, shapes and numbers of offsets left. */
-static void leave_forms(call *c, int n_slots)
+static void leave_forms(fl_op_call *c, int n_slots)
 {
     for (int s = 0; s < n_slots; s++)
         for (int i = 0; i < c->in[s].n; i++) {
@@ -208,7 +211,8 @@ static void leave_forms(call *c, int n_slots)
         }
 }
 
-static fl_status same_form(const fl_op_node *n, const call *a, const call *b)
+static fl_status same_form(const fl_op_node *n, const fl_op_call *a,
+                           const fl_op_call *b)
 {
     for (int s = 0; s < fl_node_n_out(n); s++)
         for (int i = 0; i < n->out[s].n; i++) {
@@ -222,7 +226,8 @@ static fl_status same_form(const fl_op_node *n, const call *a, const call *b)
     return FL_OK;
 }
 
-static fl_status infer_blindly(trial *t, const call *seen, call *blind)
+static fl_status infer_blindly(fl_op_trial *t, const fl_op_call *seen,
+                               fl_op_call *blind)
 {
     fl_infer infer = { t->node, blind->in, blind->out, true,
                        &blind->workspace };
@@ -234,22 +239,22 @@ static fl_status infer_blindly(trial *t, const call *seen, call *blind)
     return same_form(t->node, seen, blind);
 }
 
-static fl_status check_form_of(trial *t)
+static fl_status check_form_of(fl_op_trial *t)
 {
-    call seen, blind;
+    fl_op_call seen, blind;
     fl_status st;
 
-    FL_TRY(trial_forward(t, &(how){ 0 }, &seen));
-    st = trial_forward(t, &(how){ 0 }, &blind);
+    FL_TRY(fl_op_trial_forward(t, &(fl_how){ 0 }, &seen));
+    st = fl_op_trial_forward(t, &(fl_how){ 0 }, &blind);
     if (!st) {
         st = infer_blindly(t, &seen, &blind);
-        call_release(&blind);
+        fl_op_call_release(&blind);
     }
-    call_release(&seen);
+    fl_op_call_release(&seen);
     return st;
 }
 
-fl_status check_form(const fl_op *op, size_t index)
+fl_status fl_check_form(const fl_op *op, size_t index)
 {
     return op->flags & FL_OP_BY_FORM ? in_both_types(op, index, check_form_of)
                                      : FL_OK;
@@ -258,42 +263,42 @@ fl_status check_form(const fl_op *op, size_t index)
 /* --- numeric gradient ----------------------------------------------------- */
 
 /* The sum of all outputs, each weighted with its gradient. */
-static fl_status loss(trial *t, double *out)
+static fl_status loss(fl_op_trial *t, double *out)
 {
-    call c;
+    fl_op_call c;
 
     *out = 0;
-    FL_TRY(trial_forward(t, &(how){ 0 }, &c));
+    FL_TRY(fl_op_trial_forward(t, &(fl_how){ 0 }, &c));
     for (int s = 0; s < fl_op_n_out(t->op); s++)
         for (int i = 0; i < c.out[s].n; i++) {
             const fl_tensor *y = c.out[s].t[i];
 
-            if (!trial_gives(t, s, i))
+            if (!fl_op_trial_gives(t, s, i))
                 continue;
             for (int64_t k = 0; k < fl_tensor_numel(y); k++)
-                *out += value_at(y, k) * drawn_gradient(s, i, k);
+                *out += fl_value_at(y, k) * fl_drawn_gradient(s, i, k);
         }
-    call_release(&c);
+    fl_op_call_release(&c);
     return FL_OK;
 }
 
-static fl_status difference(trial *t, fl_tensor *x, int64_t k, double step,
-                            double *out)
+static fl_status difference(fl_op_trial *t, fl_tensor *x, int64_t k,
+                            double step, double *out)
 {
-    double at = value_at(x, k), up, down;
+    double at = fl_value_at(x, k), up, down;
 
-    value_set(x, k, at + step);
+    fl_value_set(x, k, at + step);
     FL_TRY(loss(t, &up));
-    value_set(x, k, at - step);
+    fl_value_set(x, k, at - step);
     FL_TRY(loss(t, &down));
-    value_set(x, k, at);
+    fl_value_set(x, k, at);
     *out = (up - down) / (2 * step);
     return FL_OK;
 }
 
-static fl_status numeric(trial *t, fl_tensor *x, int64_t k, double *out)
+static fl_status numeric(fl_op_trial *t, fl_tensor *x, int64_t k, double *out)
 {
-    double size = fabs(value_at(x, k)), wide, narrow;
+    double size = fabs(fl_value_at(x, k)), wide, narrow;
     double step = NUMERIC_STEP * (size > 1 ? size : 1);
 
     FL_TRY(difference(t, x, k, step, &wide));
@@ -302,10 +307,10 @@ static fl_status numeric(trial *t, fl_tensor *x, int64_t k, double *out)
     return FL_OK;
 }
 
-static fl_status check_input(trial *t, fl_tensor *x, const fl_tensor *dx)
+static fl_status check_input(fl_op_trial *t, fl_tensor *x, const fl_tensor *dx)
 {
     int64_t n = fl_tensor_numel(x), stride = n / NUMERIC_MAX + 1;
-    double *got = densified(dx, &x->shape);
+    double *got = fl_densified(dx, &x->shape);
     fl_status st = FL_OK;
 
     for (int64_t k = 0; k < n && !st; k += stride) {
@@ -322,17 +327,17 @@ static fl_status check_input(trial *t, fl_tensor *x, const fl_tensor *dx)
     return st;
 }
 
-static fl_status check_gradient_of(trial *t)
+static fl_status check_gradient_of(fl_op_trial *t)
 {
     fl_status st = FL_OK;
     pair p;
 
     if (!t->grad_node)
         return FL_OK;
-    FL_TRY(pair_run(t, &(how){ 0 }, &(how){ 0 }, &p));
+    FL_TRY(pair_run(t, &(fl_how){ 0 }, &(fl_how){ 0 }, &p));
     for (int s = 0; s < fl_op_n_in(t->op); s++)
         for (int i = 0; i < t->in[s].n && !st; i++)
-            if (trial_wants(t, s, i))
+            if (fl_op_trial_wants(t, s, i))
                 st = fl_err_ctx(
                     check_input(t, t->in[s].t[i], p.backward.out[s].t[i]),
                     "%s@GRAD[%d]", t->op->in[s].name, i);
@@ -340,20 +345,20 @@ static fl_status check_gradient_of(trial *t)
     return st;
 }
 
-fl_status check_gradient(const fl_op *op, size_t index)
+fl_status fl_check_gradient(const fl_op *op, size_t index)
 {
     return with_trial(op, index, FL_DTYPE_F64, check_gradient_of);
 }
 
 /* --- f32 against f64 ------------------------------------------------------ */
 
-static fl_status compare_types(trial *a, trial *b)
+static fl_status compare_types(fl_op_trial *a, fl_op_trial *b)
 {
     pair pa, pb;
     fl_status st;
 
-    FL_TRY(pair_run(a, &(how){ 0 }, &(how){ 0 }, &pa));
-    st = pair_run(b, &(how){ 0 }, &(how){ 0 }, &pb);
+    FL_TRY(pair_run(a, &(fl_how){ 0 }, &(fl_how){ 0 }, &pa));
+    st = pair_run(b, &(fl_how){ 0 }, &(fl_how){ 0 }, &pb);
     if (!st) {
         st = compare_pairs(a, &pa, &pb, compare_values);
         pair_release(&pb);
@@ -362,24 +367,24 @@ static fl_status compare_types(trial *a, trial *b)
     return st;
 }
 
-fl_status check_precision(const fl_op *op, size_t index)
+fl_status fl_check_precision(const fl_op *op, size_t index)
 {
-    trial a, b;
+    fl_op_trial a, b;
     fl_status st;
 
-    FL_TRY(trial_init(&a, op, index, FL_DTYPE_F32, BUILD_KNOWN));
-    st = trial_init(&b, op, index, FL_DTYPE_F64, BUILD_KNOWN);
+    FL_TRY(fl_op_trial_init(&a, op, index, FL_DTYPE_F32, FL_BUILD_KNOWN));
+    st = fl_op_trial_init(&b, op, index, FL_DTYPE_F64, FL_BUILD_KNOWN);
     if (!st) {
         st = compare_types(&a, &b);
-        trial_release(&b);
+        fl_op_trial_release(&b);
     }
-    trial_release(&a);
+    fl_op_trial_release(&a);
     return st;
 }
 
 /* --- the same bits, whatever the way -------------------------------------- */
 
-static fl_status check_shares_of(trial *t)
+static fl_status check_shares_of(fl_op_trial *t)
 {
     static const int counts[] = { 2, 3, 7 };
 
@@ -387,32 +392,33 @@ static fl_status check_shares_of(trial *t)
         return FL_OK;
     for (size_t i = 0; i < FL_LEN(counts); i++)
         FL_TRY(fl_err_ctx(
-            same_both_ways(t, &(how){ 0 }, &(how){ .nth = counts[i] }),
+            same_both_ways(t, &(fl_how){ 0 }, &(fl_how){ .nth = counts[i] }),
             "%d shares", counts[i]));
     return FL_OK;
 }
 
-fl_status check_shares(const fl_op *op, size_t index)
+fl_status fl_check_shares(const fl_op *op, size_t index)
 {
     return in_both_types(op, index, check_shares_of);
 }
 
-static fl_status check_in_place_of(trial *t)
+static fl_status check_in_place_of(fl_op_trial *t)
 {
-    FL_TRY(fl_err_ctx(same_both_ways(t, &(how){ 0 }, &(how){ .apart = true }),
-                      "state in place or apart"));
+    FL_TRY(fl_err_ctx(
+        same_both_ways(t, &(fl_how){ 0 }, &(fl_how){ .apart = true }),
+        "state in place or apart"));
     if (t->op->flags & FL_OP_OVER_OUT)
         FL_TRY(fl_err_ctx(
-            same_both_ways(t, &(how){ 0 }, &(how){ .over_out = true }),
+            same_both_ways(t, &(fl_how){ 0 }, &(fl_how){ .over_out = true }),
             "over its output or not"));
     if (!(t->op->flags & FL_OP_INPLACE))
         return FL_OK;
     return fl_err_ctx(
-        same_both_ways(t, &(how){ 0 }, &(how){ .in_place = true }),
+        same_both_ways(t, &(fl_how){ 0 }, &(fl_how){ .in_place = true }),
         "in place or not");
 }
 
-fl_status check_in_place(const fl_op *op, size_t index)
+fl_status fl_check_in_place(const fl_op *op, size_t index)
 {
     return in_both_types(op, index, check_in_place_of);
 }
@@ -426,16 +432,16 @@ static bool keeps_outputs(const fl_op *op)
 }
 
 /* An output that may keep what it holds depends on it. */
-static fl_status check_written_of(trial *t)
+static fl_status check_written_of(fl_op_trial *t)
 {
     if (keeps_outputs(t->op))
         return FL_OK;
     return fl_err_ctx(
-        same_both_ways(t, &(how){ .dirt = 0 }, &(how){ .dirt = 0xff }),
+        same_both_ways(t, &(fl_how){ .dirt = 0 }, &(fl_how){ .dirt = 0xff }),
         "over zeros or over dirt");
 }
 
-fl_status check_written(const fl_op *op, size_t index)
+fl_status fl_check_written(const fl_op *op, size_t index)
 {
     return in_both_types(op, index, check_written_of);
 }
@@ -443,60 +449,61 @@ fl_status check_written(const fl_op *op, size_t index)
 /* --- part of the gradients ------------------------------------------------ */
 
 /* Two backward runs after one forward run. */
-static fl_status compare_backward(trial *t, const how *one, const how *other,
-                                  compare_fn compare)
+static fl_status compare_backward(fl_op_trial *t, const fl_how *one,
+                                  const fl_how *other, compare_fn compare)
 {
-    call forward, a, b;
+    fl_op_call forward, a, b;
     fl_status st;
 
-    FL_TRY(trial_forward(t, &(how){ 0 }, &forward));
-    st = trial_backward(t, &forward, one, &a);
+    FL_TRY(fl_op_trial_forward(t, &(fl_how){ 0 }, &forward));
+    st = fl_op_trial_backward(t, &forward, one, &a);
     if (!st) {
-        st = trial_backward(t, &forward, other, &b);
+        st = fl_op_trial_backward(t, &forward, other, &b);
         if (!st) {
             st = compare_calls(t->grad_node, &a, &b, compare);
-            call_release(&b);
+            fl_op_call_release(&b);
         }
-        call_release(&a);
+        fl_op_call_release(&a);
     }
-    call_release(&forward);
+    fl_op_call_release(&forward);
     return st;
 }
 
-static fl_status check_uses_of(trial *t)
+static fl_status check_uses_of(fl_op_trial *t)
 {
     if (!t->grad_node)
         return FL_OK;
-    return fl_err_ctx(
-        compare_backward(t, &(how){ 0 }, &(how){ .blind = true }, compare_bits),
-        "back reads what back_uses does not name");
+    return fl_err_ctx(compare_backward(t, &(fl_how){ 0 },
+                                       &(fl_how){ .blind = true },
+                                       compare_bits),
+                      "back reads what back_uses does not name");
 }
 
-fl_status check_uses(const fl_op *op, size_t index)
+fl_status fl_check_uses(const fl_op *op, size_t index)
 {
     return in_both_types(op, index, check_uses_of);
 }
 
 /* With one wanted input or one given output nothing can be left out: the
    operator would not be there. */
-static fl_status check_parts_of(trial *t)
+static fl_status check_parts_of(fl_op_trial *t)
 {
-    int n_in = trial_n_wanted(t), n_out = trial_n_given(t);
+    int n_in = fl_op_trial_n_wanted(t), n_out = fl_op_trial_n_given(t);
 
     for (int i = 1; t->grad_node && n_in > 1 && i <= n_in; i++)
-        FL_TRY(
-            fl_err_ctx(compare_backward(t, &(how){ 0 }, &(how){ .only_in = i },
-                                        compare_bits),
-                       "only gradient %d is wanted", i));
+        FL_TRY(fl_err_ctx(compare_backward(t, &(fl_how){ 0 },
+                                           &(fl_how){ .only_in = i },
+                                           compare_bits),
+                          "only gradient %d is wanted", i));
     for (int i = 1; t->grad_node && n_out > 1 && i <= n_out; i++)
         FL_TRY(fl_err_ctx(
-            compare_backward(t, &(how){ .only_out = i, .zero_other = true },
-                             &(how){ .only_out = i }, compare_values),
+            compare_backward(t, &(fl_how){ .only_out = i, .zero_other = true },
+                             &(fl_how){ .only_out = i }, compare_values),
             "only gradient %d came", i));
     return FL_OK;
 }
 
-fl_status check_parts(const fl_op *op, size_t index)
+fl_status fl_check_parts(const fl_op *op, size_t index)
 {
     return in_both_types(op, index, check_parts_of);
 }
@@ -504,16 +511,17 @@ fl_status check_parts(const fl_op *op, size_t index)
 /* --- without memory ------------------------------------------------------- */
 
 /* One run in which allocation `k` fails, if the run makes so many. */
-static fl_status run_failing(trial *t, const call *forward, uint64_t k)
+static fl_status run_failing(fl_op_trial *t, const fl_op_call *forward,
+                             uint64_t k)
 {
-    how h = { .fail = k };
+    fl_how h = { .fail = k };
     fl_status st;
-    call c;
+    fl_op_call c;
 
-    st =
-        forward ? trial_backward(t, forward, &h, &c) : trial_forward(t, &h, &c);
+    st = forward ? fl_op_trial_backward(t, forward, &h, &c)
+                 : fl_op_trial_forward(t, &h, &c);
     if (!st)
-        call_release(&c);
+        fl_op_call_release(&c);
     if (st && st != FL_ERR_NOMEM)
         return fl_err_ctx(st, "allocation %" PRIu64 " fails, status %s", k,
                           fl_status_text(st));
@@ -521,16 +529,16 @@ static fl_status run_failing(trial *t, const call *forward, uint64_t k)
 }
 
 /* Each time the operator starts anew, with nothing kept from the run before. */
-static fl_status fail_one_by_one(trial *t, const call *forward)
+static fl_status fail_one_by_one(fl_op_trial *t, const fl_op_call *forward)
 {
     size_t bytes;
     uint64_t k = 0;
 
-    trial_forget(t);
+    fl_op_trial_forget(t);
     bytes = fl_data_bytes();
     do {
         FL_TRY(run_failing(t, forward, ++k));
-        trial_forget(t);
+        fl_op_trial_forget(t);
         if (fl_data_bytes() != bytes)
             FL_FAIL(FL_ERR_INVAL,
                     "allocation %" PRIu64 " fails: %zu bytes are lost", k,
@@ -539,28 +547,28 @@ static fl_status fail_one_by_one(trial *t, const call *forward)
     return FL_OK;
 }
 
-static fl_status check_no_memory_of(trial *t)
+static fl_status check_no_memory_of(fl_op_trial *t)
 {
-    call forward;
+    fl_op_call forward;
     fl_status st;
 
     FL_TRY(fail_one_by_one(t, NULL));
     if (!t->grad_node)
         return FL_OK;
-    FL_TRY(trial_forward(t, &(how){ 0 }, &forward));
+    FL_TRY(fl_op_trial_forward(t, &(fl_how){ 0 }, &forward));
     st = fail_one_by_one(t, &forward);
-    call_release(&forward);
+    fl_op_call_release(&forward);
     return fl_err_ctx(st, "gradient");
 }
 
-fl_status check_no_memory(const fl_op *op, size_t index)
+fl_status fl_check_no_memory(const fl_op *op, size_t index)
 {
     return with_trial(op, index, FL_DTYPE_F32, check_no_memory_of);
 }
 
 /* --- the descriptor ------------------------------------------------------- */
 
-fl_status check_doc(const fl_op *op, size_t index)
+fl_status fl_check_doc(const fl_op *op, size_t index)
 {
     (void)index;
     if (!op->doc || !*op->doc)
@@ -573,7 +581,7 @@ typedef struct feed_kinds {
     bool any_batch, any_empty, any_gradient;
 } feed_kinds;
 
-static void look_at(const trial *t, feed_kinds *k)
+static void look_at(const fl_op_trial *t, feed_kinds *k)
 {
     k->any_gradient = k->any_gradient || t->grad_node;
     for (int s = 0; s < fl_op_n_in(t->op); s++)
@@ -588,19 +596,20 @@ static void look_at(const trial *t, feed_kinds *k)
 
 /* An operator whose inputs are all single numbers, or stand for attributes, has
    no batch. */
-fl_status check_cases(const fl_op *op, size_t index)
+fl_status fl_check_cases(const fl_op *op, size_t index)
 {
     feed_kinds k = { 0 };
-    trial t;
+    fl_op_trial t;
 
     (void)index;
     if (!op->n_cases)
         FL_FAIL(FL_ERR_INVAL, "there are no cases");
     for (size_t i = 0; i < op->n_cases; i++) {
-        FL_TRY(fl_err_ctx(trial_init(&t, op, i, FL_DTYPE_F32, BUILD_KNOWN),
-                          "case %zu", i));
+        FL_TRY(fl_err_ctx(
+            fl_op_trial_init(&t, op, i, FL_DTYPE_F32, FL_BUILD_KNOWN),
+            "case %zu", i));
         look_at(&t, &k);
-        trial_release(&t);
+        fl_op_trial_release(&t);
     }
     if (k.any_batch && !k.any_empty)
         FL_FAIL(FL_ERR_INVAL, "no case has an empty batch");

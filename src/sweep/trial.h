@@ -1,19 +1,19 @@
-/* harness.h - one operator, one of its cases, no executor.
+/* trial.h - one operator, one of its cases, no executor.
  *
  * A trial is a case made real: a program of one operator (and its gradient),
  * and inputs drawn from the text of the case. A call is one run of it: working
  * copies of the inputs, outputs in memory of exactly their size, full of dirt
  * before the run. Owner thread only.
  */
-#ifndef FL_TESTS_OPS_HARNESS_H
-#define FL_TESTS_OPS_HARNESS_H
+#ifndef FL_SWEEP_TRIAL_H
+#define FL_SWEEP_TRIAL_H
 
 #include "base/vec.h"
 #include "ir/program.h"
 
-#define CALL_SLOTS_MAX (3 * FL_OP_SLOTS_MAX)
+#define FL_CALL_SLOTS_MAX (3 * FL_OP_SLOTS_MAX)
 
-typedef struct trial {
+typedef struct fl_op_trial {
     const fl_op *op;
     const fl_op_case *test_case;
     fl_dtype real; /* what f32 of the case stands for: f32 or f64 */
@@ -23,26 +23,31 @@ typedef struct trial {
     fl_targs in[FL_OP_SLOTS_MAX]; /* as drawn; no call changes them */
     void *keep;
     void (*keep_free)(void *keep);
-    fl_comm *comm;
+    fl_comm *comm;     /* NULL: none, see fl_op_trial_use_comm */
     uint64_t n_allocs; /* that the last run on one thread made */
-} trial;
+} fl_op_trial;
 
 /* How the shapes are known while the program is built. */
-typedef enum build_kind {
-    BUILD_KNOWN,  /* all of them */
-    BUILD_UNKNOWN /* the first dimension of slot 0 and of ragged inputs is -1 */
-} build_kind;
+typedef enum fl_build_kind {
+    FL_BUILD_KNOWN, /* all of them */
+    FL_BUILD_UNKNOWN /* the first dimension of slot 0 and of ragged inputs is -1 */
+} fl_build_kind;
+
+/* Where the tables of later trials are, for operators that ask for some; one
+   per trial. NULL, as in the beginning: there are none. */
+typedef fl_comm *(*fl_op_trial_comm_fn)(void);
+void fl_op_trial_use_comm(fl_op_trial_comm_fn make);
 
 FL_MUST_CHECK
-fl_status trial_init(trial *t, const fl_op *op, size_t index, fl_dtype real,
-                     build_kind kind);
-void trial_release(trial *t);
+fl_status fl_op_trial_init(fl_op_trial *t, const fl_op *op, size_t index,
+                           fl_dtype real, fl_build_kind kind);
+void fl_op_trial_release(fl_op_trial *t);
 
 /* Ends what the operator keeps between steps. */
-void trial_forget(trial *t);
+void fl_op_trial_forget(fl_op_trial *t);
 
 /* How one call is made. */
-typedef struct how {
+typedef struct fl_how {
     int nth;         /* shares, each on its own thread; 0 means 1 */
     unsigned dirt;   /* byte that fills outputs before the run */
     bool in_place;   /* output 0 lies where input 0 lies */
@@ -53,50 +58,50 @@ typedef struct how {
     int only_in;     /* back: only this input's gradient, 1 + its number */
     int only_out;    /* back: only this output's gradient comes, 1 + number */
     bool zero_other; /* with only_out: the others come as zeros */
-} how;
+} fl_how;
 
-typedef struct block {
+typedef struct fl_op_call_block {
     void *data;
     size_t bytes;
-} block;
+} fl_op_call_block;
 
-typedef struct call {
-    fl_targs in[CALL_SLOTS_MAX], out[CALL_SLOTS_MAX];
+typedef struct fl_op_call {
+    fl_targs in[FL_CALL_SLOTS_MAX], out[FL_CALL_SLOTS_MAX];
     fl_arena mem;
-    FL_VEC(block) blocks;
+    FL_VEC(fl_op_call_block) blocks;
     fl_workspace workspace;
-} call;
+} fl_op_call;
 
-void call_release(call *c);
+void fl_op_call_release(fl_op_call *c);
 
 /* Infers, allocates, runs. On failure the call is released. */
 FL_MUST_CHECK
-fl_status trial_forward(trial *t, const how *h, call *out);
+fl_status fl_op_trial_forward(fl_op_trial *t, const fl_how *h, fl_op_call *out);
 
 /* The gradient operator after `forward`; output gradients are drawn. */
 FL_MUST_CHECK
-fl_status trial_backward(trial *t, const call *forward, const how *h,
-                         call *out);
+fl_status fl_op_trial_backward(fl_op_trial *t, const fl_op_call *forward,
+                               const fl_how *h, fl_op_call *out);
 
 /* Is this input one whose gradient is asked for, and this output one whose
    gradient comes? Counted over all entries of all slots. */
-bool trial_wants(const trial *t, int slot, int i);
-bool trial_gives(const trial *t, int slot, int i);
-int trial_n_wanted(const trial *t);
-int trial_n_given(const trial *t);
+bool fl_op_trial_wants(const fl_op_trial *t, int slot, int i);
+bool fl_op_trial_gives(const fl_op_trial *t, int slot, int i);
+int fl_op_trial_n_wanted(const fl_op_trial *t);
+int fl_op_trial_n_given(const fl_op_trial *t);
 
 /* Element i of the gradient that comes for an output entry. */
-double drawn_gradient(int slot, int entry, int64_t i);
+double fl_drawn_gradient(int slot, int entry, int64_t i);
 
 /* Element i of a tensor of any type, and back. */
-double value_at(const fl_tensor *t, int64_t i);
-void value_set(fl_tensor *t, int64_t i, double v);
+double fl_value_at(const fl_tensor *t, int64_t i);
+void fl_value_set(fl_tensor *t, int64_t i, double v);
 
 /* False when bytes, shape, rows or offsets of two outputs differ. */
-bool same_bits(const fl_tensor *a, const fl_tensor *b);
+bool fl_same_bits(const fl_tensor *a, const fl_tensor *b);
 
 /* Rows + values as a dense [height, ...] array of doubles; dense tensors are
    copied. Freed with fl_free. */
-double *densified(const fl_tensor *t, const fl_shape *shape);
+double *fl_densified(const fl_tensor *t, const fl_shape *shape);
 
 #endif

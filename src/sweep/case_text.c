@@ -1,7 +1,7 @@
 /* case_text.c - "f32[3,4]", "i64[7,1] lod=[0,2,7] below=10",
  * "f32[9,4] rows height=9", "i32[2] is=[3,4]" and what is drawn for them. A
  * second lod= is the inner level. Values depend on (slot, entry, element) alone. */
-#include "case_text.h"
+#include "sweep/case_text.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -252,8 +252,8 @@ static int count_entries(const char *text)
     return n;
 }
 
-fl_status case_draw(const fl_op *op, const fl_op_case *c, fl_dtype real,
-                    fl_arena *mem, fl_targs *in)
+fl_status fl_case_draw(const fl_op *op, const fl_op_case *c, fl_dtype real,
+                       fl_arena *mem, fl_targs *in)
 {
     for (int s = 0; s < fl_op_n_in(op) && s < FL_CASE_ARGS_MAX; s++) {
         reader r = { .text = c->in[s], .at = c->in[s], .mem = mem };
