@@ -141,6 +141,7 @@ typedef struct job {
     char *key_path;      /* of the job's token; NULL: the caller has set one */
     char *job_note_path; /* NULL: there is none */
     char **words;        /* what is started, a path first */
+    char *paddle;        /* the folder of the names of PaddlePaddle, or NULL */
 } job;
 
 int plan_here(job *j, room *r, const run_options *o);
@@ -170,14 +171,21 @@ void note_drop(job *j);
 
 /* Fills words of the job, and env and log_path of its processes. */
 int env_fill(job *j);
+/* The folders of PATH, to be walked by path_next. */
+char *path_folders(room *r);
+/* The program of that name in the next folder that has one; NULL: none has. */
+char *path_next(room *r, char **folders, const char *name);
 /* Sets a variable for all of them. */
 void env_set(job *j, const char *name, const char *value);
 
 /* --- scripts (fleetrun_python.c) ------------------------------------------ */
 
+/* Finds words[0], the interpreter: FLOTILLA_PYTHON, or the first python3 of PATH
+   that has flotilla and numpy. */
+int python_choose(job *j);
 /* Puts the names of PaddlePaddle on the path of the job's scripts, if their
-   interpreter, words[0], has the package flotilla. */
-int python_names(job *j);
+   interpreter has the package flotilla. */
+void python_names(job *j);
 
 /* --- going on (fleetrun_resume.c) ----------------------------------------- */
 

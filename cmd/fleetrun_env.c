@@ -18,20 +18,31 @@ static bool is_file(const char *path)
     return !stat(path, &s) && S_ISREG(s.st_mode);
 }
 
-/* In the folders of PATH; NULL when it is in none of them. */
-static char *find_in_path(room *r, const char *name)
+char *path_folders(room *r)
 {
     const char *path = getenv("PATH");
-    char *folders = room_text(r, "%s", path ? path : "/usr/bin:/bin");
+
+    return room_text(r, "%s", path ? path : "/usr/bin:/bin");
+}
+
+char *path_next(room *r, char **folders, const char *name)
+{
     char *folder;
 
-    while ((folder = strsep(&folders, ":"))) {
+    while ((folder = strsep(folders, ":"))) {
         char *at = room_text(r, "%s/%s", *folder ? folder : ".", name);
 
         if (is_file(at) && !access(at, X_OK))
             return at;
     }
     return NULL;
+}
+
+static char *find_in_path(room *r, const char *name)
+{
+    char *folders = path_folders(r);
+
+    return path_next(r, &folders, name);
 }
 
 static int no_such_program(const char *name)
@@ -43,24 +54,6 @@ static int no_such_program(const char *name)
         return run_failed("%s is in no folder of PATH; check its name", name);
     return run_failed("cannot start %s: %s; check the path", name,
                       strerror(ENOENT));
-}
-
-/* FLOTILLA_PYTHON, or the python3 of PATH. */
-static int find_python(job *j, char **python)
-{
-    const char *given = getenv("FLOTILLA_PYTHON");
-
-    if (!is_file(j->o->program[0]))
-        return no_such_program(j->o->program[0]);
-    *python = given ? room_text(j->room, "%s", given)
-                    : find_in_path(j->room, "python3");
-    if (!*python)
-        return run_failed("%s needs python3, which is in no folder of PATH",
-                          j->o->program[0]);
-    if (access(*python, X_OK))
-        return run_failed("FLOTILLA_PYTHON=%s: %s; give the path of a Python",
-                          *python, strerror(errno));
-    return RUN_OK;
 }
 
 static int find_other(job *j)
@@ -92,8 +85,10 @@ static int find_program(job *j)
     memcpy(j->words + n_before, given, n * sizeof(*given));
     if (!n_before)
         return find_other(j);
+    if (!is_file(given[0]))
+        return no_such_program(given[0]);
     j->words[1] = room_text(j->room, "-u");
-    return find_python(j, &j->words[0]);
+    return python_choose(j);
 }
 
 /* --- the environment ------------------------------------------------------ */
@@ -246,5 +241,7 @@ int env_fill(job *j)
         if (p->is_here)
             p->env = make_env(j, p);
     }
-    return options_are_script(j->o) ? python_names(j) : RUN_OK;
+    if (options_are_script(j->o))
+        python_names(j);
+    return RUN_OK;
 }

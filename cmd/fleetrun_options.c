@@ -122,9 +122,10 @@ static void print_help(const option all[N_OPTIONS])
     }
     printf("\nexample: %s --server_num=1 --worker_num=2 ./ctr_dnn data/\n"
            "         %s --worker_num=4 ./collective_mlp 1001\n"
-           "A program that ends in .py is run by $FLOTILLA_PYTHON or python3, "
-           "and may import\npaddle. The exit status is that of the process "
-           "that failed first, 128 + the\nsignal that ended it, or 0.\n",
+           "A program that ends in .py is run by $FLOTILLA_PYTHON, or by the "
+           "first python3 of\nPATH that has flotilla and numpy, and may import "
+           "paddle. The exit status is that\nof the process that failed "
+           "first, 128 + the signal that ended it, or 0.\n",
            program_invocation_short_name, program_invocation_short_name);
 }
 

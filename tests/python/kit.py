@@ -48,8 +48,10 @@ class FolderCase(Case):
             f.write("".join(parts))
 
     def command(self, *words, code=0, **variables):
-        """What a program that ran there said, on both of its streams."""
+        """What a program that ran there said, on both of its streams. A
+        variable that is None is not set."""
         env = {**os.environ, "FLOTILLA_PYTHON": sys.executable, **variables}
+        env = {name: v for name, v in env.items() if v is not None}
         done = subprocess.run(words, cwd=self.folder, env=env, text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         self.assertEqual(done.returncode, code,

@@ -6,6 +6,8 @@ import os
 import sys
 import unittest
 
+import numpy as np
+
 from kit import FolderCase, path_with
 
 FLEETRUN = os.path.abspath(sys.argv.pop(1))
@@ -74,7 +76,40 @@ class Scripts(FolderCase):
 
     def test_an_interpreter_without_flotilla_runs_its_script(self):
         self.write("plain.py", "print('plain', 1 + 1)\n")
-        self.expect("plain 2", FLEETRUN, "plain.py", PYTHONPATH="")
+        said = self.command(FLEETRUN, "plain.py", PYTHONPATH="")
+        self.assertIn("plain 2", said)
+        self.assertIn(f"{sys.executable} has no flotilla", said)
+
+    def python(self, folder, path=""):
+        """A python3 of its own, with this PYTHONPATH and no other packages."""
+        self.write(f"{folder}/python3", f"#!/bin/sh\nPYTHONPATH={path} exec "
+                   f"{sys.executable} -S \"$@\"\n")
+        os.chmod(self.at(folder, "python3"), 0o755)
+        return self.at(folder)
+
+    def choose(self, *folders, code=0):
+        """What fleetrun says with these folders and the usual ones on PATH."""
+        self.write("who.py", "import sys; print('run by', sys.flags.no_site)\n")
+        return self.command(FLEETRUN, "who.py", code=code, FLOTILLA_PYTHON=None,
+                            PYTHONPATH="", PATH=os.pathsep.join(folders))
+
+    def test_the_first_python_with_flotilla_and_numpy_is_taken(self):
+        numpy = os.path.dirname(os.path.dirname(np.__file__))
+        bare, whole = self.python("bare"), self.python(
+            "whole", os.pathsep.join([*PATH, numpy]))
+        said = self.choose(bare, whole)
+        self.assertIn("run by 1", said)
+        self.assertNotIn("flotilla", said)
+
+    def test_pythons_that_lack_something_are_named(self):
+        bare, half = self.python("bare"), self.python(
+            "half", os.pathsep.join(PATH))
+        self.assertIn(f"{half}/python3 has flotilla and no numpy; try: "
+                      f"{half}/python3 -m pip install numpy",
+                      self.choose(bare, half, code=1))
+        other = self.python("other")
+        self.assertIn(f"{bare}/python3, {other}/python3 has no flotilla",
+                      self.choose(bare, other))
 
     def test_an_interpreter_that_is_not_there_is_named(self):
         self.expect("FLOTILLA_PYTHON=/no/python: No such file", FLEETRUN,
