@@ -332,7 +332,7 @@ static void take_failure(fl_builtin *b, const fl_coll_part *p)
         if ((unsigned char)text[i] < ' ')
             text[i] = ' ';
     fail_with(b, fl_err_set(p->status ? (fl_status)p->status : FL_ERR_CLOSED,
-                            "worker %d has ended: %s", p->from, text));
+                            "worker %d has given up: %s", p->from, text));
 }
 
 static void on_part(fl_coll *c, int from, const void *bytes, size_t n,

@@ -41,6 +41,7 @@ fl_server_options fl_server_options_of(const fl_conf *conf)
 fl_status fl_server_check_door(const fl_server_options *o)
 {
     const char *text = o->listen ? o->listen : o->servers[o->rank];
+    const char *word = o->are_workers ? "worker" : "server";
     bool is_closed = o->token[0] || o->conf->tls_ca[0];
     fl_address a;
 
@@ -49,14 +50,14 @@ fl_status fl_server_check_door(const fl_server_options *o)
     FL_TRY(fl_address_parse(&a, text));
     if (!o->conf->allow_no_token && !fl_address_is_loopback(&a))
         FL_FAIL(FL_ERR_INVAL,
-                "server %d has no join token and would listen at %s, beyond "
+                "%s %d has no join token and would listen at %s, beyond "
                 "the loopback, for anybody: give all processes of the job the "
                 "same join_token or join_token_file, or set "
                 "allow_no_token=true",
-                o->rank, text);
+                word, o->rank, text);
     FL_WARN("ps",
-            "server %d has no join token: whoever reaches %s can join the job, "
+            "%s %d has no join token: whoever reaches %s can join the job, "
             "read its rows and end it",
-            o->rank, text);
+            word, o->rank, text);
     return FL_OK;
 }

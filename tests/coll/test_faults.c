@@ -128,7 +128,7 @@ static void a_wrong_call_is_refused_and_ends_the_others(void **state)
         kit_begin(&k, 1, all[i].call);
         kit_run(&k);
         expect_all(&k, all[i].st, all[i].words);
-        assert_non_null(strstr(k.ranks[0].text, "worker 1 has ended: "));
+        assert_non_null(strstr(k.ranks[0].text, "worker 1 has given up: "));
         kit_close(&k);
     }
 }

@@ -47,17 +47,19 @@ stop_one()
     done
     for i in 0 2; do
         expect_failed $i
-        says $i "worker 1 ($address_1) is silent since" ||
-            says $i 'trainer 1' ||
+        says $i 'worker 1 (' && says $i 'has been silent for' ||
             fail "worker $i does not name 1: $(cat "$dir/said.$i")"
-        says $i "$1" || fail "worker $i does not wait $1: $(cat "$dir/said.$i")"
+        says $i "did not come back within $1 s" ||
+            says $i "did not come back in ${1%.*}${1#*.}00 ms" ||
+            says $i "said nothing for ${1%.*}${1#*.}" ||
+            fail "worker $i does not wait $1 s: $(cat "$dir/said.$i")"
     done
     kill -CONT "$pid_1"
     expect_failed 1
 }
 export FLOTILLA_PING_MS=100 FLOTILLA_SUSPECT_MS=700
-stop_one 'waiting up to 1.4 s for its return'
-FLOTILLA_RESTART_TIMEOUT_MS=2300 stop_one 'waiting up to 2.3 s for its return'
+stop_one 1.4
+FLOTILLA_RESTART_TIMEOUT_MS=2300 stop_one 2.3
 unset FLOTILLA_PING_MS FLOTILLA_SUSPECT_MS
 
 # a_worker_that_never_comes_is_named_by_all_others, long before they give it up
@@ -99,6 +101,10 @@ for how in kill exit stop; do
         grep -qE '(worker|trainer) 1 ' "$dir/log/workerlog.$i" ||
             fail "$how: worker $i names nobody: $(cat "$dir/log/workerlog.$i")"
     done
+    ! grep 'server' "$dir"/log/workerlog.* ||
+        fail "$how: who has no servers hears of them"
+    [ "$(grep -c 'worker 1 (.*\(down\|silent\)' "$dir/log/workerlog.0")" -le 1 ] ||
+        fail "$how: worker 0 says it twice: $(cat "$dir/log/workerlog.0")"
     for pid in $(pgrep -f "^$collective $long bad=1 how=$how"); do
         is_gone "$pid" || fail "$how: process $pid is left"
     done

@@ -380,6 +380,32 @@ a_member_that_is_down_is_told_at_once_and_when_it_is_back(void **state)
     world_free(w);
 }
 
+static void a_worker_is_one_though_it_is_two_members(void **state)
+{
+    fl_coord_options o = two_and_three;
+    world *w;
+
+    (void)state;
+    o.are_workers = true;
+    o.n_trainers = o.n_servers;
+    w = world_new(&o);
+    (void)join(w, TRAINER, 0, 70);
+    pass_ms(w, 3000);
+    expect_said(w, "waiting for worker 1 (1 of 2 workers are here)");
+    (void)join(w, SERVER, 1, 71);
+    (void)join(w, TRAINER, 1, 71);
+    expect_said(w, "all 2 workers are here after 3 s");
+    fl_coord_down(w->c, SERVER, 1, "killed", w->now_ms);
+    fl_coord_down(w->c, TRAINER, 1, "killed", w->now_ms);
+    expect_said(w, "worker 1 (10.0.0.1:4000, process 71) is down (killed); "
+                   "waiting up to 60 s for its return, then the job ends");
+    pass_ms(w, 1000);
+    fl_coord_up(w->c, TRAINER, 1, w->now_ms);
+    fl_coord_up(w->c, SERVER, 1, w->now_ms);
+    expect_said(w, "worker 1 (10.0.0.1:4000, process 71) is back after 1 s");
+    world_free(w);
+}
+
 static void silence_and_what_follows_count_together(void **state)
 {
     world *w = make_full(true);
@@ -629,6 +655,7 @@ int main(void)
         cmocka_unit_test(a_process_that_left_joins_anew),
         cmocka_unit_test(
             a_member_that_is_down_is_told_at_once_and_when_it_is_back),
+        cmocka_unit_test(a_worker_is_one_though_it_is_two_members),
         cmocka_unit_test(silence_and_what_follows_count_together),
         cmocka_unit_test(a_lost_trainer_ends_the_job_by_name),
         cmocka_unit_test(the_job_goes_on_without_a_lost_trainer),

@@ -82,10 +82,16 @@ static void settle(fl_client *c, fl_status st)
     fl_unlock(&c->mu);
 }
 
-/* What people call a server of the job. */
-static const char *peer_name(const fl_client *c)
+const char *fl_client_peer_word(const fl_client *c)
 {
     return c->o.are_workers ? "worker" : "server";
+}
+
+/* Of a worker that is away all are told by worker 0, and of that one by their own
+   servers; calls fail with what became of it. */
+static bool tells(const fl_client_link *k)
+{
+    return !k->client->o.are_workers;
 }
 
 static double seconds(uint64_t ms)
@@ -102,11 +108,13 @@ static void log_away(fl_client_link *k, uint64_t since_ms, const char *how)
     if (!k->is_away)
         k->away_ms = fl_loop_now_ms(c->loop) - since_ms;
     k->is_away = true;
+    if (!tells(k))
+        return;
     FL_WARN("ps",
             "%s %d (%s) %s, last step %" PRIu64
             "; waiting up to %.1f s for its return",
-            peer_name(c), k->server, info.address, how, info.peer_step,
-            seconds(c->o.restart_timeout_ms));
+            fl_client_peer_word(c), k->server, info.address, how,
+            info.peer_step, seconds(c->o.restart_timeout_ms));
 }
 
 static void log_silent(fl_client_link *k, uint64_t since_ms)
@@ -131,8 +139,8 @@ static void came_up(fl_client_link *k)
 {
     fl_client *c = k->client;
 
-    if (k->is_away)
-        FL_WARN("ps", "%s %d (%s) is back after %.1f s", peer_name(c),
+    if (k->is_away && tells(k))
+        FL_WARN("ps", "%s %d (%s) is back after %.1f s", fl_client_peer_word(c),
                 k->server, c->servers[k->server],
                 seconds(fl_loop_now_ms(c->loop) - k->away_ms));
     k->is_away = false;
@@ -151,7 +159,8 @@ static void tell_lost(const fl_client_link *k)
 {
     const fl_client_options *o = &k->client->o;
 
-    FL_WARN("ps", "%s", fl_last_error());
+    if (tells(k))
+        FL_WARN("ps", "%s", fl_last_error());
     settle(k->client, fl_rpc_client_why(k->link));
     if (o->on_lost)
         o->on_lost(o->arg, fl_rpc_client_why(k->link));
@@ -183,15 +192,23 @@ static void on_state(void *arg, fl_rpc_client *l, fl_rpc_client_state state,
     }
 }
 
+/* Worker 0 is server 0 as well, and has said it itself. */
+static bool is_own(const fl_client_link *k)
+{
+    const fl_client_options *o = &k->client->o;
+
+    return o->are_workers && o->rank == k->server;
+}
+
 /* What server 0 knows of the others is worth knowing here, too. */
 static void on_log(void *arg, fl_rpc_client *l, uint8_t level, const char *line)
 {
     const fl_client_link *k = arg;
 
     (void)l;
-    if (!atomic_load(&k->client->is_leaving))
+    if (!atomic_load(&k->client->is_leaving) && !is_own(k))
         fl_log(level < FL_LOG_WARN ? FL_LOG_INFO : FL_LOG_WARN, "ps",
-               "%s 0 says: %s", peer_name(k->client), line);
+               "%s 0 says: %s", fl_client_peer_word(k->client), line);
 }
 
 /* --- connecting ----------------------------------------------------------- */
@@ -209,7 +226,7 @@ static fl_status make_link(fl_client *c, int server, uint32_t incarnation,
                 .process = (uint32_t)getpid() },
         .peer_role = FL_MEMBER_SERVER,
         .peer_rank = (uint32_t)server,
-        .peer_name = peer_name(c),
+        .peer_name = fl_client_peer_word(c),
         .token = c->token,
         .conn = { .max_bytes = c->o.max_message_bytes,
                   .window_bytes = SEND_WINDOW_BYTES,
@@ -273,7 +290,7 @@ static void on_joined(void *arg, fl_status st, const fl_frame *f,
         fl_payload_free(payload);
     }
     if (!fl_rpc_client_why(c->joiner))
-        st = fl_err_ctx(st, "%s 0", peer_name(c));
+        st = fl_err_ctx(st, "%s 0", fl_client_peer_word(c));
     if (!st)
         st = make_links(c, incarnation);
     if (st)
@@ -288,8 +305,8 @@ static void log_missing(void *arg)
     add_self(c, &self);
     for (int i = 0; i < c->o.n_servers; i++)
         if (!c->links[i].was_up && (i == 0 || c->links[i].link))
-            fl_str_addf(&who, "%s%s %d (%s)", who.len ? ", " : "", peer_name(c),
-                        i, c->servers[i]);
+            fl_str_addf(&who, "%s%s %d (%s)", who.len ? ", " : "",
+                        fl_client_peer_word(c), i, c->servers[i]);
     FL_WARN("ps", "%s waits for %s since %.0f s, up to %.0f s in all",
             fl_str_text(&self), fl_str_text(&who),
             seconds(fl_loop_now_ms(c->loop) - c->start_ms),

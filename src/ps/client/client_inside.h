@@ -212,4 +212,8 @@ struct fl_client {
     int n_spare;       /* guarded by mu */
 };
 
+/* What people call a server of the job: "server", or "worker" where workers
+   serve. */
+const char *fl_client_peer_word(const fl_client *c);
+
 #endif

@@ -143,7 +143,7 @@ static void note(fl_request *r, const fl_request_part *p, fl_status st)
     if (!st || r->err.status)
         return;
     if (!fl_rpc_client_why(r->client->links[p->server].link))
-        st = fl_err_ctx(st, "server %d", p->server);
+        st = fl_err_ctx(st, "%s %d", fl_client_peer_word(r->client), p->server);
     fl_err_save(&r->err, st);
 }
 

@@ -163,6 +163,20 @@ static void check_trainers(fl_coord *c, uint64_t now_ms)
 
 /* --- being away and coming back ------------------------------------------ */
 
+/* A worker is two members of the job: what people were told of one of them they
+   are not told of the other. Releases the line. */
+static void tell_of(fl_coord *c, const fl_coord_member *m, fl_str *line)
+{
+    const fl_coord_member *other = find_member(
+        c, is_trainer(m) ? FL_MEMBER_SERVER : FL_MEMBER_TRAINER, m->id.rank);
+
+    if (c->o.are_workers && other && is_away(other) &&
+        other->is_down >= m->is_down)
+        fl_str_release(line);
+    else
+        fl_coord_log_line(c, line);
+}
+
 static void add_step(fl_str *s, const fl_coord_member *m)
 {
     if (is_trainer(m))
@@ -263,7 +277,7 @@ static void come_back(fl_coord *c, fl_coord_member *m, uint64_t now_ms)
     }
     m->is_down = m->is_silent = false;
     c->epoch++;
-    fl_coord_log_line(c, &line);
+    tell_of(c, m, &line);
 }
 
 /* Whose connection and silence matter. */
@@ -299,7 +313,7 @@ void fl_coord_down(fl_coord *c, fl_member_role role, uint32_t rank,
     c->epoch++;
     add_step(&line, m);
     add_what_now(&line, c, m, now_ms);
-    fl_coord_log_line(c, &line);
+    tell_of(c, m, &line);
     lose_if_late(c, m, now_ms);
 }
 
@@ -325,7 +339,7 @@ static void fall_silent(fl_coord *c, fl_coord_member *m, uint64_t heard_ms_ago,
                 fl_text_of_ms(heard_ms_ago).s);
     add_step(&line, m);
     add_what_now(&line, c, m, now_ms);
-    fl_coord_log_line(c, &line);
+    tell_of(c, m, &line);
     lose_if_late(c, m, now_ms);
 }
 
@@ -401,8 +415,9 @@ static void check_complete(fl_coord *c, uint64_t now_ms)
     if (c->is_complete || c->n_joined < c->n_members)
         return;
     c->is_complete = true;
-    fl_str_addf(&line, "all %" PRIu32 " members are here after %s",
-                c->n_members,
+    fl_str_addf(&line, "all %" PRIu32 " %s are here after %s",
+                c->o.are_workers ? c->n_trainers : c->n_members,
+                c->o.are_workers ? "workers" : "members",
                 fl_text_of_ms(fl_coord_between(c->start_ms, now_ms)).s);
     fl_coord_log_line(c, &line);
     /* Who came early has not waited for other trainers at the barrier, but for
@@ -619,11 +634,10 @@ static void tick_rendezvous(fl_coord *c, uint64_t now_ms)
     if (age_ms >= c->o.connect_timeout_ms) {
         fl_text_add_absent(&line, c);
         fl_err_set(FL_ERR_TIMEOUT,
-                   "%s did not come within %s (%" PRIu32 " of %" PRIu32
-                   " members are here): start %s, or raise "
-                   "connect_timeout_ms",
+                   "%s did not come within %s (%s are here): start %s, or "
+                   "raise connect_timeout_ms",
                    fl_str_text(&line), fl_text_of_ms(c->o.connect_timeout_ms).s,
-                   c->n_joined, c->n_members,
+                   fl_text_of_here(c).s,
                    c->n_members - c->n_joined == 1 ? "it" : "them");
         fl_str_release(&line);
         end_job(c, FL_ERR_TIMEOUT);
@@ -633,8 +647,7 @@ static void tick_rendezvous(fl_coord *c, uint64_t now_ms)
         return;
     fl_str_add(&line, "waiting for ");
     fl_text_add_absent(&line, c);
-    fl_str_addf(&line, " (%" PRIu32 " of %" PRIu32 " members are here)",
-                c->n_joined, c->n_members);
+    fl_str_addf(&line, " (%s are here)", fl_text_of_here(c).s);
     fl_coord_log_line(c, &line);
 }
 
@@ -743,6 +756,9 @@ fl_coord *fl_coord_new(const fl_coord_options *o, const fl_coord_events *e,
 
         c->members[i].id.role = trains ? FL_MEMBER_TRAINER : FL_MEMBER_SERVER;
         c->members[i].id.rank = trains ? i : i - c->n_trainers;
+        c->members[i].role = o->are_workers
+                                 ? "worker"
+                                 : fl_member_role_name(c->members[i].id.role);
     }
     server_0 = &c->members[c->n_trainers];
     server_0->state = FL_MEMBER_HERE;

@@ -28,7 +28,9 @@ typedef struct fl_save_parts fl_save_parts;
 typedef struct fl_coord_options {
     int n_servers, n_trainers;
     uint64_t connect_timeout_ms, restart_timeout_ms;
-    bool go_on_without;          /* a lost trainer does not end the job */
+    bool go_on_without; /* a lost trainer does not end the job */
+    bool
+        are_workers; /* server and trainer of a rank are one process, a worker */
     uint64_t max_gathered_bytes; /* of all trainers; 0: no limit */
     uint64_t max_record_bytes;   /* of gathers that are over; 0: 64 MB */
     /* Saves by themselves (coord_save.h): where, "" or NULL: none; and how often,

@@ -38,6 +38,7 @@ typedef struct fl_member_progress {
 
 typedef struct fl_coord_member {
     fl_identity id;
+    const char *role; /* what people call it */
     char peer[FL_ADDRESS_MAX];
     fl_member_state state;
     uint32_t incarnation;
@@ -247,6 +248,8 @@ fl_text64 fl_text_of_rank(const fl_coord_member *m); /* "trainer 3" */
 void fl_text_add_member(fl_str *s, const fl_coord_member *m);
 /* "trainer 1 and server 2": those that never joined. */
 void fl_text_add_absent(fl_str *s, const fl_coord *c);
+/* How many are here: "3 of 5 members", "2 of 3 workers". */
+fl_text64 fl_text_of_here(const fl_coord *c);
 /* "trainer 1 and 3 others", of those that came. */
 void fl_text_add_came(fl_str *s, const fl_coord *c, const fl_barrier *b);
 /* "trainer 1 and trainer 4", of those that a barrier waits for. */

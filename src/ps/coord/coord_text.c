@@ -44,8 +44,7 @@ fl_text64 fl_text_of_rank(const fl_coord_member *m)
 {
     fl_text64 t;
 
-    (void)snprintf(t.s, sizeof(t.s), "%s %" PRIu32,
-                   fl_member_role_name(m->id.role), m->id.rank);
+    (void)snprintf(t.s, sizeof(t.s), "%s %" PRIu32, m->role, m->id.rank);
     return t;
 }
 
@@ -53,7 +52,8 @@ void fl_text_add_member(fl_str *s, const fl_coord_member *m)
 {
     char text[FL_ADDRESS_MAX + 64];
 
-    fl_str_add(s, fl_identity_text(&m->id, m->peer, text, sizeof(text)));
+    fl_str_add(
+        s, fl_identity_text_as(m->role, &m->id, m->peer, text, sizeof(text)));
 }
 
 /* --- lists --------------------------------------------------------------- */
@@ -68,9 +68,16 @@ typedef struct about {
 typedef bool (*belongs_fn)(const about *a, uint32_t member);
 typedef void (*add_fn)(fl_str *s, const about *a, const fl_coord_member *m);
 
+/* A worker is two members, and is named once. */
 static bool is_absent(const about *a, uint32_t i)
 {
-    return a->c->members[i].state == FL_MEMBER_ABSENT;
+    const fl_coord_member *m = &a->c->members[i];
+    const fl_coord_member *first = a->c->o.are_workers && i >= a->c->n_trainers
+                                       ? &a->c->members[m->id.rank]
+                                       : m;
+
+    return m->state == FL_MEMBER_ABSENT &&
+           (first == m || first->state != FL_MEMBER_ABSENT);
 }
 
 static bool came(const about *a, uint32_t i)
@@ -130,6 +137,24 @@ static void add_list(fl_str *s, const about *a, belongs_fn belongs, add_fn add)
 void fl_text_add_absent(fl_str *s, const fl_coord *c)
 {
     add_list(s, &(about){ .c = c }, is_absent, add_rank);
+}
+
+fl_text64 fl_text_of_here(const fl_coord *c)
+{
+    const fl_coord_member *m = c->members;
+    uint32_t n = 0;
+    fl_text64 t;
+
+    for (uint32_t i = 0; c->o.are_workers && i < c->n_trainers; i++)
+        n += m[i].state != FL_MEMBER_ABSENT &&
+             m[c->n_trainers + i].state != FL_MEMBER_ABSENT;
+    if (c->o.are_workers)
+        (void)snprintf(t.s, sizeof(t.s), "%" PRIu32 " of %" PRIu32 " workers",
+                       n, c->n_trainers);
+    else
+        (void)snprintf(t.s, sizeof(t.s), "%" PRIu32 " of %" PRIu32 " members",
+                       c->n_joined, c->n_members);
+    return t;
 }
 
 void fl_text_add_came(fl_str *s, const fl_coord *c, const fl_barrier *b)

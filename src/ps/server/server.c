@@ -378,8 +378,8 @@ static fl_status start(fl_server *s, fl_loop *loop, const fl_server_options *o)
     FL_TRY(take_part(s));
     fl_server_start_saver(s);
     fl_loop_call(s->loops[0], on_tick, s);
-    FL_INFO("ps", "server %d of %d listens at %s", s->o.rank, s->o.n_servers,
-            s->address);
+    FL_INFO("ps", "%s %d of %d listens at %s", fl_server_word(s), s->o.rank,
+            s->o.n_servers, s->address);
     if (o->is_announced && !o->rank)
         announce(s);
     return FL_OK;

@@ -45,6 +45,7 @@ fl_coord *fl_server_make_coord(fl_server *s)
         .connect_timeout_ms = s->o.connect_timeout_ms,
         .restart_timeout_ms = s->o.restart_timeout_ms,
         .go_on_without = s->o.go_on_without,
+        .are_workers = s->o.are_workers,
         .max_gathered_bytes = s->o.max_message_bytes,
         .save_dir = s->o.conf->save_dir,
         .save_every_ms = (uint64_t)s->o.conf->save_every_s * 1000,

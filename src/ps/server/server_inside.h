@@ -118,6 +118,9 @@ typedef struct fl_server_request {
 /* --- server.c ------------------------------------------------------------- */
 
 uint64_t fl_server_now_ms(const fl_server *s);
+/* What people call a server of the job: "server", or "worker" of a job of
+   workers. */
+const char *fl_server_word(const fl_server *s);
 /* Under mu. The first result stays; an error is this thread's last one. */
 void fl_server_end(fl_server *s, fl_status why);
 /* Under mu. The same for an end that was asked for; `who` did it. */

@@ -250,13 +250,24 @@ bool fl_server_awaits_return(fl_server *s)
 
 /* --- on the others; under mu ---------------------------------------------- */
 
+const char *fl_server_word(const fl_server *s)
+{
+    return s->o.are_workers ? "worker" : "server";
+}
+
+/* What worker 0 decides it tells to all; a server has nobody that would. */
+static bool tells(const fl_server *s)
+{
+    return !s->o.are_workers;
+}
+
 static void see_up(fl_server *s, fl_member_conn *conn, fl_session *session)
 {
     char who[WHO_MAX];
 
     conn->session = session;
     conn->is_silent = false;
-    if (conn->vacant_ms)
+    if (conn->vacant_ms && tells(s))
         FL_INFO("ps", "%s is back at server %d after %.1f s",
                 fl_identity_text(fl_session_who(session),
                                  fl_session_peer(session), who, sizeof(who)),
@@ -276,6 +287,8 @@ static void see_down(fl_server *s, fl_member_conn *conn, fl_session *session,
     if (!st || s->phase != FL_SERVER_SERVING)
         return;
     conn->vacant_ms = fl_server_now_ms(s);
+    if (!tells(s))
+        return;
     FL_WARN("ps",
             "%s is down at server %d (%s), heard of %.1f s ago, at step "
             "%" PRIu64 "; server 0 decides what happens",
@@ -295,6 +308,8 @@ static void see_silent(fl_server *s, fl_member_conn *conn, fl_session *session,
     (void)fl_identity_text(fl_session_who(session), fl_session_peer(session),
                            who, sizeof(who));
     conn->is_silent = silent;
+    if (!tells(s))
+        return;
     if (silent)
         FL_WARN("ps",
                 "%s has been silent at server %d for %.1f s, last seen at "

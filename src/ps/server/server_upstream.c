@@ -18,11 +18,6 @@
 
 /* --- what people are told; loop 0 ----------------------------------------- */
 
-static const char *peer_name(const fl_server *s)
-{
-    return s->o.are_workers ? "worker" : "server";
-}
-
 static void log_away(const fl_server *s, uint64_t since_ms, const char *how)
 {
     uint64_t left = s->o.restart_timeout_ms > since_ms
@@ -32,8 +27,8 @@ static void log_away(const fl_server *s, uint64_t since_ms, const char *how)
     FL_WARN("ps",
             "%s 0 (%s) %s; waiting up to %.1f s for its return, then %s %d "
             "ends",
-            peer_name(s), s->server_0, how, (double)left * 1e-3, peer_name(s),
-            s->o.rank);
+            fl_server_word(s), s->server_0, how, (double)left * 1e-3,
+            fl_server_word(s), s->o.rank);
 }
 
 static void on_up(fl_server *s)
@@ -41,7 +36,7 @@ static void on_up(fl_server *s)
     fl_upstream *w = &s->upstream;
 
     if (w->is_away)
-        FL_INFO("ps", "%s 0 (%s) is back after %.1f s", peer_name(s),
+        FL_INFO("ps", "%s 0 (%s) is back after %.1f s", fl_server_word(s),
                 s->server_0, (double)(fl_server_now_ms(s) - w->away_ms) * 1e-3);
     w->was_up = true;
     w->is_away = false;
@@ -81,8 +76,8 @@ void fl_server_tick_upstream(fl_server *s, uint64_t now_ms)
     if (w->was_up || now_ms < w->log_ms)
         return;
     if (w->log_ms)
-        FL_INFO("ps", "%s %d is waiting for %s 0 (%s)", peer_name(s), s->o.rank,
-                peer_name(s), s->server_0);
+        FL_INFO("ps", "%s %d is waiting for %s 0 (%s)", fl_server_word(s),
+                s->o.rank, fl_server_word(s), s->server_0);
     w->log_ms = now_ms + (w->log_ms ? LOG_AGAIN_MS : LOG_FIRST_MS);
 }
 
@@ -99,7 +94,7 @@ static fl_status name_server_0(fl_server *s, fl_status st)
     if (fl_rpc_client_why(s->upstream.link))
         return fl_err_restore(&e);
     (void)fl_err_restore(&e);
-    return fl_err_ctx(st, "%s 0 (%s)", peer_name(s), s->server_0);
+    return fl_err_ctx(st, "%s 0 (%s)", fl_server_word(s), s->server_0);
 }
 
 /* The link that is closed here fails what is left of its requests: that is not
@@ -164,7 +159,7 @@ fl_status fl_server_open_upstream(fl_server *s)
     fl_rpc_client_options o = {
         .me = s->me,
         .peer_role = FL_MEMBER_SERVER,
-        .peer_name = peer_name(s),
+        .peer_name = fl_server_word(s),
         .token = s->token,
         .conn = { .max_bytes = s->o.max_message_bytes,
                   .window_bytes = WINDOW_BYTES,

@@ -81,13 +81,19 @@ void fl_identity_unpack(fl_unpack *u, fl_identity *id)
     *id = got;
 }
 
-const char *fl_identity_text(const fl_identity *id, const char *peer, char *buf,
-                             size_t cap)
+const char *fl_identity_text_as(const char *role, const fl_identity *id,
+                                const char *peer, char *buf, size_t cap)
 {
     const char *where = peer && *peer ? peer : id->address;
 
-    (void)snprintf(buf, cap, "%s %u (%s%sprocess %u)",
-                   fl_member_role_name(id->role), id->rank, where,
+    (void)snprintf(buf, cap, "%s %u (%s%sprocess %u)", role, id->rank, where,
                    *where ? ", " : "", id->process);
     return buf;
+}
+
+const char *fl_identity_text(const fl_identity *id, const char *peer, char *buf,
+                             size_t cap)
+{
+    return fl_identity_text_as(fl_member_role_name(id->role), id, peer, buf,
+                               cap);
 }

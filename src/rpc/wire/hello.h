@@ -49,5 +49,8 @@ void fl_identity_unpack(fl_unpack *u, fl_identity *id);
    the address at which it listens, or none. */
 const char *fl_identity_text(const fl_identity *id, const char *peer, char *buf,
                              size_t cap);
+/* The same, with another word for its role. */
+const char *fl_identity_text_as(const char *role, const fl_identity *id,
+                                const char *peer, char *buf, size_t cap);
 
 #endif
