@@ -84,6 +84,7 @@ static int read_options(const action *act, int argc, char **argv, data_args *a,
         { "--min-count", OPTION_COUNT, &a->min_count, 0, UINT64_MAX,
           BIT(VOCAB) },
         { "--quarantine", OPTION_TEXT, &a->quarantine, 0, 0, BIT(CHECK) },
+        { "--stats", OPTION_TEXT, &a->stats, 0, 0, BIT(COUNT) },
     };
     const options o = { .all = all,
                         .n = sizeof(all) / sizeof(*all),
@@ -171,6 +172,8 @@ const cmd cmd_data = {
         "  -o FILE           convert and sample: where to (stdout); vocab "
         "needs it\n"
         "  --quarantine F    check: keep all bad lines there\n"
+        "  --stats FILE      count: statistics of the columns, which features"
+        " learn from\n"
         "\n"
         "FILE is a file, plain or compressed with gzip or zstd, a directory,"
         " a quoted\n"

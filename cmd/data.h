@@ -7,6 +7,7 @@
  *   data_print.c   print and convert
  *   data_sample.c  sample
  *   data_count.c   count
+ *   data_stats.c   its file of statistics
  *   data_check.c   check
  *   data_vocab.c   vocab
  */
@@ -24,6 +25,7 @@ typedef struct data_args {
     const char *format; /* NULL: the default one */
     const char *slots;  /* NULL: as the format says */
     const char *pipe, *cache, *out, *to, *quarantine;
+    const char *stats; /* where count writes them; NULL: nowhere */
     uint64_t threads, batch, seed, lines, min_count;
     double share;
     bool has_lines, has_share, has_seed;

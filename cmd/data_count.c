@@ -1,19 +1,10 @@
 /* data_count.c - flotilla data count: what is in the files, slot by slot. */
-#include "data.h"
+#include "data_stats.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-#include "distinct.h"
-
-typedef struct slot_count {
-    uint64_t records, values, zeros;
-    uint64_t fewest, most; /* values of a record */
-    double sum;
-    float least, largest;
-    distinct *ids; /* NULL for floats */
-} slot_count;
 
 typedef struct counting {
     const data_args *args;
@@ -32,37 +23,54 @@ static void count_ids(slot_count *s, const uint64_t *ids, size_t n)
         s->zeros += ids[i] == 0;
         distinct_add(s->ids, ids[i]);
     }
+    s->values += n;
 }
 
-static void count_floats(slot_count *s, const float *x, size_t n)
+/* What is there; false without memory. */
+static bool count_float(slot_count *s, float x)
 {
-    for (size_t i = 0; i < n; i++) {
-        bool is_first = s->values + i == 0;
+    double before = s->mean;
 
-        s->zeros += x[i] == 0;
-        s->sum += (double)x[i];
-        if (is_first || x[i] < s->least)
-            s->least = x[i];
-        if (is_first || x[i] > s->largest)
-            s->largest = x[i];
-    }
+    if (!s->values || x < s->least)
+        s->least = x;
+    if (!s->values || x > s->largest)
+        s->largest = x;
+    s->zeros += x == 0;
+    s->values++;
+    s->sum += (double)x;
+    s->mean += ((double)x - before) / (double)s->values;
+    s->squares += ((double)x - before) * ((double)x - s->mean);
+    return !s->floats || sketch_add(s->floats, x);
 }
 
-static void count_record(slot_count *s, const fl_feed *feed, size_t row)
+static bool count_floats(slot_count *s, const float *x, size_t n)
+{
+    bool done = true;
+
+    for (size_t i = 0; i < n; i++)
+        if (isnan(x[i]))
+            s->missing++;
+        else
+            done &= count_float(s, x[i]);
+    return done;
+}
+
+static bool count_record(slot_count *s, const fl_feed *feed, size_t row)
 {
     size_t n;
     const void *values = data_values(feed, row, &n);
+    bool done = true;
 
-    if (s->ids)
-        count_ids(s, values, n);
-    else
-        count_floats(s, values, n);
     if (!s->records || n < s->fewest)
         s->fewest = n;
     if (n > s->most)
         s->most = n;
-    s->values += n;
     s->records++;
+    if (s->ids)
+        count_ids(s, values, n);
+    else
+        done = count_floats(s, values, n);
+    return done;
 }
 
 static data_verdict count_batch(void *arg, int worker, const fl_feed *feeds,
@@ -71,17 +79,34 @@ static data_verdict count_batch(void *arg, int worker, const fl_feed *feeds,
     counting *c = arg;
     slot_count *slots = of_worker(c, (size_t)worker);
 
-    (void)why;
     for (size_t s = 0; s < c->in->n_slots; s++)
         for (size_t i = 0; i < n_rows; i++)
-            count_record(&slots[s], &feeds[s], i);
+            if (!count_record(&slots[s], &feeds[s], i)) {
+                snprintf(why, DATA_WHY_BYTES, "no memory to count %s",
+                         c->in->slots[s].name);
+                return DATA_FAILED;
+            }
     return DATA_MORE;
 }
 
-static void merge(slot_count *into, const slot_count *from)
+/* Mean and squares of both together (Chan, Golub and LeVeque). */
+static void merge_means(slot_count *into, const slot_count *from)
+{
+    double n = (double)into->values, m = (double)from->values;
+    double apart = from->mean - into->mean;
+
+    if (!from->values)
+        return;
+    into->sum += from->sum;
+    into->mean += apart * m / (n + m);
+    into->squares += from->squares + apart * apart * n * m / (n + m);
+}
+
+/* False without memory. */
+static bool merge(slot_count *into, const slot_count *from)
 {
     if (!from->records)
-        return;
+        return true;
     if (!into->records || from->fewest < into->fewest)
         into->fewest = from->fewest;
     if (from->most > into->most)
@@ -90,12 +115,14 @@ static void merge(slot_count *into, const slot_count *from)
         into->least = from->least;
     if (from->values && (!into->values || from->largest > into->largest))
         into->largest = from->largest;
+    merge_means(into, from);
     into->records += from->records;
     into->values += from->values;
     into->zeros += from->zeros;
-    into->sum += from->sum;
+    into->missing += from->missing;
     if (into->ids)
         distinct_merge(into->ids, from->ids);
+    return !into->floats || sketch_merge(into->floats, from->floats);
 }
 
 /* --- telling it ----------------------------------------------------------- */
@@ -114,8 +141,8 @@ static void print_row(const fl_slot *slot, const slot_count *s)
     if (s->ids)
         printf(" %11.0f\n", distinct_estimate(s->ids));
     else if (s->values)
-        printf(" %11s %11.6g %11.6g %11.6g\n", "-", (double)s->least,
-               s->sum / (double)s->values, (double)s->largest);
+        printf(" %11s %11.6g %11.6g %11.6g\n", "-", (double)s->least, s->mean,
+               (double)s->largest);
     else
         printf(" %11s %11s %11s %11s\n", "-", "-", "-", "-");
 }
@@ -153,8 +180,12 @@ static void free_counts(counting *c)
 {
     size_t n = c->in->n_slots * (size_t)c->args->threads;
 
-    for (size_t i = 0; c->slots && i < n; i++)
+    for (size_t i = 0; c->slots && i < n; i++) {
+        if (c->slots[i].floats)
+            sketch_release(c->slots[i].floats);
+        free(c->slots[i].floats);
         free(c->slots[i].ids);
+    }
     free(c->slots);
 }
 
@@ -164,13 +195,40 @@ static bool new_counts(counting *c)
 
     c->slots = calloc(n, sizeof(*c->slots));
     for (size_t i = 0; c->slots && i < n; i++) {
-        if (c->in->slots[i % c->in->n_slots].kind != FL_SLOT_IDS)
-            continue;
-        c->slots[i].ids = calloc(1, sizeof(distinct));
-        if (!c->slots[i].ids)
+        slot_count *s = &c->slots[i];
+        bool has_ids = c->in->slots[i % c->in->n_slots].kind == FL_SLOT_IDS;
+
+        if (has_ids)
+            s->ids = calloc(1, sizeof(*s->ids));
+        else if (c->args->stats)
+            s->floats = calloc(1, sizeof(*s->floats));
+        if (!s->ids && !s->floats && (has_ids || c->args->stats))
             return false;
     }
     return c->slots;
+}
+
+/* What all threads counted becomes the first one's. */
+static bool put_together(const counting *c)
+{
+    bool done = true;
+
+    for (size_t w = 1; w < c->args->threads; w++)
+        for (size_t s = 0; s < c->in->n_slots; s++)
+            done &= merge(&c->slots[s], &of_worker(c, w)[s]);
+    return done;
+}
+
+static int tell(const data_args *a, const counting *c)
+{
+    fl_dataset_stats st = FL_INIT(fl_dataset_stats);
+
+    if (!put_together(c))
+        return cmd_failed(a->self, "no memory to count");
+    print_counts(c);
+    if (!a->stats || fl_dataset_stats_get(c->in->set, &st))
+        return CMD_OK;
+    return data_write_stats(a, c->in, c->slots, st.records);
 }
 
 static int count(const data_args *a, data_input *in)
@@ -185,12 +243,8 @@ static int count(const data_args *a, data_input *in)
                           in->n_slots);
     else
         code = data_pass(a, in, count_batch, &c);
-    if (!code) {
-        for (size_t w = 1; w < a->threads; w++)
-            for (size_t s = 0; s < in->n_slots; s++)
-                merge(&c.slots[s], &of_worker(&c, w)[s]);
-        print_counts(&c);
-    }
+    if (!code)
+        code = tell(a, &c);
     free_counts(&c);
     return code;
 }

@@ -83,6 +83,29 @@ has err 'vocab needs -o FILE'
 expect 1 vocab -o words.vocab nowhere.txt
 has err nowhere.txt
 
+# statistics_are_the_same_with_any_number_of_threads
+awk 'BEGIN { for (i = 0; i <= 1000; i++) print (i * 5 % 1001) "," i % 3 "," }' \
+    >even.csv
+for threads in 1 3; do
+    expect 0 count --format csv:columns='x:float "q:id gone:float(nan)' \
+        --threads $threads --batch 10 --stats stats.$threads even.csv
+done
+# Means that were added up in another order differ in their last digits.
+for threads in 1 3; do
+    sed 's/"mean": [^,]*, "deviation": [^,]*//' stats.$threads >cut.$threads
+done
+cmp cut.1 cut.3 || fail 'statistics depend on threads'
+has stats.1 '"version": 1, "records": 1001'
+has stats.1 '"x": {"kind": "float", "values": 1001, "missing": 0, "zeros": 1, "least": 0, "most": 1000, "mean": 500'
+has stats.1 '"deviation": 288.96'
+has stats.1 '"quantiles": [0,1,2,3,'
+has stats.1 ',998,999,1000]'
+has stats.1 '"\u0022q": {"kind": "id", "values": 1001, "zeros": 334, "distinct": 3}'
+has stats.1 '"gone": {"kind": "float", "values": 0, "missing": 1001, "zeros": 0}'
+expect 1 count --format 'csv:columns=x:float *' --stats no/where even.csv
+expect 2 print --format csv:columns=x:float --stats stats even.csv
+rm stats.* cut.* even.csv
+
 # count_tells_what_the_slots_hold
 for threads in 1 3; do
     expect 0 count --slots "$slots" --threads $threads --batch 1 good.txt
