@@ -45,6 +45,9 @@ enum {
     OPT_INFER_DELTA,
     OPT_INFER_BY_SCORE,
     OPT_CTR,
+    OPT_FEATURES,
+    OPT_STATS,
+    OPT_LABEL,
     OPT_COUNT
 };
 
@@ -66,7 +69,10 @@ static const struct {
                 { OPT_ITEMS, MODEL_ITEMS, "--items" },
                 { OPT_FIELDS, MODEL_FIELDS, "--fields" },
                 { OPT_NEGATIVES, MODEL_NEGATIVES, "--negatives" },
-                { OPT_CTR, MODEL_CTR, "--ctr" } };
+                { OPT_CTR, MODEL_CTR, "--ctr" },
+                { OPT_FEATURES, MODEL_COLUMNS, "--features" },
+                { OPT_STATS, MODEL_COLUMNS, "--stats" },
+                { OPT_LABEL, MODEL_COLUMNS, "--label" } };
 
 /* Mode geo exchanges values, which the state of adam would not fit. */
 static void fit_mode(train_args *a)
@@ -136,6 +142,12 @@ static int check_special(const char *self, const train_args *a, uint64_t given)
         return cmd_misused(self,
                            "%s needs --vocab FILE (`flotilla data vocab` "
                            "makes one), or --format that names it",
+                           m->name);
+    if ((m->uses & MODEL_NEEDS_COLUMNS) && !a->net.format)
+        return cmd_misused(self,
+                           "%s takes the columns that the data has: --format "
+                           "csv:columns=... describes them "
+                           "(docs/formats/csv.md)",
                            m->name);
     return check_words(self, a);
 }
@@ -266,6 +278,9 @@ int train_read_args(int argc, char **argv, const char **rest, train_args *a)
         [OPT_INFER_BY_SCORE] = { "--infer-by-score", OPTION_FLAG,
                                  &a->infer_by_score, 0, 0, 0 },
         [OPT_CTR] = { "--ctr", OPTION_TEXT, &m->ctr, 0, 0, 0 },
+        [OPT_FEATURES] = { "--features", OPTION_TEXT, &m->features, 0, 0, 0 },
+        [OPT_STATS] = { "--stats", OPTION_TEXT, &m->stats, 0, 0, 0 },
+        [OPT_LABEL] = { "--label", OPTION_TEXT, &m->label, 0, 0, 0 },
         [OPT_SAVE_KIND] = { "--save-kind", OPTION_TEXT, &a->save_kind, 0, 0,
                             0 },
     };

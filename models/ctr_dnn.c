@@ -5,9 +5,10 @@
  *  dense [n, 13] ------------------------+             relu         softmax
  *
  * The table has no height: any 64-bit id is one, and a row is made when its id
- * is first seen. Weights begin with a spread of 1 / sqrt(inputs).
+ * is first seen. Weights begin with a spread of 1 / sqrt(inputs). Where the data
+ * is described, any columns take the place of these.
  */
-#include "models.h"
+#include "columns.h"
 
 enum { N_SLOTS = 26, N_DENSE = 13, HIDDEN = 400, LAYERS = 3, WIDTH = 10 };
 
@@ -32,13 +33,24 @@ static fl_var *embed(fl_ctx *c, const model_args *args, model_net *net,
     return fl_layers_concat(parts, N_SLOTS + 1, 1);
 }
 
-static fl_status build(fl_ctx *c, const model_args *args, model_net *net)
+static fl_var *embed_any(const model_args *args, const model_columns *columns,
+                         int64_t width)
 {
-    int64_t width = args->width ? (int64_t)args->width : WIDTH;
-    int64_t hidden = args->hidden ? (int64_t)args->hidden : HIDDEN;
-    fl_var *h = embed(c, args, net, width), *label;
+    fl_var *rows = model_rows(
+        columns, width,
+        FL_OPTIONS(fl_layers_embedding_args, .is_distributed = true,
+                   .accessor = args->ctr ? "ctr" : NULL, .table = args->ctr,
+                   .param.name = "SparseFeatFactors",
+                   .param.init = "uniform(-0.01,0.01)"));
 
-    label = model_ids(c, net, "label", 1);
+    return model_beside(columns, rows, width);
+}
+
+static fl_status judge(const model_args *args, model_net *net, fl_var *h,
+                       fl_var *label)
+{
+    int64_t hidden = args->hidden ? (int64_t)args->hidden : HIDDEN;
+
     for (int i = 0; i < LAYERS; i++)
         h = model_fc(h, hidden, "relu");
     net->prediction = model_fc(h, 2, "softmax");
@@ -46,19 +58,42 @@ static fl_status build(fl_ctx *c, const model_args *args, model_net *net)
     net->auc =
         fl_layers_auc(net->prediction, label, NULL, .stat_pos = &net->stat_pos,
                       .stat_neg = &net->stat_neg);
-    model_format(args, net, "criteo");
     if (!net->auc)
         return fl_last_status();
     return model_made(fl_layers_mean_log_loss(
         net->prediction, label, model_report_error(net, "log loss")));
 }
 
+static fl_status build_any(fl_ctx *c, const model_args *args, model_net *net,
+                           int64_t width)
+{
+    model_columns columns;
+    fl_status st = model_open_columns(c, args, net, &columns);
+
+    if (st)
+        return st;
+    return judge(args, net, embed_any(args, &columns, width),
+                 fl_layers_cast(columns.label, FL_DTYPE_I64));
+}
+
+static fl_status build(fl_ctx *c, const model_args *args, model_net *net)
+{
+    int64_t width = args->width ? (int64_t)args->width : WIDTH;
+    fl_var *h;
+
+    if (model_has_columns(args))
+        return build_any(c, args, net, width);
+    h = embed(c, args, net, width);
+    model_format(args, net, "criteo");
+    return judge(args, net, h, model_ids(c, net, "label", 1));
+}
+
 const model model_ctr_dnn = {
     .name = "ctr_dnn",
-    .doc = "clicks from 26 categories and 13 numbers (Criteo logs)",
+    .doc = "clicks from 26 categories and 13 numbers (Criteo), or any columns",
     .optimizer = "adam",
     .learning_rate = "0.001",
     .batch_size = 500,
-    .uses = MODEL_HIDDEN | MODEL_CTR,
+    .uses = MODEL_HIDDEN | MODEL_CTR | MODEL_COLUMNS,
     .build = build,
 };

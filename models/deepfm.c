@@ -7,9 +7,11 @@
  *                     +-> side by side -> 400 -> 400 -> 400 -> 1
  *
  * The first line is a linear model, the second says how well any two features
- * go together, the third what all of them mean.
+ * go together, the third what all of them mean. Where the data is described, any
+ * columns are its features: a category is one of value 1, a number one of its own
+ * value.
  */
-#include "models.h"
+#include "columns.h"
 
 enum { FIELDS = 10, HIDDEN = 400, LAYERS = 3, WIDTH = 10 };
 
@@ -43,16 +45,79 @@ static fl_var *second_order(fl_var *rows)
         0.5, 0);
 }
 
+static fl_var *layers(const model_args *args, fl_var *x)
+{
+    int64_t hidden = args->hidden ? (int64_t)args->hidden : HIDDEN;
+
+    for (int i = 0; i < LAYERS; i++)
+        x = model_fc(x, hidden, "relu");
+    return model_fc(x, 1, NULL);
+}
+
+/* A row for each number, times the number: [n, numbers, width]. */
+static fl_var *rows_of_numbers(fl_ctx *c, const model_columns *columns,
+                               int64_t width)
+{
+    int64_t n = columns->n_numbers;
+    fl_var *v;
+
+    if (fl_create_parameter(&v, fl_program_block(fl_default_main_program(c), 0),
+                            "numbers", .dtype = FL_DTYPE_F32,
+                            .shape = { .rank = 3, .dim = { 1, n, width } },
+                            .init = "truncated_normal(0,0.03)"))
+        return NULL;
+    return fl_layers_binary(
+        "elementwise_mul",
+        fl_layers_reshape(columns->numbers, 3, (int64_t[]){ -1, n, 1 }), v,
+        NULL);
+}
+
+/* All rows of a record: [n, rows, width]. */
+static fl_var *all_rows(fl_ctx *c, const model_columns *columns, int64_t width)
+{
+    fl_var *parts[2];
+    size_t n = 0;
+
+    if (model_n_rows(columns))
+        parts[n++] = model_rows(
+            columns, width,
+            FL_OPTIONS(fl_layers_embedding_args, .is_distributed = true,
+                       .param.name = "second_order",
+                       .param.init = "truncated_normal(0,0.03)"));
+    if (columns->numbers)
+        parts[n++] = rows_of_numbers(c, columns, width);
+    return n == 1 ? parts[0] : fl_layers_concat(parts, n, 1);
+}
+
+static fl_status build_any(fl_ctx *c, const model_args *args, model_net *net)
+{
+    int64_t width = args->width ? (int64_t)args->width : WIDTH;
+    model_columns columns;
+    fl_status st = model_open_columns(c, args, net, &columns);
+    fl_var *rows, *parts[3];
+    int64_t n;
+
+    if (st)
+        return st;
+    n = (model_n_rows(&columns) + columns.n_numbers) * width;
+    rows = all_rows(c, &columns, width);
+    parts[0] = model_line(&columns);
+    parts[1] = second_order(rows);
+    parts[2] = layers(args, fl_layers_reshape(rows, 2, (int64_t[]){ -1, n }));
+    return model_judge(args, net, fl_layers_sum(parts, 3), columns.label);
+}
+
 static fl_status build(fl_ctx *c, const model_args *args, model_net *net)
 {
     int64_t width = args->width ? (int64_t)args->width : WIDTH;
-    int64_t hidden = args->hidden ? (int64_t)args->hidden : HIDDEN;
     int64_t fields = args->fields ? (int64_t)args->fields : FIELDS;
-    fl_var *label = model_ids(c, net, "label", 1);
-    fl_var *ids = model_ids(c, net, "ids", fields);
-    fl_var *values = model_floats(c, net, "values", fields);
-    fl_var *rows, *parts[3];
+    fl_var *label, *ids, *values, *rows, *parts[3];
 
+    if (model_has_columns(args))
+        return build_any(c, args, net);
+    label = model_ids(c, net, "label", 1);
+    ids = model_ids(c, net, "ids", fields);
+    values = model_floats(c, net, "values", fields);
     ids = fl_layers_reshape(ids, 2, (int64_t[]){ -1, 1 });
     parts[0] = sum_of(rows_of(ids, values, fields, 1,
                               (fl_param_attr){ .name = "first_order",
@@ -63,19 +128,18 @@ static fl_status build(fl_ctx *c, const model_args *args, model_net *net)
                                     .init = "truncated_normal(0,0.03)" });
     parts[1] = second_order(rows);
     parts[2] = fl_layers_reshape(rows, 2, (int64_t[]){ -1, fields * width });
-    for (int i = 0; i < LAYERS; i++)
-        parts[2] = model_fc(parts[2], hidden, "relu");
-    parts[2] = model_fc(parts[2], 1, NULL);
+    parts[2] = layers(args, parts[2]);
     model_format(args, net, "libsvm:label=ids");
-    return model_judge_clicks(net, fl_layers_sum(parts, 3), label);
+    return model_judge(args, net, fl_layers_sum(parts, 3), label);
 }
 
 const model model_deepfm = {
     .name = "deepfm",
-    .doc = "yes or no from features by field (libFM files)",
+    .doc = "yes or no from features by field (libFM files), or any columns",
     .optimizer = "adam",
     .learning_rate = "0.001",
     .batch_size = 100,
-    .uses = MODEL_HIDDEN | MODEL_FIELDS,
+    .uses = MODEL_HIDDEN | MODEL_FIELDS | MODEL_COLUMNS | MODEL_LOSS,
+    .losses = MODEL_LOSSES,
     .build = build,
 };

@@ -122,6 +122,8 @@ fl_status model_judge_clicks(model_net *net, fl_var *logits, fl_var *label)
 {
     fl_var *chance = fl_layers_sigmoid(logits);
 
+    label = fl_layers_cast(label, FL_DTYPE_I64);
+    net->prediction = chance;
     net->loss = fl_layers_mean(fl_layers_sigmoid_cross_entropy_with_logits(
         logits, fl_layers_cast(label, FL_DTYPE_F32)));
     net->auc = fl_layers_auc(chance, label, NULL, .stat_pos = &net->stat_pos,
@@ -130,6 +132,22 @@ fl_status model_judge_clicks(model_net *net, fl_var *logits, fl_var *label)
         return fl_last_status();
     return model_made(fl_layers_mean_log_loss(
         chance, label, model_report_error(net, "log loss")));
+}
+
+fl_status model_judge_numbers(model_net *net, fl_var *score, fl_var *label)
+{
+    net->prediction = score;
+    net->loss = fl_layers_mean(fl_layers_square_error_cost(
+        score, fl_layers_cast(label, FL_DTYPE_F32)));
+    return model_made(net->loss);
+}
+
+fl_status model_judge(const model_args *args, model_net *net, fl_var *score,
+                      fl_var *label)
+{
+    if (args->loss && !strcmp(args->loss, "square"))
+        return model_judge_numbers(net, score, label);
+    return model_judge_clicks(net, score, label);
 }
 
 /* --- the optimizer -------------------------------------------------------- */

@@ -12,7 +12,7 @@
 #include "flotilla/fleet.h"
 #include "flotilla/flotilla.h"
 
-#define MODEL_FEEDS_MAX 32
+#define MODEL_FEEDS_MAX 512
 #define MODEL_METRICS_MAX 4
 #define MODEL_FORMAT_MAX 4352 /* a path and some words */
 
@@ -37,6 +37,9 @@ typedef struct model_args {
     uint64_t negatives;  /* drawn for each example */
     /* Settings of a table that counts shows (accessor ctr). */
     const char *ctr;
+    /* Of models over any columns (MODEL_COLUMNS): features.h has both, and the
+       label's column. */
+    const char *features, *stats, *label;
 } model_args;
 
 enum model_use {
@@ -47,7 +50,9 @@ enum model_use {
     MODEL_FIELDS = 16,
     MODEL_NEGATIVES = 32,
     MODEL_ENCODER = 64,
-    MODEL_CTR = 128
+    MODEL_CTR = 128,
+    MODEL_COLUMNS = 256, /* any, where a format or features describe them */
+    MODEL_NEEDS_COLUMNS = 512 /* and has none of its own */
 };
 
 /* A metric whose state is [rows, 2]: sums, and what they are over. Those of all
@@ -62,10 +67,12 @@ typedef struct model_net {
     const char *feeds[MODEL_FEEDS_MAX]; /* in the order of a line */
     size_t n_feeds;
     char format[MODEL_FORMAT_MAX];
-    fl_var *loss;       /* the mean over a batch */
-    fl_var *objective;  /* what is minimised; NULL: the loss */
-    fl_var *prediction; /* [n, 2]: chances of no click and of one, or NULL */
-    fl_var *auc;        /* over all batches, or NULL */
+    fl_var *loss;      /* the mean over a batch */
+    fl_var *objective; /* what is minimised; NULL: the loss */
+    /* [n, 2]: chances of no click and of one; [n, 1]: of one, or the number that
+       was asked for; or NULL */
+    fl_var *prediction;
+    fl_var *auc; /* over all batches, or NULL */
     /* The histograms behind the AUC, for fl_fleet_metrics_auc; or NULL. */
     fl_var *stat_pos, *stat_neg;
     model_metric metrics[MODEL_METRICS_MAX]; /* what else is reported */
@@ -124,6 +131,14 @@ fl_var *model_hinge(fl_var *right, fl_var *wrong, double margin);
 
 /* Of logits [n, 1] and labels 0 and 1: loss, AUC and log loss. */
 fl_status model_judge_clicks(model_net *net, fl_var *logits, fl_var *label);
+
+/* Of numbers [n, 1] that are to be near the label: the square loss. */
+fl_status model_judge_numbers(model_net *net, fl_var *score, fl_var *label);
+
+/* As the argument for the loss says, one of MODEL_LOSSES. */
+#define MODEL_LOSSES "log square"
+fl_status model_judge(const model_args *args, model_net *net, fl_var *score,
+                      fl_var *label);
 
 /* --- for who trains ------------------------------------------------------- */
 

@@ -6,9 +6,10 @@
  *  8 categories -> rows -+-> concat -> 400 -> 400 -> 400 -> 1 +
  *
  * Columns are those of the census data called Adult: who earns more than 50,000
- * dollars a year? Numbers are to lie near 0...1.
+ * dollars a year? Numbers are to lie near 0...1. Where the data is described, it
+ * takes any columns, and the line goes through the categories as well.
  */
-#include "models.h"
+#include "columns.h"
 
 enum { N_NUMBERS = 6, N_CATEGORIES = 8, HIDDEN = 400, LAYERS = 3, WIDTH = 8 };
 
@@ -20,13 +21,42 @@ static const char *const categories[N_CATEGORIES] = {
     "race",      "sex",       "country"
 };
 
+static fl_var *layers(const model_args *args, fl_var *x)
+{
+    int64_t hidden = args->hidden ? (int64_t)args->hidden : HIDDEN;
+
+    for (int i = 0; i < LAYERS; i++)
+        x = model_fc(x, hidden, "relu");
+    return model_fc(x, 1, NULL);
+}
+
+static fl_status build_any(fl_ctx *c, const model_args *args, model_net *net)
+{
+    int64_t width = args->width ? (int64_t)args->width : WIDTH;
+    model_columns columns;
+    fl_status st = model_open_columns(c, args, net, &columns);
+    fl_var *parts[2], *rows;
+
+    if (st)
+        return st;
+    rows =
+        model_rows(&columns, width,
+                   FL_OPTIONS(fl_layers_embedding_args, .is_distributed = true,
+                              .param.name = "categories",
+                              .param.init = "uniform(-0.05,0.05)"));
+    parts[0] = model_line(&columns);
+    parts[1] = layers(args, model_beside(&columns, rows, width));
+    return model_judge(args, net, fl_layers_sum(parts, 2), columns.label);
+}
+
 static fl_status build(fl_ctx *c, const model_args *args, model_net *net)
 {
     int64_t width = args->width ? (int64_t)args->width : WIDTH;
-    int64_t hidden = args->hidden ? (int64_t)args->hidden : HIDDEN;
     fl_var *parts[N_CATEGORIES + 1], *label, *wide, *deep, *dense;
     fl_var *x[N_NUMBERS];
 
+    if (model_has_columns(args))
+        return build_any(c, args, net);
     label = model_ids(c, net, "label", 1);
     for (int i = 0; i < N_NUMBERS; i++)
         x[i] = model_floats(c, net, numbers[i], 1);
@@ -37,26 +67,25 @@ static fl_status build(fl_ctx *c, const model_args *args, model_net *net)
             model_ids(c, net, categories[i], 1), width,
             .param.name = "categories", .param.init = "uniform(-0.05,0.05)");
     wide = model_fc(dense, 1, NULL);
-    deep = fl_layers_concat(parts, N_CATEGORIES + 1, 1);
-    for (int i = 0; i < LAYERS; i++)
-        deep = model_fc(deep, hidden, "relu");
-    deep = model_fc(deep, 1, NULL);
+    deep = layers(args, fl_layers_concat(parts, N_CATEGORIES + 1, 1));
     model_format(args, net,
                  "csv:columns=age:float workclass:hash fnlwgt:float "
                  "education:hash education_num:float marital_status:hash "
                  "occupation:hash relationship:hash race:hash sex:hash "
                  "capital_gain:float capital_loss:float hours:float "
                  "country:hash label:id");
-    return model_judge_clicks(
-        net, fl_layers_binary("elementwise_add", wide, deep, NULL), label);
+    return model_judge(args, net,
+                       fl_layers_binary("elementwise_add", wide, deep, NULL),
+                       label);
 }
 
 const model model_wide_deep = {
     .name = "wide_deep",
-    .doc = "yes or no from 6 numbers and 8 categories (Adult)",
+    .doc = "yes or no from 6 numbers and 8 categories (Adult), or any columns",
     .optimizer = "adam",
     .learning_rate = "0.001",
     .batch_size = 100,
-    .uses = MODEL_HIDDEN,
+    .uses = MODEL_HIDDEN | MODEL_COLUMNS | MODEL_LOSS,
+    .losses = MODEL_LOSSES,
     .build = build,
 };

@@ -173,7 +173,7 @@ fl_status fl_dataset_set_slots(fl_dataset *d, const fl_slot *slots,
 
 /* NAME or NAME:key=value,key=value; fl_format_help lists them. The default is
    "multislot". A format that describes itself (a header, a column description)
-   needs no slots; they are there once files are set. */
+   needs no slots: those of a header are there once files are set. */
 FL_API FL_MUST_CHECK
 fl_status fl_dataset_set_format(fl_dataset *d, const char *spec);
 

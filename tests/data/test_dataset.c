@@ -140,6 +140,19 @@ static void calls_in_the_wrong_order_say_what_comes_first(void **state)
     fl_dataset_free(d);
 }
 
+static void a_description_gives_slots_before_there_are_files(void **state)
+{
+    fl_dataset *d = NULL;
+    size_t n = 0;
+
+    (void)state;
+    assert_ok(fl_dataset_make(&d, &conf, "QueueDataset"));
+    assert_ok(fl_dataset_set_format(d, "csv:columns=a:id b:float"));
+    assert_string_equal(fl_dataset_slots(d, &n)[1].name, "b");
+    assert_int_equal(n, 2);
+    fl_dataset_free(d);
+}
+
 static void a_dataset_without_slots_says_so(void **state)
 {
     fl_dataset *d = NULL;
@@ -465,6 +478,7 @@ int main(void)
         cmocka_unit_test(a_pass_can_end_at_any_batch),
         cmocka_unit_test(the_end_wakes_a_consumer_that_waits),
         cmocka_unit_test(calls_in_the_wrong_order_say_what_comes_first),
+        cmocka_unit_test(a_description_gives_slots_before_there_are_files),
         cmocka_unit_test(a_dataset_without_slots_says_so),
         cmocka_unit_test(memory_that_is_not_loaded_says_so),
         cmocka_unit_test(a_missing_file_is_an_error),

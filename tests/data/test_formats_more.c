@@ -283,6 +283,13 @@ static void hashes_are_pinned(void **state)
                   "a=110 266 355 110 b=41\n");
 }
 
+static void a_description_may_have_lines(void **state)
+{
+    (void)state;
+    expect_parsed("csv:columns=a:id\n  b:id\r\n\tc:id", "1,2,3",
+                  "a=1 b=2 c=3\n");
+}
+
 static void texts_become_labels(void **state)
 {
     const char *spec = "csv:columns=a:id y:label(>50K|>50K.)";
@@ -627,6 +634,7 @@ int main(void)
         cmocka_unit_test(malformed_libffm_lines_are_refused),
         cmocka_unit_test(libffm_records_print_and_come_back),
         cmocka_unit_test(csv_columns_become_slots),
+        cmocka_unit_test(a_description_may_have_lines),
         cmocka_unit_test(texts_become_labels),
         cmocka_unit_test(times_become_seconds),
         cmocka_unit_test(lists_have_separators_of_their_own),

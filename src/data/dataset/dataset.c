@@ -377,7 +377,7 @@ const fl_slot *fl_dataset_slots(const fl_dataset *d, size_t *n_slots)
         s = &d->loaded->schema;
     else if (in->wanted.n_slots)
         s = &in->wanted;
-    else if (!is_idle || (in->paths.len && !open_parser(d->input, d->conf)))
+    else if (!is_idle || !open_parser(d->input, d->conf))
         s = &in->parser->schema;
     *n_slots = s ? s->n_slots : 0;
     return s ? s->slots : NULL;

@@ -7,6 +7,8 @@
 #include "data/format/fmt_help.h"
 #include "data/format/scan.h"
 
+#define BLANKS " \t\r\n" /* between columns: a description may have lines */
+
 static fl_status set_missing(fl_csv_column *c);
 static fl_status set_label(fl_csv_column *c);
 static fl_status set_time(fl_csv_column *c);
@@ -266,11 +268,11 @@ static fl_status add_column(fl_csv_columns *c, char *item)
    of the word. */
 static char *next_word(char **at)
 {
-    char *word = *at + strspn(*at, " \t");
+    char *word = *at + strspn(*at, BLANKS);
     size_t len = 0;
     bool inside = false;
 
-    for (; word[len] && (inside || !fl_help_is_blank(word[len])); len++)
+    for (; word[len] && (inside || !strchr(BLANKS, word[len])); len++)
         inside = word[len] == '(' || (inside && word[len] != ')');
     if (!len)
         return NULL;
