@@ -51,6 +51,10 @@ int cmd_failed(const char *name, const char *fmt, ...)
    stdout was written is checked at the end, in main. */
 int cmd_print(char *text);
 
+/* All of a file, "-" for stdin, as a text that is freed with free(). NULL after
+   saying what is wrong. */
+char *cmd_read(const char *name, const char *path);
+
 /* Reads a program text, "-" for stdin. The context and the program are the
    caller's, who gives both to cmd_close; on failure, which has been told,
    both are NULL. */

@@ -17,7 +17,8 @@ static int train_once(int argc, char **argv, const ps_sets *sets,
     c = ps_open(argv[0], sets);
     if (!c)
         return CMD_FAILED;
-    code = train_run(argv[0], c, &a, NULL);
+    code = a.dump ? train_dump_only(argv[0], c, &a)
+                  : train_run(argv[0], c, &a, NULL);
     fl_ctx_free(c);
     return code;
 }
@@ -74,8 +75,12 @@ const cmd cmd_train = {
     .name = "train",
     .args = "MODEL --data DIR [--test DIR] [--mode MODE] [OPTION VALUE]..."
             " [--set NAME=VALUE]...",
-    .doc = "train a built-in model, alone or as a job of many processes",
+    .doc = "train a built-in model or a program text, alone or as a job",
     .more =
+        "\n"
+        "MODEL is a name of this list, or a file with the text of a program"
+        " (docs/models.md);\n"
+        "`flotilla train NAME --dump-program FILE` writes one to begin with.\n"
         "\n"
         "Started alone it trains in one process. Started by fleetrun, or with"
         " the variables\n"
@@ -112,7 +117,8 @@ const cmd cmd_train = {
         "                      @FILE of them (docs/features.md)\n"
         "  --stats FILE        statistics that features learn from"
         " (`flotilla data count`)\n"
-        "  --label NAME        the column that is to be found out (label)\n"
+        "  --label NAME        the column that is to be found out (label); of a"
+        " text the variable\n"
         "  --optimizer NAME    sgd, momentum, adagrad, adam, ftrl, ...; in mode"
         " geo adagrad\n"
         "                      instead of adam\n"
@@ -130,7 +136,10 @@ const cmd cmd_train = {
         "  --negatives N       gru4rec with a loss that draws: of each click\n"
         "  --loss NAME         which one: wide_deep, deepfm, lr and mf have log"
         " (yes or no)\n"
-        "                      and square (a number)\n"
+        "                      and square (a number); of a text the variable\n"
+        "  --prediction NAME   of a text: what --infer computes\n"
+        "  --dump-program FILE writes the model's program as a text, and trains"
+        " nothing\n"
         "  --encoder NAME      multiview_simnet: which one\n"
         "  --vocab FILE        word2vec: words, as `flotilla data vocab`"
         " writes them\n"

@@ -8,7 +8,10 @@
 #include "train_tries.h"
 
 typedef struct train_args {
-    const model *model;
+    const model *model;     /* of a text what is common to all of them */
+    const char *text;       /* the file of a program; NULL: a built-in model */
+    const char *prediction; /* a variable of it; NULL: found */
+    const char *dump; /* where the program goes instead of being trained */
     model_args net;
     const char *data, *test;     /* test may be NULL */
     const char *mode, *strategy; /* mode NULL: the fleet's own */
@@ -40,6 +43,15 @@ typedef struct train_result train_result;
    or CMD_FAILED after saying what is wrong. The result may be NULL. */
 int train_run(const char *self, fl_ctx *c, const train_args *a,
               train_result *out);
+
+/* Writes the program of the model where it was asked for, and trains nothing. */
+int train_dump_only(const char *self, fl_ctx *c, const train_args *a);
+
+/* What it is called: the model, or the file of its text. */
+static inline const char *train_name(const train_args *a)
+{
+    return a->text ? a->text : a->model->name;
+}
 
 /* Builds a trial's model, and no more. */
 int train_try_build(const char *self, fl_ctx *c, const train_args *a);

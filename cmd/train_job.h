@@ -62,6 +62,15 @@ int train_fail(const train_job *j, const char *what);
 /* Is this one process of several? */
 bool train_is_job(const train_job *j);
 
+/* --- program texts (train_text.c, train_dump.c) ------------------------------ */
+
+/* Reads the text into the default programs and finds the net in it. CMD_OK, or
+   CMD_FAILED after saying why. */
+int train_text_build(train_job *j, bool *is_minimized);
+
+/* Writes the program that was built, for others to edit. */
+int train_dump(const train_job *j);
+
 /* --- over all workers (train_count.c) --------------------------------------- */
 
 /* Metrics are counted from zero in every pass. */

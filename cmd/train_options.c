@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "nearest.h"
 #include "options.h"
@@ -11,6 +12,9 @@
 
 enum {
     OPT_DATA,
+    OPT_LABEL,
+    OPT_PREDICTION,
+    OPT_DUMP,
     OPT_TEST,
     OPT_TEST_EVERY,
     OPT_PATIENCE,
@@ -124,7 +128,7 @@ static int check_words(const char *self, const train_args *a)
                 { "encoder", a->net.encoder, m->encoders } };
 
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
-        if (all[i].word && !has_word(all[i].list, all[i].word))
+        if (all[i].word && all[i].list && !has_word(all[i].list, all[i].word))
             return cmd_misused(self, "%s has no %s '%s', but %s", m->name,
                                all[i].what, all[i].word, all[i].list);
     return CMD_OK;
@@ -196,6 +200,81 @@ static int check_tests(const char *self, const train_args *a)
     return CMD_OK;
 }
 
+/* What a text has in common with built-in models. */
+static const model text_model = {
+    .name = "a program text",
+    .optimizer = "adam",
+    .learning_rate = "0.001",
+    .batch_size = 100,
+    .uses = MODEL_LOSS,
+};
+
+static bool is_path(const char *word)
+{
+    return strpbrk(word, "./") || access(word, R_OK) == 0;
+}
+
+static int find_model(const char *self, const char *word, train_args *a)
+{
+    a->model = model_find(word);
+    if (a->model)
+        return CMD_OK;
+    if (!is_path(word))
+        return no_model(self, word);
+    a->model = &text_model;
+    a->text = word;
+    return CMD_OK;
+}
+
+/* Of a text its own words say how wide it is; of a model it is known what is
+   what. */
+static int check_text(const char *self, const train_args *a, uint64_t given)
+{
+    if (a->text && (given >> OPT_WIDTH & 1))
+        return cmd_misused(self, "%s says how wide it is; leave --width out",
+                           a->text);
+    if (!a->text && (a->net.label || a->prediction))
+        return cmd_misused(self, "%s has no use for %s; leave it out",
+                           a->model->name,
+                           a->net.label ? "--label" : "--prediction");
+    return CMD_OK;
+}
+
+/* Nothing is trained: options of the network alone make sense. */
+static int check_dump(const char *self, const train_args *a)
+{
+    if (a->data || a->test || a->load || a->save || a->infer)
+        return cmd_misused(self, "--dump-program trains nothing; leave --data, "
+                                 "--test, --load, --save and --infer out");
+    if (a->text)
+        return cmd_misused(self, "%s is a program text already", a->text);
+    return CMD_OK;
+}
+
+static int check_data(const char *self, const train_args *a)
+{
+    if (a->dump)
+        return check_dump(self, a);
+    if (!a->data)
+        return cmd_misused(self, "where is the data? --data DIR says it");
+    return CMD_OK;
+}
+
+static int check_all(const char *self, const train_args *a, uint64_t given)
+{
+    int code = check_data(self, a);
+
+    if (!code)
+        code = check_tests(self, a);
+    if (!code)
+        code = check_text(self, a, given);
+    if (!code)
+        code = check_special(self, a, given);
+    if (!code)
+        code = check_rate(self, &a->net, given);
+    return code ? code : train_check_io(self, a);
+}
+
 static int check(const char *self, const char *const *rest, size_t n,
                  uint64_t given, train_args *a)
 {
@@ -205,18 +284,9 @@ static int check(const char *self, const char *const *rest, size_t n,
         return cmd_misused(self, "which model? ctr_dnn, for example");
     if (n > 1)
         return cmd_misused(self, "'%s' is too much", rest[1]);
-    a->model = model_find(rest[0]);
-    if (!a->model)
-        return no_model(self, rest[0]);
-    if (!a->data)
-        return cmd_misused(self, "where is the data? --data DIR says it");
-    code = check_tests(self, a);
+    code = find_model(self, rest[0], a);
     if (!code)
-        code = check_special(self, a, given);
-    if (!code)
-        code = check_rate(self, &a->net, given);
-    if (!code)
-        code = train_check_io(self, a);
+        code = check_all(self, a, given);
     if (code)
         return code;
     if (!a->batch)
@@ -230,6 +300,10 @@ int train_read_args(int argc, char **argv, const char **rest, train_args *a)
     model_args *m = &a->net;
     const option all[OPT_COUNT] = {
         [OPT_DATA] = { "--data", OPTION_TEXT, &a->data, 0, 0, 0 },
+        [OPT_LABEL] = { "--label", OPTION_TEXT, &m->label, 0, 0, 0 },
+        [OPT_PREDICTION] = { "--prediction", OPTION_TEXT, &a->prediction, 0, 0,
+                             0 },
+        [OPT_DUMP] = { "--dump-program", OPTION_TEXT, &a->dump, 0, 0, 0 },
         [OPT_TEST] = { "--test", OPTION_TEXT, &a->test, 0, 0, 0 },
         [OPT_TEST_EVERY] = { "--test-every", OPTION_COUNT, &a->test_every, 1,
                              COUNT_MAX, 0 },

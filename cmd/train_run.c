@@ -14,27 +14,48 @@ int train_fail(const train_job *j, const char *what)
 
 /* --- the parts of a job --------------------------------------------------- */
 
-static fl_status build(train_job *j)
+static fl_status distribute(train_job *j, bool is_minimized)
 {
     const train_args *a = j->args;
+    fl_var *loss = j->net.objective ? j->net.objective : j->net.loss;
     fl_optimizer *o;
     fl_strategy *s;
-    fl_status st;
+    fl_status st = fl_strategy_new(&s, j->fleet, a->mode);
 
-    fl_program_set_seed(fl_default_startup_program(j->ctx), a->seed);
-    st = a->model->build(j->ctx, &a->net, &j->net);
-    if (st)
-        return st;
-    st = model_optimizer(&o, j->ctx, a->model, &a->net);
-    if (!st)
-        st = fl_strategy_new(&s, j->fleet, a->mode);
     if (!st && a->strategy)
         st = fl_strategy_set(s, a->strategy);
+    if (!st && is_minimized)
+        return fl_fleet_distribute(j->fleet, s, fl_default_main_program(j->ctx),
+                                   fl_default_startup_program(j->ctx));
+    if (!st)
+        st = model_optimizer(&o, j->ctx, a->model, &a->net);
     if (!st)
         st = fl_fleet_distributed_optimizer(j->fleet, o, s);
-    return st ? st
-              : fl_fleet_minimize(j->fleet, j->net.objective ? j->net.objective
-                                                             : j->net.loss);
+    return st ? st : fl_fleet_minimize(j->fleet, loss);
+}
+
+/* The network, without what trains it unless a text has that, too. */
+static int build_net(train_job *j, bool *is_minimized)
+{
+    const train_args *a = j->args;
+
+    *is_minimized = false;
+    fl_program_set_seed(fl_default_startup_program(j->ctx), a->seed);
+    if (a->text)
+        return train_text_build(j, is_minimized);
+    return a->model->build(j->ctx, &a->net, &j->net)
+               ? train_fail(j, "building the model")
+               : CMD_OK;
+}
+
+static int build(train_job *j)
+{
+    bool is_minimized;
+
+    if (build_net(j, &is_minimized))
+        return CMD_FAILED;
+    return distribute(j, is_minimized) ? train_fail(j, "building the model")
+                                       : CMD_OK;
 }
 
 /* A server begins with the model, unless the job goes on from a later one. */
@@ -133,12 +154,12 @@ static int play_role(train_job *j)
                                    "save_delta_every_ms makes deltas), or "
                                    "train in one process");
     if (build(j))
-        return train_fail(j, "building the model");
+        return CMD_FAILED;
     if (j->args->infer && !j->net.prediction)
         return cmd_failed(j->self,
-                          "%s has no prediction that --infer could "
-                          "save",
-                          j->args->model->name);
+                          "%s has no prediction that --infer could save%s",
+                          train_name(j->args),
+                          j->args->text ? "; --prediction NAME names one" : "");
     if (!fl_fleet_is_server(j->fleet))
         return work(j);
     return serve(j) ? train_fail(j, "serving") : CMD_OK;
@@ -186,7 +207,21 @@ static int build_trial(train_job *j)
                           "then start the job with it");
     if (check_alone(j))
         return CMD_FAILED;
-    return build(j) ? train_fail(j, "building the model") : CMD_OK;
+    return build(j);
+}
+
+static int dump(train_job *j)
+{
+    bool is_minimized;
+
+    return build_net(j, &is_minimized) ? CMD_FAILED : train_dump(j);
+}
+
+int train_dump_only(const char *self, fl_ctx *c, const train_args *a)
+{
+    train_job j = { .self = self, .args = a, .ctx = c };
+
+    return dump(&j);
 }
 
 int train_try_build(const char *self, fl_ctx *c, const train_args *a)

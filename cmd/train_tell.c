@@ -194,6 +194,6 @@ void train_tell_start(const train_job *j)
                  fl_fleet_worker_num(j->fleet));
     snprintf(line, sizeof(line),
              "training %s %s: batch %" PRIu64 ", threads %" PRIu64,
-             a->model->name, job_text, a->batch, a->threads);
+             train_name(a), job_text, a->batch, a->threads);
     train_say(j, line);
 }

@@ -109,17 +109,31 @@ static char *read_path(const char *path, const char **why)
     return text;
 }
 
-int cmd_open(const char *name, const char *path, cmd_program *out)
+/* How messages call it. */
+static const char *source_of(const char *path)
 {
-    const char *from = strcmp(path, "-") ? path : "stdin";
+    return strcmp(path, "-") ? path : "stdin";
+}
+
+char *cmd_read(const char *name, const char *path)
+{
     const char *why = NULL;
     char *text = read_path(path, &why);
+
+    if (!text)
+        (void)cmd_failed(name, "cannot read %s: %s; check the path",
+                         source_of(path), why);
+    return text;
+}
+
+int cmd_open(const char *name, const char *path, cmd_program *out)
+{
+    char *text = cmd_read(name, path);
     int code = CMD_OK;
 
     *out = (cmd_program){ 0 };
     if (!text)
-        return cmd_failed(name, "cannot read %s: %s; check the path", from,
-                          why);
+        return CMD_FAILED;
     if (fl_ctx_new(&out->ctx))
         code = cmd_failed(name, "%s", fl_last_error());
     else if (fl_program_from_text(&out->program, out->ctx, text))
@@ -127,7 +141,7 @@ int cmd_open(const char *name, const char *path, cmd_program *out)
                           "%s: %s\n"
                           "docs/formats/ir.md describes the text form, "
                           "`flotilla ops` the operators",
-                          from, fl_last_error());
+                          source_of(path), fl_last_error());
     free(text);
     if (code)
         cmd_close(out);

@@ -37,9 +37,9 @@ typedef struct model_args {
     uint64_t negatives;  /* drawn for each example */
     /* Settings of a table that counts shows (accessor ctr). */
     const char *ctr;
-    /* Of models over any columns (MODEL_COLUMNS): features.h has both, and the
-       label's column. */
-    const char *features, *stats, *label;
+    const char *label; /* what is to be found out, by name */
+    /* Of models over any columns (MODEL_COLUMNS): features.h has both. */
+    const char *features, *stats;
 } model_args;
 
 enum model_use {
@@ -51,6 +51,7 @@ enum model_use {
     MODEL_NEGATIVES = 32,
     MODEL_ENCODER = 64,
     MODEL_CTR = 128,
+    MODEL_LABEL = 512, /* named, where the network alone is known */
     MODEL_COLUMNS = 256, /* any, where a format or features describe them */
     MODEL_NEEDS_COLUMNS = 512 /* and has none of its own */
 };

@@ -160,8 +160,9 @@ fl_status fl_dataset_set_filelist(fl_dataset *d, const char *const *paths,
 FL_API void fl_dataset_set_batch_size(fl_dataset *d, size_t n); /* 32 */
 FL_API void fl_dataset_set_thread(fl_dataset *d, int n);        /* reading, 1 */
 
-/* Variables of the program in the order of the slots of a line; ids are checked
-   against the height of the tables that look them up. */
+/* Variables of the program in the order of the slots of a line; without names
+   all that fl_layers_data has made, in their order. Ids are checked against the
+   height of the tables that look them up. */
 FL_API FL_MUST_CHECK
 fl_status fl_dataset_set_use_var(fl_dataset *d, fl_program *p,
                                  const char *const *names, size_t n_names);

@@ -120,8 +120,8 @@ fl_status fl_program_pruned(fl_program **out, const fl_program *p,
 
 /* Adds one or more lines of the text form to the main block, for example
    "op relu (X=x) -> (Out=y)". A parameter with a word for its first value
-   ("init=xavier") gets it in the startup program, when p is the current main
-   one. */
+   ("init=xavier") gets it, or a table that makes rows with it, in the startup
+   program, when p is the current main one and that does not give it yet. */
 FL_API FL_MUST_CHECK
 fl_status fl_program_add(fl_program *p, const char *lines);
 

@@ -1,6 +1,7 @@
 /* dataset.c - datasets for the variables of a program. */
 #include "ctx/ctx.h"
 #include "api/slots.h"
+#include "base/vec.h"
 #include "data/dataset/dataset.h"
 
 fl_status fl_dataset_new(fl_dataset **out, fl_ctx *c, const char *kind)
@@ -93,8 +94,8 @@ static fl_status resolve(fl_program *p, const char *const *names, size_t n,
     return FL_OK;
 }
 
-fl_status fl_dataset_set_use_var(fl_dataset *d, fl_program *p,
-                                 const char *const *names, size_t n_names)
+static fl_status use_vars(fl_dataset *d, fl_program *p,
+                          const char *const *names, size_t n_names)
 {
     fl_slot *slots = fl_alloc(n_names * sizeof(*slots));
     fl_shape *shapes = fl_alloc(n_names * sizeof(*shapes));
@@ -104,5 +105,32 @@ fl_status fl_dataset_set_use_var(fl_dataset *d, fl_program *p,
         st = fl_dataset_set_shaped_slots(d, slots, shapes, n_names);
     fl_free(slots);
     fl_free(shapes);
+    return st;
+}
+
+/* Everything that is fed, in the order in which the program declares it. */
+static fl_status use_all(fl_dataset *d, fl_program *p)
+{
+    FL_VEC(const char *) names = { 0 };
+    fl_status st;
+
+    for (const fl_var *v = fl_program_main(p)->first_var; v; v = v->next)
+        if (v->flags & FL_VAR_DATA)
+            fl_vec_push(&names, v->name);
+    if (names.len)
+        st = use_vars(d, p, names.data, names.len);
+    else
+        st = fl_err_set(FL_ERR_INVAL,
+                        "no names are given, and the program feeds no "
+                        "variable; fl_layers_data makes one");
+    fl_vec_release(&names);
+    return st;
+}
+
+fl_status fl_dataset_set_use_var(fl_dataset *d, fl_program *p,
+                                 const char *const *names, size_t n_names)
+{
+    fl_status st = n_names ? use_vars(d, p, names, n_names) : use_all(d, p);
+
     return fl_err_ctx(st, "fl_dataset_set_use_var");
 }

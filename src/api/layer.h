@@ -98,6 +98,11 @@ fl_var *fl_layer_table(fl_layer *l, const fl_param_attr *attr,
                        const char *suffix, const fl_shape *shape,
                        const fl_table_words *words);
 
+/* Makes the table of a parameter with `init` in the startup program, unless that
+   makes one. */
+FL_MUST_CHECK
+fl_status fl_layer_first_table(fl_ctx *c, const fl_var *v);
+
 /* Gives the table of a parameter its update rule, in words; it must have none
    yet. */
 FL_MUST_CHECK

@@ -80,12 +80,17 @@ fl_status fl_program_pruned(fl_program **out, const fl_program *p,
     return FL_OK;
 }
 
-/* First values of the parameters behind `v`. */
+/* First values of the parameters behind `v`, and tables for their rows. */
 static fl_status add_first_values(fl_ctx *c, const fl_var *v)
 {
-    for (; v; v = v->next)
-        if ((v->flags & FL_VAR_PARAM) && !(v->flags & FL_VAR_TABLE) && v->init)
+    for (; v; v = v->next) {
+        if (!(v->flags & FL_VAR_PARAM) || !v->init)
+            continue;
+        if (v->flags & FL_VAR_TABLE)
+            FL_TRY(fl_layer_first_table(c, v));
+        else
             FL_TRY(fl_layer_first_value(c, v));
+    }
     return FL_OK;
 }
 

@@ -125,6 +125,25 @@ fl_var *fl_layer_table(fl_layer *l, const fl_param_attr *attr,
     return st ? NULL : v;
 }
 
+fl_status fl_layer_first_table(fl_ctx *c, const fl_var *v)
+{
+    const fl_shape *shape = &v->meta.shape;
+    fl_str settings = { 0 };
+    fl_status st;
+
+    if (find_maker(c, v->name))
+        return FL_OK;
+    fl_str_addf(&settings, "dim=%lld", (long long)shape->dim[1]);
+    if (shape->dim[0] > 0)
+        fl_str_addf(&settings, " height=%lld", (long long)shape->dim[0]);
+    fl_str_addf(&settings, " init=%s", v->init);
+    st = check_settings(c, v->name, fl_str_text(&settings), shape->dim[1]);
+    if (!st)
+        st = append_maker(c, v->name, fl_str_text(&settings));
+    fl_str_release(&settings);
+    return st;
+}
+
 /* --- the update rule ----------------------------------------------------- */
 
 /* The executor sees by its version that a program has changed. */

@@ -89,6 +89,31 @@ static void heights_are_those_of_the_smallest_table(void **state)
     fl_ctx_free(c);
 }
 
+static void without_names_everything_that_is_fed_is_a_slot(void **state)
+{
+    fl_ctx *c = new_ctx();
+    fl_program *p = fl_default_main_program(c);
+    const fl_slot *slots;
+    fl_dataset *d = NULL;
+    size_t n;
+
+    (void)state;
+    assert_ok(fl_dataset_new(&d, c, "QueueDataset"));
+    assert_int_equal(fl_dataset_set_use_var(d, p, NULL, 0), FL_ERR_INVAL);
+    assert_said("the program feeds no variable");
+    assert_non_null(data2(c, "x", 4));
+    assert_non_null(fl_layers_embedding(ids_var(c, "a", 1), 10, 4));
+    assert_ok(fl_program_add(p, "op relu (X=x) -> (Out=h)\n"));
+    assert_ok(fl_dataset_set_use_var(d, p, NULL, 0));
+    slots = fl_dataset_slots(d, &n);
+    assert_int_equal(n, 2);
+    assert_string_equal(slots[0].name, "x");
+    assert_string_equal(slots[1].name, "a");
+    assert_int_equal(slots[1].height, 10);
+    fl_dataset_free(d);
+    fl_ctx_free(c);
+}
+
 static void variables_that_are_not_fed_are_refused(void **state)
 {
     const char *const hidden[] = { "h" }, *const absent[] = { "xx" };
@@ -192,6 +217,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(heights_are_those_of_the_smallest_table),
+        cmocka_unit_test(without_names_everything_that_is_fed_is_a_slot),
         cmocka_unit_test(variables_that_are_not_fed_are_refused),
         cmocka_unit_test(ids_above_the_height_are_bad_lines),
         cmocka_unit_test(batches_run_in_the_program_as_they_come),

@@ -155,6 +155,30 @@ static void a_parameter_added_as_text_gets_its_first_value(void **state)
     fl_executor_free(e);
 }
 
+static void a_table_added_as_text_makes_rows_with_its_word(void **state)
+{
+    fl_executor *e = make_executor(ctx);
+    fl_program *p = fl_default_main_program(ctx);
+    char *startup;
+
+    (void)state;
+    assert_ok(fl_program_add(fl_default_startup_program(ctx),
+                             "op init_table () -> () {table=mine, "
+                             "settings=\"dim=3 max_rows=9\"}"));
+    assert_ok(fl_program_add(
+        p, "param emb : f32[-1,4] init=constant(2) trainable table\n"
+           "param low : f32[10,2] init=constant(1) trainable table\n"
+           "param mine : f32[-1,3] init=constant(1) trainable table"));
+    startup = fl_program_to_text(fl_default_startup_program(ctx));
+    assert_non_null(strstr(startup, "\"dim=4 init=constant(2)\""));
+    assert_non_null(strstr(startup, "\"dim=2 height=10 init=constant(1)\""));
+    assert_non_null(strstr(startup, "\"dim=3 max_rows=9\""));
+    assert_null(strstr(startup, "dim=3 init"));
+    fl_text_free(startup);
+    assert_ok(fl_run(e, fl_default_startup_program(ctx), NULL));
+    fl_executor_free(e);
+}
+
 /* --- names --------------------------------------------------------------- */
 
 static void names_count_by_program_and_by_guard(void **state)
@@ -321,6 +345,7 @@ int main(void)
         guard_test(a_parameter_outside_of_its_guard_is_refused),
         guard_test(a_guard_takes_programs_of_its_context),
         guard_test(a_parameter_added_as_text_gets_its_first_value),
+        guard_test(a_table_added_as_text_makes_rows_with_its_word),
         guard_test(names_count_by_program_and_by_guard),
         guard_test(layers_of_a_name_guard_share_parameters_by_name),
         guard_test(a_child_shows_its_parent_and_keeps_its_own),
