@@ -12,7 +12,7 @@ typedef struct action {
     int (*run)(const data_args *a);
 } action;
 
-enum { PRINT, CONVERT, COUNT, CHECK, SAMPLE, VOCAB, FORMATS, N_ACTIONS };
+enum { PRINT, CONVERT, COUNT, CHECK, SAMPLE, SPLIT, VOCAB, FORMATS, N_ACTIONS };
 
 static const action actions[N_ACTIONS] = {
     [PRINT] = { "print", data_print },
@@ -20,6 +20,7 @@ static const action actions[N_ACTIONS] = {
     [COUNT] = { "count", data_count },
     [CHECK] = { "check", data_check },
     [SAMPLE] = { "sample", data_sample },
+    [SPLIT] = { "split", data_split },
     [VOCAB] = { "vocab", data_vocab },
     [FORMATS] = { "formats", data_formats },
 };
@@ -68,9 +69,10 @@ static int read_options(const action *act, int argc, char **argv, data_args *a,
         [OPT_SHARE] = { "--share", OPTION_SHARE, &a->share, 0, 0, BIT(SAMPLE) },
         [OPT_SEED] = { "--seed", OPTION_COUNT, &a->seed, 0, UINT64_MAX,
                        READERS },
-        { "--format", OPTION_TEXT, &a->format, 0, 0, READERS },
+        { "--format", OPTION_TEXT, &a->format, 0, 0, READERS | BIT(SPLIT) },
         { "--slots", OPTION_TEXT, &a->slots, 0, 0, READERS },
-        { "--pipe", OPTION_TEXT, &a->pipe, 0, 0, READERS | BIT(VOCAB) },
+        { "--pipe", OPTION_TEXT, &a->pipe, 0, 0,
+          READERS | BIT(SPLIT) | BIT(VOCAB) },
         { "--batch", OPTION_COUNT, &a->batch, 1, BATCH_MAX, READERS },
         /* A cached file does not say which lines were bad. */
         { "--cache", OPTION_TEXT, &a->cache, 0, 0, READERS & ~BIT(CHECK) },
@@ -80,7 +82,12 @@ static int read_options(const action *act, int argc, char **argv, data_args *a,
         { "--to", OPTION_TEXT, &a->to, 0, 0,
           BIT(PRINT) | BIT(CONVERT) | BIT(SAMPLE) },
         { "-o", OPTION_TEXT, &a->out, 0, 0,
-          BIT(CONVERT) | BIT(SAMPLE) | BIT(VOCAB) },
+          BIT(CONVERT) | BIT(SAMPLE) | BIT(SPLIT) | BIT(VOCAB) },
+        { "--parts", OPTION_TEXT, &a->parts, 0, 0, BIT(SPLIT) },
+        { "--key", OPTION_TEXT, &a->key, 0, 0, BIT(SPLIT) },
+        { "--time", OPTION_TEXT, &a->time, 0, 0, BIT(SPLIT) },
+        { "--by-file", OPTION_FLAG, &a->by_file, 0, 0, BIT(SPLIT) },
+        { "--header", OPTION_FLAG, &a->header, 0, 0, BIT(SPLIT) },
         { "--min-count", OPTION_COUNT, &a->min_count, 0, UINT64_MAX,
           BIT(VOCAB) },
         { "--quarantine", OPTION_TEXT, &a->quarantine, 0, 0, BIT(CHECK) },
@@ -138,7 +145,8 @@ static int run(int argc, char **argv)
 
 const cmd cmd_data = {
     .name = "data",
-    .args = "print|convert|count|check|sample|vocab|formats [OPTIONS] FILE...",
+    .args = "print|convert|count|check|sample|split|vocab|formats [OPTIONS] "
+            "FILE...",
     .doc = "look at files of records, check them, turn them into others",
     .more =
         "  print    the first --lines N records (10), as name=values or --to"
@@ -151,6 +159,15 @@ const cmd cmd_data = {
         " lines, 2 errors\n"
         "  sample   a --share P of the records, or --lines N of them, --to"
         " FORMAT\n"
+        "  split    lines as they are into --parts NAME=SHARE,..., each to the"
+        " file of its\n"
+        "           name (-o '{}.txt', or '{}.txt.gz'), by a fixed hash of the"
+        " line; or\n"
+        "             --key COLUMN   of a column, so that lines of one value"
+        " stay together\n"
+        "             --time SLOT    the parts follow each other in time\n"
+        "             --by-file      whole files, in their order\n"
+        "             --header       the first line of each file is one\n"
         "  vocab    the words of text files seen more than --min-count N times"
         " (5), with\n"
         "           their counts, to -o FILE; for the format word2vec\n"
@@ -169,8 +186,8 @@ const cmd cmd_data = {
         "  --seed S          of what is drawn: the sample, words of word2vec "
         "(0)\n"
         "  --threads T       convert, count and check (1)\n"
-        "  -o FILE           convert and sample: where to (stdout); vocab "
-        "needs it\n"
+        "  -o FILE           convert and sample: where to (stdout); split "
+        "and vocab need it\n"
         "  --quarantine F    check: keep all bad lines there\n"
         "  --stats FILE      count: statistics of the columns, which features"
         " learn from\n"

@@ -6,6 +6,7 @@
  *   data_write.c   records as lines of a format, to a file
  *   data_print.c   print and convert
  *   data_sample.c  sample
+ *   data_split.c   split
  *   data_count.c   count
  *   data_stats.c   its file of statistics
  *   data_check.c   check
@@ -26,6 +27,8 @@ typedef struct data_args {
     const char *slots;  /* NULL: as the format says */
     const char *pipe, *cache, *out, *to, *quarantine;
     const char *stats; /* where count writes them; NULL: nowhere */
+    const char *parts, *key, *time; /* of split */
+    bool by_file, header;
     uint64_t threads, batch, seed, lines, min_count;
     double share;
     bool has_lines, has_share, has_seed;
@@ -40,6 +43,7 @@ int data_convert(const data_args *a);
 int data_count(const data_args *a);
 int data_check(const data_args *a);
 int data_sample(const data_args *a);
+int data_split(const data_args *a);
 int data_vocab(const data_args *a);
 int data_formats(const data_args *a);
 

@@ -51,7 +51,6 @@ enum {
     OPT_CTR,
     OPT_FEATURES,
     OPT_STATS,
-    OPT_LABEL,
     OPT_COUNT
 };
 
@@ -76,7 +75,7 @@ static const struct {
                 { OPT_CTR, MODEL_CTR, "--ctr" },
                 { OPT_FEATURES, MODEL_COLUMNS, "--features" },
                 { OPT_STATS, MODEL_COLUMNS, "--stats" },
-                { OPT_LABEL, MODEL_COLUMNS, "--label" } };
+                { OPT_LABEL, MODEL_COLUMNS | MODEL_LABEL, "--label" } };
 
 /* Mode geo exchanges values, which the state of adam would not fit. */
 static void fit_mode(train_args *a)
@@ -206,7 +205,7 @@ static const model text_model = {
     .optimizer = "adam",
     .learning_rate = "0.001",
     .batch_size = 100,
-    .uses = MODEL_LOSS,
+    .uses = MODEL_LOSS | MODEL_LABEL,
 };
 
 static bool is_path(const char *word)
@@ -233,10 +232,9 @@ static int check_text(const char *self, const train_args *a, uint64_t given)
     if (a->text && (given >> OPT_WIDTH & 1))
         return cmd_misused(self, "%s says how wide it is; leave --width out",
                            a->text);
-    if (!a->text && (a->net.label || a->prediction))
-        return cmd_misused(self, "%s has no use for %s; leave it out",
-                           a->model->name,
-                           a->net.label ? "--label" : "--prediction");
+    if (!a->text && a->prediction)
+        return cmd_misused(self, "%s has no use for --prediction; leave it out",
+                           a->model->name);
     return CMD_OK;
 }
 
@@ -354,7 +352,6 @@ int train_read_args(int argc, char **argv, const char **rest, train_args *a)
         [OPT_CTR] = { "--ctr", OPTION_TEXT, &m->ctr, 0, 0, 0 },
         [OPT_FEATURES] = { "--features", OPTION_TEXT, &m->features, 0, 0, 0 },
         [OPT_STATS] = { "--stats", OPTION_TEXT, &m->stats, 0, 0, 0 },
-        [OPT_LABEL] = { "--label", OPTION_TEXT, &m->label, 0, 0, 0 },
         [OPT_SAVE_KIND] = { "--save-kind", OPTION_TEXT, &a->save_kind, 0, 0,
                             0 },
     };

@@ -82,6 +82,16 @@ typedef enum fl_source_state {
 FL_MUST_CHECK
 fl_status fl_source_next(fl_source *s, fl_text *into, fl_source_state *state);
 
+/* Gets each block of a file; sets *is_enough when it needs no more. */
+typedef fl_status (*fl_on_text)(void *arg, const fl_text *text,
+                                bool *is_enough);
+
+/* Reads a file to its end and waits for pipes. pipe_command may be NULL. A line
+   of more than 16 MiB is an error. */
+FL_MUST_CHECK
+fl_status fl_source_read_all(const char *path, const char *pipe_command,
+                             fl_on_text fn, void *arg);
+
 const char *fl_source_path(const fl_source *s);
 
 /* For waiting with poll; -1 for a plain file, which is always ready. */

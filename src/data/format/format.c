@@ -270,6 +270,20 @@ uint64_t fl_parser_hash(const fl_parser *p)
 
 /* --- lines --------------------------------------------------------------- */
 
+fl_status fl_parse_row(const fl_parser *p, const fl_line *l, fl_records *room,
+                       const uint32_t **row)
+{
+    fl_row_writer w = { .schema = &p->schema, .rows = room };
+    fl_status st = FL_OK;
+    fl_bad bad;
+    bool good;
+
+    fl_records_clear(room);
+    good = p->format->line(p, l, &w, &bad, &st);
+    *row = good && room->n ? fl_records_at(room, 0) : NULL;
+    return st;
+}
+
 /* One line; of a bad one no record is kept. */
 static fl_status parse_line(const fl_parser *p, const fl_line *l,
                             fl_row_writer *w, fl_on_bad on_bad, void *arg)
@@ -300,8 +314,7 @@ static const char *take_line(const fl_parser *p, const fl_line *l,
     return next;
 }
 
-/* One line of a text that ends at l->end, which becomes its own. */
-static const char *cut_line(fl_line *l)
+const char *fl_line_cut(fl_line *l)
 {
     const char *stop = memchr(l->at, '\n', (size_t)(l->end - l->at));
     const char *next = stop ? stop + 1 : l->end;
@@ -339,7 +352,7 @@ static fl_status parse_part(const fl_parser *p, fl_line first, fl_row_writer *w,
         const char *next;
 
         l.end = first.end;
-        next = cut_line(&l);
+        next = fl_line_cut(&l);
         if (l.number != 1 || !l.head)
             FL_TRY(parse_chosen(p, &l, w, on_bad, arg));
         l.at = next;
@@ -366,7 +379,7 @@ fl_status fl_parse_lines(const fl_parser *p, fl_line first, fl_records *to,
         if (st)
             return st;
         if (!next) {
-            next = cut_line(&l);
+            next = fl_line_cut(&l);
             if (!is_head)
                 FL_TRY(parse_line(p, &l, &w, on_bad, arg));
         }

@@ -134,6 +134,16 @@ const fl_format *fl_format_find(const char *name);
 size_t fl_own_format_count(void);
 const fl_format *fl_own_format_at(size_t i);
 
+/* Of a text at l->at up to l->end the first line: its end becomes l->end.
+   Returns where the next one begins. */
+const char *fl_line_cut(fl_line *l);
+
+/* The first record of one line, whatever part it is in, in `room`; NULL when
+   the line is bad or has none. */
+FL_MUST_CHECK
+fl_status fl_parse_row(const fl_parser *p, const fl_line *l, fl_records *room,
+                       const uint32_t **row);
+
 /* Parses all lines of a text, at first.at up to first.end, into rows; the head
    of a file, line 1 with first.head, is passed over. on_bad is called for each
    bad line. */

@@ -128,11 +128,9 @@ static uint64_t line_hash(const fl_line *l)
     return fl_hash_bytes(l->at, (size_t)(l->end - l->at));
 }
 
-/* The hash as a fraction of 2^64, times `of`, rounded down. */
 static bool lies_inside(const fl_part *part, uint64_t hash)
 {
-    uint64_t low = (hash & UINT32_MAX) * part->of;
-    uint64_t at = ((hash >> 32) * part->of + (low >> 32)) >> 32;
+    uint64_t at = fl_part_place(hash, part->of);
 
     return part->lo <= at && at < part->hi;
 }
@@ -169,6 +167,32 @@ static bool draws_negative(const fl_part *part, const fl_line *l)
     return (double)(hash >> 11) * 0x1p-53 < part->negatives;
 }
 
+static uint64_t slot_hash(const fl_slot *slot, const fl_row_part *values)
+{
+    return fl_hash_bytes(values->at, (size_t)values->n * fl_slot_bytes(slot));
+}
+
+fl_status fl_part_hash(const fl_parser *p, const fl_line *l, fl_records *room,
+                       uint64_t *hash)
+{
+    fl_row_part values[FL_SLOTS_MAX];
+    const uint32_t *row = NULL;
+    int key = p ? p->part.key : FL_NO_SLOT;
+
+    if (p && p->part.column >= 0 &&
+        p->format->hash_column(p, l, p->part.column, hash))
+        return FL_OK;
+    *hash = line_hash(l);
+    if (key == FL_NO_SLOT)
+        return FL_OK;
+    FL_TRY(fl_parse_row(p, l, room, &row));
+    if (!row)
+        return FL_OK;
+    fl_help_parts(&p->schema, row, values);
+    *hash = slot_hash(&p->schema.slots[key], &values[key]);
+    return FL_OK;
+}
+
 static bool keeps(const fl_parser *p, const fl_line *l, const uint32_t *row)
 {
     const fl_part *part = &p->part;
@@ -176,13 +200,9 @@ static bool keeps(const fl_parser *p, const fl_line *l, const uint32_t *row)
     fl_row_part values[FL_SLOTS_MAX];
 
     fl_help_parts(&p->schema, row, values);
-    if (part->key != FL_NO_SLOT) {
-        const fl_row_part *key = &values[part->key];
-        size_t bytes = (size_t)key->n * fl_slot_bytes(&slots[part->key]);
-
-        if (!lies_inside(part, fl_hash_bytes(key->at, bytes)))
-            return false;
-    }
+    if (part->key != FL_NO_SLOT &&
+        !lies_inside(part, slot_hash(&slots[part->key], &values[part->key])))
+        return false;
     return part->label == FL_NO_SLOT ||
            !is_negative(&slots[part->label], &values[part->label]) ||
            draws_negative(part, l);

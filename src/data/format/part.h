@@ -36,6 +36,19 @@ static inline bool fl_part_is_all(const fl_part *part)
     return !part->is_share && !(part->negatives > 0);
 }
 
+/* The hash that places a line: that of its key, or of its bytes where the key
+   is not found or not asked for. p NULL: nobody looks into lines. `room` is for
+   a record. */
+FL_MUST_CHECK
+fl_status fl_part_hash(const struct fl_parser *p, const struct fl_line *l,
+                       fl_records *room, uint64_t *hash);
+
+/* Of so many places the one of the hash, from 0; `of` is below 2^32. */
+static inline uint64_t fl_part_place(uint64_t hash, uint64_t of)
+{
+    return ((hash >> 32) * of + ((hash & UINT32_MAX) * of >> 32)) >> 32;
+}
+
 /* Is the line, before it is read, known to lie outside? */
 bool fl_part_leaves_out(const struct fl_parser *p, const struct fl_line *l);
 
