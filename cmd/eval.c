@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "eval_job.h"
-#include "flotilla/eval.h"
+#include "judging.h"
 
-#define BATCH_MOST 4096 /* samples that are handed over at once */
+#define BATCH_MOST JUDGING_ROWS
 #define GROUPS_MAX 1000000
 
 /* A slot of the data that is no input. */
@@ -29,6 +29,8 @@ typedef struct evaluation {
     uint64_t top;
     fl_eval *all, *apart; /* with the groups of `group`, and of `by` */
     samples some;         /* on their way there */
+    const char *metrics;
+    judging *judging; /* of them, instead of all that; NULL: none is named */
     eval_job job;
 } evaluation;
 
@@ -50,99 +52,67 @@ static int find_column(const predict_args *a, const data_input *in,
                       c->name, option_name);
 }
 
-/* One number for each record. */
-static bool is_column(const fl_tensor *t, size_t n_rows)
-{
-    if (fl_tensor_numel(t) != (int64_t)n_rows)
-        return false;
-    for (size_t i = 0; t->kind == FL_KIND_RAGGED && i <= n_rows; i++)
-        if (t->lod[0][i] != (int64_t)i)
-            return false;
-    return true;
-}
-
-static double number_at(const fl_tensor *t, size_t i)
-{
-    if (t->dtype == FL_DTYPE_F32)
-        return (double)((const float *)t->data)[i];
-    if (t->dtype == FL_DTYPE_F64)
-        return ((const double *)t->data)[i];
-    return (double)((const int64_t *)t->data)[i];
-}
-
 /* --- samples --------------------------------------------------------------- */
 
-/* The last number of a record's first output: of two classes the second. */
-static const char *read_scores(const predict_batch *b, size_t lo, size_t n,
-                               samples *out)
+static const char *read_labels(const fl_tensor *t, judging_rows r, samples *out)
 {
-    const fl_tensor *t = &b->outputs[0];
-    size_t width = (size_t)fl_tensor_numel(t) / b->n_rows;
+    float labels[BATCH_MOST];
+    const char *fault = judging_numbers(t, r, labels);
 
-    if (t->dtype != FL_DTYPE_F32 || !width ||
-        width * b->n_rows != (size_t)fl_tensor_numel(t))
-        return "the first output of the model has no f32 number for each "
-               "record";
-    for (size_t i = 0; i < n; i++)
-        out->scores[i] = ((const float *)t->data)[(lo + i) * width + width - 1];
-    return NULL;
-}
-
-static const char *read_labels(const fl_tensor *t, size_t lo, size_t n,
-                               samples *out)
-{
-    for (size_t i = 0; i < n; i++) {
-        double label = number_at(t, lo + i);
-
-        out->labels[i] = label == 0 || label == 1 ? (int64_t)label : -1;
-        if (out->labels[i] < 0)
-            return "a label is not 0 or 1";
+    for (size_t i = 0; !fault && i < r.n; i++) {
+        out->labels[i] = labels[i] > 0;
+        if (labels[i] != 0 && labels[i] != 1)
+            fault = "a label is not 0 or 1; --metrics rmse,mae judges other "
+                    "numbers";
     }
-    return NULL;
+    return fault;
 }
 
 static const char *add(fl_eval *e, const column *c, const predict_batch *b,
-                       size_t lo, size_t n, samples *s)
+                       judging_rows r, samples *s)
 {
-    const fl_tensor *t = &b->slots[c->slot].value;
+    const char *fault = NULL;
 
-    if (!e)
-        return NULL;
-    if (c->name && (!is_column(t, b->n_rows) || t->dtype == FL_DTYPE_F32))
-        return "a record does not have one id in the slot of --group or --by";
-    for (size_t i = 0; c->name && i < n; i++)
-        s->groups[i] = ((const uint64_t *)t->data)[lo + i];
-    return fl_eval_add(e, s->scores, s->labels, c->name ? s->groups : NULL, n)
-               ? fl_last_error()
-               : NULL;
+    if (e && c->name)
+        fault = judging_ids(&b->slots[c->slot].value, r, s->groups);
+    if (e && !fault &&
+        fl_eval_add(e, s->scores, s->labels, c->name ? s->groups : NULL, r.n))
+        fault = fl_last_error();
+    return fault;
 }
 
-static const char *take_some(evaluation *v, const predict_batch *b, size_t lo,
-                             size_t n)
+static const char *take_some(evaluation *v, const predict_batch *b,
+                             judging_rows r)
 {
     samples *s = &v->some;
-    const fl_tensor *label = &b->slots[v->label.slot].value;
-    const char *why = NULL;
+    const char *fault = judging_scores(&b->outputs[0], r, s->scores);
 
-    if (!is_column(label, b->n_rows))
-        return "a record does not have one number in the slot of the label";
-    why = read_scores(b, lo, n, s);
-    if (!why)
-        why = read_labels(label, lo, n, s);
-    if (!why)
-        why = add(v->all, &v->group, b, lo, n, s);
-    return why ? why : add(v->apart, &v->by, b, lo, n, s);
+    if (!fault)
+        fault = read_labels(&b->slots[v->label.slot].value, r, s);
+    if (!fault)
+        fault = add(v->all, &v->group, b, r, s);
+    return fault ? fault : add(v->apart, &v->by, b, r, s);
 }
 
-static bool take(void *arg, const predict_batch *b, char why[PREDICT_WHY_BYTES])
+static const char *take_all(evaluation *v, const predict_batch *b)
 {
     const char *fault = NULL;
 
     for (size_t lo = 0; !fault && lo < b->n_rows; lo += BATCH_MOST) {
         size_t n = b->n_rows - lo < BATCH_MOST ? b->n_rows - lo : BATCH_MOST;
 
-        fault = take_some(arg, b, lo, n);
+        fault = take_some(v, b, (judging_rows){ lo, n, b->n_rows });
     }
+    return fault;
+}
+
+static bool take(void *arg, const predict_batch *b, char why[PREDICT_WHY_BYTES])
+{
+    evaluation *v = arg;
+    const char *fault =
+        v->judging ? judging_add(v->judging, b->slots, b->n_rows, b->outputs)
+                   : take_all(v, b);
+
     if (fault)
         (void)snprintf(why, PREDICT_WHY_BYTES, "%s", fault);
     return !fault;
@@ -192,8 +162,18 @@ static fl_status print_apart(const evaluation *v)
     return st;
 }
 
+static fl_status tell_metrics(const evaluation *v)
+{
+    const fl_judge *judge;
+    fl_status st = judging_finish(v->judging, v->job.fleet, &judge);
+
+    for (size_t i = 0; !st && !v->job.mine && i < fl_judge_count(judge); i++)
+        printf("%s\t%.9g\n", fl_judge_name(judge, i), fl_judge_value(judge, i));
+    return st;
+}
+
 /* All workers make the figures, and the first one tells them. */
-static fl_status tell(const evaluation *v)
+static fl_status tell_figures(const evaluation *v)
 {
     fl_eval_figures f = FL_INIT(fl_eval_figures);
     fl_status st = fl_eval_finish(v->all, v->job.fleet, 0);
@@ -208,13 +188,22 @@ static fl_status tell(const evaluation *v)
     return v->apart ? print_apart(v) : FL_OK;
 }
 
+static fl_status tell(const evaluation *v)
+{
+    return v->judging ? tell_metrics(v) : tell_figures(v);
+}
+
 /* --- the command ------------------------------------------------------------ */
 
 static int find_columns(const predict_args *a, const data_input *in,
                         evaluation *v)
 {
-    int code = find_column(a, in, "--label", &v->label);
+    int code;
 
+    if (v->judging)
+        return judging_find(v->judging, a->self, v->label.name, in->slots,
+                            in->n_slots);
+    code = find_column(a, in, "--label", &v->label);
     if (!code)
         code = find_column(a, in, "--group", &v->group);
     return code ? code : find_column(a, in, "--by", &v->by);
@@ -231,7 +220,8 @@ static int score_share(const predict_args *a, fl_model *m, data_input *in,
 
     if (v->job.has_served)
         return CMD_OK;
-    if (fl_eval_new(&v->all) || (v->by.name && fl_eval_new(&v->apart)))
+    if (!v->judging &&
+        (fl_eval_new(&v->all) || (v->by.name && fl_eval_new(&v->apart))))
         return cmd_failed(a->self, "%s", fl_last_error());
     return predict_pass(a, m, in, feeds, &taker);
 }
@@ -248,7 +238,7 @@ static int evaluate(const predict_args *a, fl_model *m, data_input *in,
     st = eval_job_join(&v->job, in->ctx);
     if (!st)
         code = score_share(a, m, in, feeds);
-    if (!st && !code && v->all)
+    if (!st && !code && !v->job.has_served)
         st = tell(v);
     st = eval_job_leave(&v->job, code ? FL_ERR_CLOSED : st);
     if (st && !code)
@@ -256,6 +246,19 @@ static int evaluate(const predict_args *a, fl_model *m, data_input *in,
     fl_eval_free(v->all);
     fl_eval_free(v->apart);
     return code;
+}
+
+static int open_metrics(predict_args *a)
+{
+    evaluation *v = a->arg;
+
+    if (!v->metrics)
+        return CMD_OK;
+    if (v->group.name || v->by.name)
+        return cmd_misused(a->self, "--metrics have keys of their own "
+                                    "(gauc:user); leave --group and --by out");
+    v->judging = judging_open(a->self, v->metrics);
+    return v->judging ? CMD_OK : CMD_USAGE;
 }
 
 static int run(int argc, char **argv)
@@ -266,19 +269,40 @@ static int run(int argc, char **argv)
         { "--group", OPTION_TEXT, &v.group.name, 0, 0, 0 },
         { "--by", OPTION_TEXT, &v.by.name, 0, 0, 0 },
         { "--top", OPTION_COUNT, &v.top, 1, GROUPS_MAX, 0 },
+        { "--metrics", OPTION_TEXT, &v.metrics, 0, 0, 0 },
     };
-    predict_args a = { .use = evaluate,
+    predict_args a = { .prepare = open_metrics,
+                       .use = evaluate,
                        .arg = &v,
                        .more = more,
                        .n_more = sizeof(more) / sizeof(more[0]) };
 
-    return predict_main(argc, argv, &a);
+    int code = predict_main(argc, argv, &a);
+
+    judging_close(v.judging);
+    return code;
+}
+
+/* What --metrics takes. */
+static void list_metrics(void)
+{
+    char *text = fl_judge_help();
+
+    puts("Metrics:");
+    for (char *rest = text, *line; (line = strsep(&rest, "\n")) && *line;) {
+        const char *name = strsep(&line, "\t");
+
+        printf("  %-18s%s\n", name, line);
+    }
+    fl_text_free(text);
+    putchar('\n');
 }
 
 const cmd cmd_eval = {
     .name = "eval",
     .args = "MODEL --data FILE [--label SLOT] [--group SLOT] [--by SLOT"
             " [--top N]]\n"
+            "       [--metrics LIST]\n"
             "       [--format SPEC] [--slots WORDS] [--batch N] [--threads N]\n"
             "       [--target NAMES] [--redis ADDRESS [--redis-name NAME] | "
             "--servers"
@@ -298,7 +322,10 @@ const cmd cmd_eval = {
             "                    slot, their mean by samples\n"
             "  --by SLOT         a table of figures by the ids of this slot\n"
             "  --top N           that has the N most frequent ones "
-            "(20)\n" SCORING_HELP
+            "(20)\n"
+            "  --metrics LIST    these measures alone, apart by commas:"
+            " auc,recall@20:user;\n"
+            "                    KEY is a slot of ids\n" SCORING_HELP
             "  --format SPEC     of the data (`flotilla data formats` lists"
             " them)\n"
             "  --slots WORDS     NAME:u64 or NAME:float[:WIDTH], in the order"
@@ -307,5 +334,6 @@ const cmd cmd_eval = {
             "  --threads N       that score (1)\n"
             "  --pipe COMMAND    what the file goes through first\n"
             "  --set NAME=VALUE  a setting (`flotilla settings` lists them)",
+    .list = list_metrics,
     .run = run,
 };

@@ -370,6 +370,6 @@ char *fl_judge_help(void)
 
     for (size_t i = 0; i < FL_LEN(all); i++)
         fl_str_addf(&out, "%s%s\t%s%s\n", all[i].name, form_text(all[i].form),
-                    all[i].doc, all[i].of_numbers ? "; of numbers, too" : "");
+                    all[i].doc, all[i].of_numbers ? " (of numbers, too)" : "");
     return fl_str_take(&out);
 }
