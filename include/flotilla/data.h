@@ -316,6 +316,12 @@ typedef struct fl_dataset_report {
 typedef fl_status (*fl_test_handler)(void *arg, const fl_dataset_report *r,
                                      fl_scope *counts);
 
+/* Called by each thread behind each of its batches, with what was fed, in the
+   order of the slots, and the values of `fetches`; views, valid for the call.
+   False ends the pass with FL_ERR_CLOSED. */
+typedef bool (*fl_batch_handler)(void *arg, int thread, const fl_feed *feeds,
+                                 size_t n_rows, const fl_tensor *fetched);
+
 typedef struct fl_dataset_run_args {
     uint32_t size;
     int n_threads; /* that train; 0: as many as the dataset reads with */
@@ -344,6 +350,8 @@ typedef struct fl_dataset_run_args {
     uint64_t test_every;
     fl_test_handler on_test;
     void *test_arg;
+    fl_batch_handler on_batch; /* NULL: nobody looks at batches */
+    void *batch_arg;
 } fl_dataset_run_args;
 
 /* One pass over the data with hogwild threads. infer runs the program without

@@ -23,7 +23,8 @@ typedef struct fl_train_tally {
     double loss_sum;         /* over samples */
     double last_finite;      /* of what is watched; NaN: none yet */
     size_t n_rows[FL_TRAIN_BATCHES_MAX]; /* of the batches at hand, in turn */
-    char apart[64];                      /* threads do not share a line */
+    const fl_feed *feeds[FL_TRAIN_BATCHES_MAX]; /* of the same */
+    char apart[64]; /* threads do not share a line */
 } fl_train_tally;
 
 typedef struct fl_train_pass {
@@ -39,6 +40,7 @@ typedef struct fl_train_pass {
     atomic_bool has_bad;     /* something watched is not finite any more */
     atomic_bool is_test_due; /* all threads come to an end for it */
     atomic_bool is_interrupted;
+    atomic_bool is_ended;    /* by the caller's handler of batches */
     fl_gate *gate;           /* NULL: nothing is saved in the midst */
     uint64_t turns;          /* batches that make one step */
     fl_pass_counts before;   /* what a run before has counted of it */

@@ -228,7 +228,7 @@ static bool next_batch(void *arg, int thread, fl_feed *feeds)
     if (p->gate && t->taken % p->turns == 0)
         fl_gate_enter(p->gate);
     if (is_broken_off(p) || (p->stops_at_bad && atomic_load(&p->has_bad)) ||
-        fl_train_rests(p))
+        atomic_load(&p->is_ended) || fl_train_rests(p))
         return false;
     st = fl_dataset_next(p->data, consumer_of(p, thread, t->taken), &got,
                          &t->n_rows[t->taken % (uint64_t)p->at_once]);
@@ -238,6 +238,7 @@ static bool next_batch(void *arg, int thread, fl_feed *feeds)
         (void)is_broken_off(p);
     if (!got)
         return false;
+    t->feeds[t->taken % (uint64_t)p->at_once] = got;
     t->taken++;
     memcpy(feeds, got, p->n_feeds * sizeof(*feeds));
     return true;
@@ -253,12 +254,28 @@ static void note_trained(fl_train_pass *p, int thread, uint64_t batch)
         fl_gate_ask(p->gate);
 }
 
+/* The caller looks at the batch that a thread has just made. */
+static void show_batch(fl_train_pass *p, int thread, const fl_tensor *fetched)
+{
+    const fl_dataset_run_args *a = p->args;
+    const fl_train_tally *t = &p->tallies[thread];
+    uint64_t at = t->batches % (uint64_t)p->at_once;
+
+    if (!a->on_batch || !t->n_rows[at] || atomic_load(&p->is_ended) ||
+        a->on_batch(a->batch_arg, thread, t->feeds[at], t->n_rows[at], fetched))
+        return;
+    if (!atomic_exchange(&p->is_ended, true))
+        fail_pass(p, fl_err_set(FL_ERR_CLOSED,
+                                "on_batch has ended the pass over the data"));
+}
+
 static void count_batch(void *arg, int thread, const fl_tensor *fetched)
 {
     fl_train_pass *p = arg;
     fl_train_tally *t = &p->tallies[thread];
     size_t n_rows = t->n_rows[t->batches % (uint64_t)p->at_once];
 
+    show_batch(p, thread, fetched);
     note_trained(p, thread, t->batches);
     t->batches++;
     if (n_rows)

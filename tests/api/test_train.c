@@ -503,6 +503,56 @@ static void training_goes_on_when_it_is_told_to(void **state)
     assert_true(told);
 }
 
+/* --- batches, one by one -------------------------------------------------- */
+
+typedef struct looked_at {
+    _Atomic size_t rows, batches, wrong;
+    size_t ends_at; /* batches; 0: never */
+} looked_at;
+
+/* What was fetched is the mean over the rows that were fed. */
+static bool look_at_batch(void *arg, int thread, const fl_feed *feeds,
+                          size_t n_rows, const fl_tensor *fetched)
+{
+    looked_at *seen = arg;
+    const float *y = feeds[1].value.data;
+    double sum = 0;
+
+    (void)thread;
+    for (size_t i = 0; i < n_rows; i++)
+        sum += (double)y[i];
+    seen->wrong += fabs(sum / (double)n_rows -
+                        (double)*(const float *)fetched[0].data) > 1e-5;
+    seen->rows += n_rows;
+    return ++seen->batches != seen->ends_at;
+}
+
+static void every_batch_can_be_looked_at(void **state)
+{
+    fixture *f = *state;
+    fl_var *mean = fl_layers_mean(fl_program_var(main_of(f), "y"));
+    const char *fetches[] = { fl_var_name(mean) };
+    looked_at seen = { 0 };
+
+    for (int n = 1; n <= 3; n += 2) {
+        seen.rows = 0;
+        assert_ok(fl_infer_from_dataset(
+            f->exe, main_of(f), f->data, NULL, .n_threads = n,
+            .fetches = fetches, .n_fetches = 1, .print_period = -1,
+            .on_batch = look_at_batch, .batch_arg = &seen));
+        assert_int_equal(seen.rows, ROWS);
+        assert_int_equal(seen.wrong, 0);
+    }
+    seen = (looked_at){ .ends_at = 7 };
+    assert_int_equal(fl_infer_from_dataset(
+                         f->exe, main_of(f), f->data, NULL, .n_threads = 2,
+                         .fetches = fetches, .n_fetches = 1, .print_period = -1,
+                         .on_batch = look_at_batch, .batch_arg = &seen),
+                     FL_ERR_CLOSED);
+    assert_said("on_batch has ended the pass");
+    assert_in_range(seen.batches, 7, 8);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -525,6 +575,7 @@ int main(void)
         TEST(a_loss_that_is_not_finite_ends_the_pass),
         TEST(a_loss_that_nobody_named_is_watched_too),
         TEST(training_goes_on_when_it_is_told_to),
+        TEST(every_batch_can_be_looked_at),
     };
 #undef TEST
 
