@@ -236,7 +236,8 @@ FL_API fl_var *fl_layers_binary(const char *op, fl_var *x, fl_var *y,
     WITH(soft_relu, threshold)                                                 \
     WITH(softshrink, lambda)                                                   \
     WITH(hard_shrink, threshold)                                               \
-    WITH(swish, beta)
+    WITH(swish, beta)                                                          \
+    WITH(sampled_logit, share)
 
 #define FL_LAYER_PLAIN(name) FL_API fl_var *fl_layers_##name(fl_var *x);
 #define FL_LAYER_WITH(name, attr)                                              \
