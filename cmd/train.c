@@ -173,6 +173,8 @@ const cmd cmd_train = {
         "  --try-random N      draws N combinations instead; then --try OPTION="
         "LOW..HIGH\n"
         "                      draws from a range\n"
+        "  --record DIR        lines about the run, for `flotilla report DIR`\n"
+        "  --tensorboard DIR   the same for TensorBoard\n"
         "  --set NAME=VALUE    a setting (`flotilla settings` lists them)",
     .list = list_models,
     .run = run,

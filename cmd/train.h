@@ -24,6 +24,7 @@ typedef struct train_args {
     const char *infer; /* where a model for prediction goes; NULL: nowhere */
     bool infer_delta, infer_by_score;
     const char *load_only, *load_map, *load_resize, *load_state;
+    const char *record, *tensorboard; /* where the run is told of, or NULL */
 } train_args;
 
 /* As it is when nothing is said. */

@@ -22,7 +22,9 @@ static int count_pass(train_job *j, const fl_dataset_report *r,
                           "%s has no record that could be read; `flotilla data "
                           "check` shows its lines and what is wrong with them",
                           option);
-    return CMD_OK;
+    return train_record_total(j, option, out)
+               ? train_fail(j, "adding to the record")
+               : CMD_OK;
 }
 
 /* The run of one pass over this worker's data. */
@@ -51,7 +53,7 @@ static fl_status tell_test(void *arg, const fl_dataset_report *r,
     snprintf(what, sizeof(what), "held out at step %" PRIu64,
              fl_scope_step(training));
     train_tell(j, what, &t);
-    return FL_OK;
+    return train_record_total(j, "--test", &t);
 }
 
 static int train_pass(train_job *j, fl_dataset *d, train_total *out)

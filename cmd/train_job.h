@@ -82,6 +82,17 @@ FL_MUST_CHECK
 fl_status train_add_up(train_job *j, const fl_dataset_report *r,
                        train_total *out);
 
+/* --- the record of the run (train_record.c) --------------------------------- */
+
+/* The run is told of where it was asked for, once its role is known. */
+FL_MUST_CHECK
+fl_status train_begin_record(const train_job *j);
+
+/* Adds what all workers together have of what the option names. */
+FL_MUST_CHECK
+fl_status train_record_total(const train_job *j, const char *option,
+                             const train_total *t);
+
 /* --- epochs side by side (train_best.c) ------------------------------------- */
 
 /* Is a better than b? Where the figure that decides is not known of both, the

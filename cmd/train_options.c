@@ -51,6 +51,8 @@ enum {
     OPT_CTR,
     OPT_FEATURES,
     OPT_STATS,
+    OPT_RECORD,
+    OPT_TENSORBOARD,
     OPT_COUNT
 };
 
@@ -352,6 +354,9 @@ int train_read_args(int argc, char **argv, const char **rest, train_args *a)
         [OPT_CTR] = { "--ctr", OPTION_TEXT, &m->ctr, 0, 0, 0 },
         [OPT_FEATURES] = { "--features", OPTION_TEXT, &m->features, 0, 0, 0 },
         [OPT_STATS] = { "--stats", OPTION_TEXT, &m->stats, 0, 0, 0 },
+        [OPT_RECORD] = { "--record", OPTION_TEXT, &a->record, 0, 0, 0 },
+        [OPT_TENSORBOARD] = { "--tensorboard", OPTION_TEXT, &a->tensorboard, 0,
+                              0, 0 },
         [OPT_SAVE_KIND] = { "--save-kind", OPTION_TEXT, &a->save_kind, 0, 0,
                             0 },
     };

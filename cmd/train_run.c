@@ -148,6 +148,8 @@ static int play_role(train_job *j)
 {
     if (check_alone(j))
         return CMD_FAILED;
+    if (train_begin_record(j))
+        return train_fail(j, "--record");
     if (fl_fleet_server_num(j->fleet) && train_wants_delta(j->args))
         return cmd_failed(j->self, "a job is saved whole at its end; leave "
                                    "--save-kind out (setting "

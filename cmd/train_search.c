@@ -96,6 +96,12 @@ static int check_args(const char *self, const train_args *a)
                            "--try keeps no model; leave %s out, and give it to "
                            "the line that --try prints at its end",
                            a->save ? "--save" : "--infer");
+    if (a->record || a->tensorboard)
+        return cmd_misused(self,
+                           "--try has a table of its trials and no record; "
+                           "leave %s out, and give it to the line that --try "
+                           "prints at its end",
+                           a->record ? "--record" : "--tensorboard");
     return CMD_OK;
 }
 

@@ -14,9 +14,9 @@
 /* Trials differ in how they train, not in what they are judged on, and nothing
    of them is kept. */
 static const char *const not_tried[] = {
-    "--data", "--test",       "--epochs",    "--patience",
-    "--save", "--infer",      "--mode",      "--strategy",
-    "--try",  "--try-random", "--test-every"
+    "--data",       "--test",   "--epochs",     "--patience", "--save",
+    "--infer",      "--mode",   "--strategy",   "--try",      "--try-random",
+    "--test-every", "--record", "--tensorboard"
 };
 
 static int refuse_name(const char *self, const char *name)

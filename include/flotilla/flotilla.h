@@ -18,6 +18,7 @@
 #include "flotilla/operator.h"
 #include "flotilla/optimizer.h"
 #include "flotilla/program.h"
+#include "flotilla/record.h"
 #include "flotilla/scope.h"
 #include "flotilla/status.h"
 #include "flotilla/table.h"

@@ -103,7 +103,30 @@ FL_API uint64_t fl_program_version(const fl_program *p);
 FL_API FL_MUST_CHECK
 fl_status fl_program_from_text(fl_program **out, fl_ctx *c, const char *text);
 FL_API char *fl_program_to_text(const fl_program *p);
+
+/* A drawing: operators as boxes, equal ones folded into one with a count; what is
+   fed, what lives, what is fetched; forward, backward, update and communication
+   apart. Graphviz (the program dot) lays it out; NULL when it is not there, and
+   fl_last_error says so. Free with fl_text_free. */
 FL_API char *fl_program_to_svg(const fl_program *p);
+
+/* Programs side by side. What the first one does not have stands out in the
+   others. FL_DRAWING_DOT is the text for dot, and needs no Graphviz. */
+typedef enum fl_drawing_form { FL_DRAWING_SVG, FL_DRAWING_DOT } fl_drawing_form;
+typedef struct fl_drawn {
+    const fl_program *program;
+    const char *title; /* NULL: none */
+    void *reserved[2];
+} fl_drawn;
+FL_API FL_MUST_CHECK
+fl_status fl_programs_draw(char **out, fl_drawing_form form,
+                           const fl_drawn *programs, size_t n_programs);
+
+/* The program as an executor would run it for its own fetches: a new one, after
+   the optimise passes. */
+FL_API FL_MUST_CHECK
+fl_status fl_program_after_passes(fl_program **out, fl_ctx *c,
+                                  const fl_program *p);
 
 FL_API FL_MUST_CHECK
 fl_status fl_program_copy(fl_program **out, const fl_program *p);

@@ -1,5 +1,6 @@
 """Programs, and the pair that layers write to."""
 import contextlib
+import html
 import weakref
 
 from . import _core
@@ -306,7 +307,11 @@ class Program:
         return _core.program_svg(self._handle)
 
     def _repr_html_(self):
-        return f'<div style="overflow:auto">{self._repr_svg_()}</div>'
+        """The drawing, or the text where Graphviz is not there to draw it."""
+        svg = self._repr_svg_()
+        if svg is None:
+            return f"<pre>{html.escape(str(self))}</pre>"
+        return f'<div style="overflow:auto">{svg}</div>'
 
 
 # --- the current pair ------------------------------------------------------

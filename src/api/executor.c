@@ -86,7 +86,7 @@ static fl_status check_args(const fl_run_args *a)
 static fl_unit_spec spec_of(fl_executor *e, const fl_program *p,
                             const fl_run_args *a, const char **names)
 {
-    const fl_ctx *c = e->ctx;
+    fl_ctx *c = e->ctx;
     int threads = (int)c->conf.num_threads;
 
     return (fl_unit_spec){
@@ -99,7 +99,7 @@ static fl_unit_spec spec_of(fl_executor *e, const fl_program *p,
         .fetches = a->fetches,
         .n_fetches = a->n_fetches,
         .nominal_batch = nominal_batch(a->feeds, a->n_feeds),
-        .passes = fl_ctx_pass_options(c),
+        .passes = fl_ctx_pass_options(c, p),
     };
 }
 

@@ -202,7 +202,7 @@ static fl_status run_replicas(fl_executor *e, fl_compiled_program *cp,
         .coeff = mean ? 1.0 / cp->n_replicas : 1.0,
         .fed_grad = cp->loss_grad,
         .nominal_batch = a->n_feeds ? n_samples(&feeds[0].value) : 1,
-        .passes = fl_ctx_pass_options(c),
+        .passes = fl_ctx_pass_options(c, cp->program),
     };
     fl_str skip = { 0 };
     fl_status st;

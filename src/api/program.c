@@ -49,11 +49,6 @@ char *fl_program_to_text(const fl_program *p)
     return fl_program_print(p);
 }
 
-char *fl_program_to_svg(const fl_program *p)
-{
-    return fl_program_svg(p);
-}
-
 fl_status fl_program_copy(fl_program **out, const fl_program *p)
 {
     return fl_program_clone(p, FL_CLONE_ALL, out);

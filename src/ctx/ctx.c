@@ -15,6 +15,7 @@
 #include "kernel/isa.h"
 #include "mode/mode.h"
 #include "ops/ops.h"
+#include "record/record.h"
 
 static fl_program *make_program(fl_ctx *c)
 {
@@ -80,6 +81,7 @@ void fl_ctx_free(fl_ctx *c)
         fl_free(c->modes.data[i]);
     fl_vec_release(&c->modes);
     fl_passes_free(c->passes);
+    fl_record_close(c->record);
     for (size_t i = 0; i < c->names.len; i++)
         fl_names_release(&c->names.data[i]);
     fl_vec_release(&c->names);
@@ -133,13 +135,55 @@ fl_status fl_ctx_exec_options(fl_ctx *c, fl_scope *scope, fl_trace *trace,
     return FL_OK;
 }
 
-fl_pass_options fl_ctx_pass_options(const fl_ctx *c)
+fl_dump_place fl_ctx_dump_place(fl_ctx *c, const char *name)
+{
+    return (fl_dump_place){
+        .dir = *c->conf.dump_ir ? c->conf.dump_ir : NULL,
+        .who = c->who,
+        .name = name,
+        .n_made = &c->n_dumps,
+    };
+}
+
+static const char *name_of(const fl_ctx *c, const fl_program *p)
+{
+    if (p == c->main || p == c->fleet_main)
+        return "main";
+    if (p == c->startup || p == c->fleet_startup)
+        return "startup";
+    return p->is_for_test ? "test" : "program";
+}
+
+fl_pass_options fl_ctx_pass_options(fl_ctx *c, const fl_program *p)
 {
     return (fl_pass_options){
         .optimize = c->conf.optimize,
         .skip = c->conf.passes,
-        .dump_dir = *c->conf.dump_ir ? c->conf.dump_ir : NULL,
+        .dump = fl_ctx_dump_place(c, name_of(c, p)),
     };
+}
+
+void fl_ctx_set_who(fl_ctx *c, fl_role_kind role, int rank)
+{
+    snprintf(c->who, sizeof(c->who), "%s-%d",
+             role == FL_ROLE_SERVER ? "server" : "worker", rank);
+}
+
+fl_status fl_ctx_record(fl_ctx *c, fl_record **out)
+{
+    char *versions;
+    fl_status st = FL_OK;
+
+    if (!c->record) {
+        versions = fl_version_text();
+        st = fl_record_open(
+            &c->record, &(fl_record_start){ .conf = &c->conf,
+                                            .who = *c->who ? c->who : "process",
+                                            .versions = versions });
+        fl_text_free(versions);
+    }
+    *out = c->record;
+    return st;
 }
 
 /* For the launcher, which cannot know from an exit status that another try

@@ -8,6 +8,8 @@
 #include "flotilla/flotilla.h"
 #include "ir/comm.h"
 
+#define FL_WHO_MAX 32
+
 /* What layers write to: see the public program.h. */
 typedef struct fl_program_pair {
     fl_program *main, *startup;
@@ -38,6 +40,9 @@ struct fl_ctx {
     uint64_t saved_step, saved_ns;  /* of the last automatic save */
     uint64_t delta_ns;              /* of that, or of a delta behind it */
     bool is_resumed;                /* the setting resume was followed */
+    char who[FL_WHO_MAX];           /* "worker-0" of a job; "": there is none */
+    int n_dumps;                    /* folders that the setting dump_ir got */
+    struct fl_record *record;       /* of this process; NULL: none so far */
 };
 
 /* The context a variable's program belongs to. */
@@ -59,7 +64,19 @@ const char *fl_ctx_name(fl_ctx *c, fl_program *p, const char *key);
 FL_MUST_CHECK
 fl_status fl_ctx_exec_options(fl_ctx *c, fl_scope *scope, fl_trace *trace,
                               fl_exec_options *out);
-fl_pass_options fl_ctx_pass_options(const fl_ctx *c);
+/* And as the passes over a program want them. */
+fl_pass_options fl_ctx_pass_options(fl_ctx *c, const fl_program *p);
+
+/* Where texts of programs go, as the setting dump_ir says. */
+fl_dump_place fl_ctx_dump_place(fl_ctx *c, const char *name);
+
+/* Which process of a job this is. */
+void fl_ctx_set_who(fl_ctx *c, fl_role_kind role, int rank);
+
+/* The record of the process, opened when it is first asked for; *out is NULL
+   when the settings want none. */
+FL_MUST_CHECK
+fl_status fl_ctx_record(fl_ctx *c, struct fl_record **out);
 
 /* Notes the result of a run, and gives it back. */
 fl_status fl_ctx_ran(fl_ctx *c, fl_status st);

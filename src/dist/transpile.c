@@ -163,11 +163,14 @@ static fl_status distribute(const request *r, fl_dist **out,
                                     ? r->args->startup_program
                                     : fl_ctx_pair(c).startup;
     fl_dist_config config = config_of(r);
+    fl_dump_place dump;
 
     if (r->mode->check)
         FL_TRY(r->mode->check(&c->conf, main, startup));
-    FL_TRY(fl_dist_new(out, &config, main, startup, r->mode->passes,
-                       *c->conf.dump_ir ? c->conf.dump_ir : NULL));
+    if (!*c->who)
+        fl_ctx_set_who(c, r->args->role, r->args->trainer_id);
+    dump = fl_ctx_dump_place(c, "distribute");
+    FL_TRY(fl_dist_new(out, &config, main, startup, r->mode->passes, &dump));
     FL_TRY(own_programs(r, *out));
     *model = fl_job_model_new(*out, main, startup);
     return FL_OK;

@@ -32,6 +32,8 @@ static fl_fleet *make(fl_ctx *c, const fl_fleet_role *role)
     f->ctx = c;
     f->role = *role;
     c->fleet = f;
+    if (!role->is_single)
+        fl_ctx_set_who(c, role->kind, role->index);
     return f;
 }
 

@@ -161,6 +161,7 @@ fl_status fl_program_clone(const fl_program *p, fl_clone_kind kind,
     q->seed = p->seed;
     q->accumulate = kind == FL_CLONE_ALL ? p->accumulate : 0;
     q->ctx = p->ctx;
+    q->is_for_test = p->is_for_test || kind == FL_CLONE_FOR_TEST;
     for (size_t i = 0; i < p->blocks.len && !st; i++) {
         const fl_block *from = p->blocks.data[i];
         fl_block *to = i ? fl_program_add_block(q, q->blocks.data[from->parent])

@@ -8,7 +8,7 @@
 static const char *const role_names[] = { "", " @backward", " @optimize",
                                           " @lr", " @rpc" };
 
-static void print_type(const fl_tensor *t, fl_str *out)
+void fl_type_print(const fl_tensor *t, fl_str *out)
 {
     char buf[FL_SHAPE_TEXT_MAX];
 
@@ -65,7 +65,7 @@ static void print_var(const fl_var *v, const char *indent, fl_str *out)
     bool param = v->flags & FL_VAR_PARAM;
 
     fl_str_addf(out, "%s%s %s : ", indent, param ? "param" : "var", v->name);
-    print_type(&v->meta, out);
+    fl_type_print(&v->meta, out);
     if (param)
         print_param_words(v, out);
     else if (v->flags & FL_VAR_PERSIST)
@@ -137,14 +137,14 @@ static void print_attrs(const fl_op_node *n, fl_str *out)
         fl_str_add(out, "}");
 }
 
-static void print_node(const fl_op_node *n, const char *indent, fl_str *out)
+void fl_node_print(const fl_op_node *n, fl_str *out)
 {
-    fl_str_addf(out, "%sop %s ", indent, fl_node_type(n));
+    fl_str_addf(out, "op %s ", fl_node_type(n));
     print_side(n, true, out);
     fl_str_add(out, " -> ");
     print_side(n, false, out);
     print_attrs(n, out);
-    fl_str_addf(out, "%s\n", role_names[n->role]);
+    fl_str_add(out, role_names[n->role]);
 }
 
 static void print_block(const fl_block *b, const char *indent, fl_str *out)
@@ -152,8 +152,11 @@ static void print_block(const fl_block *b, const char *indent, fl_str *out)
     for (const fl_var *v = b->first_var; v; v = v->next)
         if (is_printed(v))
             print_var(v, indent, out);
-    for (const fl_op_node *n = b->first; n; n = n->next)
-        print_node(n, indent, out);
+    for (const fl_op_node *n = b->first; n; n = n->next) {
+        fl_str_add(out, indent);
+        fl_node_print(n, out);
+        fl_str_add(out, "\n");
+    }
 }
 
 char *fl_program_print(const fl_program *p)

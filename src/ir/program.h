@@ -121,6 +121,7 @@ struct fl_program {
     bool joins_parts;     /* an update is of gradients that replicas compute */
     uint64_t id, version; /* which program, and which state of it */
     bool is_default;      /* goes with its context: freeing does nothing */
+    bool is_for_test;     /* a clone for test */
     const fl_op_set *ops;
     fl_ctx *ctx; /* whose layers build it; NULL: nobody's */
 };
@@ -290,7 +291,17 @@ fl_status fl_attrs_parse(fl_program *p, const char *type, const char *text,
 FL_MUST_CHECK
 fl_status fl_program_parse_into(fl_program *p, const char *text);
 
-/* A drawing of block 0: operators as boxes, variables as edges. */
-char *fl_program_svg(const fl_program *p);
+/* Of that text: the line of an operator, and what a variable is, "f32[-1,4]". */
+void fl_node_print(const fl_op_node *n, fl_str *out);
+void fl_type_print(const fl_tensor *t, fl_str *out);
+
+/* A drawing of programs side by side in the language of Graphviz: boxes and lines
+   of graph.h. A title may be NULL. Operators that the first program does not have
+   stand out in the others. Freed with fl_free. */
+typedef struct fl_drawn_program {
+    const fl_program *program;
+    const char *title;
+} fl_drawn_program;
+char *fl_programs_dot(const fl_drawn_program *programs, size_t n);
 
 #endif

@@ -20,25 +20,25 @@ static void copy_config(fl_dist *d, const fl_dist_config *from)
     d->config.mode = fl_arena_strdup(&d->arena, from->mode ? from->mode : "");
 }
 
-static fl_status dump_all(fl_dist *d, const char *dir, int number,
+static fl_status dump_all(fl_dist *d, const char *folder, int number,
                           const char *name)
 {
-    char label[64];
+    fl_dump_text to = { folder, "main", number, name };
+    char part[32];
 
-    snprintf(label, sizeof(label), "%s-main", name);
-    FL_TRY(fl_pass_dump(d->main, dir, number, label));
-    snprintf(label, sizeof(label), "%s-startup", name);
-    FL_TRY(fl_pass_dump(d->startup, dir, number, label));
+    FL_TRY(fl_pass_dump(&to, d->main));
+    to.part = "startup";
+    FL_TRY(fl_pass_dump(&to, d->startup));
+    to.part = part;
     for (size_t i = 0; i < d->servers.len; i++) {
-        snprintf(label, sizeof(label), "%s-server%zu", name, i);
-        FL_TRY(
-            fl_pass_dump_text(d->servers.data[i].declared, dir, number, label));
+        snprintf(part, sizeof(part), "server-%zu", i);
+        FL_TRY(fl_pass_dump_text(&to, d->servers.data[i].declared));
     }
     return FL_OK;
 }
 
 static fl_status run_changes(fl_dist *d, const fl_pass *pass, int number,
-                             const char *dump_dir)
+                             const char *folder)
 {
     bool changed = false;
 
@@ -53,18 +53,16 @@ static fl_status run_changes(fl_dist *d, const fl_pass *pass, int number,
         FL_TRY(fl_err_ctx(fl_program_verify(d->servers.data[i].startup),
                           "startup program of server %zu", i));
     }
-    return dump_all(d, dump_dir, number, pass->name);
+    return dump_all(d, folder, number, pass->name);
 }
 
-static fl_status run_passes(fl_dist *d, const char *passes,
-                            const char *dump_dir)
+static fl_status run_passes(fl_dist *d, const char *passes, const char *folder)
 {
     const char *name;
     int number = 0;
     size_t len;
 
-    FL_TRY(fl_pass_dump_begin(dump_dir));
-    FL_TRY(dump_all(d, dump_dir, 0, "input"));
+    FL_TRY(dump_all(d, folder, 0, "input"));
     while (fl_pass_next_name(&passes, &name, &len)) {
         const fl_pass *pass = fl_pass_find_part(name, len);
 
@@ -72,10 +70,24 @@ static fl_status run_passes(fl_dist *d, const char *passes,
             return fl_pass_no_such(name, len);
         if (!pass->spread)
             FL_FAIL(FL_ERR_INVAL, "pass %s distributes nothing", pass->name);
-        FL_TRY(fl_err_ctx(run_changes(d, pass, ++number, dump_dir), "pass %s",
+        FL_TRY(fl_err_ctx(run_changes(d, pass, ++number, folder), "pass %s",
                           pass->name));
     }
     return FL_OK;
+}
+
+/* Texts go where they are wanted. */
+static fl_status run_dumped(fl_dist *d, const char *passes,
+                            const fl_dump_place *dump)
+{
+    char *folder = NULL;
+    fl_status st;
+
+    if (dump)
+        FL_TRY(fl_pass_dump_begin(dump, &folder));
+    st = run_passes(d, passes, folder);
+    fl_free(folder);
+    return st;
 }
 
 fl_dist *fl_dist_new_empty(const fl_dist_config *config)
@@ -89,7 +101,7 @@ fl_dist *fl_dist_new_empty(const fl_dist_config *config)
 
 fl_status fl_dist_new(fl_dist **out, const fl_dist_config *config,
                       const fl_program *main, const fl_program *startup,
-                      const char *passes, const char *dump_dir)
+                      const char *passes, const fl_dump_place *dump)
 {
     fl_dist *d;
     fl_status st;
@@ -101,7 +113,7 @@ fl_status fl_dist_new(fl_dist **out, const fl_dist_config *config,
     if (!st)
         st = fl_program_clone(startup, FL_CLONE_ALL, &d->startup);
     if (!st)
-        st = run_passes(d, passes, dump_dir);
+        st = run_dumped(d, passes, dump);
     if (st) {
         fl_dist_free(d);
         return st;

@@ -81,11 +81,11 @@ struct fl_dist {
 };
 
 /* Copies the programs and runs the named passes (apart by spaces) over them,
-   with the verifier after each and texts for dump_dir (NULL: none). */
+   with the verifier after each and texts where `dump` says (NULL: none). */
 FL_MUST_CHECK
 fl_status fl_dist_new(fl_dist **out, const fl_dist_config *config,
                       const fl_program *main, const fl_program *startup,
-                      const char *passes, const char *dump_dir);
+                      const char *passes, const fl_dump_place *dump);
 /* Without programs: the caller fills in what the servers are going to hold. */
 fl_dist *fl_dist_new_empty(const fl_dist_config *config);
 void fl_dist_free(fl_dist *d);

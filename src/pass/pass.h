@@ -17,11 +17,20 @@ typedef struct fl_pass {
     fl_status (*spread)(fl_dist *d, bool *changed); /* NULL: only run */
 } fl_pass;
 
+/* Where the texts of programs go that show what each pass did: folders
+   DIR/WHO/NN-NAME, of which n_made counts. */
+typedef struct fl_dump_place {
+    const char *dir;  /* NULL: nowhere */
+    const char *who;  /* the process of a job; "": there is one alone */
+    const char *name; /* what the program is */
+    int *n_made;
+} fl_dump_place;
+
 typedef struct fl_pass_options {
-    bool optimize;        /* false: run required ones only */
-    bool is_frozen;       /* tables do not change, and are in memory */
-    const char *skip;     /* comma-separated names to leave out, or NULL */
-    const char *dump_dir; /* gets the text after each pass that changed it */
+    bool optimize;      /* false: run required ones only */
+    bool is_frozen;     /* tables do not change, and are in memory */
+    const char *skip;   /* comma-separated names to leave out, or NULL */
+    fl_dump_place dump; /* gets the text after each pass that changed it */
 } fl_pass_options;
 
 /* All passes with `run` in the order of passes.def; the program is verified

@@ -2,10 +2,6 @@
  * those that a single program takes. */
 #include "pass/runner.h"
 
-#include <errno.h>
-#include <sys/stat.h>
-
-#include "base/file.h"
 #include "flotilla/words.h"
 
 #define FL_PASS(name) extern const fl_pass fl_pass_##name;
@@ -17,8 +13,6 @@ static const fl_pass *const all[] = {
 #include "pass/passes.def"
 #undef FL_PASS
 };
-
-#define DUMP_DIR_MODE 0777
 
 size_t fl_pass_count(void)
 {
@@ -102,59 +96,41 @@ static bool is_left_out(const fl_pass *pass, const fl_pass_options *o)
     return false;
 }
 
-fl_status fl_pass_dump_begin(const char *path)
-{
-    if (path && mkdir(path, DUMP_DIR_MODE) && errno != EEXIST)
-        FL_FAIL(FL_ERR_IO, "directory %s: %s", path, strerror(errno));
-    return FL_OK;
-}
-
-fl_status fl_pass_dump_text(const char *text, const char *dir, int number,
-                            const char *name)
-{
-    fl_str path = { 0 };
-    fl_status st;
-
-    if (!dir)
-        return FL_OK;
-    fl_str_addf(&path, "%s/%02d-%s.txt", dir, number, name);
-    st = fl_file_write(path.data, text, strlen(text));
-    fl_str_release(&path);
-    return st;
-}
-
-fl_status fl_pass_dump(const fl_program *p, const char *dir, int number,
-                       const char *name)
-{
-    char *text = dir ? fl_program_print(p) : NULL;
-    fl_status st = fl_pass_dump_text(text, dir, number, name);
-
-    fl_free(text);
-    return st;
-}
-
 static fl_status run_one(fl_program *p, const fl_pass *pass, int number,
-                         const char *dump_dir)
+                         const char *folder)
 {
+    const fl_dump_text to = { folder, NULL, number, pass->name };
     bool changed = false;
     fl_status st = pass->run(p, &changed);
 
     if (!st && changed)
         st = fl_program_verify(p);
     if (!st && changed)
-        st = fl_pass_dump(p, dump_dir, number, pass->name);
+        st = fl_pass_dump(&to, p);
     return fl_err_ctx(st, "pass %s", pass->name);
+}
+
+static fl_status run_all(fl_program *p, const fl_pass_options *o,
+                         const char *folder)
+{
+    const fl_dump_text input = { folder, NULL, 0, "input" };
+    int number = 0;
+
+    FL_TRY(fl_pass_dump(&input, p));
+    for (size_t i = 0; i < FL_LEN(all); i++)
+        if (!is_left_out(all[i], o))
+            FL_TRY(run_one(p, all[i], ++number, folder));
+    return FL_OK;
 }
 
 fl_status fl_passes_run(fl_program *p, const fl_pass_options *o)
 {
-    int number = 0;
+    char *folder;
+    fl_status st;
 
     FL_TRY(check_skip(o->skip ? o->skip : ""));
-    FL_TRY(fl_pass_dump_begin(o->dump_dir));
-    FL_TRY(fl_pass_dump(p, o->dump_dir, 0, "input"));
-    for (size_t i = 0; i < FL_LEN(all); i++)
-        if (!is_left_out(all[i], o))
-            FL_TRY(run_one(p, all[i], ++number, o->dump_dir));
-    return FL_OK;
+    FL_TRY(fl_pass_dump_begin(&o->dump, &folder));
+    st = run_all(p, o, folder);
+    fl_free(folder);
+    return st;
 }

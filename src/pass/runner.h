@@ -14,16 +14,20 @@ const fl_pass *fl_pass_find_part(const char *name, size_t len);
 /* The error for one that is not there, with the nearest that is. */
 fl_status fl_pass_no_such(const char *name, size_t len);
 
-/* Makes the directory for texts; NULL, here and below: none are wanted. */
+/* Makes the next folder for texts, freed with fl_free; NULL, here and below:
+   none are wanted. */
 FL_MUST_CHECK
-fl_status fl_pass_dump_begin(const char *dir);
+fl_status fl_pass_dump_begin(const fl_dump_place *place, char **folder);
 
-/* Writes DIR/NUMBER-NAME.txt. */
+/* Writes FOLDER/NUMBER-NAME.txt, or FOLDER/PART/NUMBER-NAME.txt. */
+typedef struct fl_dump_text {
+    const char *folder, *part; /* part NULL: none */
+    int number;
+    const char *name;
+} fl_dump_text;
 FL_MUST_CHECK
-fl_status fl_pass_dump(const fl_program *p, const char *dir, int number,
-                       const char *name);
+fl_status fl_pass_dump(const fl_dump_text *to, const fl_program *p);
 FL_MUST_CHECK
-fl_status fl_pass_dump_text(const char *text, const char *dir, int number,
-                            const char *name);
+fl_status fl_pass_dump_text(const fl_dump_text *to, const char *text);
 
 #endif

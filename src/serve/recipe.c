@@ -134,7 +134,7 @@ static void keep_spec(fl_recipe *r, const fl_recipe_spec *spec)
     r->text = fl_strdup(spec->text);
     r->tables = fl_names_copy(spec->tables);
     r->passes = spec->passes;
-    r->passes.dump_dir = NULL;
+    r->passes.dump.dir = NULL;
     if (spec->passes.skip)
         r->passes.skip = fl_strdup(spec->passes.skip);
 }

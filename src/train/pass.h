@@ -53,11 +53,15 @@ typedef struct fl_train_pass {
     const char **feed_names;
     size_t n_feeds;
     int n_threads;
-    int at_once;        /* batches that a thread has, 1 or 2 */
-    fl_job *job;        /* that hears how far it is; NULL: none */
-    const char *phase;  /* as it is told */
-    uint64_t report_ns; /* when it is told next */
-    uint64_t total;     /* records of it; 0: not known */
+    int at_once;              /* batches that a thread has, 1 or 2 */
+    fl_job *job;              /* that hears how far it is; NULL: none */
+    const char *phase;        /* as it is told */
+    uint64_t report_ns;       /* when it is told next */
+    uint64_t total;           /* records of it; 0: not known */
+    struct fl_record *record; /* gets its numbers; NULL: nobody does */
+    uint64_t record_pass;     /* its number there */
+    double record_seconds;    /* of the pass, when they are told next */
+    double peer_before;       /* waits for others before the pass */
     fl_train_tally *tallies;
     uint64_t began_ns;
     _Atomic double loss, auc; /* of the newest batch */
@@ -123,6 +127,15 @@ void fl_train_unwatch(fl_train_pass *p);
 
 /* Of a job, after the watcher: its samples count, and it is idle. */
 void fl_train_end_report(fl_train_pass *p);
+
+/* --- the record of the process (record.c) ------------------------------------ */
+
+/* Before the first batch. Fails where it cannot be begun. */
+FL_MUST_CHECK
+fl_status fl_train_record_begin(fl_train_pass *p);
+/* Where it is time for it; and at the end, with the numbers of the pass. */
+void fl_train_record_in_time(fl_train_pass *p);
+void fl_train_record_end(fl_train_pass *p, const fl_dataset_report *r);
 
 /* --- examinations (examine.c) ---------------------------------------------- */
 

@@ -58,6 +58,16 @@ static void choose_watched(fl_train_pass *p, fl_program *program)
     p->watch_hi = at >= 0 ? (size_t)at + 1 : n;
 }
 
+/* A record has a loss, also where nobody names it. */
+static const char *loss_of(const fl_train_pass *p, fl_program *program)
+{
+    const fl_conf *conf = &p->exe->ctx->conf;
+
+    if (p->args->loss || (!*conf->record_dir && !*conf->tensorboard_dir))
+        return p->args->loss;
+    return fl_objective_of(program);
+}
+
 static void choose_fetches(fl_train_pass *p, fl_program *program)
 {
     const fl_dataset_run_args *a = p->args;
@@ -65,7 +75,7 @@ static void choose_fetches(fl_train_pass *p, fl_program *program)
     p->fetches = fl_alloc((a->n_fetches + 3) * sizeof(*p->fetches));
     for (size_t i = 0; i < a->n_fetches; i++)
         p->fetches[p->n_fetches++] = a->fetches[i];
-    p->loss_at = also_fetch(p, a->loss);
+    p->loss_at = also_fetch(p, loss_of(p, program));
     p->auc_at = also_fetch(p, a->auc);
     choose_watched(p, program);
 }
@@ -315,6 +325,7 @@ static fl_dataset_report end_pass(fl_train_pass *p)
     if (!p->is_inner)
         fl_passes_end(p->exe->ctx->passes, &c);
     r.wait_seconds = s.wait_share * (s.seconds - p->before.seconds);
+    fl_train_record_end(p, &r);
     s.loss = r.loss;
     s.last_seconds = p->shown_seconds;
     s.is_last = true;
@@ -418,6 +429,7 @@ static fl_status run_pass(fl_train_pass *p, fl_dataset_report *report)
     FL_TRY(fl_train_check_handled(p));
     if (p->is_infer && !p->is_inner)
         FL_TRY(fl_train_refresh(p));
+    FL_TRY(fl_train_record_begin(p));
     if (p->from)
         FL_TRY(fl_passes_restore(p->exe->ctx->passes, p->scope));
     else

@@ -254,6 +254,8 @@ static void watch(void *arg)
         tell_in_time(p);
         if (p->job)
             report_in_time(p);
+        if (p->record)
+            fl_train_record_in_time(p);
     }
     fl_unlock(&p->mu);
 }
@@ -267,7 +269,8 @@ fl_status fl_train_watch(fl_train_pass *p)
     p->copies = fl_alloc((n + 1) * sizeof(*p->copies));
     p->copied = fl_alloc((n + 1) * sizeof(*p->copied));
     p->report_ns = p->began_ns;
-    if (!p->args->on_progress && !p->args->fetch_handler && !p->job)
+    if (!p->args->on_progress && !p->args->fetch_handler && !p->job &&
+        !p->record)
         return FL_OK;
     return fl_thread_start(&p->watcher, "fl-watch", watch, p);
 }

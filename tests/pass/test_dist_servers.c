@@ -87,11 +87,11 @@ static fl_program *parse_with(const char *text, const fl_op_set *ops)
 
 static fl_status try_distribute(const fl_dist_config *c, const fl_op_set *ops,
                                 const char *text, const char *passes,
-                                const char *dump_dir, fl_dist **out)
+                                const fl_dump_place *dump, fl_dist **out)
 {
     fl_program *main = parse_with(text, ops);
     fl_program *startup = parse_with(startup_text, ops);
-    fl_status st = fl_dist_new(out, c, main, startup, passes, dump_dir);
+    fl_status st = fl_dist_new(out, c, main, startup, passes, dump);
 
     fl_program_free(main);
     fl_program_free(startup);
@@ -477,35 +477,50 @@ static char *take_file(const char *dir, const char *name)
     return text;
 }
 
+static void remove_folder(const char *dir, const char *name)
+{
+    char path[256];
+
+    snprintf(path, sizeof(path), "%s/%s", dir, name);
+    assert_int_equal(rmdir(path), 0);
+}
+
 static void each_change_is_written_with_all_its_programs(void **state)
 {
     static const char *const names[] = {
-        "00-input-main.txt",       "00-input-startup.txt",
-        "01-dist_sparse-main.txt", "01-dist_sparse-startup.txt",
-        "02-dist_place-main.txt",  "02-dist_place-startup.txt",
-        "03-dist_server-main.txt", "03-dist_server-startup.txt",
+        "main/00-input.txt",       "startup/00-input.txt",
+        "main/01-dist_sparse.txt", "startup/01-dist_sparse.txt",
+        "main/02-dist_place.txt",  "startup/02-dist_place.txt",
+        "main/03-dist_server.txt", "startup/03-dist_server.txt",
     };
     fl_dist_config c = config();
-    char dir[] = "/tmp/flotilla-dist-XXXXXX";
+    char base[] = "/tmp/flotilla-dist-XXXXXX", dir[64];
+    int n = 0;
     fl_dist *d = NULL;
 
     (void)state;
-    assert_non_null(mkdtemp(dir));
+    assert_non_null(mkdtemp(base));
+    snprintf(dir, sizeof(dir), "%s/01-distribute", base);
     if (try_distribute(&c, &fl_ops, main_text,
-                       "dist_sparse dist_place dist_server dist_server", dir,
-                       &d))
+                       "dist_sparse dist_place dist_server dist_server",
+                       &(fl_dump_place){ base, "", "distribute", &n }, &d))
         fail_msg("%s", fl_last_error());
     for (size_t i = 0; i < FL_LEN(names); i++)
         fl_free(take_file(dir, names[i]));
     for (size_t i = 0; i < d->servers.len; i++) {
         char name[64], *text;
 
-        (void)snprintf(name, sizeof(name), "03-dist_server-server%zu.txt", i);
+        (void)snprintf(name, sizeof(name), "server-%zu/03-dist_server.txt", i);
         text = take_file(dir, name);
         assert_string_equal(text, d->servers.data[i].declared);
         fl_free(text);
+        *strchr(name, '/') = '\0';
+        remove_folder(dir, name);
     }
+    remove_folder(dir, "main");
+    remove_folder(dir, "startup");
     assert_int_equal(rmdir(dir), 0);
+    assert_int_equal(rmdir(base), 0);
     fl_dist_free(d);
 }
 

@@ -230,10 +230,17 @@ static void a_pass_that_fails_is_named(void **state)
 
 typedef struct dump_dir {
     char base[PATH_MAX_BYTES / 4], path[PATH_MAX_BYTES / 2];
+    int n_made;
 } dump_dir;
+
+static fl_dump_place place_of(dump_dir *d, const char *who)
+{
+    return (fl_dump_place){ d->path, who, "main", &d->n_made };
+}
 
 static void make_dir(dump_dir *d)
 {
+    *d = (dump_dir){ 0 };
     snprintf(d->base, sizeof(d->base), "/tmp/flotilla-passes-XXXXXX");
     assert_non_null(mkdtemp(d->base));
     snprintf(d->path, sizeof(d->path), "%s/ir", d->base);
@@ -259,9 +266,17 @@ static void expect_file(const dump_dir *d, const char *name, const char *want)
     unlink(path);
 }
 
+/* Nothing else was written. */
+static void remove_folder(const dump_dir *d, const char *name)
+{
+    char path[PATH_MAX_BYTES];
+
+    assert_int_equal(rmdir(in_dir(d, name, path)), 0);
+}
+
 static void remove_dir(const dump_dir *d)
 {
-    assert_int_equal(rmdir(d->path), 0); /* nothing else was written */
+    assert_int_equal(rmdir(d->path), 0);
     assert_int_equal(rmdir(d->base), 0);
 }
 
@@ -271,11 +286,32 @@ static void the_text_after_each_change_is_written(void **state)
 
     (void)state;
     make_dir(&d);
-    expect_after(&(fl_pass_options){ .optimize = true, .dump_dir = d.path },
-                 fused_text);
-    expect_file(&d, "00-input.txt", layer_text);
-    expect_file(&d, "04-opt_dce.txt", no_dead_text);
-    expect_file(&d, "05-opt_fc.txt", fused_text);
+    expect_after(
+        &(fl_pass_options){ .optimize = true, .dump = place_of(&d, "") },
+        fused_text);
+    expect_file(&d, "01-main/00-input.txt", layer_text);
+    expect_file(&d, "01-main/04-opt_dce.txt", no_dead_text);
+    expect_file(&d, "01-main/05-opt_fc.txt", fused_text);
+    remove_folder(&d, "01-main");
+    remove_dir(&d);
+}
+
+static void programs_are_kept_apart_and_so_are_processes(void **state)
+{
+    fl_pass_options o = { .optimize = true, .skip = "opt_dce,opt_fc" };
+    dump_dir d;
+
+    (void)state;
+    make_dir(&d);
+    o.dump = place_of(&d, "worker-1");
+    expect_after(&o, layer_text);
+    o.dump.name = "startup";
+    expect_after(&o, layer_text);
+    expect_file(&d, "worker-1/01-main/00-input.txt", layer_text);
+    expect_file(&d, "worker-1/02-startup/00-input.txt", layer_text);
+    remove_folder(&d, "worker-1/01-main");
+    remove_folder(&d, "worker-1/02-startup");
+    remove_folder(&d, "worker-1");
     remove_dir(&d);
 }
 
@@ -288,15 +324,18 @@ static void a_directory_that_exists_is_used(void **state)
     snprintf(d.path, sizeof(d.path), "%s", d.base);
     expect_after(&(fl_pass_options){ .optimize = true,
                                      .skip = "opt_dce,opt_fc",
-                                     .dump_dir = d.path },
+                                     .dump = place_of(&d, "") },
                  layer_text);
-    expect_file(&d, "00-input.txt", layer_text);
+    expect_file(&d, "01-main/00-input.txt", layer_text);
+    remove_folder(&d, "01-main");
     assert_int_equal(rmdir(d.base), 0);
 }
 
 static void a_directory_that_cannot_be_made_is_an_error(void **state)
 {
-    fl_pass_options o = { .optimize = true, .dump_dir = "/proc/no/such/place" };
+    int n = 0;
+    fl_pass_options o = { .optimize = true,
+                          .dump = { "/proc/no/such/place", "", "main", &n } };
     fl_program *p = parse(layer_text);
 
     (void)state;
@@ -320,6 +359,7 @@ int main(void)
         cmocka_unit_test(an_unknown_name_in_skip_is_refused),
         cmocka_unit_test(a_pass_that_fails_is_named),
         cmocka_unit_test(the_text_after_each_change_is_written),
+        cmocka_unit_test(programs_are_kept_apart_and_so_are_processes),
         cmocka_unit_test(a_directory_that_exists_is_used),
         cmocka_unit_test(a_directory_that_cannot_be_made_is_an_error),
     };

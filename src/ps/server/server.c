@@ -11,6 +11,7 @@
  */
 #include "ps/server/saver.h"
 #include "ps/server/server_inside.h"
+#include "ps/server/tell.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -378,6 +379,9 @@ static fl_status start(fl_server *s, fl_loop *loop, const fl_server_options *o)
     FL_TRY(take_part(s));
     fl_server_start_saver(s);
     fl_loop_call(s->loops[0], on_tick, s);
+    /* The record of a worker that serves is the worker's. */
+    if (s->has_threads && !o->are_workers)
+        FL_TRY(fl_server_tell_start(&s->tell, o->conf, o->rank, s->store));
     FL_INFO("ps", "%s %d of %d listens at %s", fl_server_word(s), s->o.rank,
             s->o.n_servers, s->address);
     if (o->is_announced && !o->rank)
@@ -426,6 +430,7 @@ void fl_server_free(fl_server *s)
         end_now(s);
         fl_loop_call(s->loops[0], leave_loop_0, s);
     }
+    fl_server_tell_stop(s->tell);
     fl_saver_free(s->saver);
     fl_rpc_server_free(s->host);
     for (int i = 0; i < s->n_loops && s->has_threads; i++)

@@ -92,6 +92,7 @@ struct fl_server {
     _Atomic uint64_t step; /* the largest that was seen */
     fl_upstream upstream;
     struct fl_saver *saver;          /* NULL: it takes no part in saves */
+    struct fl_server_tell *tell;     /* NULL: there is no record of the job */
     _Atomic uint64_t n_save_reports; /* of the saver, by the link */
 
     fl_mutex mu;
