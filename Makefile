@@ -13,6 +13,7 @@
 #   make asan tsan  the tests under the sanitizers
 #   make soak       the long tests
 #   make cluster    jobs over several hosts, under Slurm and mpirun; as root
+#   make pages      the pages of `flotilla report` in a browser (installs chromium)
 #   make install    PREFIX (/usr/local) and DESTDIR are honoured
 #   make format     let clang-format rewrite the sources
 #   make clean      remove build/
@@ -45,7 +46,7 @@ PYTHON = $(shell for p in python3 /usr/bin/python3; do \
 configure = test -f $(1)/build.ninja || $(MESON) setup $(1) $(2)
 
 .PHONY: all demo test check bench golden asan tsan soak install format clean
-.PHONY: cluster python wheel seeds build tests check-format check-layers check-words check-headers
+.PHONY: pages cluster python wheel seeds build tests check-format check-layers check-words check-headers
 .PHONY: check-python check-types check-symbols check-abi check-gcc check-clang check-tidy check-tools
 
 all: build
@@ -75,6 +76,10 @@ soak: tests
 	$(MESON) test -C $(BUILD) --suite soak --print-errorlogs
 	@tools/setup soak
 	tools/soak-python $(BUILD)
+
+pages: tests
+	@tools/setup pages
+	$(MESON) test -C $(BUILD) --suite pages --print-errorlogs
 
 cluster: tests
 	@tools/setup cluster

@@ -26,6 +26,30 @@ static PyObject *ctx_set(PyObject *self, PyObject *args)
     return core_done(fl_ctx_set(c, name, value));
 }
 
+static PyObject *record_number(PyObject *self, PyObject *args)
+{
+    unsigned long long step;
+    const char *name;
+    double value;
+    fl_ctx *c;
+
+    (void)self;
+    if (!PyArg_ParseTuple(args, "O&sKd", core_ctx, &c, &name, &step, &value))
+        return NULL;
+    return core_done(fl_record_number(c, name, step, value));
+}
+
+static PyObject *record_note(PyObject *self, PyObject *args)
+{
+    const char *name, *text;
+    fl_ctx *c;
+
+    (void)self;
+    if (!PyArg_ParseTuple(args, "O&ss", core_ctx, &c, &name, &text))
+        return NULL;
+    return core_done(fl_record_note(c, name, text));
+}
+
 static PyObject *ctx_get(PyObject *self, PyObject *args)
 {
     fl_ctx *c;
@@ -329,6 +353,8 @@ PyMethodDef core_ir_methods[] = {
     METHOD(ctx_new, "A context."),
     METHOD(ctx_set, "Sets a setting, as text."),
     METHOD(ctx_get, "A setting, as text."),
+    METHOD(record_number, "Adds a number to the record of the run."),
+    METHOD(record_note, "Adds a fact to the record of the run."),
     METHOD(ctx_push, "Makes a pair of programs current."),
     METHOD(ctx_pop, "Ends what ctx_push began."),
     METHOD(program_new, "An empty program."),

@@ -16,7 +16,7 @@ import pkgutil
 __path__ = pkgutil.extend_path(__path__, __name__)
 
 from . import (average, backward, clip, fleet, initializer, io, layers, metrics,
-               names, near, nets, optimizer, profiler, regularizer)
+               names, near, nets, optimizer, profiler, record, regularizer)
 from ._core import Error
 from .attr import ParamAttr, WeightNormParamAttr
 from .backward import append_backward, gradients

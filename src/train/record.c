@@ -24,6 +24,7 @@ static double peer_seconds(const fl_train_pass *p)
     return s.wait_seconds / p->n_threads;
 }
 
+/* An examination has counts of its own, and the model's step. */
 static fl_record_pass numbers_of(fl_train_pass *p)
 {
     fl_progress s = fl_train_progress(p);
@@ -31,7 +32,7 @@ static fl_record_pass numbers_of(fl_train_pass *p)
     return (fl_record_pass){
         .phase = p->is_infer ? "test" : "train",
         .pass = p->record_pass,
-        .step = fl_scope_step(p->scope),
+        .step = fl_scope_step(p->is_inner ? p->scope->parent : p->scope),
         .samples = s.samples,
         .seconds = s.seconds,
         .input_seconds = s.wait_share * (s.seconds - p->before.seconds),

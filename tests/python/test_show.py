@@ -3,8 +3,11 @@ import contextlib
 import io
 import json
 import os
+import subprocess
+import sys
 import tempfile
 import unittest
+from unittest import mock
 
 import numpy as np
 
@@ -32,6 +35,14 @@ class Faces(unittest.TestCase):
         self.assertIn("<svg", main._repr_html_())
         self.assertIn("mul", main._repr_svg_())
 
+    def test_without_graphviz_a_program_is_its_text(self):
+        main = fl.Program()
+        with fl.program_guard(main, fl.Program()):
+            fl.layers.fc(fl.layers.data("x", [2]), 3)
+        with mock.patch.dict(os.environ, {"PATH": "/nowhere"}):
+            self.assertIsNone(main._repr_svg_())
+            self.assertIn("<pre>", main._repr_html_())
+
     def test_a_tensor_shows_its_first_numbers(self):
         t = fl.create_lod_tensor(np.arange(60.0).reshape(30, 2), [[10, 20]])
         shown = t._repr_html_()
@@ -51,6 +62,24 @@ class Faces(unittest.TestCase):
 
     def test_text_of_others_is_no_html(self):
         self.assertIn("&lt;b&gt;", show.table([["<b>"]]))
+
+
+class Record(unittest.TestCase):
+    def test_numbers_and_notes_go_to_the_folder_of_the_setting(self):
+        script = ("import flotilla as fl\n"
+                  "fl.record.note('model', 'mine')\n"
+                  "fl.record.number('epoch/test/ndcg', 300, 0.75)\n")
+        with tempfile.TemporaryDirectory() as folder:
+            subprocess.run([sys.executable, "-c", script], check=True,
+                           env=dict(os.environ, FLOTILLA_RECORD_DIR=folder))
+            with open(os.path.join(folder, "process.jsonl")) as f:
+                lines = [json.loads(line) for line in f]
+        self.assertEqual(lines[0]["type"], "begin")
+        self.assertEqual(lines[1]["text"], "mine")
+        self.assertEqual((lines[2]["step"], lines[2]["value"]), (300, 0.75))
+
+    def test_without_the_setting_nothing_is_written(self):
+        fl.record.note("model", "mine")
 
 
 class ProgressLine(unittest.TestCase):
