@@ -1,4 +1,5 @@
-/* shape.c - the dimensions of a tensor as numbers. */
+/* shape.c - the dimensions of a tensor as numbers (shape), and how many numbers
+ * it has (size). */
 #include "ops/helpers.h"
 
 enum { INPUT };
@@ -27,6 +28,18 @@ static fl_status shape_run(fl_op_ctx *c)
     return FL_OK;
 }
 
+static fl_status size_infer(fl_infer *c)
+{
+    fl_infer_dense(c, OUT, FL_DTYPE_I64, 1, (int64_t[]){ 1 });
+    return FL_OK;
+}
+
+static fl_status size_run(fl_op_ctx *c)
+{
+    *(int64_t *)fl_out(c, OUT) = fl_tensor_numel(fl_in_t(c, INPUT));
+    return FL_OK;
+}
+
 static const fl_op_case shape_cases[] = {
     { .in = { "f32[33,7]" } },
     { .in = { "i64[7,1] lod=[0,2,2,7] below=9" } },
@@ -40,6 +53,17 @@ const fl_op fl_op_shape = {
     .out = { { "Out", 0 } },
     .infer = shape_infer,
     .run = shape_run,
+    .cases = shape_cases,
+    .n_cases = FL_LEN(shape_cases),
+};
+
+const fl_op fl_op_size = {
+    .name = "size",
+    .doc = "Out = how many numbers Input has, as i64",
+    .in = { { "Input", FL_SLOT_NO_GRAD } },
+    .out = { { "Out", 0 } },
+    .infer = size_infer,
+    .run = size_run,
     .cases = shape_cases,
     .n_cases = FL_LEN(shape_cases),
 };

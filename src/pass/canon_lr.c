@@ -68,7 +68,9 @@ static const struct {
     { "elementwise_pow", NULL, 2, 'P' },
     { "elementwise_div", NULL, 2, 'D' },
     { "elementwise_min", NULL, 2, 'm' },
+    { "elementwise_max", NULL, 2, 'M' },
     { "floor", NULL, 1, 'F' },
+    { "ceil", NULL, 1, 'K' },
     { "exp", NULL, 1, 'E' },
     { "cos", NULL, 1, 'c' },
 };
@@ -188,6 +190,21 @@ static bool fit_polynomial(const fl_lr_formula *f, fl_op_builder *b)
            steps_of(x[6]) && is_near(x[8], (double)steps_of(x[6]));
 }
 
+static bool fit_cycles(const fl_lr_formula *f, fl_op_builder *b)
+{
+    /* 1 end | lr-end 0 | -1 1 | steps 0 | 1/steps 0 | 1 | power */
+    const double *x = f->numbers;
+
+    fl_op_builder_float(b, "learning_rate", x[2] + x[1]);
+    fl_op_builder_int(b, "decay_steps", steps_of(x[8]));
+    fl_op_builder_float(b, "end_learning_rate", x[1]);
+    fl_op_builder_float(b, "power", x[11]);
+    fl_op_builder_bool(b, "cycle", true);
+    return x[0] == 1 && x[3] == 0 && x[4] == -1 && x[5] == 1 && x[7] == 0 &&
+           x[9] == 0 && x[10] == 1 && steps_of(x[8]) &&
+           is_near(x[6], (double)steps_of(x[8]));
+}
+
 static bool fit_cosine(const fl_lr_formula *f, fl_op_builder *b)
 {
     /* lr/2 0 | 1 1 | 1/epochs 0 | pi 0 | 1/steps 0 */
@@ -214,6 +231,7 @@ static const struct {
     { "DCSSFSt", "lr_inverse_time_decay", 0, fit_inverse },
     { "SmPtCSt", "lr_noam_decay", 1, fit_noam },
     { "SSPSSmtCC", "lr_polynomial_decay", 0, fit_polynomial },
+    { "SSPSDtSMKStCC", "lr_polynomial_decay", 0, fit_cycles },
     { "SScSSFSt", "lr_cosine_decay", 0, fit_cosine },
 };
 

@@ -11,7 +11,12 @@
  *     ... and for the rest                     block: assign (X=v2) -> (Out=rate)
  *
  * which is lr_piecewise_decay; with two cases, of which the first assigns a
- * line in t and the second another rate, it is lr_linear_warmup.
+ * line in t and the second another rate, it is lr_linear_warmup. A count of
+ * cycles that is 1 in step 0,
+ *
+ *     equal (X=t, Y=zero) -> (Out=c)           block: assign (X=one) -> (Out=n)
+ *
+ * is the larger one of the count and 1, a formula like others.
  */
 #include "pass/canon_lr.h"
 
@@ -299,6 +304,100 @@ static fl_status take_first(const fl_lr_counter *c, bool *done)
     return FL_OK;
 }
 
+/* --- cycles --------------------------------------------------------------- */
+
+static bool is_number(const fl_op_node *n, double value)
+{
+    return fl_match_op(n, "fill_constant") &&
+           fl_match_attr(n, "value")->f == value;
+}
+
+/* Is v "this is step 0"? */
+static bool is_step_0(const fl_lr_counter *c, const fl_var *v)
+{
+    const fl_op_node *n = fl_match_writer(v), *t;
+
+    if (!fl_match_op(n, "equal"))
+        return false;
+    t = fl_match_writer(fl_match_in(n, "X"));
+    return fl_match_op(t, "cast") && fl_match_in(t, "X") == c->var &&
+           is_number(fl_match_writer(fl_match_in(n, "Y")), 0);
+}
+
+/* The number that the block of n assigns, when it is 1; else NULL. */
+static fl_var *one_of(fl_op_node *n, const fl_var *count)
+{
+    lr_case c;
+
+    if (!read_case(n, count, &c) ||
+        !is_number(fl_match_writer(fl_match_in(c.assign, "X")), 1))
+        return NULL;
+    return fl_match_in(c.assign, "X");
+}
+
+/* All that reads `count` behind n reads `instead`. */
+static void read_after(fl_op_node *n, const fl_var *count, fl_var *instead)
+{
+    for (fl_op_node *m = n->next; m; m = m->next)
+        for (int s = 0; s < fl_node_n_in(m); s++)
+            for (int i = 0; i < m->in[s].n; i++)
+                if (m->in[s].vars[i] == count)
+                    fl_node_put_arg(m, &m->in[s], i, instead);
+}
+
+/* Operators that ask whether this is step 0, but for n, which chooses by it. */
+static void add_question(fl_node_group *to, const fl_var *step_0,
+                         const fl_op_node *n)
+{
+    const fl_op_node *equal = fl_match_writer(step_0);
+
+    fl_node_group_add(to, fl_match_writer(fl_match_in(equal, "Y")));
+    for (const fl_use *u = step_0->first_use; u; u = u->next)
+        if (u->node != n)
+            fl_node_group_add(to, u->node);
+}
+
+static fl_status put_larger(fl_op_node *n, fl_var *count, fl_var *one)
+{
+    fl_program *p = n->block->program;
+    fl_op_builder b = { .type = "elementwise_max" };
+    fl_node_group asked = { 0 };
+    fl_op_node *larger;
+
+    fl_op_builder_in(&b, "X", count);
+    fl_op_builder_in(&b, "Y", one);
+    fl_op_builder_out_name(&b, "Out", fl_program_name(p, "elementwise_max"));
+    FL_TRY(fl_op_builder_insert(&b, n, &larger));
+    read_after(n, count, fl_match_out(larger, "Out"));
+    add_question(&asked, fl_match_ins(n, "Cond").vars[0], n);
+    remove_block(p, &(lr_case){ n, NULL });
+    fl_lr_remove_unread(&asked);
+    fl_vec_release(&asked);
+    return FL_OK;
+}
+
+static fl_status take_cycle(const fl_lr_counter *c, fl_op_node *n, bool *done)
+{
+    fl_args outs = fl_match_outs(n, "Out"), cond = fl_match_ins(n, "Cond");
+    fl_var *one;
+
+    if (!fl_match_op(n, "conditional_block") || outs.n != 1 || cond.n != 1 ||
+        !is_step_0(c, cond.vars[0]))
+        return FL_OK;
+    one = one_of(n, outs.vars[0]);
+    if (!one || outs.vars[0]->flags & FL_VAR_PERSIST)
+        return FL_OK;
+    *done = true;
+    return put_larger(n, outs.vars[0], one);
+}
+
+static fl_status take_first_cycle(const fl_lr_counter *c, bool *done)
+{
+    for (fl_op_node *n = c->var->block->first; n && !*done; n = n->next)
+        FL_TRY(take_cycle(c, n, done));
+    return FL_OK;
+}
+
 fl_status fl_lr_take_switches(const fl_lr_counter *c)
 {
     bool done;
@@ -306,6 +405,8 @@ fl_status fl_lr_take_switches(const fl_lr_counter *c)
     do {
         done = false;
         FL_TRY(take_first(c, &done));
+        if (!done)
+            FL_TRY(take_first_cycle(c, &done));
     } while (done);
     return FL_OK;
 }

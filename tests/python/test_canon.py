@@ -18,6 +18,7 @@ SCHEDULES = {
     "natural": "L.natural_exp_decay(0.5, 10, 0.5)",
     "inverse": "L.inverse_time_decay(0.5, 10, 0.5)",
     "polynomial": "L.polynomial_decay(0.5, 15, 0.1, 2.0)",
+    "again": "L.polynomial_decay(0.5, 5, 0.1, 2.0, True)",
     "noam": "L.noam_decay(4, 5, 1.0)",
     "cosine": "L.cosine_decay(0.5, 5, 4)",
     "piecewise": "L.piecewise_decay([5, 10], [0.5, 0.25, 0.1])",

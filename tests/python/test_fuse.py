@@ -1,4 +1,4 @@
-"""Programs on their way to servers: steps and powers are the job's."""
+"""Programs on their way to servers: powers are the job's."""
 import unittest
 
 import numpy as np
@@ -37,7 +37,7 @@ class Fuse(unittest.TestCase):
         stays the same."""
         main, startup = built(optimizer)
         want = trained(main, startup)
-        fuse(main, startup)
+        fuse(main)
         got = trained(main, startup)
         for name in want:
             np.testing.assert_allclose(want[name], got[name], rtol=1e-5,
@@ -48,17 +48,6 @@ class Fuse(unittest.TestCase):
     def test_an_update_advances_its_power(self):
         kinds = self.kinds(lambda: fl.optimizer.Adamax(0.5))
         self.assertEqual(kinds, ["adamax"] * 3)
-
-    def test_a_schedule_follows_the_step_of_the_job(self):
-        for rate, kinds in ((lambda: fl.layers.exponential_decay(.1, 2, .5),
-                             ["global_step"]),
-                            (lambda: fl.layers.noam_decay(4, 2),
-                             ["global_step", "scale"])):
-            main, startup = built(lambda: fl.optimizer.SGD(rate()))
-            fuse(main, startup)
-            found = [op.type for op in main.global_block().ops]
-            self.assertEqual(found[:len(kinds)], kinds)
-            self.assertNotIn("increment", found)
 
 
 if __name__ == "__main__":

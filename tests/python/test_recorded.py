@@ -32,7 +32,7 @@ UNTOLD = {"op_role", "op_role_var", "op_namescope", "op_callstack",
           "Scale_x", "Scale_y", "Scale_out", "remote_prefetch", "trainer_id",
           "height_sections", "epmap", "table_names", "grad_inplace",
           "head_number", "fuse_with_relu", "decrease_axis", "data_format",
-          "multi_precision"}
+          "multi_precision", "sub_block", "skip_eager_deletion_vars"}
 
 
 def case(name):
@@ -165,7 +165,12 @@ SCHEDULES = {
     "inverse": lambda: L.inverse_time_decay(.1, 10, .5, True),
     "noam": lambda: L.noam_decay(16, 100),
     "polynomial": lambda: L.polynomial_decay(.1, 10),
+    "polynomial again": lambda: L.polynomial_decay(.1, 10, .01, 2., True),
     "cosine": lambda: L.cosine_decay(.1, 10, 3),
+    "piecewise": lambda: L.piecewise_decay([5, 10], [.5, .25, .1]),
+    "warmup": lambda: L.linear_lr_warmup(.5, 8, .1, .5),
+    "warmup of a schedule": lambda: L.linear_lr_warmup(
+        L.exponential_decay(.1, 10, .5), 8, .1, .5),
 }
 for _name, _rate in SCHEDULES.items():
     CASES["schedule " + _name] = lambda rate=_rate: O.SGD(rate()).minimize(
@@ -255,6 +260,42 @@ LAYERS = {
     "sequence_mask": lambda: L.sequence_mask(x("i", (1,), "int64"), n(5)),
     "dynamic_gru": lambda: L.dynamic_gru(sequence(shape=(12,)), 4),
     "gru_unit": lambda: L.gru_unit(x(shape=(12,)), x("h"), 12),
+    "strided_slice": lambda: L.strided_slice(
+        x(shape=(4, 5)), [1, 2], [0, n(1)], [3, 4], [1, 2]),
+    "reverse": lambda: L.reverse(x(), 1),
+    "flip": lambda: L.flip(x(), [1]),
+    "pad": lambda: L.pad(x(), [0, 1, 2, 0], .5),
+    "pad_constant_like": lambda: L.pad_constant_like(x(), x("z", (3,)), .5),
+    "unstack": lambda: L.unstack(x(shape=(2, 3)), 1),
+    "multiplex": lambda: L.multiplex([x(), x("z")], y(dtype="int32")),
+    "index_select": lambda: L.index_select(
+        x(), x("i", (5,), "int64", append_batch_size=False), 1),
+    "scatter_nd": lambda: L.scatter_nd(
+        x("i", (3, 1), "int64", append_batch_size=False),
+        x("u", (3, 4), append_batch_size=False), [9, 4]),
+    "size": lambda: L.size(x()),
+    "has_nan": lambda: [L.has_nan(x()), L.has_inf(x()), L.isfinite(x())],
+    "diag": lambda: L.diag(np.arange(3, 6, dtype="int32")),
+    "eye": lambda: L.eye(3, 4, [1, 2]),
+    "linspace": lambda: L.linspace(0, 10, 5, "float32"),
+    "tril": lambda: [L.tril(x(), 1), L.triu(x())],
+    "cumsum": lambda: L.cumsum(x(), 1, True),
+    "label_smooth": lambda: L.label_smooth(x(), epsilon=.2),
+    "log_softmax": lambda: L.log_softmax(x(), 1, "float64"),
+    "logsumexp": lambda: L.logsumexp(x(), [1], True),
+    "addcmul": lambda: L.addcmul(x(), x("z"), x("w"), 2.),
+    "prelu": lambda: L.prelu(x(shape=(3, 4, 5)), "channel"),
+    "selu": lambda: [L.selu(x()), L.mish(x()), L.atan(x()), L.erf(x())],
+    "dot": lambda: L.dot(x(), x("z")),
+    "unique": lambda: L.unique_with_counts(
+        x("i", (5,), "int64", append_batch_size=False)),
+    "shard_index": lambda: L.shard_index(x("i", (1,), "int64"), 20, 2, 1),
+    "lod_reset": lambda: [L.lod_reset(x(), target_lod=[0, 2]),
+                          L.lod_append(sequence(), [0, 1])],
+    "teacher_student_sigmoid_loss": lambda: L.teacher_student_sigmoid_loss(
+        x(shape=(1,)), y(dtype="float32")),
+    "continuous_value_model": lambda: L.continuous_value_model(
+        x(), x("c", (2,)), False),
     "attention": lambda: fluid.nets.scaled_dot_product_attention(
         x("q", (5, 8)), x("k", (6, 8)), x("v", (6, 10)), num_heads=2,
         dropout_rate=.1),
@@ -305,6 +346,15 @@ def line(op):
                     slots(op, op.output_names, op.output))
 
 
+def blocks(program):
+    """The blocks that run: 1.8.5 leaves some that nobody does."""
+    yield program.global_block()
+    for op in (op for block in program.blocks for op in block.ops):
+        if op.has_attr("sub_block"):
+            found = op.attr("sub_block")
+            yield program.block(getattr(found, "id", found))
+
+
 def built(build):
     """(program, line, attributes) of each operator of a case."""
     main, startup = fluid.Program(), fluid.Program()
@@ -314,7 +364,7 @@ def built(build):
     if isinstance(more, tuple) and isinstance(more[0], fluid.Program):
         named += [("apply", more[0]), ("restore", more[1])]
     return [(name, line(op), attributes(op)) for name, program in named
-            for op in program.global_block().ops]
+            for block in blocks(program) for op in block.ops]
 
 
 def record():

@@ -108,10 +108,11 @@ typedef struct fl_op_case {
 } fl_op_case;
 
 enum fl_case_flag {
-    FL_CASE_POSITIVE = 1, /* draw inputs in [0.5, 2) */
-    FL_CASE_PROB = 2,     /* rows of input 0 are probabilities */
-    FL_CASE_BINARY = 4,   /* float inputs after the first are 0 or 1 */
-    FL_CASE_UNIT = 8,     /* draw inputs in (0, 1) */
+    FL_CASE_POSITIVE = 1,  /* draw inputs in [0.5, 2) */
+    FL_CASE_PROB = 2,      /* rows of input 0 are probabilities */
+    FL_CASE_BINARY = 4,    /* float inputs after the first are 0 or 1 */
+    FL_CASE_UNIT = 8,      /* draw inputs in (0, 1) */
+    FL_CASE_NO_SLOPE = 16, /* what back gives is no slope, by intention */
 };
 
 struct fl_op {

@@ -158,7 +158,7 @@ class Fleet:
             _core.strategy_set(s, strategy._words_in(self))
         if isinstance(strategy, ModeStrategy):
             self._waits = strategy.get_program_config().wait_port
-        fuse(main, startup)
+        fuse(main)
         _core.fleet_distribute(self._ready(), s, main._handle, startup._handle)
         self._main, self._startup, self._origin_program = main, startup, main
         if not self.server_num() and self.worker_num() == 1:

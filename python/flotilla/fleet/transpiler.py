@@ -79,7 +79,7 @@ class DistributeTranspiler:
             self._tell(mode)
             gc.collect()  # a job that nobody holds any more makes room
             main = self.origin_program.clone()
-            fuse(main, self.startup_program)
+            fuse(main)
             self._handle = _core.transpile(
                 ir.ctx, role, self.trainer_id if role == _WORKER else 0,
                 pservers, n, mode, main._handle, self.startup_program._handle)

@@ -12,12 +12,19 @@ from .control import (Assert, BlockGuard, ConditionalBlock, IfElse, Print,
                       select_input, select_output, split_lod_tensor,
                       switch_case, while_loop)
 from .generated import describe as _describe, layers as _generated
+from .ids import (continuous_value_model, hash, lod_append, lod_reset,
+                  shard_index, unique, unique_with_counts)
 from .image import adaptive_pool2d, conv2d, pool2d
 from .io import (create_py_reader_by_data, data, double_buffer, py_reader,
                  read_file)
 from .loss import *
+from .maths import addcmul, label_smooth, log_softmax, logsumexp, prelu
 from .metric import accuracy, auc
 from .nn import *
+from .places import (cumsum, diag, eye, flip, has_inf, has_nan, index_select,
+                     isfinite, linspace, multiplex, pad, pad_constant_like,
+                     reverse, scatter_nd, scatter_nd_add, size, strided_slice,
+                     tril, triu, unstack)
 from .recurrent import DynamicRNN, StaticRNN
 from .schedule import *
 from .sequence import *

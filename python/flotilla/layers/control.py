@@ -109,7 +109,7 @@ class ConditionalBlock:
         inside = program.current_block()
         parent = program.block(inside.parent_idx)
         read, written = _traffic(inside)
-        scope = parent._temporary(f"{self.helper.name}.scope", "uint8")
+        scope = parent.create_var(dtype="uint8")
         parent.append_op(
             "conditional_block",
             inputs={"Cond": self.inputs, "Input": _outer_vars(parent, read)},

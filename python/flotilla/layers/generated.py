@@ -130,6 +130,29 @@ def gelu(x, approximate=False):
                                      attrs={"approximate": approximate})
 
 
+def selu(x, scale=None, alpha=None, name=None):
+    given = {"scale": scale, "alpha": alpha}
+    return LayerHelper("selu", name=name).apply(
+        "selu", {"X": x},
+        attrs={k: v for k, v in given.items() if v is not None})
+
+
+def erf(x):
+    return LayerHelper("erf").apply("erf", {"X": x})
+
+
+def mish(x, threshold=20, name=None):
+    if not threshold > 0:
+        raise ValueError(f"threshold of mish should be greater than 0, but "
+                         f"got {threshold}")
+    return LayerHelper("mish", name=name).apply(
+        "mish", {"X": x}, attrs={"threshold": threshold})
+
+
+def dot(x, y, name=None):
+    return LayerHelper("dot", name=name).apply("dot", {"X": x, "Y": y})
+
+
 def sign(x):
     return LayerHelper("sign").apply("sign", {"X": x})
 

@@ -120,6 +120,19 @@ def margin_rank_loss(label, left, right, margin=0.1, name=None):
         ("Out", "Activated"), {"margin": margin})
 
 
+def teacher_student_sigmoid_loss(input, label, soft_max_up_bound=15.0,
+                                 soft_max_lower_bound=-15.0):
+    """The loss of a click and of another model's score, which a label has."""
+    helper = LayerHelper("teacher_student_sigmoid_loss")
+    out = helper.create_variable(dtype=input.dtype)
+    helper.append_op("teacher_student_sigmoid_loss",
+                     inputs={"X": input, "Label": label}, outputs={"Y": out},
+                     attrs={"soft_max_up_bound": float(soft_max_up_bound),
+                            "soft_max_lower_bound":
+                                float(soft_max_lower_bound)})
+    return out
+
+
 def rank_loss(label, left, right, name=None):
     return LayerHelper("rank_loss", name=name).apply(
         "rank_loss", {"Left": left, "Right": right, "Label": label})

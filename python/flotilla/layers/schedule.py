@@ -3,10 +3,10 @@ import math
 
 from .. import ir
 from ..check import check_type
-from ..helper import LayerHelper
-from .generated import cos, elementwise_min, exp, floor
+from .control import Switch
+from .generated import ceil, cos, elementwise_min, exp, floor
 from .nn import autoincreased_step_counter
-from .tensor import cast, fill_constant
+from .tensor import assign, cast, create_global_var, fill_constant
 
 
 def _decay_step_counter(begin=0):
@@ -21,21 +21,6 @@ def _guard():
 
 def _number(value):
     return fill_constant([1], "float32", float(value))
-
-
-def _rate(kind, inner=None, **attrs):
-    """A schedule that is one operator of the library."""
-    helper = LayerHelper("learning_rate")
-    with _guard():
-        step = helper.create_variable_for_type_inference("int64", True)
-        helper.append_op("global_step", outputs={"Out": step})
-        out = helper.create_variable_for_type_inference("float32", True)
-        inputs = {"Step": step}
-        if inner is not None:
-            inputs["X"] = inner
-        helper.append_op(kind, inputs=inputs, outputs={"Out": out},
-                         attrs=attrs)
-    return out
 
 
 def _periods(decay_steps, staircase):
@@ -77,23 +62,50 @@ def polynomial_decay(learning_rate, decay_steps, end_learning_rate=0.0001,
                      power=1.0, cycle=False):
     """From learning_rate to end_learning_rate along a power, in
     decay_steps."""
-    if cycle:
-        return _rate("lr_polynomial_decay", learning_rate=learning_rate,
-                     decay_steps=decay_steps, power=power, cycle=True,
-                     end_learning_rate=end_learning_rate)
     with _guard():
-        step = elementwise_min(x=_decay_step_counter(),
-                               y=_number(decay_steps))
+        step = _decay_step_counter()
+        if cycle:
+            decay_steps = decay_steps * _cycles(step, decay_steps)
+        else:
+            step = elementwise_min(x=step, y=_number(decay_steps))
         return ((learning_rate - end_learning_rate) *
                 ((1 - step / decay_steps)**power) + end_learning_rate)
+
+
+def _cycles(step, decay_steps):
+    """How often decay_steps were begun, at least once."""
+    begun = ceil(step / decay_steps)
+    zero, one = _number(0.0), _number(1.0)
+    with Switch() as switch:
+        with switch.case(step == zero):
+            assign(one, begun)
+    return begun
+
+
+def _chosen(name):
+    """A rate that a switch assigns."""
+    return create_global_var(shape=[1], value=0.0, dtype="float32",
+                             persistable=True, name=name)
 
 
 def piecewise_decay(boundaries, values):
     """One value up to each boundary, and one behind the last."""
     if len(values) - len(boundaries) != 1:
         raise ValueError("len(values) - len(boundaries) should be 1")
-    return _rate("lr_piecewise_decay", boundaries=list(boundaries),
-                 values=[float(v) for v in values])
+    with _guard():
+        step = _decay_step_counter()
+        rate = _chosen("learning_rate")
+        with Switch() as switch:
+            for end, value in zip(boundaries, values):
+                border = fill_constant([1], "float32", float(end),
+                                       force_cpu=True)
+                value = _number(value)
+                with switch.case(step < border):
+                    assign(value, rate)
+            last = _number(values[-1])
+            with switch.default():
+                assign(last, rate)
+    return rate
 
 
 def cosine_decay(learning_rate, step_each_epoch, epochs):
@@ -107,7 +119,17 @@ def cosine_decay(learning_rate, step_each_epoch, epochs):
 
 def linear_lr_warmup(learning_rate, warmup_steps, start_lr, end_lr):
     """From start_lr to end_lr in warmup_steps, then learning_rate."""
-    if not isinstance(learning_rate, ir.Variable):
-        learning_rate = fill_constant([1], "float32", learning_rate)
-    return _rate("lr_linear_warmup", inner=learning_rate,
-                 warmup_steps=warmup_steps, start_lr=start_lr, end_lr=end_lr)
+    check_type(learning_rate, "learning_rate", (float, int, ir.Variable),
+               "linear_lr_warmup")
+    with _guard():
+        rate = _chosen("learning_rate_warmup")
+        step = _decay_step_counter()
+        with Switch() as switch:
+            with switch.case(step < warmup_steps):
+                assign(start_lr + (end_lr - start_lr) *
+                       (step / float(warmup_steps)), rate)
+            with switch.default():
+                if not isinstance(learning_rate, ir.Variable):
+                    learning_rate = _number(learning_rate)
+                assign(learning_rate, rate)
+    return rate

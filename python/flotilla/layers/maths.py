@@ -1,0 +1,64 @@
+"""Functions of numbers beyond those that follow from a descriptor."""
+from .. import types
+from ..helper import LayerHelper
+from ..initializer import Constant
+from .generated import elementwise_add, elementwise_mul, exp, log, reduce_sum
+
+
+def prelu(x, mode, param_attr=None, name=None):
+    """A rectifier whose slope below 0 is learned."""
+    sizes = {"all": [1], "channel": [1, x.shape[1], 1, 1],
+             "element": [1] + list(x.shape)[1:]}
+    if mode not in sizes:
+        raise ValueError("mode should be one of all, channel, element.")
+    helper = LayerHelper("prelu", param_attr=param_attr, name=name)
+    alpha = helper.create_parameter(helper.param_attr, sizes[mode], x.dtype,
+                                    default_initializer=Constant(0.25))
+    return helper.apply("prelu", {"X": x, "Alpha": alpha},
+                        attrs={"mode": mode})
+
+
+def label_smooth(label, prior_dist=None, epsilon=0.1, dtype="float32",
+                 name=None):
+    """Labels that are less sure of themselves."""
+    if not 0 <= epsilon <= 1:
+        raise ValueError("The value of epsilon must be between 0 and 1.")
+    label.stop_gradient = True
+    inputs = {"X": label}
+    if prior_dist is not None:
+        inputs["PriorDist"] = prior_dist
+    return LayerHelper("label_smooth", name=name).apply(
+        "label_smooth", inputs, attrs={"epsilon": float(epsilon)},
+        dtype=dtype)
+
+
+def log_softmax(input, axis=None, dtype=None, name=None):
+    """The logarithm of softmax."""
+    helper = LayerHelper("log_softmax", name=name)
+    if dtype is not None:
+        input = helper.apply("cast", {"X": input}, dtype=dtype,
+                             attrs={"in_dtype": input.dtype,
+                                    "out_dtype": types.var_type(dtype)})
+    share = helper.apply("softmax", {"X": input},
+                         attrs={"axis": -1 if axis is None else axis})
+    return helper.apply("log", {"X": share})
+
+
+def logsumexp(x, dim=None, keepdim=False, out=None, name=None):
+    """The logarithm of the sum of exp(x)."""
+    total = reduce_sum(exp(x, name), dim=dim, keep_dim=keepdim)
+    if out is None:
+        return log(total, name)
+    LayerHelper("logsumexp", name=name).append_op(
+        "log", inputs={"X": total}, outputs={"Out": out})
+    return out
+
+
+def addcmul(input, tensor1, tensor2, value=1.0, out=None, name=None):
+    """input + value * tensor1 * tensor2."""
+    found = elementwise_add(input, elementwise_mul(tensor1, tensor2) * value)
+    if out is None:
+        return found
+    LayerHelper("addcmul", name=name).append_op(
+        "assign", inputs={"X": found}, outputs={"Out": out})
+    return out
