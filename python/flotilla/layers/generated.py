@@ -131,6 +131,7 @@ def gelu(x, approximate=False):
 
 
 def selu(x, scale=None, alpha=None, name=None):
+    """scale * x, or scale * alpha * (exp(x) - 1) below 0."""
     given = {"scale": scale, "alpha": alpha}
     return LayerHelper("selu", name=name).apply(
         "selu", {"X": x},

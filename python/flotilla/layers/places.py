@@ -40,6 +40,7 @@ def reverse(x, axis):
 
 
 def flip(input, dims, name=None):
+    """The same as reverse, for a list of axes."""
     check_type(input, "X", ir.Variable, "flip")
     check_type(dims, "dims", (list, tuple), "flip")
     assert len(dims) > 0, "flip: there are no dims"
@@ -48,6 +49,7 @@ def flip(input, dims, name=None):
 
 
 def pad(x, paddings, pad_value=0.0, name=None):
+    """x with pad_value around it."""
     return LayerHelper("pad", name=name).apply(
         "pad", {"X": x}, attrs={"paddings": list(paddings),
                                 "pad_value": float(pad_value)})
@@ -83,6 +85,7 @@ def multiplex(inputs, index):
 
 
 def index_select(input, index, dim=0):
+    """The places of an axis that index lists."""
     check_type(input, "input", ir.Variable, "index_select")
     check_type(index, "index", ir.Variable, "index_select")
     return LayerHelper("index_select").apply(
@@ -98,6 +101,7 @@ def scatter_nd_add(ref, index, updates, name=None):
 
 
 def scatter_nd(index, updates, shape, name=None):
+    """Zeros with updates added at the places that index names."""
     return scatter_nd_add(zeros(shape, updates.dtype), index, updates, name)
 
 
@@ -111,14 +115,17 @@ def _found(kind, x):
 
 
 def isfinite(x):
+    """Whether all numbers are finite."""
     return _found("isfinite", x)
 
 
 def has_inf(x):
+    """Whether one of the numbers is infinite."""
     return _found("isinf", x)
 
 
 def has_nan(x):
+    """Whether one of the numbers is not a number."""
     return _found("isnan", x)
 
 
@@ -185,6 +192,7 @@ def tril(input, diagonal=0, name=None):
 
 
 def triu(input, diagonal=0, name=None):
+    """The upper triangle of each matrix."""
     return _triangle("triu", input, diagonal, name)
 
 
