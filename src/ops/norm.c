@@ -64,7 +64,22 @@ static size_t start_of(const vectors *v, size_t i)
     {                                                                          \
         fl_vec_##t()->scale(dx + s.lo, 2 * *g, x + s.lo, 0, s.hi - s.lo);      \
     }
+#define L1_KERNELS(T, t)                                                       \
+    static void l1_##t(T *out, const T *x, size_t n)                           \
+    {                                                                          \
+        double sum = 0;                                                        \
+                                                                               \
+        for (size_t i = 0; i < n; i++)                                         \
+            sum += fabs((double)x[i]);                                         \
+        *out = (T)sum;                                                         \
+    }                                                                          \
+    static void l1_back_##t(T *dx, const T *x, const T *g, fl_span s)          \
+    {                                                                          \
+        for (size_t i = s.lo; i < s.hi; i++)                                   \
+            dx[i] = x[i] > 0 ? *g : x[i] < 0 ? -*g : 0;                        \
+    }
 FL_FLOATS(KERNELS)
+FL_FLOATS(L1_KERNELS)
 
 /* --- norm ----------------------------------------------------------------- */
 
@@ -152,7 +167,7 @@ const fl_op fl_op_norm = {
     .n_cases = FL_LEN(norm_cases),
 };
 
-/* --- squared_l2_norm ------------------------------------------------------ */
+/* --- squared_l2_norm, l1_norm --------------------------------------------- */
 
 enum { SQUARE };
 
@@ -185,6 +200,25 @@ static fl_status square_back(fl_op_ctx *c)
     return FL_OK;
 }
 
+static fl_status l1_run(fl_op_ctx *c)
+{
+    FL_BY_FLOAT(c, X, l1, fl_out(c, SQUARE), fl_in(c, X),
+                (size_t)fl_tensor_numel(fl_in_t(c, X)));
+    return FL_OK;
+}
+
+static fl_status l1_back(fl_op_ctx *c)
+{
+    fl_tensor *dx = fl_din_t(c, X);
+
+    if (dx && fl_dout_t(c, SQUARE))
+        FL_BY_FLOAT(c, X, l1_back, dx->data, fl_in(c, X), fl_dout(c, SQUARE),
+                    fl_op_span(c, (size_t)fl_tensor_numel(dx)));
+    else
+        fl_din_zero(c, X);
+    return FL_OK;
+}
+
 static const fl_op_case square_cases[] = {
     { .in = { "f32[1]" } },
     { .in = { "f32[33,7]" } },
@@ -200,6 +234,19 @@ const fl_op fl_op_squared_l2_norm = {
     .infer = square_infer,
     .run = square_run,
     .back = square_back,
+    .back_uses = FL_USES_IN(X),
+    .cases = square_cases,
+    .n_cases = FL_LEN(square_cases),
+};
+
+const fl_op fl_op_l1_norm = {
+    .name = "l1_norm",
+    .doc = "Out = the sum of |X| over all elements, of shape [1]",
+    .in = { { "X", 0 } },
+    .out = { { "Out", 0 } },
+    .infer = square_infer,
+    .run = l1_run,
+    .back = l1_back,
     .back_uses = FL_USES_IN(X),
     .cases = square_cases,
     .n_cases = FL_LEN(square_cases),

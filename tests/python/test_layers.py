@@ -75,6 +75,46 @@ class Layers(NetCase):
                            y=np.array([[0], [1]]))
         self.assertEqual(float(got[0]), 1.0)
 
+    def test_a_batch_is_shuffled_anew_in_each_step(self):
+        from flotilla import contrib
+        x = fl.layers.data("x", [1])
+        out = contrib.shuffle_batch(x, 7)
+        exe, scope = fl.Executor(), fl.Scope()
+        exe.run(self.startup, scope=scope)
+        rows = np.arange(20, dtype="float32").reshape(20, 1)
+        first, second = (exe.run(self.main, feed={"x": rows},
+                                 fetch_list=[out], scope=scope)[0][:, 0]
+                         for _ in range(2))
+        self.assertEqual(sorted(first), list(range(20)))
+        self.assertNotEqual(list(first), list(second))
+
+    def test_sums_of_a_job_of_clicks_grow_from_batch_to_batch(self):
+        from flotilla import contrib
+        p, clicks = (fl.layers.data(n, [1]) for n in "pc")
+        sums = contrib.ctr_metric_bundle(p, clicks)
+        exe, scope = fl.Executor(), fl.Scope()
+        exe.run(self.startup, scope=scope)
+        feed = {"p": np.full((3, 1), 0.5, "float32"),
+                "c": np.array([[1], [0], [1]], "float32")}
+        for batch in (1, 2):
+            found = exe.run(self.main, feed=feed, fetch_list=list(sums),
+                            scope=scope)
+            want = np.array([0.75, 1.5, 1.5, 3 / (1 + np.exp(-0.5)), 2, 3])
+            np.testing.assert_allclose([float(v[0]) for v in found],
+                                       batch * want, rtol=1e-6)
+
+    def test_rows_of_ids_are_added_up_over_sequences(self):
+        from flotilla import contrib
+        ids = fl.layers.data("ids", [1], dtype="int64", lod_level=1)
+        out = contrib.fused_embedding_seq_pool(
+            ids, [9, 2], param_attr=fl.ParamAttr(
+                initializer=fl.initializer.Constant(2.0)))
+        fed = fl.create_lod_tensor(np.array([[1], [2], [3]]), [[1, 2]])
+        np.testing.assert_array_equal(self.compute(out, ids=fed),
+                                      [[2, 2], [4, 4]])
+        self.assertEqual([p.name for p in self.main.all_parameters()],
+                         ["fused_embedding_seq_pool_0.w_0"])
+
 
 if __name__ == "__main__":
     unittest.main()

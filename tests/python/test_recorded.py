@@ -303,6 +303,23 @@ LAYERS = {
 for _name, _layer in LAYERS.items():
     CASES["layer " + _name] = _layer
 
+CONTRIB = {
+    "tdm_child": lambda c: c.tdm_child(x("i", (1,), "int32"), 10, 2),
+    "tdm_sampler": lambda c: c.tdm_sampler(x("i", (1,), "int32"), [0, 1, 2],
+                                           [2, 3, 4], 4),
+    "tdm_sampler in one": lambda c: c.tdm_sampler(
+        x("i", (1,), "int32"), [1, 1], [2, 4], 4, output_positive=False,
+        output_list=False, seed=3),
+    "partial_concat": lambda c: c.partial_concat([x(), x("z")], 1, 2),
+    "partial_sum": lambda c: c.partial_sum([x(), x("z")], 1, 2),
+    "ctr_metric_bundle": lambda c: c.ctr_metric_bundle(
+        x(shape=(1,)), y(dtype="float32")),
+    "decay beside": lambda c: fluid.contrib.extend_with_decoupled_weight_decay(
+        O.SGD)(weight_decay=.01, learning_rate=.1).minimize(net()),
+}
+for _name, _layer in CONTRIB.items():
+    CASES["contrib " + _name] = lambda of=_layer: of(fluid.contrib.layers)
+
 ARITHMETIC = {
     "1 - a": lambda a: 1 - a, "a - 1.5": lambda a: a - 1.5,
     "2 * a": lambda a: 2 * a, "a / 2": lambda a: a / 2,
