@@ -75,18 +75,13 @@ class Layers(NetCase):
                            y=np.array([[0], [1]]))
         self.assertEqual(float(got[0]), 1.0)
 
-    def test_a_batch_is_shuffled_anew_in_each_step(self):
+    def test_a_batch_is_shuffled_row_by_row(self):
         from flotilla import contrib
-        x = fl.layers.data("x", [1])
-        out = contrib.shuffle_batch(x, 7)
-        exe, scope = fl.Executor(), fl.Scope()
-        exe.run(self.startup, scope=scope)
-        rows = np.arange(20, dtype="float32").reshape(20, 1)
-        first, second = (exe.run(self.main, feed={"x": rows},
-                                 fetch_list=[out], scope=scope)[0][:, 0]
-                         for _ in range(2))
-        self.assertEqual(sorted(first), list(range(20)))
-        self.assertNotEqual(list(first), list(second))
+        out = contrib.shuffle_batch(fl.layers.data("x", [2]), 7)
+        rows = np.arange(20, dtype="float32").reshape(10, 2)
+        found, = self.run_for(out, x=rows)
+        self.assertEqual(sorted(map(tuple, found)), list(map(tuple, rows)))
+        self.assertNotEqual(list(map(tuple, found)), list(map(tuple, rows)))
 
     def test_sums_of_a_job_of_clicks_grow_from_batch_to_batch(self):
         from flotilla import contrib
@@ -109,8 +104,9 @@ class Layers(NetCase):
         out = contrib.fused_embedding_seq_pool(
             ids, [9, 2], param_attr=fl.ParamAttr(
                 initializer=fl.initializer.Constant(2.0)))
-        fed = fl.create_lod_tensor(np.array([[1], [2], [3]]), [[1, 2]])
-        np.testing.assert_array_equal(self.compute(out, ids=fed),
+        fed = fl.create_lod_tensor(np.array([[1], [2], [3]]), [[1, 2]],
+                                   fl.CPUPlace())
+        np.testing.assert_array_equal(self.run_for(out, ids=fed)[0],
                                       [[2, 2], [4, 4]])
         self.assertEqual([p.name for p in self.main.all_parameters()],
                          ["fused_embedding_seq_pool_0.w_0"])
