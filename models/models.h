@@ -51,7 +51,7 @@ enum model_use {
     MODEL_NEGATIVES = 32,
     MODEL_ENCODER = 64,
     MODEL_CTR = 128,
-    MODEL_LABEL = 512, /* named, where the network alone is known */
+    MODEL_LABEL = 1024,  /* named, where the network alone is known */
     MODEL_COLUMNS = 256, /* any, where a format or features describe them */
     MODEL_NEEDS_COLUMNS = 512 /* and has none of its own */
 };

@@ -129,26 +129,26 @@ static const fl_slot slots[] = { { .name = "label", .width = 1 },
                                  { .name = "ids" } };
 
 static bool read_line(void *state, const char *at, const char *end,
-                      fl_record *r)
+                      fl_format_record *r)
 {
     uint64_t ids[IDS_MAX], label = at < end && *at == '1';
     size_t n = 0;
 
     (void)state;
     if (end - at < 3 || at[1] != ' ' || (*at != '0' && *at != '1'))
-        return fl_record_bad(r, "it does not begin with 0 or 1 and a blank");
+        return fl_format_bad(r, "it does not begin with 0 or 1 and a blank");
     for (at++; at < end; n++) {
         char *next;
 
         if (n == IDS_MAX)
-            return fl_record_bad(r, "more than %d ids", IDS_MAX);
+            return fl_format_bad(r, "more than %d ids", IDS_MAX);
         ids[n] = strtoull(at + 1, &next, 10);
         if (next == at + 1 || next > end || (next < end && *next != ','))
-            return fl_record_bad(r, "id %zu is no number", n + 1);
+            return fl_format_bad(r, "id %zu is no number", n + 1);
         at = next;
     }
-    fl_record_ids(r, LABEL, &label, 1);
-    fl_record_ids(r, IDS, ids, n);
+    fl_format_put_ids(r, LABEL, &label, 1);
+    fl_format_put_ids(r, IDS, ids, n);
     return true;
 }
 

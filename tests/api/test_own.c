@@ -96,7 +96,7 @@ static const fl_slot slots[] = { { .name = "one", .width = 1 },
                                  { .name = "x", .kind = FL_SLOT_FLOATS } };
 
 static bool faulty_line(void *state, const char *at, const char *end,
-                        fl_record *r)
+                        fl_format_record *r)
 {
     static const uint64_t ids[] = { 1, 2 };
     static const float x[] = { 0.5F, 0.25F };
@@ -107,12 +107,12 @@ static bool faulty_line(void *state, const char *at, const char *end,
         return true;
     if (what == '?')
         return false;
-    fl_record_floats(r, 1, x, 2);
-    fl_record_ids(r, what == 'k' ? 1 : 0, ids, what == 'n' ? 2 : 1);
+    fl_format_put_floats(r, 1, x, 2);
+    fl_format_put_ids(r, what == 'k' ? 1 : 0, ids, what == 'n' ? 2 : 1);
     if (what == 't')
-        fl_record_ids(r, 0, ids, 1);
+        fl_format_put_ids(r, 0, ids, 1);
     if (what == 's')
-        fl_record_ids(r, 7, ids, 1);
+        fl_format_put_ids(r, 7, ids, 1);
     return true;
 }
 

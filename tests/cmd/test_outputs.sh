@@ -132,6 +132,7 @@ fi
 
 # a_file_that_may_not_grow_leaves_the_old_one
 for writer in $writers; do
+    [ "$writer" != draw ] || continue # the layout itself needs a file
     echo old >"$dir/small"
     (trap '' XFSZ; ulimit -f 1; write "$dir/small") && fail 'no failure'
     expect_full "$dir/small"

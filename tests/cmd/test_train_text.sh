@@ -62,7 +62,10 @@ done
 # every_built_in_model_is_written_and_read
 echo 'not a record' >strange
 for m in $("$flotilla" help train | sed -n '/^Models:/,/^$/s/^  \([a-z0-9_]*\) .*/\1/p'); do
-    [ $m != word2vec ] || continue # its format needs a file of words
+    case $m in
+    word2vec) continue ;; # its format needs a file of words
+    lr | mf) continue ;;  # they have no columns of their own
+    esac
     "$flotilla" train $m --dump-program $m.txt >said 2>&1 ||
         fail "$m is not written: $(cat said)"
     "$flotilla" train $m.txt --data strange >said 2>&1

@@ -26,17 +26,17 @@ typedef struct fl_format_option {
 } fl_format_option;
 
 /* The record of a line, while it is read. */
-typedef struct fl_record fl_record;
+typedef struct fl_format_record fl_format_record;
 
 /* The n values of a slot (its number in the descriptor), once per line at most.
    They are copied. */
-FL_API void fl_record_ids(fl_record *r, size_t slot, const uint64_t *ids,
-                          size_t n);
-FL_API void fl_record_floats(fl_record *r, size_t slot, const float *x,
-                             size_t n);
+FL_API void fl_format_put_ids(fl_format_record *r, size_t slot,
+                              const uint64_t *ids, size_t n);
+FL_API void fl_format_put_floats(fl_format_record *r, size_t slot,
+                                 const float *x, size_t n);
 
 /* Why the line is not good; always false, for the line function to return. */
-FL_API bool fl_record_bad(fl_record *r, const char *fmt, ...)
+FL_API bool fl_format_bad(fl_format_record *r, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
 typedef struct fl_format_def {
@@ -56,8 +56,9 @@ typedef struct fl_format_def {
     void (*close)(void *state);
     /* A line [at, end), without its newline. Puts the values of the record; a
        line that puts none has no record (a comment). Called by several threads
-       at a time. False: see fl_record_bad. */
-    bool (*line)(void *state, const char *at, const char *end, fl_record *r);
+       at a time. False: see fl_format_bad. */
+    bool (*line)(void *state, const char *at, const char *end,
+                 fl_format_record *r);
 } fl_format_def;
 
 /* For all data sets of this process. The descriptor and all it points to must

@@ -28,7 +28,7 @@ typedef struct part {
     bool given;
 } part;
 
-struct fl_record {
+struct fl_format_record {
     const own_parser *own;
     FL_VEC(uint32_t) words;
     part parts[FL_FORMAT_SLOTS_MAX];
@@ -39,7 +39,7 @@ struct fl_record {
 
 /* --- what a line function calls ------------------------------------------- */
 
-bool fl_record_bad(fl_record *r, const char *fmt, ...)
+bool fl_format_bad(fl_format_record *r, const char *fmt, ...)
 {
     char why[FL_BAD_REASON_MAX];
     va_list args;
@@ -53,23 +53,23 @@ bool fl_record_bad(fl_record *r, const char *fmt, ...)
     return false;
 }
 
-static bool may_put(fl_record *r, size_t slot, fl_slot_kind kind)
+static bool may_put(fl_format_record *r, size_t slot, fl_slot_kind kind)
 {
     const fl_format_def *def = r->own->def;
 
     if (slot >= def->n_slots)
-        return fl_record_bad(r, "format %s puts slot %zu, but has %zu",
+        return fl_format_bad(r, "format %s puts slot %zu, but has %zu",
                              def->name, slot, def->n_slots);
     if (def->slots[slot].kind != kind)
-        return fl_record_bad(r, "format %s puts values of another kind into %s",
+        return fl_format_bad(r, "format %s puts values of another kind into %s",
                              def->name, def->slots[slot].name);
     if (r->parts[slot].given)
-        return fl_record_bad(r, "format %s puts %s twice", def->name,
+        return fl_format_bad(r, "format %s puts %s twice", def->name,
                              def->slots[slot].name);
     return true;
 }
 
-static void put(fl_record *r, size_t slot, const void *values, size_t n)
+static void put(fl_format_record *r, size_t slot, const void *values, size_t n)
 {
     size_t n_words = n * fl_slot_bytes(&r->own->def->slots[slot]) / 4;
     const char *at = values;
@@ -84,13 +84,15 @@ static void put(fl_record *r, size_t slot, const void *values, size_t n)
     }
 }
 
-void fl_record_ids(fl_record *r, size_t slot, const uint64_t *ids, size_t n)
+void fl_format_put_ids(fl_format_record *r, size_t slot, const uint64_t *ids,
+                       size_t n)
 {
     if (may_put(r, slot, FL_SLOT_IDS))
         put(r, slot, ids, n);
 }
 
-void fl_record_floats(fl_record *r, size_t slot, const float *x, size_t n)
+void fl_format_put_floats(fl_format_record *r, size_t slot, const float *x,
+                          size_t n)
 {
     if (may_put(r, slot, FL_SLOT_FLOATS))
         put(r, slot, x, n);
@@ -126,7 +128,7 @@ static void own_close(fl_parser *p)
 
 /* Each slot that is wanted has as many values as it should, and ids that it may
    have. */
-static bool check_slots(const fl_parser *p, const fl_record *r)
+static bool check_slots(const fl_parser *p, const fl_format_record *r)
 {
     const own_parser *own = p->state;
 
@@ -150,7 +152,8 @@ static bool check_slots(const fl_parser *p, const fl_record *r)
     return true;
 }
 
-static void pack(const fl_parser *p, const fl_record *r, fl_row_writer *w)
+static void pack(const fl_parser *p, const fl_format_record *r,
+                 fl_row_writer *w)
 {
     const own_parser *own = p->state;
     uint32_t ragged = 0;
@@ -170,7 +173,7 @@ static void pack(const fl_parser *p, const fl_record *r, fl_row_writer *w)
     }
 }
 
-static bool write_record(const fl_parser *p, const fl_record *r,
+static bool write_record(const fl_parser *p, const fl_format_record *r,
                          fl_row_writer *w, fl_status *st)
 {
     if (!check_slots(p, r))
@@ -187,11 +190,11 @@ static bool own_line(const fl_parser *p, const fl_line *l, fl_row_writer *w,
                      fl_bad *bad, fl_status *st)
 {
     const own_parser *own = p->state;
-    fl_record r = { .own = own, .bad = bad };
+    fl_format_record r = { .own = own, .bad = bad };
     bool good = own->def->line(own->state, l->at, l->end, &r);
 
     if (!good && !r.is_bad)
-        fl_record_bad(&r, "format %s does not take it", own->def->name);
+        fl_format_bad(&r, "format %s does not take it", own->def->name);
     good = !r.is_bad && (!r.n_given || write_record(p, &r, w, st));
     fl_vec_release(&r.words);
     return good;
