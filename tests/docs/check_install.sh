@@ -26,6 +26,34 @@ ${CC:-cc} first.c -o first $flags || exit 1
 LD_LIBRARY_PATH=$lib ./first || exit 1
 "$stage$prefix/bin/flotilla" version || exit 1
 
+# The networks that come with it, as a library and to copy.
+cat >"$stage/net.c" <<'END'
+#include <flotilla/models/models.h>
+#include <stdio.h>
+int main(void)
+{
+    model_net net = { 0 };
+    fl_ctx *c;
+
+    if (fl_ctx_new(&c) ||
+        model_find("ctr_dnn")->build(c, &(model_args){ 0 }, &net))
+        return printf("FAIL %s\n", fl_last_error());
+    printf("%zu feeds\n", net.n_feeds);
+    fl_ctx_free(c);
+    return 0;
+}
+END
+flags=$(PKG_CONFIG_PATH=$lib/pkgconfig pkg-config \
+    --define-variable=prefix="$stage$prefix" --cflags --libs flotilla-models) ||
+    exit 1
+# shellcheck disable=SC2086
+${CC:-cc} net.c -o net $flags -lm || exit 1
+LD_LIBRARY_PATH=$lib ./net || exit 1
+[ -f "$stage$prefix/share/flotilla/models/deepfm.c" ] || {
+    echo "FAIL the networks are not there to copy"
+    exit 1
+}
+
 # The same files in a place of one's own; only the packaged file differs, and
 # configuring is enough to write it.
 own=$stage/own
