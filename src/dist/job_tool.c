@@ -38,7 +38,7 @@ static fl_status serve(const fl_ctx *c, const fl_endpoints *e,
     o.ops = &fl_ops;
     FL_TRY(fl_server_check_door(&o));
     FL_TRY(fl_server_new(&s, e->net, NULL, &o));
-    st = fl_err_ctx(fl_server_wait(s), "server %d", a->rank);
+    st = fl_err_ctx(fl_server_serve(s), "server %d", a->rank);
     fl_err_save(&why, st);
     fl_server_free(s);
     return st ? fl_err_restore(&why) : FL_OK;

@@ -4,7 +4,6 @@
 #include <inttypes.h>
 
 #include "base/alloc.h"
-#include "base/interrupt.h"
 #include "base/log.h"
 #include "conf/patience.h"
 #include "mode/own_server.h"
@@ -542,25 +541,6 @@ static fl_status check_blocks(const fl_dist *d, int rank, const fl_store *s)
     return FL_OK;
 }
 
-static void stop_server(void *server)
-{
-    fl_server_stop(server);
-}
-
-/* Until its job is over; an interruption ends the job in order. */
-static fl_status wait_for_server(fl_server *s)
-{
-    fl_interruptible me = { .kind = FL_INTERRUPT_SOON,
-                            .stop = stop_server,
-                            .arg = s };
-    fl_status st;
-
-    fl_interruptible_enter(&me);
-    st = fl_server_wait(s);
-    fl_interruptible_leave(&me);
-    return st;
-}
-
 static fl_status serve_by(const fl_cluster *c, const fl_server_options *o)
 {
     fl_server *s;
@@ -571,7 +551,7 @@ static fl_status serve_by(const fl_cluster *c, const fl_server_options *o)
     FL_TRY(fl_server_new(&s, c->a.net, NULL, o));
     st = check_blocks(c->a.dist, o->rank, fl_server_store(s));
     if (!st)
-        st = wait_for_server(s);
+        st = fl_server_serve(s);
     fl_err_save(&why, fl_err_ctx(st, "server %d", o->rank));
     fl_server_free(s);
     return st ? fl_err_restore(&why) : FL_OK;

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/interrupt.h"
 #include "ckpt/remote.h"
 #include "ps/job_file.h"
 
@@ -126,6 +127,22 @@ void fl_server_stop(fl_server *s)
     fl_lock(&s->mu);
     fl_server_end_asked(s, "its owner");
     fl_unlock(&s->mu);
+}
+
+static void stop(void *server)
+{
+    fl_server_stop(server);
+}
+
+fl_status fl_server_serve(fl_server *s)
+{
+    fl_interruptible me = { .kind = FL_INTERRUPT_SOON, .stop = stop, .arg = s };
+    fl_status st;
+
+    fl_interruptible_enter(&me);
+    st = fl_server_wait(s);
+    fl_interruptible_leave(&me);
+    return st;
 }
 
 static void end_early(fl_server *s, const char *why)

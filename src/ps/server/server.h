@@ -48,6 +48,9 @@ fl_status fl_server_new(fl_server **out, fl_net *net, fl_loop *loop,
    over. */
 FL_MUST_CHECK
 fl_status fl_server_wait(fl_server *s);
+/* The same; an interruption asks for the end. */
+FL_MUST_CHECK
+fl_status fl_server_serve(fl_server *s);
 /* The same as soon as the result is known: last words are on their way, and it
    goes on to answer. */
 FL_MUST_CHECK
