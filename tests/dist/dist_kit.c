@@ -689,6 +689,30 @@ void kit_train(const kit_job *j, kit_end *out)
             fail_msg("member %d: %s", i, texts[i]);
 }
 
+fl_status kit_do_nothing(kit_trainer *t, void *arg)
+{
+    (void)t;
+    (void)arg;
+    return FL_OK;
+}
+
+void kit_begin_with(kit_job like, const char *dir, const char *mode,
+                    int n_servers, kit_model *out)
+{
+    kit_text texts[KIT_MEMBERS] = { 0 };
+    kit_end end;
+
+    memset(&end, 0, sizeof(end));
+    like.mode = mode;
+    like.n_servers = n_servers;
+    like.model = dir;
+    kit_run(&like, kit_do_nothing, NULL, &end, texts);
+    for (int i = 0; i < KIT_MEMBERS; i++)
+        if (texts[i][0])
+            fail_msg("member %d: %s", i, texts[i]);
+    *out = end.model;
+}
+
 /* --- addresses ------------------------------------------------------------ */
 
 void kit_addresses(char *out, size_t cap, int n)

@@ -132,6 +132,13 @@ typedef char kit_text[512];
 void kit_run(const kit_job *j, kit_work work, void *arg, kit_end *out,
              kit_text texts[KIT_MEMBERS]);
 
+/* Work of trainers that only come and leave. */
+fl_status kit_do_nothing(kit_trainer *t, void *arg);
+/* The values of a job like this one, in another mode and on so many servers, when
+   it begins with the model in dir. */
+void kit_begin_with(kit_job like, const char *dir, const char *mode,
+                    int n_servers, kit_model *out);
+
 /* One member alone, for tests that put it into a process of its own: server
    `rank` or trainer `rank` of the job with these servers. */
 typedef enum kit_role { KIT_SERVER, KIT_TRAINER } kit_role;

@@ -130,6 +130,14 @@ void procs_end(procs *p)
             fail_msg("member %d: %s", i, p->texts[i]);
 }
 
+void procs_begin_with(procs p, const char *dir)
+{
+    p.work = kit_do_nothing;
+    p.kit.model = dir;
+    procs_start(&p);
+    procs_end(&p);
+}
+
 /* --- storage that members do not share ------------------------------------ */
 
 bool procs_hide(const char *path)

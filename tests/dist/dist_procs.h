@@ -37,6 +37,8 @@ int procs_wait(procs *p, int member);
 void procs_kill(procs *p, int member);
 /* All that are left end well. */
 void procs_end(procs *p);
+/* This job begins with the model in dir, does nothing and ends well. */
+void procs_begin_with(procs p, const char *dir);
 
 /* --- storage that members do not share ------------------------------------ */
 

@@ -132,18 +132,6 @@ static const kit_job sync_job = { .mode = "sync",
                                   .words = "learning_rate=0.05",
                                   .settings = { { "min_block_size", "16" } } };
 
-static void begin_with(kit_job j, const char *dir, const char *mode,
-                       int n_servers, kit_model *out)
-{
-    kit_end end;
-
-    j.mode = mode;
-    j.n_servers = n_servers;
-    j.model = dir;
-    live(&j, &(hours){ 0 }, &end);
-    *out = end.model;
-}
-
 /* --- tests ---------------------------------------------------------------- */
 
 /* In mode geo trainers exchange once more before the second save. */
@@ -160,10 +148,11 @@ static void every_mode_makes_chains_that_are_what_the_job_has(void **state)
         new_dir(all);
         live(&j, &h, NULL);
         assert_int_equal(chain_len(deltas), HOURS - 1);
-        begin_with(j, strcmp(j.mode, "geo") ? all : deltas, "sync", 1, &whole);
+        kit_begin_with(j, strcmp(j.mode, "geo") ? all : deltas, "sync", 1,
+                       &whole);
         for (size_t k = 0; mode_name(k); k++) {
-            begin_with(j, deltas, mode_name(k), 1 + (int)(k % SERVERS_MAX),
-                       &chain);
+            kit_begin_with(j, deltas, mode_name(k), 1 + (int)(k % SERVERS_MAX),
+                           &chain);
             assert_memory_equal(&chain, &whole, sizeof(whole));
         }
     }
@@ -229,7 +218,7 @@ static void servers_go_on_with_the_chain_that_they_loaded(void **state)
     live(&j, &second, NULL);
     assert_string_equal(second.saved[0].base, first.saved[1].version);
     assert_int_equal(chain_len(deltas), 2);
-    begin_with(sync_job, deltas, "sync", 2, &loaded);
+    kit_begin_with(sync_job, deltas, "sync", 2, &loaded);
     assert_memory_equal(&loaded, &whole.model, sizeof(loaded));
 }
 
@@ -313,7 +302,7 @@ static void every_mode_makes_deltas_by_itself_while_it_trains(void **state)
         for (int k = 0; k < KIT_MEMBERS; k++)
             assert_string_equal(texts[k], "");
         assert_true(chain_len(dir) > 0);
-        begin_with(j, dir, "sync", 1, &model);
+        kit_begin_with(j, dir, "sync", 1, &model);
     }
 }
 

@@ -103,31 +103,6 @@ static procs new_job(plan *p)
     return j;
 }
 
-static fl_status do_nothing(kit_trainer *t, void *arg)
-{
-    (void)t;
-    (void)arg;
-    return FL_OK;
-}
-
-/* The values that a job of so many servers has after loading it. */
-static void load(const procs *like, const char *dir, int n_servers,
-                 kit_model *out)
-{
-    kit_job j = like->kit;
-    kit_text texts[KIT_MEMBERS] = { 0 };
-    kit_end end;
-
-    memset(&end, 0, sizeof(end));
-    j.model = dir;
-    j.n_servers = n_servers;
-    kit_run(&j, do_nothing, NULL, &end, texts);
-    for (int i = 0; i < KIT_MEMBERS; i++)
-        if (texts[i][0])
-            fail_msg("member %d: %s", i, texts[i]);
-    *out = end.model;
-}
-
 /* What the same job saves where all servers see it. */
 static void expect_like_shared(const procs *like, const char *dir)
 {
@@ -141,8 +116,8 @@ static void expect_like_shared(const procs *like, const char *dir)
     j.arg = &p;
     procs_start(&j);
     procs_end(&j);
-    load(like, other, 2, &here);
-    load(like, dir, 3, &there);
+    kit_begin_with(like->kit, other, like->kit.mode, 2, &here);
+    kit_begin_with(like->kit, dir, like->kit.mode, 3, &there);
     assert_memory_equal(&here, &there, sizeof(here));
 }
 

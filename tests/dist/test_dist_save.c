@@ -165,18 +165,6 @@ static void all_trainers_may_ask_for_one_save(void **state)
     fl_version_close(v);
 }
 
-static void begin_with(kit_job j, const char *dir, const char *mode,
-                       int n_servers, kit_model *out)
-{
-    kit_end end;
-
-    j.mode = mode;
-    j.n_servers = n_servers;
-    j.model = dir;
-    live_day(&j, &(day){ 0 }, &end);
-    *out = end.model;
-}
-
 /* What one mode has saved another begins with. In mode geo a trainer that leaves
    still brings some of its differences. */
 static void every_mode_begins_with_what_any_mode_has_saved(void **state)
@@ -189,12 +177,12 @@ static void every_mode_begins_with_what_any_mode_has_saved(void **state)
         kit_end first;
 
         live_day(&j, &(day){ .to = DAY, .save = dir, .meets = true }, &first);
-        begin_with(j, dir, "sync", 1, &saved);
+        kit_begin_with(j, dir, "sync", 1, &saved);
         if (strcmp(j.mode, "geo"))
             assert_memory_equal(&saved, &first.model, sizeof(saved));
         for (size_t k = 0; mode_name(k); k++) {
-            begin_with(j, dir, mode_name(k), 1 + (int)(k % SERVERS_MAX),
-                       &model);
+            kit_begin_with(j, dir, mode_name(k), 1 + (int)(k % SERVERS_MAX),
+                           &model);
             assert_memory_equal(&model, &saved, sizeof(saved));
         }
     }

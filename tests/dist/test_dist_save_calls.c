@@ -127,21 +127,10 @@ static fl_status save_scores(kit_trainer *t, const char *dir)
     return kit_save_scores(t->exe, fl_default_main_program(t->ctx), dir);
 }
 
-static fl_status do_nothing(kit_trainer *t, void *arg)
-{
-    (void)t;
-    (void)arg;
-    return FL_OK;
-}
-
 /* Another job begins with it, and ends well. */
 static void begin_with(board *b)
 {
-    procs p = new_job("sync", b, do_nothing);
-
-    p.kit.model = b->dir;
-    procs_start(&p);
-    procs_end(&p);
+    procs_begin_with(new_job("sync", b, NULL), b->dir);
 }
 
 static void score(board *b)

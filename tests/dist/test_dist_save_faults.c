@@ -73,21 +73,10 @@ static void expect_whole(const char *dir)
     fl_version_close(v);
 }
 
-static fl_status do_nothing(kit_trainer *t, void *arg)
-{
-    (void)t;
-    (void)arg;
-    return FL_OK;
-}
-
 /* Another job begins with what is there, and ends well. */
 static void expect_loads(board *b)
 {
-    procs p = new_job("sync", b, do_nothing);
-
-    p.kit.model = b->dir;
-    procs_start(&p);
-    procs_end(&p);
+    procs_begin_with(new_job("sync", b, NULL), b->dir);
 }
 
 /* --- members that are killed ---------------------------------------------- */

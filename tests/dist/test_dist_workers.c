@@ -90,13 +90,6 @@ static void a_worker_that_is_done_serves_the_others(void **state)
 
 /* --- what is refused ------------------------------------------------------ */
 
-static fl_status do_nothing(kit_trainer *t, void *arg)
-{
-    (void)t;
-    (void)arg;
-    return FL_OK;
-}
-
 static void refuses(const fl_transpile_args *a, const char *says)
 {
     kit_job j = { .n_trainers = 2 };
@@ -216,7 +209,7 @@ static void what_workers_save_servers_and_workers_begin_with(void **state)
     for (int i = 0; i < 3; i++)
         assert_string_equal(texts[i], "");
     for (int i = 0; i < 2; i++) {
-        kit_run(&to, do_nothing, NULL, b, texts);
+        kit_run(&to, kit_do_nothing, NULL, b, texts);
         assert_string_equal(texts[0], "");
         assert_int_equal(a->hash, b->hash);
         to.workers_serve = true;
