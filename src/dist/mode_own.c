@@ -10,7 +10,8 @@
 
 /* The passes of async: gradients are sent, nothing is waited for. */
 #define PASSES                                                                 \
-    "canon_decay canon_clip canon_lr dist_sparse dist_pull dist_place "        \
+    "canon_decay canon_clip canon_lr canon_power dist_sparse dist_pull "       \
+    "dist_place "                                                              \
     "dist_server dist_send dist_startup"
 
 /* The caller's descriptor may have been shorter than ours, so it is kept. */

@@ -654,8 +654,9 @@ const fl_mode fl_mode_async = {
                 "communicator_min_send_grad_num_before_recv "
                 "communicator_thread_pool_size communicator_send_wait_times "
                 "communicator_is_sgd_optimizer prefetch " FL_MODE_PLACES,
-    .passes = "canon_decay canon_clip canon_lr dist_sparse dist_pull "
-              "dist_place dist_server dist_send "
-              "dist_startup",
+    .passes =
+        "canon_decay canon_clip canon_lr canon_power dist_sparse dist_pull "
+        "dist_place dist_server dist_send "
+        "dist_startup",
     .open = async_open,
 };

@@ -495,8 +495,8 @@ const fl_mode fl_mode_collective = {
                 "last_comm_group_size_MB gradient_merge "
                 "gradient_merge_k_steps gradient_merge_avg localsgd "
                 "localsgd_k_steps collective_engine",
-    .passes =
-        "canon_decay canon_clip canon_lr dist_pull dist_server dist_collective",
+    .passes = "canon_decay canon_clip canon_lr canon_power dist_pull "
+              "dist_server dist_collective",
     .check = check,
     .open = collective_open,
 };

@@ -505,9 +505,10 @@ const fl_mode fl_mode_geo = {
     .needs_servers = true,
     .server_adds = true,
     .settings = "geo_need_push_nums " FL_MODE_PLACES,
-    .passes = "canon_decay canon_clip canon_lr dist_sparse dist_pull "
-              "dist_place dist_server dist_geo "
-              "dist_startup",
+    .passes =
+        "canon_decay canon_clip canon_lr canon_power dist_sparse dist_pull "
+        "dist_place dist_server dist_geo "
+        "dist_startup",
     .check = fl_geo_check,
     .open = geo_open,
     .find_table = geo_find_table,

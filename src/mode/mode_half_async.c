@@ -122,8 +122,9 @@ const fl_mode fl_mode_half_async = {
            "for one another: gradients are applied when they arrive",
     .needs_servers = true,
     .settings = "prefetch " FL_MODE_PLACES,
-    .passes = "canon_decay canon_clip canon_lr dist_sparse dist_pull "
-              "dist_place dist_server dist_send "
-              "dist_recv dist_startup",
+    .passes =
+        "canon_decay canon_clip canon_lr canon_power dist_sparse dist_pull "
+        "dist_place dist_server dist_send "
+        "dist_recv dist_startup",
     .open = half_open,
 };

@@ -73,8 +73,9 @@ const fl_mode fl_mode_sync = {
     .needs_servers = true,
     .trainers_meet = true,
     .settings = "gradient_weight " FL_MODE_PLACES,
-    .passes = "canon_decay canon_clip canon_lr dist_sparse dist_pull "
-              "dist_place dist_server dist_send "
-              "dist_recv dist_startup",
+    .passes =
+        "canon_decay canon_clip canon_lr canon_power dist_sparse dist_pull "
+        "dist_place dist_server dist_send "
+        "dist_recv dist_startup",
     .open = sync_open,
 };

@@ -56,6 +56,7 @@ static const struct {
     const char *pass, *before;
 } order[] = {
     { "canon_lr", "" },
+    { "canon_power", "" },
     { "dist_sparse", "" },
     { "dist_place", "" },
     { "dist_server", "dist_place" },
@@ -69,15 +70,18 @@ static const struct {
 static const struct {
     const char *mode, *passes;
 } modes[] = {
-    { "sync", "canon_decay canon_clip canon_lr dist_sparse dist_pull "
-              "dist_place dist_server dist_send "
-              "dist_recv dist_startup" },
-    { "async", "canon_decay canon_clip canon_lr dist_sparse dist_pull "
-               "dist_place dist_server dist_send "
-               "dist_startup" },
-    { "collective",
-      "canon_decay canon_clip canon_lr dist_pull dist_server dist_collective" },
-    { "geo", "canon_decay canon_clip canon_lr dist_sparse dist_pull dist_place "
+    { "sync",
+      "canon_decay canon_clip canon_lr canon_power dist_sparse dist_pull "
+      "dist_place dist_server dist_send "
+      "dist_recv dist_startup" },
+    { "async",
+      "canon_decay canon_clip canon_lr canon_power dist_sparse dist_pull "
+      "dist_place dist_server dist_send "
+      "dist_startup" },
+    { "collective", "canon_decay canon_clip canon_lr canon_power dist_pull "
+                    "dist_server dist_collective" },
+    { "geo", "canon_decay canon_clip canon_lr canon_power dist_sparse "
+             "dist_pull dist_place "
              "dist_server dist_geo "
              "dist_startup" },
 };

@@ -41,7 +41,7 @@ start = fluid.initializer.Constant(0.1)
 p = L.fc(L.fc(x, 3, param_attr=fluid.ParamAttr(initializer=start)), 1,
          param_attr=fluid.ParamAttr(initializer=start))
 loss = L.mean(L.square_error_cost(p, y))
-optimizer = fluid.optimizer.SGD(
+optimizer = fluid.optimizer.{rule}(
     {rate}, regularization=fluid.regularizer.{decay}(0.01),
     grad_clip=fluid.clip.GradientClipByGlobalNorm(0.5))
 fleet.distributed_optimizer(
@@ -65,7 +65,8 @@ else:
 
 class Canon(FolderCase):
     def losses(self, *options, **words):
-        script = SCRIPT.format(**dict({"mode": "sync", "decay": "L2Decay"},
+        script = SCRIPT.format(**dict({"mode": "sync", "decay": "L2Decay",
+                                       "rule": "SGD"},
                                       **words))
         launcher = [FLEETRUN, *options] if options else []
         out = self.run_script(script, *launcher, sys.executable)
@@ -80,6 +81,14 @@ class Canon(FolderCase):
                                       rate=rate)
                 for a, b in zip(alone, served):
                     self.assertAlmostEqual(a, b, delta=2e-5)
+
+    def test_powers_of_beta_are_advanced_once(self):
+        alone, = self.losses(rate=0.1, rule="Adamax")
+        for servers in (1, 2):
+            served, = self.losses(f"--server_num={servers}", "--worker_num=1",
+                                  rate=0.1, rule="Adamax")
+            for a, b in zip(alone, served):
+                self.assertAlmostEqual(a, b, delta=2e-5)
 
     def test_every_mode_trains(self):
         for mode in ("half_async", "async", "geo"):

@@ -8,7 +8,6 @@ import weakref
 from .. import _core, io, ir
 from ..compiler import CompiledProgram, ParallelExecutor
 from ..executor import Executor
-from ..fuse import fuse
 from ..optimizer import Optimizer
 from .config import DistributeTranspilerConfig
 from .role import PaddleCloudRoleMaker, RoleMakerBase
@@ -158,7 +157,6 @@ class Fleet:
             _core.strategy_set(s, strategy._words_in(self))
         if isinstance(strategy, ModeStrategy):
             self._waits = strategy.get_program_config().wait_port
-        fuse(main)
         _core.fleet_distribute(self._ready(), s, main._handle, startup._handle)
         self._main, self._startup, self._origin_program = main, startup, main
         if not self.server_num() and self.worker_num() == 1:

@@ -2,7 +2,6 @@
 import gc
 
 from .. import _core, ir
-from ..fuse import fuse
 from . import listing
 from .config import (DistributedMode, DistributeTranspilerConfig, RoundRobin,
                      ServerRuntimeConfig)
@@ -79,7 +78,6 @@ class DistributeTranspiler:
             self._tell(mode)
             gc.collect()  # a job that nobody holds any more makes room
             main = self.origin_program.clone()
-            fuse(main)
             self._handle = _core.transpile(
                 ir.ctx, role, self.trainer_id if role == _WORKER else 0,
                 pservers, n, mode, main._handle, self.startup_program._handle)
