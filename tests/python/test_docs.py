@@ -1,4 +1,5 @@
-"""The pages of docs/python: their Python runs, block after block.
+"""The README and the pages of docs/python: their Python runs, block after
+block.
 
     test_docs.py PAGE ...
 """
@@ -8,6 +9,7 @@ import sys
 import tempfile
 import unittest
 
+import flotilla as fl
 from flotilla import _core
 
 PAGES = [os.path.abspath(p) for p in sys.argv[1:]]
@@ -22,17 +24,25 @@ def blocks(page):
         yield text[:m.start(1)].count("\n"), m.group(1)
 
 
+def run(page):
+    """Runs its blocks in a folder and with programs of their own; how many."""
+    names, n = {}, 0
+    with tempfile.TemporaryDirectory() as folder, \
+            fl.program_guard(fl.Program(), fl.Program()), \
+            fl.unique_name.guard(), fl.scope_guard(fl.Scope()):
+        os.chdir(folder)
+        for line, code in blocks(page):
+            exec(compile("\n" * line + code, page, "exec"), names)
+            n += 1
+        os.chdir("/")
+    return n
+
+
 class Pages(unittest.TestCase):
     def test_every_block_runs(self):
         for page in PAGES:
-            names, n = {}, 0
-            with tempfile.TemporaryDirectory() as folder:
-                os.chdir(folder)
-                for line, code in blocks(page):
-                    exec(compile("\n" * line + code, page, "exec"), names)
-                    n += 1
-                os.chdir("/")
-            self.assertGreater(n, 0, page)
+            with self.subTest(page):
+                self.assertGreater(run(page), 0)
 
 
 class Differences(unittest.TestCase):
