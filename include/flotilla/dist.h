@@ -53,7 +53,8 @@ typedef struct fl_transpile_args {
 } fl_transpile_args;
 
 /* The user's programs stay as they are. From now on tables and parameters of
-   the context are those of the job. One job per context. */
+   the context are those of the job. One job per context; one that has not begun
+   makes room for the next. */
 #define fl_transpile(out, ctx, ...)                                            \
     fl_transpile_with(out, ctx, FL_OPTIONS(fl_transpile_args, __VA_ARGS__))
 FL_API FL_MUST_CHECK

@@ -91,6 +91,8 @@ def gradients(targets, inputs, target_gradients=None, no_grad_set=None):
     block = targets[0].block
     given = None
     if target_gradients is not None:
+        _check_vars([g for g in _as_list(target_gradients) if g is not None],
+                    "target_gradients")
         given = [None if g is None else g._handle
                  for g in _as_list(target_gradients)]
     found = _core.gradients([t._handle for t in targets],

@@ -139,16 +139,26 @@ class OneOperator:
                        if k not in ins and k not in outs}
 
     def run(self, scope, place=None):
+        """Runs it. Rows that it writes over are written beside them first,
+        since there may be more or less of them afterwards."""
         from .executor import Executor
         program = ir.Program()
         block = program.global_block()
         for name in _flat(self._inputs):
             self._declare(block, name, scope.find_var(name))
-        block.append_op(self._kind, inputs=self._inputs,
-                        outputs=self._outputs, attrs=self._attrs)
-        for name in _flat(self._outputs):
+        beside = {n: n + "@BESIDE" for n in _flat(self._outputs)
+                  if block.has_var(n) and
+                  block.var(n).type == VarType.SELECTED_ROWS}
+        outputs = {slot: [beside.get(n, n) for n in ir.as_list(names)]
+                   for slot, names in self._outputs.items()}
+        block.append_op(self._kind, inputs=self._inputs, outputs=outputs,
+                        attrs=self._attrs)
+        for name in _flat(outputs):
             block.var(name).persistable = True
         Executor(place).run(program, scope=scope)
+        for name, where in beside.items():
+            scope.var(name)._write(scope.find_var(where)._core())
+            scope.erase([where])
 
     def _declare(self, block, name, var):
         value = var._value() if var is not None else None

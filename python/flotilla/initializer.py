@@ -206,8 +206,10 @@ class NumpyArrayInitializer(Initializer):
         if name not in VALUES:
             raise ValueError(f"parameter {param.name}: first values of type "
                              f"{name} cannot be given as an array")
+        as_declared = array.size == np.prod(param.shape)
         return self._write(block, "assign_value", param,
-                           shape=list(array.shape),
+                           shape=list(param.shape if as_declared else
+                                      array.shape),
                            **{VALUES[name]:
                               array.astype(name).reshape(-1).tolist()})
 

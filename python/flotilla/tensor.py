@@ -86,8 +86,13 @@ class LoDTensor:
         return [] if self._dims is None else list(self._dims)
 
     def _set_dims(self, dims):
+        """The numbers stay where they are as many as before."""
         self._dims = list(dims)
-        if self._array is not None:
+        if self._array is None:
+            return
+        if self._array.size == np.prod(self._dims):
+            self._keep(self._array.reshape(self._dims), self._lod)
+        else:
             self._alloc(self._array.dtype)
 
     def _alloc(self, dtype):
@@ -389,9 +394,9 @@ class _ScopeRows(SelectedRows):
     def _now(self):
         """(rows, height, array): those of the scope with what waits."""
         core = self._var._core()
-        has = core is not None and core.rows is not None
-        rows, height, array = ((core.rows, core.height, np.asarray(core))
-                               if has else ([], 0, None))
+        rows, height, array = [], 0, None
+        if core is not None:
+            rows, height, array = core.rows or [], core.height, np.asarray(core)
         return (self._waiting.get("rows", rows),
                 self._waiting.get("height", height),
                 self._waiting.get("array", array))
@@ -399,9 +404,19 @@ class _ScopeRows(SelectedRows):
     def _change(self, **fields):
         self._waiting.update(fields)
         rows, height, array = self._now()
-        if array is not None and len(array) == len(rows):
+        if array is None:
+            return
+        if self._waiting.get("rows") == []:
+            array = array[:0]  # room for rows, of which there are none
+        if len(array) == len(rows) and (len(rows) or "rows" in self._waiting):
             self._var._write(_core.tensor(array, [], rows, height))
             self._waiting = {}
+
+    def set_rows(self, rows):
+        self._change(rows=list(rows))
+
+    def set_height(self, height):
+        self._change(height=height)
 
     @property
     def _rows(self):
@@ -410,9 +425,6 @@ class _ScopeRows(SelectedRows):
     @property
     def _height(self):
         return self._now()[1]
-
-    def _keep(self, rows, height):
-        self._change(rows=rows, height=height)
 
 
 class _ScopeArray(LoDTensorArray):

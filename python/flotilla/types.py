@@ -53,6 +53,11 @@ _BY_NAME.update({"f32": VarType.FP32, "f64": VarType.FP64,
 KIND_DENSE, KIND_RAGGED, KIND_ROWS, KIND_ARRAY = 0, 1, 2, 3
 
 
+class UnknownType(TypeError, ValueError):
+    """A word that is no type: Fluid's checks of arguments raise the one, its
+    conversions the other."""
+
+
 def var_type(dtype):
     """VarType of whatever means a type: one, a name, numpy's, a class."""
     if isinstance(dtype, VarType):
@@ -64,8 +69,8 @@ def var_type(dtype):
     except TypeError:
         name = dtype
     if name not in _BY_NAME:
-        raise TypeError(f"no variable can have type {name}; there are "
-                        f"{', '.join(n for _, n in _TYPES.values())}")
+        raise UnknownType(f"no variable can have type {name}; there are "
+                          f"{', '.join(n for _, n in _TYPES.values())}")
     return _BY_NAME[name]
 
 

@@ -139,17 +139,22 @@ static void leave(fl_job *j)
                 fl_job_rank(j), fl_last_error());
 }
 
+void fl_job_step_aside(fl_job *j)
+{
+    if (j->ctx->job != j)
+        return;
+    j->ctx->comm = j->before;
+    j->ctx->mode = &fl_mode_local;
+    j->ctx->job = NULL;
+}
+
 void fl_job_free(fl_job *j)
 {
     if (!j)
         return;
     leave(j);
     fl_job_end_reports(j);
-    if (j->ctx->job == j) {
-        j->ctx->comm = j->before;
-        j->ctx->mode = &fl_mode_local;
-        j->ctx->job = NULL;
-    }
+    fl_job_step_aside(j);
     if (j->backend)
         fl_comm_free(j->backend);
     else

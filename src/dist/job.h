@@ -87,6 +87,9 @@ struct fl_job {
 fl_job *fl_job_new(fl_ctx *c, const fl_mode *mode, fl_role_kind role,
                    fl_endpoints *net, fl_dist *dist, fl_job_model *model);
 
+/* The context is as it was before the job, and may have another one. */
+void fl_job_step_aside(fl_job *j);
+
 /* Fails unless this is a trainer that is connected to all servers; a job with
    programs connects first. */
 FL_MUST_CHECK

@@ -69,10 +69,10 @@ static fl_status check_args(const fl_ctx *c, const fl_transpile_args *a)
         FL_FAIL(FL_ERR_INVAL,
                 "there is no role %d; use FL_ROLE_WORKER or FL_ROLE_SERVER",
                 (int)a->role);
-    if (c->job)
+    if (c->job && (!c->job->mode || atomic_load(&c->job->is_started)))
         FL_FAIL(FL_ERR_INVAL,
-                "this context has been transpiled for a job already; use "
-                "another context, or free its transpiler first");
+                "this context has a job that has begun; use another context, "
+                "or free its transpiler first");
     return FL_OK;
 }
 
@@ -198,6 +198,8 @@ fl_status fl_transpile_with(fl_transpiler **out, fl_ctx *c,
         fl_endpoints_close(&r.net);
         return st;
     }
+    if (c->job)
+        fl_job_step_aside(c->job);
     t = fl_alloc(sizeof(*t));
     t->job = fl_job_new(c, r.mode, a.role ? a.role : FL_ROLE_WORKER, &r.net,
                         dist, model);

@@ -28,7 +28,7 @@ static fl_status scatter_infer(fl_infer *c)
     fl_shape want = fl_infer_in(c, INDEX)->shape;
     int64_t axes = want.dim[want.rank - 1];
     char a[FL_SLOT_TEXT_MAX], b[FL_SLOT_TEXT_MAX], d[FL_SLOT_TEXT_MAX];
-    bool fits = axes >= 1 && axes <= x->shape.rank &&
+    bool fits = axes >= 0 && axes <= x->shape.rank &&
                 want.rank - 1 + x->shape.rank - axes <= FL_RANK_MAX;
 
     FL_TRY(fl_infer_ids(c, INDEX));
@@ -124,14 +124,17 @@ static const fl_op_case scatter_cases[] = {
     { .in = { "f32[5,6,3]", "i32[2,2,2] below=5", "f32[2,2,3]" } },
     { .in = { "f32[5,6]", "i64[7,2] below=5", "f32[7]" } },
     { .in = { "f32[9]", "i64[4,1] below=9", "f32[4]" } },
+    { .in = { "f32[2,3]", "i64[4,0]", "f32[4,2,3]" } },
     { .in = { "f32[9,4]", "i64[0,1]", "f32[0,4]" } },
 };
 
 const fl_op fl_op_scatter_nd_add = {
     .name = "scatter_nd_add",
-    .doc = "Out = X, with Updates[i...] added at X[Index[i..., 0], "
-           "Index[i..., 1], ...]; the last axis of Index has one number for "
-           "each of the first axes of X",
+    .doc =
+        "Out = X, with Updates[i...] added at X[Index[i..., 0], "
+        "Index[i..., 1], ...]; the last axis of Index has one number for "
+        "each of the first axes of X; with none Updates[i] is added to all of "
+        "X",
     .in = { { "X", 0 }, { "Index", FL_SLOT_NO_GRAD }, { "Updates", 0 } },
     .out = { { "Out", 0 } },
     .infer = scatter_infer,

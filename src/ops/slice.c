@@ -41,6 +41,20 @@ static void cut_axis(cut *k, int axis, int64_t start, int64_t end)
     k->last = axis > k->last ? axis : k->last;
 }
 
+/* A place whose axis is taken out ends one behind it; behind the last one, -1,
+   that is not 0. */
+static int64_t end_of(const fl_op_node *node, int axis, int64_t start,
+                      int64_t end)
+{
+    size_t n;
+    const int64_t *drop = fl_attr_ints(node, DECREASE_AXIS, &n);
+
+    for (size_t i = 0; i < n && start == -1 && end == 0; i++)
+        if (drop[i] == axis)
+            return INT64_MAX;
+    return end;
+}
+
 static cut cut_all(const fl_shape *x)
 {
     cut k = { .rank = x->rank };
@@ -94,7 +108,8 @@ static void cut_shape(const fl_infer *c, const fl_ints *starts,
                      ends->known[i] && k.whole[axis] >= 0;
 
         if (known)
-            cut_axis(&k, axis, starts->at[i], ends->at[i]);
+            cut_axis(&k, axis, starts->at[i],
+                     end_of(c->node, axis, starts->at[i], ends->at[i]));
         shape->dim[axis] = known ? k.hi[axis] - k.lo[axis] : -1;
     }
 }
@@ -172,8 +187,12 @@ static cut cut_of(const fl_op_ctx *c)
 
     fl_read_ints(c, &starts_from, &starts);
     fl_read_ints(c, &ends_from, &ends);
-    for (size_t i = 0; i < n; i++)
-        cut_axis(&k, axis_at(axes, (int)i, x->rank), starts.at[i], ends.at[i]);
+    for (size_t i = 0; i < n; i++) {
+        int axis = axis_at(axes, (int)i, x->rank);
+
+        cut_axis(&k, axis, starts.at[i],
+                 end_of(c->node, axis, starts.at[i], ends.at[i]));
+    }
     return k;
 }
 
@@ -266,6 +285,8 @@ static const fl_op_case slice_cases[] = {
     { .in = { "f32[5,3]" },
       .attrs = "{axes=[0,1], starts=[1,1], ends=[2,2], "
                "decrease_axis=[0,1]}" },
+    { .in = { "f32[5,3]", "i32[1] is=[-1]", "i32[1] is=[0]" },
+      .attrs = "{axes=[1], decrease_axis=[1]}" },
     { .in = { "i64[7,3] lod=[0,2,2,7] below=9" },
       .attrs = "{axes=[1], starts=[0], ends=[1]}" },
     { .in = { "f32[5,4]", "i32[2] is=[1,0]", "i64[2] is=[3,2]" },

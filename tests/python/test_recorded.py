@@ -219,6 +219,10 @@ def y(shape=(1,), dtype="int64"):
     return x("y", shape, dtype)
 
 
+def array():
+    return L.array_write(x(), n(0, "int64"))
+
+
 LAYERS = {
     "fc": lambda: L.fc([x(), x("z")], 3, act="relu", name="named"),
     "embedding": lambda: L.embedding(x("i", (1,), "int64"), [10, 3],
@@ -252,6 +256,11 @@ LAYERS = {
     "dice_loss": lambda: L.dice_loss(x(), y()),
     "nce": lambda: L.nce(x(), y(), 20, num_neg_samples=5,
                          sampler="log_uniform", name="n", seed=3),
+    "nce by shares": lambda: L.nce(
+        x(), y(), 5, num_neg_samples=2, sampler="custom_dist",
+        custom_dist=[.1, .2, .3, .2, .2]),
+    "concat of an array": lambda: L.concat(array(), 1),
+    "stack of an array": lambda: L.stack(array(), 1),
     "accuracy": lambda: L.accuracy(x(), y(), k=2),
     "auc": lambda: L.auc(x(shape=(2,)), y()),
     "sequence_conv": lambda: L.sequence_conv(sequence(), 3, act="tanh"),

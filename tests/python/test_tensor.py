@@ -4,6 +4,7 @@ import unittest
 import numpy as np
 
 import flotilla as fl
+from flotilla.fluid import OneOperator
 from flotilla import VarType
 from flotilla.fluid import OneOperator
 from flotilla.tensor import LoDTensorArray
@@ -228,6 +229,50 @@ class Types(unittest.TestCase):
             with self.assertRaisesRegex(TypeError, "elementwise_mul.*x"):
                 self.run_op(lambda v: fl.layers.elementwise_mul(v, v),
                             np.zeros((1, 2), dtype))
+
+
+class RowsOfAScope(unittest.TestCase):
+    """One operator over rows of a scope."""
+
+    def rows(self, name, rows, array):
+        found = self.scope.var(name).get_selected_rows()
+        found.set_height(10)
+        found.set_rows(rows)
+        found.get_tensor().set(array)
+        return found
+
+    def setUp(self):
+        self.scope = fl.Scope()
+
+    def test_rows_are_written_over(self):
+        a = np.arange(6, dtype="float32").reshape(3, 2)
+        found = self.rows("x", [0, 4, 7], a)
+        found.get_tensor()._set_dims([3, 2])
+        OneOperator("scale", X="x", Out="x", scale=2.0).run(self.scope)
+        self.assertEqual((found.rows(), found.height()), ([0, 4, 7], 10))
+        np.testing.assert_array_equal(found.get_tensor(), a * 2)
+
+    def test_a_sum_of_rows_some_of_which_are_not_there(self):
+        a = np.ones((2, 3), "float32")
+        self.rows("none", [], a)
+        found = self.rows("x", [5, 2], a)
+        OneOperator("sum", X=["none", "x"], Out="x").run(self.scope)
+        self.assertEqual(found.rows(), [2, 5])
+        np.testing.assert_array_equal(found.get_tensor(), a)
+
+    def test_numbers_where_rows_were_asked_for(self):
+        found = self.scope.var("x").get_selected_rows()
+        OneOperator("fill_constant", Out="x", shape=[2, 3],
+                    value=1.5).run(self.scope)
+        np.testing.assert_array_equal(found.get_tensor(),
+                                      np.full((2, 3), 1.5, "float32"))
+
+
+class Types(unittest.TestCase):
+    def test_a_word_that_is_no_type_is_both_errors(self):
+        for error in (TypeError, ValueError):
+            with self.assertRaisesRegex(error, "uint4"):
+                fl.layers.fill_constant([1], "uint4", 5)
 
 
 if __name__ == "__main__":

@@ -51,6 +51,14 @@ class Programs(unittest.TestCase):
                     self.startup)
         return t
 
+    def test_a_job_that_has_not_begun_makes_room_for_the_next(self):
+        first = self.transpile(config_of("sync"))
+        server = first.get_pserver_program(SERVERS[0])
+        second = self.transpile(config_of("async"), False)
+        self.assertEqual(kinds(second.get_trainer_program().global_block()),
+                         TRAINERS["async"])
+        self.assertEqual(kinds(server.global_block()), ["listen_and_serv"])
+
     def test_a_trainer_of_every_mode(self):
         for mode, wanted in TRAINERS.items():
             with self.subTest(mode=mode):

@@ -3,17 +3,18 @@ from .. import ir, names
 from ..check import check_type
 from ..helper import LayerHelper
 from ..types import VarType
-from .tensor import fill_constant
+from .tensor import fill_constant, joined
 
 
 def create_array(dtype):
     """An empty array; array_write fills it."""
-    return _new_array(LayerHelper("array"), "array.out", dtype)
+    helper = LayerHelper("array")
+    return _new_array(helper, f"{helper.name}.out", dtype)
 
 
-def _new_array(helper, key, dtype, block=None):
+def _new_array(helper, name, dtype, block=None):
     block = block or helper.main_program.current_block()
-    return block.create_var(name=names.generate(f"{key}"), dtype=dtype,
+    return block.create_var(name=name, dtype=dtype,
                             type=VarType.LOD_TENSOR_ARRAY)
 
 
@@ -83,12 +84,7 @@ def tensor_array_to_tensor(input, axis=1, name=None, use_stack=False):
             check_type(v, f"input[{i}]", ir.Variable, "tensor_array_to_tensor")
         input = _array_of(input)
     helper = LayerHelper("tensor_array_to_tensor", name=name)
-    out = helper.create_variable_for_type_inference(input.dtype)
-    index = helper.create_variable_for_type_inference("int32")
-    helper.append_op("tensor_array_to_tensor", inputs={"X": input},
-                     outputs={"Out": out, "OutIndex": index},
-                     attrs={"axis": axis, "use_stack": use_stack})
-    return out, index
+    return joined(helper, input, axis, use_stack)
 
 
 # --- sequences by their steps ------------------------------------------------
@@ -131,7 +127,7 @@ def lod_tensor_to_array(x, table):
     helper = LayerHelper("lod_tensor_to_array")
     _check_list(x, "lod_tensor_to_array")
     _check_table(table, "table", "lod_tensor_to_array")
-    array = _new_array(helper, "lod_tensor_to_array", x.dtype)
+    array = _new_array(helper, names.generate("lod_tensor_to_array"), x.dtype)
     helper.append_op("lod_tensor_to_array",
                      inputs={"X": x, "RankTable": table},
                      outputs={"Out": array})

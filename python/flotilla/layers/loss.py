@@ -1,7 +1,11 @@
 """Losses."""
+import numpy as np
+
 from .. import ir
+from ..attr import ParamAttr
 from ..check import check_type
 from ..helper import LayerHelper
+from ..initializer import NumpyArrayInitializer
 from .generated import equal, reduce_mean, reduce_sum, square
 from .nn import expand, matmul, one_hot, reshape, transpose
 
@@ -158,7 +162,47 @@ def smooth_l1(x, y, inside_weight=None, outside_weight=None, sigma=None):
 
 
 # Fluid's numbers of samplers.
-_SAMPLERS = {"uniform": 0, "log_uniform": 1}
+_SAMPLERS = {"uniform": 0, "log_uniform": 1, "custom_dist": 2}
+
+
+def _alias_table(probs):
+    """For each class the share of its place that is its own, and the class
+    that has the rest (Walker's method): one draw of a place and one of a
+    number give a class."""
+    n = len(probs)
+    share, alias = [p * n for p in probs], list(range(n))
+    small = [i for i in range(n) if share[i] < 1]
+    large = [i for i in range(n) if share[i] > 1]
+    while small and large:
+        i, k = small.pop(), large.pop()
+        alias[i] = k
+        share[k] -= 1 - share[i]
+        if share[k] != 1:
+            (small if share[k] < 1 else large).append(k)
+    for i in small + large:  # off 1 by rounding
+        share[i] = 1.0
+    return share, alias
+
+
+def _given_shares(helper, probs, n_classes):
+    """The slots of nce for classes that are drawn by shares of one's own."""
+    if probs is None or len(probs) != n_classes:
+        raise ValueError("nce: sampler custom_dist needs custom_dist, a share "
+                         f"for each of the {n_classes} classes")
+    share, alias = _alias_table(probs)
+
+    def kept(values, dtype):
+        v = helper.create_parameter(
+            ParamAttr(), [n_classes], dtype,
+            default_initializer=NumpyArrayInitializer(
+                np.array(values, dtype)))
+        v.stop_gradient = True
+        return v
+
+    return {"CustomDistProbs": kept(probs, "float32"),
+            "CustomDistAlias": kept(alias, "int32"),
+            "CustomDistAliasProbs": kept(share, "float32")}
+
 
 
 def nce(input, label, num_total_classes, sample_weight=None, param_attr=None,
@@ -166,8 +210,8 @@ def nce(input, label, num_total_classes, sample_weight=None, param_attr=None,
         custom_dist=None, seed=0, is_sparse=False):
     """The loss of the true classes against drawn ones, a number a row."""
     if sampler not in _SAMPLERS:
-        raise ValueError(f"nce: sampler {sampler!r} is not there; uniform and "
-                         "log_uniform are")
+        raise ValueError(f"nce: sampler {sampler!r} is not there; "
+                         f"{', '.join(_SAMPLERS)} are")
     helper = LayerHelper("nce", param_attr=param_attr, bias_attr=bias_attr,
                          name=name)
     w = helper.create_parameter(helper.param_attr,
@@ -176,8 +220,11 @@ def nce(input, label, num_total_classes, sample_weight=None, param_attr=None,
     b = helper.create_parameter(helper.bias_attr, [num_total_classes, 1],
                                 input.dtype, is_bias=True)
     n = 10 if num_neg_samples is None else int(num_neg_samples)
-    cost = helper.apply("nce", {"Input": input, "Label": label, "Weight": w,
-                                "Bias": b, "SampleWeight": sample_weight},
+    slots = {"Input": input, "Label": label, "Weight": w, "Bias": b,
+             "SampleWeight": sample_weight}
+    if sampler == "custom_dist":
+        slots.update(_given_shares(helper, custom_dist, num_total_classes))
+    cost = helper.apply("nce", slots,
                         ("Cost", "SampleLogits", "SampleLabels"),
                         {"num_total_classes": num_total_classes,
                          "num_neg_samples": n, "seed": seed,

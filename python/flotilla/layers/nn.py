@@ -8,8 +8,8 @@ from ..attr import ParamAttr
 from ..check import check_dtype, check_type
 from ..helper import LayerHelper
 from ..initializer import Constant
-from .tensor import (assign, counts, is_open, numbers_known, shape_slots,
-                     tensors_of)
+from .tensor import (assign, counts, is_array, is_open, joined, numbers_known,
+                     shape_slots, tensors_of)
 
 
 def _rank_size(shape, start):
@@ -369,9 +369,11 @@ def slice(input, axes, starts, ends):
 
 
 def stack(x, axis=0):
+    helper = LayerHelper("stack")
+    if is_array(x):
+        return joined(helper, x, axis, use_stack=True)[0]
     x = list(x) if isinstance(x, (list, tuple)) else [x]
-    return LayerHelper("stack").apply("stack", {"X": x}, ("Y",),
-                                      {"axis": axis})
+    return helper.apply("stack", {"X": x}, ("Y",), {"axis": axis})
 
 
 def shape(input):

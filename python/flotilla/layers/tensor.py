@@ -55,8 +55,26 @@ def cast(x, dtype):
     return out
 
 
+def is_array(x):
+    """Whether it is an array of tensors."""
+    return (isinstance(x, ir.Variable) and
+            x.type == types.VarType.LOD_TENSOR_ARRAY)
+
+
+def joined(helper, array, axis, use_stack):
+    """The values of an array as one tensor."""
+    out = helper.create_variable_for_type_inference(array.dtype)
+    index = helper.create_variable_for_type_inference("int32")
+    helper.append_op("tensor_array_to_tensor", inputs={"X": array},
+                     outputs={"Out": out, "OutIndex": index},
+                     attrs={"axis": axis, "use_stack": use_stack})
+    return out, index
+
+
 def concat(input, axis=0, name=None):
     helper = LayerHelper("concat", name=name)
+    if is_array(input):
+        return joined(helper, input, axis, use_stack=False)[0]
     inputs = list(input) if isinstance(input, (list, tuple)) else [input]
     out = helper.create_variable_for_type_inference(inputs[0].dtype)
     slots = {"X": inputs}
