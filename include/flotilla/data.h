@@ -153,7 +153,8 @@ FL_API FL_MUST_CHECK
 fl_status fl_dataset_new(fl_dataset **out, fl_ctx *c, const char *kind);
 FL_API void fl_dataset_free(fl_dataset *d);
 
-/* Files, directories (all files in them, by name) and globs. */
+/* Files, directories (all files in them, by name) and globs; none at all make a
+   dataset without records, which is what a worker without files has. */
 FL_API FL_MUST_CHECK
 fl_status fl_dataset_set_filelist(fl_dataset *d, const char *const *paths,
                                   size_t n_paths);

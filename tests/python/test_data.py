@@ -124,6 +124,19 @@ class DataSets(FolderCase):
                     for _ in range(2)]
         self.assertEqual((seen[0]["samples"], seen[0]["batches"]), (100, 10))
 
+    def test_a_worker_without_files_has_a_pass_without_records(self):
+        for kind in ("QueueDataset", "InMemoryDataset"):
+            dataset = self.dataset(kind)
+            dataset.set_filelist([])
+            if kind == "InMemoryDataset":
+                dataset.load_into_memory()
+                self.assertEqual(dataset.get_memory_data_size(), 0)
+            exe = fl.Executor()
+            with fl.scope_guard(fl.Scope()):
+                exe.run(self.startup)
+                found = exe.train_from_dataset(self.main, dataset)
+            self.assertEqual(found["samples"], 0)
+
     def test_records_in_memory_are_counted_and_shuffled(self):
         d = self.dataset("InMemoryDataset")
         d.load_into_memory()

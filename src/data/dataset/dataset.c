@@ -125,6 +125,7 @@ fl_status fl_dataset_set_filelist(fl_dataset *d, const char *const *paths,
     d->n_records = 0;
     fl_paths_release(&d->input->paths);
     d->input->paths = found;
+    d->input->is_listed = true;
     d->input->is_stale = true;
     return FL_OK;
 }
@@ -342,7 +343,7 @@ static fl_status open_parser(fl_input *in, const fl_conf *conf)
 
 fl_status fl_dataset_open_input(fl_dataset *d, const char *what, int n_threads)
 {
-    if (d->input->paths.len == 0)
+    if (!d->input->is_listed)
         FL_FAIL(FL_ERR_INVAL,
                 "fl_dataset_%s: the dataset has no files; call "
                 "fl_dataset_set_filelist first",

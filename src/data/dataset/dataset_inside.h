@@ -28,6 +28,7 @@ typedef struct fl_preload fl_preload;
 /* What files are read with. */
 typedef struct fl_input {
     fl_paths paths;
+    bool is_listed;   /* somebody said which files there are, if only none */
     fl_schema wanted; /* n_slots 0: whatever the format has */
     fl_shape *shapes; /* of the feeds of the wanted slots, or NULL */
     char *format;
