@@ -138,11 +138,13 @@ static fl_tensor part_of(fl_compiled_program *cp, const fl_tensor *t,
 }
 
 /* A value that every replica gets as it is: what the caller's gradient of the
-   loss is, and one sample of a persistent variable. */
+   loss is, and one sample of a persistent variable. One replica gets all. */
 static bool is_whole(const fl_compiled_program *cp, const fl_feed *f)
 {
     const fl_var *v = fl_block_find_var(fl_program_main(cp->program), f->name);
 
+    if (cp->n_replicas == 1)
+        return true;
     if (cp->loss_grad && !strcmp(f->name, cp->loss_grad))
         return true;
     return v && (v->flags & FL_VAR_PERSIST) && n_samples(&f->value) == 1;

@@ -180,6 +180,19 @@ class Replicas(unittest.TestCase):
         with self.assertRaises(AttributeError):
             fl.BuildStrategy().no_such_switch = True
 
+    def test_one_replica_takes_feeds_of_unequal_length(self):
+        main = fl.Program()
+        with fl.program_guard(main, fl.Program()):
+            a, b = (fl.layers.data(n, [2]) for n in "ab")
+            out = fl.layers.elementwise_add(fl.layers.reduce_sum(a),
+                                            fl.layers.reduce_sum(b))
+        one = fl.CompiledProgram(main).with_data_parallel(
+            places=[fl.CPUPlace()])
+        got, = fl.Executor().run(one, feed={"a": np.ones((2, 2), "float32"),
+                                            "b": np.ones((5, 2), "float32")},
+                                 fetch_list=[out])
+        self.assertEqual(got.tolist(), [14])
+
 
 class Threads(unittest.TestCase):
     def test_executors_run_side_by_side(self):
