@@ -13,6 +13,10 @@
 #include "harness.h"
 #include "ps_process.h"
 
+/* So long a process may take until it listens, and so often it is asked. */
+#define START_S 30
+#define ASK_NS 10000000
+
 typedef struct order {
     size_t bytes, reps;
 } order;
@@ -21,6 +25,14 @@ static void fail(const char *what)
 {
     fprintf(stderr, "bench: %s: %s\n", what, strerror(errno));
     exit(1);
+}
+
+static double seconds_of(clockid_t clock)
+{
+    struct timespec t;
+
+    clock_gettime(clock, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
 static void name_pipe(char out[CREW_PATH + 16], const char *pipes,
@@ -95,11 +107,48 @@ void crew_make(crew *c, const char *dir, const char *name, int n)
     each_pipe(c, make_pipe);
 }
 
+/* From now on reads and writes wait. */
+static int made_to_wait(int fd)
+{
+    int flags = fcntl(fd, F_GETFL);
+
+    if (flags < 0 || fcntl(fd, F_SETFL, flags & ~O_NONBLOCK) != 0)
+        fail("a pipe of the bench");
+    return fd;
+}
+
+/* The pipe to a process, once that listens. */
+static int reach(const crew *c, int rank, double deadline)
+{
+    char path[CREW_PATH + 16];
+    int fd;
+
+    name_pipe(path, c->pipes, "to", rank);
+    while ((fd = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC)) < 0) {
+        if (errno != ENXIO)
+            fail(path);
+        if (seconds_of(CLOCK_MONOTONIC) > deadline) {
+            fprintf(stderr,
+                    "bench: %s: process %d has not come within %d s; was it "
+                    "started?\n",
+                    c->pipes, rank, START_S);
+            exit(1);
+        }
+        (void)nanosleep(&(struct timespec){ .tv_nsec = ASK_NS }, NULL);
+    }
+    return made_to_wait(fd);
+}
+
+/* A process opens its way back first, so one that listens has done that. */
 void crew_open(crew *c)
 {
+    double deadline = seconds_of(CLOCK_MONOTONIC) + START_S;
+
+    for (int i = 0; i < c->n; i++)
+        c->from[i] = open_pipe(c->pipes, "from", i, O_RDONLY | O_NONBLOCK);
     for (int i = 0; i < c->n; i++) {
-        c->to[i] = open_pipe(c->pipes, "to", i, O_WRONLY);
-        c->from[i] = open_pipe(c->pipes, "from", i, O_RDONLY);
+        c->to[i] = reach(c, i, deadline);
+        (void)made_to_wait(c->from[i]);
     }
 }
 
@@ -137,14 +186,6 @@ crew_time crew_run(crew *c, size_t bytes, size_t reps)
 
 /* --- in a process of the crew ---------------------------------------------- */
 
-static double seconds_of(clockid_t clock)
-{
-    struct timespec t;
-
-    clock_gettime(clock, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static crew_time do_order(const crew_work *w, const order *o, float *data,
                           float *out)
 {
@@ -162,8 +203,8 @@ static crew_time do_order(const crew_work *w, const order *o, float *data,
 
 void crew_serve(const char *pipes, int rank, const crew_work *w)
 {
-    int in = open_pipe(pipes, "to", rank, O_RDONLY);
     int out = open_pipe(pipes, "from", rank, O_WRONLY);
+    int in = open_pipe(pipes, "to", rank, O_RDONLY);
     float *data = bench_alloc(CREW_BYTES_MAX);
     float *sums = bench_alloc(CREW_BYTES_MAX);
     order o;

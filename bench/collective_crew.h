@@ -25,7 +25,7 @@ typedef struct crew {
 } crew;
 
 /* Makes the pipes of n processes, which then are to be started; after that they
-   are opened. */
+   are opened, which ends the program when a process has not come in time. */
 void crew_make(crew *c, const char *dir, const char *name, int n);
 void crew_open(crew *c);
 /* Ends the processes and removes the pipes. */
