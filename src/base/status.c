@@ -145,8 +145,10 @@ fl_status fl_err_at_var(fl_status st, uint64_t tag, const char *name)
 
 fl_status fl_err_at_feed(fl_status st, uint64_t tag, const char *name)
 {
+    if (!is_error(st))
+        return st;
     (void)fl_err_at_var(st, tag, name);
-    last.place.is_feed = is_error(st);
+    last.place.is_feed = true;
     return st;
 }
 

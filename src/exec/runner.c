@@ -58,7 +58,7 @@ fl_runner *fl_runner_new(const fl_plan *plan, const fl_exec_options *options,
         fl_arena_alloc(a, sizeof(fl_tensor) * ((size_t)plan->n_vars + 1));
     r->buffers =
         fl_arena_alloc(a, sizeof(fl_buf) * ((size_t)plan->n_places + 1));
-    r->is_fed = fl_arena_alloc(a, (size_t)plan->n_vars + 1);
+    r->is_plain = fl_arena_alloc(a, (size_t)plan->n_vars + 1);
     r->steps =
         fl_arena_alloc(a, sizeof(fl_run_step) * ((size_t)plan->n_steps + 1));
     r->n_members = n_members;
@@ -109,14 +109,6 @@ void fl_runner_free(fl_runner *r)
 
 /* --- inputs ----------------------------------------------------------------*/
 
-static bool has_reserved(const fl_tensor *t)
-{
-    for (size_t i = 0; i < FL_LEN(t->reserved); i++)
-        if (t->reserved[i])
-            return true;
-    return false;
-}
-
 /* What nearly every feed is: just as declared, in compact memory of this
    machine. Others may be fine as well. */
 static bool is_as_declared(const fl_tensor *m, const fl_tensor *t)
@@ -125,7 +117,7 @@ static bool is_as_declared(const fl_tensor *m, const fl_tensor *t)
            t->dtype != FL_DTYPE_BOOL && t->n_lod == m->n_lod &&
            m->kind <= FL_KIND_RAGGED && t->kind <= FL_KIND_RAGGED && t->data &&
            !t->strides && !t->flags && t->device.type == FL_DEVICE_CPU &&
-           !t->device.id && !has_reserved(t) &&
+           !t->device.id && !fl_has_reserved(t) &&
            fl_shape_matches(&m->shape, &t->shape);
 }
 
@@ -171,41 +163,6 @@ fl_status fl_feed_check(const char *name, const fl_tensor *m,
     return t->n_lod ? fl_err_ctx(fl_lod_check(t), "feed %s", name) : FL_OK;
 }
 
-/* Whether all is the same but where numbers and offsets are; of what has to be
-   looked at as a whole it is not said. */
-static bool has_form_of(const fl_tensor *t, const fl_tensor *before)
-{
-    uint64_t differ = (uint64_t)(t->shape.rank ^ before->shape.rank);
-
-    if (memcmp(t, before, offsetof(fl_tensor, shape)) || t->strides ||
-        t->kind > FL_KIND_RAGGED || t->dtype == FL_DTYPE_BOOL || !t->data ||
-        has_reserved(t))
-        return false;
-    for (int i = 0; i < before->shape.rank; i++)
-        differ |= (uint64_t)(t->shape.dim[i] ^ before->shape.dim[i]);
-    for (int i = 0; i < before->n_lod; i++)
-        differ |= (uint64_t)(t->lod_len[i] ^ before->lod_len[i]);
-    return !differ;
-}
-
-/* Another value like the one before. */
-static fl_status feed_again(fl_runner *r, int index, const fl_tensor *value)
-{
-    fl_tensor *t = &r->tensors[index];
-    fl_status st;
-
-    if (!t->n_lod) {
-        t->data = value->data;
-        return FL_OK;
-    }
-    st = fl_lod_check(value);
-    if (st)
-        return fl_err_ctx(st, "feed %s", r->plan->vars[index].var->name);
-    t->data = value->data;
-    memcpy(t->lod, value->lod, sizeof(t->lod));
-    return FL_OK;
-}
-
 /* The runner's list of a variable that is an array. */
 static fl_array *array_of(const fl_runner *r, int var)
 {
@@ -227,17 +184,17 @@ static fl_status take_array(fl_runner *r, int var, const fl_tensor *value)
 
 fl_status fl_runner_feed(fl_runner *r, int index, const fl_tensor *value)
 {
+    fl_tensor *t = &r->tensors[index];
     const fl_var *v = r->plan->vars[index].var;
 
+    if (fl_runner_feed_again(r, index, value, &(fl_good_offsets){ 0 }))
+        return FL_OK;
     if (value->kind == FL_KIND_ARRAY && v->meta.kind == FL_KIND_ARRAY)
         return take_array(r, index, value);
-
-    if (r->is_fed[index] && has_form_of(value, &r->tensors[index]))
-        return fl_err_at_feed(feed_again(r, index, value), v->tag, v->name);
     FL_TRY(fl_err_at_feed(fl_feed_check(v->name, &v->meta, value), v->tag,
                           v->name));
-    r->tensors[index] = *value;
-    r->is_fed[index] = true;
+    *t = *value;
+    r->is_plain[index] = fl_form_is_plain(value);
     r->has_changed = true;
     r->is_steady = false;
     return FL_OK;
@@ -462,7 +419,7 @@ fl_status fl_step_prepare(fl_runner *r, int step)
 {
     fl_status st;
 
-    if (r->is_steady && r->plan->steps[step].is_steady)
+    if (fl_step_is_steady(r, step))
         return FL_OK;
     st = prepare(r, step);
     return st ? name_step(r, step, st) : FL_OK;
@@ -584,7 +541,7 @@ fl_status fl_step_finish(fl_runner *r, int step)
     const fl_plan_step *s = &r->plan->steps[step];
     int n = 0;
 
-    if (!r->options->check_nan_inf && !s->settles)
+    if (fl_step_is_silent(r, step))
         return FL_OK;
     for (int slot = 0; slot < s->n_out; slot++)
         n += s->out_len[slot];

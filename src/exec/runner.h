@@ -9,6 +9,7 @@
 #include "base/buf.h"
 #include "base/team.h"
 #include "conf/weigh.h"
+#include "exec/form.h"
 #include "exec/plan.h"
 #include "exec/scope.h"
 #include "exec/trace.h"
@@ -61,7 +62,8 @@ typedef struct fl_runner {
     uint64_t lap;          /* of a block: which of its runs in the step */
     bool is_ahead;         /* steps of the coming run have begun */
     const fl_scope *taken; /* frozen: the scope whose values it has */
-    bool *is_fed;          /* by plan variable: tensors[] has a fed value */
+    bool *is_plain;        /* by plan variable: tensors[] has a fed value, and
+                              one of the same form may take its place */
     /* Frozen: since the last run feeds, values or memory are others; when they
        were not, steady steps need not be prepared. */
     bool has_changed, is_steady;
@@ -78,6 +80,21 @@ void fl_runner_free(fl_runner *r);
 FL_MUST_CHECK
 fl_status fl_feed_check(const char *name, const fl_tensor *meta,
                         const fl_tensor *value);
+
+/* Gives the plan variable at `index` a value of the form of the one it has; false
+   when it is of another. `good` is zeros for the first value of a run. */
+static inline bool fl_runner_feed_again(fl_runner *r, int index,
+                                        const fl_tensor *value,
+                                        fl_good_offsets *good)
+{
+    fl_tensor *t = &r->tensors[index];
+
+    if (!r->is_plain[index] || !fl_form_is_like(value, t, good))
+        return false;
+    t->data = value->data;
+    memcpy(t->lod, value->lod, sizeof(t->lod));
+    return true;
+}
 
 /* Gives the plan variable at `index` its value for the coming run; the value
    is borrowed. Checks type, shape and offsets against the program. */
@@ -115,6 +132,17 @@ fl_status fl_step_run(fl_runner *r, const fl_step_share *share,
                       fl_waker *waker);
 FL_MUST_CHECK
 fl_status fl_step_finish(fl_runner *r, int step);
+
+/* Whether a step need not be prepared, and not finished. */
+static inline bool fl_step_is_steady(const fl_runner *r, int step)
+{
+    return r->is_steady && r->plan->steps[step].is_steady;
+}
+
+static inline bool fl_step_is_silent(const fl_runner *r, int step)
+{
+    return !r->options->check_nan_inf && !r->plan->steps[step].settles;
+}
 
 /* Memory for an output as its tensor has it now. */
 FL_MUST_CHECK

@@ -489,7 +489,8 @@ static fl_status run_step(fl_runner *r, int step)
     fl_step_share whole = { .step = step, .nth = 1 };
     fl_status st;
 
-    FL_TRY(fl_step_prepare(r, step));
+    if (!fl_step_is_steady(r, step))
+        FL_TRY(fl_step_prepare(r, step));
     st = fl_step_run(r, &whole, waker);
     whole.resumed = true;
     while (st == FL_PENDING) {
@@ -497,7 +498,7 @@ static fl_status run_step(fl_runner *r, int step)
         if (!st)
             st = fl_step_run(r, &whole, waker);
     }
-    return st ? st : fl_step_finish(r, step);
+    return st || fl_step_is_silent(r, step) ? st : fl_step_finish(r, step);
 }
 
 fl_status fl_sched_run_in_order(fl_runner *r, fl_plan_part part)

@@ -153,6 +153,7 @@ static fl_status feed_all(fl_predictor *p, const fl_feed *feeds, size_t n)
 {
     const fl_recipe *r = p->recipe;
     const char *name = r->input_names;
+    fl_good_offsets good = { 0 };
 
     for (size_t i = 0; i < r->n_inputs; i++, name++) {
         /* In its place, unless the caller has another order. */
@@ -162,7 +163,8 @@ static fl_status feed_all(fl_predictor *p, const fl_feed *feeds, size_t n)
         if (!f)
             FL_FAIL(FL_ERR_INVAL, "input %s is not fed", name);
         name = end ? end : name + strlen(name);
-        if (r->input_at[i] >= 0)
+        if (r->input_at[i] >= 0 &&
+            !fl_runner_feed_again(p->runner, r->input_at[i], &f->value, &good))
             FL_TRY(fl_runner_feed(p->runner, r->input_at[i], &f->value));
     }
     /* Every input was found, so that only a wrong number hides a wrong feed. */

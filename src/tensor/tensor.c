@@ -225,43 +225,31 @@ fl_status fl_tensor_bytes(const fl_tensor *t, size_t *out)
     return FL_OK;
 }
 
-/* Looks at all of them, without a branch for each. */
-static bool falls(const int64_t *off, int64_t n)
-{
-    int64_t does = 0;
-
-    for (int64_t i = 1; i < n; i++)
-        does |= off[i] < off[i - 1];
-    return does;
-}
-
-static fl_status tell_fall(const int64_t *off, int level)
-{
-    int64_t i = 1;
-
-    while (off[i] >= off[i - 1])
-        i++;
-    FL_FAIL(FL_ERR_INVAL,
-            "offset %" PRId64 " of level %d falls from %" PRId64 " to %" PRId64,
-            i, level, off[i - 1], off[i]);
-}
-
-static fl_status check_level(const fl_tensor *t, int level, int64_t end)
+/* What is wrong with a level that does not ascend as it should. */
+static fl_status tell_level(const fl_tensor *t, int level, int64_t end)
 {
     const int64_t *off = t->lod[level];
     int64_t n = t->lod_len[level];
 
     if (n < 1 || off[0] != 0)
         FL_FAIL(FL_ERR_INVAL, "offsets of level %d do not start with 0", level);
-    if (falls(off, n))
-        return tell_fall(off, level);
-    if (off[n - 1] != end)
-        FL_FAIL(FL_ERR_INVAL,
-                "offsets of level %d end at %" PRId64 ", but there are %" PRId64
-                " %s",
-                level, off[n - 1], end,
-                level + 1 < t->n_lod ? "sequences" : "rows");
-    return FL_OK;
+    for (int64_t i = 1; i < n; i++)
+        if (off[i] < off[i - 1])
+            FL_FAIL(FL_ERR_INVAL,
+                    "offset %" PRId64 " of level %d falls from %" PRId64
+                    " to %" PRId64,
+                    i, level, off[i - 1], off[i]);
+    FL_FAIL(
+        FL_ERR_INVAL,
+        "offsets of level %d end at %" PRId64 ", but there are %" PRId64 " %s",
+        level, off[n - 1], end, level + 1 < t->n_lod ? "sequences" : "rows");
+}
+
+static fl_status check_level(const fl_tensor *t, int level, int64_t end)
+{
+    return fl_lod_ascends(t->lod[level], t->lod_len[level], end)
+               ? FL_OK
+               : tell_level(t, level, end);
 }
 
 fl_status fl_lod_check(const fl_tensor *t)

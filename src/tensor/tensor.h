@@ -79,6 +79,19 @@ fl_status fl_tensor_bytes(const fl_tensor *t, size_t *out);
 FL_MUST_CHECK
 fl_status fl_lod_check(const fl_tensor *t);
 
+/* The same of one level of n offsets over `end` rows or sequences. Looks at all
+   of them, without a branch for each. */
+static inline bool fl_lod_ascends(const int64_t *off, int64_t n, int64_t end)
+{
+    int64_t falls = 0;
+
+    if (n < 1 || off[0] != 0 || off[n - 1] != end)
+        return false;
+    for (int64_t i = 1; i < n; i++)
+        falls |= off[i] < off[i - 1];
+    return !falls;
+}
+
 /* Type, shape, lod and kind of `from`; data and rows stay as they are. */
 void fl_tensor_like(fl_tensor *to, const fl_tensor *from);
 
