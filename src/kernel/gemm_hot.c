@@ -137,6 +137,10 @@ static void dot_chunk(const fl_gemm_job_f32 *job)
 
 static void dots_f32(const fl_gemm_job_f32 *job)
 {
+    if (job->k <= CHUNK) { /* a short job is not copied */
+        dot_chunk(job);
+        return;
+    }
     for (int64_t lo = 0; lo < job->k; lo += CHUNK) {
         fl_gemm_job_f32 part = *job;
 
@@ -275,6 +279,10 @@ static void few_chunk(const fl_gemm_job_f32 *job)
 
 static void few_f32(const fl_gemm_job_f32 *job)
 {
+    if (job->k <= CHUNK) { /* a short job is not copied */
+        few_chunk(job);
+        return;
+    }
     for (int64_t lo = 0; lo < job->k; lo += CHUNK) {
         fl_gemm_job_f32 part = *job;
 

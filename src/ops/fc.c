@@ -197,6 +197,34 @@ static fl_status check_bias(const fl_infer *c)
     return FL_OK;
 }
 
+static fc_job job_of(const fl_op_node *n, const fl_targs *in)
+{
+    const fl_shape *x = &in[INPUT].t[0]->shape;
+    int cols = (int)fl_attr_int(n, COL_DIMS);
+    fc_job z = { .size = { .m = fl_shape_count(x, 0, cols),
+                           .k = fl_shape_count(x, cols, x->rank),
+                           .n = in[W].t[0]->shape.dim[1] } };
+
+    FL_ASSERT(parse_act(fl_attr_str(n, ACTIVATION), &z.act));
+    return z;
+}
+
+/* The run finds there what follows from shapes and attributes. */
+static fl_status leave_job(const fl_infer *c)
+{
+    fc_job job;
+    void *z;
+
+    if (!c->running)
+        return FL_OK;
+    job = job_of(c->node, c->in);
+    FL_TRY(fl_infer_workspace(c, sizeof(job), &z));
+    memset(z, 0, sizeof(job)); /* all of it, so that it can be compared */
+    ((fc_job *)z)->size = job.size;
+    ((fc_job *)z)->act = job.act;
+    return FL_OK;
+}
+
 static fl_status fc_infer(fl_infer *c)
 {
     fl_tensor *out = fl_infer_out(c, OUT);
@@ -211,34 +239,22 @@ static fl_status fc_infer(fl_infer *c)
     fl_tensor_like(out, fl_infer_in(c, INPUT));
     out->shape.rank = cols + 1;
     out->shape.dim[cols] = fl_infer_in(c, W)->shape.dim[1];
-    return FL_OK;
-}
-
-static fc_job job_of(const fl_op_ctx *c)
-{
-    const fl_shape *x = &fl_in_t(c, INPUT)->shape;
-    int cols = (int)fl_int(c, COL_DIMS);
-    fc_job z = { .size = { .m = fl_shape_count(x, 0, cols),
-                           .k = fl_shape_count(x, cols, x->rank),
-                           .n = fl_in_t(c, W)->shape.dim[1] } };
-
-    FL_ASSERT(parse_act(fl_str_attr(c, ACTIVATION), &z.act));
-    return z;
+    return leave_job(c);
 }
 
 static fl_status fc_run(fl_op_ctx *c)
 {
-    fc_job z = job_of(c);
+    const fc_job *z = fl_op_workspace(c);
 
-    FL_BY_FLOAT(c, INPUT, forward, &z,
-                fl_op_blocks(c, (size_t)z.size.m, FL_GEMM_BLOCK),
+    FL_BY_FLOAT(c, INPUT, forward, z,
+                fl_op_blocks(c, (size_t)z->size.m, FL_GEMM_BLOCK),
                 fl_in(c, INPUT), fl_in(c, W), fl_in(c, BIAS), fl_out(c, OUT));
     return FL_OK;
 }
 
 static fl_status fc_back(fl_op_ctx *c)
 {
-    fc_job z = job_of(c);
+    fc_job z = job_of(c->node, c->in);
     int64_t rows = z.act == FL_ACT_NONE ? 1 : z.size.m + 1;
     void *room;
 

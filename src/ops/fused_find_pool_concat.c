@@ -70,10 +70,6 @@ static void add_slot(const fl_pool_job *j, const fl_pool_lookup *l, group *g)
 {
     size_t lo = fl_pool_lo(l, g->lo), hi = fl_pool_lo(l, g->hi);
 
-    if (!j->padded && hi == lo + 1) { /* a call costs more */
-        g->keys[g->n++] = l->ids[lo];
-        return;
-    }
     if (!j->padded) {
         memcpy(g->keys + g->n, l->ids + lo, (hi - lo) * sizeof(*g->keys));
         g->n += hi - lo;
@@ -82,6 +78,27 @@ static void add_slot(const fl_pool_job *j, const fl_pool_lookup *l, group *g)
     for (size_t k = lo; k < hi; k++) {
         g->keys[g->n] = l->ids[k];
         g->n += !fl_pool_is_padding(j, l->ids[k]);
+    }
+}
+
+/* Where every sample has one id of each slot, and none is a padding. Ids of the
+   next group are on their way while these are copied: there are too many lists
+   for the processor to see where it goes on. */
+static void add_even(const fl_pool_job *j, group *g)
+{
+    size_t n = g->hi - g->lo;
+    bool has_next = g->hi < j->batch;
+
+    for (size_t s = 0; s < j->n_lookups; s++, g->n += n) {
+        const uint64_t *ids = j->lookups[s].ids + g->lo;
+
+        if (has_next) {
+            __builtin_prefetch(ids + n);
+            __builtin_prefetch(ids + 2 * n - 1);
+        }
+        g->keys[g->n] = *ids;
+        if (n > 1) /* a call costs more than one id */
+            memcpy(g->keys + g->n, ids, n * sizeof(*ids));
     }
 }
 
@@ -94,8 +111,13 @@ static void fill_group(const fl_pool_job *j, size_t lo, group *g)
     g->n = 0;
     while (g->hi < j->batch && n < GROUP)
         n += ids_of_sample(j, g->hi++);
-    for (size_t s = 0; s < j->n_lookups && g->lo < g->hi; s++)
-        add_slot(j, &j->lookups[s], g);
+    if (g->lo == g->hi)
+        return;
+    if (!j->n_ragged && !j->padded)
+        add_even(j, g);
+    else
+        for (size_t s = 0; s < j->n_lookups; s++)
+            add_slot(j, &j->lookups[s], g);
 }
 
 /* As many ids as a group may have. */
@@ -103,6 +125,8 @@ static size_t most_ids(const fl_pool_job *j)
 {
     size_t most = 0;
 
+    if (!j->n_ragged)
+        return GROUP + j->n_lookups;
     for (size_t i = 0; i < j->batch; i++) {
         size_t n = ids_of_sample(j, i);
 

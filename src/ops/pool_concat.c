@@ -168,13 +168,27 @@ static bool one_each(const fl_tensor *ids, size_t batch)
     return differ == 0;
 }
 
-static fl_pool_lookup lookup_of(const fl_tensor *ids, size_t batch, size_t col)
+/* Offsets that were those of the input before, too, are looked at once. */
+static bool has_offsets_of(const fl_tensor *ids, const fl_tensor *before)
 {
-    bool one = ids->n_lod == 0 || one_each(ids, batch);
+    return before && before->n_lod && before->lod[0] == ids->lod[0] &&
+           before->shape.dim[0] == ids->shape.dim[0];
+}
 
-    return (fl_pool_lookup){ .ids = fl_tensor_ids(ids),
-                             .off = one ? NULL : ids->lod[0],
-                             .col = col };
+static void add_lookup(fl_pool_job *j, const fl_tensor *ids,
+                       const fl_tensor *before)
+{
+    fl_pool_lookup *l = &j->lookups[j->n_lookups++];
+    bool one = ids->n_lod == 0;
+
+    if (!one)
+        one =
+            has_offsets_of(ids, before) ? !l[-1].off : one_each(ids, j->batch);
+    *l = (fl_pool_lookup){ .ids = fl_tensor_ids(ids),
+                           .off = one ? NULL : ids->lod[0],
+                           .col = j->ld };
+    j->n_ragged += !one;
+    j->ld += j->dim;
 }
 
 static size_t batch_of(const fl_tensor *ids)
@@ -186,15 +200,16 @@ static void lay_out(const fl_op_ctx *c, const fl_pool_form *f, fl_pool_job *j)
 {
     size_t n;
     const int64_t *order = fl_attr_ints(c->node, f->order, &n);
+    const fl_tensor *ids = NULL;
 
     for (size_t i = 0; i < n; i++) {
         const fl_tensor *x;
 
         if (order[i] >= 0) {
-            j->lookups[j->n_lookups] =
-                lookup_of(c->in[f->ids].t[order[i]], j->batch, j->ld);
-            j->n_ragged += j->lookups[j->n_lookups++].off != NULL;
-            j->ld += j->dim;
+            const fl_tensor *before = ids;
+
+            ids = c->in[f->ids].t[order[i]];
+            add_lookup(j, ids, before);
             continue;
         }
         x = c->in[f->x].t[-1 - order[i]];

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
 #include "sweep/trial.h"
 
@@ -226,6 +227,16 @@ static fl_status same_form(const fl_op_node *n, const fl_op_call *a,
     return FL_OK;
 }
 
+static fl_status same_workspace(const fl_buf *a, const fl_buf *b)
+{
+    if (a->bytes != b->bytes ||
+        (a->bytes && memcmp(a->data, b->data, a->bytes)))
+        FL_FAIL(FL_ERR_INVAL,
+                "infer leaves something for the run that follows from more "
+                "than forms");
+    return FL_OK;
+}
+
 static fl_status infer_blindly(fl_op_trial *t, const fl_op_call *seen,
                                fl_op_call *blind)
 {
@@ -233,9 +244,10 @@ static fl_status infer_blindly(fl_op_trial *t, const fl_op_call *seen,
                        &blind->workspace };
 
     leave_forms(blind, fl_op_n_in(t->op));
-    FL_TRY(t->op->infer(&infer));
     if (blind->workspace.buf.bytes)
-        FL_FAIL(FL_ERR_INVAL, "infer leaves something for the run");
+        memset(blind->workspace.buf.data, 0, blind->workspace.buf.bytes);
+    FL_TRY(t->op->infer(&infer));
+    FL_TRY(same_workspace(&seen->workspace.buf, &blind->workspace.buf));
     return same_form(t->node, seen, blind);
 }
 

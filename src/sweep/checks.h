@@ -19,7 +19,7 @@ fl_status fl_check_cases(const fl_op *op, size_t index);
 fl_status fl_check_shapes(const fl_op *op, size_t index);
 
 /* With FL_OP_BY_FORM: outputs are inferred to be the same whatever the inputs and
-   their offsets hold, and nothing is left for the run. */
+   their offsets hold, and so is what is left for the run. */
 fl_status fl_check_form(const fl_op *op, size_t index);
 
 /* Gradients equal central differences. */

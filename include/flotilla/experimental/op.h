@@ -82,7 +82,7 @@ enum fl_op_flag {
                              its order, and need not wait for one another */
     FL_OP_FED = 2048,     /* never runs: what it gives is fed, see ops/read.c */
     FL_OP_BY_FORM = 4096, /* infer needs types, shapes and numbers of offsets
-                             alone, and leaves nothing in the workspace */
+                             alone, also for what it leaves in the workspace */
     FL_OP_REMEMBERS =
         8192, /* back needs nothing of the inputs that the operator
                                overwrote but what it kept of them */
