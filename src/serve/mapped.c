@@ -194,15 +194,13 @@ static const float *find_older(const mapped *m, size_t table, fl_source_read *r,
                                size_t i)
 {
     const fl_overlay *copies = m->base->copies[table];
-    fl_overlay_state state = FL_OVERLAY_NONE;
-    const float *row = NULL;
+    const float *row;
+    size_t n_none = copies
+                        ? fl_overlay_find(copies, &r->keys[i], 1, &row)
+                        : fl_table_map_look(m->base->maps[table], &r->keys[i],
+                                            1, r->out + i * r->dim, &row);
 
-    if (copies)
-        fl_overlay_find(copies, &r->keys[i], 1, &state, &row);
-    else if (!fl_table_map_look(m->base->maps[table], &r->keys[i], 1,
-                                r->out + i * r->dim, &row))
-        state = FL_OVERLAY_ROW;
-    return state == FL_OVERLAY_ROW ? row : find_missing(r, i);
+    return n_none ? find_missing(r, i) : row;
 }
 
 /* Keys [lo, lo + n), at most GROUP, in what is in memory. */
@@ -210,15 +208,14 @@ static void find_in_memory(const mapped *m, size_t table, fl_source_read *r,
                            size_t lo, size_t n, const float **rows)
 {
     const fl_overlay *newer = m->overlays[table];
-    fl_overlay_state states[GROUP];
 
     if (!fl_overlay_find(newer ? newer : m->base->copies[table], r->keys + lo,
-                         n, states, rows))
+                         n, rows))
         return;
     for (size_t i = 0; i < n; i++)
-        if (newer && states[i] == FL_OVERLAY_NONE)
+        if (!rows[i] && newer)
             rows[i] = find_older(m, table, r, lo + i);
-        else if (states[i] != FL_OVERLAY_ROW)
+        else if (!rows[i] || rows[i] == &fl_overlay_gone)
             rows[i] = find_missing(r, lo + i);
 }
 
@@ -307,12 +304,11 @@ typedef struct listing {
 static void list_older(void *arg, uint64_t key, uint64_t row)
 {
     const listing *l = arg;
-    fl_overlay_state state = FL_OVERLAY_NONE;
-    const float *value;
+    const float *value = NULL;
 
     if (l->newer)
-        fl_overlay_find(l->newer, &key, 1, &state, &value);
-    if (state == FL_OVERLAY_NONE && row != FL_MAP_GONE)
+        fl_overlay_find(l->newer, &key, 1, &value);
+    if (!value && row != FL_MAP_GONE)
         l->fn(l->arg, key);
 }
 

@@ -1,5 +1,7 @@
 /* overlay.c - open addressing, at most half full: a slot is a key and the number
- * of its row, from 1; 0 is a free slot, GONE a key without a row. */
+ * of its row, from 1; 0 is a free slot, GONE a key without a row. A row of up to
+ * 64 bytes lies in one line of the cache: to bring two for it costs more than the
+ * room. */
 #include "serve/overlay.h"
 
 #include <stdatomic.h>
@@ -13,6 +15,8 @@
 #define LINE_FLOATS 16
 #define ROWS_MAX ((size_t)UINT32_MAX - 2)
 
+const float fl_overlay_gone = 0;
+
 typedef struct slot {
     uint64_t key;
     uint32_t row;
@@ -20,11 +24,11 @@ typedef struct slot {
 
 struct fl_overlay {
     atomic_int refs;
-    uint32_t dim;
+    uint32_t dim, stride; /* of a row; from one to the next */
     slot *slots;
     size_t cap; /* a power of two */
     size_t len, n_rows;
-    float *rows; /* room_rows of dim */
+    float *rows; /* room_rows of stride */
     size_t room_rows;
 };
 
@@ -35,6 +39,17 @@ static size_t cap_for(size_t n)
     while (cap < 2 * n)
         cap *= 2;
     return cap;
+}
+
+static uint32_t stride_for(uint32_t dim)
+{
+    uint32_t n = 1;
+
+    if (dim >= LINE_FLOATS)
+        return (dim + LINE_FLOATS - 1) / LINE_FLOATS * LINE_FLOATS;
+    while (n < dim)
+        n *= 2;
+    return n;
 }
 
 /* The key's slot, or the free one where it would be. */
@@ -49,7 +64,7 @@ static inline slot *find_slot(const fl_overlay *o, uint64_t key)
 
 static float *row_at(const fl_overlay *o, uint32_t row)
 {
-    return o->rows + (size_t)(row - 1) * o->dim;
+    return o->rows + (size_t)(row - 1) * o->stride;
 }
 
 /* --- making --------------------------------------------------------------- */
@@ -59,7 +74,7 @@ static bool take_memory(fl_overlay *o, size_t n)
     size_t row_bytes;
 
     if (n > ROWS_MAX ||
-        fl_mul_overflow(n ? n : 1, o->dim * sizeof(float), &row_bytes))
+        fl_mul_overflow(n ? n : 1, o->stride * sizeof(float), &row_bytes))
         return false;
     o->cap = cap_for(n);
     o->room_rows = n;
@@ -92,6 +107,7 @@ fl_status fl_overlay_new(fl_overlay **out, const fl_overlay *before,
 
     atomic_init(&o->refs, 1);
     o->dim = dim;
+    o->stride = stride_for(dim);
     if (!take_memory(o, n)) {
         fl_overlay_unref(o);
         FL_FAIL(FL_ERR_NOMEM, "no memory for %zu newer rows", n);
@@ -111,7 +127,7 @@ fl_overlay *fl_overlay_ref(fl_overlay *o)
 
 static size_t rows_bytes(const fl_overlay *o)
 {
-    return (o->room_rows ? o->room_rows : 1) * o->dim * sizeof(float);
+    return (o->room_rows ? o->room_rows : 1) * o->stride * sizeof(float);
 }
 
 void fl_overlay_unref(fl_overlay *o)
@@ -153,44 +169,49 @@ void fl_overlay_drop(fl_overlay *o, uint64_t key)
 
 /* --- reading -------------------------------------------------------------- */
 
-/* A row of up to 64 bytes lies in one line or in two; of a longer one the
-   processor fetches the rest itself. */
-static inline void ask_row(const fl_overlay *o, const float *row)
-{
-    uint32_t reach = o->dim < LINE_FLOATS ? o->dim - 1 : LINE_FLOATS;
-
-    __builtin_prefetch(row);
-    __builtin_prefetch(row + reach);
-}
-
-static inline fl_overlay_state find_one(const fl_overlay *o, uint64_t key,
-                                        const float **value)
-{
-    const slot *s = find_slot(o, key);
-
-    if (!s->row)
-        return FL_OVERLAY_NONE;
-    if (s->row == GONE)
-        return FL_OVERLAY_GONE;
-    *value = row_at(o, s->row);
-    ask_row(o, *value);
-    return FL_OVERLAY_ROW;
-}
-
 void fl_overlay_ask(const fl_overlay *o, const uint64_t *keys, size_t n)
 {
+    const slot *slots = o->slots;
+    const size_t mask = o->cap - 1;
+
     for (size_t i = 0; i < n; i++)
-        __builtin_prefetch(&o->slots[fl_hash_key(keys[i]) & (o->cap - 1)]);
+        __builtin_prefetch(&slots[fl_hash_key(keys[i]) & mask]);
 }
 
-size_t fl_overlay_find(const fl_overlay *o, const uint64_t *keys, size_t n,
-                       fl_overlay_state *states, const float **values)
+/* Where the row of that number is, which is asked for. */
+static inline const float *ask_row(const float *rows, uint32_t row,
+                                   size_t stride)
 {
+    const float *at = rows + (size_t)(row - 1) * stride;
+
+    __builtin_prefetch(at);
+    if (stride > LINE_FLOATS) /* the rest the processor fetches itself */
+        __builtin_prefetch(at + LINE_FLOATS);
+    return at;
+}
+
+/* What a run of many keys needs of an overlay is kept in registers. */
+size_t fl_overlay_find(const fl_overlay *o, const uint64_t *keys, size_t n,
+                       const float **values)
+{
+    const slot *slots = o->slots;
+    const float *rows = o->rows;
+    const size_t mask = o->cap - 1, stride = o->stride;
     size_t n_none = 0;
 
     for (size_t i = 0; i < n; i++) {
-        states[i] = find_one(o, keys[i], &values[i]);
-        n_none += states[i] != FL_OVERLAY_ROW;
+        size_t at = fl_hash_key(keys[i]) & mask;
+        uint32_t row;
+
+        while (slots[at].key != keys[i] && slots[at].row)
+            at = (at + 1) & mask;
+        row = slots[at].row;
+        if (row && row != GONE) {
+            values[i] = ask_row(rows, row, stride);
+            continue;
+        }
+        values[i] = row ? &fl_overlay_gone : NULL;
+        n_none++;
     }
     return n_none;
 }

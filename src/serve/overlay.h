@@ -28,15 +28,12 @@ void fl_overlay_unref(fl_overlay *o);
 float *fl_overlay_put(fl_overlay *o, uint64_t key);
 void fl_overlay_drop(fl_overlay *o, uint64_t key);
 
-typedef enum fl_overlay_state {
-    FL_OVERLAY_NONE, /* it knows nothing of the key: ask the files */
-    FL_OVERLAY_ROW,
-    FL_OVERLAY_GONE
-} fl_overlay_state;
-/* The state of each of n keys, and the values of those that have a row, which
-   are on their way into the cache; returns how many have none. */
+/* Where the value of each of n keys lies, which is on its way into the cache;
+   &fl_overlay_gone for a key that went, and NULL for one of which nothing is
+   known: ask the files. Returns for how many it is one of the two. */
+extern const float fl_overlay_gone;
 size_t fl_overlay_find(const fl_overlay *o, const uint64_t *keys, size_t n,
-                       fl_overlay_state *states, const float **values);
+                       const float **values);
 
 /* Keys that will be looked for soon: what says where they are is on its way into
    the cache. */

@@ -19,27 +19,25 @@ static void put(fl_overlay *o, uint64_t key, float x)
         to[i] = x + (float)i;
 }
 
-static fl_overlay_state find(const fl_overlay *o, uint64_t key,
-                             const float **row)
+static const float *find(const fl_overlay *o, uint64_t key)
 {
-    fl_overlay_state state;
+    const float *row;
 
-    fl_overlay_find(o, &key, 1, &state, row);
-    return state;
+    fl_overlay_find(o, &key, 1, &row);
+    return row;
 }
 
 static void assert_row(const fl_overlay *o, uint64_t key, float x)
 {
-    const float *row = NULL;
+    const float *row = find(o, key);
 
-    assert_int_equal(find(o, key, &row), FL_OVERLAY_ROW);
+    assert_non_null(row);
     for (int i = 0; i < DIM; i++)
         assert_true(row[i] == x + (float)i);
 }
 
 static void keys_are_found_known_gone_or_unknown(void **state)
 {
-    const float *row;
     fl_overlay *o;
 
     (void)state;
@@ -53,8 +51,8 @@ static void keys_are_found_known_gone_or_unknown(void **state)
         if (k % 7)
             assert_row(o, k * k, (float)k);
         else
-            assert_int_equal(find(o, k * k, &row), FL_OVERLAY_GONE);
-    assert_int_equal(find(o, UINT64_MAX, &row), FL_OVERLAY_NONE);
+            assert_ptr_equal(find(o, k * k), &fl_overlay_gone);
+    assert_null(find(o, UINT64_MAX));
     assert_int_equal(fl_overlay_len(o), MANY);
     fl_overlay_unref(o);
 }
@@ -62,7 +60,6 @@ static void keys_are_found_known_gone_or_unknown(void **state)
 static void
 the_next_one_has_the_last_word_and_leaves_the_old_one_alone(void **state)
 {
-    const float *row;
     fl_overlay *old, *next;
 
     (void)state;
@@ -76,15 +73,50 @@ the_next_one_has_the_last_word_and_leaves_the_old_one_alone(void **state)
     put(next, 3, 30);
     put(next, 4, 40);
     assert_row(next, 1, 11);
-    assert_int_equal(find(next, 2, &row), FL_OVERLAY_GONE);
+    assert_ptr_equal(find(next, 2), &fl_overlay_gone);
     assert_row(next, 3, 30);
     assert_row(next, 4, 40);
     assert_row(old, 1, 10);
     assert_row(old, 2, 20);
-    assert_int_equal(find(old, 4, &row), FL_OVERLAY_NONE);
+    assert_null(find(old, 4));
     fl_overlay_unref(old);
     assert_row(next, 3, 30);
     fl_overlay_unref(next);
+}
+
+/* A key that is nothing but zeros is like a free slot. */
+static void the_key_zero_is_a_key_like_others(void **state)
+{
+    fl_overlay *o;
+
+    (void)state;
+    assert_int_equal(fl_overlay_new(&o, NULL, DIM, 2), FL_OK);
+    put(o, 7, 70);
+    assert_null(find(o, 0));
+    put(o, 0, 5);
+    assert_row(o, 0, 5);
+    fl_overlay_drop(o, 0);
+    assert_ptr_equal(find(o, 0), &fl_overlay_gone);
+    fl_overlay_unref(o);
+}
+
+static void rows_of_any_width_lie_apart(void **state)
+{
+    static const uint32_t dims[] = { 1, 5, 10, 16, 17, 40 };
+
+    (void)state;
+    for (size_t d = 0; d < sizeof(dims) / sizeof(dims[0]); d++) {
+        fl_overlay *o;
+
+        assert_int_equal(fl_overlay_new(&o, NULL, dims[d], 100), FL_OK);
+        for (uint64_t k = 0; k < 100; k++)
+            for (uint32_t i = 0; i < dims[d]; i++)
+                fl_overlay_put(o, k)[i] = (float)(100 * k + i);
+        for (uint64_t k = 0; k < 100; k++)
+            for (uint32_t i = 0; i < dims[d]; i++)
+                assert_true(find(o, k)[i] == (float)(100 * k + i));
+        fl_overlay_unref(o);
+    }
 }
 
 static void without_memory_it_is_an_error(void **state)
@@ -102,6 +134,8 @@ int main(void)
         cmocka_unit_test(keys_are_found_known_gone_or_unknown),
         cmocka_unit_test(
             the_next_one_has_the_last_word_and_leaves_the_old_one_alone),
+        cmocka_unit_test(the_key_zero_is_a_key_like_others),
+        cmocka_unit_test(rows_of_any_width_lie_apart),
         cmocka_unit_test(without_memory_it_is_an_error),
     };
 
