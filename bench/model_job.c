@@ -3,7 +3,9 @@
  *
  * Two trainers and two servers with 10 million rows share the cores of this
  * machine (BENCH_MODEL_ROWS for another number). While a save runs they train
- * turn after turn; then as many turns without one. */
+ * turn after turn, for WINDOW_S at the most: a save that makes room for training
+ * takes long, and ends soon when nobody trains any more. Then as many turns
+ * without one. */
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +21,7 @@
 #define SERVERS 2
 #define TRAINERS 2
 #define TURN 4 /* batches of each trainer */
+#define WINDOW_S 4.0
 #define DATA_BATCHES 64
 #define SEED 11
 
@@ -181,7 +184,7 @@ static turns train_during_save(bench_job *b)
     member_tell(&b->saver, (member_order){ .what = MEMBER_TRAIN });
     do
         train_turn(b, &t);
-    while (!is_saved(b));
+    while (!is_saved(b) && t.seconds < WINDOW_S);
     (void)member_hear(&b->saver);
     return t;
 }

@@ -12,7 +12,7 @@
 #include "base/thread.h"
 
 /* CPU time that a save takes at once, whatever its cores are. */
-#define FL_PACE_BURST_NS UINT64_C(50000000)
+#define FL_PACE_BURST_NS UINT64_C(5000000)
 
 /* Who has done nothing for so long is not at work any more. */
 #define FL_PACE_QUIET_NS UINT64_C(1000000000)

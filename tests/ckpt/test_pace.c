@@ -104,8 +104,10 @@ static void a_small_save_does_not_wait(void **state)
     (void)state;
     for (uint64_t i = 0; i < 100; i++) {
         fl_pace_begin(&p, FL_PACE_PATIENT);
-        assert_int_equal(wait_beside(&p, 30 * MS, NOW + i * S), 0);
-        assert_int_equal(wait_beside(&p, 20 * MS, NOW + i * S), 0);
+        assert_int_equal(wait_beside(&p, FL_PACE_BURST_NS / 5 * 3, NOW + i * S),
+                         0);
+        assert_int_equal(wait_beside(&p, FL_PACE_BURST_NS / 5 * 2, NOW + i * S),
+                         0);
     }
     fl_pace_release(&p);
 }
