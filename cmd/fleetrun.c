@@ -40,12 +40,16 @@ static int run_here(room *r, const run_options *o)
 
     if (!code && o->resume)
         code = tell_resume(&j);
+    if (!code)
+        code = trace_prepare(&j);
     if (!code && o->print_config)
         plan_print(&j);
     if (!code) {
         note_make(&j);
         code = watch(&j);
         note_drop(&j);
+        if (trace_finish(&j) && !code)
+            code = RUN_FAILED;
     }
     key_drop(&j);
     return code;

@@ -55,6 +55,7 @@ typedef struct run_options {
     const char *resume; /* NULL: not given */
     const char *run_mode;
     status_use status;
+    const char *trace; /* NULL: not given */
     bool print_config;
     char **program; /* its words; NULL behind them */
 } run_options;
@@ -140,8 +141,9 @@ typedef struct job {
     char *worker_list;   /* NULL: not known */
     char *key_path;      /* of the job's token; NULL: the caller has set one */
     char *job_note_path; /* NULL: there is none */
-    char **words;        /* what is started, a path first */
-    char *paddle;        /* the folder of the names of PaddlePaddle, or NULL */
+    char *trace_folder, *trace_path; /* NULL: nothing is traced */
+    char **words;                    /* what is started, a path first */
+    char *paddle; /* the folder of the names of PaddlePaddle, or NULL */
 } job;
 
 int plan_here(job *j, room *r, const run_options *o);
@@ -186,6 +188,13 @@ int python_choose(job *j);
 /* Puts the names of PaddlePaddle on the path of the job's scripts, if their
    interpreter has the package flotilla. */
 void python_names(job *j);
+
+/* --- timelines (fleetrun_trace.c) ----------------------------------------- */
+
+/* Tells the processes where theirs go, after --trace. */
+int trace_prepare(job *j);
+/* Puts them together, when all have ended. */
+int trace_finish(const job *j);
 
 /* --- going on (fleetrun_resume.c) ----------------------------------------- */
 

@@ -29,7 +29,7 @@ typedef struct option {
     int lo, hi;
     const char *args, *doc;
 } option;
-#define N_OPTIONS 18
+#define N_OPTIONS 19
 
 typedef struct refused {
     const char *name, *why;
@@ -94,6 +94,8 @@ static void list_options(run_options *o, option all[N_OPTIONS])
           "what the job does; on a terminal it is shown" },
         { "--token_file", TEXT, &o->token_file, 0, 0, "FILE",
           "its first line is the job's token; mode 600" },
+        { "--trace", TEXT, &o->trace, 0, 0, "DIR|FILE.json",
+          "what every process did when, in one file for Perfetto" },
         { "--endpoints", TEXT, &o->endpoints, 0, 0, "HOST:PORT,...",
           "another name for --servers" },
         { "--cluster_node_ips", TEXT, &o->cluster_node_ips, 0, 0, "HOST,...",

@@ -470,6 +470,11 @@ static int check_task_options(const run_options *o, const task *t)
         return run_misused("--max_restart is not taken inside of a task of "
                            "%s, which starts tasks itself",
                            t->system);
+    if (o->trace)
+        return run_misused("--trace is not taken inside of a task of %s: set "
+                           "FLOTILLA_TRACE to a folder for all tasks, and "
+                           "`flotilla trace` puts their timelines together",
+                           t->system);
     if (o->status == STATUS_YES)
         return run_misused("--status is not taken inside of a task of %s: "
                            "the task becomes the program; `flotilla status` "

@@ -170,6 +170,13 @@ FL_API void fl_executor_reset_profile(fl_executor *e);
 FL_API FL_MUST_CHECK
 fl_status fl_executor_write_trace(const fl_executor *e, const char *path);
 
+/* Puts the timelines that processes of a job have left in a folder (setting
+   trace) into one file, on the clock of server 0 (docs/formats/trace.md);
+   *n_processes may be NULL. */
+FL_API FL_MUST_CHECK
+fl_status fl_trace_merge(const char *folder, const char *path,
+                         size_t *n_processes);
+
 /* Bytes that the executor's plans keep for temporaries, and the largest sum
    of temporaries alive at one moment in the last run of the last plan. */
 typedef struct fl_memory_use {

@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/thread.h"
+#include "base/timeline.h"
 #include "kernel/gemm.h"
 #include "kernel/isa.h"
 #include "mode/mode.h"
@@ -42,6 +43,13 @@ static void apply_log_level(const fl_ctx *c)
             fl_log_set_level((fl_log_level)i);
 }
 
+/* The timeline is the process's; the first context that wants one starts it. */
+static void apply_trace(const fl_ctx *c)
+{
+    if (*c->conf.trace)
+        fl_timeline_start(c->conf.trace);
+}
+
 fl_status fl_ctx_new(fl_ctx **out)
 {
     fl_ctx *c = fl_alloc(sizeof(*c));
@@ -62,6 +70,7 @@ fl_status fl_ctx_new(fl_ctx **out)
     /* The default leaves the word to fl_log_set. */
     if (strcmp(c->conf.log_level, "info"))
         apply_log_level(c);
+    apply_trace(c);
     st = fl_plugins_open(c);
     if (st)
         fl_ctx_free(c);
@@ -106,6 +115,8 @@ fl_status fl_ctx_set(fl_ctx *c, const char *name, const char *value)
         c->main->seed = c->startup->seed = (uint64_t)c->conf.seed;
     if (!strcmp(name, "log_level"))
         apply_log_level(c);
+    if (!strcmp(name, "trace"))
+        apply_trace(c);
     return strcmp(name, "plugins") ? FL_OK : fl_plugins_open(c);
 }
 

@@ -119,8 +119,10 @@ fl_job *fl_job_new(fl_ctx *c, const fl_mode *mode, fl_role_kind role,
     j->mode = mode;
     j->serving = make_serving();
     j->cluster = make_cluster(j, true);
-    if (role == FL_ROLE_WORKER)
+    if (role == FL_ROLE_WORKER) {
         j->backend = open_backend(j);
+        fl_job_open_metrics(j);
+    }
     j->before = c->comm;
     c->mode = mode;
     c->comm = j->backend ? j->backend : &j->serving;
@@ -154,6 +156,7 @@ void fl_job_free(fl_job *j)
         return;
     leave(j);
     fl_job_end_reports(j);
+    fl_exporter_close(j->exporter);
     fl_job_step_aside(j);
     if (j->backend)
         fl_comm_free(j->backend);
@@ -232,6 +235,7 @@ fl_status fl_job_connect_with(fl_job **out, fl_ctx *c, const fl_job_args *args)
         fl_job_free(j);
         return fl_err_restore(&why);
     }
+    fl_job_open_metrics(j);
     *out = j;
     return FL_OK;
 }

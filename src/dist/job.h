@@ -27,6 +27,7 @@
 #include "dist/job_programs.h"
 #include "flotilla/job.h"
 #include "mode/mode.h"
+#include "rpc/metrics/exporter.h"
 
 /* A name that files are dispatched by, and how many passes it had here. */
 typedef struct fl_dispatch_name fl_dispatch_name;
@@ -47,7 +48,8 @@ typedef struct fl_job_begin {
 typedef struct fl_job_reports {
     fl_mutex mu;
     bool is_under_way, has_next, is_over; /* guarded by mu */
-    fl_report_request next;               /* guarded by mu */
+    bool has_any;                         /* guarded by mu */
+    fl_report_request next;               /* the newest; guarded by mu */
     fl_report_reply reply;                /* of the one under way */
     _Atomic double rate;                  /* of the job, as told last */
 } fl_job_reports;
@@ -75,6 +77,7 @@ struct fl_job {
     uint64_t n_tests;   /* examinations in the midst of training */
     atomic_bool meets;  /* a pass trains that they are made in */
     fl_job_reports reports;
+    fl_exporter *exporter; /* NULL: none */
 
     fl_mutex mu; /* also held while declaring */
     fl_cond idle;
@@ -167,6 +170,9 @@ fl_status fl_job_load_own(fl_job *j, const char *path);
    Any thread. */
 void fl_job_report_later(fl_job *j, const char *phase,
                          const fl_report_request *r);
+/* A worker answers GET /metrics, if the settings say so; that it cannot is only
+   told. */
+void fl_job_open_metrics(fl_job *j);
 /* None begins any more: the connection is closed next. */
 void fl_job_end_reports(fl_job *j);
 /* Samples per second of all trainers, as told last; NaN: not known. */

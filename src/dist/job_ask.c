@@ -99,6 +99,10 @@ fl_status fl_job_report(fl_job *j, const char *phase, uint64_t samples,
     fl_report_reply of_job;
 
     fl_msg_text(r.phase, phase);
+    fl_lock(&j->reports.mu);
+    j->reports.next = r;
+    j->reports.has_any = true;
+    fl_unlock(&j->reports.mu);
     ASK(j, fl_client_report(client_of(j), &r, &of_job, FL_WAIT));
     return FL_OK;
 }
@@ -139,7 +143,7 @@ void fl_job_report_later(fl_job *j, const char *phase,
     fl_lock(&j->reports.mu);
     j->reports.next = *r;
     fl_msg_text(j->reports.next.phase, phase);
-    j->reports.has_next = true;
+    j->reports.has_next = j->reports.has_any = true;
     if (!j->reports.is_under_way)
         send_next(j);
     fl_unlock(&j->reports.mu);

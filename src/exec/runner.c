@@ -12,6 +12,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/timeline.h"
 #include "exec/blocks.h"
 #include "exec/turns.h"
 #include "ir/comm.h"
@@ -441,17 +442,29 @@ int fl_step_shares(const fl_runner *r, int step, int n)
     return most >= r->options->slice_min_elements ? n : 1;
 }
 
+const char *fl_step_what(const fl_op_node *n)
+{
+    return fl_node_n_out(n) && n->out[0].n && n->out[0].vars[0]
+               ? n->out[0].vars[0]->name
+               : "";
+}
+
+/* For the profile, if that is on, and for the timeline of the process. */
 static void trace_step(const fl_runner *r, int step, int member,
                        uint64_t start_ns)
 {
     const fl_op_node *n = r->plan->steps[step].node;
+    const char *what = fl_step_what(n);
     fl_trace_event e = { .thread = r->replica * 1000 + member,
                          .start_ns = start_ns,
                          .end_ns = fl_now_ns() };
 
+    if (fl_timeline_now())
+        fl_timeline_add("op", fl_node_type(n), what, start_ns);
+    if (!r->options->trace)
+        return;
     snprintf(e.name, sizeof(e.name), "%s", fl_node_type(n));
-    if (fl_node_n_out(n) && n->out[0].n && n->out[0].vars[0])
-        snprintf(e.what, sizeof(e.what), "%s", n->out[0].vars[0]->name);
+    snprintf(e.what, sizeof(e.what), "%s", what);
     fl_trace_add(r->options->trace, &e);
 }
 
@@ -460,7 +473,7 @@ fl_status fl_step_run(fl_runner *r, const fl_step_share *share, fl_waker *waker)
     const fl_plan_step *s = &r->plan->steps[share->step];
     fl_run_step *rs = &r->steps[share->step];
     int member = share->member;
-    uint64_t start_ns = r->options->trace ? fl_now_ns() : 0;
+    uint64_t start_ns = r->options->trace ? fl_now_ns() : fl_timeline_now();
     fl_step_blocks blocks = fl_blocks_of(r, share->step);
     fl_op_ctx c = {
         .node = s->node,

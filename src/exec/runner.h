@@ -124,6 +124,9 @@ typedef struct fl_step_share {
     bool resumed; /* it was woken */
 } fl_step_share;
 
+/* The name of its first output, "" without one. */
+const char *fl_step_what(const fl_op_node *n);
+
 /* One step, by the two schedulers below. */
 FL_MUST_CHECK
 fl_status fl_step_prepare(fl_runner *r, int step);

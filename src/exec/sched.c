@@ -18,7 +18,9 @@
 #include "exec/runner.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
+#include "base/timeline.h"
 #include "ir/comm.h"
 
 typedef struct task {
@@ -176,6 +178,28 @@ static void wait_and_help(fl_sched *s, fl_poller *poller)
     s->helped = NULL;
 }
 
+/* What the thread has waited for, for the timeline: a step that the world owes an
+   answer, or, with -1, other members. */
+static void note_wait(const fl_sched *s, int step, uint64_t since)
+{
+    const fl_op_node *n = step >= 0 ? s->r->plan->steps[step].node : NULL;
+    char name[FL_NODE_TEXT_MAX];
+
+    if (!since)
+        return;
+    (void)snprintf(name, sizeof(name), "wait: %s",
+                   n ? fl_node_type(n) : "others");
+    fl_timeline_add("wait", name, n ? fl_step_what(n) : NULL, since);
+}
+
+static int first_that_waits(const fl_sched *s)
+{
+    for (int i = 0; s->waiting && i < s->r->plan->n_steps; i++)
+        if (s->wakers[i].waits)
+            return i;
+    return -1;
+}
+
 /* Sleeps until something changes; only a run in which every member waits for
    the world has a deadline. */
 static fl_status sleep_a_while(fl_sched *s)
@@ -196,6 +220,16 @@ static fl_status sleep_a_while(fl_sched *s)
         !s->running && s->waiting)
         return waited_too_long(s);
     return FL_OK;
+}
+
+static fl_status sleep_and_tell(fl_sched *s)
+{
+    uint64_t since = fl_timeline_now();
+    int step = since ? first_that_waits(s) : -1;
+    fl_status st = sleep_a_while(s);
+
+    note_wait(s, step, since);
+    return st;
 }
 
 /* Prepares a step and puts its other shares in the queue. */
@@ -274,7 +308,7 @@ static fl_status member_loop(void *arg, int member)
         }
         has_flushed = false;
         if (!s->len) {
-            st = sleep_a_while(s);
+            st = sleep_and_tell(s);
             continue;
         }
         t = pop(s);
@@ -465,7 +499,7 @@ fl_status fl_sched_run(fl_runner *r, fl_plan_part part, fl_team *team)
 static fl_status wait_for_step(fl_sched *s, int step)
 {
     step_waker *w = &s->wakers[step];
-    uint64_t deadline = deadline_of(s);
+    uint64_t deadline = deadline_of(s), since = fl_timeline_now();
     fl_status st = FL_OK;
 
     fl_lock(&s->mu);
@@ -480,6 +514,7 @@ static fl_status wait_for_step(fl_sched *s, int step)
     w->woken = false;
     s->is_stuck = w->waits;
     fl_unlock(&s->mu);
+    note_wait(s, step, since);
     return st;
 }
 

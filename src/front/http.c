@@ -18,6 +18,7 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "base/prom.h"
 #include "front/door.h"
 #include "front/http_json.h"
 #include "rpc/wire/frame.h"
@@ -172,29 +173,54 @@ static bool health(exchange *x)
     return false;
 }
 
-static void add_metric(fl_str *out, const char *name, const char *kind,
-                       double value)
-{
-    fl_str_addf(out, "# TYPE flotilla_%s %s\nflotilla_%s %.17g\n", name, kind,
-                name, value);
-}
+/* What the counters of the pool are called there, in their order. */
+static const fl_prom_def of_pool[] = {
+    { "requests_total", FL_PROM_COUNTER, "Requests that were taken." },
+    { "failed_total", FL_PROM_COUNTER, "Requests that had an error." },
+    { "refused_total", FL_PROM_COUNTER, "Requests that were not taken." },
+    { "batches_total", FL_PROM_COUNTER, "Batches that requests ran as." },
+    { "records_total", FL_PROM_COUNTER, "Records that were scored." },
+    { "answered_seconds_total", FL_PROM_COUNTER,
+      "From asking to the answer, of all requests together." },
+    { "waiting", FL_PROM_GAUGE, "Requests without an answer yet." },
+};
+_Static_assert(FL_LEN(of_pool) == FL_LEN(fl_scoring_stats_defs),
+               "one per counter");
 
-/* Of the pool: names and types are those of its counters. */
 static void add_pool(fl_str *out, const fl_scoring_stats *stats)
 {
     const fl_stats_list *l = &fl_scoring_stats_list;
     const fl_stat *at = (const fl_stat *)stats;
-    char name[64];
 
     for (size_t i = 0; i < l->n; i++) {
         bool is_time = l->defs[i].type == FL_STAT_SECONDS;
-        bool is_gauge = l->defs[i].type == FL_STAT_GAUGE;
 
-        (void)snprintf(name, sizeof(name), "%s%s%s", l->defs[i].name,
-                       is_time ? "_seconds" : "", is_gauge ? "" : "_total");
-        add_metric(out, name, is_gauge ? "gauge" : "counter",
-                   (double)fl_stat_get(&at[i]) / (is_time ? 1e9 : 1));
+        fl_prom_one(out, &of_pool[i],
+                    (double)fl_stat_get(&at[i]) / (is_time ? 1e9 : 1));
     }
+}
+
+static void add_model(fl_str *out, const fl_model_stats *s)
+{
+    static const fl_prom_def rows = { "rows_total", FL_PROM_COUNTER,
+                                      "Rows that were looked up." };
+    static const fl_prom_def missing = { "missing_rows_total", FL_PROM_COUNTER,
+                                         "Rows that the model has not." };
+    static const fl_prom_def taken = { "versions_taken_total", FL_PROM_COUNTER,
+                                       "Versions that were served." };
+    static const fl_prom_def refused = { "versions_refused_total",
+                                         FL_PROM_COUNTER,
+                                         "Versions that could not be." };
+    static const fl_prom_def version = { "version", FL_PROM_GAUGE,
+                                         "The version that is served; always "
+                                         "1." };
+
+    fl_prom_one(out, &rows, (double)s->rows);
+    fl_prom_one(out, &missing, (double)s->missing_rows);
+    fl_prom_one(out, &taken, (double)s->versions);
+    fl_prom_one(out, &refused, (double)s->refused);
+    fl_prom_begin(out, &version);
+    fl_prom_add(out, &version, "id", s->version, 1);
 }
 
 static bool metrics(exchange *x)
@@ -203,15 +229,8 @@ static bool metrics(exchange *x)
     fl_str out = { 0 };
 
     add_pool(&out, fl_scoring_stats_of(x->http->pool));
-    add_metric(&out, "rows_total", "counter", (double)s.rows);
-    add_metric(&out, "missing_rows_total", "counter", (double)s.missing_rows);
-    add_metric(&out, "versions_taken_total", "counter", (double)s.versions);
-    add_metric(&out, "versions_refused_total", "counter", (double)s.refused);
-    fl_str_addf(&out,
-                "# TYPE flotilla_version gauge\n"
-                "flotilla_version{id=\"%s\"} 1\n",
-                s.version);
-    set_answer(x, MHD_HTTP_OK, "text/plain; version=0.0.4", fl_str_take(&out));
+    add_model(&out, &s);
+    set_answer(x, MHD_HTTP_OK, FL_PROM_TYPE, fl_str_take(&out));
     return false;
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "base/timeline.h"
 #include "conf/patience.h"
 #include "mode/own_server.h"
 #include "ps/options.h"
@@ -280,6 +281,15 @@ static fl_status ready_to_meet(fl_cluster *c)
 }
 
 /* While this trainer waited, others may have made rounds without it. */
+static fl_status meet(fl_client *client, const fl_barrier_request *r)
+{
+    uint64_t since = fl_timeline_now();
+    fl_status st = fl_client_barrier(client, r, NULL, FL_WAIT);
+
+    fl_timeline_add("wait", "wait: barrier", r->name, since);
+    return st;
+}
+
 fl_status fl_cluster_barrier(fl_cluster *c, const char *name,
                              uint64_t generation)
 {
@@ -293,7 +303,7 @@ fl_status fl_cluster_barrier(fl_cluster *c, const char *name,
         tell_steps(c);
     fl_msg_text(r.name, name);
     fl_cut_begin_call(c->cut);
-    st = fl_client_barrier(client, &r, NULL, FL_WAIT);
+    st = meet(client, &r);
     fl_cut_end_call(c->cut);
     return st ? st : ask_step(c, client);
 }
@@ -373,6 +383,7 @@ fl_status fl_cluster_connect(fl_cluster *c)
     o.may_coalesce = c->a.may_coalesce;
     if (c->server)
         be_worker(c, &o);
+    fl_timeline_name("worker", d->rank, o.job);
     st = fl_client_new(&client, c->a.net, NULL, &o);
     /* It stays until the cluster goes: requests may be under way. */
     atomic_store(&c->client, client);
@@ -391,9 +402,10 @@ static fl_status join(fl_cluster *c)
     client = fl_cluster_client(c);
     st = declare(c, client);
     if (!st)
-        st = fl_client_barrier(
-            client, &(fl_barrier_request){ .name = "start", .generation = 1 },
-            NULL, FL_WAIT);
+        st = meet(client,
+                  &(fl_barrier_request){ .name = "start", .generation = 1 });
+    if (!st && fl_timeline_now())
+        st = fl_client_ask_clock(client);
     if (!st)
         st = ask_step(c, client);
     if (!st)

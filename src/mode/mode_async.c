@@ -21,6 +21,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/timeline.h"
 #include "kernel/merge.h"
 #include "mode/gradients.h"
 #include "mode/mode.h"
@@ -156,8 +157,10 @@ static void receive(async_comm *a)
 
 static void store_received(async_comm *a)
 {
+    uint64_t since = fl_timeline_now();
     fl_status st = store_all(a);
 
+    fl_timeline_add("queue", "store parameters", NULL, since);
     if (st)
         fl_queues_fail(a->queues, st);
 }
@@ -395,11 +398,14 @@ static void work(void *arg, size_t queue, fl_queue_entry *list, size_t n)
 {
     async_comm *a = arg;
     variable *v = &a->variables[queue];
+    uint64_t since = fl_timeline_now();
     fl_status st;
 
     v->taken = list;
     v->n_taken = n;
     st = v->table ? send_rows(v) : send_param(v);
+    /* The answer may be here already, and another turn under way. */
+    fl_timeline_add("queue", "merge and send", name_of(v), since);
     if (st)
         finish(v, st);
 }

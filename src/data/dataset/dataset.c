@@ -8,6 +8,7 @@
 
 #include "data/dataset/dataset_inside.h"
 #include "base/args.h"
+#include "base/timeline.h"
 
 #define DEFAULT_FORMAT "multislot"
 #define DEFAULT_BATCH 32
@@ -451,7 +452,7 @@ static void leave(fl_dataset *d)
 fl_status fl_dataset_next(fl_dataset *d, int consumer, const fl_feed **feeds,
                           size_t *n_rows)
 {
-    uint64_t waited_ns = 0;
+    uint64_t waited_ns = 0, since = fl_timeline_now();
     fl_columns *c = NULL;
     fl_status st;
 
@@ -459,6 +460,8 @@ fl_status fl_dataset_next(fl_dataset *d, int consumer, const fl_feed **feeds,
     st = d->in_memory ? fl_memory_pass_next(d->walk, consumer, &c, &waited_ns)
                       : fl_queue_pass_next(d->queue, consumer, &c, &waited_ns);
     atomic_fetch_add(&d->waited_ns, waited_ns);
+    if (waited_ns)
+        fl_timeline_add("wait", "wait: data", NULL, since);
     if (!st) {
         *feeds = c ? c->feeds : NULL;
         *n_rows = c ? c->n_rows : 0;

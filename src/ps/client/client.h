@@ -249,6 +249,9 @@ fl_status fl_client_step(fl_client *c, uint64_t add, uint64_t *step,
 FL_MUST_CHECK
 fl_status fl_client_report(fl_client *c, const fl_report_request *r,
                            fl_report_reply *of_job, fl_ending ending);
+/* Asks server 0 for the time, a few times, and tells the timeline. */
+FL_MUST_CHECK
+fl_status fl_client_ask_clock(fl_client *c);
 /* An item, FL_DISPATCH_NONE or FL_DISPATCH_LATER. */
 FL_MUST_CHECK
 fl_status fl_client_dispatch(fl_client *c, const fl_dispatch_request *r,

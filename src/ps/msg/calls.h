@@ -75,6 +75,19 @@ typedef struct fl_report_reply {
     double rate; /* of all trainers, samples per second; NaN: not known */
 } fl_report_reply;
 
+/* --- CLOCK (clock.c) ------------------------------------------------------ */
+
+/* How far the clock of server 0 is ahead, by the best of n answers. */
+typedef struct fl_clock_guess {
+    int n;
+    int64_t ahead_ns;
+    uint64_t error_ns;
+} fl_clock_guess;
+
+/* An answer to a question that left at asked_ns. */
+void fl_clock_take(fl_clock_guess *g, uint64_t asked_ns, uint64_t there_ns,
+                   uint64_t heard_ns);
+
 /* --- JOIN (join.c) -------------------------------------------------------- */
 
 typedef struct fl_join_reply {

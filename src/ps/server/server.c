@@ -20,6 +20,7 @@
 
 #include "base/alloc.h"
 #include "base/interrupt.h"
+#include "base/timeline.h"
 #include "ckpt/remote.h"
 #include "ps/job_file.h"
 
@@ -263,6 +264,8 @@ static fl_server *make(fl_net *net, const fl_server_options *o)
                                     ? o->max_message_bytes
                                     : PAGE_BYTES);
     s->relay = fl_relay_new((uint32_t)o->n_trainers);
+    if (!o->are_workers)
+        fl_timeline_name("server", o->rank, o->job);
     s->members = fl_alloc(n_seats * sizeof(*s->members));
     return s;
 }
@@ -403,6 +406,8 @@ static fl_status start(fl_server *s, fl_loop *loop, const fl_server_options *o)
             s->o.n_servers, s->address);
     if (o->is_announced && !o->rank)
         announce(s);
+    if (o->conf && s->has_threads)
+        fl_server_open_metrics(s);
     return FL_OK;
 }
 
@@ -443,6 +448,7 @@ void fl_server_free(fl_server *s)
     if (!s)
         return;
     fl_job_file_remove(s->note);
+    fl_exporter_close(s->exporter);
     if (s->n_loops) {
         end_now(s);
         fl_loop_call(s->loops[0], leave_loop_0, s);

@@ -26,6 +26,7 @@
 #include "ps/server/server.h"
 #include "rpc/server/rpc_server.h"
 #include "rpc/client/rpc_client.h"
+#include "rpc/metrics/exporter.h"
 #include "rpc/wire/handshake.h"
 
 /* How long last words may take. */
@@ -91,6 +92,9 @@ struct fl_server {
     fl_server_parts parts;
     _Atomic uint64_t step; /* the largest that was seen */
     fl_upstream upstream;
+    fl_clock_guess clock;            /* of server 0; loop 0 only */
+    uint64_t clock_asked_ns;         /* loop 0 only */
+    fl_exporter *exporter;           /* NULL: none */
     struct fl_saver *saver;          /* NULL: it takes no part in saves */
     struct fl_server_tell *tell;     /* NULL: there is no record of the job */
     _Atomic uint64_t n_save_reports; /* of the saver, by the link */
@@ -129,6 +133,11 @@ void fl_server_end_asked(fl_server *s, const char *who);
 /* Under mu, whenever something changed that the end waits for. */
 void fl_server_check_end(fl_server *s);
 void fl_server_raise_step(fl_server *s, uint64_t step);
+
+/* --- server_metrics.c ----------------------------------------------------- */
+
+/* Answers GET /metrics, if the settings say so; that it cannot is only told. */
+void fl_server_open_metrics(fl_server *s);
 
 /* --- server_requests.c ---------------------------------------------------- */
 
@@ -212,6 +221,8 @@ void fl_server_start_saver(fl_server *s);
 /* --- server_upstream.c
    -------------------------------------------------------- */
 
+/* Loop 0: asks server 0 for the time, and tells the timeline (msg/clock.c). */
+void fl_server_ask_clock(fl_server *s);
 /* Under mu. */
 FL_MUST_CHECK
 fl_status fl_server_open_upstream(fl_server *s);

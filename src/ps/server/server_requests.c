@@ -5,6 +5,8 @@
 #include <inttypes.h>
 #include <stddef.h>
 
+#include "base/timeline.h"
+
 /* Tools have ranks by chance; in the counters they are one. */
 #define RANK_OF_TOOLS UINT32_MAX
 
@@ -212,6 +214,7 @@ void fl_server_on_request(void *server, fl_session *session, const fl_frame *f,
     fl_server *s = server;
     const fl_msg_def *m = fl_msg_find(f->type);
     fl_server_request a = { .session = session, .frame = f, .reply = r };
+    uint64_t since = fl_timeline_now();
     fl_status st = check_request(s, m, &a);
 
     if (payload)
@@ -222,5 +225,6 @@ void fl_server_on_request(void *server, fl_session *session, const fl_frame *f,
         fl_reply_error(r, st);
     else
         run(s, m, &a);
+    fl_timeline_add("serve", fl_msg_name(f->type), NULL, since);
     fl_payload_free(payload);
 }

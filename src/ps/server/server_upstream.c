@@ -10,6 +10,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/timeline.h"
+
 #define LOG_FIRST_MS 3000
 #define LOG_AGAIN_MS 10000
 #define LEAVE_MS 1000
@@ -115,6 +117,8 @@ static void on_joined(void *arg, fl_status st, const fl_frame *f,
     if (st && is_news(s))
         fl_server_end(s, name_server_0(s, st));
     fl_unlock(&s->mu);
+    if (!st && fl_timeline_now())
+        fl_server_ask_clock(s);
 }
 
 static void on_end(void *arg, fl_status st, const fl_frame *f,

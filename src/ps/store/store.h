@@ -86,6 +86,8 @@ fl_status fl_store_request(fl_store *s, const fl_store_call *call,
 /* Counters by table, block and rank, and memory, as text; tests read single
    numbers. Freed with fl_free. */
 char *fl_store_stats_json(fl_store *s);
+/* The same for Prometheus (store_metrics.c). */
+void fl_store_metrics(fl_store *s, fl_str *out);
 
 /* Rows are those of requests that went well, repeated keys included; merged
    ones are those pushed rows whose sender had merged them. */
