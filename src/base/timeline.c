@@ -126,7 +126,8 @@ static char *head_text(const timeline *t)
     fl_json_i64(&j, "number", t->number);
     fl_json_text(&j, "host", host);
     fl_json_u64(&j, "process", (uint64_t)t->process);
-    fl_json_u64(&j, "began_ns", t->began_ns);
+    /* In nanoseconds, a hundred days are more than a JSON number holds. */
+    fl_json_u64(&j, "began_us", t->began_ns / 1000);
     fl_json_i64(&j, "ahead_ns", t->ahead_ns);
     fl_json_u64(&j, "error_ns", t->error_ns);
     fl_json_u64(&j, "events", t->events.len);

@@ -29,7 +29,7 @@ typedef struct part {
     char *path;
     FILE *file; /* at its first event */
     char role[48];
-    uint64_t number, process, began_ns;
+    uint64_t number, process, began_us;
     int64_t ahead_ns;
 } part;
 
@@ -68,7 +68,7 @@ static fl_status take_head(part *p, const cJSON *root)
     (void)snprintf(p->role, sizeof(p->role), "%s", role);
     FL_TRY(fl_json_in_u64(head, "number", p->path, &p->number));
     FL_TRY(fl_json_in_u64(head, "process", p->path, &p->process));
-    FL_TRY(fl_json_in_u64(head, "began_ns", p->path, &p->began_ns));
+    FL_TRY(fl_json_in_u64(head, "began_us", p->path, &p->began_us));
     return take_i64(head, "ahead_ns", p->path, &p->ahead_ns);
 }
 
@@ -125,7 +125,7 @@ static int by_role(const void *a, const void *b)
         return role;
     if (x->number != y->number)
         return x->number < y->number ? -1 : 1;
-    return (x->began_ns > y->began_ns) - (x->began_ns < y->began_ns);
+    return (x->began_us > y->began_us) - (x->began_us < y->began_us);
 }
 
 static fl_status find_parts(merge *m, const char *folder)
@@ -157,7 +157,7 @@ static int64_t first_ns(const merge *m)
 
     for (size_t i = 0; i < m->parts.len; i++) {
         const part *p = &m->parts.data[i];
-        int64_t began = (int64_t)p->began_ns + p->ahead_ns;
+        int64_t began = (int64_t)p->began_us * 1000 + p->ahead_ns;
 
         first = began < first ? began : first;
     }

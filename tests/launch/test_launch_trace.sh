@@ -72,8 +72,8 @@ for part in "$dir"/hour/server-1.*; do
 import re, sys
 hour = 3600 * 10**9
 text = open(sys.argv[1]).read()
-text = re.sub(r'"began_ns":(\d+)',
-              lambda m: '"began_ns":%d' % (int(m[1]) + hour), text)
+text = re.sub(r'"began_us":(\d+)',
+              lambda m: '"began_us":%d' % (int(m[1]) + hour // 1000), text)
 text = re.sub(r'"ahead_ns":(-?\d+)',
               lambda m: '"ahead_ns":%d' % (int(m[1]) - hour), text)
 text = re.sub(r'"ts":([1-9]\d*)\.',
