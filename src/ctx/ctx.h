@@ -43,6 +43,7 @@ struct fl_ctx {
     char who[FL_WHO_MAX];           /* "worker-0" of a job; "": there is none */
     int n_dumps;                    /* folders that the setting dump_ir got */
     struct fl_record *record;       /* of this process; NULL: none so far */
+    uint64_t scaled; /* the program whose columns were looked at last */
 };
 
 /* The context a variable's program belongs to. */

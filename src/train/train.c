@@ -19,6 +19,7 @@
 #include "train/autosave.h"
 #include "train/objective.h"
 #include "train/pass.h"
+#include "train/scales.h"
 #include "base/args.h"
 #include "base/interrupt.h"
 #include "base/log.h"
@@ -248,6 +249,8 @@ static bool next_batch(void *arg, int thread, fl_feed *feeds)
         (void)is_broken_off(p);
     if (!got)
         return false;
+    if (!thread && !t->taken && !p->is_infer)
+        fl_scales_look(p->exe->ctx, p->program, got, p->n_feeds);
     t->feeds[t->taken % (uint64_t)p->at_once] = got;
     t->taken++;
     memcpy(feeds, got, p->n_feeds * sizeof(*feeds));
