@@ -13,9 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { WIDTH = 16, NAME_BYTES = 128 };
-
-#define DECAY "l2(0.02)"
+enum { WIDTH = 64, NAME_BYTES = 128 };
 
 static fl_var *biases(const fl_feature_column *c)
 {
@@ -24,7 +22,7 @@ static fl_var *biases(const fl_feature_column *c)
     snprintf(name, sizeof(name), "%s.bias", c->name);
     return fl_layers_sparse_embedding(c->var, 1, .param.name = name,
                                       .param.init = "constant(0)",
-                                      .param.regularizer = DECAY);
+                                      .param.regularizer = "l2(0.002)");
 }
 
 static fl_var *rows(const fl_feature_column *c, int64_t width)
@@ -34,7 +32,7 @@ static fl_var *rows(const fl_feature_column *c, int64_t width)
     snprintf(name, sizeof(name), "%s.rows", c->name);
     return fl_layers_sparse_embedding(c->var, width, .param.name = name,
                                       .param.init = "normal(0,0.1)",
-                                      .param.regularizer = DECAY);
+                                      .param.regularizer = "l2(0.01)");
 }
 
 static fl_status build(fl_ctx *c, const model_args *args, model_net *net)
@@ -68,8 +66,8 @@ static fl_status build(fl_ctx *c, const model_args *args, model_net *net)
 const model model_mf = {
     .name = "mf",
     .doc = "ratings from two categories, who and what (--format csv)",
-    .optimizer = "adagrad",
-    .learning_rate = "0.1",
+    .optimizer = "adam",
+    .learning_rate = "0.003",
     .batch_size = 100,
     .uses = MODEL_COLUMNS | MODEL_NEEDS_COLUMNS | MODEL_LOSS,
     .losses = "square log",
