@@ -2,6 +2,8 @@
  *
  *     text  = line { (";" | end of line) line }
  *     line  = NAME "=" value  |  "drop" NAME { NAME }  |  "#" anything
+ *             where names with a "*" stand for all columns of the data that the
+ *             first such name behind the "=" is like
  *     value = NAME  |  FUNCTION "(" arg { "," arg } ")"
  *     arg   = value  |  numbers  |  PARAMETER "=" numbers
  *
@@ -337,6 +339,104 @@ static fl_status parse_value(reader *r, const char *word, fl_feature_node **out)
     return *out ? FL_OK : no_column(r, word);
 }
 
+/* --- lines for many columns ------------------------------------------------ */
+
+/* What the star of a pattern stands for in a name; NULL when they differ. */
+static const char *match(const reader *r, const char *pattern, const char *name)
+{
+    size_t head = strcspn(pattern, "*"), tail = strlen(pattern) - head - 1;
+    size_t len = strlen(name);
+
+    if (len <= head + tail || strncmp(pattern, name, head) != 0 ||
+        strcmp(pattern + head + 1, name + len - tail) != 0)
+        return NULL;
+    return fl_arena_printf(r->scope->arena, "%.*s", (int)(len - head - tail),
+                           name + head);
+}
+
+/* Each star of the text becomes what it stands for. */
+static const char *fill_stars(const reader *r, const char *text,
+                              const char *part)
+{
+    fl_str out = { 0 };
+    const char *filled;
+
+    for (; *text; text++)
+        if (*text == '*')
+            fl_str_add(&out, part);
+        else
+            fl_str_addf(&out, "%c", *text);
+    filled = fl_arena_strdup(r->scope->arena, fl_str_text(&out));
+    fl_str_release(&out);
+    return filled;
+}
+
+/* The first name with a star behind the "=" of a line; NULL: there is none. */
+static const char *find_pattern(const reader *r, const char *line)
+{
+    const char *at = strchr(line, '=');
+    reader words = { .scope = r->scope, .at = at ? at : "", .depth = 1 };
+
+    while (*words.at) {
+        const char *word = take_word(&words);
+
+        if (word && strchr(word, '*'))
+            return word;
+        words.at += !word && *words.at;
+    }
+    return NULL;
+}
+
+static fl_status parse_text(reader *r);
+
+static fl_status parse_for_all(reader *r, const char *line)
+{
+    const char *pattern = find_pattern(r, line);
+    size_t n = 0;
+
+    if (!pattern)
+        FL_FAIL(FL_ERR_INVAL,
+                "line %d: the * of '%s' stands for a part of a column's name; "
+                "write it behind the = as well",
+                r->line, line);
+    for (size_t i = 0; i < r->scope->n_slots; i++) {
+        const char *part = match(r, pattern, r->scope->slots[i].name);
+        reader one = *r;
+
+        if (!part)
+            continue;
+        one.at = fill_stars(r, line, part);
+        FL_TRY(parse_text(&one));
+        n++;
+    }
+    if (!n)
+        FL_FAIL(FL_ERR_NOTFOUND, "line %d: no column of the data is like '%s'",
+                r->line, pattern);
+    return FL_OK;
+}
+
+/* Is the line that begins here for many columns? Then it is made, and passed
+   over. Lines in parentheses are of it. */
+static fl_status take_many(reader *r, bool *done)
+{
+    size_t n = 0;
+    int depth = 0;
+    char *line;
+
+    for (; r->at[n] && (depth > 0 || !strchr("\n;#", r->at[n])); n++)
+        depth += (r->at[n] == '(') - (r->at[n] == ')');
+    line = fl_arena_alloc(r->scope->arena, n + 1);
+    memcpy(line, r->at, n);
+    *done = strchr(line, '*') != NULL;
+    if (!*done)
+        return FL_OK;
+    FL_TRY(parse_for_all(r, line));
+    for (size_t i = 0; i < n; i++)
+        r->line += line[i] == '\n';
+    r->at += n;
+    return FL_OK;
+}
+
 /* --- lines ----------------------------------------------------------------- */
 
 static fl_status check_new(const reader *r, const char *name)
@@ -405,17 +505,25 @@ static fl_status end_line(reader *r)
     return FL_OK;
 }
 
+static fl_status parse_text(reader *r)
+{
+    while (*r->at) {
+        bool is_done;
+        const char *word;
+
+        FL_TRY(take_many(r, &is_done));
+        word = is_done ? NULL : take_word(r);
+        if (word)
+            FL_TRY(parse_line(r, word));
+        FL_TRY(end_line(r));
+    }
+    return FL_OK;
+}
+
 fl_status fl_features_parse(const fl_feature_scope *s, const char *text,
                             fl_feature_lines *out)
 {
     reader r = { .scope = s, .lines = out, .at = text, .line = 1 };
 
-    while (*r.at) {
-        const char *word = take_word(&r);
-
-        if (word)
-            FL_TRY(parse_line(&r, word));
-        FL_TRY(end_line(&r));
-    }
-    return FL_OK;
+    return parse_text(&r);
 }

@@ -283,6 +283,19 @@ static void hashes_are_pinned(void **state)
                   "a=110 266 355 110 b=41\n");
 }
 
+static void columns_that_count_are_described_at_once(void **state)
+{
+    (void)state;
+    expect_parsed("csv:columns=y:id C1..C3:id x9..x10:float", "1,2,3,4,5,6",
+                  "y=1 C1=2 C2=3 C3=4 x9=5 x10=6\n");
+    expect_parsed("csv:columns=a..b:id", "1", "a..b=1\n");
+    expect_parsed("csv:columns=C2..C1:id", "1", "C2..C1=1\n");
+    expect_parsed("csv:columns=C1..D2:id", "1", "C1..D2=1\n");
+    expect_spec_refused("csv:columns=C1:id C1..C3:id",
+                        "two columns are called C1");
+    expect_spec_refused("csv:columns=C1..C999999:id", "more than");
+}
+
 static void a_description_may_have_lines(void **state)
 {
     (void)state;
@@ -634,6 +647,7 @@ int main(void)
         cmocka_unit_test(malformed_libffm_lines_are_refused),
         cmocka_unit_test(libffm_records_print_and_come_back),
         cmocka_unit_test(csv_columns_become_slots),
+        cmocka_unit_test(columns_that_count_are_described_at_once),
         cmocka_unit_test(a_description_may_have_lines),
         cmocka_unit_test(texts_become_labels),
         cmocka_unit_test(times_become_seconds),

@@ -73,6 +73,30 @@ static void dropped_columns_and_times_are_none(void **state)
                         "age job h");
 }
 
+static void a_star_stands_for_many_columns(void **state)
+{
+    static const fl_slot many[] = {
+        { .name = "I1", .kind = FL_SLOT_FLOATS, .width = 1 },
+        { .name = "I2x", .kind = FL_SLOT_FLOATS, .width = 1 },
+        { .name = "C1", .kind = FL_SLOT_IDS, .width = 1 },
+    };
+    const char *text = "I* = log(fill(I*,\n  value=3)); gone_* = missing(I*)\n"
+                       "b* = bucket(I*x, 1 2)";
+    static const char *const want[] = { "I1",     "I2x",     "C1",
+                                        "gone_1", "gone_2x", "b2" };
+    fl_feature_column c = FL_INIT(fl_feature_column);
+    fl_features *f = NULL;
+
+    (void)state;
+    assert_ok(fl_features_new(&f, text, many, 3, .label = NULL));
+    assert_int_equal(fl_features_n_columns(f), 6);
+    for (size_t i = 0; i < 6; i++) {
+        assert_ok(fl_features_column_at(f, i, &c));
+        assert_string_equal(c.name, want[i]);
+    }
+    fl_features_free(f);
+}
+
 static void only_what_is_needed_is_fed(void **state)
 {
     fl_features *f = NULL;
@@ -305,6 +329,10 @@ static void wrong_texts_are_told_with_the_way_out(void **state)
         { "a = hour(when, zone=99)", "zone=99 is not in -24..24" },
         { "label = log(age)", "label is the label, and not to be changed" },
         { "@no-such-file", "no-such-file" },
+        { "a* = log(age)", "write it behind the = as well" },
+        { "\nx* = log(zz*)", "line 2: no column of the data is like 'zz*'" },
+        { "drop a*", "write it behind the = as well" },
+        { "x* = lgo(ag*)", "line 1: there is no function 'lgo'" },
     };
     fl_features *f = NULL;
 
@@ -350,6 +378,7 @@ int main(void)
         cmocka_unit_test(without_a_text_the_columns_are_those_of_the_data),
         cmocka_unit_test(a_line_takes_the_place_of_its_column),
         cmocka_unit_test(dropped_columns_and_times_are_none),
+        cmocka_unit_test(a_star_stands_for_many_columns),
         cmocka_unit_test(only_what_is_needed_is_fed),
         cmocka_unit_test(a_line_may_use_those_above),
         cmocka_unit_test(variables_that_are_there_are_used),

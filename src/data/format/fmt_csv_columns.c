@@ -7,6 +7,7 @@
 #include "data/format/fmt_help.h"
 #include "data/format/scan.h"
 
+#define RANGE_MAX 1000000
 #define BLANKS " \t\r\n" /* between columns: a description may have lines */
 
 static fl_status set_missing(fl_csv_column *c);
@@ -246,22 +247,86 @@ static char *find_colon(char *item)
     return NULL;
 }
 
+static fl_status add_named(fl_csv_columns *c, const char *name,
+                           const char *kind_list)
+{
+    if (!*name && strcmp(kind_list, "skip") != 0)
+        FL_FAIL(FL_ERR_INVAL, "format csv: column %u has no name",
+                c->n_fields + 1);
+    if (*name && fl_csv_columns_find(c, name, strlen(name)) >= 0)
+        FL_FAIL(FL_ERR_INVAL, "format csv: two columns are called %s", name);
+    FL_TRY(add_ways(c, name, kind_list));
+    c->n_fields++;
+    return FL_OK;
+}
+
+/* Columns that count: C1..C26. */
+typedef struct range {
+    int stem; /* bytes of the name before the number */
+    unsigned lo, hi;
+} range;
+
+/* Where the number at the end of a text of n bytes begins. */
+static size_t find_number(const char *text, size_t n)
+{
+    while (n && text[n - 1] >= '0' && text[n - 1] <= '9')
+        n--;
+    return n;
+}
+
+static bool read_number(const char *at, const char *end, unsigned *out)
+{
+    uint64_t x;
+
+    if (!fl_scan_u64(&at, end, &x) || at != end || x > RANGE_MAX)
+        return false;
+    *out = (unsigned)x;
+    return true;
+}
+
+static bool is_range(const char *name, range *out)
+{
+    const char *dots = strstr(name, "..");
+    const char *second = dots ? dots + 2 : NULL, *end = name + strlen(name);
+    size_t stem;
+
+    if (!dots)
+        return false;
+    stem = find_number(name, (size_t)(dots - name));
+    out->stem = (int)stem;
+    return strncmp(name, second, stem) == 0 &&
+           find_number(second, (size_t)(end - second)) == stem &&
+           read_number(name + stem, dots, &out->lo) &&
+           read_number(second + stem, end, &out->hi) && out->lo <= out->hi;
+}
+
+static fl_status add_range(fl_csv_columns *c, const char *name, const range *r,
+                           const char *kind_list)
+{
+    for (unsigned i = r->lo; i <= r->hi; i++) {
+        fl_str called = { 0 };
+        fl_status st;
+
+        fl_str_addf(&called, "%.*s%u", r->stem, name, i);
+        st = add_named(c, fl_str_text(&called), kind_list);
+        fl_str_release(&called);
+        FL_TRY(st);
+    }
+    return FL_OK;
+}
+
 /* item is NAME:KIND; the name may have colons of its own. */
 static fl_status add_column(fl_csv_columns *c, char *item)
 {
     char *colon = find_colon(item);
+    range r;
 
     if (!colon)
         return no_column(item, NULL);
     *colon = '\0';
-    if (!*item && strcmp(colon + 1, "skip") != 0)
-        FL_FAIL(FL_ERR_INVAL, "format csv: column %u has no name",
-                c->n_fields + 1);
-    if (*item && fl_csv_columns_find(c, item, strlen(item)) >= 0)
-        FL_FAIL(FL_ERR_INVAL, "format csv: two columns are called %s", item);
-    FL_TRY(add_ways(c, item, colon + 1));
-    c->n_fields++;
-    return FL_OK;
+    if (is_range(item, &r))
+        return add_range(c, item, &r, colon + 1);
+    return add_named(c, item, colon + 1);
 }
 
 /* Cuts the next word off *at; NULL when there is none. Blanks in brackets are
