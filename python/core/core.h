@@ -172,6 +172,7 @@ PyObject *core_text(char *text);
 extern PyMethodDef core_ir_methods[], core_var_methods[], core_op_methods[],
     core_look_methods[], core_scope_methods[], core_run_methods[],
     core_io_methods[], core_data_methods[], core_fleet_methods[],
-    core_profile_methods[], core_table_methods[], core_predict_methods[];
+    core_profile_methods[], core_table_methods[], core_predict_methods[],
+    core_features_methods[];
 
 #endif

@@ -15,8 +15,9 @@ import pkgutil
 # In a tree the extension lies in the build directory.
 __path__ = pkgutil.extend_path(__path__, __name__)
 
-from . import (average, backward, clip, fleet, initializer, io, layers, metrics,
-               names, near, nets, optimizer, profiler, record, regularizer)
+from . import (average, backward, clip, features, fleet, initializer, io,
+               layers, metrics, names, near, nets, optimizer, profiler, record,
+               regularizer)
 from ._core import Error
 from .attr import ParamAttr, WeightNormParamAttr
 from .backward import append_backward, gradients
