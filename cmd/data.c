@@ -12,7 +12,18 @@ typedef struct action {
     int (*run)(const data_args *a);
 } action;
 
-enum { PRINT, CONVERT, COUNT, CHECK, SAMPLE, SPLIT, VOCAB, FORMATS, N_ACTIONS };
+enum {
+    PRINT,
+    CONVERT,
+    COUNT,
+    CHECK,
+    SAMPLE,
+    SPLIT,
+    VOCAB,
+    FORMATS,
+    FEATURES,
+    N_ACTIONS
+};
 
 static const action actions[N_ACTIONS] = {
     [PRINT] = { "print", data_print },
@@ -23,11 +34,14 @@ static const action actions[N_ACTIONS] = {
     [SPLIT] = { "split", data_split },
     [VOCAB] = { "vocab", data_vocab },
     [FORMATS] = { "formats", data_formats },
+    [FEATURES] = { "features", data_features },
 };
 
 #define BIT(action) (1u << (action))
 #define READERS                                                                \
     (BIT(PRINT) | BIT(CONVERT) | BIT(COUNT) | BIT(CHECK) | BIT(SAMPLE))
+
+#define HELPERS (BIT(FORMATS) | BIT(FEATURES)) /* need no files */
 
 #define BATCH_MAX (1 << 20)
 #define SHOWN_LINES 10
@@ -41,19 +55,30 @@ static const action *find_action(const char *name)
     return NULL;
 }
 
-int data_formats(const data_args *a)
+/* Prints the help of what there is, or of one thing. */
+static int print_help(const data_args *a, const char *what,
+                      char *(*help)(const char *name))
 {
     char *text;
 
     if (a->n_files > 1)
         return cmd_misused(a->self, "'%s' is too much", a->files[1]);
-    text = fl_format_help(a->n_files ? a->files[0] : NULL);
+    text = help(a->n_files ? a->files[0] : NULL);
     if (!text)
         return cmd_failed(a->self,
-                          "there is no format '%s'; `flotilla data formats` "
-                          "lists them",
-                          a->files[0]);
+                          "there is no %s '%s'; `flotilla data %ss` lists them",
+                          what, a->files[0], what);
     return cmd_print(text);
+}
+
+int data_formats(const data_args *a)
+{
+    return print_help(a, "format", fl_format_help);
+}
+
+int data_features(const data_args *a)
+{
+    return print_help(a, "feature", fl_features_help);
 }
 
 /* Those that are asked for later. */
@@ -116,7 +141,7 @@ static int run_action(const action *act, int argc, char **argv, data_args *a)
     if (!rest)
         return cmd_failed(a->self, "no memory for the arguments");
     code = read_options(act, argc, argv, a, rest);
-    if (!code && act != &actions[FORMATS] && !a->n_files)
+    if (!code && !(BIT(act - actions) & HELPERS) && !a->n_files)
         code = cmd_misused(a->self, "which files?");
     if (!code)
         code = act->run(a);
@@ -145,8 +170,8 @@ static int run(int argc, char **argv)
 
 const cmd cmd_data = {
     .name = "data",
-    .args = "print|convert|count|check|sample|split|vocab|formats [OPTIONS] "
-            "FILE...",
+    .args = "print|convert|count|check|sample|split|vocab|formats|features "
+            "[OPTIONS] FILE...",
     .doc = "look at files of records, check them, turn them into others",
     .more =
         "  print    the first --lines N records (10), as name=values or --to"
@@ -172,6 +197,8 @@ const cmd cmd_data = {
         " (5), with\n"
         "           their counts, to -o FILE; for the format word2vec\n"
         "  formats  the formats with their options, or one: formats NAME\n"
+        "  features functions of columns (docs/features.md), or one: features"
+        " NAME\n"
         "\n"
         "  --format SPEC     of the files: NAME or NAME:key=value,..."
         " (multislot)\n"

@@ -18,6 +18,7 @@
 #include "cmd.h"
 #include "flotilla/data.h"
 #include "flotilla/experimental/records.h"
+#include "flotilla/features.h"
 
 #define DATA_THREADS_MAX 256
 
@@ -46,6 +47,7 @@ int data_sample(const data_args *a);
 int data_split(const data_args *a);
 int data_vocab(const data_args *a);
 int data_formats(const data_args *a);
+int data_features(const data_args *a);
 
 /* --- a data set from the options ----------------------------------------- */
 

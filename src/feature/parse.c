@@ -138,7 +138,7 @@ static fl_status find_function(const reader *r, const char *name,
     fl_vec_release(&names);
     FL_FAIL(FL_ERR_NOTFOUND, "line %d: there is no function '%s'%s%s%s",
             r->line, name, near ? "; did you mean " : "", near ? near : "",
-            near ? "?" : " (docs/features.md lists them)");
+            near ? "?" : " (`flotilla data features` lists them)");
 }
 
 /* --- arguments of a call --------------------------------------------------- */

@@ -106,6 +106,15 @@ expect 1 count --format 'csv:columns=x:float *' --stats no/where even.csv
 expect 2 print --format csv:columns=x:float --stats stats even.csv
 rm stats.* cut.* even.csv
 
+# features_are_listed
+expect 0 features
+has out 'standard(x, mean=M, deviation=D)'
+expect 0 features hour
+has out 'hour(t, zone=0)'
+expect 1 features hours
+has err 'there is no feature '\''hours'\''; `flotilla data features` lists them'
+expect 2 features hour day
+
 # count_tells_what_the_slots_hold
 for threads in 1 3; do
     expect 0 count --slots "$slots" --threads $threads --batch 1 good.txt

@@ -297,7 +297,7 @@ static void wrong_texts_are_told_with_the_way_out(void **state)
     } wrong[] = {
         { "a = lgo(age)", "line 1: there is no function 'lgo'; did you mean "
                           "log?" },
-        { "a = zzzzzz(age)", "docs/features.md lists them" },
+        { "a = zzzzzz(age)", "`flotilla data features` lists them" },
         { "\n\na = log(aeg)", "line 3: no column of the data and no line above "
                               "is called 'aeg'; did you mean age?" },
         { "a = log(job)", "log takes a number, but column 1 is a category" },

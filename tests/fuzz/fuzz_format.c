@@ -74,6 +74,9 @@ static const choice choices[] = {
       .comes_back = true },
     { .spec = "csv:header=yes,columns=b:id a:float c:ids *",
       .comes_back = true },
+    { .spec = "csv:sep=::,na=?,columns=y:label(a|b) t:time(%Y-%m-%d %H:%M) "
+              "l:ids(;) m:float(nan)",
+      .empty_slots = true },
     { .spec = "csv:sep=space,columns=t:hash u:hashes,hash_size=97",
       .empty_slots = true },
     { .spec = "word2vec:sample=0.01" },
