@@ -68,10 +68,8 @@ static fl_status take_feeds(fl_ctx *c, const fl_features *f,
 static fl_status open_features(fl_ctx *c, const model_args *args,
                                model_net *net, fl_features **f, fl_var **label)
 {
-    fl_status st;
+    fl_status st = read_features(c, args, net, f);
 
-    model_format(args, net, "csv");
-    st = read_features(c, args, net, f);
     if (!st)
         st = fl_features_build(*f, c);
     return st ? st : take_feeds(c, *f, args, net, label);

@@ -21,7 +21,7 @@ typedef struct model_columns {
 /* Do the arguments describe the data? Else a model has columns of its own. */
 bool model_has_columns(const model_args *args);
 
-/* Feeds of the data and operators of the features; `doc` is for errors. */
+/* Feeds of the data and operators of the features. The net has its format. */
 FL_MUST_CHECK
 fl_status model_open_columns(fl_ctx *c, const model_args *args, model_net *net,
                              model_columns *out);

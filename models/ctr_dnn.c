@@ -81,10 +81,10 @@ static fl_status build(fl_ctx *c, const model_args *args, model_net *net)
     int64_t width = args->width ? (int64_t)args->width : WIDTH;
     fl_var *h;
 
+    model_format(args, net, "criteo");
     if (model_has_columns(args))
         return build_any(c, args, net, width);
     h = embed(c, args, net, width);
-    model_format(args, net, "criteo");
     return judge(args, net, h, model_ids(c, net, "label", 1));
 }
 

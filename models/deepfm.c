@@ -113,6 +113,7 @@ static fl_status build(fl_ctx *c, const model_args *args, model_net *net)
     int64_t fields = args->fields ? (int64_t)args->fields : FIELDS;
     fl_var *label, *ids, *values, *rows, *parts[3];
 
+    model_format(args, net, "libsvm:label=ids");
     if (model_has_columns(args))
         return build_any(c, args, net);
     label = model_ids(c, net, "label", 1);
@@ -129,7 +130,6 @@ static fl_status build(fl_ctx *c, const model_args *args, model_net *net)
     parts[1] = second_order(rows);
     parts[2] = fl_layers_reshape(rows, 2, (int64_t[]){ -1, fields * width });
     parts[2] = layers(args, parts[2]);
-    model_format(args, net, "libsvm:label=ids");
     return model_judge(args, net, fl_layers_sum(parts, 3), label);
 }
 

@@ -6,8 +6,10 @@
 static fl_status build(fl_ctx *c, const model_args *args, model_net *net)
 {
     model_columns columns;
-    fl_status st = model_open_columns(c, args, net, &columns);
+    fl_status st;
 
+    model_format(args, net, "csv");
+    st = model_open_columns(c, args, net, &columns);
     return st ? st
               : model_judge(args, net, model_line(&columns), columns.label);
 }

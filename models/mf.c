@@ -41,8 +41,10 @@ static fl_status build(fl_ctx *c, const model_args *args, model_net *net)
     fl_var *parts[3], *bias = NULL, *score;
     fl_block *b = fl_program_block(fl_default_main_program(c), 0);
     model_pair p;
-    fl_status st = model_open_pair(c, args, net, &p);
+    fl_status st;
 
+    model_format(args, net, "csv");
+    st = model_open_pair(c, args, net, &p);
     if (!st)
         st = fl_create_parameter(&bias, b, "bias", .dtype = FL_DTYPE_F32,
                                  .shape = { .rank = 1, .dim = { 1 } },

@@ -55,6 +55,12 @@ static fl_status build(fl_ctx *c, const model_args *args, model_net *net)
     fl_var *parts[N_CATEGORIES + 1], *label, *wide, *deep, *dense;
     fl_var *x[N_NUMBERS];
 
+    model_format(args, net,
+                 "csv:columns=age:float workclass:hash fnlwgt:float "
+                 "education:hash education_num:float marital_status:hash "
+                 "occupation:hash relationship:hash race:hash sex:hash "
+                 "capital_gain:float capital_loss:float hours:float "
+                 "country:hash label:id");
     if (model_has_columns(args))
         return build_any(c, args, net);
     label = model_ids(c, net, "label", 1);
@@ -68,12 +74,6 @@ static fl_status build(fl_ctx *c, const model_args *args, model_net *net)
             .param.name = "categories", .param.init = "uniform(-0.05,0.05)");
     wide = model_fc(dense, 1, NULL);
     deep = layers(args, fl_layers_concat(parts, N_CATEGORIES + 1, 1));
-    model_format(args, net,
-                 "csv:columns=age:float workclass:hash fnlwgt:float "
-                 "education:hash education_num:float marital_status:hash "
-                 "occupation:hash relationship:hash race:hash sex:hash "
-                 "capital_gain:float capital_loss:float hours:float "
-                 "country:hash label:id");
     return model_judge(args, net,
                        fl_layers_binary("elementwise_add", wide, deep, NULL),
                        label);

@@ -135,6 +135,15 @@ between "$(awk -v x="$auc" 'BEGIN { print x - 0.002 }')" \
     "$(sed -n 's/^auc\t//p' eval.txt)" \
     "$(awk -v x="$auc" 'BEGIN { print x + 0.002 }')" "eval, AUC"
 
+# features_go_over_the_columns_that_a_model_has_of_its_own
+awk 'BEGIN {
+    for (i = 0; i < 500; i++)
+        print i % 60 ",w,100000,e,9,m,o,r,x,s" i % 2 ",0,0,40,c," (i % 60 > 30)
+}' >adult.train
+train wide_deep --data adult.train --test adult.train --hidden 16 --epochs 20 \
+    --batch 20 --features 'age = standard(age, 30, 17); drop fnlwgt hours'
+between 0.9 "$(measured AUC)" 1 "columns of its own, AUC"
+
 # a_job_trains_the_same
 "$fleetrun" --server_num=1 --worker_num=2 --log_dir=job "$flotilla" train \
     deepfm --mode sync --format "$clicks" --label click --data clicks.train \
