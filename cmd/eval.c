@@ -164,11 +164,12 @@ static fl_status print_apart(const evaluation *v)
 
 static fl_status tell_metrics(const evaluation *v)
 {
-    const fl_judge *judge;
-    fl_status st = judging_finish(v->judging, v->job.fleet, &judge);
+    fl_status st = judging_finish(v->judging, v->job.fleet);
 
-    for (size_t i = 0; !st && !v->job.mine && i < fl_judge_count(judge); i++)
-        printf("%s\t%.9g\n", fl_judge_name(judge, i), fl_judge_value(judge, i));
+    for (size_t i = 0; !st && !v->job.mine && i < judging_count(v->judging);
+         i++)
+        printf("%s\t%.9g\n", judging_name(v->judging, i),
+               judging_value(v->judging, i));
     return st;
 }
 

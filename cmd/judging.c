@@ -5,6 +5,7 @@
 
 struct judging {
     char *metrics;
+    fl_judge *asked; /* gets no samples: what is asked for */
     fl_judge *judge;
     bool is_finished;
     size_t label;
@@ -77,6 +78,7 @@ void judging_close(judging *j)
     if (!j)
         return;
     fl_judge_free(j->judge);
+    fl_judge_free(j->asked);
     free(j->metrics);
     free(j->keys);
     free(j->ids);
@@ -86,7 +88,7 @@ void judging_close(judging *j)
 
 static bool make_room(judging *j, const char *metrics)
 {
-    while (fl_judge_key(j->judge, j->n_keys))
+    while (judging_key(j, j->n_keys))
         j->n_keys++;
     j->metrics = strdup(metrics);
     j->keys = calloc(j->n_keys + 1, sizeof(*j->keys));
@@ -105,7 +107,7 @@ judging *judging_open(const char *self, const char *metrics)
         cmd_failed(self, "no memory for the metrics");
         return NULL;
     }
-    if (fl_judge_new(&j->judge, metrics))
+    if (fl_judge_new(&j->asked, metrics) || fl_judge_new(&j->judge, metrics))
         cmd_misused(self, "--metrics: %s", fl_last_error());
     else if (make_room(j, metrics))
         return j;
@@ -117,7 +119,22 @@ judging *judging_open(const char *self, const char *metrics)
 
 const char *judging_key(const judging *j, size_t i)
 {
-    return fl_judge_key(j->judge, i);
+    return fl_judge_key(j->asked, i);
+}
+
+size_t judging_count(const judging *j)
+{
+    return fl_judge_count(j->asked);
+}
+
+const char *judging_name(const judging *j, size_t i)
+{
+    return fl_judge_name(j->asked, i);
+}
+
+int judging_better(const judging *j, size_t i)
+{
+    return fl_judge_better(j->asked, i);
 }
 
 static int find_slot(const char *self, const char *name, const fl_slot *slots,
@@ -140,8 +157,7 @@ int judging_find(judging *j, const char *self, const char *label,
     int code = find_slot(self, label, slots, n_slots, &j->label);
 
     for (size_t i = 0; !code && i < j->n_keys; i++)
-        code = find_slot(self, fl_judge_key(j->judge, i), slots, n_slots,
-                         &j->keys[i]);
+        code = find_slot(self, judging_key(j, i), slots, n_slots, &j->keys[i]);
     return code;
 }
 
@@ -188,12 +204,16 @@ const char *judging_add(judging *j, const fl_feed *feeds, size_t n_rows,
     return fault;
 }
 
-fl_status judging_finish(judging *j, fl_fleet *f, const fl_judge **out)
+fl_status judging_finish(judging *j, fl_fleet *f)
 {
     const char *fault = begin_anew(j);
     fl_status st = fault ? fl_last_status() : fl_judge_finish(j->judge, f);
 
     j->is_finished = !st;
-    *out = j->judge;
     return st;
+}
+
+double judging_value(const judging *j, size_t i)
+{
+    return fl_judge_value(j->judge, i);
 }

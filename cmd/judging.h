@@ -45,8 +45,15 @@ int judging_find(judging *j, const char *self, const char *label,
 const char *judging_add(judging *j, const fl_feed *feeds, size_t n_rows,
                         const fl_tensor *scores);
 
-/* The measures of all workers, each of which calls it. The judge stays that of
-   `j`. What was added is forgotten with the next add. */
-fl_status judging_finish(judging *j, fl_fleet *f, const fl_judge **out);
+/* Makes the measures of all workers, each of which calls it; what was added is
+   forgotten with the next add. */
+fl_status judging_finish(judging *j, fl_fleet *f);
+
+/* Names live as long as `j`; values are those of the last finish. */
+size_t judging_count(const judging *j);
+const char *judging_name(const judging *j, size_t i);
+double judging_value(const judging *j, size_t i);
+/* As fl_judge_better. */
+int judging_better(const judging *j, size_t i);
 
 #endif

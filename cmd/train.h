@@ -16,6 +16,13 @@ typedef struct train_args {
     const char *data, *test;     /* test may be NULL */
     const char *mode, *strategy; /* mode NULL: the fleet's own */
     uint64_t epochs, batch, threads, seed;
+    /* Of the data this share is trained on, records of one key in one part, and
+       the rest is the test; of records with label 0 this share is trained on. 0
+       and NULL: all. */
+    double split_share, keep_negatives;
+    bool has_split, has_sample;
+    const char *key;
+    const char *metrics; /* of the test, by name; NULL: the model's */
     uint64_t test_every; /* batches; 0: behind each epoch alone */
     uint64_t patience;   /* epochs that bring nothing better; 0: no end */
     /* A model that is loaded before and one that is saved behind; what of the

@@ -4,6 +4,7 @@
  * is that of the slowest, and the AUC comes from the histograms of all.
  */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -62,13 +63,20 @@ fl_status train_clear_metrics(const train_job *j)
     return FL_OK;
 }
 
+train_figure train_figure_of(const char *name, double value)
+{
+    train_figure f = { .value = value, .least = NAN, .most = NAN };
+
+    snprintf(f.name, sizeof(f.name), "%s", name);
+    return f;
+}
+
 /* A figure of the pass; what is not known of it is NaN. */
 static train_figure *add_figure(train_total *t, const char *name)
 {
     train_figure *f = &t->figures[t->n++];
 
-    *f =
-        (train_figure){ .name = name, .value = NAN, .least = NAN, .most = NAN };
+    *f = train_figure_of(name, NAN);
     return f;
 }
 
@@ -179,6 +187,7 @@ fl_status train_add_up(train_job *j, const fl_dataset_report *r,
     if (!st)
         st = add_up_counts(j, r->samples > 0, out);
     out->was_made_before = n_before >= n_workers;
+    out->is_counted = !(n_before > 0);
     if (n_before > 0)
         forget_counts(out, r, n_workers);
     return st;

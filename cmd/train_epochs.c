@@ -7,7 +7,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "train_job.h"
+#include "train_judge.h"
 
 /* --- passes ----------------------------------------------------------------- */
 
@@ -22,7 +22,12 @@ static int count_pass(train_job *j, const fl_dataset_report *r,
                           "%s has no record that could be read; `flotilla data "
                           "check` shows its lines and what is wrong with them",
                           option);
-    return train_record_total(j, option, out)
+    return CMD_OK;
+}
+
+static int record(const train_job *j, const char *option, const train_total *t)
+{
+    return train_record_total(j, option, t)
                ? train_fail(j, "adding to the record")
                : CMD_OK;
 }
@@ -74,7 +79,9 @@ static int train_pass(train_job *j, fl_dataset *d, train_total *out)
     if (fl_train_from_dataset_with(j->exe, fl_fleet_main_program(j->fleet), d,
                                    &r, &args))
         return train_fail(j, "training");
-    return count_pass(j, &r, "--data", out);
+    if (count_pass(j, &r, "--data", out))
+        return CMD_FAILED;
+    return record(j, "--data", out);
 }
 
 static int examine(train_job *j, train_total *out)
@@ -90,10 +97,15 @@ static int examine(train_job *j, train_total *out)
         return train_fail(j, "waiting for the other workers");
     if (train_clear_metrics(j))
         return train_fail(j, "counting anew");
+    train_judge_watch(j, &args);
     if (fl_infer_from_dataset_with(j->exe, fl_fleet_main_program(j->fleet),
                                    j->test, &r, &args))
-        return train_fail(j, "examining");
-    return count_pass(j, &r, "--test", out);
+        return train_judge_fault(j) ? CMD_FAILED : train_fail(j, "examining");
+    if (count_pass(j, &r, j->args->split_share ? "--split" : "--test", out))
+        return CMD_FAILED;
+    if (train_judge_finish(j, out))
+        return train_fail(j, "--metrics");
+    return record(j, "--test", out);
 }
 
 /* --- saving ----------------------------------------------------------------- */

@@ -9,20 +9,23 @@
 /* --- numbers of a pass ------------------------------------------------------ */
 
 /* One number that says how good a model is. */
+#define TRAIN_NAME_BYTES 128
 typedef struct train_figure {
-    const char *name;
+    char name[TRAIN_NAME_BYTES];
     double value; /* NaN: not known */
     bool less_is_better;
     /* Of its classes the least and the most; NaN: it has none. */
     double least, most;
 } train_figure;
 
-#define TRAIN_FIGURES_MAX (MODEL_METRICS_MAX + 2)
+#define TRAIN_JUDGED_MAX 16 /* that --metrics may name */
+#define TRAIN_FIGURES_MAX (MODEL_METRICS_MAX + 2 + TRAIN_JUDGED_MAX)
 
 /* Of all workers. */
 typedef struct train_total {
     double samples, seconds;
     bool was_made_before; /* by the run that this one goes on from */
+    bool is_counted;      /* by this run, in all workers */
     train_figure figures[TRAIN_FIGURES_MAX]; /* the first is the loss */
     size_t n;
     size_t decides; /* the figure that epochs are compared by */
@@ -44,6 +47,8 @@ typedef struct train_history {
     size_t n, best; /* best: the index, 0 without an epoch */
 } train_history;
 
+typedef struct train_judge train_judge;
+
 typedef struct train_job {
     const char *self;
     const train_args *args;
@@ -53,6 +58,7 @@ typedef struct train_job {
     fl_dataset *test; /* NULL: none */
     fl_scope *counts; /* where the metrics count */
     model_net net;
+    train_judge *judge; /* NULL: --metrics names none */
     train_history history;
 } train_job;
 
@@ -72,6 +78,9 @@ int train_text_build(train_job *j, bool *is_minimized);
 int train_dump(const train_job *j);
 
 /* --- over all workers (train_count.c) --------------------------------------- */
+
+/* One without classes, of which more is better. */
+train_figure train_figure_of(const char *name, double value);
 
 /* Metrics are counted from zero in every pass. */
 FL_MUST_CHECK

@@ -8,7 +8,7 @@
 
 #include "nearest.h"
 #include "options.h"
-#include "train.h"
+#include "train_judge.h"
 
 enum {
     OPT_DATA,
@@ -17,6 +17,10 @@ enum {
     OPT_DUMP,
     OPT_TEST,
     OPT_TEST_EVERY,
+    OPT_SPLIT,
+    OPT_KEY,
+    OPT_METRICS,
+    OPT_SAMPLE,
     OPT_PATIENCE,
     OPT_MODE,
     OPT_STRATEGY,
@@ -285,6 +289,11 @@ static int check(const char *self, const char *const *rest, size_t n,
     if (n > 1)
         return cmd_misused(self, "'%s' is too much", rest[1]);
     code = find_model(self, rest[0], a);
+    if (!code) {
+        a->has_split = given >> OPT_SPLIT & 1;
+        a->has_sample = given >> OPT_SAMPLE & 1;
+        code = train_check_judge(self, a);
+    }
     if (!code)
         code = check_all(self, a, given);
     if (code)
@@ -307,6 +316,11 @@ int train_read_args(int argc, char **argv, const char **rest, train_args *a)
         [OPT_TEST] = { "--test", OPTION_TEXT, &a->test, 0, 0, 0 },
         [OPT_TEST_EVERY] = { "--test-every", OPTION_COUNT, &a->test_every, 1,
                              COUNT_MAX, 0 },
+        [OPT_SPLIT] = { "--split", OPTION_SHARE, &a->split_share, 0, 0, 0 },
+        [OPT_KEY] = { "--key", OPTION_TEXT, &a->key, 0, 0, 0 },
+        [OPT_METRICS] = { "--metrics", OPTION_TEXT, &a->metrics, 0, 0, 0 },
+        [OPT_SAMPLE] = { "--sample-negatives", OPTION_SHARE, &a->keep_negatives,
+                         0, 0, 0 },
         [OPT_PATIENCE] = { "--patience", OPTION_COUNT, &a->patience, 1,
                            COUNT_MAX, 0 },
         [OPT_MODE] = { "--mode", OPTION_TEXT, &a->mode, 0, 0, 0 },

@@ -75,7 +75,7 @@ fl_status train_record_total(const train_job *j, const char *option,
     if (!fl_fleet_is_first_worker(j->fleet))
         return FL_OK;
     for (size_t i = 0; !st && i < t->n; i++) {
-        char name[128];
+        char name[32 + TRAIN_NAME_BYTES];
 
         snprintf(name, sizeof(name), "epoch/%s/%s", of, t->figures[i].name);
         st = fl_record_number(j->ctx, name, fl_scope_step(j->counts),

@@ -2,7 +2,7 @@
  * is made, loaded and saved in it. */
 #include <stdlib.h>
 
-#include "train_job.h"
+#include "train_judge.h"
 
 int train_fail(const train_job *j, const char *what)
 {
@@ -43,6 +43,7 @@ static int build_net(train_job *j, bool *is_minimized)
     fl_program_set_seed(fl_default_startup_program(j->ctx), a->seed);
     if (a->text)
         return train_text_build(j, is_minimized);
+    j->net.keep_negatives = a->keep_negatives;
     return a->model->build(j->ctx, &a->net, &j->net)
                ? train_fail(j, "building the model")
                : CMD_OK;
@@ -54,6 +55,8 @@ static int build(train_job *j)
 
     if (build_net(j, &is_minimized))
         return CMD_FAILED;
+    if (train_judge_add_keys(j))
+        return train_fail(j, "--metrics");
     return distribute(j, is_minimized) ? train_fail(j, "building the model")
                                        : CMD_OK;
 }
@@ -73,11 +76,14 @@ static fl_status serve(train_job *j)
     return st;
 }
 
-static fl_status open_data(train_job *j, const char *path, const char *pass,
+static fl_status open_data(train_job *j, const char *path, train_part part,
                            fl_dataset **out)
 {
+    const char *pass = part == TRAIN_ON ? "train" : "test";
     fl_status st = model_dataset(out, j->ctx, j->fleet, &j->net, path, pass);
 
+    if (!st)
+        st = train_set_part(j, part, *out);
     if (st)
         return st;
     fl_dataset_set_batch_size(*out, j->args->batch);
@@ -91,10 +97,13 @@ static int join_and_train(train_job *j, fl_dataset **data)
 {
     int code;
 
-    if (open_data(j, j->args->data, "train", data))
+    if (open_data(j, j->args->data, TRAIN_ON, data))
         return train_fail(j, "--data");
-    if (j->args->test && open_data(j, j->args->test, "test", &j->test))
+    if (j->args->test && open_data(j, j->args->test, TRAIN_HELD_OUT, &j->test))
         return train_fail(j, "--test");
+    code = train_judge_find(j);
+    if (code)
+        return code;
     if (fl_fleet_init_worker(j->fleet))
         return train_fail(j, "joining the job");
     if (fl_run(j->exe, fl_fleet_startup_program(j->fleet), NULL))
@@ -157,6 +166,8 @@ static int play_role(train_job *j)
                                    "train in one process");
     if (build(j))
         return CMD_FAILED;
+    if (train_judge_check_model(j))
+        return CMD_FAILED;
     if (j->args->infer && !j->net.prediction)
         return cmd_failed(j->self,
                           "%s has no prediction that --infer could save%s",
@@ -184,7 +195,10 @@ static int with_fleet(train_job *j, int (*act)(train_job *j))
     j->counts = fl_current_scope(j->ctx);
     if (fl_fleet_init(&j->fleet, j->ctx, NULL))
         return train_fail(j, "finding this process's role");
-    code = act(j);
+    code = train_judge_open(j);
+    if (!code)
+        code = act(j);
+    train_judge_close(j);
     fl_fleet_free(j->fleet);
     return code;
 }

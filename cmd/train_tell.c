@@ -158,7 +158,7 @@ static void tell_best(const train_job *j)
     const train_history *h = &j->history;
     const train_total *best = &h->epochs[h->best].held_out;
     const char *saved = j->args->save || j->args->infer ? ", and saved" : "";
-    char line[128];
+    char line[64 + TRAIN_NAME_BYTES];
 
     snprintf(line, sizeof(line), "epoch %zu is the best by %s%s", h->best + 1,
              best->figures[best->decides].name, saved);

@@ -156,6 +156,7 @@ static int find_net(train_job *j, net_parts *p)
                           "variable with the word data",
                           j->args->text);
     net->prediction = p->prediction;
+    net->label = p->label ? fl_var_name(p->label) : NULL;
     model_format(&j->args->net, net, "multislot");
     return count_clicks(net, p) ? train_fail(j, "judging clicks") : CMD_OK;
 }

@@ -53,6 +53,9 @@ static fl_status judge(const model_args *args, model_net *net, fl_var *h,
 
     for (int i = 0; i < LAYERS; i++)
         h = model_fc(h, hidden, "relu");
+    model_format(args, net, "criteo");
+    if (net->keep_negatives > 0)
+        return model_judge_clicks(net, model_fc(h, 1, NULL), label);
     net->prediction = model_fc(h, 2, "softmax");
     net->loss = fl_layers_mean(fl_layers_cross_entropy(net->prediction, label));
     net->auc =

@@ -120,10 +120,16 @@ fl_var *model_hinge(fl_var *right, fl_var *wrong, double margin)
 
 fl_status model_judge_clicks(model_net *net, fl_var *logits, fl_var *label)
 {
-    fl_var *chance = fl_layers_sigmoid(logits);
+    fl_var *chance;
 
+    if (label)
+        net->label = fl_var_name(label);
     label = fl_layers_cast(label, FL_DTYPE_I64);
-    net->prediction = chance;
+    net->prediction = fl_layers_sigmoid(logits);
+    net->is_sampled = net->keep_negatives > 0;
+    if (net->is_sampled)
+        logits = fl_layers_sampled_logit(logits, net->keep_negatives);
+    chance = net->is_sampled ? fl_layers_sigmoid(logits) : net->prediction;
     net->loss = fl_layers_mean(fl_layers_sigmoid_cross_entropy_with_logits(
         logits, fl_layers_cast(label, FL_DTYPE_F32)));
     net->auc = fl_layers_auc(chance, label, NULL, .stat_pos = &net->stat_pos,
@@ -136,6 +142,8 @@ fl_status model_judge_clicks(model_net *net, fl_var *logits, fl_var *label)
 
 fl_status model_judge_numbers(model_net *net, fl_var *score, fl_var *label)
 {
+    if (label)
+        net->label = fl_var_name(label);
     net->prediction = score;
     net->loss = fl_layers_mean(fl_layers_square_error_cost(
         score, fl_layers_cast(label, FL_DTYPE_F32)));

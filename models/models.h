@@ -73,6 +73,11 @@ typedef struct model_net {
     /* [n, 2]: chances of no click and of one; [n, 1]: of one, or the number that
        was asked for; or NULL */
     fl_var *prediction;
+    const char *label; /* the feed; NULL: label */
+    /* Asked for: of records with label 0 this share is trained on (0: all); and
+       done: predictions are of all records. */
+    double keep_negatives;
+    bool is_sampled;
     fl_var *auc; /* over all batches, or NULL */
     /* The histograms behind the AUC, for fl_fleet_metrics_auc; or NULL. */
     fl_var *stat_pos, *stat_neg;
@@ -130,7 +135,9 @@ fl_status model_made(const fl_var *last);
 /* The mean of max(0, margin - right + wrong) over scores [n, 1]. */
 fl_var *model_hinge(fl_var *right, fl_var *wrong, double margin);
 
-/* Of logits [n, 1] and labels 0 and 1: loss, AUC and log loss. */
+/* Of logits [n, 1] and labels 0 and 1: prediction, loss, AUC and log loss. Where
+   a share of the negatives is trained on, the logits are still those of all
+   records: loss and AUC are made of the logits of what is seen. */
 fl_status model_judge_clicks(model_net *net, fl_var *logits, fl_var *label);
 
 /* Of numbers [n, 1] that are to be near the label: the square loss. */

@@ -117,6 +117,9 @@ FL_API size_t fl_judge_count(const fl_judge *j);
 FL_API const char *fl_judge_name(const fl_judge *j, size_t i);
 FL_API double fl_judge_value(const fl_judge *j, size_t i);
 
+/* Is a larger value better (1), a smaller one (-1), or neither (0)? */
+FL_API int fl_judge_better(const fl_judge *j, size_t i);
+
 /* A line per measure: how it is written, a tab, what it is. Freed with
    fl_text_free. */
 FL_API char *fl_judge_help(void);

@@ -24,6 +24,7 @@ typedef struct judged {
     const char *name, *doc;
     judged_form form;
     bool of_numbers;    /* also where predictions are no chances */
+    int better;         /* when it is larger: 1; smaller: -1 */
     size_t field;       /* of fl_eval_figures */
     fl_asked_add asked; /* or this */
 } judged;
@@ -31,14 +32,15 @@ typedef struct judged {
 #define FIELD(name) offsetof(fl_eval_figures, name)
 
 static const judged all[] = {
-#define FL_FIGURE(name, field, doc)                                            \
-    { #name, doc, FORM_ALONE, false, FIELD(field), NULL },
-#define FL_OF_NUMBERS(name, field, doc)                                        \
-    { #name, doc, FORM_ALONE, true, FIELD(field), NULL },
+#define FL_FIGURE(name, better, field, doc)                                    \
+    { #name, doc, FORM_ALONE, false, better, FIELD(field), NULL },
+#define FL_OF_NUMBERS(name, better, field, doc)                                \
+    { #name, doc, FORM_ALONE, true, better, FIELD(field), NULL },
 #define FL_GROUP_FIGURE(name, field, doc)                                      \
-    { #name, doc, FORM_KEY, false, FIELD(field), NULL },
-#define FL_BY_SCORE(name, add, doc) { #name, doc, FORM_SCORE, false, 0, add },
-#define FL_BY_GROUP(name, add, doc) { #name, doc, FORM_TOP, true, 0, add },
+    { #name, doc, FORM_KEY, false, 1, FIELD(field), NULL },
+#define FL_BY_SCORE(name, add, doc)                                            \
+    { #name, doc, FORM_SCORE, false, 1, 0, add },
+#define FL_BY_GROUP(name, add, doc) { #name, doc, FORM_TOP, true, 1, 0, add },
 #include "fleet/judged.def"
 #undef FL_FIGURE
 #undef FL_OF_NUMBERS
@@ -362,6 +364,11 @@ double fl_judge_value(const fl_judge *j, size_t i)
     memcpy(&value, (const char *)&j->figures[m->eval] + m->kind->field,
            sizeof(value));
     return value;
+}
+
+int fl_judge_better(const fl_judge *j, size_t i)
+{
+    return i < j->measures.len ? j->measures.data[i].kind->better : 0;
 }
 
 char *fl_judge_help(void)
