@@ -91,6 +91,15 @@ awk -F, 'FNR > 1 && FILENAME == "time-old.csv" && $4 > most { most = $4 }
     END { exit bad }' time-old.csv time-new.csv || fail "times are mixed"
 [ "$(wc -l <time-old.csv)" = 3501 ] || fail "$(wc -l time-old.csv)"
 
+# lines_of_one_time_stay_together_as_near_to_the_share_as_that_allows
+printf '%s\n' 1,1 2,1 3,1 4,1 5,2 6,2 7,2 8,2 9,2 10,3 >coarse.csv
+split --parts old=0.8,new=0.2 --format 'csv:columns=n:id t:id' --time t \
+    -o 'coarse-{}.csv' coarse.csv
+[ "$(cut -d, -f1 coarse-new.csv)" = 10 ] || fail "$(cat coarse-new.csv)"
+split --parts old=0.5,new=0.5 --format 'csv:columns=n:id t:id' --time t \
+    -o 'coarse-{}.csv' coarse.csv
+[ "$(wc -l <coarse-old.csv)" = 4 ] || fail "$(cat coarse-old.csv)"
+
 # whole_files_in_their_order
 for i in 1 2 3 4 5; do echo "line $i" >day-$i; done
 split --parts train=0.8,test=0.2 --by-file -o 'days-{}' 'day-*'

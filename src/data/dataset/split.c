@@ -157,6 +157,20 @@ static int earlier_first(const void *left, const void *right)
     return (*a > *b) - (*a < *b);
 }
 
+/* The first time of what begins with record `at` of all n, in their order: lines
+   of one time are not parted, so it is that of this record or the one behind,
+   whichever is nearer. */
+static double start_near(const double *times, size_t n, size_t at)
+{
+    size_t lo = at, hi = at;
+
+    while (lo > 0 && !(times[lo - 1] < times[at]))
+        lo--;
+    while (hi < n && !(times[hi] > times[at]))
+        hi++;
+    return hi < n && hi - at < at - lo ? times[hi] : times[at];
+}
+
 static fl_status find_starts(split *s)
 {
     size_t n;
@@ -167,8 +181,8 @@ static fl_status find_starts(split *s)
         qsort(s->times.data, n, sizeof(*s->times.data), earlier_first);
     for (size_t i = 1; n && i < s->n_parts; i++)
         s->starts[i] =
-            s->times
-                .data[(size_t)((double)n * (double)s->ends[i - 1] / PLACES)];
+            start_near(s->times.data, n,
+                       (size_t)((double)n * (double)s->ends[i - 1] / PLACES));
     fl_vec_release(&s->times);
     return FL_OK;
 }
