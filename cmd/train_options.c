@@ -192,11 +192,11 @@ static int check_tests(const char *self, const train_args *a)
     if (a->test_every && !a->test)
         return cmd_misused(self,
                            "--test-every %" PRIu64 " of what? --test DIR "
-                           "says it",
+                           "or --split 0.8 says it",
                            a->test_every);
     if (a->patience && !a->test)
         return cmd_misused(self, "--patience waits for a better test; --test "
-                                 "DIR says of what");
+                                 "DIR or --split 0.8 says of what");
     if (a->patience >= a->epochs && a->patience)
         return cmd_misused(self,
                            "--patience %" PRIu64 " would never end --epochs "

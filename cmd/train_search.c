@@ -90,7 +90,7 @@ static int check_args(const char *self, const train_args *a)
 {
     if (!a->test)
         return cmd_misused(self, "--try compares by what is held out; --test "
-                                 "DIR says what that is");
+                                 "DIR or --split 0.8 says what that is");
     if (a->save || a->infer)
         return cmd_misused(self,
                            "--try keeps no model; leave %s out, and give it to "

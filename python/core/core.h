@@ -12,6 +12,7 @@
 #define Py_LIMITED_API 0x03080000
 #include <Python.h>
 
+#include "flotilla/eval.h"
 #include "flotilla/flotilla.h"
 #include "flotilla/predict.h"
 
@@ -58,7 +59,8 @@ PyAPI_FUNC(const char *) PyUnicode_AsUTF8AndSize(PyObject *o, Py_ssize_t *n);
     X(table, fl_table, NULL)                                                   \
     X(job, fl_job, fl_job_free)                                                \
     X(model, fl_model, fl_model_close)                                         \
-    X(predictor, fl_predictor, fl_predictor_free)
+    X(predictor, fl_predictor, fl_predictor_free)                              \
+    X(judge, fl_judge, fl_judge_free)
 
 typedef enum core_kind {
 #define X(name, type, free_fn) CORE_##name,
@@ -173,6 +175,6 @@ extern PyMethodDef core_ir_methods[], core_var_methods[], core_op_methods[],
     core_look_methods[], core_scope_methods[], core_run_methods[],
     core_io_methods[], core_data_methods[], core_fleet_methods[],
     core_profile_methods[], core_table_methods[], core_predict_methods[],
-    core_features_methods[];
+    core_features_methods[], core_judge_methods[];
 
 #endif

@@ -207,13 +207,13 @@ static struct PyModuleDef definition = {
 
 static int fill(PyObject *module)
 {
-    PyMethodDef *const tables[] = { core_ir_methods,      core_var_methods,
-                                    core_op_methods,      core_look_methods,
-                                    core_scope_methods,   core_run_methods,
-                                    core_io_methods,      core_data_methods,
-                                    core_fleet_methods,   core_profile_methods,
-                                    core_table_methods,   core_predict_methods,
-                                    core_features_methods };
+    PyMethodDef *const tables[] = { core_ir_methods,       core_var_methods,
+                                    core_op_methods,       core_look_methods,
+                                    core_scope_methods,    core_run_methods,
+                                    core_io_methods,       core_data_methods,
+                                    core_fleet_methods,    core_profile_methods,
+                                    core_table_methods,    core_predict_methods,
+                                    core_features_methods, core_judge_methods };
 
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
         if (PyModule_AddFunctions(module, tables[i]))

@@ -27,6 +27,7 @@ from .data.dataset import DatasetFactory, InMemoryDataset, QueueDataset
 from .data.feeder import DataFeeder
 from .data.loader import DataLoader, PyReader
 from .executor import Executor, FetchHandler
+from .judge import Judge
 from .predict import Predictor
 from .io import load, load_program_state, save, set_program_state
 from .ir import (Operator, Parameter, Program, Variable, default_main_program,
