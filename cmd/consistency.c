@@ -107,8 +107,7 @@ static fl_status open_trained(check *k, fl_ctx *c, fl_model *m)
     return st;
 }
 
-static int compare(const predict_args *a, fl_model *m, data_input *in,
-                   const predict_feeds *feeds)
+static int compare(const predict_args *a, fl_model *m, data_input *in)
 {
     check *k = a->arg;
     const predict_taker taker = { .take = take, .arg = k };
@@ -118,17 +117,16 @@ static int compare(const predict_args *a, fl_model *m, data_input *in,
         return cmd_failed(a->self, "%s", fl_last_error());
     print_results(k->c, 0, FIRST_SCORED);
     k->n_slots = in->n_slots;
-    code = predict_pass(a, m, in, feeds, &taker);
+    code = predict_pass(a, m, in, &taker);
     if (!code)
         print_results(k->c, FIRST_SCORED, SIZE_MAX);
     return fl_consistency_holds(k->c) ? code : CONSISTENCY_DIFFERENT;
 }
 
-static int compare_and_close(const predict_args *a, fl_model *m, data_input *in,
-                             const predict_feeds *feeds)
+static int compare_and_close(const predict_args *a, fl_model *m, data_input *in)
 {
     check *k = a->arg;
-    int code = compare(a, m, in, feeds);
+    int code = compare(a, m, in);
 
     fl_consistency_close(k->c);
     return code;

@@ -211,8 +211,7 @@ static int find_columns(const predict_args *a, const data_input *in,
 }
 
 /* Says what a pass says itself. */
-static int score_share(const predict_args *a, fl_model *m, data_input *in,
-                       const predict_feeds *feeds)
+static int score_share(const predict_args *a, fl_model *m, data_input *in)
 {
     evaluation *v = a->arg;
     const predict_taker taker = {
@@ -224,11 +223,10 @@ static int score_share(const predict_args *a, fl_model *m, data_input *in,
     if (!v->judging &&
         (fl_eval_new(&v->all) || (v->by.name && fl_eval_new(&v->apart))))
         return cmd_failed(a->self, "%s", fl_last_error());
-    return predict_pass(a, m, in, feeds, &taker);
+    return predict_pass(a, m, in, &taker);
 }
 
-static int evaluate(const predict_args *a, fl_model *m, data_input *in,
-                    const predict_feeds *feeds)
+static int evaluate(const predict_args *a, fl_model *m, data_input *in)
 {
     evaluation *v = a->arg;
     int code = find_columns(a, in, v);
@@ -238,7 +236,7 @@ static int evaluate(const predict_args *a, fl_model *m, data_input *in,
         return code;
     st = eval_job_join(&v->job, in->ctx);
     if (!st)
-        code = score_share(a, m, in, feeds);
+        code = score_share(a, m, in);
     if (!st && !code && !v->job.has_served)
         st = tell(v);
     st = eval_job_leave(&v->job, code ? FL_ERR_CLOSED : st);

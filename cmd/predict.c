@@ -19,17 +19,6 @@ static data_args reading(const predict_args *a, const char *slots)
     return d;
 }
 
-static int score(const predict_args *a, fl_model *m, data_input *in)
-{
-    predict_feeds feeds = { 0 };
-    int code = predict_feeds_find(a, m, in, &feeds);
-
-    if (!code)
-        code = a->use(a, m, in, &feeds);
-    predict_feeds_release(&feeds);
-    return code;
-}
-
 /* Without --slots and --format the data has what the model takes. */
 static int open_and_score(const predict_args *a, fl_model *m, data_input *in)
 {
@@ -38,7 +27,9 @@ static int open_and_score(const predict_args *a, fl_model *m, data_input *in)
     int code = data_open(&d, in);
 
     if (!code)
-        code = score(a, m, in);
+        code = predict_check_inputs(a, m, in);
+    if (!code)
+        code = a->use(a, m, in);
     free(slots);
     return code;
 }

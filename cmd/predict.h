@@ -2,10 +2,10 @@
  *
  *   predict.c         options, the model and the data
  *   predict_feeds.c   slots of the data as inputs of the model
- *   predict_pass.c    threads that score, batches in the order of the records
+ *   predict_pass.c    batches that were scored, in the order of the records
  *   predict_lines.c   scores as lines
  *
- * `flotilla eval` has the options, feeds and pass in common with it.
+ * `flotilla eval` has the options and the pass in common with it.
  */
 #ifndef FL_CMD_PREDICT_H
 #define FL_CMD_PREDICT_H
@@ -14,7 +14,6 @@
 #include "scoring.h"
 
 typedef struct predict_args predict_args;
-typedef struct predict_feeds predict_feeds;
 
 struct predict_args {
     const char *self;
@@ -24,34 +23,20 @@ struct predict_args {
     size_t n_more;
     /* After the options are read, before anything is opened; NULL: nothing. */
     int (*prepare)(predict_args *a);
-    int (*use)(const predict_args *a, fl_model *m, data_input *in,
-               const predict_feeds *feeds);
+    int (*use)(const predict_args *a, fl_model *m, data_input *in);
     void *arg; /* for it */
 };
 
 /* A command that scores: `more` and `use` are set. */
 int predict_main(int argc, char **argv, predict_args *a);
 
-/* The slots of the data that are inputs of the model, in the order of these. */
-struct predict_feeds {
-    const fl_model_var *inputs;
-    size_t n;
-    size_t *slot; /* by input: its place among the slots */
-};
-
 /* The words of --slots for data that has the model's inputs and nothing else;
    freed with free(). NULL without memory. */
 char *predict_slots(const fl_model *m);
 
 /* Fails, and says which, when an input has no slot of its name. */
-int predict_feeds_find(const predict_args *a, const fl_model *m,
-                       const data_input *in, predict_feeds *out);
-void predict_feeds_release(predict_feeds *f);
-
-/* The feeds of a batch in the order of the inputs; dense ones get the shape of
-   their input. */
-void predict_feeds_of(const predict_feeds *f, const fl_feed *batch,
-                      size_t n_rows, fl_feed *out);
+int predict_check_inputs(const predict_args *a, const fl_model *m,
+                         const data_input *in);
 
 #define PREDICT_WHY_BYTES 4608
 
@@ -60,7 +45,7 @@ typedef struct predict_batch {
     const fl_feed *slots; /* of the data, in their order */
     size_t n_rows;
     uint64_t number;
-    fl_tensor *outputs; /* of the model */
+    const fl_tensor *outputs; /* of the model */
     size_t n_outputs;
     char *text; /* for make; freed with free() */
     size_t len, cap;
@@ -82,8 +67,7 @@ typedef struct predict_taker {
 
 /* Scores all of the data; CMD_OK, or CMD_FAILED after saying what is wrong. */
 int predict_pass(const predict_args *a, fl_model *m, data_input *in,
-                 const predict_feeds *feeds, const predict_taker *taker);
-int predict_lines(const predict_args *a, fl_model *m, data_input *in,
-                  const predict_feeds *feeds);
+                 const predict_taker *taker);
+int predict_lines(const predict_args *a, fl_model *m, data_input *in);
 
 #endif

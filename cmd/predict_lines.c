@@ -114,8 +114,7 @@ static bool write_lines(void *arg, const predict_batch *b,
 }
 
 /* The file is there when every line is. */
-int predict_lines(const predict_args *a, fl_model *m, data_input *in,
-                  const predict_feeds *feeds)
+int predict_lines(const predict_args *a, fl_model *m, data_input *in)
 {
     sink to;
     const predict_taker taker = { .make = make_lines,
@@ -125,7 +124,7 @@ int predict_lines(const predict_args *a, fl_model *m, data_input *in,
 
     if (!sink_open(&to, a->data.out, "-o"))
         return sink_failed(&to, a->self);
-    code = predict_pass(a, m, in, feeds, &taker);
+    code = predict_pass(a, m, in, &taker);
     if (!code && !sink_close(&to))
         code = sink_failed(&to, a->self);
     if (code)

@@ -353,6 +353,10 @@ typedef struct fl_dataset_run_args {
     void *test_arg;
     fl_batch_handler on_batch; /* NULL: nobody looks at batches */
     void *batch_arg;
+    /* Slots that the program does not feed, the label of one that was pruned to
+       its prediction for example, are read and left out; else they are an
+       error. */
+    bool skip_unused;
 } fl_dataset_run_args;
 
 /* One pass over the data with hogwild threads. infer runs the program without

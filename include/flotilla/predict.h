@@ -17,8 +17,13 @@
  * and never waits for the next one. A version that does not verify, or has other
  * inputs or outputs, is told in the log, counted, and left alone.
  *
+ * All records of a dataset (data.h) are scored in one call, by many threads:
+ *
+ *     fl_predict_dataset(m, dataset, .scores = &scores, .n_scores = &n);
+ *
  * A model is for all threads, a predictor for one at a time. Link with
- * libflotilla, or with libflotilla-predict.a alone.
+ * libflotilla, or with libflotilla-predict.a, which has all but the call for
+ * datasets.
  */
 #ifndef FLOTILLA_PREDICT_H
 #define FLOTILLA_PREDICT_H
@@ -104,6 +109,55 @@ FL_API void fl_predictor_free(fl_predictor *p);
 FL_API FL_MUST_CHECK
 fl_status fl_predictor_run(fl_predictor *p, const fl_feed *feeds,
                            size_t n_feeds, fl_tensor *out, size_t n_out);
+
+/* --- a dataset -------------------------------------------------------------- */
+
+typedef struct fl_dataset fl_dataset; /* data.h */
+
+/* A batch that was scored; all of it is borrowed for the call. */
+typedef struct fl_scored {
+    uint32_t size;
+    uint64_t number;      /* of the batch, from 0 */
+    const fl_feed *slots; /* of the dataset, the label too, in their order */
+    size_t n_slots, n_rows;
+    const fl_tensor *outputs; /* of the model, in their order */
+    size_t n_outputs;
+    /* The caller's, of the thread that scored: NULL at first, and kept from batch
+       to batch. */
+    void **room;
+} fl_scored;
+
+/* What is not FL_OK ends the pass. */
+typedef fl_status (*fl_scored_fn)(void *arg, const fl_scored *batch);
+
+typedef struct fl_predict_args {
+    uint32_t size;
+    int n_threads; /* that score; 0: one per core */
+    /* One batch at a time, in the order in which the dataset gives them: that
+       of the records, where one thread reads. NULL: nobody is told. */
+    fl_scored_fn take;
+    /* Before that, by the thread that scored, any number at once. */
+    fl_scored_fn make;
+    void *arg;                   /* for both */
+    void (*release)(void *room); /* at the end, of each room that is not NULL */
+    /* Where it is wanted: the last number of each record in the first output, in
+       the same order, freed with fl_scores_free. */
+    float **scores;
+    size_t *n_scores;
+    /* Of n_shares processes this one scores every n_shares-th batch from `share`
+       on; 0: all. */
+    size_t share, n_shares;
+} fl_predict_args;
+
+/* Scores one pass over a dataset, whose slots are inputs of the model by their
+   names; others are left out, and one that is missing is an error. */
+#define fl_predict_dataset(m, dataset, ...)                                    \
+    fl_predict_dataset_with(m, dataset,                                        \
+                            FL_OPTIONS(fl_predict_args, __VA_ARGS__))
+FL_API FL_MUST_CHECK
+fl_status fl_predict_dataset_with(fl_model *m, fl_dataset *d,
+                                  const fl_predict_args *args);
+FL_API void fl_scores_free(float *scores); /* NULL is fine */
 
 #ifdef __cplusplus
 }

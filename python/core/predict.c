@@ -197,6 +197,34 @@ static PyObject *predict(PyObject *self, PyObject *args)
     return result;
 }
 
+/* predict_dataset(model, dataset, threads): Tensor, a number for each record */
+static PyObject *predict_dataset(PyObject *self, PyObject *args)
+{
+    fl_tensor t = { .dtype = FL_DTYPE_F32, .kind = FL_KIND_DENSE };
+    PyObject *result;
+    float *scores = NULL;
+    fl_model *m;
+    fl_dataset *d;
+    int n_threads;
+    size_t n = 0;
+    fl_status st;
+
+    (void)self;
+    if (!PyArg_ParseTuple(args, "O&O&i", core_model, &m, core_dataset, &d,
+                          &n_threads))
+        return NULL;
+    CORE_WORK(st, fl_predict_dataset(m, d, .n_threads = n_threads,
+                                     .scores = &scores, .n_scores = &n));
+    if (st)
+        return core_fail(st);
+    t.data = scores;
+    t.shape.rank = 1;
+    t.shape.dim[0] = (int64_t)n;
+    result = core_tensor_copy(&t);
+    fl_scores_free(scores);
+    return result;
+}
+
 PyMethodDef core_predict_methods[] = {
     { "model_open", model_open, METH_VARARGS, "A saved model, for scores." },
     { "model_vars", model_vars, METH_VARARGS, "Its inputs and outputs." },
@@ -204,5 +232,6 @@ PyMethodDef core_predict_methods[] = {
     { "model_refresh", model_refresh, METH_VARARGS, "Takes a newer version." },
     { "predictor_new", predictor_new, METH_VARARGS, "For one thread." },
     { "predict", predict, METH_VARARGS, "Scores a batch." },
+    { "predict_dataset", predict_dataset, METH_VARARGS, "Scores a dataset." },
     { NULL, NULL, 0, NULL },
 };

@@ -180,7 +180,8 @@ static fl_status infer(fl_train_pass *p, fl_dataset_report *report)
     FL_TRY(fl_train_init(&inner,
                          FL_OPTIONS(fl_dataset_run_args,
                                     .n_threads = p->n_threads, .loss = a->loss,
-                                    .auc = a->auc, .scope = p->test_scope)));
+                                    .auc = a->auc, .scope = p->test_scope,
+                                    .skip_unused = a->skip_unused)));
     return fl_train_run(&inner, report);
 }
 

@@ -51,6 +51,7 @@ typedef struct fl_train_pass {
     /* The fetches that must stay finite: watch_lo, ... below watch_hi. */
     size_t watch_lo, watch_hi;
     const char **feed_names;
+    size_t *feed_slots; /* by feed: its place among the slots */
     size_t n_feeds;
     int n_threads;
     int at_once;              /* batches that a thread has, 1 or 2 */

@@ -253,7 +253,8 @@ static bool next_batch(void *arg, int thread, fl_feed *feeds)
         fl_scales_look(p->exe->ctx, p->program, got, p->n_feeds);
     t->feeds[t->taken % (uint64_t)p->at_once] = got;
     t->taken++;
-    memcpy(feeds, got, p->n_feeds * sizeof(*feeds));
+    for (size_t i = 0; i < p->n_feeds; i++)
+        feeds[i] = got[p->feed_slots[i]];
     return true;
 }
 
@@ -336,13 +337,26 @@ static fl_dataset_report end_pass(fl_train_pass *p)
     return r;
 }
 
+static bool is_fed(const fl_train_pass *p, const char *name)
+{
+    const fl_var *v = fl_program_var(p->program, name);
+
+    return !p->args->skip_unused || (v && (v->flags & FL_VAR_DATA));
+}
+
 static void name_feeds(fl_train_pass *p)
 {
-    const fl_slot *slots = fl_dataset_slots(p->data, &p->n_feeds);
+    size_t n;
+    const fl_slot *slots = fl_dataset_slots(p->data, &n);
 
-    p->feed_names = fl_alloc((p->n_feeds + 1) * sizeof(*p->feed_names));
-    for (size_t i = 0; i < p->n_feeds; i++)
-        p->feed_names[i] = slots[i].name;
+    p->feed_names = fl_alloc((n + 1) * sizeof(*p->feed_names));
+    p->feed_slots = fl_alloc((n + 1) * sizeof(*p->feed_slots));
+    p->n_feeds = 0;
+    for (size_t i = 0; i < n; i++)
+        if (is_fed(p, slots[i].name)) {
+            p->feed_names[p->n_feeds] = slots[i].name;
+            p->feed_slots[p->n_feeds++] = i;
+        }
 }
 
 static fl_status run_threads(fl_train_pass *p, fl_executor *e,
@@ -460,6 +474,7 @@ static fl_status run_pass(fl_train_pass *p, fl_dataset_report *report)
     }
     fl_dataset_end(p->data);
     fl_free(p->feed_names);
+    fl_free(p->feed_slots);
     return st;
 }
 

@@ -27,6 +27,43 @@ static void an_fc_has_the_names_users_know(void **state)
     fl_ctx_free(c);
 }
 
+static void a_parameter_of_no_layer_is_in_both_programs(void **state)
+{
+    const int64_t dims[] = { 3, 4 }, none[] = { 3, -1 };
+    fl_ctx *c = make_ctx();
+    fl_var *w = fl_layers_create_parameter(c, FL_DTYPE_F32, 2, dims);
+    fl_var *b = fl_layers_create_parameter(c, FL_DTYPE_F32, 1, dims,
+                                           .is_bias = true, .name = "shift");
+    fl_var *v = fl_layers_create_parameter(
+        c, FL_DTYPE_F32, 2, dims,
+        .param = { .name = "v", .init = "constant(2)", .frozen = true });
+    char *text, *start;
+
+    (void)state;
+    assert_non_null(w);
+    assert_string_equal(fl_var_name(w), "create_parameter_0.w_0");
+    assert_string_equal(fl_var_name(b), "shift");
+    assert_ptr_equal(
+        v, fl_layers_create_parameter(c, FL_DTYPE_F32, 2, dims, .name = "v"));
+    text = fl_program_to_text(fl_default_main_program(c));
+    assert_text_has(text,
+                    "param create_parameter_0.w_0 : f32[3,4] init=xavier");
+    assert_text_has(text, "param shift : f32[3] init=constant(0) trainable");
+    assert_text_has(text, "param v : f32[3,4] init=constant(2) frozen");
+    start = fl_program_to_text(fl_default_startup_program(c));
+    assert_text_has(start, "-> (Out=create_parameter_0.w_0)");
+    assert_text_has(start, "op fill_constant () -> (Out=v)");
+    fl_text_free(start);
+    fl_text_free(text);
+    assert_null(fl_layers_create_parameter(c, FL_DTYPE_F32, 2, none));
+    assert_said("dimension 1 is -1");
+    assert_null(fl_layers_create_parameter(c, FL_DTYPE_F32, 0, none));
+    assert_said("rank 0");
+    assert_null(
+        fl_layers_create_parameter(c, FL_DTYPE_F32, 1, dims, .name = "v"));
+    fl_ctx_free(c);
+}
+
 static void an_fc_of_several_inputs_adds_their_products(void **state)
 {
     fl_ctx *c = make_ctx();
@@ -244,6 +281,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_fc_has_the_names_users_know),
+        cmocka_unit_test(a_parameter_of_no_layer_is_in_both_programs),
         cmocka_unit_test(an_fc_of_several_inputs_adds_their_products),
         cmocka_unit_test(embeddings_share_a_table_by_name),
         cmocka_unit_test(a_failed_layer_makes_the_rest_fail_with_its_reason),

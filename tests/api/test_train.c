@@ -111,6 +111,23 @@ static fl_program *main_of(const fixture *f)
     return fl_default_main_program(f->ctx);
 }
 
+/* A program that was pruned to its prediction does not feed the label. */
+static void slots_that_the_program_does_not_feed_are_left_out(void **state)
+{
+    fixture *f = *state;
+    const char *target = "fc_0.tmp_1";
+    fl_dataset_report r = FL_INIT(fl_dataset_report);
+    fl_program *p = NULL;
+
+    assert_ok(fl_program_pruned(&p, main_of(f), &target, 1));
+    assert_null(fl_program_var(p, "y"));
+    assert_fails(fl_infer_from_dataset(f->exe, p, f->data, &r), "y");
+    assert_ok(
+        fl_infer_from_dataset(f->exe, p, f->data, &r, .skip_unused = true));
+    assert_int_equal(r.samples, ROWS);
+    fl_program_free(p);
+}
+
 /* --- training ------------------------------------------------------------ */
 
 static void a_pass_trains_on_every_record(void **state)
@@ -557,6 +574,7 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
+        TEST(slots_that_the_program_does_not_feed_are_left_out),
         TEST(a_pass_trains_on_every_record),
         TEST(threads_share_the_records),
         TEST(records_in_memory_train_like_a_queue),

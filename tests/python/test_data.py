@@ -113,6 +113,16 @@ class DataSets(FolderCase):
         d.set_filelist([self.file])
         return d
 
+    def test_without_a_list_everything_that_is_fed_is_used(self):
+        d = fl.DatasetFactory().create_dataset("QueueDataset")
+        with fl.program_guard(self.main):
+            d.set_use_var()
+        d.set_batch_size(10)
+        self.assertEqual(d.desc(), self.dataset("QueueDataset").desc())
+        with fl.program_guard(fl.Program()):
+            with self.assertRaisesRegex(ValueError, "feeds nothing"):
+                d.set_use_var()
+
     def test_a_pass_trains(self):
         exe = fl.Executor()
         with fl.scope_guard(fl.Scope()):

@@ -46,6 +46,31 @@ class Predictors(FolderCase):
         np.testing.assert_allclose(got, self.want(), rtol=1e-6)
         self.assertEqual(predictor.stats()["records"], 2)
 
+    def test_a_dataset_is_scored_in_one_call(self):
+        with open(self.at("data"), "w") as f:
+            for i in range(50):
+                f.write(f"1 {i % 2} 2 {i % 10} 3 2 0.{i} 1\n")
+        with fl.program_guard(self.main):
+            fl.layers.data("click", [1], dtype="int64")
+        block = self.main.global_block()
+        data = fl.DatasetFactory().create_dataset("QueueDataset")
+        data.set_use_var([block.var(n) for n in ("click", "ids", "x")])
+        data.set_filelist([self.at("data")])
+        data.set_batch_size(7)
+        predictor = fl.Predictor(self.path)
+        got = predictor.run_dataset(data, threads=3)
+        self.assertEqual((got.shape, got.dtype), ((50,), np.float32))
+        one, = predictor.run({
+            "ids": fl.create_lod_tensor(np.array([[4], [3]]), [[2]],
+                                        fl.CPUPlace()),
+            "x": np.array([[0.34, 1]], "float32")})
+        np.testing.assert_allclose(got[34], one[0, -1], rtol=1e-5)
+        other = fl.DatasetFactory().create_dataset("QueueDataset")
+        other.set_use_var([block.var("click"), block.var("ids")])
+        other.set_filelist([self.at("data")])
+        with self.assertRaisesRegex(LookupError, "input x is no slot"):
+            predictor.run_dataset(other)
+
     def test_threads_have_predictors_of_their_own(self):
         first, found = fl.Predictor(self.path), []
 

@@ -90,8 +90,16 @@ class DatasetBase:
         self.filelist = list(filelist)
         _core.dataset_files(self._handle, self.filelist)
 
-    def set_use_var(self, var_list):
-        """The variables that a record fills, in its order."""
+    def set_use_var(self, var_list=None):
+        """The variables that a record fills, in its order; without a list all
+        that the default program feeds."""
+        if var_list is None:
+            block = ir.default_main_program().global_block()
+            var_list = [v for v in block.vars.values() if v.is_data]
+            if not var_list:
+                raise ValueError("set_use_var: no list is given, and the "
+                                 "default program feeds nothing; data() makes "
+                                 "a variable that is fed")
         self._slots = [_slot(v) for v in var_list]
         _core.dataset_vars(self._handle, var_list[0].block.program._handle,
                            [v.name for v in var_list])
