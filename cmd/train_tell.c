@@ -153,15 +153,23 @@ static void tell_table(const train_job *j)
     say_text(j, &table);
 }
 
+/* What became of it on disk. */
+static const char *fate_of(const train_job *j, const train_total *best)
+{
+    if (!j->args->save && !j->args->infer)
+        return "";
+    return best->was_made_before ? ", and was saved before this run"
+                                 : ", and saved";
+}
+
 static void tell_best(const train_job *j)
 {
     const train_history *h = &j->history;
     const train_total *best = &h->epochs[h->best].held_out;
-    const char *saved = j->args->save || j->args->infer ? ", and saved" : "";
-    char line[64 + TRAIN_NAME_BYTES];
+    char line[128 + TRAIN_NAME_BYTES];
 
     snprintf(line, sizeof(line), "epoch %zu is the best by %s%s", h->best + 1,
-             best->figures[best->decides].name, saved);
+             best->figures[best->decides].name, fate_of(j, best));
     train_say(j, line);
 }
 

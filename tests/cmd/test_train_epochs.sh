@@ -111,6 +111,36 @@ for mode in sync half_async async geo collective; do
         fail "mode $mode: $(cat verified)"
 done
 
+# a_run_that_goes_on_knows_how_good_the_epochs_before_were
+set -- "$@" --learning-rate $rate
+for saved in 70 100; do # in epoch 3, which is the best, and in epoch 4
+    "$flotilla" train "$@" --epochs 4 --infer before-$saved --set save_dir=auto-$saved \
+        --set save_every_steps=$saved >before.txt 2>&1 || fail "$(cat before.txt)"
+    "$flotilla" train "$@" --epochs 5 --infer before-$saved --set resume=auto-$saved \
+        >after.txt 2>&1 || fail "going on ends with $?: $(cat after.txt)"
+    grep -q '^epoch 2 of 5: trained before the model was saved; held out: loss' after.txt ||
+        fail "epoch 2 is trained again, or not told: $(cat after.txt)"
+    kept after.txt before-$saved "going on from step $saved"
+    [ "$(of_end after.txt)" = "$(of_end all.txt)" ] ||
+        fail "going on gives another best: $(cat after.txt)"
+done
+grep -q 'epoch 3 is the best by AUC, and was saved before this run' after.txt ||
+    fail "who saved the best is not told: $(cat after.txt)"
+
+# workers_that_go_on_decide_alike
+set -- --server_num=1 --worker_num=2 "$flotilla" train "$@" --mode sync
+timeout 120 "$fleetrun" --log_dir=first "$@" --epochs 2 --save "$dir/auto" \
+    >first.txt 2>&1 || fail "$(cat first.txt)"
+timeout 120 "$fleetrun" --log_dir=next "$@" --epochs 30 --patience 2 \
+    --infer "$dir/next-best" --set resume="$dir/auto" >next.txt 2>&1 ||
+    fail "a job that goes on ends with $?: $(tail -n 5 next.txt next/*)"
+grep -q '^epoch 1 of 30: trained before the model was saved; held out: loss [0-9.]*$' \
+    next/workerlog.0 || fail "epoch 1 is trained again: $(cat next/workerlog.0)"
+grep -q '^stopped: 2 epochs brought nothing better' next/workerlog.0 ||
+    fail "it does not stop: $(cat next/workerlog.0)"
+"$flotilla" model verify next-best >verified 2>&1 || fail "$(cat verified)"
+set -- ctr_dnn --data train --test test --batch 100 --hidden 16
+
 # what_makes_no_sense_is_refused
 refuse 2 "--patience waits for a better test" ctr_dnn --data train --epochs 3 \
     --patience 1
