@@ -51,9 +51,9 @@ enum model_use {
     MODEL_NEGATIVES = 32,
     MODEL_ENCODER = 64,
     MODEL_CTR = 128,
-    MODEL_LABEL = 1024,  /* named, where the network alone is known */
     MODEL_COLUMNS = 256, /* any, where a format or features describe them */
-    MODEL_NEEDS_COLUMNS = 512 /* and has none of its own */
+    MODEL_NEEDS_COLUMNS = 512, /* and has none of its own */
+    MODEL_LABEL = 1024         /* named, where the network alone is known */
 };
 
 /* A metric whose state is [rows, 2]: sums, and what they are over. Those of all
