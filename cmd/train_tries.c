@@ -14,9 +14,11 @@
 /* Trials differ in how they train, not in what they are judged on, and nothing
    of them is kept. */
 static const char *const not_tried[] = {
-    "--data",       "--test",   "--epochs",     "--patience", "--save",
-    "--infer",      "--mode",   "--strategy",   "--try",      "--try-random",
-    "--test-every", "--record", "--tensorboard"
+    "--data",       "--test",       "--split",        "--key",
+    "--metrics",    "--test-every", "--epochs",       "--patience",
+    "--save",       "--infer",      "--record",       "--tensorboard",
+    "--mode",       "--strategy",   "--dump-program", "--try",
+    "--try-random",
 };
 
 static int refuse_name(const char *self, const char *name)

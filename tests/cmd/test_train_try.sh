@@ -99,6 +99,8 @@ refuse 2 "of 2 combinations" "$@" --try hidden=4,8 --try-random 2
 refuse 2 "--test is the same for all trials" "$@" --try test=a,b
 refuse 2 "compares by what is held out" ctr_dnn --data train --try hidden=4,8
 refuse 2 "--try keeps no model; leave --save out" "$@" --try hidden=4,8 --save m
+refuse 2 "leave --record out" "$@" --try hidden=4,8 --record m
+refuse 2 "leave --tensorboard out" "$@" --try hidden=4,8 --tensorboard m
 "$fleetrun" --server_num=1 --worker_num=1 --log_dir=job "$flotilla" train "$@" \
     --try hidden=4,8 >job.txt 2>&1 && fail "a job tries"
 cat job.txt job/* | grep -q "find the best line first" ||
