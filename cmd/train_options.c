@@ -244,22 +244,29 @@ static int check_text(const char *self, const train_args *a, uint64_t given)
     return CMD_OK;
 }
 
+/* What a program follows from. */
+#define NETWORK                                                                \
+    (BIT(DUMP) | BIT(FORMAT) | BIT(FEATURES) | BIT(STATS) | BIT(LABEL) |       \
+     BIT(WIDTH) | BIT(HIDDEN) | BIT(ITEMS) | BIT(FIELDS) | BIT(NEGATIVES) |    \
+     BIT(LOSS) | BIT(ENCODER) | BIT(VOCAB) | BIT(CTR))
+#define BIT(name) (UINT64_C(1) << OPT_##name)
+
 /* Nothing is trained: options of the network alone make sense. */
-static int check_dump(const char *self, const train_args *a)
+static int check_dump(const options *o, uint64_t given, const train_args *a)
 {
-    if (a->data || a->test || a->load || a->save || a->infer)
-        return cmd_misused(self, "--dump-program trains nothing; leave --data, "
-                                 "--test, --load, --save and --infer out");
+    for (size_t i = 0; i < o->n; i++)
+        if ((given >> i & 1) && !(NETWORK >> i & 1))
+            return cmd_misused(o->self,
+                               "--dump-program trains nothing; leave %s out",
+                               o->all[i].name);
     if (a->text)
-        return cmd_misused(self, "%s is a program text already", a->text);
+        return cmd_misused(o->self, "%s is a program text already", a->text);
     return CMD_OK;
 }
 
 static int check_data(const char *self, const train_args *a)
 {
-    if (a->dump)
-        return check_dump(self, a);
-    if (!a->data)
+    if (!a->data && !a->dump)
         return cmd_misused(self, "where is the data? --data DIR says it");
     return CMD_OK;
 }
@@ -379,5 +386,7 @@ int train_read_args(int argc, char **argv, const char **rest, train_args *a)
     size_t n = 0;
     int code = options_read(&o, argc, argv, rest, &n, &given);
 
-    return code ? code : check(argv[0], rest, n, given, a);
+    if (!code)
+        code = check(argv[0], rest, n, given, a);
+    return !code && a->dump ? check_dump(&o, given, a) : code;
 }

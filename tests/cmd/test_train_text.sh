@@ -160,6 +160,8 @@ refuse 1 "cannot read nowhere.txt" nowhere.txt --data numbers
 refuse 2 "says how wide it is" linear.txt --data numbers --width 3
 refuse 2 "no use for --hidden" linear.txt --data numbers --hidden 3
 refuse 2 "no use for --label" gru4rec --data train --label y
-refuse 2 "--dump-program trains nothing" ctr_dnn --data train --dump-program x
+refuse 2 "--dump-program trains nothing; leave --data out" ctr_dnn --data train \
+    --dump-program x
+refuse 2 "leave --optimizer out" ctr_dnn --optimizer sgd --dump-program x
 refuse 2 "is a program text already" linear.txt --dump-program x
 exit $failed
