@@ -59,13 +59,10 @@ static fl_var *rows_of_numbers(fl_ctx *c, const model_columns *columns,
                                int64_t width)
 {
     int64_t n = columns->n_numbers;
-    fl_var *v;
+    fl_var *v = fl_layers_create_parameter(
+        c, .shape = { 3, { 1, n, width } }, .name = "numbers",
+        .param.init = "truncated_normal(0,0.03)");
 
-    if (fl_create_parameter(&v, fl_program_block(fl_default_main_program(c), 0),
-                            "numbers", .dtype = FL_DTYPE_F32,
-                            .shape = { .rank = 3, .dim = { 1, n, width } },
-                            .init = "truncated_normal(0,0.03)"))
-        return NULL;
     return fl_layers_binary(
         "elementwise_mul",
         fl_layers_reshape(columns->numbers, 3, (int64_t[]){ -1, n, 1 }), v,

@@ -16,12 +16,9 @@ enum { TAGS = 20, WIDTH = 10, FILTERS = 1000, WINDOW = 5, NEGATIVES = 5 };
 /* x [n, filters] and one number for each filter. */
 static fl_var *biased(fl_ctx *c, fl_var *x, int64_t filters)
 {
-    fl_block *b = fl_program_block(fl_default_main_program(c), 0);
-    fl_var *bias;
+    fl_var *bias = fl_layers_create_parameter(
+        c, .shape = { 1, { filters } }, .is_bias = true, .name = "filters_b");
 
-    if (fl_create_parameter(&bias, b, "filters_b", .dtype = FL_DTYPE_F32,
-                            .shape = { 1, { filters } }, .init = "constant(0)"))
-        return NULL;
     return fl_layers_binary("elementwise_add", x, bias, NULL);
 }
 

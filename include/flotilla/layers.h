@@ -44,21 +44,23 @@ FL_API fl_var *fl_layers_data(fl_ctx *c, const char *name, fl_dtype dtype,
 
 /* --- layers with parameters ---------------------------------------------- */
 
-/* A parameter that belongs to no layer, for operators of one's own. */
+/* A parameter that belongs to no layer, for operators of one's own:
+
+       fl_layers_create_parameter(ctx, .shape = { 2, { 3, 4 } }, .name = "w"); */
 typedef struct fl_layers_create_parameter_args {
     uint32_t size;
+    fl_dtype dtype;
+    fl_shape shape;
     bool is_bias;     /* its first value is 0 unless param.init says another */
     const char *name; /* as param.name */
     fl_param_attr param;
 } fl_layers_create_parameter_args;
 
-#define fl_layers_create_parameter(c, dtype, rank, dims, ...)                  \
+#define fl_layers_create_parameter(c, ...)                                     \
     fl_layers_create_parameter_with(                                           \
-        c, dtype, rank, dims,                                                  \
-        FL_OPTIONS(fl_layers_create_parameter_args, __VA_ARGS__))
+        c, FL_OPTIONS(fl_layers_create_parameter_args, __VA_ARGS__))
 FL_API fl_var *
-fl_layers_create_parameter_with(fl_ctx *c, fl_dtype dtype, int rank,
-                                const int64_t *dims,
+fl_layers_create_parameter_with(fl_ctx *c,
                                 const fl_layers_create_parameter_args *args);
 
 typedef struct fl_layers_fc_args {

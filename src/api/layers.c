@@ -30,39 +30,37 @@ fl_var *fl_layers_data(fl_ctx *c, const char *name, fl_dtype dtype, int rank,
 
 /* --- layers with parameters ---------------------------------------------- */
 
-static fl_status check_dims(int rank, const int64_t *dims)
+static fl_status check_shape(const fl_shape *s)
 {
-    if (rank < 1 || rank > FL_RANK_MAX)
-        FL_FAIL(FL_ERR_INVAL, "create_parameter: rank %d is not in 1..%d", rank,
+    if (s->rank < 1 || s->rank > FL_RANK_MAX)
+        FL_FAIL(FL_ERR_INVAL,
+                "create_parameter: rank %d of shape is not in 1..%d", s->rank,
                 FL_RANK_MAX);
-    for (int i = 0; i < rank; i++)
-        if (dims[i] < 1)
+    for (int i = 0; i < s->rank; i++)
+        if (s->dim[i] < 1)
             FL_FAIL(FL_ERR_INVAL,
                     "create_parameter: dimension %d is %lld; all of a "
                     "parameter's are 1 or more",
-                    i, (long long)dims[i]);
+                    i, (long long)s->dim[i]);
     return FL_OK;
 }
 
 fl_var *
-fl_layers_create_parameter_with(fl_ctx *c, fl_dtype dtype, int rank,
-                                const int64_t *dims,
+fl_layers_create_parameter_with(fl_ctx *c,
                                 const fl_layers_create_parameter_args *given)
 {
     fl_layers_create_parameter_args a;
-    fl_shape shape;
     fl_layer l;
 
     if (FL_ARGS_READ(fl_layers_create_parameter_args, &a, given) ||
-        check_dims(rank, dims))
+        check_shape(&a.shape))
         return NULL;
-    shape = fl_shape_of(rank, dims);
     if (!a.param.name)
         a.param.name = a.name;
     fl_layer_begin_in(&l, c, fl_program_main(fl_ctx_pair(c).main),
                       "create_parameter", a.name);
-    return fl_layer_param(&l, &a.param, a.is_bias ? "b" : "w", dtype, &shape,
-                          a.is_bias ? "constant(0)" : "xavier");
+    return fl_layer_param(&l, &a.param, a.is_bias ? "b" : "w", a.dtype,
+                          &a.shape, a.is_bias ? "constant(0)" : "xavier");
 }
 
 static fl_var *fc_product(fl_layer *l, const fl_var *x, int64_t size, int cols,

@@ -29,13 +29,12 @@ static void an_fc_has_the_names_users_know(void **state)
 
 static void a_parameter_of_no_layer_is_in_both_programs(void **state)
 {
-    const int64_t dims[] = { 3, 4 }, none[] = { 3, -1 };
     fl_ctx *c = make_ctx();
-    fl_var *w = fl_layers_create_parameter(c, FL_DTYPE_F32, 2, dims);
-    fl_var *b = fl_layers_create_parameter(c, FL_DTYPE_F32, 1, dims,
+    fl_var *w = fl_layers_create_parameter(c, .shape = { 2, { 3, 4 } });
+    fl_var *b = fl_layers_create_parameter(c, .shape = { 1, { 3 } },
                                            .is_bias = true, .name = "shift");
     fl_var *v = fl_layers_create_parameter(
-        c, FL_DTYPE_F32, 2, dims,
+        c, .shape = { 2, { 3, 4 } },
         .param = { .name = "v", .init = "constant(2)", .frozen = true });
     char *text, *start;
 
@@ -43,8 +42,8 @@ static void a_parameter_of_no_layer_is_in_both_programs(void **state)
     assert_non_null(w);
     assert_string_equal(fl_var_name(w), "create_parameter_0.w_0");
     assert_string_equal(fl_var_name(b), "shift");
-    assert_ptr_equal(
-        v, fl_layers_create_parameter(c, FL_DTYPE_F32, 2, dims, .name = "v"));
+    assert_ptr_equal(v, fl_layers_create_parameter(c, .shape = { 2, { 3, 4 } },
+                                                   .name = "v"));
     text = fl_program_to_text(fl_default_main_program(c));
     assert_text_has(text,
                     "param create_parameter_0.w_0 : f32[3,4] init=xavier");
@@ -55,12 +54,12 @@ static void a_parameter_of_no_layer_is_in_both_programs(void **state)
     assert_text_has(start, "op fill_constant () -> (Out=v)");
     fl_text_free(start);
     fl_text_free(text);
-    assert_null(fl_layers_create_parameter(c, FL_DTYPE_F32, 2, none));
+    assert_null(fl_layers_create_parameter(c, .shape = { 2, { 3, -1 } }));
     assert_said("dimension 1 is -1");
-    assert_null(fl_layers_create_parameter(c, FL_DTYPE_F32, 0, none));
+    assert_null(fl_layers_create_parameter(c, .name = "x"));
     assert_said("rank 0");
     assert_null(
-        fl_layers_create_parameter(c, FL_DTYPE_F32, 1, dims, .name = "v"));
+        fl_layers_create_parameter(c, .shape = { 1, { 3 } }, .name = "v"));
     fl_ctx_free(c);
 }
 
