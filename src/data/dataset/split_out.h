@@ -3,6 +3,8 @@
 #ifndef FL_DATA_DATASET_SPLIT_OUT_H
 #define FL_DATA_DATASET_SPLIT_OUT_H
 
+#include <stddef.h>
+
 #include "base/status.h"
 
 typedef struct fl_split_out fl_split_out;
