@@ -365,7 +365,9 @@ typedef struct fl_dataset_run_args {
    behind the last record that was trained. A loss that is NaN or infinite ends the
    pass with FL_ERR_NUMERIC, unless the setting finite_loss is false; without
    `loss` the single numbers of fetch_list are watched, and without that what
-   the program minimizes. */
+   the program minimizes. In a job with servers a pass that trains is over when
+   they have all that it learnt, and one that infers begins with the dense
+   parameters that they hold then. */
 #define fl_train_from_dataset(e, program, dataset, report, ...)                \
     fl_train_from_dataset_with(e, program, dataset, report,                    \
                                FL_OPTIONS(fl_dataset_run_args, __VA_ARGS__))
