@@ -3,8 +3,8 @@
  * Forward, backward, update and communication stand apart, each in a frame; so
  * does every further block. A box has its number for an id, so that a drawing can
  * be linked to (#p0_12), and its members with all attributes as its tooltip.
- * Lines that lead from the forward to the backward part do not decide where a box
- * is: they would pull the two into one.
+ * Lines that lead from one part to another do not decide where a box is, so that
+ * the parts are columns side by side and no part waits below another.
  */
 #include <string.h>
 
@@ -257,17 +257,11 @@ static void add_frame(drawing *d, int block, part which)
 
 /* --- lines ---------------------------------------------------------------- */
 
-static bool is_crossing(const fl_box *from, const fl_box *to)
-{
-    return part_of_role[from->role] == FORWARD &&
-           part_of_role[to->role] != FORWARD;
-}
-
-static void add_line_label(drawing *d, const fl_line *l)
+static void add_line_label(drawing *d, const fl_line *l, const char *key)
 {
     fl_str type = { 0 };
 
-    fl_str_add(&d->out, ", label=\"");
+    fl_str_addf(&d->out, ", %s=\"", key);
     if (l->n > 1)
         fl_str_addf(&d->out, "%zu x ", l->n);
     if (l->is_alike)
@@ -277,21 +271,31 @@ static void add_line_label(drawing *d, const fl_line *l)
     fl_str_release(&type);
 }
 
-static void add_line(drawing *d, const fl_line *l)
+/* Of values that were kept for the backward part there are many: they stay in the
+   background. Inputs and state say their shapes themselves. */
+static void add_line_look(drawing *d, const fl_line *l)
 {
     const fl_box *from = &d->graph.boxes.data[l->from];
-    const fl_box *to = &d->graph.boxes.data[l->to];
+    part p = part_of_role[from->role];
+    part q = part_of_role[d->graph.boxes.data[l->to].role];
+
+    if (p != q)
+        fl_str_add(&d->out, ", constraint=false");
+    if (p == FORWARD && q != FORWARD)
+        fl_str_add(&d->out, ", style=dashed, color=\"#c8ced6\"");
+    else if (from->kind == FL_BOX_OP)
+        add_line_label(d, l, p == q ? "label" : "xlabel");
+}
+
+static void add_line(drawing *d, const fl_line *l)
+{
     size_t p = d->program;
 
     fl_str_addf(&d->out, "p%zu_%zu -> p%zu_%zu [URL=\"#p%zu_%zu\", tooltip=\"",
                 p, l->from, p, l->to, p, l->from);
     add_quoted(&d->out, l->var->name);
     fl_str_add(&d->out, l->n > 1 ? " ...\"" : "\"");
-    if (is_crossing(from, to))
-        fl_str_add(&d->out, ", constraint=false, style=dashed, "
-                            "color=\"#c8ced6\"");
-    else if (from->kind == FL_BOX_OP)
-        add_line_label(d, l);
+    add_line_look(d, l);
     fl_str_add(&d->out, "];\n");
 }
 

@@ -60,7 +60,15 @@ done
 # --- a job ------------------------------------------------------------------
 "$fleetrun" --server_num=1 --worker_num=2 "$flotilla" train ctr_dnn --mode async \
     --batch 100 --hidden 8 --width 2 --data parts --test all.txt --epochs 2 \
-    --record job >said 2>&1 || { cat said; fail "a job with a record"; }
+    --record job --set dump_ir=ir >said 2>&1 ||
+    { cat said; fail "a job with a record"; }
+for text in worker-0/01-distribute/main/00-input.txt \
+    worker-1/01-distribute/server-0/*-dist_server.txt \
+    worker-1/0?-startup/00-input.txt worker-0/0?-main/00-input.txt \
+    server-0/01-distribute/startup/00-input.txt; do
+    # shellcheck disable=SC2086
+    [ -s "$(echo ir/$text)" ] || { find ir; fail "dump_ir: no ir/$text"; }
+done
 for who in worker-0 worker-1 server-0; do
     expect "$who begins" job/$who.jsonl "\"who\":\"$who\""
     expect "$who ends" job/$who.jsonl '^{"type":"end"'
