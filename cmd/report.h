@@ -23,6 +23,7 @@ typedef struct run {
     const char *name; /* how the page calls it */
     process *all;     /* workers, then servers, by number */
     size_t n;
+    double began, ended; /* the first line of anybody, and the last */
 } run;
 
 /* CMD_OK, or CMD_FAILED after saying what is wrong; released in either case. */
@@ -41,9 +42,6 @@ const cJSON *process_begin(const process *p);
 /* The last line of a type, and of a phase unless that is NULL; NULL: none. */
 const cJSON *process_last(const process *p, const char *type,
                           const char *phase);
-/* When the first process began, and when anybody said something last. */
-double run_began(const run *r);
-double run_ended(const run *r);
 
 /* --- where the time went ---------------------------------------------------- */
 

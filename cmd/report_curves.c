@@ -33,7 +33,7 @@ static void name_series(const run *r, const process *p, size_t n_runs,
 
 static double x_of(const run *r, const curve *c, const cJSON *line)
 {
-    return c->is_over_time ? line_number(line, "time") - run_began(r)
+    return c->is_over_time ? line_number(line, "time") - r->began
                            : line_number(line, "step");
 }
 

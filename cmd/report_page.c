@@ -221,7 +221,7 @@ static void sum_up(const run *r, double out[N_SUMS])
         or_else(number_of(r, "epoch/test/AUC"), last_of(r, "test", "auc"));
     out[SUM_RATE] = rate_of(r);
     out[SUM_SAMPLES] = samples_of(r);
-    out[SUM_SECONDS] = run_ended(r) - run_began(r);
+    out[SUM_SECONDS] = r->ended - r->began;
 }
 
 static void add_cards(FILE *out, const run *r)
@@ -286,7 +286,7 @@ void report_summary(FILE *out, const run *runs, size_t n)
     fputs(is_over(runs) ? "it came to its end after "
                         : "it runs, or was cut off, after ",
           out);
-    add_seconds(out, run_ended(runs) - run_began(runs));
+    add_seconds(out, runs->ended - runs->began);
     fputs("</p>\n", out);
     add_cards(out, runs);
 }

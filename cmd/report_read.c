@@ -50,24 +50,6 @@ const cJSON *process_last(const process *p, const char *type, const char *phase)
     return found;
 }
 
-double run_began(const run *r)
-{
-    double t = INFINITY;
-
-    for (size_t i = 0; i < r->n; i++)
-        t = fmin(t, line_number(process_begin(&r->all[i]), "time"));
-    return t;
-}
-
-double run_ended(const run *r)
-{
-    double t = -INFINITY;
-
-    for (size_t i = 0; i < r->n; i++)
-        t = fmax(t, line_number(r->all[i].lines->child->prev, "time"));
-    return t;
-}
-
 /* --- one file ------------------------------------------------------------- */
 
 /* A start that goes on with the run before keeps its lines. */
@@ -181,6 +163,18 @@ static int no_record(const char *self, const char *dir)
                       dir);
 }
 
+static void note_times(run *r)
+{
+    r->began = INFINITY;
+    r->ended = -INFINITY;
+    for (size_t i = 0; i < r->n; i++) {
+        const cJSON *first = r->all[i].lines->child;
+
+        r->began = fmin(r->began, line_number(first, "time"));
+        r->ended = fmax(r->ended, line_number(first->prev, "time"));
+    }
+}
+
 static int read_all(const char *self, struct dirent **files, size_t n, run *out)
 {
     process *all = calloc(n, sizeof(*all));
@@ -194,6 +188,7 @@ static int read_all(const char *self, struct dirent **files, size_t n, run *out)
             return CMD_FAILED;
     }
     qsort(all, n, sizeof(*all), compare_processes);
+    note_times(out);
     return CMD_OK;
 }
 
