@@ -11,7 +11,7 @@
 
 #include <cjson/cJSON.h>
 
-/* Lines of one process, from the last start that did not go on with another. */
+/* Lines of one process, from the last start on that began something new. */
 typedef struct process {
     char *who;
     cJSON *lines; /* an array */

@@ -52,11 +52,23 @@ const cJSON *process_last(const process *p, const char *type, const char *phase)
 
 /* --- one file ------------------------------------------------------------- */
 
-/* A start that goes on with the run before keeps its lines. */
-static bool starts_anew(const cJSON *line)
+/* The job of a start by its name, which the launcher draws; "": none. */
+static const char *job_of(const cJSON *begin)
 {
-    return line_is(line, "begin") &&
-           !cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(line, "goes_on"));
+    return line_text(cJSON_GetObjectItemCaseSensitive(begin, "settings"),
+                     "job");
+}
+
+/* A start that goes on with the run before, or is another one in the same job,
+   keeps the lines so far. */
+static bool starts_anew(const process *p, const cJSON *line)
+{
+    const cJSON *first = p->lines ? p->lines->child : NULL;
+
+    if (!line_is(line, "begin") ||
+        cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(line, "goes_on")))
+        return false;
+    return !first || !*job_of(line) || strcmp(job_of(line), job_of(first)) != 0;
 }
 
 static const char *add_line(process *p, const char *text)
@@ -71,7 +83,7 @@ static const char *add_line(process *p, const char *text)
         cJSON_Delete(line);
         return "was written by a later version; use its flotilla report";
     }
-    if (starts_anew(line)) {
+    if (starts_anew(p, line)) {
         cJSON_Delete(p->lines);
         p->lines = cJSON_CreateArray();
     }

@@ -117,6 +117,11 @@ train --data parts --epochs 1 --record two
 train --data parts --epochs 1 --record two
 "$flotilla" report two -o two.html
 [ "$(grep -c '>train</td>' two.html)" -eq 1 ] || fail "an old run is in the page"
+mkdir again
+cat job/worker-0.jsonl job/worker-0.jsonl >again/worker-0.jsonl
+"$flotilla" report again -o again.html
+[ "$(grep -c '>train</td>' again.html)" -eq 4 ] ||
+    fail "of a worker that the launcher started again, the first start is gone"
 sed -i 's/"goes_on":false/"goes_on":true/' two/process.jsonl
 "$flotilla" report two -o two.html
 [ "$(grep -c '>train</td>' two.html)" -eq 2 ] ||
