@@ -28,10 +28,11 @@ static fl_status note(fl_ctx *c, const train_args *a)
     const struct {
         const char *name, *text;
     } all[] = {
-        { "model", a->model->name },
+        { "model", or_that(a->text, a->model->name) },
         { "data", a->data },
         { "test", a->test },
         { "format", a->net.format },
+        { "features", a->net.features },
         { "mode", a->mode },
         { "strategy", a->strategy },
         { "optimizer", or_that(a->net.optimizer, a->model->optimizer) },
