@@ -169,17 +169,24 @@ static double samples_of(const run *r)
     return n;
 }
 
+static double worker_rate(const process *p)
+{
+    spent s = process_spent(p);
+    double t = s.seconds[SPENT_TRAIN] + s.seconds[SPENT_INPUT] +
+               s.seconds[SPENT_PEERS];
+
+    return t > 0 ? s.samples / t : NAN;
+}
+
 /* Samples that all workers train in a second in which they train. */
 static double rate_of(const run *r)
 {
     double rate = 0;
 
     for (size_t i = 0; i < r->n; i++) {
-        spent s = process_spent(&r->all[i]);
-        double t = s.seconds[SPENT_TRAIN] + s.seconds[SPENT_INPUT] +
-                   s.seconds[SPENT_PEERS];
+        double one = worker_rate(&r->all[i]);
 
-        rate += t > 0 ? s.samples / t : 0;
+        rate += isnan(one) ? 0 : one;
     }
     return rate;
 }
@@ -338,33 +345,40 @@ void report_time(FILE *out, const run *r)
 
 /* --- workers -------------------------------------------------------------- */
 
-static double worker_rate(const process *p)
+/* Below this share of the mean nobody is called slow. */
+#define SLOW_SHARE 0.01
+
+/* Without the time in which it waits for others: in a mode where all go in step
+   they have one rate, and the one that waits least is the slowest. */
+static double worker_pace(const process *p)
 {
     spent s = process_spent(p);
-    double t = s.seconds[SPENT_TRAIN] + s.seconds[SPENT_INPUT] +
-               s.seconds[SPENT_PEERS];
+    double t = s.seconds[SPENT_TRAIN] + s.seconds[SPENT_INPUT];
 
     return t > 0 ? s.samples / t : NAN;
 }
 
+/* NULL: there is one alone, or all are about as fast. */
 static const process *slowest_of(const run *r, double *mean)
 {
     const process *slowest = NULL;
-    double sum = 0;
+    double sum = 0, least = INFINITY;
     int n = 0;
 
     for (size_t i = 0; i < r->n; i++) {
-        double rate = worker_rate(&r->all[i]);
+        double pace = worker_pace(&r->all[i]);
 
-        if (isnan(rate))
+        if (isnan(pace))
             continue;
-        sum += rate;
+        sum += pace;
         n++;
-        if (!slowest || rate < worker_rate(slowest))
+        if (pace < least) {
+            least = pace;
             slowest = &r->all[i];
+        }
     }
     *mean = n ? sum / n : NAN;
-    return n > 1 ? slowest : NULL;
+    return n > 1 && least < (1 - SLOW_SHARE) * *mean ? slowest : NULL;
 }
 
 static void add_worker(FILE *out, const process *p, bool is_slowest)
@@ -378,7 +392,24 @@ static void add_worker(FILE *out, const process *p, bool is_slowest)
     fputs("</td>", out);
     add_cell(out, s.samples, LOOK_COUNT);
     add_cell(out, worker_rate(p), LOOK_COUNT);
+    add_cell(out, worker_pace(p), LOOK_COUNT);
     fputs("</tr>\n", out);
+}
+
+static void add_slowest(FILE *out, const process *slowest, double mean)
+{
+    fputs("<p class=\"slowest\">", out);
+    if (slowest) {
+        fputs("The slowest is ", out);
+        html_text(out, slowest->who);
+        fprintf(out,
+                ", %.0f %% below the mean of %.0f samples per second, waits "
+                "for others left out.",
+                100 * (1 - worker_pace(slowest) / mean), mean);
+    } else {
+        fputs("No worker is slower than the others.", out);
+    }
+    fputs("</p>\n", out);
 }
 
 void report_workers(FILE *out, const run *r)
@@ -387,14 +418,9 @@ void report_workers(FILE *out, const run *r)
     const process *slowest = slowest_of(r, &mean);
 
     fputs("<h2>Workers</h2>\n", out);
-    if (slowest) {
-        fputs("<p class=\"slowest\">The slowest is ", out);
-        html_text(out, slowest->who);
-        fprintf(out, ", %.0f %% below the mean of %.0f samples per second.</p>",
-                100 * (1 - worker_rate(slowest) / mean), mean);
-    }
+    add_slowest(out, slowest, mean);
     fputs("<table><tr><th></th><th>host</th><th>samples</th>"
-          "<th>samples per second</th></tr>\n",
+          "<th>samples per second</th><th>without waits for others</th></tr>\n",
           out);
     for (size_t i = 0; i < r->n; i++)
         if (!r->all[i].is_server)
