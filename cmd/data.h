@@ -27,7 +27,7 @@ typedef struct data_args {
     const char *format; /* NULL: the default one */
     const char *slots;  /* NULL: as the format says */
     const char *pipe, *cache, *out, *to, *quarantine;
-    const char *stats; /* where count writes them; NULL: nowhere */
+    const char *stats;              /* where count writes them; NULL: nowhere */
     const char *parts, *key, *time; /* of split */
     bool by_file, header;
     uint64_t threads, batch, seed, lines, min_count;

@@ -85,7 +85,8 @@ static fl_status quantiles_check(const fl_numbers *params)
 }
 
 /* Limits that are the same leave fewer parts. */
-static void quantiles_learn(const fl_dist *d, fl_arena *a, fl_numbers *params)
+static void quantiles_learn(const fl_feature_dist *d, fl_arena *a,
+                            fl_numbers *params)
 {
     size_t parts = (size_t)*params[PARTS].at;
     double *at = fl_arena_alloc(a, parts * sizeof(*at));

@@ -26,10 +26,10 @@ typedef struct fl_feature_param {
 /* How the values of a column lie: FL_DIST_POINTS quantiles at equal distances,
    the least first and the most last. */
 #define FL_DIST_POINTS 1001
-typedef struct fl_dist {
+typedef struct fl_feature_dist {
     double mean, deviation;
     double at[FL_DIST_POINTS];
-} fl_dist;
+} fl_feature_dist;
 
 /* What a function is called with, to append its operators. */
 typedef struct fl_feature_call {
@@ -59,7 +59,7 @@ typedef struct fl_feature {
     fl_status (*check)(const fl_numbers *params);
     /* Fills in parameters that were not given from how the column's values
        lie; NULL: nothing is learnt. */
-    void (*learn)(const fl_dist *d, fl_arena *a, fl_numbers *params);
+    void (*learn)(const fl_feature_dist *d, fl_arena *a, fl_numbers *params);
     /* The same for one number, which grows with x: statistics go through it.
        NULL: there are none of what it gives. */
     double (*value)(double x, const fl_numbers *params);
@@ -85,10 +85,12 @@ void fl_stats_free(fl_stats *s);
 
 /* Fails when the file has no such column of numbers. */
 FL_MUST_CHECK
-fl_status fl_stats_column(const fl_stats *s, const char *name, fl_dist *out);
+fl_status fl_stats_column(const fl_stats *s, const char *name,
+                          fl_feature_dist *out);
 
 /* How f(x) lies where x does as d says. */
-void fl_dist_map(fl_dist *d, const fl_feature *f, const fl_numbers *params);
+void fl_feature_dist_map(fl_feature_dist *d, const fl_feature *f,
+                         const fl_numbers *params);
 
 /* --- lines (parse.c) ------------------------------------------------------- */
 

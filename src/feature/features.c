@@ -53,7 +53,7 @@ fl_numbers fl_numbers_of(fl_arena *a, double x)
 
 /* How the values of a node lie. */
 static fl_status dist_of(const fl_features *f, const fl_feature_node *n,
-                         fl_dist *out)
+                         fl_feature_dist *out)
 {
     if (!n->fn)
         return fl_stats_column(f->stats, f->slots[n->slot].name, out);
@@ -62,7 +62,7 @@ static fl_status dist_of(const fl_features *f, const fl_feature_node *n,
                 "there are no statistics of what %s gives; write the numbers",
                 n->fn->name);
     FL_TRY(dist_of(f, n->args[0], out));
-    fl_dist_map(out, n->fn, n->params);
+    fl_feature_dist_map(out, n->fn, n->params);
     return FL_OK;
 }
 
@@ -77,7 +77,7 @@ static const char *lacks(const fl_feature_node *n)
 static fl_status learn_params(fl_features *f, fl_feature_node *n)
 {
     const char *name = lacks(n);
-    fl_dist *d;
+    fl_feature_dist *d;
     fl_status st;
 
     if (!name)

@@ -68,7 +68,8 @@ static fl_status standard_check(const fl_numbers *params)
 }
 
 /* What never differs stays 0. */
-static void standard_learn(const fl_dist *d, fl_arena *a, fl_numbers *params)
+static void standard_learn(const fl_feature_dist *d, fl_arena *a,
+                           fl_numbers *params)
 {
     if (!params[MEAN].at)
         params[MEAN] = fl_numbers_of(a, d->mean);
@@ -112,7 +113,8 @@ static fl_status scale_check(const fl_numbers *params)
     return FL_OK;
 }
 
-static void scale_learn(const fl_dist *d, fl_arena *a, fl_numbers *params)
+static void scale_learn(const fl_feature_dist *d, fl_arena *a,
+                        fl_numbers *params)
 {
     double least = d->at[0], most = d->at[FL_DIST_POINTS - 1];
 

@@ -68,7 +68,8 @@ static fl_status number(const fl_stats *s, const cJSON *column, const char *key,
     return FL_OK;
 }
 
-static fl_status points(const fl_stats *s, const cJSON *column, fl_dist *out)
+static fl_status points(const fl_stats *s, const cJSON *column,
+                        fl_feature_dist *out)
 {
     const cJSON *list, *x;
     size_t n = 0;
@@ -86,7 +87,8 @@ static fl_status points(const fl_stats *s, const cJSON *column, fl_dist *out)
     return FL_OK;
 }
 
-fl_status fl_stats_column(const fl_stats *s, const char *name, fl_dist *out)
+fl_status fl_stats_column(const fl_stats *s, const char *name,
+                          fl_feature_dist *out)
 {
     const cJSON *column = fl_json_in_find(s->columns, name);
 
@@ -106,7 +108,8 @@ fl_status fl_stats_column(const fl_stats *s, const char *name, fl_dist *out)
 }
 
 /* Between two quantiles the values lie evenly. */
-void fl_dist_map(fl_dist *d, const fl_feature *f, const fl_numbers *params)
+void fl_feature_dist_map(fl_feature_dist *d, const fl_feature *f,
+                         const fl_numbers *params)
 {
     double sum = 0, squares = 0, n = FL_DIST_POINTS - 1;
 

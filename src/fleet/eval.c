@@ -44,7 +44,7 @@ struct fl_eval {
     bool has_groups, is_finished;
     fl_eval_figures total;
     groups groups; /* the largest, in order */
-    FL_VEC(fl_asked) asked;
+    FL_VEC(fl_eval_asked) asked;
     FL_VEC(double) measures; /* of what was asked for */
 };
 
@@ -85,7 +85,7 @@ void fl_eval_free(fl_eval *e)
 
 /* --- taking in ------------------------------------------------------------- */
 
-void fl_eval_ask(fl_eval *e, fl_asked asked)
+void fl_eval_ask(fl_eval *e, fl_eval_asked asked)
 {
     fl_vec_push(&e->asked, asked);
 }
@@ -286,7 +286,7 @@ static void add_asked(finish *f, const fl_sample *s, size_t n)
     size_t n_asked = f->eval->asked.len;
 
     for (size_t i = 0; i < n_asked; i++) {
-        const fl_asked *a = &f->eval->asked.data[i];
+        const fl_eval_asked *a = &f->eval->asked.data[i];
 
         a->add(s, n, a->number, &f->asked[bin_of(s) * n_asked + i]);
     }

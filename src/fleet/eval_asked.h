@@ -19,10 +19,10 @@ typedef struct fl_asked_sums {
 typedef void (*fl_asked_add)(const fl_sample *samples, size_t n, double number,
                              fl_asked_sums *to);
 
-typedef struct fl_asked {
+typedef struct fl_eval_asked {
     fl_asked_add add;
     double number; /* a score, or how many */
-} fl_asked;
+} fl_eval_asked;
 
 /* Of scores from `number` on: the share that is positive, and the share of all
    positives. */
@@ -44,7 +44,7 @@ void fl_asked_ndcg_top(const fl_sample *samples, size_t n, double number,
 /* --- of an evaluation (eval.c) --------------------------------------------- */
 
 /* Before anything is added, and the same in all workers. */
-void fl_eval_ask(fl_eval *e, fl_asked asked);
+void fl_eval_ask(fl_eval *e, fl_eval_asked asked);
 
 /* After the end: measure i, in the order of asking; NaN when nothing counts. */
 double fl_eval_asked(const fl_eval *e, size_t i);

@@ -211,7 +211,8 @@ static fl_status add_measure(fl_judge *j, const char *word)
         m.asked += j->measures.data[i].kind->asked &&
                    j->measures.data[i].eval == m.eval;
     if (m.kind->asked)
-        fl_eval_ask(j->evals.data[m.eval], (fl_asked){ m.kind->asked, number });
+        fl_eval_ask(j->evals.data[m.eval],
+                    (fl_eval_asked){ m.kind->asked, number });
     m.text = fl_strdup(word);
     fl_vec_push(&j->measures, m);
     return FL_OK;

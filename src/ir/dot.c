@@ -257,7 +257,7 @@ static void add_frame(drawing *d, int block, part which)
 
 /* --- lines ---------------------------------------------------------------- */
 
-static void add_line_label(drawing *d, const fl_line *l, const char *key)
+static void add_line_label(drawing *d, const fl_graph_line *l, const char *key)
 {
     fl_str type = { 0 };
 
@@ -273,7 +273,7 @@ static void add_line_label(drawing *d, const fl_line *l, const char *key)
 
 /* Of values that were kept for the backward part there are many: they stay in the
    background. Inputs and state say their shapes themselves. */
-static void add_line_look(drawing *d, const fl_line *l)
+static void add_line_look(drawing *d, const fl_graph_line *l)
 {
     const fl_box *from = &d->graph.boxes.data[l->from];
     part p = part_of_role[from->role];
@@ -287,7 +287,7 @@ static void add_line_look(drawing *d, const fl_line *l)
         add_line_label(d, l, p == q ? "label" : "xlabel");
 }
 
-static void add_line(drawing *d, const fl_line *l)
+static void add_line(drawing *d, const fl_graph_line *l)
 {
     size_t p = d->program;
 

@@ -331,7 +331,7 @@ static bool is_same_type(const fl_var *a, const fl_var *b)
 /* Is it of the line that was made last? */
 static bool is_of_last(const fl_graph *g, const use *u)
 {
-    const fl_line *lines = g->lines.data;
+    const fl_graph_line *lines = g->lines.data;
     size_t n = g->lines.len;
 
     return n && lines[n - 1].from == u->from && lines[n - 1].to == u->to;
@@ -339,12 +339,12 @@ static bool is_of_last(const fl_graph *g, const use *u)
 
 static void add_use(fl_graph *g, const use *u)
 {
-    fl_line line = { u->from, u->to, 1, u->var, true };
+    fl_graph_line line = { u->from, u->to, 1, u->var, true };
 
     if (u->from == u->to)
         return;
     if (is_of_last(g, u)) {
-        fl_line *last = &g->lines.data[g->lines.len - 1];
+        fl_graph_line *last = &g->lines.data[g->lines.len - 1];
 
         last->n++;
         last->is_alike = last->is_alike && is_same_type(last->var, u->var);

@@ -27,16 +27,16 @@ typedef struct fl_box {
 } fl_box;
 
 /* What one box gives another. */
-typedef struct fl_line {
+typedef struct fl_graph_line {
     size_t from, to;   /* boxes */
     size_t n;          /* variables, counted as often as they are used */
     const fl_var *var; /* the first */
     bool is_alike;     /* all have the first one's type and shape */
-} fl_line;
+} fl_graph_line;
 
 typedef struct fl_graph {
     FL_VEC(fl_box) boxes;
-    FL_VEC(fl_line) lines; /* by `to`, then by `from` */
+    FL_VEC(fl_graph_line) lines; /* by `to`, then by `from` */
 } fl_graph;
 
 void fl_graph_init(fl_graph *g, const fl_program *p);
