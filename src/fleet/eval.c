@@ -574,7 +574,7 @@ fl_status fl_eval_total(const fl_eval *e, fl_eval_figures *out)
     return FL_ARGS_FILL(fl_eval_figures, out, &e->total);
 }
 
-double fl_eval_asked(const fl_eval *e, size_t i)
+double fl_eval_measure(const fl_eval *e, size_t i)
 {
     return e->is_finished ? e->measures.data[i] : NAN;
 }

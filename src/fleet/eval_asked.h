@@ -47,6 +47,6 @@ void fl_asked_ndcg_top(const fl_sample *samples, size_t n, double number,
 void fl_eval_ask(fl_eval *e, fl_eval_asked asked);
 
 /* After the end: measure i, in the order of asking; NaN when nothing counts. */
-double fl_eval_asked(const fl_eval *e, size_t i);
+double fl_eval_measure(const fl_eval *e, size_t i);
 
 #endif

@@ -7,6 +7,7 @@
  */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/vec.h"
 #include "conf/words.h"
@@ -361,7 +362,7 @@ double fl_judge_value(const fl_judge *j, size_t i)
         return NAN;
     m = &j->measures.data[i];
     if (m->kind->asked)
-        return fl_eval_asked(j->evals.data[m->eval], m->asked);
+        return fl_eval_measure(j->evals.data[m->eval], m->asked);
     memcpy(&value, (const char *)&j->figures[m->eval] + m->kind->field,
            sizeof(value));
     return value;
