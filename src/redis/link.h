@@ -81,9 +81,9 @@ char *fl_redis_versions_key(const fl_redis_place *p);
 /* A list of the tables of a version. */
 char *fl_redis_tables_key(const fl_redis_place *p, const char *version);
 /* Virtual shards whose rows are in one hash: so many that a batch of some hundred
-   records asks each hash for several rows, since a command costs Redis more than
+   records asks each hash for many rows, since a command costs Redis more than
    a row. */
-#define FL_REDIS_SHARDS 16
+#define FL_REDIS_SHARDS 64
 
 /* A hash: the rows of the shards of which this is one. */
 char *fl_redis_shard_key(const fl_redis_place *p, const char *version,
