@@ -53,9 +53,11 @@ static fl_status judge(const model_args *args, model_net *net, fl_var *h,
 
     for (int i = 0; i < LAYERS; i++)
         h = model_fc(h, hidden, "relu");
-    model_format(args, net, "criteo");
     if (net->keep_negatives > 0)
         return model_judge_clicks(net, model_fc(h, 1, NULL), label);
+    if (label)
+        net->label = fl_var_name(label);
+    label = fl_layers_cast(label, FL_DTYPE_I64);
     net->prediction = model_fc(h, 2, "softmax");
     net->loss = fl_layers_mean(fl_layers_cross_entropy(net->prediction, label));
     net->auc =
@@ -75,8 +77,7 @@ static fl_status build_any(fl_ctx *c, const model_args *args, model_net *net,
 
     if (st)
         return st;
-    return judge(args, net, embed_any(args, &columns, width),
-                 fl_layers_cast(columns.label, FL_DTYPE_I64));
+    return judge(args, net, embed_any(args, &columns, width), columns.label);
 }
 
 static fl_status build(fl_ctx *c, const model_args *args, model_net *net)
