@@ -62,6 +62,7 @@ def get_variable_tensor(scope, name):
 
 def from_dlpack(capsule):
     """A tensor with the numbers of a DLPack capsule."""
+    tensor.expect_dlpack()
     t = tensor.LoDTensor()
     t.set(np.from_dlpack(_Capsule(capsule)))
     return t

@@ -51,6 +51,13 @@ def _fits(lod, n_rows=None):
                for level, end in zip(lod, ends))
 
 
+def expect_dlpack():
+    """Says so when numpy is too old for capsules."""
+    if not hasattr(np, "from_dlpack"):
+        raise NotImplementedError(f"numpy {np.__version__} has no DLPack; "
+                                  "1.23 and later have")
+
+
 class LoDTensor:
     """Numbers, and where sequences of them begin: offsets per level."""
 
@@ -148,6 +155,7 @@ class LoDTensor:
     _set_double_element = _set_float_element
 
     def _to_dlpack(self):
+        expect_dlpack()
         return np.array(self).__dlpack__()
 
     def _clear(self):

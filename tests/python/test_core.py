@@ -1,7 +1,11 @@
 """What programs ask PaddlePaddle's core for, under its names."""
+import types
 import unittest
+from unittest import mock
 
 import numpy as np
+
+from flotilla import tensor
 
 import paddle.fluid as fluid
 from paddle.fluid import core, framework
@@ -23,11 +27,19 @@ class Names(unittest.TestCase):
                          (1.0, True))
         self.assertTrue(core.has_grad_op_maker("relu"))
 
+    @unittest.skipUnless(hasattr(np, "from_dlpack"), "of numpy before 1.23")
     def test_a_capsule_goes_around(self):
         t = fluid.create_lod_tensor(np.arange(4).reshape(4, 1), [[1, 3]])
         again = core.from_dlpack(t._to_dlpack())
         self.assertIsInstance(again, core.Tensor)
         np.testing.assert_array_equal(np.array(again), np.array(t))
+
+    def test_numpy_may_be_too_old_for_capsules(self):
+        t = fluid.create_lod_tensor(np.arange(4).reshape(4, 1), [[1, 3]])
+        with mock.patch.object(tensor, "np", types.SimpleNamespace(
+                __version__="1.17.5")):
+            with self.assertRaisesRegex(NotImplementedError, "1.17.5.*1.23"):
+                t._to_dlpack()
 
     def test_what_is_not_there_says_so(self):
         for name in ("Graph", "ProgramDesc", "VarBase"):
