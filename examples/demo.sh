@@ -49,5 +49,6 @@ END {
 }'
 printf '\nTry next:\n'
 printf '  %-36s %s\n' "$1/cmd/flotilla doctor" "is this machine fit for more?" \
+    docs/howto/raw-to-model.md "from a file of yours to a judged model" \
     docs/howto/first-distributed-run.md "the same by hand, on your own data" \
     examples/ctr_dnn.c "the program that was just run"
