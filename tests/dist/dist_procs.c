@@ -2,6 +2,7 @@
 #include "dist_procs.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -19,6 +20,7 @@
 
 #define HANGS_S 90
 #define FAILED 3
+#define LOOK_MS 200
 
 /* --- members -------------------------------------------------------------- */
 
@@ -191,10 +193,33 @@ unsigned long watch_current(const watch *w)
     return strtoul(id, NULL, 10);
 }
 
-void watch_wait(const watch *w, unsigned long number)
+static void expect_running(const procs *p)
+{
+    for (int i = 0; i < procs_count(p); i++) {
+        siginfo_t end = { 0 };
+
+        if (p->pids[i])
+            assert_int_equal(waitid(P_PID, (id_t)p->pids[i], &end,
+                                    WEXITED | WNOHANG | WNOWAIT),
+                             0);
+        if (end.si_pid)
+            fail_msg("member %d has ended (%d): %s", i, end.si_status,
+                     p->texts[i]);
+    }
+}
+
+void watch_wait(const watch *w, const procs *p, unsigned long number)
 {
     _Alignas(struct inotify_event) char news[4096];
+    struct pollfd any = { .fd = w->fd, .events = POLLIN };
 
-    while (watch_current(w) < number)
-        assert_true(read(w->fd, news, sizeof(news)) > 0);
+    while (watch_current(w) < number) {
+        int n = poll(&any, 1, LOOK_MS);
+
+        assert_true(n >= 0);
+        if (n)
+            assert_true(read(w->fd, news, sizeof(news)) > 0);
+        else
+            expect_running(p);
+    }
 }

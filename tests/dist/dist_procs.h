@@ -59,7 +59,8 @@ watch watch_begin(const char *dir);
 void watch_end(watch *w);
 /* The number of the version that counts; 0: none yet. */
 unsigned long watch_current(const watch *w);
-/* Until that version, or a later one, counts. The alarm clock ends the wait. */
-void watch_wait(const watch *w, unsigned long number);
+/* Until that version, or a later one, counts. A member that ends meanwhile fails
+   the test: nobody would save any more. */
+void watch_wait(const watch *w, const procs *p, unsigned long number);
 
 #endif

@@ -21,6 +21,8 @@
 #include "flotilla/predict.h"
 
 #define HANGS_S 280
+/* Who was killed is known by its connection; who is only slow is not lost. */
+#define SUSPECT_MS "20000"
 #define SERVERS 2
 #define CALLS_MAX 200 /* of one server in one save */
 
@@ -108,8 +110,7 @@ static procs new_job(const char *mode, board *b, kit_work work)
                 .arg = b };
 
     procs_set(&p, "restart_timeout_ms", "200");
-    procs_set(&p, "suspect_ms", "100");
-    procs_set(&p, "ping_ms", "20");
+    procs_set(&p, "suspect_ms", SUSPECT_MS);
     procs_set(&p, "fs_cache", cache);
     procs_set(&p, "save_gather", now->is_apart ? "true" : "false");
     return p;
