@@ -2,16 +2,7 @@
 # test_data.sh FLOTILLA - `flotilla data` reads, counts, checks, converts and
 # samples, and says what is wrong where something is.
 PATH=$(cd "$(dirname "$1")" && pwd):$PATH
-dir=$(mktemp -d) || exit 1
-trap 'rm -rf "$dir"' EXIT
-cd "$dir" || exit 1
-failed=0
-
-fail()
-{
-    echo "FAIL $*"
-    failed=1
-}
+. "$(dirname "$0")/kit.sh"
 
 # expect CODE ARGUMENTS: `flotilla data` ends with the code; see ./out, ./err.
 expect()

@@ -4,33 +4,14 @@
 set -u
 flotilla=$(realpath "$1")
 here=$(realpath "$2")
-dir=$(mktemp -d) || exit 1
-trap 'rm -rf "$dir"' EXIT
-cd "$dir" || exit 1
-failed=0
-
-fail()
-{
-    echo "FAIL $*"
-    failed=1
-}
+subject='train ctr_dnn --hidden 8'
+. "$(dirname "$0")/kit.sh"
 
 # train ARGUMENTS: it ends well; what it says is in `said`.
 train()
 {
     "$flotilla" train ctr_dnn --hidden 8 --batch 100 "$@" \
         >said 2>&1 || { fail "train $*: $(cat said)"; return 1; }
-}
-
-# refuse CODE TEXT ARGUMENTS: it ends with the code and says the text.
-refuse()
-{
-    code=$1 text=$2
-    shift 2
-    "$flotilla" train ctr_dnn --hidden 8 "$@" >said 2>&1
-    got=$?
-    [ $got -eq "$code" ] || fail "train $*: exit code $got, not $code"
-    grep -qF -e "$text" said || fail "train $*: '$text' is not in: $(cat said)"
 }
 
 "$flotilla" datagen --lines 2000 --out day1 2>/dev/null || fail "no data"
@@ -95,8 +76,8 @@ train --data day2 --load chain
 
 # names_are_strict_and_what_is_forgiven_is_told
 refuse 1 "does not fit the program" --data day2 --load model --optimizer sgd
-grep -q "_moment1_0 was saved, but the program has none" said ||
-    fail "what does not fit is not listed: $(cat said)"
+grep -q "_moment1_0 was saved, but the program has none" refused ||
+    fail "what does not fit is not listed: $(cat refused)"
 train --data day2 --load model --optimizer sgd --load-state new
 refuse 1 "was saved as a table of rows of 10" --data day2 --load model --width 6
 train --data day2 --load model --width 6 \

@@ -3,17 +3,8 @@
 # something is drawn. Skipped where there is no chromium (`make pages` installs it).
 browser=$(command -v chromium || command -v chromium-browser) || exit 77
 flotilla=$(cd "$(dirname "$1")" && pwd)/flotilla
-dir=$(mktemp -d) || exit 1
-trap 'rm -rf "$dir"' EXIT
-cd "$dir" || exit 1
+. "$(dirname "$0")/kit.sh"
 export HOME="$dir"
-failed=0
-
-fail()
-{
-    echo "FAIL $*"
-    failed=1
-}
 
 # Its sandbox wants more than a container has; it sees nothing but our own page.
 look()

@@ -4,16 +4,7 @@
 flotilla=$(cd "$(dirname "$1")" && pwd)/flotilla
 fleetrun=$(cd "$(dirname "$2")" && pwd)/fleetrun
 check=$(cd "$(dirname "$0")" && pwd)/check_page.py
-dir=$(mktemp -d) || exit 1
-trap 'rm -rf "$dir"' EXIT
-cd "$dir" || exit 1
-failed=0
-
-fail()
-{
-    echo "FAIL $*"
-    failed=1
-}
+. "$(dirname "$0")/kit.sh"
 
 # expect WHAT FILE PATTERN: a line of the file has it.
 expect()

@@ -4,27 +4,8 @@
 set -u
 flotilla=$(realpath "$1")
 fleetrun=$(realpath "$2")
-dir=$(mktemp -d) || exit 1
-trap 'rm -rf "$dir"' EXIT
-cd "$dir" || exit 1
-failed=0
-
-fail()
-{
-    echo "FAIL $*"
-    failed=1
-}
-
-# refuse CODE TEXT ARGUMENTS: it ends with the code and says the text.
-refuse()
-{
-    code=$1 text=$2
-    shift 2
-    "$flotilla" train "$@" >refused 2>&1
-    got=$?
-    [ $got -eq "$code" ] || fail "train $*: exit code $got, not $code"
-    grep -qF -e "$text" refused || fail "train $*: '$text' is not in: $(cat refused)"
-}
+subject=train
+. "$(dirname "$0")/kit.sh"
 
 # job LOGS ARGUMENTS: one server, two workers.
 job()

@@ -5,26 +5,8 @@
 set -u
 flotilla=$(realpath "$1")
 fleetrun=$(realpath "$2")
-dir=$(mktemp -d) || exit 1
-trap 'rm -rf "$dir"' EXIT
-cd "$dir" || exit 1
-failed=0
-
-fail()
-{
-    echo "FAIL $*"
-    failed=1
-}
-
-refuse()
-{
-    code=$1 text=$2
-    shift 2
-    "$flotilla" train "$@" >refused 2>&1
-    got=$?
-    [ $got -eq "$code" ] || fail "train $*: exit code $got, not $code"
-    grep -qF -e "$text" refused || fail "train $*: '$text' is not in: $(cat refused)"
-}
+subject=train
+. "$(dirname "$0")/kit.sh"
 
 # The AUC of what was held out: of each epoch, of the end, of the table's best.
 of_epochs() { sed -n 's/^epoch [0-9]* of .*; held out: .* AUC \([0-9.]*\)$/\1/p' "$1"; }

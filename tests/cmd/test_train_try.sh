@@ -5,26 +5,13 @@
 set -u
 flotilla=$(realpath "$1")
 fleetrun=$(realpath "$2")
-dir=$(mktemp -d) || exit 1
-trap 'rm -rf "$dir"' EXIT
-cd "$dir" || exit 1
-failed=0
+subject=train
+. "$(dirname "$0")/kit.sh"
 
-fail()
+# refuse_at_once CODE TEXT ARGUMENTS: it says the text, and nothing was trained.
+refuse_at_once()
 {
-    echo "FAIL $*"
-    failed=1
-}
-
-# refuse CODE TEXT ARGUMENTS: it says the text, and nothing was trained.
-refuse()
-{
-    code=$1 text=$2
-    shift 2
-    "$flotilla" train "$@" >refused 2>&1
-    got=$?
-    [ $got -eq "$code" ] || fail "train $*: exit code $got, not $code"
-    grep -qF -e "$text" refused || fail "train $*: '$text' is not in: $(cat refused)"
+    refuse "$@"
     grep -q '^training' refused && fail "train $*: it began: $(cat refused)"
 }
 
@@ -81,26 +68,26 @@ END { exit bad || NR != 4 }' first || fail "out of range: $(cat first)"
 [ "$(wc -l <third)" -eq 5 ] || fail "combinations come twice: $(cat third)"
 
 # what_is_wrong_is_told_before_anything_is_trained
-refuse 2 "did you mean --hidden?" "$@" --try hiden=4,8
-refuse 2 "no use for --vocab" "$@" --try vocab=a,b
-refuse 2 "--hidden is there twice" "$@" --hidden 4 --try hidden=4,8
-refuse 2 "--hidden needs a whole number" "$@" --try hidden=4,many
-refuse 1 "'fast' is not a number" "$@" --try learning_rate=0.1,fast
-refuse 1 "no optimizer is called 'sdg'" "$@" --try optimizer=adam,sdg
-refuse 2 "--try needs OPTION=VALUE" "$@" --try hidden
-refuse 2 "--try needs OPTION=VALUE" "$@" --try
-refuse 2 "--try has --hidden twice" "$@" --try hidden=1 --try hidden=2
-refuse 2 "values are apart by commas" "$@" --try hidden=4,,8
-refuse 2 "values are apart by commas" "$@" --try hidden=8..4 --try-random 2
-refuse 2 "--try-random N says how often" "$@" --try hidden=4..8
-refuse 2 "--try-random draws of what?" "$@" --try-random 3
-refuse 2 "--try-random needs a whole number" "$@" --try hidden=4,8 --try-random 0
-refuse 2 "of 2 combinations" "$@" --try hidden=4,8 --try-random 2
-refuse 2 "--test is the same for all trials" "$@" --try test=a,b
-refuse 2 "compares by what is held out" ctr_dnn --data train --try hidden=4,8
-refuse 2 "--try keeps no model; leave --save out" "$@" --try hidden=4,8 --save m
-refuse 2 "leave --record out" "$@" --try hidden=4,8 --record m
-refuse 2 "leave --tensorboard out" "$@" --try hidden=4,8 --tensorboard m
+refuse_at_once 2 "did you mean --hidden?" "$@" --try hiden=4,8
+refuse_at_once 2 "no use for --vocab" "$@" --try vocab=a,b
+refuse_at_once 2 "--hidden is there twice" "$@" --hidden 4 --try hidden=4,8
+refuse_at_once 2 "--hidden needs a whole number" "$@" --try hidden=4,many
+refuse_at_once 1 "'fast' is not a number" "$@" --try learning_rate=0.1,fast
+refuse_at_once 1 "no optimizer is called 'sdg'" "$@" --try optimizer=adam,sdg
+refuse_at_once 2 "--try needs OPTION=VALUE" "$@" --try hidden
+refuse_at_once 2 "--try needs OPTION=VALUE" "$@" --try
+refuse_at_once 2 "--try has --hidden twice" "$@" --try hidden=1 --try hidden=2
+refuse_at_once 2 "values are apart by commas" "$@" --try hidden=4,,8
+refuse_at_once 2 "values are apart by commas" "$@" --try hidden=8..4 --try-random 2
+refuse_at_once 2 "--try-random N says how often" "$@" --try hidden=4..8
+refuse_at_once 2 "--try-random draws of what?" "$@" --try-random 3
+refuse_at_once 2 "--try-random needs a whole number" "$@" --try hidden=4,8 --try-random 0
+refuse_at_once 2 "of 2 combinations" "$@" --try hidden=4,8 --try-random 2
+refuse_at_once 2 "--test is the same for all trials" "$@" --try test=a,b
+refuse_at_once 2 "compares by what is held out" ctr_dnn --data train --try hidden=4,8
+refuse_at_once 2 "--try keeps no model; leave --save out" "$@" --try hidden=4,8 --save m
+refuse_at_once 2 "leave --record out" "$@" --try hidden=4,8 --record m
+refuse_at_once 2 "leave --tensorboard out" "$@" --try hidden=4,8 --tensorboard m
 "$fleetrun" --server_num=1 --worker_num=1 --log_dir=job "$flotilla" train "$@" \
     --try hidden=4,8 >job.txt 2>&1 && fail "a job tries"
 cat job.txt job/* | grep -q "find the best line first" ||
