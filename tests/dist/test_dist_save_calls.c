@@ -263,6 +263,8 @@ static void live_once(board *b, int at)
     b->calls.kind = FAULT_KILL_BEFORE;
     b->calls.at = at;
     b->calls.n = 0;
+    if (at) /* who dies before it has joined is waited for so long */
+        procs_set(&p, "connect_timeout_ms", "3000");
     procs_start(&p);
     for (int i = 0; i < procs_count(&p); i++) {
         int status = procs_wait(&p, i);
