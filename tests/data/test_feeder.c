@@ -402,6 +402,9 @@ static void a_number_that_is_no_id_is_named_with_its_place(void **state)
         FL_ERR_NUMERIC, "value 1 of row 0");
     assert_refused(fl_feeder_dense(*state, "label", FL_DTYPE_F32, nan32, 3),
                    FL_ERR_NUMERIC, "value 0 of row 0 is nan");
+    assert_refused(fl_feeder_dense(*state, "label", FL_DTYPE_F16,
+                                   (uint16_t[]){ 0x4100 }, 1),
+                   FL_ERR_NUMERIC, "value 0 of row 0 is 2.5");
     assert_ok(fl_feeder_dense(*state, "label", FL_DTYPE_I64, three, 3));
 }
 

@@ -4,19 +4,15 @@
  * variable comes once: `given` of a variable is the number of the sample (from
  * 1) that it was last given in, and a count of the given ones says at once
  * whether the sample is complete. For whole columns the number is 1.
- *
- * Ids take whole numbers from -2^63 to 2^64 - 1; a negative one is kept as its
- * bits, as int64 has it. Floats take any number whose nearest float is finite
- * (and infinities and NaN as they are).
  */
 #include "data/reader/feeder.h"
 
 #include <inttypes.h>
-#include <math.h>
 
 #include "base/alloc.h"
 #include "flotilla/words.h"
 #include "base/map.h"
+#include "data/reader/feed_numbers.h"
 #include "tensor/tensor.h"
 
 /* A first block of values, so that the first samples do not grow one by one. */
@@ -127,191 +123,6 @@ static fl_status find_var(fl_feeder *f, const char *name, uint32_t *out)
     f->guess = i + 1 < n ? i + 1 : 0;
     *out = i;
     return FL_OK;
-}
-
-/* --- numbers ------------------------------------------------------------- */
-
-/* Each gives the index of the first value that does not fit, n when all do. */
-typedef size_t (*convert_fn)(void *to, const void *from, size_t n);
-
-static inline bool double_fits_id(double x)
-{
-    return x >= -0x1p63 && x < 0x1p64 && x == trunc(x);
-}
-
-static inline uint64_t id_of_double(double x)
-{
-    return x < 0 ? (uint64_t)(int64_t)x : (uint64_t)x;
-}
-
-#define FLOAT_TO_ID(T, t)                                                      \
-    static size_t t##_to_id(void *to, const void *from, size_t n)              \
-    {                                                                          \
-        uint64_t *y = to;                                                      \
-        const T *x = from;                                                     \
-                                                                               \
-        for (size_t i = 0; i < n; i++) {                                       \
-            if (!double_fits_id((double)x[i]))                                 \
-                return i;                                                      \
-            y[i] = id_of_double((double)x[i]);                                 \
-        }                                                                      \
-        return n;                                                              \
-    }
-FLOAT_TO_ID(float, f32)
-FLOAT_TO_ID(double, f64)
-
-#define INT_TO_ID(T, t)                                                        \
-    static size_t t##_to_id(void *to, const void *from, size_t n)              \
-    {                                                                          \
-        uint64_t *y = to;                                                      \
-        const T *x = from;                                                     \
-                                                                               \
-        for (size_t i = 0; i < n; i++)                                         \
-            y[i] = (uint64_t)x[i];                                             \
-        return n;                                                              \
-    }
-INT_TO_ID(int32_t, i32)
-INT_TO_ID(uint8_t, u8)
-INT_TO_ID(int8_t, i8)
-INT_TO_ID(int16_t, i16)
-
-#define INT_TO_FLOAT(T, t)                                                     \
-    static size_t t##_to_float(void *to, const void *from, size_t n)           \
-    {                                                                          \
-        float *y = to;                                                         \
-        const T *x = from;                                                     \
-                                                                               \
-        for (size_t i = 0; i < n; i++)                                         \
-            y[i] = (float)x[i];                                                \
-        return n;                                                              \
-    }
-INT_TO_FLOAT(int32_t, i32)
-INT_TO_FLOAT(int64_t, i64)
-INT_TO_FLOAT(uint64_t, u64)
-INT_TO_FLOAT(uint8_t, u8)
-INT_TO_FLOAT(int8_t, i8)
-INT_TO_FLOAT(int16_t, i16)
-
-/* Halfway between the largest float and the next power of two: from here on
-   the nearest float would be infinite. */
-#define FLOAT_EDGE (0x1.ffffffp127)
-
-static size_t f64_to_float(void *to, const void *from, size_t n)
-{
-    float *y = to;
-    const double *x = from;
-
-    for (size_t i = 0; i < n; i++) {
-        if (fabs(x[i]) >= FLOAT_EDGE && !isinf(x[i]))
-            return i;
-        y[i] = (float)x[i];
-    }
-    return n;
-}
-
-static size_t f16_to_float(void *to, const void *from, size_t n)
-{
-    const uint16_t *x = from;
-    float *y = to;
-
-    for (size_t i = 0; i < n; i++)
-        y[i] = fl_half_value(x[i]);
-    return n;
-}
-
-static size_t f16_to_id(void *to, const void *from, size_t n)
-{
-    const uint16_t *x = from;
-
-    for (size_t i = 0; i < n; i++) {
-        float v = fl_half_value(x[i]);
-
-        if (!f32_to_id((uint64_t *)to + i, &v, 1))
-            return i;
-    }
-    return n;
-}
-
-/* By kind of slot and type; NULL where the bytes are right as they are. */
-static const convert_fn converts[][FL_N_DTYPES] = {
-    [FL_SLOT_IDS] = { [FL_DTYPE_F32] = f32_to_id,
-                      [FL_DTYPE_F64] = f64_to_id,
-                      [FL_DTYPE_I32] = i32_to_id,
-                      [FL_DTYPE_U8] = u8_to_id,
-                      [FL_DTYPE_BOOL] = u8_to_id,
-                      [FL_DTYPE_F16] = f16_to_id,
-                      [FL_DTYPE_I8] = i8_to_id,
-                      [FL_DTYPE_I16] = i16_to_id },
-    [FL_SLOT_FLOATS] = { [FL_DTYPE_F64] = f64_to_float,
-                         [FL_DTYPE_I32] = i32_to_float,
-                         [FL_DTYPE_I64] = i64_to_float,
-                         [FL_DTYPE_U64] = u64_to_float,
-                         [FL_DTYPE_U8] = u8_to_float,
-                         [FL_DTYPE_BOOL] = u8_to_float,
-                         [FL_DTYPE_F16] = f16_to_float,
-                         [FL_DTYPE_I8] = i8_to_float,
-                         [FL_DTYPE_I16] = i16_to_float },
-};
-
-/* Where a run of values goes, for messages: row `row` on, rows of `width`
-   values; of a whole ragged column the lists that the offsets say. */
-typedef struct place {
-    size_t row, width;
-    const int64_t *offsets, *inner;
-} place;
-
-/* Where list i of a place ends, in rows. */
-static size_t list_end(const place *at, size_t i)
-{
-    int64_t end = at->offsets[i];
-
-    return (size_t)(at->inner ? at->inner[end] : end);
-}
-
-static fl_status does_not_fit(const fl_slot *slot, place at, double x, size_t k)
-{
-    if (at.offsets) {
-        FL_ASSERT(at.width);
-        while (list_end(&at, at.row + 1) <= k / at.width)
-            at.row++;
-        k -= list_end(&at, at.row) * at.width;
-    } else if (at.width) {
-        at.row += k / at.width;
-        k %= at.width;
-    }
-    if (slot->kind == FL_SLOT_FLOATS)
-        FL_FAIL(FL_ERR_NUMERIC,
-                "feed %s: value %zu of row %zu is %.15g, too large for a "
-                "float32; scale it down",
-                slot->name, k, at.row, x);
-    FL_FAIL(FL_ERR_NUMERIC,
-            "feed %s: value %zu of row %zu is %.15g, and an id is a whole "
-            "number from -2^63 to 2^64-1; give ids as integers",
-            slot->name, k, at.row, x);
-}
-
-/* Copies when it can: most data has the right type already. */
-static fl_status take_values(const fl_slot *slot, fl_dtype dtype, void *to,
-                             const void *from, size_t n, place at)
-{
-    convert_fn convert = converts[slot->kind][dtype];
-    size_t bad = n;
-
-    if (!n)
-        return FL_OK;
-    if (convert)
-        bad = convert(to, from, n);
-    else if (n == 1 && slot->kind == FL_SLOT_IDS)
-        memcpy(to, from, 8);
-    else
-        memcpy(to, from, n * fl_slot_bytes(slot));
-    if (bad == n)
-        return FL_OK;
-    return does_not_fit(slot, at,
-                        dtype == FL_DTYPE_F32
-                            ? (double)((const float *)from)[bad]
-                            : ((const double *)from)[bad],
-                        bad);
 }
 
 /* --- memory -------------------------------------------------------------- */
@@ -450,7 +261,7 @@ static fl_status check_levels(const variable *v, bool has_lists)
 
 static fl_status check_dtype(const char *name, fl_dtype dtype)
 {
-    if ((unsigned)dtype >= FL_LEN(converts[0]))
+    if ((unsigned)dtype >= FL_N_DTYPES)
         FL_FAIL(FL_ERR_INVAL, "feed %s: there is no number type %d", name,
                 (int)dtype);
     return FL_OK;
@@ -479,7 +290,8 @@ static fl_status take_sample(fl_feeder *f, uint32_t i, fl_dtype dtype,
     if (!v->slot->width)
         FL_TRY(reserve_offsets(col, v->slot, row, row + 1));
     to = (char *)col->values + col->n_values * fl_slot_bytes(v->slot);
-    return take_values(v->slot, dtype, to, data, n, (place){ .row = row });
+    return fl_feed_numbers(v->slot, &(fl_feed_array){ dtype, data, n }, to,
+                           (fl_feed_place){ .row = row });
 }
 
 /* The sample has it: n values, which end where the offset says. */
@@ -657,8 +469,9 @@ fl_status fl_feeder_dense(fl_feeder *f, const char *name, fl_dtype dtype,
         return no_memory(slot, n_rows);
     FL_TRY(check_data(slot, data, n));
     FL_TRY(reserve_values(&f->batch.cols[i], slot, 0, n));
-    FL_TRY(take_values(slot, dtype, f->batch.cols[i].values, data, n,
-                       (place){ .width = slot->width }));
+    FL_TRY(fl_feed_numbers(slot, &(fl_feed_array){ dtype, data, n },
+                           f->batch.cols[i].values,
+                           (fl_feed_place){ .width = slot->width }));
     close_column(f, i, n, n_rows);
     return FL_OK;
 }
@@ -669,16 +482,17 @@ static fl_status take_column(fl_feeder *f, uint32_t i, fl_dtype dtype,
 {
     const variable *v = &f->vars[i];
     fl_column *col = &f->batch.cols[i];
-    place at = { .width = v->row_width,
-                 .offsets = col->offsets,
-                 .inner = v->n_lod > 1 ? col->inner : NULL };
+    fl_feed_place at = { .width = v->row_width,
+                         .offsets = col->offsets,
+                         .inner = v->n_lod > 1 ? col->inner : NULL };
     size_t n;
 
-    if (fl_mul_overflow(list_end(&at, n_rows), v->row_width, &n))
+    if (fl_mul_overflow(fl_feed_list_end(&at, n_rows), v->row_width, &n))
         return no_memory(v->slot, n_rows);
     FL_TRY(check_data(v->slot, data, n));
     FL_TRY(reserve_values(col, v->slot, 0, n));
-    FL_TRY(take_values(v->slot, dtype, col->values, data, n, at));
+    FL_TRY(fl_feed_numbers(v->slot, &(fl_feed_array){ dtype, data, n },
+                           col->values, at));
     close_column(f, i, n, n_rows);
     return FL_OK;
 }
