@@ -107,7 +107,7 @@ exe = fluid.Executor(fluid.CPUPlace())
 
 class Scripts(FolderCase):
     def command(self, *words, **variables):
-        return super().command(*words, PYTHONPATH=PATH, **variables)
+        return super().command(*words, **{"PYTHONPATH": PATH, **variables})
 
     def alone(self, name, **variables):
         return self.command(sys.executable, "-m", "flotilla", name,
