@@ -51,13 +51,65 @@ static bool is_array_that_grows(const fl_var *v)
     return false;
 }
 
+static bool runs_block(const fl_op_node *n)
+{
+    for (int i = 0; !n->is_grad && i < fl_op_n_attrs(n->def); i++)
+        if (n->attrs[i].type == FL_ATTR_BLOCK && n->attrs[i].i >= 0)
+            return true;
+    return false;
+}
+
+static bool is_result(const fl_op_node *n, const fl_var *v)
+{
+    for (int s = 0; s < fl_node_n_out(n); s++)
+        for (int i = 0; i < n->out[s].n; i++)
+            if (n->out[s].vars[i] == v)
+                return !(n->def->out[s].flags & FL_OP_SLOT_BYPRODUCT);
+    return false;
+}
+
+static bool is_written_before(const fl_op_node *n, const fl_var *v)
+{
+    for (const fl_op_node *o = n->prev; o; o = o->prev)
+        if (fl_node_writes_var(o, v))
+            return true;
+    return false;
+}
+
+/* The block comes later in the text, so nothing tells yet what it makes. */
+static bool is_result_of_block(const fl_var *v)
+{
+    for (const fl_use *u = v->first_use; u; u = u->next)
+        if (u->node->block == v->block && runs_block(u->node) &&
+            is_result(u->node, v) && !is_written_before(u->node, v))
+            return true;
+    return false;
+}
+
+/* The operator that runs a block gives it values of its own, and a name of
+   the block may be that of another variable outside. */
+static bool is_of_block_alone(const fl_var *v)
+{
+    const fl_block *b = v->block;
+
+    if (b->parent < 0)
+        return false;
+    if (fl_block_find_var(b->program->blocks.data[b->parent], v->name))
+        return true;
+    for (const fl_use *u = v->first_use; u; u = u->next)
+        if (fl_node_writes_var(u->node, v))
+            return false;
+    return v->first_use != NULL;
+}
+
 /* Temporaries follow from the operators and are not printed, unless they
    carry something that does not. */
 static bool is_printed(const fl_var *v)
 {
     return (v->flags & (FL_VAR_DATA | FL_VAR_PERSIST | FL_VAR_DECLARED |
                         FL_VAR_STOP_GRAD)) ||
-           is_array_that_grows(v);
+           is_array_that_grows(v) || is_result_of_block(v) ||
+           is_of_block_alone(v);
 }
 
 static void print_var(const fl_var *v, const char *indent, fl_str *out)

@@ -1,4 +1,5 @@
 """Conditions, loops, recurrent nets, arrays, images."""
+import tempfile
 import unittest
 
 import numpy as np
@@ -13,6 +14,11 @@ class Case(NetCase):
         v = fl.data(name, shape, dtype)
         v.stop_gradient = not smooth
         return v
+
+    def tearDown(self):
+        """Whatever a test has built is read again from its text."""
+        self.assertEqual(str(fl.Program.from_text(str(self.main))),
+                         str(self.main))
 
 
 def number(value, dtype="int64"):
@@ -175,6 +181,32 @@ class Recurrent(Case):
         np.testing.assert_allclose(
             grad, np.broadcast_to(np.array([3, 2, 1], "f4")[:, None, None],
                                   value.shape))
+
+    def test_a_net_of_blocks_predicts_from_its_files(self):
+        x = self.data("x", [3, 2, 4])
+        rnn = layers.StaticRNN()
+        with rnn.step():
+            step = rnn.step_input(x)
+            before = rnn.memory(shape=[-1, 4], batch_ref=step)
+            after = layers.fc([before, step], 4)
+            rnn.update_memory(before, after)
+            rnn.step_output(after)
+        last = layers.reduce_sum(rnn())
+        out = layers.cond(layers.less_than(last, number(0, "float32")),
+                          lambda: last * -2.0, lambda: last + 1.0)
+        feed = {"x": np.arange(24, dtype="f4").reshape(3, 2, 4)}
+        exe, scope = fl.Executor(), fl.Scope()
+        with fl.scope_guard(scope), tempfile.TemporaryDirectory() as folder:
+            exe.run(self.startup)
+            want, = exe.run(self.main, feed, [out])
+            fl.io.save_inference_model(folder, ["x"], [out], exe,
+                                       model_filename="net",
+                                       params_filename="values")
+            with fl.scope_guard(fl.Scope()):
+                program, _, targets = fl.io.load_inference_model(
+                    folder, exe, "net", "values")
+                got, = exe.run(program, feed, targets)
+        np.testing.assert_array_equal(got, want)
 
     def test_dynamic_rnn_takes_sequences_of_any_length(self):
         x = fl.data("x", [None, 2], "float32", lod_level=1)
