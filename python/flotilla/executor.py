@@ -92,6 +92,7 @@ class Executor:
             first = e
         ready = feeding.prepare(program, feed)
         feeding.check(program, ready, n_places)
+        ready = feeding.put_written(program, ready, scope)
         is_same = not feeding.changed(feed, ready)
         try:
             handle = feeding.redeclared(program, ready)

@@ -63,7 +63,27 @@ def changed(feed, ready):
     if isinstance(feed, tuple):
         return any(map(changed, feed, ready))
     before = named(feed)
-    return any(ready[name] is not before[name] for name in ready)
+    return len(ready) != len(before) or any(
+        ready[name] is not before[name] for name in ready)
+
+
+def put_written(program, ready, scope):
+    """The feed without what outlives runs and is written by this one: that
+    goes into the scope, where the run finds it."""
+    if isinstance(ready, tuple):
+        return ready
+    block = program.global_block()
+    persistent = {name for name in ready if block.has_var(name) and
+                  block.var(name).persistable}
+    if not persistent:
+        return ready
+    written = persistent & {n for op in block.ops
+                            for n in op.output_arg_names}
+    for name in written:
+        value = ready[name]
+        _core.scope_set(scope._handle, name, value if isinstance(
+            value, _core.Tensor) else _core.tensor(value, [], None, 0))
+    return {n: v for n, v in ready.items() if n not in written}
 
 
 def _look(value):

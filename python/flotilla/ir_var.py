@@ -101,7 +101,9 @@ class Variable:
 
     @persistable.setter
     def persistable(self, value):
-        self._change(persistable=bool(value))
+        """What outlives a run may be fed, and need not be."""
+        self._change(persistable=bool(value),
+                     is_data=self.is_data and not value)
 
     @property
     def stop_gradient(self):

@@ -13,12 +13,33 @@ uint64_t fl_program_seed(const fl_program *p)
     return p->seed;
 }
 
+static fl_status infer_block(fl_program *p, const fl_block *b);
+
+/* What an operator's blocks write is read behind it. */
+static fl_status infer_node(fl_program *p, fl_op_node *n)
+{
+    for (int i = 0; i < fl_op_n_attrs(n->def); i++) {
+        const fl_attr *a = &n->attrs[i];
+
+        if (a->type == FL_ATTR_BLOCK && a->i > n->block->index &&
+            (size_t)a->i < p->blocks.len)
+            FL_TRY(infer_block(p, p->blocks.data[a->i]));
+    }
+    return fl_node_infer_anew(n);
+}
+
+static fl_status infer_block(fl_program *p, const fl_block *b)
+{
+    for (fl_op_node *n = b->first; n; n = n->next)
+        FL_TRY(infer_node(p, n));
+    return FL_OK;
+}
+
 fl_status fl_program_infer(fl_program *p)
 {
     p->version++;
     for (size_t i = 0; i < p->blocks.len; i++)
-        for (fl_op_node *n = p->blocks.data[i]->first; n; n = n->next)
-            FL_TRY(fl_node_infer_anew(n));
+        FL_TRY(infer_block(p, p->blocks.data[i]));
     return FL_OK;
 }
 

@@ -79,6 +79,32 @@ class Feeds(unittest.TestCase):
         np.testing.assert_array_equal(got, 2 * x)
         self.assertFalse(block.var("x").is_data)
 
+    def test_what_outlives_runs_is_fed_once_and_written_by_each(self):
+        main = fl.Program()
+        with fl.program_guard(main, fl.Program()):
+            x, state = (fl.layers.data(n, [2], append_batch_size=False)
+                        for n in ("x", "state"))
+            state.persistable = True
+            y = x + state
+            fl.layers.assign(y, state)
+        one, scope = np.ones(2, "float32"), fl.Scope()
+        for program in (main, fl.CompiledProgram(main)):
+            for feed, want in (({"x": one, "state": 5 * one}, 6.0),
+                               ({"x": one}, 7.0)):
+                got = self.exe.run(program, feed, [y, state], scope=scope)
+                np.testing.assert_array_equal(got, [[want] * 2] * 2)
+
+    def test_another_type_goes_through_the_branches_of_a_program(self):
+        def branches(x):
+            yes = fl.layers.fill_constant([1], "bool", True)
+            return fl.layers.cond(yes, lambda: x + x, lambda: x - x)
+
+        main, out = net(branches)
+        x = np.ones(3, "float64")
+        got, = self.exe.run(main, feed={"x": x}, fetch_list=[out])
+        self.assertEqual(got.dtype, x.dtype)
+        np.testing.assert_array_equal(got, 2 * x)
+
     def test_lists_among_the_fetches(self):
         x = np.ones((1, 2), "float32")
         got = self.exe.run(self.main, feed={"x": x},
