@@ -136,6 +136,57 @@ else:
             raise ValueError("no more")
 """
 
+# Two losses of one program; the programs of a minimize that was given up, and
+# are held; a minimize that comes too late.
+TWICE = """
+import warnings
+import numpy as np
+import paddle.fluid as fluid
+import paddle.distributed.fleet as fleet
+
+def net():
+    x, y = fluid.data("x", [None, 4]), fluid.data("y", [None, 1])
+    return [fluid.layers.mean(fluid.layers.square_error_cost(
+        fluid.layers.fc(x, 1), y)) for _ in range(2)]
+
+def minimize(loss, rate):
+    fleet.distributed_optimizer(fluid.optimizer.SGD(rate)).minimize(loss)
+
+fleet.init()
+given_up = fluid.Program(), fluid.Program()
+with fluid.program_guard(*given_up):
+    minimize(net()[0], 0.5)
+fluid.default_startup_program().random_seed = 7
+losses = net()
+with warnings.catch_warnings(record=True) as told:
+    warnings.simplefilter("always")
+    minimize(losses[0], 0.1)
+    minimize(losses[1], 0.05)
+told = [str(w.message) for w in told]
+assert len(told) == (fleet.worker_num() > 1), told
+assert all("train alone" in t for t in told), told
+if fleet.is_server():
+    fleet.init_server()
+    fleet.run_server()
+else:
+    fleet.init_worker()
+    exe = fluid.Executor()
+    exe.run(fluid.default_startup_program())
+    rng = np.random.RandomState(1)
+    for _ in range(5):
+        x = rng.rand(8, 4).astype("float32")
+        feed = {"x": x, "y": x.sum(1, keepdims=True)}
+        print("losses", *("%.5f" % v.item() for v in exe.run(
+            feed=feed, fetch_list=losses)))
+    exe.run(given_up[1])
+    if fleet.is_first_worker():
+        try:
+            minimize(losses[0], 0.1)
+        except RuntimeError as e:
+            print("refused:", e)
+    fleet.stop_worker()
+"""
+
 KINDS = {
     "sync": "strategy = None",
     "half_async": "strategy = fleet.DistributedStrategy()\n"
@@ -190,6 +241,19 @@ class Jobs(FolderCase):
                               capture_output=True)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("of 1", done.stdout)
+
+    def test_the_last_minimize_of_a_fleet_counts(self):
+        found = []
+        for how in (("--worker_num=1",), ("--worker_num=2",),
+                    ("--server_num=1", "--worker_num=2")):
+            with self.subTest(how=how):
+                self.run_job(TWICE, *how)
+                out = self.logs("workerlog.0")
+                found.append(re.findall(r"losses .*", out))
+                self.assertEqual(len(found[-1]), 5, out)
+                self.assertEqual(found[-1], found[0])
+                self.assertIn("refused: fleet: minimize after the job has "
+                              "begun", out)
 
     def test_a_transpiled_program_trains(self):
         out = self.run_job(TRANSPILED.format(table=False), "--server_num=1",

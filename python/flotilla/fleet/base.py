@@ -3,6 +3,7 @@ import atexit
 import gc
 import os
 import sys
+import warnings
 import weakref
 
 from .. import _core, io, ir
@@ -41,8 +42,9 @@ class Fleet:
 
     def _forget(self):
         self._main = self._startup = self._origin_program = None
+        self._before = []  # (program of the job, what it was before)
         self._waits = True
-        self._is_stopped = False
+        self._has_begun = self._is_stopped = False
 
     # --- roles ---
 
@@ -69,11 +71,18 @@ class Fleet:
         holds it."""
         for earlier in {self, Fleet._last} - {None}:
             earlier._handle = None
-            earlier._forget()
+            earlier._step_back()
         gc.collect()
         self._handle = _core.fleet_new(ir.ctx, self._role_maker._given())
         self._look = _core.fleet_look(self._handle)
         Fleet._last = self
+
+    def _step_back(self):
+        """Programs of a job are those of one process again."""
+        for program, was in self._before:
+            program._become(was._handle)
+            program._is_distributed = False
+        self._forget()
 
     def _ready(self):
         if self._handle is None:
@@ -147,6 +156,24 @@ class Fleet:
                             f"Config; not {type(config)}")
         return config
 
+    def _begin_minimize(self, main):
+        """A fleet has the programs of its last minimize, which may be one of
+        several in a program."""
+        if self._main is None:
+            return
+        if self._has_begun:
+            raise RuntimeError("fleet: minimize after the job has begun; "
+                               "programs are made before init_server and "
+                               "init_worker")
+        if self._is_job() and main not in (self._main, self._origin_program):
+            warnings.warn("fleet: a job has the programs of its last minimize;"
+                          " those of the one before train alone. Losses of one"
+                          " program train together")
+        self._join()
+
+    def _is_job(self):
+        return self.server_num() > 0 or self.worker_num() > 1
+
     def _distribute(self, strategy, main, startup):
         """The pair becomes the programs of a worker where they are, so that
         whoever has them trains with the others; those of a server are made
@@ -159,13 +186,14 @@ class Fleet:
             self._waits = strategy.get_program_config().wait_port
         _core.fleet_distribute(self._ready(), s, main._handle, startup._handle)
         self._main, self._startup, self._origin_program = main, startup, main
-        if not self.server_num() and self.worker_num() == 1:
+        if not self._is_job():
             return
         programs = [_core.fleet_program(self._handle, is_startup)
                     for is_startup in (False, True)]
         if self.is_worker():
             self._origin_program = main._become(programs[0])
-            startup._become(programs[1])
+            self._before = [(main, self._origin_program),
+                            (startup, startup._become(programs[1]))]
         else:
             self._main, self._startup = map(server_program, programs)
 
@@ -182,6 +210,7 @@ class Fleet:
     # --- the life of a job ---
 
     def _do(self, deed, folder=None):
+        self._has_begun = True
         _core.fleet_do(self._ready(), deed, folder)
 
     def init_server(self, model_dir=None):
@@ -230,8 +259,7 @@ class Fleet:
                           filename=None):
         """All that the job has, of its workers and servers."""
         self._check_save("save_persistables", executor, main_program)
-        if self._main is not None and self.worker_num() == 1 and \
-                not self.server_num():
+        if self._main is not None and not self._is_job():
             io.save_persistables(executor, dirname, main_program or self._main,
                                  filename)
         else:
@@ -301,6 +329,7 @@ class DistributedOptimizer:
         job."""
         if not isinstance(loss, ir.Variable):
             raise TypeError(f"minimize takes one loss, a Variable, not {loss!r}")
+        self._fleet._begin_minimize(loss.block.program)
         startup = startup_program or ir.default_startup_program()
         result = self._optimizer.minimize(loss, startup, parameter_list,
                                           no_grad_set)
