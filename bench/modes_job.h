@@ -8,8 +8,9 @@
 #include "modes_members.h"
 #include "ps_process.h"
 
-#define JOB_SERVERS_MAX 2
-#define JOB_TRAINERS_MAX 4
+#define JOB_SERVERS_MAX 8
+#define JOB_TRAINERS_MAX 256
+#define JOB_SERVING_MAX 8 /* servers, or workers that serve */
 
 typedef struct job_spec job_spec;
 
@@ -48,13 +49,14 @@ extern const job_work ctr_work;
 typedef struct job_seat {
     job_spec job;
     int rank;
-    char servers[JOB_TRAINERS_MAX * ADDRESS_MAX]; /* or workers that serve */
-    char address[ADDRESS_MAX];                    /* of a server */
+    const char *servers;       /* of the job */
+    char address[ADDRESS_MAX]; /* of a server */
 } job_seat;
 
 typedef struct job {
     job_spec spec;
     char name[32]; /* sync.1s2t.tcp */
+    char servers_text[JOB_SERVING_MAX * ADDRESS_MAX];
     job_seat seats[JOB_SERVERS_MAX + JOB_TRAINERS_MAX];
     member servers[JOB_SERVERS_MAX], trainers[JOB_TRAINERS_MAX];
     size_t next;                     /* batch to train */
@@ -81,6 +83,9 @@ typedef struct job_run {
 
 /* Each trainer trains n_each of the next batches. */
 job_run job_train(job *j, size_t n_each);
+/* The same for n of them, from number `first` on; the others are there and have
+   nothing to do. */
+job_run job_train_some(job *j, int first, int n, size_t n_each);
 
 /* Judges what the servers hold; `which` is for the work. */
 double job_judge(job *j, size_t which);

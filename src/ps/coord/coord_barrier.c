@@ -225,12 +225,15 @@ static uint32_t count_missing(const fl_coord *c, const fl_barrier *b)
     return n;
 }
 
+/* Asked whenever somebody comes: all are looked at only where some may be
+   elsewhere, or a round of many would cost the square of their number. */
 static bool is_due(const fl_coord *c, const fl_barrier *b)
 {
     fl_barrier_id id = id_of(b);
 
-    return c->is_complete && (b->n_came == c->n_live || is_passed(c, &id) ||
-                              (is_round(b) && !count_missing(c, b)));
+    return c->is_complete &&
+           (b->n_came == c->n_live || is_passed(c, &id) ||
+            (is_round(b) && c->open.len > 1 && !count_missing(c, b)));
 }
 
 void fl_coord_check_barriers(fl_coord *c)
@@ -452,7 +455,8 @@ void fl_coord_enter_barrier(fl_coord *c, const fl_coord_asker *who,
         b = open_barrier(c, id, who->now_ms);
     wait_at(c, b, who->rank, asked);
     fl_coord_check_barriers(c);
-    fl_coord_check_save(c, who->now_ms); /* a round may wait for a cut */
+    if (c->saves.phase != FL_SAVES_NONE)
+        fl_coord_check_save(c, who->now_ms); /* a round may wait for a cut */
 }
 
 void fl_coord_barrier(fl_coord *c, const fl_coord_asker *who,
