@@ -221,7 +221,7 @@ class ParallelExecutor:
     @property
     def device_count(self):
         """On how many places it runs."""
-        return int(_core.ctx_get(ir.ctx, "cpu_num"))
+        return self._compiled._n_places()
 
     def drop_local_exe_scopes(self):
         """Nothing is kept between runs: there is nothing to drop."""

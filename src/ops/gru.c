@@ -4,130 +4,33 @@
  *     c = act(xc + (r p) Wc)
  *     h = (1 - u) p + u c    with origin_mode: u p + (1 - u) c
  *
- * Nothing is padded. Sequences are sorted by length, the longest first, so
- * those that have a row at time t are the first of them. In the Batch outputs
- * the rows of one time lie side by side, in the order of the sequences:
- *
- *     lengths 1 3 2, sorted 1 2 0    rows: t=0: 1 2 0   t=1: 1 2   t=2: 1
- *
- * which makes each time step two products over the sequences still alive, and
- * the rows before theirs the first rows of the step before.
- *
- * Sequences know nothing of each other: shares take blocks of sorted sequences
- * through all times. The blocks are the same for any number of shares
- * (kernel/gemm.h says why); a share takes every nth: the first are longer.
+ * Rows of one time are computed side by side (time_steps.h).
  * The gradients of Weight and Bias are sums over blocks (partials.h).
  *
  * gru_unit is gru of sequences of one row, whose H0 is HiddenPrev and whose
  * Hidden is in batch order as it is.
  */
 #include "kernel/gemm.h"
-#include "kernel/vec.h"
 #include "ops/helpers.h"
 #include "ops/kit.h"
 #include "ops/partials.h"
 #include "ops/sequences.h"
+#include "ops/time_steps.h"
 
 enum { INPUT, H0, WEIGHT, BIAS };
 enum { GATE, RESET, BATCH_HIDDEN, HIDDEN };
 enum { ACTIVATION, GATE_ACTIVATION, ORIGIN_MODE, IS_REVERSE };
 
-/* Sequences of one block. */
-#define BLOCK 64
-
 /* Rows whose part in the gradient of Weight is one product. */
 #define STRIP_ROWS 256
 
-/* In the order of the numbers that gru_unit takes for them. */
-static const struct {
-    const char *name;
-    fl_act act;
-} acts[] = { { "identity", FL_ACT_NONE },
-             { "sigmoid", FL_ACT_SIGMOID },
-             { "tanh", FL_ACT_TANH },
-             { "relu", FL_ACT_RELU } };
-
 typedef struct gru_job {
     fl_act act, gate_act;
-    bool origin, reverse;
+    bool origin;
     bool from_zero; /* there is no H0 */
     size_t d;       /* columns of Hidden */
-    size_t n_seq;
-    const int64_t *off; /* NULL: every sequence has one row */
-    int64_t *seq;       /* the sorted sequences */
-    int64_t *start;     /* the batch row where a time begins: n_times + 1 */
-    size_t n_times;
+    fl_steps steps;
 } gru_job;
-
-/* --- order ---------------------------------------------------------------- */
-
-static size_t length_of(const gru_job *j, size_t s)
-{
-    return j->off ? (size_t)(j->off[s + 1] - j->off[s]) : 1;
-}
-
-/* The row of Input that sorted sequence k has at time t. */
-static size_t row_of(const gru_job *j, size_t k, size_t t)
-{
-    size_t s = (size_t)j->seq[k];
-
-    if (!j->off)
-        return s;
-    return j->reverse ? (size_t)j->off[s + 1] - 1 - t : (size_t)j->off[s] + t;
-}
-
-static size_t alive_at(const gru_job *j, size_t t)
-{
-    return t < j->n_times ? (size_t)(j->start[t + 1] - j->start[t]) : 0;
-}
-
-static size_t n_blocks(size_t n_seq)
-{
-    return (n_seq + BLOCK - 1) / BLOCK;
-}
-
-/* Rows of block b at time t, and the first of them in batch order. */
-static size_t rows_at(const gru_job *j, size_t b, size_t t)
-{
-    size_t n = alive_at(j, t);
-
-    n = n > b * BLOCK ? n - b * BLOCK : 0;
-    return n < BLOCK ? n : BLOCK;
-}
-
-static size_t batch_row(const gru_job *j, size_t b, size_t t)
-{
-    return (size_t)j->start[t] + b * BLOCK;
-}
-
-/* Counting sort; `at` goes from counts to places to the starts of times:
-   at[L] sequences are longer than L, so that many stand before those of length
-   L, and that many are alive at time L. */
-static fl_status sort_by_length(fl_op_ctx *c, gru_job *j)
-{
-    int64_t *at;
-
-    for (size_t s = 0; s < j->n_seq; s++)
-        j->n_times =
-            length_of(j, s) > j->n_times ? length_of(j, s) : j->n_times;
-    j->seq = fl_scratch(c, (j->n_seq + 1) * sizeof(*j->seq));
-    j->start = fl_scratch(c, (j->n_times + 1) * sizeof(*j->start));
-    if (!j->seq || !j->start)
-        return FL_NOMEM(c);
-    at = j->start;
-    memset(at, 0, (j->n_times + 1) * sizeof(*at));
-    for (size_t s = 0; s < j->n_seq; s++)
-        if (length_of(j, s))
-            at[length_of(j, s) - 1]++;
-    for (size_t t = j->n_times; t-- > 0;)
-        at[t] += at[t + 1];
-    for (size_t s = 0; s < j->n_seq; s++)
-        j->seq[at[length_of(j, s)]++] = (int64_t)s;
-    at[0] = 0;
-    for (size_t t = 0; t < j->n_times; t++)
-        at[t + 1] += at[t];
-    return FL_OK;
-}
 
 /* --- one time step of a block --------------------------------------------- */
 
@@ -181,6 +84,15 @@ static fl_gemm_shape across(const gru_job *j, size_t n, size_t cols)
 }
 
 #define FORWARD(T, t)                                                          \
+    /* gru bounds its sigmoids, gru_unit does not. */                          \
+    static void gate_act_##t(const gru_job *j, T *y, const T *bias, size_t n,  \
+                             size_t cols, fl_act act)                          \
+    {                                                                          \
+        if (j->steps.off)                                                      \
+            fl_gate_act_##t(y, bias, n, cols, 3 * j->d, act);                  \
+        else                                                                   \
+            fl_vec_##t()->bias_act(y, bias, n, cols, 3 * j->d, act);           \
+    }                                                                          \
     /* From what Input says to u, r, c, and r p on the way. */                 \
     static void gates_##t(const gru_job *j, const rows_##t *r, const T *bias)  \
     {                                                                          \
@@ -190,15 +102,15 @@ static fl_gemm_shape across(const gru_job *j, size_t n, size_t cols)
                                                                                \
         if (!r->from_zero)                                                     \
             fl_gemm_##t(&ur, 1, r->prev, r->w, 1, r->gate);                    \
-        v->bias_act(r->gate, bias, r->n, 2 * d, 3 * d, j->gate_act);           \
+        gate_act_##t(j, r->gate, bias, r->n, 2 * d, j->gate_act);              \
         for (size_t i = 0; i < r->n; i++)                                      \
             v->mul(r->reset + i * d, r->gate + (3 * i + 1) * d,                \
                    r->prev + i * d, d);                                        \
         if (!r->from_zero)                                                     \
             fl_gemm_##t(&c, 1, r->reset, r->w + 2 * d * d, 1,                  \
                         r->gate + 2 * d);                                      \
-        v->bias_act(r->gate + 2 * d, bias ? bias + 2 * d : NULL, r->n, d,      \
-                    3 * d, j->act);                                            \
+        gate_act_##t(j, r->gate + 2 * d, bias ? bias + 2 * d : NULL, r->n, d,  \
+                     j->act);                                                  \
     }                                                                          \
     static void mix_row_##t(T *restrict h, const T *restrict gate,             \
                             const T *restrict prev, size_t d, bool origin)     \
@@ -220,30 +132,32 @@ typedef struct gru_data {
 #define RUN(T, t)                                                              \
     static void first_rows_##t(const gru_job *j, const T *h0, size_t b, T *to) \
     {                                                                          \
-        size_t n = rows_at(j, b, 0);                                           \
+        size_t n = fl_steps_rows_at(&j->steps, b, 0);                          \
                                                                                \
         if (!h0)                                                               \
             memset(to, 0, n * j->d * sizeof(T));                               \
         for (size_t i = 0; h0 && i < n; i++)                                   \
-            memcpy(to + i * j->d, h0 + (size_t)j->seq[b * BLOCK + i] * j->d,   \
+            memcpy(to + i * j->d,                                              \
+                   h0 + (size_t)j->steps.seq[b * FL_STEPS_BLOCK + i] * j->d,   \
                    j->d * sizeof(T));                                          \
     }                                                                          \
     static void load_gates_##t(const gru_job *j, const T *x, size_t b,         \
                                size_t time, T *gate)                           \
     {                                                                          \
-        size_t width = 3 * j->d, n = rows_at(j, b, time);                      \
+        size_t width = 3 * j->d, n = fl_steps_rows_at(&j->steps, b, time);     \
                                                                                \
         for (size_t i = 0; i < n; i++)                                         \
             memcpy(gate + i * width,                                           \
-                   x + row_of(j, b * BLOCK + i, time) * width,                 \
+                   x + fl_steps_row(&j->steps, b * FL_STEPS_BLOCK + i, time) * \
+                           width,                                              \
                    width * sizeof(T));                                         \
     }                                                                          \
     static void forward_step_##t(const gru_job *j, const gru_data *m,          \
                                  size_t b, size_t time, const T *first)        \
     {                                                                          \
-        size_t d = j->d, at = batch_row(j, b, time);                           \
+        size_t d = j->d, at = fl_steps_batch_row(&j->steps, b, time);          \
         T *hidden = (T *)m->hidden + at * d;                                   \
-        rows_##t r = { .n = rows_at(j, b, time),                               \
+        rows_##t r = { .n = fl_steps_rows_at(&j->steps, b, time),              \
                        .from_zero = j->from_zero && !time,                     \
                        .w = m->w,                                              \
                        .prev = first,                                          \
@@ -251,14 +165,18 @@ typedef struct gru_data {
                        .reset = (T *)m->reset + at * d };                      \
                                                                                \
         if (time)                                                              \
-            r.prev = (T *)m->hidden + batch_row(j, b, time - 1) * d;           \
+            r.prev = (T *)m->hidden +                                          \
+                     fl_steps_batch_row(&j->steps, b, time - 1) * d;           \
         load_gates_##t(j, m->x, b, time, r.gate);                              \
         gates_##t(j, &r, m->bias);                                             \
         for (size_t i = 0; i < r.n; i++) {                                     \
             mix_row_##t(hidden + i * d, r.gate + i * 3 * d, r.prev + i * d, d, \
                         j->origin);                                            \
             if (m->out)                                                        \
-                memcpy((T *)m->out + row_of(j, b * BLOCK + i, time) * d,       \
+                memcpy((T *)m->out + fl_steps_row(&j->steps,                   \
+                                                  b * FL_STEPS_BLOCK + i,      \
+                                                  time) *                      \
+                                         d,                                    \
                        hidden + i * d, d * sizeof(T));                         \
         }                                                                      \
     }                                                                          \
@@ -266,7 +184,7 @@ typedef struct gru_data {
                             void *first)                                       \
     {                                                                          \
         first_rows_##t(j, m->h0, b, first);                                    \
-        for (size_t time = 0; rows_at(j, b, time); time++)                     \
+        for (size_t time = 0; fl_steps_rows_at(&j->steps, b, time); time++)    \
             forward_step_##t(j, m, b, time, first);                            \
     }
 
@@ -298,7 +216,7 @@ static size_t part_len(size_t d)
 /* Numbers behind the pointers of a strip. */
 static size_t strip_len(const gru_job *j)
 {
-    return STRIP_ROWS * 5 * j->d + 2 * BLOCK * j->d;
+    return STRIP_ROWS * 5 * j->d + 2 * FL_STEPS_BLOCK * j->d;
 }
 
 #define BACKWARD(T, t)                                                         \
@@ -309,7 +227,7 @@ static size_t strip_len(const gru_job *j)
         s.prev = s.dz + STRIP_ROWS * 3 * j->d;                                 \
         s.reset = s.prev + STRIP_ROWS * j->d;                                  \
         s.dh = s.reset + STRIP_ROWS * j->d;                                    \
-        s.dreset = s.dh + BLOCK * j->d;                                        \
+        s.dreset = s.dh + FL_STEPS_BLOCK * j->d;                               \
         return s;                                                              \
     }                                                                          \
     static void flush_##t(const gru_job *j, strip_##t *s)                      \
@@ -389,10 +307,12 @@ static size_t strip_len(const gru_job *j)
     static void take_grads_##t(const gru_job *j, const T *dout, size_t b,      \
                                size_t time, T *dh)                             \
     {                                                                          \
-        size_t d = j->d, old = rows_at(j, b, time + 1);                        \
+        size_t d = j->d, old = fl_steps_rows_at(&j->steps, b, time + 1);       \
                                                                                \
-        for (size_t i = 0; i < rows_at(j, b, time); i++) {                     \
-            const T *g = dout + row_of(j, b * BLOCK + i, time) * d;            \
+        for (size_t i = 0; i < fl_steps_rows_at(&j->steps, b, time); i++) {    \
+            const T *g =                                                       \
+                dout +                                                         \
+                fl_steps_row(&j->steps, b * FL_STEPS_BLOCK + i, time) * d;     \
                                                                                \
             if (i < old)                                                       \
                 fl_vec_##t()->add(dh + i * d, dh + i * d, g, d);               \
@@ -403,27 +323,30 @@ static size_t strip_len(const gru_job *j)
     static void give_input_##t(const gru_job *j, T *dx, size_t b, size_t time, \
                                const T *dz)                                    \
     {                                                                          \
-        size_t width = 3 * j->d, n = rows_at(j, b, time);                      \
+        size_t width = 3 * j->d, n = fl_steps_rows_at(&j->steps, b, time);     \
                                                                                \
         for (size_t i = 0; dx && i < n; i++)                                   \
-            memcpy(dx + row_of(j, b * BLOCK + i, time) * width,                \
+            memcpy(dx +                                                        \
+                       fl_steps_row(&j->steps, b * FL_STEPS_BLOCK + i, time) * \
+                           width,                                              \
                    dz + i * width, width * sizeof(T));                         \
     }                                                                          \
     static void backward_step_##t(const gru_job *j, const gru_data *m,         \
                                   const gru_grads *g, size_t b, size_t time,   \
                                   strip_##t *s)                                \
     {                                                                          \
-        size_t d = j->d, at = batch_row(j, b, time);                           \
-        rows_##t r = { .n = rows_at(j, b, time),                               \
+        size_t d = j->d, at = fl_steps_batch_row(&j->steps, b, time);          \
+        rows_##t r = { .n = fl_steps_rows_at(&j->steps, b, time),              \
                        .from_zero = j->from_zero && !time,                     \
                        .w = m->w,                                              \
                        .prev = s->prev + s->n * d,                             \
                        .gate = (T *)m->gate + at * 3 * d };                    \
         T *dz = s->dz + s->n * 3 * d;                                          \
                                                                                \
-        if (time)                                                              \
+        if (time && m->hidden) /* a unit has one time alone */                 \
             memcpy(s->prev + s->n * d,                                         \
-                   (T *)m->hidden + batch_row(j, b, time - 1) * d,             \
+                   (T *)m->hidden +                                            \
+                       fl_steps_batch_row(&j->steps, b, time - 1) * d,         \
                    r.n * d * sizeof(T));                                       \
         else                                                                   \
             first_rows_##t(j, m->h0, b, s->prev + s->n * d);                   \
@@ -441,9 +364,9 @@ static size_t strip_len(const gru_job *j)
     static void give_first_##t(const gru_job *j, T *dh0, size_t b,             \
                                const T *dh)                                    \
     {                                                                          \
-        for (size_t i = 0; dh0 && i < rows_at(j, b, 0); i++)                   \
-            memcpy(dh0 + (size_t)j->seq[b * BLOCK + i] * j->d, dh + i * j->d,  \
-                   j->d * sizeof(T));                                          \
+        for (size_t i = 0; dh0 && i < fl_steps_rows_at(&j->steps, b, 0); i++)  \
+            memcpy(dh0 + (size_t)j->steps.seq[b * FL_STEPS_BLOCK + i] * j->d,  \
+                   dh + i * j->d, j->d * sizeof(T));                           \
     }                                                                          \
     static void backward_##t(const gru_job *j, const gru_data *m,              \
                              const gru_grads *g, size_t b, void *buffer)       \
@@ -454,10 +377,10 @@ static size_t strip_len(const gru_job *j)
                                                                                \
         if (part)                                                              \
             memset(part, 0, part_len(j->d) * sizeof(T));                       \
-        while (rows_at(j, b, time))                                            \
+        while (fl_steps_rows_at(&j->steps, b, time))                           \
             time++;                                                            \
         while (time-- > 0) {                                                   \
-            if (s.n + rows_at(j, b, time) > STRIP_ROWS)                        \
+            if (s.n + fl_steps_rows_at(&j->steps, b, time) > STRIP_ROWS)       \
                 flush_##t(j, &s);                                              \
             backward_step_##t(j, m, g, b, time, &s);                           \
         }                                                                      \
@@ -470,53 +393,6 @@ FL_FLOATS(RUN)
 FL_FLOATS(BACKWARD)
 
 /* --- settings ------------------------------------------------------------- */
-
-/* An activation by name, or by number in gru_unit. */
-static bool parse_act(const fl_op_node *n, int attr, fl_act *out)
-{
-    bool by_name = n->def->attrs[attr].type == FL_ATTR_STRING;
-
-    for (size_t i = 0; i < FL_LEN(acts); i++)
-        if (by_name ? !strcmp(acts[i].name, fl_attr_str(n, attr))
-                    : fl_attr_int(n, attr) == (int64_t)i) {
-            *out = acts[i].act;
-            return true;
-        }
-    return false;
-}
-
-static fl_status check_act(const fl_infer *c, int attr)
-{
-    const fl_attr_def *def = &c->node->def->attrs[attr];
-    fl_act act;
-
-    if (parse_act(c->node, attr, &act))
-        return FL_OK;
-    if (def->type == FL_ATTR_STRING)
-        FL_FAIL(FL_ERR_INVAL,
-                "op %s: %s is \"%s\"; there are identity, sigmoid, tanh and "
-                "relu",
-                c->node->def->name, def->name, fl_str_attr(c, attr));
-    FL_FAIL(FL_ERR_INVAL,
-            "op %s: %s is %lld; there are 0 (identity), 1 (sigmoid), 2 (tanh) "
-            "and 3 (relu)",
-            c->node->def->name, def->name, (long long)fl_int(c, attr));
-}
-
-/* Fails unless the slot is [rows, cols]; -1 fits anything. */
-static fl_status check_matrix(const fl_infer *c, int slot, int64_t rows,
-                              int64_t cols)
-{
-    fl_shape want = { .rank = 2, .dim = { rows, cols } };
-    char buf[FL_SLOT_TEXT_MAX], text[FL_SHAPE_TEXT_MAX];
-
-    FL_TRY(fl_infer_same_dtype(c, INPUT, slot));
-    if (!fl_infer_in(c, slot) ||
-        fl_shape_matches(&fl_infer_in(c, slot)->shape, &want))
-        return FL_OK;
-    FL_FAIL(FL_ERR_INVAL, "op %s: %s must be %s", c->node->def->name,
-            fl_infer_text(c, slot, buf), fl_shape_text(&want, text));
-}
 
 /* Of both operators. Weight [D, 3D] says how wide everything is. */
 static fl_status check_inputs(const fl_infer *c, int64_t n_seq)
@@ -531,12 +407,12 @@ static fl_status check_inputs(const fl_infer *c, int64_t n_seq)
                 "op %s: %s must be [D,3D]: [D,2D] for update and reset, then "
                 "[D,D] for the candidate",
                 c->node->def->name, fl_infer_text(c, WEIGHT, buf));
-    FL_TRY(check_matrix(c, INPUT, -1, 3 * d));
-    FL_TRY(check_matrix(c, WEIGHT, d, 3 * d));
-    FL_TRY(check_matrix(c, BIAS, 1, 3 * d));
-    FL_TRY(check_matrix(c, H0, n_seq, d));
-    FL_TRY(check_act(c, ACTIVATION));
-    return check_act(c, GATE_ACTIVATION);
+    FL_TRY(fl_infer_matrix(c, INPUT, INPUT, -1, 3 * d));
+    FL_TRY(fl_infer_matrix(c, WEIGHT, INPUT, d, 3 * d));
+    FL_TRY(fl_infer_matrix(c, BIAS, INPUT, 1, 3 * d));
+    FL_TRY(fl_infer_matrix(c, H0, INPUT, n_seq, d));
+    FL_TRY(fl_infer_act(c, ACTIVATION));
+    return fl_infer_act(c, GATE_ACTIVATION);
 }
 
 static void infer_outputs(const fl_infer *c)
@@ -575,16 +451,16 @@ static fl_status job_of(fl_op_ctx *c, gru_job *j)
     bool is_unit = fl_op_n_out(c->node->def) == HIDDEN;
 
     *j = (gru_job){
+        .act = fl_act_of(c->node, ACTIVATION),
+        .gate_act = fl_act_of(c->node, GATE_ACTIVATION),
         .origin = fl_bool(c, ORIGIN_MODE),
-        .reverse = !is_unit && fl_bool(c, IS_REVERSE),
         .from_zero = !fl_in_t(c, H0),
         .d = (size_t)fl_in_t(c, WEIGHT)->shape.dim[0],
-        .n_seq = (size_t)(is_unit ? x->shape.dim[0] : x->lod_len[0] - 1),
-        .off = is_unit ? NULL : x->lod[0],
+        .steps.reverse = !is_unit && fl_bool(c, IS_REVERSE),
+        .steps.n_seq = (size_t)(is_unit ? x->shape.dim[0] : x->lod_len[0] - 1),
+        .steps.off = is_unit ? NULL : x->lod[0],
     };
-    FL_ASSERT(parse_act(c->node, ACTIVATION, &j->act));
-    FL_ASSERT(parse_act(c->node, GATE_ACTIVATION, &j->gate_act));
-    return sort_by_length(c, j);
+    return fl_steps_sort(c, &j->steps);
 }
 
 /* --- running -------------------------------------------------------------- */
@@ -614,11 +490,11 @@ static fl_status gru_run(fl_op_ctx *c)
     FL_TRY(out_or_scratch(c, GATE, 3 * j.d, &m.gate));
     FL_TRY(out_or_scratch(c, RESET, j.d, &m.reset));
     FL_TRY(out_or_scratch(c, BATCH_HIDDEN, j.d, &m.hidden));
-    first = fl_scratch(c, BLOCK * j.d * fl_dtype_bytes(FL_DTYPE_F64));
+    first = fl_scratch(c, FL_STEPS_BLOCK * j.d * fl_dtype_bytes(FL_DTYPE_F64));
     if (!first)
         return FL_NOMEM(c);
-    for (size_t b = (size_t)c->ith; b < n_blocks(alive_at(&j, 0));
-         b += (size_t)c->nth)
+    for (size_t b = (size_t)c->ith;
+         b < fl_steps_blocks(fl_steps_alive(&j.steps, 0)); b += (size_t)c->nth)
         FL_BY_FLOAT(c, INPUT, forward, &j, &m, b, first);
     return FL_OK;
 }
@@ -645,7 +521,8 @@ static fl_status gru_back_infer(fl_infer *c)
     if (!c->running || !wants_sums(c->out))
         return FL_OK;
     n_seq = is_unit ? x->shape.dim[0] : x->lod_len[0] - 1;
-    return fl_partials_infer(c, x->dtype, n_blocks((size_t)n_seq), part_len(d));
+    return fl_partials_infer(c, x->dtype, fl_steps_blocks((size_t)n_seq),
+                             part_len(d));
 }
 
 /* No row says anything of the first values of empty sequences. */
@@ -653,13 +530,15 @@ static void clear_empty(const fl_op_ctx *c, const gru_job *j)
 {
     size_t size = j->d * fl_dtype_bytes(fl_in_t(c, INPUT)->dtype);
 
-    for (size_t k = alive_at(j, 0); fl_din(c, H0) && k < j->n_seq; k++)
-        memset((char *)fl_din(c, H0) + (size_t)j->seq[k] * size, 0, size);
+    for (size_t k = fl_steps_alive(&j->steps, 0);
+         fl_din(c, H0) && k < j->steps.n_seq; k++)
+        memset((char *)fl_din(c, H0) + (size_t)j->steps.seq[k] * size, 0, size);
 }
 
 static void add_parts(const fl_op_ctx *c, const gru_job *j)
 {
-    size_t n = n_blocks(alive_at(j, 0)), len = part_len(j->d);
+    size_t n = fl_steps_blocks(fl_steps_alive(&j->steps, 0)),
+           len = part_len(j->d);
     fl_partial_use w = { fl_din_t(c, WEIGHT), 0 };
     fl_partial_use b = { fl_din_t(c, BIAS), 3 * j->d * j->d };
 
@@ -695,8 +574,8 @@ static fl_status gru_back(fl_op_ctx *c)
     buffer = fl_scratch(c, strip_len(&j) * fl_dtype_bytes(FL_DTYPE_F64));
     if (!buffer)
         return FL_NOMEM(c);
-    for (size_t b = (size_t)c->ith; b < n_blocks(alive_at(&j, 0));
-         b += (size_t)c->nth)
+    for (size_t b = (size_t)c->ith;
+         b < fl_steps_blocks(fl_steps_alive(&j.steps, 0)); b += (size_t)c->nth)
         FL_BY_FLOAT(c, INPUT, backward, &j, &m, &g, b, buffer);
     if (!c->ith)
         clear_empty(c, &j);

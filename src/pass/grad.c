@@ -47,6 +47,7 @@ typedef struct differ {
     fl_arena tmp;
     FL_VEC(site) sites; /* of the forward operators */
     const fl_grad_spec *spec;
+    bool every;      /* whatever an operator makes wants a gradient */
     char suffix[16]; /* of names of gradients, when they are not the first */
 } differ;
 
@@ -187,7 +188,7 @@ static bool is_source(const differ *d, const site *t)
 
     for (int s = 0; s < fl_node_n_in(t->node); s++)
         n += t->node->in[s].n;
-    return d->spec->all_leaves && !d->spec->wanted && !n;
+    return d->every || (d->spec->all_leaves && !d->spec->wanted && !n);
 }
 
 static void write_values(differ *d, site *t)
@@ -221,6 +222,28 @@ static void walk_down(differ *d)
         write_values(d, &t);
         fl_vec_push(&d->sites, t);
     }
+}
+
+static bool any_target_wants(differ *d)
+{
+    for (size_t i = 0; i < d->spec->n_targets; i++)
+        if (mark_of(d, d->spec->targets[i])->wants)
+            return true;
+    return false;
+}
+
+/* Where all leaves count and no target depends on one, the gradients of what
+   lies between the data and the targets are all that can be asked for. */
+static void walk_down_again(differ *d)
+{
+    if (!d->spec->all_leaves || d->spec->wanted || any_target_wants(d))
+        return;
+    fl_map_release(&d->first);
+    fl_map_release(&d->now);
+    d->first = d->now = (fl_map){ 0 };
+    d->sites.len = 0;
+    d->every = true;
+    walk_down(d);
 }
 
 static bool is_reached(const site *t)
@@ -623,6 +646,7 @@ static fl_status differentiate(differ *d, fl_grad_pairs *out)
 {
     FL_TRY(fl_versions_part(d->block, d->spec->copy_op));
     walk_down(d);
+    walk_down_again(d);
     FL_TRY(check_targets(d));
     FL_TRY(walk_up(d));
     choose_suffix(d);

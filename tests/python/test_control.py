@@ -38,6 +38,20 @@ class Conditions(Case):
             np.testing.assert_allclose(got, want)
             np.testing.assert_allclose(grad, slope)
 
+    def test_what_is_made_of_data_alone_has_a_gradient_too(self):
+        i = fl.data("i", [1])
+        a = i * 2.0
+        out = layers.cond(layers.less_than(i, number(5.0, "float32")),
+                          lambda: layers.cond(
+                              layers.less_than(i, number(3.0, "float32")),
+                              lambda: a - a, lambda: a + a),
+                          lambda: a * a)
+        fl.append_backward(layers.mean(out))
+        for value, want, slope in ((1, 0, 0), (4, 16, 2), (6, 144, 24)):
+            got, grad = self.run_for(out, a.grad_name,
+                                     i=np.array([value], "f4"))
+            self.assertEqual((got[0], grad[0]), (want, slope))
+
     def test_cond_gives_structures_and_refuses_different_ones(self):
         c = self.data("c", [1], "bool", smooth=False)
         a, (b,) = layers.cond(c, lambda: (number(1), [number(2)]),

@@ -269,6 +269,20 @@ LAYERS = {
     "sequence_mask": lambda: L.sequence_mask(x("i", (1,), "int64"), n(5)),
     "dynamic_gru": lambda: L.dynamic_gru(sequence(shape=(12,)), 4),
     "gru_unit": lambda: L.gru_unit(x(shape=(12,)), x("h"), 12),
+    "dynamic_lstm": lambda: L.dynamic_lstm(sequence(shape=(12,)), 12),
+    "dynamic_lstm without peepholes": lambda: L.dynamic_lstm(
+        sequence(shape=(12,)), 12, use_peepholes=False, is_reverse=True,
+        candidate_activation="relu"),
+    "dynamic_lstmp": lambda: L.dynamic_lstmp(
+        sequence(shape=(12,)), 12, 2, proj_clip=.5, cell_clip=3.,
+        proj_activation="identity"),
+    "lstm_unit": lambda: L.lstm_unit(x(), x("h", (3,)), x("c", (3,)), .5),
+    "GRUCell": lambda: L.GRUCell(3)(x(), x("h", (3,))),
+    "LSTMCell": lambda: L.LSTMCell(3, forget_bias=.5)(
+        x(), [x("h", (3,)), x("c", (3,))]),
+    "GRUCell with names": lambda: L.GRUCell(
+        3, fluid.ParamAttr("w"), fluid.ParamAttr("b"), L.relu, L.sigmoid,
+        name="mine")(x(), x("h", (3,))),
     "strided_slice": lambda: L.strided_slice(
         x(shape=(4, 5)), [1, 2], [0, n(1)], [3, 4], [1, 2]),
     "reverse": lambda: L.reverse(x(), 1),

@@ -175,3 +175,4 @@ def install():
             m._stars.append(path)
         else:
             m._rows[name] = path
+            m.__dict__.pop(name, None)  # a function named like its module

@@ -7,6 +7,7 @@ from .arrays import (array_length, array_read, array_to_lod_tensor,
                      lod_tensor_to_array, max_sequence_len,
                      reorder_lod_tensor_by_rank, shrink_memory,
                      tensor_array_to_tensor)
+from .cells import GRUCell, LSTMCell, RNNCell, rnn
 from .control import (Assert, BlockGuard, ConditionalBlock, IfElse, Print,
                       Switch, While, case, cond, is_empty, merge_lod_tensor,
                       select_input, select_output, split_lod_tensor,

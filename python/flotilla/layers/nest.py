@@ -31,6 +31,17 @@ def apply(fn, *structures):
     return type(first)(made)
 
 
+def pack(structure, leaves):
+    """The leaves, in the form of a structure."""
+    left = iter(leaves)
+    return apply(lambda _: next(left), structure)
+
+
+def is_structure(found):
+    """A list, tuple or dict?"""
+    return _parts(found) is not None
+
+
 def copy(found):
     """The same leaves in lists and dicts of their own."""
     return apply(lambda leaf: leaf, found)
@@ -48,3 +59,19 @@ def check_same(a, b, what):
                          f"second {len(parts_b)}")
     for x, y in zip(parts_a, parts_b):
         check_same(x, y, what)
+
+
+def check_alike(a, b, check_types=True):
+    """Raises unless both have leaves at the same places, in structures of the
+    same type and with the same keys."""
+    check_same(a, b, "The two structures are not the same: ")
+    if not check_types or not is_structure(a):
+        return
+    if type(a) is not type(b):
+        raise TypeError(f"The two structures have types {type(a)} and "
+                        f"{type(b)}")
+    if isinstance(a, dict) and set(a) != set(b):
+        raise ValueError(f"The two structures have the keys {sorted(a)} and "
+                         f"{sorted(b)}")
+    for x, y in zip(_parts(a), _parts(b)):
+        check_alike(x, y)

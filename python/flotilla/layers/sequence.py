@@ -1,6 +1,9 @@
 """Layers over sequences of different length."""
 from .. import ir
+from ..check import check_type, check_variable_and_dtype
 from ..helper import LayerHelper
+from .nn import fc
+from .tensor import concat
 
 
 def sequence_pool(input, pool_type, is_test=False, pad_value=0.0):
@@ -83,6 +86,133 @@ def dynamic_gru(input, size, param_attr=None, bias_attr=None, is_reverse=False,
                             "activation": candidate_activation,
                             "origin_mode": origin_mode})
     return outs[0]
+
+
+def _lstm_inputs(helper, input, dtype, sizes, use_peepholes):
+    """Input and weights; sizes: of the cell, of what is handed on."""
+    size, handed = sizes
+    weight = helper.create_parameter(helper.param_attr, [handed, 4 * size],
+                                     dtype)
+    inputs = {"Input": input, "Weight": weight}
+    if helper.layer_type == "lstmp":
+        inputs["ProjWeight"] = helper.create_parameter(
+            helper.param_attr, [size, handed], dtype)
+    inputs["Bias"] = helper.create_parameter(
+        helper.bias_attr, [1, (7 if use_peepholes else 4) * size], dtype,
+        is_bias=True)
+    return inputs
+
+
+def _with_first(layer, inputs, h_0, c_0, sizes):
+    """First states, where they are given."""
+    given = [("h_0", "H0", h_0), ("c_0", "C0", c_0)]
+    for what, _, v in given:
+        check_type(v, what, (ir.Variable, type(None)), layer)
+        if v is not None:
+            check_variable_and_dtype(v, what, ["float32", "float64"], layer)
+    batch = inputs["Input"].shape[0]
+    for (what, slot, v), size in zip(given, sizes):
+        if v is None:
+            continue
+        if tuple(v.shape) != (batch, size):
+            raise AssertionError(f"The shape of {what} should be (batch_size, "
+                                 f"{size})")
+        inputs[slot] = v
+
+
+def _check_lstm(layer, input, bias_attr):
+    if bias_attr is False:
+        raise AssertionError(f"bias_attr should not be False in {layer}.")
+    check_variable_and_dtype(input, "input", ["float32", "float64"], layer)
+
+
+def dynamic_lstm(input, size, h_0=None, c_0=None, param_attr=None,
+                 bias_attr=None, use_peepholes=True, is_reverse=False,
+                 gate_activation="sigmoid", cell_activation="tanh",
+                 candidate_activation="tanh", dtype="float32", name=None):
+    """A long short-term memory over each sequence; input has its four
+    products. Gives hidden and cell."""
+    _check_lstm("dynamic_lstm", input, bias_attr)
+    helper = LayerHelper("lstm", param_attr=param_attr, bias_attr=bias_attr,
+                         name=name)
+    size = size // 4
+    inputs = _lstm_inputs(helper, input, dtype, (size, size), use_peepholes)
+    _with_first("dynamic_lstm", inputs, h_0, c_0, (size, size))
+    slots = ("Hidden", "Cell", "BatchGate", "BatchCellPreAct")
+    outs = [helper.create_variable_for_type_inference(dtype) for _ in slots]
+    helper.append_op("lstm", inputs=inputs, outputs=dict(zip(slots, outs)),
+                     attrs={"use_peepholes": use_peepholes,
+                            "is_reverse": is_reverse,
+                            "gate_activation": gate_activation,
+                            "cell_activation": cell_activation,
+                            "candidate_activation": candidate_activation})
+    return outs[0], outs[1]
+
+
+def _bound(value, what):
+    if value is not None and value < 0:
+        raise AssertionError(f"{what} should not be negative.")
+    return float(value or 0)
+
+
+def dynamic_lstmp(input, size, proj_size, param_attr=None, bias_attr=None,
+                  use_peepholes=True, is_reverse=False,
+                  gate_activation="sigmoid", cell_activation="tanh",
+                  candidate_activation="tanh", proj_activation="tanh",
+                  dtype="float32", name=None, h_0=None, c_0=None,
+                  cell_clip=None, proj_clip=None):
+    """dynamic_lstm that hands on a projection of its state. Gives the
+    projection and the cell."""
+    _check_lstm("dynamic_lstmp", input, bias_attr)
+    helper = LayerHelper("lstmp", param_attr=param_attr, bias_attr=bias_attr,
+                         name=name)
+    size = size // 4
+    inputs = _lstm_inputs(helper, input, dtype, (size, proj_size),
+                          use_peepholes)
+    _with_first("dynamic_lstmp", inputs, h_0, c_0, (proj_size, size))
+    # Fluid makes a third variable for nothing; the names count it.
+    slots = ("Projection", "Cell", None, "BatchHidden", "BatchGate",
+             "BatchCellPreAct")
+    outs = [helper.create_variable_for_type_inference(dtype) for _ in slots]
+    helper.append_op("lstmp", inputs=inputs,
+                     outputs={s: v for s, v in zip(slots, outs) if s},
+                     attrs={"use_peepholes": use_peepholes,
+                            "cell_clip": _bound(cell_clip, "cell_clip"),
+                            "proj_clip": _bound(proj_clip, "proj_clip"),
+                            "is_reverse": is_reverse,
+                            "gate_activation": gate_activation,
+                            "cell_activation": cell_activation,
+                            "candidate_activation": candidate_activation,
+                            "proj_activation": proj_activation})
+    return outs[0], outs[1]
+
+
+def lstm_unit(x_t, hidden_t_prev, cell_t_prev, forget_bias=0.0,
+              param_attr=None, bias_attr=None, name=None):
+    """One step of a long short-term memory: (hidden, cell)."""
+    helper = LayerHelper("lstm_unit", name=name)
+    given = {"x_t": x_t, "hidden_t_prev": hidden_t_prev,
+             "cell_t_prev": cell_t_prev}
+    for what, v in given.items():
+        check_variable_and_dtype(v, what, ["float32", "float64"], "lstm_unit")
+    for what, v in given.items():
+        if len(v.shape) != 2:
+            raise ValueError(f"Rank of {what} must be 2.")
+    if len({v.shape[0] for v in given.values()}) > 1:
+        raise ValueError("The 1st dimensions of x_t, hidden_t_prev and "
+                         "cell_t_prev must be the same.")
+    if hidden_t_prev.shape[1] != cell_t_prev.shape[1]:
+        raise ValueError("The 2nd dimensions of hidden_t_prev and cell_t_prev "
+                         "must be the same.")
+    products = fc(concat([x_t, hidden_t_prev], axis=1),
+                  4 * cell_t_prev.shape[1], param_attr=param_attr,
+                  bias_attr=bias_attr)
+    cell, hidden = helper.like(x_t), helper.like(x_t)
+    helper.append_op("lstm_unit",
+                     inputs={"X": products, "C_prev": cell_t_prev},
+                     outputs={"C": cell, "H": hidden},
+                     attrs={"forget_bias": forget_bias})
+    return hidden, cell
 
 
 def sequence_concat(input, name=None):
