@@ -13,8 +13,9 @@
 typedef struct fl_poller fl_poller;
 
 struct fl_poller {
-    /* Runs what was deferred, and what that posts, until nothing is left; does
-       nothing in a callback. */
+    /* Runs what was deferred, and what that posts, until nothing is left, and
+       then what has arrived, if no other thread sees to it; does nothing in a
+       callback, or when nothing was deferred. */
     void (*flush)(fl_poller *p);
     /* Flushes, then waits until is_over(arg), and runs the loop meanwhile where
        no other thread does. Whoever changes what is_over looks at notifies

@@ -280,6 +280,43 @@ static void events_are_told_to_who_waits(void **state)
     close(e.fds[1]);
 }
 
+static void do_nothing(void *arg)
+{
+    (void)arg;
+}
+
+/* Who flushes; the loop's own thread may come first, as above. */
+static void hear_by_flushing(fl_loop *l, int *n_mine)
+{
+    ear e = { .heard = { .loop = l } };
+    flag helped = { .loop = l };
+
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, e.fds), 0);
+    fl_loop_post(l, start_listening, &e);
+    fl_loop_post(l, set, &helped);
+    wait_for(&helped);
+    assert_int_equal(write(e.fds[1], "x", 1), 1);
+    fl_loop_post_deferred(l, do_nothing, NULL);
+    fl_poller_flush(fl_loop_poller(l));
+    *n_mine += is_set(&e.heard);
+    wait_for(&e.heard);
+    assert_false(atomic_load(&e.is_bad));
+    close(e.fds[0]);
+    close(e.fds[1]);
+}
+
+static void a_flush_takes_in_what_has_arrived(void **state)
+{
+    fl_loop *l = new_loop();
+    int n_mine = 0;
+
+    (void)state;
+    for (int i = 0; i < N_CHAINS; i++)
+        hear_by_flushing(l, &n_mine);
+    assert_true(n_mine > 0);
+    fl_loop_free(l);
+}
+
 /* --- the lead ------------------------------------------------------------- */
 
 #define N_LEADS 50
@@ -405,6 +442,7 @@ int main(void)
         cmocka_unit_test(one_flush_runs_a_chain_of_three_posts),
         cmocka_unit_test(timers_fire_for_who_waits),
         cmocka_unit_test(events_are_told_to_who_waits),
+        cmocka_unit_test(a_flush_takes_in_what_has_arrived),
         cmocka_unit_test(who_leaves_passes_the_lead_on),
         cmocka_unit_test(who_waits_keeps_its_last_error),
         cmocka_unit_test(a_loop_is_freed_after_its_helpers_have_left),

@@ -422,6 +422,16 @@ static void end_help(real_loop *l)
         fl_cond_wake_all(&l->lead_passed);
 }
 
+/* Under mu. One round that waits for nothing, where nobody leads: what has
+   arrived meanwhile needs no other thread. */
+static void look(real_loop *l)
+{
+    if (l->leader != NO_LEADER || l->n_followers)
+        return;
+    l->was_helped = true;
+    lead(l, HELPER, l->n_notified - 1);
+}
+
 static void real_flush(fl_poller *p)
 {
     real_loop *l = (real_loop *)p;
@@ -437,6 +447,8 @@ static void real_flush(fl_poller *p)
         return;
     run_pending(l);
     fl_lock(&l->mu);
+    l->was_helped = true;
+    look(l);
     end_help(l);
     fl_unlock(&l->mu);
 }
