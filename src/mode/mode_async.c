@@ -7,8 +7,12 @@
  *         |                   the answer comes in the client's loop
  *     servers                 apply on arrival
  *         |
- *     thread that receives    dense parameters, into the scope, while training
- *                             goes on; rows are pulled by the programs
+ *     the client's loop       pulls dense parameters, and puts them into the
+ *                             scope, while training goes on; rows are pulled by
+ *                             the programs
+ *
+ * No thread is woken for what another one can do on its way: whoever runs the
+ * loop, most often a training thread that waits or flushes, receives.
  *
  * Threads never wait for the network: what is under way ends in the client's
  * loop. So they end at once when training is given up, then the cluster ends
@@ -47,7 +51,7 @@ typedef struct variable {
 } variable;
 
 /* Pulls all dense parameters into memory of its own, from where they are copied
-   when all are there. */
+   when all are there; in the client's loop, at its own pace. */
 typedef struct receiver {
     float *values; /* of the request while one is under way */
     size_t n_values;
@@ -55,9 +59,8 @@ typedef struct receiver {
     uint64_t n_before; /* a pull follows so many merged gradients */
     fl_mutex mu;
     fl_cond cond;
-    uint64_t n_sent;                           /* guarded by mu */
-    bool is_under_way, has_arrived, is_ending; /* guarded by mu */
-    fl_thread *thread;                         /* guarded by mu */
+    uint64_t n_sent;              /* guarded by mu */
+    bool is_under_way, is_ending; /* guarded by mu */
 } receiver;
 
 struct async_comm {
@@ -118,6 +121,8 @@ static fl_status store_all(async_comm *a)
 
 /* --- the receiver --------------------------------------------------------- */
 
+static void receive(async_comm *a);
+
 static fl_status begin_pull_all(async_comm *a, fl_client_done done, void *arg)
 {
     const fl_cluster_blocks *b = &a->receiver.blocks;
@@ -127,24 +132,48 @@ static fl_status begin_pull_all(async_comm *a, fl_client_done done, void *arg)
                                  (fl_ending){ done, arg });
 }
 
-/* In the loop. Whoever waits may free the backend from the unlock on. */
+static bool is_due(const receiver *r)
+{
+    return !r->is_under_way && !r->is_ending && r->n_sent >= r->n_before;
+}
+
+/* Whether it is the caller's to pull. Under mu. */
+static bool begin_if_due(receiver *r)
+{
+    if (!is_due(r))
+        return false;
+    r->n_sent = 0;
+    r->is_under_way = true;
+    return true;
+}
+
+static fl_status store_received(async_comm *a)
+{
+    uint64_t since = fl_timeline_now();
+    fl_status st = store_all(a);
+
+    fl_timeline_add("queue", "store parameters", NULL, since);
+    return st;
+}
+
+/* In the loop. Whoever waits may free the backend from the unlock on, unless
+   there is another pull. */
 static void on_received(void *arg, fl_status st)
 {
     async_comm *a = arg;
     receiver *r = &a->receiver;
+    bool has_next;
 
+    st = st ? fl_err_ctx(st, "pulling parameters") : store_received(a);
     if (st)
-        fl_queues_fail(a->queues, fl_err_ctx(st, "pulling parameters"));
+        fl_queues_fail(a->queues, st);
     fl_lock(&r->mu);
     r->is_under_way = false;
-    r->has_arrived = !st;
+    has_next = !st && begin_if_due(r);
     fl_cond_wake_all(&r->cond);
     fl_unlock(&r->mu);
-}
-
-static bool is_due(const receiver *r)
-{
-    return !r->is_under_way && r->n_sent >= r->n_before;
+    if (has_next)
+        receive(a);
 }
 
 static void receive(async_comm *a)
@@ -155,53 +184,22 @@ static void receive(async_comm *a)
         on_received(a, st);
 }
 
-static void store_received(async_comm *a)
+/* A merged gradient of a parameter was applied. In the loop. */
+static void note_sent(async_comm *a)
 {
-    uint64_t since = fl_timeline_now();
-    fl_status st = store_all(a);
-
-    fl_timeline_add("queue", "store parameters", NULL, since);
-    if (st)
-        fl_queues_fail(a->queues, st);
-}
-
-static void receive_loop(void *arg)
-{
-    async_comm *a = arg;
     receiver *r = &a->receiver;
+    bool is_mine;
 
-    fl_lock(&r->mu);
-    while (!r->is_ending) {
-        if (r->has_arrived) {
-            r->has_arrived = false;
-            fl_unlock(&r->mu);
-            store_received(a);
-            fl_lock(&r->mu);
-        } else if (is_due(r)) {
-            r->n_sent = 0;
-            r->is_under_way = true;
-            fl_unlock(&r->mu);
-            receive(a);
-            fl_lock(&r->mu);
-        } else {
-            fl_cond_wait(&r->cond, &r->mu);
-        }
-    }
-    fl_unlock(&r->mu);
-}
-
-/* A merged gradient of a parameter was applied. */
-static void note_sent(receiver *r)
-{
     fl_lock(&r->mu);
     r->n_sent++;
-    if (is_due(r))
-        fl_cond_wake_all(&r->cond);
+    is_mine = begin_if_due(r);
     fl_unlock(&r->mu);
+    if (is_mine)
+        receive(a);
 }
 
 /* Memory for all parameters, made by the first that needs it. Under mu, or when
-   the thread has ended. */
+   nothing is received any more. */
 static fl_status prepare_receiver(async_comm *a)
 {
     receiver *r = &a->receiver;
@@ -227,31 +225,21 @@ static fl_status prepare_receiver(async_comm *a)
 static fl_status start_receiver(async_comm *a)
 {
     receiver *r = &a->receiver;
-    fl_status st = FL_OK;
+    fl_status st;
 
     if (!a->has_receiver)
         return FL_OK;
     fl_lock(&r->mu);
-    if (!r->thread && !r->is_ending) {
-        st = prepare_receiver(a);
-        if (!st)
-            st = fl_thread_start(&r->thread, "recv", receive_loop, a);
-    }
+    st = prepare_receiver(a);
     fl_unlock(&r->mu);
     return st;
 }
 
 static void end_receiver(receiver *r)
 {
-    fl_thread *thread;
-
     fl_lock(&r->mu);
     r->is_ending = true;
-    thread = r->thread;
-    r->thread = NULL;
-    fl_cond_wake_all(&r->cond);
     fl_unlock(&r->mu);
-    fl_thread_join(thread);
 }
 
 /* The client ends what is under way. */
@@ -341,7 +329,7 @@ static void on_sent(void *arg, fl_status st)
         pull_param(v);
         return;
     }
-    note_sent(&a->receiver);
+    note_sent(a);
     finish(v, FL_OK);
 }
 
@@ -408,6 +396,14 @@ static void work(void *arg, size_t queue, fl_queue_entry *list, size_t n)
     fl_timeline_add("queue", "merge and send", name_of(v), since);
     if (st)
         finish(v, st);
+}
+
+/* What the threads of the queues have begun leaves. */
+static void pause(void *arg)
+{
+    async_comm *a = arg;
+
+    fl_comm_flush(&a->port.comm);
 }
 
 static void drop(void *arg, size_t queue, fl_queue_entry *list)
@@ -609,6 +605,7 @@ static fl_queues *make_queues(async_comm *a, const fl_conf *conf)
         .wait_ns = &a->counts->wait,
         .arg = a,
         .work = work,
+        .pause = pause,
         .drop = drop,
     };
 

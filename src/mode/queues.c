@@ -215,17 +215,31 @@ static void work_on(fl_queues *q, queue *v)
     fl_lock(&q->mu);
 }
 
+static void pause(fl_queues *q)
+{
+    fl_unlock(&q->mu);
+    if (q->o.pause)
+        q->o.pause(q->o.arg);
+    fl_lock(&q->mu);
+}
+
 static void work_loop(void *arg)
 {
     fl_queues *q = arg;
+    bool has_worked = false;
 
     fl_lock(&q->mu);
-    while (!is_over(q)) {
+    while (has_worked || !is_over(q)) {
         end_lingering(q);
-        if (q->ready.first)
+        if (q->ready.first) {
             work_on(q, q->ready.first);
-        else
+            has_worked = true;
+        } else if (has_worked) {
+            has_worked = false;
+            pause(q);
+        } else {
             rest(q);
+        }
     }
     fl_unlock(&q->mu);
 }

@@ -34,6 +34,9 @@ typedef struct fl_queues_config {
     /* A list of n entries, now the callee's. fl_queues_done follows exactly
        once, from any thread, also before this returns. */
     void (*work)(void *arg, size_t queue, fl_queue_entry *list, size_t n);
+    /* A thread of the queues has worked, and finds nothing more for now. NULL is
+       fine. */
+    void (*pause)(void *arg);
     /* A list that will not be worked on. Must not call back. */
     void (*drop)(void *arg, size_t queue, fl_queue_entry *list);
 } fl_queues_config;

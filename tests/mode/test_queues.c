@@ -34,6 +34,7 @@ typedef struct shop {
     atomic_bool is_slow[N_QUEUES]; /* not done before the test says so */
     bool is_broken[N_QUEUES];      /* every work fails */
     size_t n_dropped;              /* guarded by mu */
+    size_t n_at_pause;             /* worked on by then; guarded by mu */
 } shop;
 
 static void record(shop *s, size_t queue, fl_queue_entry *list, size_t n)
@@ -64,6 +65,16 @@ static void work(void *arg, size_t queue, fl_queue_entry *list, size_t n)
         fl_queues_done(s->q, queue, FL_OK);
 }
 
+static void pause_work(void *arg)
+{
+    shop *s = arg;
+
+    fl_lock(&s->mu);
+    s->n_at_pause = s->log.len;
+    fl_cond_wake_all(&s->cond);
+    fl_unlock(&s->mu);
+}
+
 static void drop(void *arg, size_t queue, fl_queue_entry *list)
 {
     shop *s = arg;
@@ -84,6 +95,7 @@ static void shop_open(shop *s, fl_queues_config o)
     o.wait_ns = &s->wait_ns;
     o.arg = s;
     o.work = work;
+    o.pause = pause_work;
     o.drop = drop;
     s->q = fl_queues_new(&o);
 }
@@ -416,6 +428,32 @@ static void what_is_merged_is_worked_on_by_the_threads(void **state)
     sleeper_release(&sl);
 }
 
+/* What was begun may wait for that to leave. */
+static void a_thread_that_has_worked_pauses_before_it_rests(void **state)
+{
+    uint64_t deadline = fl_now_ns() + KIT_HANGS_NS;
+    item it[2] = { 0 };
+    sleeper sl;
+    shop s;
+
+    (void)state;
+    sleeper_init(&sl);
+    shop_open(&s, (fl_queues_config){ .capacity = 2,
+                                      .max_take = 2,
+                                      .linger_ns = FOR_EVER,
+                                      .n_threads = 1 });
+    for (int i = 0; i < 2; i++)
+        assert_ok(put(&s, 0, &it[i], &sl));
+    fl_lock(&s.mu);
+    while (!s.n_at_pause && fl_cond_wait_until(&s.cond, &s.mu, deadline))
+        ;
+    assert_int_equal(s.n_at_pause, 1);
+    fl_unlock(&s.mu);
+    assert_ok(fl_queues_close(s.q));
+    shop_free(&s);
+    sleeper_release(&sl);
+}
+
 static void what_lingers_is_worked_on_by_the_threads(void **state)
 {
     static const uint64_t linger_ns[] = { 1000000, FOR_EVER };
@@ -638,6 +676,7 @@ int main(void)
         cmocka_unit_test(what_goes_alone_next_is_worked_on_by_who_says_done),
         cmocka_unit_test(what_is_never_merged_is_worked_on_by_who_says_done),
         cmocka_unit_test(what_is_merged_is_worked_on_by_the_threads),
+        cmocka_unit_test(a_thread_that_has_worked_pauses_before_it_rests),
         cmocka_unit_test(what_lingers_is_worked_on_by_the_threads),
         cmocka_unit_test(order_is_kept_and_nothing_is_lost_among_many_threads),
         cmocka_unit_test(closing_waits_for_everything_without_lingering),

@@ -31,9 +31,9 @@ typedef struct fl_client_options {
     bool is_tool;      /* takes no part in the job: does not join, asks only
                           what tools may; n_trainers and rank are not used */
     int window;        /* requests under way per server; 0: 16 */
-    bool may_coalesce; /* small pulls and pushes wait for others, until the
-                          poller is flushed; in a simulation they must have left
-                          before it is freed */
+    bool may_coalesce; /* requests wait for others, until the poller is flushed,
+                          and small ones of a kind become one; in a simulation
+                          these must have left before it is freed */
     /* A server is lost for good, or the job has ended: in the loop, with the
        reason as this thread's last error, maybe once per server. Requests to it
        fail as well. NULL: nobody wants to know. */

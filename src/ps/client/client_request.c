@@ -237,7 +237,7 @@ static void send_part(fl_request_part *p, uint64_t trace)
     fl_rpc_call call = {
         .type = r->type,
         .once = fl_msg_find(r->type)->once,
-        .may_coalesce = r->is_coalesced,
+        .may_coalesce = r->client->o.may_coalesce,
         .trace = trace,
         .step = atomic_load(&r->client->step),
         .pieces = p->pieces.data,
