@@ -3,7 +3,9 @@
  *     PUSH, PUSH_DENSE   the mean of the threads, applied when it arrives
  *     PULL_DENSE         dense parameters, with what others did meanwhile
  *
- * Each once per meeting, and rows are pulled by the batches themselves.
+ * Each once per meeting, and rows are pulled by the batches themselves. All
+ * three leave together: a server takes the requests of a trainer in their order,
+ * so that what is pulled has what was pushed, and nobody waits in between.
  */
 #include "base/alloc.h"
 #include "mode/lockstep.h"
@@ -16,24 +18,11 @@ typedef struct half_mode {
     fl_latch latch;
 } half_mode;
 
-static void on_pulled(void *arg, fl_status st)
+static void on_over(void *arg, fl_status st)
 {
     half_mode *m = arg;
 
     fl_lockstep_end(m->core, st);
-}
-
-static void on_pushed(void *arg, fl_status st)
-{
-    half_mode *m = arg;
-    const fl_cluster_blocks *p = fl_lockstep_params(m->core);
-
-    if (!st)
-        st = fl_client_pull_blocks(fl_cluster_client(m->cluster),
-                                   p->blocks.data, p->data.data, p->blocks.len,
-                                   (fl_ending){ on_pulled, m });
-    if (st)
-        fl_lockstep_end(m->core, st);
 }
 
 static void push_rows(half_mode *m, const fl_merged *g)
@@ -64,6 +53,19 @@ static void push_blocks(half_mode *m, const fl_merged *g)
         fl_latch_done(&m->latch, st);
 }
 
+static void pull_blocks(half_mode *m)
+{
+    const fl_cluster_blocks *p = fl_lockstep_params(m->core);
+    fl_status st;
+
+    fl_latch_add(&m->latch);
+    st = fl_client_pull_blocks(fl_cluster_client(m->cluster), p->blocks.data,
+                               p->data.data, p->blocks.len,
+                               (fl_ending){ fl_latch_done, &m->latch });
+    if (st)
+        fl_latch_done(&m->latch, st);
+}
+
 static void half_exchange(void *mode, const fl_merged *g)
 {
     half_mode *m = mode;
@@ -73,9 +75,10 @@ static void half_exchange(void *mode, const fl_merged *g)
         fl_lockstep_end(m->core, st);
         return;
     }
-    fl_latch_open(&m->latch, on_pushed, m);
+    fl_latch_open(&m->latch, on_over, m);
     push_rows(m, g);
     push_blocks(m, g);
+    pull_blocks(m);
     fl_latch_done(&m->latch, FL_OK);
 }
 

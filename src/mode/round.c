@@ -107,21 +107,43 @@ static void on_barrier(void *arg, fl_status st)
         apply(r);
 }
 
+static fl_status come(fl_round *r, fl_ending ending)
+{
+    return fl_client_barrier(fl_cluster_client(r->cluster),
+                             &(fl_barrier_request){ .name = "round",
+                                                    .generation = r->number,
+                                                    .share = r->said,
+                                                    .kind = FL_BARRIER_ROUND },
+                             &r->came, ending);
+}
+
 /* All servers have this trainer's gradients. */
 static void on_kept(void *arg, fl_status st)
 {
     fl_round *r = arg;
 
     if (!st)
-        st =
-            fl_client_barrier(fl_cluster_client(r->cluster),
-                              &(fl_barrier_request){ .name = "round",
-                                                     .generation = r->number,
-                                                     .share = r->said,
-                                                     .kind = FL_BARRIER_ROUND },
-                              &r->came, (fl_ending){ on_barrier, r });
+        st = come(r, (fl_ending){ on_barrier, r });
     if (st)
         end_round(r, st);
+}
+
+/* Server 0 takes the requests of a trainer in their order: where it is the only
+   one, who comes to its barrier has brought the gradients, and nobody waits for
+   a word in between. */
+static bool is_alone(const fl_round *r)
+{
+    return fl_cluster_dist(r->cluster)->config.n_servers == 1;
+}
+
+static void come_at_once(fl_round *r)
+{
+    fl_status st;
+
+    fl_latch_add(&r->latch);
+    st = come(r, (fl_ending){ fl_latch_done, &r->latch });
+    if (st)
+        fl_latch_done(&r->latch, st);
 }
 
 /* --- the way of the mode ------------------------------------------------ */
@@ -166,9 +188,11 @@ void fl_round_begin(fl_round *r, fl_lockstep *core, const fl_merged *g)
         end_round(r, st);
         return;
     }
-    fl_latch_open(&r->latch, on_kept, r);
+    fl_latch_open(&r->latch, is_alone(r) ? on_barrier : on_kept, r);
     send_rows(r, g);
     send_blocks(r, g);
+    if (is_alone(r))
+        come_at_once(r);
     fl_latch_done(&r->latch, FL_OK);
 }
 
