@@ -136,6 +136,21 @@ static PyObject *program_svg(PyObject *self, PyObject *args)
     return core_text(fl_program_to_svg(p));
 }
 
+static PyObject *program_dot(PyObject *self, PyObject *args)
+{
+    fl_drawn drawn = { 0 };
+    fl_program *p;
+    char *text;
+    fl_status st;
+
+    (void)self;
+    if (!PyArg_ParseTuple(args, "O&", core_program, &p))
+        return NULL;
+    drawn.program = p;
+    st = fl_programs_draw(&text, FL_DRAWING_DOT, &drawn, 1);
+    return st ? core_fail(st) : core_text(text);
+}
+
 /* How a copy is made: all of it, or what a test needs. */
 static PyObject *copy_with(PyObject *args,
                            fl_status (*fn)(fl_program **, const fl_program *))
@@ -361,6 +376,7 @@ PyMethodDef core_ir_methods[] = {
     METHOD(program_from_text, "A program from its text form."),
     METHOD(program_text, "The text form."),
     METHOD(program_svg, "A drawing."),
+    METHOD(program_dot, "The drawing as text for dot."),
     METHOD(program_copy, "A copy."),
     METHOD(program_for_test, "A copy without what trains."),
     METHOD(program_pruned, "A copy of what the targets need."),

@@ -274,14 +274,14 @@ static void end_call(run_call *r)
 /* Offsets stay the runner's: a ragged value is copied. */
 static PyObject *fetched_one(run_call *r, size_t i, bool as_arrays)
 {
-    fl_mem *memory = r->value[i].n_lod && !as_arrays ? NULL : r->keep[i];
+    const fl_tensor *t = &r->value[i];
+    bool is_copied = t->kind == FL_KIND_ARRAY || (t->n_lod && !as_arrays);
+    fl_mem *memory = is_copied ? NULL : r->keep[i];
 
     if (!memory)
-        return as_arrays ? core_array_copy(&r->value[i])
-                         : core_tensor_copy(&r->value[i]);
+        return as_arrays ? core_array_copy(t) : core_tensor_copy(t);
     r->keep[i] = NULL;
-    return as_arrays ? core_array_keep(&r->value[i], memory)
-                     : core_tensor_keep(&r->value[i], memory);
+    return as_arrays ? core_array_keep(t, memory) : core_tensor_keep(t, memory);
 }
 
 static PyObject *fetched(run_call *r, bool as_arrays)

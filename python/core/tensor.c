@@ -131,11 +131,30 @@ static PyObject *shape_of(const fl_tensor *t)
     return shape;
 }
 
+/* A list of what `copy` makes of the values of an array. */
+static PyObject *copy_items(const fl_tensor *t,
+                            PyObject *(*copy)(const fl_tensor *))
+{
+    const fl_tensor *items = t->data;
+    PyObject *list = PyList_New((Py_ssize_t)t->shape.dim[0]);
+
+    for (int64_t i = 0; list && i < t->shape.dim[0]; i++) {
+        PyObject *item = copy(&items[i]);
+
+        if (!item || PyList_SetItem(list, (Py_ssize_t)i, item))
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
 PyObject *core_array_copy(const fl_tensor *t)
 {
-    PyObject *shape = shape_of(t), *array;
+    PyObject *shape, *array;
     Py_buffer b;
 
+    if (t->kind == FL_KIND_ARRAY)
+        return copy_items(t, core_array_copy);
+    shape = shape_of(t);
     if (!shape)
         return NULL;
     array = PyObject_CallFunction(numpy_empty, "Ns", shape,
@@ -277,20 +296,12 @@ static PyObject *get_height(PyObject *o, void *unused)
 /* The values of an array, each a Tensor; None of another kind. */
 static PyObject *get_items(PyObject *o, void *unused)
 {
-    const fl_tensor *t = &((tensor *)o)->value, *items = t->data;
-    PyObject *list;
+    const fl_tensor *t = &((tensor *)o)->value;
 
     (void)unused;
     if (t->kind != FL_KIND_ARRAY)
         Py_RETURN_NONE;
-    list = PyList_New((Py_ssize_t)t->shape.dim[0]);
-    for (int64_t i = 0; list && i < t->shape.dim[0]; i++) {
-        PyObject *item = core_tensor_copy(&items[i]);
-
-        if (!item || PyList_SetItem(list, (Py_ssize_t)i, item))
-            Py_CLEAR(list);
-    }
-    return list;
+    return copy_items(t, core_tensor_copy);
 }
 
 static PyGetSetDef tensor_fields[] = {

@@ -1,4 +1,6 @@
 """Programs that run as replicas, each on a part of the batch."""
+import copy
+
 import numpy as np
 
 from . import _core, feeding, fetched, ir, tensor
@@ -72,6 +74,13 @@ class CompiledProgram:
         self._share = None
         self._compiled_for = None  # (scope, place)
         self._handles = {}  # by program handle and number of replicas
+        self._redeclared = {}  # copies for other feeds or updates
+
+    def _with(self, program):
+        """The same for another program."""
+        new = copy.copy(self)
+        new._program, new._handles, new._redeclared = program, {}, {}
+        return new
 
     def with_data_parallel(self, loss_name=None, build_strategy=None,
                            exec_strategy=None, share_vars_from=None,
@@ -177,6 +186,8 @@ def _merged(values, is_numpy):
     """What the replicas gave, as one value."""
     if len(values) == 1:
         return values[0]
+    if isinstance(values[0], (list, tensor.LoDTensorArray)):
+        return [_merged(vs, is_numpy) for vs in zip(*values)]
     return np.concatenate(values) if is_numpy else _one_behind_another(values)
 
 

@@ -1,8 +1,8 @@
 """What programs ask PaddlePaddle's core and framework for besides programs:
-names, sizes of types, defaults of operators, flags, versions."""
+names, sizes of types, defaults of operators, versions."""
 import numpy as np
 
-from . import _core, fluid, ir, tensor, types
+from . import fluid, ir, tensor, types
 from .types import VarType
 
 VERSION = "1.8.5"  # whose names these are
@@ -79,36 +79,22 @@ class _Capsule:
         return 1, 0  # the CPU
 
 
-# --- flags and versions ------------------------------------------------------
+# --- feeds and fetches as variables of a scope -------------------------------
 
-# Fluid's flags that are settings here.
-_FLAGS = {"FLAGS_check_nan_inf": "check_nan_inf",
-          "FLAGS_paddle_num_threads": "num_threads"}
-
-
-def _setting(flag, what):
-    if flag not in _FLAGS:
-        raise ValueError(f"Flag {flag} cannot {what} its value through this "
-                         f"function: {', '.join(_FLAGS)} are settings here")
-    return _FLAGS[flag]
+def set_feed_variable(scope, value, var_name, index):
+    """Value `index` of the array that feeds are in."""
+    array = scope.var(var_name).get_lod_tensor_array()
+    for _ in range(len(array), index + 1):
+        array.append(value)
+    array[index] = value
 
 
-def set_flags(flags):
-    if not isinstance(flags, dict):
-        raise TypeError("flags in set_flags should be a dict")
-    for name, value in flags.items():
-        text = str(value).lower() if isinstance(value, bool) else str(value)
-        _core.ctx_set(ir.ctx, _setting(name, "set"), text)
+def get_fetch_variable(scope, var_name, index):
+    """Value `index` of the array that fetches are in."""
+    return scope.find_var(var_name).get_lod_tensor_array()[index]
 
 
-def get_flags(flags):
-    names = [flags] if isinstance(flags, str) else flags
-    if not isinstance(names, (list, tuple)):
-        raise TypeError("Flags in get_flags should be a list, tuple or string.")
-    found = {n: _core.ctx_get(ir.ctx, _setting(n, "get")) for n in names}
-    return {n: v == "true" if v in ("true", "false") else int(v)
-            for n, v in found.items()}
-
+# --- versions and places -----------------------------------------------------
 
 def require_version(min_version, max_version=None):
     """Says so when this is not a version between the two."""

@@ -6,12 +6,36 @@ from .data import read
 
 
 def _flat(fetches):
-    """Variables of a list and of lists in it; tuples are updates."""
+    """Variables and operators of a list and of lists in it; a tuple is what
+    minimize() gives, of which the operators count."""
     for v in fetches:
         if isinstance(v, list):
             yield from _flat(v)
-        elif not isinstance(v, tuple):
+        elif isinstance(v, tuple):
+            yield from _updates(v)
+        else:
             yield v
+
+
+def _updates(given):
+    """The operators of what minimize() gave."""
+    ops = given[0] if given and isinstance(given[0], (list, tuple)) else [None]
+    if not all(isinstance(op, ir.Operator) for op in ops):
+        raise TypeError("a tuple among the fetches is what minimize() gives, "
+                        f"not {given!r}")
+    return ops
+
+
+def _chosen(fetch_list):
+    """(names of variables, operators of updates) of a list of fetches."""
+    if not fetch_list:
+        return (), ()
+    if not isinstance(fetch_list, (list, tuple)):
+        fetch_list = [fetch_list]
+    flat = list(_flat(fetch_list))
+    ops = tuple([v for v in flat if isinstance(v, ir.Operator)])
+    return tuple([v if isinstance(v, str) else v.name for v in flat
+                  if not isinstance(v, ir.Operator)]), ops
 
 
 class Executor:
@@ -32,16 +56,18 @@ class Executor:
             return_numpy=True, use_program_cache=False, return_merged=True,
             use_prune=False):
         """What `fetch_list` names, after one run of the program. Plans are
-        kept with or without use_program_cache; operators that nothing needs
-        do not run with or without use_prune."""
+        kept with or without use_program_cache. With use_prune, or with
+        updates among the fetches, only what they need is run, from what is
+        fed."""
         if self._handle is None:
             raise RuntimeError("Attempted to use a closed Executor")
         while self._gone:
             _core.executor_forget(self._handle, self._gone.pop())
         program = program or ir.default_main_program()
         scope = scope or tensor.global_scope()
-        names = self._names(fetch_list)
-        program = self._with_updates(program, fetch_list)
+        names, ops = _chosen(fetch_list)
+        if use_prune or ops:
+            program, feed = self._pruned(program, feed, names, ops)
         try:
             if isinstance(program, ir.Program):
                 return self._run_program(program, feed, names, scope,
@@ -106,30 +132,29 @@ class Executor:
         except _core.Error as e:
             raise (first if is_same else e) from None
 
-    def _names(self, fetch_list):
-        if not fetch_list:
-            return ()
-        if not isinstance(fetch_list, (list, tuple)):
-            fetch_list = [fetch_list]
-        return tuple([v if isinstance(v, str) else v.name
-                      for v in _flat(fetch_list)])
+    def _pruned(self, program, feed, names, ops):
+        """The program for these fetches and updates, which is kept until it
+        changes, and the feeds that it needs."""
+        first = feed[0] if isinstance(feed, (list, tuple)) and feed else feed
+        feeds = tuple(feeding.named(first)) if first else ()
+        whole = getattr(program, "_program", program)
+        key = (whole.version, feeds, names,
+               tuple([_core.op_tag(op._handle) for op in ops]))
+        if key not in program._redeclared:
+            program._redeclared[key] = program._with(
+                self._prune_program(whole, feeds, names, ops))
+        program = program._redeclared[key]
+        known = getattr(program, "_program", program).global_block().vars
+        if isinstance(feed, dict):
+            feed = {k: v for k, v in feeding.named(feed).items() if k in known}
+        return program, feed
 
-    @staticmethod
-    def _with_updates(program, fetch_list):
-        """The program with the updates alone that minimize() gave, if what it
-        gave is among the fetches: (operators, ...) tuples."""
-        chosen = [v for v in fetch_list if isinstance(v, tuple)] if isinstance(
-            fetch_list, (list, tuple)) else []
-        if not chosen:
-            return program
-        ops = [op for pair in chosen for op in pair[0]]
-        if not all(isinstance(op, ir.Operator) for op in ops):
-            raise TypeError("a tuple among the fetches is what minimize() "
-                            f"gives, not {chosen[0]!r}")
-        if not isinstance(program, ir.Program):
-            raise NotImplementedError("updates of a CompiledProgram cannot be "
-                                      "chosen among: fetch variables alone")
-        return program._with_updates(ops)
+    def _prune_program(self, program, feeds, names, ops):
+        new = program._with_updates(ops) if ops else program.clone()
+        updated = [n for op in new.global_block().ops
+                   if op._is_optimize_op()
+                   for n in op.output_arg_names]
+        return new._prune_with_input(feeds, list(names) + updated)
 
     # --- passes over a dataset ---
 
@@ -155,10 +180,10 @@ class Executor:
             raise RuntimeError("dataset is need and should be initialized")
         program = program or ir.default_main_program()
         program = getattr(program, "_program", program)
-        names, called, period = self._names(fetch_list), None, 0.0
+        names, called, period = _chosen(fetch_list)[0], None, 0.0
         if handler is not None:
             keys = list(handler.var_dict)
-            names = self._names(list(handler.var_dict.values()))
+            names = _chosen(list(handler.var_dict.values()))[0]
             period = float(handler.period_secs)
             print_period = -1  # the handler sees them
 

@@ -28,9 +28,15 @@ def _is_refused():
     return False
 
 
+def _one_number(value):
+    if isinstance(value, list):
+        return [_one_number(v) for v in value]
+    return value.view(array) if value.size == 1 and value.ndim else value
+
+
 if _is_refused():
     def values(found):
-        return [v.view(array) if v.size == 1 and v.ndim else v for v in found]
+        return [_one_number(v) for v in found]
 else:
     def values(found):
         return found

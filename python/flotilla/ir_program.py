@@ -182,18 +182,18 @@ class Program:
         return was
 
     def _with_updates(self, ops):
-        """A copy with these updates and no others, kept until the program
-        changes."""
-        tags = frozenset(_core.op_tag(op._handle) for op in ops)
-        key = (self.version, tags)
-        if key not in self._redeclared:
-            new = self.clone()
-            for handle in _core.block_ops(new.global_block()._handle):
-                if (_core.op_role(handle) == ROLES["optimize"] and
-                        _core.op_tag(handle) not in tags):
-                    _core.op_remove(handle)
-            self._redeclared[key] = new
-        return self._redeclared[key]
+        """A copy with these updates and no others."""
+        tags = {_core.op_tag(op._handle) for op in ops}
+        new = self.clone()
+        for handle in _core.block_ops(new.global_block()._handle):
+            if (_core.op_role(handle) == ROLES["optimize"] and
+                    _core.op_tag(handle) not in tags):
+                _core.op_remove(handle)
+        return new
+
+    def _with(self, program):
+        """What runs in its place: a CompiledProgram compiles the other."""
+        return program
 
     def _prune(self, targets):
         found = [name_of(t) for t in as_list(targets)]

@@ -3,6 +3,61 @@ from . import layers
 from .check import check_variable_and_dtype
 
 
+def simple_img_conv_pool(input, num_filters, filter_size, pool_size,
+                         pool_stride, pool_padding=0, pool_type="max",
+                         global_pooling=False, conv_stride=1, conv_padding=0,
+                         conv_dilation=1, conv_groups=1, param_attr=None,
+                         bias_attr=None, act=None, use_cudnn=True):
+    """A convolution over images, and what windows of it have."""
+    conv = layers.conv2d(input=input, num_filters=num_filters,
+                         filter_size=filter_size, stride=conv_stride,
+                         padding=conv_padding, dilation=conv_dilation,
+                         groups=conv_groups, param_attr=param_attr,
+                         bias_attr=bias_attr, act=act, use_cudnn=use_cudnn)
+    return layers.pool2d(input=conv, pool_size=pool_size, pool_type=pool_type,
+                         pool_stride=pool_stride, pool_padding=pool_padding,
+                         global_pooling=global_pooling, use_cudnn=use_cudnn)
+
+
+def _each(value, n, name):
+    """One value for all of n convolutions, or one for each."""
+    if not isinstance(value, (list, tuple)):
+        return [value] * n
+    if len(value) != n:
+        raise AssertionError(f"{name} has {len(value)} values for {n} "
+                             "convolutions")
+    return value
+
+
+def img_conv_group(input, conv_num_filter, pool_size, conv_padding=1,
+                   conv_filter_size=3, conv_act=None, param_attr=None,
+                   conv_with_batchnorm=False, conv_batchnorm_drop_rate=0.0,
+                   pool_stride=1, pool_type="max", use_cudnn=True):
+    """Convolutions over images, one behind the other, each normed if that is
+    wanted, and what windows of the last have."""
+    if not isinstance(conv_num_filter, (list, tuple)):
+        raise AssertionError("conv_num_filter is a list of numbers of filters, "
+                             f"not {conv_num_filter!r}")
+    n, out = len(conv_num_filter), input
+    each = zip(conv_num_filter,
+               _each(conv_filter_size, n, "conv_filter_size"),
+               _each(conv_padding, n, "conv_padding"),
+               _each(param_attr, n, "param_attr"),
+               _each(conv_with_batchnorm, n, "conv_with_batchnorm"),
+               _each(conv_batchnorm_drop_rate, n, "conv_batchnorm_drop_rate"))
+    for filters, size, padding, attr, is_normed, drop_rate in each:
+        out = layers.conv2d(input=out, num_filters=filters, filter_size=size,
+                            padding=padding, param_attr=attr,
+                            act=None if is_normed else conv_act,
+                            use_cudnn=use_cudnn)
+        if is_normed:
+            out = layers.batch_norm(input=out, act=conv_act)
+            if abs(drop_rate) > 1e-5:
+                out = layers.dropout(x=out, dropout_prob=drop_rate)
+    return layers.pool2d(input=out, pool_size=pool_size, pool_type=pool_type,
+                         pool_stride=pool_stride, use_cudnn=use_cudnn)
+
+
 def sequence_conv_pool(input, num_filters, filter_size, param_attr=None,
                        act="sigmoid", pool_type="max", bias_attr=None):
     """A convolution over sequences, and a number for each filter."""

@@ -491,6 +491,8 @@ class _ScopeVar:
     def get_lod_tensor_array(self):
         return self._face(_ScopeArray)
 
+    get_fetch_list = get_lod_tensor_array
+
     def get_lod_rank_table(self):
         return _RankTable(np.asarray(self._value()))
 

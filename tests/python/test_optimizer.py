@@ -194,6 +194,31 @@ class Around(unittest.TestCase):
                 self.assertAlmostEqual(w(), 2.0, 5)
             self.assertAlmostEqual(w(), 1.0, 5)
 
+    def test_lookahead_moves_as_in_1_8_5(self):
+        """Weights, fast and slow, that PaddlePaddle 1.8.5 gives."""
+        main, startup = fl.Program(), fl.Program()
+        with fl.program_guard(main, startup), fl.unique_name.guard():
+            x, y = fl.data("x", [None, 3]), fl.data("y", [None, 1])
+            out = fl.layers.fc(x, 1, param_attr=fl.ParamAttr(
+                name="w", initializer=fl.initializer.Constant(0.3)))
+            loss = fl.layers.mean(fl.layers.square_error_cost(out, y))
+            fl.optimizer.LookaheadOptimizer(fl.optimizer.Adagrad(0.2),
+                                            alpha=0.4, k=3).minimize(loss)
+        exe, scope = fl.Executor(), fl.Scope()
+        exe.run(startup, scope=scope)
+        rng, found = np.random.RandomState(5), []
+        for _ in range(7):
+            a = rng.rand(4, 3).astype("float32")
+            found.append(exe.run(main, {"x": a, "y": a.sum(1, keepdims=True)},
+                                 ["w", "w@SLOW"], scope=scope))
+        for step, fast, slow in ((2, [0.562428, 0.560648, 0.595632], [0.3] * 3),
+                                 (3, [0.430002, 0.426603, 0.431802], None),
+                                 (6, [0.520141, 0.524774, 0.527915], None),
+                                 (7, [0.568492, 0.610857, 0.623510],
+                                  [0.520141, 0.524774, 0.527915])):
+            for got, want in zip(found[step - 1], (fast, slow or fast)):
+                np.testing.assert_allclose(got.ravel(), want, atol=2e-6)
+
     def test_what_is_for_gpus_alone_says_so(self):
         for make in (lambda: fl.optimizer.PipelineOptimizer(None),
                      lambda: fl.optimizer.DGCMomentumOptimizer(0.1, 0.9, 0)):

@@ -319,6 +319,11 @@ LAYERS = {
         x(shape=(1,)), y(dtype="float32")),
     "continuous_value_model": lambda: L.continuous_value_model(
         x(), x("c", (2,)), False),
+    "convolutions": lambda: fluid.nets.img_conv_group(
+        fluid.nets.simple_img_conv_pool(x(shape=(3, 8, 8)), 4, 3, 2, 2,
+                                        act="relu"), [4, 5], 2,
+        conv_act="relu", conv_with_batchnorm=[True, False],
+        conv_batchnorm_drop_rate=[.3, 0.], pool_stride=2),
     "attention": lambda: fluid.nets.scaled_dot_product_attention(
         x("q", (5, 8)), x("k", (6, 8)), x("v", (6, 10)), num_heads=2,
         dropout_rate=.1),

@@ -6,6 +6,7 @@ import numpy as np
 
 import flotilla as fl
 from flotilla import fetched
+from kit import NetCase
 
 
 def net(build):
@@ -143,7 +144,78 @@ class Feeds(unittest.TestCase):
             self.run_with(np.ones((1, 2), "float32"))
 
 
+class Pruned(NetCase):
+    """Two losses over one weight, each with updates of its own."""
+
+    def setUp(self):
+        super().setUp()
+        x = fl.data("x", [None, 2])
+        self.hidden = fl.layers.fc(x, 2, bias_attr=False)
+        self.losses = [fl.layers.mean(self.hidden),
+                       fl.layers.mean(fl.layers.square(fl.layers.fc(
+                           fl.data("z", [None, 2]), 2, bias_attr=False)))]
+        for loss in self.losses:
+            loss.persistable = True
+        self.updates = [fl.optimizer.SGD(0.5).minimize(loss)
+                        for loss in self.losses]
+        self.exe, self.scope = fl.Executor(), fl.Scope()
+        self.exe.run(self.startup, scope=self.scope)
+
+    def weights(self):
+        return [np.array(self.scope.find_var(f"fc_{i}.w_0").get_tensor())
+                for i in range(2)]
+
+    def run_one(self, program, *fetches, **feed):
+        """Which weights a run of these fetches has changed."""
+        before = self.weights()
+        self.exe.run(program, feed, list(fetches), scope=self.scope)
+        return [not np.array_equal(a, b)
+                for a, b in zip(before, self.weights())]
+
+    def test_updates_that_are_fetched_are_run_alone(self):
+        x = np.ones((4, 2), "float32")
+        parallel = fl.CompiledProgram(self.main).with_data_parallel(
+            self.losses[0].name, places=[fl.CPUPlace()] * 2)
+        for program in (self.main, parallel):
+            for updates in (self.updates[0], self.updates[0][0]):
+                self.assertEqual(self.run_one(program, self.losses[0], updates,
+                                              x=x), [True, False])
+        self.assertEqual(self.run_one(self.main, self.losses[1],
+                                      self.updates[1], z=x), [False, True])
+        self.assertIsNone(fl.Scope().find_var(self.losses[1].name))
+
+    def test_what_is_fed_is_not_computed(self):
+        test = self.main.clone(for_test=True)
+        with self.assertRaisesRegex(fl.Error, "which is fed"):
+            self.exe.run(test, {self.hidden.name: np.ones((1, 2), "float32")},
+                         [self.losses[0]], scope=self.scope)
+        got, = self.exe.run(test, {self.hidden.name: np.full((1, 2), 3, "f4"),
+                                   "not needed": np.ones(1)},
+                            [self.losses[0]], scope=self.scope, use_prune=True)
+        self.assertEqual(got.item(), 3.0)
+
+    def test_a_tuple_of_something_else_is_refused(self):
+        with self.assertRaisesRegex(TypeError, "what minimize"):
+            self.exe.run(self.main, fetch_list=[(1, 2)], scope=self.scope)
+
+
 class Ragged(unittest.TestCase):
+    def test_an_array_of_tensors_is_a_list_of_arrays(self):
+        main = fl.Program()
+        with fl.program_guard(main, fl.Program()):
+            x = fl.data("x", [None, 2])
+            array = fl.layers.array_write(x, fl.layers.zeros([1], "int64"))
+            fl.layers.array_write(x * 2.0, fl.layers.ones([1], "int64"), array)
+        exe, x = fl.Executor(), np.ones((4, 2), "float32")
+        got, = exe.run(main, {"x": x}, [array])
+        np.testing.assert_array_equal(got, [x, 2 * x])
+        parallel = fl.CompiledProgram(main).with_data_parallel(
+            places=[fl.CPUPlace()] * 2)
+        got, = exe.run(parallel, {"x": x}, [array])
+        np.testing.assert_array_equal(got, [x, 2 * x])
+        parts, = exe.run(parallel, {"x": x}, [array], return_merged=False)
+        np.testing.assert_array_equal(parts, [[x[:2], 2 * x[:2]]] * 2)
+
     def test_sequences_go_in_and_come_out(self):
         main = fl.Program()
         with fl.program_guard(main, fl.Program()):
