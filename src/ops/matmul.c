@@ -42,13 +42,19 @@ static operand operand_of(const fl_shape *s, int slot, bool trans)
     return o;
 }
 
+/* bmm has no attributes. */
+static bool is_turned(const fl_op_node *n, int attr)
+{
+    return fl_op_n_attrs(n->def) && fl_attr_bool(n, attr);
+}
+
 static matmul_size size_of(const fl_shape *x, const fl_shape *y,
                            const fl_op_node *n)
 {
     matmul_size z = {
-        .x = operand_of(x, X, fl_attr_bool(n, TRANSPOSE_X)),
-        .y = operand_of(y, Y, fl_attr_bool(n, TRANSPOSE_Y)),
-        .alpha = fl_attr_float(n, ALPHA),
+        .x = operand_of(x, X, is_turned(n, TRANSPOSE_X)),
+        .y = operand_of(y, Y, is_turned(n, TRANSPOSE_Y)),
+        .alpha = fl_op_n_attrs(n->def) ? fl_attr_float(n, ALPHA) : 1,
     };
     const fl_shape *many = x->rank > 2 ? x : y;
 
@@ -142,15 +148,17 @@ static fl_status check_batches(const fl_infer *c)
     fl_shape a = *x, b = *y;
 
     if (x->rank < 1 || y->rank < 1)
-        FL_FAIL(FL_ERR_INVAL, "op matmul: %s and %s must have dimensions",
-                fl_infer_text(c, X, tx), fl_infer_text(c, Y, ty));
+        FL_FAIL(FL_ERR_INVAL, "op %s: %s and %s must have dimensions",
+                c->node->def->name, fl_infer_text(c, X, tx),
+                fl_infer_text(c, Y, ty));
     if (x->rank <= 2 || y->rank <= 2)
         return FL_OK;
     a.rank -= 2;
     b.rank -= 2;
     if (!fl_shape_matches(&a, &b))
-        FL_FAIL(FL_ERR_INVAL, "op matmul: %s and %s are different batches",
-                fl_infer_text(c, X, tx), fl_infer_text(c, Y, ty));
+        FL_FAIL(FL_ERR_INVAL, "op %s: %s and %s are different batches",
+                c->node->def->name, fl_infer_text(c, X, tx),
+                fl_infer_text(c, Y, ty));
     return FL_OK;
 }
 
@@ -186,17 +194,18 @@ static fl_status matmul_infer(fl_infer *c)
     FL_TRY(fl_infer_float(c, X));
     FL_TRY(fl_infer_same_dtype(c, X, Y));
     FL_TRY(check_batches(c));
-    a = operand_of(&x->shape, X, fl_bool(c, TRANSPOSE_X));
-    b = operand_of(&y->shape, Y, fl_bool(c, TRANSPOSE_Y));
+    a = operand_of(&x->shape, X, is_turned(c->node, TRANSPOSE_X));
+    b = operand_of(&y->shape, Y, is_turned(c->node, TRANSPOSE_Y));
     ka = a.trans ? a.rows : a.cols;
     kb = b.trans ? b.cols : b.rows;
     if (ka >= 0 && kb >= 0 && ka != kb)
         FL_FAIL(FL_ERR_INVAL,
-                "op matmul: %s%s has rows of %lld, but %s%s has columns of "
+                "op %s: %s%s has rows of %lld, but %s%s has columns of "
                 "%lld",
-                fl_infer_text(c, X, tx), a.trans ? " transposed" : "",
-                (long long)ka, fl_infer_text(c, Y, ty),
-                b.trans ? " transposed" : "", (long long)kb);
+                c->node->def->name, fl_infer_text(c, X, tx),
+                a.trans ? " transposed" : "", (long long)ka,
+                fl_infer_text(c, Y, ty), b.trans ? " transposed" : "",
+                (long long)kb);
     out = out_shape(&x->shape, &y->shape, a.trans ? a.cols : a.rows,
                     b.trans ? b.rows : b.cols);
     fl_infer_dense(c, OUT, x->dtype, out.rank, out.dim);
@@ -275,4 +284,36 @@ const fl_op fl_op_matmul = {
     .back_uses = FL_USES_IN(X) | FL_USES_IN(Y),
     .cases = matmul_cases,
     .n_cases = FL_LEN(matmul_cases),
+};
+
+static fl_status bmm_infer(fl_infer *c)
+{
+    char tx[FL_SLOT_TEXT_MAX], ty[FL_SLOT_TEXT_MAX];
+
+    if (fl_infer_in(c, X)->shape.rank != 3 ||
+        fl_infer_in(c, Y)->shape.rank != 3)
+        FL_FAIL(FL_ERR_INVAL,
+                "op bmm: %s and %s must have three dimensions; matmul takes "
+                "others",
+                fl_infer_text(c, X, tx), fl_infer_text(c, Y, ty));
+    return matmul_infer(c);
+}
+
+static const fl_op_case bmm_cases[] = {
+    { .in = { "f32[3,6,7]", "f32[3,7,5]" } },
+    { .in = { "f32[1,2,1]", "f32[1,1,2]" } },
+    { .in = { "f32[0,2,7]", "f32[0,7,5]" } },
+};
+
+const fl_op fl_op_bmm = {
+    .name = "bmm",
+    .doc = "Out = X Y for each pair of matrices of two batches",
+    .in = { { "X", 0 }, { "Y", 0 } },
+    .out = { { "Out", 0 } },
+    .infer = bmm_infer,
+    .run = matmul_run,
+    .back = matmul_back,
+    .back_uses = FL_USES_IN(X) | FL_USES_IN(Y),
+    .cases = bmm_cases,
+    .n_cases = FL_LEN(bmm_cases),
 };

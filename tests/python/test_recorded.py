@@ -269,6 +269,10 @@ LAYERS = {
     "sequence_mask": lambda: L.sequence_mask(x("i", (1,), "int64"), n(5)),
     "dynamic_gru": lambda: L.dynamic_gru(sequence(shape=(12,)), 4),
     "gru_unit": lambda: L.gru_unit(x(shape=(12,)), x("h"), 12),
+    "bmm": lambda: L.bmm(x(shape=(3, 4)), x("y", (4, 5))),
+    "randint": lambda: L.randint(3, 9, [2, 5], dtype="int32", seed=7),
+    "randperm": lambda: L.randperm(9),
+    "sampling_id": lambda: L.sampling_id(x(), seed=3),
     "dynamic_lstm": lambda: L.dynamic_lstm(sequence(shape=(12,)), 12),
     "dynamic_lstm without peepholes": lambda: L.dynamic_lstm(
         sequence(shape=(12,)), 12, use_peepholes=False, is_reverse=True,

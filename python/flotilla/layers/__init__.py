@@ -12,6 +12,7 @@ from .control import (Assert, BlockGuard, ConditionalBlock, IfElse, Print,
                       Switch, While, case, cond, is_empty, merge_lod_tensor,
                       select_input, select_output, split_lod_tensor,
                       switch_case, while_loop)
+from .draws import randint, randn, randperm, sampling_id
 from .generated import describe as _describe, layers as _generated
 from .ids import (continuous_value_model, hash, lod_append, lod_reset,
                   shard_index, unique, unique_with_counts)

@@ -3,7 +3,7 @@ import numpy as np
 
 from .. import ir
 from ..attr import ParamAttr
-from ..check import check_type
+from ..check import check_type, check_variable_and_dtype
 from ..helper import LayerHelper
 from ..initializer import NumpyArrayInitializer
 from .generated import equal, reduce_mean, reduce_sum, square
@@ -231,3 +231,46 @@ def nce(input, label, num_total_classes, sample_weight=None, param_attr=None,
                          "sampler": _SAMPLERS[sampler],
                          "is_sparse": is_sparse})
     return cost / (n + 1)
+
+
+def _check_tree(num_classes, path_table, path_code, is_custom):
+    if is_custom:
+        for what, given in (("path_code", path_code),
+                            ("path_table", path_table),
+                            ("num_classes", num_classes)):
+            if given is None:
+                raise ValueError(f"{what} should not be None with custom tree")
+        return
+    if num_classes is None or num_classes < 2:
+        raise ValueError("num_classes must not be less than 2 with default "
+                         "tree")
+    if path_table is not None or path_code is not None:
+        raise ValueError("only num_classes should be passed without custom "
+                         "tree")
+
+
+def hsigmoid(input, label, num_classes, param_attr=None, bias_attr=None,
+             name=None, path_table=None, path_code=None, is_custom=False,
+             is_sparse=False):
+    """The loss of a class as that of its path through a binary tree: that of
+    the numbers of the classes, or one whose paths are given."""
+    check_variable_and_dtype(input, "input", ["float32", "float64"],
+                             "hsigmoid")
+    check_variable_and_dtype(label, "label", ["int64"], "hsigmoid")
+    _check_tree(num_classes, path_table, path_code, is_custom)
+    helper = LayerHelper("hierarchical_sigmoid", param_attr=param_attr,
+                         bias_attr=bias_attr, name=name)
+    outs = {"Out": helper.like(input), "PreOut": helper.like(input)}
+    nodes = num_classes if is_custom else num_classes - 1
+    inputs = {"X": input, "Label": label, "PathTable": path_table,
+              "PathCode": path_code,
+              "W": helper.create_parameter(helper.param_attr,
+                                           [nodes, input.shape[1]],
+                                           input.dtype)}
+    if helper.bias_attr:
+        inputs["Bias"] = helper.create_parameter(
+            helper.bias_attr, [nodes, 1], input.dtype, is_bias=True)
+    helper.append_op("hierarchical_sigmoid", inputs=inputs, outputs=outs,
+                     attrs={"num_classes": num_classes,
+                            "is_sparse": is_sparse})
+    return outs["Out"]

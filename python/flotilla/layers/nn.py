@@ -97,6 +97,10 @@ def matmul(x, y, transpose_x=False, transpose_y=False, alpha=1.0, name=None):
     return out
 
 
+def bmm(x, y, name=None):
+    return LayerHelper("bmm", name=name).apply("bmm", {"X": x, "Y": y})
+
+
 def mul(x, y, x_num_col_dims=1, y_num_col_dims=1, name=None):
     helper = LayerHelper("mul", name=name)
     out = helper.like(x)
