@@ -18,6 +18,7 @@
 #include "modes_auc.h"
 #include "modes_job.h"
 #include "modes_net.h"
+#include "modes_wire.h"
 
 #define DATA_BATCHES (600 * CTR_PER_LARGE)
 #define DATA_SEED 1
@@ -337,8 +338,8 @@ static void measure_speed(const ctr_data *d)
     free(s);
 }
 
-/* BENCH_MODES: "quick" for speed alone, "auc" and "way" for the others, which
-   are for the large shape: they are about learning. */
+/* BENCH_MODES: "quick" for speed alone, "auc", "wire" and "way" for the others,
+   which are for the large shape: they are about learning, or large messages. */
 static bool wants(const char *what)
 {
     const char *choice = getenv("BENCH_MODES");
@@ -365,6 +366,10 @@ int main(void)
     }
     if (wants("auc"))
         modes_measure_auc(&data, &test);
+    if (wants("wire")) {
+        modes_measure_wire(&first);
+        modes_measure_wire_auc(&data, &test);
+    }
     if (wants("way"))
         modes_measure_way(&data, &test);
     ctr_data_release(&data);

@@ -38,6 +38,10 @@ static fl_ctx *make_ctx(const job_spec *s)
     bench_check(fl_ctx_set(c, "join_token", "bench"), "settings");
     bench_check(fl_ctx_set(c, "local_transport", s->is_tcp ? "off" : "auto"),
                 "settings");
+    if (s->wire) {
+        bench_check(fl_ctx_set(c, "wire_pull", s->wire), "settings");
+        bench_check(fl_ctx_set(c, "wire_push", s->wire), "settings");
+    }
     return c;
 }
 
@@ -176,8 +180,9 @@ static void take_seats(job *j)
 void job_start(job *j, const job_spec *spec)
 {
     *j = (job){ .spec = *spec };
-    snprintf(j->name, sizeof j->name, "%s.%ds%dt%s", spec->mode,
-             spec->n_servers, spec->n_trainers, spec->is_tcp ? ".tcp" : "");
+    snprintf(j->name, sizeof j->name, "%s.%ds%dt%s%s%s", spec->mode,
+             spec->n_servers, spec->n_trainers, spec->is_tcp ? ".tcp" : "",
+             spec->wire ? "." : "", spec->wire ? spec->wire : "");
     take_seats(j);
     for (int i = 0; i < spec->n_servers; i++)
         j->servers[i] = member_start_alone(j->name, serve, &j->seats[i]);

@@ -32,6 +32,7 @@ struct job_spec {
     const char *mode;
     int n_servers, n_trainers; /* no servers: workers serve */
     bool is_tcp;               /* local_transport=off */
+    const char *wire;          /* wire_pull and wire_push; NULL: f32 */
     int geo_period;
     uint64_t seed;
     const job_work *work;
@@ -55,7 +56,7 @@ typedef struct job_seat {
 
 typedef struct job {
     job_spec spec;
-    char name[32]; /* sync.1s2t.tcp */
+    char name[32]; /* sync.1s2t.tcp, sync.1s2t.bf16 */
     char servers_text[JOB_SERVING_MAX * ADDRESS_MAX];
     job_seat seats[JOB_SERVERS_MAX + JOB_TRAINERS_MAX];
     member servers[JOB_SERVERS_MAX], trainers[JOB_TRAINERS_MAX];
