@@ -117,6 +117,8 @@ typedef struct fl_trainer_runtime_config {
     int communicator_send_wait_times;
     bool communicator_is_sgd_optimizer;
     bool prefetch;
+    const char *wire_pull; /* "f32" or "bf16"; NULL: as it is */
+    const char *wire_push; /* the same */
 } fl_trainer_runtime_config;
 
 typedef struct fl_server_runtime_config {

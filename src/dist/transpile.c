@@ -136,6 +136,8 @@ static fl_dist_config config_of(const request *r)
             conf->gradient_merge ? (uint64_t)conf->gradient_merge_k_steps : 0,
         .local_steps = conf->localsgd ? (uint64_t)conf->localsgd_k_steps : 0,
         .workers_serve = workers_serve(r),
+        .wire_pull = conf->wire_pull,
+        .wire_push = conf->wire_push,
         .updates_alike = r->mode->workers_serve && !conf->localsgd,
     };
 }
@@ -153,6 +155,19 @@ static fl_status own_programs(const request *r, fl_dist *d)
     return FL_OK;
 }
 
+/* A difference that is added up, or a sum of all, cannot be rounded on its way
+   without being lost in part. */
+static fl_status check_wire(const request *r, const char *setting,
+                            const char *value)
+{
+    if (strcmp(value, "f32") && !fl_mode_reads(r->mode, setting))
+        FL_FAIL(FL_ERR_INVAL,
+                "%s=%s: in this mode numbers travel as f32; set %s=f32, or "
+                "train in mode sync, half_async or async",
+                setting, value, setting);
+    return FL_OK;
+}
+
 static fl_status distribute(const request *r, fl_dist **out,
                             fl_job_model **model)
 {
@@ -165,6 +180,8 @@ static fl_status distribute(const request *r, fl_dist **out,
     fl_dist_config config = config_of(r);
     fl_dump_place dump;
 
+    FL_TRY(check_wire(r, "wire_pull", c->conf.wire_pull));
+    FL_TRY(check_wire(r, "wire_push", c->conf.wire_push));
     if (r->mode->check)
         FL_TRY(r->mode->check(&c->conf, main, startup));
     if (!*c->who)

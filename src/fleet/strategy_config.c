@@ -11,6 +11,7 @@ static const char *const reduce_names[] = { "all_reduce", "reduce" };
 static const char *const scale_names[] = { "coeff_num_device", "one",
                                            "customized" };
 static const char *const split_names[] = { "hash", "round_robin" };
+static const char *const wire_names[] = { "f32", "bf16" };
 static const char *const weight_names[] = { "mean", "samples", "sum" };
 
 static size_t choice(const char *text, const char *const *names, size_t n)
@@ -112,6 +113,8 @@ fl_status fl_strategy_get_trainer_runtime_config(fl_strategy *s,
         .communicator_is_sgd_optimizer =
             bool_of(s, "communicator_is_sgd_optimizer"),
         .prefetch = bool_of(s, "prefetch"),
+        .wire_pull = wire_names[CHOICE(s, "wire_pull", wire_names)],
+        .wire_push = wire_names[CHOICE(s, "wire_push", wire_names)],
     };
 
     return FL_ARGS_FILL(fl_trainer_runtime_config, out, &c);
@@ -140,6 +143,10 @@ fl_strategy_set_trainer_runtime_config(fl_strategy *s,
                 "communicator_is_sgd_optimizer=%s prefetch=%s",
                 c.communicator_thread_pool_size, c.communicator_send_wait_times,
                 yes_no(c.communicator_is_sgd_optimizer), yes_no(c.prefetch));
+    if (c.wire_pull)
+        fl_str_addf(&words, " wire_pull=%s", c.wire_pull);
+    if (c.wire_push)
+        fl_str_addf(&words, " wire_push=%s", c.wire_push);
     return set_and_free(s, &words);
 }
 

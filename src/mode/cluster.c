@@ -165,6 +165,20 @@ fl_cluster_stats *fl_cluster_stats_of(fl_cluster *c)
     return &c->counts;
 }
 
+/* Names were chosen by the settings, which know no others. */
+static fl_codec codec_of(const char *name)
+{
+    fl_codec c = FL_CODEC_F32;
+
+    FL_ASSERT(!name || fl_codec_find(name, &c));
+    return c;
+}
+
+fl_codec fl_cluster_pull_codec(const fl_cluster *c)
+{
+    return codec_of(c->a.dist->config.wire_pull);
+}
+
 fl_client *fl_cluster_client(fl_cluster *c)
 {
     return atomic_load(&c->client);
@@ -381,6 +395,7 @@ fl_status fl_cluster_connect(fl_cluster *c)
     o.n_trainers = d->n_trainers;
     o.rank = d->rank;
     o.may_coalesce = c->a.may_coalesce;
+    o.push = codec_of(d->wire_push);
     if (c->server)
         be_worker(c, &o);
     fl_timeline_name("worker", d->rank, o.job);
@@ -692,8 +707,9 @@ fl_status fl_cluster_port_pull(fl_comm *port, fl_comm_request *r)
 
     FL_TRY(fl_cluster_ready(c));
     FL_TRY(fl_cluster_table(c, r->table, r->rows.dim, &item.table));
-    FL_TRY(fl_client_pull(fl_cluster_client(c), &item, &r->rows.dim, 1,
-                          (fl_ending){ finish, &r->answer }));
+    FL_TRY(fl_client_pull_coded(fl_cluster_client(c), fl_cluster_pull_codec(c),
+                                &item, &r->rows.dim, 1,
+                                (fl_ending){ finish, &r->answer }));
     return FL_PENDING;
 }
 
@@ -710,9 +726,9 @@ fl_status fl_cluster_port_recv(fl_comm *port, fl_comm_call *r)
             fl_cluster_blocks_add(&b, c, p, r->values[i].data);
     }
     if (!st)
-        st = fl_client_pull_blocks(fl_cluster_client(c), b.blocks.data,
-                                   b.data.data, b.blocks.len,
-                                   (fl_ending){ finish, &r->answer });
+        st = fl_client_pull_blocks_coded(
+            fl_cluster_client(c), fl_cluster_pull_codec(c), b.blocks.data,
+            b.data.data, b.blocks.len, (fl_ending){ finish, &r->answer });
     fl_cluster_blocks_release(&b);
     return st ? st : FL_PENDING;
 }

@@ -50,6 +50,8 @@ FL_MUST_CHECK
 fl_status fl_cluster_ready(fl_cluster *c);
 /* After fl_cluster_ready. */
 fl_client *fl_cluster_client(fl_cluster *c);
+/* How values travel that are pulled to train with. */
+fl_codec fl_cluster_pull_codec(const fl_cluster *c);
 
 /* The server of this trainer, in a job whose trainers serve; NULL before it is
    connected, and in other jobs. */

@@ -32,6 +32,10 @@ struct fl_mode {
     const struct fl_mode_def *own; /* a user's, instead of open; else NULL */
 };
 
+/* Settings of modes in which what travels may be shorter than f32: values of a
+   moment and gradients, which are not added up from message to message. */
+#define FL_MODE_WIRE "wire_pull wire_push"
+
 /* Settings of modes whose dense parameters are on servers, where dist_place puts
    them. */
 #define FL_MODE_PLACES "min_block_size slice_var_up split_method"

@@ -123,13 +123,14 @@ static fl_status store_all(async_comm *a)
 
 static void receive(async_comm *a);
 
-static fl_status begin_pull_all(async_comm *a, fl_client_done done, void *arg)
+static fl_status begin_pull_all(async_comm *a, fl_codec codec,
+                                fl_client_done done, void *arg)
 {
     const fl_cluster_blocks *b = &a->receiver.blocks;
 
-    return fl_client_pull_blocks(fl_cluster_client(a->port.cluster),
-                                 b->blocks.data, b->data.data, b->blocks.len,
-                                 (fl_ending){ done, arg });
+    return fl_client_pull_blocks_coded(fl_cluster_client(a->port.cluster),
+                                       codec, b->blocks.data, b->data.data,
+                                       b->blocks.len, (fl_ending){ done, arg });
 }
 
 static bool is_due(const receiver *r)
@@ -178,7 +179,8 @@ static void on_received(void *arg, fl_status st)
 
 static void receive(async_comm *a)
 {
-    fl_status st = begin_pull_all(a, on_received, a);
+    fl_status st = begin_pull_all(a, fl_cluster_pull_codec(a->port.cluster),
+                                  on_received, a);
 
     if (st)
         on_received(a, st);
@@ -251,7 +253,7 @@ static void settle_receiver(receiver *r)
     fl_unlock(&r->mu);
 }
 
-/* What the servers have in the end. Nothing else is under way. */
+/* What the servers have in the end, as it is. Nothing else is under way. */
 static fl_status receive_last(async_comm *a)
 {
     fl_latch w;
@@ -262,7 +264,7 @@ static fl_status receive_last(async_comm *a)
     FL_TRY(prepare_receiver(a));
     fl_latch_init(&w, fl_client_poller(fl_cluster_client(a->port.cluster)));
     fl_latch_add(&w);
-    st = begin_pull_all(a, fl_latch_done, &w);
+    st = begin_pull_all(a, FL_CODEC_F32, fl_latch_done, &w);
     if (!st)
         st = fl_latch_wait(&w);
     fl_latch_release(&w);
@@ -306,8 +308,9 @@ static void on_pulled(void *arg, fl_status st)
 /* Fresh values of a parameter whose gradient was applied. */
 static void pull_param(variable *v)
 {
-    fl_status st = fl_client_pull_blocks(
-        fl_cluster_client(v->owner->port.cluster), v->blocks.blocks.data,
+    fl_cluster *c = v->owner->port.cluster;
+    fl_status st = fl_client_pull_blocks_coded(
+        fl_cluster_client(c), fl_cluster_pull_codec(c), v->blocks.blocks.data,
         v->blocks.data.data, v->blocks.blocks.len, (fl_ending){ on_pulled, v });
 
     if (st)
@@ -656,7 +659,8 @@ const fl_mode fl_mode_async = {
                 "communicator_independent_recv_thread "
                 "communicator_min_send_grad_num_before_recv "
                 "communicator_thread_pool_size communicator_send_wait_times "
-                "communicator_is_sgd_optimizer prefetch " FL_MODE_PLACES,
+                "communicator_is_sgd_optimizer prefetch " FL_MODE_WIRE
+                " " FL_MODE_PLACES,
     .passes =
         "canon_decay canon_clip canon_lr canon_power dist_sparse dist_pull "
         "dist_place dist_server dist_send "

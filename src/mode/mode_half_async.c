@@ -59,9 +59,10 @@ static void pull_blocks(half_mode *m)
     fl_status st;
 
     fl_latch_add(&m->latch);
-    st = fl_client_pull_blocks(fl_cluster_client(m->cluster), p->blocks.data,
-                               p->data.data, p->blocks.len,
-                               (fl_ending){ fl_latch_done, &m->latch });
+    st = fl_client_pull_blocks_coded(
+        fl_cluster_client(m->cluster), fl_cluster_pull_codec(m->cluster),
+        p->blocks.data, p->data.data, p->blocks.len,
+        (fl_ending){ fl_latch_done, &m->latch });
     if (st)
         fl_latch_done(&m->latch, st);
 }
@@ -124,7 +125,7 @@ const fl_mode fl_mode_half_async = {
     .doc = "threads of a trainer meet after every batch, trainers do not wait "
            "for one another: gradients are applied when they arrive",
     .needs_servers = true,
-    .settings = "prefetch " FL_MODE_PLACES,
+    .settings = "prefetch " FL_MODE_WIRE " " FL_MODE_PLACES,
     .passes =
         "canon_decay canon_clip canon_lr canon_power dist_sparse dist_pull "
         "dist_place dist_server dist_send "

@@ -72,7 +72,7 @@ const fl_mode fl_mode_sync = {
            "gradients: equal to one process on the joined batches",
     .needs_servers = true,
     .trainers_meet = true,
-    .settings = "gradient_weight " FL_MODE_PLACES,
+    .settings = "gradient_weight " FL_MODE_WIRE " " FL_MODE_PLACES,
     .passes =
         "canon_decay canon_clip canon_lr canon_power dist_sparse dist_pull "
         "dist_place dist_server dist_send "

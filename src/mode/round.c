@@ -59,7 +59,8 @@ static void apply(fl_round *r)
                               .n_members = r->members.len,
                               .blocks = p->blocks.data,
                               .out = p->data.data,
-                              .n_blocks = p->blocks.len };
+                              .n_blocks = p->blocks.len,
+                              .codec = fl_cluster_pull_codec(r->cluster) };
     fl_status st = fl_client_apply(fl_cluster_client(r->cluster), &round,
                                    (fl_ending){ on_applied, r });
 

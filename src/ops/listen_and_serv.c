@@ -4,7 +4,15 @@
 #include "ir/comm.h"
 #include "ops/rpc.h"
 
-enum { ENDPOINT, OPTIMIZE_BLOCKS, TABLE_BLOCKS, FROM_ROWS, ADDS };
+enum {
+    ENDPOINT,
+    OPTIMIZE_BLOCKS,
+    TABLE_BLOCKS,
+    FROM_ROWS,
+    ADDS,
+    WIRE_PULL,
+    WIRE_PUSH
+};
 
 static fl_status check_blocks(const fl_infer *c, int attr)
 {
@@ -41,10 +49,24 @@ static fl_status check_rows(const fl_infer *c)
     return FL_OK;
 }
 
+static fl_status check_wire(const fl_infer *c, int attr)
+{
+    const char *name = fl_attr_str(c->node, attr);
+
+    if (strcmp(name, "f32") && strcmp(name, "bf16"))
+        FL_FAIL(FL_ERR_INVAL,
+                "op listen_and_serv: %s=%s is no way for values to travel; "
+                "there are f32 and bf16",
+                c->node->def->attrs[attr].name, name);
+    return FL_OK;
+}
+
 static fl_status serve_infer(fl_infer *c)
 {
     FL_TRY(check_blocks(c, OPTIMIZE_BLOCKS));
     FL_TRY(check_blocks(c, TABLE_BLOCKS));
+    FL_TRY(check_wire(c, WIRE_PULL));
+    FL_TRY(check_wire(c, WIRE_PUSH));
     return check_rows(c);
 }
 
@@ -66,6 +88,7 @@ static fl_status serve_run(fl_op_ctx *c)
 
 static const fl_op_case serve_cases[] = {
     { .attrs = "{endpoint=\"127.0.0.1:7000\"}" },
+    { .attrs = "{wire_pull=bf16, wire_push=bf16}" },
     { .attrs = "{}" },
 };
 
@@ -77,12 +100,15 @@ const fl_op fl_op_listen_and_serv = {
            "of table_blocks is the update of the rows of one table; where "
            "parameters are cut, from_rows has the row that each of "
            "optimize_blocks begins with; adds: the server adds up what comes, "
-           "and trainers keep the state of their optimizer",
+           "and trainers keep the state of their optimizer; wire_pull and "
+           "wire_push: how values and gradients travel, f32 or bf16",
     .attrs = { { "endpoint", FL_ATTR_STRING, "" },
                { "optimize_blocks", FL_ATTR_INTS, "[]" },
                { "table_blocks", FL_ATTR_INTS, "[]" },
                { "from_rows", FL_ATTR_INTS, "[]" },
-               { "adds", FL_ATTR_BOOL, "false" } },
+               { "adds", FL_ATTR_BOOL, "false" },
+               { "wire_pull", FL_ATTR_STRING, "f32" },
+               { "wire_push", FL_ATTR_STRING, "f32" } },
     .flags = FL_OP_EFFECT | FL_OP_SERVER,
     .infer = serve_infer,
     .run = serve_run,

@@ -8,6 +8,11 @@
 
 /* --- one pass after the other --------------------------------------------- */
 
+static const char *copy_wire(fl_dist *d, const char *name)
+{
+    return fl_arena_strdup(&d->arena, name ? name : "f32");
+}
+
 static void copy_config(fl_dist *d, const fl_dist_config *from)
 {
     size_t n = (size_t)from->n_servers;
@@ -18,6 +23,8 @@ static void copy_config(fl_dist *d, const fl_dist_config *from)
     d->config = *from;
     d->config.servers = servers;
     d->config.mode = fl_arena_strdup(&d->arena, from->mode ? from->mode : "");
+    d->config.wire_pull = copy_wire(d, from->wire_pull);
+    d->config.wire_push = copy_wire(d, from->wire_push);
 }
 
 static fl_status dump_all(fl_dist *d, const char *folder, int number,

@@ -67,7 +67,9 @@ typedef struct fl_dist_config {
     uint64_t local_steps;       /* parameters are averaged instead of gradients,
                              once in so many steps; 0: they are not */
     bool workers_serve;         /* server i is a part of trainer i */
-    bool updates_alike;         /* trainers do, on what all of them computed */
+    const char *wire_pull, *wire_push; /* how values and gradients travel; NULL:
+                                          f32 */
+    bool updates_alike; /* trainers do, on what all of them computed */
 } fl_dist_config;
 
 struct fl_dist {

@@ -486,6 +486,13 @@ static bool list_from_rows(const fl_dist *d, int server, int64_t *rows)
     return is_cut;
 }
 
+/* All members compare the program, so that they agree on how values travel. */
+static void say_wire(fl_op_builder *op, const char *attr, const char *name)
+{
+    if (strcmp(name, "f32"))
+        fl_op_builder_str(op, attr, name);
+}
+
 static fl_status serve(fl_dist *d, int server)
 {
     fl_dist_server *s = &d->servers.data[server];
@@ -503,6 +510,8 @@ static fl_status serve(fl_dist *d, int server)
         fl_op_builder_ints(&op, "from_rows", rows, n_dense);
     if (d->config.server_adds)
         fl_op_builder_bool(&op, "adds", true);
+    say_wire(&op, "wire_pull", d->config.wire_pull);
+    say_wire(&op, "wire_push", d->config.wire_push);
     FL_TRY(fl_op_builder_put(&op, fl_program_main(s->main), NULL, NULL));
     return fl_dist_print_server(d, server, &s->declared);
 }

@@ -435,6 +435,9 @@ static void the_runtime_of_trainers_is_set_by_struct(void **state)
     assert_true(c.communicator_is_sgd_optimizer && c.prefetch);
     c.communicator_send_queue_size = 11;
     c.communicator_is_sgd_optimizer = false;
+    assert_string_equal(c.wire_pull, "f32");
+    c.wire_pull = "bf16";
+    c.wire_push = NULL;
     assert_ok(fl_strategy_set_trainer_runtime_config(s, &c));
     must(fl_strategy_get_trainer_runtime_config(s, &got));
     assert_int_equal(got.communicator_send_queue_size, 11);
@@ -442,6 +445,8 @@ static void the_runtime_of_trainers_is_set_by_struct(void **state)
     assert_int_equal(got.communicator_thread_pool_size, 5);
     assert_false(got.communicator_is_sgd_optimizer);
     assert_true(got.communicator_independent_recv_thread && got.prefetch);
+    assert_string_equal(got.wire_pull, "bf16");
+    assert_string_equal(got.wire_push, "f32");
     c.communicator_thread_pool_size = -1;
     assert_int_equal(fl_strategy_set_trainer_runtime_config(s, &c),
                      FL_ERR_INVAL);

@@ -47,12 +47,14 @@ static void check_pull(const void *payload, uint64_t len, uint64_t got)
 {
     fl_items_source from = { FL_MSG_PULL, { payload, len }, dim_of, NULL };
     fl_rows_request r;
-    uint64_t floats = 0;
+    uint64_t bytes = 0;
 
     MUST(!fl_rows_unpack(&from, &r));
     for (uint32_t i = 0; i < r.n; i++)
-        floats += r.items[i].rows.n * dim_of(NULL, r.items[i].table);
-    MUST(got == floats * sizeof(float));
+        bytes +=
+            fl_codec_bytes(r.items[i].codec,
+                           r.items[i].rows.n * dim_of(NULL, r.items[i].table));
+    MUST(got == bytes);
     fl_free(r.items);
 }
 

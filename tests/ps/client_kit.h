@@ -61,6 +61,7 @@ typedef struct job {
     int n_servers, n_trainers;
     uint64_t message_bytes; /* at most; 0: 1 MB */
     bool may_coalesce;      /* the clients */
+    fl_codec push;          /* of their gradients */
     fl_server *servers[SERVERS_MAX];
     fl_client *clients[TRAINERS_MAX];
 } job;
@@ -102,6 +103,7 @@ static inline fl_client *job_connect(job *j, int rank)
         .suspect_ms = 2000,
         .max_message_bytes = j->message_bytes ? j->message_bytes : 1 << 20,
         .may_coalesce = j->may_coalesce,
+        .push = j->push,
     };
     fl_client *c = NULL;
 

@@ -46,7 +46,7 @@ static void expect_values(fl_dense *d, const float *right)
 {
     float got[N];
 
-    fl_dense_pull(d, got);
+    fl_dense_pull(d, FL_CODEC_F32, got);
     assert_memory_equal(got, right, sizeof(got));
 }
 
@@ -63,7 +63,7 @@ static void a_block_starts_at_zero_and_is_assigned(void **state)
     assert_int_equal(fl_dense_len(d), N);
     expect_values(d, zeros);
     draw(values, 1);
-    fl_dense_assign(d, values);
+    fl_dense_assign(d, FL_CODEC_F32, values);
     expect_values(d, values);
     fl_dense_free(d);
 }
@@ -78,10 +78,10 @@ static void sgd_updates_as_its_rule_does(void **state)
     (void)state;
     assert_ok(make(&d, SGD_PROGRAM));
     draw(w, 1);
-    fl_dense_assign(d, w);
+    fl_dense_assign(d, FL_CODEC_F32, w);
     for (uint64_t step = 0; step < 5; step++) {
         draw(g, 10 + step);
-        assert_ok(fl_dense_push(d, g, step));
+        assert_ok(fl_dense_push(d, FL_CODEC_F32, g, step));
         if (rule->prepare)
             rule->prepare(&h);
         rule->update_f32(w, NULL, g, N, &h);
@@ -158,7 +158,7 @@ static void first_values_and_schedules_by_the_given_step_work(void **state)
     expect_values(d, b.w);
     for (size_t i = 0; i < FL_LEN(steps); i++) {
         draw(g, 20 + i);
-        assert_ok(fl_dense_push(d, g, steps[i]));
+        assert_ok(fl_dense_push(d, FL_CODEC_F32, g, steps[i]));
         by_hand_push(&b, g, steps[i]);
         expect_values(d, b.w);
     }
@@ -179,15 +179,15 @@ static void a_hash_follows_values_and_state_and_nothing_else(void **state)
     assert_ok(make(&b, adam_program));
     assert_int_equal(fl_dense_hash(a), 0);
     draw(g, 3);
-    assert_ok(fl_dense_push(a, g, 0));
+    assert_ok(fl_dense_push(a, FL_CODEC_F32, g, 0));
     first = fl_dense_hash(a);
     assert_int_not_equal(first, 0);
-    assert_ok(fl_dense_push(b, g, 0));
+    assert_ok(fl_dense_push(b, FL_CODEC_F32, g, 0));
     assert_true(fl_dense_hash(b) == first);
     /* Values as they were, but the state has moved on. */
-    fl_dense_pull(a, w);
-    assert_ok(fl_dense_push(a, zeros, 1));
-    fl_dense_assign(a, w);
+    fl_dense_pull(a, FL_CODEC_F32, w);
+    assert_ok(fl_dense_push(a, FL_CODEC_F32, zeros, 1));
+    fl_dense_assign(a, FL_CODEC_F32, w);
     assert_false(fl_dense_hash(a) == first);
     fl_dense_free(a);
     fl_dense_free(b);
@@ -267,8 +267,8 @@ static void push_often(void *arg)
     for (size_t i = 0; i < N; i++)
         g[i] = -2;
     for (int i = 0; i < ROUNDS; i++) {
-        FL_ASSERT(!fl_dense_push(arg, g, (uint64_t)i));
-        fl_dense_pull(arg, w);
+        FL_ASSERT(!fl_dense_push(arg, FL_CODEC_F32, g, (uint64_t)i));
+        fl_dense_pull(arg, FL_CODEC_F32, w);
         FL_ASSERT(!memcmp(w, w + 1, (N - 1) * sizeof(float)));
         (void)fl_dense_hash(arg);
         (void)fl_dense_bytes(arg);

@@ -288,6 +288,53 @@ static void a_request_may_have_no_items_and_items_no_keys(void **state)
     fl_pack_release(&p);
 }
 
+/* Narrow keys, values of bf16, and zeros behind both. */
+static void pack_coded(fl_pack *p)
+{
+    static const fl_rows_item items[] = {
+        { .table = 2,
+          .flags = FL_PUSH_SHOWS,
+          .codec = FL_CODEC_BF16,
+          .key_width = 3,
+          .rows.n = 1,
+          .rows.lr = 1 },
+    };
+    static const uint8_t key[8] = { 1, 2, 3 };
+    static const uint16_t values[4] = { 0x3f80, 0x4000, 0x4040 };
+
+    pack_rows_head(p, FL_MSG_PUSH, items, 1);
+    fl_pack_bytes(p, key, sizeof(key));
+    fl_pack_bytes(p, values, sizeof(values));
+    pack_floats(p, 30, 1);
+}
+
+static void a_coded_push_says_where_its_parts_are(void **state)
+{
+    fl_rows_item *items = NULL;
+    fl_pack p = { 0 };
+    float values[3];
+    uint64_t key;
+    received r;
+    uint32_t n;
+
+    (void)state;
+    pack_coded(&p);
+    r = receive(p.data, p.len);
+    assert_ok(unpack(FL_MSG_PUSH, r.data, r.len, &items, &n));
+    assert_int_equal(items[0].codec, FL_CODEC_BF16);
+    assert_int_equal(items[0].flags, FL_PUSH_SHOWS);
+    assert_null(items[0].rows.keys);
+    assert_null(items[0].rows.values);
+    fl_keys_decode(&(fl_coded_keys){ items[0].coded_keys, 1, 3 }, 0, 1, &key);
+    assert_int_equal(key, 0x030201);
+    fl_codec_decode(items[0].codec, items[0].coded_values, 3, values);
+    assert_true(values[0] == 1 && values[1] == 2 && values[2] == 3);
+    assert_true(items[0].rows.shows[0] == 30);
+    fl_free(items);
+    received_free(&r);
+    fl_pack_release(&p);
+}
+
 /* --- bad ones ------------------------------------------------------------- */
 
 /* Every shorter payload is refused, and one byte more is. */
@@ -325,6 +372,9 @@ static void every_cut_and_every_byte_too_many_is_refused(void **state)
     expect_exact(FL_MSG_ASSIGN, &p, true);
     fl_pack_release(&p);
     pack_push(&p);
+    expect_exact(FL_MSG_PUSH, &p, true);
+    fl_pack_release(&p);
+    pack_coded(&p);
     expect_exact(FL_MSG_PUSH, &p, true);
     fl_pack_release(&p);
     pack_push_dense(&p);
@@ -381,6 +431,15 @@ static void unknown_tables_blocks_and_flags_are_named(void **state)
     static const fl_rows_item any_kind = { .table = 1,
                                            .flags = 1,
                                            .rows.n = 2 };
+    static const fl_rows_item no_codec = { .table = 1,
+                                           .flags = 5 << 8,
+                                           .rows.n = 2 };
+    static const fl_rows_item no_width = { .table = 1,
+                                           .key_width = 8,
+                                           .rows.n = 2 };
+    static const fl_rows_item no_field = { .table = 1,
+                                           .flags = 1 << 16,
+                                           .rows.n = 2 };
     fl_block_item *blocks;
     fl_pack p = { 0 };
     uint32_t n;
@@ -391,9 +450,16 @@ static void unknown_tables_blocks_and_flags_are_named(void **state)
     expect_item(FL_MSG_PULL, &bad_kind, FL_ERR_CORRUPT, "kind 2");
     expect_item(FL_MSG_PUSH, &bad_flag, FL_ERR_CORRUPT, "flags 16");
     expect_item(FL_MSG_ASSIGN, &any_kind, FL_ERR_CORRUPT, "kind 1");
+    expect_item(FL_MSG_PULL, &no_codec, FL_ERR_CORRUPT, "unknown codec 5");
+    expect_item(FL_MSG_PULL, &no_width, FL_ERR_CORRUPT, "unknown flags 32768");
+    expect_item(FL_MSG_PUSH, &no_field, FL_ERR_CORRUPT, "unknown flags 65536");
     pack_blocks_head(&p, FL_MSG_PULL_DENSE, (uint32_t[]){ 2 }, 1);
     assert_error(unpack_blocks(FL_MSG_PULL_DENSE, p.data, p.len, &blocks, &n),
                  FL_ERR_NOTFOUND, "block 2");
+    fl_pack_release(&p);
+    pack_blocks_head(&p, FL_MSG_PULL_DENSE, (uint32_t[]){ 3u << 24 }, 1);
+    assert_error(unpack_blocks(FL_MSG_PULL_DENSE, p.data, p.len, &blocks, &n),
+                 FL_ERR_CORRUPT, "unknown codec 3");
     fl_pack_release(&p);
 }
 
@@ -416,6 +482,15 @@ static void what_must_be_zero_is_checked(void **state)
     assert_error(unpack(FL_MSG_PUSH, p.data, p.len, &items, &n), FL_ERR_CORRUPT,
                  "between items");
     fl_pack_release(&p);
+    for (size_t i = 3; i < 16; i++) { /* behind the key, and the values */
+        if (i >= 8 && i < 14)
+            continue;
+        pack_coded(&p);
+        p.data[8 + 24 + i] = 1;
+        assert_error(unpack(FL_MSG_PUSH, p.data, p.len, &items, &n),
+                     FL_ERR_CORRUPT, "other bytes than 0");
+        fl_pack_release(&p);
+    }
     pack_push_dense(&p);
     p.data[12] = 1;
     assert_error(unpack_blocks(FL_MSG_PUSH_DENSE, p.data, p.len, &blocks, &n),
@@ -467,6 +542,7 @@ int main(void)
         cmocka_unit_test(a_packed_pull_is_read_again),
         cmocka_unit_test(a_packed_assign_is_read_again),
         cmocka_unit_test(a_packed_push_is_read_again),
+        cmocka_unit_test(a_coded_push_says_where_its_parts_are),
         cmocka_unit_test(zeros_behind_the_last_item_may_be_there),
         cmocka_unit_test(packed_blocks_are_read_again),
         cmocka_unit_test(a_request_may_have_no_items_and_items_no_keys),

@@ -177,7 +177,8 @@ static fl_status keep_as(const kit *k, uint64_t round, uint32_t rank,
         items[i].rows.dim = DIM;
     }
     for (uint32_t b = 0; b < N_BLOCKS; b++)
-        blocks[b] = (fl_block_item){ b, FLOATS, g.dense[b] };
+        blocks[b] =
+            (fl_block_item){ .block = b, .n = FLOATS, .coded = g.dense[b] };
     FL_TRY(keep_rows(k, round, rank, incarnation, items, 2));
     FL_TRY(keep_blocks(k, round, rank, incarnation, blocks, N_BLOCKS));
     /* What was sent is the sender's again. */
@@ -294,7 +295,7 @@ static void a_round_is_the_sum_of_weighted_gradients(void **state)
     assert_ok(fl_store_hash_table(&k.schema->tables.data[TABLE_CTR], &h));
     assert_true(h == lone_hash(ctr));
     for (size_t b = 0; b < N_BLOCKS; b++) {
-        fl_dense_pull(k.schema->blocks.data[b].dense, got);
+        fl_dense_pull(k.schema->blocks.data[b].dense, FL_CODEC_F32, got);
         assert_memory_equal(got, w[b], sizeof(got));
     }
     fl_table_destroy(emb);
@@ -475,7 +476,7 @@ static void schedules_see_the_round_as_the_step(void **state)
                  "@optimize\n"
                  "end\n";
     const float grad = -1;
-    fl_block_item it = { 0, 1, &grad };
+    fl_block_item it = { .n = 1, .coded = &grad };
     const fl_round_member one = { 0, 1 };
     float got, right = 0;
     kit k;
@@ -486,7 +487,7 @@ static void schedules_see_the_round_as_the_step(void **state)
         right += 1.0f / (float)(1 << round);
         assert_ok(keep_blocks(&k, round, 0, 1, &it, 1));
         assert_ok(apply_members(&k, round, &one, 1));
-        fl_dense_pull(k.schema->blocks.data[0].dense, &got);
+        fl_dense_pull(k.schema->blocks.data[0].dense, FL_CODEC_F32, &got);
         assert_true(got == right);
     }
     kit_release(&k);
@@ -673,8 +674,12 @@ static uint64_t train(int n_servers, const fl_sim_faults *faults, bool backward)
             o = (outcome){ 0 };
             assert_ok(
                 fl_client_apply(j.clients[i],
-                                &(fl_client_round){ round, members, N_RANKS,
-                                                    blocks, out, N_BLOCKS },
+                                &(fl_client_round){ .number = round,
+                                                    .members = members,
+                                                    .n_members = N_RANKS,
+                                                    .blocks = blocks,
+                                                    .out = out,
+                                                    .n_blocks = N_BLOCKS },
                                 (fl_ending){ on_outcome, &o }));
             assert_ok(job_end(&j, &o));
             assert_memory_equal(got[i], got[0], sizeof(got[0]));

@@ -26,11 +26,13 @@ typedef struct fl_client_options {
     const char *job, *token;
     uint64_t connect_timeout_ms, restart_timeout_ms, ping_ms, suspect_ms;
     uint64_t max_message_bytes, arena_bytes;
-    bool are_workers;  /* servers are parts of workers, and are called so: one
+    bool are_workers; /* servers are parts of workers, and are called so: one
                           that has ended cannot return */
-    bool is_tool;      /* takes no part in the job: does not join, asks only
+    bool is_tool;     /* takes no part in the job: does not join, asks only
                           what tools may; n_trainers and rank are not used */
-    int window;        /* requests under way per server; 0: 16 */
+    fl_codec push;    /* how gradients travel; values that are assigned do so as
+                          they are */
+    int window;       /* requests under way per server; 0: 16 */
     bool may_coalesce; /* requests wait for others, until the poller is flushed,
                           and small ones of a kind become one; in a simulation
                           these must have left before it is freed */
@@ -82,6 +84,12 @@ typedef struct fl_ending {
 FL_MUST_CHECK
 fl_status fl_client_pull(fl_client *c, const fl_job_pull_item *items,
                          const uint32_t *dims, size_t n, fl_ending ending);
+/* The same with values that travel so, and are rounded accordingly. */
+FL_MUST_CHECK
+fl_status fl_client_pull_coded(fl_client *c, fl_codec codec,
+                               const fl_job_pull_item *items,
+                               const uint32_t *dims, size_t n,
+                               fl_ending ending);
 FL_MUST_CHECK
 fl_status fl_client_push(fl_client *c, const fl_job_push_item *items,
                          const uint32_t *dims, size_t n, fl_ending ending);
@@ -128,6 +136,12 @@ typedef struct fl_client_block {
 FL_MUST_CHECK
 fl_status fl_client_pull_blocks(fl_client *c, const fl_client_block *blocks,
                                 float *const *out, size_t n, fl_ending ending);
+/* The same with values that travel so, and are rounded accordingly. */
+FL_MUST_CHECK
+fl_status fl_client_pull_blocks_coded(fl_client *c, fl_codec codec,
+                                      const fl_client_block *blocks,
+                                      float *const *out, size_t n,
+                                      fl_ending ending);
 /* PUSH_DENSE or ASSIGN_DENSE. */
 FL_MUST_CHECK
 fl_status fl_client_send_blocks(fl_client *c, uint16_t type,
@@ -158,6 +172,7 @@ typedef struct fl_client_round {
     const fl_client_block *blocks;
     float *const *out;
     size_t n_blocks;
+    fl_codec codec; /* how these values travel */
 } fl_client_round;
 
 FL_MUST_CHECK

@@ -1,21 +1,32 @@
 /* client_blocks.c - dense blocks: each on the server that the caller names, one
- * request per server. Values travel from and to the caller's own memory. */
+ * request per server. Values travel from and to the caller's own memory, unless
+ * they are coded. */
 #include "ps/client/client_inside.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 /* --- what all of them do -------------------------------------------------- */
 
+/* What a request is about. */
+typedef struct lists {
+    const fl_client_block *blocks;
+    float *const *out;          /* to be filled, */
+    const float *const *values; /* or to be sent */
+    size_t n;
+    fl_codec codec;
+    const fl_round_member *members; /* of APPLY */
+    size_t n_members;
+} lists;
+
 /* The blocks of a server, for the head of its part. */
-static fl_status list_blocks(fl_request *r, int server,
-                             const fl_client_block *blocks, size_t n)
+static fl_status list_blocks(fl_request *r, int server, const lists *l)
 {
     r->blocks.items.len = 0;
-    for (size_t i = 0; i < n; i++)
-        if (blocks[i].server == server)
+    for (size_t i = 0; i < l->n; i++)
+        if (l->blocks[i].server == server)
             fl_vec_push(&r->blocks.items,
-                        ((fl_block_item){ .block = blocks[i].number }));
+                        ((fl_block_item){ .block = l->blocks[i].number,
+                                          .codec = l->codec }));
     if (r->blocks.items.len > FL_ITEMS_MAX)
         FL_FAIL(FL_ERR_INVAL,
                 "a request (%s) has %zu blocks for server %d, more than %d; "
@@ -33,22 +44,21 @@ static void check_servers(const fl_client *c, const fl_client_block *blocks,
 }
 
 /* Where the values that a server answers with go. */
-static void expect_blocks(fl_request *r, fl_request_part *p,
-                          const fl_client_block *blocks, float *const *out,
-                          size_t n)
+static void expect_blocks(fl_request_part *p, const lists *l)
 {
-    for (size_t i = 0; i < n; i++) {
-        if (blocks[i].server != p->server)
+    for (size_t i = 0; i < l->n; i++) {
+        fl_block_out out = { p->server, l->out[i], l->blocks[i].n, l->codec };
+
+        if (l->blocks[i].server != p->server)
             continue;
-        fl_vec_push(&r->blocks.outs,
-                    ((fl_block_out){ p->server, out[i], blocks[i].n }));
-        p->reply_bytes += blocks[i].n * sizeof(float);
+        fl_vec_push(&p->request->blocks.outs, out);
+        p->reply_bytes += fl_codec_bytes(out.codec, out.n);
     }
 }
 
 static fl_status take_blocks(fl_request *r, const fl_request_part *p)
 {
-    const float *values;
+    const uint8_t *values;
 
     FL_TRY(fl_part_values(p, &values));
     for (size_t i = 0; i < r->blocks.outs.len; i++) {
@@ -56,28 +66,20 @@ static fl_status take_blocks(fl_request *r, const fl_request_part *p)
 
         if (b->server != p->server)
             continue;
-        memcpy(b->out, values, (size_t)b->n * sizeof(float));
-        values += b->n;
+        fl_codec_decode(b->codec, values, (size_t)b->n, b->out);
+        values += fl_codec_bytes(b->codec, b->n);
     }
     return FL_OK;
 }
 
 /* Fills the part of every server. */
-typedef struct lists {
-    const fl_client_block *blocks;
-    float *const *out;          /* to be filled, */
-    const float *const *values; /* or to be sent */
-    size_t n;
-    const fl_round_member *members; /* of APPLY */
-    size_t n_members;
-} lists;
 typedef void (*fill_fn)(fl_request_part *p, const lists *l);
 
 static fl_status fill_and_send(fl_request *r, const lists *l, fill_fn fill)
 {
     check_servers(r->client, l->blocks, l->n);
     for (int s = 0; s < r->client->o.n_servers; s++) {
-        fl_status st = list_blocks(r, s, l->blocks, l->n);
+        fl_status st = list_blocks(r, s, l);
 
         if (st) {
             fl_request_free(r);
@@ -108,13 +110,21 @@ static bool pack_head(fl_request_part *p)
 static void fill_pull(fl_request_part *p, const lists *l)
 {
     if (pack_head(p))
-        expect_blocks(p->request, p, l->blocks, l->out, l->n);
+        expect_blocks(p, l);
 }
 
 fl_status fl_client_pull_blocks(fl_client *c, const fl_client_block *blocks,
                                 float *const *out, size_t n, fl_ending ending)
 {
-    lists l = { .blocks = blocks, .out = out, .n = n };
+    return fl_client_pull_blocks_coded(c, FL_CODEC_F32, blocks, out, n, ending);
+}
+
+fl_status fl_client_pull_blocks_coded(fl_client *c, fl_codec codec,
+                                      const fl_client_block *blocks,
+                                      float *const *out, size_t n,
+                                      fl_ending ending)
+{
+    lists l = { .blocks = blocks, .out = out, .n = n, .codec = codec };
     fl_request *r;
 
     FL_TRY(fl_request_new(c, FL_MSG_PULL_DENSE, ending, &r));
@@ -122,13 +132,57 @@ fl_status fl_client_pull_blocks(fl_client *c, const fl_client_block *blocks,
     return fill_and_send(r, &l, fill_pull);
 }
 
+/* The values of a block as they travel: where the caller has them, or at a place
+   among those that were encoded. */
+static const void *value_of(const fl_request *r, const lists *l, size_t i,
+                            uint64_t at)
+{
+    if (l->codec == FL_CODEC_F32)
+        return l->values[i];
+    return (const uint8_t *)r->blocks.coded.data + at;
+}
+
 static void fill_send(fl_request_part *p, const lists *l)
 {
+    uint64_t at = 0, bytes;
+
     if (!pack_head(p))
         return;
-    for (size_t i = 0; i < l->n; i++)
+    for (size_t i = 0; i < l->n; i++, at += bytes) {
+        bytes = fl_codec_bytes(l->codec, l->blocks[i].n);
         if (l->blocks[i].server == p->server)
-            fl_part_add(p, l->values[i], l->blocks[i].n * sizeof(float));
+            fl_part_add(p, value_of(p->request, l, i, at), bytes);
+    }
+}
+
+/* Values that travel as they are stay where they are. */
+static fl_status encode(fl_request *r, const lists *l)
+{
+    uint64_t bytes = 0;
+    uint8_t *to;
+
+    if (l->codec == FL_CODEC_F32)
+        return FL_OK;
+    for (size_t i = 0; i < l->n; i++)
+        bytes += fl_codec_bytes(l->codec, l->blocks[i].n);
+    FL_TRY(fl_request_grow(r, &r->blocks.coded, bytes));
+    to = r->blocks.coded.data;
+    for (size_t i = 0; i < l->n; i++) {
+        fl_codec_encode(l->codec, l->values[i], (size_t)l->blocks[i].n, to);
+        to += fl_codec_bytes(l->codec, l->blocks[i].n);
+    }
+    return FL_OK;
+}
+
+static fl_status encode_and_send(fl_request *r, const lists *l)
+{
+    fl_status st = encode(r, l);
+
+    if (st) {
+        fl_request_free(r);
+        return st;
+    }
+    return fill_and_send(r, l, fill_send);
 }
 
 fl_status fl_client_send_blocks(fl_client *c, uint16_t type,
@@ -140,8 +194,10 @@ fl_status fl_client_send_blocks(fl_client *c, uint16_t type,
     fl_request *r;
 
     FL_ASSERT(type == FL_MSG_PUSH_DENSE || type == FL_MSG_ASSIGN_DENSE);
+    if (type == FL_MSG_PUSH_DENSE)
+        l.codec = c->o.push;
     FL_TRY(fl_request_new(c, type, ending, &r));
-    return fill_and_send(r, &l, fill_send);
+    return encode_and_send(r, &l);
 }
 
 /* --- rounds --------------------------------------------------------------- */
@@ -151,12 +207,14 @@ fl_status fl_client_round_blocks(fl_client *c, uint64_t round,
                                  const float *const *values, size_t n,
                                  fl_ending ending)
 {
-    lists l = { .blocks = blocks, .values = values, .n = n };
+    lists l = {
+        .blocks = blocks, .values = values, .n = n, .codec = c->o.push
+    };
     fl_request *r;
 
     FL_TRY(fl_request_new(c, FL_MSG_ROUND_DENSE, ending, &r));
     r->round = round;
-    return fill_and_send(r, &l, fill_send);
+    return encode_and_send(r, &l);
 }
 
 static void fill_apply(fl_request_part *p, const lists *l)
@@ -170,7 +228,7 @@ static void fill_apply(fl_request_part *p, const lists *l)
 
     fl_apply_pack(&p->head, &q);
     fl_part_add(p, p->head.data, p->head.len);
-    expect_blocks(r, p, l->blocks, l->out, l->n);
+    expect_blocks(p, l);
 }
 
 fl_status fl_client_apply(fl_client *c, const fl_client_round *round,
@@ -179,6 +237,7 @@ fl_status fl_client_apply(fl_client *c, const fl_client_round *round,
     lists l = { .blocks = round->blocks,
                 .out = round->out,
                 .n = round->n_blocks,
+                .codec = round->codec,
                 .members = round->members,
                 .n_members = round->n_members };
     fl_request *r;

@@ -42,7 +42,9 @@ typedef struct fl_request_part {
 typedef struct fl_cell {
     uint64_t n, filled;
     uint64_t *keys;
-    float *values, *shows, *clicks; /* of a push or an assign */
+    void *coded_keys; /* of the payload; NULL: the keys themselves are */
+    uint8_t *values;  /* of a push or an assign, as they travel */
+    float *shows, *clicks;
     uint32_t *counts;
     uint32_t *places; /* of a pull: the rows of the caller; NULL: in order */
 } fl_cell;
@@ -53,7 +55,8 @@ typedef struct fl_request_rows {
     FL_VEC(float *) outs;
     FL_VEC(fl_cell) cells;
     FL_VEC(fl_rows_item) heads;
-    fl_buf body; /* what is gathered */
+    fl_buf coded; /* values, and for one server keys, as they travel */
+    fl_buf body;  /* what is gathered */
 } fl_request_rows;
 
 /* Where the values of a block go when its server has answered. */
@@ -61,12 +64,14 @@ typedef struct fl_block_out {
     int server;
     float *out;
     uint64_t n;
+    fl_codec codec;
 } fl_block_out;
 
 /* Blocks (client_blocks.c). */
 typedef struct fl_request_blocks {
     FL_VEC(fl_block_out) outs;   /* in the order of replies */
     FL_VEC(fl_block_item) items; /* of one server */
+    fl_buf coded;                /* values as they travel */
 } fl_request_blocks;
 
 /* Takes the reply of a call, whose bytes are borrowed. */
@@ -114,9 +119,9 @@ void fl_part_add(fl_request_part *p, const void *bytes, uint64_t len);
 void fl_part_pack(fl_request_part *p, const void *request);
 /* The answer. */
 fl_msg_bytes fl_part_reply(const fl_request_part *p);
-/* The same as values, which have to be as many as are wanted. */
+/* The same as coded values, which have to be as many as are wanted. */
 FL_MUST_CHECK
-fl_status fl_part_values(const fl_request_part *p, const float **values);
+fl_status fl_part_values(const fl_request_part *p, const uint8_t **values);
 
 /* Sends the parts that are used; when there are none it is done. Fails when a
    message would be too large; it is freed then, unless it was only a try. */
@@ -162,6 +167,11 @@ fl_status fl_request_begin(fl_client *c, const fl_request_spec *a,
                            fl_request **out);
 FL_MUST_CHECK
 fl_status fl_request_end(fl_request *r);
+
+/* Memory for so many bytes of the request, and a little more: requests are about
+   equally large. */
+FL_MUST_CHECK
+fl_status fl_request_grow(const fl_request *r, fl_buf *b, uint64_t bytes);
 
 /* Scatters the items to the servers and tries to send (client_rows.c). */
 FL_MUST_CHECK

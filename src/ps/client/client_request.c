@@ -65,9 +65,11 @@ void fl_request_destroy(fl_request *r)
     fl_vec_release(&r->rows.outs);
     fl_vec_release(&r->rows.cells);
     fl_vec_release(&r->rows.heads);
+    fl_buf_release(&r->rows.coded);
     fl_buf_release(&r->rows.body);
     fl_vec_release(&r->blocks.outs);
     fl_vec_release(&r->blocks.items);
+    fl_buf_release(&r->blocks.coded);
     fl_free(r);
 }
 
@@ -108,6 +110,17 @@ void fl_request_free(fl_request *r)
         fl_request_destroy(r);
 }
 
+fl_status fl_request_grow(const fl_request *r, fl_buf *b, uint64_t bytes)
+{
+    uint64_t wanted = bytes + bytes / 4;
+
+    if (bytes > b->bytes && !fl_buf_reserve(b, (size_t)wanted))
+        FL_FAIL(FL_ERR_NOMEM,
+                "no memory for a request (%s) of %" PRIu64 " bytes",
+                fl_msg_name(r->type), wanted);
+    return FL_OK;
+}
+
 /* --- answers -------------------------------------------------------------- */
 
 fl_msg_bytes fl_part_reply(const fl_request_part *p)
@@ -117,7 +130,7 @@ fl_msg_bytes fl_part_reply(const fl_request_part *p)
                       : (fl_msg_bytes){ 0 };
 }
 
-fl_status fl_part_values(const fl_request_part *p, const float **values)
+fl_status fl_part_values(const fl_request_part *p, const uint8_t **values)
 {
     fl_msg_bytes reply = fl_part_reply(p);
 

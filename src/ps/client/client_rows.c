@@ -8,7 +8,9 @@
  *
  * Within a cell keys keep the caller's order, so that equal keys are added up
  * in the same order whatever the number of servers. With one server nothing is
- * scattered: the payload is the caller's own memory behind a head.
+ * scattered: the payload is the caller's own memory behind a head. Values that
+ * travel coded are encoded before all that, as one run of each item, and then
+ * scattered as bytes.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -80,18 +82,108 @@ static fl_status check_count(uint16_t type, size_t n)
     return FL_OK;
 }
 
+/* --- coded items ---------------------------------------------------------- */
+
+static uint64_t n_values(const fl_rows_item *it)
+{
+    return it->rows.n * it->rows.dim;
+}
+
+static uint32_t key_width(const fl_rows_item *it)
+{
+    return it->key_width ? it->key_width : FL_KEY_WIDTH;
+}
+
+/* Keys of an item that is coded are narrow where they can be: counting their
+   bytes costs less than moving them. */
+static void choose_width(fl_rows_item *it)
+{
+    uint32_t width = it->codec == FL_CODEC_F32
+                         ? FL_KEY_WIDTH
+                         : fl_keys_width(it->rows.keys, it->rows.n);
+
+    it->key_width = width < FL_KEY_WIDTH ? width : 0;
+}
+
+/* A growing offset into memory; without memory it only counts. */
+typedef struct layout {
+    uint8_t *base;
+    uint64_t at;
+} layout;
+
+static void *take(layout *m, uint64_t bytes)
+{
+    void *p = m->base ? m->base + m->at : NULL;
+
+    m->at += bytes;
+    return p;
+}
+
+static void encode_values(fl_rows_item *it, layout *m)
+{
+    void *to;
+
+    it->coded_values = it->rows.values;
+    if (it->codec == FL_CODEC_F32 || !it->rows.values)
+        return;
+    to = take(m, fl_codec_bytes(it->codec, n_values(it)));
+    it->coded_values = to;
+    if (to)
+        fl_codec_encode(it->codec, it->rows.values, n_values(it), to);
+}
+
+static void encode_keys(fl_rows_item *it, layout *m)
+{
+    void *to;
+
+    it->coded_keys = it->rows.keys;
+    if (!it->key_width)
+        return;
+    to = take(m, fl_keys_bytes(it->rows.n, it->key_width));
+    it->coded_keys = to;
+    if (to)
+        fl_keys_encode(it->rows.keys, it->rows.n, it->key_width, to);
+}
+
+/* Keys for several servers are encoded when each has got its own. */
+static void encode_all(fl_request *r, layout *m)
+{
+    for (size_t i = 0; i < r->rows.items.len; i++) {
+        fl_rows_item *it = &r->rows.items.data[i];
+
+        if (r->client->o.n_servers == 1)
+            encode_keys(it, m);
+        encode_values(it, m);
+    }
+}
+
+static fl_status encode(fl_request *r)
+{
+    layout m = { 0 };
+
+    for (size_t i = 0; i < r->rows.items.len; i++)
+        choose_width(&r->rows.items.data[i]);
+    encode_all(r, &m);
+    FL_TRY(fl_request_grow(r, &r->rows.coded, m.at));
+    m = (layout){ .base = r->rows.coded.data };
+    encode_all(r, &m);
+    return FL_OK;
+}
+
 /* --- one server: in place ------------------------------------------------- */
 
 /* Keys, then what a push or an assign has for them; where a push goes on with
    another item, zeros up to a multiple of 8. */
-static void add_pieces(fl_request_part *p, const fl_rows *r, bool is_last)
+static void add_pieces(fl_request_part *p, const fl_rows_item *it, bool is_last)
 {
+    const fl_rows *r = &it->rows;
+    uint64_t value_bytes = fl_codec_bytes(it->codec, n_values(it));
     uint64_t words;
 
-    fl_part_add(p, r->keys, r->n * sizeof(*r->keys));
+    fl_part_add(p, it->coded_keys, fl_keys_bytes(r->n, key_width(it)));
     if (!r->values)
         return;
-    fl_part_add(p, r->values, r->n * r->dim * sizeof(float));
+    fl_part_add(p, it->coded_values, value_bytes);
     if (r->shows)
         fl_part_add(p, r->shows, r->n * sizeof(float));
     if (r->clicks)
@@ -99,9 +191,9 @@ static void add_pieces(fl_request_part *p, const fl_rows *r, bool is_last)
     if (r->counts)
         fl_part_add(p, r->counts, r->n * sizeof(uint32_t));
     words =
-        r->dim + (r->shows != NULL) + (r->clicks != NULL) + (r->counts != NULL);
+        r->n * ((r->shows != NULL) + (r->clicks != NULL) + (r->counts != NULL));
     if (!is_last)
-        fl_part_add(p, zeros, padding(r->n * words * sizeof(float)));
+        fl_part_add(p, zeros, padding(value_bytes + words * sizeof(float)));
 }
 
 static void scatter_to_one(fl_request *r)
@@ -113,12 +205,12 @@ static void scatter_to_one(fl_request *r)
         return;
     pack_head(r, p, r->rows.items.data, n);
     for (size_t i = 0; i < n; i++) {
-        const fl_rows *rows = &r->rows.items.data[i].rows;
+        const fl_rows_item *it = &r->rows.items.data[i];
 
-        add_pieces(p, rows, i + 1 == n);
-        fl_vec_push(&r->rows.cells, ((fl_cell){ .n = rows->n }));
+        add_pieces(p, it, i + 1 == n);
+        fl_vec_push(&r->rows.cells, ((fl_cell){ .n = it->rows.n }));
         if (is_pull(r))
-            p->reply_bytes += rows->n * rows->dim * sizeof(float);
+            p->reply_bytes += fl_codec_bytes(it->codec, n_values(it));
     }
 }
 
@@ -144,26 +236,29 @@ static void count_keys(fl_request *r)
     }
 }
 
-/* A growing offset into the body; without a body it only counts. */
-typedef struct layout {
-    uint8_t *base;
-    uint64_t at;
-} layout;
-
-static void *take(layout *m, uint64_t bytes)
+/* Zeros behind values that do not fill their last word. */
+static uint8_t *take_values(layout *m, fl_codec codec, uint64_t n)
 {
-    void *p = m->base ? m->base + m->at : NULL;
+    uint64_t bytes = fl_codec_bytes(codec, n);
+    uint8_t *to = take(m, bytes);
 
-    m->at += bytes;
-    return p;
+    if (to && bytes)
+        memset(to + bytes - sizeof(float), 0, sizeof(float));
+    return to;
 }
 
-static void place_cell(fl_cell *c, const fl_rows *rows, layout *m)
+static void place_cell(fl_cell *c, const fl_rows_item *it, layout *m)
 {
-    c->keys = take(m, c->n * sizeof(*c->keys));
+    const fl_rows *rows = &it->rows;
+    void *keys = take(m, fl_keys_bytes(c->n, key_width(it)));
+
+    if (it->key_width)
+        c->coded_keys = keys;
+    else
+        c->keys = keys;
     if (!rows->values)
         return;
-    c->values = take(m, c->n * rows->dim * sizeof(float));
+    c->values = take_values(m, it->codec, c->n * rows->dim);
     if (rows->shows)
         c->shows = take(m, c->n * sizeof(float));
     if (rows->clicks)
@@ -185,7 +280,7 @@ static void place_server(fl_request *r, int server, layout *m)
 
         if (!c->n)
             continue;
-        place_cell(c, &r->rows.items.data[i].rows, m);
+        place_cell(c, &r->rows.items.data[i], m);
         end = m->at;
         pad = padding(m->at);
         if (m->base)
@@ -194,6 +289,17 @@ static void place_server(fl_request *r, int server, layout *m)
     }
     if (m->base && end > first)
         fl_part_add(p, m->base + first, end - first);
+}
+
+/* Where keys are gathered that are encoded afterwards. */
+static void place_keys(fl_request *r, int server, layout *m)
+{
+    for (size_t i = 0; i < r->rows.items.len; i++) {
+        fl_cell *c = cell_of(r, server, i);
+
+        if (r->rows.items.data[i].key_width)
+            c->keys = take(m, c->n * sizeof(*c->keys));
+    }
 }
 
 static void place_rows(fl_request *r, layout *m)
@@ -218,30 +324,19 @@ static void pack_heads(fl_request *r, int server)
             continue;
         fl_vec_push(&r->rows.heads, head);
         if (is_pull(r))
-            p->reply_bytes += head.rows.n * head.rows.dim * sizeof(float);
+            p->reply_bytes += fl_codec_bytes(head.codec, n_values(&head));
     }
     if (!r->rows.heads.len)
         return;
     pack_head(r, p, r->rows.heads.data, r->rows.heads.len);
 }
 
-/* A little more than is asked for: requests are about equally large. */
-static fl_status grow_body(fl_request *r, uint64_t bytes)
-{
-    uint64_t wanted = bytes + bytes / 4;
-
-    if (bytes > r->rows.body.bytes &&
-        !fl_buf_reserve(&r->rows.body, (size_t)wanted))
-        FL_FAIL(FL_ERR_NOMEM,
-                "no memory for a request (%s) of %" PRIu64 " bytes",
-                fl_msg_name(r->type), wanted);
-    return FL_OK;
-}
-
 static void place_all(fl_request *r, layout *m)
 {
     for (int s = 0; s < r->client->o.n_servers; s++)
         place_server(r, s, m);
+    for (int s = 0; s < r->client->o.n_servers; s++)
+        place_keys(r, s, m);
     place_rows(r, m);
 }
 
@@ -262,9 +357,11 @@ static void gather_pull(fl_request *r, size_t item)
 
 static void gather_push(fl_request *r, size_t item)
 {
-    const fl_rows *rows = &r->rows.items.data[item].rows;
+    const fl_rows_item *it = &r->rows.items.data[item];
+    const fl_rows *rows = &it->rows;
     int n_servers = r->client->o.n_servers;
-    size_t dim = rows->dim;
+    size_t width = (size_t)rows->dim * fl_codec_width(it->codec);
+    const uint8_t *values = it->coded_values;
 
     for (uint64_t j = 0; j < rows->n; j++) {
         fl_cell *c =
@@ -272,8 +369,7 @@ static void gather_push(fl_request *r, size_t item)
         uint64_t k = c->filled++;
 
         c->keys[k] = rows->keys[j];
-        memcpy(c->values + k * dim, rows->values + j * dim,
-               dim * sizeof(float));
+        memcpy(c->values + k * width, values + j * width, width);
         if (rows->shows)
             c->shows[k] = rows->shows[j];
         if (rows->clicks)
@@ -283,13 +379,24 @@ static void gather_push(fl_request *r, size_t item)
     }
 }
 
+static void encode_cells(fl_request *r, int server)
+{
+    for (size_t i = 0; i < r->rows.items.len; i++) {
+        const fl_cell *c = cell_of(r, server, i);
+
+        if (c->coded_keys)
+            fl_keys_encode(c->keys, c->n, r->rows.items.data[i].key_width,
+                           c->coded_keys);
+    }
+}
+
 static fl_status scatter_to_many(fl_request *r)
 {
     layout m = { 0 };
 
     count_keys(r);
     place_all(r, &m);
-    FL_TRY(grow_body(r, m.at));
+    FL_TRY(fl_request_grow(r, &r->rows.body, m.at));
     for (int s = 0; s < r->client->o.n_servers; s++)
         pack_heads(r, s);
     m = (layout){ .base = r->rows.body.data };
@@ -300,6 +407,8 @@ static fl_status scatter_to_many(fl_request *r)
         else
             gather_push(r, i);
     }
+    for (int s = 0; s < r->client->o.n_servers; s++)
+        encode_cells(r, s);
     return FL_OK;
 }
 
@@ -307,6 +416,7 @@ static fl_status scatter_to_many(fl_request *r)
 
 fl_status fl_request_scatter(fl_request *r)
 {
+    FL_TRY(encode(r));
     if (r->client->o.n_servers == 1)
         scatter_to_one(r);
     else
@@ -314,40 +424,41 @@ fl_status fl_request_scatter(fl_request *r)
     return fl_request_try(r);
 }
 
-/* Rows of a few floats are the common case, and a call for each would cost more
-   than they do. */
-static void scatter_cell(const fl_cell *c, uint32_t dim, const float *values,
-                         float *out)
+static void scatter_cell(const fl_cell *c, const fl_rows_item *it,
+                         const uint8_t *values, float *out)
 {
-    if (!c->places) {
-        memcpy(out, values, c->n * dim * sizeof(float));
-        return;
-    }
-    for (uint64_t k = 0; k < c->n; k++) {
-        float *to = out + (uint64_t)c->places[k] * dim;
+    fl_codec_rows rows = { values, c->places, c->n, it->rows.dim };
 
-        for (uint32_t d = 0; d < dim; d++)
-            to[d] = *values++;
-    }
+    if (c->places)
+        fl_codec_decode_rows(it->codec, &rows, out);
+    else
+        fl_codec_decode(it->codec, values, c->n * it->rows.dim, out);
 }
 
 static fl_status take_rows(fl_request *r, const fl_request_part *p)
 {
-    const float *values;
+    const uint8_t *values;
 
     FL_TRY(fl_part_values(p, &values));
     for (size_t i = 0; values && i < r->rows.items.len; i++) {
         const fl_cell *c = cell_of(r, p->server, i);
-        uint32_t dim = r->rows.items.data[i].rows.dim;
+        const fl_rows_item *it = &r->rows.items.data[i];
 
-        scatter_cell(c, dim, values, r->rows.outs.data[i]);
-        values += c->n * dim;
+        scatter_cell(c, it, values, r->rows.outs.data[i]);
+        values += fl_codec_bytes(it->codec, c->n * it->rows.dim);
     }
     return FL_OK;
 }
 
 fl_status fl_client_pull(fl_client *c, const fl_job_pull_item *items,
                          const uint32_t *dims, size_t n, fl_ending ending)
+{
+    return fl_client_pull_coded(c, FL_CODEC_F32, items, dims, n, ending);
+}
+
+fl_status fl_client_pull_coded(fl_client *c, fl_codec codec,
+                               const fl_job_pull_item *items,
+                               const uint32_t *dims, size_t n, fl_ending ending)
 {
     fl_request_spec spec = { .type = FL_MSG_PULL, .ending = ending };
     fl_request *r;
@@ -364,6 +475,7 @@ fl_status fl_client_pull(fl_client *c, const fl_job_pull_item *items,
         add_item(r,
                  &(fl_rows_item){ .table = (uint32_t)items[i].table,
                                   .flags = (uint32_t)items[i].kind,
+                                  .codec = codec,
                                   .rows = { .keys = items[i].keys,
                                             .n = items[i].n,
                                             .dim = dims[i] } },
@@ -385,6 +497,7 @@ static void add_pushes(fl_request *r, const fl_job_push_item *items,
     for (size_t i = 0; i < n; i++) {
         fl_rows_item it = { .table = (uint32_t)items[i].table,
                             .flags = push_flags(&items[i].rows),
+                            .codec = r->client->o.push,
                             .rows = items[i].rows };
 
         it.rows.dim = dims[i];

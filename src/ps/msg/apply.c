@@ -59,12 +59,8 @@ static fl_status read_members(fl_unpack *u, fl_round_member *m, uint32_t n)
 static fl_status read_blocks(fl_unpack *u, const fl_items_source *from,
                              fl_block_item *items, uint32_t n)
 {
-    for (uint32_t i = 0; i < n; i++) {
-        items[i].block = fl_unpack_u32(u);
-        items[i].n = from->width_of(from->arg, items[i].block);
-        if (!items[i].n)
-            return fl_items_unknown(from->type, "block", items[i].block);
-    }
+    for (uint32_t i = 0; i < n; i++)
+        FL_TRY(fl_block_unpack(u, from, &items[i]));
     return FL_OK;
 }
 
@@ -103,7 +99,7 @@ void fl_apply_pack(fl_pack *p, const fl_apply_request *r)
         fl_pack_f64(p, r->members[i].weight);
     }
     for (uint32_t i = 0; i < r->n_blocks; i++)
-        fl_pack_u32(p, r->blocks[i].block);
+        fl_block_pack(p, &r->blocks[i]);
 }
 
 /* --- the sweep ------------------------------------------------------------ */
@@ -126,7 +122,8 @@ static fl_status echo(uint16_t type, fl_msg_bytes payload, fl_pack *again)
 static bool example(uint16_t type, int i, fl_pack *out)
 {
     fl_round_member members[] = { { 0, 0.5 }, { 2, -1 }, { 7, 0 } };
-    fl_block_item blocks[] = { { .block = 2 }, { .block = 0 } };
+    fl_block_item blocks[] = { { .block = 2 },
+                               { .block = 0, .codec = FL_CODEC_BF16 } };
 
     (void)type;
     if (i < 0 || i >= (int)FL_LEN(members))

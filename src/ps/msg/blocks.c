@@ -7,6 +7,10 @@
 
 #define BLOCK_BYTES 8 /* of a head */
 
+/* A block's number, and above it the codec of its values. */
+#define CODEC_SHIFT 24
+#define NUMBER_MASK ((UINT32_C(1) << CODEC_SHIFT) - 1)
+
 static bool is_pull(uint16_t type)
 {
     return type == FL_MSG_PULL_DENSE;
@@ -14,17 +18,35 @@ static bool is_pull(uint16_t type)
 
 /* --- unpacking ------------------------------------------------------------ */
 
+fl_status fl_block_unpack(fl_unpack *u, const fl_items_source *from,
+                          fl_block_item *it)
+{
+    uint32_t word = fl_unpack_u32(u);
+
+    FL_TRY(fl_items_codec(from->type, word >> CODEC_SHIFT, &it->codec));
+    it->block = word & NUMBER_MASK;
+    it->n = from->width_of(from->arg, it->block);
+    return it->n ? FL_OK : fl_items_unknown(from->type, "block", it->block);
+}
+
 static fl_status read_block(fl_unpack *u, const fl_items_source *from,
                             uint32_t i, fl_block_item *it)
 {
-    it->block = fl_unpack_u32(u);
+    FL_TRY(fl_block_unpack(u, from, it));
     if (!is_pull(from->type) && fl_unpack_u32(u))
         FL_FAIL(FL_ERR_CORRUPT,
                 "a request (%s) has another number than 0 behind block "
                 "%" PRIu32 " (item %" PRIu32 ")",
                 fl_msg_name(from->type), it->block, i);
-    it->n = from->width_of(from->arg, it->block);
-    return it->n ? FL_OK : fl_items_unknown(from->type, "block", it->block);
+    return FL_OK;
+}
+
+static void read_values(fl_unpack *u, fl_block_item *it)
+{
+    it->coded =
+        fl_items_take_units(u, it->n, fl_codec_width(it->codec), sizeof(float));
+    if (it->codec == FL_CODEC_F32)
+        it->values = it->coded;
 }
 
 static fl_status read_items(fl_unpack *u, const fl_items_source *from,
@@ -33,7 +55,7 @@ static fl_status read_items(fl_unpack *u, const fl_items_source *from,
     for (uint32_t i = 0; i < n; i++)
         FL_TRY(read_block(u, from, i, &items[i]));
     for (uint32_t i = 0; !is_pull(from->type) && i < n; i++) {
-        items[i].values = fl_items_take(u, items[i].n, sizeof(float));
+        read_values(u, &items[i]);
         if (u->bad)
             return fl_items_too_short(from->type, "values", i);
     }
@@ -54,6 +76,11 @@ fl_status fl_blocks_unpack(const fl_items_source *from, fl_blocks_request *out)
 
 /* --- packing -------------------------------------------------------------- */
 
+void fl_block_pack(fl_pack *p, const fl_block_item *it)
+{
+    fl_pack_u32(p, it->block | (uint32_t)it->codec << CODEC_SHIFT);
+}
+
 void fl_blocks_pack_head(fl_pack *p, uint16_t type, const fl_blocks_request *r)
 {
     if (type == FL_MSG_ROUND_DENSE)
@@ -62,7 +89,7 @@ void fl_blocks_pack_head(fl_pack *p, uint16_t type, const fl_blocks_request *r)
     if (!is_pull(type))
         fl_pack_u32(p, 0);
     for (uint32_t i = 0; i < r->n; i++) {
-        fl_pack_u32(p, r->items[i].block);
+        fl_block_pack(p, &r->items[i]);
         if (!is_pull(type))
             fl_pack_u32(p, 0);
     }
@@ -80,24 +107,34 @@ static fl_status echo(uint16_t type, fl_msg_bytes payload, fl_pack *again)
     FL_TRY(fl_blocks_unpack(&from, &r));
     fl_blocks_pack_head(again, type, &r);
     for (uint32_t i = 0; !is_pull(type) && i < r.n; i++)
-        fl_pack_bytes(again, r.items[i].values,
-                      (size_t)r.items[i].n * sizeof(float));
+        fl_pack_bytes(again, r.items[i].coded,
+                      (size_t)fl_codec_bytes(r.items[i].codec, r.items[i].n));
     fl_free(r.items);
     return FL_OK;
 }
 
+/* Values that are coded are zeros. */
 static bool example(uint16_t type, int n, fl_pack *out)
 {
-    fl_block_item items[] = { { .block = 1 }, { .block = 0 }, { .block = 2 } };
+    fl_block_item items[] = {
+        { .block = 1 },
+        { .block = 2, .codec = FL_CODEC_BF16 },
+        { .block = 0 },
+    };
 
     if (n < 0 || n > (int)FL_LEN(items))
         return false;
     fl_blocks_pack_head(
         out, type,
         &(fl_blocks_request){ .round = 5, .items = items, .n = (uint32_t)n });
-    for (int i = 0; !is_pull(type) && i < n; i++)
-        fl_items_example_floats(out,
-                                fl_items_example_width(NULL, items[i].block));
+    for (int i = 0; !is_pull(type) && i < n; i++) {
+        uint64_t len = fl_items_example_width(NULL, items[i].block);
+
+        if (items[i].codec == FL_CODEC_F32)
+            fl_items_example_floats(out, len);
+        else
+            fl_pack_u64(out, 0);
+    }
     return true;
 }
 

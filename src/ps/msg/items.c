@@ -71,10 +71,34 @@ const void *fl_items_take(fl_unpack *u, uint64_t n, uint64_t width)
     return fl_unpack_bytes(u, bytes);
 }
 
+/* No bytes but zeros may be where nothing is read. */
+const void *fl_items_take_units(fl_unpack *u, uint64_t n, uint64_t width,
+                                uint64_t unit)
+{
+    const void *taken = fl_items_take(u, n, width);
+    uint64_t past = taken ? n * width % unit : 0;
+    const uint8_t *zeros = past ? fl_unpack_bytes(u, unit - past) : NULL;
+
+    for (uint64_t i = 0; zeros && i < unit - past; i++)
+        u->bad |= zeros[i] != 0;
+    return u->bad ? NULL : taken;
+}
+
+fl_status fl_items_codec(uint16_t type, uint32_t number, fl_codec *out)
+{
+    if (number >= FL_CODECS)
+        FL_FAIL(FL_ERR_CORRUPT,
+                "a request (%s) has values of the unknown codec %" PRIu32,
+                fl_msg_name(type), number);
+    *out = (fl_codec)number;
+    return FL_OK;
+}
+
 fl_status fl_items_too_short(uint16_t type, const char *what, uint32_t i)
 {
     FL_FAIL(FL_ERR_CORRUPT,
-            "a request (%s) ends within the %s of item %" PRIu32,
+            "a request (%s) ends within the %s of item %" PRIu32
+            ", or has other bytes than 0 behind some of them",
             fl_msg_name(type), what, i);
 }
 

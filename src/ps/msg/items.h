@@ -9,6 +9,7 @@
 #ifndef FL_PS_MSG_ITEMS_H
 #define FL_PS_MSG_ITEMS_H
 
+#include "ps/msg/codec.h"
 #include "ps/msg/message.h"
 #include "tensor/rows.h"
 
@@ -33,10 +34,15 @@ enum fl_push_flag {
 };
 
 /* One item of a PULL, PUSH, ROUND_PUSH or ASSIGN. Keys are 8-byte aligned in
-   the payload; values are the gradients of a push. */
+   the payload; values are the gradients of a push. What travels as it is in
+   memory is used where it lies: the pointers of rows lead to it. Else they are
+   NULL until who has memory for it decodes it. */
 typedef struct fl_rows_item {
     uint32_t table, flags; /* kind of a pull */
+    fl_codec codec;        /* of the values; of a pull, of those wanted */
+    uint32_t key_width;    /* 0: 8 bytes, as in memory */
     fl_rows rows;
+    const void *coded_keys, *coded_values; /* as they travel */
 } fl_rows_item;
 
 typedef struct fl_rows_request {
@@ -59,7 +65,9 @@ void fl_rows_pack_head(fl_pack *p, uint16_t type, const fl_rows_request *r);
 typedef struct fl_block_item {
     uint32_t block;
     uint64_t n;
-    const float *values; /* NULL in a pull */
+    const float *values; /* where they lie as f32; NULL in a pull */
+    fl_codec codec;      /* of the values; of a pull, of those wanted */
+    const void *coded;   /* as they travel; NULL in a pull */
 } fl_block_item;
 
 typedef struct fl_blocks_request {
@@ -70,6 +78,12 @@ typedef struct fl_blocks_request {
 
 FL_MUST_CHECK
 fl_status fl_blocks_unpack(const fl_items_source *from, fl_blocks_request *out);
+/* A block and the codec of its values, as one number of a request. */
+void fl_block_pack(fl_pack *p, const fl_block_item *it);
+/* The same read, and how many values it has. */
+FL_MUST_CHECK
+fl_status fl_block_unpack(fl_unpack *u, const fl_items_source *from,
+                          fl_block_item *it);
 /* All but the values. */
 void fl_blocks_pack_head(fl_pack *p, uint16_t type, const fl_blocks_request *r);
 
@@ -143,8 +157,14 @@ FL_MUST_CHECK
 fl_status fl_items_end(fl_items *r, uint16_t type, fl_status st);
 /* n times width bytes where they lie; NULL when there are fewer. */
 const void *fl_items_take(fl_unpack *u, uint64_t n, uint64_t width);
-/* Sentences: the request ends within `what` of item i, a table or a block; it
-   is for something that was not declared. */
+/* The same with zeros behind them up to a multiple of `unit` bytes. */
+const void *fl_items_take_units(fl_unpack *u, uint64_t n, uint64_t width,
+                                uint64_t unit);
+/* The codec of that number, if there is one. */
+FL_MUST_CHECK
+fl_status fl_items_codec(uint16_t type, uint32_t number, fl_codec *out);
+/* Sentences: the request ends within `what` of item i, a table or a block, or has
+   no zeros behind them; it is for something that was not declared. */
 fl_status fl_items_too_short(uint16_t type, const char *what, uint32_t i);
 fl_status fl_items_unknown(uint16_t type, const char *kind, uint32_t number);
 

@@ -8,6 +8,13 @@
 #define PUSH_FLAGS                                                             \
     (FL_PUSH_MERGED | FL_PUSH_SHOWS | FL_PUSH_CLICKS | FL_PUSH_COUNTS)
 
+/* Where, in the flags of a head, the codec of the values and the bytes of a key
+   are; the flags proper are below. */
+#define CODEC_SHIFT 8
+#define KEY_SHIFT 12
+#define FLAGS_MASK UINT32_C(0xff)
+#define FIELD_MASK UINT32_C(0xf)
+
 /* Bytes before the heads of the items, and of one head. */
 #define COUNT_BYTES 8
 #define ITEM_BYTES 16
@@ -35,6 +42,23 @@ static fl_status check_flags(uint16_t type, const fl_rows_item *it)
     return FL_OK;
 }
 
+/* A width of 8 is written as 0, and no other way. */
+static fl_status read_forms(uint16_t type, fl_rows_item *it)
+{
+    uint32_t all = it->flags;
+
+    FL_TRY(fl_items_codec(type, all >> CODEC_SHIFT & FIELD_MASK, &it->codec));
+    it->key_width = all >> KEY_SHIFT & FIELD_MASK;
+    it->flags = all & FLAGS_MASK;
+    if (it->key_width >= FL_KEY_WIDTH ||
+        all >> KEY_SHIFT != (all >> KEY_SHIFT & FIELD_MASK))
+        FL_FAIL(FL_ERR_CORRUPT,
+                "a request (%s) has the unknown flags %" PRIu32 " for table "
+                "%" PRIu32,
+                fl_msg_name(type), all, it->table);
+    return check_flags(type, it);
+}
+
 static fl_status read_heads(fl_unpack *u, uint16_t type, fl_rows_item *items,
                             uint32_t n)
 {
@@ -44,7 +68,7 @@ static fl_status read_heads(fl_unpack *u, uint16_t type, fl_rows_item *items,
         items[i].rows.n = fl_unpack_u64(u);
         if (is_push(type))
             items[i].rows.lr = fl_unpack_f64(u);
-        FL_TRY(check_flags(type, &items[i]));
+        FL_TRY(read_forms(type, &items[i]));
     }
     return FL_OK;
 }
@@ -66,14 +90,32 @@ static fl_status skip_padding(fl_unpack *u, uint16_t type, const void *base)
     return FL_OK;
 }
 
+static void read_keys(fl_unpack *u, fl_rows_item *it)
+{
+    uint32_t width = it->key_width ? it->key_width : FL_KEY_WIDTH;
+
+    it->coded_keys = fl_items_take_units(u, it->rows.n, width, FL_KEY_WIDTH);
+    if (!it->key_width)
+        it->rows.keys = it->coded_keys;
+}
+
+static void read_values(fl_unpack *u, fl_rows_item *it)
+{
+    uint64_t width = (uint64_t)it->rows.dim * fl_codec_width(it->codec);
+
+    it->coded_values = fl_items_take_units(u, it->rows.n, width, sizeof(float));
+    if (it->codec == FL_CODEC_F32)
+        it->rows.values = it->coded_values;
+}
+
 /* Where the parts of one pushed item are. */
 static void read_pushed(fl_unpack *u, fl_rows_item *it)
 {
     fl_rows *r = &it->rows;
 
     r->merged = it->flags & FL_PUSH_MERGED;
-    r->keys = fl_items_take(u, r->n, sizeof(uint64_t));
-    r->values = fl_items_take(u, r->n, r->dim * sizeof(float));
+    read_keys(u, it);
+    read_values(u, it);
     if (it->flags & FL_PUSH_SHOWS)
         r->shows = fl_items_take(u, r->n, sizeof(float));
     if (it->flags & FL_PUSH_CLICKS)
@@ -101,16 +143,12 @@ static fl_status read_columns(fl_unpack *u, uint16_t type, fl_rows_item *items,
                               uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
-        fl_rows *r = &items[i].rows;
-
-        r->keys = fl_items_take(u, r->n, sizeof(uint64_t));
+        read_keys(u, &items[i]);
         if (u->bad)
             return fl_items_too_short(type, "keys", i);
     }
     for (uint32_t i = 0; type == FL_MSG_ASSIGN && i < n; i++) {
-        fl_rows *r = &items[i].rows;
-
-        r->values = fl_items_take(u, r->n, r->dim * sizeof(float));
+        read_values(u, &items[i]);
         if (u->bad)
             return fl_items_too_short(type, "values", i);
     }
@@ -162,7 +200,9 @@ void fl_rows_pack_head(fl_pack *p, uint16_t type, const fl_rows_request *r)
     fl_pack_u32(p, 0);
     for (uint32_t i = 0; i < r->n; i++) {
         fl_pack_u32(p, r->items[i].table);
-        fl_pack_u32(p, r->items[i].flags);
+        fl_pack_u32(p, r->items[i].flags |
+                           (uint32_t)r->items[i].codec << CODEC_SHIFT |
+                           r->items[i].key_width << KEY_SHIFT);
         fl_pack_u64(p, r->items[i].rows.n);
         if (is_push(type))
             fl_pack_f64(p, r->items[i].rows.lr);
@@ -177,10 +217,25 @@ static void pack_part(fl_pack *p, const void *bytes, uint64_t len)
         fl_pack_bytes(p, bytes, (size_t)len);
 }
 
-static void pack_pushed(fl_pack *p, const fl_rows *r)
+static void pack_keys(fl_pack *p, const fl_rows_item *it)
 {
-    pack_part(p, r->keys, r->n * sizeof(*r->keys));
-    pack_part(p, r->values, r->n * r->dim * sizeof(float));
+    uint32_t width = it->key_width ? it->key_width : FL_KEY_WIDTH;
+
+    pack_part(p, it->coded_keys, fl_keys_bytes(it->rows.n, width));
+}
+
+static void pack_values(fl_pack *p, const fl_rows_item *it)
+{
+    pack_part(p, it->coded_values,
+              fl_codec_bytes(it->codec, it->rows.n * it->rows.dim));
+}
+
+static void pack_pushed(fl_pack *p, const fl_rows_item *it)
+{
+    const fl_rows *r = &it->rows;
+
+    pack_keys(p, it);
+    pack_values(p, it);
     pack_part(p, r->shows, r->n * sizeof(float));
     pack_part(p, r->clicks, r->n * sizeof(float));
     pack_part(p, r->counts, r->n * sizeof(uint32_t));
@@ -189,11 +244,9 @@ static void pack_pushed(fl_pack *p, const fl_rows *r)
 static void pack_columns(fl_pack *p, const fl_rows_request *r)
 {
     for (uint32_t i = 0; i < r->n; i++)
-        pack_part(p, r->items[i].rows.keys,
-                  r->items[i].rows.n * sizeof(uint64_t));
+        pack_keys(p, &r->items[i]);
     for (uint32_t i = 0; i < r->n; i++)
-        pack_part(p, r->items[i].rows.values,
-                  r->items[i].rows.n * r->items[i].rows.dim * sizeof(float));
+        pack_values(p, &r->items[i]);
 }
 
 static void pack_all(fl_pack *p, uint16_t type, const fl_rows_request *r)
@@ -205,7 +258,7 @@ static void pack_all(fl_pack *p, uint16_t type, const fl_rows_request *r)
     }
     for (uint32_t i = 0; i < r->n; i++) {
         fl_pack_align(p);
-        pack_pushed(p, &r->items[i].rows);
+        pack_pushed(p, &r->items[i]);
     }
 }
 
@@ -225,35 +278,35 @@ static fl_status echo(uint16_t type, fl_msg_bytes payload, fl_pack *again)
     return FL_OK;
 }
 
-/* So many items: one with all there is, plain ones, and one without keys. */
+/* So many items: one with all there is, plain ones, coded ones, and one without
+   keys. Narrow keys and values of bf16 end in zeros. */
 static bool example(uint16_t type, int n, fl_pack *out)
 {
-    static const uint64_t keys[] = { 7, 9, 7 };
+    static const uint64_t keys[] = { 7, 9, 7 },
+                          narrow[] = { 0x0000090008000706 };
     static const float floats[12] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12 };
+    static const uint16_t halves[10] = { 1, 2, 3, 4, 5, 6, 7, 8, 9 };
     static const uint32_t counts[] = { 1, 2, 3 };
-    const float *values = type == FL_MSG_PULL ? NULL : floats;
-    bool has_all = is_push(type);
+    const void *values = type == FL_MSG_PULL ? NULL : floats;
+    const float *some = is_push(type) ? floats : NULL;
+    uint32_t flags = is_push(type)         ? PUSH_FLAGS
+                     : type == FL_MSG_PULL ? FL_PULL_ONLY
+                                           : 0;
     fl_rows_item items[] = {
-        { .table = 2,
-          .flags = has_all               ? PUSH_FLAGS
-                   : type == FL_MSG_PULL ? FL_PULL_ONLY
-                                         : 0,
-          .rows = { .keys = keys,
-                    .values = values,
-                    .shows = has_all ? floats : NULL,
-                    .clicks = has_all ? floats : NULL,
-                    .counts = has_all ? counts : NULL,
-                    .n = 1,
-                    .lr = 0.25,
-                    .dim = (uint32_t)fl_items_example_width(NULL, 2) } },
-        { .table = 1,
-          .rows = { .keys = keys,
-                    .values = values,
-                    .n = 3,
-                    .dim = (uint32_t)fl_items_example_width(NULL, 1) } },
-        { .table = 0, .rows = { .keys = keys, .values = values } },
+        { .table = 2, .flags = flags, .rows = { .n = 1, .lr = 0.25 } },
+        { .table = 1, .rows.n = 3 },
+        { .table = 2, .codec = FL_CODEC_BF16, .key_width = 2, .rows.n = 3 },
+        { .table = 0 },
     };
 
+    for (size_t i = 0; i < FL_LEN(items); i++) {
+        items[i].rows.dim =
+            (uint32_t)fl_items_example_width(NULL, items[i].table);
+        items[i].coded_keys = items[i].key_width ? narrow : keys;
+        items[i].coded_values = items[i].codec && values ? halves : values;
+    }
+    items[0].rows.shows = items[0].rows.clicks = some;
+    items[0].rows.counts = some ? counts : NULL;
     if (n < 0 || n > (int)FL_LEN(items))
         return false;
     pack_all(

@@ -4,6 +4,9 @@
  */
 #include "ps/store/dense.h"
 
+#include <inttypes.h>
+
+#include "base/buf.h"
 #include "base/thread.h"
 #include "exec/executor.h"
 #include "ps/sum.h"
@@ -17,6 +20,7 @@ struct fl_dense {
     fl_executor executor; /* with no owner and no trace */
     fl_unit *update;
     fl_feed feed;     /* the gradient: all but its data */
+    fl_buf decoded;   /* a gradient that came coded */
     fl_tensor values; /* view into the scope */
     uint64_t first_hash;
 };
@@ -225,6 +229,7 @@ void fl_dense_free(fl_dense *d)
     fl_executor_drop_units(&d->executor);
     fl_program_free(d->program);
     fl_scope_release(&d->scope);
+    fl_buf_release(&d->decoded);
     fl_mutex_release(&d->mu);
     fl_free(d->name);
     fl_free(d);
@@ -242,29 +247,49 @@ uint64_t fl_dense_len(const fl_dense *d)
 
 /* --- using ---------------------------------------------------------------- */
 
-fl_status fl_dense_push(fl_dense *d, const float *grad, uint64_t step)
+/* Under mu: the gradient as floats. */
+static fl_status decode(fl_dense *d, fl_codec codec, const void *grad,
+                        const void **out)
 {
+    *out = grad;
+    if (codec == FL_CODEC_F32)
+        return FL_OK;
+    if (!fl_buf_reserve(&d->decoded, (size_t)d->n * sizeof(float)))
+        FL_FAIL(FL_ERR_NOMEM, "no memory for a gradient of %" PRIu64 " floats",
+                d->n);
+    fl_codec_decode(codec, grad, (size_t)d->n, d->decoded.data);
+    *out = d->decoded.data;
+    return FL_OK;
+}
+
+fl_status fl_dense_push(fl_dense *d, fl_codec codec, const void *grad,
+                        uint64_t step)
+{
+    const void *floats;
     fl_status st;
 
     fl_lock(&d->mu);
-    d->feed.value.data = (void *)(uintptr_t)grad;
-    atomic_store(&d->scope.step, step);
-    st = fl_unit_run_alone(&d->executor, d->update, &d->feed);
+    st = decode(d, codec, grad, &floats);
+    if (!st) {
+        d->feed.value.data = (void *)(uintptr_t)floats;
+        atomic_store(&d->scope.step, step);
+        st = fl_unit_run_alone(&d->executor, d->update, &d->feed);
+    }
     fl_unlock(&d->mu);
     return fl_err_ctx(st, "block %s", d->name);
 }
 
-void fl_dense_pull(fl_dense *d, float *out)
+void fl_dense_pull(fl_dense *d, fl_codec codec, void *out)
 {
     fl_lock(&d->mu);
-    memcpy(out, d->values.data, (size_t)d->n * sizeof(float));
+    fl_codec_encode(codec, d->values.data, (size_t)d->n, out);
     fl_unlock(&d->mu);
 }
 
-void fl_dense_assign(fl_dense *d, const float *values)
+void fl_dense_assign(fl_dense *d, fl_codec codec, const void *values)
 {
     fl_lock(&d->mu);
-    memcpy(d->values.data, values, (size_t)d->n * sizeof(float));
+    fl_codec_decode(codec, values, (size_t)d->n, d->values.data);
     fl_unlock(&d->mu);
 }
 

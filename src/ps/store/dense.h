@@ -14,6 +14,7 @@
 #include "conf/conf.h"
 #include "exec/scope.h"
 #include "ir/program.h"
+#include "ps/msg/codec.h"
 
 typedef struct fl_dense fl_dense;
 
@@ -29,12 +30,13 @@ uint64_t fl_dense_len(const fl_dense *d);
 uint64_t fl_dense_bytes(fl_dense *d); /* values and state */
 
 /* step is the job's global step, for schedules. Returns after the update. After
-   an error in its midst (memory, check_nan_inf) the block may be half updated.
- */
+   an error in its midst (memory, check_nan_inf) the block may be half updated. A
+   gradient in f32 is used where it lies. */
 FL_MUST_CHECK
-fl_status fl_dense_push(fl_dense *d, const float *grad, uint64_t step);
-void fl_dense_pull(fl_dense *d, float *out);
-void fl_dense_assign(fl_dense *d, const float *values);
+fl_status fl_dense_push(fl_dense *d, fl_codec codec, const void *grad,
+                        uint64_t step);
+void fl_dense_pull(fl_dense *d, fl_codec codec, void *out);
+void fl_dense_assign(fl_dense *d, fl_codec codec, const void *values);
 
 /* Gives every persistent variable of the block: values, state, rates. Borrowed for
    the call; ends with the first error of fn. */

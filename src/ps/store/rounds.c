@@ -231,7 +231,7 @@ static fl_status keep_blocks(share *s, const fl_block_item *items, uint32_t n)
     for (uint32_t i = 0; i < n; i++) {
         fl_block_item it = items[i];
 
-        memcpy(at, it.values, it.n * sizeof(*at));
+        fl_codec_decode(it.codec, it.coded, it.n, at);
         it.values = at;
         at += it.n;
         fl_vec_push(&l->blocks, it);
@@ -362,7 +362,7 @@ static fl_status apply_block(fl_rounds *r, fl_dense *d, const piece *p,
     for (size_t i = 0; i < n_pieces; i++)
         fl_vec_f32()->axpy(grad, p[i].weight, p[i].block->values, n);
     r->is_touched = true;
-    return fl_dense_push(d, grad, r->next);
+    return fl_dense_push(d, FL_CODEC_F32, grad, r->next);
 }
 
 /* --- the round ------------------------------------------------------------ */

@@ -1,7 +1,7 @@
 /* store_blocks.c - dense blocks: pull, push, assign, and rounds.
  *
- * Gradients and values are used where they lie in the payload; lengths are
- * those that were declared.
+ * Gradients and values that are not coded are used where they lie in the payload;
+ * lengths are those that were declared.
  */
 #include <inttypes.h>
 
@@ -47,17 +47,20 @@ static fl_status sum_blocks(const fl_store_ctx *c, uint64_t *bytes)
 {
     uint64_t n = 0;
 
-    for (uint32_t i = 0; i < c->n_blocks; i++)
+    *bytes = 0;
+    for (uint32_t i = 0; i < c->n_blocks; i++) {
+        *bytes += fl_codec_bytes(c->blocks[i].codec, c->blocks[i].n);
         if (__builtin_add_overflow(n, c->blocks[i].n, &n))
             n = UINT64_MAX;
-    if (__builtin_mul_overflow(n, sizeof(float), bytes))
+    }
+    if (n > UINT64_MAX / sizeof(float))
         FL_FAIL(FL_ERR_NOMEM,
                 "no memory for a reply (%s) of %" PRIu64 " floats",
                 fl_msg_name(c->call->type), n);
     return FL_OK;
 }
 
-static fl_status reserve_values(fl_store_ctx *c, float **out)
+static fl_status reserve_values(fl_store_ctx *c, uint8_t **out)
 {
     uint64_t bytes;
     void *buf;
@@ -68,18 +71,20 @@ static fl_status reserve_values(fl_store_ctx *c, float **out)
     return FL_OK;
 }
 
-static void give_values(const fl_store_ctx *c, float *out)
+static void give_values(const fl_store_ctx *c, uint8_t *out)
 {
     for (uint32_t i = 0; i < c->n_blocks; i++) {
-        fl_dense_pull(block_of(c, i)->dense, out);
-        out += c->blocks[i].n;
+        const fl_block_item *it = &c->blocks[i];
+
+        fl_dense_pull(block_of(c, i)->dense, it->codec, out);
+        out += fl_codec_bytes(it->codec, it->n);
     }
 }
 
 fl_status fl_store_pull_dense(fl_store_ctx *c)
 {
     uint64_t round;
-    float *out;
+    uint8_t *out;
 
     FL_TRY(read_blocks(c, &round));
     FL_TRY(reserve_values(c, &out));
@@ -93,8 +98,10 @@ fl_status fl_store_push_dense(fl_store_ctx *c)
 
     FL_TRY(read_blocks(c, &round));
     for (uint32_t i = 0; i < c->n_blocks; i++) {
+        const fl_block_item *it = &c->blocks[i];
+
         (void)fl_store_commit(c->call, &block_of(c, i)->log);
-        FL_TRY(fl_dense_push(block_of(c, i)->dense, c->blocks[i].values,
+        FL_TRY(fl_dense_push(block_of(c, i)->dense, it->codec, it->coded,
                              c->call->step));
     }
     return FL_OK;
@@ -106,8 +113,10 @@ fl_status fl_store_assign_dense(fl_store_ctx *c)
 
     FL_TRY(read_blocks(c, &round));
     for (uint32_t i = 0; i < c->n_blocks; i++) {
+        const fl_block_item *it = &c->blocks[i];
+
         (void)fl_store_commit(c->call, &block_of(c, i)->log);
-        fl_dense_assign(block_of(c, i)->dense, c->blocks[i].values);
+        fl_dense_assign(block_of(c, i)->dense, it->codec, it->coded);
     }
     return FL_OK;
 }
@@ -124,7 +133,7 @@ fl_status fl_store_round_dense(fl_store_ctx *c)
 
 static fl_status apply(fl_store_ctx *c, const fl_apply_request *r)
 {
-    float *out;
+    uint8_t *out;
 
     FL_TRY(reserve_values(c, &out));
     FL_TRY(fl_rounds_apply(c, r));

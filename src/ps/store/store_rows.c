@@ -1,7 +1,7 @@
 /* store_rows.c - rows of tables: pull, push, assign, and pushes of a round.
  *
- * Gradients and values are used where they lie in the payload; keys are copied
- * out first. A table reads a key several times (for its partition, its bucket,
+ * Gradients and values are used where they lie in the payload, unless they are
+ * coded; keys are copied out first. A table reads a key several times (for its partition, its bucket,
  * its row), and a hostile peer that shares the payload's memory could change it
  * in between, which would put rows where nobody finds them. The copy is small
  * beside the rows that are moved.
@@ -61,10 +61,41 @@ static fl_status check_keys(const fl_store_table *t, const uint64_t *keys,
     return FL_OK;
 }
 
+/* The keys of an item from number `at` on. */
+static void read_keys(const fl_rows_item *it, uint64_t at, size_t n,
+                      uint64_t *out)
+{
+    fl_coded_keys keys = { it->coded_keys, it->rows.n, it->key_width };
+
+    if (it->key_width)
+        fl_keys_decode(&keys, at, n, out);
+    else if (n)
+        memcpy(out, it->rows.keys + at, n * sizeof(*out));
+}
+
 /* --- pull ----------------------------------------------------------------- */
 
-static fl_status pull_item(const fl_store_table *t, const fl_rows_item *it,
-                           float *out)
+/* Values of an item on their way into a reply. */
+typedef struct pulled {
+    uint8_t *to;
+    float *scratch; /* of KEYS_AT_ONCE rows, when they are coded */
+} pulled;
+
+static fl_status pull_some(const fl_store_table *t, const fl_rows_item *it,
+                           const uint64_t *keys, size_t n, pulled *p)
+{
+    size_t n_values = n * it->rows.dim;
+    float *out = p->scratch ? p->scratch : (float *)(void *)p->to;
+
+    FL_TRY(fl_table_pull(t->table, keys, n, (fl_pull_kind)it->flags, out));
+    if (p->scratch)
+        fl_codec_encode(it->codec, p->scratch, n_values, p->to);
+    p->to += n_values * fl_codec_width(it->codec);
+    return FL_OK;
+}
+
+static fl_status pull_keys(const fl_store_table *t, const fl_rows_item *it,
+                           pulled *p)
 {
     uint64_t keys[KEYS_AT_ONCE];
     size_t n;
@@ -72,30 +103,53 @@ static fl_status pull_item(const fl_store_table *t, const fl_rows_item *it,
     for (uint64_t at = 0; at < it->rows.n; at += n) {
         n = it->rows.n - at < KEYS_AT_ONCE ? (size_t)(it->rows.n - at)
                                            : KEYS_AT_ONCE;
-        memcpy(keys, it->rows.keys + at, n * sizeof(*keys));
+        read_keys(it, at, n, keys);
         FL_TRY(check_keys(t, keys, n, at));
-        FL_TRY(fl_table_pull(t->table, keys, n, (fl_pull_kind)it->flags,
-                             out + at * it->rows.dim));
+        FL_TRY(pull_some(t, it, keys, n, p));
     }
     return FL_OK;
+}
+
+static fl_status pull_item(const fl_store_table *t, const fl_rows_item *it,
+                           void *out)
+{
+    size_t n = it->rows.n < KEYS_AT_ONCE ? it->rows.n : KEYS_AT_ONCE;
+    size_t bytes = n * it->rows.dim * sizeof(float);
+    pulled p = { .to = out };
+    fl_status st;
+
+    if (it->codec == FL_CODEC_F32)
+        return pull_keys(t, it, &p);
+    p.scratch = fl_try_alloc(bytes);
+    if (!p.scratch)
+        FL_FAIL(FL_ERR_NOMEM, "table %s: no memory to encode %zu rows",
+                fl_table_name(t->table), n);
+    st = pull_keys(t, it, &p);
+    fl_data_free(p.scratch, bytes);
+    return st;
+}
+
+static uint64_t value_bytes(const fl_rows_item *it)
+{
+    return fl_codec_bytes(it->codec, it->rows.n * it->rows.dim);
 }
 
 /* Keys are at most the payload's bytes, and rows have a largest width, so that
    no product and no sum can overflow. */
 static uint64_t pulled_bytes(const fl_store_ctx *c)
 {
-    uint64_t n = 0;
+    uint64_t bytes = 0;
 
     for (uint32_t i = 0; i < c->n_rows; i++)
-        n += c->rows[i].rows.n * c->rows[i].rows.dim;
-    return n * sizeof(float);
+        bytes += value_bytes(&c->rows[i]);
+    return bytes;
 }
 
 fl_status fl_store_pull(fl_store_ctx *c)
 {
     uint64_t round;
     void *buf;
-    float *out;
+    uint8_t *out;
 
     FL_TRY(read_rows(c, &round));
     FL_TRY(fl_store_reserve(c, pulled_bytes(c), &buf));
@@ -104,47 +158,89 @@ fl_status fl_store_pull(fl_store_ctx *c)
         if (!c->rows[i].rows.n)
             continue;
         FL_TRY(pull_item(table_of(c, i), &c->rows[i], out));
-        out += c->rows[i].rows.n * c->rows[i].rows.dim;
+        out += value_bytes(&c->rows[i]);
     }
     return FL_OK;
 }
 
-/* --- keys of a push or an assign ------------------------------------------ */
+/* --- what a push or an assign brings -------------------------------------- */
 
-/* Copies of the keys of all items, behind one another. */
-typedef struct key_copies {
+/* Copies of the keys of all items, behind one another, and then of the values
+   that are coded. */
+typedef struct copies {
     uint64_t *keys;
-    uint64_t n;
-} key_copies;
+    size_t bytes;
+} copies;
 
-static fl_status copy_keys(fl_store_ctx *c, key_copies *out)
+/* 0 when they are used where they lie. */
+static size_t decoded_bytes(const fl_rows_item *it)
 {
-    uint64_t at = 0;
+    return it->codec == FL_CODEC_F32
+               ? 0
+               : it->rows.n * it->rows.dim * sizeof(float);
+}
 
-    for (uint32_t i = 0; i < c->n_rows; i++)
-        out->n += c->rows[i].rows.n;
-    out->keys = fl_try_alloc(out->n * sizeof(*out->keys));
+/* Payloads have a largest length: no sum can overflow. */
+static fl_status reserve_copies(const fl_store_ctx *c, copies *out)
+{
+    size_t n = 0;
+
+    for (uint32_t i = 0; i < c->n_rows; i++) {
+        n += c->rows[i].rows.n;
+        out->bytes += decoded_bytes(&c->rows[i]);
+    }
+    out->bytes += n * sizeof(*out->keys);
+    out->keys = fl_try_alloc(out->bytes);
     if (!out->keys)
-        FL_FAIL(FL_ERR_NOMEM,
-                "no memory for %" PRIu64 " keys of a request (%s)", out->n,
+        FL_FAIL(FL_ERR_NOMEM, "no memory for %zu keys of a request (%s)", n,
                 fl_msg_name(c->call->type));
+    return FL_OK;
+}
+
+static fl_status copy_keys(fl_store_ctx *c, uint64_t *to)
+{
     for (uint32_t i = 0; i < c->n_rows; i++) {
         fl_rows_item *it = &c->rows[i];
 
-        if (it->rows.n)
-            memcpy(out->keys + at, it->rows.keys,
-                   it->rows.n * sizeof(*out->keys));
-        it->rows.keys = out->keys + at;
-        at += it->rows.n;
+        read_keys(it, 0, it->rows.n, to);
+        it->rows.keys = to;
+        to += it->rows.n;
         FL_TRY(check_keys(table_of(c, i), it->rows.keys, it->rows.n, 0));
     }
     return FL_OK;
 }
 
-static void release_keys(key_copies *k)
+static void decode_values(fl_store_ctx *c, uint8_t *to)
+{
+    for (uint32_t i = 0; i < c->n_rows; i++) {
+        fl_rows_item *it = &c->rows[i];
+
+        if (it->codec == FL_CODEC_F32)
+            continue;
+        it->rows.values = (float *)(void *)to;
+        fl_codec_decode(it->codec, it->coded_values, it->rows.n * it->rows.dim,
+                        (float *)(void *)to);
+        to += decoded_bytes(it);
+    }
+}
+
+static fl_status copy_out(fl_store_ctx *c, copies *out)
+{
+    uint64_t *end;
+
+    FL_TRY(reserve_copies(c, out));
+    FL_TRY(copy_keys(c, out->keys));
+    end = out->keys;
+    for (uint32_t i = 0; i < c->n_rows; i++)
+        end += c->rows[i].rows.n;
+    decode_values(c, (uint8_t *)end);
+    return FL_OK;
+}
+
+static void release_copies(copies *k)
 {
     if (k->keys)
-        fl_data_free(k->keys, k->n * sizeof(*k->keys));
+        fl_data_free(k->keys, k->bytes);
 }
 
 /* --- push ----------------------------------------------------------------- */
@@ -222,16 +318,16 @@ static fl_status check_rates(const fl_store_ctx *c)
 
 fl_status fl_store_push(fl_store_ctx *c)
 {
-    key_copies k = { 0 };
+    copies k = { 0 };
     uint64_t round;
     fl_status st;
 
     FL_TRY(read_rows(c, &round));
     FL_TRY(check_rates(c));
-    st = copy_keys(c, &k);
+    st = copy_out(c, &k);
     if (!st)
         st = push_copied(c);
-    release_keys(&k);
+    release_copies(&k);
     return st;
 }
 
@@ -239,16 +335,16 @@ fl_status fl_store_push(fl_store_ctx *c)
    them. */
 fl_status fl_store_round_push(fl_store_ctx *c)
 {
-    key_copies k = { 0 };
+    copies k = { 0 };
     uint64_t round;
     fl_status st;
 
     FL_TRY(read_rows(c, &round));
     FL_TRY(check_rates(c));
-    st = copy_keys(c, &k);
+    st = copy_out(c, &k);
     if (!st)
         st = fl_rounds_keep_rows(c, round);
-    release_keys(&k);
+    release_copies(&k);
     return st;
 }
 
@@ -256,12 +352,12 @@ fl_status fl_store_round_push(fl_store_ctx *c)
 
 fl_status fl_store_assign(fl_store_ctx *c)
 {
-    key_copies k = { 0 };
+    copies k = { 0 };
     uint64_t round;
     fl_status st;
 
     FL_TRY(read_rows(c, &round));
-    st = copy_keys(c, &k);
+    st = copy_out(c, &k);
     for (uint32_t i = 0; !st && i < c->n_rows; i++) {
         fl_store_table *t = table_of(c, i);
 
@@ -269,6 +365,6 @@ fl_status fl_store_assign(fl_store_ctx *c)
         st = fl_table_assign(t->table, c->rows[i].rows.keys, c->rows[i].rows.n,
                              c->rows[i].rows.values);
     }
-    release_keys(&k);
+    release_copies(&k);
     return st;
 }

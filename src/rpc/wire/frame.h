@@ -25,7 +25,7 @@
 
 #define FL_FRAME_BYTES 64
 #define FL_FRAME_MAGIC UINT32_C(0x31544c46) /* "FLT1" */
-#define FL_PROTOCOL_VERSION 6
+#define FL_PROTOCOL_VERSION 7
 
 enum fl_frame_flag {
     FL_FRAME_REPLY = 1,
