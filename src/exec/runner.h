@@ -6,6 +6,8 @@
 #ifndef FL_EXEC_RUNNER_H
 #define FL_EXEC_RUNNER_H
 
+#include <stdatomic.h>
+
 #include "base/buf.h"
 #include "base/team.h"
 #include "conf/weigh.h"
@@ -65,8 +67,9 @@ typedef struct fl_runner {
     bool *is_plain;        /* by plan variable: tensors[] has a fed value, and
                               one of the same form may take its place */
     /* Frozen: since the last run feeds, values or memory are others; when they
-       were not, steady steps need not be prepared. */
-    bool has_changed, is_steady;
+       were not, steady steps need not be prepared. Threads of a team set and
+       read them; what they stand for is ordered by the steps. */
+    atomic_bool has_changed, is_steady;
 } fl_runner;
 
 /* The seat is that of a run alone; others set theirs. team is the runner's own,
