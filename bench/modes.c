@@ -351,6 +351,14 @@ static bool wants(const char *what)
     return !choice || !*choice || !strcmp(choice, what);
 }
 
+/* What is measured only where its world was made before. */
+static bool is_asked_for(const char *what)
+{
+    const char *choice = getenv("BENCH_MODES");
+
+    return choice && !strcmp(choice, what);
+}
+
 int main(void)
 {
     ctr_data data, test, first;
@@ -370,6 +378,8 @@ int main(void)
         modes_measure_wire(&first);
         modes_measure_wire_auc(&data, &test);
     }
+    if (is_asked_for("link"))
+        modes_measure_link(&first);
     if (wants("way"))
         modes_measure_way(&data, &test);
     ctr_data_release(&data);

@@ -1,11 +1,14 @@
 /* modes_job.c - servers and trainers, each a process of its own. */
 #include "modes_job.h"
 
+#include <fcntl.h>
 #include <inttypes.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "harness.h"
 
@@ -45,6 +48,23 @@ static fl_ctx *make_ctx(const job_spec *s)
     return c;
 }
 
+/* Before there are threads: what is connected from now on is so from there. */
+static void enter_host(const job_seat *s)
+{
+    char path[64];
+    int fd;
+
+    if (!s->host)
+        return;
+    snprintf(path, sizeof path, "/run/netns/%s", s->host);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || setns(fd, CLONE_NEWNET) != 0) {
+        fprintf(stderr, "bench: host %s cannot be entered\n", s->host);
+        exit(1);
+    }
+    close(fd);
+}
+
 static fl_transpiler *transpile(fl_ctx *c, const job_seat *s, fl_role_kind role)
 {
     fl_transpiler *t = NULL;
@@ -64,6 +84,7 @@ static void serve(const void *spec)
     fl_executor *e;
     fl_transpiler *t;
 
+    enter_host(s);
     bench_check(fl_executor_new(&e, c), "an executor");
     s->job.work->build(c, &s->job);
     t = transpile(c, s, FL_ROLE_SERVER);
@@ -89,6 +110,7 @@ static void *begin_trainer(const void *spec)
     const job_seat *s = spec;
     trainer *t = bench_alloc(sizeof *t);
 
+    enter_host(s);
     t->seat = s;
     t->ctx = make_ctx(&s->job);
     bench_check(fl_executor_new(&t->exe, t->ctx), "an executor");
@@ -156,6 +178,24 @@ static void be_trainer(void *state, const member_order *o, member_answer *out)
 
 /* --- in the bench --------------------------------------------------------- */
 
+/* Servers of several jobs share their host. */
+static void host_address(char out[ADDRESS_MAX])
+{
+    static int port = 6170;
+
+    snprintf(out, ADDRESS_MAX, "10.77.0.1:%d", port++);
+}
+
+static void take_hosts(job *j)
+{
+    static const char *const trainers[] = { "first", "second" };
+
+    for (int i = 0; i < j->spec.n_servers; i++)
+        j->seats[i].host = "serving";
+    for (int i = 0; i < j->spec.n_trainers; i++)
+        j->seats[j->spec.n_servers + i].host = trainers[i % 2];
+}
+
 static void take_seats(job *j)
 {
     const job_spec *s = &j->spec;
@@ -164,7 +204,10 @@ static void take_seats(job *j)
     size_t len = 0;
 
     for (int i = 0; i < n_serving; i++) {
-        process_free_address(j->seats[i].address);
+        if (s->is_on_hosts)
+            host_address(j->seats[i].address);
+        else
+            process_free_address(j->seats[i].address);
         len += (size_t)snprintf(all + len, sizeof j->servers_text - len, "%s%s",
                                 i ? "," : "", j->seats[i].address);
     }
@@ -181,9 +224,14 @@ void job_start(job *j, const job_spec *spec)
 {
     *j = (job){ .spec = *spec };
     snprintf(j->name, sizeof j->name, "%s.%ds%dt%s%s%s", spec->mode,
-             spec->n_servers, spec->n_trainers, spec->is_tcp ? ".tcp" : "",
+             spec->n_servers, spec->n_trainers,
+             spec->is_on_hosts ? ".link"
+             : spec->is_tcp    ? ".tcp"
+                               : "",
              spec->wire ? "." : "", spec->wire ? spec->wire : "");
     take_seats(j);
+    if (spec->is_on_hosts)
+        take_hosts(j);
     for (int i = 0; i < spec->n_servers; i++)
         j->servers[i] = member_start_alone(j->name, serve, &j->seats[i]);
     for (int i = 0; i < spec->n_trainers; i++)

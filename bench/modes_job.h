@@ -33,6 +33,7 @@ struct job_spec {
     int n_servers, n_trainers; /* no servers: workers serve */
     bool is_tcp;               /* local_transport=off */
     const char *wire;          /* wire_pull and wire_push; NULL: f32 */
+    bool is_on_hosts;          /* of the network that modes_link.sh has made */
     int geo_period;
     uint64_t seed;
     const job_work *work;
@@ -51,12 +52,13 @@ typedef struct job_seat {
     job_spec job;
     int rank;
     const char *servers;       /* of the job */
+    const char *host;          /* that it runs on; NULL: this one */
     char address[ADDRESS_MAX]; /* of a server */
 } job_seat;
 
 typedef struct job {
     job_spec spec;
-    char name[32]; /* sync.1s2t.tcp, sync.1s2t.bf16 */
+    char name[32]; /* sync.1s2t.tcp, sync.1s2t.link.bf16 */
     char servers_text[JOB_SERVING_MAX * ADDRESS_MAX];
     job_seat seats[JOB_SERVERS_MAX + JOB_TRAINERS_MAX];
     member servers[JOB_SERVERS_MAX], trainers[JOB_TRAINERS_MAX];

@@ -24,31 +24,49 @@ static const char *const wires[N_WIRES] = { NULL, "bf16" };
 
 /* --- speed ---------------------------------------------------------------- */
 
-#define ROUNDS 9
 #define ROUNDS_MAX 64
-#define WARM_BATCHES 60 /* a trainer's */
-#define TURN_BATCHES 20
-#define TURN_SAMPLES ((double)TURN_BATCHES * N_TRAINERS * CTR_BATCH)
+
+/* How jobs are measured: where, and for how long. */
+typedef struct course {
+    bool is_tcp, is_on_hosts;
+    size_t rounds;
+    size_t warm_batches, turn_batches; /* a trainer's */
+} course;
+
+static const course near = { .rounds = 9,
+                             .warm_batches = 60,
+                             .turn_batches = 20 };
+static const course by_tcp = {
+    .is_tcp = true, .rounds = 9, .warm_batches = 60, .turn_batches = 20
+};
+/* A few seconds a turn. */
+static const course slow = { .is_tcp = true,
+                             .is_on_hosts = true,
+                             .rounds = 3,
+                             .warm_batches = 5,
+                             .turn_batches = 20 };
 
 typedef struct pair {
+    const course *course;
     job jobs[N_WIRES];
     job_run runs[N_WIRES][ROUNDS_MAX];
 } pair;
 
-static void start_pair(pair *p, const char *mode, bool is_tcp,
-                       const ctr_task *task)
+static void start_pair(pair *p, const char *mode, const ctr_task *task)
 {
     for (int w = 0; w < N_WIRES; w++) {
-        job_start(&p->jobs[w], &(job_spec){ .mode = mode,
-                                            .n_servers = 1,
-                                            .n_trainers = N_TRAINERS,
-                                            .is_tcp = is_tcp,
-                                            .wire = wires[w],
-                                            .geo_period = GEO_PERIOD,
-                                            .seed = DATA_SEED,
-                                            .work = &ctr_work,
-                                            .task = task });
-        (void)job_train(&p->jobs[w], WARM_BATCHES);
+        job_start(&p->jobs[w],
+                  &(job_spec){ .mode = mode,
+                               .n_servers = 1,
+                               .n_trainers = N_TRAINERS,
+                               .is_tcp = p->course->is_tcp,
+                               .is_on_hosts = p->course->is_on_hosts,
+                               .wire = wires[w],
+                               .geo_period = GEO_PERIOD,
+                               .seed = DATA_SEED,
+                               .work = &ctr_work,
+                               .task = task });
+        (void)job_train(&p->jobs[w], p->course->warm_batches);
     }
 }
 
@@ -57,35 +75,39 @@ static void run_pair(pair *p, size_t round)
     for (int i = 0; i < N_WIRES; i++) {
         size_t w = ((size_t)i + round) % N_WIRES;
 
-        p->runs[w][round] = job_train(&p->jobs[w], TURN_BATCHES);
+        p->runs[w][round] = job_train(&p->jobs[w], p->course->turn_batches);
     }
 }
 
-static double rate(const job_run *bf16, const job_run *f32)
+/* One turn of both. */
+typedef struct turn {
+    const job_run *bf16, *f32;
+    double samples;
+} turn;
+
+static double rate(const turn *t)
 {
-    (void)f32;
-    return TURN_SAMPLES / bf16->seconds;
+    return t->samples / t->bf16->seconds;
 }
 
-static double bytes_per_sample(const job_run *bf16, const job_run *f32)
+static double bytes_per_sample(const turn *t)
 {
-    (void)f32;
-    return bf16->bytes / TURN_SAMPLES;
+    return t->bf16->bytes / t->samples;
 }
 
-static double over_f32(const job_run *bf16, const job_run *f32)
+static double over_f32(const turn *t)
 {
-    return f32->seconds / bf16->seconds;
+    return t->f32->seconds / t->bf16->seconds;
 }
 
-static double cpu_over_f32(const job_run *bf16, const job_run *f32)
+static double cpu_over_f32(const turn *t)
 {
-    return bf16->cpu_seconds / f32->cpu_seconds;
+    return t->bf16->cpu_seconds / t->f32->cpu_seconds;
 }
 
 static const struct {
     const char *name, *unit;
-    double (*of)(const job_run *bf16, const job_run *f32);
+    double (*of)(const turn *t);
 } figures[] = {
     { "rate", "samples/s", rate },
     { "bytes_per_sample", "bytes", bytes_per_sample },
@@ -100,31 +122,51 @@ static void put_pair(const pair *p, size_t n_rounds)
 
     snprintf(prefix, sizeof prefix, "modes.%s", p->jobs[BF16].name);
     for (size_t f = 0; f < sizeof figures / sizeof *figures; f++) {
-        for (size_t r = 0; r < n_rounds; r++)
-            x[r] = figures[f].of(&p->runs[BF16][r], &p->runs[F32][r]);
+        for (size_t r = 0; r < n_rounds; r++) {
+            turn t = { .bf16 = &p->runs[BF16][r],
+                       .f32 = &p->runs[F32][r],
+                       .samples = (double)p->course->turn_batches * N_TRAINERS *
+                                  CTR_BATCH };
+
+            x[r] = figures[f].of(&t);
+        }
         bench_figure(prefix, figures[f].name, x, n_rounds, figures[f].unit);
     }
 }
 
-void modes_measure_wire(const ctr_data *data)
+/* The pairs of all modes, in turns. */
+static void measure(const ctr_data *data, const course *c)
 {
     const ctr_task task = { .data = data };
-    size_t n_rounds = bench_repeats(ROUNDS);
-    pair *pairs = bench_alloc(2 * N_MODES * sizeof *pairs);
+    size_t n_rounds = bench_repeats(c->rounds);
+    pair *pairs = bench_alloc(N_MODES * sizeof *pairs);
 
     if (n_rounds > ROUNDS_MAX)
         n_rounds = ROUNDS_MAX;
-    for (size_t i = 0; i < 2 * N_MODES; i++)
-        start_pair(&pairs[i], modes[i % N_MODES], i >= N_MODES, &task);
+    for (size_t i = 0; i < N_MODES; i++) {
+        pairs[i].course = c;
+        start_pair(&pairs[i], modes[i], &task);
+    }
     for (size_t r = 0; r < n_rounds; r++)
-        for (size_t i = 0; i < 2 * N_MODES; i++)
+        for (size_t i = 0; i < N_MODES; i++)
             run_pair(&pairs[i], r);
-    for (size_t i = 0; i < 2 * N_MODES; i++) {
+    for (size_t i = 0; i < N_MODES; i++) {
         for (int w = 0; w < N_WIRES; w++)
             job_end(&pairs[i].jobs[w]);
         put_pair(&pairs[i], n_rounds);
     }
     free(pairs);
+}
+
+void modes_measure_wire(const ctr_data *data)
+{
+    measure(data, &near);
+    measure(data, &by_tcp);
+}
+
+void modes_measure_link(const ctr_data *data)
+{
+    measure(data, &slow);
 }
 
 /* --- what they learn ------------------------------------------------------ */
