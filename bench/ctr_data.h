@@ -24,17 +24,20 @@
 #define CTR_LAYERS 2 /* hidden ones */
 #define CTR_WIDTHS 64, 32
 #define CTR_LAST 32
+#ifndef CTR_DIM
+#define CTR_DIM 8
+#endif
 #else
 #define CTR_BATCH 1000
 #define CTR_PER_LARGE 1
 #define CTR_LAYERS 3
 #define CTR_WIDTHS 400, 400, 400
 #define CTR_LAST 400
+#define CTR_DIM 10
 #endif
 #define CTR_SLOTS 26
 #define CTR_DENSE 13
 #define CTR_ROWS 1000001
-#define CTR_DIM 10
 #define CTR_CLASSES 2
 #define CTR_ROW_RANGE 0.01 /* rows start between -0.01 and 0.01 */
 

@@ -4,7 +4,7 @@
  * All jobs and all that they are compared with are processes that were started
  * once. They take turns, a second each: a round has a group for each shape of a
  * job (servers, trainers, transport), and in a group the four modes and the
- * three references, in an order that changes from round to round. A ratio is
+ * four references, in an order that changes from round to round. A ratio is
  * taken to the references of the same group and round.
  *
  * Geo exchanges every GEO_PERIOD batches of a trainer, in the middle of
@@ -28,20 +28,24 @@
 #define ROUNDS 9
 #define ROUNDS_MAX 64
 #define N_TRAINERS 2
-#define GEO_PERIOD 20
 #define DENSE_BATCHES 3
-/* Of a trainer: half a second or so. */
+/* Of a trainer: half a second or so; small batches are exchanged as often as
+   the setting's default says. Speed is measured behind a first pass over the
+   first batches: rows have been born (table.insert.rate says what that costs),
+   memory for an exchange has been touched, and exchanges lie in the middle of
+   turns. */
 #ifdef CTR_SMALL
-#define TURN_BATCHES (60 * GEO_PERIOD)
+#define SHAPE ".small"
+#define GEO_PERIOD 100
+#define TURN_BATCHES (12 * GEO_PERIOD)
+#define WARM_BATCHES (21 * GEO_PERIOD / 2)
 #else
+#define SHAPE ""
+#define GEO_PERIOD 20
 #define TURN_BATCHES GEO_PERIOD
+#define WARM_BATCHES (13 * GEO_PERIOD / 2)
 #endif
-/* Speed is measured behind a first pass over the first batches: rows have been
-   born (table.insert.rate says what that costs), memory for an exchange has
-   been touched, and exchanges lie in the middle of turns. */
 #define SPEED_BATCHES (240 * CTR_PER_LARGE)
-#define WARM_BATCHES                                                           \
-    (GEO_PERIOD / 2 * (12 * CTR_PER_LARGE + 1)) /* a trainer's */
 #define TURN_SAMPLES ((double)TURN_BATCHES * N_TRAINERS * CTR_BATCH)
 
 static const char *const modes[] = { "sync", "half_async", "async", "geo" };
@@ -57,7 +61,7 @@ static const shape shapes[] = {
 };
 #define N_SHAPES (sizeof shapes / sizeof *shapes)
 
-enum { LOCAL, REDUCE, FLOOR, N_REFS };
+enum { LOCAL, TABLE, REDUCE, FLOOR, N_REFS };
 
 typedef struct group {
     job jobs[N_MODES];
@@ -115,6 +119,7 @@ static void start_all(speed *s, const ctr_data *d)
 {
     const alone_spec refs[N_REFS] = {
         [LOCAL] = reference(d, faster_local(d), "local"),
+        [TABLE] = reference(d, ALONE_TABLE, "local, rows in a table"),
         [REDUCE] = reference(d, ALONE_REDUCE, "replicas"),
         [FLOOR] = reference(d, ALONE_FLOOR, "the floor"),
     };
@@ -167,7 +172,7 @@ static void run_group(speed *s, group *g, size_t round)
 
 /* One figure of one job: of its run and of the references beside it. */
 typedef struct turn {
-    const job_run *run, *local, *reduce, *floor;
+    const job_run *run, *local, *table, *reduce, *floor;
 } turn;
 
 static double rate(const turn *t)
@@ -178,6 +183,11 @@ static double rate(const turn *t)
 static double of_local(const turn *t)
 {
     return t->local->seconds / t->run->seconds;
+}
+
+static double of_table(const turn *t)
+{
+    return t->table->seconds / t->run->seconds;
 }
 
 static double of_reduce(const turn *t)
@@ -205,6 +215,11 @@ static double cpu_over_local(const turn *t)
     return t->run->cpu_seconds / t->local->cpu_seconds;
 }
 
+static double cpu_over_table(const turn *t)
+{
+    return t->run->cpu_seconds / t->table->cpu_seconds;
+}
+
 static double bytes_per_sample(const turn *t)
 {
     return t->run->bytes / TURN_SAMPLES;
@@ -229,28 +244,38 @@ typedef struct figure {
 static const figure figures[] = {
     { "rate", "samples/s", rate, NULL },
     { "of_local", "ratio", of_local, NULL },
+    { "of_table", "ratio", of_table, NULL },
     { "of_floor", "ratio", of_floor, NULL },
     { "of_reduce", "ratio", of_reduce, "sync" },
     { "cpu_us", "us/sample", cpu_us, NULL },
     { "server_cpu_us", "us/sample", server_cpu_us, NULL },
     { "cpu_over_local", "ratio", cpu_over_local, NULL },
+    { "cpu_over_table", "ratio", cpu_over_table, NULL },
     { "bytes_per_sample", "bytes", bytes_per_sample, NULL },
     { "requests_per_batch", "requests", requests_per_batch, NULL },
     { "wait_share", "ratio", wait_share, NULL },
 };
+
+/* 1s2t.tcp of sync.1s2t.tcp */
+static const char *shape_name(const group *g, size_t m)
+{
+    return strchr(g->jobs[m].name, '.') + 1;
+}
 
 static void put_job(const speed *s, const group *g, size_t m)
 {
     char prefix[48];
     double x[ROUNDS_MAX];
 
-    snprintf(prefix, sizeof prefix, "modes.%s", g->jobs[m].name);
+    snprintf(prefix, sizeof prefix, "modes.%s" SHAPE ".%s", modes[m],
+             shape_name(g, m));
     for (size_t f = 0; f < sizeof figures / sizeof *figures; f++) {
         if (figures[f].only && strcmp(figures[f].only, modes[m]))
             continue;
         for (size_t r = 0; r < s->n_rounds; r++) {
             turn t = { .run = &g->runs[m][r],
                        .local = &g->refs[LOCAL][r],
+                       .table = &g->refs[TABLE][r],
                        .reduce = &g->refs[REDUCE][r],
                        .floor = &g->refs[FLOOR][r] };
 
@@ -329,9 +354,10 @@ static void measure_speed(const ctr_data *d)
         for (size_t g = 0; g < N_SHAPES; g++)
             run_group(s, &s->groups[(g + r) % N_SHAPES], r);
     end_all(s);
-    put_reference(s, LOCAL, "modes.local");
-    put_reference(s, REDUCE, "modes.reduce");
-    put_reference(s, FLOOR, "modes.floor");
+    put_reference(s, LOCAL, "modes.local" SHAPE);
+    put_reference(s, TABLE, "modes.table" SHAPE);
+    put_reference(s, REDUCE, "modes.reduce" SHAPE);
+    put_reference(s, FLOOR, "modes.floor" SHAPE);
     for (size_t g = 0; g < N_SHAPES; g++)
         for (size_t m = 0; m < N_MODES; m++)
             put_job(s, &s->groups[g], m);
