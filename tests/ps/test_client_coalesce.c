@@ -257,6 +257,120 @@ static void a_client_that_may_not_coalesce_joins_nothing(void **state)
     calls_release(&c);
 }
 
+/* --- blocks --------------------------------------------------------------- */
+
+#define BLOCK_TEXT(name, n, block)                                             \
+    "var " name " : f32[" n "] persist\n"                                      \
+    "op fill_constant () -> (Out=" name ") {shape=[" n "]}\n"                  \
+    "block " block " parent 0\n"                                               \
+    "  var " name "@GRAD : f32[" n "] data\n"                                  \
+    "  op elementwise_add (X=" name ", Y=" name "@GRAD) -> (Out=" name ")\n"   \
+    "end\n"
+
+#define LONG_BLOCK 150000 /* floats: more than half a message */
+#define BLOCKS_TEXT                                                            \
+    BLOCK_TEXT("b", "3", "1")                                                  \
+    BLOCK_TEXT("w", "150000", "2") SERVE_TEXT("1,2")
+
+static void blocks_open(job *j)
+{
+    *j = (job){ .n_servers = 1, .n_trainers = 1, .may_coalesce = true };
+    job_start(j, &calm);
+    job_wait(j);
+    assert_ok(job_declare(j, 0, BLOCKS_TEXT));
+}
+
+static void send_block(const job *j, uint16_t type, fl_client_block b,
+                       const float *values, outcome *end)
+{
+    assert_ok(fl_client_send_blocks(j->clients[0], type, &b, &values, 1,
+                                    (fl_ending){ on_outcome, end }));
+}
+
+static void pull_block(const job *j, fl_client_block b, float *out,
+                       outcome *end)
+{
+    assert_ok(fl_client_pull_blocks(j->clients[0], &b, &out, 1,
+                                    (fl_ending){ on_outcome, end }));
+}
+
+static void expect_block(const float got[3], float times)
+{
+    for (int i = 0; i < 3; i++)
+        assert_true(got[i] == times * (float)(i + 1));
+}
+
+static void requests_for_blocks_keep_their_order(void **state)
+{
+    const fl_client_block b = { .number = 0, .n = 3 };
+    const float one[3] = { 1, 2, 3 }, ten[3] = { 10, 20, 30 };
+    float first[3], second[3];
+    outcome ends[7] = { { 0 } };
+    job j;
+
+    (void)state;
+    blocks_open(&j);
+    send_block(&j, FL_MSG_PUSH_DENSE, b, one, &ends[0]);
+    send_block(&j, FL_MSG_PUSH_DENSE, b, one, &ends[1]);
+    pull_block(&j, b, first, &ends[2]);
+    send_block(&j, FL_MSG_PUSH_DENSE, b, one, &ends[3]);
+    send_block(&j, FL_MSG_ASSIGN_DENSE, b, ten, &ends[4]);
+    send_block(&j, FL_MSG_PUSH_DENSE, b, one, &ends[5]);
+    pull_block(&j, b, second, &ends[6]);
+    expect_requests(&j, FL_MSG_PUSH_DENSE, 0);
+    for (int i = 0; i < 7; i++)
+        assert_ok(job_end(&j, &ends[i]));
+    expect_requests(&j, FL_MSG_PUSH_DENSE, 3);
+    expect_requests(&j, FL_MSG_ASSIGN_DENSE, 1);
+    expect_requests(&j, FL_MSG_PULL_DENSE, 2);
+    expect_block(first, 2);
+    expect_block(second, 11);
+    job_release(&j);
+}
+
+static void a_long_block_goes_alone_in_its_turn(void **state)
+{
+    const fl_client_block b = { .number = 0, .n = 3 };
+    const fl_client_block w = { .number = 1, .n = LONG_BLOCK };
+    const float one[3] = { 1, 2, 3 };
+    float *zeros = calloc(LONG_BLOCK, sizeof(*zeros)), got[3];
+    outcome ends[4] = { { 0 } };
+    job j;
+
+    (void)state;
+    blocks_open(&j);
+    send_block(&j, FL_MSG_PUSH_DENSE, b, one, &ends[0]);
+    send_block(&j, FL_MSG_PUSH_DENSE, w, zeros, &ends[1]);
+    send_block(&j, FL_MSG_PUSH_DENSE, b, one, &ends[2]);
+    pull_block(&j, b, got, &ends[3]);
+    for (int i = 0; i < 4; i++)
+        assert_ok(job_end(&j, &ends[i]));
+    expect_requests(&j, FL_MSG_PUSH_DENSE, 3);
+    expect_block(got, 2);
+    job_release(&j);
+    free(zeros);
+}
+
+static void a_block_that_is_refused_is_told_to_every_caller(void **state)
+{
+    const fl_client_block b = { .number = 0, .n = 3 };
+    const fl_client_block none = { .number = 7, .n = 3 };
+    const float one[3] = { 1, 2, 3 };
+    outcome ends[2] = { { 0 } };
+    job j;
+
+    (void)state;
+    blocks_open(&j);
+    send_block(&j, FL_MSG_PUSH_DENSE, none, one, &ends[0]);
+    send_block(&j, FL_MSG_PUSH_DENSE, b, one, &ends[1]);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(job_end(&j, &ends[i]), FL_ERR_NOTFOUND);
+        assert_has(fl_last_error(), "block 7");
+    }
+    expect_requests(&j, FL_MSG_PUSH_DENSE, 1);
+    job_release(&j);
+}
+
 /* --- limits --------------------------------------------------------------- */
 
 /* A pull of so many keys is the largest that is kept. */
@@ -645,6 +759,9 @@ int main(void)
         cmocka_unit_test(pushes_that_are_joined_are_all_applied),
         cmocka_unit_test(a_call_without_keys_ends_with_the_others),
         cmocka_unit_test(a_client_that_may_not_coalesce_joins_nothing),
+        cmocka_unit_test(requests_for_blocks_keep_their_order),
+        cmocka_unit_test(a_long_block_goes_alone_in_its_turn),
+        cmocka_unit_test(a_block_that_is_refused_is_told_to_every_caller),
         cmocka_unit_test(a_large_call_goes_alone_and_at_once),
         cmocka_unit_test(more_bytes_than_fit_make_a_second_request),
         cmocka_unit_test(pushes_without_keys_make_no_message_too_long),

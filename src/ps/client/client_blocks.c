@@ -5,6 +5,12 @@
 
 #include <inttypes.h>
 
+/* Of a block in a message that others join, at least: so a small one has fewer
+   blocks than a request may. */
+#define BLOCK_BYTES 256
+_Static_assert(FL_SMALL_BLOCKS_BYTES / BLOCK_BYTES <= FL_ITEMS_MAX,
+               "small requests that are coalesced have few enough blocks");
+
 /* --- what all of them do -------------------------------------------------- */
 
 /* What a request is about. */
@@ -19,7 +25,7 @@ typedef struct lists {
 } lists;
 
 /* The blocks of a server, for the head of its part. */
-static fl_status list_blocks(fl_request *r, int server, const lists *l)
+static void list_blocks(fl_request *r, int server, const lists *l)
 {
     r->blocks.items.len = 0;
     for (size_t i = 0; i < l->n; i++)
@@ -27,20 +33,32 @@ static fl_status list_blocks(fl_request *r, int server, const lists *l)
             fl_vec_push(&r->blocks.items,
                         ((fl_block_item){ .block = l->blocks[i].number,
                                           .codec = l->codec }));
-    if (r->blocks.items.len > FL_ITEMS_MAX)
-        FL_FAIL(FL_ERR_INVAL,
-                "a request (%s) has %zu blocks for server %d, more than %d; "
-                "make several requests",
-                fl_msg_name(r->type), r->blocks.items.len, server,
-                FL_ITEMS_MAX);
-    return FL_OK;
 }
 
-static void check_servers(const fl_client *c, const fl_client_block *blocks,
-                          size_t n)
+static size_t count_blocks(int server, const fl_client_block *blocks, size_t n)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < n; i++)
+        count += blocks[i].server == server;
+    return count;
+}
+
+static fl_status check_blocks(const fl_client *c, uint16_t type,
+                              const fl_client_block *blocks, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         FL_ASSERT(blocks[i].server >= 0 && blocks[i].server < c->o.n_servers);
+    for (int s = 0; n > FL_ITEMS_MAX && s < c->o.n_servers; s++) {
+        size_t count = count_blocks(s, blocks, n);
+
+        if (count > FL_ITEMS_MAX)
+            FL_FAIL(FL_ERR_INVAL,
+                    "a request (%s) has %zu blocks for server %d, more than "
+                    "%d; make several requests",
+                    fl_msg_name(type), count, s, FL_ITEMS_MAX);
+    }
+    return FL_OK;
 }
 
 /* Where the values that a server answers with go. */
@@ -75,19 +93,12 @@ static fl_status take_blocks(fl_request *r, const fl_request_part *p)
 /* Fills the part of every server. */
 typedef void (*fill_fn)(fl_request_part *p, const lists *l);
 
-static fl_status fill_and_send(fl_request *r, const lists *l, fill_fn fill)
+static void fill_parts(fl_request *r, const lists *l, fill_fn fill)
 {
-    check_servers(r->client, l->blocks, l->n);
     for (int s = 0; s < r->client->o.n_servers; s++) {
-        fl_status st = list_blocks(r, s, l);
-
-        if (st) {
-            fl_request_free(r);
-            return st;
-        }
+        list_blocks(r, s, l);
         fill(&r->parts[s], l);
     }
-    return fl_request_send(r);
 }
 
 /* --- values and gradients ------------------------------------------------- */
@@ -124,12 +135,15 @@ fl_status fl_client_pull_blocks_coded(fl_client *c, fl_codec codec,
                                       float *const *out, size_t n,
                                       fl_ending ending)
 {
+    fl_request_spec spec = { .type = FL_MSG_PULL_DENSE, .ending = ending };
     lists l = { .blocks = blocks, .out = out, .n = n, .codec = codec };
     fl_request *r;
 
-    FL_TRY(fl_request_new(c, FL_MSG_PULL_DENSE, ending, &r));
+    FL_TRY(check_blocks(c, spec.type, blocks, n));
+    FL_TRY(fl_request_begin(c, &spec, &r));
     r->on_part = take_blocks;
-    return fill_and_send(r, &l, fill_pull);
+    fill_parts(r, &l, fill_pull);
+    return fl_request_end(r);
 }
 
 /* The values of a block as they travel: where the caller has them, or at a place
@@ -174,15 +188,31 @@ static fl_status encode(fl_request *r, const lists *l)
     return FL_OK;
 }
 
-static fl_status encode_and_send(fl_request *r, const lists *l)
+static fl_codec codec_of(const fl_client *c, uint16_t type)
 {
-    fl_status st = encode(r, l);
+    return type == FL_MSG_ASSIGN_DENSE ? FL_CODEC_F32 : c->o.push;
+}
 
-    if (st) {
-        fl_request_free(r);
-        return st;
+static fl_status fill_sent(fl_request *r)
+{
+    lists l = { .blocks = r->blocks.sent.data,
+                .values = r->blocks.values.data,
+                .n = r->blocks.sent.len,
+                .codec = codec_of(r->client, r->type) };
+
+    FL_TRY(encode(r, &l));
+    fill_parts(r, &l, fill_send);
+    return FL_OK;
+}
+
+static void add_sent(fl_request *r, const fl_client_block *blocks,
+                     const float *const *values, size_t n)
+{
+    r->fill = fill_sent;
+    for (size_t i = 0; i < n; i++) {
+        fl_vec_push(&r->blocks.sent, blocks[i]);
+        fl_vec_push(&r->blocks.values, values[i]);
     }
-    return fill_and_send(r, l, fill_send);
 }
 
 fl_status fl_client_send_blocks(fl_client *c, uint16_t type,
@@ -190,14 +220,16 @@ fl_status fl_client_send_blocks(fl_client *c, uint16_t type,
                                 const float *const *values, size_t n,
                                 fl_ending ending)
 {
-    lists l = { .blocks = blocks, .values = values, .n = n };
+    fl_request_spec spec = { .type = type, .ending = ending };
     fl_request *r;
 
     FL_ASSERT(type == FL_MSG_PUSH_DENSE || type == FL_MSG_ASSIGN_DENSE);
-    if (type == FL_MSG_PUSH_DENSE)
-        l.codec = c->o.push;
-    FL_TRY(fl_request_new(c, type, ending, &r));
-    return encode_and_send(r, &l);
+    FL_TRY(check_blocks(c, type, blocks, n));
+    for (size_t i = 0; i < n; i++)
+        spec.bytes += BLOCK_BYTES + blocks[i].n * sizeof(float);
+    FL_TRY(fl_request_begin(c, &spec, &r));
+    add_sent(r, blocks, values, n);
+    return fl_request_end(r);
 }
 
 /* --- rounds --------------------------------------------------------------- */
@@ -207,14 +239,13 @@ fl_status fl_client_round_blocks(fl_client *c, uint64_t round,
                                  const float *const *values, size_t n,
                                  fl_ending ending)
 {
-    lists l = {
-        .blocks = blocks, .values = values, .n = n, .codec = c->o.push
-    };
     fl_request *r;
 
+    FL_TRY(check_blocks(c, FL_MSG_ROUND_DENSE, blocks, n));
     FL_TRY(fl_request_new(c, FL_MSG_ROUND_DENSE, ending, &r));
     r->round = round;
-    return encode_and_send(r, &l);
+    add_sent(r, blocks, values, n);
+    return fl_request_end(r);
 }
 
 static void fill_apply(fl_request_part *p, const lists *l)
@@ -247,8 +278,10 @@ fl_status fl_client_apply(fl_client *c, const fl_client_round *round,
                 "round %" PRIu64 " has %zu members, and a round has from 1 to "
                 "%d",
                 round->number, l.n_members, FL_MEMBERS_MAX);
+    FL_TRY(check_blocks(c, FL_MSG_APPLY, l.blocks, l.n));
     FL_TRY(fl_request_new(c, FL_MSG_APPLY, ending, &r));
     r->on_part = take_blocks;
     r->round = round->number;
-    return fill_and_send(r, &l, fill_apply);
+    fill_parts(r, &l, fill_apply);
+    return fl_request_send(r);
 }

@@ -5,22 +5,33 @@
  * is added to the last one, with an ending of its own, until somebody flushes
  * (fl_client_poller), the loop gets to it, or it is no longer small.
  *
+ * All requests about dense blocks go through one list, in their order, though
+ * only pushes are added to each other: what is pulled or assigned after a push
+ * must not go before it.
+ *
  * `coalesce_mu` guards what is coalesced, and what is added to it.
  */
 #include "ps/client/client_inside.h"
 
-#define SMALL_BYTES ((uint64_t)64 << 10)
+static bool is_of_blocks(uint16_t type)
+{
+    return type != FL_MSG_PUSH && type != FL_MSG_PULL;
+}
 
 /* Half a message, lest heads and padding make it too long for one. */
-static uint64_t small_bytes(const fl_client *c)
+static uint64_t small_bytes(const fl_client *c, uint16_t type)
 {
     uint64_t half = c->o.max_message_bytes / 2;
+    uint64_t most =
+        is_of_blocks(type) ? FL_SMALL_BLOCKS_BYTES : FL_SMALL_ROWS_BYTES;
 
-    return half < SMALL_BYTES ? half : SMALL_BYTES;
+    return half < most ? half : most;
 }
 
 static fl_request_list *list_of(fl_client *c, uint16_t type)
 {
+    if (is_of_blocks(type))
+        return &c->blocks;
     return type == FL_MSG_PUSH ? &c->pushes : &c->pulls;
 }
 
@@ -32,7 +43,7 @@ static void send_list(fl_request *first)
         fl_status st;
 
         next = r->next;
-        st = fl_request_scatter(r);
+        st = fl_request_fill_and_try(r);
         if (st)
             fl_request_fail(r, st);
     }
@@ -43,21 +54,27 @@ static void send_list(fl_request *first)
 static void send_coalesced(void *arg)
 {
     fl_client *c = arg;
-    fl_request *pushes, *pulls;
+    fl_request *pushes, *blocks, *pulls;
 
     fl_lock(&c->coalesce_mu);
     pushes = c->pushes.first;
+    blocks = c->blocks.first;
     pulls = c->pulls.first;
-    c->pushes = c->pulls = (fl_request_list){ 0 };
+    c->pushes = c->blocks = c->pulls = (fl_request_list){ 0 };
     fl_unlock(&c->coalesce_mu);
     send_list(pushes);
+    send_list(blocks);
     send_list(pulls);
 }
 
 /* So few bytes have fewer items than a request may. */
-static bool has_room(const fl_request *r, uint64_t bytes)
+static bool can_join(const fl_request *r, const fl_request_spec *a)
 {
-    return r->coalesced_bytes + bytes <= small_bytes(r->client);
+    bool may = a->type == FL_MSG_PULL || a->type == FL_MSG_PUSH ||
+               a->type == FL_MSG_PUSH_DENSE;
+
+    return may && r->type == a->type &&
+           r->coalesced_bytes + a->bytes <= small_bytes(r->client, r->type);
 }
 
 /* The last one that is coalesced, or a new one behind it. Under coalesce_mu. */
@@ -65,10 +82,10 @@ static fl_status coalesce(fl_client *c, const fl_request_spec *a,
                           fl_request **out)
 {
     fl_request_list *list = list_of(c, a->type);
-    bool is_idle = !c->pushes.first && !c->pulls.first;
+    bool is_idle = !c->pushes.first && !c->blocks.first && !c->pulls.first;
     fl_request *r = list->last;
 
-    if (r && has_room(r, a->bytes)) {
+    if (r && can_join(r, a)) {
         fl_vec_push(&r->endings, a->ending);
     } else {
         FL_TRY(fl_request_new(c, a->type, a->ending, &r));
@@ -93,7 +110,8 @@ fl_status fl_request_begin(fl_client *c, const fl_request_spec *a,
 {
     fl_status st;
 
-    if (!c->o.may_coalesce || a->bytes > small_bytes(c))
+    if (!c->o.may_coalesce ||
+        (!is_of_blocks(a->type) && a->bytes > small_bytes(c, a->type)))
         return fl_request_new(c, a->type, a->ending, out);
     fl_lock(&c->coalesce_mu);
     st = coalesce(c, a, out);
@@ -110,7 +128,7 @@ fl_status fl_request_end(fl_request *r)
         fl_unlock(&r->client->coalesce_mu);
         return FL_OK;
     }
-    st = fl_request_scatter(r);
+    st = fl_request_fill_and_try(r);
     if (st)
         fl_request_free(r);
     return st;

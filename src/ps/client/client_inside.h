@@ -69,9 +69,11 @@ typedef struct fl_block_out {
 
 /* Blocks (client_blocks.c). */
 typedef struct fl_request_blocks {
-    FL_VEC(fl_block_out) outs;   /* in the order of replies */
-    FL_VEC(fl_block_item) items; /* of one server */
-    fl_buf coded;                /* values as they travel */
+    FL_VEC(fl_client_block) sent; /* with values, */
+    FL_VEC(const float *) values; /* which are borrowed */
+    FL_VEC(fl_block_out) outs;    /* in the order of replies */
+    FL_VEC(fl_block_item) items;  /* of one server */
+    fl_buf coded;                 /* values as they travel */
 } fl_request_blocks;
 
 /* Takes the reply of a call, whose bytes are borrowed. */
@@ -79,6 +81,9 @@ typedef fl_status (*fl_call_take)(void *out, int server, fl_msg_bytes reply);
 
 /* Takes an answer, in the loop. */
 typedef fl_status (*fl_request_take)(fl_request *r, const fl_request_part *p);
+
+/* Fills the parts from what was added. */
+typedef fl_status (*fl_request_fill)(fl_request *r);
 
 /* Made by the caller's thread; the loop's once it is sent. */
 struct fl_request {
@@ -93,8 +98,9 @@ struct fl_request {
     /* For each answer, in the order of the servers, when all have come; their
        payloads stay until then. NULL: there is nothing to do. */
     fl_request_take on_all;
-    fl_call_take take;         /* of a call */
-    void *state;               /* for these */
+    fl_request_fill fill; /* before it is sent; NULL: the parts are filled */
+    fl_call_take take;    /* of a call */
+    void *state;          /* for these */
     FL_VEC(fl_ending) endings; /* one, or those of all that were coalesced */
     bool is_coalesced;         /* others may be added to it */
     uint64_t coalesced_bytes;
@@ -151,13 +157,17 @@ FL_MUST_CHECK
 fl_status fl_client_call(fl_client *c, const fl_call_spec *call,
                          fl_ending ending);
 
-/* --- rows ----------------------------------------------------------------- */
+/* --- requests that are coalesced ------------------------------------------ */
 
 typedef struct fl_request_spec {
     uint16_t type;
     fl_ending ending;
     uint64_t bytes; /* of what goes, and what comes back */
 } fl_request_spec;
+
+/* How many bytes of a kind are small, whatever the size of a message. */
+#define FL_SMALL_ROWS_BYTES ((uint64_t)64 << 10)
+#define FL_SMALL_BLOCKS_BYTES ((uint64_t)1 << 20)
 
 /* A request to add items to, perhaps one that others began; nothing may fail
    between the two (client_coalesce.c). After an error of the second there is no
@@ -173,9 +183,9 @@ fl_status fl_request_end(fl_request *r);
 FL_MUST_CHECK
 fl_status fl_request_grow(const fl_request *r, fl_buf *b, uint64_t bytes);
 
-/* Scatters the items to the servers and tries to send (client_rows.c). */
+/* Fills the parts and tries to send. */
 FL_MUST_CHECK
-fl_status fl_request_scatter(fl_request *r);
+fl_status fl_request_fill_and_try(fl_request *r);
 
 /* --- the client ----------------------------------------------------------- */
 
@@ -212,7 +222,8 @@ struct fl_client {
     fl_client_link *links; /* by server; complete when the state is FL_OK */
 
     fl_mutex coalesce_mu;
-    fl_request_list pushes, pulls; /* coalesced; guarded by coalesce_mu */
+    fl_request_list pushes, blocks, pulls; /* coalesced; guarded by
+                                              coalesce_mu */
 
     fl_mutex mu;
     fl_cond cond;

@@ -67,6 +67,8 @@ void fl_request_destroy(fl_request *r)
     fl_vec_release(&r->rows.heads);
     fl_buf_release(&r->rows.coded);
     fl_buf_release(&r->rows.body);
+    fl_vec_release(&r->blocks.sent);
+    fl_vec_release(&r->blocks.values);
     fl_vec_release(&r->blocks.outs);
     fl_vec_release(&r->blocks.items);
     fl_buf_release(&r->blocks.coded);
@@ -88,7 +90,9 @@ static void clear(fl_request *r)
     r->rows.items.len = r->rows.outs.len = 0;
     r->rows.cells.len = r->rows.heads.len = 0;
     r->blocks.outs.len = r->blocks.items.len = 0;
+    r->blocks.sent.len = r->blocks.values.len = 0;
     r->on_part = r->on_all = NULL;
+    r->fill = NULL;
     r->err.status = FL_OK;
 }
 
@@ -295,6 +299,13 @@ fl_status fl_request_try(fl_request *r)
         send_part(&r->parts[i], trace);
     }
     return FL_OK;
+}
+
+fl_status fl_request_fill_and_try(fl_request *r)
+{
+    if (r->fill)
+        FL_TRY(r->fill(r));
+    return fl_request_try(r);
 }
 
 fl_status fl_request_send(fl_request *r)

@@ -19,7 +19,7 @@
 
 /* Of an item in a message, beside its rows; at most. */
 #define ITEM_BYTES 32
-_Static_assert(FL_ITEMS_MAX *ITEM_BYTES > 64 << 10,
+_Static_assert(FL_ITEMS_MAX *ITEM_BYTES > FL_SMALL_ROWS_BYTES,
                "small requests that are coalesced have few enough items");
 
 static const uint8_t zeros[8];
@@ -414,14 +414,13 @@ static fl_status scatter_to_many(fl_request *r)
 
 /* --- sending and receiving ------------------------------------------------ */
 
-fl_status fl_request_scatter(fl_request *r)
+static fl_status scatter(fl_request *r)
 {
     FL_TRY(encode(r));
-    if (r->client->o.n_servers == 1)
-        scatter_to_one(r);
-    else
-        FL_TRY(scatter_to_many(r));
-    return fl_request_try(r);
+    if (r->client->o.n_servers > 1)
+        return scatter_to_many(r);
+    scatter_to_one(r);
+    return FL_OK;
 }
 
 static void scatter_cell(const fl_cell *c, const fl_rows_item *it,
@@ -470,6 +469,7 @@ fl_status fl_client_pull_coded(fl_client *c, fl_codec codec,
                       items[i].n * (sizeof(uint64_t) + dims[i] * sizeof(float));
     }
     FL_TRY(fl_request_begin(c, &spec, &r));
+    r->fill = scatter;
     r->on_part = take_rows;
     for (size_t i = 0; i < n; i++)
         add_item(r,
@@ -527,6 +527,7 @@ fl_status fl_client_push(fl_client *c, const fl_job_push_item *items,
 
     FL_TRY(weigh_pushes(FL_MSG_PUSH, items, dims, n, &spec.bytes));
     FL_TRY(fl_request_begin(c, &spec, &r));
+    r->fill = scatter;
     add_pushes(r, items, dims, n);
     return fl_request_end(r);
 }
@@ -540,6 +541,7 @@ fl_status fl_client_round_push(fl_client *c, uint64_t round,
 
     FL_TRY(weigh_pushes(FL_MSG_ROUND_PUSH, items, dims, n, &bytes));
     FL_TRY(fl_request_new(c, FL_MSG_ROUND_PUSH, ending, &r));
+    r->fill = scatter;
     r->round = round;
     add_pushes(r, items, dims, n);
     return fl_request_end(r);
@@ -552,6 +554,7 @@ fl_status fl_client_assign(fl_client *c, const fl_client_values *v,
 
     FL_TRY(check_keys(FL_MSG_ASSIGN, v->table, v->n));
     FL_TRY(fl_request_new(c, FL_MSG_ASSIGN, ending, &r));
+    r->fill = scatter;
     add_item(r,
              &(fl_rows_item){ .table = (uint32_t)v->table,
                               .rows = { .keys = v->keys,
