@@ -203,7 +203,7 @@ static const float *find_older(const mapped *m, size_t table, fl_source_read *r,
     return n_none ? find_missing(r, i) : row;
 }
 
-/* Keys [lo, lo + n), at most GROUP, in what is in memory. */
+/* Keys [lo, lo + n) in what is in memory. */
 static void find_in_memory(const mapped *m, size_t table, fl_source_read *r,
                            size_t lo, size_t n, const float **rows)
 {
@@ -265,8 +265,7 @@ static fl_status mapped_find(fl_row_source *s, fl_source_read *r,
     FL_TRY(table_for(m, r, &table));
     if (!r->is_asked)
         ask(m, table, r->keys, r->n);
-    for (size_t lo = 0; lo < r->n; lo += GROUP)
-        find_group(m, table, r, lo, group_len(r, lo), rows + lo);
+    find_group(m, table, r, 0, r->n, rows);
     ask(m, table, r->next, r->n_next);
     return FL_OK;
 }

@@ -1,7 +1,14 @@
-/* overlay.c - open addressing, at most half full: a slot is a key and the number
- * of its row, from 1; 0 is a free slot, GONE a key without a row. A row of up to
- * 64 bytes lies in one line of the cache: to bring two for it costs more than the
- * room. */
+/* overlay.c - open addressing. A slot is a key with its row behind it, so that
+ * what is found is one place in memory; beside the slots lies a byte for each,
+ * its tag, which says where a key can be without touching the slots:
+ *
+ *     tags   [ row | 7 bits of the hash ] ...   0: free, GONE: a key without a row
+ *     slots  [ key | dim floats | room ] ...
+ *
+ * A slot of up to 64 bytes lies in one line of the cache: to bring two for it
+ * costs more than the room. Slots are in the order of the hash, as are the rows
+ * of files, which are written here one behind the other.
+ */
 #include "serve/overlay.h"
 
 #include <stdatomic.h>
@@ -10,92 +17,114 @@
 #include "base/alloc.h"
 #include "base/hash.h"
 
-#define CAP_MIN 16
-#define GONE UINT32_MAX
-#define LINE_FLOATS 16
-#define ROWS_MAX ((size_t)UINT32_MAX - 2)
+#define SLOTS_MIN 16
+#define SLOTS_MAX ((size_t)UINT32_MAX)
+#define LINE_BYTES 64
+#define BIG_STEP_BYTES 16 /* sizes of slots larger than a line */
+#define GONE 1
+#define HAS_ROW 0x80
+#define WORD sizeof(uint64_t) /* tags that are looked at together */
 
 const float fl_overlay_gone = 0;
 
-typedef struct slot {
-    uint64_t key;
-    uint32_t row;
-} slot;
-
 struct fl_overlay {
     atomic_int refs;
-    uint32_t dim, stride; /* of a row; from one to the next */
-    slot *slots;
-    size_t cap; /* a power of two */
-    size_t len, n_rows;
-    float *rows; /* room_rows of stride */
-    size_t room_rows;
+    uint32_t dim;
+    size_t slot_bytes;
+    size_t n_slots, n_keys, room;
+    uint8_t *tags; /* n_slots, and a word of free ones */
+    char *slots;
 };
 
-static size_t cap_for(size_t n)
+/* At most two thirds of the slots are taken. */
+static size_t slots_for(size_t n_keys)
 {
-    size_t cap = CAP_MIN;
+    size_t n = n_keys + n_keys / 2 + 1;
 
-    while (cap < 2 * n)
-        cap *= 2;
-    return cap;
+    return n < SLOTS_MIN ? SLOTS_MIN : n;
 }
 
-static uint32_t stride_for(uint32_t dim)
+static size_t slot_bytes_for(uint32_t dim)
 {
-    uint32_t n = 1;
+    size_t need = sizeof(uint64_t) + (size_t)dim * sizeof(float), n = 16;
 
-    if (dim >= LINE_FLOATS)
-        return (dim + LINE_FLOATS - 1) / LINE_FLOATS * LINE_FLOATS;
-    while (n < dim)
+    if (need > LINE_BYTES)
+        return (need + BIG_STEP_BYTES - 1) / BIG_STEP_BYTES * BIG_STEP_BYTES;
+    while (n < need)
         n *= 2;
     return n;
 }
 
-/* The key's slot, or the free one where it would be. */
-static inline slot *find_slot(const fl_overlay *o, uint64_t key)
-{
-    size_t at = fl_hash_key(key) & (o->cap - 1);
+/* --- slots ---------------------------------------------------------------- */
 
-    while (o->slots[at].row && o->slots[at].key != key)
-        at = (at + 1) & (o->cap - 1);
-    return &o->slots[at];
+/* Where a key of that hash is, or behind it. */
+static inline size_t home_of(uint64_t hash, size_t n_slots)
+{
+    return (size_t)((hash >> 32) * n_slots >> 32);
 }
 
-static float *row_at(const fl_overlay *o, uint32_t row)
+static inline uint8_t tag_of(uint64_t hash)
 {
-    return o->rows + (size_t)(row - 1) * o->stride;
+    return (uint8_t)(HAS_ROW | hash);
+}
+
+static float *row_at(const fl_overlay *o, size_t at)
+{
+    return (float *)(void *)(o->slots + at * o->slot_bytes + sizeof(uint64_t));
+}
+
+static inline uint64_t key_of(const float *row)
+{
+    uint64_t key;
+
+    memcpy(&key, (const char *)row - sizeof(key), sizeof(key));
+    return key;
+}
+
+/* The key's slot, or the free one where it would be. */
+static size_t find_slot(const fl_overlay *o, uint64_t key)
+{
+    uint64_t hash = fl_hash_key(key);
+    size_t at = home_of(hash, o->n_slots);
+
+    while (o->tags[at]) {
+        bool fits = o->tags[at] == tag_of(hash) || o->tags[at] == GONE;
+
+        if (fits && key_of(row_at(o, at)) == key)
+            break;
+        at = at + 1 < o->n_slots ? at + 1 : 0;
+    }
+    return at;
 }
 
 /* --- making --------------------------------------------------------------- */
 
-static bool take_memory(fl_overlay *o, size_t n)
+static bool take_memory(fl_overlay *o, size_t n_keys)
 {
-    size_t row_bytes;
+    size_t bytes;
 
-    if (n > ROWS_MAX ||
-        fl_mul_overflow(n ? n : 1, o->stride * sizeof(float), &row_bytes))
+    o->n_slots = slots_for(n_keys);
+    o->room = n_keys;
+    if (n_keys > SLOTS_MAX / 2 || o->n_slots > SLOTS_MAX ||
+        fl_mul_overflow(o->n_slots, o->slot_bytes, &bytes))
         return false;
-    o->cap = cap_for(n);
-    o->room_rows = n;
-    o->slots = fl_try_alloc(o->cap * sizeof(*o->slots));
-    o->rows = fl_try_alloc(row_bytes);
-    if (!o->slots || !o->rows)
+    o->tags = fl_try_alloc(o->n_slots + WORD);
+    o->slots = fl_try_alloc(bytes);
+    if (!o->tags || !o->slots)
         return false;
-    memset(o->slots, 0, o->cap * sizeof(*o->slots));
+    memset(o->tags, 0, o->n_slots + WORD);
     return true;
 }
 
 static void copy_from(fl_overlay *o, const fl_overlay *before)
 {
-    for (size_t i = 0; i < before->cap; i++) {
-        const slot *s = &before->slots[i];
+    for (size_t i = 0; i < before->n_slots; i++) {
+        const float *row = row_at(before, i);
 
-        if (s->row == GONE)
-            fl_overlay_drop(o, s->key);
-        else if (s->row)
-            memcpy(fl_overlay_put(o, s->key), row_at(before, s->row),
-                   o->dim * sizeof(float));
+        if (before->tags[i] == GONE)
+            fl_overlay_drop(o, key_of(row));
+        else if (before->tags[i])
+            memcpy(fl_overlay_put(o, key_of(row)), row, o->dim * sizeof(float));
     }
 }
 
@@ -107,7 +136,7 @@ fl_status fl_overlay_new(fl_overlay **out, const fl_overlay *before,
 
     atomic_init(&o->refs, 1);
     o->dim = dim;
-    o->stride = stride_for(dim);
+    o->slot_bytes = slot_bytes_for(dim);
     if (!take_memory(o, n)) {
         fl_overlay_unref(o);
         FL_FAIL(FL_ERR_NOMEM, "no memory for %zu newer rows", n);
@@ -125,93 +154,100 @@ fl_overlay *fl_overlay_ref(fl_overlay *o)
     return o;
 }
 
-static size_t rows_bytes(const fl_overlay *o)
-{
-    return (o->room_rows ? o->room_rows : 1) * o->stride * sizeof(float);
-}
-
 void fl_overlay_unref(fl_overlay *o)
 {
     if (!o || atomic_fetch_sub(&o->refs, 1) > 1)
         return;
-    fl_data_free(o->slots, o->cap * sizeof(*o->slots));
-    fl_data_free(o->rows, rows_bytes(o));
+    fl_data_free(o->tags, o->n_slots + WORD);
+    fl_data_free(o->slots, o->n_slots * o->slot_bytes);
     fl_free(o);
 }
 
 /* A slot for the key, counted when it is new. */
-static slot *claim(fl_overlay *o, uint64_t key)
+static size_t claim(fl_overlay *o, uint64_t key, uint8_t tag)
 {
-    slot *s = find_slot(o, key);
+    size_t at = find_slot(o, key);
 
-    if (!s->row) {
-        FL_ASSERT(o->len < o->room_rows);
-        s->key = key;
-        o->len++;
+    if (!o->tags[at]) {
+        FL_ASSERT(o->n_keys < o->room);
+        memcpy(o->slots + at * o->slot_bytes, &key, sizeof(key));
+        o->n_keys++;
     }
-    return s;
+    o->tags[at] = tag;
+    return at;
 }
 
 float *fl_overlay_put(fl_overlay *o, uint64_t key)
 {
-    slot *s = claim(o, key);
-
-    if (!s->row || s->row == GONE)
-        s->row = (uint32_t)++o->n_rows;
-    FL_ASSERT(o->n_rows <= o->room_rows);
-    return row_at(o, s->row);
+    return row_at(o, claim(o, key, tag_of(fl_hash_key(key))));
 }
 
 void fl_overlay_drop(fl_overlay *o, uint64_t key)
 {
-    claim(o, key)->row = GONE;
+    claim(o, key, GONE);
 }
 
 /* --- reading -------------------------------------------------------------- */
 
 void fl_overlay_ask(const fl_overlay *o, const uint64_t *keys, size_t n)
 {
-    const slot *slots = o->slots;
-    const size_t mask = o->cap - 1;
+    const uint8_t *tags = o->tags;
+    const size_t n_slots = o->n_slots;
 
     for (size_t i = 0; i < n; i++)
-        __builtin_prefetch(&slots[fl_hash_key(keys[i]) & mask]);
+        __builtin_prefetch(&tags[home_of(fl_hash_key(keys[i]), n_slots)]);
 }
 
-/* Where the row of that number is, which is asked for. */
-static inline const float *ask_row(const float *rows, uint32_t row,
-                                   size_t stride)
+/* Bit 7 of each byte of the word that is the tag. */
+static inline uint64_t match_tags(uint64_t word, uint8_t tag)
 {
-    const float *at = rows + (size_t)(row - 1) * stride;
+    const uint64_t ones = UINT64_MAX / UINT8_MAX, low = 0x7f * ones;
+    uint64_t differ = word ^ tag * ones;
 
-    __builtin_prefetch(at);
-    if (stride > LINE_FLOATS) /* the rest the processor fetches itself */
-        __builtin_prefetch(at + LINE_FLOATS);
-    return at;
+    return ~(((differ & low) + low) | differ | low);
 }
 
-/* What a run of many keys needs of an overlay is kept in registers. */
+/* The first row with the hash's tag near its home, which is nearly always the
+   right one; it is asked for. NULL: there is none. */
+static inline const float *guess(const fl_overlay *o, uint64_t hash)
+{
+    size_t at = home_of(hash, o->n_slots);
+    uint64_t word, hits;
+    const float *row;
+
+    memcpy(&word, o->tags + at, sizeof(word));
+    hits = match_tags(word, tag_of(hash));
+    if (!hits)
+        return NULL;
+    row = row_at(o, at + (size_t)__builtin_ctzll(hits) / 8);
+    __builtin_prefetch(row);
+    if (o->slot_bytes > LINE_BYTES) /* the rest the processor fetches itself */
+        __builtin_prefetch((const char *)row + LINE_BYTES);
+    return row;
+}
+
+static const float *look_up(const fl_overlay *o, uint64_t key)
+{
+    size_t at = find_slot(o, key);
+
+    if (!o->tags[at])
+        return NULL;
+    return o->tags[at] == GONE ? &fl_overlay_gone : row_at(o, at);
+}
+
+/* All of them are on their way before the first is looked at. */
 size_t fl_overlay_find(const fl_overlay *o, const uint64_t *keys, size_t n,
                        const float **values)
 {
-    const slot *slots = o->slots;
-    const float *rows = o->rows;
-    const size_t mask = o->cap - 1, stride = o->stride;
     size_t n_none = 0;
 
+    for (size_t i = 0; i < n; i++)
+        values[i] = guess(o, fl_hash_key(keys[i]));
     for (size_t i = 0; i < n; i++) {
-        size_t at = fl_hash_key(keys[i]) & mask;
-        uint32_t row;
-
-        while (slots[at].key != keys[i] && slots[at].row)
-            at = (at + 1) & mask;
-        row = slots[at].row;
-        if (row && row != GONE) {
-            values[i] = ask_row(rows, row, stride);
+        if (values[i] && key_of(values[i]) == keys[i])
             continue;
-        }
-        values[i] = row ? &fl_overlay_gone : NULL;
-        n_none++;
+        values[i] = look_up(o, keys[i]);
+        n_none += !values[i] || values[i] == &fl_overlay_gone;
     }
     return n_none;
 }
@@ -219,12 +255,12 @@ size_t fl_overlay_find(const fl_overlay *o, const uint64_t *keys, size_t n,
 void fl_overlay_each(const fl_overlay *o, void (*fn)(void *arg, uint64_t key),
                      void *arg)
 {
-    for (size_t i = 0; i < o->cap; i++)
-        if (o->slots[i].row && o->slots[i].row != GONE)
-            fn(arg, o->slots[i].key);
+    for (size_t i = 0; i < o->n_slots; i++)
+        if (o->tags[i] & HAS_ROW)
+            fn(arg, key_of(row_at(o, i)));
 }
 
 size_t fl_overlay_len(const fl_overlay *o)
 {
-    return o ? o->len : 0;
+    return o ? o->n_keys : 0;
 }

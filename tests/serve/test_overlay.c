@@ -100,9 +100,53 @@ static void the_key_zero_is_a_key_like_others(void **state)
     fl_overlay_unref(o);
 }
 
+/* Few slots and many tries: searches go on from the last slot to the first. */
+static void searches_go_round(void **state)
+{
+    enum { KEYS = 11, TRIES = 200 };
+
+    (void)state;
+    for (uint64_t first = 0; first < KEYS * TRIES; first += KEYS) {
+        fl_overlay *o;
+
+        assert_int_equal(fl_overlay_new(&o, NULL, DIM, KEYS), FL_OK);
+        for (uint64_t k = first; k < first + KEYS; k++)
+            put(o, k, (float)k);
+        fl_overlay_drop(o, first);
+        assert_ptr_equal(find(o, first), &fl_overlay_gone);
+        for (uint64_t k = first + 1; k < first + KEYS; k++)
+            assert_row(o, k, (float)k);
+        for (uint64_t k = first + KEYS; k < first + 2 * KEYS; k++)
+            assert_null(find(o, k));
+        fl_overlay_unref(o);
+    }
+}
+
+static void many_keys_are_found_at_once(void **state)
+{
+    uint64_t keys[MANY];
+    const float *rows[MANY];
+    fl_overlay *o;
+
+    (void)state;
+    assert_int_equal(fl_overlay_new(&o, NULL, DIM, MANY), FL_OK);
+    for (uint64_t k = 0; k < MANY; k++) {
+        keys[k] = MANY - 1 - k;
+        if (k % 3)
+            put(o, k, (float)k);
+    }
+    assert_int_equal(fl_overlay_find(o, keys, MANY, rows), (MANY + 2) / 3);
+    for (size_t i = 0; i < MANY; i++)
+        if (keys[i] % 3)
+            assert_true(rows[i][0] == (float)keys[i]);
+        else
+            assert_null(rows[i]);
+    fl_overlay_unref(o);
+}
+
 static void rows_of_any_width_lie_apart(void **state)
 {
-    static const uint32_t dims[] = { 1, 5, 10, 16, 17, 40 };
+    static const uint32_t dims[] = { 1, 5, 10, 14, 15, 16, 17, 40 };
 
     (void)state;
     for (size_t d = 0; d < sizeof(dims) / sizeof(dims[0]); d++) {
@@ -135,6 +179,8 @@ int main(void)
         cmocka_unit_test(
             the_next_one_has_the_last_word_and_leaves_the_old_one_alone),
         cmocka_unit_test(the_key_zero_is_a_key_like_others),
+        cmocka_unit_test(searches_go_round),
+        cmocka_unit_test(many_keys_are_found_at_once),
         cmocka_unit_test(rows_of_any_width_lie_apart),
         cmocka_unit_test(without_memory_it_is_an_error),
     };
