@@ -81,8 +81,13 @@ static void add_slot(const fl_pool_job *j, const fl_pool_lookup *l, group *g)
     }
 }
 
-/* Where every sample has one id of each slot, and none is a padding. Ids of the
-   next group are on their way while these are copied: there are too many lists
+/* Every sample has one id of each slot, and none is a padding. */
+static bool is_even(const fl_pool_job *j)
+{
+    return !j->n_ragged && !j->padded;
+}
+
+/* Ids of the next group are on their way while these are copied: there are too many lists
    for the processor to see where it goes on. */
 static void add_even(const fl_pool_job *j, group *g)
 {
@@ -113,7 +118,7 @@ static void fill_group(const fl_pool_job *j, size_t lo, group *g)
         n += ids_of_sample(j, g->hi++);
     if (g->lo == g->hi)
         return;
-    if (!j->n_ragged && !j->padded)
+    if (is_even(j))
         add_even(j, g);
     else
         for (size_t s = 0; s < j->n_lookups; s++)
@@ -183,6 +188,20 @@ static row_list pool_slot(const fl_pool_job *j, const fl_pool_lookup *l,
     return rows;
 }
 
+/* As add_even, with which there is nothing to add up. */
+static void pool_even(const fl_pool_job *j, const group *g, float *out)
+{
+    const size_t n = g->hi - g->lo, dim = j->dim, ld = j->ld;
+    row_list rows = (row_list)g->rows;
+
+    for (size_t s = 0; s < j->n_lookups; s++) {
+        float *to = out + j->lookups[s].col;
+
+        for (size_t i = 0; i < n; i++, to += ld)
+            fl_row_copy_f32(to, *rows++, dim);
+    }
+}
+
 /* --- run ------------------------------------------------------------------ */
 
 static fl_status check_port(const fl_op_ctx *c)
@@ -217,8 +236,11 @@ static void pool_group(const fl_op_ctx *c, const fl_pool_job *j, const group *g)
     row_list rows = (row_list)g->rows;
     float *out = (float *)fl_out(c, OUT) + g->lo * j->ld;
 
-    for (size_t s = 0; s < j->n_lookups; s++)
-        rows = pool_slot(j, &j->lookups[s], g, rows, out);
+    if (is_even(j))
+        pool_even(j, g, out);
+    else
+        for (size_t s = 0; s < j->n_lookups; s++)
+            rows = pool_slot(j, &j->lookups[s], g, rows, out);
     for (size_t i = g->lo; i < g->hi; i++, out += j->ld)
         fl_pool_copy_dense(j, &c->in[X], i, out);
 }

@@ -168,27 +168,22 @@ static bool one_each(const fl_tensor *ids, size_t batch)
     return differ == 0;
 }
 
-/* Offsets that were those of the input before, too, are looked at once. */
-static bool has_offsets_of(const fl_tensor *ids, const fl_tensor *before)
-{
-    return before && before->n_lod && before->lod[0] == ids->lod[0] &&
-           before->shape.dim[0] == ids->shape.dim[0];
-}
+/* Offsets that many inputs share are looked at once. */
+typedef struct seen_offsets {
+    const fl_tensor *of; /* NULL: none yet */
+    bool one_each;
+} seen_offsets;
 
-static void add_lookup(fl_pool_job *j, const fl_tensor *ids,
-                       const fl_tensor *before)
+static bool has_one_each(const fl_tensor *ids, size_t batch, seen_offsets *seen)
 {
-    fl_pool_lookup *l = &j->lookups[j->n_lookups++];
-    bool one = ids->n_lod == 0;
+    const fl_tensor *of = seen->of;
 
-    if (!one)
-        one =
-            has_offsets_of(ids, before) ? !l[-1].off : one_each(ids, j->batch);
-    *l = (fl_pool_lookup){ .ids = fl_tensor_ids(ids),
-                           .off = one ? NULL : ids->lod[0],
-                           .col = j->ld };
-    j->n_ragged += !one;
-    j->ld += j->dim;
+    if (!ids->n_lod)
+        return true;
+    if (!of || of->lod[0] != ids->lod[0] ||
+        of->shape.dim[0] != ids->shape.dim[0])
+        *seen = (seen_offsets){ ids, one_each(ids, batch) };
+    return seen->one_each;
 }
 
 static size_t batch_of(const fl_tensor *ids)
@@ -198,27 +193,32 @@ static size_t batch_of(const fl_tensor *ids)
 
 static void lay_out(const fl_op_ctx *c, const fl_pool_form *f, fl_pool_job *j)
 {
-    size_t n;
+    size_t n, ld = 0;
     const int64_t *order = fl_attr_ints(c->node, f->order, &n);
-    const fl_tensor *ids = NULL;
+    fl_pool_lookup *l = j->lookups;
+    fl_pool_copy *copy = j->copies;
+    seen_offsets seen = { 0 };
 
-    for (size_t i = 0; i < n; i++) {
-        const fl_tensor *x;
-
+    for (size_t i = 0; i < n; i++)
         if (order[i] >= 0) {
-            const fl_tensor *before = ids;
+            const fl_tensor *ids = c->in[f->ids].t[order[i]];
+            bool one = has_one_each(ids, j->batch, &seen);
 
-            ids = c->in[f->ids].t[order[i]];
-            add_lookup(j, ids, before);
-            continue;
+            *l++ = (fl_pool_lookup){ .ids = fl_tensor_ids(ids),
+                                     .off = one ? NULL : ids->lod[0],
+                                     .col = ld };
+            j->n_ragged += !one;
+            ld += j->dim;
+        } else {
+            const fl_tensor *x = c->in[f->x].t[-1 - order[i]];
+            size_t width = (size_t)x->shape.dim[1];
+
+            *copy++ = (fl_pool_copy){ (int)(-1 - order[i]), ld, width };
+            ld += width;
         }
-        x = c->in[f->x].t[-1 - order[i]];
-        j->copies[j->n_copies++] =
-            (fl_pool_copy){ .from = (int)(-1 - order[i]),
-                            .col = j->ld,
-                            .width = (size_t)x->shape.dim[1] };
-        j->ld += (size_t)x->shape.dim[1];
-    }
+    j->n_lookups = (size_t)(l - j->lookups);
+    j->n_copies = (size_t)(copy - j->copies);
+    j->ld = ld;
 }
 
 fl_status fl_pool_job_init(fl_pool_job *j, fl_op_ctx *c, const fl_pool_form *f,
