@@ -7,8 +7,8 @@ import warnings
 
 from . import _core, ir, tensor
 from .executor import Executor
-from .io_vars import (as_bytes, get_program_persistable_vars, load_vars,
-                      valid_program, write_file)
+from .io_vars import (as_bytes, get_program_persistable_vars, is_model,
+                      load_vars, valid_program, write_file)
 
 _MARK = "# inference model: "
 
@@ -29,18 +29,22 @@ def _targets(vars):
 
 def _text(program, feeds, targets):
     """The program for prediction, with its feeds and targets in their order."""
+    return (f"{_MARK}feeds={','.join(feeds)} targets={','.join(targets)}\n"
+            f"{program}").encode()
+
+
+def _expect_feeds(program, feeds, targets):
     for name in feeds:
         if not program.global_block().has_var(name):
             raise ValueError(
                 f"feed {name} is not in what computes {', '.join(targets)}; "
                 "leave it out of feeded_var_names")
-    return (f"{_MARK}feeds={','.join(feeds)} targets={','.join(targets)}\n"
-            f"{program.to_string()}").encode()
 
 
 def _write_files(dirname, program, feeds, targets, files):
     """The program, and its variables in one file or a file each."""
     model_filename, params_filename, program_only = files
+    _expect_feeds(program, feeds, targets)
     write_file(os.path.join(dirname, model_filename or "__model__"),
                _text(program, feeds, targets))
     if program_only:
@@ -53,6 +57,14 @@ def _write_files(dirname, program, feeds, targets, files):
         return
     for name in names:
         write_file(os.path.join(dirname, name), as_bytes([name]))
+
+
+def _show_program(dirname):
+    """Beside a model, for scripts that look at its program alone."""
+    if "://" not in dirname:
+        saved = _core.saved(ir.ctx, dirname, False)
+        write_file(os.path.join(dirname, "__model__"), _text(
+            saved["program"], saved["feeds"], saved["targets"]))
 
 
 def save_inference_model(dirname, feeded_var_names, target_vars, executor,
@@ -78,6 +90,7 @@ def save_inference_model(dirname, feeded_var_names, target_vars, executor,
     else:
         _core.save_inference(executor._handle, dirname, feeds, targets,
                              program._handle, tensor.global_scope()._handle)
+        _show_program(dirname)
     return targets
 
 
@@ -112,6 +125,16 @@ def _from_text(executor, text, dirname, params):
     return program, [f for f in feeds if f], targets
 
 
+def _is_whole(dirname, program, model_filename):
+    """Whether a folder is a model, and not files of which one is the
+    program."""
+    if model_filename is None:
+        return is_model(dirname) or not os.path.isfile(program)
+    if not os.path.isfile(program):
+        raise ValueError(f"there is no file {program}")
+    return False
+
+
 def _is_text(data):
     return data.startswith(_MARK.encode())
 
@@ -131,9 +154,7 @@ def _from_folder(executor, dirname, model_filename, params_filename):
     if not os.path.isdir(dirname):
         raise ValueError(f"There is no directory named '{dirname}'")
     path = os.path.join(dirname, model_filename or "__model__")
-    if not os.path.isfile(path):
-        if model_filename is not None:
-            raise ValueError(f"there is no file {path}")
+    if _is_whole(dirname, path, model_filename):
         return _from_model(dirname)
     with open(path, "rb") as f:
         data = f.read()
@@ -177,9 +198,7 @@ def model_folder(path, model_filename=None, params_filename=None):
     """A folder that the predictor opens: the model's own, or one made of files
     that are something else."""
     program = os.path.join(path, model_filename or "__model__")
-    if not os.path.isfile(program):
-        if model_filename is not None:
-            raise ValueError(f"there is no file {program}")
+    if _is_whole(path, program, model_filename):
         yield path
         return
     with tempfile.TemporaryDirectory() as folder:

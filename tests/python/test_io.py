@@ -129,6 +129,17 @@ class Models(FolderCase):
             fl.io.load_vars(self.exe, os.path.dirname(self.path), self.main,
                             ["fc_0.b_0"], filename="model")
 
+    def test_the_program_of_a_model_lies_beside_it(self):
+        fl.io.save_inference_model(self.path, ["x"], [self.out], self.exe,
+                                   self.main)
+        with open(os.path.join(self.path, "__model__"), "rb") as f:
+            program = fl.Program.parse_from_string(f.read())
+        self.assertTrue(program.global_block().has_var(self.out.name))
+        with open(os.path.join(self.path, "__model__"), "wb") as f:
+            f.write(b"not read")
+        _, feeds, _ = fl.io.load_inference_model(self.path, self.exe)
+        self.assertEqual(feeds, ["x"])
+
     def test_an_inference_model_gives_the_same_scores(self):
         test = self.main.clone(for_test=True)
         x = {"x": self.feed["x"]}

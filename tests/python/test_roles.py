@@ -162,6 +162,15 @@ class Strategies(unittest.TestCase):
         self.assertEqual(config.get_communicator_flags(),
                          {"communicator_thread_pool_size": "5",
                           "communicator_send_wait_times": "5"})
+        made = StrategyFactory.create_sync_strategy()
+        config = made.get_trainer_runtime_config()
+        config.runtime_configs["communicator_send_queue_size"] = "50"
+        with mock.patch.dict(os.environ, CPU_NUM="2"):
+            self.assertEqual(config.get_communicator_flags(),
+                             {"communicator_max_merge_var_num": "2",
+                              "communicator_send_wait_times": "5",
+                              "communicator_thread_pool_size": "5",
+                              "communicator_send_queue_size": "2"})
 
     def test_settings_of_2_x_go_to_the_kind_of_job(self):
         made = fleet2.DistributedStrategy()

@@ -167,7 +167,13 @@ class TrainerRuntimeConfig:
         self._first = dict(self.runtime_configs)
 
     def get_communicator_flags(self):
-        """What Fluid's communicator reads in this mode."""
+        """What Fluid's communicator reads in this mode. Where threads wait for
+        each other there are as many batches to merge as threads."""
+        if self.mode in (DistributedMode.SYNC, DistributedMode.HALF_ASYNC):
+            self.runtime_configs.update(
+                dict.fromkeys(("communicator_max_merge_var_num",
+                               "communicator_send_queue_size"),
+                              os.getenv("CPU_NUM", "1")))
         names = {None: self.runtime_configs,
                  DistributedMode.ASYNC: self.runtime_configs,
                  DistributedMode.GEO: ("communicator_thread_pool_size",
