@@ -81,6 +81,8 @@ CORE_KINDS(X)
 
 /* Of a handle that a converter took. */
 PyObject *core_owner(PyObject *handle);
+/* The handle, or NULL, which keeps another object alive from now on. */
+PyObject *core_hold(PyObject *handle, PyObject *also);
 
 int core_add_handle(PyObject *module);
 

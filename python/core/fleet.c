@@ -100,18 +100,28 @@ static PyObject *strategy_text(PyObject *self, PyObject *args)
 
 /* --- programs ------------------------------------------------------------ */
 
+/* fleet_distribute(fleet, strategy or None, main, startup, scope) */
 static PyObject *fleet_distribute(PyObject *self, PyObject *args)
 {
     fl_program *main, *startup;
+    PyObject *of, *in;
     fl_strategy *s;
+    fl_scope *scope;
     fl_fleet *f;
+    fl_status st;
+    fl_ctx *c;
 
     (void)self;
-    if (!PyArg_ParseTuple(args, "O&O&O&O&", core_fleet, &f,
-                          core_strategy_or_none, &s, core_program, &main,
-                          core_program, &startup))
+    if (!PyArg_ParseTuple(args, "OO&O&O&O", &of, core_strategy_or_none, &s,
+                          core_program, &main, core_program, &startup, &in) ||
+        !core_fleet(of, &f) || !core_ctx(core_owner(of), &c) ||
+        !core_scope(in, &scope))
         return NULL;
-    return core_done(fl_fleet_distribute(f, s, main, startup));
+    fl_scope_push(c, scope);
+    st = fl_fleet_distribute(f, s, main, startup);
+    fl_scope_pop(c);
+    core_hold(of, in);
+    return core_done(st);
 }
 
 /* fleet_program(fleet, is_startup): what this process runs. */
@@ -130,25 +140,31 @@ static PyObject *fleet_program(PyObject *self, PyObject *args)
              : core_fail(fl_last_status());
 }
 
-/* transpile(ctx, role, trainer_id, pservers, n_trainers, mode, main, startup) */
+/* transpile(ctx, role, trainer_id, pservers, n_trainers, mode, main, startup,
+   scope) */
 static PyObject *transpile(PyObject *self, PyObject *args)
 {
     fl_transpile_args a = FL_INIT(fl_transpile_args, .trainer_id = 0);
+    PyObject *of, *in;
     fl_transpiler *t;
-    PyObject *of;
+    fl_scope *scope;
     fl_ctx *c;
     fl_status st;
     int role;
 
     (void)self;
-    if (!PyArg_ParseTuple(args, "OiisisO&O&", &of, &role, &a.trainer_id,
+    if (!PyArg_ParseTuple(args, "OiisisO&O&O", &of, &role, &a.trainer_id,
                           &a.pservers, &a.n_trainers, &a.mode, core_program,
-                          &a.program, core_program, &a.startup_program) ||
-        !core_ctx(of, &c))
+                          &a.program, core_program, &a.startup_program, &in) ||
+        !core_ctx(of, &c) || !core_scope(in, &scope))
         return NULL;
     a.role = (fl_role_kind)role;
+    fl_scope_push(c, scope);
     st = fl_transpile_with(&t, c, &a);
-    return st ? core_fail(st) : core_handle(CORE_transpiler, t, of, true);
+    fl_scope_pop(c);
+    if (st)
+        return core_fail(st);
+    return core_hold(core_handle(CORE_transpiler, t, of, true), in);
 }
 
 /* transpiler_program(transpiler, endpoint or None, is_startup): what the server

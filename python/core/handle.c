@@ -6,6 +6,7 @@ typedef struct handle {
     bool owned;
     void *ptr;
     PyObject *owner; /* must outlive it; or NULL */
+    PyObject *also;  /* this, too */
 } handle;
 
 static PyTypeObject *handle_type;
@@ -39,6 +40,7 @@ static void handle_dealloc(PyObject *o)
 
     if (h->owned)
         free_ptr(h->kind, h->ptr);
+    Py_XDECREF(h->also);
     Py_XDECREF(h->owner);
     free_object(o);
     Py_DECREF(type);
@@ -98,8 +100,21 @@ PyObject *core_handle(core_kind kind, void *ptr, PyObject *owner, bool owned)
     h->owned = owned;
     h->ptr = ptr;
     h->owner = owner;
+    h->also = NULL;
     Py_XINCREF(owner);
     return (PyObject *)h;
+}
+
+PyObject *core_hold(PyObject *o, PyObject *also)
+{
+    handle *h = (handle *)o;
+
+    if (h) {
+        Py_INCREF(also);
+        Py_XDECREF(h->also);
+        h->also = also;
+    }
+    return o;
 }
 
 PyObject *core_owner(PyObject *o)

@@ -13,10 +13,10 @@ static fl_status check_whole(const char *what, bool is_whole)
     return FL_OK;
 }
 
-/* The context's own scope is what is meant without one. */
+/* The scope of the job is what is meant without one. */
 static bool is_other(const fl_job *j, const fl_scope *s)
 {
-    return s && s != &j->ctx->scope;
+    return s && s != j->scope;
 }
 
 fl_status fl_io_save_job(fl_job *j, const char *dir, fl_io_which which,

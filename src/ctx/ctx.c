@@ -130,10 +130,11 @@ fl_status fl_ctx_exec_options(fl_ctx *c, fl_scope *scope, fl_trace *trace,
 {
     if (!scope)
         scope = fl_current_scope(c);
-    if (c->job && scope != &c->scope && scope->parent != &c->scope)
+    if (c->job && scope != c->job_scope && scope->parent != c->job_scope)
         FL_FAIL(FL_ERR_INVAL,
-                "a job with servers keeps its values in the context's own "
-                "scope; run it there, or in a scope that has it as parent");
+                "a job with servers keeps its values in the scope that was "
+                "current when its programs were made; run it there, or in a "
+                "scope that has it as parent");
     *out = (fl_exec_options){
         .check_nan_inf = c->conf.check_nan_inf,
         .slice_min_elements = c->conf.slice_min_elements,

@@ -28,6 +28,7 @@ struct fl_ctx {
     fl_scope scope;             /* the context's own */
     FL_VEC(fl_scope *) scopes;  /* of guards, not owned */
     fl_job *job;                /* not owned; NULL: there is none */
+    fl_scope *job_scope;        /* where it keeps its values, not owned */
     const struct fl_mode *mode; /* `local`, or that of the job */
     fl_comm *comm;              /* of the mode */
     bool run_failed;            /* the last run */

@@ -40,7 +40,7 @@ static fl_status serving_serve(fl_comm *c, const fl_comm_service *s)
     fl_job *j = (fl_job *)c;
 
     j->contents.service = s;
-    j->contents.scope = &j->ctx->scope;
+    j->contents.scope = j->scope;
     j->contents.model = j->begin.path;
     j->contents.plan = j->begin.plan;
     return fl_cluster_serve(j->cluster, &j->contents);
@@ -74,6 +74,7 @@ static fl_job *make(fl_ctx *c, fl_role_kind role, fl_endpoints *net,
     fl_job *j = fl_alloc(sizeof(*j));
 
     j->ctx = c;
+    j->scope = fl_current_scope(c);
     j->role = role;
     j->net = *net;
     j->dist = dist;
@@ -89,7 +90,7 @@ static fl_cluster *make_cluster(fl_job *j, bool may_coalesce)
 {
     fl_cluster *c =
         fl_cluster_new(&(fl_cluster_args){ .conf = &j->ctx->conf,
-                                           .scope = &j->ctx->scope,
+                                           .scope = j->scope,
                                            .dist = j->dist,
                                            .net = j->net.net,
                                            .may_coalesce = may_coalesce });
@@ -127,6 +128,7 @@ fl_job *fl_job_new(fl_ctx *c, const fl_mode *mode, fl_role_kind role,
     c->mode = mode;
     c->comm = j->backend ? j->backend : &j->serving;
     c->job = j;
+    c->job_scope = j->scope;
     return j;
 }
 
@@ -148,6 +150,7 @@ void fl_job_step_aside(fl_job *j)
     j->ctx->comm = j->before;
     j->ctx->mode = &fl_mode_local;
     j->ctx->job = NULL;
+    j->ctx->job_scope = NULL;
 }
 
 void fl_job_free(fl_job *j)

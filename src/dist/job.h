@@ -58,6 +58,7 @@ struct fl_job {
     fl_comm serving;      /* the port of a server's context; the first member */
     fl_contents contents; /* of a server: what its programs have said so far */
     fl_ctx *ctx;
+    fl_scope *scope; /* current when it was made, which outlives it */
     fl_role_kind role;
     const fl_mode *mode; /* NULL: connected by hand */
     fl_endpoints net;

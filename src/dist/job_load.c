@@ -183,7 +183,7 @@ static const fl_load_item *wanted(const fl_job *j, const own_files *f, size_t i,
 {
     const fl_job_var *v = &j->model->vars.data[i];
 
-    if (v->is_served || !fl_scope_find(&j->ctx->scope, v->name, to))
+    if (v->is_served || !fl_scope_find(j->scope, v->name, to))
         return NULL;
     return fl_load_plan_find(&f->plan, v->name);
 }
@@ -308,7 +308,7 @@ static bool has_params(const fl_job *j)
     fl_tensor t;
 
     return j->dist->params.len &&
-           fl_scope_find(&j->ctx->scope, j->dist->params.data[0].name, &t);
+           fl_scope_find(j->scope, j->dist->params.data[0].name, &t);
 }
 
 static fl_status check_load(const fl_job *j, const char *dir)

@@ -24,7 +24,7 @@ static fl_status take_rows(const fl_job *j, fl_state_rows *out)
 fl_status fl_job_bring(void *arg, fl_pack *out)
 {
     fl_job *j = arg;
-    fl_job_own own = { .scope = &j->ctx->scope };
+    fl_job_own own = { .scope = j->scope };
     char *position;
     fl_status st;
 

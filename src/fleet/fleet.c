@@ -406,6 +406,12 @@ static fl_status need_server(const fl_fleet *f, const char *call)
     return need_programs(f, call);
 }
 
+static fl_status run_in_job(fl_fleet *f, fl_program *p)
+{
+    return fl_run(f->server_exe, p,
+                  FL_OPTIONS(fl_run_args, .scope = f->ctx->job_scope));
+}
+
 fl_status fl_fleet_init_server(fl_fleet *f, const char *model_dir)
 {
     FL_TRY(need_server(f, "fl_fleet_init_server"));
@@ -416,7 +422,7 @@ fl_status fl_fleet_init_server(fl_fleet *f, const char *model_dir)
                 f->role.index);
     FL_TRY(begin_with_model(f, model_dir));
     FL_TRY(fl_executor_new(&f->server_exe, f->ctx));
-    return fl_run(f->server_exe, fl_fleet_startup_program(f), NULL);
+    return run_in_job(f, fl_fleet_startup_program(f));
 }
 
 fl_status fl_fleet_run_server(fl_fleet *f)
@@ -433,7 +439,7 @@ fl_status fl_fleet_run_server(fl_fleet *f)
                 "job is over; start another process for another job",
                 f->role.index);
     f->has_served = true;
-    return fl_run(f->server_exe, fl_fleet_main_program(f), NULL);
+    return run_in_job(f, fl_fleet_main_program(f));
 }
 
 /* --- a worker ------------------------------------------------------------- */

@@ -136,7 +136,7 @@ else:
             raise ValueError("no more")
 """
 
-# Two losses of one program; the programs of a minimize that was given up, and
+# In a scope of its own: two losses of one program; the programs of a minimize that was given up, and
 # are held; a minimize that comes too late.
 TWICE = """
 import warnings
@@ -153,6 +153,8 @@ def minimize(loss, rate):
     fleet.distributed_optimizer(fluid.optimizer.SGD(rate)).minimize(loss)
 
 fleet.init()
+guard = fluid.scope_guard(fluid.Scope())
+guard.__enter__()
 given_up = fluid.Program(), fluid.Program()
 with fluid.program_guard(*given_up):
     minimize(net()[0], 0.5)

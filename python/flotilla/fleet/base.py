@@ -6,7 +6,7 @@ import sys
 import warnings
 import weakref
 
-from .. import _core, io, ir
+from .. import _core, io, ir, tensor
 from ..compiler import CompiledProgram, ParallelExecutor
 from ..executor import Executor
 from ..optimizer import Optimizer
@@ -184,7 +184,8 @@ class Fleet:
             _core.strategy_set(s, strategy._words_in(self))
         if isinstance(strategy, ModeStrategy):
             self._waits = strategy.get_program_config().wait_port
-        _core.fleet_distribute(self._ready(), s, main._handle, startup._handle)
+        _core.fleet_distribute(self._ready(), s, main._handle, startup._handle,
+                               tensor.global_scope()._handle)
         self._main, self._startup, self._origin_program = main, startup, main
         if not self._is_job():
             return

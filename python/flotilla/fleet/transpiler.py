@@ -1,7 +1,7 @@
 """DistributeTranspiler: one program made into those of trainers and servers."""
 import gc
 
-from .. import _core, ir
+from .. import _core, ir, tensor
 from . import listing
 from .config import (DistributedMode, DistributeTranspilerConfig, RoundRobin,
                      ServerRuntimeConfig)
@@ -80,7 +80,8 @@ class DistributeTranspiler:
             main = self.origin_program.clone()
             self._handle = _core.transpile(
                 ir.ctx, role, self.trainer_id if role == _WORKER else 0,
-                pservers, n, mode, main._handle, self.startup_program._handle)
+                pservers, n, mode, main._handle, self.startup_program._handle,
+                tensor.global_scope()._handle)
         return _core.transpiler_program(self._handle, endpoint, is_startup)
 
     def get_trainer_program(self, wait_port=True):
