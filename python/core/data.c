@@ -282,7 +282,7 @@ typedef struct pass_call {
     fl_program *program;
     fl_dataset *dataset;
     PyObject *fetches, *infos, *handler, *progress;
-    int trains, debug;
+    int trains, debug, skips;
     fl_dataset_run_args args;
     PyObject *error_type, *error, *error_trace; /* with the lock */
 } pass_call;
@@ -345,12 +345,12 @@ static void on_progress(void *arg, const fl_progress *p)
 static int read_pass(PyObject *args, pass_call *c)
 {
     *c = (pass_call){ .args = FL_INIT(fl_dataset_run_args, .n_threads = 0) };
-    return PyArg_ParseTuple(args, "pO&O&O&iOOiOdpO&O", &c->trains,
-                            core_executor, &c->e, core_program, &c->program,
-                            core_dataset, &c->dataset, &c->args.n_threads,
-                            &c->fetches, &c->infos, &c->args.print_period,
-                            &c->handler, &c->args.period_secs, &c->debug,
-                            core_scope_or_none, &c->args.scope, &c->progress);
+    return PyArg_ParseTuple(
+        args, "pO&O&O&iOOiOdpO&Op", &c->trains, core_executor, &c->e,
+        core_program, &c->program, core_dataset, &c->dataset,
+        &c->args.n_threads, &c->fetches, &c->infos, &c->args.print_period,
+        &c->handler, &c->args.period_secs, &c->debug, core_scope_or_none,
+        &c->args.scope, &c->progress, &c->skips);
 }
 
 static PyObject *report_dict(const fl_dataset_report *r)
@@ -367,6 +367,7 @@ static PyObject *make_pass(pass_call *c)
     fl_status st;
 
     c->args.debug = c->debug;
+    c->args.skip_unused = c->skips;
     if (c->handler != Py_None) {
         c->args.fetch_handler = on_fetched;
         c->args.fetch_arg = c;
@@ -389,7 +390,7 @@ static PyObject *make_pass(pass_call *c)
 
 /* pass_over(trains, executor, program, dataset, n_threads, fetches, infos,
    print_period, handler or None, period_secs, debug, scope or None, progress
-   or None) */
+   or None, skip_unused) */
 static PyObject *pass_over(PyObject *self, PyObject *args)
 {
     core_memory memory = { 0 };

@@ -2,7 +2,7 @@
 import numpy as np
 
 from . import _core, feeding, fetched, ir, place, show, tensor
-from .data import read
+from .data import dump, read
 
 
 def _flat(fetches):
@@ -161,25 +161,32 @@ class Executor:
     def train_from_dataset(self, program=None, dataset=None, scope=None,
                            thread=0, debug=False, fetch_list=None,
                            fetch_info=None, print_period=100,
-                           fetch_handler=None):
-        """One pass over the data; gives what was seen, as a dict."""
+                           fetch_handler=None, skip_unused=False):
+        """One pass over the data; gives what was seen, as a dict. With
+        skip_unused slots that the program does not feed are left out."""
         return self._pass(True, program, dataset, scope, thread, debug,
-                          fetch_list, fetch_info, print_period, fetch_handler)
+                          fetch_list, fetch_info, print_period, fetch_handler,
+                          skip_unused)
 
     def infer_from_dataset(self, program=None, dataset=None, scope=None,
                            thread=0, debug=False, fetch_list=None,
                            fetch_info=None, print_period=100,
-                           fetch_handler=None):
-        """One pass over a data set that updates nothing."""
+                           fetch_handler=None, skip_unused=False):
+        """One pass over a data set that updates nothing. With skip_unused slots
+        that the program does not feed, labels for example, are left out."""
         return self._pass(False, program, dataset, scope, thread, debug,
-                          fetch_list, fetch_info, print_period, fetch_handler)
+                          fetch_list, fetch_info, print_period, fetch_handler,
+                          skip_unused)
 
     def _pass(self, trains, program, dataset, scope, thread, debug, fetch_list,
-              fetch_info, print_period, handler):
+              fetch_info, print_period, handler, skip_unused):
         if dataset is None:
             raise RuntimeError("dataset is need and should be initialized")
         program = program or ir.default_main_program()
         program = getattr(program, "_program", program)
+        scope = scope or tensor.global_scope()
+        if trains and debug and dump.is_wanted(program._debug):
+            return dump.train(self, program, dataset, scope, program._debug)
         names, called, period = _chosen(fetch_list)[0], None, 0.0
         if handler is not None:
             keys = list(handler.var_dict)
@@ -193,8 +200,8 @@ class Executor:
             return _core.pass_over(trains, self._handle, program._handle,
                                    dataset._handle, thread, names, fetch_info,
                                    print_period, called, period, debug,
-                                   (scope or tensor.global_scope())._handle,
-                                   show.Progress())
+                                   scope._handle, show.Progress(),
+                                   skip_unused)
         except _core.Error as e:
             place.name_lines(e, program)
             raise

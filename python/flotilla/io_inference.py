@@ -8,7 +8,7 @@ import warnings
 from . import _core, ir, tensor
 from .executor import Executor
 from .io_vars import (as_bytes, get_program_persistable_vars, is_model,
-                      load_vars, valid_program, write_file)
+                      load_vars, valid_program, write_each, write_file)
 
 _MARK = "# inference model: "
 
@@ -55,8 +55,7 @@ def _write_files(dirname, program, feeds, targets, files):
     if params_filename is not None:
         write_file(os.path.join(dirname, params_filename), as_bytes(names))
         return
-    for name in names:
-        write_file(os.path.join(dirname, name), as_bytes([name]))
+    write_each(dirname, names)
 
 
 def _show_program(dirname):

@@ -120,17 +120,22 @@ def _set_wanted(names, found, path):
         set_value(name, found[name])
 
 
+def _arrays(values):
+    """The numbers alone."""
+    return {name: np.asarray(value) for name, value in values.items()}
+
+
 def _state_of_saved_vars(path, var_list):
     names = None if var_list is None else [_var_name(v) for v in var_list]
     if os.path.isfile(path):
         if names is None:
             raise ValueError("var_list can not be None when model_path is a "
                              "file type")
-        return read_file(path, names)
+        return _arrays(read_file(path, names))
     if not os.path.isdir(path):
         raise ValueError(f"there is no model at {path} nor {path}.pdparams")
     if not is_model(path):
-        return read_files(path, names or _saved_names(path))
+        return _arrays(read_files(path, names or _saved_names(path)))
     found = {name: np.array(value) for name, value in
              _core.saved(ir.ctx, path, True)["tensors"].items()}
     for name in names or ():

@@ -76,18 +76,44 @@ def value_of(name):
     return np.asarray(found.get_tensor())
 
 
-def set_value(name, array):
-    tensor.global_scope().var(name).get_tensor().set(array)
+def set_value(name, value):
+    var = tensor.global_scope().var(name)
+    if isinstance(value, tensor.SelectedRows):
+        var._write(value._fed())
+        return
+    to = var.get_tensor()
+    to._keep(np.ascontiguousarray(value), value.lod() if isinstance(
+        value, tensor.LoDTensor) else [])
+
+
+def _whole_value(name):
+    """The value with its sequences or rows, if it has some."""
+    found = tensor.global_scope().find_var(name)
+    return value_of(name) if found is None else found._value()
+
+
+def _is_dense(var):
+    return var.type != VarType.SELECTED_ROWS and not var.lod_level
 
 
 # --- saving ------------------------------------------------------------------
 
+def _bytes_of(values):
+    f = io.BytesIO()
+    for value in values:
+        paddle18.write(f, value)
+    return f.getvalue()
+
+
 def as_bytes(names):
     """Values of variables one behind the other, in the order of names."""
-    f = io.BytesIO()
-    for name in sorted(names):
-        paddle18.write(f, value_of(name))
-    return f.getvalue()
+    values = {name: _whole_value(name) for name in sorted(names)}
+    for name, value in values.items():
+        if isinstance(value, tensor.SelectedRows):
+            raise RuntimeError(f"variable {name} has rows, which a file of "
+                               "several variables has no place for; save "
+                               "without filename")
+    return _bytes_of(values.values())
 
 
 def write_file(path, data):
@@ -96,10 +122,17 @@ def write_file(path, data):
         f.write(data)
 
 
+def write_each(dirname, names):
+    """A file for each variable."""
+    for name in names:
+        write_file(os.path.join(dirname, name), _bytes_of([_whole_value(name)]))
+
+
 def save_vars(executor, dirname, main_program=None, vars=None, predicate=None,
               filename=None):
-    """Into a model; with `filename` into that file of the folder; without
-    either, the bytes of such a file are given."""
+    """Into a model, or, where one of the variables has sequences or rows, into
+    a file each; with `filename` into that file of the folder; without either,
+    the bytes of such a file are given."""
     program = valid_program(main_program)
     names = _names(program, vars, predicate)
     if not names:
@@ -110,6 +143,10 @@ def save_vars(executor, dirname, main_program=None, vars=None, predicate=None,
         return as_bytes(names)
     if filename is not None:
         write_file(os.path.join(dirname, filename), as_bytes(names))
+        return None
+    block = program.global_block()
+    if not all(map(_is_dense, filter(None, map(block._find, names)))):
+        write_each(dirname, names)
         return None
     whole = vars is None and predicate in (None, is_persistable)
     _core.save(executor._handle, dirname, program._handle,
@@ -131,7 +168,7 @@ def save_persistables(executor, dirname, main_program=None, filename=None):
 # --- loading -----------------------------------------------------------------
 
 def read_file(path, names):
-    """{name: array} of a file of several variables, or of its bytes."""
+    """{name: value} of a file of several variables, or of its bytes."""
     if isinstance(path, bytes):
         data, what = path, "the bytes of a model"
     else:
@@ -144,31 +181,38 @@ def read_file(path, names):
     return dict(zip(sorted(names), found))
 
 
-def read_files(dirname, names):
-    """{name: array} of a folder with a file for each variable."""
+def read_files(dirname, names, rows=()):
+    """{name: value} of a folder with a file for each variable; `rows` are the
+    names of those that have rows."""
     found = {}
     for name in names:
         path = os.path.join(dirname, name)
         if not os.path.isfile(path):
             raise RuntimeError(f"there is no file {path} for variable {name}, "
                                f"and {dirname} is no model")
-        found.update(read_file(path, [name]))
+        if name in rows:
+            with open(path, "rb") as f:
+                found[name] = paddle18.read_rows(f.read(), path)
+        else:
+            found.update(read_file(path, [name]))
     return found
 
 
 def _set_all(program, found):
     block = program.global_block()
-    for name, array in found.items():
+    for name, value in found.items():
         v = block._find(name)
-        if v is not None and is_parameter(v) and (tuple(v.shape) !=
-                                                  array.shape):
+        if v is None or not is_parameter(v):
+            continue
+        shape = np.shape(value)
+        if tuple(v.shape) != shape:
             raise RuntimeError(
                 f"Variable's shape does not match, the Program requires a "
                 f"parameter with the shape of ({v.shape}), while the loaded "
                 f"parameter (namely [ {name} ]) has a shape of  "
-                f"({array.shape}).")
-    for name, array in found.items():
-        set_value(name, array)
+                f"({shape}).")
+    for name, value in found.items():
+        set_value(name, value)
 
 
 def _load_model(executor, dirname, program, names, whole):
@@ -199,7 +243,9 @@ def load_vars(executor, dirname, main_program=None, vars=None, predicate=None,
         raise ValueError("The directory path and params cannot be None at the "
                          "same time.")
     elif os.path.isdir(dirname) and not is_model(dirname):
-        _set_all(program, read_files(dirname, names))
+        rows = [v.name for v in program.list_vars()
+                if v.type == VarType.SELECTED_ROWS]
+        _set_all(program, read_files(dirname, names, rows))
     else:
         _load_model(executor, dirname, program, names, vars is None and
                     predicate in (None, is_persistable))

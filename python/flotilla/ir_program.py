@@ -51,6 +51,7 @@ class Program:
         self._readers = {}  # queues of batches, by the reader's name
         self._reads = None  # its operators `read`, as data.read found them
         self._checked = set()  # what is fed to these is checked
+        self._debug = None  # what a pass dumps (data/dump.py)
         self._redeclared = {}  # copies for other feeds or updates
 
     def __del__(self, executors=executors):

@@ -1,10 +1,12 @@
 """Tensors as files of PaddlePaddle 1.8 have them (docs/formats/paddle18.md):
-one variable, or several one behind the other in the order of their names."""
+one variable, or several one behind the other in the order of their names. A
+value is an array, a LoDTensor where it has sequences, or SelectedRows."""
 import struct
 
 import numpy as np
 
 from . import types
+from .tensor import LoDTensor, SelectedRows
 from .types import VarType
 
 _TYPES = (VarType.BOOL, VarType.INT16, VarType.INT32, VarType.INT64,
@@ -30,11 +32,26 @@ def _describe(array):
             b"".join(b"\x10" + _varint(n) for n in array.shape))
 
 
-def write(f, array):
-    """A dense tensor."""
-    array = np.ascontiguousarray(array)
+def write(f, value):
+    """An array, a tensor with its sequences, or rows."""
+    if isinstance(value, SelectedRows):
+        rows = np.asarray(value.rows(), "<i8")
+        f.write(struct.pack("<IQ", 0, len(rows)) + rows.tobytes() +
+                struct.pack("<q", value.height()))
+        _write_numbers(f, value.get_tensor())
+        return
+    lod = value.lod() if isinstance(value, LoDTensor) else []
+    f.write(struct.pack("<IQ", 0, len(lod)))
+    for level in lod:
+        offsets = np.asarray(level, "<u8").tobytes()
+        f.write(struct.pack("<Q", len(offsets)) + offsets)
+    _write_numbers(f, value)
+
+
+def _write_numbers(f, value):
+    array = np.ascontiguousarray(value)
     text = _describe(array)
-    f.write(struct.pack("<IQIi", 0, 0, 0, len(text)))
+    f.write(struct.pack("<Ii", 0, len(text)))
     f.write(text)
     f.write(array.tobytes())
 
@@ -92,17 +109,43 @@ def _description(data, what):
     return types.to_numpy(VarType(kind)), dims
 
 
-def _read_one(r, what):
+def _begin(r):
     if r.number("I") != 0:
         r.fail("no tensor of PaddlePaddle 1.8 begins")
-    for _ in range(r.number("Q")):
-        r.take(r.number("Q"))  # offsets; what is kept is dense
+    return r.number("Q")
+
+
+def _read_one(r, what):
+    lod = [np.frombuffer(r.take(r.number("Q")), "<u8").tolist()
+           for _ in range(_begin(r))]
+    array = _read_numbers(r, what)
+    if not lod:
+        return array
+    found = LoDTensor()
+    found.set(array)
+    try:
+        found.set_lod(lod)
+    except ValueError as e:
+        r.fail(str(e))
+    return found
+
+
+def _read_numbers(r, what):
     if r.number("I") != 0:
         r.fail("the version of a tensor is not 0")
     dtype, dims = _description(r.take(r.number("i")), what)
     n = int(np.prod(dims, dtype="int64"))
     array = np.frombuffer(r.take(n * dtype.itemsize), dtype=dtype)
     return array.reshape(dims).copy()
+
+
+def read_rows(data, what):
+    """The rows of a file's bytes."""
+    r = _Reader(data, what)
+    rows = np.frombuffer(r.take(8 * _begin(r)), "<i8").tolist()
+    found = SelectedRows(rows, r.number("q"))
+    found.get_tensor().set(_read_numbers(r, what))
+    return found
 
 
 def read_all(data, what):

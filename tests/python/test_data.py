@@ -8,6 +8,7 @@ from flotilla.data import reader as rd
 from flotilla.data.feed_desc import DataFeedDesc
 from flotilla.data.generator import MultiSlotDataGenerator
 from flotilla.data.loader import EOFException
+from flotilla.fleet.strategy import StrategyFactory
 from kit import FolderCase, NetCase
 
 
@@ -97,13 +98,15 @@ class DataSets(FolderCase):
         self.write("part-0", *(f"2 {i} {i + 1} 1 {i % 2}\n"
                                for i in range(100)))
         self.main, self.startup = fl.Program(), fl.Program()
-        with fl.program_guard(self.main, self.startup):
+        with fl.program_guard(self.main, self.startup), \
+                fl.unique_name.guard():
             self.ids = fl.layers.data("ids", [1], dtype="int64", lod_level=1)
             self.y = fl.layers.data("y", [1], dtype="int64")
             e = fl.layers.embedding(self.ids, [101, 4], is_sparse=True)
-            p = fl.layers.fc(fl.layers.sequence_pool(e, "sum"), 2,
-                             act="softmax")
-            self.loss = fl.layers.mean(fl.layers.cross_entropy(p, self.y))
+            self.score = fl.layers.fc(fl.layers.sequence_pool(e, "sum"), 2,
+                                      act="softmax")
+            self.loss = fl.layers.mean(fl.layers.cross_entropy(self.score,
+                                                               self.y))
             fl.optimizer.SGD(0.1).minimize(self.loss)
 
     def dataset(self, kind):
@@ -133,6 +136,46 @@ class DataSets(FolderCase):
                                            print_period=-1)
                     for _ in range(2)]
         self.assertEqual((seen[0]["samples"], seen[0]["batches"]), (100, 10))
+
+    def test_slots_that_a_program_does_not_feed_are_left_out(self):
+        test = self.main.clone(for_test=True)._prune([self.score])
+        exe = fl.Executor()
+        with fl.scope_guard(fl.Scope()):
+            exe.run(self.startup)
+            d = self.dataset("QueueDataset")
+            with self.assertRaisesRegex(fl.Error, "feed y"):
+                exe.infer_from_dataset(test, d)
+            found = exe.infer_from_dataset(test, d, skip_unused=True)
+        self.assertEqual(found["samples"], 100)
+
+    def dumped(self, **options):
+        """The lines of a pass that dumps."""
+        made = StrategyFactory.create_sync_strategy()
+        made.set_debug_opt({"dump_fields_path": self.at("dump"), **options})
+        self.main._debug = {**made.get_debug_opt(), "rank": 3}
+        exe = fl.Executor()
+        with fl.scope_guard(fl.Scope()):
+            exe.run(self.startup)
+            found = exe.train_from_dataset(
+                self.main, self.dataset("QueueDataset"), debug=True)
+        self.assertEqual(found, {"samples": 100, "batches": 10})
+        with open(self.at("dump", "part-003-00000"), encoding="utf-8") as f:
+            return f.read().splitlines()
+
+    def test_a_pass_writes_down_what_variables_hold(self):
+        lines = self.dumped(dump_fields=["ids", "y", self.loss.name,
+                                         self.score.name + "@GRAD"],
+                            dump_param=["fc_0.b_0"])
+        records = [line for line in lines if line.startswith("\t")]
+        self.assertEqual(len(records), 100)
+        self.assertRegex(records[7], r"^\tids:1:7:8\ty:1:1\t.*@GRAD:2:.+:.+$")
+        others = [line for line in lines if line not in records]
+        self.assertEqual(len(others), 10)
+        self.assertRegex(others[9], r"^\(9,fc_0.b_0\):[-\d.e]+:[-\d.e]+$")
+
+    def test_what_cannot_be_written_down_is_refused(self):
+        with self.assertRaisesRegex(NotImplementedError, "dump_slot is not"):
+            self.dumped(dump_slot=True)
 
     def test_a_worker_without_files_has_a_pass_without_records(self):
         for kind in ("QueueDataset", "InMemoryDataset"):

@@ -194,14 +194,6 @@ class Refusals(unittest.TestCase):
             with self.assertRaisesRegex(TypeError, "executor is an Executor"):
                 save("executor")
 
-    def test_dumping_is_by_other_means(self):
-        from paddle.fluid.incubate.fleet.parameter_server.\
-            distribute_transpiler.distributed_strategy import StrategyFactory
-        made = StrategyFactory.create_sync_strategy()
-        made.set_debug_opt(None)
-        with self.assertRaisesRegex(NotImplementedError, "FetchHandler"):
-            made.set_debug_opt({"dump_slot": True})
-
 
 if __name__ == "__main__":
     unittest.main()

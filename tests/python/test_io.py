@@ -6,10 +6,17 @@ import unittest
 import numpy as np
 
 import flotilla as fl
+from flotilla.types import VarType
 from kit import FolderCase
 
 
 # What save_persistables of PaddlePaddle 1.8.5 wrote of a bias.
+SEQUENCES_OF_1_8 = bytes.fromhex(
+    "000000000100000000000000180000000000000000000000000000000000000000000000"
+    "02000000000000000000000006000000080510021001000000000000803f")
+ROWS_OF_1_8 = bytes.fromhex(
+    "000000000200000000000000030000000000000005000000000000000a00000000000000"
+    "00000000060000000805100210010000803f0000803f")
 VARIABLE_OF_1_8 = bytes.fromhex(
     "0000000000000000000000000000000004000000"
     "08051001c278b73c")
@@ -126,6 +133,46 @@ class Models(FolderCase):
         with open(self.path, "wb") as f:
             f.write(VARIABLE_OF_1_8[:-1])
         with self.assertRaisesRegex(ValueError, "model: 4 bytes more"):
+            fl.io.load_vars(self.exe, os.path.dirname(self.path), self.main,
+                            ["fc_0.b_0"], filename="model")
+
+    def test_sequences_and_rows_are_saved_as_1_8_saves_them(self):
+        program, scope = fl.Program(), fl.Scope()
+        block = program.global_block()
+        block.create_var(name="r", shape=[-1, 1], dtype="float32",
+                         persistable=True, lod_level=1)
+        block.create_var(name="s", shape=[-1, 1], dtype="float32",
+                         persistable=True, type=VarType.SELECTED_ROWS)
+        with fl.scope_guard(scope):
+            t = scope.var("r").get_tensor()
+            t.set(np.arange(2, dtype="float32").reshape(2, 1))
+            t.set_lod([[0, 0, 2]])
+            rows = scope.var("s").get_selected_rows()
+            rows.set_height(10)
+            rows.set_rows([3, 5])
+            rows.get_tensor().set(np.ones((2, 1), "float32"))
+            fl.io.save_persistables(self.exe, self.path, program)
+            with self.assertRaisesRegex(RuntimeError, "variable s has rows"):
+                fl.io.save_persistables(self.exe, self.path, program, "all")
+            fl.io.save_vars(self.exe, self.path, program, ["r"],
+                            filename="one")
+        for name, want in (("r", SEQUENCES_OF_1_8), ("s", ROWS_OF_1_8),
+                           ("one", SEQUENCES_OF_1_8)):
+            with open(os.path.join(self.path, name), "rb") as f:
+                self.assertEqual(f.read(), want)
+        scope = fl.Scope()
+        with fl.scope_guard(scope):
+            fl.io.load_persistables(self.exe, self.path, program)
+        found = scope.find_var("s").get_selected_rows()
+        self.assertEqual((found.rows(), found.height()), ([3, 5], 10))
+        self.assertEqual(scope.find_var("r").get_tensor().lod(), [[0, 0, 2]])
+
+    def test_offsets_that_do_not_rise_are_told(self):
+        spoilt = bytearray(SEQUENCES_OF_1_8)
+        spoilt[20] = 9
+        with open(self.path, "wb") as f:
+            f.write(spoilt)
+        with self.assertRaisesRegex(ValueError, "model: offsets .* are none"):
             fl.io.load_vars(self.exe, os.path.dirname(self.path), self.main,
                             ["fc_0.b_0"], filename="model")
 

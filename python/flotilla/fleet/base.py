@@ -184,6 +184,9 @@ class Fleet:
             _core.strategy_set(s, strategy._words_in(self))
         if isinstance(strategy, ModeStrategy):
             self._waits = strategy.get_program_config().wait_port
+            if strategy.debug_opt:
+                main._debug = {**strategy.debug_opt,
+                               "rank": max(self.worker_index(), 0)}
         _core.fleet_distribute(self._ready(), s, main._handle, startup._handle,
                                tensor.global_scope()._handle)
         self._main, self._startup, self._origin_program = main, startup, main

@@ -5,6 +5,7 @@ import os
 
 from .. import show
 from ..compiler import BuildStrategy, ExecutionStrategy
+from ..data import dump
 from .config import (DistributedMode, DistributeTranspilerConfig,
                      ServerRuntimeConfig, TrainerRuntimeConfig)
 
@@ -154,16 +155,12 @@ class ModeStrategy(Strategy):
         _BUILD.set(self, config)
         self._check()
 
-    # --- dumping, which flotilla does by print operators and fetch handlers ---
-
     def set_debug_opt(self, opt_info):
-        if opt_info:
-            raise NotImplementedError(
-                "set_debug_opt: values are seen by fetch_list, a FetchHandler "
-                "or layers.Print; a program by the setting dump_ir")
+        """What train_from_dataset writes down when debug is said."""
+        self.debug_opt = dump.options(opt_info or {})
 
     def get_debug_opt(self):
-        return {}
+        return dict(self.debug_opt or {})
 
 
 class SyncStrategy(ModeStrategy):
