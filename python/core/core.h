@@ -93,6 +93,8 @@ PyObject *core_fail(fl_status st);
 /* None, or the error. */
 PyObject *core_done(fl_status st);
 int core_add_errors(PyObject *module);
+/* Raises what a function of Python's inside a run has raised, if one did. */
+bool core_restore_exception(void);
 
 /* --- work ----------------------------------------------------------------- */
 
@@ -177,6 +179,6 @@ extern PyMethodDef core_ir_methods[], core_var_methods[], core_op_methods[],
     core_look_methods[], core_scope_methods[], core_run_methods[],
     core_io_methods[], core_data_methods[], core_fleet_methods[],
     core_profile_methods[], core_table_methods[], core_predict_methods[],
-    core_features_methods[], core_judge_methods[];
+    core_features_methods[], core_judge_methods[], core_func_methods[];
 
 #endif

@@ -64,6 +64,8 @@ PyObject *core_fail(fl_status st)
     /* What Ctrl-C has ended. */
     if (st == FL_ERR_CLOSED && (PyErr_Occurred() || PyErr_CheckSignals()))
         return NULL;
+    if (core_restore_exception())
+        return NULL;
 
     for (size_t i = 0; i < N_CLASSES; i++) {
         if (classes[i].status == st)
@@ -207,13 +209,13 @@ static struct PyModuleDef definition = {
 
 static int fill(PyObject *module)
 {
-    PyMethodDef *const tables[] = { core_ir_methods,       core_var_methods,
-                                    core_op_methods,       core_look_methods,
-                                    core_scope_methods,    core_run_methods,
-                                    core_io_methods,       core_data_methods,
-                                    core_fleet_methods,    core_profile_methods,
-                                    core_table_methods,    core_predict_methods,
-                                    core_features_methods, core_judge_methods };
+    PyMethodDef *const tables[] = {
+        core_ir_methods,       core_var_methods,   core_op_methods,
+        core_look_methods,     core_scope_methods, core_run_methods,
+        core_io_methods,       core_data_methods,  core_fleet_methods,
+        core_profile_methods,  core_table_methods, core_predict_methods,
+        core_features_methods, core_judge_methods, core_func_methods
+    };
 
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
         if (PyModule_AddFunctions(module, tables[i]))

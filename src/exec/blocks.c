@@ -18,7 +18,7 @@ struct fl_child {
     fl_runner *runner;
     fl_arena arena;
     /* Plan variables by entry; -1: none. */
-    int *in, *dout, *out;
+    int *in, *kept, *dout, *out;
 };
 
 void fl_child_free(fl_child *k)
@@ -41,7 +41,7 @@ typedef struct maker {
     fl_program *program;
     fl_block *main;
     fl_map fed;
-    const char **in, **dout, **out; /* NULL: none */
+    const char **in, **kept, **dout, **out; /* NULL: none */
     fl_arena *arena;
 } maker;
 
@@ -113,6 +113,36 @@ static fl_status declare_inputs(maker *m)
     return FL_OK;
 }
 
+/* Is the first that writes the variable one that may leave it as it is? */
+static bool may_stay(const fl_block *b, const fl_var *v)
+{
+    for (const fl_op_node *n = b->first; n; n = n->next)
+        for (int s = 0; s < fl_node_n_out(n); s++)
+            for (int i = 0; i < n->out[s].n; i++)
+                if (n->out[s].vars[i] == v)
+                    return !n->is_grad &&
+                           (n->def->out[s].flags & FL_OP_SLOT_STATE);
+    return false;
+}
+
+/* What the block is not given and may leave as it is begins as it is outside. */
+static fl_status declare_kept(maker *m)
+{
+    const fl_args *vars = m->call->out_vars;
+
+    for (int i = 0; m->call->kept && i < vars->n; i++) {
+        const fl_var *v = vars->vars[i];
+
+        if (is_in_scope(m, v) || fl_block_find_var(m->main, v->name) ||
+            !may_stay(m->from, v))
+            continue;
+        m->kept[i] = fl_arena_printf(m->arena, "%s@OUTER", v->name);
+        FL_TRY(feed(m, m->kept[i], &v->meta));
+        FL_TRY(begin_with(m, v, m->kept[i]));
+    }
+    return FL_OK;
+}
+
 static fl_status check_nodes(const fl_block *b)
 {
     char text[FL_NODE_TEXT_MAX];
@@ -130,6 +160,7 @@ static fl_status copy_forward(maker *m)
 {
     FL_TRY(check_nodes(m->from));
     FL_TRY(declare_inputs(m));
+    FL_TRY(declare_kept(m));
     return fl_block_copy(m->main, m->from->first);
 }
 
@@ -278,11 +309,13 @@ static fl_status fill_child(maker *m, fl_child *k, fl_runner *r)
 
     m->arena = &k->arena;
     m->in = names(m->arena, call->in_vars);
+    m->kept = names(m->arena, call->out_vars);
     m->dout = names(m->arena, call->out_vars);
     m->out = names(m->arena, call->dout ? call->in_vars : call->out_vars);
     FL_TRY(make_program(m));
     FL_TRY(make_plan(m, k));
     k->in = find_all(k, m->in, n_in);
+    k->kept = find_all(k, m->kept, n_out);
     k->dout = find_all(k, m->dout, n_out);
     k->out = find_all(k, m->out, call->dout ? n_in : n_out);
     drop_kept(k->plan, k->in, n_in);
@@ -335,6 +368,7 @@ static fl_status run_child(fl_runner *r, fl_child *k, const fl_block_call *call)
     k->runner->worker = r->worker;
     k->runner->lap = fl_mix64(r->lap) * (r->lap > 0) + call->lap;
     feed_all(k, k->in, call->in);
+    feed_all(k, k->kept, call->kept);
     feed_all(k, k->dout, call->dout);
     FL_TRY(fl_runner_begin(k->runner, r->step_no, r->samples));
     FL_TRY(fl_runner_run(k->runner, FL_PART_ALL, NULL));

@@ -92,7 +92,8 @@ typedef struct fl_block_call {
     uint64_t lap;            /* of several runs, which one this is */
     const fl_args *in_vars;  /* what the block is given, as it knows them, */
     const fl_targs *in;      /* and their values */
-    const fl_args *out_vars; /* what it writes for others */
+    const fl_args *out_vars; /* what it writes for others, */
+    const fl_targs *kept;    /* and their values before; NULL: none */
     /* Back: gradients that came for out_vars, and those that are wanted of
        in_vars. NULL: forward. */
     const fl_targs *dout, *din;

@@ -24,21 +24,12 @@ bool fl_is_kept(const fl_op_node *n, const fl_var *v);
 /* Does anybody but the node itself use the only output of that slot? */
 bool fl_is_read_later(const fl_op_node *n, int slot);
 
-/* Outputs of a slot as they are declared, or as they are when they keep what
-   they hold. */
-FL_MUST_CHECK
-fl_status fl_infer_declared(const fl_infer *c, int slot);
-
 /* Those that keep nothing begin as zeros. */
 void fl_out_begin(const fl_op_ctx *c, int slot);
 
 /* Runs call->block; results has room for n. */
 FL_MUST_CHECK
 fl_status fl_block_run(fl_op_ctx *c, fl_block_call *call, int n);
-
-/* An output becomes a copy of a value of any kind; its type and shape too. */
-FL_MUST_CHECK
-fl_status fl_out_become(fl_op_ctx *c, fl_tensor *out, const fl_tensor *value);
 
 /* The wanted gradient of an input becomes the sum of those that came, of which
    this is one: `to` has been zeroed or holds the sum so far. */

@@ -59,6 +59,7 @@ static fl_status conditional_block_run(fl_op_ctx *c)
 {
     fl_block_call call = call_of(c);
 
+    call.kept = &c->out[OUT];
     fl_out_begin(c, OUT);
     if (!holds(c))
         return FL_OK;

@@ -72,16 +72,11 @@ static const char *nearest(const char *name)
     return found;
 }
 
-#define NO_LSTM "LSTM is not part of this version; gru is its nearest relative"
-
 /* Operators that programs of others have and this version does not. */
 static const struct {
     const char *name, *why;
 } refused[] = {
-    { "lstm", NO_LSTM },
-    { "lstmp", NO_LSTM },
-    { "lstm_unit", NO_LSTM },
-    { "cudnn_lstm", NO_LSTM },
+    { "cudnn_lstm", "it runs on a GPU alone; lstm is there" },
 };
 
 static const char *refusal(const char *name)

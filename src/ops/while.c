@@ -97,6 +97,7 @@ static fl_status while_run(fl_op_ctx *c)
     fl_block_call call = call_of(c);
     bool remembers = fl_is_read_later(c->node, STEP_SCOPES);
 
+    call.kept = &c->out[OUT];
     fl_out_begin(c, OUT);
     if (remembers)
         fl_array_clear(fl_array_of(fl_out_t(c, STEP_SCOPES)));

@@ -323,8 +323,8 @@ static void a_block_without_what_it_needs_is_refused(void **state)
 static void what_there_is_not_is_refused_by_name(void **state)
 {
     (void)state;
-    refuse("op lstm () -> ()\n", "gru");
-    refuse("op lstm_grad () -> ()\n", "gru");
+    refuse("op cudnn_lstm () -> ()\n", "lstm is there");
+    refuse("op cudnn_lstm_grad () -> ()\n", "lstm is there");
 }
 
 /* --- variables that are written again ------------------------------------- */

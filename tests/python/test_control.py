@@ -52,6 +52,33 @@ class Conditions(Case):
                                      i=np.array([value], "f4"))
             self.assertEqual((got[0], grad[0]), (want, slope))
 
+    def test_what_an_inner_condition_does_not_write_stays_as_it_was(self):
+        x, y = self.data("x", [1]), self.data("y", [1])
+        out = layers.assign(x * 2.0)
+        zero = number(0.0, "float32")
+        with layers.Switch() as outer:
+            with outer.case(layers.less_than(zero, x)):
+                with layers.Switch() as inner:
+                    with inner.case(layers.less_than(zero, y)):
+                        layers.assign(x * y * 3.0, out)
+        for a, b, want in ((2, 5, 30), (2, -5, 4), (-2, 5, -4)):
+            got, = self.run_for(out, x=np.array([a], "f4"),
+                                y=np.array([b], "f4"))
+            self.assertEqual(got[0], want)
+
+    def test_an_array_keeps_the_entries_that_a_block_does_not_write(self):
+        x = self.data("x", [1])
+        first, second = number(0), number(1)
+        array = layers.array_write(x * 2.0, first)
+        layers.array_write(x * 5.0, second, array=array)
+        with layers.Switch() as switch:
+            with switch.case(layers.less_than(number(0.0, "float32"), x)):
+                layers.array_write(x * 3.0, second, array=array)
+        found = [layers.array_read(array, i) for i in (first, second)]
+        for value, want in ((2, [4, 6]), (-2, [-4, -10])):
+            got = self.run_for(*found, x=np.array([value], "f4"))
+            self.assertEqual([v[0] for v in got], want)
+
     def test_cond_gives_structures_and_refuses_different_ones(self):
         c = self.data("c", [1], "bool", smooth=False)
         a, (b,) = layers.cond(c, lambda: (number(1), [number(2)]),

@@ -164,6 +164,11 @@ FL_API void *fl_din(const fl_op_ctx *c, int slot);
    output that may end like this is built with a first dimension of -1. */
 FL_API void fl_out_rows(const fl_op_ctx *c, int slot, size_t n);
 
+/* An output of fl_infer_declared becomes a copy of a value of any kind; its
+   type and shape too. */
+FL_API FL_MUST_CHECK
+fl_status fl_out_become(fl_op_ctx *c, fl_tensor *out, const fl_tensor *value);
+
 /* --- work --------------------------------------------------------------- */
 
 typedef struct fl_span {
@@ -224,6 +229,11 @@ FL_API fl_status fl_infer_same(fl_infer *c, int in, int out);
 /* A dense output; left-out outputs are fine. */
 FL_API void fl_infer_dense(const fl_infer *c, int slot, fl_dtype dtype,
                            int rank, const int64_t *dims);
+
+/* Outputs of a slot as they are declared, for an operator that knows their
+   shapes when it has run: fl_out_become gives them then. */
+FL_API FL_MUST_CHECK
+fl_status fl_infer_declared(const fl_infer *c, int slot);
 
 /* Memory for the run, while running: once per infer, see fl_workspace. */
 FL_API FL_MUST_CHECK

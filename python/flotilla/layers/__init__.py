@@ -13,6 +13,7 @@ from .control import (Assert, BlockGuard, ConditionalBlock, IfElse, Print,
                       select_input, select_output, split_lod_tensor,
                       switch_case, while_loop)
 from .draws import randint, randn, randperm, sampling_id
+from .func import py_func
 from .generated import describe as _describe, layers as _generated
 from .ids import (continuous_value_model, hash, lod_append, lod_reset,
                   shard_index, unique, unique_with_counts)
