@@ -26,6 +26,20 @@ MODULO_OF(double, f64)
 #define QUOTIENT y[j] == -1 ? (T)(0 - (U)x[k]) : x[k] / y[j]
 #define REMAINDER y[j] == -1 ? 0 : x[k] % y[j]
 
+/* Powers wrap around too; of a negative one the fraction is left out. */
+static inline int64_t whole_power(int64_t x, int64_t y)
+{
+    uint64_t base = (uint64_t)x, out = 1;
+
+    if (y < 0)
+        return x == 1 || (x == -1 && y % 2 == 0) ? 1 : x == -1 ? -1 : 0;
+    for (; y; y >>= 1, base *= base)
+        if (y & 1)
+            out *= base;
+    return (int64_t)out;
+}
+#define POWER (T)(U) whole_power(x[k], y[j])
+
 /* The three forms of one expression. A single number is copied first, so that
    the compiler need not fear that the loop changes it. */
 #define LOOPS(name, EXPRESSION)                                                \

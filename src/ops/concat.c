@@ -1,5 +1,6 @@
 /* concat.c - tensors behind one another along an axis. */
 #include "ops/helpers.h"
+#include "ops/sequences.h"
 #include "ops/strips.h"
 #include "ops/values.h"
 
@@ -91,6 +92,33 @@ static fl_status infer_open(fl_infer *c)
     return FL_OK;
 }
 
+static bool all_have_sequences(const fl_infer *c)
+{
+    for (int i = 0; i < fl_infer_n_in(c, X); i++)
+        if (fl_infer_in_at(c, X, i)->n_lod != 1)
+            return false;
+    return true;
+}
+
+/* The sequences of one part behind those of the part before. */
+static fl_status infer_sequences(const fl_infer *c)
+{
+    int64_t *off, base = 0;
+    size_t n = 0;
+
+    for (int i = 0; c->running && i < fl_infer_n_in(c, X); i++)
+        n += fl_seqs_of(fl_infer_in_at(c, X, i)).n;
+    FL_TRY(fl_infer_new_seqs(c, OUT, n, &off));
+    for (int i = 0; off && i < fl_infer_n_in(c, X); i++) {
+        fl_seqs q = fl_seqs_of(fl_infer_in_at(c, X, i));
+
+        for (size_t k = 1; k <= q.n; k++)
+            *++off = base + q.off[k];
+        base = *off;
+    }
+    return FL_OK;
+}
+
 static fl_status infer_along(fl_infer *c, int64_t given)
 {
     const fl_tensor *x = fl_infer_in(c, X);
@@ -113,6 +141,8 @@ static fl_status infer_along(fl_infer *c, int64_t given)
     fl_infer_out(c, OUT)->shape = shape;
     if (axis == 0 || fl_infer_in(c, AXIS_TENSOR))
         fl_infer_dense(c, OUT, x->dtype, shape.rank, shape.dim);
+    if (axis == 0 && !fl_infer_in(c, AXIS_TENSOR) && all_have_sequences(c))
+        return infer_sequences(c);
     return FL_OK;
 }
 
@@ -187,6 +217,8 @@ static const fl_op_case concat_cases[] = {
     { .in = { "f32[3,2,5];f32[3,0,5];f32[3,4,5]" }, .attrs = "{axis=1}" },
     { .in = { "i64[6,1] below=9;i64[6,2] below=9" }, .attrs = "{axis=1}" },
     { .in = { "f32[7,3] lod=[0,2,2,7];f32[7,1]" }, .attrs = "{axis=1}" },
+    { .in = { "f32[7,3] lod=[0,2,2,7];f32[2,3] lod=[0,2]" } },
+    { .in = { "f32[0,3] lod=[0,0];f32[2,3] lod=[0,1,2]" } },
     { .in = { "f32[0,8];f32[0,2]" }, .attrs = "{axis=1}" },
     { .in = { "f32[6,7];f32[6,2]", "i32[1] is=[1]" } },
 };

@@ -3,16 +3,19 @@
  * lookup_table takes ids of shape [..., 1], lookup_table_v2 of any shape; both
  * give one row of W per id. The gradient of W is rows + values in the order of
  * the ids (is_sparse), or dense. The padding id reads as zeros and is in
- * neither gradient.
+ * neither gradient. Tables of i8 are read and not trained, and so are rows +
+ * values, whose rows are those of the ids that it lists.
  *
  * With is_distributed W stands for a table of ids and has no value here: the
  * pass dist_pull makes of the lookup one in rows that were pulled.
  */
 #include <inttypes.h>
+#include <stdlib.h>
 
 #include "kernel/rows.h"
 #include "ops/helpers.h"
 #include "ops/kit.h"
+#include "ops/rows.h"
 
 enum { W, IDS };
 enum { OUT };
@@ -41,6 +44,16 @@ typedef struct lookup {
             memset(dw + l->padding * l->dim, 0, l->dim * sizeof(T));           \
     }
 FL_FLOATS(KERNELS)
+
+/* Rows of any type: no number is looked at. */
+static void forward_i8(const lookup *l, const int8_t *w, int8_t *out)
+{
+    for (size_t i = 0; i < l->n; i++)
+        if (l->padded && l->ids[i] == l->padding)
+            memset(out + i * l->dim, 0, l->dim);
+        else
+            memcpy(out + i * l->dim, w + l->ids[i] * l->dim, l->dim);
+}
 
 static fl_status check_ids_shape(const fl_infer *c, bool v2)
 {
@@ -83,13 +96,24 @@ static fl_status check_table(const fl_infer *c)
     return FL_OK;
 }
 
+static fl_status check_type(const fl_infer *c)
+{
+    const fl_tensor *w = fl_infer_in(c, W);
+    char buf[FL_SLOT_TEXT_MAX];
+
+    if (w->dtype == FL_DTYPE_I8 && fl_bool(c, IS_DISTRIBUTED))
+        FL_FAIL(FL_ERR_TYPE, "op %s: %s is in a table, which holds no i8",
+                c->node->def->name, fl_infer_text(c, W, buf));
+    return w->dtype == FL_DTYPE_I8 ? FL_OK : fl_infer_float(c, W);
+}
+
 static fl_status infer_lookup(fl_infer *c, bool v2)
 {
     const fl_tensor *w = fl_infer_in(c, W);
     fl_tensor *out = fl_infer_out(c, OUT);
     int last;
 
-    FL_TRY(fl_infer_float(c, W));
+    FL_TRY(check_type(c));
     FL_TRY(check_ids_shape(c, v2));
     FL_TRY(check_table(c));
     fl_tensor_like(out, fl_infer_in(c, IDS));
@@ -121,6 +145,70 @@ static lookup lookup_of(const fl_op_ctx *c)
                      .padding = (uint64_t)padding };
 }
 
+/* --- rows + values as a table ----------------------------------------------
+ */
+
+/* A row that is listed, and where its values lie. */
+typedef struct place {
+    uint64_t row;
+    size_t at;
+} place;
+
+static int by_row(const void *a, const void *b)
+{
+    uint64_t x = ((const place *)a)->row, y = ((const place *)b)->row;
+
+    return (x > y) - (x < y);
+}
+
+static place *places_of(fl_op_ctx *c, const fl_tensor *w, size_t n)
+{
+    place *places = fl_scratch(c, (n + 1) * sizeof(*places));
+
+    for (size_t i = 0; places && i < n; i++)
+        places[i] = (place){ w->rows[i], i };
+    if (places)
+        qsort(places, n, sizeof(*places), by_row);
+    return places;
+}
+
+/* The ids become places in the values of W; the padding id stands for none. */
+static fl_status find_places(fl_op_ctx *c, const fl_tensor *w, lookup *l)
+{
+    size_t n = (size_t)w->shape.dim[0];
+    place *places = places_of(c, w, n);
+    uint64_t *at = fl_scratch(c, (l->n + 1) * sizeof(*at));
+
+    if (!places || !at)
+        return FL_NOMEM(c);
+    for (size_t i = 0; i < l->n; i++) {
+        place want = { .row = l->ids[i] };
+        const place *found = bsearch(&want, places, n, sizeof(want), by_row);
+        bool is_padding = l->padded && l->ids[i] == l->padding;
+
+        if (!found && !is_padding)
+            FL_FAIL(FL_ERR_INVAL, "op %s: W lists no row %" PRIu64,
+                    c->node->def->name, l->ids[i]);
+        at[i] = found ? found->at : 0;
+        if (is_padding)
+            at[i] = n;
+    }
+    l->ids = at;
+    l->padding = n;
+    return FL_OK;
+}
+
+/* --- running ---------------------------------------------------------------
+ */
+
+static fl_status check_rows(const fl_op_ctx *c, const fl_tensor *w, size_t n)
+{
+    if (n && w->shape.dim[0] == 0)
+        FL_FAIL(FL_ERR_INVAL, "Ids: %zu ids for a table W without rows", n);
+    /* 0 is a row: nothing is let through. */
+    return fl_check_ids(fl_in_t(c, IDS), "Ids", (uint64_t)w->shape.dim[0], 0);
+}
+
 static fl_status lookup_run(fl_op_ctx *c)
 {
     const fl_tensor *w = fl_in_t(c, W);
@@ -132,11 +220,14 @@ static fl_status lookup_run(fl_op_ctx *c)
                 "program runs after the pass dist_pull, and W is a parameter "
                 "with the word table",
                 c->node->in[W].vars[0]->name);
-    if (l.n && w->shape.dim[0] == 0)
-        FL_FAIL(FL_ERR_INVAL, "Ids: %zu ids for a table W without rows", l.n);
-    /* 0 is a row: nothing is let through. */
-    FL_TRY(fl_check_ids(fl_in_t(c, IDS), "Ids", (uint64_t)w->shape.dim[0], 0));
-    FL_BY_FLOAT(c, W, forward, &l, w->data, fl_out(c, OUT));
+    if (w->kind == FL_KIND_ROWS)
+        FL_TRY(find_places(c, w, &l));
+    else
+        FL_TRY(check_rows(c, w, l.n));
+    if (w->dtype == FL_DTYPE_I8)
+        forward_i8(&l, w->data, fl_out(c, OUT));
+    else
+        FL_BY_FLOAT(c, W, forward, &l, w->data, fl_out(c, OUT));
     return FL_OK;
 }
 
@@ -146,6 +237,7 @@ static fl_status lookup_back_infer(fl_infer *c)
     const fl_tensor *ids = fl_infer_in(c, IDS);
     fl_tensor *dw = fl_infer_out(c, W);
 
+    FL_TRY(fl_rows_no_grad(c, W));
     if (!dw || !fl_bool(c, IS_SPARSE))
         return FL_OK;
     dw->kind = FL_KIND_ROWS;
@@ -192,6 +284,7 @@ static fl_status lookup_back(fl_op_ctx *c)
 
 static const fl_op_case lookup_table_cases[] = {
     { .in = { "f32[17,5]", "i64[6,1] below=17" } },
+    { .in = { "i8[17,5]", "i64[6,1] below=17" }, .attrs = "{padding_idx=3}" },
     { .in = { "f32[17,5]", "i64[0,1] below=17" } },
     { .in = { "f32[17,5]", "u64[33,1] below=17" } },
     { .in = { "f32[17,5]", "i64[3,4,1] below=17" } },
@@ -213,7 +306,8 @@ static const fl_op_case lookup_table_v2_cases[] = {
 };
 
 #define LOOKUP_DOC                                                             \
-    "; ids are below the height of W; the id padding_idx (-1: none) gives "    \
+    "; ids are below the height of W, or rows that it lists; the id "          \
+    "padding_idx (-1: none) gives "                                            \
     "zeros and, unlike in PaddlePaddle 1.8.5 with is_sparse, no gradient; "    \
     "is_sparse makes the gradient of W rows + values. With is_distributed W "  \
     "is a parameter in a table of ids, pulled and pushed by the batch; show "  \
@@ -233,7 +327,7 @@ static const fl_op_case lookup_table_v2_cases[] = {
 const fl_op fl_op_lookup_table = {
     .name = "lookup_table",
     .doc = "Out[..., :] = W[Ids[..., 0], :]" LOOKUP_DOC,
-    .in = { { "W", 0 }, { "Ids", FL_SLOT_NO_GRAD } },
+    .in = { { "W", FL_OP_SLOT_ROWS }, { "Ids", FL_SLOT_NO_GRAD } },
     .out = { { "Out", 0 } },
     .attrs = LOOKUP_ATTRS,
     .infer = lookup_table_infer,
@@ -248,7 +342,7 @@ const fl_op fl_op_lookup_table = {
 const fl_op fl_op_lookup_table_v2 = {
     .name = "lookup_table_v2",
     .doc = "Out[..., :] = W[Ids[...], :]" LOOKUP_DOC,
-    .in = { { "W", 0 }, { "Ids", FL_SLOT_NO_GRAD } },
+    .in = { { "W", FL_OP_SLOT_ROWS }, { "Ids", FL_SLOT_NO_GRAD } },
     .out = { { "Out", 0 } },
     .attrs = LOOKUP_ATTRS,
     .infer = lookup_table_v2_infer,

@@ -182,6 +182,57 @@ class OneOperatorOnAScope(unittest.TestCase):
         np.testing.assert_array_equal(self.value("p"),
                                       [[1, 1], [.5, .5], [1, 1], [0, 0]])
 
+    def look_up(self, values, **attrs):
+        """Rows of a table that lists rows 5, 0 and 3."""
+        table = self.scope.var("w").get_selected_rows()
+        table.set_height(9)
+        table.set_rows([5, 0, 3])
+        table.get_tensor().set(values)
+        self.scope.var("ids").get_tensor().set(np.array([[3], [5], [0]]))
+        OneOperator("lookup_table", W="w", Ids="ids", Out="out",
+                    **attrs).run(self.scope, fl.CPUPlace())
+        return self.value("out")
+
+    def test_a_table_may_list_its_rows(self):
+        rows = np.arange(6, dtype="float32").reshape(3, 2)
+        np.testing.assert_array_equal(self.look_up(rows),
+                                      [[4, 5], [0, 1], [2, 3]])
+        np.testing.assert_array_equal(self.look_up(rows, padding_idx=0),
+                                      [[4, 5], [0, 1], [0, 0]])
+
+    def test_a_row_that_a_table_does_not_list_is_named(self):
+        table = self.scope.var("w").get_selected_rows()
+        table.set_height(9)
+        table.set_rows([5])
+        table.get_tensor().set(np.ones((1, 2), "float32"))
+        self.scope.var("ids").get_tensor().set(np.array([[4]]))
+        with self.assertRaisesRegex(ValueError, "W lists no row 4"):
+            OneOperator("lookup_table", W="w", Ids="ids",
+                        Out="out").run(self.scope, fl.CPUPlace())
+
+    def test_a_table_may_hold_bytes(self):
+        rows = np.array([[-128, 127], [1, 2], [3, 4]], "int8")
+        got = self.look_up(rows)
+        self.assertEqual(got.dtype, np.int8)
+        np.testing.assert_array_equal(got, [[3, 4], [-128, 127], [1, 2]])
+
+    def test_whole_numbers_have_powers(self):
+        for name, v in (("x", [2, -1, 3, -3]), ("y", [10, -3, -1, 3])):
+            self.scope.var(name).get_tensor().set(np.array(v, "int64"))
+        OneOperator("elementwise_pow", X="x", Y="y",
+                    Out="z").run(self.scope, fl.CPUPlace())
+        np.testing.assert_array_equal(self.value("z"), [1024, -1, 0, -27])
+
+    def test_sequences_of_several_parts_follow_each_other(self):
+        for name, lengths in (("a", [1, 2]), ("b", [2])):
+            t = self.scope.var(name).get_tensor()
+            t.set(np.ones((sum(lengths), 1), "float32"))
+            t.set_recursive_sequence_lengths([lengths])
+        OneOperator("concat", X=["a", "b"], Out="c",
+                    axis=0).run(self.scope, fl.CPUPlace())
+        self.assertEqual(self.scope.find_var("c").get_tensor()
+                         .recursive_sequence_lengths(), [[1, 2, 2]])
+
     def test_what_it_makes_is_in_the_scope(self):
         OneOperator("scale", X="p", Out="q", scale=3.0).run(self.scope, None)
         np.testing.assert_array_equal(self.value("q"), np.full((4, 2), 3))
