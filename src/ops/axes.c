@@ -174,49 +174,64 @@ static const fl_op_case flatten2_cases[] = {
     { .in = { "f32[0,8,2]" }, .attrs = "{axis=1}" },
 };
 
-const fl_op fl_op_squeeze2 = {
-    .name = "squeeze2",
-    .doc = "Out = X without the axes named in axes, which have length 1; with "
-           "no axes named, without all that have it",
-    .in = { { "X", 0 } },
-    .out = { { "Out", 0 }, { "XShape", FL_OP_SLOT_BYPRODUCT } },
-    .attrs = { { "axes", FL_ATTR_INTS, "[]" } },
-    .flags = FL_OP_INPLACE | FL_OP_SLICED,
-    .infer = squeeze2_infer,
-    .run = fl_reshape_run,
-    .back = fl_reshape_back,
-    .cases = squeeze2_cases,
-    .n_cases = FL_LEN(squeeze2_cases),
-};
+/* squeeze is the older form, which programs give no XShape. */
+#define SQUEEZE(op)                                                            \
+    const fl_op fl_op_##op = {                                                 \
+        .name = #op,                                                           \
+        .doc = "Out = X without the axes named in axes, which have length 1; " \
+               "with "                                                         \
+               "no axes named, without all that have it",                      \
+        .in = { { "X", 0 } },                                                  \
+        .out = { { "Out", 0 }, { "XShape", FL_OP_SLOT_BYPRODUCT } },           \
+        .attrs = { { "axes", FL_ATTR_INTS, "[]" } },                           \
+        .flags = FL_OP_INPLACE | FL_OP_SLICED,                                 \
+        .infer = squeeze2_infer,                                               \
+        .run = fl_reshape_run,                                                 \
+        .back = fl_reshape_back,                                               \
+        .cases = squeeze2_cases,                                               \
+        .n_cases = FL_LEN(squeeze2_cases),                                     \
+    };
+SQUEEZE(squeeze2)
+SQUEEZE(squeeze)
 
-const fl_op fl_op_unsqueeze2 = {
-    .name = "unsqueeze2",
-    .doc = "Out = X with axes of length 1 put in at axes, one after the other; "
-           "AxesTensor or AxesTensorList give them instead",
-    .in = { { "X", 0 },
-            { "AxesTensor", FL_VALUE_SLOT },
-            { "AxesTensorList", FL_VALUE_LIST } },
-    .out = { { "Out", 0 }, { "XShape", FL_OP_SLOT_BYPRODUCT } },
-    .attrs = { { "axes", FL_ATTR_INTS, "[]" } },
-    .flags = FL_OP_INPLACE | FL_OP_SLICED,
-    .infer = unsqueeze2_infer,
-    .run = fl_reshape_run,
-    .back = fl_reshape_back,
-    .cases = unsqueeze2_cases,
-    .n_cases = FL_LEN(unsqueeze2_cases),
-};
+/* unsqueeze is the older form, which programs give no XShape. */
+#define UNSQUEEZE(op)                                                          \
+    const fl_op fl_op_##op = {                                                 \
+        .name = #op,                                                           \
+        .doc = "Out = X with axes of length 1 put in at axes, one after the "  \
+               "other; "                                                       \
+               "AxesTensor or AxesTensorList give them instead",               \
+        .in = { { "X", 0 },                                                    \
+                { "AxesTensor", FL_VALUE_SLOT },                               \
+                { "AxesTensorList", FL_VALUE_LIST } },                         \
+        .out = { { "Out", 0 }, { "XShape", FL_OP_SLOT_BYPRODUCT } },           \
+        .attrs = { { "axes", FL_ATTR_INTS, "[]" } },                           \
+        .flags = FL_OP_INPLACE | FL_OP_SLICED,                                 \
+        .infer = unsqueeze2_infer,                                             \
+        .run = fl_reshape_run,                                                 \
+        .back = fl_reshape_back,                                               \
+        .cases = unsqueeze2_cases,                                             \
+        .n_cases = FL_LEN(unsqueeze2_cases),                                   \
+    };
+UNSQUEEZE(unsqueeze2)
+UNSQUEEZE(unsqueeze)
 
-const fl_op fl_op_flatten2 = {
-    .name = "flatten2",
-    .doc = "Out = X as a matrix: the axes before `axis` are its rows, the "
-           "others its columns",
-    .in = { { "X", 0 } },
-    .out = { { "Out", 0 }, { "XShape", FL_OP_SLOT_BYPRODUCT } },
-    .attrs = { { "axis", FL_ATTR_INT, "1" } },
-    .flags = FL_OP_INPLACE | FL_OP_SLICED,
-    .infer = flatten2_infer,
-    .run = fl_reshape_run,
-    .back = fl_reshape_back,
-    .cases = flatten2_cases,
-    .n_cases = FL_LEN(flatten2_cases),
-};
+/* flatten is the older form, which programs give no XShape. */
+#define FLATTEN(op)                                                            \
+    const fl_op fl_op_##op = {                                                 \
+        .name = #op,                                                           \
+        .doc =                                                                 \
+            "Out = X as a matrix: the axes before `axis` are its rows, the "   \
+            "others its columns",                                              \
+        .in = { { "X", 0 } },                                                  \
+        .out = { { "Out", 0 }, { "XShape", FL_OP_SLOT_BYPRODUCT } },           \
+        .attrs = { { "axis", FL_ATTR_INT, "1" } },                             \
+        .flags = FL_OP_INPLACE | FL_OP_SLICED,                                 \
+        .infer = flatten2_infer,                                               \
+        .run = fl_reshape_run,                                                 \
+        .back = fl_reshape_back,                                               \
+        .cases = flatten2_cases,                                               \
+        .n_cases = FL_LEN(flatten2_cases),                                     \
+    };
+FLATTEN(flatten2)
+FLATTEN(flatten)

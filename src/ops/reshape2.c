@@ -150,20 +150,26 @@ static const fl_op_case reshape2_cases[] = {
       .attrs = "{shape=[-1,4]}" },
 };
 
-const fl_op fl_op_reshape2 = {
-    .name = "reshape2",
-    .doc = "Out = X in another shape: 0 copies the dimension of X, one -1 "
-           "takes what is left; XShape is [0, dims of X] and holds no numbers. "
-           "Shape or the list ShapeTensor give the shape instead of shape",
-    .in = { { "X", 0 },
-            { "Shape", FL_VALUE_SLOT },
-            { "ShapeTensor", FL_VALUE_LIST } },
-    .out = { { "Out", 0 }, { "XShape", FL_OP_SLOT_BYPRODUCT } },
-    .attrs = { { "shape", FL_ATTR_INTS, "[]" } },
-    .flags = FL_OP_INPLACE | FL_OP_SLICED,
-    .infer = reshape2_infer,
-    .run = fl_reshape_run,
-    .back = fl_reshape_back,
-    .cases = reshape2_cases,
-    .n_cases = FL_LEN(reshape2_cases),
-};
+/* reshape is the older form, which programs give no XShape. */
+#define RESHAPE(op)                                                            \
+    const fl_op fl_op_##op = {                                                 \
+        .name = #op,                                                           \
+        .doc =                                                                 \
+            "Out = X in another shape: 0 copies the dimension of X, one -1 "   \
+            "takes what is left; XShape is [0, dims of X] and holds no "       \
+            "numbers. "                                                        \
+            "Shape or the list ShapeTensor give the shape instead of shape",   \
+        .in = { { "X", 0 },                                                    \
+                { "Shape", FL_VALUE_SLOT },                                    \
+                { "ShapeTensor", FL_VALUE_LIST } },                            \
+        .out = { { "Out", 0 }, { "XShape", FL_OP_SLOT_BYPRODUCT } },           \
+        .attrs = { { "shape", FL_ATTR_INTS, "[]" } },                          \
+        .flags = FL_OP_INPLACE | FL_OP_SLICED,                                 \
+        .infer = reshape2_infer,                                               \
+        .run = fl_reshape_run,                                                 \
+        .back = fl_reshape_back,                                               \
+        .cases = reshape2_cases,                                               \
+        .n_cases = FL_LEN(reshape2_cases),                                     \
+    };
+RESHAPE(reshape2)
+RESHAPE(reshape)

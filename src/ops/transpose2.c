@@ -157,18 +157,23 @@ static const fl_op_case transpose2_cases[] = {
     { .in = { "f32[0,8]" }, .attrs = "{axis=[1,0]}" },
 };
 
-const fl_op fl_op_transpose2 = {
-    .name = "transpose2",
-    .doc = "Out = X with its axes in another order: axis i of Out is axis "
-           "axis[i] of X; XShape is [0, dims of X] and holds no numbers",
-    .in = { { "X", 0 } },
-    .out = { { "Out", 0 }, { "XShape", FL_OP_SLOT_BYPRODUCT } },
-    .attrs = { { "axis", FL_ATTR_INTS, "[]" },
-               { "data_format", FL_ATTR_STRING, "AnyLayout" } },
-    .flags = FL_OP_SLICED,
-    .infer = transpose2_infer,
-    .run = transpose2_run,
-    .back = transpose2_back,
-    .cases = transpose2_cases,
-    .n_cases = FL_LEN(transpose2_cases),
-};
+/* transpose is the older form, which programs give no XShape. */
+#define TRANSPOSE(op)                                                          \
+    const fl_op fl_op_##op = {                                                 \
+        .name = #op,                                                           \
+        .doc =                                                                 \
+            "Out = X with its axes in another order: axis i of Out is axis "   \
+            "axis[i] of X; XShape is [0, dims of X] and holds no numbers",     \
+        .in = { { "X", 0 } },                                                  \
+        .out = { { "Out", 0 }, { "XShape", FL_OP_SLOT_BYPRODUCT } },           \
+        .attrs = { { "axis", FL_ATTR_INTS, "[]" },                             \
+                   { "data_format", FL_ATTR_STRING, "AnyLayout" } },           \
+        .flags = FL_OP_SLICED,                                                 \
+        .infer = transpose2_infer,                                             \
+        .run = transpose2_run,                                                 \
+        .back = transpose2_back,                                               \
+        .cases = transpose2_cases,                                             \
+        .n_cases = FL_LEN(transpose2_cases),                                   \
+    };
+TRANSPOSE(transpose2)
+TRANSPOSE(transpose)
