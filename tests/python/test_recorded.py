@@ -273,6 +273,8 @@ LAYERS = {
     "randint": lambda: L.randint(3, 9, [2, 5], dtype="int32", seed=7),
     "randperm": lambda: L.randperm(9),
     "sampling_id": lambda: L.sampling_id(x(), seed=3),
+    "sequence_scatter": lambda: L.sequence_scatter(
+        x(), sequence("ids", (1,), "int64"), sequence("more", (1,))),
     "dynamic_lstm": lambda: L.dynamic_lstm(sequence(shape=(12,)), 12),
     "dynamic_lstm without peepholes": lambda: L.dynamic_lstm(
         sequence(shape=(12,)), 12, use_peepholes=False, is_reverse=True,

@@ -255,6 +255,11 @@ def sequence_slice(input, offset, length, name=None):
         "sequence_slice", {"X": input, "Offset": offset, "Length": length})
 
 
+def sequence_scatter(input, index, updates, name=None):
+    return LayerHelper("sequence_scatter", name=name).apply(
+        "sequence_scatter", {"X": input, "Ids": index, "Updates": updates})
+
+
 def sequence_enumerate(input, win_size, pad_value=0, name=None):
     return LayerHelper("sequence_enumerate", name=name).apply(
         "sequence_enumerate", {"X": input},
