@@ -239,7 +239,9 @@ static void add_libraries(fl_str *s)
 {
     unsigned v = XXH_versionNumber();
 
-    fl_str_addf(s, "cjson %s\n", cJSON_Version());
+    /* cJSON_Version() would write into one buffer from any thread. */
+    fl_str_addf(s, "cjson %d.%d.%d\n", CJSON_VERSION_MAJOR, CJSON_VERSION_MINOR,
+                CJSON_VERSION_PATCH);
     fl_str_addf(s, "xxhash %u.%u.%u\n", v / 10000, v / 100 % 100, v % 100);
     fl_str_add(s, "hiredis " FL_HAS_HIREDIS "\n"
                   "libmicrohttpd " FL_HAS_MICROHTTPD "\n");
