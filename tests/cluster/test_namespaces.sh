@@ -73,11 +73,24 @@ await_step()
     until_true 40 has w0.txt "step $1 " || fail "worker 0 is not at step $1"
 }
 
-# one_host
-"$fleetrun" --server_num=2 --worker_num=2 --log_dir=logs "$member" 150 0 \
-    >one.txt 2>&1 || fail "one host: $(cat one.txt)"
-wanted=$(result logs/workerlog.0)
-[ -n "$wanted" ] || exit 1
+# one_host LOGS: what is wanted of the others.
+one_host()
+{
+    "$fleetrun" --server_num=2 --worker_num=2 --log_dir="$1" "$member" 150 0 \
+        >one.txt 2>&1 || fail "one host: $(cat one.txt)"
+    wanted=$(result "$1/workerlog.0")
+    [ -n "$wanted" ] || exit 1
+}
+
+# values_that_travel_as_bf16_are_the_same_over_three_hosts
+export FLOTILLA_WIRE_PULL=bf16 FLOTILLA_WIRE_PUSH=bf16
+one_host rounded
+rounded=$wanted
+job 150 0
+all_end_well 'bf16 over three hosts'
+unset FLOTILLA_WIRE_PULL FLOTILLA_WIRE_PUSH
+one_host logs
+[ "$wanted" != "$rounded" ] || fail "nothing was rounded"
 
 # members_with_roles_of_their_own_train_over_three_hosts
 job 150 0

@@ -234,6 +234,8 @@ static void a_server_serves_at_its_endpoint(void **state)
     expect_refused("op listen_and_serv () -> () "
                    "{endpoint=\"a:1\", optimize_blocks=[0]}",
                    "optimize_blocks[0]=0");
+    expect_refused("op listen_and_serv () -> () {wire_push=f16}",
+                   "wire_push=f16 is no way for values to travel");
 }
 
 /* --- all of them ---------------------------------------------------------- */
