@@ -87,24 +87,30 @@ static bool is_even(const fl_pool_job *j)
     return !j->n_ragged && !j->padded;
 }
 
-/* Ids of the next group are on their way while these are copied: there are too many lists
-   for the processor to see where it goes on. */
+/* Ids of the next group: there are too many lists for the processor to see where
+   it goes on. */
+static void ask_even(const fl_pool_job *j, size_t lo, size_t n)
+{
+    for (size_t s = 0; s < j->n_lookups; s++) {
+        __builtin_prefetch(j->lookups[s].ids + lo);
+        __builtin_prefetch(j->lookups[s].ids + lo + n - 1);
+    }
+}
+
 static void add_even(const fl_pool_job *j, group *g)
 {
-    size_t n = g->hi - g->lo;
-    bool has_next = g->hi < j->batch;
+    const size_t lo = g->lo, n = g->hi - lo, n_lookups = j->n_lookups;
+    const fl_pool_lookup *l = j->lookups;
+    uint64_t *keys = g->keys;
 
-    for (size_t s = 0; s < j->n_lookups; s++, g->n += n) {
-        const uint64_t *ids = j->lookups[s].ids + g->lo;
-
-        if (has_next) {
-            __builtin_prefetch(ids + n);
-            __builtin_prefetch(ids + 2 * n - 1);
-        }
-        g->keys[g->n] = *ids;
+    if (g->hi < j->batch)
+        ask_even(j, g->hi, n);
+    for (size_t s = 0; s < n_lookups; s++, keys += n) {
+        *keys = l[s].ids[lo];
         if (n > 1) /* a call costs more than one id */
-            memcpy(g->keys + g->n, ids, n * sizeof(*ids));
+            memcpy(keys, l[s].ids + lo, n * sizeof(*keys));
     }
+    g->n = n * n_lookups;
 }
 
 /* Samples from lo on. */

@@ -169,21 +169,10 @@ static bool one_each(const fl_tensor *ids, size_t batch)
 }
 
 /* Offsets that many inputs share are looked at once. */
-typedef struct seen_offsets {
-    const fl_tensor *of; /* NULL: none yet */
-    bool one_each;
-} seen_offsets;
-
-static bool has_one_each(const fl_tensor *ids, size_t batch, seen_offsets *seen)
+static bool shares_offsets(const fl_tensor *ids, const fl_tensor *other)
 {
-    const fl_tensor *of = seen->of;
-
-    if (!ids->n_lod)
-        return true;
-    if (!of || of->lod[0] != ids->lod[0] ||
-        of->shape.dim[0] != ids->shape.dim[0])
-        *seen = (seen_offsets){ ids, one_each(ids, batch) };
-    return seen->one_each;
+    return other && other->lod[0] == ids->lod[0] &&
+           other->shape.dim[0] == ids->shape.dim[0];
 }
 
 static size_t batch_of(const fl_tensor *ids)
@@ -191,34 +180,42 @@ static size_t batch_of(const fl_tensor *ids)
     return (size_t)(ids->n_lod ? ids->lod_len[0] - 1 : ids->shape.dim[0]);
 }
 
+static void add_copy(fl_pool_job *j, const fl_tensor *x, int from)
+{
+    size_t width = (size_t)x->shape.dim[1];
+
+    j->copies[j->n_copies++] = (fl_pool_copy){ from, j->ld, width };
+    j->ld += width;
+}
+
 static void lay_out(const fl_op_ctx *c, const fl_pool_form *f, fl_pool_job *j)
 {
-    size_t n, ld = 0;
+    size_t n;
     const int64_t *order = fl_attr_ints(c->node, f->order, &n);
+    fl_tensor *const *all = c->in[f->ids].t;
     fl_pool_lookup *l = j->lookups;
-    fl_pool_copy *copy = j->copies;
-    seen_offsets seen = { 0 };
+    const fl_tensor *seen = NULL;
+    bool one = true;
 
-    for (size_t i = 0; i < n; i++)
-        if (order[i] >= 0) {
-            const fl_tensor *ids = c->in[f->ids].t[order[i]];
-            bool one = has_one_each(ids, j->batch, &seen);
+    for (size_t i = 0; i < n; i++) {
+        const fl_tensor *ids;
 
-            *l++ = (fl_pool_lookup){ .ids = fl_tensor_ids(ids),
-                                     .off = one ? NULL : ids->lod[0],
-                                     .col = ld };
-            j->n_ragged += !one;
-            ld += j->dim;
-        } else {
-            const fl_tensor *x = c->in[f->x].t[-1 - order[i]];
-            size_t width = (size_t)x->shape.dim[1];
-
-            *copy++ = (fl_pool_copy){ (int)(-1 - order[i]), ld, width };
-            ld += width;
+        if (order[i] < 0) {
+            add_copy(j, c->in[f->x].t[-1 - order[i]], (int)(-1 - order[i]));
+            continue;
         }
+        ids = all[order[i]];
+        if (ids->n_lod && !shares_offsets(ids, seen)) {
+            seen = ids;
+            one = one_each(ids, j->batch);
+        }
+        l->ids = fl_tensor_ids(ids);
+        l->off = one || !ids->n_lod ? NULL : ids->lod[0];
+        l->col = j->ld;
+        j->n_ragged += l++->off != NULL;
+        j->ld += j->dim;
+    }
     j->n_lookups = (size_t)(l - j->lookups);
-    j->n_copies = (size_t)(copy - j->copies);
-    j->ld = ld;
 }
 
 fl_status fl_pool_job_init(fl_pool_job *j, fl_op_ctx *c, const fl_pool_form *f,
