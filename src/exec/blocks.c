@@ -357,8 +357,7 @@ static void feed_all(fl_child *k, const int *index, const fl_targs *t)
     for (int i = 0; t && i < t->n; i++)
         if (index[i] >= 0 && t->t[i])
             k->runner->tensors[index[i]] = *t->t[i];
-    k->runner->has_changed = true;
-    k->runner->is_steady = false;
+    fl_runner_note_change(k->runner);
 }
 
 static fl_status run_child(fl_runner *r, fl_child *k, const fl_block_call *call)

@@ -51,7 +51,6 @@ void fl_unit_keep(const fl_unit *u, int i, const fl_tensor *out, fl_mem **keep)
         if (!has_place || !is_worth_it(&r->buffers[v->place], &out[k]))
             continue;
         keep[k] = take(u->plan, &r->buffers[v->place]);
-        r->has_changed = true;
-        r->is_steady = false;
+        fl_runner_note_change(r);
     }
 }

@@ -196,8 +196,7 @@ fl_status fl_runner_feed(fl_runner *r, int index, const fl_tensor *value)
                           v->name));
     *t = *value;
     r->is_plain[index] = fl_form_is_plain(value);
-    r->has_changed = true;
-    r->is_steady = false;
+    fl_runner_note_change(r);
     return FL_OK;
 }
 
@@ -302,8 +301,7 @@ static fl_status take_values(fl_runner *r)
     if (r->options->is_frozen && r->taken == r->options->scope)
         return FL_OK;
     r->taken = NULL;
-    r->has_changed = true;
-    r->is_steady = false;
+    fl_runner_note_change(r);
     for (int i = 0; i < r->plan->n_vars; i++)
         if (r->plan->vars[i].home == FL_HOME_SCOPE)
             FL_TRY(fl_err_at_var(take_from_scope(r, i),
@@ -347,10 +345,8 @@ static fl_status lay_out(fl_runner *r, int var)
     if (!r->plan->device->reserve(b, rows_bytes + bytes))
         FL_FAIL(FL_ERR_NOMEM, "no memory for variable %s of %zu bytes",
                 v->var->name, rows_bytes + bytes);
-    if (b->data != before) {
-        r->has_changed = true;
-        r->is_steady = false;
-    }
+    if (b->data != before)
+        fl_runner_note_change(r);
     t->rows = t->kind == FL_KIND_ROWS ? b->data : NULL;
     t->data = (char *)b->data + rows_bytes;
     return FL_OK;
@@ -579,8 +575,9 @@ static bool is_in_order(const fl_runner *r, const fl_team *team)
 
 static fl_status note_end(fl_runner *r, fl_status st)
 {
-    r->is_steady = r->options->is_frozen && !st && !r->has_changed;
-    r->has_changed = st != FL_OK;
+    bool changed = atomic_load_explicit(&r->has_changed, memory_order_relaxed);
+
+    fl_runner_note(r, st != FL_OK, r->options->is_frozen && !st && !changed);
     return st;
 }
 

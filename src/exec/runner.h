@@ -84,6 +84,20 @@ FL_MUST_CHECK
 fl_status fl_feed_check(const char *name, const fl_tensor *meta,
                         const fl_tensor *value);
 
+/* Sets the two flags. Relaxed: a fence costs more than a steady run spares. */
+static inline void fl_runner_note(fl_runner *r, bool has_changed,
+                                  bool is_steady)
+{
+    atomic_store_explicit(&r->has_changed, has_changed, memory_order_relaxed);
+    atomic_store_explicit(&r->is_steady, is_steady, memory_order_relaxed);
+}
+
+/* Feeds, values or memory are others from now on. */
+static inline void fl_runner_note_change(fl_runner *r)
+{
+    fl_runner_note(r, true, false);
+}
+
 /* Gives the plan variable at `index` a value of the form of the one it has; false
    when it is of another. `good` is zeros for the first value of a run. */
 static inline bool fl_runner_feed_again(fl_runner *r, int index,
@@ -142,7 +156,8 @@ fl_status fl_step_finish(fl_runner *r, int step);
 /* Whether a step need not be prepared, and not finished. */
 static inline bool fl_step_is_steady(const fl_runner *r, int step)
 {
-    return r->is_steady && r->plan->steps[step].is_steady;
+    return atomic_load_explicit(&r->is_steady, memory_order_relaxed) &&
+           r->plan->steps[step].is_steady;
 }
 
 static inline bool fl_step_is_silent(const fl_runner *r, int step)
