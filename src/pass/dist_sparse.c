@@ -47,6 +47,7 @@ typedef struct array {
     fl_var *rate;      /* without the parameter's own factor */
     fl_op_node *scale; /* what multiplies by the factor, or NULL */
     fl_op_node *maker; /* in the startup program */
+    fl_map rows;       /* by name: variables that are rows of its gradient */
 } array;
 
 /* --- who uses it ---------------------------------------------------------- */
@@ -404,13 +405,19 @@ static bool takes_rows(const array *a, const fl_op_node *n)
 }
 
 /* Whether v, which n writes, is rows of w's gradient. A lookup may have
-   gradients of other parameters, too. */
+   gradients of other parameters, too, and what clips by the norm of all gives
+   each gradient in the place where it took it. */
 static bool is_rows_of(const array *a, const fl_op_node *n, const fl_var *v)
 {
     const fl_row_reader *how = fl_row_reader_of(n, a->w);
 
-    return v && v->meta.kind == FL_KIND_ROWS &&
-           (!how || v == fl_match_out(n, how->grad));
+    if (!v || v->meta.kind != FL_KIND_ROWS)
+        return false;
+    if (fl_match_op(n, "clip_by_global_norm"))
+        for (int k = 0; k < n->out[0].n; k++)
+            if (n->out[0].vars[k] == v)
+                return fl_map_find(&a->rows, n->in[0].vars[k]->name);
+    return !how || v == fl_match_out(n, how->grad);
 }
 
 static void add_readers(fl_node_group *g, const fl_op_node *n, const fl_var *v)
@@ -420,21 +427,29 @@ static void add_readers(fl_node_group *g, const fl_op_node *n, const fl_var *v)
             fl_node_group_add(g, m);
 }
 
+/* Of the rows that n writes. */
+static void add_readers_of(array *a, fl_node_group *g, const fl_op_node *n)
+{
+    for (int s = 0; s < fl_node_n_out(n); s++)
+        for (int k = 0; k < n->out[s].n; k++) {
+            fl_var *v = n->out[s].vars[k];
+
+            if (!is_rows_of(a, n, v))
+                continue;
+            fl_map_put(&a->rows, v->name, v);
+            add_readers(g, n, v);
+        }
+}
+
 /* The operators that see rows of w's gradient, from the lookups to the
    update. */
-static void find_row_users(const array *a, fl_node_group *g)
+static void find_row_users(array *a, fl_node_group *g)
 {
     for (fl_op_node *n = a->block->first; n; n = n->next)
         if (is_sparse_lookup(n, a->w))
             fl_node_group_add(g, n);
-    for (size_t i = 0; i < g->len; i++) {
-        const fl_op_node *n = g->data[i];
-
-        for (int s = 0; s < fl_node_n_out(n); s++)
-            for (int k = 0; k < n->out[s].n; k++)
-                if (is_rows_of(a, n, n->out[s].vars[k]))
-                    add_readers(g, n, n->out[s].vars[k]);
-    }
+    for (size_t i = 0; i < g->len; i++)
+        add_readers_of(a, g, g->data[i]);
 }
 
 /* Why all of the parameter has to travel; NULL: rows of it do. */
@@ -470,9 +485,12 @@ static fl_status be_dense(const array *a, fl_op_node *n)
     if (how)
         n->attrs[fl_op_find_attr(n->def, how->sparse)].b = false;
     for (int s = 0; s < fl_node_n_out(n); s++)
-        for (int k = 0; k < n->out[s].n; k++)
-            if (is_rows_of(a, n, n->out[s].vars[k]))
-                n->out[s].vars[k]->meta = a->w->meta;
+        for (int k = 0; k < n->out[s].n; k++) {
+            fl_var *v = n->out[s].vars[k];
+
+            if (v && fl_map_find(&a->rows, v->name))
+                v->meta = a->w->meta;
+        }
     if (fl_match_op(n, "merge_selected_rows") ||
         fl_match_op(n, "get_tensor_from_selected_rows"))
         return be_copy(n);
@@ -539,6 +557,7 @@ static fl_status change_param(fl_dist *d, fl_var *w, bool *changed)
     *changed |= !st;
     fl_vec_release(&users);
     fl_vec_release(&a.decays);
+    fl_map_release(&a.rows);
     return st;
 }
 
