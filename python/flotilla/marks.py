@@ -1,5 +1,6 @@
 """Attributes that operators get from where they are added: the part of the net
 that they belong to, and the device that is wished for."""
+import collections
 import contextlib
 
 _marks = {}  # attributes that operators get which are added now
@@ -10,13 +11,12 @@ class NameScope:
 
     def __init__(self, name="", parent=None):
         self._name, self._parent = name, parent
-        self._children = {}
+        self._n_children = collections.Counter()  # by their names
 
     def child(self, prefix):
-        known = self._children.setdefault(prefix, [])
-        name = f"{prefix}_{len(known)}" if known else prefix
-        known.append(NameScope(name, self))
-        return known[-1]
+        n = self._n_children[prefix]
+        self._n_children[prefix] += 1
+        return NameScope(f"{prefix}_{n}" if n else prefix, self)
 
     def parent(self):
         return self._parent
