@@ -71,6 +71,7 @@ static void integers_are_added_and_divided(void **state)
     check_ints("elementwise_div", "-7", "3", -2);
     check_ints("elementwise_floordiv", "-7", "3", -2);
     check_ints("elementwise_mod", "-7", "3", -1);
+    check_ints("elementwise_pow", "-7", "3", -343);
 }
 
 static void an_integer_divided_by_zero_is_an_error(void **state)
@@ -196,8 +197,8 @@ static void wrong_types_are_refused(void **state)
     (void)state;
     assert_null(fl_layers_elementwise_add(x, ids, -1));
     assert_said("have different types");
-    assert_null(fl_layers_elementwise_pow(ids, ids, -1));
-    assert_said("must be f32 or f64");
+    assert_null(fl_layers_elementwise_pow(bytes, bytes, -1));
+    assert_said("must be f32 or f64, i32 or i64");
     assert_null(fl_layers_elementwise_add(bytes, bytes, -1));
     assert_said("must be f32 or f64, i32 or i64");
     assert_null(fl_layers_logical_and(x, x));
