@@ -77,11 +77,12 @@ static fl_status take(const func_call *f, PyObject *found)
     for (int i = 0; i < f->n_out && !st; i++) {
         PyObject *item = PyList_GetItem(found, i);
         core_view view = { .has_buffer = false };
+        bool is_given = item != Py_None;
         fl_tensor value;
 
-        if (!item || (item != Py_None && core_view_of(item, &view, &value)))
+        if (!item || (is_given && core_view_of(item, &view, &value)))
             return FL_ERR_INVAL;
-        st = f->give(f->c, i, item == Py_None ? NULL : &value);
+        st = f->give(f->c, i, is_given ? &value : NULL);
         core_drop_view(&view);
     }
     return st;
