@@ -55,6 +55,8 @@ typedef struct fl_model_options {
     bool in_memory;      /* rows of tables are copied into memory: found sooner,
                             at the price of their size and the time to copy */
     fl_row_source *rows; /* NULL: the files'; else freed with the model */
+    const char *precision; /* of products: "f32" (NULL), "bf16" or "auto", as in
+                              docs/precision.md */
 } fl_model_options;
 
 #define fl_model_open(out, path, ...)                                          \
@@ -109,6 +111,21 @@ FL_API void fl_predictor_free(fl_predictor *p);
 FL_API FL_MUST_CHECK
 fl_status fl_predictor_run(fl_predictor *p, const fl_feed *feeds,
                            size_t n_feeds, fl_tensor *out, size_t n_out);
+
+/* Where requests come one at a time, to look at all feeds again takes a good part
+   of a run. Those that are bound are looked at once, and hold for every
+   fl_predictor_run_bound: numbers and offsets are read where they lie, and the
+   caller writes those of the next batch there. Their memory has to stay until
+   others are bound, or the predictor is freed. Number and shape of the feeds are
+   those that were bound; offsets may be others, and are checked in every run. A
+   batch of another size is bound anew, which costs as much as to feed it. Runs
+   with feeds of their own may come between, and so may newer versions of a model
+   that is watched. When feeds do not fit, what was bound before stays. */
+FL_API FL_MUST_CHECK
+fl_status fl_predictor_bind(fl_predictor *p, const fl_feed *feeds,
+                            size_t n_feeds);
+FL_API FL_MUST_CHECK
+fl_status fl_predictor_run_bound(fl_predictor *p, fl_tensor *out, size_t n_out);
 
 /* --- a dataset -------------------------------------------------------------- */
 

@@ -80,6 +80,11 @@ typedef enum fl_interrupt_kind {
    whatever context it belongs to. Any thread, but not a signal handler. */
 FL_API void fl_interrupt(fl_interrupt_kind kind);
 
+/* Is this a child of fork whose parent had threads of the library? They are not
+   here, and what waits for them waits for ever: such a process neither runs
+   anything nor frees what its parent made. */
+FL_API bool fl_is_cut_off(void);
+
 #ifdef __cplusplus
 }
 #endif

@@ -3,11 +3,13 @@
 
 #include <errno.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
 #include "base/alloc.h"
+#include "flotilla/status.h"
 
 #define NS_PER_S 1000000000u
 
@@ -23,6 +25,27 @@ struct fl_thread {
     void *arg;
     char name[NAME_MAX_BYTES];
 };
+
+/* Threads that were started and not joined. A child of fork has none of them. */
+static atomic_int n_threads;
+static atomic_bool is_cut_off;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void be_child(void)
+{
+    if (atomic_exchange(&n_threads, 0) > 0)
+        atomic_store(&is_cut_off, true);
+}
+
+static void mind_forks(void)
+{
+    FL_ASSERT(pthread_atfork(NULL, NULL, be_child) == 0);
+}
+
+bool fl_is_cut_off(void)
+{
+    return atomic_load(&is_cut_off);
+}
 
 static void *thread_main(void *arg)
 {
@@ -42,6 +65,7 @@ fl_status fl_thread_start(fl_thread **out, const char *name, void (*fn)(void *),
     t->fn = fn;
     t->arg = arg;
     memcpy(t->name, name, strnlen(name, NAME_MAX_BYTES - 1));
+    pthread_once(&once, mind_forks);
     err = pthread_create(&t->id, NULL, thread_main, t);
     if (err) {
         fl_free(t);
@@ -50,6 +74,7 @@ fl_status fl_thread_start(fl_thread **out, const char *name, void (*fn)(void *),
                 "limit on them (ulimit -u)",
                 name, strerror(err));
     }
+    atomic_fetch_add(&n_threads, 1);
     *out = t;
     return FL_OK;
 }
@@ -59,6 +84,7 @@ void fl_thread_join(fl_thread *t)
     if (!t)
         return;
     FL_ASSERT(pthread_join(t->id, NULL) == 0);
+    atomic_fetch_sub(&n_threads, 1);
     fl_free(t);
 }
 

@@ -13,6 +13,7 @@
 #include "base/thread.h"
 #include "base/timeline.h"
 #include "kernel/gemm.h"
+#include "kernel/gemm_bf16.h"
 #include "kernel/isa.h"
 #include "mode/mode.h"
 #include "ops/ops.h"
@@ -171,6 +172,7 @@ fl_pass_options fl_ctx_pass_options(fl_ctx *c, const fl_program *p)
     return (fl_pass_options){
         .optimize = c->conf.optimize,
         .skip = c->conf.passes,
+        .precision = fl_precision_of(&c->conf),
         .dump = fl_ctx_dump_place(c, name_of(c, p)),
     };
 }
@@ -255,6 +257,9 @@ char *fl_version_text(void)
                 FL_VERSION_PATCH);
     fl_str_addf(&s, "instructions %s\n", fl_isa_name(fl_isa()));
     fl_str_addf(&s, "gemm %s\n", fl_gemm_backend());
+    fl_str_addf(
+        &s, "bf16 %s\n",
+        fl_isa_bf16_name(fl_bf16_is_fast() ? fl_isa_bf16() : FL_ISA_BF16_NONE));
     add_libraries(&s);
     return fl_str_take(&s);
 }

@@ -3,6 +3,10 @@
 
 #include "base/alloc.h"
 
+/* Records that are gone through together, column by column: few enough to stay in
+   the nearest cache. */
+#define NEAR_ROWS 128
+
 void fl_columns_init(fl_columns *c, const fl_schema *s)
 {
     *c = (fl_columns){ .schema = s };
@@ -174,10 +178,10 @@ static fl_status gather_columns(fl_columns *c, gather *g)
     return FL_OK;
 }
 
-fl_status fl_columns_gather(fl_columns *c, const uint32_t *const *rows,
-                            size_t n)
+static fl_status gather_uneven(fl_columns *c, const uint32_t *const *rows,
+                               size_t n)
 {
-    size_t bytes = (n ? n : 1) * sizeof(*rows);
+    size_t bytes = n * sizeof(*rows);
     gather g = { rows, fl_try_alloc(bytes), n };
     fl_status st;
 
@@ -187,16 +191,116 @@ fl_status fl_columns_gather(fl_columns *c, const uint32_t *const *rows,
         g.at[r] = rows[r] + c->schema->count_words;
     st = gather_columns(c, &g);
     fl_data_free(g.at, bytes);
-    if (!st)
-        fl_columns_seal(c, n);
     return st;
 }
 
-/* --- packing ------------------------------------------------------------- */
+/* --- one value each -------------------------------------------------------- */
 
-/* Records that are packed together, column by column: few enough to stay in the
-   nearest cache. */
-#define PACK_ROWS 128
+/* Every record has one value in each ragged slot, as most logs of clicks do: then
+   their values are as far from the beginning in all of them. */
+static bool is_even(const fl_schema *s, const uint32_t *const *rows, size_t n)
+{
+    const uint8_t *counts = n ? (const uint8_t *)rows[0] : NULL;
+
+    for (uint32_t i = 0; n && i < s->n_ragged; i++)
+        if (counts[i] != 1)
+            return false;
+    for (size_t r = 1; r < n; r++)
+        if (memcmp(rows[r], counts, s->count_words * sizeof(*rows[r])) != 0)
+            return false;
+    return true;
+}
+
+static size_t even_bytes(const fl_slot *slot)
+{
+    return (size_t)(slot->width ? slot->width : 1) * fl_slot_bytes(slot);
+}
+
+/* 0, 1, 2, ... n, as a copy of `from` where there is one. */
+static const int64_t *count_up(int64_t *offsets, const int64_t *from, size_t n)
+{
+    if (from)
+        memcpy(offsets, from, (n + 1) * sizeof(*offsets));
+    for (size_t r = 0; !from && r <= n; r++)
+        offsets[r] = (int64_t)r;
+    return offsets;
+}
+
+/* Room for n records in each column, and their offsets. */
+static fl_status open_even(fl_columns *c, size_t n)
+{
+    const fl_schema *s = c->schema;
+    const int64_t *offsets = NULL;
+
+    for (uint32_t i = 0; i < s->n_slots; i++) {
+        fl_column *col = &c->cols[i];
+
+        col->n_values = n * (s->slots[i].width ? s->slots[i].width : 1);
+        FL_TRY(fl_columns_reserve(c, i, col->n_values, n));
+        if (!s->slots[i].width)
+            offsets = count_up(col->offsets, offsets, n);
+    }
+    return FL_OK;
+}
+
+/* Values that begin `at` words behind each record's first. */
+static void copy_even(char *to, const uint32_t *const *rows, size_t n,
+                      size_t at, size_t bytes)
+{
+    if (bytes == sizeof(uint64_t))
+        for (size_t r = 0; r < n; r++)
+            memcpy(to + r * sizeof(uint64_t), rows[r] + at, sizeof(uint64_t));
+    else
+        for (size_t r = 0; r < n; r++)
+            copy_values(to + r * bytes, rows[r] + at, bytes);
+}
+
+static void gather_even(fl_columns *c, const uint32_t *const *rows, size_t lo,
+                        size_t hi)
+{
+    const fl_schema *s = c->schema;
+    size_t at = s->count_words;
+
+    for (uint32_t i = 0; i < s->n_slots; i++) {
+        size_t bytes = even_bytes(&s->slots[i]);
+
+        copy_even((char *)c->cols[i].values + lo * bytes, rows + lo, hi - lo,
+                  at, bytes);
+        at += bytes / sizeof(**rows);
+    }
+}
+
+/* Feeds with the same offsets have them at the same place: who looks at them
+   looks once. */
+static void share_offsets(fl_columns *c)
+{
+    const int64_t *shared = NULL;
+
+    for (uint32_t i = 0; i < c->schema->n_slots; i++) {
+        if (c->schema->slots[i].width)
+            continue;
+        shared = shared ? shared : c->cols[i].offsets;
+        c->feeds[i].value.lod[0] = shared;
+    }
+}
+
+fl_status fl_columns_gather(fl_columns *c, const uint32_t *const *rows,
+                            size_t n)
+{
+    if (!is_even(c->schema, rows, n)) {
+        FL_TRY(gather_uneven(c, rows, n));
+        fl_columns_seal(c, n);
+        return FL_OK;
+    }
+    FL_TRY(open_even(c, n));
+    for (size_t lo = 0; lo < n; lo += NEAR_ROWS)
+        gather_even(c, rows, lo, n - lo < NEAR_ROWS ? n : lo + NEAR_ROWS);
+    fl_columns_seal(c, n);
+    share_offsets(c);
+    return FL_OK;
+}
+
+/* --- packing ------------------------------------------------------------- */
 
 /* Values of record r in column i, and where they begin. */
 static size_t values_of(const fl_columns *c, uint32_t i, size_t r, size_t *from)
@@ -239,7 +343,7 @@ static size_t measure_rows(const fl_columns *c, size_t lo, size_t hi,
 typedef struct packing {
     fl_records *rows;
     size_t first;
-    size_t at[PACK_ROWS];
+    size_t at[NEAR_ROWS];
 } packing;
 
 static void pack_column(const fl_columns *c, uint32_t i, uint32_t ragged,
@@ -268,7 +372,7 @@ static fl_status pack_block(const fl_columns *c, size_t lo, size_t hi,
 {
     const fl_schema *s = c->schema;
     packing p = { .rows = to, .first = to->n };
-    size_t words[PACK_ROWS] = { 0 };
+    size_t words[NEAR_ROWS] = { 0 };
     uint32_t ragged = 0;
 
     FL_TRY(fl_records_reserve(to, measure_rows(c, lo, hi, words), hi - lo));
@@ -289,8 +393,8 @@ static fl_status pack_block(const fl_columns *c, size_t lo, size_t hi,
 fl_status fl_columns_pack(const fl_columns *c, size_t lo, size_t hi,
                           fl_records *to)
 {
-    for (; lo < hi; lo += PACK_ROWS)
+    for (; lo < hi; lo += NEAR_ROWS)
         FL_TRY(
-            pack_block(c, lo, hi - lo < PACK_ROWS ? hi : lo + PACK_ROWS, to));
+            pack_block(c, lo, hi - lo < NEAR_ROWS ? hi : lo + NEAR_ROWS, to));
     return FL_OK;
 }

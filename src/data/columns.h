@@ -32,8 +32,9 @@ typedef struct fl_columns {
 void fl_columns_init(fl_columns *c, const fl_schema *s);
 void fl_columns_release(fl_columns *c);
 
-/* Replaces what is there by these records, in their order, and makes the feeds.
-   Fails with FL_ERR_NOMEM. */
+/* Replaces what is there by these records, in their order, and makes the feeds;
+   where each has one value in every ragged slot, these share their offsets. Fails
+   with FL_ERR_NOMEM. */
 FL_MUST_CHECK
 fl_status fl_columns_gather(fl_columns *c, const uint32_t *const *rows,
                             size_t n);

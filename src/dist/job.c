@@ -212,6 +212,19 @@ static fl_status check_args(const fl_job_args *a)
     return FL_OK;
 }
 
+/* Without a mode nothing is pulled or pushed but by name. */
+static fl_status check_wire(const char *setting, const char *value)
+{
+    if (strcmp(value, "f32"))
+        FL_FAIL(
+            FL_ERR_INVAL,
+            "%s=%s: a job without a mode pulls and pushes by name, and that "
+            "travels as f32; set %s=f32, or train in mode sync, half_async "
+            "or async",
+            setting, value, setting);
+    return FL_OK;
+}
+
 fl_status fl_job_connect_with(fl_job **out, fl_ctx *c, const fl_job_args *args)
 {
     fl_job_args a;
@@ -222,6 +235,8 @@ fl_status fl_job_connect_with(fl_job **out, fl_ctx *c, const fl_job_args *args)
 
     FL_TRY(FL_ARGS_READ(fl_job_args, &a, args));
     FL_TRY(check_args(&a));
+    FL_TRY(check_wire("wire_pull", c->conf.wire_pull));
+    FL_TRY(check_wire("wire_push", c->conf.wire_push));
     FL_TRY(fl_endpoints_open(&net, &c->conf, a.servers));
     j = make(c, FL_ROLE_WORKER, &net,
              fl_dist_new_empty(&(fl_dist_config){

@@ -104,6 +104,7 @@ static void keep_spec(fl_unit *u, const fl_unit_spec *s)
         u->spec.fed_grad = fl_arena_strdup(&u->arena, s->fed_grad);
     if (s->passes.skip)
         u->spec.passes.skip = fl_arena_strdup(&u->arena, s->passes.skip);
+    u->spec.passes.precision = fl_precision_copy(&s->passes.precision);
     u->program_id = s->program->id;
     u->program_version = s->program->version;
 }
@@ -173,6 +174,16 @@ static fl_status make_runners(fl_unit *u, const fl_exec_options *o)
     return FL_OK;
 }
 
+static void find_fetch(fl_unit *u, size_t i)
+{
+    int at = fl_plan_find(u->plan, u->spec.fetches[i]);
+
+    u->fetch_index[i] = at;
+    u->fetch_once[i] = u->spec.kind == FL_UNIT_REPLICAS && at >= 0 &&
+                       u->plan->vars[at].home == FL_HOME_PLACE &&
+                       fl_plan_updates(u->plan, at);
+}
+
 static void find_indices(fl_unit *u)
 {
     const fl_unit_spec *s = &u->spec;
@@ -181,6 +192,8 @@ static void find_indices(fl_unit *u)
     u->fetch_index =
         fl_arena_alloc(&u->arena, sizeof(int) * (s->n_fetches + 1));
     u->feed_kept = fl_arena_alloc(&u->arena, sizeof(bool) * (s->n_feeds + 1));
+    u->fetch_once =
+        fl_arena_alloc(&u->arena, sizeof(bool) * (s->n_fetches + 1));
     for (size_t i = 0; i < s->n_feeds; i++) {
         const fl_var *v =
             fl_block_find_var(fl_program_main(s->program), s->feeds[i]);
@@ -189,7 +202,7 @@ static void find_indices(fl_unit *u)
         u->feed_kept[i] = v && (v->flags & FL_VAR_PERSIST);
     }
     for (size_t i = 0; i < s->n_fetches; i++)
-        u->fetch_index[i] = fl_plan_find(u->plan, s->fetches[i]);
+        find_fetch(u, i);
 }
 
 static void unit_free(fl_unit *u)
@@ -201,6 +214,7 @@ static void unit_free(fl_unit *u)
         fl_team_free(u->teams[i]);
     fl_team_free(u->team);
     fl_plan_free(u->plan);
+    fl_precision_release(&u->spec.passes.precision);
     fl_arena_release(&u->arena);
     fl_free(u);
 }
@@ -254,6 +268,7 @@ static bool is_unit_of(const fl_unit *u, const fl_unit_spec *s)
            k->can_prefetch == s->can_prefetch &&
            k->passes.optimize == s->passes.optimize &&
            same_text(k->passes.skip, s->passes.skip) &&
+           fl_precision_equal(&k->passes.precision, &s->passes.precision) &&
            same_text(k->fed_grad, s->fed_grad) &&
            same_names(k->feeds, k->n_feeds, s->feeds, s->n_feeds) &&
            same_names(k->fetches, k->n_fetches, s->fetches, s->n_fetches);
@@ -331,7 +346,8 @@ fl_status fl_unit_feed(fl_unit *u, int i, const fl_feed *feeds)
 void fl_unit_fetch(const fl_unit *u, int i, fl_tensor *out)
 {
     for (size_t k = 0; k < u->spec.n_fetches; k++) {
-        const fl_tensor *t = &u->runners[i]->tensors[u->fetch_index[k]];
+        const fl_runner *r = u->runners[u->fetch_once[k] ? 0 : i];
+        const fl_tensor *t = &r->tensors[u->fetch_index[k]];
 
         out[k] = t->kind == FL_KIND_ARRAY ? fl_array_view(t->data) : *t;
         out[k].size = sizeof(fl_tensor);

@@ -46,6 +46,7 @@ typedef struct fl_unit {
     fl_replicas *replicas;
     int *feed_index, *fetch_index; /* plan variables; -1: not needed */
     bool *feed_kept;               /* by feed: it is persistent */
+    bool *fetch_once; /* by fetch: of replicas, only the first one makes it */
     struct fl_unit *next;
 } fl_unit;
 

@@ -45,7 +45,8 @@ void fl_unit_keep(const fl_unit *u, int i, const fl_tensor *out, fl_mem **keep)
 
     for (size_t k = 0; k < u->spec.n_fetches; k++) {
         const fl_plan_var *v = &u->plan->vars[u->fetch_index[k]];
-        bool has_place = v->home == FL_HOME_PLACE && !r->turns;
+        bool has_place =
+            v->home == FL_HOME_PLACE && !r->turns && !u->fetch_once[k];
 
         keep[k] = NULL;
         if (!has_place || !is_worth_it(&r->buffers[v->place], &out[k]))

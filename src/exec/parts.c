@@ -105,21 +105,37 @@ void fl_plan_parts(fl_plan *p)
 
 /* --- what crosses ------------------------------------------------------- */
 
+static bool step_writes(const fl_plan_step *s, int var)
+{
+    int n = 0;
+
+    for (int slot = 0; slot < s->n_out; slot++)
+        n += s->out_len[slot];
+    for (int k = 0; k < n; k++)
+        if (s->out[k] == var)
+            return true;
+    return false;
+}
+
 /* Schedules give every replica, and every turn, the same. */
 bool fl_plan_computes(const fl_plan *p, int var)
 {
     for (int i = 0; i < p->n_steps; i++) {
         const fl_plan_step *s = &p->steps[i];
-        int n = 0;
 
-        if (s->part != FL_PART_COMPUTE || s->node->role == FL_OP_ROLE_LR)
-            continue;
-        for (int slot = 0; slot < s->n_out; slot++)
-            n += s->out_len[slot];
-        for (int k = 0; k < n; k++)
-            if (s->out[k] == var)
-                return true;
+        if (s->part == FL_PART_COMPUTE && s->node->role != FL_OP_ROLE_LR &&
+            step_writes(s, var))
+            return true;
     }
+    return false;
+}
+
+bool fl_plan_updates(const fl_plan *p, int var)
+{
+    for (int i = 0; i < p->n_steps; i++)
+        if (p->steps[i].part == FL_PART_UPDATE &&
+            step_writes(&p->steps[i], var))
+            return true;
     return false;
 }
 

@@ -97,6 +97,8 @@ void fl_plan_parts(fl_plan *p);
 
 /* Is it computed from the batch? */
 bool fl_plan_computes(const fl_plan *p, int var);
+/* Is it made by the update that runs once? */
+bool fl_plan_updates(const fl_plan *p, int var);
 
 /* The gradients that cross from what is computed into the update that runs
    once: indices into vars, so many. out has room for all variables. */

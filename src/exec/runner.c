@@ -308,6 +308,7 @@ static fl_status take_values(fl_runner *r)
                                  r->plan->vars[i].var->tag,
                                  r->plan->vars[i].var->name));
     r->taken = r->options->scope;
+    r->n_taken++;
     return FL_OK;
 }
 
@@ -488,6 +489,7 @@ fl_status fl_step_run(fl_runner *r, const fl_step_share *share, fl_waker *waker)
         .n_turns = r->plan->n_turns,
         .samples = r->samples,
         .lap = r->lap,
+        .values = r->options->is_frozen ? r->n_taken : 0,
         .keep = &rs->keep,
         .keep_free = &rs->keep_free,
         .comm = r->options->comm,

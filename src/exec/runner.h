@@ -63,7 +63,8 @@ typedef struct fl_runner {
     uint64_t samples;      /* of the step, over all replicas */
     uint64_t lap;          /* of a block: which of its runs in the step */
     bool is_ahead;         /* steps of the coming run have begun */
-    const fl_scope *taken; /* frozen: the scope whose values it has */
+    const fl_scope *taken; /* frozen: the scope whose values it has, */
+    uint64_t n_taken;      /* and how many it has had */
     bool *is_plain;        /* by plan variable: tensors[] has a fed value, and
                               one of the same form may take its place */
     /* Frozen: since the last run feeds, values or memory are others; when they

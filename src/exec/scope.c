@@ -3,6 +3,12 @@
 
 #include "tensor/pack.h"
 
+#define LARGE_PAGE ((size_t)2 << 20)
+#define LINE_BYTES ((size_t)64)
+
+/* Fewer bytes than that are few pages anyway. */
+#define WORTH_JOINING ((size_t)512 << 10)
+
 void fl_scope_init(fl_scope *s)
 {
     memset(s, 0, sizeof(*s));
@@ -23,6 +29,7 @@ void fl_scope_release(fl_scope *s)
         free_var(s->vars.data[i]);
     fl_vec_release(&s->vars);
     fl_map_release(&s->by_name);
+    fl_buf_release(&s->joined);
     fl_mutex_release(&s->mu);
 }
 
@@ -209,6 +216,56 @@ static fl_status check_value(const fl_tensor *t)
         FL_TRY(fl_lod_check(t));
     return fl_tensor_bytes(t, &bytes);
 }
+
+/* --- together ------------------------------------------------------------- */
+
+static size_t round_up(size_t n, size_t to)
+{
+    return (n + to - 1) / to * to;
+}
+
+/* Bytes of its numbers, where they are all that the value has; else 0. */
+static size_t joinable_bytes(const fl_scope_var *v)
+{
+    size_t bytes;
+
+    if (v->value.kind != FL_KIND_DENSE || v->value.n_lod ||
+        fl_tensor_bytes(&v->value, &bytes))
+        return 0;
+    return round_up(bytes, LINE_BYTES);
+}
+
+static void join_var(fl_scope_var *v, void *to)
+{
+    memcpy(to, v->value.data,
+           (size_t)fl_tensor_numel(&v->value) * fl_dtype_bytes(v->value.dtype));
+    v->value.data = to;
+    fl_data_free(v->block, v->block_bytes);
+    v->block = NULL;
+    v->block_bytes = 0;
+}
+
+void fl_scope_join(fl_scope *s)
+{
+    size_t all = 0;
+    char *at;
+
+    FL_ASSERT(!s->joined.data);
+    for (size_t i = 0; i < s->vars.len; i++)
+        all += joinable_bytes(s->vars.data[i]);
+    if (all < WORTH_JOINING)
+        return;
+    at = fl_buf_reserve(&s->joined, round_up(all, LARGE_PAGE));
+    for (size_t i = 0; at && i < s->vars.len; i++) {
+        size_t bytes = joinable_bytes(s->vars.data[i]);
+
+        if (bytes)
+            join_var(s->vars.data[i], at);
+        at += bytes;
+    }
+}
+
+/* --- from outside --------------------------------------------------------- */
 
 fl_status fl_scope_set(fl_scope *s, const char *name, const fl_tensor *value)
 {

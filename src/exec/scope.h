@@ -8,6 +8,7 @@
 
 #include <stdatomic.h>
 
+#include "base/buf.h"
 #include "base/map.h"
 #include "base/thread.h"
 #include "base/vec.h"
@@ -16,8 +17,8 @@
 
 typedef struct fl_scope_var {
     char *name;
-    fl_tensor value; /* all that it points to is in block */
-    void *block;
+    fl_tensor value; /* all that it points to is in block, or joined */
+    void *block;     /* or NULL */
     size_t block_bytes;
     size_t index; /* in vars */
 } fl_scope_var;
@@ -27,11 +28,18 @@ struct fl_scope {
     fl_mutex mu;
     fl_map by_name;              /* guarded by mu */
     FL_VEC(fl_scope_var *) vars; /* guarded by mu */
+    fl_buf joined;               /* numbers that were put together */
     atomic_uint_fast64_t step;   /* training steps made */
 };
 
 void fl_scope_init(fl_scope *s);
 void fl_scope_release(fl_scope *s);
+
+/* Puts the numbers of all values next to each other, in few large pages: what is
+   read as a whole in every run stays in the cache then, wherever the system has
+   its small pages. Once, by the owner of a scope that nobody else has seen yet,
+   and whose values stay as they are; without memory all is left as it is. */
+void fl_scope_join(fl_scope *s);
 
 /* Where a value of the name goes: to the scope that has it, or to this one. */
 fl_scope *fl_scope_home(fl_scope *s, const char *name);

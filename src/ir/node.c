@@ -662,6 +662,24 @@ void fl_node_put_arg(fl_op_node *n, fl_args *slot, int i, fl_var *v)
     n->block->program->version++;
 }
 
+void fl_node_add_arg(fl_op_node *n, fl_args *slot, fl_var *v)
+{
+    fl_arena *arena = &n->block->program->arena;
+    fl_var **vars =
+        fl_arena_alloc(arena, sizeof(fl_var *) * ((size_t)slot->n + 1));
+
+    unlink_uses(n);
+    for (int i = 0; i < slot->n; i++)
+        vars[i] = slot->vars[i];
+    vars[slot->n++] = v;
+    slot->vars = vars;
+    n->uses = fl_arena_alloc(arena, sizeof(fl_use) *
+                                        (count_args(n->in, fl_node_n_in(n)) +
+                                         count_args(n->out, fl_node_n_out(n))));
+    link_uses(n);
+    n->block->program->version++;
+}
+
 static void link_node(fl_block *b, fl_op_node *before, fl_op_node *n)
 {
     n->next = before;

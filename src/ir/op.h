@@ -77,6 +77,8 @@ struct fl_op_ctx {
     int turn, n_turns;
     uint64_t samples; /* of this step's batch, over all parts and turns */
     uint64_t lap;     /* which run of its block in the step this is, from 0 */
+    uint64_t values;  /* of a frozen scope: the same number, the same values; 0:
+                         they may change from run to run */
     void **keep;      /* this operator's own state between steps */
     void (**keep_free)(void *keep);
     fl_comm *comm;         /* the port to the tables; NULL without tables */

@@ -188,6 +188,8 @@ void fl_program_note_maker(fl_op_node *n);
 
 /* Puts another variable into a place of a slot, unchecked. */
 void fl_node_put_arg(fl_op_node *n, fl_args *slot, int i, fl_var *v);
+/* Adds one to a slot that takes a list, unchecked. */
+void fl_node_add_arg(fl_op_node *n, fl_args *slot, fl_var *v);
 
 /* Changes to what stands in a block already; what is refused changes
    nothing. */

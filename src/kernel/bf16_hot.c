@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/thread.h"
 #include "kernel/hot.h"
 
 #define INFINITE UINT32_C(0x7f800000) /* a NaN is above it, without its sign */
@@ -37,6 +38,8 @@ static inline float widen_one(uint16_t x)
     return f;
 }
 
+/* Weights are rounded while another thread updates them. */
+FL_RACY
 static void narrow(uint16_t *out, const float *x, size_t n)
 {
     FL_FOR_EACH(i, n, out[i] = narrow_one(x[i]);)

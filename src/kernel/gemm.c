@@ -13,11 +13,7 @@
 #include "kernel/isa.h"
 
 #if FL_GEMM_ONEDNN
-#include <dnnl.h>
-
-/* oneDNN's threads come from OpenMP; these two are all we need of it. */
-extern int omp_get_max_threads(void);
-extern void omp_set_num_threads(int n);
+#include "kernel/onednn.h"
 #endif
 
 /* Rows and columns of C per block: 64 x 512 floats are 128 KB, which a
@@ -141,15 +137,12 @@ static void own(const fl_gemm_job_f32 *job)
 static bool library(const fl_gemm_shape *s, float alpha, const float *a,
                     const float *b, float beta, float *c)
 {
-    int n_threads = omp_get_max_threads();
+    int n_threads = fl_onednn_enter();
     dnnl_status_t st;
 
-    if (n_threads != 1)
-        omp_set_num_threads(1);
     st = dnnl_sgemm(s->ta ? 'T' : 'N', s->tb ? 'T' : 'N', s->m, s->n, s->k,
                     alpha, a, s->lda, b, s->ldb, beta, c, s->ldc);
-    if (n_threads != 1)
-        omp_set_num_threads(n_threads);
+    fl_onednn_leave(n_threads);
     return st == dnnl_success;
 }
 #else

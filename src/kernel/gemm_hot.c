@@ -22,18 +22,21 @@ typedef float lanes
     __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
 
 /* Columns of few rows that are added up side by side: as many as a register
-   holds, in a strip of four. Every column has sums of its own, so that how many
-   there are changes no bit. */
+   holds, in strips of as many as there are registers for: the wider they are, the
+   more of B is read as it lies. Every column has sums of its own, so that how
+   many there are changes no bit. */
 #if defined(__AVX512F__)
 #define WIDE 16
+#define STRIP 12
 #elif defined(__AVX2__)
 #define WIDE 8
+#define STRIP 4
 #else
 #define WIDE 4
+#define STRIP 4
 #endif
 typedef float wide
     __attribute__((vector_size(4 * WIDE), aligned(4), may_alias));
-#define STRIP 4
 
 #define INLINE static inline __attribute__((always_inline))
 
@@ -256,6 +259,8 @@ INLINE void few_row(const fl_gemm_job_f32 *job, const float *x, float *c)
 
     for (; j + STRIP * WIDE <= job->n; j += STRIP * WIDE)
         few_columns(job, x, c, j, STRIP);
+    for (; j + 4 * WIDE <= job->n; j += 4 * WIDE)
+        few_columns(job, x, c, j, 4);
     for (; j + 2 * WIDE <= job->n; j += 2 * WIDE)
         few_columns(job, x, c, j, 2);
     for (; j + WIDE <= job->n; j += WIDE)

@@ -6,8 +6,15 @@
 #include "kernel/isa.h"
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+
+#if defined(__x86_64__) && defined(__linux__)
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 
 #include "base/status.h"
 
@@ -64,4 +71,65 @@ fl_isa_kind fl_isa(void)
         atomic_store_explicit(&known, k, memory_order_relaxed);
     }
     return (fl_isa_kind)(k - 1);
+}
+
+/* --- bf16 ------------------------------------------------------------------- */
+
+#if defined(__x86_64__) && defined(__linux__)
+#define LEAF_FEATURES 7
+#define AVX512_BF16 (1u << 5) /* of subleaf 1 */
+#define AMX_BF16 (1u << 22)
+#define AMX_TILE (1u << 24)
+#define LEAF_TILES 0x1d
+#define ARCH_REQ_XCOMP_PERM 0x1023
+#define XFEATURE_TILE_DATA 18
+
+static bool may_use_tiles(void)
+{
+    unsigned eax, ebx, ecx, edx;
+
+    return __get_cpuid_count(LEAF_TILES, 0, &eax, &ebx, &ecx, &edx) && eax &&
+           syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_TILE_DATA) ==
+               0;
+}
+
+static fl_isa_bf16_kind bf16_of_cpu(void)
+{
+    unsigned eax, ebx, ecx, edx;
+
+    if (fl_isa() < FL_ISA_AVX512 ||
+        !__get_cpuid_count(LEAF_FEATURES, 0, &eax, &ebx, &ecx, &edx))
+        return FL_ISA_BF16_NONE;
+    if ((edx & AMX_BF16) && (edx & AMX_TILE))
+        return may_use_tiles() ? FL_ISA_BF16_AMX : FL_ISA_BF16_NONE;
+    if (__get_cpuid_count(LEAF_FEATURES, 1, &eax, &ebx, &ecx, &edx) &&
+        (eax & AVX512_BF16))
+        return FL_ISA_BF16_AVX512;
+    return FL_ISA_BF16_NONE;
+}
+#else
+static fl_isa_bf16_kind bf16_of_cpu(void)
+{
+    return FL_ISA_BF16_NONE;
+}
+#endif
+
+fl_isa_bf16_kind fl_isa_bf16(void)
+{
+    static atomic_int known; /* 1 + kind; 0 is not asked yet */
+    int k = atomic_load_explicit(&known, memory_order_relaxed);
+
+    if (k == 0) {
+        k = 1 + (int)bf16_of_cpu();
+        atomic_store_explicit(&known, k, memory_order_relaxed);
+    }
+    return (fl_isa_bf16_kind)(k - 1);
+}
+
+const char *fl_isa_bf16_name(fl_isa_bf16_kind k)
+{
+    static const char *const all[] = { "none", "avx512_bf16", "amx_bf16" };
+
+    FL_ASSERT((size_t)k < FL_LEN(all));
+    return all[k];
 }

@@ -28,6 +28,19 @@ typedef enum fl_isa_kind {
 #define FL_ISA_CAT(name, isa) FL_ISA_CAT_(name, isa)
 #define FL_ISA_NAME(name) FL_ISA_CAT(name, FL_ISA)
 
+/* What multiplies bf16, besides; none where FLOTILLA_ISA asks for less than
+   avx512. A CPU with AMX has none where this process may not use its tiles,
+   or where a virtual machine does not show leaf 1DH, which oneDNN takes their
+   layout from: it would run into an instruction that fails. */
+typedef enum fl_isa_bf16_kind {
+    FL_ISA_BF16_NONE,
+    FL_ISA_BF16_AVX512,
+    FL_ISA_BF16_AMX
+} fl_isa_bf16_kind;
+
+fl_isa_bf16_kind fl_isa_bf16(void);
+const char *fl_isa_bf16_name(fl_isa_bf16_kind k);
+
 fl_isa_kind fl_isa(void);
 const char *fl_isa_name(fl_isa_kind k);
 

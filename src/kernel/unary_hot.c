@@ -10,6 +10,11 @@
 /* What the rows of the list are written with. NaN stays NaN: a comparison with
    it is false. */
 #define SQUARE(v) ((v) * (v))
+/* log(1 + exp(v)) and its slope, which are simple far from 0. */
+#define MISH_PLUS(v, far)                                                      \
+    ((v) > (far) ? (v) : (v) < -(far) ? FL_EXP(v) : FL_LOG1P(FL_EXP(v)))
+#define MISH_SLOPE(v, far)                                                     \
+    ((v) > (far) ? 1 : (v) < -(far) ? FL_EXP(v) : FL_SIGMOID(v))
 #define CUT(v, lo, hi) ((v) < (lo) ? (lo) : (v) > (hi) ? (hi) : (v))
 
 /* Of the normal distribution: the share below v, and the density at v. */

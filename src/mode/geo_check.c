@@ -128,19 +128,20 @@ static uint64_t row_bytes(const fl_table_config *c)
     return layout.bytes + INDEX_BYTES;
 }
 
-/* The table that is trained, and the values that the servers are known to
+/* The table that is trained, with the values that the servers are known to
    have. */
 static fl_status add_table(void *arg, const fl_table_config *c)
 {
     fl_geo_needs *needs = arg;
-    fl_table_config old = { .dim = c->dim };
+    fl_table_config kept = *c;
     uint64_t rows = c->height;
+
+    kept.keeps_known = true;
 
     if (c->max_rows && (!rows || c->max_rows < rows))
         rows = c->max_rows;
     needs->n_unknown += rows == 0;
-    needs->table_bytes =
-        add(needs->table_bytes, times(rows, row_bytes(c) + row_bytes(&old)));
+    needs->table_bytes = add(needs->table_bytes, times(rows, row_bytes(&kept)));
     return FL_OK;
 }
 

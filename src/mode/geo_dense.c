@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "exec/scope.h"
 
 /* --- life ----------------------------------------------------------------- */
 
@@ -181,11 +182,28 @@ fl_status fl_geo_dense_hand_over(fl_geo_dense *d, const fl_geo_line *line,
 
 /* --- exchanges ------------------------------------------------------------ */
 
-void fl_geo_dense_cut(fl_geo_dense *d)
+/* A trainer without a batch has handed nothing over, and is to learn from the
+   others all the same. */
+static float *find_live(const fl_geo_param *p, const fl_geo_line *line)
+{
+    fl_tensor t;
+
+    if (!p->old ||
+        !fl_scope_find(fl_cluster_scope(line->cluster), p->is->name, &t) ||
+        t.dtype != FL_DTYPE_F32 ||
+        (uint64_t)fl_shape_numel(&t.shape) != p->is->n)
+        return NULL;
+    return t.data;
+}
+
+void fl_geo_dense_cut(fl_geo_dense *d, const fl_geo_line *line)
 {
     fl_lock(&d->mu);
-    for (size_t i = 0; i < d->n; i++)
-        d->params[i].here = d->params[i].live;
+    for (size_t i = 0; i < d->n; i++) {
+        fl_geo_param *p = &d->params[i];
+
+        p->here = p->live ? p->live : find_live(p, line);
+    }
     fl_unlock(&d->mu);
 }
 

@@ -38,8 +38,9 @@ FL_MUST_CHECK
 fl_status fl_geo_dense_hand_over(fl_geo_dense *d, const fl_geo_line *line,
                                  const fl_param_values *values, size_t n);
 
-/* The parameters handed over so far take part in the next exchange. */
-void fl_geo_dense_cut(fl_geo_dense *d);
+/* The parameters handed over so far take part in the next exchange, and of others
+   what the scope has. */
+void fl_geo_dense_cut(fl_geo_dense *d, const fl_geo_line *line);
 
 /* As those of geo_rows.h. */
 FL_MUST_CHECK

@@ -16,10 +16,10 @@
  *     free -> busy     an exchange is due, or the startup program runs
  *     busy -> free     it is over; one that became due meanwhile begins
  *
- * What an exchange publishes is what was noted until it became due: a key is
- * noted after its row has changed, so that no change is missed.
+ * What an exchange publishes of rows is what tables list when it begins
+ * (table/known.h): rows are listed as they change, so that no change is missed.
  *
- * Lock order: mu, then those of geo_touched and geo_dense.
+ * Lock order: mu, then that of geo_dense.
  */
 #include "mode/mode.h"
 
@@ -99,7 +99,7 @@ static uint64_t count_pushed(const geo_comm *g)
     uint64_t n = 0;
 
     for (const fl_geo_table *t = atomic_load(&g->tables); t; t = t->next)
-        n += t->keys.n;
+        n += t->n_keys;
     for (size_t i = 0; i < g->dense.n; i++)
         n += g->dense.params[i].here != NULL;
     return n;
@@ -136,9 +136,7 @@ static fl_status exchange(geo_comm *g)
    mu, free. */
 static void ask_exchange(geo_comm *g)
 {
-    for (fl_geo_table *t = atomic_load(&g->tables); t; t = t->next)
-        fl_geo_table_cut(t);
-    fl_geo_dense_cut(&g->dense);
+    fl_geo_dense_cut(&g->dense, &g->line);
     g->is_busy = g->is_asked = true;
     fl_cond_wake_all(&g->cond);
 }
@@ -273,7 +271,7 @@ static fl_status declare_now(geo_comm *g, const char *table,
     }
     FL_TRY(
         fl_cluster_table(g->port.cluster, table, fl_table_dim(here), &number));
-    FL_TRY(fl_geo_table_new(&t, &g->line, here, number, settings, seed));
+    t = fl_geo_table_new(&g->line, here, number);
     t->next = atomic_load(&g->tables);
     atomic_store(&g->tables, t);
     return catch_up(g, t);
@@ -303,15 +301,13 @@ static fl_status geo_pull(fl_comm *c, fl_comm_request *r)
 static fl_status geo_push(fl_comm *c, fl_comm_request *r)
 {
     geo_comm *g = (geo_comm *)c;
-    fl_geo_table *t = look_up(g, r->table);
 
-    if (!t)
+    if (!look_up(g, r->table))
         FL_FAIL(FL_ERR_NOTFOUND,
                 "there is no table %s; run the startup program of the trainer "
                 "first",
                 r->table);
-    FL_TRY(g->local->data->push(g->local, r));
-    return fl_geo_touched_note(&t->touched, r->rows.keys, r->rows.n);
+    return g->local->data->push(g->local, r);
 }
 
 /* --- dense parameters ----------------------------------------------------- */
@@ -489,7 +485,7 @@ static fl_comm *geo_open(fl_cluster *cluster)
     fl_cluster_port_init(&g->port, cluster, "geo", &data, &life);
     g->port.comm.writes_params = true;
     g->port.comm.is_synchronous = true;
-    g->local = fl_mode_local_new();
+    g->local = fl_mode_local_new_shared();
     g->line = fl_geo_line_of(cluster);
     g->period = (uint64_t)fl_cluster_conf(cluster)->geo_need_push_nums;
     fl_geo_dense_init(&g->dense, &g->line);

@@ -22,6 +22,7 @@ typedef struct local_table {
 
 typedef struct local_comm {
     fl_comm port;
+    bool is_shared;
     fl_mutex mu; /* held while adding to the list */
     _Atomic(const local_table *) first;
 } local_comm;
@@ -46,6 +47,7 @@ static fl_status add_table(local_comm *lc, const char *name,
     fl_table *t;
 
     FL_TRY(fl_table_config_parse(&config, name, settings, seed));
+    config.keeps_known = lc->is_shared;
     FL_TRY(fl_table_create(&t, &config));
     e = fl_alloc(sizeof(*e));
     *e = (local_table){ .table = t,
@@ -190,6 +192,14 @@ fl_comm *fl_mode_local_new(void)
     fl_mutex_init(&lc->mu);
     atomic_init(&lc->first, NULL);
     return &lc->port;
+}
+
+fl_comm *fl_mode_local_new_shared(void)
+{
+    fl_comm *c = fl_mode_local_new();
+
+    ((local_comm *)c)->is_shared = true;
+    return c;
 }
 
 static fl_comm *local_open(fl_cluster *none)

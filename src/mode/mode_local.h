@@ -11,6 +11,8 @@
 #include "table/table.h"
 
 fl_comm *fl_mode_local_new(void);
+/* The same; its rows keep what others know of them (table/known.h). */
+fl_comm *fl_mode_local_new_shared(void);
 
 /* Makes a table; one of that name must not exist. */
 FL_MUST_CHECK

@@ -87,21 +87,6 @@ FL_FLOATS(KERNELS)
 
 /* --- forward -------------------------------------------------------------- */
 
-static fl_status check_shapes(const fl_infer *c)
-{
-    fl_shape x = fl_infer_in(c, X)->shape, y = fl_infer_in(c, Y)->shape;
-    char tx[FL_SLOT_TEXT_MAX], ty[FL_SLOT_TEXT_MAX];
-
-    if (y.dim[0] == 1)
-        x.dim[0] = 1;
-    if (x.rank < 2 || !fl_shape_matches(&x, &y))
-        FL_FAIL(FL_ERR_INVAL,
-                "op cos_sim: %s and %s must have the same shape of two "
-                "dimensions or more, but Y may have one row",
-                fl_infer_text(c, X, tx), fl_infer_text(c, Y, ty));
-    return FL_OK;
-}
-
 static fl_status cos_sim_infer(fl_infer *c)
 {
     const fl_tensor *x = fl_infer_in(c, X), *y = fl_infer_in(c, Y);
@@ -109,7 +94,7 @@ static fl_status cos_sim_infer(fl_infer *c)
 
     FL_TRY(fl_infer_float(c, X));
     FL_TRY(fl_infer_same_dtype(c, X, Y));
-    FL_TRY(check_shapes(c));
+    FL_TRY(fl_infer_rows_alike(c, X, Y));
     fl_tensor_like(out, x);
     out->shape = fl_shape_of(2, (int64_t[]){ x->shape.dim[0], 1 });
     fl_infer_dense(c, X_NORM, x->dtype, 2, (int64_t[]){ x->shape.dim[0], 1 });

@@ -273,15 +273,26 @@ static fl_status check_shift(const fl_infer *c)
     return FL_OK;
 }
 
+/* A feed may be of another type than its declaration, so that types are looked
+   at when there is one. */
+static fl_status infer_like(fl_infer *c, int in, int out)
+{
+    if (c->running)
+        return fl_infer_same(c, in, out);
+    if (fl_infer_out(c, out))
+        fl_tensor_like(fl_infer_out(c, out), fl_infer_in(c, in));
+    return FL_OK;
+}
+
 static fl_status data_norm_infer(fl_infer *c)
 {
     FL_TRY(check_attrs(c, EPSILON, SLOT_DIM));
     FL_TRY(check_shift(c));
     for (int i = BATCH_SIZE; i <= BIAS; i++)
         FL_TRY(check_per_column(c, i));
-    FL_TRY(fl_infer_same(c, X, Y));
-    FL_TRY(fl_infer_same(c, BATCH_SIZE, MEANS));
-    return fl_infer_same(c, BATCH_SIZE, SCALES);
+    FL_TRY(infer_like(c, X, Y));
+    FL_TRY(infer_like(c, BATCH_SIZE, MEANS));
+    return infer_like(c, BATCH_SIZE, SCALES);
 }
 
 static norm_job norm_of(const fl_op_ctx *c)

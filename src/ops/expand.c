@@ -24,6 +24,16 @@ static void infer_out(const fl_infer *c, const fl_shape *shape)
     fl_infer_dense(c, OUT, x->dtype, shape->rank, shape->dim);
 }
 
+/* Rows that stay where they are keep their sequences. */
+static void keep_sequences(const fl_infer *c)
+{
+    fl_tensor *out = fl_infer_out(c, OUT);
+    fl_shape shape = out->shape;
+
+    fl_tensor_like(out, fl_infer_in(c, X));
+    out->shape = shape;
+}
+
 static fl_status expand_infer(fl_infer *c)
 {
     fl_shape times, shape = fl_infer_in(c, X)->shape;
@@ -48,6 +58,8 @@ static fl_status expand_infer(fl_infer *c)
             shape.dim[i] = -1;
     }
     infer_out(c, &shape);
+    if (shape.rank && v.known[0] && v.at[0] == 1)
+        keep_sequences(c);
     return FL_OK;
 }
 
@@ -174,6 +186,7 @@ static const fl_op_case expand_cases[] = {
     { .in = { "f32[33,7]" }, .attrs = "{expand_times=[2,3]}" },
     { .in = { "f32[5,1]" }, .attrs = "{expand_times=[1,4]}" },
     { .in = { "f32[5,2,3]" }, .attrs = "{expand_times=[1,3,2]}" },
+    { .in = { "f32[5,2] lod=[0,2,5]" }, .attrs = "{expand_times=[1,3]}" },
     { .in = { "i64[5,2] below=9" }, .attrs = "{expand_times=[2,1]}" },
     { .in = { "f32[5,2]", "i32[2] is=[2,3]" } },
     { .in = { "f32[5,2]", "", "i32[1] is=[2];i64[1] is=[3]" },

@@ -7,16 +7,20 @@
  * run. Shares take blocks of rows of Out, of Input's gradient and of W's
  * (kernel/gemm.h says why blocks). The sweep of the backward run is done by
  * every share for itself: the gradient of W needs all of it.
+ *
+ * In bf16 (products_bf16.h) it is the same: bias and activation follow a block,
+ * and what the sweep gives is rounded while it is in the cache.
  */
+#include "kernel/bf16.h"
 #include "kernel/gemm.h"
 #include "kernel/vec.h"
 #include "ops/helpers.h"
 #include "ops/kit.h"
-#include "ops/products.h"
+#include "ops/products_bf16.h"
 
 enum { INPUT, W, BIAS };
-enum { OUT };
-enum { COL_DIMS, ACTIVATION };
+enum { OUT, ROUNDED };
+enum { COL_DIMS, ACTIVATION, PRECISION };
 
 /* Rows that go through the backward sweep together: those of a layer of some
    hundred columns stay in the second-level cache between the two loops. */
@@ -29,6 +33,7 @@ enum { COL_DIMS, ACTIVATION };
 typedef struct fc_job {
     fl_product size;
     fl_act act;
+    bool is_bf16;
 } fc_job;
 
 /* A part of Out. */
@@ -121,6 +126,77 @@ static size_t least(size_t x, size_t y)
     }
 FL_FLOATS(KERNELS)
 
+/* --- in bf16 ----------------------------------------------------------------- */
+
+/* Bias and activation follow a block of Out. */
+static void finish_rows(const void *arg, size_t row, size_t rows)
+{
+    const fl_op_ctx *c = arg;
+    const fc_job *z = fl_op_workspace(c);
+    size_t n = (size_t)z->size.n;
+
+    fl_vec_f32()->bias_act((float *)fl_out(c, OUT) + row * n, fl_in(c, BIAS),
+                           rows, n, n, z->act);
+}
+
+static fl_status forward_bf16(fl_op_ctx *c, const fc_job *z)
+{
+    const fl_product_bf16 p = { .size = z->size,
+                                .x = fl_in(c, INPUT),
+                                .w = fl_in(c, W),
+                                .x16 = fl_out(c, ROUNDED),
+                                .out = fl_out(c, OUT),
+                                .follow = finish_rows,
+                                .arg = c };
+
+    return fl_product_bf16_run(c, &p);
+}
+
+/* The sweep, whose result is rounded while it is in the cache; `part` is room
+   for SWEEP_ROWS rows and one. */
+static void sweep_bf16(const fc_job *z, const fl_op_ctx *c, uint16_t *dz,
+                       float *part)
+{
+    const float *dout = fl_dout(c, OUT), *out = fl_saved_out(c, OUT);
+    float *db = c->ith ? NULL : fl_din(c, BIAS);
+    size_t n = (size_t)z->size.n;
+    fc_job some = *z;
+
+    if (db)
+        memset(db, 0, n * sizeof(*db));
+    for (size_t i = 0, rows; i < (size_t)z->size.m; i += rows) {
+        bool is_bare = z->act == FL_ACT_NONE;
+        const float *from = is_bare ? dout + i * n : part;
+
+        rows = least((size_t)z->size.m - i, SWEEP_ROWS);
+        some.size.m = (int64_t)rows;
+        sweep_f32(&some, dout + i * n, is_bare ? NULL : out + i * n,
+                  is_bare ? NULL : part, db, part + SWEEP_ROWS * n);
+        fl_bf16()->narrow(dz + i * n, from, rows * n);
+    }
+}
+
+static fl_status backward_bf16(fl_op_ctx *c, const fc_job *z)
+{
+    uint16_t *dz = fl_rounded_room(c, z->size.m, z->size.n);
+    float *part =
+        fl_scratch(c, (SWEEP_ROWS + 1) * (size_t)z->size.n * sizeof(*part));
+    const fl_product_bf16_back p = { .size = z->size,
+                                     .x = fl_in(c, INPUT),
+                                     .w = fl_in(c, W),
+                                     .x16 = fl_saved_out(c, ROUNDED),
+                                     .dout = dz,
+                                     .dx = fl_din(c, INPUT),
+                                     .dw = fl_din(c, W) };
+
+    if (!dz || !part)
+        return FL_NOMEM(c);
+    sweep_bf16(z, c, dz, part);
+    return fl_product_bf16_back_run(c, &p);
+}
+
+/* --- the operator ------------------------------------------------------------ */
+
 static bool parse_act(const char *name, fl_act *out)
 {
     static const struct {
@@ -206,6 +282,8 @@ static fc_job job_of(const fl_op_node *n, const fl_targs *in)
                            .n = in[W].t[0]->shape.dim[1] } };
 
     FL_ASSERT(parse_act(fl_attr_str(n, ACTIVATION), &z.act));
+    z.is_bf16 = fl_product_is_bf16(n, PRECISION, in[INPUT].t[0]->dtype) &&
+                z.size.m > 0 && z.size.n > 0 && z.size.k > 0;
     return z;
 }
 
@@ -222,7 +300,20 @@ static fl_status leave_job(const fl_infer *c)
     memset(z, 0, sizeof(job)); /* all of it, so that it can be compared */
     ((fc_job *)z)->size = job.size;
     ((fc_job *)z)->act = job.act;
+    ((fc_job *)z)->is_bf16 = job.is_bf16;
     return FL_OK;
+}
+
+static void infer_rounded(const fl_infer *c)
+{
+    const fl_tensor *t = fl_infer_in(c, INPUT);
+    const fl_shape *x = &t->shape;
+    int cols = (int)fl_int(c, COL_DIMS);
+    const fl_product size = { .m = fl_shape_count(x, 0, cols),
+                              .k = fl_shape_count(x, cols, x->rank) };
+
+    fl_product_infer_rounded(
+        c, ROUNDED, fl_product_is_bf16(c->node, PRECISION, t->dtype), &size);
 }
 
 static fl_status fc_infer(fl_infer *c)
@@ -236,6 +327,8 @@ static fl_status fc_infer(fl_infer *c)
     FL_TRY(check_attrs(c));
     FL_TRY(check_weights(c));
     FL_TRY(check_bias(c));
+    FL_TRY(fl_product_check_precision(c, PRECISION));
+    infer_rounded(c);
     fl_tensor_like(out, fl_infer_in(c, INPUT));
     out->shape.rank = cols + 1;
     out->shape.dim[cols] = fl_infer_in(c, W)->shape.dim[1];
@@ -246,6 +339,8 @@ static fl_status fc_run(fl_op_ctx *c)
 {
     const fc_job *z = fl_op_workspace(c);
 
+    if (z->is_bf16)
+        return forward_bf16(c, z);
     FL_BY_FLOAT(c, INPUT, forward, z,
                 fl_op_blocks(c, (size_t)z->size.m, FL_GEMM_BLOCK),
                 fl_in(c, INPUT), fl_in(c, W), fl_in(c, BIAS), fl_out(c, OUT));
@@ -264,6 +359,8 @@ static fl_status fc_back(fl_op_ctx *c)
         fl_din_zero(c, BIAS);
         return FL_OK;
     }
+    if (z.is_bf16)
+        return backward_bf16(c, &z);
     room = fl_scratch(c, (size_t)(rows * z.size.n) *
                              fl_dtype_bytes(fl_in_t(c, INPUT)->dtype));
     if (!room)
@@ -275,9 +372,10 @@ static fl_status fc_back(fl_op_ctx *c)
 /* Without an activation nothing of Out is in its gradient. */
 static unsigned fc_back_reads(const fl_op_node *n)
 {
-    unsigned inputs = FL_USES_IN(INPUT) | FL_USES_IN(W);
+    unsigned uses =
+        fl_product_back_input(n, ROUNDED, PRECISION) | FL_USES_IN(W);
 
-    return *fl_attr_str(n, ACTIVATION) ? inputs | FL_USES_OUT(OUT) : inputs;
+    return *fl_attr_str(n, ACTIVATION) ? uses | FL_USES_OUT(OUT) : uses;
 }
 
 static const fl_op_case fc_cases[] = {
@@ -302,22 +400,35 @@ static const fl_op_case fc_cases[] = {
     /* more than one strip of columns */
     { .in = { "f32[3,2]", "f32[2,2100]", "f32[2100]" },
       .attrs = "{activation_type=sigmoid}" },
+    { .in = { "f32[150,20]", "f32[20,17]", "f32[17]" },
+      .attrs = "{activation_type=relu, precision=bf16}",
+      .flags = FL_CASE_UNIT | FL_CASE_ROUNDED },
+    { .in = { "f32[7,20]", "f32[20,5]" },
+      .attrs = "{precision=bf16}",
+      .flags = FL_CASE_ROUNDED },
+    { .in = { "f32[0,20]", "f32[20,5]" },
+      .attrs = "{precision=bf16}",
+      .flags = FL_CASE_ROUNDED },
 };
 
 const fl_op fl_op_fc = {
     .name = "fc",
     .doc = "Out = act(Input W + Bias), Input seen as a matrix whose rows are "
            "its first in_num_col_dims dimensions; activation_type is \"\", "
-           "relu, sigmoid or tanh; the gradient of relu at 0 is 0",
+           "relu, sigmoid or tanh; the gradient of relu at 0 is 0; with "
+           "precision=bf16 operands of f32 are rounded to it on their way into "
+           "the products, and Rounded keeps those of Input for the gradient",
     .in = { { "Input", 0 }, { "W", 0 }, { "Bias", FL_OP_SLOT_OPTIONAL } },
-    .out = { { "Out", 0 } },
+    .out = { { "Out", 0 }, { "Rounded", FL_OP_SLOT_BYPRODUCT } },
     .attrs = { { "in_num_col_dims", FL_ATTR_INT, "1" },
-               { "activation_type", FL_ATTR_STRING, "" } },
+               { "activation_type", FL_ATTR_STRING, "" },
+               { "precision", FL_ATTR_STRING, "" } },
     .flags = FL_OP_SLICED | FL_OP_BY_FORM,
     .infer = fc_infer,
     .run = fc_run,
     .back = fc_back,
-    .back_uses = FL_USES_IN(INPUT) | FL_USES_IN(W) | FL_USES_OUT(OUT),
+    .back_uses = FL_USES_IN(INPUT) | FL_USES_IN(W) | FL_USES_OUT(OUT) |
+                 FL_USES_OUT(ROUNDED),
     .back_reads = fc_back_reads,
     .cases = fc_cases,
     .n_cases = FL_LEN(fc_cases),

@@ -53,6 +53,23 @@ static inline void *fl_carry_over(const fl_op_ctx *c, int in, int out)
     return to;
 }
 
+/* Rows of a are compared with those of b, or with its only one. */
+static inline fl_status fl_infer_rows_alike(const fl_infer *c, int a, int b)
+{
+    fl_shape x = fl_infer_in(c, a)->shape, y = fl_infer_in(c, b)->shape;
+    char ta[FL_SLOT_TEXT_MAX], tb[FL_SLOT_TEXT_MAX];
+
+    if (y.dim[0] == 1)
+        x.dim[0] = 1;
+    if (x.rank < 2 || !fl_shape_matches(&x, &y))
+        FL_FAIL(FL_ERR_INVAL,
+                "op %s: %s and %s must have the same shape of two dimensions "
+                "or more, but %s may have one row",
+                c->node->def->name, fl_infer_text(c, a, ta),
+                fl_infer_text(c, b, tb), c->node->def->in[b].name);
+    return FL_OK;
+}
+
 /* "X[2] (b: f32[3,4])": fl_infer_text for entry i of a list. */
 static inline const char *fl_infer_text_at(const fl_infer *c, int slot, int i,
                                            char buf[FL_SLOT_TEXT_MAX])

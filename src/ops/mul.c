@@ -4,14 +4,15 @@
  * one of k rows in the same way. Shares take blocks of rows of Out and of both
  * gradients (kernel/gemm.h says why blocks).
  */
+#include "kernel/bf16.h"
 #include "kernel/gemm.h"
 #include "ops/helpers.h"
 #include "ops/kit.h"
-#include "ops/products.h"
+#include "ops/products_bf16.h"
 
 enum { X, Y };
-enum { OUT };
-enum { X_COL_DIMS, Y_COL_DIMS };
+enum { OUT, ROUNDED };
+enum { X_COL_DIMS, Y_COL_DIMS, PRECISION };
 
 #define KERNELS(T, t)                                                          \
     static void forward_##t(const fl_op_ctx *c, const fl_product *z,           \
@@ -71,6 +72,11 @@ static fl_status mul_infer(fl_infer *c)
         FL_FAIL(FL_ERR_INVAL,
                 "op mul: the product of %s and %s has more than %d dimensions",
                 fl_infer_text(c, X, tx), fl_infer_text(c, Y, ty), FL_RANK_MAX);
+    FL_TRY(fl_product_check_precision(c, PRECISION));
+    fl_product_infer_rounded(
+        c, ROUNDED,
+        fl_product_is_bf16(c->node, PRECISION, fl_infer_in(c, X)->dtype),
+        &(fl_product){ .m = fl_shape_count(x, 0, xc), .k = kx });
     fl_tensor_like(out, fl_infer_in(c, X));
     out->shape.rank = xc + y->rank - yc;
     for (int i = yc; i < y->rank; i++)
@@ -90,10 +96,46 @@ static fl_product size_of(const fl_op_ctx *c)
                          .n = fl_shape_count(y, yc, y->rank) };
 }
 
+static bool is_bf16(const fl_op_ctx *c, const fl_product *z)
+{
+    return fl_product_is_bf16(c->node, PRECISION, fl_in_t(c, X)->dtype) &&
+           z->m > 0 && z->n > 0 && z->k > 0;
+}
+
+static fl_status forward_bf16(fl_op_ctx *c, const fl_product *z)
+{
+    const fl_product_bf16 p = { .size = *z,
+                                .x = fl_in(c, X),
+                                .w = fl_in(c, Y),
+                                .x16 = fl_out(c, ROUNDED),
+                                .out = fl_out(c, OUT) };
+
+    return fl_product_bf16_run(c, &p);
+}
+
+static fl_status backward_bf16(fl_op_ctx *c, const fl_product *z)
+{
+    uint16_t *dout = fl_rounded_room(c, z->m, z->n);
+    const fl_product_bf16_back p = { .size = *z,
+                                     .x = fl_in(c, X),
+                                     .w = fl_in(c, Y),
+                                     .x16 = fl_saved_out(c, ROUNDED),
+                                     .dout = dout,
+                                     .dx = fl_din(c, X),
+                                     .dw = fl_din(c, Y) };
+
+    if (!dout)
+        return FL_NOMEM(c);
+    fl_bf16()->narrow(dout, fl_dout(c, OUT), (size_t)(z->m * z->n));
+    return fl_product_bf16_back_run(c, &p);
+}
+
 static fl_status mul_run(fl_op_ctx *c)
 {
     fl_product z = size_of(c);
 
+    if (is_bf16(c, &z))
+        return forward_bf16(c, &z);
     FL_BY_FLOAT(c, X, forward, c, &z, fl_in(c, X), fl_in(c, Y), fl_out(c, OUT));
     return FL_OK;
 }
@@ -107,9 +149,16 @@ static fl_status mul_back(fl_op_ctx *c)
         fl_din_zero(c, Y);
         return FL_OK;
     }
+    if (is_bf16(c, &z))
+        return backward_bf16(c, &z);
     FL_BY_FLOAT(c, X, fl_product_back, c, &z, fl_in(c, X), fl_in(c, Y),
                 fl_dout(c, OUT), fl_din(c, X), fl_din(c, Y));
     return FL_OK;
+}
+
+static unsigned mul_back_reads(const fl_op_node *n)
+{
+    return fl_product_back_input(n, ROUNDED, PRECISION) | FL_USES_IN(Y);
 }
 
 static const fl_op_case mul_cases[] = {
@@ -123,22 +172,34 @@ static const fl_op_case mul_cases[] = {
     { .in = { "f32[4,6]", "f32[2,3,5]" }, .attrs = "{y_num_col_dims=2}" },
     { .in = { "f32[4,3] lod=[0,1,1,4]", "f32[3,2]" } },
     { .in = { "f32[300,140]", "f32[140,9]" } }, /* several blocks of rows */
+    { .in = { "f32[150,20]", "f32[20,17]" },
+      .attrs = "{precision=bf16}",
+      .flags = FL_CASE_UNIT | FL_CASE_ROUNDED },
+    { .in = { "f32[5,3,4]", "f32[12,5]" },
+      .attrs = "{precision=bf16}",
+      .flags = FL_CASE_ROUNDED },
+    { .in = { "f32[0,7]", "f32[7,5]" },
+      .attrs = "{precision=bf16}",
+      .flags = FL_CASE_ROUNDED },
 };
 
 const fl_op fl_op_mul = {
     .name = "mul",
     .doc = "Out = X Y as matrices: X has the product of its first "
            "x_num_col_dims dimensions as rows, Y of its first y_num_col_dims; "
-           "Out keeps X's offsets",
+           "Out keeps X's offsets; with precision=bf16 operands of f32 are "
+           "rounded to it, and Rounded keeps those of X for the gradient",
     .in = { { "X", 0 }, { "Y", 0 } },
-    .out = { { "Out", 0 } },
+    .out = { { "Out", 0 }, { "Rounded", FL_OP_SLOT_BYPRODUCT } },
     .attrs = { { "x_num_col_dims", FL_ATTR_INT, "1" },
-               { "y_num_col_dims", FL_ATTR_INT, "1" } },
+               { "y_num_col_dims", FL_ATTR_INT, "1" },
+               { "precision", FL_ATTR_STRING, "" } },
     .flags = FL_OP_SLICED | FL_OP_BY_FORM,
     .infer = mul_infer,
     .run = mul_run,
     .back = mul_back,
-    .back_uses = FL_USES_IN(X) | FL_USES_IN(Y),
+    .back_uses = FL_USES_IN(X) | FL_USES_IN(Y) | FL_USES_OUT(ROUNDED),
+    .back_reads = mul_back_reads,
     .cases = mul_cases,
     .n_cases = FL_LEN(mul_cases),
 };

@@ -170,6 +170,15 @@ static fl_status fill_samples(const fl_op_ctx *c, fl_span rows, uint64_t stream,
     return FL_OK;
 }
 
+/* A seed of one's own draws the same classes whatever the variables are
+   called. */
+static uint64_t stream_for(const fl_op_ctx *c, const char *name)
+{
+    int64_t seed = fl_int(c, SEED);
+
+    return fl_op_stream_of(c, seed ? "" : name, seed, FL_STREAM_MOVING);
+}
+
 /* --- nce_sample ----------------------------------------------------------- */
 
 static fl_status nce_sample_infer(fl_infer *c)
@@ -186,9 +195,7 @@ static fl_status nce_sample_run(fl_op_ctx *c)
 {
     size_t n = (size_t)fl_in_t(c, LABEL)->shape.dim[0];
     const char *of = fl_str_attr(c, OF);
-    uint64_t stream =
-        fl_op_stream_of(c, *of ? of : c->node->out[0].vars[0]->name,
-                        fl_int(c, SEED), FL_STREAM_MOVING);
+    uint64_t stream = stream_for(c, *of ? of : c->node->out[0].vars[0]->name);
 
     return fill_samples(c, fl_op_span(c, n), stream, fl_out(c, 0));
 }
@@ -471,7 +478,7 @@ static fl_status take_samples(const fl_op_ctx *c, const nce_job *j, fl_span s,
 
     if (!given)
         return fill_samples(
-            c, s, fl_op_stream(c, fl_int(c, SEED), FL_STREAM_MOVING), to);
+            c, s, stream_for(c, c->node->out[COST].vars[0]->name), to);
     FL_TRY(fl_check_ids(given, "Samples", (uint64_t)j->sampler.n, 0));
     if (s.lo < s.hi)
         memcpy(to + s.lo * j->width,

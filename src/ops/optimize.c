@@ -181,6 +181,16 @@ static fl_status refuse_state(const fl_infer *c, const fl_rule *rule)
     return FL_OK;
 }
 
+/* The update then gets NULL for it, and does not look. */
+static bool is_left_out(const fl_op_node *n, const fl_rule *rule, int k)
+{
+    int with = k < fl_rule_n_states(rule) ? rule->states[k].with : 0;
+    fl_update u;
+
+    return with && !n->in[STATE + k].n && fl_node_update(n, &u) &&
+           u.p[with - 1] == 0;
+}
+
 static fl_status check_setting_slots(const fl_infer *c, const fl_rule *rule)
 {
     for (int i = 0; i < fl_rule_n_params(rule); i++)
@@ -206,7 +216,8 @@ fl_status fl_update_infer(fl_infer *c)
         return refuse_state(c, rule);
     n_states = fl_rule_n_states(rule);
     for (int k = 0; k < n_states + fl_rule_n_scalars(rule); k++)
-        FL_TRY(infer_state(c, STATE + k, 1 + k, k >= n_states));
+        if (!is_left_out(c->node, rule, k))
+            FL_TRY(infer_state(c, STATE + k, 1 + k, k >= n_states));
     return FL_OK;
 }
 
@@ -294,7 +305,8 @@ static void ask_row(const job *j, size_t row)
 
     ask_ahead(j->w, row, row_bytes);
     for (int k = 0; k < j->plan->n_states; k++)
-        ask_ahead(j->state[k], row, row_bytes);
+        if (j->state[k])
+            ask_ahead(j->state[k], row, row_bytes);
 }
 
 #define UPDATES(T, t)                                                            \
@@ -303,7 +315,7 @@ static void ask_row(const job *j, size_t row)
         T *state[FL_RULE_STATE_MAX] = { 0 };                                     \
                                                                                  \
         for (int k = 0; k < j->plan->n_states; k++)                              \
-            state[k] = (T *)j->state[k] + row * j->dim;                          \
+            state[k] = j->state[k] ? (T *)j->state[k] + row * j->dim : NULL;     \
         j->plan->rule->update_##t((T *)j->w + row * j->dim, state, g, j->dim,    \
                                   &j->h);                                        \
     }                                                                            \
@@ -470,7 +482,8 @@ static fl_status update_one(fl_op_ctx *c, const plan *p, int i,
 
     j.w = param->data;
     for (int k = 0; k < n; k++)
-        j.state[k] = start_output(c, p, STATE + k, 1 + k, i)->data;
+        if (fl_n_in(c, STATE + k))
+            j.state[k] = start_output(c, p, STATE + k, 1 + k, i)->data;
     for (int k = 0; k < n_scalars; k++) {
         j.h.scalar[k] = scalar_get(fl_in_at(c, STATE + n + k, i));
         scalar[k] = fl_out_at(c, 1 + n + k, i);

@@ -35,8 +35,14 @@ typedef struct label_range {
 #define HINGE (1 - a * (2 * b - 1))
 #define RANKED (c * (b - a) + s)
 
+/* How far a prediction is on the side of its label. */
+#define SIDE_OF_LABEL (a * (2 * b - 1))
+
 /* log(1 + exp(x)) that never overflows. */
 #define SOFTPLUS(x) ((x) > 0 ? (x) + log1p(exp(-(x))) : log1p(exp(x)))
+
+/* The logarithm of what may be 0. */
+#define SAFE_LOG(x) fmax(log(x), -100)
 
 #define CUT(x, to) ((x) > (to) ? (to) : (x) < -(to) ? -(to) : (x))
 
@@ -44,10 +50,22 @@ typedef struct label_range {
 #define LOSS_LIST(L)                                                           \
     L(log_loss, -b *log(a + s) - (1 - b) * log(1 - a + s), 0,                  \
       (1 - b) / (1 - a + s) - b / (a + s), 0, 0)                               \
+    L(bce_loss, (b - 1) * SAFE_LOG(1 - a) - b * SAFE_LOG(a), 0,                \
+      (a - b) / fmax((1 - a) * a, 1e-12f), 0, 0)                               \
     L(hinge_loss, HINGE > 0 ? HINGE : 0, 0, HINGE > 0 ? 1 - 2 * b : 0, 0, 0)   \
     L(huber_loss,                                                              \
       fabs(b - a) <= s ? (b - a) * (b - a) / 2 : s * (fabs(b - a) - s / 2),    \
       b - a, -CUT(b - a, s), CUT(b - a, s), 0)                                 \
+    L(modified_huber_loss,                                                     \
+      SIDE_OF_LABEL < -1  ? -4 * SIDE_OF_LABEL                                 \
+      : SIDE_OF_LABEL < 1 ? (1 - SIDE_OF_LABEL) * (1 - SIDE_OF_LABEL)          \
+                          : 0,                                                 \
+      SIDE_OF_LABEL,                                                           \
+      (SIDE_OF_LABEL < -1  ? -4                                                \
+       : SIDE_OF_LABEL < 1 ? -2 * (1 - SIDE_OF_LABEL)                          \
+                           : 0) *                                              \
+          (2 * b - 1),                                                         \
+      0, 0)                                                                    \
     L(margin_rank_loss, RANKED > 0 ? RANKED : 0, RANKED > 0,                   \
       RANKED > 0 ? -c : 0, RANKED > 0 ? c : 0, 0)                              \
     L(rank_loss, SOFTPLUS(b - c) - a * (b - c), 0, 0,                          \
@@ -218,8 +236,10 @@ static fl_status back(fl_op_ctx *c, const places_fn f[2])
         return back(c, name##_backward);                                       \
     }
 FUNCTIONS(log_loss, (&(label_range){ 1, 0, 1 }))
+FUNCTIONS(bce_loss, (&(label_range){ 0, 0, 1 }))
 FUNCTIONS(hinge_loss, (&(label_range){ 1, 0, 1 }))
 FUNCTIONS(huber_loss, NULL)
+FUNCTIONS(modified_huber_loss, (&(label_range){ 1, 0, 1 }))
 FUNCTIONS(margin_rank_loss, (&(label_range){ 2, -1, 1 }))
 FUNCTIONS(rank_loss, (&(label_range){ 0, 0, 1 }))
 
@@ -247,6 +267,24 @@ const fl_op fl_op_log_loss = {
     .in = { { "Predicted", 0 }, { "Labels", FL_SLOT_NO_GRAD } },
     .out = { { "Loss", 0 } },
     .attrs = { { "epsilon", FL_ATTR_FLOAT, "0.0001" } },
+    .back_uses = FL_USES_IN(0) | FL_USES_IN(1),
+};
+
+static const fl_op_case bce_loss_cases[] = {
+    { .in = { "f32[6,1] below=1", "f32[6,1]" }, .flags = FL_CASE_BINARY },
+    { .in = { "f32[0,1] below=1", "f32[0,1]" }, .flags = FL_CASE_BINARY },
+    { .in = { "f32[33,3] below=1", "f32[33,3] below=1" } },
+    { .in = { "f32[5,1] lod=[0,2,2,5] below=1", "f32[5,1]" },
+      .flags = FL_CASE_BINARY },
+};
+
+const fl_op fl_op_bce_loss = {
+    DESCRIPTOR(bce_loss),
+    .doc =
+        "Out = -Label log(X) - (1 - Label) log(1 - X), place by place, where "
+        "no logarithm is below -100; X that is not in [0, 1] is an error",
+    .in = { { "X", 0 }, { "Label", FL_SLOT_NO_GRAD } },
+    .out = { { "Out", 0 } },
     .back_uses = FL_USES_IN(0) | FL_USES_IN(1),
 };
 
@@ -280,6 +318,23 @@ const fl_op fl_op_huber_loss = {
     .in = { { "X", 0 }, { "Y", 0 } },
     .out = { { "Residual", FL_OP_SLOT_BYPRODUCT }, { "Out", 0 } },
     .attrs = { { "delta", FL_ATTR_FLOAT, "1" } },
+    .back_uses = FL_USES_IN(0) | FL_USES_IN(1),
+};
+
+static const fl_op_case modified_huber_loss_cases[] = {
+    { .in = { "f32[6,1]", "f32[6,1]" }, .flags = FL_CASE_BINARY },
+    { .in = { "f32[0,1]", "f32[0,1]" }, .flags = FL_CASE_BINARY },
+    { .in = { "f32[33,1]", "f32[33,1]" }, .flags = FL_CASE_BINARY },
+    { .in = { "f32[5,1] lod=[0,2,2,5]", "f32[5,1]" }, .flags = FL_CASE_BINARY },
+};
+
+const fl_op fl_op_modified_huber_loss = {
+    DESCRIPTOR(modified_huber_loss),
+    .doc = "IntermediateVal = X (2 Y - 1); Out = -4 of it where it is below "
+           "-1, (1 - IntermediateVal)^2 where it is below 1, and 0 elsewhere; "
+           "labels Y are 0 or 1, and one that is not in [0, 1] is an error",
+    .in = { { "X", 0 }, { "Y", FL_SLOT_NO_GRAD } },
+    .out = { { "IntermediateVal", FL_OP_SLOT_BYPRODUCT }, { "Out", 0 } },
     .back_uses = FL_USES_IN(0) | FL_USES_IN(1),
 };
 

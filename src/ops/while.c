@@ -10,6 +10,9 @@
  * gradients behind it. What a lap gives for a variable that it changed is what
  * the lap before gets; for others the laps are added up.
  */
+#include <stdatomic.h>
+
+#include "base/interrupt.h"
 #include "ops/blocks.h"
 #include "ops/helpers.h"
 #include "ops/values.h"
@@ -92,24 +95,43 @@ static bool holds(const fl_op_ctx *c)
     return *(const bool *)fl_in(c, CONDITION);
 }
 
+static fl_status run_lap(fl_op_ctx *c, fl_block_call *call, bool remembers)
+{
+    if (remembers)
+        FL_TRY(remember(c));
+    FL_TRY(fl_block_run(c, call, fl_n_out(c, OUT)));
+    for (int i = 0; i < fl_n_out(c, OUT); i++)
+        if (call->results[i])
+            FL_TRY(fl_out_become(c, fl_out_at(c, OUT, i), call->results[i]));
+    return FL_OK;
+}
+
+static void stop_laps(void *arg)
+{
+    atomic_store((atomic_bool *)arg, true);
+}
+
+/* Laps may have no end: they can be interrupted between two of them. */
 static fl_status while_run(fl_op_ctx *c)
 {
     fl_block_call call = call_of(c);
     bool remembers = fl_is_read_later(c->node, STEP_SCOPES);
+    atomic_bool is_stopped = false;
+    fl_interruptible me = { .kind = FL_INTERRUPT_SOON,
+                            .stop = stop_laps,
+                            .arg = &is_stopped };
+    fl_status st = FL_OK;
 
     call.kept = &c->out[OUT];
     fl_out_begin(c, OUT);
     if (remembers)
         fl_array_clear(fl_array_of(fl_out_t(c, STEP_SCOPES)));
-    for (; holds(c); call.lap++) {
-        if (remembers)
-            FL_TRY(remember(c));
-        FL_TRY(fl_block_run(c, &call, fl_n_out(c, OUT)));
-        for (int i = 0; i < fl_n_out(c, OUT); i++)
-            if (call.results[i])
-                FL_TRY(fl_out_become(c, fl_out_at(c, OUT, i), call.results[i]));
-    }
-    return FL_OK;
+    fl_interruptible_enter(&me);
+    for (; !st && holds(c); call.lap++)
+        st = atomic_load(&is_stopped) ? fl_interrupted("a loop (op while)")
+                                      : run_lap(c, &call, remembers);
+    fl_interruptible_leave(&me);
+    return st;
 }
 
 /* --- back ----------------------------------------------------------------- */

@@ -11,8 +11,8 @@
  * An update that needs the whole parameter keeps it in one block, and so does
  * anything about it that cannot be cut.
  *
- * The programs stay as they are. Parameters that nobody trains, and tables, are
- * not placed.
+ * Parameters are dealt in the order of their updates. The programs stay as they
+ * are. Parameters that nobody trains, and tables, are not placed.
  */
 #include "base/hash.h"
 #include "pass/dist_kit.h"
@@ -143,17 +143,29 @@ static fl_status place_param(fl_dist *d, fl_var *w, bool *changed)
     return st;
 }
 
-static fl_status place_spread(fl_dist *d, bool *changed)
+static void list_updated(const fl_op_node *n, fl_var_list *out)
 {
     const unsigned flags = FL_VAR_PARAM | FL_VAR_TABLE;
-    fl_var *v = fl_program_main(d->main)->first_var;
+    fl_args params = fl_match_ins(n, "Param");
+
+    for (int i = 0; i < params.n; i++)
+        if ((params.vars[i]->flags & flags) == FL_VAR_PARAM)
+            fl_var_list_add(out, params.vars[i]);
+}
+
+static fl_status place_spread(fl_dist *d, bool *changed)
+{
+    fl_var_list params = { 0 };
+    fl_status st = FL_OK;
 
     if (d->params.len)
         return FL_OK;
-    for (; v; v = v->next)
-        if ((v->flags & flags) == FL_VAR_PARAM)
-            FL_TRY(place_param(d, v, changed));
-    return FL_OK;
+    for (const fl_op_node *n = fl_program_main(d->main)->first; n; n = n->next)
+        list_updated(n, &params);
+    for (size_t i = 0; !st && i < params.len; i++)
+        st = place_param(d, params.data[i], changed);
+    fl_vec_release(&params);
+    return st;
 }
 
 const fl_pass fl_pass_dist_place = {

@@ -212,12 +212,46 @@ static void write_values(differ *d, site *t)
         }
 }
 
+/* The slot that lists what a block is given; NULL: none. */
+static fl_args *list_of_inputs(fl_op_node *n)
+{
+    for (int s = 0; s < fl_node_n_in(n) && !n->is_grad; s++)
+        if ((n->def->in[s].flags & FL_OP_SLOT_LIST) &&
+            !(n->def->in[s].flags & FL_SLOT_NO_GRAD))
+            return &n->in[s];
+    return NULL;
+}
+
+static bool may_keep(const differ *d, const fl_op_node *n, const fl_var *v)
+{
+    const mark *old = v ? fl_map_find(&d->now, v->name) : NULL;
+
+    return old && old->is_made && old->wants && !(v->flags & FL_VAR_PERSIST) &&
+           !fl_node_uses_var(n, v);
+}
+
+/* What a block may leave as it was is given to it too, so that a gradient gets
+   to the earlier value. */
+static void list_kept(const differ *d, fl_op_node *n)
+{
+    bool is_one =
+        (n->def->flags & FL_OP_REMEMBERS) && n->role == FL_OP_ROLE_FORWARD;
+    fl_args *to = is_one ? list_of_inputs(n) : NULL;
+
+    for (int s = 0; to && s < fl_node_n_out(n); s++)
+        for (int i = 0; i < n->out[s].n; i++)
+            if ((n->def->out[s].flags & FL_OP_SLOT_STATE) &&
+                may_keep(d, n, n->out[s].vars[i]))
+                fl_node_add_arg(n, to, n->out[s].vars[i]);
+}
+
 static void walk_down(differ *d)
 {
     list_wanted(d);
     for (fl_op_node *n = d->block->first; n; n = n->next) {
         site t = { .node = n };
 
+        list_kept(d, n);
         read_values(d, &t);
         write_values(d, &t);
         fl_vec_push(&d->sites, t);

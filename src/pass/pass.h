@@ -1,11 +1,13 @@
 /* pass.h - program to program. A pass is a const descriptor in its own file
- * plus one row in passes.def. One with `run` sees block 0 and the fetches; one
+ * plus one row in passes.def. One with `run` sees block 0 and the fetches, and so
+ * does one with `mark`, which is told the precision, where it is not f32; one
  * with `spread` works on the programs of a cluster (dist.h) and runs where a
  * mode names it. */
 #ifndef FL_PASS_PASS_H
 #define FL_PASS_PASS_H
 
 #include "ir/program.h"
+#include "pass/precision.h"
 
 typedef struct fl_dist fl_dist;
 
@@ -13,8 +15,10 @@ typedef struct fl_pass {
     const char *name, *doc;
     bool required; /* programs do not run without it: it cannot be left out */
     bool only_frozen; /* for tables that do not change and are in memory */
-    fl_status (*run)(fl_program *p, bool *changed); /* NULL: only spread */
-    fl_status (*spread)(fl_dist *d, bool *changed); /* NULL: only run */
+    /* One of the three, or run and spread. */
+    fl_status (*run)(fl_program *p, bool *changed);
+    fl_status (*mark)(fl_program *p, const fl_precision *how, bool *changed);
+    fl_status (*spread)(fl_dist *d, bool *changed);
 } fl_pass;
 
 /* Where the texts of programs go that show what each pass did: folders
@@ -27,13 +31,14 @@ typedef struct fl_dump_place {
 } fl_dump_place;
 
 typedef struct fl_pass_options {
-    bool optimize;      /* false: run required ones only */
-    bool is_frozen;     /* tables do not change, and are in memory */
-    const char *skip;   /* comma-separated names to leave out, or NULL */
+    bool optimize;    /* false: run required ones only */
+    bool is_frozen;   /* tables do not change, and are in memory */
+    const char *skip; /* comma-separated names to leave out, or NULL */
+    fl_precision precision;
     fl_dump_place dump; /* gets the text after each pass that changed it */
 } fl_pass_options;
 
-/* All passes with `run` in the order of passes.def; the program is verified
+/* All passes with `run` or `mark` in the order of passes.def; the program is verified
    after each one that changed it. */
 FL_MUST_CHECK
 fl_status fl_passes_run(fl_program *p, const fl_pass_options *o);

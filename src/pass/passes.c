@@ -70,7 +70,7 @@ static fl_status check_skip(const char *skip)
 
         if (!pass)
             return fl_pass_no_such(name, len);
-        if (!pass->run)
+        if (!pass->run && !pass->mark)
             FL_FAIL(FL_ERR_INVAL,
                     "pass %s is part of a training mode and cannot be left out",
                     pass->name);
@@ -87,6 +87,8 @@ static bool is_left_out(const fl_pass *pass, const fl_pass_options *o)
     const char *name;
     size_t len;
 
+    if (pass->mark)
+        return !o->precision.is_bf16;
     if (!pass->run || (!o->optimize && !pass->required) ||
         (pass->only_frozen && !o->is_frozen))
         return true;
@@ -96,12 +98,19 @@ static bool is_left_out(const fl_pass *pass, const fl_pass_options *o)
     return false;
 }
 
-static fl_status run_one(fl_program *p, const fl_pass *pass, int number,
+typedef struct turn {
+    const fl_pass *pass;
+    int number;
+} turn;
+
+static fl_status run_one(fl_program *p, const turn *t, const fl_pass_options *o,
                          const char *folder)
 {
-    const fl_dump_text to = { folder, NULL, number, pass->name };
+    const fl_pass *pass = t->pass;
+    const fl_dump_text to = { folder, NULL, t->number, pass->name };
     bool changed = false;
-    fl_status st = pass->run(p, &changed);
+    fl_status st = pass->mark ? pass->mark(p, &o->precision, &changed)
+                              : pass->run(p, &changed);
 
     if (!st && changed)
         st = fl_program_verify(p);
@@ -119,7 +128,7 @@ static fl_status run_all(fl_program *p, const fl_pass_options *o,
     FL_TRY(fl_pass_dump(&input, p));
     for (size_t i = 0; i < FL_LEN(all); i++)
         if (!is_left_out(all[i], o))
-            FL_TRY(run_one(p, all[i], ++number, folder));
+            FL_TRY(run_one(p, &(turn){ all[i], ++number }, o, folder));
     return FL_OK;
 }
 

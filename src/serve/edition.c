@@ -96,6 +96,7 @@ static fl_pass_options passes_of(const fl_manifest *m,
 
     return (fl_pass_options){ .optimize = !o->no_optimize && !has_none,
                               .is_frozen = !o->has_rows,
+                              .precision = o->precision,
                               .skip = has_none ? NULL : m->passes };
 }
 
@@ -241,6 +242,7 @@ static fl_status fill(fl_edition *e, const versions *all,
         FL_TRY(find_recipe(e, oldest, o, before));
     }
     FL_TRY(fl_edition_load_values(&e->values, all->data[0], e->recipe->plan));
+    fl_scope_join(&e->values);
     return open_rows(e, all, o, before);
 }
 

@@ -31,6 +31,7 @@ typedef struct fl_edition_options {
     fl_names_list targets;
     bool verify, no_optimize, in_memory;
     bool has_rows; /* they are handed in: no files are opened for them */
+    fl_precision precision;
 } fl_edition_options;
 
 /* Opens the version that counts now. One that follows another (`before` is not

@@ -39,6 +39,7 @@ static fl_status start(fl_model *m)
 fl_status fl_model_open_with(fl_model **out, const char *path,
                              const fl_model_options *options)
 {
+    fl_precision precision;
     fl_model_options o;
     fl_model *m;
     fl_status st;
@@ -48,7 +49,13 @@ fl_status fl_model_open_with(fl_model **out, const char *path,
         fl_row_source_free(o.rows);
         FL_FAIL(FL_ERR_INVAL, "which model? A directory is missing");
     }
+    st = fl_precision_named(o.precision, &precision);
+    if (st) {
+        fl_row_source_free(o.rows);
+        return fl_err_ctx(st, "model %s", path);
+    }
     m = make(path, &o);
+    m->options.precision = precision;
     st = fl_err_ctx(start(m), "model %s", path);
     if (st) {
         fl_err why;

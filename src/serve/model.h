@@ -13,6 +13,7 @@
 
 #include "base/thread.h"
 #include "exec/runner.h"
+#include "serve/binding.h"
 #include "serve/edition.h"
 #include "serve/frozen.h"
 
@@ -49,6 +50,8 @@ struct fl_predictor {
     fl_frozen rows;
     fl_exec_options options;
     fl_runner *runner;
+    fl_binding bound;
+    bool has_bound; /* the runner has what is bound */
     /* Written by the predictor's thread alone. */
     _Atomic uint64_t runs, records;
 };

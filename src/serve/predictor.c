@@ -52,6 +52,7 @@ static void make_runner(fl_predictor *p)
     fl_recipe_unref(p->recipe);
     p->recipe = fl_recipe_ref(p->edition->recipe);
     p->runner = fl_runner_new(p->recipe->plan, &p->options, NULL, 1, 0);
+    p->has_bound = false;
 }
 
 /* From now on this edition is the one that runs use. */
@@ -69,6 +70,8 @@ static void use_edition(fl_predictor *p, fl_edition *e)
 
 static void take_newest(fl_predictor *p)
 {
+    if (p->edition && atomic_load(&p->model->generation) == p->generation)
+        return;
     use_edition(p, fl_model_edition(p->model, &p->generation));
 }
 
@@ -96,6 +99,7 @@ void fl_predictor_free(fl_predictor *p)
     fl_runner_free(p->runner);
     fl_recipe_unref(p->recipe);
     fl_edition_unref(p->edition);
+    fl_binding_release(&p->bound);
     fl_free(p);
 }
 
@@ -200,19 +204,70 @@ static void show_outputs(const fl_predictor *p, fl_tensor *out)
     }
 }
 
-fl_status fl_predictor_run(fl_predictor *p, const fl_feed *feeds,
-                           size_t n_feeds, fl_tensor *out, size_t n_out)
+/* With what the runner was fed. */
+static fl_status run_fed(fl_predictor *p, uint64_t records, fl_tensor *out)
 {
-    uint64_t records = count_records(feeds, n_feeds);
-
-    if (atomic_load(&p->model->generation) != p->generation)
-        take_newest(p);
-    FL_TRY(check_room(p->recipe, out, n_out));
-    FL_TRY(feed_all(p, feeds, n_feeds));
     FL_TRY(fl_runner_begin(p->runner, 0, records));
     FL_TRY(fl_runner_run(p->runner, FL_PART_ALL, NULL));
     show_outputs(p, out);
     count(&p->runs, 1);
     count(&p->records, records);
     return FL_OK;
+}
+
+fl_status fl_predictor_run(fl_predictor *p, const fl_feed *feeds,
+                           size_t n_feeds, fl_tensor *out, size_t n_out)
+{
+    take_newest(p);
+    FL_TRY(check_room(p->recipe, out, n_out));
+    p->has_bound = false;
+    FL_TRY(feed_all(p, feeds, n_feeds));
+    return run_fed(p, count_records(feeds, n_feeds), out);
+}
+
+/* --- bound feeds ---------------------------------------------------------- */
+
+fl_status fl_predictor_bind(fl_predictor *p, const fl_feed *feeds,
+                            size_t n_feeds)
+{
+    const fl_recipe *r;
+
+    take_newest(p);
+    p->has_bound = false;
+    FL_TRY(feed_all(p, feeds, n_feeds));
+    fl_binding_release(&p->bound);
+    r = p->recipe;
+    for (size_t i = 0; i < r->n_inputs; i++)
+        fl_binding_add(&p->bound,
+                       &find_feed(feeds, n_feeds, r->inputs[i].name)->value);
+    p->bound.n_records = count_records(feeds, n_feeds);
+    p->has_bound = true;
+    return FL_OK;
+}
+
+/* All of them, with the checks of a feed. */
+static fl_status feed_bound(fl_predictor *p)
+{
+    const int *at = p->recipe->input_at;
+
+    p->has_bound = false;
+    for (size_t i = 0; i < p->recipe->n_inputs; i++)
+        if (at[i] >= 0)
+            FL_TRY(fl_runner_feed(p->runner, at[i], &p->bound.values.data[i]));
+    p->has_bound = true;
+    return FL_OK;
+}
+
+fl_status fl_predictor_run_bound(fl_predictor *p, fl_tensor *out, size_t n_out)
+{
+    take_newest(p);
+    if (p->bound.values.len != p->recipe->n_inputs)
+        FL_FAIL(FL_ERR_INVAL,
+                "nothing is bound to the predictor; bind feeds first "
+                "(fl_predictor_bind), or give them with each run "
+                "(fl_predictor_run)");
+    FL_TRY(check_room(p->recipe, out, n_out));
+    if (!p->has_bound || !fl_binding_holds(&p->bound))
+        FL_TRY(feed_bound(p));
+    return run_fed(p, p->bound.n_records, out);
 }

@@ -137,6 +137,7 @@ static void keep_spec(fl_recipe *r, const fl_recipe_spec *spec)
     r->passes.dump.dir = NULL;
     if (spec->passes.skip)
         r->passes.skip = fl_strdup(spec->passes.skip);
+    r->passes.precision = fl_precision_copy(&spec->passes.precision);
 }
 
 fl_status fl_recipe_new(fl_recipe **out, const fl_recipe_spec *spec)
@@ -187,6 +188,7 @@ void fl_recipe_unref(fl_recipe *r)
     fl_free(r->output_at);
     fl_free(r->input_names);
     fl_free((void *)(uintptr_t)r->passes.skip);
+    fl_precision_release(&r->passes.precision);
     fl_names_free(r->tables);
     fl_free(r->text);
     fl_free(r);
@@ -225,6 +227,7 @@ bool fl_recipe_fits(const fl_recipe *r, const fl_recipe_spec *spec)
            same_lists(r->tables, spec->tables) &&
            r->passes.optimize == spec->passes.optimize &&
            same_text(r->passes.skip, spec->passes.skip) &&
+           fl_precision_equal(&r->passes.precision, &spec->passes.precision) &&
            (spec->is_training ||
             same_names(r->inputs, r->n_inputs, spec->feeds)) &&
            same_names(r->outputs, r->n_outputs, spec->targets);

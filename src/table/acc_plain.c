@@ -1,7 +1,9 @@
 /* acc_plain.c - a value and the state of its rule, nothing else.
  *
- *     header | value[dim] | state 0 [dim] | state 1 [dim] | padding
+ *     header | value[dim] | state 0 [dim] | state 1 [dim] | known[dim] | padding
  *
+ * where `known` is there in tables that keep it (table/known.h). It is no field:
+ * of a row that is saved it is of no use.
  * A key without a row has the value that its row would be born with.
  */
 #include "table/acc_kit.h"
@@ -20,7 +22,19 @@ static void layout(const fl_acc_ctx *c, fl_row_layout *out)
         fl_acc_layout_add(out, c->rule->states[s].suffix, c->config->dim,
                           FL_FIELD_STATE);
     out->value = out->fields[VALUE].offset;
+    if (c->config->keeps_known) {
+        out->known = out->bytes;
+        out->bytes += c->config->dim * (uint32_t)sizeof(float);
+    }
     fl_acc_layout_end(out);
+}
+
+/* Others know the value that a row is born with. */
+static void start_known(const fl_acc_ctx *c, uint64_t key, void *row)
+{
+    if (c->layout.known)
+        fl_init_row(&c->config->init, key,
+                    (float *)((char *)row + c->layout.known), c->config->dim);
 }
 
 static void create(const fl_acc_ctx *c, uint64_t key, void *row)
@@ -28,6 +42,7 @@ static void create(const fl_acc_ctx *c, uint64_t key, void *row)
     fl_init_row(&c->config->init, key, fl_acc_at(c, row, VALUE),
                 c->config->dim);
     fl_acc_start_state(c, row, VALUE);
+    start_known(c, key, row);
 }
 
 static void pull(const fl_acc_ctx *c, uint64_t key, const void *row,
@@ -51,9 +66,9 @@ static bool push(const fl_acc_ctx *c, void *row, bool is_short,
 static void assign(const fl_acc_ctx *c, uint64_t key, void *row,
                    const float *value)
 {
-    (void)key;
     memcpy(fl_acc_at(c, row, VALUE), value, c->config->dim * sizeof(*value));
     fl_acc_start_state(c, row, VALUE);
+    start_known(c, key, row);
 }
 
 static bool add(const fl_acc_ctx *c, void *row, bool is_short,

@@ -35,9 +35,10 @@ typedef struct fl_row_field {
 typedef struct fl_row_layout {
     uint32_t bytes;                         /* of a full row, a multiple of 4 */
     uint32_t short_bytes;                   /* 0: there is no short form */
-    fl_row_field fields[FL_ROW_FIELDS_MAX]; /* all of the row but the header */
+    fl_row_field fields[FL_ROW_FIELDS_MAX]; /* header and `known` are none */
     int n_fields;
     uint32_t value; /* offset of what a pull copies; 0: several runs */
+    uint32_t known; /* offset of the value that others know; 0: not kept */
 } fl_row_layout;
 
 /* What the functions below need of a table. */

@@ -81,6 +81,18 @@ fl_status fl_batch_sweep(fl_table *t, const uint64_t *keys, size_t n,
    Without memory the row stays short and grows at a later push. */
 void fl_group_grow(fl_group *g, int k);
 
+/* The row of key k, made as needed whatever the entry policy; none by
+   max_rows. */
+FL_MUST_CHECK
+fl_status fl_group_find_or_make(fl_group *g, int k);
+
+/* Its row is about to change in the present epoch. */
+void fl_group_touch(fl_group *g, int k);
+
+/* Lists a row that was pushed to and is not marked, and marks it (known.h). */
+FL_MUST_CHECK
+fl_status fl_known_list(fl_group *g, int k, void *row);
+
 /* Keys are below the table's height. */
 FL_MUST_CHECK
 fl_status fl_batch_check(const fl_table *t, const uint64_t *keys, size_t n);

@@ -27,16 +27,18 @@ static fl_status find_or_admit(fl_group *g, int k, const push_args *a)
                : FL_OK;
 }
 
+/* What others know of a row, at its end, is not looked at. */
 static fl_status find_pushed(fl_group *g, void *arg)
 {
     const fl_row_layout *l = &g->t->acc.layout;
+    const uint32_t bytes = l->known ? l->known : l->bytes;
 
     for (int k = 0; k < g->n; k++) {
         FL_TRY(find_or_admit(g, k, arg));
         if (g->ref[k])
             fl_prefetch_row(fl_partition_row(g->p, g->ref[k]), 0,
                             fl_ref_is_short(g->ref[k]) ? l->short_bytes
-                                                       : l->bytes);
+                                                       : bytes);
     }
     return FL_OK;
 }
@@ -74,6 +76,8 @@ static fl_status apply_pushed(fl_group *g, void *arg)
             fl_witness_row(g->t, g->p, fl_group_key(g, k), g->ref[k]);
         row = fl_partition_row(g->p, g->ref[k]);
         fl_row_set_epoch(row, epoch);
+        if (acc->layout.known && !fl_row_is_marked(row))
+            FL_TRY(fl_known_list(g, k, row));
         if (g->t->accessor->push(acc, row, fl_ref_is_short(g->ref[k]), &item,
                                  &a->hyper) &&
             fl_ref_is_short(g->ref[k]))

@@ -133,6 +133,15 @@ static fl_status restore_ref(fl_table *t, fl_partition *p, uint64_t key,
     return FL_OK;
 }
 
+/* What others know is not told: the value that the row was born with. */
+static void copy_row(const fl_table *t, uint64_t key, void *to,
+                     const void *from, uint32_t bytes)
+{
+    if (t->acc.layout.known)
+        t->accessor->create(&t->acc, key, to);
+    memcpy(to, from, t->acc.layout.known ? t->acc.layout.known : bytes);
+}
+
 fl_status fl_table_restore(fl_table *t, uint64_t key, bool is_short,
                            const void *row)
 {
@@ -149,7 +158,7 @@ fl_status fl_table_restore(fl_table *t, uint64_t key, bool is_short,
     if (!st)
         st = restore_ref(t, p, key, is_short, &ref);
     if (!st)
-        memcpy(fl_partition_row(p, ref), row, bytes);
+        copy_row(t, key, fl_partition_row(p, ref), row, bytes);
     fl_unlock(&p->mu);
     if (!st)
         raise_epoch(t, fl_row_epoch(row));
@@ -256,7 +265,7 @@ static fl_status check_form(const fl_table *t, const fl_restore_rows *r)
 static batch make_batch(fl_table *t, const fl_restore_rows *r)
 {
     const fl_row_layout *l = &t->acc.layout;
-    batch b = { .t = t, .r = r, .is_complete = true };
+    batch b = { .t = t, .r = r, .is_complete = !l->known };
 
     for (int f = 0; f < l->n_fields; f++) {
         if (r->kind == FL_CUT_SHORT && l->fields[f].offset >= l->short_bytes)

@@ -1,18 +1,21 @@
-/* row.h - the header of a row: 30 bits of epoch and two spare bits.
+/* row.h - the header of a row: 30 bits of epoch, a mark and a spare bit.
  *
  *     bits 0..29   epoch of the last change
- *     bits 30..31  spare, 0
+ *     bit 30       it was pushed to since others were told (known.h)
+ *     bit 31       spare, 0
  *
  * An epoch is one save or exchange, not one step, so 30 bits last.
  */
 #ifndef FL_TABLE_ROW_H
 #define FL_TABLE_ROW_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
 #define FL_ROW_HEADER_BYTES 4
 #define FL_ROW_EPOCH_MASK ((UINT32_C(1) << 30) - 1)
+#define FL_ROW_MARK (UINT32_C(1) << 30)
 
 /* What is remembered of a key without a row: a header, and two counters. */
 typedef struct fl_candidate {
@@ -34,6 +37,23 @@ static inline void fl_row_set_epoch(void *row, uint32_t epoch)
 
     memcpy(&h, row, sizeof(h));
     h = (h & ~FL_ROW_EPOCH_MASK) | (epoch & FL_ROW_EPOCH_MASK);
+    memcpy(row, &h, sizeof(h));
+}
+
+static inline bool fl_row_is_marked(const void *row)
+{
+    uint32_t h;
+
+    memcpy(&h, row, sizeof(h));
+    return h & FL_ROW_MARK;
+}
+
+static inline void fl_row_set_mark(void *row, bool is_marked)
+{
+    uint32_t h;
+
+    memcpy(&h, row, sizeof(h));
+    h = (h & ~FL_ROW_MARK) | (is_marked ? FL_ROW_MARK : 0);
     memcpy(row, &h, sizeof(h));
 }
 

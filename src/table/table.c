@@ -97,6 +97,7 @@ void fl_partition_empty(fl_partition *p)
     fl_pool_release(&p->pools[0]);
     fl_pool_release(&p->pools[1]);
     fl_pool_release(&p->candidates);
+    fl_key_list_release(&p->pushed);
 }
 
 void fl_table_destroy(fl_table *t)
@@ -237,8 +238,7 @@ void fl_partition_drop(fl_table *t, fl_partition *p, uint64_t key,
 
 /* --- assign, add, remove, clear ------------------------------------------ */
 
-/* A row that is about to change in the present epoch. */
-static void touch(fl_group *g, int k)
+void fl_group_touch(fl_group *g, int k)
 {
     if (g->p->watched)
         fl_witness_row(g->t, g->p, fl_group_key(g, k), g->ref[k]);
@@ -258,7 +258,7 @@ static fl_status full_row(fl_group *g, int k, void **row)
                                 fl_group_hash(g, k), false, &g->ref[k]));
         fl_entry_forget(g->p, fl_group_key(g, k), fl_group_hash(g, k));
     } else {
-        touch(g, k);
+        fl_group_touch(g, k);
         if (fl_ref_is_short(g->ref[k]))
             fl_group_grow(g, k);
         if (fl_ref_is_short(g->ref[k]))
@@ -293,9 +293,7 @@ fl_status fl_table_assign(fl_table *t, const uint64_t *keys, size_t n,
     return fl_batch_sweep(t, keys, n, &assign, (void *)(uintptr_t)values);
 }
 
-/* The row of key k, made as needed whatever the entry policy; no row by
-   max_rows. */
-static fl_status find_or_make(fl_group *g, int k)
+fl_status fl_group_find_or_make(fl_group *g, int k)
 {
     const uint32_t *slot = fl_group_slot(g, k);
 
@@ -315,7 +313,7 @@ static fl_status find_or_make_all(fl_group *g, void *arg)
 
     (void)arg;
     for (int k = 0; k < g->n; k++) {
-        FL_TRY(find_or_make(g, k));
+        FL_TRY(fl_group_find_or_make(g, k));
         if (g->ref[k])
             fl_prefetch_row(fl_partition_row(g->p, g->ref[k]), 0,
                             l->value ? l->value + g->t->config.dim *
@@ -337,10 +335,10 @@ static fl_status add_group(fl_group *g, void *arg)
 
         /* A short row may have grown, when its key comes twice. */
         if (g->ref[k] && fl_ref_is_short(g->ref[k]))
-            FL_TRY(find_or_make(g, k));
+            FL_TRY(fl_group_find_or_make(g, k));
         if (!g->ref[k])
             continue;
-        touch(g, k);
+        fl_group_touch(g, k);
         row = fl_partition_row(g->p, g->ref[k]);
         if (g->t->accessor->add(acc, row, fl_ref_is_short(g->ref[k]), delta))
             continue;
@@ -357,37 +355,6 @@ fl_status fl_table_add(fl_table *t, const uint64_t *keys, size_t n,
 
     FL_TRY(fl_batch_check(t, keys, n));
     return fl_batch_sweep(t, keys, n, &add, (void *)(uintptr_t)deltas);
-}
-
-typedef struct change {
-    fl_value_fn fn;
-    void *arg;
-} change;
-
-static fl_status change_group(fl_group *g, void *arg)
-{
-    const change *c = arg;
-
-    for (int k = 0; k < g->n; k++) {
-        if (!g->ref[k])
-            continue;
-        touch(g, k);
-        c->fn(c->arg, fl_group_number(g, k),
-              (float *)((char *)fl_partition_row(g->p, g->ref[k]) +
-                        g->t->acc.layout.value));
-    }
-    return FL_OK;
-}
-
-fl_status fl_table_change(fl_table *t, const uint64_t *keys, size_t n,
-                          fl_value_fn fn, void *arg)
-{
-    static const fl_sweeps sweeps = { find_or_make_all, change_group };
-    change c = { fn, arg };
-
-    FL_ASSERT(t->acc.layout.value);
-    FL_TRY(fl_batch_check(t, keys, n));
-    return fl_batch_sweep(t, keys, n, &sweeps, &c);
 }
 
 static fl_status remove_group(fl_group *g, void *arg)

@@ -51,6 +51,7 @@ typedef struct fl_table_config {
     fl_entry entry;
     uint64_t max_rows; /* 0: no limit; keys beyond it get no row */
     int n_partitions;  /* 0: about one per core; rounded to a power of two */
+    bool keeps_known;  /* rows have what known.h needs; not among the words */
     /* Accessor ctr, defaults of fl_table_config_ctr. */
     double nonclk_coeff, click_coeff, embedx_threshold;
     double show_click_decay_rate, delete_threshold;
@@ -84,13 +85,5 @@ void fl_table_destroy(fl_table *t);
 FL_MUST_CHECK
 fl_status fl_table_peek(fl_table *t, const uint64_t *keys, size_t n, float *out,
                         uint8_t *missing);
-
-/* Hands the value of every key's row to fn, which may change it: i is the place
-   of the key. Rows are made as needed, state stays. For values that are one run
-   of floats (accessor plain); fn must not call the table. */
-typedef void (*fl_value_fn)(void *arg, size_t i, float *value);
-FL_MUST_CHECK
-fl_status fl_table_change(fl_table *t, const uint64_t *keys, size_t n,
-                          fl_value_fn fn, void *arg);
 
 #endif

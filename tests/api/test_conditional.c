@@ -237,16 +237,49 @@ static void a_block_changes_the_scope_once_per_run(void **state)
     close_rig(&r);
 }
 
-static void a_gradient_does_not_flow_where_a_value_may_be_kept(void **state)
+#define SQUARES(outputs)                                                       \
+    FEEDS "op mul (X=x, Y=w) -> (Out=y)\n"                                     \
+          "op conditional_block (Cond=c, Input=y) -> (" outputs ") "           \
+          "{sub_block=1, is_scalar_condition=true}\n"                          \
+          "op reduce_sum (X=y) -> (Out=loss) {reduce_all=true}\n"              \
+          "block 1 parent 0\n"                                                 \
+          "  op square (X=y) -> (Out=y)\n"                                     \
+          "end\n"
+
+/* d/dw sum (x w)^2 = x^T (2 x w), d/dw sum x w = x^T 1 */
+static void a_gradient_flows_to_a_value_that_a_block_changes(void **state)
+{
+    rig r = open_rig(SQUARES("Out=y, Scope=s"));
+    const char *g = gradient_of(&r, "loss");
+
+    (void)state;
+    expect(&r, g, true, (double[]){ 34, 36, 48, 52 });
+    expect(&r, g, false, (double[]){ 4, 4, 6, 6 });
+    close_rig(&r);
+}
+
+/* The block lists no y: what it may keep is found by autodiff. */
+static void a_gradient_flows_past_a_block_that_does_not_run(void **state)
 {
     rig r =
         open_rig(FEEDS "op mul (X=x, Y=w) -> (Out=y)\n"
-                       "op conditional_block (Cond=c, Input=y) -> (Out=y) "
-                       "{sub_block=1, is_scalar_condition=true}\n"
+                       "op conditional_block (Cond=c, Input=x) -> (Out=y, "
+                       "Scope=s) {sub_block=1, is_scalar_condition=true}\n"
                        "op reduce_sum (X=y) -> (Out=loss) {reduce_all=true}\n"
                        "block 1 parent 0\n"
-                       "  op square (X=y) -> (Out=y)\n"
+                       "  op scale (X=x) -> (Out=y) {scale=7}\n"
                        "end\n");
+    const char *g = gradient_of(&r, "loss");
+
+    (void)state;
+    expect(&r, g, true, zeros);
+    expect(&r, g, false, (double[]){ 4, 4, 6, 6 });
+    close_rig(&r);
+}
+
+static void a_gradient_needs_what_a_block_has_changed(void **state)
+{
+    rig r = open_rig(SQUARES("Out=y"));
     fl_var *target = fl_program_var(r.p, "loss"), *w = fl_program_var(r.p, "w");
     fl_var *g = NULL;
 
@@ -256,7 +289,7 @@ static void a_gradient_does_not_flow_where_a_value_may_be_kept(void **state)
                                          .n_targets = 1, .inputs = &w,
                                          .n_inputs = 1)),
         FL_ERR_INVAL);
-    assert_said("the gradient of conditional_block reads y");
+    assert_said("Scope of conditional_block was left out");
     close_rig(&r);
 }
 
@@ -395,7 +428,9 @@ int main(void)
         cmocka_unit_test(a_condition_may_be_that_nothing_is_empty),
         cmocka_unit_test(nothing_takes_the_place_of_what_may_be_kept),
         cmocka_unit_test(a_block_changes_the_scope_once_per_run),
-        cmocka_unit_test(a_gradient_does_not_flow_where_a_value_may_be_kept),
+        cmocka_unit_test(a_gradient_flows_to_a_value_that_a_block_changes),
+        cmocka_unit_test(a_gradient_flows_past_a_block_that_does_not_run),
+        cmocka_unit_test(a_gradient_needs_what_a_block_has_changed),
         cmocka_unit_test(a_layer_finds_what_its_block_reads_and_writes),
         cmocka_unit_test(a_block_that_reads_what_is_not_listed_is_named),
         cmocka_unit_test(a_block_without_what_it_needs_is_refused),

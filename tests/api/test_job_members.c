@@ -97,6 +97,25 @@ static void arguments_are_checked(void **state)
     fl_ctx_free(c);
 }
 
+static void a_wire_without_a_mode_is_refused(void **state)
+{
+    static const char *const settings[] = { "wire_pull", "wire_push" };
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        fl_ctx *c = make_ctx();
+        fl_job *p = NULL;
+
+        assert_ok(fl_ctx_set(c, settings[i], "bf16"));
+        assert_int_equal(fl_job_connect(&p, c, .servers = "127.0.0.1:1"),
+                         FL_ERR_INVAL);
+        assert_said(settings[i]);
+        assert_said("=bf16: a job without a mode pulls and pushes by name");
+        assert_null(p);
+        fl_ctx_free(c);
+    }
+}
+
 /* Of two that disagree the later one is refused, and the earlier one, which
    waits for it, is told the same. */
 static void disagree(job *j, fl_job *p, int rank)
@@ -313,6 +332,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(mistakes_are_named_and_do_no_harm),
         cmocka_unit_test(arguments_are_checked),
+        cmocka_unit_test(a_wire_without_a_mode_is_refused),
         cmocka_unit_test(trainers_that_disagree_are_both_told),
         cmocka_unit_test(a_trainer_may_leave_before_the_start),
         cmocka_unit_test(without_the_token_nobody_joins),

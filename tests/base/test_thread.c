@@ -6,6 +6,8 @@
 #include <cmocka.h>
 #include <sched.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/thread.h"
 
@@ -51,6 +53,34 @@ static void a_thread_shows_fifteen_characters_of_its_name(void **state)
     fl_thread_join(t);
     assert_string_equal(b.name, "flotilla-reader");
     fl_thread_join(NULL);
+    box_release(&b);
+}
+
+static bool child_is_cut_off(void)
+{
+    int status = 0;
+    pid_t child = fork();
+
+    if (!child)
+        _exit(fl_is_cut_off());
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+static void a_child_is_cut_off_from_the_threads_of_its_parent(void **state)
+{
+    fl_thread *t = NULL;
+    box b;
+
+    (void)state;
+    box_init(&b);
+    assert_false(child_is_cut_off());
+    assert_int_equal(fl_thread_start(&t, "named", tell_name, &b), FL_OK);
+    assert_true(child_is_cut_off());
+    fl_thread_join(t);
+    assert_false(child_is_cut_off());
+    assert_false(fl_is_cut_off());
     box_release(&b);
 }
 
@@ -169,6 +199,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_thread_shows_fifteen_characters_of_its_name),
+        cmocka_unit_test(a_child_is_cut_off_from_the_threads_of_its_parent),
         cmocka_unit_test(the_mutex_keeps_two_threads_apart),
         cmocka_unit_test(two_threads_hand_the_turn_to_each_other),
         cmocka_unit_test(a_wait_ends_at_its_deadline_and_not_before),

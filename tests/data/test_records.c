@@ -149,6 +149,89 @@ static void counts_around_one_byte_are_kept(void **state)
         check_count(counts[i]);
 }
 
+/* --- one value each -------------------------------------------------------- */
+
+static const fl_slot click_slots[] = {
+    { .name = "label", .kind = FL_SLOT_IDS, .width = 1 },
+    { .name = "x", .kind = FL_SLOT_FLOATS, .width = 3 },
+    { .name = "price", .kind = FL_SLOT_FLOATS },
+    { .name = "user", .kind = FL_SLOT_IDS },
+    { .name = "item", .kind = FL_SLOT_IDS }
+};
+
+/* Record i; its item has n values, everything else one. */
+static void add_click(fl_row_writer *w, uint64_t i, uint32_t n)
+{
+    const fl_slot *slots = w->schema->slots;
+
+    assert_ok(fl_row_open(w, 6 + (size_t)n));
+    fl_row_slot(w, &slots[0], 0, 1);
+    fl_row_id(w, i % 2);
+    fl_row_slot(w, &slots[1], 0, 3);
+    for (int k = 0; k < 3; k++)
+        fl_row_float(w, (float)i + (float)k / 4);
+    fl_row_slot(w, &slots[2], 0, 1);
+    fl_row_float(w, (float)i / 2);
+    fl_row_slot(w, &slots[3], 1, 1);
+    fl_row_id(w, UINT64_MAX - i);
+    fl_row_slot(w, &slots[4], 2, n);
+    for (uint32_t k = 0; k < n; k++)
+        fl_row_id(w, 10 * i + k);
+    fl_row_close(w);
+}
+
+static void check_clicks(const fl_columns *c, size_t n)
+{
+    const float *x = c->feeds[1].value.data, *price = c->feeds[2].value.data;
+    const uint64_t *label = c->feeds[0].value.data;
+    const uint64_t *user = c->feeds[3].value.data;
+    const uint64_t *item = c->feeds[4].value.data;
+
+    for (size_t i = 0; i < n; i++) {
+        assert_int_equal(label[i], i % 2);
+        for (size_t k = 0; k < 3; k++)
+            assert_true(x[3 * i + k] == (float)i + (float)k / 4);
+        assert_true(price[i] == (float)i / 2);
+        assert_true(user[i] == UINT64_MAX - i);
+        assert_int_equal(item[c->feeds[4].value.lod[0][i]], 10 * i);
+        for (int s = 2; s < 4; s++)
+            assert_int_equal(c->feeds[s].value.lod[0][i + 1], i + 1);
+    }
+}
+
+/* Batches with one value each, and such in which a record has more. */
+static void records_of_one_value_each_share_their_offsets(void **state)
+{
+    static const uint32_t last_counts[] = { 1, 2, 1, 0, 1 };
+    fl_columns c;
+    fl_schema s;
+
+    (void)state;
+    assert_ok(fl_schema_init(&s, click_slots, FL_LEN(click_slots)));
+    fl_columns_init(&c, &s);
+    for (size_t round = 0; round < FL_LEN(last_counts); round++) {
+        bool is_even = last_counts[round] == 1;
+        fl_records r = { 0 };
+        fl_row_writer w = { .schema = &s, .rows = &r };
+        const uint32_t **at;
+
+        for (uint64_t i = 0; i + 1 < N; i++)
+            add_click(&w, i, 1);
+        add_click(&w, N - 1, last_counts[round]);
+        at = pointers(&r);
+        assert_ok(fl_columns_gather(&c, at, N));
+        check_clicks(&c, N - !is_even);
+        assert_int_equal(c.cols[4].n_values, N - 1 + last_counts[round]);
+        assert_int_equal(c.cols[4].offsets[N], c.cols[4].n_values);
+        assert_int_equal(c.feeds[2].value.lod[0] == c.feeds[4].value.lod[0],
+                         is_even);
+        fl_free(at);
+        fl_records_release(&r);
+    }
+    fl_columns_release(&c);
+    fl_schema_release(&s);
+}
+
 static void a_dropped_record_never_was(void **state)
 {
     fl_records r = { 0 };
@@ -266,6 +349,7 @@ int main(void)
         cmocka_unit_test(columns_pack_into_the_same_rows),
         cmocka_unit_test(the_words_of_a_record_end_where_the_next_begins),
         cmocka_unit_test(counts_around_one_byte_are_kept),
+        cmocka_unit_test(records_of_one_value_each_share_their_offsets),
         cmocka_unit_test(a_dropped_record_never_was),
         cmocka_unit_test(a_tail_moves_behind_what_is_there),
         cmocka_unit_test(without_memory_rows_and_columns_say_so),

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/status.h"
+#include "ctx/ctx.h"
 #include "dist_kit.h"
 #include "mode_list.h"
 #include "optim/rule.h"
@@ -174,6 +175,15 @@ static void async_without_its_recv_thread_works(void **state)
     assert_true(isfinite(end.last_loss) && end.last_loss < 3);
 }
 
+static double bias_of(const kit_trainer *t)
+{
+    fl_tensor b = { 0 };
+
+    if (fl_scope_get(fl_current_scope(t->ctx), "fc2_b", &b))
+        return NAN;
+    return ((const float *)b.data)[0];
+}
+
 /* --- geo ------------------------------------------------------------------ */
 
 static void geo_with_one_trainer_and_every_step_is_local_training(void **state)
@@ -206,6 +216,42 @@ static void geo_without_a_table_exchanges_dense_parameters(void **state)
     j.n_steps = 60;
     kit_train(&j, &end);
     assert_true(kit_error(&end.model, &first) > 0.01);
+}
+
+static fl_status settle(const kit_trainer *t)
+{
+    return t->ctx->comm->life->settle(t->ctx->comm);
+}
+
+/* Trainer 1 has all of the data; trainer 0 looks when that is trained. */
+static fl_status train_or_look_on(kit_trainer *t, void *arg)
+{
+    double before = bias_of(t);
+    fl_status st = FL_OK;
+
+    (void)arg;
+    for (int i = 0; t->rank == 1 && i < t->job->n_steps && !st; i++)
+        st = kit_step(t, i);
+    FL_TRY(st);
+    FL_TRY(settle(t));
+    FL_TRY(fl_job_barrier(fl_transpiler_job(t->transpiler)));
+    FL_TRY(settle(t));
+    if (bias_of(t) == before)
+        FL_FAIL(FL_ERR_INVAL, "trainer %d has learned nothing", t->rank);
+    return FL_OK;
+}
+
+static void geo_brings_news_to_a_trainer_without_a_batch(void **state)
+{
+    kit_job j = {
+        .mode = "geo", .n_servers = 1, .n_trainers = 2, .n_steps = 10
+    };
+    kit_text texts[KIT_MEMBERS] = { 0 };
+
+    (void)state;
+    kit_run(&j, train_or_look_on, NULL, NULL, texts);
+    for (int i = 0; i < KIT_MEMBERS; i++)
+        assert_string_equal(texts[i], "");
 }
 
 static void expect_refused_in_geo(const fl_rule *r)
@@ -354,15 +400,6 @@ static fl_var *build_with_average(fl_ctx *c, const kit_job *j)
         return NULL;
     averages[atomic_fetch_add(&n_averages, 1)] = average;
     return loss;
-}
-
-static double bias_of(const kit_trainer *t)
-{
-    fl_tensor b = { 0 };
-
-    if (fl_scope_get(fl_current_scope(t->ctx), "fc2_b", &b))
-        return NAN;
-    return ((const float *)b.data)[0];
 }
 
 /* The average against one that is kept by hand, and the parameter again. */
@@ -538,6 +575,7 @@ int main(void)
         cmocka_unit_test(async_without_its_recv_thread_works),
         cmocka_unit_test(geo_with_one_trainer_and_every_step_is_local_training),
         cmocka_unit_test(geo_without_a_table_exchanges_dense_parameters),
+        cmocka_unit_test(geo_brings_news_to_a_trainer_without_a_batch),
         cmocka_unit_test(geo_refuses_what_is_not_safe),
         cmocka_unit_test(rules_that_need_a_whole_parameter_have_no_tables),
         cmocka_unit_test(clipping_works_in_every_mode),

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "../make.h"
+#include "exec/scope.h"
 
 typedef struct world {
     fl_ctx *ctx;
@@ -302,6 +303,42 @@ static void a_child_writes_where_its_parent_has_the_value(void **state)
     fl_scope_free(child);
 }
 
+/* Of an odd number of bytes, and too many for small pages. */
+#define MANY 300001
+
+static void values_that_were_joined_are_as_they_were(void **state)
+{
+    static float many[MANY];
+    const int64_t off[] = { 0, 1, 2 };
+    const float few[] = { 1, 2, 3 };
+    fl_tensor t;
+    fl_scope *s;
+
+    (void)state;
+    many[MANY - 1] = 5;
+    assert_ok(fl_scope_new(&s, NULL));
+    t = fl_tensor_of(FL_DTYPE_F32, many, 1, (int64_t[]){ MANY });
+    assert_ok(fl_scope_set(s, "many", &t));
+    t = fl_tensor_of(FL_DTYPE_F32, few, 1, (int64_t[]){ 3 });
+    assert_ok(fl_scope_set(s, "few", &t));
+    t = fl_tensor_ragged(FL_DTYPE_F32, few, 2, (int64_t[]){ 2, 1 }, off, 2);
+    assert_ok(fl_scope_set(s, "lists", &t));
+    fl_scope_join(s);
+    assert_ok(fl_scope_get(s, "many", &t));
+    assert_memory_equal(t.data, many, sizeof(many));
+    assert_ok(fl_scope_get(s, "few", &t));
+    assert_memory_equal(t.data, few, sizeof(few));
+    assert_int_equal((uintptr_t)t.data % 64, 0);
+    assert_ok(fl_scope_get(s, "lists", &t));
+    assert_memory_equal(t.data, few, 2 * sizeof(*few));
+    assert_memory_equal(t.lod[0], off, sizeof(off));
+    t = fl_tensor_of(FL_DTYPE_F32, few + 1, 1, (int64_t[]){ 2 });
+    assert_ok(fl_scope_set(s, "few", &t)); /* it has a place of its own again */
+    assert_ok(fl_scope_get(s, "few", &t));
+    assert_memory_equal(t.data, few + 1, 2 * sizeof(*few));
+    fl_scope_free(s);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -318,6 +355,7 @@ int main(void)
         TEST(what_is_written_twice_is_what_the_last_operator_made),
         TEST(rows_in_the_scope_are_not_read_as_dense_values),
         TEST(a_child_writes_where_its_parent_has_the_value),
+        TEST(values_that_were_joined_are_as_they_were),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

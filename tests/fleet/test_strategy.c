@@ -174,7 +174,7 @@ static void a_name_of_two_groups_wants_its_group(void **state)
     assert_string_equal(fl_strategy_get(s, "gradient_merge_configs.k_steps"),
                         "2");
     refuses(s, "localsgd_configs.begin_step=2", "begin with the first one");
-    refuses(s, "amp=true", "in f32 or f64");
+    refuses(s, "amp=true", "set precision=bf16 or auto");
     close_world(&w);
 }
 

@@ -16,7 +16,7 @@
 #include "flotilla/flotilla.h"
 
 #define NAME_CHARS                                                             \
-    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
+    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
 
 /* --- reading the help ---------------------------------------------------- */
 

@@ -1,9 +1,8 @@
 /* test_geo_parts.c - the parts of mode geo that need no servers: what it
- * refuses, what it needs of memory, which rows were trained. */
+ * refuses and what it needs of memory. */
 #include "geo_kit.h"
 
 #include "mode/geo_check.h"
-#include "mode/geo_touched.h"
 
 /* --- what it refuses ------------------------------------------------------ */
 
@@ -128,73 +127,6 @@ static void the_system_says_what_it_has_left(void **state)
     assert_true(fl_geo_available() < UINT64_C(1) << 50);
 }
 
-/* --- trained rows --------------------------------------------------------- */
-
-static void keys_are_kept_once_in_order_of_first_appearance(void **state)
-{
-    uint64_t some[] = { 7, UINT64_MAX, 0 }, more[] = { 0, 3, 7 };
-    uint64_t want[] = { 7, UINT64_MAX, 0, 3 };
-    fl_geo_uniter uniter = { 0 };
-    fl_geo_touched t;
-    fl_geo_keys keys;
-
-    (void)state;
-    fl_geo_touched_init(&t);
-    assert_ok(fl_geo_touched_note(&t, some, 3));
-    assert_ok(fl_geo_touched_note(&t, NULL, 0));
-    assert_ok(fl_geo_touched_note(&t, more, 3));
-    keys = fl_geo_touched_cut(&t);
-    assert_int_equal(keys.n, 6);
-    assert_ok(fl_geo_keys_unite(&keys, &uniter));
-    assert_int_equal(keys.n, FL_LEN(want));
-    assert_memory_equal(keys.data, want, sizeof(want));
-    fl_geo_touched_give_back(&t, &keys);
-    keys = fl_geo_touched_cut(&t);
-    assert_int_equal(keys.n, 0);
-    assert_ok(fl_geo_keys_unite(&keys, &uniter));
-    fl_geo_uniter_release(&uniter);
-    fl_geo_touched_give_back(&t, &keys);
-    fl_geo_touched_release(&t);
-}
-
-static void the_list_grows_with_rows_and_not_with_batches(void **state)
-{
-    enum { N = 3000 };
-    uint64_t keys[N];
-    fl_geo_touched t;
-
-    (void)state;
-    for (size_t i = 0; i < N; i++)
-        keys[i] = fl_mix64(i);
-    fl_geo_touched_init(&t);
-    for (int batch = 0; batch < 1000; batch++)
-        assert_ok(fl_geo_touched_note(&t, keys, N));
-    assert_true(t.keys.cap <= 8 * N);
-    fl_geo_touched_release(&t);
-}
-
-static void a_list_without_memory_keeps_what_it_had(void **state)
-{
-    enum { N = 5000 };
-    uint64_t keys[N];
-    fl_geo_touched t;
-
-    (void)state;
-    for (size_t i = 0; i < N; i++)
-        keys[i] = i;
-    fl_geo_touched_init(&t);
-    assert_ok(fl_geo_touched_note(&t, keys, N));
-    for (uint64_t i = 1; i <= 3; i++) {
-        fl_alloc_fail_after(i);
-        assert_int_equal(fl_geo_touched_note(&t, keys, N), FL_ERR_NOMEM);
-        assert_says("no memory for");
-        fl_alloc_fail_after(0);
-    }
-    assert_int_equal(t.keys.n, N);
-    assert_memory_equal(t.keys.data, keys, sizeof(keys));
-    fl_geo_touched_release(&t);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -205,9 +137,6 @@ int main(void)
         cmocka_unit_test(too_little_memory_is_told_with_both_numbers),
         cmocka_unit_test(needs_are_two_copies_and_the_rows_of_all_ids),
         cmocka_unit_test(the_system_says_what_it_has_left),
-        cmocka_unit_test(keys_are_kept_once_in_order_of_first_appearance),
-        cmocka_unit_test(the_list_grows_with_rows_and_not_with_batches),
-        cmocka_unit_test(a_list_without_memory_keeps_what_it_had),
     };
 
     be_quiet();

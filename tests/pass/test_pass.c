@@ -5,7 +5,8 @@
  *     ---- changed          or    ---- same
  *     the program after the pass
  *
- * The name of the file is that of the pass; pipeline.test runs all of them.
+ * The name of the file is that of the pass; pipeline.test runs all of them. A line
+ * "precision: ALLOW; DENY" before the program asks for bf16 with these lists.
  * Besides the text, every case checks that the result verifies, that it reads
  * back as the same text, and that a second run leaves it alone. */
 #include "case_kit.h"
@@ -19,13 +20,27 @@ typedef struct pass_case {
     text_case head; /* its pass may be PIPELINE */
     fl_str before, after;
     bool changes, has_verdict;
+    fl_precision precision;
 } pass_case;
+
+static void read_precision(pass_case *c, const char *lists)
+{
+    size_t len = strcspn(lists, ";");
+    char *allow = fl_strdup(lists);
+
+    assert_int_equal(lists[len], ';');
+    allow[len] = '\0';
+    c->precision = (fl_precision){ true, allow, fl_strdup(lists + len + 1) };
+}
 
 static void read_line(void *arg, const char *line)
 {
     pass_case *c = arg;
+    const char *lists = after_prefix(line, "precision:");
 
-    if (!strcmp(line, "---- changed") || !strcmp(line, "---- same")) {
+    if (lists) {
+        read_precision(c, lists);
+    } else if (!strcmp(line, "---- changed") || !strcmp(line, "---- same")) {
         c->has_verdict = true;
         c->changes = !strcmp(line, "---- changed");
     } else {
@@ -39,6 +54,7 @@ static void release(void *arg)
 
     fl_str_release(&c->before);
     fl_str_release(&c->after);
+    fl_precision_release(&c->precision);
 }
 
 /* --- running one case ----------------------------------------------------- */
@@ -52,9 +68,10 @@ static fl_program *parse(const char *text)
     return p;
 }
 
-static void run_pass(const char *pass, fl_program *p, bool *changed)
+static void run_pass(const pass_case *c, fl_program *p, bool *changed)
 {
-    fl_pass_options all = { .optimize = true };
+    fl_pass_options all = { .optimize = true, .precision = c->precision };
+    const char *pass = c->head.pass;
     const fl_pass *one = fl_pass_find(pass);
     uint64_t version = p->version;
     fl_status st;
@@ -64,7 +81,8 @@ static void run_pass(const char *pass, fl_program *p, bool *changed)
         *changed = p->version != version;
     } else {
         assert_non_null(one);
-        st = one->run(p, changed);
+        st = one->mark ? one->mark(p, &c->precision, changed)
+                       : one->run(p, changed);
     }
     if (st)
         fail_msg("%s", fl_last_error());
@@ -88,12 +106,12 @@ static void reads_back_as_itself(const fl_program *p)
     fl_free(text);
 }
 
-static void stays_the_same(const char *pass, fl_program *p)
+static void stays_the_same(const pass_case *c, fl_program *p)
 {
     char *text = fl_program_print(p);
     bool changed = false;
 
-    run_pass(pass, p, &changed);
+    run_pass(c, p, &changed);
     expect_text(p, text);
     assert_false(changed);
     fl_free(text);
@@ -111,13 +129,13 @@ static void runs_as_written(void **state)
     assert_int_equal(c->changes, c->after.len > 0);
     p = parse(fl_str_text(&c->before));
     before = fl_program_print(p);
-    run_pass(c->head.pass, p, &changed);
+    run_pass(c, p, &changed);
     expect_text(p, c->changes ? fl_str_text(&c->after) : before);
     assert_int_equal(changed, c->changes);
     if (fl_program_verify(p))
         fail_msg("%s", fl_last_error());
     reads_back_as_itself(p);
-    stays_the_same(c->head.pass, p);
+    stays_the_same(c, p);
     fl_free(before);
     fl_program_free(p);
 }

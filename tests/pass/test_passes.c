@@ -67,7 +67,7 @@ static void every_pass_has_a_name_and_a_sentence(void **state)
         const fl_pass *pass = fl_pass_at(i);
 
         assert_true(*pass->name && *pass->doc);
-        assert_true(pass->run || pass->spread);
+        assert_true(pass->run || pass->mark || pass->spread);
         assert_ptr_equal(fl_pass_find(pass->name), pass);
     }
     assert_string_equal(fl_pass_at(0)->name, "canon_decay");
@@ -199,6 +199,42 @@ static void a_pass_of_a_training_mode_cannot_be_skipped(void **state)
     (void)state;
     assert_int_equal(fl_passes_run(p, &o), FL_ERR_INVAL);
     assert_non_null(strstr(fl_last_error(), "part of a training mode"));
+    fl_program_free(p);
+}
+
+/* It follows from a setting, with or without the optimise passes. */
+static void products_are_marked_where_bf16_is_asked_for(void **state)
+{
+    static const char text[] = "var x : f32[-1,32] data\n"
+                               "param w : f32[32,32] init=xavier trainable\n"
+                               "op mul (X=x, Y=w) -> (Out=h)\n"
+                               "op mul (X=h, Y=w) -> (Out=y)\n"
+                               "fetch y\n";
+    fl_pass_options o = { .precision = { true, "", "" } };
+    fl_program *p = parse(text);
+    char *got;
+
+    (void)state;
+    assert_int_equal(fl_passes_run(p, &o), FL_OK);
+    got = fl_program_print(p);
+    assert_non_null(strstr(got, "(Out=h) {precision=bf16}"));
+    fl_free(got);
+    o.skip = "opt_precision";
+    assert_int_equal(fl_passes_run(p, &o), FL_ERR_INVAL);
+    assert_non_null(strstr(fl_last_error(), "opt_precision is required"));
+    fl_program_free(p);
+}
+
+static void an_operator_without_bf16_cannot_be_allowed(void **state)
+{
+    fl_pass_options o = { .precision = { true, "fc,softmax", "" } };
+    fl_program *p = parse(layer_text);
+
+    (void)state;
+    assert_int_equal(fl_passes_run(p, &o), FL_ERR_INVAL);
+    assert_string_equal(fl_last_error(),
+                        "pass opt_precision: precision_allow: operator softmax "
+                        "is always computed in f32; fc and mul have bf16");
     fl_program_free(p);
 }
 
@@ -356,6 +392,8 @@ int main(void)
         cmocka_unit_test(some_passes_are_for_frozen_tables_alone),
         cmocka_unit_test(a_required_pass_cannot_be_skipped),
         cmocka_unit_test(a_pass_of_a_training_mode_cannot_be_skipped),
+        cmocka_unit_test(products_are_marked_where_bf16_is_asked_for),
+        cmocka_unit_test(an_operator_without_bf16_cannot_be_allowed),
         cmocka_unit_test(an_unknown_name_in_skip_is_refused),
         cmocka_unit_test(a_pass_that_fails_is_named),
         cmocka_unit_test(the_text_after_each_change_is_written),

@@ -293,6 +293,11 @@ static void a_run_asks_for_no_memory(void **state)
     for (int i = 0; i < 100; i++)
         assert_ok(fl_predictor_run(p, b.feeds, 3, &t, 1));
     assert_int_equal(count_calls(), before);
+    assert_ok(fl_predictor_bind(p, b.feeds, 3));
+    before = count_calls();
+    for (int i = 0; i < 100; i++)
+        assert_ok(fl_predictor_run_bound(p, &t, 1));
+    assert_int_equal(count_calls(), before);
     fl_predictor_free(p);
     fl_model_close(m);
     kit_net_free(&n);

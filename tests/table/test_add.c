@@ -186,41 +186,6 @@ static void without_memory_it_is_an_error_and_the_table_lives_on(void **state)
     fl_table_destroy(t);
 }
 
-typedef struct seen {
-    float *old; /* by place */
-    size_t n;
-} seen;
-
-static void double_it(void *arg, size_t i, float *value)
-{
-    seen *s = arg;
-
-    memcpy(s->old + i * DIM, value, DIM * sizeof(*value));
-    for (int k = 0; k < DIM; k++)
-        value[k] *= 2;
-    s->n++;
-}
-
-static void values_are_changed_where_they_are(void **state)
-{
-    static uint64_t keys[N_KEYS];
-    static float deltas[N_KEYS * DIM], before[N_KEYS * DIM], old[N_KEYS * DIM],
-        after[N_KEYS * DIM];
-    fl_table *t = make_table("dim=5, optimizer=adagrad");
-    seen s = { .old = old };
-
-    (void)state;
-    fill(keys, deltas);
-    assert_ok(fl_table_pull(t, keys, N_KEYS, FL_PULL_ONLY, before));
-    assert_ok(fl_table_change(t, keys, N_KEYS, double_it, &s));
-    assert_ok(fl_table_pull(t, keys, N_KEYS, FL_PULL_ONLY, after));
-    assert_int_equal(s.n, N_KEYS);
-    assert_memory_equal(old, before, sizeof(old));
-    for (size_t i = 0; i < N_KEYS * DIM; i++)
-        assert_true(after[i] == 2 * before[i]);
-    fl_table_destroy(t);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -230,7 +195,6 @@ int main(void)
         cmocka_unit_test(a_short_row_grows_when_its_wide_part_is_added_to),
         cmocka_unit_test(a_full_table_makes_no_row_and_a_high_key_is_refused),
         cmocka_unit_test(without_memory_it_is_an_error_and_the_table_lives_on),
-        cmocka_unit_test(values_are_changed_where_they_are),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

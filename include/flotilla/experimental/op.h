@@ -113,6 +113,8 @@ enum fl_case_flag {
     FL_CASE_BINARY = 4,    /* float inputs after the first are 0 or 1 */
     FL_CASE_UNIT = 8,      /* draw inputs in (0, 1) */
     FL_CASE_NO_SLOPE = 16, /* what back gives is no slope, by intention */
+    FL_CASE_ROUNDED = 32,  /* f32 is rounded to bf16 on its way: it agrees with
+                              f64 to a tenth */
 };
 
 struct fl_op {

@@ -50,6 +50,8 @@ typedef struct fl_rule_state {
     double first;
     const char *first_from;
     int below;
+    int with; /* 1 + the setting, a flag, without which an operator may leave
+                 the state out; 0: it may not */
 } fl_rule_state;
 
 /* Everything one step needs, the same for every weight. */

@@ -55,8 +55,9 @@ typedef struct fl_request_rows {
     FL_VEC(float *) outs;
     FL_VEC(fl_cell) cells;
     FL_VEC(fl_rows_item) heads;
-    fl_buf coded; /* values, and for one server keys, as they travel */
-    fl_buf body;  /* what is gathered */
+    fl_buf coded;   /* values, and for one server keys, as they travel */
+    fl_buf body;    /* what is gathered */
+    fl_buf servers; /* of the keys of all items, 16 bits each */
 } fl_request_rows;
 
 /* Where the values of a block go when its server has answered. */

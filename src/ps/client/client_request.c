@@ -67,6 +67,7 @@ void fl_request_destroy(fl_request *r)
     fl_vec_release(&r->rows.heads);
     fl_buf_release(&r->rows.coded);
     fl_buf_release(&r->rows.body);
+    fl_buf_release(&r->rows.servers);
     fl_vec_release(&r->blocks.sent);
     fl_vec_release(&r->blocks.values);
     fl_vec_release(&r->blocks.outs);

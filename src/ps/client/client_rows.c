@@ -1,8 +1,8 @@
 /* client_rows.c - keys scattered to servers, and values put where they belong.
  *
  * A request is a table of cells: the keys of item i that go to server s. Two
- * passes over the keys: the first counts, the second puts each key, and what
- * belongs to it, to its place in the body:
+ * passes over the keys: the first finds the server of each and counts, the second
+ * puts each key, and what belongs to it, to its place in the body:
  *
  *     server 0: cell of item 0, cell of item 1, ...   server 1: ...   places
  *
@@ -15,6 +15,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "ps/client/client_inside.h"
 
 /* Of an item in a message, beside its rows; at most. */
@@ -221,19 +222,35 @@ static fl_cell *cell_of(const fl_request *r, int server, size_t item)
     return &r->rows.cells.data[(size_t)server * r->rows.items.len + item];
 }
 
-static void count_keys(fl_request *r)
+static uint64_t n_keys(const fl_request *r)
+{
+    uint64_t n = 0;
+
+    for (size_t i = 0; i < r->rows.items.len; i++)
+        n += r->rows.items.data[i].rows.n;
+    return n;
+}
+
+/* Finds the server of each key, once for all. */
+static fl_status count_keys(fl_request *r)
 {
     int n_servers = r->client->o.n_servers;
     size_t n = r->rows.items.len;
+    uint16_t *to;
 
+    FL_TRY(fl_request_grow(r, &r->rows.servers, n_keys(r) * sizeof(*to)));
+    to = r->rows.servers.data;
     for (size_t i = 0; i < n * (size_t)n_servers; i++)
         fl_vec_push(&r->rows.cells, ((fl_cell){ 0 }));
     for (size_t i = 0; i < n; i++) {
         const fl_rows *rows = &r->rows.items.data[i].rows;
 
-        for (uint64_t j = 0; j < rows->n; j++)
-            cell_of(r, fl_client_server_of(n_servers, rows->keys[j]), i)->n++;
+        for (uint64_t j = 0; j < rows->n; j++) {
+            *to = (uint16_t)fl_server_of(rows->keys[j], n_servers);
+            cell_of(r, *to++, i)->n++;
+        }
     }
+    return FL_OK;
 }
 
 /* Zeros behind values that do not fill their last word. */
@@ -340,14 +357,12 @@ static void place_all(fl_request *r, layout *m)
     place_rows(r, m);
 }
 
-static void gather_pull(fl_request *r, size_t item)
+static void gather_pull(fl_request *r, size_t item, const uint16_t *servers)
 {
     const fl_rows *rows = &r->rows.items.data[item].rows;
-    int n_servers = r->client->o.n_servers;
 
     for (uint64_t j = 0; j < rows->n; j++) {
-        fl_cell *c =
-            cell_of(r, fl_client_server_of(n_servers, rows->keys[j]), item);
+        fl_cell *c = cell_of(r, servers[j], item);
         uint64_t k = c->filled++;
 
         c->keys[k] = rows->keys[j];
@@ -355,17 +370,15 @@ static void gather_pull(fl_request *r, size_t item)
     }
 }
 
-static void gather_push(fl_request *r, size_t item)
+static void gather_push(fl_request *r, size_t item, const uint16_t *servers)
 {
     const fl_rows_item *it = &r->rows.items.data[item];
     const fl_rows *rows = &it->rows;
-    int n_servers = r->client->o.n_servers;
     size_t width = (size_t)rows->dim * fl_codec_width(it->codec);
     const uint8_t *values = it->coded_values;
 
     for (uint64_t j = 0; j < rows->n; j++) {
-        fl_cell *c =
-            cell_of(r, fl_client_server_of(n_servers, rows->keys[j]), item);
+        fl_cell *c = cell_of(r, servers[j], item);
         uint64_t k = c->filled++;
 
         c->keys[k] = rows->keys[j];
@@ -393,8 +406,10 @@ static void encode_cells(fl_request *r, int server)
 static fl_status scatter_to_many(fl_request *r)
 {
     layout m = { 0 };
+    const uint16_t *servers;
 
-    count_keys(r);
+    FL_TRY(count_keys(r));
+    servers = r->rows.servers.data;
     place_all(r, &m);
     FL_TRY(fl_request_grow(r, &r->rows.body, m.at));
     for (int s = 0; s < r->client->o.n_servers; s++)
@@ -403,9 +418,10 @@ static fl_status scatter_to_many(fl_request *r)
     place_all(r, &m);
     for (size_t i = 0; i < r->rows.items.len; i++) {
         if (is_pull(r))
-            gather_pull(r, i);
+            gather_pull(r, i, servers);
         else
-            gather_push(r, i);
+            gather_push(r, i, servers);
+        servers += r->rows.items.data[i].rows.n;
     }
     for (int s = 0; s < r->client->o.n_servers; s++)
         encode_cells(r, s);

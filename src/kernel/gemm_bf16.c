@@ -1,0 +1,181 @@
+/* gemm_bf16.c - which way products of bf16 go, and the way for every machine:
+ * round, widen, multiply as f32.
+ *
+ * A packed B is B itself, rounded, without gaps between its rows. A block of A
+ * is widened into the room of the call: rows of it, or with a transposed A the
+ * same columns of all its rows.
+ */
+#include "kernel/gemm_bf16.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/vec.h"
+#include "kernel/bf16.h"
+#include "kernel/isa.h"
+
+/* Numbers that are rounded together. */
+#define STRIP 512
+
+fl_status fl_bf16_product_init(fl_bf16_product *p, const fl_bf16_way *way,
+                               const fl_gemm_shape *s)
+{
+    *p = (fl_bf16_product){ .way = way, .s = *s };
+    return way->init(p);
+}
+
+void fl_bf16_product_release(fl_bf16_product *p)
+{
+    if (p->way)
+        p->way->release(p);
+    p->way = NULL;
+}
+
+/* --- choosing -------------------------------------------------------------- */
+
+extern const fl_bf16_way fl_bf16_emulated, fl_bf16_library;
+
+static const fl_bf16_way *const ways[] = {
+    &fl_bf16_emulated,
+#if FL_BF16_ONEDNN
+    &fl_bf16_library,
+#endif
+};
+
+const fl_bf16_way *fl_bf16_way_find(const char *name)
+{
+    for (size_t i = 0; i < FL_LEN(ways); i++)
+        if (!strcmp(ways[i]->name, name) && ways[i]->is_here())
+            return ways[i];
+    return NULL;
+}
+
+bool fl_bf16_is_fast(void)
+{
+    return fl_isa_bf16() != FL_ISA_BF16_NONE && fl_bf16_way_find("library");
+}
+
+static size_t choose(void)
+{
+    const char *want = getenv("FLOTILLA_BF16");
+    const fl_bf16_way *way = want ? fl_bf16_way_find(want) : NULL;
+
+    if (!way)
+        way = fl_bf16_way_find(fl_bf16_is_fast() ? "library" : "emulated");
+    for (size_t i = 0; i < FL_LEN(ways); i++)
+        if (ways[i] == way)
+            return i;
+    return 0;
+}
+
+const fl_bf16_way *fl_bf16_way_here(void)
+{
+    static atomic_size_t known; /* 1 + index; 0 is not asked yet */
+    size_t k = atomic_load_explicit(&known, memory_order_relaxed);
+
+    if (!k) {
+        k = 1 + choose();
+        atomic_store_explicit(&known, k, memory_order_relaxed);
+    }
+    return ways[k - 1];
+}
+
+/* --- emulated --------------------------------------------------------------- */
+
+/* B as it lies in memory. */
+static size_t rows_of_b(const fl_gemm_shape *s)
+{
+    return (size_t)(s->tb ? s->n : s->k);
+}
+
+static size_t cols_of_b(const fl_gemm_shape *s)
+{
+    return (size_t)(s->tb ? s->k : s->n);
+}
+
+static bool emulated_is_here(void)
+{
+    return true;
+}
+
+static fl_status emulated_init(fl_bf16_product *p)
+{
+    p->packed_bytes = rows_of_b(&p->s) * cols_of_b(&p->s) * sizeof(float);
+    p->room_bytes = FL_GEMM_BLOCK * (size_t)p->s.k * sizeof(float);
+    return FL_OK;
+}
+
+static void emulated_release(fl_bf16_product *p)
+{
+    (void)p;
+}
+
+static void round_row(float *out, const float *x, size_t n)
+{
+    uint16_t part[STRIP];
+
+    for (size_t i = 0, len; i < n; i += len) {
+        len = n - i < STRIP ? n - i : STRIP;
+        fl_bf16()->narrow(part, x + i, len);
+        fl_bf16()->widen(out + i, part, len);
+    }
+}
+
+static fl_status emulated_pack_f32(const fl_bf16_product *p, const float *b,
+                                   void *packed)
+{
+    size_t cols = cols_of_b(&p->s);
+
+    for (size_t i = 0; i < rows_of_b(&p->s); i++)
+        round_row((float *)packed + i * cols, b + i * (size_t)p->s.ldb, cols);
+    return FL_OK;
+}
+
+static fl_status emulated_pack_bf16(const fl_bf16_product *p, const uint16_t *b,
+                                    void *packed)
+{
+    size_t cols = cols_of_b(&p->s);
+
+    for (size_t i = 0; i < rows_of_b(&p->s); i++)
+        fl_bf16()->widen((float *)packed + i * cols, b + i * (size_t)p->s.ldb,
+                         cols);
+    return FL_OK;
+}
+
+/* Rows [at, at + m) of op(A), as they are or as they lie transposed. */
+static void widen_block(const fl_gemm_shape *s, int64_t at, int64_t m,
+                        const uint16_t *a, float *to)
+{
+    size_t rows = (size_t)(s->ta ? s->k : m), cols = (size_t)(s->ta ? m : s->k);
+
+    a += s->ta ? at : at * s->lda;
+    for (size_t i = 0; i < rows; i++)
+        fl_bf16()->widen(to + i * cols, a + i * (size_t)s->lda, cols);
+}
+
+static fl_status emulated_rows(const fl_bf16_product *p, int64_t lo, int64_t hi,
+                               const fl_bf16_args *args)
+{
+    for (int64_t i = lo; i < hi; i += FL_GEMM_BLOCK) {
+        fl_gemm_shape part = p->s;
+
+        part.m = hi - i < FL_GEMM_BLOCK ? hi - i : FL_GEMM_BLOCK;
+        part.lda = part.ta ? part.m : part.k;
+        part.ldb = (int64_t)cols_of_b(&p->s);
+        widen_block(&p->s, i, part.m, args->a, args->room);
+        fl_gemm_f32(&part, 1, args->room, args->packed, 0,
+                    args->c + i * p->s.ldc);
+    }
+    return FL_OK;
+}
+
+const fl_bf16_way fl_bf16_emulated = {
+    .name = "emulated",
+    .is_here = emulated_is_here,
+    .init = emulated_init,
+    .release = emulated_release,
+    .pack_f32 = emulated_pack_f32,
+    .pack_bf16 = emulated_pack_bf16,
+    .rows = emulated_rows,
+};

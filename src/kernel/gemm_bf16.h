@@ -1,0 +1,71 @@
+/* gemm_bf16.h - C = op(A) op(B) of operands that are rounded to bf16, sums in
+ * f32, row-major, one thread.
+ *
+ * There are two ways. Where the CPU multiplies bf16 (AVX512-BF16, AMX) oneDNN
+ * does it. Elsewhere the rounded numbers are widened and multiplied as f32: the
+ * product of two bf16 is exact in f32, so what comes out differs in the order of
+ * sums alone, and a training step costs an eighth more than in f32. With oneDNN,
+ * which emulates bf16 too, it would cost five times as much.
+ *
+ * A product is initialised from its shape; sizes follow. B is packed before it
+ * is used, into memory of the caller, and may be used until it changes. Rows of
+ * C are computed in blocks as in gemm.h, for the same reason. Any thread, each
+ * with a product of its own.
+ */
+#ifndef FL_KERNEL_GEMM_BF16_H
+#define FL_KERNEL_GEMM_BF16_H
+
+#include "base/status.h"
+#include "kernel/gemm.h"
+
+typedef struct fl_bf16_way fl_bf16_way;
+
+typedef struct fl_bf16_product {
+    const fl_bf16_way *way;
+    fl_gemm_shape s;
+    size_t packed_bytes, room_bytes;
+    uint64_t layout; /* of a packed B: good for products that have the same */
+    void *inside[2]; /* the way's own */
+} fl_bf16_product;
+
+/* Memory of one call: A as bf16, B packed, and room, which two calls at a time
+   may not share. */
+typedef struct fl_bf16_args {
+    const uint16_t *a;
+    const void *packed;
+    float *c;
+    void *room;
+} fl_bf16_args;
+
+struct fl_bf16_way {
+    const char *name; /* "emulated" or "library" */
+    bool (*is_here)(void); /* can this machine go it? */
+    fl_status (*init)(fl_bf16_product *p);
+    void (*release)(fl_bf16_product *p);
+    /* From numbers of f32, which are rounded, or of bf16. */
+    fl_status (*pack_f32)(const fl_bf16_product *p, const float *b,
+                          void *packed);
+    fl_status (*pack_bf16)(const fl_bf16_product *p, const uint16_t *b,
+                           void *packed);
+    /* Rows [lo, hi) of C; lo is a multiple of FL_GEMM_BLOCK. */
+    fl_status (*rows)(const fl_bf16_product *p, int64_t lo, int64_t hi,
+                      const fl_bf16_args *args);
+};
+
+/* m, n and k are above 0. After a failure there is nothing to release. */
+FL_MUST_CHECK
+fl_status fl_bf16_product_init(fl_bf16_product *p, const fl_bf16_way *way,
+                               const fl_gemm_shape *s);
+void fl_bf16_product_release(fl_bf16_product *p);
+
+/* The faster way of this machine, or, if it can go that, the one that
+   FLOTILLA_BF16=emulated or library in the environment asks for; asked once. */
+const fl_bf16_way *fl_bf16_way_here(void);
+
+/* By name; NULL: not in this build, or not on this machine. */
+const fl_bf16_way *fl_bf16_way_find(const char *name);
+
+/* Does this machine multiply bf16 faster than f32 here? */
+bool fl_bf16_is_fast(void);
+
+#endif
